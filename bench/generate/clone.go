@@ -103,8 +103,14 @@ func (c *cloner) fill(ctx context.Context, table string, n int, row func(i int) 
 // load puts templates and accounts into the engine. It returns how many
 // transactions and holdings all files together will have.
 func (c *cloner) load(ctx context.Context, m market, b book, accounts []account) (txns, holdings int64, err error) {
-	tradePlaces, txns := placed(len(b.trades), accounts, func(i int) (int, day) { return b.trades[i].fund, b.trades[i].day })
-	holdingPlaces, holdings := placed(len(b.holdings), accounts, func(i int) (int, day) { return b.holdings[i].fund, b.holdings[i].day })
+	tradePlaces, txns := placed(len(b.trades), accounts, func(i int) (int, day) {
+		return b.trades[i].fund,
+			b.trades[i].day
+	})
+	holdingPlaces, holdings := placed(len(b.holdings), accounts, func(i int) (int, day) {
+		return b.holdings[i].fund,
+			b.holdings[i].day
+	})
 	price := c.prices(m)
 	err = errors.Join(
 		c.fill(ctx, "account", len(accounts), func(i int) []driver.Value {
@@ -174,13 +180,16 @@ func (c *cloner) slices(kind, columns, template string, rows int64, n int, path 
 func (c *cloner) files(txns, holdings int64, path func(string) string) []file {
 	o := c.options
 	files := []file{
-		{path(o.accountsName()), "SELECT account_id, CAST(" + sqltext.String(PeriodStart) + " AS DATE) AS earliest_period_start FROM account", o.Format},
-		{path(pricesName), "SELECT ticker, day AS d, " + priceColumn("cents", FormatCSV) + " AS price FROM price ORDER BY ticker, day", FormatCSV},
+		{path(o.accountsName()), "SELECT account_id, CAST(" + sqltext.String(PeriodStart) +
+			" AS DATE) AS earliest_period_start FROM account", o.Format},
+		{path(pricesName), "SELECT ticker, day AS d, " + priceColumn("cents", FormatCSV) +
+			" AS price FROM price ORDER BY ticker, day", FormatCSV},
 		{path(companiesName), "SELECT ticker, sector FROM company ORDER BY ticker", FormatCSV},
 	}
 	files = append(files, c.slices("holdings", "a.account_id, t.day AS d, t.ticker, t.qty * a.scale AS qty",
 		"holding", holdings, o.HoldingFiles, path)...)
-	return append(files, c.slices("txns", "t.day AS ts, a.account_id, t.ticker, t.qty * a.scale AS qty, "+priceColumn("t.cents", o.Format)+" AS price",
+	return append(files, c.slices("txns", "t.day AS ts, a.account_id, t.ticker, t.qty * a.scale AS qty, "+
+		priceColumn("t.cents", o.Format)+" AS price",
 		"trade", txns, o.TxnFiles, path)...)
 }
 

@@ -83,7 +83,8 @@ func fillStage(ctx context.Context, o Options, s *stage) (sum Summary, err error
 		return sum, errors.Join(err, engine.close())
 	}
 	if int64(o.TxnFiles) > txns || int64(o.HoldingFiles) > holdings {
-		err := fault.New(fault.Script, "%d transactions and %d holdings do not fill %d and %d files", txns, holdings, o.TxnFiles, o.HoldingFiles)
+		err := fault.New(fault.Script, "%d transactions and %d holdings do not fill %d and %d files", txns, holdings,
+			o.TxnFiles, o.HoldingFiles)
 		return sum, errors.Join(err, engine.close())
 	}
 	files := engine.files(txns, holdings, s.path)

@@ -98,7 +98,8 @@ func TestPortfolioKeepsItsInvariants(t *testing.T) {
 	for _, format := range []string{FormatCSV, FormatParquet} {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()
-			sum := generated(t, Options{Accounts: 12, Dir: filepath.Join(t.TempDir(), "d"), Format: format, HoldingFiles: 3, Seed: 7})
+			sum := generated(t, Options{Accounts: 12, Dir: filepath.Join(t.TempDir(), "d"), Format: format,
+				HoldingFiles: 3, Seed: 7})
 			p := readParams(t, sum)
 			require.Len(t, p.TxnsURLs, 12)
 			require.Len(t, p.HoldingsURLs, 3)
@@ -109,13 +110,15 @@ func TestPortfolioKeepsItsInvariants(t *testing.T) {
 			query := open(t, p)
 			for _, c := range []struct{ name, query, want string }{
 				{"transactions", "SELECT count(*) FROM txns", "176900"},
-				{"in period", "SELECT count(*) FROM txns WHERE ts > DATE '2020-12-31' AND ts <= DATE '2022-12-31'", strconv.FormatInt(sum.TxnsInPeriod, 10)},
+				{"in period", "SELECT count(*) FROM txns WHERE ts > DATE '2020-12-31' AND ts <= DATE '2022-12-31'",
+					strconv.FormatInt(sum.TxnsInPeriod, 10)},
 				{"on the last day", "SELECT count(*) FROM txns WHERE ts = DATE '2022-12-31'", "882"},
 				{"first day", "SELECT min(ts) FROM txns", "2020-10-16"},
 				{"last day", "SELECT max(ts) FROM txns", "2022-12-31"},
 				{"zero quantities", "SELECT count(*) FROM txns WHERE qty = 0", "0"},
 				{"prices of at least a cent", "SELECT count(*) FROM txns WHERE price < 0.01", "0"},
-				{"one trade a day", "SELECT count(*) FROM (SELECT 1 FROM txns GROUP BY account_id, ticker, ts HAVING count(*) > 1)", "0"},
+				{"one trade a day", "SELECT count(*) FROM (SELECT 1 FROM txns GROUP BY account_id, ticker, ts HAVING count(*) > 1)",
+					"0"},
 				{"holdings", "SELECT count(*) FROM holdings", "8600"},
 				{"negative holdings", "SELECT count(*) FROM holdings WHERE qty < 0", "0"},
 				{"some are empty", "SELECT count(*) > 0 FROM holdings WHERE qty = 0", "true"},
@@ -127,16 +130,20 @@ func TestPortfolioKeepsItsInvariants(t *testing.T) {
 					LEFT JOIN txns t ON t.account_id = h.account_id AND t.ticker = h.ticker AND t.ts <= h.d
 					GROUP BY h.account_id, h.ticker, h.d, h.qty) WHERE qty <> traded`, "0"},
 				{"never sold short", `SELECT count(*) FROM (SELECT sum(qty) OVER (PARTITION BY account_id, ticker ORDER BY ts) AS held FROM txns) WHERE held < 0`, "0"},
-				{"an opening for each traded ticker", `SELECT count(*) FROM (SELECT DISTINCT account_id, ticker FROM txns EXCEPT SELECT account_id, ticker FROM holdings)`, "0"},
+				{"an opening for each traded ticker",
+					`SELECT count(*) FROM (SELECT DISTINCT account_id, ticker FROM txns EXCEPT SELECT account_id, ticker FROM holdings)`, "0"},
 				{"accounts", "SELECT string_agg(DISTINCT earliest_period_start) || count(*) FROM accounts", "2020-12-3112"},
-				{"accounts trade", "SELECT count(*) FROM (SELECT account_id FROM txns INTERSECT SELECT account_id FROM accounts)", "12"},
+				{"accounts trade", "SELECT count(*) FROM (SELECT account_id FROM txns INTERSECT SELECT account_id FROM accounts)",
+					"12"},
 				{"tickers", "SELECT count(DISTINCT ticker) FROM txns", "250"},
 				{"prices", "SELECT count(*) FROM prices", "41857"},
 				{"one price a day", "SELECT count(DISTINCT (ticker, d)) FROM prices", "41857"},
-				{"clones of a fund differ", "SELECT count(DISTINCT s) > 6 FROM (SELECT sum(qty) AS s FROM txns GROUP BY account_id)", "true"},
+				{"clones of a fund differ",
+					"SELECT count(DISTINCT s) > 6 FROM (SELECT sum(qty) AS s FROM txns GROUP BY account_id)", "true"},
 				{"companies", "SELECT count(DISTINCT ticker) FROM companies", "256"},
 				{"sectors", "SELECT count(DISTINCT sector) FROM companies", "8"},
-				{"each traded ticker has a company", "SELECT count(*) FROM (SELECT ticker FROM txns EXCEPT SELECT ticker FROM companies)", "0"},
+				{"each traded ticker has a company",
+					"SELECT count(*) FROM (SELECT ticker FROM txns EXCEPT SELECT ticker FROM companies)", "0"},
 				{"prices around all dates", `SELECT count(*) FROM (SELECT ticker, min(ts) AS lo, max(ts) AS hi FROM txns GROUP BY ticker) t
 					LEFT JOIN (SELECT ticker, min(d) AS lo, max(d) AS hi, count(*) AS n FROM prices GROUP BY ticker) p USING (ticker)
 					WHERE coalesce(p.lo > t.lo OR p.hi < t.hi OR p.hi < DATE '2022-12-31' OR n < 2, true)`, "0"},

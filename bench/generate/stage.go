@@ -23,7 +23,8 @@ const (
 
 // ownName matches whatever Portfolio puts into a directory, and the results
 // that the example script puts into its out folder there.
-var ownName = regexp.MustCompile(`^(accounts\.(csv|parquet)|(txns|holdings)_\d{3,}\.(csv|parquet)|prices\.csv|companies\.csv|params\.json|portfolio\.json|out)$`)
+var ownName = regexp.MustCompile(
+	`^(accounts\.(csv|parquet)|(txns|holdings)_\d{3,}\.(csv|parquet)|prices\.csv|companies\.csv|params\.json|portfolio\.json|out)$`)
 
 // marker is portfolio.json: it tells our own output from anything else.
 type marker struct {
@@ -139,7 +140,8 @@ func newStage(final string) (*stage, error) {
 	}
 	// MkdirTemp keeps others out, which is not meant for the result.
 	if err := os.Chmod(dir, 0o755); err != nil {
-		return nil, errors.Join(&fault.Error{Kind: fault.Environment, Message: "opening up " + dir, Err: err}, os.RemoveAll(dir))
+		return nil, errors.Join(&fault.Error{Kind: fault.Environment, Message: "opening up " + dir, Err: err},
+			os.RemoveAll(dir))
 	}
 	return &stage{dir: dir, final: final}, nil
 }

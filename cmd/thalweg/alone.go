@@ -29,11 +29,13 @@ func (a *app) alone(ctx context.Context, home *local.Home) func(state.Run) (hist
 		case atWork && (err != nil || text == ""): // whoever works on it can
 			return out, false
 		case err != nil:
-			return history.Alone{Why: "it could not be seen which are there: " + err.Error(), Do: "`thalweg doctor` looks at the cluster's services"}, true
+			return history.Alone{Why: "it could not be seen which are there: " + err.Error(),
+				Do: "`thalweg doctor` looks at the cluster's services"}, true
 		case text != "":
 			return history.Alone{Why: text, Do: hint}, true
 		}
-		return history.Alone{Why: "none of those that are there has taken it yet", Do: "`" + r.Command(fmt.Sprintf("attach %d", r.Run)) + "` follows it"}, true
+		return history.Alone{Why: "none of those that are there has taken it yet",
+			Do: "`" + r.Command(fmt.Sprintf("attach %d", r.Run)) + "` follows it"}, true
 	}
 }
 

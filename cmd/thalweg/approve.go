@@ -70,10 +70,12 @@ func (c *approveCmd) answers() (map[string]string, error) {
 	for _, text := range c.Answer {
 		name, value, ok := strings.Cut(text, "=")
 		if name = strings.TrimSpace(name); !ok || name == "" {
-			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--answer %s has no value", text), Hint: "write --answer NAME=VALUE"}
+			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--answer %s has no value", text),
+				Hint: "write --answer NAME=VALUE"}
 		}
 		if before, twice := out[name]; twice {
-			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--answer %s is given twice, as %s and as %s", name, before, value), Hint: "answer it once"}
+			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--answer %s is given twice, as %s and as %s",
+				name, before, value), Hint: "answer it once"}
 		}
 		out[name] = value
 	}
@@ -93,7 +95,8 @@ func (f *decideFlags) decide(ctx context.Context, a *app, w local.Wish) error {
 		return err
 	}
 	defer home.Close()
-	w.Run, w.Gate, w.Comment, w.Role, w.Digest, w.Known = run.RunKey, f.Gate, a.known.Text(f.Comment), a.known.Text(f.Role), f.Digest, a.known
+	w.Run, w.Gate, w.Comment, w.Role, w.Digest, w.Known = run.RunKey, f.Gate, a.known.Text(f.Comment),
+		a.known.Text(f.Role), f.Digest, a.known
 	w.Shown = func(r gate.Record) {
 		if !f.JSON {
 			a.printRecord(a.stdout, run.Workspace, gate.Asked{Run: run.Run, Record: r}, time.Now())
@@ -105,8 +108,9 @@ func (f *decideFlags) decide(ctx context.Context, a *app, w local.Wish) error {
 		return err
 	}
 	if f.JSON {
-		row := decidedRow{Workspace: run.Workspace, Run: run.Run, Gate: out.Record.Gate, Approved: w.Approve, Role: w.Role, Comment: w.Comment,
-			Digest: out.Record.Digest, Shows: out.Record.Shows, AtWork: out.AtWork}
+		row := decidedRow{Workspace: run.Workspace, Run: run.Run, Gate: out.Record.Gate, Approved: w.Approve, Role: w.Role,
+			Comment: w.Comment,
+			Digest:  out.Record.Digest, Shows: out.Record.Shows, AtWork: out.AtWork}
 		if w.Approve {
 			row.Answers = out.Answers
 		}
@@ -135,9 +139,11 @@ func printDecided(a *app, key state.RunKey, w local.Wish, out local.Decided) {
 	case out.AtWork:
 		fmt.Fprintln(a.stdout, "  a process works on the run, and goes on")
 	case a.cluster:
-		fmt.Fprintf(a.stdout, "  a worker of the cluster goes on with it; `%s` follows it\n", a.command(key, fmt.Sprintf("attach %d", key.Run)))
+		fmt.Fprintf(a.stdout, "  a worker of the cluster goes on with it; `%s` follows it\n",
+			a.command(key, fmt.Sprintf("attach %d", key.Run)))
 	default:
-		fmt.Fprintf(a.stdout, "  nobody works on the run now: `%s` goes on with it, or a worker or `run --wait` that is there\n", a.command(key, fmt.Sprintf("resume %d", key.Run)))
+		fmt.Fprintf(a.stdout, "  nobody works on the run now: `%s` goes on with it, or a worker or `run --wait` that is "+
+			"there\n", a.command(key, fmt.Sprintf("resume %d", key.Run)))
 	}
 }
 

@@ -37,7 +37,8 @@ type checkedRow struct {
 
 // Help says more than the list of commands has room for.
 func (c *checkCmd) Help() string {
-	return "No node is run, and nothing is written: the checks of the script, as it is now, look at the rows that a run has left. " +
+	return "No node is run, and nothing is written: the checks of the script, as it is now, look at the rows that a run " +
+		"has left. " +
 		"Write a check, and try it against yesterday's run: thalweg check script.yaml --run 41"
 }
 
@@ -117,14 +118,16 @@ func inRun(f local.CheckFound) string {
 }
 
 func (a *app) printChecked(found []local.CheckFound) {
-	t := a.newTable("node", "check", "status", "in the run", "checked", "failed", "what was found").leaves("checked", "failed", "in the run")
+	t := a.newTable("node", "check", "status", "in the run", "checked", "failed", "what was found").leaves("checked",
+		"failed", "in the run")
 	rightAligned(t, 5, 6)
 	for _, f := range found {
 		before := "not there"
 		if f.Before != nil {
 			before = a.paintCheck(inRun(f))
 		}
-		t.AppendRow([]any{f.Node, f.Name, a.paintCheck(checkStatus(f.CheckResult)), before, count(f.Checked), count(f.Failed), f.Message})
+		t.AppendRow([]any{f.Node, f.Name, a.paintCheck(checkStatus(f.CheckResult)), before, count(f.Checked), count(f.Failed),
+			f.Message})
 	}
 	t.Render()
 }

@@ -73,7 +73,8 @@ func (c *checksCmd) Run(ctx context.Context, a *app) error {
 	}
 	if c.Node != "" {
 		if nodes = slices.DeleteFunc(nodes, func(n state.Node) bool { return n.Name != c.Node }); len(nodes) == 0 {
-			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", r.Run, c.Node), Hint: "`thalweg nodes` lists them"}
+			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", r.Run, c.Node),
+				Hint: "`thalweg nodes` lists them"}
 		}
 	}
 	results, err := local.Checks(ctx, home.State, nodes)
@@ -85,10 +86,12 @@ func (c *checksCmd) Run(ctx context.Context, a *app) error {
 		return printJSON(a.stdout, rows)
 	}
 	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, a.runStatus(ctx, home, r))
-	t := a.newTable("node", "check", "status", "checked", "failed", "kept", "what was found").leaves("kept", "checked", "failed")
+	t := a.newTable("node", "check", "status", "checked", "failed", "kept", "what was found").leaves("kept",
+		"checked", "failed")
 	rightAligned(t, 4, 5, 6)
 	for _, row := range rows {
-		t.AppendRow([]any{row.Node, row.Name, a.paintCheck(row.Status), count(row.Checked), count(row.Failed), count(row.Kept), row.Message})
+		t.AppendRow([]any{row.Node, row.Name, a.paintCheck(row.Status), count(row.Checked), count(row.Failed),
+			count(row.Kept), row.Message})
 	}
 	t.Render()
 	return nil

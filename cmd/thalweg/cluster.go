@@ -130,7 +130,8 @@ func onlyOpen(workers []local.Attendance, runs []openRunRow) {
 	}
 }
 
-func (a *app) openRunRows(ctx context.Context, home *local.Home, workers []local.Attendance) (out []openRunRow, err error) {
+func (a *app) openRunRows(ctx context.Context, home *local.Home, workers []local.Attendance) (out []openRunRow,
+	err error) {
 	workspaces, err := home.State.Workspaces(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look for workspaces: %w", err)
@@ -145,7 +146,8 @@ func (a *app) openRunRows(ctx context.Context, home *local.Home, workers []local
 			if err != nil {
 				return nil, err
 			}
-			row := openRunRow{Workspace: w, Run: r.Run, Script: r.ScriptPath, Status: seen.Status, Why: seen.NoWorker, Do: seen.Do}
+			row := openRunRow{Workspace: w, Run: r.Run, Script: r.ScriptPath, Status: seen.Status, Why: seen.NoWorker,
+				Do: seen.Do}
 			if len(seen.WaitsFor) > 0 && seen.Status == history.Waiting {
 				row.Why = "waits for a decision about " + gate.NameOf(seen.WaitsFor[0])
 			}
@@ -167,7 +169,8 @@ func (a *app) printWorkers(workers []local.Attendance, config string) {
 		fmt.Fprintf(a.stdout, "no worker is there; start one: thalweg worker --cluster %s\n", config)
 		return
 	}
-	t := a.newTable("host", "process", "thalweg", "duckdb", "python", "slots", "memory", "since", "runs", "status").leaves("python", "duckdb", "since", "process", "memory", "slots", "runs")
+	t := a.newTable("host", "process", "thalweg", "duckdb", "python", "slots", "memory", "since", "runs",
+		"status").leaves("python", "duckdb", "since", "process", "memory", "slots", "runs")
 	rightAligned(t, 2, 6, 7)
 	for _, w := range workers {
 		status := "at work"
@@ -185,7 +188,8 @@ func (a *app) printWorkers(workers []local.Attendance, config string) {
 		for _, r := range w.Runs {
 			runs = append(runs, fmt.Sprintf("%s/%d", r.Workspace, r.Run))
 		}
-		t.AppendRow([]any{w.Host, w.PID, w.Version, w.Engine, w.Python, w.Slots, size(w.Memory), span(time.Since(w.Since)), strings.Join(runs, " "), status})
+		t.AppendRow([]any{w.Host, w.PID, w.Version, w.Engine, w.Python, w.Slots, size(w.Memory), span(time.Since(w.Since)),
+			strings.Join(runs, " "), status})
 	}
 	t.Render()
 	for _, s := range local.SharersOf(workers) {
@@ -201,7 +205,8 @@ func (a *app) printWorkers(workers []local.Attendance, config string) {
 			fmt.Fprintf(a.stdout, "%s, process %d, takes no work: %s\n", w.Host, w.PID, plain(why))
 		}
 		for _, r := range w.Refused {
-			fmt.Fprintf(a.stdout, "%s, process %d, cannot work on run %d in workspace %s: %s\n", w.Host, w.PID, r.Run, r.Workspace, plain(r.Why))
+			fmt.Fprintf(a.stdout, "%s, process %d, cannot work on run %d in workspace %s: %s\n", w.Host, w.PID, r.Run,
+				r.Workspace, plain(r.Why))
 		}
 		for _, text := range w.Notices {
 			fmt.Fprintf(a.stdout, "%s, process %d: %s\n", w.Host, w.PID, plain(text))
@@ -227,5 +232,6 @@ func needCluster(flag, cluster string) error {
 	if cluster != "" {
 		return nil
 	}
-	return &fault.Error{Kind: fault.Script, Message: flag + " is for runs of a cluster", Hint: "name one with --cluster FILE"}
+	return &fault.Error{Kind: fault.Script, Message: flag + " is for runs of a cluster",
+		Hint: "name one with --cluster FILE"}
 }

@@ -38,8 +38,9 @@ var clusterKinds = []clusterKind{
 	{name: "cassandra", state: inCassandra, seldom: true, needs: []string{"THALWEG_TEST_CASSANDRA"}},
 	{name: "broker", state: inCassandra, others: "queue: { rabbitmq: { url: \"{env.RABBITMQ_URL}\" } }\n",
 		needs: []string{"THALWEG_TEST_CASSANDRA", "THALWEG_TEST_RABBITMQ"}},
-	{name: "s3", state: inCassandra, seldom: true, others: "parts: { s3: { url: \"s3://data/parts\", endpoint: \"{env.S3}\" } }\n",
-		needs: []string{"THALWEG_TEST_CASSANDRA"}},
+	{name: "s3", state: inCassandra, seldom: true,
+		others: "parts: { s3: { url: \"s3://data/parts\", endpoint: \"{env.S3}\" } }\n",
+		needs:  []string{"THALWEG_TEST_CASSANDRA"}},
 }
 
 // TestClusterCommands runs testdata/cluster/*.txtar, sessions at the command line,
@@ -48,13 +49,15 @@ var clusterKinds = []clusterKind{
 func TestClusterCommands(t *testing.T) {
 	t.Parallel()
 	long := effort.All() || os.Getenv("THALWEG_CHAOS_CLUSTER") != ""
-	inClusters(t, "testdata/cluster", slices.DeleteFunc(slices.Clone(clusterKinds), func(k clusterKind) bool { return k.seldom && !long }))
+	inClusters(t, "testdata/cluster", slices.DeleteFunc(slices.Clone(clusterKinds),
+		func(k clusterKind) bool { return k.seldom && !long }))
 }
 
 // TestCommandsAtOneInstant runs testdata/instant/*.txtar, in which commands meet.
 func TestCommandsAtOneInstant(t *testing.T) {
 	t.Parallel()
-	inClusters(t, "testdata/instant", slices.DeleteFunc(slices.Clone(clusterKinds), func(k clusterKind) bool { return k.name != "directory" && k.name != "cassandra" }))
+	inClusters(t, "testdata/instant", slices.DeleteFunc(slices.Clone(clusterKinds),
+		func(k clusterKind) bool { return k.name != "directory" && k.name != "cassandra" }))
 }
 
 // inClusters runs the scripts of a directory in clusters of several kinds.
@@ -90,13 +93,15 @@ func (k clusterKind) setup(e *testscript.Env) error {
 	if strings.Contains(k.others, "s3") {
 		tb := setupTB{e}
 		s3 := remotetest.NewS3(tb)
-		maps.Copy(env, map[string]string{"S3": s3.Endpoint, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "AWS-SECRET", "AWS_CONFIG_FILE": os.DevNull,
+		maps.Copy(env, map[string]string{"S3": s3.Endpoint, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "AWS-SECRET",
+			"AWS_CONFIG_FILE":             os.DevNull,
 			"AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true"})
 	}
 	for name, value := range env {
 		e.Setenv(name, value)
 	}
-	config := "version: 1\nstate: " + k.state + "\n" + k.others + "worker: { drain: 30s, scratch: scratch, memory: 1GB, cores: 2 }\n"
+	config := "version: 1\nstate: " + k.state + "\n" + k.others +
+		"worker: { drain: 30s, scratch: scratch, memory: 1GB, cores: 2 }\n"
 	if err := os.WriteFile(filepath.Join(e.WorkDir, "cluster.yaml"), []byte(config), 0o600); err != nil {
 		return err
 	}

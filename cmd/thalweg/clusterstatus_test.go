@@ -19,7 +19,8 @@ import (
 func TestClusterStatusOfAWorkerThatHasDied(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "cluster.yaml"), []byte("version: 1\nstate: { directory: runs }\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "cluster.yaml"), []byte("version: 1\nstate: { directory: runs }\n"),
+		0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), runsWait)
 	defer cancel()
 	out, err := thalweg(ctx, dir, "cluster", "init", "--cluster", "cluster.yaml").CombinedOutput()
@@ -27,13 +28,15 @@ func TestClusterStatusOfAWorkerThatHasDied(t *testing.T) {
 	home, err := local.Open(ctx, filepath.Join(dir, "runs"), false)
 	require.NoError(t, err)
 	for range 2 {
-		_, err := home.State.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "main"}, Created: time.Now()}, []state.NodeSpec{{Name: "n", Kind: "k"}})
+		_, err := home.State.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "main"}, Created: time.Now()},
+			[]state.NodeSpec{{Name: "n", Kind: "k"}})
 		require.NoError(t, err)
 	}
 	const lease = 20 * time.Second // that a note counts
 	for host, age := range map[string]time.Duration{"died": lease + time.Second, "works": -time.Hour} {
 		note := state.Note{Topic: "workers", Name: host, Time: time.Now().Add(-age), Data: fmt.Appendf(nil,
-			`{"owner": %q, "host": %q, "runs": [{"workspace": "main", "run": 2}, {"workspace": "main", "run": 1}]}`, host+"/1/1/x", host)}
+			`{"owner": %q, "host": %q, "runs": [{"workspace": "main", "run": 2}, {"workspace": "main", "run": 1}]}`,
+			host+"/1/1/x", host)}
 		require.NoError(t, home.State.PutNote(ctx, "_fleet", note))
 	}
 	require.NoError(t, home.Close())

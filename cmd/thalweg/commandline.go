@@ -30,7 +30,8 @@ type commandPlace struct {
 // typedFlag is a flag of the command line, with its value as it was typed.
 type typedFlag struct{ name, words string }
 
-// placeFlagNames are the flags that proposed commands have, too; scriptFlagNames those that they have about the same script.
+// placeFlagNames are the flags that proposed commands have, too; scriptFlagNames those that they have about the same
+// script.
 var (
 	placeFlagNames  = []string{"state", "cluster", "workspace", "env"}
 	scriptFlagNames = []string{"params", "param", "lenient"}
@@ -97,7 +98,8 @@ func (f typedFlag) order() int {
 }
 
 // proposed finds commands in what people are told: between accents, or in a sentence.
-var proposed = regexp.MustCompile("`thalweg ((?:cluster |hooks )?[a-z]+)[^`]*`|\\bthalweg ((?:cluster |hooks )?[a-z]+)\\b")
+var proposed = regexp.MustCompile(
+	"`thalweg ((?:cluster |hooks )?[a-z]+)[^`]*`|\\bthalweg ((?:cluster |hooks )?[a-z]+)\\b")
 
 // here adds the place to the commands of a text: behind them where it can be seen where they end, else
 // behind their names.
@@ -180,7 +182,8 @@ func (p commandPlace) elsewhere(kctx *kong.Context, env *environment.Environment
 		out.typed = append(out.typed, typedFlag{name, " --" + name + " " + shellWord(value)})
 	}
 	has := func(name string) bool {
-		return env != nil && !typed["state"] && !typed["cluster"] && slices.ContainsFunc(env.Flags, func(f environment.Flag) bool { return f.Name == name })
+		return env != nil && !typed["state"] && !typed["cluster"] &&
+			slices.ContainsFunc(env.Flags, func(f environment.Flag) bool { return f.Name == name })
 	}
 	switch {
 	case has("state") || has("cluster"): // the environment says which
@@ -249,7 +252,8 @@ func (a *app) command(key state.RunKey, rest string) string { return a.at.line(k
 // shellWord quotes a word for a shell where it has to be.
 func shellWord(word string) string {
 	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-+.,:=/@%", r))
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("_-+.,:=/@%", r))
 	}) {
 		return word
 	}

@@ -35,7 +35,8 @@ var (
 
 // Run implements kong's command.
 func (c *completionCmd) Run(a *app) error {
-	_, err := fmt.Fprint(a.stdout, map[string]string{"bash": completionBash, "zsh": completionZsh, "fish": completionFish}[c.Shell])
+	_, err := fmt.Fprint(a.stdout, map[string]string{"bash": completionBash, "zsh": completionZsh,
+		"fish": completionFish}[c.Shell])
 	return err
 }
 
@@ -255,7 +256,8 @@ func (l *completion) valuesOf(ctx context.Context, a *app, name, enum, kind stri
 	case "file-or-table":
 		list(l.tables(ctx)) // and files, below
 	}
-	if kind == "path" || slices.Contains([]string{"script", "scripts", "params", "file", "files", "file-or-table", "tests", "costs", "compare", "output", "config", "known-hosts", "ca-file", "python", "hooks"}, name) {
+	if kind == "path" || slices.Contains([]string{"script", "scripts", "params", "file", "files", "file-or-table", "tests",
+		"costs", "compare", "output", "config", "known-hosts", "ca-file", "python", "hooks"}, name) {
 		l.directive = completeFiles
 	}
 	return out
@@ -380,7 +382,8 @@ func (l *completion) runs(ctx context.Context, _ *app) (out []candidate) {
 		return nil
 	}
 	for _, r := range runs {
-		out = append(out, candidate{fmt.Sprint(r.Run), fmt.Sprintf("%s, %s, %s", r.Status, r.Created.Local().Format(time.DateTime), r.ScriptPath)})
+		out = append(out, candidate{fmt.Sprint(r.Run),
+			fmt.Sprintf("%s, %s, %s", r.Status, r.Created.Local().Format(time.DateTime), r.ScriptPath)})
 	}
 	if len(out) > 0 {
 		out = append(out, candidate{lastRun, "the latest"})

@@ -51,7 +51,8 @@ func (c *connection) look(ctx context.Context) error {
 		for _, r := range n.FileReaders() {
 			for _, u := range r.URLs {
 				if r.Database() {
-					c.add("input", n.Name, address.Redact(u.URL)+": it can be read", local.CheckSource(ctx, c.client, c.s, r, u.URL), "")
+					c.add("input", n.Name, address.Redact(u.URL)+": it can be read", local.CheckSource(ctx, c.client, c.s, r, u.URL),
+						"")
 					continue
 				}
 				c.input(ctx, n, u.URL)
@@ -93,7 +94,8 @@ func (c *connection) input(ctx context.Context, n *script.Node, url string) {
 				err = f.Close()
 			}
 		}
-		c.add("input", n.Name, shown+": "+counted(len(found), "file", "files"), err, "relative names are seen from the working directory")
+		c.add("input", n.Name, shown+": "+counted(len(found), "file", "files"), err,
+			"relative names are seen from the working directory")
 		return
 	}
 	if strings.ContainsAny(url, "*?") && !strings.HasPrefix(url, "http") {

@@ -17,11 +17,13 @@ func TestCopyingIsTold(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	view := newRunView(&app{stdout: &out, stderr: &out}, false)
-	view.begin(local.Started{Key: state.RunKey{Workspace: "main", Run: 1}, Nodes: []state.Node{{NodeSpec: state.NodeSpec{Name: "read"}}}})
+	view.begin(local.Started{Key: state.RunKey{Workspace: "main", Run: 1},
+		Nodes: []state.Node{{NodeSpec: state.NodeSpec{Name: "read"}}}})
 	out.Reset()
 	at := time.Now()
 	for s, bytes := range []int64{0, 1 << 20, 2 << 20} {
-		view.observe(worker.Event{Time: at.Add(time.Duration(s*6) * time.Second), Kind: worker.NodeCopying, Node: "read", Copying: &worker.Copying{Files: 3, FilesDone: s, Bytes: bytes}})
+		view.observe(worker.Event{Time: at.Add(time.Duration(s*6) * time.Second), Kind: worker.NodeCopying, Node: "read",
+			Copying: &worker.Copying{Files: 3, FilesDone: s, Bytes: bytes}})
 	}
 	require.Regexp(t, `^ *\S+ ?\S*  read  copying inputs: 0 of 3 files, 0 B\n.*  read  copying inputs: 2 of 3 files, 2.0 MiB\n$`, out.String())
 	require.Equal(t, "copying inputs: 2 of 3 files, 2.0 MiB", view.line(view.nodes["read"]))

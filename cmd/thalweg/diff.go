@@ -42,7 +42,8 @@ func (c *diffCmd) Run(ctx context.Context, a *app) error {
 	}
 	memory.Cores = budget.Cores()
 	if c.ByRows && len(c.Key) > 0 {
-		return &fault.Error{Kind: fault.Script, Message: "--key and --by-rows exclude each other", Hint: "--key finds the rows of both sides by fields, --by-rows by all of their values: give one of them"}
+		return &fault.Error{Kind: fault.Script, Message: "--key and --by-rows exclude each other",
+			Hint: "--key finds the rows of both sides by fields, --by-rows by all of their values: give one of them"}
 	}
 	home, err := c.openHome(ctx, a, false)
 	if err != nil {
@@ -66,8 +67,9 @@ func (c *diffCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	names := [2]string{fmt.Sprintf("run %d", runs[0]), fmt.Sprintf("run %d", runs[1])}
-	result, err := compare.Tables(ctx, compare.Options{A: tables[0].Table, B: tables[1].Table, UniqueA: tables[0].Unique, UniqueB: tables[1].Unique,
-		Key: c.Key, ByRows: c.ByRows, Columns: c.Columns, Tolerance: c.Tolerance, Limit: c.Limit,
+	result, err := compare.Tables(ctx, compare.Options{A: tables[0].Table, B: tables[1].Table, UniqueA: tables[0].Unique,
+		UniqueB: tables[1].Unique,
+		Key:     c.Key, ByRows: c.ByRows, Columns: c.Columns, Tolerance: c.Tolerance, Limit: c.Limit,
 		Memory: memory, SpillDir: filepath.Join(work, "diff-spill"), Parts: home.Parts, Names: names})
 	if err != nil {
 		return err
@@ -101,7 +103,8 @@ func (r diffReport) print(a *app) {
 		}
 	}
 	if r.Equal() {
-		fmt.Fprintf(out, "table %s is the same in %s and %s: %s; compared %s\n", r.table, r.names[0], r.names[1], countRows(r.RowsA), how)
+		fmt.Fprintf(out, "table %s is the same in %s and %s: %s; compared %s\n", r.table, r.names[0], r.names[1],
+			countRows(r.RowsA), how)
 		return
 	}
 	fmt.Fprintf(out, "table %s, from %s to %s; compared %s\n", r.table, r.names[0], r.names[1], how)
@@ -112,7 +115,8 @@ func (r diffReport) print(a *app) {
 		case d.TypeB == "":
 			fmt.Fprintf(out, "column %s: only in %s (%s)\n", d.Column, r.names[0], d.TypeA)
 		default:
-			fmt.Fprintf(out, "column %s: %s in %s, %s in %s; its values are not compared\n", d.Column, d.TypeA, r.names[0], d.TypeB, r.names[1])
+			fmt.Fprintf(out, "column %s: %s in %s, %s in %s; its values are not compared\n", d.Column, d.TypeA, r.names[0],
+				d.TypeB, r.names[1])
 		}
 	}
 	if len(r.Columns) == 0 {
@@ -121,8 +125,10 @@ func (r diffReport) print(a *app) {
 	}
 	r.printCounts(a)
 	r.printChanged(a)
-	r.printOneSided(a, "removed: only in "+r.names[0], r.SampleRemoved, r.Removed, func(d compare.Difference) []any { return d.A })
-	r.printOneSided(a, "added: only in "+r.names[1], r.SampleAdded, r.Added, func(d compare.Difference) []any { return d.B })
+	r.printOneSided(a, "removed: only in "+r.names[0], r.SampleRemoved, r.Removed,
+		func(d compare.Difference) []any { return d.A })
+	r.printOneSided(a, "added: only in "+r.names[1], r.SampleAdded, r.Added,
+		func(d compare.Difference) []any { return d.B })
 }
 
 func (r diffReport) printCounts(a *app) {
@@ -143,7 +149,8 @@ func (r diffReport) printCounts(a *app) {
 	}
 	t.Render()
 	if r.RepeatedA+r.RepeatedB > 0 {
-		fmt.Fprintf(a.data, "keys that occur more than once: %s in %s, %s in %s; their equal rows go together first, and where one is left on either side it has changed\n",
+		fmt.Fprintf(a.data, "keys that occur more than once: %s in %s, %s in %s; their equal rows go together first, and "+
+			"where one is left on either side it has changed\n",
 			count(r.RepeatedA), r.names[0], count(r.RepeatedB), r.names[1])
 	}
 }
@@ -175,7 +182,8 @@ func (r diffReport) printChanged(a *app) {
 }
 
 // printOneSided lists rows that only one table has.
-func (r diffReport) printOneSided(a *app, what string, sample []compare.Difference, all int64, of func(compare.Difference) []any) {
+func (r diffReport) printOneSided(a *app, what string, sample []compare.Difference, all int64,
+	of func(compare.Difference) []any) {
 	if len(sample) == 0 {
 		return
 	}
@@ -290,8 +298,10 @@ type diffRow struct {
 }
 
 func (r diffReport) json(runs [2]int64) diffJSON {
-	out := diffJSON{Table: r.table, RunA: runs[0], RunB: runs[1], Equal: r.Equal(), Key: r.Key, KeyOf: r.KeyOf, Columns: r.Columns, Schema: r.Schema,
-		RowsA: r.RowsA, RowsB: r.RowsB, Removed: r.Removed, Added: r.Added, Changed: r.Changed, ChangedIn: r.ChangedIn, RepeatedA: r.RepeatedA, RepeatedB: r.RepeatedB,
+	out := diffJSON{Table: r.table, RunA: runs[0], RunB: runs[1], Equal: r.Equal(), Key: r.Key, KeyOf: r.KeyOf,
+		Columns: r.Columns, Schema: r.Schema,
+		RowsA: r.RowsA, RowsB: r.RowsB, Removed: r.Removed, Added: r.Added, Changed: r.Changed, ChangedIn: r.ChangedIn,
+		RepeatedA: r.RepeatedA, RepeatedB: r.RepeatedB,
 		SampleRemoved: []diffRow{}, SampleAdded: []diffRow{}, SampleChanged: []diffRow{}}
 	for _, list := range []*[]string{&out.Key, &out.Columns} {
 		if *list == nil {
@@ -315,7 +325,8 @@ func (r diffReport) json(runs [2]int64) diffJSON {
 		out.SampleAdded = append(out.SampleAdded, diffRow{Row: r.values(d.B, all), Times: d.Times})
 	}
 	for _, d := range r.SampleChanged {
-		out.SampleChanged = append(out.SampleChanged, diffRow{Key: r.values(d.A, all[:len(r.Key)]), A: r.values(d.A, d.Changed), B: r.values(d.B, d.Changed)})
+		out.SampleChanged = append(out.SampleChanged, diffRow{Key: r.values(d.A, all[:len(r.Key)]),
+			A: r.values(d.A, d.Changed), B: r.values(d.B, d.Changed)})
 	}
 	return out
 }

@@ -136,7 +136,8 @@ func TestReadmeCommands(t *testing.T) {
 			{Name: "commands", Data: []byte(commands.String())},
 			{Name: "sales.csv", Data: own},
 			// The picture is that of the example's first run, but for its times and sizes.
-			{Name: "picture", Data: []byte("thalweg run examples/orders/short.yaml --params examples/orders/params.yaml --state new >ran\n" +
+			{Name: "picture", Data: []byte("thalweg run examples/orders/short.yaml --params examples/orders/params.yaml " +
+				"--state new >ran\n" +
 				"thalweg show --state new --svg | " + figures + "\n" + "<" + root + "/docs/run.svg " + figures + " >shown\n")},
 		},
 	}
@@ -159,7 +160,8 @@ func TestExamplesRunAsTheySay(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	dir := t.TempDir()
-	for example, wrote := range map[string]string{"orders": "demo/orders/orders.csv demo/orders/orders.parquet", "lookup": "demo/lookup.svg"} {
+	for example, wrote := range map[string]string{"orders": "demo/orders/orders.csv demo/orders/orders.parquet",
+		"lookup": "demo/lookup.svg"} {
 		text, err := os.ReadFile(filepath.Join(root, "examples", example, "README.md"))
 		require.NoError(t, err)
 		block := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindStringSubmatch(string(text))
@@ -188,12 +190,14 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 		}
 		return err
 	}))
-	promises := between(t, "../../docs/guarantees.md", "\n## What is promised\n", "\n## Crash points\n") // worker.TestEveryCrashPointIsListed is for these
+	// worker.TestEveryCrashPointIsListed is for these
+	promises := between(t, "../../docs/guarantees.md", "\n## What is promised\n", "\n## Crash points\n")
 	features := between(t, "../../docs/features.md", "\n# What there is\n", "")
 	there := 0
 	named := regexp.MustCompile(`\bTest[A-Z][A-Za-z0-9]+|testdata/script/[a-z_]+\.txtar|` + "`statetest`")
 	for line := range strings.Lines(promises + features) {
-		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| guarantee |") || strings.HasPrefix(line, "| feature |") || strings.HasPrefix(line, "| ---") {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| guarantee |") ||
+			strings.HasPrefix(line, "| feature |") || strings.HasPrefix(line, "| ---") {
 			continue
 		}
 		if strings.Contains(line, " | yes | ") {

@@ -35,7 +35,8 @@ func TestPagesWriteCommandsThatAreThere(t *testing.T) {
 		require.NoError(t, err)
 		for _, line := range append(fenced.FindAllString(string(text), -1), spans.FindAllString(string(text), -1)...) {
 			words := strings.Fields(quoted.ReplaceAllString(strings.Trim(line, "`$ "), "TEXT"))[1:]
-			if words[0] == "…" || formats.MatchString(line) || strings.HasPrefix(words[0], "-") || strings.ToUpper(words[0]) == words[0] {
+			if words[0] == "…" || formats.MatchString(line) || strings.HasPrefix(words[0], "-") ||
+				strings.ToUpper(words[0]) == words[0] {
 				continue
 			}
 			command := strings.Trim(words[0], ",.;:)|")
@@ -52,7 +53,8 @@ func TestPagesWriteCommandsThatAreThere(t *testing.T) {
 	require.Greater(t, seen, 200)
 	page, err := os.ReadFile("../../docs/commands.md")
 	require.NoError(t, err)
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+(?: [a-z]+)?)[^`]*`.*$").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+(?: [a-z]+)?)[^`]*`.*$").FindAllStringSubmatch(string(page),
+		-1) {
 		known := map[string]bool{"version": row[1] == "version"} // --version is a word for that command
 		for _, span := range codeSpans.FindAllString(row[0], -1) {
 			for path, flags := range flags {

@@ -24,7 +24,8 @@ func TestLimitsAreThoseOfTheCode(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/limits.md")
 	require.NoError(t, err)
-	rows := regexp.MustCompile("(?m)^\\| ([^|]+) \\| ([^|]+) \\| [^|]*\\| `([a-z]+)\\.([A-Za-z]+)` \\|$").FindAllStringSubmatch(string(page), -1)
+	rows := regexp.MustCompile("(?m)^\\| ([^|]+) \\| ([^|]+) \\| [^|]*\\| `([a-z]+)\\.([A-Za-z]+)` \\|$").
+		FindAllStringSubmatch(string(page), -1)
 	require.Greater(t, len(rows), 40)
 	require.Equal(t, strings.Count(string(page), "` |\n"), len(rows), "a row that names the code is not understood")
 	for _, row := range rows { // the first number is the limit, what follows a default

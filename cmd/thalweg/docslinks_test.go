@@ -30,7 +30,8 @@ func mdPages(t *testing.T) map[string]string {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || path == "bench/results" || path == "bench/data" || path == "bin" || path == "demo"):
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || path == "bench/results" ||
+			path == "bench/data" || path == "bin" || path == "demo"):
 			return fs.SkipDir
 		case d.IsDir() || filepath.Ext(path) != ".md":
 			return nil
@@ -105,7 +106,8 @@ func TestEveryPageIsReached(t *testing.T) {
 	named := linksOf("docs/README.md", pages["docs/README.md"])
 	for path := range pages {
 		if dir := filepath.Dir(path); path != "docs/README.md" && (dir == "docs" || dir == "docs/nodes") {
-			require.True(t, slices.ContainsFunc(named, func(link string) bool { return strings.HasPrefix(link+"#", path+"#") }), "docs/README.md does not name %s", path)
+			require.True(t, slices.ContainsFunc(named, func(link string) bool { return strings.HasPrefix(link+"#", path+"#") }),
+				"docs/README.md does not name %s", path)
 		}
 	}
 	reached := map[string]bool{"README.md": true}
@@ -126,6 +128,8 @@ func TestEveryPageIsReached(t *testing.T) {
 
 func TestAnchorsAreThoseOfTheWeb(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, map[string]bool{"infer-a-script-from-files": true, "table_custom_tfm_table-py_calc": true, "what-run---json-says": true, "keys-and-more": true},
-		anchors("# infer: a script from files\n## table_custom_tfm_table: py_calc\ntext\n### What `run --json` says\n# Keys [and](x.md) more\n"))
+	require.Equal(t, map[string]bool{"infer-a-script-from-files": true, "table_custom_tfm_table-py_calc": true,
+		"what-run---json-says": true, "keys-and-more": true},
+		anchors("# infer: a script from files\n## table_custom_tfm_table: py_calc\ntext\n### What `run --json` says\n# "+
+			"Keys [and](x.md) more\n"))
 }

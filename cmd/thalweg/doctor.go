@@ -48,7 +48,8 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
-	found, err := local.Doctor(ctx, local.DoctorOptions{Dir: c.State, Cluster: cfg, Program: version, Interpreter: c.Python, Named: c.Python != pythonDefault,
+	found, err := local.Doctor(ctx, local.DoctorOptions{Dir: c.State, Cluster: cfg, Program: version,
+		Interpreter: c.Python, Named: c.Python != pythonDefault,
 		Keeper: ownExecutable, Limit: c.Timeout, Remote: client, Known: a.known})
 	if err != nil {
 		return err
@@ -93,7 +94,8 @@ func (a *app) printFindings(found []doctor.Finding) {
 		}
 		for i, line := range lines {
 			if i == 0 {
-				fmt.Fprintf(a.stdout, "%s  %s  %s%s\n", padded(f.Service, service), padded(f.Check, check), a.verdict(f.Verdict), line)
+				fmt.Fprintf(a.stdout, "%s  %s  %s%s\n", padded(f.Service, service), padded(f.Check, check),
+					a.verdict(f.Verdict), line)
 				continue
 			}
 			fmt.Fprintf(a.stdout, "%s%s\n", strings.Repeat(" ", margin), line)
@@ -106,7 +108,8 @@ func (a *app) printFindings(found []doctor.Finding) {
 func together(found []doctor.Finding) (out []doctor.Finding) {
 	for _, f := range found {
 		alike := func(g doctor.Finding) bool {
-			return g.Service == f.Service && g.Verdict == doctor.Skipped && g.Verdict == f.Verdict && g.Mend == "" && f.Mend == ""
+			return g.Service == f.Service && g.Verdict == doctor.Skipped && g.Verdict == f.Verdict && g.Mend == "" &&
+				f.Mend == ""
 		}
 		if n := len(out); n > 0 && alike(out[n-1]) {
 			out[n-1].Check = "others"
@@ -140,7 +143,8 @@ func verdictText(counts map[doctor.Verdict]int) string {
 	for _, v := range []struct {
 		verdict   doctor.Verdict
 		one, many string
-	}{{doctor.Bad, "thing to mend", "things to mend"}, {doctor.Ours, "bug of ours", "bugs of ours"}, {doctor.Warning, "warning", "warnings"}} {
+	}{{doctor.Bad, "thing to mend", "things to mend"}, {doctor.Ours, "bug of ours", "bugs of ours"},
+		{doctor.Warning, "warning", "warnings"}} {
 		if n := counts[v.verdict]; n == 1 {
 			texts = append(texts, "1 "+v.one)
 		} else if n > 1 {

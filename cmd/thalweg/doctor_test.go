@@ -13,8 +13,10 @@ func TestFindingsAsPeopleReadThem(t *testing.T) {
 	t.Parallel()
 	found := []doctor.Finding{
 		{Service: "machine", Check: "cores", Verdict: doctor.Good, Seen: "2"},
-		{Service: "state", Check: "127.0.0.1:9042", Verdict: doctor.Good, Seen: "Cassandra 5.0.8, datacenter datacenter1, 2 ms a request"},
-		{Service: "state", Check: "replication", Verdict: doctor.Bad, Seen: "3 copies: 2 nodes are needed for each request, and there are 1",
+		{Service: "state", Check: "127.0.0.1:9042", Verdict: doctor.Good,
+			Seen: "Cassandra 5.0.8, datacenter datacenter1, 2 ms a request"},
+		{Service: "state", Check: "replication", Verdict: doctor.Bad,
+			Seen: "3 copies: 2 nodes are needed for each request, and there are 1",
 			Mend: "add nodes, or keep fewer copies"},
 		{Service: "state", Check: "keyspace", Verdict: doctor.Skipped, Seen: "not looked at: see state, replication"},
 		{Service: "state", Check: "tables", Verdict: doctor.Skipped, Seen: "not looked at: see state, replication"},

@@ -90,8 +90,10 @@ func (d dropped) print(a *app) {
 	if d.DryRun {
 		verb = "would be"
 	}
-	fmt.Fprintf(a.stdout, "run %d %s dropped: nobody reads, continues or lists it; %s of tables\n", d.Run, verb, size(d.Bytes))
+	fmt.Fprintf(a.stdout, "run %d %s dropped: nobody reads, continues or lists it; %s of tables\n", d.Run, verb,
+		size(d.Bytes))
 	for _, t := range d.Made {
-		fmt.Fprintf(a.stdout, "  node %s of run %d was made from node %s of run %d, and stays\n", t.Node, t.Run, t.Of.Node, t.Of.Run)
+		fmt.Fprintf(a.stdout, "  node %s of run %d was made from node %s of run %d, and stays\n", t.Node, t.Run,
+			t.Of.Node, t.Of.Run)
 	}
 }

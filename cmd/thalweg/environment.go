@@ -51,7 +51,8 @@ func (c *consent) Decode(ctx *kong.DecodeContext) error {
 	return ctx.Scan.PopValueInto("name", &c.name)
 }
 
-// nameConsent gives --yes the word behind it where that names an environment: where one is chosen, or the project has it.
+// nameConsent gives --yes the word behind it where that names an environment: where one is chosen, or the project has
+// it.
 func nameConsent(args []string) []string {
 	at := slices.Index(args, "--yes")
 	end := slices.Index(args, "--")
@@ -61,7 +62,8 @@ func nameConsent(args []string) []string {
 	chosen := os.Getenv("THALWEG_ENV") != "" || slices.ContainsFunc(args, func(arg string) bool {
 		return arg == "--env" || strings.HasPrefix(arg, "--env=")
 	})
-	if dir, err := os.Getwd(); !chosen && (err != nil || !slices.Contains(environment.Names(environment.Find(dir)), args[at+1])) {
+	if dir, err := os.Getwd(); !chosen &&
+		(err != nil || !slices.Contains(environment.Names(environment.Find(dir)), args[at+1])) {
 		return args
 	}
 	return slices.Concat(args[:at], []string{"--yes=" + args[at+1]}, args[at+2:])
@@ -72,7 +74,8 @@ func (f environmentFlags) settle(a *app, kctx *kong.Context) error {
 	a.typed = typedFlags(kctx)
 	if f.Env == "" {
 		if f.Yes.name != "" {
-			return &fault.Error{Kind: fault.Script, Message: "--yes names an environment, and none is chosen", Hint: "write --env " + f.Yes.name + ", too"}
+			return &fault.Error{Kind: fault.Script, Message: "--yes names an environment, and none is chosen",
+				Hint: "write --env " + f.Yes.name + ", too"}
 		}
 		a.confirmed = f.Yes.given
 		return nil
@@ -83,7 +86,8 @@ func (f environmentFlags) settle(a *app, kctx *kong.Context) error {
 	}
 	path := environment.Find(dir)
 	if path == "" {
-		return &fault.Error{Kind: fault.Script, Message: "there is no " + environment.DefaultName + " with environments, here or in a directory above",
+		return &fault.Error{Kind: fault.Script, Message: "there is no " + environment.DefaultName +
+			" with environments, here or in a directory above",
 			Hint: "make one: environments: {" + f.Env + ": {state: .thalweg}}; docs/environments.md has all keys"}
 	}
 	if rel, err := filepath.Rel(dir, path); err == nil {
@@ -98,14 +102,17 @@ func (f environmentFlags) settle(a *app, kctx *kong.Context) error {
 	}
 	switch {
 	case f.Yes.name != "" && f.Yes.name != env.Name:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--yes %s does not name the environment, which is %s", f.Yes.name, env.Name), Hint: "if " + env.Name + " is meant, write --yes " + env.Name}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--yes %s does not name the environment, which is %s",
+			f.Yes.name, env.Name), Hint: "if " + env.Name + " is meant, write --yes " + env.Name}
 	case f.Yes.given && f.Yes.name == "" && env.Protected:
-		return &fault.Error{Kind: fault.Script, Message: "--yes does not name the environment, which is protected", Hint: "if " + env.Name + " is meant, write --yes " + env.Name}
+		return &fault.Error{Kind: fault.Script, Message: "--yes does not name the environment, which is protected",
+			Hint: "if " + env.Name + " is meant, write --yes " + env.Name}
 	}
 	a.environment, a.confirmed = env, f.Yes.given
 	for _, v := range env.Env {
 		if err := os.Setenv(v.Name, v.Value); err != nil {
-			return &fault.Error{Kind: fault.Script, Message: path + ": under env, " + document.Quote(v.Name) + " cannot be the name of a variable", Err: err,
+			return &fault.Error{Kind: fault.Script, Message: path + ": under env, " + document.Quote(v.Name) +
+				" cannot be the name of a variable", Err: err,
 				Hint: "use letters, digits and underscores"}
 		}
 	}
@@ -125,7 +132,8 @@ func typedFlags(kctx *kong.Context) map[string]bool {
 }
 
 // apply gives the flags of the command the environment's values, where the command line says nothing.
-func apply(env *environment.Environment, path string, said map[string]bool, commands func() *kong.Application, kctx *kong.Context) error {
+func apply(env *environment.Environment, path string, said map[string]bool, commands func() *kong.Application,
+	kctx *kong.Context) error {
 	var known []string
 	for _, leaf := range commands().Leaves(true) {
 		for _, group := range leaf.AllFlags(true) {
@@ -142,12 +150,14 @@ func apply(env *environment.Environment, path string, said map[string]bool, comm
 		flag := flags[want.Name]
 		switch {
 		case !slices.Contains(known, want.Name):
-			err := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s: environment %s: no command has the flag %s", path, env.Name, document.Quote(want.Name))}
+			err := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s: environment %s: no command has the flag %s", path,
+				env.Name, document.Quote(want.Name))}
 			if near := similar.Nearest(want.Name, known); near != "" {
 				err.Hint = "did you mean " + near + "?"
 			}
 			return err
-		case flag == nil || said[want.Name] || want.Name == "cluster" && said["state"] || want.Name == "state" && said["cluster"]:
+		case flag == nil || said[want.Name] || want.Name == "cluster" && said["state"] || want.Name == "state" &&
+			said["cluster"]:
 			continue
 		}
 		if err := flag.Parse(kong.Scan().PushTyped(want.Value, kong.FlagValueToken), flag.Target); err != nil {
@@ -208,8 +218,9 @@ func (a *app) confirm(ctx context.Context, does string, what []replaced) error {
 	ask, done := a.questions()
 	defer done()
 	if ask == nil {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("environment %s is protected, and there is no terminal to ask at", name),
-			Hint: "if this is meant, add --yes " + name, Detail: "it " + does + "\n" + strings.Join(lines, "\n")}
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("environment %s is protected, and there is no terminal to ask at", name),
+			Hint:    "if this is meant, add --yes " + name, Detail: "it " + does + "\n" + strings.Join(lines, "\n")}
 	}
 	fmt.Fprintf(ask, "%s is protected. This %s\n  %s\n", a.mark(name, bold), does, strings.Join(lines, "\n  "))
 	return expect(ctx, ask, name)
@@ -296,7 +307,8 @@ func readLine(ctx context.Context, from io.Reader) (string, error) {
 }
 
 // outputsThere lists the output files and tables of nodes that are there already, of this machine or others.
-func (w *workplace) outputsThere(ctx context.Context, s *script.Script, nodes []*script.Node) (out []replaced, err error) {
+func (w *workplace) outputsThere(ctx context.Context, s *script.Script, nodes []*script.Node) (out []replaced,
+	err error) {
 	for _, n := range nodes {
 		if n.Out == nil {
 			continue

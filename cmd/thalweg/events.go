@@ -27,7 +27,8 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 	case c.After < 0:
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--after %d: lines are numbered from 1", c.After)}
 	case c.Wait && !c.Follow:
-		return &fault.Error{Kind: fault.Script, Message: "--wait says how long --follow goes on", Hint: "give --follow as well"}
+		return &fault.Error{Kind: fault.Script, Message: "--wait says how long --follow goes on",
+			Hint: "give --follow as well"}
 	}
 	home, run, err := c.Which.open(ctx, a, c.stateFlags)
 	if err != nil {

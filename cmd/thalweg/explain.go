@@ -86,7 +86,8 @@ func (c *explainCmd) Run(ctx context.Context, a *app) error {
 
 // foresee says what a run would take over of the runs in the state directory;
 // nothing where there is none.
-func (c *explainCmd) foresee(ctx context.Context, a *app, s *script.Script, memory int64) (_ map[*script.Node]local.Foreseen, err error) {
+func (c *explainCmd) foresee(ctx context.Context, a *app, s *script.Script,
+	memory int64) (_ map[*script.Node]local.Foreseen, err error) {
 	if _, err := os.Stat(filepath.Join(c.State, "state.db")); c.Cluster == "" && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -95,7 +96,8 @@ func (c *explainCmd) foresee(ctx context.Context, a *app, s *script.Script, memo
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
-	return local.Foresee(ctx, home, s, s.Nodes, local.Options{ScriptPath: c.Script, Workspace: c.Workspace, Ephemeral: c.Ephemeral, MemoryBytes: memory, Cores: c.Cores,
+	return local.Foresee(ctx, home, s, s.Nodes, local.Options{ScriptPath: c.Script, Workspace: c.Workspace,
+		Ephemeral: c.Ephemeral, MemoryBytes: memory, Cores: c.Cores,
 		Interpreter: c.Python, Keeper: ownExecutable, Known: a.known, Logger: newLogger(a, false)})
 }
 
@@ -147,10 +149,15 @@ func (n *explainedNode) reuse(f local.Foreseen) {
 // explainNode puts a preview into words.
 func explainNode(p plan.Preview, b budget.Budget) explainedNode {
 	n := p.Node
-	out := explainedNode{Node: n.Name, Type: local.KindOf(n), Manual: n.StartPolicy == script.PolicyManual, Sources: sourceNames(n),
-		Fields: p.Plan.Layout.Columns, OrderCols: p.Plan.Layout.OrderCols, Buckets: p.Plan.Layout.Buckets, BucketKey: p.Plan.Layout.BucketKey,
-		Batches: p.Batches, Checks: p.Checks, Shares: p.Shares, RowsIn: p.Rows, BytesIn: p.Bytes, RowsOut: p.RowsOut, Estimated: p.Estimated,
-		Cut: p.Cut, Memory: b.SlotEngineBytes, OneThread: p.Task.OneThread, SQL: p.Task.Query, ComputedIn: p.Plan.ComputedIn, Stored: p.Stored}
+	out := explainedNode{Node: n.Name, Type: local.KindOf(n), Manual: n.StartPolicy == script.PolicyManual,
+		Sources: sourceNames(n),
+		Fields:  p.Plan.Layout.Columns, OrderCols: p.Plan.Layout.OrderCols, Buckets: p.Plan.Layout.Buckets,
+		BucketKey: p.Plan.Layout.BucketKey,
+		Batches:   p.Batches, Checks: p.Checks, Shares: p.Shares, RowsIn: p.Rows, BytesIn: p.Bytes, RowsOut: p.RowsOut,
+		Estimated: p.Estimated,
+		Cut:       p.Cut, Memory: b.SlotEngineBytes, OneThread: p.Task.OneThread, SQL: p.Task.Query,
+		ComputedIn: p.Plan.ComputedIn,
+		Stored:     p.Stored}
 	if n.Table != nil {
 		out.Table = n.Table.Name
 	}
@@ -225,11 +232,13 @@ func sourceNames(n *script.Node) []string {
 }
 
 func printBudget(w io.Writer, b budget.Budget) {
-	fmt.Fprintf(w, "memory %s: %s with %s for DuckDB each", size(b.TotalBytes), counted(b.Slots, "slot", "slots"), size(b.SlotEngineBytes))
+	fmt.Fprintf(w, "memory %s: %s with %s for DuckDB each", size(b.TotalBytes), counted(b.Slots, "slot", "slots"),
+		size(b.SlotEngineBytes))
 	if b.Interpreters > 0 {
 		fmt.Fprintf(w, ", %s with %s each", counted(b.Interpreters, "interpreter", "interpreters"), size(b.InterpreterBytes))
 	}
-	fmt.Fprintf(w, "\na batch reads up to %s; a right side up to %s is read whole by every batch of its lookup\n", size(b.BatchBytes), size(b.BroadcastBytes))
+	fmt.Fprintf(w, "\na batch reads up to %s; a right side up to %s is read whole by every batch of its lookup\n",
+		size(b.BatchBytes), size(b.BroadcastBytes))
 }
 
 // shownMost bounds the sources that are listed.
@@ -298,7 +307,8 @@ func (n explainedNode) printLayout(w io.Writer) {
 	}
 	if n.ComputedIn != "" {
 		fmt.Fprintf(w, "  ephemeral, computed inside node %s: not stored, so\n", n.ComputedIn)
-		fmt.Fprintf(w, "           thalweg sql does not show it, a run that is resumed computes it again, and other runs cannot read it\n")
+		fmt.Fprintf(w, "           thalweg sql does not show it, a run that is resumed computes it again, and other runs "+
+			"cannot read it\n")
 		return
 	}
 	if n.Stored != "" {
@@ -306,7 +316,8 @@ func (n explainedNode) printLayout(w io.Writer) {
 	}
 	fmt.Fprintf(w, "  layout   %s\n", order)
 	if n.Buckets > 0 {
-		fmt.Fprintf(w, "           in %s of %s; rows that come by this key stay as they come\n", counted(n.Buckets, "bucket", "buckets"), n.BucketKey)
+		fmt.Fprintf(w, "           in %s of %s; rows that come by this key stay as they come\n",
+			counted(n.Buckets, "bucket", "buckets"), n.BucketKey)
 	}
 }
 
@@ -329,7 +340,8 @@ func (n explainedNode) printBatches(w io.Writer) {
 			checks += fmt.Sprintf(" (%d look at a share each of the rows and of the keys, the last adds up)", n.Shares)
 		}
 	}
-	fmt.Fprintf(w, "  batches  %s%d%s, of %s%s, %s uncompressed\n", about, n.Batches-n.Checks, checks, about, rows, size(n.BytesIn))
+	fmt.Fprintf(w, "  batches  %s%d%s, of %s%s, %s uncompressed\n", about, n.Batches-n.Checks, checks, about, rows,
+		size(n.BytesIn))
 	threads := ""
 	if n.OneThread {
 		threads = ", one thread: the result could show the order in which rows arrive"

@@ -28,7 +28,8 @@ func (a *app) printTwin(e errorTwin) {
 // sayInterrupted says that the command was interrupted.
 func (a *app) sayInterrupted() {
 	if a.json {
-		a.printTwin(errorTwin{Failure: state.Failure{Kind: fault.Canceled, Message: "interrupted", Batch: noBatch.Batch}, ExitCode: exitInterrupted})
+		a.printTwin(errorTwin{Failure: state.Failure{Kind: fault.Canceled, Message: "interrupted", Batch: noBatch.Batch},
+			ExitCode: exitInterrupted})
 		return
 	}
 	fmt.Fprintln(a.stderr, "thalweg: interrupted")

@@ -63,13 +63,15 @@ func (a *app) follow(ctx context.Context, home *local.Home, key state.RunKey, f 
 		events.asked = func(node string) (*gate.Asked, error) { return askedNow(ctx, store, key, node) }
 	}
 	looked := nobodyWatch{app: a, home: home, key: key}
-	err = history.Follow(ctx, history.NewStream(store, key, 0), history.FollowOptions{Stay: f.wait, Abandoned: looked.abandoned, Every: followPause}, events.tell)
+	err = history.Follow(ctx, history.NewStream(store, key, 0),
+		history.FollowOptions{Stay: f.wait, Abandoned: looked.abandoned, Every: followPause}, events.tell)
 	view.close()
 	if ctx.Err() != nil {
 		if a.unread() { // who closed standard output has seen enough
 			return errReported{exitOK}
 		}
-		fmt.Fprintf(a.stderr, "run %d is not followed any more, and goes on if it is not over; `%s` comes back to it\n", key.Run, a.command(key, fmt.Sprintf("attach %d", key.Run)))
+		fmt.Fprintf(a.stderr, "run %d is not followed any more, and goes on if it is not over; `%s` comes back to it\n",
+			key.Run, a.command(key, fmt.Sprintf("attach %d", key.Run)))
 		return errReported{exitInterrupted}
 	}
 	if err != nil {
@@ -77,7 +79,8 @@ func (a *app) follow(ctx context.Context, home *local.Home, key state.RunKey, f 
 	}
 	sum, err := local.SummaryOf(ctx, home, key)
 	if err == nil && sum.Status == state.Running && home.Cluster() == nil {
-		fmt.Fprintf(a.stderr, "nobody works on run %d; `%s` lets it go on\n", key.Run, a.command(key, fmt.Sprintf("resume %d", key.Run)))
+		fmt.Fprintf(a.stderr, "nobody works on run %d; `%s` lets it go on\n", key.Run,
+			a.command(key, fmt.Sprintf("resume %d", key.Run)))
 		return errReported{exitStopped}
 	}
 	return finishRun(a, sum, err, f.asJSON)
@@ -122,7 +125,8 @@ func (s *eventsShown) tell(lines []history.Line) error {
 			delete(s.sums, e.Node)
 			s.from[e.Node] = e.ReusedFrom
 		case worker.BatchFinished:
-			sum.RowsIn, sum.RowsOut, sum.BytesOut = sum.RowsIn+e.Stats.RowsIn, sum.RowsOut+e.Stats.RowsOut, sum.BytesOut+e.Stats.BytesOut
+			sum.RowsIn, sum.RowsOut, sum.BytesOut = sum.RowsIn+e.Stats.RowsIn, sum.RowsOut+e.Stats.RowsOut,
+				sum.BytesOut+e.Stats.BytesOut
 			s.sums[e.Node] = sum
 		case worker.NodeFinished:
 			e.Stats, e.ReusedFrom = sum, s.from[e.Node]
@@ -159,7 +163,8 @@ func (s *eventsShown) show(e worker.Event) error {
 
 // shownEvent is an event of state as a worker tells it; false if people are shown nothing of it.
 func shownEvent(e state.Event) (worker.Event, bool) {
-	out := worker.Event{Run: e.RunKey, Time: e.Time, Node: e.Node, Attempt: e.Attempt, Batches: e.Batches, Failure: e.Failure, ReusedFrom: e.ReusedFrom}
+	out := worker.Event{Run: e.RunKey, Time: e.Time, Node: e.Node, Attempt: e.Attempt, Batches: e.Batches,
+		Failure: e.Failure, ReusedFrom: e.ReusedFrom}
 	if e.Batch != nil {
 		out.Batch = *e.Batch
 	}
@@ -258,10 +263,12 @@ func (w *workplace) submit(ctx context.Context, a *app, flags engineFlags, asJSO
 		if asJSON {
 			return printJSON(a.stdout, submitted{Event: "run_submitted", Workspace: key.Workspace, Run: key.Run})
 		}
-		fmt.Fprintf(a.stdout, "run %d submitted in workspace %s; `%s` follows it\n", key.Run, key.Workspace, a.command(key, fmt.Sprintf("attach %d", key.Run)))
+		fmt.Fprintf(a.stdout, "run %d submitted in workspace %s; `%s` follows it\n", key.Run, key.Workspace,
+			a.command(key, fmt.Sprintf("attach %d", key.Run)))
 		return nil
 	}
-	return a.follow(ctx, w.home, key, followed{resumed: opts.Resume, asJSON: asJSON, wait: opts.Wait, started: local.Started{Warnings: warnings, Budget: budget.Budget{}}})
+	return a.follow(ctx, w.home, key, followed{resumed: opts.Resume, asJSON: asJSON, wait: opts.Wait,
+		started: local.Started{Warnings: warnings, Budget: budget.Budget{}}})
 }
 
 // awaitTaken waits until the workers have looked at a new run. Where none of them
@@ -285,10 +292,12 @@ func (a *app) awaitTaken(ctx context.Context, home *local.Home, key state.RunKey
 		}
 		return nil
 	}
-	if _, err := local.Stop(ctx, home, key, shortReason("no worker can take it: "+strings.Join(reasons, "; "))); err != nil {
+	if _, err := local.Stop(ctx, home, key,
+		shortReason("no worker can take it: "+strings.Join(reasons, "; "))); err != nil {
 		return fmt.Errorf("stop run %d, which no worker can take: %w", key.Run, err)
 	}
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no worker can take run %d, so it is stopped:\n%s", key.Run, strings.Join(reasons, "\n")),
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no worker can take run %d, so it is stopped:\n%s",
+		key.Run, strings.Join(reasons, "\n")),
 		Hint: "mend these, or start a worker that can; with --wait the run waits for one"}
 }
 

@@ -18,10 +18,12 @@ func TestFollowerTellsLostFromFailed(t *testing.T) {
 	var out bytes.Buffer
 	view := newRunView(&app{stdout: &out, stderr: &out}, false)
 	key := state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 1}, Node: "calc"}
-	view.begin(local.Started{Key: key.RunKey, Remote: true, Nodes: []state.Node{{NodeKey: key, NodeSpec: state.NodeSpec{Name: "calc"}}}})
+	view.begin(local.Started{Key: key.RunKey, Remote: true,
+		Nodes: []state.Node{{NodeKey: key, NodeSpec: state.NodeSpec{Name: "calc"}}}})
 	shown := eventsShown{view: view, sums: map[string]state.Stats{}, from: map[string]*state.NodeKey{}}
 	tell := func(kind state.EventKind, batch int, status state.Status, failure *state.Failure) {
-		e := state.Event{NodeKey: key, Time: time.Now(), Kind: kind, EventData: state.EventData{Status: status, Batch: &batch, Batches: 9, Failure: failure}}
+		e := state.Event{NodeKey: key, Time: time.Now(), Kind: kind, EventData: state.EventData{Status: status, Batch: &batch,
+			Batches: 9, Failure: failure}}
 		require.NoError(t, shown.tell([]history.Line{{Event: e}}))
 	}
 	tell(state.NodePlanned, 0, state.Running, nil)
@@ -38,7 +40,8 @@ func TestFollowerTellsLostFromFailed(t *testing.T) {
 	tell(state.BatchClaimed, 7, state.Claimed, nil)
 	require.NotContains(t, view.line(view.nodes["calc"]), "failed")
 	// What a node has taken over is not none.
-	require.NoError(t, shown.tell([]history.Line{{Event: state.Event{NodeKey: key, Kind: state.NodePlanned, EventData: state.EventData{Status: state.Running, ReusedFrom: &state.NodeKey{RunKey: state.RunKey{Run: 3}}}}},
+	require.NoError(t, shown.tell([]history.Line{{Event: state.Event{NodeKey: key, Kind: state.NodePlanned,
+		EventData: state.EventData{Status: state.Running, ReusedFrom: &state.NodeKey{RunKey: state.RunKey{Run: 3}}}}},
 		{Event: state.Event{NodeKey: key, Kind: state.NodeMoved, EventData: state.EventData{Status: state.Succeeded}}}}))
 	require.Contains(t, out.String(), "taken over from run 3\n")
 	require.NotContains(t, out.String(), "0 rows")

@@ -29,7 +29,8 @@ func (a *app) askedRows(workspace string, asked []gate.Asked, of []state.Run) []
 	rows := make([]askedRow, len(asked))
 	for i, g := range asked {
 		key := state.RunKey{Workspace: workspace, Run: g.Run}
-		rows[i] = askedRow{Workspace: workspace, Run: g.Run, Script: of[i].ScriptPath, Note: of[i].Description, Gate: g.Record.Gate, Over: g.Record.Over(time.Now()), Record: g.Record, Look: []string{},
+		rows[i] = askedRow{Workspace: workspace, Run: g.Run, Script: of[i].ScriptPath, Note: of[i].Description,
+			Gate: g.Record.Gate, Over: g.Record.Over(time.Now()), Record: g.Record, Look: []string{},
 			Approve: a.at.line(g.Record.Decide(key, "approve")), Reject: a.at.line(g.Record.Decide(key, "reject"))}
 		for _, s := range g.Record.Shows {
 			rows[i].Look = append(rows[i].Look, a.at.line(gate.Look(state.RunKey{Workspace: workspace, Run: s.Run}, s.Table)))
@@ -45,24 +46,29 @@ func (a *app) askedRows(workspace string, asked []gate.Asked, of []state.Run) []
 func (a *app) printAsked(w io.Writer, workspace string, g gate.Asked, now time.Time) {
 	r, key := g.Record, state.RunKey{Workspace: workspace, Run: g.Run}
 	a.printRecord(w, workspace, g, now)
-	fmt.Fprintf(w, "  to decide:  %s\n              %s\n", a.at.line(r.Decide(key, "approve")), a.at.line(r.Decide(key, "reject")))
+	fmt.Fprintf(w, "  to decide:  %s\n              %s\n", a.at.line(r.Decide(key, "approve")),
+		a.at.line(r.Decide(key, "reject")))
 }
 
 // printRecord says what a gate asks, and of whom.
 func (a *app) printRecord(w io.Writer, workspace string, g gate.Asked, now time.Time) {
 	r := g.Record
-	fmt.Fprintf(w, "run %d, gate %s: waits for %s since %s (%s)%s\n", g.Run, r.Gate, whoDecides(r), moment(r.Since), span(now.Sub(r.Since)), untilText(r, now))
+	fmt.Fprintf(w, "run %d, gate %s: waits for %s since %s (%s)%s\n", g.Run, r.Gate, whoDecides(r), moment(r.Since),
+		span(now.Sub(r.Since)), untilText(r, now))
 	for line := range strings.Lines(r.Message) {
 		fmt.Fprintf(w, "  %s\n", plain(strings.TrimRight(line, "\n")))
 	}
 	for _, s := range r.Shows {
-		fmt.Fprintf(w, "  table %s, %s, %s:  %s\n", s.Table, countRows(s.Rows), size(s.Bytes), a.at.line(gate.Look(state.RunKey{Workspace: workspace, Run: s.Run}, s.Table)))
+		fmt.Fprintf(w, "  table %s, %s, %s:  %s\n", s.Table, countRows(s.Rows), size(s.Bytes),
+			a.at.line(gate.Look(state.RunKey{Workspace: workspace, Run: s.Run}, s.Table)))
 	}
 	for _, c := range r.Failed {
-		fmt.Fprintf(w, "  check %s failed: %s\n    the rows that failed:  %s\n", c.Name, plain(c.Message), a.at.line(gate.Look(state.RunKey{Workspace: workspace, Run: g.Run}, c.Table)))
+		fmt.Fprintf(w, "  check %s failed: %s\n    the rows that failed:  %s\n", c.Name, plain(c.Message),
+			a.at.line(gate.Look(state.RunKey{Workspace: workspace, Run: g.Run}, c.Table)))
 	}
 	if r.MoreFailed > 0 {
-		fmt.Fprintf(w, "  and %s more:  %s\n", counted(r.MoreFailed, "check", "checks"), a.command(state.RunKey{Workspace: workspace, Run: g.Run}, fmt.Sprintf("checks --run %d", g.Run)))
+		fmt.Fprintf(w, "  and %s more:  %s\n", counted(r.MoreFailed, "check", "checks"),
+			a.command(state.RunKey{Workspace: workspace, Run: g.Run}, fmt.Sprintf("checks --run %d", g.Run)))
 	}
 	for _, q := range r.Answers {
 		what := q.Name

@@ -85,11 +85,13 @@ func (c *gcCmd) Run(ctx context.Context, a *app) (err error) {
 }
 
 // confirmRemoval asks before runs are dropped and what dropped ones have written is removed.
-func (c *gcCmd) confirmRemoval(ctx context.Context, a *app, home *local.Home, limits collect.Limits, client *remote.Client) error {
+func (c *gcCmd) confirmRemoval(ctx context.Context, a *app, home *local.Home, limits collect.Limits,
+	client *remote.Client) error {
 	if c.DryRun {
 		return nil
 	}
-	would, err := local.Collect(ctx, home, local.CollectOptions{Workspace: c.Workspace, Limits: limits, DryRun: true, Remote: client})
+	would, err := local.Collect(ctx, home, local.CollectOptions{Workspace: c.Workspace, Limits: limits, DryRun: true,
+		Remote: client})
 	if err != nil {
 		return err
 	}
@@ -107,7 +109,9 @@ func (c *gcCmd) confirmRemoval(ctx context.Context, a *app, home *local.Home, li
 // all, or none, and is not clear enough for either.
 func (c *gcCmd) limits() (l collect.Limits, err error) {
 	wrong := func(what string) error {
-		return &fault.Error{Kind: fault.Script, Message: what, Hint: "--keep is a number of runs from 1 on, --older-than a time such as 30d or 36h; drop RUN drops those that it names"}
+		return &fault.Error{Kind: fault.Script, Message: what,
+			Hint: "--keep is a number of runs from 1 on, --older-than a time such as 30d or 36h; drop RUN drops those that it " +
+				"names"}
 	}
 	if c.Keep != nil {
 		if l.Keep = *c.Keep; l.Keep < 1 {
@@ -146,7 +150,8 @@ func (c *gcCmd) print(a *app, out local.Collected) {
 		what string
 		of   collect.Amount
 	}{
-		{"parts of dead attempts", out.Dead}, {"parts of what was done again", out.Withdrawn}, {"parts of dropped runs", out.Dropped},
+		{"parts of dead attempts", out.Dead}, {"parts of what was done again", out.Withdrawn},
+		{"parts of dropped runs", out.Dropped},
 		{"temporary files and uploads", out.Unpublished}, {"copies of remote files", out.Copies},
 	} {
 		t.AppendRow([]any{row.what, count(row.of.Count), size(row.of.Bytes)})
@@ -155,12 +160,15 @@ func (c *gcCmd) print(a *app, out local.Collected) {
 	t.AppendRow([]any{"records of nodes of dropped runs", count(out.Purged), ""})
 	t.Render()
 	if out.OnDisk { // what a service keeps is removed by it when it sees fit
-		fmt.Fprintf(a.stdout, "%s of disk %s\n", size(bytes), map[bool]string{true: "would be given back", false: "given back"}[c.DryRun])
+		fmt.Fprintf(a.stdout, "%s of disk %s\n", size(bytes), map[bool]string{true: "would be given back",
+			false: "given back"}[c.DryRun])
 	}
 	if out.Held.Count > 0 {
-		fmt.Fprintf(a.stdout, "parts that stay because other runs read them: %s (%s)\n", count(out.Held.Count), size(out.Held.Bytes))
+		fmt.Fprintf(a.stdout, "parts that stay because other runs read them: %s (%s)\n", count(out.Held.Count),
+			size(out.Held.Bytes))
 	}
 	if out.Unknown.Count > 0 {
-		fmt.Fprintf(a.stdout, "parts that stay because state knows nothing of them: %s (%s)\n", count(out.Unknown.Count), size(out.Unknown.Bytes))
+		fmt.Fprintf(a.stdout, "parts that stay because state knows nothing of them: %s (%s)\n", count(out.Unknown.Count),
+			size(out.Unknown.Bytes))
 	}
 }

@@ -39,7 +39,8 @@ func newParser(ctx context.Context, a *app, grammar any, exit func(int)) (*kong.
 
 // parse reads a command line. env is what it says of environments. exited is the code with
 // which the parser itself has answered; -1: it has not.
-func (a *app) parse(ctx context.Context, args []string) (kctx *kong.Context, env *environmentFlags, exited int, err error) {
+func (a *app) parse(ctx context.Context, args []string) (kctx *kong.Context, env *environmentFlags, exited int,
+	err error) {
 	exited = -1
 	exit := func(code int) { exited = code }
 	all := &cli{}

@@ -26,6 +26,7 @@ func (c *graphCmd) Run(ctx context.Context, a *app) error {
 		return &local.InvalidScriptError{Diagnostics: diags}
 	}
 	write := map[string]func(io.Writer, graph.Graph) error{"svg": graph.WriteSVG, "dot": graph.WriteDOT}[c.Format]
-	to := outFile{path: c.Out, overwrite: c.Overwrite, mine: map[string]*regexp.Regexp{"svg": madeSVG, "dot": madeDOT}[c.Format]}
+	to := outFile{path: c.Out, overwrite: c.Overwrite, mine: map[string]*regexp.Regexp{"svg": madeSVG,
+		"dot": madeDOT}[c.Format]}
 	return to.write(a, func(w io.Writer) error { return write(w, graph.FromScript(s, graph.Options{Fields: c.Fields})) })
 }

@@ -49,10 +49,12 @@ func printRuns(ctx context.Context, a *app, flags stateFlags, o history.ListOpti
 	if asJSON {
 		return printJSON(a.stdout, append([]history.Run{}, runs...))
 	}
-	t := a.newTable("run", "status", "started", "took", "rows", "bytes", "who", "script", "what happened").leaves("bytes", "who", "rows", "script", "took", "started")
+	t := a.newTable("run", "status", "started", "took", "rows", "bytes", "who", "script", "what happened").leaves("bytes",
+		"who", "rows", "script", "took", "started")
 	rightAligned(t, 1, 4, 5, 6)
 	for _, r := range runs {
-		t.AppendRow([]any{r.Run, runStatusText(a, r.Status), r.Created.Local().Format(time.DateTime), span(ms(r.Elapsed)), count(r.Rows), size(r.Bytes),
+		t.AppendRow([]any{r.Run, runStatusText(a, r.Status), r.Created.Local().Format(time.DateTime), span(ms(r.Elapsed)),
+			count(r.Rows), size(r.Bytes),
 			r.Actor, r.Script, a.whatHappened(r)})
 	}
 	t.Render()

@@ -67,7 +67,8 @@ func (c *hooksTestCmd) Run(ctx context.Context, a *app) error {
 	m := message.Example(message.Kind(c.Event))
 	m.Say(a.away.told)
 	m.Time, m.ID = time.Now().UTC(), fmt.Sprintf("evt_test_%d", time.Now().UnixNano())
-	sender := &notify.Sender{Post: client, Keeper: ownExecutable, Environment: os.LookupEnv, Known: a.known, Clock: calendar.System{}, Logger: logger}
+	sender := &notify.Sender{Post: client, Keeper: ownExecutable, Environment: os.LookupEnv, Known: a.known,
+		Clock: calendar.System{}, Logger: logger}
 	return a.tryHooks(ctx, sender, hooks, m)
 }
 

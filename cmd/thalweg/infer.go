@@ -65,7 +65,8 @@ func (c *inferCmd) Run(ctx context.Context, a *app) (err error) {
 	spool := client.Spool(filepath.Join(work, "remote"), nil)
 	progress := newLookProgress(a)
 	defer progress.end()
-	o := infer.Options{Separator: c.Separator, MemoryBytes: bytes, Threads: budget.Cores(), WorkDir: work, Progress: progress.show,
+	o := infer.Options{Separator: c.Separator, MemoryBytes: bytes, Threads: budget.Cores(), WorkDir: work,
+		Progress: progress.show,
 		Fetch: func(ctx context.Context, url string) (string, error) {
 			copied, err := spool.Ensure(ctx, url, "")
 			return copied.Path, err
@@ -111,8 +112,9 @@ func (c *inferCmd) sayDoubts(a *app, p *infer.Proposal) error {
 		return nil
 	}
 	return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]},
-		Message: "nothing is written: --strict asks for a proposal that leaves nothing out and guesses nothing (" + things + " to look at)",
-		Hint:    "correct the files or name fewer of them; or leave out --strict and look at what the script does"}
+		Message: "nothing is written: --strict asks for a proposal that leaves nothing out and guesses nothing (" + things +
+			" to look at)",
+		Hint: "correct the files or name fewer of them; or leave out --strict and look at what the script does"}
 }
 
 // writeSchemaBeside gives editors the schema that a script's first line names, unless it is there.
@@ -152,7 +154,8 @@ func inferredJSON(p *infer.Proposal) any {
 		Notes     []string   `json:"notes,omitempty"`
 
 		Doubts []infer.Doubt `json:"doubts,omitempty"` // what is left out, put aside or guessed
-	}{File: p.URLs[0], Rows: p.Rows, BadRows: p.BadRows, Format: string(p.Format), Range: p.Range(), Encoding: p.Encoding, Decimal: p.Decimal, Thousands: p.Thousands, Columns: []inferred{}, Notes: p.Notes, Doubts: p.Doubts}
+	}{File: p.URLs[0], Rows: p.Rows, BadRows: p.BadRows, Format: string(p.Format), Range: p.Range(), Encoding: p.Encoding,
+		Decimal: p.Decimal, Thousands: p.Thousands, Columns: []inferred{}, Notes: p.Notes, Doubts: p.Doubts}
 	if len(p.Files) > 1 {
 		out.Files = p.Files
 	}
@@ -160,7 +163,8 @@ func inferredJSON(p *infer.Proposal) any {
 		out.Separator = string(p.Separator)
 	}
 	for _, col := range p.Columns {
-		i := inferred{Name: col.Name, Source: col.Source, Index: col.Index, Format: col.Format, Nullable: col.Nullable, NullText: col.NullTexts, Optional: col.Optional, Evidence: col.Evidence}
+		i := inferred{Name: col.Name, Source: col.Source, Index: col.Index, Format: col.Format, Nullable: col.Nullable,
+			NullText: col.NullTexts, Optional: col.Optional, Evidence: col.Evidence}
 		if col.Type != "" {
 			i.Type = col.Type.String()
 		}
@@ -190,7 +194,8 @@ func (l *lookProgress) show(file string, done, total int64) {
 		return
 	}
 	l.last, l.shown = now, true
-	fmt.Fprintf(l.a.stderr, "\r\x1b[Klooking at %s: %s of %s", filepath.Base(file), figures.Size(done), figures.Size(total))
+	fmt.Fprintf(l.a.stderr, "\r\x1b[Klooking at %s: %s of %s", filepath.Base(file), figures.Size(done),
+		figures.Size(total))
 }
 
 // end clears what was shown.

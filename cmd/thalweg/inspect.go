@@ -29,7 +29,8 @@ func (f runFlag) pick(ctx context.Context, home *local.Home, workspace string) (
 	if f.Run > 0 {
 		r, err := home.State.Run(ctx, state.RunKey{Workspace: workspace, Run: f.Run})
 		if errors.Is(err, state.ErrNotFound) {
-			return r, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has no run %d", workspace, f.Run), Hint: "`thalweg runs` lists them"}
+			return r, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has no run %d", workspace, f.Run),
+				Hint: "`thalweg runs` lists them"}
 		}
 		return r, err
 	}
@@ -38,7 +39,8 @@ func (f runFlag) pick(ctx context.Context, home *local.Home, workspace string) (
 		return state.Run{}, err
 	}
 	if len(runs) == 0 {
-		return state.Run{}, &fault.Error{Kind: fault.Script, Message: "workspace " + workspace + " has no runs", Hint: "run a script first, or name another workspace with --workspace"}
+		return state.Run{}, &fault.Error{Kind: fault.Script, Message: "workspace " + workspace + " has no runs",
+			Hint: "run a script first, or name another workspace with --workspace"}
 	}
 	return runs[0], nil
 }
@@ -69,7 +71,8 @@ func (c *nodesCmd) Run(ctx context.Context, a *app) error {
 	computedIn := local.ComputedIn(ctx, home.State, nodes)
 	nodes = local.Shown(ctx, home.State, nodes)
 	if c.JSON {
-		return printJSON(a.stdout, finishedEvent(local.Summary{ComputedIn: computedIn, Key: r.RunKey, Nodes: nodes, Checks: checks, Stats: stats, Worked: worked}).Nodes)
+		return printJSON(a.stdout, finishedEvent(local.Summary{ComputedIn: computedIn, Key: r.RunKey, Nodes: nodes,
+			Checks: checks, Stats: stats, Worked: worked}).Nodes)
 	}
 	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, a.runStatus(ctx, home, r))
 	headers := []any{"node", "type", "status", "batches", "failed", "rows in", "rows out", "bytes out", "time"}
@@ -79,7 +82,8 @@ func (c *nodesCmd) Run(ctx context.Context, a *app) error {
 	t := a.newTable(headers...).leaves("failed", "batches", "bytes out", "type", "time", "rows in")
 	rightAligned(t, 4, 5, 6, 7, 8, 9)
 	for _, n := range nodes {
-		row := []any{n.Name, n.Kind, nodeStatus(a, n, computedIn), batchText(n, computedIn), n.BatchesFailed, count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(worked[n.Name])}
+		row := []any{n.Name, n.Kind, nodeStatus(a, n, computedIn), batchText(n, computedIn), n.BatchesFailed, count(n.RowsIn),
+			count(n.RowsOut), size(n.BytesOut), span(worked[n.Name])}
 		if len(checks) > 0 {
 			row = append(row, countChecks(checks, n.Name).text(a))
 		}
@@ -127,13 +131,15 @@ func (c *batchesCmd) Run(ctx context.Context, a *app) error {
 	}
 	rows := make([]batchRow, len(batches))
 	for i, b := range batches {
-		rows[i] = batchRow{Batch: b.BatchKey.Batch, Status: b.Status, Attempt: b.Attempt, Owner: b.Owner, RowsIn: b.Stats.RowsIn, RowsOut: b.Stats.RowsOut,
+		rows[i] = batchRow{Batch: b.BatchKey.Batch, Status: b.Status, Attempt: b.Attempt, Owner: b.Owner,
+			RowsIn: b.Stats.RowsIn, RowsOut: b.Stats.RowsOut,
 			BytesIn: b.Stats.BytesIn, BytesOut: b.Stats.BytesOut, MS: b.Stats.Elapsed.Milliseconds(), Failure: b.Failure}
 	}
 	if c.JSON {
 		return printJSON(a.stdout, rows)
 	}
-	t := a.newTable("batch", "status", "attempt", "rows in", "rows out", "bytes out", "time", "failure").leaves("bytes out", "attempt", "rows in", "time", "rows out")
+	t := a.newTable("batch", "status", "attempt", "rows in", "rows out", "bytes out", "time",
+		"failure").leaves("bytes out", "attempt", "rows in", "time", "rows out")
 	rightAligned(t, 1, 3, 4, 5, 6, 7)
 	for i, b := range rows {
 		what := ""
@@ -143,7 +149,8 @@ func (c *batchesCmd) Run(ctx context.Context, a *app) error {
 			}
 			what += b.Failure.Message
 		}
-		t.AppendRow([]any{b.Batch, statusText(a, b.Status), b.Attempt, ofWhole(b.Status, count(b.RowsIn)), ofWhole(b.Status, count(b.RowsOut)), ofWhole(b.Status, size(b.BytesOut)), span(batches[i].Stats.Elapsed), what})
+		t.AppendRow([]any{b.Batch, statusText(a, b.Status), b.Attempt, ofWhole(b.Status, count(b.RowsIn)),
+			ofWhole(b.Status, count(b.RowsOut)), ofWhole(b.Status, size(b.BytesOut)), span(batches[i].Stats.Elapsed), what})
 	}
 	t.Render()
 	return nil
@@ -151,7 +158,8 @@ func (c *batchesCmd) Run(ctx context.Context, a *app) error {
 
 // noNode says of a run that it has not got a node.
 func noNode(ctx context.Context, home *local.Home, r state.Run, name string) error {
-	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", r.Run, name), Hint: fmt.Sprintf("`thalweg nodes --run %d` lists them", r.Run)}
+	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", r.Run, name),
+		Hint: fmt.Sprintf("`thalweg nodes --run %d` lists them", r.Run)}
 	nodes, err := home.State.Nodes(ctx, r.RunKey)
 	if err != nil {
 		return f // the list says it, too

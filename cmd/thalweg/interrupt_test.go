@@ -35,7 +35,8 @@ const (
 func heavyRuns() map[string]string {
 	const read = "nodes:\n  read:\n    type: file_table\n    r: {urls: [in.csv], types: {a: int}}\n    w: t\n"
 	sql := func(query string) string {
-		return read + "  heavy:\n    type: sql\n    r: [t]\n    query: |\n      " + query + "\n    w: {name: heavy, fields: {n: int}}\n"
+		return read + "  heavy:\n    type: sql\n    r: [t]\n    query: |\n      " + query +
+			"\n    w: {name: heavy, fields: {n: int}}\n"
 	}
 	// Rows of 96 kB without a period, and patterns over them whose automata have
 	// more states than are worth keeping: what is alike would be matched once.
@@ -47,12 +48,15 @@ func heavyRuns() map[string]string {
 		return read + "  heavy:\n    type: table_table\n    r: big\n" +
 			"    w: {name: heavy, fields: [{x: 'string(" + strings.Join(each, " || ") + ")'}]}\n" +
 			"  big:\n    type: sql\n    r: [t]\n    query: >-\n" +
-			"      SELECT a, list_aggregate(list_transform(range(3000), lambda i: md5(concat(a, ' ', i))), 'string_agg', '') AS s\n" +
+			"      SELECT a, list_aggregate(list_transform(range(3000), lambda i: md5(concat(a, ' ', i))), 'string_agg', '') " +
+			"AS s\n" +
 			"      FROM t WHERE a < 300\n    w: {name: big, fields: {a: int, s: string}}\n"
 	}
 	python := func(code string) string {
-		return read + "  heavy:\n    type: table_custom_tfm_table\n    custom_proc_type: py_calc\n    r: t\n    p:\n      python_code_urls: [f.py]\n" +
-			"      calculated_fields: {x: {expression: 'f(r.a)', type: int}}\n    w: {name: heavy, fields: {x: {expression: p.x, type: int}}}\n-- f.py --\n" + code
+		return read + "  heavy:\n    type: table_custom_tfm_table\n    custom_proc_type: py_calc\n    r: t\n    p:\n      " +
+			"python_code_urls: [f.py]\n" +
+			"      calculated_fields: {x: {expression: 'f(r.a)', type: int}}\n    w: {name: heavy, fields: {x: {expression: " +
+			"p.x, type: int}}}\n-- f.py --\n" + code
 	}
 	return map[string]string{
 		"cross join":   sql("SELECT count(*) AS n FROM t AS a, t AS b, t AS c, t AS d WHERE (a.a * b.a + c.a * d.a) % 7 = 8"),
@@ -66,7 +70,8 @@ func heavyRuns() map[string]string {
 			"SELECT md5(concat(a.a, b.a, c.a)) AS k, count(*) AS n FROM t AS a, t AS b, t AS c GROUP BY k) AS g"),
 		"patterns":       patterns(),
 		"endless Python": python("def f(a):\n    open(\"started\", \"w\").close()\n    while True:\n        pass\n"),
-		"deaf Python": python("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n" +
+		"deaf Python": python("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, " +
+			"signal.SIG_IGN)\n" +
 			"def f(a):\n    open(\"started\", \"w\").close()\n    while True:\n        try:\n            while True: pass\n" +
 			"        except BaseException:\n            pass\n"),
 	}
@@ -230,9 +235,12 @@ func cpuPressure(t *testing.T) time.Duration {
 // cannot be interrupted soon ends the run as soon as Ctrl-C would.
 func TestFailureDoesNotWait(t *testing.T) {
 	script, _, _ := strings.Cut(heavyRuns()["one long row"], "-- f.py --")
-	script += "  fails:\n    type: table_custom_tfm_table\n    custom_proc_type: py_calc\n    r: t\n    p:\n      python_code_urls: [f.py]\n" +
-		"      calculated_fields: {x: {expression: 'f(r.a)', type: int}}\n    w: {name: fails, fields: {x: {expression: p.x, type: int}}}\n"
-	code := "import os, time\ndef f(a):\n    while not os.path.exists('go'):\n        time.sleep(0.01)\n    raise ValueError('enough')\n"
+	script += "  fails:\n    type: table_custom_tfm_table\n    custom_proc_type: py_calc\n    r: t\n    p:\n      " +
+		"python_code_urls: [f.py]\n" +
+		"      calculated_fields: {x: {expression: 'f(r.a)', type: int}}\n    w: {name: fails, fields: {x: {expression: " +
+		"p.x, type: int}}}\n"
+	code := "import os, time\ndef f(a):\n    while not os.path.exists('go'):\n        time.sleep(0.01)\n    raise " +
+		"ValueError('enough')\n"
 	dir := heavyDir(t, script, code)
 	ctx, cancel := context.WithTimeout(t.Context(), runsWait)
 	defer cancel()

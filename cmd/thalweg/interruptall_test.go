@@ -19,8 +19,10 @@ import (
 // interruptible are command lines of every command, run one behind the other in
 // one directory. HANG is an address that answers only by interrupting.
 var interruptible = [][]string{
-	{"run", "script.yaml"}, {"run", "script.yaml", "--json"}, {"run", "hangs.yaml"}, {"run", "hangs.yaml", "--json"}, {"run", "HANG"},
-	{"validate", "script.yaml"}, {"validate", "hangs.yaml"}, {"validate", "hangs.yaml", "--json"}, {"validate", "script.yaml", "--params", "HANG"},
+	{"run", "script.yaml"}, {"run", "script.yaml", "--json"}, {"run", "hangs.yaml"}, {"run", "hangs.yaml", "--json"},
+	{"run", "HANG"},
+	{"validate", "script.yaml"}, {"validate", "hangs.yaml"}, {"validate", "hangs.yaml", "--json"},
+	{"validate", "script.yaml", "--params", "HANG"},
 	{"check", "script.yaml"}, {"check", "script.yaml", "--json"}, {"check", "hangs.yaml"},
 	{"test", "script.yaml"}, {"test", "script.yaml", "--json"}, {"test", "hangs.yaml", "--tests", "script.test.yaml"},
 	{"infer", "in.csv"}, {"infer", "in.csv", "--json"}, {"infer", "HANG"}, {"init", "project"},
@@ -29,17 +31,23 @@ var interruptible = [][]string{
 	{"simulate", "--workers", "2", "--batches", "60"}, {"simulate", "--print-costs"},
 	{"runs"}, {"runs", "--json"}, {"nodes"}, {"batches", "read"}, {"checks"},
 	{"sql", "SELECT count(*) FROM t"}, {"sql", "SELECT count(*) FROM t", "--format", "json"},
-	{"fmt", "--check", "script.yaml"}, {"schema"}, {"version"}, {"completion", "bash"}, {"__complete", "bash", "--", "show", ""},
-	{"history"}, {"history", "--json"}, {"show", "1"}, {"show", "1", "--svg"}, {"show", "1", "read"}, {"show", "1", "read", "0"}, {"why", "1"},
+	{"fmt", "--check", "script.yaml"}, {"schema"}, {"version"}, {"completion", "bash"},
+	{"__complete", "bash", "--", "show", ""},
+	{"history"}, {"history", "--json"}, {"show", "1"}, {"show", "1", "--svg"}, {"show", "1", "read"},
+	{"show", "1", "read", "0"}, {"why", "1"},
 	{"events", "1"}, {"audit"}, {"audit", "1"}, {"approvals"}, {"schedules"}, {"matrix"},
 	{"diff", "1", "1", "t"}, {"trace", "t", "--run", "1", "--where", "a = 2"},
 	{"lineage", "t.a", "script.yaml"}, {"lineage", "t.a", "--run", "1", "--json"},
 	{"run", "script.yaml", "--fresh"}, {"retry", "1", "--node", "read"}, {"retry", "1", "--node", "read", "--dry-run"},
 	{"invalidate", "1", "--reason", "wrong", "--dry-run"}, {"drop", "1", "--reason", "old", "--dry-run"},
-	{"resume", "1"}, {"stop", "1"}, {"pause", "1"}, {"approve", "1", "t"}, {"reject", "1", "t", "--comment", "no"}, {"hooks", "test"}, {"gc", "--dry-run"}, {"gc"},
-	{"attach", "1"}, {"cluster", "init", "--cluster", "cluster.yaml"}, {"cluster", "status", "--cluster", "cluster.yaml"}, {"cluster", "status", "--cluster", "cluster.yaml", "--json"},
-	{"run", "script.yaml", "--cluster", "cluster.yaml", "--detach"}, {"stop", "1", "--cluster", "cluster.yaml"}, {"gc", "--cluster", "cluster.yaml"},
-	{"doctor", "--state", ".thalweg", "--python", "nowhere"}, {"doctor", "--cluster", "cluster.yaml", "--python", "nowhere", "--json"},
+	{"resume", "1"}, {"stop", "1"}, {"pause", "1"}, {"approve", "1", "t"}, {"reject", "1", "t", "--comment", "no"},
+	{"hooks", "test"}, {"gc", "--dry-run"}, {"gc"},
+	{"attach", "1"}, {"cluster", "init", "--cluster", "cluster.yaml"}, {"cluster", "status", "--cluster", "cluster.yaml"},
+	{"cluster", "status", "--cluster", "cluster.yaml", "--json"},
+	{"run", "script.yaml", "--cluster", "cluster.yaml", "--detach"}, {"stop", "1", "--cluster", "cluster.yaml"},
+	{"gc", "--cluster", "cluster.yaml"},
+	{"doctor", "--state", ".thalweg", "--python", "nowhere"}, {"doctor", "--cluster", "cluster.yaml", "--python",
+		"nowhere", "--json"},
 }
 
 // refused are those of them that have nothing to do here, or find something wrong, and say so.
@@ -61,7 +69,8 @@ func TestInterruptAnyCommand(t *testing.T) {
 	t.Chdir(t.TempDir())
 	hang := server.URL + "/x.csv"
 	for name, text := range map[string]string{
-		"script.yaml":      "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int}}, w: t, checks: [{rows: {min: 1}}]}\n",
+		"script.yaml": "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int}}, w: t, checks: " +
+			"[{rows: {min: 1}}]}\n",
 		"hangs.yaml":       "nodes:\n  read: {type: file_table, r: {urls: [" + hang + "], types: {}}, w: t}\n",
 		"script.test.yaml": "tests:\n  - {name: one, node: read, given: {read: \"a\\n1\\n\"}, expect: [{a: 1}]}\n",
 		"in.csv":           "a\n1\n2\n",

@@ -32,7 +32,8 @@ type invalidated struct {
 }
 
 func (c *invalidateCmd) Run(ctx context.Context, a *app) error {
-	if err := needReason(c.Reason, "an invalidation", "shown to everybody who wants to read the tables"); err != nil && !c.DryRun {
+	if err := needReason(c.Reason, "an invalidation", "shown to everybody who wants to read the tables"); err != nil &&
+		!c.DryRun {
 		return err
 	}
 	home, run, err := c.Ref.open(ctx, a, c.stateFlags)
@@ -43,11 +44,13 @@ func (c *invalidateCmd) Run(ctx context.Context, a *app) error {
 	if err := c.confirm(ctx, a, home, run); err != nil {
 		return err
 	}
-	out, err := local.Invalidate(ctx, home, run.RunKey, local.InvalidateOptions{Nodes: c.Node, Reason: a.known.Text(c.Reason), DryRun: c.DryRun})
+	out, err := local.Invalidate(ctx, home, run.RunKey, local.InvalidateOptions{Nodes: c.Node,
+		Reason: a.known.Text(c.Reason), DryRun: c.DryRun})
 	if err != nil {
 		return err
 	}
-	said := invalidated{Workspace: run.Workspace, Run: run.Run, DryRun: c.DryRun, Nodes: out.Nodes, Files: []string{}, Made: out.Made, Origins: []state.NodeKey{}}
+	said := invalidated{Workspace: run.Workspace, Run: run.Run, DryRun: c.DryRun, Nodes: out.Nodes, Files: []string{},
+		Made: out.Made, Origins: []state.NodeKey{}}
 	for _, f := range out.Files {
 		said.Files = append(said.Files, f.URL)
 	}
@@ -107,7 +110,8 @@ func (c *invalidateCmd) print(a *app, said invalidated) {
 		fmt.Fprintf(a.stdout, "  file %s was written from it, and stays\n", f)
 	}
 	for _, o := range said.Origins {
-		fmt.Fprintf(a.stdout, "  rows of node %s are those of run %d, which stays valid: %s\n", o.Node, o.Run, a.command(o.RunKey, fmt.Sprintf("invalidate %d --node %s --reason …", o.Run, o.Node)))
+		fmt.Fprintf(a.stdout, "  rows of node %s are those of run %d, which stays valid: %s\n", o.Node, o.Run,
+			a.command(o.RunKey, fmt.Sprintf("invalidate %d --node %s --reason …", o.Run, o.Node)))
 	}
 	for _, t := range said.Made {
 		how := "was made from"

@@ -36,11 +36,13 @@ type columnScript struct {
 func (c *lineageCmd) Run(ctx context.Context, a *app) error {
 	switch {
 	case c.OpenLineage && c.Column != "":
-		return &fault.Error{Kind: fault.Script, Message: "--openlineage is about a run, and not about a column", Hint: "leave the column out"}
+		return &fault.Error{Kind: fault.Script, Message: "--openlineage is about a run, and not about a column",
+			Hint: "leave the column out"}
 	case c.OpenLineage:
 		return c.printEvents(ctx, a)
 	case c.Column == "":
-		return &fault.Error{Kind: fault.Script, Message: "a column is needed", Hint: "name it as TABLE.COLUMN, or FILE.COLUMN"}
+		return &fault.Error{Kind: fault.Script, Message: "a column is needed",
+			Hint: "name it as TABLE.COLUMN, or FILE.COLUMN"}
 	}
 	s, err := c.loaded(ctx, a)
 	if err != nil {
@@ -70,7 +72,8 @@ func (c *lineageCmd) Run(ctx context.Context, a *app) error {
 // loaded is the script that was named, or that of a run.
 func (c *lineageCmd) loaded(ctx context.Context, a *app) (*script.Script, error) {
 	if c.Script != "" {
-		flags := scriptFlags{Script: c.Script, Params: c.Params, Param: c.Param, Lenient: c.Lenient, remoteFlags: c.remoteFlags}
+		flags := scriptFlags{Script: c.Script, Params: c.Params, Param: c.Param, Lenient: c.Lenient,
+			remoteFlags: c.remoteFlags}
 		s, diags, err := flags.load(ctx, a)
 		if err == nil && diags.HasErrors() {
 			err = &local.InvalidScriptError{Diagnostics: diags}
@@ -78,7 +81,8 @@ func (c *lineageCmd) loaded(ctx context.Context, a *app) (*script.Script, error)
 		return s, err
 	}
 	if a.typed["params"] || a.typed["param"] { // an environment's are for its scripts
-		return nil, &fault.Error{Kind: fault.Script, Message: "parameters are those of a script", Hint: "name the script, too; a run has its own parameters"}
+		return nil, &fault.Error{Kind: fault.Script, Message: "parameters are those of a script",
+			Hint: "name the script, too; a run has its own parameters"}
 	}
 	home, run, err := c.runFlag.open(ctx, a, c.stateFlags)
 	if err != nil {
@@ -101,7 +105,8 @@ type columnPrinter struct {
 	shown   map[lineage.Column]bool
 }
 
-func (p *columnPrinter) side(title string, of lineage.Column, next func(lineage.Column) []lineage.Link, other func(lineage.Link) lineage.Column) {
+func (p *columnPrinter) side(title string, of lineage.Column, next func(lineage.Column) []lineage.Link,
+	other func(lineage.Link) lineage.Column) {
 	p.shown = map[lineage.Column]bool{of: true}
 	fmt.Fprintf(p.out, "%s\n", title)
 	if len(next(of)) == 0 {
@@ -110,7 +115,8 @@ func (p *columnPrinter) side(title string, of lineage.Column, next func(lineage.
 	p.below(of, "", next, other)
 }
 
-func (p *columnPrinter) below(of lineage.Column, indent string, next func(lineage.Column) []lineage.Link, other func(lineage.Link) lineage.Column) {
+func (p *columnPrinter) below(of lineage.Column, indent string, next func(lineage.Column) []lineage.Link,
+	other func(lineage.Link) lineage.Column) {
 	links := next(of)
 	if len(links) > 0 && other(links[0]) == links[0].To { // what decides about rows has a part in all columns of them
 		all := map[lineage.Link]bool{}
@@ -170,7 +176,8 @@ func writeColumnsDOT(w io.Writer, column lineage.Column, links []lineage.Link) e
 		if l.Indirect {
 			style = ", style=dashed"
 		}
-		fmt.Fprintf(&b, "\t%s -> %s [label=%s%s]\n", dotQuote(l.From.String()), dotQuote(l.To.String()), dotQuote(l.How), style)
+		fmt.Fprintf(&b, "\t%s -> %s [label=%s%s]\n", dotQuote(l.From.String()), dotQuote(l.To.String()),
+			dotQuote(l.How), style)
 	}
 	b.WriteString("}\n")
 	_, err := io.WriteString(w, b.String())

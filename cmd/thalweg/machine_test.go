@@ -22,9 +22,12 @@ func TestSameBytesWhateverTheMachine(t *testing.T) {
 		command []string // before thalweg
 	}{
 		{"as it is", nil, nil},
-		{"far east, Turkish, strict", []string{"TZ=Pacific/Kiritimati", "LC_ALL=tr_TR.UTF-8", "LANG=tr_TR.UTF-8", "HOME"}, []string{"sh", "-c", `umask 077; exec "$@"`, "sh"}},
-		{"half hours, C, open, one core", []string{"TZ=America/St_Johns", "LC_ALL=C", "GOMAXPROCS=1", "LANG"}, []string{"sh", "-c", `umask 0; exec "$@"`, "sh"}},
-		{"blanks, no time zone", []string{"TMPDIR=" + blanks, "TZ=", "PYTHONHASHSEED=7", "PYPY_GC_NURSERY=1G", "PYTHONPATH=/nowhere"}, nil},
+		{"far east, Turkish, strict", []string{"TZ=Pacific/Kiritimati", "LC_ALL=tr_TR.UTF-8", "LANG=tr_TR.UTF-8", "HOME"},
+			[]string{"sh", "-c", `umask 077; exec "$@"`, "sh"}},
+		{"half hours, C, open, one core", []string{"TZ=America/St_Johns", "LC_ALL=C", "GOMAXPROCS=1", "LANG"},
+			[]string{"sh", "-c", `umask 0; exec "$@"`, "sh"}},
+		{"blanks, no time zone", []string{"TMPDIR=" + blanks, "TZ=", "PYTHONHASHSEED=7", "PYPY_GC_NURSERY=1G",
+			"PYTHONPATH=/nowhere"}, nil},
 	}
 	var want map[string]string
 	for _, s := range settings {
@@ -56,8 +59,10 @@ func runUnder(t *testing.T, env, command []string) map[string]string {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"script.yaml": machineScript,
-		"in.csv":      "id,at,ok\ni,2024-03-31 02:30:00,true\nI,2024-03-31 01:30:00,true\nı,1969-12-31 23:59:59,false\nİ,2024-10-27 02:30:00,true\nä,2024-06-30 12:00:00,false\n",
-		"f.py":        "import time, locale\ndef f(a, at, ok):\n  return '%s %s %s %s %s' % (ok, a.upper(), at, time.tzname[0], '{:n}'.format(1234567.5))\n",
+		"in.csv": "id,at,ok\ni,2024-03-31 02:30:00,true\nI,2024-03-31 01:30:00,true\nı,1969-12-31 " +
+			"23:59:59,false\nİ,2024-10-27 02:30:00,true\nä,2024-06-30 12:00:00,false\n",
+		"f.py": "import time, locale\ndef f(a, at, ok):\n  return '%s %s %s %s %s' % (ok, a.upper(), at, " +
+			"time.tzname[0], '{:n}'.format(1234567.5))\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}

@@ -223,7 +223,8 @@ func (a *app) discreet(args []string) {
 			a.known.Add(value, "{"+name+"}")
 		}
 	}
-	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy", "THALWEG_S3_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "OPENLINEAGE_URL"} {
+	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy", "THALWEG_S3_ENDPOINT",
+		"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "OPENLINEAGE_URL"} {
 		a.known.Learn(os.Getenv(name))
 	}
 	a.data, a.screen = a.stdout, a.stderr

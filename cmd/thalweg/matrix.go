@@ -28,7 +28,8 @@ type cellRow struct {
 }
 
 func cellRowOf(event string, c local.CellState) cellRow {
-	return cellRow{Event: event, Matrix: c.Matrix, Cell: c.Cell, Params: c.Params, Run: c.Run, Try: c.Try, Status: c.Status, Kept: c.Kept,
+	return cellRow{Event: event, Matrix: c.Matrix, Cell: c.Cell, Params: c.Params, Run: c.Run, Try: c.Try,
+		Status: c.Status, Kept: c.Kept,
 		ElapsedMS: c.Elapsed.Milliseconds(), Failure: c.Failure}
 }
 
@@ -42,10 +43,12 @@ type matrixFinished struct {
 // sweep runs the script over values.
 func (c *runCmd) sweep(ctx context.Context, a *app, place *workplace, opts local.Options) error {
 	if c.Resume || c.RunNumber != 0 {
-		return &fault.Error{Kind: fault.Script, Message: "--matrix goes on with what is missing or failed by itself", Hint: "leave --resume out"}
+		return &fault.Error{Kind: fault.Script, Message: "--matrix goes on with what is missing or failed by itself",
+			Hint: "leave --resume out"}
 	}
 	if c.AtOnce < 1 {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--matrix-concurrency %d is no number of cells", c.AtOnce), Hint: "give 1 or more"}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--matrix-concurrency %d is no number of cells",
+			c.AtOnce), Hint: "give 1 or more"}
 	}
 	var axes []matrix.Axis
 	for _, text := range c.Matrix {
@@ -68,7 +71,8 @@ func (c *runCmd) sweep(ctx context.Context, a *app, place *workplace, opts local
 		told.wrap(ctx, &opts)
 	}
 	began := time.Now()
-	cells, err := local.RunMatrix(ctx, local.MatrixOptions{Options: place.equip(a, c.engineFlags, opts), Dir: c.State, Cluster: place.home.Cluster(), Axes: axes, Concurrency: c.AtOnce, FailFast: c.FailFast, Again: c.Fresh,
+	cells, err := local.RunMatrix(ctx, local.MatrixOptions{Options: place.equip(a, c.engineFlags, opts), Dir: c.State,
+		Cluster: place.home.Cluster(), Axes: axes, Concurrency: c.AtOnce, FailFast: c.FailFast, Again: c.Fresh,
 		Show: func(s local.CellState) { c.showCell(a, s) }})
 	if len(cells) == 0 {
 		return err
@@ -104,12 +108,14 @@ func (c *runCmd) swept(ctx context.Context, a *app, cells []local.CellState, too
 		stopped = stopped || s.Status == state.Stopped
 	}
 	if c.JSON {
-		if perr := printJSON(a.stdout, matrixFinished{Event: "matrix_finished", Matrix: cells[0].Matrix, Cells: counts}); perr != nil {
+		if perr := printJSON(a.stdout, matrixFinished{Event: "matrix_finished", Matrix: cells[0].Matrix,
+			Cells: counts}); perr != nil {
 			return perr
 		}
 	} else {
 		printCells(a, cells)
-		fmt.Fprintf(a.stdout, "\nmatrix %s: %d of %s complete, in %s\n", cells[0].Matrix, counts[string(state.Complete)], counted(len(cells), "cell", "cells"), span(took))
+		fmt.Fprintf(a.stdout, "\nmatrix %s: %d of %s complete, in %s\n", cells[0].Matrix, counts[string(state.Complete)],
+			counted(len(cells), "cell", "cells"), span(took))
 	}
 	switch {
 	case err != nil:

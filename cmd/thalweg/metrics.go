@@ -21,7 +21,8 @@ type metricsFlag struct {
 
 // observers measure what is asked of a cluster's services.
 func observers(m *metrics.Metrics) local.Observers {
-	return local.Observers{Cassandra: m.Requests("cassandra"), S3: m.Requests("s3"), RabbitMQ: m.Requests("rabbitmq"), Cache: m.Copies(), Parts: m.Backend}
+	return local.Observers{Cassandra: m.Requests("cassandra"), S3: m.Requests("s3"), RabbitMQ: m.Requests("rabbitmq"),
+		Cache: m.Copies(), Parts: m.Backend}
 }
 
 // watched is a worker that may be asked for metrics, health and readiness.
@@ -44,7 +45,8 @@ func (c *workerCmd) watch(ctx context.Context, a *app, m *metrics.Metrics, at fa
 		if f.Place = at; f.Kind == fault.Script {
 			return nil, &f
 		}
-		f.Hint = "each worker of a machine has a port of its own: give this one another with --metrics HOST:PORT, or --metrics :0 for any that is free"
+		f.Hint = "each worker of a machine has a port of its own: give this one another with --metrics HOST:PORT, or " +
+			"--metrics :0 for any that is free"
 		if f.Place.Line > 0 {
 			f.Message += ", as worker.metrics says"
 			f.Hint += "; worker: {metrics: \":0\"} lets all workers choose one"

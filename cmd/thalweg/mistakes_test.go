@@ -113,7 +113,8 @@ func steady(text, work string) string {
 }
 
 var (
-	inFile = regexp.MustCompile(`line \d+, column \d+ of the query|\S\.(?:csv|db|gz|json|ndjson|parquet|py|xlsx|yaml|zip|zst|dat)\b|\$WORK/`)
+	inFile = regexp.MustCompile(
+		`line \d+, column \d+ of the query|\S\.(?:csv|db|gz|json|ndjson|parquet|py|xlsx|yaml|zip|zst|dat)\b|\$WORK/`)
 	wayOut = regexp.MustCompile(`(?m)^  hint: \S`)
 )
 

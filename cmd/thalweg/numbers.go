@@ -19,7 +19,8 @@ func checkNumbers(kctx *kong.Context) error {
 		switch {
 		case at.Kind() == reflect.Float64 && (math.IsNaN(at.Float()) || math.IsInf(at.Float(), 0)):
 			bad = "is no number"
-		case (at.Kind() == reflect.Int || at.Type() == reflect.TypeFor[time.Duration]()) && at.Int() < 0 && text != flag.Default:
+		case (at.Kind() == reflect.Int || at.Type() == reflect.TypeFor[time.Duration]()) && at.Int() < 0 &&
+			text != flag.Default:
 			bad = "is below zero"
 		}
 		if bad != "" {

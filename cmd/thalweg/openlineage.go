@@ -50,7 +50,8 @@ func (w *workplace) openLineageOf(ctx context.Context, a *app, flag string) (*op
 	if err != nil {
 		return nil, err
 	}
-	o.outlet = lineage.NewOutlet(ctx, lineage.OutletConfig{To: to, Store: w.home.State, Box: local.LineageBox(w.home), Owner: worker.Owner(), Gone: worker.Gone, Logger: w.logger,
+	o.outlet = lineage.NewOutlet(ctx, lineage.OutletConfig{To: to, Store: w.home.State, Box: local.LineageBox(w.home),
+		Owner: worker.Owner(), Gone: worker.Gone, Logger: w.logger,
 		How: func(ctx context.Context, key state.RunKey) (how lineage.Telling, err error) {
 			how = o.telling()
 			how.Script, how.Dir, err = local.ScriptOf(ctx, w.home, key, w.client, a.known)

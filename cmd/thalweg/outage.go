@@ -85,7 +85,8 @@ func (o *outage) missed(err error) {
 		return
 	}
 	o.said, o.saidAt = text, o.now()
-	o.logger.Warn("a service of the cluster is away; it is tried again until it is there", "error", text, "hint", fault.Of(err).Hint)
+	o.logger.Warn("a service of the cluster is away; it is tried again until it is there", "error", text, "hint",
+		fault.Of(err).Hint)
 }
 
 func (o *outage) over(err error) {

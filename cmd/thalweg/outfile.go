@@ -28,8 +28,10 @@ const headBytes = 512
 
 // madeSVG and madeDOT are how drawings of ours begin.
 var (
-	madeSVG = regexp.MustCompile(`^<svg xmlns="http://www\.w3\.org/2000/svg" width="[0-9]+" height="[0-9]+" (?:viewBox="[0-9 ]+" )?role="img">\n`)
-	madeDOT = regexp.MustCompile(`^digraph ".*" \{\n  node \[fontname=monospace, fontsize=11, shape=box, style=rounded\];\n`)
+	madeSVG = regexp.MustCompile(
+		`^<svg xmlns="http://www\.w3\.org/2000/svg" width="[0-9]+" height="[0-9]+" (?:viewBox="[0-9 ]+" )?role="img">\n`)
+	madeDOT = regexp.MustCompile(
+		`^digraph ".*" \{\n  node \[fontname=monospace, fontsize=11, shape=box, style=rounded\];\n`)
 )
 
 // check refuses to replace a file that has something in it, unless the command has made it.
@@ -52,7 +54,8 @@ func (o outFile) check() error {
 
 // there is the refusal to replace a file.
 func (o outFile) there(why string) error {
-	return &fault.Error{Kind: fault.Script, Place: fault.Place{File: o.path}, Message: why, Hint: "choose another name, or say --overwrite to replace it"}
+	return &fault.Error{Kind: fault.Script, Place: fault.Place{File: o.path}, Message: why,
+		Hint: "choose another name, or say --overwrite to replace it"}
 }
 
 func headOf(path string) (head []byte, err error) {

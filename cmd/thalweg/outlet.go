@@ -85,7 +85,8 @@ func (a *app) written(code int) int {
 	if err == nil || errors.Is(err, syscall.EPIPE) || code != exitOK {
 		return code
 	}
-	f := &fault.Error{Kind: fault.Environment, Message: "write standard output", Err: err, Hint: "what was printed is incomplete"}
+	f := &fault.Error{Kind: fault.Environment, Message: "write standard output", Err: err,
+		Hint: "what was printed is incomplete"}
 	if a.json {
 		a.printTwin(errorTwin{Failure: worker.FailureOf(f, noBatch), ExitCode: exitOurs})
 		return exitOurs

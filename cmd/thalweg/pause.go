@@ -40,6 +40,7 @@ func (c *pauseCmd) Run(ctx context.Context, a *app) error {
 	if inFlight > 0 {
 		what = fmt.Sprintf("%d of its batches are finished first", inFlight)
 	}
-	fmt.Fprintf(a.stdout, "run %d is paused: %s, and no others begin\n  %s lets it go on\n", run.Run, what, a.command(run.RunKey, fmt.Sprintf("resume %d", run.Run)))
+	fmt.Fprintf(a.stdout, "run %d is paused: %s, and no others begin\n  %s lets it go on\n", run.Run, what,
+		a.command(run.RunKey, fmt.Sprintf("resume %d", run.Run)))
 	return nil
 }

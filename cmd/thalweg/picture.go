@@ -21,7 +21,8 @@ import (
 func (c *showCmd) check() error {
 	switch {
 	case c.SVG && (c.Node != "" || c.JSON):
-		return &fault.Error{Kind: fault.Script, Message: "--svg draws a whole run", Hint: "leave the node, the batch and --json out"}
+		return &fault.Error{Kind: fault.Script, Message: "--svg draws a whole run",
+			Hint: "leave the node, the batch and --json out"}
 	case !c.SVG && c.Out != "":
 		return &fault.Error{Kind: fault.Script, Message: "--out is where a picture goes", Hint: "add --svg"}
 	}
@@ -42,7 +43,8 @@ func (c *showCmd) draw(ctx context.Context, a *app, home *local.Home, d history.
 	g := graph.FromScript(s, graph.Options{})
 	addRun(g, d)
 	g.Heading = headingOf(d)
-	return outFile{path: c.Out, overwrite: c.Overwrite, mine: madeSVG}.write(a, func(w io.Writer) error { return graph.WriteSVG(w, g) })
+	return outFile{path: c.Out, overwrite: c.Overwrite, mine: madeSVG}.write(a,
+		func(w io.Writer) error { return graph.WriteSVG(w, g) })
 }
 
 // headingOf says which run a picture is of.
@@ -51,7 +53,8 @@ func headingOf(d history.RunDetail) []string {
 	if d.Finished != nil {
 		first += " in " + span(ms(d.Elapsed))
 	}
-	return []string{first, fmt.Sprintf("begun %s, %s, %s", d.Created.UTC().Format("2006-01-02 15:04 MST"), figures.Counted(d.Rows, "row", "rows"), size(d.Bytes))}
+	return []string{first, fmt.Sprintf("begun %s, %s, %s", d.Created.UTC().Format("2006-01-02 15:04 MST"),
+		figures.Counted(d.Rows, "row", "rows"), size(d.Bytes))}
 }
 
 // addRun adds to a script's picture what has become of its nodes and gates in a run.
@@ -109,7 +112,8 @@ func resultLines(n history.Node) []string {
 	}
 	lines := []string{fmt.Sprintf("%s rows in, %s out, %s", count(n.RowsIn), count(n.RowsOut), span(ms(n.Elapsed)))}
 	if n.Status != state.Succeeded {
-		lines = append(lines, fmt.Sprintf("%s: %d of %s done", n.Status, n.Done, figures.Counted(int64(n.Batches), "batch", "batches")))
+		lines = append(lines, fmt.Sprintf("%s: %d of %s done", n.Status, n.Done, figures.Counted(int64(n.Batches), "batch",
+			"batches")))
 	}
 	if n.Warnings > 0 {
 		lines = append(lines, figures.Counted(int64(n.Warnings), "warning", "warnings"))

@@ -34,7 +34,8 @@ func (p placeFlags) openHome(ctx context.Context, a *app, create bool) (*local.H
 }
 
 // openObserved is openHome with somebody who is told what a cluster's services do.
-func (p placeFlags) openObserved(ctx context.Context, a *app, create bool, opts local.ClusterOptions) (*local.Home, error) {
+func (p placeFlags) openObserved(ctx context.Context, a *app, create bool, opts local.ClusterOptions) (*local.Home,
+	error) {
 	if p.Cluster == "" {
 		home, err := local.Open(ctx, p.State, create)
 		if err == nil {
@@ -108,7 +109,8 @@ func settlePlace(a *app, kctx *kong.Context, args []string) (at commandPlace, er
 	}
 	switch {
 	case said["state"] && said["cluster"]:
-		return at, &fault.Error{Kind: fault.Script, Message: "--state and --cluster exclude each other", Hint: "name a state directory or the configuration of a cluster"}
+		return at, &fault.Error{Kind: fault.Script, Message: "--state and --cluster exclude each other",
+			Hint: "name a state directory or the configuration of a cluster"}
 	case said["state"]:
 		cluster.Target.SetString("")
 	}

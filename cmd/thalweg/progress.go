@@ -71,12 +71,14 @@ func (v *runView) begin(s local.Started) {
 		names[i] = n.Name
 		v.names = max(v.names, len(n.Name))
 		if v.nodes[n.Name] = (&nodeView{name: n.Name}); !s.Remote { // all that happened is told of those that others work on
-			v.nodes[n.Name] = &nodeView{name: n.Name, batches: n.BatchesTotal, done: n.BatchesDone, rows: n.RowsOut, bytes: n.BytesOut, planned: n.BatchesTotal > 0}
+			v.nodes[n.Name] = &nodeView{name: n.Name, batches: n.BatchesTotal, done: n.BatchesDone, rows: n.RowsOut,
+				bytes: n.BytesOut, planned: n.BatchesTotal > 0}
 		}
 	}
 	v.mu.Unlock()
 	if v.json {
-		v.event(runStarted{Event: "run_started", Workspace: s.Key.Workspace, Run: s.Key.Run, Resumed: s.Resumed, Nodes: names, Budget: s.Budget})
+		v.event(runStarted{Event: "run_started", Workspace: s.Key.Workspace, Run: s.Key.Run, Resumed: s.Resumed, Nodes: names,
+			Budget: s.Budget})
 		return
 	}
 	v.app.printDiagnostics(s.Warnings)
@@ -86,13 +88,15 @@ func (v *runView) begin(s local.Started) {
 	}
 	if s.Remote {
 		verb = map[bool]string{false: "submitted", true: "followed"}[s.Resumed]
-		fmt.Fprintf(v.app.stderr, "run %d %s in workspace %s: %s\n", s.Key.Run, verb, s.Key.Workspace, countNodes(len(s.Nodes)))
+		fmt.Fprintf(v.app.stderr, "run %d %s in workspace %s: %s\n", s.Key.Run, verb, s.Key.Workspace,
+			countNodes(len(s.Nodes)))
 		if v.app.terminal {
 			v.openBars(s.Nodes)
 		}
 		return
 	}
-	fmt.Fprintf(v.app.stderr, "run %d %s in workspace %s: %s, %s, %s of memory\n", s.Key.Run, verb, s.Key.Workspace, countNodes(len(s.Nodes)), counted(s.Budget.Slots, "slot", "slots"), size(s.Budget.TotalBytes))
+	fmt.Fprintf(v.app.stderr, "run %d %s in workspace %s: %s, %s, %s of memory\n", s.Key.Run, verb, s.Key.Workspace,
+		countNodes(len(s.Nodes)), counted(s.Budget.Slots, "slot", "slots"), size(s.Budget.TotalBytes))
 	if v.app.terminal {
 		v.openBars(s.Nodes)
 	}
@@ -105,7 +109,8 @@ func (v *runView) openBars(nodes []state.Node) {
 	bars := mpb.New(mpb.WithOutput(v.app.screen), mpb.WithAutoRefresh(), mpb.WithRefreshRate(150*time.Millisecond))
 	for _, n := range nodes {
 		nv := v.nodes[n.Name]
-		bar := bars.New(int64(max(n.BatchesTotal, 1)), mpb.BarStyle().Lbound(" ").Filler("━").Tip("━").Padding("─").Rbound(" "),
+		bar := bars.New(int64(max(n.BatchesTotal, 1)),
+			mpb.BarStyle().Lbound(" ").Filler("━").Tip("━").Padding("─").Rbound(" "),
 			mpb.BarWidth(20),
 			mpb.PrependDecorators(decor.Name(fmt.Sprintf("%-*s", v.names, n.Name))),
 			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return v.line(nv) })))
@@ -137,7 +142,8 @@ func (v *runView) line(n *nodeView) string {
 	case n.from != 0:
 		return fmt.Sprintf("taken over from run %d", n.from)
 	}
-	s := fmt.Sprintf("%d/%s  %s  %s  %s", n.done, counted(n.batches, "batch", "batches"), countRows(n.rows), size(n.bytes), span(n.elapsed()))
+	s := fmt.Sprintf("%d/%s  %s  %s  %s", n.done, counted(n.batches, "batch", "batches"), countRows(n.rows), size(n.bytes),
+		span(n.elapsed()))
 	if rest := n.rest(); rest > 0 {
 		s += "  about " + span(rest) + " left"
 	}
@@ -210,7 +216,8 @@ func (v *runView) observeJSON(e worker.Event) {
 	if e.Kind == worker.RunFinished {
 		return // the summary follows
 	}
-	out := batchEvent{Event: e.Kind, Time: e.Time, Node: e.Node, Batch: e.Batch, Attempt: e.Attempt, Batches: e.Batches, Failure: e.Failure, From: reusedFromOf(e.ReusedFrom), Gate: e.Gate, Copying: e.Copying}
+	out := batchEvent{Event: e.Kind, Time: e.Time, Node: e.Node, Batch: e.Batch, Attempt: e.Attempt, Batches: e.Batches,
+		Failure: e.Failure, From: reusedFromOf(e.ReusedFrom), Gate: e.Gate, Copying: e.Copying}
 	if e.Kind == worker.BatchFinished || e.Kind == worker.NodeFinished {
 		out.Stats = &e.Stats
 	}
@@ -232,7 +239,8 @@ func (n *nodeView) apply(e worker.Event) {
 			n.from = e.ReusedFrom.Run
 		}
 	case worker.NodeCopying:
-		n.copying = fmt.Sprintf("copying inputs: %d of %s, %s", e.Copying.FilesDone, counted(e.Copying.Files, "file", "files"), size(e.Copying.Bytes))
+		n.copying = fmt.Sprintf("copying inputs: %d of %s, %s", e.Copying.FilesDone,
+			counted(e.Copying.Files, "file", "files"), size(e.Copying.Bytes))
 	case worker.NodeWaiting:
 		n.waits = "waits for people"
 		if e.Gate != nil {
@@ -270,7 +278,8 @@ const copyingPrinted = 10 * time.Second
 func (v *runView) printLine(e worker.Event, n *nodeView) {
 	for _, c := range checkRows(e.Node, e.Checks) {
 		if c.Status == checkWarned {
-			fmt.Fprintf(v.app.stderr, "%8s  %-*s  check %s: %s\n", span(time.Since(v.started)), v.names, n.name, c.Name, c.Message)
+			fmt.Fprintf(v.app.stderr, "%8s  %-*s  check %s: %s\n", span(time.Since(v.started)), v.names, n.name,
+				c.Name, c.Message)
 		}
 	}
 	switch e.Kind {
@@ -287,20 +296,26 @@ func (v *runView) printLine(e worker.Event, n *nodeView) {
 			return
 		}
 		if e.ReusedFrom != nil {
-			fmt.Fprintf(v.app.stderr, "%8s  %-*s  taken over from run %d\n", span(time.Since(v.started)), v.names, n.name, e.ReusedFrom.Run)
+			fmt.Fprintf(v.app.stderr, "%8s  %-*s  taken over from run %d\n", span(time.Since(v.started)), v.names, n.name,
+				e.ReusedFrom.Run)
 			return
 		}
-		fmt.Fprintf(v.app.stderr, "%8s  %-*s  done: %s in, %s out, %s, %s in %s\n", span(time.Since(v.started)), v.names, n.name,
-			countRows(e.Stats.RowsIn), countRows(e.Stats.RowsOut), size(e.Stats.BytesOut), counted(n.batches, "batch", "batches"), span(n.elapsed()))
+		fmt.Fprintf(v.app.stderr, "%8s  %-*s  done: %s in, %s out, %s, %s in %s\n", span(time.Since(v.started)),
+			v.names, n.name,
+			countRows(e.Stats.RowsIn), countRows(e.Stats.RowsOut), size(e.Stats.BytesOut),
+			counted(n.batches, "batch", "batches"), span(n.elapsed()))
 	case worker.BatchFailed:
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d failed\n", span(time.Since(v.started)), v.names, n.name, e.Batch)
 	case worker.BatchRetried:
-		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d is tried again: %s\n", span(time.Since(v.started)), v.names, n.name, e.Batch, plain(e.Failure.Message))
+		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d is tried again: %s\n", span(time.Since(v.started)), v.names, n.name,
+			e.Batch, plain(e.Failure.Message))
 	case worker.BatchLost:
-		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d: its worker went away; another one does it again\n", span(time.Since(v.started)), v.names, n.name, e.Batch)
+		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d: its worker went away; another one does it again\n",
+			span(time.Since(v.started)), v.names, n.name, e.Batch)
 	case worker.BatchFinished:
 		if step := max(n.batches/5, 1); n.batches >= 10 && n.done%step == 0 && n.done < n.batches {
-			fmt.Fprintf(v.app.stderr, "%8s  %-*s  %d/%s, %s\n", span(time.Since(v.started)), v.names, n.name, n.done, counted(n.batches, "batch", "batches"), countRows(n.rows))
+			fmt.Fprintf(v.app.stderr, "%8s  %-*s  %d/%s, %s\n", span(time.Since(v.started)), v.names, n.name, n.done,
+				counted(n.batches, "batch", "batches"), countRows(n.rows))
 		}
 	}
 }

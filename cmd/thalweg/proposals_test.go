@@ -27,12 +27,14 @@ func newProposalSession(t *testing.T) *proposalSession {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{
-		"good.yaml":  "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int}}, w: t}\n",
-		"bad.yaml":   "nodes:\n  read: {type: file_table, r: {urls: [bad.csv], columns: {a: int}}, w: u}\n",
-		"gone.yaml":  "nodes:\n  read: {type: file_table, r: {urls: [gone.csv], columns: {a: int}}, w: v}\n",
-		"gate.yaml":  "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int}}, w: {name: g, approval: {message: look}}}\n",
-		"check.yaml": "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int}}, w: c, checks: [{range: {field: a, max: 0}}]}\n",
-		"in.csv":     "a\n1\n", "bad.csv": "a\nx\n",
+		"good.yaml": "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int}}, w: t}\n",
+		"bad.yaml":  "nodes:\n  read: {type: file_table, r: {urls: [bad.csv], columns: {a: int}}, w: u}\n",
+		"gone.yaml": "nodes:\n  read: {type: file_table, r: {urls: [gone.csv], columns: {a: int}}, w: v}\n",
+		"gate.yaml": "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int}}, w: {name: g, approval: " +
+			"{message: look}}}\n",
+		"check.yaml": "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int}}, w: c, checks: [{range: " +
+			"{field: a, max: 0}}]}\n",
+		"in.csv": "a\n1\n", "bad.csv": "a\nx\n",
 		"thalweg.yaml": "environments:\n  prod: {state: prod.state}\n  late: {flags: {priority: low}}\n",
 	} {
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
@@ -90,12 +92,18 @@ func (s *proposalSession) look(command, line string, words []string) {
 func TestProposalsActWhereTheyWereMade(t *testing.T) {
 	s := newProposalSession(t)
 	commands := []string{
-		"run good.yaml", "run bad.yaml", "run bad.yaml --json", "run gone.yaml --tries 1", "run gate.yaml", "run gate.yaml --json", "run check.yaml", "run check.yaml --json",
-		"resume 1", "resume 1 --json", "resume 2 --json", "resume 99", "retry 99 --json", "retry 1", "retry 2", "show 99 --json", "show 2", "show 2 --json", "why 1", "why 2", "why 2 --json",
-		"runs", "history", "approvals", "approvals --json", "approve 4 nothing", "approve last v", "nodes --run 2", "batches read --run 2", "checks --run 6", "events", "audit",
-		"sql SELECT~*~FROM~nothing", "sql SELECT~*~FROM~u", "sql SELECT~*~FROM~run2.u --json", "diff 1 2 t", "trace nothing", "trace t", "trace u --json", "lineage t.a", "drop 4 --reason old", "stop 1 --json",
-		"pause 1", "invalidate 1 --node nothing --dry-run", "run good.yaml --node nothing", "run good.yaml --resume", "run good.yaml --resume --json", "run good.yaml --from 99",
-		"matrix", "matrix none", "schedules", "explain bad.yaml", "validate bad.yaml --json", "check good.yaml", "check bad.yaml --json", "gc --dry-run", "doctor", "doctor --json",
+		"run good.yaml", "run bad.yaml", "run bad.yaml --json", "run gone.yaml --tries 1", "run gate.yaml",
+		"run gate.yaml --json", "run check.yaml", "run check.yaml --json",
+		"resume 1", "resume 1 --json", "resume 2 --json", "resume 99", "retry 99 --json", "retry 1", "retry 2",
+		"show 99 --json", "show 2", "show 2 --json", "why 1", "why 2", "why 2 --json",
+		"runs", "history", "approvals", "approvals --json", "approve 4 nothing", "approve last v", "nodes --run 2",
+		"batches read --run 2", "checks --run 6", "events", "audit",
+		"sql SELECT~*~FROM~nothing", "sql SELECT~*~FROM~u", "sql SELECT~*~FROM~run2.u --json", "diff 1 2 t", "trace nothing",
+		"trace t", "trace u --json", "lineage t.a", "drop 4 --reason old", "stop 1 --json",
+		"pause 1", "invalidate 1 --node nothing --dry-run", "run good.yaml --node nothing", "run good.yaml --resume",
+		"run good.yaml --resume --json", "run good.yaml --from 99",
+		"matrix", "matrix none", "schedules", "explain bad.yaml", "validate bad.yaml --json", "check good.yaml",
+		"check bad.yaml --json", "gc --dry-run", "doctor", "doctor --json",
 		"drop 1 --reason old", "resume 1", "show 1", "why 1", "retry 1",
 	}
 	for _, at := range [][]string{{"--state my~\"state"}, {"--state here", "--workspace other"}, {"--env prod"}} {
@@ -130,12 +138,15 @@ func TestHooksProposeWhatWorksWhereTheyAreRead(t *testing.T) {
 	t.Cleanup(server.Close)
 	dir, err := os.Getwd()
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile("hooks.yaml", []byte("notify: [{on: [failed, waiting], url: \""+server.URL+"\"}]\n"), 0o600))
+	require.NoError(t, os.WriteFile("hooks.yaml", []byte("notify: [{on: [failed, waiting], url: \""+server.URL+"\"}]\n"),
+		0o600))
 	t.Setenv("THALWEG_WORKSPACE", "other")
 	for _, c := range []struct{ command, variable, value, want string }{
-		{"run bad.yaml --hooks hooks.yaml", "THALWEG_STATE", "by variable", "--workspace other --state " + shellWord(filepath.Join(dir, "by variable"))},
+		{"run bad.yaml --hooks hooks.yaml", "THALWEG_STATE", "by variable", "--workspace other --state " +
+			shellWord(filepath.Join(dir, "by variable"))},
 		{"run bad.yaml --hooks hooks.yaml", "THALWEG_ENV", "prod", "--workspace other --env prod"},
-		{"run gate.yaml --hooks hooks.yaml --env late", "X", "", "--workspace other --state " + filepath.Join(dir, ".thalweg") + " --env late"},
+		{"run gate.yaml --hooks hooks.yaml --env late", "X", "", "--workspace other --state " +
+			filepath.Join(dir, ".thalweg") + " --env late"},
 		{"run bad.yaml --hooks hooks.yaml --state .", "X", "", "--workspace other --state " + dir},
 	} {
 		t.Run(c.command+" "+c.value, func(t *testing.T) {

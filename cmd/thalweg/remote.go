@@ -48,7 +48,8 @@ func capillariesKeys(text string) (map[string]string, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return keys, nil
 	}
-	bad := &fault.Error{Kind: fault.Script, Message: "CAPI_PRIVATE_KEYS is not a list of users and key files", Hint: "write USER:FILE,USER:FILE, or use THALWEG_SFTP_KEYS=USER=FILE,USER=FILE"}
+	bad := &fault.Error{Kind: fault.Script, Message: "CAPI_PRIVATE_KEYS is not a list of users and key files",
+		Hint: "write USER:FILE,USER:FILE, or use THALWEG_SFTP_KEYS=USER=FILE,USER=FILE"}
 	if strings.HasPrefix(text, "{") {
 		if err := json.Unmarshal([]byte(text), &keys); err != nil {
 			bad.Err = fmt.Errorf("read it as JSON: %w", err)

@@ -44,7 +44,8 @@ func cmdServers(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("KNOWN", sftp.KnownHosts)
 	s3 := remotetest.NewS3(tb)
 	ts.Setenv("S3", s3.Endpoint)
-	for _, v := range [][2]string{{"AWS_ACCESS_KEY_ID", "id"}, {"AWS_SECRET_ACCESS_KEY", "AWS-SECRET"}, {"AWS_CONFIG_FILE", os.DevNull}, {"AWS_SHARED_CREDENTIALS_FILE", os.DevNull}, {"AWS_EC2_METADATA_DISABLED", "true"}} {
+	for _, v := range [][2]string{{"AWS_ACCESS_KEY_ID", "id"}, {"AWS_SECRET_ACCESS_KEY", "AWS-SECRET"},
+		{"AWS_CONFIG_FILE", os.DevNull}, {"AWS_SHARED_CREDENTIALS_FILE", os.DevNull}, {"AWS_EC2_METADATA_DISABLED", "true"}} {
 		ts.Setenv(v[0], v[1])
 	}
 	root := filepath.Join(dir, "s3")
@@ -103,7 +104,8 @@ func cmdS3ls(ts *testscript.TestScript, neg bool, args []string) {
 func TestCapillariesKeys(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]map[string]string{
-		"": {}, "joe:/k/joe": {"joe": "/k/joe"}, "joe:/k/joe, ann:/k/ann": {"joe": "/k/joe", "ann": "/k/ann"}, `{"joe": "/k:1"}`: {"joe": "/k:1"},
+		"": {}, "joe:/k/joe": {"joe": "/k/joe"}, "joe:/k/joe, ann:/k/ann": {"joe": "/k/joe", "ann": "/k/ann"},
+		`{"joe": "/k:1"}`: {"joe": "/k:1"},
 	} {
 		got, err := capillariesKeys(in)
 		require.NoError(t, err)

@@ -43,7 +43,8 @@ func (f *driveFlags) drive(ctx context.Context, a *app, ref runRef, wish func(st
 	if err != nil {
 		return err
 	}
-	if err := a.confirm(ctx, "goes on with", []replaced{{What: fmt.Sprintf("run %d, which writes its files", run.Run)}}); err != nil {
+	if err := a.confirm(ctx, "goes on with",
+		[]replaced{{What: fmt.Sprintf("run %d, which writes its files", run.Run)}}); err != nil {
 		return err
 	}
 	opts.Workspace, opts.Resume, opts.Pinned, opts.ResumeRun = f.Workspace, true, true, run.Run

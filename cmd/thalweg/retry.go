@@ -37,7 +37,8 @@ func (c *retryCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	r, err := local.PlanRetry(ctx, place.home, run.RunKey, local.RetryOptions{Again: wish, Known: a.known, Remote: place.client})
+	r, err := local.PlanRetry(ctx, place.home, run.RunKey, local.RetryOptions{Again: wish, Known: a.known,
+		Remote: place.client})
 	if err != nil {
 		return err
 	}
@@ -83,12 +84,14 @@ func (c *retryCmd) wish() (supervise.Wish, error) {
 	for _, text := range c.Batch {
 		b, ok := parseBatches(text)
 		if !ok {
-			return w, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q does not name batches", text), Hint: "write NODE:3, or NODE:3-7 for 3 to 7"}
+			return w, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q does not name batches", text),
+				Hint: "write NODE:3, or NODE:3-7 for 3 to 7"}
 		}
 		w.Batches = append(w.Batches, b)
 	}
 	if c.Failed && !w.Empty() {
-		return w, &fault.Error{Kind: fault.Script, Message: "--failed stands alone", Hint: "what failed is done in any case, beside the nodes and batches that are named"}
+		return w, &fault.Error{Kind: fault.Script, Message: "--failed stands alone",
+			Hint: "what failed is done in any case, beside the nodes and batches that are named"}
 	}
 	return w, nil
 }
@@ -123,7 +126,8 @@ type retryPlanned struct {
 }
 
 func plannedRetry(r local.Retry, begins runPlanned) retryPlanned {
-	out := retryPlanned{Event: "retry_planned", Workspace: r.Run.Workspace, Run: r.Run.Run, NewRun: len(r.Changed) > 0, Changed: r.Changed, Nodes: begins.Nodes}
+	out := retryPlanned{Event: "retry_planned", Workspace: r.Run.Workspace, Run: r.Run.Run, NewRun: len(r.Changed) > 0,
+		Changed: r.Changed, Nodes: begins.Nodes}
 	if !out.NewRun {
 		out.Tasks = r.Closure.Tasks
 	}
@@ -155,7 +159,8 @@ func printRetry(a *app, r local.Retry, begins runPlanned) {
 			what = append(what, strings.TrimSpace(c.What+" "+c.Name)+" "+c.How)
 		}
 		fmt.Fprintf(a.stderr, "%s %s; what is named is done as run %d began with it: `%s` takes the change into a new run\n",
-			a.mark("warning:", yellow), strings.Join(what, "; "), r.Run.Run, a.command(r.Run.RunKey, fmt.Sprintf("retry %d", r.Run.Run)))
+			a.mark("warning:", yellow), strings.Join(what, "; "), r.Run.Run,
+			a.command(r.Run.RunKey, fmt.Sprintf("retry %d", r.Run.Run)))
 	}
 	if !some {
 		return
@@ -224,7 +229,8 @@ func ranges(numbers []int) string {
 
 // printNewRun says why a new run begins, and what it does.
 func printNewRun(a *app, r local.Retry, begins runPlanned) {
-	fmt.Fprintf(a.stdout, "run %d in workspace %s cannot go on as it is, so a new run begins:\n", r.Run.Run, r.Run.Workspace)
+	fmt.Fprintf(a.stdout, "run %d in workspace %s cannot go on as it is, so a new run begins:\n", r.Run.Run,
+		r.Run.Workspace)
 	for _, c := range r.Changed {
 		switch c.What {
 		case "node":

@@ -59,10 +59,12 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	}
 	priority, _ := state.ParsePriority(c.Priority) // the flag takes no others
 	opts := local.Options{Deadline: c.Deadline, Hooks: hooks, Priority: priority,
-		ScriptPath: c.Script, ParamsPath: c.Params, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace, Start: c.Start, From: from, Select: sel, Description: c.Note,
+		ScriptPath: c.Script, ParamsPath: c.Params, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace,
+		Start: c.Start, From: from, Select: sel, Description: c.Note,
 		Ephemeral: c.Ephemeral, Reuse: !c.Fresh, Resume: c.Resume, ResumeRun: c.RunNumber, Wait: c.Wait}
 	if c.DryRun && len(c.Matrix) > 0 {
-		return &fault.Error{Kind: fault.Script, Message: "--dry-run does not go with --matrix", Hint: "look at one cell: give the parameter one value, with --param"}
+		return &fault.Error{Kind: fault.Script, Message: "--dry-run does not go with --matrix",
+			Hint: "look at one cell: give the parameter one value, with --param"}
 	}
 	if len(c.Matrix) == 0 && (!sel.Empty() || c.DryRun) {
 		if err := c.printPlan(ctx, a, place, opts); err != nil || c.DryRun {
@@ -78,7 +80,8 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 		}
 	}
 	if len(c.Matrix) > 0 && c.Detach {
-		return &fault.Error{Kind: fault.Script, Message: "--matrix begins its cells one by one: it has to stay", Hint: "leave --detach out; when it is interrupted, the same command goes on"}
+		return &fault.Error{Kind: fault.Script, Message: "--matrix begins its cells one by one: it has to stay",
+			Hint: "leave --detach out; when it is interrupted, the same command goes on"}
 	}
 	if len(c.Matrix) > 0 {
 		return c.sweep(ctx, a, place, opts)
@@ -90,10 +93,13 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 func (c *runCmd) check(a *app) error {
 	switch {
 	case a.typed["run"] && !c.Resume && len(c.Matrix) == 0:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--run %d names a run to go on with, and --resume is not given", c.RunNumber),
-			Hint: "add --resume to go on with that run; leave --run out for a new one"}
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("--run %d names a run to go on with, and --resume is not given", c.RunNumber),
+			Hint:    "add --resume to go on with that run; leave --run out for a new one"}
 	case c.FailFast && len(c.Matrix) == 0, a.typed["matrix-concurrency"] && len(c.Matrix) == 0:
-		return &fault.Error{Kind: fault.Script, Message: "--fail-fast and --matrix-concurrency are about the cells of --matrix, which is not given", Hint: "leave them out, or give --matrix NAME=VALUES"}
+		return &fault.Error{Kind: fault.Script,
+			Message: "--fail-fast and --matrix-concurrency are about the cells of --matrix, which is not given",
+			Hint:    "leave them out, or give --matrix NAME=VALUES"}
 	}
 	return nil
 }
@@ -133,8 +139,10 @@ func (w *workplace) work(ctx context.Context, a *app, flags engineFlags, asJSON 
 
 // equip adds to what a run is told what it works with here.
 func (w *workplace) equip(a *app, flags engineFlags, opts local.Options) local.Options {
-	opts.Program, opts.Keeper, opts.Known, opts.Remote, opts.Logger, opts.Waiting = version, ownExecutable, a.known, w.client, w.logger, a.waiting
-	opts.MemoryBytes, opts.Cores, opts.Interpreter, opts.RowTimeout, opts.GroupTimeout = w.memoryBytes, flags.Cores, flags.Python, flags.RowTimeout, flags.GroupTimeout
+	opts.Program, opts.Keeper, opts.Known, opts.Remote, opts.Logger, opts.Waiting = version, ownExecutable, a.known,
+		w.client, w.logger, a.waiting
+	opts.MemoryBytes, opts.Cores, opts.Interpreter, opts.RowTimeout, opts.GroupTimeout = w.memoryBytes, flags.Cores,
+		flags.Python, flags.RowTimeout, flags.GroupTimeout
 	opts.Tries, opts.AttemptTimeout = flags.Tries, flags.AttemptTimeout
 	opts.Exclusive, opts.Shared = a.protected(), a.shared
 	return opts
@@ -154,11 +162,13 @@ type outputShared struct {
 // shared tells of an output that another run, which is under way, writes, too.
 func (a *app) shared(key state.RunKey, o local.SharedOutput) {
 	if a.json {
-		_ = printJSON(a.stdout, outputShared{"output_shared", key.Workspace, key.Run, o.Node, o.Output, o.Run, o.By}) // nobody is left to tell when this fails
+		// nobody is left to tell when this fails
+		_ = printJSON(a.stdout, outputShared{"output_shared", key.Workspace, key.Run, o.Node, o.Output, o.Run, o.By})
 		return
 	}
 	fmt.Fprintf(a.stderr, "%s run %d is under way and writes %s, too, in node %s: what is written last stays; `%s` ends it\n",
-		a.mark("warning:", yellow), o.Run, plain(o.Output), o.By, a.command(state.RunKey{Workspace: key.Workspace, Run: o.Run}, fmt.Sprintf("stop %d", o.Run)))
+		a.mark("warning:", yellow), o.Run, plain(o.Output), o.By,
+		a.command(state.RunKey{Workspace: key.Workspace, Run: o.Run}, fmt.Sprintf("stop %d", o.Run)))
 }
 
 // neverBegan is the event of a run that failed, or was interrupted, before it was one.
@@ -191,18 +201,22 @@ func finishRun(a *app, sum local.Summary, err error, asJSON bool) error {
 		printWaits(a, sum)
 		then := fmt.Sprintf("`%s` goes on with it", a.command(sum.Key, fmt.Sprintf("resume %d", sum.Key.Run)))
 		if a.cluster {
-			then = fmt.Sprintf("a worker goes on with it; `%s` follows it", a.command(sum.Key, fmt.Sprintf("attach %d", sum.Key.Run)))
+			then = fmt.Sprintf("a worker goes on with it; `%s` follows it",
+				a.command(sum.Key, fmt.Sprintf("attach %d", sum.Key.Run)))
 		}
 		fmt.Fprintf(a.stderr, "run %d waits, and holds nothing; when it is decided, %s\n", sum.Key.Run, then)
 		return errReported{exitWaiting}
 	case state.Running:
-		fmt.Fprintf(a.stderr, "run %d goes on in other processes; `%s` follows it\n", sum.Key.Run, a.command(sum.Key, fmt.Sprintf("attach %d", sum.Key.Run)))
+		fmt.Fprintf(a.stderr, "run %d goes on in other processes; `%s` follows it\n", sum.Key.Run,
+			a.command(sum.Key, fmt.Sprintf("attach %d", sum.Key.Run)))
 		return errReported{exitInterrupted}
 	case state.Paused:
-		fmt.Fprintf(a.stderr, "run %d is paused, and nothing of it is under way; `%s` lets it go on\n", sum.Key.Run, a.command(sum.Key, fmt.Sprintf("resume %d", sum.Key.Run)))
+		fmt.Fprintf(a.stderr, "run %d is paused, and nothing of it is under way; `%s` lets it go on\n", sum.Key.Run,
+			a.command(sum.Key, fmt.Sprintf("resume %d", sum.Key.Run)))
 		return errReported{exitWaiting}
 	case state.Stopped:
-		fmt.Fprintf(a.stderr, "run %d was stopped; continue with --resume, or `%s`\n", sum.Key.Run, a.command(sum.Key, fmt.Sprintf("resume %d", sum.Key.Run)))
+		fmt.Fprintf(a.stderr, "run %d was stopped; continue with --resume, or `%s`\n", sum.Key.Run,
+			a.command(sum.Key, fmt.Sprintf("resume %d", sum.Key.Run)))
 		return errReported{exitStopped}
 	}
 	if f := sum.Failure; f != nil {
@@ -236,7 +250,8 @@ func nextStep(f *state.Failure, key state.RunKey) string {
 	if order == state.Resume {
 		return "what it committed is kept: when the cause is gone, continue with --resume, or " + command
 	}
-	return "nothing was written under a final name by the failed batch: correct the cause, then " + command + " does what is missing, in a new run if the script or its inputs have changed"
+	return "nothing was written under a final name by the failed batch: correct the cause, then " + command +
+		" does what is missing, in a new run if the script or its inputs have changed"
 }
 
 // parseSize reads a memory size such as 512MB, 4GB, 1.5GiB. Decimal and
@@ -247,12 +262,14 @@ func parseSize(s string) (int64, error) {
 	}
 	m := sizeText.FindStringSubmatch(s)
 	if m == nil {
-		return 0, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q is not a size", s), Hint: "write a number and MB, GB or TB, e.g. 2GB"}
+		return 0, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q is not a size", s),
+			Hint: "write a number and MB, GB or TB, e.g. 2GB"}
 	}
 	n, err := strconv.ParseFloat(m[1], 64)
 	n *= float64(int64(1) << map[string]int{"M": 20, "G": 30, "T": 40}[strings.ToUpper(m[2])])
 	if err != nil || n < 1 || n > sizeBytesMax {
-		return 0, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q is not a size from 1 byte to %s", s, size(sizeBytesMax)), Hint: "write a number and MB, GB or TB, e.g. 2GB"}
+		return 0, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q is not a size from 1 byte to %s", s,
+			size(sizeBytesMax)), Hint: "write a number and MB, GB or TB, e.g. 2GB"}
 	}
 	return int64(n), nil
 }

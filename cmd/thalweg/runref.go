@@ -31,7 +31,8 @@ func (f runFlag) open(ctx context.Context, a *app, at stateFlags) (*local.Home, 
 	return openRun(ctx, a, at, f.pick)
 }
 
-func openRun(ctx context.Context, a *app, at stateFlags, find func(context.Context, *local.Home, string) (state.Run, error)) (*local.Home, state.Run, error) {
+func openRun(ctx context.Context, a *app, at stateFlags, find func(context.Context, *local.Home, string) (state.Run,
+	error)) (*local.Home, state.Run, error) {
 	home, err := at.openHome(ctx, a, false)
 	if err != nil {
 		return nil, state.Run{}, err
@@ -127,16 +128,19 @@ func (a *app) findOpen(ctx context.Context, home *local.Home, workspace string) 
 }
 
 func (r runRef) notOne() error {
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q does not name a run", string(r)), Hint: "write a run's number, last, or last~1 for the one before the last"}
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q does not name a run", string(r)),
+		Hint: "write a run's number, last, or last~1 for the one before the last"}
 }
 
 // fewRuns says that a workspace has no such run, and, of an empty one, which others there are.
 func fewRuns(ctx context.Context, home *local.Home, workspace string, runs int, r runRef) error {
-	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has %s: there is no %s", workspace, counted(runs, "run", "runs"), r), Hint: "`thalweg runs` lists them"}
+	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has %s: there is no %s", workspace,
+		counted(runs, "run", "runs"), r), Hint: "`thalweg runs` lists them"}
 	if runs > 0 {
 		return f
 	}
-	f.Message, f.Hint = fmt.Sprintf("workspace %s has no runs", workspace), "run a script first, or name another workspace with --workspace"
+	f.Message, f.Hint = fmt.Sprintf("workspace %s has no runs", workspace),
+		"run a script first, or name another workspace with --workspace"
 	others, err := home.State.Workspaces(ctx)
 	if err != nil || len(others) == 0 {
 		return f // what the hint says is right without them

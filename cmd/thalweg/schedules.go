@@ -41,10 +41,12 @@ func (c *schedulesCmd) Run(ctx context.Context, a *app) error {
 		return printJSON(a.stdout, append([]scheduleRow{}, rows...))
 	}
 	if len(rows) == 0 {
-		fmt.Fprintln(a.stderr, "no schedule or watch was served in this workspace yet: `thalweg scheduler SCRIPT` serves those of a script")
+		fmt.Fprintln(a.stderr, "no schedule or watch was served in this workspace yet: `thalweg scheduler SCRIPT` serves "+
+			"those of a script")
 		return nil
 	}
-	t := a.newTable("script", "schedule", "when", "next", "last run", "for", "status", "waits", "skipped").leaves("for", "waits", "schedule", "when")
+	t := a.newTable("script", "schedule", "when", "next", "last run", "for", "status", "waits", "skipped").leaves("for",
+		"waits", "schedule", "when")
 	for _, r := range rows {
 		last, moment := "", ""
 		if r.Last != nil {
@@ -53,7 +55,8 @@ func (c *schedulesCmd) Run(ctx context.Context, a *app) error {
 				moment = r.Last.File
 			}
 		}
-		t.AppendRow([]any{r.Script, r.Name, r.when(), timeText(r.Next), last, moment, runStatusText(a, r.Status), len(r.Queue) + r.Waiting, r.Skips})
+		t.AppendRow([]any{r.Script, r.Name, r.when(), timeText(r.Next), last, moment, runStatusText(a, r.Status),
+			len(r.Queue) + r.Waiting, r.Skips})
 	}
 	t.Render()
 	for _, r := range rows {
@@ -85,7 +88,8 @@ func (a *app) scheduleRows(ctx context.Context, home *local.Home, workspace stri
 			}
 		}
 		if st.Last != nil {
-			if run, err := a.statusOf(ctx, home, state.Run{RunKey: state.RunKey{Workspace: workspace, Run: st.Last.Run}}); err == nil {
+			if run, err := a.statusOf(ctx, home, state.Run{RunKey: state.RunKey{Workspace: workspace, Run: st.Last.Run}}); err ==
+				nil {
 				r.Status = run.Status
 			}
 		}
@@ -114,14 +118,17 @@ func (r scheduleRow) remarks() (out []string) {
 		out = append(out, fmt.Sprintf("no scheduler has looked since %s", r.Looked.Local().Format(time.DateTime)))
 	}
 	if f := r.Blind; f != nil {
-		out = append(out, fmt.Sprintf("its files cannot be looked at since %s (tried %s, again at %s): %s", f.Since.Local().Format(time.DateTime), counted(f.Tries, "time", "times"), f.Next.Local().Format(time.TimeOnly), strings.TrimSpace(f.Message)))
+		out = append(out, fmt.Sprintf("its files cannot be looked at since %s (tried %s, again at %s): %s",
+			f.Since.Local().Format(time.DateTime), counted(f.Tries, "time", "times"), f.Next.Local().Format(time.TimeOnly),
+			strings.TrimSpace(f.Message)))
 	}
 	if f := r.Failing; f != nil {
 		what := timeText(&f.At)
 		if f.File != "" {
 			what = f.File
 		}
-		out = append(out, fmt.Sprintf("the run for %s could not begin (tried %s, again at %s): %s", what, counted(f.Tries, "time", "times"), f.Next.Local().Format(time.TimeOnly), strings.TrimSpace(f.Message)))
+		out = append(out, fmt.Sprintf("the run for %s could not begin (tried %s, again at %s): %s", what,
+			counted(f.Tries, "time", "times"), f.Next.Local().Format(time.TimeOnly), strings.TrimSpace(f.Message)))
 	}
 	for _, at := range r.Due {
 		out = append(out, "waits: "+at.Format(time.RFC3339))

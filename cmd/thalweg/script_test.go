@@ -52,8 +52,10 @@ func TestScripts(t *testing.T) {
 			e.Values[s3Key{}] = s3Services{}
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tmpfs": cmdTmpfs, "remount": cmdRemount, "waitfile": cmdWaitfile,
-			"portfolio": cmdPortfolio, "receiver": cmdReceiver, "servers": cmdServers, "s3get": cmdS3get, "s3put": cmdS3put, "s3ls": cmdS3ls, "cassandra": cmdCassandra},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tmpfs": cmdTmpfs, "remount": cmdRemount,
+			"waitfile":  cmdWaitfile,
+			"portfolio": cmdPortfolio, "receiver": cmdReceiver, "servers": cmdServers, "s3get": cmdS3get, "s3put": cmdS3put,
+			"s3ls": cmdS3ls, "cassandra": cmdCassandra},
 		Condition: condition,
 	})
 }
@@ -105,7 +107,8 @@ func cmdPortfolio(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: portfolio DIR FORMAT")
 	}
-	_, err := generate.Portfolio(context.Background(), generate.Options{Accounts: 4, Dir: ts.MkAbs(args[0]), Format: args[1], Seed: 1})
+	_, err := generate.Portfolio(context.Background(), generate.Options{Accounts: 4, Dir: ts.MkAbs(args[0]),
+		Format: args[1], Seed: 1})
 	ts.Check(err)
 }
 

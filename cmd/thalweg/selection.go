@@ -33,10 +33,13 @@ func (f selectFlags) selection(start []string, resume bool) (sel script.Selectio
 	}
 	switch {
 	case len(start) > 0 && !sel.Empty():
-		return sel, nil, &fault.Error{Kind: fault.Script, Message: "--start does not go with --node, --from NODE, --to and --tag",
-			Hint: "--from NODE is --start NODE that also brings up to date what the nodes are made of"}
+		return sel, nil, &fault.Error{Kind: fault.Script,
+			Message: "--start does not go with --node, --from NODE, --to and --tag",
+			Hint:    "--from NODE is --start NODE that also brings up to date what the nodes are made of"}
 	case resume && (f.DryRun || !sel.Empty()):
-		return sel, nil, &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already", Hint: "leave --node, --from, --to, --tag and --dry-run out, or --resume; `thalweg retry RUN --node NODE` does nodes of a run again"}
+		return sel, nil, &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already",
+			Hint: "leave --node, --from, --to, --tag and --dry-run out, or --resume; `thalweg retry RUN --node NODE` does " +
+				"nodes of a run again"}
 	}
 	return sel, runs, nil
 }
@@ -75,7 +78,8 @@ func (c *runCmd) printPlan(ctx context.Context, a *app, place *workplace, opts l
 }
 
 // planned says what a new run of a script does with each of its nodes.
-func (w *workplace) planned(ctx context.Context, a *app, flags engineFlags, s *script.Script, opts local.Options) (runPlanned, error) {
+func (w *workplace) planned(ctx context.Context, a *app, flags engineFlags, s *script.Script,
+	opts local.Options) (runPlanned, error) {
 	out := runPlanned{Event: "run_planned", Nodes: []plannedNode{}, Outside: []string{}}
 	nodes, err := local.PlanRun(ctx, w.home, s, w.equip(a, flags, opts))
 	if err != nil {

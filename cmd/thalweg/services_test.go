@@ -26,12 +26,14 @@ func cmdCassandra(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("RABBITMQ_URL", os.Getenv("THALWEG_TEST_RABBITMQ"))
 	ts.Defer(func() {
 		ctx := context.Background()
-		prefix, absent := local.QueuePrefix(ctx, &cluster.Config{State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: []string{host}, Keyspace: keyspace}}})
+		prefix, absent := local.QueuePrefix(ctx,
+			&cluster.Config{State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: []string{host}, Keyspace: keyspace}}})
 		session, err := cassandra.Open(cassandra.Config{Hosts: []string{host}})
 		ts.Check(err)
 		defer session.Close()
 		ts.Check(session.Make(ctx, []string{"DROP KEYSPACE IF EXISTS " + keyspace}))
-		if broker := os.Getenv("THALWEG_TEST_RABBITMQ"); broker != "" && absent == nil { // else the script has made no cluster
+		// else the script has made no cluster
+		if broker := os.Getenv("THALWEG_TEST_RABBITMQ"); broker != "" && absent == nil {
 			ts.Check(clearBroker(broker, prefix))
 		}
 	})

@@ -42,7 +42,8 @@ func (c *showCmd) Run(ctx context.Context, a *app) error {
 	var print func()
 	switch {
 	case c.Node == "":
-		d, err := history.ShowRun(ctx, home.State, run.RunKey, history.ListOptions{All: true, Alone: a.alone(ctx, home), Now: now})
+		d, err := history.ShowRun(ctx, home.State, run.RunKey,
+			history.ListOptions{All: true, Alone: a.alone(ctx, home), Now: now})
 		if err != nil {
 			return err
 		}
@@ -98,14 +99,16 @@ func (a *app) showRun(d history.RunDetail) {
 		a.say("last order", string(o.Kind)+mark(o.Mark))
 	}
 	fmt.Fprintln(a.stdout)
-	t := a.newTable("node", "type", "status", "batches", "rows in", "rows out", "bytes out", "time", "where it went", "longest batch").leaves("longest batch", "type", "batches", "bytes out", "rows in", "where it went")
+	t := a.newTable("node", "type", "status", "batches", "rows in", "rows out", "bytes out", "time", "where it went",
+		"longest batch").leaves("longest batch", "type", "batches", "bytes out", "rows in", "where it went")
 	rightAligned(t, 4, 5, 6, 7, 8)
 	for _, n := range d.Nodes {
 		in, out, bytes := count(n.RowsIn), count(n.RowsOut), size(n.BytesOut)
 		if n.ReusedFrom != nil { // what it has is the other run's
 			in, out, bytes = "-", "-", "-"
 		}
-		t.AppendRow([]any{n.Node, n.Type, shownStatus(a, n), shownBatches(n), in, out, bytes, span(ms(n.Elapsed)), bar(n.Stages), longest(n)})
+		t.AppendRow([]any{n.Node, n.Type, shownStatus(a, n), shownBatches(n), in, out, bytes, span(ms(n.Elapsed)),
+			bar(n.Stages), longest(n)})
 	}
 	t.Render()
 	a.legend()
@@ -226,10 +229,12 @@ func (a *app) showNode(key state.RunKey, d history.NodeDetail) {
 		fmt.Fprintf(a.stdout, "node %s (%s) of run %d: taken over from run %d\n", n.Node, n.Type, key.Run, n.ReusedFrom.Run)
 		a.say("table", n.Table)
 		a.say("reads", strings.Join(d.Inputs, ", "))
-		a.say("", a.command(n.ReusedFrom.RunKey, fmt.Sprintf("show %d %s", n.ReusedFrom.Run, n.ReusedFrom.Node))+" has its rows, batches and time")
+		a.say("", a.command(n.ReusedFrom.RunKey, fmt.Sprintf("show %d %s", n.ReusedFrom.Run, n.ReusedFrom.Node))+
+			" has its rows, batches and time")
 		return
 	}
-	fmt.Fprintf(a.stdout, "node %s (%s) of run %d: %s, %s of %s done, %s\n", n.Node, n.Type, key.Run, shownStatus(a, n), count(int64(n.Done)),
+	fmt.Fprintf(a.stdout, "node %s (%s) of run %d: %s, %s of %s done, %s\n", n.Node, n.Type, key.Run, shownStatus(a, n),
+		count(int64(n.Done)),
 		figures.Counted(int64(n.Batches), "batch", "batches"), span(ms(n.Elapsed)))
 	a.say("table", n.Table)
 	a.say("reads", strings.Join(d.Inputs, ", "))
@@ -320,10 +325,13 @@ func (a *app) printBatches(title string, batches []history.Batch) {
 		return
 	}
 	fmt.Fprintln(a.stdout)
-	t := a.newTable(title, "status", "rows in", "rows out", "bytes out", "time", "where it went", "").leaves("bytes out", "where it went", "rows in", "rows out")
+	t := a.newTable(title, "status", "rows in", "rows out", "bytes out", "time", "where it went", "").leaves("bytes out",
+		"where it went", "rows in", "rows out")
 	rightAligned(t, 1, 3, 4, 5, 6)
 	for _, b := range batches {
-		t.AppendRow([]any{b.Batch, statusText(a, b.Status), ofWhole(b.Status, count(b.RowsIn)), ofWhole(b.Status, count(b.RowsOut)), ofWhole(b.Status, size(b.BytesOut)), span(ms(b.Elapsed)), bar(b.Stages), batchNote(b)})
+		t.AppendRow([]any{b.Batch, statusText(a, b.Status), ofWhole(b.Status, count(b.RowsIn)),
+			ofWhole(b.Status, count(b.RowsOut)), ofWhole(b.Status, size(b.BytesOut)), span(ms(b.Elapsed)), bar(b.Stages),
+			batchNote(b)})
 	}
 	t.Render()
 }
@@ -350,9 +358,11 @@ func batchNote(b history.Batch) string {
 }
 
 func (a *app) showBatch(key state.RunKey, d history.BatchDetail) {
-	fmt.Fprintf(a.stdout, "batch %d of node %s in run %d: %s, %s\n", d.Batch.Batch, d.Node, key.Run, statusText(a, d.Status), figures.Counted(int64(len(d.Attempts)), "attempt", "attempts"))
+	fmt.Fprintf(a.stdout, "batch %d of node %s in run %d: %s, %s\n", d.Batch.Batch, d.Node, key.Run,
+		statusText(a, d.Status), figures.Counted(int64(len(d.Attempts)), "attempt", "attempts"))
 	for _, at := range d.Attempts {
-		fmt.Fprintf(a.stdout, "\nattempt %d: %s, %s, by %s at %s", at.Attempt, statusText(a, at.Status), span(ms(at.Elapsed)), at.Owner, at.Started.Local().Format(time.DateTime))
+		fmt.Fprintf(a.stdout, "\nattempt %d: %s, %s, by %s at %s", at.Attempt, statusText(a, at.Status), span(ms(at.Elapsed)),
+			at.Owner, at.Started.Local().Format(time.DateTime))
 		if at.Withdrawn {
 			fmt.Fprint(a.stdout, ", withdrawn since")
 		}

@@ -114,7 +114,8 @@ func (c *simulateCmd) curve() (func(io.Writer, []simulate.Result) error, error) 
 func (c *simulateCmd) simulate(ctx context.Context, costs simulate.Costs) ([]simulate.Result, error) {
 	var results []simulate.Result
 	for i, workers := range c.Workers {
-		config := simulate.Config{Costs: costs, Workers: workers, Slots: c.Slots, Batches: c.Batches, Seed: c.Seed, Deaths: c.Deaths, Slow: c.Slow, Hot: c.Hot}
+		config := simulate.Config{Costs: costs, Workers: workers, Slots: c.Slots, Batches: c.Batches, Seed: c.Seed,
+			Deaths: c.Deaths, Slow: c.Slow, Hot: c.Hot}
 		r, err := c.one(ctx, config, i == len(c.Workers)-1)
 		if err != nil {
 			return nil, err
@@ -149,14 +150,16 @@ func (c *simulateCmd) one(ctx context.Context, config simulate.Config, last bool
 }
 
 func (c *simulateCmd) print(a *app, results []simulate.Result, measured simulate.Measured) {
-	head := []any{"workers", "slots", "batches", "elapsed", "efficiency", "writes lost", "claims refused", "what limits it most"}
+	head := []any{"workers", "slots", "batches", "elapsed", "efficiency", "writes lost", "claims refused",
+		"what limits it most"}
 	if len(measured.Runs) > 0 {
 		head = append(head, "measured", "difference")
 	}
 	t := a.newTable(head...)
 	rightAligned(t, 1, 2, 3, 4, 5, 6, 7, 9, 10)
 	for _, r := range results {
-		row := []any{r.Workers, r.Slots, count(int64(r.Batches)), span(seconds(r.Elapsed)), fmt.Sprintf("%.1f %%", 100*r.Efficiency),
+		row := []any{r.Workers, r.Slots, count(int64(r.Batches)), span(seconds(r.Elapsed)),
+			fmt.Sprintf("%.1f %%", 100*r.Efficiency),
 			count(int64(r.Lost)), count(int64(r.Refused)), r.Limit}
 		if real, ok := measured.Of(r.Workers); ok {
 			row = append(row, span(seconds(real.Elapsed)), fmt.Sprintf("%+.1f %%", 100*(r.Elapsed/real.Elapsed-1)))

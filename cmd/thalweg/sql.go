@@ -57,7 +57,8 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) (err error) {
 	opts := local.QueryOptions{Workspace: c.Workspace, MemoryBytes: memory, RowsMax: c.Limit}
 	if c.Query == "" {
 		if c.Format == formatParquet || c.Output != "" {
-			return &fault.Error{Kind: fault.Script, Message: "only one query can be written to a file", Hint: "name the query: thalweg sql 'SELECT …' -o FILE"}
+			return &fault.Error{Kind: fault.Script, Message: "only one query can be written to a file",
+				Hint: "name the query: thalweg sql 'SELECT …' -o FILE"}
 		}
 		return c.session(ctx, a, home, opts)
 	}
@@ -104,12 +105,14 @@ func (c *sqlCmd) choose() error {
 	if c.Output == "" {
 		return nil
 	}
-	formats := map[string]string{".csv": "csv", ".json": "json", ".ndjson": "json", ".jsonl": "json", ".parquet": formatParquet, ".txt": c.Format, "": c.Format}
+	formats := map[string]string{".csv": "csv", ".json": "json", ".ndjson": "json", ".jsonl": "json",
+		".parquet": formatParquet, ".txt": c.Format, "": c.Format}
 	ending := strings.ToLower(filepath.Ext(c.Output))
 	format, ok := formats[ending]
 	if !ok {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--output: what form %s should have is not known: it is not told by %s", c.Output, ending),
-			Hint: "let its name end in .csv, .ndjson, .parquet or .txt, or name the form with --format"}
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("--output: what form %s should have is not known: it is not told by %s", c.Output, ending),
+			Hint:    "let its name end in .csv, .ndjson, .parquet or .txt, or name the form with --format"}
 	}
 	c.Format = format
 	return nil
@@ -178,7 +181,8 @@ func (a *app) warnQuery(res local.QueryResult) {
 }
 
 // parquet writes all rows of a query as a Parquet file.
-func (c *sqlCmd) parquet(ctx context.Context, a *app, home *local.Home, opts local.QueryOptions, out io.Writer) (err error) {
+func (c *sqlCmd) parquet(ctx context.Context, a *app, home *local.Home, opts local.QueryOptions,
+	out io.Writer) (err error) {
 	if c.Output == "" && term.IsTerminal(int(os.Stdout.Fd())) {
 		return &fault.Error{Kind: fault.Script, Message: "Parquet is not for a terminal", Hint: "write it to a file: -o FILE"}
 	}

@@ -55,7 +55,8 @@ func printRows(out io.Writer, res local.QueryResult) error {
 			if err != nil {
 				return err
 			}
-			w.WriteString(map[bool]string{true: "{", false: ","}[i == 0] + keys[i] + ":" + value) // bufio keeps the first error for Flush
+			// bufio keeps the first error for Flush
+			w.WriteString(map[bool]string{true: "{", false: ","}[i == 0] + keys[i] + ":" + value)
 		}
 		w.WriteString("}\n")
 	}
@@ -125,6 +126,7 @@ func (p csvResult) cell(row, column int, v any) (string, error) {
 		return `""`, nil
 	}
 	return "", &fault.Error{Kind: fault.Script, Place: fault.Place{Field: p.Columns[column]},
-		Message: fmt.Sprintf("row %d would be an empty line: column %q is NULL, and readers pass over empty lines", row+1, p.Columns[column]),
-		Hint:    "coalesce the column to a text that stands for NULL, select a second column, or use --format json"}
+		Message: fmt.Sprintf("row %d would be an empty line: column %q is NULL, and readers pass over empty lines", row+1,
+			p.Columns[column]),
+		Hint: "coalesce the column to a text that stands for NULL, select a second column, or use --format json"}
 }

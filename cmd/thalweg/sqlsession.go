@@ -97,7 +97,8 @@ func keepHistory(line *liner.State, path string) {
 }
 
 // talk reads lines and answers. strict ends it at the first failure: nobody sees it and goes on.
-func (s *session) talk(ctx context.Context, strict bool, next func(prompt string) (string, error), said ...func(string)) error {
+func (s *session) talk(ctx context.Context, strict bool, next func(prompt string) (string, error),
+	said ...func(string)) error {
 	query := ""
 	for ctx.Err() == nil {
 		prompt := "sql> "
@@ -130,7 +131,8 @@ func (s *session) talk(ctx context.Context, strict bool, next func(prompt string
 			continue
 		}
 		for _, tell := range said {
-			tell(strings.Join(strings.Fields(strings.TrimRight(query, "; \n")), " ") + map[bool]string{true: ";"}[query[0] != '\\'])
+			tell(strings.Join(strings.Fields(strings.TrimRight(query, "; \n")),
+				" ") + map[bool]string{true: ";"}[query[0] != '\\'])
 		}
 		one := query
 		query = ""
@@ -189,7 +191,9 @@ func (s *session) command(ctx context.Context, words []string) error {
 }
 
 // completedWords are proposed beside tables and columns.
-var completedWords = strings.Fields("SELECT FROM WHERE GROUP BY ORDER HAVING LIMIT JOIN LEFT ON USING AS AND OR NOT NULL IS IN BETWEEN LIKE DISTINCT COUNT SUM MIN MAX AVG DESCRIBE SUMMARIZE WITH CASE WHEN THEN ELSE END UNION ALL")
+var completedWords = strings.Fields(
+	"SELECT FROM WHERE GROUP BY ORDER HAVING LIMIT JOIN LEFT ON USING AS AND OR NOT NULL IS IN BETWEEN LIKE DISTINCT " +
+		"COUNT SUM MIN MAX AVG DESCRIBE SUMMARIZE WITH CASE WHEN THEN ELSE END UNION ALL")
 
 // complete proposes tables, columns of the tables that the line names, and words of SQL.
 func (s *session) complete(ctx context.Context, text string, at int) (head string, words []string, tail string) {

@@ -36,7 +36,8 @@ func openTerminal(t *testing.T) (ours, theirs *os.File) {
 func TestSessionAtATerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte("nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {amount: int}}, w: sales}\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"),
+		[]byte("nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {amount: int}}, w: sales}\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "in.csv"), []byte("shop,amount\na,7\n"), 0o600))
 	out, err := thalweg(t.Context(), dir, "run", "script.yaml").CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -91,7 +92,8 @@ func TestSessionAtATerminal(t *testing.T) {
 	typed("\\d sales\r", "BIGINT")
 	wait("sql> ")
 	typed("SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b;\r", "b;")
-	time.AfterFunc(300*time.Millisecond, func() { _, _ = ours.WriteString("\x03") }) // whether it has begun or not, it ends
+	// whether it has begun or not, it ends
+	time.AfterFunc(300*time.Millisecond, func() { _, _ = ours.WriteString("\x03") })
 	wait("interrupted")
 	wait("sql> ")
 	typed("\\q\r", "")

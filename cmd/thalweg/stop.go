@@ -32,13 +32,15 @@ func (c *stopCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(a.stdout, stopped{Workspace: run.Workspace, Run: run.Run, Before: out.Before, Status: out.After, AtWork: out.AtWork, MS: out.Took.Milliseconds()})
+		return printJSON(a.stdout, stopped{Workspace: run.Workspace, Run: run.Run, Before: out.Before, Status: out.After,
+			AtWork: out.AtWork, MS: out.Took.Milliseconds()})
 	}
 	switch {
 	case out.Before.Terminal():
 		fmt.Fprintf(a.stdout, "run %d is %s: there is nothing to stop\n", run.Run, out.After)
 	case out.AtWork:
-		fmt.Fprintf(a.stdout, "run %d is stopped; a process has not ended its work on it within %s: what it still does goes nowhere\n", run.Run, local.StopBound)
+		fmt.Fprintf(a.stdout, "run %d is stopped; a process has not ended its work on it within %s: what it still does "+
+			"goes nowhere\n", run.Run, local.StopBound)
 	default:
 		fmt.Fprintf(a.stdout, "run %d is stopped, and nothing of it is under way any more (%s)\n", run.Run, span(out.Took))
 	}

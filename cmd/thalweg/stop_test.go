@@ -75,7 +75,8 @@ func TestStopWhileARemoteFileIsCopied(t *testing.T) {
 	require.NoError(t, err)
 	go func() { _ = server.Serve(listener) }()
 	defer server.Close()
-	dir := heavyDir(t, "nodes:\n  read:\n    type: file_table\n    r: {urls: [http://"+listener.Addr().String()+"/in.csv], columns: {a: {csv: {col_hdr: a}, col_type: int}}, csv: {hdr_line_idx: 0, first_data_line_idx: 1}}\n"+
+	dir := heavyDir(t, "nodes:\n  read:\n    type: file_table\n    r: {urls: [http://"+listener.Addr().String()+
+		"/in.csv], columns: {a: {csv: {col_hdr: a}, col_type: int}}, csv: {hdr_line_idx: 0, first_data_line_idx: 1}}\n"+
 		"    w: {name: t, fields: {a: {expression: r.a, type: int}}}\n", "")
 	run := thalweg(ctx, dir, "run", "script.yaml", "--json", "--memory", "1GB")
 	run.Stderr = new(strings.Builder)

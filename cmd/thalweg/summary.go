@@ -23,20 +23,23 @@ func printSummary(a *app, sum local.Summary) {
 	t := a.newTable(headers...).leaves("batches", "bytes out", "type", "rows in")
 	rightAligned(t, 4, 5, 6, 7, 8)
 	for _, n := range sum.Nodes {
-		row := []any{n.Name, n.Kind, nodeStatus(a, n, sum.ComputedIn), batchText(n, sum.ComputedIn), count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(sum.Worked[n.Name])}
+		row := []any{n.Name, n.Kind, nodeStatus(a, n, sum.ComputedIn), batchText(n, sum.ComputedIn), count(n.RowsIn),
+			count(n.RowsOut), size(n.BytesOut), span(sum.Worked[n.Name])}
 		if len(sum.Checks) > 0 {
 			row = append(row, countChecks(sum.Checks, n.Name).text(a))
 		}
 		t.AppendRow(row)
 	}
 	t.Render()
-	fmt.Fprintf(a.stdout, "\nrun %d in workspace %s: %s in %s", sum.Key.Run, sum.Key.Workspace, statusText(a, sum.Status), span(sum.Elapsed))
+	fmt.Fprintf(a.stdout, "\nrun %d in workspace %s: %s in %s", sum.Key.Run, sum.Key.Workspace, statusText(a, sum.Status),
+		span(sum.Elapsed))
 	if sum.PeakBytes > 0 { // others have worked on it, else
 		fmt.Fprintf(a.stdout, ", peak memory %s", size(sum.PeakBytes))
 	}
 	fmt.Fprintln(a.stdout)
 	if taken := takenOver(sum.Nodes); len(taken) > 0 {
-		fmt.Fprintf(a.stdout, "  %s run, %d taken over: their inputs, code and parameters are those of an earlier run; --fresh runs all\n", countNodes(len(sum.Nodes)-len(taken)), len(taken))
+		fmt.Fprintf(a.stdout, "  %s run, %d taken over: their inputs, code and parameters are those of an earlier run; "+
+			"--fresh runs all\n", countNodes(len(sum.Nodes)-len(taken)), len(taken))
 	}
 	for _, f := range sum.Foreign {
 		fmt.Fprintf(a.stdout, "  table %s was read from run %d of %s\n", f.Table, f.Source.Run, f.Script)
@@ -76,7 +79,10 @@ func printFiles(a *app, files []state.File) {
 
 // takenOver lists the nodes that have the rows of an earlier run.
 func takenOver(all []state.Node) []state.Node {
-	return slices.DeleteFunc(slices.Clone(all), func(n state.Node) bool { return n.ReusedFrom == nil || n.Status != state.Succeeded })
+	return slices.DeleteFunc(slices.Clone(all), func(n state.Node) bool {
+		return n.ReusedFrom == nil ||
+			n.Status != state.Succeeded
+	})
 }
 
 func countNodes(n int) string { return counted(n, "node", "nodes") }
@@ -106,7 +112,8 @@ func printWarnings(a *app, nodes []state.Node, stats map[string]state.Stats) {
 // printBadRows says which nodes have put rows aside and how to see them.
 func printBadRows(a *app, nodes []state.Node, stats map[string]state.Stats) {
 	for _, b := range local.ListBadRows(nodes, stats) {
-		fmt.Fprintf(a.stdout, "%s %s in node %s; %s shows them\n", a.paint("bad rows:", yellow), count(b.Rows), b.Node, b.Command)
+		fmt.Fprintf(a.stdout, "%s %s in node %s; %s shows them\n", a.paint("bad rows:", yellow), count(b.Rows),
+			b.Node, b.Command)
 	}
 }
 
@@ -226,16 +233,21 @@ func reusedFromOf(key *state.NodeKey) *reusedFrom {
 }
 
 func finishedEvent(sum local.Summary) finished {
-	out := finished{Event: "run_finished", Status: sum.Status, Workspace: sum.Key.Workspace, Run: sum.Key.Run, ElapsedMS: sum.Elapsed.Milliseconds(),
-		OverheadMS: sum.Overhead.Milliseconds(), PeakBytes: sum.PeakBytes, Failure: sum.Failure, Nodes: []finishedNode{}, Files: sum.Files}
+	out := finished{Event: "run_finished", Status: sum.Status, Workspace: sum.Key.Workspace, Run: sum.Key.Run,
+		ElapsedMS:  sum.Elapsed.Milliseconds(),
+		OverheadMS: sum.Overhead.Milliseconds(), PeakBytes: sum.PeakBytes, Failure: sum.Failure, Nodes: []finishedNode{},
+		Files: sum.Files}
 	for _, f := range sum.Foreign {
 		out.Sources = append(out.Sources, sourceRow{Table: f.Table, Run: f.Source.Run, Node: f.Source.Node, Script: f.Script})
 	}
 	for _, n := range sum.Nodes {
 		s := sum.Stats[n.Name]
-		node := finishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal, RowsIn: n.RowsIn, RowsOut: n.RowsOut, RowsBad: local.BadRowsOf(s), Warnings: s.Warnings,
-			BytesIn: n.BytesIn, BytesOut: n.BytesOut, StartedMS: epochMS(n.Started), FinishedMS: epochMS(n.Finished), ElapsedMS: sum.Worked[n.Name].Milliseconds(),
-			EngineMS: s.Engine.Milliseconds(), PythonBusyMS: s.Python.Milliseconds(), ComputedIn: sum.ComputedIn[n.Name], ReusedFrom: reusedFromOf(n.ReusedFrom)}
+		node := finishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal, RowsIn: n.RowsIn,
+			RowsOut: n.RowsOut, RowsBad: local.BadRowsOf(s), Warnings: s.Warnings,
+			BytesIn: n.BytesIn, BytesOut: n.BytesOut, StartedMS: epochMS(n.Started), FinishedMS: epochMS(n.Finished),
+			ElapsedMS: sum.Worked[n.Name].Milliseconds(),
+			EngineMS:  s.Engine.Milliseconds(), PythonBusyMS: s.Python.Milliseconds(), ComputedIn: sum.ComputedIn[n.Name],
+			ReusedFrom: reusedFromOf(n.ReusedFrom)}
 		if c := countChecks(sum.Checks, n.Name); c != (checkCounts{}) {
 			node.Checks = &c
 		}

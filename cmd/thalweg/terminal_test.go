@@ -41,14 +41,16 @@ func TestFailuresQuoteInTheirLines(t *testing.T) {
 	var out bytes.Buffer
 	a := &app{stderr: &out}
 	a.printFailure("table t was invalidated: bad\nerror: \x1b[2Jforged", fault.Place{Value: "x\ny"}, "do\nthis", "")
-	require.Equal(t, "error: table t was invalidated: bad\n  error: ␛[2Jforged\n  value: x⏎y\n  hint: do⏎this\n", out.String())
+	require.Equal(t, "error: table t was invalidated: bad\n  error: ␛[2Jforged\n  value: x⏎y\n  hint: do⏎this\n",
+		out.String())
 }
 
 // A table fits its terminal: columns that matter less are left out and named, and what
 // failed is never cut.
 func TestTablesFitTheTerminal(t *testing.T) {
 	t.Parallel()
-	const failure = "in/orders_1.csv:2:35: node read: column freight: \"4.90\" is not an int, and more of it that takes several lines"
+	const failure = "in/orders_1.csv:2:35: node read: column freight: \"4.90\" is not an int, and more of it that takes " +
+		"several lines"
 	for _, width := range []int{0, 40, 60, 80, 200} {
 		var out, said bytes.Buffer
 		a := &app{stdout: &out, stderr: &said, width: width}
@@ -64,7 +66,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 			}
 		}
 		if width != 40 { // there the moment goes on below itself, too
-			require.Equal(t, strings.Join(strings.Fields(failure), ""), joinedTail(text, "22  failed"), "width %d: %s", width, text)
+			require.Equal(t, strings.Join(strings.Fields(failure), ""), joinedTail(text, "22  failed"), "width %d: %s",
+				width, text)
 		}
 		whole := width == 0 || width == 200
 		require.Equal(t, whole, strings.Contains(text, "12 B"), text)

@@ -62,7 +62,8 @@ func (c *testCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	defer client.Close()
-	o := scripttest.Options{Remote: client, ParamsPath: c.Params, Lenient: c.Lenient, Interpreter: c.Python, Keeper: ownExecutable, Known: a.known, MemoryBytes: memory, WorkDir: work}
+	o := scripttest.Options{Remote: client, ParamsPath: c.Params, Lenient: c.Lenient, Interpreter: c.Python,
+		Keeper: ownExecutable, Known: a.known, MemoryBytes: memory, WorkDir: work}
 	ran, failed := 0, 0
 	for _, one := range suite.Cases {
 		if !match.MatchString(one.Name) {
@@ -82,7 +83,8 @@ func (c *testCmd) Run(ctx context.Context, a *app) (err error) {
 	}
 	switch {
 	case ran == 0:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no test's name matches %q", c.Match), Hint: "without --run all tests run, and each says its name"}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no test's name matches %q", c.Match),
+			Hint: "without --run all tests run, and each says its name"}
 	case failed > 0:
 		fmt.Fprintf(a.stderr, "%d of %s failed\n", failed, counted(ran, "test", "tests"))
 		return errReported{exitUsers}
@@ -114,7 +116,8 @@ func (c *testCmd) show(a *app, s *scripttest.Suite, res scripttest.Result) error
 	if !ok {
 		verdict = a.paint("FAIL", red)
 	}
-	fmt.Fprintf(a.stdout, "%s  %s  (%s:%d, %s)\n", verdict, res.Case.Name, s.Path, res.Case.Line, res.Elapsed.Round(time.Millisecond))
+	fmt.Fprintf(a.stdout, "%s  %s  (%s:%d, %s)\n", verdict, res.Case.Name, s.Path, res.Case.Line,
+		res.Elapsed.Round(time.Millisecond))
 	for i, d := range res.Differences {
 		if i == differencesShown {
 			fmt.Fprintf(a.stdout, "        and %d more\n", len(res.Differences)-i)

@@ -43,7 +43,8 @@ func (c *traceCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
-	tree, err := local.Trace(ctx, home, local.TraceOptions{Workspace: c.Workspace, Name: c.Name, Run: c.RunFlag(), MemoryBytes: memory, Interpreter: c.Python, Keeper: ownExecutable,
+	tree, err := local.Trace(ctx, home, local.TraceOptions{Workspace: c.Workspace, Name: c.Name, Run: c.RunFlag(),
+		MemoryBytes: memory, Interpreter: c.Python, Keeper: ownExecutable,
 		Known: a.known, Remote: client, Trace: lineage.Options{Where: c.Where, Limit: c.Limit, Sample: c.Sample}})
 	if err != nil {
 		return err
@@ -57,7 +58,8 @@ func (c *traceCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if more := tree.Matches - int64(len(tree.Roots)); more > 0 {
-		fmt.Fprintf(a.stderr, "%d rows match; the first %s traced: narrow --where, or give --limit %d\n", tree.Matches, counted(len(tree.Roots), "is", "are"), tree.Matches)
+		fmt.Fprintf(a.stderr, "%d rows match; the first %s traced: narrow --where, or give --limit %d\n", tree.Matches,
+			counted(len(tree.Roots), "is", "are"), tree.Matches)
 		return errReported{exitUsers}
 	}
 	return nil
@@ -168,8 +170,10 @@ func cellText(v lineage.Value) string {
 // originText says what rows are to the one that is made of them.
 func originText(o lineage.Origin) string {
 	text := map[plan.Role]string{
-		plan.RoleRow: "made of %s of %s", plan.RoleLeft: "made of %s of %s", plan.RoleRight: "%s of %s that it met", plan.RoleGroup: "made of a group: %s of %s, of any of which it may be made",
-		plan.RoleSame: "%s of %s with the same key; the first was kept", plan.RoleBatch: "a function got %s of %s together: it may be made of any",
+		plan.RoleRow: "made of %s of %s", plan.RoleLeft: "made of %s of %s", plan.RoleRight: "%s of %s that it met",
+		plan.RoleGroup: "made of a group: %s of %s, of any of which it may be made",
+		plan.RoleSame:  "%s of %s with the same key; the first was kept",
+		plan.RoleBatch: "a function got %s of %s together: it may be made of any",
 		plan.RoleQuery: "the query has put together %s of %s", plan.RoleAll: "it cannot be told which: all %s of %s",
 	}[o.Role]
 	from := "table " + o.Table

@@ -105,7 +105,8 @@ func usageFault(parser *kong.Kong, args []string, err error) error {
 	case match(unexpected, text, &m):
 		out.Message = fmt.Sprintf("`%s` does not take %s", name, shellWord(m[1]))
 	case match(expectedWords, text, &m):
-		out.Message = fmt.Sprintf("`%s` needs %s", name, strings.NewReplacer(`"`, "", "<", "", ">", "").Replace(argument.ReplaceAllStringFunc(m[1], strings.ToUpper)))
+		out.Message = fmt.Sprintf("`%s` needs %s", name, strings.NewReplacer(`"`, "", "<", "", ">",
+			"").Replace(argument.ReplaceAllStringFunc(m[1], strings.ToUpper)))
 	case match(noPair, text, &m):
 		out.Message = fmt.Sprintf("%s wants a name and a value, and got %s", m[1], m[2])
 		out.Hint = "write " + m[1] + " NAME=VALUE"
@@ -143,7 +144,8 @@ func usageOf(node *kong.Node) string {
 		}
 		rest = append(rest, strings.Join(names, "|"))
 	}
-	return fmt.Sprintf("%s; `%s --help` has every flag", strings.Join(append([]string{words}, append(rest, "[flags]")...), " "), words)
+	return fmt.Sprintf("%s; `%s --help` has every flag", strings.Join(append([]string{words}, append(rest, "[flags]")...),
+		" "), words)
 }
 
 func flagsOf(ctx *kong.Context) (names []string) {
@@ -176,7 +178,8 @@ func joinNegative(args []string) (out []string) {
 		if arg == "--" {
 			return append(out, args[i:]...)
 		}
-		if n := len(out) - 1; n >= 0 && negative.MatchString(arg) && strings.HasPrefix(out[n], "--") && !strings.Contains(out[n], "=") {
+		if n := len(out) - 1; n >= 0 && negative.MatchString(arg) && strings.HasPrefix(out[n], "--") &&
+			!strings.Contains(out[n], "=") {
 			out[n] += "=" + arg
 			continue
 		}

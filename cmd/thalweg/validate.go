@@ -59,7 +59,8 @@ func (c *validateCmd) Run(ctx context.Context, a *app) error {
 		if s != nil {
 			fmt.Fprintf(a.stdout, "%s: %s, no errors\n", s.Path, countNodes(len(s.Nodes)))
 		} else {
-			fmt.Fprintf(a.stderr, "%s, %s\n", counted(len(diags.Errors()), "error", "errors"), counted(len(diags.Warnings()), "warning", "warnings"))
+			fmt.Fprintf(a.stderr, "%s, %s\n", counted(len(diags.Errors()), "error", "errors"),
+				counted(len(diags.Warnings()), "warning", "warnings"))
 		}
 	}
 	if len(out.Connections) > 0 && !c.JSON {
@@ -81,7 +82,8 @@ func outputsRefused(ctx context.Context, s *script.Script) *document.Diagnostic 
 		return nil
 	}
 	f := fault.Of(err)
-	d := document.Diagnostic{Severity: document.Error, Message: f.Message, Hint: f.Hint, Pos: document.Pos{File: f.Place.File, Line: int(f.Place.Line), Col: f.Place.Column}}
+	d := document.Diagnostic{Severity: document.Error, Message: f.Message, Hint: f.Hint,
+		Pos: document.Pos{File: f.Place.File, Line: int(f.Place.Line), Col: f.Place.Column}}
 	d.End = d.Pos
 	if text, ok := s.Text(d.Pos.File); ok {
 		if lines := strings.Split(text, "\n"); d.Pos.Line >= 1 && d.Pos.Line <= len(lines) {

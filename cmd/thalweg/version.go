@@ -32,7 +32,8 @@ var engineSaid = ""
 var commit = ""
 
 func (c *versionCmd) Run(a *app) error {
-	b := built{Version: version, Commit: commit, Go: runtime.Version(), Engine: engine.Version, OS: runtime.GOOS, Arch: runtime.GOARCH}
+	b := built{Version: version, Commit: commit, Go: runtime.Version(), Engine: engine.Version, OS: runtime.GOOS,
+		Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok && b.Commit == "" {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {

@@ -27,7 +27,10 @@ func workersOn(ctx context.Context, home *local.Home, run state.Run) ([]local.At
 	}
 	workers, err := local.Workers(ctx, home)
 	return slices.DeleteFunc(workers, func(w local.Attendance) bool {
-		return w.Gone || !slices.ContainsFunc(w.Runs, func(r local.RunAt) bool { return r.Workspace == run.Workspace && r.Run == run.Run })
+		return w.Gone || !slices.ContainsFunc(w.Runs, func(r local.RunAt) bool {
+			return r.Workspace == run.Workspace &&
+				r.Run == run.Run
+		})
 	}), err
 }
 
@@ -64,6 +67,7 @@ func (p workerPace) print(to io.Writer) {
 		fmt.Fprintf(to, "  %s: %s\n", class, strings.Join(texts, ", "))
 	}
 	for _, d := range p.Decisions {
-		fmt.Fprintf(to, "  %s: %s of %s from %d to %d: %s\n", d.At.Local().Format("15:04:05"), d.Knob, d.Class, d.From, d.To, d.Reason)
+		fmt.Fprintf(to, "  %s: %s of %s from %d to %d: %s\n", d.At.Local().Format("15:04:05"), d.Knob, d.Class, d.From,
+			d.To, d.Reason)
 	}
 }

@@ -78,7 +78,8 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 	}
 	defer told.close()
 	opts := local.WorkerOptions{Program: version, Engine: engineSaid, Drain: a.drain, DrainTime: drain,
-		Known: a.known, MemoryBytes: place.memoryBytes, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout, Tries: c.Tries, AttemptTimeout: c.AttemptTimeout,
+		Known: a.known, MemoryBytes: place.memoryBytes, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable,
+		RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout, Tries: c.Tries, AttemptTimeout: c.AttemptTimeout,
 		Remote: place.client, Logger: place.logger, Concurrency: fixed,
 		Waiting: a.waiting,
 		Observe: func(e worker.Event) { c.observe(a, e) },
@@ -151,9 +152,11 @@ const (
 func (f engineFlags) check() error {
 	switch {
 	case f.AttemptTimeout < attemptTimeoutMin:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--attempt-timeout %s is too short", f.AttemptTimeout), Hint: fmt.Sprintf("the smallest possible is %s", attemptTimeoutMin)}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--attempt-timeout %s is too short", f.AttemptTimeout),
+			Hint: fmt.Sprintf("the smallest possible is %s", attemptTimeoutMin)}
 	case f.Tries < 1 || f.Tries > triesMax:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--tries %d: a batch is tried 1 to %d times", f.Tries, triesMax)}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--tries %d: a batch is tried 1 to %d times",
+			f.Tries, triesMax)}
 	}
 	return nil
 }
@@ -168,12 +171,14 @@ type workplace struct {
 	detach      bool   // runs of a cluster are submitted and not followed
 }
 
-func openWorkplace(ctx context.Context, a *app, at placeFlags, engine engineFlags, far remoteFlags, verbose bool) (*workplace, error) {
+func openWorkplace(ctx context.Context, a *app, at placeFlags, engine engineFlags, far remoteFlags,
+	verbose bool) (*workplace, error) {
 	return openMeasured(ctx, a, at, engine, far, levelOf(verbose), local.Observers{})
 }
 
 // openMeasured is openWorkplace with somebody who is told what a cluster's services do.
-func openMeasured(ctx context.Context, a *app, at placeFlags, engine engineFlags, far remoteFlags, level slog.Level, told local.Observers) (*workplace, error) {
+func openMeasured(ctx context.Context, a *app, at placeFlags, engine engineFlags, far remoteFlags, level slog.Level,
+	told local.Observers) (*workplace, error) {
 	if err := engine.check(); err != nil {
 		return nil, err
 	}
@@ -207,9 +212,11 @@ func (c *workerCmd) observe(a *app, e worker.Event) {
 	case worker.RunFinished:
 		fmt.Fprintf(a.stderr, "run %d in workspace %s: %s\n", e.Run.Run, e.Run.Workspace, e.Status)
 	case worker.BatchFailed:
-		fmt.Fprintf(a.stderr, "run %d in workspace %s: batch %d of node %s: %s\n", e.Run.Run, e.Run.Workspace, e.Batch, e.Node, e.Failure.Message)
+		fmt.Fprintf(a.stderr, "run %d in workspace %s: batch %d of node %s: %s\n", e.Run.Run, e.Run.Workspace, e.Batch,
+			e.Node, e.Failure.Message)
 	case worker.BatchRetried:
-		fmt.Fprintf(a.stderr, "run %d in workspace %s: batch %d of node %s is tried again: %s\n", e.Run.Run, e.Run.Workspace, e.Batch, e.Node, e.Failure.Message)
+		fmt.Fprintf(a.stderr, "run %d in workspace %s: batch %d of node %s is tried again: %s\n", e.Run.Run, e.Run.Workspace,
+			e.Batch, e.Node, e.Failure.Message)
 	}
 }
 

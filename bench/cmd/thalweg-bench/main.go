@@ -92,13 +92,15 @@ func run(ctx context.Context, o options, out io.Writer) (missed bool, err error)
 	if o.Environments == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
-			return false, &fault.Error{Kind: fault.Environment, Message: "looking for a place for packages", Err: err, Hint: "give --environments"}
+			return false, &fault.Error{Kind: fault.Environment, Message: "looking for a place for packages", Err: err,
+				Hint: "give --environments"}
 		}
 		o.Environments = filepath.Join(cache, "thalweg-bench")
 	}
 	config := bench.Config{
-		Thalweg: o.Thalweg, Root: o.Root, Python: o.Python, Environments: o.Environments, RealDataDir: o.RealData, WorkDir: o.Work,
-		Scale: o.Scale, Size: o.Size, Runs: o.Runs, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Thalweg: o.Thalweg, Root: o.Root, Python: o.Python, Environments: o.Environments, RealDataDir: o.RealData,
+		WorkDir: o.Work,
+		Scale:   o.Scale, Size: o.Size, Runs: o.Runs, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
 	err = bench.Measure(ctx, config, cases, func(r bench.Report) error {
 		missed = missed || r.Missed()

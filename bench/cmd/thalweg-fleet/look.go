@@ -25,7 +25,8 @@ type figures struct {
 func statements(ctx context.Context, s *cassandra.Session) (n float64, err error) {
 	for _, name := range []string{"prepared_statements_executed", "regular_statements_executed"} {
 		var v float64
-		if err := s.Query("SELECT value FROM system_views.cql_metrics WHERE name = ?", name).ScanContext(ctx, &v); err != nil {
+		if err := s.Query("SELECT value FROM system_views.cql_metrics WHERE name = ?", name).ScanContext(ctx,
+			&v); err != nil {
 			return 0, cassandra.Fault("count statements", err)
 		}
 		n += v

@@ -75,7 +75,8 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	if text, err := exec.CommandContext(ctx, o.Thalweg, "cluster", "init", "--cluster", shared).CombinedOutput(); err != nil {
+	if text, err := exec.CommandContext(ctx, o.Thalweg, "cluster", "init", "--cluster",
+		shared).CombinedOutput(); err != nil {
 		return fmt.Errorf("make the cluster: %w: %s", err, text)
 	}
 	var workers []*worker
@@ -102,7 +103,8 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	began := time.Now()
-	cmd := exec.CommandContext(ctx, o.Thalweg, "run", o.Script, "--params", o.Params, "--workspace", workspace, "--cluster", shared, "--json", "--python", o.Python)
+	cmd := exec.CommandContext(ctx, o.Thalweg, "run", o.Script, "--params", o.Params, "--workspace", workspace,
+		"--cluster", shared, "--json", "--python", o.Python)
 	if o.Plan != "" {
 		cmd.Args = append(cmd.Args, "--memory", o.Plan)
 	}
@@ -141,7 +143,8 @@ func (o options) services() (services, error) {
 		return services{}, nil
 	}
 	admin, err := cassandra.Open(cassandra.Config{Hosts: []string{o.Cassandra}})
-	return services{admin: admin, host: o.Cassandra, keyspace: "bench_" + strings.ToLower(rand.Text()[:12]), broker: o.Broker}, err
+	return services{admin: admin, host: o.Cassandra, keyspace: "bench_" + strings.ToLower(rand.Text()[:12]),
+		broker: o.Broker}, err
 }
 
 // close removes what the workers have made there.
@@ -150,7 +153,8 @@ func (s services) close(ctx context.Context) error {
 		return nil
 	}
 	defer s.admin.Close()
-	prefix, err := local.QueuePrefix(ctx, &cluster.Config{State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: []string{s.host}, Keyspace: s.keyspace}}})
+	prefix, err := local.QueuePrefix(ctx,
+		&cluster.Config{State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: []string{s.host}, Keyspace: s.keyspace}}})
 	if err == nil {
 		err = forget(s.broker, prefix)
 	}
@@ -169,7 +173,8 @@ func (s services) statements(ctx context.Context) (float64, error) {
 func (o options) config(name, keyspace string) (string, error) {
 	text := fmt.Sprintf("version: 1\nstate: {directory: %q}\n", filepath.Join(o.Dir, "state"))
 	if !o.Directory {
-		text = fmt.Sprintf("version: 1\nstate: {cassandra: {hosts: [%q], keyspace: %s, replication: 1}}\n", o.Cassandra, keyspace)
+		text = fmt.Sprintf("version: 1\nstate: {cassandra: {hosts: [%q], keyspace: %s, replication: 1}}\n",
+			o.Cassandra, keyspace)
 	}
 	if o.Broker != "" && !o.Directory {
 		text += fmt.Sprintf("queue: {rabbitmq: {url: %q}}\n", o.Broker)

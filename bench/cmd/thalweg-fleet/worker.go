@@ -38,7 +38,8 @@ func (o options) start(ctx context.Context, i int, keyspace string) (*worker, er
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{at: at, cmd: exec.Command(o.Thalweg, "worker", "--cluster", config, "--metrics", at, "--memory", o.Memory, "--cores", strconv.Itoa(o.Cores), "--python", o.Python)}
+	w := &worker{at: at, cmd: exec.Command(o.Thalweg, "worker", "--cluster", config, "--metrics", at, "--memory", o.Memory,
+		"--cores", strconv.Itoa(o.Cores), "--python", o.Python)}
 	w.cmd.Stdout, w.cmd.Stderr = os.Stderr, os.Stderr
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if o.Half {
@@ -54,7 +55,8 @@ func (o options) start(ctx context.Context, i int, keyspace string) (*worker, er
 	if w.group == "" {
 		return w, nil
 	}
-	if err := os.WriteFile(filepath.Join(w.group, "cgroup.procs"), []byte(strconv.Itoa(w.cmd.Process.Pid)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(w.group, "cgroup.procs"), []byte(strconv.Itoa(w.cmd.Process.Pid)),
+		0o644); err != nil {
 		return nil, errors.Join(fmt.Errorf("hold a worker: %w", err), w.stop())
 	}
 	return w, nil
@@ -99,7 +101,8 @@ func (w *worker) peaks(counts map[string]float64) error {
 	}
 	const gb = 1e9
 	counts["peak GB of a worker"] = max(counts["peak GB of a worker"], float64(peaks.RSS)/gb)
-	counts["peak GB of a worker, shared pages once"] = max(counts["peak GB of a worker, shared pages once"], float64(peaks.PSS)/gb)
+	counts["peak GB of a worker, shared pages once"] = max(counts["peak GB of a worker, shared pages once"],
+		float64(peaks.PSS)/gb)
 	return nil
 }
 

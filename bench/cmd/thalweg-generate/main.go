@@ -106,6 +106,7 @@ func (p *portfolio) make(ctx context.Context, out, talk io.Writer) error {
 	}
 	fmt.Fprintf(out, "%d accounts, %d transactions (%d in the periods), %d holdings, %d prices: %d files, %.1f MB\n",
 		sum.Accounts, sum.Txns, sum.TxnsInPeriod, sum.Holdings, sum.Prices, sum.Files, float64(sum.Bytes)/1e6)
-	_, err = fmt.Fprintf(out, "run it: thalweg run %s --params %s\n", filepath.Join("examples", "portfolio", script), sum.Params)
+	_, err = fmt.Fprintf(out, "run it: thalweg run %s --params %s\n", filepath.Join("examples", "portfolio", script),
+		sum.Params)
 	return err
 }

@@ -15,15 +15,18 @@ func TestPortfolio(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "made")
 	var out, talk bytes.Buffer
-	require.Equal(t, 0, run(t.Context(), []string{"portfolio", "--accounts", "1", "--out", dir, "--json"}, &out, &talk), talk.String())
+	require.Equal(t, 0, run(t.Context(), []string{"portfolio", "--accounts", "1", "--out", dir, "--json"}, &out, &talk),
+		talk.String())
 	var sum generate.Summary
 	require.NoError(t, json.Unmarshal(out.Bytes(), &sum))
 	require.Equal(t, 1, sum.Accounts)
 	require.FileExists(t, filepath.Join(dir, "params.json"))
 
 	out.Reset()
-	require.Equal(t, 0, run(t.Context(), []string{"portfolio", "--accounts", "1", "--out", dir, "--format", "csv"}, &out, &talk), talk.String())
-	require.Contains(t, out.String(), "run it: thalweg run examples/portfolio/script_csv.yaml --params "+filepath.Join(dir, "params.json"))
+	require.Equal(t, 0, run(t.Context(), []string{"portfolio", "--accounts", "1", "--out", dir, "--format", "csv"}, &out,
+		&talk), talk.String())
+	require.Contains(t, out.String(), "run it: thalweg run examples/portfolio/script_csv.yaml --params "+
+		filepath.Join(dir, "params.json"))
 }
 
 func TestFailures(t *testing.T) {

@@ -85,7 +85,9 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	out.Ratio, out.RatioEncoded = out.Put/out.Insert, out.EncodeAndPut/out.Insert
-	text, err := json.MarshalIndent(map[string]any{"detail": out, "counts": map[string]float64{"rows a second as parts": out.Put, "rows a second one by one": out.Insert, "ratio": out.Ratio, "ratio encoded": out.RatioEncoded}}, "", "  ")
+	text, err := json.MarshalIndent(map[string]any{"detail": out,
+		"counts": map[string]float64{"rows a second as parts": out.Put, "rows a second one by one": out.Insert,
+			"ratio": out.Ratio, "ratio encoded": out.RatioEncoded}}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the figures: %w", err)
 	}

@@ -49,7 +49,8 @@ func insertSome(ctx context.Context, session *cassandra.Session, o options, inFl
 		rng := rand.New(rand.NewPCG(uint64(o.Seed), uint64(from+w))) //nolint:gosec // data, not a secret
 		group.Go(func() error {
 			for i := next.Add(1); i <= int64(o.Inserts); i = next.Add(1) {
-				q := session.Query(rowInsert, int64(from)+i, fmt.Sprintf("A%06d", rng.IntN(accounts)), rng.IntN(days), fmt.Sprintf("T%03d", rng.IntN(tickers)),
+				q := session.Query(rowInsert, int64(from)+i, fmt.Sprintf("A%06d", rng.IntN(accounts)), rng.IntN(days),
+					fmt.Sprintf("T%03d", rng.IntN(tickers)),
 					rng.IntN(1000), float64(rng.IntN(100_000))/100)
 				if err := q.Idempotent(true).ExecContext(ctx); err != nil {
 					return cassandra.Fault("insert a row", err)

@@ -38,9 +38,14 @@ func looks(ctx context.Context, o options, steps map[string]float64) error {
 			f.Why()
 			return err
 		}},
-		{"events, read first", func(s state.Store) (err error) { lines, err = readEvents(ctx, s, large.RunKey, 0); return err }},
+		{"events, read first", func(s state.Store) (err error) {
+			lines,
+				err = readEvents(ctx, s, large.RunKey, 0)
+			return err
+		}},
 		{"events, read again", func(s state.Store) error { _, err := readEvents(ctx, s, large.RunKey, 0); return err }},
-		{"events behind the last", func(s state.Store) error { _, err := readEvents(ctx, s, large.RunKey, lines); return err }},
+		{"events behind the last",
+			func(s state.Store) error { _, err := readEvents(ctx, s, large.RunKey, lines); return err }},
 	} {
 		took, err := timed(ctx, o, look.do)
 		if err != nil {

@@ -110,23 +110,27 @@ func wait(ctx context.Context, store state.Store, key state.NodeKey) error {
 	if err := gate.Note(ctx, store, key, now); err != nil {
 		return err
 	}
-	return store.MoveNode(ctx, key, state.Move{From: state.Pending, To: state.Waiting, Gate: data, GateDigest: record.Digest, Actor: "me", Now: now})
+	return store.MoveNode(ctx, key, state.Move{From: state.Pending, To: state.Waiting, Gate: data,
+		GateDigest: record.Digest, Actor: "me", Now: now})
 }
 
 // runs fills a workspace and reads its lists.
 func runs(ctx context.Context, store state.Store, o options, steps map[string]float64) error {
 	const workspace = runsWorkspace
-	nodes := []state.NodeSpec{{Name: "read", Table: "t"}, {Name: gateNode, Kind: gate.Kind, Ordinal: 1, Inputs: []string{"read"}},
+	nodes := []state.NodeSpec{{Name: "read", Table: "t"}, {Name: gateNode, Kind: gate.Kind, Ordinal: 1,
+		Inputs: []string{"read"}},
 		{Name: "write", Ordinal: 2, Inputs: []string{"read", gateNode}}}
 	for i := range o.Runs {
-		key, err := store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: workspace}, Script: "s", ScriptPath: "s.yaml"}, nodes)
+		key, err := store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: workspace}, Script: "s",
+			ScriptPath: "s.yaml"}, nodes)
 		if err != nil {
 			return err
 		}
 		if i%waitsEvery == 0 || i == o.Runs-1 { // some wait for people
 			err = wait(ctx, store, state.NodeKey{RunKey: key, Node: gateNode})
 		} else {
-			err = state.Direct(ctx, store, key, state.Order{Kind: state.OrderStop, Token: "t", Mark: state.Mark{Actor: "me", Time: time.Now()}})
+			err = state.Direct(ctx, store, key, state.Order{Kind: state.OrderStop, Token: "t",
+				Mark: state.Mark{Actor: "me", Time: time.Now()}})
 		}
 		if err != nil {
 			return err

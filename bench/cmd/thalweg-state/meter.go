@@ -62,7 +62,8 @@ func (m *meter) Nodes(ctx context.Context, key state.RunKey) ([]state.Node, erro
 }
 
 // Offers implements state.Store.
-func (m *meter) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) ([]state.Offer, int64, error) {
+func (m *meter) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) ([]state.Offer,
+	int64, error) {
 	defer m.reads(time.Now())
 	return m.Store.Offers(ctx, key, now, page)
 }
@@ -80,7 +81,8 @@ type idle int
 func (n idle) Plan(context.Context, state.Node) (state.Plan, error) {
 	p := state.Plan{Record: []byte("{}"), Batches: make([]state.BatchSpec, n)}
 	for i := range p.Batches {
-		p.Batches[i] = state.BatchSpec{Batch: i, Class: "load", Work: fmt.Appendf(nil, `{"file":"in.csv","from":%d,"to":%d}`, i, i+1)}
+		p.Batches[i] = state.BatchSpec{Batch: i, Class: "load",
+			Work: fmt.Appendf(nil, `{"file":"in.csv","from":%d,"to":%d}`, i, i+1)}
 	}
 	return p, nil
 }
@@ -90,9 +92,11 @@ func (idle) Settle(context.Context, state.Node) error { return nil }
 
 // Execute implements worker.Job.
 func (idle) Execute(_ context.Context, c state.Claim) (worker.Result, error) {
-	part := state.Part{Key: fmt.Sprintf("main/00001/00-n/b%05d-a1-0000.parquet", c.Batch), Bucket: -1, Rows: 10, Bytes: 1000, RawBytes: 2000,
+	part := state.Part{Key: fmt.Sprintf("main/00001/00-n/b%05d-a1-0000.parquet", c.Batch), Bucket: -1, Rows: 10,
+		Bytes: 1000, RawBytes: 2000,
 		Schema: "id:int,status:string", Checksum: "crc32c:00000000"}
-	return worker.Result{Outcome: state.Outcome{Parts: []state.Part{part}, Stats: state.Stats{RowsIn: 10, RowsOut: 10, Engine: time.Millisecond}}}, nil
+	return worker.Result{Outcome: state.Outcome{Parts: []state.Part{part}, Stats: state.Stats{RowsIn: 10, RowsOut: 10,
+		Engine: time.Millisecond}}}, nil
 }
 
 // one is the only run of an executor.
@@ -105,12 +109,14 @@ func (o *one) Use(context.Context, state.RunKey) (executor.Run, func(), error) {
 
 // drive begins a run of so many batches and works on it, one at a time, to its end.
 func (m *meter) drive(ctx context.Context, batches int) (err error) {
-	key, err := m.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: batchesWorkspace}}, []state.NodeSpec{{Name: batchesNode, Table: "n"}})
+	key, err := m.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: batchesWorkspace}},
+		[]state.NodeSpec{{Name: batchesNode, Table: "n"}})
 	if err != nil {
 		return err
 	}
 	queue, owner := inproc.New(0), worker.Owner()
-	run := &one{coordinator.New(ctx, coordinator.Config{Store: m, Queue: queue, Job: idle(batches), Owner: owner, Slots: 1}, key)}
+	run := &one{coordinator.New(ctx, coordinator.Config{Store: m, Queue: queue, Job: idle(batches), Owner: owner,
+		Slots: 1}, key)}
 	exec := executor.New(executor.Config{Store: m, Queue: queue, Runs: run, Owner: owner, Slots: 1})
 	working, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)

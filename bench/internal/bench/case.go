@@ -150,7 +150,8 @@ func (f figureOf) figure(runs []Run, side string) *Figure {
 func (c Case) judge(r *Report, full bool, wrong map[string]bool) {
 	for _, k := range c.checks {
 		f := figureNamed(k.figure)
-		out := Check{Name: k.name, Unit: f.unit, Ratio: k.over != "", Status: NotJudged, Note: k.note, Of: f.figure(r.Runs, k.side)}
+		out := Check{Name: k.name, Unit: f.unit, Ratio: k.over != "", Status: NotJudged, Note: k.note,
+			Of: f.figure(r.Runs, k.side)}
 		other := k.over + k.less // one of them at most
 		if other != "" {
 			out.Over = f.figure(r.Runs, other)

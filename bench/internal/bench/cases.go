@@ -20,12 +20,14 @@ func Cases() []Case {
 	numpy := []string{"--python", "{env:duckdb}/bin/python3"}
 	return []Case{
 		{
-			Name: "small", What: "a script of three nodes over a small file, a new state directory each time", input: "small", size: 1000, runs: smallRuns,
+			Name: "small", What: "a script of three nodes over a small file, a new state directory each time", input: "small",
+			size: 1000, runs: smallRuns,
 			sides:  []side{{name: "thalweg", program: "thalweg", file: "bench/steps/small/script.yaml"}},
 			checks: []check{{name: "whole", figure: "wall", side: "thalweg", bar: noMore(0.15, "s")}},
 		},
 		{
-			Name: "coldstart", What: "what a start costs: thalweg version, and a script of three nodes over a small file beside duckdb -c of the same work",
+			Name: "coldstart", What: "what a start costs: thalweg version, and a script of three nodes over a small file " +
+				"beside duckdb -c of the same work",
 			input: "small", size: 1000, runs: smallRuns,
 			sides: []side{
 				{name: "version", program: "version"},
@@ -40,7 +42,8 @@ func Cases() []Case {
 			},
 		},
 		{
-			Name: "six", What: "generated portfolio of six accounts, a new state directory each time", input: inputPortfolio, size: 6, runs: smallRuns,
+			Name: "six", What: "generated portfolio of six accounts, a new state directory each time", input: inputPortfolio,
+			size: 6, runs: smallRuns,
 			sides: []side{
 				{name: "rows", program: "thalweg", file: rowsScript},
 				{name: "duckdb", program: "duckdb"},
@@ -57,38 +60,48 @@ func Cases() []Case {
 		{
 			Name: "batches", What: "20 and 420 batches of next to nothing on one core", input: "batches", size: 4200, runs: 5,
 			sides: []side{
-				{name: "few", program: "thalweg", file: "bench/steps/batches/script.yaml", flags: []string{"--cores", "1"}, params: map[string]any{"batches": 20}, unlike: true},
-				{name: "many", program: "thalweg", file: "bench/steps/batches/script.yaml", flags: []string{"--cores", "1"}, params: map[string]any{"batches": 420}, unlike: true},
+				{name: "few", program: "thalweg", file: "bench/steps/batches/script.yaml", flags: []string{"--cores", "1"},
+					params: map[string]any{"batches": 20}, unlike: true},
+				{name: "many", program: "thalweg", file: "bench/steps/batches/script.yaml", flags: []string{"--cores", "1"},
+					params: map[string]any{"batches": 420}, unlike: true},
 			},
 			checks: []check{
-				{name: "DuckDB's time in a batch", figure: engineFigure + "write", side: "many", less: "few", per: 400, bar: noMore(0.005, "s")},
-				{name: "time of a batch, its commit and its file included", figure: nodeFigure + "write", side: "many", less: "few", per: 400},
+				{name: "DuckDB's time in a batch", figure: engineFigure + "write", side: "many", less: "few", per: 400,
+					bar: noMore(0.005, "s")},
+				{name: "time of a batch, its commit and its file included", figure: nodeFigure + "write", side: "many",
+					less: "few", per: 400},
 			},
 		},
 		// What people do about large runs and many of them. The program drives real
 		// coordinators and executors over the state store: batches do nothing.
 		{
-			Name: "supervision", What: "the state of a run of 100,000 batches, and of a workspace of 10,000 runs", input: inputNone, size: 100_000, runs: 1,
+			Name: "supervision", What: "the state of a run of 100,000 batches, and of a workspace of 10,000 runs",
+			input: inputNone, size: 100_000, runs: 1,
 			sides: []side{
 				{name: "few", program: "state", part: 1000, flags: []string{"--runs", "10"}},
 				{name: "many", program: "state", flags: []string{"--runs", "10000"}},
 			},
 			checks: []check{
-				{name: "claim and commit of a batch, the first 1,000", figure: stepFigure + "claim and commit, first", side: "many", bar: noMore(0.002, "s")},
-				{name: "claim and commit of a batch, the last 1,000", figure: stepFigure + "claim and commit, last", side: "many", bar: noMore(0.002, "s")},
-				{name: "reconciling, per batch, 100,000 against 100", figure: stepFigure + "reconcile", side: "many", over: "few", bar: atMost(1)},
+				{name: "claim and commit of a batch, the first 1,000", figure: stepFigure + "claim and commit, first", side: "many",
+					bar: noMore(0.002, "s")},
+				{name: "claim and commit of a batch, the last 1,000", figure: stepFigure + "claim and commit, last", side: "many",
+					bar: noMore(0.002, "s")},
+				{name: "reconciling, per batch, 100,000 against 100", figure: stepFigure + "reconcile", side: "many", over: "few",
+					bar: atMost(1)},
 				{name: "a page of runs", figure: stepFigure + "a page of runs", side: "many", bar: noMore(0.3, "s")},
 				{name: "nodes of a run", figure: stepFigure + "nodes of a run", side: "many", bar: noMore(0.3, "s")},
 				{name: "a page of notes", figure: stepFigure + "a page of notes", side: "many", bar: noMore(0.3, "s")},
 				{name: "runs that are open", figure: stepFigure + "runs that are open", side: "many", bar: noMore(0.3, "s")},
 				{name: "all runs", figure: stepFigure + "all runs", side: "many"},
-				lookAt("history"), lookAt("audit"), lookAt("approvals"), lookAt("show"), lookAt("show a node"), lookAt("show a batch"), lookAt("why"), lookAt("events behind the last"),
+				lookAt("history"), lookAt("audit"), lookAt("approvals"), lookAt("show"), lookAt("show a node"),
+				lookAt("show a batch"), lookAt("why"), lookAt("events behind the last"),
 				{name: "events, read first", figure: stepFigure + "events, read first", side: "many"},
 				{name: "events, read again", figure: stepFigure + "events, read again", side: "many"},
 			},
 		},
 		{
-			Name: "portfolio", What: "generated portfolio: Thalweg row-wise and with numpy, and by hand with DuckDB", input: inputPortfolio, size: 1000,
+			Name: "portfolio", What: "generated portfolio: Thalweg row-wise and with numpy, and by hand with DuckDB",
+			input: inputPortfolio, size: 1000,
 			sides: []side{
 				{name: "rows", program: "thalweg", file: rowsScript},
 				{name: "duckdb", program: "duckdb"},
@@ -103,18 +116,21 @@ func Cases() []Case {
 				{name: "peak memory, row-wise", figure: "peak", side: "rows", bar: noMore(2, "GB"), note: "no limit given"},
 				{name: "peak memory, numpy", figure: "peak", side: "numpy", bar: noMore(2, "GB"), note: "no limit given"},
 				{name: "peak memory, against by hand", figure: "peak", side: "rows", over: "duckdb"},
-				{name: "cores busy during Python nodes", figure: "python_cpu", side: "rows", bar: bar{limit: 95, unit: "%", atLeast: true}},
+				{name: "cores busy during Python nodes", figure: "python_cpu", side: "rows",
+					bar: bar{limit: 95, unit: "%", atLeast: true}},
 			},
 		},
 		{
-			Name: "rerun", What: "generated portfolio, run in a new state directory; then with a formula of the last Python node touched, or nothing", input: inputPortfolio, size: 1000,
+			Name: "rerun", What: "generated portfolio, run in a new state directory; then with a formula of the last Python " +
+				"node touched, or nothing", input: inputPortfolio, size: 1000,
 			sides: []side{
 				{name: "whole", program: "thalweg", file: rowsScript},
 				{name: "touched", program: "thalweg touched", file: rowsScript},
 				{name: "nothing", program: "thalweg again", file: rowsScript},
 			},
 			checks: []check{
-				{name: "a formula of the last Python node touched, against the whole", figure: "wall", side: "touched", over: "whole", bar: atMost(0.15)},
+				{name: "a formula of the last Python node touched, against the whole", figure: "wall", side: "touched",
+					over: "whole", bar: atMost(0.15)},
 				{name: "nothing changed", figure: "wall", side: "nothing", bar: noMore(1, "s")},
 			},
 		},
@@ -125,22 +141,30 @@ func Cases() []Case {
 		// Loads of the same rows under two limits: of 3 GB of them the plan makes
 		// 32 buckets with the larger one and 512 with the smaller.
 		{
-			Name: "buckets", What: "22 M rows loaded into a plain table and into one in buckets, shuffled and clustered by key", input: "buckets", size: 22_000_000,
+			Name: "buckets", What: "22 M rows loaded into a plain table and into one in buckets, shuffled and clustered by key",
+			input: "buckets", size: 22_000_000,
 			sides: []side{
 				bucketSide("plain 32", "plain", "shuffled", "2GB"), bucketSide("shuffled 32", "bucketed", "shuffled", "2GB"),
-				bucketSide("plain clustered 32", "plain", "clustered", "2GB"), bucketSide("clustered 32", "bucketed", "clustered", "2GB"),
+				bucketSide("plain clustered 32", "plain", "clustered", "2GB"), bucketSide("clustered 32", "bucketed",
+					"clustered", "2GB"),
 				bucketSide("plain 512", "plain", "shuffled", "256MB"), bucketSide("shuffled 512", "bucketed", "shuffled", "256MB"),
-				bucketSide("plain clustered 512", "plain", "clustered", "256MB"), bucketSide("clustered 512", "bucketed", "clustered", "256MB"),
+				bucketSide("plain clustered 512", "plain", "clustered", "256MB"), bucketSide("clustered 512", "bucketed",
+					"clustered", "256MB"),
 			},
 			checks: []check{
-				{name: "shuffled rows, 32 buckets", figure: nodeFigure + "read", side: "shuffled 32", over: "plain 32", bar: atMost(1.8)},
-				{name: "shuffled rows, 512 buckets", figure: nodeFigure + "read", side: "shuffled 512", over: "plain 512", bar: atMost(1.8)},
-				{name: "clustered rows, 32 buckets", figure: nodeFigure + "read", side: "clustered 32", over: "plain clustered 32", bar: atMost(1.1)},
-				{name: "clustered rows, 512 buckets", figure: nodeFigure + "read", side: "clustered 512", over: "plain clustered 512", bar: atMost(1.1)},
+				{name: "shuffled rows, 32 buckets", figure: nodeFigure + "read", side: "shuffled 32", over: "plain 32",
+					bar: atMost(1.8)},
+				{name: "shuffled rows, 512 buckets", figure: nodeFigure + "read", side: "shuffled 512", over: "plain 512",
+					bar: atMost(1.8)},
+				{name: "clustered rows, 32 buckets", figure: nodeFigure + "read", side: "clustered 32", over: "plain clustered 32",
+					bar: atMost(1.1)},
+				{name: "clustered rows, 512 buckets", figure: nodeFigure + "read", side: "clustered 512",
+					over: "plain clustered 512", bar: atMost(1.1)},
 			},
 		},
 		{
-			Name: "peers", What: "generated portfolio, as users of other tools would write it; memory limit where the tool has one", input: inputPortfolio, size: 1000,
+			Name: "peers", What: "generated portfolio, as users of other tools would write it; memory limit where the tool " +
+				"has one", input: inputPortfolio, size: 1000,
 			sides: []side{
 				{name: "rows", program: "thalweg", file: rowsScript, memory: "4GB"},
 				{name: "dbt-duckdb", program: "dbt", memory: "4GB"},
@@ -152,20 +176,25 @@ func Cases() []Case {
 				{name: "whole, against Polars", figure: "wall", side: "rows", over: "polars", bar: atMost(1)},
 				{name: "whole, against PySpark", figure: "wall", side: "rows", over: "pyspark", bar: atMost(1)},
 				{name: "peak memory, against dbt-duckdb", figure: "peak", side: "rows", over: "dbt-duckdb", bar: atMost(1)},
-				{name: "peak memory, against Polars", figure: "peak", side: "rows", over: "polars", bar: atMost(1), note: "Polars has no limit"},
-				{name: "peak memory, against PySpark", figure: "peak", side: "rows", over: "pyspark", bar: atMost(1), note: "PySpark's limit is that of the JVM's heap"},
+				{name: "peak memory, against Polars", figure: "peak", side: "rows", over: "polars", bar: atMost(1),
+					note: "Polars has no limit"},
+				{name: "peak memory, against PySpark", figure: "peak", side: "rows", over: "pyspark", bar: atMost(1),
+					note: "PySpark's limit is that of the JVM's heap"},
 			},
 		},
 		{
-			Name: "processes", What: "generated portfolio in one process and in two on one state directory, a core each", input: inputPortfolio, size: 1000,
+			Name: "processes", What: "generated portfolio in one process and in two on one state directory, a core each",
+			input: inputPortfolio, size: 1000,
 			sides: []side{
 				{name: "one process", program: "one core", file: rowsScript, memory: "4GB"},
 				{name: "two processes", program: "a process a core", file: rowsScript, memory: "4GB"},
 			},
-			checks: []check{{name: "speed-up", figure: "wall", side: "one process", over: "two processes", bar: bar{limit: 1.8, atLeast: true}}},
+			checks: []check{{name: "speed-up", figure: "wall", side: "one process", over: "two processes",
+				bar: bar{limit: 1.8, atLeast: true}}},
 		},
 		{
-			Name: "size", What: "generated portfolio, a tenth of the accounts and all", input: inputPortfolio, size: 10_000, runs: 1,
+			Name: "size", What: "generated portfolio, a tenth of the accounts and all", input: inputPortfolio,
+			size: 10_000, runs: 1,
 			sides: []side{
 				{name: "rows, a tenth", program: "thalweg", file: rowsScript, memory: "4GB", part: 10},
 				{name: "rows", program: "thalweg", file: rowsScript, memory: "4GB"},
@@ -188,16 +217,19 @@ func Cases() []Case {
 			},
 		},
 		{
-			Name: "postgres", What: "10 M rows of seven columns out of PostgreSQL into a table, and back, against psql's COPY to and from a file", input: inputNone, size: 10_000_000, runs: 2,
+			Name: "postgres", What: "10 M rows of seven columns out of PostgreSQL into a table, and back, against psql's COPY " +
+				"to and from a file", input: inputNone, size: 10_000_000, runs: 2,
 			sides: []side{{name: "thalweg", program: "thalweg postgres"}, {name: "psql", program: "psql"}},
 			checks: []check{
 				{name: "reading a table", figure: stepFigure + "in", side: "thalweg", over: "psql", bar: atMost(2)},
 				{name: "appending to a table", figure: stepFigure + "out", side: "thalweg", over: "psql", bar: atMost(2)},
-				{name: "replacing the rows of a table", figure: stepFigure + "replace", side: "thalweg", over: "psql", note: "psql empties the table first, and lets readers wait for all of it"},
+				{name: "replacing the rows of a table", figure: stepFigure + "replace", side: "thalweg", over: "psql",
+					note: "psql empties the table first, and lets readers wait for all of it"},
 			},
 		},
 		{
-			Name: "tagging", What: "1 M rows, 250 tags of one regular expression each", input: "tagging", size: 1_000_000, anyOrder: true,
+			Name: "tagging", What: "1 M rows, 250 tags of one regular expression each", input: "tagging", size: 1_000_000,
+			anyOrder: true,
 			sides: []side{
 				{name: "stored", program: "thalweg", file: "bench/steps/tagging/script.yaml"},
 				{name: "duckdb", program: "sql", file: "bench/steps/tagging/peer.sql"},
@@ -207,10 +239,13 @@ func Cases() []Case {
 		// The tables are loaded first, which is not measured. The file by hand has the
 		// rows of the two runs, in the order of the tables.
 		{
-			Name: "diff", What: "two tables of 10 M rows, one with rows that were added, removed and changed", input: "diff", size: 10_000_000,
+			Name: "diff", What: "two tables of 10 M rows, one with rows that were added, removed and changed", input: "diff",
+			size: 10_000_000,
 			sides: []side{
-				{name: "by key", program: "diff", file: "bench/steps/diff/script.yaml", memory: "1GB", flags: []string{"--key", "id"}, unlike: true},
-				{name: "by rows", program: "diff", file: "bench/steps/diff/script.yaml", memory: "1GB", flags: []string{"--by-rows"}, unlike: true},
+				{name: "by key", program: "diff", file: "bench/steps/diff/script.yaml", memory: "1GB",
+					flags: []string{"--key", "id"}, unlike: true},
+				{name: "by rows", program: "diff", file: "bench/steps/diff/script.yaml", memory: "1GB",
+					flags: []string{"--by-rows"}, unlike: true},
 				{name: "duckdb", program: "sql", file: "bench/steps/diff/peer.sql", memory: "1GB", unlike: true},
 			},
 			checks: []check{
@@ -228,47 +263,66 @@ func Cases() []Case {
 				{name: "two workers", program: "fleet", file: rowsScript},
 			},
 			checks: []check{
-				{name: "the run, against a local one", figure: elapsedFigure, side: "two workers", over: "local", bar: atMost(1.5), note: "from the run's begin to its end"},
-				{name: "rows a statement in Cassandra", figure: countFigure + "rows a statement", side: "two workers", bar: bar{limit: 5000, unit: "rows", atLeast: true}},
-				{name: "conditional writes of workers a batch", figure: countFigure + "conditional writes a batch", side: "two workers", bar: noMore(4, "writes")},
-				{name: "useless deliveries", figure: countFigure + "useless deliveries", side: "two workers", bar: noMore(0, "deliveries")},
-				{name: "last commit to dependents' first claim, waiting for slots that are busy included, median", figure: stepFigure + "dependents and slots, median", side: "two workers"},
+				{name: "the run, against a local one", figure: elapsedFigure, side: "two workers", over: "local", bar: atMost(1.5),
+					note: "from the run's begin to its end"},
+				{name: "rows a statement in Cassandra", figure: countFigure + "rows a statement", side: "two workers",
+					bar: bar{limit: 5000, unit: "rows", atLeast: true}},
+				{name: "conditional writes of workers a batch", figure: countFigure + "conditional writes a batch",
+					side: "two workers", bar: noMore(4, "writes")},
+				{name: "useless deliveries", figure: countFigure + "useless deliveries", side: "two workers",
+					bar: noMore(0, "deliveries")},
+				{name: "last commit to dependents' first claim, waiting for slots that are busy included, median",
+					figure: stepFigure + "dependents and slots, median", side: "two workers"},
 				{name: "the same, p99", figure: stepFigure + "dependents and slots, p99", side: "two workers"},
-				{name: "last commit to dependents' first claim, median", figure: stepFigure + "dependents, median", side: "two workers", bar: noMore(0.05, "s")},
-				{name: "last commit to dependents' first claim, p99", figure: stepFigure + "dependents, p99", side: "two workers", bar: noMore(0.25, "s")},
-				{name: "bytes of parts read, against the inputs of batches", figure: countFigure + "read over least", side: "two workers", bar: atMost(1.1)},
-				{name: "bytes of parts written, against the results of batches", figure: countFigure + "written over least", side: "two workers", bar: atMost(1.1)},
+				{name: "last commit to dependents' first claim, median", figure: stepFigure + "dependents, median",
+					side: "two workers", bar: noMore(0.05, "s")},
+				{name: "last commit to dependents' first claim, p99", figure: stepFigure + "dependents, p99", side: "two workers",
+					bar: noMore(0.25, "s")},
+				{name: "bytes of parts read, against the inputs of batches", figure: countFigure + "read over least",
+					side: "two workers", bar: atMost(1.1)},
+				{name: "bytes of parts written, against the results of batches", figure: countFigure + "written over least",
+					side: "two workers", bar: atMost(1.1)},
 			},
 		},
 		{
-			Name: "cluster-scaling", What: "generated portfolio: four workers of half a core each, and one", input: inputPortfolio, size: 1000,
+			Name: "cluster-scaling", What: "generated portfolio: four workers of half a core each, and one",
+			input: inputPortfolio, size: 1000,
 			sides: []side{
 				{name: "one", program: "fleet", file: rowsScript, flags: []string{"--workers", "1", "--half"}},
 				{name: "four", program: "fleet", file: rowsScript, flags: []string{"--workers", "4", "--half"}},
 			},
 			checks: []check{
-				{name: "Python node, one against four", figure: nodeFigure + "4_calc_account_period_perf", side: "one", over: "four", bar: bar{limit: 3.4, atLeast: true}},
-				{name: "whole, one against four", figure: stepFigure + "run", side: "one", over: "four", bar: bar{limit: 3, atLeast: true}},
+				{name: "Python node, one against four", figure: nodeFigure + "4_calc_account_period_perf", side: "one",
+					over: "four", bar: bar{limit: 3.4, atLeast: true}},
+				{name: "whole, one against four", figure: stepFigure + "run", side: "one", over: "four",
+					bar: bar{limit: 3, atLeast: true}},
 			},
 		},
 		{
-			Name: "cluster-lookup", What: "10 M rows looked up in 10 M rows by three workers of 1 GB each, in a directory and over Cassandra", input: "lookup", size: 10_000_000, runs: 1,
+			Name: "cluster-lookup", What: "10 M rows looked up in 10 M rows by three workers of 1 GB each, in a directory and " +
+				"over Cassandra", input: "lookup", size: 10_000_000, runs: 1,
 			sides: []side{
 				{name: "directory", program: "fleet in a directory", file: "bench/steps/lookup/script.yaml", flags: threeWorkers()},
 				{name: "cassandra", program: "fleet", file: "bench/steps/lookup/script.yaml", flags: threeWorkers()},
 			},
 			checks: []check{
-				{name: "peak memory of the largest worker, its slots included, directory", figure: countFigure + "peak GB of a worker", side: "directory", bar: noMore(1.3, "GB")},
-				{name: "peak memory of the largest worker, its slots included, Cassandra", figure: countFigure + "peak GB of a worker", side: "cassandra", bar: noMore(1.3, "GB")},
-				{name: "bytes of parts read, against the inputs of batches", figure: countFigure + "read over least", side: "cassandra", bar: atMost(1.1)},
-				{name: "bytes of parts written, against the results of batches", figure: countFigure + "written over least", side: "cassandra", bar: atMost(1.1)},
+				{name: "peak memory of the largest worker, its slots included, directory", figure: countFigure +
+					"peak GB of a worker", side: "directory", bar: noMore(1.3, "GB")},
+				{name: "peak memory of the largest worker, its slots included, Cassandra", figure: countFigure +
+					"peak GB of a worker", side: "cassandra", bar: noMore(1.3, "GB")},
+				{name: "bytes of parts read, against the inputs of batches", figure: countFigure + "read over least",
+					side: "cassandra", bar: atMost(1.1)},
+				{name: "bytes of parts written, against the results of batches", figure: countFigure + "written over least",
+					side: "cassandra", bar: atMost(1.1)},
 			},
 		},
 		{
-			Name: "cluster-parts", What: "transactions of five columns as parts, and one prepared INSERT a row, in one Cassandra node", input: inputNone, size: 20_000_000, runs: 3,
+			Name: "cluster-parts", What: "transactions of five columns as parts, and one prepared INSERT a row, in one " +
+				"Cassandra node", input: inputNone, size: 20_000_000, runs: 3,
 			sides: []side{{name: "cassandra", program: "parts"}},
 			checks: []check{
-				{name: "rows a second as parts, over single rows", figure: countFigure + "ratio", side: "cassandra", bar: bar{limit: 150, atLeast: true}},
+				{name: "rows a second as parts, over single rows", figure: countFigure + "ratio", side: "cassandra",
+					bar: bar{limit: 150, atLeast: true}},
 				{name: "the same, with the writing of the files", figure: countFigure + "ratio encoded", side: "cassandra"},
 				{name: "rows a second as parts", figure: countFigure + "rows a second as parts", side: "cassandra"},
 				{name: "rows a second, one by one", figure: countFigure + "rows a second one by one", side: "cassandra"},
@@ -299,7 +353,8 @@ func threeWorkers() []string {
 }
 
 func bucketSide(name, script, rows, memory string) side {
-	return side{name: name, program: "thalweg", file: "bench/steps/buckets/" + script + ".yaml", memory: memory, params: map[string]any{"rows": rows}}
+	return side{name: name, program: "thalweg", file: "bench/steps/buckets/" + script + ".yaml", memory: memory,
+		params: map[string]any{"rows": rows}}
 }
 
 // storedOrNot is a step with its tables stored and with them ephemeral, against its peer.

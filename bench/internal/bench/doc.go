@@ -2,9 +2,9 @@
 // same work, and against itself, on the same machine, one after the other.
 //
 // It owns the cases, which are data, the bars that they are held to, the
-// programs that are measured, the sampling of process trees and the reports. It runs the released command through its documented
-// contract (a command line and JSON events) and imports nothing of the product
-// but the generator of its inputs, so that it measures what users get.
+// programs that are measured, the sampling of process trees and the reports. It runs the released command through its
+// documented contract (a command line and JSON events) and imports nothing of the product but the generator of its
+// inputs, so that it measures what users get.
 //
 // It promises:
 //   - never two measured processes at once, inputs read once before the first

@@ -11,7 +11,9 @@ func TestEventsKeepTheFinalOne(t *testing.T) {
 	t.Parallel()
 	e := &events{}
 	for _, piece := range []string{
-		`{"event":"run_sta`, "rted\",\"nodes\":[\"a\"]}\n\n", `{"event":"run_finished","status":"complete","elapsed_ms":12.5,`, "\"overhead_ms\":3,\"nodes\":[{\"node\":\"a\",\"computed_in\":\"b\"}]}\n",
+		`{"event":"run_sta`, "rted\",\"nodes\":[\"a\"]}\n\n",
+		`{"event":"run_finished","status":"complete","elapsed_ms":12.5,`,
+		"\"overhead_ms\":3,\"nodes\":[{\"node\":\"a\",\"computed_in\":\"b\"}]}\n",
 	} {
 		n, err := e.Write([]byte(piece))
 		require.NoError(t, err)

@@ -81,8 +81,9 @@ func (s *session) ark() (in input, why string) {
 		return in, dir + " is not there"
 	}
 	return input{dir: dir, about: map[string]any{"accounts": 6, "format": generate.FormatCSV}, params: map[string]any{
-		"accounts_urls": []string{at("accounts.csv")}, "txns_urls": []string{at("txns.csv")}, "holdings_urls": []string{at("holdings.csv")},
-		"prices_file": at("prices.csv"), "companies_file": at("companies.csv"),
+		"accounts_urls": []string{at("accounts.csv")}, "txns_urls": []string{at("txns.csv")},
+		"holdings_urls": []string{at("holdings.csv")},
+		"prices_file":   at("prices.csv"), "companies_file": at("companies.csv"),
 		"period_start": generate.PeriodStart, "period_end": generate.PeriodEnd,
 	}}, ""
 }
@@ -96,7 +97,8 @@ func (s *session) statements(ctx context.Context, step, dir string, rows int64) 
 	s.config.Logger.InfoContext(ctx, "generating", "dir", dir)
 	fresh := dir + ".new"
 	args, err := s.command(ctx, side{program: "sql"}, map[string]string{
-		"file": filepath.Join(s.config.Root, "bench", "steps", step, "input.sql"), "in": fresh, "out": fresh, "rows": fmt.Sprint(rows), "timings": os.DevNull,
+		"file": filepath.Join(s.config.Root, "bench", "steps", step, "input.sql"), "in": fresh, "out": fresh,
+		"rows": fmt.Sprint(rows), "timings": os.DevNull,
 	})
 	if err != nil {
 		return err

@@ -35,7 +35,8 @@ func TestPeerGivesThePublishedResults(t *testing.T) {
 	for _, plan := range []string{"fused", "staged"} {
 		out := runPeer(t, in.params, plan)
 		for _, path := range baselines {
-			difference, err := firstDifference(filepath.Join(out, strings.Replace(filepath.Base(path), "_baseline", "", 1)), path)
+			difference, err := firstDifference(filepath.Join(out, strings.Replace(filepath.Base(path), "_baseline", "", 1)),
+				path)
 			require.NoError(t, err)
 			require.Empty(t, difference, plan)
 		}
@@ -63,7 +64,8 @@ func runPeer(t *testing.T, p map[string]any, plan string) string {
 	dir := t.TempDir()
 	text, err := json.Marshal(p)
 	require.NoError(t, err)
-	params, out, timings := filepath.Join(dir, "params.json"), filepath.Join(dir, "out"), filepath.Join(dir, "timings.json")
+	params, out, timings := filepath.Join(dir, "params.json"), filepath.Join(dir, "out"),
+		filepath.Join(dir, "timings.json")
 	require.NoError(t, os.WriteFile(params, text, 0o600))
 	_, err = output(t.Context(), "", "python3", filepath.Join(repoRoot, "bench/peers/duckdb/portfolio_duckdb.py"),
 		"--params", params, "--out", out, "--python", "2", "--plan", plan, "--json", timings)

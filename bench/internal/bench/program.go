@@ -41,11 +41,13 @@ CREATE TABLE dear AS SELECT id, replace(name, ' ', '-') AS name, price + price A
 COPY dear TO '{out}/dear.csv' (HEADER);`
 
 var programs = map[string]program{
-	"thalweg":  {args: strings.Fields(runScript), limit: []string{"--memory", "{memory}"}, ours: true},
-	"one core": {args: strings.Fields("taskset -c 0 " + runScript + " --cores 1"), limit: []string{"--memory", "{memory}"}, ours: true},
+	"thalweg": {args: strings.Fields(runScript), limit: []string{"--memory", "{memory}"}, ours: true},
+	"one core": {args: strings.Fields("taskset -c 0 " + runScript + " --cores 1"), limit: []string{"--memory", "{memory}"},
+		ours: true},
 	// The second process looks for work of the first one's run, and ends with it.
 	"a process a core": {
-		args:  []string{"sh", "-c", "taskset -c 1 {thalweg} worker --cores 1 --python {python} \"$@\" >&2 & " + "taskset -c 0 " + runScript + " --cores 1 \"$@\"; kill $!; wait", "sh"},
+		args: []string{"sh", "-c", "taskset -c 1 {thalweg} worker --cores 1 --python {python} \"$@\" >&2 & " +
+			"taskset -c 0 " + runScript + " --cores 1 \"$@\"; kill $!; wait", "sh"},
 		limit: []string{"--memory", "{memory}"}, ours: true,
 	},
 	// Behind a run of the same script, and behind one of which a formula of the
@@ -55,15 +57,17 @@ var programs = map[string]program{
 		before: [][]string{
 			{"sh", "-c", "cp {file} {dir}/script.yaml && cp $(dirname {file})/*.py {dir}"},
 			strings.Fields(strings.Replace(runScript, "{file}", "{dir}/script.yaml", 1)),
-			{"sh", "-c", "grep -q \"'twr_pct(.*)'\" {dir}/script.yaml && sed -i \"s/'\\(twr_pct(.*)\\)'/'(\\1)'/\" {dir}/script.yaml"},
+			{"sh", "-c", "grep -q \"'twr_pct(.*)'\" {dir}/script.yaml && sed -i \"s/'\\(twr_pct(.*)\\)'/'(\\1)'/\" " +
+				"{dir}/script.yaml"},
 		},
 		args: strings.Fields(strings.Replace(runScript, "{file}", "{dir}/script.yaml", 1)), ours: true,
 	},
 	// Exit code 1 says that the tables differ, as they are to.
 	"diff": {
 		before: [][]string{strings.Fields(runScript + " --param file=a"), strings.Fields(runScript + " --param file=b")},
-		args:   []string{"sh", "-c", "{thalweg} diff last~1 last rows --workspace bench --json \"$@\" > {out}/diff.json; test $? = 1", "sh"},
-		limit:  []string{"--memory", "{memory}"},
+		args: []string{"sh", "-c",
+			"{thalweg} diff last~1 last rows --workspace bench --json \"$@\" > {out}/diff.json; test $? = 1", "sh"},
+		limit: []string{"--memory", "{memory}"},
 	},
 	// Built before: it measures its own steps.
 	"state": {
@@ -73,43 +77,54 @@ var programs = map[string]program{
 	// A fleet of this machine: what it makes in services it removes.
 	"fleet": {
 		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-fleet ./bench/cmd/thalweg-fleet")},
-		args:   strings.Fields("{dir}/thalweg-fleet --thalweg {thalweg} --script {file} --params {params} --python {python} --dir {dir}/.thalweg --figures {timings}"), ours: true, service: true,
+		args: strings.Fields("{dir}/thalweg-fleet --thalweg {thalweg} --script {file} --params {params} --python " +
+			"{python} --dir {dir}/.thalweg --figures {timings}"), ours: true, service: true,
 	},
 	// The same, of processes alone: state and parts are in a directory.
 	"fleet in a directory": {
 		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-fleet ./bench/cmd/thalweg-fleet")},
-		args:   strings.Fields("{dir}/thalweg-fleet --directory --thalweg {thalweg} --script {file} --params {params} --python {python} --dir {dir}/.thalweg --figures {timings}"), ours: true,
+		args: strings.Fields("{dir}/thalweg-fleet --directory --thalweg {thalweg} --script {file} --params {params} " +
+			"--python {python} --dir {dir}/.thalweg --figures {timings}"), ours: true,
 	},
 	"parts": {
 		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-parts ./bench/cmd/thalweg-parts")},
-		args:   strings.Fields("{dir}/thalweg-parts --dir {dir}/.thalweg --rows {rows} --in-flight 32,64,128,256,512 --figures {timings}"), silent: true, service: true,
+		args: strings.Fields("{dir}/thalweg-parts --dir {dir}/.thalweg --rows {rows} --in-flight 32,64,128,256,512 " +
+			"--figures {timings}"), silent: true, service: true,
 	},
 	"psql": {
-		args: strings.Fields("{python} {root}/bench/steps/postgres/measure.py psql {dir} {rows} {timings}"), silent: true, postgres: true,
-		needs: "psql: Debian: apt-get install postgresql-client",
+		args: strings.Fields("{python} {root}/bench/steps/postgres/measure.py psql {dir} {rows} {timings}"), silent: true,
+		postgres: true,
+		needs:    "psql: Debian: apt-get install postgresql-client",
 	},
 	"thalweg postgres": {
-		args: strings.Fields("{python} {root}/bench/steps/postgres/measure.py thalweg {dir} {rows} {timings} {thalweg} {root}/bench/steps/postgres/script.yaml"), silent: true, postgres: true,
+		args: strings.Fields("{python} {root}/bench/steps/postgres/measure.py thalweg {dir} {rows} {timings} {thalweg} " +
+			"{root}/bench/steps/postgres/script.yaml"), silent: true, postgres: true,
 		needs: "psql: Debian: apt-get install postgresql-client",
 	},
 	"version": {args: []string{"{thalweg}", "version"}, silent: true},
 	// The program itself: the one that pip makes beside it starts Python first.
-	"duckdb -c": {args: []string{"sh", "-c", `exec {env:duckdb}/lib/python3*/site-packages/duckdb_cli/duckdb -c "$1"`, "sh", smallByHand}},
-	"validate":  {args: []string{"{thalweg}", "validate", "{in}/wide.yaml"}, silent: true},
-	"duckdb":    {args: strings.Fields("{env:duckdb}/bin/python3 {root}/bench/peers/duckdb/portfolio_duckdb.py --params {params} --out {out} --python {cores} --plan fused --json {timings}")},
+	"duckdb -c": {args: []string{"sh", "-c", `exec {env:duckdb}/lib/python3*/site-packages/duckdb_cli/duckdb -c "$1"`,
+		"sh", smallByHand}},
+	"validate": {args: []string{"{thalweg}", "validate", "{in}/wide.yaml"}, silent: true},
+	"duckdb": {args: strings.Fields("{env:duckdb}/bin/python3 {root}/bench/peers/duckdb/portfolio_duckdb.py --params " +
+		"{params} --out {out} --python {cores} --plan fused --json {timings}")},
 	"sql": {
-		args:  strings.Fields("{env:duckdb}/bin/python3 {root}/bench/peers/duckdb/sql.py {file} --in {in} --out {out} --rows {rows} --json {timings}"),
+		args: strings.Fields("{env:duckdb}/bin/python3 {root}/bench/peers/duckdb/sql.py {file} --in {in} --out {out} " +
+			"--rows {rows} --json {timings}"),
 		limit: []string{"--memory", "{memory}"},
 	},
 	"dbt": {
-		args: []string{"{env:dbt}/bin/dbt", "--quiet", "run", "--target-path", "{dir}/target", "--log-path", "{dir}", "--vars",
+		args: []string{"{env:dbt}/bin/dbt", "--quiet", "run", "--target-path", "{dir}/target", "--log-path",
+			"{dir}", "--vars",
 			`{"in": "{in}", "out": "{out}", "database": "{dir}/dbt.duckdb", "processes": {cores}, "memory": "{memory}", "period_start": "2020-12-31", "period_end": "2022-12-31"}`},
 		limit: []string{"--target", "limited"},
 		dir:   "bench/peers/dbt",
 	},
-	"polars": {args: strings.Fields("{env:polars}/bin/python3 {root}/bench/peers/polars/peer.py --params {params} --out {out} --processes {cores}")},
+	"polars": {args: strings.Fields("{env:polars}/bin/python3 {root}/bench/peers/polars/peer.py --params {params} --out " +
+		"{out} --processes {cores}")},
 	"pyspark": {
-		args:  strings.Fields("{env:pyspark}/bin/python3 {root}/bench/peers/pyspark/peer.py --params {params} --out {out} --processes {cores}"),
+		args: strings.Fields("{env:pyspark}/bin/python3 {root}/bench/peers/pyspark/peer.py --params {params} --out {out} " +
+			"--processes {cores}"),
 		limit: []string{"--memory", "{memory}"},
 		needs: "java: install 17 or later (Debian: apt-get install openjdk-17-jre-headless)",
 	},
@@ -190,7 +205,8 @@ func (s *session) environment(ctx context.Context, name string) (dir string, err
 		{python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "-r", wanted},
 	} {
 		if _, err := output(ctx, "", args...); err != nil {
-			return "", &fault.Error{Kind: fault.Environment, Message: "getting the packages of " + wanted, Err: err, Hint: "install them in " + dir + " yourself"}
+			return "", &fault.Error{Kind: fault.Environment, Message: "getting the packages of " + wanted, Err: err,
+				Hint: "install them in " + dir + " yourself"}
 		}
 	}
 	if err := os.WriteFile(installed, text, 0o644); err != nil {

@@ -12,7 +12,8 @@ import (
 
 func TestBarsJudge(t *testing.T) {
 	t.Parallel()
-	runs := []Run{{Side: "a", WallMS: 3000, PeakRSS: 1e9}, {Side: "a", WallMS: 5000, PeakRSS: 2e9}, {Side: "b", WallMS: 2000}, {Side: "none"}}
+	runs := []Run{{Side: "a", WallMS: 3000, PeakRSS: 1e9}, {Side: "a", WallMS: 5000, PeakRSS: 2e9},
+		{Side: "b", WallMS: 2000}, {Side: "none"}}
 	share := 0.95
 	runs[0].PythonCPUShare = &share
 	runs[0].Result = &finished{Nodes: []node{{Node: "x", StartedMS: 100, FinishedMS: 700, EngineMS: 300}}}
@@ -21,16 +22,19 @@ func TestBarsJudge(t *testing.T) {
 		value float64
 		want  Status
 	}{
-		"ratio at the bar":        {check{figure: "wall", side: "a", over: "b", bar: atMost(2)}, 2, Pass},
-		"ratio above it":          {check{figure: "wall", side: "a", over: "b", bar: atMost(1.9)}, 2, Miss},
-		"no bar":                  {check{figure: "wall", side: "a", over: "b"}, 2, NotJudged},
-		"own figure":              {check{figure: "wall", side: "a", bar: noMore(4, "s")}, 4, Pass},
-		"memory is the worst":     {check{figure: "peak", side: "a", bar: noMore(1.5, "GB")}, 2, Miss},
-		"at least":                {check{figure: "python_cpu", side: "a", bar: bar{limit: 95, unit: "%", atLeast: true}}, 95, Pass},
-		"ratio of at least":       {check{figure: "wall", side: "a", over: "b", bar: bar{limit: 2.1, atLeast: true}}, 2, Miss},
-		"a node":                  {check{figure: nodeFigure + "x", side: "a", bar: noMore(0.5, "s")}, 0.6, Miss},
-		"DuckDB in a node":        {check{figure: engineFigure + "x", side: "a", bar: noMore(0.5, "s")}, 0.3, Pass},
-		"what one has more, each": {check{figure: "wall", side: "a", less: "b", per: 400, bar: noMore(0.005, "s")}, 0.005, Pass},
+		"ratio at the bar":    {check{figure: "wall", side: "a", over: "b", bar: atMost(2)}, 2, Pass},
+		"ratio above it":      {check{figure: "wall", side: "a", over: "b", bar: atMost(1.9)}, 2, Miss},
+		"no bar":              {check{figure: "wall", side: "a", over: "b"}, 2, NotJudged},
+		"own figure":          {check{figure: "wall", side: "a", bar: noMore(4, "s")}, 4, Pass},
+		"memory is the worst": {check{figure: "peak", side: "a", bar: noMore(1.5, "GB")}, 2, Miss},
+		"at least": {check{figure: "python_cpu", side: "a", bar: bar{limit: 95, unit: "%", atLeast: true}}, 95,
+			Pass},
+		"ratio of at least": {check{figure: "wall", side: "a", over: "b", bar: bar{limit: 2.1, atLeast: true}}, 2,
+			Miss},
+		"a node":           {check{figure: nodeFigure + "x", side: "a", bar: noMore(0.5, "s")}, 0.6, Miss},
+		"DuckDB in a node": {check{figure: engineFigure + "x", side: "a", bar: noMore(0.5, "s")}, 0.3, Pass},
+		"what one has more, each": {check{figure: "wall", side: "a", less: "b", per: 400, bar: noMore(0.005, "s")},
+			0.005, Pass},
 	} {
 		var r Report
 		r.Runs = runs
@@ -70,8 +74,10 @@ func TestMedian(t *testing.T) {
 func TestWriteKeepsEarlierReports(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "results")
-	r := Report{Case: "tiny", What: "a test", Date: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC), LeftOut: []string{"x: there is none"},
-		Runs: []Run{{Side: "ours", WallMS: 2900, Disturbed: true}, {Side: "ours", WallMS: 3100}, {Side: "theirs", WallMS: 2000}}}
+	r := Report{Case: "tiny", What: "a test", Date: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC),
+		LeftOut: []string{"x: there is none"},
+		Runs: []Run{{Side: "ours", WallMS: 2900, Disturbed: true}, {Side: "ours", WallMS: 3100},
+			{Side: "theirs", WallMS: 2000}}}
 	Case{checks: []check{
 		{name: "whole", figure: "wall", side: "ours", over: "theirs", bar: atMost(1.1)},
 		{name: "own", figure: "wall", side: "ours", bar: noMore(4, "s")},

@@ -88,13 +88,15 @@ func newSession(ctx context.Context, c Config) (*session, error) {
 		*path = absolute
 	}
 	if _, err := os.Stat(c.Thalweg); err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Message: "looking for what is to be measured", Err: err, Hint: "build the command first"}
+		return nil, &fault.Error{Kind: fault.Environment, Message: "looking for what is to be measured", Err: err,
+			Hint: "build the command first"}
 	}
 	// Leftovers of an interrupted benchmark.
 	if err := os.RemoveAll(filepath.Join(c.WorkDir, "runs")); err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "removing old runs", Err: err}
 	}
-	return &session{config: c, machine: thisMachine(), versions: versions(ctx, c), inputs: map[string]input{}, first: map[string]done{}}, nil
+	return &session{config: c, machine: thisMachine(), versions: versions(ctx, c), inputs: map[string]input{},
+		first: map[string]done{}}, nil
 }
 
 // measure runs a case's sides in turn.
@@ -125,7 +127,8 @@ func (s *session) measure(ctx context.Context, c Case) (Report, error) {
 			case err != nil && ctx.Err() != nil:
 				return r, err
 			case err != nil: // the other sides and cases can be measured
-				s.config.Logger.ErrorContext(ctx, "a side failed", "case", c.Name, "side", sd.name, "error", err, "detail", fault.Of(err).Detail)
+				s.config.Logger.ErrorContext(ctx, "a side failed", "case", c.Name, "side", sd.name, "error", err, "detail",
+					fault.Of(err).Detail)
 				r.Checks = append(r.Checks, Check{Name: "run of " + sd.name, Bar: "completes", Status: Miss, Note: err.Error()})
 				wrong[sd.name] = true
 				continue
@@ -148,7 +151,8 @@ func (s *session) run(ctx context.Context, c Case, sd side, in input) (done, err
 	p := programs[sd.program]
 	s.runs++
 	dir := filepath.Join(s.config.WorkDir, "runs", fmt.Sprintf("%03d-%s", s.runs, strings.ReplaceAll(sd.name, " ", "-")))
-	out, params, timings := filepath.Join(dir, "out"), filepath.Join(dir, "params.json"), filepath.Join(dir, "timings.json")
+	out, params, timings := filepath.Join(dir, "out"), filepath.Join(dir, "params.json"),
+		filepath.Join(dir, "timings.json")
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return done{}, &fault.Error{Kind: fault.Environment, Message: "making the directory of a run", Err: err}
 	}
@@ -160,8 +164,9 @@ func (s *session) run(ctx context.Context, c Case, sd side, in input) (done, err
 		return done{}, &fault.Error{Kind: fault.Environment, Message: "writing parameters", Err: err}
 	}
 	values := map[string]string{
-		"file": filepath.Join(s.config.Root, sd.file), "params": params, "in": in.dir, "out": out, "dir": dir, "timings": timings,
-		"memory": sd.memory, "rows": fmt.Sprint(in.about["rows"]), "cores": fmt.Sprint(s.machine.Cores),
+		"file": filepath.Join(s.config.Root, sd.file), "params": params, "in": in.dir, "out": out, "dir": dir,
+		"timings": timings,
+		"memory":  sd.memory, "rows": fmt.Sprint(in.about["rows"]), "cores": fmt.Sprint(s.machine.Cores),
 	}
 	args, err := s.command(ctx, sd, values)
 	if err != nil {
@@ -268,7 +273,8 @@ func (s *session) compare(r *Report, c Case, sd side, in input, one done) (same 
 func newRun(side string, m measured, load string) Run {
 	return Run{
 		Side: side, Started: m.started.UTC(),
-		WallMS: ms(m.wall), CPUMS: ms(m.cpu), Services: ms(m.services), PeakRSS: m.usage.peakRSS, PeakPSS: m.usage.peakPSS, Procs: m.usage.processes,
+		WallMS: ms(m.wall), CPUMS: ms(m.cpu), Services: ms(m.services), PeakRSS: m.usage.peakRSS, PeakPSS: m.usage.peakPSS,
+		Procs:   m.usage.processes,
 		LoadAvg: load, Foreign: m.foreign, Stolen: m.stolen, Disturbed: m.foreign+m.stolen > disturbedShare,
 	}
 }
@@ -277,7 +283,8 @@ func newRun(side string, m measured, load string) Run {
 // reports of two of them can be compared.
 func (s *session) portable(args []string) []string {
 	c := s.config
-	places := strings.NewReplacer(c.WorkDir, "{work}", c.Environments, "{environments}", c.Thalweg, "{thalweg}", c.Root, "{root}")
+	places := strings.NewReplacer(c.WorkDir, "{work}", c.Environments, "{environments}", c.Thalweg, "{thalweg}",
+		c.Root, "{root}")
 	return mapped(args, places.Replace)
 }
 

@@ -56,8 +56,9 @@ func fakeConfig(t *testing.T, thalweg, peer string) Config {
 	}
 	dir := t.TempDir()
 	c := Config{
-		Thalweg: filepath.Join(dir, "thalweg"), Root: dir, Python: "python3", Environments: filepath.Join(dir, "environments"),
-		WorkDir: filepath.Join(dir, "work"), Scale: 0.001, Runs: 2, Logger: slog.New(slog.DiscardHandler),
+		Thalweg: filepath.Join(dir, "thalweg"), Root: dir, Python: "python3",
+		Environments: filepath.Join(dir, "environments"),
+		WorkDir:      filepath.Join(dir, "work"), Scale: 0.001, Runs: 2, Logger: slog.New(slog.DiscardHandler),
 	}
 	write := func(path, text string) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -132,7 +133,8 @@ func TestStepScriptsAreValid(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, scripts)
 	params := filepath.Join(t.TempDir(), "params.json")
-	require.NoError(t, os.WriteFile(params, []byte(`{"dir_in": "in", "dir_out": "out", "rows": "shuffled", "batches": 20, "file": "a"}`), 0o600))
+	require.NoError(t, os.WriteFile(params,
+		[]byte(`{"dir_in": "in", "dir_out": "out", "rows": "shuffled", "batches": 20, "file": "a"}`), 0o600))
 	for _, path := range scripts {
 		_, diags := script.Load(t.Context(), script.Sources{Path: path, ParamsPath: params})
 		require.Empty(t, diags, path)
@@ -148,7 +150,8 @@ func TestMeasureInTurn(t *testing.T) {
 
 	p := reports["portfolio"]
 	require.False(t, p.Missed(), "%v", p.Checks)
-	require.Equal(t, []string{"rows", "duckdb", "numpy", "rows ephemeral", "rows", "duckdb", "numpy", "rows ephemeral"}, mapped(p.Runs, func(r Run) string { return r.Side }))
+	require.Equal(t, []string{"rows", "duckdb", "numpy", "rows ephemeral", "rows", "duckdb", "numpy", "rows ephemeral"},
+		mapped(p.Runs, func(r Run) string { return r.Side }))
 	require.Equal(t, alikeBlanks, checkNamed(t, p, "results of duckdb").Note)
 	require.Equal(t, alikeBytes, checkNamed(t, p, "results of numpy").Note)
 	for _, r := range p.Runs {
@@ -177,12 +180,14 @@ func TestPartsOfTheSizeAndParameters(t *testing.T) {
 	c.Size = 20
 	reports, err := measureAll(t, c, "size", "batches")
 	require.NoError(t, err)
-	require.Equal(t, []string{"rows, a tenth", "rows", "numpy, a tenth", "numpy"}, mapped(reports["size"].Runs[:4], func(r Run) string { return r.Side }))
+	require.Equal(t, []string{"rows, a tenth", "rows", "numpy, a tenth", "numpy"},
+		mapped(reports["size"].Runs[:4], func(r Run) string { return r.Side }))
 	require.DirExists(t, filepath.Join(c.WorkDir, "portfolio-2"))
 	require.DirExists(t, filepath.Join(c.WorkDir, "portfolio-20"))
 	require.Contains(t, checkNamed(t, reports["batches"], "DuckDB's time in a batch").Note, "has not been measured")
 	in := input{params: map[string]any{"dir_in": "in", "dir_out": "another's"}}
-	require.Equal(t, map[string]any{"dir_in": "in", "dir_out": "out", "batches": 20}, in.with(map[string]any{"batches": 20}, "out"))
+	require.Equal(t, map[string]any{"dir_in": "in", "dir_out": "out", "batches": 20},
+		in.with(map[string]any{"batches": 20}, "out"))
 }
 
 func TestPeersMayLeaveTheOrderToChanceWhereThereIsNone(t *testing.T) {
@@ -206,7 +211,8 @@ func TestDifferentResultsMissTheBarAtAnySize(t *testing.T) {
 	require.Contains(t, checkNamed(t, reports["portfolio"], "results of duckdb").Note, "line 3")
 	require.Contains(t, checkNamed(t, reports["portfolio"], "load and join").Note, "the figures mean nothing")
 	require.Nil(t, checkNamed(t, reports["portfolio"], "load and join").Value)
-	require.Equal(t, "result.csv: 2 lines and 3 lines, of different contents", checkNamed(t, reports["tagging"], "results of duckdb").Note)
+	require.Equal(t, "result.csv: 2 lines and 3 lines, of different contents",
+		checkNamed(t, reports["tagging"], "results of duckdb").Note)
 }
 
 func TestUnsteadyResultsMissTheBar(t *testing.T) {
@@ -251,7 +257,8 @@ func TestMeasureStopsTheWholeTree(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	started := &onFirstWrite{do: cancel}
-	_, err := measure(ctx, command{args: []string{"/bin/sh", "-c", "sleep 600 & echo up; wait"}, dir: t.TempDir(), stdout: started})
+	_, err := measure(ctx, command{args: []string{"/bin/sh", "-c", "sleep 600 & echo up; wait"}, dir: t.TempDir(),
+		stdout: started})
 	require.Equal(t, fault.Canceled, fault.Of(err).Kind)
 }
 
@@ -269,7 +276,8 @@ func TestMeasureSeesMemoryAndChildren(t *testing.T) {
 		t.Skip("sampling reads /proc")
 	}
 	// The child is there until the tree has been looked at many times.
-	m, err := measure(t.Context(), command{args: []string{"/bin/sh", "-c", "sh -c 'sleep 3; true' & wait"}, dir: t.TempDir()})
+	m, err := measure(t.Context(), command{args: []string{"/bin/sh", "-c", "sh -c 'sleep 3; true' & wait"},
+		dir: t.TempDir()})
 	require.NoError(t, err)
 	require.Positive(t, m.usage.peakRSS)
 	require.GreaterOrEqual(t, m.usage.processes, 2)

@@ -91,7 +91,8 @@ func (e *events) line(line []byte) {
 	}
 	if err != nil {
 		if e.err == nil {
-			e.err = &fault.Error{Kind: fault.Environment, Message: "a line of events is not JSON", Detail: string(line), Err: err}
+			e.err = &fault.Error{Kind: fault.Environment, Message: "a line of events is not JSON",
+				Detail: string(line), Err: err}
 		}
 		return
 	}

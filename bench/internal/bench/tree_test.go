@@ -26,7 +26,8 @@ func writeProc(t *testing.T, processes ...fakeProc) procfs {
 		dir := filepath.Join(root, fmt.Sprint(p.pid))
 		require.NoError(t, os.Mkdir(dir, 0o755))
 		for name, text := range map[string]string{
-			"stat":         fmt.Sprintf("%d (%s) S %d %d 1 0 -1 0 0 0 0 0 %d 1 %d 1 20 0 1 0 0\n", p.pid, p.name, p.parent, p.group, p.own, p.waited),
+			"stat": fmt.Sprintf("%d (%s) S %d %d 1 0 -1 0 0 0 0 0 %d 1 %d 1 20 0 1 0 0\n", p.pid, p.name, p.parent,
+				p.group, p.own, p.waited),
 			"statm":        fmt.Sprintf("9999 %d 5 1 0 7 0\n", p.pages),
 			"smaps_rollup": fmt.Sprintf("0-1 ---p 0 00:00 0 [rollup]\nRss:  1 kB\nPss:   %d kB\nPss_Dirty: 3 kB\n", p.pssKB),
 		} {
@@ -34,7 +35,8 @@ func writeProc(t *testing.T, processes ...fakeProc) procfs {
 		}
 	}
 	require.NoError(t, os.Mkdir(filepath.Join(root, "sys"), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(root, "stat"), []byte("cpu  100 2 30 999 9 4 5 60 0 0\ncpu0 1\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "stat"), []byte("cpu  100 2 30 999 9 4 5 60 0 0\ncpu0 1\n"),
+		0o600))
 	return procfs(root)
 }
 
@@ -66,7 +68,8 @@ func TestTreeHasDescendantsAndGroupMembers(t *testing.T) {
 
 func TestParseStatRefusesGarbage(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "1 no parentheses", "1 (short) S 1 2", "1 (x) S a 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16"} {
+	for _, text := range []string{"", "1 no parentheses", "1 (short) S 1 2",
+		"1 (x) S a 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16"} {
 		_, err := parseStat(1, []byte(text))
 		require.Error(t, err, "%q", text)
 	}
@@ -75,7 +78,8 @@ func TestParseStatRefusesGarbage(t *testing.T) {
 func TestCPUAtInterpolates(t *testing.T) {
 	t.Parallel()
 	zero := time.Unix(1000, 0)
-	u := usage{moments: []moment{{zero, time.Second}, {zero.Add(2 * time.Second), 3 * time.Second}, {zero.Add(4 * time.Second), 3 * time.Second}}}
+	u := usage{moments: []moment{{zero, time.Second}, {zero.Add(2 * time.Second), 3 * time.Second},
+		{zero.Add(4 * time.Second), 3 * time.Second}}}
 	for after, want := range map[time.Duration]time.Duration{
 		-time.Second: time.Second, 0: time.Second, time.Second: 2 * time.Second,
 		3 * time.Second: 3 * time.Second, time.Minute: 3 * time.Second,

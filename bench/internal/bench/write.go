@@ -71,7 +71,8 @@ func number(v float64) string {
 // runTable lists all runs.
 func (r Report) runTable() table.Writer {
 	t := table.NewWriter()
-	t.AppendHeader(table.Row{"side", "", "wall s", "CPU s", "services' CPU s", "peak RSS GB", "peak PSS GB", "others' CPU %"})
+	t.AppendHeader(table.Row{"side", "", "wall s", "CPU s", "services' CPU s", "peak RSS GB", "peak PSS GB",
+		"others' CPU %"})
 	for _, run := range r.Runs {
 		note := ""
 		if run.Disturbed {

@@ -53,7 +53,8 @@ type able struct {
 }
 
 func newAble(s *server) *able {
-	a := &able{dir: s.work, in: s.home.Dir, logger: s.opts.Logger, probe: probeScratch, now: make(chan struct{}, 1), well: make(chan struct{}), asked: make(chan struct{})}
+	a := &able{dir: s.work, in: s.home.Dir, logger: s.opts.Logger, probe: probeScratch, now: make(chan struct{}, 1),
+		well: make(chan struct{}), asked: make(chan struct{})}
 	close(a.well)
 	a.python = func(ctx context.Context) (string, error) {
 		return python.Version(ctx, s.opts.Interpreter, s.opts.Keeper)
@@ -83,11 +84,13 @@ func (a *able) told() (version string, cannot, notices []string) {
 // oddMessages says what was odd in the broker not long ago.
 func oddMessages(s rabbitmq.Stats, now time.Time) (said []string) {
 	if n := s.Newer; n > 0 && now.Sub(s.NewerAt) < noticeKept {
-		said = append(said, fmt.Sprintf("%s of a later version of Thalweg came through the broker: they are set aside, and runs go on from the state; end who writes them, or replace this worker",
+		said = append(said, fmt.Sprintf("%s of a later version of Thalweg came through the broker: they are set aside, and "+
+			"runs go on from the state; end who writes them, or replace this worker",
 			figures.Counted(int64(n), "message", "messages")))
 	}
 	if n := s.Malformed; n > 0 && now.Sub(s.MalformedAt) < noticeKept {
-		said = append(said, fmt.Sprintf("%s that nobody can read came through the broker, and were dropped: see who else writes to its queues",
+		said = append(said, fmt.Sprintf("%s that nobody can read came through the broker, and were dropped: see who else "+
+			"writes to its queues",
 			figures.Counted(int64(n), "message", "messages")))
 	}
 	return said
@@ -158,7 +161,8 @@ func (a *able) note(err error) bool {
 		a.logger.Warn("the scratch directory can be written again: batches are taken again", "directory", a.in)
 	case was == "":
 		a.well = make(chan struct{})
-		a.logger.Error("no batch is taken: the scratch directory cannot be written; make room, or mend its permissions", "directory", a.in, "error", err)
+		a.logger.Error("no batch is taken: the scratch directory cannot be written; make room, or mend its permissions",
+			"directory", a.in, "error", err)
 	}
 	return true
 }
@@ -289,7 +293,8 @@ func (s *server) reasons() (cannot, notices []string) {
 	defer s.mu.Unlock()
 	for _, r := range s.refused {
 		if r.why != "" && !s.joined[r.run] && time.Now().Before(r.until.Add(r.wait)) {
-			notices = append(notices, fmt.Sprintf("run %d in workspace %s is not worked on here: %s", r.run.Run, r.run.Workspace, shorten(s.opts.Known.Text(r.why))))
+			notices = append(notices, fmt.Sprintf("run %d in workspace %s is not worked on here: %s", r.run.Run, r.run.Workspace,
+				shorten(s.opts.Known.Text(r.why))))
 		}
 	}
 	slices.Sort(notices)

@@ -25,7 +25,8 @@ import (
 )
 
 func silentAble(dir string) *able {
-	return newAble(&server{tools: &tools{home: &Home{Dir: filepath.Dir(dir)}, work: dir}, opts: WorkerOptions{Logger: slog.New(slog.DiscardHandler)}})
+	return newAble(&server{tools: &tools{home: &Home{Dir: filepath.Dir(dir)}, work: dir},
+		opts: WorkerOptions{Logger: slog.New(slog.DiscardHandler)}})
 }
 
 // A worker whose scratch directory is full says so, takes nothing, and goes on when there is room.
@@ -133,12 +134,16 @@ func TestNobodyTakes(t *testing.T) {
 		"one that has not looked yet": {[]Attendance{{}}, ""},
 		"one at work":                 {[]Attendance{{Runs: at}}, ""},
 		"one at work, one full":       {[]Attendance{{Runs: at}, {Cannot: full}}, ""},
-		"one that is full":            {[]Attendance{{Cannot: full}}, "can work on it now: h (process 7): its scratch directory is full"},
-		"one at work that is full":    {[]Attendance{{Runs: at, Cannot: full}}, "can work on it now: h (process 7): its scratch"},
-		"one that refuses":            {[]Attendance{{Refused: refuses(false)}}, "can take it: h (process 7): it lacks x"},
-		"one that refuses for now":    {[]Attendance{{Refused: refuses(true)}}, "can work on it now: h (process 7): it lacks x"},
-		"both":                        {[]Attendance{{Refused: refuses(false)}, {Cannot: full}}, "it lacks x; h (process 7): its scratch directory is full"},
-		"one that leaves":             {[]Attendance{{Draining: true}}, "were asked to end"},
+		"one that is full": {[]Attendance{{Cannot: full}},
+			"can work on it now: h (process 7): its scratch directory is full"},
+		"one at work that is full": {[]Attendance{{Runs: at, Cannot: full}},
+			"can work on it now: h (process 7): its scratch"},
+		"one that refuses": {[]Attendance{{Refused: refuses(false)}}, "can take it: h (process 7): it lacks x"},
+		"one that refuses for now": {[]Attendance{{Refused: refuses(true)}},
+			"can work on it now: h (process 7): it lacks x"},
+		"both": {[]Attendance{{Refused: refuses(false)}, {Cannot: full}},
+			"it lacks x; h (process 7): its scratch directory is full"},
+		"one that leaves": {[]Attendance{{Draining: true}}, "were asked to end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,13 +151,15 @@ func TestNobodyTakes(t *testing.T) {
 			require.NoError(t, err)
 			defer func() { require.NoError(t, home.Close()) }()
 			home.cluster = &cluster.Config{Path: "cluster.yaml"}
-			key, err := home.State.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "t", Created: time.Now()}, []state.NodeSpec{{Name: "n", Kind: "k"}})
+			key, err := home.State.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "t",
+				Created: time.Now()}, []state.NodeSpec{{Name: "n", Kind: "k"}})
 			require.NoError(t, err)
 			for i, w := range c.workers {
 				w.Owner, w.Host, w.PID = worker.Owner(), "h", 7
 				data, err := json.Marshal(w)
 				require.NoError(t, err)
-				require.NoError(t, home.State.PutNote(t.Context(), fleetWorkspace, state.Note{Topic: topicWorkers, Name: string(rune('a' + i)), Data: data, Time: home.clock.Now()}))
+				require.NoError(t, home.State.PutNote(t.Context(), fleetWorkspace,
+					state.Note{Topic: topicWorkers, Name: string(rune('a' + i)), Data: data, Time: home.clock.Now()}))
 			}
 			text, _, err := NobodyTakes(t.Context(), home, key)
 			require.NoError(t, err)

@@ -104,8 +104,10 @@ func (s *server) attend(ctx context.Context) (done func()) {
 	if s.home.cluster == nil {
 		return func() {}
 	}
-	a := Attendance{Owner: s.crew.owner, PID: os.Getpid(), Version: s.opts.Program, Engine: s.engineVersion(), Hash: plan.KeyHash, Slots: slotsOf(s.opts.Cores), Cores: slotsOf(s.opts.Cores),
-		Memory: cmp.Or(s.opts.MemoryBytes, budget.Default()), Scratch: s.home.Dir, Since: time.Now().UTC().Truncate(time.Second)}
+	a := Attendance{Owner: s.crew.owner, PID: os.Getpid(), Version: s.opts.Program, Engine: s.engineVersion(),
+		Hash: plan.KeyHash, Slots: slotsOf(s.opts.Cores), Cores: slotsOf(s.opts.Cores),
+		Memory: cmp.Or(s.opts.MemoryBytes, budget.Default()), Scratch: s.home.Dir,
+		Since: time.Now().UTC().Truncate(time.Second)}
 	a.Host, _, _ = strings.Cut(a.Owner, "/")
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var loop sync.WaitGroup
@@ -179,7 +181,8 @@ func (s *server) say(ctx context.Context, a *Attendance, notes *[]state.Note) er
 	}
 	for _, r := range s.refused {
 		if r.why != "" && !s.joined[r.run] && time.Now().Before(r.until.Add(r.wait)) {
-			a.Refused = append(a.Refused, RunAt{Workspace: r.run.Workspace, Run: r.run.Run, Why: shorten(s.opts.Known.Text(r.why)), Passes: r.passes})
+			a.Refused = append(a.Refused, RunAt{Workspace: r.run.Workspace, Run: r.run.Run,
+				Why: shorten(s.opts.Known.Text(r.why)), Passes: r.passes})
 		}
 	}
 	s.mu.Unlock()
@@ -288,7 +291,8 @@ const (
 // AwaitCandidates waits until a worker has taken a new run of a cluster, or each
 // that is there has said why it cannot, now or ever, or for so long as that may take. The state is
 // waited for.
-func AwaitCandidates(ctx context.Context, home *Home, key state.RunKey, logger *slog.Logger) (out Candidates, err error) {
+func AwaitCandidates(ctx context.Context, home *Home, key state.RunKey, logger *slog.Logger) (out Candidates,
+	err error) {
 	store := home.Waiting(logger)
 	patience := time.NewTimer(candidatesPatience)
 	defer patience.Stop()
@@ -329,14 +333,16 @@ func NobodyTakes(ctx context.Context, home *Home, key state.RunKey) (text, hint 
 	case c.There == 0 && home.AtWork(key): // it has not said so, or was asked to end
 		return "", "", nil
 	case c.There == 0 && c.Leaving > 0:
-		return "the workers that are there were asked to end, and take no more runs", "start another: `thalweg worker --cluster " + home.cluster.Path + "`", nil
+		return "the workers that are there were asked to end, and take no more runs",
+			"start another: `thalweg worker --cluster " + home.cluster.Path + "`", nil
 	case c.There == 0:
 		return "no worker is there", "start one: `thalweg worker --cluster " + home.cluster.Path + "`", nil
 	case c.Stuck() && !c.None():
 		return "no worker that is there can work on it now: " + strings.Join(c.Reasons(), "; "),
 			"mend these, and it goes on by itself, or start another worker: `thalweg cluster status` lists them", nil
 	case c.None():
-		return "no worker that is there can take it: " + strings.Join(c.Reasons(), "; "), "start a worker that can, or mend these: `thalweg cluster status` lists them", nil
+		return "no worker that is there can take it: " + strings.Join(c.Reasons(), "; "),
+			"start a worker that can, or mend these: `thalweg cluster status` lists them", nil
 	}
 	return "", "", nil
 }

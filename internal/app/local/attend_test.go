@@ -48,10 +48,12 @@ func TestAwaitCandidatesWaitsForTheState(t *testing.T) {
 	home, err := Open(t.Context(), t.TempDir(), true)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
-	key, err := home.State.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "t", Created: time.Now()}, []state.NodeSpec{{Name: "n", Kind: "k"}})
+	key, err := home.State.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "t",
+		Created: time.Now()}, []state.NodeSpec{{Name: "n", Kind: "k"}})
 	require.NoError(t, err)
 	data := fmt.Sprintf(`{"owner": %q, "host": "h", "runs": [{"workspace": "w", "run": %d}]}`, worker.Owner(), key.Run)
-	require.NoError(t, home.State.PutNote(t.Context(), fleetWorkspace, state.Note{Topic: topicWorkers, Name: "x", Data: []byte(data), Time: home.clock.Now()}))
+	require.NoError(t, home.State.PutNote(t.Context(), fleetWorkspace, state.Note{Topic: topicWorkers, Name: "x",
+		Data: []byte(data), Time: home.clock.Now()}))
 	away := &shaky{Store: home.State, err: &fault.Error{Kind: fault.Environment, Message: "away", Retryable: true}}
 	away.failures.Store(3)
 	home.State = away
@@ -74,7 +76,8 @@ func TestRefusalsThatPass(t *testing.T) {
 		{&fault.Error{Kind: fault.Script, Message: "there is no module x"}, false},
 		{fs.ErrPermission, false},
 	} {
-		s := &server{able: &able{}, opts: WorkerOptions{Logger: slog.New(slog.DiscardHandler)}, refused: map[string]refusal{"of yesterday": {}}, changed: make(chan struct{}, 1)}
+		s := &server{able: &able{}, opts: WorkerOptions{Logger: slog.New(slog.DiscardHandler)},
+			refused: map[string]refusal{"of yesterday": {}}, changed: make(chan struct{}, 1)}
 		s.refuse("how", state.Run{RunKey: state.RunKey{Workspace: "w", Run: 1}}, c.err)
 		require.NotEmpty(t, s.refused["how"].why, "%v", c.err)
 		require.Equal(t, c.passes, s.refused["how"].passes, "%v", c.err)
@@ -90,13 +93,17 @@ func TestAWorkerGoesOnPastWhatItCannotRead(t *testing.T) {
 	defer func() { require.NoError(t, home.Close()) }()
 	var keys []state.RunKey
 	for range 3 {
-		key, err := home.State.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: fmt.Sprint(len(keys)), Created: time.Now()}, []state.NodeSpec{{Name: "n", Kind: "k"}})
+		key, err := home.State.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "w"},
+			Token: fmt.Sprint(len(keys)), Created: time.Now()}, []state.NodeSpec{{Name: "n", Kind: "k"}})
 		require.NoError(t, err)
 		keys = append(keys, key)
 	}
 	var seen []int64
-	s := &server{able: &able{}, changed: make(chan struct{}, 1), tools: &tools{store: &shaky{Store: home.State, bad: keys[1].Run}}, joined: map[state.RunKey]bool{}, unread: map[string]string{},
-		opts: WorkerOptions{Logger: slog.New(slog.DiscardHandler), Wants: func(r state.Run) bool { seen = append(seen, r.Run); return false }}}
+	s := &server{able: &able{}, changed: make(chan struct{}, 1),
+		tools: &tools{store: &shaky{Store: home.State, bad: keys[1].Run}}, joined: map[state.RunKey]bool{},
+		unread: map[string]string{},
+		opts: WorkerOptions{Logger: slog.New(slog.DiscardHandler),
+			Wants: func(r state.Run) bool { seen = append(seen, r.Run); return false }}}
 	require.NoError(t, s.join(t.Context()))
 	require.Equal(t, []int64{keys[0].Run, keys[2].Run}, seen)
 	require.Contains(t, s.unread["w"], errDamaged.Error())
@@ -124,12 +131,16 @@ func TestNeighbours(t *testing.T) {
 		{"alone", with(), "", ""},
 		{"on other machines, gone, or of a version that does not tell", with(elsewhere, gone, one("")), "", ""},
 		{"with the same directory", with(one("/a")), "2 workers of this machine divide 5.0 GiB of memory", ""},
-		{"with another", with(one("/b")), "", "1 worker of this machine with other scratch directories has 5.0 GiB of memory; together 11.0 GiB of 10.0 GiB: give each less (--memory, or worker: {memory: …})"},
-		{"its own note has not come yet", []Attendance{one("/b"), one("/c")}, "", "2 workers of this machine with other scratch directories have 10.0 GiB of memory; together 16.0 GiB of 10.0 GiB"},
+		{"with another", with(one("/b")), "",
+			"1 worker of this machine with other scratch directories has 5.0 GiB of memory; together 11.0 GiB of 10.0 GiB: " +
+				"give each less (--memory, or worker: {memory: …})"},
+		{"its own note has not come yet", []Attendance{one("/b"), one("/c")}, "",
+			"2 workers of this machine with other scratch directories have 10.0 GiB of memory; together 16.0 GiB of 10.0 GiB"},
 	} {
 		shared, tooMuch := neighboursOf(me, c.workers, 10*gib)
 		require.True(t, strings.HasPrefix(shared, c.shared) && (shared == "") == (c.shared == ""), "%s: %s", c.name, shared)
-		require.True(t, strings.HasPrefix(tooMuch, c.tooMuch) && (tooMuch == "") == (c.tooMuch == ""), "%s: %s", c.name, tooMuch)
+		require.True(t, strings.HasPrefix(tooMuch, c.tooMuch) && (tooMuch == "") == (c.tooMuch == ""), "%s: %s",
+			c.name, tooMuch)
 	}
 	_, tooMuch := neighboursOf(me, with(one("/b")), 11*gib)
 	require.Empty(t, tooMuch, "it is enough for all")

@@ -41,10 +41,12 @@ var (
 	quoted = regexp.MustCompile(`'((?:[^']|'')*)'`)
 	// Of these no order is seen: they are about the catalog, count, make a set
 	// that is asked for members, or have one row.
-	unordered = regexp.MustCompile(`duckdb_functions\(\)|duckdb_views\(\)|^CREATE OR REPLACE TEMP TABLE __verdicts |^SELECT \(SELECT count\(\*\)|^SELECT max\(hash\(w\)\)`)
+	unordered = regexp.MustCompile(
+		`duckdb_functions\(\)|duckdb_views\(\)|^CREATE OR REPLACE TEMP TABLE __verdicts |^SELECT \(SELECT count\(\*\)|^SELECT max\(hash\(w\)\)`)
 	// What py_calc reads: its formulas see one row at a time, and meet them again
 	// by their position in the same parts.
-	rowByRow = regexp.MustCompile(`^SELECT .* FROM \(SELECT [^()]* FROM read_parquet\(\[[^]]*\], hive_partitioning = false, union_by_name = false\)( WHERE file_row_number [^()]*)?\)$`)
+	rowByRow = regexp.MustCompile(
+		`^SELECT .* FROM \(SELECT [^()]* FROM read_parquet\(\[[^]]*\], hive_partitioning = false, union_by_name = false\)( WHERE file_row_number [^()]*)?\)$`)
 )
 
 func (a *orderAudit) look(in *engine.Instance, statement string) {
@@ -91,7 +93,8 @@ func (a *orderAudit) columns(in *engine.Instance, statement string) int {
 		n, known := a.carried[path]
 		a.mu.Unlock()
 		if !known {
-			rows, err := in.Query(context.Background(), "SELECT count(*) FROM parquet_schema("+sqltext.String(path)+") WHERE regexp_full_match(name, '__o[0-9]+')")
+			rows, err := in.Query(context.Background(), "SELECT count(*) FROM parquet_schema("+sqltext.String(path)+
+				") WHERE regexp_full_match(name, '__o[0-9]+')")
 			if err != nil {
 				a.report("look at part %s: %v", path, err)
 				continue
@@ -150,25 +153,30 @@ func TestAuditSees(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	part := filepath.Join(dir, "parts", "data", "p.parquet")
 	require.NoError(t, os.MkdirAll(filepath.Dir(part), 0o755))
-	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{Threads: 2, SpillDir: filepath.Join(dir, "spill"), Paths: []string{dir}})
+	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{Threads: 2, SpillDir: filepath.Join(dir, "spill"),
+		Paths: []string{dir}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, in.Close()) })
-	require.NoError(t, in.Exec(ctx, "COPY (SELECT i, i AS __o0, i AS __o1 FROM range(10) AS r(i)) TO "+sqltext.String(part)))
+	require.NoError(t, in.Exec(ctx, "COPY (SELECT i, i AS __o0, i AS __o1 FROM range(10) AS r(i)) TO "+
+		sqltext.String(part)))
 	from := " FROM read_parquet([" + sqltext.String(part) + "])"
 	for _, tc := range []struct{ name, statement, report string }{
 		{"sorted", "SELECT i" + from + " ORDER BY __o0, __o1", ""},
 		{"sorted by more", "SELECT i" + from + " ORDER BY i % 2, __o0, __o1", ""},
 		{"counted", "SELECT max(i)" + from, ""},
 		{"carried on", "SELECT i, __o0 AS __o0, __o1 AS __o1" + from, ""},
-		{"joined and carried on", "SELECT a.i, a.__o0 AS __o0 FROM (SELECT *" + from + ") AS a JOIN (SELECT *" + from + ") AS b ON a.i = b.i", ""},
+		{"joined and carried on", "SELECT a.i, a.__o0 AS __o0 FROM (SELECT *" + from + ") AS a JOIN (SELECT *" + from +
+			") AS b ON a.i = b.i", ""},
 		{"as it comes", "SELECT i" + from, "read as they come"},
 		{"sorted by too little", "SELECT i" + from + " ORDER BY __o0", "are sorted by"},
 		{"sorted by something else", "CREATE TEMP TABLE x AS SELECT i" + from + " ORDER BY i, i + 1", "are sorted by"},
-		{"joined", "SELECT a.i FROM (SELECT *" + from + ") AS a JOIN (SELECT *" + from + ") AS b ON a.i = b.i", "operator HASH_JOIN"},
+		{"joined", "SELECT a.i FROM (SELECT *" + from + ") AS a JOIN (SELECT *" + from + ") AS b ON a.i = b.i",
+			"operator HASH_JOIN"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var reports []string
-			a := &orderAudit{carried: map[string]int{}, report: func(format string, args ...any) { reports = append(reports, fmt.Sprintf(format, args...)) }}
+			a := &orderAudit{carried: map[string]int{},
+				report: func(format string, args ...any) { reports = append(reports, fmt.Sprintf(format, args...)) }}
 			a.look(in, tc.statement)
 			require.Equal(t, 1, a.statements)
 			if tc.report == "" {

@@ -32,7 +32,8 @@ func TestStateAway(t *testing.T) {
 	defer func() { require.NoError(t, home.Close()) }()
 	client := remote.New(remote.Config{})
 	defer client.Close()
-	key, err := local.Begin(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir, Workspace: "main", MemoryBytes: victimBytes, Interpreter: "python3"})
+	key, err := local.Begin(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir,
+		Workspace: "main", MemoryBytes: victimBytes, Interpreter: "python3"})
 	require.NoError(t, err)
 	truth := home.State
 	var mu sync.Mutex
@@ -49,7 +50,8 @@ func TestStateAway(t *testing.T) {
 	logged := slog.New(slog.NewTextHandler(&locked{mu: &mu, Buffer: log}, nil))
 	drain := make(chan struct{})
 	var over sync.Once
-	require.NoError(t, local.Serve(t.Context(), home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Remote: client, Logger: logged, Drain: drain,
+	require.NoError(t, local.Serve(t.Context(), home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 2,
+		Interpreter: "python3", Remote: client, Logger: logged, Drain: drain,
 		Observe: func(e worker.Event) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -70,7 +72,8 @@ func TestStateAway(t *testing.T) {
 		require.Equal(t, 1, a.Attempt)
 	}
 	require.Zero(t, left, "calls that were to fail")
-	require.LessOrEqual(t, strings.Count(log.String(), "could not be reached"), 1, log.String()) // none where it was a moment
+	// none where it was a moment
+	require.LessOrEqual(t, strings.Count(log.String(), "could not be reached"), 1, log.String())
 }
 
 // locked is a buffer that several write to.

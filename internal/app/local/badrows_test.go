@@ -190,12 +190,15 @@ func dirtyInputs(t *testing.T) (dirty, clean string, bad int) {
 		require.NoError(t, os.WriteFile(filepath.Join(clean, file), []byte(good.String()), 0o644))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dirty, "f.py"), []byte(dirtyFormulas), 0o644))
-	in, err := engine.OpenInstance(context.Background(), engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(clean, "spill"), Paths: []string{dirty}})
+	in, err := engine.OpenInstance(context.Background(),
+		engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(clean, "spill"), Paths: []string{dirty}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, in.Close()) }()
-	require.NoError(t, in.Exec(context.Background(), "COPY (SELECT CAST(CASE WHEN i % 700 = 9 THEN 9223372036854775808 + i ELSE i END AS UBIGINT) AS n,"+
-		" CAST(CASE WHEN i % 900 = 11 THEN 99999999999999999999 ELSE i END AS DECIMAL(30,2)) AS v FROM range(5000) AS t(i)) TO "+
-		sqltext.String(filepath.Join(dirty, "in.parquet"))+" (FORMAT parquet, ROW_GROUP_SIZE 2048)"))
+	require.NoError(t, in.Exec(context.Background(),
+		"COPY (SELECT CAST(CASE WHEN i % 700 = 9 THEN 9223372036854775808 + i ELSE i END AS UBIGINT) AS n,"+
+			" CAST(CASE WHEN i % 900 = 11 THEN 99999999999999999999 ELSE i END AS DECIMAL(30,2)) AS v FROM range(5000) AS "+
+			"t(i)) TO "+
+			sqltext.String(filepath.Join(dirty, "in.parquet"))+" (FORMAT parquet, ROW_GROUP_SIZE 2048)"))
 	return dirty, clean, bad
 }
 
@@ -229,7 +232,8 @@ func dirtyLine(n int) (string, bool) {
 const wideCaps = "{action: quarantine, max_rows: 10000, max_percent: 100}"
 
 // runDirty runs the script and returns its files and its bad rows by table.
-func runDirty(t *testing.T, inputs, nodes, badRows string, tune func(*budget.Budget)) (map[string]string, map[string][]string, local.Summary) {
+func runDirty(t *testing.T, inputs, nodes, badRows string, tune func(*budget.Budget)) (map[string]string,
+	map[string][]string, local.Summary) {
 	t.Helper()
 	dir := t.TempDir()
 	ctx, _ := audited(t)
@@ -302,7 +306,8 @@ func TestChaosSameBadRowsHoweverTheWorkIsCut(t *testing.T) {
 		got, bad, sum := runDirty(t, dirty, dirtyScript, wideCaps, tc.tune)
 		require.Nil(t, sum.Failure, tc.name)
 		for node := range wantBad {
-			require.Equal(t, strings.Join(wantBad[node], "\n"), strings.Join(bad[node], "\n"), "%s: bad rows of %s", tc.name, node)
+			require.Equal(t, strings.Join(wantBad[node], "\n"), strings.Join(bad[node], "\n"), "%s: bad rows of %s",
+				tc.name, node)
 		}
 		require.Equal(t, want, got, tc.name)
 	}
@@ -326,14 +331,16 @@ func requireDescribed(t *testing.T, bad map[string][]string) {
 			`["DIR/a.csv" '\t' '\b' '\b' "name" "caf\\xe9 7" <nil> "column name is not valid UTF-8" "7,1.50,caf\\xe9 7,1" "quarantined"]`,
 			`["DIR/a.csv" '\n' '\x03' '\t' "price" "12x8" <nil> "column price: \"12x8\" is not a decimal2" "8,12x8,price,1" "quarantined"]`,
 			`["DIR/a.csv" '\v' '\x01' '\n' "id" "no9" <nil> "column id: \"no9\" is not an int" "no9,1.50,\"quoted\nline\",1" "quarantined"]`,
-			`["DIR/a.csv" '\x02' <nil> '\x01' "per" "r.id = 0" "1000 / (r.id % 50)" "division by zero in ` + "`1000 / (r.id % 50)`" + `" "0,1.50,division,1" "quarantined"]`,
+			`["DIR/a.csv" '\x02' <nil> '\x01' "per" "r.id = 0" "1000 / (r.id % 50)" "division by zero in ` +
+				"`1000 / (r.id % 50)`" + `" "0,1.50,division,1" "quarantined"]`,
 		},
 		"load_parquet": {
 			`["DIR/in.parquet" <nil> <nil> '\n' "n" "9223372036854775817" <nil> "value \"9223372036854775817\" of column \"n\" (INT64 UINT_64) does not fit int" "{\"n\":\"9223372036854775817\",\"v\":\"9.00\"}" "quarantined"]`,
 		},
 	} {
 		for _, row := range rows {
-			require.True(t, slices.Contains(bad[node], row), "%s has no\n%s\nbut\n%s", node, row, strings.Join(bad[node][:min(8, len(bad[node]))], "\n"))
+			require.True(t, slices.Contains(bad[node], row), "%s has no\n%s\nbut\n%s", node, row,
+				strings.Join(bad[node][:min(8, len(bad[node]))], "\n"))
 		}
 	}
 	first := func(node string) string { return bad[node][0] }
@@ -358,13 +365,19 @@ func TestBadRowCaps(t *testing.T) {
 		tune       func(*budget.Budget)
 		fails      string
 	}{
-		{"rows, one batch", fmt.Sprintf("{action: quarantine, max_rows: %d, max_percent: 100}", unreadable-1), cutInto(1, 1<<30), fmt.Sprintf("%d of 1200 rows are bad, more than max_rows: %d", unreadable, unreadable-1)},
-		{"rows, together", fmt.Sprintf("{action: quarantine, max_rows: %d, max_percent: 100}", unreadable-1), cutInto(2, 4<<10), fmt.Sprintf("%d of 1200 rows are bad, more than max_rows: %d", unreadable, unreadable-1)},
-		{"rows, one of many batches", "{action: quarantine, max_rows: 2, max_percent: 100}", cutInto(1, 16<<10), "rows of one batch are bad, more than max_rows: 2"},
+		{"rows, one batch", fmt.Sprintf("{action: quarantine, max_rows: %d, max_percent: 100}", unreadable-1),
+			cutInto(1, 1<<30), fmt.Sprintf("%d of 1200 rows are bad, more than max_rows: %d", unreadable, unreadable-1)},
+		{"rows, together", fmt.Sprintf("{action: quarantine, max_rows: %d, max_percent: 100}", unreadable-1),
+			cutInto(2, 4<<10), fmt.Sprintf("%d of 1200 rows are bad, more than max_rows: %d", unreadable, unreadable-1)},
+		{"rows, one of many batches", "{action: quarantine, max_rows: 2, max_percent: 100}", cutInto(1, 16<<10),
+			"rows of one batch are bad, more than max_rows: 2"},
 		{"none", "{action: quarantine, max_rows: 0}", cutInto(2, 4<<10), "more than max_rows: 0"},
-		{"percent", "{action: quarantine, max_rows: 10000, max_percent: 13.05}", cutInto(2, 4<<10), "more than max_percent: 13.05"},
-		{"percent, one batch", "{action: quarantine, max_rows: 10000, max_percent: 13.05}", cutInto(1, 1<<30), "more than max_percent: 13.05"},
-		{"just enough", fmt.Sprintf("{action: quarantine, max_rows: %d, max_percent: 13.1}", unreadable), cutInto(2, 4<<10), ""},
+		{"percent", "{action: quarantine, max_rows: 10000, max_percent: 13.05}", cutInto(2, 4<<10),
+			"more than max_percent: 13.05"},
+		{"percent, one batch", "{action: quarantine, max_rows: 10000, max_percent: 13.05}", cutInto(1, 1<<30),
+			"more than max_percent: 13.05"},
+		{"just enough", fmt.Sprintf("{action: quarantine, max_rows: %d, max_percent: 13.1}", unreadable),
+			cutInto(2, 4<<10), ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -388,7 +401,8 @@ func TestBadRowCaps(t *testing.T) {
 			require.Contains(t, sum.Failure.Hint, "thalweg sql 'FROM run1.items__bad'")
 			require.Contains(t, sum.Failure.Place.File, ".csv")
 			require.NotZero(t, sum.Failure.Place.Line)
-			res, err := local.Query(ctx, home, local.QueryOptions{Workspace: "main", MemoryBytes: 1 << 28, SQL: "SELECT count(*) FROM run1.items__bad"})
+			res, err := local.Query(ctx, home, local.QueryOptions{Workspace: "main", MemoryBytes: 1 << 28,
+				SQL: "SELECT count(*) FROM run1.items__bad"})
 			require.NoError(t, err)
 			require.Positive(t, res.Rows[0][0])
 		})
@@ -417,7 +431,8 @@ func TestBadRowsSurviveACrash(t *testing.T) {
 			home, err := local.Open(ctx, filepath.Join(dir, local.DefaultDir), false)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, home.Close()) }()
-			res, err := local.Query(ctx, home, local.QueryOptions{Workspace: "main", MemoryBytes: 1 << 28, SQL: "SELECT count(*), count(DISTINCT (file, record)) FROM items__bad"})
+			res, err := local.Query(ctx, home, local.QueryOptions{Workspace: "main", MemoryBytes: 1 << 28,
+				SQL: "SELECT count(*), count(DISTINCT (file, record)) FROM items__bad"})
 			require.NoError(t, err)
 			require.Equal(t, [][]any{{int64(unreadable), int64(unreadable)}}, res.Rows)
 		})
@@ -477,7 +492,9 @@ func TestChaosBadRowsOfScatteredRows(t *testing.T) {
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("in_%02d.csv", f)), []byte(text), 0o644))
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "f.py"), []byte("def f(a, b):\n    if (a + b) % 23 == 0:\n        raise ValueError('not ' + str(a))\n    return a + b\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "f.py"),
+		[]byte("def f(a, b):\n    if (a + b) % 23 == 0:\n        raise ValueError('not ' + str(a))\n    return a + b\n"),
+		0o644))
 	tune := func(b *budget.Budget) {
 		b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.BroadcastBytes = 1, 4, 1<<30, 1<<30, 0
 	}

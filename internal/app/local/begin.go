@@ -37,7 +37,8 @@ func Begin(ctx context.Context, home *Home, opts Options) (key state.RunKey, err
 
 // Submit records a new run, or the order that lets a run go on, and leaves the
 // work to others.
-func Submit(ctx context.Context, home *Home, opts Options) (key state.RunKey, warnings document.Diagnostics, err error) {
+func Submit(ctx context.Context, home *Home, opts Options) (key state.RunKey, warnings document.Diagnostics,
+	err error) {
 	if err := CheckWorkspace(opts.Workspace); err != nil {
 		return key, nil, err
 	}

@@ -20,11 +20,14 @@ import (
 func celled(t *testing.T) (g gated, opts local.MatrixOptions) {
 	t.Helper()
 	script := strings.ReplaceAll(gateScript, "severity: approval", "severity: warn")
-	g = gated{dir: gateInputs(t, strings.ReplaceAll(script, `"out/`, `"`+t.TempDir()+`/{cell}_`)), key: state.RunKey{Workspace: "main", Run: 1}}
+	g = gated{dir: gateInputs(t, strings.ReplaceAll(script, `"out/`, `"`+t.TempDir()+`/{cell}_`)),
+		key: state.RunKey{Workspace: "main", Run: 1}}
 	g.home = openHome(t, g.dir)
 	t.Cleanup(func() { require.NoError(t, g.home.Close()) })
-	opts = local.MatrixOptions{Dir: filepath.Join(g.dir, local.DefaultDir), Axes: []matrix.Axis{{Name: "cell", Values: []string{"a"}}},
-		Options: local.Options{ScriptPath: filepath.Join(g.dir, "script.yaml"), Workspace: "main", MemoryBytes: 1 << 30, Cores: 1}}
+	opts = local.MatrixOptions{Dir: filepath.Join(g.dir, local.DefaultDir),
+		Axes: []matrix.Axis{{Name: "cell", Values: []string{"a"}}},
+		Options: local.Options{ScriptPath: filepath.Join(g.dir, "script.yaml"), Workspace: "main",
+			MemoryBytes: 1 << 30, Cores: 1}}
 	return g, opts
 }
 
@@ -41,7 +44,8 @@ func TestACellIsAnswered(t *testing.T) {
 	t.Parallel()
 	g, opts := celled(t)
 	require.Equal(t, state.Waiting, g.cell(t, opts).Status)
-	_, err := local.Decide(t.Context(), g.home, local.Wish{Run: g.key, Gate: "orders", Approve: true, Role: "sales", Answers: map[string]string{"cutoff": "97"}})
+	_, err := local.Decide(t.Context(), g.home, local.Wish{Run: g.key, Gate: "orders", Approve: true, Role: "sales",
+		Answers: map[string]string{"cutoff": "97"}})
 	require.NoError(t, err)
 	c := g.cell(t, opts)
 	require.Equal(t, state.Complete, c.Status, "%+v", c.Failure)

@@ -44,7 +44,8 @@ nodes:
 	home, err := Open(t.Context(), filepath.Join(dir, "state"), true)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
-	sum, err := Run(t.Context(), home, Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "w", MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3"})
+	sum, err := Run(t.Context(), home, Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "w",
+		MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3"})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, sum.Status, "%+v", sum.Failure)
 	for what, named := range map[string]string{"return x": "f.py", "file_table": "script.yaml", `"dir"`: "settings"} {

@@ -65,7 +65,8 @@ func Check(ctx context.Context, home *Home, s *script.Script, opts CheckOptions)
 }
 
 // LatestOf is the latest run of a script in a workspace; ok is false if there is none.
-func LatestOf(ctx context.Context, home *Home, workspace string, s *script.Script, path string) (run state.Run, ok bool, err error) {
+func LatestOf(ctx context.Context, home *Home, workspace string, s *script.Script, path string) (run state.Run, ok bool,
+	err error) {
 	runs, _, err := home.State.Runs(ctx, workspace, state.Page{Limit: queryRunsMax})
 	if err != nil {
 		return run, false, fmt.Errorf("read the runs of workspace %s: %w", workspace, err)
@@ -145,7 +146,8 @@ func (c *checker) check(ctx context.Context, r plan.Recheck) (out []CheckFound, 
 	}
 	defer release()
 	r.Paths = paths
-	r.Tell = func(ctx context.Context, db engine.Querier, found []state.CheckResult, failing func(string, int) string) error {
+	r.Tell = func(ctx context.Context, db engine.Querier, found []state.CheckResult,
+		failing func(string, int) string) error {
 		for _, res := range found {
 			one := CheckFound{CheckResult: res}
 			one.NodeKey = key
@@ -216,7 +218,10 @@ func (c *checker) wayOut(ctx context.Context, n *script.Node, nodes []*script.No
 		return fmt.Errorf("look for a run that has table %s: %w", none.Table, err)
 	}
 	for _, r := range runs {
-		has := slices.ContainsFunc(r.Nodes, func(b state.NodeBrief) bool { return b.Table == none.Table && b.Status == state.Succeeded })
+		has := slices.ContainsFunc(r.Nodes, func(b state.NodeBrief) bool {
+			return b.Table == none.Table &&
+				b.Status == state.Succeeded
+		})
 		if has && r.RunKey != c.opts.Run.RunKey {
 			f.Hint = fmt.Sprintf("run %d has it: --run %d checks the tables of that run", r.Run, r.Run)
 			break

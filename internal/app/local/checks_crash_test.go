@@ -48,7 +48,8 @@ nodes:
 func doomed(t *testing.T, severity string) string {
 	t.Helper()
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(replaceAll(doomedScript, "SEVERITY", severity)), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"),
+		[]byte(replaceAll(doomedScript, "SEVERITY", severity)), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "in.csv"), []byte("id\n1\n2\n2\n3\n"), 0o644))
 	return dir
 }
@@ -58,7 +59,8 @@ func doomed(t *testing.T, severity string) string {
 // the failing rows are there once.
 func TestKilledWhileChecksFail(t *testing.T) {
 	t.Parallel()
-	for _, how := range []string{"error", "warn", "error shared"} { // the table's check fails; only the file's does; several batches share the table's
+	// the table's check fails; only the file's does; several batches share the table's
+	for _, how := range []string{"error", "warn", "error shared"} {
 		severity, share, _ := strings.Cut(how, " ")
 		for _, point := range worker.CrashPoints() {
 			if point == worker.Published || point == worker.Settling && severity == "error" {

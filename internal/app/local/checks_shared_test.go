@@ -85,11 +85,13 @@ func TestSameFindingsHoweverChecksAreShared(t *testing.T) {
 	inputs := map[string]string{"script.yaml": sharedChecksScript}
 	rng := rand.New(rand.NewPCG(5, 6))
 	line := func(account int) string {
-		return fmt.Sprintf("%d,%s,%d.50,%s,2024-0%d-11\n", account, []string{"", "n1", "N1", "n2", "it's", "ä"}[rng.IntN(6)], rng.IntN(100),
+		return fmt.Sprintf("%d,%s,%d.50,%s,2024-0%d-11\n", account, []string{"", "n1", "N1", "n2", "it's", "ä"}[rng.IntN(6)],
+			rng.IntN(100),
 			[]string{"", "NaN", "0", "-0", "1.5", "1e300", "-2.25", "0.1"}[rng.IntN(8)], 1+rng.IntN(9))
 	}
 	const header = "account,name,amount,rate,day\n"
-	inputs["sorted.csv"], inputs["shuffled_1.csv"], inputs["shuffled_2.csv"], inputs["few.csv"] = header, header, header, "id,name,rate\n"
+	inputs["sorted.csv"], inputs["shuffled_1.csv"], inputs["shuffled_2.csv"], inputs["few.csv"] = header, header, header,
+		"id,name,rate\n"
 	for i := range rows {
 		inputs["sorted.csv"] += line(i / 2)
 		inputs[fmt.Sprintf("shuffled_%d.csv", 1+i%2)] += line(rng.IntN(rows / 3))
@@ -126,10 +128,12 @@ func TestSameFindingsHoweverChecksAreShared(t *testing.T) {
 		ctx := context.Background()
 		home, err := local.Open(ctx, filepath.Join(dir, "state"), true)
 		require.NoError(t, err)
-		sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main", MemoryBytes: 1 << 30, Cores: 2, Tune: tc.tune})
+		sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
+			MemoryBytes: 1 << 30, Cores: 2, Tune: tc.tune})
 		require.NoError(t, err, tc.name)
 		require.NotNil(t, sum.Failure, tc.name)
-		got := &findings{failed: map[string][][]any{}, failure: strings.ReplaceAll(sum.Failure.Place.String()+": "+sum.Failure.Message, dir, "")}
+		got := &findings{failed: map[string][][]any{}, failure: strings.ReplaceAll(sum.Failure.Place.String()+": "+
+			sum.Failure.Message, dir, "")}
 		require.Contains(t, got.failure, "index idx_broken of table broken is unique, but ", tc.name)
 		got.checks, err = state.OfNodes(ctx, home.State, sum.Key, home.State.Checks)
 		require.NoError(t, err)

@@ -81,9 +81,10 @@ func TestRowsThatComeByKeyGiveTheSameBytes(t *testing.T) {
 		parts  string // that lie as they came
 		ranges bool   // readers are cut by them
 	}{
-		"sorted":            {sorted, "all", true},
-		"shuffled":          {shuffled, "none", false},
-		"sorted for a part": {func(i int) int { return map[bool]int{true: i, false: rows/3 + i*7919%(2*rows/3)}[i < rows/3] }, "some", false},
+		"sorted":   {sorted, "all", true},
+		"shuffled": {shuffled, "none", false},
+		"sorted for a part": {func(i int) int { return map[bool]int{true: i, false: rows/3 + i*7919%(2*rows/3)}[i < rows/3] },
+			"some", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,7 +107,8 @@ func TestRowsThatComeByKeyGiveTheSameBytes(t *testing.T) {
 				for i := f * rows / 3; i < (f+1)*rows/3; i++ {
 					fmt.Fprintf(&values, "%s,%d\n", key(tc.at(i)), i)
 				}
-				require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("values_%d.csv", f)), []byte(values.String()), 0o644))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("values_%d.csv", f)),
+					[]byte(values.String()), 0o644))
 			}
 			var want map[string]string
 			for _, cut := range []func(*budget.Budget){
@@ -126,7 +128,8 @@ func TestRowsThatComeByKeyGiveTheSameBytes(t *testing.T) {
 						ranges.Add(1)
 					}
 				})
-				sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(run, "script.yaml"), Workspace: "main", MemoryBytes: 1 << 30, Cores: 2, Tune: cut})
+				sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(run, "script.yaml"), Workspace: "main",
+					MemoryBytes: 1 << 30, Cores: 2, Tune: cut})
 				require.NoError(t, err)
 				require.Nil(t, sum.Failure)
 				got := outputs(t, run)

@@ -63,8 +63,10 @@ func Collect(ctx context.Context, home *Home, opts CollectOptions) (out Collecte
 	out.OnDisk = home.Parts.Properties().Local
 	store := patient.New(home.State, patient.Config{})
 	out.Report, err = collect.Collect(ctx, collect.Config{
-		Store: store, Parts: home.Parts, Leavings: pipeline.Leavings{Store: store, Remote: opts.Remote}, Workspace: opts.Workspace,
-		Limits: opts.Limits, Script: home.identityOf, Given: home.given, There: home.outputThere(opts.Remote), Alone: home.onlyOne, DryRun: opts.DryRun, By: mark(opts.Reason), Checkpoint: opts.Checkpoint,
+		Store: store, Parts: home.Parts, Leavings: pipeline.Leavings{Store: store, Remote: opts.Remote},
+		Workspace: opts.Workspace,
+		Limits:    opts.Limits, Script: home.identityOf, Given: home.given, There: home.outputThere(opts.Remote),
+		Alone: home.onlyOne, DryRun: opts.DryRun, By: mark(opts.Reason), Checkpoint: opts.Checkpoint,
 	})
 	if err != nil {
 		return out, err
@@ -156,7 +158,8 @@ func (h *Home) collectRole(ctx context.Context, workspace string) (done func() e
 		case !errors.Is(err, state.ErrHeld):
 			return nil, fmt.Errorf("see whether another gc is at work: %w", err)
 		case tries == 0 || !worker.Gone(owner):
-			return nil, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("another gc is at work in workspace %s: %s", workspace, owner), Err: err,
+			return nil, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("another gc is at work in workspace %s: %s",
+				workspace, owner), Err: err,
 				Hint: "wait until it has ended; --dry-run works beside it"}
 		}
 		if err := h.State.Resign(ctx, first, roleCollect, held.Owner); err != nil {
@@ -168,7 +171,8 @@ func (h *Home) collectRole(ctx context.Context, workspace string) (done func() e
 	loop.Go(func() {
 		every(keeps, doorEvery, func(ctx context.Context) {
 			now := h.clock.Now()
-			_, _ = h.State.Acquire(ctx, first, roleCollect, me, now, now.Add(doorLease)) // it is tried again before the time is over
+			// it is tried again before the time is over
+			_, _ = h.State.Acquire(ctx, first, roleCollect, me, now, now.Add(doorLease))
 		})
 	})
 	return func() error {
@@ -190,7 +194,8 @@ func (h *Home) collectLock() (*os.File, error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		closeErr := f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, &fault.Error{Kind: fault.Environment, Message: "another gc is at work in " + h.Dir, Err: closeErr, Hint: "wait until it has ended; --dry-run works beside it"}
+			return nil, &fault.Error{Kind: fault.Environment, Message: "another gc is at work in " + h.Dir, Err: closeErr,
+				Hint: "wait until it has ended; --dry-run works beside it"}
 		}
 		return nil, homeFault(h.Dir, "lock gc", errors.Join(err, closeErr))
 	}
@@ -222,7 +227,8 @@ func (h *Home) collectCopies(ctx context.Context, opts CollectOptions, amount *c
 	return nil
 }
 
-func (h *Home) collectCopiesOf(ctx context.Context, key state.RunKey, opts CollectOptions, amount *collect.Amount) error {
+func (h *Home) collectCopiesOf(ctx context.Context, key state.RunKey, opts CollectOptions,
+	amount *collect.Amount) error {
 	done, ok, err := h.onlyOne(key)
 	if err != nil || !ok {
 		return err

@@ -74,7 +74,8 @@ func stored(t *testing.T, home *local.Home) map[string]int64 {
 func gc(ctx context.Context, home *local.Home, limits collect.Limits, dry bool) (local.Collected, error) {
 	client := remote.New(remote.Config{})
 	defer client.Close()
-	return local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: limits, DryRun: dry, Reason: "old", Remote: client})
+	return local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: limits, DryRun: dry, Reason: "old",
+		Remote: client})
 }
 
 // requireCollected collects, and holds what was said before to what is done, and
@@ -112,7 +113,8 @@ func TestAnInvalidRunIsNotTheLatestGoodOne(t *testing.T) {
 	fresh := func(o *local.Options) { o.Reuse = false }
 	r.computed(t, fresh) // 1
 	r.computed(t, fresh) // 2
-	_, err := local.Invalidate(t.Context(), r.home, state.RunKey{Workspace: "main", Run: 2}, local.InvalidateOptions{Nodes: []string{"items"}, Reason: "wrong"})
+	_, err := local.Invalidate(t.Context(), r.home, state.RunKey{Workspace: "main", Run: 2},
+		local.InvalidateOptions{Nodes: []string{"items"}, Reason: "wrong"})
 	require.NoError(t, err)
 	require.Empty(t, requireCollected(t, r.home, collect.Limits{Keep: 1}).Drops)
 }
@@ -127,9 +129,11 @@ func TestCollect(t *testing.T) {
 	require.Equal(t, state.Complete, sum.Status)
 	want := outputs(t, r.dir)
 	done := requireCollected(t, r.home, collect.Limits{})
-	require.Equal(t, local.Collected{Report: collect.Report{Drops: []int64{}}, OnDisk: true}, done, "all of a good run is needed")
+	require.Equal(t, local.Collected{Report: collect.Report{Drops: []int64{}}, OnDisk: true}, done,
+		"all of a good run is needed")
 
-	retry, err := local.PlanRetry(t.Context(), r.home, sum.Key, local.RetryOptions{Again: supervise.Wish{Nodes: []string{"items"}}})
+	retry, err := local.PlanRetry(t.Context(), r.home, sum.Key,
+		local.RetryOptions{Again: supervise.Wish{Nodes: []string{"items"}}})
 	require.NoError(t, err)
 	opts := retry.Options
 	opts.MemoryBytes, opts.Interpreter = 512<<20, "python3"
@@ -256,7 +260,8 @@ func TestCollectWhileRowsAreTakenOver(t *testing.T) {
 			var once sync.Once
 			r.home.State = &dropping{Store: plain, behind: behind, drop: func() {
 				once.Do(func() {
-					require.NoError(t, state.Direct(context.Background(), plain, first.Key, state.Order{Kind: state.OrderDrop, Token: "t", Mark: state.Mark{Actor: "a", Time: time.Now()}}))
+					require.NoError(t, state.Direct(context.Background(), plain, first.Key,
+						state.Order{Kind: state.OrderDrop, Token: "t", Mark: state.Mark{Actor: "a", Time: time.Now()}}))
 					mid := *r.home
 					mid.State = plain
 					done, err := gc(context.Background(), &mid, collect.Limits{}, false)
@@ -347,7 +352,8 @@ func TestARunBetweenTheLookAndTheDrop(t *testing.T) {
 func collectVictim(ctx context.Context, home *local.Home, client *remote.Client, point string) int {
 	die := workertest.DieAt(point)
 	home.State = workertest.Orders(home.State, die)
-	_, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: collect.Limits{Keep: 1}, Reason: "old", Remote: client, Checkpoint: die})
+	_, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: collect.Limits{Keep: 1},
+		Reason: "old", Remote: client, Checkpoint: die})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -427,7 +433,8 @@ func TestCollectWhatWasWrittenAgain(t *testing.T) {
 	require.NoError(t, err)
 	want := outputs(t, r.dir)
 	again := func(key state.RunKey, node string) local.Summary {
-		retry, err := local.PlanRetry(t.Context(), r.home, key, local.RetryOptions{Again: supervise.Wish{Nodes: []string{node}}})
+		retry, err := local.PlanRetry(t.Context(), r.home, key,
+			local.RetryOptions{Again: supervise.Wish{Nodes: []string{node}}})
 		require.NoError(t, err)
 		opts := retry.Options
 		opts.MemoryBytes, opts.Interpreter = 512<<20, "python3"

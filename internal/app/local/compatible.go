@@ -20,10 +20,13 @@ func (s *server) compatible(run state.Run) error {
 	if s.home.cluster == nil {
 		return nil
 	}
-	for _, c := range []struct{ what, wanted, here string }{{"DuckDB", run.Engine, s.engineVersion()}, {"bucket hash", run.BucketHash, plan.KeyHash}} {
+	for _, c := range []struct{ what, wanted, here string }{{"DuckDB", run.Engine, s.engineVersion()},
+		{"bucket hash", run.BucketHash, plan.KeyHash}} {
 		if c.wanted != "" && c.wanted != c.here {
-			return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the run was begun with %s %s, and this worker has %s", c.what, c.wanted, c.here), Err: errOther,
-				Hint: "keep a worker of that version until the run is over"}
+			return &fault.Error{Kind: fault.Environment,
+				Message: fmt.Sprintf("the run was begun with %s %s, and this worker has %s", c.what, c.wanted, c.here),
+				Err:     errOther,
+				Hint:    "keep a worker of that version until the run is over"}
 		}
 	}
 	return nil
@@ -70,6 +73,7 @@ func (s *server) samePython(begun settings, found map[string]map[string]string) 
 	if len(differ) == 0 {
 		return nil
 	}
-	return &fault.Error{Kind: fault.Environment, Message: "Python is not as where the run was begun: " + strings.Join(differ, "; "), Err: errOther,
+	return &fault.Error{Kind: fault.Environment, Message: "Python is not as where the run was begun: " +
+		strings.Join(differ, "; "), Err: errOther,
 		Hint: "install the same versions, or name the interpreter that has them: worker --python"}
 }

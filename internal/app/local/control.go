@@ -70,7 +70,8 @@ func mark(reason string) state.Mark {
 
 // Pause lets a run finish the batches that are at work, and begin no others. It
 // answers with the run's status, and how many those are.
-func Pause(ctx context.Context, home *Home, key state.RunKey, reason string) (status state.Status, inFlight int, err error) {
+func Pause(ctx context.Context, home *Home, key state.RunKey, reason string) (status state.Status, inFlight int,
+	err error) {
 	if status, err = supervise.Pause(ctx, home.control(), key, mark(reason)); err != nil || status != state.Paused {
 		return status, 0, err
 	}

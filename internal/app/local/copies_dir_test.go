@@ -49,8 +49,10 @@ func TestCopiesStayForTheNextWorker(t *testing.T) {
 	t.Parallel()
 	service, dir := remotetest.NewS3(t), t.TempDir()
 	path := filepath.Join(dir, "cluster.yaml")
-	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, "version: 1\nstate: {directory: state}\nparts: {s3: {url: \"s3://%s/parts\", endpoint: %q, access_key: a, secret_key: b}}\nworker: {scratch: scratch}\n",
-		service.Bucket, service.Endpoint), 0o600))
+	require.NoError(t, os.WriteFile(path,
+		fmt.Appendf(nil, "version: 1\nstate: {directory: state}\nparts: {s3: {url: \"s3://%s/parts\", endpoint: %q, "+
+			"access_key: a, secret_key: b}}\nworker: {scratch: scratch}\n",
+			service.Bucket, service.Endpoint), 0o600))
 	cfg, err := LoadCluster(path, nil)
 	require.NoError(t, err)
 	require.NoError(t, InitCluster(t.Context(), cfg))

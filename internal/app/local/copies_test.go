@@ -22,6 +22,7 @@ func TestCopiesAreGoneWhenTheyAreCollected(t *testing.T) {
 	defer client.Close()
 	var amount collect.Amount
 	key := state.RunKey{Workspace: DefaultWorkspace, Run: 1}
-	require.NoError(t, home.collectCopiesOf(t.Context(), key, CollectOptions{Workspace: DefaultWorkspace, Remote: client}, &amount))
+	require.NoError(t, home.collectCopiesOf(t.Context(), key, CollectOptions{Workspace: DefaultWorkspace, Remote: client},
+		&amount))
 	require.Zero(t, amount)
 }

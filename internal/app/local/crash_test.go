@@ -287,7 +287,8 @@ func TestOutputsLieWhereTheRunBegan(t *testing.T) {
 	script := filepath.Join(dir, "script.yaml")
 	text, err := os.ReadFile(script)
 	require.NoError(t, err)
-	absolute := strings.NewReplacer("[orders.csv]", "["+dir+"/orders.csv]", "[items_1.csv, items_2.csv]", "["+dir+"/items_1.csv, "+dir+"/items_2.csv]").Replace(string(text))
+	absolute := strings.NewReplacer("[orders.csv]", "["+dir+"/orders.csv]", "[items_1.csv, items_2.csv]",
+		"["+dir+"/items_1.csv, "+dir+"/items_2.csv]").Replace(string(text))
 	require.NoError(t, os.WriteFile(script, []byte(absolute), 0o600))
 	want := undisturbed(t)
 	killed, err := victimCmd(t, dir, "published:2", false).CombinedOutput()

@@ -81,10 +81,13 @@ func newCrew(ctx context.Context, cfg crewConfig) *crew {
 	if cfg.queue == nil {
 		cfg.queue = inproc.New(0)
 	}
-	c := &crew{cfg: cfg, owner: worker.Owner(), queue: cfg.queue, runs: map[state.RunKey]*openRun{}, ended: make(chan struct{})}
+	c := &crew{cfg: cfg, owner: worker.Owner(), queue: cfg.queue, runs: map[state.RunKey]*openRun{},
+		ended: make(chan struct{})}
 	c.taken = newDrained(c.queue)
-	c.exec = executor.New(executor.Config{Store: cfg.store, Queue: c.taken, Runs: c, Owner: c.owner, Slots: cmp.Or(cfg.most, cfg.slots+cfg.ahead), Admit: cfg.admit, Room: cfg.room, Lease: cfg.lease, Tries: cfg.tries, Deadline: cfg.deadline,
-		Logger: cfg.logger, Checkpoint: cfg.checkpoint, Hinted: cfg.hinted, Clock: cfg.clock})
+	c.exec = executor.New(executor.Config{Store: cfg.store, Queue: c.taken, Runs: c, Owner: c.owner,
+		Slots: cmp.Or(cfg.most, cfg.slots+cfg.ahead), Admit: cfg.admit, Room: cfg.room, Lease: cfg.lease, Tries: cfg.tries,
+		Deadline: cfg.deadline,
+		Logger:   cfg.logger, Checkpoint: cfg.checkpoint, Hinted: cfg.hinted, Clock: cfg.clock})
 	ctx, c.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(c.ended)
@@ -123,9 +126,14 @@ func (c *crew) drain(ctx context.Context, most time.Duration) {
 
 // open begins to work on a run whose job is done by content: itself, or others
 // in its name. The lock is the crew's from now on.
-func (c *crew) open(ctx context.Context, key state.RunKey, urgent state.Priority, job *pipeline.Pipeline, content worker.Job, lock *RunLock, observe func(worker.Event)) *openRun {
-	r := &openRun{job: job, lock: lock, Coordinator: coordinator.New(ctx, coordinator.Config{Store: c.cfg.store, Queue: keeping{c.queue, c.exec}, Job: content, Owner: c.owner, Able: c.cfg.able,
-		Slots: c.cfg.slots + c.cfg.ahead, Priority: levelOf(urgent), Near: job.Near, Lease: c.cfg.lease, FollowSlowest: c.cfg.slowest, Logger: c.cfg.logger, Observe: observe, Checkpoint: c.cfg.checkpoint, Clock: c.cfg.clock}, key)}
+func (c *crew) open(ctx context.Context, key state.RunKey, urgent state.Priority, job *pipeline.Pipeline,
+	content worker.Job, lock *RunLock, observe func(worker.Event)) *openRun {
+	r := &openRun{job: job, lock: lock,
+		Coordinator: coordinator.New(ctx, coordinator.Config{Store: c.cfg.store, Queue: keeping{c.queue, c.exec},
+			Job: content, Owner: c.owner, Able: c.cfg.able,
+			Slots: c.cfg.slots + c.cfg.ahead, Priority: levelOf(urgent), Near: job.Near, Lease: c.cfg.lease,
+			FollowSlowest: c.cfg.slowest, Logger: c.cfg.logger, Observe: observe, Checkpoint: c.cfg.checkpoint,
+			Clock: c.cfg.clock}, key)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.runs[key] = r

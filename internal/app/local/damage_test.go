@@ -58,7 +58,8 @@ func damageInputs(t *testing.T) string {
 // absolute makes the script's relative files those of dir, for runs inside the
 // test's own process.
 func absolute(script, dir string) string {
-	return replaceAll(script, "orders.csv", dir+"/orders.csv", "items_1.csv", dir+"/items_1.csv", "items_2.csv", dir+"/items_2.csv", "out/", dir+"/out/")
+	return replaceAll(script, "orders.csv", dir+"/orders.csv", "items_1.csv", dir+"/items_1.csv", "items_2.csv",
+		dir+"/items_2.csv", "out/", dir+"/out/")
 }
 
 // damageRun runs the script's nodes as another process would.
@@ -69,7 +70,8 @@ func damageRun(t *testing.T, dir string, start ...string) (sum local.Summary, er
 		return sum, err
 	}
 	defer func() { require.NoError(t, home.Close()) }()
-	return local.Run(context.Background(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main", MemoryBytes: 512 << 20, Cores: 2, Start: start})
+	return local.Run(context.Background(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
+		Workspace: "main", MemoryBytes: 512 << 20, Cores: 2, Start: start})
 }
 
 // filesBelow lists the files below a directory.
@@ -199,7 +201,8 @@ func TestDamagedPartOfAResumedRun(t *testing.T) {
 			dir := crashInputs(t)
 			text := strings.ReplaceAll(absolute(damageScript, dir), "    start_policy: manual\n", "")
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(text), 0o644))
-			options := local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main", MemoryBytes: 512 << 20, Cores: 2}
+			options := local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
+				MemoryBytes: 512 << 20, Cores: 2}
 			run := func(change func(*local.Options)) local.Summary {
 				home, err := local.Open(t.Context(), filepath.Join(dir, local.DefaultDir), true)
 				require.NoError(t, err)
@@ -233,7 +236,8 @@ func TestDamagedPartOfAResumedRun(t *testing.T) {
 			for range 2 {
 				sum := run(func(o *local.Options) { o.Resume = true })
 				require.Equal(t, state.Failed, sum.Status)
-				require.Contains(t, sum.Failure.Message, filepath.Base(stored[at])+" of the table of node "+c.damaged+" in run 1 is damaged")
+				require.Contains(t, sum.Failure.Message, filepath.Base(stored[at])+" of the table of node "+c.damaged+
+					" in run 1 is damaged")
 				require.Contains(t, sum.Failure.Hint, "--start "+c.start+" ")
 			}
 			sum = run(func(o *local.Options) { o.Start = strings.Split(c.start, ",") })

@@ -58,7 +58,8 @@ func newTablesTrial(t *testing.T, url string, n int) *tablesTrial {
 	}
 	s.want = want.String()
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "in.csv"), []byte(in.String()), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "script.yaml"), []byte(replaceAll(tablesScript, "URL", url, "_X", "_"+s.id)), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "script.yaml"),
+		[]byte(replaceAll(tablesScript, "URL", url, "_X", "_"+s.id)), 0o600))
 	return s
 }
 
@@ -69,7 +70,8 @@ func (s *tablesTrial) rows(t *testing.T, table string) string {
 	require.NoError(t, err)
 	defer snapshot.Close()
 	var out bytes.Buffer
-	_, err = snapshot.Copy(t.Context(), database.Source{URL: s.url, Query: "SELECT id, name, n FROM " + table + "_" + s.id + " ORDER BY id"}, &out)
+	_, err = snapshot.Copy(t.Context(), database.Source{URL: s.url, Query: "SELECT id, name, n FROM " + table + "_" +
+		s.id + " ORDER BY id"}, &out)
 	require.NoError(t, err)
 	_, rows, _ := strings.Cut(out.String(), "\n")
 	return rows
@@ -230,20 +232,24 @@ func requireSignal(t *testing.T, err error) {
 func TestTimesOfTables(t *testing.T) {
 	t.Parallel()
 	for kind, url := range databases(t) {
-		columns := map[string]string{"PostgreSQL": "timestamp '2024-01-01 00:00:00.123456' AS a, timestamptz '2024-01-01 01:00:00.123456+01' AS b",
-			"MariaDB": "cast('2024-01-01 00:00:00.123456' AS datetime(6)) AS a, cast('2024-01-01 00:00:00.123456' AS datetime(6)) AS b"}[kind]
+		columns := map[string]string{"PostgreSQL": "timestamp '2024-01-01 00:00:00.123456' AS a, timestamptz '2024-01-01 " +
+			"01:00:00.123456+01' AS b",
+			"MariaDB": "cast('2024-01-01 00:00:00.123456' AS datetime(6)) AS a, cast('2024-01-01 00:00:00.123456' AS " +
+				"datetime(6)) AS b"}[kind]
 		if columns == "" {
 			continue // SQLite has texts
 		}
 		for _, c := range []struct{ types, want, refused string }{
 			{"a: timestamptz, b: timestamptz", "a,b\n2024-01-01T00:00:00.123456Z,2024-01-01T00:00:00.123456Z\n", ""},
-			{"a: {type: datetime, round: true}, b: {type: datetime, round: true}", "a,b\n2024-01-01 00:00:00.123,2024-01-01 00:00:00.123\n", ""},
+			{"a: {type: datetime, round: true}, b: {type: datetime, round: true}",
+				"a,b\n2024-01-01 00:00:00.123,2024-01-01 00:00:00.123\n", ""},
 			{"b: timestamptz", "", "column a: \"2024-01-01 00:00:00.123456\" has digits below the millisecond"},
 		} {
 			t.Run(kind+" "+c.types, func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
-				script := fmt.Sprintf("nodes:\n  read: {type: file_table, r: {urls: [%q], query: %q, types: {%s}}, w: rows}\n  write: {type: table_file, r: rows, w: out.csv}\n",
+				script := fmt.Sprintf("nodes:\n  read: {type: file_table, r: {urls: [%q], query: %q, types: {%s}}, w: rows}\n  "+
+					"write: {type: table_file, r: rows, w: out.csv}\n",
 					url, "SELECT "+columns, c.types)
 				require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(script), 0o600))
 				text, err := victimCmd(t, dir, "run", false).CombinedOutput()

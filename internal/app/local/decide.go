@@ -85,7 +85,8 @@ func Decide(ctx context.Context, home *Home, w Wish) (out Decided, err error) {
 	if w.Checkpoint != nil {
 		w.Checkpoint(worker.Decided)
 	}
-	order := gate.Wish{Approve: w.Approve, Mark: mark(w.Comment), Role: w.Role, Digest: out.Record.Digest, Token: rand.Text()}
+	order := gate.Wish{Approve: w.Approve, Mark: mark(w.Comment), Role: w.Role, Digest: out.Record.Digest,
+		Token: rand.Text()}
 	if w.Approve {
 		order.Answers = out.Answers
 	}
@@ -149,7 +150,8 @@ func noGate(w Wish, nodes []state.Node) error {
 			names = append(names, gate.NameOf(n.Name))
 		}
 	}
-	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no gate %s", w.Run.Run, document.Quote(w.Gate)), Hint: document.DidYouMean(w.Gate, names)}
+	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no gate %s", w.Run.Run, document.Quote(w.Gate)),
+		Hint: document.DidYouMean(w.Gate, names)}
 	if len(names) == 0 {
 		f.Hint = "its script asks for no approval"
 	}
@@ -161,7 +163,8 @@ func allowed(r gate.Record, role string) error {
 	if r.May(role) {
 		return nil
 	}
-	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("gate %s is decided by %s", r.Gate, strings.Join(r.By, ", ")), Hint: "say as whom with --role: " + strings.Join(r.By, ", ")}
+	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("gate %s is decided by %s", r.Gate,
+		strings.Join(r.By, ", ")), Hint: "say as whom with --role: " + strings.Join(r.By, ", ")}
 	if role != "" {
 		f.Message += ", not by " + role
 		if near := similar.Nearest(role, r.By); near != "" {
@@ -178,10 +181,12 @@ func lookedAt(w Wish, r gate.Record) error {
 	}
 	switch same, ok := r.Named(w.Digest); {
 	case !ok:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--digest %s is no digest", document.Quote(w.Digest)), Hint: "it is in the command that `" + w.Run.Command("approvals") + "` prints"}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--digest %s is no digest", document.Quote(w.Digest)),
+			Hint: "it is in the command that `" + w.Run.Command("approvals") + "` prints"}
 	case !same:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("gate %s no longer shows what --digest %s stands for: nothing was decided", r.Gate, w.Digest),
-			Hint: "`" + w.Run.Command("approvals") + "` has the command that shows it; look at it, and decide about that"}
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("gate %s no longer shows what --digest %s stands for: nothing was decided", r.Gate, w.Digest),
+			Hint:    "`" + w.Run.Command("approvals") + "` has the command that shows it; look at it, and decide about that"}
 	}
 	return nil
 }
@@ -200,16 +205,19 @@ func answersTo(r gate.Record, w Wish) (map[string]string, error) {
 			out[q.Name] = q.Default
 			continue
 		}
-		a := script.Answer{Name: q.Name, Type: q.Type, Default: q.Default, Message: q.Message, Min: q.Min, Max: q.Max, OneOf: q.OneOf}
+		a := script.Answer{Name: q.Name, Type: q.Type, Default: q.Default, Message: q.Message, Min: q.Min, Max: q.Max,
+			OneOf: q.OneOf}
 		value, err := a.Value(given)
 		if err != nil {
-			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--answer %s: %s", q.Name, err), Hint: fmt.Sprintf("gate %s asks for %s", r.Gate, q.Wants())}
+			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--answer %s: %s", q.Name, err),
+				Hint: fmt.Sprintf("gate %s asks for %s", r.Gate, q.Wants())}
 		}
 		out[q.Name] = value
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.Answers)) {
 		if !slices.Contains(names, name) {
-			f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("gate %s does not ask for %s", r.Gate, document.Quote(name)), Hint: document.DidYouMean(name, names)}
+			f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("gate %s does not ask for %s", r.Gate,
+				document.Quote(name)), Hint: document.DidYouMean(name, names)}
 			if len(names) == 0 {
 				f.Hint = "leave --answer out"
 			}
@@ -229,13 +237,18 @@ func unchanged(ctx context.Context, store state.Store, run state.RunKey, r gate.
 			return ctx.Err()
 		case err == nil && digest == s.Digest:
 		case err == nil:
-			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s is not as gate %s has shown it: it is made again", s.Table, r.Gate),
-				Hint: "look at what waits when that is done: `" + run.Command("approvals") + "`"}
+			return &fault.Error{Kind: fault.Script,
+				Message: fmt.Sprintf("table %s is not as gate %s has shown it: it is made again", s.Table, r.Gate),
+				Hint:    "look at what waits when that is done: `" + run.Command("approvals") + "`"}
 		default:
-			f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s, which gate %s shows, cannot be read any more: %s", s.Table, r.Gate, fault.Of(err).Message), Err: err,
-				Hint: "`" + run.Command(fmt.Sprintf("stop %d", run.Run)) + "` and `" + run.Command(fmt.Sprintf("resume %d", run.Run)) + "` let the gate ask about what there is then"}
+			f := &fault.Error{Kind: fault.Script,
+				Message: fmt.Sprintf("table %s, which gate %s shows, cannot be read any more: %s", s.Table, r.Gate,
+					fault.Of(err).Message), Err: err,
+				Hint: "`" + run.Command(fmt.Sprintf("stop %d", run.Run)) + "` and `" +
+					run.Command(fmt.Sprintf("resume %d", run.Run)) + "` let the gate ask about what there is then"}
 			if s.Run == run.Run {
-				f.Hint = "`" + run.Command(fmt.Sprintf("retry %d --node %s", run.Run, s.Node)) + "` makes it again, and the gate asks about that"
+				f.Hint = "`" + run.Command(fmt.Sprintf("retry %d --node %s", run.Run, s.Node)) +
+					"` makes it again, and the gate asks about that"
 			}
 			return f
 		}
@@ -282,5 +295,7 @@ func (t *tools) tryAnswers(ctx context.Context, key state.RunKey, d Decided) err
 		return err
 	}
 	f := fault.Of(err)
-	return &fault.Error{Kind: f.Kind, Place: f.Place, Message: "nothing is decided, because the run's script cannot be read with these answers: " + err.Error(), Hint: f.Hint, Err: err}
+	return &fault.Error{Kind: f.Kind, Place: f.Place,
+		Message: "nothing is decided, because the run's script cannot be read with these answers: " + err.Error(),
+		Hint:    f.Hint, Err: err}
 }

@@ -17,8 +17,10 @@ type discreetStore struct {
 }
 
 // CreateRun implements state.Store.
-func (d discreetStore) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec, blobs ...state.Blob) (state.RunKey, error) {
-	run.ScriptPath, run.ParamsPath, run.Description = d.known.Stored(run.ScriptPath), d.known.Stored(run.ParamsPath), d.known.Text(run.Description)
+func (d discreetStore) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec,
+	blobs ...state.Blob) (state.RunKey, error) {
+	run.ScriptPath, run.ParamsPath, run.Description = d.known.Stored(run.ScriptPath), d.known.Stored(run.ParamsPath),
+		d.known.Text(run.Description)
 	run.Pins, blobs = slices.Clone(run.Pins), slices.Clone(blobs)
 	for i, blob := range blobs {
 		text := d.known.Stored(string(blob.Content))
@@ -73,16 +75,19 @@ func (d discreetStore) MoveNode(ctx context.Context, key state.NodeKey, m state.
 }
 
 // Announce implements state.Store.
-func (d discreetStore) Announce(ctx context.Context, c state.Claim, publications []state.Publication, lease time.Time) error {
+func (d discreetStore) Announce(ctx context.Context, c state.Claim, publications []state.Publication,
+	lease time.Time) error {
 	publications = slices.Clone(publications)
 	for i := range publications {
-		publications[i].Address, publications[i].Temp = d.known.Stored(publications[i].Address), d.known.Stored(publications[i].Temp)
+		publications[i].Address, publications[i].Temp = d.known.Stored(publications[i].Address),
+			d.known.Stored(publications[i].Temp)
 	}
 	return d.Store.Announce(ctx, c, publications, lease)
 }
 
 // Retry implements state.Store.
-func (d discreetStore) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore, now time.Time) error {
+func (d discreetStore) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore,
+	now time.Time) error {
 	return d.Store.Retry(ctx, c, *d.failure(&failure), d.outcome(state.Outcome{Stats: stats}).Stats, notBefore, now)
 }
 
@@ -98,7 +103,8 @@ func (d discreetStore) Commit(ctx context.Context, c state.Claim, out state.Outc
 }
 
 // Fail implements state.Store.
-func (d discreetStore) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome, now time.Time) error {
+func (d discreetStore) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome,
+	now time.Time) error {
 	return d.Store.Fail(ctx, c, *d.failure(&failure), d.outcome(out), now)
 }
 

@@ -95,8 +95,9 @@ func (d *examination) machine() doctor.Service {
 const doctorEngineBytes = 64 << 20
 
 func (d *examination) engineVersion(ctx context.Context) (version string, err error) {
-	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: doctorEngineBytes, Threads: 1, SpillDir: filepath.Join(d.tmp,
-		"spill")})
+	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: doctorEngineBytes, Threads: 1,
+		SpillDir: filepath.Join(d.tmp,
+			"spill")})
 	if err != nil {
 		return "", err
 	}
@@ -133,8 +134,9 @@ func (d *examination) interpreter(ctx context.Context, text string) (_ map[strin
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	return pool.Check(ctx, &python.Program{Files: []python.Source{{Name: "doctor.py", Text: text}}, Fields: []python.Field{{Name: "one",
-		Type: expr.Int, Expr: "1"}}})
+	return pool.Check(ctx, &python.Program{Files: []python.Source{{Name: "doctor.py", Text: text}},
+		Fields: []python.Field{{Name: "one",
+			Type: expr.Int, Expr: "1"}}})
 }
 
 func (d *examination) state(c *cluster.Config) doctor.Service {
@@ -190,7 +192,8 @@ func tablesOf(c *cluster.Config) []string {
 
 // sessionOf opens a session that outlasts the check that opens it, unless the
 // check's time is over before.
-func sessionOf(ctx context.Context, c *cluster.Config, cfg cassandra.Config) (_ *cassandra.Session, end func(), err error) {
+func sessionOf(ctx context.Context, c *cluster.Config, cfg cassandra.Config) (_ *cassandra.Session, end func(),
+	err error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
 	s, err := cassandra.OpenWithin(life, cfg)

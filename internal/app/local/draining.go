@@ -29,13 +29,15 @@ func (d *drainSums) wrap(draining func() bool, observe func(worker.Event)) func(
 // log, and at once to who looks at the cluster.
 func (s *server) drain(ctx context.Context) {
 	s.saysElse()
-	s.opts.Logger.Info("asked to end: no more batches are begun, and those in flight are waited for", "in_flight", s.crew.exec.InFlight(), "at_most", s.opts.DrainTime)
+	s.opts.Logger.Info("asked to end: no more batches are begun, and those in flight are waited for", "in_flight",
+		s.crew.exec.InFlight(), "at_most", s.opts.DrainTime)
 	s.crew.drain(ctx, s.opts.DrainTime)
 }
 
 // drained says what has become of them.
 func (s *server) drained() {
 	if s.draining() {
-		s.opts.Logger.Info("nothing is in flight any more", "finished", s.sums.finished.Load(), "released", s.sums.released.Load())
+		s.opts.Logger.Info("nothing is in flight any more", "finished", s.sums.finished.Load(), "released",
+			s.sums.released.Load())
 	}
 }

@@ -26,6 +26,7 @@ func Drop(ctx context.Context, home *Home, keys []state.RunKey, opts DropOptions
 
 // wasDropped refuses to go on with a run.
 func wasDropped(run state.Run) error {
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was dropped by %s: %s", run.Run, run.Dropped.Actor, run.Dropped.Reason),
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was dropped by %s: %s", run.Run,
+		run.Dropped.Actor, run.Dropped.Reason),
 		Hint: "a dropped run does not go on: start a new one"}
 }

@@ -48,23 +48,29 @@ func TestEphemeralFailsAsStored(t *testing.T) {
 		want  string // in the failure of either; "": the files are equal
 		place string // of the failure of the ephemeral one
 	}{
-		"a load and a file":   {loadOf("zeros", plainFields) + writeN, 1, "", ""},
-		"a value is bad":      {loadOf("bad", plainFields) + writeN, 1, `"x"`, "bad.csv:4:3: node load: column n"},
-		"nobody reads it":     {loadOf("bad", plainFields) + strings.Replace(writeN, ", r.n", "", 1), 1, `"x"`, "bad.csv:4:3: node load: column n"},
-		"its row is left out": {loadOf("bad", plainFields) + strings.Replace(writeN, "columns: [r.id, r.n]", "having: w.id < 3, columns: [r.id]", 1), 1, `"x"`, "bad.csv:4:3: node load: column n"},
-		"only the first are wanted": {loadOf("bad", plainFields) + strings.Replace(writeN, "columns: [r.id, r.n]", "top: {limit: 1, order: id}, columns: [r.id, r.n]", 1), 1,
+		"a load and a file": {loadOf("zeros", plainFields) + writeN, 1, "", ""},
+		"a value is bad":    {loadOf("bad", plainFields) + writeN, 1, `"x"`, "bad.csv:4:3: node load: column n"},
+		"nobody reads it": {loadOf("bad", plainFields) + strings.Replace(writeN, ", r.n", "", 1), 1, `"x"`,
+			"bad.csv:4:3: node load: column n"},
+		"its row is left out": {loadOf("bad", plainFields) + strings.Replace(writeN, "columns: [r.id, r.n]",
+			"having: w.id < 3, columns: [r.id]", 1), 1, `"x"`, "bad.csv:4:3: node load: column n"},
+		"only the first are wanted": {loadOf("bad", plainFields) + strings.Replace(writeN, "columns: [r.id, r.n]",
+			"top: {limit: 1, order: id}, columns: [r.id, r.n]", 1), 1,
 			`"x"`, "bad.csv:4:3: node load: column n"},
-		"a field of the load": {loadOf("zeros", "fields: [r.id, {n: 10 / r.n}]") + writeN, 1, "field n: division by zero", "zeros.csv:4: node load: "},
+		"a field of the load": {loadOf("zeros", "fields: [r.id, {n: 10 / r.n}]") + writeN, 1, "field n: division by zero",
+			"zeros.csv:4: node load: "},
 		"having keeps the failing row out": {loadOf("zeros", "having: w.n > 0, fields: [r.id, {n: r.n}]") +
 			strings.Replace(writeN, "r.n]", "{q: 10 / r.n}]", 1), 1, "", ""},
 		"a condition above having": {loadOf("zeros", "having: w.n > 0, fields: [r.id, r.n]") +
 			strings.Replace(writeN, "columns: [r.id, r.n]", "having: w.q > 2, columns: [r.id, {q: 10 / r.n}]", 1), 1, "", ""},
-		"a column of the file": {loadOf("zeros", plainFields) + strings.Replace(writeN, "r.n]", "{q: 10 / r.n}]", 1), 1, "field q: division by zero", "zeros.csv:4: node write: field q"},
+		"a column of the file": {loadOf("zeros", plainFields) + strings.Replace(writeN, "r.n]", "{q: 10 / r.n}]", 1), 1,
+			"field q: division by zero", "zeros.csv:4: node write: field q"},
 		"the middle of a chain": {loadOf("zeros", plainFields) + `
   middle: {type: table_table, r: t, w: {name: u, having: w.id > 1, fields: [r.id, {q: 10 / r.n}]}}` + writeU, 2, "field q: division by zero", "zeros.csv:4: node middle: "},
 		"the end of a chain": {loadOf("zeros", plainFields) + `
   middle: {type: table_table, r: t, w: {name: u, having: w.id > 1, fields: [r.id, r.n]}}` +
-			strings.Replace(writeU, "r.*", "{q: 10 / r.n}", 1), 2, "field q: division by zero", "zeros.csv:4: node write: field q"},
+			strings.Replace(writeU, "r.*", "{q: 10 / r.n}", 1), 2, "field q: division by zero",
+			"zeros.csv:4: node write: field q"},
 		"a lookup of both": {loadOf("zeros", plainFields) + second + `
   look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: left}, w: {name: u, fields: [r.*, l.v]}}` + writeU, 3, "", ""},
 		"a lookup that leaves bad rows out": {loadOf("bad", plainFields) + second + `
@@ -116,18 +122,22 @@ func TestEphemeralFailsAsStored(t *testing.T) {
 }
 
 // runEphemeral runs nodes over the inputs and gives what they wrote, or the failure.
-func runEphemeral(t *testing.T, nodes string, ephemeral bool) (files map[string]string, failure string, sum local.Summary) {
+func runEphemeral(t *testing.T, nodes string, ephemeral bool) (files map[string]string, failure string,
+	sum local.Summary) {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "out"), 0o755))
-	text := strings.NewReplacer("urls: [", "urls: ["+dir+"/", "url_template: ", "url_template: "+dir+"/out/").Replace("nodes:" + nodes + "\n")
-	for name, content := range map[string]string{"zeros.csv": zerosCSV, "bad.csv": badCSV, "second.csv": secondCSV, "script.yaml": text} {
+	text := strings.NewReplacer("urls: [", "urls: ["+dir+"/", "url_template: ", "url_template: "+dir+
+		"/out/").Replace("nodes:" + nodes + "\n")
+	for name, content := range map[string]string{"zeros.csv": zerosCSV, "bad.csv": badCSV, "second.csv": secondCSV,
+		"script.yaml": text} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
 	}
 	home, err := local.Open(t.Context(), filepath.Join(dir, "state"), true)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
-	sum, err = local.Run(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: state.DefaultWorkspace, MemoryBytes: 1 << 30, Cores: 2, Ephemeral: ephemeral})
+	sum, err = local.Run(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
+		Workspace: state.DefaultWorkspace, MemoryBytes: 1 << 30, Cores: 2, Ephemeral: ephemeral})
 	if err != nil {
 		return nil, err.Error(), sum
 	}
@@ -167,7 +177,8 @@ func TestEphemeralBatchesKeepTheirOrder(t *testing.T) {
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("in%d.csv", f)), []byte(b.String()), 0o644))
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "second.csv"), []byte("key,v\n0,0\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "second.csv"), []byte("key,v\n0,0\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n"),
+		0o644))
 	text := fmt.Sprintf(`nodes:
   load: {type: file_table, ephemeral: true, r: {urls: ["%[1]s/in*.csv"], types: {id: int}}, w: {name: t, fields: [r.id, {k: r.id %% 7}]}}
   second: {type: file_table, r: {urls: ["%[1]s/second.csv"], types: {key: int, v: int}}, w: {name: s, fields: [r.key, r.v]}}
@@ -179,7 +190,8 @@ func TestEphemeralBatchesKeepTheirOrder(t *testing.T) {
 	home, err := local.Open(t.Context(), filepath.Join(dir, "state"), true)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
-	sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: state.DefaultWorkspace, MemoryBytes: 1 << 30, Cores: 2,
+	sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
+		Workspace: state.DefaultWorkspace, MemoryBytes: 1 << 30, Cores: 2,
 		Tune: cutInto(2, 500)})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, sum.Status)
@@ -217,7 +229,8 @@ func TestEphemeralRowsOfUnlikeFilesKeepTheirOrder(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
 	for range 3 {
-		sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: state.DefaultWorkspace, MemoryBytes: 2 << 30, Cores: 8, Ephemeral: true})
+		sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
+			Workspace: state.DefaultWorkspace, MemoryBytes: 2 << 30, Cores: 8, Ephemeral: true})
 		require.NoError(t, err)
 		require.Nil(t, sum.Failure)
 		got, err := os.ReadFile(filepath.Join(dir, "out.csv"))

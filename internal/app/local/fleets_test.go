@@ -35,7 +35,8 @@ func brokerOf(t *testing.T) cluster.RabbitMQ {
 	}
 	u, err := amqp.ParseURI(broker)
 	require.NoError(t, err)
-	return cluster.RabbitMQ{Hosts: []string{net.JoinHostPort(u.Host, strconv.Itoa(u.Port))}, Username: u.Username, Password: u.Password, VHost: u.Vhost}
+	return cluster.RabbitMQ{Hosts: []string{net.JoinHostPort(u.Host, strconv.Itoa(u.Port))}, Username: u.Username,
+		Password: u.Password, VHost: u.Vhost}
 }
 
 // TestFleetsOfOneBroker has two fleets at work over one broker, each of a state of its
@@ -54,7 +55,8 @@ func TestFleetsOfOneBroker(t *testing.T) {
 // fleetOf executes runs one after another in a fleet of one worker.
 func fleetOf(t *testing.T, runs int, broker cluster.RabbitMQ) {
 	dir := crashInputs(t)
-	cfg := &cluster.Config{Path: filepath.Join(dir, "cluster.yaml"), State: cluster.State{Directory: filepath.Join(dir, "runs")}, Queue: &broker}
+	cfg := &cluster.Config{Path: filepath.Join(dir, "cluster.yaml"),
+		State: cluster.State{Directory: filepath.Join(dir, "runs")}, Queue: &broker}
 	ctx := t.Context()
 	require.NoError(t, local.InitCluster(ctx, cfg))
 	home, err := local.OpenCluster(ctx, cfg, local.ClusterOptions{})
@@ -66,12 +68,14 @@ func fleetOf(t *testing.T, runs int, broker cluster.RabbitMQ) {
 	client := remote.New(remote.Config{})
 	defer client.Close()
 	for range runs {
-		_, err := local.Begin(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir, Workspace: "main", MemoryBytes: victimBytes, Interpreter: "python3"})
+		_, err := local.Begin(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir,
+			Workspace: "main", MemoryBytes: victimBytes, Interpreter: "python3"})
 		require.NoError(t, err)
 	}
 	var mu sync.Mutex
 	log, drain, left, fates := &bytes.Buffer{}, make(chan struct{}), runs, map[executor.Fate]int{}
-	require.NoError(t, local.Serve(ctx, home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3", Remote: client, Drain: drain,
+	require.NoError(t, local.Serve(ctx, home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3",
+		Remote: client, Drain: drain,
 		Logger: slog.New(slog.NewTextHandler(&locked{mu: &mu, Buffer: log}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Hinted: func(f executor.Fate) {
 			mu.Lock()
@@ -134,7 +138,9 @@ func TestFleetIsOne(t *testing.T) {
 func TestFleetIsOneInCassandra(t *testing.T) {
 	t.Parallel()
 	k := cassandratest.Keyspace(t, nil)
-	cfg := &cluster.Config{Parts: cluster.Parts{Cassandra: true}, State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: k.Hosts, Keyspace: k.Keyspace, Replication: map[string]int{"": 1}}}}
+	cfg := &cluster.Config{Parts: cluster.Parts{Cassandra: true},
+		State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: k.Hosts, Keyspace: k.Keyspace,
+			Replication: map[string]int{"": 1}}}}
 	require.NoError(t, local.InitCluster(t.Context(), cfg))
 	require.Regexp(t, "^"+k.Keyspace+"-[a-z2-7]{8}$", oneFleet(t.Context(), t, cfg))
 }

@@ -86,7 +86,8 @@ func (f *foreigner) write(t *testing.T, name, text string) {
 func (f *foreigner) run(t *testing.T, factor int, change func(*local.Options)) local.Summary {
 	t.Helper()
 	f.write(t, "factor", fmt.Sprint(factor))
-	opts := local.Options{ScriptPath: filepath.Join(f.dir, "script.yaml"), Workspace: "main", MemoryBytes: 512 << 20, Cores: 1, Interpreter: "python3", Reuse: true, Start: []string{"copied"},
+	opts := local.Options{ScriptPath: filepath.Join(f.dir, "script.yaml"), Workspace: "main", MemoryBytes: 512 << 20,
+		Cores: 1, Interpreter: "python3", Reuse: true, Start: []string{"copied"},
 		Tune: func(b *budget.Budget) { b.Slots, b.BatchBytes, b.SmallBytes = 1, 1, 1 }}
 	if change != nil {
 		change(&opts)
@@ -109,7 +110,8 @@ func (f *foreigner) retry(t *testing.T, factor int) {
 	t.Helper()
 	f = f.elsewhere(t)
 	key := state.RunKey{Workspace: "main", Run: 1}
-	retry, err := local.PlanRetry(context.Background(), f.home, key, local.RetryOptions{Again: supervise.Wish{Nodes: []string{"timed"}}})
+	retry, err := local.PlanRetry(context.Background(), f.home, key,
+		local.RetryOptions{Again: supervise.Wish{Nodes: []string{"timed"}}})
 	require.NoError(t, err)
 	sum := f.run(t, factor, func(o *local.Options) {
 		o.ScriptPath, o.Start = "", nil
@@ -155,7 +157,8 @@ func TestASourceIsDoneAgainWhileItIsRead(t *testing.T) {
 		nth   int
 	}
 	few := []moment{{worker.Claimed, 1}, {worker.Committed, 2}}
-	many := append([]moment{{worker.Planned, 1}, {worker.Planned, 2}, {worker.Claimed, 2}, {worker.Executed, 1}, {worker.Executed, 2}, {worker.Committed, 4}, {worker.Settling, 1}}, few...)
+	many := append([]moment{{worker.Planned, 1}, {worker.Planned, 2}, {worker.Claimed, 2}, {worker.Executed, 1},
+		{worker.Executed, 2}, {worker.Committed, 4}, {worker.Settling, 1}}, few...)
 	for _, m := range effort.Of(few[1:], few, many) {
 		t.Run(fmt.Sprintf("%s %d", m.point, m.nth), func(t *testing.T) {
 			t.Parallel()
@@ -260,7 +263,8 @@ func TestASourceComesBackBetweenTwoLooks(t *testing.T) {
 
 // withdraw orders table timed of run 1 to be made again.
 func (f *foreigner) withdraw(t *testing.T, in state.Store) {
-	order := state.Order{Kind: state.OrderRedo, Token: "t", Nodes: []state.Redo{{Node: "timed"}}, Mark: state.Mark{Actor: "ann", Time: time.Now()}}
+	order := state.Order{Kind: state.OrderRedo, Token: "t", Nodes: []state.Redo{{Node: "timed"}},
+		Mark: state.Mark{Actor: "ann", Time: time.Now()}}
 	require.NoError(t, state.Direct(context.Background(), in, state.RunKey{Workspace: "main", Run: 1}, order))
 }
 
@@ -291,7 +295,8 @@ func TestTakenOverRowsAreLostWhileTheyAreRead(t *testing.T) {
 			sum, err := r.run(t, at(worker.Claimed, 1, func() {
 				for _, run := range []int64{1, 2} {
 					key := state.RunKey{Workspace: "main", Run: run}
-					require.NoError(t, state.Direct(context.Background(), r.home.State, key, state.Order{Kind: kind, Token: "t", Mark: state.Mark{Actor: "ann", Time: time.Now()}}))
+					require.NoError(t, state.Direct(context.Background(), r.home.State, key,
+						state.Order{Kind: kind, Token: "t", Mark: state.Mark{Actor: "ann", Time: time.Now()}}))
 				}
 				if kind == state.OrderDrop {
 					_, err := gc(context.Background(), r.home, collect.Limits{}, false)
@@ -316,7 +321,8 @@ func TestASourceThatCannotBeRead(t *testing.T) {
 		t.Parallel()
 		f := newForeigner(t)
 		sum := f.run(t, 1, at(worker.Committed, 1, func() {
-			require.NoError(t, state.Direct(context.Background(), f.home.State, key, state.Order{Kind: state.OrderInvalidate, Token: "t", Mark: state.Mark{Actor: "ann", Reason: "wrong", Time: time.Now()}}))
+			require.NoError(t, state.Direct(context.Background(), f.home.State, key, state.Order{Kind: state.OrderInvalidate,
+				Token: "t", Mark: state.Mark{Actor: "ann", Reason: "wrong", Time: time.Now()}}))
 		}))
 		require.Equal(t, state.Failed, sum.Status)
 		require.Contains(t, sum.Failure.Message, "table timed of run 1 was invalidated by ann on")
@@ -329,7 +335,8 @@ func TestASourceThatCannotBeRead(t *testing.T) {
 		t.Parallel()
 		f := newForeigner(t)
 		named := at(worker.Committed, 1, func() {
-			require.NoError(t, state.Direct(context.Background(), f.home.State, key, state.Order{Kind: state.OrderInvalidate, Token: "t", Mark: state.Mark{Actor: "ann", Reason: "wrong", Time: time.Now()}}))
+			require.NoError(t, state.Direct(context.Background(), f.home.State, key, state.Order{Kind: state.OrderInvalidate,
+				Token: "t", Mark: state.Mark{Actor: "ann", Reason: "wrong", Time: time.Now()}}))
 		})
 		sum := f.run(t, 1, func(o *local.Options) { named(o); o.From = []int64{1} })
 		require.Equal(t, state.Failed, sum.Status)
@@ -342,14 +349,16 @@ func TestASourceThatCannotBeRead(t *testing.T) {
 		begun := func(p worker.CrashPoint) {
 			if p == worker.Planned && again <= supervise.PlanAgainMax {
 				again++
-				order := state.Order{Kind: state.OrderRedo, Token: fmt.Sprint(again), Nodes: []state.Redo{{Node: "base"}}, Mark: state.Mark{Actor: "ann", Time: time.Now()}}
+				order := state.Order{Kind: state.OrderRedo, Token: fmt.Sprint(again), Nodes: []state.Redo{{Node: "base"}},
+					Mark: state.Mark{Actor: "ann", Time: time.Now()}}
 				require.NoError(t, state.Direct(context.Background(), f.home.State, key, order))
 				f.finish(t)
 			}
 		}
 		sum := f.run(t, 1, func(o *local.Options) { o.Start, o.Checkpoint = []string{"timed"}, begun })
 		require.Equal(t, state.Failed, sum.Status)
-		require.Equal(t, "node timed was planned again 5 times, because what it reads of other runs did not stay as it was: node base of run 1, whose table it reads, has been done again", sum.Failure.Message)
+		require.Equal(t, "node timed was planned again 5 times, because what it reads of other runs did not stay as it "+
+			"was: node base of run 1, whose table it reads, has been done again", sum.Failure.Message)
 		require.Contains(t, sum.Failure.Hint, "thalweg resume 2")
 		deeds, err := history.Audit(t.Context(), f.home.State, sum.Key)
 		require.NoError(t, err)
@@ -370,11 +379,15 @@ func (f *foreigner) finish(t *testing.T) {
 		}
 		for batch := range n.BatchesTotal {
 			now := time.Now()
-			c, err := f.home.State.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: n.NodeKey, Batch: batch}, Epoch: n.Epoch, Attempt: n.Generation}, Owner: "test", Token: fmt.Sprint(n.Generation, batch), Now: now, Lease: now.Add(time.Minute)})
+			c, err := f.home.State.Claim(ctx,
+				state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: n.NodeKey, Batch: batch}, Epoch: n.Epoch,
+					Attempt: n.Generation}, Owner: "test", Token: fmt.Sprint(n.Generation, batch), Now: now,
+					Lease: now.Add(time.Minute)})
 			require.NoError(t, err)
 			require.NoError(t, f.home.State.Commit(ctx, c, state.Outcome{}, now))
 		}
-		require.NoError(t, f.home.State.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: state.Running, To: state.Succeeded, Now: time.Now()}))
+		require.NoError(t, f.home.State.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: state.Running,
+			To: state.Succeeded, Now: time.Now()}))
 	}
 }
 

@@ -61,7 +61,8 @@ func PlanRun(ctx context.Context, home *Home, s *script.Script, opts Options) (o
 // Foresee says of nodes of a script what a run of them, with these options, would
 // take over of earlier runs. Interpreters are asked what formulas import;
 // nothing else is run.
-func Foresee(ctx context.Context, home *Home, s *script.Script, nodes []*script.Node, opts Options) (_ map[*script.Node]pipeline.Foreseen, err error) {
+func Foresee(ctx context.Context, home *Home, s *script.Script, nodes []*script.Node,
+	opts Options) (_ map[*script.Node]pipeline.Foreseen, err error) {
 	t, err := newTools(home, opts)
 	if err != nil {
 		return nil, err
@@ -84,7 +85,10 @@ func Foresee(ctx context.Context, home *Home, s *script.Script, nodes []*script.
 	if err != nil {
 		return nil, err
 	}
-	return pipeline.New(pipeline.Config{Script: s, Run: state.RunKey{Workspace: opts.Workspace}, Identity: home.identity(s.Name, seenFrom(dir, opts.ScriptPath)), Identify: home.identityOf, From: opts.From, Chosen: opts.chosen(s),
-		Surroundings: python, Store: t.store, Parts: home.Parts, Budget: t.budget, Room: budget.NewRoom(t.budget), Planning: t.whole, Fuse: opts.Ephemeral, Pool: t.pool,
+	return pipeline.New(pipeline.Config{Script: s, Run: state.RunKey{Workspace: opts.Workspace},
+		Identity: home.identity(s.Name, seenFrom(dir, opts.ScriptPath)), Identify: home.identityOf, From: opts.From,
+		Chosen:       opts.chosen(s),
+		Surroundings: python, Store: t.store, Parts: home.Parts, Budget: t.budget, Room: budget.NewRoom(t.budget),
+		Planning: t.whole, Fuse: opts.Ephemeral, Pool: t.pool,
 		Engine: t.engine, Dir: dir, WorkDir: t.work, Logger: opts.Logger}).Foresee(ctx, nodes)
 }

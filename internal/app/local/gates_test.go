@@ -58,7 +58,8 @@ func gateInputs(t *testing.T, script string) string {
 		fmt.Fprintf(&rows, "%d,%d\n", i, i)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "orders.csv"), []byte(rows.String()), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(strings.ReplaceAll(script, "[orders.csv]", "["+filepath.Join(dir, "orders.csv")+"]")), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"),
+		[]byte(strings.ReplaceAll(script, "[orders.csv]", "["+filepath.Join(dir, "orders.csv")+"]")), 0o600))
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "out"), 0o700))
 	return dir
 }
@@ -96,7 +97,8 @@ func (g gated) resume(t *testing.T) local.Summary {
 
 func (g gated) decide(t *testing.T, name string, approve bool) error {
 	t.Helper()
-	_, err := local.Decide(t.Context(), g.home, local.Wish{Run: g.key, Gate: name, Approve: approve, Comment: "because", Role: "sales"})
+	_, err := local.Decide(t.Context(), g.home, local.Wish{Run: g.key, Gate: name, Approve: approve, Comment: "because",
+		Role: "sales"})
 	return err
 }
 
@@ -235,7 +237,8 @@ func TestOneDecidesTwiceAtOnce(t *testing.T) {
 	g := begin(t, gateScript)
 	key, mark := state.NodeKey{RunKey: g.key, Node: "approval:orders"}, state.Mark{Actor: "boss", Time: time.Now()}
 	wish := func(token string) error {
-		return gate.Decide(t.Context(), g.home.State, key, gate.Wish{Approve: true, Mark: mark, Digest: g.node(t, key.Node).GateDigest, Token: token})
+		return gate.Decide(t.Context(), g.home.State, key,
+			gate.Wish{Approve: true, Mark: mark, Digest: g.node(t, key.Node).GateDigest, Token: token})
 	}
 	require.NoError(t, wish("one"))
 	require.ErrorContains(t, wish("two"), "is approved already: by boss")
@@ -304,7 +307,8 @@ func TestWhatAGateShowsStays(t *testing.T) {
 	_ = g.work(t, local.Options{Resume: true, ResumeRun: 2})
 	require.NoError(t, g.decide(t, "big", true))
 	require.Equal(t, state.Complete, g.work(t, local.Options{Resume: true, ResumeRun: 2}).Status)
-	dropped, err := local.Drop(t.Context(), g.home, []state.RunKey{{Workspace: "main", Run: 1}}, local.DropOptions{Reason: "old"})
+	dropped, err := local.Drop(t.Context(), g.home, []state.RunKey{{Workspace: "main", Run: 1}},
+		local.DropOptions{Reason: "old"})
 	require.NoError(t, err)
 	for _, d := range dropped {
 		for _, made := range d.Made {
@@ -327,7 +331,8 @@ func TestWhatAGateShowsIsInvalidated(t *testing.T) {
 	require.NoError(t, err)
 	g.key.Run = 2
 	err = g.decide(t, "orders", true)
-	require.ErrorContains(t, err, "table orders, which gate orders shows, cannot be read any more: table orders of run 1 was invalidated by")
+	require.ErrorContains(t, err,
+		"table orders, which gate orders shows, cannot be read any more: table orders of run 1 was invalidated by")
 	require.Equal(t, state.Waiting, g.node(t, "approval:orders").Status)
 }
 
@@ -364,7 +369,8 @@ func TestADecisionNamesWhatWasLookedAt(t *testing.T) {
 	t.Parallel()
 	g := begin(t, gateScript)
 	decide := func(digest string) error {
-		_, err := local.Decide(t.Context(), g.home, local.Wish{Run: g.key, Gate: "orders", Approve: true, Role: "sales", Digest: digest})
+		_, err := local.Decide(t.Context(), g.home, local.Wish{Run: g.key, Gate: "orders", Approve: true, Role: "sales",
+			Digest: digest})
 		return err
 	}
 	rec, err := gate.Decode(g.node(t, "approval:orders").Gate)
@@ -447,8 +453,10 @@ func (g gated) attended(t *testing.T) state.Run {
 // A worker goes on with a run by itself when it is decided, with the answers.
 func TestAWorkerGoesOnWithTheAnswers(t *testing.T) {
 	t.Parallel()
-	g := begin(t, strings.Replace(gateScript, "        severity: approval\n      - unique", "        severity: warn\n      - unique", 1))
-	_, err := local.Decide(t.Context(), g.home, local.Wish{Run: g.key, Gate: "orders", Approve: true, Role: "sales", Answers: map[string]string{"cutoff": "97"}})
+	g := begin(t, strings.Replace(gateScript, "        severity: approval\n      - unique",
+		"        severity: warn\n      - unique", 1))
+	_, err := local.Decide(t.Context(), g.home, local.Wish{Run: g.key, Gate: "orders", Approve: true, Role: "sales",
+		Answers: map[string]string{"cutoff": "97"}})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, g.attended(t).Status)
 	require.EqualValues(t, 2, g.node(t, "big").RowsOut)
@@ -460,7 +468,8 @@ func TestAWorkerGoesOnWithTheAnswers(t *testing.T) {
 // A run that is waited for goes on by itself, and holds nothing while it waits.
 func TestARunIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	g := gated{dir: gateInputs(t, strings.ReplaceAll(gateScript, `"out/`, `"`+t.TempDir()+`/`)), key: state.RunKey{Workspace: "main", Run: 1}}
+	g := gated{dir: gateInputs(t, strings.ReplaceAll(gateScript, `"out/`, `"`+t.TempDir()+`/`)),
+		key: state.RunKey{Workspace: "main", Run: 1}}
 	g.home = openHome(t, g.dir)
 	t.Cleanup(func() { require.NoError(t, g.home.Close()) })
 	var asked []string
@@ -469,7 +478,8 @@ func TestARunIsWaitedFor(t *testing.T) {
 		require.False(t, g.home.AtWork(g.key))
 		shares, err := os.ReadFile(filepath.Join(g.home.Dir, "shares"))
 		require.True(t, err != nil || !strings.Contains(string(shares), fmt.Sprint("process ", os.Getpid())), string(shares))
-		require.NoError(t, os.WriteFile(filepath.Join(g.dir, "script.yaml"), []byte("nodes: {}"), 0o600), "it goes on with what it was begun with")
+		require.NoError(t, os.WriteFile(filepath.Join(g.dir, "script.yaml"), []byte("nodes: {}"), 0o600),
+			"it goes on with what it was begun with")
 		require.NoError(t, g.decide(t, sum.Asked[0].Record.Gate, true))
 	}})
 	require.Equal(t, state.Complete, sum.Status)
@@ -503,7 +513,8 @@ func TestATableBehindAGateIsNotReadByOtherRuns(t *testing.T) {
 	require.NoError(t, g.decide(t, "orders", true))
 	_ = g.work(t, local.Options{Resume: true, ResumeRun: 1})
 	for _, from := range [][]int64{nil, {1}} {
-		require.Equal(t, state.Complete, g.work(t, local.Options{Start: []string{"big"}, From: from, Unattended: true}).Status)
+		require.Equal(t, state.Complete,
+			g.work(t, local.Options{Start: []string{"big"}, From: from, Unattended: true}).Status)
 	}
 }
 
@@ -548,7 +559,8 @@ func TestDecidedBeforeTheLastOneLeaves(t *testing.T) {
 	other := openHome(t, dir)
 	t.Cleanup(func() { require.NoError(t, other.Close()) })
 	g.home.State = &leaving{Store: g.home.State, once: func() {
-		out, err := local.Decide(context.Background(), other, local.Wish{Run: g.key, Gate: "orders", Approve: true, Comment: "because", Role: "sales"})
+		out, err := local.Decide(context.Background(), other, local.Wish{Run: g.key, Gate: "orders", Approve: true,
+			Comment: "because", Role: "sales"})
 		require.NoError(t, err)
 		require.True(t, out.AtWork)
 	}}

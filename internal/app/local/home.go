@@ -80,10 +80,12 @@ func OpenOn(ctx context.Context, files durable.FS, dir string, create bool) (_ *
 		return nil, fmt.Errorf("find the state directory: %w", err)
 	}
 	if _, err := os.Stat(filepath.Join(abs, "state.db")); errors.Is(err, fs.ErrNotExist) && !create {
-		return nil, &fault.Error{Kind: fault.Script, Message: "there is no state in " + dir, Hint: "run a script first, or name another directory with --state"}
+		return nil, &fault.Error{Kind: fault.Script, Message: "there is no state in " + dir,
+			Hint: "run a script first, or name another directory with --state"}
 	}
 	if strings.Contains(abs, `\`) { // DuckDB takes it for the end of a directory's name where it looks for files
-		return nil, &fault.Error{Kind: fault.Script, Message: "the path of the state directory " + abs + " has a backslash in it, with which its files are not found",
+		return nil, &fault.Error{Kind: fault.Script, Message: "the path of the state directory " + abs +
+			" has a backslash in it, with which its files are not found",
 			Hint: "name a directory without one: --state DIR"}
 	}
 	if err := files.MakeAll(abs, 0o700); err != nil {
@@ -95,7 +97,8 @@ func OpenOn(ctx context.Context, files durable.FS, dir string, create bool) (_ *
 	if err := usable(abs); err != nil {
 		return nil, err
 	}
-	h := &Home{clock: &clock{}, Dir: abs, files: files, beside: filepath.Dir(abs), hooksIn: abs, partsDir: filepath.Join(abs, "parts"), presence: fileLocks{abs}}
+	h := &Home{clock: &clock{}, Dir: abs, files: files, beside: filepath.Dir(abs), hooksIn: abs,
+		partsDir: filepath.Join(abs, "parts"), presence: fileLocks{abs}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())

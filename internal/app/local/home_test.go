@@ -25,7 +25,8 @@ func TestOpenRefusesWhatIsNoState(t *testing.T) {
 
 	broken := filepath.Join(dir, "broken")
 	require.NoError(t, os.Mkdir(broken, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(broken, "state.db"), []byte("this is no database, whatever its name says, and long enough to be looked at"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(broken, "state.db"),
+		[]byte("this is no database, whatever its name says, and long enough to be looked at"), 0o600))
 	_, err = local.Open(context.Background(), broken, true)
 	require.Error(t, err, "and no panic")
 }
@@ -84,7 +85,8 @@ func TestLockSaysWhetherARunIsDriven(t *testing.T) {
 
 func TestWorkspaceNames(t *testing.T) {
 	t.Parallel()
-	for name, ok := range map[string]bool{"main": true, "a-b_9": true, "": false, "../x": false, "a b": false, "-a": false} {
+	for name, ok := range map[string]bool{"main": true, "a-b_9": true, "": false, "../x": false, "a b": false,
+		"-a": false} {
 		require.Equal(t, ok, local.CheckWorkspace(name) == nil, name)
 	}
 }

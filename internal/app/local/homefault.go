@@ -30,12 +30,15 @@ func homeFault(dir, what string, err error) error {
 		return denied(dir, pathOf(err, dir))
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist):
 		if file := fileIn(dir); file != "" {
-			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s cannot be a state directory: %s is a file", dir, file), Hint: another}
+			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s cannot be a state directory: %s is a file", dir,
+				file), Hint: another}
 		}
 	case errors.Is(err, syscall.EROFS):
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the state directory %s cannot be written: its file system is read-only", dir), Hint: another}
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("the state directory %s cannot be written: its file system is read-only", dir), Hint: another}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%s: the disk of the state directory %s is full", what, dir), Err: err,
+		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%s: the disk of the state directory %s is full",
+			what, dir), Err: err,
 			Hint: "free space there (`thalweg gc` removes what nobody needs any more), or " + another}
 	}
 	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%s (%s)", what, dir), Err: err,
@@ -91,7 +94,8 @@ func denied(dir, path string) error {
 		}
 		path = filepath.Dir(path)
 	}
-	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the state directory %s may not be written by %s", dir, userName(os.Geteuid()))}
+	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the state directory %s may not be written by %s", dir,
+		userName(os.Geteuid()))}
 	const own = "name a directory of your own: --state DIR"
 	inside := path == dir || len(path) > len(dir) && path[:len(dir)+1] == dir+string(filepath.Separator)
 	stat, ok := ownerOf(info)
@@ -106,7 +110,8 @@ func denied(dir, path string) error {
 		f.Hint = fmt.Sprintf("chmod u+rwX %s, or %s", path, own)
 	case inside:
 		f.Message += fmt.Sprintf(": %s belongs to %s", path, userName(stat))
-		f.Hint = fmt.Sprintf("%s; or work as its owner, or have it given to you: sudo chown -R %s %s", own, userName(os.Geteuid()), dir)
+		f.Hint = fmt.Sprintf("%s; or work as its owner, or have it given to you: sudo chown -R %s %s", own,
+			userName(os.Geteuid()), dir)
 	default:
 		f.Message += fmt.Sprintf(": it is not there, and %s, in which it would be made, belongs to %s", path, userName(stat))
 		f.Hint = fmt.Sprintf("%s; or have it made for you: sudo install -d -m 700 -o %s %s", own, userName(os.Geteuid()), dir)

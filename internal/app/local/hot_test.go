@@ -102,11 +102,13 @@ func TestABucketOfAHotKeyIsSharedOut(t *testing.T) {
 		at := filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Join(at, "out"), 0o700))
 		path := filepath.Join(at, "script.yaml")
-		require.NoError(t, os.WriteFile(path, []byte(replaceAll(heavyScript, "DIR", dir, "OUT", filepath.Join(at, "out"))), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(replaceAll(heavyScript, "DIR", dir, "OUT", filepath.Join(at, "out"))),
+			0o600))
 		home, err := local.Open(t.Context(), filepath.Join(at, "state"), true)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, home.Close()) }()
-		sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30, Cores: 1, Tune: tune})
+		sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30,
+			Cores: 1, Tune: tune})
 		require.NoError(t, err)
 		require.Nil(t, sum.Failure)
 		nodes, err := home.State.Nodes(t.Context(), state.RunKey{Workspace: "main", Run: 1})

@@ -89,7 +89,8 @@ func (r *runner) checkSources(ctx context.Context, nodes []*script.Node) error {
 		}
 	}
 	if len(wanted) == 0 {
-		return &fault.Error{Kind: fault.Script, Message: "no node of this run reads a table of another run", Hint: "leave --from out, or say with --start which nodes to run"}
+		return &fault.Error{Kind: fault.Script, Message: "no node of this run reads a table of another run",
+			Hint: "leave --from out, or say with --start which nodes to run"}
 	}
 	for _, run := range r.opts.From {
 		key := state.RunKey{Workspace: r.opts.Workspace, Run: run}
@@ -100,14 +101,19 @@ func (r *runner) checkSources(ctx context.Context, nodes []*script.Node) error {
 			}
 			return fmt.Errorf("read the nodes of run %d: %w", run, err)
 		}
-		nodes = slices.DeleteFunc(nodes, func(n state.Node) bool { return n.Table == "" || !slices.Contains(wanted, n.Table) })
+		nodes = slices.DeleteFunc(nodes, func(n state.Node) bool {
+			return n.Table == "" ||
+				!slices.Contains(wanted, n.Table)
+		})
 		for _, n := range nodes {
 			if n.Status == state.Invalidated {
 				return pipeline.Voided(ctx, r.home.State, n)
 			}
 		}
 		if !slices.ContainsFunc(nodes, func(n state.Node) bool { return n.Status == state.Succeeded }) {
-			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has completed none of the tables that are read from other runs: %s", run, strings.Join(wanted, ", ")),
+			return &fault.Error{Kind: fault.Script,
+				Message: fmt.Sprintf("run %d has completed none of the tables that are read from other runs: %s", run,
+					strings.Join(wanted, ", ")),
 				Hint: "`thalweg nodes --run N` shows what a run has completed"}
 		}
 	}
@@ -176,5 +182,6 @@ func planOf(ctx context.Context, store state.Store, n state.Node) (np plan.NodeP
 }
 
 func noRun(key state.RunKey) error {
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has no run %d", key.Workspace, key.Run), Hint: "`thalweg runs` lists them"}
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has no run %d", key.Workspace, key.Run),
+		Hint: "`thalweg runs` lists them"}
 }

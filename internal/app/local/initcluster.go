@@ -178,7 +178,8 @@ func enoughNodes(c *cluster.Config, asked, there map[string]int) error {
 			write = "replication: {" + write + "}"
 		}
 		if copies > nodes {
-			return wrong(c, fmt.Sprintf("%s of each row are asked for%s, and there %s", doctor.CopiesText(map[string]int{"": copies}), where,
+			return wrong(c, fmt.Sprintf("%s of each row are asked for%s, and there %s",
+				doctor.CopiesText(map[string]int{"": copies}), where,
 				nodesText(nodes)),
 				"write "+fmt.Sprintf(write, nodes)+", or start more nodes before", nil, key)
 		}
@@ -213,12 +214,14 @@ func keepsEnough(c *cluster.Config, keeps, there map[string]int) error {
 	if r.Verdict != doctor.Bad {
 		return nil
 	}
-	return wrong(c, "keyspace "+k.Keyspace+" is there and cannot be used: "+r.Seen, r.Mend+fewer(k.Keyspace, keeps, there), nil,
+	return wrong(c, "keyspace "+k.Keyspace+" is there and cannot be used: "+r.Seen, r.Mend+fewer(k.Keyspace, keeps, there),
+		nil,
 		replicationKey)
 }
 
 func keepsText(k *cluster.Cassandra, keeps map[string]int) string {
-	return fmt.Sprintf("keyspace %s is there and keeps %s, and the configuration asks for %s", k.Keyspace, doctor.CopiesText(keeps),
+	return fmt.Sprintf("keyspace %s is there and keeps %s, and the configuration asks for %s", k.Keyspace,
+		doctor.CopiesText(keeps),
 		doctor.CopiesText(doctor.Asked(keeps, k.Replication)))
 }
 
@@ -240,7 +243,8 @@ func raise(keyspace string, keeps, asked, there map[string]int) string {
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprintf("; or have it keep what is asked for: `%s` by cqlsh, then `nodetool repair --full %s` on each node; %s",
+	return fmt.Sprintf("; or have it keep what is asked for: `%s` by cqlsh, then `nodetool repair --full %s` on each "+
+		"node; %s",
 		alter, keyspace, doctor.StopHint)
 }
 
@@ -273,7 +277,8 @@ func keepsMore(c *cluster.Config, keeps map[string]int) error {
 	if k.Unsaid || doctor.SameCopies(keeps, k.Replication) || doctor.KeepsFewer(keeps, k.Replication) {
 		return nil
 	}
-	return wrong(c, keepsText(k, keeps), "write into the configuration what it keeps: "+doctor.Written(keeps), nil, replicationKey)
+	return wrong(c, keepsText(k, keeps), "write into the configuration what it keeps: "+doctor.Written(keeps), nil,
+		replicationKey)
 }
 
 // fewer says how a keyspace keeps no more copies than there are nodes, in the same

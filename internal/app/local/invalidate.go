@@ -25,7 +25,8 @@ type Invalidated struct {
 // Invalidate declares tables invalid: from then on no run reads them, nor
 // commits what it was reading of them. What other runs have read before stays
 // as it is, and is named.
-func Invalidate(ctx context.Context, home *Home, key state.RunKey, opts InvalidateOptions) (out Invalidated, err error) {
+func Invalidate(ctx context.Context, home *Home, key state.RunKey, opts InvalidateOptions) (out Invalidated,
+	err error) {
 	if opts.DryRun {
 		run, err := home.State.Run(ctx, key)
 		if err != nil {
@@ -35,7 +36,8 @@ func Invalidate(ctx context.Context, home *Home, key state.RunKey, opts Invalida
 		if err != nil {
 			return out, err
 		}
-	} else if out.Invalidation, err = supervise.Invalidate(ctx, home.control(), key, opts.Nodes, mark(opts.Reason)); err != nil {
+	} else if out.Invalidation, err = supervise.Invalidate(ctx, home.control(), key, opts.Nodes,
+		mark(opts.Reason)); err != nil {
 		return out, err
 	}
 	for _, n := range out.Nodes {

@@ -72,8 +72,9 @@ func victim(at string) int {
 		return collectVictim(ctx, home, client, point)
 	}
 	if at == "worker" {
-		if err := local.Serve(ctx, home, local.WorkerOptions{Remote: client, MemoryBytes: 2 << 30, Cores: 1, Interpreter: "python3",
-			Tries: triesOfWorkers, Checkpoint: workertest.DieAt(os.Getenv(workerDiesAt))}); err != nil {
+		if err := local.Serve(ctx, home, local.WorkerOptions{Remote: client, MemoryBytes: 2 << 30, Cores: 1,
+			Interpreter: "python3",
+			Tries:       triesOfWorkers, Checkpoint: workertest.DieAt(os.Getenv(workerDiesAt))}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -82,7 +83,8 @@ func victim(at string) int {
 	if at == "approve" {
 		die := workertest.DieAt(os.Getenv("THALWEG_TEST_DECIDE_AT"))
 		home.State = workertest.Orders(home.State, die)
-		_, err := local.Decide(ctx, home, local.Wish{Run: state.RunKey{Workspace: "main", Run: 1}, Gate: os.Getenv("THALWEG_TEST_GATE"), Approve: true, Role: "sales",
+		_, err := local.Decide(ctx, home, local.Wish{Run: state.RunKey{Workspace: "main", Run: 1},
+			Gate: os.Getenv("THALWEG_TEST_GATE"), Approve: true, Role: "sales",
 			Answers: gateAnswers()[os.Getenv("THALWEG_TEST_GATE")], Remote: client, Checkpoint: die})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -91,10 +93,11 @@ func victim(at string) int {
 		return 0
 	}
 	sum, err := local.Run(ctx, home, local.Options{
-		ScriptPath: filepath.Join(place, "script.yaml"), Remote: client, Workspace: "main", MemoryBytes: victimBytes, Interpreter: "python3",
-		Resume:     os.Getenv("THALWEG_TEST_RESUME") != "",
-		Reuse:      os.Getenv("THALWEG_TEST_REUSE") != "",
-		Checkpoint: workertest.DieAt(at), Tune: sharing(os.Getenv(sharedChecks) != ""),
+		ScriptPath: filepath.Join(place, "script.yaml"), Remote: client, Workspace: "main", MemoryBytes: victimBytes,
+		Interpreter: "python3",
+		Resume:      os.Getenv("THALWEG_TEST_RESUME") != "",
+		Reuse:       os.Getenv("THALWEG_TEST_REUSE") != "",
+		Checkpoint:  workertest.DieAt(at), Tune: sharing(os.Getenv(sharedChecks) != ""),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -150,11 +150,13 @@ func (m *sweep) load(ctx context.Context) error {
 		own := map[string]string{}
 		for _, p := range c {
 			if _, given := m.opts.Params[p.Name]; given {
-				return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("parameter %s is given by --param and by --matrix", p.Name), Hint: "leave --param out"}
+				return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("parameter %s is given by --param and by --matrix",
+					p.Name), Hint: "leave --param out"}
 			}
 			params[p.Name], own[p.Name] = p.Value, p.Value
 		}
-		one := &cell{index: i, CellState: CellState{Cell: c.String(), Params: own, Status: state.Pending}, opts: m.opts.Options}
+		one := &cell{index: i, CellState: CellState{Cell: c.String(), Params: own, Status: state.Pending},
+			opts: m.opts.Options}
 		one.opts.Params, one.opts.Description = params, cmp.Or(m.opts.Description, one.Cell)
 		src := Sources(m.opts.Remote, "", m.opts.ScriptPath, m.opts.ParamsPath)
 		src.Known, src.Params, src.Lenient, src.Read = m.opts.Known, params, m.opts.Lenient, read
@@ -188,7 +190,8 @@ func (m *sweep) checkOutputs() error {
 			return err
 		}
 		for _, n := range nodes {
-			if n.Out == nil || script.ExpandURL(n.Out.URL, 1, 0) != script.ExpandURL(n.Out.URL, 2, 0) { // each run has a name of its own
+			// each run has a name of its own
+			if n.Out == nil || script.ExpandURL(n.Out.URL, 1, 0) != script.ExpandURL(n.Out.URL, 2, 0) {
 				continue
 			}
 			written, err := writtenTargets(n)
@@ -204,7 +207,8 @@ func (m *sweep) checkOutputs() error {
 					}
 				}
 				if same && other.cell != c.Cell {
-					return out.refuse(fmt.Sprintf("cells %s and %s both write %s", other.cell, c.Cell, out.shown), "put the parameters of --matrix into the url_template")
+					return out.refuse(fmt.Sprintf("cells %s and %s both write %s", other.cell, c.Cell, out.shown),
+						"put the parameters of --matrix into the url_template")
 				}
 				if exact[out.at] = w; out.other != nil {
 					patterns = append(patterns, w)
@@ -218,7 +222,8 @@ func (m *sweep) checkOutputs() error {
 // find gives the matrix its id, and each cell its latest run.
 func (m *sweep) find(ctx context.Context, home *Home) error {
 	loaded := slices.IndexFunc(m.cells, func(c *cell) bool { return c.script != nil })
-	parts := []any{home.identity(m.cells[loaded].script.Name, m.opts.ScriptPath), m.opts.Axes, m.opts.Params, m.opts.Start, m.opts.From, m.opts.Ephemeral}
+	parts := []any{home.identity(m.cells[loaded].script.Name, m.opts.ScriptPath), m.opts.Axes, m.opts.Params, m.opts.Start,
+		m.opts.From, m.opts.Ephemeral}
 	if !m.opts.Select.Empty() {
 		parts = append(parts, m.opts.Select)
 	}
@@ -342,7 +347,8 @@ func (m *sweep) do(ctx context.Context, c *cell) (err error) {
 		m.opts.Logger.Info("a cell's run cannot go on; a new one begins", "cell", c.Cell, "run", c.Run, "error", err)
 	}
 	if c.Run != 0 { // of another script, or one that cannot go on: it would write the same files
-		if _, err := supervise.Stop(ctx, home.control(), state.RunKey{Workspace: m.opts.Workspace, Run: c.Run}, mark("another run of its cell begins")); err != nil && !errors.Is(err, state.ErrNotFound) {
+		if _, err := supervise.Stop(ctx, home.control(), state.RunKey{Workspace: m.opts.Workspace, Run: c.Run},
+			mark("another run of its cell begins")); err != nil && !errors.Is(err, state.ErrNotFound) {
 			return err
 		}
 	}
@@ -352,10 +358,12 @@ func (m *sweep) do(ctx context.Context, c *cell) (err error) {
 	note := func(s Started) {
 		data, err := json.Marshal(cellNote{Index: c.index, Try: c.Try, Cell: c.Cell, Params: c.Params})
 		if err == nil {
-			err = home.State.PutNote(ctx, m.opts.Workspace, state.Note{Topic: m.topic, Name: c.name, Run: s.Key.Run, Data: data, Time: time.Now()})
+			err = home.State.PutNote(ctx, m.opts.Workspace, state.Note{Topic: m.topic, Name: c.name, Run: s.Key.Run, Data: data,
+				Time: time.Now()})
 		}
 		if err != nil {
-			m.opts.Logger.Warn("which run a cell has could not be noted: the same call finds it", "cell", c.Cell, "run", s.Key.Run, "error", err)
+			m.opts.Logger.Warn("which run a cell has could not be noted: the same call finds it", "cell", c.Cell, "run",
+				s.Key.Run, "error", err)
 		}
 		if c.opts.Started != nil {
 			c.opts.Started(s)
@@ -406,7 +414,8 @@ func (m *sweep) await(ctx context.Context, home *Home, key state.RunKey) error {
 			text, hint, err := NobodyTakes(ctx, home, key)
 			if err == nil && text != "" && text != said {
 				said = text
-				m.opts.Logger.Warn("a cell's run waits", "run", key.Run, "workspace", key.Workspace, "why", m.opts.Known.Text(text), "hint", hint)
+				m.opts.Logger.Warn("a cell's run waits", "run", key.Run, "workspace", key.Workspace, "why", m.opts.Known.Text(text),
+					"hint", hint)
 			}
 		}
 		select {
@@ -476,7 +485,8 @@ func (c *cell) ended(sum Summary, err error) error {
 	if f.Kind != fault.UserData && f.Kind != fault.Script {
 		return err
 	}
-	c.Run, c.Status, c.Failure = 0, state.Failed, &state.Failure{Kind: f.Kind, Place: f.Place, Message: f.Message, Hint: f.Hint, Batch: -1}
+	c.Run, c.Status, c.Failure = 0, state.Failed, &state.Failure{Kind: f.Kind, Place: f.Place, Message: f.Message,
+		Hint: f.Hint, Batch: -1}
 	return nil
 }
 
@@ -519,7 +529,8 @@ func cellsOf(ctx context.Context, store state.Store, workspace, id string, round
 		if err := json.Unmarshal(n.Data, &said); err != nil {
 			return nil, fmt.Errorf("read a cell of matrix %s: %w", id, err)
 		}
-		c := cell{index: said.Index, CellState: CellState{Matrix: id, Cell: said.Cell, Params: said.Params, Run: n.Run, Try: said.Try}}
+		c := cell{index: said.Index, CellState: CellState{Matrix: id, Cell: said.Cell, Params: said.Params, Run: n.Run,
+			Try: said.Try}}
 		run, err := store.Run(ctx, state.RunKey{Workspace: workspace, Run: n.Run})
 		switch {
 		case errors.Is(err, state.ErrNotFound):

@@ -41,8 +41,10 @@ func (s sweeper) write(t *testing.T, name, text string) {
 
 func (s sweeper) run(t *testing.T) []local.CellState {
 	t.Helper()
-	cells, err := local.RunMatrix(t.Context(), local.MatrixOptions{Dir: filepath.Join(s.dir, local.DefaultDir), Axes: []matrix.Axis{{Name: "n", Values: []string{"0", "3"}}},
-		Options: local.Options{ScriptPath: filepath.Join(s.dir, "script.yaml"), Workspace: "main", MemoryBytes: 512 << 20, Cores: 1, Reuse: true}})
+	cells, err := local.RunMatrix(t.Context(), local.MatrixOptions{Dir: filepath.Join(s.dir, local.DefaultDir),
+		Axes: []matrix.Axis{{Name: "n", Values: []string{"0", "3"}}},
+		Options: local.Options{ScriptPath: filepath.Join(s.dir, "script.yaml"), Workspace: "main", MemoryBytes: 512 << 20,
+			Cores: 1, Reuse: true}})
 	require.NoError(t, err)
 	for _, c := range cells {
 		require.Equal(t, state.Complete, c.Status, "%+v", c.Failure)
@@ -94,7 +96,8 @@ func TestACellWithInvalidRowsIsDoneAgain(t *testing.T) {
 	home := openHome(t, s.dir)
 	defer func() { require.NoError(t, home.Close()) }()
 	key := state.RunKey{Workspace: "main", Run: cells[1].Run}
-	_, err := local.Invalidate(t.Context(), home, key, local.InvalidateOptions{Nodes: []string{"write"}, Reason: "looked wrong"})
+	_, err := local.Invalidate(t.Context(), home, key, local.InvalidateOptions{Nodes: []string{"write"},
+		Reason: "looked wrong"})
 	require.NoError(t, err)
 	cells = s.run(t)
 	require.True(t, cells[0].Kept)
@@ -110,8 +113,10 @@ func TestACellOfAnotherScriptEndsTheRunBefore(t *testing.T) {
 	t.Parallel()
 	s := newSweeper(t)
 	gated := func() []local.CellState {
-		cells, err := local.RunMatrix(t.Context(), local.MatrixOptions{Dir: filepath.Join(s.dir, local.DefaultDir), Axes: []matrix.Axis{{Name: "n", Values: []string{"0"}}},
-			Options: local.Options{ScriptPath: filepath.Join(s.dir, "script.yaml"), Workspace: "main", MemoryBytes: 512 << 20, Cores: 1, Reuse: true}})
+		cells, err := local.RunMatrix(t.Context(), local.MatrixOptions{Dir: filepath.Join(s.dir, local.DefaultDir),
+			Axes: []matrix.Axis{{Name: "n", Values: []string{"0"}}},
+			Options: local.Options{ScriptPath: filepath.Join(s.dir, "script.yaml"), Workspace: "main", MemoryBytes: 512 << 20,
+				Cores: 1, Reuse: true}})
 		require.NoError(t, err)
 		return cells
 	}

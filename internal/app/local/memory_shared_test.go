@@ -71,10 +71,12 @@ func shareMemory(ctx context.Context, home *local.Home, how string) int {
 	words := strings.Fields(how)
 	memory, err := strconv.ParseInt(words[len(words)-1], 10, 64)
 	if err == nil && words[0] == "worker" {
-		err = local.Serve(ctx, home, local.WorkerOptions{MemoryBytes: memory, Cores: 1, Interpreter: "python3", Lease: sharersLease})
+		err = local.Serve(ctx, home, local.WorkerOptions{MemoryBytes: memory, Cores: 1, Interpreter: "python3",
+			Lease: sharersLease})
 	} else if err == nil {
 		var sum local.Summary
-		sum, err = local.Run(ctx, home, local.Options{ScriptPath: "script" + words[1] + ".yaml", Workspace: "main", MemoryBytes: memory, Cores: 1, Interpreter: "python3",
+		sum, err = local.Run(ctx, home, local.Options{ScriptPath: "script" + words[1] + ".yaml", Workspace: "main",
+			MemoryBytes: memory, Cores: 1, Interpreter: "python3",
 			Resume: words[0] == "resume", Lease: sharersLease})
 		if sum.Failure != nil {
 			fmt.Println(sum.Failure.Kind, sum.Failure.Text())
@@ -110,7 +112,8 @@ type sharers struct {
 func (s *sharers) start(how string) *sharer {
 	p := &sharer{cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
 	p.cmd.Dir = s.dir
-	p.cmd.Env = append(os.Environ(), crashAt+"=memory", fmt.Sprintf("%s=%s %d", sharesMemory, how, greedyBytes+s.rng.Int64N(2)*greedyBytes/4))
+	p.cmd.Env = append(os.Environ(), crashAt+"=memory", fmt.Sprintf("%s=%s %d", sharesMemory, how,
+		greedyBytes+s.rng.Int64N(2)*greedyBytes/4))
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 	require.NoError(s.t, p.cmd.Start())
 	go func() {

@@ -408,7 +408,8 @@ type shortExecutor struct {
 	slot  *atomic.Int64 // the memory of one
 }
 
-func (e shortExecutor) Execute(ctx context.Context, cfg engine.InstanceConfig, pool *python.Pool, task engine.Task) (engine.Result, error) {
+func (e shortExecutor) Execute(ctx context.Context, cfg engine.InstanceConfig, pool *python.Pool,
+	task engine.Task) (engine.Result, error) {
 	e.slot.CompareAndSwap(0, cfg.MemoryBytes) // all have the same but those that run alone, later
 	if cfg.MemoryBytes > e.slot.Load() {
 		e.short.alone.Add(1)
@@ -450,7 +451,8 @@ func withoutPaths(t *testing.T, home *local.Home) *partstest.Memory {
 var auditedCuts = []string{"threads", "small batches, two buckets"}
 
 // rareCuts are left to `make chaos`: each of their features is in another one.
-var rareCuts = []string{"small batches, right side whole", "one batch, many buckets", "many parts, read by four threads", "buckets for large tables only", piecewise + "of one batch"}
+var rareCuts = []string{"small batches, right side whole", "one batch, many buckets",
+	"many parts, read by four threads", "buckets for large tables only", piecewise + "of one batch"}
 
 // TestChaosSameBytesHoweverTheWorkIsCut runs one script under many budgets: batches
 // of a few kilobytes, tables in buckets or read whole, one slot or several.
@@ -485,7 +487,8 @@ func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
 		{piecewise + "of one batch", cut(2, 2, 1<<30, 1<<30, 0)},
 		{piecewise + "of buckets", cut(2, 2, 16<<10, 0, 0)},
 	} {
-		if effort.Of(want != nil && !slices.Contains(auditedCuts, tc.name) && !strings.HasPrefix(tc.name, piecewise), slices.Contains(rareCuts, tc.name), false) {
+		if effort.Of(want != nil && !slices.Contains(auditedCuts, tc.name) && !strings.HasPrefix(tc.name, piecewise),
+			slices.Contains(rareCuts, tc.name), false) {
 			continue
 		}
 		dir := t.TempDir()
@@ -502,7 +505,8 @@ func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
 			far = withoutPaths(t, home)
 		}
 		sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
-			MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tc.tune, Executor: short.unless(!strings.HasPrefix(tc.name, piecewise))})
+			MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tc.tune,
+			Executor: short.unless(!strings.HasPrefix(tc.name, piecewise))})
 		require.NoError(t, err, tc.name)
 		require.Nil(t, sum.Failure, tc.name)
 		require.Equal(t, state.Complete, sum.Status, tc.name)
@@ -523,7 +527,9 @@ func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
 			want = got
 			require.Greater(t, len(got["ties.csv"]), 1000)
 			require.Greater(t, len(got["null_pairs.csv"]), 4000) // 400 pairs at least have no key and no label
-			for _, name := range []string{"py_groups.csv", "py_keys.csv", "py_each.csv", "py_after.csv", "py_whole.csv", "py_several.csv", "several_pairs.csv", "by_rows.csv", "by_key.csv", "by_key_sorted.csv", "by_rows_looked_up.csv", "by_rows_first.csv"} {
+			for _, name := range []string{"py_groups.csv", "py_keys.csv", "py_each.csv", "py_after.csv", "py_whole.csv",
+				"py_several.csv", "several_pairs.csv", "by_rows.csv", "by_key.csv", "by_key_sorted.csv", "by_rows_looked_up.csv",
+				"by_rows_first.csv"} {
 				require.NotEmpty(t, got[name])
 				require.Greater(t, strings.Count(got[name], "\n"), 2)
 			}

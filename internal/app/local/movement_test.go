@@ -131,7 +131,8 @@ func travelInputs(t *testing.T) string {
 		small += fmt.Sprintf("%d,small %x\n", k, k*77_777_777)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "s.csv"), []byte(small), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "score.py"), []byte("def score(k: int) -> int:\n    return k * 3 % 1001\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "score.py"),
+		[]byte("def score(k: int) -> int:\n    return k * 3 % 1001\n"), 0o600))
 	return dir
 }
 
@@ -203,14 +204,16 @@ type mover struct {
 func newMover(t *testing.T, dir, name string, far parts.Backend) *mover {
 	t.Helper()
 	path := filepath.Join(dir, name+".yaml")
-	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, "version: 1\nstate: {directory: %q}\nworker: {scratch: %q}\n", filepath.Join(dir, "state"), filepath.Join(dir, name)), 0o600))
+	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, "version: 1\nstate: {directory: %q}\nworker: {scratch: %q}\n",
+		filepath.Join(dir, "state"), filepath.Join(dir, name)), 0o600))
 	cfg, err := local.LoadCluster(path, nil)
 	require.NoError(t, err)
 	require.NoError(t, local.InitCluster(t.Context(), cfg))
 	home, err := local.OpenCluster(t.Context(), cfg, local.ClusterOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, home.Close()) })
-	m := &mover{home: home, moved: &travelled{Backend: far, read: map[string]int64{}, wrote: map[string]int64{}}, batches: map[string]int{}}
+	m := &mover{home: home, moved: &travelled{Backend: far, read: map[string]int64{}, wrote: map[string]int64{}},
+		batches: map[string]int{}}
 	store, err := cache.New(m.moved, filepath.Join(home.Dir, "copies"), 1<<30)
 	require.NoError(t, err)
 	require.NoError(t, home.Parts.Close())
@@ -250,7 +253,8 @@ func TestWorkersMoveNoMoreThanThePlanNeeds(t *testing.T) {
 	defer stop()
 	client := remote.New(remote.Config{})
 	defer client.Close()
-	key, _, err := local.Submit(ctx, movers[0].home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Remote: client,
+	key, _, err := local.Submit(ctx, movers[0].home, local.Options{ScriptPath: path, Workspace: "main",
+		MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Remote: client,
 		Tune: func(b *budget.Budget) {
 			b.Slots, b.BatchBytes, b.SmallBytes, b.BroadcastBytes, b.SlotEngineBytes = 1, 2<<20, 1<<20, 1<<20, 8<<20
 		}})

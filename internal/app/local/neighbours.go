@@ -55,7 +55,10 @@ func (s *server) tellNeighbours(ctx context.Context, me Attendance) {
 
 // neighboursOf is what is said to a worker that has come; "": nothing.
 func neighboursOf(me Attendance, workers []Attendance, machine int64) (shared, tooMuch string) {
-	workers = append(slices.DeleteFunc(slices.Clone(workers), func(w Attendance) bool { return w.Owner == me.Owner || w.Host != me.Host }), me)
+	workers = append(slices.DeleteFunc(slices.Clone(workers), func(w Attendance) bool {
+		return w.Owner == me.Owner ||
+			w.Host != me.Host
+	}), me)
 	var others, all int64
 	count := 0
 	for _, s := range SharersOf(workers) {
@@ -64,12 +67,16 @@ func neighboursOf(me Attendance, workers []Attendance, machine int64) (shared, t
 		case s.Scratch != me.Scratch:
 			others, count = others+s.Memory, count+s.Workers
 		case s.Workers > 1:
-			shared = fmt.Sprintf("%s of this machine divide %s of memory among themselves: they have the same scratch directory", figures.Counted(int64(s.Workers), "worker", "workers"), figures.Size(s.Memory))
+			shared = fmt.Sprintf("%s of this machine divide %s of memory among themselves: they have the same scratch directory",
+				figures.Counted(int64(s.Workers), "worker", "workers"), figures.Size(s.Memory))
 		}
 	}
 	if count > 0 && all > machine {
-		tooMuch = fmt.Sprintf("%s of this machine with other scratch directories %s %s of memory; together %s of %s: give each less (--memory, or worker: {memory: …}), or all the same directory (worker: {scratch: …}), whose workers divide one memory",
-			figures.Counted(int64(count), "worker", "workers"), cmp.Or(map[bool]string{true: "has"}[count == 1], "have"), figures.Size(others), figures.Size(all), figures.Size(machine))
+		tooMuch = fmt.Sprintf("%s of this machine with other scratch directories %s %s of memory; together %s of %s: give "+
+			"each less (--memory, or worker: {memory: …}), or all the same directory (worker: {scratch: …}), whose workers "+
+			"divide one memory",
+			figures.Counted(int64(count), "worker", "workers"), cmp.Or(map[bool]string{true: "has"}[count == 1], "have"),
+			figures.Size(others), figures.Size(all), figures.Size(machine))
 	}
 	return shared, tooMuch
 }

@@ -97,7 +97,8 @@ func (h *Home) openParts(ctx context.Context, keep bool) error {
 	if dir := h.cluster.PartsDirectory(); dir != "" {
 		store, err := partslocal.OpenOn(durable.FS{}, dir)
 		if err != nil {
-			return wrongFile(h.cluster, homeFault(dir, "open the parts", err), "name a directory, or one that can be made", "parts.directory", "state.directory")
+			return wrongFile(h.cluster, homeFault(dir, "open the parts", err), "name a directory, or one that can be made",
+				"parts.directory", "state.directory")
 		}
 		h.Parts, h.partsDir = store, dir
 		return nil
@@ -113,7 +114,8 @@ func (h *Home) openParts(ctx context.Context, keep bool) error {
 	if err != nil {
 		return errors.Join(err, backend.Close())
 	}
-	store, err := cache.Open(cache.Config{Backend: backend, Dir: dir, LimitBytes: h.cluster.Worker.Cache, Keep: keep, Observer: h.observers.Cache})
+	store, err := cache.Open(cache.Config{Backend: backend, Dir: dir, LimitBytes: h.cluster.Worker.Cache, Keep: keep,
+		Observer: h.observers.Cache})
 	if err != nil {
 		return errors.Join(err, backend.Close())
 	}
@@ -144,13 +146,15 @@ func scratchOf(cfg *cluster.Config) (string, error) {
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", &fault.Error{Kind: fault.Environment, Message: "there is no directory for temporary files", Hint: "name one in the cluster's configuration: worker: {scratch: PATH}", Err: err}
+		return "", &fault.Error{Kind: fault.Environment, Message: "there is no directory for temporary files",
+			Hint: "name one in the cluster's configuration: worker: {scratch: PATH}", Err: err}
 	}
 	return filepath.Join(dir, "thalweg", strconv.Itoa(os.Getuid())), nil
 }
 
 func scratchFault(cfg *cluster.Config, dir string, err error) error {
-	return wrongFile(cfg, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("make the scratch directory %s", dir), Err: err,
+	return wrongFile(cfg, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("make the scratch directory %s", dir),
+		Err:  err,
 		Hint: "check permissions and free space, or name another one in the cluster's configuration: worker: {scratch: PATH}"},
 		"name a directory, or one that can be made: worker: {scratch: PATH}", "worker.scratch", "state.directory")
 }

@@ -86,7 +86,8 @@ func eventSchema(t *testing.T) *jsonschema.Schema {
 }
 
 // tellRun runs a script with somebody who is told, and gives the events that can be had later.
-func tellRun(t *testing.T, prices string, to lineage.Destination, log *bytes.Buffer) (sum local.Summary, later []lineage.Event) {
+func tellRun(t *testing.T, prices string, to lineage.Destination, log *bytes.Buffer) (sum local.Summary,
+	later []lineage.Event) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "sales.csv"), []byte("shop,price\n"+prices), 0o600))
 	path := filepath.Join(dir, "script.yaml")
@@ -98,7 +99,8 @@ func tellRun(t *testing.T, prices string, to lineage.Destination, log *bytes.Buf
 	known.Add("Bern-is-secret", "xxxxx")
 	var live *lineage.Live
 	how := lineage.Telling{Namespace: "here", Hide: known.Text}
-	opts := local.Options{ScriptPath: path, Workspace: "main", Program: "1.2", Description: "Bern-is-secret", MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Known: known}
+	opts := local.Options{ScriptPath: path, Workspace: "main", Program: "1.2", Description: "Bern-is-secret",
+		MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Known: known}
 	opts.Started = func(s local.Started) {
 		how.Script, how.Dir = s.Script, s.Dir
 		live = lineage.Tell(t.Context(), to, home.State, s.Key, how, slog.New(slog.NewTextHandler(log, nil)))
@@ -174,7 +176,8 @@ func TestOpenLineageEvents(t *testing.T) {
 func TestOpenLineageSchemaRefuses(t *testing.T) {
 	t.Parallel()
 	schema := eventSchema(t)
-	for _, text := range []string{`{}`, `{"eventType":"DONE","eventTime":"2026-01-01T00:00:00Z","producer":"urn:a:b","schemaURL":"x","run":{"runId":"1"},"job":{"namespace":"a","name":"b"}}`} {
+	for _, text := range []string{`{}`,
+		`{"eventType":"DONE","eventTime":"2026-01-01T00:00:00Z","producer":"urn:a:b","schemaURL":"x","run":{"runId":"1"},"job":{"namespace":"a","name":"b"}}`} {
 		var doc any
 		require.NoError(t, json.Unmarshal([]byte(text), &doc))
 		require.Error(t, schema.Validate(doc), text)
@@ -191,7 +194,8 @@ func TestOpenLineageColumns(t *testing.T) {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, len(later), strings.Count(string(text), "\n"))
-	require.Contains(t, string(text), `"sum":{"inputFields":[{"field":"price","name":"main.sales","namespace":"here","transformations":[{"description":"sum(l.price)","masking":false,"subtype":"TRANSFORMATION","type":"DIRECT"}]}]}`)
+	require.Contains(t, string(text),
+		`"sum":{"inputFields":[{"field":"price","name":"main.sales","namespace":"here","transformations":[{"description":"sum(l.price)","masking":false,"subtype":"TRANSFORMATION","type":"DIRECT"}]}]}`)
 	require.Contains(t, string(text), `"subtype":"JOIN","type":"INDIRECT"`)
 	require.Contains(t, string(text), `"rowCount":2,"size":`)
 	require.Contains(t, string(text), `"query":"SELECT shop, sum FROM joined`)
@@ -238,14 +242,16 @@ func TestOpenLineageEventsOfAllKinds(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	write("sales.csv", "shop,price\nb,1\n")
-	write("slow.py", "import os, time\ndef slow(x):\n    while os.path.exists('"+filepath.Join(dir, "hold")+"'): time.sleep(0.01)\n    return 2 * x\n")
+	write("slow.py", "import os, time\ndef slow(x):\n    while os.path.exists('"+filepath.Join(dir, "hold")+
+		"'): time.sleep(0.01)\n    return 2 * x\n")
 	write("hold", "")
 	write("script.yaml", strings.ReplaceAll(toldGateScript, "DIR", dir))
 	home, err := local.Open(t.Context(), filepath.Join(dir, "state"), true)
 	require.NoError(t, err)
 	defer home.Close()
 	how := lineage.Telling{}
-	opts := local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main", Program: "1.2", MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Reuse: true,
+	opts := local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main", Program: "1.2",
+		MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Reuse: true,
 		Started: func(s local.Started) { how.Script, how.Dir = s.Script, s.Dir }}
 	var all bytes.Buffer
 	told := map[string]string{}
@@ -266,7 +272,8 @@ func TestOpenLineageEventsOfAllKinds(t *testing.T) {
 		return kinds
 	}
 	order := func(key state.RunKey, o state.OrderKind) {
-		require.NoError(t, state.Direct(t.Context(), home.State, key, state.Order{Kind: o, Token: string(o) + t.Name(), Mark: state.Mark{Actor: "me", Reason: "wrong", Time: time.Now()}}))
+		require.NoError(t, state.Direct(t.Context(), home.State, key, state.Order{Kind: o, Token: string(o) + t.Name(),
+			Mark: state.Mark{Actor: "me", Reason: "wrong", Time: time.Now()}}))
 	}
 
 	stopped := opts
@@ -285,7 +292,8 @@ func TestOpenLineageEventsOfAllKinds(t *testing.T) {
 	require.NoError(t, err)
 	wg.Wait()
 	require.Equal(t, state.Stopped, sum.Status)
-	require.ElementsMatch(t, []string{" START", " RUNNING", " ABORT", ".read START", ".read COMPLETE", ".calc START", ".calc ABORT"}, look(sum.Key))
+	require.ElementsMatch(t, []string{" START", " RUNNING", " ABORT", ".read START", ".read COMPLETE", ".calc START",
+		".calc ABORT"}, look(sum.Key))
 	require.NoError(t, os.Remove(filepath.Join(dir, "hold")))
 
 	sum, err = local.Run(t.Context(), home, opts)
@@ -312,7 +320,8 @@ func published(t *testing.T, events []byte) {
 	t.Helper()
 	python := os.Getenv(publishedCheck)
 	if python == "" {
-		t.Logf("not held to the published schemas: %s names no interpreter with the package openlineage-python", publishedCheck)
+		t.Logf("not held to the published schemas: %s names no interpreter with the package openlineage-python",
+			publishedCheck)
 		return
 	}
 	check := exec.Command(python, "testdata/openlineage_check.py")
@@ -341,15 +350,17 @@ func TestOpenLineageEventsThatWereLeft(t *testing.T) {
 	defer home.Close()
 	how := lineage.Telling{}
 	alive := true
-	config := lineage.OutletConfig{Store: home.State, Box: local.LineageBox(home), Logger: slog.New(slog.DiscardHandler), Gone: func(string) bool { return !alive },
-		How: func(context.Context, state.RunKey) (lineage.Telling, error) { return how, nil }}
+	config := lineage.OutletConfig{Store: home.State, Box: local.LineageBox(home), Logger: slog.New(slog.DiscardHandler),
+		Gone: func(string) bool { return !alive },
+		How:  func(context.Context, state.RunKey) (lineage.Telling, error) { return how, nil }}
 	outlet := func(owner string, to lineage.Destination) *lineage.Outlet {
 		c := config
 		c.Owner, c.To = owner, to
 		return lineage.NewOutlet(t.Context(), c)
 	}
 	first := outlet("first", notTaken{})
-	sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3",
+	sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30,
+		Cores: 2, Interpreter: "python3",
 		Started: func(s local.Started) {
 			how.Script, how.Dir = s.Script, s.Dir
 			first.Follow(t.Context(), s.Key, how)

@@ -128,9 +128,11 @@ func orderedScript(parquet bool) string {
 			fmt.Fprintf(&in, "        %s: { csv: { col_hdr: %s%s }, col_type: %s%s }\n", name, name, words, typ, null)
 		}
 		fmt.Fprintf(&fields, "        %s: { expression: r.%s, type: %s%s }\n", name, name, typ, null)
-		fmt.Fprintf(&out, "        - { csv: { header: %s, format: %q }, name: %s, expression: r.%s, type: %s%s }\n", name, print, name, name, typ, null)
+		fmt.Fprintf(&out, "        - { csv: { header: %s, format: %q }, name: %s, expression: r.%s, type: %s%s }\n", name,
+			print, name, name, typ, null)
 	}
-	return strings.NewReplacer("INPUT\n", in.String(), "FIELDS\n", fields.String(), "COLUMNS\n", out.String()).Replace(orderedNodes(parquet))
+	return strings.NewReplacer("INPUT\n", in.String(), "FIELDS\n", fields.String(), "COLUMNS\n",
+		out.String()).Replace(orderedNodes(parquet))
 }
 
 func orderedNodes(parquet bool) string {
@@ -230,7 +232,8 @@ func orderedWant(table [][]string) map[string][][]string {
 	}
 	slices.SortStableFunc(ties[1:], func(a, b []string) int { return cmp.Compare(a[1], b[1]) })
 	slices.SortStableFunc(top[1:], func(a, b []string) int { return cmp.Compare(number(b[1]), number(a[1])) })
-	want["kept.csv"], want["tagged.csv"], want["first.csv"], want["ties.csv"], want["top.csv"] = kept, tagged, first, ties, top[:101]
+	want["kept.csv"], want["tagged.csv"], want["first.csv"], want["ties.csv"], want["top.csv"] = kept, tagged, first,
+		ties, top[:101]
 	return want
 }
 
@@ -264,17 +267,20 @@ func TestChaosRowsKeepTheirOrder(t *testing.T) {
 		for range effort.Of(1, 1, 8) {
 			dir := t.TempDir()
 			runOrdered(ctx, t, filepath.Join(dir, "csv"), inputs, false, tc.slots, tc.threads, tc.small, want)
-			runOrdered(ctx, t, filepath.Join(dir, "parquet"), filepath.Join(dir, "csv", "out"), true, tc.slots, tc.threads, tc.small, want)
+			runOrdered(ctx, t, filepath.Join(dir, "parquet"), filepath.Join(dir, "csv", "out"), true, tc.slots, tc.threads,
+				tc.small, want)
 		}
 	}
 	require.Greater(t, audit.statements, effort.Of(20, 40, 60))
 }
 
-func runOrdered(ctx context.Context, t *testing.T, dir, inputs string, parquet bool, slots, threads int, small int64, want map[string][][]string) {
+func runOrdered(ctx context.Context, t *testing.T, dir, inputs string, parquet bool, slots, threads int, small int64,
+	want map[string][][]string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	columns := orderedTable()[0]
-	text := replaceAll(orderedScript(parquet), "DIR", inputs, "OUT", filepath.Join(dir, "out"), "PARQUET", "["+strings.Join(columns, ", ")+"]")
+	text := replaceAll(orderedScript(parquet), "DIR", inputs, "OUT", filepath.Join(dir, "out"), "PARQUET",
+		"["+strings.Join(columns, ", ")+"]")
 	path := filepath.Join(dir, "script.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	home, err := local.Open(context.Background(), filepath.Join(dir, "state"), true)

@@ -39,7 +39,8 @@ func orders(ctx context.Context, home *local.Home, client *remote.Client, what s
 		_, err = local.Invalidate(ctx, home, key, local.InvalidateOptions{Nodes: []string{"items"}, Reason: "wrong"})
 	case "retry":
 		var r local.Retry
-		r, err = local.PlanRetry(ctx, home, key, local.RetryOptions{Again: supervise.Wish{Nodes: []string{"items"}}, Remote: client})
+		r, err = local.PlanRetry(ctx, home, key, local.RetryOptions{Again: supervise.Wish{Nodes: []string{"items"}},
+			Remote: client})
 		opts = r.Options
 	}
 	if err == nil && (verb == "retry" || verb == "resume") {
@@ -118,7 +119,8 @@ func attemptsAt(t *testing.T, dir, node string) int {
 	t.Helper()
 	home := openHome(t, dir)
 	defer func() { require.NoError(t, home.Close()) }()
-	batches, err := state.All(context.Background(), home.State.Batches, state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 1}, Node: node})
+	batches, err := state.All(context.Background(), home.State.Batches,
+		state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 1}, Node: node})
 	require.NoError(t, err)
 	return batches[0].Attempt
 }

@@ -45,15 +45,18 @@ func TestFailedRowsNameTheirRecords(t *testing.T) {
 		nodes  string
 		record int64 // in the table; 0: its rows have no numbers
 	}{
-		"an expression":          {`half: {type: table_table, r: numbers, w: {name: halves, fields: [{h: 10 / r.n}]}}`, left},
-		"a cap of bad rows":      {`half: {type: table_table, bad_rows: {action: quarantine, max_rows: 0}, r: numbers, w: {name: halves, fields: [{h: 10 / r.n}]}}`, left},
-		"a formula":              {`half: ` + fmt.Sprintf(formula, "numbers"), left},
-		"a file":                 {`half: {type: table_file, r: numbers, w: {url_template: DIR/out.csv, order: note, columns: [note, {h: 10 / r.n}]}}`, left},
-		"files":                  {`half: {type: table_file, r: {table: numbers, expected_batches_total: 3}, w: {url_template: "DIR/out{batch_idx|string}.csv", columns: [{h: 10 / r.n}]}}`, left},
-		"distinct keys":          {`half: {type: distinct_table, rerun_policy: fail, r: numbers, w: {name: halves, fields: [{h: 10 / r.n}], indexes: {idx_h: unique(h)}}}`, left},
-		"a lookup":               {"pair: " + lookup + "\n  half: {type: table_table, r: pairs, w: {name: halves, fields: [{h: 10 / r.n}]}}", 0},
-		"a formula of a lookup":  {"pair: " + lookup + "\n  half: " + fmt.Sprintf(formula, "pairs"), 0},
-		"the kept rows of a key": {"once: {type: distinct_table, rerun_policy: fail, r: numbers, w: {name: kept, fields: [r.n, r.id], indexes: {idx_n: unique(n)}}}\n  half: {type: table_table, r: kept, w: {name: halves, fields: [{h: 10 / r.n}]}}", 0},
+		"an expression":     {`half: {type: table_table, r: numbers, w: {name: halves, fields: [{h: 10 / r.n}]}}`, left},
+		"a cap of bad rows": {`half: {type: table_table, bad_rows: {action: quarantine, max_rows: 0}, r: numbers, w: {name: halves, fields: [{h: 10 / r.n}]}}`, left},
+		"a formula":         {`half: ` + fmt.Sprintf(formula, "numbers"), left},
+		"a file":            {`half: {type: table_file, r: numbers, w: {url_template: DIR/out.csv, order: note, columns: [note, {h: 10 / r.n}]}}`, left},
+		"files":             {`half: {type: table_file, r: {table: numbers, expected_batches_total: 3}, w: {url_template: "DIR/out{batch_idx|string}.csv", columns: [{h: 10 / r.n}]}}`, left},
+		"distinct keys":     {`half: {type: distinct_table, rerun_policy: fail, r: numbers, w: {name: halves, fields: [{h: 10 / r.n}], indexes: {idx_h: unique(h)}}}`, left},
+		"a lookup": {"pair: " + lookup +
+			"\n  half: {type: table_table, r: pairs, w: {name: halves, fields: [{h: 10 / r.n}]}}", 0},
+		"a formula of a lookup": {"pair: " + lookup + "\n  half: " + fmt.Sprintf(formula, "pairs"), 0},
+		"the kept rows of a key": {"once: {type: distinct_table, rerun_policy: fail, r: numbers, w: {name: kept, fields: " +
+			"[r.n, r.id], indexes: {idx_n: unique(n)}}}\n  half: {type: table_table, r: kept, w: {name: halves, fields: [{h: " +
+			"10 / r.n}]}}", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,7 +71,8 @@ func TestFailedRowsNameTheirRecords(t *testing.T) {
 			if strings.Contains(tc.nodes, "idx_id") {
 				index = ", indexes: {idx_id: unique(id)}"
 			}
-			require.NoError(t, os.WriteFile(filepath.Join(own, "script.yaml"), []byte(replaceAll(text, "DIR", dir, "INDEX", index)), 0o644))
+			require.NoError(t, os.WriteFile(filepath.Join(own, "script.yaml"),
+				[]byte(replaceAll(text, "DIR", dir, "INDEX", index)), 0o644))
 			home, err := local.Open(ctx, filepath.Join(own, "state"), true)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, home.Close()) }()
@@ -79,7 +83,8 @@ func TestFailedRowsNameTheirRecords(t *testing.T) {
 			require.Equal(t, "half", sum.Failure.Node)
 			place := sum.Failure.Place
 			require.NotNil(t, place.Origin, "%s: %s", place, sum.Failure.Message)
-			require.Equal(t, []any{filepath.Join(dir, "in1.csv"), line}, []any{place.Origin.File, place.Origin.Line}, sum.Failure.Message)
+			require.Equal(t, []any{filepath.Join(dir, "in1.csv"), line}, []any{place.Origin.File, place.Origin.Line},
+				sum.Failure.Message)
 			require.Equal(t, tc.record, place.Record, sum.Failure.Message)
 		})
 	}

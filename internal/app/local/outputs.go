@@ -122,7 +122,8 @@ func writtenTarget(n *script.Node, url string, dir bool) (target, error) {
 	if err != nil {
 		return t, err
 	}
-	pattern := strings.NewReplacer(fmt.Sprint(run), "[0-9]+", fmt.Sprint(batch), "[0-9]{5,}").Replace(regexp.QuoteMeta(all))
+	pattern := strings.NewReplacer(fmt.Sprint(run), "[0-9]+", fmt.Sprint(batch),
+		"[0-9]{5,}").Replace(regexp.QuoteMeta(all))
 	t.other, err = regexp.Compile("^" + pattern + "$")
 	return t, err
 }
@@ -171,7 +172,8 @@ func inputTargets(ctx context.Context, n *script.Node, u script.FileURL) ([]targ
 
 // bothAdd reports whether two nodes may write one table of a database.
 func bothAdd(a, b *script.Node) bool {
-	return a.Out.Target != nil && b.Out.Target != nil && a.Out.Target.Mode != database.Replace && b.Out.Target.Mode != database.Replace
+	return a.Out.Target != nil && b.Out.Target != nil && a.Out.Target.Mode != database.Replace &&
+		b.Out.Target.Mode != database.Replace
 }
 
 // globPattern writes * and ? of a path as a regular expression. As in
@@ -256,20 +258,24 @@ func checkOutputs(ctx context.Context, s *script.Script, nodes []*script.Node, o
 func checkOutput(out target, inputs, outputs []target, owned func(path string) bool) error {
 	for _, other := range outputs {
 		if out.meets(other) && !bothAdd(out.node, other.node) {
-			return out.refuse(fmt.Sprintf("nodes %s and %s write the same file %s", other.node.Name, out.node.Name, out.shown), "give them different url_templates")
+			return out.refuse(fmt.Sprintf("nodes %s and %s write the same file %s", other.node.Name, out.node.Name, out.shown),
+				"give them different url_templates")
 		}
 	}
 	for _, in := range inputs {
 		if in.node != nil && out.meets(in) {
-			return out.refuse(fmt.Sprintf("node %s writes %s, which node %s reads in the same run as %s", out.node.Name, out.shown, in.node.Name, in.shown),
+			return out.refuse(fmt.Sprintf("node %s writes %s, which node %s reads in the same run as %s", out.node.Name,
+				out.shown, in.node.Name, in.shown),
 				"write to another place, or run the two nodes one after the other with --start")
 		}
 		if in.node == nil && out.meets(in) {
-			return out.refuse(fmt.Sprintf("node %s would replace %s, which is part of the script", out.node.Name, in.shown), "write to another place")
+			return out.refuse(fmt.Sprintf("node %s would replace %s, which is part of the script", out.node.Name, in.shown),
+				"write to another place")
 		}
 	}
 	if out.local && owned(out.at) {
-		return out.refuse(fmt.Sprintf("node %s writes %s into the state directory", out.node.Name, out.shown), "write to another place, or choose another state directory with --state")
+		return out.refuse(fmt.Sprintf("node %s writes %s into the state directory", out.node.Name, out.shown),
+			"write to another place, or choose another state directory with --state")
 	}
 	return out.replaceable()
 }
@@ -289,13 +295,15 @@ func (t target) replaceable() error {
 	if !t.local || err != nil || st.Mode().IsRegular() {
 		return nil // what cannot be looked at cannot be written either, which the writing says
 	}
-	what := map[fs.FileMode]string{fs.ModeDir: "a directory", fs.ModeNamedPipe: "a pipe", fs.ModeSocket: "a socket"}[st.Mode().Type()]
+	what := map[fs.FileMode]string{fs.ModeDir: "a directory", fs.ModeNamedPipe: "a pipe",
+		fs.ModeSocket: "a socket"}[st.Mode().Type()]
 	return t.refuse(fmt.Sprintf("node %s would replace %s, which is %s", t.node.Name, t.shown, cmp.Or(what, "a device")),
 		"an output is a regular file, or does not exist yet: write to another place")
 }
 
 func (t target) refuse(message, hint string) error {
-	return &fault.Error{Kind: fault.Script, Place: fault.Place{File: t.pos.File, Line: int64(t.pos.Line), Column: t.pos.Col}, Message: message, Hint: hint}
+	return &fault.Error{Kind: fault.Script, Place: fault.Place{File: t.pos.File, Line: int64(t.pos.Line),
+		Column: t.pos.Col}, Message: message, Hint: hint}
 }
 
 // inputsOf lists what a run of these nodes reads: their files, and the script's.

@@ -71,7 +71,8 @@ func localThere(t target) (out []OutputThere, err error) {
 	if t.other == nil {
 		return out, add(t.at)
 	}
-	entries, err := os.ReadDir(filepath.Dir(t.at)) // a directory of a run's own is that of run 1 here: others are not replaced
+	// a directory of a run's own is that of run 1 here: others are not replaced
+	entries, err := os.ReadDir(filepath.Dir(t.at))
 	if err != nil {
 		return nil, nil //nolint:nilerr // nothing is there to be replaced
 	}

@@ -135,7 +135,8 @@ func TestSlotsMoveWhileTheyCompute(t *testing.T) {
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.csv", i)), text.Bytes(), 0o600))
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "step.py"), []byte(replaceAll(stepFormula, "DIR", dir, "EACH", strconv.Itoa(each))), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "step.py"),
+		[]byte(replaceAll(stepFormula, "DIR", dir, "EACH", strconv.Itoa(each))), 0o600))
 	path := filepath.Join(dir, "script.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(replaceAll(overlapScript, "DIR", dir)), 0o600))
 	far := &momentous{Backend: &partstest.Memory{}, dir: filepath.Join(dir, "moments"), fetched: map[string]bool{}}
@@ -145,7 +146,8 @@ func TestSlotsMoveWhileTheyCompute(t *testing.T) {
 	defer client.Close()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	key, _, err := local.Submit(ctx, m.home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3", Remote: client,
+	key, _, err := local.Submit(ctx, m.home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30,
+		Cores: 1, Interpreter: "python3", Remote: client,
 		Tune: func(b *budget.Budget) { b.BatchBytes, b.SmallBytes = each*8, 0 }})
 	require.NoError(t, err)
 	t.Cleanup(func() {

@@ -21,7 +21,8 @@ func (o WorkerOptions) inFlightMost() int { return max(2*slotsOf(o.Cores), o.Con
 func (s *server) newPace() *pace.Pace {
 	var load budget.Load
 	cores := slotsOf(s.opts.Cores)
-	return pace.New(pace.Config{Cores: cores, Slots: cores, Start: cores + aheadOf(s.home.Parts), Most: s.opts.inFlightMost(), Fixed: s.opts.Concurrency,
+	return pace.New(pace.Config{Cores: cores, Slots: cores, Start: cores + aheadOf(s.home.Parts),
+		Most: s.opts.inFlightMost(), Fixed: s.opts.Concurrency,
 		Writers: parts.WritersOf(s.home.Parts), Logger: s.opts.Logger, Decided: s.opts.Decided,
 		Busy: func() float64 { return load.Busy(cores) },
 		Memory: func() int64 {
@@ -44,7 +45,8 @@ func (j pacedJob) Execute(ctx context.Context, c state.Claim) (worker.Result, er
 	asked := time.Now()
 	threads, exact, end, err := j.pace.Enter(ctx, pace.ClassOf(c.Spec.Class))
 	if err != nil {
-		return worker.Result{}, &fault.Error{Kind: fault.Canceled, Retryable: true, Message: "waiting for a turn was interrupted", Err: err}
+		return worker.Result{}, &fault.Error{Kind: fault.Canceled, Retryable: true,
+			Message: "waiting for a turn was interrupted", Err: err}
 	}
 	defer end(nil)
 	began := time.Now()
@@ -53,7 +55,8 @@ func (j pacedJob) Execute(ctx context.Context, c state.Claim) (worker.Result, er
 	if err != nil {
 		return res, err
 	}
-	did := pace.Done{Bytes: res.Outcome.Stats.BytesIn + res.Outcome.Stats.BytesOut, Rows: res.Outcome.Stats.RowsIn, Write: res.Outcome.Stats.Write, Elapsed: time.Since(began)}
+	did := pace.Done{Bytes: res.Outcome.Stats.BytesIn + res.Outcome.Stats.BytesOut, Rows: res.Outcome.Stats.RowsIn,
+		Write: res.Outcome.Stats.Write, Elapsed: time.Since(began)}
 	if j.isolated {
 		did.Peak = res.Outcome.Stats.PeakBytes
 	}

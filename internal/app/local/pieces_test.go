@@ -68,7 +68,8 @@ type few struct {
 	short *atomic.Int64
 }
 
-func (f few) Execute(ctx context.Context, cfg engine.InstanceConfig, pool *python.Pool, task engine.Task) (engine.Result, error) {
+func (f few) Execute(ctx context.Context, cfg engine.InstanceConfig, pool *python.Pool,
+	task engine.Task) (engine.Result, error) {
 	res, err := f.Executor.Execute(ctx, cfg, pool, task)
 	if err != nil || res.RowsOut <= f.rows || !strings.Contains(task.Query, " JOIN ") {
 		return res, err
@@ -107,7 +108,8 @@ func TestAHotKeyIsCut(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { require.NoError(t, home.Close()) }()
 		var count atomic.Int64
-		sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30, Cores: 1, Tune: tune,
+		sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30,
+			Cores: 1, Tune: tune,
 			Executor: func(e engine.Executor) engine.Executor { return few{e, rows, &count} }})
 		require.NoError(t, err)
 		require.Nil(t, sum.Failure)

@@ -37,7 +37,8 @@ type settings struct {
 
 	Offered map[string]string `json:"offered,omitempty"` // see script.Sources
 	Given   string            `json:"given,omitempty"`   // see script.Script
-	Python  map[string]string `json:"python,omitempty"`  // interpreter and modules that the code was tried with; see surroundings
+	// interpreter and modules that the code was tried with; see surroundings
+	Python map[string]string `json:"python,omitempty"`
 
 	Looked [][]script.FileColumn `json:"looked,omitempty"` // see script.Script; none if they are too many
 }
@@ -60,7 +61,8 @@ func looked(s *script.Script) [][]script.FileColumn {
 
 // columns gives the columns of input files as they were when the run began, in
 // the order in which its script asks for them; where they are not known, as next does.
-func (s *settings) columns(next func(context.Context, string, script.CSVReader, bool) ([]script.FileColumn, error)) func(context.Context, string, script.CSVReader, bool) ([]script.FileColumn, error) {
+func (s *settings) columns(next func(context.Context, string, script.CSVReader, bool) ([]script.FileColumn,
+	error)) func(context.Context, string, script.CSVReader, bool) ([]script.FileColumn, error) {
 	asked := 0
 	return func(ctx context.Context, url string, csv script.CSVReader, parquet bool) ([]script.FileColumn, error) {
 		if asked++; asked > len(s.Looked) {
@@ -130,8 +132,10 @@ func pinText(ctx context.Context, store state.Store, run state.Run, pin state.Pi
 		return text, nil
 	}
 	what := cmp.Or(address.Redact(pin.Name), "its "+pin.Kind)
-	return nil, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("what run %d was made from was changed in its state: %s is not what was stored", run.Run, what),
-		Hint: "somebody who may write to the state has changed it, or a disk has: find out who, do not work on the run, and begin it again from its script"}
+	return nil, &fault.Error{Kind: fault.Environment,
+		Message: fmt.Sprintf("what run %d was made from was changed in its state: %s is not what was stored", run.Run, what),
+		Hint: "somebody who may write to the state has changed it, or a disk has: find out who, do not work on the run, " +
+			"and begin it again from its script"}
 }
 
 // settingsOf reads a recorded run's settings; nil if they were not recorded.
@@ -190,13 +194,17 @@ func (t *tools) recallFrom(ctx context.Context, key state.RunKey, onlyLooks bool
 
 // notPinned says why a run cannot be worked on by those who did not begin it.
 func notPinned(run state.Run) error {
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("what run %d was made from is not all in its state: it was begun by an earlier version, or its script or parameters have secrets in them", run.Run),
-		Hint: "go on with its script: `" + run.Command(fmt.Sprintf("run %s --resume --run %d", run.ScriptPath, run.Run)) + "`, with the parameters that it was begun with; secrets that are values of the environment need none of this"}
+	return &fault.Error{Kind: fault.Script,
+		Message: fmt.Sprintf("what run %d was made from is not all in its state: it was begun by an earlier version, or "+
+			"its script or parameters have secrets in them", run.Run),
+		Hint: "go on with its script: `" + run.Command(fmt.Sprintf("run %s --resume --run %d", run.ScriptPath, run.Run)) +
+			"`, with the parameters that it was begun with; secrets that are values of the environment need none of this"}
 }
 
 // from gives the sources of a recorded run: what was pinned of it.
 func (p *pinned) from(run state.Run, src script.Sources) script.Sources {
-	src.Path, src.ParamsPath, src.Params, src.Offered, src.Lenient = run.ScriptPath, run.ParamsPath, p.params, p.Offered, p.Lenient
+	src.Path, src.ParamsPath, src.Params, src.Offered, src.Lenient = run.ScriptPath, run.ParamsPath, p.params,
+		p.Offered, p.Lenient
 	src.Read = func(_ context.Context, url string) ([]byte, error) {
 		if text, ok := p.read[address.Redact(url)]; ok {
 			return text, nil
@@ -209,17 +217,23 @@ func (p *pinned) from(run state.Run, src script.Sources) script.Sources {
 // load loads a recorded run's script from what was pinned. What it asks its
 // surroundings for besides (environment values, the columns of its inputs) must
 // be what it was.
-func (p *pinned) load(ctx context.Context, run state.Run, src script.Sources) (*script.Script, document.Diagnostics, error) {
+func (p *pinned) load(ctx context.Context, run state.Run, src script.Sources) (*script.Script,
+	document.Diagnostics, error) {
 	if _, err := os.Stat(p.Dir); err != nil {
-		return nil, nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was begun in %s: what it reads and writes is seen from there", run.Run, p.Dir), Err: err,
-			Hint: "work on it where that directory can be read and written"}
+		return nil, nil, &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("run %d was begun in %s: what it reads and writes is seen from there", run.Run, p.Dir),
+			Err:     err,
+			Hint:    "work on it where that directory can be read and written"}
 	}
 	s, diags := script.Load(ctx, src)
 	if diags.HasErrors() {
-		return nil, diags, errors.Join(fmt.Errorf("load the script of run %d", run.Run), &InvalidScriptError{Diagnostics: diags})
+		return nil, diags, errors.Join(fmt.Errorf("load the script of run %d", run.Run),
+			&InvalidScriptError{Diagnostics: diags})
 	}
 	if s.Fingerprint != run.Fingerprint {
-		return nil, nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the script of run %d is another one when it is loaded here: values of the environment, or columns of its inputs, differ", run.Run),
+		return nil, nil, &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("the script of run %d is another one when it is loaded here: values of the environment, or "+
+				"columns of its inputs, differ", run.Run),
 			Hint: "work on it with the environment that the run was begun in"}
 	}
 	return s, diags.Warnings(), nil

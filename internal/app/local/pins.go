@@ -21,10 +21,13 @@ import (
 // record is a new run as state keeps it, with the sources that it is made from.
 func (r *runner) record(startNodes []string) (state.Run, []state.Blob, error) {
 	run := state.Run{
-		RunKey: state.RunKey{Workspace: r.opts.Workspace}, Token: cmp.Or(r.opts.Token, rand.Text()), Script: r.identity, Sources: r.opts.From,
+		RunKey: state.RunKey{Workspace: r.opts.Workspace}, Token: cmp.Or(r.opts.Token, rand.Text()), Script: r.identity,
+		Sources:    r.opts.From,
 		ScriptPath: address.Redact(r.opts.ScriptPath), ParamsPath: address.Redact(r.opts.ParamsPath),
-		Fingerprint: r.script.Fingerprint, StartNodes: startNodes, Description: r.opts.Description, Parent: r.opts.Parent, Created: time.Now(),
-		Actor: actor(), Program: r.opts.Program, Engine: engine.Version, BucketHash: plan.KeyHash, Priority: r.opts.Priority,
+		Fingerprint: r.script.Fingerprint, StartNodes: startNodes, Description: r.opts.Description, Parent: r.opts.Parent,
+		Created: time.Now(),
+		Actor:   actor(), Program: r.opts.Program, Engine: engine.Version, BucketHash: plan.KeyHash,
+		Priority: r.opts.Priority,
 	}
 	var err error
 	if run.Deadline, err = r.deadline(run.Created); err != nil {
@@ -47,7 +50,9 @@ func (r *runner) record(startNodes []string) (state.Run, []state.Blob, error) {
 			pin(state.PinParams, "", said)
 		}
 	}
-	said, err := json.Marshal(settings{Dir: r.dir, Lenient: r.opts.Lenient, Ephemeral: r.opts.Ephemeral, Reuse: r.opts.Reuse, Chosen: r.opts.chosen(r.script), Select: r.opts.Select, Budget: r.planning, Offered: r.opts.Offered, Given: r.script.Given, Python: surroundings(r.python), Looked: looked(r.script)})
+	said, err := json.Marshal(settings{Dir: r.dir, Lenient: r.opts.Lenient, Ephemeral: r.opts.Ephemeral,
+		Reuse: r.opts.Reuse, Chosen: r.opts.chosen(r.script), Select: r.opts.Select, Budget: r.planning,
+		Offered: r.opts.Offered, Given: r.script.Given, Python: surroundings(r.python), Looked: looked(r.script)})
 	if err != nil {
 		return run, nil, fmt.Errorf("encode the settings of a run: %w", err)
 	}
@@ -70,7 +75,8 @@ func (r *runner) deadline(created time.Time) (time.Time, error) {
 	d, err := calendar.ParseDeadline(text)
 	var wrong *calendar.Error
 	if errors.As(err, &wrong) {
-		return time.Time{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q: %s", text, wrong.Message), Hint: wrong.Hint}
+		return time.Time{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q: %s", text, wrong.Message),
+			Hint: wrong.Hint}
 	}
 	begin := r.opts.Nominal
 	if begin.IsZero() {

@@ -43,7 +43,8 @@ nodes:
 	home, err := local.Open(ctx, filepath.Join(dir, local.DefaultDir), true)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
-	sum, err := local.Run(ctx, home, local.Options{ScriptPath: script, ParamsPath: params, Program: "v9", Workspace: local.DefaultWorkspace, Known: known,
+	sum, err := local.Run(ctx, home, local.Options{ScriptPath: script, ParamsPath: params, Program: "v9",
+		Workspace: local.DefaultWorkspace, Known: known,
 		Params: map[string]string{"much": "four"}})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, sum.Status)
@@ -64,7 +65,8 @@ nodes:
 	}
 	require.Contains(t, got["settings ."], `"budget":{"total_bytes":`, "what its nodes are planned by")
 	delete(got, "settings .")
-	require.Equal(t, map[string]string{"script script.yaml": text, "params params.yaml": "much: three\nwho: xxxxx\n", "params .": `{"much":"four"}`}, got)
+	require.Equal(t, map[string]string{"script script.yaml": text, "params params.yaml": "much: three\nwho: xxxxx\n",
+		"params .": `{"much":"four"}`}, got)
 	nodes, err := home.State.Nodes(ctx, sum.Key)
 	require.NoError(t, err)
 	require.NotEmpty(t, nodes[0].Fingerprint)

@@ -45,7 +45,8 @@ func TestABatchThatEndsItsProcessesIsGivenUp(t *testing.T) {
 	_ = worker.Wait()
 	require.Equal(t, state.Failed, run.Status)
 	require.Equal(t, fault.Environment, run.Failure.Kind)
-	require.Contains(t, run.Failure.Message, "batch 0 of node poison was given up: 3 attempts before did not come back, or failed")
+	require.Contains(t, run.Failure.Message,
+		"batch 0 of node poison was given up: 3 attempts before did not come back, or failed")
 	attempts, err := state.All(ctx, home.State.Attempts, state.NodeKey{RunKey: key, Node: "poison"})
 	require.NoError(t, err)
 	require.Len(t, attempts, triesOfWorkers+1)

@@ -26,7 +26,8 @@ import (
 // sqliteFiles are the files that SQLite writes: it flushes them itself.
 func sqliteFiles(path string) bool {
 	dir, name := filepath.Split(path)
-	return filepath.Clean(dir) == local.DefaultDir && (name == "state.db" || name == "state.db-wal" || name == "state.db-sums")
+	return filepath.Clean(dir) == local.DefaultDir && (name == "state.db" || name == "state.db-wal" ||
+		name == "state.db-sums")
 }
 
 // powerScript has tables in parts, a side table, an output file in directories
@@ -60,7 +61,8 @@ func powerTree(t *testing.T) string {
 }
 
 // powerRun runs or resumes the script on a disk.
-func powerRun(t *testing.T, disk *durabletest.Disk, dir string, resume bool, started ...func(local.Started)) (sum local.Summary, err error) {
+func powerRun(t *testing.T, disk *durabletest.Disk, dir string, resume bool,
+	started ...func(local.Started)) (sum local.Summary, err error) {
 	t.Helper()
 	home, err := local.OpenOn(t.Context(), disk.FS(), filepath.Join(dir, local.DefaultDir), true)
 	if err != nil {

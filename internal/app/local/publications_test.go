@@ -88,7 +88,8 @@ func (d *dying) Commit(ctx context.Context, c state.Claim, out state.Outcome, no
 	return d.heard(func() error { return d.Store.Commit(ctx, c, out, now) })
 }
 
-func (d *dying) Retry(ctx context.Context, c state.Claim, f state.Failure, stats state.Stats, notBefore, now time.Time) error {
+func (d *dying) Retry(ctx context.Context, c state.Claim, f state.Failure, stats state.Stats, notBefore,
+	now time.Time) error {
 	return d.heard(func() error { return d.Store.Retry(ctx, c, f, stats, now, now) }) // at once
 }
 
@@ -106,7 +107,8 @@ type unlucky struct {
 	rng *rand.Rand
 }
 
-func (u *unlucky) Execute(ctx context.Context, cfg engine.InstanceConfig, pool *python.Pool, task engine.Task) (engine.Result, error) {
+func (u *unlucky) Execute(ctx context.Context, cfg engine.InstanceConfig, pool *python.Pool,
+	task engine.Task) (engine.Result, error) {
 	res, err := u.Executor.Execute(ctx, cfg, pool, task)
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -133,7 +135,8 @@ func TestPublicationsOnAHostileStore(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			p := &publishing{t: t, dir: t.TempDir(), truth: hostile.New().Open(), rng: rand.New(rand.NewPCG(seed, 9))}
-			p.store = patient.New(hostile.Wrap(p.truth, hostile.Everything(seed)), patient.Config{Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
+			p.store = patient.New(hostile.Wrap(p.truth, hostile.Everything(seed)),
+				patient.Config{Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 			text := replaceAll(publicationsScript, "DIR", dir)
 			for n := range publishedFiles {
 				text += replaceAll(publishedNode, "N", fmt.Sprint(n), "OUT", filepath.Join(p.dir, "out"))
@@ -173,7 +176,8 @@ func (p *publishing) live(life int) (complete bool) {
 	}
 	home.State = d
 	_, err = p.store.Run(p.t.Context(), publishingRun)
-	sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(p.dir, "script.yaml"), Workspace: "main", Resume: err == nil, MemoryBytes: 512 << 20, Cores: 2,
+	sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(p.dir, "script.yaml"), Workspace: "main",
+		Resume: err == nil, MemoryBytes: 512 << 20, Cores: 2,
 		Tune: func(b *budget.Budget) { b.Slots = 2 },
 		Executor: func(e engine.Executor) engine.Executor {
 			return &unlucky{Executor: e, rng: rand.New(rand.NewPCG(p.rng.Uint64(), 0))}

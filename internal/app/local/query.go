@@ -117,8 +117,8 @@ func exactInCells(ctx context.Context, in *engine.Instance, text string) (string
 	return recast(text, names, casts), types
 }
 
-// readOnly refuses everything but one query, with a hint that lists the tables where one is wanted: what may read the parts may not
-// replace them. DuckDB's own parser decides; it can write out nothing but SELECT.
+// readOnly refuses everything but one query, with a hint that lists the tables where one is wanted: what may read the
+// parts may not replace them. DuckDB's own parser decides; it can write out nothing but SELECT.
 func readOnly(ctx context.Context, in *engine.Instance, query string, tables func() string) (string, error) {
 	query = strings.TrimRight(strings.TrimSpace(query), "; \n\t")
 	word, _, _ := strings.Cut(strings.ToLower(query), " ")
@@ -150,7 +150,8 @@ func readOnly(ctx context.Context, in *engine.Instance, query string, tables fun
 	case parsed.Error && parsed.Kind == "parser":
 		return "", syntaxFault(query, parsed.Position, parsed.Message, tables)
 	case parsed.Error || len(parsed.Statements) != 1:
-		return "", &fault.Error{Kind: fault.Script, Message: "one query that only reads is needed", Hint: "write SELECT, FROM, WITH, VALUES, DESCRIBE or SUMMARIZE"}
+		return "", &fault.Error{Kind: fault.Script, Message: "one query that only reads is needed",
+			Hint: "write SELECT, FROM, WITH, VALUES, DESCRIBE or SUMMARIZE"}
 	}
 	return query, nil
 }
@@ -165,7 +166,8 @@ func syntaxFault(text, position, message string, tables func() string) error {
 	before := text[:min(s.At, len(text))]
 	line := 1 + strings.Count(before, "\n")
 	column := utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("line %d, column %d of the query: %s", line, column, s.What), Hint: s.Hint}
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("line %d, column %d of the query: %s", line, column,
+		s.What), Hint: s.Hint}
 }
 
 func queryFault(ctx context.Context, home *Home, opts QueryOptions, err error) error {
@@ -193,7 +195,8 @@ func queryFault(ctx context.Context, home *Home, opts QueryOptions, err error) e
 			}
 		}
 	case said.Function != "":
-		out.Message, out.Hint = fmt.Sprintf("there is no function %q", said.Function), query.FunctionHint(said.Function, said.Near)
+		out.Message, out.Hint = fmt.Sprintf("there is no function %q", said.Function),
+			query.FunctionHint(said.Function, said.Near)
 	}
 	switch db.Type {
 	case duckdb.ErrorTypePermission:
@@ -213,13 +216,16 @@ func runNotThere(ctx context.Context, home *Home, opts QueryOptions) *fault.Erro
 		hint := knownTables(ctx, home, opts)
 		switch {
 		case errors.Is(err, state.ErrNotFound):
-			return &fault.Error{Message: fmt.Sprintf("there is no run %d in workspace %s", n, opts.Workspace), Hint: "`thalweg history` lists the runs; " + hint}
+			return &fault.Error{Message: fmt.Sprintf("there is no run %d in workspace %s", n, opts.Workspace),
+				Hint: "`thalweg history` lists the runs; " + hint}
 		case err == nil && run.Dropped != nil:
 			by := run.Dropped
 			return &fault.Error{Message: fmt.Sprintf("run %d was dropped by %s on %s: %s", n, cmp.Or(by.Actor, "somebody"),
-				by.Time.Local().Format(time.DateTime), cmp.Or(by.Reason, "no reason is given")), Hint: "its tables cannot be read any more; " + hint}
+				by.Time.Local().Format(time.DateTime), cmp.Or(by.Reason, "no reason is given")),
+				Hint: "its tables cannot be read any more; " + hint}
 		case err == nil && !hasTableOf(ctx, home, run.RunKey, strings.ToLower(opts.SQL)):
-			return &fault.Error{Message: fmt.Sprintf("run %d has no table of a name in the query", n), Hint: fmt.Sprintf("`thalweg nodes --run %d` lists its nodes; %s", n, hint)}
+			return &fault.Error{Message: fmt.Sprintf("run %d has no table of a name in the query", n),
+				Hint: fmt.Sprintf("`thalweg nodes --run %d` lists its nodes; %s", n, hint)}
 		}
 	}
 	return nil
@@ -417,7 +423,8 @@ func runTables(ctx context.Context, home *Home, r state.Run, text string) ([]que
 			case n.Status == state.Invalidated:
 				one.warning = fault.Of(pipeline.Voided(ctx, home.State, n)).Message
 			case !one.complete:
-				one.warning = fmt.Sprintf("table %s of run %d is not complete: node %s is %s, and the rows of %d of its %s are there", name, r.Run, n.Name, n.Status, n.BatchesDone, figures.Counted(int64(n.BatchesTotal), "batch", "batches"))
+				one.warning = fmt.Sprintf("table %s of run %d is not complete: node %s is %s, and the rows of %d of its %s are "+
+					"there", name, r.Run, n.Name, n.Status, n.BatchesDone, figures.Counted(int64(n.BatchesTotal), "batch", "batches"))
 			}
 			out = append(out, one)
 		}
@@ -434,7 +441,8 @@ func runTables(ctx context.Context, home *Home, r state.Run, text string) ([]que
 }
 
 // sideTables lists the tables beside a node's own whose names are in the query's text.
-func sideTables(ctx context.Context, home *Home, n state.Node, np plan.NodePlan, name, text string) ([]queryTable, error) {
+func sideTables(ctx context.Context, home *Home, n state.Node, np plan.NodePlan, name,
+	text string) ([]queryTable, error) {
 	var out []queryTable
 	if !strings.Contains(text, strings.ToLower(name+plan.SideMark)) {
 		return nil, nil

@@ -76,11 +76,13 @@ func within(v any, t query.SQLType) any {
 	case duckdb.OrderedMap:
 		var m orderedJSON
 		for i, key := range v.Keys() {
-			m.keys, m.values = append(m.keys, keyText(key, t.Members[0].Type)), append(m.values, within(v.Values()[i], t.Members[1].Type))
+			m.keys, m.values = append(m.keys, keyText(key, t.Members[0].Type)),
+				append(m.values, within(v.Values()[i], t.Members[1].Type))
 		}
 		return m
 	case duckdb.Union:
-		return within(v.Value, t.Members[max(0, slices.IndexFunc(t.Members, func(m query.SQLMember) bool { return m.Name == v.Tag }))].Type)
+		return within(v.Value, t.Members[max(0,
+			slices.IndexFunc(t.Members, func(m query.SQLMember) bool { return m.Name == v.Tag }))].Type)
 	case string:
 		if t.Name == "JSON" && json.Valid([]byte(v)) { // the engine takes NaN for JSON, too
 			return json.RawMessage(v)

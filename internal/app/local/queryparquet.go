@@ -26,8 +26,8 @@ func copyParquet(ctx context.Context, in *engine.Instance, home *Home, opts Quer
 
 // exactInParquet gives a query whose columns Parquet holds as they are. The engine
 // writes whole numbers of 128 bits as floats, intervals without what is below a
-// millisecond, and times of day without their zone: such numbers become decimals of as many digits as there are, which a
-// larger one does not fit into, and what is left is refused.
+// millisecond, and times of day without their zone: such numbers become decimals of as many digits as there are, which
+// a larger one does not fit into, and what is left is refused.
 func exactInParquet(ctx context.Context, in *engine.Instance, query string) (string, error) {
 	names, types, err := columnsOf(ctx, in, query)
 	if err != nil {

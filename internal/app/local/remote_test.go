@@ -55,19 +55,23 @@ type machines struct {
 
 func newMachines(t *testing.T) *machines {
 	dir := t.TempDir()
-	m := &machines{https: remotetest.NewHTTPS(t, dir), s3: remotetest.NewS3(t), sftp: remotetest.NewSFTP(t, dir), dir: filepath.Join(dir, "work")}
+	m := &machines{https: remotetest.NewHTTPS(t, dir), s3: remotetest.NewS3(t), sftp: remotetest.NewSFTP(t, dir),
+		dir: filepath.Join(dir, "work")}
 	require.NoError(t, os.WriteFile(filepath.Join(m.https.Dir, "items.csv"), []byte("id\n1\n2\n"), 0o600))
 	m.s3.Put(t, "in/items.csv", "id\n3\n4\n")
 	require.NoError(t, os.Mkdir(m.dir, 0o700))
-	script := strings.NewReplacer("https://HTTPS", "https://"+m.https.Addr, "SFTP", "sftp://joe@"+m.sftp.Addr+m.sftp.Dir).Replace(remoteCrashScript)
+	script := strings.NewReplacer("https://HTTPS", "https://"+m.https.Addr, "SFTP", "sftp://joe@"+
+		m.sftp.Addr+m.sftp.Dir).Replace(remoteCrashScript)
 	require.NoError(t, os.WriteFile(filepath.Join(m.dir, "script.yaml"), []byte(script), 0o600))
 	return m
 }
 
 func (m *machines) victim(t *testing.T, at string, resume bool) *exec.Cmd {
 	cmd := victimCmd(t, m.dir, at, resume)
-	cmd.Env = append(cmd.Env, "THALWEG_TEST_CA="+m.https.CAFile, "THALWEG_TEST_S3="+m.s3.Endpoint, "THALWEG_TEST_KEY="+m.sftp.KeyFile, "THALWEG_TEST_HOSTS="+m.sftp.KnownHosts,
-		"AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret", "AWS_CONFIG_FILE="+os.DevNull, "AWS_SHARED_CREDENTIALS_FILE="+os.DevNull, "AWS_EC2_METADATA_DISABLED=true")
+	cmd.Env = append(cmd.Env, "THALWEG_TEST_CA="+m.https.CAFile, "THALWEG_TEST_S3="+m.s3.Endpoint, "THALWEG_TEST_KEY="+
+		m.sftp.KeyFile, "THALWEG_TEST_HOSTS="+m.sftp.KnownHosts,
+		"AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret", "AWS_CONFIG_FILE="+os.DevNull, "AWS_SHARED_CREDENTIALS_FILE="+
+			os.DevNull, "AWS_EC2_METADATA_DISABLED=true")
 	return cmd
 }
 
@@ -97,7 +101,8 @@ func (m *machines) stored(t *testing.T) map[string]string {
 // it is passed, and resumes: the servers end up as if nothing had happened.
 func TestRemoteCrashPoints(t *testing.T) {
 	t.Parallel()
-	want := map[string]string{"s3 out/00000.csv": "id\n1\n2\n", "s3 out/00001.csv": "id\n3\n4\n", "sftp all.csv": "id\n1\n2\n3\n4\n"}
+	want := map[string]string{"s3 out/00000.csv": "id\n1\n2\n", "s3 out/00001.csv": "id\n3\n4\n",
+		"sftp all.csv": "id\n1\n2\n3\n4\n"}
 	for _, point := range worker.CrashPoints() {
 		t.Run(string(point), func(t *testing.T) {
 			t.Parallel()
@@ -225,7 +230,8 @@ func TestUploadsThatEarlierVersionsNotedAreEnded(t *testing.T) {
 		}
 		dir := filepath.Join(m.dir, local.DefaultDir, "remote", "main-7", "out")
 		require.NoError(t, os.MkdirAll(dir, 0o700))
-		note := fmt.Sprintf(`{"bucket":"data","key":"out/%s","begun":%q,"upload":%q}`, key, time.Now().UTC().Format(time.RFC3339), id)
+		note := fmt.Sprintf(`{"bucket":"data","key":"out/%s","begun":%q,"upload":%q}`, key,
+			time.Now().UTC().Format(time.RFC3339), id)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, key+".json"), []byte(note), 0o600))
 	}
 	require.Len(t, m.s3.OpenUploads(t), 2)

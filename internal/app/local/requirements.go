@@ -43,6 +43,7 @@ func (t *tools) checkRequirements(ctx context.Context, s *script.Script) error {
 	if more := len(wrong) - unmetMost; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s: Python is not as the script requires: %s", at, text), Err: errOther,
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s: Python is not as the script requires: %s", at, text),
+		Err:  errOther,
 		Hint: "install them for the interpreter, or name one that has them with --python; nothing is installed by itself"}
 }

@@ -58,7 +58,8 @@ func PlanRetry(ctx context.Context, home *Home, key state.RunKey, opts RetryOpti
 		return out, wasDropped(out.Run)
 	}
 	if out.Run.Status == state.Running && home.AtWork(key) {
-		return out, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is being worked on", key.Run), Hint: "wait until it is over, or stop it: `" + key.Command(fmt.Sprintf("stop %d", key.Run)) + "`"}
+		return out, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is being worked on", key.Run),
+			Hint: "wait until it is over, or stop it: `" + key.Command(fmt.Sprintf("stop %d", key.Run)) + "`"}
 	}
 	nodes, err := home.State.Nodes(ctx, key)
 	if err != nil {
@@ -104,8 +105,9 @@ func carried(ctx context.Context, store state.Store, key state.RunKey) (state.Ru
 }
 
 func nothingFailed(run state.Run, nodes []state.Node) error {
-	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("nothing of run %d has failed, and what it was begun with has not changed", run.Run),
-		Hint: "--node NODE or --batch NODE:N does something again that was done"}
+	f := &fault.Error{Kind: fault.Script,
+		Message: fmt.Sprintf("nothing of run %d has failed, and what it was begun with has not changed", run.Run),
+		Hint:    "--node NODE or --batch NODE:N does something again that was done"}
 	switch {
 	case state.Waits(nodes):
 		f.Message += ": it waits for a decision"
@@ -126,7 +128,8 @@ func (t *tools) changed(ctx context.Context, rec recorded, nodes []state.Node, o
 	if now == nil {
 		now, src = rec.script, &rec.sources
 	}
-	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n state.Node) bool { return gate.Is(n.NodeSpec) }) // another message is no other node
+	// another message is no other node
+	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n state.Node) bool { return gate.Is(n.NodeSpec) })
 	for _, n := range nodes {
 		node := now.Node(n.Name)
 		switch {
@@ -149,8 +152,10 @@ func (t *tools) changed(ctx context.Context, rec recorded, nodes []state.Node, o
 	if len(out.Changed) == 0 {
 		return false, nil
 	}
-	opts := Options{Script: now, ScriptSources: src, ScriptPath: rec.run.ScriptPath, ParamsPath: rec.run.ParamsPath, Params: rec.params, Offered: rec.Offered, Lenient: rec.Lenient, Ephemeral: rec.Ephemeral, Reuse: true,
-		Workspace: rec.run.Workspace, From: rec.run.Sources, Description: rec.run.Description, Priority: rec.run.Priority, Dir: rec.Dir, Parent: rec.run.Run}
+	opts := Options{Script: now, ScriptSources: src, ScriptPath: rec.run.ScriptPath, ParamsPath: rec.run.ParamsPath,
+		Params: rec.params, Offered: rec.Offered, Lenient: rec.Lenient, Ephemeral: rec.Ephemeral, Reuse: true,
+		Workspace: rec.run.Workspace, From: rec.run.Sources, Description: rec.run.Description, Priority: rec.run.Priority,
+		Dir: rec.Dir, Parent: rec.run.Run}
 	hooks, _, err := hooksOf(ctx, t.store, rec.run)
 	if err != nil {
 		return false, err
@@ -177,7 +182,10 @@ func (t *tools) reload(ctx context.Context, rec recorded) (*script.Script, *scri
 	src := Sources(t.opts.Remote, rec.Dir, rec.run.ScriptPath, rec.run.ParamsPath)
 	src.Known, src.Params, src.Offered, src.Lenient = t.opts.Known, rec.params, rec.Offered, rec.Lenient
 	read := src.Read
-	src.Read = remembered(func(ctx context.Context, url string) ([]byte, error) { return read(ctx, seenFrom(rec.Dir, url)) })
+	src.Read = remembered(func(ctx context.Context, url string) ([]byte,
+		error) {
+		return read(ctx, seenFrom(rec.Dir, url))
+	})
 	s, diags := script.Load(ctx, src)
 	if diags.HasErrors() {
 		return nil, nil, &InvalidScriptError{Diagnostics: diags}

@@ -117,9 +117,12 @@ func TestARetryDoesWhatItSays(t *testing.T) {
 		}
 	}
 	edits := []func(*testing.T, *reuser){
-		swap("score.py", "* 7", "* 8"), swap("script.yaml", "score(r.name, r.list)", "score(r.list, r.name)"), swap("script.yaml", "score(desc)", "score(asc)"),
-		swap("script.yaml", "min: 0", "min: -1"), swap("items_2.csv", "order_id,value\n", "order_id,value\n17,3.50\n"), swap("orders.csv", "\n7,name", "\n7,nome"),
-		swap("script.yaml", "nodes:", "# said\nnodes:"), swap("score.py", "* 8", "* 8 // 0"), swap("score.py", "* 7", "* 7 // 0"),
+		swap("score.py", "* 7", "* 8"), swap("script.yaml", "score(r.name, r.list)", "score(r.list, r.name)"),
+		swap("script.yaml", "score(desc)", "score(asc)"),
+		swap("script.yaml", "min: 0", "min: -1"), swap("items_2.csv", "order_id,value\n", "order_id,value\n17,3.50\n"),
+		swap("orders.csv", "\n7,name", "\n7,nome"),
+		swap("script.yaml", "nodes:", "# said\nnodes:"), swap("score.py", "* 8", "* 8 // 0"),
+		swap("score.py", "* 7", "* 7 // 0"),
 		func(t *testing.T, r *reuser) { _ = os.Remove(filepath.Join(r.dir, "out", "all.csv")) },
 		func(t *testing.T, r *reuser) {
 			_, err := r.run(t, func(o *local.Options) { o.Start = []string{"orders"} })
@@ -155,7 +158,8 @@ func TestARetryDoesWhatItSays(t *testing.T) {
 					if did.PlanDigest == "" { // the run has failed before it
 						continue
 					}
-					require.Equal(t, n.From, did.ReusedFrom, "node %s of run %d (%s), announced: %q", n.Node, latest.Key.Run, did.Status, n.Why)
+					require.Equal(t, n.From, did.ReusedFrom, "node %s of run %d (%s), announced: %q", n.Node, latest.Key.Run,
+						did.Status, n.Why)
 				}
 			}
 		})

@@ -33,7 +33,8 @@ func newReuser(t *testing.T) *reuser {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, home.Close()) })
 	r := &reuser{dir: dir, home: home}
-	text := strings.NewReplacer("[orders.csv]", "["+dir+"/orders.csv]", "items_1.csv, items_2.csv", dir+"/items_*.csv", "[score.py]", "["+dir+"/score.py]",
+	text := strings.NewReplacer("[orders.csv]", "["+dir+"/orders.csv]", "items_1.csv, items_2.csv", dir+"/items_*.csv",
+		"[score.py]", "["+dir+"/score.py]",
 		"out/all.csv", dir+"/out/all.csv", `"out/part_`, `"`+dir+`/out/part_`).Replace(crashScript)
 	r.write(t, "script.yaml", text)
 	return r
@@ -61,7 +62,8 @@ func (r *reuser) edit(t *testing.T, name, old, now string) {
 // run runs the script; change may change how.
 func (r *reuser) run(t *testing.T, change func(*local.Options)) (local.Summary, error) {
 	t.Helper()
-	opts := local.Options{ScriptPath: filepath.Join(r.dir, "script.yaml"), Workspace: "main", MemoryBytes: 512 << 20, Interpreter: "python3", Reuse: true}
+	opts := local.Options{ScriptPath: filepath.Join(r.dir, "script.yaml"), Workspace: "main", MemoryBytes: 512 << 20,
+		Interpreter: "python3", Reuse: true}
 	if change != nil {
 		change(&opts)
 	}
@@ -104,17 +106,21 @@ func TestOnlyWhatHasChangedIsComputed(t *testing.T) {
 	}{
 		"nothing": {want: []string{}},
 		"comments and layout": {
-			change: func(t *testing.T, r *reuser) { r.edit(t, "script.yaml", "nodes:", "# said\nnodes:\n\n") }, want: []string{}},
+			change: func(t *testing.T, r *reuser) { r.edit(t, "script.yaml", "nodes:", "# said\nnodes:\n\n") },
+			want:   []string{}},
 		"a formula's file": {
-			change: func(t *testing.T, r *reuser) { r.edit(t, "score.py", "* 7", "* 8") }, want: []string{"scored", "one_file", "many_files"}},
+			change: func(t *testing.T, r *reuser) { r.edit(t, "score.py", "* 7", "* 8") },
+			want:   []string{"scored", "one_file", "many_files"}},
 		"a formula's expression": {
 			change: func(t *testing.T, r *reuser) {
 				r.edit(t, "script.yaml", "score(r.name, r.list)", "score(r.list, r.name)")
 			}, want: []string{"scored", "one_file", "many_files"}},
 		"a file's order": {
-			change: func(t *testing.T, r *reuser) { r.edit(t, "script.yaml", "score(desc)", "score(asc)") }, want: []string{"one_file"}},
+			change: func(t *testing.T, r *reuser) { r.edit(t, "script.yaml", "score(desc)", "score(asc)") },
+			want:   []string{"one_file"}},
 		"a check": {
-			change: func(t *testing.T, r *reuser) { r.edit(t, "script.yaml", "min: 0", "min: -1") }, want: []string{"totals", "scored", "one_file", "many_files"}},
+			change: func(t *testing.T, r *reuser) { r.edit(t, "script.yaml", "min: 0", "min: -1") },
+			want:   []string{"totals", "scored", "one_file", "many_files"}},
 		"an input's content": {
 			change: func(t *testing.T, r *reuser) {
 				r.edit(t, "items_2.csv", "order_id,value\n", "order_id,value\n17,3.50\n")
@@ -138,7 +144,8 @@ func TestOnlyWhatHasChangedIsComputed(t *testing.T) {
 		"an output of the same size": {
 			change: func(t *testing.T, r *reuser) { r.edit(t, "out/all.csv", "0", "1") }, want: []string{"one_file"}},
 		"a node that is named": {
-			opts: func(o *local.Options) { o.Start = []string{"orders", "totals"} }, want: []string{"orders", "totals", "scored", "one_file", "many_files"}},
+			opts: func(o *local.Options) { o.Start = []string{"orders", "totals"} }, want: []string{"orders", "totals", "scored",
+				"one_file", "many_files"}},
 		"no reuse wanted": {
 			opts: func(o *local.Options) { o.Reuse = false }, want: allNodes()},
 		"reuse false": {
@@ -212,7 +219,8 @@ func TestDamageInWhatWasTakenOver(t *testing.T) {
 			r := newReuser(t)
 			require.Equal(t, allNodes(), r.computed(t, nil))
 			want := outputs(t, r.dir)
-			found, err := filepath.Glob(filepath.Join(r.home.Dir, "parts", "data", "main", "00001", "*-totals", "*-0000.parquet"))
+			found, err := filepath.Glob(filepath.Join(r.home.Dir, "parts", "data", "main", "00001", "*-totals",
+				"*-0000.parquet"))
 			require.NoError(t, err)
 			require.Len(t, found, 1)
 			data, err := os.ReadFile(found[0])
@@ -256,7 +264,8 @@ func TestTakenOverWhileItIsInvalidated(t *testing.T) {
 		o.Checkpoint = func(p worker.CrashPoint) {
 			if p == worker.Planned { // orders or items has just been taken over
 				once.Do(func() {
-					order := state.Order{Kind: state.OrderInvalidate, Token: "t", Mark: state.Mark{Actor: "ann", Reason: "wrong prices"}}
+					order := state.Order{Kind: state.OrderInvalidate, Token: "t",
+						Mark: state.Mark{Actor: "ann", Reason: "wrong prices"}}
 					require.NoError(t, state.Direct(t.Context(), r.home.State, state.RunKey{Workspace: "main", Run: 1}, order))
 				})
 			}
@@ -283,7 +292,8 @@ func TestReadingWhatWasTakenOver(t *testing.T) {
 	for i, name := range allNodes() {
 		n, err := r.home.State.Node(t.Context(), state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 3}, Node: name})
 		require.NoError(t, err)
-		require.Equal(t, &state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 1}, Node: allNodes()[i]}, n.ReusedFrom, "the node that computed the rows, not one that took them over")
+		require.Equal(t, &state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 1}, Node: allNodes()[i]}, n.ReusedFrom,
+			"the node that computed the rows, not one that took them over")
 	}
 	query := func(text string) (local.QueryResult, error) {
 		return local.Query(t.Context(), r.home, local.QueryOptions{Workspace: "main", SQL: text, MemoryBytes: 256 << 20})
@@ -303,7 +313,9 @@ func TestReadingWhatWasTakenOver(t *testing.T) {
 	require.NoError(t, state.Direct(t.Context(), r.home.State, state.RunKey{Workspace: "main", Run: 1}, order))
 	_, err = query("FROM run3.totals")
 	require.ErrorIs(t, err, pipeline.ErrTableGone)
-	require.ErrorContains(t, err, "what node totals of run 3 wrote was taken over from node totals of run 1: table totals of run 1 was invalidated by somebody")
+	require.ErrorContains(t, err,
+		"what node totals of run 3 wrote was taken over from node totals of run 1: table totals of run 1 was invalidated "+
+			"by somebody")
 	require.Equal(t, []string{"totals", "scored", "one_file", "many_files"}, r.computed(t, nil))
 	got, err := query("FROM totals ORDER BY id")
 	require.NoError(t, err, "the latest that is there")
@@ -334,7 +346,8 @@ func TestKilledWhileTakingOver(t *testing.T) {
 	want := outputs(t, dir)
 	require.Len(t, want, 4)
 	step := effort.Of(3, 2, 1)
-	for _, point := range effort.Of([]worker.CrashPoint{worker.Settling}, []worker.CrashPoint{worker.Planned, worker.Settling}, worker.CrashPoints()) {
+	for _, point := range effort.Of([]worker.CrashPoint{worker.Settling},
+		[]worker.CrashPoint{worker.Planned, worker.Settling}, worker.CrashPoints()) {
 		t.Run(string(point), func(t *testing.T) {
 			t.Parallel()
 			for n := 1; ; n += step {

@@ -19,7 +19,8 @@ func Shown(ctx context.Context, store state.Store, nodes []state.Node) []state.N
 			continue
 		}
 		if origin, err := store.Node(ctx, *n.ReusedFrom); err == nil && origin.InputDigest == n.InputDigest {
-			out[i].RowsIn, out[i].RowsOut, out[i].BytesIn, out[i].BytesOut = origin.RowsIn, origin.RowsOut, origin.BytesIn, origin.BytesOut
+			out[i].RowsIn, out[i].RowsOut, out[i].BytesIn, out[i].BytesOut = origin.RowsIn, origin.RowsOut, origin.BytesIn,
+				origin.BytesOut
 		}
 	}
 	return out
@@ -35,7 +36,8 @@ func Files(ctx context.Context, store state.Store, nodes []state.Node) ([]state.
 	return results(ctx, nodes, store.Files, func(f *state.File, key state.NodeKey) { f.NodeKey = key })
 }
 
-func results[T any](ctx context.Context, nodes []state.Node, read func(context.Context, state.NodeKey, state.Page) ([]T, int64, error), name func(*T, state.NodeKey)) ([]T, error) {
+func results[T any](ctx context.Context, nodes []state.Node, read func(context.Context, state.NodeKey, state.Page) ([]T,
+	int64, error), name func(*T, state.NodeKey)) ([]T, error) {
 	var all []T
 	for _, n := range nodes {
 		some, err := state.All(ctx, read, holderOf(n))

@@ -44,14 +44,16 @@ func (s stateNotes) join(key state.RunKey) (_ *RunLock, alone bool, err error) {
 	me := worker.Owner() + "#" + rand.Text()[:8]
 	open, err := s.door(ctx, key, me, doorTries)
 	if err == nil && open == nil {
-		err = &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("run %d is being cleared by another process", key.Run)}
+		err = &fault.Error{Kind: fault.Environment, Retryable: true,
+			Message: fmt.Sprintf("run %d is being cleared by another process", key.Run)}
 	}
 	if err != nil {
 		cancel()
 		return nil, false, err
 	}
 	others, err := s.others(ctx, key, presenceLease)
-	n := &atWorkNote{store: s.store, clock: s.clock, key: key, note: state.Note{Topic: topicAtWork + state.RunName(key.Run), Name: me, Run: key.Run}}
+	n := &atWorkNote{store: s.store, clock: s.clock, key: key,
+		note: state.Note{Topic: topicAtWork + state.RunName(key.Run), Name: me, Run: key.Run}}
 	if err == nil {
 		err = n.renew(ctx)
 	}
@@ -173,7 +175,8 @@ func (n *atWorkNote) renew(ctx context.Context) error {
 }
 
 func (n *atWorkNote) keep(ctx context.Context) {
-	every(ctx, presenceEvery, func(ctx context.Context) { _ = n.renew(ctx) }) // it is tried again long before the note is too old
+	// it is tried again long before the note is too old
+	every(ctx, presenceEvery, func(ctx context.Context) { _ = n.renew(ctx) })
 }
 
 func (n *atWorkNote) remove() error {

@@ -18,7 +18,8 @@ func TestPresenceInState(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
 	home.presence = stateNotes{home.State, home.clock}
-	key, err := home.State.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "t", Created: time.Now()}, []state.NodeSpec{{Name: "n", Kind: "k"}})
+	key, err := home.State.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "t",
+		Created: time.Now()}, []state.NodeSpec{{Name: "n", Kind: "k"}})
 	require.NoError(t, err)
 	run := state.Run{RunKey: key, Status: state.Running}
 	require.True(t, home.Interrupted(run))
@@ -66,7 +67,9 @@ func TestPresenceOfOtherMachines(t *testing.T) {
 		time.Minute:     {false, false}, // late, or its clock is behind: nobody clears what it may write
 		6 * time.Minute: {false, true},
 	} {
-		require.NoError(t, home.State.PutNote(t.Context(), key.Workspace, state.Note{Topic: topicAtWork + state.RunName(key.Run), Name: "elsewhere/1/2#x", Run: key.Run, Time: time.Now().Add(-age)}))
+		require.NoError(t, home.State.PutNote(t.Context(), key.Workspace,
+			state.Note{Topic: topicAtWork + state.RunName(key.Run), Name: "elsewhere/1/2#x", Run: key.Run,
+				Time: time.Now().Add(-age)}))
 		require.Equal(t, want.atWork, home.AtWork(key), age)
 		lock, ok, err := home.presence.empty(key, false)
 		require.NoError(t, err)
@@ -87,7 +90,8 @@ func TestOneCollectsInACluster(t *testing.T) {
 	done, err := home.collectAlone(t.Context(), "w")
 	require.NoError(t, err, "there is nothing to collect")
 	require.NoError(t, done())
-	key, err := home.State.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "t", Created: time.Now()}, []state.NodeSpec{{Name: "n", Kind: "k"}})
+	key, err := home.State.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "t",
+		Created: time.Now()}, []state.NodeSpec{{Name: "n", Kind: "k"}})
 	require.NoError(t, err)
 	done, err = home.collectAlone(t.Context(), "w")
 	require.NoError(t, err)

@@ -43,34 +43,37 @@ type Options struct {
 	Workspace     string
 	Start         []string         // nodes to start with; empty: those that start by themselves
 	Select        script.Selection // a part of the script, instead of Start
-	From          []int64          // runs of any script to read tables from that this run does not write; else earlier runs of the same script
-	Description   string
-	Ephemeral     bool           // tables that can be ephemeral are
-	Reuse         bool           // nodes whose rows an earlier run has are not computed, but for those of Start and those that Select names
-	Resume        bool           // continue a run instead of starting one
-	ResumeRun     int64          // the run to continue; 0: the workspace's last
-	Pinned        bool           // with ResumeRun: from what was pinned of it, whatever ScriptPath has now
-	Again         supervise.Wish // with Resume: what of the run is done again besides what failed or was left
-	Dir           string         // that relative names of files are seen from; "": the working directory
-	Parent        int64          // the run that this one takes the place of; 0: none
-	Unattended    bool           // nobody is asked at gates: they are left out, and answers are their defaults
-	Wait          bool           // a run that waits for people is waited for: see Run
-	MemoryBytes   int64          // 0: a share of the machine's
-	Cores         int            // 0: the machine's
-	Interpreter   string
-	Keeper        string         // see python.Config
-	RowTimeout    time.Duration  // longest that Python may take for a row; 0: the pool's default
-	GroupTimeout  time.Duration  // longest that Python may take for a call of a py_table; 0: the pool's default
-	Remote        *remote.Client // for files of other machines; nil: one with defaults
-	Logger        *slog.Logger
-	Observe       func(worker.Event)
-	Started       func(Started)                         // called once, before the first batch; may be nil
-	Checkpoint    func(worker.CrashPoint)               // for tests that die there; may be nil
-	Lease         time.Duration                         // of claims; 0: the default
-	Waits         func(Summary)                         // called with Wait when a run begins to wait for people; may be nil
-	Waiting       func(text string)                     // called while other processes hold the memory; may be nil
-	Tune          func(*budget.Budget)                  // for tests and measurements of other splits; may be nil
-	Executor      func(engine.Executor) engine.Executor // for tests in which tasks fail; may be nil
+	// runs of any script to read tables from that this run does not write; else earlier runs of the same script
+	From        []int64
+	Description string
+	Ephemeral   bool // tables that can be ephemeral are
+	// nodes whose rows an earlier run has are not computed, but for those of Start and those that Select names
+	Reuse        bool
+	Resume       bool           // continue a run instead of starting one
+	ResumeRun    int64          // the run to continue; 0: the workspace's last
+	Pinned       bool           // with ResumeRun: from what was pinned of it, whatever ScriptPath has now
+	Again        supervise.Wish // with Resume: what of the run is done again besides what failed or was left
+	Dir          string         // that relative names of files are seen from; "": the working directory
+	Parent       int64          // the run that this one takes the place of; 0: none
+	Unattended   bool           // nobody is asked at gates: they are left out, and answers are their defaults
+	Wait         bool           // a run that waits for people is waited for: see Run
+	MemoryBytes  int64          // 0: a share of the machine's
+	Cores        int            // 0: the machine's
+	Interpreter  string
+	Keeper       string         // see python.Config
+	RowTimeout   time.Duration  // longest that Python may take for a row; 0: the pool's default
+	GroupTimeout time.Duration  // longest that Python may take for a call of a py_table; 0: the pool's default
+	Remote       *remote.Client // for files of other machines; nil: one with defaults
+	Logger       *slog.Logger
+	Observe      func(worker.Event)
+	Started      func(Started)           // called once, before the first batch; may be nil
+	Checkpoint   func(worker.CrashPoint) // for tests that die there; may be nil
+	Lease        time.Duration           // of claims; 0: the default
+	// called with Wait when a run begins to wait for people; may be nil
+	Waits    func(Summary)
+	Waiting  func(text string)                     // called while other processes hold the memory; may be nil
+	Tune     func(*budget.Budget)                  // for tests and measurements of other splits; may be nil
+	Executor func(engine.Executor) engine.Executor // for tests in which tasks fail; may be nil
 
 	// How attempts at batches end that would not, or fail for what may pass.
 	Tries          int           // 0: the default
@@ -150,7 +153,8 @@ func Run(ctx context.Context, home *Home, opts Options) (Summary, error) {
 		if opts.Pinned, err = wholePinned(ctx, home, sum.Key); err != nil {
 			return sum, err
 		}
-		opts.Resume, opts.ResumeRun, opts.Start, opts.From, opts.Again, opts.Parent = true, sum.Key.Run, nil, nil, supervise.Wish{}, 0
+		opts.Resume, opts.ResumeRun, opts.Start, opts.From, opts.Again, opts.Parent = true, sum.Key.Run, nil, nil,
+			supervise.Wish{}, 0
 		opts.Select = script.Selection{}
 	}
 }
@@ -330,7 +334,8 @@ func (r *runner) stillAlone(ctx context.Context, nodes []*script.Node) error {
 
 // openContent makes the run's content, once its number is known.
 func (r *runner) openContent() {
-	r.content = r.job(jobOf{script: r.script, sources: r.sources, run: r.key, identity: r.identity, from: r.opts.From, planning: r.planning, ephemeral: r.opts.Ephemeral, dir: r.dir, ownCopies: r.joined,
+	r.content = r.job(jobOf{script: r.script, sources: r.sources, run: r.key, identity: r.identity, from: r.opts.From,
+		planning: r.planning, ephemeral: r.opts.Ephemeral, dir: r.dir, ownCopies: r.joined,
 		reuse: r.opts.Reuse, chosen: r.opts.chosen(r.script), python: r.python})
 }
 
@@ -420,7 +425,8 @@ func (r *runner) replaceParent(ctx context.Context) error {
 	if r.opts.Parent == 0 {
 		return nil
 	}
-	_, err := supervise.Stop(ctx, r.store, state.RunKey{Workspace: r.key.Workspace, Run: r.opts.Parent}, mark(fmt.Sprintf("run %d takes its place", r.key.Run)))
+	_, err := supervise.Stop(ctx, r.store, state.RunKey{Workspace: r.key.Workspace, Run: r.opts.Parent},
+		mark(fmt.Sprintf("run %d takes its place", r.key.Run)))
 	return err
 }
 
@@ -537,13 +543,16 @@ func (r *runner) affected(ctx context.Context) ([]*script.Node, error) {
 // onlyResume refuses what only new runs may be told.
 func (r *runner) onlyResume() error {
 	if !r.opts.Select.Empty() {
-		return &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already", Hint: "leave --node, --from, --to and --tag out, or --resume"}
+		return &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already",
+			Hint: "leave --node, --from, --to and --tag out, or --resume"}
 	}
 	if len(r.opts.Start) > 0 {
-		return &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already", Hint: "leave --start out, or --resume"}
+		return &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already",
+			Hint: "leave --start out, or --resume"}
 	}
 	if len(r.opts.From) > 0 {
-		return &fault.Error{Kind: fault.Script, Message: "a resumed run reads the tables that it was begun with", Hint: "leave --from out, or --resume"}
+		return &fault.Error{Kind: fault.Script, Message: "a resumed run reads the tables that it was begun with",
+			Hint: "leave --from out, or --resume"}
 	}
 	return nil
 }
@@ -561,7 +570,9 @@ func (r *runner) toResume(ctx context.Context) (state.RunKey, error) {
 		}
 	}
 	if key.Run == 0 {
-		return key, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("there is no run of script %s to resume in workspace %s", pipeline.ScriptName(r.identity), r.opts.Workspace),
+		return key, &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("there is no run of script %s to resume in workspace %s", pipeline.ScriptName(r.identity),
+				r.opts.Workspace),
 			Hint: "leave --resume out to start one; --run N resumes a run that was begun under another name"}
 	}
 	return key, r.checkResumable(ctx, key)
@@ -599,15 +610,22 @@ func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
 	case run.Dropped != nil:
 		return wasDropped(run)
 	case run.Invalidated != nil:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was invalidated by %s: %s", key.Run, run.Invalidated.Actor, run.Invalidated.Reason), Hint: "an invalidated run does not go on: start a new one"}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was invalidated by %s: %s", key.Run,
+			run.Invalidated.Actor, run.Invalidated.Reason), Hint: "an invalidated run does not go on: start a new one"}
 	case done && r.opts.Pinned:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is complete: there is nothing to resume", key.Run), Hint: "`" + key.Command(fmt.Sprintf("retry %d --node NODE", key.Run)) + "` does parts of it again"}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is complete: there is nothing to resume",
+			key.Run), Hint: "`" + key.Command(fmt.Sprintf("retry %d --node NODE", key.Run)) + "` does parts of it again"}
 	case done:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is complete: there is nothing to resume", key.Run), Hint: "without --resume a new run starts, with --fresh it computes everything again; `" + key.Command(fmt.Sprintf("retry %d --node NODE", key.Run)) + "` does parts of this one again"}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is complete: there is nothing to resume",
+			key.Run), Hint: "without --resume a new run starts, with --fresh it computes everything again; `" +
+			key.Command(fmt.Sprintf("retry %d --node NODE", key.Run)) + "` does parts of this one again"}
 	case run.Fingerprint != r.script.Fingerprint:
 		return &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("the script, its parameters or its Python code changed since run %d: its finished batches may no longer be right", key.Run),
-			Hint: "`" + key.Command(fmt.Sprintf("retry %d", key.Run)) + "` begins a new run, which takes over what has not changed; without --resume, --start NODE begins at a node and --fresh computes everything; " +
+			Message: fmt.Sprintf("the script, its parameters or its Python code changed since run %d: its finished batches "+
+				"may no longer be right", key.Run),
+			Hint: "`" + key.Command(fmt.Sprintf("retry %d", key.Run)) +
+				"` begins a new run, which takes over what has not changed; without --resume, --start NODE begins at a node and " +
+				"--fresh computes everything; " +
 				"or bring the old version back"}
 	}
 	r.identity, r.opts.From = r.home.identityOf(run), run.Sources
@@ -658,9 +676,12 @@ func (r *runner) drive(ctx context.Context, warnings document.Diagnostics) (sum 
 		observe = func(worker.Event) {}
 	}
 	if r.opts.Started != nil {
-		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.shares.Room().Budget(), Warnings: warnings, Script: r.script, Dir: r.dir})
+		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.shares.Room().Budget(),
+			Warnings: warnings, Script: r.script, Dir: r.dir})
 	}
-	c := newCrew(ctx, crewConfig{store: r.store, slots: r.whole.Slots, ahead: aheadOf(r.home.Parts), lease: r.opts.Lease, tries: r.opts.Tries, deadline: r.opts.AttemptTimeout, clock: r.home.clock, logger: r.opts.Logger, checkpoint: r.opts.Checkpoint})
+	c := newCrew(ctx, crewConfig{store: r.store, slots: r.whole.Slots, ahead: aheadOf(r.home.Parts), lease: r.opts.Lease,
+		tries: r.opts.Tries, deadline: r.opts.AttemptTimeout, clock: r.home.clock, logger: r.opts.Logger,
+		checkpoint: r.opts.Checkpoint})
 	run := c.open(ctx, r.key, state.PriorityNormal, r.content, r.content, r.lock, observe)
 	var runErr error
 	sum.Status, runErr = run.Run()
@@ -825,7 +846,8 @@ func NodeStats(ctx context.Context, store state.Store, nodes []state.Node) map[s
 
 // warnings lists all warnings of a node by batch: only where there are more
 // than its tally keeps are its batches read.
-func warnings(ctx context.Context, store state.Store, key state.NodeKey, tally state.Tally) (texts []string, err error) {
+func warnings(ctx context.Context, store state.Store, key state.NodeKey, tally state.Tally) (texts []string,
+	err error) {
 	if told, all := tally.Told(); len(told) == all {
 		for _, w := range told {
 			texts = append(texts, w.Text)

@@ -69,7 +69,9 @@ func Schedule(ctx context.Context, home *Home, opts SchedulerOptions) error {
 	if opts.Remote != nil {
 		lister = opts.Remote
 	}
-	service := schedule.New(schedule.Config{Remote: lister, Workspace: opts.Workspace, Box: newNoteBox(store, opts.Workspace, state.TopicSchedules), Runs: s, Load: s.load, Most: opts.Most, Clock: opts.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint,
+	service := schedule.New(schedule.Config{Remote: lister, Workspace: opts.Workspace,
+		Box: newNoteBox(store, opts.Workspace, state.TopicSchedules), Runs: s, Load: s.load, Most: opts.Most,
+		Clock: opts.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint,
 		Files: func(watch string) schedule.Box { return newNoteBox(store, opts.Workspace, topicWatched+watch) }})
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -152,7 +154,8 @@ func (s *scheduler) read(ctx context.Context, first bool) error {
 		delete(s.wrong, path)
 		sv := schedule.Served{Path: path, Identity: s.home.identity(sc.Name, path), Script: sc}
 		if other := identities[sv.Identity]; other != "" {
-			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s and %s are the same script by their name", other, path), Hint: "give one of them another name, or serve one of them only"}
+			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s and %s are the same script by their name", other,
+				path), Hint: "give one of them another name, or serve one of them only"}
 		}
 		identities[sv.Identity] = path
 		s.served[path] = sv
@@ -208,7 +211,8 @@ func scriptPaths(args []string) (out scriptFiles, err error) {
 // it is run: parameters and tests lie beside scripts.
 func mayBeServed(path string) bool {
 	text, err := os.ReadFile(path)
-	return err == nil && (strings.Contains(string(text), "nodes") || strings.Contains(string(text), "include")) && (strings.Contains(string(text), "schedule") || strings.Contains(string(text), "watch"))
+	return err == nil && (strings.Contains(string(text), "nodes") || strings.Contains(string(text), "include")) &&
+		(strings.Contains(string(text), "schedule") || strings.Contains(string(text), "watch"))
 }
 
 // Begin implements schedule.Runs.
@@ -219,9 +223,12 @@ func (s *scheduler) Begin(ctx context.Context, start schedule.Start) (state.RunK
 			params[name] = value
 		}
 	}
-	return Begin(ctx, s.home, Options{ScriptPath: start.Script, ParamsPath: s.opts.ParamsPath, Program: s.opts.Program, Params: params, Offered: start.Offered, Lenient: s.opts.Lenient, Known: s.opts.Known,
-		Workspace: s.opts.Workspace, Reuse: true, Exclusive: s.opts.Exclusive, Description: start.Description, Token: start.Token, Nominal: start.Nominal, Hooks: s.opts.Hooks, MemoryBytes: s.opts.MemoryBytes, Cores: s.opts.Cores,
-		Interpreter: s.opts.Interpreter, Keeper: s.opts.Keeper, RowTimeout: s.opts.RowTimeout, GroupTimeout: s.opts.GroupTimeout, Remote: s.opts.Remote, Logger: s.opts.Logger})
+	return Begin(ctx, s.home, Options{ScriptPath: start.Script, ParamsPath: s.opts.ParamsPath, Program: s.opts.Program,
+		Params: params, Offered: start.Offered, Lenient: s.opts.Lenient, Known: s.opts.Known,
+		Workspace: s.opts.Workspace, Reuse: true, Exclusive: s.opts.Exclusive, Description: start.Description,
+		Token: start.Token, Nominal: start.Nominal, Hooks: s.opts.Hooks, MemoryBytes: s.opts.MemoryBytes, Cores: s.opts.Cores,
+		Interpreter: s.opts.Interpreter, Keeper: s.opts.Keeper, RowTimeout: s.opts.RowTimeout,
+		GroupTimeout: s.opts.GroupTimeout, Remote: s.opts.Remote, Logger: s.opts.Logger})
 }
 
 // Busy implements schedule.Runs.
@@ -245,12 +252,16 @@ func (s *scheduler) Busy(ctx context.Context, key state.RunKey) (open, working b
 
 // Tell implements schedule.Runs.
 func (s *scheduler) Tell(ctx context.Context, start schedule.Start, served schedule.Served, cause error) error {
-	sender := (&tools{opts: Options{Remote: s.opts.Remote, Keeper: s.opts.Keeper, Known: s.opts.Known, Logger: s.opts.Logger}}).sender()
+	sender := (&tools{opts: Options{Remote: s.opts.Remote, Keeper: s.opts.Keeper, Known: s.opts.Known,
+		Logger: s.opts.Logger}}).sender()
 	f := fault.Of(cause)
 	now := s.opts.Clock.Now().UTC()
-	m := message.Message{Version: message.Version, ID: "evt_" + strings.TrimPrefix(start.Token, schedule.TokenPrefix), Event: message.Failed, Time: now, Workspace: s.opts.Workspace,
-		Script: filepath.Base(served.Path), Path: served.Path, Status: string(state.Failed), Description: start.Description, Commands: map[string]string{"look": "thalweg schedules"},
-		Failure: &message.Failure{Kind: string(f.Kind), Message: s.opts.Known.Text(cause.Error()), Place: s.opts.Known.Place(f.Place).String(), Hint: s.opts.Known.Text(f.Hint)}}
+	m := message.Message{Version: message.Version, ID: "evt_" + strings.TrimPrefix(start.Token, schedule.TokenPrefix),
+		Event: message.Failed, Time: now, Workspace: s.opts.Workspace,
+		Script: filepath.Base(served.Path), Path: served.Path, Status: string(state.Failed), Description: start.Description,
+		Commands: map[string]string{"look": "thalweg schedules"},
+		Failure: &message.Failure{Kind: string(f.Kind), Message: s.opts.Known.Text(cause.Error()),
+			Place: s.opts.Known.Place(f.Place).String(), Hint: s.opts.Known.Text(f.Hint)}}
 	if served.Script.Name != "" {
 		m.Script = served.Script.Name
 	}

@@ -74,8 +74,10 @@ func serveSchedules(ctx context.Context, home *local.Home, client *remote.Client
 	}
 	begin, _ := time.Parse(time.RFC3339, clockBegins)
 	clock := fastClock{file: os.Getenv(clockFile), until: begin.Add(time.Duration(ticks)*time.Minute + 30*time.Second)}
-	err = local.Schedule(ctx, home, local.SchedulerOptions{Workspace: "main", Scripts: []string{"script.yaml"}, Clock: clock,
-		WorkerOptions: local.WorkerOptions{Remote: client, MemoryBytes: 2 << 30, Cores: 1, Interpreter: "python3", Most: 2, Lease: time.Second, Checkpoint: workertest.DieAt(point)}})
+	err = local.Schedule(ctx, home, local.SchedulerOptions{Workspace: "main", Scripts: []string{"script.yaml"},
+		Clock: clock,
+		WorkerOptions: local.WorkerOptions{Remote: client, MemoryBytes: 2 << 30, Cores: 1, Interpreter: "python3", Most: 2,
+			Lease: time.Second, Checkpoint: workertest.DieAt(point)}})
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -69,8 +69,9 @@ type WorkerOptions struct {
 	FollowSlowest  time.Duration            // see coordinator.Config
 	Program        string                   // version of this program, for who looks at a cluster
 	Engine         string                   // version of DuckDB that it says it has, for tests of upgrades; "": its own
-	Drain          <-chan struct{}          // closed: no more batches are begun, and Serve ends when those in flight have; nil: never
-	DrainTime      time.Duration            // that those may take then
+	// closed: no more batches are begun, and Serve ends when those in flight have; nil: never
+	Drain     <-chan struct{}
+	DrainTime time.Duration // that those may take then
 }
 
 // Serve takes batches of all runs of the state directory until ctx ends. It
@@ -83,9 +84,11 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	if opts.Observe == nil {
 		opts.Observe = func(worker.Event) {}
 	}
-	t, err := newTools(home, Options{MemoryBytes: opts.MemoryBytes, Cores: opts.Cores, Interpreter: opts.Interpreter, Keeper: opts.Keeper, RowTimeout: opts.RowTimeout,
-		GroupTimeout: opts.GroupTimeout, Remote: opts.Remote, Known: opts.Known, Logger: opts.Logger, Waiting: opts.Waiting, Checkpoint: opts.Checkpoint,
-		isolated: opts.Isolate != nil, stateWithin: patient.Forever})
+	t, err := newTools(home, Options{MemoryBytes: opts.MemoryBytes, Cores: opts.Cores, Interpreter: opts.Interpreter,
+		Keeper: opts.Keeper, RowTimeout: opts.RowTimeout,
+		GroupTimeout: opts.GroupTimeout, Remote: opts.Remote, Known: opts.Known, Logger: opts.Logger, Waiting: opts.Waiting,
+		Checkpoint: opts.Checkpoint,
+		isolated:   opts.Isolate != nil, stateWithin: patient.Forever})
 	if err != nil {
 		return err
 	}
@@ -97,7 +100,8 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &server{tools: t, opts: opts, refused: map[string]refusal{}, joined: map[state.RunKey]bool{}, unread: map[string]string{}, called: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
+	s := &server{tools: t, opts: opts, refused: map[string]refusal{}, joined: map[state.RunKey]bool{},
+		unread: map[string]string{}, called: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 	s.able = newAble(s)
 	if q, ok := shared.(*rabbitmq.Queue); ok {
 		s.able.broker = q.Stats
@@ -107,7 +111,8 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	ready := make(chan struct{})
 	works, leave := context.WithCancelCause(ctx)
 	s.pace = s.newPace()
-	s.crew = newCrew(ctx, crewConfig{queue: shared, most: opts.inFlightMost(), admit: s.admit, room: s.room, able: s.able.is, heard: s.look, hinted: opts.Hinted, slowest: opts.FollowSlowest,
+	s.crew = newCrew(ctx, crewConfig{queue: shared, most: opts.inFlightMost(), admit: s.admit, room: s.room,
+		able: s.able.is, heard: s.look, hinted: opts.Hinted, slowest: opts.FollowSlowest,
 		open: func(use context.Context, key state.RunKey) error {
 			<-ready
 			if s.draining() || use.Err() != nil {
@@ -115,7 +120,8 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 			}
 			return s.hinted(works, key)
 		},
-		store: t.store, slots: slotsOf(opts.Cores), ahead: aheadOf(home.Parts), lease: opts.Lease, tries: opts.Tries, deadline: opts.AttemptTimeout, clock: home.clock, logger: opts.Logger, checkpoint: opts.Checkpoint})
+		store: t.store, slots: slotsOf(opts.Cores), ahead: aheadOf(home.Parts), lease: opts.Lease, tries: opts.Tries,
+		deadline: opts.AttemptTimeout, clock: home.clock, logger: opts.Logger, checkpoint: opts.Checkpoint})
 	close(ready)
 	if opts.Inside != nil {
 		opts.Inside(Inside{Queue: s.crew.queue, Budget: s.held, AtOnce: s.pace.Settings, Able: s.reasons})
@@ -274,7 +280,8 @@ func (s *server) join(ctx context.Context) (passing error) {
 	}
 	var unread []string
 	for _, w := range slices.Sorted(maps.Keys(s.unread)) {
-		unread = append(unread, shorten(fmt.Sprintf("runs of workspace %s cannot be read: %s", w, s.opts.Known.Text(s.unread[w]))))
+		unread = append(unread, shorten(fmt.Sprintf("runs of workspace %s cannot be read: %s", w,
+			s.opts.Known.Text(s.unread[w]))))
 	}
 	if s.able.cannotRead(unread) {
 		s.saysElse()
@@ -290,7 +297,10 @@ func (s *server) forgetRefused(open map[state.RunKey]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := len(s.refused)
-	maps.DeleteFunc(s.refused, func(_ string, r refusal) bool { return r.run != state.RunKey{} && !open[r.run] && !s.joined[r.run] })
+	maps.DeleteFunc(s.refused, func(_ string, r refusal) bool {
+		return r.run != state.RunKey{} && !open[r.run] &&
+			!s.joined[r.run]
+	})
 	if len(s.refused) < before {
 		s.saysElse()
 	}
@@ -308,7 +318,8 @@ func (s *server) consider(ctx context.Context, r state.Run) {
 	defer s.joining.Unlock()
 	how := fmt.Sprint(r.RunKey, r.Epoch)
 	s.mu.Lock()
-	known := !r.GoesOn() || s.joined[r.RunKey] || s.opts.Most > 0 && len(s.joined) >= s.opts.Most || s.opts.Wants != nil && !s.opts.Wants(r) || time.Now().Before(s.refused[how].until)
+	known := !r.GoesOn() || s.joined[r.RunKey] || s.opts.Most > 0 && len(s.joined) >= s.opts.Most || s.opts.Wants != nil &&
+		!s.opts.Wants(r) || time.Now().Before(s.refused[how].until)
 	s.mu.Unlock()
 	if known || ctx.Err() != nil || !s.able.is() {
 		return
@@ -413,7 +424,8 @@ func (s *server) open(ctx context.Context, key state.RunKey) (_ *openRun, rec re
 	if err := s.openSlots(); err != nil {
 		return nil, rec, err
 	}
-	job := s.job(jobOf{script: rec.script, sources: &rec.sources, run: key, identity: s.home.identityOf(rec.run), from: rec.run.Sources, planning: rec.Budget, ephemeral: rec.Ephemeral, dir: rec.Dir, ownCopies: true,
+	job := s.job(jobOf{script: rec.script, sources: &rec.sources, run: key, identity: s.home.identityOf(rec.run),
+		from: rec.run.Sources, planning: rec.Budget, ephemeral: rec.Ephemeral, dir: rec.Dir, ownCopies: true,
 		reuse: rec.Reuse, chosen: rec.Chosen, python: python})
 	return s.crew.open(ctx, key, rec.run.Priority, job, s.isolated(key, job), lock, s.opts.Observe), rec, nil
 }
@@ -428,7 +440,8 @@ func (s *server) likePython(ctx context.Context, rec recorded) (map[string]map[s
 }
 
 // prepare has the interpreters import the run's Python code, once there are any.
-func (s *server) prepare(ctx context.Context, sc *script.Script, dir string, key state.RunKey) (map[string]map[string]string, error) {
+func (s *server) prepare(ctx context.Context, sc *script.Script, dir string,
+	key state.RunKey) (map[string]map[string]string, error) {
 	nodes, err := s.store.Nodes(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)

@@ -26,7 +26,8 @@ import (
 // cassandraOf is how Cassandra is reached.
 func cassandraOf(c *cluster.Config) (cassandra.Config, error) {
 	k := c.State.Cassandra
-	out := cassandra.Config{Hosts: k.Hosts, Keyspace: k.Keyspace, Datacenter: k.Datacenter, Username: k.Username, Password: k.Password}
+	out := cassandra.Config{Hosts: k.Hosts, Keyspace: k.Keyspace, Datacenter: k.Datacenter, Username: k.Username,
+		Password: k.Password}
 	var err error
 	out.TLS, err = tlsOf(c, k.TLS, "state.cassandra.tls")
 	return out, err
@@ -99,7 +100,8 @@ func (h *Home) openBackend(ctx context.Context) (parts.Backend, error) {
 
 // remoteOf is how a bucket is reached.
 func remoteOf(s *cluster.S3) remote.Config {
-	return remote.Config{S3Endpoint: s.Endpoint, S3Region: s.Region, CAPath: s.CA, S3AccessKey: s.AccessKey, S3SecretKey: s.SecretKey}
+	return remote.Config{S3Endpoint: s.Endpoint, S3Region: s.Region, CAPath: s.CA, S3AccessKey: s.AccessKey,
+		S3SecretKey: s.SecretKey}
 }
 
 // openQueue connects to the broker; nil without one: then processes look at the state.
@@ -122,7 +124,8 @@ func brokerOf(c *cluster.Config, q *cluster.RabbitMQ, fleet string) (rabbitmq.Co
 	if err != nil {
 		return rabbitmq.Config{}, err
 	}
-	return rabbitmq.Config{Hosts: q.Hosts, Username: q.Username, Password: q.Password, Vhost: q.VHost, TLS: secure, Prefix: prefixOf(c, fleet)}, nil
+	return rabbitmq.Config{Hosts: q.Hosts, Username: q.Username, Password: q.Password, Vhost: q.VHost, TLS: secure,
+		Prefix: prefixOf(c, fleet)}, nil
 }
 
 // prefixOf begins the names of what a fleet has in the broker: what people call it, and

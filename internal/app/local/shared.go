@@ -23,7 +23,8 @@ type SharedOutput struct {
 
 // refuse is the refusal to begin beside the other run.
 func (o SharedOutput) refuse() error {
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is under way and writes %s, too, in node %s", o.Run, o.Output, o.By),
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is under way and writes %s, too, in node %s",
+		o.Run, o.Output, o.By),
 		Hint: "wait until it is over, or stop it: `" + o.key.Command(fmt.Sprintf("stop %d", o.Run)) + "`"}
 }
 
@@ -43,7 +44,8 @@ func (r *runner) alone(ctx context.Context, nodes []*script.Node) error {
 		case r.opts.Shared != nil:
 			r.opts.Shared(state.RunKey{Workspace: r.opts.Workspace, Run: r.key.Run}, o)
 		default:
-			r.opts.Logger.Warn("another run that is under way writes the same output", "run", r.key.Run, "node", o.Node, "output", o.Output, "other_run", o.Run)
+			r.opts.Logger.Warn("another run that is under way writes the same output", "run", r.key.Run, "node", o.Node,
+				"output", o.Output, "other_run", o.Run)
 		}
 		if r.told == nil {
 			r.told = map[SharedOutput]bool{}
@@ -83,7 +85,8 @@ func (r *runner) shared(ctx context.Context, nodes []*script.Node) ([]SharedOutp
 		for _, mine := range own {
 			for _, their := range theirs {
 				if mine.meets(their) && !bothAdd(mine.node, their.node) {
-					out = append(out, SharedOutput{Run: key.Run, Node: mine.node.Name, Output: mine.shown, By: their.node.Name, key: key})
+					out = append(out, SharedOutput{Run: key.Run, Node: mine.node.Name, Output: mine.shown,
+						By: their.node.Name, key: key})
 				}
 			}
 		}

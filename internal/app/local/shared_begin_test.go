@@ -35,6 +35,7 @@ func TestARunBeginsBesideOneThatIsNotThereYet(t *testing.T) {
 	require.NoError(t, home.State.PutNote(t.Context(), "main", state.OpenNote(99, "", time.Now())))
 	client := remote.New(remote.Config{})
 	defer client.Close()
-	_, _, err = local.Submit(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main", MemoryBytes: 512 << 20, Cores: 1, Remote: client})
+	_, _, err = local.Submit(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
+		Workspace: "main", MemoryBytes: 512 << 20, Cores: 1, Remote: client})
 	require.NoError(t, err)
 }

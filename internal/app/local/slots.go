@@ -64,12 +64,14 @@ func (s *server) openSlots() error {
 	if err != nil {
 		return fmt.Errorf("write the settings of slots: %w", err)
 	}
-	settings, err := json.Marshal(slotSettings{Home: s.home.Dir, Beside: s.home.beside, Parts: s.home.partsDir, Interpreter: s.opts.Interpreter, Keeper: s.opts.Keeper, RowTimeout: s.opts.RowTimeout,
+	settings, err := json.Marshal(slotSettings{Home: s.home.Dir, Beside: s.home.beside, Parts: s.home.partsDir,
+		Interpreter: s.opts.Interpreter, Keeper: s.opts.Keeper, RowTimeout: s.opts.RowTimeout,
 		GroupTimeout: s.opts.GroupTimeout, Client: client})
 	if err != nil {
 		return fmt.Errorf("write the settings of slots: %w", err)
 	}
-	s.slots = slot.New(slot.Config{Command: s.opts.Isolate.Command, Size: s.opts.inFlightMost(), WorkDir: s.work, Settings: settings, State: s.store, Parts: s.home.Parts,
+	s.slots = slot.New(slot.Config{Command: s.opts.Isolate.Command, Size: s.opts.inFlightMost(), WorkDir: s.work,
+		Settings: settings, State: s.store, Parts: s.home.Parts,
 		Room: s.shares.Room(), Logger: s.opts.Logger, Ended: s.opts.SlotEnded})
 	return nil
 }
@@ -99,8 +101,10 @@ func ServeSlot(conn net.Conn, connect func(client json.RawMessage, p slot.Parent
 		debug.SetMemoryLimit(b.ProcessGoBytes())
 		b.Interpreters = min(b.Interpreters, 1) // the others are those of other slots
 		known := secret.New()
-		host := &slotHost{client: client, tools: &tools{lent: &p, home: &Home{Dir: set.Home, State: p.State, Parts: p.Parts, beside: set.Beside, partsDir: set.Parts}, store: discreetStore{p.State, known}, work: p.WorkDir, budget: b,
-			opts:   Options{Interpreter: set.Interpreter, Keeper: set.Keeper, RowTimeout: set.RowTimeout, GroupTimeout: set.GroupTimeout, Remote: client, Known: known, Logger: p.Logger},
+		host := &slotHost{client: client, tools: &tools{lent: &p, home: &Home{Dir: set.Home, State: p.State, Parts: p.Parts,
+			beside: set.Beside, partsDir: set.Parts}, store: discreetStore{p.State, known}, work: p.WorkDir, budget: b,
+			opts: Options{Interpreter: set.Interpreter, Keeper: set.Keeper, RowTimeout: set.RowTimeout,
+				GroupTimeout: set.GroupTimeout, Remote: client, Known: known, Logger: p.Logger},
 			engine: engine.NewInstances(filepath.Join(p.WorkDir, "engine"), p.WorkDir, set.Parts)}}
 		p.Room = &restingRoom{Room: p.Room, pool: &host.limits}
 		return host, nil
@@ -125,7 +129,8 @@ func (h *slotHost) Open(ctx context.Context, key state.RunKey) (slot.Run, error)
 			return nil, err
 		}
 	}
-	return h.job(jobOf{script: rec.script, sources: &rec.sources, run: key, identity: h.home.identityOf(rec.run), from: rec.run.Sources, planning: rec.Budget, ephemeral: rec.Ephemeral, dir: rec.Dir, ownCopies: true,
+	return h.job(jobOf{script: rec.script, sources: &rec.sources, run: key, identity: h.home.identityOf(rec.run),
+		from: rec.run.Sources, planning: rec.Budget, ephemeral: rec.Ephemeral, dir: rec.Dir, ownCopies: true,
 		reuse: rec.Reuse, chosen: rec.Chosen}), nil
 }
 

@@ -25,9 +25,11 @@ import (
 func BenchmarkSlots(b *testing.B) {
 	const batches = 200
 	dir, cores := b.TempDir(), 1
-	opts := local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir, Workspace: "main", MemoryBytes: 1 << 30, Interpreter: "python3"}
+	opts := local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir, Workspace: "main", MemoryBytes: 1 << 30,
+		Interpreter: "python3"}
 	if path := os.Getenv("THALWEG_BENCH_SCRIPT"); path != "" {
-		opts.ScriptPath, opts.ParamsPath, opts.Dir, opts.MemoryBytes, cores = path, os.Getenv("THALWEG_BENCH_PARAMS"), filepath.Dir(path), 4<<30, 0
+		opts.ScriptPath, opts.ParamsPath, opts.Dir, opts.MemoryBytes, cores = path, os.Getenv("THALWEG_BENCH_PARAMS"),
+			filepath.Dir(path), 4<<30, 0
 	} else {
 		require.NoError(b, os.WriteFile(filepath.Join(dir, "in.csv"), []byte("id\n"+strings.Repeat("1\n", batches)), 0o600))
 		require.NoError(b, os.WriteFile(opts.ScriptPath, fmt.Appendf(nil, `nodes:
@@ -67,12 +69,13 @@ func serveOne(b *testing.B, home *local.Home, isolate bool, memory int64, cores 
 	client := remote.New(remote.Config{})
 	defer client.Close()
 	events := make(chan worker.Event, 10_000)
-	opts := local.WorkerOptions{MemoryBytes: memory, Cores: cores, Interpreter: "python3", Remote: client, Observe: func(e worker.Event) {
-		events <- e
-		if e.Kind == worker.RunFinished {
-			stop()
-		}
-	}}
+	opts := local.WorkerOptions{MemoryBytes: memory, Cores: cores, Interpreter: "python3", Remote: client,
+		Observe: func(e worker.Event) {
+			events <- e
+			if e.Kind == worker.RunFinished {
+				stop()
+			}
+		}}
 	if isolate {
 		opts.Isolate = &local.Isolation{Client: remote.Config{}, Command: slotCommand("")}
 	}

@@ -70,7 +70,8 @@ func (r *isolated) run() state.Status {
 	home, err := local.Open(r.t.Context(), filepath.Join(r.dir, local.DefaultDir), true)
 	require.NoError(r.t, err)
 	defer func() { require.NoError(r.t, home.Close()) }()
-	_, err = local.Begin(r.t.Context(), home, local.Options{ScriptPath: filepath.Join(r.dir, "script.yaml"), Dir: r.dir, Workspace: "main", MemoryBytes: victimBytes, Interpreter: "python3"})
+	_, err = local.Begin(r.t.Context(), home, local.Options{ScriptPath: filepath.Join(r.dir, "script.yaml"), Dir: r.dir,
+		Workspace: "main", MemoryBytes: victimBytes, Interpreter: "python3"})
 	require.NoError(r.t, err)
 	return r.serve(home)
 }
@@ -81,7 +82,8 @@ func (r *isolated) serve(home *local.Home) (status state.Status) {
 	defer stop()
 	client := remote.New(remote.Config{})
 	defer client.Close()
-	err := local.Serve(ctx, home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Remote: client, Tries: r.tries,
+	err := local.Serve(ctx, home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3",
+		Remote: client, Tries: r.tries,
 		Isolate: &local.Isolation{Client: remote.Config{}, Command: slotCommand(r.mark)},
 		Observe: func(e worker.Event) {
 			r.events.Lock()

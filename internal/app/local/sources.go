@@ -40,25 +40,29 @@ func Sources(client *remote.Client, dir, scriptPath, paramsPath string) script.S
 		}
 		return tableColumns(c.Columns(ctx, database.Source{URL: url, Table: table, Query: query}))
 	}
-	return script.Sources{Path: scriptPath, ParamsPath: paramsPath, Columns: columns, TableColumns: tables, Environment: os.LookupEnv, Secrets: func(s *script.Script) { secrets = s }, Read: func(ctx context.Context, url string) ([]byte, error) {
-		if client == nil || !address.Remote(url) {
-			return script.ReadLocal(ctx, url)
-		}
-		text, err := client.Read(ctx, url, script.MaxPythonBytes, secrets)
-		var f *fault.Error
-		if errors.As(err, &f) {
-			f.Place = fault.Place{} // the message around it names the file
-		}
-		return text, err
-	}, Describe: func(ctx context.Context) (script.Describer, error) { return query.Open(ctx, look) }}
+	return script.Sources{Path: scriptPath, ParamsPath: paramsPath, Columns: columns, TableColumns: tables,
+		Environment: os.LookupEnv, Secrets: func(s *script.Script) { secrets = s },
+		Read: func(ctx context.Context, url string) ([]byte, error) {
+			if client == nil || !address.Remote(url) {
+				return script.ReadLocal(ctx, url)
+			}
+			text, err := client.Read(ctx, url, script.MaxPythonBytes, secrets)
+			var f *fault.Error
+			if errors.As(err, &f) {
+				f.Place = fault.Place{} // the message around it names the file
+			}
+			return text, err
+		}, Describe: func(ctx context.Context) (script.Describer, error) { return query.Open(ctx, look) }}
 }
 
 // samples looks at remote files by means of samples.
-func samples(client *remote.Client, secrets func() remote.Secrets) func(ctx context.Context, url string, parquet bool) (string, func(), error) {
+func samples(client *remote.Client, secrets func() remote.Secrets) func(ctx context.Context, url string,
+	parquet bool) (string, func(), error) {
 	return func(ctx context.Context, url string, parquet bool) (string, func(), error) {
 		dir, err := os.MkdirTemp("", "thalweg-look-")
 		if err != nil {
-			return "", nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for looking at a remote file", Err: err, Hint: "check TMPDIR"}
+			return "", nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for looking at a remote file",
+				Err: err, Hint: "check TMPDIR"}
 		}
 		done := func() { _ = os.RemoveAll(dir) } // in a directory that the system clears
 		path := filepath.Join(dir, "sample")

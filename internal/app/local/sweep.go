@@ -119,7 +119,8 @@ func (t *tools) sweepLeavings(ctx context.Context, key state.RunKey, dead bool) 
 		err = nil
 	}
 	if err := errors.Join(append(errs, err)...); err != nil {
-		t.opts.Logger.Warn("what a dead attempt left stays: a temporary file, or an upload at its server", "run", key.Run, "error", err)
+		t.opts.Logger.Warn("what a dead attempt left stays: a temporary file, or an upload at its server", "run", key.Run,
+			"error", err)
 	}
 	if err := sweepNotes(ctx, t.home, t.opts.Remote, key); err != nil {
 		t.opts.Logger.Warn("an upload that a dead run left stays at its server", "run", key.Run, "error", err)

@@ -77,7 +77,8 @@ func noTable(run state.RunKey, name string, nodes []state.Node) error {
 func (t queryTable) readable(nodes []state.Node) error {
 	what := fmt.Sprintf("table %s of run %d", t.name, t.table.Run.Run)
 	if t.table.ComputedIn != "" {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s was not stored: it was computed in node %s", what, t.table.ComputedIn),
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s was not stored: it was computed in node %s", what,
+			t.table.ComputedIn),
 			Hint: "a run that computes no table inside of another node stores it"}
 	}
 	if t.complete {
@@ -89,7 +90,8 @@ func (t queryTable) readable(nodes []state.Node) error {
 			return nil
 		}
 	}
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s is not complete: its node %s is %s", what, t.table.Writer, status),
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s is not complete: its node %s is %s", what,
+		t.table.Writer, status),
 		Hint: "finish the run first, or name another one"}
 }
 
@@ -109,6 +111,9 @@ func uniqueKeys(ctx context.Context, store state.Store, key state.NodeKey) ([]pl
 		return nil, fmt.Errorf("read the checks of %s in run %d: %w", key.Node, key.Run, err)
 	}
 	return slices.DeleteFunc(np.Unique, func(u plan.UniqueKey) bool {
-		return u.Check != "" && !slices.ContainsFunc(checks, func(c state.CheckResult) bool { return c.Name == u.Check && c.Passed })
+		return u.Check != "" && !slices.ContainsFunc(checks, func(c state.CheckResult) bool {
+			return c.Name == u.Check &&
+				c.Passed
+		})
 	}), nil
 }

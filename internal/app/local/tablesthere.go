@@ -18,7 +18,8 @@ func CheckSource(ctx context.Context, client *remote.Client, s *script.Script, r
 	for i, c := range r.Columns {
 		wanted[i] = c.Header
 	}
-	return Databases(client, "", s).CheckSource(ctx, database.Source{URL: databaseOf(s, url), Table: r.Table, Query: r.Query}, wanted)
+	return Databases(client, "", s).CheckSource(ctx, database.Source{URL: databaseOf(s, url), Table: r.Table,
+		Query: r.Query}, wanted)
 }
 
 // CheckTarget finds out whether a node could write to its table of a database.

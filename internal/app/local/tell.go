@@ -23,7 +23,9 @@ const flushInterrupted = 300 * time.Millisecond
 // tell begins to tell what happens to runs, to these and those of processes that
 // have died. The function that it gives waits for the last messages, not for long.
 func (t *tools) tell(ctx context.Context, runs ...state.RunKey) (end func()) {
-	t.teller = notify.New(notify.Config{Store: t.store, Box: &tellBox{store: t.store, topic: topicTell}, Sender: t.sender(), Owner: worker.Owner(), Clock: calendar.System{}, Logger: t.opts.Logger, Checkpoint: t.opts.Checkpoint, Told: t.home.Told,
+	t.teller = notify.New(notify.Config{Store: t.store, Box: &tellBox{store: t.store, topic: topicTell},
+		Sender: t.sender(), Owner: worker.Owner(), Clock: calendar.System{}, Logger: t.opts.Logger,
+		Checkpoint: t.opts.Checkpoint, Told: t.home.Told,
 		Hooks: func(ctx context.Context, run state.Run) ([]script.Hook, string, error) {
 			return hooksOf(ctx, t.store, run)
 		},
@@ -59,7 +61,8 @@ func (t *tools) follow(ctx context.Context, key state.RunKey) {
 }
 
 func (t *tools) sender() *notify.Sender {
-	return &notify.Sender{Post: t.opts.Remote, Keeper: t.opts.Keeper, Environment: os.LookupEnv, Known: t.opts.Known, Clock: calendar.System{}, Logger: t.opts.Logger}
+	return &notify.Sender{Post: t.opts.Remote, Keeper: t.opts.Keeper, Environment: os.LookupEnv, Known: t.opts.Known,
+		Clock: calendar.System{}, Logger: t.opts.Logger}
 }
 
 // hooksOf reads who is told of a run, and where it was begun.

@@ -60,7 +60,8 @@ func newTools(home *Home, opts Options) (*tools, error) {
 
 // newStore is the state as runs write it: patiently, and without secrets.
 func newStore(home *Home, opts Options) state.Store {
-	return discreetStore{patient.New(home.State, patient.Config{Within: opts.stateWithin, Logger: opts.Logger}), opts.Known}
+	return discreetStore{patient.New(home.State, patient.Config{Within: opts.stateWithin, Logger: opts.Logger}),
+		opts.Known}
 }
 
 func (t *tools) close() error {
@@ -101,7 +102,8 @@ func (t *tools) enter(ctx context.Context, python bool) (err error) {
 	if t.whole, err = t.split(total, python); err != nil {
 		return err
 	}
-	member := budget.Member{Owner: fmt.Sprintf("process %d", os.Getpid()), Total: total, Waiting: t.opts.Waiting, Resized: t.resized}
+	member := budget.Member{Owner: fmt.Sprintf("process %d", os.Getpid()), Total: total, Waiting: t.opts.Waiting,
+		Resized: t.resized}
 	if t.shares, err = budget.Enter(ctx, filepath.Join(t.home.Dir, "shares"), member, t.whole); err != nil {
 		return homeFault(t.home.Dir, "share the memory with other processes", err)
 	}
@@ -245,9 +247,12 @@ func (t *tools) openPool() error {
 	}
 	var err error
 	b := t.budget
-	t.pool, err = python.NewPool(python.Config{Interpreter: t.opts.Interpreter, Size: b.Interpreters, Early: min(b.Interpreters, earlyInterpreters), RowTimeout: t.opts.RowTimeout,
-		GroupTimeout: t.opts.GroupTimeout, MaxGroupBytes: min(max(b.InterpreterBytes/4, groupBytesMin), python.DefaultMaxGroupBytes),
-		MemoryBytes: max(b.InterpreterBytes, interpreterBytesMin), RecycleBytes: b.InterpreterBytes, Keeper: t.opts.Keeper, Logger: t.opts.Logger})
+	t.pool, err = python.NewPool(python.Config{Interpreter: t.opts.Interpreter, Size: b.Interpreters,
+		Early: min(b.Interpreters, earlyInterpreters), RowTimeout: t.opts.RowTimeout,
+		GroupTimeout: t.opts.GroupTimeout, MaxGroupBytes: min(max(b.InterpreterBytes/4, groupBytesMin),
+			python.DefaultMaxGroupBytes),
+		MemoryBytes: max(b.InterpreterBytes, interpreterBytesMin), RecycleBytes: b.InterpreterBytes, Keeper: t.opts.Keeper,
+		Logger: t.opts.Logger})
 	if err != nil {
 		return err
 	}
@@ -260,12 +265,14 @@ func (t *tools) openPool() error {
 
 // checkPython imports the Python code of every node, in dir, before anything
 // runs. It answers with what decides about the results beside the script, by node.
-func (t *tools) checkPython(ctx context.Context, dir string, nodes []*script.Node) (map[string]map[string]string, error) {
+func (t *tools) checkPython(ctx context.Context, dir string, nodes []*script.Node) (map[string]map[string]string,
+	error) {
 	surroundings := map[string]map[string]string{}
 	if t.shares != nil && needsPython(nodes) { // it takes an interpreter, as a batch does
 		_, release, err := t.shares.Room().Take(ctx, budget.OneSlot)
 		if err != nil {
-			return nil, &fault.Error{Kind: fault.Canceled, Retryable: true, Message: "importing the Python code was interrupted", Err: context.Cause(ctx)}
+			return nil, &fault.Error{Kind: fault.Canceled, Retryable: true, Message: "importing the Python code was interrupted",
+				Err: context.Cause(ctx)}
 		}
 		defer release()
 	}
@@ -319,7 +326,11 @@ func (t *tools) job(j jobOf) *pipeline.Pipeline {
 	case t.shares != nil:
 		room = t.shares.Room()
 	}
-	return pipeline.New(pipeline.Config{Answered: t.answered(j), Script: j.script, Run: j.run, Identity: j.identity, Identify: t.home.identityOf, From: j.from, Reuse: j.reuse, Chosen: j.chosen, Surroundings: j.python, Store: t.store, Parts: t.home.Parts,
-		Budget: t.budget, Room: room, Planning: j.planning, Fuse: j.ephemeral, Pool: t.pool, Engine: executor, Dir: j.dir, StateDir: t.home.Dir, Meter: &t.meter, Observe: t.opts.Observe, RecordOf: t.recordOf, WorkDir: t.work, Remote: t.opts.Remote,
+	return pipeline.New(pipeline.Config{Answered: t.answered(j), Script: j.script, Run: j.run, Identity: j.identity,
+		Identify: t.home.identityOf, From: j.from, Reuse: j.reuse, Chosen: j.chosen, Surroundings: j.python, Store: t.store,
+		Parts:  t.home.Parts,
+		Budget: t.budget, Room: room, Planning: j.planning, Fuse: j.ephemeral, Pool: t.pool, Engine: executor, Dir: j.dir,
+		StateDir: t.home.Dir, Meter: &t.meter, Observe: t.opts.Observe, RecordOf: t.recordOf, WorkDir: t.work,
+		Remote:    t.opts.Remote,
 		CopiesDir: copies, Copies: copier, Files: t.home.files, Logger: t.opts.Logger})
 }

@@ -46,7 +46,8 @@ func Trace(ctx context.Context, home *Home, opts TraceOptions) (_ *lineage.Tree,
 	}
 	// Batches are executed beside the instance that puts what they give together.
 	half := max(opts.MemoryBytes/2, budget.MemoryBytesMin)
-	t, err := newTools(home, Options{MemoryBytes: half, Interpreter: opts.Interpreter, Keeper: opts.Keeper, Remote: opts.Remote, Known: opts.Known, Logger: opts.Logger})
+	t, err := newTools(home, Options{MemoryBytes: half, Interpreter: opts.Interpreter, Keeper: opts.Keeper,
+		Remote: opts.Remote, Known: opts.Known, Logger: opts.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,8 @@ func Trace(ctx context.Context, home *Home, opts TraceOptions) (_ *lineage.Tree,
 
 // traceFirst traces rows of the first of some targets that has any: runs that have written rows into
 // one table of a database, the latest first. Those before one that has replaced the table do not count.
-func traceFirst(ctx context.Context, cfg lineage.Config, targets []lineage.Target, opts lineage.Options) (*lineage.Tree, error) {
+func traceFirst(ctx context.Context, cfg lineage.Config, targets []lineage.Target, opts lineage.Options) (*lineage.Tree,
+	error) {
 	var none *lineage.NoMatchError
 	for i, target := range targets {
 		tree, err := lineage.Trace(ctx, cfg, target, opts)
@@ -86,7 +88,8 @@ func traceFirst(ctx context.Context, cfg lineage.Config, targets []lineage.Targe
 			break
 		}
 		if i > 0 && i == len(targets)-1 {
-			none.Fault.Message = fmt.Sprintf("none of the runs that have written into %s has written a row for which %s", target.Files[0].URL, opts.Where)
+			none.Fault.Message = fmt.Sprintf("none of the runs that have written into %s has written a row for which %s",
+				target.Files[0].URL, opts.Where)
 		}
 	}
 	return nil, none
@@ -123,7 +126,8 @@ func (r *tracedRuns) job(ctx context.Context, key state.RunKey) (*pipeline.Pipel
 			return nil, err
 		}
 	}
-	job := t.job(jobOf{script: sc, sources: &rec.sources, run: key, identity: t.home.identityOf(rec.run), from: rec.run.Sources, planning: rec.Budget, ephemeral: rec.Ephemeral, dir: rec.Dir, ownCopies: true})
+	job := t.job(jobOf{script: sc, sources: &rec.sources, run: key, identity: t.home.identityOf(rec.run),
+		from: rec.run.Sources, planning: rec.Budget, ephemeral: rec.Ephemeral, dir: rec.Dir, ownCopies: true})
 	r.jobs[key] = job
 	return job, nil
 }
@@ -195,14 +199,18 @@ func nothingToTrace(ctx context.Context, home *Home, opts TraceOptions, only int
 			return err
 		}
 	}
-	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no run of workspace %s has completed a table %s or written a file of that name", opts.Workspace, opts.Name), Hint: "`thalweg runs` lists the runs, `thalweg nodes` what they have made"}
+	f := &fault.Error{Kind: fault.Script,
+		Message: fmt.Sprintf("no run of workspace %s has completed a table %s or written a file of that name", opts.Workspace,
+			opts.Name), Hint: "`thalweg runs` lists the runs, `thalweg nodes` what they have made"}
 	for _, side := range []string{engine.BadTable, "__failed"} {
 		if table, ok := strings.CutSuffix(opts.Name, side); ok {
-			f.Hint = fmt.Sprintf("rows that were put aside are not traced: those of %s are, and thalweg sql shows %s", table, opts.Name)
+			f.Hint = fmt.Sprintf("rows that were put aside are not traced: those of %s are, and thalweg sql shows %s",
+				table, opts.Name)
 		}
 	}
 	if only != 0 {
-		f.Message = fmt.Sprintf("run %d has no table %s that is complete, and has not written a file of that name", only, opts.Name)
+		f.Message = fmt.Sprintf("run %d has no table %s that is complete, and has not written a file of that name",
+			only, opts.Name)
 	}
 	return f
 }
@@ -219,7 +227,8 @@ func runTable(name string) (run int64, table string, ok bool) {
 }
 
 // tableOfRun looks for a table in one run.
-func tableOfRun(ctx context.Context, home *Home, key state.RunKey, table string) (target lineage.Target, ok bool, err error) {
+func tableOfRun(ctx context.Context, home *Home, key state.RunKey, table string) (target lineage.Target, ok bool,
+	err error) {
 	nodes, err := home.State.Nodes(ctx, key)
 	if errors.Is(err, state.ErrNotFound) {
 		return target, false, nil
@@ -237,7 +246,8 @@ func tableOfRun(ctx context.Context, home *Home, key state.RunKey, table string)
 
 // targetIn looks for a table or file in a run: of a table of a database there are as many as batches have written
 // it. sure says that a file is as the run wrote it, or that nobody can tell.
-func targetIn(ctx context.Context, home *Home, r state.Run, name, path string) (targets []lineage.Target, sure bool, err error) {
+func targetIn(ctx context.Context, home *Home, r state.Run, name, path string) (targets []lineage.Target, sure bool,
+	err error) {
 	for _, n := range r.Nodes {
 		if n.Table != "" && strings.EqualFold(n.Table, name) && n.Status == state.Succeeded {
 			return []lineage.Target{{Node: state.NodeKey{RunKey: r.RunKey, Node: n.Name}}}, true, nil
@@ -280,7 +290,8 @@ func filesAt(key state.NodeKey, files []state.File, path string) (out []lineage.
 		}
 	}
 	if dir != "" && is(dir) {
-		return []lineage.Target{{Node: key, Dir: dir, Files: slices.DeleteFunc(slices.Clone(files), func(f state.File) bool { return f.Manifest })}}
+		return []lineage.Target{{Node: key, Dir: dir, Files: slices.DeleteFunc(slices.Clone(files),
+			func(f state.File) bool { return f.Manifest })}}
 	}
 	for _, f := range files {
 		if !f.Manifest && is(f.URL) {
@@ -306,7 +317,8 @@ func asTheyWere(ctx context.Context, files []state.File) (bool, error) {
 
 // ScriptOf loads a run's script as it was when the run began; relative names in
 // it are seen from dir.
-func ScriptOf(ctx context.Context, home *Home, run state.RunKey, client *remote.Client, known *secret.Known) (_ *script.Script, dir string, err error) {
+func ScriptOf(ctx context.Context, home *Home, run state.RunKey, client *remote.Client,
+	known *secret.Known) (_ *script.Script, dir string, err error) {
 	t, err := newTools(home, Options{Remote: client, Known: known})
 	if err != nil {
 		return nil, "", err

@@ -36,7 +36,8 @@ func NoteQueried(ctx context.Context, home *Home, workspace, path string) error 
 	if err != nil {
 		return fmt.Errorf("look at what was written: %w", err)
 	}
-	return home.State.PutNote(ctx, workspace, state.Note{Topic: topicQueried, Name: queriedName(path), Data: []byte(stampOf(file)), Time: time.Now()})
+	return home.State.PutNote(ctx, workspace, state.Note{Topic: topicQueried, Name: queriedName(path),
+		Data: []byte(stampOf(file)), Time: time.Now()})
 }
 
 // UseOf says what one of the latest runs of a workspace has to do with a file of this machine;

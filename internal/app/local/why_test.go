@@ -42,7 +42,8 @@ func spin(t *testing.T, files int, heavy func(file int) bool) history.Facts {
 	})
 }
 
-func spinBy(t *testing.T, files int, heavy func(file int) bool, run func(*local.Home, local.Options) (state.RunKey, error)) history.Facts {
+func spinBy(t *testing.T, files int, heavy func(file int) bool, run func(*local.Home, local.Options) (state.RunKey,
+	error)) history.Facts {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -68,7 +69,8 @@ func spinBy(t *testing.T, files int, heavy func(file int) bool, run func(*local.
 	home, err := local.Open(t.Context(), filepath.Join(dir, "state"), true)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
-	key, err := run(home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: state.DefaultWorkspace, MemoryBytes: 1 << 30, Cores: 2,
+	key, err := run(home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: state.DefaultWorkspace,
+		MemoryBytes: 1 << 30, Cores: 2,
 		Interpreter: "python3", Tune: cutInto(2, 10)})
 	require.NoError(t, err)
 	facts, err := history.Gather(t.Context(), home.State, key, time.Now(), history.Around{Slots: 2})
@@ -83,7 +85,8 @@ func TestWhyPython(t *testing.T) {
 	f := spin(t, 4, func(int) bool { return true })
 	why := f.Why()[0]
 	require.Equal(t, "python", why.Rule, "%v", f.Why())
-	require.Regexp(t, `^run 1 spent \d+ % of its .* in node work, and \d+ % of that in Python: .* over 4 batches$`, why.Text)
+	require.Regexp(t, `^run 1 spent \d+ % of its .* in node work, and \d+ % of that in Python: .* over 4 batches$`,
+		why.Text)
 	s := f.Tallies["work"].Stats
 	require.Positive(t, s.Read, "parts are compared with their checksums")
 	require.Positive(t, s.Write, "parts are made durable")
@@ -104,7 +107,8 @@ func TestWhySlots(t *testing.T) {
 			return key, err
 		}
 		drain := make(chan struct{})
-		return key, local.Serve(t.Context(), home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3", Concurrency: fixed, Drain: drain,
+		return key, local.Serve(t.Context(), home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3",
+			Concurrency: fixed, Drain: drain,
 			Observe: func(e worker.Event) {
 				if e.Kind == worker.RunFinished {
 					close(drain)
@@ -126,7 +130,8 @@ func TestWhySkew(t *testing.T) {
 	f := spin(t, 8, func(file int) bool { return file == 3 })
 	why := f.Why()[0]
 	require.Equal(t, "skew", why.Rule, "%v", f.Why())
-	require.Regexp(t, `^run 1 spent .* in batch 3 of node work: \d+ times as long as the middle one of 8, which took \d+`, why.Text)
+	require.Regexp(t, `^run 1 spent .* in batch 3 of node work: \d+ times as long as the middle one of 8, which took \d+`,
+		why.Text)
 }
 
 // away fails as a server that is away does.
@@ -142,7 +147,8 @@ func TestWhyTriedAgain(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "in.csv"), []byte("n\n1\n"), 0o600))
 	script := filepath.Join(dir, "script.yaml")
-	require.NoError(t, os.WriteFile(script, []byte("nodes:\n  load: {type: file_table, r: {urls: [\""+dir+"/in.csv\"], types: {n: int}}, w: t}\n"), 0o600))
+	require.NoError(t, os.WriteFile(script, []byte("nodes:\n  load: {type: file_table, r: {urls: [\""+dir+
+		"/in.csv\"], types: {n: int}}, w: t}\n"), 0o600))
 	home, err := local.Open(t.Context(), filepath.Join(dir, "state"), true)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
@@ -150,8 +156,10 @@ func TestWhyTriedAgain(t *testing.T) {
 	ended := make(chan error, 1)
 	started := make(chan state.RunKey, 1)
 	go func() {
-		_, err := local.Run(ctx, home, local.Options{ScriptPath: script, Workspace: state.DefaultWorkspace, MemoryBytes: 1 << 30, Cores: 1,
-			Executor: func(e engine.Executor) engine.Executor { return away{e} }, Started: func(s local.Started) { started <- s.Key }})
+		_, err := local.Run(ctx, home, local.Options{ScriptPath: script, Workspace: state.DefaultWorkspace,
+			MemoryBytes: 1 << 30, Cores: 1,
+			Executor: func(e engine.Executor) engine.Executor { return away{e} },
+			Started:  func(s local.Started) { started <- s.Key }})
 		ended <- err
 	}()
 	key := <-started
@@ -163,7 +171,8 @@ func TestWhyTriedAgain(t *testing.T) {
 		return why.Rule == "backoff" || f.Run.Status != state.Running
 	}, effort.Patience, 20*time.Millisecond)
 	require.Regexp(t, `^run 1 waits until batch 0 of node load is tried again at \d\d:\d\d:\d\d, in .*: \d tr(y|ies) failed$`, why.Text)
-	batch, err := history.ShowBatch(t.Context(), home.State, state.BatchKey{NodeKey: state.NodeKey{RunKey: key, Node: "load"}}, time.Now())
+	batch, err := history.ShowBatch(t.Context(), home.State,
+		state.BatchKey{NodeKey: state.NodeKey{RunKey: key, Node: "load"}}, time.Now())
 	require.NoError(t, err)
 	require.Equal(t, "the server is away", batch.Attempts[0].Failure.Message)
 	require.NotNil(t, batch.Attempts[0].Finished)

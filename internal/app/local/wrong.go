@@ -46,7 +46,8 @@ func unknownHost(c *cluster.Config, err error, keys ...string) error {
 	if !errors.As(err, &unknown) || !unknown.IsNotFound {
 		return nil
 	}
-	return wrong(c, "there is no host "+unknown.Name, "write its name as this machine knows it, or its address", nil, keys...)
+	return wrong(c, "there is no host "+unknown.Name, "write its name as this machine knows it, or its address",
+		nil, keys...)
 }
 
 // wrongCassandra says where the configuration is wrong, if that is why no session could be opened.
@@ -57,7 +58,8 @@ func wrongCassandra(c *cluster.Config, err error) error {
 		return wrong(c, "connect to Cassandra: "+cassandra.ErrLogin.Error(), "check username and password", saidOfLogin(err),
 			at+"password", at+"password_file", at+"username")
 	case errors.Is(err, cassandra.ErrNoLogin):
-		return wrong(c, "connect to Cassandra: "+cassandra.ErrNoLogin.Error(), "add them: username, and password or password_file", nil,
+		return wrong(c, "connect to Cassandra: "+cassandra.ErrNoLogin.Error(),
+			"add them: username, and password or password_file", nil,
 			at+"username", strings.TrimSuffix(at, "."))
 	}
 	return cmp.Or(unknownHost(c, err, at+"hosts"), err)
@@ -78,7 +80,8 @@ func wrongBroker(c *cluster.Config, err error) error {
 	q := c.Queue
 	switch {
 	case errors.Is(err, rabbitmq.ErrLogin):
-		return wrong(c, rabbitmq.ErrLogin.Error(), "check username and password; guest is accepted from the broker's own host only", nil,
+		return wrong(c, rabbitmq.ErrLogin.Error(),
+			"check username and password; guest is accepted from the broker's own host only", nil,
 			at+"password", at+"password_file", at+"url", at+"username")
 	case errors.Is(err, rabbitmq.ErrVHost):
 		return wrong(c, fmt.Sprintf("the broker does not let the user into vhost %s", q.VHost),
@@ -145,7 +148,8 @@ func noKeyspace(ctx context.Context, c *cluster.Config, s *cassandra.Session) er
 	if more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return wrong(c, message+"; there are clusters in "+text, "name the one that is meant; for a new one, "+initHint(c), nil, key)
+	return wrong(c, message+"; there are clusters in "+text, "name the one that is meant; for a new one, "+
+		initHint(c), nil, key)
 }
 
 // Limits of a look at the broker.

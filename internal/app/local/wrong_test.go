@@ -59,8 +59,10 @@ func TestWrongReplication(t *testing.T) {
 		"too many by default": {"keyspace: x", nil, one, "{hosts", "3 copies of each row", "write replication: 1,"},
 		"too many in one": {"replication: {eu: 4, us: 3}", nil, six, "4, us",
 			"4 copies of each row are asked for in datacenter eu, and there are 3 nodes", "write eu: 3,"},
-		"too many in the own": {"datacenter: eu, replication: 2", nil, one, "2}", "in datacenter eu", "write replication: {eu: 1},"},
-		"nowhere":             {"replication: {asia: 1}", nil, six, "1}", "there is no datacenter asia, only eu, us", "nodetool status"},
+		"too many in the own": {"datacenter: eu, replication: 2", nil, one, "2}", "in datacenter eu",
+			"write replication: {eu: 1},"},
+		"nowhere": {"replication: {asia: 1}", nil, six, "1}", "there is no datacenter asia, only eu, us",
+			"nodetool status"},
 		"not where it asks": {"datacenter: eu, replication: {us: 3}", nil, six, "{us", "no copies are kept in datacenter eu",
 			"replication: {eu: 3}"},
 		"as it is":         {"replication: 1", map[string]int{"eu": 1}, one, "", "", ""},
@@ -71,25 +73,33 @@ func TestWrongReplication(t *testing.T) {
 			"`ALTER KEYSPACE thalweg WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}`"},
 		"grown": {"replication: {eu: 3}", map[string]int{"eu": 1}, six, "{eu", "keeps 1 copy in eu",
 			"'NetworkTopologyStrategy', 'eu': 3}` by cqlsh, then `nodetool repair --full thalweg`"},
-		"grown by a number": {"replication: 3", map[string]int{"eu": 1}, six, "3}", "keeps 1 copy in eu", "'NetworkTopologyStrategy', 'eu': 3}"},
+		"grown by a number": {"replication: 3", map[string]int{"eu": 1}, six, "3}", "keeps 1 copy in eu",
+			"'NetworkTopologyStrategy', 'eu': 3}"},
 		"stops for a repair": {"replication: 3", map[string]int{"": 1}, six, "3}", "keeps 1 copy, and",
-			"`replication: 1`; or have it keep what is asked for: `ALTER KEYSPACE thalweg WITH replication = {'class': 'SimpleStrategy', " +
-				"'replication_factor': 3}` by cqlsh, then `nodetool repair --full thalweg` on each node; stop all workers until the repair has ended"},
+			"`replication: 1`; or have it keep what is asked for: `ALTER KEYSPACE thalweg WITH replication = {'class': " +
+				"'SimpleStrategy', " +
+				"'replication_factor': 3}` by cqlsh, then `nodetool repair --full thalweg` on each node; stop all workers until " +
+				"the repair has ended"},
 		"a number for each datacenter": {"replication: 3", six, six, "", "", ""},
-		"grown by a number in each": {"replication: 3", map[string]int{"eu": 1, "us": 1}, six, "3}", "asks for 3 copies in eu, 3 copies in us",
+		"grown by a number in each": {"replication: 3", map[string]int{"eu": 1, "us": 1}, six, "3}",
+			"asks for 3 copies in eu, 3 copies in us",
 			"'eu': 3, 'us': 3}"},
-		"no nodes for a number in each": {"replication: 3", map[string]int{"eu": 1, "us": 1}, map[string]int{"eu": 3, "us": 1},
+		"no nodes for a number in each": {"replication: 3", map[string]int{"eu": 1, "us": 1},
+			map[string]int{"eu": 3, "us": 1},
 			"3}", "in datacenter us, and there is 1 node", "us: 1}"},
 		"a datacenter more": {"replication: {eu: 3}", six, six, "", "", ""},
 		"copies more":       {"datacenter: eu, replication: 1", map[string]int{"eu": 3}, six, "", "", ""},
-		"more here and fewer there": {"replication: {eu: 3}", map[string]int{"eu": 1, "us": 3}, six, "{eu", "keeps 1 copy in eu, 3 copies in us",
+		"more here and fewer there": {"replication: {eu: 3}", map[string]int{"eu": 1, "us": 3}, six, "{eu",
+			"keeps 1 copy in eu, 3 copies in us",
 			"'eu': 3, 'us': 3}"},
-		"anywhere before": {"replication: {eu: 3, us: 3}", map[string]int{"": 3}, six, "{eu", "keeps 3 copies", "'eu': 3, 'us': 3}"},
+		"anywhere before": {"replication: {eu: 3, us: 3}", map[string]int{"": 3}, six, "{eu", "keeps 3 copies",
+			"'eu': 3, 'us': 3}"},
 		"gone with a datacenter": {"keyspace: x", six, one, "{hosts", "cannot be used",
 			"keep fewer copies: ALTER KEYSPACE … WITH replication, to at most"},
 		"of no use": {"replication: 3", map[string]int{"": 3}, one, "3}", "cannot be used: 3 copies: 2 nodes are needed",
 			"'replication_factor': 1}`"},
-		"of no use, by itself": {"keyspace: x", map[string]int{"eu": 3}, one, "{hosts", "cannot be used: 3 copies in eu", "'eu': 1}`"},
+		"of no use, by itself": {"keyspace: x", map[string]int{"eu": 3}, one, "{hosts", "cannot be used: 3 copies in eu",
+			"'eu': 1}`"},
 	} {
 		cfg := asWritten(t, "state:\n  cassandra: {hosts: [a], "+tc.says+"}\n")
 		err := enoughNodes(cfg.Config, cfg.State.Cassandra.Replication, tc.there)
@@ -122,10 +132,12 @@ func TestKeepsMore(t *testing.T) {
 	t.Parallel()
 	six := map[string]int{"eu": 3, "us": 3}
 	for says, keeps := range map[string]map[string]int{
-		"replication: {eu: 3}": six, "replication: 1": six, "datacenter: eu, replication: 1": {"eu": 3}, "replication: 2": {"": 3}} {
+		"replication: {eu: 3}": six, "replication: 1": six, "datacenter: eu, replication: 1": {"eu": 3},
+		"replication: 2": {"": 3}} {
 		cfg := asWritten(t, "state:\n  cassandra: {hosts: [a], "+says+"}\n")
 		require.NoError(t, keepsEnough(cfg.Config, keeps, six), says)
-		cfg.requireWrong(t, keepsMore(cfg.Config, keeps), says[strings.LastIndex(says, "replication: ")+len("replication: "):],
+		cfg.requireWrong(t, keepsMore(cfg.Config, keeps),
+			says[strings.LastIndex(says, "replication: ")+len("replication: "):],
 			"and the configuration asks for", "write into the configuration what it keeps: `replication: ")
 		require.NotContains(t, fault.Of(keepsMore(cfg.Config, keeps)).Hint, "ALTER", says)
 	}
@@ -139,31 +151,41 @@ func TestWrongLogin(t *testing.T) {
 	t.Parallel()
 	in := func(state, queue string) written {
 		return asWritten(t,
-			"state: {cassandra: {hosts: [a]"+state+"}}\nqueue: {rabbitmq: {"+queue+"}}\nparts: {s3: {url: s3://b/x, access_key: me, secret_key: hush}}\n")
+			"state: {cassandra: {hosts: [a]"+state+"}}\nqueue: {rabbitmq: {"+queue+
+				"}}\nparts: {s3: {url: s3://b/x, access_key: me, secret_key: hush}}\n")
 	}
-	named, bare, byURL := in(", username: me, password: hush", "hosts: a, username: me, password: hush, vhost: v"), in("", "hosts: a"),
+	named, bare, byURL := in(", username: me, password: hush", "hosts: a, username: me, password: hush, vhost: v"),
+		in("", "hosts: a"),
 		in("", `url: "amqp://me:hush@a/v"`)
 	refused := func(err error) error {
 		return &fault.Error{Kind: fault.Environment, Message: "connect", Err: fmt.Errorf("log in: %w", err)}
 	}
 	unknown := refused(&net.DNSError{Name: "a", IsNotFound: true})
-	named.requireWrong(t, wrongCassandra(named.Config, refused(cassandra.ErrLogin)), "hush", "do not accept", "username and password")
-	believed := wrongCassandra(named.Config, refused(&cassandra.LoginError{Said: "Provided username me and/or password are incorrect"}))
+	named.requireWrong(t, wrongCassandra(named.Config, refused(cassandra.ErrLogin)), "hush", "do not accept",
+		"username and password")
+	believed := wrongCassandra(named.Config,
+		refused(&cassandra.LoginError{Said: "Provided username me and/or password are incorrect"}))
 	named.requireWrong(t, believed, "hush", "do not accept", "username and password")
 	require.ErrorContains(t, believed, "the password: Provided username me")
-	bare.requireWrong(t, wrongCassandra(bare.Config, refused(cassandra.ErrNoLogin)), "{hosts", "wants a user name", "password_file")
+	bare.requireWrong(t, wrongCassandra(bare.Config, refused(cassandra.ErrNoLogin)), "{hosts", "wants a user name",
+		"password_file")
 	bare.requireWrong(t, wrongCassandra(bare.Config, unknown), "[a]", "there is no host a", "address")
-	named.requireWrong(t, wrongBroker(named.Config, refused(rabbitmq.ErrLogin)), "hush", "does not accept", "username and password")
-	byURL.requireWrong(t, wrongBroker(byURL.Config, refused(rabbitmq.ErrLogin)), "\"amqp", "does not accept", "username and password")
-	named.requireWrong(t, wrongBroker(named.Config, refused(rabbitmq.ErrVHost)), "v}", "into vhost v", "rabbitmqctl add_vhost v")
+	named.requireWrong(t, wrongBroker(named.Config, refused(rabbitmq.ErrLogin)), "hush", "does not accept",
+		"username and password")
+	byURL.requireWrong(t, wrongBroker(byURL.Config, refused(rabbitmq.ErrLogin)), "\"amqp", "does not accept",
+		"username and password")
+	named.requireWrong(t, wrongBroker(named.Config, refused(rabbitmq.ErrVHost)), "v}", "into vhost v",
+		"rabbitmqctl add_vhost v")
 	byURL.requireWrong(t, wrongBroker(byURL.Config, unknown), "\"amqp", "there is no host a", "address")
 	named.requireWrong(t, wrongBucket(named.Config, refused(fs.ErrPermission)), "hush", "refuses", "secret_key")
 	named.requireWrong(t, wrongBucket(named.Config, unknown), "s3://", "there is no host a", "address")
 
 	// What may pass is left as it is.
-	for _, passing := range []error{refused(context.DeadlineExceeded), refused(&net.DNSError{Name: "a", IsTimeout: true})} {
-		for _, err := range []error{wrongCassandra(named.Config, passing), wrongBroker(named.Config, passing), wrongBucket(named.Config,
-			passing)} {
+	for _, passing := range []error{refused(context.DeadlineExceeded),
+		refused(&net.DNSError{Name: "a", IsTimeout: true})} {
+		for _, err := range []error{wrongCassandra(named.Config, passing), wrongBroker(named.Config, passing),
+			wrongBucket(named.Config,
+				passing)} {
 			require.Equal(t, passing, err)
 		}
 	}

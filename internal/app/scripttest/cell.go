@@ -74,7 +74,8 @@ func canonicalDecimal(t expr.Type, s string) (string, bool) {
 	if !ok || len(s) > digitsMax || strings.ContainsAny(s, "/_xXeEpP") {
 		return "", false
 	}
-	return d.FloatString(digits), new(big.Rat).Mul(d, new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil))).IsInt()
+	return d.FloatString(digits),
+		new(big.Rat).Mul(d, new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil))).IsInt()
 }
 
 // timeLayout is how moments are shown, in UTC.

@@ -85,8 +85,11 @@ func (r *runner) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
-	sum, runErr := local.Run(ctx, home, local.Options{Script: r.script, Remote: r.o.Remote, ScriptPath: r.suite.Script, Workspace: local.DefaultWorkspace,
-		Start: nodeNames(r.script), Unattended: true, MemoryBytes: r.o.MemoryBytes, Cores: 1, Interpreter: r.o.Interpreter, Keeper: r.o.Keeper, Known: r.o.Known})
+	sum, runErr := local.Run(ctx, home, local.Options{Script: r.script, Remote: r.o.Remote, ScriptPath: r.suite.Script,
+		Workspace: local.DefaultWorkspace,
+		Start:     nodeNames(r.script), Unattended: true, MemoryBytes: r.o.MemoryBytes, Cores: 1,
+		Interpreter: r.o.Interpreter,
+		Keeper:      r.o.Keeper, Known: r.o.Known})
 	if ctx.Err() != nil {
 		return fmt.Errorf("test %s: %w", r.c.Name, context.Cause(ctx))
 	}
@@ -134,7 +137,8 @@ func (r *runner) writeParams() (string, error) {
 		}
 		var doc yaml.Node
 		if err := yaml.Load(text, &doc); err != nil || len(doc.Content) != 1 {
-			return "", &fault.Error{Kind: fault.Script, Place: fault.Place{File: r.o.ParamsPath}, Message: "the parameters are not a map", Err: err}
+			return "", &fault.Error{Kind: fault.Script, Place: fault.Place{File: r.o.ParamsPath},
+				Message: "the parameters are not a map", Err: err}
 		}
 		for i := 0; i+1 < len(doc.Content[0].Content); i += 2 {
 			merged[doc.Content[0].Content[i].Value] = doc.Content[0].Content[i+1]
@@ -161,7 +165,8 @@ func (r *runner) writeParams() (string, error) {
 
 // prepare makes files of what the case gives and leads the nodes to them.
 func (r *runner) prepare(ctx context.Context) (err error) {
-	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: engineBytes, Threads: 1, SpillDir: filepath.Join(r.dir, "spill"), Paths: []string{r.dir}})
+	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: engineBytes, Threads: 1,
+		SpillDir: filepath.Join(r.dir, "spill"), Paths: []string{r.dir}})
 	if err != nil {
 		return err
 	}
@@ -251,7 +256,8 @@ func (r *runner) files(ctx context.Context, in *engine.Instance, n *script.Node,
 }
 
 // namedFiles gives files to a node that takes columns from their names.
-func (r *runner) namedFiles(ctx context.Context, in *engine.Instance, n *script.Node, v *value, urls []script.FileURL, dir string) error {
+func (r *runner) namedFiles(ctx context.Context, in *engine.Instance, n *script.Node, v *value, urls []script.FileURL,
+	dir string) error {
 	if v.Kind != yaml.MappingNode || len(v.Content) == 2 && v.Content[0].Value == "file" {
 		f := v.fault("node %s takes columns from the names of its files, and nothing gives them names", n.Name)
 		f.Hint = fmt.Sprintf("write given: {%s: {NAME: TEXT}}, with names as urls of the script have them", n.Name)

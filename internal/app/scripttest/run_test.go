@@ -154,24 +154,34 @@ func TestMistakesInTestFiles(t *testing.T) {
 		line                 int64
 	}{
 		{name: "no expectation", tests: "  - node: double\n    given: {orders: []}\n", message: "expect", line: 2},
-		{name: "both expectations", tests: "  - node: double\n    expect: []\n    expect_error: x\n", message: "expect", line: 2},
+		{name: "both expectations", tests: "  - node: double\n    expect: []\n    expect_error: x\n",
+			message: "expect", line: 2},
 		{name: "an unknown key", tests: "  - node: double\n    gives: {}\n    expect: []\n", message: "gives", line: 3},
 		{name: "an unknown node", tests: "  - node: dubble\n    expect: []\n", message: `no node "dubble"`, line: 2},
-		{name: "an unknown field", tests: "  - node: double\n    given:\n      orders:\n        - {id: a, amont: 1}\n    expect: []\n", message: `no field "amont"`, line: 5},
-		{name: "a value of another type", tests: "  - node: double\n    given: {orders: [{id: a, amount: 1.234}]}\n    expect: []\n", message: "not a value of type decimal2", line: 3},
-		{name: "CSV text with a quote that is not closed", tests: "  - node: double\n    given: {orders: \"id,amount\\na,1\\n\\\"b,2\\nc,3\\n\"}\n    expect: []\n",
+		{name: "an unknown field",
+			tests:   "  - node: double\n    given:\n      orders:\n        - {id: a, amont: 1}\n    expect: []\n",
+			message: `no field "amont"`, line: 5},
+		{name: "a value of another type",
+			tests:   "  - node: double\n    given: {orders: [{id: a, amount: 1.234}]}\n    expect: []\n",
+			message: "not a value of type decimal2", line: 3},
+		{name: "CSV text with a quote that is not closed",
+			tests:   "  - node: double\n    given: {orders: \"id,amount\\na,1\\n\\\"b,2\\nc,3\\n\"}\n    expect: []\n",
 			message: "line 3 of it: field 1 begins with a quote that is not closed", line: 3},
-		{name: "CSV text with a record that is too short", tests: "  - node: double\n    given: {orders: \"id,amount\\na\\n\"}\n    expect: []\n",
+		{name: "CSV text with a record that is too short",
+			tests:   "  - node: double\n    given: {orders: \"id,amount\\na\\n\"}\n    expect: []\n",
 			message: "line 2 of it: the record has 1 fields", line: 3},
-		{name: "rows that nothing reads", tests: "  - node: double\n    given: {orders: [], order: []}\n    expect: []\n", message: "none of its nodes reads", line: 3},
-		{name: "a table without rows", tests: "  - node: double\n    expect: []\n", message: "gives no rows for table orders", line: 2},
+		{name: "rows that nothing reads", tests: "  - node: double\n    given: {orders: [], order: []}\n    expect: []\n",
+			message: "none of its nodes reads", line: 3},
+		{name: "a table without rows", tests: "  - node: double\n    expect: []\n", message: "gives no rows for table orders",
+			line: 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			path, script := suite(t, test.tests)
 			s, err := Load(path, script, nil)
 			if err == nil {
-				_, err = Run(t.Context(), s, s.Cases[0], Options{Interpreter: "python3", MemoryBytes: 512 << 20, WorkDir: t.TempDir()})
+				_, err = Run(t.Context(), s, s.Cases[0], Options{Interpreter: "python3", MemoryBytes: 512 << 20,
+					WorkDir: t.TempDir()})
 			}
 			require.Error(t, err)
 			f := fault.Of(err)

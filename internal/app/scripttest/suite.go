@@ -81,7 +81,8 @@ func Load(path, script string, known *secret.Known) (*Suite, error) {
 		return nil, f
 	}
 	if len(doc.Content) != 1 {
-		return nil, &fault.Error{Kind: fault.Script, Place: fault.Place{File: path}, Message: "the test file is empty", Hint: "docs/testing.md shows how tests look"}
+		return nil, &fault.Error{Kind: fault.Script, Place: fault.Place{File: path}, Message: "the test file is empty",
+			Hint: "docs/testing.md shows how tests look"}
 	}
 	root := &value{s, doc.Content[0]}
 	if err := root.equalKeys(); err != nil {
@@ -121,16 +122,19 @@ func readLimited(path string) ([]byte, error) {
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &fault.Error{Kind: fault.Script, Place: fault.Place{File: path}, Message: "the test file does not exist", Hint: "tests of script.yaml are looked for in script.test.yaml; --tests names another file"}
+		return nil, &fault.Error{Kind: fault.Script, Place: fault.Place{File: path}, Message: "the test file does not exist",
+			Hint: "tests of script.yaml are looked for in script.test.yaml; --tests names another file"}
 	case err == nil && st.Size() > suiteBytesMax:
-		return nil, &fault.Error{Kind: fault.Script, Place: fault.Place{File: path}, Message: fmt.Sprintf("the file is larger than %d bytes", suiteBytesMax)}
+		return nil, &fault.Error{Kind: fault.Script, Place: fault.Place{File: path},
+			Message: fmt.Sprintf("the file is larger than %d bytes", suiteBytesMax)}
 	}
 	var text []byte
 	if err == nil {
 		text, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Place: fault.Place{File: path}, Message: "cannot read the file", Err: err}
+		return nil, &fault.Error{Kind: fault.Environment, Place: fault.Place{File: path}, Message: "cannot read the file",
+			Err: err}
 	}
 	return text, nil
 }

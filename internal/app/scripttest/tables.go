@@ -78,7 +78,8 @@ func (v *value) csvRows(columns []column) ([]row, error) {
 	const separator = ','
 	var header []string
 	var out []row
-	for record, err := range files.Records(context.Background(), strings.NewReader(text), int64(len(text)), separator, "") {
+	for record, err := range files.Records(context.Background(), strings.NewReader(text), int64(len(text)),
+		separator, "") {
 		switch {
 		case err != nil:
 			f := fault.Of(err)
@@ -137,12 +138,14 @@ func writeParquet(ctx context.Context, in *engine.Instance, path string, columns
 	}
 	// Chunks keep the parser away from one statement of a hundred thousand branches.
 	const chunk = 500
-	create := fmt.Sprintf("CREATE OR REPLACE TABLE given AS SELECT * FROM (%s) AS t(%s)", lines[0], strings.Join(stored, ", "))
+	create := fmt.Sprintf("CREATE OR REPLACE TABLE given AS SELECT * FROM (%s) AS t(%s)", lines[0],
+		strings.Join(stored, ", "))
 	if err := in.Exec(ctx, create); err != nil {
 		return fmt.Errorf("make a table of given rows: %w", err)
 	}
 	for from := 1; from < len(lines); from += chunk {
-		if err := in.Exec(ctx, "INSERT INTO given "+strings.Join(lines[from:min(from+chunk, len(lines))], " UNION ALL ")); err != nil {
+		if err := in.Exec(ctx, "INSERT INTO given "+strings.Join(lines[from:min(from+chunk, len(lines))],
+			" UNION ALL ")); err != nil {
 			return fmt.Errorf("make a table of given rows: %w", err)
 		}
 	}

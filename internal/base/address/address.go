@@ -162,7 +162,8 @@ func Format(name string) string {
 		return "a spreadsheet"
 	case ".gz", ".gzip", ".tgz", ".bz2", ".xz", ".zst", ".zstd", ".lz4", ".br", ".zip", ".7z", ".rar", ".tar":
 		return "that it is compressed or an archive"
-	case ".avro", ".orc", ".arrow", ".feather", ".ipc", ".xml", ".yaml", ".yml", ".html", ".htm", ".pdf", ".db", ".sqlite", ".duckdb", ".sql", ".dbf", ".sav", ".dta", ".h5", ".pkl":
+	case ".avro", ".orc", ".arrow", ".feather", ".ipc", ".xml", ".yaml", ".yml", ".html", ".htm", ".pdf", ".db", ".sqlite",
+		".duckdb", ".sql", ".dbf", ".sav", ".dta", ".h5", ".pkl":
 		return strings.ToUpper(strings.TrimPrefix(strings.ToLower(path.Ext(name)), "."))
 	}
 	return ""
@@ -258,7 +259,8 @@ func Parse(name string) (Location, error) {
 		rest := name[len("s3://"):]
 		l.Bucket, l.Path, _ = strings.Cut(rest, "/")
 		if _, found := redactQuery(l.Path); len(found) > 0 {
-			return l, bad(l, "has a signed query, which the name of an object has not", "write the https:// address to use the signature, or s3://bucket/key without it")
+			return l, bad(l, "has a signed query, which the name of an object has not",
+				"write the https:// address to use the signature, or s3://bucket/key without it")
 		}
 		if l.Bucket == "" || l.Path == "" || strings.ContainsAny(l.Bucket, "@:?# ") {
 			return l, bad(l, "names no object", "write s3://bucket/key")

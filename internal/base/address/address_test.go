@@ -66,7 +66,8 @@ func TestRedactHidesPasswords(t *testing.T) {
 func TestLocal(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"a.csv": "a.csv", "/x/a b.csv": "/x/a b.csv", "file:///x/a%20b.csv": "/x/a b.csv", "FILE://localhost/x": "/x", "c:/x": "c:/x",
+		"a.csv": "a.csv", "/x/a b.csv": "/x/a b.csv", "file:///x/a%20b.csv": "/x/a b.csv", "FILE://localhost/x": "/x",
+		"c:/x": "c:/x",
 	} {
 		got, err := Local(in)
 		require.NoError(t, err)
@@ -86,11 +87,13 @@ func TestStringHidesSecretsWithSigns(t *testing.T) {
 
 func TestMistyped(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"s3:/b/k", "http:/h/x", "joe:pass@h/x", "joe:pass@h:22/x", "h/x?token=1", "h/x?a=1&X-Amz-Signature=1",
+	for _, name := range []string{"s3:/b/k", "http:/h/x", "joe:pass@h/x", "joe:pass@h:22/x", "h/x?token=1",
+		"h/x?a=1&X-Amz-Signature=1",
 		"tok@127.0.0.1:1234/x.csv", "tok@127.0.0.1/x.csv", "tok@h.example/x", "tok@h:80/x", "h/x;token=1"} {
 		require.NotEmpty(t, Mistyped(name), name)
 	}
-	for _, name := range []string{"", "a.csv", "c:/x", "/a:b@c/x", "./joe:pass@h/x", "x?.csv", "a@b/c", "10:30", "{dir}/x_*.csv", "https://joe:pass@h/x", "file:///x", "a=b/c"} {
+	for _, name := range []string{"", "a.csv", "c:/x", "/a:b@c/x", "./joe:pass@h/x", "x?.csv", "a@b/c", "10:30",
+		"{dir}/x_*.csv", "https://joe:pass@h/x", "file:///x", "a=b/c"} {
 		require.Empty(t, Mistyped(name), name)
 	}
 }
@@ -134,7 +137,8 @@ func TestParquet(t *testing.T) {
 func TestSeparator(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"a.tsv": "\t", "x/A.TAB": "\t", "a.psv": "|", "https://h/a.tsv?x=1": "\t", "a.csv": "", "a.tsv/b": "", "tsv": "", "": "",
+		"a.tsv": "\t", "x/A.TAB": "\t", "a.psv": "|", "https://h/a.tsv?x=1": "\t", "a.csv": "", "a.tsv/b": "",
+		"tsv": "", "": "",
 	} {
 		require.Equal(t, want, Separator(name), name)
 	}
@@ -204,10 +208,11 @@ func TestBeside(t *testing.T) {
 func TestParsePattern(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]struct{ base, glob, file, address string }{
-		"s3://bucket/in/*.csv":           {"s3://bucket", "in/*.csv", "in/a b%.csv", "s3://bucket/in/a b%.csv"},
-		"s3://bucket/a?[b-d]":            {"s3://bucket", "a?[b-d]", "x", "s3://bucket/x"},
-		"SFTP://joe@h:22/in/?%20%2A.csv": {"sftp://joe@h:22", `/in/? \*.csv`, "/in/a b%.csv", "sftp://joe@h:22/in/a%20b%25.csv"},
-		"sftp://joe@[::1]/x":             {"sftp://joe@[::1]", "/x", "/x", "sftp://joe@[::1]/x"},
+		"s3://bucket/in/*.csv": {"s3://bucket", "in/*.csv", "in/a b%.csv", "s3://bucket/in/a b%.csv"},
+		"s3://bucket/a?[b-d]":  {"s3://bucket", "a?[b-d]", "x", "s3://bucket/x"},
+		"SFTP://joe@h:22/in/?%20%2A.csv": {"sftp://joe@h:22", `/in/? \*.csv`, "/in/a b%.csv",
+			"sftp://joe@h:22/in/a%20b%25.csv"},
+		"sftp://joe@[::1]/x": {"sftp://joe@[::1]", "/x", "/x", "sftp://joe@[::1]/x"},
 	} {
 		p, err := ParsePattern(in)
 		require.NoError(t, err, in)
@@ -255,7 +260,8 @@ func TestDatabases(t *testing.T) {
 	require.True(t, Password("postgres://u:p@h/d"))
 	require.False(t, Password("postgres://u:{env.PW}@h/d"))
 	require.False(t, Password("postgres://u@h/d"))
-	for _, in := range []string{"postgres://h", "postgres://h/", "mysql://u@h:1", "sqlite://", "sqlite://:memory:", "sqlite://:memory:#t", "sqlite://file:a.db", "sqlite://file::memory:?cache=shared", "sqlite://a.db?mode=ro"} {
+	for _, in := range []string{"postgres://h", "postgres://h/", "mysql://u@h:1", "sqlite://", "sqlite://:memory:",
+		"sqlite://:memory:#t", "sqlite://file:a.db", "sqlite://file::memory:?cache=shared", "sqlite://a.db?mode=ro"} {
 		_, err := Parse(in)
 		require.Error(t, err, in)
 	}

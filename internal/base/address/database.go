@@ -38,7 +38,8 @@ func parseDatabase(l Location) (Location, error) {
 	}
 	u, err := url.Parse(placeholder.ReplaceAllString(whole, "x")) // a secret is not there yet
 	if err != nil || strings.IndexFunc(u.Path, unicode.IsControl) >= 0 {
-		return l, bad(l, "cannot be read", "write "+DatabaseForms+"; characters such as @ : / % in a name or password are written as %40 %3A %2F %25")
+		return l, bad(l, "cannot be read", "write "+DatabaseForms+
+			"; characters such as @ : / % in a name or password are written as %40 %3A %2F %25")
 	}
 	if strings.Trim(u.Path, "/") == "" {
 		return l, bad(l, "names no database", "write "+DatabaseForms)
@@ -56,7 +57,8 @@ func sqliteName(l Location) error {
 	name, options, _ := strings.Cut(name, "?")
 	switch {
 	case name == ":memory:" || uri && strings.Contains(options, "mode=memory"):
-		return bad(l, "is of a database in memory: nobody could read its tables afterwards", "name a file: sqlite://relative/path.db")
+		return bad(l, "is of a database in memory: nobody could read its tables afterwards",
+			"name a file: sqlite://relative/path.db")
 	case uri:
 		return bad(l, "has file: before the file's name", "write sqlite://"+strings.TrimPrefix(name, "//"))
 	case option.MatchString(l.Path):

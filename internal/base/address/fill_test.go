@@ -21,7 +21,8 @@ func TestFill(t *testing.T) {
 		{"http://host/x?t={env.X}&u=1", "a&b=c+d#e%2Bf", "http://host/x?t=a%26b%3Dc%2Bd%23e%2Bf&u=1"},
 		{"http://host/x?{env.X}", "sv=1&sig=a%2Bb=#c", "http://host/x?sv=1&sig=a%2Bb=%23c"},
 		{"http://host/x#{env.X}", "a#b", "http://host/x#a%23b"},
-		{"postgres://u:{env.X}@[::1]:5432/{env.X}?host={env.X}", "a/b@c", "postgres://u:a%2Fb%40c@[::1]:5432/a/b@c?host=a/b@c"},
+		{"postgres://u:{env.X}@[::1]:5432/{env.X}?host={env.X}", "a/b@c",
+			"postgres://u:a%2Fb%40c@[::1]:5432/a/b@c?host=a/b@c"},
 		{"{env.X}", "https://joe:pw@host/x?y", "https://joe:pw@host/x?y"},
 		{"{env.X}/x", "https://host", "https://host/x"},
 		{"{env.B}/x?t={env.X}", "a&b#c", "https://joe:p@host/x?t=a%26b%23c"},
@@ -58,11 +59,13 @@ func FuzzFill(f *testing.F) {
 		want := means(inUser.encode(value))
 		u := fill("http://joe:{env.X}@host/path?a=b#c")
 		password, _ := u.User.Password()
-		require.Equal(t, []string{"joe", want, "host", "/path", "a=b", "c"}, []string{u.User.Username(), password, u.Host, u.Path, u.RawQuery, u.Fragment})
+		require.Equal(t, []string{"joe", want, "host", "/path", "a=b", "c"}, []string{u.User.Username(), password, u.Host,
+			u.Path, u.RawQuery, u.Fragment})
 		u = fill("http://host/path/{env.X}?a=b#c")
 		require.Equal(t, []string{"host", "/path/" + want, "a=b", "c"}, []string{u.Host, u.Path, u.RawQuery, u.Fragment})
 		u = fill("http://host/path?t={env.X}&a=b#c")
-		require.Equal(t, []string{"host", "/path", want, "b", "c"}, []string{u.Host, u.Path, u.Query().Get("t"), u.Query().Get("a"), u.Fragment})
+		require.Equal(t, []string{"host", "/path", want, "b", "c"}, []string{u.Host, u.Path, u.Query().Get("t"),
+			u.Query().Get("a"), u.Fragment})
 		for _, form := range Encodings(value) {
 			require.Equal(t, want, means(form))
 		}

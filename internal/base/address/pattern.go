@@ -22,12 +22,14 @@ type Pattern struct {
 func ParsePattern(name string) (p Pattern, err error) {
 	p.Location = Location{Scheme: Scheme(name), URL: name}
 	if strings.ContainsFunc(name, unicode.IsControl) || !utf8.ValidString(name) || len(name) > nameBytesMax {
-		return p, bad(p.Location, "has a control character, is not UTF-8, or is too long", "name the files without such characters")
+		return p, bad(p.Location, "has a control character, is not UTF-8, or is too long",
+			"name the files without such characters")
 	}
 	switch p.Scheme {
 	case "s3", "sftp":
 	case "http", "https":
-		return p, bad(p.Location, "is of a web server, which does not list its files", "files of s3:// and sftp:// can be listed, and those of this machine")
+		return p, bad(p.Location, "is of a web server, which does not list its files",
+			"files of s3:// and sftp:// can be listed, and those of this machine")
 	default:
 		return p, bad(p.Location, "is not one whose files can be listed", "use a path, s3:// or sftp://")
 	}
@@ -42,7 +44,8 @@ func ParsePattern(name string) (p Pattern, err error) {
 	}
 	for _, part := range strings.Split(p.Glob, "/") {
 		if _, err := path.Match(part, ""); err != nil {
-			return p, bad(p.Location, "has a pattern that cannot be read", "* and ? stand for any characters of a name, [a-z] for one of these")
+			return p, bad(p.Location, "has a pattern that cannot be read",
+				"* and ? stand for any characters of a name, [a-z] for one of these")
 		}
 	}
 	if p.Glob == "" || strings.HasSuffix(p.Glob, "/") {

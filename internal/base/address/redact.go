@@ -21,7 +21,8 @@ var opening = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:/{1,3}`)
 
 // bare is user:password@host where a scheme or its colon was left out; what is
 // behind the host says that it is one.
-var bare = regexp.MustCompile(`(^|//|[\s"'(<>\[{,=])([^\s/:@"'<>()\[\]{},=?&]+):([^\s/@"'<>]{3,})@([A-Za-z0-9][A-Za-z0-9.-]*[/:?])`)
+var bare = regexp.MustCompile(
+	`(^|//|[\s"'(<>\[{,=])([^\s/:@"'<>()\[\]{},=?&]+):([^\s/@"'<>]{3,})@([A-Za-z0-9][A-Za-z0-9.-]*[/:?])`)
 
 // bareToken is token@host where the scheme was left out: the host has a port, is a
 // number, or ends as hosts of the net do, and a path follows.

@@ -20,7 +20,8 @@ func TestAClockStandsStillWhileNobodyLooks(t *testing.T) {
 	now := time.Now()
 	c := awake.New(time.Second, func() time.Time { return now })
 	for _, step := range []struct{ passes, want time.Duration }{
-		{0, 0}, {time.Second, time.Second}, {2 * time.Second, 3 * time.Second}, {time.Hour, 5 * time.Second}, {-time.Hour, 5 * time.Second}, {time.Second, 6 * time.Second},
+		{0, 0}, {time.Second, time.Second}, {2 * time.Second, 3 * time.Second}, {time.Hour, 5 * time.Second},
+		{-time.Hour, 5 * time.Second}, {time.Second, 6 * time.Second},
 	} {
 		now = now.Add(step.passes)
 		require.Equal(t, step.want, c.Look())

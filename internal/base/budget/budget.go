@@ -62,7 +62,8 @@ type Budget struct {
 // Python processes, 0 for a script without Python.
 func Split(total int64, cores, interpreters int) (Budget, error) {
 	if total < MemoryBytesMin {
-		return Budget{}, fmt.Errorf("a memory budget of %d MiB is too small: at least %d MiB are needed", total>>20, int64(MemoryBytesMin)>>20)
+		return Budget{}, fmt.Errorf("a memory budget of %d MiB is too small: at least %d MiB are needed", total>>20,
+			int64(MemoryBytesMin)>>20)
 	}
 	cores = max(cores, 1)
 	b := Budget{TotalBytes: total, Cores: cores, Slots: cores, Interpreters: interpreters, GoBytes: baseBytes}

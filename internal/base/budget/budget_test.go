@@ -67,9 +67,10 @@ func TestMachineBytesTakesTheLeastLimit(t *testing.T) {
 		files map[string]string
 		want  int64
 	}{
-		"nothing known":       {nil, fallbackBytes},
-		"no group":            {map[string]string{"proc/meminfo": meminfo}, 8 << 30},
-		"version 2":           {map[string]string{"proc/meminfo": meminfo, "sys/fs/cgroup/memory.max": "1073741824\n"}, 1 << 30},
+		"nothing known": {nil, fallbackBytes},
+		"no group":      {map[string]string{"proc/meminfo": meminfo}, 8 << 30},
+		"version 2": {map[string]string{"proc/meminfo": meminfo, "sys/fs/cgroup/memory.max": "1073741824\n"},
+			1 << 30},
 		"version 2 unlimited": {map[string]string{"proc/meminfo": meminfo, "sys/fs/cgroup/memory.max": "max\n"}, 8 << 30},
 		"version 2 parent": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n",
 			"sys/fs/cgroup/a/memory.max": "2147483648", "sys/fs/cgroup/a/b/memory.max": "max"}, 2 << 30},

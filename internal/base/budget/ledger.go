@@ -148,7 +148,8 @@ func newLedger(dir string, m Member, whole Budget) *Ledger {
 	if m.Resized == nil {
 		m.Resized = func(Budget) bool { return true }
 	}
-	l := &Ledger{dir: dir, member: m, whole: whole, room: NewRoom(whole), clock: awake.New(reviewEvery, nil), beats: map[string]beat{},
+	l := &Ledger{dir: dir, member: m, whole: whole, room: NewRoom(whole), clock: awake.New(reviewEvery, nil),
+		beats: map[string]beat{},
 		entry: entry{Owner: m.Owner, Total: m.Total, Floor: whole.floor(), PID: os.Getpid(), Started: startOf(os.Getpid())}}
 	l.room.shared = true
 	l.room.become(whole.resized(0))
@@ -481,8 +482,8 @@ func lockGuard(ctx context.Context, path string, now func() time.Time) (*os.File
 	}
 }
 
-// giveUp takes the name from a guard whose holder does not answer. One process at a time does, so that none takes it from
-// the guard that has come in its place.
+// giveUp takes the name from a guard whose holder does not answer. One process at a time does, so that none takes it
+// from the guard that has come in its place.
 func giveUp(g *os.File, path string) (err error) {
 	over, err := os.OpenFile(path+".over", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

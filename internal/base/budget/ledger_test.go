@@ -135,7 +135,8 @@ func TestLedgerLeastFigureCounts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	one := enter(t, dir, "one", 1*gib, 0)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "p1-dead"+shareSuffix), []byte(`{"granted":99999999999,"total":1}`), 0o600), "of a process that has died")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "p1-dead"+shareSuffix), []byte(`{"granted":99999999999,"total":1}`),
+		0o600), "of a process that has died")
 	entered, whole := make(chan *Ledger), wholeOf(t, 8*gib, 2, 0)
 	go func() {
 		l, err := Enter(context.Background(), dir, Member{Owner: "two", Total: 8 * gib}, whole)
@@ -367,7 +368,8 @@ func TestEverythingInTurn(t *testing.T) {
 		got := make(chan func(), 1)
 		require.Zero(t, waiting(l))
 		go func() {
-			if g, release, err := l.Room().Take(ctx, Everything); err == nil && g == (Grant{Slots: 2, EngineBytes: 2 * whole.SlotEngineBytes, Most: true}) {
+			if g, release, err := l.Room().Take(ctx, Everything); err == nil &&
+				g == (Grant{Slots: 2, EngineBytes: 2 * whole.SlotEngineBytes, Most: true}) {
 				got <- release
 			}
 		}()
@@ -393,7 +395,8 @@ func TestEverythingInTurn(t *testing.T) {
 	require.EqualValues(t, gib/2, two.entry.Held, "a batch is not interrupted")
 	said, err := Waiters(ctx, dir)
 	require.NoError(t, err)
-	require.Equal(t, Waiting{Texts: []string{"a batch of one needs all of the 1024 MiB", "one holds 512 MiB", "two holds 512 MiB"}, PIDs: []int{os.Getpid()}}, said)
+	require.Equal(t, Waiting{Texts: []string{"a batch of one needs all of the 1024 MiB", "one holds 512 MiB",
+		"two holds 512 MiB"}, PIDs: []int{os.Getpid()}}, said)
 	busy()
 	review()
 	release := given(first)
@@ -538,7 +541,8 @@ func TestWhoDoesNotAnswerIsNotWaitedFor(t *testing.T) {
 		require.NoError(t, l.review(ctx))
 	}
 	require.EqualValues(t, gib, l.entry.Held)
-	require.Equal(t, "stopped holds 1024 MiB and does not answer: it is stopped, or stands still", holders([]entry{{Owner: "stopped", Held: gib, absent: true}})[0])
+	require.Equal(t, "stopped holds 1024 MiB and does not answer: it is stopped, or stands still",
+		holders([]entry{{Owner: "stopped", Held: gib, absent: true}})[0])
 	require.NoError(t, stopped.review(ctx)) // it is there again, and has had its turn longer than the other
 	require.NoError(t, l.review(ctx))
 	require.NoError(t, stopped.review(ctx))
@@ -549,7 +553,8 @@ func TestWhoDoesNotAnswerIsNotWaitedFor(t *testing.T) {
 func TestReviewGoesOnBehindAFailure(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	one, two := enter(t, dir, "one", MemoryBytesMin, 0), newLedger(dir, Member{Owner: "two", Total: MemoryBytesMin}, wholeOf(t, MemoryBytesMin, 2, 0))
+	one, two := enter(t, dir, "one", MemoryBytesMin, 0), newLedger(dir, Member{Owner: "two", Total: MemoryBytesMin},
+		wholeOf(t, MemoryBytesMin, 2, 0))
 	require.NoError(t, two.review(t.Context()))
 	require.Zero(t, two.entry.Held, "there is not enough for both")
 	guard := filepath.Join(dir, guardName)
@@ -578,7 +583,8 @@ func TestWhoWaitsIsToldOfTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	one := enter(t, dir, "one", MemoryBytesMin, 0)
 	var told []string
-	two := newLedger(dir, Member{Owner: "two", Total: MemoryBytesMin, Waiting: func(text string) { told = append(told, text) }}, wholeOf(t, MemoryBytesMin, 2, 0))
+	two := newLedger(dir, Member{Owner: "two", Total: MemoryBytesMin,
+		Waiting: func(text string) { told = append(told, text) }}, wholeOf(t, MemoryBytesMin, 2, 0))
 	waits := func() {
 		require.NoError(t, two.review(t.Context()))
 		two.waits, two.said = time.Now().Add(-sayAfter), time.Time{}
@@ -654,7 +660,8 @@ func TestTurns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all []entry
 		for i := range rapid.IntRange(1, 6).Draw(t, "members") {
-			e := entry{Owner: fmt.Sprint(i), Total: rapid.SampledFrom([]int64{gib, 2 * gib, gib/2 + 5}).Draw(t, "total"), Turn: int64(2*i + 1), Floor: rapid.Int64Range(MemoryBytesMin, gib).Draw(t, "floor")}
+			e := entry{Owner: fmt.Sprint(i), Total: rapid.SampledFrom([]int64{gib, 2 * gib, gib/2 + 5}).Draw(t, "total"),
+				Turn: int64(2*i + 1), Floor: rapid.Int64Range(MemoryBytesMin, gib).Draw(t, "floor")}
 			if rapid.Bool().Draw(t, "is in") {
 				e.Held = rapid.Int64Range(1, e.Total).Draw(t, "held")
 			}

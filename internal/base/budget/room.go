@@ -147,7 +147,8 @@ func (r *Room) tell() {
 // for each core, and nobody has, or wants before, more than one of them; mu is held.
 func (r *Room) turnFor(w *waiter) bool {
 	several := func(w *waiter) bool { return w.share != OneSlot }
-	return !several(w) && !slices.ContainsFunc(r.waiting, several) && r.aim == nil && !r.alone && r.budget.Slots >= r.budget.Cores
+	return !several(w) && !slices.ContainsFunc(r.waiting, several) && r.aim == nil && !r.alone &&
+		r.budget.Slots >= r.budget.Cores
 }
 
 func (r *Room) give(g Grant) {

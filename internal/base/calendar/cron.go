@@ -39,7 +39,8 @@ const searchYears = 9
 var fieldForm = regexp.MustCompile(`^(\*|\?|\w+(-\w+)?)(/\d+)?(,(\*|\?|\w+(-\w+)?)(/\d+)?)*$`)
 
 // words are what may stand instead of five fields.
-var words = map[string]string{"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *"}
+var words = map[string]string{"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *",
+	"@weekly": "0 0 * * 0", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *"}
 
 // ParseTimes reads a cron expression of five fields, or a word like @daily. The
 // error is an *Error.
@@ -48,18 +49,21 @@ func ParseTimes(text string, zone *time.Location) (*Times, error) {
 	if strings.HasPrefix(strings.TrimSpace(text), "@") {
 		var known bool
 		if fields, known = words[strings.ToLower(strings.TrimSpace(text))]; !known {
-			return nil, &Error{End: len(text), Message: fmt.Sprintf("%q is not known", text), Hint: "write @hourly, @daily, @weekly, @monthly, @yearly, or five fields"}
+			return nil, &Error{End: len(text), Message: fmt.Sprintf("%q is not known", text),
+				Hint: "write @hourly, @daily, @weekly, @monthly, @yearly, or five fields"}
 		}
 	}
 	spans := fieldsOf(fields)
 	if len(spans) != len(fieldNames) {
-		e := &Error{End: len(text), Message: fmt.Sprintf("a cron expression has 5 fields, this one has %d", len(spans)), Hint: "minute hour day-of-month month day-of-week: 30 6 * * 1-5 is 6:30 from Monday to Friday"}
+		e := &Error{End: len(text), Message: fmt.Sprintf("a cron expression has 5 fields, this one has %d", len(spans)),
+			Hint: "minute hour day-of-month month day-of-week: 30 6 * * 1-5 is 6:30 from Monday to Friday"}
 		if strings.Contains(text, "TZ=") {
 			e.Hint = "write the time zone in its own key: timezone: Europe/Berlin"
 		}
 		return nil, e
 	}
-	parser := cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom).WithMaxSearchYears(searchYears)
+	parser := cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom).
+		WithMaxSearchYears(searchYears)
 	for i, span := range spans { // one by one, to know which of them it is
 		alone := strings.Repeat("* ", i) + fields[span.start:span.end] + strings.Repeat(" *", len(spans)-1-i)
 		_, err := parser.Parse(alone)
@@ -67,7 +71,8 @@ func ParseTimes(text string, zone *time.Location) (*Times, error) {
 			err = errors.New("it is not a list of numbers, names, ranges and steps") // the library reads what it can: *-5 as *
 		}
 		if err != nil {
-			return nil, &Error{Start: span.start, End: span.end, Message: fmt.Sprintf("the %s %q cannot be read: %v", fieldNames[i], fields[span.start:span.end], err), Hint: "write 5, 1,15, 1-5, */10, * or a name such as mon or jan"}
+			return nil, &Error{Start: span.start, End: span.end, Message: fmt.Sprintf("the %s %q cannot be read: %v",
+				fieldNames[i], fields[span.start:span.end], err), Hint: "write 5, 1,15, 1-5, */10, * or a name such as mon or jan"}
 		}
 	}
 	read, err := parser.Parse(fields)
@@ -107,7 +112,8 @@ func ParseZone(name string) (*time.Location, error) {
 	if name == "" {
 		return time.UTC, nil
 	}
-	bad := &Error{End: len(name), Message: fmt.Sprintf("%q is not a time zone", name), Hint: "write a name of the list of time zones, such as Europe/Berlin, America/New_York or UTC"}
+	bad := &Error{End: len(name), Message: fmt.Sprintf("%q is not a time zone", name),
+		Hint: "write a name of the list of time zones, such as Europe/Berlin, America/New_York or UTC"}
 	if strings.EqualFold(name, "local") { // of which machine?
 		return nil, bad
 	}

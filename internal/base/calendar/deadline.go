@@ -24,7 +24,9 @@ const (
 // ParseDeadline reads 2h, 06:30 Europe/Berlin (UTC without a zone), or a moment
 // as RFC 3339 has it. The error is an *Error.
 func ParseDeadline(text string) (Deadline, error) {
-	bad := &Error{End: len(text), Message: "this is not a deadline", Hint: "write how long it may take (2h, 45m), a time of day with its zone (06:30 Europe/Berlin), or a moment (2026-03-02T06:30:00+01:00)"}
+	bad := &Error{End: len(text), Message: "this is not a deadline",
+		Hint: "write how long it may take (2h, 45m), a time of day with its zone (06:30 Europe/Berlin), or a moment " +
+			"(2026-03-02T06:30:00+01:00)"}
 	trimmed := strings.TrimSpace(text)
 	if while, err := time.ParseDuration(trimmed); err == nil {
 		if while < whileMin || while > whileMax {

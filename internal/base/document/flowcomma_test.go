@@ -29,7 +29,8 @@ func TestFlowComma(t *testing.T) {
 		require.True(t, fail.off < fail.end && fail.end <= len(text), text)
 	}
 	for _, text := range []string{
-		"{v: f(a), w: (b), c: }", "{v: 'f(a', b): }", "{v: (a, b: c)}", "[(a, (b, (c]", "{a: f(x, b: }", "[a), (b]", "[f(a, [b)]]", "v: f(a, b)",
+		"{v: f(a), w: (b), c: }", "{v: 'f(a', b): }", "{v: (a, b: c)}", "[(a, (b, (c]", "{a: f(x, b: }", "[a), (b]",
+		"[f(a, [b)]]", "v: f(a, b)",
 		"[" + strings.Repeat("(, ", 100_000) + "]",
 	} {
 		_, fail := ReadYAML(NewSource("a.yaml", text))

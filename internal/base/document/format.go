@@ -104,5 +104,6 @@ func sameDocument(name, a, b string, read func(*Source) (*Value, *SyntaxError)) 
 // sameValue compares all that documents have: null values, equal keys, numbers as written.
 func sameValue(x, y *Value) bool {
 	sameEntry := func(a, b *Entry) bool { return a.Name == b.Name && sameValue(a.Value, b.Value) }
-	return x.Kind == y.Kind && x.Text == y.Text && slices.EqualFunc(x.Items, y.Items, sameValue) && slices.EqualFunc(x.Entries, y.Entries, sameEntry)
+	return x.Kind == y.Kind && x.Text == y.Text && slices.EqualFunc(x.Items, y.Items, sameValue) &&
+		slices.EqualFunc(x.Entries, y.Entries, sameEntry)
 }

@@ -304,7 +304,8 @@ func (f *yamlFormat) plain(b *strings.Builder, rest string, parent, now int) str
 		for next < len(f.lines) && strings.TrimSpace(f.lines[next]) == "" {
 			next++
 		}
-		if next == len(f.lines) || indentOf(f.lines[next]) <= parent || strings.HasPrefix(strings.TrimSpace(f.lines[next]), "#") {
+		if next == len(f.lines) || indentOf(f.lines[next]) <= parent ||
+			strings.HasPrefix(strings.TrimSpace(f.lines[next]), "#") {
 			return ""
 		}
 		for ; f.at < next; f.at++ {

@@ -18,13 +18,15 @@ type SyntaxError struct {
 func Read(src *Source) (*Value, *SyntaxError) {
 	switch bad := InvalidUTF8(src.Text); {
 	case bad >= 0:
-		return nil, &SyntaxError{off: bad, end: bad + 1, Message: "the text is not UTF-8", hint: "save the file with the encoding UTF-8"}
+		return nil, &SyntaxError{off: bad, end: bad + 1, Message: "the text is not UTF-8",
+			hint: "save the file with the encoding UTF-8"}
 	case IsJSON(src.Name):
 		return ReadJSON(src)
 	case IsYAML(src.Name):
 		return ReadYAML(src)
 	}
-	return nil, &SyntaxError{whole: true, Message: "the format is unknown", hint: "the name must end in .yaml, .yml or .json; `thalweg infer FILE` writes a script for a file of data"}
+	return nil, &SyntaxError{whole: true, Message: "the format is unknown",
+		hint: "the name must end in .yaml, .yml or .json; `thalweg infer FILE` writes a script for a file of data"}
 }
 
 // InvalidUTF8 gives the offset of the first byte that is not UTF-8, -1 if all are.

@@ -47,7 +47,8 @@ func yamlError(src *Source, err error) *SyntaxError {
 	if le.ContextMsg != "" {
 		out.Message += " " + le.ContextMsg
 		if le.ContextMark.Line > 0 && le.ContextMark.Line != le.Mark.Line {
-			out.Message += fmt.Sprintf(" that starts in line %d", src.Pos(src.Origin(src.offset(le.ContextMark.Line, 1), false)).Line)
+			out.Message += fmt.Sprintf(" that starts in line %d",
+				src.Pos(src.Origin(src.offset(le.ContextMark.Line, 1), false)).Line)
 		}
 	}
 	if le.Mark.Line > 0 {
@@ -57,7 +58,8 @@ func yamlError(src *Source, err error) *SyntaxError {
 			out.hint = "YAML is indented with blanks, not tabs"
 		}
 	}
-	if at := out.off; out.hint == "" && at > 0 && strings.Contains(le.ContextMsg, "flow ") && commaBefore(src.Text[strings.LastIndexByte(src.Text[:at], '\n')+1:at]) {
+	if at := out.off; out.hint == "" && at > 0 && strings.Contains(le.ContextMsg, "flow ") &&
+		commaBefore(src.Text[strings.LastIndexByte(src.Text[:at], '\n')+1:at]) {
 		out.hint = quoteComma
 	}
 	if out.hint == "" {
@@ -73,12 +75,14 @@ func yamlHint(message string) string {
 		return "thalweg infer FILE proposes a script for a file, thalweg init begins a project"
 	case strings.Contains(message, "mapping values are not allowed"):
 		return "a text with a colon and a blank in it stands between quotes"
-	case strings.Contains(message, "flow mapping"), strings.Contains(message, "flow sequence"), strings.Contains(message, "flow node"):
+	case strings.Contains(message, "flow mapping"), strings.Contains(message, "flow sequence"),
+		strings.Contains(message, "flow node"):
 		return "see whether each { and [ is closed, and a comma is between its items"
 	case strings.Contains(message, "quoted scalar"):
 		return "a quote is not closed"
 	}
-	return "see whether the line is indented as those beside it, and whether texts with : # { [ * & ! % @ in them stand between quotes"
+	return "see whether the line is indented as those beside it, and whether texts with : # { [ * & ! % @ in them stand " +
+		"between quotes"
 }
 
 type yamlReader struct {

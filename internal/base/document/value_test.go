@@ -35,14 +35,16 @@ func TestLayoutFindsCharacters(t *testing.T) {
 func written(t *rapid.T, text string) (*Source, *Value) {
 	var doc string
 	read := ReadYAML
-	style := rapid.SampledFrom([]yaml.Style{0, yaml.SingleQuotedStyle, yaml.DoubleQuotedStyle, yaml.LiteralStyle, yaml.FoldedStyle, yaml.FlowStyle}).Draw(t, "style")
+	style := rapid.SampledFrom([]yaml.Style{0, yaml.SingleQuotedStyle, yaml.DoubleQuotedStyle, yaml.LiteralStyle,
+		yaml.FoldedStyle, yaml.FlowStyle}).Draw(t, "style")
 	if style == yaml.FlowStyle { // stands for JSON
 		out, err := json.Marshal(map[string]string{"k": text})
 		require.NoError(t, err)
 		doc, read = string(out), ReadJSON
 	} else {
 		out, err := yaml.Dump(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
-			{Kind: yaml.ScalarNode, Value: "k"}, {Kind: yaml.ScalarNode, Tag: "!!str", Value: text, Style: style}}}, yaml.WithLineWidth(20))
+			{Kind: yaml.ScalarNode, Value: "k"}, {Kind: yaml.ScalarNode, Tag: "!!str", Value: text, Style: style}}},
+			yaml.WithLineWidth(20))
 		require.NoError(t, err)
 		doc = string(out)
 	}
@@ -76,7 +78,8 @@ func TestSourcePositions(t *testing.T) {
 
 // readJSON accepts what encoding/json accepts, and nothing else.
 func FuzzReadJSON(f *testing.F) {
-	for _, s := range []string{`{"a":[1,-2.5e3,true,null,"x\u00e9\n"]}`, `[`, `{"a":1,}`, `"\ud83d\ude00"`, `01`, `1.`, "\"\x01\"", `{"a" 1}`, ` [ ] x`} {
+	for _, s := range []string{`{"a":[1,-2.5e3,true,null,"x\u00e9\n"]}`, `[`, `{"a":1,}`, `"\ud83d\ude00"`, `01`, `1.`,
+		"\"\x01\"", `{"a" 1}`, ` [ ] x`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

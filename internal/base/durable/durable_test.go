@@ -37,7 +37,8 @@ func TestMakeAll(t *testing.T) {
 	root := t.TempDir()
 	files, steps := recorded(root, "")
 	require.NoError(t, files.MakeAll(filepath.Join(root, "a", "b"), 0o755))
-	require.Equal(t, []string{"sync directory ..", "make directory a", "sync directory .", "make directory a/b", "sync directory a"}, *steps)
+	require.Equal(t, []string{"sync directory ..", "make directory a", "sync directory .", "make directory a/b",
+		"sync directory a"}, *steps)
 	*steps = nil
 	require.NoError(t, files.MakeAll(filepath.Join(root, "a", "b"), 0o755))
 	require.Equal(t, []string{"sync directory a"}, *steps)

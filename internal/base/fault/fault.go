@@ -35,9 +35,11 @@ type Place struct {
 	Field  string `json:"field,omitempty"`  // column or field name
 	Value  string `json:"value,omitempty"`  // offending text, shortened
 	Expr   string `json:"expr,omitempty"`   // expression as written
-	Node   string `json:"node,omitempty"`   // whose work it was, if not that of the node that failed: its table is computed inside that
-	Table  string `json:"-"`                // of which Record counts the rows; see PutInTable
-	Sorted int64  `json:"-"`                // 1-based place of the row in the canonical order of a batch's rows, where the table's rows have no numbers
+	// whose work it was, if not that of the node that failed: its table is computed inside that
+	Node  string `json:"node,omitempty"`
+	Table string `json:"-"` // of which Record counts the rows; see PutInTable
+	// 1-based place of the row in the canonical order of a batch's rows, where the table's rows have no numbers
+	Sorted int64  `json:"-"`
 	Origin *Place `json:"origin,omitempty"` // the record of an input file that the row of a table comes from
 }
 
@@ -127,7 +129,8 @@ func names(text, path string) bool {
 		if before == "" || strings.ContainsAny(path, "/.") {
 			ends += " "
 		}
-		if (before == "" || strings.ContainsAny(before[at-1:], " (\"'`")) && (after == "" || strings.ContainsAny(after[:1], ends)) {
+		if (before == "" || strings.ContainsAny(before[at-1:], " (\"'`")) &&
+			(after == "" || strings.ContainsAny(after[:1], ends)) {
 			return true
 		}
 	}
@@ -161,7 +164,8 @@ func Passes(err error) bool {
 		return true
 	}
 	for _, number := range []syscall.Errno{
-		syscall.ENOSPC, syscall.EDQUOT, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.EBUSY, // taken up
+		// taken up
+		syscall.ENOSPC, syscall.EDQUOT, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.EBUSY,
 		syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT, syscall.EINTR, // gone for a moment
 	} {
 		if errors.Is(err, number) {

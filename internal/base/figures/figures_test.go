@@ -32,7 +32,8 @@ func TestTexts(t *testing.T) {
 
 func TestBarsAddUp(t *testing.T) {
 	t.Parallel()
-	a, b := func(v int64) figures.Piece { return figures.Piece{Letter: 'a', Value: v} }, func(v int64) figures.Piece { return figures.Piece{Letter: 'b', Value: v} }
+	a, b := func(v int64) figures.Piece { return figures.Piece{Letter: 'a', Value: v} },
+		func(v int64) figures.Piece { return figures.Piece{Letter: 'b', Value: v} }
 	require.Equal(t, "aaaaabbbbb", figures.Bar(10, 100, a(50), b(50)))
 	require.Equal(t, "abbbbbbbbb", figures.Bar(10, 1000, a(149), b(851)), "15 % and 85 % of 10 letters are 10 letters")
 	require.Equal(t, "aaaaaaaaaa", figures.Bar(10, 100, a(500), b(500)), "more than the whole is the whole")

@@ -45,7 +45,8 @@ func Main(args []string, cgroups []int) int {
 	lifeline := os.NewFile(lifelineFD, "lifeline")
 	// Nothing but the end of the lifeline, or SIGKILL, ends a keeper. The signals are
 	// taken, not ignored: the program would inherit that.
-	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGPIPE, unix.SIGUSR1, unix.SIGUSR2)
+	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGPIPE,
+		unix.SIGUSR1, unix.SIGUSR2)
 	k.mechanism = "process group"
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err == nil {
 		k.mechanism = "subreaper"

@@ -65,7 +65,8 @@ func (p Program) command() (*exec.Cmd, error) {
 		cmd.Args[0] = p.Name
 	}
 	cmd.Env = append([]string{}, p.Env...) // not nil, which would be all of ours
-	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles, cmd.WaitDelay = p.Dir, p.Stdin, p.Stdout, p.Stderr, p.Files, p.WaitDelay
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles, cmd.WaitDelay = p.Dir, p.Stdin, p.Stdout, p.Stderr,
+		p.Files, p.WaitDelay
 	return cmd, nil
 }
 

@@ -33,7 +33,8 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		_, _ = read.Read(make([]byte, 1)) // it has begun
 		end()
 	}()
-	how, err := Run(ctx, "", Program{Path: "/bin/sh", Args: []string{"-c", "echo; read nothing <&3"}, Stdout: write, Files: []*os.File{pipeOf(t)}})
+	how, err := Run(ctx, "", Program{Path: "/bin/sh", Args: []string{"-c", "echo; read nothing <&3"}, Stdout: write,
+		Files: []*os.File{pipeOf(t)}})
 	require.NoError(t, err)
 	require.Equal(t, "signal: killed", how.String())
 }

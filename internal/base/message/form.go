@@ -158,6 +158,8 @@ func teams(m Message) any {
 		}
 		body = append(body, object{"type": "RichTextBlock", "inlines": []any{run}})
 	}
-	card := object{"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.2", "body": body}
-	return object{"type": "message", "attachments": []any{object{"contentType": "application/vnd.microsoft.card.adaptive", "content": card}}}
+	card := object{"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard",
+		"version": "1.2", "body": body}
+	return object{"type": "message", "attachments": []any{object{"contentType": "application/vnd.microsoft.card.adaptive",
+		"content": card}}}
 }

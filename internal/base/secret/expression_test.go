@@ -19,7 +19,8 @@ import (
 )
 
 func expressions() map[string]expression {
-	return map[string]expression{"keyed": keyed, "assigned": assigned, "declared": declared, "authorization": authorization}
+	return map[string]expression{"keyed": keyed, "assigned": assigned, "declared": declared,
+		"authorization": authorization}
 }
 
 // same compares what is found where an expression can begin with what it
@@ -34,12 +35,14 @@ func same(t *testing.T, name string, text string) (matches int) {
 
 // pieces of texts in which the expressions match, nearly match, and meet.
 var pieces = []string{
-	"password", "PassWort", "pw", "dsn", "secret", "token", "key", "Credentials", "creds", "auth", "jwt", "sig", "sas", "session", "default",
+	"password", "PassWort", "pw", "dsn", "secret", "token", "key", "Credentials", "creds", "auth", "jwt", "sig", "sas",
+	"session", "default",
 	"bearer", "Basic", "DIGEST", "apikey", "sharedkey", "passwd", "passphrase", "pwd",
 	"name", "x", "_", ".", "-", "9", "é", "\u017f", "\u212a", "\u0130", "\xe2",
 	":", ":", ":", "=", "=", " ", " ", " ", "\n", "\n", "\t", "\r\n", "\v", "\f", "\u00a0",
 	"\"", "\"", "'", "'", "\\", ",", ";", "&", "&a ", "!t ",
-	"{", "}", "{value: ", "[", "]", "#", "|", "|-\n", ">", "(", ")", "true", "yes", "on", "1", "hunter2", "Hunter2Zq9Xw", "a/b+c~0",
+	"{", "}", "{value: ", "[", "]", "#", "|", "|-\n", ">", "(", ")", "true", "yes", "on", "1", "hunter2",
+	"Hunter2Zq9Xw", "a/b+c~0",
 	": ", ": true", ", ", "secret: true\n  default: ", "default: x, secret: t",
 	"default: hunter2\n  secret: yes", "bearer ", "password=", "token: ",
 }

@@ -164,5 +164,6 @@ func piecesOf(v string) (out []string) {
 func isWord(text string) bool {
 	small := func(c rune) bool { return c < 'a' || c > 'z' }
 	digit := func(c rune) bool { return c < '0' || c > '9' }
-	return len(text) <= wordBytesMax && (!strings.ContainsFunc(strings.ToLower(text[:1])+text[1:], small) || !strings.ContainsFunc(text, digit))
+	return len(text) <= wordBytesMax && (!strings.ContainsFunc(strings.ToLower(text[:1])+text[1:], small) ||
+		!strings.ContainsFunc(text, digit))
 }

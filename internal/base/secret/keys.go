@@ -22,7 +22,8 @@ var keyed = newExpression(secretName+`["']?\s*(?:`+
 	start{signs: ":=", part: inName, wanted: address.HasSecretWord})
 
 // declared finds the value that a script gives an environment value which it calls secret.
-var declared = newExpression(`\bsecret["']?\s*:\s*["']?(?:t\w*|y\w*|on|1)["']?\s*[,\n]\s*["']?default["']?\s*:\s*`+value+
+var declared = newExpression(`\bsecret["']?\s*:\s*["']?(?:t\w*|y\w*|on|1)["']?\s*[,\n]\s*["']?default["']?\s*:\s*`+
+	value+
 	`|\bdefault["']?\s*:\s*`+value+`\s*[,\n]\s*["']?secret["']?\s*:\s*["']?(?:t|y|on\b|1)`,
 	start{signs: ":", part: inWord, wanted: oneOf("secret|default"), whole: true})
 
@@ -39,8 +40,9 @@ var assigned = newExpression(secretName+`=([^\s"'&;,<>(){}\[\]]+)`,
 	start{signs: "=", part: inName, wanted: address.HasSecretWord})
 
 // harmless are values that say what a column or a setting is.
-var harmless = regexp.MustCompile(`(?i)^((int|float|string|bool|decimal2|decimal|date|datetime|timestamptz)(\([0-9, ]*\)?)?\??|(list|struct)\(.*` +
-	`|true|false|null|none|yes|no|\d{1,3}|(r|l|p|w)\.\w+|.*\{[\w.|]+\}.*|x+)( .*)?$`)
+var harmless = regexp.MustCompile(
+	`(?i)^((int|float|string|bool|decimal2|decimal|date|datetime|timestamptz)(\([0-9, ]*\)?)?\??|(list|struct)\(.*` +
+		`|true|false|null|none|yes|no|\d{1,3}|(r|l|p|w)\.\w+|.*\{[\w.|]+\}.*|x+)( .*)?$`)
 
 // hidden reports whether a value behind such a name is a secret in a text.
 func hidden(name address.Name, value string) bool {

@@ -104,7 +104,8 @@ func (k *Known) Hide(text string) string {
 	return k.values(&k.pieces, forms, fragments).Replace(text)
 }
 
-// values is the replacer of all known values in the ways in which they may be seen, the longer first; made is where it is kept.
+// values is the replacer of all known values in the ways in which they may be seen, the longer first; made is where it
+// is kept.
 func (k *Known) values(made **strings.Replacer, seen ...func(value string) map[string]bool) *strings.Replacer {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -141,7 +142,8 @@ func (k *Known) Fault(err error) error {
 	text := err.Error()
 	f.Place = k.Place(f.Place)
 	f.Hint, f.Detail = k.Text(f.Hint), k.Text(f.Detail)
-	if hidden := k.Text(text); hidden != text || f.Hint != fault.Of(err).Hint || f.Detail != fault.Of(err).Detail || f.Place != fault.Of(err).Place {
+	if hidden := k.Text(text); hidden != text || f.Hint != fault.Of(err).Hint || f.Detail != fault.Of(err).Detail ||
+		f.Place != fault.Of(err).Place {
 		f.Message, f.Err = hidden, nil
 		return &f
 	}

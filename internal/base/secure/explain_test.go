@@ -47,7 +47,8 @@ func TestHint(t *testing.T) {
 	}
 	require.NoError(t, talk(address, &tls.Config{RootCAs: authority.Pool(), Certificates: own}))
 	require.Contains(t, secure.Hint(talk(address, &tls.Config{RootCAs: stranger.Pool(), Certificates: own})), "ca: FILE")
-	require.Contains(t, secure.Hint(talk(address, &tls.Config{RootCAs: authority.Pool(), Certificates: own, ServerName: "x.example"})),
+	require.Contains(t, secure.Hint(talk(address, &tls.Config{RootCAs: authority.Pool(), Certificates: own,
+		ServerName: "x.example"})),
 		"server_name")
 	require.Contains(t, secure.Hint(talk(address, &tls.Config{RootCAs: authority.Pool()})), "cert: FILE")
 	require.Contains(t, secure.Hint(talk(l.Addr().String(), &tls.Config{RootCAs: authority.Pool()})), "does not speak TLS")
@@ -69,5 +70,6 @@ func TestHintOfReset(t *testing.T) {
 		return asked.Missed(c.Read(make([]byte, 1)))
 	}
 	require.Contains(t, secure.Hint(talk(&tls.Config{RootCAs: authority.Pool()})), "may want a certificate of the client")
-	require.NoError(t, talk(&tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{authority.Sign("me").Pair}}), "it has one")
+	require.NoError(t, talk(&tls.Config{RootCAs: authority.Pool(),
+		Certificates: []tls.Certificate{authority.Sign("me").Pair}}), "it has one")
 }

@@ -53,7 +53,8 @@ func Mistyped(word string, names []string) string {
 	for _, name := range names {
 		known := strings.ToLower(name)
 		most := max(min(len(word)-1, 1), len(word)/3)
-		if len(known) <= maxNameBytes && (editCost(word, known, most) <= most || strings.HasPrefix(known, word) && begins(word, known)) {
+		if len(known) <= maxNameBytes && (editCost(word, known, most) <= most || strings.HasPrefix(known, word) &&
+			begins(word, known)) {
 			near = append(near, name)
 		}
 	}
@@ -71,7 +72,8 @@ func Typed(word, name string) bool {
 	if len(word) >= long {
 		most = 2
 	}
-	return len(word) <= maxNameBytes && len(name) <= maxNameBytes && editCost(strings.ToLower(word), strings.ToLower(name), most) <= most
+	return len(word) <= maxNameBytes && len(name) <= maxNameBytes && editCost(strings.ToLower(word), strings.ToLower(name),
+		most) <= most
 }
 
 // before decides between two names as near: the one that starts like the

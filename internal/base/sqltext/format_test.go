@@ -18,14 +18,16 @@ FROM (
 ) AS r
 LEFT JOIN t ON r.a = t.a
 ORDER BY a`,
-		Format("SELECT a,   'x  y' || \"b c\", count(*) FILTER (WHERE a IS DISTINCT FROM 1) -- why\nFROM (SELECT * FROM read_parquet(['/1', '/2', '/3', '/4'], x = ['/5', '/6']) WHERE z) AS r LEFT JOIN t ON r.a = t.a ORDER BY a"))
+		Format("SELECT a,   'x  y' || \"b c\", count(*) FILTER (WHERE a IS DISTINCT FROM 1) -- why\nFROM (SELECT * FROM "+
+			"read_parquet(['/1', '/2', '/3', '/4'], x = ['/5', '/6']) WHERE z) AS r LEFT JOIN t ON r.a = t.a ORDER BY a"))
 	require.Equal(t, 3, strings.Count(Format("SELECT "+strings.Repeat("somewhat_long_name, ", 10)+"x"), "\n")+1)
 }
 
 // TestFormatKeepsTheTokens: whatever the text, layout changes blanks only.
 func TestFormatKeepsTheTokens(t *testing.T) {
 	t.Parallel()
-	piece := rapid.SampledFrom([]string{"SELECT", "FROM", "(", ")", "[", "]", "'a'", "'it''s'", `"b"`, ",", "x", "1.5", "JOIN", "ORDER", "BY", "$$q'$$", "--c\n", "/*d*/", "e'\\''", "::", " "})
+	piece := rapid.SampledFrom([]string{"SELECT", "FROM", "(", ")", "[", "]", "'a'", "'it''s'", `"b"`, ",", "x", "1.5",
+		"JOIN", "ORDER", "BY", "$$q'$$", "--c\n", "/*d*/", "e'\\''", "::", " "})
 	rapid.Check(t, func(t *rapid.T) {
 		sql := strings.Join(rapid.SliceOfN(piece, 0, 30).Draw(t, "pieces"), " ")
 		if strings.Count(sql, "', '") > 0 || strings.Count(sql, "' , '") > 0 {

@@ -81,7 +81,8 @@ type Store struct {
 
 // New keeps copies in dir, which is made when it is needed.
 func New(dir string, client *remote.Client, secrets remote.Secrets) *Store {
-	return &Store{dir: dir, spool: client.Spool(dir, secrets), client: client, secrets: secrets, texts: map[string]*text{}, servers: map[string]*server{}}
+	return &Store{dir: dir, spool: client.Spool(dir, secrets), client: client, secrets: secrets, texts: map[string]*text{},
+		servers: map[string]*server{}}
 }
 
 // Look asks servers which versions they have of files, and copies none.

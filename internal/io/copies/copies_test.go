@@ -121,7 +121,8 @@ func TestWhatCannotBeCopied(t *testing.T) {
 		{dir, "a folder, not a file", fault.UserData},
 		{big, "more than 1 MiB", fault.Environment},
 	} {
-		_, err := copies.New(filepath.Join(dir, "copies"), c, nil).EnsureAll(t.Context(), []copies.Want{{URL: at + "/a", Text: true}, {URL: bad.url, Text: true}})
+		_, err := copies.New(filepath.Join(dir, "copies"), c, nil).EnsureAll(t.Context(),
+			[]copies.Want{{URL: at + "/a", Text: true}, {URL: bad.url, Text: true}})
 		require.ErrorContains(t, err, bad.message)
 		require.Equal(t, bad.kind, fault.Of(err).Kind, "%v", err)
 		require.Equal(t, bad.url, fault.Of(err).Place.File, "%v", err)

@@ -71,8 +71,9 @@ func (s *Store) tables(ctx context.Context, at string, wants []Want, which []int
 		}
 		db.copies[w.Key()] = c
 		if w.Version != "" && w.Version != c.Version {
-			errs[i] = &fault.Error{Kind: fault.UserData, Place: fault.Place{File: s.spool.Name(w.URL)}, Message: "the rows have changed since the run read them, and the copy of them is gone",
-				Hint: "start a new run"}
+			errs[i] = &fault.Error{Kind: fault.UserData, Place: fault.Place{File: s.spool.Name(w.URL)},
+				Message: "the rows have changed since the run read them, and the copy of them is gone",
+				Hint:    "start a new run"}
 			return errs[i]
 		}
 		out[i] = c
@@ -132,7 +133,8 @@ func (s *Store) rows(ctx context.Context, from database.Snapshot, w Want) (c Cop
 	sum := sha256.New()
 	var n rowsNote
 	size := &countingWriter{to: io.MultiWriter(to, sum)}
-	n.Rows, err = from.Copy(ctx, database.Source{URL: s.revealed(w.URL), Table: w.Table, Query: w.Query, Millis: w.Millis}, size)
+	n.Rows, err = from.Copy(ctx, database.Source{URL: s.revealed(w.URL), Table: w.Table, Query: w.Query, Millis: w.Millis},
+		size)
 	if size.err != nil { // of the disk, or of its limit: whoever copied says only that it could not write
 		err = size.err
 	}

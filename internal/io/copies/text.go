@@ -212,5 +212,6 @@ func canceled(ctx context.Context) error {
 }
 
 func diskFault(what string, err error) error {
-	return &fault.Error{Kind: fault.Environment, Message: what, Err: err, Retryable: fault.Passes(err), Hint: "check permissions and free space of the state directory"}
+	return &fault.Error{Kind: fault.Environment, Message: what, Err: err, Retryable: fault.Passes(err),
+		Hint: "check permissions and free space of the state directory"}
 }

@@ -45,7 +45,8 @@ func lacking(columns []Column, wanted []string) error {
 	}
 	for _, w := range wanted {
 		if !slices.Contains(names, w) {
-			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("there is no column %q", w), Hint: "it has " + strings.Join(names[:min(len(names), namesShown)], ", ")}
+			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("there is no column %q", w), Hint: "it has " +
+				strings.Join(names[:min(len(names), namesShown)], ", ")}
 		}
 	}
 	return nil
@@ -123,7 +124,8 @@ func homeless(path string) error {
 	st, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("the directory %s is not there", dir), Hint: "make it, or name a file elsewhere"}
+		return &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("the directory %s is not there", dir),
+			Hint: "make it, or name a file elsewhere"}
 	case err == nil && !st.IsDir():
 		return &fault.Error{Kind: fault.UserData, Message: dir + " is a file and no directory", Hint: "name a file elsewhere"}
 	}
@@ -145,7 +147,8 @@ func writableFile(path string) (there bool, err error) {
 		path = filepath.Dir(path)
 	}
 	if err := unix.Access(path, unix.W_OK); err != nil {
-		return there, &fault.Error{Kind: fault.Environment, Message: path + " cannot be written", Err: err, Hint: "check that it is there, and its permissions"}
+		return there, &fault.Error{Kind: fault.Environment, Message: path + " cannot be written", Err: err,
+			Hint: "check that it is there, and its permissions"}
 	}
 	return there, nil
 }
@@ -157,7 +160,8 @@ func (w *postgresWriter) allowed(ctx context.Context, t Target, there bool) erro
 		schema = t.Table[:i+1]
 	}
 	records := w.path(schema + RecordsTable)
-	wanted := map[string]string{Append: "INSERT", Replace: "SELECT, INSERT, TRUNCATE", Merge: "SELECT, INSERT, UPDATE"}[t.Mode]
+	wanted := map[string]string{Append: "INSERT", Replace: "SELECT, INSERT, TRUNCATE",
+		Merge: "SELECT, INSERT, UPDATE"}[t.Mode]
 	kept, err := w.table(ctx, schema+RecordsTable)
 	if err == nil && there {
 		err = w.rights(ctx, w.path(t.Table), wanted)
@@ -171,7 +175,9 @@ func (w *postgresWriter) allowed(ctx context.Context, t Target, there bool) erro
 		}
 	}
 	name := strings.TrimSuffix(schema, ".")
-	got, err := w.rows(ctx, "SELECT coalesce(nullif($1, ''), current_schema(), ''), coalesce(has_schema_privilege(to_regnamespace(coalesce(nullif($2, ''), quote_ident(current_schema()))), 'CREATE'), false)::text",
+	got, err := w.rows(ctx, "SELECT coalesce(nullif($1, ''), current_schema(), ''), "+
+		"coalesce(has_schema_privilege(to_regnamespace(coalesce(nullif($2, ''), quote_ident(current_schema()))), "+
+		"'CREATE'), false)::text",
 		name, w.schema(name))
 	if err != nil || got[0][1] == "true" {
 		return err
@@ -180,8 +186,10 @@ func (w *postgresWriter) allowed(ctx context.Context, t Target, there bool) erro
 	if there {
 		what = records
 	}
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the table %s is not there, and the user may not make it in the schema %q", what, got[0][0]),
-		Hint: fmt.Sprintf("GRANT CREATE ON SCHEMA %s, or let somebody else make the table", w.ident(cmp.Or(got[0][0], "public")))}
+	return &fault.Error{Kind: fault.Script,
+		Message: fmt.Sprintf("the table %s is not there, and the user may not make it in the schema %q", what, got[0][0]),
+		Hint: fmt.Sprintf("GRANT CREATE ON SCHEMA %s, or let somebody else make the table",
+			w.ident(cmp.Or(got[0][0], "public")))}
 }
 
 // schema is a schema's name as SQL has it.
@@ -208,7 +216,8 @@ func (w *postgresWriter) rights(ctx context.Context, table, wanted string) error
 			return err
 		}
 		if got[0][0] != "true" {
-			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the user may not %s in %s", right, table), Hint: fmt.Sprintf("GRANT %s ON %s", wanted, table)}
+			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the user may not %s in %s", right, table),
+				Hint: fmt.Sprintf("GRANT %s ON %s", wanted, table)}
 		}
 	}
 	return nil

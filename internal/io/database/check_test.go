@@ -22,7 +22,8 @@ func TestRightsThatAreWanted(t *testing.T) {
 	u.User = url.User(role)
 	src := database.Source{URL: u.String(), Table: "shop.goods"}
 	target := func(mode, table string) database.Target {
-		return database.Target{URL: u.String(), Table: table, Mode: mode, Key: map[string][]string{database.Merge: {"id"}}[mode],
+		return database.Target{URL: u.String(), Table: table, Mode: mode,
+			Key:     map[string][]string{database.Merge: {"id"}}[mode],
 			Columns: []database.TargetColumn{{Name: "id", Type: "int"}, {Name: "name", Type: "string", Nullable: true}}}
 	}
 	for _, c := range []struct {
@@ -30,15 +31,22 @@ func TestRightsThatAreWanted(t *testing.T) {
 		refused string // before the right is granted
 		grant   string
 	}{
-		{func() error { return database.Client{}.CheckSource(t.Context(), src, []string{"id"}) }, "permission denied", "GRANT USAGE ON SCHEMA shop TO "},
-		{func() error { return database.Client{}.CheckSource(t.Context(), src, []string{"id"}) }, "permission denied", "GRANT SELECT ON shop.goods TO "},
-		{func() error { return database.Client{}.CheckTarget(t.Context(), target(database.Append, "shop.goods")) }, "may not INSERT", "GRANT INSERT ON shop.goods TO "},
-		{func() error { return database.Client{}.CheckTarget(t.Context(), target(database.Append, "shop.goods")) }, `the table "shop"."thalweg_commits" is not there, and the user may not make it in the schema "shop"`, "GRANT CREATE ON SCHEMA shop TO "},
+		{func() error { return database.Client{}.CheckSource(t.Context(), src, []string{"id"}) }, "permission denied",
+			"GRANT USAGE ON SCHEMA shop TO "},
+		{func() error { return database.Client{}.CheckSource(t.Context(), src, []string{"id"}) }, "permission denied",
+			"GRANT SELECT ON shop.goods TO "},
+		{func() error { return database.Client{}.CheckTarget(t.Context(), target(database.Append, "shop.goods")) },
+			"may not INSERT", "GRANT INSERT ON shop.goods TO "},
+		{func() error { return database.Client{}.CheckTarget(t.Context(), target(database.Append, "shop.goods")) },
+			`the table "shop"."thalweg_commits" is not there, and the user may not make it in the schema "shop"`,
+			"GRANT CREATE ON SCHEMA shop TO "},
 		{func() error {
 			return database.Client{}.CheckTarget(t.Context(), target(database.Replace, "shop.goods"))
 		}, "may not TRUNCATE", "GRANT TRUNCATE ON shop.goods TO "},
-		{func() error { return database.Client{}.CheckTarget(t.Context(), target(database.Merge, "shop.goods")) }, "may not UPDATE", "GRANT UPDATE ON shop.goods TO "},
-		{func() error { return database.Client{}.CheckTarget(t.Context(), target(database.Append, "none.goods")) }, "may not make it in the schema", "CREATE SCHEMA none AUTHORIZATION "},
+		{func() error { return database.Client{}.CheckTarget(t.Context(), target(database.Merge, "shop.goods")) },
+			"may not UPDATE", "GRANT UPDATE ON shop.goods TO "},
+		{func() error { return database.Client{}.CheckTarget(t.Context(), target(database.Append, "none.goods")) },
+			"may not make it in the schema", "CREATE SCHEMA none AUTHORIZATION "},
 	} {
 		err := c.check()
 		require.ErrorContains(t, err, c.refused)

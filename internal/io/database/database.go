@@ -54,7 +54,8 @@ type Column struct {
 }
 
 func tooWide(columns int) error {
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("there are %d columns, the limit is %d", columns, ColumnsMax), Hint: "select those that are needed with query"}
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("there are %d columns, the limit is %d", columns,
+		ColumnsMax), Hint: "select those that are needed with query"}
 }
 
 // Client opens sessions. The zero value trusts the system's authorities.
@@ -213,11 +214,14 @@ func connectFault(err error) *fault.Error {
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &unknown):
-		f.Retryable, f.Hint = false, "the server's certificate is signed by an authority that is not trusted here: name it with --ca-file"
+		f.Retryable, f.Hint = false,
+			"the server's certificate is signed by an authority that is not trusted here: name it with --ca-file"
 	case errors.As(err, &host):
 		f.Retryable, f.Hint = false, "the server's certificate is for another name: use that one in the address"
 	case errors.Is(err, mysql.ErrNoTLS) || answersWithoutTLS(err):
-		f.Retryable, f.Hint = false, "the server speaks no TLS: set it up there, or write ?sslmode=disable (MySQL: ?ssl-mode=disabled) behind the address if the way to it is safe"
+		f.Retryable, f.Hint = false,
+			"the server speaks no TLS: set it up there, or write ?sslmode=disable (MySQL: ?ssl-mode=disabled) behind the "+
+				"address if the way to it is safe"
 	case errors.As(err, &dns):
 		f.Retryable, f.Hint = dns.IsTemporary, "check the host in the address"
 	}
@@ -230,7 +234,8 @@ func answersWithoutTLS(err error) bool {
 	var connect *pgconn.ConnectError
 	var network net.Error
 	var said *pgconn.PgError
-	return errors.As(err, &connect) && !errors.As(err, &network) && !errors.As(err, &said) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
+	return errors.As(err, &connect) && !errors.As(err, &network) && !errors.As(err, &said) && !errors.Is(err, io.EOF) &&
+		!errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // local reports whether a server is on this machine: its traffic need not be encrypted.

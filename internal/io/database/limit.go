@@ -28,7 +28,8 @@ func (l *limit) refuses(text string) string {
 	switch {
 	case l == nil:
 	case l.chars > 0 && len(text) > l.chars && utf8.RuneCountInString(text) > l.chars:
-		return fmt.Sprintf("a text of %d characters is too long for %s: %s", utf8.RuneCountInString(text), l.kind, shown(text))
+		return fmt.Sprintf("a text of %d characters is too long for %s: %s", utf8.RuneCountInString(text), l.kind,
+			shown(text))
 	case l.bytes > 0 && len(text) > l.bytes && strings.HasSuffix(text, " "):
 		return fmt.Sprintf("a text of %d bytes is too long for %s: %s", len(text), l.kind, shown(text))
 	case l.words != nil && !slices.Contains(l.words, text):
@@ -59,7 +60,8 @@ func charLimit(kind string, bases ...string) *limit {
 
 // rowFault is about a value of a row, counted from 1.
 func rowFault(row int64, column, what string) error {
-	return &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("row %d of what is written: column %s: %s", row, column, what),
+	return &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("row %d of what is written: column %s: %s", row,
+		column, what),
 		Hint: "change the value before, leave the row out with having, or change the column with ALTER TABLE"}
 }
 

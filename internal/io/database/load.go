@@ -110,7 +110,9 @@ func (in *inserter) value(c TargetColumn, text string, null bool) (any, error) {
 	case c.Type == "float":
 		v, err := strconv.ParseFloat(text, 64)
 		if err == nil && (in.noNaN && math.IsNaN(v) || in.noInf && math.IsInf(v, 0)) {
-			err = &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("row %d of what is written: column %s: the database has no %s", in.row, c.Name, text), Hint: "make it NULL before, or leave the row out"}
+			err = &fault.Error{Kind: fault.UserData,
+				Message: fmt.Sprintf("row %d of what is written: column %s: the database has no %s", in.row, c.Name, text),
+				Hint:    "make it NULL before, or leave the row out"}
 		}
 		return v, err
 	}
@@ -169,7 +171,8 @@ func (in *inserter) first(ctx context.Context, failed error, rows int) error {
 			return failed
 		}
 		found := *one
-		found.Message = fmt.Sprintf("row %d of what is written: %s", in.row-int64(rows)+int64(i)+1, strings.TrimSuffix(one.Message, " at row 1"))
+		found.Message = fmt.Sprintf("row %d of what is written: %s", in.row-int64(rows)+int64(i)+1,
+			strings.TrimSuffix(one.Message, " at row 1"))
 		return &found
 	}
 	return failed
@@ -178,7 +181,8 @@ func (in *inserter) first(ctx context.Context, failed error, rows int) error {
 // statement is an INSERT of so many rows.
 func (in *inserter) statement(rows int) string {
 	one := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(in.columns)), ", ") + ")"
-	return cmp.Or(in.insert, "INSERT") + " INTO " + in.table + " (" + strings.Join(in.names, ", ") + ") VALUES " + strings.TrimSuffix(strings.Repeat(one+", ", rows), ", ")
+	return cmp.Or(in.insert, "INSERT") + " INTO " + in.table + " (" + strings.Join(in.names, ", ") + ") VALUES " +
+		strings.TrimSuffix(strings.Repeat(one+", ", rows), ", ")
 }
 
 // Forms of an instant, which comes as 2006-01-02 15:04:05.999999+00.

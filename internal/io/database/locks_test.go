@@ -52,7 +52,8 @@ func stageSome(t *testing.T, to database.Target, run string, batches int) (all [
 		}
 		path := filepath.Join(t.TempDir(), "rows")
 		require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, "%d,\"\",\n", batch), 0o600))
-		one, err := database.Client{}.Stage(t.Context(), to, database.Attempt{Run: run, Node: "n", Batch: batch, Attempt: 1, Rows: 1}, path)
+		one, err := database.Client{}.Stage(t.Context(), to, database.Attempt{Run: run, Node: "n", Batch: batch, Attempt: 1,
+			Rows: 1}, path)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = one.Discard(context.Background()) })
 		all = append(all, one)
@@ -67,7 +68,8 @@ func TestLocksAreWaitedForInBounds(t *testing.T) {
 		k := kinds()[i]
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, map[string]string{"PostgreSQL": "10min\n", "MariaDB": "600\n"}[k.name], valuesOf(t, k.server(t), ask))
+			require.Equal(t, map[string]string{"PostgreSQL": "10min\n", "MariaDB": "600\n"}[k.name],
+				valuesOf(t, k.server(t), ask))
 		})
 	}
 }
@@ -97,7 +99,8 @@ func TestSilentServer(t *testing.T) {
 func TestTableEmptiedWhileRead(t *testing.T) {
 	t.Parallel()
 	s := postgres(t)
-	s.exec(t, "CREATE TABLE a (v bigint); CREATE TABLE b (v bigint); INSERT INTO b VALUES (1); CREATE VIEW w AS SELECT v FROM b")
+	s.exec(t, "CREATE TABLE a (v bigint); CREATE TABLE b (v bigint); INSERT INTO b VALUES (1); CREATE VIEW w AS SELECT "+
+		"v FROM b")
 	for _, src := range []database.Source{{URL: s.url, Table: "b"}, {URL: s.url, Query: "SELECT v FROM w"}} {
 		snapshot, err := database.Client{}.Snapshot(t.Context(), s.url)
 		require.NoError(t, err)
@@ -116,14 +119,18 @@ func TestTableEmptiedWhileRead(t *testing.T) {
 func TestAppendWhileReplaced(t *testing.T) {
 	t.Parallel()
 	s := mariadb(t)
-	s.exec(t, "CREATE TABLE goods (id bigint PRIMARY KEY, name text, price decimal(18,2)); INSERT INTO goods (id) VALUES (0), (100)")
+	s.exec(t, "CREATE TABLE goods (id bigint PRIMARY KEY, name text, price decimal(18,2)); INSERT INTO goods (id) "+
+		"VALUES (0), (100)")
 	middle, err := stage(t, target(s, database.Append), "1", 1, "500,\"\",\n")
 	require.NoError(t, err)
 	defer middle.Discard(context.Background()) //nolint:errcheck // the session ends
-	const tick = 300 * time.Millisecond        // the server renews what it says of transactions only if it is not asked more often
+	// the server renews what it says of transactions only if it is not asked more often
+	const tick = 300 * time.Millisecond
 	waiting := func(n int) func() bool {
 		return func() bool {
-			return valuesOf(t, s, "SELECT count(*) AS n FROM information_schema.innodb_trx JOIN information_schema.processlist ON id = trx_mysql_thread_id WHERE db = database() AND trx_state = 'LOCK WAIT'") == fmt.Sprintln(n)
+			return valuesOf(t, s, "SELECT count(*) AS n FROM information_schema.innodb_trx JOIN "+
+				"information_schema.processlist ON id = trx_mysql_thread_id WHERE db = database() AND trx_state = 'LOCK WAIT'") ==
+				fmt.Sprintln(n)
 		}
 	}
 	behind := func(to database.Target, run, rows string) chan error {

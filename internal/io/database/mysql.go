@@ -25,7 +25,8 @@ func (c Client) mysql(ctx context.Context, loc address.Location) (session, error
 	if err != nil {
 		return nil, err
 	}
-	for _, sql := range []string{"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"} {
+	for _, sql := range []string{"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+		"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"} {
 		if _, err := s.conn.ExecContext(ctx, sql); err != nil {
 			s.Close()
 			return nil, mysqlFault(err)
@@ -63,7 +64,8 @@ func (c Client) mysqlConfig(loc address.Location) (*mysql.Config, error) {
 	cfg.Collation = "utf8mb4_bin"
 	cfg.Logger = &mysql.NopLogger{}
 	cfg.ClientFoundRows = true // an UPDATE counts rows that have the values already
-	cfg.Params = map[string]string{"time_zone": "'+00:00'", "sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'",
+	cfg.Params = map[string]string{"time_zone": "'+00:00'",
+		"sql_mode":          "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'",
 		"lock_wait_timeout": strconv.Itoa(lockSeconds)}
 	if err := c.mysqlTLS(cfg, u); err != nil {
 		return nil, err
@@ -96,7 +98,8 @@ func (c Client) mysqlLogin(ctx context.Context, loc address.Location) (*sqlSessi
 	}
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Script, Message: "the address cannot be used", Err: err, Hint: "write mysql://user@host:3306/database"}
+		return nil, &fault.Error{Kind: fault.Script, Message: "the address cannot be used", Err: err,
+			Hint: "write mysql://user@host:3306/database"}
 	}
 	db := sql.OpenDB(connector)
 	login, cancel := context.WithTimeout(ctx, connectTimeout) // the driver's own is for the connection alone
@@ -106,13 +109,14 @@ func (c Client) mysqlLogin(ctx context.Context, loc address.Location) (*sqlSessi
 		_ = db.Close()
 		return nil, mysqlFault(err)
 	}
-	s := &sqlSession{kind: MySQL, db: db, conn: conn, describe: mysqlColumn, fault: mysqlFault, source: func(src Source) string {
-		if src.Table != "" {
-			return "SELECT * FROM " + mysqlPath(src.Table)
-		}
-		text, _ := sqltext.Statement(src.Query, sqltext.MySQL)
-		return text
-	}}
+	s := &sqlSession{kind: MySQL, db: db, conn: conn, describe: mysqlColumn, fault: mysqlFault,
+		source: func(src Source) string {
+			if src.Table != "" {
+				return "SELECT * FROM " + mysqlPath(src.Table)
+			}
+			text, _ := sqltext.Statement(src.Query, sqltext.MySQL)
+			return text
+		}}
 	var id int64
 	if err := conn.QueryRowContext(ctx, "SELECT connection_id()").Scan(&id); err != nil {
 		s.Close()
@@ -151,7 +155,8 @@ func mysqlColumn(t *sql.ColumnType) Column {
 	nullable, known := t.Nullable()
 	c.Required = known && !nullable
 	switch name := t.DatabaseTypeName(); name {
-	case "TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "YEAR", "UNSIGNED TINYINT", "UNSIGNED SMALLINT", "UNSIGNED MEDIUMINT", "UNSIGNED INT":
+	case "TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "YEAR", "UNSIGNED TINYINT", "UNSIGNED SMALLINT",
+		"UNSIGNED MEDIUMINT", "UNSIGNED INT":
 		c.Type = "int"
 	case "UNSIGNED BIGINT":
 		c.Type = "decimal(20,0)"

@@ -37,8 +37,10 @@ func (w *mysqlWriter) traits() traits {
 
 func (w *mysqlWriter) records() recordsSQL {
 	return recordsSQL{
-		create: "CREATE TABLE IF NOT EXISTS %s (run varchar(150) NOT NULL, node varchar(400) NOT NULL, batch int NOT NULL, attempt bigint NOT NULL, rows_written bigint NOT NULL, " +
-			"digest varchar(200) NOT NULL, committed_at timestamp NOT NULL DEFAULT current_timestamp, PRIMARY KEY (run, node, batch))" + mysqlTable,
+		create: "CREATE TABLE IF NOT EXISTS %s (run varchar(150) NOT NULL, node varchar(400) NOT NULL, batch int NOT NULL, " +
+			"attempt bigint NOT NULL, rows_written bigint NOT NULL, " +
+			"digest varchar(200) NOT NULL, committed_at timestamp NOT NULL DEFAULT current_timestamp, PRIMARY KEY (run, node, " +
+			"batch))" + mysqlTable,
 		old:  "committed_at < now() - INTERVAL " + strconv.Itoa(keepDays) + " DAY",
 		lock: " FOR UPDATE",
 	}
@@ -69,9 +71,13 @@ const aloneSeconds = 60
 
 func (w *mysqlWriter) alone(ctx context.Context, name string) error {
 	schema, table := mysqlParts(name)
-	found, err := w.rows(ctx, "SELECT get_lock(concat('thalweg.', sha1(concat(coalesce(nullif(?, ''), database()), '.', ?))), "+strconv.Itoa(aloneSeconds)+")", schema, table)
+	found, err := w.rows(ctx,
+		"SELECT get_lock(concat('thalweg.', sha1(concat(coalesce(nullif(?, ''), database()), '.', ?))), "+
+			strconv.Itoa(aloneSeconds)+")", schema, table)
 	if err == nil && found[0][0] != "1" {
-		err = &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("table %s is being written by another attempt for more than %d s", name, aloneSeconds), Hint: "let it end; SHOW PROCESSLIST tells whose it is"}
+		err = &fault.Error{Kind: fault.Environment, Retryable: true,
+			Message: fmt.Sprintf("table %s is being written by another attempt for more than %d s", name, aloneSeconds),
+			Hint:    "let it end; SHOW PROCESSLIST tells whose it is"}
 	}
 	return err
 }
@@ -146,7 +152,8 @@ func (w *mysqlWriter) fits(c TargetColumn, kind string) bool {
 	base, _, _ = strings.Cut(base, " ")
 	switch c.Type {
 	case "string": // what does not fit is refused by the server, whose mode is strict
-		return slices.Contains([]string{"varchar", "text", "mediumtext", "longtext", "tinytext", "json", "enum", "uuid"}, base)
+		return slices.Contains([]string{"varchar", "text", "mediumtext", "longtext", "tinytext", "json", "enum", "uuid"},
+			base)
 	case "int":
 		return slices.Contains([]string{"bigint", "int", "mediumint", "smallint", "tinyint"}, base) || base == "decimal"
 	case "bool":
@@ -174,15 +181,22 @@ func (w *mysqlWriter) table(ctx context.Context, name string) ([]tableColumn, er
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	engine, err := w.rows(ctx, "SELECT t.engine, t.table_type, coalesce(e.transactions, 'NO') FROM information_schema.tables AS t LEFT JOIN information_schema.engines AS e ON e.engine = t.engine WHERE t.table_schema = coalesce(nullif(?, ''), database()) AND t.table_name = ?", schema, table)
+	engine, err := w.rows(ctx,
+		"SELECT t.engine, t.table_type, coalesce(e.transactions, 'NO') FROM information_schema.tables AS t LEFT JOIN "+
+			"information_schema.engines AS e ON e.engine = t.engine WHERE t.table_schema = coalesce(nullif(?, ''), "+
+			"database()) AND t.table_name = ?", schema, table)
 	if err != nil {
 		return nil, err
 	}
 	if len(engine) == 1 && engine[0][1] == "VIEW" {
-		return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s is a view, of which it is not known how its rows are kept", name), Hint: "name the table that it shows"}
+		return nil, &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("%s is a view, of which it is not known how its rows are kept", name),
+			Hint:    "name the table that it shows"}
 	}
 	if len(engine) == 1 && engine[0][2] != "YES" { // BLACKHOLE counts rows that it does not keep
-		return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s is kept by %q, which has no transactions: rows could be there in part", name, engine[0][0]),
+		return nil, &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("table %s is kept by %q, which has no transactions: rows could be there in part", name,
+				engine[0][0]),
 			Hint: "ALTER TABLE " + name + " ENGINE = InnoDB"}
 	}
 	out := make([]tableColumn, len(found))
@@ -209,7 +223,8 @@ func (w *mysqlWriter) unique(ctx context.Context, name string, key []string) (bo
 
 func (w *mysqlWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) (int64, error) {
 	defer w.watch(ctx)()
-	in := &inserter{conn: w.conn, table: table, columns: columns, fault: w.fault, noNaN: true, noInf: true, instant: mysqlInstant}
+	in := &inserter{conn: w.conn, table: table, columns: columns, fault: w.fault, noNaN: true, noInf: true,
+		instant: mysqlInstant}
 	for _, c := range columns {
 		in.names = append(in.names, w.ident(c.Name))
 	}
@@ -251,7 +266,8 @@ func (w *mysqlWriter) merge(ctx context.Context, from string, t Target, _ int64)
 		}
 		there = n
 	}
-	n, err := w.count(ctx, "INSERT INTO "+table+" ("+strings.Join(names, ", ")+") SELECT "+strings.Join(values, ", ")+" FROM "+from+" AS s LEFT JOIN "+table+" AS t ON "+match+
+	n, err := w.count(ctx, "INSERT INTO "+table+" ("+strings.Join(names, ", ")+") SELECT "+strings.Join(values, ", ")+
+		" FROM "+from+" AS s LEFT JOIN "+table+" AS t ON "+match+
 		" WHERE t."+w.ident(t.Key[0])+" IS NULL")
 	if err != nil || len(sets) > 0 {
 		return there + n, err

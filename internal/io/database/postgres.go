@@ -30,9 +30,12 @@ const endTimeout = 2 * time.Second
 
 // settings make texts that mean the same everywhere, and an order of rows that does not
 // depend on other sessions. A machine that is gone frees what its session holds.
-var settings = "SET lock_timeout = '" + strconv.Itoa(lockSeconds) + "s'; SET datestyle = 'ISO, YMD'; SET timezone = 'UTC'; SET intervalstyle = 'iso_8601'; SET bytea_output = 'hex'; " +
-	"SET extra_float_digits = 1; SET synchronize_seqscans = off; SET max_parallel_workers_per_gather = 0; SET statement_timeout = 0; " +
-	"SET idle_in_transaction_session_timeout = 0; SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3"
+var settings = "SET lock_timeout = '" + strconv.Itoa(lockSeconds) +
+	"s'; SET datestyle = 'ISO, YMD'; SET timezone = 'UTC'; SET intervalstyle = 'iso_8601'; SET bytea_output = 'hex'; " +
+	"SET extra_float_digits = 1; SET synchronize_seqscans = off; SET max_parallel_workers_per_gather = 0; SET " +
+	"statement_timeout = 0; " +
+	"SET idle_in_transaction_session_timeout = 0; SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET " +
+	"tcp_keepalives_count = 3"
 
 // postgres is a session with PostgreSQL.
 type postgres struct {
@@ -84,7 +87,8 @@ func (c Client) login(ctx context.Context, loc address.Location) (*postgres, err
 	u.RawQuery = query.Encode()
 	cfg, err := pgconn.ParseConfig(u.String())
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Script, Message: "the address cannot be used", Err: errors.New(loc.Hidden(err.Error())),
+		return nil, &fault.Error{Kind: fault.Script, Message: "the address cannot be used",
+			Err:  errors.New(loc.Hidden(err.Error())),
 			Hint: "write postgres://user@host:5432/database, with ?sslmode=… behind it if need be"}
 	}
 	if err := c.trust(cfg.TLSConfig); err != nil {
@@ -175,7 +179,8 @@ func copied(columns []Column, millis []string) (items []string, changed bool) {
 	for _, c := range columns {
 		name := "q." + sqltext.Ident(c.Name)
 		if slices.Contains(millis, c.Name) && strings.HasPrefix(c.Kind, "timestamp") {
-			name = fmt.Sprintf("CASE WHEN date_trunc('milliseconds', %[1]s) <> %[1]s THEN %[1]s::text || %[2]s ELSE %[1]s::text END AS %[3]s",
+			name = fmt.Sprintf("CASE WHEN date_trunc('milliseconds', %[1]s) <> %[1]s THEN %[1]s::text || %[2]s ELSE "+
+				"%[1]s::text END AS %[3]s",
 				name, sqltext.String(finer), sqltext.Ident(c.Name))
 			changed = true
 		}
@@ -201,7 +206,8 @@ func (p *postgres) columns(ctx context.Context, src Source) ([]Column, error) {
 	}
 	switch {
 	case len(d.ParamOIDs) > 0:
-		return nil, &fault.Error{Kind: fault.Script, Message: "the query has $1, for which there is no value", Hint: "write the value into the query, or a parameter of the script: {name}"}
+		return nil, &fault.Error{Kind: fault.Script, Message: "the query has $1, for which there is no value",
+			Hint: "write the value into the query, or a parameter of the script: {name}"}
 	case len(d.Fields) == 0:
 		return nil, fault.New(fault.Script, "the query gives no columns: it has to be a SELECT")
 	case len(d.Fields) > ColumnsMax:
@@ -211,7 +217,8 @@ func (p *postgres) columns(ctx context.Context, src Source) ([]Column, error) {
 	var wanted []string
 	for i, f := range d.Fields {
 		out[i].Name = f.Name
-		wanted = append(wanted, fmt.Sprintf("(%d, %d, %d, %d, %d)", i, f.DataTypeOID, f.TypeModifier, f.TableOID, f.TableAttributeNumber))
+		wanted = append(wanted, fmt.Sprintf("(%d, %d, %d, %d, %d)", i, f.DataTypeOID, f.TypeModifier, f.TableOID,
+			f.TableAttributeNumber))
 	}
 	// A domain is what it is made of. Columns of a table alone tell whether they can be NULL.
 	rows, err := p.rows(ctx, `SELECT v.i, format_type(v.typ, v.mod),
@@ -281,11 +288,13 @@ func postgresFault(err error) error {
 	if !errors.As(err, &said) {
 		return connectFault(err)
 	}
-	f := &fault.Error{Kind: fault.Environment, Message: "PostgreSQL: " + said.Message, Detail: said.Detail, Hint: said.Hint}
+	f := &fault.Error{Kind: fault.Environment, Message: "PostgreSQL: " + said.Message, Detail: said.Detail,
+		Hint: said.Hint}
 	switch class := said.Code[:min(2, len(said.Code))]; {
 	case said.Code == "42501": // insufficient_privilege
 		f.Hint = "give the user of the address the right to do so"
-	case said.Code == "42P07", said.Code == "23505" && said.SchemaName == "pg_catalog": // two sessions have made a table at the same moment
+	case said.Code == "42P07", said.Code == "23505" && said.SchemaName == "pg_catalog":
+		// two sessions have made a table at the same moment
 		f.Retryable = true
 	case said.Code == "42P01", said.Code == "3F000", said.Code == "42703":
 		f.Kind = fault.Script
@@ -293,7 +302,8 @@ func postgresFault(err error) error {
 			f.Hint = "check the name, and the schema before it"
 		}
 	case class == "28" || class == "3D":
-		f.Hint = "check user, password and database: passwords are taken from PGPASSWORD, ~/.pgpass, or a secret in the address"
+		f.Hint = "check user, password and database: passwords are taken from PGPASSWORD, ~/.pgpass, or a secret in the " +
+			"address"
 	case said.Code == "42601": // syntax_error
 		f.Kind, f.Hint = fault.Script, cmp.Or(f.Hint, onlySelect)
 	case class == "42" || class == "0A" || said.Code == "25006":
@@ -304,7 +314,9 @@ func postgresFault(err error) error {
 			f.Message += " (" + strings.SplitN(said.Where, "\n", 2)[0] + ")"
 		}
 	case said.Code == "55P03": // lock_not_available
-		f.Retryable, f.Hint = true, cmp.Or(f.Hint, "another session has the table or its rows: SELECT pid, pg_blocking_pids(pid) FROM pg_stat_activity tells which")
+		f.Retryable, f.Hint = true,
+			cmp.Or(f.Hint, "another session has the table or its rows: SELECT pid, pg_blocking_pids(pid) FROM "+
+				"pg_stat_activity tells which")
 	case class == "08", class == "40", class == "53", said.Code == "55006", class == "57":
 		f.Retryable = true
 	}

@@ -62,7 +62,8 @@ func (p *postgres) Copy(ctx context.Context, src Source, to io.Writer) (int64, e
 		if i == 0 {
 			options += ", HEADER"
 		}
-		c.pieces = append(c.pieces, &piece{sql: "COPY (\n" + query + "\n) TO STDOUT (" + options + ")", chunks: make(chan []byte, chunksOfRange)})
+		c.pieces = append(c.pieces, &piece{sql: "COPY (\n" + query + "\n) TO STDOUT (" + options + ")",
+			chunks: make(chan []byte, chunksOfRange)})
 	}
 	rows, err := c.run(ctx, sessions, to)
 	if err == nil {
@@ -83,7 +84,8 @@ func (p *postgres) unemptied(ctx context.Context) error {
 	if err != nil || len(got) == 0 {
 		return err
 	}
-	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "PostgreSQL: table " + got[0][0] + " was emptied or made anew since the moment of which it is read",
+	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "PostgreSQL: table " + got[0][0] +
+		" was emptied or made anew since the moment of which it is read",
 		Hint: "let the node run when nobody replaces the table"}
 }
 
@@ -94,7 +96,8 @@ func (p *postgres) export(ctx context.Context) error {
 		return nil
 	}
 	p.begun = true
-	got, err := p.rows(ctx, "SELECT pg_export_snapshot(), pg_postmaster_start_time()::text || ' ' || current_setting('port'), current_setting('server_version_num')")
+	got, err := p.rows(ctx, "SELECT pg_export_snapshot(), pg_postmaster_start_time()::text || ' ' || "+
+		"current_setting('port'), current_setting('server_version_num')")
 	if err != nil {
 		return p.exec(ctx, "ROLLBACK; "+beginReading)
 	}
@@ -160,8 +163,10 @@ func (p *postgres) companion(ctx context.Context, src Source) (*postgres, error)
 	if err := p.exec(ctx, plan); err != nil {
 		return nil, err
 	}
-	if err := p.other.exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = '%dms'; LOCK TABLE %s IN ACCESS SHARE MODE NOWAIT; %s; SET LOCAL lock_timeout = 0",
-		companionLockMillis, sqltext.Path(src.Table), plan)); err != nil {
+	if err := p.other.exec(ctx,
+		fmt.Sprintf("SET LOCAL lock_timeout = '%dms'; LOCK TABLE %s IN ACCESS SHARE MODE NOWAIT; %s; SET LOCAL "+
+			"lock_timeout = 0",
+			companionLockMillis, sqltext.Path(src.Table), plan)); err != nil {
 		p.other.Close()
 		p.other, p.alone = nil, true // its transaction has ended
 		return nil, nil

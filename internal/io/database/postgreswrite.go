@@ -20,7 +20,8 @@ func (w *postgresWriter) traits() traits           { return traits{name: "Postgr
 
 func (w *postgresWriter) records() recordsSQL {
 	return recordsSQL{
-		create: "CREATE TABLE IF NOT EXISTS %s (run text NOT NULL, node text NOT NULL, batch integer NOT NULL, attempt bigint NOT NULL, rows_written bigint NOT NULL, " +
+		create: "CREATE TABLE IF NOT EXISTS %s (run text NOT NULL, node text NOT NULL, batch integer NOT NULL, attempt " +
+			"bigint NOT NULL, rows_written bigint NOT NULL, " +
 			"digest text NOT NULL, committed_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (run, node, batch))",
 		old: "committed_at < now() - interval '" + strconv.Itoa(keepDays) + " days'",
 	}
@@ -28,7 +29,8 @@ func (w *postgresWriter) records() recordsSQL {
 
 // transaction begins one that does not hold locks for ever if this machine stands still.
 func (w *postgresWriter) transaction(ctx context.Context, _ string) error {
-	return w.exec(ctx, "SET idle_in_transaction_session_timeout = '"+strconv.Itoa(idleSeconds)+"s'; BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+	return w.exec(ctx, "SET idle_in_transaction_session_timeout = '"+strconv.Itoa(idleSeconds)+
+		"s'; BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
 }
 
 func (w *postgresWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) (int64, error) {
@@ -89,7 +91,8 @@ func (w *postgresWriter) typeOf(c TargetColumn, _ bool) string {
 
 // rewritesTexts are types that take some texts and give others back: 007 is 7 in a number,
 // yes is true, and blanks are added or lost.
-var rewritesTexts = []string{"character", "smallint", "integer", "bigint", "oid", "numeric", "real", "double precision", "money", "boolean", "date", "interval", "bit", "bit varying", "bytea", "name", `"char"`}
+var rewritesTexts = []string{"character", "smallint", "integer", "bigint", "oid", "numeric", "real", "double precision",
+	"money", "boolean", "date", "interval", "bit", "bit varying", "bytea", "name", `"char"`}
 
 func (w *postgresWriter) fits(c TargetColumn, kind string) bool {
 	if w.typeOf(c, false) == kind {
@@ -100,15 +103,18 @@ func (w *postgresWriter) fits(c TargetColumn, kind string) bool {
 	case "string": // what the server cannot take as such it refuses
 		return !slices.Contains(rewritesTexts, base) && !strings.HasPrefix(base, "time")
 	case "int":
-		return kind == "integer" || kind == "smallint" || kind == "numeric" || base == "numeric" && !strings.Contains(mod, "-")
+		return kind == "integer" || kind == "smallint" || kind == "numeric" || base == "numeric" &&
+			!strings.Contains(mod, "-")
 	case "datetime":
 		precision, rest, some := strings.Cut(mod, ")")
 		if some {
 			base += rest
 		}
-		return (base == "timestamp without time zone" || base == "timestamp with time zone" || base == "timestamp") && (!some || precision >= "3")
+		return (base == "timestamp without time zone" || base == "timestamp with time zone" || base == "timestamp") &&
+			(!some || precision >= "3")
 	case "timestamptz":
-		return kind == "timestamp without time zone" || kind == "timestamp(6) with time zone" || kind == "timestamp(6) without time zone"
+		return kind == "timestamp without time zone" || kind == "timestamp(6) with time zone" ||
+			kind == "timestamp(6) without time zone"
 	}
 	_, scale, ok := decimalOf(c.Type)
 	if !ok || base != "numeric" {
@@ -189,7 +195,8 @@ func (w *postgresWriter) clear(ctx context.Context, table string) error {
 	if err != nil {
 		return err
 	}
-	view, allowed, referred, other, cascades := got[0][0] == "true", got[0][1] == "true", got[0][2] == "true", got[0][3], got[0][4] == "true"
+	view, allowed, referred, other, cascades := got[0][0] == "true", got[0][1] == "true", got[0][2] == "true", got[0][3],
+		got[0][4] == "true"
 	switch {
 	case cascades:
 		return cascadeFault(table, other)
@@ -212,7 +219,8 @@ func (w *postgresWriter) merge(ctx context.Context, from string, t Target, rows 
 	if err != nil || n == rows {
 		return n, err
 	}
-	return merged(ctx, w, from, t, func(a, b string) string { return a + "::text IS NOT DISTINCT FROM " + b + "::text" }) // not all types can be compared
+	// not all types can be compared
+	return merged(ctx, w, from, t, func(a, b string) string { return a + "::text IS NOT DISTINCT FROM " + b + "::text" })
 }
 
 // onConflict is an INSERT by key, as PostgreSQL and SQLite have it.
@@ -232,6 +240,7 @@ func onConflict(w writer, insert, from string, t Target) string {
 		do = "UPDATE SET " + strings.Join(sets, ", ")
 	}
 	list := strings.Join(names, ", ")
-	return insert + " INTO " + w.path(t.Table) + " (" + list + ") SELECT " + list + " FROM " + from + " WHERE true ORDER BY " + strings.Join(keys, ", ") +
+	return insert + " INTO " + w.path(t.Table) + " (" + list + ") SELECT " + list + " FROM " + from +
+		" WHERE true ORDER BY " + strings.Join(keys, ", ") +
 		" ON CONFLICT (" + strings.Join(keys, ", ") + ") DO " + do
 }

@@ -30,7 +30,9 @@ func sessions(t *testing.T, s server, table string) string {
 	snapshot, err := database.Client{}.Snapshot(t.Context(), s.url)
 	require.NoError(t, err)
 	defer snapshot.Close()
-	text, _ := csvOf(t, snapshot, database.Source{URL: s.url, Query: "SELECT count(DISTINCT pid) FROM pg_locks WHERE granted AND relation = '" + table + "'::regclass"})
+	text, _ := csvOf(t, snapshot,
+		database.Source{URL: s.url, Query: "SELECT count(DISTINCT pid) FROM pg_locks WHERE granted AND relation = '" + table +
+			"'::regclass"})
 	return strings.TrimSuffix(strings.Split(text, "\n")[1], ",0")
 }
 
@@ -40,7 +42,8 @@ func TestRangesOfALargeTable(t *testing.T) {
 	t.Parallel()
 	s := postgres(t)
 	s.exec(t, largeTable)
-	s.exec(t, "CREATE VIEW seen AS SELECT * FROM large; CREATE TABLE parent (id int) PARTITION BY RANGE (id); CREATE TABLE child PARTITION OF parent DEFAULT; INSERT INTO parent SELECT generate_series(1, 9)")
+	s.exec(t, "CREATE VIEW seen AS SELECT * FROM large; CREATE TABLE parent (id int) PARTITION BY RANGE (id); CREATE "+
+		"TABLE child PARTITION OF parent DEFAULT; INSERT INTO parent SELECT generate_series(1, 9)")
 	snapshot, err := database.Client{}.Snapshot(t.Context(), s.url)
 	require.NoError(t, err)
 	defer snapshot.Close()
@@ -148,7 +151,10 @@ func waitsFor(t *testing.T, s server, statement string) func() {
 			snapshot, err := database.Client{}.Snapshot(t.Context(), s.url)
 			require.NoError(t, err)
 			defer snapshot.Close()
-			text, _ := csvOf(t, snapshot, database.Source{URL: s.url, Query: "SELECT count(*) FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"})
+			text, _ := csvOf(t, snapshot,
+				database.Source{URL: s.url,
+					Query: "SELECT count(*) FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE " +
+						"datname = current_database())"})
 			return strings.Contains(text, "\n1,")
 		}
 		require.Eventually(t, waits, effort.Patience, 10*time.Millisecond)

@@ -132,13 +132,19 @@ func TestCopy(t *testing.T) {
 		{"PostgreSQL", postgres, `CREATE TABLE rows (id bigint NOT NULL, name text, n numeric(30,10), f real, b boolean, d date, at timestamptz, raw bytea);
 			INSERT INTO rows VALUES (1, E'a "q",\n\\N', 0.0000000001, 1.1, true, '0001-01-01', '2024-01-01 01:00:00.5+01', '\x00ff'), (2, '', NULL, 'NaN', NULL, NULL, NULL, ''), (3, NULL, -1, NULL, false, 'infinity', NULL, NULL)`,
 			"id int required, name string, n decimal(30,10), f float, b bool, d date, at datetime, raw string",
-			"1,\"a \"\"q\"\",\n\\N\",0.0000000001,1.1,t,0001-01-01,2024-01-01 00:00:00.5+00,\\x00ff\n2,\"\",,NaN,,,,\\x\n3,,-1.0000000000,,f,infinity,,\n"},
-		{"MariaDB", mariadb, "CREATE TABLE `rows` (id bigint NOT NULL, name text, n decimal(30,10), f float, d date, at datetime(3), raw varbinary(9), u bigint unsigned); " +
-			"INSERT INTO `rows` VALUES (1, 'a \"q\",\n\\\\N', 0.0000000001, 1.2345678, '1000-01-01', '2024-01-01 00:00:00.5', x'00ff', 18446744073709551615), (2, '', NULL, NULL, NULL, NULL, '', NULL), (3, NULL, -1, 0, NULL, NULL, NULL, NULL)",
+			"1,\"a \"\"q\"\",\n\\N\",0.0000000001,1.1,t,0001-01-01,2024-01-01 " +
+				"00:00:00.5+00,\\x00ff\n2,\"\",,NaN,,,,\\x\n3,,-1.0000000000,,f,infinity,,\n"},
+		{"MariaDB", mariadb, "CREATE TABLE `rows` (id bigint NOT NULL, name text, n decimal(30,10), f float, d date, at " +
+			"datetime(3), raw varbinary(9), u bigint unsigned); " +
+			"INSERT INTO `rows` VALUES (1, 'a \"q\",\n\\\\N', 0.0000000001, 1.2345678, '1000-01-01', '2024-01-01 00:00:00.5', " +
+			"x'00ff', 18446744073709551615), (2, '', NULL, NULL, NULL, NULL, '', NULL), (3, NULL, -1, 0, NULL, NULL, NULL, " +
+			"NULL)",
 			"id int required, name string, n decimal(30,10), f float, d date, at datetime, raw string, u decimal(20,0)",
-			"1,\"a \"\"q\"\",\n\\N\",0.0000000001,1.2345678,1000-01-01,2024-01-01 00:00:00.500,\\x00ff,18446744073709551615\n2,\"\",,,,,\\x,\n3,,-1.0000000000,0,,,,\n"},
+			"1,\"a \"\"q\"\",\n\\N\",0.0000000001,1.2345678,1000-01-01,2024-01-01 " +
+				"00:00:00.500,\\x00ff,18446744073709551615\n2,\"\",,,,,\\x,\n3,,-1.0000000000,0,,,,\n"},
 		{"SQLite", sqlite, "CREATE TABLE rows (id INTEGER NOT NULL, name TEXT, f REAL, b BOOLEAN, at DATETIME, raw BLOB); " +
-			"INSERT INTO rows VALUES (1, 'a \"q\",\n\\N', 0.1, 1, '2024-01-01 00:00:00', x'00ff'), (2, '', 9e999, NULL, NULL, ''), (3, NULL, NULL, 0, 5, NULL)",
+			"INSERT INTO rows VALUES (1, 'a \"q\",\n\\N', 0.1, 1, '2024-01-01 00:00:00', x'00ff'), (2, '', 9e999, NULL, NULL, " +
+			"''), (3, NULL, NULL, 0, 5, NULL)",
 			"id int, name string, f float, b bool, at string, raw string",
 			"1,\"a \"\"q\"\",\n\\N\",0.1,1,2024-01-01 00:00:00,\\x00ff\n2,\"\",Infinity,,,\"\"\n3,,,0,5,\n"},
 	} {
@@ -162,7 +168,8 @@ func TestCopy(t *testing.T) {
 				query = "SELECT name FROM `rows` ORDER BY id"
 			}
 			text, _ = csvOf(t, snapshot, database.Source{URL: s.url, Query: query})
-			require.Equal(t, "name,__thalweg\n\"a \"\"q\"\",\n\\N\",0\n\"\",0\n,0\n", text, "of the same moment, and no line is empty")
+			require.Equal(t, "name,__thalweg\n\"a \"\"q\"\",\n\\N\",0\n\"\",0\n,0\n", text,
+				"of the same moment, and no line is empty")
 		})
 	}
 }
@@ -182,7 +189,8 @@ func TestFinerThanAMillisecond(t *testing.T) {
 			t.Parallel()
 			s := c.server(t)
 			s.exec(t, c.make)
-			s.exec(t, "INSERT INTO x VALUES ('2024-01-01 00:00:00.123', '2024-01-01 00:00:00'), ('2024-01-01 00:00:00.123456', NULL)")
+			s.exec(t, "INSERT INTO x VALUES ('2024-01-01 00:00:00.123', '2024-01-01 00:00:00'), ('2024-01-01 "+
+				"00:00:00.123456', NULL)")
 			snapshot, err := database.Client{}.Snapshot(t.Context(), s.url)
 			require.NoError(t, err)
 			defer snapshot.Close()
@@ -206,7 +214,8 @@ func TestRefusals(t *testing.T) {
 			t.Parallel()
 			s := c.server(t)
 			s.exec(t, "CREATE TABLE x (a int)")
-			for _, src := range []database.Source{{Table: "nosuch"}, {Query: "SELECT b FROM x"}, {Query: "SELECT"}, {Query: "DROP TABLE x"}} {
+			for _, src := range []database.Source{{Table: "nosuch"}, {Query: "SELECT b FROM x"}, {Query: "SELECT"},
+				{Query: "DROP TABLE x"}} {
 				src.URL = s.url
 				_, err := database.Client{}.Columns(t.Context(), src)
 				require.Error(t, err)
@@ -221,7 +230,8 @@ func TestRefusals(t *testing.T) {
 			require.Equal(t, fault.Canceled, fault.Of(err).Kind)
 		})
 	}
-	for _, at := range []string{"postgres://u:verysecret@127.0.0.1:1/d", "mysql://u:verysecret@127.0.0.1:1/d", "sqlite:///no/such/file"} {
+	for _, at := range []string{"postgres://u:verysecret@127.0.0.1:1/d", "mysql://u:verysecret@127.0.0.1:1/d",
+		"sqlite:///no/such/file"} {
 		err := database.Client{}.Check(t.Context(), at)
 		require.Error(t, err)
 		require.NotContains(t, err.Error()+fault.Of(err).Hint, "verysecret")
@@ -232,7 +242,8 @@ func TestRefusals(t *testing.T) {
 // A server without TLS says so at once, and the hint is what may be written instead.
 func TestServersWithoutTLS(t *testing.T) {
 	t.Parallel()
-	for kind, at := range map[string]string{"PostgreSQL": postgres(t).url + "?sslmode=require", "MariaDB": mariadb(t).url + "?ssl-mode=required"} {
+	for kind, at := range map[string]string{"PostgreSQL": postgres(t).url + "?sslmode=require", "MariaDB": mariadb(t).url +
+		"?ssl-mode=required"} {
 		err := database.Client{}.Check(t.Context(), at)
 		require.Error(t, err, kind)
 		require.Contains(t, fault.Of(err).Hint, "disable", "%s: %v", kind, err)
@@ -247,8 +258,12 @@ func TestCancel(t *testing.T) {
 		kind, query, running string
 		server               func(*testing.T) server
 	}{
-		{"PostgreSQL", "SELECT pg_sleep(60)", "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND state = 'active' AND datname = current_database() AND pid <> pg_backend_pid()", postgres},
-		{"MariaDB", "SELECT sleep(60)", "SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%sleep(60)%' AND db = database() AND id <> connection_id()", mariadb},
+		{"PostgreSQL", "SELECT pg_sleep(60)",
+			"SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND state = 'active' AND datname = " +
+				"current_database() AND pid <> pg_backend_pid()", postgres},
+		{"MariaDB", "SELECT sleep(60)",
+			"SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%sleep(60)%' AND db = database() AND id <> " +
+				"connection_id()", mariadb},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			t.Parallel()

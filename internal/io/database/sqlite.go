@@ -33,7 +33,8 @@ func (c Client) sqliteFile(loc address.Location) string {
 func (c Client) sqlite(ctx context.Context, loc address.Location) (session, error) {
 	path := c.sqliteFile(loc)
 	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
-		f := &fault.Error{Kind: fault.UserData, Message: "there is no such file", Hint: "check the path behind sqlite://: sqlite:///absolute/path.db or sqlite://relative/path.db"}
+		f := &fault.Error{Kind: fault.UserData, Message: "there is no such file",
+			Hint: "check the path behind sqlite://: sqlite:///absolute/path.db or sqlite://relative/path.db"}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			f.Message, f.Kind, f.Err = "the file cannot be read", fault.Environment, err
 		}
@@ -66,13 +67,14 @@ func openSQLite(ctx context.Context, path, mode string) (*sqlSession, error) {
 		_ = db.Close()
 		return nil, sqliteFault(err)
 	}
-	return &sqlSession{kind: SQLite, db: db, conn: conn, describe: sqliteColumn, fault: sqliteFault, plain: undeclared, source: func(src Source) string {
-		if src.Table != "" {
-			return "SELECT * FROM " + sqltext.Path(src.Table)
-		}
-		text, _ := sqltext.Statement(src.Query, sqltext.SQLite)
-		return text
-	}}, nil
+	return &sqlSession{kind: SQLite, db: db, conn: conn, describe: sqliteColumn, fault: sqliteFault, plain: undeclared,
+		source: func(src Source) string {
+			if src.Table != "" {
+				return "SELECT * FROM " + sqltext.Path(src.Table)
+			}
+			text, _ := sqltext.Statement(src.Query, sqltext.SQLite)
+			return text
+		}}, nil
 }
 
 // undeclared selects the same values without declared types, by which the driver would
@@ -130,7 +132,9 @@ func sqliteFault(err error) error {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		f.Retryable, f.Hint = true, "another process writes the file"
 	case sqlite3.SQLITE_NOTADB:
-		f.Kind, f.Hint = fault.UserData, "name a SQLite database, which begins with the text SQLite format 3 if it is not encrypted; files of CSV and others are read without sqlite://"
+		f.Kind, f.Hint = fault.UserData,
+			"name a SQLite database, which begins with the text SQLite format 3 if it is not encrypted; files of CSV and "+
+				"others are read without sqlite://"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
 		f.Hint = "check the file's permissions, and those of its directory"
 	}

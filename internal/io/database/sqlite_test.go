@@ -16,7 +16,9 @@ func TestDeclaredTimesOfSQLite(t *testing.T) {
 	to := database.Target{URL: s.url, Table: "goods", Mode: database.Append}
 	for name, kind := range map[string]string{"d": "date", "at": "datetime", "i": "timestamptz"} {
 		to.Columns = []database.TargetColumn{{Name: name, Type: kind, Nullable: true}}
-		rows := map[string]string{"date": "0001-01-01\n2024-02-29\n9999-12-31\n", "datetime": "2024-01-31 10:00:00\n2024-01-31 10:00:00.25\n", "timestamptz": "2024-01-01 00:00:00+00\n2024-01-01 00:00:00.123456+00\n"}[kind]
+		rows := map[string]string{"date": "0001-01-01\n2024-02-29\n9999-12-31\n",
+			"datetime":    "2024-01-31 10:00:00\n2024-01-31 10:00:00.25\n",
+			"timestamptz": "2024-01-01 00:00:00+00\n2024-01-01 00:00:00.123456+00\n"}[kind]
 		write(t, to, name, 1, rows)
 		if kind == "timestamptz" {
 			rows = "2024-01-01T00:00:00Z\n2024-01-01T00:00:00.123456Z\n"

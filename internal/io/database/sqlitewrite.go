@@ -39,7 +39,8 @@ func (w *sqliteWriter) traits() traits           { return traits{name: "SQLite"}
 
 func (w *sqliteWriter) records() recordsSQL {
 	return recordsSQL{
-		create: "CREATE TABLE IF NOT EXISTS %s (run TEXT NOT NULL, node TEXT NOT NULL, batch INTEGER NOT NULL, attempt INTEGER NOT NULL, rows_written INTEGER NOT NULL, " +
+		create: "CREATE TABLE IF NOT EXISTS %s (run TEXT NOT NULL, node TEXT NOT NULL, batch INTEGER NOT NULL, attempt " +
+			"INTEGER NOT NULL, rows_written INTEGER NOT NULL, " +
 			"digest TEXT NOT NULL, committed_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (run, node, batch))",
 		old: "committed_at < datetime('now', '-" + strconv.Itoa(keepDays) + " days')",
 	}
@@ -65,7 +66,8 @@ func (w *sqliteWriter) direct(ctx context.Context, name string) (bool, error) {
 // Tables without such ones need it not, and it would go before what triggers say, too.
 func (w *sqliteWriter) declared(ctx context.Context, name string) error {
 	schema, table := sqlitePath(name)
-	found, err := w.rows(ctx, "SELECT type, sql FROM "+w.ident(schema)+".sqlite_schema WHERE type IN ('table', 'view') AND lower(name) = lower(?)", table)
+	found, err := w.rows(ctx, "SELECT type, sql FROM "+w.ident(schema)+
+		".sqlite_schema WHERE type IN ('table', 'view') AND lower(name) = lower(?)", table)
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -84,7 +86,8 @@ func (w *sqliteWriter) limit(string) *limit { return nil }
 // alike: the copy of the rows has not the columns' collations.
 func (w *sqliteWriter) alike(ctx context.Context, name string, key []string) ([]string, error) {
 	schema, table := sqlitePath(name)
-	found, err := w.rows(ctx, `SELECT DISTINCT x.name, x.coll FROM pragma_index_list(?, ?) AS l, pragma_index_xinfo(l.name, ?) AS x WHERE l."unique" AND x."key"`, table, schema, schema)
+	found, err := w.rows(ctx,
+		`SELECT DISTINCT x.name, x.coll FROM pragma_index_list(?, ?) AS l, pragma_index_xinfo(l.name, ?) AS x WHERE l."unique" AND x."key"`, table, schema, schema)
 	out := idents(w, key)
 	for i, k := range key {
 		for _, r := range found {
@@ -127,9 +130,11 @@ func (w *sqliteWriter) fits(c TargetColumn, kind string) bool {
 		return have == "INTEGER" || have == "NUMERIC" || have == "BLOB"
 	case "float":
 		return have == "REAL" || have == "BLOB"
-	case "date", "datetime", "timestamptz": // of DATE or TIMESTAMP SQLite knows no more than that numbers become some, which no time looks like
+	case "date", "datetime", "timestamptz":
+		// of DATE or TIMESTAMP SQLite knows no more than that numbers become some, which no time looks like
 		kind = strings.ToUpper(kind)
-		return have == "TEXT" || have == "BLOB" || have == "NUMERIC" && (strings.Contains(kind, "DATE") || strings.Contains(kind, "TIME"))
+		return have == "TEXT" || have == "BLOB" || have == "NUMERIC" &&
+			(strings.Contains(kind, "DATE") || strings.Contains(kind, "TIME"))
 	default:
 		return have == "TEXT" || have == "BLOB"
 	}
@@ -155,7 +160,8 @@ func affinity(kind string) string {
 
 func (w *sqliteWriter) table(ctx context.Context, name string) ([]tableColumn, error) {
 	schema, table := sqlitePath(name)
-	found, err := w.rows(ctx, `SELECT name, type, "notnull" AND dflt_value IS NULL AND NOT (pk AND upper(type) = 'INTEGER'), pk AND upper(type) = 'INTEGER' FROM pragma_table_info(?, ?)`, table, schema)
+	found, err := w.rows(ctx,
+		`SELECT name, type, "notnull" AND dflt_value IS NULL AND NOT (pk AND upper(type) = 'INTEGER'), pk AND upper(type) = 'INTEGER' FROM pragma_table_info(?, ?)`, table, schema)
 	out := make([]tableColumn, len(found))
 	for i, r := range found {
 		out[i] = tableColumn{name: r[0], kind: r[1], required: r[2] == "1", made: r[3] == "1"}
@@ -178,8 +184,11 @@ func (w *sqliteWriter) unique(ctx context.Context, name string, key []string) (b
 	return someIndexOf(found, key), err
 }
 
-func (w *sqliteWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) (n int64, err error) {
-	in := &inserter{conn: w.conn, insert: w.insert, table: table, columns: columns, fault: w.fault, noNaN: true, instant: sqliteInstant} // it keeps NaN as NULL
+func (w *sqliteWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) (n int64,
+	err error) {
+	// it keeps NaN as NULL
+	in := &inserter{conn: w.conn, insert: w.insert, table: table, columns: columns, fault: w.fault, noNaN: true,
+		instant: sqliteInstant}
 	for _, c := range columns {
 		in.names = append(in.names, w.ident(c.Name))
 	}

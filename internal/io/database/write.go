@@ -143,7 +143,8 @@ type traits struct {
 	name         string
 	created      string // behind the columns of a table that is made
 	tablesCommit bool   // making a table ends a transaction
-	swift        bool   // replacing goes by a second table, so that readers wait no longer than for a copy inside the database
+	// replacing goes by a second table, so that readers wait no longer than for a copy inside the database
+	swift bool
 }
 
 // recordsSQL has the statements about records that differ.
@@ -278,7 +279,8 @@ func (s *staged) fill(ctx context.Context, path string, created bool) (int64, er
 const shadowTable = "thalweg_rows"
 
 func (s *staged) shadow(ctx context.Context) error {
-	return s.w.exec(ctx, "CREATE TEMPORARY TABLE "+s.w.ident(shadowTable)+" AS SELECT "+s.names(s.t.Columns)+" FROM "+s.w.path(s.t.Table)+" LIMIT 0")
+	return s.w.exec(ctx, "CREATE TEMPORARY TABLE "+s.w.ident(shadowTable)+" AS SELECT "+s.names(s.t.Columns)+" FROM "+
+		s.w.path(s.t.Table)+" LIMIT 0")
 }
 
 func (s *staged) names(columns []TargetColumn) string {
@@ -298,13 +300,16 @@ func (s *staged) merge(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	if null[0][0] != "0" {
-		return 0, &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("%s of the rows have NULL in the key %s: which row of the table that is cannot be said", null[0][0], strings.Join(s.t.Key, ", ")), Hint: "leave them out with having, or name another key"}
+		return 0, &fault.Error{Kind: fault.UserData,
+			Message: fmt.Sprintf("%s of the rows have NULL in the key %s: which row of the table that is cannot be said",
+				null[0][0], strings.Join(s.t.Key, ", ")), Hint: "leave them out with having, or name another key"}
 	}
 	alike, err := s.w.alike(ctx, s.t.Table, s.t.Key)
 	if err != nil {
 		return 0, err
 	}
-	twice, err := s.w.rows(ctx, "SELECT "+list+", count(*) FROM "+shadow+" GROUP BY "+strings.Join(alike, ", ")+" HAVING count(*) > 1 LIMIT 1")
+	twice, err := s.w.rows(ctx, "SELECT "+list+", count(*) FROM "+shadow+" GROUP BY "+strings.Join(alike, ", ")+
+		" HAVING count(*) > 1 LIMIT 1")
 	if err != nil {
 		return 0, err
 	}
@@ -315,7 +320,9 @@ func (s *staged) merge(ctx context.Context) (int64, error) {
 }
 
 func twiceFault(key []string, value string) error {
-	return &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("several rows have the key %s = %s: which of them counts cannot be said", strings.Join(key, ", "), value),
+	return &fault.Error{Kind: fault.UserData,
+		Message: fmt.Sprintf("several rows have the key %s = %s: which of them counts cannot be said",
+			strings.Join(key, ", "), value),
 		Hint: "keep one row a key before, with a distinct_table or a sql node"}
 }
 
@@ -362,11 +369,13 @@ func (s *staged) check(ctx context.Context, have []tableColumn) error {
 		switch {
 		case i < 0 && other >= 0: // which SQLite and MySQL take for the same name
 			known[have[other].name] = true
-			wrong = append(wrong, fmt.Sprintf("column %s is called %s there: write columns: [{%[2]s: r.%[1]s}]", c.Name, have[other].name))
+			wrong = append(wrong, fmt.Sprintf("column %s is called %s there: write columns: [{%[2]s: r.%[1]s}]", c.Name,
+				have[other].name))
 		case i < 0:
 			wrong = append(wrong, fmt.Sprintf("it has no column %s (%s)", c.Name, cmp.Or(s.w.typeOf(c, false), c.Type)))
 		case !s.w.fits(c, have[i].kind):
-			wrong = append(wrong, fmt.Sprintf("column %s is %s there, which does not hold every %s; %s does", c.Name, have[i].kind, c.Type, cmp.Or(s.w.typeOf(c, false), "nothing")))
+			wrong = append(wrong, fmt.Sprintf("column %s is %s there, which does not hold every %s; %s does", c.Name,
+				have[i].kind, c.Type, cmp.Or(s.w.typeOf(c, false), "nothing")))
 		case have[i].made:
 			s.t.Columns[n].made = true
 		case c.Type == "string":
@@ -379,7 +388,8 @@ func (s *staged) check(ctx context.Context, have []tableColumn) error {
 		}
 	}
 	if len(wrong) > 0 {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s does not fit what is written: %s", s.t.Table, strings.Join(wrong, "; ")),
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s does not fit what is written: %s", s.t.Table,
+			strings.Join(wrong, "; ")),
 			Hint: "change the columns of the node, or the table with ALTER TABLE"}
 	}
 	if s.t.Mode != Merge {
@@ -387,7 +397,9 @@ func (s *staged) check(ctx context.Context, have []tableColumn) error {
 	}
 	ok, err := s.w.unique(ctx, s.t.Table, s.t.Key)
 	if err == nil && !ok {
-		err = &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s has no unique index on %s, by which rows are merged", s.t.Table, strings.Join(s.t.Key, ", ")),
+		err = &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("table %s has no unique index on %s, by which rows are merged", s.t.Table,
+				strings.Join(s.t.Key, ", ")),
 			Hint: uniqueIndex(s.w, s.t) + ", or name the key that it has"}
 	}
 	return err
@@ -456,8 +468,9 @@ func (s *staged) committed(ctx context.Context, lock string) (bool, error) {
 	case attempt > s.a.Attempt:
 		return false, fault.New(fault.Environment, "a later attempt has written the rows of the batch")
 	case s.t.Mode == Append:
-		return false, &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("the run has appended other rows to %s than come now", s.t.Table),
-			Hint: "remove those rows, and the run's row in " + RecordsTable + ", or use mode: merge or replace"}
+		return false, &fault.Error{Kind: fault.UserData,
+			Message: fmt.Sprintf("the run has appended other rows to %s than come now", s.t.Table),
+			Hint:    "remove those rows, and the run's row in " + RecordsTable + ", or use mode: merge or replace"}
 	}
 	return false, nil
 }
@@ -477,7 +490,8 @@ func (s *staged) Publish(ctx context.Context) error {
 
 func (s *staged) publish(ctx context.Context) error {
 	sql := s.w.records()
-	if s.t.Mode == Replace { // looking for a record that is not there locks a gap in MySQL, for several at once, in which then none can put its own
+	// looking for a record that is not there locks a gap in MySQL, for several at once, in which then none can put its own
+	if s.t.Mode == Replace {
 		if err := s.w.alone(ctx, s.recordsName()); err != nil {
 			return err
 		}
@@ -514,12 +528,14 @@ func (s *staged) publish(ctx context.Context) error {
 // batches have just inserted, and these for ours, which is a deadlock.
 func (s *staged) forget(ctx context.Context) error {
 	const atOnce = 100
-	old, err := s.w.rows(ctx, fmt.Sprintf("SELECT run, node, batch FROM %s WHERE %s ORDER BY run, node, batch LIMIT %d", s.records, s.w.records().old, atOnce))
+	old, err := s.w.rows(ctx, fmt.Sprintf("SELECT run, node, batch FROM %s WHERE %s ORDER BY run, node, batch LIMIT %d",
+		s.records, s.w.records().old, atOnce))
 	if err != nil {
 		return err
 	}
 	for _, r := range old {
-		err := s.w.exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE run = %s AND node = %s AND batch = %s", s.records, textSQL(r[0]), textSQL(r[1]), r[2]))
+		err := s.w.exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE run = %s AND node = %s AND batch = %s", s.records,
+			textSQL(r[0]), textSQL(r[1]), r[2]))
 		if err != nil {
 			return err
 		}

@@ -39,7 +39,8 @@ func serverOf(t *testing.T, kind string) server {
 	return server{}
 }
 
-var columns = []database.TargetColumn{{Name: "id", Type: "int"}, {Name: "name", Type: "string", Nullable: true}, {Name: "price", Type: "decimal2", Nullable: true}}
+var columns = []database.TargetColumn{{Name: "id", Type: "int"}, {Name: "name", Type: "string", Nullable: true},
+	{Name: "price", Type: "decimal2", Nullable: true}}
 
 func target(s server, mode string) database.Target {
 	t := database.Target{URL: s.url, Table: "goods", Mode: mode, Columns: columns}
@@ -54,7 +55,8 @@ func stage(t *testing.T, target database.Target, run string, attempt int64, rows
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rows")
 	require.NoError(t, os.WriteFile(path, []byte(rows), 0o600))
-	return database.Client{}.Stage(t.Context(), target, database.Attempt{Run: run, Node: "n", Attempt: attempt, Digest: rows, Rows: rowsIn(rows)}, path)
+	return database.Client{}.Stage(t.Context(), target, database.Attempt{Run: run, Node: "n", Attempt: attempt,
+		Digest: rows, Rows: rowsIn(rows)}, path)
 }
 
 // rowsIn counts lines; those within quotes are none.
@@ -85,7 +87,8 @@ func goods(t *testing.T, s server) string {
 	snapshot, err := database.Client{}.Snapshot(t.Context(), s.url)
 	require.NoError(t, err)
 	defer snapshot.Close()
-	text, _ := csvOf(t, snapshot, database.Source{URL: s.url, Query: "SELECT id, name, price FROM goods ORDER BY id, name"})
+	text, _ := csvOf(t, snapshot,
+		database.Source{URL: s.url, Query: "SELECT id, name, price FROM goods ORDER BY id, name"})
 	return text[strings.Index(text, "\n")+1:]
 }
 
@@ -190,13 +193,16 @@ func TestCommitBehindTheLook(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- late.Publish(ctx) }()
 			require.Eventually(t, func() bool {
-				got := conn.ExecParams(ctx, "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'thalweg_commits'::regclass", nil, nil, nil, nil).Read()
+				got := conn.ExecParams(ctx, "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'thalweg_commits'::regclass",
+					nil, nil, nil, nil).Read()
 				return got.Err == nil && len(got.Rows) > 0
 			}, effort.Patience, 10*time.Millisecond)
-			do("INSERT INTO thalweg_commits (run, node, batch, attempt, rows_written, digest) VALUES ('1', 'n > late', 0, 2, 1, '1,\"\",\n'); COMMIT")
+			do("INSERT INTO thalweg_commits (run, node, batch, attempt, rows_written, digest) VALUES ('1', 'n > late', 0, 2, " +
+				"1, '1,\"\",\n'); COMMIT")
 			require.Error(t, <-done)
 			require.NoError(t, late.Discard(ctx))
-			got := conn.ExecParams(ctx, "SELECT attempt, to_regclass('late') IS NULL FROM thalweg_commits WHERE run = '1'", nil, nil, nil, nil).Read()
+			got := conn.ExecParams(ctx, "SELECT attempt, to_regclass('late') IS NULL FROM thalweg_commits WHERE run = '1'", nil,
+				nil, nil, nil).Read()
 			require.NoError(t, got.Err)
 			require.Equal(t, [][][]byte{{[]byte("2"), []byte("t")}}, got.Rows)
 		})
@@ -263,10 +269,12 @@ func TestNamesInOtherLetters(t *testing.T) {
 func TestTextsKeepTheirBytes(t *testing.T) {
 	t.Parallel()
 	s := postgres(t)
-	to := database.Target{URL: s.url, Table: "texts", Mode: database.Append, Columns: []database.TargetColumn{{Name: "a", Type: "string"}}}
+	to := database.Target{URL: s.url, Table: "texts", Mode: database.Append,
+		Columns: []database.TargetColumn{{Name: "a", Type: "string"}}}
 	for kind, ok := range map[string]bool{
 		"text": true, "varchar(3)": true, "json": true, "uuid": true, "inet": true, "text[]": true,
-		"int": false, "smallint": false, "bigint": false, "numeric": false, "float8": false, "boolean": false, "char(3)": false, "bytea": false,
+		"int": false, "smallint": false, "bigint": false, "numeric": false, "float8": false, "boolean": false,
+		"char(3)": false, "bytea": false,
 		"date": false, "time": false, "timestamptz": false, "interval": false, "bit(3)": false, "money": false,
 	} {
 		s.exec(t, "DROP TABLE IF EXISTS texts; CREATE TABLE texts (a "+kind+")")
@@ -293,9 +301,11 @@ func TestKeysOfTables(t *testing.T) {
 				to.Columns = append(to.Columns, database.TargetColumn{Name: name, Type: "int", Nullable: name == "x"})
 			}
 			quoted := strings.NewReplacer("'", quote)
-			for index, ok := range map[string]bool{"('B', 'a', 'c,d')": true, "('a', 'c,d')": false, "('a', 'B', 'c,d', 'x')": false, "('c,d', 'B', 'a')": true} {
+			for index, ok := range map[string]bool{"('B', 'a', 'c,d')": true, "('a', 'c,d')": false,
+				"('a', 'B', 'c,d', 'x')": false, "('c,d', 'B', 'a')": true} {
 				s.exec(t, quoted.Replace("DROP TABLE IF EXISTS 'keys'"))
-				s.exec(t, quoted.Replace("CREATE TABLE 'keys' ('B' bigint NOT NULL, 'a' bigint NOT NULL, 'c,d' bigint NOT NULL, 'x' bigint)"))
+				s.exec(t, quoted.Replace("CREATE TABLE 'keys' ('B' bigint NOT NULL, 'a' bigint NOT NULL, 'c,d' bigint NOT NULL, "+
+					"'x' bigint)"))
 				s.exec(t, quoted.Replace("CREATE UNIQUE INDEX i ON 'keys' "+index))
 				staged, err := stage(t, to, index, 1, "1,2,3,4\n")
 				if !ok {

@@ -141,7 +141,8 @@ func parquetColumns(in Input) ([]script.FileColumn, error) {
 	}
 	out := make([]script.FileColumn, len(f.Columns))
 	for i, c := range f.Columns {
-		out[i] = script.FileColumn{Name: c.Name, Type: columnType(c), Kind: c.Type, Required: c.Required, Nothing: c.Kind == parquetfile.Null}
+		out[i] = script.FileColumn{Name: c.Name, Type: columnType(c), Kind: c.Type, Required: c.Required,
+			Nothing: c.Kind == parquetfile.Null}
 		if c.Kind == parquetfile.Nested {
 			out[i].Required, out[i].Type = false, nestedType(f.Element(i))
 		}
@@ -211,8 +212,10 @@ func headerColumns(in Input, c script.CSVReader) ([]script.FileColumn, error) {
 		case err != nil:
 			return nil, err
 		case !ok:
-			f := inputFault(fault.UserData, in.URL, "the file ends before its header: it has %s, hdr_line_idx is %d", counted(i, "record"), c.HeaderRecord)
-			f.Hint = "the columns are those of the first file: name one first that has its header in record hdr_line_idx, counted from 0; or list the columns: columns: {name: type}"
+			f := inputFault(fault.UserData, in.URL, "the file ends before its header: it has %s, hdr_line_idx is %d",
+				counted(i, "record"), c.HeaderRecord)
+			f.Hint = "the columns are those of the first file: name one first that has its header in record hdr_line_idx, " +
+				"counted from 0; or list the columns: columns: {name: type}"
 			return nil, f
 		case w.offset >= HeadBytesMax:
 			return nil, headTooLong(in.URL)

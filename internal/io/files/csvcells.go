@@ -33,7 +33,8 @@ func (c *Cells) UTF8() bool { return utf8.Valid(c.text) }
 // EachCells goes through CSV text with the grammar by which inputs are read
 // (csvrecord.go), for those who look at all of it. Each record has to have as many
 // values as fields says; 0 takes any. Bad records do not end the walk, an error of visit does.
-func EachCells(ctx context.Context, in io.ReaderAt, size int64, separator byte, fields int, u string, visit func(*Cells) error) error {
+func EachCells(ctx context.Context, in io.ReaderAt, size int64, separator byte, fields int, u string,
+	visit func(*Cells) error) error {
 	w := walkText(in, size, separator)
 	w.fields = fields
 	for {

@@ -35,8 +35,10 @@ func (s charSearch) in(b *[charBytes]byte) csvChars {
 
 // placesOf returns where an ASCII character is, which wide has in each byte.
 func placesOf(b *[charBytes]byte, wide uint64) uint64 {
-	others := otherBytes(b[0:8], wide) | otherBytes(b[8:16], wide)<<8 | otherBytes(b[16:24], wide)<<16 | otherBytes(b[24:32], wide)<<24 |
-		otherBytes(b[32:40], wide)<<32 | otherBytes(b[40:48], wide)<<40 | otherBytes(b[48:56], wide)<<48 | otherBytes(b[56:64], wide)<<56
+	others := otherBytes(b[0:8], wide) | otherBytes(b[8:16], wide)<<8 | otherBytes(b[16:24],
+		wide)<<16 | otherBytes(b[24:32], wide)<<24 |
+		otherBytes(b[32:40], wide)<<32 | otherBytes(b[40:48], wide)<<40 | otherBytes(b[48:56],
+		wide)<<48 | otherBytes(b[56:64], wide)<<56
 	return ^others
 }
 

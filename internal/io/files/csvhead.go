@@ -58,13 +58,17 @@ var utf8BOM = []byte("\xEF\xBB\xBF")
 func csvDialect(r *script.FileReader) error {
 	switch sep := r.CSV.Separator; {
 	case sep == '"' || sep == '\r' || sep == '\n' || sep == 0 || sep >= utf8.RuneSelf:
-		return scriptFault(r.Pos, "csv.separator", "the separator must be one ASCII character other than a quote or a line end, not %q", sep)
+		return scriptFault(r.Pos, "csv.separator",
+			"the separator must be one ASCII character other than a quote or a line end, not %q", sep)
 	case r.CSV.ByHeader && r.CSV.HeaderRecord < 0:
 		return scriptHint("say csv: {hdr_line_idx: N}, counted from 0, or find the columns by col_idx",
-			scriptFault(r.Pos, "csv.hdr_line_idx", "columns are found by their headers, but hdr_line_idx says that there is none"))
+			scriptFault(r.Pos, "csv.hdr_line_idx",
+				"columns are found by their headers, but hdr_line_idx says that there is none"))
 	case r.CSV.ByHeader && r.CSV.FirstDataRecord > 0 && r.CSV.FirstDataRecord < r.CSV.HeaderRecord:
-		return scriptHint("name a record below the header, or leave first_data_line_idx out: the data begins below the header then",
-			scriptFault(r.Pos, "csv.first_data_line_idx", "first_data_line_idx %d is above the header, hdr_line_idx %d", r.CSV.FirstDataRecord, r.CSV.HeaderRecord))
+		return scriptHint("name a record below the header, or leave first_data_line_idx out: the data begins below the "+
+			"header then",
+			scriptFault(r.Pos, "csv.first_data_line_idx", "first_data_line_idx %d is above the header, hdr_line_idx %d",
+				r.CSV.FirstDataRecord, r.CSV.HeaderRecord))
 	}
 	return nil
 }
@@ -189,7 +193,8 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 		}
 		if !ok {
 			if head.fields > 0 && r.CSV.ByHeader && i <= r.CSV.HeaderRecord {
-				f := inputFault(fault.UserData, u, "the file ends before its header: it has %s, hdr_line_idx is %d", counted(i, "record"), r.CSV.HeaderRecord)
+				f := inputFault(fault.UserData, u, "the file ends before its header: it has %s, hdr_line_idx is %d",
+					counted(i, "record"), r.CSV.HeaderRecord)
 				f.Hint = "hdr_line_idx counts records from 0, and no blank lines; if this is the wrong file, name another one"
 				return head, f
 			}
@@ -258,7 +263,8 @@ func (h *csvHead) byIndex(r *script.FileReader, u string) error {
 			continue
 		}
 		if h.fields > 0 && (c.Index < 0 || c.Index >= h.fields) {
-			f := inputFault(fault.UserData, u, "column %s has col_idx %d, but the records have %s", c.Name, c.Index, counted(h.fields, "field"))
+			f := inputFault(fault.UserData, u, "column %s has col_idx %d, but the records have %s", c.Name, c.Index,
+				counted(h.fields, "field"))
 			f.Place.Line, f.Place.Field = 1, c.Name
 			f.Hint = "indexes start at 0; check the separator, and csv: {first_data_line_idx: N} where titles stand above the data"
 			return f
@@ -299,7 +305,8 @@ func resolveHeader(r *script.FileReader, w *csvWalker, rec csvRecord, u string) 
 		if c.InFile() && c.Short && !c.Placed && times[c.Header] > 1 {
 			f := inputFault(fault.UserData, u, "the header has %d columns %q", times[c.Header], shorten(c.Header))
 			f.Place.Line, f.Place.Field = line, c.Name
-			f.Hint = "under columns {type: TYPE, path: HEADER, col_idx: 3}, counted from 0, says which one is meant; or write the file with different headers"
+			f.Hint = "under columns {type: TYPE, path: HEADER, col_idx: 3}, counted from 0, says which one is meant; or write " +
+				"the file with different headers"
 			return nil, f
 		}
 	}
@@ -313,7 +320,8 @@ func resolveHeader(r *script.FileReader, w *csvWalker, rec csvRecord, u string) 
 		f.Place.Field = missing[0].Name
 	}
 	if n, at := headerBelow(r, w); n > 0 {
-		f.Hint = fmt.Sprintf("line %d has them, below titles: say csv: {hdr_line_idx: %d, first_data_line_idx: %d} on the node that reads it, "+
+		f.Hint = fmt.Sprintf("line %d has them, below titles: say csv: {hdr_line_idx: %d, first_data_line_idx: %d} on the "+
+			"node that reads it, "+
 			"which count records from 0", at, n, n+1)
 	}
 	if !missing[0].Placed {
@@ -347,8 +355,8 @@ func columnsIn(r *script.FileReader, record []string) (index []int, missing []*s
 	return index, missing
 }
 
-// headerBelow looks for a header that has all columns below the record that is taken for it: its index, 0 if there is none,
-// and its line.
+// headerBelow looks for a header that has all columns below the record that is taken for it: its index, 0 if there is
+// none, and its line.
 func headerBelow(r *script.FileReader, w *csvWalker) (record int, line int64) {
 	const titlesMax = 20
 	for i := range titlesMax {
@@ -385,7 +393,8 @@ func missingFault(r *script.FileReader, record []string, missing []*script.Input
 	switch {
 	case f.Hint != "":
 	case !slices.ContainsFunc(record, func(h string) bool { return !looksLikeValue(h) }):
-		f.Hint = "if the file has no header, say csv: {hdr_line_idx: -1, first_data_line_idx: 0} on the node that reads it: its columns are counted then"
+		f.Hint = "if the file has no header, say csv: {hdr_line_idx: -1, first_data_line_idx: 0} on the node that reads " +
+			"it: its columns are counted then"
 	case len(record) > 1 || !strings.ContainsAny(record[0], ";,\t| "):
 		f.Hint = lackingHint(names[0], record)
 	default:
@@ -410,11 +419,14 @@ func misplaced(c *script.InputColumn, header []string, u string) *fault.Error {
 		}
 		return fmt.Sprintf("the header %q", shorten(text))
 	}
-	f := inputFault(fault.UserData, u, "there is no column with the index %d, counted from 0: the file has %s", c.Index, counted(len(header), "column"))
+	f := inputFault(fault.UserData, u, "there is no column with the index %d, counted from 0: the file has %s", c.Index,
+		counted(len(header), "column"))
 	if c.Index < len(header) {
-		f.Message = fmt.Sprintf("the column with the index %d, counted from 0, has %s, not %s", c.Index, called(header[c.Index]), called(c.Header))
+		f.Message = fmt.Sprintf("the column with the index %d, counted from 0, has %s, not %s", c.Index,
+			called(header[c.Index]), called(c.Header))
 	}
-	f.Hint = "the script finds it by both (col_idx): correct the file's header; or if files may be without the column, say optional: true of it"
+	f.Hint = "the script finds it by both (col_idx): correct the file's header; or if files may be without the column, " +
+		"say optional: true of it"
 	return f
 }
 
@@ -551,10 +563,13 @@ func badRecordFault(u string, line, record int64, bad csvBadRecord, fields int) 
 	case flawQuotes:
 		// The same words whether a later quote of the file happens to close it: what
 		// is said of a record must not depend on where the file was cut.
-		f = inputFault(fault.UserData, u, "field %d begins with a quote that is not closed, or another quote of the record is out of place", bad.fields+1)
-		f.Hint = fmt.Sprintf("quotes inside of a quoted field are doubled, and it is closed before a separator or a line end, within %d MiB", MaxRecordBytes>>20)
+		f = inputFault(fault.UserData, u,
+			"field %d begins with a quote that is not closed, or another quote of the record is out of place", bad.fields+1)
+		f.Hint = fmt.Sprintf("quotes inside of a quoted field are doubled, and it is closed before a separator or a line "+
+			"end, within %d MiB", MaxRecordBytes>>20)
 	default:
-		f = inputFault(fault.UserData, u, "the record has %d fields, the first record of the file has %d", bad.fields, fields) // a part of bad rows: it does not change
+		// a part of bad rows: it does not change
+		f = inputFault(fault.UserData, u, "the record has %d fields, the first record of the file has %d", bad.fields, fields)
 		f.Hint = "every record needs the same number of fields; look for an unquoted separator or a missing quote; " +
 			"where titles stand above the header, csv: {hdr_line_idx: N} says which record, counted from 0, is the header"
 	}

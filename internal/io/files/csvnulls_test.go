@@ -16,7 +16,8 @@ import (
 
 // nullColumn makes a nullable column of the first field. texts are separated by |.
 func nullColumn(typ expr.Type, texts string, quotedNull bool, def string) *script.InputColumn {
-	return &script.InputColumn{Name: "c", Header: "c", Type: typ, Default: def, Nullable: true, NullTexts: strings.Split(texts, "|"),
+	return &script.InputColumn{Name: "c", Header: "c", Type: typ, Default: def, Nullable: true,
+		NullTexts:       strings.Split(texts, "|"),
 		QuotedEmptyNull: quotedNull, Pos: document.Pos{File: "s.yaml", Line: 20, Col: 7}}
 }
 
@@ -54,26 +55,41 @@ func TestCSVNulls(t *testing.T) {
 		lines  []string
 		want   []string
 	}{
-		"text":                 {nullColumn(expr.String, "", false, ""), texts, []string{"NULL", "", " ", " ", "NA", "NA", "a"}},
-		"text, quoted null":    {nullColumn(expr.String, "", true, ""), texts, []string{"NULL", "NULL", " ", " ", "NA", "NA", "a"}},
-		"text NA":              {nullColumn(expr.String, "NA", false, ""), texts, []string{"", "", " ", " ", "NULL", "NA", "a"}},
-		"text NA, default":     {nullColumn(expr.String, "NA", false, "def"), texts, []string{"def", "def", " ", " ", "NULL", "NA", "a"}},
-		"text NA, quoted null": {nullColumn(expr.String, "NA", true, "def"), texts, []string{"def", "NULL", " ", " ", "NULL", "NULL", "a"}},
-		"text NA or empty":     {nullColumn(expr.String, "NA|", false, ""), texts, []string{"NULL", "", " ", " ", "NULL", "NA", "a"}},
-		"int":                  {nullColumn(expr.Int, "|NA", false, ""), numbers, []string{"NULL", "NULL", "NULL", "NULL", "7", "NULL", "NULL", "7"}},
-		"int NA":               {nullColumn(expr.Int, "NA", false, ""), numbers, []string{"NULL", "NULL", "NULL", "NULL", "7", "NULL", "NULL", "7"}},
-		"int NA, default":      {nullColumn(expr.Int, "NA", false, "5"), numbers, []string{"5", "5", "5", "5", "7", "NULL", "NULL", "7"}},
-		"int NA, quoted null":  {nullColumn(expr.Int, "NA", true, "5"), numbers, []string{"5", "NULL", "5", "5", "7", "NULL", "NULL", "7"}},
-		"int 7":                {nullColumn(expr.Int, "7|NA", false, "5"), numbers, []string{"5", "5", "5", "5", "NULL", "NULL", "NULL", "7"}},
-		"int 7, quoted null":   {nullColumn(expr.Int, "7|NA", true, "5"), numbers, []string{"5", "NULL", "5", "5", "NULL", "NULL", "NULL", "NULL"}},
-		"text with quotes":     {nullColumn(expr.String, "\"|NA", false, ""), []string{`""""`, `NA`, `a`}, []string{`"`, "NULL", "a"}},
-		"marks":                {nullColumn(expr.String, "NA|-", false, ""), []string{"\x10NA", "\"\x10NA\"", "\x10", "\x10\x10-", `"-"`, `NA`, `"NA,"`}, []string{"\x10NA", "\x10NA", "\x10", "\x10\x10-", "-", "NULL", "NA,"}},
+		"text": {nullColumn(expr.String, "", false, ""), texts,
+			[]string{"NULL", "", " ", " ", "NA", "NA", "a"}},
+		"text, quoted null": {nullColumn(expr.String, "", true, ""), texts, []string{"NULL", "NULL", " ", " ", "NA",
+			"NA", "a"}},
+		"text NA": {nullColumn(expr.String, "NA", false, ""), texts,
+			[]string{"", "", " ", " ", "NULL", "NA", "a"}},
+		"text NA, default": {nullColumn(expr.String, "NA", false, "def"), texts, []string{"def", "def", " ", " ", "NULL",
+			"NA", "a"}},
+		"text NA, quoted null": {nullColumn(expr.String, "NA", true, "def"), texts, []string{"def", "NULL", " ", " ", "NULL",
+			"NULL", "a"}},
+		"text NA or empty": {nullColumn(expr.String, "NA|", false, ""), texts, []string{"NULL", "", " ", " ", "NULL",
+			"NA", "a"}},
+		"int": {nullColumn(expr.Int, "|NA", false, ""), numbers, []string{"NULL", "NULL", "NULL", "NULL",
+			"7", "NULL", "NULL", "7"}},
+		"int NA": {nullColumn(expr.Int, "NA", false, ""), numbers, []string{"NULL", "NULL", "NULL", "NULL", "7",
+			"NULL", "NULL", "7"}},
+		"int NA, default": {nullColumn(expr.Int, "NA", false, "5"), numbers, []string{"5", "5", "5", "5", "7", "NULL",
+			"NULL", "7"}},
+		"int NA, quoted null": {nullColumn(expr.Int, "NA", true, "5"), numbers, []string{"5", "NULL", "5", "5", "7", "NULL",
+			"NULL", "7"}},
+		"int 7": {nullColumn(expr.Int, "7|NA", false, "5"), numbers,
+			[]string{"5", "5", "5", "5", "NULL", "NULL", "NULL", "7"}},
+		"int 7, quoted null": {nullColumn(expr.Int, "7|NA", true, "5"), numbers, []string{"5", "NULL", "5", "5", "NULL",
+			"NULL", "NULL", "NULL"}},
+		"text with quotes": {nullColumn(expr.String, "\"|NA", false, ""), []string{`""""`, `NA`, `a`},
+			[]string{`"`, "NULL", "a"}},
+		"marks": {nullColumn(expr.String, "NA|-", false, ""), []string{"\x10NA", "\"\x10NA\"", "\x10",
+			"\x10\x10-", `"-"`, `NA`, `"NA,"`}, []string{"\x10NA", "\x10NA", "\x10", "\x10\x10-", "-", "NULL", "NA,"}},
 	}
 	for name, test := range tests {
 		for form, content := range inForms(test.lines) {
 			t.Run(name+"/"+form, func(t *testing.T) {
 				path := writeFile(t, t.TempDir(), "in.csv", content)
-				r := &script.FileReader{URLs: urls(path), CSV: script.CSVReader{Separator: ',', ByHeader: true}, Columns: []*script.InputColumn{test.column}}
+				r := &script.FileReader{URLs: urls(path), CSV: script.CSVReader{Separator: ',', ByHeader: true},
+					Columns: []*script.InputColumn{test.column}}
 				got, err := readAll(t, db, r, 1<<30, 1, Unnumbered)
 				require.NoError(t, err)
 				require.GreaterOrEqual(t, len(got), len(test.want))
@@ -200,11 +216,13 @@ func TestCSVEmptyIsNotNull(t *testing.T) {
 func TestCSVNullsFault(t *testing.T) {
 	t.Parallel()
 	db := openDB(t, 2)
-	for _, column := range []*script.InputColumn{nullColumn(expr.Int, "|NA", false, ""), nullColumn(expr.Int, "NA", true, "5")} {
+	for _, column := range []*script.InputColumn{nullColumn(expr.Int, "|NA", false, ""),
+		nullColumn(expr.Int, "NA", true, "5")} {
 		for form, content := range inForms([]string{``, `""`, `NA`, `"NA"`, `na`}) {
 			t.Run(form, func(t *testing.T) {
 				path := writeFile(t, t.TempDir(), "in.csv", content)
-				r := &script.FileReader{URLs: urls(path), CSV: script.CSVReader{Separator: ',', ByHeader: true}, Columns: []*script.InputColumn{column}}
+				r := &script.FileReader{URLs: urls(path), CSV: script.CSVReader{Separator: ',', ByHeader: true},
+					Columns: []*script.InputColumn{column}}
 				_, err := readAll(t, db, r, 1<<30, 1, Unnumbered)
 				require.ErrorContains(t, err, `column c: "na" is not an int`)
 				require.Equal(t, int64(5), fault.Of(err).Place.Record)
@@ -228,6 +246,7 @@ func TestNeverNull(t *testing.T) {
 		"the same field":     {[]*script.InputColumn{text, number}, []int{0, 0}, map[int]bool{0: false}},
 		"the same, reversed": {[]*script.InputColumn{number, text}, []int{0, 0}, map[int]bool{0: false}},
 	} {
-		require.Equal(t, c.want, neverNull(&script.FileReader{Columns: c.columns}, func(column int) int { return c.fields[column] }), name)
+		require.Equal(t, c.want, neverNull(&script.FileReader{Columns: c.columns},
+			func(column int) int { return c.fields[column] }), name)
 	}
 }

@@ -32,7 +32,8 @@ func TestBrokenRecordsDoNotDependOnCuts(t *testing.T) {
 				continue
 			}
 			cut.split([]byte(text[:at]), ',', true)
-			require.Equal(t, []any{whole.flaw, whole.size, whole.lines, len(whole.fields)}, []any{cut.flaw, cut.size, cut.lines, len(cut.fields)},
+			require.Equal(t, []any{whole.flaw, whole.size, whole.lines, len(whole.fields)},
+				[]any{cut.flaw, cut.size, cut.lines, len(cut.fields)},
 				"%q cut at %d", text, at)
 		}
 	}

@@ -40,7 +40,8 @@ func sameScan(t *testing.T, text string, separator byte, fields, window int, dis
 		want.found.cr, got.found.cr = true, true
 	}
 	require.Equal(t, want.found, got.found, "%q", text)
-	require.Equal(t, []int64{want.w.offset, want.w.row, want.w.lines}, []int64{got.w.offset, got.w.row, got.w.lines}, "%q", text)
+	require.Equal(t, []int64{want.w.offset, want.w.row, want.w.lines}, []int64{got.w.offset, got.w.row, got.w.lines},
+		"%q", text)
 	sameCuts(t, text, separator, fields, got.cuts, want.w.row)
 	for at := distance; at < size; at += distance {
 		end, some := slices.BinarySearch(ends, at)
@@ -168,10 +169,12 @@ func TestSoundRecordsAreTakenAtOnce(t *testing.T) {
 // What is out of place is left to the grammar, wherever it stands.
 func TestOddRecordsAreNotSound(t *testing.T) {
 	t.Parallel()
-	for _, record := range []string{`a"b,c`, `a"b",c`, `a"",""b`, `"a"b,c`, `"a" ,c`, `"a"" ,c`, "\"a\"\r,b", "a\rb,c", "a,b,c", "a"} {
+	for _, record := range []string{`a"b,c`, `a"b",c`, `a"",""b`, `"a"b,c`, `"a" ,c`, `"a"" ,c`, "\"a\"\r,b", "a\rb,c",
+		"a,b,c", "a"} {
 		for shift := range charBytes {
 			before := "a,b\n" + strings.Repeat("x", shift) + ",\n"
-			got := takeSound([]byte(before+record+"\na,b\n"), charSearch{separator: ',' * everyByte, quotes: true, crs: true}, 2, 1<<10)
+			got := takeSound([]byte(before+record+"\na,b\n"), charSearch{separator: ',' * everyByte, quotes: true, crs: true}, 2,
+				1<<10)
 			require.Equal(t, len(before), got.size, "%q", record)
 			sameScan(t, before+record+"\na,b\n", ',', 2, 0, 5)
 		}

@@ -42,7 +42,8 @@ type csvRecord struct {
 // walkCSV starts a walk over [offset, offset+length). The window is memory to
 // be used, or nil.
 func walkCSV(in io.ReaderAt, offset, length int64, separator byte, fields int, window []byte) csvWalker {
-	return csvWalker{separator: separator, fields: fields, in: in, read: offset, end: offset + length, offset: offset, window: window[:0]}
+	return csvWalker{separator: separator, fields: fields, in: in, read: offset, end: offset + length, offset: offset,
+		window: window[:0]}
 }
 
 // recordsBetweenLooks is how often a walk looks whether it is to stop.

@@ -26,7 +26,8 @@ type Querier interface {
 // failed read. It returns cause itself if cause is classified already or the
 // files are all right: then something else failed. scratchDir is that of
 // ReadSQL; its contents are replaced.
-func Diagnose(ctx context.Context, db Querier, r *script.FileReader, slices []Slice, scratchDir string, cause error) error {
+func Diagnose(ctx context.Context, db Querier, r *script.FileReader, slices []Slice, scratchDir string,
+	cause error) error {
 	var known *fault.Error
 	if errors.As(cause, &known) {
 		return cause
@@ -70,7 +71,8 @@ func queryRow(ctx context.Context, db Querier, query string) (row []sql.NullStri
 // diagnoseParquet tries the files one by one: first whether their columns can
 // be read at all, then for the first value that does not convert. It reads
 // them through views, where each value can be looked at by itself.
-func diagnoseParquet(ctx context.Context, db Querier, r *script.FileReader, slices []Slice, scratchDir string) (err error) {
+func diagnoseParquet(ctx context.Context, db Querier, r *script.FileReader, slices []Slice,
+	scratchDir string) (err error) {
 	dir := filepath.Join(scratchDir, "diagnose")
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	for i := range slices {
@@ -104,7 +106,8 @@ func (p *parquetPlan) diagnoseFooter(ctx context.Context, db Querier) error {
 	for _, c := range s.inFile() {
 		_, err := queryRow(ctx, db, "SELECT CAST(max(hash("+sqltext.Ident(c.Name)+")) AS VARCHAR)"+s.scan([]parquetSlice{s}))
 		if err != nil && ctx.Err() == nil {
-			return damagedFault(s.URL, &parquetfile.DamagedError{Column: c.Name, What: "DuckDB cannot read what its footer says", Err: err})
+			return damagedFault(s.URL, &parquetfile.DamagedError{Column: c.Name, What: "DuckDB cannot read what its footer says",
+				Err: err})
 		}
 	}
 	return ctx.Err()
@@ -137,7 +140,8 @@ func (p *parquetPlan) diagnoseColumn(ctx context.Context, db Querier, i int) err
 	if err != nil {
 		return err
 	}
-	query := "SELECT CAST(" + s.rowNumber() + " AS VARCHAR), left(" + s.text(p.r, i) + ", " + fmtInt(shownValueRunes+1) + ")" + from +
+	query := "SELECT CAST(" + s.rowNumber() + " AS VARCHAR), left(" + s.text(p.r, i) + ", " + fmtInt(shownValueRunes+1) +
+		")" + from +
 		" WHERE " + s.viewed(i) + " IS NOT NULL AND TRY(" + value + ") IS NULL LIMIT 1"
 	row, err := queryRow(ctx, db, query)
 	if err != nil || row == nil {

@@ -115,7 +115,8 @@ func (c *csvCopy) checkValues(ctx context.Context, db Querier, plan *csvPlan) er
 	if len(bad) == 0 {
 		return nil
 	}
-	row, err := queryRow(ctx, db, "SELECT CAST(n AS VARCHAR), CAST(CASE "+strings.Join(which, " ")+" END AS VARCHAR) FROM (SELECT *, row_number() OVER () AS n FROM "+
+	row, err := queryRow(ctx, db, "SELECT CAST(n AS VARCHAR), CAST(CASE "+strings.Join(which, " ")+
+		" END AS VARCHAR) FROM (SELECT *, row_number() OVER () AS n FROM "+
 		plan.reader(plan.runs[0], c.head.field)+") WHERE "+strings.Join(bad, " OR ")+" ORDER BY n LIMIT 1")
 	if err != nil || row == nil {
 		return err
@@ -158,7 +159,8 @@ func (c *csvCopy) valueFault(ctx context.Context, record int64, i int) error {
 
 // describeType says what a column's cells must look like.
 func describeType(c *script.InputColumn) string {
-	names := map[expr.Type]string{expr.Int: "an int", expr.Float: "a float", expr.Bool: "a bool (1, t, true, 0, f, false …)",
+	names := map[expr.Type]string{expr.Int: "an int", expr.Float: "a float",
+		expr.Bool:     "a bool (1, t, true, 0, f, false …)",
 		expr.DateTime: "a datetime"}
 	name := cmp.Or(names[c.Type], "a "+c.Type.String())
 	switch {

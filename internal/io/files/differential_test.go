@@ -35,7 +35,8 @@ func reference(content string, separator byte) (records [][]string, ok bool) {
 }
 
 // sameAsReference reads content in one and in several batches and compares.
-func sameAsReference(t *testing.T, read func(content string, columns int, separator byte, target int64) ([][]string, error), content string, separator byte, target int64) {
+func sameAsReference(t *testing.T, read func(content string, columns int, separator byte, target int64) ([][]string,
+	error), content string, separator byte, target int64) {
 	want, columns, padded, ok := refAll(content, separator)
 	if theirs, fine := reference(content, separator); ok && fine && !padded && !strings.Contains(content, "\r\n") {
 		require.Equal(t, theirs, want, "the two references differ about %q", content)
@@ -57,7 +58,8 @@ func sameAsReference(t *testing.T, read func(content string, columns int, separa
 }
 
 // pieces of CSV text that make trouble in combination.
-var csvTokens = []string{"a", "b1", "", ",", ",", ",", `"`, `"`, `""`, "\n", "\n", "\r\n", "\r", " ", ";", "é", "\x00", "\t", "'", "\\", "#", "\u00a0", "\ufeff", "NULL", "\x01"}
+var csvTokens = []string{"a", "b1", "", ",", ",", ",", `"`, `"`, `""`, "\n", "\n", "\r\n", "\r", " ", ";", "é", "\x00",
+	"\t", "'", "\\", "#", "\u00a0", "\ufeff", "NULL", "\x01"}
 
 func TestReadSameAsEncodingCSV(t *testing.T) {
 	t.Parallel()
@@ -100,7 +102,8 @@ func drawRegular(rt *rapid.T, separator byte) string {
 			if k > 0 {
 				b.WriteByte(separator)
 			}
-			v := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"x", "", "12", " ", "é", `"`, "\n", string(rune(separator))}), 0, 3).Draw(rt, "value"), "")
+			v := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"x", "", "12", " ", "é", `"`, "\n",
+				string(rune(separator))}), 0, 3).Draw(rt, "value"), "")
 			if strings.ContainsAny(v, "\"\n"+string(rune(separator))) || rapid.IntRange(0, 3).Draw(rt, "quote") == 0 {
 				v = `"` + strings.ReplaceAll(v, `"`, `""`) + `"`
 			}
@@ -114,7 +117,8 @@ func drawRegular(rt *rapid.T, separator byte) string {
 }
 
 func FuzzReadSameAsEncodingCSV(f *testing.F) {
-	for _, seed := range []string{"a,b\nc,d\n", "\"a\nb\",c\r\nd,e", "a,\n,b\n", "a,b,\n", "\ufeffa,b\n", "\"a\"b,c\n", "a,b\r", "x\n\ny", "\"\"\n", "a,\"b\r\nc\"\n"} {
+	for _, seed := range []string{"a,b\nc,d\n", "\"a\nb\",c\r\nd,e", "a,\n,b\n", "a,b,\n", "\ufeffa,b\n", "\"a\"b,c\n",
+		"a,b\r", "x\n\ny", "\"\"\n", "a,\"b\r\nc\"\n"} {
 		f.Add(seed, byte(','), int64(10))
 	}
 	db := openDB(f, 2)

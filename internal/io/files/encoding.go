@@ -41,13 +41,18 @@ func signatures() []signature {
 		{"\xfd7zXZ\x00", "the file is compressed with xz", decompress + "unxz"},
 		{"BZh", "the file is compressed with bzip2", decompress + "bunzip2"},
 		{"\x04\x22\x4d\x18", "the file is compressed with lz4", decompress + "unlz4"},
-		{"PK\x03\x04", "the file is a zip archive or a spreadsheet", "say format: excel of a workbook (.xlsx); other archives are unpacked first: unzip -p FILE > NAME.csv; other spreadsheets saved as CSV in UTF-8"},
+		{"PK\x03\x04", "the file is a zip archive or a spreadsheet",
+			"say format: excel of a workbook (.xlsx); other archives are unpacked first: unzip -p FILE > NAME.csv; other " +
+				"spreadsheets saved as CSV in UTF-8"},
 		// PAR1 alone may be a header; the first byte of a page or of the footer may not.
-		{"PAR1\x15", "the file is a Parquet file", "let its name end in .parquet, or give its columns parquet instead of csv"},
+		{"PAR1\x15", "the file is a Parquet file",
+			"let its name end in .parquet, or give its columns parquet instead of csv"},
 		{"\x89PNG", "the file is a picture", noTable},
 		{"\xff\xd8\xff", "the file is a picture", noTable},
-		{"%PDF-", "the file is a PDF document", "save its tables as CSV: a PDF says where characters stand, not which columns they are"},
-		{"\xd0\xcf\x11\xe0", "the file is an old document of Excel or Word", "open it in Excel or LibreOffice and save it as .xlsx, which format: excel reads, or as CSV"},
+		{"%PDF-", "the file is a PDF document",
+			"save its tables as CSV: a PDF says where characters stand, not which columns they are"},
+		{"\xd0\xcf\x11\xe0", "the file is an old document of Excel or Word",
+			"open it in Excel or LibreOffice and save it as .xlsx, which format: excel reads, or as CSV"},
 		{"\x7fELF", "the file is a program", noTable},
 		{"SQLite format 3\x00", "the file is a SQLite database", "name it as urls: [\"sqlite://FILE\"] with table: NAME"},
 		{"<!DOCTYPE html", "the file is a web page", webPage},
@@ -72,7 +77,8 @@ func CheckText(f io.ReaderAt, u string) error {
 	head = head[:n]
 	for _, s := range signatures() {
 		// BZh alone may be a header; what follows it in a compressed file may not.
-		if bytes.HasPrefix(head, []byte(s.begin)) && (s.begin != "BZh" || bytes.HasPrefix(head[min(n, 4):], []byte("1AY&SY"))) {
+		if bytes.HasPrefix(head, []byte(s.begin)) &&
+			(s.begin != "BZh" || bytes.HasPrefix(head[min(n, 4):], []byte("1AY&SY"))) {
 			return textFault(u, s.message, s.hint)
 		}
 	}
@@ -139,8 +145,8 @@ func checkHeader(w *csvWalker, u string, line int64, text []byte) error {
 }
 
 // MostlyUTF8 reports whether a text is UTF-8 with some bytes in it that are not, and not a text in another
-// encoding: those that write a character as a byte hardly ever have what could be a character of several. It says how many bytes
-// are no UTF-8.
+// encoding: those that write a character as a byte hardly ever have what could be a character of several. It says how
+// many bytes are no UTF-8.
 func MostlyUTF8(ctx context.Context, text io.Reader) (mostly bool, broken int64, err error) {
 	const blockBytes, characters = 1 << 20, 4 // for each byte that is none
 	block, kept, several := make([]byte, blockBytes), 0, int64(0)
@@ -184,7 +190,8 @@ func notUTF8Hint(ctx context.Context, path string) string {
 	if f, err := os.Open(path); err == nil {
 		defer f.Close()
 		if broken := brokenBytes(ctx, io.LimitReader(f, lookedBytes)); broken > 0 {
-			return fmt.Sprintf("the file is UTF-8 but for %s: correct that value, or say bad_rows: quarantine of the node to put such rows aside", counted(int(broken), "byte"))
+			return fmt.Sprintf("the file is UTF-8 but for %s: correct that value, or say bad_rows: quarantine of the node to "+
+				"put such rows aside", counted(int(broken), "byte"))
 		}
 	}
 	return sayIt + "windows-1252}, or what the file is in; or mend that value"

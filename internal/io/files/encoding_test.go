@@ -43,8 +43,9 @@ func TestNotText(t *testing.T) {
 		"utf-32":    {"\xff\xfe\x00\x00i\x00\x00\x00", "UTF-32", "iconv -f utf-32"},
 		"latin1":    {"id,gr\xf6\xdfe\n1,2\n", "not UTF-8 text", "csv: {encoding: windows-1252}"},
 		"cut":       {"id,gr\xc3\n1,2\n", "not UTF-8 text", "csv: {encoding: windows-1252}"},
-		"one byte":  {"id,gr\xc3\nZürich,Genève\nGrün,Süd\n", "the header is not UTF-8", "correct it: the rest of the file is UTF-8"},
-		"zero":      {"id,gr\x00e,and,more,columns\n1,2,3,4,5\n", "a byte that is zero", "encoding: utf-16le"},
+		"one byte": {"id,gr\xc3\nZürich,Genève\nGrün,Süd\n", "the header is not UTF-8",
+			"correct it: the rest of the file is UTF-8"},
+		"zero": {"id,gr\x00e,and,more,columns\n1,2,3,4,5\n", "a byte that is zero", "encoding: utf-16le"},
 	} {
 		good, bad := writeFile(t, t.TempDir(), "good.csv", plain), writeFile(t, t.TempDir(), "bad.csv", c.text)
 		requireRefused := func(err error, form string) {
@@ -71,7 +72,8 @@ func TestNotText(t *testing.T) {
 // TestText: these are text, odd as they are.
 func TestText(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"BZh,b\n1,2\n", "PK,b\n1,2\n", "PAR1,PAR2\n1,2\n", "\xEF\xBB\xBFgröße\n1\n", "a\n\x00\x00\n",
+	for _, text := range []string{"BZh,b\n1,2\n", "PK,b\n1,2\n", "PAR1,PAR2\n1,2\n", "\xEF\xBB\xBFgröße\n1\n",
+		"a\n\x00\x00\n",
 		"a\n", "a", "日,本\n1,2\n", "PAR,b\n1,2\n", "id\n" + strings.Repeat("\x00", 10) + "\n"} {
 		path := writeFile(t, t.TempDir(), "x.csv", text)
 		_, err := Columns(context.Background(), Look{}, path, script.CSVReader{Separator: ','}, false)

@@ -146,7 +146,8 @@ func Lacking(r *script.FileReader, list []Slice) (out []string, err error) {
 			}
 		}
 		if len(missing) > 0 {
-			out = append(out, "input file "+s.URL+" has no column "+quoteList(missing)+", which may be missing: it is as if its cells were empty")
+			out = append(out, "input file "+s.URL+" has no column "+quoteList(missing)+
+				", which may be missing: it is as if its cells were empty")
 		}
 	}
 	return out, nil
@@ -177,7 +178,8 @@ func Further(r *script.FileReader, list []Slice) (out []string) {
 			}
 		}
 		if len(more) > 0 {
-			out = append(out, "input file "+s.URL+" has a column "+quoteList(more)+", which the first file has not: it is left out")
+			out = append(out, "input file "+s.URL+" has a column "+quoteList(more)+
+				", which the first file has not: it is left out")
 		}
 	}
 	return out

@@ -23,7 +23,8 @@ import (
 const MaxMatchedFilesCount = 100_000
 
 // isPattern reports whether a name may stand for several files: it contains * (any
-// characters but /), ? (one of them) or ** (as a part: directories, any number of them). Web servers do not list theirs, and databases have none.
+// characters but /), ? (one of them) or ** (as a part: directories, any number of them). Web servers do not list
+// theirs, and databases have none.
 func isPattern(u string) bool {
 	return strings.ContainsAny(u, "*?") && (!address.Remote(u) || RemotePattern(u))
 }
@@ -78,7 +79,8 @@ func (at Places) listed(u script.FileURL) ([]string, error) {
 	names, ok := at.Listed[u.URL]
 	switch {
 	case !ok:
-		return nil, placed(u, fault.New(fault.Environment, "%s is on another machine: its files are listed when a run begins", address.Redact(u.URL)))
+		return nil, placed(u, fault.New(fault.Environment, "%s is on another machine: its files are listed when a run begins",
+			address.Redact(u.URL)))
 	case len(names) == 0:
 		return nil, noMatch(u)
 	}
@@ -87,9 +89,11 @@ func (at Places) listed(u script.FileURL) ([]string, error) {
 
 func noMatch(u script.FileURL) error {
 	err := fault.New(fault.UserData, "no file matches %s", address.Redact(u.URL))
-	err.Hint = "* stands for any characters but /, ? for one, **/ for any directories; check the directory the command runs in"
+	err.Hint = "* stands for any characters but /, ? for one, **/ for any directories; check the directory the command " +
+		"runs in"
 	if address.Remote(u.URL) {
-		err.Hint = "* stands for any characters but /, ? for one, **/ for any directories, and none of them for a dot at the beginning of a name"
+		err.Hint = "* stands for any characters but /, ? for one, **/ for any directories, and none of them for a dot at " +
+			"the beginning of a name"
 	}
 	return placed(u, err)
 }
@@ -126,7 +130,8 @@ func matches(ctx context.Context, base string, u script.FileURL) ([]string, erro
 			}
 			names, err := matchIn(base, dir, part, i == len(parts)-1)
 			if err != nil {
-				return nil, placed(u, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("cannot look for files that match %s", u.URL), Err: err})
+				return nil, placed(u, &fault.Error{Kind: fault.Environment,
+					Message: fmt.Sprintf("cannot look for files that match %s", u.URL), Err: err})
 			}
 			next = append(next, names...)
 			if len(next) > MaxMatchedFilesCount {
@@ -160,7 +165,8 @@ func descend(ctx context.Context, base string, dirs []string) (out []string, err
 		}
 		entries, err := os.ReadDir(address.Seen(base, cmp.Or(dir, ".")))
 		if err != nil && !notThere(err) {
-			return nil, &fault.Error{Kind: fault.Environment, Message: "look through the directories for **", Err: err, Hint: "check the permissions of the directory, or write a narrower pattern"}
+			return nil, &fault.Error{Kind: fault.Environment, Message: "look through the directories for **", Err: err,
+				Hint: "check the permissions of the directory, or write a narrower pattern"}
 		}
 		for _, e := range entries {
 			if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {

@@ -17,7 +17,8 @@ import (
 func TestExpand(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for _, name := range []string{"a/b.csv", "a/a10.csv", "a/a9.csv", "a/.hidden.csv", "b/a1.csv", "b/x[1].csv", "b/x1.csv", "lit*.csv", "lite.csv", "a/sub.csv/x", "Z.csv"} {
+	for _, name := range []string{"a/b.csv", "a/a10.csv", "a/a9.csv", "a/.hidden.csv", "b/a1.csv", "b/x[1].csv",
+		"b/x1.csv", "lit*.csv", "lite.csv", "a/sub.csv/x", "Z.csv"} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
 	}
@@ -32,7 +33,8 @@ func TestExpand(t *testing.T) {
 		{"a//b*.csv", "a/b.csv"},
 	}
 	for _, tt := range tests {
-		got, err := Expand(context.Background(), Places{}, []script.FileURL{{URL: filepath.Join(dir, "Z.csv")}, {URL: dir + "/" + tt.pattern}})
+		got, err := Expand(context.Background(), Places{}, []script.FileURL{{URL: filepath.Join(dir, "Z.csv")},
+			{URL: dir + "/" + tt.pattern}})
 		require.NoError(t, err, tt.pattern)
 		var names []string
 		for _, u := range got[1:] {
@@ -41,7 +43,8 @@ func TestExpand(t *testing.T) {
 		require.Equal(t, tt.want, strings.Join(names, " "), tt.pattern)
 	}
 	for _, pattern := range []string{"a/*.txt", "none/*.csv", "*/none.csv", "Z.csv/*"} {
-		_, err := Expand(context.Background(), Places{}, []script.FileURL{{URL: dir + "/" + pattern, Pos: document.Pos{File: "s.yaml", Line: 3, Col: 7}}})
+		_, err := Expand(context.Background(), Places{},
+			[]script.FileURL{{URL: dir + "/" + pattern, Pos: document.Pos{File: "s.yaml", Line: 3, Col: 7}}})
 		require.Error(t, err, pattern)
 		require.Equal(t, fault.UserData, fault.Of(err).Kind, pattern)
 		require.Equal(t, int64(3), fault.Of(err).Place.Line)
@@ -55,7 +58,8 @@ func TestExpand(t *testing.T) {
 // ** looks through directories of any depth, but through no hidden one and no link.
 func TestExpandThroughDirectories(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, name := range []string{"a/x.csv", "a/b/x.csv", "a/b/c/x.csv", "a/b/c/y.txt", "a/.git/x.csv", "a/b/.x.csv", "d.csv/x.csv", "x.csv", "e/b/f/b/x.csv"} {
+	for _, name := range []string{"a/x.csv", "a/b/x.csv", "a/b/c/x.csv", "a/b/c/y.txt", "a/.git/x.csv", "a/b/.x.csv",
+		"d.csv/x.csv", "x.csv", "e/b/f/b/x.csv"} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		require.NoError(t, os.WriteFile(name, nil, 0o644))
 	}

@@ -52,14 +52,17 @@ func TestIdentify(t *testing.T) {
 	write("b.csv", "1")
 	require.Len(t, look("*.csv"), 2)
 	require.Equal(t, "b.csv", look("*.csv")[1].URL)
-	_, err := files.Identify(t.Context(), &script.FileReader{URLs: []script.FileURL{{URL: "none.csv"}}}, files.Places{Dir: dir})
+	_, err := files.Identify(t.Context(), &script.FileReader{URLs: []script.FileURL{{URL: "none.csv"}}},
+		files.Places{Dir: dir})
 	require.ErrorContains(t, err, "does not exist")
 
 	// What cannot be told apart says so.
 	url := "https://example.org/a.csv"
-	for tag, why := range map[string]string{`"x"`: "", "": "its server gives no strong ETag, by which its versions could be told apart"} {
+	for tag, why := range map[string]string{`"x"`: "",
+		"": "its server gives no strong ETag, by which its versions could be told apart"} {
 		copied := map[string]files.Copy{url: {Key: "k", Path: filepath.Join(dir, "b.csv"), Tag: tag}}
-		found, err := files.Identify(t.Context(), &script.FileReader{URLs: []script.FileURL{{URL: url}}}, files.Places{Copies: copied})
+		found, err := files.Identify(t.Context(), &script.FileReader{URLs: []script.FileURL{{URL: url}}},
+			files.Places{Copies: copied})
 		require.NoError(t, err)
 		require.Equal(t, why, found[0].Why)
 	}

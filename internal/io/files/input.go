@@ -129,7 +129,8 @@ func stat(u script.FileURL, at Places) (Input, error) {
 	if !st.Mode().IsRegular() {
 		return Input{}, irregular(u.URL, st)
 	}
-	return Input{URL: u.URL, Copy: copied, Path: path, Bytes: st.Size(), Rows: -1, RawBytes: st.Size(), ModTime: st.ModTime()}, nil
+	return Input{URL: u.URL, Copy: copied, Path: path, Bytes: st.Size(), Rows: -1, RawBytes: st.Size(),
+		ModTime: st.ModTime()}, nil
 }
 
 // resolved is a path without symbolic links: DuckDB compares it with what it is
@@ -176,7 +177,8 @@ func OpenFault(u string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		f.Kind = fault.UserData // whoever names a file can mend its name
-		f.Message, f.Hint = "input file does not exist", similar.FileHint(err, "check urls in the script and the directory the command runs in")
+		f.Message, f.Hint = "input file does not exist",
+			similar.FileHint(err, "check urls in the script and the directory the command runs in")
 	case errors.Is(err, fs.ErrPermission):
 		f.Hint = "check the file's permissions"
 	default:

@@ -15,7 +15,8 @@ import (
 // LeftOver counts the values of which the formats of numbers have read a part only, as
 // Capillaries does: its long form takes them, with a warning, which says the first. The
 // files are read again for it; scratchDir is as that of ReadSQL.
-func LeftOver(ctx context.Context, r *script.FileReader, list []Slice, scratchDir string) (first string, values int64, err error) {
+func LeftOver(ctx context.Context, r *script.FileReader, list []Slice, scratchDir string) (first string, values int64,
+	err error) {
 	formats := map[int]*expr.NumberFormat{}
 	for i, c := range r.Columns {
 		if f := expr.ParseNumberFormat(c.Type, c.Format); f != nil && !c.Short {
@@ -83,7 +84,8 @@ func (w *leftWalk) record(c csvCopy, rec csvRecord) {
 			continue
 		}
 		if w.values++; w.values == 1 {
-			w.first = fmt.Sprintf("%s:%d: column %s: the format %q reads %s of %q and passes over the rest, as in Capillaries", c.slice.URL, c.lineOf(rec), col.Name, col.Format, number, shorten(value))
+			w.first = fmt.Sprintf("%s:%d: column %s: the format %q reads %s of %q and passes over the rest, as in Capillaries",
+				c.slice.URL, c.lineOf(rec), col.Name, col.Format, number, shorten(value))
 		}
 	}
 }

@@ -59,7 +59,8 @@ func badMade(r *script.FileReader, u string, rec csvRecord) *fault.Error {
 		f.Hint += "; if records may be without a value, say optional: true of its column"
 	}
 	if at.Error != "" {
-		f.Hint = fmt.Sprintf("correct that cell, or read NULL there with null_text: [%q] of its column; bad_rows: quarantine puts such rows aside", at.Error)
+		f.Hint = fmt.Sprintf("correct that cell, or read NULL there with null_text: [%q] of its column; bad_rows: "+
+			"quarantine puts such rows aside", at.Error)
 	}
 	for _, c := range r.Columns {
 		if c.InFile() && at.Column >= 0 && c.Index == at.Column+1 {

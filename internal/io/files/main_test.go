@@ -104,8 +104,9 @@ func csvByHeader(columns string, paths ...string) *script.FileReader {
 	for c := range strings.SplitSeq(columns, " ") {
 		p := append(strings.Split(c, "|"), "", "", "")
 		typ, _ := expr.ParseType(p[1])
-		r.Columns = append(r.Columns, &script.InputColumn{Name: "f_" + p[0], Header: p[0], Type: typ, Format: p[2], Default: p[3],
-			Pos: document.Pos{File: "s.yaml", Line: 20, Col: 7}})
+		r.Columns = append(r.Columns, &script.InputColumn{Name: "f_" + p[0], Header: p[0], Type: typ, Format: p[2],
+			Default: p[3],
+			Pos:     document.Pos{File: "s.yaml", Line: 20, Col: 7}})
 	}
 	return r
 }
@@ -120,7 +121,8 @@ func csvTexts(n int, paths ...string) *script.FileReader {
 }
 
 // readAll plans, prepares and reads all batches one after the other.
-func readAll(t testing.TB, db *sql.Conn, r *script.FileReader, targetBytes int64, batches int, how Rows) ([][]string, error) {
+func readAll(t testing.TB, db *sql.Conn, r *script.FileReader, targetBytes int64, batches int,
+	how Rows) ([][]string, error) {
 	t.Helper()
 	plan, err := PlanSlices(t.Context(), r, targetBytes, batches)
 	if err != nil {

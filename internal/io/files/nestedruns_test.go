@@ -21,7 +21,8 @@ import (
 type nestedGen struct{ *rand.Rand }
 
 func (g nestedGen) typ(depth int) expr.Type {
-	leaves := append(expr.ColumnTypes(), expr.DecimalOf(2, 1), expr.DecimalOf(4, 3), expr.DecimalOf(9, 3), expr.DecimalOf(38, 10))
+	leaves := append(expr.ColumnTypes(), expr.DecimalOf(2, 1), expr.DecimalOf(4, 3), expr.DecimalOf(9, 3),
+		expr.DecimalOf(38, 10))
 	switch n := g.IntN(4); {
 	case depth == 0 || depth < 3 && n < 2:
 		return leaves[g.IntN(len(leaves))]
@@ -139,7 +140,8 @@ func TestChaosNestedTablesStayTheSame(t *testing.T) {
 			name := func(what string) string { return filepath.Join(dir, fmt.Sprintf("%s%d.parquet", what, n)) }
 			for _, out := range []string{name("copy"), name("sql"), name("py")} {
 				var differ int
-				a, b := "SELECT * FROM read_parquet("+sqltext.String(name("in"))+")", "SELECT * FROM read_parquet("+sqltext.String(out)+")"
+				a, b := "SELECT * FROM read_parquet("+sqltext.String(name("in"))+")", "SELECT * FROM read_parquet("+
+					sqltext.String(out)+")"
 				query := fmt.Sprintf("SELECT count(*) FROM ((%[1]s EXCEPT ALL %[2]s) UNION ALL (%[2]s EXCEPT ALL %[1]s))", a, b)
 				require.NoError(t, db.QueryRowContext(t.Context(), query).Scan(&differ))
 				require.Zero(t, differ, out)
@@ -173,16 +175,19 @@ func nestedNodes(t *testing.T, g nestedGen, db files.Querier, nodes object, dir 
 	for i, typ := range types {
 		returns[fmt.Sprintf("c%d", i)] = typ.String()
 	}
-	result, err := db.QueryContext(t.Context(), "COPY ("+strings.Join(rows, " UNION ALL ")+") TO "+sqltext.String(name("in"))+" (FORMAT parquet)")
+	result, err := db.QueryContext(t.Context(), "COPY ("+strings.Join(rows, " UNION ALL ")+") TO "+
+		sqltext.String(name("in"))+" (FORMAT parquet)")
 	require.NoError(t, err)
 	for result.Next() {
 	}
 	require.NoError(t, result.Close())
 	table := fmt.Sprintf("t%d", n)
-	nodes["read_"+table] = object{"type": "file_table", "r": object{"urls": []string{name("in")}, "types": object{}}, "w": table}
+	nodes["read_"+table] = object{"type": "file_table", "r": object{"urls": []string{name("in")}, "types": object{}},
+		"w": table}
 	nodes["sql_"+table] = object{"type": "sql", "r": table, "query": "SELECT * FROM " + table, "w": table + "s"}
 	nodes["py_"+table] = object{"type": "py_table", "r": table, "w": table + "p",
-		"p": object{"python_code_urls": []string{filepath.Join(dir, "same.py")}, "function": "same", "batch": "table", "returns": returns}}
+		"p": object{"python_code_urls": []string{filepath.Join(dir, "same.py")}, "function": "same", "batch": "table",
+			"returns": returns}}
 	for what, from := range map[string]string{"copy": table, "sql": table + "s", "py": table + "p"} {
 		nodes[what+"_out_"+table] = object{"type": "table_file", "r": from, "w": name(what)}
 	}

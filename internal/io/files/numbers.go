@@ -35,7 +35,8 @@ func plainNumber(n script.Numbers, text string) (plain, is string) {
 	if group != "" {
 		whole = `(?:[0-9]*|[1-9][0-9]{0,2}(?:` + group + `[0-9]{3})+)`
 	}
-	is = "regexp_full_match(" + text + ", " + sqltext.String(`[+-]?`+whole+`(?:`+point+`[0-9]*)?(?:[eE][+-]?[0-9]+)?`) + ")"
+	is = "regexp_full_match(" + text + ", " + sqltext.String(`[+-]?`+whole+`(?:`+point+`[0-9]*)?(?:[eE][+-]?[0-9]+)?`) +
+		")"
 	return plain, is
 }
 

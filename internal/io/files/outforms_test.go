@@ -31,13 +31,15 @@ func formNodes(nodes object, n int, w *script.FileWriter, dir string) {
 		if c.Nullable {
 			csv["null_text"] = "NULL"
 		}
-		inJSON, inParquet, inCSV = append(inJSON, column(c, "json", object{"key": c.Name})), append(inParquet, column(c, "parquet", object{"column_name": c.Name})), append(inCSV, column(c, "csv", csv))
+		inJSON, inParquet, inCSV = append(inJSON, column(c, "json", object{"key": c.Name})),
+			append(inParquet, column(c, "parquet", object{"column_name": c.Name})), append(inCSV, column(c, "csv", csv))
 	}
 	for name, w := range map[string]object{
-		"json":    {"url_template": filepath.Join(dir, table+".ndjson.zst"), "columns": inJSON},
-		"parquet": {"url_template": filepath.Join(dir, table+".parquet"), "parquet": object{"codec": "zstd"}, "columns": inParquet},
-		"csv":     {"url_template": filepath.Join(dir, table+".csv.gz"), "columns": inCSV},
-		"cut":     {"url_template": filepath.Join(dir, table+".csv"), "target_size": "1KB", "columns": inCSV},
+		"json": {"url_template": filepath.Join(dir, table+".ndjson.zst"), "columns": inJSON},
+		"parquet": {"url_template": filepath.Join(dir, table+".parquet"), "parquet": object{"codec": "zstd"},
+			"columns": inParquet},
+		"csv": {"url_template": filepath.Join(dir, table+".csv.gz"), "columns": inCSV},
+		"cut": {"url_template": filepath.Join(dir, table+".csv"), "target_size": "1KB", "columns": inCSV},
 	} {
 		nodes[name+"_"+table] = object{"type": "table_file", "r": table, "w": w}
 	}
@@ -70,7 +72,8 @@ func TestChaosFormsHoldTheSame(t *testing.T) {
 				types = append(types, sqltext.String(c.Name)+": "+sqltext.String(c.Type.SQL()))
 			}
 			columns := "{" + strings.Join(types, ", ") + "}"
-			csv := "auto_detect = false, strict_mode = true, header = true, delim = ',', quote = '\"', escape = '\"', nullstr = 'NULL', allow_quoted_nulls = false, columns = " + columns
+			csv := "auto_detect = false, strict_mode = true, header = true, delim = ',', quote = '\"', escape = '\"', nullstr " +
+				"= 'NULL', allow_quoted_nulls = false, columns = " + columns
 			if len(w.Columns) == 1 {
 				csv += ", null_padding = false"
 			}
@@ -82,7 +85,9 @@ func TestChaosFormsHoldTheSame(t *testing.T) {
 				"SELECT * FROM read_csv(" + path(".csv/*.csv") + ", " + csv + ")",
 			} {
 				var differ int
-				require.NoError(t, db.QueryRowContext(t.Context(), fmt.Sprintf("SELECT count(*) FROM ((%[1]s EXCEPT ALL %[2]s) UNION ALL (%[2]s EXCEPT ALL %[1]s))", want, got)).Scan(&differ), got)
+				require.NoError(t, db.QueryRowContext(t.Context(),
+					fmt.Sprintf("SELECT count(*) FROM ((%[1]s EXCEPT ALL %[2]s) UNION ALL (%[2]s EXCEPT ALL %[1]s))", want,
+						got)).Scan(&differ), got)
 				require.Zero(t, differ, got)
 			}
 		}
@@ -100,7 +105,8 @@ func runNodes(t *testing.T, dir string, nodes object) {
 	require.NoError(t, os.WriteFile(name, raw, 0o600))
 	home, err := local.Open(t.Context(), filepath.Join(dir, "state"), true)
 	require.NoError(t, err)
-	sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: name, Workspace: local.DefaultWorkspace, MemoryBytes: 512 << 20, Cores: 2})
+	sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: name, Workspace: local.DefaultWorkspace,
+		MemoryBytes: 512 << 20, Cores: 2})
 	require.NoError(t, home.Close())
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, sum.Status)

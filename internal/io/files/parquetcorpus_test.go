@@ -112,7 +112,8 @@ func checkCorpus(t *testing.T, dir string) {
 
 // checkCorpusFile reads the columns that are read together, and those that are
 // refused one by one; as the file needs it, and through views.
-func checkCorpusFile(ctx context.Context, t *testing.T, db *sql.Conn, path string, want corpusFile) (problems []string) {
+func checkCorpusFile(ctx context.Context, t *testing.T, db *sql.Conn, path string,
+	want corpusFile) (problems []string) {
 	t.Helper()
 	columns, err := parquetColumns(Input{Path: path, URL: path})
 	if err != nil {
@@ -121,7 +122,8 @@ func checkCorpusFile(ctx context.Context, t *testing.T, db *sql.Conn, path strin
 	groups := [][]script.FileColumn{nil, nil}
 	for _, own := range columns {
 		c := own
-		if c.Type = longType(own.Type); c.Type != own.Type && !strings.Contains(own.Kind, "NANOS") && refusal(want.Columns[c.Name]) == "" {
+		if c.Type = longType(own.Type); c.Type != own.Type && !strings.Contains(own.Kind, "NANOS") &&
+			refusal(want.Columns[c.Name]) == "" {
 			groups[1] = append(groups[1], own) // what the long form's type cannot hold may fit
 		}
 		switch values, ok := want.Columns[c.Name]; {
@@ -170,7 +172,8 @@ func refusal(values []any) string {
 
 // readCorpusColumns reads columns, datetimes as microseconds, and the row
 // numbers; with views through one whether the file needs it or not.
-func readCorpusColumns(ctx context.Context, t *testing.T, db *sql.Conn, path string, columns []script.FileColumn, views bool) ([][]string, error) {
+func readCorpusColumns(ctx context.Context, t *testing.T, db *sql.Conn, path string, columns []script.FileColumn,
+	views bool) ([][]string, error) {
 	t.Helper()
 	r := &script.FileReader{URLs: urls(path), Parquet: true}
 	var values []string

@@ -58,7 +58,8 @@ func convertExact(c *script.InputColumn, have parquetColumn, col string, view bo
 			most := digits - (scale - have.Scale)
 			limit := decimalText(strings.Repeat("9", most), have.Scale)
 			kept := fmt.Sprintf("CAST('%%s%s' AS DECIMAL(%d,%d))", limit, max(most, have.Precision), have.Scale)
-			return exactly(col, fmt.Sprintf("%s BETWEEN "+kept+" AND "+kept, col, "-", ""), "CAST("+col+" AS "+c.Type.SQL()+")", c.Type), nil
+			return exactly(col, fmt.Sprintf("%s BETWEEN "+kept+" AND "+kept, col, "-", ""), "CAST("+col+" AS "+c.Type.SQL()+")",
+				c.Type), nil
 		}
 		return exactly(col, text+" IS NOT NULL", "CAST("+text+" AS "+c.Type.SQL()+")", c.Type), nil
 	}
@@ -126,7 +127,8 @@ func wholeMillis(have parquetColumn, col string, view bool) (string, error) {
 // convertInstant reads timestamps as timestamptz; those that are not adjusted to UTC are taken for UTC.
 func convertInstant(c *script.InputColumn, have parquetColumn, col string, view bool) (string, error) {
 	if have.Kind == parquetfile.Date {
-		return "", mismatch("it has no time of the day; declare it as date, or as datetime, which reads the times of other files, too")
+		return "", mismatch("it has no time of the day; declare it as date, or as datetime, which reads the times of other " +
+			"files, too")
 	}
 	value, err := convertTime(have, col, view)
 	if err != nil {
@@ -143,12 +145,14 @@ func convertInstant(c *script.InputColumn, have parquetColumn, col string, view 
 func convertDate(have parquetColumn, col string, view bool) (string, error) {
 	const firstDay, lastDay = -719_162, 2_932_896 // 0001-01-01 and 9999-12-31
 	switch {
-	case have.Kind != parquetfile.Date && have.Kind != parquetfile.Timestamp && have.Kind != parquetfile.TimestampTZ && have.Kind != parquetfile.Int96:
+	case have.Kind != parquetfile.Date && have.Kind != parquetfile.Timestamp && have.Kind != parquetfile.TimestampTZ &&
+		have.Kind != parquetfile.Int96:
 		return "", mismatch("only dates can be read as date")
 	case have.Kind != parquetfile.Date:
 		return "", mismatch("it has a time of the day; declare it as datetime or timestamptz")
 	case view:
-		return exactly(col, fmt.Sprintf("%s BETWEEN %d AND %d", col, firstDay, lastDay), "DATE '1970-01-01' + CAST("+col+" AS INTEGER)", expr.Date), nil
+		return exactly(col, fmt.Sprintf("%s BETWEEN %d AND %d", col, firstDay, lastDay), "DATE '1970-01-01' + CAST("+col+
+			" AS INTEGER)", expr.Date), nil
 	}
 	return exactly(col, expr.DayOfTable(col), col, expr.Date), nil
 }
@@ -221,7 +225,8 @@ func tooFine(r *script.FileReader, c *script.InputColumn, value string) (problem
 	}
 	switch {
 	case c.Type.IsDecimal():
-		if _, ok := new(big.Rat).SetString(value); ok && c.Numbers == (script.Numbers{}) && !strings.ContainsAny(value, "/xX_pP") {
+		if _, ok := new(big.Rat).SetString(value); ok && c.Numbers == (script.Numbers{}) &&
+			!strings.ContainsAny(value, "/xX_pP") {
 			return "needs more digits than " + article(c.Type) + " has", digitsHint(r, c, value)
 		}
 	case c.Type == expr.DateTime:
@@ -233,7 +238,8 @@ func tooFine(r *script.FileReader, c *script.InputColumn, value string) (problem
 			return "has digits below the microsecond, which a timestamptz does not keep", roundHint(r, c)
 		}
 	case c.Type == expr.Float:
-		if v, err := strconv.ParseFloat(value, 64); err == nil && !math.IsInf(v, 0) && formatted == (c.Format != "") && rest == "" && c.Numbers == (script.Numbers{}) && !strings.Contains(value, "_") {
+		if v, err := strconv.ParseFloat(value, 64); err == nil && !math.IsInf(v, 0) && formatted == (c.Format != "") &&
+			rest == "" && c.Numbers == (script.Numbers{}) && !strings.Contains(value, "_") {
 			return "has digits that a float does not keep", roundHint(r, c)
 		}
 	}
@@ -253,9 +259,11 @@ func digitsHint(r *script.FileReader, c *script.InputColumn, value string) strin
 		return roundHint(r, c)
 	}
 	if len(whole)+s > 38 {
-		return atColumn(fmt.Sprintf("it has %d digits before the point: declare a type with fewer behind it, or a float", len(whole)), r, c)
+		return atColumn(fmt.Sprintf("it has %d digits before the point: declare a type with fewer behind it, or a float",
+			len(whole)), r, c)
 	}
-	return atColumn(fmt.Sprintf("it has %d digits before the point, and the type has room for %d: declare it as decimal(%d,%d) or larger", len(whole), p-s, len(whole)+s, s), r, c)
+	return atColumn(fmt.Sprintf("it has %d digits before the point, and the type has room for %d: declare it as "+
+		"decimal(%d,%d) or larger", len(whole), p-s, len(whole)+s, s), r, c)
 }
 
 // roundHint is what to do for a value with more digits than its type keeps.
@@ -264,15 +272,18 @@ func roundHint(r *script.FileReader, c *script.InputColumn) string {
 	case !c.Exact():
 		return ""
 	case c.Type == expr.DateTime:
-		return atColumn("declare it as timestamptz, which keeps microseconds, or cut the digits off with {type: datetime, round: true}", r, c)
+		return atColumn("declare it as timestamptz, which keeps microseconds, or cut the digits off with {type: datetime, "+
+			"round: true}", r, c)
 	case c.Type == expr.Instant:
 		return atColumn("cut the digits off with {type: timestamptz, round: true}", r, c)
 	case c.Type == expr.Int:
-		return atColumn("an int has 64 bits, one of them for the sign: declare it as decimal(20,0), or as decimal(38,0)", r, c)
+		return atColumn("an int has 64 bits, one of them for the sign: declare it as decimal(20,0), or as decimal(38,0)", r,
+			c)
 	case c.Type == expr.Float:
 		return atColumn("declare it as decimal(38,0), which keeps them, or round it with {type: float, round: true}", r, c)
 	case c.Type.IsDecimal():
-		return atColumn(fmt.Sprintf("declare a type with more digits behind the point, as far as decimal(38,37) goes, or round it with {type: %q, round: true}", c.Type), r, c)
+		return atColumn(fmt.Sprintf("declare a type with more digits behind the point, as far as decimal(38,37) goes, or "+
+			"round it with {type: %q, round: true}", c.Type), r, c)
 	}
 	return ""
 }

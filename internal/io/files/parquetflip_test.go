@@ -107,10 +107,12 @@ func flipSources(t *testing.T) []flipSource {
 			rows[i].S = &text
 		}
 	}
-	for i, codec := range []parquet.WriterOption{parquet.Compression(&parquet.Uncompressed), parquet.Compression(&parquet.Snappy), parquet.Compression(&parquet.Gzip), parquet.Compression(&parquet.Zstd)} {
+	for i, codec := range []parquet.WriterOption{parquet.Compression(&parquet.Uncompressed),
+		parquet.Compression(&parquet.Snappy), parquet.Compression(&parquet.Gzip), parquet.Compression(&parquet.Zstd)} {
 		for version := 1; version <= 2; version++ {
 			name := fmt.Sprintf("go_%d_%d.parquet", i, version)
-			require.NoError(t, parquet.WriteFile(filepath.Join(dir, name), rows, codec, parquet.DataPageVersion(version), parquet.PageBufferSize(4096), parquet.MaxRowsPerRowGroup(1_200)))
+			require.NoError(t, parquet.WriteFile(filepath.Join(dir, name), rows, codec, parquet.DataPageVersion(version),
+				parquet.PageBufferSize(4096), parquet.MaxRowsPerRowGroup(1_200)))
 			names = append(names, name)
 		}
 	}

@@ -25,10 +25,13 @@ func TestDamageWithinListsIsFound(t *testing.T) {
 		Tags []string `parquet:"tags,list,plain"`
 	}
 	rows := []row{{1, []string{"aaaa", "bbbb"}}, {2, nil}, {3, []string{"cccc"}}}
-	r := &script.FileReader{Parquet: true, Columns: []*script.InputColumn{{Name: "tags", Parquet: "tags", Type: expr.ListOf(expr.String), Nullable: true, Short: true}}}
+	r := &script.FileReader{Parquet: true,
+		Columns: []*script.InputColumn{{Name: "tags", Parquet: "tags", Type: expr.ListOf(expr.String), Nullable: true,
+			Short: true}}}
 	for version := 1; version <= 2; version++ {
 		path := filepath.Join(t.TempDir(), fmt.Sprintf("v%d.parquet", version))
-		require.NoError(t, parquet.WriteFile(path, rows, parquet.Compression(&parquet.Uncompressed), parquet.DataPageVersion(version)))
+		require.NoError(t, parquet.WriteFile(path, rows, parquet.Compression(&parquet.Uncompressed),
+			parquet.DataPageVersion(version)))
 		read := func() error {
 			plan, err := planParquet(r, []Slice{{Path: path, URL: path, Rows: -1}}, t.TempDir(), false)
 			require.NoError(t, err)
@@ -68,7 +71,8 @@ func TestLeavesThatNeedAView(t *testing.T) {
 		return deprecated.Int96{uint32(nanos), uint32(nanos >> 32), days}
 	}
 	rows := []row{{Beside: -15, Old: old(2_440_589, 1_000_000), Small: []int8{-128, 127},
-		Olds:  []deprecated.Int96{old(2_440_588, 0), old(2_440_587, 86_399_999_000_000), old(2_460_370, 3_723_004_000_000), old(1_721_426, 0), old(5_373_484, 128_000_000)},
+		Olds: []deprecated.Int96{old(2_440_588, 0), old(2_440_587, 86_399_999_000_000), old(2_460_370, 3_723_004_000_000),
+			old(1_721_426, 0), old(5_373_484, 128_000_000)},
 		Nanos: []instant{{time.Unix(0, -1_000_000).UTC()}, {time.Unix(1, 2_000_000).UTC()}}}}
 	rows[0].Within.Tiny, rows[0].Within.Name = -32768, "x"
 	path := filepath.Join(t.TempDir(), "a.parquet")
@@ -80,18 +84,25 @@ func TestLeavesThatNeedAView(t *testing.T) {
 	}{
 		{"beside", "beside", expr.Decimal, "-1.50"},
 		{"old", "old", expr.DateTime, "1970-01-02 00:00:00.001"},
-		{"olds", "olds", expr.ListOf(expr.DateTime), "['1970-01-01 00:00:00', '1969-12-31 23:59:59.999', '2024-02-29 01:02:03.004', '0001-01-01 00:00:00', '9999-12-31 00:00:00.128']"},
-		{"olds", "olds", expr.ListOf(expr.Instant), "['1970-01-01 00:00:00+00', '1969-12-31 23:59:59.999+00', '2024-02-29 01:02:03.004+00', '0001-01-01 00:00:00+00', '9999-12-31 00:00:00.128+00']"},
+		{"olds", "olds", expr.ListOf(expr.DateTime),
+			"['1970-01-01 00:00:00', '1969-12-31 23:59:59.999', '2024-02-29 01:02:03.004', '0001-01-01 00:00:00', '9999-12-31 " +
+				"00:00:00.128']"},
+		{"olds", "olds", expr.ListOf(expr.Instant),
+			"['1970-01-01 00:00:00+00', '1969-12-31 23:59:59.999+00', '2024-02-29 01:02:03.004+00', '0001-01-01 00:00:00+00', " +
+				"'9999-12-31 00:00:00.128+00']"},
 		{"first", "olds[2]", expr.DateTime, "2024-02-29 01:02:03.004"},
 		{"small", "small", expr.ListOf(expr.Int), "[-128, 127]"},
 		{"one", "small[1]", expr.Int, "127"},
-		{"nanos", "nanos", expr.ListOf(expr.StructOf([]expr.Member{{Name: "t", Type: expr.Instant}})), "[{'t': '1969-12-31 23:59:59.999+00'}, {'t': '1970-01-01 00:00:01.002+00'}]"},
-		{"within", "within", expr.StructOf([]expr.Member{{Name: "name", Type: expr.String}, {Name: "tiny", Type: expr.Int}}), "{'name': x, 'tiny': -32768}"},
+		{"nanos", "nanos", expr.ListOf(expr.StructOf([]expr.Member{{Name: "t", Type: expr.Instant}})),
+			"[{'t': '1969-12-31 23:59:59.999+00'}, {'t': '1970-01-01 00:00:01.002+00'}]"},
+		{"within", "within", expr.StructOf([]expr.Member{{Name: "name", Type: expr.String}, {Name: "tiny", Type: expr.Int}}),
+			"{'name': x, 'tiny': -32768}"},
 		{"tiny", "within.tiny", expr.Int, "-32768"},
 	} {
 		columns := []*script.InputColumn{{Name: c.column, Parquet: c.path, Type: c.typ, Nullable: true, Short: true}}
 		if c.column != "beside" {
-			columns = append(columns, &script.InputColumn{Name: "beside", Parquet: "beside", Type: expr.DecimalOf(2, 1), Nullable: true, Short: true})
+			columns = append(columns, &script.InputColumn{Name: "beside", Parquet: "beside", Type: expr.DecimalOf(2, 1),
+				Nullable: true, Short: true})
 		}
 		db := openDB(t, 1)
 		exec(t, db, "SET TimeZone = 'UTC'")

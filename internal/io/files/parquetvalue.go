@@ -154,8 +154,10 @@ func (m mismatch) Error() string { return string(m) }
 
 // What a column of floats is read as, other files may have as whole numbers or decimals.
 const (
-	noWhole   mismatch = "only whole numbers can be read as int; declare it as float, which reads the whole numbers of other files, too"
-	noDecimal mismatch = "a decimal cannot hold every float; declare it as float, which reads the numbers of other files, too"
+	noWhole mismatch = "only whole numbers can be read as int; declare it as float, which reads the whole numbers of " +
+		"other files, too"
+	noDecimal mismatch = "a decimal cannot hold every float; declare it as float, which reads the numbers of other " +
+		"files, too"
 )
 
 // parquetValue converts a column of a file to the declared type where that
@@ -186,14 +188,16 @@ func unguessed(col string) string { return "(CASE WHEN file_row_number >= 0 THEN
 func convertParquet(c *script.InputColumn, have parquetColumn, col string, view bool) (string, error) {
 	to := "CAST(" + col + " AS " + c.Type.SQL() + ")"
 	if have.Kind == parquetfile.Null {
-		return "CASE WHEN " + col + " IS NOT NULL THEN CAST('a value in a column without a type' AS " + c.Type.SQL() + ") END", nil
+		return "CASE WHEN " + col + " IS NOT NULL THEN CAST('a value in a column without a type' AS " + c.Type.SQL() +
+			") END", nil
 	}
 	switch c.Type {
 	case expr.String:
 		switch {
 		case have.Kind == parquetfile.String && !view:
 			return to, nil
-		case have.Kind == parquetfile.String, have.Kind == parquetfile.Binary: // old writers leave out the annotation; fails if it is no UTF-8
+		case have.Kind == parquetfile.String, have.Kind == parquetfile.Binary:
+			// old writers leave out the annotation; fails if it is no UTF-8
 			return "decode(" + col + ")", nil
 		case c.Short:
 			return plainText(have, col, view)
@@ -281,7 +285,8 @@ func convertDecimal(have parquetColumn, col string, view bool) (string, error) {
 	most := digits - (scale - have.Scale)
 	limit := decimalText(strings.Repeat("9", most), have.Scale)
 	kept := fmt.Sprintf("DECIMAL(%d,%d)", max(most, precision), have.Scale)
-	return fmt.Sprintf("CASE WHEN %[1]s BETWEEN CAST('-%[2]s' AS %[3]s) AND CAST('%[2]s' AS %[3]s) THEN %[4]s WHEN %[1]s IS NOT NULL THEN CAST('too many digits' AS %[5]s) END",
+	return fmt.Sprintf("CASE WHEN %[1]s BETWEEN CAST('-%[2]s' AS %[3]s) AND CAST('%[2]s' AS %[3]s) THEN %[4]s WHEN "+
+		"%[1]s IS NOT NULL THEN CAST('too many digits' AS %[5]s) END",
 		col, limit, kept, value, to), nil
 }
 
@@ -306,7 +311,9 @@ func decimalText(digits string, scale int) string {
 // digit there is at least: without any DuckDB prints zero as a point.)
 func decimalShape(have parquetColumn) (digits, scale int) {
 	scale = max(have.Scale, columnScale)
-	narrow := have.Precision <= decimalDigits && (have.Physical == parquetfile.Int32 || have.Physical == parquetfile.Int64 || have.Physical == parquetfile.FixedBytes && have.Length <= 8)
+	narrow := have.Precision <= decimalDigits &&
+		(have.Physical == parquetfile.Int32 || have.Physical == parquetfile.Int64 ||
+			have.Physical == parquetfile.FixedBytes && have.Length <= 8)
 	if scale == columnScale || narrow && scale < decimalDigits {
 		return decimalDigits, scale
 	}
@@ -340,8 +347,10 @@ func bigEndian(col string) string {
 	sign := "CASE WHEN hex(" + col + ") >= '8' THEN 'FF' ELSE '00' END"
 	digits := fmt.Sprintf("repeat(%s, %d) || hex(%s)", sign, bytes, col)
 	return fmt.Sprintf("CASE WHEN octet_length(%[1]s) BETWEEN 1 AND %[2]d OR octet_length(%[1]s) > %[2]d AND "+
-		"replace(left(hex(%[1]s), 2 * (octet_length(%[1]s) - %[2]d)), %[3]s, '') = '' AND (right(hex(%[1]s), 2 * %[2]d) >= '8') = (%[3]s = 'FF')"+
-		" THEN CAST(CAST(unhex(right(%[4]s, 2 * %[2]d)) AS BIT) AS HUGEINT) WHEN %[1]s IS NOT NULL THEN "+tooManyDigits+" END", col, bytes, sign, digits)
+		"replace(left(hex(%[1]s), 2 * (octet_length(%[1]s) - %[2]d)), %[3]s, '') = '' AND (right(hex(%[1]s), 2 * %[2]d) >= "+
+		"'8') = (%[3]s = 'FF')"+
+		" THEN CAST(CAST(unhex(right(%[4]s, 2 * %[2]d)) AS BIT) AS HUGEINT) WHEN %[1]s IS NOT NULL THEN "+tooManyDigits+
+		" END", col, bytes, sign, digits)
 }
 
 func convertTime(have parquetColumn, col string, view bool) (string, error) {
@@ -359,7 +368,8 @@ func convertTime(have parquetColumn, col string, view bool) (string, error) {
 			return oldTime(col), nil
 		}
 		bytes := "CAST(" + bytesOf(col) + " AS HUGEINT)"
-		return "CASE WHEN (" + bytes + " & 255) + ((" + bytes + " >> 32) & 65535) = 0 OR " + col + " IS NULL THEN " + col + " ELSE " + noTime + " END", nil
+		return "CASE WHEN (" + bytes + " & 255) + ((" + bytes + " >> 32) & 65535) = 0 OR " + col + " IS NULL THEN " + col +
+			" ELSE " + noTime + " END", nil
 	case parquetfile.Int:
 		return "", mismatch("its numbers are not marked as time; declare it as int")
 	}
@@ -370,9 +380,11 @@ func convertTime(have parquetColumn, col string, view bool) (string, error) {
 func oldTime(number string) string {
 	const epoch = 2_440_588 // the Julian day of 1970-01-01
 	bytes := "CAST(" + number + " AS HUGEINT)"
-	days := fmt.Sprintf("(((%[1]s >> 24) & 255) + ((%[1]s >> 16) & 255) * 256 + ((%[1]s >> 8) & 255) * 65536 - %[2]d)", bytes, epoch)
+	days := fmt.Sprintf("(((%[1]s >> 24) & 255) + ((%[1]s >> 16) & 255) * 256 + ((%[1]s >> 8) & 255) * 65536 - %[2]d)",
+		bytes, epoch)
 	micros := fmt.Sprintf("(%s * 86400000000 + (%s) // 1000)", days, nanosOfDay(number))
-	return fmt.Sprintf("CASE WHEN (%[1]s & 255) + ((%[1]s >> 32) & 65535) = 0 AND %[2]s BETWEEN %[3]d AND %[4]d THEN make_timestamp(CAST(%[2]s AS BIGINT)) WHEN %[1]s IS NOT NULL THEN %[5]s END",
+	return fmt.Sprintf("CASE WHEN (%[1]s & 255) + ((%[1]s >> 32) & 65535) = 0 AND %[2]s BETWEEN %[3]d AND %[4]d THEN "+
+		"make_timestamp(CAST(%[2]s AS BIGINT)) WHEN %[1]s IS NOT NULL THEN %[5]s END",
 		bytes, micros, int64(expr.FirstMicro), int64(expr.LastMicro), noTime)
 }
 
@@ -416,6 +428,7 @@ func countedTime(have parquetColumn, col string) string {
 	case have.Unit == parquetfile.Nanoseconds:
 		return floorMicros(col)
 	}
-	return fmt.Sprintf("CASE WHEN %[1]s BETWEEN %[2]d AND %[3]d THEN make_timestamp(CAST(%[1]s AS BIGINT) * %[4]d) WHEN %[1]s IS NOT NULL THEN %[5]s END",
+	return fmt.Sprintf("CASE WHEN %[1]s BETWEEN %[2]d AND %[3]d THEN make_timestamp(CAST(%[1]s AS BIGINT) * %[4]d) WHEN "+
+		"%[1]s IS NOT NULL THEN %[5]s END",
 		col, int64(expr.FirstMicro)/factor, int64(expr.LastMicro)/factor, factor, noTime)
 }

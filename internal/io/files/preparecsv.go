@@ -276,7 +276,8 @@ func (c *csvCopy) rewrite(ctx context.Context, f io.ReaderAt, quotes bool) error
 }
 
 // rewritePiece writes records up to the size of a piece.
-func (c *csvCopy) rewritePiece(ctx context.Context, in *csvWalker, out *bufio.Writer, quotes bool) (more bool, err error) {
+func (c *csvCopy) rewritePiece(ctx context.Context, in *csvWalker, out *bufio.Writer, quotes bool) (more bool,
+	err error) {
 	unquoted, marks := anyTellsQuotes(c.r), fieldMarks(c.r, c.head)
 	for start := in.offset; in.offset-start < pieceBytes; {
 		rec, err := in.next(ctx)

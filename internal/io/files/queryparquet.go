@@ -279,7 +279,8 @@ func (s *parquetSlice) likeFirst(first *parquetSlice) error {
 			same = same && slices.Equal(s.leaves(at), first.leaves(i))
 		}
 		if !same {
-			return queryFault(s.URL, want.Name, fmt.Sprintf("it is %s, and in the first file, %s, %s", have.Type, first.URL, want.Type))
+			return queryFault(s.URL, want.Name, fmt.Sprintf("it is %s, and in the first file, %s, %s", have.Type, first.URL,
+				want.Type))
 		}
 		columns[i] = have
 	}
@@ -337,7 +338,8 @@ func queryNativeValue(c parquetColumn, col string, decimals bool) string {
 	if check == "" {
 		return col
 	}
-	return fmt.Sprintf("CASE WHEN %[1]s THEN %[2]s WHEN %[2]s IS NOT NULL THEN CAST('out of range' AS %[3]s) END", check, col, queryType(c))
+	return fmt.Sprintf("CASE WHEN %[1]s THEN %[2]s WHEN %[2]s IS NOT NULL THEN CAST('out of range' AS %[3]s) END", check,
+		col, queryType(c))
 }
 
 // queryCheck is the condition that a value is what the file has; "": it always is.

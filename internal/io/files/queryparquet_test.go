@@ -119,7 +119,8 @@ func queryCorpusColumn(t *testing.T, db *sql.Conn, path string, c script.FileCol
 	case c.Type.IsDecimal(): // DuckDB prints one without whole digits as .5
 		value = "regexp_replace(CAST(" + value + " AS VARCHAR), '^(-?)[.]', '\\10.')"
 	case c.Type == expr.String:
-		value = "CASE WHEN typeof(" + value + ") = 'BLOB' THEN decode(CAST(" + value + " AS BLOB)) ELSE CAST(" + value + " AS VARCHAR) END"
+		value = "CASE WHEN typeof(" + value + ") = 'BLOB' THEN decode(CAST(" + value + " AS BLOB)) ELSE CAST(" + value +
+			" AS VARCHAR) END"
 	}
 	return texts(t.Context(), db, "SELECT CAST("+value+" AS VARCHAR) FROM "+from)
 }
@@ -132,9 +133,12 @@ func TestQueryParquetTypes(t *testing.T) {
 	for _, value := range []string{
 		"'text'", "CAST('\\x00\\xFF' AS BLOB)", "true", "CAST(1.5 AS FLOAT)", "CAST(-2.5 AS DOUBLE)",
 		"CAST(-100 AS TINYINT)", "CAST(-1000 AS SMALLINT)", "CAST(-3 AS INTEGER)", "CAST(-3 AS BIGINT)",
-		"CAST(200 AS UTINYINT)", "CAST(60000 AS USMALLINT)", "CAST(4000000000 AS UINTEGER)", "CAST(18446744073709551615 AS UBIGINT)",
-		"CAST(-9.99 AS DECIMAL(3,2))", "CAST(1.5 AS DECIMAL(9,1))", "CAST(1.5 AS DECIMAL(18,6))", "CAST(-1.5 AS DECIMAL(38,18))",
-		"DATE '1969-12-31'", "TIMESTAMP '1960-01-02 03:04:05.678901'", "TIMESTAMP_NS '1960-01-02 03:04:05.678901234'", "TIMESTAMP_MS '1960-01-02 03:04:05.678'",
+		"CAST(200 AS UTINYINT)", "CAST(60000 AS USMALLINT)", "CAST(4000000000 AS UINTEGER)",
+		"CAST(18446744073709551615 AS UBIGINT)",
+		"CAST(-9.99 AS DECIMAL(3,2))", "CAST(1.5 AS DECIMAL(9,1))", "CAST(1.5 AS DECIMAL(18,6))",
+		"CAST(-1.5 AS DECIMAL(38,18))",
+		"DATE '1969-12-31'", "TIMESTAMP '1960-01-02 03:04:05.678901'", "TIMESTAMP_NS '1960-01-02 03:04:05.678901234'",
+		"TIMESTAMP_MS '1960-01-02 03:04:05.678'",
 		"CAST('1960-01-02 03:04:05.5+02' AS TIMESTAMPTZ)", "CAST('{\"a\": 1}' AS JSON)",
 	} {
 		path := filepath.Join(t.TempDir(), "a.parquet")
@@ -174,7 +178,8 @@ func TestQueryParquetNested(t *testing.T) {
 		"[TIMESTAMP '2020-01-01', NULL]": "", "{'t': TIMESTAMPTZ '2020-01-01 01:02:03.000004+00'}": "",
 		"[TIMESTAMP_NS '2020-01-01 01:02:03.000000004']": "", "[[DATE '0001-01-01']]": "",
 		"{'a': TIME '01:02:03'}": "", "{'a': 1, 'b': ['x'::BLOB]}": "", "[{'with \"quotes\"': 1::TINYINT}]": "",
-		"[CAST('00000000-0000-0000-0000-000000000001' AS UUID)]": "", "{'u': UUID '00000000-0000-0000-0000-000000000001', 'n': 1::TINYINT}": "",
+		"[CAST('00000000-0000-0000-0000-000000000001' AS UUID)]":              "",
+		"{'u': UUID '00000000-0000-0000-0000-000000000001', 'n': 1::TINYINT}": "",
 		"INTERVAL 1 DAY":                 "not known to be read rightly",
 		"MAP {'k': 1::TINYINT}":          `inside of it "value" is INT32 INT_8`,
 		"MAP {'k': DATE '2020-01-01'}":   `inside of it "value" is INT32 DATE`,
@@ -212,7 +217,8 @@ func TestQueryParquetFilesDiffer(t *testing.T) {
 		exec(t, db, "COPY (SELECT "+columns+") TO '"+filepath.Join(dir, name)+"' (FORMAT parquet)")
 	}
 	read := func() ([][]string, error) {
-		plan, err := PlanSlices(t.Context(), &script.FileReader{URLs: urls(filepath.Join(dir, "*.parquet")), Parquet: true}, 1<<30, 1)
+		plan, err := PlanSlices(t.Context(), &script.FileReader{URLs: urls(filepath.Join(dir, "*.parquet")), Parquet: true},
+			1<<30, 1)
 		require.NoError(t, err)
 		from, prepare, err := QueryParquet(plan[0], t.TempDir())
 		if err != nil {

@@ -71,7 +71,8 @@ func Read(r *script.FileReader, slices []Slice, scratchDir string, rows Rows) (*
 }
 
 // ReadSQL is Read for those who want its SQL and its Prepare only.
-func ReadSQL(r *script.FileReader, slices []Slice, scratchDir string, rows Rows) (sql string, prepare func(ctx context.Context) error, err error) {
+func ReadSQL(r *script.FileReader, slices []Slice, scratchDir string, rows Rows) (sql string,
+	prepare func(ctx context.Context) error, err error) {
 	reading, err := Read(r, slices, scratchDir, rows)
 	if err != nil {
 		return "", nil, err

@@ -219,7 +219,8 @@ func csvValue(c *script.InputColumn, text string) (string, error) {
 		text = "(" + unmarked(text) + ")"
 	}
 	if c.Default != "" { // a default value may have a zone, too
-		text = "CASE WHEN " + isBlank(text) + " THEN " + sqltext.String(strings.TrimSpace(c.Default)) + " ELSE " + text + " END"
+		text = "CASE WHEN " + isBlank(text) + " THEN " + sqltext.String(strings.TrimSpace(c.Default)) + " ELSE " +
+			text + " END"
 	}
 	return expr.ZonedSQL(value, "coalesce("+text+", '')"), nil
 }
@@ -269,7 +270,8 @@ func plainValue(c *script.InputColumn, text string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		inQuotes = " WHEN " + hasMark(text) + " AND " + marked + " IS NOT NULL THEN " + marked + " WHEN " + isMarkedNull(c, text) + " THEN NULL"
+		inQuotes = " WHEN " + hasMark(text) + " AND " + marked + " IS NOT NULL THEN " + marked + " WHEN " +
+			isMarkedNull(c, text) + " THEN NULL"
 	}
 	value := "coalesce(" + scan + ", CASE WHEN " + blank + " THEN " + fallback + inQuotes + " ELSE error(" +
 		sqltext.String(fmt.Sprintf("%scolumn %s: cannot be read as %s: ", RuntimeMarker, c.Name, c.Type)) +
@@ -333,4 +335,5 @@ func isBlank(text string) string {
 }
 
 // blanks are the characters that make a cell blank: Unicode's white space.
-const blanks = "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+const blanks = "\t\n\v\f\r " +
+	"\u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"

@@ -306,7 +306,8 @@ func (s *parquetSlice) writeView(ctx context.Context, f *os.File, found map[[2]i
 		}
 		list = append(list, viewColumns(c, viewName(i))...)
 	}
-	err := s.foot.WriteView(ctx, f, s.view, s.from, s.to, list, func(group, leaf int) parquetfile.Pages { return found[[2]int{group, leaf}] })
+	err := s.foot.WriteView(ctx, f, s.view, s.from, s.to, list,
+		func(group, leaf int) parquetfile.Pages { return found[[2]int{group, leaf}] })
 	if err != nil && !ctxDone(err) {
 		return scratchFault(err)
 	}
@@ -361,7 +362,9 @@ func mergeable(a, b *parquetSlice) bool {
 	}
 	for i := range a.columns {
 		x, y := a.columns[i], b.columns[i]
-		if x.Column != y.Column || len(x.steps) != len(y.steps) || x.split != y.split || !slices.EqualFunc(x.leaves, y.leaves, sameForm) || (x.fixed == nil) != (y.fixed == nil) || x.fixed != nil && *x.fixed != *y.fixed {
+		if x.Column != y.Column || len(x.steps) != len(y.steps) || x.split != y.split ||
+			!slices.EqualFunc(x.leaves, y.leaves, sameForm) || (x.fixed == nil) != (y.fixed == nil) || x.fixed != nil &&
+			*x.fixed != *y.fixed {
 			return false
 		}
 	}
@@ -456,7 +459,8 @@ func (s *parquetSlice) scan(run []parquetSlice) string {
 		return " FROM " + from
 	}
 	rows := func(first int64) string {
-		return fmt.Sprintf(" WHERE file_row_number >= %s AND file_row_number < %s", sqltext.Int(s.FirstRow-first), sqltext.Int(s.FirstRow-first+s.Rows))
+		return fmt.Sprintf(" WHERE file_row_number >= %s AND file_row_number < %s", sqltext.Int(s.FirstRow-first),
+			sqltext.Int(s.FirstRow-first+s.Rows))
 	}
 	first, count := s.viewedRows()
 	switch {
@@ -465,7 +469,8 @@ func (s *parquetSlice) scan(run []parquetSlice) string {
 	case count == s.Rows:
 		return " FROM " + from
 	}
-	return " FROM (SELECT *, file_row_number, file_index FROM " + from + rows(first) + ")" // readers add conditions of theirs
+	// readers add conditions of theirs
+	return " FROM (SELECT *, file_row_number, file_index FROM " + from + rows(first) + ")"
 }
 
 // text is column i of a view for people: the value as it would be read, else
@@ -484,10 +489,12 @@ func (s *parquetSlice) text(r *script.FileReader, i int) string {
 		return bare
 	case have.Kind == parquetfile.Int96:
 		return "CAST(" + bytesOf(col) + " AS VARCHAR)"
-	case have.Kind == parquetfile.Decimal && have.Physical != parquetfile.Int32 && have.Physical != parquetfile.Int64 && !wideView(have):
+	case have.Kind == parquetfile.Decimal && have.Physical != parquetfile.Int32 && have.Physical != parquetfile.Int64 &&
+		!wideView(have):
 		return "'0x' || hex(" + col + ")"
 	case have.Kind == parquetfile.Decimal:
-		return "coalesce(TRY(CAST(" + exactDecimal(have, col, true) + " AS VARCHAR)), CASE WHEN " + col + " IS NOT NULL THEN 'more than 38 digits' END)"
+		return "coalesce(TRY(CAST(" + exactDecimal(have, col, true) + " AS VARCHAR)), CASE WHEN " + col +
+			" IS NOT NULL THEN 'more than 38 digits' END)"
 	case have.Unit == parquetfile.Nanoseconds:
 		return "CAST(make_timestamp_ns(" + col + ") AS VARCHAR)"
 	case have.Kind == parquetfile.Int:

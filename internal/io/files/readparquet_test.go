@@ -69,8 +69,10 @@ func TestReadParquetTypes(t *testing.T) {
 		"bool as text":     {"true", "string", "true", false},
 		"date as text":     {"DATE '2024-01-31'", "string", "2024-01-31", false},
 		"bool":             {"true", "bool", "true", false},
-		"all digits":       {"CAST('-0.12345678901234567890123456789012345670' AS DECIMAL(38,38))", "decimal(38,37)", "-0.1234567890123456789012345678901234567", false},
-		"a digit too many": {"CAST('0.12345678901234567890123456789012345678' AS DECIMAL(38,38))", "decimal(38,37)", "!does not fit decimal(38,37)", false},
+		"all digits": {"CAST('-0.12345678901234567890123456789012345670' AS DECIMAL(38,38))", "decimal(38,37)",
+			"-0.1234567890123456789012345678901234567", false},
+		"a digit too many": {"CAST('0.12345678901234567890123456789012345678' AS DECIMAL(38,38))", "decimal(38,37)",
+			"!does not fit decimal(38,37)", false},
 		"decimal in int32": {"CAST(-1.5 AS DECIMAL(4,1))", "decimal2", "-1.50", false},
 		"decimal in int64": {"CAST(-1234567890.25 AS DECIMAL(18,2))", "decimal2", "-1234567890.25", false},
 		"decimal fixed":    {"CAST(-1.25 AS DECIMAL(38,2))", "decimal2", "-1.25", false},
@@ -83,28 +85,34 @@ func TestReadParquetTypes(t *testing.T) {
 		"timestamp utc":    {"CAST('2020-01-02 03:04:05.5+02' AS TIMESTAMPTZ)", "datetime", "2020-01-02 01:04:05.5", false},
 		"first day":        {"TIMESTAMP '0001-01-01'", "datetime", "0001-01-01 00:00:00", false},
 
-		"text as int":         {"'1'", "int", "!only whole numbers can be read as int", false},
-		"time as text":        {"TIMESTAMP '2020-01-02'", "string", "!only text, numbers, truth values and dates", false},
-		"list as text":        {"[1]", "string", "!cannot be read as string", false},
-		"large int as float":  {"CAST(9007199254740993 AS BIGINT)", "float", `!value "9007199254740993" of column "c"`, false},
-		"float as int":        {"CAST(1 AS DOUBLE)", "int", "!declare it as float, which reads the whole numbers of other files", false},
-		"long decimal float":  {"CAST(12345678901234567.8 AS DECIMAL(20,1))", "float", `!value "12345678901234567.8" of column "c"`, false},
-		"decimal as int":      {"CAST(1 AS DECIMAL(9,2))", "int", "!declare it as decimal2", false},
-		"float as decimal":    {"CAST(1 AS DOUBLE)", "decimal2", "!declare it as float", false},
-		"int as time":         {"CAST(1 AS BIGINT)", "datetime", "!declare it as int", false},
-		"int as bool":         {"1", "bool", "!only booleans", false},
-		"list":                {"[1]", "int", "!cannot be read as int", false},
-		"struct":              {"{'a': 1}", "string", "!cannot be read as string", false},
-		"time of day":         {"TIME '01:02:03'", "datetime", "!only timestamps and dates", false},
-		"uuid":                {"CAST('00000000-0000-0000-0000-000000000000' AS UUID)", "string", "!only text", false},
-		"too large for int":   {"CAST(18446744073709551615 AS UBIGINT)", "int", `!value "18446744073709551615" of column "c"`, false},
-		"too large a decimal": {"CAST(99999999999999999.0 AS DECIMAL(20,1))", "decimal2", `!value "99999999999999999.0" of column "c"`, false},
-		"binary, not UTF-8":   {"CAST('\\xFF' AS BLOB)", "string", "!of column \"c\"", false},
+		"text as int":  {"'1'", "int", "!only whole numbers can be read as int", false},
+		"time as text": {"TIMESTAMP '2020-01-02'", "string", "!only text, numbers, truth values and dates", false},
+		"list as text": {"[1]", "string", "!cannot be read as string", false},
+		"large int as float": {"CAST(9007199254740993 AS BIGINT)", "float", `!value "9007199254740993" of column "c"`,
+			false},
+		"float as int": {"CAST(1 AS DOUBLE)", "int",
+			"!declare it as float, which reads the whole numbers of other files", false},
+		"long decimal float": {"CAST(12345678901234567.8 AS DECIMAL(20,1))", "float",
+			`!value "12345678901234567.8" of column "c"`, false},
+		"decimal as int":   {"CAST(1 AS DECIMAL(9,2))", "int", "!declare it as decimal2", false},
+		"float as decimal": {"CAST(1 AS DOUBLE)", "decimal2", "!declare it as float", false},
+		"int as time":      {"CAST(1 AS BIGINT)", "datetime", "!declare it as int", false},
+		"int as bool":      {"1", "bool", "!only booleans", false},
+		"list":             {"[1]", "int", "!cannot be read as int", false},
+		"struct":           {"{'a': 1}", "string", "!cannot be read as string", false},
+		"time of day":      {"TIME '01:02:03'", "datetime", "!only timestamps and dates", false},
+		"uuid":             {"CAST('00000000-0000-0000-0000-000000000000' AS UUID)", "string", "!only text", false},
+		"too large for int": {"CAST(18446744073709551615 AS UBIGINT)", "int", `!value "18446744073709551615" of column "c"`,
+			false},
+		"too large a decimal": {"CAST(99999999999999999.0 AS DECIMAL(20,1))", "decimal2",
+			`!value "99999999999999999.0" of column "c"`, false},
+		"binary, not UTF-8": {"CAST('\\xFF' AS BLOB)", "string", "!of column \"c\"", false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "it's [1]*.parquet")
-			exec(t, db, "COPY (SELECT "+test.value+" AS c UNION ALL SELECT NULL UNION ALL SELECT "+test.value+") TO '"+strings.ReplaceAll(path, "'", "''")+"' (FORMAT parquet)")
+			exec(t, db, "COPY (SELECT "+test.value+" AS c UNION ALL SELECT NULL UNION ALL SELECT "+test.value+") TO '"+
+				strings.ReplaceAll(path, "'", "''")+"' (FORMAT parquet)")
 			r := parquetReader("c|"+test.typ, path)
 			r.Columns[0].Short = test.typ == "string"
 			got, err := readAll(t, db, r, 1<<30, 1, Unnumbered)
@@ -117,7 +125,8 @@ func TestReadParquetTypes(t *testing.T) {
 			}
 			require.NoError(t, err)
 			typ, _ := expr.ParseType(test.typ)
-			zero := map[expr.Type]string{expr.String: "", expr.Int: "0", expr.Float: "0.0", expr.Bool: "false", expr.Decimal: "0.00", expr.DateTime: "0001-01-01 00:00:00"}[typ]
+			zero := map[expr.Type]string{expr.String: "", expr.Int: "0", expr.Float: "0.0", expr.Bool: "false",
+				expr.Decimal: "0.00", expr.DateTime: "0001-01-01 00:00:00"}[typ]
 			switch name {
 			case "decimal 4 digits":
 				zero = "0.0000"
@@ -139,13 +148,19 @@ func TestReadParquetExactly(t *testing.T) {
 		fails, hint string
 		rounded     string // with round: true; "": there is no such thing
 	}{
-		{"CAST('2024-01-02 03:04:05.123456789' AS TIMESTAMP_NS)", "timestamptz", "2024-01-02 03:04:05.123456789", "{type: timestamptz, round: true}", "2024-01-02 08:49:05.123456+05:45"},
-		{"CAST('1969-12-31 23:59:59.999999999' AS TIMESTAMP_NS)", "timestamptz", "1969-12-31 23:59:59.999999999", "round: true", "1970-01-01 05:29:59.999999+05:30"},
-		{"CAST('2024-01-02 03:04:05.123456789' AS TIMESTAMP_NS)", "datetime", "2024-01-02 03:04:05.123456789", "declare it as timestamptz", "2024-01-02 03:04:05.123456"},
+		{"CAST('2024-01-02 03:04:05.123456789' AS TIMESTAMP_NS)", "timestamptz", "2024-01-02 03:04:05.123456789",
+			"{type: timestamptz, round: true}", "2024-01-02 08:49:05.123456+05:45"},
+		{"CAST('1969-12-31 23:59:59.999999999' AS TIMESTAMP_NS)", "timestamptz", "1969-12-31 23:59:59.999999999",
+			"round: true", "1970-01-01 05:29:59.999999+05:30"},
+		{"CAST('2024-01-02 03:04:05.123456789' AS TIMESTAMP_NS)", "datetime", "2024-01-02 03:04:05.123456789",
+			"declare it as timestamptz", "2024-01-02 03:04:05.123456"},
 		{"CAST(18446744073709551615 AS UBIGINT)", "int", "18446744073709551615", "declare it as decimal(20,0)", ""},
-		{"CAST(9007199254740993 AS BIGINT)", "float", "9007199254740993", "round it with {type: float, round: true}", "9007199254740992.0"},
-		{"CAST(12345678901234567.8 AS DECIMAL(20,1))", "float", "12345678901234567.8", "round it with {type: float, round: true}", "1.2345678901234568e+16"},
-		{"CAST(1.085 AS DECIMAL(10,3))", "decimal2", "1.085", `round it with {type: "decimal2", round: true}`, "1.085"}, // expressions see all digits: it is rounded when it is stored
+		{"CAST(9007199254740993 AS BIGINT)", "float", "9007199254740993", "round it with {type: float, round: true}",
+			"9007199254740992.0"},
+		{"CAST(12345678901234567.8 AS DECIMAL(20,1))", "float", "12345678901234567.8",
+			"round it with {type: float, round: true}", "1.2345678901234568e+16"},
+		// expressions see all digits: it is rounded when it is stored
+		{"CAST(1.085 AS DECIMAL(10,3))", "decimal2", "1.085", `round it with {type: "decimal2", round: true}`, "1.085"},
 	} {
 		path := filepath.Join(t.TempDir(), "in.parquet")
 		exec(t, db, "COPY (SELECT "+c.value+" AS c) TO '"+path+"' (FORMAT parquet)")
@@ -174,9 +189,11 @@ func TestReadParquetOfOtherWriter(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "other.parquet")
 	old := deprecated.Int96{0: 0, 1: 0, 2: 2440588 + 1} // one day after 1970-01-01 as a Julian day
-	rows := []row{{old, 18262, time.Date(2020, 1, 1, 0, 0, 0, 1000, time.UTC), "x", nil}, {old, -1, time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC), "", new(int64)}}
+	rows := []row{{old, 18262, time.Date(2020, 1, 1, 0, 0, 0, 1000, time.UTC), "x", nil},
+		{old, -1, time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC), "", new(int64)}}
 	require.NoError(t, parquet.WriteFile(path, rows))
-	got, err := readAll(t, openDB(t, 1), parquetReader("Old|datetime Day|datetime When|datetime Name|string Opt|int", path), 1<<30, 1, Positioned)
+	got, err := readAll(t, openDB(t, 1), parquetReader("Old|datetime Day|datetime When|datetime Name|string Opt|int",
+		path), 1<<30, 1, Positioned)
 	require.NoError(t, err)
 	require.Equal(t, [][]string{
 		{"1970-01-02 00:00:00", "2020-01-01 00:00:00", "2020-01-01 00:00:00.000001", "x", "0", "0", "0"},
@@ -214,7 +231,8 @@ func TestPlanSlicesOfParquetRowGroups(t *testing.T) {
 	t.Parallel()
 	db := openDB(t, 2)
 	path := filepath.Join(t.TempDir(), "big.parquet")
-	exec(t, db, "COPY (SELECT range AS n, hash(range) AS h FROM range(100000)) TO '"+path+"' (FORMAT parquet, ROW_GROUP_SIZE 10240, COMPRESSION uncompressed)")
+	exec(t, db, "COPY (SELECT range AS n, hash(range) AS h FROM range(100000)) TO '"+path+
+		"' (FORMAT parquet, ROW_GROUP_SIZE 10240, COMPRESSION uncompressed)")
 	r := parquetReader("n|int", path)
 	in, err := Inspect(t.Context(), r, Places{})
 	require.NoError(t, err)
@@ -249,12 +267,14 @@ func TestSlicesWithinRowGroups(t *testing.T) {
 	db := openDB(t, 2)
 	for name, own := range map[string]string{"as it is": "other", "through a view": "file_row_number"} {
 		path := filepath.Join(t.TempDir(), "groups.parquet")
-		exec(t, db, fmt.Sprintf("COPY (SELECT range AS n, 7 AS %s FROM range(%d)) TO '%s' (FORMAT parquet, ROW_GROUP_SIZE 10240)", own, rows, path))
+		exec(t, db, fmt.Sprintf("COPY (SELECT range AS n, 7 AS %s FROM range(%d)) TO '%s' (FORMAT parquet, ROW_GROUP_SIZE "+
+			"10240)", own, rows, path))
 		r := parquetReader("n|int", path)
 		plan, err := PlanSlices(t.Context(), r, 1<<30, 1)
 		require.NoError(t, err)
 		whole := plan[0][0]
-		for _, cut := range [][2]int64{{0, 100}, {100, 10140}, {100, 10141}, {10239, 2}, {10240, 10240}, {5000, 30000}, {30720, 9280}, {39999, 1}, {20000, 0}} {
+		for _, cut := range [][2]int64{{0, 100}, {100, 10140}, {100, 10141}, {10239, 2}, {10240, 10240}, {5000, 30000},
+			{30720, 9280}, {39999, 1}, {20000, 0}} {
 			slice := whole
 			slice.FirstRow, slice.Rows = cut[0], cut[1]
 			got, err := readSlices(t, db, r, []Slice{slice}, Positioned)
@@ -276,7 +296,8 @@ func TestReadParquetFaults(t *testing.T) {
 	db := openDB(t, 2)
 	dir := t.TempDir()
 	good := filepath.Join(dir, "good.parquet")
-	exec(t, db, "COPY (SELECT range AS n, 'text ' || range AS s, 1 AS \"A\", range AS file_index FROM range(50000)) TO '"+good+"' (FORMAT parquet, COMPRESSION zstd)")
+	exec(t, db, "COPY (SELECT range AS n, 'text ' || range AS s, 1 AS \"A\", range AS file_index FROM range(50000)) TO '"+
+		good+"' (FORMAT parquet, COMPRESSION zstd)")
 	raw, err := os.ReadFile(good)
 	require.NoError(t, err)
 	broken := append([]byte{}, raw...)
@@ -324,12 +345,16 @@ func TestReadParquetUnsupported(t *testing.T) {
 	exec(t, db, "COPY (SELECT range AS n FROM range(500)) TO '"+raw+"' (FORMAT parquet, CODEC lz4_raw)")
 	content, err := os.ReadFile(raw)
 	require.NoError(t, err)
-	const lz4Raw, lz4, lzo = "\x15\x0e\x16", "\x15\x0a\x16", "\x15\x06\x16" // field 4 of the chunk's metadata, and the type of field 5
+	// field 4 of the chunk's metadata, and the type of field 5
+	const lz4Raw, lz4, lzo = "\x15\x0e\x16", "\x15\x0a\x16", "\x15\x06\x16"
 	require.Equal(t, 1, strings.Count(string(content), lz4Raw))
 	for name, test := range map[string]struct{ path, columns, message string }{
-		"split of fixed bytes": {filepath.Join(dir, "pa_decimal_38_10_split_brotli_v2.parquet"), "", "page 1: its encoding BYTE_STREAM_SPLIT of FIXED_LEN_BYTE_ARRAY is not supported"},
-		"old LZ4":              {writeFile(t, t.TempDir(), "lz4.parquet", strings.Replace(string(content), lz4Raw, lz4, 1)), "n|int", "its codec LZ4 (the old one: LZ4_RAW is) is not supported"},
-		"LZO":                  {writeFile(t, t.TempDir(), "lzo.parquet", strings.Replace(string(content), lz4Raw, lzo, 1)), "n|int", "its codec LZO is not supported"},
+		"split of fixed bytes": {filepath.Join(dir, "pa_decimal_38_10_split_brotli_v2.parquet"), "",
+			"page 1: its encoding BYTE_STREAM_SPLIT of FIXED_LEN_BYTE_ARRAY is not supported"},
+		"old LZ4": {writeFile(t, t.TempDir(), "lz4.parquet", strings.Replace(string(content), lz4Raw, lz4, 1)),
+			"n|int", "its codec LZ4 (the old one: LZ4_RAW is) is not supported"},
+		"LZO": {writeFile(t, t.TempDir(), "lzo.parquet", strings.Replace(string(content), lz4Raw, lzo, 1)),
+			"n|int", "its codec LZO is not supported"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := parquetReader(test.columns, test.path)
@@ -355,14 +380,17 @@ func FuzzReadParquet(f *testing.F) {
 	db := openDB(f, 1)
 	for i, codec := range []string{"uncompressed", "snappy", "zstd"} {
 		path := filepath.Join(f.TempDir(), fmt.Sprintf("seed%d.parquet", i))
-		exec(f, db, "COPY (SELECT range AS n, 'text ' || range AS s, range / 3 AS v, CAST(range AS DECIMAL(9,2)) AS d, TIMESTAMP '2024-01-31 10:00:00' AS at, range % 2 = 0 AS b FROM range(50)) TO '"+
+		exec(f, db, "COPY (SELECT range AS n, 'text ' || range AS s, range / 3 AS v, CAST(range AS DECIMAL(9,2)) AS d, "+
+			"TIMESTAMP '2024-01-31 10:00:00' AS at, range % 2 = 0 AS b FROM range(50)) TO '"+
 			path+"' (FORMAT parquet, CODEC "+codec+", ROW_GROUP_SIZE 20)")
 		raw, err := os.ReadFile(path)
 		require.NoError(f, err)
 		f.Add(raw)
 	}
-	columns := []*script.InputColumn{{Name: "n", Type: expr.Int, Parquet: "n"}, {Name: "s", Type: expr.String, Parquet: "s"}, {Name: "v", Type: expr.Float, Parquet: "v"},
-		{Name: "d", Type: expr.Decimal, Parquet: "d"}, {Name: "at", Type: expr.DateTime, Parquet: "at"}, {Name: "b", Type: expr.Bool, Parquet: "b", Nullable: true}}
+	columns := []*script.InputColumn{{Name: "n", Type: expr.Int, Parquet: "n"},
+		{Name: "s", Type: expr.String, Parquet: "s"}, {Name: "v", Type: expr.Float, Parquet: "v"},
+		{Name: "d", Type: expr.Decimal, Parquet: "d"}, {Name: "at", Type: expr.DateTime, Parquet: "at"},
+		{Name: "b", Type: expr.Bool, Parquet: "b", Nullable: true}}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		path := filepath.Join(t.TempDir(), "in.parquet")
 		require.NoError(t, os.WriteFile(path, content, 0o600))
@@ -380,7 +408,8 @@ func BenchmarkInspect(b *testing.B) {
 	var paths []string
 	for i := range 1050 {
 		path := filepath.Join(dir, fmt.Sprintf("f%04d.parquet", i))
-		exec(b, db, "COPY (SELECT range AS a, range AS b, 'x' || range AS c, range / 7 AS d, 'y' AS e FROM range(2000)) TO '"+path+"' (FORMAT parquet)")
+		exec(b, db, "COPY (SELECT range AS a, range AS b, 'x' || range AS c, range / 7 AS d, 'y' AS e FROM range(2000)) TO '"+
+			path+"' (FORMAT parquet)")
 		paths = append(paths, path)
 	}
 	r := parquetReader("a|int", paths...)

@@ -50,7 +50,8 @@ func (p *csvPlan) recount(ctx context.Context, db Querier, run csvRun, i int, fo
 		return err
 	}
 	c := csvCopy{r: p.r, slice: run.slices[i], head: run.heads[i]}
-	f := inputFault(fault.Bug, c.slice.URL, "DuckDB reads %d of the %d records that the file has from here on", given, found)
+	f := inputFault(fault.Bug, c.slice.URL, "DuckDB reads %d of the %d records that the file has from here on",
+		given, found)
 	if p.r.Records == "" {
 		f.Place.Line = c.firstLine()
 	}

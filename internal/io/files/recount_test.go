@@ -49,7 +49,8 @@ func TestRecount(t *testing.T) {
 	t.Parallel()
 	db := openDB(t, 1)
 	dir := t.TempDir()
-	r := csvByHeader("a|int", writeFile(t, dir, "first.csv", "a,b\n1,2\n"), writeFile(t, dir, "second.csv", "a,b\n1,2\n\n\"3\",4\n5,6\n"))
+	r := csvByHeader("a|int", writeFile(t, dir, "first.csv", "a,b\n1,2\n"),
+		writeFile(t, dir, "second.csv", "a,b\n1,2\n\n\"3\",4\n5,6\n"))
 	plan, err := PlanSlices(t.Context(), r, 1<<30, 1)
 	require.NoError(t, err)
 	scratch := t.TempDir()

@@ -51,7 +51,8 @@ func drawTable(rnd *rand.Rand, path string) roundTable {
 		}
 		return b.String()
 	}
-	w := &script.FileWriter{Separator: []string{",", ";", "\t", "|"}[rnd.IntN(4)], CRLF: rnd.IntN(3) == 0, Quote: []string{script.QuoteMinimal, script.QuoteMinimal, script.QuoteAll}[rnd.IntN(3)]}
+	w := &script.FileWriter{Separator: []string{",", ";", "\t", "|"}[rnd.IntN(4)], CRLF: rnd.IntN(3) == 0,
+		Quote: []string{script.QuoteMinimal, script.QuoteMinimal, script.QuoteAll}[rnd.IntN(3)]}
 	nulls := []string{"", "", "NA", "null", "-", "0", "true", "-1.50"}
 	null := nulls[rnd.IntN(len(nulls))]
 	for i := range columns {
@@ -103,7 +104,8 @@ func drawValue(rnd *rand.Rand, typ expr.Type) string {
 	case expr.Float:
 		return strconv.FormatFloat(float64(n)/8, 'f', -1, 64)
 	case expr.Decimal:
-		return strings.Replace(fmt.Sprintf("%+d.%02d", n/100, max(n, -n)%100), "+", map[bool]string{true: "-", false: ""}[n < 0], 1)
+		return strings.Replace(fmt.Sprintf("%+d.%02d", n/100, max(n, -n)%100), "+",
+			map[bool]string{true: "-", false: ""}[n < 0], 1)
 	case expr.Bool:
 		return strconv.FormatBool(n%2 == 0)
 	case expr.DateTime:
@@ -198,7 +200,8 @@ func TestChaosCSVRoundTrip(t *testing.T) {
 		forPandas = append(forPandas, [2]string{table.path, table.w.Separator})
 		all = append(all, table)
 	}
-	t.Logf("left out: DuckDB with %d of %d tables, whose CRLF files have another line break inside quotes of the header before any other",
+	t.Logf("left out: DuckDB with %d of %d tables, whose CRLF files have another line break inside quotes of the header "+
+		"before any other",
 		leftOut, tables)
 	require.Less(t, leftOut, tables/2)
 	python := pandasPython(t.Context())
@@ -234,9 +237,11 @@ func (t roundTable) headers() []string {
 // requireRead reads the table here, in one batch and cut into several.
 func requireRead(t *testing.T, db *sql.Conn, table roundTable) {
 	t.Helper()
-	r := &script.FileReader{URLs: urls(table.path), CSV: script.CSVReader{Separator: table.w.Separator[0], FirstDataRecord: 1}}
+	r := &script.FileReader{URLs: urls(table.path), CSV: script.CSVReader{Separator: table.w.Separator[0],
+		FirstDataRecord: 1}}
 	for i, c := range table.w.Columns {
-		r.Columns = append(r.Columns, &script.InputColumn{Name: c.Name, Index: i, Type: c.Type, Format: c.Format, Nullable: c.Nullable})
+		r.Columns = append(r.Columns, &script.InputColumn{Name: c.Name, Index: i, Type: c.Type, Format: c.Format,
+			Nullable: c.Nullable})
 		if c.Nullable {
 			r.Columns[i].NullTexts = []string{table.null}
 		}

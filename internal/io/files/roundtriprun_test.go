@@ -38,13 +38,15 @@ func copyNodes(nodes object, n int, w *script.FileWriter, null, from, to string)
 		}
 		in[c.Name] = object{"col_type": typ, "nullable": c.Nullable, "csv": read}
 		fields[c.Name] = object{"expression": "r." + c.Name, "type": typ, "nullable": c.Nullable}
-		out = append(out, object{"name": c.Name, "expression": "r." + c.Name, "type": typ, "nullable": c.Nullable, "csv": written})
+		out = append(out, object{"name": c.Name, "expression": "r." + c.Name, "type": typ, "nullable": c.Nullable,
+			"csv": written})
 	}
 	table := fmt.Sprintf("t%d", n)
 	nodes["read_"+table] = object{"type": "file_table", "w": object{"name": table, "fields": fields},
 		"r": object{"urls": []string{from}, "csv": object{"separator": w.Separator, "first_data_line_idx": 1}, "columns": in}}
 	nodes["write_"+table] = object{"type": "table_file", "r": table,
-		"w": object{"url_template": to, "csv": object{"separator": w.Separator, "line_end": lineEnd, "quote": w.Quote}, "columns": out}}
+		"w": object{"url_template": to, "csv": object{"separator": w.Separator, "line_end": lineEnd, "quote": w.Quote},
+			"columns": out}}
 }
 
 // TestChaosCSVRoundTripRuns loads written files by whole runs, which write

@@ -64,7 +64,8 @@ func PlanSlices(ctx context.Context, r *script.FileReader, targetBytes int64, ma
 
 // PlanSlicesBy is PlanSlices for callers whose target depends on the bytes of
 // all inputs together. Bytes are uncompressed, as DuckDB will have to hold them.
-func PlanSlicesBy(ctx context.Context, r *script.FileReader, at Places, targetOf func(totalBytes int64) int64, maxBatches int) ([][]Slice, error) {
+func PlanSlicesBy(ctx context.Context, r *script.FileReader, at Places, targetOf func(totalBytes int64) int64,
+	maxBatches int) ([][]Slice, error) {
 	if !r.Parquet {
 		if err := csvDialect(r); err != nil {
 			return nil, err
@@ -153,7 +154,8 @@ func wantedCuts(inputs []inspected, targetOf func(int64) int64, maxBatches int) 
 
 // cutFile makes the slices of one file.
 func cutFile(ctx context.Context, r *script.FileReader, i int, in inspected, inside []int64) ([]Slice, error) {
-	whole := Slice{File: i, Path: in.Path, URL: in.URL, Copy: in.Copy.Key, Version: in.Copy.Version, Count: in.Rows, Bytes: in.RawBytes, FileBytes: in.Bytes, ModTime: in.ModTime.UTC()}
+	whole := Slice{File: i, Path: in.Path, URL: in.URL, Copy: in.Copy.Key, Version: in.Copy.Version, Count: in.Rows,
+		Bytes: in.RawBytes, FileBytes: in.Bytes, ModTime: in.ModTime.UTC()}
 	var err error
 	if whole.Digest, err = digestEdges(in.Path, in.Bytes); err != nil {
 		return nil, OpenFault(in.URL, err)
@@ -217,7 +219,8 @@ func cutCSV(ctx context.Context, r *script.FileReader, whole Slice, inside []int
 	}
 	defer f.Close()
 	scan := scanCSV(f, head.start, whole.Length-head.start, r.CSV.Separator, head.fields, nil)
-	scan.targets, scan.stopAtCut, scan.stopAtBad = slices.Clone(inside), true, !r.Tolerant // nothing behind the last wanted cut matters here
+	// nothing behind the last wanted cut matters here
+	scan.targets, scan.stopAtCut, scan.stopAtBad = slices.Clone(inside), true, !r.Tolerant
 	for len(scan.targets) > 0 && scan.targets[0] <= head.start {
 		scan.targets = scan.targets[1:]
 	}

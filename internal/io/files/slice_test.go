@@ -28,7 +28,8 @@ func TestInspect(t *testing.T) {
 	require.Equal(t, int64(-1), in[0].Rows)
 	require.False(t, in[0].ModTime.IsZero())
 
-	_, err = Inspect(t.Context(), csvByHeader("a|int", path, filepath.Join(dir, "no1"), filepath.Join(dir, "no2")), Places{})
+	_, err = Inspect(t.Context(), csvByHeader("a|int", path, filepath.Join(dir, "no1"), filepath.Join(dir, "no2")),
+		Places{})
 	require.Equal(t, fault.UserData, fault.Of(err).Kind)
 	require.Equal(t, filepath.Join(dir, "no1"), fault.Of(err).Place.File, "the first in the script's order")
 	require.ErrorIs(t, err, os.ErrNotExist)

@@ -126,7 +126,8 @@ func looked(at time.Time, bytes int64) string {
 
 func changed(url, format string, args ...any) *fault.Error {
 	f := inputFault(fault.UserData, url, "the input file changed after the run planned it ("+format+")", args...)
-	f.Hint = "what this run has read of the file does not belong to the rest: `thalweg retry RUN`, or a run without --resume, begins a new one, which takes over what has not changed; with --fresh it computes everything"
+	f.Hint = "what this run has read of the file does not belong to the rest: `thalweg retry RUN`, or a run without " +
+		"--resume, begins a new one, which takes over what has not changed; with --fresh it computes everything"
 	return f
 }
 
@@ -148,7 +149,8 @@ func Unchanged(slices []Slice) error {
 
 // SameFile reports whether two plans of a file saw the same of it.
 func (s Slice) SameFile(other Slice) bool {
-	return s.FileBytes == other.FileBytes && sameTime(s.ModTime, other.ModTime) && (s.Digest == other.Digest || s.Digest == "" || other.Digest == "")
+	return s.FileBytes == other.FileBytes && sameTime(s.ModTime, other.ModTime) &&
+		(s.Digest == other.Digest || s.Digest == "" || other.Digest == "")
 }
 
 // ChangedSince says that a file is not what another node of the run was planned with.

@@ -61,7 +61,8 @@ func TolerantColumn(i int) string { return fmt.Sprintf("v%d", i) }
 
 // ReadTolerant plans such a reading. Files are opened here already. scratchDir
 // is private to the batch, and not that of a ReadSQL.
-func ReadTolerant(r *script.FileReader, slices []Slice, scratchDir string, used func(column string) bool) (*Tolerant, error) {
+func ReadTolerant(r *script.FileReader, slices []Slice, scratchDir string, used func(column string) bool) (*Tolerant,
+	error) {
 	t := &Tolerant{r: r, slices: slices}
 	for i, c := range r.Columns {
 		if used(c.Name) {
@@ -85,7 +86,8 @@ func (t *Tolerant) Prepare(ctx context.Context, bad func(BadRecord) error) error
 
 // Locate describes records: found is called for each of cells, which are in
 // the order of the slices and of the rows in them, with its index.
-func (t *Tolerant) Locate(ctx context.Context, db Querier, cells []BadCell, found func(i int, rec BadRecord) error) error {
+func (t *Tolerant) Locate(ctx context.Context, db Querier, cells []BadCell,
+	found func(i int, rec BadRecord) error) error {
 	for from := 0; from < len(cells); {
 		to := from + 1
 		for to < len(cells) && cells[to].File == cells[from].File {

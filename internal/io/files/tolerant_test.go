@@ -20,7 +20,8 @@ import (
 
 // tolerantRead reads all batches of r: the texts of the sound records' columns
 // with their rows, and the bad records as row:line.
-func tolerantRead(t testing.TB, db *sql.Conn, r *script.FileReader, target int64) (sound [][]string, bad []BadRecord, located []BadRecord) {
+func tolerantRead(t testing.TB, db *sql.Conn, r *script.FileReader, target int64) (sound [][]string, bad []BadRecord,
+	located []BadRecord) {
 	t.Helper()
 	r.Tolerant = true
 	plan, err := PlanSlices(t.Context(), r, target, 4)
@@ -35,7 +36,9 @@ func tolerantRead(t testing.TB, db *sql.Conn, r *script.FileReader, target int64
 		for i := range r.Columns {
 			cols = append(cols, fmt.Sprintf("CAST(%s[1] AS VARCHAR)", TolerantColumn(i)))
 		}
-		rows, err := texts(t.Context(), db, "SELECT "+strings.Join(append(cols, "CAST("+RowColumn+" AS VARCHAR)", "CAST("+LineColumn+" AS VARCHAR)"), ", ")+" FROM "+read.SQL+" AS s")
+		rows, err := texts(t.Context(), db,
+			"SELECT "+strings.Join(append(cols, "CAST("+RowColumn+" AS VARCHAR)", "CAST("+LineColumn+" AS VARCHAR)"), ", ")+
+				" FROM "+read.SQL+" AS s")
 		require.NoError(t, err)
 		sound = append(sound, rows...)
 		var cells []BadCell
@@ -67,7 +70,8 @@ func TestTolerantSameAsReference(t *testing.T) {
 			content = drawRegular(rt, ',')
 			if n := len(content); n > 0 && rapid.Bool().Draw(rt, "damaged") {
 				at := rapid.IntRange(0, n-1).Draw(rt, "at")
-				content = content[:at] + rapid.SampledFrom([]string{`"`, "", "\n"}).Draw(rt, "damage") + content[at+rapid.IntRange(0, 1).Draw(rt, "instead"):]
+				content = content[:at] + rapid.SampledFrom([]string{`"`, "", "\n"}).Draw(rt,
+					"damage") + content[at+rapid.IntRange(0, 1).Draw(rt, "instead"):]
 			}
 		}
 		target := rapid.SampledFrom([]int64{1 << 20, 5, 20}).Draw(rt, "target")
@@ -128,11 +132,19 @@ func TestTolerantOverlongRecords(t *testing.T) {
 		sound   int
 		bad     []string // row, line, reason
 	}{
-		"a quote that is never closed":          {"a,b\nc,\"d\n" + long, 1 + rows, []string{"1 2 field 2 begins with a quote that is not closed, or another quote of the record is out of place"}},
-		"a record of many lines":                {"a,b\nc,\"" + long + "\"\ne,f\n", rows + 1, []string{"1 2 field 2 begins with a quote that is not closed, or another quote of the record is out of place", fmt.Sprint(rows+1, rows+2, " field 1 begins with a quote that is not closed, or another quote of the record is out of place")}},
-		"a line without end":                    {"a,b\n" + line, 1, []string{"1 2 the record is longer than 8 MiB"}},
-		"a line that is too long, and one more": {"a,b\n" + line + "\ne,f\n", 2, []string{"1 2 the record is longer than 8 MiB"}},
-		"after more lines than one is kept of":  {"a,b\n\"x\n" + strings.Repeat(strings.Repeat("y", 1000)+"\n", 67), 1, []string{"1 2 field 1 begins with a quote that is not closed, or another quote of the record is out of place", "2 68 the record has 1 fields, the first record of the file has 2", "3 69 the record has 1 fields, the first record of the file has 2"}},
+		"a quote that is never closed": {"a,b\nc,\"d\n" + long, 1 + rows,
+			[]string{"1 2 field 2 begins with a quote that is not closed, or another quote of the record is out of place"}},
+		"a record of many lines": {"a,b\nc,\"" + long + "\"\ne,f\n", rows + 1,
+			[]string{"1 2 field 2 begins with a quote that is not closed, or another quote of the record is out of place",
+				fmt.Sprint(rows+1, rows+2,
+					" field 1 begins with a quote that is not closed, or another quote of the record is out of place")}},
+		"a line without end": {"a,b\n" + line, 1, []string{"1 2 the record is longer than 8 MiB"}},
+		"a line that is too long, and one more": {"a,b\n" + line + "\ne,f\n", 2,
+			[]string{"1 2 the record is longer than 8 MiB"}},
+		"after more lines than one is kept of": {"a,b\n\"x\n" + strings.Repeat(strings.Repeat("y", 1000)+"\n", 67), 1,
+			[]string{"1 2 field 1 begins with a quote that is not closed, or another quote of the record is out of place",
+				"2 68 the record has 1 fields, the first record of the file has 2",
+				"3 69 the record has 1 fields, the first record of the file has 2"}},
 	} {
 		for _, target := range []int64{1 << 30, 1 << 20} {
 			t.Run(fmt.Sprint(name, " ", target), func(t *testing.T) {

@@ -126,7 +126,8 @@ func (c *tolerantCSV) rewrite(ctx context.Context, p *csvCopy, bad func(BadRecor
 	return nil
 }
 
-func (c *tolerantCSV) rewritePiece(ctx context.Context, p *csvCopy, in *csvWalker, out *bufio.Writer, bad func(BadRecord) error) (more bool, err error) {
+func (c *tolerantCSV) rewritePiece(ctx context.Context, p *csvCopy, in *csvWalker, out *bufio.Writer,
+	bad func(BadRecord) error) (more bool, err error) {
 	marks := fieldMarks(c.r, p.head)
 	for start := in.offset; in.offset-start < pieceBytes; {
 		rec, err := in.next(ctx)
@@ -142,7 +143,8 @@ func (c *tolerantCSV) rewritePiece(ctx context.Context, p *csvCopy, in *csvWalke
 			}
 			continue
 		}
-		fmt.Fprintf(out, "%d%c%d%c%d", p.slice.File, c.r.CSV.Separator, p.slice.FirstRecord+rec.row, c.r.CSV.Separator, p.lineOf(rec))
+		fmt.Fprintf(out, "%d%c%d%c%d", p.slice.File, c.r.CSV.Separator, p.slice.FirstRecord+rec.row, c.r.CSV.Separator,
+			p.lineOf(rec))
 		for _, n := range c.used {
 			out.WriteByte(c.r.CSV.Separator)
 			if cell := p.head.fixed[n]; cell != nil {
@@ -190,7 +192,8 @@ func (c *tolerantCSV) check(p *csvCopy, rec csvRecord) *fault.Error {
 }
 
 // locate describes records of a slice whose rows are given in ascending order.
-func (c *tolerantCSV) locate(ctx context.Context, s Slice, cells []BadCell, found func(i int, rec BadRecord) error) error {
+func (c *tolerantCSV) locate(ctx context.Context, s Slice, cells []BadCell,
+	found func(i int, rec BadRecord) error) error {
 	for i := range c.pairs {
 		p := &c.pairs[i]
 		if p.slice.File != s.File || p.slice.Offset != s.Offset {
@@ -205,7 +208,8 @@ func (c *tolerantCSV) locate(ctx context.Context, s Slice, cells []BadCell, foun
 	return nil
 }
 
-func (c *tolerantCSV) walk(ctx context.Context, p *csvCopy, in *csvWalker, cells []BadCell, found func(i int, rec BadRecord) error) error {
+func (c *tolerantCSV) walk(ctx context.Context, p *csvCopy, in *csvWalker, cells []BadCell,
+	found func(i int, rec BadRecord) error) error {
 	k := 0
 	for k < len(cells) && cells[k].Row < p.slice.FirstRecord {
 		k++ // of a slice of the same file before this one
@@ -252,7 +256,8 @@ func (c *csvCopy) place(f *fault.Error, rec csvRecord, i int, value string) {
 // badRecord turns a failure of the record into what is kept of it.
 func (c *csvCopy) badRecord(rec csvRecord, f *fault.Error) BadRecord {
 	row := c.slice.FirstRecord + rec.row
-	out := BadRecord{File: c.slice.File, Row: row, BadRow: fault.BadRow{Place: f.Place, Reason: f.Message, Raw: c.raw(rec)}}
+	out := BadRecord{File: c.slice.File, Row: row, BadRow: fault.BadRow{Place: f.Place, Reason: f.Message,
+		Raw: c.raw(rec)}}
 	out.Place.File, out.Place.Record = c.slice.URL, row+1
 	return out
 }

@@ -28,18 +28,21 @@ func (t *Tolerant) planParquet(scratchDir string) error {
 			}
 			cols = append(cols, "TRY(["+value+"]) AS "+TolerantColumn(n))
 		}
-		cols = append(cols, sqltext.Int(int64(s.File))+" AS "+FileColumn, s.rowNumber()+" AS "+RowColumn, "CAST(NULL AS BIGINT) AS "+LineColumn)
+		cols = append(cols, sqltext.Int(int64(s.File))+" AS "+FileColumn, s.rowNumber()+" AS "+RowColumn,
+			"CAST(NULL AS BIGINT) AS "+LineColumn)
 		selects = append(selects, "SELECT "+strings.Join(cols, ", ")+s.scan(t.parquet.slices[i:i+1]))
 	}
 	if len(selects) == 0 {
-		selects = []string{"SELECT " + strings.Join((&tolerantCSV{r: t.r, used: t.used}).emptyColumns(), ", ") + " WHERE false"}
+		selects = []string{"SELECT " + strings.Join((&tolerantCSV{r: t.r, used: t.used}).emptyColumns(), ", ") +
+			" WHERE false"}
 	}
 	t.SQL = unionAll(selects)
 	return nil
 }
 
 // locateParquet reads rows of a slice again, the columns of the reader as JSON.
-func (t *Tolerant) locateParquet(ctx context.Context, db Querier, s Slice, cells []BadCell, found func(i int, rec BadRecord) error) error {
+func (t *Tolerant) locateParquet(ctx context.Context, db Querier, s Slice, cells []BadCell,
+	found func(i int, rec BadRecord) error) error {
 	const rowsAtOnce = 1_000
 	from := &t.parquet.slices[t.sliceIndex(s)]
 	byRow := map[int64]int{}
@@ -72,7 +75,8 @@ func (t *Tolerant) locateParquet(ctx context.Context, db Querier, s Slice, cells
 
 // readRows gives rows of a file in order: all columns of the reader as one
 // JSON text, then each as text.
-func (t *Tolerant) readRows(ctx context.Context, db Querier, s *parquetSlice, rows []string, each func(row int64, values []sql.NullString) error) (err error) {
+func (t *Tolerant) readRows(ctx context.Context, db Querier, s *parquetSlice, rows []string,
+	each func(row int64, values []sql.NullString) error) (err error) {
 	var pairs, texts []string
 	for i, c := range t.r.Columns {
 		text := s.text(t.r, i)
@@ -83,7 +87,8 @@ func (t *Tolerant) readRows(ctx context.Context, db Querier, s *parquetSlice, ro
 		pairs = append(pairs, sqltext.String(name)+": "+text)
 		texts = append(texts, text)
 	}
-	query := "SELECT " + s.rowNumber() + ", CAST(to_json({" + strings.Join(pairs, ", ") + "}) AS VARCHAR), " + strings.Join(texts, ", ") +
+	query := "SELECT " + s.rowNumber() + ", CAST(to_json({" + strings.Join(pairs, ", ") + "}) AS VARCHAR), " +
+		strings.Join(texts, ", ") +
 		s.scan([]parquetSlice{*s}) + " WHERE " + s.rowNumber() + " IN (" + strings.Join(rows, ", ") + ") ORDER BY 1"
 	result, err := db.QueryContext(ctx, query)
 	if err != nil {
@@ -109,7 +114,8 @@ func (t *Tolerant) readRows(ctx context.Context, db Querier, s *parquetSlice, ro
 
 func (t *Tolerant) badParquet(s *parquetSlice, cell BadCell, values []sql.NullString) BadRecord {
 	raw := []byte(values[0].String)
-	out := BadRecord{File: s.File, Row: cell.Row, BadRow: fault.BadRow{Place: fault.Place{File: s.URL, Record: cell.Row + 1}, Raw: rawText(raw, int64(len(raw)))}}
+	out := BadRecord{File: s.File, Row: cell.Row,
+		BadRow: fault.BadRow{Place: fault.Place{File: s.URL, Record: cell.Row + 1}, Raw: rawText(raw, int64(len(raw)))}}
 	if cell.Column >= 0 {
 		c := t.r.Columns[cell.Column]
 		if fixed := s.columns[cell.Column].fixed; fixed != nil {

@@ -56,7 +56,8 @@ func tableCopy(w *script.FileWriter, source, path string) (sqltext.Copy, error) 
 			quoted = append(quoted, sqltext.Ident(c.Name))
 		}
 	}
-	out := sqltext.Copy{Path: path, Query: "SELECT " + strings.Join(cols, ", ") + " FROM " + source, Options: []string{"FORMAT csv", "HEADER false", "DELIMITER ','", `QUOTE '"'`, `ESCAPE '"'`, "NULL ''"}}
+	out := sqltext.Copy{Path: path, Query: "SELECT " + strings.Join(cols, ", ") + " FROM " + source,
+		Options: []string{"FORMAT csv", "HEADER false", "DELIMITER ','", `QUOTE '"'`, `ESCAPE '"'`, "NULL ''"}}
 	if len(quoted) > 0 {
 		out.Options = append(out.Options, "FORCE_QUOTE ("+strings.Join(quoted, ", ")+")")
 	}

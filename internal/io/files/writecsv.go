@@ -60,7 +60,8 @@ func (o csvOutput) header() string {
 	for i, c := range o.w.Columns {
 		cells[i] = c.Header
 		// Readers would take U+FEFF at the start of a file for a mark of its encoding.
-		if o.w.Quote == script.QuoteAll || o.w.NeedsQuotes(c.Header) || o.alone() && c.Header == "" || i == 0 && strings.HasPrefix(c.Header, string(utf8BOM)) {
+		if o.w.Quote == script.QuoteAll || o.w.NeedsQuotes(c.Header) || o.alone() && c.Header == "" || i == 0 &&
+			strings.HasPrefix(c.Header, string(utf8BOM)) {
 			cells[i] = `"` + strings.ReplaceAll(c.Header, `"`, `""`) + `"`
 		}
 	}
@@ -76,7 +77,8 @@ func (o csvOutput) cell(c *script.OutputColumn, text string) string {
 		cell = quotedSQL(text)
 	case len(needs) == 0:
 	case o.w.Quote == script.QuoteNone:
-		cell = "CASE WHEN " + strings.Join(needs, " OR ") + " THEN " + o.refusal(c, "the value needs quotes, but csv.quote is none: ", "left("+text+fmt.Sprintf(", %d)", shownValueRunes)) +
+		cell = "CASE WHEN " + strings.Join(needs, " OR ") + " THEN " +
+			o.refusal(c, "the value needs quotes, but csv.quote is none: ", "left("+text+fmt.Sprintf(", %d)", shownValueRunes)) +
 			" ELSE " + text + " END"
 	default:
 		cell = "CASE WHEN " + strings.Join(needs, " OR ") + " THEN " + quotedSQL(text) + " ELSE " + text + " END"

@@ -48,7 +48,8 @@ func nestedJSON(t expr.Type, value string, depth int) string {
 	orNull := func(text string) string { return "coalesce(" + text + ", 'null')" }
 	if inner, ok := t.Element(); ok {
 		one := fmt.Sprintf("e%d", depth)
-		return fmt.Sprintf("'[' || array_to_string(list_transform(%s, lambda %s: %s), ',') || ']'", value, one, orNull(nestedJSON(inner, one, depth+1)))
+		return fmt.Sprintf("'[' || array_to_string(list_transform(%s, lambda %s: %s), ',') || ']'", value, one,
+			orNull(nestedJSON(inner, one, depth+1)))
 	}
 	if t.Members() == nil {
 		return jsonValue(t, value)
@@ -85,7 +86,8 @@ func jsonValue(t expr.Type, value string) string {
 	text := "CAST(" + value + " AS VARCHAR)"
 	switch name := t.String(); {
 	case t == expr.Float:
-		return fmt.Sprintf("CASE WHEN isnan(%[1]s) THEN '\"NaN\"' WHEN isinf(%[1]s) THEN CASE WHEN %[1]s > 0 THEN '\"Infinity\"' ELSE '\"-Infinity\"' END ELSE %[2]s END", value, text)
+		return fmt.Sprintf("CASE WHEN isnan(%[1]s) THEN '\"NaN\"' WHEN isinf(%[1]s) THEN CASE WHEN %[1]s > 0 THEN "+
+			"'\"Infinity\"' ELSE '\"-Infinity\"' END ELSE %[2]s END", value, text)
 	case t == expr.DateTime, t == expr.Date, t == expr.Instant:
 		iso, err := expr.ISOTextSQL(t, "T", value)
 		if err != nil { // of a layout of ours there is none

@@ -93,7 +93,8 @@ func (d *dirWriter) write(ctx context.Context, rows, dir string) error {
 	}
 	made, err := write(ctx, d.db, d.inner, rows, d.o.Scratch, func(nth int) (File, error) {
 		if len(d.files)+nth >= filesMax {
-			return File{}, d.refuse("the output would have more than %d files", "give it a larger target_size, or partition it by fewer values", filesMax)
+			return File{}, d.refuse("the output would have more than %d files",
+				"give it a larger target_size, or partition it by fewer values", filesMax)
 		}
 		name := fmt.Sprintf("%spart-%05d%s", dir, before+nth, d.ends)
 		return File{Name: name, Path: filepath.Join(d.o.Path, filepath.FromSlash(name))}, nil
@@ -126,7 +127,8 @@ func (d *dirWriter) stage(ctx context.Context) error {
 	c.Query = fmt.Sprintf("SELECT %s FROM (%s)", strings.Join(as, ", "), d.o.Rows)
 	if keys := d.keys(); len(keys) > 0 {
 		const number = "nth"
-		c.Query = fmt.Sprintf("SELECT %s FROM (SELECT *, row_number() OVER () AS %s FROM (%s)) ORDER BY %s, %s", strings.Join(names, ", "), number, c.Query, strings.Join(keys, ", "), number)
+		c.Query = fmt.Sprintf("SELECT %s FROM (SELECT *, row_number() OVER () AS %s FROM (%s)) ORDER BY %s, %s",
+			strings.Join(names, ", "), number, c.Query, strings.Join(keys, ", "), number)
 	}
 	codec := "COMPRESSION zstd, COMPRESSION_LEVEL 1"
 	if w.Parquet {
@@ -155,13 +157,16 @@ func (d *dirWriter) keys() (out []string) {
 
 // read is what the staged file is read by.
 func (d *dirWriter) read() string {
-	return "read_parquet(" + sqltext.String(sqltext.Glob(d.staged)) + ", file_row_number = true, hive_partitioning = false, union_by_name = false)"
+	return "read_parquet(" + sqltext.String(sqltext.Glob(d.staged)) +
+		", file_row_number = true, hive_partitioning = false, union_by_name = false)"
 }
 
 // measure reads how large the rows are.
 func (d *dirWriter) measure(ctx context.Context) error {
-	found, err := d.db.Texts(ctx, "SELECT CAST(any_value(row_group_num_rows) AS VARCHAR), CAST(sum(total_compressed_size) AS VARCHAR) FROM parquet_metadata("+
-		sqltext.String(sqltext.Glob(d.staged))+") GROUP BY row_group_id ORDER BY row_group_id")
+	found, err := d.db.Texts(ctx,
+		"SELECT CAST(any_value(row_group_num_rows) AS VARCHAR), CAST(sum(total_compressed_size) AS VARCHAR) FROM "+
+			"parquet_metadata("+
+			sqltext.String(sqltext.Glob(d.staged))+") GROUP BY row_group_id ORDER BY row_group_id")
 	if err != nil {
 		return fmt.Errorf("read the sizes of the rows: %w", err)
 	}
@@ -203,7 +208,8 @@ func (d *dirWriter) spans(ctx context.Context, dir string, from, to int64) error
 		as = append(as, stagedName(i)+" AS "+sqltext.Ident(c.Name))
 	}
 	for _, end := range append(d.cuts(from, to), to) {
-		rows := fmt.Sprintf("SELECT %s FROM %s WHERE file_row_number >= %d AND file_row_number < %d", strings.Join(as, ", "), d.read(), from, end)
+		rows := fmt.Sprintf("SELECT %s FROM %s WHERE file_row_number >= %d AND file_row_number < %d", strings.Join(as, ", "),
+			d.read(), from, end)
 		if err := d.write(ctx, rows, dir); err != nil {
 			return err
 		}

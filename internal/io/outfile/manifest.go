@@ -20,9 +20,10 @@ type Manifest struct {
 	Node        string `json:"node"`
 	Fingerprint string `json:"script_fingerprint"`
 
-	Form        string   `json:"format"` // csv, parquet …
-	Compression string   `json:"compression,omitempty"`
-	PartitionBy []string `json:"partition_by,omitempty"` // columns that are in the names of directories, and not in the files
+	Form        string `json:"format"` // csv, parquet …
+	Compression string `json:"compression,omitempty"`
+	// columns that are in the names of directories, and not in the files
+	PartitionBy []string `json:"partition_by,omitempty"`
 
 	Columns []ManifestColumn `json:"columns"`
 	Rows    int64            `json:"rows"`

@@ -17,7 +17,8 @@ import (
 type Engine interface {
 	// CopyTo runs a COPY whose rows come in order, and gives their count. Each try at it is
 	// inside of a call of around, if that is not nil.
-	CopyTo(ctx context.Context, c sqltext.Copy, around func(ctx context.Context, try func(context.Context) error) error) (rows int64, err error)
+	CopyTo(ctx context.Context, c sqltext.Copy,
+		around func(ctx context.Context, try func(context.Context) error) error) (rows int64, err error)
 	// Texts gives the rows of a query whose columns are texts; NULL is nil.
 	Texts(ctx context.Context, query string) ([][]*string, error)
 }
@@ -70,7 +71,8 @@ func write(ctx context.Context, db Engine, w *script.FileWriter, rows, scratch s
 }
 
 // writePiped writes the text of rows through a pipe.
-func writePiped(ctx context.Context, db Engine, w *script.FileWriter, rows, scratch string, at place) (out []File, err error) {
+func writePiped(ctx context.Context, db Engine, w *script.FileWriter, rows, scratch string, at place) (out []File,
+	err error) {
 	c, err := files.WriteSQL(w, rows, filepath.Join(scratch, "rows"))
 	if err != nil {
 		return nil, err

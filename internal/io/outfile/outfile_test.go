@@ -30,7 +30,8 @@ type writer struct {
 	err   error
 }
 
-func (w *writer) CopyTo(ctx context.Context, c sqltext.Copy, around func(context.Context, func(context.Context) error) error) (rows int64, err error) {
+func (w *writer) CopyTo(ctx context.Context, c sqltext.Copy,
+	around func(context.Context, func(context.Context) error) error) (rows int64, err error) {
 	for _, text := range w.tries {
 		err = around(ctx, func(context.Context) error {
 			f, err := os.OpenFile(c.Path, os.O_WRONLY, 0)
@@ -50,7 +51,8 @@ var gzipped = script.Packing{Compression: unpack.Gzip}
 
 // written is a file of one column.
 func written(p script.Packing) *script.FileWriter {
-	return &script.FileWriter{Form: script.FormCSV, Separator: ",", Packing: p, Columns: []*script.OutputColumn{{Name: "a", Type: expr.String, Header: "a"}}}
+	return &script.FileWriter{Form: script.FormCSV, Separator: ",", Packing: p,
+		Columns: []*script.OutputColumn{{Name: "a", Type: expr.String, Header: "a"}}}
 }
 
 // TestBytesFollowFromTheText: neither the speed at which a text comes nor a try before
@@ -58,7 +60,8 @@ func written(p script.Packing) *script.FileWriter {
 func TestBytesFollowFromTheText(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("some text, and more of it\n", 40_000)
-	for _, p := range []script.Packing{{Compression: unpack.Gzip}, {Compression: unpack.Gzip, Level: 9}, {Compression: unpack.Zstd}, {Compression: unpack.Zstd, Level: 22}} {
+	for _, p := range []script.Packing{{Compression: unpack.Gzip}, {Compression: unpack.Gzip, Level: 9},
+		{Compression: unpack.Zstd}, {Compression: unpack.Zstd, Level: 22}} {
 		var files [][]byte
 		for _, tries := range [][]io.Reader{
 			{strings.NewReader(text)},
@@ -67,7 +70,8 @@ func TestBytesFollowFromTheText(t *testing.T) {
 		} {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "out")
-			_, err := outfile.Write(t.Context(), &writer{tries: tries}, outfile.Output{Writer: written(p), Rows: "SELECT", Path: path, Scratch: dir})
+			_, err := outfile.Write(t.Context(), &writer{tries: tries}, outfile.Output{Writer: written(p), Rows: "SELECT",
+				Path: path, Scratch: dir})
 			require.NoError(t, err)
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)

@@ -107,7 +107,8 @@ func (p *packer) whole(from io.Reader) error {
 // parts begins another file where one has the target's size, in front of a record; each
 // has the header. A text without records makes one file.
 func (p *packer) parts(from io.Reader) error {
-	p.text = records{from: from, quotes: p.w.Form == script.FormCSV, least: int(min(pieceBytes, max(p.w.TargetBytes/piecesOfTarget, 1)))}
+	p.text = records{from: from, quotes: p.w.Form == script.FormCSV,
+		least: int(min(pieceBytes, max(p.w.TargetBytes/piecesOfTarget, 1)))}
 	if p.w.Form == script.FormCSV {
 		header, _, err := p.text.next(1)
 		if err != nil && !errors.Is(err, io.EOF) {

@@ -28,8 +28,10 @@ func (d *dirWriter) partitions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := d.db.Texts(ctx, fmt.Sprintf("SELECT %s, CAST(__first AS VARCHAR), CAST(__last AS VARCHAR) FROM (SELECT %[2]s, min(file_row_number) AS __first, max(file_row_number) AS __last FROM %[3]s GROUP BY %[2]s) ORDER BY __first LIMIT %[4]d",
-		strings.Join(texts, ", "), strings.Join(keys, ", "), d.read(), filesMax+1))
+	found, err := d.db.Texts(ctx,
+		fmt.Sprintf("SELECT %s, CAST(__first AS VARCHAR), CAST(__last AS VARCHAR) FROM (SELECT %[2]s, min(file_row_number) "+
+			"AS __first, max(file_row_number) AS __last FROM %[3]s GROUP BY %[2]s) ORDER BY __first LIMIT %[4]d",
+			strings.Join(texts, ", "), strings.Join(keys, ", "), d.read(), filesMax+1))
 	if err != nil {
 		return fmt.Errorf("find the partitions: %w", err)
 	}
@@ -79,7 +81,8 @@ func PartitionsSQL(w *script.FileWriter, rows, number string) (string, error) {
 		return "", err
 	}
 	list := strings.Join(keys, ", ")
-	return fmt.Sprintf("SELECT %s, __first FROM (SELECT %s, min(%s) AS __first FROM %s GROUP BY %s) ORDER BY __first", strings.Join(texts, ", "), list, number, rows, list), nil
+	return fmt.Sprintf("SELECT %s, __first FROM (SELECT %s, min(%s) AS __first FROM %s GROUP BY %s) ORDER BY __first",
+		strings.Join(texts, ", "), list, number, rows, list), nil
 }
 
 // Directory is the directory of a partition's files, with a / behind it, seen from that of all.
@@ -108,15 +111,18 @@ func (d *dirWriter) partition(values []*string) (dir string, err error) {
 			value = encode(*v)
 			switch {
 			case *v == "":
-				return "", d.refuse("column %s has an empty text in a row, which no directory can be named by: some readers would take it for NULL",
+				return "", d.refuse("column %s has an empty text in a row, which no directory can be named by: some readers "+
+					"would take it for NULL",
 					"leave such rows out with having, or make another text of it", name)
 			case *v == nullPartition:
-				return "", d.refuse("column %s has the text %s in a row, which means NULL in the name of a directory", "leave such rows out with having, or make another text of it", name, nullPartition)
+				return "", d.refuse("column %s has the text %s in a row, which means NULL in the name of a directory",
+					"leave such rows out with having, or make another text of it", name, nullPartition)
 			}
 		}
 		part := encode(name) + "=" + value
 		if len(part) > nameBytesMax {
-			return "", d.refuse("column %s has a text in a row that is too long to name a directory by: %.60s…", "partition by something shorter", name, value)
+			return "", d.refuse("column %s has a text in a row that is too long to name a directory by: %.60s…",
+				"partition by something shorter", name, value)
 		}
 		b.WriteString(part + "/")
 	}

@@ -14,7 +14,8 @@ const pipeMode = 0o600
 
 // through runs what writes to a pipe, which it makes at path, and meanwhile take, which
 // reads from it to the end. A failure of take cancels run, and is what is returned.
-func through(ctx context.Context, path string, run func(context.Context) error, take func(io.Reader) error) (err error) {
+func through(ctx context.Context, path string, run func(context.Context) error,
+	take func(io.Reader) error) (err error) {
 	if err := syscall.Mkfifo(path, pipeMode); err != nil {
 		return fmt.Errorf("make a pipe for the rows of a file: %w", err)
 	}

@@ -120,7 +120,8 @@ func styleOf(t expr.Type) string {
 
 func (s *sheetWriter) add(cells []any) error {
 	if s.row > script.SheetRowsMax {
-		return s.refuse(nil, fmt.Sprintf("a sheet has at most %d rows with its header, and the table has more", script.SheetRowsMax), "write CSV, partition the output with partition_by, or keep less of it with having or top")
+		return s.refuse(nil, fmt.Sprintf("a sheet has at most %d rows with its header, and the table has more",
+			script.SheetRowsMax), "write CSV, partition the output with partition_by, or keep less of it with having or top")
 	}
 	return s.rows.add(s.row, cells)
 }
@@ -159,7 +160,8 @@ func (s *sheetWriter) cell(c *script.OutputColumn, value any) (any, error) {
 		case c.Type.String() == "date":
 			return s.moment(c, lineDate, v)
 		case c.Type == expr.Float:
-			return nil, s.refuse(c, "a sheet has no "+v, "leave such rows out with having, or make NULL of them: iif(…, null, r."+c.Name+")")
+			return nil, s.refuse(c, "a sheet has no "+v,
+				"leave such rows out with having, or make NULL of them: iif(…, null, r."+c.Name+")")
 		}
 		return s.text(c, v)
 	}
@@ -182,7 +184,8 @@ func (s *sheetWriter) number(c *script.OutputColumn, v json.Number) (any, error)
 	whole, behind, _ := strings.Cut(strings.TrimPrefix(v.String(), "-"), ".")
 	digits := strings.TrimLeft(whole+strings.TrimRight(behind, "0"), "0")
 	if len(digits) > sheetDigits {
-		return nil, s.refuse(c, fmt.Sprintf("Excel keeps %d digits of a number, and %s has more", sheetDigits, v), "write it as a text: string(…)")
+		return nil, s.refuse(c, fmt.Sprintf("Excel keeps %d digits of a number, and %s has more", sheetDigits, v),
+			"write it as a text: string(…)")
 	}
 	return styled{f, s.styles[c.Type]}, nil
 }
@@ -212,7 +215,8 @@ func (s *sheetWriter) moment(c *script.OutputColumn, layout, v string) (any, err
 // text is a text that a cell can hold.
 func (s *sheetWriter) text(c *script.OutputColumn, v string) (any, error) {
 	if len(v) > script.SheetTextMax && len(utf16.Encode([]rune(v))) > script.SheetTextMax {
-		return nil, s.refuse(c, fmt.Sprintf("a cell has at most %d characters, and a text has more: %.40s…", script.SheetTextMax, v), "write CSV, or cut it off")
+		return nil, s.refuse(c, fmt.Sprintf("a cell has at most %d characters, and a text has more: %.40s…",
+			script.SheetTextMax, v), "write CSV, or cut it off")
 	}
 	for _, r := range v {
 		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {

@@ -129,7 +129,8 @@ func (r *sheetRows) cell(at string, value any) error {
 		}
 		r.text(`<c r="` + at + `"` + style + `><v>` + plainly(v.value) + "</v></c>")
 	case string:
-		r.text(`<c r="` + at + `" t="inlineStr"><is><t xml:space="preserve">` + sheetText.Replace(codeLike.ReplaceAllString(v, "_x005F$0")) + "</t></is></c>")
+		r.text(`<c r="` + at + `" t="inlineStr"><is><t xml:space="preserve">` +
+			sheetText.Replace(codeLike.ReplaceAllString(v, "_x005F$0")) + "</t></is></c>")
 	default:
 		return fmt.Errorf("a cell cannot be a %T", value)
 	}

@@ -85,7 +85,8 @@ func (e *Element) listOf(schema []schemaElement, at int) {
 	}
 	middle := schema[at+1]
 	older := []string{"array", list.name + "_tuple"}
-	if middle.repetition != repetitionRepeated || middle.children != 1 || middle.physical != none || slices.Contains(older, middle.name) {
+	if middle.repetition != repetitionRepeated || middle.children != 1 || middle.physical != none ||
+		slices.Contains(older, middle.name) {
 		return
 	}
 	e.Shape, e.Inner = List, []Element{elementOf(schema, at+2)}

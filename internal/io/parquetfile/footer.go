@@ -376,7 +376,8 @@ func (f *Footer) decodeChunk(r *thriftReader, column int) Chunk {
 			c.remote = true
 		case id == 3 && t == thriftStruct:
 			seen = true
-			r.need(r.structure(func(id int64, t thriftType) bool { return f.decodeChunkData(r, &c, id, t) }), fields(1, 2, 3, 4, 5, 6, 7, 9))
+			r.need(r.structure(func(id int64, t thriftType) bool { return f.decodeChunkData(r, &c, id, t) }),
+				fields(1, 2, 3, 4, 5, 6, 7, 9))
 			return true
 		case id == 8, id == 9:
 			c.encrypted = true

@@ -57,7 +57,8 @@ type Pages struct {
 
 // walkChunk visits the pages of a chunk until they have as many values as the
 // row group has rows. Nothing is visited that lies outside of the file's data.
-func (f *Footer) walkChunk(ctx context.Context, r io.ReaderAt, g Group, c Chunk, visit func(page) error) (Pages, error) {
+func (f *Footer) walkChunk(ctx context.Context, r io.ReaderAt, g Group, c Chunk, visit func(page) error) (Pages,
+	error) {
 	col, total := f.described(c), g.Rows
 	if c.nested {
 		total = c.values
@@ -135,7 +136,8 @@ func (f *Footer) plausible(g Group, c Chunk) error {
 	case c.remote:
 		return unsupported("its data is in another file, which is not supported")
 	case c.codec == lzo, c.codec == oldLZ4:
-		return unsupported("its codec %s is not supported", map[Codec]string{lzo: "LZO", oldLZ4: "LZ4 (the old one: LZ4_RAW is)"}[c.codec])
+		return unsupported("its codec %s is not supported",
+			map[Codec]string{lzo: "LZO", oldLZ4: "LZ4 (the old one: LZ4_RAW is)"}[c.codec])
 	case c.nested && c.values < g.Rows, !c.nested && c.values != g.Rows:
 		return damaged("it has %d values, its row group %d rows", c.values, g.Rows)
 	case c.raw < 0 || c.compressed < 0 || c.dictAt < 0:
@@ -267,7 +269,8 @@ func (col Column) checkPage(p page, c Chunk, n int, left int64) error {
 		return col.checkWidth(p.values, p.raw)
 	case pageData:
 	case pageDataV2:
-		if p.rows != p.values && !c.nested || p.nulls < 0 || p.nulls > p.values || p.levelBytes > p.raw || p.levelBytes > p.compressed || col.Required && p.levelBytes+p.nulls > 0 {
+		if p.rows != p.values && !c.nested || p.nulls < 0 || p.nulls > p.values || p.levelBytes > p.raw ||
+			p.levelBytes > p.compressed || col.Required && p.levelBytes+p.nulls > 0 {
 			return damaged("its header contradicts itself or the schema")
 		}
 		if !p.compressedData && p.raw != p.compressed {
@@ -294,7 +297,8 @@ func (col Column) checkPage(p page, c Chunk, n int, left int64) error {
 
 // checkWidth compares the bytes of plain values with their number.
 func (col Column) checkWidth(values, bytes int64) error {
-	width := map[Physical]int64{Int32: 4, Int64: 8, Old96: 12, Float32: 4, Float64: 8, FixedBytes: int64(col.Length)}[col.Physical]
+	width := map[Physical]int64{Int32: 4, Int64: 8, Old96: 12, Float32: 4, Float64: 8,
+		FixedBytes: int64(col.Length)}[col.Physical]
 	if width > 0 && values*width != bytes {
 		return damaged("it has %d bytes for %d values", bytes, values)
 	}

@@ -405,7 +405,8 @@ func (col Column) IntBits() int {
 
 // String is the type for people, as the file has it.
 func (e schemaElement) String() string {
-	name := numbered("physical type", e.physical, "BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+	name := numbered("physical type", e.physical, "BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY",
+		"FIXED_LEN_BYTE_ARRAY")
 	if Physical(e.physical) == FixedBytes {
 		name += fmt.Sprintf("(%d)", e.length)
 	}
@@ -423,10 +424,12 @@ func (e schemaElement) String() string {
 	case e.logical == logicalInteger:
 		return fmt.Sprintf("%s UINT(%d)", name, e.bits)
 	case e.logical != none:
-		return name + " " + numbered("logical type", e.logical, "", "STRING", "MAP", "LIST", "ENUM", "DECIMAL", "DATE", "TIME", "TIMESTAMP", "",
+		return name + " " + numbered("logical type", e.logical, "", "STRING", "MAP", "LIST", "ENUM", "DECIMAL", "DATE",
+			"TIME", "TIMESTAMP", "",
 			"INTEGER", "NULL", "JSON", "BSON", "UUID", "FLOAT16", "VARIANT", "GEOMETRY", "GEOGRAPHY")
 	case e.converted != none:
-		return name + " " + numbered("converted type", e.converted, "UTF8", "MAP", "MAP_KEY_VALUE", "LIST", "ENUM", "DECIMAL", "DATE", "TIME_MILLIS", "TIME_MICROS",
+		return name + " " + numbered("converted type", e.converted, "UTF8", "MAP", "MAP_KEY_VALUE", "LIST", "ENUM", "DECIMAL",
+			"DATE", "TIME_MILLIS", "TIME_MICROS",
 			"TIMESTAMP_MILLIS", "TIMESTAMP_MICROS", "UINT_8", "UINT_16", "UINT_32", "UINT_64",
 			"INT_8", "INT_16", "INT_32", "INT_64", "JSON", "BSON", "INTERVAL")
 	}

@@ -165,7 +165,8 @@ func (v *verifier) levels(p page) error {
 		}
 	}
 	if len(raw) > 0 || values != p.values || nulls != p.nulls {
-		return damaged("its levels are of %d values and %d NULLs, its header says %d and %d", values, nulls, p.values, p.nulls)
+		return damaged("its levels are of %d values and %d NULLs, its header says %d and %d", values, nulls,
+			p.values, p.nulls)
 	}
 	return nil
 }

@@ -20,17 +20,18 @@ func TestLevelsOfFlatColumns(t *testing.T) {
 		values, nulls        int64
 		want                 string // "": sound
 	}{
-		"none":                  {"", "\x10\x01", 8, 0, ""},
-		"one run":               {"\x10", "\x10\x01", 8, 0, ""},
-		"a run of 68":           {"\x88\x01", "\x88\x01\x01", 68, 0, ""},
-		"groups of eight":       {"\x13", "\x90\x01\x01", 72, 0, ""},
-		"groups, not full":      {"\x13", "\x88\x01\x01", 68, 0, ""},
-		"two runs":              {"\x08\x08", "\x10\x01", 8, 0, ""},
-		"with NULLs":            {"\x10", "\x03\x6f", 8, 2, ""},
-		"too few":               {"\x0e", "\x10\x01", 8, 0, "its repetition levels are not those of 8 values"},
-		"bytes behind them":     {"\x10\x00", "\x10\x01", 8, 0, "its repetition levels are not those of 8 values"},
-		"half a number":         {"\x88", "\x10\x01", 8, 0, "its repetition levels are not those of 8 values"},
-		"other NULLs":           {"\x10", "\x03\x6f", 8, 1, "its levels are of 8 values and 2 NULLs, its header says 8 and 1"},
+		"none":              {"", "\x10\x01", 8, 0, ""},
+		"one run":           {"\x10", "\x10\x01", 8, 0, ""},
+		"a run of 68":       {"\x88\x01", "\x88\x01\x01", 68, 0, ""},
+		"groups of eight":   {"\x13", "\x90\x01\x01", 72, 0, ""},
+		"groups, not full":  {"\x13", "\x88\x01\x01", 68, 0, ""},
+		"two runs":          {"\x08\x08", "\x10\x01", 8, 0, ""},
+		"with NULLs":        {"\x10", "\x03\x6f", 8, 2, ""},
+		"too few":           {"\x0e", "\x10\x01", 8, 0, "its repetition levels are not those of 8 values"},
+		"bytes behind them": {"\x10\x00", "\x10\x01", 8, 0, "its repetition levels are not those of 8 values"},
+		"half a number":     {"\x88", "\x10\x01", 8, 0, "its repetition levels are not those of 8 values"},
+		"other NULLs": {"\x10", "\x03\x6f", 8, 1,
+			"its levels are of 8 values and 2 NULLs, its header says 8 and 1"},
 		"too long":              {"\x10\x10", "\x01", 8, 0, "its repetition levels are not those of 8 values"},
 		"no definitions behind": {"\x10", "", 8, 0, "its levels are of 0 values and 0 NULLs"},
 	} {
@@ -39,7 +40,8 @@ func TestLevelsOfFlatColumns(t *testing.T) {
 			body := c.repeats + c.definitions + "values"
 			p := page{kind: pageDataV2, compressed: int64(len(body)), raw: int64(len(body)),
 				values: c.values, nulls: c.nulls, rows: c.values, encoding: 3, checked: true,
-				crc: crc32.ChecksumIEEE([]byte(body)), repeatBytes: int64(len(c.repeats)), levelBytes: int64(len(c.repeats) + len(c.definitions))}
+				crc: crc32.ChecksumIEEE([]byte(body)), repeatBytes: int64(len(c.repeats)),
+				levelBytes: int64(len(c.repeats) + len(c.definitions))}
 			v := verifier{r: bytes.NewReader([]byte(body))}
 			err := v.page(p)
 			if c.want == "" {

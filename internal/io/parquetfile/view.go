@@ -42,7 +42,8 @@ const (
 // WriteView writes to path a Parquet file with columns of row groups
 // [from, to): the bytes of their chunks are copied from file. pages finds the
 // bytes of a leaf's chunk, as VerifyChunk found them.
-func (f *Footer) WriteView(ctx context.Context, file *os.File, path string, from, to int, columns []ViewColumn, pages func(group, leaf int) Pages) (err error) {
+func (f *Footer) WriteView(ctx context.Context, file *os.File, path string, from, to int, columns []ViewColumn,
+	pages func(group, leaf int) Pages) (err error) {
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -119,7 +120,8 @@ type viewChunk struct {
 }
 
 // copyGroup copies the chunks of a row group, each once.
-func (v *view) copyGroup(ctx context.Context, out, file *os.File, group int, pages func(group, leaf int) Pages) ([]viewChunk, error) {
+func (v *view) copyGroup(ctx context.Context, out, file *os.File, group int,
+	pages func(group, leaf int) Pages) ([]viewChunk, error) {
 	copied := map[int]viewChunk{}
 	list := make([]viewChunk, len(v.leaves))
 	for i, e := range v.leaves {

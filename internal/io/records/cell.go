@@ -87,7 +87,8 @@ func parseRange(text string) (a area, err error) {
 // number writes a number with the digits that it needs.
 func number(text string) string {
 	const digitsMax = 38 // that a column can keep
-	if digits := strings.TrimPrefix(text, "-"); digits != "" && len(digits) <= digitsMax && strings.Trim(digits, "0123456789") == "" && digits[0] != '0' {
+	if digits := strings.TrimPrefix(text, "-"); digits != "" && len(digits) <= digitsMax &&
+		strings.Trim(digits, "0123456789") == "" && digits[0] != '0' {
 		return text // all of its digits, which are more than Excel keeps if another program wrote them
 	}
 	v, err := strconv.ParseFloat(text, 64)
@@ -163,7 +164,8 @@ func (w *workbook) shown(c cell) (string, error) {
 	switch midnight := t.Equal(t.Truncate(24 * time.Hour)); {
 	case c.style == day && midnight:
 		layout = "2006-01-02"
-	case c.style == clock && t.Before(time.Date(1904, 1, 2, 0, 0, 0, 0, time.UTC)) && strings.HasPrefix(number(c.text), "0"):
+	case c.style == clock && t.Before(time.Date(1904, 1, 2, 0, 0, 0, 0, time.UTC)) &&
+		strings.HasPrefix(number(c.text), "0"):
 		layout = "15:04:05.999"
 	}
 	return t.Format(layout), nil

@@ -144,7 +144,8 @@ func (s *sheetReader) valueOf(c cell, kind, value string, has, formula bool, nam
 	case "s":
 		n, err := strconv.Atoi(strings.TrimSpace(value))
 		if err != nil || n < 0 || n >= len(s.book.shared) {
-			return c, badBook("cell %s of sheet %q has text number %s, which the workbook has not got", name, s.sheet.name, value)
+			return c, badBook("cell %s of sheet %q has text number %s, which the workbook has not got", name,
+				s.sheet.name, value)
 		}
 		c.kind, c.text = 's', s.book.shared[n]
 	case "str":
@@ -230,7 +231,8 @@ func (x *excel) row(row int, cells map[int]cell) error {
 			if errors.As(err, &failed) && plainError.MatchString(string(failed)) {
 				place.Error = string(failed)
 			}
-			return x.badAt([]byte(x.raw(cells)), place, fmt.Sprintf("cell %s%d of sheet %q: %s", columnLetters(x.at[i]), row, x.sheet, err))
+			return x.badAt([]byte(x.raw(cells)), place, fmt.Sprintf("cell %s%d of sheet %q: %s", columnLetters(x.at[i]), row,
+				x.sheet, err))
 		}
 	}
 	if len(x.out) > RecordBytesMax {
@@ -265,8 +267,10 @@ func (x *excel) header(row int, cells map[int]cell) error {
 		}
 		switch {
 		case len(at) > 1:
-			f := fault.Of(refuse("columns %s and %s of sheet %q are both called %q", columnLetters(at[0]), columnLetters(at[1]), x.sheet, c.Path))
-			f.Hint = fmt.Sprintf("write another header into the file; or read columns by their letters, behind the header: excel: {header: false, range: A%d}, columns: {NAME: {type: string, path: %s}}",
+			f := fault.Of(refuse("columns %s and %s of sheet %q are both called %q", columnLetters(at[0]), columnLetters(at[1]),
+				x.sheet, c.Path))
+			f.Hint = fmt.Sprintf("write another header into the file; or read columns by their letters, behind the header: "+
+				"excel: {header: false, range: A%d}, columns: {NAME: {type: string, path: %s}}",
 				row+1, columnLetters(at[0]))
 			return f
 		case len(at) == 1:
@@ -274,7 +278,8 @@ func (x *excel) header(row int, cells map[int]cell) error {
 		case !c.Optional:
 			f := fault.Of(refuse("missing column %q; row %d of sheet %q, which is taken for its header, has: %s",
 				c.Path, row, x.sheet, strings.Join(names[:min(len(names), shownNamesMax)], ", ")))
-			f.Hint = "if the table begins elsewhere, say where: excel: {range: B3}; if files may be without the column, say optional: true of it"
+			f.Hint = "if the table begins elsewhere, say where: excel: {range: B3}; if files may be without the column, say " +
+				"optional: true of it"
 			return f
 		}
 	}
@@ -442,7 +447,8 @@ func LookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec) (out 
 	return out, err
 }
 
-func lookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec, most int) (out []Found, rows int, err error) {
+func lookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec, most int) (out []Found, rows int,
+	err error) {
 	s, err := openSheet(ctx, in, size, spec)
 	if err != nil {
 		return nil, 0, err

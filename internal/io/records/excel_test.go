@@ -44,28 +44,45 @@ func TestSheets(t *testing.T) {
 		_, err := f.NewSheet("Data")
 		require.NoError(t, err)
 		set(t, f, "Sheet1", map[string]any{"A1": "a", "A2": 7})
-		set(t, f, "Data", map[string]any{"B3": "n", "C3": " t ", "D3": "b", "E3": "d", "B4": 1.5, "C4": "x\n\"y\"", "D4": true,
-			"E4": time.Date(2024, 1, 31, 10, 5, 6, 500_000_000, time.UTC), "B6": 123456789012345, "C6": 0.1, "D6": false, "Z6": "beside", "B7": "x", "A8": "outside"})
+		set(t, f, "Data", map[string]any{"B3": "n", "C3": " t ", "D3": "b", "E3": "d", "B4": 1.5, "C4": "x\n\"y\"",
+			"D4": true,
+			"E4": time.Date(2024, 1, 31, 10, 5, 6, 500_000_000, time.UTC), "B6": 123456789012345, "C6": 0.1, "D6": false,
+			"Z6": "beside", "B7": "x", "A8": "outside"})
 		require.NoError(t, f.SetCellFormula("Data", "C7", "1+1"))
 	}
-	columns := []Column{{Path: "n", Kind: Number}, {Path: "t", Kind: Text}, {Path: "b", Kind: Bool}, {Path: "d", Kind: Time, Layout: ExcelLayout}}
+	columns := []Column{{Path: "n", Kind: Number}, {Path: "t", Kind: Text}, {Path: "b", Kind: Bool},
+		{Path: "d", Kind: Time, Layout: ExcelLayout}}
 	for name, c := range map[string]struct {
 		spec        Spec
 		want, fails string
 	}{
-		"range":      {Spec{Columns: columns, Sheet: "Data", Range: "B3:E6"}, "4,\"1.5\",\"x\n\"\"y\"\"\",\"true\",\"2024-01-31 10:05:06.500\"\n6,\"123456789012345\",\"0.1\",\"false\",\n", ""},
-		"all":        {Spec{Columns: columns[:1], Number: 2}, "4,\"1.5\"\n6,\"123456789012345\"\n7:0,\"cell B7 of sheet \"\"Data\"\": \"\"x\"\" is no number\",\"B: \"\"x\"\", C: \"\"\"\"\"\n", ""},
-		"whole":      {Spec{Columns: []Column{{Path: "n", Kind: Whole}}, Number: 2, Range: "A:C4"}, "4:0,\"cell B4 of sheet \"\"Data\"\": 1.5 is no whole number\",\"B: \"\"1.5\"\", C: \"\"x\\n\\\"\"y\\\"\"\"\"\"\n", ""},
-		"formula":    {Spec{Columns: columns[1:2], Sheet: "Data", Range: "B3:C7"}, "4,\"x\n\"\"y\"\"\"\n6,\"0.1\"\n7:0,\"cell C7 of sheet \"\"Data\"\": it has a formula without a value: open the file in Excel or LibreOffice and save it\",\"B: \"\"x\"\", C: \"\"\"\"\"\n", ""},
-		"day only":   {Spec{Columns: []Column{{Path: "d", Kind: Time, Layout: "2006-01-02"}}, Sheet: "Data", Range: "B3:E4"}, "4:0,\"cell E4 of sheet \"\"Data\"\": 2024-01-31 10:05:06.500 is more than \"\"2006-01-02\"\" can say\",\"B: \"\"1.5\"\", C: \"\"x\\n\\\"\"y\\\"\"\"\", D: \"\"true\"\", E: \"\"2024-01-31 10:05:06.5\"\"\"\n", ""},
-		"first":      {Spec{Columns: []Column{{Path: "a", Kind: Whole}}}, "2,\"7\"\n", ""},
-		"letters":    {Spec{Columns: []Column{{Path: "B", Kind: Text}}, Sheet: "Data", Range: "B4", NoHeader: true}, "4,\"1.5\"\n6,\"123456789012345\"\n7,\"x\"\n", ""},
-		"optional":   {Spec{Columns: []Column{{Path: "a", Kind: Whole}, {Path: "z", Kind: Text, Optional: true}}}, "2,\"7\",\n", ""},
-		"missing":    {Spec{Columns: []Column{{Path: "z", Kind: Text}}}, "", `missing column "z"; row 1 of sheet "Sheet1", which is taken for its header, has: "a"`},
-		"no sheet":   {Spec{Columns: columns, Sheet: "data"}, "", `the workbook has no sheet "data"`},
-		"no number":  {Spec{Columns: columns, Number: 3}, "", `the workbook has no sheet number 3`},
-		"no header":  {Spec{Columns: columns, Range: "A100"}, "", `sheet "Sheet1" has no header: it is empty`},
-		"null texts": {Spec{Columns: []Column{{Path: "n", Kind: Number, Nulls: []string{"x"}}, {Path: "Z", Kind: Text, Optional: true}}, Sheet: "Data", Range: "B3:B7"}, "4,\"1.5\",\n6,\"123456789012345\",\n7,,\n", ""},
+		"range": {Spec{Columns: columns, Sheet: "Data", Range: "B3:E6"},
+			"4,\"1.5\",\"x\n\"\"y\"\"\",\"true\",\"2024-01-31 10:05:06.500\"\n6,\"123456789012345\",\"0.1\",\"false\",\n", ""},
+		"all": {Spec{Columns: columns[:1], Number: 2},
+			"4,\"1.5\"\n6,\"123456789012345\"\n7:0,\"cell B7 of sheet \"\"Data\"\": \"\"x\"\" is no number\",\"B: \"\"x\"\", " +
+				"C: \"\"\"\"\"\n", ""},
+		"whole": {Spec{Columns: []Column{{Path: "n", Kind: Whole}}, Number: 2, Range: "A:C4"},
+			"4:0,\"cell B4 of sheet \"\"Data\"\": 1.5 is no whole number\",\"B: \"\"1.5\"\", C: \"\"x\\n\\\"\"y\\\"\"\"\"\"\n",
+			""},
+		"formula": {Spec{Columns: columns[1:2], Sheet: "Data", Range: "B3:C7"},
+			"4,\"x\n\"\"y\"\"\"\n6,\"0.1\"\n7:0,\"cell C7 of sheet \"\"Data\"\": it has a formula without a value: open the " +
+				"file in Excel or LibreOffice and save it\",\"B: \"\"x\"\", C: \"\"\"\"\"\n", ""},
+		"day only": {Spec{Columns: []Column{{Path: "d", Kind: Time, Layout: "2006-01-02"}}, Sheet: "Data", Range: "B3:E4"},
+			"4:0,\"cell E4 of sheet \"\"Data\"\": 2024-01-31 10:05:06.500 is more than \"\"2006-01-02\"\" can say\",\"B: " +
+				"\"\"1.5\"\", C: \"\"x\\n\\\"\"y\\\"\"\"\", D: \"\"true\"\", E: \"\"2024-01-31 10:05:06.5\"\"\"\n", ""},
+		"first": {Spec{Columns: []Column{{Path: "a", Kind: Whole}}}, "2,\"7\"\n", ""},
+		"letters": {Spec{Columns: []Column{{Path: "B", Kind: Text}}, Sheet: "Data", Range: "B4", NoHeader: true},
+			"4,\"1.5\"\n6,\"123456789012345\"\n7,\"x\"\n", ""},
+		"optional": {Spec{Columns: []Column{{Path: "a", Kind: Whole}, {Path: "z", Kind: Text, Optional: true}}},
+			"2,\"7\",\n", ""},
+		"missing": {Spec{Columns: []Column{{Path: "z", Kind: Text}}}, "",
+			`missing column "z"; row 1 of sheet "Sheet1", which is taken for its header, has: "a"`},
+		"no sheet":  {Spec{Columns: columns, Sheet: "data"}, "", `the workbook has no sheet "data"`},
+		"no number": {Spec{Columns: columns, Number: 3}, "", `the workbook has no sheet number 3`},
+		"no header": {Spec{Columns: columns, Range: "A100"}, "", `sheet "Sheet1" has no header: it is empty`},
+		"null texts": {Spec{Columns: []Column{{Path: "n", Kind: Number, Nulls: []string{"x"}},
+			{Path: "Z", Kind: Text, Optional: true}}, Sheet: "Data", Range: "B3:B7"},
+			"4,\"1.5\",\n6,\"123456789012345\",\n7,,\n", ""},
 	} {
 		got, err := sheetCSV(t, fill, c.spec)
 		if c.fails != "" {
@@ -88,7 +105,8 @@ func TestSheets(t *testing.T) {
 // Whole numbers have all of the digits that a program wrote, and a formula beside an empty value has none.
 func TestCells(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{"9007199254740993": "9007199254740993", "-12345678901234567890": "-12345678901234567890", "0": "0", "007": "7",
+	for text, want := range map[string]string{"9007199254740993": "9007199254740993",
+		"-12345678901234567890": "-12345678901234567890", "0": "0", "007": "7",
 		"1.1000000000000001": "1.1", "9.0071992547409905E+15": "9007199254740990", "-0": "-0"} {
 		require.Equal(t, want, number(text), text)
 	}
@@ -96,7 +114,8 @@ func TestCells(t *testing.T) {
 		kind, value  string
 		has, formula bool
 		want         byte
-	}{{"", "", true, true, 'f'}, {"", "", false, true, 'f'}, {"n", "", true, true, 'f'}, {"str", "", true, true, 's'}, {"", "", true, false, 0}, {"", "2", true, true, 'n'}} {
+	}{{"", "", true, true, 'f'}, {"", "", false, true, 'f'}, {"n", "", true, true, 'f'}, {"str", "", true, true, 's'},
+		{"", "", true, false, 0}, {"", "2", true, true, 'n'}} {
 		got, err := (&sheetReader{}).valueOf(cell{}, c.kind, c.value, c.has, c.formula, "A1")
 		require.NoError(t, err)
 		require.Equal(t, c.want, got.kind, "%+v", c)
@@ -154,32 +173,39 @@ func anyCell(rng *rand.Rand, kind int) (any, string) {
 	}
 	switch kind {
 	case 0:
-		texts := []string{"x", "a,b", `"q"`, "two\nlines", " lead", "trail ", "ä€𝄞", "=1+1", "#N/A", "_x", "007", "TRUE", "1e5", strings.Repeat("long ", 500)}
+		texts := []string{"x", "a,b", `"q"`, "two\nlines", " lead", "trail ", "ä€𝄞", "=1+1", "#N/A", "_x", "007", "TRUE",
+			"1e5", strings.Repeat("long ", 500)}
 		text := texts[rng.IntN(len(texts))]
 		return text, text
 	case 1:
-		numbers := []float64{0, 1, -1, 0.1, 1e15, 123456789012345, -0.05, 1e300, 5e-324, math.Round(rng.NormFloat64()*1e6) / 1e6, float64(rng.IntN(1e9)) / 100}
+		numbers := []float64{0, 1, -1, 0.1, 1e15, 123456789012345, -0.05, 1e300, 5e-324,
+			math.Round(rng.NormFloat64()*1e6) / 1e6, float64(rng.IntN(1e9)) / 100}
 		n := numbers[rng.IntN(len(numbers))]
 		return n, number(strconv.FormatFloat(n, 'g', -1, 64))
 	case 2:
 		b := rng.IntN(2) == 0
 		return b, strconv.FormatBool(b)
 	}
-	moment := time.Date(1900+rng.IntN(300), time.Month(1+rng.IntN(12)), 1+rng.IntN(28), rng.IntN(24), rng.IntN(60), rng.IntN(60), rng.IntN(1000)*1_000_000, time.UTC)
+	moment := time.Date(1900+rng.IntN(300), time.Month(1+rng.IntN(12)), 1+rng.IntN(28), rng.IntN(24), rng.IntN(60),
+		rng.IntN(60), rng.IntN(1000)*1_000_000, time.UTC)
 	return moment, moment.Format(ExcelLayout)
 }
 
 func TestStyles(t *testing.T) {
 	t.Parallel()
-	for format, want := range map[string]style{"General": plain, "0.00": plain, "0%": plain, "#,##0 [$€-407]": plain, `"day" 0`: plain, "yyyy-mm-dd": day, "d. mmm": day, "mmmm": day,
-		"m/d/yy h:mm": dayTime, "hh:mm:ss": clock, "[h]:mm": elapsed, "[HH]:MM:SS": elapsed, "[mm]:ss": elapsed, "[Red][ss].0;-[ss]": elapsed, "[$-F400]h:mm:ss": clock, "[magenta]0": plain, "h:mm;[h]:mm": clock, "[Red]0": plain, `0 "s"`: plain, `\d0`: plain, "mm:ss.0": clock, "@": plain, "yyyy;@": day} {
+	for format, want := range map[string]style{"General": plain, "0.00": plain, "0%": plain, "#,##0 [$€-407]": plain,
+		`"day" 0`: plain, "yyyy-mm-dd": day, "d. mmm": day, "mmmm": day,
+		"m/d/yy h:mm": dayTime, "hh:mm:ss": clock, "[h]:mm": elapsed, "[HH]:MM:SS": elapsed, "[mm]:ss": elapsed,
+		"[Red][ss].0;-[ss]": elapsed, "[$-F400]h:mm:ss": clock, "[magenta]0": plain, "h:mm;[h]:mm": clock, "[Red]0": plain,
+		`0 "s"`: plain, `\d0`: plain, "mm:ss.0": clock, "@": plain, "yyyy;@": day} {
 		require.Equal(t, want, styleOf(164, map[int]string{164: format}), format)
 	}
 	for _, c := range []struct {
 		days string
 		from bool
 		want string
-	}{{"1", false, "1900-01-01"}, {"59", false, "1900-02-28"}, {"61", false, "1900-03-01"}, {"45322", false, "2024-01-31"}, {"0", true, "1904-01-01"}, {"43860", true, "2024-01-31"}, {"2958465.5", false, "9999-12-31"}} {
+	}{{"1", false, "1900-01-01"}, {"59", false, "1900-02-28"}, {"61", false, "1900-03-01"}, {"45322", false, "2024-01-31"},
+		{"0", true, "1904-01-01"}, {"43860", true, "2024-01-31"}, {"2958465.5", false, "9999-12-31"}} {
 		got, err := (&workbook{from04: c.from}).moment(c.days)
 		require.NoError(t, err)
 		require.Equal(t, c.want, got.Format("2006-01-02"), c.days)
@@ -211,8 +237,9 @@ func TestElapsed(t *testing.T) {
 		"a number":         {days: 1.5, format: excelize.Style{NumFmt: 46}, kind: Number, want: "1.5"},
 		"a negative one":   {days: -1.5, format: excelize.Style{NumFmt: 46}, kind: Number, want: "-1.5"},
 		"whole days":       {days: 2, format: excelize.Style{NumFmt: 46}, kind: Whole, want: "2"},
-		"a datetime":       {days: 1.5, format: excelize.Style{NumFmt: 46}, kind: Time, want: "36:00:00 is an elapsed time, and no datetime"},
-		"a time of day":    {days: 0.25, format: excelize.Style{NumFmt: 21}, kind: Text, want: "06:00:00"},
+		"a datetime": {days: 1.5, format: excelize.Style{NumFmt: 46}, kind: Time,
+			want: "36:00:00 is an elapsed time, and no datetime"},
+		"a time of day": {days: 0.25, format: excelize.Style{NumFmt: 21}, kind: Text, want: "06:00:00"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -234,7 +261,8 @@ func TestElapsed(t *testing.T) {
 
 func TestRanges(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]area{"": {}, "B3": {2, 3, 0, 0}, "B3:F": {2, 3, 6, 0}, "b:f": {2, 0, 6, 0}, "$B$3:$F$100": {2, 3, 6, 100}, "XFD1": {16384, 1, 0, 0}} {
+	for text, want := range map[string]area{"": {}, "B3": {2, 3, 0, 0}, "B3:F": {2, 3, 6, 0}, "b:f": {2, 0, 6, 0},
+		"$B$3:$F$100": {2, 3, 6, 100}, "XFD1": {16384, 1, 0, 0}} {
 		got, err := parseRange(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
@@ -249,7 +277,8 @@ func TestRanges(t *testing.T) {
 func TestLookExcel(t *testing.T) {
 	t.Parallel()
 	f := excelize.NewFile()
-	set(t, f, "Sheet1", map[string]any{"A1": "i", "B1": "f", "C1": "d", "D1": "s", "E1": "b", "A2": 1, "B2": 1, "C2": time.Now(), "D2": "x", "E2": true, "A3": 2, "B3": 1.5, "D3": 3, "G3": "x", "F4": 1})
+	set(t, f, "Sheet1", map[string]any{"A1": "i", "B1": "f", "C1": "d", "D1": "s", "E1": "b", "A2": 1, "B2": 1,
+		"C2": time.Now(), "D2": "x", "E2": true, "A3": 2, "B3": 1.5, "D3": 3, "G3": "x", "F4": 1})
 	data, err := f.WriteToBuffer()
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
@@ -258,6 +287,8 @@ func TestLookExcel(t *testing.T) {
 	require.Equal(t, []SheetRow{{3, []int{2, 4, 7}, []string{"1.5", "3", "x"}}}, rows)
 	got, err := LookExcel(t.Context(), bytes.NewReader(data.Bytes()), int64(data.Len()), Spec{})
 	require.NoError(t, err)
-	require.Equal(t, []Found{{Key: "i", Value: Integer, Letters: "A"}, {Key: "f", Value: Fraction, Letters: "B"}, {Key: "d", Value: Moment, Letters: "C"}, {Key: "s", Value: Any, Letters: "D"},
-		{Key: "b", Value: Truth, Letters: "E"}, {Value: Any, Letters: "G", Row: 3}, {Value: Integer, Letters: "F", Row: 4}}, got)
+	require.Equal(t, []Found{{Key: "i", Value: Integer, Letters: "A"}, {Key: "f", Value: Fraction, Letters: "B"},
+		{Key: "d", Value: Moment, Letters: "C"}, {Key: "s", Value: Any, Letters: "D"},
+		{Key: "b", Value: Truth, Letters: "E"}, {Value: Any, Letters: "G", Row: 3}, {Value: Integer, Letters: "F", Row: 4}},
+		got)
 }

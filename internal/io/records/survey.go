@@ -90,8 +90,8 @@ func (k *surveyed) found(out []Found, lacking bool) []Found {
 	return out
 }
 
-// SurveyExcel says which columns a sheet has, by its header and all of its rows, and how many rows with values are below
-// the header.
+// SurveyExcel says which columns a sheet has, by its header and all of its rows, and how many rows with values are
+// below the header.
 func SurveyExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec) (found []Found, rows int, err error) {
 	return lookExcel(ctx, in, size, spec, -1)
 }

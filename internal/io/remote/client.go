@@ -49,7 +49,8 @@ type Client struct {
 
 // New returns a client. It opens nothing before it is used.
 func New(cfg Config) *Client {
-	return &Client{cfg: cfg.withDefaults(), transfers: make(chan struct{}, transfersMax), listings: make(chan struct{}, listingsMax), backends: map[string]backend{}}
+	return &Client{cfg: cfg.withDefaults(), transfers: make(chan struct{}, transfersMax),
+		listings: make(chan struct{}, listingsMax), backends: map[string]backend{}}
 }
 
 // Close ends idle connections.
@@ -216,7 +217,8 @@ func hidden(err error, loc address.Location) error {
 	if !errors.As(err, &f) {
 		return err
 	}
-	f.Message, f.Hint, f.Detail, f.Place.File = loc.Hidden(f.Message), loc.Hidden(f.Hint), loc.Hidden(f.Detail), loc.Hidden(f.Place.File)
+	f.Message, f.Hint, f.Detail, f.Place.File = loc.Hidden(f.Message), loc.Hidden(f.Hint), loc.Hidden(f.Detail),
+		loc.Hidden(f.Place.File)
 	if f.Err == nil {
 		return err
 	}

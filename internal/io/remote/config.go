@@ -30,15 +30,18 @@ type Config struct {
 	S3Region    string // "": what the AWS environment says
 	// S3Observe is told of each request to the service; nil: nobody is. It is called
 	// from several goroutines.
-	S3Observe   func(request string, took time.Duration, err error) `json:"-"`
-	S3AccessKey string                                              // "": credentials are where the AWS tools look for them
-	S3SecretKey string                                              // of the access key
-	S3Profile   string                                              // of the AWS tools' shared files; "": what the AWS environment says
-	SFTPKeys    map[string]string                                   // private key file of each user; others have those in HomeDir/.ssh
-	KnownHosts  string                                              // "": HomeDir/.ssh/known_hosts
-	HomeDir     string                                              // the user's
-	SpoolBytes  int64                                               // limit of one run's copies; 0: SpoolBytesDefault
-	Logger      *slog.Logger
+	S3Observe func(request string, took time.Duration, err error) `json:"-"`
+	// "": credentials are where the AWS tools look for them
+	S3AccessKey string
+	S3SecretKey string // of the access key
+	// of the AWS tools' shared files; "": what the AWS environment says
+	S3Profile string
+	// private key file of each user; others have those in HomeDir/.ssh
+	SFTPKeys   map[string]string
+	KnownHosts string // "": HomeDir/.ssh/known_hosts
+	HomeDir    string // the user's
+	SpoolBytes int64  // limit of one run's copies; 0: SpoolBytesDefault
+	Logger     *slog.Logger
 
 	// For tests; 0 is the default.
 	Pause, PauseMax, IdleTimeout, ConnectTimeout time.Duration

@@ -23,7 +23,8 @@ type download struct {
 
 // download brings a file into to. It goes on where it stopped when a transfer
 // breaks, as long as the server still has the same version.
-func (c *Client) download(ctx context.Context, loc address.Location, to target, admit func(Version) error) (Version, error) {
+func (c *Client) download(ctx context.Context, loc address.Location, to target, admit func(Version) error) (Version,
+	error) {
 	done, err := c.begin(ctx)
 	if err != nil {
 		return Version{}, err

@@ -149,7 +149,8 @@ func TestHTTPServersOfManyKinds(t *testing.T) {
 			got, err := c.Spool(dir, nil).Ensure(t.Context(), "https://"+proxy.Addr+"/a", "")
 			require.NoError(t, err)
 			requireCopy(t, content, got)
-			again, err := newClient(t, remote.Config{CAPath: s.CAFile}).Spool(dir, nil).Ensure(t.Context(), "https://"+proxy.Addr+"/a", got.Version)
+			again, err := newClient(t, remote.Config{CAPath: s.CAFile}).Spool(dir, nil).Ensure(t.Context(),
+				"https://"+proxy.Addr+"/a", got.Version)
 			require.NoError(t, err, "it is still the same")
 			requireCopy(t, content, again)
 		})
@@ -183,7 +184,8 @@ func changeWhileRead(t *testing.T, ignores bool) {
 	})
 	proxy := remotetest.NewProxy(t, s.Addr)
 	proxy.Plan(remotetest.Break{Down: 1 << 20})
-	got, err := newClient(t, remote.Config{CAPath: s.CAFile}).Spool(t.TempDir(), nil).Ensure(t.Context(), "https://"+proxy.Addr+"/a", "")
+	got, err := newClient(t, remote.Config{CAPath: s.CAFile}).Spool(t.TempDir(), nil).Ensure(t.Context(),
+		"https://"+proxy.Addr+"/a", "")
 	require.NoError(t, err)
 	requireCopy(t, two, got)
 }
@@ -193,7 +195,8 @@ func TestHTTPRedirectsThatAreNotFollowed(t *testing.T) {
 	s := remotetest.NewHTTPS(t, t.TempDir())
 	c := newClient(t, remote.Config{CAPath: s.CAFile})
 	s.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
-		http.Redirect(w, r, map[string]string{"/down": "http://127.0.0.1:1/x", "/round": "/round"}[r.URL.Path], http.StatusFound)
+		http.Redirect(w, r, map[string]string{"/down": "http://127.0.0.1:1/x", "/round": "/round"}[r.URL.Path],
+			http.StatusFound)
 		return true
 	})
 	_, err := c.Read(t.Context(), "https://"+s.Addr+"/down", 10, nil)
@@ -231,7 +234,8 @@ func TestCertificates(t *testing.T) {
 	requireFault(t, err, fault.Environment, false, "not of an authority that is trusted here", "--ca-file")
 	require.Equal(t, int64(0), s.Hits.Load())
 
-	_, err = newClient(t, remote.Config{CAPath: s.CAFile}).Read(t.Context(), "https://localhost"+s.Addr[strings.LastIndexByte(s.Addr, ':'):]+"/a", 10, nil)
+	_, err = newClient(t, remote.Config{CAPath: s.CAFile}).Read(t.Context(), "https://localhost"+
+		s.Addr[strings.LastIndexByte(s.Addr, ':'):]+"/a", 10, nil)
 	requireFault(t, err, fault.Environment, false, "certificate is not valid", "certificate")
 
 	// A directory of authorities, with other files in it.
@@ -246,7 +250,8 @@ func TestCertificates(t *testing.T) {
 	require.Equal(t, "hello", string(got))
 
 	for path, message := range map[string]string{
-		filepath.Join(dir, "none.pem"): "cannot be read", filepath.Join(cas, "README"): "no PEM certificate", t.TempDir(): "no file with PEM certificates",
+		filepath.Join(dir, "none.pem"): "cannot be read", filepath.Join(cas, "README"): "no PEM certificate",
+		t.TempDir(): "no file with PEM certificates",
 	} {
 		c := newClient(t, remote.Config{CAPath: path})
 		require.ErrorContains(t, c.Check(t.Context(), url, nil), message)
@@ -277,7 +282,8 @@ func TestHostKeys(t *testing.T) {
 	url := "sftp://joe@" + s.Addr + s.Dir + "/a"
 	print := ssh.FingerprintSHA256(s.HostKey)
 	read := func(known string) error {
-		_, err := newClient(t, remote.Config{SFTPKeys: map[string]string{"joe": s.KeyFile}, KnownHosts: known}).Read(t.Context(), url, 10, nil)
+		_, err := newClient(t, remote.Config{SFTPKeys: map[string]string{"joe": s.KeyFile}, KnownHosts: known}).
+			Read(t.Context(), url, 10, nil)
 		return err
 	}
 	require.NoError(t, read(s.KnownHosts))
@@ -293,7 +299,8 @@ func TestHostKeys(t *testing.T) {
 	other := remotetest.NewKey(t, filepath.Join(dir, "other")).PublicKey()
 	changed := filepath.Join(dir, "changed")
 	putFile(t, changed, "# hosts\n"+knownhosts.Line([]string{s.Addr}, other)+"\n")
-	requireFault(t, read(changed), fault.Environment, false, "is ssh-ed25519 "+print+", but "+changed+":2 has another one: ssh-ed25519 "+ssh.FingerprintSHA256(other), "pretend")
+	requireFault(t, read(changed), fault.Environment, false, "is ssh-ed25519 "+print+", but "+changed+
+		":2 has another one: ssh-ed25519 "+ssh.FingerprintSHA256(other), "pretend")
 
 	revoked := filepath.Join(dir, "revoked")
 	putFile(t, revoked, "@revoked * "+strings.SplitN(knownhosts.Line([]string{"x"}, s.HostKey), " ", 2)[1]+"\n"+line+"\n")
@@ -343,20 +350,25 @@ func TestKeys(t *testing.T) {
 
 	wrong := filepath.Join(dir, "wrong")
 	remotetest.NewKey(t, wrong)
-	requireFault(t, read(remote.Config{SFTPKeys: map[string]string{"joe": wrong}}, url), fault.Environment, false, "does not accept the key of user joe", "--sftp-key joe=FILE")
-	requireFault(t, read(remote.Config{SFTPKeys: map[string]string{"ann": s.KeyFile}}, strings.Replace(url, "joe", "ann", 1)), fault.Environment, false, "does not accept the key of user ann", "")
+	requireFault(t, read(remote.Config{SFTPKeys: map[string]string{"joe": wrong}}, url), fault.Environment, false,
+		"does not accept the key of user joe", "--sftp-key joe=FILE")
+	requireFault(t, read(remote.Config{SFTPKeys: map[string]string{"ann": s.KeyFile}},
+		strings.Replace(url, "joe", "ann", 1)), fault.Environment, false, "does not accept the key of user ann", "")
 
 	public := filepath.Join(dir, "key.pub")
 	putFile(t, public, "ssh-ed25519 SECRET\n")
-	requireFault(t, read(remote.Config{SFTPKeys: map[string]string{"joe": public}}, url), fault.Environment, false, "not in a format", ".pub")
-	requireFault(t, read(remote.Config{SFTPKeys: map[string]string{"joe": filepath.Join(dir, "no")}}, url), fault.Environment, false, "cannot be read", "--sftp-key")
+	requireFault(t, read(remote.Config{SFTPKeys: map[string]string{"joe": public}}, url), fault.Environment, false,
+		"not in a format", ".pub")
+	requireFault(t, read(remote.Config{SFTPKeys: map[string]string{"joe": filepath.Join(dir, "no")}}, url),
+		fault.Environment, false, "cannot be read", "--sftp-key")
 	raw, err := ssh.ParseRawPrivateKey(key)
 	require.NoError(t, err)
 	locked, err := ssh.MarshalPrivateKeyWithPassphrase(raw, "", []byte("SECRET"))
 	require.NoError(t, err)
 	lockedFile := filepath.Join(dir, "locked")
 	putFile(t, lockedFile, string(pem.EncodeToMemory(locked)))
-	requireFault(t, read(remote.Config{SFTPKeys: map[string]string{"joe": lockedFile}}, url), fault.Environment, false, "has a passphrase", "without one")
+	requireFault(t, read(remote.Config{SFTPKeys: map[string]string{"joe": lockedFile}}, url), fault.Environment, false,
+		"has a passphrase", "without one")
 }
 
 func TestSFTPRefusals(t *testing.T) {
@@ -400,7 +412,8 @@ func TestS3Answers(t *testing.T) {
 		{404, "NoSuchBucket", fault.Script, false, "NoSuchBucket: file does not exist", "--s3-endpoint"},
 		{301, "PermanentRedirect", fault.Environment, false, "another region: eu-west-9", "AWS_REGION"},
 		{400, "InvalidRequest", fault.Environment, false, "InvalidRequest: because", "--s3-endpoint"},
-		{503, "SlowDown", fault.Environment, true, "503 SlowDown: because (tried 6 times)", "check the network and the server"},
+		{503, "SlowDown", fault.Environment, true, "503 SlowDown: because (tried 6 times)",
+			"check the network and the server"},
 		{500, "InternalError", fault.Environment, true, "tried 6 times", "check the network and the server"},
 	} {
 		answer(test.status, test.code)
@@ -446,7 +459,8 @@ func forward(t *testing.T, s *remotetest.S3, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	again, err := http.NewRequestWithContext(t.Context(), r.Method, s.Endpoint+r.URL.RequestURI(), strings.NewReader(string(body)))
+	again, err := http.NewRequestWithContext(t.Context(), r.Method, s.Endpoint+r.URL.RequestURI(),
+		strings.NewReader(string(body)))
 	if err != nil {
 		return err
 	}
@@ -481,7 +495,8 @@ func TestS3StylesOfAddresses(t *testing.T) {
 		host.Store(r.Host + r.URL.Path)
 		return false
 	})
-	c := newClient(t, remote.Config{S3Endpoint: strings.Replace(s.Endpoint, "127.0.0.1", "localhost", 1), S3PathStyle: &no})
+	c := newClient(t, remote.Config{S3Endpoint: strings.Replace(s.Endpoint, "127.0.0.1", "localhost", 1),
+		S3PathStyle: &no})
 	_, err := c.Read(t.Context(), "s3://data/a", 10, nil)
 	if err == nil || host.Load() != nil { // where data.localhost is this machine
 		require.Contains(t, host.Load(), "data.localhost")
@@ -519,7 +534,8 @@ func TestSecretsOfAddresses(t *testing.T) {
 	got, err := spool.Ensure(t.Context(), "https://"+s.Addr+"/{env.P}/a", "")
 	require.NoError(t, err)
 	requireCopy(t, "hello", got)
-	for _, url := range []string{"https://" + s.Addr + "/{env.P}/none", "https://{env.H}.invalid/x", "https://{env.H}/%zz", "sftp://{env.H}/x"} {
+	for _, url := range []string{"https://" + s.Addr + "/{env.P}/none", "https://{env.H}.invalid/x", "https://{env.H}/%zz",
+		"sftp://{env.H}/x"} {
 		_, err := spool.Ensure(t.Context(), url, "")
 		require.Error(t, err)
 		require.NotContains(t, err.Error()+fault.Of(err).Hint+fault.Of(err).Place.File, "SECRET")

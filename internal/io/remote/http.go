@@ -28,10 +28,12 @@ func newHTTP(cfg Config, roots *x509.CertPool) *httpBackend {
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	req.Header.Del("Referer") // it has the address with its secrets, which are not for another host
 	if len(via) > redirectsMax {
-		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the server redirects more than %d times", redirectsMax), Hint: "check the address"}
+		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the server redirects more than %d times",
+			redirectsMax), Hint: "check the address"}
 	}
 	if via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https" {
-		return &fault.Error{Kind: fault.Environment, Message: "the server redirects from https to " + req.URL.Scheme, Hint: "use the address that it redirects to, if you trust it"}
+		return &fault.Error{Kind: fault.Environment, Message: "the server redirects from https to " + req.URL.Scheme,
+			Hint: "use the address that it redirects to, if you trust it"}
 	}
 	return nil
 }
@@ -47,7 +49,8 @@ func (b *httpBackend) list(_ context.Context, _ address.Location, _, _ string, _
 }
 
 // request sends a GET for the bytes from offset on, or for only the first.
-func (b *httpBackend) request(ctx context.Context, loc address.Location, set func(http.Header)) (*http.Response, error) {
+func (b *httpBackend) request(ctx context.Context, loc address.Location, set func(http.Header)) (*http.Response,
+	error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, loc.URL, nil)
 	if err != nil {
 		return nil, fault.New(fault.Script, "the address is not a URL")
@@ -163,7 +166,8 @@ func contentRange(s string) (start, total int64, err error) {
 	_, size, ok3 := strings.Cut(rest, "/")
 	start, total = number(from), number(size)
 	if !ok || !ok2 || !ok3 || start < 0 || size != "*" && total < 0 {
-		return 0, -1, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the server sent the Content-Range %.100q", s), Err: errContentRange, Hint: "check the server"}
+		return 0, -1, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the server sent the Content-Range %.100q",
+			s), Err: errContentRange, Hint: "check the server"}
 	}
 	return start, total, nil
 }
@@ -178,7 +182,8 @@ func number(s string) int64 {
 }
 
 func (b *httpBackend) stage(context.Context, address.Location, Upload) (Staged, error) {
-	return nil, &fault.Error{Kind: fault.Script, Message: "files cannot be written over http", Hint: "write to a local path, sftp:// or s3://"}
+	return nil, &fault.Error{Kind: fault.Script, Message: "files cannot be written over http",
+		Hint: "write to a local path, sftp:// or s3://"}
 }
 
 // abandon has nothing to do: nothing is ever left.

@@ -54,7 +54,8 @@ func (c *Client) List(ctx context.Context, pattern string, most int) ([]File, er
 		return nil, placed(err, p.Location)
 	}
 	slices.SortFunc(l.out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	return slices.CompactFunc(l.out, func(a, b File) bool { return a.Path == b.Path }), nil // by two ** a file may be found twice
+	// by two ** a file may be found twice
+	return slices.CompactFunc(l.out, func(a, b File) bool { return a.Path == b.Path }), nil
 }
 
 // Matching lists the addresses of the files that match the name of an input, in which * and
@@ -165,7 +166,8 @@ func (l *lister) choose(dirs []string, dir, part string, last bool, entries []en
 		ok, err := path.Match(part, e.name)
 		switch {
 		case err != nil:
-			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the pattern %q cannot be read", part), Hint: "look for a [ without its ]; a [ of the name itself is written as [[]"}
+			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the pattern %q cannot be read", part),
+				Hint: "look for a [ without its ]; a [ of the name itself is written as [[]"}
 		case !ok || e.dir == last || strings.HasPrefix(e.name, ".") && !strings.HasPrefix(part, "."):
 		case !last:
 			if dirs = append(dirs, dir+e.name+"/"); len(dirs) > listedDirsMax {
@@ -182,7 +184,8 @@ func (l *lister) choose(dirs []string, dir, part string, last bool, entries []en
 }
 
 func tooMany(format string, args ...any) error {
-	return &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf(format, args...), Hint: "write a narrower pattern, or move away what was processed"}
+	return &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf(format, args...),
+		Hint: "write a narrower pattern, or move away what was processed"}
 }
 
 // list lists a directory: at least what begins with a text.

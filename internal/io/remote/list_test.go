@@ -34,7 +34,8 @@ func listed(t *testing.T, w *world, pattern string) (out []string) {
 
 func TestList(t *testing.T) {
 	writable(t, func(t *testing.T, w *world) {
-		for i, name := range []string{"in/b.csv", "in/a.csv", "in/a.txt", "in/.a.csv.tmp", "in/.hidden.csv", "in/sub/c.csv", "in/sub2/c.csv", "in/.git/c.csv", "other.csv", "in/größe 1.csv"} {
+		for i, name := range []string{"in/b.csv", "in/a.csv", "in/a.txt", "in/.a.csv.tmp", "in/.hidden.csv", "in/sub/c.csv",
+			"in/sub2/c.csv", "in/.git/c.csv", "other.csv", "in/größe 1.csv"} {
 			w.put(name, strings.Repeat("x", i))
 		}
 		space := "in/größe 1.csv"
@@ -85,7 +86,8 @@ func TestListThroughABadNetwork(t *testing.T) {
 // ** looks through directories of any depth, but through no hidden one and no link.
 func TestListThroughDirectories(t *testing.T) {
 	writable(t, func(t *testing.T, w *world) {
-		for _, name := range []string{"in/x.csv", "in/a/x.csv", "in/a/b/x.csv", "in/a/b/y.txt", "in/.h/x.csv", "in/a/.x.csv", "other/x.csv"} {
+		for _, name := range []string{"in/x.csv", "in/a/x.csv", "in/a/b/x.csv", "in/a/b/y.txt", "in/.h/x.csv", "in/a/.x.csv",
+			"other/x.csv"} {
 			w.put(name, "x")
 		}
 		if _, dir, ok := strings.Cut(w.url(""), w.proxy.Addr); ok {

@@ -55,13 +55,15 @@ func (b *httpBackend) post(ctx context.Context, loc address.Location, p Post) (A
 	}
 	req.Header = p.Header.Clone()
 	req.Header.Set("User-Agent", "thalweg")
-	once := http.Client{Transport: b.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	once := http.Client{Transport: b.transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := once.Do(req)
 	if err != nil {
 		return Answer{}, connectFault(err)
 	}
-	defer resp.Body.Close()                                               // what it says is nobody's
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, answerBytesMax)) // an answer was given, whatever becomes of the rest
+	defer resp.Body.Close() // what it says is nobody's
+	// an answer was given, whatever becomes of the rest
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, answerBytesMax))
 	return Answer{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header, time.Now())}, nil
 }
 

@@ -51,7 +51,8 @@ func (c *Client) RemoveVersion(ctx context.Context, url string, was Version, sec
 
 // remove has nothing that could be removed.
 func (b *httpBackend) remove(context.Context, address.Location, Version) error {
-	return &fault.Error{Kind: fault.Script, Message: "files cannot be removed over http", Hint: "write to a local path, sftp:// or s3://"}
+	return &fault.Error{Kind: fault.Script, Message: "files cannot be removed over http",
+		Hint: "write to a local path, sftp:// or s3://"}
 }
 
 // remove asks the service to look at the entity tag again. Some do, of others the request is like any.

@@ -24,7 +24,8 @@ func (r retryable) Unwrap() error { return r.fault }
 
 // retry repeats op while its error may pass by itself. op reports whether it
 // made progress: tries are counted from the last one that did.
-func (c *Client) retry(ctx context.Context, loc address.Location, op func(ctx context.Context) (progress bool, err error)) error {
+func (c *Client) retry(ctx context.Context, loc address.Location, op func(ctx context.Context) (progress bool,
+	err error)) error {
 	pause, idle := c.cfg.Pause, 0
 	for try := 1; ; try++ {
 		progress, err := op(ctx)
@@ -46,7 +47,8 @@ func (c *Client) retry(ctx context.Context, loc address.Location, op func(ctx co
 			f.Message += fmt.Sprintf(" (tried %d times)", try)
 			return placed(err, loc)
 		}
-		c.cfg.Logger.Info("a transfer broke; it is repeated", "url", loc.String(), "try", try, "error", loc.Hidden(err.Error()))
+		c.cfg.Logger.Info("a transfer broke; it is repeated", "url", loc.String(), "try", try, "error",
+			loc.Hidden(err.Error()))
 		if err := c.wait(ctx, pause, err); err != nil {
 			return err
 		}
@@ -79,7 +81,8 @@ func canceled(ctx context.Context) error {
 
 // broken classifies what may pass by itself.
 func broken(err error, format string, args ...any) error {
-	return retryable{fault: &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf(format, args...), Err: err,
+	return retryable{fault: &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf(format, args...),
+		Err:  err,
 		Hint: "check the network and the server"}}
 }
 

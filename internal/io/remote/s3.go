@@ -35,8 +35,12 @@ type s3Backend struct {
 // them: environment, shared files, single sign-on, the machine's role.
 func newS3(ctx context.Context, c *Client, roots *x509.CertPool) (*s3Backend, error) {
 	ours := newTransport(c.cfg, roots)
-	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.TLSClientConfig = ours.TLSClientConfig })
-	options := []func(*config.LoadOptions) error{config.WithHTTPClient(client), config.WithDefaultRegion(regionDefault), config.WithLogger(logging.Nop{}),
+	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+		t.TLSClientConfig =
+			ours.TLSClientConfig
+	})
+	options := []func(*config.LoadOptions) error{config.WithHTTPClient(client), config.WithDefaultRegion(regionDefault),
+		config.WithLogger(logging.Nop{}),
 		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} })}
 	if c.cfg.S3Region != "" {
 		options = append(options, config.WithRegion(c.cfg.S3Region))
@@ -45,19 +49,22 @@ func newS3(ctx context.Context, c *Client, roots *x509.CertPool) (*s3Backend, er
 		options = append(options, config.WithSharedConfigProfile(c.cfg.S3Profile))
 	}
 	if c.cfg.S3AccessKey != "" {
-		options = append(options, config.WithCredentialsProvider(aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: c.cfg.S3AccessKey, SecretAccessKey: c.cfg.S3SecretKey}, nil
-		})))
+		options = append(options,
+			config.WithCredentialsProvider(aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{AccessKeyID: c.cfg.S3AccessKey, SecretAccessKey: c.cfg.S3SecretKey}, nil
+			})))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Message: "the AWS configuration cannot be used", Err: err, Hint: "check AWS_PROFILE, AWS_CA_BUNDLE and ~/.aws/config"}
+		return nil, &fault.Error{Kind: fault.Environment, Message: "the AWS configuration cannot be used", Err: err,
+			Hint: "check AWS_PROFILE, AWS_CA_BUNDLE and ~/.aws/config"}
 	}
 	if built, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {
 		ours.TLSClientConfig = built.GetTransport().TLSClientConfig // with AWS_CA_BUNDLE
 	}
 	// A redirect would go to another host with a signature for this one.
-	cfg.HTTPClient = &http.Client{Transport: ours, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	cfg.HTTPClient = &http.Client{Transport: ours,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	api := s3.NewFromConfig(cfg, func(o *s3.Options) {
 		if c.cfg.S3Endpoint != "" {
 			o.BaseEndpoint = aws.String(c.cfg.S3Endpoint)
@@ -98,7 +105,8 @@ func (b *s3Backend) get(ctx context.Context, loc address.Location, offset int64,
 		return s3Fault(err)
 	}
 	defer out.Body.Close() // read only: nothing can be lost
-	v := Version{Bytes: aws.ToInt64(out.ContentLength), ETag: aws.ToString(out.ETag), ModTime: aws.ToTime(out.LastModified)}
+	v := Version{Bytes: aws.ToInt64(out.ContentLength), ETag: aws.ToString(out.ETag),
+		ModTime: aws.ToTime(out.LastModified)}
 	start := int64(0)
 	if out.ContentRange != nil {
 		if start, v.Bytes, err = contentRange(*out.ContentRange); err != nil {
@@ -119,7 +127,8 @@ func (b *s3Backend) stat(ctx context.Context, loc address.Location) (Version, er
 	if err != nil {
 		return Version{}, s3Fault(err)
 	}
-	return Version{Bytes: aws.ToInt64(out.ContentLength), ETag: aws.ToString(out.ETag), ModTime: aws.ToTime(out.LastModified)}, nil
+	return Version{Bytes: aws.ToInt64(out.ContentLength), ETag: aws.ToString(out.ETag),
+		ModTime: aws.ToTime(out.LastModified)}, nil
 }
 
 // httpStatus of an error, 0 if there was no answer.
@@ -152,12 +161,16 @@ func s3Fault(err error) error {
 		return missing("the bucket has no such object")
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		f := denied("the service answered %s%s", code, colon(message))
-		f.Hint = "check the AWS credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID …) and what they allow; without permission to list the bucket this also means that there is no such object"
+		f.Hint = "check the AWS credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID …) and what they allow; without permission to " +
+			"list the bucket this also means that there is no such object"
 		return f
-	case status == http.StatusMovedPermanently || status == http.StatusTemporaryRedirect || code == "AuthorizationHeaderMalformed":
-		return &fault.Error{Kind: fault.Environment, Message: "the bucket is in another region" + colon(bucketRegion(err)), Hint: "set AWS_REGION to the bucket's region"}
+	case status == http.StatusMovedPermanently || status == http.StatusTemporaryRedirect ||
+		code == "AuthorizationHeaderMalformed":
+		return &fault.Error{Kind: fault.Environment, Message: "the bucket is in another region" + colon(bucketRegion(err)),
+			Hint: "set AWS_REGION to the bucket's region"}
 	case status >= 400 && status < 500 && !mayPass(err, status):
-		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the service answered %s%s", code, colon(message)), Hint: "check the address and --s3-endpoint"}
+		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the service answered %s%s", code, colon(message)),
+			Hint: "check the address and --s3-endpoint"}
 	case status != 0:
 		return broken(nil, "the service answered %d %s%s", status, code, colon(message))
 	}
@@ -169,8 +182,10 @@ func s3Fault(err error) error {
 	if errors.As(err, &send) {
 		return connectFault(cause(err))
 	}
-	return &fault.Error{Kind: fault.Environment, Message: "no request to the service could be made", Detail: cause(err).Error(),
-		Hint: "give AWS credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; public objects can be read by their https address"}
+	return &fault.Error{Kind: fault.Environment, Message: "no request to the service could be made",
+		Detail: cause(err).Error(),
+		Hint: "give AWS credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; public objects can be " +
+			"read by their https address"}
 }
 
 // mayPass reports 4xx answers that may pass by themselves.

@@ -17,9 +17,11 @@ import (
 const pageEntriesMin = 1000
 
 // list lists the objects and common beginnings of keys one level below dir.
-func (b *s3Backend) list(ctx context.Context, loc address.Location, dir, begin string, l *lister) (out []entry, err error) {
+func (b *s3Backend) list(ctx context.Context, loc address.Location, dir, begin string, l *lister) (out []entry,
+	err error) {
 	// Keys may have characters that XML cannot have: they are asked for escaped.
-	in := &s3.ListObjectsV2Input{Bucket: &loc.Bucket, Prefix: aws.String(dir + begin), Delimiter: aws.String("/"), EncodingType: types.EncodingTypeUrl}
+	in := &s3.ListObjectsV2Input{Bucket: &loc.Bucket, Prefix: aws.String(dir + begin), Delimiter: aws.String("/"),
+		EncodingType: types.EncodingTypeUrl}
 	for {
 		page, err := b.api.ListObjectsV2(ctx, in)
 		if err != nil {
@@ -35,7 +37,8 @@ func (b *s3Backend) list(ctx context.Context, loc address.Location, dir, begin s
 			return strings.TrimPrefix(text, dir)
 		}
 		for _, o := range page.Contents {
-			out = append(out, entry{name: name(o.Key), version: Version{Bytes: aws.ToInt64(o.Size), ETag: aws.ToString(o.ETag), ModTime: aws.ToTime(o.LastModified)}})
+			out = append(out, entry{name: name(o.Key), version: Version{Bytes: aws.ToInt64(o.Size), ETag: aws.ToString(o.ETag),
+				ModTime: aws.ToTime(o.LastModified)}})
 		}
 		for _, p := range page.CommonPrefixes {
 			out = append(out, entry{name: strings.TrimSuffix(name(p.Prefix), "/"), dir: true})
@@ -48,7 +51,8 @@ func (b *s3Backend) list(ctx context.Context, loc address.Location, dir, begin s
 			return out, nil
 		}
 		if in.ContinuationToken = page.NextContinuationToken; aws.ToString(in.ContinuationToken) == "" {
-			return nil, &fault.Error{Kind: fault.Environment, Message: "the service lists a part of the files, and does not say where it goes on", Hint: "check --s3-endpoint"}
+			return nil, &fault.Error{Kind: fault.Environment,
+				Message: "the service lists a part of the files, and does not say where it goes on", Hint: "check --s3-endpoint"}
 		}
 	}
 }

@@ -13,7 +13,8 @@ import (
 func observed(tell func(request string, took time.Duration, err error)) func(*middleware.Stack) error {
 	return func(s *middleware.Stack) error {
 		return s.Initialize.Add(middleware.InitializeMiddlewareFunc("thalweg:observe",
-			func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+			func(ctx context.Context, in middleware.InitializeInput,
+				next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 				began := time.Now()
 				out, data, err := next.HandleInitialize(ctx, in)
 				tell(awsmiddleware.GetOperationName(ctx), time.Since(began), err)

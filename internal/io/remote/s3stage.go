@@ -52,7 +52,8 @@ func (b *s3Backend) stage(ctx context.Context, loc address.Location, u Upload) (
 			}
 		}
 		tried = true
-		out, err := b.api.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &loc.Bucket, Key: &loc.Path, Metadata: map[string]string{checksumKey: u.Checksum}})
+		out, err := b.api.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &loc.Bucket, Key: &loc.Path,
+			Metadata: map[string]string{checksumKey: u.Checksum}})
 		if err != nil {
 			return false, s3Fault(err)
 		}
@@ -106,7 +107,8 @@ func (s *s3Staged) sendPart(ctx context.Context, i int32, f *os.File, from, byte
 // Publish completes the upload. An answer that was lost is looked up.
 func (s *s3Staged) Publish(ctx context.Context) error {
 	err := s.b.c.retry(ctx, s.loc, func(ctx context.Context) (bool, error) {
-		_, err := s.b.api.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{Bucket: &s.loc.Bucket, Key: &s.loc.Path, UploadId: &s.id,
+		_, err := s.b.api.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{Bucket: &s.loc.Bucket,
+			Key: &s.loc.Path, UploadId: &s.id,
 			MultipartUpload: &types.CompletedMultipartUpload{Parts: s.parts}})
 		if err == nil {
 			return false, nil
@@ -131,7 +133,8 @@ func (s *s3Staged) published(ctx context.Context) error {
 	if aws.ToInt64(out.ContentLength) == s.u.Bytes && out.Metadata[checksumKey] == s.u.Checksum {
 		return nil
 	}
-	return &fault.Error{Kind: fault.Environment, Message: "the service lost the upload", Hint: "look for a lifecycle rule that aborts uploads too early"}
+	return &fault.Error{Kind: fault.Environment, Message: "the service lost the upload",
+		Hint: "look for a lifecycle rule that aborts uploads too early"}
 }
 
 func (s *s3Staged) Discard(ctx context.Context) error {
@@ -158,7 +161,8 @@ func (b *s3Backend) abandon(ctx context.Context, loc address.Location, left Left
 
 // abort ends an upload; one that is not there any more is fine.
 func (b *s3Backend) abort(ctx context.Context, loc address.Location, id string) error {
-	_, err := b.api.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &loc.Bucket, Key: &loc.Path, UploadId: &id})
+	_, err := b.api.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &loc.Bucket, Key: &loc.Path,
+		UploadId: &id})
 	var gone *types.NoSuchUpload
 	if err == nil || errors.As(err, &gone) || httpStatus(err) == http.StatusNotFound {
 		return nil
@@ -187,7 +191,8 @@ func (b *s3Backend) abortUnnamed(ctx context.Context, loc address.Location, begu
 // may not list uploads keeps them: they are invisible, and a lifecycle rule of
 // the bucket removes them.
 func (b *s3Backend) unfinished(ctx context.Context, loc address.Location, begun time.Time) (found []string, err error) {
-	pages := s3.NewListMultipartUploadsPaginator(b.api, &s3.ListMultipartUploadsInput{Bucket: &loc.Bucket, Prefix: &loc.Path})
+	pages := s3.NewListMultipartUploadsPaginator(b.api, &s3.ListMultipartUploadsInput{Bucket: &loc.Bucket,
+		Prefix: &loc.Path})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if status := httpStatus(err); status == http.StatusForbidden || status == http.StatusNotImplemented {

@@ -51,7 +51,8 @@ func (c *Client) SampleParquet(ctx context.Context, url, path string, secrets Se
 	})
 }
 
-func (c *Client) sample(ctx context.Context, url, path string, secrets Secrets, fill func(loc address.Location, f *os.File) error) (err error) {
+func (c *Client) sample(ctx context.Context, url, path string, secrets Secrets,
+	fill func(loc address.Location, f *os.File) error) (err error) {
 	loc, err := locate(url, secrets)
 	if err != nil {
 		return err

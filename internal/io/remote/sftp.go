@@ -77,15 +77,19 @@ func (b *sftpBackend) signers(user string) ([]ssh.Signer, error) {
 func readKey(path string) (ssh.Signer, error) {
 	data, err := readLimited(path, keyBytesMax)
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Message: "the private key " + path + " cannot be read", Err: err, Hint: "check --sftp-key (THALWEG_SFTP_KEYS) and the file's permissions"}
+		return nil, &fault.Error{Kind: fault.Environment, Message: "the private key " + path + " cannot be read", Err: err,
+			Hint: "check --sftp-key (THALWEG_SFTP_KEYS) and the file's permissions"}
 	}
 	s, err := ssh.ParsePrivateKey(data)
 	var locked *ssh.PassphraseMissingError
 	if errors.As(err, &locked) {
-		return nil, &fault.Error{Kind: fault.Environment, Message: "the private key " + path + " has a passphrase", Hint: "use a key without one, readable by its owner only: nobody is there to type it"}
+		return nil, &fault.Error{Kind: fault.Environment, Message: "the private key " + path + " has a passphrase",
+			Hint: "use a key without one, readable by its owner only: nobody is there to type it"}
 	}
 	if err != nil { // its text could quote the file
-		return nil, &fault.Error{Kind: fault.Environment, Message: "the private key " + path + " is not in a format that is known here", Hint: "use an OpenSSH or PEM private key (ssh-keygen makes them), not the .pub file"}
+		return nil, &fault.Error{Kind: fault.Environment, Message: "the private key " + path +
+			" is not in a format that is known here",
+			Hint: "use an OpenSSH or PEM private key (ssh-keygen makes them), not the .pub file"}
 	}
 	return s, nil
 }
@@ -144,7 +148,8 @@ func (b *sftpBackend) stat(ctx context.Context, loc address.Location) (v Version
 }
 
 // list lists a directory, with what links in it lead to.
-func (b *sftpBackend) list(ctx context.Context, loc address.Location, dir, _ string, l *lister) (out []entry, err error) {
+func (b *sftpBackend) list(ctx context.Context, loc address.Location, dir, _ string, l *lister) (out []entry,
+	err error) {
 	err = b.with(ctx, loc, func(c *sftpConn) error {
 		var said atomic.Int64
 		heard := func(bytes int) { // the library asks for the whole of it
@@ -158,7 +163,8 @@ func (b *sftpBackend) list(ctx context.Context, loc address.Location, dir, _ str
 		all, err := c.ReadDirContext(ctx, dir)
 		switch {
 		case said.Load() > listedBytesMax:
-			return errors.Join(tooMany("the server says more than %d MiB about one directory", listedBytesMax>>20), net.ErrClosed)
+			return errors.Join(tooMany("the server says more than %d MiB about one directory", listedBytesMax>>20),
+				net.ErrClosed)
 		case errors.Is(err, fs.ErrNotExist):
 			return missing("the server has no directory %s", dir)
 		case err != nil:
@@ -186,7 +192,8 @@ func (b *sftpBackend) list(ctx context.Context, loc address.Location, dir, _ str
 func answered(err error) bool {
 	var status *sftp.StatusError
 	var known *fault.Error
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) || errors.As(err, &status) || errors.As(err, &known)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) ||
+		errors.As(err, &status) || errors.As(err, &known)
 }
 
 // sftpFault classifies the errors of an operation.
@@ -203,9 +210,11 @@ func sftpFault(err error) error {
 		f.Hint = "check what the user may do on the server"
 		return f
 	case errors.Is(err, syscall.ENOTDIR):
-		return &fault.Error{Kind: fault.Environment, Message: "a part of the path is a file", Err: err, Hint: "check the path on the server"}
+		return &fault.Error{Kind: fault.Environment, Message: "a part of the path is a file", Err: err,
+			Hint: "check the path on the server"}
 	case errors.As(err, &status):
-		return &fault.Error{Kind: fault.Environment, Message: "the server failed", Err: err, Hint: "check free space, quota and the path on the server"}
+		return &fault.Error{Kind: fault.Environment, Message: "the server failed", Err: err,
+			Hint: "check free space, quota and the path on the server"}
 	}
 	return broken(err, "the connection broke")
 }

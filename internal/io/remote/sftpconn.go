@@ -135,7 +135,8 @@ func (b *sftpBackend) handshake(conn *writeTimedConn, loc address.Location, sign
 	if err != nil {
 		err = errors.Join(err, ignoreClosed(client.Close()))
 		_ = client.Wait()
-		f := &fault.Error{Kind: fault.Environment, Message: "the server offers no SFTP", Err: err, Hint: "check the address; the server must allow the subsystem sftp to the user"}
+		f := &fault.Error{Kind: fault.Environment, Message: "the server offers no SFTP", Err: err,
+			Hint: "check the address; the server must allow the subsystem sftp to the user"}
 		if lostConnection(err) {
 			return nil, broken(err, "the connection failed")
 		}
@@ -157,6 +158,7 @@ func ignoreClosed(err error) error {
 // lostConnection reports an error of the network rather than of the server.
 func lostConnection(err error) bool {
 	var n net.Error
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &n) ||
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.As(err, &n) ||
 		errors.Is(err, sftp.ErrSSHFxConnectionLost) || errors.Is(err, sftp.ErrSSHFxNoConnection)
 }

@@ -184,7 +184,8 @@ func (s *Spool) wanted(path, planned string) (*wantedVersion, error) {
 }
 
 // fetch makes the copy: under a temporary name first, then whole.
-func (s *Spool) fetch(ctx context.Context, loc address.Location, path string, want *wantedVersion) (v Version, err error) {
+func (s *Spool) fetch(ctx context.Context, loc address.Location, path string, want *wantedVersion) (v Version,
+	err error) {
 	temp := path + ".part"
 	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
@@ -282,15 +283,17 @@ func (s *Spool) room(bytes int64) error {
 		return nil // the disk will tell
 	}
 	if free := int64(st.Bavail) * int64(st.Bsize); free < bytes+freeDiskBytesMin {
-		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the file has %d MiB, but only %d MiB are free in %s", bytes>>20, free>>20, s.dir),
-			Hint: "remote inputs are copied to the state directory: free space, or choose another one with --state"}
+		return &fault.Error{Kind: fault.Environment,
+			Message: fmt.Sprintf("the file has %d MiB, but only %d MiB are free in %s", bytes>>20, free>>20, s.dir),
+			Hint:    "remote inputs are copied to the state directory: free space, or choose another one with --state"}
 	}
 	return nil
 }
 
 func (s *Spool) tooMuch() error {
-	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the copies of the run's inputs would have more than %d MiB", s.limit()>>20),
-		Hint: "raise the limit with --spool-limit (THALWEG_SPOOL_LIMIT)"}
+	return &fault.Error{Kind: fault.Environment,
+		Message: fmt.Sprintf("the copies of the run's inputs would have more than %d MiB", s.limit()>>20),
+		Hint:    "raise the limit with --spool-limit (THALWEG_SPOOL_LIMIT)"}
 }
 
 // spoolTarget is a copy that is being written.

@@ -95,7 +95,8 @@ func (c *Client) Abandon(ctx context.Context, url string, left Leftover) error {
 func openUpload(u Upload) (*os.File, error) {
 	f, err := os.Open(u.Path)
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Message: "read the file to send", Err: err, Hint: "check the state directory's disk"}
+		return nil, &fault.Error{Kind: fault.Environment, Message: "read the file to send", Err: err,
+			Hint: "check the state directory's disk"}
 	}
 	return f, nil
 }
@@ -108,6 +109,7 @@ func (c *Client) giveUp(ctx context.Context, s Staged, loc address.Location) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTimeout)
 	defer cancel()
 	if err := s.Discard(ctx); err != nil {
-		c.cfg.Logger.Warn("a failed upload stays at the server until it is tried again", "url", loc.String(), "error", loc.Hidden(err.Error()))
+		c.cfg.Logger.Warn("a failed upload stays at the server until it is tried again", "url", loc.String(), "error",
+			loc.Hidden(err.Error()))
 	}
 }

@@ -222,7 +222,8 @@ func TestBrokenDownloadsGoOn(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		content := noise(4 << 20)
 		w.put("a.bin", content)
-		w.proxy.Plan(remotetest.Break{Down: 1 << 20}, remotetest.Break{Down: 10}, remotetest.Break{Down: 1 << 20}, remotetest.Break{Up: 5})
+		w.proxy.Plan(remotetest.Break{Down: 1 << 20}, remotetest.Break{Down: 10}, remotetest.Break{Down: 1 << 20},
+			remotetest.Break{Up: 5})
 		c, err := w.client.Spool(t.TempDir(), nil).Ensure(t.Context(), w.url("a.bin"), "")
 		require.NoError(t, err)
 		requireCopy(t, content, c)
@@ -288,7 +289,8 @@ func TestNobodyListens(t *testing.T) {
 	require.NoError(t, l.Close())
 	dir := t.TempDir()
 	remotetest.NewKey(t, filepath.Join(dir, "key"))
-	c := remote.New(remote.Config{S3Endpoint: "http://" + addr, SFTPKeys: map[string]string{"joe": filepath.Join(dir, "key")}, HomeDir: dir, Pause: time.Millisecond})
+	c := remote.New(remote.Config{S3Endpoint: "http://" + addr,
+		SFTPKeys: map[string]string{"joe": filepath.Join(dir, "key")}, HomeDir: dir, Pause: time.Millisecond})
 	defer c.Close()
 	for _, url := range []string{"http://" + addr + "/x", "s3://b/k", "sftp://joe@" + addr + "/x"} {
 		_, err := c.Read(t.Context(), url, 10, nil)

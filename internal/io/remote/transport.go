@@ -75,19 +75,23 @@ func connectFault(err error) error {
 	var verification *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &authority):
-		return &fault.Error{Kind: fault.Environment, Message: "the server's certificate is not of an authority that is trusted here", Err: err,
+		return &fault.Error{Kind: fault.Environment,
+			Message: "the server's certificate is not of an authority that is trusted here", Err: err,
 			Hint: "if the server has a private authority, name its certificate with --ca-file FILE (or THALWEG_CA_FILE)"}
 	case errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &verification):
-		return &fault.Error{Kind: fault.Environment, Message: "the server's certificate is not valid", Err: err, Hint: "check the address, the server's certificate and this machine's clock"}
+		return &fault.Error{Kind: fault.Environment, Message: "the server's certificate is not valid", Err: err,
+			Hint: "check the address, the server's certificate and this machine's clock"}
 	}
 	var alert tls.AlertError
 	var record tls.RecordHeaderError
 	if errors.As(err, &alert) || errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch) {
-		return &fault.Error{Kind: fault.Environment, Message: "the server and this machine do not agree on TLS", Err: err, Hint: "check the address: is it http:// or https://, and the right port?"}
+		return &fault.Error{Kind: fault.Environment, Message: "the server and this machine do not agree on TLS", Err: err,
+			Hint: "check the address: is it http:// or https://, and the right port?"}
 	}
 	var dns *net.DNSError
 	if errors.As(err, &dns) && dns.IsNotFound {
-		return &fault.Error{Kind: fault.Environment, Message: "the host is not known", Err: err, Hint: "check the host's name in the address, and the network"}
+		return &fault.Error{Kind: fault.Environment, Message: "the host is not known", Err: err,
+			Hint: "check the host's name in the address, and the network"}
 	}
 	return broken(err, "the connection failed")
 }
@@ -103,7 +107,8 @@ func statusFault(status int, header http.Header) error {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 	default:
 		if status < http.StatusInternalServerError || status == http.StatusNotImplemented {
-			return &fault.Error{Kind: fault.Environment, Message: "the server answered " + http.StatusText(status), Hint: "check the address"}
+			return &fault.Error{Kind: fault.Environment, Message: "the server answered " + http.StatusText(status),
+				Hint: "check the address"}
 		}
 	}
 	err := broken(nil, "the server answered %d %s", status, text)

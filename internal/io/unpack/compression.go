@@ -166,7 +166,8 @@ func (c Compression) damaged(from *source, err error) error {
 		f.Message = "its " + string(c) + " data ends too early: the file was not written or copied whole"
 		f.Err = nil
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		f.Message, f.Hint = "unpacking its zstd data would take more than 128 MiB of memory", "compress it with `zstd --long=27` at most"
+		f.Message, f.Hint = "unpacking its zstd data would take more than 128 MiB of memory",
+			"compress it with `zstd --long=27` at most"
 		f.Err = nil
 	}
 	return f

@@ -78,7 +78,8 @@ func TestTextOfOthers(t *testing.T) {
 			data := packed(t, compression, raw)
 			require.Equal(t, compression, unpack.CompressionOf(data))
 			form := unpack.Form{Compression: compression, Charset: c.charset}
-			for _, from := range []io.Reader{bytes.NewReader(data), iotest.HalfReader(bytes.NewReader(data)), iotest.DataErrReader(bytes.NewReader(data))} {
+			for _, from := range []io.Reader{bytes.NewReader(data), iotest.HalfReader(bytes.NewReader(data)),
+				iotest.DataErrReader(bytes.NewReader(data))} {
 				got, err := text(t, from, form)
 				require.NoError(t, err, "%v", form)
 				require.True(t, c.text == got, "%v: %.40q", form, got)
@@ -116,7 +117,8 @@ func TestBehindGzip(t *testing.T) {
 		{"\x1fgarbage and more of it", "its gzip data is damaged"},
 	} {
 		for _, whole := range [][]byte{data, two} {
-			for _, from := range []io.Reader{strings.NewReader(string(whole) + c.behind), iotest.OneByteReader(strings.NewReader(string(whole) + c.behind))} {
+			for _, from := range []io.Reader{strings.NewReader(string(whole) + c.behind),
+				iotest.OneByteReader(strings.NewReader(string(whole) + c.behind))} {
 				got, err := text(t, from, unpack.Form{Compression: unpack.Gzip})
 				if c.fails != "" {
 					require.ErrorContains(t, err, c.fails, "%.20q", c.behind)
@@ -203,8 +205,10 @@ func TestReadingFails(t *testing.T) {
 func TestCharsetsByTheirNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]unpack.Charset{
-		"UTF-8": "", "utf8": "", "ASCII": "", "latin1": "iso-8859-1", "Latin-1": "iso-8859-1", "ISO_8859-15": "iso-8859-15", "cp1252": "windows-1252",
-		"Windows-1252": "windows-1252", "windows1252": "windows-1252", "cp850": "ibm850", "UTF16": "utf-16", "utf-16-le": "utf-16le", "UTF-16BE": "utf-16be", "ansi": "windows-1252",
+		"UTF-8": "", "utf8": "", "ASCII": "", "latin1": "iso-8859-1", "Latin-1": "iso-8859-1", "ISO_8859-15": "iso-8859-15",
+		"cp1252":       "windows-1252",
+		"Windows-1252": "windows-1252", "windows1252": "windows-1252", "cp850": "ibm850", "UTF16": "utf-16",
+		"utf-16-le": "utf-16le", "UTF-16BE": "utf-16be", "ansi": "windows-1252",
 	} {
 		got, ok := unpack.ParseCharset(name)
 		require.True(t, ok, name)
@@ -226,7 +230,8 @@ func FuzzText(f *testing.F) {
 	f.Add([]byte("\x1f\x8b\x08\x00"), "", "gzip")
 	f.Add([]byte("\x28\xb5\x2f\xfd\x00"), "iso-8859-1", "zstd")
 	f.Fuzz(func(t *testing.T, data []byte, charset, compression string) {
-		_, _ = unpack.Text(t.Context(), &limited{1 << 20}, bytes.NewReader(data), unpack.Form{Charset: unpack.Charset(charset), Compression: unpack.Compression(compression)})
+		_, _ = unpack.Text(t.Context(), &limited{1 << 20}, bytes.NewReader(data),
+			unpack.Form{Charset: unpack.Charset(charset), Compression: unpack.Compression(compression)})
 	})
 }
 

@@ -131,11 +131,13 @@ func read(path string) (all *document.Value, bad *unreadable, err error) {
 	text, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil, &fault.Error{Kind: fault.Script, Message: "there is no file of environments " + path, Hint: "docs/environments.md shows what one looks like"}
+		return nil, nil, &fault.Error{Kind: fault.Script, Message: "there is no file of environments " + path,
+			Hint: "docs/environments.md shows what one looks like"}
 	case err != nil:
 		return nil, nil, &fault.Error{Kind: fault.Environment, Message: "read the environments in " + path, Err: err}
 	case len(text) > fileBytesMax:
-		return nil, nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s is larger than %d KiB", path, fileBytesMax>>10)}
+		return nil, nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s is larger than %d KiB", path,
+			fileBytesMax>>10)}
 	}
 	src := document.NewSource(path, string(text))
 	root, fail := document.Read(src)
@@ -147,18 +149,21 @@ func read(path string) (all *document.Value, bad *unreadable, err error) {
 		case e.Name == "environments" && e.Value.Kind == document.Map:
 			all = e.Value
 		case e.Name != "environments":
-			return nil, nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s: unknown key %s", path, document.Quote(e.Name)), Hint: "the file has one key, environments, and below it a map for each of them"}
+			return nil, nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s: unknown key %s", path,
+				document.Quote(e.Name)), Hint: "the file has one key, environments, and below it a map for each of them"}
 		}
 	}
 	if all == nil {
-		return nil, nil, &fault.Error{Kind: fault.Script, Message: path + " has no environments", Hint: "begin it with environments:, and below it a map for each of them: dev: {}"}
+		return nil, nil, &fault.Error{Kind: fault.Script, Message: path + " has no environments",
+			Hint: "begin it with environments:, and below it a map for each of them: dev: {}"}
 	}
 	return all, nil, nil
 }
 
 // unknown says that there is no environment of a name.
 func unknown(path, name string, names []string) error {
-	err := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s has no environment %s", path, document.Quote(name)), Hint: "it has " + strings.Join(names, ", ")}
+	err := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s has no environment %s", path, document.Quote(name)),
+		Hint: "it has " + strings.Join(names, ", ")}
 	if near := similar.Nearest(name, names); near != "" {
 		err.Hint = "did you mean " + near + "? " + err.Hint
 	}
@@ -273,7 +278,8 @@ func (r *reader) values(v *document.Value, path string) map[string]string {
 func (r *reader) flags(v *document.Value, path string) (out []Flag) {
 	for _, e := range r.entries(v, path) {
 		if slices.Contains([]string{"state", "cluster", "workspace", "params", "param", "env", "yes", "json"}, e.Name) {
-			r.ErrorAt(e.Key, path+"."+e.Name, "%s is not among the flags of an environment", e.Name).Hint = "state, cluster, workspace, params and values are keys of the environment itself"
+			r.ErrorAt(e.Key, path+"."+e.Name, "%s is not among the flags of an environment",
+				e.Name).Hint = "state, cluster, workspace, params and values are keys of the environment itself"
 			continue
 		}
 		if text, ok := r.text(e.Value, path+"."+e.Name); ok {
@@ -317,7 +323,8 @@ func (r *reader) secret(v *document.Value, path string) (string, bool) {
 	case "variable":
 		value, ok := r.opts.Lookup(e.Value.Text)
 		if !ok || value == "" {
-			r.ErrorAt(e.Value, path, "the environment has no variable %s", e.Value.Text).Hint = "set it where the command is started: export " + e.Value.Text + "=…"
+			r.ErrorAt(e.Value, path, "the environment has no variable %s",
+				e.Value.Text).Hint = "set it where the command is started: export " + e.Value.Text + "=…"
 			return "", false
 		}
 		return value, true
@@ -339,7 +346,8 @@ func (r *reader) secretFile(v *document.Value, path string) (string, bool) {
 		if errors.As(err, &p) {
 			err = p.Err
 		}
-		r.ErrorAt(v, path, "the file with the value cannot be read: %v", err).Hint = name + " is seen from the directory of the file of environments"
+		r.ErrorAt(v, path, "the file with the value cannot be read: %v", err).Hint = name +
+			" is seen from the directory of the file of environments"
 		return "", false
 	}
 	value := strings.TrimRight(string(text), "\r\n")
@@ -359,7 +367,9 @@ func (r *reader) noSecret(name string, v *document.Value, path string) bool {
 		return true
 	}
 	r.opts.Known.Add(v.Text, "xxxxx")
-	r.ErrorAt(v, path+"."+name, "the value of %s is a secret: it does not belong in a file that is shared", name).Hint = "environment values come from elsewhere: env: {" + name + ": {variable: NAME}} or {file: PATH}; scripts have them as {env." + name + "}"
+	r.ErrorAt(v, path+"."+name, "the value of %s is a secret: it does not belong in a file that is shared",
+		name).Hint = "environment values come from elsewhere: env: {" + name +
+		": {variable: NAME}} or {file: PATH}; scripts have them as {env." + name + "}"
 	return false
 }
 

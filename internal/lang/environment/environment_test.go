@@ -20,12 +20,14 @@ func write(t *testing.T, text string) string {
 
 func TestAll(t *testing.T) {
 	t.Parallel()
-	path := write(t, "environments:\n  dev:\n  prod:\n    protected: true\n    cluster: c.yaml\n    workspace: w\n    params: /p.yaml\n    values: {a: 1, list: [x, y]}\n"+
+	path := write(t, "environments:\n  dev:\n  prod:\n    protected: true\n    cluster: c.yaml\n    workspace: w\n    "+
+		"params: /p.yaml\n    values: {a: 1, list: [x, y]}\n"+
 		"    env: {R: eu, S: {variable: V}, F: {file: s.txt}}\n    flags: {memory: 1GB}\n")
 	dir := filepath.Dir(path)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "s.txt"), []byte("of the file\n"), 0o600))
 	known := secret.New()
-	env, diags, err := Load(path, "prod", Options{Known: known, Lookup: func(name string) (string, bool) { return "of " + name, name == "V" }})
+	env, diags, err := Load(path, "prod",
+		Options{Known: known, Lookup: func(name string) (string, bool) { return "of " + name, name == "V" }})
 	require.NoError(t, err)
 	require.Empty(t, diags)
 	require.True(t, env.Protected)
@@ -33,7 +35,8 @@ func TestAll(t *testing.T) {
 	for _, f := range env.Flags {
 		flags[f.Name] = f.Value
 	}
-	require.Equal(t, map[string]string{"cluster": filepath.Join(dir, "c.yaml"), "workspace": "w", "params": "/p.yaml", "memory": "1GB"}, flags)
+	require.Equal(t, map[string]string{"cluster": filepath.Join(dir, "c.yaml"), "workspace": "w", "params": "/p.yaml",
+		"memory": "1GB"}, flags)
 	require.Equal(t, map[string]string{"a": "1", "list": "x,y"}, env.Values)
 	require.Equal(t, []Variable{{"R", "eu", false}, {"S", "of V", true}, {"F", "of the file", true}}, env.Env)
 	require.Equal(t, "{env.F}", known.Text("of the file"))

@@ -18,10 +18,13 @@ func TestAggregates(t *testing.T) {
 	db := openDB(t)
 	g := generator{rand.New(rand.NewPCG(diffSeed(t), 10))}
 	args := map[string][]string{
-		"sum": {"r.i", "r.j % 1000", "r.f", "r.d", "r.d * r.e", "len(r.s)", "decimal2(r.f) * 0", "r.f * 0.1", "r.ni % 1000", "r.nf", "r.nd"},
-		"avg": {"r.j % 1000", "r.f", "r.d", "-(len(r.s) + 3)", "r.i % 7", "decimal2(r.j % 1000) / 7", "r.ni % 1000", "r.nf", "r.nd"},
+		"sum": {"r.i", "r.j % 1000", "r.f", "r.d", "r.d * r.e", "len(r.s)", "decimal2(r.f) * 0", "r.f * 0.1", "r.ni % 1000",
+			"r.nf", "r.nd"},
+		"avg": {"r.j % 1000", "r.f", "r.d", "-(len(r.s) + 3)", "r.i % 7", "decimal2(r.j % 1000) / 7", "r.ni % 1000",
+			"r.nf", "r.nd"},
 		"min": {"r.i", "r.f", "r.d", "r.s", "r.ni", "r.ns"}, "max": {"r.i", "r.f", "r.d", "r.s", "len(r.s)", "r.nf", "r.nd"},
-		"string_agg": {"r.s", "r.n", "string.iif(r.b, ``, r.s)", "r.ns", "iif(r.b, r.ns, null)"}, "count": {"", "r.ni", "r.nt", "r.nb"},
+		"string_agg": {"r.s", "r.n", "string.iif(r.b, ``, r.s)", "r.ns", "iif(r.b, r.ns, null)"},
+		"count":      {"", "r.ni", "r.nt", "r.nb"},
 	}
 	conditions := []string{"", "r.b", "r.j > 0", "false", "r.nb", "r.s == `a` || r.b"}
 	for round := range effort.Of(6, 30, 30) {
@@ -39,7 +42,8 @@ func TestAggregates(t *testing.T) {
 		for fn, of := range args {
 			for _, arg := range of {
 				src := aggregateSource(g, fn, arg, pick(g, conditions...))
-				checkAggregate(t, src, g.IntN(2) == 0, rows, func(columns []string) ([][]any, error) { return query(db, columns, "GROUP BY id % 4 ORDER BY id % 4") })
+				checkAggregate(t, src, g.IntN(2) == 0, rows,
+					func(columns []string) ([][]any, error) { return query(db, columns, "GROUP BY id % 4 ORDER BY id % 4") })
 			}
 		}
 	}
@@ -59,9 +63,11 @@ func aggregateSource(g generator, fn, arg, condition string) string {
 	return fn + "(" + strings.Join(list, ", ") + ")"
 }
 
-func checkAggregate(t *testing.T, src string, emptyNull bool, rows []map[string]any, run func([]string) ([][]any, error)) {
+func checkAggregate(t *testing.T, src string, emptyNull bool, rows []map[string]any,
+	run func([]string) ([][]any, error)) {
 	t.Helper()
-	c := compile(t, src, genScope(), expr.Mode{Round: true, Aggregates: true, EmptyNull: emptyNull, Nullable: genNullable, Zoned: genZoned})
+	c := compile(t, src, genScope(), expr.Mode{Round: true, Aggregates: true, EmptyNull: emptyNull, Nullable: genNullable,
+		Zoned: genZoned})
 	require.True(t, c.Aggregate(), src)
 	require.Equal(t, emptyNull && !strings.HasPrefix(src, "count"), c.Nullable(), src)
 	// The order is descending by id, which is not how the rows lie.
@@ -75,7 +81,8 @@ func checkAggregate(t *testing.T, src string, emptyNull bool, rows []map[string]
 	}
 	require.NoError(t, runErr, src)
 	for group, w := range want {
-		require.True(t, same(got[group][0], w), "%s: got %v, want %v\n%s", src, got[group][0], show(w), c.SQL(column, "r.id DESC"))
+		require.True(t, same(got[group][0], w), "%s: got %v, want %v\n%s", src, got[group][0], show(w),
+			c.SQL(column, "r.id DESC"))
 	}
 }
 
@@ -171,7 +178,8 @@ func fold(fn, sep string, typ expr.Type, values []any) (any, bool) {
 
 func extreme(fn string, typ expr.Type, values []any) (any, bool) {
 	if len(values) == 0 {
-		return map[expr.Type]any{expr.Int: int64(0), expr.Float: 0.0, expr.Decimal: dec{new(big.Rat), 2}, expr.String: ""}[typ], true
+		return map[expr.Type]any{expr.Int: int64(0), expr.Float: 0.0, expr.Decimal: dec{new(big.Rat), 2},
+			expr.String: ""}[typ], true
 	}
 	best := values[0]
 	for _, v := range values {

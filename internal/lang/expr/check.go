@@ -15,7 +15,9 @@ type Scope map[string]map[string]Type
 
 // Mode says where an expression stands.
 type Mode struct {
-	Round      bool // decimals are rounded to 2 digits after each operation (table fields, file columns, aggregates); false in having, filter, tags, rules
+	// decimals are rounded to 2 digits after each operation (table fields, file columns, aggregates); false in having,
+	// filter, tags, rules
+	Round      bool
 	Aggregates bool // an aggregate is allowed as the root
 
 	// Nullable says which fields may be NULL; nil: none. A field that may not
@@ -387,7 +389,8 @@ func mismatch(n *node, at span) *Error {
 		err.hint("time.Parse(layout, %s) makes a datetime", shorten(b.text))
 	case b.typ == DateTime && a.typ == String:
 		err.hint("time.Parse(layout, %s) makes a datetime", shorten(a.text))
-	case (a.typ == DateTime || a.typ == Date || a.typ == Instant) && b.typ.numeric() && n.tok != token.ADD && n.tok != token.SUB:
+	case (a.typ == DateTime || a.typ == Date || a.typ == Instant) && b.typ.numeric() && n.tok != token.ADD &&
+		n.tok != token.SUB:
 		err.hint("a day is written time.Parse(`2006-01-02`, `2024-12-31`)")
 	case (a.typ == Bool) != (b.typ == Bool) && a.op != 0:
 		err.hint("a < b < c is written a < b && b < c")
@@ -434,7 +437,8 @@ func (c *checker) compare(n *node, at span) (*node, *Error) {
 	case a.typ != b.typ || a.typ == Month || a.typ == Location:
 		return nil, mismatch(n, at)
 	case a.typ.Nested():
-		return nil, at.errorf("lists and structs are not compared").hint("is_null(…) says whether there is one; compare what is within them in a sql node")
+		return nil, at.errorf("lists and structs are not compared").
+			hint("is_null(…) says whether there is one; compare what is within them in a sql node")
 	case a.typ == Bool && n.tok != token.EQL && n.tok != token.NEQ:
 		return nil, at.errorf("bools can only be compared with == and !=")
 	}
@@ -457,7 +461,8 @@ func (c *checker) convert(n *node, t Type) *node {
 	if n.typ == t || (n.typ == GoInt && t == Int) || n.typ.exact() && t == Decimal {
 		return n
 	}
-	out := &node{op: opConvert, typ: t, args: []*node{n}, at: n.at, text: n.text, raises: n.raises, null: n.null, finite: true}
+	out := &node{op: opConvert, typ: t, args: []*node{n}, at: n.at, text: n.text, raises: n.raises, null: n.null,
+		finite: true}
 	if n.isConst() {
 		return foldConversion(out, n.val)
 	}

@@ -66,7 +66,8 @@ func asDateTime(n *node) *node {
 	if n.typ != Instant {
 		return n
 	}
-	out := &node{op: opConvert, typ: DateTime, args: []*node{n}, at: n.at, text: n.text, raises: n.raises, null: n.null, zone: time.UTC}
+	out := &node{op: opConvert, typ: DateTime, args: []*node{n}, at: n.at, text: n.text, raises: n.raises, null: n.null,
+		zone: time.UTC}
 	if n.isConst() {
 		return out.constant(n.val)
 	}
@@ -93,7 +94,8 @@ func (r *renderer) dateArithmetic(n *node) string {
 	far := raised(n, "a date outside of the years 1 to 9999").SQL()
 	return r.let(b, func(days string) string {
 		// Beyond some ten thousand years a number of days may not fit DuckDB's.
-		later := fmt.Sprintf("CASE WHEN %[1]s BETWEEN -4000000 AND 4000000 THEN %[2]s %[3]s CAST(%[1]s AS INTEGER) WHEN %[1]s IS NOT NULL THEN %[4]s END",
+		later := fmt.Sprintf("CASE WHEN %[1]s BETWEEN -4000000 AND 4000000 THEN %[2]s %[3]s CAST(%[1]s AS INTEGER) WHEN "+
+			"%[1]s IS NOT NULL THEN %[4]s END",
 			days, r.sql(a), n.tok, far)
 		return r.bind(later, false, func(v string) string {
 			return "CASE WHEN " + yearsSQL(v) + " THEN " + v + " WHEN " + v + " IS NOT NULL THEN " + far + " END"
@@ -123,14 +125,18 @@ func dateFunctions() []*function {
 				"d + 7 and d - 7 are days later and earlier, d - e the days between two dates, an int. Beyond Capillaries.",
 			check: ofNull(checkToDate), sql: sqlToDate},
 		{name: "datetime", group: "Dates", params: []param{{"x", times()}}, result: DateTime, raises: true, takesNull: true,
-			doc:   "The beginning of a day in UTC; a timestamptz, of which a datetime must hold all digits: whole milliseconds. Beyond Capillaries.",
+			doc: "The beginning of a day in UTC; a timestamptz, of which a datetime must hold all digits: whole " +
+				"milliseconds. Beyond Capillaries.",
 			check: ofNull(checkToTime), sql: sqlToTime},
-		{name: "timestamptz", group: "Dates", params: []param{{"x", toTimes()}}, result: Instant, raises: true, takesNull: true,
+		{name: "timestamptz", group: "Dates", params: []param{{"x", toTimes()}}, result: Instant, raises: true,
+			takesNull: true,
 			doc: "The same instant with microseconds, of the years 1 to 9999; a date is its beginning in UTC; " +
 				"a string must be like 2024-12-31T23:59:59.123456+01:00, with Z for UTC. Beyond Capillaries.",
 			check: ofNull(checkToInstant), sql: sqlToInstant},
-		{name: "time.FormatIn", group: "Dates", params: []param{{"t", times()}, text("layout"), text("zone")}, result: String, raises: true,
-			doc:   "Text of t in a Go layout and in a zone of the list of time zones, such as \"Europe/Berlin\", which must be a literal. Beyond Capillaries.",
+		{name: "time.FormatIn", group: "Dates", params: []param{{"t", times()}, text("layout"), text("zone")}, result: String,
+			raises: true,
+			doc: "Text of t in a Go layout and in a zone of the list of time zones, such as \"Europe/Berlin\", which must " +
+				"be a literal. Beyond Capillaries.",
 			check: checkFormatIn, sql: sqlFormatIn},
 	}
 }
@@ -201,7 +207,8 @@ func sqlToTime(r *renderer, n *node) string {
 		return r.sql(r.asTime(a))
 	}
 	return r.bind(instantTime(r.sql(a)), false, func(v string) string {
-		return fmt.Sprintf("CASE WHEN %[1]s = date_trunc('millisecond', %[1]s) THEN %[1]s WHEN %[1]s IS NOT NULL THEN %[2]s END",
+		return fmt.Sprintf("CASE WHEN %[1]s = date_trunc('millisecond', %[1]s) THEN %[1]s WHEN %[1]s IS NOT NULL THEN "+
+			"%[2]s END",
 			v, raised(n, "a timestamptz with digits below a millisecond, which a datetime does not have").SQL())
 	})
 }
@@ -216,7 +223,8 @@ func checkToInstant(_ *checker, n *node) *Error {
 	case string:
 		t, ok := parseInstant(time.RFC3339Nano, v, time.UTC)
 		if !ok {
-			return a.at.errorf("%s is not a timestamptz", shorten(a.text)).hint("write it like 2024-12-31T23:59:59.123456+01:00, with at most six digits of the second")
+			return a.at.errorf("%s is not a timestamptz",
+				shorten(a.text)).hint("write it like 2024-12-31T23:59:59.123456+01:00, with at most six digits of the second")
 		}
 		n.constant(t)
 	case day:
@@ -270,7 +278,8 @@ func sqlToInstant(r *renderer, n *node) string {
 	case String:
 		return r.let(a, func(v string) string {
 			return toInstant("coalesce(" + instantText(time.RFC3339Nano, "UTC", v) + ", CASE WHEN " + v + " IS NOT NULL THEN " +
-				raised(n, "not a timestamptz like 2024-12-31T23:59:59.123456+01:00: \"").SQL(shown(v), sqltext.String("\"")) + " END)")
+				raised(n, "not a timestamptz like 2024-12-31T23:59:59.123456+01:00: \"").SQL(shown(v), sqltext.String("\"")) +
+				" END)")
 		})
 	}
 	return r.bind(r.sql(a), a.cheap(), func(v string) string { return r.withinYears(n, v, toInstant(v)) })

@@ -13,7 +13,8 @@ import (
 func TestDeep(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
-	_, err := db.Exec("CREATE TABLE r AS SELECT 3::BIGINT AS i, 2.50::DECIMAL(18,2) AS d, 'x' AS s, 1.5::DOUBLE AS f, true AS b")
+	_, err := db.Exec("CREATE TABLE r AS SELECT 3::BIGINT AS i, 2.50::DECIMAL(18,2) AS d, 'x' AS s, 1.5::DOUBLE AS f, " +
+		"true AS b")
 	require.NoError(t, err)
 	scope := expr.Scope{"r": {"i": expr.Int, "d": expr.Decimal, "s": expr.String, "f": expr.Float, "b": expr.Bool}}
 	for _, c := range []struct{ open, middle, close string }{
@@ -55,10 +56,16 @@ func TestFilterGuard(t *testing.T) {
 	require.NoError(t, err)
 	scope := expr.Scope{"r": {"i": expr.Int, "z": expr.Int, "s": expr.String}}
 	for src, holds := range map[string]func(i int) bool{
-		"r.s == `x1` && r.z != 0 && r.i / r.z >= 0 && re.MatchString(`x`, r.s)": func(i int) bool { return i%7 == 1 && i%3 != 0 },
-		"r.z == 0 || r.s == `x1` || r.i % r.z == 0":                             func(i int) bool { return i%3 == 0 || i%7 == 1 || i%(i%3) == 0 },
-		"!(r.z == 0 || 1 / r.z > 100) && r.i >= 0":                              func(i int) bool { return i%3 != 0 },
-		"int.iif(r.z == 0, 1, 6 / r.z) == 3":                                    func(i int) bool { return i%3 == 2 },
+		"r.s == `x1` && r.z != 0 && r.i / r.z >= 0 && re.MatchString(`x`, r.s)": func(i int) bool {
+			return i%7 == 1 &&
+				i%3 != 0
+		},
+		"r.z == 0 || r.s == `x1` || r.i % r.z == 0": func(i int) bool {
+			return i%3 == 0 ||
+				i%7 == 1 || i%(i%3) == 0
+		},
+		"!(r.z == 0 || 1 / r.z > 100) && r.i >= 0": func(i int) bool { return i%3 != 0 },
+		"int.iif(r.z == 0, 1, 6 / r.z) == 3":       func(i int) bool { return i%3 == 2 },
 	} {
 		want := 0
 		for i := range 300000 {

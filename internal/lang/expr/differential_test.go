@@ -168,7 +168,8 @@ func makeTrial(t *testing.T, g generator, rows []map[string]any) (trial, bool) {
 // besideNull reports whether something in the expression is NULL: what stands
 // beside it need not be computed, so it need not raise.
 func besideNull(c *expr.Compiled, row map[string]any) bool {
-	return nullLiteral.MatchString(c.Source()) || slices.ContainsFunc(c.Refs(), func(r expr.Ref) bool { return row[r.String()] == nil })
+	return nullLiteral.MatchString(c.Source()) ||
+		slices.ContainsFunc(c.Refs(), func(r expr.Ref) bool { return row[r.String()] == nil })
 }
 
 // nullLiteral finds null, but not is_null.
@@ -177,7 +178,8 @@ var nullLiteral = regexp.MustCompile(`\bnull\b`)
 // requireRaises: what Check refuses must be a limit of types or raise somewhere.
 func requireRaises(t *testing.T, src string, rows []map[string]any, round bool, refused error) {
 	t.Helper()
-	for _, limit := range []string{"different zones", "digits", "division by zero", "outside the range", "is not a", "does not match"} {
+	for _, limit := range []string{"different zones", "digits", "division by zero", "outside the range", "is not a",
+		"does not match"} {
 		if strings.Contains(refused.Error(), limit) {
 			return
 		}

@@ -96,7 +96,8 @@ func (c *checker) exactArithmetic(n *node, at span) (*node, *Error) {
 		scale = a.behind() + b.behind()
 		digits = a.before() + b.before() + scale
 		if scale >= wideDigits {
-			return nil, at.errorf("the exact product has %d digits after the point, at most %d can be kept", scale, wideDigits-1).
+			return nil, at.errorf("the exact product has %d digits after the point, at most %d can be kept", scale,
+				wideDigits-1).
 				hint("make them fewer before: round(x, 4), or compute with float(…)")
 		}
 	case token.QUO:
@@ -188,7 +189,8 @@ func unifyExact(n *node, values []*node) *Error {
 		before, behind = max(before, v.before()), max(behind, v.behind())
 	}
 	if before+behind > wideDigits {
-		return n.at.errorf("the values of %s need %d digits before the point and %d behind it; a decimal has %d", n.fn.name, before, behind, wideDigits)
+		return n.at.errorf("the values of %s need %d digits before the point and %d behind it; a decimal has %d", n.fn.name,
+			before, behind, wideDigits)
 	}
 	n.typ = exactOf(before+behind, behind)
 	for _, v := range values {
@@ -262,6 +264,7 @@ func (r *renderer) exactScan(t Type, n *node, round bool) string {
 			return fmt.Sprintf("CASE WHEN thalweg_plain_number(%s)%s THEN TRY_CAST(%s AS %s) END", v, fits, w, t.SQL())
 		})
 		// Text that prints back the same is exact: 58 ns instead of 270.
-		return fmt.Sprintf("CASE WHEN CAST(TRY_CAST(%[1]s AS %[2]s) AS VARCHAR) = %[1]s THEN TRY_CAST(%[1]s AS %[2]s) ELSE %[3]s END", v, t.SQL(), rest)
+		return fmt.Sprintf("CASE WHEN CAST(TRY_CAST(%[1]s AS %[2]s) AS VARCHAR) = %[1]s THEN TRY_CAST(%[1]s AS %[2]s) ELSE "+
+			"%[3]s END", v, t.SQL(), rest)
 	})
 }

@@ -23,7 +23,8 @@ import (
 func exactColumns() map[string]expr.Type {
 	return map[string]expr.Type{
 		"a": expr.DecimalOf(9, 2), "b": expr.DecimalOf(10, 4), "c": expr.DecimalOf(18, 6), "d": expr.DecimalOf(20, 0),
-		"e": expr.DecimalOf(38, 10), "f": expr.DecimalOf(38, 0), "g": expr.DecimalOf(30, 29), "h": expr.Decimal, "i": expr.Int,
+		"e": expr.DecimalOf(38, 10), "f": expr.DecimalOf(38, 0), "g": expr.DecimalOf(30, 29), "h": expr.Decimal,
+		"i": expr.Int,
 	}
 }
 
@@ -59,7 +60,8 @@ func (g generator) bigInt(below *big.Int) *big.Int {
 
 func (g generator) exactOf(depth int) string {
 	if depth <= 0 || g.IntN(5) == 0 {
-		return pick(g, "r.a", "r.b", "r.c", "r.d", "r.e", "r.f", "r.g", "r.h", "r.i", "r.a", "r.b", "7", "1.1", "0.001", "decimal(`12.5`, 6, 2)")
+		return pick(g, "r.a", "r.b", "r.c", "r.d", "r.e", "r.f", "r.g", "r.h", "r.i", "r.a", "r.b", "7", "1.1", "0.001",
+			"decimal(`12.5`, 6, 2)")
 	}
 	x, y := g.exactOf(depth-1), g.exactOf(depth-1)
 	switch g.IntN(12) {
@@ -70,7 +72,8 @@ func (g generator) exactOf(depth int) string {
 	case 2:
 		return fmt.Sprintf("coalesce(%s, %s)", x, y)
 	case 3:
-		return fmt.Sprintf("iif(%s %s %s, %s, %s)", x, pick(g, "==", "!=", "<", "<=", ">", ">="), y, g.exactOf(depth-1), g.exactOf(depth-1))
+		return fmt.Sprintf("iif(%s %s %s, %s, %s)", x, pick(g, "==", "!=", "<", "<=", ">", ">="), y, g.exactOf(depth-1),
+			g.exactOf(depth-1))
 	}
 	return fmt.Sprintf("(%s %s %s)", x, pick(g, "+", "-", "*", "+", "-", "*", "/"), y)
 }
@@ -178,7 +181,8 @@ func TestChaosExactDecimals(t *testing.T) {
 		want, ok := exactReference(tree, row)
 		stored := expr.StoreSQL(c.Type(), c.SQL(column, ""))
 		var got, kind string
-		err = db.QueryRow("SELECT CAST(v AS VARCHAR), typeof(v) FROM (SELECT "+stored+" AS v FROM (SELECT "+strings.Join(list, ", ")+") AS r)").Scan(&got, &kind)
+		err = db.QueryRow("SELECT CAST(v AS VARCHAR), typeof(v) FROM (SELECT "+stored+" AS v FROM (SELECT "+
+			strings.Join(list, ", ")+") AS r)").Scan(&got, &kind)
 		_, scale := c.Type().Digits()
 		switch {
 		case !ok:
@@ -239,7 +243,8 @@ func large(n ast.Node, row map[string]*big.Rat) (found bool) {
 			if call, is := e.(*ast.CallExpr); is && name(call) == "decimal" {
 				return false
 			}
-			if b, is := e.(*ast.BinaryExpr); is && b.Op != token.ADD && b.Op != token.SUB && b.Op != token.MUL && b.Op != token.QUO {
+			if b, is := e.(*ast.BinaryExpr); is && b.Op != token.ADD && b.Op != token.SUB && b.Op != token.MUL &&
+				b.Op != token.QUO {
 				return true
 			}
 			v, ok := exactReference(e, row)
@@ -273,7 +278,8 @@ func TestDatesAndInstants(t *testing.T) {
 		n := g.Int64N(2_000) - 1_000
 		w := time.UnixMicro(g.Int64N(8_000_000_000_000_000) - 4_000_000_000_000_000).UTC()
 		at := w.Truncate(time.Millisecond)
-		from := fmt.Sprintf("(SELECT DATE '%s' AS d, DATE '%s' AS e, CAST(%d AS BIGINT) AS n, CAST(make_timestamp(%d) AS TIMESTAMPTZ) AS w, make_timestamp(%d) AS t) AS r",
+		from := fmt.Sprintf("(SELECT DATE '%s' AS d, DATE '%s' AS e, CAST(%d AS BIGINT) AS n, CAST(make_timestamp(%d) AS "+
+			"TIMESTAMPTZ) AS w, make_timestamp(%d) AS t) AS r",
 			d.Format(time.DateOnly), e.Format(time.DateOnly), n, w.UnixMicro(), at.UnixMicro())
 		for src, want := range map[string]string{
 			"string(r.d + r.n)":                                 d.AddDate(0, 0, int(n)).Format(time.DateOnly),
@@ -291,7 +297,8 @@ func TestDatesAndInstants(t *testing.T) {
 			"string(r.t == r.w)":                                fmt.Sprint(w.Equal(at)),
 			"string(timestamptz(r.t) <= r.w)":                   "true",
 			"string(timestamptz(r.d))":                          d.String(),
-			"time.FormatIn(r.w, `2006-01-02 15:04:05.999999 -07:00`, `Europe/Berlin`)":                        w.In(berlin).Format("2006-01-02 15:04:05.999999 -07:00"),
+			"time.FormatIn(r.w, `2006-01-02 15:04:05.999999 -07:00`, `Europe/Berlin`)": w.In(berlin).
+				Format("2006-01-02 15:04:05.999999 -07:00"),
 			"string(timestamptz(time.FormatIn(r.w, `2006-01-02T15:04:05.999999Z07:00`, `Etc/GMT-5`)) == r.w)": "true",
 			"string(time.UnixMilli(r.w))":                   fmt.Sprint(w.UnixMilli()),
 			"string(coalesce(r.d, date(`2000-01-01`)))":     d.Format(time.DateOnly),
@@ -307,7 +314,8 @@ func TestDatesAndInstants(t *testing.T) {
 
 func (g generator) day() time.Time {
 	if g.IntN(10) == 0 {
-		return pick(g, time.Date(1003, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9996, 12, 31, 0, 0, 0, 0, time.UTC), time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC))
+		return pick(g, time.Date(1003, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9996, 12, 31, 0, 0, 0, 0, time.UTC),
+			time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC))
 	}
 	return time.Unix((g.Int64N(200_000)-100_000)*86400, 0).UTC()
 }
@@ -339,10 +347,12 @@ func TestExactRaises(t *testing.T) {
 		{"timestamptz(r.s)", "'2024-01-01T00:00:00' AS s"},
 		{"timestamptz(r.s)", "'2024-01-01T00:00:00.1234567Z' AS s"},
 	} {
-		c := compile(t, test.src, expr.Scope{"r": {"x": expr.DecimalOf(38, 0), "s": expr.String, "g": expr.Float, "i": expr.Int, "d": expr.Date,
+		c := compile(t, test.src, expr.Scope{"r": {"x": expr.DecimalOf(38, 0), "s": expr.String, "g": expr.Float,
+			"i": expr.Int, "d": expr.Date,
 			"t": expr.DateTime, "w": expr.Instant}}, expr.Mode{Round: true})
 		var got any
-		err := db.QueryRow("SELECT " + expr.StoreSQL(c.Type(), c.SQL(column, "")) + " FROM (SELECT " + test.from + ") AS r").Scan(&got)
+		err := db.QueryRow("SELECT " + expr.StoreSQL(c.Type(), c.SQL(column, "")) + " FROM (SELECT " + test.from +
+			") AS r").Scan(&got)
 		require.Error(t, err, "%s gives %v", test.src, got)
 	}
 }
@@ -351,30 +361,38 @@ func TestExactRaises(t *testing.T) {
 func TestExactAggregates(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
-	scope := expr.Scope{"l": {"x": expr.DecimalOf(38, 4), "y": expr.DecimalOf(10, 4), "d": expr.Date, "w": expr.Instant, "t": expr.DateTime}}
-	rows := "(SELECT * FROM (VALUES (CAST('9999999999999999999999999999999999.9999' AS DECIMAL(38,4)), CAST('1.0001' AS DECIMAL(10,4)), DATE '2024-01-31', " +
-		"TIMESTAMPTZ '2024-01-31 10:00:00.000001+00', TIMESTAMP '2024-01-31 10:00:00'), (-1, 2, DATE '2024-02-29', TIMESTAMPTZ '2023-01-31 10:00:00+00', TIMESTAMP '1969-01-31 10:00:00')) v(x, y, d, w, t)) AS l"
+	scope := expr.Scope{"l": {"x": expr.DecimalOf(38, 4), "y": expr.DecimalOf(10, 4), "d": expr.Date, "w": expr.Instant,
+		"t": expr.DateTime}}
+	rows := "(SELECT * FROM (VALUES (CAST('9999999999999999999999999999999999.9999' AS DECIMAL(38,4)), CAST('1.0001' AS " +
+		"DECIMAL(10,4)), DATE '2024-01-31', " +
+		"TIMESTAMPTZ '2024-01-31 10:00:00.000001+00', TIMESTAMP '2024-01-31 10:00:00'), (-1, 2, DATE '2024-02-29', " +
+		"TIMESTAMPTZ '2023-01-31 10:00:00+00', TIMESTAMP '1969-01-31 10:00:00')) v(x, y, d, w, t)) AS l"
 	for src, want := range map[string]string{
-		"sum(l.x)": "9999999999999999999999999999999998.9999", "sum(l.y)": "3.0001", "avg(l.y)": "1.5000500000000000", "min(l.y)": "1.0001", "max(l.x)": "9999999999999999999999999999999999.9999",
-		"max(l.d)": "2024-02-29", "min(l.d)": "2024-01-31", "max(l.w)": "2024-01-31 10:00:00.000001+00", "min(l.t)": "1969-01-31 10:00:00", "max_if(l.d, l.y > 5)": "0001-01-01",
+		"sum(l.x)": "9999999999999999999999999999999998.9999", "sum(l.y)": "3.0001", "avg(l.y)": "1.5000500000000000",
+		"min(l.y)": "1.0001", "max(l.x)": "9999999999999999999999999999999999.9999",
+		"max(l.d)": "2024-02-29", "min(l.d)": "2024-01-31", "max(l.w)": "2024-01-31 10:00:00.000001+00",
+		"min(l.t)": "1969-01-31 10:00:00", "max_if(l.d, l.y > 5)": "0001-01-01",
 		"sum_if(l.y, l.y > 5)": "0.0000", "min_if(l.t, l.y > 5)": "0001-01-01 00:00:00",
 	} {
 		c := compile(t, src, scope, expr.Mode{Round: true, Aggregates: true})
 		var got, kind string
-		require.NoError(t, db.QueryRow("SELECT CAST(v AS VARCHAR), typeof(v) FROM (SELECT "+expr.StoreSQL(c.Type(), c.SQL(column, ""))+" AS v FROM "+rows+")").Scan(&got, &kind), src)
+		require.NoError(t, db.QueryRow("SELECT CAST(v AS VARCHAR), typeof(v) FROM (SELECT "+expr.StoreSQL(c.Type(),
+			c.SQL(column, ""))+" AS v FROM "+rows+")").Scan(&got, &kind), src)
 		require.Equal(t, want, got, src)
 		require.Equal(t, c.Type().SQL(), kind, src)
 	}
 	c := compile(t, "sum(l.x)", scope, expr.Mode{Round: true, Aggregates: true})
 	var got any
-	err := db.QueryRow("SELECT " + c.SQL(column, "") + " FROM (SELECT CAST('6000000000000000000000000000000000.0000' AS DECIMAL(38,4)) AS x FROM range(2)) AS l").Scan(&got)
+	err := db.QueryRow("SELECT " + c.SQL(column, "") +
+		" FROM (SELECT CAST('6000000000000000000000000000000000.0000' AS DECIMAL(38,4)) AS x FROM range(2)) AS l").Scan(&got)
 	require.ErrorContains(t, err, "38 digits", "DuckDB's own sum has 39")
 }
 
 // TestParseType has the names of types with parameters.
 func TestParseType(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]expr.Type{"decimal(10,4)": expr.DecimalOf(10, 4), "decimal( 10 , 4 )": expr.DecimalOf(10, 4), "decimal(20)": expr.DecimalOf(20, 0),
+	for name, want := range map[string]expr.Type{"decimal(10,4)": expr.DecimalOf(10, 4),
+		"decimal( 10 , 4 )": expr.DecimalOf(10, 4), "decimal(20)": expr.DecimalOf(20, 0),
 		"decimal(18,2)": expr.Decimal, "decimal2": expr.Decimal, "date": expr.Date, "timestamptz": expr.Instant} {
 		got, ok := expr.ParseType(name)
 		require.True(t, ok, name)
@@ -405,30 +423,38 @@ func TestScanExactly(t *testing.T) {
 		{typ: expr.Decimal, text: "1.5000", want: "1.50"},
 		{typ: expr.Decimal, text: "1e-3"},
 		{typ: expr.Decimal, text: "15e-1", want: "1.50"},
-		{typ: expr.DecimalOf(38, 30), text: "12345678.000000000000000000000000000001", want: "12345678.000000000000000000000000000001"},
+		{typ: expr.DecimalOf(38, 30), text: "12345678.000000000000000000000000000001",
+			want: "12345678.000000000000000000000000000001"},
 		{typ: expr.DecimalOf(20, 0), text: "18446744073709551615", want: "18446744073709551615"},
 		{typ: expr.DecimalOf(20, 0), text: "1.0", want: "1"},
 		{typ: expr.DecimalOf(20, 0), text: "100000000000000000000"},
 		{typ: expr.DecimalOf(5, 2), text: "1_0"},
 		{typ: expr.DateTime, format: "2006-01-02 15:04:05", text: "2024-01-31 10:00:00.1234"},
-		{typ: expr.DateTime, format: "2006-01-02 15:04:05", text: "2024-01-31 10:00:00.1230000000", want: "2024-01-31 10:00:00.123"},
+		{typ: expr.DateTime, format: "2006-01-02 15:04:05", text: "2024-01-31 10:00:00.1230000000",
+			want: "2024-01-31 10:00:00.123"},
 		{typ: expr.DateTime, format: "2006-01-02 15:04:05", text: "2024-01-31 10:00:00.1230000001"},
-		{typ: expr.DateTime, format: "2006-01-02 15:04:05", text: "2024-01-31 10:00:00.1239", how: expr.Exactly{Round: true}, want: "2024-01-31 10:00:00.1239"},
+		{typ: expr.DateTime, format: "2006-01-02 15:04:05", text: "2024-01-31 10:00:00.1239", how: expr.Exactly{Round: true},
+			want: "2024-01-31 10:00:00.1239"},
 		{typ: expr.Date, text: "2024-01-31", want: "2024-01-31"},
 		{typ: expr.Date, text: "2023-02-29"},
 		{typ: expr.Date, format: "02.01.2006", text: "29.02.2024", want: "2024-02-29"},
 		{typ: expr.Instant, text: "2024-01-31T10:00:00.123456+05:30", want: "2024-01-31 04:30:00.123456+00"},
 		{typ: expr.Instant, text: "2024-01-31T10:00:00.1234567Z"},
 		{typ: expr.Instant, text: "2024-01-31T10:00:00"},
-		{typ: expr.Instant, format: "2006-01-02 15:04", text: "2024-07-31 10:00", how: expr.Exactly{Zone: "Europe/Berlin"}, want: "2024-07-31 08:00:00+00"},
-		{typ: expr.Instant, format: "2006-01-02 15:04", text: "2024-03-31 02:30", how: expr.Exactly{Zone: "Europe/Berlin"}}, // no clock shows it
-		{typ: expr.Instant, format: "2006-01-02 15:04", text: "2024-10-27 02:30", how: expr.Exactly{Zone: "Europe/Berlin"}}, // they show it twice
-		{typ: expr.Instant, format: "2006-01-02 15:04", text: "2024-10-27 03:00", how: expr.Exactly{Zone: "Europe/Berlin"}, want: "2024-10-27 02:00:00+00"},
+		{typ: expr.Instant, format: "2006-01-02 15:04", text: "2024-07-31 10:00", how: expr.Exactly{Zone: "Europe/Berlin"},
+			want: "2024-07-31 08:00:00+00"},
+		// no clock shows it
+		{typ: expr.Instant, format: "2006-01-02 15:04", text: "2024-03-31 02:30", how: expr.Exactly{Zone: "Europe/Berlin"}},
+		// they show it twice
+		{typ: expr.Instant, format: "2006-01-02 15:04", text: "2024-10-27 02:30", how: expr.Exactly{Zone: "Europe/Berlin"}},
+		{typ: expr.Instant, format: "2006-01-02 15:04", text: "2024-10-27 03:00", how: expr.Exactly{Zone: "Europe/Berlin"},
+			want: "2024-10-27 02:00:00+00"},
 	} {
 		sql, err := expr.ScanExactSQL(test.typ, test.format, "x", test.how)
 		require.NoError(t, err)
 		var got *string
-		require.NoError(t, db.QueryRow("SELECT CAST("+sql+" AS VARCHAR) FROM (SELECT "+sqltext.String(test.text)+" AS x)").Scan(&got), test.text)
+		require.NoError(t, db.QueryRow("SELECT CAST("+sql+" AS VARCHAR) FROM (SELECT "+sqltext.String(test.text)+
+			" AS x)").Scan(&got), test.text)
 		if test.want == "" {
 			require.Nil(t, got, "%s as %s", test.text, test.typ)
 			continue
@@ -443,8 +469,10 @@ func TestScanExactly(t *testing.T) {
 func TestLiteralsBesideExact(t *testing.T) {
 	t.Parallel()
 	for src, want := range map[string]expr.Type{
-		"1.1 - r.c": expr.DecimalOf(19, 6), "-1.1 - r.c": expr.DecimalOf(19, 6), "(1.1) - r.c": expr.DecimalOf(19, 6), "-(1.1) - r.c": expr.DecimalOf(19, 6),
-		"(-(1.1)) - r.c": expr.DecimalOf(19, 6), "- ( -1.1 ) - r.c": expr.DecimalOf(19, 6), "r.c - -(1.1)": expr.DecimalOf(19, 6), "r.c * (2.5e-3)": expr.DecimalOf(23, 10),
+		"1.1 - r.c": expr.DecimalOf(19, 6), "-1.1 - r.c": expr.DecimalOf(19, 6), "(1.1) - r.c": expr.DecimalOf(19, 6),
+		"-(1.1) - r.c":   expr.DecimalOf(19, 6),
+		"(-(1.1)) - r.c": expr.DecimalOf(19, 6), "- ( -1.1 ) - r.c": expr.DecimalOf(19, 6),
+		"r.c - -(1.1)": expr.DecimalOf(19, 6), "r.c * (2.5e-3)": expr.DecimalOf(23, 10),
 		"float(1) - r.c": expr.Float,
 	} {
 		e, err := expr.Parse(src)
@@ -459,6 +487,7 @@ func TestLiteralsBesideExact(t *testing.T) {
 	c, err := e.Check(expr.Scope{"r": exactColumns()}, expr.Mode{})
 	require.NoError(t, err)
 	var got string
-	require.NoError(t, db.QueryRow("SELECT CAST("+c.SQL(column, "")+" AS VARCHAR) FROM (SELECT CAST(2 AS DECIMAL(18,6)) AS c) AS r").Scan(&got))
+	require.NoError(t, db.QueryRow("SELECT CAST("+c.SQL(column, "")+
+		" AS VARCHAR) FROM (SELECT CAST(2 AS DECIMAL(18,6)) AS c) AS r").Scan(&got))
 	require.Equal(t, "2.7500000", got)
 }

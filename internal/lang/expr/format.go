@@ -15,8 +15,8 @@ const defaultTimeLayout = "2006-01-02T15:04:05.000-07:00"
 
 // PrintSQL renders the text of a value in a CSV file: a Go print format with
 // one verb (a decimal2 is its text with two digits, so %s), a Go layout for a
-// datetime. What does not fit prints Go's marks: see PrintNote. An empty format prints numbers, bools and strings plainly. The
-// error is an *Error with offsets in format.
+// datetime. What does not fit prints Go's marks: see PrintNote. An empty format prints numbers, bools and strings
+// plainly. The error is an *Error with offsets in format.
 func PrintSQL(t Type, format, sql string) (string, error) {
 	r := &renderer{}
 	n := &node{op: opRaw, raw: sql, typ: t, text: sql, zone: time.UTC, dec: decimalType{scale: columnScale}}
@@ -91,7 +91,8 @@ func (r *renderer) printParts(n *node, t Type, format string) ([]string, *Error)
 		if problem, hint := p.verb.fits(n.typ); problem != "" {
 			if t.IsDecimal() {
 				_, scale := t.Digits()
-				problem, hint = p.verb.text+" cannot print "+t.phrase(), fmt.Sprintf("%%s prints it with %s after the point", plural(scale, "digit"))
+				problem, hint = p.verb.text+" cannot print "+t.phrase(), fmt.Sprintf("%%s prints it with %s after the point",
+					plural(scale, "digit"))
 				if t == Decimal {
 					hint = "%s prints it with two digits after the point"
 				}
@@ -101,7 +102,8 @@ func (r *renderer) printParts(n *node, t Type, format string) ([]string, *Error)
 		parts = append(parts, r.formatted(n, p.verb))
 	}
 	if verbs == 0 {
-		return nil, whole.errorf("the format %q prints no value", format).hint("it needs one verb, such as %%s, %%d, %%f or %%t")
+		return nil, whole.errorf("the format %q prints no value",
+			format).hint("it needs one verb, such as %%s, %%d, %%f or %%t")
 	}
 	return parts, nil
 }
@@ -143,7 +145,8 @@ func ScanSQL(t Type, format, sql string) (string, error) {
 	}
 	if t.exact() {
 		if format != "" {
-			return "", whole.errorf("%s column takes no format", t.phrase()).hint("it is read as a plain number; declare it as decimal2 or string to use a format")
+			return "", whole.errorf("%s column takes no format",
+				t.phrase()).hint("it is read as a plain number; declare it as decimal2 or string to use a format")
 		}
 		return r.exactScan(t, n, false), nil
 	}
@@ -220,14 +223,19 @@ func (r *renderer) scanDate(n *node, layout string) (string, error) {
 	if _, err := layoutOf(&node{val: layout, at: whole}); err != nil {
 		return "", err
 	}
-	if t := time.Date(2006, time.November, 22, 13, 14, 15, 123456789, time.FixedZone("X", 60)); t.Format(layout) != dayOf(t).time().Format(layout) {
-		return "", whole.errorf("the layout %q of a date has a time of the day", layout).hint("declare the column as datetime or timestamptz")
+	if t := time.Date(2006, time.November, 22, 13, 14, 15, 123456789,
+		time.FixedZone("X", 60)); t.Format(layout) != dayOf(t).time().Format(layout) {
+		return "", whole.errorf("the layout %q of a date has a time of the day",
+			layout).hint("declare the column as datetime or timestamptz")
 	}
 	parsed, err := r.scanTime(n, layout)
 	if err != nil {
 		return "", err
 	}
-	return r.bind("CAST("+parsed+" AS DATE)", false, func(v string) string { return "CASE WHEN " + yearsSQL(v) + " THEN " + v + " END" }), nil
+	return r.bind("CAST("+parsed+" AS DATE)", false, func(v string) string {
+		return "CASE WHEN " + yearsSQL(v) + " THEN " +
+			v + " END"
+	}), nil
 }
 
 func (r *renderer) scanInstant(n *node, layout, zone string) (string, error) {
@@ -236,7 +244,8 @@ func (r *renderer) scanInstant(n *node, layout, zone string) (string, error) {
 	case layout == "" && zone == "":
 		layout = time.RFC3339Nano
 	case layout == "":
-		return "", whole.errorf("a timestamptz column with a zone needs a format").hint("a Go layout, such as 2006-01-02 15:04:05")
+		return "", whole.errorf("a timestamptz column with a zone needs a format").
+			hint("a Go layout, such as 2006-01-02 15:04:05")
 	}
 	if _, err := layoutOf(&node{val: layout, at: whole}); err != nil {
 		return "", err
@@ -272,7 +281,8 @@ func PrintInSQL(t Type, format, zone, sql, source string) (string, error) {
 	}
 	r := &renderer{}
 	n := &node{op: opRaw, raw: sql, typ: t, text: sql, zone: time.UTC}
-	return goFormatIn + "(" + r.sql(r.asTime(n)) + ", " + sqltext.String(format) + ", " + sqltext.String(zone) + ", " + sqltext.String(shorten(source)) + ")", nil
+	return goFormatIn + "(" + r.sql(r.asTime(n)) + ", " + sqltext.String(format) + ", " + sqltext.String(zone) + ", " +
+		sqltext.String(shorten(source)) + ")", nil
 }
 
 func (r *renderer) scanTime(n *node, layout string) (string, error) {
@@ -320,7 +330,8 @@ func parseScanFormat(t Type, format string) (scanFormat, *Error) {
 			literal += "%"
 		case verbs > 0:
 			return out, at.errorf("%s is the second verb, a column is one value", v.text)
-		case !strings.ContainsRune(letters, rune(v.letter)) || v.precision >= 0 || v.minus || v.plus || v.space || v.zero && v.width < 0:
+		case !strings.ContainsRune(letters, rune(v.letter)) || v.precision >= 0 || v.minus || v.plus || v.space || v.zero &&
+			v.width < 0:
 			return out, at.errorf("%s does not read %s", v.text, t.phrase()).hint("use %%%c", letters[0])
 		default:
 			out.before, literal, verbs = literal, "", 1
@@ -420,12 +431,14 @@ func (r *renderer) scanNumber(t Type, n *node, format string, exact *Exactly) (s
 			return r.exactScan(t, &node{op: opRaw, raw: v, typ: String, text: v}, exact.Round)
 		}), nil
 	}
-	scanned := r.bind("regexp_extract("+r.sql(n)+", "+ScanEnd+"("+sqltext.String(pattern)+"), 1)", false, func(v string) string {
-		if t == Int {
-			return "thalweg_scan_int(" + v + ")"
-		}
-		return "coalesce(thalweg_scan_float(" + v + "), CASE WHEN contains(" + v + ", 'p') THEN " + goFloat + "(" + v + ") END)"
-	})
+	scanned := r.bind("regexp_extract("+r.sql(n)+", "+ScanEnd+"("+sqltext.String(pattern)+"), 1)", false,
+		func(v string) string {
+			if t == Int {
+				return "thalweg_scan_int(" + v + ")"
+			}
+			return "coalesce(thalweg_scan_float(" + v + "), CASE WHEN contains(" + v + ", 'p') THEN " + goFloat + "(" +
+				v + ") END)"
+		})
 	if t == Decimal {
 		scanned = r.bind(scanned, false, func(v string) string {
 			return "CASE WHEN isfinite(" + v + ") THEN thalweg_float_decimal2(" + v + ") END"
@@ -472,7 +485,8 @@ func DefaultSQL(t Type, text, csvFormat string) (string, error) {
 		return sqltext.String(text), nil
 	}
 	if t.Nested() {
-		return "", whole.errorf("a list or struct has no default").hint("it is NULL where there is none: make the column nullable")
+		return "", whole.errorf("a list or struct has no default").
+			hint("it is NULL where there is none: make the column nullable")
 	}
 	value, err := defaultValue(t, trimmed, csvFormat)
 	if err != nil {
@@ -520,7 +534,8 @@ func DefaultIsExact(t Type, text, csvFormat string) bool {
 		}
 		f := value.(float64)
 		kept, ok := numberOf(f)
-		return written.mantissa.Sign() == 0 || f != 0 && (written.trim().scale > 0 || !ok || written.String() == kept.String())
+		return written.mantissa.Sign() == 0 || f != 0 &&
+			(written.trim().scale > 0 || !ok || written.String() == kept.String())
 	case DateTime:
 		if csvFormat == "" {
 			csvFormat = defaultTimeLayout

@@ -46,15 +46,21 @@ func (g generator) number1() string {
 	case 0:
 		return g.mutate(s)
 	case 1:
-		return pick(g, "+", "-", " ", "$", "ID", "ID ", "+-", "0", ".") + s + pick(g, "", " ", "\t", "e3", "E-2", "e+1", "_1", " items", "items", "%", ".", "0000000000000000000000000000000000000001")
+		return pick(g, "+", "-", " ", "$", "ID", "ID ", "+-", "0", ".") + s + pick(g, "", " ", "\t", "e3", "E-2", "e+1", "_1",
+			" items", "items", "%", ".", "0000000000000000000000000000000000000001")
 	}
 	return s
 }
 
 func (g generator) texts(n int, one func() string) []string {
-	out := []string{"0", "-0", "+0", "1e999", "1e-999", "inf", "-Inf", "+Infinity", "nan", "NaN", "-nan", "ID NaN", "$+Inf", "inf items", "na", "infx", "1_000",
-		"0x1p-2", "-0X1.8P+4", "0x_1p0", "0x1.fp", "0x.8p1", "0x1p99999", "0x1_0p1_0", "0xp1", "1p3", "-1.5P-2", "1p", "1p3.5", "1_0p1", "$0x1p3", "0x1F.8", "0x1p3 items", "1__0", "_1", "1_", "1_.5", ".5", "5.", ".", "1e", "1e+", "0x1F", "0b1", "007",
-		"9223372036854775807", "9223372036854775808", "-9223372036854775808", "0.005", "-0.005", "0.0049999999999999999999999999999999999999999999", "1e-3", "5e-3", "4.9e-3", "5e-4", "123.456e1", "1.5e16", "9999999999999999.99", "9999999999999999.994", "9999999999999999.995", "99999999999999999e-5",
+	out := []string{"0", "-0", "+0", "1e999", "1e-999", "inf", "-Inf", "+Infinity", "nan", "NaN", "-nan", "ID NaN",
+		"$+Inf", "inf items", "na", "infx", "1_000",
+		"0x1p-2", "-0X1.8P+4", "0x_1p0", "0x1.fp", "0x.8p1", "0x1p99999", "0x1_0p1_0", "0xp1", "1p3", "-1.5P-2", "1p",
+		"1p3.5", "1_0p1", "$0x1p3", "0x1F.8", "0x1p3 items", "1__0", "_1", "1_", "1_.5", ".5", "5.", ".", "1e", "1e+", "0x1F",
+		"0b1", "007",
+		"9223372036854775807", "9223372036854775808", "-9223372036854775808", "0.005", "-0.005",
+		"0.0049999999999999999999999999999999999999999999", "1e-3", "5e-3", "4.9e-3", "5e-4", "123.456e1", "1.5e16",
+		"9999999999999999.99", "9999999999999999.994", "9999999999999999.995", "99999999999999999e-5",
 		"0e500", "true", " 1", "1 ", "1\n", "1\u00a0"}
 	for range n {
 		if s := strings.ToValidUTF8(one(), "?"); strings.TrimSpace(s) != "" {
@@ -148,14 +154,17 @@ func scanCases() []scanCase {
 }
 
 func scanLayouts() []string {
-	return []string{"2006-01-02", "2006-01-02 15:04:05", "2006-01-02T15:04:05", "01/02/2006", "02.01.2006 15:04", "20060102", "20060102150405", "2006-01-02T15:04:05.000-07:00",
-		"2006-01-02T15:04:05Z07:00", "Jan 2, 2006 3:04PM", "_2 January 06", "15:04", "2006-01-02 15:04:05.999", "Mon, 02 Jan 2006 15:04:05 -0700", "2006 01 02", "1/2/06", "2006-01-02 03:04:05 pm"}
+	return []string{"2006-01-02", "2006-01-02 15:04:05", "2006-01-02T15:04:05", "01/02/2006", "02.01.2006 15:04",
+		"20060102", "20060102150405", "2006-01-02T15:04:05.000-07:00",
+		"2006-01-02T15:04:05Z07:00", "Jan 2, 2006 3:04PM", "_2 January 06", "15:04", "2006-01-02 15:04:05.999",
+		"Mon, 02 Jan 2006 15:04:05 -0700", "2006 01 02", "1/2/06", "2006-01-02 03:04:05 pm"}
 }
 
 // signInField finds a sign where a digit of a time should be.
 var signInField = regexp.MustCompile(`(^|[^0-9])[+-][0-9]`)
 
-// requireScan compares the parsing of texts with Go's. Where a decimal is too large SQL may raise instead of giving NULL.
+// requireScan compares the parsing of texts with Go's. Where a decimal is too large SQL may raise instead of giving
+// NULL.
 func requireScan(t *testing.T, db *sql.DB, c scanCase, texts []string) {
 	t.Helper()
 	scan, err := expr.ScanSQL(c.typ, c.format, "x")
@@ -249,8 +258,10 @@ func TestPrintErrors(t *testing.T) {
 		typ          expr.Type
 		format, want string
 	}{
-		{expr.Int, "%1001d", "%1001d is wider than 1000 characters (supported: flags - + 0 and blank, width, .precision, and one of d x X o b f F e E g G s v t)"},
-		{expr.DateTime, "YYYY-MM-DD", `the layout "YYYY-MM-DD" names no part of a time (Go layouts are written with 2006-01-02 15:04:05: this one is 2006-01-02)`},
+		{expr.Int, "%1001d", "%1001d is wider than 1000 characters (supported: flags - + 0 and blank, width, .precision, " +
+			"and one of d x X o b f F e E g G s v t)"},
+		{expr.DateTime, "YYYY-MM-DD",
+			`the layout "YYYY-MM-DD" names no part of a time (Go layouts are written with 2006-01-02 15:04:05: this one is 2006-01-02)`},
 	} {
 		_, err := expr.PrintSQL(c.typ, c.format, "x")
 		require.EqualError(t, err, c.want)
@@ -280,7 +291,8 @@ func TestPrintNotes(t *testing.T) {
 		{expr.Int, "%s", "%s cannot print an int: it prints %!s(int64=1) (%d prints an int)"},
 		{expr.Int, "%d %d", "%d has no value: a column is one value: it prints %!d(MISSING)"},
 		{expr.Int, "x", `the format "x" prints no value: it prints %!(EXTRA int64=1) (it needs one verb, such as %s, %d, %f or %t)`},
-		{expr.Decimal, "%.2f", "%.2f cannot print a decimal2: it prints %!f(string=x) (%s prints it with two digits after the point)"},
+		{expr.Decimal, "%.2f", "%.2f cannot print a decimal2: it prints %!f(string=x) (%s prints it with two digits after " +
+			"the point)"},
 		{expr.String, "%q", ""},
 		{expr.String, "%s %[1]q", ""},
 		{expr.Float, "%+v", ""},
@@ -308,10 +320,13 @@ func TestDefault(t *testing.T) {
 		{expr.String, "", "", ""}, {expr.String, " a'b ", "", " a'b "},
 		{expr.Int, "", "", "0"}, {expr.Int, " -5 ", "", "-5"}, {expr.Int, "ID7", "ID%d", "7"},
 		{expr.Float, "", "", "0.0"}, {expr.Float, "1.5", "%f", "1.5"},
-		{expr.Decimal, "", "", "0.00"}, {expr.Decimal, "999", "", "999.00"}, {expr.Decimal, "1.005", "", "1.01"}, {expr.Decimal, "-0.015", "", "-0.02"},
+		{expr.Decimal, "", "", "0.00"}, {expr.Decimal, "999", "", "999.00"}, {expr.Decimal, "1.005", "", "1.01"},
+		{expr.Decimal, "-0.015", "", "-0.02"},
 		{expr.Bool, "", "", "false"}, {expr.Bool, "T", "", "true"},
-		{expr.DateTime, "", "", "0001-01-01 00:00:00"}, {expr.DateTime, "1980-02-03T04:05:06.777+00:00", "", "1980-02-03 04:05:06.777"},
-		{expr.DateTime, "1980-02-03T04:05:06.777-05:00", "", "1980-02-03 09:05:06.777"}, {expr.DateTime, "03.02.1980", "02.01.2006", "1980-02-03 00:00:00"},
+		{expr.DateTime, "", "", "0001-01-01 00:00:00"}, {expr.DateTime, "1980-02-03T04:05:06.777+00:00", "",
+			"1980-02-03 04:05:06.777"},
+		{expr.DateTime, "1980-02-03T04:05:06.777-05:00", "", "1980-02-03 09:05:06.777"},
+		{expr.DateTime, "03.02.1980", "02.01.2006", "1980-02-03 00:00:00"},
 	} {
 		text, err := expr.DefaultSQL(c.typ, c.text, c.format)
 		require.NoError(t, err)

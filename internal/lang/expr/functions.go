@@ -23,7 +23,8 @@ func (s typeSet) has(t Type) bool { return s&t.bit() != 0 }
 
 // kinds are the types that sets tell apart.
 func kinds() [14]Type {
-	return [...]Type{String, Int, Float, Bool, DateTime, Decimal, anyExact, Date, Instant, Month, Location, GoInt, Null, anyNested}
+	return [...]Type{String, Int, Float, Bool, DateTime, Decimal, anyExact, Date, Instant, Month, Location, GoInt,
+		Null, anyNested}
 }
 
 // bit is the place of t in sets, 0 for what is in none.
@@ -241,7 +242,8 @@ func checkArguments(f *function, n *node) *Error {
 		}
 		if a.typ.Nested() {
 			return a.at.errorf("argument %d of %s cannot be a list or struct, and `%s` is one", i+1, f.name, shorten(a.text)).
-				hint("expressions pass them on as they are, and is_null(…) says whether there is one; compute with what is within them in a sql node")
+				hint("expressions pass them on as they are, and is_null(…) says whether there is one; compute with what is " +
+					"within them in a sql node")
 		}
 		err := a.at.errorf("argument %d of %s must be %s, but `%s` is %s", i+1, f.name, p.types, shorten(a.text), a.typ)
 		if a.typ == GoInt && p.types.has(Int) {

@@ -13,7 +13,8 @@ func aggregateFunctions() []*function {
 	var out []*function
 	add := func(name string, params []param, result Type, resultDoc, doc string,
 		check func(*checker, *node) *Error, sql func(r *renderer, n *node, filter string) string) {
-		plain := &function{name: name, group: "Aggregates", params: params, result: result, resultDoc: resultDoc, doc: doc, aggregate: true, check: check,
+		plain := &function{name: name, group: "Aggregates", params: params, result: result, resultDoc: resultDoc, doc: doc,
+			aggregate: true, check: check,
 			nullable: func(*node) bool { return true },
 			sql:      func(r *renderer, n *node) string { return sql(r, n, "") }}
 		with := *plain
@@ -29,11 +30,22 @@ func aggregateFunctions() []*function {
 	for i, other := range [][]param{{{"x", anyValue()}}, {{"x", anyValue()}, cond}} {
 		out[i].other, out[i].nullable = other, func(*node) bool { return false }
 	}
-	add("sum", []param{{"x", numeric()}}, Invalid, "type of x", "Sum; 0 without values. The sum of a decimal(p,s) is a decimal(38,s). An int sum beyond 64 bits is an error; floats are added in the order of the rows.", checkAggregate, sqlSum)
-	add("avg", []param{{"x", numeric()}}, Invalid, "type of x", "Average; 0 without values. The average of ints is an int, rounded down, in the long form, and a float in fields that are only an expression. That of a decimal2 is rounded to 2 digits; that of a decimal(p,s) is a decimal(38,16), rounded to 16 digits, half away from zero.", checkAverage, sqlAverage)
-	add("min", []param{{"x", ordered()}}, Invalid, "type of x", "Smallest value; without values 0, \"\" or the first of January of the year 1. NaN only if all values are NaN.", checkAggregate, extreme("min"))
-	add("max", []param{{"x", ordered()}}, Invalid, "type of x", "Largest value; without values 0, \"\" or the first of January of the year 1. NaN only if all values are NaN.", checkAggregate, extreme("max"))
-	add("string_agg", []param{text("s"), text("sep")}, String, "", "Texts in the order of the rows, with sep, which must be a literal, between them. Empty texts at the start are left out, with their separators. \"\" without values.", checkJoin, sqlJoin)
+	add("sum", []param{{"x", numeric()}}, Invalid, "type of x",
+		"Sum; 0 without values. The sum of a decimal(p,s) is a decimal(38,s). An int sum beyond 64 bits is an error; "+
+			"floats are added in the order of the rows.", checkAggregate, sqlSum)
+	add("avg", []param{{"x", numeric()}}, Invalid, "type of x",
+		"Average; 0 without values. The average of ints is an int, rounded down, in the long form, and a float in fields "+
+			"that are only an expression. That of a decimal2 is rounded to 2 digits; that of a decimal(p,s) is a "+
+			"decimal(38,16), rounded to 16 digits, half away from zero.", checkAverage, sqlAverage)
+	add("min", []param{{"x", ordered()}}, Invalid, "type of x",
+		"Smallest value; without values 0, \"\" or the first of January of the year 1. NaN only if all values are NaN.",
+		checkAggregate, extreme("min"))
+	add("max", []param{{"x", ordered()}}, Invalid, "type of x",
+		"Largest value; without values 0, \"\" or the first of January of the year 1. NaN only if all values are NaN.",
+		checkAggregate, extreme("max"))
+	add("string_agg", []param{text("s"), text("sep")}, String, "",
+		"Texts in the order of the rows, with sep, which must be a literal, between them. Empty texts at the start are "+
+			"left out, with their separators. \"\" without values.", checkJoin, sqlJoin)
 	return out
 }
 
@@ -74,7 +86,8 @@ func checkAverage(c *checker, n *node) *Error {
 		n.typ, n.finite = Float, true
 	case !n.typ.exact():
 	case n.args[0].dec.scale > quotientScale:
-		return n.at.errorf("the average of a decimal with %d digits after the point is not computed, at most with %d", n.args[0].dec.scale, quotientScale).
+		return n.at.errorf("the average of a decimal with %d digits after the point is not computed, at most with %d",
+			n.args[0].dec.scale, quotientScale).
 			hint("round(x, %d) before, or avg(float(x))", quotientScale)
 	default:
 		n.typ = DecimalOf(wideDigits, quotientScale)
@@ -175,17 +188,21 @@ func sqlAverage(r *renderer, n *node, filter string) string {
 	count := "count(" + x + ")" + filter
 	switch t := n.typ; {
 	case t == Float && arg.typ != Float: // of ints, whose sum is exact
-		return r.orZero("CASE WHEN "+count+" > 0 THEN CAST(sum("+x+")"+filter+" AS DOUBLE) / "+count+" END", "CAST(0 AS DOUBLE)")
+		return r.orZero("CASE WHEN "+count+" > 0 THEN CAST(sum("+x+")"+filter+" AS DOUBLE) / "+count+" END",
+			"CAST(0 AS DOUBLE)")
 	case t == Float:
 		return r.orZero("CASE WHEN "+count+" > 0 THEN sum("+x+r.inOrder()+")"+filter+" / "+count+" END", "CAST(0 AS DOUBLE)")
 	case t.IsDecimal():
 		// The aggregates stand in the list, not in the lambda: DuckDB cannot capture them.
 		scale := pow10(arg.dec.scale).String()
-		return r.orZero("list_transform([{'s': sum("+x+")"+filter+", 'c': "+count+"}], lambda \"thalweg:v\": CASE WHEN \"thalweg:v\".c > 0 THEN CAST(thalweg_quotient("+
-			digitsOf(`"thalweg:v".s`)+", CAST(\"thalweg:v\".c AS HUGEINT) * CAST('"+scale+"' AS HUGEINT)) AS "+n.dec.sql()+") END)[1]", "CAST(0 AS "+n.dec.sql()+")")
+		return r.orZero("list_transform([{'s': sum("+x+")"+filter+", 'c': "+count+
+			"}], lambda \"thalweg:v\": CASE WHEN \"thalweg:v\".c > 0 THEN CAST(thalweg_quotient("+
+			digitsOf(`"thalweg:v".s`)+", CAST(\"thalweg:v\".c AS HUGEINT) * CAST('"+scale+"' AS HUGEINT)) AS "+n.dec.sql()+
+			") END)[1]", "CAST(0 AS "+n.dec.sql()+")")
 	}
 	if r.emptyNull {
-		return "CAST(CASE WHEN " + count + " > 0 THEN thalweg_average(sum(" + x + ")" + filter + ", " + count + ") END AS BIGINT)"
+		return "CAST(CASE WHEN " + count + " > 0 THEN thalweg_average(sum(" + x + ")" + filter + ", " + count +
+			") END AS BIGINT)"
 	}
 	return "CAST(thalweg_average(sum(" + x + ")" + filter + ", " + count + ") AS BIGINT)"
 }
@@ -239,7 +256,8 @@ func sqlJoinTexts(r *renderer, n *node, filter string) string {
 	if sep == "''" {
 		return "coalesce(" + joined + ", '')"
 	}
-	rest := "list_slice(" + list + ", list_position(list_transform(" + list + ", lambda s: s <> ''), true), len(" + list + "))"
+	rest := "list_slice(" + list + ", list_position(list_transform(" + list + ", lambda s: s <> ''), true), len(" +
+		list + "))"
 	return "CASE WHEN coalesce((" + list + ")[1], '') <> '' THEN " + joined +
 		" ELSE coalesce(array_to_string(" + rest + ", " + sep + "), '') END"
 }

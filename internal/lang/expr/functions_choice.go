@@ -13,8 +13,9 @@ func choiceFunctions() []*function {
 	}{{"int.iif", Int}, {"float.iif", Float}, {"decimal2.iif", Decimal}, {"string.iif", String}, {"time.iif", DateTime}} {
 		out = append(out, &function{name: c.name, group: "Choice", result: c.typ,
 			params: []param{{"cond", only(Bool)}, {"x", only(c.typ)}, {"y", only(c.typ)}},
-			doc:    "x where cond holds, else y; both of exactly that type. The branch not taken is not evaluated. NULL where cond is NULL.",
-			check:  checkChoice, sql: sqlChoice, takesNull: true})
+			doc: "x where cond holds, else y; both of exactly that type. The branch not taken is not evaluated. NULL where " +
+				"cond is NULL.",
+			check: checkChoice, sql: sqlChoice, takesNull: true})
 	}
 	return append(out, &function{name: "iif", group: "Choice", resultDoc: "type of x",
 		params: []param{{"cond", only(Bool)}, {"x", anyValue()}, {"y", anyValue()}},
@@ -59,7 +60,8 @@ func (c *checker) oneOfThem(n *node, values []*node) *Error {
 			continue
 		}
 		n.plain, n.finite = n.plain && v.plain, n.finite && v.finite
-		n.dec = decimalType{wide: n.dec.wide || v.dec.wide || v.whole() && !c.mode.Round, scale: max(n.dec.scale, v.dec.scale), fine: n.dec.ofFiles() || v.dec.ofFiles()}
+		n.dec = decimalType{wide: n.dec.wide || v.dec.wide || v.whole() && !c.mode.Round,
+			scale: max(n.dec.scale, v.dec.scale), fine: n.dec.ofFiles() || v.dec.ofFiles()}
 		if n.zone != nil && (v.zone == nil || n.zone.String() != v.zone.String() || offsetOf(n.zone) != offsetOf(v.zone)) {
 			n.zone = nil
 		}
@@ -92,13 +94,16 @@ func (r *renderer) choice(n *node, render func(*node) string) string {
 
 func nullFunctions() []*function {
 	return []*function{
-		{name: "is_null", group: "NULL", params: []param{{"x", anyValue() | setOf(anyNested)}}, result: Bool, handlesNull: true,
-			doc:      "Whether x is NULL; the result is never NULL. Beyond Capillaries.",
-			nullable: func(*node) bool { return false },
-			sql:      func(r *renderer, n *node) string { return "(" + r.allDigits(n.args[0]) + " IS NULL)" }},
-		{name: "coalesce", group: "NULL", params: []param{{"x", anyValue()}, {"y", anyValue()}}, variadic: true, resultDoc: "type of x",
+		{name: "is_null", group: "NULL", params: []param{{"x", anyValue() | setOf(anyNested)}}, result: Bool,
+			handlesNull: true,
+			doc:         "Whether x is NULL; the result is never NULL. Beyond Capillaries.",
+			nullable:    func(*node) bool { return false },
+			sql:         func(r *renderer, n *node) string { return "(" + r.allDigits(n.args[0]) + " IS NULL)" }},
+		{name: "coalesce", group: "NULL", params: []param{{"x", anyValue()}, {"y", anyValue()}}, variadic: true,
+			resultDoc: "type of x",
 			takesNull: true, handlesNull: true,
-			doc:   "The first value that is not NULL; all must have the same type. Values after it are not evaluated. The result is never NULL if one of the values cannot be NULL. Beyond Capillaries.",
+			doc: "The first value that is not NULL; all must have the same type. Values after it are not evaluated. The " +
+				"result is never NULL if one of the values cannot be NULL. Beyond Capillaries.",
 			check: func(c *checker, n *node) *Error { return c.oneOfThem(n, n.args) },
 			nullable: func(n *node) bool {
 				for _, a := range n.args {

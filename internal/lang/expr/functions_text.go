@@ -26,7 +26,8 @@ func textFunctions() []*function {
 				return nil
 			},
 			sql: func(r *renderer, n *node) string { return "strlen(" + r.sql(n.args[0]) + ")" }},
-		{name: "fmt.Sprintf", group: "Text", params: []param{text("format"), {"a", printable()}}, variadic: true, result: String,
+		{name: "fmt.Sprintf", group: "Text", params: []param{text("format"), {"a", printable()}}, variadic: true,
+			result: String,
 			doc: "Go's formatting, with all its verbs and flags; a decimal2 and a datetime are printed as their text. " +
 				"A verb that does not fit its argument, a missing and an extra argument give Go's marks, " +
 				"such as %!d(string=x), and a warning at load time. " +
@@ -36,12 +37,14 @@ func textFunctions() []*function {
 				"Widths end at 1,000 characters. The result has [a limit](#how-long-texts-can-be).",
 			check: checkSprintf, sql: sqlSprintf},
 		{name: "strings.ReplaceAll", group: "Text", params: []param{text("s"), text("old"), text("new")}, result: String,
-			doc: "Every old in s becomes new. The result has [a limit](#how-long-texts-can-be).", check: checkReplace, sql: sqlReplace},
+			doc: "Every old in s becomes new. The result has [a limit](#how-long-texts-can-be).", check: checkReplace,
+			sql: sqlReplace},
 		simple("strings.Contains", "contains", "Whether part is in s."),
 		simple("strings.HasPrefix", "starts_with", "Whether s starts with part."),
 		simple("strings.HasSuffix", "suffix", "Whether s ends with part."),
 		{name: "re.MatchString", group: "Text", params: []param{text("pattern"), text("s")}, result: Bool,
-			doc:   "Whether the regular expression (RE2, as Go's) matches somewhere in s. A wrong pattern is an error: at load time if it is a literal.",
+			doc: "Whether the regular expression (RE2, as Go's) matches somewhere in s. A wrong pattern is an error: at " +
+				"load time if it is a literal.",
 			check: checkMatch, sql: sqlMatch},
 	}
 }
@@ -118,7 +121,8 @@ func nativePieces(n *node) ([]piece, *Error) {
 		n.plain = n.plain && (a.typ != String || a.plain)
 	}
 	if used < len(args) {
-		return nil, args[used].at.errorf("the format has no verb for this argument").hint("one verb for each argument: %%d, %%s, …")
+		return nil, args[used].at.errorf("the format has no verb for this argument").
+			hint("one verb for each argument: %%d, %%s, …")
 	}
 	return pieces, nil
 }
@@ -156,7 +160,8 @@ func checkReplace(_ *checker, n *node) *Error {
 	from, b := n.args[1].val.(string)
 	to, c := n.args[2].val.(string)
 	if a && b && c {
-		return n.constantText(len(s)+strings.Count(s, from)*(len(to)-len(from)), func() string { return strings.ReplaceAll(s, from, to) })
+		return n.constantText(len(s)+strings.Count(s, from)*(len(to)-len(from)),
+			func() string { return strings.ReplaceAll(s, from, to) })
 	}
 	return nil
 }
@@ -171,7 +176,8 @@ func sqlReplace(r *renderer, n *node) string {
 	return r.let(s, func(text string) string {
 		return r.let(from, func(old string) string {
 			return r.let(to, func(new string) string {
-				around := "coalesce(array_to_string(list_transform(regexp_extract_all(" + text + ", '(?s).'), lambda c: c || " + new + "), ''), '')"
+				around := "coalesce(array_to_string(list_transform(regexp_extract_all(" + text + ", '(?s).'), lambda c: c || " +
+					new + "), ''), '')"
 				made := "CASE WHEN " + text + " IS NULL THEN NULL WHEN " + old + " = '' THEN " + new + " || " + around +
 					" ELSE replace(" + text + ", " + old + ", " + new + ") END"
 				if !checked {
@@ -256,7 +262,8 @@ func numberFunctions() []*function {
 					return "CASE WHEN " + v + " < 0 THEN CAST('nan' AS DOUBLE) ELSE sqrt(" + v + ") END"
 				})
 			}},
-		{name: "math.Round", group: "Numbers", params: x, result: Float, doc: "Nearest whole number as a float, half away from zero.",
+		{name: "math.Round", group: "Numbers", params: x, result: Float,
+			doc:   "Nearest whole number as a float, half away from zero.",
 			check: toFloat, sql: func(r *renderer, n *node) string { return "round(" + r.sql(n.args[0]) + ")" }},
 	}
 }

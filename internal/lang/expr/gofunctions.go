@@ -70,7 +70,8 @@ func GoFunctions() []GoFunction {
 			}
 			return t.UTC().Truncate(time.Microsecond)
 		}},
-		{Name: goFloat, Result: Float, Args: []Type{String}, Call: func(args []any) any { return scannedFloat(args[0].(string)) }},
+		{Name: goFloat, Result: Float, Args: []Type{String},
+			Call: func(args []any) any { return scannedFloat(args[0].(string)) }},
 	}
 }
 
@@ -120,7 +121,8 @@ func zoneLoss(t time.Time, layout string) string {
 			return fmt.Sprintf("%s is %s from UTC in %s, which the layout's %s does not show",
 				t.UTC().Format(time.RFC3339), time.Duration(offset)*time.Second, t.Location(), e.text)
 		case e.kind == year4 && (year < 0 || year > maxISOYear):
-			return fmt.Sprintf("%s is in year %d in %s, which reads back as no time", t.UTC().Format(time.RFC3339), year, t.Location())
+			return fmt.Sprintf("%s is in year %d in %s, which reads back as no time", t.UTC().Format(time.RFC3339), year,
+				t.Location())
 		}
 	}
 	return ""

@@ -53,7 +53,8 @@ func fixedElements() []element {
 		{yearDayBlank, "__2"}, {dayBlank, "_2"},
 		{hour12One, "3"}, {minute1, "4"}, {second1, "5"},
 		{halfUpper, "PM"}, {halfLower, "pm"},
-		{zoneOffset, "-070000"}, {zoneOffset, "-07:00:00"}, {zoneOffset, "-0700"}, {zoneOffset, "-07:00"}, {zoneOffset, "-07"},
+		{zoneOffset, "-070000"}, {zoneOffset, "-07:00:00"}, {zoneOffset, "-0700"}, {zoneOffset, "-07:00"},
+		{zoneOffset, "-07"},
 		{zoneISO, "Z070000"}, {zoneISO, "Z07:00:00"}, {zoneISO, "Z0700"}, {zoneISO, "Z07:00"}, {zoneISO, "Z07"},
 	}
 }

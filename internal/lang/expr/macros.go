@@ -14,7 +14,8 @@ import (
 // t would be found first. textBytes is the limit of a text that functions make:
 // see TextBytes.
 func Macros(textBytes int64) []string {
-	return slices.Concat(textMacros(textBytes), orderMacros(), convertMacros(), decimalMacros(), floatTextMacros(), scanMacros(), keyMacros())
+	return slices.Concat(textMacros(textBytes), orderMacros(), convertMacros(), decimalMacros(), floatTextMacros(),
+		scanMacros(), keyMacros())
 }
 
 // orderMacros are those of values with positions.

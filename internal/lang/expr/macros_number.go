@@ -114,7 +114,8 @@ func exactProduct() string {
 	const half = "CAST('10000000000000000000' AS HUGEINT)"
 	power := func(k string) string { return "CAST('1' || repeat('0', " + k + ") AS HUGEINT)" }
 	five := func(k string) string { return "CAST('5' || repeat('0', " + k + ") AS HUGEINT)" }
-	p, q, s, t := sqltext.Ident("thalweg:p"), sqltext.Ident("thalweg:q"), sqltext.Ident("thalweg:s"), sqltext.Ident("thalweg:t")
+	p, q, s, t := sqltext.Ident("thalweg:p"), sqltext.Ident("thalweg:q"), sqltext.Ident("thalweg:s"),
+		sqltext.Ident("thalweg:t")
 	body := fmt.Sprintf("CASE WHEN k > 38 THEN (%[1]s.h + %[2]s.sign * %[3]s) // %[4]s"+
 		" WHEN abs(%[1]s.h) >= %[5]s - 1 THEN %[6]s"+
 		" ELSE %[1]s.h * %[7]s + (%[1]s.l + %[2]s.sign * %[8]s) // %[5]s END",
@@ -124,8 +125,10 @@ func exactProduct() string {
 		{t, fmt.Sprintf("{'h': %[1]s.a * %[1]s.c + %[2]s.carry // %[4]s + %[3]s.carry // %[4]s, "+
 			"'l': (%[3]s.carry %% %[4]s) * %[4]s + %[2]s.last}", p, q, s, half)},
 		{s, fmt.Sprintf("{'carry': %[1]s.b * %[1]s.c + %[2]s.carry %% %[3]s}", p, q, half)},
-		{q, fmt.Sprintf("{'carry': %[1]s.a * %[1]s.d + (%[1]s.b * %[1]s.d) // %[2]s, 'last': (%[1]s.b * %[1]s.d) %% %[2]s}", p, half)},
-		{p, fmt.Sprintf("{'a': x // %[1]s, 'b': x %% %[1]s, 'c': y // %[1]s, 'd': y %% %[1]s, 'sign': sign(x) * sign(y)}", half)},
+		{q, fmt.Sprintf("{'carry': %[1]s.a * %[1]s.d + (%[1]s.b * %[1]s.d) // %[2]s, 'last': (%[1]s.b * %[1]s.d) %% %[2]s}",
+			p, half)},
+		{p, fmt.Sprintf("{'a': x // %[1]s, 'b': x %% %[1]s, 'c': y // %[1]s, 'd': y %% %[1]s, 'sign': sign(x) * sign(y)}",
+			half)},
 	} {
 		body = "list_transform([" + level.value + "], lambda " + level.name + ": " + body + ")[1]"
 	}
@@ -139,10 +142,12 @@ func fineQuotient() string {
 	const steps = quotientScale / 2
 	step := func(n int) string { return sqltext.Ident(fmt.Sprintf("thalweg:q%d", n)) }
 	last := step(steps)
-	body := fmt.Sprintf("CAST(%[1]s.q + CASE WHEN abs(%[1]s.r) >= abs(y) - abs(%[1]s.r) THEN sign(x) * sign(y) ELSE 0 END AS DECIMAL(38,0))"+
+	body := fmt.Sprintf("CAST(%[1]s.q + CASE WHEN abs(%[1]s.r) >= abs(y) - abs(%[1]s.r) THEN sign(x) * sign(y) ELSE 0 "+
+		"END AS DECIMAL(38,0))"+
 		" * CAST('0.0000000000000001' AS DECIMAL(17,16))", last)
 	for i := steps; i > 0; i-- {
-		body = fmt.Sprintf("list_transform([{'q': %[1]s.q * 100 + (%[1]s.r * 100) // y, 'r': (%[1]s.r * 100) %% y}], lambda %[2]s: %[3]s)[1]",
+		body = fmt.Sprintf("list_transform([{'q': %[1]s.q * 100 + (%[1]s.r * 100) // y, 'r': (%[1]s.r * 100) %% y}], "+
+			"lambda %[2]s: %[3]s)[1]",
 			step(i-1), step(i), body)
 	}
 	return "CREATE OR REPLACE TEMP MACRO thalweg_quotient_fine(x, y) AS" +

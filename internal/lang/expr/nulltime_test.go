@@ -19,7 +19,8 @@ func TestFormatOfNull(t *testing.T) {
 		c := compile(t, src, scope, expr.Mode{Nullable: func(expr.Ref) bool { return true }})
 		for value, want := range map[string]bool{"CAST(NULL AS TIMESTAMP)": true, "TIMESTAMP '2024-05-06 07:08:09'": false} {
 			var null bool
-			require.NoError(t, db.QueryRow("SELECT ("+c.SQL(func(expr.Ref) string { return value }, "")+") IS NULL").Scan(&null), src)
+			require.NoError(t, db.QueryRow("SELECT ("+c.SQL(func(expr.Ref) string { return value }, "")+") IS NULL").Scan(&null),
+				src)
 			require.Equal(t, want, null, "%s of %s", src, value)
 		}
 	}

@@ -117,7 +117,8 @@ func fillOpen[R any](t *testing.T, exec func(string, ...any) (R, error), columns
 	t.Helper()
 	var b strings.Builder
 	for i := range openRows {
-		fmt.Fprintf(&b, "%s SELECT %d AS id", map[bool]string{true: "CREATE OR REPLACE TABLE r AS", false: " UNION ALL"}[i == 0], i)
+		fmt.Fprintf(&b, "%s SELECT %d AS id", map[bool]string{true: "CREATE OR REPLACE TABLE r AS",
+			false: " UNION ALL"}[i == 0], i)
 		for _, c := range columns {
 			name, kind := strings.TrimPrefix(c.src, "r."), "BIGINT"
 			var digits, scale int
@@ -138,7 +139,8 @@ func openTrial(t *testing.T, g generator, columns []operand) trial {
 	if g.IntN(2) == 0 {
 		x, y = y, x
 	}
-	tok := pick(g, token.ADD, token.SUB, token.MUL, token.MUL, token.QUO, token.LSS, token.LEQ, token.GTR, token.EQL, token.NEQ)
+	tok := pick(g, token.ADD, token.SUB, token.MUL, token.MUL, token.QUO, token.LSS, token.LEQ, token.GTR,
+		token.EQL, token.NEQ)
 	round := g.IntN(2) == 0
 	tr := trial{src: x.src + " " + tok.String() + " " + y.src}
 	third := columns[2]
@@ -219,7 +221,8 @@ func openResult(tok token.Token, x, y *big.Rat, round bool) (any, int) {
 		}
 	default:
 		c := x.Cmp(y)
-		return map[token.Token]bool{token.LSS: c < 0, token.LEQ: c <= 0, token.GTR: c > 0, token.EQL: c == 0, token.NEQ: c != 0}[tok], computed
+		return map[token.Token]bool{token.LSS: c < 0, token.LEQ: c <= 0, token.GTR: c > 0, token.EQL: c == 0,
+			token.NEQ: c != 0}[tok], computed
 	}
 	if round {
 		if v = roundTo(v, 2); beyond(16, v) {

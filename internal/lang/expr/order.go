@@ -24,8 +24,9 @@ type OrderItem struct {
 	Field            string
 	Desc, IgnoreCase bool
 	NullsFirst       bool // else NULLs come last, whether the order is ascending or descending
-	Length           int  // strings: bytes that count, MinKeyBytes … MaxKeyBytes; 0 if none are given: all in keys, DefaultKeyBytes in sort keys
-	Offset           int  // of the field in the source, in bytes
+	// strings: bytes that count, MinKeyBytes … MaxKeyBytes; 0 if none are given: all in keys, DefaultKeyBytes in sort keys
+	Length int
+	Offset int // of the field in the source, in bytes
 }
 
 // ParseOrder reads an order expression over fields. The error is an *Error.
@@ -139,7 +140,8 @@ func (p *orderParser) item() (OrderItem, *Error) {
 		return OrderItem{}, at.errorf("there is no field %s", name).nearest(name, slices.Sorted(maps.Keys(p.fields)))
 	}
 	if t.Nested() {
-		return OrderItem{}, at.errorf("field %s is %s: lists and structs are no keys and have no order", name, t.phrase()).hint("%s", keyHint)
+		return OrderItem{}, at.errorf("field %s is %s: lists and structs are no keys and have no order", name,
+			t.phrase()).hint("%s", keyHint)
 	}
 	item := OrderItem{Field: name, Offset: at.off}
 	if !p.take('(') {
@@ -217,7 +219,8 @@ func (o Order) SortSQL(types map[string]Type, column func(field string) string) 
 // all values of the ORDER BY list; it makes columns that are in the list anew from
 // the key, and carries others beside it. So a string is in the list as its
 // component, and once more, in another column, only if that does not say all of it.
-func (o Order) SortedSQL(query string, types map[string]Type, column func(field string) string, ties []string, limit int) string {
+func (o Order) SortedSQL(query string, types map[string]Type, column func(field string) string, ties []string,
+	limit int) string {
 	var components, rests, restNames, strs, keys, exact []string
 	for i, item := range o {
 		c, t := column(item.Field), types[item.Field]
@@ -230,7 +233,8 @@ func (o Order) SortedSQL(query string, types map[string]Type, column func(field 
 		}
 		rest := `"#s` + strconv.Itoa(i) + `"` // no field has such a name
 		components = append(components, item.collationSQL(c)+" AS "+c)
-		rests, restNames = append(rests, "CASE WHEN "+item.plainSQL(c)+" THEN NULL ELSE "+c+" END AS "+rest), append(restNames, rest)
+		rests, restNames = append(rests, "CASE WHEN "+item.plainSQL(c)+" THEN NULL ELSE "+c+" END AS "+rest),
+			append(restNames, rest)
 		strs = append(strs, "coalesce("+rest+", "+c+") AS "+c)
 		keys = append(keys, c+item.direction())
 		// A text that is its own component is plain ASCII. Others with that component are greater: at
@@ -238,7 +242,8 @@ func (o Order) SortedSQL(query string, types map[string]Type, column func(field 
 		exact = append(exact, rest+map[bool]string{false: " ASC NULLS FIRST", true: " DESC NULLS LAST"}[item.Desc])
 	}
 	if len(rests) > 0 {
-		query = "SELECT * REPLACE (" + strings.Join(components, ", ") + "), " + strings.Join(rests, ", ") + " FROM (" + query + ")"
+		query = "SELECT * REPLACE (" + strings.Join(components, ", ") + "), " + strings.Join(rests, ", ") + " FROM (" +
+			query + ")"
 	}
 	query = "SELECT * FROM (" + query + ")"
 	if list := slices.Concat(keys, exact, ties); len(list) > 0 {
@@ -248,7 +253,8 @@ func (o Order) SortedSQL(query string, types map[string]Type, column func(field 
 		query += " LIMIT " + strconv.Itoa(limit)
 	}
 	if len(rests) > 0 {
-		query = "SELECT * EXCLUDE (" + strings.Join(restNames, ", ") + ") REPLACE (" + strings.Join(strs, ", ") + ") FROM (" + query + ")"
+		query = "SELECT * EXCLUDE (" + strings.Join(restNames, ", ") + ") REPLACE (" + strings.Join(strs, ", ") + ") FROM (" +
+			query + ")"
 	}
 	return query
 }
@@ -286,7 +292,8 @@ func (item OrderItem) collationSQL(c string) string {
 // plainSQL is the condition under which a string is its component but for the
 // case of its letters, and ASCII; not NULL.
 func (item OrderItem) plainSQL(c string) string {
-	return "strlen(" + c + ") <= " + item.length() + " AND strlen(" + c + ") = length(" + c + ") AND NOT suffix(" + c + ", ' ')"
+	return "strlen(" + c + ") <= " + item.length() + " AND strlen(" + c + ") = length(" + c + ") AND NOT suffix(" +
+		c + ", ' ')"
 }
 
 // length is how many bytes of a string its component has at most.

@@ -14,7 +14,8 @@ import (
 )
 
 func orderFields() map[string]expr.Type {
-	return map[string]expr.Type{"name": expr.String, "qty": expr.Int, "ts": expr.DateTime, "price": expr.Decimal, "ok": expr.Bool}
+	return map[string]expr.Type{"name": expr.String, "qty": expr.Int, "ts": expr.DateTime, "price": expr.Decimal,
+		"ok": expr.Bool}
 }
 
 func TestParseOrder(t *testing.T) {
@@ -24,7 +25,8 @@ func TestParseOrder(t *testing.T) {
 		want expr.Order
 	}{
 		{"name", expr.Order{{Field: "name"}}},
-		{" qty(desc) , name(ignore_case, 128,desc)", expr.Order{{Field: "qty", Desc: true, Offset: 1}, {Field: "name", Desc: true, IgnoreCase: true, Length: 128, Offset: 13}}},
+		{" qty(desc) , name(ignore_case, 128,desc)", expr.Order{{Field: "qty", Desc: true, Offset: 1},
+			{Field: "name", Desc: true, IgnoreCase: true, Length: 128, Offset: 13}}},
 		{"name(5)", expr.Order{{Field: "name", Length: 16}}},
 		{"ts(asc),\n\tok()", expr.Order{{Field: "ts"}, {Field: "ok", Offset: 10}}},
 	} {
@@ -79,7 +81,8 @@ func requireError(t *testing.T, err error, off, length int, text string) {
 func compareSQL(t *testing.T, db *sql.DB, a, b string, key func(column string) string) int {
 	t.Helper()
 	var got int
-	query := "SELECT CASE WHEN " + key("a.v") + " < " + key("b.v") + " THEN -1 WHEN " + key("a.v") + " = " + key("b.v") + " THEN 0 WHEN " + key("a.v") + " > " + key("b.v") +
+	query := "SELECT CASE WHEN " + key("a.v") + " < " + key("b.v") + " THEN -1 WHEN " + key("a.v") + " = " + key("b.v") +
+		" THEN 0 WHEN " + key("a.v") + " > " + key("b.v") +
 		" THEN 1 END FROM (SELECT " + sqltext.String(a) + " AS v) a, (SELECT " + sqltext.String(b) + " AS v) b"
 	require.NoError(t, db.QueryRow(query).Scan(&got), query)
 	return got
@@ -94,15 +97,22 @@ func TestKeys(t *testing.T) {
 		order, a, b string
 		equal       bool
 	}{
-		{"name", "abc", "abc", true}, {"name", "abc", "abd", false}, {"name", "José", "Jose", false}, {"name", "e\u0301", "é", false},
-		{"name", "a", "a ", false}, {"name", "a", "A", false}, {"name", "", " ", false}, {"name", "", "", true}, {"name", "a\x00b", "a\x00c", false},
+		{"name", "abc", "abc", true}, {"name", "abc", "abd", false}, {"name", "José", "Jose", false},
+		{"name", "e\u0301", "é", false},
+		{"name", "a", "a ", false}, {"name", "a", "A", false}, {"name", "", " ", false}, {"name", "", "", true},
+		{"name", "a\x00b", "a\x00c", false},
 		{"name", long + "x1", long + "x2", false}, {"name", most + "xx1", most + "xx2", false},
-		{"name(ignore_case)", "a", "A", true}, {"name(ignore_case)", "é", "É", true}, {"name(ignore_case)", "é", "E", false}, {"name(ignore_case)", "a ", "A", false},
+		{"name(ignore_case)", "a", "A", true}, {"name(ignore_case)", "é", "É", true}, {"name(ignore_case)", "é", "E", false},
+		{"name(ignore_case)", "a ", "A", false},
 		{"name(ignore_case)", long + "yy", long + "yZ", false}, {"name(ignore_case)", "ж", "Ж", true},
-		{"name(16)", "0123456789abcdefX", "0123456789abcdefY", true}, {"name(16)", "0123456789abcdeX", "0123456789abcdeY", false},
-		{"name(16)", "0123456789abcde ", "0123456789abcde", false}, {"name(16)", "0123456789abcde 1", "0123456789abcde 2", true},
-		{"name(16)", "0123456789abcde X", "0123456789abcde", false}, {"name(16)", "é23456789abcdef", "e23456789abcdef", false},
-		{"name(64)", long + "한", long + "하", true},      // cut inside the character: ED 95 9C and ED 95 98 share the first byte
+		{"name(16)", "0123456789abcdefX", "0123456789abcdefY", true},
+		{"name(16)", "0123456789abcdeX", "0123456789abcdeY", false},
+		{"name(16)", "0123456789abcde ", "0123456789abcde", false},
+		{"name(16)", "0123456789abcde 1", "0123456789abcde 2", true},
+		{"name(16)", "0123456789abcde X", "0123456789abcde", false},
+		{"name(16)", "é23456789abcdef", "e23456789abcdef", false},
+		// cut inside the character: ED 95 9C and ED 95 98 share the first byte
+		{"name(64)", long + "한", long + "하", true},
 		{"name(64)", long + "한", long + "가", false},     // ED… against EA…
 		{"name(64)", long + "ж", long + "б", true},      // D0 B6, D0 B1
 		{"name(64)", long + "Р", long + "р", false},     // D0 A0, D1 80
@@ -112,7 +122,8 @@ func TestKeys(t *testing.T) {
 	} {
 		order, err := expr.ParseOrder(c.order, orderFields())
 		require.NoError(t, err)
-		got := compareSQL(t, db, c.a, c.b, func(column string) string { return order.KeySQL(func(string) string { return column })[0] })
+		got := compareSQL(t, db, c.a, c.b,
+			func(column string) string { return order.KeySQL(func(string) string { return column })[0] })
 		require.Equal(t, c.equal, got == 0, "%s: %q against %q", c.order, c.a, c.b)
 	}
 }
@@ -126,15 +137,19 @@ func TestKeyValues(t *testing.T) {
 		a, b  string
 		equal bool
 	}{
-		{"'NaN'::DOUBLE", "-('NaN'::DOUBLE)", true}, {"0.0::DOUBLE", "-0.0::DOUBLE", true}, {"0.1::DOUBLE + 0.2::DOUBLE", "0.3::DOUBLE", false},
+		{"'NaN'::DOUBLE", "-('NaN'::DOUBLE)", true}, {"0.0::DOUBLE", "-0.0::DOUBLE", true},
+		{"0.1::DOUBLE + 0.2::DOUBLE", "0.3::DOUBLE", false},
 		{"1e308::DOUBLE", "'Infinity'::DOUBLE", false}, {"9007199254740993", "9007199254740992", false},
-		{"1.10::DECIMAL(18,2)", "1.1::DECIMAL(18,2)", true}, {"9999999999999999.99::DECIMAL(18,2)", "9999999999999999.98::DECIMAL(18,2)", false},
+		{"1.10::DECIMAL(18,2)", "1.1::DECIMAL(18,2)", true}, {"9999999999999999.99::DECIMAL(18,2)",
+			"9999999999999999.98::DECIMAL(18,2)", false},
 		{"TIMESTAMP '2024-01-01 00:00:00.001'", "TIMESTAMP '2024-01-01 00:00:00.002'", false}, {"true", "false", false},
 	} {
 		var joined, groups, buckets int
 		from := "(SELECT v FROM (VALUES (" + c.a + "), (" + c.b + ")) t(v))"
-		require.NoError(t, db.QueryRow("SELECT count(*) FROM (SELECT "+c.a+" AS v) a JOIN (SELECT "+c.b+" AS v) b ON a.v = b.v").Scan(&joined))
-		require.NoError(t, db.QueryRow("SELECT count(*), count(DISTINCT h) FROM (SELECT v, hash(v) AS h FROM "+from+" GROUP BY v, h)").Scan(&groups, &buckets))
+		require.NoError(t, db.QueryRow("SELECT count(*) FROM (SELECT "+c.a+" AS v) a JOIN (SELECT "+c.b+
+			" AS v) b ON a.v = b.v").Scan(&joined))
+		require.NoError(t, db.QueryRow("SELECT count(*), count(DISTINCT h) FROM (SELECT v, hash(v) AS h FROM "+from+
+			" GROUP BY v, h)").Scan(&groups, &buckets))
 		want := map[bool][3]int{true: {1, 1, 1}, false: {0, 2, 2}}[c.equal]
 		require.Equal(t, want, [3]int{joined, groups, buckets}, "%s, %s", c.a, c.b)
 	}
@@ -149,7 +164,8 @@ func TestSortKeys(t *testing.T) {
 		order, a, b string
 		want        int // of comparing a with b
 	}{
-		{"name", "abc", "abc", 0}, {"name", "abc", "abd", -1}, {"name", "é", "e", 0}, {"name", "e\u0301", "e", 0}, {"name", "Ärger", "Arger", 0},
+		{"name", "abc", "abc", 0}, {"name", "abc", "abd", -1}, {"name", "é", "e", 0}, {"name", "e\u0301", "e", 0},
+		{"name", "Ärger", "Arger", 0},
 		{"name", "a", "A", 1}, {"name(ignore_case)", "a", "A", 0}, {"name(ignore_case)", "é", "E", 0},
 		{"name", "a ", "a", 0}, {"name", "a  b", "a b", -1}, {"name", " a", "a", -1},
 		{"name", long + "yz", long + "yq", 0}, {"name", long + "y", long + "z", -1}, {"name", long + " z", long + "", 0},
@@ -229,7 +245,8 @@ func TestSortedRandom(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	g := generator{rand.New(rand.NewPCG(diffSeed(t), 12))}
-	pieces := []string{"a", "b", "A", " ", "  ", "\t", "\x00", "é", "e", "e\u0301", "\u0301", "\u0301\u4e2d", "\u4e2d", "Ω", "\u2126", "\u1f71", "\u0374", "ß", "가", "\u1100\u1161", "😀", "0123456789abcde"}
+	pieces := []string{"a", "b", "A", " ", "  ", "\t", "\x00", "é", "e", "e\u0301", "\u0301", "\u0301\u4e2d", "\u4e2d",
+		"Ω", "\u2126", "\u1f71", "\u0374", "ß", "가", "\u1100\u1161", "😀", "0123456789abcde"}
 	text := func() string {
 		if g.IntN(8) == 0 {
 			return "CAST(NULL AS VARCHAR)"
@@ -243,13 +260,17 @@ func TestSortedRandom(t *testing.T) {
 	values := make([]string, 400)
 	for i := range values {
 		price := []string{"0", "-0", "1.5", "NaN", "-2"}[g.IntN(5)]
-		values[i] = "(" + strconv.Itoa(i) + ", " + strconv.Itoa(g.IntN(2)) + ", " + text() + ", " + text() + ", CAST('" + price + "' AS DOUBLE))"
+		values[i] = "(" + strconv.Itoa(i) + ", " + strconv.Itoa(g.IntN(2)) + ", " + text() + ", " + text() + ", CAST('" +
+			price + "' AS DOUBLE))"
 	}
-	rows := "SELECT *, nullif(id % 3, 1) = 0 AS flag, nullif(CAST(id - 100 AS DECIMAL(18,2)) / 8, -12.5)::DECIMAL(18,2) AS amount, nullif(make_timestamp(id * 1000 - 99000), make_timestamp(0)) AS day" +
+	rows := "SELECT *, nullif(id % 3, 1) = 0 AS flag, nullif(CAST(id - 100 AS DECIMAL(18,2)) / 8, -12.5)::DECIMAL(18,2) " +
+		"AS amount, nullif(make_timestamp(id * 1000 - 99000), make_timestamp(0)) AS day" +
 		" FROM (VALUES " + strings.Join(values, ", ") + ") v(id, qty, name, note, price)"
 	types := map[string]expr.Type{"qty": expr.Int, "name": expr.String, "note": expr.String, "price": expr.Float}
 	all := func(from string) []string {
-		rows, err := db.Query("SELECT concat_ws('|', id, qty, coalesce(hex(name), 'NULL'), coalesce(hex(note), 'NULL'), price, signbit(price), coalesce(flag::VARCHAR, 'NULL'), coalesce(amount::VARCHAR, 'NULL'), coalesce(day::VARCHAR, 'NULL')) FROM (" + from + ")")
+		rows, err := db.Query("SELECT concat_ws('|', id, qty, coalesce(hex(name), 'NULL'), coalesce(hex(note), 'NULL'), " +
+			"price, signbit(price), coalesce(flag::VARCHAR, 'NULL'), coalesce(amount::VARCHAR, 'NULL'), " +
+			"coalesce(day::VARCHAR, 'NULL')) FROM (" + from + ")")
 		require.NoError(t, err)
 		defer rows.Close()
 		var out []string
@@ -261,13 +282,16 @@ func TestSortedRandom(t *testing.T) {
 		require.NoError(t, rows.Err())
 		return out
 	}
-	for _, order := range []string{"name", "name(desc)", "name(nulls_first)", "name(desc, nulls_first), note", "qty, name(16), note(desc, 16)", "name(ignore_case), note(desc)", "price(desc), name, note(ignore_case, desc)", "note, name, qty(desc)"} {
+	for _, order := range []string{"name", "name(desc)", "name(nulls_first)", "name(desc, nulls_first), note",
+		"qty, name(16), note(desc, 16)", "name(ignore_case), note(desc)", "price(desc), name, note(ignore_case, desc)",
+		"note, name, qty(desc)"} {
 		o, err := expr.ParseOrder(order, types)
 		require.NoError(t, err)
 		want := all(rows + " ORDER BY " + o.SortSQL(types, sqltext.Ident) + ", id")
 		require.Len(t, want, len(values))
 		require.Equal(t, want, all(o.SortedSQL(rows, types, sqltext.Ident, []string{"id"}, 0)), order)
-		require.Equal(t, want, all(o.SortedSQL(rows, types, sqltext.Ident, []string{"id", "flag", "amount", "day"}, 0)), order)
+		require.Equal(t, want, all(o.SortedSQL(rows, types, sqltext.Ident, []string{"id", "flag", "amount", "day"}, 0)),
+			order)
 		require.Equal(t, want[:7], all(o.SortedSQL(rows, types, sqltext.Ident, []string{"id"}, 7)), order)
 	}
 }

@@ -69,7 +69,8 @@ func syntaxError(src string, err error) *Error {
 	if word, ok := keywordName(src); ok {
 		name := src[word.off : word.off+word.len]
 		return word.errorf("%s is a word of the language of expressions: no field can be called that in one", name).
-			hint("give the column or field another name where it is defined; columns taken from a file's header are called %s_", name)
+			hint("give the column or field another name where it is defined; columns taken from a file's header are called %s_",
+				name)
 	}
 	first := list[0]
 	at := span{min(max(first.Pos.Offset, 0), len(src)), 0}
@@ -77,7 +78,8 @@ func syntaxError(src string, err error) *Error {
 		at.len = 1
 	}
 	out := at.errorf("%s", first.Msg)
-	out.Message = strings.NewReplacer("'EOF'", "the end of the expression", "expected selector or type assertion", "expected the name of a field").Replace(out.Message)
+	out.Message = strings.NewReplacer("'EOF'", "the end of the expression", "expected selector or type assertion",
+		"expected the name of a field").Replace(out.Message)
 	switch rest := src[at.off:]; {
 	case insideText(src, at.off): // nothing is wrong inside of a text but an escape
 		out.hint("backslashes are not interpreted; write the text between back-ticks")
@@ -136,7 +138,8 @@ var foreignWords = map[string]string{
 	"and": "and is written &&", "or": "or is written ||", "not": "not is written !",
 	"is": "NULL is found by is_null(x)", "when": caseHint, "then": caseHint, "case": caseHint,
 	"if": "it is written iif(condition, x, y)", "else": "it is written iif(condition, x, y)",
-	"in": "x IN (1, 2) is written x == 1 || x == 2", "like": "LIKE is re.MatchString(pattern, s), strings.Contains(s, part) or strings.HasPrefix(s, part)",
+	"in":    "x IN (1, 2) is written x == 1 || x == 2",
+	"like":  "LIKE is re.MatchString(pattern, s), strings.Contains(s, part) or strings.HasPrefix(s, part)",
 	"ilike": "re.MatchString(`(?i)…`, s)", "between": "x BETWEEN a AND b is written x >= a && x <= b",
 	"over": "windows are written in a sql node", "as": "the name is the key in front of the expression",
 }
@@ -239,7 +242,8 @@ func (e *Expr) walk(n ast.Expr, depth int) *Error {
 		return e.walkCall(n, depth)
 	}
 	if _, star := n.(*ast.StarExpr); star && strings.HasSuffix(e.src[:at.off], "*") {
-		return at.errorf("** is no operator").hint("x to the power of 2 is x * x; other powers are computed in a sql node, or in Python with py_calc")
+		return at.errorf("** is no operator").
+			hint("x to the power of 2 is x * x; other powers are computed in a sql node, or in Python with py_calc")
 	}
 	if index, ok := n.(*ast.IndexExpr); ok {
 		return at.errorf("%s is not supported", describe(n)).hint("%s", indexHint(index))
@@ -257,7 +261,8 @@ func indexHint(n *ast.IndexExpr) string {
 		}
 		return "a field is written " + alias.Name + ".name, without quotes and brackets"
 	}
-	return "what is within a list or a struct is a column of its own where the file is read: its path is items[0] or address.city"
+	return "what is within a list or a struct is a column of its own where the file is read: its path is items[0] or " +
+		"address.city"
 }
 
 func (e *Expr) walkBinary(n *ast.BinaryExpr, depth int) *Error {

@@ -452,7 +452,8 @@ func (e *evaluator) call(n *ast.CallExpr) (any, error) {
 	if missing {
 		return nil, nil
 	}
-	if !slices.Contains([]string{"string", "float", "decimal2", "math.Sqrt", "math.Round"}, fn) && slices.ContainsFunc(args, isLarge) {
+	if !slices.Contains([]string{"string", "float", "decimal2", "math.Sqrt", "math.Round"}, fn) &&
+		slices.ContainsFunc(args, isLarge) {
 		return nil, errRaise
 	}
 	switch fn {
@@ -613,7 +614,8 @@ func timeCall(fn string, args []any) (any, error) {
 	case "time.FixedZone":
 		return time.FixedZone(args[0].(string), num(1)), nil
 	case "time.Date":
-		return time.Date(num(0), args[1].(time.Month), num(2), num(3), num(4), num(5), num(6), args[7].(*time.Location)).Truncate(time.Microsecond), nil
+		return time.Date(num(0), args[1].(time.Month), num(2), num(3), num(4), num(5), num(6),
+			args[7].(*time.Location)).Truncate(time.Microsecond), nil
 	case "time.Unix":
 		return at(0).Unix(), nil
 	case "time.UnixMilli":

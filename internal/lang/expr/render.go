@@ -238,7 +238,8 @@ const (
 // OfTable is the condition that a TIMESTAMP is one that tables hold: finite, and
 // not before the first that can be printed.
 func OfTable(timestamp string) string {
-	return fmt.Sprintf("%s BETWEEN make_timestamp(%d) AND make_timestamp(%d)", timestamp, int64(FirstMicro), int64(LastMicro))
+	return fmt.Sprintf("%s BETWEEN make_timestamp(%d) AND make_timestamp(%d)", timestamp, int64(FirstMicro),
+		int64(LastMicro))
 }
 
 // timeLiteral writes an instant; microseconds count from 1970.

@@ -299,8 +299,10 @@ func (r *renderer) decimalText(n *node) string {
 			} else if n.dec.wide {
 				digits = wideDigits
 			}
-			return fmt.Sprintf("CASE %[3]sWHEN %[1]s %% 0.1 <> 0 THEN CAST(CAST(%[1]s AS DECIMAL(%[2]d,%[4]d)) AS VARCHAR) WHEN %[1]s %% 1 <> 0"+
-				" THEN CAST(CAST(%[1]s AS DECIMAL(%[2]d,1)) AS VARCHAR) ELSE CAST(CAST(%[1]s AS DECIMAL(%[2]d,0)) AS VARCHAR) END", v, digits, finer, columnScale)
+			return fmt.Sprintf("CASE %[3]sWHEN %[1]s %% 0.1 <> 0 THEN CAST(CAST(%[1]s AS DECIMAL(%[2]d,%[4]d)) AS VARCHAR) "+
+				"WHEN %[1]s %% 1 <> 0"+
+				" THEN CAST(CAST(%[1]s AS DECIMAL(%[2]d,1)) AS VARCHAR) ELSE CAST(CAST(%[1]s AS DECIMAL(%[2]d,0)) AS VARCHAR) END",
+				v, digits, finer, columnScale)
 		}
 		return "rtrim(rtrim(CAST(" + v + " AS VARCHAR), '0'), '.')"
 	})

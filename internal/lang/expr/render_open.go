@@ -132,12 +132,14 @@ func (r *renderer) product(x, y *node, t decimalType) string {
 		})
 	})
 	unit := decimalType{scale: t.scale}
-	exact = fmt.Sprintf("CAST(CAST(%s AS DECIMAL(38,0)) * %s AS %s)", exact, decimalLiteral(number{pow10(0), t.scale}, unit), t.sql())
+	exact = fmt.Sprintf("CAST(CAST(%s AS DECIMAL(38,0)) * %s AS %s)", exact, decimalLiteral(number{pow10(0), t.scale},
+		unit), t.sql())
 	if max(x.dec.scale, y.dec.scale) > finestScale {
 		return exact
 	}
 	const few, digits = 8, narrowDigits - columnScale + 8
-	return fmt.Sprintf("CASE WHEN TRY_CAST(%[1]s AS DECIMAL(%[3]d,%[4]d)) = %[1]s AND TRY_CAST(%[2]s AS DECIMAL(%[3]d,%[4]d)) = %[2]s"+
+	return fmt.Sprintf("CASE WHEN TRY_CAST(%[1]s AS DECIMAL(%[3]d,%[4]d)) = %[1]s AND TRY_CAST(%[2]s AS "+
+		"DECIMAL(%[3]d,%[4]d)) = %[2]s"+
 		" THEN CAST(CAST(%[1]s AS DECIMAL(%[3]d,%[4]d)) * CAST(%[2]s AS DECIMAL(%[3]d,%[4]d)) AS %[5]s) ELSE %[6]s END",
 		x.raw, y.raw, digits, few, t.sql(), exact)
 }

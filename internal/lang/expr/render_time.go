@@ -45,7 +45,8 @@ func (r *renderer) timeText(n, layout *node) string {
 		return r.zonedText(n, layout)
 	}
 	name, seconds := time.Time{}.In(n.zone).Zone()
-	return goFormat + "(" + r.sql(n) + ", " + r.sql(layout) + ", CAST(" + strconv.Itoa(seconds) + " AS BIGINT), " + sqltext.String(name) + ")"
+	return goFormat + "(" + r.sql(n) + ", " + r.sql(layout) + ", CAST(" + strconv.Itoa(seconds) + " AS BIGINT), " +
+		sqltext.String(name) + ")"
 }
 
 // zonedText renders the text of a datetime whose zone depends on the row: Go
@@ -125,7 +126,8 @@ func layoutSQL(elements []element, layout, v string, zone *time.Location) string
 		return fast
 	}
 	// Years before 1: DuckDB counts eras, Go counts through zero.
-	return "CASE WHEN " + v + " < " + firstInstant + " THEN " + piecesSQL(elements, v, zone, true) + " ELSE " + fast + " END"
+	return "CASE WHEN " + v + " < " + firstInstant + " THEN " + piecesSQL(elements, v, zone, true) + " ELSE " +
+		fast + " END"
 }
 
 // ISOTextSQL is the text of a datetime, a date or a timestamptz, the last in UTC, as DuckDB
@@ -413,7 +415,8 @@ func digitFollows(rest []element) bool {
 	switch rest[0].kind {
 	case literalText:
 		return rest[0].text[0] >= '0' && rest[0].text[0] <= '9'
-	case monthShort, monthLong, weekdayShort, weekdayLong, halfUpper, halfLower, fraction0, fraction9, zoneName, zoneOffset, zoneISO:
+	case monthShort, monthLong, weekdayShort, weekdayLong, halfUpper, halfLower, fraction0, fraction9, zoneName,
+		zoneOffset, zoneISO:
 		return false
 	}
 	return true
@@ -457,7 +460,8 @@ func literalPattern(text string, last bool) string {
 
 func zonePattern(b *strings.Builder, e element, capture func(name, p string) error) error {
 	offset := map[string]string{
-		"0700": `[+-](?:[01]\d|2[0-4])(?:[0-5]\d|60)`, "07:00": `[+-](?:[01]\d|2[0-4]):(?:[0-5]\d|60)`, "07": `[+-](?:[01]\d|2[0-4])`,
+		"0700": `[+-](?:[01]\d|2[0-4])(?:[0-5]\d|60)`, "07:00": `[+-](?:[01]\d|2[0-4]):(?:[0-5]\d|60)`,
+		"07": `[+-](?:[01]\d|2[0-4])`,
 	}[e.text[1:]]
 	if offset == "" {
 		return fmt.Errorf("%s is not supported in a layout for parsing", e.text)
@@ -505,17 +509,21 @@ func assemble(g string, has map[string]bool) string {
 	}
 	hour := part("h", "00")
 	if has["half"] && has["h"] {
-		hour = "CAST(CASE WHEN upper(" + g + ".half) = 'PM' AND CAST(" + g + ".h AS INTEGER) < 12 THEN CAST(" + g + ".h AS INTEGER) + 12" +
-			" WHEN upper(" + g + ".half) = 'AM' AND CAST(" + g + ".h AS INTEGER) = 12 THEN 0 ELSE CAST(" + g + ".h AS INTEGER) END AS VARCHAR)"
+		hour = "CAST(CASE WHEN upper(" + g + ".half) = 'PM' AND CAST(" + g + ".h AS INTEGER) < 12 THEN CAST(" + g +
+			".h AS INTEGER) + 12" +
+			" WHEN upper(" + g + ".half) = 'AM' AND CAST(" + g + ".h AS INTEGER) = 12 THEN 0 ELSE CAST(" + g +
+			".h AS INTEGER) END AS VARCHAR)"
 	}
-	text := "(" + strings.Join([]string{year, "'-'", month, "'-'", "ltrim(" + part("d", "01") + ", ' ')", "' '", hour, "':'", part("mi", "00"), "':'", part("s", "00")}, " || ")
+	text := "(" + strings.Join([]string{year, "'-'", month, "'-'", "ltrim(" + part("d", "01") + ", ' ')", "' '", hour,
+		"':'", part("mi", "00"), "':'", part("s", "00")}, " || ")
 	if has["f"] {
 		text += " || CASE WHEN " + g + ".f = '' THEN '' ELSE '.' || left(" + g + ".f, 6) END"
 	}
 	out := "TRY_CAST(" + text + ") AS TIMESTAMP)"
 	if has["z"] {
 		digits := "replace(" + g + ".z, ':', '')"
-		out = "(" + out + " - to_seconds(CASE WHEN " + g + ".z = 'Z' THEN 0 ELSE (CAST(" + digits + "[2:3] AS INTEGER) * 3600 + " +
+		out = "(" + out + " - to_seconds(CASE WHEN " + g + ".z = 'Z' THEN 0 ELSE (CAST(" + digits +
+			"[2:3] AS INTEGER) * 3600 + " +
 			"CASE WHEN strlen(" + digits + ") > 3 THEN CAST(" + digits + "[4:5] AS INTEGER) * 60 ELSE 0 END) * " +
 			"CASE WHEN " + digits + "[1] = '-' THEN -1 ELSE 1 END END))"
 	}

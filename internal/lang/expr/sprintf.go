@@ -50,7 +50,8 @@ func parseFormat(format string) ([]piece, *formatError) {
 		}
 		v, n, bad := parseVerb(format[i:])
 		if bad != "" {
-			return nil, &formatError{i, n, bad, "supported: flags - + 0 and blank, width, .precision, and one of d x X o b f F e E g G s v t"}
+			return nil, &formatError{i, n, bad,
+				"supported: flags - + 0 and blank, width, .precision, and one of d x X o b f F e E g G s v t"}
 		}
 		if v.letter == '%' {
 			literal += "%"
@@ -149,7 +150,8 @@ func (v *verb) fits(t Type) (problem, hint string) {
 	switch {
 	case (t == Int || t == GoInt) && v.precision >= 0:
 		return v.text + ": a precision for an int is not supported", "a width with a leading zero pads with zeros: %05d"
-	case t == Float && (v.letter == 'v' || v.letter == 'g' || v.letter == 'G') && v.precision < 0 && (v.plus || v.zero || v.space || v.letter == 'G'):
+	case t == Float && (v.letter == 'v' || v.letter == 'g' || v.letter == 'G') && v.precision < 0 &&
+		(v.plus || v.zero || v.space || v.letter == 'G'):
 		return v.text + " is not supported", "give a precision, or use %f"
 	case t == Float && v.zero && v.width > maxZeroWidth:
 		return v.text + ": zeros to more than 30 characters are not supported", ""
@@ -285,7 +287,8 @@ func (r *renderer) padded(s string, cheap bool, v *verb) string {
 	}
 	width := strconv.Itoa(v.width)
 	return r.bind(s, cheap, func(x string) string {
-		return "CASE WHEN length(" + x + ") < " + width + " THEN " + side + "(" + x + ", " + width + ", ' ') ELSE " + x + " END"
+		return "CASE WHEN length(" + x + ") < " + width + " THEN " + side + "(" + x + ", " + width +
+			", ' ') ELSE " + x + " END"
 	})
 }
 

@@ -52,14 +52,16 @@ func TextBytes(memoryBytes int64, threads int) int64 {
 func textMacros(textBytes int64) []string {
 	return []string{
 		// k functions of one expression can make texts grow.
-		fmt.Sprintf("CREATE OR REPLACE TEMP MACRO thalweg_text_limit(k) AS %d // greatest(k, %d)", textBytes*textCopies, textCopies),
+		fmt.Sprintf("CREATE OR REPLACE TEMP MACRO thalweg_text_limit(k) AS %d // greatest(k, %d)", textBytes*textCopies,
+			textCopies),
 		`CREATE OR REPLACE TEMP MACRO thalweg_bytes(x) AS coalesce(strlen(x), 0)`,
 		// Length of what thalweg_replace gives, which it does not make.
 		`CREATE OR REPLACE TEMP MACRO thalweg_replaced_bytes(x, old, new) AS
 			CASE WHEN old = '' THEN strlen(x) + (length(x) + 1) * strlen(new)
 				WHEN strlen(new) <= strlen(old) THEN strlen(x)
 				ELSE strlen(x) + (strlen(x) - strlen(replace(x, old, ''))) // strlen(old) * (strlen(new) - strlen(old)) END`,
-		`CREATE OR REPLACE TEMP MACRO thalweg_too_long(bytes, most, source) AS error(concat('` + raisedMarker + RaisedIn + raisedEnd + `', source, '` + raisedEnd + `', ` + tooLongSQL + `))`,
+		`CREATE OR REPLACE TEMP MACRO thalweg_too_long(bytes, most, source) AS error(concat('` +
+			raisedMarker + RaisedIn + raisedEnd + `', source, '` + raisedEnd + `', ` + tooLongSQL + `))`,
 	}
 }
 
@@ -175,7 +177,8 @@ func (r *renderer) guarded(n *node, render func(*node) string) string {
 	limit := "thalweg_text_limit(" + strconv.Itoa(share) + ")"
 	r.limit = limit
 	if len(sources) > 0 {
-		r.limit = "greatest(" + limit + ", " + strconv.Itoa(sourceGrowth) + " * " + sum(slices.Sorted(maps.Keys(sources))) + ")"
+		r.limit = "greatest(" + limit + ", " + strconv.Itoa(sourceGrowth) + " * " + sum(slices.Sorted(maps.Keys(sources))) +
+			")"
 	}
 	r.guard = guardOff
 	short := render(n)

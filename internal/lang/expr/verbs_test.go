@@ -20,13 +20,17 @@ func verbValues() map[expr.Type][]any {
 	cents := func(n int64) *big.Rat { return big.NewRat(n, 100) }
 	return map[expr.Type][]any{
 		expr.Int: {int64(0), int64(1), int64(-1), int64(42), int64(-1000000), int64(math.MaxInt64), int64(math.MinInt64)},
-		expr.Float: {0.0, math.Copysign(0, -1), 1.0, -1.5, 0.1, 2.5, 1e6, 1e20, 1e21, -1e21, 123456789.125, 1e-4, 1e-5, 1e42, math.MaxFloat64, math.SmallestNonzeroFloat64,
+		expr.Float: {0.0, math.Copysign(0, -1), 1.0, -1.5, 0.1, 2.5, 1e6, 1e20, 1e21, -1e21, 123456789.125, 1e-4, 1e-5, 1e42,
+			math.MaxFloat64, math.SmallestNonzeroFloat64,
 			math.NaN(), math.Inf(1), math.Inf(-1), 0.5, 1e100, 999999.5, 100000.0},
-		expr.Decimal: {cents(0), cents(1), cents(-1), cents(50), cents(-50), cents(100), cents(2850), cents(-123456), cents(999999999999999999), cents(-999999999999999999)},
-		expr.String:  {"", "a", "abcdef", "naïve", "한국어", "😀x", "a\x00b", `q"q`, "%d", "e\u0301", "tab\t", " "},
-		expr.Bool:    {true, false},
-		expr.DateTime: {time.Time{}, time.Unix(0, 0).UTC(), time.Date(2024, 2, 29, 23, 59, 59, 123456000, time.UTC), time.Date(1969, 12, 31, 23, 59, 59, 999000000, time.UTC),
-			time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), time.Date(-44, 3, 15, 1, 2, 3, 0, time.UTC), time.Date(12345, 1, 1, 0, 0, 0, 1000, time.UTC)},
+		expr.Decimal: {cents(0), cents(1), cents(-1), cents(50), cents(-50), cents(100), cents(2850), cents(-123456),
+			cents(999999999999999999), cents(-999999999999999999)},
+		expr.String: {"", "a", "abcdef", "naïve", "한국어", "😀x", "a\x00b", `q"q`, "%d", "e\u0301", "tab\t", " "},
+		expr.Bool:   {true, false},
+		expr.DateTime: {time.Time{}, time.Unix(0, 0).UTC(), time.Date(2024, 2, 29, 23, 59, 59, 123456000, time.UTC),
+			time.Date(1969, 12, 31, 23, 59, 59, 999000000, time.UTC),
+			time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), time.Date(-44, 3, 15, 1, 2, 3, 0, time.UTC),
+			time.Date(12345, 1, 1, 0, 0, 0, 1000, time.UTC)},
 	}
 }
 
@@ -39,7 +43,8 @@ func TestChaosVerbs(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	every := effort.Of(101, 29, 1)
-	columns := map[expr.Type]string{expr.Int: "i", expr.Float: "f", expr.Decimal: "d", expr.String: "s", expr.Bool: "b", expr.DateTime: "t"}
+	columns := map[expr.Type]string{expr.Int: "i", expr.Float: "f", expr.Decimal: "d", expr.String: "s", expr.Bool: "b",
+		expr.DateTime: "t"}
 	values := verbValues()
 	rows := make([]map[string]any, len(values[expr.Float]))
 	g := generator{rand.New(rand.NewPCG(1, 11))}
@@ -69,7 +74,8 @@ func TestChaosVerbs(t *testing.T) {
 			for i, row := range rows {
 				for j, format := range used {
 					v := row["r."+columns[typ]]
-					if want := strings.ToValidUTF8(wantPrinted(format, v, j%2 == 1), "\uFFFD"); got[i][j] != want && differ < verbDiffsMax {
+					if want := strings.ToValidUTF8(wantPrinted(format, v, j%2 == 1), "\uFFFD"); got[i][j] != want &&
+						differ < verbDiffsMax {
 						differ++
 						t.Errorf("%s %q of %v: got %q, want %q\n%s", typ, format, v, got[i][j], want, selects[j])
 					}

@@ -21,7 +21,8 @@ func TestWholes(t *testing.T) {
 	_, err := db.Exec(`CREATE TABLE r AS SELECT 9223372036854775807::BIGINT AS i, 1::BIGINT AS j, (-9223372036854775808)::BIGINT AS k,
 		-1::BIGINT AS m, 0::BIGINT AS z, 0.01::DECIMAL(18,2) AS c, 9999999999999999.99::DECIMAL(18,2) AS d, 'abc' AS s`)
 	require.NoError(t, err)
-	scope := expr.Scope{"r": {"i": expr.Int, "j": expr.Int, "k": expr.Int, "m": expr.Int, "z": expr.Int, "c": expr.Decimal, "d": expr.Decimal, "s": expr.String}}
+	scope := expr.Scope{"r": {"i": expr.Int, "j": expr.Int, "k": expr.Int, "m": expr.Int, "z": expr.Int, "c": expr.Decimal,
+		"d": expr.Decimal, "s": expr.String}}
 	for _, c := range []struct{ src, want string }{
 		{"r.i + 1 > 0", "true"},
 		{"r.i + r.j > 0", "true"},
@@ -76,7 +77,8 @@ func TestChaosWholesBesideDecimals(t *testing.T) {
 	db := openDB(t)
 	g := generator{rand.New(rand.NewPCG(diffSeed(t), 13))}
 	scope := expr.Scope{"r": {"d": expr.Decimal, "i": expr.Int}}
-	sources := []string{"r.d * r.i", "r.i * r.d", "r.d + r.i", "r.i - r.d", "r.d + r.d", "r.d * r.d", "r.d / r.i", "r.i / r.d",
+	sources := []string{"r.d * r.i", "r.i * r.d", "r.d + r.i", "r.i - r.d", "r.d + r.d", "r.d * r.d", "r.d / r.i",
+		"r.i / r.d",
 		"decimal2(r.i) + decimal2(r.i)", "decimal2(r.i) / decimal2(r.i)", "iif(r.d > 0, decimal2(r.i), r.d) * r.d"}
 	computed, refused := 0, 0
 	for range effort.Of(60, 200, 5_000) {

@@ -9,7 +9,8 @@ import (
 // WriteDOT writes the graph in Graphviz's language.
 func WriteDOT(w io.Writer, g Graph) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "digraph %s {\n  node [fontname=monospace, fontsize=11, shape=box, style=rounded];\n  edge [fontname=monospace, fontsize=10];\n", quoteDOT(g.Title))
+	fmt.Fprintf(&b, "digraph %s {\n  node [fontname=monospace, fontsize=11, shape=box, style=rounded];\n  edge "+
+		"[fontname=monospace, fontsize=10];\n", quoteDOT(g.Title))
 	for _, v := range g.Vertices {
 		attributes := ""
 		switch v.Kind {
@@ -23,7 +24,8 @@ func WriteDOT(w io.Writer, g Graph) error {
 		if v.Note != "" {
 			attributes += ", tooltip=" + quoteDOT(v.Note)
 		}
-		fmt.Fprintf(&b, "  %s [label=%s%s];\n", quoteDOT(v.ID), quoteDOT(strings.Join(append([]string{v.Title}, v.Lines...), "\n")), attributes)
+		fmt.Fprintf(&b, "  %s [label=%s%s];\n", quoteDOT(v.ID),
+			quoteDOT(strings.Join(append([]string{v.Title}, v.Lines...), "\n")), attributes)
 	}
 	for _, e := range g.Edges {
 		attributes := ""

@@ -96,7 +96,8 @@ func TestSVG(t *testing.T) {
 	require.NoError(t, WriteSVG(&b, g))
 	require.Equal(t, a.String(), b.String())
 	require.NoError(t, wellFormed(a.String()))
-	for _, want := range []string{">read_orders<", ">→ joined<", ">left, grouped: items by id<", `class="manual"`, `class="edge lookup"`, "Orders &amp; more", ">joined.csv<"} {
+	for _, want := range []string{">read_orders<", ">→ joined<", ">left, grouped: items by id<", `class="manual"`,
+		`class="edge lookup"`, "Orders &amp; more", ">joined.csv<"} {
 		require.Contains(t, a.String(), want)
 	}
 	require.NotContains(t, a.String(), "hunter2")
@@ -105,12 +106,14 @@ func TestSVG(t *testing.T) {
 // Gates stand between what they show and who waits.
 func TestGates(t *testing.T) {
 	t.Parallel()
-	text := strings.Replace(orders, "w: {name: items,", "w: {name: items, approval: {by: [sales, boss], message: Right?, answers: {cutoff: {type: int, default: 1}}},", 1)
+	text := strings.Replace(orders, "w: {name: items,",
+		"w: {name: items, approval: {by: [sales, boss], message: Right?, answers: {cutoff: {type: int, default: 1}}},", 1)
 	var dot, svg bytes.Buffer
 	g := FromScript(load(t, text), Options{})
 	require.NoError(t, WriteDOT(&dot, g))
 	for _, want := range []string{`"g:items" [label="approval items\nby sales or boss\n? cutoff int", shape=hexagon, style=solid, tooltip="Right?"];`,
-		`"n:read_items" -> "g:items" [style=dotted];`, `"g:items" -> "n:join" [style=dotted];`, `"g:items" -> "n:self" [style=dotted];`} {
+		`"n:read_items" -> "g:items" [style=dotted];`, `"g:items" -> "n:join" [style=dotted];`,
+		`"g:items" -> "n:self" [style=dotted];`} {
 		require.Contains(t, dot.String(), want)
 	}
 	require.NoError(t, WriteSVG(&svg, g))
@@ -131,7 +134,8 @@ func wellFormed(text string) error {
 
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
-	v := &Vertex{ID: "n:<&\"\x00\\n", Kind: Step, Title: "<script>\x01]]>\"'", Lines: []string{strings.Repeat("long ", 40)}}
+	v := &Vertex{ID: "n:<&\"\x00\\n", Kind: Step, Title: "<script>\x01]]>\"'",
+		Lines: []string{strings.Repeat("long ", 40)}}
 	g := Graph{Title: "</title>", Vertices: []*Vertex{v}}
 	var svg, dot bytes.Buffer
 	require.NoError(t, WriteSVG(&svg, g))

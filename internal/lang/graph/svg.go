@@ -89,7 +89,8 @@ func headingWidth(lines []string) float64 {
 func writeHeading(b *strings.Builder, lines []string) {
 	class := "heading title"
 	for i, l := range lines {
-		fmt.Fprintf(b, `<text class="%s" x="%.1f" y="%.1f">%s</text>`+"\n", class, margin, margin+(float64(i)+0.75)*lineHeight, escape(l))
+		fmt.Fprintf(b, `<text class="%s" x="%.1f" y="%.1f">%s</text>`+"\n", class, margin,
+			margin+(float64(i)+0.75)*lineHeight, escape(l))
 		class = "heading"
 	}
 }
@@ -119,10 +120,12 @@ func writeRoute(b *strings.Builder, r route) {
 
 func writeBox(b *strings.Builder, c *cell) {
 	left := c.x - c.width/2
-	fmt.Fprintf(b, `<g class="%s"><title>%s</title>`, strings.TrimSpace(string(c.v.Kind)+" "+string(c.v.Outcome)), escape(strings.TrimSpace(c.v.Title+"\n"+c.v.Note)))
+	fmt.Fprintf(b, `<g class="%s"><title>%s</title>`, strings.TrimSpace(string(c.v.Kind)+" "+string(c.v.Outcome)),
+		escape(strings.TrimSpace(c.v.Title+"\n"+c.v.Note)))
 	if c.v.Kind == File {
 		const fold = 9
-		fmt.Fprintf(b, `<path class="paper" d="M%.1f %.1fh%.1fl%d %dv%.1fh-%.1fz"/>`, left, c.y, c.width-fold, fold, fold, c.height-fold, c.width)
+		fmt.Fprintf(b, `<path class="paper" d="M%.1f %.1fh%.1fl%d %dv%.1fh-%.1fz"/>`, left, c.y, c.width-fold, fold, fold,
+			c.height-fold, c.width)
 	} else {
 		fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="6"/>`, left, c.y, c.width, c.height)
 	}

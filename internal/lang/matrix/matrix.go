@@ -53,7 +53,9 @@ func Parse(text string) (Axis, error) {
 		default:
 			values, err := span(first, last)
 			if err != nil {
-				return a, refuse(text, err.Error(), "ranges are of whole numbers (1..12), months (2026-01..2026-12) or days (2026-01-01..2026-01-31), the first not behind the last")
+				return a, refuse(text, err.Error(),
+					"ranges are of whole numbers (1..12), months (2026-01..2026-12) or days (2026-01-01..2026-01-31), the first not "+
+						"behind the last")
 			}
 			a.Values = append(a.Values, values...)
 		}

@@ -50,7 +50,8 @@ func (l *loader) answers(ctx context.Context, script *document.Source, params *p
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.src.Answers)) {
 		if !l.answered.names[name] {
-			l.AddFile(document.Error, l.script.Path, "", "no gate of the script asks for "+document.Quote(name)).Hint = document.SuggestKey(name, l.answered.names)
+			l.AddFile(document.Error, l.script.Path, "", "no gate of the script asks for "+document.Quote(name)).Hint =
+				document.SuggestKey(name, l.answered.names)
 		}
 	}
 }
@@ -83,7 +84,8 @@ func (l *loader) scout(ctx context.Context, script *document.Source, params *par
 		for _, e := range entriesOf(f.root.get("nodes")) {
 			for _, at := range []*document.Value{e.Value, entryOf(e.Value, "w")} {
 				for _, a := range entriesOf(entryOf(entryOf(at, "approval"), "answers")) {
-					out[a.Name] = Answer{Name: a.Name, Type: scalarText(entryOf(a.Value, "type")), Default: scalarText(entryOf(a.Value, "default"))}
+					out[a.Name] = Answer{Name: a.Name, Type: scalarText(entryOf(a.Value, "type")),
+						Default: scalarText(entryOf(a.Value, "default"))}
 				}
 			}
 		}
@@ -159,14 +161,16 @@ func (l *loader) findAnswerUses(root *object) {
 		for i, s := range f.src.Swaps {
 			at := document.Span{Start: s.TextStart, End: max(s.TextEnd, s.TextStart+1)}
 			if l.answered.names[s.Param] && !seen[swapKey{f.src, i}] && overlaps(spans, at) {
-				l.ErrorSpan(f.src, at.Start, s.TextEnd, "", "answer %s cannot be used here: it is known when somebody has decided", document.Quote(s.Param)).Hint = "the nodes behind its gate can use it"
+				l.ErrorSpan(f.src, at.Start, s.TextEnd, "", "answer %s cannot be used here: it is known when somebody has decided",
+					document.Quote(s.Param)).Hint = "the nodes behind its gate can use it"
 			}
 		}
 	}
 }
 
 // collectUses notes the answers that v and what is below it refer to.
-func (l *loader) collectUses(v *document.Value, but []*document.Value, u *answerUses, seen map[swapKey]bool, visited map[*document.Value]bool) {
+func (l *loader) collectUses(v *document.Value, but []*document.Value, u *answerUses, seen map[swapKey]bool,
+	visited map[*document.Value]bool) {
 	if v == nil || visited[v] || slices.Contains(but, v) {
 		return
 	}
@@ -213,8 +217,10 @@ func (l *loader) checkAnswerUses(drafts []*gateDraft) {
 			if g == nil || after(g, d.node) {
 				continue
 			}
-			l.ErrorAt(d.uses.own.names[name], d.path, "node %s uses answer %s, but does not wait for gate %s, which asks for it", d.node.Name, document.Quote(name), document.Quote(g.gate.Name)).Hint =
-				"only the nodes behind a gate know its answers: put the approval in front of this node, or let the node read what is behind it"
+			l.ErrorAt(d.uses.own.names[name], d.path, "node %s uses answer %s, but does not wait for gate %s, which asks for it",
+				d.node.Name, document.Quote(name), document.Quote(g.gate.Name)).Hint =
+				"only the nodes behind a gate know its answers: put the approval in front of this node, or let the node read " +
+					"what is behind it"
 		}
 	}
 	for _, d := range drafts {
@@ -223,7 +229,8 @@ func (l *loader) checkAnswerUses(drafts []*gateDraft) {
 			if g != nil && g != d && slices.ContainsFunc(d.gate.Inputs(), func(n *Node) bool { return after(g, n) }) {
 				continue
 			}
-			l.ErrorAt(d.uses.names[name], d.path, "the approval uses answer %s, which is not known when it asks", document.Quote(name))
+			l.ErrorAt(d.uses.names[name], d.path, "the approval uses answer %s, which is not known when it asks",
+				document.Quote(name))
 		}
 	}
 }

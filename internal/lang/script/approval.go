@@ -176,8 +176,10 @@ func answerText(text string) (string, error) {
 		return "", fmt.Errorf("%s is not UTF-8", document.Quote(text))
 	case strings.ContainsAny(text, ends), strings.ContainsFunc(text, breaks):
 		return "", fmt.Errorf("%s has a quote, a backslash, a brace or a line break in it, which could end what it is put into", document.Quote(text))
-	case strings.TrimSpace(text) != text, strings.Contains(text, ": "), strings.Contains(text, " #"), strings.HasSuffix(text, ":"):
-		return "", fmt.Errorf("%s begins or ends with a blank, or has a colon or # in it that a script's text could end at", document.Quote(text))
+	case strings.TrimSpace(text) != text, strings.Contains(text, ": "), strings.Contains(text, " #"),
+		strings.HasSuffix(text, ":"):
+		return "", fmt.Errorf("%s begins or ends with a blank, or has a colon or # in it that a script's text could end at",
+			document.Quote(text))
 	}
 	return text, nil
 }
@@ -337,7 +339,8 @@ func Unattended(steps []Step) []Step {
 		if s.Node == nil {
 			continue
 		}
-		s.Inputs = slices.DeleteFunc(slices.Clone(s.Inputs), func(name string) bool { return strings.HasPrefix(name, GatePrefix) })
+		s.Inputs = slices.DeleteFunc(slices.Clone(s.Inputs),
+			func(name string) bool { return strings.HasPrefix(name, GatePrefix) })
 		out = append(out, s)
 	}
 	return out
@@ -347,7 +350,8 @@ func Unattended(steps []Step) []Step {
 // in more than the nodes that use them.
 func (s *Script) Differs(answered *Script) error {
 	wrong := func(what string) error {
-		return &fault.Error{Kind: fault.Script, Message: "with these answers the script is another one: " + what, Hint: "an answer may change values, not what there is: nodes, tables, what is read, and Python files"}
+		return &fault.Error{Kind: fault.Script, Message: "with these answers the script is another one: " + what,
+			Hint: "an answer may change values, not what there is: nodes, tables, what is read, and Python files"}
 	}
 	if len(s.Nodes) != len(answered.Nodes) {
 		return wrong("it has other nodes")
@@ -355,14 +359,16 @@ func (s *Script) Differs(answered *Script) error {
 	for i, n := range s.Nodes {
 		m := answered.Nodes[i]
 		switch {
-		case n.Name != m.Name || n.Type != m.Type || (n.Table == nil) != (m.Table == nil) || n.Table != nil && n.Table.Name != m.Table.Name:
+		case n.Name != m.Name || n.Type != m.Type || (n.Table == nil) != (m.Table == nil) || n.Table != nil &&
+			n.Table.Name != m.Table.Name:
 			return wrong("node " + m.Name + " is another one")
 		case !slices.Equal(names(sources(n)), names(sources(m))):
 			return wrong("node " + m.Name + " reads other tables")
 		case !slices.Equal(n.PythonCode(), m.PythonCode()):
 			return wrong("node " + m.Name + " has other Python files, which are looked at before the run begins")
 		case len(n.Answers) == 0 && n.Fingerprint != m.Fingerprint:
-			return wrong("node " + m.Name + " uses none of them and differs: values of the environment, or columns of its inputs, are not what they were")
+			return wrong("node " + m.Name +
+				" uses none of them and differs: values of the environment, or columns of its inputs, are not what they were")
 		}
 	}
 	return nil

@@ -109,7 +109,8 @@ nodes:
 
 func loadAnswered(t *testing.T, answers map[string]string) *Script {
 	t.Helper()
-	s, diags := Load(context.Background(), Sources{Path: "script.yaml", Read: memory{"script.yaml": answered2}.read, Answers: answers})
+	s, diags := Load(context.Background(), Sources{Path: "script.yaml", Read: memory{"script.yaml": answered2}.read,
+		Answers: answers})
 	require.False(t, diags.HasErrors(), diags.Render())
 	return s
 }
@@ -128,15 +129,20 @@ func TestAnswersChangeWhoUsesThem(t *testing.T) {
 	require.ErrorContains(t, s.Differs(loadAnswered(t, map[string]string{"from": "c"})), "node d reads other tables")
 
 	python := func(file string) *Script {
-		text := "nodes:\n  a: {type: file_table, r: {urls: [a.csv], columns: {id: int}}, w: {name: a, approval: {answers: {file: {type: string, default: f.py}}}}}\n" +
-			"  b: {type: py_table, r: a, p: {python_code_urls: [\"{file}\"], function: f, returns: {x: float}}, w: {name: b, fields: {x: p.x}}}\n"
-		s, diags := Load(context.Background(), Sources{Path: "script.yaml", Read: memory{"script.yaml": text, "f.py": "def f(rows): pass", "g.py": "def f(rows): pass"}.read, Answers: map[string]string{"file": file}})
+		text := "nodes:\n  a: {type: file_table, r: {urls: [a.csv], columns: {id: int}}, w: {name: a, approval: {answers: " +
+			"{file: {type: string, default: f.py}}}}}\n" +
+			"  b: {type: py_table, r: a, p: {python_code_urls: [\"{file}\"], function: f, returns: {x: float}}, w: {name: b, " +
+			"fields: {x: p.x}}}\n"
+		s, diags := Load(context.Background(),
+			Sources{Path: "script.yaml", Read: memory{"script.yaml": text, "f.py": "def f(rows): pass",
+				"g.py": "def f(rows): pass"}.read, Answers: map[string]string{"file": file}})
 		require.False(t, diags.HasErrors(), diags.Render())
 		return s
 	}
 	require.ErrorContains(t, python("f.py").Differs(python("g.py")), "node b has other Python files")
 
-	_, diags := Load(context.Background(), Sources{Path: "script.yaml", Read: memory{"script.yaml": answered2}.read, Answers: map[string]string{"cutof": "5"}})
+	_, diags := Load(context.Background(), Sources{Path: "script.yaml", Read: memory{"script.yaml": answered2}.read,
+		Answers: map[string]string{"cutof": "5"}})
 	require.Contains(t, diags.Render(), `no gate of the script asks for "cutof"`)
 }
 
@@ -155,7 +161,9 @@ nodes:
     p: {python_code_urls: [f.py], function: f, arguments: {part: "{part|number}"}, returns: {x: float}}
     w: {name: b, fields: {x: p.x}}
 `
-	s, diags := Load(context.Background(), Sources{Path: "script.yaml", Read: memory{"script.yaml": text, "f.py": "def f(rows, part): pass"}.read, Answers: map[string]string{"part": "0.123456789"}})
+	s, diags := Load(context.Background(),
+		Sources{Path: "script.yaml", Read: memory{"script.yaml": text, "f.py": "def f(rows, part): pass"}.read,
+			Answers: map[string]string{"part": "0.123456789"}})
 	require.False(t, diags.HasErrors(), diags.Render())
 	require.JSONEq(t, "0.123456789", string(s.Node("b").PyTable.Arguments[0].JSON))
 }
@@ -190,7 +198,8 @@ func TestSteps(t *testing.T) {
 	require.Equal(t, []string{"read", "approval:a", "b", "c", "d"}, names(steps))
 	require.Equal(t, []string{"read"}, steps[1].Inputs)
 	require.Equal(t, []string{"b", "approval:a"}, steps[4].Inputs, "it uses an answer")
-	require.Equal(t, []string{"approval:a", "b"}, names(s.Steps([]*Node{s.Node("b")})), "it asks where a run begins behind it, too")
+	require.Equal(t, []string{"approval:a", "b"}, names(s.Steps([]*Node{s.Node("b")})),
+		"it asks where a run begins behind it, too")
 	require.Equal(t, []string{"read", "approval:a"}, names(s.Steps([]*Node{s.Node("read")})))
 	left := Unattended(steps)
 	require.Equal(t, []string{"read", "b", "c", "d"}, names(left))

@@ -44,7 +44,8 @@ func (l *loader) badRows(d *nodeDraft) {
 		return
 	}
 	if !e.Value.Present() {
-		l.WarnAt(e.Key, o.path, "bad_rows: null is the same as no bad_rows at all: the first bad row fails the node").Hint = badRowsExample
+		l.WarnAt(e.Key, o.path, "bad_rows: null is the same as no bad_rows at all: the first bad row fails the node").Hint =
+			badRowsExample
 		return
 	}
 	b := &BadRows{Pos: l.pos(e.Key), MaxRows: BadRowsDefault, MaxPercent: BadPercentDefault}
@@ -88,7 +89,8 @@ func (l *loader) badAction(d *nodeDraft, v *document.Value, path string) bool {
 	switch t := d.node.Type; {
 	case v.Text == BadFail, t == "":
 	case t == TableFile && d.o.has("checks"):
-		l.ErrorAt(v, path, "a %s with checks cannot quarantine rows: files are checked before their rows are computed", t).Hint = badRowsInsteadHint
+		l.ErrorAt(v, path, "a %s with checks cannot quarantine rows: files are checked before their rows are computed",
+			t).Hint = badRowsInsteadHint
 		return false
 	case t == FileTable, t == TableTable, t == TableFile, t == CustomTable:
 		if v.Text == BadNull && proc != ProcPyCalc {
@@ -124,7 +126,8 @@ func (o *object) number(key string, def, low, high float64) float64 {
 	}
 	f, err := strconv.ParseFloat(strings.ReplaceAll(v.Text, "_", ""), 64)
 	if v.Kind != document.Number || err != nil || math.IsNaN(f) {
-		o.l.ErrorAt(v, o.keyPath(key), "%s must be a number, found %s", key, describe(v)).Hint = o.typedHint(v, "number", "write it without quotes")
+		o.l.ErrorAt(v, o.keyPath(key), "%s must be a number, found %s", key, describe(v)).Hint = o.typedHint(v, "number",
+			"write it without quotes")
 		return def
 	}
 	if f < low || f > high {

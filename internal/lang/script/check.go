@@ -41,13 +41,15 @@ type Check struct {
 	MaxRows  int            // failing rows that are kept at most
 	Where    *expr.Compiled // over w.*: the rows that it looks at; nil: all
 
-	Fields     []string       // of w: CheckNotNull, CheckUnique, CheckReferences; one: CheckRange, CheckValues, CheckFreshness
-	Min, Max   *Constant      // CheckRange: inclusive; nil: no bound
-	Values     []Constant     // CheckValues
-	RowsMin    int64          // CheckRows
-	RowsMax    int64          // CheckRows; -1: none
-	Change     float64        // CheckRows: percent by which the count may differ from the previous complete run's; -1: any
-	Newer      bool           // CheckFreshness: the newest value must be later than the previous complete run's, else not earlier
+	// of w: CheckNotNull, CheckUnique, CheckReferences; one: CheckRange, CheckValues, CheckFreshness
+	Fields   []string
+	Min, Max *Constant  // CheckRange: inclusive; nil: no bound
+	Values   []Constant // CheckValues
+	RowsMin  int64      // CheckRows
+	RowsMax  int64      // CheckRows; -1: none
+	Change   float64    // CheckRows: percent by which the count may differ from the previous complete run's; -1: any
+	// CheckFreshness: the newest value must be later than the previous complete run's, else not earlier
+	Newer      bool
 	MaxAge     time.Duration  // CheckFreshness: of the newest value when the run was started; 0: any
 	Target     *Node          // CheckReferences, CheckReconcile: creator of the other table, perhaps the node itself
 	To         []string       // CheckReferences: fields of the target

@@ -7,21 +7,24 @@ var (
 	namesForms = either(text(), listOf(text()))
 	valueForms = either(text(), number(), boolean())
 
-	checkShape = &shape{name: "check", doc: "A rule that rows must keep; it has one of the keys from not_null to reconcile.", keys: []key{
-		{name: "not_null", form: namesForms, doc: "Fields that must not be NULL."},
-		{name: "unique", form: namesForms, doc: "Fields whose values together must not occur twice."},
-		{name: "range", form: keysOf(checkRangeShape), doc: "Bounds of a field."},
-		{name: "accepted_values", form: keysOf(checkValuesShape), doc: "The only values of a field."},
-		{name: "rows", form: keysOf(checkRowsShape), doc: "How many rows there may be."},
-		{name: "references", form: keysOf(checkReferencesShape), doc: "Values that must be in another table."},
-		{name: "freshness", form: keysOf(checkFreshnessShape), doc: "How new the newest value of a field must be."},
-		{name: "expression", form: text(), doc: "Condition over w.* that must hold."},
-		{name: "reconcile", form: keysOf(checkReconcileShape), doc: "Totals that must agree with another table's."},
-		{name: "name", form: text(), doc: "Name of the check; default: made of what it checks."},
-		{name: "severity", form: text(SeverityError, SeverityWarn, SeverityApproval), doc: "error (default): the node fails; warn: it is counted and shown; approval: the nodes that read the table wait until somebody has decided."},
-		{name: "max_rows", form: whole(0, MaxFailedRows), doc: "Failing rows that are kept at most; default 1000."},
-		{name: "where", form: text(), doc: "Condition over w.*: the rows that are checked."},
-	}}
+	checkShape = &shape{name: "check",
+		doc: "A rule that rows must keep; it has one of the keys from not_null to reconcile.", keys: []key{
+			{name: "not_null", form: namesForms, doc: "Fields that must not be NULL."},
+			{name: "unique", form: namesForms, doc: "Fields whose values together must not occur twice."},
+			{name: "range", form: keysOf(checkRangeShape), doc: "Bounds of a field."},
+			{name: "accepted_values", form: keysOf(checkValuesShape), doc: "The only values of a field."},
+			{name: "rows", form: keysOf(checkRowsShape), doc: "How many rows there may be."},
+			{name: "references", form: keysOf(checkReferencesShape), doc: "Values that must be in another table."},
+			{name: "freshness", form: keysOf(checkFreshnessShape), doc: "How new the newest value of a field must be."},
+			{name: "expression", form: text(), doc: "Condition over w.* that must hold."},
+			{name: "reconcile", form: keysOf(checkReconcileShape), doc: "Totals that must agree with another table's."},
+			{name: "name", form: text(), doc: "Name of the check; default: made of what it checks."},
+			{name: "severity", form: text(SeverityError, SeverityWarn, SeverityApproval),
+				doc: "error (default): the node fails; warn: it is counted and shown; approval: the nodes that read the table " +
+					"wait until somebody has decided."},
+			{name: "max_rows", form: whole(0, MaxFailedRows), doc: "Failing rows that are kept at most; default 1000."},
+			{name: "where", form: text(), doc: "Condition over w.*: the rows that are checked."},
+		}}
 
 	checkRangeShape = &shape{name: "check_range", keys: []key{
 		{name: "field", form: text(), need: true, doc: "The field."},
@@ -37,7 +40,8 @@ var (
 	checkRowsShape = &shape{name: "check_rows", keys: []key{
 		{name: "min", form: whole(0, math.MaxInt), doc: "Least rows; default 0."},
 		{name: "max", form: whole(0, math.MaxInt), doc: "Most rows; default: no bound."},
-		{name: "change_percent", form: either(number(), text()), doc: "Percent by which the count may differ from the previous complete run's."},
+		{name: "change_percent", form: either(number(), text()),
+			doc: "Percent by which the count may differ from the previous complete run's."},
 	}}
 
 	checkReferencesShape = &shape{name: "check_references", keys: []key{
@@ -47,7 +51,8 @@ var (
 	}}
 
 	checkFreshnessShape = &shape{name: "check_freshness", keys: []key{
-		{name: "field", form: text(), need: true, doc: "The field whose newest value counts: it must not be older than in the previous complete run."},
+		{name: "field", form: text(), need: true,
+			doc: "The field whose newest value counts: it must not be older than in the previous complete run."},
 		{name: "newer_than_previous", form: boolean(), doc: "It must be newer than in the previous complete run."},
 		{name: "max_age", form: text(), doc: "It must not be older than this when the run starts: 3d, 36h, 90m."},
 	}}
@@ -56,7 +61,8 @@ var (
 		{name: "value", form: text(), need: true, doc: "Aggregate over w.*."},
 		{name: "table", form: text(), need: true, doc: "The other table."},
 		{name: "equals", form: text(), need: true, doc: "Aggregate over the other table's r.*."},
-		{name: "by", form: either(text(), listOf(text()), namesOf(text())), doc: "Fields whose values make the groups that are compared: names, or a map of names to those of the other table."},
+		{name: "by", form: either(text(), listOf(text()), namesOf(text())),
+			doc: "Fields whose values make the groups that are compared: names, or a map of names to those of the other table."},
 		{name: "tolerance", form: either(number(), text()), doc: "Largest difference that passes; default 0."},
 	}}
 )

@@ -27,10 +27,12 @@ func (l *loader) inputURL(o *object, v *document.Value) {
 	path := o.keyPath("urls")
 	switch is := address.Database(v.Text); {
 	case is && !o.has("table") && !o.has("query"):
-		l.ErrorAt(v, path, "%s is the address of a database, but nothing says what is read there", document.Quote(address.RedactText(v.Text))).Hint =
+		l.ErrorAt(v, path, "%s is the address of a database, but nothing says what is read there",
+			document.Quote(address.RedactText(v.Text))).Hint =
 			"add table: schema.name, or query: SELECT …, beside urls"
 	case !is && o.namesDatabase() && strings.TrimSpace(v.Text) != "":
-		l.ErrorAt(v, path, "%s is not the address of a database, of which a table or query could be read", document.Quote(address.RedactText(v.Text))).Hint =
+		l.ErrorAt(v, path, "%s is not the address of a database, of which a table or query could be read",
+			document.Quote(address.RedactText(v.Text))).Hint =
 			"write " + address.DatabaseForms
 	case is:
 		l.databaseURL(v, path)
@@ -49,14 +51,17 @@ func (o *object) namesDatabase() bool {
 func (l *loader) databaseURL(v *document.Value, path string) {
 	if address.Password(v.Text) {
 		l.ErrorAt(v, path, "there is a password in the address").Hint =
-			"declare it as an environment value with secret: true and write {env.NAME} in its place, or leave it to what the database's own clients read (PGPASSWORD, ~/.pgpass, MYSQL_PWD)"
+			"declare it as an environment value with secret: true and write {env.NAME} in its place, or leave it to what the " +
+				"database's own clients read (PGPASSWORD, ~/.pgpass, MYSQL_PWD)"
 		return
 	}
 	if strings.Contains(v.Text, "#") {
-		l.ErrorAt(v, path, "there is a # in the address").Hint = "say what is read with table or query; in a name or password # is written as %23"
+		l.ErrorAt(v, path, "there is a # in the address").Hint =
+			"say what is read with table or query; in a name or password # is written as %23"
 		return
 	}
-	if address.Scheme(v.Text) == "sqlite" { // what is wrong with a name is seen no more when it has its directory before it
+	// what is wrong with a name is seen no more when it has its directory before it
+	if address.Scheme(v.Text) == "sqlite" {
 		if _, err := address.Parse(l.script.Reveal(v.Text)); err != nil {
 			f := fault.Of(l.script.hideError(err))
 			l.ErrorAt(v, path, "%s", f.Message).Hint = f.Hint
@@ -78,7 +83,8 @@ func (l *loader) databaseReader(o *object, f *FileReader) {
 		l.ErrorAt(query, o.keyPath("query"), "table and query cannot both be given")
 	case table != nil:
 		if f.Table = table.Text; slices.Contains(strings.Split(f.Table, "."), "") {
-			l.ErrorAt(table, o.keyPath("table"), "%s is not the name of a table", document.Quote(f.Table)).Hint = "write name, or schema.name"
+			l.ErrorAt(table, o.keyPath("table"), "%s is not the name of a table", document.Quote(f.Table)).Hint =
+				"write name, or schema.name"
 			f.Table = ""
 		}
 	case query != nil:
@@ -107,7 +113,8 @@ func (l *loader) tableColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 	o := d.r
 	switch v := o.get("columns"); {
 	case v != nil && o.has("types"):
-		l.ErrorAt(o.keys["types"].Key, o.keyPath("types"), "columns and types cannot both be given").Hint = "with types the columns are those of the table; columns lists them itself"
+		l.ErrorAt(o.keys["types"].Key, o.keyPath("types"), "columns and types cannot both be given").Hint =
+			"with types the columns are those of the table; columns lists them itself"
 		fallthrough
 	case v != nil:
 		l.shortTableColumns(d)
@@ -130,7 +137,8 @@ func (l *loader) tableColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 	names := identifiers(headers)
 	for i, c := range have {
 		if first := slices.Index(headers, c.Name); first < i {
-			l.ErrorAt(at, o.keyPath("urls"), "columns %d and %d of the query are both called %s", first+1, i+1, document.Quote(c.Name)).Hint = "give one another name in the query: AS name"
+			l.ErrorAt(at, o.keyPath("urls"), "columns %d and %d of the query are both called %s", first+1, i+1,
+				document.Quote(c.Name)).Hint = "give one another name in the query: AS name"
 			return
 		}
 		short, key := shortColumn{typ: textAt(at, c.Type.String())}, textAt(at, c.Name)
@@ -144,7 +152,8 @@ func (l *loader) tableColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 				continue
 			}
 			given := l.shortColumn(e.Value, join(o.keyPath("types"), e.Name))
-			if t, _ := expr.ParseType(given.typ.Text); given.layout == nil && (t == expr.DateTime || t == expr.Instant || t == c.Type) {
+			if t, _ := expr.ParseType(given.typ.Text); given.layout == nil && (t == expr.DateTime || t == expr.Instant ||
+				t == c.Type) {
 				given.layout = short.layout // in which the database writes it
 			}
 			short, key = given, e.Key
@@ -156,7 +165,8 @@ func (l *loader) tableColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 	}
 	for _, e := range declared {
 		if !used[e.Name] {
-			l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "there is no column %s", document.Quote(e.Name)).Hint = document.DidYouMean(e.Name, headers)
+			l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "there is no column %s", document.Quote(e.Name)).Hint =
+				document.DidYouMean(e.Name, headers)
 		}
 	}
 	if o.has("types") {
@@ -197,7 +207,8 @@ func (l *loader) askColumns(ctx context.Context, o *object, f *FileReader) []Fil
 	case address.Password(v.Text):
 		return nil // and here the password, which is not used
 	case l.src.TableColumns == nil:
-		l.ErrorAt(v, o.keyPath("urls"), "columns cannot be taken from databases here").Hint = "list them: columns: {name: type}"
+		l.ErrorAt(v, o.keyPath("urls"), "columns cannot be taken from databases here").Hint =
+			"list them: columns: {name: type}"
 		return nil
 	}
 	columns, err := l.src.TableColumns(ctx, l.revealed(strings.Split(f.URLs[0].URL, "#")[0]), f.Table, f.Query)
@@ -218,7 +229,8 @@ func (l *loader) askColumns(ctx context.Context, o *object, f *FileReader) []Fil
 			}
 		}
 	}
-	d := l.ErrorAt(at, path, "cannot take the columns from %s: %s", address.Redact(f.URLs[0].URL), errorWithoutPlace(known))
+	d := l.ErrorAt(at, path, "cannot take the columns from %s: %s", address.Redact(f.URLs[0].URL),
+		errorWithoutPlace(known))
 	d.Cause, d.Hint = known, known.Hint
 	if d.Hint == "" {
 		d.Hint = "or list the columns: columns: {name: type}"
@@ -248,11 +260,13 @@ func (l *loader) databaseWriter(o *object, w *FileWriter) {
 		o.drop(key)
 	}
 	if v := o.get("url_template"); v != nil && (ExpandURL(v.Text, 1, 0) != v.Text) {
-		l.ErrorAt(v, o.keyPath("url_template"), "a table of a database is written as a whole: its address has neither {batch_idx} nor {run_id}")
+		l.ErrorAt(v, o.keyPath("url_template"),
+			"a table of a database is written as a whole: its address has neither {batch_idx} nor {run_id}")
 	}
 	if v := o.one("table", "name the table that is written: name, or schema.name"); v != nil {
 		if t.Table = v.Text; slices.Contains(strings.Split(t.Table, "."), "") {
-			l.ErrorAt(v, o.keyPath("table"), "%s is not the name of a table", document.Quote(t.Table)).Hint = "write name, or schema.name"
+			l.ErrorAt(v, o.keyPath("table"), "%s is not the name of a table", document.Quote(t.Table)).Hint =
+				"write name, or schema.name"
 		}
 	}
 	if v := o.one("mode", "say what becomes of the rows that the table has: mode: replace, append or merge"); v != nil {
@@ -286,7 +300,8 @@ func (l *loader) targetColumns(o *object, w *FileWriter) {
 	for _, c := range w.Columns {
 		switch {
 		case w.Parquet || c.Header == "":
-			l.ErrorAt(o.get("columns"), o.keyPath("columns"), "column %s has no name in the database", document.Quote(c.Name)).Hint = "write the short form: name, or {name: expression}"
+			l.ErrorAt(o.get("columns"), o.keyPath("columns"), "column %s has no name in the database",
+				document.Quote(c.Name)).Hint = "write the short form: name, or {name: expression}"
 			return
 		case slices.Contains(names, c.Header):
 			l.ErrorAt(o.get("columns"), o.keyPath("columns"), "two columns are called %s", document.Quote(c.Header))
@@ -295,7 +310,8 @@ func (l *loader) targetColumns(o *object, w *FileWriter) {
 	}
 	for _, k := range w.Target.Key {
 		if !slices.Contains(names, k) {
-			l.ErrorAt(o.get("key"), o.keyPath("key"), "the key has %s, which is no column of what is written", document.Quote(k)).Hint = document.DidYouMean(k, names)
+			l.ErrorAt(o.get("key"), o.keyPath("key"), "the key has %s, which is no column of what is written",
+				document.Quote(k)).Hint = document.DidYouMean(k, names)
 		}
 	}
 }

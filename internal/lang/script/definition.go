@@ -145,7 +145,8 @@ func writeCanonicalMap(b *bytes.Buffer, v *document.Value, o canonicalOptions) {
 	b.WriteByte('{')
 	comma := false
 	for _, e := range v.Entries {
-		if last[e.Name] != e || e.Value.Kind == document.Null || (o.noDesc && o.depth == nodeDepth && (e.Name == "desc" || e.Name == "tags")) ||
+		if last[e.Name] != e || e.Value.Kind == document.Null ||
+			(o.noDesc && o.depth == nodeDepth && (e.Name == "desc" || e.Name == "tags")) ||
 			(o.noGate && o.depth <= nodeDepth+1 && e.Name == "approval") {
 			continue
 		}

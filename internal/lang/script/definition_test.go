@@ -21,9 +21,10 @@ func TestFingerprint(t *testing.T) {
 	same := map[string]memory{
 		"comment":     {"script.yaml": "# hello\n" + oneNode},
 		"description": {"script.yaml": strings.Replace(oneNode, "    r:", "    desc: hello\n    r:", 1)},
-		"parameter":   {"script.yaml": strings.Replace(oneNode, "in.csv", `"{file}"`, 1), "params.json": `{"file": "in.csv"}`},
-		"spelling":    {"script.yaml": strings.Replace(oneNode, "type: file", "Type: file", 1)},
-		"json":        {"script.json": string(base.Definition())},
+		"parameter": {"script.yaml": strings.Replace(oneNode, "in.csv", `"{file}"`, 1),
+			"params.json": `{"file": "in.csv"}`},
+		"spelling": {"script.yaml": strings.Replace(oneNode, "type: file", "Type: file", 1)},
+		"json":     {"script.json": string(base.Definition())},
 	}
 	for name, m := range same {
 		s := mustLoad(t, m)
@@ -62,7 +63,9 @@ func TestFingerprintCoversPulledFiles(t *testing.T) {
 
 func TestDefinition(t *testing.T) {
 	t.Parallel()
-	s := mustLoad(t, memory{"lenient": "", "script.yaml": strings.NewReplacer("in.csv", "'sftp://joe:pass@word@host/in.csv?X-Amz-Signature=abc&x=1'", "type: file", "TYPE: file", "    r:", "    desc: null\n    start_policy: auto\n    Start_policy: manual\n    r:").Replace(oneNode)})
+	s := mustLoad(t, memory{"lenient": "", "script.yaml": strings.NewReplacer("in.csv",
+		"'sftp://joe:pass@word@host/in.csv?X-Amz-Signature=abc&x=1'", "type: file", "TYPE: file", "    r:",
+		"    desc: null\n    start_policy: auto\n    Start_policy: manual\n    r:").Replace(oneNode)})
 	require.JSONEq(t, `{"nodes": {"read": {"type": "file_table", "start_policy": "manual",
 		"r": {"urls": ["sftp://joe:xxxxx@host/in.csv?X-Amz-Signature=xxxxx&x=1"], "columns": {"id": {"col_type": "int"}}},
 		"w": {"name": "src", "fields": {"id": {"expression": "r.id", "type": "int"}}}}}}`, string(s.Definition()))
@@ -77,7 +80,8 @@ func TestExpandURL(t *testing.T) {
 
 func TestCanonicalNumbers(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{"1": "1", "1.0": "1", "1e2": "100", "0x10": "16", "1_000": "1000", "1.5": "1.5", ".5": "0.5", ".inf": `".inf"`, "+2": "2"} {
+	for in, want := range map[string]string{"1": "1", "1.0": "1", "1e2": "100", "0x10": "16", "1_000": "1000",
+		"1.5": "1.5", ".5": "0.5", ".inf": `".inf"`, "+2": "2"} {
 		require.Equal(t, want, canonicalNumber(in), in)
 	}
 }

@@ -56,9 +56,10 @@ type QueryInfo struct {
 
 // QueryOrigins says what a query's columns are made of.
 type QueryOrigins struct {
-	Columns [][]QuerySource          // of each column: what its values are computed from
-	Beside  map[string][]QuerySource // what decides which rows there are: by "filter", "join", "group", "distinct", "window", "order"
-	Lost    bool                     // the columns cannot be told apart: each has all that is read
+	Columns [][]QuerySource // of each column: what its values are computed from
+	// what decides which rows there are: by "filter", "join", "group", "distinct", "window", "order"
+	Beside map[string][]QuerySource
+	Lost   bool // the columns cannot be told apart: each has all that is read
 }
 
 // QuerySource is a column of a table, by the query's name for it, or of a file, by its address.

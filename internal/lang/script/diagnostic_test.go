@@ -44,13 +44,17 @@ func TestErrCarriesKindAndPlace(t *testing.T) {
 func TestErrOfUnreadableFile(t *testing.T) {
 	t.Parallel()
 	broken := &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the network is down"}
-	_, diags := Load(context.Background(), Sources{Path: "s3://b/script.yaml", Read: func(context.Context, string) ([]byte, error) { return nil, broken }})
+	_, diags := Load(context.Background(), Sources{Path: "s3://b/script.yaml", Read: func(context.Context, string) ([]byte,
+		error) {
+		return nil, broken
+	}})
 	f := fault.Of(diags.Err())
 	require.Equal(t, fault.Environment, f.Kind)
 	require.True(t, f.Retryable)
 	require.ErrorIs(t, diags.Err(), error(broken))
 
-	_, diags = Load(context.Background(), Sources{Path: "x.yaml", Read: func(context.Context, string) ([]byte, error) { return nil, errors.New("odd") }})
+	_, diags = Load(context.Background(),
+		Sources{Path: "x.yaml", Read: func(context.Context, string) ([]byte, error) { return nil, errors.New("odd") }})
 	require.Equal(t, fault.Environment, fault.Of(diags.Err()).Kind, "a reader that does not classify its errors")
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -94,7 +98,8 @@ func TestLimits(t *testing.T) {
 	_, diags = memory{"script.yaml": strings.Repeat("# {x}\n", MaxReferencesCount+1)}.load(t)
 	require.Contains(t, diags.Render(), "too many references")
 
-	_, diags = memory{"script.yaml": strings.Repeat("# {x}\n", 1000), "params.json": `{"x": "` + strings.Repeat("y", 20_000) + `"}`}.load(t)
+	_, diags = memory{"script.yaml": strings.Repeat("# {x}\n", 1000), "params.json": `{"x": "` +
+		strings.Repeat("y", 20_000) + `"}`}.load(t)
 	require.Contains(t, diags.Render(), "with its parameters is larger")
 
 	_, diags = memory{"script.yaml": "nodes:\n" + strings.Repeat("  a: 1\n", 3*document.MaxDiagnosticsCount)}.load(t)

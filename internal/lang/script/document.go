@@ -43,9 +43,11 @@ func (l *loader) name(main *object) {
 	case isScriptName(v.Text):
 		l.script.Name = v.Text
 	default:
-		l.ErrorAt(v, "name", "%s cannot be the name of a script", document.Quote(v.Text)).Hint = fmt.Sprintf("use 1 to %d letters, digits, -, _ and ., beginning with a letter or digit", MaxScriptNameChars)
+		l.ErrorAt(v, "name", "%s cannot be the name of a script", document.Quote(v.Text)).Hint =
+			fmt.Sprintf("use 1 to %d letters, digits, -, _ and ., beginning with a letter or digit", MaxScriptNameChars)
 	}
-	main.v = &document.Value{Src: main.v.Src, Kind: document.Map, Off: main.v.Off, End: main.v.End, Entries: append([]*document.Entry(nil), main.v.Entries...), Weight: main.v.Weight}
+	main.v = &document.Value{Src: main.v.Src, Kind: document.Map, Off: main.v.Off, End: main.v.End,
+		Entries: append([]*document.Entry(nil), main.v.Entries...), Weight: main.v.Weight}
 	main.drop("name")
 }
 

@@ -91,7 +91,8 @@ func (l *loader) declareEnvironment(e *document.Entry) envValue {
 	}
 	o.at = e.Key
 	if !isWord(e.Name) || len(e.Name) > MaxEnvironmentNameChars {
-		l.ErrorAt(e.Key, path, "%s is not the name of an environment value", document.Quote(e.Name)).Hint = "use letters, digits and underscores"
+		l.ErrorAt(e.Key, path, "%s is not the name of an environment value", document.Quote(e.Name)).Hint =
+			"use letters, digits and underscores"
 		return out
 	}
 	out.secret = o.boolean("secret")
@@ -107,7 +108,8 @@ func (l *loader) declareEnvironment(e *document.Entry) envValue {
 	}
 	switch {
 	case ok && (len(text) > MaxEnvironmentValueBytes || !utf8.ValidString(text) || strings.Contains(text, "\x00")):
-		l.ErrorAt(e.Key, path, "the environment variable %s is not UTF-8 text of at most %d KiB", e.Name, MaxEnvironmentValueBytes>>10)
+		l.ErrorAt(e.Key, path, "the environment variable %s is not UTF-8 text of at most %d KiB", e.Name,
+			MaxEnvironmentValueBytes>>10)
 		return out
 	case ok:
 		out.text, out.known = text, true
@@ -143,13 +145,15 @@ func (l *loader) keepSecrets(root *object, declared map[string]envValue) {
 		}
 	}
 	if kept.Entries = entries; len(entries) == 0 {
-		root.v = &document.Value{Src: root.v.Src, Kind: document.Map, Off: root.v.Off, End: root.v.End, Entries: append([]*document.Entry(nil), root.v.Entries...), Weight: root.v.Weight}
+		root.v = &document.Value{Src: root.v.Src, Kind: document.Map, Off: root.v.Off, End: root.v.End,
+			Entries: append([]*document.Entry(nil), root.v.Entries...), Weight: root.v.Weight}
 		root.drop("environment")
 	}
 }
 
 // useEnvironment replaces the references in v and below.
-func (l *loader) useEnvironment(v *document.Value, path string, declared map[string]envValue, names []string, seen map[*document.Value]bool) {
+func (l *loader) useEnvironment(v *document.Value, path string, declared map[string]envValue, names []string,
+	seen map[*document.Value]bool) {
 	if seen[v] {
 		return
 	}
@@ -191,7 +195,8 @@ func (l *loader) useEnvironment(v *document.Value, path string, declared map[str
 }
 
 // envText is what a reference is replaced by. typ number or bool makes v one.
-func (l *loader) envText(v *document.Value, path, name, typ string, alone bool, declared map[string]envValue, names []string) string {
+func (l *loader) envText(v *document.Value, path, name, typ string, alone bool, declared map[string]envValue,
+	names []string) string {
 	env, ok := declared[name]
 	switch {
 	case !ok:
@@ -214,7 +219,8 @@ func (l *loader) envText(v *document.Value, path, name, typ string, alone bool, 
 func (l *loader) typedEnv(v *document.Value, path, name, typ string, alone bool, text string) string {
 	switch {
 	case typ != "number" && typ != "bool":
-		l.ErrorAt(v, path, "environment value %s: there is no type %s", document.Quote(name), document.Quote(typ)).Hint = document.DidYouMean(typ, []string{"string", "number", "bool"})
+		l.ErrorAt(v, path, "environment value %s: there is no type %s", document.Quote(name),
+			document.Quote(typ)).Hint = document.DidYouMean(typ, []string{"string", "number", "bool"})
 	case !alone:
 		l.ErrorAt(v, path, "a %s environment value must stand alone", typ).Hint = `write "{env.` + name + "|" + typ + `}"`
 	case typ == "number":
@@ -244,7 +250,8 @@ func (l *loader) misplacedSecrets(v *document.Value, path string, seen map[*docu
 	}
 	seen[v] = true
 	if v.Secret && !l.secretPlaces[v] {
-		l.ErrorAt(v, path, "a secret can be used in addresses of http://, https:// and databases only").Hint = "it would be stored and shown anywhere else"
+		l.ErrorAt(v, path, "a secret can be used in addresses of http://, https:// and databases only").Hint =
+			"it would be stored and shown anywhere else"
 	}
 	for _, e := range v.Entries {
 		l.misplacedSecrets(e.Value, join(path, e.Name), seen)

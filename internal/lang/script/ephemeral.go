@@ -103,7 +103,8 @@ func (l *loader) ephemeral() {
 			continue
 		}
 		if why := l.script.NotEphemeral(d.node); why != "" {
-			l.ErrorAt(d.o.get("ephemeral"), d.o.keyPath("ephemeral"), "the table of node %s cannot be ephemeral: %s", d.node.Name, why).Hint =
+			l.ErrorAt(d.o.get("ephemeral"), d.o.keyPath("ephemeral"), "the table of node %s cannot be ephemeral: %s",
+				d.node.Name, why).Hint =
 				"leave ephemeral out: the table is stored then"
 		}
 	}

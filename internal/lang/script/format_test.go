@@ -16,7 +16,8 @@ import (
 func formatCorpus(t testing.TB) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, pattern := range []string{"testdata/*.txtar", "testdata/*/*.txtar", "../../base/document/testdata/*/*.txtar", "../../test/conformance/testdata/*/*.txtar"} {
+	for _, pattern := range []string{"testdata/*.txtar", "testdata/*/*.txtar", "../../base/document/testdata/*/*.txtar",
+		"../../test/conformance/testdata/*/*.txtar"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, file := range files {

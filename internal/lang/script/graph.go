@@ -128,7 +128,8 @@ func (l *loader) cycle(stack []step, n *Node, keys map[*Node]*document.Value) {
 		related = append(related, stack[i].node.Pos)
 	}
 	// The walk went against the data: n needs …, needs the top of the stack, needs n.
-	d := l.ErrorAt(keys[n], join("nodes", n.Name), "nodes depend on each other in a cycle: %s", strings.Join(append([]string{n.Name}, names...), " -> "))
+	d := l.ErrorAt(keys[n], join("nodes", n.Name), "nodes depend on each other in a cycle: %s",
+		strings.Join(append([]string{n.Name}, names...), " -> "))
 	d.Hint = "an arrow means: its table is read by"
 	if d.Severity != "" && len(related) > 1 {
 		d.Related = related[:len(related)-1]

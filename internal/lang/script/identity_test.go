@@ -87,7 +87,8 @@ func compareNodes(t *testing.T, what string, base, now *Script) (changed int) {
 			continue
 		}
 		changed++
-		require.True(t, differ(base, now, n, map[*Node]bool{}), "%s: node %s is another one, with the same fingerprint:\n%s\n%s", what, n.Name, meaning(was), meaning(n))
+		require.True(t, differ(base, now, n, map[*Node]bool{}),
+			"%s: node %s is another one, with the same fingerprint:\n%s\n%s", what, n.Name, meaning(was), meaning(n))
 	}
 	return changed
 }
@@ -98,7 +99,8 @@ func differ(base, now *Script, n *Node, seen map[*Node]bool) bool {
 		return false
 	}
 	seen[n] = true
-	return was == nil || was.Fingerprint != n.Fingerprint || slices.ContainsFunc(n.Sources(now), func(s *Node) bool { return differ(base, now, s, seen) })
+	return was == nil || was.Fingerprint != n.Fingerprint ||
+		slices.ContainsFunc(n.Sources(now), func(s *Node) bool { return differ(base, now, s, seen) })
 }
 
 // leaves changes each value below one in turn.
@@ -135,7 +137,8 @@ func otherValues(v any) []any {
 		if strings.Contains(v, "1") {
 			words = append(words, strings.Replace(v, "1", "2", 1))
 		}
-		for _, pair := range [][2]string{{"left", "inner"}, {"asc", "desc"}, {"warn", "error"}, {"quarantine", "fail"}, {"gzip", "snappy"}, {"==", "!="}, {">", "<"}, {"min", "max"}, {"int", "string"}} {
+		for _, pair := range [][2]string{{"left", "inner"}, {"asc", "desc"}, {"warn", "error"}, {"quarantine", "fail"},
+			{"gzip", "snappy"}, {"==", "!="}, {">", "<"}, {"min", "max"}, {"int", "string"}} {
 			if strings.Contains(v, pair[0]) {
 				words = append(words, strings.Replace(v, pair[0], pair[1], 1))
 			}
@@ -165,7 +168,8 @@ func write(b *strings.Builder, v reflect.Value, depth int) {
 	switch {
 	case !v.IsValid():
 		return
-	case v.Type() == reflect.TypeFor[document.Pos](), v.Type() == reflect.TypeFor[*document.Value](), v.Type() == reflect.TypeFor[*QueryInfo]():
+	case v.Type() == reflect.TypeFor[document.Pos](), v.Type() == reflect.TypeFor[*document.Value](),
+		v.Type() == reflect.TypeFor[*QueryInfo]():
 		return
 	case v.Type() == reflect.TypeFor[*Node](): // its own meaning counts where it is compared itself
 		if !v.IsNil() {
@@ -186,7 +190,8 @@ func write(b *strings.Builder, v reflect.Value, depth int) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
-			if !f.IsExported() || slices.Contains([]string{"Desc", "Fingerprint", "MaxBatchMSec", "RerunPolicy", "StartPolicy"}, f.Name) {
+			if !f.IsExported() || slices.Contains([]string{"Desc", "Fingerprint", "MaxBatchMSec", "RerunPolicy", "StartPolicy"},
+				f.Name) {
 				continue
 			}
 			fmt.Fprintf(b, "%s:{", f.Name)

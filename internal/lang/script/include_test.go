@@ -15,11 +15,14 @@ import (
 func parts() memory {
 	return memory{
 		"script.yaml": "include: [lib/common.json, lib/policies.yaml]\nnodes:\n" +
-			"  tag:\n    type: table_custom_tfm_table\n    custom_proc_type: tag_and_denormalize\n    r: src\n    p: {tag_field_name: tag, tag_criteria_url: tags.json}\n    w: tagged\n",
-		"lib/common.json":   `{"include": ["deep/read.yaml"]}`,
-		"lib/policies.yaml": "include: [deep/read.yaml]\ndependency_policies: {standard_one: {is_default: true, rules: [{cmd: go, expression: nrs.run_is_current}]}}\n",
+			"  tag:\n    type: table_custom_tfm_table\n    custom_proc_type: tag_and_denormalize\n    r: src\n    p: " +
+			"{tag_field_name: tag, tag_criteria_url: tags.json}\n    w: tagged\n",
+		"lib/common.json": `{"include": ["deep/read.yaml"]}`,
+		"lib/policies.yaml": "include: [deep/read.yaml]\ndependency_policies: {standard_one: {is_default: true, rules: " +
+			"[{cmd: go, expression: nrs.run_is_current}]}}\n",
 		"lib/deep/read.yaml": "nodes:\n  read: {type: file_table, r: {urls: ['{dir}/in.csv'], columns: {id: int}}, w: src}\n" +
-			"  calc: {type: table_custom_tfm_table, custom_proc_type: py_calc, r: src, p: {python_code_urls: [calc.py], calculated_fields: {x: {expression: f(r.id), type: int}}}, w: calc}\n",
+			"  calc: {type: table_custom_tfm_table, custom_proc_type: py_calc, r: src, p: {python_code_urls: [calc.py], " +
+			"calculated_fields: {x: {expression: f(r.id), type: int}}}, w: calc}\n",
 		"lib/deep/calc.py": "def f(x): return x\n",
 		"tags.json":        `{"a": "r.id == 1"}`,
 		"params.yaml":      "dir: /in\n",
@@ -37,7 +40,8 @@ func TestInclude(t *testing.T) {
 	require.NotContains(t, string(s.Definition()), "include")
 
 	// One file with the same content is the same script.
-	one := memory{"script.json": string(s.Definition()), "calc.py": "def f(x): return x\n", "tags.json": parts()["tags.json"]}
+	one := memory{"script.json": string(s.Definition()), "calc.py": "def f(x): return x\n",
+		"tags.json": parts()["tags.json"]}
 	same := mustLoad(t, one)
 	require.JSONEq(t, string(s.Definition()), string(same.Definition()))
 	for _, n := range s.Nodes {
@@ -55,10 +59,12 @@ func TestInclude(t *testing.T) {
 func TestIncludeProblems(t *testing.T) {
 	t.Parallel()
 	m := memory{
-		"script.yaml": "include: [a.yaml, gone.yaml, '', '{env.X}', 1.txt]\nnodes:\n  read: {type: file_table, r: {urls: [x], columns: {id: int}}, w: src}\n  bad: {type: table_table, r: tagged, w: bad}\n",
-		"a.yaml":      "include: [b.yaml]\nnodes:\n  read: {type: file_table, r: {urls: [x], columns: {id: it}}, w: src2}\n  other: {type: table_table, r: sr, w: other}\n",
-		"b.yaml":      "include: [a.yaml]\ndependency_policies: []\nnodse: {}\n",
-		"1.txt":       "x",
+		"script.yaml": "include: [a.yaml, gone.yaml, '', '{env.X}', 1.txt]\nnodes:\n  read: {type: file_table, r: {urls: " +
+			"[x], columns: {id: int}}, w: src}\n  bad: {type: table_table, r: tagged, w: bad}\n",
+		"a.yaml": "include: [b.yaml]\nnodes:\n  read: {type: file_table, r: {urls: [x], columns: {id: it}}, w: " +
+			"src2}\n  other: {type: table_table, r: sr, w: other}\n",
+		"b.yaml": "include: [a.yaml]\ndependency_policies: []\nnodse: {}\n",
+		"1.txt":  "x",
 	}
 	_, diags := m.load(t)
 	var got []string
@@ -104,14 +110,16 @@ func TestIncludeDepth(t *testing.T) {
 
 // env is what the environment has in these tests.
 func env(name string) (string, bool) {
-	values := map[string]string{"DIR": "/data: x", "N": "7", "YES": "True", "TOKEN": "s3cr3t-value", "EMPTY": "", "BAD": "\xff"}
+	values := map[string]string{"DIR": "/data: x", "N": "7", "YES": "True", "TOKEN": "s3cr3t-value", "EMPTY": "",
+		"BAD": "\xff"}
 	v, ok := values[name]
 	return v, ok
 }
 
 func loadEnv(t *testing.T, m memory, params map[string]string) (*Script, document.Diagnostics) {
 	t.Helper()
-	return Load(t.Context(), Sources{Path: "script.yaml", Read: m.read, Columns: m.columns, Environment: env, Params: params})
+	return Load(t.Context(), Sources{Path: "script.yaml", Read: m.read, Columns: m.columns, Environment: env,
+		Params: params})
 }
 
 func TestEnvironment(t *testing.T) {
@@ -194,14 +202,17 @@ nodes:
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "s3cr3t")
 
-	_, diags = loadEnv(t, memory{"script.yaml": "nodes: {read: {type: file_table, r: {urls: [\"{env.DIR}/x\"], columns: {id: int}}, w: src}}\n"}, nil)
+	_, diags = loadEnv(t, memory{"script.yaml": "nodes: {read: {type: file_table, r: {urls: [\"{env.DIR}/x\"], columns: " +
+		"{id: int}}, w: src}}\n"}, nil)
 	require.Contains(t, diags.Render(), "declare it: environment: {DIR: {}}")
 }
 
 func TestEnvironmentValuesAreNotParsed(t *testing.T) {
 	t.Parallel()
-	s, diags := Load(t.Context(), Sources{Path: "script.yaml", Read: memory{"script.yaml": "environment: {X: {}}\n" + strings.Replace(oneNode, "in.csv", "'{env.X}'", 1)}.read,
-		Environment: func(string) (string, bool) { return "a', b: [{env.X}", true }})
+	s, diags := Load(t.Context(),
+		Sources{Path: "script.yaml", Read: memory{"script.yaml": "environment: {X: {}}\n" + strings.Replace(oneNode, "in.csv",
+			"'{env.X}'", 1)}.read,
+			Environment: func(string) (string, bool) { return "a', b: [{env.X}", true }})
 	require.Empty(t, diags, diags.Render())
 	require.Equal(t, "a', b: [{env.X}", s.Nodes[0].Files.URLs[0].URL)
 }

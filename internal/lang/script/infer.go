@@ -20,7 +20,8 @@ import (
 type FileColumn struct {
 	Name string    // its header, or its name in a Parquet file
 	Type expr.Type // Parquet: what it can be read as, Invalid if as nothing; CSV: String
-	Kind string    // Parquet: the type in the file, for messages; of a column of a sheet without a header the cell of its first value
+	// Parquet: the type in the file, for messages; of a column of a sheet without a header the cell of its first value
+	Kind string
 	// Required says that a Parquet file, or a table of a database, has no null in it.
 	Required bool
 	Layout   string // of a datetime of a database: how it is written
@@ -53,7 +54,8 @@ func (c *FileColumn) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &stored); err != nil {
 		return err
 	}
-	*c = FileColumn{Name: stored.Name, Kind: stored.Kind, Required: stored.Required, Layout: stored.Layout, Optional: stored.Optional}
+	*c = FileColumn{Name: stored.Name, Kind: stored.Kind, Required: stored.Required, Layout: stored.Layout,
+		Optional: stored.Optional}
 	c.Type, _ = expr.ParseType(stored.Type)
 	return nil
 }
@@ -85,7 +87,8 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 	names := identifiers(headers)
 	otherSeparator := oneFieldHint(f.CSV.Separator, parquet, headers)
 	if otherSeparator != "" && len(declared) == 0 {
-		l.WarnAt(o.get("urls").Items[0], join(o.keyPath("urls"), "0"), "the file has one column, %s", document.Quote(headers[0])).Hint = otherSeparator
+		l.WarnAt(o.get("urls").Items[0], join(o.keyPath("urls"), "0"), "the file has one column, %s",
+			document.Quote(headers[0])).Hint = otherSeparator
 	}
 	var unread []string                                                     // columns, each with its type in the file
 	single := len(f.URLs) == 1 && !strings.ContainsAny(f.URLs[0].URL, "*?") // of other files nobody has seen the schema
@@ -130,7 +133,8 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 		if len(unread) > shownMax {
 			reason += fmt.Sprintf(" and %d more", len(unread)-shownMax)
 		}
-		l.ErrorAt(o.get("urls").Items[0], join(o.keyPath("urls"), "0"), "no column of the file can be read: %s", reason).Hint =
+		l.ErrorAt(o.get("urls").Items[0], join(o.keyPath("urls"), "0"), "no column of the file can be read: %s",
+			reason).Hint =
 			"read are text, numbers, decimals, booleans, dates and timestamps that are no part of lists, maps or structs"
 	} else {
 		for _, column := range unread {
@@ -148,7 +152,8 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 			}
 			m.Entries = append(m.Entries, columnEntry(identifier(e.Name), e.Key, *short, header, parquet))
 		} else {
-			l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "the first file has no column %s", document.Quote(e.Name)).Hint = cmp.Or(otherSeparator, document.DidYouMean(e.Name, headers))
+			l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "the first file has no column %s", document.Quote(e.Name)).Hint =
+				cmp.Or(otherSeparator, document.DidYouMean(e.Name, headers))
 		}
 	}
 	if ok && len(m.Entries) > 0 {
@@ -177,7 +182,8 @@ func (l *loader) lacking(e *document.Entry, o *object, parquet bool) *shortColum
 	if !isShortMap(e.Value) && !(within && isText(e.Value)) {
 		return nil
 	}
-	if short := l.shortColumn(e.Value, join(o.keyPath("types"), e.Name)); short.optional != nil || short.path != nil || within {
+	if short := l.shortColumn(e.Value, join(o.keyPath("types"), e.Name)); short.optional != nil ||
+		short.path != nil || within {
 		return &short
 	}
 	return nil
@@ -214,7 +220,8 @@ func (l *loader) fileColumns(ctx context.Context, o *object, f *FileReader, parq
 	case len(f.URLs) == 0 || strings.TrimSpace(f.URLs[0].URL) == "":
 		return nil
 	case f.CSV.HeaderRecord < 0 && !parquet:
-		l.ErrorAt(at, o.keyPath("types"), "the files have no header to take columns from").Hint = "list the columns in their order: columns: {name: type}"
+		l.ErrorAt(at, o.keyPath("types"), "the files have no header to take columns from").Hint =
+			"list the columns in their order: columns: {name: type}"
 		return nil
 	case l.src.Columns == nil:
 		l.ErrorAt(at, o.keyPath("types"), "columns cannot be taken from files here").Hint = "list them: columns: {name: type}"
@@ -239,7 +246,8 @@ func (l *loader) fileColumns(ctx context.Context, o *object, f *FileReader, parq
 			said = errorWithoutPlace(known) // the file is named already
 		}
 		d := l.ErrorAt(v, o.keyPath("urls"), "cannot take the columns from %s: %s", name, said).Because(noRange)
-		d.Cause, d.Hint = err, "the first file has to be there when the script is loaded; or list the columns: columns: {name: type}"
+		d.Cause, d.Hint = err, "the first file has to be there when the script is loaded; or list the columns: columns: "+
+			"{name: type}"
 		switch {
 		case known == nil:
 			d.Cause = &fault.Error{Kind: fault.Environment, Message: "reading " + name, Err: err}

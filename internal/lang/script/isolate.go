@@ -27,7 +27,8 @@ func (s *Script) Isolate(names []string) (*Isolation, error) {
 			for _, other := range s.Nodes {
 				known = append(known, other.Name)
 			}
-			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the script has no node %s", document.Quote(name)), Hint: document.DidYouMean(name, known)}
+			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the script has no node %s", document.Quote(name)),
+				Hint: document.DidYouMean(name, known)}
 		}
 		i.inside[n] = true
 	}
@@ -73,7 +74,8 @@ func (n *Node) loadFrom(path string) error {
 	r := &FileReader{Pos: n.Pos, URLs: []FileURL{{URL: path, Pos: n.Pos}}, Parquet: true}
 	types := map[string]expr.Type{}
 	for _, f := range n.Table.Fields {
-		r.Columns = append(r.Columns, &InputColumn{Name: f.Name, Pos: f.Pos, Type: f.Type, Parquet: f.Name, Nullable: f.Nullable})
+		r.Columns = append(r.Columns, &InputColumn{Name: f.Name, Pos: f.Pos, Type: f.Type, Parquet: f.Name,
+			Nullable: f.Nullable})
 		types[f.Name] = f.Type
 	}
 	for _, f := range n.Table.Fields {
@@ -87,6 +89,7 @@ func (n *Node) loadFrom(path string) error {
 		}
 	}
 	n.Table.Having = nil
-	*n = Node{Name: n.Name, Pos: n.Pos, Type: FileTable, StartPolicy: PolicyAuto, RerunPolicy: PolicyRerun, Files: r, Table: n.Table, Fingerprint: n.Fingerprint}
+	*n = Node{Name: n.Name, Pos: n.Pos, Type: FileTable, StartPolicy: PolicyAuto, RerunPolicy: PolicyRerun, Files: r,
+		Table: n.Table, Fingerprint: n.Fingerprint}
 	return nil
 }

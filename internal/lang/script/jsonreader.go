@@ -32,7 +32,10 @@ func (l *loader) made(o *object) *records.Spec {
 		_, name = address.Compression(v.Items[0].Text)
 	}
 	if sheets := o.has("excel"); format == "" {
-		byPath := slices.ContainsFunc(o.members("columns"), func(e *document.Entry) bool { return hasKey(e.Value, "path") && !isShortMap(e.Value) })
+		byPath := slices.ContainsFunc(o.members("columns"), func(e *document.Entry) bool {
+			return hasKey(e.Value, "path") &&
+				!isShortMap(e.Value)
+		})
 		switch known := o.inShort() || byPath; {
 		case sheets || known && address.Workbook(name):
 			format = formatExcel
@@ -40,7 +43,8 @@ func (l *loader) made(o *object) *records.Spec {
 			format = formatJSON
 		}
 	} else if sheets && format != formatExcel {
-		l.ErrorAt(o.keys["excel"].Key, o.keyPath("excel"), "excel says how sheets are read, but format says that the files are %s", format)
+		l.ErrorAt(o.keys["excel"].Key, o.keyPath("excel"),
+			"excel says how sheets are read, but format says that the files are %s", format)
 	}
 	switch format {
 	case formatJSON:
@@ -64,7 +68,8 @@ func (l *loader) sheet(o *object) *records.Spec {
 	}
 	if v := o.text("range"); v != nil {
 		if s.Range = strings.TrimSpace(v.Text); records.CheckRange(s.Range) != nil {
-			l.ErrorAt(v, o.keyPath("range"), "%s", records.CheckRange(s.Range)).Hint = "write B3:F100, B3:F, B:F, or B3 for all from there on"
+			l.ErrorAt(v, o.keyPath("range"), "%s", records.CheckRange(s.Range)).Hint =
+				"write B3:F100, B3:F, B:F, or B3 for all from there on"
 			l.Explains(noRange)
 		}
 	}
@@ -75,7 +80,8 @@ func (l *loader) sheet(o *object) *records.Spec {
 }
 
 func hasKey(v *document.Value, name string) bool {
-	return v.Kind == document.Map && slices.ContainsFunc(v.Entries, func(e *document.Entry) bool { return strings.EqualFold(e.Name, name) })
+	return v.Kind == document.Map &&
+		slices.ContainsFunc(v.Entries, func(e *document.Entry) bool { return strings.EqualFold(e.Name, name) })
 }
 
 // jsonColumns writes r.columns in the long form: by what the script says in short, or from
@@ -142,7 +148,8 @@ func (l *loader) jsonColumns(ctx context.Context, d *nodeDraft, f *FileReader) {
 		if short.path == nil {
 			if (f.CSV.Made.Format != records.JSON || !strings.ContainsAny(e.Name, ".[")) && short.optional == nil {
 				what := map[records.Format]string{records.JSON: "records have", records.Workbooks: "sheet has"}[f.CSV.Made.Format]
-				l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "the first %s no %s", what, document.Quote(e.Name)).Hint = document.DidYouMean(e.Name, paths)
+				l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "the first %s no %s", what, document.Quote(e.Name)).Hint =
+					document.DidYouMean(e.Name, paths)
 				continue
 			}
 			short.path = textAt(e.Key, e.Name)
@@ -179,7 +186,8 @@ func (l *loader) sayUnnamed(o *object, cells []string, named int) {
 		row := strings.TrimPrefix(cells[0], letters(cells[0]))
 		hint = "if row " + row + " is the header, say where the table begins: excel: {range: A" + row + "}; otherwise " + hint
 	}
-	tell(o.keys["types"].Key, o.keyPath("types"), "%s values, the first in cell %s, but no header: %s left out", have, cells[0], they).Hint = hint
+	tell(o.keys["types"].Key, o.keyPath("types"), "%s values, the first in cell %s, but no header: %s left out", have,
+		cells[0], they).Hint = hint
 }
 
 // letters are those of the column of a cell.
@@ -252,7 +260,8 @@ func (l *loader) madeFile(f *FileReader, drafts []*columnDraft) {
 			continue
 		}
 		if c.column.Type.Nested() {
-			l.ErrorAt(c.key, c.path, "column %s is %s, which only Parquet files have", document.Quote(c.column.Name), article(c.column.Type)).Hint =
+			l.ErrorAt(c.key, c.path, "column %s is %s, which only Parquet files have", document.Quote(c.column.Name),
+				article(c.column.Type)).Hint =
 				"read the values within it, with a column for each: {type: int, path: items[0].id}"
 			continue
 		}

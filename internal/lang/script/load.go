@@ -92,9 +92,11 @@ func newLoader(src Sources) *loader {
 	if src.Read == nil {
 		src.Read = ReadLocal
 	}
-	return &loader{Report: &document.Report{}, src: src, fetched: map[string]fetched{}, isIncluded: map[*document.Source]bool{}, secretPlaces: map[*document.Value]bool{},
+	return &loader{Report: &document.Report{}, src: src, fetched: map[string]fetched{},
+		isIncluded: map[*document.Source]bool{}, secretPlaces: map[*document.Value]bool{},
 		fileOrdinals: map[string]int{}, templates: map[*document.Source][]document.Span{},
-		tables: map[string]*Node{}, indexKeys: map[*Index]*document.Value{}, byPolicy: map[string]*DependencyPolicy{}, drafts: map[*Node]*nodeDraft{},
+		tables: map[string]*Node{}, indexKeys: map[*Index]*document.Value{}, byPolicy: map[string]*DependencyPolicy{},
+		drafts: map[*Node]*nodeDraft{},
 		script: &Script{Path: address.Redact(src.Path), byName: map[string]*Node{}, byTable: map[string]*Node{},
 			byIndex: map[string]*Index{}, texts: map[string]string{}, secrets: map[string]string{}, hidden: secret.New()}}
 }
@@ -108,7 +110,8 @@ func (l *loader) all(ctx context.Context) (*Script, document.Diagnostics) {
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		l.AddFile(document.Error, l.script.Path, "", "loading was canceled").Cause = &fault.Error{Kind: fault.Canceled, Message: "loading " + l.script.Path, Err: err}
+		l.AddFile(document.Error, l.script.Path, "", "loading was canceled").Cause = &fault.Error{Kind: fault.Canceled,
+			Message: "loading " + l.script.Path, Err: err}
 	}
 	diags := l.Result(l.script.Path, l.fileRank, l.src.Known)
 	if diags.HasErrors() {
@@ -178,7 +181,8 @@ func (l *loader) readNodes(ctx context.Context, root *object) {
 		}
 		l.declareTable(d)
 	}
-	passes := []func(*nodeDraft){func(d *nodeDraft) { l.tableReader(ctx, d) }, l.lookup, func(d *nodeDraft) { l.processor(ctx, d) },
+	passes := []func(*nodeDraft){func(d *nodeDraft) { l.tableReader(ctx, d) }, l.lookup,
+		func(d *nodeDraft) { l.processor(ctx, d) },
 		func(d *nodeDraft) { l.sqlNode(ctx, d) }, l.tableExpressions, l.indexes, l.fileWriter, l.checks}
 	for _, d := range l.dependencyOrder() {
 		for _, pass := range passes {
@@ -220,12 +224,14 @@ func (l *loader) fetch(ctx context.Context, name string, at *document.Value, whe
 }
 
 // fetchExactly reads a file at one place.
-func (l *loader) fetchExactly(ctx context.Context, name string, at *document.Value, where string, limit int) *document.Source {
+func (l *loader) fetchExactly(ctx context.Context, name string, at *document.Value, where string,
+	limit int) *document.Source {
 	return l.fetchFirst(ctx, name, []string{name}, at, where, limit)
 }
 
 // fetchFirst reads the file that is found first, once for each key.
-func (l *loader) fetchFirst(ctx context.Context, key string, places []string, at *document.Value, where string, limit int) *document.Source {
+func (l *loader) fetchFirst(ctx context.Context, key string, places []string, at *document.Value, where string,
+	limit int) *document.Source {
 	if f, ok := l.fetched[key]; ok {
 		return f.src
 	}

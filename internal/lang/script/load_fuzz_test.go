@@ -40,7 +40,8 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Add("include: [common.yaml]\nenvironment: {X: {default: a}}\n"+oneNode+"    desc: {env.X}\n", "", false)
 	f.Fuzz(func(t *testing.T, script, params string, isJSON bool) {
-		m := memory{"common.yaml": strings.ReplaceAll(strings.ReplaceAll(oneNode, "src", "other"), "read", "other"), "header.csv": "name,Price,type\n", "items.csv": "order_id,price,qty\n",
+		m := memory{"common.yaml": strings.ReplaceAll(strings.ReplaceAll(oneNode, "src", "other"), "read", "other"),
+			"header.csv": "name,Price,type\n", "items.csv": "order_id,price,qty\n",
 			"params.yaml": params, "script.yaml": script, "calc.py": "def f(a, b=1): pass\n", "tags.json": `{"a": "r.id == 1"}`}
 		if isJSON {
 			m = memory{"params.json": params, "script.json": script, "header.csv": "name,Price\n"}
@@ -132,7 +133,8 @@ func largeScript(nodes int) string {
 	text := graph(lines...)
 	var fields strings.Builder
 	for i := range 40 {
-		fields.WriteString(strings.ReplaceAll("f#: {expression: 'int.iif(r.id > # && r.id < 1000, r.id * 2 + #, int(len(\"a\")))', type: int}, ", "#", indexText(i)))
+		fields.WriteString(strings.ReplaceAll("f#: {expression: 'int.iif(r.id > # && r.id < 1000, r.id * 2 + #, "+
+			"int(len(\"a\")))', type: int}, ", "#", indexText(i)))
 	}
 	return strings.ReplaceAll(text, "fields: {id:", "fields: {"+fields.String()+"id:")
 }

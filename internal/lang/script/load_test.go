@@ -107,7 +107,8 @@ func summary(s *Script) string {
 	var b strings.Builder
 	summarizeServing(&b, s)
 	for _, g := range s.Gates {
-		fmt.Fprintf(&b, "gate %s always=%t by=%q message=%q show=%q timeout=%s guards=%q\n", g.Name, g.Always, g.By, g.Message, names(g.Show), g.Timeout, names(g.Guards))
+		fmt.Fprintf(&b, "gate %s always=%t by=%q message=%q show=%q timeout=%s guards=%q\n", g.Name, g.Always, g.By,
+			g.Message, names(g.Show), g.Timeout, names(g.Guards))
 		for _, a := range g.Answers {
 			fmt.Fprintf(&b, "  answer %s %s = %q %q [%s, %s] %q\n", a.Name, a.Type, a.Default, a.Message, a.Min, a.Max, a.OneOf)
 		}
@@ -139,12 +140,14 @@ func summary(s *Script) string {
 
 func summarizeInput(b *strings.Builder, n *Node) {
 	if f := n.Files; f != nil {
-		fmt.Fprintf(b, "  files parquet=%v header=%d data=%d separator=%q byheader=%v\n", f.Parquet, f.CSV.HeaderRecord, f.CSV.FirstDataRecord, f.CSV.Separator, f.CSV.ByHeader)
+		fmt.Fprintf(b, "  files parquet=%v header=%d data=%d separator=%q byheader=%v\n", f.Parquet, f.CSV.HeaderRecord,
+			f.CSV.FirstDataRecord, f.CSV.Separator, f.CSV.ByHeader)
 		for _, u := range f.URLs {
 			fmt.Fprintf(b, "    %s\n", u.URL)
 		}
 		for _, c := range f.Columns {
-			fmt.Fprintf(b, "    r.%s %s index=%d header=%q format=%q default=%q parquet=%q", c.Name, c.Type, c.Index, c.Header, c.Format, c.Default, c.Parquet)
+			fmt.Fprintf(b, "    r.%s %s index=%d header=%q format=%q default=%q parquet=%q", c.Name, c.Type, c.Index, c.Header,
+				c.Format, c.Default, c.Parquet)
 			if c.Nullable {
 				fmt.Fprintf(b, " nullable texts=%q quoted=%v", c.NullTexts, c.QuotedEmptyNull)
 			}
@@ -152,7 +155,8 @@ func summarizeInput(b *strings.Builder, n *Node) {
 		}
 	}
 	if r := n.Reader; r != nil {
-		fmt.Fprintf(b, "  reads %s of %s batches=%d rows=%d\n", r.Creators[0].Table.Name, r.Creators[0].Name, r.ExpectedBatches, r.RowsetSize)
+		fmt.Fprintf(b, "  reads %s of %s batches=%d rows=%d\n", r.Creators[0].Table.Name, r.Creators[0].Name,
+			r.ExpectedBatches, r.RowsetSize)
 	}
 	if k := n.Lookup; k != nil {
 		fmt.Fprintf(b, "  looks up %s on %v group=%v left=%v", k.Index.Name, k.JoinOn, k.Group, k.Left)
@@ -210,9 +214,11 @@ func summarizeOutput(b *strings.Builder, n *Node) {
 		}
 	}
 	if w := n.Out; w != nil {
-		fmt.Fprintf(b, "  file %s perbatch=%v parquet=%v codec=%s separator=%q\n", w.URL, w.PerBatch(), w.Parquet, w.Codec, w.Separator)
+		fmt.Fprintf(b, "  file %s perbatch=%v parquet=%v codec=%s separator=%q\n", w.URL, w.PerBatch(), w.Parquet, w.Codec,
+			w.Separator)
 		for _, c := range w.Columns {
-			fmt.Fprintf(b, "    w.%s %s = %s header=%q format=%q parquet=%q%s", c.Name, c.Type, c.Expr.Source(), c.Header, c.Format, c.Parquet, nullable(c.Nullable))
+			fmt.Fprintf(b, "    w.%s %s = %s header=%q format=%q parquet=%q%s", c.Name, c.Type, c.Expr.Source(), c.Header,
+				c.Format, c.Parquet, nullable(c.Nullable))
 			if c.NullText != "" {
 				fmt.Fprintf(b, " null=%q", c.NullText)
 			}
@@ -235,13 +241,16 @@ func summarizeServing(b *strings.Builder, s *Script) {
 		fmt.Fprintf(b, "deadline %s\n", s.Deadline)
 	}
 	for _, h := range s.Notify {
-		fmt.Fprintf(b, "notify %v url=%s command=%q template=%q headers=%v timeout=%s\n", h.On, h.URL, h.Command, h.Template, h.Headers, h.Timeout)
+		fmt.Fprintf(b, "notify %v url=%s command=%q template=%q headers=%v timeout=%s\n", h.On, h.URL, h.Command, h.Template,
+			h.Headers, h.Timeout)
 	}
 	for _, sc := range s.Schedules {
-		fmt.Fprintf(b, "schedule %q %s %s catch_up=%s overlap=%s %v\n", sc.Name, sc.Times, sc.Times.Zone(), sc.CatchUp, sc.Overlap, sc.Params)
+		fmt.Fprintf(b, "schedule %q %s %s catch_up=%s overlap=%s %v\n", sc.Name, sc.Times, sc.Times.Zone(), sc.CatchUp,
+			sc.Overlap, sc.Params)
 	}
 	for _, w := range s.Watches {
-		fmt.Fprintf(b, "watch %q %s stable_for=%s marker=%s existing=%s %v\n", w.Name, w.Files, w.StableFor, w.Marker, w.Existing, w.Params)
+		fmt.Fprintf(b, "watch %q %s stable_for=%s marker=%s existing=%s %v\n", w.Name, w.Files, w.StableFor, w.Marker,
+			w.Existing, w.Params)
 	}
 }
 
@@ -265,7 +274,8 @@ func summarizeChecks(b *strings.Builder, n *Node) {
 		case CheckReferences:
 			fmt.Fprintf(b, " %s%v", c.Target.Name, c.To)
 		case CheckReconcile:
-			fmt.Fprintf(b, " %s = %s of %s by %v %v within %s", c.Value.Source(), c.Equals.Source(), c.Target.Name, c.By, c.ByEq, c.Tolerance)
+			fmt.Fprintf(b, " %s = %s of %s by %v %v within %s", c.Value.Source(), c.Equals.Source(), c.Target.Name, c.By, c.ByEq,
+				c.Tolerance)
 		}
 		b.WriteByte('\n')
 	}

@@ -47,7 +47,8 @@ func (l *loader) openGate(o *object, uses *answerUses) *gateDraft {
 	case e == nil:
 		return nil
 	case !e.Value.Present():
-		l.ErrorAt(e.Key, o.keyPath("approval"), "approval says nothing: it is not clear whether it is meant").Hint = "write approval: {} to ask anybody, or leave it out"
+		l.ErrorAt(e.Key, o.keyPath("approval"), "approval says nothing: it is not clear whether it is meant").Hint =
+			"write approval: {} to ask anybody, or leave it out"
 		return nil
 	}
 	keys := l.object(o.get("approval"), o.keyPath("approval"), approvalShape)
@@ -63,7 +64,8 @@ func (l *loader) openGate(o *object, uses *answerUses) *gateDraft {
 func (l *loader) tableGate(d *nodeDraft) []*gateDraft {
 	if d.node.Table == nil {
 		if e := d.w.entry("approval"); e != nil {
-			l.ErrorAt(e.Key, d.w.keyPath("approval"), "a file has no readers that could wait").Hint = "put the approval on the node: it asks before the file is written"
+			l.ErrorAt(e.Key, d.w.keyPath("approval"), "a file has no readers that could wait").Hint =
+				"put the approval on the node: it asks before the file is written"
 		}
 		return nil
 	}
@@ -94,7 +96,8 @@ func (l *loader) readGate(g *gateDraft) {
 	g.gate.Show = l.shownTables(g)
 	entries := o.members("answers")
 	if len(entries) > MaxAnswersCount {
-		l.ErrorAt(o.get("answers"), o.keyPath("answers"), "the gate asks for %d answers; the limit is %d", len(entries), MaxAnswersCount)
+		l.ErrorAt(o.get("answers"), o.keyPath("answers"), "the gate asks for %d answers; the limit is %d", len(entries),
+			MaxAnswersCount)
 		return
 	}
 	for _, e := range entries {
@@ -107,7 +110,8 @@ func (l *loader) readGate(g *gateDraft) {
 func (l *loader) timeout(v *document.Value, path string) time.Duration {
 	d, ok := duration(v.Text)
 	if !ok || d < time.Second {
-		l.ErrorAt(v, path, "%s is not a length of time", document.Quote(v.Text)).Hint = "write 3d, 36h or 90m; when it is over the gate is rejected"
+		l.ErrorAt(v, path, "%s is not a length of time", document.Quote(v.Text)).Hint =
+			"write 3d, 36h or 90m; when it is over the gate is rejected"
 		return 0
 	}
 	return d
@@ -123,8 +127,10 @@ func (l *loader) roles(o *object) []string {
 	}
 	for _, n := range names {
 		switch {
-		case n.name == "" || len([]rune(n.name)) > MaxRoleChars || strings.ContainsFunc(n.name, func(r rune) bool { return r < ' ' || r == ',' || r == 0x7f }):
-			l.ErrorAt(n.at, o.keyPath("by"), "%s is not the name of a role", document.Quote(n.name)).Hint = fmt.Sprintf("write one line of 1 to %d characters without commas", MaxRoleChars)
+		case n.name == "" || len([]rune(n.name)) > MaxRoleChars ||
+			strings.ContainsFunc(n.name, func(r rune) bool { return r < ' ' || r == ',' || r == 0x7f }):
+			l.ErrorAt(n.at, o.keyPath("by"), "%s is not the name of a role", document.Quote(n.name)).Hint =
+				fmt.Sprintf("write one line of 1 to %d characters without commas", MaxRoleChars)
 		case slices.Contains(out, n.name):
 			l.ErrorAt(n.at, o.keyPath("by"), "role %s is there twice", document.Quote(n.name))
 		default:
@@ -164,7 +170,8 @@ func (l *loader) shownTables(g *gateDraft) []*Node {
 // answer reads what people are asked for; nil after an error.
 func (l *loader) answer(e *document.Entry, path string) *Answer {
 	if !isWord(e.Name) || isBuiltin(e.Name) {
-		l.ErrorAt(e.Key, path, "%s is not a name for an answer", document.Quote(e.Name)).Hint = "use letters, digits and underscores: nodes refer to it as a parameter; batch_idx and run_id are taken"
+		l.ErrorAt(e.Key, path, "%s is not a name for an answer", document.Quote(e.Name)).Hint =
+			"use letters, digits and underscores: nodes refer to it as a parameter; batch_idx and run_id are taken"
 		return nil
 	}
 	o := l.object(e.Value, path, answerShape)
@@ -178,7 +185,8 @@ func (l *loader) answer(e *document.Entry, path string) *Answer {
 		return nil
 	}
 	if t == expr.Date || t == expr.Instant || t.Nested() || t.IsDecimal() && t != expr.Decimal {
-		l.ErrorAt(o.get("type"), o.keyPath("type"), "an answer is not %s", article(t)).Hint = "ask for a datetime, a decimal2 or a string"
+		l.ErrorAt(o.get("type"), o.keyPath("type"), "an answer is not %s",
+			article(t)).Hint = "ask for a datetime, a decimal2 or a string"
 		return nil
 	}
 	a.Type = t.String()
@@ -261,7 +269,8 @@ func (l *loader) gateNames(drafts []*gateDraft) {
 			}
 			return "of table " + g.gate.Name
 		}
-		d := l.ErrorAt(g.at, g.path, "two gates would be called %s: the one %s and the one %s", document.Quote(g.gate.Name), what(other), what(g))
+		d := l.ErrorAt(g.at, g.path, "two gates would be called %s: the one %s and the one %s", document.Quote(g.gate.Name),
+			what(other), what(g))
 		d.Hint = "give the node or the table another name: a gate is called what its node or table is"
 		if d.Severity != "" {
 			d.Related = append(d.Related, other.gate.Pos)
@@ -275,7 +284,8 @@ func (l *loader) answerNames(drafts []*gateDraft) {
 	for _, g := range drafts {
 		for _, a := range g.gate.Answers {
 			if other := first[a.Name]; other != nil {
-				d := l.ErrorAt(g.o.get("answers"), g.o.keyPath("answers"), "answer %s is asked for by two gates", document.Quote(a.Name))
+				d := l.ErrorAt(g.o.get("answers"), g.o.keyPath("answers"), "answer %s is asked for by two gates",
+					document.Quote(a.Name))
 				d.Hint = "the nodes behind the first gate may use it: they are behind the second one, too"
 				if d.Severity != "" {
 					d.Related = append(d.Related, other.Pos)
@@ -328,7 +338,8 @@ func (l *loader) gateCycles(drafts []*gateDraft) (found bool) {
 					at, path = shown.at, g.o.keyPath("show")
 				}
 			}
-			l.ErrorAt(at, path, "the gate shows table %s, which is made behind it: by node %s", document.Quote(n.Table.Name), n.Name).Hint =
+			l.ErrorAt(at, path, "the gate shows table %s, which is made behind it: by node %s", document.Quote(n.Table.Name),
+				n.Name).Hint =
 				"show tables that are there when it asks"
 		}
 	}

@@ -76,7 +76,8 @@ func writtenRows(n *Node) *rowShape {
 func (l *loader) checks(d *nodeDraft) {
 	items := d.o.list("checks")
 	if len(items) > MaxChecksCount {
-		l.ErrorAt(d.o.get("checks"), d.o.keyPath("checks"), "the node has %d checks; the limit is %d", len(items), MaxChecksCount)
+		l.ErrorAt(d.o.get("checks"), d.o.keyPath("checks"), "the node has %d checks; the limit is %d", len(items),
+			MaxChecksCount)
 		return
 	}
 	w := writtenRows(d.node)
@@ -141,7 +142,8 @@ func (c *checkDraft) read() bool {
 		d.Hint = document.OneOf(checkKinds())
 		return false
 	case len(kinds) > 1:
-		c.l.ErrorAt(c.o.keys[kinds[1]].Key, c.o.path, "a check is of one kind, this one is %s", strings.Join(kinds, " and ")).Hint = "make them items of their own: each begins with -"
+		c.l.ErrorAt(c.o.keys[kinds[1]].Key, c.o.path, "a check is of one kind, this one is %s",
+			strings.Join(kinds, " and ")).Hint = "make them items of their own: each begins with -"
 		return false
 	}
 	c.key = kinds[0]
@@ -149,7 +151,9 @@ func (c *checkDraft) read() bool {
 	c.check.Pos = c.l.pos(c.o.keys[c.key].Key)
 	c.check.Severity = c.o.choice("severity", SeverityError, SeverityError, SeverityWarn, SeverityApproval)
 	if c.check.Severity == SeverityApproval && c.d.node.Table == nil {
-		c.l.ErrorAt(c.o.get("severity"), c.o.keyPath("severity"), "a file is checked before it is written: nobody could wait behind it").Hint = "put the check on the table that the node reads, or an approval in front of the node"
+		c.l.ErrorAt(c.o.get("severity"), c.o.keyPath("severity"),
+			"a file is checked before it is written: nobody could wait behind it").Hint =
+			"put the check on the table that the node reads, or an approval in front of the node"
 	}
 	c.check.MaxRows = c.o.integer("max_rows", DefaultFailedRows, 0, MaxFailedRows)
 	ok := true
@@ -208,7 +212,9 @@ func (c *checkDraft) needless() {
 	}
 	for _, name := range c.check.Fields {
 		if !c.w.nulls[name] {
-			c.l.WarnAt(c.o.get(c.key), c.o.keyPath(c.key), "field %s cannot be NULL: it is not nullable", document.Quote(name)).Hint = "a file's empty cell becomes the type's zero value, unless column and field say nullable: true"
+			c.l.WarnAt(c.o.get(c.key), c.o.keyPath(c.key), "field %s cannot be NULL: it is not nullable",
+				document.Quote(name)).Hint =
+				"a file's empty cell becomes the type's zero value, unless column and field say nullable: true"
 		}
 	}
 }
@@ -226,12 +232,14 @@ func (c *checkDraft) name(taken map[string]*document.Value) {
 	}
 	path := c.o.keyPath("name")
 	c.check.Name = v.Text
-	if len([]rune(v.Text)) > MaxCheckNameChars || strings.ContainsFunc(v.Text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if len([]rune(v.Text)) > MaxCheckNameChars ||
+		strings.ContainsFunc(v.Text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		c.l.ErrorAt(v, path, "a check's name is one line of at most %d characters", MaxCheckNameChars)
 		return
 	}
 	if first := taken[v.Text]; first != nil {
-		c.l.ErrorAt(v, path, "the node has two checks named %s", document.Quote(v.Text)).Related = []document.Pos{c.l.pos(first)}
+		c.l.ErrorAt(v, path, "the node has two checks named %s", document.Quote(v.Text)).Related =
+			[]document.Pos{c.l.pos(first)}
 		return
 	}
 	taken[v.Text] = v
@@ -264,7 +272,8 @@ func (c *checkDraft) fields(o *object, key string, of *rowShape) []string {
 	for _, n := range names {
 		switch _, known := of.types[n.name]; {
 		case !known:
-			c.l.ErrorAt(n.at, o.keyPath(key), "%s has no field %s", of.what, document.Quote(n.name)).Hint = document.DidYouMean(n.name, of.names)
+			c.l.ErrorAt(n.at, o.keyPath(key), "%s has no field %s", of.what, document.Quote(n.name)).Hint =
+				document.DidYouMean(n.name, of.names)
 			return nil
 		case slices.Contains(out, n.name):
 			c.l.ErrorAt(n.at, o.keyPath(key), "field %s is there twice", document.Quote(n.name))
@@ -298,7 +307,8 @@ func (c *checkDraft) field(o *object) (expr.Type, bool) {
 	}
 	t, known := c.w.types[v.Text]
 	if !known {
-		c.l.ErrorAt(v, o.keyPath("field"), "%s has no field %s", c.w.what, document.Quote(v.Text)).Hint = document.DidYouMean(v.Text, c.w.names)
+		c.l.ErrorAt(v, o.keyPath("field"), "%s has no field %s", c.w.what, document.Quote(v.Text)).Hint =
+			document.DidYouMean(v.Text, c.w.names)
 		return t, false
 	}
 	if !c.l.isKey(v, o.keyPath("field"), v.Text, t) {
@@ -344,7 +354,8 @@ func (c *checkDraft) values(o *object) bool {
 		o.missing("values", "list the values that are accepted")
 		return false
 	case len(items) > MaxAcceptedValuesCount:
-		c.l.ErrorAt(o.get("values"), o.keyPath("values"), "%d values; the limit is %d", len(items), MaxAcceptedValuesCount).Hint = "make a table of them and use references"
+		c.l.ErrorAt(o.get("values"), o.keyPath("values"), "%d values; the limit is %d", len(items),
+			MaxAcceptedValuesCount).Hint = "make a table of them and use references"
 		return false
 	case len(items) == 0 && o.get("values").Kind == document.List:
 		c.l.ErrorAt(o.get("values"), o.keyPath("values"), "values lists nothing")
@@ -446,7 +457,8 @@ func (c *checkDraft) freshness(o *object) bool {
 		return false
 	}
 	if t == expr.Bool {
-		c.l.ErrorAt(o.get("field"), o.keyPath("field"), "a bool is never newer than another").Hint = "name a datetime, or a number that grows"
+		c.l.ErrorAt(o.get("field"), o.keyPath("field"), "a bool is never newer than another").Hint =
+			"name a datetime, or a number that grows"
 		return false
 	}
 	c.check.Newer = o.boolean("newer_than_previous")
@@ -455,11 +467,13 @@ func (c *checkDraft) freshness(o *object) bool {
 		return true
 	}
 	if t != expr.DateTime && t != expr.Instant && t != expr.Date {
-		c.l.ErrorAt(v, o.keyPath("max_age"), "max_age needs a datetime, a timestamptz or a date, but field %s is %s", c.check.Fields[0], article(t))
+		c.l.ErrorAt(v, o.keyPath("max_age"), "max_age needs a datetime, a timestamptz or a date, but field %s is %s",
+			c.check.Fields[0], article(t))
 		return false
 	}
 	if c.check.MaxAge, ok = duration(v.Text); !ok {
-		c.l.ErrorAt(v, o.keyPath("max_age"), "%s is not a length of time", document.Quote(v.Text)).Hint = "write 3d, 36h or 90m"
+		c.l.ErrorAt(v, o.keyPath("max_age"), "%s is not a length of time", document.Quote(v.Text)).Hint =
+			"write 3d, 36h or 90m"
 	}
 	return ok
 }
@@ -517,12 +531,14 @@ func (c *checkDraft) correspond(o *object, key string, own, other []string, targ
 		at = o.where()
 	}
 	if len(own) != len(other) {
-		c.l.ErrorAt(at, o.keyPath(key), "%d fields are compared with %d", len(own), len(other)).Hint = "they correspond one by one"
+		c.l.ErrorAt(at, o.keyPath(key), "%d fields are compared with %d", len(own),
+			len(other)).Hint = "they correspond one by one"
 		return false
 	}
 	for i, name := range own {
 		if a, b := c.w.types[name], target.types[other[i]]; a != b && b != expr.Invalid {
-			c.l.ErrorAt(at, o.keyPath(key), "field %s is %s, but %s of %s is %s", name, article(a), other[i], target.what, article(b))
+			c.l.ErrorAt(at, o.keyPath(key), "field %s is %s, but %s of %s is %s", name, article(a), other[i], target.what,
+				article(b))
 			return false
 		}
 	}
@@ -576,7 +592,8 @@ func (c *checkDraft) groups(o *object, target *rowShape) bool {
 		}
 		for _, name := range c.check.By {
 			if _, known := target.types[name]; !known {
-				c.l.ErrorAt(v, o.keyPath("by"), "%s has no field %s", target.what, document.Quote(name)).Hint = "write by: {" + name + ": its name there}"
+				c.l.ErrorAt(v, o.keyPath("by"), "%s has no field %s", target.what, document.Quote(name)).Hint = "write by: {" +
+					name + ": its name there}"
 				return false
 			}
 		}
@@ -585,11 +602,13 @@ func (c *checkDraft) groups(o *object, target *rowShape) bool {
 	}
 	for _, e := range o.members("by") {
 		if _, known := c.w.types[e.Name]; !known {
-			c.l.ErrorAt(e.Key, o.keyPath("by"), "%s has no field %s", c.w.what, document.Quote(e.Name)).Hint = document.DidYouMean(e.Name, c.w.names)
+			c.l.ErrorAt(e.Key, o.keyPath("by"), "%s has no field %s", c.w.what, document.Quote(e.Name)).Hint =
+				document.DidYouMean(e.Name, c.w.names)
 			return false
 		}
 		if _, known := target.types[e.Value.Text]; !known || !e.Value.Scalar() {
-			c.l.ErrorAt(e.Value, o.keyPath("by"), "%s has no field %s", target.what, document.Quote(e.Value.Text)).Hint = document.DidYouMean(e.Value.Text, target.names)
+			c.l.ErrorAt(e.Value, o.keyPath("by"), "%s has no field %s", target.what, document.Quote(e.Value.Text)).Hint =
+				document.DidYouMean(e.Value.Text, target.names)
 			return false
 		}
 		c.check.By, c.check.ByEq = append(c.check.By, e.Name), append(c.check.ByEq, e.Value.Text)

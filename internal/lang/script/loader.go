@@ -154,7 +154,8 @@ func (s scope) with(alias string, fields map[string]expr.Type, known bool) scope
 func (l *loader) foreignAlias(v *document.Value, path string, sc scope, refs []expr.Ref) bool {
 	found := false
 	for _, ref := range refs {
-		if slices.Contains(sc.aliases, ref.Alias) || !slices.Contains([]string{"r", "l", "p", "w", statusAlias, constantAlias}, ref.Alias) {
+		if slices.Contains(sc.aliases, ref.Alias) ||
+			!slices.Contains([]string{"r", "l", "p", "w", statusAlias, constantAlias}, ref.Alias) {
 			continue
 		}
 		start, end := findRef(v.Text, ref)

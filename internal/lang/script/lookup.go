@@ -27,7 +27,8 @@ func (l *loader) lookup(d *nodeDraft) {
 		l.indexLookup(d, k)
 	}
 	if v := o.expression("filter"); v != nil {
-		k.Filter = l.condition(v, o.keyPath("filter"), newScope("a lookup's filter").nullable(d.nulls()).with("l", d.looks, d.looksOK))
+		k.Filter = l.condition(v, o.keyPath("filter"), newScope("a lookup's filter").nullable(d.nulls()).with("l", d.looks,
+			d.looksOK))
 	}
 }
 
@@ -36,7 +37,8 @@ func (l *loader) indexLookup(d *nodeDraft, k *Lookup) {
 	o := d.l
 	if v := o.one("index_name", "name the index to look up; or say table: name, on: field"); v != nil {
 		if k.Index = l.script.byIndex[v.Text]; k.Index == nil {
-			l.ErrorAt(v, o.keyPath("index_name"), "no table has index %s", document.Quote(v.Text)).Hint = document.SuggestKey(v.Text, l.script.byIndex)
+			l.ErrorAt(v, o.keyPath("index_name"), "no table has index %s", document.Quote(v.Text)).Hint =
+				document.SuggestKey(v.Text, l.script.byIndex)
 		} else {
 			d.looks, d.looksOrder, d.looksOK = l.fieldsOf(k.Index.Node)
 		}
@@ -76,20 +78,23 @@ func (l *loader) joinOn(d *nodeDraft, k *Lookup) {
 		field, isRead := strings.CutPrefix(name, "r.")
 		switch {
 		case !isRead:
-			l.ErrorSpan(v.Src, from, to, path, "%s is not a field of r", document.Quote(name)).Hint = "join_on lists fields such as r.name, separated by commas"
+			l.ErrorSpan(v.Src, from, to, path, "%s is not a field of r",
+				document.Quote(name)).Hint = "join_on lists fields such as r.name, separated by commas"
 			return
 		case !d.readsOK:
 			return
 		}
 		if _, ok := d.reads[field]; !ok {
-			l.ErrorSpan(v.Src, from, to, path, "r has no field %s", document.Quote(field)).Hint = document.SuggestKey(field, d.reads)
+			l.ErrorSpan(v.Src, from, to, path, "r has no field %s", document.Quote(field)).Hint = document.SuggestKey(field,
+				d.reads)
 			return
 		}
 		k.JoinOn = append(k.JoinOn, field)
 		l.joinComponent(d, k, v.Src, from, to, path)
 	}
 	if k.Index != nil && k.Index.Key != nil && len(k.JoinOn) < len(k.Index.Key) {
-		l.ErrorAt(v, path, "join_on has %d fields, but index %s has %d", len(k.JoinOn), document.Quote(k.Index.Name), len(k.Index.Key)).Related = []document.Pos{k.Index.Pos}
+		l.ErrorAt(v, path, "join_on has %d fields, but index %s has %d", len(k.JoinOn), document.Quote(k.Index.Name),
+			len(k.Index.Key)).Related = []document.Pos{k.Index.Pos}
 	}
 }
 
@@ -100,7 +105,8 @@ func (l *loader) joinComponent(d *nodeDraft, k *Lookup, src *document.Source, fr
 	}
 	i := len(k.JoinOn) - 1
 	if i >= len(k.Index.Key) {
-		l.ErrorSpan(src, from, to, path, "join_on has more fields than index %s, which has %d", document.Quote(k.Index.Name), len(k.Index.Key)).Related = []document.Pos{k.Index.Pos}
+		l.ErrorSpan(src, from, to, path, "join_on has more fields than index %s, which has %d", document.Quote(k.Index.Name),
+			len(k.Index.Key)).Related = []document.Pos{k.Index.Pos}
 		return
 	}
 	left, right := d.reads[k.JoinOn[i]], d.looks[k.Index.Key[i].Field]

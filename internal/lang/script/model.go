@@ -35,9 +35,10 @@ const (
 
 // Script is a loaded, valid script. It is never changed after Load.
 type Script struct {
-	Path         string
-	Name         string         // what it calls itself; "": it is known by its path
-	Fingerprint  string         // hash of the script with its parameters applied, and of the files that it pulls in (Python, tag criteria)
+	Path string
+	Name string // what it calls itself; "": it is known by its path
+	// hash of the script with its parameters applied, and of the files that it pulls in (Python, tag criteria)
+	Fingerprint  string
 	Nodes        []*Node        // in the order of the document
 	Gates        []*Gate        // in the order of the document
 	Looked       [][]FileColumn // the columns of input files that were asked for, in the order in which they were
@@ -83,7 +84,8 @@ type Node struct {
 	Answers      []string     // that it uses itself: parameters that people give at gates before it
 	Reuse        Reuse        // whether a run may take over what another has computed
 	ReuseFiles   []FileURL    // that its Python code reads: it is taken over only if they are the same
-	Fingerprint  string       // hash of what this node by itself does: its keys but desc, tags and approvals, its policy, the files it pulls in
+	// hash of what this node by itself does: its keys but desc, tags and approvals, its policy, the files it pulls in
+	Fingerprint string
 }
 
 // Reuse is what a node says of taking its rows over from an earlier run.
@@ -156,11 +158,13 @@ type FileReader struct {
 	URLs    []FileURL
 	Parquet bool // else CSV
 	CSV     CSVReader
-	Records string         // JSON, Excel: what is taken of its records (package records), of which CSV is made that is read; "": the file is read
+	// JSON, Excel: what is taken of its records (package records), of which CSV is made that is read; "": the file is read
+	Records string
 	Table   string         // of the databases that URLs name, each with a # and what of it is read behind its address
 	Query   string         // instead of Table
 	Columns []*InputColumn // in the order of the document
-	First   []string       // of the first file, the headers or names that Columns were taken from (types); nil: the script lists Columns
+	// of the first file, the headers or names that Columns were taken from (types); nil: the script lists Columns
+	First []string
 	// Tolerant: records that cannot be read are put aside (Node.BadRows), so
 	// they are no reason not to plan.
 	Tolerant bool
@@ -189,8 +193,10 @@ type CSVReader struct {
 
 // Numbers say how numbers are written in CSV files.
 type Numbers struct {
-	Comma     bool   // is between whole and decimal digits, else a point
-	Thousands string // stands between groups of three whole digits, or is left out; "": nothing may. A space is any of those that people use for it
+	Comma bool // is between whole and decimal digits, else a point
+	// stands between groups of three whole digits, or is left out; "": nothing may. A space is any of those that people
+	// use for it
+	Thousands string
 }
 
 // InputColumn is a column of an input file: r.<Name>.
@@ -380,7 +386,8 @@ func (w *FileWriter) QuotedAnywhere() string { return "\"\r\n,\x00" + w.Separato
 
 // NeedsQuotes reports whether readers would take text, unquoted, for another one.
 func (w *FileWriter) NeedsQuotes(text string) bool {
-	return strings.ContainsAny(text, w.QuotedAnywhere()) || strings.TrimRight(text, " \t") != text || text != "" && text[0] <= ' '
+	return strings.ContainsAny(text, w.QuotedAnywhere()) || strings.TrimRight(text, " \t") != text || text != "" &&
+		text[0] <= ' '
 }
 
 // PerBatch reports whether the file name contains the batch index, so that
@@ -453,9 +460,10 @@ func (n *Node) Having() *expr.Compiled {
 
 // SQLQuery is the SELECT of a node of type SQLTable.
 type SQLQuery struct {
-	Pos     document.Pos // of its text's first character
-	Inputs  []QueryInput
-	By      []string   // fields of all inputs: the query is evaluated for the rows of some of their values at a time; nil: no
+	Pos    document.Pos // of its text's first character
+	Inputs []QueryInput
+	// fields of all inputs: the query is evaluated for the rows of some of their values at a time; nil: no
+	By      []string
 	Ordered bool       // rows have an order that depends on nothing but the rows
 	Info    *QueryInfo // nil if Sources.Describe was: such a node cannot run
 }

@@ -125,7 +125,8 @@ func (l *loader) nameColumns(o *object, urls []*document.Value) {
 	add := func(at *document.Value, name, path string, entry *document.Entry) {
 		for _, other := range columns.Entries {
 			if strings.EqualFold(other.Name, name) {
-				l.ErrorAt(at, path, "column %s is one of the files' already", document.Quote(name)).Hint = "give what is taken from the files' names another name"
+				l.ErrorAt(at, path, "column %s is one of the files' already",
+					document.Quote(name)).Hint = "give what is taken from the files' names another name"
 				return
 			}
 		}
@@ -215,7 +216,8 @@ func (l *loader) nameColumn(c *columnDraft, f *FileReader) {
 		c.column.Part = true
 	}
 	if c.column.Type.Nested() {
-		l.ErrorAt(c.key, c.path, "column %s is %s, which names of files do not have", document.Quote(c.column.Name), article(c.column.Type)).Hint = "it is a string there"
+		l.ErrorAt(c.key, c.path, "column %s is %s, which names of files do not have", document.Quote(c.column.Name),
+			article(c.column.Type)).Hint = "it is a string there"
 		return
 	}
 	c.o.ignored("the column is taken from the files' names", "parquet", "optional")

@@ -59,7 +59,8 @@ type indexDraft struct {
 }
 
 func nodeTypes() []string {
-	return []string{string(FileTable), string(TableTable), string(LookupTable), string(TableFile), string(Distinct), string(CustomTable), string(SQLTable), string(PyTableNode)}
+	return []string{string(FileTable), string(TableTable), string(LookupTable), string(TableFile), string(Distinct),
+		string(CustomTable), string(SQLTable), string(PyTableNode)}
 }
 
 // node reads the keys that all nodes have and opens the parts.
@@ -85,7 +86,8 @@ func (l *loader) node(e *document.Entry) {
 	n.Reuse, n.ReuseFiles = l.reuse(o)
 	o.str("handler_exe_type")
 	if n.MaxBatchMSec = o.integer("max_batch_processing_time", 0, math.MinInt, math.MaxInt); n.MaxBatchMSec < 0 {
-		l.WarnAt(o.get("max_batch_processing_time"), o.keyPath("max_batch_processing_time"), "max_batch_processing_time is negative: the default is used").Hint = "it is in milliseconds"
+		l.WarnAt(o.get("max_batch_processing_time"), o.keyPath("max_batch_processing_time"),
+			"max_batch_processing_time is negative: the default is used").Hint = "it is in milliseconds"
 		n.MaxBatchMSec = 0
 	}
 	l.badRows(d)
@@ -108,7 +110,8 @@ func (l *loader) tags(o *object) (out []string) {
 	for _, name := range o.names("tags") {
 		switch {
 		case !tagWord.MatchString(name.name):
-			l.ErrorAt(name.at, o.keyPath("tags"), "%s is not a tag", document.Quote(name.name)).Hint = "a tag is letters, digits and _ . : / - without blanks"
+			l.ErrorAt(name.at, o.keyPath("tags"), "%s is not a tag", document.Quote(name.name)).Hint =
+				"a tag is letters, digits and _ . : / - without blanks"
 		case slices.Contains(out, name.name):
 			l.WarnAt(name.at, o.keyPath("tags"), "tag %s is there twice", document.Quote(name.name))
 		default:
@@ -132,7 +135,8 @@ func (l *loader) reuse(o *object) (Reuse, []FileURL) {
 		var read []FileURL
 		for _, u := range o.texts("reuse") {
 			if address.Remote(u.Text) {
-				l.ErrorAt(u, o.keyPath("reuse"), "%s is on another machine: Python code cannot read it, and it cannot be looked at", document.Quote(address.Redact(u.Text))).Hint = "name the files of this machine that the node's Python code opens"
+				l.ErrorAt(u, o.keyPath("reuse"), "%s is on another machine: Python code cannot read it, and it cannot be looked at",
+					document.Quote(address.Redact(u.Text))).Hint = "name the files of this machine that the node's Python code opens"
 			}
 			read = append(read, FileURL{URL: u.Text, Pos: l.pos(u)})
 		}
@@ -149,12 +153,15 @@ func (l *loader) nodeName(e *document.Entry, path string) {
 		l.ErrorAt(e.Key, path, "a node needs a name")
 	case len([]rune(name)) > MaxNodeNameChars:
 		l.ErrorAt(e.Key, path, "the node's name is longer than %d characters", MaxNodeNameChars)
-	case strings.ContainsAny(name, ",/\\") || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		l.ErrorAt(e.Key, path, "the node's name %s contains a character that lists and addresses of nodes cannot hold", document.Quote(name)).Hint = "use letters, digits and underscores"
+	case strings.ContainsAny(name, ",/\\") ||
+		strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		l.ErrorAt(e.Key, path, "the node's name %s contains a character that lists and addresses of nodes cannot hold",
+			document.Quote(name)).Hint = "use letters, digits and underscores"
 	case strings.HasPrefix(name, GatePrefix):
 		l.ErrorAt(e.Key, path, "the node's name %s begins with %s, as only gates do", document.Quote(name), GatePrefix)
 	case !isWord(name):
-		l.WarnAt(e.Key, path, "the node's name %s has other characters than letters, digits and underscores", document.Quote(name)).Hint = "it has to be quoted on command lines and in addresses"
+		l.WarnAt(e.Key, path, "the node's name %s has other characters than letters, digits and underscores",
+			document.Quote(name)).Hint = "it has to be quoted on command lines and in addresses"
 	}
 }
 
@@ -236,18 +243,22 @@ func (l *loader) parts(d *nodeDraft) {
 	if d.r = l.part(d, "r", readerShape); d.r != nil && t != "" {
 		switch t {
 		case FileTable:
-			d.r.misplaced("a file_table reads files", notIn(fileReaderShape, append(tableReaderShape.names(), queryReaderShape.names()...))...)
+			d.r.misplaced("a file_table reads files",
+				notIn(fileReaderShape, append(tableReaderShape.names(), queryReaderShape.names()...))...)
 		case SQLTable:
-			d.r.misplaced("a sql node reads what tables lists", notIn(queryReaderShape, append(tableReaderShape.names(), fileReaderShape.names()...))...)
+			d.r.misplaced("a sql node reads what tables lists",
+				notIn(queryReaderShape, append(tableReaderShape.names(), fileReaderShape.names()...))...)
 		case PyTableNode, LookupTable:
 			d.r.misplaced("a "+string(t)+" reads tables", notIn(tableReaderShape, fileReaderShape.names())...)
 		default:
-			d.r.misplaced("a "+string(t)+" reads a table", notIn(tableReaderShape, append(fileReaderShape.names(), queryReaderShape.names()...))...)
+			d.r.misplaced("a "+string(t)+" reads a table",
+				notIn(tableReaderShape, append(fileReaderShape.names(), queryReaderShape.names()...))...)
 		}
 	}
 	if d.w = l.part(d, "w", writerShape); d.w != nil && t != "" {
 		if t == TableFile {
-			d.w.misplaced("a table_file writes files", slices.DeleteFunc(tableWriterShape.names(), func(key string) bool { return key == "approval" })...)
+			d.w.misplaced("a table_file writes files", slices.DeleteFunc(tableWriterShape.names(),
+				func(key string) bool { return key == "approval" })...)
 		} else {
 			d.w.tableForName(t)
 			d.w.misplaced("a "+string(t)+" writes a table", fileWriterShape.names()...)
@@ -270,7 +281,8 @@ func (l *loader) parts(d *nodeDraft) {
 	if t != SQLTable {
 		o.misplaced("only a sql node has a query", "query", "query_url", "ordered", "by")
 	} else if d.w.has("having") {
-		l.ErrorAt(d.w.keys["having"].Key, d.w.keyPath("having"), "a sql node takes no having").Hint = "write WHERE, HAVING or QUALIFY in the query"
+		l.ErrorAt(d.w.keys["having"].Key, d.w.keyPath("having"), "a sql node takes no having").Hint =
+			"write WHERE, HAVING or QUALIFY in the query"
 	}
 	if t == FileTable {
 		o.ignored("a file_table depends on no node", "dependency_policy")
@@ -284,7 +296,8 @@ func (o *object) tableForName(t NodeType) {
 	if v == nil || o.has("name") || o.l.src.Lenient || !isText(v) {
 		return
 	}
-	o.l.ErrorAt(o.keys["table"].Key, o.path, "the table that a %s writes is called by name, not by table", t).Hint = "write name: " + v.Text + "; " + lenientHint
+	o.l.ErrorAt(o.keys["table"].Key, o.path, "the table that a %s writes is called by name, not by table",
+		t).Hint = "write name: " + v.Text + "; " + lenientHint
 	o.drop("table")
 	o.add("name", v)
 }
@@ -322,12 +335,14 @@ func isWord(name string) bool {
 // expressions and as a column of a table, where case does not distinguish.
 func (l *loader) fieldName(key *document.Value, name, path, what string, seen map[string]*document.Value) {
 	if !isWord(name) || (name[0] >= '0' && name[0] <= '9') {
-		l.ErrorAt(key, path, "%s is not a name for a %s", document.Quote(name), what).Hint = "use letters, digits and underscores, beginning with a letter"
+		l.ErrorAt(key, path, "%s is not a name for a %s", document.Quote(name),
+			what).Hint = "use letters, digits and underscores, beginning with a letter"
 		return
 	}
 	folded := strings.ToLower(name)
 	if first := seen[folded]; first != nil {
-		d := l.ErrorAt(key, path, "the name %s is taken: names of %ss that differ only by case are the same", document.Quote(name), what)
+		d := l.ErrorAt(key, path, "the name %s is taken: names of %ss that differ only by case are the same",
+			document.Quote(name), what)
 		if first.Text == name {
 			d.Message = "the " + what + " " + document.Quote(name) + " occurs twice"
 		}

@@ -44,7 +44,8 @@ func (d *nodeDraft) unstored() map[expr.Ref]bool {
 	out := map[expr.Ref]bool{}
 	if d.node.Files != nil {
 		for _, c := range d.node.Files.Columns {
-			out[expr.Ref{Alias: "r", Field: c.Name}] = !c.Exact() && (c.Type == expr.DateTime || c.Type == expr.Decimal && d.node.Files.Parquet)
+			out[expr.Ref{Alias: "r", Field: c.Name}] = !c.Exact() && (c.Type == expr.DateTime || c.Type == expr.Decimal &&
+				d.node.Files.Parquet)
 		}
 	}
 	return out
@@ -166,7 +167,8 @@ func (l *loader) columnNulls(c *columnDraft) {
 	if !c.column.Nullable {
 		for _, key := range []string{"null_text", "quoted_empty"} {
 			if v := c.csv.get(key); v != nil {
-				l.ErrorAt(v, c.csv.keyPath(key), "%s is given, but column %s is not nullable", key, document.Quote(c.column.Name)).Hint = "say nullable: true"
+				l.ErrorAt(v, c.csv.keyPath(key), "%s is given, but column %s is not nullable", key,
+					document.Quote(c.column.Name)).Hint = "say nullable: true"
 			}
 		}
 		return
@@ -177,7 +179,8 @@ func (l *loader) columnNulls(c *columnDraft) {
 	}
 	c.column.QuotedEmptyNull = c.csv.choice("quoted_empty", "value", "value", "null") == "null"
 	if v := c.o.get("col_default_value"); v != nil && slices.Contains(c.column.NullTexts, "") {
-		l.unusedDefault(v, c, c.o.keyPath("col_default_value"), "an empty cell", "leave it out, or say with csv.null_text which text is NULL, so that an empty cell is not")
+		l.unusedDefault(v, c, c.o.keyPath("col_default_value"), "an empty cell",
+			"leave it out, or say with csv.null_text which text is NULL, so that an empty cell is not")
 	}
 }
 
@@ -185,7 +188,8 @@ func (l *loader) columnNulls(c *columnDraft) {
 func (l *loader) unusedDefault(v *document.Value, c *columnDraft, path, what, hint string) {
 	message := lastName(path) + " would never be used: " + what + " of a nullable column is NULL"
 	if c.o.v.Made {
-		message, hint = "the column is NULL where it is empty because of ?, so the value behind = would never be used", "leave out one of them"
+		message, hint = "the column is NULL where it is empty because of ?, so the value behind = would never be used",
+			"leave out one of them"
 	}
 	l.ErrorAt(v, path, "%s", message).Hint = hint
 }
@@ -195,7 +199,8 @@ func (l *loader) emptyDefault(v *document.Value, c *columnDraft, path string) bo
 	if !c.o.v.Made || v.Text != "" || c.column.Type == expr.String {
 		return false
 	}
-	l.ErrorAt(v, path, "there is no value behind =").Hint = "write one, such as " + c.column.Type.String() + " = 0, or leave = out: the column is nullable then"
+	l.ErrorAt(v, path, "there is no value behind =").Hint = "write one, such as " + c.column.Type.String() +
+		" = 0, or leave = out: the column is nullable then"
 	return true
 }
 
@@ -247,7 +252,8 @@ func (l *loader) outputNull(w *FileWriter, csv *object, col *OutputColumn) {
 	path := csv.keyPath("null_text")
 	switch {
 	case !col.Nullable:
-		l.ErrorAt(v, path, "null_text is given, but column %s is not nullable", document.Quote(col.Name)).Hint = "say nullable: true"
+		l.ErrorAt(v, path, "null_text is given, but column %s is not nullable", document.Quote(col.Name)).Hint =
+			"say nullable: true"
 	case strings.ContainsAny(v.Text, "\"\r\n"+w.Separator):
 		l.ErrorAt(v, path, "null_text must not contain quotes, line breaks and the separator")
 	}

@@ -408,7 +408,8 @@ func (o *object) choice(key, def string, words ...string) string {
 	if slices.Contains(words, v.Text) {
 		return v.Text
 	}
-	o.l.ErrorAt(v, o.keyPath(key), "%s cannot be %s", key, document.Quote(v.Text)).Hint = document.DidYouMean(v.Text, words)
+	o.l.ErrorAt(v, o.keyPath(key), "%s cannot be %s", key, document.Quote(v.Text)).Hint = document.DidYouMean(v.Text,
+		words)
 	return def
 }
 

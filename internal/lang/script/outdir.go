@@ -46,9 +46,11 @@ func (l *loader) outputDir(o *object, w *FileWriter) {
 		bytes, ok := byteSize(v.Text)
 		switch {
 		case !ok:
-			l.ErrorAt(v, o.keyPath("target_size"), "target_size cannot be %s", document.Quote(v.Text)).Hint = "write a size with its unit: 256MB, 1GB, 64MiB"
+			l.ErrorAt(v, o.keyPath("target_size"), "target_size cannot be %s", document.Quote(v.Text)).Hint =
+				"write a size with its unit: 256MB, 1GB, 64MiB"
 		case bytes < targetBytesMin:
-			l.ErrorAt(v, o.keyPath("target_size"), "target_size is %s, which is less than %d bytes", v.Text, targetBytesMin).Hint = "write a size with its unit: 256MB, 1GB, 64MiB"
+			l.ErrorAt(v, o.keyPath("target_size"), "target_size is %s, which is less than %d bytes", v.Text,
+				targetBytesMin).Hint = "write a size with its unit: 256MB, 1GB, 64MiB"
 		default:
 			w.TargetBytes = bytes
 		}
@@ -64,13 +66,17 @@ func (l *loader) outputDir(o *object, w *FileWriter) {
 	switch {
 	case url == nil:
 	case w.PerBatch():
-		l.ErrorAt(url, o.keyPath("url_template"), "with %s the output is a directory, whose files are numbered: it has no {batch_idx}", key).Hint = "leave {batch_idx} out of the name"
+		l.ErrorAt(url, o.keyPath("url_template"),
+			"with %s the output is a directory, whose files are numbered: it has no {batch_idx}",
+			key).Hint = "leave {batch_idx} out of the name"
 	case address.Remote(w.URL):
-		l.ErrorAt(url, o.keyPath("url_template"), "with %s the output is a directory, which only this machine's file systems replace as a whole", key).Hint =
+		l.ErrorAt(url, o.keyPath("url_template"),
+			"with %s the output is a directory, which only this machine's file systems replace as a whole", key).Hint =
 			"write it to a local path, or leave " + key + " out"
 	}
 	if v := o.get("manifest"); v != nil && !w.Manifest {
-		l.ErrorAt(v, o.keyPath("manifest"), "a directory of files always has a manifest, %s", DirManifest).Hint = "leave manifest out"
+		l.ErrorAt(v, o.keyPath("manifest"), "a directory of files always has a manifest, %s",
+			DirManifest).Hint = "leave manifest out"
 	}
 	w.Manifest = true
 }
@@ -83,7 +89,8 @@ func (l *loader) partitionBy(o *object, w *FileWriter) {
 		c := w.column(name.name)
 		switch {
 		case c == nil:
-			l.ErrorAt(name.at, at, "the file has no column called %s", document.Quote(name.name)).Hint = document.DidYouMean(name.name, w.columnNames())
+			l.ErrorAt(name.at, at, "the file has no column called %s", document.Quote(name.name)).Hint =
+				document.DidYouMean(name.name, w.columnNames())
 			continue
 		case seen[c]:
 			l.ErrorAt(name.at, at, "column %s is there twice", name.name)
@@ -91,14 +98,16 @@ func (l *loader) partitionBy(o *object, w *FileWriter) {
 		case !l.isKey(name.at, at, name.name, c.Type):
 			continue
 		case c.Type == expr.Float:
-			l.ErrorAt(name.at, at, "column %s is a float, which no directory can be named by exactly", name.name).Hint = "partition by a text, a whole number, a decimal or a time made of it"
+			l.ErrorAt(name.at, at, "column %s is a float, which no directory can be named by exactly",
+				name.name).Hint = "partition by a text, a whole number, a decimal or a time made of it"
 			continue
 		}
 		seen[c] = true
 		w.PartitionBy = append(w.PartitionBy, c)
 	}
 	if n := len(w.PartitionBy); n > 0 && n == len(w.Columns) {
-		l.ErrorAt(o.get("partition_by"), o.keyPath("partition_by"), "all columns are in partition_by: nothing is left for the files").Hint = "leave one of them out"
+		l.ErrorAt(o.get("partition_by"), o.keyPath("partition_by"),
+			"all columns are in partition_by: nothing is left for the files").Hint = "leave one of them out"
 	}
 }
 
@@ -135,7 +144,8 @@ func (w *FileWriter) columnNames() (out []string) {
 }
 
 // sizeUnits are binary, as people mean them here.
-var sizeUnits = map[string]int64{"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
+var sizeUnits = map[string]int64{"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40, "KIB": 1 << 10,
+	"MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
 
 // byteSize reads a size with its unit.
 func byteSize(text string) (int64, bool) {

@@ -19,7 +19,8 @@ func (l *loader) fileWriter(d *nodeDraft) {
 	}
 	w := &FileWriter{Pos: l.pos(o.where()), Form: FormCSV, Quote: QuoteMinimal, Codec: "gzip"}
 	d.node.Out = w
-	if v := o.one("url_template", "it is the file's address; {batch_idx} is replaced by the number of the batch"); v != nil {
+	if v := o.one("url_template", "it is the file's address; {batch_idx} is replaced by the number of the batch"); v !=
+		nil {
 		if address.Database(v.Text) {
 			l.databaseURL(v, o.keyPath("url_template"))
 			w.Target = &DatabaseTarget{}
@@ -42,7 +43,8 @@ func (l *loader) fileWriter(d *nodeDraft) {
 			l.namedSeparator(v, csv.keyPath("separator"), named)
 		}
 		if strings.ContainsAny(sep, "\"\r\n") {
-			l.ErrorAt(v, csv.keyPath("separator"), "%s cannot separate columns", document.Quote(sep)).Hint = "use text without quotes and line breaks"
+			l.ErrorAt(v, csv.keyPath("separator"), "%s cannot separate columns",
+				document.Quote(sep)).Hint = "use text without quotes and line breaks"
 		}
 	}
 	w.CRLF = csv.choice("line_end", "lf", "lf", "crlf") == "crlf"
@@ -75,7 +77,8 @@ func (l *loader) fileWriter(d *nodeDraft) {
 		if w.LimitRows > 0 && w.LimitRows < DefaultTopLimitRows {
 			each += fmt.Sprintf(", with at most %d rows", w.LimitRows)
 		}
-		l.WarnAt(o.entry(key).Key, o.keyPath(key), "each of the %d files is %s", r.ExpectedBatches, each).Hint = "leave {batch_idx} out of the name for one file of all rows"
+		l.WarnAt(o.entry(key).Key, o.keyPath(key), "each of the %d files is %s", r.ExpectedBatches,
+			each).Hint = "leave {batch_idx} out of the name for one file of all rows"
 	}
 }
 
@@ -91,7 +94,8 @@ func (l *loader) fileOrder(o *object, w *FileWriter, types map[string]expr.Type)
 	if v := top.expression("order"); v != nil {
 		w.Order, w.LimitRows = l.orderOf(v, top.keyPath("order"), types), limit
 		if all != nil {
-			l.ErrorAt(all, o.keyPath("order"), "order and top.order both sort the file").Hint = "order keeps all rows, top.order the first top.limit: leave one of them out"
+			l.ErrorAt(all, o.keyPath("order"), "order and top.order both sort the file").Hint =
+				"order keeps all rows, top.order the first top.limit: leave one of them out"
 			return
 		}
 	}
@@ -143,7 +147,8 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 		col.Header, col.Format, col.Parquet = csv.str("header"), csv.str("format"), parquet.str("column_name")
 		if i == 0 {
 			if !l.columnForm(c, w) {
-				l.ErrorAt(c.where(), path, "the first column does not say whether the file is CSV or Parquet").Hint = "give the columns csv.header or parquet.column_name"
+				l.ErrorAt(c.where(), path, "the first column does not say whether the file is CSV or Parquet").Hint =
+					"give the columns csv.header or parquet.column_name"
 				return types
 			}
 		}
@@ -200,7 +205,8 @@ func (l *loader) nestedOutput(c *object, w *FileWriter, col *OutputColumn) {
 	if w.Target == nil {
 		what = map[FileForm]string{FormCSV: "CSV files", FormExcel: "Excel sheets"}[w.Form]
 	}
-	l.ErrorAt(c.where(), c.path, "column %s is %s, which %s do not have", document.Quote(col.Name), article(col.Type), what).Hint =
+	l.ErrorAt(c.where(), c.path, "column %s is %s, which %s do not have", document.Quote(col.Name), article(col.Type),
+		what).Hint =
 		"write Parquet or .ndjson, or list other columns: w.columns; a sql node takes values out of it or makes a text of it"
 	col.Type = expr.Invalid
 }
@@ -227,7 +233,8 @@ func (l *loader) nameOutput(c *object, col *OutputColumn, i int, seen map[string
 func (l *loader) parquetOutput(c, parquet *object, col *OutputColumn, seen map[string]*document.Value) {
 	v := parquet.get("column_name")
 	if col.Parquet == "" || v == nil {
-		l.ErrorAt(c.where(), c.path, "column %s has no parquet.column_name, but the first column has one", document.Quote(col.Name))
+		l.ErrorAt(c.where(), c.path, "column %s has no parquet.column_name, but the first column has one",
+			document.Quote(col.Name))
 		return
 	}
 	name := strings.ToLower(col.Parquet) // as many readers see it
@@ -235,7 +242,8 @@ func (l *loader) parquetOutput(c, parquet *object, col *OutputColumn, seen map[s
 		d := l.ErrorAt(v, parquet.keyPath("column_name"), "the Parquet column %s occurs twice", document.Quote(col.Parquet))
 		d.Related = []document.Pos{l.pos(first)}
 		if first.Text != col.Parquet {
-			d.Hint = "give it another name than " + document.Quote(first.Text) + ": many readers do not tell upper from lower case"
+			d.Hint = "give it another name than " + document.Quote(first.Text) +
+				": many readers do not tell upper from lower case"
 		}
 	}
 	seen[name] = v
@@ -251,14 +259,16 @@ func (l *loader) csvOutput(c, csv *object, w *FileWriter, col *OutputColumn) {
 		}
 		l.WarnAt(c.where(), c.path, "column %s has no csv.header: its header is empty", document.Quote(name))
 	case w.Quote == QuoteNone && w.NeedsQuotes(col.Header):
-		l.ErrorAt(csv.get("header"), csv.keyPath("header"), "the header %s needs quotes, but csv.quote is none", document.Quote(col.Header))
+		l.ErrorAt(csv.get("header"), csv.keyPath("header"), "the header %s needs quotes, but csv.quote is none",
+			document.Quote(col.Header))
 	}
 	c.ignored("the file is CSV", "parquet")
 	if col.Type == expr.Invalid {
 		return
 	}
 	if col.Type == expr.DateTime && strings.TrimSpace(col.Format) == "" {
-		l.ErrorAt(c.where(), c.path, "a datetime column of a CSV file needs csv.format").Hint = `a Go layout, such as "2006-01-02 15:04:05"`
+		l.ErrorAt(c.where(), c.path, "a datetime column of a CSV file needs csv.format").Hint =
+			`a Go layout, such as "2006-01-02 15:04:05"`
 		return
 	}
 	if col.Type == expr.Instant {

@@ -28,7 +28,8 @@ func (f FileForm) Text() bool { return f == FormCSV || f == FormJSON }
 
 // Shown is how messages call a form.
 func (f FileForm) Shown() string {
-	return map[FileForm]string{FormCSV: "CSV", FormParquet: "Parquet", FormJSON: "lines of JSON", FormExcel: "an Excel sheet"}[f]
+	return map[FileForm]string{FormCSV: "CSV", FormParquet: "Parquet", FormJSON: "lines of JSON",
+		FormExcel: "an Excel sheet"}[f]
 }
 
 // Limits of Excel's sheets.
@@ -46,7 +47,8 @@ const (
 var formParts = []struct {
 	form      FileForm
 	part, key string
-}{{FormParquet, "parquet", "column_name"}, {FormCSV, "csv", "header"}, {FormJSON, "json", "key"}, {FormExcel, "excel", "header"}}
+}{{FormParquet, "parquet", "column_name"}, {FormCSV, "csv", "header"}, {FormJSON, "json", "key"},
+	{FormExcel, "excel", "header"}}
 
 // shortForm is the form of short columns: what another column says, the key format, or the
 // file's name.
@@ -93,7 +95,8 @@ func (l *loader) mistypedEnding(o *object, url string) {
 	known := endings
 	how, name := address.Compression(url)
 	ending := strings.TrimPrefix(path.Ext(name), ".")
-	if before := strings.TrimSuffix(name, "."+ending); how == "" && (address.Format(before) != "" || address.Form(before) != "") {
+	if before := strings.TrimSuffix(name, "."+ending); how == "" &&
+		(address.Format(before) != "" || address.Form(before) != "") {
 		known = packings
 	}
 	if ending == "" || address.Format(name) != "" || slices.Contains(otherEndings, strings.ToLower(ending)) {
@@ -103,7 +106,8 @@ func (l *loader) mistypedEnding(o *object, url string) {
 	if i < 0 {
 		return
 	}
-	l.WarnAt(o.get("url_template"), o.keyPath("url_template"), "the file becomes CSV: its name ends in .%s, which says nothing", ending).Hint =
+	l.WarnAt(o.get("url_template"), o.keyPath("url_template"),
+		"the file becomes CSV: its name ends in .%s, which says nothing", ending).Hint =
 		"did you mean ." + known[i] + "? To write CSV under this name say format: csv"
 }
 
@@ -131,7 +135,8 @@ func (l *loader) columnForm(c *object, w *FileWriter) bool {
 // fileFormat refuses a file whose name, or format, says that it is something else.
 func (l *loader) fileFormat(o *object, w *FileWriter) {
 	if given := FileForm(o.choice("format", "", formWords()...)); given != "" && given != w.Form {
-		l.ErrorAt(o.get("format"), o.keyPath("format"), "format is %s, but the columns make the file %s", string(given), w.Form.Shown()).Hint = "leave format out, or write the columns in the short form"
+		l.ErrorAt(o.get("format"), o.keyPath("format"), "format is %s, but the columns make the file %s", string(given),
+			w.Form.Shown()).Hint = "leave format out, or write the columns in the short form"
 		return
 	}
 	name := w.URL
@@ -142,15 +147,18 @@ func (l *loader) fileFormat(o *object, w *FileWriter) {
 	if claims == "" || address.Form(name) == string(w.Form) || claims == w.Form.Shown() {
 		return
 	}
-	l.ErrorAt(o.get("url_template"), o.keyPath("url_template"), "the file's name says %s, but its columns make it %s", claims, w.Form.Shown()).Hint =
-		"Thalweg writes CSV (.csv, .tsv, .txt …) and lines of JSON (.ndjson), also compressed (.csv.gz, .ndjson.zst), Parquet (.parquet) and Excel sheets (.xlsx)"
+	l.ErrorAt(o.get("url_template"), o.keyPath("url_template"), "the file's name says %s, but its columns make it %s",
+		claims, w.Form.Shown()).Hint =
+		"Thalweg writes CSV (.csv, .tsv, .txt …) and lines of JSON (.ndjson), also compressed (.csv.gz, .ndjson.zst), " +
+			"Parquet (.parquet) and Excel sheets (.xlsx)"
 }
 
 // formKeys reads what belongs to one form, and says which keys have no effect.
 func (l *loader) formKeys(o, csv *object, w *FileWriter) {
 	json := l.object(o.get("json"), o.keyPath("json"), jsonWriterShape)
 	excel := l.object(o.get("excel"), o.keyPath("excel"), excelWriterShape)
-	parquet := l.object(o.get("parquet"), o.keyPath("parquet"), parquetWriterShape) // short columns may have given it a codec
+	// short columns may have given it a codec
+	parquet := l.object(o.get("parquet"), o.keyPath("parquet"), parquetWriterShape)
 	switch w.Form {
 	case FormCSV:
 		l.packing(o, csv, w)
@@ -170,8 +178,12 @@ func (l *loader) formKeys(o, csv *object, w *FileWriter) {
 
 // sheetName reports whether Excel opens a workbook with a sheet of that name.
 func sheetName(name string) bool {
-	return len(utf16.Encode([]rune(name))) <= sheetNameMax && !strings.ContainsAny(name, sheetNameExcludes) && !strings.HasPrefix(name, "'") && !strings.HasSuffix(name, "'") &&
-		!strings.EqualFold(name, "History") && !strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || r >= 0xfffe && r <= 0xffff })
+	return len(utf16.Encode([]rune(name))) <= sheetNameMax && !strings.ContainsAny(name, sheetNameExcludes) &&
+		!strings.HasPrefix(name, "'") && !strings.HasSuffix(name, "'") &&
+		!strings.EqualFold(name, "History") && !strings.ContainsFunc(name, func(r rune) bool {
+		return unicode.IsControl(r) ||
+			r >= 0xfffe && r <= 0xffff
+	})
 }
 
 // sheetOutput reads how an Excel file is written.
@@ -179,14 +191,17 @@ func (l *loader) sheetOutput(o, excel *object, w *FileWriter) {
 	w.Sheet = sheetNameDefault
 	if v := excel.text("sheet"); v != nil && v.Text != "" {
 		if w.Sheet = v.Text; !sheetName(v.Text) {
-			l.ErrorAt(v, excel.keyPath("sheet"), "%s cannot name a sheet", document.Quote(v.Text)).Hint = "at most 31 characters, none of []:*?/\\, no ' at its ends, not History"
+			l.ErrorAt(v, excel.keyPath("sheet"), "%s cannot name a sheet", document.Quote(v.Text)).Hint =
+				"at most 31 characters, none of []:*?/\\, no ' at its ends, not History"
 		}
 	}
 	if n := len(w.Columns); n > SheetColumnsMax {
-		l.ErrorAt(o.get("columns"), o.keyPath("columns"), "the file has %d columns; a sheet has at most %d", n, SheetColumnsMax)
+		l.ErrorAt(o.get("columns"), o.keyPath("columns"), "the file has %d columns; a sheet has at most %d", n,
+			SheetColumnsMax)
 	}
 	if v := o.get("target_size"); v != nil {
-		l.ErrorAt(v, o.keyPath("target_size"), "an Excel file is not cut at a size").Hint = "leave target_size out, or use partition_by"
+		l.ErrorAt(v, o.keyPath("target_size"), "an Excel file is not cut at a size").Hint =
+			"leave target_size out, or use partition_by"
 	}
 }
 
@@ -201,11 +216,13 @@ func (l *loader) namedOutput(c *object, w *FileWriter, col *OutputColumn, seen m
 	v := o.get(key)
 	switch {
 	case v == nil || col.Header == "":
-		l.ErrorAt(c.where(), c.path, "column %s has no %s.%s, but the first column has one", document.Quote(col.Name), part, key)
+		l.ErrorAt(c.where(), c.path, "column %s has no %s.%s, but the first column has one", document.Quote(col.Name), part,
+			key)
 		return
 	case w.Form == FormExcel:
 	case seen[col.Header] != nil:
-		l.ErrorAt(v, o.keyPath(key), "the key %s occurs twice", document.Quote(col.Header)).Related = []document.Pos{l.pos(seen[col.Header])}
+		l.ErrorAt(v, o.keyPath(key), "the key %s occurs twice", document.Quote(col.Header)).Related =
+			[]document.Pos{l.pos(seen[col.Header])}
 	default:
 		seen[col.Header] = v
 	}

@@ -28,7 +28,8 @@ func (l *loader) packing(o, format *object, w *FileWriter) {
 	case !format.has("compression") && named != "":
 		how = named
 	case named != "" && how != named:
-		l.ErrorAt(format.get("compression"), format.keyPath("compression"), "the file's name says %s, but compression is %s", named, how).Hint =
+		l.ErrorAt(format.get("compression"), format.keyPath("compression"), "the file's name says %s, but compression is %s",
+			named, how).Hint =
 			"leave compression out, or give the file another name"
 	}
 	if how != compressionNone {
@@ -40,7 +41,8 @@ func (l *loader) packing(o, format *object, w *FileWriter) {
 	most := levelMax
 	switch w.Packing.Compression {
 	case unpack.Plain:
-		l.ErrorAt(format.get("level"), format.keyPath("level"), "the file is not compressed").Hint = "give it a compression, or a name that ends in .gz or .zst"
+		l.ErrorAt(format.get("level"), format.keyPath("level"), "the file is not compressed").Hint =
+			"give it a compression, or a name that ends in .gz or .zst"
 		return
 	case unpack.Gzip:
 		most = gzipLevelMax

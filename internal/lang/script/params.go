@@ -110,7 +110,8 @@ func (p paramValue) as(typ string) (paramValue, bool) {
 func (l *loader) unusedParams(p *parameters, text string) {
 	for _, name := range slices.Sorted(maps.Keys(l.src.Params)) {
 		if !p.used[name] && !strings.HasPrefix(name, SpareParam) {
-			d := l.AddFile(document.Error, l.script.Path, "", "the script has no reference to parameter "+document.Quote(name)+" of the command line")
+			d := l.AddFile(document.Error, l.script.Path, "", "the script has no reference to parameter "+document.Quote(name)+
+				" of the command line")
 			d.Hint = knownParams(name, Parameters(text))
 		}
 	}
@@ -127,7 +128,8 @@ func Parameters(text string) (out []Parameter) {
 			one.Type = "string"
 		}
 		known := slices.ContainsFunc(out, func(p Parameter) bool { return p.Name == one.Name })
-		if m[1] == "" && !known && !isBuiltin(one.Name) && strings.Trim(one.Name, "0123456789") != "" && paramTypes[one.Type] {
+		if m[1] == "" && !known && !isBuiltin(one.Name) && strings.Trim(one.Name, "0123456789") != "" &&
+			paramTypes[one.Type] {
 			out = append(out, one)
 		}
 	}
@@ -197,12 +199,14 @@ func (l *loader) paramValue(e *document.Entry) (paramValue, bool) {
 			return p, false
 		}
 		if p.text = text; !exact {
-			l.WarnAt(v, e.Name, "parameter %s is cut to six decimals: %s", document.Quote(e.Name), text).Hint = "make it a string to keep all of its digits"
+			l.WarnAt(v, e.Name, "parameter %s is cut to six decimals: %s", document.Quote(e.Name),
+				text).Hint = "make it a string to keep all of its digits"
 		}
 	case document.List:
 		return l.paramList(e, p)
 	default:
-		l.ErrorAt(e.Key, e.Name, "parameter %s is %s", document.Quote(e.Name), v.Kind).Hint = "a parameter is text, a number, a boolean or a list of texts"
+		l.ErrorAt(e.Key, e.Name, "parameter %s is %s", document.Quote(e.Name),
+			v.Kind).Hint = "a parameter is text, a number, a boolean or a list of texts"
 		return p, false
 	}
 	return p, true
@@ -213,7 +217,8 @@ func (l *loader) paramList(e *document.Entry, p paramValue) (paramValue, bool) {
 	quoted := make([]string, 0, len(e.Value.Items))
 	for _, item := range e.Value.Items {
 		if item.Kind != document.String {
-			l.ErrorAt(item, e.Name, "parameter %s has an item that is %s", document.Quote(e.Name), item.Kind).Hint = "a list parameter holds texts only"
+			l.ErrorAt(item, e.Name, "parameter %s has an item that is %s", document.Quote(e.Name),
+				item.Kind).Hint = "a list parameter holds texts only"
 			return p, false
 		}
 		quoted = append(quoted, `"`+oneLine(item.Text)+`"`)
@@ -326,9 +331,11 @@ func (s *substitution) reference(start, end int, name, typ string) {
 	case p.kind == anyKind:
 		s.overridden(start, end, name, typ, p)
 	case p.kind != typ:
-		s.issue(start, end, fmt.Sprintf("parameter %s is a %s, but is used as a %s", document.Quote(name), p.kind, typ), useAs(name, p.kind))
+		s.issue(start, end, fmt.Sprintf("parameter %s is a %s, but is used as a %s", document.Quote(name), p.kind, typ),
+			useAs(name, p.kind))
 	case nestedIn(p) != "":
-		s.issue(start, end, fmt.Sprintf("parameter %s holds the reference %s, and values are not looked through", document.Quote(name), nestedIn(p)), "write out in it what the reference stands for")
+		s.issue(start, end, fmt.Sprintf("parameter %s holds the reference %s, and values are not looked through",
+			document.Quote(name), nestedIn(p)), "write out in it what the reference stands for")
 	case typ == "string":
 		s.swap(start, end, p.text, name)
 	case !s.enclosed(start, end):
@@ -359,7 +366,8 @@ func (s *substitution) overridden(start, end int, name, typ string, p paramValue
 	v, ok := p.as(typ)
 	switch {
 	case !ok:
-		s.issue(start, end, fmt.Sprintf("parameter %s of the command line is not a %s: %s", document.Quote(name), typ, document.Quote(p.text)), wantedOf(typ))
+		s.issue(start, end, fmt.Sprintf("parameter %s of the command line is not a %s: %s", document.Quote(name), typ,
+			document.Quote(p.text)), wantedOf(typ))
 	case typ == "string":
 		s.swap(start, end, v.text, name)
 	case !s.enclosed(start, end):
@@ -417,14 +425,16 @@ func (s *substitution) swap(start, end int, text, param string) {
 	s.out.WriteString(s.src.Original[s.copied:start])
 	from := s.out.Len()
 	s.out.WriteString(text)
-	s.swaps = append(s.swaps, document.Swap{TextStart: from, TextEnd: s.out.Len(), OrigStart: start, OrigEnd: end, Param: param})
+	s.swaps = append(s.swaps, document.Swap{TextStart: from, TextEnd: s.out.Len(), OrigStart: start, OrigEnd: end,
+		Param: param})
 	s.copied = end
 }
 
 // issue leaves the reference in the text and remembers what is wrong with it.
 func (s *substitution) issue(start, end int, message, hint string) {
 	from := s.out.Len() + start - s.copied
-	s.issues = append(s.issues, pendingIssue{ref: document.Span{Start: from, End: from + end - start}, message: message, hint: hint})
+	s.issues = append(s.issues, pendingIssue{ref: document.Span{Start: from, End: from + end - start}, message: message,
+		hint: hint})
 }
 
 // reportPending reports the references without a value; inside of a comment
@@ -461,7 +471,8 @@ func (l *loader) misplacedBuiltins(src *document.Source, doc *document.Value) {
 			scalars = scalarSpans(src, doc)
 		}
 		if overlaps(scalars, at) {
-			l.AddSpan(document.Warning, src, at.Start, at.End, "", "this is replaced in url_template only: here it stays as it is")
+			l.AddSpan(document.Warning, src, at.Start, at.End, "",
+				"this is replaced in url_template only: here it stays as it is")
 		}
 	}
 }

@@ -13,7 +13,9 @@ func TestOriginOfReplacedText(t *testing.T) {
 	t.Parallel()
 	l := &loader{src: Sources{}, script: &Script{texts: map[string]string{}}}
 	src := document.NewSource("x", `ab "{n|number}" cd {s} ef`)
-	issues := l.substitute(src, &parameters{values: map[string]paramValue{"n": {kind: "number", text: "12"}, "s": {kind: "string", text: "long text"}}, given: true})
+	issues := l.substitute(src,
+		&parameters{values: map[string]paramValue{"n": {kind: "number", text: "12"},
+			"s": {kind: "string", text: "long text"}}, given: true})
 	require.Empty(t, issues)
 	require.Equal(t, `ab 12 cd long text ef`, src.Text)
 	at := func(word string) (int, int) {

@@ -57,7 +57,8 @@ func policyConstants() map[string]int {
 
 // statusFields are the fields of nrs: what is known of one run of a node.
 func statusFields() map[string]expr.Type {
-	return map[string]expr.Type{"run_id": expr.Int, "run_is_current": expr.Bool, "run_status": expr.Int, "node_status": expr.Int}
+	return map[string]expr.Type{"run_id": expr.Int, "run_is_current": expr.Bool, "run_status": expr.Int,
+		"node_status": expr.Int}
 }
 
 // oldNames are fields of e.* that have another name in nrs.*; the times that
@@ -91,9 +92,11 @@ func (l *loader) policies(root *object) {
 	case len(defaults) == 1:
 		l.standard = defaults[0]
 	case len(defaults) == 0:
-		l.ErrorAt(root.keys["dependency_policies"].Key, "dependency_policies", "no policy is the default one").Hint = "give one of them is_default: true"
+		l.ErrorAt(root.keys["dependency_policies"].Key, "dependency_policies", "no policy is the default one").Hint =
+			"give one of them is_default: true"
 	default:
-		at := l.ErrorAt(root.keys["dependency_policies"].Key, "dependency_policies", "%d policies are the default one", len(defaults))
+		at := l.ErrorAt(root.keys["dependency_policies"].Key, "dependency_policies", "%d policies are the default one",
+			len(defaults))
 		at.Hint = "leave is_default: true with one of them"
 		for _, p := range defaults {
 			at.Related = append(at.Related, p.Pos)
@@ -178,7 +181,8 @@ func (l *loader) rule(v *document.Value, path string, rule *DependencyRule) {
 	}
 	old := statusFields()
 	old["run_final_status"] = expr.Int
-	sc := newScope("a rule").with(statusAlias, statusFields(), true).with(oldStatusAlias, old, true).with(constantAlias, constants, true)
+	sc := newScope("a rule").with(statusAlias, statusFields(), true).with(oldStatusAlias, old, true).with(constantAlias,
+		constants, true)
 	c := l.condition(v, path, sc)
 	if c == nil {
 		return
@@ -216,7 +220,8 @@ func modernRule(text string) string {
 			break
 		}
 		at := file.Offset(pos)
-		if tok == token.IDENT && words[1].tok == token.PERIOD && words[0].tok == token.IDENT && words[0].lit == oldStatusAlias {
+		if tok == token.IDENT && words[1].tok == token.PERIOD && words[0].tok == token.IDENT &&
+			words[0].lit == oldStatusAlias {
 			out.WriteString(text[copied:words[0].at])
 			name := lit
 			if now, ok := oldNames()[lit]; ok {
@@ -246,5 +251,6 @@ func (l *loader) nodePolicy(d *nodeDraft) {
 		d.node.Policy = p
 		return
 	}
-	l.ErrorAt(v, d.o.keyPath("dependency_policy"), "there is no dependency policy %s", document.Quote(v.Text)).Hint = document.SuggestKey(v.Text, l.byPolicy)
+	l.ErrorAt(v, d.o.keyPath("dependency_policy"), "there is no dependency policy %s", document.Quote(v.Text)).Hint =
+		document.SuggestKey(v.Text, l.byPolicy)
 }

@@ -31,7 +31,8 @@ func (l *loader) processor(ctx context.Context, d *nodeDraft) {
 	case ProcTag:
 		l.tag(ctx, d)
 	default:
-		l.ErrorAt(v, d.o.keyPath("custom_proc_type"), "there is no processor %s", document.Quote(v.Text)).Hint = document.DidYouMean(v.Text, []string{ProcPyCalc, ProcTag})
+		l.ErrorAt(v, d.o.keyPath("custom_proc_type"), "there is no processor %s", document.Quote(v.Text)).Hint =
+			document.DidYouMean(v.Text, []string{ProcPyCalc, ProcTag})
 	}
 }
 
@@ -126,7 +127,8 @@ func (l *loader) pyField(d *nodeDraft, f *pyFieldDraft, module *pyModule) {
 			fields, known = d.calcs, true
 		}
 		if _, ok := fields[ref.Field]; known && !ok {
-			l.pyError(f.v, path, ref.start, ref.end, ref.Alias+" has no field "+document.Quote(ref.Field)).Hint = document.SuggestKey(ref.Field, fields)
+			l.pyError(f.v, path, ref.start, ref.end, ref.Alias+" has no field "+document.Quote(ref.Field)).Hint =
+				document.SuggestKey(ref.Field, fields)
 		}
 	}
 	if module == nil {
@@ -134,7 +136,8 @@ func (l *loader) pyField(d *nodeDraft, f *pyFieldDraft, module *pyModule) {
 	}
 	for _, ref := range e.alien {
 		if !e.bound[ref.Alias] && module.functions[ref.Alias] == nil && !module.star {
-			l.pyError(f.v, path, ref.start, ref.end, ref.Alias+"."+ref.Field+" cannot be used in a calculated field").Hint = "allowed here: r.*, p.*"
+			l.pyError(f.v, path, ref.start, ref.end, ref.Alias+"."+ref.Field+" cannot be used in a calculated field").Hint =
+				"allowed here: r.*, p.*"
 		}
 	}
 	for _, call := range e.calls {
@@ -161,7 +164,8 @@ func (l *loader) pyCall(v *document.Value, path string, call *pyCall, e *pyExpre
 	switch {
 	case f == nil && module.star:
 	case f == nil:
-		l.pyError(v, path, call.start, call.end, "function "+document.Quote(call.name)+" is not in the Python files").Hint = document.DidYouMean(call.name, module.words())
+		l.pyError(v, path, call.start, call.end, "function "+document.Quote(call.name)+" is not in the Python files").Hint =
+			document.DidYouMean(call.name, module.words())
 	default:
 		if why := f.accepts(call); why != "" {
 			at := l.pyError(v, path, call.start, call.end, "function "+document.Quote(call.name)+" "+why)
@@ -220,7 +224,8 @@ func (l *loader) pyCycle(chain []*pyFieldDraft, f *pyFieldDraft) {
 			related = append(related, c.field.Pos)
 		}
 	}
-	at := l.ErrorAt(f.key, f.path, "calculated fields need each other in a cycle: %s", strings.Join(append(names, "p."+f.field.Name), " -> "))
+	at := l.ErrorAt(f.key, f.path, "calculated fields need each other in a cycle: %s",
+		strings.Join(append(names, "p."+f.field.Name), " -> "))
 	at.Hint = "an arrow means: needs"
 	at.Related = related
 }

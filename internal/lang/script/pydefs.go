@@ -213,7 +213,8 @@ func (f *pyFunction) accepts(c *pyCall) string {
 	for i, name := range f.needed {
 		if i >= c.positional || i >= f.min {
 			if !given[name] {
-				return "takes " + count(f.max, f.min) + ", but is given " + plural(c.positional+len(c.keywords)) + ": " + document.Quote(name) + " is missing"
+				return "takes " + count(f.max, f.min) + ", but is given " + plural(c.positional+len(c.keywords)) + ": " +
+					document.Quote(name) + " is missing"
 			}
 		}
 	}
@@ -240,7 +241,8 @@ func plural(n int) string {
 // builtinFunction knows the arguments of the functions that scripts use most.
 func builtinFunction(name string) *pyFunction {
 	f := &pyFunction{name: name, unknown: true}
-	limits := map[string][2]int{"str": {0, 3}, "int": {0, 2}, "float": {0, 1}, "round": {1, 2}, "len": {1, 1}, "bool": {0, 1}, "abs": {1, 1}}
+	limits := map[string][2]int{"str": {0, 3}, "int": {0, 2}, "float": {0, 1}, "round": {1, 2}, "len": {1, 1},
+		"bool": {0, 1}, "abs": {1, 1}}
 	if n, ok := limits[name]; ok {
 		f.unknown, f.min, f.max, f.keywords = false, n[0], n[1], true
 	}

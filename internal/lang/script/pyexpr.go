@@ -104,7 +104,8 @@ func (w *pyExprScan) token(t pyToken, text string) {
 		f.tokens++
 	}
 	if w.broken.kind == pyNewline && t.kind != pyNewline {
-		w.e.fail("the expression goes on in a new line, which Python allows only inside of brackets", w.base+t.start, w.base+t.end)
+		w.e.fail("the expression goes on in a new line, which Python allows only inside of brackets", w.base+t.start,
+			w.base+t.end)
 	}
 	switch t.kind {
 	case pyBad:
@@ -134,9 +135,11 @@ func (w *pyExprScan) word(t pyToken, text string) {
 	rest := strings.TrimLeft(text[t.end:], " \t\r\n")
 	switch {
 	case afterDot && owner.kind == pyName && (owner.text == "r" || owner.text == "p") && !isDot(w.prev[2]):
-		w.e.refs = append(w.e.refs, pyRef{Ref: expr.Ref{Alias: owner.text, Field: t.text}, start: w.base + owner.start, end: w.base + t.end})
+		w.e.refs = append(w.e.refs, pyRef{Ref: expr.Ref{Alias: owner.text, Field: t.text}, start: w.base + owner.start,
+			end: w.base + t.end})
 	case afterDot && owner.kind == pyName && (owner.text == "l" || owner.text == "w") && !isDot(w.prev[2]):
-		w.e.alien = append(w.e.alien, pyRef{Ref: expr.Ref{Alias: owner.text, Field: t.text}, start: w.base + owner.start, end: w.base + t.end})
+		w.e.alien = append(w.e.alien, pyRef{Ref: expr.Ref{Alias: owner.text, Field: t.text}, start: w.base + owner.start,
+			end: w.base + t.end})
 	case afterDot:
 	case t.text == "for":
 		w.binds = true

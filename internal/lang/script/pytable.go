@@ -50,7 +50,8 @@ func (l *loader) pyTableFunction(o *object, t *PyTable, module *pyModule) {
 	t.Function = strings.TrimSpace(v.Text)
 	path := o.keyPath("function")
 	if !isWord(t.Function) || t.Function[0] >= '0' && t.Function[0] <= '9' || isPyKeyword(t.Function) {
-		l.ErrorAt(v, path, "%s is not the name of a function", document.Quote(t.Function)).Hint = "write the name alone: the function is given the rows as its only argument"
+		l.ErrorAt(v, path, "%s is not the name of a function", document.Quote(t.Function)).Hint =
+			"write the name alone: the function is given the rows as its only argument"
 		return
 	}
 	if module == nil {
@@ -60,7 +61,8 @@ func (l *loader) pyTableFunction(o *object, t *PyTable, module *pyModule) {
 	switch {
 	case f == nil && module.star:
 	case f == nil:
-		l.ErrorAt(v, path, "function %s is not in the Python files", document.Quote(t.Function)).Hint = document.DidYouMean(t.Function, slices.Sorted(maps.Keys(module.functions)))
+		l.ErrorAt(v, path, "function %s is not in the Python files", document.Quote(t.Function)).Hint =
+			document.DidYouMean(t.Function, slices.Sorted(maps.Keys(module.functions)))
 	default:
 		call := &pyCall{name: t.Function, positional: 1}
 		for _, a := range t.Arguments {
@@ -89,7 +91,8 @@ func (l *loader) pyTableArguments(o *object, t *PyTable) {
 			l.ErrorAt(e.Value, path, "an argument is text, a number, a boolean or a list of them, found %s", e.Value.Kind)
 			continue
 		}
-		t.Arguments = append(t.Arguments, PyArgument{Name: e.Name, JSON: json.RawMessage(canonicalJSON(e.Value, canonicalOptions{}))})
+		t.Arguments = append(t.Arguments,
+			PyArgument{Name: e.Name, JSON: json.RawMessage(canonicalJSON(e.Value, canonicalOptions{}))})
 	}
 }
 
@@ -188,7 +191,8 @@ func (l *loader) pyTableReturns(d *nodeDraft, o *object, t *PyTable) {
 				fo.at = e.Key
 				f.Type, f.Nullable = l.columnType(fo, "type"), fo.boolean("nullable")
 				if f.Round = fo.boolean("round"); f.Round && !rounds(f.Type) && f.Type != expr.Invalid {
-					l.ErrorAt(fo.get("round"), fo.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(e.Name), article(f.Type)).Hint = roundedTypes
+					l.ErrorAt(fo.get("round"), fo.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(e.Name),
+						article(f.Type)).Hint = roundedTypes
 				}
 			}
 		} else {

@@ -130,7 +130,8 @@ func (s *pyScanner) operator(t *pyToken) {
 	case ')', ']', '}':
 		s.depth = max(0, s.depth-1)
 	}
-	for _, op := range []string{"...", "**=", "//=", ">>=", "<<=", "**", "//", ">>", "<<", "<=", ">=", "==", "!=", "->", ":=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "@="} {
+	for _, op := range []string{"...", "**=", "//=", ">>=", "<<=", "**", "//", ">>", "<<", "<=", ">=", "==", "!=", "->",
+		":=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "@="} {
 		if strings.HasPrefix(s.text[s.at:], op) {
 			s.at += len(op)
 			return
@@ -199,7 +200,8 @@ func isPyNamePart(s string) bool {
 // isPyKeyword reports whether a name is a word of the language.
 func isPyKeyword(name string) bool {
 	switch name {
-	case "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif",
+	case "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
+		"del", "elif",
 		"else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or",
 		"pass", "raise", "return", "try", "while", "with", "yield":
 		return true
@@ -209,8 +211,10 @@ func isPyKeyword(name string) bool {
 
 // isPyBuiltin reports whether Python has a function of that name without any import.
 func isPyBuiltin(name string) bool {
-	const builtins = " abs all any ascii bin bool bytearray bytes callable chr complex dict divmod enumerate filter float " +
-		"format frozenset getattr hasattr hash hex id int isinstance issubclass iter len list map max memoryview min next object " +
+	const builtins = " abs all any ascii bin bool bytearray bytes callable chr complex dict divmod enumerate filter " +
+		"float " +
+		"format frozenset getattr hasattr hash hex id int isinstance issubclass iter len list map max memoryview min next " +
+		"object " +
 		"oct ord pow print range repr reversed round set slice sorted str sum tuple type vars zip "
 	return strings.Contains(builtins, " "+name+" ")
 }

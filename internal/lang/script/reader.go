@@ -106,9 +106,11 @@ func (l *loader) rounded(o *object, f *FileReader) {
 			for _, c := range f.Columns {
 				names = append(names, c.Name)
 			}
-			l.ErrorAt(name, o.keyPath("round"), "there is no column %s", document.Quote(name.Text)).Hint = document.DidYouMean(name.Text, names)
+			l.ErrorAt(name, o.keyPath("round"), "there is no column %s", document.Quote(name.Text)).Hint =
+				document.DidYouMean(name.Text, names)
 		case !rounds(f.Columns[i].Type) && f.Columns[i].Type != expr.Invalid:
-			l.ErrorAt(name, o.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(name.Text), article(f.Columns[i].Type)).Hint = roundedTypes
+			l.ErrorAt(name, o.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(name.Text),
+				article(f.Columns[i].Type)).Hint = roundedTypes
 		default:
 			f.Columns[i].Round = true
 		}
@@ -125,7 +127,11 @@ const roundedTypes = "decimals, floats, datetimes and timestamptz are"
 // inShort reports whether a reader of files has columns of Thalweg's short forms.
 func (o *object) inShort() bool {
 	v := o.get("columns")
-	return o.has("types") || v != nil && slices.ContainsFunc(v.Entries, func(e *document.Entry) bool { return e.Value.Kind == document.String || isShortMap(e.Value) })
+	return o.has("types") || v != nil &&
+		slices.ContainsFunc(v.Entries, func(e *document.Entry) bool {
+			return e.Value.Kind == document.String ||
+				isShortMap(e.Value)
+		})
 }
 
 // namedSeparator is what the files' names say of it, if they agree; else a comma.
@@ -156,11 +162,13 @@ func (l *loader) fileURL(v *document.Value, path string, schemes ...string) {
 	}
 	s := address.Scheme(v.Text)
 	if s != "" && !slices.Contains(schemes, s) {
-		l.ErrorAt(v, path, "%s:// %s are not supported here", s, kindOfScheme(v.Text)).Hint = "a local path, or " + strings.Join(schemes, "://, ") + "://"
+		l.ErrorAt(v, path, "%s:// %s are not supported here", s, kindOfScheme(v.Text)).Hint = "a local path, or " +
+			strings.Join(schemes, "://, ") + "://"
 		return
 	}
 	if how := address.Mistyped(v.Text); how != "" {
-		l.ErrorAt(v, path, "%s %s", document.Quote(address.RedactText(v.Text)), how).Hint = "write " + strings.Join(schemes, "://, ") + ":// for an address, or ./NAME for a file of this machine"
+		l.ErrorAt(v, path, "%s %s", document.Quote(address.RedactText(v.Text)), how).Hint = "write " +
+			strings.Join(schemes, "://, ") + ":// for an address, or ./NAME for a file of this machine"
 		return
 	}
 	var err error
@@ -207,7 +215,8 @@ func (l *loader) csvReader(o *object) CSVReader {
 			l.longSeparator(v, o.keyPath("separator"))
 		}
 		if strings.ContainsRune("\"\r\n", rune(c.Separator)) || c.Separator >= 0x80 || c.Separator == 0 {
-			l.ErrorAt(v, o.keyPath("separator"), "%s cannot separate columns", document.Quote(v.Text)).Hint = "use one ASCII character that is neither a quote nor a line break"
+			l.ErrorAt(v, o.keyPath("separator"), "%s cannot separate columns", document.Quote(v.Text)).Hint =
+				"use one ASCII character that is neither a quote nor a line break"
 		}
 	}
 	if v := o.text("zone"); v != nil {
@@ -220,7 +229,8 @@ func (l *loader) csvReader(o *object) CSVReader {
 	if v := o.text("encoding"); v != nil {
 		var ok bool
 		if c.Charset, ok = unpack.ParseCharset(v.Text); !ok {
-			l.ErrorAt(v, o.keyPath("encoding"), "there is no encoding %s", document.Quote(v.Text)).Hint = "known are " + strings.Join(unpack.Charsets(), ", ")
+			l.ErrorAt(v, o.keyPath("encoding"), "there is no encoding %s", document.Quote(v.Text)).Hint = "known are " +
+				strings.Join(unpack.Charsets(), ", ")
 		}
 	}
 	return c
@@ -231,19 +241,22 @@ func (l *loader) csvReader(o *object) CSVReader {
 func (l *loader) longSeparator(v *document.Value, path string) {
 	if !l.src.Lenient && l.ownNode(path) {
 		l.ErrorAt(v, path, "a separator is one character, not %s", document.Quote(v.Text)).Hint =
-			"write the file with one that no value has, such as a tab: sed 's/" + inSed.Replace(v.Text) + `/\t/g' in.csv > in.tsv, and say separator: "\t"`
+			"write the file with one that no value has, such as a tab: sed 's/" + inSed.Replace(v.Text) +
+				`/\t/g' in.csv > in.tsv, and say separator: "\t"`
 		return
 	}
 	l.WarnAt(v, path, "only the first byte of the separator is used")
 }
 
 // inSed writes a text as a pattern of sed.
-var inSed = strings.NewReplacer(`\`, `\\`, "/", `\/`, ".", `\.`, "*", `\*`, "[", `\[`, "]", `\]`, "^", `\^`, "$", `\$`, "'", `'\''`)
+var inSed = strings.NewReplacer(`\`, `\\`, "/", `\/`, ".", `\.`, "*", `\*`, "[", `\[`, "]", `\]`, "^", `\^`, "$", `\$`,
+	"'", `'\''`)
 
 // emptySeparator is for a separator of no characters, which Capillaries takes for a comma.
 func (l *loader) emptySeparator(v *document.Value, path string) {
 	if !l.src.Lenient && l.ownNode(path) {
-		l.ErrorAt(v, path, "the separator is empty").Hint = `write the character, "\t" for a tab; lines of fields of a fixed width are read as one string and cut in a sql node`
+		l.ErrorAt(v, path, "the separator is empty").Hint =
+			`write the character, "\t" for a tab; lines of fields of a fixed width are read as one string and cut in a sql node`
 		return
 	}
 	l.WarnAt(v, path, "the separator is empty: it is taken for a comma")
@@ -252,12 +265,15 @@ func (l *loader) emptySeparator(v *document.Value, path string) {
 // separatorNamed is how a script writes the character that a separator names instead of
 // being it, "" if it names none.
 func separatorNamed(text string) string {
-	return map[string]string{"tab": `"\t"`, "tabs": `"\t"`, "tabulator": `"\t"`, `\t`: `"\t"`, "comma": `","`, "semicolon": `";"`, "pipe": `"|"`, "bar": `"|"`, "space": `" "`, "blank": `" "`, "caret": `"^"`, "colon": `":"`}[strings.ToLower(text)]
+	return map[string]string{"tab": `"\t"`, "tabs": `"\t"`, "tabulator": `"\t"`, `\t`: `"\t"`, "comma": `","`,
+		"semicolon": `";"`, "pipe": `"|"`, "bar": `"|"`, "space": `" "`, "blank": `" "`, "caret": `"^"`,
+		"colon": `":"`}[strings.ToLower(text)]
 }
 
 // namedSeparator reports a separator that is the name of a character.
 func (l *loader) namedSeparator(v *document.Value, path, written string) {
-	l.ErrorAt(v, path, "a separator is the character itself, not its name %s", document.Quote(v.Text)).Hint = "write separator: " + written
+	l.ErrorAt(v, path, "a separator is the character itself, not its name %s", document.Quote(v.Text)).Hint =
+		"write separator: " + written
 }
 
 // numbers reads how numbers are written.
@@ -281,7 +297,8 @@ func (l *loader) numbers(o *object) (n Numbers) {
 				`say which is which: decimal: ',', thousands: '.'`
 		}
 	default:
-		l.ErrorAt(v, o.keyPath("thousands"), "%s cannot stand between groups of digits", document.Quote(v.Text)).Hint = `use ",", ".", "'" or " "`
+		l.ErrorAt(v, o.keyPath("thousands"), "%s cannot stand between groups of digits", document.Quote(v.Text)).Hint =
+			`use ",", ".", "'" or " "`
 	}
 	return n
 }
@@ -301,8 +318,10 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) (drafts []*columnDraf
 	members := o.members("columns")
 	if len(members) == 0 {
 		d.readsOK = false
-		if v := o.get("columns"); (v == nil || v.Kind == document.Map) && !o.has("types") && !f.Database() && !o.namesDatabase() {
-			o.missing("columns", "a file_table names the columns that it reads, or takes them from the files with types: {}", "types", "table", "query")
+		if v := o.get("columns"); (v == nil || v.Kind == document.Map) && !o.has("types") && !f.Database() &&
+			!o.namesDatabase() {
+			o.missing("columns", "a file_table names the columns that it reads, or takes them from the files with types: {}",
+				"types", "table", "query")
 		}
 		return nil
 	}
@@ -319,7 +338,8 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) (drafts []*columnDraf
 			c.column.Nullable = c.o.boolean("nullable") || c.column.Type.Nested()
 			c.column.Optional = c.o.boolean("optional")
 			if c.column.Round = c.o.boolean("round"); c.column.Round && !rounds(c.column.Type) && c.column.Type != expr.Invalid {
-				l.ErrorAt(c.o.get("round"), c.o.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(e.Name), article(c.column.Type)).Hint = roundedTypes
+				l.ErrorAt(c.o.get("round"), c.o.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(e.Name),
+					article(c.column.Type)).Hint = roundedTypes
 			}
 			c.column.File = c.o.str("file")
 			c.csv = l.object(c.o.get("csv"), c.o.keyPath("csv"), csvColumnShape)
@@ -355,7 +375,8 @@ func (l *loader) exactDefaults(columns []*columnDraft) {
 			continue
 		}
 		if c.column.Short && c.column.Exact() && !expr.DefaultIsExact(c.column.Type, c.column.Default, c.column.Format) {
-			l.ErrorAt(v, c.path, "%s does not hold the default value %s exactly", article(c.column.Type), document.Quote(c.column.Default)).Hint =
+			l.ErrorAt(v, c.path, "%s does not hold the default value %s exactly", article(c.column.Type),
+				document.Quote(c.column.Default)).Hint =
 				"write one that it holds, or say round: true of the column"
 		}
 	}
@@ -364,7 +385,8 @@ func (l *loader) exactDefaults(columns []*columnDraft) {
 // leftDefault tells of a default value of which the column's format reads a part: Capillaries
 // passes over the rest.
 func (l *loader) leftDefault(c *columnDraft, v *document.Value, rest string) {
-	text, hint := fmt.Sprintf("the format %s leaves %s of the default value over", document.Quote(c.column.Format), document.Quote(rest)),
+	text, hint := fmt.Sprintf("the format %s leaves %s of the default value over", document.Quote(c.column.Format),
+		document.Quote(rest)),
 		"write the number alone, or with what the format has around it"
 	if c.column.Short {
 		l.ErrorAt(v, c.path, "%s", text).Hint = hint
@@ -412,7 +434,8 @@ func (l *loader) fileKind(d *nodeDraft, f *FileReader, drafts []*columnDraft) {
 			l.csvColumn(c, f, byHeader, d.numbers)
 		}
 	default:
-		e := l.ErrorAt(d.r.keys["columns"].Key, d.r.keyPath("columns"), "the columns do not say whether the files are CSV or Parquet")
+		e := l.ErrorAt(d.r.keys["columns"].Key, d.r.keyPath("columns"),
+			"the columns do not say whether the files are CSV or Parquet")
 		e.Hint = "give each column csv.col_hdr, csv.col_idx or parquet.col_name"
 		for _, c := range drafts {
 			e.Because(c.whereMisspelled()...)
@@ -443,7 +466,8 @@ func (l *loader) parquetColumn(c, other *columnDraft) {
 		return
 	}
 	if c.column.Parquet == "" {
-		d := l.ErrorAt(c.key, c.path, "column %s has no parquet.col_name, but other columns have one", document.Quote(c.column.Name)).Because(c.whereMisspelled()...)
+		d := l.ErrorAt(c.key, c.path, "column %s has no parquet.col_name, but other columns have one",
+			document.Quote(c.column.Name)).Because(c.whereMisspelled()...)
 		d.Hint = "the files of one node are either all CSV or all Parquet"
 		d.Related = append(d.Related, l.pos(other.key))
 	}
@@ -468,24 +492,30 @@ func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft,
 	}
 	switch {
 	case c.column.Type.Nested():
-		l.ErrorAt(c.key, c.path, "column %s is %s, which only Parquet files have", document.Quote(c.column.Name), article(c.column.Type)).Hint = "read the values within it, with a column for each; JSON has them by path"
+		l.ErrorAt(c.key, c.path, "column %s is %s, which only Parquet files have", document.Quote(c.column.Name),
+			article(c.column.Type)).Hint = "read the values within it, with a column for each; JSON has them by path"
 		return
 	case byHeader != nil && c.column.Header == "" && !c.column.Placed:
-		d := l.ErrorAt(c.key, c.path, "column %s is found by index, but other columns are found by header", document.Quote(c.column.Name))
+		d := l.ErrorAt(c.key, c.path, "column %s is found by index, but other columns are found by header",
+			document.Quote(c.column.Name))
 		d.Hint = "give all columns csv.col_hdr, or all of them csv.col_idx"
 		d.Related = append(d.Related, l.pos(byHeader.key))
 		d.Because(c.whereMisspelled()...)
 	case byHeader == nil && c.column.Optional:
-		l.ErrorAt(c.o.get("optional"), c.o.keyPath("optional"), "a column that is found by its index cannot be optional").Hint = "find it by its header, or write the files with equally many columns"
+		l.ErrorAt(c.o.get("optional"), c.o.keyPath("optional"),
+			"a column that is found by its index cannot be optional").Hint =
+			"find it by its header, or write the files with equally many columns"
 	case byHeader != nil:
 		if !c.column.Placed {
 			c.csv.ignored("the column is found by its header", "col_idx")
 		}
 		if f.CSV.HeaderRecord < 0 {
-			l.ErrorAt(c.csv.get("col_hdr"), c.csv.keyPath("col_hdr"), "column %s is found by its header, but hdr_line_idx says that there is none", document.Quote(c.column.Name))
+			l.ErrorAt(c.csv.get("col_hdr"), c.csv.keyPath("col_hdr"),
+				"column %s is found by its header, but hdr_line_idx says that there is none", document.Quote(c.column.Name))
 		}
 	case c.csv.get("col_hdr") != nil && c.csv.get("col_idx") == nil:
-		l.WarnAt(c.csv.get("col_hdr"), c.csv.keyPath("col_hdr"), "column %s has an empty col_hdr: it is found by its index, which is 0",
+		l.WarnAt(c.csv.get("col_hdr"), c.csv.keyPath("col_hdr"),
+			"column %s has an empty col_hdr: it is found by its index, which is 0",
 			document.Quote(c.column.Name)).Hint = "give it the header, or say csv.col_idx: 0"
 	}
 	l.columnFormat(c, f)
@@ -520,7 +550,8 @@ func (l *loader) columnFormat(c *columnDraft, f *FileReader) {
 			return
 		}
 	}
-	if v := c.o.get("col_default_value"); v != nil && v.Scalar() && !l.emptyDefault(v, c, c.o.keyPath("col_default_value")) && c.column.Default != "" {
+	if v := c.o.get("col_default_value"); v != nil && v.Scalar() &&
+		!l.emptyDefault(v, c, c.o.keyPath("col_default_value")) && c.column.Default != "" {
 		if _, err := expr.DefaultSQL(t, c.column.Default, c.column.Format); err != nil {
 			l.exprError(v, c.o.keyPath("col_default_value"), err)
 		}
@@ -590,7 +621,8 @@ func (l *loader) readCreators(d *nodeDraft) (out []*Node) {
 	}
 	names := o.texts("tables")
 	if len(names) == 0 {
-		l.ErrorAt(o.get("tables"), path, "tables is empty").Hint = "list the tables that the node reads, in the order in which their rows come"
+		l.ErrorAt(o.get("tables"), path,
+			"tables is empty").Hint = "list the tables that the node reads, in the order in which their rows come"
 	}
 	for _, v := range names {
 		n := l.creator(v, path)
@@ -635,11 +667,13 @@ func (l *loader) fieldsDiffer(at *document.Value, path string, a, b *Node) bool 
 			other := without.Field(f.Name)
 			switch {
 			case other == nil && !f.Nullable:
-				l.ErrorAt(at, path, "table %s has a field %s, and table %s has none", document.Quote(with.Name), document.Quote(f.Name), document.Quote(without.Name)).Hint =
+				l.ErrorAt(at, path, "table %s has a field %s, and table %s has none", document.Quote(with.Name),
+					document.Quote(f.Name), document.Quote(without.Name)).Hint =
 					"give both the same fields in w.fields, or make it nullable: then it is NULL in the rows of " + without.Name
 				return true
 			case other != nil && other.Type != f.Type:
-				l.ErrorAt(at, path, "field %s is %s in table %s and %s in table %s", document.Quote(f.Name), f.Type, document.Quote(with.Name), other.Type, document.Quote(without.Name)).Hint =
+				l.ErrorAt(at, path, "field %s is %s in table %s and %s in table %s", document.Quote(f.Name), f.Type,
+					document.Quote(with.Name), other.Type, document.Quote(without.Name)).Hint =
 					"convert it in the w.fields of one of them"
 				return true
 			}

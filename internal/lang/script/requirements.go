@@ -35,10 +35,12 @@ type term struct {
 }
 
 var (
-	requirementsShape = &shape{name: "python", doc: "What the Python code of the script needs of each machine that runs it.", keys: []key{
-		{name: "requirements", form: text(),
-			doc: "Requirements or lock file (pip freeze, pip-compile, uv pip compile) whose packages have to be installed; nothing is installed."},
-	}}
+	requirementsShape = &shape{name: "python",
+		doc: "What the Python code of the script needs of each machine that runs it.", keys: []key{
+			{name: "requirements", form: text(),
+				doc: "Requirements or lock file (pip freeze, pip-compile, uv pip compile) whose packages have to be installed; " +
+					"nothing is installed."},
+		}}
 
 	requirementLine = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[[^\]]*\])?\s*(.*)$`)
 	requirementTerm = regexp.MustCompile(`^(===|==|!=|<=|>=|~=|<|>)\s*([A-Za-z0-9.!+_-]+?)(\.\*)?$`)
@@ -66,7 +68,8 @@ func (l *loader) python(ctx context.Context, root *object) {
 	}
 	needs, line, err := readRequirements(v.Text, src.Original)
 	if err != nil {
-		l.ErrorAt(v, o.keyPath("requirements"), "%s:%d: %s", document.Quote(v.Text), line, err).Hint = "write NAME==VERSION, a package a line"
+		l.ErrorAt(v, o.keyPath("requirements"), "%s:%d: %s", document.Quote(v.Text), line,
+			err).Hint = "write NAME==VERSION, a package a line"
 		return
 	}
 	l.script.Requirements = needs
@@ -110,7 +113,8 @@ func readRequirement(text string) (Requirement, error) {
 	if m == nil || strings.HasPrefix(m[2], "@") || strings.Contains(spec, "://") {
 		return Requirement{}, fmt.Errorf("%s is not the name of a package with its version", document.Quote(text))
 	}
-	need := Requirement{Name: PackageName(m[1]), Conditional: conditional, Versions: strings.Trim(strings.ReplaceAll(m[2], " ", ""), "()")}
+	need := Requirement{Name: PackageName(m[1]), Conditional: conditional,
+		Versions: strings.Trim(strings.ReplaceAll(m[2], " ", ""), "()")}
 	if need.Versions == "" {
 		return need, nil
 	}

@@ -25,7 +25,8 @@ func JSONSchema() ([]byte, error) {
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["$id"] = SchemaID
 	root["title"] = "Thalweg script"
-	s.defs["reference"] = anyMap{"type": "string", "pattern": referencePattern, "description": "A parameter or environment value."}
+	s.defs["reference"] = anyMap{"type": "string", "pattern": referencePattern,
+		"description": "A parameter or environment value."}
 	root["$defs"] = s.defs
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -111,7 +112,8 @@ func (w *schemaWriter) form(f form) anyMap {
 	if len(f.words) > 0 {
 		words := anyMap{"enum": append(asAny(f.words), nil)}
 		if f.pattern != "" {
-			return anyMap{"anyOf": []any{words, anyMap{"type": "string", "pattern": f.pattern}, anyMap{"$ref": "#/$defs/reference"}}}
+			return anyMap{"anyOf": []any{words, anyMap{"type": "string", "pattern": f.pattern},
+				anyMap{"$ref": "#/$defs/reference"}}}
 		}
 		return orReference(words)
 	}

@@ -129,8 +129,9 @@ func TestSchemaRejects(t *testing.T) {
 		"no lookup":           "nodes: {a: {type: table_lookup_table, r: {table: x}, w: {name: y}}}",
 		"number":              "nodes: {a: {type: table_table, r: {table: x, rowset_size: many}, w: {name: y}}}",
 		"range":               "nodes: {a: {type: table_table, r: {table: x, rowset_size: -1}, w: {name: y}}}",
-		"column type":         "nodes: {a: {type: file_table, r: {urls: [x], columns: {id: {col_type: integer}}}, w: {name: y}}}",
-		"not a map":           "[]",
+		"column type": "nodes: {a: {type: file_table, r: {urls: [x], columns: {id: {col_type: integer}}}, w: " +
+			"{name: y}}}",
+		"not a map": "[]",
 	} {
 		require.Error(t, schema.Validate(asJSON(t, text)), name)
 	}

@@ -110,34 +110,49 @@ func servingKeys() []string { return []string{"notify", "deadline", "schedule", 
 
 var (
 	hookShape = &shape{name: "hook", doc: "Who is told what happens to runs.", keys: []key{
-		{name: "on", form: either(text(kindWords()...), listOf(text(kindWords()...))), doc: "What is told: waiting, failed, done, late, stopped; default: waiting, failed, late."},
+		{name: "on", form: either(text(kindWords()...), listOf(text(kindWords()...))),
+			doc: "What is told: waiting, failed, done, late, stopped; default: waiting, failed, late."},
 		{name: "url", form: text(), doc: "Address that a message is posted to."},
-		{name: "command", form: listOf(text()), doc: "Instead of url: a program and its arguments; it reads the message as JSON from its standard input."},
-		{name: "template", form: text(), doc: "What is posted: json (default), text, slack, teams, or a template of Go's text/template."},
+		{name: "command", form: listOf(text()),
+			doc: "Instead of url: a program and its arguments; it reads the message as JSON from its standard input."},
+		{name: "template", form: text(),
+			doc: "What is posted: json (default), text, slack, teams, or a template of Go's text/template."},
 		{name: "headers", form: namesOf(text()), doc: "Headers of the request; values of the environment may be in them."},
 		{name: "secret", form: text(), doc: "What the request is signed with: an environment value, {env.NAME}."},
-		{name: "environment", form: either(text(), listOf(text())), doc: "Names of variables that a command sees beside PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_ALL, TZ and TMPDIR."},
+		{name: "environment", form: either(text(), listOf(text())),
+			doc: "Names of variables that a command sees beside PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_ALL, TZ and TMPDIR."},
 		{name: "timeout", form: text(), doc: "Longest that one attempt may take; default 10s, at most 10m."},
 	}}
 
-	scheduleShape = &shape{name: "schedule", doc: "Begins runs by the clock, where thalweg scheduler serves the script.", keys: []key{
-		{name: "name", form: text(), doc: "What it is known by; default: the cron expression. Under another name it is another schedule."},
-		{name: "cron", form: text(), need: true, doc: "minute hour day-of-month month day-of-week, or @daily and the like."},
-		{name: "timezone", form: text(), doc: "Zone of the list of time zones, e.g. Europe/Berlin; default: UTC."},
-		{name: "catch_up", form: text(CatchUpNone, CatchUpLast, CatchUpAll), doc: "Of the moments at which no scheduler was there, which are made up for: none, the last (default), or all."},
-		{name: "overlap", form: text(OverlapSkip, OverlapQueue), doc: "If the run before is not over: skip the moment, or queue (default)."},
-		{name: "params", form: namesOf(text()), doc: "Parameters of its runs, beside {scheduled_time} and {scheduled_date}."},
-	}}
+	scheduleShape = &shape{name: "schedule", doc: "Begins runs by the clock, where thalweg scheduler serves the script.",
+		keys: []key{
+			{name: "name", form: text(),
+				doc: "What it is known by; default: the cron expression. Under another name it is another schedule."},
+			{name: "cron", form: text(), need: true, doc: "minute hour day-of-month month day-of-week, or @daily and the like."},
+			{name: "timezone", form: text(), doc: "Zone of the list of time zones, e.g. Europe/Berlin; default: UTC."},
+			{name: "catch_up", form: text(CatchUpNone, CatchUpLast, CatchUpAll),
+				doc: "Of the moments at which no scheduler was there, which are made up for: none, the last (default), or all."},
+			{name: "overlap", form: text(OverlapSkip, OverlapQueue),
+				doc: "If the run before is not over: skip the moment, or queue (default)."},
+			{name: "params", form: namesOf(text()),
+				doc: "Parameters of its runs, beside {scheduled_time} and {scheduled_date}."},
+		}}
 
-	watchShape = &shape{name: "watch", doc: "Begins a run for each new file, where thalweg scheduler serves the script.", keys: []key{
-		{name: "name", form: text(), doc: "What it is known by; default: the pattern. Under another name it is another watch."},
-		{name: "files", form: text(), need: true, doc: "Pattern of files, with * and ?: a path, s3://bucket/in/*.csv or sftp://user@host/in/*.csv."},
-		{name: "every", form: text(), doc: "How often a server is asked for its files; default 30s, at least 5s."},
-		{name: "stable_for", form: text(), doc: "A file is complete when its size and time have not changed for so long; default 30s."},
-		{name: "marker", form: text(), doc: "Instead: a file is complete when there is a file of this name, e.g. {file}.done."},
-		{name: "existing", form: text(ExistingRun, ExistingIgnore), doc: "Files that are there when the watch is first served: run (default), or ignore."},
-		{name: "params", form: namesOf(text()), doc: "Parameters of its runs, beside {watched_file}."},
-	}}
+	watchShape = &shape{name: "watch", doc: "Begins a run for each new file, where thalweg scheduler serves the script.",
+		keys: []key{
+			{name: "name", form: text(),
+				doc: "What it is known by; default: the pattern. Under another name it is another watch."},
+			{name: "files", form: text(), need: true,
+				doc: "Pattern of files, with * and ?: a path, s3://bucket/in/*.csv or sftp://user@host/in/*.csv."},
+			{name: "every", form: text(), doc: "How often a server is asked for its files; default 30s, at least 5s."},
+			{name: "stable_for", form: text(),
+				doc: "A file is complete when its size and time have not changed for so long; default 30s."},
+			{name: "marker", form: text(),
+				doc: "Instead: a file is complete when there is a file of this name, e.g. {file}.done."},
+			{name: "existing", form: text(ExistingRun, ExistingIgnore),
+				doc: "Files that are there when the watch is first served: run (default), or ignore."},
+			{name: "params", form: namesOf(text()), doc: "Parameters of its runs, beside {watched_file}."},
+		}}
 )
 
 func kindWords() []string {
@@ -180,7 +195,8 @@ func (l *loader) serving(root *object) {
 			break
 		}
 	}
-	without := &document.Value{Src: root.v.Src, Kind: document.Map, Off: root.v.Off, End: root.v.End, Entries: append([]*document.Entry(nil), root.v.Entries...), Weight: root.v.Weight}
+	without := &document.Value{Src: root.v.Src, Kind: document.Map, Off: root.v.Off, End: root.v.End,
+		Entries: append([]*document.Entry(nil), root.v.Entries...), Weight: root.v.Weight}
 	for _, key := range servingKeys() {
 		if e := root.keys[key]; e != nil {
 			l.misplacedSecrets(e.Value, key, map[*document.Value]bool{})
@@ -257,7 +273,8 @@ func (l *loader) served(root *object, key, short string, s *shape) (out []*objec
 	for _, item := range items {
 		if short != "" && isText(item) && item.Kind != document.Map {
 			made := &document.Entry{Name: short, Key: item, Value: item}
-			item = &document.Value{Src: item.Src, Kind: document.Map, Off: item.Off, End: item.End, Entries: []*document.Entry{made}, Weight: 1}
+			item = &document.Value{Src: item.Src, Kind: document.Map, Off: item.Off, End: item.End,
+				Entries: []*document.Entry{made}, Weight: 1}
 		}
 		if o := l.object(item, key, s); o != nil {
 			out = append(out, o)
@@ -312,7 +329,8 @@ func (l *loader) deadline(v *document.Value) string {
 func (l *loader) schedule(o *object) (s Schedule, ok bool) {
 	problems := l.Errors()
 	s = Schedule{Pos: l.pos(o.where()), Params: l.servedParams(o),
-		CatchUp: o.choice("catch_up", CatchUpLast, CatchUpNone, CatchUpLast, CatchUpAll), Overlap: o.choice("overlap", OverlapQueue, OverlapSkip, OverlapQueue)}
+		CatchUp: o.choice("catch_up", CatchUpLast, CatchUpNone, CatchUpLast, CatchUpAll),
+		Overlap: o.choice("overlap", OverlapQueue, OverlapSkip, OverlapQueue)}
 	zone := time.UTC
 	if v := o.text("timezone"); v != nil {
 		var err error
@@ -333,7 +351,8 @@ func (l *loader) schedule(o *object) (s Schedule, ok bool) {
 
 func (l *loader) watch(o *object) (w Watch, ok bool) {
 	problems := l.Errors()
-	w = Watch{Pos: l.pos(o.where()), Params: l.servedParams(o), Existing: o.choice("existing", ExistingRun, ExistingRun, ExistingIgnore),
+	w = Watch{Pos: l.pos(o.where()), Params: l.servedParams(o), Existing: o.choice("existing", ExistingRun, ExistingRun,
+		ExistingIgnore),
 		StableFor: l.duration(o, "stable_for", DefaultStableFor, maxStableFor)}
 	if v := o.one("files", "write a pattern: in/*.csv"); v != nil {
 		l.watchedFiles(o, v, &w)
@@ -342,9 +361,11 @@ func (l *loader) watch(o *object) (w Watch, ok bool) {
 		w.Marker = v.Text
 		switch {
 		case !strings.Contains(v.Text, FileRef) || v.Text == FileRef:
-			l.ErrorAt(v, o.keyPath("marker"), "a marker has %s in its name, and something else", FileRef).Hint = "write " + FileRef + ".done"
+			l.ErrorAt(v, o.keyPath("marker"), "a marker has %s in its name, and something else", FileRef).Hint = "write " +
+				FileRef + ".done"
 		case address.Remote(w.Files) && strings.LastIndex(v.Text, FileRef) != 0:
-			l.ErrorAt(v, o.keyPath("marker"), "a marker of files of another machine begins with %s", FileRef).Hint = "write " + FileRef + ".done"
+			l.ErrorAt(v, o.keyPath("marker"), "a marker of files of another machine begins with %s", FileRef).Hint = "write " +
+				FileRef + ".done"
 		}
 		if o.has("stable_for") {
 			o.ignored("the marker says when a file is complete", "stable_for")
@@ -359,12 +380,14 @@ func (l *loader) watchedFiles(o *object, v *document.Value, w *Watch) {
 	if !address.Remote(v.Text) {
 		switch why := address.Mistyped(v.Text); {
 		case why != "":
-			l.ErrorAt(v, o.keyPath("files"), "the pattern %s", why).Hint = "write s3://bucket/in/*.csv or sftp://user@host/in/*.csv; ./NAME is a path of this machine"
+			l.ErrorAt(v, o.keyPath("files"), "the pattern %s",
+				why).Hint = "write s3://bucket/in/*.csv or sftp://user@host/in/*.csv; ./NAME is a path of this machine"
 		case strings.HasPrefix(v.Text, "file:"):
 			l.ErrorAt(v, o.keyPath("files"), "a watched pattern is a plain path")
 		default:
 			if _, err := path.Match(v.Text, ""); err != nil {
-				l.ErrorAt(v, o.keyPath("files"), "the pattern cannot be read").Hint = "* and ? stand for any characters of a name, [a-z] for one of these"
+				l.ErrorAt(v, o.keyPath("files"), "the pattern cannot be read").Hint =
+					"* and ? stand for any characters of a name, [a-z] for one of these"
 			}
 		}
 		o.ignored("files of this machine are looked at every few seconds", "every")
@@ -449,7 +472,8 @@ func (l *loader) hook(o *object) (h Hook, ok bool) {
 			h.Command = append(h.Command, v.Text)
 		}
 		if len(h.Command) == 0 || h.Command[0] == "" || len(h.Command) > MaxArgumentsCount {
-			l.ErrorAt(o.get("command"), o.keyPath("command"), "a command is a list of a program and at most %d arguments", MaxArgumentsCount-1).Hint = `write command: ["notify-send", "done"]`
+			l.ErrorAt(o.get("command"), o.keyPath("command"), "a command is a list of a program and at most %d arguments",
+				MaxArgumentsCount-1).Hint = `write command: ["notify-send", "done"]`
 		}
 		o.ignored("a command reads the message as JSON", "template")
 		o.ignored("a command has no request", "headers", "secret")
@@ -463,7 +487,8 @@ func (l *loader) hookKinds(o *object) (on []message.Kind) {
 	}
 	for _, n := range o.names("on") {
 		if !slices.Contains(message.Kinds(), message.Kind(n.name)) {
-			l.ErrorAt(n.at, o.keyPath("on"), "there is no event %s", document.Quote(n.name)).Hint = document.DidYouMean(n.name, kindWords())
+			l.ErrorAt(n.at, o.keyPath("on"), "there is no event %s", document.Quote(n.name)).Hint = document.DidYouMean(n.name,
+				kindWords())
 			continue
 		}
 		if !slices.Contains(on, message.Kind(n.name)) {
@@ -484,13 +509,15 @@ func (l *loader) webhook(o *object, h *Hook) {
 	if v := o.text("template"); v != nil {
 		h.Template = v.Text
 		if _, err := message.ParseForm(v.Text); err != nil && !v.Secret {
-			l.ErrorAt(v, o.keyPath("template"), "%s", err.Error()).Hint = "write " + strings.Join(message.Forms(), ", ") + ", or a template such as {{.title}}"
+			l.ErrorAt(v, o.keyPath("template"), "%s", err.Error()).Hint = "write " + strings.Join(message.Forms(), ", ") +
+				", or a template such as {{.title}}"
 		}
 	}
 	if v := o.text("secret"); v != nil {
 		l.secretPlaces[v] = true
 		if h.Secret = v.Text; !v.Secret {
-			l.ErrorAt(v, o.keyPath("secret"), "what requests are signed with is a secret of the environment").Hint = "declare it: environment: {NAME: {secret: true}}, and write {env.NAME}"
+			l.ErrorAt(v, o.keyPath("secret"), "what requests are signed with is a secret of the environment").Hint =
+				"declare it: environment: {NAME: {secret: true}}, and write {env.NAME}"
 		}
 	}
 	l.headers(o, h)
@@ -509,7 +536,8 @@ func (l *loader) headers(o *object, h *Hook) {
 		switch {
 		case !isHeaderName(e.Name):
 			l.ErrorAt(e.Key, o.keyPath("headers"), "%s is not the name of a header", document.Quote(e.Name))
-		case slices.Contains([]string{"host", "content-length", "transfer-encoding", "connection"}, strings.ToLower(e.Name)) || strings.HasPrefix(strings.ToLower(e.Name), "webhook-"):
+		case slices.Contains([]string{"host", "content-length", "transfer-encoding", "connection"},
+			strings.ToLower(e.Name)) || strings.HasPrefix(strings.ToLower(e.Name), "webhook-"):
 			l.ErrorAt(e.Key, o.keyPath("headers"), "header %s is set by itself", e.Name)
 		case !isText(e.Value):
 			l.ErrorAt(e.Value, o.keyPath("headers"), "a header's value is text")
@@ -528,7 +556,8 @@ func (l *loader) headers(o *object, h *Hook) {
 // isHeaderName reports whether a text is a token of HTTP.
 func isHeaderName(name string) bool {
 	for _, c := range name {
-		if c >= 0x7f || !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", c)) {
+		if c >= 0x7f || !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			strings.ContainsRune("!#$%&'*+-.^_`|~", c)) {
 			return false
 		}
 	}

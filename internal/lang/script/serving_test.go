@@ -29,7 +29,8 @@ func environment(name string) (string, bool) {
 // parameters that schedules give; its secrets stay references.
 func TestServingIsReadByItself(t *testing.T) {
 	t.Parallel()
-	s, diags := LoadServing(context.Background(), Sources{Path: "script.yaml", Read: memory{"script.yaml": served}.read, Environment: environment})
+	s, diags := LoadServing(context.Background(), Sources{Path: "script.yaml", Read: memory{"script.yaml": served}.read,
+		Environment: environment})
 	require.NoError(t, diags.Err())
 	require.Len(t, s.Notify, 1)
 	h := s.Notify[0]
@@ -38,8 +39,10 @@ func TestServingIsReadByItself(t *testing.T) {
 	require.Equal(t, map[string]string{"Authorization": "Bearer {env.KEY}", "X-Team": "data"}, h.Headers)
 	require.Equal(t, "early", s.Schedules[0].Name)
 
-	_, diags = Load(context.Background(), Sources{Path: "script.yaml", Read: memory{"script.yaml": served}.read, Environment: environment})
-	require.Contains(t, diags.Render(), "a schedule gives it to the runs that it begins; by hand: --param scheduled_date=VALUE")
+	_, diags = Load(context.Background(), Sources{Path: "script.yaml", Read: memory{"script.yaml": served}.read,
+		Environment: environment})
+	require.Contains(t, diags.Render(),
+		"a schedule gives it to the runs that it begins; by hand: --param scheduled_date=VALUE")
 }
 
 // A run may be resumed, and its tables read, whatever becomes of its hooks.
@@ -47,7 +50,8 @@ func TestServingIsNoPartOfTheFingerprint(t *testing.T) {
 	t.Parallel()
 	const plain = "nodes:\n  read: {type: file_table, r: {urls: [\"{scheduled_date}.csv\"], columns: {id: int}}, w: t}\n"
 	load := func(text string) *Script {
-		s, diags := Load(context.Background(), Sources{Path: "script.yaml", Read: memory{"script.yaml": text}.read, Offered: Offers(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))})
+		s, diags := Load(context.Background(), Sources{Path: "script.yaml", Read: memory{"script.yaml": text}.read,
+			Offered: Offers(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))})
 		require.NoError(t, diags.Err())
 		return s
 	}
@@ -60,7 +64,8 @@ func TestServingIsNoPartOfTheFingerprint(t *testing.T) {
 
 func TestAFileOfHooksHasNothingElse(t *testing.T) {
 	t.Parallel()
-	read := memory{"hooks.yaml": "notify: {on: done, command: [echo]}\n", "more.yaml": "notify: {command: [echo]}\nnodes: {}\n"}.read
+	read := memory{"hooks.yaml": "notify: {on: done, command: [echo]}\n",
+		"more.yaml": "notify: {command: [echo]}\nnodes: {}\n"}.read
 	hooks, diags := LoadHooks(context.Background(), Sources{Path: "hooks.yaml", Read: read})
 	require.NoError(t, diags.Err())
 	require.Equal(t, []string{"echo"}, hooks[0].Command)
@@ -72,7 +77,8 @@ func TestAFileOfHooksHasNothingElse(t *testing.T) {
 func TestServingOfIncludedFiles(t *testing.T) {
 	t.Parallel()
 	files := memory{"script.yaml": "include: [inner.yaml]\nschedule: 0 6 * * *\n",
-		"inner.yaml": "schedule: 0 7 * * *\ndeadline: 2h\nnodes:\n  read: {type: file_table, r: {urls: [x.csv], columns: {id: int}}, w: t}\n"}
+		"inner.yaml": "schedule: 0 7 * * *\ndeadline: 2h\nnodes:\n  read: {type: file_table, r: {urls: [x.csv], columns: " +
+			"{id: int}}, w: t}\n"}
 	s, diags := Load(context.Background(), Sources{Path: "script.yaml", Read: files.read})
 	require.NoError(t, diags.Err())
 	require.Len(t, s.Schedules, 1)

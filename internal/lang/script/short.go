@@ -35,24 +35,28 @@ func own(e *document.Entry) *document.Value {
 // textAt makes a text that stands where v is.
 func textAt(v *document.Value, text string) *document.Value {
 	start, end := v.Span()
-	return &document.Value{Src: v.Src, Kind: document.String, Text: text, Off: start, End: max(end, start+1), Weight: 1, Made: true}
+	return &document.Value{Src: v.Src, Kind: document.String, Text: text, Off: start, End: max(end, start+1), Weight: 1,
+		Made: true}
 }
 
 // partAt is text[start:end] of v as a text of its own.
 func partAt(v *document.Value, start, end int) *document.Value {
 	from, to := v.Part(start, end)
-	return &document.Value{Src: v.Src, Kind: document.String, Text: v.Text[start:end], Off: from, End: max(to, from+1), Weight: 1, Made: true}
+	return &document.Value{Src: v.Src, Kind: document.String, Text: v.Text[start:end], Off: from, End: max(to, from+1),
+		Weight: 1, Made: true}
 }
 
 // mapAt makes a map that stands where v is.
 func mapAt(v *document.Value, entries ...*document.Entry) *document.Value {
 	start, _ := v.Span()
-	return &document.Value{Src: v.Src, Kind: document.Map, Off: start, End: start + 1, Entries: entries, Weight: 1, Made: true}
+	return &document.Value{Src: v.Src, Kind: document.Map, Off: start, End: start + 1, Entries: entries, Weight: 1,
+		Made: true}
 }
 
 // listAt makes a list that stands where v is.
 func listAt(v *document.Value, items ...*document.Value) *document.Value {
-	return &document.Value{Src: v.Src, Kind: document.List, Off: v.Off, End: v.Off + 1, Items: items, Weight: 1 + len(items), Made: true}
+	return &document.Value{Src: v.Src, Kind: document.List, Off: v.Off, End: v.Off + 1, Items: items,
+		Weight: 1 + len(items), Made: true}
 }
 
 // entryAt makes an entry whose key stands where v is.
@@ -212,7 +216,8 @@ func parseShortColumn(v *document.Value) shortColumn {
 	start := len(text) - len(strings.TrimLeft(text, " \t\r\n"))
 	var c shortColumn
 	// A layout or format may have a = of its own; that of a default has a blank, or nothing but the type, in front of it.
-	if at := strings.LastIndexByte(text, '='); at > start && (text[at-1] == ' ' || !strings.Contains(text[start:at], " ")) {
+	if at := strings.LastIndexByte(text, '='); at > start &&
+		(text[at-1] == ' ' || !strings.Contains(text[start:at], " ")) {
 		from := at + 1 + len(text[at+1:]) - len(strings.TrimLeft(text[at+1:], " \t"))
 		c.otherwise = partAt(v, from, len(text))
 		text = strings.TrimRight(text[:at], " \t\r\n")
@@ -240,7 +245,8 @@ func isShortMap(v *document.Value) bool {
 func (l *loader) shortColumn(v *document.Value, path string) shortColumn {
 	c := l.countedColumn(v, path)
 	if c.at != nil {
-		l.ErrorAt(c.at, join(path, "col_idx"), "col_idx is for CSV files whose columns are listed under columns").Hint = "leave it out"
+		l.ErrorAt(c.at, join(path, "col_idx"), "col_idx is for CSV files whose columns are listed under columns").Hint =
+			"leave it out"
 	}
 	return c
 }
@@ -305,7 +311,8 @@ func (l *loader) longKeys(v *document.Value, path string) *document.Value {
 		return v
 	}
 	name := v.Entries[i].Name
-	l.ErrorAt(v.Entries[i].Key, path, "a column in short form, which has type, takes no key %s", document.Quote(name)).Hint = longColumnHint(name)
+	l.ErrorAt(v.Entries[i].Key, path, "a column in short form, which has type, takes no key %s",
+		document.Quote(name)).Hint = longColumnHint(name)
 	short := *v
 	short.Entries = slices.DeleteFunc(slices.Clone(v.Entries), long)
 	return &short
@@ -325,7 +332,8 @@ func longColumnHint(name string) string {
 		return "NULL is allowed by a ? behind the type: string?"
 	}
 	if columnShape.index(name) >= 0 || csvColumnShape.index(name) >= 0 {
-		return "beside " + name + " the type is called col_type; without it path: HEADER says which column it is, if its name does not"
+		return "beside " + name +
+			" the type is called col_type; without it path: HEADER says which column it is, if its name does not"
 	}
 	return ""
 }
@@ -335,12 +343,14 @@ func trueAt(v *document.Value) *document.Value {
 }
 
 func numberAt(v *document.Value, n int) *document.Value {
-	return &document.Value{Src: v.Src, Kind: document.Number, Text: strconv.Itoa(n), Off: v.Off, End: v.End, Weight: 1, Made: true}
+	return &document.Value{Src: v.Src, Kind: document.Number, Text: strconv.Itoa(n), Off: v.Off, End: v.End, Weight: 1,
+		Made: true}
 }
 
 // typeAndRest cuts a column's type off what follows it: parameters of a type may have blanks.
 func typeAndRest(text string) (word, rest string) {
-	if open, end := strings.IndexByte(text, '('), closing(text); open > 0 && end > open && !strings.Contains(text[:open], " ") {
+	if open, end := strings.IndexByte(text, '('), closing(text); open > 0 && end > open &&
+		!strings.Contains(text[:open], " ") {
 		end++
 		if strings.HasPrefix(text[end:], "?") {
 			end++
@@ -443,7 +453,8 @@ func (l *loader) shortColumns(d *nodeDraft) {
 		}
 		switch {
 		case parquet && given.at != nil:
-			l.ErrorAt(given.at, join(place, "col_idx"), "the columns of Parquet files are found by their names").Hint = "leave it out"
+			l.ErrorAt(given.at, join(place, "col_idx"), "the columns of Parquet files are found by their names").Hint =
+				"leave it out"
 		case !parquet && header == "" && given.at == nil: // it would be read by index, the header as a row
 			l.ErrorAt(c.Key, o.keyPath("columns"), "a column without a header cannot be found by it").Hint =
 				`say where it is: NAME: {type: string, path: "", col_idx: 2}, counted from 0; or give the file a header for it`
@@ -460,7 +471,8 @@ func (l *loader) pathHeader(c shortColumn, path string, byIndex, parquet bool) s
 			l.ErrorAt(c.path, join(path, "path"), "%s", err).Hint = pathHint
 		}
 	} else if byIndex {
-		l.ErrorAt(c.path, join(path, "path"), "a file without a header has no column by that name").Hint = "columns are counted: list them in the order of the file"
+		l.ErrorAt(c.path, join(path, "path"), "a file without a header has no column by that name").Hint =
+			"columns are counted: list them in the order of the file"
 	}
 	return c.path.Text
 }

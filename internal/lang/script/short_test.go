@@ -67,6 +67,7 @@ func TestShortMeansLong(t *testing.T) {
 
 func TestIdentifiers(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"id", "Order_ID", "Price_USD", "_2nd", "type_", "column", "ID_2", "rowid_", "a_b", "_x", "column_2"},
+	require.Equal(t, []string{"id", "Order_ID", "Price_USD", "_2nd", "type_", "column", "ID_2", "rowid_", "a_b", "_x",
+		"column_2"},
 		identifiers([]string{"id", "Order ID", " Price (USD)", "2nd", "type", "", "ID", "rowid", "a - b", "_x", "é"}))
 }

@@ -21,7 +21,8 @@ func (l *loader) shortLookup(d *nodeDraft, k *Lookup) {
 			return
 		}
 	}
-	table, on := o.one("table", "name the table to look up"), o.one("on", "say which fields are equal: a field of r = a field of the table")
+	table, on := o.one("table", "name the table to look up"),
+		o.one("on", "say which fields are equal: a field of r = a field of the table")
 	if table == nil {
 		return
 	}
@@ -91,17 +92,20 @@ func (l *loader) isKey(v *document.Value, path, name string, t expr.Type) bool {
 }
 
 // joinSide takes the alias off one side of an equality and looks for its field.
-func (l *loader) joinSide(d *nodeDraft, side **document.Value, alias string, fields map[string]expr.Type, known bool) bool {
+func (l *loader) joinSide(d *nodeDraft, side **document.Value, alias string, fields map[string]expr.Type,
+	known bool) bool {
 	v, path := *side, d.l.keyPath("on")
 	bare := *v
 	bare.Text = strings.TrimPrefix(v.Text, alias+".")
 	*side = &bare
 	if !isWord(bare.Text) {
-		l.ErrorSpan(v.Src, v.Off, v.End, path, "%s is not a field of %s", document.Quote(v.Text), alias).Hint = "on lists equalities such as id = order_id, separated by commas: a field of r, then one of l"
+		l.ErrorSpan(v.Src, v.Off, v.End, path, "%s is not a field of %s", document.Quote(v.Text),
+			alias).Hint = "on lists equalities such as id = order_id, separated by commas: a field of r, then one of l"
 		return false
 	}
 	if _, ok := fields[bare.Text]; known && !ok {
-		l.ErrorSpan(v.Src, v.Off, v.End, path, "%s has no field %s", alias, document.Quote(bare.Text)).Hint = document.SuggestKey(bare.Text, fields)
+		l.ErrorSpan(v.Src, v.Off, v.End, path, "%s has no field %s", alias, document.Quote(bare.Text)).Hint =
+			document.SuggestKey(bare.Text, fields)
 		return false
 	}
 	if problem, hint := fields[bare.Text].KeyProblem(); problem != "" {

@@ -62,7 +62,11 @@ func (o *object) shortCodec(at *document.Value) {
 	case v == nil:
 		o.drop("parquet") // which may be null
 		o.add("parquet", mapAt(at, entryAt(at, "codec", codec)))
-	case v.Kind == document.Map && !slices.ContainsFunc(v.Entries, func(e *document.Entry) bool { return strings.EqualFold(e.Name, "codec") && e.Value.Present() }):
+	case v.Kind == document.Map &&
+		!slices.ContainsFunc(v.Entries, func(e *document.Entry) bool {
+			return strings.EqualFold(e.Name, "codec") &&
+				e.Value.Present()
+		}):
 		v = own(o.entry("parquet"))
 		v.Entries = append(v.Entries, entryAt(at, "codec", codec))
 	}
@@ -74,7 +78,8 @@ func (l *loader) shortOutputItem(d *nodeDraft, item *document.Value, form FileFo
 	it, ok := parseShortItem(item)
 	switch {
 	case !ok:
-		l.ErrorAt(item, path, "a column is a field such as r.name, all of them as r.*, {header: expression}, or a map with name, expression and type")
+		l.ErrorAt(item, path, "a column is a field such as r.name, all of them as r.*, {header: expression}, or a map with "+
+			"name, expression and type")
 		return false
 	case it.rest != nil && d.node.Out.Target != nil:
 		l.ErrorAt(it.rest, path, "a column of a database takes no format")
@@ -106,7 +111,8 @@ func isShortOutput(item *document.Value) bool {
 	if item.Kind != document.Map {
 		return true
 	}
-	return len(item.Entries) == 1 && (item.Made || outputColumnShape.index(item.Entries[0].Name) < 0 || isHeader(item.Entries[0]))
+	return len(item.Entries) == 1 && (item.Made || outputColumnShape.index(item.Entries[0].Name) < 0 ||
+		isHeader(item.Entries[0]))
 }
 
 // isHeader reports whether a key that is the only one of a column is its header, although
@@ -122,7 +128,8 @@ func isHeader(e *document.Entry) bool {
 
 // outputItem is the long form of a column, but for its type.
 func outputItem(header, expression, format *document.Value, form FileForm) *document.Value {
-	v := mapAt(header, entryAt(header, "name", textAt(header, identifier(header.Text))), entryAt(expression, "expression", expression))
+	v := mapAt(header, entryAt(header, "name", textAt(header, identifier(header.Text))),
+		entryAt(expression, "expression", expression))
 	if form != FormCSV {
 		for _, p := range formParts {
 			if p.form == form {

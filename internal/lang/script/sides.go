@@ -30,7 +30,8 @@ func (l *loader) sideTables() {
 		owner := owners[strings.ToLower(d.node.Table.Name)]
 		at := l.ErrorAt(d.w.get("name"), d.w.keyPath("name"), "table %s has the name of the rows kept beside node %s",
 			document.Quote(d.node.Table.Name), document.Quote(owner.Name))
-		at.Hint = "choose another name: those that end in __bad and __failed are where bad rows and the findings of checks are queried"
+		at.Hint = "choose another name: those that end in __bad and __failed are where bad rows and the findings of checks " +
+			"are queried"
 	}
 }
 

@@ -53,7 +53,8 @@ func (l *loader) sqlNode(ctx context.Context, d *nodeDraft) {
 		q.Pos = text.Src.Pos(text.Src.Origin(start, false))
 	}
 	if v := d.w.get("fields"); v != nil && v.Kind == document.List {
-		l.ErrorAt(v, d.w.keyPath("fields"), "fields of a sql node is a map of names to types").Hint = "write {name: type}, or leave fields out: they are inferred from the query"
+		l.ErrorAt(v, d.w.keyPath("fields"), "fields of a sql node is a map of names to types").Hint =
+			"write {name: type}, or leave fields out: they are inferred from the query"
 		return
 	}
 	if !known || l.IsFull() {
@@ -88,7 +89,8 @@ func (l *loader) queryInputs(d *nodeDraft, q *SQLQuery) bool {
 			continue
 		}
 		fields := in.Creator.Table.Fields
-		if !l.drafts[in.Creator].fieldsOK || slices.ContainsFunc(fields, func(f *Field) bool { return f.Type == expr.Invalid }) {
+		if !l.drafts[in.Creator].fieldsOK ||
+			slices.ContainsFunc(fields, func(f *Field) bool { return f.Type == expr.Invalid }) {
 			known = false // what is wrong there was reported there
 		}
 	}
@@ -128,10 +130,12 @@ func (l *loader) queryKey(key namedAt, path string, q *SQLQuery) bool {
 		switch {
 		case f == nil:
 			at := l.ErrorAt(key.at, path, "table %s has no field %s", document.Quote(in.Table), document.Quote(key.name))
-			at.Hint = cmp.Or(document.SuggestKey(key.name, fieldTypes(in.Creator.Table)), "all tables that the query reads have it: leave by out, or join that table in a node before")
+			at.Hint = cmp.Or(document.SuggestKey(key.name, fieldTypes(in.Creator.Table)),
+				"all tables that the query reads have it: leave by out, or join that table in a node before")
 			return false
 		case first != nil && f.Type != first.Type:
-			l.ErrorAt(key.at, path, "field %s is %s in table %s and %s in table %s", document.Quote(key.name), f.Type, document.Quote(in.Table), first.Type, document.Quote(q.Inputs[0].Table)).Hint =
+			l.ErrorAt(key.at, path, "field %s is %s in table %s and %s in table %s", document.Quote(key.name), f.Type,
+				document.Quote(in.Table), first.Type, document.Quote(q.Inputs[0].Table)).Hint =
 				"convert it in the w.fields of one of them"
 			return false
 		}
@@ -149,7 +153,8 @@ func (l *loader) queryText(ctx context.Context, d *nodeDraft) (text *document.Va
 	inline, url := o.expression("query"), o.expression("query_url")
 	switch {
 	case inline != nil && url != nil:
-		l.ErrorAt(o.keys["query_url"].Key, o.keyPath("query_url"), "a sql node has either query or query_url").Related = []document.Pos{l.pos(o.keys["query"].Key)}
+		l.ErrorAt(o.keys["query_url"].Key, o.keyPath("query_url"), "a sql node has either query or query_url").Related =
+			[]document.Pos{l.pos(o.keys["query"].Key)}
 		return nil, ""
 	case inline != nil:
 		return inline, o.keyPath("query")
@@ -162,11 +167,13 @@ func (l *loader) queryText(ctx context.Context, d *nodeDraft) (text *document.Va
 		return nil, ""
 	}
 	if bad := document.InvalidUTF8(src.Text); bad >= 0 {
-		l.ErrorSpan(src, bad, bad+1, o.keyPath("query_url"), "the text is not UTF-8").Hint = "save the file with the encoding UTF-8"
+		l.ErrorSpan(src, bad, bad+1, o.keyPath("query_url"), "the text is not UTF-8").Hint =
+			"save the file with the encoding UTF-8"
 		return nil, ""
 	}
 	d.pulled = append(d.pulled, pulledFile{url.Text, src})
-	text = &document.Value{Src: src, Kind: document.String, Style: document.RawStyle, Text: strings.TrimPrefix(src.Text, document.ByteOrderMark)}
+	text = &document.Value{Src: src, Kind: document.String, Style: document.RawStyle,
+		Text: strings.TrimPrefix(src.Text, document.ByteOrderMark)}
 	text.Off, text.End = len(src.Text)-len(text.Text), len(src.Text)
 	return text, o.keyPath("query_url")
 }
@@ -200,7 +207,8 @@ func (l *loader) describe(ctx context.Context, d *nodeDraft, text *document.Valu
 	for _, name := range info.Unused {
 		for _, e := range l.queryTables(d) {
 			if e.Name == name {
-				l.WarnAt(e.Key, join(d.r.keyPath("tables"), name), "the query does not read %s", document.Quote(name)).Hint = "the node waits for its table all the same: leave it out"
+				l.WarnAt(e.Key, join(d.r.keyPath("tables"), name), "the query does not read %s", document.Quote(name)).Hint =
+					"the node waits for its table all the same: leave it out"
 			}
 		}
 	}
@@ -236,7 +244,8 @@ func (l *loader) declaredFields(d *nodeDraft, text *document.Value, path string)
 	for i := range d.node.Query.Info.Columns {
 		c := &d.node.Query.Info.Columns[i]
 		if columns[c.Name] != nil {
-			l.columnProblem(text, path, *c, "the query gives two columns %s", document.Quote(c.Name)).Hint = "name one of them with AS"
+			l.columnProblem(text, path, *c, "the query gives two columns %s", document.Quote(c.Name)).Hint =
+				"name one of them with AS"
 		}
 		columns[c.Name] = c
 	}
@@ -250,19 +259,23 @@ func (l *loader) declaredFields(d *nodeDraft, text *document.Value, path string)
 			for _, c := range d.node.Query.Info.Columns {
 				names = append(names, c.Name)
 			}
-			l.ErrorAt(f.o.where(), at, "the query gives no column %s", document.Quote(f.field.Name)).Hint = document.DidYouMean(f.field.Name, names)
+			l.ErrorAt(f.o.where(), at, "the query gives no column %s", document.Quote(f.field.Name)).Hint =
+				document.DidYouMean(f.field.Name, names)
 		case f.field.Type == expr.Invalid || c.holds(f.field.Type):
 		default:
-			l.ErrorAt(f.o.where(), at, "the query gives %s as %s, which %s cannot hold without loss", document.Quote(c.Name), c.SQLType, f.field.Type).Hint = castHint(c.Name, f.field.Type)
+			l.ErrorAt(f.o.where(), at, "the query gives %s as %s, which %s cannot hold without loss", document.Quote(c.Name),
+				c.SQLType, f.field.Type).Hint = castHint(c.Name, f.field.Type)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(columns)) {
-		l.columnProblem(text, path, *columns[name], "the query gives a column %s that fields does not have", document.Quote(name)).Hint = "add it to w.fields, or leave it out of the SELECT"
+		l.columnProblem(text, path, *columns[name], "the query gives a column %s that fields does not have",
+			document.Quote(name)).Hint = "add it to w.fields, or leave it out of the SELECT"
 	}
 }
 
 // columnProblem reports an error at what gives a column, or at the whole query.
-func (l *loader) columnProblem(text *document.Value, path string, c QueryColumn, format string, args ...any) *document.Diagnostic {
+func (l *loader) columnProblem(text *document.Value, path string, c QueryColumn, format string,
+	args ...any) *document.Diagnostic {
 	if c.Start >= c.End || text.Src.IsPending(text.Span()) {
 		return l.ErrorAt(text, path, format, args...)
 	}
@@ -290,16 +303,20 @@ func (l *loader) inferredFields(d *nodeDraft, text *document.Value, path string)
 		}
 		switch {
 		case !named:
-			l.columnProblem(text, path, c, "the query gives a column %s, which is not a name for a field", document.Quote(c.Name)).Hint = "name it with AS: letters, digits and underscores, beginning with a letter"
+			l.columnProblem(text, path, c, "the query gives a column %s, which is not a name for a field",
+				document.Quote(c.Name)).Hint = "name it with AS: letters, digits and underscores, beginning with a letter"
 			continue
 		case seen[strings.ToLower(c.Name)] != nil:
-			l.columnProblem(text, path, c, "the query gives two columns %s", document.Quote(c.Name)).Hint = "name one of them with AS; names that differ only by case are the same"
+			l.columnProblem(text, path, c, "the query gives two columns %s", document.Quote(c.Name)).Hint =
+				"name one of them with AS; names that differ only by case are the same"
 			continue
 		case slices.Contains(reservedFields(), strings.ToLower(c.Name)):
-			l.columnProblem(text, path, c, "the name %s of the query's column is reserved", document.Quote(c.Name)).Hint = "give it another name with AS"
+			l.columnProblem(text, path, c, "the name %s of the query's column is reserved", document.Quote(c.Name)).Hint =
+				"give it another name with AS"
 			continue
 		case len(c.Fits) == 0:
-			l.columnProblem(text, path, c, "the query gives %s as %s, which is none of the types of fields", document.Quote(c.Name), c.SQLType).Hint = c.Advice
+			l.columnProblem(text, path, c, "the query gives %s as %s, which is none of the types of fields",
+				document.Quote(c.Name), c.SQLType).Hint = c.Advice
 			continue
 		}
 		seen[strings.ToLower(c.Name)] = text

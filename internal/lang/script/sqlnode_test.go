@@ -61,7 +61,8 @@ func (f *fakeDescriber) Describe(_ context.Context, q QueryText) (*QueryInfo, []
 	f.asked = append(f.asked, q)
 	info := &QueryInfo{SQL: q.Text}
 	for _, field := range q.Tables[0].Fields {
-		info.Columns = append(info.Columns, QueryColumn{Name: field.Name, SQLType: "BIGINT", Fits: []expr.Type{expr.Int, expr.Decimal}})
+		info.Columns = append(info.Columns, QueryColumn{Name: field.Name, SQLType: "BIGINT",
+			Fits: []expr.Type{expr.Int, expr.Decimal}})
 	}
 	return info, nil, f.err
 }
@@ -72,7 +73,8 @@ func (f *fakeDescriber) Close() error { f.closed++; return nil }
 func TestSQLFieldsAreInferredInOrder(t *testing.T) {
 	t.Parallel()
 	fake := &fakeDescriber{}
-	text := strings.NewReplacer("FIRST", "", "SECOND", ", fields: {id: decimal2}", "[source, source]", "source").Replace(sqlScript)
+	text := strings.NewReplacer("FIRST", "", "SECOND", ", fields: {id: decimal2}", "[source, source]",
+		"source").Replace(sqlScript)
 	src := Sources{Path: "script.yaml", Read: memory{"script.yaml": text}.read}
 	src.Describe = func(context.Context) (Describer, error) { return fake, nil }
 	s, diags := Load(context.Background(), src)
@@ -96,7 +98,8 @@ func TestSQLTables(t *testing.T) {
 	text := strings.NewReplacer("FIRST", ", fields: {id: int}", "SECOND", ", fields: {id: int}").Replace(sqlScript)
 	_, diags := memory{"script.yaml": text}.load(t)
 	require.Contains(t, diags.Render(), `occurs twice`)
-	text = strings.NewReplacer("FIRST", ", fields: {id: int}", "SECOND", ", fields: {id: int}", "[source, source]", "[second]").Replace(sqlScript)
+	text = strings.NewReplacer("FIRST", ", fields: {id: int}", "SECOND", ", fields: {id: int}", "[source, source]",
+		"[second]").Replace(sqlScript)
 	_, diags = memory{"script.yaml": text}.load(t)
 	require.Contains(t, diags.Render(), "cycle")
 }

@@ -48,7 +48,8 @@ func (l *loader) unknownKey(e *document.Entry, path string, s *shape) {
 	}
 	if meant == "" && !lenient && l.ownPart(e, path, s) {
 		l.ErrorAt(e.Key, path, "unknown key %s", document.Quote(e.Name)).Hint =
-			"there is no such key, and what it is meant for is not done; " + document.DidYouMean(e.Name, s.names()) + "; " + lenientHint
+			"there is no such key, and what it is meant for is not done; " + document.DidYouMean(e.Name, s.names()) + "; " +
+				lenientHint
 		return
 	}
 	if meant == "" || lenient {
@@ -59,7 +60,8 @@ func (l *loader) unknownKey(e *document.Entry, path string, s *shape) {
 		l.WarnAt(e.Key, path, "unknown key %s is ignored", document.Quote(e.Name)).Hint = hint
 		return
 	}
-	l.ErrorAt(e.Key, path, "unknown key %s", document.Quote(e.Name)).Hint = "did you mean " + document.Quote(meant) + "? " + lenientHint
+	l.ErrorAt(e.Key, path, "unknown key %s", document.Quote(e.Name)).Hint = "did you mean " + document.Quote(meant) +
+		"? " + lenientHint
 	l.Explains(misspelledKey(path, meant))
 }
 
@@ -91,7 +93,8 @@ func (l *loader) ownNode(path string) bool {
 // isNote reports whether a key is what people call remarks of their own.
 func isNote(word string) bool {
 	return strings.HasPrefix(word, "_") || strings.HasPrefix(word, "x-") || slices.Contains(ownWords(), word) ||
-		slices.Contains([]string{"description", "comment", "comments", "remark", "doc", "docs", "label", "title", "unit", "owner", "source", "meta", "tags"}, word)
+		slices.Contains([]string{"description", "comment", "comments", "remark", "doc", "docs", "label", "title", "unit",
+			"owner", "source", "meta", "tags"}, word)
 }
 
 // inOwnForm reports whether a node reads or writes in a form that Capillaries does not have.
@@ -164,7 +167,8 @@ func (l *loader) restOfValue(entries []*document.Entry, i int, path string, cut 
 	if text := document.InQuotes(before.Value, entries[last]); text != "" {
 		hint = "write " + before.Name + ": " + text
 	}
-	l.ErrorAt(entries[i].Key, path, "%s is cut off from the value of %s by the comma", document.Quote(entries[i].Name), before.Name).Hint = hint + ": a comma ends a value in { } that is not in quotes"
+	l.ErrorAt(entries[i].Key, path, "%s is cut off from the value of %s by the comma", document.Quote(entries[i].Name),
+		before.Name).Hint = hint + ": a comma ends a value in { } that is not in quotes"
 	return true
 }
 
@@ -194,7 +198,8 @@ func (l *loader) elsewhere(e *document.Entry, path string) bool {
 	if does == "" {
 		does = "it belongs to " + where
 	}
-	l.ErrorAt(e.Key, path, "unknown key %s", document.Quote(e.Name)).Hint = "did you mean " + document.Quote(meant) + "? " + does + "; " + lenientHint
+	l.ErrorAt(e.Key, path, "unknown key %s", document.Quote(e.Name)).Hint = "did you mean " + document.Quote(meant) +
+		"? " + does + "; " + lenientHint
 	l.Explains(strayKey(path, meant))
 	return true
 }
@@ -223,7 +228,8 @@ func (l *loader) typedElsewhere(word string) string {
 
 // ownWords are notes that people make for themselves, and that are like keys.
 func ownWords() []string {
-	return []string{"note", "notes", "code", "codes", "model", "groups", "reference", "reader", "leader", "order_id", "full_name"}
+	return []string{"note", "notes", "code", "codes", "model", "groups", "reference", "reader", "leader", "order_id",
+		"full_name"}
 }
 
 // misspelledKey and strayKey are why a key is missing at a path: it is there under
@@ -257,7 +263,8 @@ func tableOf(node *document.Value) string {
 
 // noCreator reports a table that no node creates.
 func (l *loader) noCreator(v *document.Value, path, table string) {
-	l.ErrorAt(v, path, "no node creates table %s", document.Quote(table)).Because(nodeTwice(table)).Hint = document.SuggestKey(table, l.script.byTable)
+	l.ErrorAt(v, path, "no node creates table %s", document.Quote(table)).Because(nodeTwice(table)).Hint =
+		document.SuggestKey(table, l.script.byTable)
 }
 
 // rowKeys are the keys that choose, check or put aside rows, each with where it does.
@@ -294,7 +301,8 @@ func choosingKeys() []string {
 func (o *object) misplaced(reason string, keys ...string) {
 	for _, key := range keys {
 		v := o.get(key)
-		if v == nil || v.Text == "" && len(v.Items)+len(v.Entries) == 0 && key != "types" || o.l.src.Lenient || !slices.Contains(choosingKeys(), key) {
+		if v == nil || v.Text == "" && len(v.Items)+len(v.Entries) == 0 && key != "types" || o.l.src.Lenient ||
+			!slices.Contains(choosingKeys(), key) {
 			o.ignored(reason, key)
 			continue
 		}
@@ -424,9 +432,11 @@ func ofWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 // no meaning is ignored there, and is no typing error.
 func capillariesKeys() []string {
 	return []string{"nodes", "dependency_policies",
-		"type", "desc", "start_policy", "rerun_policy", "custom_proc_type", "handler_exe_type", "max_batch_processing_time", "dependency_policy", "r", "l", "p", "w",
+		"type", "desc", "start_policy", "rerun_policy", "custom_proc_type", "handler_exe_type", "max_batch_processing_time",
+		"dependency_policy", "r", "l", "p", "w",
 		"table", "expected_batches_total", "rowset_size",
-		"urls", "csv", "hdr_line_idx", "first_data_line_idx", "separator", "columns", "col_type", "col_default_value", "col_idx", "col_hdr", "col_format", "parquet", "col_name",
+		"urls", "csv", "hdr_line_idx", "first_data_line_idx", "separator", "columns", "col_type", "col_default_value",
+		"col_idx", "col_hdr", "col_format", "parquet", "col_name",
 		"name", "table_options", "having", "fields", "expression", "default_value", "indexes",
 		"index_name", "join_on", "group", "filter", "join_type", "idx_read_batch_size", "right_lookup_read_batch_size",
 		"url_template", "top", "order", "limit", "codec", "header", "format", "column_name",

@@ -15,14 +15,21 @@ func TestTypingError(t *testing.T) {
 		shape      *shape
 		word, want string // want "": stays a warning
 	}{
-		{nodeShape, "cheks", "checks"}, {nodeShape, "check", "checks"}, {nodeShape, "Chekcs", "checks"}, {nodeShape, "bad_row", "bad_rows"}, {nodeShape, "strat_policy", "start_policy"},
-		{tableWriterShape, "index", "indexes"}, {tableWriterShape, "fileds", "fields"}, {writerShape, "havng", "having"}, {writerShape, "HAVIGN", "having"},
-		{writerShape, "ordr", "order"}, {writerShape, "orderby", "order"}, {topShape, "limt", "limit"}, {columnShape, "nulable", "nullable"}, {lookupShape, "filtr", "filter"},
-		{lookupShape, "joint_type", "join_type"}, {csvColumnShape, "colformat", "col_format"}, {fieldShape, "default", "default_value"}, {rootShape, "node", "nodes"},
-		{writerShape, "having2", "having"}, {writerShape, "2having", "having"}, {lookupShape, "filter1", "filter"}, {writerShape, "having_2", ""},
+		{nodeShape, "cheks", "checks"}, {nodeShape, "check", "checks"}, {nodeShape, "Chekcs", "checks"},
+		{nodeShape, "bad_row", "bad_rows"}, {nodeShape, "strat_policy", "start_policy"},
+		{tableWriterShape, "index", "indexes"}, {tableWriterShape, "fileds", "fields"}, {writerShape, "havng", "having"},
+		{writerShape, "HAVIGN", "having"},
+		{writerShape, "ordr", "order"}, {writerShape, "orderby", "order"}, {topShape, "limt", "limit"},
+		{columnShape, "nulable", "nullable"}, {lookupShape, "filtr", "filter"},
+		{lookupShape, "joint_type", "join_type"}, {csvColumnShape, "colformat", "col_format"},
+		{fieldShape, "default", "default_value"}, {rootShape, "node", "nodes"},
+		{writerShape, "having2", "having"}, {writerShape, "2having", "having"}, {lookupShape, "filter1", "filter"},
+		{writerShape, "having_2", ""},
 		{tagShape, "tag_criteria_urls", "tag_criteria_url"}, {checkShape, "notnull", "not_null"},
-		{writerShape, "having_tmp", ""}, {writerShape, "_having", ""}, {writerShape, "x-having", ""}, {writerShape, "order_by", ""},
-		{lookupShape, "is_distinct", ""}, {nodeShape, "owner", ""}, {nodeShape, "description", ""}, {rootShape, "$schema", ""}, {nodeShape, "", ""}, {nodeShape, "x", ""},
+		{writerShape, "having_tmp", ""}, {writerShape, "_having", ""}, {writerShape, "x-having", ""},
+		{writerShape, "order_by", ""},
+		{lookupShape, "is_distinct", ""}, {nodeShape, "owner", ""}, {nodeShape, "description", ""},
+		{rootShape, "$schema", ""}, {nodeShape, "", ""}, {nodeShape, "x", ""},
 		{fileReaderShape, "type", ""}, {columnShape, "default_value", ""}, // words of Capillaries where they mean nothing
 	} {
 		require.Equal(t, c.want, typingError(c.word, c.shape.names()), c.word)
@@ -34,8 +41,10 @@ func TestTypingError(t *testing.T) {
 func TestCapillariesKeys(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
-	for _, s := range []*shape{rootShape, nodeShape, readerShape, lookupShape, writerShape, columnShape, csvReaderShape, csvColumnShape, parquetColumnShape, fieldShape,
-		pyCalcShape, pyFieldShape, tagShape, topShape, csvWriterShape, parquetWriterShape, outputColumnShape, csvOutputShape, parquetOutputShape, policyShape, ruleShape} {
+	for _, s := range []*shape{rootShape, nodeShape, readerShape, lookupShape, writerShape, columnShape, csvReaderShape,
+		csvColumnShape, parquetColumnShape, fieldShape,
+		pyCalcShape, pyFieldShape, tagShape, topShape, csvWriterShape, parquetWriterShape, outputColumnShape, csvOutputShape,
+		parquetOutputShape, policyShape, ruleShape} {
 		for _, name := range s.names() {
 			known[name] = true
 		}
@@ -96,7 +105,8 @@ func TestKeysElsewhere(t *testing.T) {
 		"    w:\n      name: t\n      WRITER\n      fields: {id: {expression: r.id, type: int, FIELD}}\n" +
 		"  write:\n    type: table_file\n    r: t\n    w:\n      url_template: out.csv\n      FILE\n      csv: {WCSV}\n" +
 		"      columns: [{expression: r.id, type: int, csv: {header: id, OUTCSV}}]\nROOT\n"
-	places := []string{"NODE", "READER", ", CSVCOLUMN", ", COLUMN", "RCSV", "WRITER", ", FIELD", "FILE", "WCSV", ", OUTCSV", "ROOT"}
+	places := []string{"NODE", "READER", ", CSVCOLUMN", ", COLUMN", "RCSV", "WRITER", ", FIELD", "FILE", "WCSV",
+		", OUTCSV", "ROOT"}
 	put := func(where, key string) string {
 		text := table
 		for _, place := range places {
@@ -180,7 +190,8 @@ func TestKeysElsewhere(t *testing.T) {
 		}
 	}
 	var l loader
-	for _, key := range []string{"desc", "name", "rowset_size", "description", "owner", "$schema", "having_tmp", "is_distinct"} {
+	for _, key := range []string{"desc", "name", "rowset_size", "description", "owner", "$schema", "having_tmp",
+		"is_distinct"} {
 		require.Empty(t, l.belongs(key, "nodes.x.w"), key)
 	}
 }
@@ -239,7 +250,8 @@ func TestKeysOfOtherTypes(t *testing.T) {
 		{node: "custom_proc_type: py_calc"},
 		{node: "p: {x: 1}"},
 	} {
-		text := "nodes:\n  read:\n    type: file_table\n    r:\n      urls: [in.csv]\n      columns: {id: int}\n      " + c.r + "\n" +
+		text := "nodes:\n  read:\n    type: file_table\n    r:\n      urls: [in.csv]\n      columns: {id: int}\n      " +
+			c.r + "\n" +
 			"    w:\n      name: t\n      " + c.w + "\n" +
 			"  write:\n    type: table_file\n    " + c.node + "\n    r:\n      table: t\n      " + c.reads + "\n" +
 			"    w:\n      url_template: out.csv\n      " + c.writes + "\n"
@@ -255,22 +267,29 @@ func TestKeysOfOtherTypes(t *testing.T) {
 // TestEqualKeys: wherever a key occurs twice, it is reported once, with both places.
 func TestEqualKeys(t *testing.T) {
 	t.Parallel()
-	node := "  N: {type: file_table, r: {urls: [in.csv], columns: {id: {col_type: int, csv: {col_hdr: id}}}}, w: {name: t, fields: {id: {expression: r.id, type: int}}}}\n"
+	node := "  N: {type: file_table, r: {urls: [in.csv], columns: {id: {col_type: int, csv: {col_hdr: id}}}}, w: {name: " +
+		"t, fields: {id: {expression: r.id, type: int}}}}\n"
 	good := "nodes:\n" + strings.Replace(node, "N", "read", 1)
-	tags := good + "  tag: {type: table_custom_tfm_table, custom_proc_type: tag_and_denormalize, r: {table: t}, p: {tag_field_name: tag, tag_criteria_url: tags.json}, w: {name: u, fields: {tag: {expression: p.tag, type: string}}}}\n"
+	tags := good + "  tag: {type: table_custom_tfm_table, custom_proc_type: tag_and_denormalize, r: {table: t}, p: " +
+		"{tag_field_name: tag, tag_criteria_url: tags.json}, w: {name: u, fields: {tag: {expression: p.tag, type: " +
+		"string}}}}\n"
 	for name, c := range map[string]struct {
 		files memory
 		want  string
 	}{
 		"node":      {memory{"script.yaml": good + strings.Replace(node, "N", "read", 1)}, "script.yaml:3:3"},
 		"json node": {memory{"script.json": `{"nodes": {"a": {}, "a": {"type": "file_table", "r": {"urls": ["x"], "columns": {"i": {"col_type": "int"}}}, "w": {"name": "t", "fields": {"i": {"expression": "r.i", "type": "int"}}}}}}`}, "script.json:1:21"},
-		"field":     {memory{"script.yaml": strings.Replace(good, "fields: {", "fields: {id: {expression: r.id, type: int}, ", 1)}, "script.yaml:2:"},
-		"column":    {memory{"script.yaml": strings.Replace(good, "columns: {", "columns: {id: {col_type: int}, ", 1)}, "script.yaml:2:"},
-		"case":      {memory{"script.yaml": strings.Replace(good, "type: file_table", "type: file_table, Type: file_table", 1)}, "script.yaml:2:"},
-		"parameter": {memory{"script.yaml": strings.Replace(good, "in.csv", "'{f}'", 1), "params.yaml": "f: a.csv\nf: b.csv\n"}, "params.yaml:2:1"},
-		"tag":       {memory{"script.yaml": tags, "tags.json": `{"a": "r.id > 0", "a": "r.id < 0"}`}, "tags.json:1:19"},
-		"unread":    {memory{"script.yaml": good + "notes: {by: {x: 1, x: 2}}\n"}, "script.yaml:3:"},
-		"alias":     {memory{"script.yaml": "one: &a {x: 1, x: 2}\ntwo: *a\n" + good}, "script.yaml:1:"},
+		"field": {memory{"script.yaml": strings.Replace(good, "fields: {", "fields: {id: {expression: r.id, type: int}, ",
+			1)}, "script.yaml:2:"},
+		"column": {memory{"script.yaml": strings.Replace(good, "columns: {", "columns: {id: {col_type: int}, ", 1)},
+			"script.yaml:2:"},
+		"case": {memory{"script.yaml": strings.Replace(good, "type: file_table", "type: file_table, Type: file_table",
+			1)}, "script.yaml:2:"},
+		"parameter": {memory{"script.yaml": strings.Replace(good, "in.csv", "'{f}'", 1),
+			"params.yaml": "f: a.csv\nf: b.csv\n"}, "params.yaml:2:1"},
+		"tag":    {memory{"script.yaml": tags, "tags.json": `{"a": "r.id > 0", "a": "r.id < 0"}`}, "tags.json:1:19"},
+		"unread": {memory{"script.yaml": good + "notes: {by: {x: 1, x: 2}}\n"}, "script.yaml:3:"},
+		"alias":  {memory{"script.yaml": "one: &a {x: 1, x: 2}\ntwo: *a\n" + good}, "script.yaml:1:"},
 	} {
 		s, diags := c.files.load(t)
 		require.Nil(t, s, name)
@@ -302,7 +321,8 @@ func TestSynonyms(t *testing.T) {
 	}
 	const input = "  a: {type: file_table, r: {urls: [in.csv], columns: {id: int}}, w: t}\n"
 	for node, want := range map[string]string{
-		"{type: sql, r: [t], sql: SELECT id FROM t, query: SELECT id FROM t, w: {name: u}}":  `unknown key "sql"` + "|" + `did you mean "query"`,
+		"{type: sql, r: [t], sql: SELECT id FROM t, query: SELECT id FROM t, w: {name: u}}": `unknown key "sql"` + "|" +
+			`did you mean "query"`,
 		"{type: sql, r: [t], query: SELECT id FROM t, partition_by: id, w: {name: u}}":       `unknown key "partition_by"|did you mean "by"`,
 		"{type: file_table, inputs: in.csv, r: {urls: [in.csv]}, w: u}":                      `unknown key "inputs"|did you mean "r"`,
 		"{type: file_table, r: {urls: [in.csv], paths: [in.csv]}, w: u}":                     `unknown key "paths"|did you mean "urls"`,
@@ -317,7 +337,8 @@ func TestSynonyms(t *testing.T) {
 		"{type: table_custom_tfm_table, custom_proc_type: py_calc, r: t, p: {udf: f}, w: u}": `unknown key "udf"|did you mean "python_code_urls"`,
 	} {
 		text := "nodes:\n" + input + "  b: " + node + "\n"
-		_, diags := Load(t.Context(), Sources{Path: "script.yaml", Read: memory{"script.yaml": text, "f.py": "def f(id): pass"}.read})
+		_, diags := Load(t.Context(),
+			Sources{Path: "script.yaml", Read: memory{"script.yaml": text, "f.py": "def f(id): pass"}.read})
 		message, hint, _ := strings.Cut(want, "|")
 		require.Contains(t, diags.Render(), "error: "+message, node)
 		require.Contains(t, diags.Render(), hint, node)

@@ -15,19 +15,26 @@ func synonyms() map[string][]string {
 		// Nodes: dbt, Airflow, Spark, Dagster.
 		"sql": {"query"}, "select": {"query"}, "statement": {"query"}, "sql_file": {"query_url"}, "query_file": {"query_url"},
 		"inputs": {"r"}, "input": {"r"}, "reads": {"r"}, "outputs": {"w"}, "output": {"w"}, "writes": {"w"}, "sink": {"w"},
-		"tests": {"checks"}, "expectations": {"checks"}, "assertions": {"checks"}, "constraints": {"checks"}, "on_fail": {"severity"},
+		"tests": {"checks"}, "expectations": {"checks"}, "assertions": {"checks"}, "constraints": {"checks"},
+		"on_fail":      {"severity"},
 		"validations":  {"checks"},
 		"materialized": {"ephemeral"}, "on_error": {"bad_rows"}, "on_errors": {"bad_rows"}, "bad_records": {"bad_rows"},
-		"ignore_errors": {"bad_rows"}, "on_bad_lines": {"bad_rows"}, "operator": {"type"}, "partition_by": {"by"}, "cache": {"reuse"},
+		"ignore_errors": {"bad_rows"}, "on_bad_lines": {"bad_rows"}, "operator": {"type"}, "partition_by": {"by"},
+		"cache": {"reuse"},
 		// Files.
-		"path": {"urls", "url_template"}, "paths": {"urls"}, "file": {"urls", "url_template"}, "filename": {"urls", "url_template"},
+		"path": {"urls", "url_template"}, "paths": {"urls"}, "file": {"urls", "url_template"},
+		"filename": {"urls", "url_template"},
 		"filepath": {"urls", "url_template"},
-		"location": {"urls", "url_template"}, "delimeter": {"separator"}, "delimter": {"separator"}, "field_separator": {"separator"},
-		"field_delimiter": {"separator"}, "col_sep": {"separator"}, "files": {"urls"}, "glob": {"urls"}, "delimiter": {"separator"},
-		"delim": {"separator"}, "sep": {"separator"},
-		"dtype": {"types", "col_type", "type"}, "dtypes": {"types"}, "schema": {"types", "columns", "fields"}, "header_row": {"hdr_line_idx"},
-		"skiprows": {"first_data_line_idx"},
-		"quoting":  {"quote"}, "lineterminator": {"line_end"}, "newline": {"line_end"}, "compression": {"codec"}, "na_values": {"null_text"},
+		"location": {"urls", "url_template"}, "delimeter": {"separator"}, "delimter": {"separator"},
+		"field_separator": {"separator"},
+		"field_delimiter": {"separator"}, "col_sep": {"separator"}, "files": {"urls"}, "glob": {"urls"},
+		"delimiter": {"separator"},
+		"delim":     {"separator"}, "sep": {"separator"},
+		"dtype": {"types", "col_type", "type"}, "dtypes": {"types"}, "schema": {"types", "columns", "fields"},
+		"header_row": {"hdr_line_idx"},
+		"skiprows":   {"first_data_line_idx"},
+		"quoting":    {"quote"}, "lineterminator": {"line_end"}, "newline": {"line_end"}, "compression": {"codec"},
+		"na_values":   {"null_text"},
 		"null_values": {"null_text"},
 		// Tables.
 		"where": {"having", "filter"}, "order_by": {"order"}, "sort": {"order"}, "sort_by": {"order"}, "head": {"top"},
@@ -37,9 +44,12 @@ func synonyms() map[string][]string {
 		// Serving.
 		"tz": {"timezone"}, "time_zone": {"timezone"}, "schedule_interval": {"cron", "schedule"}, "crontab": {"cron"},
 		"triggers": {"schedule"}, "sensor": {"watch"}, "sensors": {"watch"},
-		"webhook": {"url", "notify"}, "url": {"urls", "url_template"}, "uri": {"urls", "url_template", "url"}, "cmd": {"command"},
-		"exec": {"command"}, "alerts": {"notify"}, "notifications": {"notify"}, "sla": {"deadline"}, "steps": {"nodes"}, "tasks": {"nodes"},
-		"models": {"nodes"}, "pipeline": {"nodes"}, "imports": {"include"}, "approvers": {"by"}, "reviewers": {"by"}, "interval": {"every"},
+		"webhook": {"url", "notify"}, "url": {"urls", "url_template"}, "uri": {"urls", "url_template", "url"},
+		"cmd":  {"command"},
+		"exec": {"command"}, "alerts": {"notify"}, "notifications": {"notify"}, "sla": {"deadline"}, "steps": {"nodes"},
+		"tasks":  {"nodes"},
+		"models": {"nodes"}, "pipeline": {"nodes"}, "imports": {"include"}, "approvers": {"by"}, "reviewers": {"by"},
+		"interval":    {"every"},
 		"signing_key": {"secret"},
 	}
 }
@@ -72,8 +82,10 @@ func wayOut(e *document.Entry, path string) string {
 	if len(steps) > 2 {
 		part = steps[2]
 	}
-	const records = "csv.hdr_line_idx is the record with the header, csv.first_data_line_idx the first with data; both count from 0"
-	const headerless = "csv: {hdr_line_idx: -1} is for CSV files without a header, excel: {header: false} for sheets without one"
+	const records = "csv.hdr_line_idx is the record with the header, csv.first_data_line_idx the first with data; both " +
+		"count from 0"
+	const headerless = "csv: {hdr_line_idx: -1} is for CSV files without a header, excel: {header: false} for sheets " +
+		"without one"
 	switch word := strings.ToLower(e.Name); word {
 	case "distinct", "dedup", "dedupe", "deduplicate", "drop_duplicates":
 		return "a node of type distinct_table keeps one row of each key, and the query of a sql node has SELECT DISTINCT"
@@ -81,17 +93,20 @@ func wayOut(e *document.Entry, path string) string {
 		if part == "r" {
 			return records
 		}
-	case "skip_footer", "skipfooter", "skip_footer_lines", "footer", "footer_lines", "trailer", "skip_trailer", "skip_last", "skip_bottom":
+	case "skip_footer", "skipfooter", "skip_footer_lines", "footer", "footer_lines", "trailer", "skip_trailer",
+		"skip_last", "skip_bottom":
 		switch {
 		case part == "r":
-			return "lines behind the data are no records of it: take them off before (head -n -1 in.csv), or put them aside with bad_rows"
+			return "lines behind the data are no records of it: take them off before (head -n -1 in.csv), or put them aside " +
+				"with bad_rows"
 		case part == "w":
 			return "a file has its header and its rows: write what stands behind them to a file of its own, and join both (cat)"
 		}
 	case "comment", "comment_char", "comment_prefix", "comments", "comment_string":
 		remark := strings.HasPrefix("comments", word) && strings.Trim(e.Value.Text, "#;%/*!-'\"") != ""
 		if part == "r" && (len(steps) == 3 || steps[3] == "csv") && !remark {
-			return "no line is a comment: take such lines out before (grep -v '^#' in.csv); those above the header are records, which csv.hdr_line_idx counts"
+			return "no line is a comment: take such lines out before (grep -v '^#' in.csv); those above the header are " +
+				"records, which csv.hdr_line_idx counts"
 		}
 	case "bom", "byte_order_mark", "with_bom", "utf8_bom", "add_bom", "write_bom":
 		if part == "r" {
@@ -103,8 +118,10 @@ func wayOut(e *document.Entry, path string) string {
 			return "files are written in UTF-8: convert them with iconv -f utf-8 -t windows-1252"
 		}
 	case "escape_formulas", "sanitize_formulas", "sanitize", "formula_guard", "escape_formulae":
-		return "texts are written as they are: put the mark before those that begin a formula in the column's expression, with string.iif and re.MatchString"
-	case "dateformat", "date_format", "timestampformat", "timestamp_format", "datetime_format", "parse_dates", "time_format":
+		return "texts are written as they are: put the mark before those that begin a formula in the column's expression, " +
+			"with string.iif and re.MatchString"
+	case "dateformat", "date_format", "timestampformat", "timestamp_format", "datetime_format", "parse_dates",
+		"time_format":
 		if part == "r" {
 			return "a layout is a column's own, behind its type: day: date 02.01.2006"
 		}
@@ -113,7 +130,8 @@ func wayOut(e *document.Entry, path string) string {
 		if part == "r" {
 			return "texts that mean NULL are a column's own: {type: int, null_text: [n/a, \"\"]}"
 		}
-		return "NULL is an empty cell in CSV: a text for it is an expression, coalesce(string(r.x), `n/a`), or COALESCE in a sql node before"
+		return "NULL is an empty cell in CSV: a text for it is an expression, coalesce(string(r.x), `n/a`), or COALESCE in " +
+			"a sql node before"
 	case "trim", "trim_ws", "strip", "skipinitialspace", "skip_initial_space", "ignore_whitespace", "trim_whitespace":
 		return "blanks belong to values: take them off in a sql node behind it, with trim(x)"
 	case "header", "headers", "has_header":
@@ -129,13 +147,16 @@ func wayOut(e *document.Entry, path string) string {
 		}
 	case "append", "overwrite", "if_exists", "write_mode", "write_disposition":
 		if part == "w" {
-			return "a file is replaced as a whole; what becomes of the rows of a table of a database says mode: append, replace or merge"
+			return "a file is replaced as a whole; what becomes of the rows of a table of a database says mode: append, " +
+				"replace or merge"
 		}
-	case "quotechar", "quote_char", "quote_character", "double_quote", "doublequote", "escape", "escapechar", "escape_char":
+	case "quotechar", "quote_char", "quote_character", "double_quote", "doublequote", "escape", "escapechar",
+		"escape_char":
 		if part == "r" || part == "w" {
 			return `quotes of CSV files are ", doubled within a value that has them; nothing else escapes`
 		}
-	case "decimal", "thousands", "decimal_comma", "decimal_separator", "thousands_separator", "decimal_point", "group_separator":
+	case "decimal", "thousands", "decimal_comma", "decimal_separator", "thousands_separator", "decimal_point",
+		"group_separator":
 		switch {
 		case part == "r" && strings.HasPrefix(word, "decimal"):
 			return `numbers with a decimal comma are csv: {decimal: ","} of the node that reads them`

@@ -130,13 +130,15 @@ func (l *loader) shortFields(d *nodeDraft, w *TableWriter) {
 	}
 	m, ok := mapAt(v), true
 	taken := map[string]bool{}
-	items := slices.DeleteFunc(slices.Clone(v.Items), func(item *document.Value) bool { return l.longItem(item, d.w.keyPath("fields")) })
+	items := slices.DeleteFunc(slices.Clone(v.Items),
+		func(item *document.Value) bool { return l.longItem(item, d.w.keyPath("fields")) })
 	ok = len(items) == len(v.Items)
 	for _, item := range singles(items) {
 		it, good := parseShortItem(item)
 		switch {
 		case !good || it.rest != nil:
-			l.ErrorAt(item, d.w.keyPath("fields"), "an item of fields is a field such as r.name, all of them as r.*, or {name: expression}")
+			l.ErrorAt(item, d.w.keyPath("fields"),
+				"an item of fields is a field such as r.name, all of them as r.*, or {name: expression}")
 			ok = false
 		case it.all != "":
 			ok = l.allFields(d, it, item, d.w.keyPath("fields"), func(name string, e *document.Value) {
@@ -177,15 +179,18 @@ func (l *loader) longItem(item *document.Value, path string) bool {
 		return false
 	}
 	l.ErrorAt(item.Entries[0].Key, path, "the name of a field is a key of its own here").Hint =
-		"write {" + name.Text + ": " + expression.Text + "}, or with a type, for all fields, fields: {" + name.Text + ": {expression: " + expression.Text + ", type: …}}"
+		"write {" + name.Text + ": " + expression.Text + "}, or with a type, for all fields, fields: {" + name.Text +
+			": {expression: " + expression.Text + ", type: …}}"
 	return true
 }
 
 // allFields gives each field of an alias with the expression that copies it;
 // false if they are not known.
-func (l *loader) allFields(d *nodeDraft, it shortItem, item *document.Value, path string, each func(name string, expression *document.Value)) bool {
+func (l *loader) allFields(d *nodeDraft, it shortItem, item *document.Value, path string,
+	each func(name string, expression *document.Value)) bool {
 	if !slices.Contains(d.aliases(), it.all) {
-		l.ErrorAt(item, path, "%s.* cannot be used here", it.all).Hint = "allowed here: " + strings.Join(starred(d.aliases()), ", ")
+		l.ErrorAt(item, path, "%s.* cannot be used here", it.all).Hint = "allowed here: " +
+			strings.Join(starred(d.aliases()), ", ")
 		return false
 	}
 	names, known := d.aliasFields(it.all)
@@ -221,16 +226,19 @@ func (l *loader) tableName(d *nodeDraft, w *TableWriter) {
 	lower := strings.ToLower(name)
 	switch {
 	case !isWord(name):
-		l.ErrorAt(v, path, "the table's name %s has other characters than letters, digits and underscores", document.Quote(name))
+		l.ErrorAt(v, path, "the table's name %s has other characters than letters, digits and underscores",
+			document.Quote(name))
 	case len(name) > MaxTableNameChars:
 		l.ErrorAt(v, path, "the table's name is longer than %d characters", MaxTableNameChars)
 	case strings.HasPrefix(name, "idx"):
 		l.ErrorAt(v, path, "the table's name %s begins with idx, as only indexes do", document.Quote(name))
 	case strings.HasPrefix(name, "wf") || strings.HasPrefix(name, "system"):
-		l.ErrorAt(v, path, "the table's name %s is reserved", document.Quote(name)).Hint = "names of system tables begin with wf or system"
+		l.ErrorAt(v, path, "the table's name %s is reserved",
+			document.Quote(name)).Hint = "names of system tables begin with wf or system"
 	}
 	if other := l.tables[lower]; other != nil {
-		at := l.ErrorAt(v, path, "table %s is created twice: node %s creates it too", document.Quote(name), document.Quote(other.Name))
+		at := l.ErrorAt(v, path, "table %s is created twice: node %s creates it too", document.Quote(name),
+			document.Quote(other.Name))
 		at.Related = append(at.Related, other.Table.Pos)
 		at.Hint = "give one of them another name; one node can read several files: urls: [a.csv, b.csv]"
 		return
@@ -341,12 +349,14 @@ func (l *loader) indexName(e *document.Entry, ix *Index, path string) {
 	case !strings.HasPrefix(name, "idx"):
 		l.ErrorAt(e.Key, path, "the index's name %s must begin with idx", document.Quote(name))
 	case !isWord(name):
-		l.ErrorAt(e.Key, path, "the index's name %s has other characters than letters, digits and underscores", document.Quote(name))
+		l.ErrorAt(e.Key, path, "the index's name %s has other characters than letters, digits and underscores",
+			document.Quote(name))
 	case len(name) > MaxIndexNameChars:
 		l.ErrorAt(e.Key, path, "the index's name is longer than %d characters", MaxIndexNameChars)
 	}
 	if other := l.script.byIndex[name]; other != nil {
-		at := l.ErrorAt(e.Key, path, "index %s is defined twice: node %s has it too", document.Quote(name), document.Quote(other.Node.Name))
+		at := l.ErrorAt(e.Key, path, "index %s is defined twice: node %s has it too", document.Quote(name),
+			document.Quote(other.Node.Name))
 		at.Related = append(at.Related, other.Pos)
 		return
 	}
@@ -376,7 +386,8 @@ func (l *loader) indexUse() {
 			if used[ix] || exempt || ix.Key == nil || l.script.byIndex[ix.Name] != ix {
 				continue
 			}
-			l.ErrorAt(l.indexKeys[ix], join(d.w.keyPath("indexes"), ix.Name), "no lookup uses index %s", document.Quote(ix.Name)).Hint =
+			l.ErrorAt(l.indexKeys[ix], join(d.w.keyPath("indexes"), ix.Name), "no lookup uses index %s",
+				document.Quote(ix.Name)).Hint =
 				"remove it; an index that is there to check uniqueness has to_check_uniq in its name"
 		}
 	}
@@ -416,10 +427,12 @@ func (l *loader) tableExpressions(d *nodeDraft) {
 		return
 	}
 	if d.node.Type == Distinct {
-		l.ErrorAt(d.w.keys["having"].Key, d.w.keyPath("having"), "a distinct_table takes no having").Hint = "filter in a table_table in front of it"
+		l.ErrorAt(d.w.keys["having"].Key, d.w.keyPath("having"), "a distinct_table takes no having").Hint =
+			"filter in a table_table in front of it"
 		return
 	}
-	w.Having = l.condition(v, d.w.keyPath("having"), newScope("having").nullable(fieldNulls("w", w.Fields)).computed(d.node.SeenByHaving).with("w", fieldTypes(w), true))
+	w.Having = l.condition(v, d.w.keyPath("having"),
+		newScope("having").nullable(fieldNulls("w", w.Fields)).computed(d.node.SeenByHaving).with("w", fieldTypes(w), true))
 }
 
 // SeenByHaving gives the expression of a field, or of a file's column, that
@@ -471,7 +484,8 @@ func (l *loader) field(d *nodeDraft, f *fieldDraft, sc scope) {
 		}
 		v = f.o.get("expression")
 	}
-	mode := expr.Mode{Round: true, Aggregates: grouped, MeanFloat: f.infer, EmptyNull: f.field.Nullable, Null: f.field.Type}
+	mode := expr.Mode{Round: true, Aggregates: grouped, MeanFloat: f.infer, EmptyNull: f.field.Nullable,
+		Null: f.field.Type}
 	c := l.compile(v, path, sc, mode)
 	if c != nil && grouped && !c.Aggregate() {
 		mode.Round = false // in a grouped lookup only aggregates are rounded
@@ -551,13 +565,15 @@ func (l *loader) fieldType(v *document.Value, path string, want expr.Type, c *ex
 	switch {
 	case c.Type().IsDecimal() && want.IsDecimal():
 		digits, scale := want.Digits()
-		at.Hint = fmt.Sprintf("it may have more digits behind the point: round(…, %d), or decimal(…, %d, %d) where they are zero, or declare the type %s", scale, digits, scale, c.Type())
+		at.Hint = fmt.Sprintf("it may have more digits behind the point: round(…, %d), or decimal(…, %d, %d) where they "+
+			"are zero, or declare the type %s", scale, digits, scale, c.Type())
 	case want.IsDecimal() && want != expr.Decimal && (c.Type().IsNumber() || c.Type() == expr.String):
 		digits, scale := want.Digits()
 		at.Hint = fmt.Sprintf("convert it with decimal(…, %d, %d), or declare the type %s", digits, scale, c.Type())
 	case c.Type() == expr.GoInt && want == expr.Int:
 		at.Hint = "write int(" + document.Shorten(v.Text, document.MaxShownTextChars) + ")"
-	case want == expr.Date || want == expr.Instant || want == expr.String || ((want == expr.Int || want == expr.Float || want == expr.Decimal) && c.Type() != expr.DateTime):
+	case want == expr.Date || want == expr.Instant || want == expr.String ||
+		((want == expr.Int || want == expr.Float || want == expr.Decimal) && c.Type() != expr.DateTime):
 		at.Hint = "convert it with " + want.String() + "(…), or declare the type " + c.Type().String()
 	}
 }

@@ -12,15 +12,17 @@ import (
 	"thalweg/internal/ops/cluster"
 )
 
-var environment = map[string]string{"CASSANDRA_PASSWORD": "rumpelstilz", "BROKER_URL": "amqps://guest:s3same@rabbit.example/fleet", "STORE_KEY": "open-sesame"}
+var environment = map[string]string{"CASSANDRA_PASSWORD": "rumpelstilz",
+	"BROKER_URL": "amqps://guest:s3same@rabbit.example/fleet", "STORE_KEY": "open-sesame"}
 
 func parse(t *testing.T, text string) (*cluster.Config, string, *secret.Known) {
 	t.Helper()
 	known := secret.New()
-	cfg, diags := cluster.Parse("cluster.yaml", "/etc/fleet/cluster.yaml", text, cluster.Options{Known: known, Environment: func(name string) (string, bool) {
-		v, ok := environment[name]
-		return v, ok
-	}})
+	cfg, diags := cluster.Parse("cluster.yaml", "/etc/fleet/cluster.yaml", text,
+		cluster.Options{Known: known, Environment: func(name string) (string, bool) {
+			v, ok := environment[name]
+			return v, ok
+		}})
 	return cfg, diags.Render(), known
 }
 
@@ -49,12 +51,16 @@ worker:
   metrics: ":9464"
 `)
 	require.Empty(t, said)
-	require.Equal(t, &cluster.Cassandra{Hosts: []string{"db1:9042", "db2:9043"}, Keyspace: "figures", Datacenter: "eu", Replication: map[string]int{"eu": 3, "us": 2},
-		Username: "thalweg", Password: "rumpelstilz", TLS: &cluster.TLS{CA: "/etc/fleet/tls/ca.pem"}}, cfg.State.Cassandra)
-	require.Equal(t, cluster.Parts{S3: &cluster.S3{URL: "s3://figures/parts", Endpoint: "https://store.example:9000", Region: "eu-1",
-		CA: "/etc/fleet/tls/ca.pem", AccessKey: "figures", SecretKey: "open-sesame"}}, cfg.Parts)
-	require.Equal(t, &cluster.RabbitMQ{Hosts: []string{"rabbit.example:5671"}, Username: "guest", Password: "s3same", VHost: "fleet", TLS: &cluster.TLS{}}, cfg.Queue)
-	require.Equal(t, cluster.Worker{Scratch: "/fast", Cache: 3 << 29, Memory: 4 << 30, Cores: 8, Drain: 90 * time.Second, Metrics: ":9464"}, cfg.Worker)
+	require.Equal(t, &cluster.Cassandra{Hosts: []string{"db1:9042", "db2:9043"}, Keyspace: "figures", Datacenter: "eu",
+		Replication: map[string]int{"eu": 3, "us": 2},
+		Username:    "thalweg", Password: "rumpelstilz", TLS: &cluster.TLS{CA: "/etc/fleet/tls/ca.pem"}}, cfg.State.Cassandra)
+	require.Equal(t, cluster.Parts{S3: &cluster.S3{URL: "s3://figures/parts", Endpoint: "https://store.example:9000",
+		Region: "eu-1",
+		CA:     "/etc/fleet/tls/ca.pem", AccessKey: "figures", SecretKey: "open-sesame"}}, cfg.Parts)
+	require.Equal(t, &cluster.RabbitMQ{Hosts: []string{"rabbit.example:5671"}, Username: "guest", Password: "s3same",
+		VHost: "fleet", TLS: &cluster.TLS{}}, cfg.Queue)
+	require.Equal(t, cluster.Worker{Scratch: "/fast", Cache: 3 << 29, Memory: 4 << 30, Cores: 8, Drain: 90 * time.Second,
+		Metrics: ":9464"}, cfg.Worker)
 	require.NotContains(t, known.Text("a rumpelstilz and a s3same"), "rumpelstilz")
 	require.NotContains(t, known.Text("a rumpelstilz and a s3same"), "s3same")
 	require.NotContains(t, known.Text("an open-sesame"), "sesame")
@@ -88,33 +94,35 @@ func TestMistakes(t *testing.T) {
 		"version: 1\n":                        {"where the state is kept is missing"},
 		"version: 1\nstate: {}\n":             {"cluster.yaml:2:", "names none of cassandra, directory"},
 		"version: 1\nstate: {directory: x, cassandra: {hosts: a}}\n": {"names cassandra and directory"},
-		"version: 1\nstat: {directory: x}\n":                         {"cluster.yaml:2:1", `unknown key "stat"`, `did you mean "state"?`},
-		head + "worker: {drian: 3s}\n":                               {"cluster.yaml:3:10", `did you mean "drain"?`},
-		head + "worker: {drain: soon}\n":                             {`"soon" is not a duration`},
-		head + "worker: {drain: 30h}\n":                              {"not between 0 and 24h"},
-		head + "worker: {cache: 20}\n":                               {`"20" is not a size`},
-		head + "worker: {cache: 20kB}\n":                             {"is too little", "the least is 64MB"},
-		head + "worker: {memory: [1GB]}\n":                           {"worker.memory is a text, not a list"},
-		head + "worker: {cores: 0}\n":                                {"whole number from 1"},
-		head + "worker: {metrics: 9464}\n":                           {"is not HOST:PORT"},
-		head + "worker: 7\n":                                         {"worker is a map, not a number"},
-		head + "worker: {scratch: \"{env.NOWHERE}\"}\n":              {"the environment has no NOWHERE"},
-		head + "parts: {cassandra: {}}\n":                            {"need the state there, too"},
-		head + "parts: {s3: {}}\n":                                   {"names no url"},
-		head + "parts: {s3: {url: bucket}}\n":                        {"not the address of a bucket"},
-		head + "parts: {s3: {url: s3://b/x, endpoint: store}}\n":     {`"store" is not an address`},
-		head + "parts: {s3: {url: s3://b/}}\n":                       {"not the address of a bucket", "s3://BUCKET/PREFIX"},
-		head + "parts: {s3: {url: s3://b/x, access_key: me}}\n":      {"one of access_key and secret_key"},
+		"version: 1\nstat: {directory: x}\n": {"cluster.yaml:2:1", `unknown key "stat"`,
+			`did you mean "state"?`},
+		head + "worker: {drian: 3s}\n":                           {"cluster.yaml:3:10", `did you mean "drain"?`},
+		head + "worker: {drain: soon}\n":                         {`"soon" is not a duration`},
+		head + "worker: {drain: 30h}\n":                          {"not between 0 and 24h"},
+		head + "worker: {cache: 20}\n":                           {`"20" is not a size`},
+		head + "worker: {cache: 20kB}\n":                         {"is too little", "the least is 64MB"},
+		head + "worker: {memory: [1GB]}\n":                       {"worker.memory is a text, not a list"},
+		head + "worker: {cores: 0}\n":                            {"whole number from 1"},
+		head + "worker: {metrics: 9464}\n":                       {"is not HOST:PORT"},
+		head + "worker: 7\n":                                     {"worker is a map, not a number"},
+		head + "worker: {scratch: \"{env.NOWHERE}\"}\n":          {"the environment has no NOWHERE"},
+		head + "parts: {cassandra: {}}\n":                        {"need the state there, too"},
+		head + "parts: {s3: {}}\n":                               {"names no url"},
+		head + "parts: {s3: {url: bucket}}\n":                    {"not the address of a bucket"},
+		head + "parts: {s3: {url: s3://b/x, endpoint: store}}\n": {`"store" is not an address`},
+		head + "parts: {s3: {url: s3://b/}}\n":                   {"not the address of a bucket", "s3://BUCKET/PREFIX"},
+		head + "parts: {s3: {url: s3://b/x, access_key: me}}\n":  {"one of access_key and secret_key"},
 		head + "parts: {s3: {url: s3://b/x, access_key: me, secret_key: secret77, secret_key_file: x}}\n": {"secret_key and secret_key_file"},
-		head + "queue: {}\n":                                                                {"names none of rabbitmq"},
-		head + "queue: {rabbitmq: {}}\n":                                                    {"names no url and no hosts"},
-		head + "queue: {rabbitmq: {url: http://a}}\n":                                       {"not the address of a broker"},
-		head + "queue: {rabbitmq: {hosts: [a], url: amqp://b}}\n":                           {"a url and hosts"},
-		head + "queue: {rabbitmq: {hosts: [a], username: me}}\n":                            {"a username and no password"},
-		"version: 1\nstate: {cassandra: {}}\n":                                              {"names no hosts"},
-		"version: 1\nstate: {cassandra: {hosts: 'a b'}}\n":                                  {`"a b" is not a host`},
-		"version: 1\nstate: {cassandra: {hosts: 'a:70000'}}\n":                              {"no port from 1 to 65535"},
-		"version: 1\nstate: {cassandra: {hosts: a, keyspace: A-b}}\n":                       {"cannot be the name of a keyspace"},
+		head + "queue: {}\n":                                      {"names none of rabbitmq"},
+		head + "queue: {rabbitmq: {}}\n":                          {"names no url and no hosts"},
+		head + "queue: {rabbitmq: {url: http://a}}\n":             {"not the address of a broker"},
+		head + "queue: {rabbitmq: {hosts: [a], url: amqp://b}}\n": {"a url and hosts"},
+		head + "queue: {rabbitmq: {hosts: [a], username: me}}\n":  {"a username and no password"},
+		"version: 1\nstate: {cassandra: {}}\n":                    {"names no hosts"},
+		"version: 1\nstate: {cassandra: {hosts: 'a b'}}\n":        {`"a b" is not a host`},
+		"version: 1\nstate: {cassandra: {hosts: 'a:70000'}}\n":    {"no port from 1 to 65535"},
+		"version: 1\nstate: {cassandra: {hosts: a, keyspace: A-b}}\n": {"cannot be the name of a " +
+			"keyspace"},
 		"version: 1\nstate: {cassandra: {hosts: a, replication: 0}}\n":                      {"whole number from 1 to 9"},
 		"version: 1\nstate: {cassandra: {hosts: a, replication: {'a;': 2}}}\n":              {"name of a datacenter"},
 		"version: 1\nstate: {cassandra: {hosts: a, username: u, password_file: nothing}}\n": {"the password cannot be read"},
@@ -152,7 +160,8 @@ func TestPasswordFile(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "pass"), []byte("open sesame\n"), 0o600))
 	path := filepath.Join(dir, "cluster.yaml")
-	require.NoError(t, os.WriteFile(path, []byte("version: 1\nstate: {cassandra: {hosts: a, username: u, password_file: pass}}\n"), 0o600))
+	require.NoError(t, os.WriteFile(path,
+		[]byte("version: 1\nstate: {cassandra: {hosts: a, username: u, password_file: pass}}\n"), 0o600))
 	known := secret.New()
 	cfg, diags, err := cluster.Load(path, cluster.Options{Known: known})
 	require.NoError(t, err)

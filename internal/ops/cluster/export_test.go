@@ -18,7 +18,8 @@ worker: {}
 
 // KeysOf are the keys that the loader knows below a path.
 func KeysOf(path string) []string {
-	r := &reader{opts: Options{Known: secret.New()}, cfg: &Config{places: map[string]fault.Place{}}, asked: map[string][]string{}}
+	r := &reader{opts: Options{Known: secret.New()}, cfg: &Config{places: map[string]fault.Place{}},
+		asked: map[string][]string{}}
 	root, _ := document.Read(document.NewSource("cluster.yaml", everything))
 	r.root(root)
 	return slices.Sorted(slices.Values(r.asked[path]))

@@ -28,19 +28,23 @@ func Load(name string, opts Options) (*Config, document.Diagnostics, error) {
 	}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, &fault.Error{Kind: fault.Script, Message: "there is no cluster configuration " + name, Hint: "docs/fleet.md shows what one looks like", Err: err}
+		return nil, nil, &fault.Error{Kind: fault.Script, Message: "there is no cluster configuration " + name,
+			Hint: "docs/fleet.md shows what one looks like", Err: err}
 	}
 	if errors.Is(err, syscall.ENOTDIR) {
-		return nil, nil, &fault.Error{Kind: fault.Script, Message: "there is no cluster configuration " + name, Hint: "a directory of its path is a file", Err: err}
+		return nil, nil, &fault.Error{Kind: fault.Script, Message: "there is no cluster configuration " + name,
+			Hint: "a directory of its path is a file", Err: err}
 	}
 	if errors.Is(err, syscall.EISDIR) {
-		return nil, nil, &fault.Error{Kind: fault.Script, Message: "read the cluster configuration " + name, Hint: "name the file: " + filepath.Join(name, DefaultName), Err: err}
+		return nil, nil, &fault.Error{Kind: fault.Script, Message: "read the cluster configuration " + name,
+			Hint: "name the file: " + filepath.Join(name, DefaultName), Err: err}
 	}
 	if err != nil {
 		return nil, nil, &fault.Error{Kind: fault.Environment, Message: "read the cluster configuration " + name, Err: err}
 	}
 	if len(text) > maxFileBytes {
-		return nil, nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s is larger than %d KiB: it is no cluster configuration", name, maxFileBytes>>10)}
+		return nil, nil, &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("%s is larger than %d KiB: it is no cluster configuration", name, maxFileBytes>>10)}
 	}
 	cfg, diags := Parse(name, path, string(text), opts)
 	return cfg, diags, nil
@@ -54,7 +58,9 @@ func Parse(name, path, text string, opts Options) (*Config, document.Diagnostics
 	if opts.Known == nil {
 		opts.Known = secret.New()
 	}
-	r := &reader{opts: opts, dir: filepath.Dir(path), cfg: &Config{Path: path, name: name, places: map[string]fault.Place{}, Worker: Worker{Cache: CacheDefaultBytes, Drain: DrainDefault}}}
+	r := &reader{opts: opts, dir: filepath.Dir(path),
+		cfg: &Config{Path: path, name: name, places: map[string]fault.Place{}, Worker: Worker{Cache: CacheDefaultBytes,
+			Drain: DrainDefault}}}
 	src := document.NewSource(name, text)
 	root, syntax := document.Read(src)
 	switch {

@@ -108,7 +108,8 @@ func (r *reader) filled(v *document.Value, path string, fill func(string, func(s
 	}
 	for _, m := range variable.FindAllStringSubmatch(v.Text, -1) {
 		if _, ok := r.opts.Environment(m[1]); !ok {
-			r.ErrorAt(v, path, "the environment has no %s", m[1]).Hint = "set it where the command is started: export " + m[1] + "=…"
+			r.ErrorAt(v, path, "the environment has no %s", m[1]).Hint = "set it where the command is started: export " +
+				m[1] + "=…"
 			return ""
 		}
 	}
@@ -201,7 +202,8 @@ func (r *reader) sizeTo(to *int64, least int64) func(*document.Value, string) {
 		case !ok:
 			r.ErrorAt(v, path, "%s is not a size", document.Quote(text)).Hint = "write a number and MB, GB or TB: 20GB"
 		case n < least:
-			r.ErrorAt(v, path, "%s is too little", document.Quote(text)).Hint = "the least is " + strconv.FormatInt(least>>20, 10) + "MB"
+			r.ErrorAt(v, path, "%s is too little", document.Quote(text)).Hint = "the least is " +
+				strconv.FormatInt(least>>20, 10) + "MB"
 		default:
 			*to = n
 		}

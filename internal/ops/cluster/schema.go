@@ -24,16 +24,19 @@ func JSONSchema() ([]byte, error) {
 		"version": object{"enum": []any{1, "1"}, "description": "The version of this file's keys."},
 		"state":   stateSchema(),
 		"parts":   partsSchema(),
-		"queue": choice("How workers tell each other of batches at once; without it they look at the state every so often.", object{
-			"rabbitmq": brokerSchema()}),
+		"queue": choice("How workers tell each other of batches at once; without it they look at the state every so often.",
+			object{
+				"rabbitmq": brokerSchema()}),
 		"worker": workerSchema(),
 	}, "version", "state")
-	root["$schema"], root["$id"], root["title"] = "https://json-schema.org/draft/2020-12/schema", SchemaID, "Thalweg cluster"
+	root["$schema"], root["$id"], root["title"] = "https://json-schema.org/draft/2020-12/schema", SchemaID,
+		"Thalweg cluster"
 	root["$defs"] = object{
 		"text": object{"type": []any{"string", "number", "boolean"}},
 		"tls":  tlsSchema(),
-		"hosts": object{"oneOf": []any{textAs("HOST or HOST:PORT, several with commas."), object{"type": "array", "minItems": 1,
-			"items": textAs("HOST or HOST:PORT.")}}},
+		"hosts": object{"oneOf": []any{textAs("HOST or HOST:PORT, several with commas."),
+			object{"type": "array", "minItems": 1,
+				"items": textAs("HOST or HOST:PORT.")}}},
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -82,13 +85,16 @@ func stateSchema() object {
 	return choice("Where runs are kept.", object{
 		"directory": textAs("State directory, seen from this file: all workers are on one machine."),
 		"cassandra": section("A Cassandra cluster.", object{
-			"hosts":    object{"$ref": "#/$defs/hosts"},
-			"keyspace": textAs("Default: " + KeyspaceDefault + "."), "datacenter": textAs("The datacenter that is near: requests wait for its nodes only."),
+			"hosts":      object{"$ref": "#/$defs/hosts"},
+			"keyspace":   textAs("Default: " + KeyspaceDefault + "."),
+			"datacenter": textAs("The datacenter that is near: requests wait for its nodes only."),
 			"replication": object{"description": "Copies of each row: a number, or numbers by datacenter.",
-				"oneOf": []any{count(1, replicasMax, ""), object{"type": "object", "minProperties": 1, "additionalProperties": count(1, replicasMax,
-					"")}}},
-			"username": textAs("User."), "password": textAs(`Password: "{env.NAME}".`), "password_file": textAs("File that has the password."),
-			"tls": object{"$ref": "#/$defs/tls"},
+				"oneOf": []any{count(1, replicasMax, ""), object{"type": "object", "minProperties": 1,
+					"additionalProperties": count(1, replicasMax,
+						"")}}},
+			"username": textAs("User."), "password": textAs(`Password: "{env.NAME}".`),
+			"password_file": textAs("File that has the password."),
+			"tls":           object{"$ref": "#/$defs/tls"},
 		}, "hosts"),
 	})
 }
@@ -98,11 +104,15 @@ func partsSchema() object {
 		"cassandra": section("The connection of the state.", object{}),
 		"directory": textAs("Directory that all workers see."),
 		"s3": section("A bucket of an S3-compatible service.", object{
-			"url":      object{"type": "string", "pattern": `^s3://[^/]+/.|` + reference, "description": "s3://BUCKET/PREFIX"},
-			"endpoint": object{"type": "string", "pattern": `^https?://|` + reference, "description": "Address of the service; default: AWS."},
-			"region":   textAs("Region; default: as the AWS tools find it."), "ca": textAs("File of authorities trusted beside the system's."),
-			"access_key": textAs("Default: as the AWS tools find it."), "access_key_file": textAs("File that has the access key."),
-			"secret_key": textAs(`Secret of the access key: "{env.NAME}".`), "secret_key_file": textAs("File that has the secret key."),
+			"url": object{"type": "string", "pattern": `^s3://[^/]+/.|` + reference, "description": "s3://BUCKET/PREFIX"},
+			"endpoint": object{"type": "string", "pattern": `^https?://|` + reference,
+				"description": "Address of the service; default: AWS."},
+			"region":          textAs("Region; default: as the AWS tools find it."),
+			"ca":              textAs("File of authorities trusted beside the system's."),
+			"access_key":      textAs("Default: as the AWS tools find it."),
+			"access_key_file": textAs("File that has the access key."),
+			"secret_key":      textAs(`Secret of the access key: "{env.NAME}".`),
+			"secret_key_file": textAs("File that has the secret key."),
 		}, "url"),
 	})
 }
@@ -112,8 +122,9 @@ func brokerSchema() object {
 		"url": object{"type": "string", "pattern": `^amqps?://|` + reference,
 			"description": "amqp://HOST:5672/VHOST or amqps://HOST:5671/VHOST, instead of hosts."},
 		"hosts":    object{"$ref": "#/$defs/hosts"},
-		"username": textAs("User."), "password": textAs(`Password: "{env.NAME}".`), "password_file": textAs("File that has the password."),
-		"vhost": textAs("Default: " + VHostDefault), "tls": object{"$ref": "#/$defs/tls"},
+		"username": textAs("User."), "password": textAs(`Password: "{env.NAME}".`),
+		"password_file": textAs("File that has the password."),
+		"vhost":         textAs("Default: " + VHostDefault), "tls": object{"$ref": "#/$defs/tls"},
 	})
 }
 
@@ -132,9 +143,11 @@ func workerSchema() object {
 		"scratch": textAs("Directory for files that a machine has for itself."),
 		"cache":   form(sizePattern, "Disk for copies of parts: 20GB."), "memory": form(sizePattern,
 			"Memory for everything: 8GB; default: 60 % of the machine's."),
-		"cores": count(1, coresMax, "Default: all."), "drain": object{"anyOf": []any{form(durationPattern, ""), object{"const": 0}},
+		"cores": count(1, coresMax, "Default: all."),
+		"drain": object{"anyOf": []any{form(durationPattern, ""), object{"const": 0}},
 			"description": "How long batches in flight may take when a worker is asked to end: 60s."},
-		"metrics": textAs("HOST:PORT of the metrics' page."), "python": textAs("Interpreter; default: python3."), "concurrency": concurrencySchema(),
+		"metrics": textAs("HOST:PORT of the metrics' page."), "python": textAs("Interpreter; default: python3."),
+		"concurrency": concurrencySchema(),
 	})
 }
 

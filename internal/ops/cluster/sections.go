@@ -21,22 +21,26 @@ func (r *reader) root(v *document.Value) {
 		field{"queue", r.queue},
 		field{"worker", func(v *document.Value, path string) {
 			w := &c.Worker
-			r.fields(v, path, field{"scratch", r.pathTo(&w.Scratch)}, field{"cache", r.sizeTo(&w.Cache, cacheMinBytes)}, field{"memory", r.sizeTo(&w.Memory, cacheMinBytes)},
-				field{"cores", r.countTo(&w.Cores, 1, coresMax)}, field{"drain", r.durationTo(&w.Drain, drainMax)}, field{"metrics", r.metrics}, field{"python", r.textTo(&w.Python)},
+			r.fields(v, path, field{"scratch", r.pathTo(&w.Scratch)}, field{"cache", r.sizeTo(&w.Cache, cacheMinBytes)},
+				field{"memory", r.sizeTo(&w.Memory, cacheMinBytes)},
+				field{"cores", r.countTo(&w.Cores, 1, coresMax)}, field{"drain", r.durationTo(&w.Drain, drainMax)},
+				field{"metrics", r.metrics}, field{"python", r.textTo(&w.Python)},
 				field{"concurrency", r.concurrency})
 		}})
 	if there["version"] == nil {
 		r.ErrorAt(v, "version", "the version is missing").Hint = "write version: 1"
 	}
 	if there["state"] == nil {
-		r.ErrorAt(v, "state", "where the state is kept is missing").Hint = "write state: {cassandra: {hosts: [HOST]}} or state: {directory: PATH}"
+		r.ErrorAt(v, "state", "where the state is kept is missing").Hint =
+			"write state: {cassandra: {hosts: [HOST]}} or state: {directory: PATH}"
 		return
 	}
 	if c.State.Cassandra != nil && c.Parts.S3 == nil && c.Parts.Directory == "" {
 		c.Parts.Cassandra = true
 	}
 	if c.Parts.Cassandra && c.State.Cassandra == nil && !r.HasErrors() {
-		r.ErrorAt(there["parts"], "parts", "parts in Cassandra need the state there, too").Hint = "name s3 or a directory for the parts"
+		r.ErrorAt(there["parts"], "parts", "parts in Cassandra need the state there, too").Hint =
+			"name s3 or a directory for the parts"
 	}
 }
 
@@ -90,16 +94,20 @@ func (r *reader) cassandra(v *document.Value, path string) {
 	c := &Cassandra{Keyspace: KeyspaceDefault}
 	r.cfg.State.Cassandra = c
 	there := r.fields(v, path,
-		field{"hosts", r.hostsTo(&c.Hosts, cassandraPort)}, field{"keyspace", r.textTo(&c.Keyspace)}, field{"datacenter", r.textTo(&c.Datacenter)},
+		field{"hosts", r.hostsTo(&c.Hosts, cassandraPort)}, field{"keyspace", r.textTo(&c.Keyspace)},
+		field{"datacenter", r.textTo(&c.Datacenter)},
 		field{"replication", func(v *document.Value, path string) { c.Replication = r.replication(v, path) }},
-		field{"username", r.textTo(&c.Username)}, field{"password", r.passwordTo(&c.Password)}, field{"password_file", r.passwordFileTo(&c.Password)}, field{"tls", r.tlsTo(&c.TLS)})
+		field{"username", r.textTo(&c.Username)}, field{"password", r.passwordTo(&c.Password)},
+		field{"password_file", r.passwordFileTo(&c.Password)}, field{"tls", r.tlsTo(&c.TLS)})
 	switch {
 	case there["hosts"] == nil:
 		r.ErrorAt(v, path, "%s names no hosts", path).Hint = "write hosts: [HOST]"
 	case !keyspaceText.MatchString(c.Keyspace) && c.Keyspace != "":
-		r.ErrorAt(there["keyspace"], path+".keyspace", "%s cannot be the name of a keyspace", document.Quote(c.Keyspace)).Hint = "a small letter, then small letters, digits and _, 48 together at most"
+		r.ErrorAt(there["keyspace"], path+".keyspace", "%s cannot be the name of a keyspace",
+			document.Quote(c.Keyspace)).Hint = "a small letter, then small letters, digits and _, 48 together at most"
 	case c.Datacenter != "" && !datacenterText.MatchString(c.Datacenter):
-		r.ErrorAt(there["datacenter"], path+".datacenter", "%s cannot be the name of a datacenter", document.Quote(c.Datacenter))
+		r.ErrorAt(there["datacenter"], path+".datacenter", "%s cannot be the name of a datacenter",
+			document.Quote(c.Datacenter))
 	}
 	r.onePassword(v, path, there)
 	if c.Replication == nil {
@@ -116,7 +124,8 @@ func (r *reader) onePassword(v *document.Value, path string, there map[string]*d
 	case given && there["username"] == nil:
 		r.ErrorAt(v, path, "%s has a password and no username", path)
 	case !given && there["username"] != nil:
-		r.ErrorAt(v, path, "%s has a username and no password", path).Hint = `write password: "{env.NAME}" or password_file: PATH`
+		r.ErrorAt(v, path, "%s has a username and no password",
+			path).Hint = `write password: "{env.NAME}" or password_file: PATH`
 	}
 }
 
@@ -148,7 +157,8 @@ func (r *reader) replication(v *document.Value, path string) map[string]int {
 func (r *reader) s3(v *document.Value, path string) {
 	s := &S3{}
 	r.cfg.Parts.S3 = s
-	there := r.fields(v, path, field{"url", r.addressTo(&s.URL)}, field{"endpoint", r.addressTo(&s.Endpoint)}, field{"region", r.textTo(&s.Region)}, field{"ca", r.pathTo(&s.CA)},
+	there := r.fields(v, path, field{"url", r.addressTo(&s.URL)}, field{"endpoint", r.addressTo(&s.Endpoint)},
+		field{"region", r.textTo(&s.Region)}, field{"ca", r.pathTo(&s.CA)},
 		field{"access_key", r.passwordTo(&s.AccessKey)}, field{"access_key_file", r.passwordFileTo(&s.AccessKey)},
 		field{"secret_key", r.passwordTo(&s.SecretKey)}, field{"secret_key_file", r.passwordFileTo(&s.SecretKey)})
 	r.onePair(v, path, there)
@@ -157,11 +167,16 @@ func (r *reader) s3(v *document.Value, path string) {
 		return
 	}
 	u, err := url.Parse(s.URL)
-	if s.URL != "" && (err != nil || u.Scheme != "s3" || u.Host == "" || strings.Trim(u.Path, "/") == "" || u.User != nil || u.RawQuery != "") {
-		r.ErrorAt(there["url"], path+".url", "%s is not the address of a bucket", document.Quote(r.opts.Known.Text(s.URL))).Hint = "write s3://BUCKET/PREFIX; keys come from the environment, as for scripts"
+	if s.URL != "" && (err != nil || u.Scheme != "s3" || u.Host == "" || strings.Trim(u.Path, "/") == "" ||
+		u.User != nil || u.RawQuery != "") {
+		r.ErrorAt(there["url"], path+".url", "%s is not the address of a bucket",
+			document.Quote(r.opts.Known.Text(s.URL))).Hint =
+			"write s3://BUCKET/PREFIX; keys come from the environment, as for scripts"
 	}
-	if e, err := url.Parse(s.Endpoint); s.Endpoint != "" && (err != nil || e.Host == "" || e.Scheme != "http" && e.Scheme != "https") {
-		r.ErrorAt(there["endpoint"], path+".endpoint", "%s is not an address", document.Quote(r.opts.Known.Text(s.Endpoint))).Hint = "write https://HOST:PORT"
+	if e, err := url.Parse(s.Endpoint); s.Endpoint != "" && (err != nil || e.Host == "" || e.Scheme != "http" &&
+		e.Scheme != "https") {
+		r.ErrorAt(there["endpoint"], path+".endpoint", "%s is not an address",
+			document.Quote(r.opts.Known.Text(s.Endpoint))).Hint = "write https://HOST:PORT"
 	}
 }
 
@@ -175,7 +190,8 @@ func (r *reader) onePair(v *document.Value, path string, there map[string]*docum
 		given[name] = there[name] != nil || there[name+"_file"] != nil
 	}
 	if given["access_key"] != given["secret_key"] {
-		r.ErrorAt(v, path, "%s has one of access_key and secret_key: it needs both or none", path).Hint = "without them, keys come from the environment, as for scripts"
+		r.ErrorAt(v, path, "%s has one of access_key and secret_key: it needs both or none",
+			path).Hint = "without them, keys come from the environment, as for scripts"
 	}
 }
 
@@ -192,7 +208,8 @@ func (r *reader) rabbitmq(v *document.Value, path string) {
 	there := r.fields(v, path,
 		field{"url", r.addressTo(&address)},
 		field{"hosts", func(v *document.Value, path string) { r.hostsTo(&hosts, rabbitPort)(v, path) }},
-		field{"username", r.textTo(&q.Username)}, field{"password", r.passwordTo(&q.Password)}, field{"password_file", r.passwordFileTo(&q.Password)},
+		field{"username", r.textTo(&q.Username)}, field{"password", r.passwordTo(&q.Password)},
+		field{"password_file", r.passwordFileTo(&q.Password)},
 		field{"vhost", r.textTo(&q.VHost)}, field{"tls", r.tlsTo(&q.TLS)})
 	q.Hosts = hosts
 	switch {
@@ -247,7 +264,8 @@ func (r *reader) tlsTo(to **TLS) func(*document.Value, string) {
 		}
 		t := &TLS{}
 		*to = t
-		there := r.fields(v, path, field{"ca", r.pathTo(&t.CA)}, field{"cert", r.pathTo(&t.Cert)}, field{"key", r.pathTo(&t.Key)}, field{"server_name", r.textTo(&t.ServerName)})
+		there := r.fields(v, path, field{"ca", r.pathTo(&t.CA)}, field{"cert", r.pathTo(&t.Cert)},
+			field{"key", r.pathTo(&t.Key)}, field{"server_name", r.textTo(&t.ServerName)})
 		if (there["cert"] == nil) != (there["key"] == nil) {
 			r.ErrorAt(v, path, "%s has one of cert and key: it needs both or none", path)
 		}
@@ -262,7 +280,8 @@ func (r *reader) metrics(v *document.Value, path string) {
 	i := strings.LastIndexByte(*to, ':')
 	port, err := strconv.Atoi((*to)[i+1:])
 	if i < 0 || err != nil || port < 0 || port > 65535 || slices.Contains([]string{"http", "https"}, (*to)[:i]) {
-		r.ErrorAt(v, path, "%s is not HOST:PORT", document.Quote(*to)).Hint = "write :9464 for this machine alone, or HOST:9464"
+		r.ErrorAt(v, path, "%s is not HOST:PORT",
+			document.Quote(*to)).Hint = "write :9464 for this machine alone, or HOST:9464"
 	}
 }
 
@@ -296,7 +315,8 @@ func (r *reader) concurrency(v *document.Value, path string) {
 			}
 			var knobs []field
 			for _, knob := range pace.KnobsOf(class) {
-				knobs = append(knobs, field{knob, func(v *document.Value, path string) { count(v, path, pace.Of{Class: class, Knob: knob}) }})
+				knobs = append(knobs, field{knob,
+					func(v *document.Value, path string) { count(v, path, pace.Of{Class: class, Knob: knob}) }})
 			}
 			r.fields(v, path, knobs...)
 		}})

@@ -43,8 +43,9 @@ func (a *Amount) add(bytes int64) { a.Count, a.Bytes = a.Count+1, a.Bytes+bytes 
 
 // Report is what is, or would be, removed, and what was left.
 type Report struct {
-	Drops       []int64   `json:"dropped_now"`     // runs that are over the limits
-	Runs        []Verdict `json:"runs,omitempty"`  // what becomes of each run that is not dropped yet, the latest first; nil: no limits are given
+	Drops []int64 `json:"dropped_now"` // runs that are over the limits
+	// what becomes of each run that is not dropped yet, the latest first; nil: no limits are given
+	Runs        []Verdict `json:"runs,omitempty"`
 	Dead        Amount    `json:"dead_parts"`      // of attempts that cannot commit
 	Withdrawn   Amount    `json:"withdrawn_parts"` // of attempts whose batch was done again
 	Dropped     Amount    `json:"dropped_parts"`   // of dropped runs
@@ -212,7 +213,8 @@ func (l Limits) given() bool { return l.Keep != 0 || l.OlderThan != 0 }
 
 func (l Limits) check() error {
 	if l.Keep < 0 || l.OlderThan < 0 {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("a retention of %d runs, or of %s", l.Keep, l.OlderThan), Hint: "--keep is a number of runs from 1 on, --older-than a time such as 30d"}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("a retention of %d runs, or of %s", l.Keep, l.OlderThan),
+			Hint: "--keep is a number of runs from 1 on, --older-than a time such as 30d"}
 	}
 	return nil
 }

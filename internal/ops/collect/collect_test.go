@@ -93,7 +93,8 @@ func newBench(t *testing.T, batches int) *bench {
 func newBenchIn(t *testing.T, store state.Store, batches int) *bench {
 	t.Helper()
 	b := &bench{t: t, store: store, now: time.Now()}
-	run, err := store.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "main"}, Created: b.now}, []state.NodeSpec{{Name: "n", Table: "n"}})
+	run, err := store.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "main"}, Created: b.now},
+		[]state.NodeSpec{{Name: "n", Table: "n"}})
 	require.NoError(t, err)
 	key := state.NodeKey{RunKey: run, Node: "n"}
 	plan := state.Plan{Record: []byte(`{"version":1,"layout":{}}`)}
@@ -109,8 +110,9 @@ func newBenchIn(t *testing.T, store state.Store, batches int) *bench {
 
 func (b *bench) claim(batch, attempt int) state.Claim {
 	b.t.Helper()
-	c, err := b.store.Claim(b.t.Context(), state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: b.node.NodeKey, Batch: batch}, Attempt: attempt - 1},
-		Owner: "w", Token: fmt.Sprint(batch, attempt), Now: b.now, Lease: b.now.Add(time.Minute)})
+	c, err := b.store.Claim(b.t.Context(),
+		state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: b.node.NodeKey, Batch: batch}, Attempt: attempt - 1},
+			Owner: "w", Token: fmt.Sprint(batch, attempt), Now: b.now, Lease: b.now.Add(time.Minute)})
 	require.NoError(b.t, err)
 	return c
 }
@@ -127,8 +129,12 @@ func (b *bench) collect(store state.Store, s parts.Backend, dry bool) collect.Re
 }
 
 func (b *bench) tryCollect(store state.Store, s parts.Backend, dry bool) (collect.Report, error) {
-	return collect.Collect(b.t.Context(), collect.Config{Store: store, Parts: s, Leavings: pipeline.Leavings{Store: store}, Workspace: "main", DryRun: dry,
-		Script: func(state.Run) string { return "" }, Alone: func(state.RunKey) (func(), bool, error) { return nil, false, nil }})
+	return collect.Collect(b.t.Context(), collect.Config{Store: store, Parts: s, Leavings: pipeline.Leavings{Store: store},
+		Workspace: "main", DryRun: dry,
+		Script: func(state.Run) string { return "" }, Alone: func(state.RunKey) (func(), bool, error) {
+			return nil,
+				false, nil
+		}})
 }
 
 // An attempt commits between the two looks at its node: its part stays.
@@ -160,12 +166,14 @@ func TestAManifestThatHasLostSomething(t *testing.T) {
 	for batch := range 2 {
 		key := b.key(batch, 1, 0)
 		s[key] = 7
-		require.NoError(t, store.Commit(t.Context(), b.claim(batch, 1), state.Outcome{Parts: []state.Part{{Key: key, Bytes: 7, Bucket: -1}}}, b.now))
+		require.NoError(t, store.Commit(t.Context(), b.claim(batch, 1),
+			state.Outcome{Parts: []state.Part{{Key: key, Bytes: 7, Bucket: -1}}}, b.now))
 	}
 	b.collect(store, s, false)
 	require.Len(t, s, 2)
 	raw := cassandratest.Open(t, cfg)
-	require.NoError(t, raw.Query(`DELETE parts FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND kind = 3 AND n1 = 1 AND n2 = 1`,
+	require.NoError(t, raw.Query(
+		`DELETE parts FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND kind = 3 AND n1 = 1 AND n2 = 1`,
 		b.node.Workspace, b.node.Run, b.node.Name).ExecContext(t.Context()))
 	_, err = b.tryCollect(store, s, false)
 	require.ErrorContains(t, err, "the parts of 1 batches")
@@ -178,15 +186,19 @@ func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 3)
 	s := shelf{}
-	for _, key := range []string{b.key(0, 1, 0), b.key(0, 2, 0), b.key(0, 3, 0), b.key(7, 1, 0), b.key(1, 1, 0), b.key(2, 1, 0),
-		"main/00001/05-other/b00000-a1-0000.parquet", "main/00009/00-n/b00000-a1-0000.parquet", "main/strange", "elsewhere/00001/00-n/b00000-a1-0000.parquet"} {
+	for _, key := range []string{b.key(0, 1, 0), b.key(0, 2, 0), b.key(0, 3, 0), b.key(7, 1, 0), b.key(1, 1, 0),
+		b.key(2, 1, 0),
+		"main/00001/05-other/b00000-a1-0000.parquet", "main/00009/00-n/b00000-a1-0000.parquet", "main/strange",
+		"elsewhere/00001/00-n/b00000-a1-0000.parquet"} {
 		s[key] = 10
 	}
 	require.NoError(t, b.store.Release(t.Context(), b.claim(0, 1), b.now))
-	require.NoError(t, b.store.Commit(t.Context(), b.claim(0, 2), state.Outcome{Parts: []state.Part{{Key: b.key(0, 2, 0), Bytes: 10, Bucket: -1}}}, b.now))
+	require.NoError(t, b.store.Commit(t.Context(), b.claim(0, 2),
+		state.Outcome{Parts: []state.Part{{Key: b.key(0, 2, 0), Bytes: 10, Bucket: -1}}}, b.now))
 	b.claim(1, 1) // at work; its lease is over before anybody looks
 	require.NoError(t, b.store.Fail(t.Context(), b.claim(2, 1), state.Failure{Message: "no"}, state.Outcome{}, b.now))
-	want := collect.Report{Drops: []int64{}, Dead: collect.Amount{Count: 2, Bytes: 20}, Unknown: collect.Amount{Count: 5, Bytes: 50}}
+	want := collect.Report{Drops: []int64{}, Dead: collect.Amount{Count: 2, Bytes: 20},
+		Unknown: collect.Amount{Count: 5, Bytes: 50}}
 	require.Equal(t, want, b.collect(b.store, s, true))
 	require.Len(t, s, 10)
 	require.Equal(t, want, b.collect(b.store, s, false))
@@ -194,7 +206,8 @@ func TestVerdicts(t *testing.T) {
 	require.NotContains(t, s, b.key(2, 1, 0))
 	require.Len(t, s, 8)
 	// An order fences what is at work.
-	require.NoError(t, state.Direct(t.Context(), b.store, b.node.RunKey, state.Order{Kind: state.OrderStop, Token: "t", Mark: state.Mark{Actor: "a", Time: b.now}}))
+	require.NoError(t, state.Direct(t.Context(), b.store, b.node.RunKey, state.Order{Kind: state.OrderStop, Token: "t",
+		Mark: state.Mark{Actor: "a", Time: b.now}}))
 	b.collect(b.store, s, false)
 	require.NotContains(t, s, b.key(1, 1, 0))
 	require.Contains(t, s, b.key(0, 2, 0))
@@ -221,10 +234,12 @@ func (a around) Unwrap() parts.Backend { return a.Backend }
 func TestPutsThatDidNotEnd(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 2)
-	h := halves{shelf: shelf{b.key(0, 1, 0): 1}, left: shelf{b.key(0, 1, 1): 10, b.key(1, 1, 0): 100, "main/strange": 1000}}
+	h := halves{shelf: shelf{b.key(0, 1, 0): 1}, left: shelf{b.key(0, 1, 1): 10, b.key(1, 1, 0): 100,
+		"main/strange": 1000}}
 	require.NoError(t, b.store.Release(t.Context(), b.claim(0, 1), b.now))
 	b.claim(1, 1) // may still commit
-	want := collect.Report{Drops: []int64{}, Dead: collect.Amount{Count: 2, Bytes: 11}, Unknown: collect.Amount{Count: 1, Bytes: 1000}}
+	want := collect.Report{Drops: []int64{}, Dead: collect.Amount{Count: 2, Bytes: 11},
+		Unknown: collect.Amount{Count: 1, Bytes: 1000}}
 	require.Equal(t, want, b.collect(b.store, around{h}, true))
 	require.Len(t, h.left, 3)
 	require.Equal(t, want, b.collect(b.store, around{h}, false))

@@ -11,10 +11,11 @@ import (
 
 // reads is what the plans of runs that are not dropped name.
 type reads struct {
-	foreign map[state.NodeKey]bool   // nodes of other runs than the one that reads; no Node: all of the run's
-	living  map[state.NodeKey]bool   // nodes, also of the same run, that runs which are not over were planned to read; likewise
-	runs    map[int64]map[int64]bool // which run reads which others
-	open    map[int64]bool           // runs that are not over
+	foreign map[state.NodeKey]bool // nodes of other runs than the one that reads; no Node: all of the run's
+	// nodes, also of the same run, that runs which are not over were planned to read; likewise
+	living map[state.NodeKey]bool
+	runs   map[int64]map[int64]bool // which run reads which others
+	open   map[int64]bool           // runs that are not over
 }
 
 // holds reports whether a node of a dropped run is read by others.
@@ -36,7 +37,8 @@ func (c *collector) scan(ctx context.Context) error {
 }
 
 func (c *collector) readPlans(ctx context.Context) (reads, error) {
-	r := reads{foreign: map[state.NodeKey]bool{}, living: map[state.NodeKey]bool{}, runs: map[int64]map[int64]bool{}, open: map[int64]bool{}}
+	r := reads{foreign: map[state.NodeKey]bool{}, living: map[state.NodeKey]bool{}, runs: map[int64]map[int64]bool{},
+		open: map[int64]bool{}}
 	return r, c.eachRun(ctx, func(run state.Run) error {
 		if c.dropped[run.Run] {
 			return nil

@@ -86,7 +86,8 @@ func (c *collector) over(ctx context.Context) (over []int64, err error) {
 			return err
 		}
 		if v.Others = others; latest && others > 0 {
-			v.Why += fmt.Sprintf("; %s other ones, and %s drops it", laterRuns(others), run.Command(fmt.Sprintf("drop %d --reason retention", run.Run)))
+			v.Why += fmt.Sprintf("; %s other ones, and %s drops it", laterRuns(others),
+				run.Command(fmt.Sprintf("drop %d --reason retention", run.Run)))
 		}
 		if c.report.Runs = append(c.report.Runs, v); v.Drops {
 			over = append(over, run.Run)
@@ -104,7 +105,8 @@ func laterRuns(n int) string {
 }
 
 func isComplete(run state.Run) bool {
-	return run.Status == state.Complete && !slices.ContainsFunc(run.Nodes, func(n state.NodeBrief) bool { return n.Status == state.Invalidated })
+	return run.Status == state.Complete &&
+		!slices.ContainsFunc(run.Nodes, func(n state.NodeBrief) bool { return n.Status == state.Invalidated })
 }
 
 // verdict says of a run by itself whether it goes: later is how many of its kind are

@@ -30,7 +30,8 @@ func newComparison(opts Options) (*comparison, error) {
 	c := &comparison{Options: opts}
 	c.result.RowsA, c.result.RowsB = opts.A.Rows(), opts.B.Rows()
 	if opts.Limit < 0 || opts.Limit > LimitMax {
-		return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the limit of the sample is %d; it can be 0 to %d", opts.Limit, LimitMax)}
+		return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the limit of the sample is %d; it can be 0 to %d",
+			opts.Limit, LimitMax)}
 	}
 	// Not the opposite condition: NaN is none either.
 	if !(opts.Tolerance >= 0) { //nolint:staticcheck
@@ -44,7 +45,8 @@ func newComparison(opts Options) (*comparison, error) {
 	for _, col := range opts.A.Layout.Columns {
 		other, ok := b[col.Name]
 		if ok && other.Type == col.Type {
-			both[col.Name] = column{name: col.Name, float: col.Type == expr.Float.String(), stored: [2]string{col.Stored(), other.Stored()}}
+			both[col.Name] = column{name: col.Name, float: col.Type == expr.Float.String(),
+				stored: [2]string{col.Stored(), other.Stored()}}
 		} else {
 			c.result.Schema = append(c.result.Schema, SchemaDifference{col.Name, col.Type, other.Type})
 		}
@@ -66,7 +68,8 @@ func newComparison(opts Options) (*comparison, error) {
 			}
 		}
 	} else {
-		c.result.Schema = slices.DeleteFunc(c.result.Schema, func(d SchemaDifference) bool { return !slices.Contains(wanted, d.Column) })
+		c.result.Schema = slices.DeleteFunc(c.result.Schema,
+			func(d SchemaDifference) bool { return !slices.Contains(wanted, d.Column) })
 	}
 	for _, name := range wanted {
 		if err := c.take(name, both); err != nil && len(opts.Columns) > 0 && !c.differs(name) {
@@ -87,7 +90,9 @@ func (c *comparison) takeKey(both map[string]column) error {
 		key = c.knownKey(both)
 	}
 	if c.Tolerance > 0 && len(key) == 0 {
-		return &fault.Error{Kind: fault.Script, Message: "a tolerance needs a key: without one nothing says which rows belong together", Hint: "name the fields of the key with --key"}
+		return &fault.Error{Kind: fault.Script,
+			Message: "a tolerance needs a key: without one nothing says which rows belong together",
+			Hint:    "name the fields of the key with --key"}
 	}
 	for _, name := range key {
 		if err := c.take(name, both); err != nil {
@@ -106,7 +111,8 @@ func (c *comparison) takeKey(both map[string]column) error {
 func (c *comparison) knownKey(both map[string]column) []string {
 	for _, u := range c.UniqueA {
 		comparable := !slices.ContainsFunc(u.Fields, func(name string) bool { _, ok := both[name]; return !ok })
-		if !comparable || !slices.ContainsFunc(c.UniqueB, func(other plan.UniqueKey) bool { return sameFields(u.Fields, other.Fields) }) {
+		if !comparable || !slices.ContainsFunc(c.UniqueB,
+			func(other plan.UniqueKey) bool { return sameFields(u.Fields, other.Fields) }) {
 			continue
 		}
 		if c.result.KeyOf = u.Check; u.Check == "" {
@@ -169,7 +175,8 @@ func (c *comparison) lacks(name string) error {
 		}
 	}
 	if f.Message == "" {
-		f.Message = fmt.Sprintf("column %s is %s in %s and %s in %s: the rows cannot be told apart by it", name, types[0], c.Names[0], types[1], c.Names[1])
+		f.Message = fmt.Sprintf("column %s is %s in %s and %s in %s: the rows cannot be told apart by it", name, types[0],
+			c.Names[0], types[1], c.Names[1])
 		f.Hint = "choose a key of columns that have the same types in both"
 	}
 	return f

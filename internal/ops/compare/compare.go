@@ -88,8 +88,9 @@ func Tables(ctx context.Context, opts Options) (_ *Result, err error) {
 	if len(c.rest[0])+len(c.rest[1])+len(c.pairs) == 0 {
 		return &c.result, nil
 	}
-	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: opts.Memory.SlotEngineBytes * engineQuarters / 4, Threads: opts.Memory.Cores,
-		SpillDir: opts.SpillDir, Paths: c.files()})
+	in, err := engine.OpenInstance(ctx,
+		engine.InstanceConfig{MemoryBytes: opts.Memory.SlotEngineBytes * engineQuarters / 4, Threads: opts.Memory.Cores,
+			SpillDir: opts.SpillDir, Paths: c.files()})
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +109,8 @@ func Tables(ctx context.Context, opts Options) (_ *Result, err error) {
 func failure(ctx context.Context, err error) error {
 	err = engine.Classify(ctx, err, "compare the tables")
 	if errors.Is(err, engine.ErrOutOfMemory) {
-		return &fault.Error{Kind: fault.Environment, Message: "compare the tables: more memory is needed than --memory gives", Err: err, Hint: "give more with --memory, or compare fewer columns with --columns"}
+		return &fault.Error{Kind: fault.Environment, Message: "compare the tables: more memory is needed than --memory gives",
+			Err: err, Hint: "give more with --memory, or compare fewer columns with --columns"}
 	}
 	return err
 }

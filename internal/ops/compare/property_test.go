@@ -127,8 +127,9 @@ func (w world) table(t *testing.T, in *engine.Instance, dir string, side, partRo
 			selects = append(selects, "SELECT "+strings.Join(cells, ", "))
 		}
 		path := filepath.Join(dir, fmt.Sprintf("%d-%d.parquet", side, from))
-		require.NoError(t, in.Exec(t.Context(), fmt.Sprintf("COPY (SELECT * EXCLUDE n FROM (%s) ORDER BY n) TO %s (FORMAT parquet, DICTIONARY_SIZE_LIMIT 0)",
-			strings.Join(selects, " UNION ALL "), sqltext.String(path))))
+		require.NoError(t, in.Exec(t.Context(),
+			fmt.Sprintf("COPY (SELECT * EXCLUDE n FROM (%s) ORDER BY n) TO %s (FORMAT parquet, DICTIONARY_SIZE_LIMIT 0)",
+				strings.Join(selects, " UNION ALL "), sqltext.String(path))))
 		table.Parts = append(table.Parts, part(t, path, len(rows)))
 	}
 	return table
@@ -160,7 +161,8 @@ func TestChaosTablesAgainstReference(t *testing.T) {
 	trials := effort.Of(15, 40, 4000)
 	seed := uint64(time.Now().UnixNano())
 	dir := t.TempDir()
-	writer, err := engine.OpenInstance(t.Context(), engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(dir, "writer"), Paths: []string{dir}})
+	writer, err := engine.OpenInstance(t.Context(),
+		engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(dir, "writer"), Paths: []string{dir}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, writer.Close()) }()
 	memory, err := budget.Split(budget.MemoryBytesMin, 1, 0)
@@ -316,7 +318,8 @@ func (r *reference) check(t *testing.T, got *compare.Result, what string) {
 	}
 	require.Equal(t, names, got.Columns, what)
 	require.Equal(t, []int64{int64(len(r.rows[0])), int64(len(r.rows[1]))}, []int64{got.RowsA, got.RowsB}, what)
-	require.Equal(t, []int{len(r.left[0]), len(r.left[1]), len(r.changed)}, []int{int(got.Removed), int(got.Added), int(got.Changed)}, what)
+	require.Equal(t, []int{len(r.left[0]), len(r.left[1]), len(r.changed)}, []int{int(got.Removed), int(got.Added),
+		int(got.Changed)}, what)
 	require.Equal(t, len(r.left[0])+len(r.left[1])+len(r.changed) == 0, got.Equal(), what)
 	changedIn := map[string]int64{}
 	for _, c := range got.ChangedIn {

@@ -173,7 +173,8 @@ func sameBytes(ctx context.Context, a, b string) (same bool, err error) {
 func (c *comparison) comparePairs(ctx context.Context) error {
 	left := max(keptRowsMin, max(c.result.RowsA, c.result.RowsB)/keptShare)
 	for i, pair := range c.pairs {
-		query := fmt.Sprintf("SELECT * FROM (%s) POSITIONAL JOIN (%s) WHERE %s LIMIT %d", c.read(0, pair[:1]), c.read(1, pair[1:]), c.differ(), left+1)
+		query := fmt.Sprintf("SELECT * FROM (%s) POSITIONAL JOIN (%s) WHERE %s LIMIT %d", c.read(0, pair[:1]),
+			c.read(1, pair[1:]), c.differ(), left+1)
 		path, rows, err := c.put(ctx, fmt.Sprintf("kept-%d", i), query, at)
 		if err != nil {
 			return err
@@ -193,8 +194,10 @@ func (c *comparison) comparePairs(ctx context.Context) error {
 
 // put writes the rows of a query to a file beside what the engine puts aside.
 // Tables of its own it would rather keep in memory.
-func (c *comparison) put(ctx context.Context, name, query string, columns func(side, i int) string) (path string, rows int64, err error) {
-	out := sqltext.Copy{Query: query, Path: filepath.Join(c.SpillDir, name+".parquet"), Options: []string{"FORMAT parquet", "COMPRESSION lz4_raw"}}
+func (c *comparison) put(ctx context.Context, name, query string, columns func(side, i int) string) (path string,
+	rows int64, err error) {
+	out := sqltext.Copy{Query: query, Path: filepath.Join(c.SpillDir, name+".parquet"),
+		Options: []string{"FORMAT parquet", "COMPRESSION lz4_raw"}}
 	for i, col := range c.columns {
 		if !col.float || columns == nil {
 			continue

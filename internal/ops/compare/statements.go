@@ -52,7 +52,8 @@ func names(side, n int) string {
 func (c *comparison) side(side int) string {
 	var pieces []string
 	if len(c.kept) > 0 {
-		pieces = append(pieces, fmt.Sprintf("SELECT %s FROM read_parquet(%s)", names(side, len(c.columns)), sqltext.Strings(c.kept)))
+		pieces = append(pieces, fmt.Sprintf("SELECT %s FROM read_parquet(%s)", names(side, len(c.columns)),
+			sqltext.Strings(c.kept)))
 	}
 	if len(c.rest[side]) > 0 || len(pieces) == 0 {
 		pieces = append(pieces, c.read(side, c.rest[side]))
@@ -74,7 +75,8 @@ func (c *comparison) unlike(i int, tolerant bool) string {
 	if !tolerant || c.Tolerance == 0 || i < c.keys {
 		return text
 	}
-	near := fmt.Sprintf("isfinite(%[1]s) AND isfinite(%[2]s) AND abs(%[1]s - %[2]s) <= %[3]s * greatest(1, abs(%[1]s), abs(%[2]s))", a, b, sqltext.Float(c.Tolerance))
+	near := fmt.Sprintf("isfinite(%[1]s) AND isfinite(%[2]s) AND abs(%[1]s - %[2]s) <= %[3]s * greatest(1, abs(%[1]s), "+
+		"abs(%[2]s))", a, b, sqltext.Float(c.Tolerance))
 	return fmt.Sprintf("(%s AND NOT coalesce(%s, false))", text, near)
 }
 
@@ -113,8 +115,10 @@ func (c *comparison) findRepeated(ctx context.Context) (err error) {
 	if c.keys > 0 {
 		sides = [2]string{c.read(0, c.A.Parts), c.read(1, c.B.Parts)}
 	}
-	query := fmt.Sprintf("SELECT h, sum(n) AS n FROM (SELECT %s AS h, 1 AS n, false AS b FROM (%s) UNION ALL SELECT %s, 1, true FROM (%s)) "+
-		"GROUP BY h HAVING count(*) FILTER (b) > 1 OR count(*) FILTER (NOT b) > 1", c.hash(sideName(0)), sides[0], c.hash(sideName(1)), sides[1])
+	query := fmt.Sprintf("SELECT h, sum(n) AS n FROM (SELECT %s AS h, 1 AS n, false AS b FROM (%s) UNION ALL SELECT %s, "+
+		"1, true FROM (%s)) "+
+		"GROUP BY h HAVING count(*) FILTER (b) > 1 OR count(*) FILTER (NOT b) > 1", c.hash(sideName(0)), sides[0],
+		c.hash(sideName(1)), sides[1])
 	path, rows, err := c.put(ctx, "repeated", query, nil)
 	if err != nil || rows == 0 {
 		return err
@@ -125,7 +129,8 @@ func (c *comparison) findRepeated(ctx context.Context) (err error) {
 	}
 	for side, into := range []*int64{&c.result.RepeatedA, &c.result.RepeatedB} {
 		by := names(side, c.keys)
-		if err := c.one(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT %s FROM (%s) GROUP BY %s HAVING count(*) > 1)", by, c.ofRepeated(side, sides[side], "SEMI"), by), into); err != nil {
+		if err := c.one(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT %s FROM (%s) GROUP BY %s HAVING count(*) > 1)", by,
+			c.ofRepeated(side, sides[side], "SEMI"), by), into); err != nil {
 			return err
 		}
 	}
@@ -138,7 +143,8 @@ func (c *comparison) ofRepeated(side int, rows, how string) string {
 	if c.repeated == "" {
 		return rows
 	}
-	return fmt.Sprintf("SELECT of_side.* FROM (%s) AS of_side %s JOIN %s ON %s = repeated.h", rows, how, c.repeated, c.hash(sideName(side)))
+	return fmt.Sprintf("SELECT of_side.* FROM (%s) AS of_side %s JOIN %s ON %s = repeated.h", rows, how, c.repeated,
+		c.hash(sideName(side)))
 }
 
 // leftShare is the share of the memory that the rows should take that are
@@ -166,9 +172,11 @@ func (c *comparison) leftOver(ctx context.Context) (relation string, err error) 
 	}
 	paths := make([]string, shares)
 	for k := range paths {
-		query := fmt.Sprintf("SELECT %s, CAST(sum(n) AS BIGINT) AS n FROM (%s) WHERE (%s >> 32) %% %d = %d GROUP BY %s HAVING sum(n) <> 0",
+		query := fmt.Sprintf("SELECT %s, CAST(sum(n) AS BIGINT) AS n FROM (%s) WHERE (%s >> 32) %% %d = %d GROUP BY %s "+
+			"HAVING sum(n) <> 0",
 			strings.Join(by[:count], ", "), rows, c.hash(leftName), shares, k, strings.Join(by, ", "))
-		if paths[k], _, err = c.put(ctx, fmt.Sprintf("left-%d", k), query, func(_, i int) string { return leftName(i) }); err != nil {
+		if paths[k], _, err = c.put(ctx, fmt.Sprintf("left-%d", k), query,
+			func(_, i int) string { return leftName(i) }); err != nil {
 			return "", err
 		}
 	}
@@ -206,9 +214,11 @@ func (c *comparison) sideBySide(ctx context.Context) (string, error) {
 // apart makes such a relation of one of leftOver's.
 func (c *comparison) apart(left string) string {
 	values := func(side int, sign string) string {
-		return strings.Join(each(len(c.columns), func(i int) string { return fmt.Sprintf("CASE WHEN n %s 0 THEN v%d END AS %s", sign, i, at(side, i)) }), ", ")
+		return strings.Join(each(len(c.columns),
+			func(i int) string { return fmt.Sprintf("CASE WHEN n %s 0 THEN v%d END AS %s", sign, i, at(side, i)) }), ", ")
 	}
-	return fmt.Sprintf("SELECT n > 0 AS in_a, n < 0 AS in_b, %s, %s, abs(n) AS times FROM (%s)", values(0, ">"), values(1, "<"), left)
+	return fmt.Sprintf("SELECT n > 0 AS in_a, n < 0 AS in_b, %s, %s, abs(n) AS times FROM (%s)", values(0, ">"),
+		values(1, "<"), left)
 }
 
 // joined makes such a relation of two sides in which no key occurs twice.
@@ -220,7 +230,8 @@ func (c *comparison) joined(a, b string) string {
 		}
 	}
 	n := len(c.columns)
-	return fmt.Sprintf("SELECT coalesce(in_a, false) AS in_a, coalesce(in_b, false) AS in_b, %s, %s, CAST(1 AS BIGINT) AS times FROM "+
+	return fmt.Sprintf("SELECT coalesce(in_a, false) AS in_a, coalesce(in_b, false) AS in_b, %s, %s, CAST(1 AS BIGINT) "+
+		"AS times FROM "+
 		"(SELECT true AS in_a, * FROM (%s)) FULL JOIN (SELECT true AS in_b, * FROM (%s)) ON %s",
 		names(0, n), names(1, n), a, b, strings.Join(on, " AND "))
 }
@@ -229,15 +240,19 @@ func (c *comparison) joined(a, b string) string {
 // a key has one on either side, else apart.
 func (c *comparison) joinedOnce(ctx context.Context, single, left string) (string, error) {
 	by := strings.Join(each(c.keys, leftName), ", ")
-	many, _, err := c.put(ctx, "many", fmt.Sprintf("SELECT %[1]s FROM %[2]s GROUP BY %[1]s HAVING sum(greatest(n, 0)) > 1 OR sum(greatest(-n, 0)) > 1", by, left), nil)
+	many, _, err := c.put(ctx, "many",
+		fmt.Sprintf("SELECT %[1]s FROM %[2]s GROUP BY %[1]s HAVING sum(greatest(n, 0)) > 1 OR sum(greatest(-n, 0)) > 1", by,
+			left), nil)
 	if err != nil {
 		return "", err
 	}
 	many = "read_parquet(" + sqltext.String(many) + ") AS many"
-	same := strings.Join(each(c.keys, func(i int) string { return fmt.Sprintf("left_over.v%[1]d IS NOT DISTINCT FROM many.v%[1]d", i) }), " AND ")
+	same := strings.Join(each(c.keys,
+		func(i int) string { return fmt.Sprintf("left_over.v%[1]d IS NOT DISTINCT FROM many.v%[1]d", i) }), " AND ")
 	once := func(side int, sign string) string {
 		values := each(len(c.columns), func(i int) string { return leftName(i) + " AS " + at(side, i) })
-		return fmt.Sprintf("SELECT %s FROM %s ANTI JOIN %s ON %s WHERE n %s 0", strings.Join(values, ", "), left, many, same, sign)
+		return fmt.Sprintf("SELECT %s FROM %s ANTI JOIN %s ON %s WHERE n %s 0", strings.Join(values, ", "), left, many,
+			same, sign)
 	}
 	return strings.Join([]string{single, c.joined(once(0, ">"), once(1, "<")),
 		c.apart(fmt.Sprintf("SELECT left_over.* FROM %s SEMI JOIN %s ON %s", left, many, same))}, " UNION ALL "), nil
@@ -319,7 +334,8 @@ func (c *comparison) sample(kind string, sides ...int) string {
 			by("NOT " + sign(at(sides[0], i)))
 		}
 	}
-	return fmt.Sprintf("min_by({%s}, create_sort_key(%s), %d) FILTER (%s)", strings.Join(fields, ", "), strings.Join(order, ", "), c.Limit, kind)
+	return fmt.Sprintf("min_by({%s}, create_sort_key(%s), %d) FILTER (%s)", strings.Join(fields, ", "),
+		strings.Join(order, ", "), c.Limit, kind)
 }
 
 // differences reads a sample.

@@ -113,7 +113,8 @@ func (c *Cassandra) others(ctx context.Context) Result {
 	reached, asked := len(c.nodes), slices.Clone(c.known)
 	c.mu.Unlock() // nobody else is at work until others are asked
 	if reached == 0 {
-		return Result{Verdict: Bad, Seen: "no node that the configuration names can be used", Mend: "see what is said of each of them"}
+		return Result{Verdict: Bad, Seen: "no node that the configuration names can be used",
+			Mend: "see what is said of each of them"}
 	}
 	asked = slices.DeleteFunc(asked, func(p cassandra.Peer) bool {
 		return slices.ContainsFunc(c.nodes, func(n cassandra.Node) bool { return n.ID == p.ID })
@@ -188,7 +189,8 @@ func JudgeClock(whose string, ahead, doubt time.Duration) Result {
 	if ahead < 0 {
 		where = "behind"
 	}
-	r := Result{Verdict: Warning, Seen: fmt.Sprintf("that of %s is %s %s this machine's", whose, figures.Span(ahead.Abs()), where),
+	r := Result{Verdict: Warning, Seen: fmt.Sprintf("that of %s is %s %s this machine's", whose,
+		figures.Span(ahead.Abs()), where),
 		Mend: "let both machines take their time from the same servers (chrony, systemd-timesyncd)"}
 	if apart >= clockBad {
 		r.Verdict = Bad
@@ -212,7 +214,8 @@ func JudgeDatacenter(name string, there map[string]int) Result {
 	names := strings.Join(slices.Sorted(maps.Keys(there)), ", ")
 	switch {
 	case name == "" && len(there) > 1:
-		return Result{Verdict: Warning, Seen: "there are " + names + "; the configuration names none, so each request waits for nodes of several",
+		return Result{Verdict: Warning, Seen: "there are " + names +
+			"; the configuration names none, so each request waits for nodes of several",
 			Mend: "name the one that is near: state: {cassandra: {datacenter: NAME}}"}
 	case name == "":
 		return good("%s; consistency QUORUM, conditional writes SERIAL", names)
@@ -248,18 +251,21 @@ func JudgeReplication(copies, asked map[string]int, datacenter string, all, up m
 	wanted, nodes, alive := counted(copies, datacenter, all, up)
 	if wanted == 0 {
 		return Result{Verdict: Bad, Seen: "no copies are kept in datacenter " + datacenter + ": " + CopiesText(copies),
-			Mend: "ALTER KEYSPACE … WITH replication, with the datacenter in it, then `nodetool repair --full` on each node; " + StopHint}
+			Mend: "ALTER KEYSPACE … WITH replication, with the datacenter in it, then `nodetool repair --full` on each node; " +
+				StopHint}
 	}
 	quorum := wanted/2 + 1
 	r := good("%s, of which each request needs %d", CopiesText(copies), quorum)
 	mend := fmt.Sprintf("add nodes, or keep fewer copies: ALTER KEYSPACE … WITH replication, to at most %d", nodes)
 	switch {
 	case nodes < quorum:
-		return Result{Verdict: Bad, Mend: mend, Seen: fmt.Sprintf("%s: %d nodes are needed for each request, and there are %d",
-			CopiesText(copies), quorum, nodes)}
+		return Result{Verdict: Bad, Mend: mend,
+			Seen: fmt.Sprintf("%s: %d nodes are needed for each request, and there are %d",
+				CopiesText(copies), quorum, nodes)}
 	case alive < quorum:
 		return Result{Verdict: Bad, Mend: "start the nodes",
-			Seen: fmt.Sprintf("%s: %d nodes are needed for each request, and %d can be reached", CopiesText(copies), quorum, alive)}
+			Seen: fmt.Sprintf("%s: %d nodes are needed for each request, and %d can be reached", CopiesText(copies),
+				quorum, alive)}
 	case nodes < wanted:
 		r.Verdict, r.Seen, r.Mend = Warning, fmt.Sprintf("%s on %s", CopiesText(copies), plural(nodes, "node", "nodes")), mend
 	case len(asked) > 0 && !SameCopies(copies, asked):

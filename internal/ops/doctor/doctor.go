@@ -124,7 +124,8 @@ func Must(ctx context.Context, s Service) error {
 		case r.err != nil:
 			return fmt.Errorf("%s, %s: %w", s.Name, c.Name, r.err)
 		default:
-			return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%s, %s: %s", s.Name, c.Name, r.Seen), Hint: r.Mend}
+			return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%s, %s: %s", s.Name, c.Name, r.Seen),
+				Hint: r.Mend}
 		}
 	}
 	return nil

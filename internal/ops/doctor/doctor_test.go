@@ -28,8 +28,9 @@ func TestOrderIsThatOfTheChecks(t *testing.T) {
 	t.Parallel()
 	closed := 0
 	found, err := Examine(t.Context(), []Service{
-		{Name: "one", Close: func() { closed++ }, Checks: []Check{{Name: "a", Look: says(Good, "x")}, {Name: "b", Gate: true, Look: says(Bad,
-			"y")}, {Name: "c", Look: says(Good, "z")}}},
+		{Name: "one", Close: func() { closed++ }, Checks: []Check{{Name: "a", Look: says(Good, "x")},
+			{Name: "b", Gate: true, Look: says(Bad,
+				"y")}, {Name: "c", Look: says(Good, "z")}}},
 		{Name: "two", Checks: []Check{{Name: "d", Gate: true, Look: says(Warning, "v")}, {Name: "e", Look: says(Ours, "w")}}},
 	}, 0)
 	require.NoError(t, err)
@@ -37,7 +38,8 @@ func TestOrderIsThatOfTheChecks(t *testing.T) {
 	for _, f := range found {
 		got = append(got, f.Service+" "+f.Check+" "+string(f.Verdict)+" "+f.Seen)
 	}
-	require.Equal(t, []string{"one a good x", "one b bad y", "one c skipped not looked at: see one, b", "two d warning v", "two e ours w"},
+	require.Equal(t, []string{"one a good x", "one b bad y", "one c skipped not looked at: see one, b", "two d warning v",
+		"two e ours w"},
 		got)
 	require.Equal(t, 1, closed)
 	require.Equal(t, Bad, Worst(found))
@@ -53,7 +55,8 @@ func TestWhatHangsDoesNotHangTheOthers(t *testing.T) {
 		begun, free := time.Now(), make(chan struct{})
 		var used atomic.Bool
 		found, err := Examine(t.Context(), []Service{
-			{Name: "patient", Checks: []Check{{Name: "a", Look: func(ctx context.Context) Result { <-ctx.Done(); return Failed(ctx.Err()) }},
+			{Name: "patient", Checks: []Check{{Name: "a",
+				Look: func(ctx context.Context) Result { <-ctx.Done(); return Failed(ctx.Err()) }},
 				{Name: "b", Look: says(Good, "")}}},
 			{Name: "stuck", Close: func() { used.Store(true) }, Checks: []Check{{Name: "c", Limit: 5 * time.Second,
 				Look: func(context.Context) Result { <-free; return good("") }},
@@ -97,7 +100,8 @@ func TestOneCauseOnce(t *testing.T) {
 		state := Check{Look: func(context.Context) Result { return Result{Verdict: verdict} }}
 		found, err := Examine(t.Context(), []Service{{Name: "state", Checks: []Check{state}}, above}, 0)
 		require.NoError(t, err)
-		require.Equal(t, []Verdict{verdict, want, Skipped}, []Verdict{found[0].Verdict, found[1].Verdict, found[2].Verdict}, "%+v", found)
+		require.Equal(t, []Verdict{verdict, want, Skipped}, []Verdict{found[0].Verdict, found[1].Verdict, found[2].Verdict},
+			"%+v", found)
 	}
 	require.ErrorIs(t, Must(t.Context(), above), gone)
 }
@@ -133,14 +137,16 @@ func TestReplication(t *testing.T) {
 		{m{"b": 3}, m{"a": 3}, "a", m{"a": 3, "b": 3}, m{"a": 3, "b": 3}, Bad, "no copies are kept in datacenter a"},
 		{m{"a": 3, "b": 3}, nil, "", m{"a": 3, "b": 3}, m{"a": 3}, Bad, "4 nodes are needed"},
 		{m{"a": 3, "b": 3}, m{"": 3}, "", m{"a": 3, "b": 3}, m{"a": 3, "b": 3}, Good, "3 copies in a, 3 copies in b"},
-		{m{"a": 3, "b": 3}, m{"a": 3}, "a", m{"a": 3, "b": 3}, m{"a": 3, "b": 3}, Warning, "the configuration asks for 3 copies in a"},
+		{m{"a": 3, "b": 3}, m{"a": 3}, "a", m{"a": 3, "b": 3}, m{"a": 3, "b": 3}, Warning,
+			"the configuration asks for 3 copies in a"},
 		{m{"a": 1}, m{"": 3}, "", m{"a": 3}, m{"a": 3}, Warning, "the configuration asks for 3 copies in a"},
 	} {
 		r := JudgeReplication(tc.copies, tc.asked, tc.datacenter, tc.all, tc.up)
 		require.Equal(t, tc.verdict, r.Verdict, "%v %s", tc, r.Seen)
 		require.Contains(t, r.Seen, tc.seen)
 		require.Equal(t, tc.verdict != Good, r.Mend != "")
-		adds := tc.datacenter != "" && tc.copies[tc.datacenter] == 0 || strings.Contains(r.Seen, "asks for") && KeepsFewer(tc.copies, tc.asked)
+		adds := tc.datacenter != "" && tc.copies[tc.datacenter] == 0 || strings.Contains(r.Seen, "asks for") &&
+			KeepsFewer(tc.copies, tc.asked)
 		require.Equal(t, adds, strings.Contains(r.Mend, "stop all workers until the repair has ended"), "%v %s", tc, r.Mend)
 		require.Equal(t, adds, strings.Contains(r.Mend, "repair --full"), "%v %s", tc, r.Mend)
 	}
@@ -190,17 +196,20 @@ func TestClocksOfWorkers(t *testing.T) {
 		off     time.Duration
 		gone    bool
 		verdict Verdict
-	}{"right": {0, false, Good}, "ahead": {time.Minute, false, Bad}, "behind, so it seems to be gone": {-time.Minute, true, Bad},
+	}{"right": {0, false, Good}, "ahead": {time.Minute, false, Bad}, "behind, so it seems to be gone": {-time.Minute,
+		true, Bad},
 		"a little": {-2 * time.Second, false, Warning}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
-				w := &Workers{Now: time.Now, Open: func(context.Context) error { return nil }, List: func(context.Context) ([]Worker, error) {
-					renewed := time.Since(begun).Truncate(2 * time.Second)
-					return []Worker{{Name: "h (process 1)", Gone: tc.gone, Seen: begun.Add(renewed + tc.off)}, {Name: "dead", Gone: true,
-						Seen: begun.Add(-time.Hour)}}, nil
-				}}
+				w := &Workers{Now: time.Now, Open: func(context.Context) error { return nil },
+					List: func(context.Context) ([]Worker, error) {
+						renewed := time.Since(begun).Truncate(2 * time.Second)
+						return []Worker{{Name: "h (process 1)", Gone: tc.gone, Seen: begun.Add(renewed + tc.off)},
+							{Name: "dead", Gone: true,
+								Seen: begun.Add(-time.Hour)}}, nil
+					}}
 				w.list(t.Context())
 				r := w.clocks(t.Context())
 				require.Equal(t, tc.verdict, r.Verdict, r.Seen)
@@ -212,8 +221,9 @@ func TestClocksOfWorkers(t *testing.T) {
 
 func TestVersionsOfWorkers(t *testing.T) {
 	t.Parallel()
-	w := Workers{Engine: "duckdb-2", Hash: "h", found: []Worker{{Name: "a", Engine: "duckdb-2", Hash: "h", Python: "3"}, {Name: "b",
-		Engine: "duckdb-1", Hash: "h", Gone: true}}}
+	w := Workers{Engine: "duckdb-2", Hash: "h", found: []Worker{{Name: "a", Engine: "duckdb-2", Hash: "h", Python: "3"},
+		{Name: "b",
+			Engine: "duckdb-1", Hash: "h", Gone: true}}}
 	require.Equal(t, Good, w.versions().Verdict)
 	w.found[1].Gone = false
 	require.Contains(t, w.versions().Seen, "b has DuckDB duckdb-1")
@@ -244,7 +254,8 @@ func (b backend) Delete(ctx context.Context, key string) error {
 func TestParts(t *testing.T) {
 	t.Parallel()
 	for deny, want := range map[string][]Verdict{
-		"": {Good, Good, Good, Good, Good}, "write": {Good, Bad, Skipped, Skipped, Skipped}, "remove": {Good, Good, Good, Good, Bad},
+		"": {Good, Good, Good, Good, Good}, "write": {Good, Bad, Skipped, Skipped, Skipped},
+		"remove": {Good, Good, Good, Good, Bad},
 	} {
 		memory := &partstest.Memory{}
 		found, err := Examine(t.Context(), []Service{Parts("", func(context.Context) (parts.Backend, string, func(), error) {
@@ -263,7 +274,8 @@ func TestParts(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, Good, judgeLimit(8192, filesWarn, filesBad, "ulimit -n").Verdict)
-	require.Equal(t, Result{Verdict: Warning, Seen: "1024 at most", Mend: "allow 4096 or more: ulimit -n"}, judgeLimit(1024, filesWarn, filesBad, "ulimit -n"))
+	require.Equal(t, Result{Verdict: Warning, Seen: "1024 at most", Mend: "allow 4096 or more: ulimit -n"},
+		judgeLimit(1024, filesWarn, filesBad, "ulimit -n"))
 	require.Equal(t, Bad, judgeLimit(64, filesWarn, filesBad, "").Verdict)
 	require.Equal(t, Bad, Machine{Memory: 1 << 60}.memory(t.Context()).Verdict)
 	require.Equal(t, Bad, Machine{Memory: 1 << 20}.memory(t.Context()).Verdict)
@@ -286,7 +298,8 @@ func TestDirectory(t *testing.T) {
 
 func TestDeclared(t *testing.T) {
 	t.Parallel()
-	table, columns := cassandra.Declared("CREATE TABLE IF NOT EXISTS t (a text,\n\t b blob, c int, PRIMARY KEY ((a), b)) WITH x = 1")
+	table, columns := cassandra.Declared(
+		"CREATE TABLE IF NOT EXISTS t (a text,\n\t b blob, c int, PRIMARY KEY ((a), b)) WITH x = 1")
 	require.Equal(t, "t", table)
 	require.Equal(t, "a b c", strings.Join(columns, " "))
 	table, columns = cassandra.Declared("CREATE TABLE IF NOT EXISTS s (one tinyint PRIMARY KEY, version int) WITH y = 2")

@@ -50,7 +50,8 @@ func (m Machine) Service() Service {
 		{Name: "clock", Look: func(context.Context) Result { return kept() }},
 	}}
 	if m.Scratch != "" {
-		s.Checks = append(s.Checks, Check{Name: "scratch", Look: func(context.Context) Result { return Directory(m.Scratch, m.Cache, false) }})
+		s.Checks = append(s.Checks,
+			Check{Name: "scratch", Look: func(context.Context) Result { return Directory(m.Scratch, m.Cache, false) }})
 	}
 	return s
 }
@@ -185,10 +186,12 @@ func judgeDirectory(dir string, st unix.Statfs_t, wanted int64, shared bool) Res
 	case free < freeBad:
 		r.Verdict, r.Mend = Bad, "free some space, or name another directory"
 	case shared && kind.far:
-		r.Verdict, r.Mend = Bad, "SQLite's state must be on a disk of the machine: over several machines, keep it in Cassandra"
+		r.Verdict, r.Mend = Bad, "SQLite's state must be on a disk of the machine: over several machines, keep it in "+
+			"Cassandra"
 	case wanted > free:
-		r.Verdict, r.Mend = Warning, fmt.Sprintf("the cache is to have up to %s: name less, worker: {cache: SIZE}, or another directory",
-			figures.Size(wanted))
+		r.Verdict, r.Mend = Warning,
+			fmt.Sprintf("the cache is to have up to %s: name less, worker: {cache: SIZE}, or another directory",
+				figures.Size(wanted))
 	case free < freeWarn:
 		r.Verdict, r.Mend = Warning, "free some space: what does not fit into memory is written to disk"
 	case kind.far, kind.memory:

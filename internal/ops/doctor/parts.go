@@ -33,7 +33,8 @@ const (
 // Parts tries where tables are kept. open gives the backend, and a directory in
 // which files can be made that are put there; the rest ends with closing. Where parts are kept
 // with another service, what cannot be opened is told there.
-func Parts(with string, open func(ctx context.Context) (b parts.Backend, dir string, closing func(), err error)) Service {
+func Parts(with string, open func(ctx context.Context) (b parts.Backend, dir string, closing func(),
+	err error)) Service {
 	p := &partProbe{with: with, open: open}
 	return Service{Name: "parts", Close: p.close, Checks: []Check{
 		{Name: "reach", Limit: 15 * time.Second, Gate: true, Look: p.reach},
@@ -91,7 +92,8 @@ func (p *partProbe) write(ctx context.Context) Result {
 		return Failed(err)
 	}
 	if sum, n, err := parts.Checksum(bytes.NewReader(p.content)); err != nil || sum != info.Checksum || n != info.Bytes {
-		return Result{Verdict: Bad, Seen: "what was written is acknowledged with another checksum", Mend: "see the service's log; do not use it"}
+		return Result{Verdict: Bad, Seen: "what was written is acknowledged with another checksum",
+			Mend: "see the service's log; do not use it"}
 	}
 	return took("wrote", partBytes, time.Since(begun))
 }
@@ -122,7 +124,8 @@ func (p *partProbe) compare(ctx context.Context, from, length int64, want []byte
 		return Failed(environment("read it", err))
 	}
 	if !bytes.Equal(got, want) || total != partBytes {
-		return Result{Verdict: Bad, Seen: "what is read is not what was written", Mend: "see the service's log; do not use it"}
+		return Result{Verdict: Bad, Seen: "what is read is not what was written",
+			Mend: "see the service's log; do not use it"}
 	}
 	return took("read", int64(len(got)), time.Since(begun))
 }

@@ -18,17 +18,18 @@ type Python struct {
 
 // Service gives the checks.
 func (p Python) Service() Service {
-	return Service{Name: "python", Checks: []Check{{Name: "interpreter", Limit: 20 * time.Second, Look: func(ctx context.Context) Result {
-		begun := time.Now()
-		text, err := p.Start(ctx)
-		if err != nil {
-			r := Failed(err)
-			if r.Verdict == Bad && !p.Named { // scripts without formulas need none
-				r.Verdict = Warning
-				r.Mend = strings.TrimSpace(r.Mend + "; only scripts with Python need it")
+	return Service{Name: "python",
+		Checks: []Check{{Name: "interpreter", Limit: 20 * time.Second, Look: func(ctx context.Context) Result {
+			begun := time.Now()
+			text, err := p.Start(ctx)
+			if err != nil {
+				r := Failed(err)
+				if r.Verdict == Bad && !p.Named { // scripts without formulas need none
+					r.Verdict = Warning
+					r.Mend = strings.TrimSpace(r.Mend + "; only scripts with Python need it")
+				}
+				return r
 			}
-			return r
-		}
-		return good("%s, ready in %s", text, figures.Span(time.Since(begun)))
-	}}}}
+			return good("%s, ready in %s", text, figures.Span(time.Since(begun)))
+		}}}}
 }

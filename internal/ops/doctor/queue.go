@@ -112,7 +112,8 @@ func (b *Broker) queues(ctx context.Context) Result {
 	for _, h := range found {
 		if h.Wrong != "" {
 			return Result{Verdict: Bad, Seen: h.Queue + " is not as workers need it: " + h.Wrong,
-				Mend: "delete the queue (`rabbitmqctl delete_queue`): workers make it anew, and what waited in it is known to the state"}
+				Mend: "delete the queue (`rabbitmqctl delete_queue`): workers make it anew, and what waited in it is known to " +
+					"the state"}
 		}
 		waiting += h.Waiting
 		if h.There {

@@ -40,7 +40,8 @@ func examine(t *testing.T, cfg *cluster.Config, limit time.Duration) map[string]
 	if cfg.Worker.Scratch == "" {
 		cfg.Worker.Scratch = t.TempDir()
 	}
-	list, err := local.Doctor(t.Context(), local.DoctorOptions{Cluster: cfg, Program: "test", Interpreter: "/nowhere/python3", Limit: limit})
+	list, err := local.Doctor(t.Context(), local.DoctorOptions{Cluster: cfg, Program: "test",
+		Interpreter: "/nowhere/python3", Limit: limit})
 	require.NoError(t, err)
 	found := map[string]doctor.Finding{}
 	for _, f := range list {
@@ -63,7 +64,8 @@ func says(t *testing.T, found map[string]doctor.Finding, check string, v doctor.
 
 func inCassandra(cfg cassandra.Config) *cluster.Config {
 	return &cluster.Config{Path: "cluster.yaml", Parts: cluster.Parts{Cassandra: true},
-		State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: cfg.Hosts, Keyspace: cfg.Keyspace, Replication: map[string]int{"": 1}}}}
+		State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: cfg.Hosts, Keyspace: cfg.Keyspace,
+			Replication: map[string]int{"": 1}}}}
 }
 
 func TestCassandra(t *testing.T) {
@@ -83,7 +85,8 @@ func TestCassandra(t *testing.T) {
 	says(t, found, "state tables", doctor.Good, "all are there", "")
 	require.Contains(t, []doctor.Verdict{doctor.Good, doctor.Warning}, found["state write and read"].Verdict, "%+v",
 		found["state write and read"])
-	for _, check := range []string{"parts write", "parts read", "parts read a range", "parts remove", "workers list", "workers open runs"} {
+	for _, check := range []string{"parts write", "parts read", "parts read a range", "parts remove", "workers list",
+		"workers open runs"} {
 		require.Contains(t, []doctor.Verdict{doctor.Good, doctor.Warning}, found[check].Verdict, "%+v", found[check])
 	}
 	for table, count := range map[string]int{"state_rows": 0, "part_index": 0, "part_chunks": 0} {
@@ -93,10 +96,12 @@ func TestCassandra(t *testing.T) {
 	}
 
 	cfg.State.Cassandra.Datacenter = "elsewhere"
-	says(t, examine(t, cfg, 0), "state datacenter", doctor.Bad, "there is no datacenter elsewhere, only datacenter1", "nodetool status")
+	says(t, examine(t, cfg, 0), "state datacenter", doctor.Bad, "there is no datacenter elsewhere, only datacenter1",
+		"nodetool status")
 	cfg.Worker.Scratch = t.TempDir()
 	require.ErrorContains(t, local.InitCluster(t.Context(), cfg), "there is no datacenter elsewhere, only datacenter1")
-	home, err := local.OpenCluster(t.Context(), cfg, local.ClusterOptions{}) // what nodes say of each other may be incomplete
+	// what nodes say of each other may be incomplete
+	home, err := local.OpenCluster(t.Context(), cfg, local.ClusterOptions{})
 	require.NoError(t, err)
 	require.NoError(t, home.Close())
 	cfg.State.Cassandra.Datacenter = ""
@@ -106,8 +111,10 @@ func TestCassandra(t *testing.T) {
 	require.NoError(t, session.Make(t.Context(), []string{"DROP TABLE part_chunks", "ALTER TABLE state_notes DROP data"}))
 	says(t, examine(t, cfg, 0), "state tables", doctor.Bad, "missing: state_notes.data, part_chunks", "cluster init")
 	require.NoError(t, session.Make(t.Context(),
-		[]string{"ALTER KEYSPACE " + keyspace.Keyspace + " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}"}))
-	says(t, examine(t, cfg, 0), "state replication", doctor.Bad, "3 copies: 2 nodes are needed for each request, and there are 1",
+		[]string{"ALTER KEYSPACE " + keyspace.Keyspace +
+			" WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}"}))
+	says(t, examine(t, cfg, 0), "state replication", doctor.Bad,
+		"3 copies: 2 nodes are needed for each request, and there are 1",
 		"ALTER KEYSPACE")
 
 	cfg.State.Cassandra.Keyspace = "test_nobody"
@@ -163,7 +170,8 @@ func TestNobodyListens(t *testing.T) {
 func TestServicesThatHang(t *testing.T) {
 	t.Parallel()
 	cfg := inCassandra(cassandra.Config{Hosts: []string{mute(t)}, Keyspace: "test"})
-	cfg.Parts = cluster.Parts{S3: &cluster.S3{URL: "s3://bucket/x", Endpoint: "http://" + mute(t), AccessKey: "a", SecretKey: "rumpelstilz"}}
+	cfg.Parts = cluster.Parts{S3: &cluster.S3{URL: "s3://bucket/x", Endpoint: "http://" + mute(t), AccessKey: "a",
+		SecretKey: "rumpelstilz"}}
 	cfg.Queue = &cluster.RabbitMQ{Hosts: []string{mute(t)}, VHost: "/"}
 	begun := time.Now()
 	found := examine(t, cfg, time.Second)
@@ -239,7 +247,8 @@ func TestBucket(t *testing.T) {
 	t.Parallel()
 	service := remotetest.NewS3(t)
 	cfg := sqliteCluster(t)
-	cfg.Parts.S3 = &cluster.S3{URL: "s3://" + service.Bucket + "/x", Endpoint: service.Endpoint, AccessKey: "me", SecretKey: "rumpelstilz"}
+	cfg.Parts.S3 = &cluster.S3{URL: "s3://" + service.Bucket + "/x", Endpoint: service.Endpoint, AccessKey: "me",
+		SecretKey: "rumpelstilz"}
 	require.NoError(t, local.InitCluster(t.Context(), cfg))
 	found := examine(t, cfg, 0)
 	for _, check := range []string{"reach", "write", "read", "read a range", "remove"} {
@@ -270,7 +279,8 @@ func TestStateInADirectory(t *testing.T) {
 	go func() {
 		defer close(done)
 		for tick := time.NewTicker(100 * time.Millisecond); ; {
-			data, _ := json.Marshal(local.Attendance{Owner: "elsewhere/1", Host: "elsewhere", PID: 1, Engine: "duckdb-0", Python: "none"})
+			data, _ := json.Marshal(local.Attendance{Owner: "elsewhere/1", Host: "elsewhere", PID: 1, Engine: "duckdb-0",
+				Python: "none"})
 			note := state.Note{Topic: "workers", Name: "elsewhere/1", Data: data, Time: time.Now().Add(-time.Minute)}
 			if err := store.PutNote(ctx, "_fleet", note); err != nil {
 				return
@@ -302,7 +312,8 @@ func TestStateInADirectory(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, bytes, 0o600))
 	found = examine(t, cfg, 0)
 	bad := found["state open"].Mend + found["state integrity"].Seen
-	require.True(t, found["state open"].Verdict == doctor.Bad || found["state integrity"].Verdict == doctor.Bad, "%+v", found)
+	require.True(t, found["state open"].Verdict == doctor.Bad || found["state integrity"].Verdict == doctor.Bad,
+		"%+v", found)
 	require.Contains(t, bad, "damaged", "%+v", found["state open"])
 
 	require.NoError(t, os.RemoveAll(cfg.PartsDirectory()))
@@ -350,9 +361,11 @@ func TestTLS(t *testing.T) {
 		mend         string
 	}{
 		"right": {&cluster.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}, node, broker, doctor.Good, ""},
-		"by name": {&cluster.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key, ServerName: "elsewhere.example"}, other,
+		"by name": {&cluster.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key, ServerName: "elsewhere.example"},
+			other,
 			otherBroker, doctor.Good, ""},
-		"wrong CA": {&cluster.TLS{CA: stranger.File, Cert: client.Cert, Key: client.Key}, node, broker, doctor.Bad, "tls: {ca: FILE}"},
+		"wrong CA": {&cluster.TLS{CA: stranger.File, Cert: client.Cert, Key: client.Key}, node, broker, doctor.Bad,
+			"tls: {ca: FILE}"},
 		"wrong name": {&cluster.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}, other, otherBroker, doctor.Bad,
 			"tls: {server_name: NAME}"},
 		"no own":      {&cluster.TLS{CA: authority.File}, node, broker, doctor.Bad, "tls: {cert: FILE, key: FILE}"},
@@ -363,7 +376,8 @@ func TestTLS(t *testing.T) {
 			t.Parallel()
 			cfg := inCassandra(cassandra.Config{Hosts: []string{tc.node}, Keyspace: keyspace.Keyspace})
 			cfg.State.Cassandra.TLS = tc.tls
-			cfg.Queue = &cluster.RabbitMQ{Hosts: []string{tc.broker}, Username: u.User.Username(), Password: password, VHost: "/", TLS: tc.tls}
+			cfg.Queue = &cluster.RabbitMQ{Hosts: []string{tc.broker}, Username: u.User.Username(), Password: password,
+				VHost: "/", TLS: tc.tls}
 			found := examine(t, cfg, 0)
 			says(t, found, "state "+tc.node, tc.verdict, "", tc.mend)
 			says(t, found, "queue "+tc.broker, tc.verdict, "", tc.mend)
@@ -390,7 +404,8 @@ func TestClusterChaosTLS(t *testing.T) {
 	services := func(args ...string) string {
 		cmd := exec.Command("../../../scripts/services", args...)
 		for _, v := range os.Environ() { // a cluster of its own, whatever the caller's is like
-			if name, _, _ := strings.Cut(v, "="); !slices.Contains([]string{"NODES", "PORTS", "ONLY", "WATCH", "CQL_PORT", "AMQP_PORT",
+			if name, _, _ := strings.Cut(v, "="); !slices.Contains([]string{"NODES", "PORTS", "ONLY", "WATCH", "CQL_PORT",
+				"AMQP_PORT",
 				"THALWEG_SERVICES"}, name) {
 				cmd.Env = append(cmd.Env, v)
 			}
@@ -430,14 +445,16 @@ func TestClusterChaosTLS(t *testing.T) {
 	require.Contains(t, found["queue publish and receive"].Seen, "confirmed")
 
 	require.Equal(t, fault.Script, fault.Of(local.InitCluster(t.Context(), config(right, "rumpelstilz"))).Kind)
-	says(t, examine(t, config(right, "rumpelstilz"), 0), "state "+node, doctor.Bad, "do not accept the user name and the password",
+	says(t, examine(t, config(right, "rumpelstilz"), 0), "state "+node, doctor.Bad,
+		"do not accept the user name and the password",
 		"check username and password")
 	unnamed := config(right, "")
 	unnamed.State.Cassandra.Username = ""
 	says(t, examine(t, unnamed, 0), "state "+node, doctor.Bad, "wants a user name and a password", "password_file")
 	for mend, tls := range map[string]*cluster.TLS{
-		"tls: {ca: FILE}":              {CA: stranger.File, Cert: client.Cert, Key: client.Key},
-		"tls: {server_name: NAME}":     {CA: authority.File, Cert: client.Cert, Key: client.Key, ServerName: "elsewhere.example"},
+		"tls: {ca: FILE}": {CA: stranger.File, Cert: client.Cert, Key: client.Key},
+		"tls: {server_name: NAME}": {CA: authority.File, Cert: client.Cert, Key: client.Key,
+			ServerName: "elsewhere.example"},
 		"tls: {cert: FILE, key: FILE}": {CA: authority.File},
 	} {
 		found := examine(t, config(tls, "cassandra"), 0)
@@ -453,7 +470,8 @@ func TestServicesWhosePortIsTaken(t *testing.T) {
 	require.NoError(t, err)
 	services := func(want int, arg string) string {
 		cmd := exec.Command("../../../scripts/services", arg)
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "THALWEG_SERVICES=" + filepath.Join(t.TempDir(), "services"), "ONLY=rabbitmq", "AMQP_PORT=" + port}
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "THALWEG_SERVICES=" + filepath.Join(t.TempDir(), "services"),
+			"ONLY=rabbitmq", "AMQP_PORT=" + port}
 		out, _ := cmd.CombinedOutput()
 		require.Equal(t, want, cmd.ProcessState.ExitCode(), "%s", out)
 		return string(out)
@@ -465,7 +483,8 @@ func TestServicesWhosePortIsTaken(t *testing.T) {
 // testBroker has the broker accept nothing, and refuse what a user wants.
 func testBroker(t *testing.T, services func(args ...string) string, cfg *cluster.Config) {
 	services("rabbitmqctl", "set_vm_memory_high_watermark", "absolute", "1MB")
-	require.Eventually(t, func() bool { return examine(t, cfg, 0)["queue publish and receive"].Verdict == doctor.Bad }, effort.Patience,
+	require.Eventually(t, func() bool { return examine(t, cfg, 0)["queue publish and receive"].Verdict == doctor.Bad },
+		effort.Patience,
 		100*time.Millisecond)
 	says(t, examine(t, cfg, 0), "queue publish and receive", doctor.Bad, "the broker accepts nothing: low on memory",
 		"vm_memory_high_watermark")
@@ -484,8 +503,9 @@ func TestBucketWithTLS(t *testing.T) {
 	with := authority.Server("127.0.0.1")
 	with.ClientAuth = tls.NoClientCert
 	cfg := sqliteCluster(t)
-	cfg.Parts.S3 = &cluster.S3{URL: "s3://" + service.Bucket + "/x", CA: authority.File, AccessKey: "me", SecretKey: "rumpelstilz",
-		Endpoint: "https://" + securetest.Terminate(t, with, strings.TrimPrefix(service.Endpoint, "http://"))}
+	cfg.Parts.S3 = &cluster.S3{URL: "s3://" + service.Bucket + "/x", CA: authority.File, AccessKey: "me",
+		SecretKey: "rumpelstilz",
+		Endpoint:  "https://" + securetest.Terminate(t, with, strings.TrimPrefix(service.Endpoint, "http://"))}
 	says(t, examine(t, cfg, 0), "parts remove", doctor.Good, "", "")
 	cfg.Parts.S3.CA = stranger.File
 	says(t, examine(t, cfg, 0), "parts reach", doctor.Bad, "certificate", "")

@@ -130,7 +130,8 @@ func (w *Workers) versions() Result {
 		return Result{Verdict: Warning, Seen: strings.Join(other, "; ") + fmt.Sprintf(" (here: %s, %s)", w.Engine, w.Hash),
 			Mend: "a run stays with workers of the versions that it began with: drain the old ones when their runs are over"}
 	case len(pythons) > 1:
-		return Result{Verdict: Warning, Seen: "they have different Pythons: " + strings.Join(slices.Sorted(maps.Keys(pythons)), ", "),
+		return Result{Verdict: Warning, Seen: "they have different Pythons: " +
+			strings.Join(slices.Sorted(maps.Keys(pythons)), ", "),
 			Mend: "a run with formulas stays with workers whose interpreter is the same: install the same one everywhere"}
 	}
 	return good("all have DuckDB and bucket hash of this program")

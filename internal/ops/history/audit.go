@@ -95,7 +95,8 @@ func void(ctx context.Context, store state.Store, key state.RunKey, o state.Orde
 		return false, nil
 	}
 	for _, redo := range o.Nodes {
-		events, err := store.Events(ctx, state.NodeKey{RunKey: key, Node: redo.Node}, 0, state.PageMax) // a gate has no batches, and few events
+		// a gate has no batches, and few events
+		events, err := store.Events(ctx, state.NodeKey{RunKey: key, Node: redo.Node}, 0, state.PageMax)
 		if err != nil {
 			return false, fmt.Errorf("read the events of %s: %w", redo.Node, err)
 		}

@@ -49,7 +49,9 @@ type Around struct {
 // Gather reads the facts of a run: as much as it has nodes, whatever the number
 // of their batches.
 func Gather(ctx context.Context, store state.Store, key state.RunKey, now time.Time, around Around) (Facts, error) {
-	f := Facts{Now: now, Zone: time.Local, Tallies: map[string]state.Tally{}, Worked: map[string]time.Duration{}, Unsettled: map[string][]state.Batch{}, Gates: map[string]gate.Record{}, Voided: map[string]state.Mark{}, Around: around}
+	f := Facts{Now: now, Zone: time.Local, Tallies: map[string]state.Tally{}, Worked: map[string]time.Duration{},
+		Unsettled: map[string][]state.Batch{}, Gates: map[string]gate.Record{}, Voided: map[string]state.Mark{},
+		Around: around}
 	var err error
 	if f.Run, f.Nodes, err = read(ctx, store, key); err != nil {
 		return f, err

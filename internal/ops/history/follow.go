@@ -71,7 +71,8 @@ func Follow(ctx context.Context, s *Stream, o FollowOptions, tell func([]Line) e
 		if over = over || abandoned >= abandonedFor; over {
 			continue
 		}
-		pause := time.NewTimer(min(max(o.Every, time.Since(moved)/quietShare, time.Since(began)/longShare), max(o.Every, followSlowest)))
+		pause := time.NewTimer(min(max(o.Every, time.Since(moved)/quietShare, time.Since(began)/longShare),
+			max(o.Every, followSlowest)))
 		select {
 		case <-ctx.Done():
 			pause.Stop()

@@ -52,7 +52,8 @@ func TestFollowGoesOnWhereAReaderWasKilled(t *testing.T) {
 	for range 60 {
 		p.step()
 	}
-	_ = state.Direct(t.Context(), p.store, p.key, state.Order{Kind: state.OrderStop, Token: "end", Mark: state.Mark{Actor: "eva", Time: p.clock()}})
+	_ = state.Direct(t.Context(), p.store, p.key, state.Order{Kind: state.OrderStop, Token: "end",
+		Mark: state.Mark{Actor: "eva", Time: p.clock()}})
 	close(over)
 	require.NoError(t, <-ended)
 	later := &reader{Stream: history.NewStream(p.store, p.key, 0)}
@@ -63,19 +64,20 @@ func TestFollowGoesOnWhereAReaderWasKilled(t *testing.T) {
 // followFor follows behind what there is, for a few lines.
 func followFor(ctx context.Context, p *play, got *[]string) error {
 	lives := 5
-	return history.Follow(ctx, history.NewStream(p.store, p.key, int64(len(*got))), history.FollowOptions{Every: time.Millisecond, Stay: true}, func(lines []history.Line) error {
-		for _, l := range lines {
-			if lives--; lives < 0 {
-				return errKilled
+	return history.Follow(ctx, history.NewStream(p.store, p.key, int64(len(*got))),
+		history.FollowOptions{Every: time.Millisecond, Stay: true}, func(lines []history.Line) error {
+			for _, l := range lines {
+				if lives--; lives < 0 {
+					return errKilled
+				}
+				text, err := json.Marshal(l)
+				if err != nil {
+					return err
+				}
+				*got = append(*got, string(text))
 			}
-			text, err := json.Marshal(l)
-			if err != nil {
-				return err
-			}
-			*got = append(*got, string(text))
-		}
-		return nil
-	})
+			return nil
+		})
 }
 
 // Following ends where a run waits for people, unless it is told to stay.
@@ -85,7 +87,8 @@ func TestFollowEndsWhereARunWaits(t *testing.T) {
 	for name, wait := range map[string]func(p *play){
 		"at a gate": func(p *play) {
 			key := state.NodeKey{RunKey: p.key, Node: "a"}
-			require.NoError(t, p.store.MoveNode(ctx, key, state.Move{From: state.Pending, To: state.Waiting, Gate: []byte("{}"), GateDigest: "d", Now: noon}))
+			require.NoError(t, p.store.MoveNode(ctx, key, state.Move{From: state.Pending, To: state.Waiting, Gate: []byte("{}"),
+				GateDigest: "d", Now: noon}))
 			for _, node := range []string{"b"} { // nothing else can be done
 				key.Node = node
 				_, err := state.PlanNode(ctx, p.store, key, 0, state.Plan{Record: []byte("x")}, "w", noon)
@@ -94,7 +97,8 @@ func TestFollowEndsWhereARunWaits(t *testing.T) {
 			}
 		},
 		"while it is paused": func(p *play) {
-			require.NoError(t, state.Direct(ctx, p.store, p.key, state.Order{Kind: state.OrderPause, Token: "p", Mark: state.Mark{Actor: "eva", Time: noon}}))
+			require.NoError(t, state.Direct(ctx, p.store, p.key, state.Order{Kind: state.OrderPause, Token: "p",
+				Mark: state.Mark{Actor: "eva", Time: noon}}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +109,8 @@ func TestFollowEndsWhereARunWaits(t *testing.T) {
 
 			stay, cancel := context.WithCancel(ctx)
 			looks := 0
-			err := history.Follow(stay, history.NewStream(p.store, p.key, 0), history.FollowOptions{Every: time.Millisecond, Stay: true,
+			err := history.Follow(stay, history.NewStream(p.store, p.key, 0), history.FollowOptions{Every: time.Millisecond,
+				Stay:      true,
 				Abandoned: func(state.Run) bool { looks++; return true }}, func([]history.Line) error {
 				time.AfterFunc(20*time.Millisecond, cancel)
 				return nil
@@ -116,10 +121,11 @@ func TestFollowEndsWhereARunWaits(t *testing.T) {
 	}
 	t.Run("where nobody works on it", func(t *testing.T) {
 		p, looks := newPlay(t, 1), 0
-		require.NoError(t, history.Follow(ctx, history.NewStream(p.store, p.key, 0), history.FollowOptions{Every: time.Millisecond, Abandoned: func(state.Run) bool {
-			looks++
-			return looks != 3 // it changes hands
-		}}, func([]history.Line) error { return nil }))
+		require.NoError(t, history.Follow(ctx, history.NewStream(p.store, p.key, 0),
+			history.FollowOptions{Every: time.Millisecond, Abandoned: func(state.Run) bool {
+				looks++
+				return looks != 3 // it changes hands
+			}}, func([]history.Line) error { return nil }))
 		require.Greater(t, looks, 10)
 	})
 }
@@ -163,7 +169,8 @@ func TestEventsAreDocumented(t *testing.T) {
 	for _, kind := range kinds {
 		require.Regexp(t, "(?m)^\\| `"+kind[1]+"` \\| (run|node) \\|", string(page))
 	}
-	require.Len(t, regexp.MustCompile("(?m)^\\| `[a-z_]+` \\| (run|node) \\|").FindAllString(string(page), -1), len(kinds), "no others")
+	require.Len(t, regexp.MustCompile("(?m)^\\| `[a-z_]+` \\| (run|node) \\|").FindAllString(string(page), -1), len(kinds),
+		"no others")
 	for _, member := range members(reflect.TypeFor[history.Line]()) {
 		require.Regexp(t, "(?m)^\\| .*`"+member+"`.* \\|", string(page))
 	}
@@ -187,13 +194,15 @@ func TestAudit(t *testing.T) {
 	ctx := t.Context()
 	p := newPlay(t, 1)
 	gate := state.NodeKey{RunKey: p.key, Node: "a"}
-	require.NoError(t, p.store.MoveNode(ctx, gate, state.Move{From: state.Pending, To: state.Waiting, Gate: []byte("{}"), GateDigest: "new", Now: noon}))
+	require.NoError(t, p.store.MoveNode(ctx, gate, state.Move{From: state.Pending, To: state.Waiting, Gate: []byte("{}"),
+		GateDigest: "new", Now: noon}))
 	say := func(o state.Order) {
 		o.Token, o.Actor, o.Time = string(o.Kind)+o.Reason, "eva", noon
 		require.NoError(t, state.Direct(ctx, p.store, p.key, o))
 	}
 	decide := func(reason, digest string) {
-		say(state.Order{Kind: state.OrderApprove, Mark: state.Mark{Reason: reason}, Nodes: []state.Redo{{Node: "a", Digest: digest, Role: "finance"}}})
+		say(state.Order{Kind: state.OrderApprove, Mark: state.Mark{Reason: reason},
+			Nodes: []state.Redo{{Node: "a", Digest: digest, Role: "finance"}}})
 	}
 	decide("looks good", "old")
 	decide("still does", "new")
@@ -202,11 +211,14 @@ func TestAudit(t *testing.T) {
 	deeds, err := history.Audit(ctx, p.store, p.key)
 	require.NoError(t, err)
 	deed := func(action, reason string, epoch int64, nodes ...state.Redo) history.Deed {
-		return history.Deed{Time: noon, Workspace: "main", Run: 1, Actor: "eva", Action: action, Reason: reason, Epoch: epoch, Nodes: nodes}
+		return history.Deed{Time: noon, Workspace: "main", Run: 1, Actor: "eva", Action: action, Reason: reason, Epoch: epoch,
+			Nodes: nodes}
 	}
 	void := deed("approve", "looks good", 1, state.Redo{Node: "a", Digest: "old", Role: "finance"})
 	void.Void = true
-	require.Equal(t, []history.Deed{deed("create", "", 0), void, deed("approve", "still does", 2, state.Redo{Node: "a", Digest: "new", Role: "finance"}), deed("drop", "gone", 4)}, deeds)
+	require.Equal(t, []history.Deed{deed("create", "", 0), void,
+		deed("approve", "still does", 2, state.Redo{Node: "a", Digest: "new", Role: "finance"}), deed("drop", "gone", 4)},
+		deeds)
 
 	_, err = p.store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "main"}, Actor: "max", Created: noon}, nil)
 	require.NoError(t, err)
@@ -244,7 +256,8 @@ func TestFollowReadsLittleWhereNothingHappens(t *testing.T) {
 	p := newPlay(t, 3)
 	ctx, enough := context.WithCancel(t.Context())
 	c := &counting{Store: p.store, enough: enough}
-	err := history.Follow(ctx, history.NewStream(c, p.key, 0), history.FollowOptions{Every: time.Millisecond, Stay: true}, func([]history.Line) error { return nil })
+	err := history.Follow(ctx, history.NewStream(c, p.key, 0), history.FollowOptions{Every: time.Millisecond, Stay: true},
+		func([]history.Line) error { return nil })
 	require.ErrorIs(t, err, context.Canceled)
 	require.GreaterOrEqual(t, c.looks, 20)
 	require.LessOrEqual(t, c.sequences, 6, "two looks for events")

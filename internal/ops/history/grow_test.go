@@ -97,7 +97,8 @@ func long(t *testing.T, runs, batches int) (*counted, state.RunKey) {
 	var key state.RunKey
 	for range runs {
 		var err error
-		key, err = store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "main"}, Created: noon}, []state.NodeSpec{{Name: "a"}, {Name: "b", Ordinal: 1, Inputs: []string{"a"}}})
+		key, err = store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "main"}, Created: noon},
+			[]state.NodeSpec{{Name: "a"}, {Name: "b", Ordinal: 1, Inputs: []string{"a"}}})
 		require.NoError(t, err)
 	}
 	node := state.NodeKey{RunKey: key, Node: "a"}
@@ -109,7 +110,8 @@ func long(t *testing.T, runs, batches int) (*counted, state.RunKey) {
 	require.NoError(t, err)
 	for i := range batches - 3 {
 		c := claim(t, store, node, i)
-		require.NoError(t, store.Commit(ctx, c, state.Outcome{Stats: state.Stats{Elapsed: time.Second, Warnings: []string{"odd"}}}, noon))
+		require.NoError(t, store.Commit(ctx, c,
+			state.Outcome{Stats: state.Stats{Elapsed: time.Second, Warnings: []string{"odd"}}}, noon))
 	}
 	claim(t, store, node, batches-3)
 	again := claim(t, store, node, batches-2)
@@ -119,7 +121,8 @@ func long(t *testing.T, runs, batches int) (*counted, state.RunKey) {
 
 func claim(t *testing.T, store state.Store, node state.NodeKey, batch int) state.Claim {
 	t.Helper()
-	c, err := store.Claim(t.Context(), state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: batch}}, Owner: "w", Token: fmt.Sprint(batch), Now: noon, Lease: noon.Add(time.Hour)})
+	c, err := store.Claim(t.Context(), state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: batch}},
+		Owner: "w", Token: fmt.Sprint(batch), Now: noon, Lease: noon.Add(time.Hour)})
 	require.NoError(t, err)
 	return c
 }

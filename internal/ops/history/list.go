@@ -88,8 +88,10 @@ func One(ctx context.Context, store state.Store, key state.RunKey, o ListOptions
 
 // of says what people see of a run that was read with its nodes in brief.
 func (o ListOptions) of(r state.Run) Run {
-	out := Run{Workspace: r.Workspace, Run: r.Run, Status: string(r.Status), Script: r.ScriptPath, Params: r.ParamsPath, StartNodes: r.StartNodes,
-		Description: r.Description, Actor: r.Actor, Priority: r.Priority, Parent: r.Parent, Created: r.Created, Elapsed: took(r, o.Now).Milliseconds(), Failure: r.Failure, Invalidated: r.Invalidated, Dropped: r.Dropped}
+	out := Run{Workspace: r.Workspace, Run: r.Run, Status: string(r.Status), Script: r.ScriptPath, Params: r.ParamsPath,
+		StartNodes:  r.StartNodes,
+		Description: r.Description, Actor: r.Actor, Priority: r.Priority, Parent: r.Parent, Created: r.Created,
+		Elapsed: took(r, o.Now).Milliseconds(), Failure: r.Failure, Invalidated: r.Invalidated, Dropped: r.Dropped}
 	if !r.Finished.IsZero() {
 		out.Finished = &r.Finished
 	}

@@ -82,7 +82,8 @@ func read(ctx context.Context, store state.Store, key state.RunKey) (run state.R
 		return run, nil, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
 	}
 	for _, n := range nodes {
-		run.Nodes = append(run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status, RowsOut: n.RowsOut, BytesOut: n.BytesOut})
+		run.Nodes = append(run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status, RowsOut: n.RowsOut,
+			BytesOut: n.BytesOut})
 	}
 	return run, nodes, nil
 }
@@ -120,9 +121,12 @@ func askedAt(n state.Node) (*gate.Record, error) {
 
 func nodeOf(run state.Run, n state.Node, t state.Tally) Node {
 	_, warnings := t.Told()
-	out := Node{Node: n.Name, Type: n.Kind, Table: n.Table, Status: n.Status, Batches: n.BatchesTotal, Done: n.BatchesDone, Failed: n.BatchesFailed,
-		RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut, Stages: StagesOf(t.Stats), PeakBytes: t.Stats.PeakBytes,
-		Generation: n.Generation, ReusedFrom: n.ReusedFrom, Decision: n.Decision, Warnings: warnings, Failure: n.Failure, counters: t.Stats.Counters, medianExact: t.Median()}
+	out := Node{Node: n.Name, Type: n.Kind, Table: n.Table, Status: n.Status, Batches: n.BatchesTotal, Done: n.BatchesDone,
+		Failed: n.BatchesFailed,
+		RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut, Stages: StagesOf(t.Stats),
+		PeakBytes:  t.Stats.PeakBytes,
+		Generation: n.Generation, ReusedFrom: n.ReusedFrom, Decision: n.Decision, Warnings: warnings, Failure: n.Failure,
+		counters: t.Stats.Counters, medianExact: t.Median()}
 	out.Median = out.medianExact.Milliseconds()
 	switch {
 	case n.Dropped:
@@ -145,10 +149,11 @@ func nodeOf(run state.Run, n state.Node, t state.Tally) Node {
 // NodeDetail is all of a node that fits a page.
 type NodeDetail struct {
 	Node
-	Inputs    []string        `json:"inputs,omitempty"` // nodes whose tables it reads
-	Times     []TimeSpan      `json:"times,omitempty"`  // how long its batches took
-	Slowest   []Batch         `json:"slowest,omitempty"`
-	Unsettled []Batch         `json:"unsettled,omitempty"` // the first of those that are under way, failed, or wait to be tried again
+	Inputs  []string   `json:"inputs,omitempty"` // nodes whose tables it reads
+	Times   []TimeSpan `json:"times,omitempty"`  // how long its batches took
+	Slowest []Batch    `json:"slowest,omitempty"`
+	// the first of those that are under way, failed, or wait to be tried again
+	Unsettled []Batch         `json:"unsettled,omitempty"`
 	More      bool            `json:"more_unsettled,omitempty"`
 	Told      []state.Warning `json:"first_warnings,omitempty"`
 }
@@ -212,7 +217,9 @@ func ShowNode(ctx context.Context, store state.Store, key state.NodeKey, now tim
 		out.Times = append(out.Times, TimeSpan{From: from.Microseconds(), To: to.Microseconds(), Batches: tally.Took[span]})
 	}
 	for _, t := range tally.Longest {
-		out.Slowest = append(out.Slowest, batchOf(state.Batch{BatchKey: state.BatchKey{NodeKey: key, Batch: t.Batch}, Status: state.Succeeded, Stats: t.Stats}, now))
+		out.Slowest = append(out.Slowest,
+			batchOf(state.Batch{BatchKey: state.BatchKey{NodeKey: key, Batch: t.Batch}, Status: state.Succeeded, Stats: t.Stats},
+				now))
 	}
 	for _, b := range unsettled {
 		out.Unsettled = append(out.Unsettled, batchOf(b, now))
@@ -234,12 +241,15 @@ func node(ctx context.Context, store state.Store, key state.NodeKey) (state.Node
 	for i, n := range nodes {
 		names[i] = n.Name
 	}
-	return n, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", key.Run, key.Node), Hint: "its nodes are " + strings.Join(names, ", ")}
+	return n, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", key.Run, key.Node),
+		Hint: "its nodes are " + strings.Join(names, ", ")}
 }
 
 func batchOf(b state.Batch, now time.Time) Batch {
-	out := Batch{Batch: b.BatchKey.Batch, Status: b.Status, Attempt: b.Attempt, Owner: b.Owner, RowsIn: b.Stats.RowsIn, RowsOut: b.Stats.RowsOut,
-		BytesIn: b.Stats.BytesIn, BytesOut: b.Stats.BytesOut, Elapsed: b.Stats.Elapsed.Milliseconds(), Stages: StagesOf(b.Stats), PeakBytes: b.Stats.PeakBytes, Failure: b.Failure}
+	out := Batch{Batch: b.BatchKey.Batch, Status: b.Status, Attempt: b.Attempt, Owner: b.Owner, RowsIn: b.Stats.RowsIn,
+		RowsOut: b.Stats.RowsOut,
+		BytesIn: b.Stats.BytesIn, BytesOut: b.Stats.BytesOut, Elapsed: b.Stats.Elapsed.Milliseconds(),
+		Stages: StagesOf(b.Stats), PeakBytes: b.Stats.PeakBytes, Failure: b.Failure}
 	if b.Status == state.Claimed {
 		out.Elapsed = max(now.Sub(b.Started), 0).Milliseconds()
 	}
@@ -290,7 +300,8 @@ func ShowBatch(ctx context.Context, store state.Store, key state.BatchKey, now t
 	}
 	b, attempts, err := store.Batch(ctx, key)
 	if errors.Is(err, state.ErrNotFound) {
-		return BatchDetail{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d has no batch %d", key.Node, key.Run, key.Batch), Hint: numbers(n)}
+		return BatchDetail{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d has no batch %d",
+			key.Node, key.Run, key.Batch), Hint: numbers(n)}
 	}
 	if err != nil {
 		return BatchDetail{}, fmt.Errorf("read batch %d of %s: %w", key.Batch, key.Node, err)
@@ -316,7 +327,9 @@ func attemptOf(a state.Attempt, now time.Time) Attempt {
 		end = a.Finished
 	}
 	s := a.Stats
-	return Attempt{Attempt: a.Attempt, Status: a.Status, Withdrawn: a.Withdrawn, Owner: a.Owner, Started: a.Started, Finished: moment(a.Finished),
-		Elapsed: max(end.Sub(a.Started), 0).Milliseconds(), Stages: StagesOf(s), RowsIn: s.RowsIn, RowsOut: s.RowsOut, BytesIn: s.BytesIn, BytesOut: s.BytesOut,
+	return Attempt{Attempt: a.Attempt, Status: a.Status, Withdrawn: a.Withdrawn, Owner: a.Owner, Started: a.Started,
+		Finished: moment(a.Finished),
+		Elapsed:  max(end.Sub(a.Started), 0).Milliseconds(), Stages: StagesOf(s), RowsIn: s.RowsIn, RowsOut: s.RowsOut,
+		BytesIn: s.BytesIn, BytesOut: s.BytesOut,
 		PeakBytes: s.PeakBytes, Warnings: s.Told(), Failure: a.Failure}
 }

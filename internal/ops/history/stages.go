@@ -36,13 +36,16 @@ type Stage struct {
 func StagesOf(s state.Stats) Stages {
 	known := s.Turn + s.Wait + s.Read + s.Engine + s.Python + s.Write + s.Commit
 	total := max(s.Elapsed, known)
-	return Stages{Slot: s.Turn.Milliseconds(), Wait: s.Wait.Milliseconds(), Read: s.Read.Milliseconds(), Compute: s.Engine.Milliseconds(), Python: s.Python.Milliseconds(),
-		Write: s.Write.Milliseconds(), Commit: s.Commit.Milliseconds(), Other: (total - known).Milliseconds(), Total: total.Milliseconds()}
+	return Stages{Slot: s.Turn.Milliseconds(), Wait: s.Wait.Milliseconds(), Read: s.Read.Milliseconds(),
+		Compute: s.Engine.Milliseconds(), Python: s.Python.Milliseconds(),
+		Write: s.Write.Milliseconds(), Commit: s.Commit.Milliseconds(), Other: (total - known).Milliseconds(),
+		Total: total.Milliseconds()}
 }
 
 // List gives them in the order in which a batch passes them.
 func (s Stages) List() []Stage {
-	return []Stage{{"slot", ':', s.Slot}, {"wait", '.', s.Wait}, {"read", 'r', s.Read}, {"compute", 'c', s.Compute}, {"python", 'p', s.Python},
+	return []Stage{{"slot", ':', s.Slot}, {"wait", '.', s.Wait}, {"read", 'r', s.Read}, {"compute", 'c', s.Compute},
+		{"python", 'p', s.Python},
 		{"write", 'w', s.Write}, {"commit", 'k', s.Commit}, {"other", '-', s.Other}}
 }
 

@@ -110,7 +110,8 @@ func (s *Stream) take(ctx context.Context, p *partition, n int64) ([]state.Event
 		}
 	}
 	if len(p.ahead) == 0 || p.ahead[0].Seq != p.given+1 {
-		return nil, fmt.Errorf("event %d of %q in run %d is in the run's sequence and cannot be read", p.given+1, p.node, s.key.Run)
+		return nil, fmt.Errorf("event %d of %q in run %d is in the run's sequence and cannot be read", p.given+1,
+			p.node, s.key.Run)
 	}
 	events := p.ahead[:min(n, int64(len(p.ahead)))]
 	p.pass(int64(len(events)))

@@ -31,7 +31,8 @@ type play struct {
 
 func newPlay(t *testing.T, seed uint64) *play {
 	p := &play{t: t, store: hostile.New().Open(), rng: rand.New(rand.NewPCG(seed, 0)), now: noon}
-	key, err := p.store.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "main"}, Actor: "eva", Created: noon},
+	key, err := p.store.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "main"}, Actor: "eva",
+		Created: noon},
 		[]state.NodeSpec{{Name: "a"}, {Name: "b", Ordinal: 1}, {Name: "c", Ordinal: 2, Inputs: []string{"a"}}})
 	require.NoError(t, err)
 	p.key = key
@@ -62,8 +63,10 @@ func (p *play) step() {
 		}
 	case 1:
 		p.orders++
-		kinds := []state.OrderKind{state.OrderStop, state.OrderReopen, state.OrderPause, state.OrderUnpause, state.OrderRedo, state.OrderReopen}
-		o := state.Order{Kind: kinds[p.rng.IntN(len(kinds))], Token: fmt.Sprint(p.orders), Mark: state.Mark{Actor: "eva", Time: now}}
+		kinds := []state.OrderKind{state.OrderStop, state.OrderReopen, state.OrderPause, state.OrderUnpause, state.OrderRedo,
+			state.OrderReopen}
+		o := state.Order{Kind: kinds[p.rng.IntN(len(kinds))], Token: fmt.Sprint(p.orders),
+			Mark: state.Mark{Actor: "eva", Time: now}}
 		if o.Kind == state.OrderRedo {
 			o.Nodes = []state.Redo{{Node: node.Node}}
 		}
@@ -83,7 +86,8 @@ func (p *play) step() {
 		offers, _, err := p.store.Offers(ctx, node, p.now, state.Page{Limit: 3})
 		require.NoError(p.t, err)
 		for _, o := range offers {
-			if c, err := p.store.Claim(ctx, state.Bid{Offer: o, Owner: "w", Token: "t", Now: now, Lease: p.now.Add(time.Hour)}); err == nil {
+			if c, err := p.store.Claim(ctx, state.Bid{Offer: o, Owner: "w", Token: "t", Now: now,
+				Lease: p.now.Add(time.Hour)}); err == nil {
 				p.claims = append(p.claims, c)
 			}
 		}

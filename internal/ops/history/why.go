@@ -122,7 +122,8 @@ func (f Facts) progress() string {
 	for _, n := range f.Nodes {
 		done, all = done+n.BatchesDone, all+n.BatchesTotal
 	}
-	return fmt.Sprintf("is %s, %s of %s done so far in %s", f.Run.Status, figures.Count(int64(done)), figures.Counted(int64(all), "batch", "batches"), figures.Span(f.elapsed()))
+	return fmt.Sprintf("is %s, %s of %s done so far in %s", f.Run.Status, figures.Count(int64(done)),
+		figures.Counted(int64(all), "batch", "batches"), figures.Span(f.elapsed()))
 }
 
 // noticesMost is how many notices an answer has.
@@ -138,7 +139,8 @@ func (f Facts) whyNotices() (Answer, bool) {
 	if more := len(f.Notices) - len(said); more > 0 {
 		said = append(said, fmt.Sprintf("%d more", more))
 	}
-	return Answer{Text: "is worked on, and its workers say: " + strings.Join(said, "; "), Do: "`thalweg cluster status` lists them", whole: true}, true
+	return Answer{Text: "is worked on, and its workers say: " + strings.Join(said, "; "),
+		Do: "`thalweg cluster status` lists them", whole: true}, true
 }
 
 func (f Facts) whyFailed() (Answer, bool) {
@@ -214,7 +216,8 @@ func (f Facts) whyNodesInvalidated() (Answer, bool) {
 		}
 		said = append(said, fmt.Sprintf("%s %s %s invalidated%s", what, strings.Join(names[m], ", "), were, by))
 	}
-	return Answer{Text: fmt.Sprintf("is %s, but %s", f.Run.Status, strings.Join(said, "; ")), Do: fmt.Sprintf("resume %d", f.Run.Run)}, true
+	return Answer{Text: fmt.Sprintf("is %s, but %s", f.Run.Status, strings.Join(said, "; ")),
+		Do: fmt.Sprintf("resume %d", f.Run.Run)}, true
 }
 
 func (f Facts) whyDropped() (Answer, bool) {
@@ -248,7 +251,8 @@ func (f Facts) whyOrdered() (Answer, bool) {
 			deaf = append(deaf, n.Name)
 		}
 	}
-	a := Answer{Text: fmt.Sprintf("is being told to %s%s; %s not heard of it yet", f.Run.Order.Kind, f.by(f.Run.Order), haveNodes(deaf))}
+	a := Answer{Text: fmt.Sprintf("is being told to %s%s; %s not heard of it yet", f.Run.Order.Kind, f.by(f.Run.Order),
+		haveNodes(deaf))}
 	if f.Abandoned {
 		a.Text += ", and nobody works on it"
 		a.Do = fmt.Sprintf("resume %d", f.Run.Run)
@@ -300,7 +304,8 @@ func (f Facts) whyGate() (Answer, bool) {
 }
 
 func (f Facts) whyMemoryOfOthers() (Answer, bool) {
-	if f.Run.Status != state.Running || len(f.Memory) == 0 || f.claimedBy(f.withMemory) > 0 || f.Abandoned { // those that wait work on other runs
+	// those that wait work on other runs
+	if f.Run.Status != state.Running || len(f.Memory) == 0 || f.claimedBy(f.withMemory) > 0 || f.Abandoned {
 		return Answer{}, false
 	}
 	return Answer{Text: "waits for memory: " + strings.Join(f.Memory, "; ")}, true
@@ -344,13 +349,15 @@ func (f Facts) whyInterrupted() (Answer, bool) {
 	for _, n := range f.Nodes {
 		done, all = done+n.BatchesDone, all+n.BatchesTotal
 	}
-	return Answer{Text: fmt.Sprintf("is interrupted: nobody works on it; %s of %s planned so far are done", figures.Count(int64(done)), figures.Counted(int64(all), "batch", "batches")),
+	return Answer{Text: fmt.Sprintf("is interrupted: nobody works on it; %s of %s planned so far are done",
+		figures.Count(int64(done)), figures.Counted(int64(all), "batch", "batches")),
 		Do: fmt.Sprintf("resume %d", f.Run.Run)}, true
 }
 
 // only finds the nodes that are running and have nothing but such batches left
 // to wait for, and the batch that says most.
-func (f Facts) only(means func(state.Batch) bool, less func(a, b state.Batch) int) (n state.Node, b state.Batch, many int) {
+func (f Facts) only(means func(state.Batch) bool, less func(a, b state.Batch) int) (n state.Node, b state.Batch,
+	many int) {
 	for _, n = range f.at(state.Running) {
 		var these []state.Batch
 		others := n.BatchesDone + n.BatchesFailed
@@ -376,9 +383,11 @@ func (f Facts) whyDeadWorker() (Answer, bool) {
 	if many == 0 {
 		return Answer{}, false
 	}
-	text := fmt.Sprintf("waits for %s of node %s, the first of them claimed by %s at %s, ", figures.Counted(int64(many), "batch", "batches"), n.Name, b.Owner, f.clock(b.Started))
+	text := fmt.Sprintf("waits for %s of node %s, the first of them claimed by %s at %s, ",
+		figures.Counted(int64(many), "batch", "batches"), n.Name, b.Owner, f.clock(b.Started))
 	if many == 1 {
-		text = fmt.Sprintf("waits for batch %d of node %s, claimed by %s at %s, ", b.BatchKey.Batch, n.Name, b.Owner, f.clock(b.Started))
+		text = fmt.Sprintf("waits for batch %d of node %s, claimed by %s at %s, ", b.BatchKey.Batch, n.Name, b.Owner,
+			f.clock(b.Started))
 	}
 	if b.Lease.Before(f.Now) {
 		text += fmt.Sprintf("whose lease has not been extended and ended %s ago", figures.Span(f.Now.Sub(b.Lease)))
@@ -397,12 +406,14 @@ func (f Facts) whyBackoff() (Answer, bool) {
 	if many == 0 {
 		return Answer{}, false
 	}
-	text := fmt.Sprintf("waits until batch %d of node %s is tried again at %s, in %s: %s failed", b.BatchKey.Batch, n.Name, f.clock(b.NotBefore),
+	text := fmt.Sprintf("waits until batch %d of node %s is tried again at %s, in %s: %s failed", b.BatchKey.Batch, n.Name,
+		f.clock(b.NotBefore),
 		figures.Span(b.NotBefore.Sub(f.Now)), figures.Counted(int64(b.Tries), "try", "tries"))
 	if many > 1 {
 		text += fmt.Sprintf("; %d more wait as well", many-1)
 	}
-	return Answer{Text: text, Node: n.Name, Batch: &b.BatchKey.Batch, Do: fmt.Sprintf("show %d %s %d", f.Run.Run, n.Name, b.BatchKey.Batch)}, true
+	return Answer{Text: text, Node: n.Name, Batch: &b.BatchKey.Batch, Do: fmt.Sprintf("show %d %s %d", f.Run.Run, n.Name,
+		b.BatchKey.Batch)}, true
 }
 
 func (f Facts) whyUnplanned() (Answer, bool) {
@@ -432,7 +443,8 @@ func (f Facts) whySkewNow() (Answer, bool) {
 	if many == 0 || f.slots() <= many || n.BatchesDone < SkewBatches || took < SkewTimes*median || took < SlowAtLeast {
 		return Answer{}, false
 	}
-	return Answer{Text: fmt.Sprintf("waits for batch %d of node %s, which is at work for %s: the middle one of the other %d took %s; it reads %s",
+	return Answer{Text: fmt.Sprintf("waits for batch %d of node %s, which is at work for %s: the middle one of the "+
+		"other %d took %s; it reads %s",
 		b.BatchKey.Batch, n.Name, figures.Span(took), n.BatchesDone, figures.Span(median), reads(b.RowsIn, b.BytesIn)),
 		Node: n.Name, Batch: &b.BatchKey.Batch, Do: fmt.Sprintf("show %d %s", f.Run.Run, n.Name)}, true
 }
@@ -462,7 +474,8 @@ func (f Facts) whyHeld() (Answer, bool) {
 		}
 		most = n.Decision.Time.Sub(g.Since)
 		verb := map[bool]string{true: "approved", false: "rejected"}[n.Decision.Approved]
-		a = Answer{Node: n.Name, Text: fmt.Sprintf("waited %s of its %s for a decision about %s: asked at %s, %s%s", figures.Span(most), figures.Span(all),
+		a = Answer{Node: n.Name, Text: fmt.Sprintf("waited %s of its %s for a decision about %s: asked at %s, %s%s",
+			figures.Span(most), figures.Span(all),
 			gate.NameOf(n.Name), f.clock(g.Since), verb, f.marked(n.Decision.Mark))}
 	}
 	for _, h := range f.Holds {
@@ -477,13 +490,15 @@ func (f Facts) whyHeld() (Answer, bool) {
 		case h.Order.Kind == state.OrderFail:
 			what = "it failed at " + f.clock(h.From)
 		}
-		a = Answer{Text: fmt.Sprintf("stood still for %s of its %s: %s; it went on at %s", figures.Span(most), figures.Span(all), what, f.clock(h.To))}
+		a = Answer{Text: fmt.Sprintf("stood still for %s of its %s: %s; it went on at %s", figures.Span(most),
+			figures.Span(all), what, f.clock(h.To))}
 	}
 	return a, float64(most) >= HeldShare*float64(all)
 }
 
 // stood says with which orders of people a run stands still.
-var stood = map[state.OrderKind]string{state.OrderStop: "stopped", state.OrderPause: "paused", state.OrderReject: "rejected", state.OrderInvalidate: "invalidated"}
+var stood = map[state.OrderKind]string{state.OrderStop: "stopped", state.OrderPause: "paused",
+	state.OrderReject: "rejected", state.OrderInvalidate: "invalidated"}
 
 // slow gives the node that a run's time went to and what part it had of it; ok
 // is false where nothing is worth speaking of.
@@ -506,22 +521,29 @@ func (f Facts) whySkew() (Answer, bool) {
 	if took < SkewTimes*median || float64(took) < SkewShare*float64(f.took(n)) || median == 0 {
 		return Answer{}, false
 	}
-	text := fmt.Sprintf("spent %s in batch %d of node %s: %d times as long as the middle one of %d, which took %s", figures.Span(took), longest.Batch, n.Name,
+	text := fmt.Sprintf("spent %s in batch %d of node %s: %d times as long as the middle one of %d, which took %s",
+		figures.Span(took), longest.Batch, n.Name,
 		int64(took/median), t.Batches, figures.Span(median))
 	if each := n.RowsIn / int64(max(n.BatchesDone, 1)); each > 0 && longest.Stats.RowsIn > 0 {
-		text += fmt.Sprintf("; it read %s, a batch has %s on average", figures.Counted(longest.Stats.RowsIn, "row", "rows"), figures.Count(each))
+		text += fmt.Sprintf("; it read %s, a batch has %s on average", figures.Counted(longest.Stats.RowsIn, "row", "rows"),
+			figures.Count(each))
 	}
-	return Answer{Text: text, Node: n.Name, Batch: &longest.Batch, Do: fmt.Sprintf("show %d %s %d", f.Run.Run, n.Name, longest.Batch)}, true
+	return Answer{Text: text, Node: n.Name, Batch: &longest.Batch, Do: fmt.Sprintf("show %d %s %d", f.Run.Run, n.Name,
+		longest.Batch)}, true
 }
 
 func (f Facts) whyOneCore() (Answer, bool) {
 	n, t, share, ok := f.slow()
-	if !ok || share < OneCoreShare || n.BatchesTotal == 0 || n.BatchesTotal >= f.slots() || t.Stats.Python > t.Stats.Elapsed { // several interpreters at once
+	// several interpreters at once
+	if !ok || share < OneCoreShare || n.BatchesTotal == 0 || n.BatchesTotal >= f.slots() ||
+		t.Stats.Python > t.Stats.Elapsed {
 		return Answer{}, false
 	}
 	stage := heaviestStage(StagesOf(t.Stats))
-	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, which is cut into %s, for %s%s", figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
-		figures.Counted(int64(n.BatchesTotal), "batch", "batches"), figures.Counted(int64(f.slots()), "slot", "slots"), stage), Node: n.Name, Do: "explain " + f.Run.ScriptPath + " --node " + n.Name}, true
+	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, which is cut into %s, for %s%s",
+		figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
+		figures.Counted(int64(n.BatchesTotal), "batch", "batches"), figures.Counted(int64(f.slots()), "slot", "slots"),
+		stage), Node: n.Name, Do: "explain " + f.Run.ScriptPath + " --node " + n.Name}, true
 }
 
 // heaviestStage names the stage that most of the time went to.
@@ -535,7 +557,8 @@ func heaviestStage(s Stages) string {
 }
 
 // doing says what happens in a stage.
-var doing = map[string]string{"wait": "waiting for memory", "read": "fetching and opening inputs", "compute": "computing in DuckDB", "python": "Python",
+var doing = map[string]string{"wait": "waiting for memory", "read": "fetching and opening inputs",
+	"compute": "computing in DuckDB", "python": "Python",
 	"write": "making results durable", "commit": "showing files", "other": "none of the stages"}
 
 // stage finds a reason in stages that took so much of a slow node's time.
@@ -545,8 +568,10 @@ func (f Facts) stage(least float64, what string, of func(Stages) int64) (Answer,
 	if !ok || s.share(of(s)) < least {
 		return Answer{}, false
 	}
-	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, and %s of that %s: %s of %s over %s", figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
-		figures.Percent(ms(of(s)), ms(s.work())), what, figures.Span(ms(of(s))), figures.Span(ms(s.work())), figures.Counted(int64(t.Batches), "batch", "batches")),
+	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, and %s of that %s: %s of %s over %s",
+		figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
+		figures.Percent(ms(of(s)), ms(s.work())), what, figures.Span(ms(of(s))), figures.Span(ms(s.work())),
+		figures.Counted(int64(t.Batches), "batch", "batches")),
 		Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run, n.Name)}, true
 }
 
@@ -567,11 +592,14 @@ func (f Facts) whyDisk() (Answer, bool) {
 }
 
 func (f Facts) whyComputing() (Answer, bool) {
-	return f.stage(StageShare, "computing in DuckDB, files that its statements read and write included", func(s Stages) int64 { return s.Compute })
+	return f.stage(StageShare, "computing in DuckDB, files that its statements read and write included",
+		func(s Stages) int64 { return s.Compute })
 }
 
 func (f Facts) whyOwn() (Answer, bool) {
-	return f.stage(StageShare, "in none of the stages: in Thalweg's own work for each batch, as rows that go to interpreters and come back", func(s Stages) int64 { return s.Other })
+	return f.stage(StageShare,
+		"in none of the stages: in Thalweg's own work for each batch, as rows that go to interpreters and come back",
+		func(s Stages) int64 { return s.Other })
 }
 
 // whySlots finds batches that were claimed long before a slot was free for them.
@@ -581,9 +609,12 @@ func (f Facts) whySlots() (Answer, bool) {
 	if !ok || s.Total == 0 || float64(s.Slot) < StageShare*float64(s.Total) {
 		return Answer{}, false
 	}
-	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, whose batches waited for a free slot for %s of their time, %s of %s over %s: all slots were in use",
-		figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name, figures.Percent(ms(s.Slot), ms(s.Total)), figures.Span(ms(s.Slot)), figures.Span(ms(s.Total)),
-		figures.Counted(int64(t.Batches), "batch", "batches")), Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run, n.Name)}, true
+	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, whose batches waited for a free slot for %s of their "+
+		"time, %s of %s over %s: all slots were in use",
+		figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name, figures.Percent(ms(s.Slot), ms(s.Total)),
+		figures.Span(ms(s.Slot)), figures.Span(ms(s.Total)),
+		figures.Counted(int64(t.Batches), "batch", "batches")), Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run,
+		n.Name)}, true
 }
 
 // whyBetween finds time in which slots had no batch: state was written then, and
@@ -603,12 +634,16 @@ func (f Facts) whyBetween() (Answer, bool) {
 		busy = max(busy, t.Longest[0].Stats.Elapsed)
 	}
 	idle := f.took(n) - busy
-	if float64(idle) < StageShare*float64(f.took(n)) || float64(f.elapsed()*slots-all) < StageShare*float64(f.elapsed()*slots) {
+	if float64(idle) < StageShare*float64(f.took(n)) ||
+		float64(f.elapsed()*slots-all) < StageShare*float64(f.elapsed()*slots) {
 		return Answer{}, false
 	}
-	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, and %s of that between its %s of about %s each: claiming and committing them, or with other programs on the machine",
-		figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name, figures.Percent(idle, f.took(n)), figures.Counted(int64(n.BatchesTotal), "batch", "batches"),
-		figures.Counted(n.RowsIn/int64(n.BatchesDone), "row", "rows")), Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run, n.Name)}, true
+	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, and %s of that between its %s of about %s each: "+
+		"claiming and committing them, or with other programs on the machine",
+		figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name, figures.Percent(idle, f.took(n)),
+		figures.Counted(int64(n.BatchesTotal), "batch", "batches"),
+		figures.Counted(n.RowsIn/int64(n.BatchesDone), "row", "rows")), Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run,
+		n.Name)}, true
 }
 
 func (f Facts) whyMemory() (Answer, bool) {
@@ -630,6 +665,7 @@ func (f Facts) whyMemory() (Answer, bool) {
 	if len(did) == 0 {
 		return Answer{}, false
 	}
-	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, for whose batches the memory was not enough: %s", figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
+	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, for whose batches the memory was not enough: %s",
+		figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
 		strings.Join(did, ", ")), Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run, n.Name)}, true
 }

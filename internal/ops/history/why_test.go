@@ -22,9 +22,11 @@ var noon = time.Date(2031, 5, 6, 12, 0, 0, 0, time.UTC)
 
 // stateOf is a run of nodes a and b, b reading a, that began ten minutes ago.
 func stateOf(status state.Status, change func(f *history.Facts, a, b *state.Node)) history.Facts {
-	f := history.Facts{Now: noon, Zone: time.UTC, Tallies: map[string]state.Tally{}, Unsettled: map[string][]state.Batch{}, Gates: map[string]gate.Record{}}
+	f := history.Facts{Now: noon, Zone: time.UTC, Tallies: map[string]state.Tally{}, Unsettled: map[string][]state.Batch{},
+		Gates: map[string]gate.Record{}}
 	f.Slots = 2
-	f.Run = state.Run{RunKey: state.RunKey{Workspace: "main", Run: 7}, Status: status, ScriptPath: "s.yaml", Created: noon.Add(-10 * time.Minute)}
+	f.Run = state.Run{RunKey: state.RunKey{Workspace: "main", Run: 7}, Status: status, ScriptPath: "s.yaml",
+		Created: noon.Add(-10 * time.Minute)}
 	if status.Terminal() {
 		f.Run.Finished = noon
 	}
@@ -103,9 +105,11 @@ func TestWhy(t *testing.T) {
 				f.Notices = append(f.Notices, fmt.Sprintf("h (process %d): 60 messages of a later version", i))
 			}
 		}},
-		{"complete, in no time", state.Complete, func(f *history.Facts, a, b *state.Node) { f.Run.Created = noon.Add(-900 * time.Millisecond) }},
+		{"complete, in no time", state.Complete,
+			func(f *history.Facts, a, b *state.Node) { f.Run.Created = noon.Add(-900 * time.Millisecond) }},
 		{"failed in a batch", state.Failed, func(f *history.Facts, a, _ *state.Node) {
-			f.Run.Failure = &state.Failure{Kind: fault.UserData, Message: "not a number", Node: "a", Batch: 3, Place: fault.Place{File: "in.csv", Line: 7, Column: 3}}
+			f.Run.Failure = &state.Failure{Kind: fault.UserData, Message: "not a number", Node: "a", Batch: 3,
+				Place: fault.Place{File: "in.csv", Line: 7, Column: 3}}
 		}},
 		{"failed in a plan, in a workspace", state.Failed, func(f *history.Facts, a, _ *state.Node) {
 			f.Run.Workspace, f.Run.Failure = "other", &state.Failure{Message: "no such file", Node: "a", Batch: -1}
@@ -154,7 +158,8 @@ func TestWhy(t *testing.T) {
 		{"a gate", state.Running, func(f *history.Facts, a, b *state.Node) {
 			works(a, 4, 4, time.Minute)
 			b.Name, b.Node, b.Status = "approval:totals", "approval:totals", state.Waiting
-			f.Gates["approval:totals"] = gate.Record{Since: noon.Add(-2 * time.Hour), By: []string{"finance", "risk"}, Until: noon.Add(time.Hour)}
+			f.Gates["approval:totals"] = gate.Record{Since: noon.Add(-2 * time.Hour), By: []string{"finance", "risk"},
+				Until: noon.Add(time.Hour)}
 		}},
 		{"two gates since yesterday", state.Running, func(f *history.Facts, a, b *state.Node) {
 			f.Abandoned = true
@@ -171,8 +176,10 @@ func TestWhy(t *testing.T) {
 		}},
 		{"who has its batch waits for memory", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 100, 0, time.Second)
-			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41}, Status: state.Claimed, Owner: "h/12/2", Lease: noon.Add(time.Minute)}}
-			f.Memory, f.Waits = []string{"a batch of process 12 needs all of the 1000 MiB"}, func(owner string) bool { return owner == "h/12/2" }
+			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41}, Status: state.Claimed,
+				Owner: "h/12/2", Lease: noon.Add(time.Minute)}}
+			f.Memory, f.Waits = []string{"a batch of process 12 needs all of the 1000 MiB"},
+				func(owner string) bool { return owner == "h/12/2" }
 		}},
 		{"others wait for memory, and nobody is there", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 100, 0, time.Second)
@@ -181,7 +188,8 @@ func TestWhy(t *testing.T) {
 		{"interrupted", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 1234, 40, time.Minute)
 			f.Abandoned = true
-			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41}, Status: state.Claimed, Owner: "h/1/2", Lease: noon.Add(-time.Second)}}
+			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41}, Status: state.Claimed,
+				Owner: "h/1/2", Lease: noon.Add(-time.Second)}}
 		}},
 		{"no worker of the cluster", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 1234, 40, time.Minute)
@@ -193,13 +201,16 @@ func TestWhy(t *testing.T) {
 		}},
 		{"a lease that nobody extends", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 100, 99, time.Minute)
-			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41}, Status: state.Claimed, Owner: "h/1/2", Started: noon.Add(-time.Minute), Lease: noon.Add(-5 * time.Second)}}
+			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41}, Status: state.Claimed,
+				Owner: "h/1/2", Started: noon.Add(-time.Minute), Lease: noon.Add(-5 * time.Second)}}
 		}},
 		{"claims of a worker that has ended", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 100, 98, time.Minute)
 			f.Gone = func(owner string) bool { return owner == "h/1/2" }
 			for i := range 2 {
-				f.Unsettled["a"] = append(f.Unsettled["a"], state.Batch{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41 + i}, Status: state.Claimed, Owner: "h/1/2", Started: noon.Add(-time.Minute), Lease: noon.Add(time.Duration(i+5) * time.Second)})
+				f.Unsettled["a"] = append(f.Unsettled["a"], state.Batch{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41 + i},
+					Status: state.Claimed, Owner: "h/1/2", Started: noon.Add(-time.Minute),
+					Lease: noon.Add(time.Duration(i+5) * time.Second)})
 			}
 		}},
 		{"a lease that nobody extends, and other work", state.Running, func(f *history.Facts, a, _ *state.Node) {
@@ -209,19 +220,23 @@ func TestWhy(t *testing.T) {
 		{"tried again later", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 10, 8, time.Minute)
 			for i, wait := range []time.Duration{40, 12} {
-				f.Unsettled["a"] = append(f.Unsettled["a"], state.Batch{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: i}, Status: state.Pending, Tries: 2, NotBefore: noon.Add(wait * time.Second)})
+				f.Unsettled["a"] = append(f.Unsettled["a"], state.Batch{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: i},
+					Status: state.Pending, Tries: 2, NotBefore: noon.Add(wait * time.Second)})
 			}
 		}},
 		{"planning", state.Running, func(f *history.Facts, a, b *state.Node) { works(a, 2, 2, time.Millisecond) }},
 		{"one batch goes on and on", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 9, 8, time.Minute)
 			f.Tallies["a"] = took(seconds(2, 2, 2, 2, 2, 2, 2, 2), computing)
-			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 5}, BatchSpec: state.BatchSpec{RowsIn: 4_000_000}, Status: state.Claimed, Started: noon.Add(-50 * time.Second), Lease: noon.Add(time.Minute)}}
+			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 5},
+				BatchSpec: state.BatchSpec{RowsIn: 4_000_000}, Status: state.Claimed, Started: noon.Add(-50 * time.Second),
+				Lease: noon.Add(time.Minute)}}
 		}},
 		{"a batch took most of the time", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			works(a, 5, 5, 5*time.Minute)
 			a.RowsIn = 5000
-			f.Tallies["a"] = took(seconds(2, 3, 240, 3, 2), func(d time.Duration) state.Stats { return state.Stats{Engine: d, RowsIn: int64(d / time.Second)} })
+			f.Tallies["a"] = took(seconds(2, 3, 240, 3, 2),
+				func(d time.Duration) state.Stats { return state.Stats{Engine: d, RowsIn: int64(d / time.Second)} })
 			works(b, 2, 2, time.Second)
 		}},
 		{"even batches", state.Complete, func(f *history.Facts, a, b *state.Node) {
@@ -239,40 +254,49 @@ func TestWhy(t *testing.T) {
 		}},
 		{"one batch, and two interpreters", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			works(a, 1, 1, 9*time.Minute)
-			f.Tallies["a"] = took(seconds(500), func(d time.Duration) state.Stats { return state.Stats{Engine: d / 10, Python: 2 * d} })
+			f.Tallies["a"] = took(seconds(500),
+				func(d time.Duration) state.Stats { return state.Stats{Engine: d / 10, Python: 2 * d} })
 		}},
 		{"Python", state.Running, func(f *history.Facts, a, b *state.Node) {
 			works(a, 50, 20, 9*time.Minute)
-			f.Tallies["a"] = took(seconds(10, 12, 11), func(d time.Duration) state.Stats { return state.Stats{Engine: d / 10, Python: d * 85 / 100} })
+			f.Tallies["a"] = took(seconds(10, 12, 11),
+				func(d time.Duration) state.Stats { return state.Stats{Engine: d / 10, Python: d * 85 / 100} })
 		}},
 		{"reading", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			works(a, 3, 3, 8*time.Minute)
-			f.Tallies["a"] = took(seconds(300, 310, 300), func(d time.Duration) state.Stats { return state.Stats{Engine: d / 4, Read: d / 2} })
+			f.Tallies["a"] = took(seconds(300, 310, 300),
+				func(d time.Duration) state.Stats { return state.Stats{Engine: d / 4, Read: d / 2} })
 		}},
 		{"disk", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			works(a, 3, 3, 8*time.Minute)
-			f.Tallies["a"] = took(seconds(300, 310, 300), func(d time.Duration) state.Stats { return state.Stats{Engine: d / 4, Write: d / 3, Commit: d / 4} })
+			f.Tallies["a"] = took(seconds(300, 310, 300),
+				func(d time.Duration) state.Stats { return state.Stats{Engine: d / 4, Write: d / 3, Commit: d / 4} })
 		}},
 		{"waiting for memory", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			works(a, 3, 3, 8*time.Minute)
-			f.Tallies["a"] = took(seconds(300, 310, 300), func(d time.Duration) state.Stats { return state.Stats{Engine: d / 4, Wait: d / 3} })
+			f.Tallies["a"] = took(seconds(300, 310, 300),
+				func(d time.Duration) state.Stats { return state.Stats{Engine: d / 4, Wait: d / 3} })
 		}},
 		{"waiting for a slot", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			works(a, 3, 3, 8*time.Minute)
-			f.Tallies["a"] = took(seconds(300, 310, 300), func(d time.Duration) state.Stats { return state.Stats{Engine: d / 4, Turn: d / 2} })
+			f.Tallies["a"] = took(seconds(300, 310, 300),
+				func(d time.Duration) state.Stats { return state.Stats{Engine: d / 4, Turn: d / 2} })
 		}},
 		{"our own work", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			works(a, 3, 3, 8*time.Minute)
-			f.Tallies["a"] = took(seconds(300, 310, 300), func(d time.Duration) state.Stats { return state.Stats{Engine: d / 4} })
+			f.Tallies["a"] = took(seconds(300, 310, 300),
+				func(d time.Duration) state.Stats { return state.Stats{Engine: d / 4} })
 		}},
 		{"many small batches", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			works(a, 4, 4, 9*time.Minute)
 			a.RowsIn = 40
-			f.Tallies["a"] = took(seconds(10, 11, 10, 10), func(d time.Duration) state.Stats { return state.Stats{Engine: d / 3, Read: d / 3} })
+			f.Tallies["a"] = took(seconds(10, 11, 10, 10),
+				func(d time.Duration) state.Stats { return state.Stats{Engine: d / 3, Read: d / 3} })
 		}},
 		{"slots that other nodes had", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			works(a, 4, 4, 9*time.Minute)
-			f.Tallies["a"] = took(seconds(100, 110, 100, 100), func(d time.Duration) state.Stats { return state.Stats{Engine: d / 3, Read: d / 3} })
+			f.Tallies["a"] = took(seconds(100, 110, 100, 100),
+				func(d time.Duration) state.Stats { return state.Stats{Engine: d / 3, Read: d / 3} })
 			works(b, 4, 4, 8*time.Minute)
 			f.Tallies["b"] = took(seconds(200, 200, 200, 100), computing)
 		}},
@@ -284,17 +308,20 @@ func TestWhy(t *testing.T) {
 		}},
 		{"stopped overnight", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			f.Run.Created = noon.Add(-10 * time.Hour)
-			f.Holds = []history.Hold{{From: noon.Add(-10*time.Hour + 4*time.Minute), To: noon.Add(-time.Minute), Order: state.Order{Kind: state.OrderStop, Mark: mark("for the night")}}}
+			f.Holds = []history.Hold{{From: noon.Add(-10*time.Hour + 4*time.Minute), To: noon.Add(-time.Minute),
+				Order: state.Order{Kind: state.OrderStop, Mark: mark("for the night")}}}
 			works(a, 4, 4, 10*time.Hour-time.Minute)
 			f.Tallies["a"] = took(seconds(100, 110, 100, 100), computing)
 		}},
 		{"failed, and went on", state.Complete, func(f *history.Facts, a, b *state.Node) {
-			f.Holds = []history.Hold{{From: noon.Add(-9 * time.Minute), To: noon.Add(-time.Minute), Order: state.Order{Kind: state.OrderFail}}}
+			f.Holds = []history.Hold{{From: noon.Add(-9 * time.Minute), To: noon.Add(-time.Minute),
+				Order: state.Order{Kind: state.OrderFail}}}
 		}},
 		{"memory", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			works(a, 3, 3, 9*time.Minute)
 			f.Tallies["a"] = took(seconds(100, 110, 120), func(d time.Duration) state.Stats {
-				return state.Stats{Engine: d / 3, Counters: map[string]int64{state.CounterPieces: 4, state.CounterAlone: 1, state.CounterSpilled: 1 << 29}}
+				return state.Stats{Engine: d / 3, Counters: map[string]int64{state.CounterPieces: 4, state.CounterAlone: 1,
+					state.CounterSpilled: 1 << 29}}
 			})
 		}},
 	}
@@ -322,7 +349,8 @@ func TestHolds(t *testing.T) {
 	t.Parallel()
 	store, key := long(t, 1, 4)
 	order := func(kind state.OrderKind, at time.Time) {
-		require.NoError(t, state.Direct(t.Context(), store, key, state.Order{Kind: kind, Token: fmt.Sprint(kind, at), Mark: state.Mark{Actor: "eva@host", Time: at}}))
+		require.NoError(t, state.Direct(t.Context(), store, key, state.Order{Kind: kind, Token: fmt.Sprint(kind, at),
+			Mark: state.Mark{Actor: "eva@host", Time: at}}))
 	}
 	order(state.OrderPause, noon.Add(time.Minute))
 	order(state.OrderUnpause, noon.Add(3*time.Minute))
@@ -334,5 +362,6 @@ func TestHolds(t *testing.T) {
 	require.Len(t, f.Holds, 2)
 	require.Equal(t, state.OrderPause, f.Holds[0].Order.Kind)
 	require.Equal(t, 7*time.Hour+50*time.Minute, f.Holds[1].To.Sub(f.Holds[1].From))
-	require.Equal(t, "run 1 stood still for 7h50m0s of its 8h5m0s: stopped by eva@host at 12:10:00; it went on at 20:00:00", f.Why()[0].Text)
+	require.Equal(t, "run 1 stood still for 7h50m0s of its 8h5m0s: stopped by eva@host at 12:10:00; it went on at "+
+		"20:00:00", f.Why()[0].Text)
 }

@@ -103,7 +103,10 @@ func (c *Column) choose(p *profile, numbers int, days dayOrder) {
 	}
 	borrowed := ambiguous(exact)
 	exact = days.settle(exact)
-	tolerated := slices.DeleteFunc(slices.Clone(list), func(x candidate) bool { return x.typ == expr.Bool || !tolerable(x.misfits, filled) })
+	tolerated := slices.DeleteFunc(slices.Clone(list), func(x candidate) bool {
+		return x.typ == expr.Bool ||
+			!tolerable(x.misfits, filled)
+	})
 	tolerated = days.settle(tolerated)
 	switch {
 	case filled == 0:
@@ -129,7 +132,8 @@ func isNumber(x candidate) bool { return x.typ.IsNumber() }
 
 // text says why a column stays text.
 func (c *Column) text(list []candidate, p *profile, numbers int) {
-	c.Evidence = fmt.Sprintf("text, %s different in %s, %s … %s", grouped(int64(len(p.different))), rowsText(min(p.rows, sampleRows)), quoted(p.least), quoted(p.most))
+	c.Evidence = fmt.Sprintf("text, %s different in %s, %s … %s", grouped(int64(len(p.different))),
+		rowsText(min(p.rows, sampleRows)), quoted(p.least), quoted(p.most))
 	var near *candidate
 	for i, x := range list {
 		if near == nil || x.misfits < near.misfits {
@@ -138,7 +142,8 @@ func (c *Column) text(list []candidate, p *profile, numbers int) {
 	}
 	switch {
 	case p.open:
-		c.guess = "its numbers have decimal digits, or separators between thousands: look whether; as it is a text, nothing is lost (see decimal and thousands of csv)"
+		c.guess = "its numbers have decimal digits, or separators between thousands: look whether; as it is a text, " +
+			"nothing is lost (see decimal and thousands of csv)"
 		c.Evidence += "; " + c.guess
 	case p.numbers[numbers].zeros > 0:
 		c.Evidence += fmt.Sprintf("; %s leading zeros, which a number would lose", has(p.numbers[numbers].zeros))
@@ -214,7 +219,10 @@ func (d dayOrder) settle(list []candidate) []candidate {
 	if !d.known {
 		return list
 	}
-	return slices.DeleteFunc(list, func(x candidate) bool { return hasOrder(x.format) && dayFirst(x.format) != d.dayFirst })
+	return slices.DeleteFunc(list, func(x candidate) bool {
+		return hasOrder(x.format) &&
+			dayFirst(x.format) != d.dayFirst
+	})
 }
 
 // ambiguous reports days that may be months.

@@ -59,7 +59,8 @@ func (p *Proposal) lookThrough(ctx context.Context, o Options) (list []csvFile, 
 		if len(list) > 0 {
 			p.sayGuesses(f)
 		}
-		if f.found, err = scan(ctx, p.texts[f.name], f.name, f.shape, o.Threads, p.seed, progressOf(f.name, p.texts[f.name], o)); err != nil {
+		if f.found, err = scan(ctx, p.texts[f.name], f.name, f.shape, o.Threads, p.seed,
+			progressOf(f.name, p.texts[f.name], o)); err != nil {
 			return nil, err
 		}
 		if err := f.found.tooBroken(); err != nil {
@@ -199,7 +200,8 @@ func (p *Proposal) sayBorrowed(list []csvFile, all notation) {
 		}
 	}
 	if len(unsure) > 0 && len(unsure) < len(list) {
-		p.guessed("numbers of %s could be read in two ways, and are read as those of %s are: look whether the values are right",
+		p.guessed("numbers of %s could be read in two ways, and are read as those of %s are: look whether the values are "+
+			"right",
 			listed(unsure, namedMax), cmp.Or(shows, "the other files"))
 	}
 }

@@ -21,7 +21,8 @@ const titlesMax = 20
 // untitled finds a header below titles and comments, as reports have them: a record of names
 // above many of as many fields, where fewer are filled in all records before it. Below comments alone, and below titles
 // if there are many, may be records without a header. No records: there is none.
-func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candidates []byte, o Options) (s shape, records [][]string, err error) {
+func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candidates []byte, o Options) (s shape,
+	records [][]string, err error) {
 	for _, separator := range candidates {
 		all, err := loose(ctx, f, size, path, separator)
 		if err != nil {
@@ -48,12 +49,16 @@ func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candi
 		if !header {
 			what = "first record: see first_data_line_idx"
 		}
-		s = shape{separator: separator, skip: at, fields: fields, notes: []string{fmt.Sprintf("%s above the %s", linesAre(at), what)}}
+		s = shape{separator: separator, skip: at, fields: fields,
+			notes: []string{fmt.Sprintf("%s above the %s", linesAre(at), what)}}
 		if isPadded(all[at-1], fields) && header {
-			s.notes, s.guesses = nil, []string{fmt.Sprintf("%s above the header of %s, which may be data: see hdr_line_idx", linesAre(at), path)}
+			s.notes, s.guesses = nil, []string{fmt.Sprintf("%s above the header of %s, which may be data: see hdr_line_idx",
+				linesAre(at), path)}
 		}
 		if bare {
-			s.notes, s.guesses = nil, []string{fmt.Sprintf("%s above the first record of %s, which was not taken for a header: see first_data_line_idx", linesAre(at), path)}
+			s.notes, s.guesses = nil,
+				[]string{fmt.Sprintf("%s above the first record of %s, which was not taken for a header: see first_data_line_idx",
+					linesAre(at), path)}
 		}
 	}
 	return s, records, nil
@@ -64,7 +69,8 @@ func titles(all [][]string, fields int) (at int) {
 	if lacksLast(all, fields) {
 		return 0
 	}
-	for at < len(all) && at <= titlesMax && (isTitle(all[at], fields) || paddedTitle(all[at:], fields) || isComment(all[at]) && (len(all[at]) != fields || namedBelow(all[at+1:], fields)) ||
+	for at < len(all) && at <= titlesMax && (isTitle(all[at], fields) || paddedTitle(all[at:], fields) ||
+		isComment(all[at]) && (len(all[at]) != fields || namedBelow(all[at+1:], fields)) ||
 		len(all[at]) != fields && namesFollow(all[at+1:], fields)) {
 		at++
 	}
@@ -156,7 +162,8 @@ func isTitle(rec []string, fields int) bool {
 	return filledOf(rec) <= max(1, fields/2)
 }
 
-// paddedTitle reports a title with as many fields as two columns have: behind it and other titles are names above values.
+// paddedTitle reports a title with as many fields as two columns have: behind it and other titles are names above
+// values.
 func paddedTitle(all [][]string, fields int) bool {
 	if len(all) == 0 || !isPadded(all[0], fields) {
 		return false
@@ -334,7 +341,8 @@ func asRecords(rows []records.SheetRow) [][]string {
 }
 
 // findTable looks in which row a sheet's table begins. why says why a file cannot be read as the first one is.
-func (p *Proposal) findTable(ctx context.Context, name string, first bool, o Options) (head int, why string, err error) {
+func (p *Proposal) findTable(ctx context.Context, name string, first bool, o Options) (head int, why string,
+	err error) {
 	f, err := os.Open(p.texts[name])
 	if err != nil {
 		return 0, "", openFault(name, err)
@@ -352,7 +360,8 @@ func (p *Proposal) findTable(ctx context.Context, name string, first bool, o Opt
 	if first && at > 0 {
 		p.top = rows[at].Row
 		p.from.Range = fmt.Sprintf("A%d", p.top)
-		p.Notes = append(p.Notes, fmt.Sprintf("row %d was taken for the header, %s above it: see range", p.top, strings.Replace(linesAre(at), "line", "row", 1)))
+		p.Notes = append(p.Notes, fmt.Sprintf("row %d was taken for the header, %s above it: see range", p.top,
+			strings.Replace(linesAre(at), "line", "row", 1)))
 	}
 	if o.Header == HeaderGuess {
 		table := asRecords(rows[at:])

@@ -164,7 +164,9 @@ func (p *Proposal) expand(ctx context.Context, o Options) error {
 		return err
 	}
 	if len(list) > FilesMax {
-		return &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("these are %d files; at most %d are looked at together", len(list), FilesMax), Hint: "name some of them"}
+		return &fault.Error{Kind: fault.UserData,
+			Message: fmt.Sprintf("these are %d files; at most %d are looked at together", len(list), FilesMax),
+			Hint:    "name some of them"}
 	}
 	for _, u := range list {
 		p.Files = append(p.Files, u.URL)
@@ -205,14 +207,16 @@ func scriptName(ctx context.Context, name string) (string, error) {
 		return r
 	}, name)
 	if address.Remote(name) || !exists(name) {
-		return "", unnameable(name, what, "rename the file, or name it by a pattern with ? for such characters, if no other file matches")
+		return "", unnameable(name, what,
+			"rename the file, or name it by a pattern with ? for such characters, if no other file matches")
 	}
 	list, err := files.Expand(ctx, files.Places{}, []script.FileURL{{URL: pattern}})
 	if err != nil {
 		return "", err
 	}
 	if len(list) > 1 || list[0].URL != name {
-		return "", unnameable(name, what, "rename the file: as "+pattern+", which would name it in a script, other files are called as well")
+		return "", unnameable(name, what, "rename the file: as "+pattern+
+			", which would name it in a script, other files are called as well")
 	}
 	return pattern, nil
 }
@@ -231,8 +235,10 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 	path := name
 	switch {
 	case address.Database(name):
-		return &fault.Error{Kind: fault.Script, Place: fault.Place{File: address.Redact(name)}, Message: "it is the address of a database, whose tables say their types",
-			Hint: "a script reads one without infer: r: {urls: [ADDRESS], table: NAME, types: {}}; `thalweg validate --connect SCRIPT` tries it"}
+		return &fault.Error{Kind: fault.Script, Place: fault.Place{File: address.Redact(name)},
+			Message: "it is the address of a database, whose tables say their types",
+			Hint: "a script reads one without infer: r: {urls: [ADDRESS], table: NAME, types: {}}; `thalweg validate " +
+				"--connect SCRIPT` tries it"}
 	case address.Remote(name) && o.Fetch == nil:
 		return &fault.Error{Kind: fault.Bug, Place: fault.Place{File: name}, Message: "there is nobody to fetch remote files"}
 	case address.Remote(name):
@@ -248,9 +254,11 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 	case err != nil:
 		return openFault(name, err)
 	case st.IsDir():
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is a folder, not a file", Hint: "name the files in it, in quotes: '" + strings.TrimSuffix(name, "/") + "/*.csv'"}
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is a folder, not a file",
+			Hint: "name the files in it, in quotes: '" + strings.TrimSuffix(name, "/") + "/*.csv'"}
 	case !st.Mode().IsRegular(): // opening a pipe would wait for ever
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is not a regular file", Hint: "name a file, not a pipe or a device"}
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is not a regular file",
+			Hint: "name a file, not a pipe or a device"}
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -306,7 +314,8 @@ func (p *Proposal) reader(ctx context.Context) (*script.FileReader, []*Column, e
 	r := s.Nodes[0].Files
 	for _, u := range r.URLs {
 		if u.Pattern != "" {
-			return nil, nil, unnameable(u.URL, "parts in < >, which scripts take for columns", "name the files by a pattern with * for such parts")
+			return nil, nil, unnameable(u.URL, "parts in < >, which scripts take for columns",
+				"name the files by a pattern with * for such parts")
 		}
 	}
 	r.URLs, r.Tolerant, r.Pos = nil, false, document.Pos{} // nobody has seen the script yet
@@ -334,13 +343,15 @@ func (p *Proposal) reader(ctx context.Context) (*script.FileReader, []*Column, e
 
 // refused: what infer writes is a script.
 func (p *Proposal) refused(why string) error {
-	return &fault.Error{Kind: fault.Bug, Place: fault.Place{File: p.Files[0]}, Message: "the script that follows from the file is refused: " + why,
-		Hint: "write the script by hand, and report this"}
+	return &fault.Error{Kind: fault.Bug, Place: fault.Place{File: p.Files[0]},
+		Message: "the script that follows from the file is refused: " + why,
+		Hint:    "write the script by hand, and report this"}
 }
 
 // unnameable: a script that names the file names others.
 func unnameable(name, what, hint string) error {
-	return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "the file's name has " + what, Hint: hint}
+	return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "the file's name has " + what,
+		Hint: hint}
 }
 
 // proposalName is what the script is called while it is not written.

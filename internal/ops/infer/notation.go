@@ -31,7 +31,8 @@ func notationOf(columns []*profile, separator byte) notation {
 		order[i] = i
 	}
 	if separator == ';' { // where commas are in numbers, they do not separate values
-		slices.SortStableFunc(order[1:], func(a, b int) int { return int(numberForms[a].decimal) - int(numberForms[b].decimal) })
+		slices.SortStableFunc(order[1:],
+			func(a, b int) int { return int(numberForms[a].decimal) - int(numberForms[b].decimal) })
 	}
 	best, most := 0, -1
 	for _, i := range order {
@@ -58,9 +59,9 @@ func (p *profile) twofold(decimals, thousands int) bool {
 	return p.are(decimals) && p.are(thousands) && p.numbers[decimals].most > 0 && p.numbers[thousands].bare == 0
 }
 
-// decideThousands looks at columns whose numbers have a separator of thousands in the notation, and are numbers with decimal
-// digits in another one: 1.123 beside 10,50. That it is between thousands is known by a number that has it twice, or
-// with decimal digits behind it, and by many that have it among small ones that have not. That it is not, by
+// decideThousands looks at columns whose numbers have a separator of thousands in the notation, and are numbers with
+// decimal digits in another one: 1.123 beside 10,50. That it is between thousands is known by a number that has it
+// twice, or with decimal digits behind it, and by many that have it among small ones that have not. That it is not, by
 // thousands without it. What nothing decides stays text; but commas are hardly decimal ones where there are points.
 func decideThousands(columns []*profile, n notation) notation {
 	form := numberForms[n.form]
@@ -93,8 +94,8 @@ func decideThousands(columns []*profile, n notation) notation {
 	return n
 }
 
-// ownNotation is how numbers are written in one of several files. marked: some have decimal digits or separators between
-// thousands, and are numbers in the notation of all files as well.
+// ownNotation is how numbers are written in one of several files. marked: some have decimal digits or separators
+// between thousands, and are numbers in the notation of all files as well.
 func ownNotation(columns []*profile, separator byte, all notation) (own notation, marked bool) {
 	own = notationOf(columns, separator)
 	for _, p := range columns {

@@ -8,7 +8,8 @@ type numberForm struct{ decimal, thousands byte }
 
 // numberForms lists the forms from the most usual on; of forms that fit equally
 // many columns the first is taken.
-var numberForms = [...]numberForm{{'.', 0}, {'.', ','}, {',', 0}, {',', '.'}, {',', ' '}, {'.', '\''}, {'.', ' '}, {',', '\''}}
+var numberForms = [...]numberForm{{'.', 0}, {'.', ','}, {',', 0}, {',', '.'}, {',', ' '}, {'.', '\''}, {'.', ' '},
+	{',', '\''}}
 
 // digits is what a number looks like in one form.
 type digits struct {
@@ -51,7 +52,8 @@ func numberText(text []byte, form numberForm) (d digits, ok bool) {
 		d.exponent, rest = true, rest[n:]
 	}
 	const intDigits, largest = 19, "9223372036854775807"
-	d.large = d.whole > intDigits || d.whole == intDigits && (form.thousands != 0 || string(bytes.TrimLeft(text, "+-")) > largest)
+	d.large = d.whole > intDigits || d.whole == intDigits &&
+		(form.thousands != 0 || string(bytes.TrimLeft(text, "+-")) > largest)
 	return d, len(rest) == 0
 }
 

@@ -20,7 +20,8 @@ func (p *Proposal) parquet(ctx context.Context, o Options) error {
 	u := parquetUnion{Proposal: p, at: map[string]int{}}
 	for n, name := range p.Files {
 		if !address.Parquet(name) {
-			return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is no Parquet file, and the first one is", Hint: "files of different kinds need nodes of their own"}
+			return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name},
+				Message: "it is no Parquet file, and the first one is", Hint: "files of different kinds need nodes of their own"}
 		}
 		list, err := p.parquetColumns(ctx, name)
 		if err != nil {
@@ -155,7 +156,10 @@ func bothDecimals(a, b expr.Type) expr.Type {
 
 // parquetColumns are the columns of one file.
 func (p *Proposal) parquetColumns(ctx context.Context, name string) ([]script.FileColumn, error) {
-	look := files.Look{Remote: func(context.Context, string, bool) (string, func(), error) { return p.texts[name], func() {}, nil }}
+	look := files.Look{Remote: func(context.Context, string, bool) (string, func(), error) {
+		return p.texts[name],
+			func() {}, nil
+	}}
 	list, err := files.Columns(ctx, look, name, script.CSVReader{}, true)
 	if err == nil && len(list) > ColumnsMax {
 		err = &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name},

@@ -19,7 +19,8 @@ import (
 
 func makeParquet(t *testing.T, path, query string) {
 	t.Helper()
-	in, err := engine.OpenInstance(t.Context(), engine.InstanceConfig{MemoryBytes: 64 << 20, Threads: 1, SpillDir: t.TempDir(), Paths: []string{path}})
+	in, err := engine.OpenInstance(t.Context(), engine.InstanceConfig{MemoryBytes: 64 << 20, Threads: 1,
+		SpillDir: t.TempDir(), Paths: []string{path}})
 	require.NoError(t, err)
 	require.NoError(t, in.Exec(t.Context(), "COPY ("+query+") TO "+sqltext.String(path)+" (FORMAT parquet)"))
 	require.NoError(t, in.Close())
@@ -80,7 +81,8 @@ func TestParquetOfNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "in.parquet")
 	makeParquet(t, path, "SELECT map([1], [2]) AS list, TIME '10:00' AS noon")
 	_, err := Files(t.Context(), []string{path}, options(t))
-	require.ErrorContains(t, err, `no column of the file can be read; the first, "list": nested or repeated in the file cannot be read`)
+	require.ErrorContains(t, err,
+		`no column of the file can be read; the first, "list": nested or repeated in the file cannot be read`)
 	require.Equal(t, fault.UserData, fault.Of(err).Kind)
 }
 
@@ -108,10 +110,11 @@ func TestParquetOfNulls(t *testing.T) {
 		files []script.FileColumn
 		want  string
 	}{
-		"first":      {[]script.FileColumn{crafted("c"), text}, "string; no values in 0"},
-		"second":     {[]script.FileColumn{text, crafted("c")}, "string; no values in 1"},
-		"both":       {[]script.FileColumn{crafted("c"), crafted("c")}, "invalid"},
-		"unreadable": {[]script.FileColumn{crafted("c"), lists}, "invalid INT64 TIME in the file cannot be read; no values in 0"},
+		"first":  {[]script.FileColumn{crafted("c"), text}, "string; no values in 0"},
+		"second": {[]script.FileColumn{text, crafted("c")}, "string; no values in 1"},
+		"both":   {[]script.FileColumn{crafted("c"), crafted("c")}, "invalid"},
+		"unreadable": {[]script.FileColumn{crafted("c"), lists},
+			"invalid INT64 TIME in the file cannot be read; no values in 0"},
 	} {
 		p := &Proposal{Files: []string{"0", "1"}}
 		u := parquetUnion{Proposal: p, at: map[string]int{}}
@@ -158,7 +161,8 @@ func TestParquetOfTwoTypes(t *testing.T) {
 			p, err := Files(t.Context(), paths, options(t))
 			require.NoError(t, err)
 			require.Equal(t, c.want, p.Columns[1].Type.String(), p.Columns[1].Evidence)
-			require.Equal(t, map[string]DoubtKind{"string": Guessed, "timestamptz": Guessed, "invalid": LeftOut}[c.want] != "", len(p.Doubts) > 0)
+			require.Equal(t, map[string]DoubtKind{"string": Guessed, "timestamptz": Guessed, "invalid": LeftOut}[c.want] != "",
+				len(p.Doubts) > 0)
 			loads(t, p)
 		})
 	}

@@ -81,7 +81,8 @@ func newProfile(seed maphash.Seed) *profile {
 
 // nullLike lists texts that usually stand for a missing value.
 func nullLike() []string {
-	return []string{"NULL", "null", "Null", "NA", "N/A", "n/a", "na", "N.A.", "n.a.", "#N/A", "<NA>", `\N`, "None", "none", "nil", "NaN", "nan",
+	return []string{"NULL", "null", "Null", "NA", "N/A", "n/a", "na", "N.A.", "n.a.", "#N/A", "<NA>", `\N`, "None", "none",
+		"nil", "NaN", "nan",
 		"-", "--", "?", "unknown", "Unknown", "UNKNOWN"}
 }
 
@@ -152,7 +153,8 @@ func (f *form) miss(text []byte, line int64) {
 func (p *profile) tryBool(text []byte, line int64) {
 	switch {
 	case p.bools.dead:
-	case len(text) <= len("false") && (strings.EqualFold(string(text), "true") || strings.EqualFold(string(text), "false")):
+	case len(text) <= len("false") && (strings.EqualFold(string(text), "true") ||
+		strings.EqualFold(string(text), "false")):
 		p.bools.fits++
 	default:
 		p.bools.miss(text, line)

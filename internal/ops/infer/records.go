@@ -57,14 +57,17 @@ func (p *Proposal) records(ctx context.Context, o Options) error {
 	}
 	columns, kinds, errors := p.recordColumns(list)
 	if len(p.Columns) == 0 && len(p.Notes) > 0 {
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]}, Message: "no column of the file has a name of its own: " + p.Notes[0],
-			Hint: "give the columns different names"}
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]},
+			Message: "no column of the file has a name of its own: " + p.Notes[0],
+			Hint:    "give the columns different names"}
 	}
 	if len(p.Columns) == 0 {
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]}, Message: "the file has no records", Hint: "name a file that has some"}
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]}, Message: "the file has no records",
+			Hint: "name a file that has some"}
 	}
 	if len(p.Columns) > ColumnsMax {
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]}, Message: fmt.Sprintf("the records have %d values each; the limit is %d", len(p.Columns), ColumnsMax)}
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]},
+			Message: fmt.Sprintf("the records have %d values each; the limit is %d", len(p.Columns), ColumnsMax)}
 	}
 	days := orderOf(columns)
 	for i := range p.Columns {
@@ -103,7 +106,8 @@ func (p *Proposal) surveyAll(ctx context.Context, o Options) (list []recordFile,
 				return nil, err
 			}
 			if p.Encoding = encoding; n > 0 && encoding != "" {
-				return nil, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "its text is in " + encoding, Hint: "name files of one encoding"}
+				return nil, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "its text is in " +
+					encoding, Hint: "name files of one encoding"}
 			}
 		}
 		p.plain[name] = p.texts[name]
@@ -190,7 +194,8 @@ func (p *Proposal) byLetters(ctx context.Context, list []recordFile) error {
 func (p *Proposal) profileRecords(ctx context.Context, n int, f *recordFile, o Options) error {
 	spec := p.from
 	for _, k := range f.keys {
-		spec.Columns = append(spec.Columns, records.Column{Path: k.Key, Kind: records.Text, Optional: true, Nulls: sheetErrors(p.Format)})
+		spec.Columns = append(spec.Columns, records.Column{Path: k.Key, Kind: records.Text, Optional: true,
+			Nulls: sheetErrors(p.Format)})
 	}
 	at, err := p.makeCSV(ctx, f.name, filepath.Join(o.WorkDir, fmt.Sprintf("records_%d", n)), spec)
 	if err != nil {
@@ -219,7 +224,8 @@ func (p *Proposal) usable(name string, found []records.Found, doubled map[string
 		case f.Key == "":
 			unnamed = append(unnamed, f.Letters)
 		case count[f.Key] > 1: // none of them can be asked for
-			p.leftOut("column %s of %s has the header of another one, %q: it is left out (--no-header reads columns by their letters)", f.Letters, name, f.Key)
+			p.leftOut("column %s of %s has the header of another one, %q: it is left out (--no-header reads columns by their "+
+				"letters)", f.Letters, name, f.Key)
 		case doubled[f.Key]:
 			p.leftOut("column %q of %s is left out: another file has two columns of that name", f.Key, name)
 		case strings.ContainsAny(f.Key, "{}"):
@@ -230,10 +236,12 @@ func (p *Proposal) usable(name string, found []records.Found, doubled map[string
 	}
 	switch {
 	case len(unnamed) == 1:
-		p.leftOut("column %s of %s has values and no header: it is left out (--no-header reads columns by their letters)", unnamed[0], name)
+		p.leftOut("column %s of %s has values and no header: it is left out (--no-header reads columns by their letters)",
+			unnamed[0], name)
 	case len(unnamed) > 1:
 		const namedMax = 5
-		p.leftOut("columns %s of %s have values and no header: they are left out (--no-header reads columns by their letters)", listed(unnamed, namedMax), name)
+		p.leftOut("columns %s of %s have values and no header: they are left out (--no-header reads columns by their "+
+			"letters)", listed(unnamed, namedMax), name)
 	}
 	return out
 }
@@ -249,7 +257,8 @@ func sheetErrors(format records.Format) []string {
 // sayRows tells of rows of a sheet that do not exist for scripts.
 func (p *Proposal) sayRows(f recordFile) {
 	if n := int64(f.rows) - f.found.bad - f.found.columns[0].rows; n > 0 {
-		p.leftOut("%s of %s with values only in columns that are left out: %s with them (--no-header reads columns by their letters)",
+		p.leftOut("%s of %s with values only in columns that are left out: %s with them (--no-header reads columns by "+
+			"their letters)",
 			rowsText(n), f.name, map[bool]string{true: "it is left out", false: "they are left out"}[n == 1])
 	}
 }
@@ -346,7 +355,8 @@ func (p *Proposal) makeCSV(ctx context.Context, name, path string, spec records.
 }
 
 // recordColumns are the columns of all files, in the order in which they are first seen.
-func (p *Proposal) recordColumns(list []recordFile) (columns []*profile, kinds []records.Value, errors []map[string]int64) {
+func (p *Proposal) recordColumns(list []recordFile) (columns []*profile, kinds []records.Value,
+	errors []map[string]int64) {
 	at := map[string]int{}
 	for n, f := range list {
 		file := ""
@@ -358,7 +368,8 @@ func (p *Proposal) recordColumns(list []recordFile) (columns []*profile, kinds [
 			if !known {
 				k = len(columns)
 				at[key.Key] = k
-				columns, kinds, errors = append(columns, newProfile(p.seed)), append(kinds, records.Nothing), append(errors, map[string]int64{})
+				columns, kinds, errors = append(columns, newProfile(p.seed)), append(kinds, records.Nothing),
+					append(errors, map[string]int64{})
 				p.Columns = append(p.Columns, Column{Source: key.Key, label: p.labels[key.Key], Index: k, Optional: n > 0})
 			}
 			columns[k].merge(f.found.columns[1+i], file)
@@ -412,9 +423,11 @@ func (p *Proposal) saySheets(ctx context.Context, name string) error {
 		case err != nil && ctx.Err() != nil:
 			return err
 		case i == 0 && s.Hidden:
-			p.guessed("the first sheet of %s, %s, is hidden: look whether it is the one that is meant (excel: {sheet: NAME})", name, quoted(s.Name))
+			p.guessed("the first sheet of %s, %s, is hidden: look whether it is the one that is meant (excel: {sheet: NAME})",
+				name, quoted(s.Name))
 		case i > 0 && err == nil && len(rows) > 0:
-			p.leftOut("sheet %s of %s%s is left out: a node reads one sheet, excel: {sheet: %s}", quoted(s.Name), name, hidden, plain(s.Name, true))
+			p.leftOut("sheet %s of %s%s is left out: a node reads one sheet, excel: {sheet: %s}", quoted(s.Name), name, hidden,
+				plain(s.Name, true))
 		}
 	}
 	return nil
@@ -444,9 +457,11 @@ func (p *Proposal) sayMissing(list []csvFile) {
 func (c *Column) keepKind(format records.Format, kind records.Value, p *profile) {
 	texts := func() {
 		behind, empty := "", c.empty
-		*c = Column{Source: c.Source, label: c.label, Index: c.Index, Optional: c.Optional, Type: expr.String, behind: behind, empty: empty}
+		*c = Column{Source: c.Source, label: c.label, Index: c.Index, Optional: c.Optional, Type: expr.String, behind: behind,
+			empty: empty}
 		if c.Evidence = "no values"; p.filled() > 0 || len(p.nulls) > 0 {
-			c.Evidence = fmt.Sprintf("text, %s different in %s, %s … %s", grouped(int64(len(p.different))), rowsText(min(p.rows, sampleRows)), quoted(p.least), quoted(p.most))
+			c.Evidence = fmt.Sprintf("text, %s different in %s, %s … %s", grouped(int64(len(p.different))),
+				rowsText(min(p.rows, sampleRows)), quoted(p.least), quoted(p.most))
 		}
 	}
 	timed := c.Type == expr.Date || c.Type == expr.DateTime || c.Type == expr.Instant
@@ -504,10 +519,13 @@ func (p *Proposal) kindOf(name string) (records.Format, error) {
 		return records.JSON, nil
 	}
 	if files.IsWorkbook(bytes.NewReader(head)) {
-		return "", &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "the file is a workbook that is compressed, or another archive, and such are not read", Hint: records.PackedHint}
+		return "", &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name},
+			Message: "the file is a workbook that is compressed, or another archive, and such are not read",
+			Hint:    records.PackedHint}
 	}
 	if what != "" {
-		return "", &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "the file's name says " + what + ", but what is in it is none",
+		return "", &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "the file's name says " +
+			what + ", but what is in it is none",
 			Hint: "JSON files begin with an object, or a list of some; if it is CSV, give it a name that ends in .csv"}
 	}
 	return "", nil

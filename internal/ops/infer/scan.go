@@ -32,7 +32,8 @@ type scanned struct {
 }
 
 // scan looks at all of a text. progress, if any, is told how many bytes are done.
-func scan(ctx context.Context, path, u string, s shape, threads int, seed maphash.Seed, progress func(bytes int64)) (scanned, error) {
+func scan(ctx context.Context, path, u string, s shape, threads int, seed maphash.Seed,
+	progress func(bytes int64)) (scanned, error) {
 	out := scanned{columns: make([]*profile, s.fields)}
 	for i := range out.columns {
 		out.columns[i] = newProfile(seed)
@@ -98,7 +99,8 @@ func (out *scanned) tooBroken() error {
 }
 
 // cut hands the records of a text on.
-func (out *scanned) cut(ctx context.Context, f *os.File, size int64, u string, s shape, hands []chan *block, progress func(bytes int64)) error {
+func (out *scanned) cut(ctx context.Context, f *os.File, size int64, u string, s shape, hands []chan *block,
+	progress func(bytes int64)) error {
 	now := &block{}
 	flush := func(at int64) error {
 		if progress != nil {
@@ -111,7 +113,8 @@ func (out *scanned) cut(ctx context.Context, f *os.File, size int64, u string, s
 				return context.Cause(ctx)
 			}
 		}
-		now = &block{text: make([]byte, 0, blockBytes+blockBytes/8), ends: make([]int, 0, len(now.ends)), lines: make([]int64, 0, len(now.lines))}
+		now = &block{text: make([]byte, 0, blockBytes+blockBytes/8), ends: make([]int, 0, len(now.ends)),
+			lines: make([]int64, 0, len(now.lines))}
 		return nil
 	}
 	count := 0

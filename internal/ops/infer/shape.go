@@ -52,8 +52,9 @@ func shapeOf(ctx context.Context, text, path string, o Options) (shape, error) {
 	candidates := []byte(",;\t|^~")
 	if o.Separator != "" {
 		if len(o.Separator) != 1 || o.Separator[0] >= 0x80 || strings.ContainsAny(o.Separator, "\"\r\n\x00") {
-			return shape{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the separator %q is not one ASCII character other than a quote or a line end", o.Separator),
-				Hint: "write --separator=';', or a tab as --separator=$'\\t'"}
+			return shape{}, &fault.Error{Kind: fault.Script,
+				Message: fmt.Sprintf("the separator %q is not one ASCII character other than a quote or a line end", o.Separator),
+				Hint:    "write --separator=';', or a tab as --separator=$'\\t'"}
 		}
 		candidates = []byte(o.Separator)
 	}
@@ -62,7 +63,8 @@ func shapeOf(ctx context.Context, text, path string, o Options) (shape, error) {
 		return s, err
 	}
 	if len(records[0]) > ColumnsMax {
-		return s, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: fmt.Sprintf("the file has %d columns; the limit is %d", len(records[0]), ColumnsMax)}
+		return s, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path},
+			Message: fmt.Sprintf("the file has %d columns; the limit is %d", len(records[0]), ColumnsMax)}
 	}
 	s.names = records[0]
 	s.header = o.Header == HeaderYes || o.Header == HeaderGuess && looksLikeHeader(records)
@@ -86,7 +88,8 @@ func isText(f io.ReaderAt, path string) error {
 	}
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))
 	if len(bytes.TrimSpace(head)) == 0 {
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: "the file is empty", Hint: "nothing is known of its columns: name another file, or write the script by hand"}
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: "the file is empty",
+			Hint: "nothing is known of its columns: name another file, or write the script by hand"}
 	}
 	return nil
 }
@@ -107,7 +110,8 @@ const unevenMax = 10 // of 100
 
 // evenest finds the separator that cuts all records but a few into the most fields of an
 // equal number; if there is none, that which leaves the fewest uneven, as long as most are not.
-func evenest(ctx context.Context, f *os.File, path string, candidates []byte, o Options) (s shape, records [][]string, err error) {
+func evenest(ctx context.Context, f *os.File, path string, candidates []byte, o Options) (s shape, records [][]string,
+	err error) {
 	st, err := f.Stat()
 	if err != nil {
 		return s, nil, openFault(path, err)
@@ -174,11 +178,13 @@ func badRecord(err error, all [][]string) error {
 		return f
 	}
 	f.Hint = "correct that line, or say how the fields are separated with --separator; " +
-		"bad_rows: quarantine on the node in a script puts such lines aside, and hdr_line_idx there says how many lines are above the header"
+		"bad_rows: quarantine on the node in a script puts such lines aside, and hdr_line_idx there says how many lines " +
+		"are above the header"
 	return f
 }
 
-// otherThanHeader says what can be done if all records have a field more, or one less, than the header; "" if they have not.
+// otherThanHeader says what can be done if all records have a field more, or one less, than the header; "" if they have
+// not.
 func otherThanHeader(all [][]string) string {
 	uneven := func(rec []string) bool { return len(rec) != len(all[1]) }
 	if len(all) < 2 || len(all[1]) == 0 || slices.ContainsFunc(all[1:], uneven) {
@@ -189,20 +195,25 @@ func otherThanHeader(all [][]string) string {
 	valued := slices.ContainsFunc(all[1:], func(rec []string) bool { return strings.TrimSpace(rec[fields-1]) != "" })
 	switch {
 	case fields == names+1 && !valued:
-		return fmt.Sprintf("the header has %d fields, and %s a separator more, at the end: write one behind the header, too", names, below)
+		return fmt.Sprintf("the header has %d fields, and %s a separator more, at the end: write one behind the header, too",
+			names, below)
 	case fields == names+1:
-		return fmt.Sprintf("the header has %d fields, and %s %d: write a name for the column that has none (row numbers come first), or correct the lines", names, below, fields)
+		return fmt.Sprintf("the header has %d fields, and %s %d: write a name for the column that has none (row numbers "+
+			"come first), or correct the lines", names, below, fields)
 	case fields == names-1 && strings.TrimSpace(all[0][fields]) == "":
-		return fmt.Sprintf("the header ends with a separator, and %s none there: take it away, or write one behind each record", below)
+		return fmt.Sprintf("the header ends with a separator, and %s none there: take it away, or write one behind each "+
+			"record", below)
 	case fields == names-1:
-		return fmt.Sprintf("the header has %d fields, and %s %d: take the name away that has no column, or correct the lines", names, below, fields)
+		return fmt.Sprintf("the header has %d fields, and %s %d: take the name away that has no column, or correct the lines",
+			names, below, fields)
 	}
 	return ""
 }
 
 // recordsOf cuts the records of a file's head, and leaves out bad ones: too many of them are
 // an error beside the others.
-func recordsOf(ctx context.Context, f io.ReaderAt, size int64, path string, separator byte) (out [][]string, bad int, err error) {
+func recordsOf(ctx context.Context, f io.ReaderAt, size int64, path string, separator byte) (out [][]string, bad int,
+	err error) {
 	var uneven error
 	for rec, err := range files.Records(ctx, f, size, separator, path) {
 		switch {

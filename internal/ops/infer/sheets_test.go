@@ -89,7 +89,8 @@ func withError(t *testing.T, path string) string {
 		require.NoError(t, err)
 		to, err := w.Create(f.Name)
 		require.NoError(t, err)
-		text = regexp.MustCompile(`<c r="A3"[^>]*><f>1/0</f>.*?</c>`).ReplaceAll(text, []byte(`<c r="A3" t="e"><f>1/0</f><v>#DIV/0!</v></c>`))
+		text = regexp.MustCompile(`<c r="A3"[^>]*><f>1/0</f>.*?</c>`).ReplaceAll(text,
+			[]byte(`<c r="A3" t="e"><f>1/0</f><v>#DIV/0!</v></c>`))
 		_, err = to.Write(text)
 		require.NoError(t, err)
 	}
@@ -110,25 +111,38 @@ func TestHeadersOfSheets(t *testing.T) {
 		names  string
 		notes  []string // what is in each
 	}{
-		"plain":             {rows: []row{{"id", "amt"}, {1, 2.5}}, names: "id amt"},
-		"years":             {rows: []row{{2023, 2024}, {1, 2}}, names: "_2023 _2024"},
-		"titles":            {rows: []row{{"Sales 2024"}, {"by shop"}, nil, {"id", "amt", "shop"}, {1, 2.5, "a"}, {2, 3, "b"}}, area: "A4", names: "id amt shop", notes: []string{"row 4 was taken for the header, 2 rows are above it"}},
-		"a wide title":      {rows: []row{{"Report", "Q1"}, {"a", "b", "c", "d"}, {"x", "y", "z", 1}, {"x", "y", nil, 2}}, area: "A2", names: "a b c d", notes: []string{"a row is above it"}},
-		"only texts":        {rows: []row{{"Staff"}, {"name", "city", "team"}, {"Ann", "Bern", "x"}, {"Bob", "Thun", "y"}}, area: "A2", names: "name city team", notes: []string{"row 2 was taken"}},
-		"two columns":       {rows: []row{{"Prices"}, {"item", "price"}, {"a", 1}, {"b", 2}}, area: "A2", names: "item price", notes: []string{"row 2 was taken"}},
-		"a gap in a header": {rows: []row{{nil, "city"}, {"Ann", "Bern"}, {"Bob", "Thun"}}, names: "city", notes: []string{"column A of"}},
-		"two, set apart":    {rows: []row{{"Staff"}, nil, {"name", "city"}, {"Ann", "Bern"}}, area: "A3", names: "name city", notes: []string{"row 3 was taken"}},
-		"not at the left":   {rows: []row{{nil, "Sales"}, nil, {nil, nil, "id", "amt"}, {nil, nil, 1, 2.5}}, area: "A3", names: "id amt", notes: []string{"row 3 was taken"}},
-		"without headers":   {rows: []row{{"id"}, {1, 2.5, "x"}, {2, 3, "y"}}, names: "id", notes: []string{"columns B, C of in.xlsx have values and no header: they are left out"}},
-		"an index":          {rows: []row{{nil, "a", "b"}, {0, 1, 2}, {1, 2, 3}}, names: "a b", notes: []string{"column A of in.xlsx has values and no header: it is left out"}},
-		"sparse rows":       {rows: []row{{"id", "a", "b", "c"}, {1}, {2}, {3, nil, 4}}, names: "id a b c"},
+		"plain": {rows: []row{{"id", "amt"}, {1, 2.5}}, names: "id amt"},
+		"years": {rows: []row{{2023, 2024}, {1, 2}}, names: "_2023 _2024"},
+		"titles": {rows: []row{{"Sales 2024"}, {"by shop"}, nil, {"id", "amt", "shop"}, {1, 2.5, "a"},
+			{2, 3, "b"}}, area: "A4", names: "id amt shop",
+			notes: []string{"row 4 was taken for the header, 2 rows are above it"}},
+		"a wide title": {rows: []row{{"Report", "Q1"}, {"a", "b", "c", "d"}, {"x", "y", "z", 1}, {"x", "y", nil, 2}},
+			area: "A2", names: "a b c d", notes: []string{"a row is above it"}},
+		"only texts": {rows: []row{{"Staff"}, {"name", "city", "team"}, {"Ann", "Bern", "x"}, {"Bob", "Thun", "y"}},
+			area: "A2", names: "name city team", notes: []string{"row 2 was taken"}},
+		"two columns": {rows: []row{{"Prices"}, {"item", "price"}, {"a", 1}, {"b", 2}}, area: "A2", names: "item price",
+			notes: []string{"row 2 was taken"}},
+		"a gap in a header": {rows: []row{{nil, "city"}, {"Ann", "Bern"}, {"Bob", "Thun"}}, names: "city",
+			notes: []string{"column A of"}},
+		"two, set apart": {rows: []row{{"Staff"}, nil, {"name", "city"}, {"Ann", "Bern"}}, area: "A3", names: "name city",
+			notes: []string{"row 3 was taken"}},
+		"not at the left": {rows: []row{{nil, "Sales"}, nil, {nil, nil, "id", "amt"}, {nil, nil, 1, 2.5}}, area: "A3",
+			names: "id amt", notes: []string{"row 3 was taken"}},
+		"without headers": {rows: []row{{"id"}, {1, 2.5, "x"}, {2, 3, "y"}}, names: "id",
+			notes: []string{"columns B, C of in.xlsx have values and no header: they are left out"}},
+		"an index": {rows: []row{{nil, "a", "b"}, {0, 1, 2}, {1, 2, 3}}, names: "a b",
+			notes: []string{"column A of in.xlsx has values and no header: it is left out"}},
+		"sparse rows": {rows: []row{{"id", "a", "b", "c"}, {1}, {2}, {3, nil, 4}}, names: "id a b c"},
 		"a title of all columns": {rows: []row{{"Report", "Region"}, {"id", "amt"}, {1, 2.5}, {2, 3}}, names: "Report Region",
 			notes: []string{`row 2 of in.xlsx, "id", "amt", may be the header: its names are above values, those of row 1 are not (see range)`}},
-		"above groups": {rows: []row{{nil, "Q1", nil, "Q2"}, {"shop", "cost", "gain", "cost", "fee"}, {"x", 1, 2, 3, 4}, {"y", 1, 2, 3, 4}}, area: "A3", names: "shop cost gain cost_2 fee",
+		"above groups": {rows: []row{{nil, "Q1", nil, "Q2"}, {"shop", "cost", "gain", "cost", "fee"}, {"x", 1, 2, 3, 4},
+			{"y", 1, 2, 3, 4}}, area: "A3", names: "shop cost gain cost_2 fee",
 			notes: []string{"row 2 was taken", "columns are read by their letters, because headers are there twice in row 2"}},
-		"doubled, and gaps": {rows: []row{{"n", "n", "{x}", "none"}, {1, "a", 3, nil, 5}, {nil, nil, nil, nil, 6}}, area: "A2", names: "n n_2 x none E",
+		"doubled, and gaps": {rows: []row{{"n", "n", "{x}", "none"}, {1, "a", 3, nil, 5}, {nil, nil, nil, nil, 6}},
+			area: "A2", names: "n n_2 x none E",
 			notes: []string{"because headers are there twice in row 1"}},
-		"a header is said":    {rows: []row{{"x"}, {1, 2, 3}, {4, 5, 6}}, header: HeaderYes, area: "A2", names: "_1 _2 _3", notes: []string{"row 2 was taken"}},
+		"a header is said": {rows: []row{{"x"}, {1, 2, 3}, {4, 5, 6}}, header: HeaderYes, area: "A2", names: "_1 _2 _3",
+			notes: []string{"row 2 was taken"}},
 		"no header, by order": {rows: []row{{"Sales"}, {"id", "amt", "x"}, {1, 2.5, 3}}, header: HeaderNo, names: "A B C"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -171,10 +185,16 @@ func TestRowsOfUnnamedColumns(t *testing.T) {
 		got = append(got, string(d.Kind)+" "+d.Text)
 	}
 	require.Equal(t, []string{
-		"left out column C of " + first + " has values and no header: it is left out (--no-header reads columns by their letters)",
-		"left out 2 rows of " + first + " with values only in columns that are left out: they are left out with them (--no-header reads columns by their letters)",
-		"left out column B of " + none + " has values and no header: it is left out (--no-header reads columns by their letters)",
-		"left out 1 row of " + none + " with values only in columns that are left out: it is left out with them (--no-header reads columns by their letters)",
+		"left out column C of " + first +
+			" has values and no header: it is left out (--no-header reads columns by their letters)",
+		"left out 2 rows of " + first +
+			" with values only in columns that are left out: they are left out with them (--no-header reads columns by their " +
+			"letters)",
+		"left out column B of " + none +
+			" has values and no header: it is left out (--no-header reads columns by their letters)",
+		"left out 1 row of " + none +
+			" with values only in columns that are left out: it is left out with them (--no-header reads columns by their " +
+			"letters)",
 		"guessed the only row of " + only + " was taken for a header (--no-header if it is data)",
 	}, got)
 }
@@ -190,7 +210,8 @@ func TestSheetsTogether(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{titled, same}, p.Files)
 	require.Equal(t, "A3", p.Range())
-	require.Equal(t, []string{"row 3 was taken for the header, a row is above it: see range", bare + " is left out: its header is in row 1, so it needs a node of its own"}, p.Notes)
+	require.Equal(t, []string{"row 3 was taken for the header, a row is above it: see range",
+		bare + " is left out: its header is in row 1, so it needs a node of its own"}, p.Notes)
 	require.Equal(t, int64(4), p.Rows)
 
 	packed := titled + ".gz"
@@ -210,9 +231,14 @@ func TestSheetsTogether(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, p.Columns, 1)
 		require.Equal(t, "id 1 … 5", p.Columns[0].Name+" "+p.Columns[0].Evidence)
-		require.Contains(t, p.Doubts, Doubt{LeftOut, "column B of " + twice + ` has the header of another one, "a": it is left out (--no-header reads columns by their letters)`})
+		require.Contains(t, p.Doubts,
+			Doubt{LeftOut, "column B of " + twice +
+				` has the header of another one, "a": it is left out (--no-header reads columns by their letters)`})
 		require.Contains(t, p.Doubts, Doubt{LeftOut, `column "a" of ` + once + `: another file has two columns of that name`})
-		require.Contains(t, p.Doubts, Doubt{LeftOut, "1 row of " + once + " with values only in columns that are left out: it is left out with them (--no-header reads columns by their letters)"})
+		require.Contains(t, p.Doubts,
+			Doubt{LeftOut, "1 row of " + once +
+				" with values only in columns that are left out: it is left out with them (--no-header reads columns by their " +
+				"letters)"})
 		require.Equal(t, int64(2), p.Rows)
 	}
 	_, err = Files(t.Context(), []string{workbook(t, row{"a", "a"}), workbook(t, row{"a", "a"})}, options(t))

@@ -39,7 +39,8 @@ func (p *Proposal) plainText(ctx context.Context, name string, number int, o Opt
 	encoding, broken, err := encodingOf(ctx, p.texts[name], name)
 	if broken > 0 {
 		p.someBroken = true
-		p.Notes = append(p.Notes, fmt.Sprintf("%s is UTF-8 but for %s: the rows that have it are put aside", name, counted(broken, "byte")))
+		p.Notes = append(p.Notes, fmt.Sprintf("%s is UTF-8 but for %s: the rows that have it are put aside", name,
+			counted(broken, "byte")))
 	}
 	if err != nil || encoding == "" {
 		return "", err
@@ -48,7 +49,8 @@ func (p *Proposal) plainText(ctx context.Context, name string, number int, o Opt
 	if !ok {
 		return "", fault.New(fault.Bug, "there is no encoding %q", encoding)
 	}
-	if err := p.unpack(ctx, name, filepath.Join(o.WorkDir, fmt.Sprintf("text_%d", number)), unpack.Form{Charset: charset}); err != nil {
+	if err := p.unpack(ctx, name, filepath.Join(o.WorkDir, fmt.Sprintf("text_%d", number)),
+		unpack.Form{Charset: charset}); err != nil {
 		return "", err
 	}
 	if number == 0 && (encoding == guessedLatin || encoding == guessedWindows) {
@@ -113,7 +115,8 @@ func guessed(f *os.File, name string) (string, error) {
 		}
 		zeros = zeros || bytes.IndexByte(text, 0) >= 0
 		broken = broken || !utf8.Valid(text[:whole])
-		windows = windows || bytes.ContainsFunc(text[:whole], func(r rune) bool { return r == utf8.RuneError }) && hasC1(text[:whole])
+		windows = windows || bytes.ContainsFunc(text[:whole], func(r rune) bool { return r == utf8.RuneError }) &&
+			hasC1(text[:whole])
 		if kept = copy(block, text[whole:]); end {
 			break
 		}
@@ -125,7 +128,8 @@ func guessed(f *os.File, name string) (string, error) {
 		if err := files.CheckText(f, name); err != nil {
 			return "", err
 		}
-		return "", &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "the file is no text", Hint: "name a file of CSV, JSON, Excel or Parquet"}
+		return "", &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "the file is no text",
+			Hint: "name a file of CSV, JSON, Excel or Parquet"}
 	case windows:
 		return guessedWindows, nil
 	}

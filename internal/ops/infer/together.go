@@ -70,7 +70,8 @@ func (p *Proposal) union(list []csvFile) (columns []*profile) {
 	for k, key := range append(keys, last...) {
 		at[key] = k
 		columns = append(columns, newProfile(p.seed))
-		p.Columns = append(p.Columns, Column{Source: key.header, Index: max(key.index, 0), Type: expr.String, placed: p.HasHeader && key.index >= 0})
+		p.Columns = append(p.Columns, Column{Source: key.header, Index: max(key.index, 0), Type: expr.String,
+			placed: p.HasHeader && key.index >= 0})
 	}
 	for n, f := range list {
 		file := ""
@@ -120,9 +121,11 @@ func (p *Proposal) doubtPlaces(list []csvFile) {
 			one := list[first]
 			switch {
 			case c.left != "" || slices.Equal(one.shape.names, f.shape.names):
-			case sameNeighbours(one.shape.names, f.shape.names, i), c.Source != "" && slices.Equal(one.shape.names[:i], f.shape.names[:i]):
+			case sameNeighbours(one.shape.names, f.shape.names, i), c.Source != "" &&
+				slices.Equal(one.shape.names[:i], f.shape.names[:i]):
 				if !said {
-					p.guessed("%s of %s was taken for the same as %s of %s: it stands at the same place, other columns of the files differ", c.called(i), f.name, c.called(i), one.name)
+					p.guessed("%s of %s was taken for the same as %s of %s: it stands at the same place, other columns of the files "+
+						"differ", c.called(i), f.name, c.called(i), one.name)
 				}
 				said = true
 			default:

@@ -30,7 +30,8 @@ func kindOfCell(cell string) cellKind {
 		return word
 	case strings.EqualFold(cell, "true") || strings.EqualFold(cell, "false"):
 		return truth
-	case dotted.MatchString(cell) || strings.ContainsAny(cell, "/:") || strings.Contains(cell[1:], "-") && !exponent.MatchString(cell):
+	case dotted.MatchString(cell) || strings.ContainsAny(cell, "/:") || strings.Contains(cell[1:], "-") &&
+		!exponent.MatchString(cell):
 		return clock
 	}
 	return digit
@@ -100,7 +101,8 @@ func (b below) evidence(cell string) evidence {
 		return gap
 	case own == nothing:
 		return hole
-	case own == word && b.kinds[word] < b.rows-b.kinds[nothing] && b.kinds[word]*fiftyOne <= b.rows-b.kinds[nothing]-b.kinds[word]:
+	case own == word && b.kinds[word] < b.rows-b.kinds[nothing] &&
+		b.kinds[word]*fiftyOne <= b.rows-b.kinds[nothing]-b.kinds[word]:
 		return named
 	case own == word && b.again:
 		return repeated

@@ -210,7 +210,8 @@ func (s *source) start(ctx context.Context, o Options) (err error) {
 	for _, slice := range s.slices {
 		paths = append(paths, slice.Path)
 	}
-	s.Instance, err = engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: o.MemoryBytes, Threads: o.Threads, SpillDir: filepath.Join(o.WorkDir, "spill"), Paths: paths, Unlocked: true})
+	s.Instance, err = engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: o.MemoryBytes, Threads: o.Threads,
+		SpillDir: filepath.Join(o.WorkDir, "spill"), Paths: paths, Unlocked: true})
 	return err
 }
 

@@ -237,7 +237,8 @@ func (b columnBuilder) decisions() (out []Link) {
 	}
 	if l := n.Lookup; l != nil {
 		for i, k := range l.Index.Key {
-			refs(ByJoin, l.JoinOn[i]+" = "+k.Field, expr.Ref{Alias: "r", Field: l.JoinOn[i]}, expr.Ref{Alias: "l", Field: k.Field})
+			refs(ByJoin, l.JoinOn[i]+" = "+k.Field, expr.Ref{Alias: "r", Field: l.JoinOn[i]},
+				expr.Ref{Alias: "l", Field: k.Field})
 		}
 		if l.Filter != nil {
 			refs(ByFilter, l.Filter.Source(), l.Filter.Refs()...)
@@ -329,9 +330,11 @@ func (c *Columns) Find(name string) (Column, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return Column{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s is the name of %d columns: %s and %s", name, len(found), found[0], found[1]), Hint: "write the whole path"}
+		return Column{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s is the name of %d columns: %s and %s",
+			name, len(found), found[0], found[1]), Hint: "write the whole path"}
 	}
-	f := &fault.Error{Kind: fault.Script, Message: "there is no column " + name, Hint: "name it as TABLE.COLUMN, or FILE.COLUMN"}
+	f := &fault.Error{Kind: fault.Script, Message: "there is no column " + name,
+		Hint: "name it as TABLE.COLUMN, or FILE.COLUMN"}
 	if near := similar.Nearest(name, names); near != "" {
 		f.Hint = "did you mean " + near + "?"
 	}

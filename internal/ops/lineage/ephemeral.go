@@ -53,7 +53,8 @@ func (t *tracer) batchesOf(ctx context.Context, n *traced, keys string) (out []i
 	for i := range on {
 		on[i] = fmt.Sprintf("k.__o%d IS NOT DISTINCT FROM s.%s", i, plan.OrderName(i))
 	}
-	rows, err := t.in.Query(ctx, fmt.Sprintf("SELECT DISTINCT s.%s FROM %s AS k JOIN (%s) AS s ON %s", plan.PartColumn, keys, n.table.Select(t.paths, nil, true), strings.Join(on, " AND ")))
+	rows, err := t.in.Query(ctx, fmt.Sprintf("SELECT DISTINCT s.%s FROM %s AS k JOIN (%s) AS s ON %s", plan.PartColumn,
+		keys, n.table.Select(t.paths, nil, true), strings.Join(on, " AND ")))
 	if err != nil {
 		return nil, fmt.Errorf("find the batches of %s: %w", n.key.Node, err)
 	}
@@ -100,7 +101,8 @@ func (m *maker) table(ctx context.Context, table *plan.Table, works []*plan.Work
 	var parts []string
 	for i, w := range works {
 		if inner[i] = w.Inner[name]; inner[i] == nil {
-			return nil, fmt.Errorf("batch %d of %s does not say what it computes of table %s", m.specs[i].Batch, m.reader.key.Node, name)
+			return nil, fmt.Errorf("batch %d of %s does not say what it computes of table %s", m.specs[i].Batch,
+				m.reader.key.Node, name)
 		}
 		what, err := json.Marshal(inner[i])
 		if err != nil {
@@ -110,7 +112,8 @@ func (m *maker) table(ctx context.Context, table *plan.Table, works []*plan.Work
 		if _, have := m.made[key]; have {
 			continue
 		}
-		again, err := m.reader.job.TraceBatch(ctx, m.reader.key, m.specs[i], pipeline.Again{Inside: names, Dir: m.t.cfg.Dir, Beside: m.t.cfg.Beside})
+		again, err := m.reader.job.TraceBatch(ctx, m.reader.key, m.specs[i], pipeline.Again{Inside: names, Dir: m.t.cfg.Dir,
+			Beside: m.t.cfg.Beside})
 		if err != nil {
 			return nil, err
 		}

@@ -40,7 +40,8 @@ func (t *tracer) follow(ctx context.Context, n *traced) error {
 		return nil
 	}
 	err := t.expand(ctx, n, keys)
-	if changed := (*fault.Error)(nil); errors.As(err, &changed) && changed.Kind != fault.Bug && changed.Kind != fault.Canceled && ctx.Err() == nil {
+	if changed := (*fault.Error)(nil); errors.As(err, &changed) && changed.Kind != fault.Bug &&
+		changed.Kind != fault.Canceled && ctx.Err() == nil {
 		n.block(t, changed.Error())
 		return nil
 	}
@@ -64,7 +65,8 @@ func (t *tracer) keys(ctx context.Context, n *traced) (string, error) {
 	for _, e := range n.edges {
 		all = append(all, fmt.Sprintf("SELECT %s FROM %s", cols, e.name))
 	}
-	name, err := t.temp(ctx, fmt.Sprintf("SELECT row_number() OVER (ORDER BY %[1]s) AS n, %[1]s FROM (SELECT DISTINCT * FROM (%[2]s)) ORDER BY n LIMIT %[3]d", cols, strings.Join(all, " UNION ALL "), rowsMax+1))
+	name, err := t.temp(ctx, fmt.Sprintf("SELECT row_number() OVER (ORDER BY %[1]s) AS n, %[1]s FROM (SELECT DISTINCT * "+
+		"FROM (%[2]s)) ORDER BY n LIMIT %[3]d", cols, strings.Join(all, " UNION ALL "), rowsMax+1))
 	if err != nil {
 		return "", err
 	}
@@ -77,7 +79,9 @@ func (t *tracer) keys(ctx context.Context, n *traced) (string, error) {
 		return "", fmt.Errorf("follow rows: %w", err)
 	}
 	if more {
-		return "", &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("more than %s rows of %s of run %d would have to be followed", figures.Count(rowsMax), n.State.Table, n.key.Run),
+		return "", &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("more than %s rows of %s of run %d would have to be followed", figures.Count(rowsMax),
+				n.State.Table, n.key.Run),
 			Hint: "trace fewer rows, or less of what each is made of: --where, --limit, --sample"}
 	}
 	for _, e := range n.edges {
@@ -90,7 +94,9 @@ func (t *tracer) keys(ctx context.Context, n *traced) (string, error) {
 
 // tie gives the rows of an edge their places in the tree.
 func (t *tracer) tie(ctx context.Context, n *traced, e edge, keys string, width int) (err error) {
-	rows, err := t.in.Query(ctx, fmt.Sprintf("SELECT e.n, e.total, k.n FROM %s AS e JOIN %s AS k ON %s ORDER BY e.n, e.nth", e.name, keys, plan.SameOrder("e", "k", width)))
+	rows, err := t.in.Query(ctx,
+		fmt.Sprintf("SELECT e.n, e.total, k.n FROM %s AS e JOIN %s AS k ON %s ORDER BY e.n, e.nth", e.name, keys,
+			plan.SameOrder("e", "k", width)))
 	if err != nil {
 		return fmt.Errorf("follow rows: %w", err)
 	}
@@ -140,13 +146,15 @@ func (t *tracer) show(ctx context.Context, n *traced, keys string) error {
 	for i := range on {
 		on[i] = fmt.Sprintf("k.__o%d IS NOT DISTINCT FROM s.%s", i, plan.OrderName(i))
 	}
-	query := fmt.Sprintf("SELECT k.n, %s FROM %s AS k JOIN (%s) AS s ON %s", textsOf("s", names), keys, n.table.Select(t.paths, parts, false), strings.Join(on, " AND "))
+	query := fmt.Sprintf("SELECT k.n, %s FROM %s AS k JOIN (%s) AS s ON %s", textsOf("s", names), keys,
+		n.table.Select(t.paths, parts, false), strings.Join(on, " AND "))
 	if err := t.values(ctx, n, query, names, types); err != nil {
 		return err
 	}
 	for key, id := range n.ids {
 		if t.tree.Rows[id].Values == nil && len(names) > 0 {
-			return fault.New(fault.Bug, "row %d of those that are followed is not in table %s of run %d", key, n.State.Table, n.key.Run)
+			return fault.New(fault.Bug, "row %d of those that are followed is not in table %s of run %d", key,
+				n.State.Table, n.key.Run)
 		}
 	}
 	return nil
@@ -254,7 +262,8 @@ func (t *tracer) expand(ctx context.Context, n *traced, keys string) error {
 // step makes edges of a step's rows, to each of the tables that it is about.
 func (t *tracer) step(ctx context.Context, n *traced, step plan.TraceStep) error {
 	width := step.Table.Width()
-	name, err := t.temp(ctx, fmt.Sprintf("SELECT * FROM (SELECT n, %[1]s, count(*) OVER (PARTITION BY n, %[4]s) AS total, row_number() OVER (PARTITION BY n, %[4]s ORDER BY %[1]s) AS nth FROM (%[2]s)) WHERE nth <= %[3]d",
+	name, err := t.temp(ctx, fmt.Sprintf("SELECT * FROM (SELECT n, %[1]s, count(*) OVER (PARTITION BY n, %[4]s) AS "+
+		"total, row_number() OVER (PARTITION BY n, %[4]s ORDER BY %[1]s) AS nth FROM (%[2]s)) WHERE nth <= %[3]d",
 		strings.Join(bare(width), ", "), step.SQL, max(t.opts.Sample, 1), step.Table.MemberSQL()))
 	if err != nil {
 		return err
@@ -321,10 +330,12 @@ func (t *tracer) again(ctx context.Context, n *traced, keys string) (string, fil
 			return "", nil, err
 		}
 		if n.table != nil && traced.Rows != wrote[batch] {
-			return "", nil, differs(n, fmt.Sprintf("batch %d gives %s and not %d", batch, figures.Counted(traced.Rows, "row", "rows"), wrote[batch]))
+			return "", nil, differs(n, fmt.Sprintf("batch %d gives %s and not %d", batch,
+				figures.Counted(traced.Rows, "row", "rows"), wrote[batch]))
 		}
 		lists.add(traced.Files)
-		from := fmt.Sprintf("%s AS v JOIN read_parquet(%s) AS s ON s.file_row_number = v.at_row", placesOf(byBatch[batch]), sqltext.String(sqltext.Glob(traced.Path)))
+		from := fmt.Sprintf("%s AS v JOIN read_parquet(%s) AS s ON s.file_row_number = v.at_row", placesOf(byBatch[batch]),
+			sqltext.String(sqltext.Glob(traced.Path)))
 		if err := t.compare(ctx, n, keys, from); err != nil {
 			return "", nil, err
 		}
@@ -378,7 +389,9 @@ func (t *tracer) compare(ctx context.Context, n *traced, keys, from string) erro
 }
 
 func differs(n *traced, how string) error {
-	f := &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("node %s of run %d makes other rows when it is executed once more: %s", n.key.Node, n.key.Run, how)}
+	f := &fault.Error{Kind: fault.Environment,
+		Message: fmt.Sprintf("node %s of run %d makes other rows when it is executed once more: %s", n.key.Node,
+			n.key.Run, how)}
 	if n.Node.PyCalc != nil || n.Node.PyTable != nil {
 		f.Hint = "its formulas do not give the same for the same rows"
 	}
@@ -415,5 +428,6 @@ func (t *tracer) expandBatches(ctx context.Context, n *traced) error {
 		}
 		selects = append(selects, plan.BatchRows(n.In.Reader, w, key, t.paths))
 	}
-	return t.step(ctx, n, plan.TraceStep{Table: n.In.Reader, Role: plan.RoleBatch, SQL: strings.Join(selects, " UNION ALL ")})
+	return t.step(ctx, n, plan.TraceStep{Table: n.In.Reader, Role: plan.RoleBatch,
+		SQL: strings.Join(selects, " UNION ALL ")})
 }

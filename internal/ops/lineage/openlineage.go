@@ -174,7 +174,8 @@ func (t *teller) begun(nodes []state.Node) []Event {
 
 // over is the last event of a run that is over.
 func (t *teller) over() []Event {
-	kind, ok := map[state.Status]string{state.Complete: "COMPLETE", state.Failed: "FAIL", state.Stopped: "ABORT", state.Invalidated: "COMPLETE"}[t.run.Status]
+	kind, ok := map[state.Status]string{state.Complete: "COMPLETE", state.Failed: "FAIL", state.Stopped: "ABORT",
+		state.Invalidated: "COMPLETE"}[t.run.Status]
 	if !ok || t.run.Finished.IsZero() {
 		return nil
 	}
@@ -207,7 +208,8 @@ func (t *teller) jobName() string {
 
 func (t *teller) event(kind string, at time.Time) Event {
 	return Event{EventType: kind, EventTime: moment(at), Producer: producer, SchemaURL: eventSchema,
-		Run: eventRun{Facets: map[string]any{"processing_engine": facet("1-1-1/ProcessingEngineRunFacet.json", map[string]any{"name": "Thalweg", "version": cmp.Or(t.run.Program, "unknown")})}},
+		Run: eventRun{Facets: map[string]any{"processing_engine": facet("1-1-1/ProcessingEngineRunFacet.json",
+			map[string]any{"name": "Thalweg", "version": cmp.Or(t.run.Program, "unknown")})}},
 		Job: eventJob{Namespace: t.Namespace, Facets: map[string]any{}}}
 }
 
@@ -221,14 +223,16 @@ func (t *teller) runEvent(kind string, at time.Time) Event {
 	e.Run.Facets["nominalTime"] = facet("1-0-1/NominalTimeRunFacet.json", nominal)
 	e.Job.Facets["jobType"] = jobType("JOB")
 	if t.run.Description != "" {
-		e.Job.Facets["documentation"] = facet("1-1-0/DocumentationJobFacet.json", map[string]any{"description": t.Hide(t.run.Description)})
+		e.Job.Facets["documentation"] = facet("1-1-0/DocumentationJobFacet.json",
+			map[string]any{"description": t.Hide(t.run.Description)})
 	}
 	t.located(&e)
 	return e
 }
 
 func jobType(kind string) map[string]any {
-	return facet("2-0-4/JobTypeJobFacet.json", map[string]any{"processingType": "BATCH", "integration": "THALWEG", "jobType": kind})
+	return facet("2-0-4/JobTypeJobFacet.json", map[string]any{"processingType": "BATCH", "integration": "THALWEG",
+		"jobType": kind})
 }
 
 // located says where the script is.
@@ -243,11 +247,13 @@ func (t *teller) located(e *Event) {
 		}
 		at = (&url.URL{Scheme: "file", Path: filepath.ToSlash(at)}).String()
 	}
-	e.Job.Facets["sourceCodeLocation"] = facet("1-1-0/SourceCodeLocationJobFacet.json", map[string]any{"type": "file", "url": t.Hide(at), "version": t.run.Fingerprint})
+	e.Job.Facets["sourceCodeLocation"] = facet("1-1-0/SourceCodeLocationJobFacet.json",
+		map[string]any{"type": "file", "url": t.Hide(at), "version": t.run.Fingerprint})
 }
 
 func (t *teller) failure(f state.Failure, language string) map[string]any {
-	return facet("1-0-1/ErrorMessageRunFacet.json", map[string]any{"message": t.Hide(f.Text()), "programmingLanguage": language})
+	return facet("1-0-1/ErrorMessageRunFacet.json", map[string]any{"message": t.Hide(f.Text()),
+		"programmingLanguage": language})
 }
 
 // endOf is how a node has ended. That it was invalidated came later: how it had
@@ -264,7 +270,8 @@ func endOf(n state.Node) string {
 		switch {
 		case n.Failure != nil || n.BatchesFailed > 0:
 			return "FAIL"
-		case n.ReusedFrom != nil, n.Decision != nil && n.Decision.Approved, n.BatchesTotal > 0 && n.BatchesDone == n.BatchesTotal:
+		case n.ReusedFrom != nil, n.Decision != nil && n.Decision.Approved, n.BatchesTotal > 0 &&
+			n.BatchesDone == n.BatchesTotal:
 			return "COMPLETE"
 		}
 		return "ABORT"
@@ -339,10 +346,12 @@ func (t *teller) nodeEvent(n state.Node, kind string, at time.Time) Event {
 		return e
 	}
 	if s.Desc != "" {
-		e.Job.Facets["documentation"] = facet("1-1-0/DocumentationJobFacet.json", map[string]any{"description": t.Hide(s.Desc)})
+		e.Job.Facets["documentation"] = facet("1-1-0/DocumentationJobFacet.json",
+			map[string]any{"description": t.Hide(s.Desc)})
 	}
 	if s.Query != nil && s.Query.Info != nil {
-		e.Job.Facets["sql"] = facet("1-1-0/SQLJobFacet.json", map[string]any{"query": t.Hide(s.Query.Info.SQL), "dialect": "duckdb"})
+		e.Job.Facets["sql"] = facet("1-1-0/SQLJobFacet.json", map[string]any{"query": t.Hide(s.Query.Info.SQL),
+			"dialect": "duckdb"})
 	}
 	return e
 }
@@ -352,7 +361,8 @@ func (t *teller) tableName(table string) string { return t.run.Workspace + "." +
 
 func (t *teller) table(name string) dataset {
 	d := dataset{Namespace: t.Namespace, Name: t.tableName(name), Facets: map[string]any{
-		"dataSource": facet("1-0-1/DatasourceDatasetFacet.json", map[string]any{"name": "workspace " + t.run.Workspace, "uri": "thalweg:" + url.PathEscape(t.run.Workspace)})}}
+		"dataSource": facet("1-0-1/DatasourceDatasetFacet.json", map[string]any{"name": "workspace " + t.run.Workspace,
+			"uri": "thalweg:" + url.PathEscape(t.run.Workspace)})}}
 	if n := t.tables[name]; n != nil {
 		var fields []map[string]any
 		for _, f := range n.Table.Fields {
@@ -515,7 +525,8 @@ func transformation(l Link, text string) map[string]any {
 	out := map[string]any{"type": "DIRECT", "subtype": "TRANSFORMATION", "masking": false}
 	switch {
 	case l.Indirect:
-		subtype := map[string]string{ByFilter: "FILTER", ByJoin: "JOIN", ByGroup: "GROUP_BY", ByKey: "GROUP_BY", ByOrder: "SORT", ByTag: "CONDITIONAL", "window": "WINDOW", "distinct": "GROUP_BY"}[l.How]
+		subtype := map[string]string{ByFilter: "FILTER", ByJoin: "JOIN", ByGroup: "GROUP_BY", ByKey: "GROUP_BY",
+			ByOrder: "SORT", ByTag: "CONDITIONAL", "window": "WINDOW", "distinct": "GROUP_BY"}[l.How]
 		out["type"], out["subtype"] = "INDIRECT", cmp.Or(subtype, "CONDITIONAL")
 	case l.How == ByExpression && text == l.Alias()+"."+l.From.Name:
 		out["subtype"] = "IDENTITY"

@@ -107,7 +107,8 @@ func (o *Outlet) Follow(ctx context.Context, key state.RunKey, how Telling) {
 // others reports whether a note is of another process that may be alive.
 func (o *Outlet) others(note []byte) bool {
 	var t told
-	return note != nil && json.Unmarshal(note, &t) == nil && t.Owner != o.cfg.Owner && !o.cfg.Gone(t.Owner) && time.Since(t.At) < leftOthers
+	return note != nil && json.Unmarshal(note, &t) == nil && t.Owner != o.cfg.Owner && !o.cfg.Gone(t.Owner) &&
+		time.Since(t.At) < leftOthers
 }
 
 func (o *Outlet) note(ctx context.Context, key state.RunKey) error {
@@ -152,7 +153,8 @@ func (o *Outlet) end(key state.RunKey, live *Live) bool {
 		return all
 	}
 	if err := o.cfg.Box.Remove(ctx, key); err != nil {
-		o.cfg.Logger.Debug("that OpenLineage events were told could not be written down: they are told again", "run", key.Run, "error", err)
+		o.cfg.Logger.Debug("that OpenLineage events were told could not be written down: they are told again", "run", key.Run,
+			"error", err)
 	}
 	return all
 }
@@ -203,12 +205,14 @@ func (o *Outlet) tellOf(ctx context.Context, key state.RunKey, note []byte) erro
 	}
 	var t told
 	if json.Unmarshal(note, &t) != nil || time.Since(t.At) > leftMax {
-		o.cfg.Logger.Warn("OpenLineage events of a run are given up; `thalweg lineage --openlineage` makes them", "run", key.Run)
+		o.cfg.Logger.Warn("OpenLineage events of a run are given up; `thalweg lineage --openlineage` makes them",
+			"run", key.Run)
 		return o.cfg.Box.Remove(ctx, key)
 	}
 	how, err := o.cfg.How(ctx, key)
 	if err != nil { // what state says itself can be told
-		o.cfg.Logger.Debug("the script of a run cannot be had: its OpenLineage events have no columns", "run", key.Run, "error", err)
+		o.cfg.Logger.Debug("the script of a run cannot be had: its OpenLineage events have no columns", "run", key.Run,
+			"error", err)
 	}
 	if !o.end(key, Tell(ctx, o.cfg.To, o.cfg.Store, key, how, o.cfg.Logger)) {
 		return fmt.Errorf("the OpenLineage events of run %d were not taken", key.Run)

@@ -55,7 +55,8 @@ func (t *tracer) expandWhole(ctx context.Context, n *traced) error {
 		for _, key := range slices.Sorted(maps.Keys(n.ids)) {
 			all = append(all, plan.BatchRows(table, plan.Work{}, key, t.paths))
 		}
-		if err := t.step(ctx, n, plan.TraceStep{Table: table, Role: plan.RoleAll, SQL: strings.Join(all, " UNION ALL ")}); err != nil {
+		if err := t.step(ctx, n, plan.TraceStep{Table: table, Role: plan.RoleAll,
+			SQL: strings.Join(all, " UNION ALL ")}); err != nil {
 			return err
 		}
 	}
@@ -100,7 +101,8 @@ func (t *tracer) traceQuery(ctx context.Context, n *traced) error {
 		return err
 	}
 	stored := n.table.Select(t.paths, nil, false)
-	shown, err := t.temp(ctx, fmt.Sprintf("SELECT k.n AS "+shownKey+", s.* FROM %s AS k JOIN (%s) AS s ON %s", n.keys, stored, sameShown("k", "s", n.table.Width())))
+	shown, err := t.temp(ctx, fmt.Sprintf("SELECT k.n AS "+shownKey+", s.* FROM %s AS k JOIN (%s) AS s ON %s", n.keys,
+		stored, sameShown("k", "s", n.table.Width())))
 	if err != nil {
 		return err
 	}
@@ -112,14 +114,16 @@ func (t *tracer) traceQuery(ctx context.Context, n *traced) error {
 		if err := t.fetch(ctx, table, nil); err != nil {
 			return err
 		}
-		sql := fmt.Sprintf("SELECT e.n, %s FROM (SELECT DISTINCT k."+shownKey+" AS n, unnest(s.__o%d) AS rid FROM %s AS k JOIN %s AS s ON %s) AS e JOIN (%s) AS r ON r.rid = e.rid",
+		sql := fmt.Sprintf("SELECT e.n, %s FROM (SELECT DISTINCT k."+shownKey+
+			" AS n, unnest(s.__o%d) AS rid FROM %s AS k JOIN %s AS s ON %s) AS e JOIN (%s) AS r ON r.rid = e.rid",
 			strings.Join(orderList("r", table.Width()), ", "), i, shown, file, n.table.SameRow("k", "s"), table.Rowids(t.paths))
 		if err := t.step(ctx, n, plan.TraceStep{Table: table, Role: plan.RoleQuery, SQL: sql}); err != nil {
 			return err
 		}
 	}
 	for i, f := range info.Files {
-		if err := t.scanned(ctx, n, f.Reader, again.Scans[i], shown, fmt.Sprintf("%s AS s ON %s", file, n.table.SameRow("k", "s")), fmt.Sprintf("s.__o%d", len(names)+i)); err != nil {
+		if err := t.scanned(ctx, n, f.Reader, again.Scans[i], shown,
+			fmt.Sprintf("%s AS s ON %s", file, n.table.SameRow("k", "s")), fmt.Sprintf("s.__o%d", len(names)+i)); err != nil {
 			return err
 		}
 	}
@@ -128,16 +132,20 @@ func (t *tracer) traceQuery(ctx context.Context, n *traced) error {
 		for i, name := range traced.Beside {
 			beside[i] = cmp.Or(shownAs[name], name)
 		}
-		n.note(t, "its query has looked at other rows of "+strings.Join(beside, ", ")+" as well: in a subquery, a window, or for whether there are any")
+		n.note(t, "its query has looked at other rows of "+strings.Join(beside, ", ")+
+			" as well: in a subquery, a window, or for whether there are any")
 	}
 	return nil
 }
 
 // scanned finds the records of a file that rows of a query were made of.
-func (t *tracer) scanned(ctx context.Context, n *traced, r *script.FileReader, read []files.Slice, shown, join, list string) error {
+func (t *tracer) scanned(ctx context.Context, n *traced, r *script.FileReader, read []files.Slice, shown, join,
+	list string) error {
 	const byFile = "PARTITION BY n, place >> 40"
-	rows, err := t.fileRows(ctx, fmt.Sprintf("SELECT n, count(*) OVER (%[1]s), place FROM (SELECT DISTINCT k."+shownKey+" AS n, unnest(%[2]s) AS place FROM %[3]s AS k JOIN %[4]s) "+
-		"QUALIFY row_number() OVER (%[1]s ORDER BY place) <= %[5]d ORDER BY n, place", byFile, list, shown, join, max(t.opts.Sample, 1)))
+	rows, err := t.fileRows(ctx, fmt.Sprintf("SELECT n, count(*) OVER (%[1]s), place FROM (SELECT DISTINCT k."+shownKey+
+		" AS n, unnest(%[2]s) AS place FROM %[3]s AS k JOIN %[4]s) "+
+		"QUALIFY row_number() OVER (%[1]s ORDER BY place) <= %[5]d ORDER BY n, place", byFile, list, shown, join,
+		max(t.opts.Sample, 1)))
 	if err != nil {
 		return err
 	}
@@ -168,7 +176,9 @@ func (t *tracer) compareQuery(ctx context.Context, n *traced, file string, sets 
 		except = "EXCEPT"
 	}
 	var more, fewer int64
-	rows, err := t.in.Query(ctx, fmt.Sprintf("SELECT (SELECT count(*) FROM (%[1]s %[3]s %[2]s)), (SELECT count(*) FROM (%[2]s %[3]s %[1]s))", a, b, except))
+	rows, err := t.in.Query(ctx,
+		fmt.Sprintf("SELECT (SELECT count(*) FROM (%[1]s %[3]s %[2]s)), (SELECT count(*) FROM (%[2]s %[3]s %[1]s))", a,
+			b, except))
 	if err != nil {
 		return fmt.Errorf("compare the rows of the query: %w", err)
 	}
@@ -194,7 +204,9 @@ func (t *tracer) markEqual(ctx context.Context, n *traced, shown, stored string)
 	for i, c := range n.table.Layout.Columns {
 		on[i] = fmt.Sprintf("k.%[1]s IS NOT DISTINCT FROM s.%[1]s", sqltext.Ident(c.Name))
 	}
-	rows, err := t.in.Query(ctx, fmt.Sprintf("SELECT k."+shownKey+", count(*) FROM %s AS k JOIN (%s) AS s ON %s GROUP BY ALL HAVING count(*) > 1", shown, stored, strings.Join(on, " AND ")))
+	rows, err := t.in.Query(ctx,
+		fmt.Sprintf("SELECT k."+shownKey+", count(*) FROM %s AS k JOIN (%s) AS s ON %s GROUP BY ALL HAVING count(*) > 1",
+			shown, stored, strings.Join(on, " AND ")))
 	if err != nil {
 		return fmt.Errorf("look for equal rows: %w", err)
 	}
@@ -204,7 +216,8 @@ func (t *tracer) markEqual(ctx context.Context, n *traced, shown, stored string)
 		if err := rows.Scan(&key, &equal); err != nil {
 			return err
 		}
-		t.tree.Rows[n.ids[key]].note(fmt.Sprintf("the table has %d rows like this one: these are the rows that all of them are made of", equal))
+		t.tree.Rows[n.ids[key]].note(
+			fmt.Sprintf("the table has %d rows like this one: these are the rows that all of them are made of", equal))
 	}
 	return rows.Err()
 }

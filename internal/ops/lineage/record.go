@@ -52,7 +52,8 @@ func (t *tracer) fileRows(ctx context.Context, query string) (out []fileRow, err
 }
 
 // records finds the records of files that rows were made of.
-func (t *tracer) records(ctx context.Context, n *traced, r *script.FileReader, role plan.Role, rows []fileRow, read fileLists) (err error) {
+func (t *tracer) records(ctx context.Context, n *traced, r *script.FileReader, role plan.Role, rows []fileRow,
+	read fileLists) (err error) {
 	of := map[files.Place][]fileRow{}
 	var places []files.Place
 	for _, row := range rows {
@@ -72,7 +73,10 @@ func (t *tracer) records(ctx context.Context, n *traced, r *script.FileReader, r
 		return nil
 	}
 	if r.Parquet && len(r.Columns) == 0 { // of a query, which has named none
-		slices.SortFunc(places, func(a, b files.Place) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Row, b.Row)) })
+		slices.SortFunc(places, func(a, b files.Place) int {
+			return cmp.Or(cmp.Compare(a.File, b.File),
+				cmp.Compare(a.Row, b.Row))
+		})
 		for _, p := range places {
 			if err := found(files.Located{Place: p, URL: read[p.File][0].URL}); err != nil {
 				return err

@@ -56,7 +56,8 @@ func Open(name, endpoint, key string) (Destination, error) {
 	}
 	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Message: "open the file for OpenLineage events", Err: err, Hint: "name a file that can be written, or the address of a server: https://…"}
+		return nil, &fault.Error{Kind: fault.Environment, Message: "open the file for OpenLineage events", Err: err,
+			Hint: "name a file that can be written, or the address of a server: https://…"}
 	}
 	return &file{f}, nil
 }
@@ -127,9 +128,11 @@ type Live struct {
 }
 
 // Tell begins to tell the events of a run.
-func Tell(ctx context.Context, to Destination, store state.Store, key state.RunKey, how Telling, logger *slog.Logger) *Live {
+func Tell(ctx context.Context, to Destination, store state.Store, key state.RunKey, how Telling,
+	logger *slog.Logger) *Live {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	l := &Live{to: to, store: store, key: key, how: how, logger: logger, changed: map[string]bool{}, nudge: make(chan struct{}, 1), done: make(chan struct{}), cancel: cancel, sent: map[string]bool{}}
+	l := &Live{to: to, store: store, key: key, how: how, logger: logger, changed: map[string]bool{},
+		nudge: make(chan struct{}, 1), done: make(chan struct{}), cancel: cancel, sent: map[string]bool{}}
 	go l.loop(ctx)
 	l.Changed("")
 	return l
@@ -167,7 +170,8 @@ func (l *Live) Close() bool {
 	cut := !l.ended
 	l.cancel()
 	if l.failed > 0 || cut {
-		l.logger.Warn("OpenLineage events were not taken; they are sent again later, and `thalweg lineage --openlineage` makes them", "run", l.key.Run, "events", l.failed, "error", l.first)
+		l.logger.Warn("OpenLineage events were not taken; they are sent again later, and `thalweg lineage --openlineage` "+
+			"makes them", "run", l.key.Run, "events", l.failed, "error", l.first)
 	}
 	return l.failed == 0 && !cut
 }

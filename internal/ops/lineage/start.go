@@ -36,7 +36,9 @@ const (
 func (t *tracer) startTable(ctx context.Context, n *traced) error {
 	t.tree.Target = "table " + n.State.Table
 	if n.inner {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s is not stored in run %d: it was ephemeral, computed inside node %s", n.State.Table, n.key.Run, n.Plan.ComputedIn),
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("table %s is not stored in run %d: it was ephemeral, computed inside node %s", n.State.Table,
+				n.key.Run, n.Plan.ComputedIn),
 			Hint: "trace rows of a table or file behind it"}
 	}
 	if err := t.fetch(ctx, n.table, nil); err != nil {
@@ -58,7 +60,8 @@ func (t *tracer) startTable(ctx context.Context, n *traced) error {
 	for i, values := range found {
 		rows[i] = fmt.Sprintf("(%s)", strings.Join(values, ", "))
 	}
-	name, err := t.temp(ctx, fmt.Sprintf("SELECT CAST(0 AS BIGINT) AS n, CAST(1 AS BIGINT) AS total, nth, %s FROM (VALUES %s) AS v(nth, %s)",
+	name, err := t.temp(ctx, fmt.Sprintf("SELECT CAST(0 AS BIGINT) AS n, CAST(1 AS BIGINT) AS total, nth, %s FROM "+
+		"(VALUES %s) AS v(nth, %s)",
 		strings.Join(orderList("v", len(ids)), ", "), numbered(rows), strings.Join(bare(len(ids)), ", ")))
 	n.edges = append(n.edges, edge{name: name})
 	return err
@@ -119,7 +122,8 @@ func (t *tracer) startFiles(ctx context.Context, n *traced, target Target) error
 	if again.Path == "" {
 		return t.noMatch()
 	}
-	from := fmt.Sprintf("(SELECT *, file_row_number AS %s, 0 AS %s, file_row_number AS %s FROM read_parquet(%s))", rowNumber, fileNumber, rowInFile, sqltext.String(sqltext.Glob(again.Path)))
+	from := fmt.Sprintf("(SELECT *, file_row_number AS %s, 0 AS %s, file_row_number AS %s FROM read_parquet(%s))",
+		rowNumber, fileNumber, rowInFile, sqltext.String(sqltext.Glob(again.Path)))
 	if target.Dir != "" {
 		if from, err = t.inDirectory(ctx, n, target, all, again.Path); err != nil {
 			return err
@@ -130,7 +134,8 @@ func (t *tracer) startFiles(ctx context.Context, n *traced, target Target) error
 	for i, name := range fileColumns(n.Node.Out) {
 		cols = append(cols, sqltext.Ident(n.Node.Out.Columns[i].Name)+" AS "+sqltext.Ident(name))
 	}
-	found, err := t.choose(ctx, fmt.Sprintf("SELECT %s FROM %s AS r", strings.Join(cols, ", "), from), []string{again.Path}, ids)
+	found, err := t.choose(ctx, fmt.Sprintf("SELECT %s FROM %s AS r", strings.Join(cols, ", "), from),
+		[]string{again.Path}, ids)
 	if err != nil {
 		return err
 	}
@@ -145,8 +150,10 @@ func (t *tracer) startFiles(ctx context.Context, n *traced, target Target) error
 		n.ids[int64(i)+1] = t.add(r)
 		t.tree.Roots = append(t.tree.Roots, r.ID)
 	}
-	return t.values(ctx, n, fmt.Sprintf("SELECT v.n, %s FROM %s AS v JOIN read_parquet(%s) AS s ON s.file_row_number = v.at_row",
-		textsOf("s", names(n.Node.Out)), placesOf(n.at), sqltext.String(sqltext.Glob(again.Path))), fileColumns(n.Node.Out), fileTypes(n.Node.Out))
+	return t.values(ctx, n, fmt.Sprintf("SELECT v.n, %s FROM %s AS v JOIN read_parquet(%s) AS s ON s.file_row_number = "+
+		"v.at_row",
+		textsOf("s", names(n.Node.Out)), placesOf(n.at), sqltext.String(sqltext.Glob(again.Path))), fileColumns(n.Node.Out),
+		fileTypes(n.Node.Out))
 }
 
 // numbersOf reads whole numbers that literal has written.
@@ -172,7 +179,8 @@ func (t *tracer) written(ctx context.Context, n *traced, batch int) ([]state.Fil
 // inDirectory is a FROM item of the target's rows in a batch's, with the numbers of their files in the
 // target and their own in these. In each directory of partitions the files have its rows one behind
 // the other, in the order of the batch.
-func (t *tracer) inDirectory(ctx context.Context, n *traced, target Target, all []state.File, path string) (string, error) {
+func (t *tracer) inDirectory(ctx context.Context, n *traced, target Target, all []state.File,
+	path string) (string, error) {
 	read := "read_parquet(" + sqltext.String(sqltext.Glob(path)) + ")"
 	firsts := map[string]string{"": "0"} // by directory: the number of its first row
 	over := ""
@@ -289,14 +297,17 @@ func (t *tracer) choose(ctx context.Context, query string, paths, ids []string) 
 	if t.opts.Where != "" {
 		where = " WHERE (\n" + t.opts.Where + "\n)"
 	}
-	if err := in.Exec(ctx, fmt.Sprintf("CREATE TEMP TABLE found AS SELECT %s FROM (%s) AS t%s", strings.Join(ids, ", "), query, where)); err != nil {
+	if err := in.Exec(ctx, fmt.Sprintf("CREATE TEMP TABLE found AS SELECT %s FROM (%s) AS t%s", strings.Join(ids, ", "),
+		query, where)); err != nil {
 		return nil, conditionFault(ctx, err)
 	}
 	list := make([]string, len(ids))
 	for i, id := range ids {
-		list[i] = fmt.Sprintf("typeof(%[1]s) = 'BLOB', CASE WHEN typeof(%[1]s) = 'BLOB' THEN hex(CAST(%[1]s AS BLOB)) ELSE CAST(%[1]s AS VARCHAR) END", id)
+		list[i] = fmt.Sprintf("typeof(%[1]s) = 'BLOB', CASE WHEN typeof(%[1]s) = 'BLOB' THEN hex(CAST(%[1]s AS BLOB)) ELSE "+
+			"CAST(%[1]s AS VARCHAR) END", id)
 	}
-	rows, err := in.Query(ctx, fmt.Sprintf("SELECT count(*) OVER (), %s FROM found ORDER BY %s LIMIT %d", strings.Join(list, ", "), strings.Join(ids, ", "), max(t.opts.Limit, 1)))
+	rows, err := in.Query(ctx, fmt.Sprintf("SELECT count(*) OVER (), %s FROM found ORDER BY %s LIMIT %d",
+		strings.Join(list, ", "), strings.Join(ids, ", "), max(t.opts.Limit, 1)))
 	if err != nil {
 		return nil, fmt.Errorf("read the rows: %w", err)
 	}
@@ -364,7 +375,8 @@ func checkCondition(ctx context.Context, in *engine.Instance, where string) (err
 	if where == "" {
 		return nil
 	}
-	rows, err := in.Query(ctx, "SELECT CAST(json_serialize_sql("+sqltext.String("SELECT (\n"+where+"\n)")+", skip_null := true, skip_empty := true) AS VARCHAR)")
+	rows, err := in.Query(ctx, "SELECT CAST(json_serialize_sql("+sqltext.String("SELECT (\n"+where+"\n)")+
+		", skip_null := true, skip_empty := true) AS VARCHAR)")
 	if err != nil {
 		return fmt.Errorf("parse the condition: %w", err)
 	}
@@ -392,11 +404,13 @@ func checkCondition(ctx context.Context, in *engine.Instance, where string) (err
 	if err := errors.Join(rows.Err(), json.Unmarshal([]byte(text), &p)); err != nil {
 		return fmt.Errorf("parse the condition: %w", err)
 	}
-	bad := &fault.Error{Kind: fault.Script, Message: "--where: " + p.Message, Hint: "it is an expression of DuckDB's SQL over the columns, as behind WHERE: name = 'x' AND amount > 3"}
+	bad := &fault.Error{Kind: fault.Script, Message: "--where: " + p.Message,
+		Hint: "it is an expression of DuckDB's SQL over the columns, as behind WHERE: name = 'x' AND amount > 3"}
 	if p.Error {
 		return bad
 	}
-	if n := p.Statements[0].Node; len(p.Statements) != 1 || n.Type != "SELECT_NODE" || len(n.List) != 1 || n.From.Type != "EMPTY" || n.Where != nil {
+	if n := p.Statements[0].Node; len(p.Statements) != 1 || n.Type != "SELECT_NODE" || len(n.List) != 1 ||
+		n.From.Type != "EMPTY" || n.Where != nil {
 		bad.Message = "--where is one expression"
 		return bad
 	}
@@ -411,5 +425,6 @@ func conditionFault(ctx context.Context, err error) error {
 	if !errors.As(err, &db) || db.Type == duckdb.ErrorTypeInternal || db.Type == duckdb.ErrorTypeFatal {
 		return err
 	}
-	return &fault.Error{Kind: fault.Script, Message: "--where: " + db.Msg, Hint: "it is an expression of DuckDB's SQL over the columns, as behind WHERE"}
+	return &fault.Error{Kind: fault.Script, Message: "--where: " + db.Msg,
+		Hint: "it is an expression of DuckDB's SQL over the columns, as behind WHERE"}
 }

@@ -164,7 +164,8 @@ func Trace(ctx context.Context, cfg Config, target Target, opts Options) (_ *Tre
 func open(ctx context.Context, cfg Config, opts Options) (_ *tracer, err error) {
 	dir, err := os.MkdirTemp(cfg.Dir, "trace-")
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for tracing", Err: err, Hint: "check the state directory's permissions and free space"}
+		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for tracing", Err: err,
+			Hint: "check the state directory's permissions and free space"}
 	}
 	cfg.Dir = dir
 	t := &tracer{cfg: cfg, opts: opts, nodes: map[state.NodeKey]*traced{}, paths: plan.Paths{}, tree: &Tree{}}
@@ -215,7 +216,8 @@ func (t *tracer) visit(ctx context.Context, key state.NodeKey) (*traced, error) 
 		return nil, fmt.Errorf("read node %s of run %d: %w", key.Node, key.Run, err)
 	}
 	if node.ReusedFrom != nil {
-		if _, err := pipeline.ReadTable(ctx, t.cfg.Store, key); node.Table != "" && err != nil { // it may not be there any more
+		// it may not be there any more
+		if _, err := pipeline.ReadTable(ctx, t.cfg.Store, key); node.Table != "" && err != nil {
 			return nil, err
 		}
 		key = *node.ReusedFrom

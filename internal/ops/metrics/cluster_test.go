@@ -43,12 +43,15 @@ func clusterOf(t *testing.T, dir string) (config string) {
 		admin, err := cassandra.Open(cassandra.Config{Hosts: []string{host}, Timeout: time.Minute})
 		require.NoError(t, err)
 		defer admin.Close()
-		prefix, err := local.QueuePrefix(context.Background(), &cluster.Config{State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: []string{host}, Keyspace: keyspace}}})
+		prefix, err := local.QueuePrefix(context.Background(),
+			&cluster.Config{State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: []string{host}, Keyspace: keyspace}}})
 		require.NoError(t, err)
-		require.NoError(t, errors.Join(admin.Make(context.Background(), []string{"DROP KEYSPACE IF EXISTS " + keyspace}), clearBroker(broker, prefix)))
+		require.NoError(t, errors.Join(admin.Make(context.Background(), []string{"DROP KEYSPACE IF EXISTS " + keyspace}),
+			clearBroker(broker, prefix)))
 	})
 	config = filepath.Join(dir, "cluster.yaml")
-	text := fmt.Sprintf("version: 1\nstate: {cassandra: {hosts: [%q], keyspace: %s, replication: 1}}\nqueue: {rabbitmq: {url: %q}}\nworker: {scratch: scratch}\n", host, keyspace, broker)
+	text := fmt.Sprintf("version: 1\nstate: {cassandra: {hosts: [%q], keyspace: %s, replication: 1}}\nqueue: {rabbitmq: "+
+		"{url: %q}}\nworker: {scratch: scratch}\n", host, keyspace, broker)
 	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
 	return config
 }
@@ -81,11 +84,14 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 	require.NoError(t, err)
 	require.NoError(t, local.InitCluster(t.Context(), cfg))
 	for name, text := range map[string]string{"script.yaml": measuredScript, "orders.csv": "id,price\n1,10\n2,20\n",
-		"double.py": fmt.Sprintf("import os, time\n\ndef double(x):\n    if not os.path.exists(%[1]q):\n        open(%[1]q, 'w').close()\n        time.sleep(60)\n    return 2 * x\n", started)} {
+		"double.py": fmt.Sprintf("import os, time\n\ndef double(x):\n    if not os.path.exists(%[1]q):\n        "+
+			"open(%[1]q, 'w').close()\n        time.sleep(60)\n    return 2 * x\n", started)} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	home, err := local.OpenCluster(t.Context(), cfg, local.ClusterOptions{Observers: local.Observers{Cassandra: m.Requests("cassandra"), S3: m.Requests("s3"), RabbitMQ: m.Requests("rabbitmq"),
-		Cache: m.Copies(), Parts: m.Backend}})
+	home, err := local.OpenCluster(t.Context(), cfg,
+		local.ClusterOptions{Observers: local.Observers{Cassandra: m.Requests("cassandra"), S3: m.Requests("s3"),
+			RabbitMQ: m.Requests("rabbitmq"),
+			Cache:    m.Copies(), Parts: m.Backend}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
 	home.State = m.State(&hostileOnce{Store: home.State})
@@ -102,7 +108,8 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 	}
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		err := local.Serve(ctx, home, local.WorkerOptions{MemoryBytes: memoryOfTest, Cores: 1, Lease: leaseOfTest, Interpreter: "python3", Remote: client, Program: "test",
+		err := local.Serve(ctx, home, local.WorkerOptions{MemoryBytes: memoryOfTest, Cores: 1, Lease: leaseOfTest,
+			Interpreter: "python3", Remote: client, Program: "test",
 			Isolate: &local.Isolation{Command: command}, Hinted: m.Hinted, SlotEnded: m.SlotEnded, Decided: m.Decided,
 			Observe: func(e worker.Event) {
 				m.Observe(e)
@@ -117,7 +124,8 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 	})
 	defer serving.Wait()
 	defer stop()
-	key, _, err := local.Submit(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir, Workspace: "main", MemoryBytes: memoryOfTest, Cores: 1, Interpreter: "python3", Remote: client})
+	key, _, err := local.Submit(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir,
+		Workspace: "main", MemoryBytes: memoryOfTest, Cores: 1, Interpreter: "python3", Remote: client})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		look()
@@ -138,9 +146,12 @@ func TestEveryMetricOfAClusterMoves(t *testing.T) {
 		require.True(t, seen.moved[i.Name], "%s has not moved", i.Name)
 	}
 	for _, c := range []struct{ name, label, value string }{
-		{"thalweg_requests_total", "service", "cassandra"}, {"thalweg_requests_total", "service", "rabbitmq"}, {"thalweg_conditional_writes_total", "outcome", "done"},
-		{"thalweg_queue_deliveries_total", "fate", "used"}, {"thalweg_part_copies_total", "outcome", "written"}, {"thalweg_parts_bytes_total", "operation", "put"},
-		{"thalweg_batch_cpu_seconds_total", "stage", "engine"}, {"thalweg_batch_cpu_seconds_total", "stage", "python"}, {"thalweg_slot_ends_total", "why", string(slot.Died)},
+		{"thalweg_requests_total", "service", "cassandra"}, {"thalweg_requests_total", "service", "rabbitmq"},
+		{"thalweg_conditional_writes_total", "outcome", "done"},
+		{"thalweg_queue_deliveries_total", "fate", "used"}, {"thalweg_part_copies_total", "outcome", "written"},
+		{"thalweg_parts_bytes_total", "operation", "put"},
+		{"thalweg_batch_cpu_seconds_total", "stage", "engine"}, {"thalweg_batch_cpu_seconds_total", "stage", "python"},
+		{"thalweg_slot_ends_total", "why", string(slot.Died)},
 		{"thalweg_batches_total", "outcome", "retried"}, {"thalweg_concurrency", "class", "python"},
 	} {
 		require.Positive(t, labelled(t, m, c.name, c.label, c.value), "%v", c)

@@ -35,7 +35,10 @@ func serveSlot() int {
 	}
 	conn, err := slot.Inherited()
 	if err == nil {
-		err = local.ServeSlot(conn, func(json.RawMessage, slot.Parent) (*remote.Client, error) { return remote.New(remote.Config{}), nil })
+		err = local.ServeSlot(conn, func(json.RawMessage, slot.Parent) (*remote.Client,
+			error) {
+			return remote.New(remote.Config{}), nil
+		})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -102,7 +102,8 @@ func (b *backend) Put(ctx context.Context, key, path string) (info parts.Info, e
 }
 
 // Open implements parts.Backend.
-func (b *backend) Open(ctx context.Context, key string, offset, length int64) (body io.ReadCloser, total int64, err error) {
+func (b *backend) Open(ctx context.Context, key string, offset, length int64) (body io.ReadCloser, total int64,
+	err error) {
 	defer b.call("open", time.Now(), &err)
 	body, total, err = b.Backend.Open(ctx, key, offset, length)
 	if err != nil {

@@ -32,7 +32,8 @@ func TestPrometheusScrapesARun(t *testing.T) {
 		t.Skip("there is no prometheus here (Debian: apt-get install prometheus)")
 	}
 	m := metrics.New("test")
-	server, err := m.Listen(t.Context(), ":0", func(context.Context) ([]string, error) { return nil, nil }, slog.New(slog.DiscardHandler))
+	server, err := m.Listen(t.Context(), ":0", func(context.Context) ([]string, error) { return nil, nil },
+		slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
 	at := prometheusOf(t, program, server.Address())
@@ -74,13 +75,15 @@ func prometheusOf(t *testing.T, program, target string) (at string) {
 	dir := t.TempDir()
 	rules, err := filepath.Abs(filepath.Join(deployed, "alerts.yaml"))
 	require.NoError(t, err)
-	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%s]\nscrape_configs: [{job_name: thalweg, static_configs: [{targets: [%q]}]}]\n", rules, target)
+	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%s]\nscrape_configs: "+
+		"[{job_name: thalweg, static_configs: [{targets: [%q]}]}]\n", rules, target)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "prometheus.yaml"), []byte(config), 0o600))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := listener.Addr().String()
 	require.NoError(t, listener.Close())
-	cmd := exec.Command(program, "--config.file="+filepath.Join(dir, "prometheus.yaml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+	cmd := exec.Command(program, "--config.file="+filepath.Join(dir, "prometheus.yaml"), "--storage.tsdb.path="+
+		filepath.Join(dir, "data"), "--web.listen-address="+address)
 	log, err := os.Create(filepath.Join(dir, "log"))
 	require.NoError(t, err)
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

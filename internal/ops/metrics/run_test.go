@@ -63,7 +63,8 @@ type faultyOnce struct {
 	leave func()
 }
 
-func (e *faultyOnce) Execute(ctx context.Context, cfg engine.InstanceConfig, pool *python.Pool, task engine.Task) (engine.Result, error) {
+func (e *faultyOnce) Execute(ctx context.Context, cfg engine.InstanceConfig, pool *python.Pool,
+	task engine.Task) (engine.Result, error) {
 	switch e.tasks.Add(1) {
 	case 1:
 		e.wait()
@@ -111,7 +112,8 @@ func measuredRun(t *testing.T, m *metrics.Metrics, look func()) {
 		look() // while it holds what it shows of its memory, however short that is
 	}
 	serving.Go(func() {
-		err := local.Serve(ctx, second, local.WorkerOptions{MemoryBytes: memoryOfTest, Cores: 2, Lease: leaseOfTest, Observe: seen, Interpreter: "python3",
+		err := local.Serve(ctx, second, local.WorkerOptions{MemoryBytes: memoryOfTest, Cores: 2, Lease: leaseOfTest,
+			Observe: seen, Interpreter: "python3",
 			Wants:   func(state.Run) bool { return faulty.tasks.Load() > 0 },
 			Waiting: func(string) { comes() }, Joined: func(local.Started) { comes() },
 			Hinted: m.Hinted,
@@ -130,8 +132,10 @@ func measuredRun(t *testing.T, m *metrics.Metrics, look func()) {
 		look()
 		<-there // else the run would stop when this process leaves it
 	}
-	sum, err := local.Run(begun, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir, Workspace: "main", MemoryBytes: memoryOfTest, Cores: 2, Lease: leaseOfTest,
-		Interpreter: "python3", Observe: m.Observe, Executor: func(inner engine.Executor) engine.Executor { faulty.Executor = inner; return faulty }})
+	sum, err := local.Run(begun, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir,
+		Workspace: "main", MemoryBytes: memoryOfTest, Cores: 2, Lease: leaseOfTest,
+		Interpreter: "python3", Observe: m.Observe,
+		Executor: func(inner engine.Executor) engine.Executor { faulty.Executor = inner; return faulty }})
 	require.NotZero(t, sum.Key.Run, "%v", err)
 	leave(nil)
 	require.Eventually(t, func() bool {
@@ -172,7 +176,8 @@ func (s *sight) look() {
 
 // clusters are the metrics of what only a cluster's worker has, and of decisions, which
 // take longer than a test may.
-var clusters = []string{"thalweg_requests_total", "thalweg_request_seconds", "thalweg_conditional_writes_total", "thalweg_part_copies_total", "thalweg_part_copies_bytes_total",
+var clusters = []string{"thalweg_requests_total", "thalweg_request_seconds", "thalweg_conditional_writes_total",
+	"thalweg_part_copies_total", "thalweg_part_copies_bytes_total",
 	"thalweg_slot_ends_total", "thalweg_concurrency_changes_total"}
 
 // Every metric of the inventory moves in a real run, but those of what is not here.

@@ -37,14 +37,16 @@ type Server struct {
 func (m *Metrics) Listen(ctx context.Context, address string, ready Ready, logger *slog.Logger) (*Server, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("metrics cannot be served at %q", address), Hint: "write host:port, for example 127.0.0.1:9464, or :9464", Err: err}
+		return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("metrics cannot be served at %q", address),
+			Hint: "write host:port, for example 127.0.0.1:9464, or :9464", Err: err}
 	}
 	if host == "" {
 		host = loopback
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Message: "metrics cannot be served at " + address, Hint: "choose another port, each worker of a machine has its own", Err: err}
+		return nil, &fault.Error{Kind: fault.Environment, Message: "metrics cannot be served at " + address,
+			Hint: "choose another port, each worker of a machine has its own", Err: err}
 	}
 	s := &Server{address: listener.Addr().String(), ended: make(chan error, 1), server: &http.Server{
 		Handler: m.handler(ready), ReadHeaderTimeout: headerTimeout, WriteTimeout: answerTimeout, MaxHeaderBytes: headerBytes,

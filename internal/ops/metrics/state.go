@@ -49,7 +49,8 @@ func (s *stateStore) ends(operation string, began time.Time, c state.Claim, err 
 }
 
 // CreateRun implements state.Store.
-func (s *stateStore) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec, blobs ...state.Blob) (_ state.RunKey, err error) {
+func (s *stateStore) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec,
+	blobs ...state.Blob) (_ state.RunKey, err error) {
 	defer s.call("create_run", time.Now(), &err)
 	return s.Store.CreateRun(ctx, run, nodes, blobs...)
 }
@@ -115,13 +116,15 @@ func (s *stateStore) EndOrder(ctx context.Context, key state.RunKey, epoch int64
 }
 
 // CompleteRun implements state.Store.
-func (s *stateStore) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, actor string, now time.Time) (err error) {
+func (s *stateStore) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, actor string,
+	now time.Time) (err error) {
 	defer s.call("complete_run", time.Now(), &err)
 	return s.Store.CompleteRun(ctx, key, epoch, actor, now)
 }
 
 // Acquire implements state.Store.
-func (s *stateStore) Acquire(ctx context.Context, key state.RunKey, role, owner string, now, until time.Time) (_ state.Role, err error) {
+func (s *stateStore) Acquire(ctx context.Context, key state.RunKey, role, owner string, now,
+	until time.Time) (_ state.Role, err error) {
 	defer s.call("acquire", time.Now(), &err)
 	return s.Store.Acquire(ctx, key, role, owner, now, until)
 }
@@ -145,7 +148,8 @@ func (s *stateStore) Node(ctx context.Context, key state.NodeKey) (_ state.Node,
 }
 
 // StagePlan implements state.Store.
-func (s *stateStore) StagePlan(ctx context.Context, key state.NodeKey, digest string, piece state.PlanPiece) (err error) {
+func (s *stateStore) StagePlan(ctx context.Context, key state.NodeKey, digest string,
+	piece state.PlanPiece) (err error) {
 	defer s.call("stage_plan", time.Now(), &err)
 	return s.Store.StagePlan(ctx, key, digest, piece)
 }
@@ -175,31 +179,36 @@ func (s *stateStore) Batch(ctx context.Context, key state.BatchKey) (_ state.Bat
 }
 
 // Batches implements state.Store.
-func (s *stateStore) Batches(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.Batch, _ int64, err error) {
+func (s *stateStore) Batches(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.Batch, _ int64,
+	err error) {
 	defer s.call("batches", time.Now(), &err)
 	return s.Store.Batches(ctx, key, page)
 }
 
 // Unsettled implements state.Store.
-func (s *stateStore) Unsettled(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.Batch, _ int64, err error) {
+func (s *stateStore) Unsettled(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.Batch, _ int64,
+	err error) {
 	defer s.call("unsettled", time.Now(), &err)
 	return s.Store.Unsettled(ctx, key, page)
 }
 
 // Specs implements state.Store.
-func (s *stateStore) Specs(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.BatchSpec, _ int64, err error) {
+func (s *stateStore) Specs(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.BatchSpec, _ int64,
+	err error) {
 	defer s.call("specs", time.Now(), &err)
 	return s.Store.Specs(ctx, key, page)
 }
 
 // Inputs implements state.Store.
-func (s *stateStore) Inputs(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.Input, _ int64, err error) {
+func (s *stateStore) Inputs(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.Input, _ int64,
+	err error) {
 	defer s.call("inputs", time.Now(), &err)
 	return s.Store.Inputs(ctx, key, page)
 }
 
 // Offers implements state.Store.
-func (s *stateStore) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) (_ []state.Offer, _ int64, err error) {
+func (s *stateStore) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) (_ []state.Offer,
+	_ int64, err error) {
 	defer s.call("offers", time.Now(), &err)
 	return s.Store.Offers(ctx, key, now, page)
 }
@@ -223,7 +232,8 @@ func (s *stateStore) Extend(ctx context.Context, c state.Claim, lease time.Time)
 }
 
 // Announce implements state.Store.
-func (s *stateStore) Announce(ctx context.Context, c state.Claim, publications []state.Publication, lease time.Time) (err error) {
+func (s *stateStore) Announce(ctx context.Context, c state.Claim, publications []state.Publication,
+	lease time.Time) (err error) {
 	defer s.call("announce", time.Now(), &err)
 	return s.Store.Announce(ctx, c, publications, lease)
 }
@@ -235,13 +245,15 @@ func (s *stateStore) Commit(ctx context.Context, c state.Claim, out state.Outcom
 }
 
 // Fail implements state.Store.
-func (s *stateStore) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome, now time.Time) (err error) {
+func (s *stateStore) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome,
+	now time.Time) (err error) {
 	defer s.ends("fail", time.Now(), c, &err)
 	return s.Store.Fail(ctx, c, failure, out, now)
 }
 
 // Retry implements state.Store.
-func (s *stateStore) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore, now time.Time) (err error) {
+func (s *stateStore) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore,
+	now time.Time) (err error) {
 	defer s.ends("retry", time.Now(), c, &err)
 	return s.Store.Retry(ctx, c, failure, stats, notBefore, now)
 }
@@ -253,13 +265,15 @@ func (s *stateStore) Release(ctx context.Context, c state.Claim, now time.Time) 
 }
 
 // Attempts implements state.Store.
-func (s *stateStore) Attempts(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.Attempt, _ int64, err error) {
+func (s *stateStore) Attempts(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.Attempt, _ int64,
+	err error) {
 	defer s.call("attempts", time.Now(), &err)
 	return s.Store.Attempts(ctx, key, page)
 }
 
 // Publications implements state.Store.
-func (s *stateStore) Publications(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.Publication, _ int64, err error) {
+func (s *stateStore) Publications(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.Publication,
+	_ int64, err error) {
 	defer s.call("publications", time.Now(), &err)
 	return s.Store.Publications(ctx, key, page)
 }
@@ -271,19 +285,22 @@ func (s *stateStore) Forget(ctx context.Context, key state.BatchKey, attempt int
 }
 
 // Parts implements state.Store.
-func (s *stateStore) Parts(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.Part, _ int64, err error) {
+func (s *stateStore) Parts(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.Part, _ int64,
+	err error) {
 	defer s.call("parts", time.Now(), &err)
 	return s.Store.Parts(ctx, key, page)
 }
 
 // Checks implements state.Store.
-func (s *stateStore) Checks(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.CheckResult, _ int64, err error) {
+func (s *stateStore) Checks(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.CheckResult, _ int64,
+	err error) {
 	defer s.call("checks", time.Now(), &err)
 	return s.Store.Checks(ctx, key, page)
 }
 
 // Files implements state.Store.
-func (s *stateStore) Files(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.File, _ int64, err error) {
+func (s *stateStore) Files(ctx context.Context, key state.NodeKey, page state.Page) (_ []state.File, _ int64,
+	err error) {
 	defer s.call("files", time.Now(), &err)
 	return s.Store.Files(ctx, key, page)
 }
@@ -295,13 +312,15 @@ func (s *stateStore) Tally(ctx context.Context, key state.NodeKey) (_ state.Tall
 }
 
 // Events implements state.Store.
-func (s *stateStore) Events(ctx context.Context, key state.NodeKey, after int64, limit int) (_ []state.Event, err error) {
+func (s *stateStore) Events(ctx context.Context, key state.NodeKey, after int64, limit int) (_ []state.Event,
+	err error) {
 	defer s.call("events", time.Now(), &err)
 	return s.Store.Events(ctx, key, after, limit)
 }
 
 // Sequence implements state.Store.
-func (s *stateStore) Sequence(ctx context.Context, key state.RunKey, page state.Page) (_ []state.Span, _ int64, err error) {
+func (s *stateStore) Sequence(ctx context.Context, key state.RunKey, page state.Page) (_ []state.Span, _ int64,
+	err error) {
 	defer s.call("sequence", time.Now(), &err)
 	return s.Store.Sequence(ctx, key, page)
 }

@@ -26,7 +26,8 @@ import (
 func (b *bundle) sender(t *testing.T) *notify.Sender {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	return &notify.Sender{Post: b.post, Keeper: self, Known: b.known, Clock: b.clock, Logger: slog.New(slog.NewTextHandler(&b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	return &notify.Sender{Post: b.post, Keeper: self, Known: b.known, Clock: b.clock,
+		Logger:      slog.New(slog.NewTextHandler(&b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Environment: func(name string) (string, bool) { v, ok := b.env[name]; return v, ok }}
 }
 
@@ -34,7 +35,9 @@ func (b *bundle) sender(t *testing.T) *notify.Sender {
 func TestCommandsPrintWithinBounds(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	err := b.sender(t).Send(t.Context(), script.Hook{Command: []string{"sh", "-c", "head -c 8000000 /dev/zero | tr '\\0' x"}, Timeout: time.Minute}, message.Example(message.Done), t.TempDir())
+	err := b.sender(t).Send(t.Context(),
+		script.Hook{Command: []string{"sh", "-c", "head -c 8000000 /dev/zero | tr '\\0' x"}, Timeout: time.Minute},
+		message.Example(message.Done), t.TempDir())
 	require.NoError(t, err)
 	require.Contains(t, b.log.String(), "xxxx")
 	require.Less(t, b.log.Len(), 64<<10)
@@ -67,7 +70,8 @@ func TestCommandsSeeLittle(t *testing.T) {
 	t.Setenv("THALWEG_TEST_NAMED", "wanted")
 	b := newBundle(t)
 	out := filepath.Join(t.TempDir(), "env")
-	h := script.Hook{Command: []string{"sh", "-c", "env > " + out}, Environment: []string{"THALWEG_TEST_NAMED", "THALWEG_TEST_UNSET"}, Timeout: time.Minute}
+	h := script.Hook{Command: []string{"sh", "-c", "env > " + out}, Environment: []string{"THALWEG_TEST_NAMED",
+		"THALWEG_TEST_UNSET"}, Timeout: time.Minute}
 	m := message.Example(message.Waiting)
 	m.Gate.Name = "$(touch evil); `id`\nTHALWEG_EVENT=forged"
 	require.NoError(t, b.sender(t).Send(t.Context(), h, m, filepath.Dir(out)))
@@ -87,8 +91,10 @@ func TestCommandsOfTheRunsDirectory(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "hook.sh"), []byte("#!/bin/sh\necho $THALWEG_EVENT > told\n"), 0o700))
-	require.NoError(t, b.sender(t).Send(t.Context(), script.Hook{Command: []string{"./hook.sh"}, Timeout: time.Minute}, message.Example(message.Done), dir))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "hook.sh"), []byte("#!/bin/sh\necho $THALWEG_EVENT > told\n"),
+		0o700))
+	require.NoError(t, b.sender(t).Send(t.Context(), script.Hook{Command: []string{"./hook.sh"}, Timeout: time.Minute},
+		message.Example(message.Done), dir))
 	text, err := os.ReadFile(filepath.Join(dir, "told"))
 	require.NoError(t, err)
 	require.Equal(t, "done\n", string(text))
@@ -111,7 +117,8 @@ func TestRecordsStaySmall(t *testing.T) {
 	teller := b.teller(t, "a")
 	require.NoError(t, teller.Follow(t.Context(), key))
 	for _, n := range nodes[1:] {
-		require.NoError(t, b.store.MoveNode(t.Context(), state.NodeKey{RunKey: key, Node: n.Name}, state.Move{From: state.Pending, To: state.Waiting, Gate: []byte("{}"), GateDigest: "d", Now: b.clock.Now()}))
+		require.NoError(t, b.store.MoveNode(t.Context(), state.NodeKey{RunKey: key, Node: n.Name},
+			state.Move{From: state.Pending, To: state.Waiting, Gate: []byte("{}"), GateDigest: "d", Now: b.clock.Now()}))
 	}
 	fail(b, t, key)
 	for range 20 {
@@ -161,7 +168,8 @@ func TestLateIsToldWhenMuchIsOwed(t *testing.T) {
 		key := b.run(t, state.Run{Token: strconv.Itoa(opened), Deadline: b.clock.Now().Add(time.Minute)}, nodes...)
 		require.NoError(t, b.teller(t, "a").Follow(t.Context(), key))
 		for _, n := range nodes[1:] {
-			require.NoError(t, b.store.MoveNode(t.Context(), state.NodeKey{RunKey: key, Node: n.Name}, state.Move{From: state.Pending, To: state.Waiting, Gate: []byte("{}"), GateDigest: "d", Now: b.clock.Now()}))
+			require.NoError(t, b.store.MoveNode(t.Context(), state.NodeKey{RunKey: key, Node: n.Name},
+				state.Move{From: state.Pending, To: state.Waiting, Gate: []byte("{}"), GateDigest: "d", Now: b.clock.Now()}))
 		}
 		b.clock.add(time.Hour) // nobody is there
 		fail(b, t, key)

@@ -201,7 +201,8 @@ type bundle struct {
 func newBundle(t *testing.T, hooks ...script.Hook) *bundle {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
 	require.NoError(t, err)
-	b := &bundle{store: store, box: &box{records: map[state.RunKey][]byte{}}, clock: &clock{now: time.Date(2026, 3, 2, 6, 0, 0, 0, time.UTC)}, hooks: hooks,
+	b := &bundle{store: store, box: &box{records: map[state.RunKey][]byte{}},
+		clock: &clock{now: time.Date(2026, 3, 2, 6, 0, 0, 0, time.UTC)}, hooks: hooks,
 		known: secret.New(), post: remote.New(remote.Config{}), env: map[string]string{}}
 	t.Cleanup(func() {
 		require.NoError(t, b.post.Close())
@@ -248,12 +249,14 @@ func (b *bundle) order(t *testing.T, key state.RunKey, kind state.OrderKind, cau
 	b.clock.add(time.Second)
 	run, err := b.store.Run(t.Context(), key)
 	require.NoError(t, err)
-	require.NoError(t, state.Direct(t.Context(), b.store, key, state.Order{Kind: kind, Token: string(kind) + string(rune('a'+run.Epoch)), Cause: cause,
-		Mark: state.Mark{Actor: "operator@host", Time: b.clock.Now()}}))
+	require.NoError(t, state.Direct(t.Context(), b.store, key,
+		state.Order{Kind: kind, Token: string(kind) + string(rune('a'+run.Epoch)), Cause: cause,
+			Mark: state.Mark{Actor: "operator@host", Time: b.clock.Now()}}))
 }
 
 func fail(b *bundle, t *testing.T, key state.RunKey) {
-	b.order(t, key, state.OrderFail, &state.Failure{Kind: "user_data", Message: "no number", Hint: "correct the file", Batch: -1})
+	b.order(t, key, state.OrderFail, &state.Failure{Kind: "user_data", Message: "no number", Hint: "correct the file",
+		Batch: -1})
 }
 
 func web(r *receiver, on ...message.Kind) script.Hook {
@@ -268,15 +271,18 @@ func TestWhatHappensIsToldOnceEach(t *testing.T) {
 	r, only := receive(t), receive(t)
 	b := newBundle(t)
 	b.hooks = []script.Hook{web(r), web(only, message.Done)}
-	key := b.run(t, state.Run{ScriptPath: "orders.yaml", Description: "nightly"}, state.NodeSpec{Name: "read", Kind: "file_table"}, state.NodeSpec{Name: "approval:review", Kind: gate.Kind})
+	key := b.run(t, state.Run{ScriptPath: "orders.yaml", Description: "nightly"},
+		state.NodeSpec{Name: "read", Kind: "file_table"}, state.NodeSpec{Name: "approval:review", Kind: gate.Kind})
 	teller := b.teller(t, "a")
 	require.NoError(t, teller.Follow(t.Context(), key))
 	require.False(t, teller.Pass(t.Context()))
 	require.Empty(t, r.all())
 
-	asks, err := gate.Record{Version: 1, Gate: "review", Message: "look at the totals", By: []string{"finance"}, Shows: []gate.Shown{{Table: "totals", Run: 1}}, Digest: "d"}.Encode()
+	asks, err := gate.Record{Version: 1, Gate: "review", Message: "look at the totals", By: []string{"finance"},
+		Shows: []gate.Shown{{Table: "totals", Run: 1}}, Digest: "d"}.Encode()
 	require.NoError(t, err)
-	require.NoError(t, b.store.MoveNode(t.Context(), state.NodeKey{RunKey: key, Node: "approval:review"}, state.Move{From: state.Pending, To: state.Waiting, Gate: asks, GateDigest: "d", Now: b.clock.Now()}))
+	require.NoError(t, b.store.MoveNode(t.Context(), state.NodeKey{RunKey: key, Node: "approval:review"},
+		state.Move{From: state.Pending, To: state.Waiting, Gate: asks, GateDigest: "d", Now: b.clock.Now()}))
 	teller.Pass(t.Context())
 	fail(b, t, key)
 	teller.Pass(t.Context())
@@ -328,13 +334,15 @@ func signature(t *testing.T, secret, id string, at time.Time, body []byte) strin
 func TestSignature(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
-		signature(t, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`)))
+		signature(t, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0),
+			[]byte(`{"test": 2432232314}`)))
 }
 
 func TestRequestsAreSignedAndShowNoSecret(t *testing.T) {
 	t.Parallel()
 	r := receive(t, http.StatusServiceUnavailable)
-	b := newBundle(t, script.Hook{On: message.Kinds(), URL: "{env.URL}", Secret: "{env.KEY}", Headers: map[string]string{"Authorization": "Bearer {env.KEY}"}})
+	b := newBundle(t, script.Hook{On: message.Kinds(), URL: "{env.URL}", Secret: "{env.KEY}",
+		Headers: map[string]string{"Authorization": "Bearer {env.KEY}"}})
 	b.env = map[string]string{"URL": r.URL + "/T0P5ECRET?token=hidden-token", "KEY": "correct horse"}
 	key := b.run(t, state.Run{})
 	teller := b.teller(t, "a")
@@ -550,7 +558,8 @@ func TestCommands(t *testing.T) {
 	b := newBundle(t)
 	out := filepath.Join(t.TempDir(), "out")
 	b.hooks = []script.Hook{
-		{On: message.Kinds(), Command: []string{"sh", "-c", `echo "$THALWEG_EVENT $THALWEG_RUN $1" >>` + out + `; cat >>` + out + `; echo printed`, "sh", "a b"}, Timeout: time.Minute},
+		{On: message.Kinds(), Command: []string{"sh", "-c", `echo "$THALWEG_EVENT $THALWEG_RUN $1" >>` + out + `; cat >>` +
+			out + `; echo printed`, "sh", "a b"}, Timeout: time.Minute},
 		{On: message.Kinds(), Command: []string{"no-such-program-of-thalweg"}},
 		{On: message.Kinds(), Command: []string{"sh", "-c", "echo once >>" + out + ".failed; exit 3"}, Timeout: time.Minute},
 	}
@@ -593,7 +602,9 @@ func TestACommandsTimeIsLimited(t *testing.T) {
 			<-time.After(time.Millisecond)
 		}
 	}()
-	err = sender.Send(ctx, script.Hook{Command: []string{"sh", "-c", "touch pids/$$; setsid sh -c 'touch pids/$$; sleep 1000' & sleep 1000"}, Timeout: time.Hour}, message.Example(message.Done), dir)
+	err = sender.Send(ctx, script.Hook{Command: []string{"sh", "-c",
+		"touch pids/$$; setsid sh -c 'touch pids/$$; sleep 1000' & sleep 1000"}, Timeout: time.Hour},
+		message.Example(message.Done), dir)
 	require.ErrorContains(t, err, "was ended")
 	found, err := filepath.Glob(filepath.Join(dir, "pids", "*"))
 	require.NoError(t, err)

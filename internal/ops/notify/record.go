@@ -88,7 +88,8 @@ func (rec *record) room(hooks []script.Hook) bool {
 	for _, o := range rec.Owed {
 		bytes += owedBytes + len(o.Node) + triedBytes*len(o.Hooks)
 	}
-	return len(rec.Owed) == 0 || len(rec.Owed) < owedEventsMax && bytes+2*owedBytes+triedBytes*len(hooks) < state.NoteBytesMax
+	return len(rec.Owed) == 0 || len(rec.Owed) < owedEventsMax &&
+		bytes+2*owedBytes+triedBytes*len(hooks) < state.NoteBytesMax
 }
 
 func parseRecord(text []byte) (*record, error) {
@@ -118,7 +119,8 @@ func (rec *record) encode() ([]byte, error) {
 func begin(ctx context.Context, s Store, run state.Run) (*record, error) {
 	rec := &record{Version: recordVersion, Seen: map[string]int64{}}
 	resumed := func(e state.Event) bool {
-		return e.Kind == state.OrderBegun && e.Order != nil && (e.Order.Kind == state.OrderReopen || e.Order.Kind == state.OrderRedo)
+		return e.Kind == state.OrderBegun && e.Order != nil &&
+			(e.Order.Kind == state.OrderReopen || e.Order.Kind == state.OrderRedo)
 	}
 	last, err := lastWhere(ctx, s, state.NodeKey{RunKey: run.RunKey}, resumed)
 	if err != nil || last == nil {
@@ -146,7 +148,8 @@ func begin(ctx context.Context, s Store, run state.Run) (*record, error) {
 }
 
 // lastWhere finds the last event of which something holds.
-func lastWhere(ctx context.Context, s Store, key state.NodeKey, is func(state.Event) bool) (last *state.Event, err error) {
+func lastWhere(ctx context.Context, s Store, key state.NodeKey, is func(state.Event) bool) (last *state.Event,
+	err error) {
 	for after := int64(0); ; {
 		events, err := s.Events(ctx, key, after, eventsPage)
 		if err != nil {
@@ -164,7 +167,8 @@ func lastWhere(ctx context.Context, s Store, key state.NodeKey, is func(state.Ev
 }
 
 // look takes note of what has happened since, and reports whether it did.
-func (rec *record) look(ctx context.Context, s Store, run state.Run, hooks []script.Hook, now time.Time) (changed bool, err error) {
+func (rec *record) look(ctx context.Context, s Store, run state.Run, hooks []script.Hook, now time.Time) (changed bool,
+	err error) {
 	gates, err := rec.lookAtGates(ctx, s, run, hooks)
 	if err != nil {
 		return gates, err
@@ -230,7 +234,8 @@ func (rec *record) late(run state.Run, hooks []script.Hook) {
 }
 
 // lookAtGates takes note of gates that were opened.
-func (rec *record) lookAtGates(ctx context.Context, s Store, run state.Run, hooks []script.Hook) (changed bool, err error) {
+func (rec *record) lookAtGates(ctx context.Context, s Store, run state.Run, hooks []script.Hook) (changed bool,
+	err error) {
 	if !slices.ContainsFunc(hooks, func(h script.Hook) bool { return slices.Contains(h.On, message.Waiting) }) {
 		return false, nil
 	}
@@ -304,6 +309,7 @@ func short(name string) string {
 
 // eventID is the id of an event of a run: whoever tells of it finds the same.
 func eventID(run state.Run, o owed) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s\n%s\n%s\n%d\n%s", run.Workspace, run.Run, run.Token, run.Created.UTC().Format(time.RFC3339Nano), o.Node, o.Seq, o.Kind))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s\n%s\n%s\n%d\n%s", run.Workspace, run.Run, run.Token,
+		run.Created.UTC().Format(time.RFC3339Nano), o.Node, o.Seq, o.Kind))
 	return "evt_" + hex.EncodeToString(sum[:16])
 }

@@ -77,19 +77,22 @@ func (s *Sender) webhook(ctx context.Context, h script.Hook, m message.Message) 
 		return &sendError{err: fmt.Errorf("the template: %w", err), final: true}
 	}
 	at := s.Clock.Now()
-	p := remote.Post{URL: address.Fill(h.URL, v.value), Header: http.Header{"Content-Type": {media}, HeaderID: {m.ID}, HeaderTimestamp: {timestamp(at)}}, Body: body, Hide: v.known.Text}
+	p := remote.Post{URL: address.Fill(h.URL, v.value), Header: http.Header{"Content-Type": {media}, HeaderID: {m.ID},
+		HeaderTimestamp: {timestamp(at)}}, Body: body, Hide: v.known.Text}
 	for name, text := range h.Headers {
 		p.Header.Set(name, v.reveal(text))
 	}
 	if h.Secret != "" {
 		signature, err := Signature(v.reveal(h.Secret), m.ID, at, body)
 		if err != nil && v.missing == "" {
-			return &sendError{err: &fault.Error{Kind: fault.Environment, Message: "the value of " + h.Secret + ", which requests are signed with, " + err.Error(), Hint: "set it where the command runs"}}
+			return &sendError{err: &fault.Error{Kind: fault.Environment, Message: "the value of " + h.Secret +
+				", which requests are signed with, " + err.Error(), Hint: "set it where the command runs"}}
 		}
 		p.Header.Set(HeaderSignature, signature)
 	}
 	if v.missing != "" {
-		return &sendError{err: &fault.Error{Kind: fault.Environment, Message: "the environment variable " + v.missing + ", which a hook refers to, is not set in this process", Hint: "set it where the command runs"}}
+		return &sendError{err: &fault.Error{Kind: fault.Environment, Message: "the environment variable " + v.missing +
+			", which a hook refers to, is not set in this process", Hint: "set it where the command runs"}}
 	}
 	answer, err := s.Post.Post(ctx, p)
 	switch code := answer.Status; {
@@ -98,8 +101,10 @@ func (s *Sender) webhook(ctx context.Context, h script.Hook, m message.Message) 
 	case code >= 200 && code < 300:
 		return nil
 	default:
-		passes := code == http.StatusRequestTimeout || code == http.StatusTooManyRequests || code >= 500 && code != http.StatusNotImplemented
-		return &sendError{err: fmt.Errorf("%s answered %d %s", shownURL(h), code, strings.ToLower(http.StatusText(code))), final: !passes, after: answer.RetryAfter}
+		passes := code == http.StatusRequestTimeout || code == http.StatusTooManyRequests || code >= 500 &&
+			code != http.StatusNotImplemented
+		return &sendError{err: fmt.Errorf("%s answered %d %s", shownURL(h), code, strings.ToLower(http.StatusText(code))),
+			final: !passes, after: answer.RetryAfter}
 	}
 }
 
@@ -186,7 +191,8 @@ func (s *Sender) command(ctx context.Context, h script.Hook, m message.Message, 
 	if err != nil {
 		return &sendError{err: fmt.Errorf("start command %s: %w", h.Command[0], err), final: errors.As(err, &missing)}
 	}
-	s.Logger.Debug("a command hook has ended", "command", h.Command[0], "status", end.String(), "output", s.Known.Text(out.String()))
+	s.Logger.Debug("a command hook has ended", "command", h.Command[0], "status", end.String(), "output",
+		s.Known.Text(out.String()))
 	switch {
 	case ctx.Err() != nil:
 		return &sendError{err: fmt.Errorf("command %s was ended: %w", h.Command[0], context.Cause(ctx))}
@@ -213,7 +219,8 @@ func (s *Sender) commandEnvironment(h script.Hook) (out []string) {
 
 // variables are a message as a command sees it in its environment.
 func variables(m message.Message) []string {
-	out := []string{"THALWEG_EVENT=" + string(m.Event), "THALWEG_EVENT_ID=" + m.ID, "THALWEG_WORKSPACE=" + m.Workspace, "THALWEG_RUN=" + strconv.FormatInt(m.Run, 10),
+	out := []string{"THALWEG_EVENT=" + string(m.Event), "THALWEG_EVENT_ID=" + m.ID, "THALWEG_WORKSPACE=" + m.Workspace,
+		"THALWEG_RUN=" + strconv.FormatInt(m.Run, 10),
 		"THALWEG_SCRIPT=" + m.Script, "THALWEG_STATUS=" + m.Status, "THALWEG_TITLE=" + m.Title()}
 	if m.Gate != nil {
 		out = append(out, "THALWEG_GATE="+m.Gate.Name)

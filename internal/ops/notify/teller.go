@@ -89,7 +89,8 @@ func New(cfg Config) *Teller {
 	if cfg.Checkpoint == nil {
 		cfg.Checkpoint = func(worker.CrashPoint) {}
 	}
-	return &Teller{cfg: cfg, mine: map[state.RunKey][]byte{}, roles: map[state.RunKey]time.Time{}, known: map[state.RunKey]known{}, now: map[state.RunKey]*tending{}, places: make(chan struct{}, tendsAtOnce),
+	return &Teller{cfg: cfg, mine: map[state.RunKey][]byte{}, roles: map[state.RunKey]time.Time{},
+		known: map[state.RunKey]known{}, now: map[state.RunKey]*tending{}, places: make(chan struct{}, tendsAtOnce),
 		woken: make(chan struct{}, 1)}
 }
 
@@ -370,7 +371,8 @@ func (t *Teller) lead(ctx context.Context, key state.RunKey) (bool, error) {
 	}
 	role, err := t.cfg.Store.Acquire(ctx, key, roleTell, t.cfg.Owner, now, now.Add(roleLease))
 	if errors.Is(err, state.ErrHeld) && worker.Gone(role.Owner) {
-		role, err = t.cfg.Store.Acquire(ctx, key, roleTell, t.cfg.Owner, role.Until.Add(time.Millisecond), role.Until.Add(roleLease))
+		role, err = t.cfg.Store.Acquire(ctx, key, roleTell, t.cfg.Owner, role.Until.Add(time.Millisecond),
+			role.Until.Add(roleLease))
 	}
 	switch {
 	case errors.Is(err, state.ErrHeld):
@@ -467,8 +469,10 @@ func (t *Teller) judge(run state.Run, rec *record, k known, event, hook int, err
 	tries := o.Hooks[hook]
 	tries.Times++
 	h := k.hooks[hook]
-	final := e.final || now.Sub(time.UnixMilli(o.At)) > GiveUpAfter && tries.Times > 1 || len(h.Command) > 0 && tries.Times >= commandTries
-	log := t.cfg.Logger.With("run", run.Run, "workspace", run.Workspace, "event", o.Kind, "hook", Name(h), "tries", tries.Times, "error", t.cfg.Sender.Known.Text(err.Error()))
+	final := e.final || now.Sub(time.UnixMilli(o.At)) > GiveUpAfter && tries.Times > 1 || len(h.Command) > 0 &&
+		tries.Times >= commandTries
+	log := t.cfg.Logger.With("run", run.Run, "workspace", run.Workspace, "event", o.Kind, "hook", Name(h), "tries",
+		tries.Times, "error", t.cfg.Sender.Known.Text(err.Error()))
 	if final {
 		log.Error("a message could not be sent, and is given up")
 		rec.settle(event, hook)
@@ -495,8 +499,10 @@ func pause(tries int) time.Duration {
 
 // message is what is said of an event of a run.
 func (t *Teller) message(ctx context.Context, run state.Run, o owed) message.Message {
-	m := message.Message{Version: message.Version, ID: eventID(run, o), Event: o.Kind, Time: time.UnixMilli(o.At).UTC(), Workspace: run.Workspace, Run: run.Run,
-		Script: t.cfg.Name(run), Path: run.ScriptPath, Status: string(run.Status), Description: run.Description, Created: timeOf(run.Created), Finished: timeOf(run.Finished),
+	m := message.Message{Version: message.Version, ID: eventID(run, o), Event: o.Kind, Time: time.UnixMilli(o.At).UTC(),
+		Workspace: run.Workspace, Run: run.Run,
+		Script: t.cfg.Name(run), Path: run.ScriptPath, Status: string(run.Status), Description: run.Description,
+		Created: timeOf(run.Created), Finished: timeOf(run.Finished),
 		Deadline: timeOf(run.Deadline), Commands: map[string]string{"show": run.Command(fmt.Sprintf("show %d", run.Run))}}
 	if o.Seq > 0 {
 		events, err := t.cfg.Store.Events(ctx, state.NodeKey{RunKey: run.RunKey, Node: o.Node}, o.Seq-1, 1)

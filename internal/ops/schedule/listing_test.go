@@ -60,7 +60,8 @@ func (m *machine) List(ctx context.Context, pattern string, most int) (out []rem
 func (m *machine) put(w *world, name, etag string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.files["s3://b/in/"+name] = remote.Version{Bytes: int64(len(etag)), ETag: etag, ModTime: w.clock.now.Truncate(time.Second)}
+	m.files["s3://b/in/"+name] = remote.Version{Bytes: int64(len(etag)), ETag: etag,
+		ModTime: w.clock.now.Truncate(time.Second)}
 }
 
 // newServerWorld is one in which a watch looks at another machine.
@@ -87,7 +88,8 @@ func TestFilesOfServers(t *testing.T) {
 	s := w.scheduler()
 	w.pass(t, s, 29*time.Second)
 	require.Empty(t, w.runs.begun)
-	require.Equal(t, []Pending{{File: "s3://b/in/a.csv", Why: "it has not been unchanged for 30s yet"}}, w.standing(t).Pending)
+	require.Equal(t, []Pending{{File: "s3://b/in/a.csv", Why: "it has not been unchanged for 30s yet"}},
+		w.standing(t).Pending)
 	w.pass(t, s, 40*time.Second)
 	require.Equal(t, []string{"a.csv"}, w.runs.files())
 	require.Equal(t, "s3://b/in/a.csv", w.runs.begun[0].Offered[script.ParamWatchedFile])

@@ -158,21 +158,28 @@ type world struct {
 
 func newWorld(t *testing.T, serving string) *world {
 	d := &disk{boxes: map[string]map[string][]byte{}, left: -1}
-	w := &world{disk: d, runs: &runs{disk: d, byToken: map[string]int64{}, open: map[int64]bool{}}, clock: &clock{}, most: 10}
+	w := &world{disk: d, runs: &runs{disk: d, byToken: map[string]int64{}, open: map[int64]bool{}},
+		clock: &clock{}, most: 10}
 	w.clock.set(t, "2026-03-02T05:00:00Z")
 	w.serve(t, serving)
 	return w
 }
 
 func (w *world) serve(t *testing.T, serving string) {
-	s, diags := script.LoadServing(t.Context(), script.Sources{Path: "orders.yaml", Read: func(context.Context, string) ([]byte, error) { return []byte(serving), nil }})
+	s, diags := script.LoadServing(t.Context(),
+		script.Sources{Path: "orders.yaml", Read: func(context.Context, string) ([]byte, error) {
+			return []byte(serving),
+				nil
+		}})
 	require.NoError(t, diags.Err())
 	w.served = []Served{{Path: "orders.yaml", Identity: "orders", Script: s}}
 }
 
 func (w *world) scheduler() *Service {
-	return New(Config{Workspace: "main", Box: w.disk.box("schedules"), Files: func(watch string) Box { return w.disk.box("watched/" + watch) }, Runs: w.runs, Remote: w.remote,
-		Load: func(context.Context) []Served { return w.served }, Most: w.most, Clock: w.clock, Logger: slog.New(slog.DiscardHandler)})
+	return New(Config{Workspace: "main", Box: w.disk.box("schedules"),
+		Files: func(watch string) Box { return w.disk.box("watched/" + watch) }, Runs: w.runs, Remote: w.remote,
+		Load: func(context.Context) []Served { return w.served }, Most: w.most, Clock: w.clock,
+		Logger: slog.New(slog.DiscardHandler)})
 }
 
 func (w *world) look(t *testing.T, s *Service, at string) {
@@ -303,7 +310,8 @@ func TestOverlap(t *testing.T) {
 
 func TestOnlySoManyRunsAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "schedule: [{cron: '0 6 * * *', name: a}, {cron: '0 6 * * *', name: b}, {cron: '0 6 * * *', name: c}]\n")
+	w := newWorld(t, "schedule: [{cron: '0 6 * * *', name: a}, {cron: '0 6 * * *', name: b}, {cron: '0 6 * * *', name: "+
+		"c}]\n")
 	w.most = 2
 	s := w.scheduler()
 	w.look(t, s, "2026-03-02T05:00:00Z")
@@ -355,7 +363,8 @@ func TestSummerTime(t *testing.T) {
 	}
 	w.clock.set(t, "2026-10-24T12:00:00Z")
 	before := len(w.runs.begun)
-	require.Equal(t, []string{"2026-03-28T02:30:00+01:00", "2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00", "2026-03-31T02:30:00+02:00"}, w.runs.moments())
+	require.Equal(t, []string{"2026-03-28T02:30:00+01:00", "2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00",
+		"2026-03-31T02:30:00+02:00"}, w.runs.moments())
 	w = newWorld(t, "schedule: {cron: '30 2 * * *', timezone: Europe/Berlin}\n")
 	s = w.scheduler()
 	w.clock.set(t, "2026-10-24T12:00:00Z")
@@ -554,7 +563,8 @@ func TestFilesThatCannotBeTaken(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, "watch: {files: '"+dir+"/*.csv', stable_for: 10s}\n")
 	s := w.scheduler()
-	for _, name := range []string{"a.csv", "b.csv", `c", url: "x.csv`, "d*.csv", "e{env.HOME}.csv", "f\ng.csv", "größe 1.csv"} {
+	for _, name := range []string{"a.csv", "b.csv", `c", url: "x.csv`, "d*.csv", "e{env.HOME}.csv", "f\ng.csv",
+		"größe 1.csv"} {
 		w.write(t, filepath.Join(dir, name), "1")
 	}
 	w.runs.refuse = "a.csv"

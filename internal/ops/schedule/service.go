@@ -278,7 +278,8 @@ func (s *Service) put(ctx context.Context, id string, st *Standing) error {
 }
 
 // next deals with the first moment of the queue, and reports whether it is dealt with.
-func (s *Service) next(ctx context.Context, sv Served, sc script.Schedule, st *Standing, standings map[string]*Standing) (more bool, err error) {
+func (s *Service) next(ctx context.Context, sv Served, sc script.Schedule, st *Standing,
+	standings map[string]*Standing) (more bool, err error) {
 	at := time.Unix(st.Queue[0], 0).In(sc.Times.Zone())
 	open, err := s.open(ctx, st)
 	if err != nil {
@@ -307,8 +308,10 @@ func (s *Service) next(ctx context.Context, sv Served, sc script.Schedule, st *S
 		}
 		return false, err
 	}
-	start := Start{Script: sv.Path, Token: TokenPrefix + digest(sv.Identity, KindSchedule, sc.Name, at.UTC().Format(time.RFC3339)), Params: sc.Params,
-		Offered: script.Offers(at), Nominal: at, Description: fmt.Sprintf("schedule %s, for %s", sc.Name, at.Format(time.RFC3339))}
+	start := Start{Script: sv.Path, Token: TokenPrefix + digest(sv.Identity, KindSchedule, sc.Name,
+		at.UTC().Format(time.RFC3339)), Params: sc.Params,
+		Offered: script.Offers(at), Nominal: at, Description: fmt.Sprintf("schedule %s, for %s", sc.Name,
+			at.Format(time.RFC3339))}
 	s.cfg.Checkpoint(worker.RunDue)
 	key, err := s.cfg.Runs.Begin(ctx, start)
 	s.cfg.Checkpoint(worker.RunBegun)
@@ -362,7 +365,8 @@ func (s *Service) failed(ctx context.Context, sv Served, st *Standing, start Sta
 	f.Tries++
 	f.Message, f.Next = cut(cause.Error()), now.Add(pause(f.Tries))
 	st.Failing = f
-	s.cfg.Logger.Log(ctx, levelOf(f), "a run could not begin; it is tried again", st.Kind, st.Name, "script", st.Script, "tries", f.Tries, "error", cause)
+	s.cfg.Logger.Log(ctx, levelOf(f), "a run could not begin; it is tried again", st.Kind, st.Name, "script", st.Script,
+		"tries", f.Tries, "error", cause)
 	if !f.Told && (fault.Of(cause).Kind != fault.Environment || f.Tries > 1) {
 		s.tell(ctx, sv, f, start, cause)
 	}

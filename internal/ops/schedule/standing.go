@@ -142,7 +142,8 @@ func (s *Standing) advance(times *calendar.Times, catchUp string, now time.Time,
 	from := s.Looked
 	if earliest := now.Add(-Horizon); from.Before(earliest) {
 		if first := times.Next(from); !first.IsZero() && first.Before(earliest) {
-			s.skip(first, fmt.Sprintf("nobody was there, and it and those behind it were more than %d days ago", int(Horizon.Hours()/24)))
+			s.skip(first, fmt.Sprintf("nobody was there, and it and those behind it were more than %d days ago",
+				int(Horizon.Hours()/24)))
 			changed = true
 		}
 		from = earliest

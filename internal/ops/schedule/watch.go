@@ -190,10 +190,13 @@ func (s *Service) blind(ctx context.Context, sv Served, w script.Watch, st *Stan
 	if wr.tries == 1 {
 		level = slog.LevelError
 	}
-	s.cfg.Logger.Log(ctx, level, "the files of a watch cannot be looked at; it is tried again", "watch", st.Name, "script", st.Script, "tries", wr.tries, "error", cause)
+	s.cfg.Logger.Log(ctx, level, "the files of a watch cannot be looked at; it is tried again", "watch", st.Name, "script",
+		st.Script, "tries", wr.tries, "error", cause)
 	if !f.Told && now.Sub(f.Since) >= tellBlindAfter {
-		s.tell(ctx, sv, f, Start{Script: sv.Path, Token: TokenPrefix + digest(sv.Identity, KindWatch, w.Name, "blind", f.Since.UTC().Format(time.RFC3339Nano)),
-			Description: "watch " + w.Name}, fmt.Errorf("the files of watch %s cannot be looked at since %s: %w", w.Name, f.Since.Format(time.RFC3339), cause))
+		s.tell(ctx, sv, f, Start{Script: sv.Path, Token: TokenPrefix + digest(sv.Identity, KindWatch, w.Name, "blind",
+			f.Since.UTC().Format(time.RFC3339Nano)),
+			Description: "watch " + w.Name}, fmt.Errorf("the files of watch %s cannot be looked at since %s: %w", w.Name,
+			f.Since.Format(time.RFC3339), cause))
 	}
 	st.Blind = f
 }
@@ -393,7 +396,8 @@ func shownPath(path string) string {
 // may be patterns.
 func nameProblem(path string) string {
 	bad := strings.IndexFunc(path, func(r rune) bool {
-		return r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && !strings.ContainsRune("._-/+=~() ", r)
+		return r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) &&
+			!strings.ContainsRune("._-/+=~() ", r)
 	})
 	switch {
 	case bad >= 0:
@@ -430,7 +434,8 @@ func unstable(watch script.Watch) string {
 }
 
 // beginFor begins the run of the first of the complete files, if there is room.
-func (s *Service) beginFor(ctx context.Context, sv Served, w script.Watch, st *Standing, wr *watcher, complete []found, standings map[string]*Standing) error {
+func (s *Service) beginFor(ctx context.Context, sv Served, w script.Watch, st *Standing, wr *watcher, complete []found,
+	standings map[string]*Standing) error {
 	for _, f := range complete {
 		now := s.cfg.Clock.Now()
 		if failing := wr.failing[f.version]; failing != nil && now.Before(failing.Next) && failing.Next.Sub(now) <= retryMax {
@@ -449,8 +454,10 @@ func (s *Service) beginFor(ctx context.Context, sv Served, w script.Watch, st *S
 			}
 			return nil
 		}
-		start := Start{Script: sv.Path, Token: TokenPrefix + digest(sv.Identity, KindWatch, w.Name, f.version), Params: w.Params,
-			Offered: map[string]string{script.ParamWatchedFile: f.name}, Description: fmt.Sprintf("watch %s, for %s", w.Name, shownPath(f.name))}
+		start := Start{Script: sv.Path, Token: TokenPrefix + digest(sv.Identity, KindWatch, w.Name, f.version),
+			Params:  w.Params,
+			Offered: map[string]string{script.ParamWatchedFile: f.name}, Description: fmt.Sprintf("watch %s, for %s", w.Name,
+				shownPath(f.name))}
 		s.cfg.Checkpoint(worker.RunDue)
 		key, err := s.cfg.Runs.Begin(ctx, start)
 		s.cfg.Checkpoint(worker.RunBegun)
@@ -471,7 +478,8 @@ func (s *Service) beginFor(ctx context.Context, sv Served, w script.Watch, st *S
 	return nil
 }
 
-func (s *Service) begun(ctx context.Context, st *Standing, wr *watcher, f found, key state.RunKey, now time.Time) error {
+func (s *Service) begun(ctx context.Context, st *Standing, wr *watcher, f found, key state.RunKey,
+	now time.Time) error {
 	if err := wr.note(ctx, f, taken{Run: key.Run}); err != nil {
 		return err
 	}

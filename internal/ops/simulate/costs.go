@@ -34,7 +34,8 @@ type Node struct {
 
 // State says what calls of it cost.
 type State struct {
-	Kind  string  `json:"kind"` // cassandra: conditional writes that may lose against others of one partition; sqlite: one writer at a time
+	// cassandra: conditional writes that may lose against others of one partition; sqlite: one writer at a time
+	Kind  string  `json:"kind"`
 	Read  Latency `json:"read"`
 	Write Latency `json:"write"`
 }
@@ -148,16 +149,21 @@ func Portfolio() Costs {
 			{Name: "1_read_period_holdings", Class: "load", Batches: 8, Seconds: 0.055, WriteMB: 0.5},
 			{Name: "2_account_txns_outer", Class: "join", Inputs: []string{"1_read_accounts", "1_read_txns"},
 				Batches: 4, Seconds: 1.703, ReadMB: 16.3, WriteMB: 59.1},
-			{Name: "2_account_period_holdings_outer", Class: "join", Inputs: []string{"1_read_accounts", "1_read_period_holdings"},
+			{Name: "2_account_period_holdings_outer", Class: "join",
+				Inputs:  []string{"1_read_accounts", "1_read_period_holdings"},
 				Batches: 2, Seconds: 0.142, ReadMB: 2, WriteMB: 4.1},
-			{Name: "3_build_account_period_activity", Class: "join", Inputs: []string{"2_account_txns_outer", "2_account_period_holdings_outer"},
+			{Name: "3_build_account_period_activity", Class: "join", Inputs: []string{"2_account_txns_outer",
+				"2_account_period_holdings_outer"},
 				Batches: 4, Seconds: 0.767, ReadMB: 61.2, WriteMB: 61.2},
-			{Name: "4_calc_account_period_perf", Class: "python", Inputs: []string{"3_build_account_period_activity"}, Batches: 4, Seconds: 7.782, ReadMB: 61.2},
+			{Name: "4_calc_account_period_perf", Class: "python", Inputs: []string{"3_build_account_period_activity"},
+				Batches: 4, Seconds: 7.782, ReadMB: 61.2},
 			{Name: "5_tag_by_period", Class: "join", Inputs: []string{"4_calc_account_period_perf"}, Batches: 1, Seconds: 0.028},
 			{Name: "5_tag_by_sector", Class: "join", Inputs: []string{"5_tag_by_period"}, Batches: 1, Seconds: 0.153},
 			{Name: "6_perf_json_to_columns", Class: "python", Inputs: []string{"5_tag_by_sector"}, Batches: 5, Seconds: 0.27},
-			{Name: "7_file_account_period_sector_perf", Class: "write", Inputs: []string{"6_perf_json_to_columns"}, Batches: 1, Seconds: 0.122},
-			{Name: "7_file_account_year_perf", Class: "write", Inputs: []string{"6_perf_json_to_columns"}, Batches: 1, Seconds: 0.066},
+			{Name: "7_file_account_period_sector_perf", Class: "write", Inputs: []string{"6_perf_json_to_columns"}, Batches: 1,
+				Seconds: 0.122},
+			{Name: "7_file_account_year_perf", Class: "write", Inputs: []string{"6_perf_json_to_columns"}, Batches: 1,
+				Seconds: 0.066},
 		},
 		State: State{Kind: Cassandra, Read: Latency{Median: 0.76, Slow: 1.71}, Write: Latency{Median: 1.55, Slow: 3.16}},
 		Parts: Parts{WorkerMB: 146, Overlap: true},

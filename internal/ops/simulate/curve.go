@@ -12,12 +12,14 @@ import (
 // WriteCSV writes results as a table.
 func WriteCSV(w io.Writer, results []Result) error {
 	out := csv.NewWriter(w)
-	head := []string{"workers", "slots", "batches", "elapsed_s", "efficiency", "limit", "state_reads", "state_writes", "writes_lost", "claims_refused", "deaths"}
+	head := []string{"workers", "slots", "batches", "elapsed_s", "efficiency", "limit", "state_reads", "state_writes",
+		"writes_lost", "claims_refused", "deaths"}
 	if err := out.Write(append(head, shareNames[:]...)); err != nil {
 		return fmt.Errorf("write the curve: %w", err)
 	}
 	for _, r := range results {
-		row := []string{strconv.Itoa(r.Workers), strconv.Itoa(r.Slots), strconv.Itoa(r.Batches), number(r.Elapsed), number(r.Efficiency), r.Limit,
+		row := []string{strconv.Itoa(r.Workers), strconv.Itoa(r.Slots), strconv.Itoa(r.Batches), number(r.Elapsed),
+			number(r.Efficiency), r.Limit,
 			strconv.Itoa(r.Reads), strconv.Itoa(r.Writes), strconv.Itoa(r.Lost), strconv.Itoa(r.Refused), strconv.Itoa(r.Deaths)}
 		for _, name := range shareNames {
 			row = append(row, number(r.Shares[name]))
@@ -43,14 +45,17 @@ const (
 // WriteSVG draws efficiency over workers, these at distances of their logarithms.
 func WriteSVG(w io.Writer, results []Result) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" role="img">`+"\n<title>Efficiency by workers</title>\n", pictureWidth, pictureHeight)
-	b.WriteString("<style>text{font:12px sans-serif;fill:#444}.grid{stroke:#ddd}.curve{fill:none;stroke:#06c;stroke-width:2}.point{fill:#06c}.bar{stroke:#c60;stroke-dasharray:4 3}</style>\n")
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" role="img">`+
+		"\n<title>Efficiency by workers</title>\n", pictureWidth, pictureHeight)
+	b.WriteString("<style>text{font:12px " +
+		"sans-serif;fill:#444}.grid{stroke:#ddd}.curve{fill:none;stroke:#06c;stroke-width:2}.point{fill:#06c}.bar{stroke:#c60;stroke-dasharray:4 3}</style>\n")
 	for percent := 0; percent <= 100; percent += 20 {
 		y := placeY(float64(percent) / 100)
 		fmt.Fprintf(&b, `<line class="grid" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/><text x="%d" y="%.1f" text-anchor="end">%d %%</text>`+"\n",
 			pictureLeft, y, pictureLeft+plotWidth, y, pictureLeft-labelGap/2, y+4, percent)
 	}
-	fmt.Fprintf(&b, `<line class="bar" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/>`+"\n", pictureLeft, placeY(Bar), pictureLeft+plotWidth, placeY(Bar))
+	fmt.Fprintf(&b, `<line class="bar" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/>`+"\n", pictureLeft, placeY(Bar),
+		pictureLeft+plotWidth, placeY(Bar))
 	var line []string
 	for _, r := range results {
 		x, y := placeX(r.Workers, results), placeY(r.Efficiency)

@@ -134,7 +134,8 @@ func (c Config) check() error {
 		return err
 	}
 	if c.Workers < 1 || c.Workers > WorkersMax || c.Slots < 1 || c.Batches < 1 || c.Batches > BatchesMax {
-		return fault.New(fault.Script, "%d workers of %d slots with %d batches: there must be 1 to %d workers, a slot, and 1 to %d batches",
+		return fault.New(fault.Script,
+			"%d workers of %d slots with %d batches: there must be 1 to %d workers, a slot, and 1 to %d batches",
 			c.Workers, c.Slots, c.Batches, WorkersMax, BatchesMax)
 	}
 	return nil
@@ -169,7 +170,8 @@ func (f *fleet) begin(w *fleetWorker) {
 	w.lead = coordinator.New(f.ctx, coordinator.Config{
 		Store: store, Queue: queue, Job: &job{fleet: f, worker: w}, Owner: w.name, Slots: f.Slots, Clock: w.clock,
 	}, f.run)
-	work := executor.New(executor.Config{Store: store, Queue: queue, Runs: w, Owner: w.name, Slots: f.Slots, Clock: w.clock})
+	work := executor.New(executor.Config{Store: store, Queue: queue, Runs: w, Owner: w.name, Slots: f.Slots,
+		Clock: w.clock})
 	w.clock.Go(&f.world.all, func() {
 		for {
 			s, err := queue.Signalled(f.ctx)

@@ -20,7 +20,8 @@ type timed struct {
 
 // sleep takes the time of a call.
 func (t *timed) sleep(l Latency) error {
-	if t.fleet.world.isOver() || !t.fleet.world.sleep(&t.process, time.Duration(float64(l.sample(t.random))*t.fleet.slow)) {
+	if t.fleet.world.isOver() ||
+		!t.fleet.world.sleep(&t.process, time.Duration(float64(l.sample(t.random))*t.fleet.slow)) {
 		return errOver
 	}
 	return nil
@@ -93,7 +94,8 @@ func (t *timed) Node(ctx context.Context, key state.NodeKey) (state.Node, error)
 }
 
 // Acquire implements state.Store.
-func (t *timed) Acquire(ctx context.Context, key state.RunKey, role, owner string, now, until time.Time) (r state.Role, err error) {
+func (t *timed) Acquire(ctx context.Context, key state.RunKey, role, owner string, now, until time.Time) (r state.Role,
+	err error) {
 	err = t.change(runPartition, alone, always, func() (err error) {
 		r, err = t.Store.Acquire(ctx, key, role, owner, now, until)
 		return err
@@ -147,7 +149,8 @@ func (t *timed) MoveNode(ctx context.Context, key state.NodeKey, m state.Move) e
 }
 
 // Offers implements state.Store.
-func (t *timed) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) ([]state.Offer, int64, error) {
+func (t *timed) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) ([]state.Offer,
+	int64, error) {
 	if err := t.read(); err != nil {
 		return nil, 0, err
 	}
@@ -166,12 +169,13 @@ func (t *timed) Unsettled(ctx context.Context, key state.NodeKey, page state.Pag
 func (t *timed) Claim(ctx context.Context, b state.Bid) (c state.Claim, err error) {
 	began := t.fleet.world.now
 	t.fleet.works(t.fleetWorker, 1)
-	err = t.change(nodePartition(b.NodeKey), beside, func() bool { return t.fleet.latest[b.BatchKey] == b.Attempt }, func() (err error) {
-		if c, err = t.Store.Claim(ctx, b); err == nil {
-			t.fleet.latest[b.BatchKey] = c.Attempt
-		}
-		return err
-	})
+	err = t.change(nodePartition(b.NodeKey), beside, func() bool { return t.fleet.latest[b.BatchKey] == b.Attempt },
+		func() (err error) {
+			if c, err = t.Store.Claim(ctx, b); err == nil {
+				t.fleet.latest[b.BatchKey] = c.Attempt
+			}
+			return err
+		})
 	t.fleet.works(t.fleetWorker, -1)
 	t.note("claim", fmt.Sprint(b.Node, " ", b.Batch), err)
 	took := t.fleet.world.now - began

@@ -56,7 +56,9 @@ func drive(tuner *adapt.Tuner, p plant, seconds int) *driven {
 		x := p(s, v)
 		d.done += x
 		d.value = append(d.value, v)
-		d.changes = append(d.changes, tuner.Observe(adapt.Sample{Class: "load", At: begin.Add(time.Duration(s+1) * time.Second), Span: time.Second, Done: x})...)
+		d.changes = append(d.changes,
+			tuner.Observe(adapt.Sample{Class: "load", At: begin.Add(time.Duration(s+1) * time.Second), Span: time.Second,
+				Done: x})...)
 	}
 	return d
 }
@@ -140,7 +142,8 @@ func TestMemoryBounds(t *testing.T) {
 	step := func() []adapt.Decision {
 		at = at.Add(time.Second)
 		v := tuner.Value("load", "batches")
-		return tuner.Observe(adapt.Sample{Class: "load", At: at, Span: time.Second, Done: linear(0, v), Peak: peak, Memory: 1000})
+		return tuner.Observe(adapt.Sample{Class: "load", At: at, Span: time.Second, Done: linear(0, v), Peak: peak,
+			Memory: 1000})
 	}
 	for range 300 {
 		step()
@@ -172,7 +175,8 @@ func TestStarvedSaysNothing(t *testing.T) {
 	t.Parallel()
 	tuner := adapt.New(one(adapt.Knob{Name: "batches", Min: 1, Max: 16, Start: 4}))
 	for s := range 600 {
-		require.Empty(t, tuner.Observe(adapt.Sample{Class: "load", At: begin.Add(time.Duration(s) * time.Second), Span: time.Second, Done: float64(s), Starved: true}))
+		require.Empty(t, tuner.Observe(adapt.Sample{Class: "load", At: begin.Add(time.Duration(s) * time.Second),
+			Span: time.Second, Done: float64(s), Starved: true}))
 	}
 	require.Empty(t, tuner.Observe(adapt.Sample{Class: "nobody's"}))
 }
@@ -205,7 +209,8 @@ func TestRapidPromises(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		low := rapid.IntRange(1, 4).Draw(t, "min")
-		k := adapt.Knob{Name: "batches", Min: low, Max: rapid.IntRange(low, 64).Draw(t, "max"), Start: rapid.IntRange(0, 80).Draw(t, "start"), Memory: true}
+		k := adapt.Knob{Name: "batches", Min: low, Max: rapid.IntRange(low, 64).Draw(t, "max"),
+			Start: rapid.IntRange(0, 80).Draw(t, "start"), Memory: true}
 		knee := rapid.IntRange(1, 64).Draw(t, "knee")
 		p := []plant{linear, saturating(knee), thrashing(knee)}[rapid.IntRange(0, 2).Draw(t, "plant")]
 		p = noisy(p, rapid.Float64Range(0, 0.5).Draw(t, "noise"), rapid.Uint64().Draw(t, "seed"))
@@ -219,7 +224,8 @@ func TestRapidPromises(t *testing.T) {
 			if peak > 0 {
 				high = max(float64(peak), high*0.98)
 			}
-			sample := adapt.Sample{Class: "load", At: begin.Add(time.Duration(s) * time.Second), Span: time.Second, Done: p(s, v), Peak: peak, Memory: 1000}
+			sample := adapt.Sample{Class: "load", At: begin.Add(time.Duration(s) * time.Second), Span: time.Second,
+				Done: p(s, v), Peak: peak, Memory: 1000}
 			changes := tuner.Observe(sample)
 			require.Equal(t, fmt.Sprint(changes), fmt.Sprint(again.Observe(sample)))
 			for _, c := range changes {

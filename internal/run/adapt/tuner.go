@@ -120,7 +120,8 @@ func (t *Tuner) Observe(s Sample) []Decision {
 	var changes []Decision
 	for i, now := range t.Settings() {
 		if was := before[i].Value; now.Value != was {
-			changes = append(changes, Decision{At: s.At, Class: now.Class, Knob: now.Knob, From: was, To: now.Value, Reason: now.Reason})
+			changes = append(changes, Decision{At: s.At, Class: now.Class, Knob: now.Knob, From: was, To: now.Value,
+				Reason: now.Reason})
 		}
 	}
 	return changes
@@ -212,7 +213,8 @@ func (t *Tuner) Settings() []Setting {
 	for _, name := range slices.Sorted(maps.Keys(t.classes)) {
 		c := t.classes[name]
 		for i, k := range c.climbers {
-			all = append(all, Setting{Class: name, Knob: c.names[i], Value: k.value, Settled: !k.busy(), Reason: k.why, Since: k.since})
+			all = append(all, Setting{Class: name, Knob: c.names[i], Value: k.value, Settled: !k.busy(), Reason: k.why,
+				Since: k.since})
 		}
 	}
 	return all

@@ -112,7 +112,8 @@ func (c *Coordinator) ask(ctx context.Context, n state.Node) (plan state.Plan, e
 // condition that none is.
 func (c *Coordinator) keep(ctx context.Context) {
 	now := c.cfg.Now()
-	if _, err := c.cfg.Store.Acquire(ctx, c.run, Role, c.cfg.Owner, now, now.Add(c.cfg.Lease)); err != nil && ctx.Err() == nil {
+	if _, err := c.cfg.Store.Acquire(ctx, c.run, Role, c.cfg.Owner, now, now.Add(c.cfg.Lease)); err != nil &&
+		ctx.Err() == nil {
 		c.cfg.Logger.Debug("the lead of a run could not be renewed", "run", c.run.Run, "error", err)
 	}
 }
@@ -194,7 +195,8 @@ func (c *Coordinator) order(ctx context.Context, read state.Run, o state.Order) 
 }
 
 func (c *Coordinator) move(ctx context.Context, n state.Node, to state.Status, failure *state.Failure) error {
-	err := c.cfg.Store.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: n.Status, To: to, Failure: failure, Actor: c.cfg.Owner, Now: c.cfg.Now()})
+	err := c.cfg.Store.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: n.Status, To: to, Failure: failure,
+		Actor: c.cfg.Owner, Now: c.cfg.Now()})
 	if err != nil && !errors.Is(err, state.ErrConflict) {
 		return fmt.Errorf("settle node %s: %w", n.Name, err)
 	}
@@ -207,7 +209,8 @@ func (c *Coordinator) fail(ctx context.Context, run state.Run, n state.Node) err
 	if err != nil {
 		return err
 	}
-	err = c.order(ctx, run, state.Order{Kind: state.OrderFail, Cause: &failure, Mark: state.Mark{Reason: "node " + n.Name + " failed"}})
+	err = c.order(ctx, run, state.Order{Kind: state.OrderFail, Cause: &failure,
+		Mark: state.Mark{Reason: "node " + n.Name + " failed"}})
 	if err != nil {
 		return fmt.Errorf("record that run %d failed: %w", run.Run, err)
 	}
@@ -228,7 +231,8 @@ func (c *Coordinator) firstFailure(ctx context.Context, n state.Node) (state.Fai
 			return *b.Failure, nil
 		}
 	}
-	return state.Failure{Kind: fault.Bug, Message: "node " + n.Name + " failed without a failed batch", Node: n.Name, Batch: -1}, nil
+	return state.Failure{Kind: fault.Bug, Message: "node " + n.Name + " failed without a failed batch", Node: n.Name,
+		Batch: -1}, nil
 }
 
 // works reports whether batches of a node are to be done.
@@ -356,7 +360,8 @@ func (c *Coordinator) bury(ctx context.Context, n state.Node) error {
 			continue
 		}
 		claim := state.Claim{BatchKey: b.BatchKey, Epoch: b.Epoch, Attempt: b.Attempt, Owner: b.Owner, Lease: b.Lease}
-		failure := state.Failure{Kind: fault.Environment, Retryable: true, Again: true, Node: n.Name, Batch: b.BatchKey.Batch, Message: "the process that worked on it, " + b.Owner + ", has ended"}
+		failure := state.Failure{Kind: fault.Environment, Retryable: true, Again: true, Node: n.Name, Batch: b.BatchKey.Batch,
+			Message: "the process that worked on it, " + b.Owner + ", has ended"}
 		err := c.cfg.Store.Retry(ctx, claim, failure, state.Stats{}, now, now)
 		switch {
 		case errors.Is(err, state.ErrLeaseLost):

@@ -190,7 +190,8 @@ type planning struct {
 
 // New returns a coordinator. Its context ends with ctx.
 func New(ctx context.Context, cfg Config, run state.RunKey) *Coordinator {
-	c := &Coordinator{Job: cfg.Job, cfg: cfg.withDefaults(), run: run, nodes: map[string]*node{}, done: map[string]bool{}, plans: map[string]planning{}}
+	c := &Coordinator{Job: cfg.Job, cfg: cfg.withDefaults(), run: run, nodes: map[string]*node{}, done: map[string]bool{},
+		plans: map[string]planning{}}
 	c.wake, c.ended = c.cfg.Clock.NewAlarm(), c.cfg.Clock.NewAlarm()
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	return c
@@ -447,7 +448,8 @@ func (c *Coordinator) lead(ctx context.Context) error {
 		c.others.Store(true)
 		return nil
 	}
-	if c.leads.Sub(now) > c.cfg.Lease-c.cfg.Lease/renewalsPerLease || now.Before(c.askAt) && !c.vacant.Swap(false) && !worker.Gone(c.leader) {
+	if c.leads.Sub(now) > c.cfg.Lease-c.cfg.Lease/renewalsPerLease || now.Before(c.askAt) && !c.vacant.Swap(false) &&
+		!worker.Gone(c.leader) {
 		return nil
 	}
 	until := now.Add(c.cfg.Lease)

@@ -23,7 +23,8 @@ func (c *Coordinator) wait(ctx context.Context, n state.Node, r gate.Record) err
 		return err
 	}
 	c.cfg.Checkpoint(worker.Noted)
-	err = c.cfg.Store.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: n.Status, To: state.Waiting, Gate: data, GateDigest: r.Digest, Actor: c.cfg.Owner, Now: now})
+	err = c.cfg.Store.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: n.Status, To: state.Waiting, Gate: data,
+		GateDigest: r.Digest, Actor: c.cfg.Owner, Now: now})
 	if errors.Is(err, state.ErrConflict) {
 		return nil // somebody else came first, or an order: read again
 	}

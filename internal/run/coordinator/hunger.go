@@ -163,7 +163,8 @@ func (c *Coordinator) feed(ctx context.Context) error {
 	} else {
 		c.alone = c.cfg.Grace / 2
 	}
-	level("hints of batches that are free do not arrive; the run goes on from what is in state", "run", c.run.Run, "for", c.alone)
+	level("hints of batches that are free do not arrive; the run goes on from what is in state", "run", c.run.Run,
+		"for", c.alone)
 	c.hunger.lean = nil
 	c.hunger.sees(false)
 	c.signal(ctx, queue.Starved)

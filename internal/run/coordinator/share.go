@@ -197,7 +197,8 @@ func (c *Coordinator) probeLast(ctx context.Context, n state.Node, offers []stat
 	}
 	c.mu.Lock()
 	offered := c.nodes[n.Name].offered
-	last := slices.MaxFunc(offers, func(a, b state.Offer) int { return cmp.Compare(offered[a.Batch].seq, offered[b.Batch].seq) })
+	last := slices.MaxFunc(offers,
+		func(a, b state.Offer) int { return cmp.Compare(offered[a.Batch].seq, offered[b.Batch].seq) })
 	c.mu.Unlock()
 	if err := c.publishAll(ctx, n, []state.Offer{last}); err != nil {
 		return err
@@ -214,7 +215,8 @@ func (c *Coordinator) probeLast(ctx context.Context, n state.Node, offers []stat
 // nobody has anything to take, so that it does not matter what looking costs.
 func (s *sharing) mayHaveNew(known *node, n state.Node, waiting int, now, fresh time.Time, every time.Duration) bool {
 	ended := n.BatchesDone - s.done
-	return s.more || waiting == 0 || now.Before(fresh) || now.Sub(s.looked) >= every || ended > 0 && len(known.offered) <= ended
+	return s.more || waiting == 0 || now.Before(fresh) || now.Sub(s.looked) >= every || ended > 0 &&
+		len(known.offered) <= ended
 }
 
 // missing notes whether fewer hints wait than should, and reports whether that
@@ -244,7 +246,8 @@ func (c *Coordinator) settleOffers(n state.Node, offers []state.Offer, waiting i
 		maps.DeleteFunc(known.offered, func(batch int, _ mark) bool { return batch <= last })
 	}
 	defer func() {
-		s.overdue = s.passed > 0 && slices.ContainsFunc(offers, func(o state.Offer) bool { return s.late(known.offered[o.Batch]) })
+		s.overdue = s.passed > 0 &&
+			slices.ContainsFunc(offers, func(o state.Offer) bool { return s.late(known.offered[o.Batch]) })
 	}()
 	var standing []state.Offer
 	for _, o := range offers {
@@ -286,7 +289,8 @@ func (c *Coordinator) lost(known *node, standing []state.Offer, waiting int, now
 	}
 	if len(lost) > 0 {
 		c.patience = 0
-		c.cfg.Logger.Warn("hints of batches are missing in the queue; they are published again", "run", c.run.Run, "node", lost[0].Node, "hints", len(lost))
+		c.cfg.Logger.Warn("hints of batches are missing in the queue; they are published again", "run", c.run.Run, "node",
+			lost[0].Node, "hints", len(lost))
 	}
 	return lost
 }
@@ -307,7 +311,8 @@ func (c *Coordinator) publishAll(ctx context.Context, n state.Node, offers []sta
 		if ctx.Err() != nil {
 			return nil
 		}
-		c.cfg.Logger.Warn("hints could not be published; the run goes on from what is in state", "run", c.run.Run, "error", err)
+		c.cfg.Logger.Warn("hints could not be published; the run goes on from what is in state", "run", c.run.Run,
+			"error", err)
 		c.leaveQueue(c.cfg.Grace / 2)
 		return nil
 	}

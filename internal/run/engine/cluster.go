@@ -51,8 +51,10 @@ func (x *execution) writeClustered(ctx context.Context, out *PartOutput) (ok boo
 		return true, err
 	}
 	w := &x.res.Written[0]
-	blocks, err := x.keyBlocks(ctx, c, fmt.Sprintf("SELECT file_row_number // %d AS b, %s AS v FROM read_parquet(%s, hive_partitioning = false, union_by_name = false) AS q",
-		c.Rows, c.ValueSQL, sqltext.Strings([]string{sqltext.Glob(w.Path)})))
+	blocks, err := x.keyBlocks(ctx, c,
+		fmt.Sprintf("SELECT file_row_number // %d AS b, %s AS v FROM read_parquet(%s, hive_partitioning = false, "+
+			"union_by_name = false) AS q",
+			c.Rows, c.ValueSQL, sqltext.Strings([]string{sqltext.Glob(w.Path)})))
 	if err != nil {
 		return true, err
 	}
@@ -69,8 +71,9 @@ func (x *execution) writeClustered(ctx context.Context, out *PartOutput) (ok boo
 // expectClustered looks at the first rows. Blocks of one key say nothing: a key
 // may have more rows than all that are looked at.
 func (x *execution) expectClustered(ctx context.Context, c *Cluster) (bool, error) {
-	blocks, err := x.keyBlocks(ctx, c, fmt.Sprintf("SELECT (row_number() OVER () - 1) // %d AS b, %s AS v FROM (SELECT * FROM (%s) LIMIT %d) AS q",
-		sampleBlockRows, c.ValueSQL, x.task.Query, sampleRows))
+	blocks, err := x.keyBlocks(ctx, c,
+		fmt.Sprintf("SELECT (row_number() OVER () - 1) // %d AS b, %s AS v FROM (SELECT * FROM (%s) LIMIT %d) AS q",
+			sampleBlockRows, c.ValueSQL, x.task.Query, sampleRows))
 	if err != nil {
 		return false, err
 	}
@@ -84,8 +87,10 @@ func (x *execution) keyBlocks(ctx context.Context, c *Cluster, rowsSQL string) (
 	if c.Text {
 		least, greatest = fmt.Sprintf("left(min(v), %d)", c.Runes), fmt.Sprintf("left(max(v), %d)", c.Runes)
 	}
-	rows, err := x.in.Query(ctx, fmt.Sprintf("SELECT coalesce(CAST(%s AS VARCHAR), ''), coalesce(CAST(%s AS VARCHAR), ''), count(v) < count(*), count(v) = 0"+
-		" FROM (%s) GROUP BY b ORDER BY b", least, greatest, rowsSQL))
+	rows, err := x.in.Query(ctx,
+		fmt.Sprintf("SELECT coalesce(CAST(%s AS VARCHAR), ''), coalesce(CAST(%s AS VARCHAR), ''), count(v) < count(*), "+
+			"count(v) = 0"+
+			" FROM (%s) GROUP BY b ORDER BY b", least, greatest, rowsSQL))
 	if err != nil {
 		return nil, fmt.Errorf("read the keys of rows: %w", err)
 	}

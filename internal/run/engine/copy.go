@@ -17,7 +17,8 @@ func (in *Instance) Copy(ctx context.Context, c sqltext.Copy, ordered bool) (row
 
 // CopyTo writes rows in order and gives their count. Each try at the COPY is inside of a
 // call of around, if that is not nil: who reads what is written begins anew with it.
-func (in *Instance) CopyTo(ctx context.Context, c sqltext.Copy, around func(ctx context.Context, try func(context.Context) error) error) (rowCount int64, err error) {
+func (in *Instance) CopyTo(ctx context.Context, c sqltext.Copy,
+	around func(ctx context.Context, try func(context.Context) error) error) (rowCount int64, err error) {
 	rowCount, _, err = in.copyAround(ctx, c, true, around)
 	return rowCount, err
 }
@@ -49,7 +50,8 @@ func (in *Instance) Texts(ctx context.Context, query string) (out [][]*string, e
 // aroundTry is called for each try at a COPY, and calls it; nil: nobody has to be.
 type aroundTry func(ctx context.Context, try func(context.Context) error) error
 
-func (in *Instance) copyAround(ctx context.Context, c sqltext.Copy, ordered bool, around aroundTry) (rowCount, byteCount int64, err error) {
+func (in *Instance) copyAround(ctx context.Context, c sqltext.Copy, ordered bool, around aroundTry) (rowCount,
+	byteCount int64, err error) {
 	if !in.hidesFailures && strings.Contains(c.Query, expr.ScanEnd+"(") {
 		in.scansWhole = true
 		err := in.defined(ctx, c.Query, expr.ScanWhole(), expr.ScanInPart(), func() (err error) {
@@ -80,7 +82,8 @@ func (in *Instance) defined(ctx context.Context, query, other, usual string, f f
 	return err
 }
 
-func (in *Instance) copyFloats(ctx context.Context, c sqltext.Copy, ordered bool, around aroundTry) (rowCount, byteCount int64, err error) {
+func (in *Instance) copyFloats(ctx context.Context, c sqltext.Copy, ordered bool, around aroundTry) (rowCount,
+	byteCount int64, err error) {
 	rowCount, byteCount, err = in.copyJoined(ctx, c.Guarded(), ordered, around)
 	if err != nil && len(c.Floats) > 0 && foundIn(err, sqltext.NegativeZero) {
 		return in.copyJoined(ctx, c.Exact(), ordered, around)
@@ -90,7 +93,8 @@ func (in *Instance) copyFloats(ctx context.Context, c sqltext.Copy, ordered bool
 
 // copyJoined runs a COPY. Texts that it joins are tried to be joined as they
 // come, where a failure of that would be seen, and one thread brings them in order.
-func (in *Instance) copyJoined(ctx context.Context, stmt string, ordered bool, around aroundTry) (rowCount, byteCount int64, err error) {
+func (in *Instance) copyJoined(ctx context.Context, stmt string, ordered bool, around aroundTry) (rowCount,
+	byteCount int64, err error) {
 	if in.hidesFailures || in.cfg.Threads > 1 || !strings.Contains(stmt, expr.Joined+"(") {
 		return in.copyOnce(ctx, stmt, ordered, around)
 	}
@@ -105,7 +109,8 @@ func (in *Instance) copyJoined(ctx context.Context, stmt string, ordered bool, a
 }
 
 // copyOnce runs a COPY.
-func (in *Instance) copyOnce(ctx context.Context, stmt string, ordered bool, around aroundTry) (rowCount, byteCount int64, err error) {
+func (in *Instance) copyOnce(ctx context.Context, stmt string, ordered bool, around aroundTry) (rowCount,
+	byteCount int64, err error) {
 	if ordered {
 		if err := InOrder(ctx, in, stmt); err != nil {
 			return 0, 0, err

@@ -18,7 +18,8 @@ import (
 
 // zerosQuery has columns i, x, y and name; x is 0 and, in odd rows, first.
 func zerosQuery(first string) string {
-	return "SELECT i, CASE WHEN i % 2 = 1 THEN CAST('" + first + "' AS DOUBLE) ELSE CAST(0 AS DOUBLE) END AS x, CAST(i % 3 AS DOUBLE) AS y," +
+	return "SELECT i, CASE WHEN i % 2 = 1 THEN CAST('" + first +
+		"' AS DOUBLE) ELSE CAST(0 AS DOUBLE) END AS x, CAST(i % 3 AS DOUBLE) AS y," +
 		" 'name ' || i % 10 AS name FROM range(6000) AS t(i)"
 }
 
@@ -36,7 +37,8 @@ func TestZerosKeepTheirSignAndNaNHasNone(t *testing.T) {
 			return task
 		},
 		"file": func(f *fixture, query string) Task {
-			file := sqltext.Copy{Query: query, Path: filepath.Join(f.dir, "out.parquet"), Options: []string{"FORMAT parquet"}, Floats: floats}
+			file := sqltext.Copy{Query: query, Path: filepath.Join(f.dir, "out.parquet"), Options: []string{"FORMAT parquet"},
+				Floats: floats}
 			return Task{Name: "test", Paths: []string{f.dir}, Output: Output{File: &FileOutput{Copy: file}}}
 		},
 	}
@@ -52,7 +54,8 @@ func TestZerosKeepTheirSignAndNaNHasNone(t *testing.T) {
 			for _, nan := range []string{"CAST('nan' AS DOUBLE)", "-CAST('nan' AS DOUBLE)"} { // with and without -0 beside it
 				for _, zero := range []string{"0", "-0"} {
 					f = newFixture(t)
-					_, err = Execute(context.Background(), f.cfg, nil, task(f, "SELECT * REPLACE (CASE WHEN i % 3 = 0 THEN "+nan+" ELSE x END AS x) FROM ("+zerosQuery(zero)+")"))
+					_, err = Execute(context.Background(), f.cfg, nil, task(f, "SELECT * REPLACE (CASE WHEN i % 3 = 0 THEN "+nan+
+						" ELSE x END AS x) FROM ("+zerosQuery(zero)+")"))
 					require.NoError(t, err)
 					require.Equal(t, [][]any{{int64(2000), false}}, f.read(t, "SELECT count(*), bool_or(signbit(x))"+
 						" FROM "+sqltext.String(filepath.Join(f.dir, "*.parquet"))+" WHERE isnan(x)"), "%s beside %s", nan, zero)
@@ -62,7 +65,8 @@ func TestZerosKeepTheirSignAndNaNHasNone(t *testing.T) {
 			f = newFixture(t)
 			_, err = Execute(context.Background(), f.cfg, nil, task(f, zerosQuery("0")))
 			require.NoError(t, err)
-			metadata := " FROM parquet_metadata(" + sqltext.String(filepath.Join(f.dir, "*.parquet")) + ") WHERE path_in_schema = 'name'"
+			metadata := " FROM parquet_metadata(" + sqltext.String(filepath.Join(f.dir, "*.parquet")) +
+				") WHERE path_in_schema = 'name'"
 			inDictionary := f.read(t, "SELECT bool_and(encodings LIKE '%DICTIONARY%')"+metadata)
 			require.Equal(t, [][]any{{true}}, inDictionary, "no -0: texts are in a dictionary")
 		})
@@ -72,7 +76,8 @@ func TestZerosKeepTheirSignAndNaNHasNone(t *testing.T) {
 func TestFailureBehindANegativeZeroIsReported(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	query := "SELECT *, CASE WHEN i = 5999 THEN CAST(CAST(i AS VARCHAR) || '?' AS BIGINT) END AS z FROM (" + zerosQuery("-0") + ")"
+	query := "SELECT *, CASE WHEN i = 5999 THEN CAST(CAST(i AS VARCHAR) || '?' AS BIGINT) END AS z FROM (" +
+		zerosQuery("-0") + ")"
 	_, err := Execute(context.Background(), f.cfg, nil, f.task(query, PartOutput{Floats: []string{"x"}}))
 	require.Equal(t, fault.UserData, fault.Of(err).Kind)
 	require.ErrorContains(t, err, "5999?")
@@ -112,22 +117,27 @@ func TestTextsAreJoinedInOrder(t *testing.T) {
 		bad     *Quarantine
 		lists   bool // are needed, or used to be safe
 	}{
-		"no empty ones":              {groups: [][]*string{plain("a", "b", "c"), plain("d")}, sep: ","},
-		"empty ones in between":      {groups: [][]*string{plain("a", "", "", "b", "")}, sep: ","},
-		"empty ones first":           {groups: [][]*string{plain("", "", "a", "", "b"), plain("", "", "b,", "b,")}, sep: ","},
-		"beginning like separators":  {groups: [][]*string{plain("", ",a")}, sep: ",", lists: true},
-		"end of a separator":         {groups: [][]*string{plain("", " ", "a"), plain("", "", " ,", "a"), plain("", "  ")}, sep: ", ", lists: true},
-		"end of a word":              {groups: [][]*string{plain("", "b", "x"), plain("", "", "bb"), plain("", "", "ba")}, sep: "ab", lists: true},
-		"empty ones only":            {groups: [][]*string{plain("", "", ""), plain("")}, sep: ","},
-		"separators first":           {groups: [][]*string{plain(",", "a"), plain(",,", "", "b")}, sep: ","},
-		"separators behind empties":  {groups: [][]*string{plain("a"), plain("", ",", "a")}, sep: ",", lists: true},
-		"part of a longer separator": {groups: [][]*string{plain("", "", "ab", "x"), plain("", "aba", "x")}, sep: "aba", lists: true},
-		"no separator":               {groups: [][]*string{plain("", "a", "", "b")}, sep: ""},
-		"nulls":                      {groups: [][]*string{append([]*string{nil}, plain("a", "b")...), {nil, nil}, append([]*string{nil}, plain("", "é", "é")...)}, sep: "é", lists: true},
-		"nulls and empties":          {groups: [][]*string{append([]*string{nil}, plain("", "ü", "é")...)}, sep: "é"},
-		"not in order":               {groups: [][]*string{plain("a", "b", "c"), plain("", "d", "e")}, sep: ",", shuffle: true, lists: true},
-		"several threads":            {groups: [][]*string{plain("a", "b", "c")}, sep: ",", threads: 2, lists: true},
-		"failures may be hidden":     {groups: [][]*string{plain("a", "b")}, sep: ",", bad: &Quarantine{}, lists: true},
+		"no empty ones":             {groups: [][]*string{plain("a", "b", "c"), plain("d")}, sep: ","},
+		"empty ones in between":     {groups: [][]*string{plain("a", "", "", "b", "")}, sep: ","},
+		"empty ones first":          {groups: [][]*string{plain("", "", "a", "", "b"), plain("", "", "b,", "b,")}, sep: ","},
+		"beginning like separators": {groups: [][]*string{plain("", ",a")}, sep: ",", lists: true},
+		"end of a separator": {groups: [][]*string{plain("", " ", "a"), plain("", "", " ,", "a"), plain("", "  ")},
+			sep: ", ", lists: true},
+		"end of a word": {groups: [][]*string{plain("", "b", "x"), plain("", "", "bb"), plain("", "", "ba")},
+			sep: "ab", lists: true},
+		"empty ones only":           {groups: [][]*string{plain("", "", ""), plain("")}, sep: ","},
+		"separators first":          {groups: [][]*string{plain(",", "a"), plain(",,", "", "b")}, sep: ","},
+		"separators behind empties": {groups: [][]*string{plain("a"), plain("", ",", "a")}, sep: ",", lists: true},
+		"part of a longer separator": {groups: [][]*string{plain("", "", "ab", "x"), plain("", "aba", "x")}, sep: "aba",
+			lists: true},
+		"no separator": {groups: [][]*string{plain("", "a", "", "b")}, sep: ""},
+		"nulls": {groups: [][]*string{append([]*string{nil}, plain("a", "b")...), {nil, nil},
+			append([]*string{nil}, plain("", "é", "é")...)}, sep: "é", lists: true},
+		"nulls and empties": {groups: [][]*string{append([]*string{nil}, plain("", "ü", "é")...)}, sep: "é"},
+		"not in order": {groups: [][]*string{plain("a", "b", "c"), plain("", "d", "e")}, sep: ",",
+			shuffle: true, lists: true},
+		"several threads":        {groups: [][]*string{plain("a", "b", "c")}, sep: ",", threads: 2, lists: true},
+		"failures may be hidden": {groups: [][]*string{plain("a", "b")}, sep: ",", bad: &Quarantine{}, lists: true},
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	var groups [][]*string
@@ -166,7 +176,8 @@ func TestTextsAreJoinedInOrder(t *testing.T) {
 			defer func() { require.NoError(t, in.Close()) }()
 			in.hidesFailures = tc.bad != nil
 			path := filepath.Join(f.dir, "out.parquet")
-			query := fmt.Sprintf("SELECT g, %s(x, o, %s) AS s FROM (VALUES %s) AS t(g, x, o) GROUP BY g", expr.Joined, sqltext.String(tc.sep), strings.Join(rows, ", "))
+			query := fmt.Sprintf("SELECT g, %s(x, o, %s) AS s FROM (VALUES %s) AS t(g, x, o) GROUP BY g", expr.Joined,
+				sqltext.String(tc.sep), strings.Join(rows, ", "))
 			var copies int
 			ctx := WithTrace(t.Context(), func(*Instance, string) { copies++ })
 			for range 2 { // what the first time has left does not change the second

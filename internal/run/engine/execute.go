@@ -41,7 +41,8 @@ func (f fresh) open(ctx context.Context, cfg InstanceConfig) (*Instance, error) 
 
 func (fresh) close(in *Instance, _ bool) error { return in.Close() }
 
-func execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Task, from lender) (res Result, err error) {
+func execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Task, from lender) (res Result,
+	err error) {
 	x := &execution{pool: pool, task: task}
 	unprepared := x.prepare(ctx)
 	if unprepared != nil && !x.canRetry(ctx, unprepared) {
@@ -240,7 +241,8 @@ func (x *execution) copyPart(ctx context.Context, out *PartOutput, query string,
 	}
 	x.res.Written = append(x.res.Written, w) // known from here on, so that a failure removes it
 	w.Rows, w.Bytes, err = x.in.Copy(ctx, sqltext.Copy{Query: query, Path: path, Floats: out.Floats,
-		Options: []string{"FORMAT parquet", "COMPRESSION " + codec, fmt.Sprintf("ROW_GROUP_SIZE %d", group), "RETURN_STATS"}}, ordered)
+		Options: []string{"FORMAT parquet", "COMPRESSION " + codec, fmt.Sprintf("ROW_GROUP_SIZE %d", group), "RETURN_STATS"}},
+		ordered)
 	return w, err
 }
 
@@ -251,7 +253,8 @@ func (x *execution) keep(ctx context.Context, w Written) error {
 		x.res.Written = x.res.Written[:last]
 		return os.Remove(w.Path)
 	}
-	raw, err := x.ints(ctx, "SELECT CAST(sum(total_uncompressed_size) AS BIGINT) FROM parquet_metadata("+sqltext.String(w.Path)+")")
+	raw, err := x.ints(ctx, "SELECT CAST(sum(total_uncompressed_size) AS BIGINT) FROM parquet_metadata("+
+		sqltext.String(w.Path)+")")
 	if err != nil {
 		return fmt.Errorf("read back the footer of a part: %w", err)
 	}

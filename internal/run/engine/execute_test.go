@@ -29,7 +29,8 @@ func newFixture(t *testing.T) *fixture {
 	dir := t.TempDir()
 	parts := filepath.Join(dir, "parts")
 	require.NoError(t, os.Mkdir(parts, 0o755))
-	return &fixture{dir: parts, cfg: InstanceConfig{MemoryBytes: 128 << 20, Threads: 1, SpillDir: filepath.Join(dir, "spill")}}
+	return &fixture{dir: parts, cfg: InstanceConfig{MemoryBytes: 128 << 20, Threads: 1,
+		SpillDir: filepath.Join(dir, "spill")}}
 }
 
 func (f *fixture) stage(context.Context) (string, error) {
@@ -51,7 +52,8 @@ func (f *fixture) task(query string, out PartOutput) Task {
 
 func (f *fixture) read(t *testing.T, query string) [][]any {
 	t.Helper()
-	in, err := OpenInstance(context.Background(), InstanceConfig{Threads: 1, SpillDir: filepath.Join(t.TempDir(), "s"), Paths: []string{f.dir}})
+	in, err := OpenInstance(context.Background(), InstanceConfig{Threads: 1, SpillDir: filepath.Join(t.TempDir(), "s"),
+		Paths: []string{f.dir}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, in.Close()) }()
 	rows, err := in.Query(context.Background(), query)
@@ -83,7 +85,8 @@ func scanRow(rows *sql.Rows) ([]any, error) {
 func TestWritesOnePart(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	res, err := Execute(context.Background(), f.cfg, nil, f.task("SELECT i, 'x' || i AS s FROM range(1000) t(i)", PartOutput{}))
+	res, err := Execute(context.Background(), f.cfg, nil, f.task("SELECT i, 'x' || i AS s FROM range(1000) t(i)",
+		PartOutput{}))
 	require.NoError(t, err)
 	require.EqualValues(t, 1000, res.RowsOut)
 	require.Len(t, res.Written, 1)
@@ -111,17 +114,21 @@ func TestWritesRowsByBucketAndThenInOrder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	res, err := Execute(context.Background(), f.cfg, nil, f.task("SELECT i FROM range(40000) t(i)",
-		PartOutput{BucketSQL: "(q.i * 7) & 3", NumberSQL: "100 + row_number() OVER ()", SortedBy: []string{BucketColumn, "__o0"}, RowGroupRows: 2048}))
+		PartOutput{BucketSQL: "(q.i * 7) & 3", NumberSQL: "100 + row_number() OVER ()",
+			SortedBy: []string{BucketColumn, "__o0"}, RowGroupRows: 2048}))
 	require.NoError(t, err)
 	require.Len(t, res.Written, 1, "one part, however many buckets")
 	require.EqualValues(t, 40000, res.RowsOut)
 	part := sqltext.String(res.Written[0].Path)
-	got := f.read(t, fmt.Sprintf("SELECT count(*) FILTER ((i * 7) & 3 <> __b), count(*) FILTER (__o0 <> i + 101) FROM read_parquet(%s)", part))
+	got := f.read(t, fmt.Sprintf("SELECT count(*) FILTER ((i * 7) & 3 <> __b), count(*) FILTER (__o0 <> i + 101) FROM "+
+		"read_parquet(%s)", part))
 	require.Zero(t, got[0][0])
 	require.Zero(t, got[0][1], "rows are numbered before they are sorted")
-	rows := f.read(t, fmt.Sprintf("SELECT count(*) FROM (SELECT __b, i, lag((__b, i)) OVER (ORDER BY file_row_number) AS before FROM read_parquet(%s)) WHERE (__b, i) < before", part))
+	rows := f.read(t, fmt.Sprintf("SELECT count(*) FROM (SELECT __b, i, lag((__b, i)) OVER (ORDER BY file_row_number) "+
+		"AS before FROM read_parquet(%s)) WHERE (__b, i) < before", part))
 	require.Zero(t, rows[0][0], "a bucket is one range, in order")
-	groups := f.read(t, fmt.Sprintf("SELECT max(row_group_num_rows), count(*) FILTER (stats_min_value IS NULL) FROM parquet_metadata(%s) WHERE path_in_schema = '__b'", part))
+	groups := f.read(t, fmt.Sprintf("SELECT max(row_group_num_rows), count(*) FILTER (stats_min_value IS NULL) FROM "+
+		"parquet_metadata(%s) WHERE path_in_schema = '__b'", part))
 	require.EqualValues(t, 2048, groups[0][0])
 	require.Zero(t, groups[0][1], "each row group says which buckets it has")
 }
@@ -151,7 +158,8 @@ func TestRowsThatComeByKeyAreNotMoved(t *testing.T) {
 			stage := func(ctx context.Context) (string, error) { tries++; return f.stage(ctx) }
 			task := f.task(fmt.Sprintf("SELECT i, %s AS k FROM range(%d) AS r(i)", tc.key, rows), PartOutput{})
 			var seen []KeyBlock
-			task.Output.Part = &PartOutput{Stage: stage, BucketSQL: "q.k & 3", NumberSQL: "row_number() OVER ()", SortedBy: []string{BucketColumn, "__o0"}, RowGroupRows: 5000,
+			task.Output.Part = &PartOutput{Stage: stage, BucketSQL: "q.k & 3", NumberSQL: "row_number() OVER ()",
+				SortedBy: []string{BucketColumn, "__o0"}, RowGroupRows: 5000,
 				Cluster: &Cluster{ValueSQL: "q.k", Rows: 5000, Keep: func(blocks []KeyBlock) ([]byte, error) {
 					seen = blocks
 					if overlapping(t, blocks) {
@@ -171,7 +179,8 @@ func TestRowsThatComeByKeyAreNotMoved(t *testing.T) {
 			require.Len(t, f.files(t), 1)
 			require.EqualValues(t, rows, res.RowsOut)
 			require.Equal(t, tc.as, res.Written[0].Keys != nil)
-			columns := f.read(t, "SELECT count(*) FROM parquet_schema("+sqltext.String(res.Written[0].Path)+") WHERE name LIKE '\\_\\_%' ESCAPE '\\'")
+			columns := f.read(t, "SELECT count(*) FROM parquet_schema("+sqltext.String(res.Written[0].Path)+
+				") WHERE name LIKE '\\_\\_%' ESCAPE '\\'")
 			require.Equal(t, tc.as, columns[0][0] == int64(0), "rows that come by key need no hidden columns")
 			if tc.as {
 				require.Len(t, seen, rows/5000)
@@ -201,7 +210,9 @@ func overlapping(t *testing.T, blocks []KeyBlock) bool {
 func TestFailureLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	_, err := Execute(context.Background(), f.cfg, nil, f.task("SELECT CASE WHEN i = 300000 THEN "+expr.Raised{Message: "no such thing"}.SQL()+" ELSE i END AS i FROM range(400000) t(i)", PartOutput{}))
+	_, err := Execute(context.Background(), f.cfg, nil,
+		f.task("SELECT CASE WHEN i = 300000 THEN "+expr.Raised{Message: "no such thing"}.SQL()+
+			" ELSE i END AS i FROM range(400000) t(i)", PartOutput{}))
 	require.ErrorContains(t, err, "no such thing")
 	require.Equal(t, fault.UserData, fault.Of(err).Kind)
 	require.Empty(t, f.files(t))
@@ -217,7 +228,8 @@ func TestFaults(t *testing.T) {
 		"conversion":    {"SELECT CAST('x' || i AS INTEGER) AS a FROM range(3) t(i)", fault.UserData, "Could not convert"},
 		"outside paths": {"SELECT * FROM read_csv('/etc/passwd')", fault.Environment, "/etc/passwd"},
 		"not SQL":       {"SELECT FROM WHERE", fault.Bug, "syntax"},
-		"memory": {"SELECT list(i ORDER BY h) AS l FROM (SELECT i, hash(i) AS h FROM range(40000000) t(i))", fault.Environment,
+		"memory": {"SELECT list(i ORDER BY h) AS l FROM (SELECT i, hash(i) AS h FROM range(40000000) t(i))",
+			fault.Environment,
 			"more memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -238,7 +250,8 @@ func TestConfigurationIsLocked(t *testing.T) {
 	in, err := OpenInstance(context.Background(), f.cfg)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, in.Close()) }()
-	for _, stmt := range []string{"SET memory_limit = '100GB'", "SET enable_external_access = true", "INSTALL httpfs", "SET allowed_directories = ['/']"} {
+	for _, stmt := range []string{"SET memory_limit = '100GB'", "SET enable_external_access = true", "INSTALL httpfs",
+		"SET allowed_directories = ['/']"} {
 		require.Error(t, in.Exec(context.Background(), stmt), stmt)
 	}
 }
@@ -247,7 +260,8 @@ func TestCancelEndsALongQuery(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	task := f.task("SELECT count(*) AS n FROM range(1000000000) a(i), range(1000000) b(j) WHERE hash(i) = hash(j)", PartOutput{})
+	task := f.task("SELECT count(*) AS n FROM range(1000000000) a(i), range(1000000) b(j) WHERE hash(i) = hash(j)",
+		PartOutput{})
 	task.Prepare = func(context.Context) error { cancel(); return nil }
 	_, err := Execute(ctx, f.cfg, nil, task)
 	require.Equal(t, fault.Canceled, fault.Of(err).Kind)
@@ -296,12 +310,14 @@ func TestInspectAsksAndLeavesTablesForTheSides(t *testing.T) {
 		return rows.Close()
 	}
 	side := SideOutput{Side: "failed", Query: "SELECT * FROM found", Stage: f.stage}
-	res, err := Execute(context.Background(), f.cfg, nil, Task{Name: "test", Paths: []string{f.dir}, Output: Output{Inspect: inspect}, Sides: []SideOutput{side}})
+	res, err := Execute(context.Background(), f.cfg, nil, Task{Name: "test", Paths: []string{f.dir},
+		Output: Output{Inspect: inspect}, Sides: []SideOutput{side}})
 	require.NoError(t, err)
 	require.Empty(t, res.Written)
 	require.Len(t, res.Sides, 1)
 	broken := func(context.Context, Querier) error { return fault.New(fault.UserData, "found 7") }
-	_, err = Execute(context.Background(), f.cfg, nil, Task{Name: "test", Output: Output{Inspect: broken}, Sides: []SideOutput{side}})
+	_, err = Execute(context.Background(), f.cfg, nil, Task{Name: "test", Output: Output{Inspect: broken},
+		Sides: []SideOutput{side}})
 	require.ErrorContains(t, err, "found 7")
 	require.Len(t, f.files(t), 1)
 }
@@ -344,7 +360,8 @@ func TestNoSidesWhenTheTaskFails(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	task := f.task("SELECT 1 AS a", PartOutput{})
-	task.Sides = []SideOutput{{Side: "failed", Query: "SELECT 1 AS a", Stage: f.stage}, {Side: "bad", Query: "SELECT CAST('x' AS INTEGER) AS a", Stage: f.stage}}
+	task.Sides = []SideOutput{{Side: "failed", Query: "SELECT 1 AS a", Stage: f.stage},
+		{Side: "bad", Query: "SELECT CAST('x' AS INTEGER) AS a", Stage: f.stage}}
 	res, err := Execute(context.Background(), f.cfg, nil, task)
 	require.Error(t, err)
 	require.Empty(t, res.Sides)

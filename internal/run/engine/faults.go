@@ -36,7 +36,8 @@ func classify(ctx context.Context, err error, task Task) error {
 		return err
 	}
 	if ctx.Err() != nil {
-		return &fault.Error{Kind: fault.Canceled, Retryable: true, Message: task.Name + " was interrupted", Err: context.Cause(ctx)}
+		return &fault.Error{Kind: fault.Canceled, Retryable: true, Message: task.Name + " was interrupted",
+			Err: context.Cause(ctx)}
 	}
 	var db *duckdb.Error
 	if errors.As(err, &db) {
@@ -46,9 +47,11 @@ func classify(ctx context.Context, err error, task Task) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return diskFull(err, task)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
-		return &fault.Error{Kind: fault.Environment, Message: task.Name, Err: err, Hint: "check that the path exists and that this user may use it"}
+		return &fault.Error{Kind: fault.Environment, Message: task.Name, Err: err,
+			Hint: "check that the path exists and that this user may use it"}
 	case fault.Passes(err):
-		return &fault.Error{Kind: fault.Environment, Retryable: true, Message: task.Name, Err: err, Hint: "see the system's log"}
+		return &fault.Error{Kind: fault.Environment, Retryable: true, Message: task.Name, Err: err,
+			Hint: "see the system's log"}
 	}
 	return &fault.Error{Kind: fault.Bug, Message: task.Name, Err: err}
 }
@@ -62,7 +65,8 @@ func classifyDuckDB(db *duckdb.Error, err error, task Task) error {
 	case duckdb.ErrorTypeOutOfMemory:
 		f.Kind, f.Err = fault.Environment, ErrOutOfMemory
 		f.Message = task.Name + ": the batch needs more memory than its share of --memory, and could not spill"
-		f.Hint = "give more with --memory, or free disk space for spilling; nothing that is committed was lost: continue with --resume"
+		f.Hint = "give more with --memory, or free disk space for spilling; nothing that is committed was lost: continue " +
+			"with --resume"
 		if task.MemoryHint != "" {
 			f.Hint = task.MemoryHint
 		}
@@ -73,7 +77,8 @@ func classifyDuckDB(db *duckdb.Error, err error, task Task) error {
 		}
 	case duckdb.ErrorTypeInterrupt:
 		f.Kind, f.Retryable = fault.Canceled, true
-	case duckdb.ErrorTypeConversion, duckdb.ErrorTypeOutOfRange, duckdb.ErrorTypeDivideByZero, duckdb.ErrorTypeInvalidInput:
+	case duckdb.ErrorTypeConversion, duckdb.ErrorTypeOutOfRange, duckdb.ErrorTypeDivideByZero,
+		duckdb.ErrorTypeInvalidInput:
 		f.Kind = fault.UserData
 	}
 	return f
@@ -81,7 +86,8 @@ func classifyDuckDB(db *duckdb.Error, err error, task Task) error {
 
 // wantsDisk reports whether a disk or a quota is full.
 func wantsDisk(db *duckdb.Error) bool {
-	return strings.Contains(db.Msg, "No space left") || strings.Contains(db.Msg, "Disk quota") || strings.Contains(db.Msg, "max_temp_directory_size")
+	return strings.Contains(db.Msg, "No space left") || strings.Contains(db.Msg, "Disk quota") ||
+		strings.Contains(db.Msg, "max_temp_directory_size")
 }
 
 func diskFull(err error, task Task) error {
@@ -267,7 +273,8 @@ func IsValueFault(err error) bool {
 		return false
 	}
 	switch db.Type {
-	case duckdb.ErrorTypeConversion, duckdb.ErrorTypeOutOfRange, duckdb.ErrorTypeDivideByZero, duckdb.ErrorTypeInvalidInput:
+	case duckdb.ErrorTypeConversion, duckdb.ErrorTypeOutOfRange, duckdb.ErrorTypeDivideByZero,
+		duckdb.ErrorTypeInvalidInput:
 		return true
 	}
 	return false
@@ -281,7 +288,8 @@ func IsMachineFault(err error) bool {
 		return errors.Is(err, ErrOutOfMemory) || errors.Is(err, context.Canceled)
 	}
 	switch db.Type {
-	case duckdb.ErrorTypeOutOfMemory, duckdb.ErrorTypeIO, duckdb.ErrorTypePermission, duckdb.ErrorTypeInterrupt, duckdb.ErrorTypeFatal:
+	case duckdb.ErrorTypeOutOfMemory, duckdb.ErrorTypeIO, duckdb.ErrorTypePermission, duckdb.ErrorTypeInterrupt,
+		duckdb.ErrorTypeFatal:
 		return true
 	}
 	return false

@@ -68,6 +68,7 @@ func RegisterGo(conn *sql.Conn) error {
 }
 
 func typeInfo(t expr.Type) (duckdb.TypeInfo, error) {
-	kinds := map[expr.Type]duckdb.Type{expr.String: duckdb.TYPE_VARCHAR, expr.Int: duckdb.TYPE_BIGINT, expr.Float: duckdb.TYPE_DOUBLE, expr.DateTime: duckdb.TYPE_TIMESTAMP}
+	kinds := map[expr.Type]duckdb.Type{expr.String: duckdb.TYPE_VARCHAR, expr.Int: duckdb.TYPE_BIGINT,
+		expr.Float: duckdb.TYPE_DOUBLE, expr.DateTime: duckdb.TYPE_TIMESTAMP}
 	return duckdb.NewTypeInfo(kinds[t])
 }

@@ -72,7 +72,8 @@ func OpenInstance(ctx context.Context, cfg InstanceConfig) (*Instance, error) {
 // openDatabase starts DuckDB with the options that are the same everywhere.
 // Nothing fences it in yet.
 func openDatabase() (*sql.DB, error) {
-	connector, err := duckdb.NewConnector("?threads=1&autoinstall_known_extensions=false&autoload_known_extensions=false&enable_external_file_cache=false", nil)
+	connector, err := duckdb.NewConnector(
+		"?threads=1&autoinstall_known_extensions=false&autoload_known_extensions=false&enable_external_file_cache=false", nil)
 	if err != nil {
 		return nil, fmt.Errorf("open DuckDB: %w", err)
 	}
@@ -135,7 +136,8 @@ func (cfg InstanceConfig) memory() int64 { return max(cfg.MemoryBytes, memoryByt
 
 // settings lists the statements that fence an instance in. The lock comes last.
 func settings(cfg InstanceConfig) []string {
-	list := slices.Concat(resourceSettings(cfg), []string{"SET temp_directory = " + sqltext.String(cfg.SpillDir), "SET GLOBAL TimeZone = 'UTC'"})
+	list := slices.Concat(resourceSettings(cfg), []string{"SET temp_directory = " + sqltext.String(cfg.SpillDir),
+		"SET GLOBAL TimeZone = 'UTC'"})
 	if cfg.JSONErrors {
 		list = append(list, "SET errors_as_json = true")
 	}

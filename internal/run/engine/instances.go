@@ -245,7 +245,8 @@ func (p *Instances) close(in *Instance, clean bool) error {
 
 // passing are the beginnings of statements that leave nothing behind when their
 // connection ends. All others end the instance with their task.
-var passing = []string{"SELECT ", "WITH ", "FROM ", "EXPLAIN ", "COPY ", "DROP ", "CREATE TEMP ", "CREATE OR REPLACE TEMP "}
+var passing = []string{"SELECT ", "WITH ", "FROM ", "EXPLAIN ", "COPY ", "DROP ", "CREATE TEMP ",
+	"CREATE OR REPLACE TEMP "}
 
 // lasts reports whether a statement may leave something behind.
 func lasts(statement string) bool {

@@ -81,9 +81,11 @@ func TestTasksShareAnInstance(t *testing.T) {
 func TestNothingOfATaskIsLeftToTheNext(t *testing.T) {
 	leave := []struct{ name, statement, visible string }{
 		{"temporary table", "CREATE TEMP TABLE kept AS SELECT 1 AS a", "SELECT count(*) FROM duckdb_tables()"},
-		{"temporary view", "CREATE TEMP VIEW kept AS SELECT 1 AS a", "SELECT count(*) FROM duckdb_views() WHERE view_name = 'kept'"},
+		{"temporary view", "CREATE TEMP VIEW kept AS SELECT 1 AS a",
+			"SELECT count(*) FROM duckdb_views() WHERE view_name = 'kept'"},
 		{"macro", "CREATE TEMP MACRO kept() AS 1", "SELECT count(*) FROM duckdb_functions() WHERE function_name = 'kept'"},
-		{"our macro", "SELECT thalweg_scan_int('1')", "SELECT count(*) FROM duckdb_functions() WHERE function_name = 'thalweg' || '_scan_int'"},
+		{"our macro", "SELECT thalweg_scan_int('1')",
+			"SELECT count(*) FROM duckdb_functions() WHERE function_name = 'thalweg' || '_scan_int'"},
 	}
 	for _, tc := range leave {
 		t.Run(tc.name, func(t *testing.T) {
@@ -110,7 +112,8 @@ func TestRowsBehindAJoinComeInOrderInEveryTask(t *testing.T) {
 	db, err := sql.Open("duckdb", "")
 	require.NoError(t, err)
 	defer db.Close()
-	_, err = db.ExecContext(t.Context(), `COPY (SELECT i % 7 AS k, i AS o FROM range(41000) AS t(i)) TO '`+path+`' (ROW_GROUP_SIZE 4096)`)
+	_, err = db.ExecContext(t.Context(), `COPY (SELECT i % 7 AS k, i AS o FROM range(41000) AS t(i)) TO '`+path+
+		`' (ROW_GROUP_SIZE 4096)`)
 	require.NoError(t, err)
 	const rows = `SELECT CAST(bool_and(o = list_sort(o)) AS VARCHAR) FROM (SELECT list(l.o) AS o FROM read_parquet('%s') AS l
 		SEMI JOIN (SELECT DISTINCT i AS k FROM range(3) AS t(i)) AS r ON r.k = l.k WHERE l.o %% 4096 < 2100 GROUP BY l.k)`
@@ -160,7 +163,8 @@ func TestCountingBehindJoinedTexts(t *testing.T) {
 	s := newSharing(t, 0)
 	path := filepath.Join(s.fixture.dir, "in.csv")
 	require.NoError(t, os.WriteFile(path, []byte("a\n1\n2\n"), 0o600))
-	task := s.task("SELECT "+expr.Joined+"(a, o, ',') AS a FROM (SELECT *, row_number() OVER () AS o FROM read_csv('"+path+"', header = true, all_varchar = true, parallel = false))", PartOutput{})
+	task := s.task("SELECT "+expr.Joined+"(a, o, ',') AS a FROM (SELECT *, row_number() OVER () AS o FROM read_csv('"+path+
+		"', header = true, all_varchar = true, parallel = false))", PartOutput{})
 	task.CSV, task.FreeOrder = []CSVSource{records(2)}, true
 	for range 2 {
 		res, err := s.all.Execute(t.Context(), s.cfg, nil, task)
@@ -170,8 +174,10 @@ func TestCountingBehindJoinedTexts(t *testing.T) {
 }
 
 func TestWhatIsNotTemporaryEndsTheInstance(t *testing.T) {
-	for _, statement := range []string{"CREATE TABLE kept (a INT)", "CREATE OR REPLACE VIEW kept AS SELECT 1 AS a", "create schema kept",
-		"SET VARIABLE kept = 1", "PREPARE kept AS SELECT 1", "BEGIN TRANSACTION", "SET threads = 2", "SET SESSION TimeZone = 'Asia/Tokyo'", "PRAGMA enable_profiling = 'no_output'", "  SELECT 1"} {
+	for _, statement := range []string{"CREATE TABLE kept (a INT)", "CREATE OR REPLACE VIEW kept AS SELECT 1 AS a",
+		"create schema kept",
+		"SET VARIABLE kept = 1", "PREPARE kept AS SELECT 1", "BEGIN TRANSACTION", "SET threads = 2",
+		"SET SESSION TimeZone = 'Asia/Tokyo'", "PRAGMA enable_profiling = 'no_output'", "  SELECT 1"} {
 		s := newSharing(t, 0)
 		require.NoError(t, s.inspect(t, func(ctx context.Context, db Querier) error {
 			rows, err := db.QueryContext(ctx, statement)
@@ -190,11 +196,12 @@ func TestAFailedTaskEndsItsInstance(t *testing.T) {
 	require.Error(t, s.inspect(t, func(context.Context, Querier) error { return errors.New("no") }))
 	require.Empty(t, s.all.idle)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := s.all.Execute(ctx, s.cfg, nil, Task{Name: "canceled", Output: Output{Inspect: func(ctx context.Context, db Querier) error {
-		cancel()
-		_, err := db.QueryContext(ctx, "SELECT count(*) FROM range(1000000000000)")
-		return err
-	}}})
+	_, err := s.all.Execute(ctx, s.cfg, nil,
+		Task{Name: "canceled", Output: Output{Inspect: func(ctx context.Context, db Querier) error {
+			cancel()
+			_, err := db.QueryContext(ctx, "SELECT count(*) FROM range(1000000000000)")
+			return err
+		}}})
 	require.Error(t, err)
 	require.Empty(t, s.all.idle)
 	require.Equal(t, "1", s.ask(t, "SELECT 1"))
@@ -234,13 +241,14 @@ func TestFencesOfSharedInstances(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte("a\n1\n"), 0o600))
 	}
 	read := func(path string, secluded bool, paths ...string) error {
-		return s.run(t, Task{Name: "read", Paths: paths, Secluded: secluded, Output: Output{Inspect: func(ctx context.Context, db Querier) error {
-			rows, err := db.QueryContext(ctx, "SELECT count(*) FROM read_csv('"+path+"')")
-			if err != nil {
-				return err
-			}
-			return rows.Close()
-		}}})
+		return s.run(t, Task{Name: "read", Paths: paths, Secluded: secluded,
+			Output: Output{Inspect: func(ctx context.Context, db Querier) error {
+				rows, err := db.QueryContext(ctx, "SELECT count(*) FROM read_csv('"+path+"')")
+				if err != nil {
+					return err
+				}
+				return rows.Close()
+			}}})
 	}
 	require.NoError(t, read(known, false, known))
 	require.Error(t, read(secret, false, known), "nobody has named it")
@@ -271,10 +279,11 @@ func TestRootsThatAreNotThereYet(t *testing.T) {
 func TestSecludedTasksAreAlone(t *testing.T) {
 	s := newSharing(t, 0)
 	s.ask(t, "SELECT 1")
-	err := s.run(t, Task{Name: "secluded", Secluded: true, Output: Output{Inspect: func(ctx context.Context, db Querier) error {
-		_, err := db.QueryContext(ctx, "SET threads = 4")
-		return err
-	}}})
+	err := s.run(t, Task{Name: "secluded", Secluded: true,
+		Output: Output{Inspect: func(ctx context.Context, db Querier) error {
+			_, err := db.QueryContext(ctx, "SET threads = 4")
+			return err
+		}}})
 	require.ErrorContains(t, err, "locked")
 	require.Equal(t, 1, s.all.idle[0].tasks)
 }
@@ -283,7 +292,8 @@ func TestSecludedTasksAreAlone(t *testing.T) {
 func TestASharedInstanceGivesMemoryBack(t *testing.T) {
 	s := newSharing(t, 0)
 	s.cfg.MemoryBytes = 64 << 20
-	require.NoError(t, s.run(t, s.task("SELECT i, repeat('x', 200) AS x FROM range(400000) t(i) ORDER BY hash(i)", PartOutput{})))
+	require.NoError(t, s.run(t, s.task("SELECT i, repeat('x', 200) AS x FROM range(400000) t(i) ORDER BY hash(i)",
+		PartOutput{})))
 	require.Len(t, s.all.idle, 1, "what is left of it ends the instance")
 	left, err := os.ReadDir(s.all.idle[0].cfg.SpillDir)
 	require.NoError(t, err)
@@ -296,9 +306,10 @@ func TestInstancesOfManyTasksAtOnce(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 5 {
-				_, err := s.all.Execute(t.Context(), s.cfg, nil, Task{Name: "one of many", Paths: []string{s.fixture.dir}, Output: Output{Inspect: func(_ context.Context, db Querier) error {
-					return nil
-				}}})
+				_, err := s.all.Execute(t.Context(), s.cfg, nil, Task{Name: "one of many", Paths: []string{s.fixture.dir},
+					Output: Output{Inspect: func(_ context.Context, db Querier) error {
+						return nil
+					}}})
 				if err != nil {
 					t.Error(err)
 				}
@@ -333,7 +344,8 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	s.cfg.MemoryBytes = 1 << 30
 	var during int64
 	require.NoError(t, s.inspect(t, func(ctx context.Context, db Querier) error {
-		rows, err := db.QueryContext(ctx, "CREATE TEMP TABLE big AS SELECT list(i) AS l FROM range(20000000) t(i) GROUP BY i % 1000")
+		rows, err := db.QueryContext(ctx,
+			"CREATE TEMP TABLE big AS SELECT list(i) AS l FROM range(20000000) t(i) GROUP BY i % 1000")
 		if err != nil {
 			return err
 		}

@@ -39,12 +39,14 @@ func TestKnownWrongResults(t *testing.T) {
 		"long window sum": {
 			why:    "duckdb#24985: a window sum went wrong past 1.04 million rows",
 			memory: 512 << 20, threads: 2,
-			query: "SELECT count(*), CAST(sum(CASE WHEN s <> i * (i + 1) // 2 THEN 1 ELSE 0 END) AS VARCHAR), max(i) FROM (SELECT i, sum(i) OVER (ORDER BY i ROWS UNBOUNDED PRECEDING) AS s FROM range(1300000) t(i))",
-			want:  []any{int64(1300000), "0", int64(1299999)},
+			query: "SELECT count(*), CAST(sum(CASE WHEN s <> i * (i + 1) // 2 THEN 1 ELSE 0 END) AS VARCHAR), max(i) FROM " +
+				"(SELECT i, sum(i) OVER (ORDER BY i ROWS UNBOUNDED PRECEDING) AS s FROM range(1300000) t(i))",
+			want: []any{int64(1300000), "0", int64(1299999)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in, err := OpenInstance(context.Background(), InstanceConfig{MemoryBytes: tc.memory, Threads: tc.threads, SpillDir: filepath.Join(t.TempDir(), "spill")})
+			in, err := OpenInstance(context.Background(), InstanceConfig{MemoryBytes: tc.memory, Threads: tc.threads,
+				SpillDir: filepath.Join(t.TempDir(), "spill")})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, in.Close()) }()
 			for _, stmt := range tc.setup {

@@ -31,7 +31,8 @@ func TestMacrosByName(t *testing.T) {
 func has(t *testing.T, in *Instance, macro string) bool {
 	t.Helper()
 	var n int
-	rows, err := in.Query(t.Context(), "SELECT count(*) FROM duckdb_functions() WHERE function_name = '"+macro[:7]+"' || '"+macro[7:]+"'")
+	rows, err := in.Query(t.Context(), "SELECT count(*) FROM duckdb_functions() WHERE function_name = '"+macro[:7]+
+		"' || '"+macro[7:]+"'")
 	require.NoError(t, err)
 	defer rows.Close()
 	require.True(t, rows.Next())

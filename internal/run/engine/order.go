@@ -60,7 +60,8 @@ const (
 // optimizer, may bring others.
 func effectOf(name string) orderEffect {
 	switch strings.TrimSpace(name) {
-	case "PROJECTION", "FILTER", "UNNEST", "INOUT_FUNCTION", "UNION", "COLUMN_DATA_SCAN", "DUMMY_SCAN", "EMPTY_RESULT", "EXPRESSION_SCAN",
+	case "PROJECTION", "FILTER", "UNNEST", "INOUT_FUNCTION", "UNION", "COLUMN_DATA_SCAN", "DUMMY_SCAN", "EMPTY_RESULT",
+		"EXPRESSION_SCAN",
 		"READ_PARQUET", "READ_CSV", "SEQ_SCAN", "TABLE_SCAN", "RANGE":
 		return keepsOrder
 	case "STREAMING_WINDOW", "LIMIT", "STREAMING_LIMIT", "POSITIONAL_JOIN", "POSITIONAL_SCAN":

@@ -50,7 +50,8 @@ func (x *execution) runPython(ctx context.Context) (err error) {
 	case step.Program.Table != nil:
 		x.res.Python, err = x.pool.RunTable(ctx, step.Program, rows.groups(ctx, step), sink.emitOf, x.groupName)
 	case step.Bad != nil:
-		x.res.Python, err = x.pool.RunTolerant(ctx, step.Program, next, sink.emit, func(f *fault.Error, reason string) error { return x.putAside(sink, f, reason) })
+		x.res.Python, err = x.pool.RunTolerant(ctx, step.Program, next, sink.emit,
+			func(f *fault.Error, reason string) error { return x.putAside(sink, f, reason) })
 	default:
 		x.res.Python, err = x.pool.Run(ctx, step.Program, next, sink.emit)
 	}
@@ -71,7 +72,8 @@ func (x *execution) groupName(group int64) string {
 		return name
 	}
 	name = fmt.Sprintf("group %d", group+1)
-	rows, err := x.in.Query(context.Background(), fmt.Sprintf("SELECT %s FROM %s WHERE %s = %d", x.task.Python.GroupName, GroupTable, sqltext.Ident(GroupColumn), group))
+	rows, err := x.in.Query(context.Background(), fmt.Sprintf("SELECT %s FROM %s WHERE %s = %d", x.task.Python.GroupName,
+		GroupTable, sqltext.Ident(GroupColumn), group))
 	if err != nil {
 		return name
 	}
@@ -141,7 +143,8 @@ func typeResultTable(step *PythonStep) string {
 		cols[i] = untransportSQL(f.Type, fmt.Sprintf("c%d", i)) + " AS " + sqltext.Ident(f.Name)
 	}
 	for _, i := range step.zoned() {
-		cols[i] = expr.ZonedSQL(untransportSQL(expr.DateTime, fmt.Sprintf("c%d", i)), zoneColumn(i)) + " AS " + sqltext.Ident(fields[i].Name)
+		cols[i] = expr.ZonedSQL(untransportSQL(expr.DateTime, fmt.Sprintf("c%d", i)), zoneColumn(i)) + " AS " +
+			sqltext.Ident(fields[i].Name)
 	}
 	for _, c := range step.extra() {
 		cols = append(cols, sqltext.Ident(c[0]))
@@ -156,8 +159,10 @@ func (x *execution) sourceRows(ctx context.Context, step *PythonStep) (*vectorRo
 		if err := x.in.Exec(ctx, "CREATE TEMP TABLE "+GroupTable+" AS "+step.Groups); err != nil {
 			return nil, err
 		}
-		lasts, err := x.ints(ctx, fmt.Sprintf("SELECT max(%[1]s) FROM (SELECT %[1]s, sum(%[2]s) OVER (ORDER BY %[1]s) - %[2]s AS before FROM %[3]s) GROUP BY before // %[4]d ORDER BY 1",
-			sqltext.Ident(GroupColumn), sqltext.Ident(GroupRowsColumn), GroupTable, max(step.WindowRows, 1)))
+		lasts, err := x.ints(ctx,
+			fmt.Sprintf("SELECT max(%[1]s) FROM (SELECT %[1]s, sum(%[2]s) OVER (ORDER BY %[1]s) - %[2]s AS before FROM %[3]s) "+
+				"GROUP BY before // %[4]d ORDER BY 1",
+				sqltext.Ident(GroupColumn), sqltext.Ident(GroupRowsColumn), GroupTable, max(step.WindowRows, 1)))
 		if err != nil {
 			return nil, fmt.Errorf("share out groups: %w", err)
 		}
@@ -167,7 +172,9 @@ func (x *execution) sourceRows(ctx context.Context, step *PythonStep) (*vectorRo
 		windows = nil
 		first := int64(0)
 		for _, last := range lasts {
-			windows = append(windows, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT * FROM %s WHERE %s BETWEEN %d AND %d", WindowTable, GroupTable, sqltext.Ident(GroupColumn), first, last))
+			windows = append(windows,
+				fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT * FROM %s WHERE %s BETWEEN %d AND %d", WindowTable,
+					GroupTable, sqltext.Ident(GroupColumn), first, last))
 			first = last + 1
 		}
 	}
@@ -176,7 +183,8 @@ func (x *execution) sourceRows(ctx context.Context, step *PythonStep) (*vectorRo
 
 // sourceTypes are the types of Source's columns.
 func (s *PythonStep) sourceTypes() []mapping.Type {
-	kinds := map[expr.Type]mapping.Type{expr.String: mapping.TypeVarchar, expr.Float: mapping.TypeDouble, expr.Bool: mapping.TypeBoolean}
+	kinds := map[expr.Type]mapping.Type{expr.String: mapping.TypeVarchar, expr.Float: mapping.TypeDouble,
+		expr.Bool: mapping.TypeBoolean}
 	var types []mapping.Type
 	for _, in := range s.Program.Inputs {
 		t := cmp.Or(kinds[in.Type], mapping.TypeBigInt)

@@ -19,7 +19,8 @@ const BadTable = "__bad"
 
 // BadColumns are the columns of BadTable that describe a row, with their types.
 func BadColumns() [][2]string {
-	return [][2]string{{"file", "VARCHAR"}, {"line", "BIGINT"}, {"col", "BIGINT"}, {"record", "BIGINT"}, {"field", "VARCHAR"},
+	return [][2]string{{"file", "VARCHAR"}, {"line", "BIGINT"}, {"col", "BIGINT"}, {"record", "BIGINT"},
+		{"field", "VARCHAR"},
 		{"value", "VARCHAR"}, {"expression", "VARCHAR"}, {"reason", "VARCHAR"}, {"raw", "VARCHAR"}, {"action", "VARCHAR"}}
 }
 
@@ -59,7 +60,8 @@ func (b *Bad) Add(file, row int64, r fault.BadRow, action string) error {
 	}
 	b.count++
 	p := r.Place
-	err := b.app.AppendRow(file, row, known(p.File), positive(p.Line), positive(int64(p.Column)), positive(p.Record), known(p.Field), known(p.Value), known(p.Expr), r.Reason, known(r.Raw), action)
+	err := b.app.AppendRow(file, row, known(p.File), positive(p.Line), positive(int64(p.Column)), positive(p.Record),
+		known(p.Field), known(p.Value), known(p.Expr), r.Reason, known(r.Raw), action)
 	if err != nil {
 		return fmt.Errorf("keep a bad row: %w", err)
 	}
@@ -116,7 +118,8 @@ func (b *Bad) flush() error {
 
 // canRetry reports whether a task that failed may be done without some rows.
 func (x *execution) canRetry(ctx context.Context, err error) bool {
-	return x.task.Quarantine != nil && !x.judged && ctx.Err() == nil && fault.Of(classify(ctx, err, x.task)).Kind == fault.UserData
+	return x.task.Quarantine != nil && !x.judged && ctx.Err() == nil &&
+		fault.Of(classify(ctx, err, x.task)).Kind == fault.UserData
 }
 
 // retry does the task again without the rows that fail it.

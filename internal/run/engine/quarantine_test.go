@@ -25,7 +25,8 @@ func (f *fixture) quarantined(judge error) Task {
 			rest := f.task("SELECT i FROM range(10) t(i) WHERE i % 4 <> 3", PartOutput{})
 			return rest, 10, nil
 		},
-		Sides: []SideOutput{{Side: "bad", Query: "SELECT record, line FROM " + BadTable + " ORDER BY at_row", Stage: f.stage}},
+		Sides: []SideOutput{{Side: "bad", Query: "SELECT record, line FROM " + BadTable + " ORDER BY at_row",
+			Stage: f.stage}},
 		Judge: func(context.Context, Querier, Result) error { return judge },
 	}
 	return t
@@ -65,8 +66,9 @@ func TestQuarantineIsForBadRows(t *testing.T) {
 		change func(*Task)
 		tried  bool
 	}{
-		"success":           {func(t *Task) { t.Query = "SELECT 1 AS i" }, false},
-		"no memory":         {func(t *Task) { t.Prepare = fails(&fault.Error{Kind: fault.Environment, Message: "disk"}) }, false},
+		"success": {func(t *Task) { t.Query = "SELECT 1 AS i" }, false},
+		"no memory": {func(t *Task) { t.Prepare = fails(&fault.Error{Kind: fault.Environment, Message: "disk"}) },
+			false},
 		"a script's fault":  {func(t *Task) { t.Prepare = fails(&fault.Error{Kind: fault.Script, Message: "url"}) }, false},
 		"a bug":             {func(t *Task) { t.Query = "SELECT nothing FROM nowhere" }, false},
 		"a value":           {func(*Task) {}, true},
@@ -112,7 +114,8 @@ func TestTolerantly(t *testing.T) {
 	in, err := OpenInstance(ctx, cfg)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, in.Close()) }()
-	require.NoError(t, in.Exec(ctx, "CREATE TEMP TABLE s AS SELECT i, CASE WHEN i % 10 = 3 THEN 'x' ELSE CAST(i AS VARCHAR) END AS t FROM range(5000) r(i)"))
+	require.NoError(t, in.Exec(ctx,
+		"CREATE TEMP TABLE s AS SELECT i, CASE WHEN i % 10 = 3 THEN 'x' ELSE CAST(i AS VARCHAR) END AS t FROM range(5000) r(i)"))
 	count := func(query string) (n int64) {
 		rows, err := in.Query(ctx, query)
 		require.NoError(t, err, query)
@@ -123,10 +126,11 @@ func TestTolerantly(t *testing.T) {
 	}
 	require.NoError(t, in.Tolerantly(ctx, func() error {
 		for query, want := range map[string]int64{
-			"SELECT count(*) FROM s WHERE TRY([CASE WHEN i % 5 = 1 THEN error('constant') ELSE i END]) IS NULL":                                                                            1000,
-			"SELECT count(*) FROM s WHERE TRY([CASE WHEN i % 5 = 1 THEN error('no ' || t) ELSE t END]) IS NULL":                                                                            1000,
-			"SELECT count(*) FROM s WHERE TRY([NULL]) IS NULL":                                                                                                                             0,
-			"SELECT count(*) FROM s WHERE CASE WHEN i % 2 = 0 THEN false WHEN TRY([CAST(t AS INTEGER)]) IS NULL THEN true ELSE TRY([CAST(t AS INTEGER) + CAST(t AS INTEGER)]) IS NULL END": 500,
+			"SELECT count(*) FROM s WHERE TRY([CASE WHEN i % 5 = 1 THEN error('constant') ELSE i END]) IS NULL": 1000,
+			"SELECT count(*) FROM s WHERE TRY([CASE WHEN i % 5 = 1 THEN error('no ' || t) ELSE t END]) IS NULL": 1000,
+			"SELECT count(*) FROM s WHERE TRY([NULL]) IS NULL":                                                  0,
+			"SELECT count(*) FROM s WHERE CASE WHEN i % 2 = 0 THEN false WHEN TRY([CAST(t AS INTEGER)]) IS NULL THEN true " +
+				"ELSE TRY([CAST(t AS INTEGER) + CAST(t AS INTEGER)]) IS NULL END": 500,
 		} {
 			require.Equal(t, want, count(query), query)
 		}
@@ -134,7 +138,8 @@ func TestTolerantly(t *testing.T) {
 	}))
 	_, err = in.Query(ctx, "SELECT error('as ever')")
 	require.ErrorContains(t, err, "as ever")
-	require.EqualValues(t, 1, count("SELECT count(*) FROM duckdb_settings() WHERE name = 'disabled_optimizers' AND value = ''"))
+	require.EqualValues(t, 1,
+		count("SELECT count(*) FROM duckdb_settings() WHERE name = 'disabled_optimizers' AND value = ''"))
 
 	locked, err := OpenInstance(ctx, f.cfg)
 	require.NoError(t, err)

@@ -64,14 +64,17 @@ type CSVSource interface {
 // PythonStep computes table __p: one row for each row of Source, in its order,
 // or, where the program is a function over many rows, what it returned.
 type PythonStep struct {
-	Source  string // SELECT of Program.Inputs in order, as transport types (see TransportSQL); of functions over groups also the group's number, last
+	// SELECT of Program.Inputs in order, as transport types (see TransportSQL); of functions over groups also the group's
+	// number, last
+	Source  string
 	Program *python.Program
 	// Of functions over groups: SELECT of one row for each group, with its number from 0
 	// in GroupColumn, by which they are ordered, and its rows in GroupRowsColumn. It becomes the table GroupTable. "": all
 	// rows of Source are one group.
 	Groups string
 	// WindowRows is about how many rows are read at a time, of functions over groups:
-	// Source is read for some groups after the others, which are WindowTable then. DuckDB holds what it gives, beside its memory limit.
+	// Source is read for some groups after the others, which are WindowTable then. DuckDB holds what it gives, beside its
+	// memory limit.
 	WindowRows int64
 	// GroupName is a text expression over GroupTable that names a group.
 	GroupName string
@@ -133,8 +136,9 @@ type FileOutput struct {
 
 // SideOutput keeps rows beside a task's output, in one part.
 type SideOutput struct {
-	Side    string                                    // see state.Part.Side
-	Query   string                                    // SELECT of the rows, in order; temporary tables that the task made are there
+	Side string // see state.Part.Side
+	// SELECT of the rows, in order; temporary tables that the task made are there
+	Query   string
 	Floats  []string                                  // DOUBLE columns of Query
 	RowsMax int64                                     // rows that are kept; 0: all
 	Stage   func(ctx context.Context) (string, error) // path for a new file
@@ -192,8 +196,8 @@ const (
 )
 
 // TransportSQL renders a value of type t the way rows travel to Go: decimals
-// as cents, or as text if they have other digits, datetimes as milliseconds, dates as days and timestamptz as microseconds,
-// so that no big.Int or time.Time is made per cell.
+// as cents, or as text if they have other digits, datetimes as milliseconds, dates as days and timestamptz as
+// microseconds, so that no big.Int or time.Time is made per cell.
 func TransportSQL(t expr.Type, sql string) string {
 	if t.Nested() {
 		return "CAST(to_json(" + t.EachSQL(sql, func(t expr.Type, sql string) string {
@@ -206,7 +210,8 @@ func TransportSQL(t expr.Type, sql string) string {
 	switch t {
 	case expr.Decimal:
 		// The product of a small one fits into 18 digits, in which DuckDB computes forty times as fast as in more.
-		return fmt.Sprintf("CASE WHEN %[1]s BETWEEN -%[2]s AND %[2]s THEN CAST(%[1]s * CAST(100 AS DECIMAL(3,0)) AS BIGINT) ELSE CAST(CAST(%[1]s AS DECIMAL(21,2)) * 100 AS BIGINT) END",
+		return fmt.Sprintf("CASE WHEN %[1]s BETWEEN -%[2]s AND %[2]s THEN CAST(%[1]s * CAST(100 AS DECIMAL(3,0)) AS "+
+			"BIGINT) ELSE CAST(CAST(%[1]s AS DECIMAL(21,2)) * 100 AS BIGINT) END",
 			sql, "CAST(99999999999999.99 AS DECIMAL(18,2))")
 	case expr.DateTime:
 		return "epoch_ms(" + sql + ")"

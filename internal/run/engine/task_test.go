@@ -22,10 +22,12 @@ func TestDecimalsTravelExactly(t *testing.T) {
 		"100000000000000.00": "10000000000000000", "-100000000000000.00": "-10000000000000000",
 		"9999999999999999.99": "999999999999999999", "-9999999999999999.99": "-999999999999999999",
 	} {
-		from := fmt.Sprintf(" FROM (SELECT CAST(%s AS DECIMAL(18,2)) AS d, CAST(%s AS BIGINT) AS c FROM range(1))", value, cents)
+		from := fmt.Sprintf(" FROM (SELECT CAST(%s AS DECIMAL(18,2)) AS d, CAST(%s AS BIGINT) AS c FROM range(1))",
+			value, cents)
 		var there, back bool
 		var kind string
-		query := fmt.Sprintf("SELECT %s IS NOT DISTINCT FROM c, %s IS NOT DISTINCT FROM d, typeof(%[2]s)%s", TransportSQL(expr.Decimal, "d"), untransportSQL(expr.Decimal, "c"), from)
+		query := fmt.Sprintf("SELECT %s IS NOT DISTINCT FROM c, %s IS NOT DISTINCT FROM d, typeof(%[2]s)%s",
+			TransportSQL(expr.Decimal, "d"), untransportSQL(expr.Decimal, "c"), from)
 		require.NoError(t, in.conn.QueryRowContext(context.Background(), query).Scan(&there, &back, &kind), value)
 		require.True(t, there, value)
 		require.True(t, back, value)

@@ -36,7 +36,8 @@ type vector struct{ data, valid unsafe.Pointer }
 
 // vectorRows reads a query whose columns must have these types once behind each of
 // the statements, "" for none.
-func (in *Instance) vectorRows(ctx context.Context, query string, types []mapping.Type, before []string) (*vectorRows, error) {
+func (in *Instance) vectorRows(ctx context.Context, query string, types []mapping.Type, before []string) (*vectorRows,
+	error) {
 	r := &vectorRows{in: in, query: query, types: types, windows: before}
 	return r, r.open(ctx)
 }

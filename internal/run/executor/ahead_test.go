@@ -73,24 +73,25 @@ func TestMovingWhileComputing(t *testing.T) {
 	s := newStages()
 	var order sync.Mutex
 	number := 0
-	job := &fakeJob{batches: map[string]int{"a": 4}, execute: func(ctx context.Context, _ state.Claim) (worker.Result, error) {
-		order.Lock()
-		mine := number
-		number++
-		order.Unlock()
-		s.reach(fmt.Sprint("fetched ", mine))
-		err := s.compute(ctx, func() error {
-			s.reach(fmt.Sprint("computing ", mine))
-			if mine+1 < 4 {
-				return s.await(ctx, fmt.Sprint("fetched ", mine+1))
+	job := &fakeJob{batches: map[string]int{"a": 4},
+		execute: func(ctx context.Context, _ state.Claim) (worker.Result, error) {
+			order.Lock()
+			mine := number
+			number++
+			order.Unlock()
+			s.reach(fmt.Sprint("fetched ", mine))
+			err := s.compute(ctx, func() error {
+				s.reach(fmt.Sprint("computing ", mine))
+				if mine+1 < 4 {
+					return s.await(ctx, fmt.Sprint("fetched ", mine+1))
+				}
+				return nil
+			})
+			if err == nil && mine+1 < 4 {
+				err = s.await(ctx, fmt.Sprint("computing ", mine+1)) // it is stored meanwhile
 			}
-			return nil
-		})
-		if err == nil && mine+1 < 4 {
-			err = s.await(ctx, fmt.Sprint("computing ", mine+1)) // it is stored meanwhile
-		}
-		return worker.Result{}, err
-	}}
+			return worker.Result{}, err
+		}}
 	status, err := b.work(ctx, t, job, func(c *crew) { c.exec.Slots, c.exec.Ahead, c.coor.Slots = 1, 1, 2 })
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)

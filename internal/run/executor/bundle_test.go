@@ -86,9 +86,10 @@ func newBundle(t testing.TB) bundle {
 	store, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "state.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	run, err := store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()}, []state.NodeSpec{
-		{Name: "a", Ordinal: 0}, {Name: "b", Ordinal: 1}, {Name: "c", Ordinal: 2, Inputs: []string{"a", "b"}},
-	})
+	run, err := store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()},
+		[]state.NodeSpec{
+			{Name: "a", Ordinal: 0}, {Name: "b", Ordinal: 1}, {Name: "c", Ordinal: 2, Inputs: []string{"a", "b"}},
+		})
 	require.NoError(t, err)
 	return bundle{store: store, run: run}
 }
@@ -118,7 +119,8 @@ func (b bundle) failure(t testing.TB) state.Failure {
 
 func (b bundle) order(t testing.TB, kind state.OrderKind) {
 	t.Helper()
-	require.NoError(t, state.Direct(context.Background(), b.store, b.run, state.Order{Kind: kind, Token: t.Name() + string(kind), Mark: state.Mark{Time: time.Now()}}))
+	require.NoError(t, state.Direct(context.Background(), b.store, b.run,
+		state.Order{Kind: kind, Token: t.Name() + string(kind), Mark: state.Mark{Time: time.Now()}}))
 }
 
 // crew is an executor and the coordinators of some runs, as one process has them.
@@ -173,7 +175,8 @@ func (c *crew) work(ctx context.Context, jobs map[state.RunKey]worker.Job) (map[
 // work drives the bundle's run to its end, or stops it when ctx ends.
 func (b bundle) work(ctx context.Context, t testing.TB, job worker.Job, change func(*crew)) (state.Status, error) {
 	t.Helper()
-	c := &crew{exec: executor.Config{Store: b.store, Owner: t.Name(), Slots: 3}, coor: coordinator.Config{Store: b.store, Owner: t.Name(), Slots: 3}}
+	c := &crew{exec: executor.Config{Store: b.store, Owner: t.Name(), Slots: 3}, coor: coordinator.Config{Store: b.store,
+		Owner: t.Name(), Slots: 3}}
 	if change != nil {
 		change(c)
 	}

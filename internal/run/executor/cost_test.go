@@ -35,7 +35,8 @@ func (s *counted) Batches(ctx context.Context, key state.NodeKey, page state.Pag
 	return b, next, err
 }
 
-func (s *counted) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) ([]state.Offer, int64, error) {
+func (s *counted) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) ([]state.Offer,
+	int64, error) {
 	o, next, err := s.Store.Offers(ctx, key, now, page)
 	s.calls.Add(1)
 	s.rows.Add(int64(len(o)))

@@ -298,7 +298,8 @@ func (e *Executor) take(ctx context.Context, d queue.Delivery, m *mouth) Fate {
 
 func (e *Executor) handOn(ctx context.Context, d queue.Delivery) Fate {
 	if err := d.Back(ctx); err != nil && ctx.Err() == nil {
-		e.cfg.Logger.Warn("a hint could not be given to others; it is published again later", "batch", d.BatchKey, "error", err)
+		e.cfg.Logger.Warn("a hint could not be given to others; it is published again later", "batch", d.BatchKey,
+			"error", err)
 	}
 	return e.hinted(Handed)
 }
@@ -317,7 +318,8 @@ func (e *Executor) claim(ctx context.Context, o state.Offer) (state.Claim, error
 	ctx, asked := outliving(ctx, claimPatience)
 	defer asked()
 	now := e.cfg.Now()
-	return e.cfg.Store.Claim(ctx, state.Bid{Offer: o, Owner: e.cfg.Owner, Token: rand.Text(), Now: now, Lease: now.Add(e.cfg.Lease)})
+	return e.cfg.Store.Claim(ctx, state.Bid{Offer: o, Owner: e.cfg.Owner, Token: rand.Text(), Now: now,
+		Lease: now.Add(e.cfg.Lease)})
 }
 
 func (e *Executor) done(ctx context.Context, d queue.Delivery) {
@@ -361,7 +363,8 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
 	res.Outcome.Stats.Elapsed = e.cfg.Now().Sub(start)
 	e.cfg.Checkpoint(worker.Executed)
 	if err != nil && errors.Is(context.Cause(limited), errDeadline) {
-		err = &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("%s did not end within %s", nameOf(claim), e.cfg.Deadline), Detail: err.Error()}
+		err = &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("%s did not end within %s",
+			nameOf(claim), e.cfg.Deadline), Detail: err.Error()}
 	}
 	e.record(finish, run, claim, res, err, context.Cause(exec))
 }
@@ -430,7 +433,8 @@ func (e *Executor) lost(run Run, claim state.Claim, res worker.Result) {
 		level = slog.LevelDebug // the run is over: nothing is lost that anybody waits for
 	}
 	discard(res)
-	e.cfg.Logger.Log(context.Background(), level, "an attempt lost its lease and was dropped", "node", claim.Node, "batch", claim.Batch, "attempt", claim.Attempt)
+	e.cfg.Logger.Log(context.Background(), level, "an attempt lost its lease and was dropped", "node", claim.Node, "batch",
+		claim.Batch, "attempt", claim.Attempt)
 	run.Ended(claim, state.Pending)
 }
 
@@ -466,7 +470,8 @@ func (e *Executor) commit(ctx context.Context, claim state.Claim, res *worker.Re
 
 // fail records a failed attempt: the batch is given back if it was only
 // interrupted, tried again later if the cause may pass, and fails otherwise.
-func (e *Executor) fail(ctx context.Context, claim state.Claim, err error, res worker.Result) (state.Status, worker.Event, error) {
+func (e *Executor) fail(ctx context.Context, claim state.Claim, err error, res worker.Result) (state.Status,
+	worker.Event, error) {
 	now := e.cfg.Now()
 	if worker.Interrupted(err) {
 		discard(res)
@@ -482,8 +487,10 @@ func (e *Executor) fail(ctx context.Context, claim state.Claim, err error, res w
 	if again && claim.Tries+1 < e.cfg.Tries {
 		discard(res)
 		event.Kind, failure.Again = worker.BatchRetried, true
-		if err := e.cfg.Store.Retry(ctx, claim, failure, res.Outcome.Stats, now.Add(e.retryPause(claim.Tries)), now); err != nil {
-			return "", event, fmt.Errorf("record that %s is tried again: %w", nameOf(claim), errors.Join(err, errors.New(failure.Message)))
+		if err := e.cfg.Store.Retry(ctx, claim, failure, res.Outcome.Stats, now.Add(e.retryPause(claim.Tries)),
+			now); err != nil {
+			return "", event, fmt.Errorf("record that %s is tried again: %w", nameOf(claim),
+				errors.Join(err, errors.New(failure.Message)))
 		}
 		return state.Pending, event, nil
 	}
@@ -491,7 +498,8 @@ func (e *Executor) fail(ctx context.Context, claim state.Claim, err error, res w
 		failure.Message += fmt.Sprintf(" (try %d of %d)", claim.Tries+1, e.cfg.Tries)
 	}
 	if err := e.cfg.Store.Fail(ctx, claim, failure, res.Outcome, now); err != nil {
-		return "", event, fmt.Errorf("record the failure of %s: %w", nameOf(claim), errors.Join(err, errors.New(failure.Message)))
+		return "", event, fmt.Errorf("record the failure of %s: %w", nameOf(claim),
+			errors.Join(err, errors.New(failure.Message)))
 	}
 	return state.Failed, event, nil
 }
@@ -511,8 +519,10 @@ func gaveUp(c state.Claim) error {
 	if c.Tries == 1 {
 		attempts = "1 attempt"
 	}
-	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%s was given up: %s before did not come back, or failed", nameOf(c), attempts),
-		Hint: "a batch whose process dies each time mostly needs more memory than the machine gives: see `" + c.Command(fmt.Sprintf("batches %s --run %d", c.Node, c.Run)) + "` and the system's log; --resume tries it again"}
+	return &fault.Error{Kind: fault.Environment,
+		Message: fmt.Sprintf("%s was given up: %s before did not come back, or failed", nameOf(c), attempts),
+		Hint: "a batch whose process dies each time mostly needs more memory than the machine gives: see `" +
+			c.Command(fmt.Sprintf("batches %s --run %d", c.Node, c.Run)) + "` and the system's log; --resume tries it again"}
 }
 
 func nameOf(c state.Claim) string { return fmt.Sprintf("batch %d of node %s", c.Batch, c.Node) }

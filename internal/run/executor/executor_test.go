@@ -66,7 +66,8 @@ func TestFailedBatchFailsTheRunAndGivesTheOthersBack(t *testing.T) {
 			return worker.Result{}, ctx.Err()
 		}
 		<-inFlight
-		return worker.Result{}, &fault.Error{Kind: fault.UserData, Message: "bad row", Place: fault.Place{File: "in.csv", Line: 7}}
+		return worker.Result{}, &fault.Error{Kind: fault.UserData, Message: "bad row",
+			Place: fault.Place{File: "in.csv", Line: 7}}
 	}
 	status, err := b.work(context.Background(), t, job, nil)
 	require.NoError(t, err)
@@ -88,7 +89,8 @@ func TestFailedBatchFailsTheRunAndGivesTheOthersBack(t *testing.T) {
 func TestFailedPlanFailsTheRun(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1}, planErr: map[string]error{"c": fault.New(fault.Environment, "no such file")}}
+	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1},
+		planErr: map[string]error{"c": fault.New(fault.Environment, "no such file")}}
 	status, err := b.work(context.Background(), t, job, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Failed, status)
@@ -105,7 +107,8 @@ func TestFailedPlanEndsTheRunAlthoughOtherNodesAreDue(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), effort.Patience)
 	defer cancel()
 	b := newBundle(t)
-	job := &fakeJob{batches: map[string]int{"b": 1, "c": 1}, planErr: map[string]error{"a": fault.New(fault.Environment, "no such file")}}
+	job := &fakeJob{batches: map[string]int{"b": 1, "c": 1},
+		planErr: map[string]error{"a": fault.New(fault.Environment, "no such file")}}
 	status, err := b.work(ctx, t, job, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Failed, status)
@@ -178,7 +181,8 @@ func TestAnExecutionThatDoesNotEndIsLeftBehind(t *testing.T) {
 	job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
 		cancel()
 		<-deaf
-		return worker.Result{Publish: func(context.Context) error { published = true; return nil }, Discard: func() { close(dropped) }}, nil
+		return worker.Result{Publish: func(context.Context) error { published = true; return nil },
+			Discard: func() { close(dropped) }}, nil
 	}
 	// The worker's end is awaited here, not the execution's.
 	status, err := b.work(ctx, t, job, func(c *crew) { c.exec.Grace, c.exec.Slots = time.Millisecond, 1 })
@@ -207,7 +211,8 @@ func TestAFailedRunLeavesBehindWhatDoesNotEnd(t *testing.T) {
 		if c.Node == "a" {
 			close(inFlight)
 			<-deaf
-			return worker.Result{Publish: func(context.Context) error { published = true; return nil }, Discard: func() { close(dropped) }}, nil
+			return worker.Result{Publish: func(context.Context) error { published = true; return nil },
+				Discard: func() { close(dropped) }}, nil
 		}
 		<-inFlight
 		return worker.Result{}, &fault.Error{Kind: fault.UserData, Message: "bad row"}
@@ -279,7 +284,8 @@ func TestLostLeaseNeverPublishes(t *testing.T) {
 		// Another worker takes the batch over behind this one's back.
 		later := time.Now().Add(time.Hour)
 		offer := state.Offer{BatchKey: c.BatchKey, Epoch: c.Epoch, Attempt: c.Attempt}
-		if _, err := b.store.Claim(ctx, state.Bid{Offer: offer, Owner: "thief", Token: "t", Now: later, Lease: later.Add(time.Hour)}); err != nil {
+		if _, err := b.store.Claim(ctx, state.Bid{Offer: offer, Owner: "thief", Token: "t", Now: later,
+			Lease: later.Add(time.Hour)}); err != nil {
 			return worker.Result{}, err
 		}
 		return worker.Result{Publish: func(context.Context) error { published = true; return nil }}, nil
@@ -333,7 +339,8 @@ func TestLostAnswerOfACommitDiscardsNothing(t *testing.T) {
 			job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
 			job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
 				part := state.Part{Key: c.Node + ".parquet", Batch: c.Batch, Rows: 1}
-				return worker.Result{Outcome: state.Outcome{Parts: []state.Part{part}}, Discard: func() { discarded.Store(true) }}, nil
+				return worker.Result{Outcome: state.Outcome{Parts: []state.Part{part}}, Discard: func() { discarded.Store(true) }},
+					nil
 			}
 			status, err := b.work(context.Background(), t, job, func(c *crew) {
 				c.exec.Store = unhurried(&lostAnswer{Store: b.store, left: answers})
@@ -365,7 +372,8 @@ func TestWhatAFailureLeavesIsPublishedWithIt(t *testing.T) {
 			job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
 				cancelIf(cancel, !tc.published)
 				return worker.Result{
-					Outcome: state.Outcome{Parts: []state.Part{{Key: "rows", Side: state.SideFailed}}, Checks: []state.CheckResult{{Name: "c"}}},
+					Outcome: state.Outcome{Parts: []state.Part{{Key: "rows", Side: state.SideFailed}},
+						Checks: []state.CheckResult{{Name: "c"}}},
 					Discard: func() { discarded.Store(true) },
 				}, tc.err
 			}
@@ -427,12 +435,13 @@ func TestWhatIsPublishedIsAnnouncedBefore(t *testing.T) {
 		if c.Node != "a" {
 			return worker.Result{}, nil
 		}
-		return worker.Result{Publications: []state.Publication{{Address: "/out/a.csv", Temp: ".a.tmp"}}, Publish: func(context.Context) error {
-			if seen = announced(); c.Attempt == 1 {
-				return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "no rename"}
-			}
-			return nil
-		}}, nil
+		return worker.Result{Publications: []state.Publication{{Address: "/out/a.csv", Temp: ".a.tmp"}},
+			Publish: func(context.Context) error {
+				if seen = announced(); c.Attempt == 1 {
+					return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "no rename"}
+				}
+				return nil
+			}}, nil
 	}
 	status, err := b.work(context.Background(), t, job, hurried(time.Minute))
 	require.NoError(t, err)

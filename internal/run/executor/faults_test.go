@@ -45,11 +45,15 @@ func TestPanicCostsOneAttempt(t *testing.T) {
 		job  *fakeJob
 		want string
 	}{
-		"execution": {&fakeJob{execute: func(context.Context, state.Claim) (worker.Result, error) { panic("index out of range") }}, "executing batch 0 of node a: panic: index out of range"},
+		"execution": {&fakeJob{execute: func(context.Context, state.Claim) (worker.Result,
+			error) {
+			panic("index out of range")
+		}}, "executing batch 0 of node a: panic: index out of range"},
 		"publication": {&fakeJob{execute: func(context.Context, state.Claim) (worker.Result, error) {
 			return worker.Result{Publish: func(context.Context) error { panic("index out of range") }}, nil
 		}}, "publishing batch 0 of node a: panic: index out of range"},
-		"plan": {&fakeJob{plan: func(state.Node) (state.Plan, error) { panic("index out of range") }}, "planning node a: panic: index out of range"},
+		"plan": {&fakeJob{plan: func(state.Node) (state.Plan, error) { panic("index out of range") }},
+			"planning node a: panic: index out of range"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,8 +80,9 @@ func TestOnlyWhatMayPassIsTriedAgain(t *testing.T) {
 		tries    int
 		want     string
 	}{
-		"passes":           {fault.Error{Kind: fault.Environment, Retryable: true, Message: "the server is away"}, 3, 4, ""},
-		"does not pass":    {fault.Error{Kind: fault.Environment, Retryable: true, Message: "the server is away"}, 99, 5, "the server is away (try 5 of 5)"},
+		"passes": {fault.Error{Kind: fault.Environment, Retryable: true, Message: "the server is away"}, 3, 4, ""},
+		"does not pass": {fault.Error{Kind: fault.Environment, Retryable: true, Message: "the server is away"}, 99, 5,
+			"the server is away (try 5 of 5)"},
 		"cannot pass":      {fault.Error{Kind: fault.Environment, Message: "no such file"}, 99, 1, "no such file"},
 		"bad data":         {fault.Error{Kind: fault.UserData, Retryable: true, Message: "bad row"}, 99, 1, "bad row"},
 		"a mistake of his": {fault.Error{Kind: fault.Script, Retryable: true, Message: "bad script"}, 99, 1, "bad script"},
@@ -99,7 +104,8 @@ func TestOnlyWhatMayPassIsTriedAgain(t *testing.T) {
 			require.Len(t, attempts, tc.tries)
 			for i := range attempts {
 				if i > 0 && !attempts[i-1].Finished.IsZero() {
-					require.Greater(t, attempts[i].Started.Sub(attempts[i-1].Finished), 500*time.Millisecond, "it waits before it tries again")
+					require.Greater(t, attempts[i].Started.Sub(attempts[i-1].Finished), 500*time.Millisecond,
+						"it waits before it tries again")
 				}
 			}
 			if tc.want == "" {
@@ -309,8 +315,9 @@ func TestManyRunsInOneProcess(t *testing.T) {
 	var mu sync.Mutex
 	wrong := 0
 	for i := range 5 {
-		key, err := b.store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()}, []state.NodeSpec{
-			{Name: "a", Ordinal: 0}, {Name: "b", Ordinal: 1, Inputs: []string{"a"}}})
+		key, err := b.store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()},
+			[]state.NodeSpec{
+				{Name: "a", Ordinal: 0}, {Name: "b", Ordinal: 1, Inputs: []string{"a"}}})
 		require.NoError(t, err)
 		job := &fakeJob{batches: map[string]int{"a": 3 + i, "b": 2}}
 		job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {

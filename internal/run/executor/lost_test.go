@@ -83,7 +83,8 @@ func TestHintsThatWaitBehindOthers(t *testing.T) {
 func complete(t *testing.T, b bundle, d queue.Delivery) {
 	t.Helper()
 	now := time.Now()
-	claim, err := b.store.Claim(t.Context(), state.Bid{Offer: d.Offer, Owner: "test", Token: time.Now().String(), Now: now, Lease: now.Add(time.Minute)})
+	claim, err := b.store.Claim(t.Context(), state.Bid{Offer: d.Offer, Owner: "test", Token: time.Now().String(), Now: now,
+		Lease: now.Add(time.Minute)})
 	require.NoError(t, err)
 	require.NoError(t, b.store.Commit(t.Context(), claim, state.Outcome{}, now))
 }

@@ -45,7 +45,8 @@ func TestNothingIsPlannedFromTwoMoments(t *testing.T) {
 			return nodes[0].Status == state.Succeeded && nodes[1].Status == state.Succeeded
 		},
 		do: func() {
-			require.NoError(t, state.Direct(ctx, b.store, b.run, state.Order{Kind: state.OrderRedo, Token: "again", Mark: state.Mark{Time: time.Now()},
+			require.NoError(t, state.Direct(ctx, b.store, b.run, state.Order{Kind: state.OrderRedo, Token: "again",
+				Mark:  state.Mark{Time: time.Now()},
 				Nodes: []state.Redo{{Node: "a", Replan: true}, {Node: "c", Replan: true}}}))
 		}}
 	job := &fakeJob{batches: map[string]int{"a": 2, "b": 2, "c": 1}}
@@ -92,7 +93,8 @@ func TestWhatIsGoneIsPlannedAgainWithItsReaders(t *testing.T) {
 	ctx := context.Background()
 	job := &settling{store: b.store, fakeJob: fakeJob{batches: map[string]int{"a": 1, "b": 0, "c": 1}}}
 	job.finds = func(n state.Node) {
-		require.NoError(t, b.store.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: state.Running, To: state.Succeeded, Now: time.Now()}))
+		require.NoError(t, b.store.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: state.Running,
+			To: state.Succeeded, Now: time.Now()}))
 		_, err := state.PlanNode(ctx, b.store, state.NodeKey{RunKey: b.run, Node: "c"}, 0, planOf(1), "other", time.Now())
 		require.NoError(t, err)
 	}
@@ -116,7 +118,8 @@ func TestAFailureOfBeforeEndsNothing(t *testing.T) {
 		require.NoError(t, state.Direct(ctx, b.store, b.run, o))
 	}
 	a := state.NodeKey{RunKey: b.run, Node: "a"}
-	require.NoError(t, b.store.MoveNode(ctx, a, state.Move{From: state.Pending, To: state.Failed, Failure: &state.Failure{Message: "of before"}, Now: time.Now()}))
+	require.NoError(t, b.store.MoveNode(ctx, a, state.Move{From: state.Pending, To: state.Failed,
+		Failure: &state.Failure{Message: "of before"}, Now: time.Now()}))
 	st := &between{Store: b.store,
 		when: func(nodes []state.Node) bool { return nodes[0].Status == state.Failed },
 		do: func() {

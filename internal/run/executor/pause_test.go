@@ -97,17 +97,20 @@ func TestARunThatWaitsIsLeft(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	c := state.NodeKey{RunKey: b.run, Node: "c"}
-	require.NoError(t, b.store.MoveNode(context.Background(), c, state.Move{From: state.Pending, To: state.Waiting, GateDigest: "shown", Now: time.Now()}))
+	require.NoError(t, b.store.MoveNode(context.Background(), c, state.Move{From: state.Pending, To: state.Waiting,
+		GateDigest: "shown", Now: time.Now()}))
 	job := &fakeJob{batches: map[string]int{"a": 5, "b": 1}}
 	status, err := b.work(context.Background(), t, job, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Waiting, status)
 	require.Equal(t, 5, job.executed("a"), "what need not wait is done")
-	role, err := b.store.Acquire(context.Background(), b.run, "coordinator", "another", time.Now(), time.Now().Add(time.Hour))
+	role, err := b.store.Acquire(context.Background(), b.run, "coordinator", "another", time.Now(),
+		time.Now().Add(time.Hour))
 	require.NoError(t, err, role.Owner)
 	require.NoError(t, b.store.Resign(context.Background(), b.run, "coordinator", "another"))
 
-	approve := state.Order{Kind: state.OrderApprove, Token: "t", Mark: state.Mark{Time: time.Now()}, Nodes: []state.Redo{{Node: "c", Digest: "shown"}}}
+	approve := state.Order{Kind: state.OrderApprove, Token: "t", Mark: state.Mark{Time: time.Now()},
+		Nodes: []state.Redo{{Node: "c", Digest: "shown"}}}
 	require.NoError(t, state.Direct(context.Background(), b.store, b.run, approve))
 	status, err = b.work(context.Background(), t, job, nil)
 	require.NoError(t, err)

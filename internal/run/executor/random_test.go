@@ -77,7 +77,8 @@ func (m *mortal) CompleteRun(ctx context.Context, key state.RunKey, epoch int64,
 	})
 }
 
-func (m *mortal) Retry(ctx context.Context, c state.Claim, f state.Failure, stats state.Stats, notBefore, now time.Time) error {
+func (m *mortal) Retry(ctx context.Context, c state.Claim, f state.Failure, stats state.Stats, notBefore,
+	now time.Time) error {
 	return m.after(func() error { return m.Store.Retry(ctx, c, f, stats, notBefore, now) })
 }
 
@@ -184,13 +185,15 @@ func (j *randomJob) Execute(_ context.Context, c state.Claim) (worker.Result, er
 		return worker.Result{}, &fault.Error{Kind: fault.Canceled, Message: "not here"}
 	}
 	part := state.Part{Key: fmt.Sprintf("%s/%d/%d", c.Node, c.Batch, c.Attempt), Batch: c.Batch}
-	return worker.Result{Outcome: state.Outcome{Parts: []state.Part{part}}, Publish: func(context.Context) error { return nil }}, nil
+	return worker.Result{Outcome: state.Outcome{Parts: []state.Part{part}},
+		Publish: func(context.Context) error { return nil }}, nil
 }
 
 // TestRandomRunsOnAHostileStore has several coordinators and executors at once
 // drive random graphs over a store whose partitions do not see each other and
 // whose calls are lost, doubled, late or not answered, while processes die and
-// others come, and somebody stops and reopens the run, or pauses it for a moment. Each run ends complete, and each batch was committed once.
+// others come, and somebody stops and reopens the run, or pauses it for a moment. Each run ends complete, and each
+// batch was committed once.
 func TestRandomRunsOnAHostileStore(t *testing.T) {
 	t.Parallel()
 	for seed := range effort.Of[uint64](4, 12, 2_000) {
@@ -204,7 +207,8 @@ func TestRandomRunsOnAHostileStore(t *testing.T) {
 			key, err := truth.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()}, job.nodes)
 			require.NoError(t, err)
 			job.order = func(ctx context.Context, kind state.OrderKind) error {
-				err := state.Direct(ctx, truth, key, state.Order{Kind: kind, Token: fmt.Sprint(kind, " ", job.orders), Mark: state.Mark{Actor: "somebody", Time: time.Now()}})
+				err := state.Direct(ctx, truth, key, state.Order{Kind: kind, Token: fmt.Sprint(kind, " ", job.orders),
+					Mark: state.Mark{Actor: "somebody", Time: time.Now()}})
 				if errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrIllegalMove) {
 					return nil // the run is over, or another order came first
 				}
@@ -243,18 +247,22 @@ func TestRandomRunsOnAHostileStore(t *testing.T) {
 }
 
 // oneLife is a process that dies at a call, or works until the run is over.
-func oneLife(ctx context.Context, store state.Store, clock *clock, owner string, key state.RunKey, job *randomJob, calls int64) (over bool, err error) {
+func oneLife(ctx context.Context, store state.Store, clock *clock, owner string, key state.RunKey, job *randomJob,
+	calls int64) (over bool, err error) {
 	ctx, die := context.WithCancel(ctx)
 	defer die()
 	m := &mortal{Store: store, die: die, meddle: job.meddle}
 	m.left.Store(calls)
 	s := unhurried(m)
 	c := &crew{}
-	c.exec.Store, c.exec.Owner, c.exec.Slots, c.exec.Tries, c.exec.Now, c.exec.Lease = s, owner, 2, 1<<20, clock.now, 24*time.Hour
-	c.coor.Store, c.coor.Owner, c.coor.Slots, c.coor.Now, c.coor.Lease, c.coor.Follow = s, owner, 2, clock.now, 12*time.Hour, time.Millisecond
+	c.exec.Store, c.exec.Owner, c.exec.Slots, c.exec.Tries, c.exec.Now, c.exec.Lease = s, owner, 2, 1<<20, clock.now,
+		24*time.Hour
+	c.coor.Store, c.coor.Owner, c.coor.Slots, c.coor.Now, c.coor.Lease, c.coor.Follow = s, owner, 2, clock.now,
+		12*time.Hour, time.Millisecond
 	c.exec.Grace, c.exec.Ahead = time.Minute, int(max(calls, 0)%3)
 	out, err := c.work(ctx, map[state.RunKey]worker.Job{key: job})
-	if m.left.Load() < 0 || err == nil && (out[key] == state.Stopped || out[key] == state.Paused) { // somebody will let it go on
+	// somebody will let it go on
+	if m.left.Load() < 0 || err == nil && (out[key] == state.Stopped || out[key] == state.Paused) {
 		return false, nil
 	}
 	if out[key] != state.Complete {

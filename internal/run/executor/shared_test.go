@@ -40,7 +40,8 @@ type process struct {
 }
 
 func newProcess(b bundle, name string, q queue.Queue, job func(state.RunKey) worker.Job) *process {
-	p := &process{queue: q, job: job, runs: map[state.RunKey]*coordinator.Coordinator{}, hints: map[executor.Fate]int{}, ended: make(chan state.Status, 16)}
+	p := &process{queue: q, job: job, runs: map[state.RunKey]*coordinator.Coordinator{}, hints: map[executor.Fate]int{},
+		ended: make(chan state.Status, 16)}
 	p.exec = executor.Config{Store: b.store, Queue: q, Runs: p, Owner: name, Slots: 2, Hinted: func(f executor.Fate) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -226,7 +227,8 @@ type asking struct {
 	asked chan struct{}
 }
 
-func (s asking) Acquire(ctx context.Context, run state.RunKey, role, owner string, now, until time.Time) (state.Role, error) {
+func (s asking) Acquire(ctx context.Context, run state.RunKey, role, owner string, now, until time.Time) (state.Role,
+	error) {
 	r, err := s.Store.Acquire(ctx, run, role, owner, now, until)
 	s.asked <- struct{}{}
 	return r, err
@@ -341,14 +343,16 @@ func TestRandomRunsOverAnUntidyQueue(t *testing.T) {
 			b := newBundle(t)
 			key, err := b.store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()}, job.nodes)
 			require.NoError(t, err)
-			broker := hub.New(hub.Faults{Lose: rng.IntN(30), Double: rng.IntN(50), Shuffle: rng.IntN(30), Rand: rand.New(rand.NewPCG(seed, 12))})
+			broker := hub.New(hub.Faults{Lose: rng.IntN(30), Double: rng.IntN(50), Shuffle: rng.IntN(30),
+				Rand: rand.New(rand.NewPCG(seed, 12))})
 			meddling, stop := context.WithCancel(ctx)
 			var meddler sync.WaitGroup
 			meddler.Go(func() { meddle(meddling, broker, rand.New(rand.NewPCG(seed, 13))) })
 			var all sync.WaitGroup
 			errs := make([]error, 3)
 			for i := range errs {
-				lives := []time.Duration{time.Duration(rng.IntN(300)) * time.Millisecond, time.Duration(rng.IntN(300)) * time.Millisecond}
+				lives := []time.Duration{time.Duration(rng.IntN(300)) * time.Millisecond,
+					time.Duration(rng.IntN(300)) * time.Millisecond}
 				all.Go(func() { errs[i] = liveAndDie(ctx, b, broker, key, job, fmt.Sprint("process ", i), lives) })
 			}
 			all.Wait()
@@ -378,7 +382,8 @@ func meddle(ctx context.Context, broker *hub.Hub, rng *rand.Rand) {
 }
 
 // liveAndDie is a process that ends after some time and begins again, and stays at last.
-func liveAndDie(ctx context.Context, b bundle, broker *hub.Hub, key state.RunKey, job worker.Job, name string, lives []time.Duration) error {
+func liveAndDie(ctx context.Context, b bundle, broker *hub.Hub, key state.RunKey, job worker.Job, name string,
+	lives []time.Duration) error {
 	for life := 0; ; life++ {
 		p := newProcess(b, fmt.Sprint(name, " ", life), broker.Join(), func(state.RunKey) worker.Job { return job })
 		p.coor.Grace, p.coor.Follow, p.coor.Lease = 100*time.Millisecond, 10*time.Millisecond, time.Second

@@ -22,7 +22,9 @@ func Stands(n state.Node, now *Record) error {
 	}
 	who := fmt.Sprintf("%s at %s", d.Actor, d.Time.UTC().Format(time.RFC3339))
 	if !d.Approved || d.Digest != now.Digest {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the decision about gate %s is void: what %s decided on has changed since", now.Gate, who), Hint: AskAgain(n.RunKey)}
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("the decision about gate %s is void: what %s decided on has changed since", now.Gate, who),
+			Hint:    AskAgain(n.RunKey)}
 	}
 	asked, err := Decode(n.Gate)
 	if err != nil {
@@ -38,12 +40,15 @@ func Stands(n state.Node, now *Record) error {
 
 // TooLate is the failure of a gate whose time was over before it was approved.
 func TooLate(run state.RunKey, r Record) *fault.Error {
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("nobody has approved gate %s within %s: it has been rejected since %s", r.Gate, r.Timeout, r.Until.Format(time.RFC3339)), Hint: AskAgain(run)}
+	return &fault.Error{Kind: fault.Script,
+		Message: fmt.Sprintf("nobody has approved gate %s within %s: it has been rejected since %s", r.Gate, r.Timeout,
+			r.Until.Format(time.RFC3339)), Hint: AskAgain(run)}
 }
 
 // AskAgain says how a gate that was rejected is asked about again.
 func AskAgain(run state.RunKey) string {
-	return fmt.Sprintf("`%s` asks again; what is before the gate stays as it is", run.Command(fmt.Sprintf("retry %d", run.Run)))
+	return fmt.Sprintf("`%s` asks again; what is before the gate stays as it is",
+		run.Command(fmt.Sprintf("retry %d", run.Run)))
 }
 
 // Failure is what state keeps of a gate that fails.
@@ -88,7 +93,8 @@ func Decide(ctx context.Context, s state.Store, key state.NodeKey, w Wish) error
 	}
 	if !w.Approve {
 		order.Kind = state.OrderReject
-		order.Cause = Failure(&fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s has rejected gate %s: %s", w.Actor, NameOf(key.Node), w.Reason), Hint: AskAgain(key.RunKey)}, key.Node)
+		order.Cause = Failure(&fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s has rejected gate %s: %s", w.Actor,
+			NameOf(key.Node), w.Reason), Hint: AskAgain(key.RunKey)}, key.Node)
 	}
 	order.Nodes = []state.Redo{about}
 	err := state.Direct(ctx, s, key.RunKey, order)
@@ -120,7 +126,8 @@ func (w Wish) made(d *state.Decision) bool {
 // Fail ends the run of a gate that has failed, as whoever works on it would do
 // next: there may be nobody. A gate that is asked again since fails nothing.
 func Fail(ctx context.Context, s state.Store, n state.Node, actor string, now time.Time) error {
-	o := state.Order{Kind: state.OrderFail, Cause: n.Failure, Mark: state.Mark{Actor: actor, Time: now, Reason: "gate " + NameOf(n.Name) + " was rejected"}}
+	o := state.Order{Kind: state.OrderFail, Cause: n.Failure, Mark: state.Mark{Actor: actor, Time: now, Reason: "gate " +
+		NameOf(n.Name) + " was rejected"}}
 	err := state.Decide(ctx, s, n.RunKey, rand.Text(), now, func(state.Run) (state.Order, error) {
 		stands, err := s.Node(ctx, n.NodeKey)
 		if err == nil && (stands.Status != state.Failed || stands.Epoch != n.Epoch) {
@@ -137,12 +144,15 @@ func Fail(ctx context.Context, s state.Store, n state.Node, actor string, now ti
 // Void says why a decision about what had that digest does not count.
 func Void(n state.Node, digest string) *fault.Error {
 	name := NameOf(n.Name)
-	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("gate %s does not wait for a decision: it is %s", name, n.Status)}
+	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("gate %s does not wait for a decision: it is %s",
+		name, n.Status)}
 	switch d := n.Decision; {
 	case d != nil && d.Approved:
-		f.Message = fmt.Sprintf("gate %s is approved already: by %s at %s%s", name, d.Actor, d.Time.UTC().Format(time.RFC3339), said(d.Reason))
+		f.Message = fmt.Sprintf("gate %s is approved already: by %s at %s%s", name, d.Actor,
+			d.Time.UTC().Format(time.RFC3339), said(d.Reason))
 	case d != nil:
-		f.Message = fmt.Sprintf("gate %s is rejected already: by %s at %s%s", name, d.Actor, d.Time.UTC().Format(time.RFC3339), said(d.Reason))
+		f.Message = fmt.Sprintf("gate %s is rejected already: by %s at %s%s", name, d.Actor,
+			d.Time.UTC().Format(time.RFC3339), said(d.Reason))
 		f.Hint = AskAgain(n.RunKey)
 	case n.Status == state.Waiting && n.GateDigest != digest:
 		f.Message = fmt.Sprintf("the decision about gate %s is void: what it shows has changed", name)
@@ -158,7 +168,8 @@ func Void(n state.Node, digest string) *fault.Error {
 	case n.Status == state.Succeeded:
 		f.Message = fmt.Sprintf("gate %s has asked nobody: no check that would ask has failed", name)
 	case n.Status == state.Invalidated:
-		f.Message = fmt.Sprintf("gate %s does not wait for a decision: what it has shown was declared invalid, or dropped", name)
+		f.Message = fmt.Sprintf("gate %s does not wait for a decision: what it has shown was declared invalid, or dropped",
+			name)
 	}
 	return f
 }
@@ -179,7 +190,8 @@ func Expire(ctx context.Context, s state.Store, n state.Node, actor string, now 
 	if err != nil || !r.Over(now) {
 		return false, err
 	}
-	err = s.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: state.Waiting, To: state.Failed, Failure: Failure(TooLate(n.RunKey, r), n.Name), Actor: actor, Now: now})
+	err = s.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: state.Waiting, To: state.Failed,
+		Failure: Failure(TooLate(n.RunKey, r), n.Name), Actor: actor, Now: now})
 	if err != nil && !errors.Is(err, state.ErrConflict) {
 		return false, fmt.Errorf("reject gate %s, whose time is over: %w", r.Gate, err)
 	}

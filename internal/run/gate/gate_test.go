@@ -19,8 +19,10 @@ import (
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func record() gate.Record {
-	r := gate.Record{Gate: "orders", Table: "orders", By: []string{"sales"}, Timeout: "36h0m0s", Shows: []gate.Shown{{Table: "orders", Digest: "sha256:a", Rows: 3}},
-		Failed: []gate.Check{{Name: "unique(id)", Failed: 2}}, Answers: []gate.Question{{Name: "cutoff", Type: "int", Default: "1"}}}
+	r := gate.Record{Gate: "orders", Table: "orders", By: []string{"sales"}, Timeout: "36h0m0s",
+		Shows:   []gate.Shown{{Table: "orders", Digest: "sha256:a", Rows: 3}},
+		Failed:  []gate.Check{{Name: "unique(id)", Failed: 2}},
+		Answers: []gate.Question{{Name: "cutoff", Type: "int", Default: "1"}}}
 	r.Settle()
 	return r
 }
@@ -63,9 +65,11 @@ func TestNamed(t *testing.T) {
 	t.Parallel()
 	r := record()
 	for digits, want := range map[string][2]bool{
-		r.Digest: {true, true}, r.Short(): {true, true}, " " + strings.ToUpper(r.Short()): {true, true}, "sha256:" + r.Short(): {true, true},
-		r.Short()[:8]: {true, true}, r.Short()[:7]: {false, false}, "": {false, false}, "sha256:": {false, false}, "latestone": {false, false},
-		"00000000": {false, true}, r.Digest + "0": {false, true},
+		r.Digest: {true, true}, r.Short(): {true, true}, " " + strings.ToUpper(r.Short()): {true, true},
+		"sha256:" + r.Short(): {true, true},
+		r.Short()[:8]:         {true, true}, r.Short()[:7]: {false, false}, "": {false, false}, "sha256:": {false, false},
+		"latestone": {false, false},
+		"00000000":  {false, true}, r.Digest + "0": {false, true},
 	} {
 		same, ok := r.Named(digits)
 		require.Equal(t, want, [2]bool{same, ok}, digits)
@@ -78,7 +82,8 @@ func TestNamed(t *testing.T) {
 func TestTableDigest(t *testing.T) {
 	t.Parallel()
 	parts := func() []state.Part {
-		return []state.Part{{Key: "x/1", Batch: 0, Bucket: -1, Rows: 2, Bytes: 10, Schema: "s", Checksum: "crc32c:1", Attempt: 1}, {Key: "x/2", Batch: 1, Bucket: -1, Rows: 3, Bytes: 20, Schema: "s", Checksum: "crc32c:2"}}
+		return []state.Part{{Key: "x/1", Batch: 0, Bucket: -1, Rows: 2, Bytes: 10, Schema: "s", Checksum: "crc32c:1",
+			Attempt: 1}, {Key: "x/2", Batch: 1, Bucket: -1, Rows: 3, Bytes: 20, Schema: "s", Checksum: "crc32c:2"}}
 	}
 	want, rows, bytes := gate.TableDigest(parts())
 	require.Equal(t, []int64{5, 30}, []int64{rows, bytes})
@@ -114,7 +119,8 @@ func TestTheTimeToDecide(t *testing.T) {
 	require.NoError(t, err)
 	decided := func(d state.Decision) (gate.Record, error) {
 		now := record()
-		err := gate.Stands(state.Node{NodeSpec: state.NodeSpec{Name: "approval:orders", Kind: gate.Kind}, Gate: data, GateDigest: r.Digest, Decision: &d}, &now)
+		err := gate.Stands(state.Node{NodeSpec: state.NodeSpec{Name: "approval:orders", Kind: gate.Kind}, Gate: data,
+			GateDigest: r.Digest, Decision: &d}, &now)
 		return now, err
 	}
 	in := state.Mark{Actor: "boss", Time: noon.Add(time.Hour)}
@@ -159,17 +165,21 @@ func TestWaiting(t *testing.T) {
 	require.NoError(t, err)
 	var waits state.NodeKey
 	for i := range 30 {
-		key, err := store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "main"}, Token: fmt.Sprint(i), Created: noon}, []state.NodeSpec{{Name: "approval:orders", Kind: gate.Kind}})
+		key, err := store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "main"}, Token: fmt.Sprint(i),
+			Created: noon}, []state.NodeSpec{{Name: "approval:orders", Kind: gate.Kind}})
 		require.NoError(t, err)
 		waits = state.NodeKey{RunKey: key, Node: "approval:orders"}
 		if i >= 10 && i < 13 {
 			require.NoError(t, gate.Note(ctx, s, waits, noon))
 		}
 		if i == 11 {
-			require.NoError(t, store.MoveNode(ctx, waits, state.Move{From: state.Pending, To: state.Waiting, Gate: data, GateDigest: record().Digest, Now: noon}))
+			require.NoError(t, store.MoveNode(ctx, waits, state.Move{From: state.Pending, To: state.Waiting, Gate: data,
+				GateDigest: record().Digest, Now: noon}))
 		}
 	}
-	require.NoError(t, gate.Note(ctx, s, state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 99}, Node: "approval:orders"}, noon)) // of a run that is gone
+	// of a run that is gone
+	require.NoError(t, gate.Note(ctx, s, state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 99},
+		Node: "approval:orders"}, noon))
 
 	asked, err := gate.Waiting(ctx, s, "main", noon)
 	require.NoError(t, err)
@@ -195,13 +205,15 @@ func TestAGateThatIsDoneAgainAsksAgain(t *testing.T) {
 	store, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "state.db"))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()
-	run, err := store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "main"}, Token: "t", Created: noon}, []state.NodeSpec{{Name: "approval:orders", Kind: gate.Kind}})
+	run, err := store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "main"}, Token: "t", Created: noon},
+		[]state.NodeSpec{{Name: "approval:orders", Kind: gate.Kind}})
 	require.NoError(t, err)
 	key := state.NodeKey{RunKey: run, Node: "approval:orders"}
 	_, err = state.PlanNode(ctx, store, key, 0, state.Plan{Record: []byte("{}")}, "w", noon)
 	require.NoError(t, err)
 	require.NoError(t, store.MoveNode(ctx, key, state.Move{From: state.Running, To: state.Succeeded, Now: noon}))
-	require.NoError(t, state.Direct(ctx, store, run, state.Order{Kind: state.OrderRedo, Token: "again", Mark: state.Mark{Actor: "boss", Time: noon}, Nodes: []state.Redo{{Node: key.Node}}}))
+	require.NoError(t, state.Direct(ctx, store, run, state.Order{Kind: state.OrderRedo, Token: "again",
+		Mark: state.Mark{Actor: "boss", Time: noon}, Nodes: []state.Redo{{Node: key.Node}}}))
 	n, err := store.Node(ctx, key)
 	require.NoError(t, err)
 	require.Equal(t, []any{state.Pending, ""}, []any{n.Status, n.PlanDigest})
@@ -212,10 +224,12 @@ func TestARejectionOfBeforeFailsNothing(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	store := hostile.New().Open()
-	run, err := store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "main"}, Token: "t", Created: noon}, []state.NodeSpec{{Name: "approval:orders", Kind: gate.Kind}})
+	run, err := store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "main"}, Token: "t", Created: noon},
+		[]state.NodeSpec{{Name: "approval:orders", Kind: gate.Kind}})
 	require.NoError(t, err)
 	key := state.NodeKey{RunKey: run, Node: "approval:orders"}
-	require.NoError(t, store.MoveNode(ctx, key, state.Move{From: state.Pending, To: state.Failed, Failure: &state.Failure{Message: "rejected"}, Now: noon}))
+	require.NoError(t, store.MoveNode(ctx, key, state.Move{From: state.Pending, To: state.Failed,
+		Failure: &state.Failure{Message: "rejected"}, Now: noon}))
 	seen, err := store.Node(ctx, key)
 	require.NoError(t, err)
 	status := func() state.Status {
@@ -225,7 +239,8 @@ func TestARejectionOfBeforeFailsNothing(t *testing.T) {
 	}
 	require.NoError(t, gate.Fail(ctx, store, seen, "w", noon))
 	require.Equal(t, state.Failed, status())
-	require.NoError(t, state.Direct(ctx, store, run, state.Order{Kind: state.OrderReopen, Token: "again", Mark: state.Mark{Actor: "boss", Time: noon}}))
+	require.NoError(t, state.Direct(ctx, store, run, state.Order{Kind: state.OrderReopen, Token: "again",
+		Mark: state.Mark{Actor: "boss", Time: noon}}))
 	require.NoError(t, gate.Fail(ctx, store, seen, "w", noon))
 	require.Equal(t, state.Running, status())
 }

@@ -11,7 +11,8 @@ import (
 
 // Note announces that a gate is about to wait, so that Waiting finds it.
 func Note(ctx context.Context, s state.Store, key state.NodeKey, now time.Time) error {
-	note := state.Note{Topic: state.TopicWaiting, Name: state.RunName(key.Run) + "/" + key.Node, Run: key.Run, Node: key.Node, Time: now}
+	note := state.Note{Topic: state.TopicWaiting, Name: state.RunName(key.Run) + "/" + key.Node, Run: key.Run,
+		Node: key.Node, Time: now}
 	if err := s.PutNote(ctx, key.Workspace, note); err != nil {
 		return fmt.Errorf("note that gate %s waits: %w", NameOf(key.Node), err)
 	}

@@ -112,7 +112,8 @@ func New(cfg Config) *Pace {
 		cfg.Decided = func(adapt.Decision) {}
 	}
 	cfg.Slots = max(cfg.Slots, 1)
-	p := &Pace{cfg: cfg, inFlight: map[string]int{}, taken: map[string]int{}, seen: map[string]bool{}, peaks: map[string]int64{}, changed: make(chan struct{}), classes: map[string]*window{}, moved: cfg.Now()}
+	p := &Pace{cfg: cfg, inFlight: map[string]int{}, taken: map[string]int{}, seen: map[string]bool{},
+		peaks: map[string]int64{}, changed: make(chan struct{}), classes: map[string]*window{}, moved: cfg.Now()}
 	if cfg.Writers != nil {
 		p.writes = cfg.Writers.Most()
 	}

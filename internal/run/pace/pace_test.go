@@ -79,7 +79,8 @@ func TestFinds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var told []adapt.Decision
-				p := pace.New(pace.Config{Cores: 2, Slots: 2, Start: 3, Most: 12, Busy: func() float64 { return c.busy }, Decided: func(d adapt.Decision) { told = append(told, d) }})
+				p := pace.New(pace.Config{Cores: 2, Slots: 2, Start: 3, Most: 12, Busy: func() float64 { return c.busy },
+					Decided: func(d adapt.Decision) { told = append(told, d) }})
 				m := &machine{pace: p, class: pace.Load, knee: c.knee}
 				m.run(t, 20*time.Minute)
 				knobs, decisions := p.Told()
@@ -215,10 +216,12 @@ func TestGivesUp(t *testing.T) {
 func TestParseFixed(t *testing.T) {
 	fixed, err := pace.ParseFixed([]string{"4", "join=2", "write.threads=3"})
 	require.NoError(t, err)
-	require.Equal(t, pace.Fixed{{Class: pace.Load, Knob: pace.Batches}: 4, {Class: pace.Join, Knob: pace.Batches}: 2, {Class: pace.Python, Knob: pace.Batches}: 4,
-		{Class: pace.Write, Knob: pace.Batches}: 4, {Class: pace.Write, Knob: pace.Threads}: 3}, fixed)
+	require.Equal(t, pace.Fixed{{Class: pace.Load, Knob: pace.Batches}: 4, {Class: pace.Join, Knob: pace.Batches}: 2,
+		{Class: pace.Python, Knob: pace.Batches}: 4,
+		{Class: pace.Write, Knob: pace.Batches}:  4, {Class: pace.Write, Knob: pace.Threads}: 3}, fixed)
 	require.Equal(t, 4, fixed.Most())
-	for _, wrong := range []string{"", "0", "many", "load=", "load=-1", "nobody=1", "python.threads=2", "write.writers=2", "load.batches.=2", "1000"} {
+	for _, wrong := range []string{"", "0", "many", "load=", "load=-1", "nobody=1", "python.threads=2", "write.writers=2",
+		"load.batches.=2", "1000"} {
 		_, err := pace.ParseFixed([]string{wrong})
 		var f *fault.Error
 		require.ErrorAs(t, err, &f, wrong)
@@ -227,7 +230,8 @@ func TestParseFixed(t *testing.T) {
 }
 
 func TestClassOf(t *testing.T) {
-	for of, class := range map[string]string{"file_table": pace.Load, "table_file": pace.Write, "py_table": pace.Python, "table_custom_tfm_table": pace.Python, "sql": pace.Join, "table_lookup_table": pace.Join} {
+	for of, class := range map[string]string{"file_table": pace.Load, "table_file": pace.Write, "py_table": pace.Python,
+		"table_custom_tfm_table": pace.Python, "sql": pace.Join, "table_lookup_table": pace.Join} {
 		require.Equal(t, class, pace.ClassOf(of))
 	}
 }

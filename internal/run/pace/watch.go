@@ -46,7 +46,8 @@ func (p *Pace) Look() {
 		p.decisions = p.decisions[max(0, len(p.decisions)-decisionsKept):]
 	})
 	for _, d := range decided {
-		p.cfg.Logger.Info("how much is done at once is changed", "class", d.Class, "knob", d.Knob, "from", d.From, "to", d.To, "reason", d.Reason)
+		p.cfg.Logger.Info("how much is done at once is changed", "class", d.Class, "knob", d.Knob, "from", d.From, "to", d.To,
+			"reason", d.Reason)
 		p.cfg.Decided(d)
 	}
 }
@@ -61,8 +62,10 @@ func (p *Pace) sample(class string, w *window, memory int64) []adapt.Decision {
 	if memory > 0 { // those beside the ones that compute wait for the memory of a slot
 		memory += int64(max(0, p.cfg.Start-p.cfg.Slots)) * p.peaks[class]
 	}
-	s := adapt.Sample{Class: class, At: p.moved, Span: span, Done: w.done, Peak: w.peak, Memory: memory, Pointless: p.pointless(w),
-		Starved: w.batches < batchesEach || float64(w.idle) > idleShare*float64(span) || float64(w.own) < ownShare*float64(w.all)}
+	s := adapt.Sample{Class: class, At: p.moved, Span: span, Done: w.done, Peak: w.peak, Memory: memory,
+		Pointless: p.pointless(w),
+		Starved: w.batches < batchesEach || float64(w.idle) > idleShare*float64(span) ||
+			float64(w.own) < ownShare*float64(w.all)}
 	*w = window{since: p.moved}
 	return p.tuner.Observe(s)
 }

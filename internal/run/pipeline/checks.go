@@ -32,7 +32,8 @@ func (x *attempt) prepareChecks(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("read run %d: %w", x.claim.Run, err)
 	}
-	x.batch.Checks = plan.CheckContext{Run: run.RunKey, Created: run.Created, Report: func(found []state.CheckResult) { x.checks = found }}
+	x.batch.Checks = plan.CheckContext{Run: run.RunKey, Created: run.Created,
+		Report: func(found []state.CheckResult) { x.checks = found }}
 	if !comparesRuns(x.node) {
 		return nil
 	}
@@ -68,7 +69,8 @@ func comparesRuns(n *script.Node) bool {
 
 // MeasuredBefore is what the checks of a node measured in the latest complete run before
 // another that is, as far as same says, of the same script, by the check's name.
-func MeasuredBefore(ctx context.Context, store state.Store, key state.NodeKey, same func(state.Run) bool) (map[string]string, error) {
+func MeasuredBefore(ctx context.Context, store state.Store, key state.NodeKey,
+	same func(state.Run) bool) (map[string]string, error) {
 	runs, _, err := store.Runs(ctx, key.Workspace, state.Page{From: key.Run, Limit: earlierRunsMax})
 	if err != nil {
 		return nil, fmt.Errorf("look for the run before run %d: %w", key.Run, err)

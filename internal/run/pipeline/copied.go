@@ -156,7 +156,8 @@ func (p *Pipeline) wanted(r *script.FileReader, u string) (w copies.Want, ok boo
 	return w, err == nil && files.Packed(r, w.URL) // whoever reads it says what is wrong with it
 }
 
-// copies gives the copies of a node's inputs, or says that they are on their way. ctx must live as long as the run is worked on.
+// copies gives the copies of a node's inputs, or says that they are on their way. ctx must live as long as the run is
+// worked on.
 func (p *Pipeline) copies(ctx context.Context, n *script.Node) (map[string]files.Copy, error) {
 	f, err := p.beside(ctx, p.fetches, n, p.fetchAll)
 	if f == nil {
@@ -211,7 +212,8 @@ func (p *Pipeline) beside(ctx context.Context, known map[string]*fetching, n *sc
 
 // placeAll says where the input files of a node, and of what is computed inside
 // it, are: what copies says of the remote ones.
-func (p *Pipeline) placeAll(ctx context.Context, n *script.Node, in *plan.Inputs, copies func(context.Context, *script.Node) (map[string]files.Copy, error)) (err error) {
+func (p *Pipeline) placeAll(ctx context.Context, n *script.Node, in *plan.Inputs,
+	copies func(context.Context, *script.Node) (map[string]files.Copy, error)) (err error) {
 	for _, t := range []*plan.Table{in.Reader, in.Lookup} {
 		if t.Ephemeral() {
 			if err := p.placeAll(ctx, t.Node, t.Inner, copies); err != nil {
@@ -226,7 +228,8 @@ func (p *Pipeline) placeAll(ctx context.Context, n *script.Node, in *plan.Inputs
 }
 
 // takeOverUncopied is takeOver before inputs are copied: by what servers say of theirs.
-func (p *Pipeline) takeOverUncopied(ctx context.Context, n *script.Node, node state.Node, in plan.Inputs) (state.Plan, bool, error) {
+func (p *Pipeline) takeOverUncopied(ctx context.Context, n *script.Node, node state.Node, in plan.Inputs) (state.Plan,
+	bool, error) {
 	if !p.mayTakeOver(node) {
 		return state.Plan{}, false, nil
 	}

@@ -23,10 +23,12 @@ import (
 // A run that is paused is under way to them: what it has not written will come.
 var (
 	policyRunStatus = map[state.Status]string{
-		state.Running: "RunStart", state.Paused: "RunStart", state.Complete: "RunComplete", state.Failed: "RunComplete", state.Stopped: "RunStop",
+		state.Running: "RunStart", state.Paused: "RunStart", state.Complete: "RunComplete", state.Failed: "RunComplete",
+		state.Stopped: "RunStop",
 	}
 	policyNodeStatus = map[state.Status]string{
-		state.Pending: "NodeBatchNone", state.Running: "NodeBatchStart", state.Paused: "NodeBatchStart", state.Waiting: "NodeBatchStart",
+		state.Pending: "NodeBatchNone", state.Running: "NodeBatchStart", state.Paused: "NodeBatchStart",
+		state.Waiting:   "NodeBatchStart",
 		state.Succeeded: "NodeBatchSuccess", state.Failed: "NodeBatchFail", state.Stopped: "NodeBatchRunStopReceived",
 	}
 )
@@ -92,13 +94,15 @@ func (p *Pipeline) source(ctx context.Context, source *script.Node, reader state
 	}
 	said := "allows none of the runs that write it"
 	if cmd != "" {
-		said = fmt.Sprintf("says %s: run %d is %s and its node %s is %s", cmd, chosen.run.Run, chosen.run.Status, source.Name, chosen.node.Status)
+		said = fmt.Sprintf("says %s: run %d is %s and its node %s is %s", cmd, chosen.run.Run, chosen.run.Status, source.Name,
+			chosen.node.Status)
 	}
 	hint := fmt.Sprintf("finish that run (--resume --run N), or name %s in --start as well", source.Name)
 	if !own {
 		hint += ", or the run to read it from with --from N"
 	}
-	f := &fault.Error{Kind: fault.Script, Hint: hint, Message: fmt.Sprintf("it reads table %s, but its dependency policy %s", source.Table.Name, said)}
+	f := &fault.Error{Kind: fault.Script, Hint: hint,
+		Message: fmt.Sprintf("it reads table %s, but its dependency policy %s", source.Table.Name, said)}
 	if cmd == "" || chosen.current {
 		return state.NodeKey{}, f
 	}
@@ -112,10 +116,12 @@ func (p *Pipeline) source(ctx context.Context, source *script.Node, reader state
 // candidates lists the script's runs that contain the node, its own among them
 // if it does. Where the policy looks at that one first, and has a
 // rule for it, the others are of no concern.
-func (p *Pipeline) candidates(ctx context.Context, source *script.Node, policy *script.DependencyPolicy, own bool) ([]candidate, error) {
+func (p *Pipeline) candidates(ctx context.Context, source *script.Node, policy *script.DependencyPolicy,
+	own bool) ([]candidate, error) {
 	var out []candidate
 	if own {
-		current := candidate{run: state.Run{RunKey: p.cfg.Run, Status: state.Running}, node: state.NodeBrief{Status: state.Succeeded}, current: true}
+		current := candidate{run: state.Run{RunKey: p.cfg.Run, Status: state.Running},
+			node: state.NodeBrief{Status: state.Succeeded}, current: true}
 		out = append(out, current)
 		if first := policy.Order; len(first) > 0 && first[0].Field == "run_is_current" && first[0].Desc {
 			if _, cmd, err := p.applyPolicy(ctx, policy, out); err != nil || cmd != "" {
@@ -142,7 +148,10 @@ func (p *Pipeline) candidates(ctx context.Context, source *script.Node, policy *
 // another run: it is not there for them before the table's gate in its run, if
 // there is one, has let it pass.
 func behindGate(nodes []state.NodeBrief, writer state.NodeBrief) state.Status {
-	i := slices.IndexFunc(nodes, func(n state.NodeBrief) bool { return writer.Table != "" && n.Name == gate.Prefix+writer.Table })
+	i := slices.IndexFunc(nodes, func(n state.NodeBrief) bool {
+		return writer.Table != "" &&
+			n.Name == gate.Prefix+writer.Table
+	})
 	switch {
 	case i < 0 || writer.Status != state.Succeeded:
 		return writer.Status
@@ -155,7 +164,8 @@ func behindGate(nodes []state.NodeBrief, writer state.NodeBrief) state.Status {
 // applyPolicy tests the candidates, in the policy's order, against its rules
 // in turn: the first that matches decides. DuckDB evaluates the expressions,
 // as it does everywhere; most nodes of a run ask the same, so answers are kept.
-func (p *Pipeline) applyPolicy(ctx context.Context, policy *script.DependencyPolicy, candidates []candidate) (chosen candidate, cmd string, err error) {
+func (p *Pipeline) applyPolicy(ctx context.Context, policy *script.DependencyPolicy,
+	candidates []candidate) (chosen candidate, cmd string, err error) {
 	query := policySQL(policy, candidates)
 	p.mu.Lock()
 	found, known := p.policies[query]
@@ -209,19 +219,23 @@ func policySQL(policy *script.DependencyPolicy, candidates []candidate) string {
 		runStatus, nodeStatus := c.policyStatus()
 		run, _ := script.PolicyConstant(runStatus)
 		node, _ := script.PolicyConstant(nodeStatus)
-		values[i] = fmt.Sprintf("(%d, CAST(%d AS BIGINT), %t, CAST(%d AS BIGINT), CAST(%d AS BIGINT))", i, c.run.Run, c.current, run, node)
+		values[i] = fmt.Sprintf("(%d, CAST(%d AS BIGINT), %t, CAST(%d AS BIGINT), CAST(%d AS BIGINT))", i, c.run.Run,
+			c.current, run, node)
 	}
 	var rules strings.Builder
 	rules.WriteString(" WHEN false THEN -1")
 	for i, r := range policy.Rules {
-		fmt.Fprintf(&rules, " WHEN %s THEN %d", r.Cond.SQL(func(ref expr.Ref) string { return "nrs." + sqltext.Ident(ref.Field) }, ""), i)
+		fmt.Fprintf(&rules, " WHEN %s THEN %d",
+			r.Cond.SQL(func(ref expr.Ref) string { return "nrs." + sqltext.Ident(ref.Field) }, ""), i)
 	}
-	types := map[string]expr.Type{"run_id": expr.Int, "run_is_current": expr.Bool, "run_status": expr.Int, "node_status": expr.Int}
+	types := map[string]expr.Type{"run_id": expr.Int, "run_is_current": expr.Bool, "run_status": expr.Int,
+		"node_status": expr.Int}
 	order := policy.Order.SortSQL(types, func(field string) string { return "nrs." + sqltext.Ident(field) })
 	if order != "" {
 		order += ", "
 	}
-	return fmt.Sprintf("SELECT nrs.nth, CASE%s ELSE -1 END FROM (VALUES %s) AS nrs(nth, run_id, run_is_current, run_status, node_status) ORDER BY %snrs.nth",
+	return fmt.Sprintf("SELECT nrs.nth, CASE%s ELSE -1 END FROM (VALUES %s) AS nrs(nth, run_id, run_is_current, "+
+		"run_status, node_status) ORDER BY %snrs.nth",
 		rules.String(), strings.Join(values, ", "), order)
 }
 
@@ -234,18 +248,22 @@ func fits(t *plan.Table, source *script.Node) error {
 	}
 	for _, f := range source.Table.Fields {
 		if nullable[f.Name] && !f.Nullable {
-			return &fault.Error{Kind: fault.Script, Place: fault.Place{File: f.Pos.File, Line: int64(f.Pos.Line), Column: f.Pos.Col, Field: f.Name},
-				Message: fmt.Sprintf("field %s of table %s is not nullable now, but the table that run %d wrote may have NULLs in it", f.Name, source.Table.Name, t.Run.Run),
-				Hint:    fmt.Sprintf("run node %s again with this script", source.Name)}
+			return &fault.Error{Kind: fault.Script, Place: fault.Place{File: f.Pos.File, Line: int64(f.Pos.Line),
+				Column: f.Pos.Col, Field: f.Name},
+				Message: fmt.Sprintf("field %s of table %s is not nullable now, but the table that run %d wrote may have NULLs "+
+					"in it", f.Name, source.Table.Name, t.Run.Run),
+				Hint: fmt.Sprintf("run node %s again with this script", source.Name)}
 		}
 		if stored[f.Name] != f.Type.String() {
 			was := "has no such field"
 			if stored[f.Name] != "" {
 				was = "has it as " + stored[f.Name]
 			}
-			return &fault.Error{Kind: fault.Script, Place: fault.Place{File: f.Pos.File, Line: int64(f.Pos.Line), Column: f.Pos.Col, Field: f.Name},
-				Message: fmt.Sprintf("field %s of table %s is %s now, but the table that run %d wrote %s", f.Name, source.Table.Name, f.Type, t.Run.Run, was),
-				Hint:    fmt.Sprintf("run node %s again with this script", source.Name)}
+			return &fault.Error{Kind: fault.Script, Place: fault.Place{File: f.Pos.File, Line: int64(f.Pos.Line),
+				Column: f.Pos.Col, Field: f.Name},
+				Message: fmt.Sprintf("field %s of table %s is %s now, but the table that run %d wrote %s", f.Name,
+					source.Table.Name, f.Type, t.Run.Run, was),
+				Hint: fmt.Sprintf("run node %s again with this script", source.Name)}
 		}
 	}
 	return nil

@@ -93,7 +93,8 @@ func (x *attempt) originOf(ctx context.Context, f *fault.Error, t *plan.Table, r
 	defer cancel()
 	place, err := x.p.cfg.RecordOf(ctx, x.p, ReadRow{Table: t, SQL: row, Paths: x.batch.Paths})
 	if err != nil {
-		x.p.cfg.Logger.Debug("the record that a failed row comes from was not found", "node", x.claim.Node, "batch", x.claim.Batch, "err", err)
+		x.p.cfg.Logger.Debug("the record that a failed row comes from was not found", "node", x.claim.Node, "batch",
+			x.claim.Batch, "err", err)
 		return nil
 	}
 	return place

@@ -52,7 +52,8 @@ func (x *attempt) wanted(t *plan.Table, part state.Part) wantedPart {
 
 // FetchTables makes the parts of tables local, each compared with its checksum,
 // until release is called.
-func FetchTables(ctx context.Context, store parts.Store, tables []*plan.Table) (paths plan.Paths, release func(), err error) {
+func FetchTables(ctx context.Context, store parts.Store, tables []*plan.Table) (paths plan.Paths, release func(),
+	err error) {
 	var wanted []wantedPart
 	for _, t := range tables {
 		for _, p := range t.Parts {
@@ -125,12 +126,14 @@ func (w wantedPart) fault(err error) error {
 		err = &damagedPart{w.table, err}
 	}
 	what := fmt.Sprintf("the table of node %s in run %d", w.table.Writer, w.table.Run.Run)
-	f := &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Err: err, Message: fmt.Sprintf("part %s of %s cannot be read", w.part.Key, what),
+	f := &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Err: err,
+		Message: fmt.Sprintf("part %s of %s cannot be read", w.part.Key, what),
 		Hint: fmt.Sprintf("the disk or another program has changed what is stored of the state. "+
 			"`%s` writes the part again, and what was made from it. "+
 			"A new run makes the rows again as well: of everything with --fresh, or with --start %s from there on. "+
 			"--resume meets the same part, unless it is brought back from a copy",
-			w.table.Run.Command(fmt.Sprintf("retry %d --batch %s:%d", w.table.Run.Run, w.table.Writer, w.part.Batch)), w.startNodes())}
+			w.table.Run.Command(fmt.Sprintf("retry %d --batch %s:%d", w.table.Run.Run, w.table.Writer, w.part.Batch)),
+			w.startNodes())}
 	if errors.Is(err, parts.ErrCorrupt) {
 		f.Message = fmt.Sprintf("part %s of %s is damaged", w.part.Key, what)
 	}

@@ -55,7 +55,8 @@ func (f *foreseer) node(ctx context.Context, n *script.Node) (Foreseen, error) {
 	in := plan.Inputs{Named: map[string]*plan.Table{}, Places: files.Places{Dir: f.cfg.Dir}}
 	for _, source := range n.Sources(f.cfg.Script) {
 		if !slices.Contains(f.nodes, source) {
-			t, err := f.table(ctx, source, state.Node{NodeKey: state.NodeKey{RunKey: f.cfg.Run, Node: n.Name}, NodeSpec: state.NodeSpec{Name: n.Name}})
+			t, err := f.table(ctx, source, state.Node{NodeKey: state.NodeKey{RunKey: f.cfg.Run, Node: n.Name},
+				NodeSpec: state.NodeSpec{Name: n.Name}})
 			if why := new(fault.Error); errors.As(err, &why) {
 				return Foreseen{Why: why.Message}, nil
 			}
@@ -142,7 +143,8 @@ func (f *foreseer) differs(ctx context.Context, n *script.Node, id reuse.Identit
 	return "no run of the script has completed it", nil
 }
 
-func (f *foreseer) difference(ctx context.Context, n *script.Node, node state.Node, id, was reuse.Identity) (string, error) {
+func (f *foreseer) difference(ctx context.Context, n *script.Node, node state.Node, id,
+	was reuse.Identity) (string, error) {
 	switch name := id.Differs(was); {
 	case len(was.Parts) == 0:
 		return fmt.Sprintf("run %d did not record what its rows follow from", node.Run), nil

@@ -71,7 +71,8 @@ func (p *Pipeline) asks(ctx context.Context, g *script.Gate, node state.Node) (g
 		rec.Guards = append(rec.Guards, n.Name)
 	}
 	for _, a := range g.Answers {
-		rec.Answers = append(rec.Answers, gate.Question{Name: a.Name, Type: a.Type, Default: a.Default, Message: a.Message, Min: a.Min, Max: a.Max, OneOf: a.OneOf})
+		rec.Answers = append(rec.Answers, gate.Question{Name: a.Name, Type: a.Type, Default: a.Default, Message: a.Message,
+			Min: a.Min, Max: a.Max, OneOf: a.OneOf})
 	}
 	for _, n := range g.Show {
 		shown, err := p.shown(ctx, g, n, node, guards)
@@ -118,7 +119,8 @@ func (p *Pipeline) guards(ctx context.Context, g *script.Gate) ([]state.Node, er
 // shown describes a table as it is now: the run's own, or the one of another run
 // that the nodes behind the gate would read; where none of them does, the node
 // that the gate is at.
-func (p *Pipeline) shown(ctx context.Context, g *script.Gate, n *script.Node, asks state.Node, guards []state.Node) (gate.Shown, error) {
+func (p *Pipeline) shown(ctx context.Context, g *script.Gate, n *script.Node, asks state.Node,
+	guards []state.Node) (gate.Shown, error) {
 	key := state.NodeKey{RunKey: p.cfg.Run, Node: n.Name}
 	if !slices.Contains(asks.Inputs, n.Name) {
 		reader := asks
@@ -163,7 +165,8 @@ func (p *Pipeline) opening(ctx context.Context, g *script.Gate, node state.Node)
 	var out []gate.Check
 	for _, r := range results {
 		if !r.Passed && r.Severity == script.SeverityApproval {
-			out = append(out, gate.Check{Name: r.Name, Failed: r.Failed, Kept: r.Kept, Message: r.Message, Table: plan.SideTable(g.Writer, state.SideFailed)})
+			out = append(out, gate.Check{Name: r.Name, Failed: r.Failed, Kept: r.Kept, Message: r.Message,
+				Table: plan.SideTable(g.Writer, state.SideFailed)})
 		}
 	}
 	return out, nil
@@ -191,8 +194,11 @@ func (p *Pipeline) passed(ctx context.Context, n *script.Node, node state.Node, 
 			}
 			t := in.Tables(n)[i]
 			if digest, _, _ := gate.TableDigest(t.Parts); digest != s.Digest {
-				return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("it reads table %s of run %d, which is not the one that was shown at gate %s", s.Table, t.Run.Run, rec.Gate),
-					Hint: fmt.Sprintf("let it be decided again: `%s`", p.cfg.Run.Command(fmt.Sprintf("retry %d --node %s", p.cfg.Run.Run, name)))}
+				return &fault.Error{Kind: fault.Script,
+					Message: fmt.Sprintf("it reads table %s of run %d, which is not the one that was shown at gate %s", s.Table,
+						t.Run.Run, rec.Gate),
+					Hint: fmt.Sprintf("let it be decided again: `%s`",
+						p.cfg.Run.Command(fmt.Sprintf("retry %d --node %s", p.cfg.Run.Run, name)))}
 			}
 		}
 	}

@@ -73,7 +73,10 @@ func (p *Pipeline) CheckInputs(ctx context.Context, again func(node string) bool
 		if err != nil {
 			return err
 		}
-		read = slices.DeleteFunc(read, func(s files.Slice) bool { return n.Status == state.Succeeded && !again(n.Name) && s.Gone() })
+		read = slices.DeleteFunc(read, func(s files.Slice) bool {
+			return n.Status == state.Succeeded && !again(n.Name) &&
+				s.Gone()
+		})
 		if err := files.Unchanged(read); err != nil {
 			return err
 		}
@@ -165,7 +168,8 @@ func localSlices(dir string, inputs []state.Input) ([]files.Slice, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		read = append(read, files.Slice{Path: path, URL: in.Address, FileBytes: in.Bytes, ModTime: in.Time, Digest: in.Digest})
+		read = append(read, files.Slice{Path: path, URL: in.Address, FileBytes: in.Bytes, ModTime: in.Time,
+			Digest: in.Digest})
 	}
 	return read, nil
 }

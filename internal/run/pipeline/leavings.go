@@ -84,7 +84,10 @@ func (l Leavings) clear(ctx context.Context, all []state.Publication) error {
 	var errs []error
 	for len(all) > 0 {
 		first := all[0]
-		end := slices.IndexFunc(all, func(p state.Publication) bool { return p.Batch != first.Batch || p.Attempt != first.Attempt })
+		end := slices.IndexFunc(all, func(p state.Publication) bool {
+			return p.Batch != first.Batch ||
+				p.Attempt != first.Attempt
+		})
 		if end < 0 {
 			end = len(all)
 		}
@@ -180,7 +183,8 @@ func removeLocal(said []state.Publication) error {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(filepath.Dir(p.Address), p.Temp)); err != nil {
-			return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "remove what an earlier attempt left", Err: err, Hint: "check the permissions of its directory"}
+			return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err),
+				Message: "remove what an earlier attempt left", Err: err, Hint: "check the permissions of its directory"}
 		}
 	}
 	return nil

@@ -52,7 +52,8 @@ func (x *attempt) manifest(ctx context.Context) (*outfile.Manifest, error) {
 		if f.Manifest {
 			continue
 		}
-		m.Add(outfile.ManifestFile{Name: besideManifest(address.Redact(x.final), f.URL), Rows: f.Rows, Bytes: f.Bytes, SHA256: f.SHA256})
+		m.Add(outfile.ManifestFile{Name: besideManifest(address.Redact(x.final), f.URL), Rows: f.Rows, Bytes: f.Bytes,
+			SHA256: f.SHA256})
 	}
 	return m, nil
 }
@@ -63,7 +64,8 @@ func (x *attempt) describe(ctx context.Context) (*outfile.Manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read run %d: %w", x.claim.Run, err)
 	}
-	m := &outfile.Manifest{Thalweg: run.Program, Workspace: run.Workspace, Run: run.Run, Node: x.claim.Node, Fingerprint: run.Fingerprint}
+	m := &outfile.Manifest{Thalweg: run.Program, Workspace: run.Workspace, Run: run.Run, Node: x.claim.Node,
+		Fingerprint: run.Fingerprint}
 	m.Describe(x.node.Out)
 	return m, nil
 }

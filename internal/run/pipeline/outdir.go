@@ -43,7 +43,8 @@ func (x *attempt) replaceable() error {
 }
 
 // dirResult makes the directory durable under its temporary name.
-func (x *attempt) dirResult(ctx context.Context, out worker.Result, discardParts func(), res engine.Result) (worker.Result, error) {
+func (x *attempt) dirResult(ctx context.Context, out worker.Result, discardParts func(),
+	res engine.Result) (worker.Result, error) {
 	m, err := x.describe(ctx)
 	if err == nil {
 		out.Outcome.Files, err = x.dirFiles(m, res.Written)
@@ -75,7 +76,8 @@ func (x *attempt) dirFiles(m *outfile.Manifest, written []engine.Written) (files
 			return nil, err
 		}
 		m.Add(outfile.ManifestFile{Name: w.Name, Rows: w.Rows, Bytes: bytes, SHA256: sums.sha})
-		files = append(files, state.File{NodeKey: x.claim.NodeKey, Batch: x.claim.Batch, URL: filepath.Join(x.final, filepath.FromSlash(w.Name)),
+		files = append(files, state.File{NodeKey: x.claim.NodeKey, Batch: x.claim.Batch,
+			URL:  filepath.Join(x.final, filepath.FromSlash(w.Name)),
 			Rows: w.Rows, Bytes: bytes, Checksum: sums.crc, SHA256: sums.sha})
 	}
 	text, err := m.Encode()
@@ -87,7 +89,8 @@ func (x *attempt) dirFiles(m *outfile.Manifest, written []engine.Written) (files
 		return nil, err
 	}
 	sums, bytes, err := x.syncFile(path)
-	return append(files, state.File{NodeKey: x.claim.NodeKey, Batch: x.claim.Batch, URL: filepath.Join(x.final, script.DirManifest), Bytes: bytes,
+	return append(files, state.File{NodeKey: x.claim.NodeKey, Batch: x.claim.Batch,
+		URL: filepath.Join(x.final, script.DirManifest), Bytes: bytes,
 		Checksum: sums.crc, SHA256: sums.sha, Manifest: true}), err
 }
 

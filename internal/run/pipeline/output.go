@@ -126,7 +126,8 @@ func (p *Pipeline) makeDir(dir string) error {
 // clearUnannounced removes what attempts left before temporary files were
 // announced: their names follow from the batch and the attempt.
 func (x *attempt) clearUnannounced(dir string) error {
-	owner := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d\n%s\n%d", x.p.cfg.StateDir, x.claim.Workspace, x.claim.Run, x.claim.Node, x.claim.Batch))
+	owner := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d\n%s\n%d", x.p.cfg.StateDir, x.claim.Workspace, x.claim.Run,
+		x.claim.Node, x.claim.Batch))
 	base := filepath.Base(x.final)
 	for a := 1; a < x.claim.Attempt; a++ {
 		name := fmt.Sprintf(".%s%s%x-a%d.tmp", base[:min(len(base), tempBaseBytesMax)], tempMark, owner[:8], a)
@@ -168,7 +169,8 @@ func (x *attempt) outputPlace(err error) error {
 
 func (x *attempt) outputFault(what string, err error) error {
 	pos := x.node.Out.Pos
-	return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Place: fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col},
+	return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err),
+		Place:   fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col},
 		Message: what, Err: err, Hint: "check the path in url_template, its permissions and free space"}
 }
 
@@ -194,7 +196,8 @@ func (x *attempt) outputResult(ctx context.Context, out worker.Result, res engin
 		return worker.Result{}, err
 	}
 	out.Outcome.Stats.BytesOut = bytes
-	out.Outcome.Files = []state.File{{NodeKey: x.claim.NodeKey, Batch: x.claim.Batch, URL: address.Redact(x.final), Rows: res.RowsOut, Bytes: bytes, Checksum: sums.crc,
+	out.Outcome.Files = []state.File{{NodeKey: x.claim.NodeKey, Batch: x.claim.Batch, URL: address.Redact(x.final),
+		Rows: res.RowsOut, Bytes: bytes, Checksum: sums.crc,
 		SHA256: sums.sha, Manifest: x.batch.Work.Manifest}}
 	out.Publications, out.Publish = x.announced, file.Publish
 	out.Discard = func() {
@@ -229,7 +232,8 @@ func (x *attempt) send(ctx context.Context, bytes int64, sum string, rows int64)
 	if x.node.Out.Target != nil {
 		return x.sendRows(ctx, fmt.Sprintf("%s, %d bytes", sum, bytes), rows)
 	}
-	return x.p.cfg.Remote.Stage(ctx, x.final, remote.Upload{Path: x.batch.OutPath, Bytes: bytes, Checksum: sum, Temp: temp, Secrets: x.p.cfg.Script,
+	return x.p.cfg.Remote.Stage(ctx, x.final, remote.Upload{Path: x.batch.OutPath, Bytes: bytes, Checksum: sum, Temp: temp,
+		Secrets: x.p.cfg.Script,
 		Named: func(ctx context.Context, upload string) error {
 			return x.announce(ctx, state.Publication{Upload: upload})
 		},
@@ -252,7 +256,8 @@ func (x *attempt) drop(ctx context.Context, discard func(context.Context) error)
 		err = x.p.cfg.Store.Forget(ctx, x.claim.BatchKey, x.claim.Attempt)
 	}
 	if err != nil {
-		x.p.cfg.Logger.Warn("a dropped attempt's file stays until the next attempt, or until the run is over", "url", address.Redact(x.final), "error", err)
+		x.p.cfg.Logger.Warn("a dropped attempt's file stays until the next attempt, or until the run is over", "url",
+			address.Redact(x.final), "error", err)
 	}
 }
 
@@ -277,7 +282,8 @@ func (f *localFile) Discard(context.Context) error { return removeFile(f.temp) }
 // removeFile removes a file that may be gone.
 func removeFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "remove what an earlier attempt left", Err: err, Hint: "check the permissions of its directory"}
+		return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err),
+			Message: "remove what an earlier attempt left", Err: err, Hint: "check the permissions of its directory"}
 	}
 	return nil
 }

@@ -22,8 +22,10 @@ func (x *attempt) sendRows(ctx context.Context, digest string, rows int64) (stag
 	t := DatabaseTarget(x.node, x.p.cfg.Script.Reveal(address.DatabaseIn(x.p.cfg.Dir, at)))
 	c := database.Client{Roots: x.p.cfg.Remote.Roots, Hide: x.p.cfg.Script.Hide, Dir: x.p.cfg.Dir}
 	return c.Stage(ctx, t, database.Attempt{
-		Run:  fmt.Sprintf("%s/%d of %s", x.claim.Workspace, x.claim.Run, run.Created.UTC().Format("2006-01-02T15:04:05.000000Z")),
-		Node: x.claim.Node, Batch: x.claim.Batch, Attempt: x.claim.Epoch<<attemptBits + int64(x.claim.Attempt), Digest: digest, Rows: rows,
+		Run: fmt.Sprintf("%s/%d of %s", x.claim.Workspace, x.claim.Run,
+			run.Created.UTC().Format("2006-01-02T15:04:05.000000Z")),
+		Node: x.claim.Node, Batch: x.claim.Batch, Attempt: x.claim.Epoch<<attemptBits + int64(x.claim.Attempt),
+		Digest: digest, Rows: rows,
 	}, x.batch.OutPath)
 }
 

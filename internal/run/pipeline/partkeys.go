@@ -29,7 +29,8 @@ func partName(batch, attempt, seq int, side string) string {
 }
 
 // partNamed takes the key of a part apart: workspace, run, node, batch, attempt.
-var partNamed = regexp.MustCompile(`^([^/]+)/([0-9]{5,})/([^/]+)/b([0-9]{5,})-a([0-9]+)-[0-9]{4,}(?:-[a-z]+)?\.parquet$`)
+var partNamed = regexp.MustCompile(
+	`^([^/]+)/([0-9]{5,})/([^/]+)/b([0-9]{5,})-a([0-9]+)-[0-9]{4,}(?:-[a-z]+)?\.parquet$`)
 
 // PartOf says whose a part is by its key: the run, the directory of the node,
 // the batch and the attempt. ok is false for what no attempt has named.

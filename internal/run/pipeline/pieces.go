@@ -42,7 +42,8 @@ func (p *Pipeline) execute(ctx context.Context, x *attempt, task engine.Task) (e
 		return res, err
 	}
 	if works := x.pieces(task); len(works) > 1 {
-		p.cfg.Logger.Info("a batch needs more memory than it has; it is cut into pieces", "node", x.claim.Node, "batch", x.claim.Batch, "pieces", len(works), "memory_bytes", grant.EngineBytes)
+		p.cfg.Logger.Info("a batch needs more memory than it has; it is cut into pieces", "node", x.claim.Node, "batch",
+			x.claim.Batch, "pieces", len(works), "memory_bytes", grant.EngineBytes)
 		return p.executePieces(ctx, x, works)
 	}
 	if grant.Most {
@@ -101,11 +102,13 @@ func (x *attempt) noteAlone(had int64, hot string) {
 	if all == 0 {
 		return // it was interrupted
 	}
-	note := fmt.Sprintf("batch %d ran alone with %d MiB: the %d MiB of a slot were not enough", x.claim.Batch, all>>20, had>>20)
+	note := fmt.Sprintf("batch %d ran alone with %d MiB: the %d MiB of a slot were not enough", x.claim.Batch,
+		all>>20, had>>20)
 	if hot != "" {
 		note += "; " + hot
 	}
-	x.p.cfg.Logger.Info("a batch needed more memory than a slot has; it ran alone", "node", x.claim.Node, "batch", x.claim.Batch, "memory_bytes", all)
+	x.p.cfg.Logger.Info("a batch needed more memory than a slot has; it ran alone", "node", x.claim.Node, "batch",
+		x.claim.Batch, "memory_bytes", all)
 	x.strain.notes = append(x.strain.notes, state.Repeat{Kind: "ran alone", First: note, Count: 1, Of: "batches"})
 }
 
@@ -117,22 +120,23 @@ func (x *attempt) hotKey(ctx context.Context) (found string) {
 	if query == "" {
 		return ""
 	}
-	task := engine.Task{Name: "the largest key of " + x.claim.Node, Output: engine.Output{Inspect: func(ctx context.Context, db engine.Querier) (err error) {
-		rows, err := db.QueryContext(ctx, query)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, rows.Close()) }()
-		var key string
-		var n int64
-		for rows.Next() {
-			if err := rows.Scan(&key, &n); err != nil {
+	task := engine.Task{Name: "the largest key of " + x.claim.Node,
+		Output: engine.Output{Inspect: func(ctx context.Context, db engine.Querier) (err error) {
+			rows, err := db.QueryContext(ctx, query)
+			if err != nil {
 				return err
 			}
-			found = fmt.Sprintf("%d rows of table %s have the key %.*q", n, x.in.Lookup.Node.Table.Name, keyBytesMax, key)
-		}
-		return rows.Err()
-	}}}
+			defer func() { err = errors.Join(err, rows.Close()) }()
+			var key string
+			var n int64
+			for rows.Next() {
+				if err := rows.Scan(&key, &n); err != nil {
+					return err
+				}
+				found = fmt.Sprintf("%d rows of table %s have the key %.*q", n, x.in.Lookup.Node.Table.Name, keyBytesMax, key)
+			}
+			return rows.Err()
+		}}}
 	for _, path := range x.batch.Paths {
 		task.Paths = append(task.Paths, filepath.Dir(path))
 	}
@@ -143,7 +147,8 @@ func (x *attempt) hotKey(ctx context.Context) (found string) {
 }
 
 // executeWith runs a task in a share of the memory, and says what that was.
-func (p *Pipeline) executeWith(ctx context.Context, x *attempt, task engine.Task, share budget.Share) (engine.Result, budget.Grant, error) {
+func (p *Pipeline) executeWith(ctx context.Context, x *attempt, task engine.Task, share budget.Share) (engine.Result,
+	budget.Grant, error) {
 	var waited time.Duration
 	taken := during(&waited)
 	grant, release, err := p.cfg.Room.Take(ctx, share)
@@ -154,7 +159,8 @@ func (p *Pipeline) executeWith(ctx context.Context, x *attempt, task engine.Task
 		x.strain.measured.wait += waited
 	}
 	if err != nil {
-		return engine.Result{}, grant, &fault.Error{Kind: fault.Canceled, Retryable: true, Message: task.Name + " was interrupted", Err: err}
+		return engine.Result{}, grant, &fault.Error{Kind: fault.Canceled, Retryable: true, Message: task.Name +
+			" was interrupted", Err: err}
 	}
 	defer release()
 	if share == budget.Everything {

@@ -174,7 +174,9 @@ func (p *Pipeline) plan(ctx context.Context, node state.Node) (state.Plan, error
 		data, err := p.planner.PlanEphemeral(n, in).Encode()
 		return state.Plan{Record: data}, err
 	}
-	if err := supervise.NoteReads(ctx, p.cfg.Store, node.NodeKey, in.Foreign(n, p.cfg.Run), time.Now()); err != nil && !errors.Is(err, supervise.ErrDropping) { // it is looked at again before each batch
+	// it is looked at again before each batch
+	if err := supervise.NoteReads(ctx, p.cfg.Store, node.NodeKey, in.Foreign(n, p.cfg.Run), time.Now()); err != nil &&
+		!errors.Is(err, supervise.ErrDropping) {
 		return state.Plan{}, err
 	}
 	if taken, ok, err := p.takeOverUncopied(ctx, n, node, in); ok || err != nil {
@@ -331,7 +333,8 @@ func (p *Pipeline) complete(ctx context.Context, key state.NodeKey, reader state
 // incomplete is the failure to read the table of a node that is not complete.
 func (p *Pipeline) incomplete(ctx context.Context, node state.Node) error {
 	f := &fault.Error{Kind: fault.Environment, Retryable: node.RunKey == p.cfg.Run,
-		Message: fmt.Sprintf("the table of node %s in run %d cannot be read: the node is %s now", node.Name, node.Run, node.Status), Hint: "run it again"}
+		Message: fmt.Sprintf("the table of node %s in run %d cannot be read: the node is %s now", node.Name, node.Run,
+			node.Status), Hint: "run it again"}
 	if f.Retryable {
 		return f
 	}
@@ -349,7 +352,8 @@ func Voided(ctx context.Context, store state.Store, node state.Node) error {
 		what = "dropped"
 	}
 	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s of run %d was %s by %s on %s: %s",
-		cmp.Or(node.Table, node.Name), node.Run, what, cmp.Or(by.Actor, "somebody"), by.Time.Local().Format(time.DateTime), cmp.Or(by.Reason, "no reason is given")),
+		cmp.Or(node.Table, node.Name), node.Run, what, cmp.Or(by.Actor, "somebody"), by.Time.Local().Format(time.DateTime),
+		cmp.Or(by.Reason, "no reason is given")),
 		Hint: "nothing reads it any more: begin a new run, which reads another one's (--from N names it) or makes it again"}
 }
 
@@ -361,11 +365,13 @@ func identityOf(n state.Node) string {
 
 // inner finds what an ephemeral table is computed from: in the run that it is
 // of, where its reader has been planned behind it.
-func (p *Pipeline) inner(ctx context.Context, t *plan.Table, key state.NodeKey, reader state.Node) (*plan.Inputs, error) {
+func (p *Pipeline) inner(ctx context.Context, t *plan.Table, key state.NodeKey, reader state.Node) (*plan.Inputs,
+	error) {
 	if key.RunKey != p.cfg.Run || t.ComputedIn != reader.Name {
 		return nil, &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("node %s reads table %s of run %d, which is not stored: there it was ephemeral, computed inside node %s", reader.Name, t.Node.Table.Name, key.Run, t.ComputedIn),
-			Hint:    fmt.Sprintf("name %s in --start as well, or run it again without ephemeral", key.Node)}
+			Message: fmt.Sprintf("node %s reads table %s of run %d, which is not stored: there it was ephemeral, computed "+
+				"inside node %s", reader.Name, t.Node.Table.Name, key.Run, t.ComputedIn),
+			Hint: fmt.Sprintf("name %s in --start as well, or run it again without ephemeral", key.Node)}
 	}
 	node, err := p.own(ctx, key.Node)
 	if err != nil {
@@ -410,7 +416,8 @@ func readTable(ctx context.Context, store state.Store, node state.Node) (*plan.T
 	if err := still(ctx, store, node); err != nil {
 		return nil, err
 	}
-	table := &plan.Table{Run: key.RunKey, Writer: key.Node, Identity: identityOf(node), Layout: np.Layout, Parts: manifest, ComputedIn: np.ComputedIn}
+	table := &plan.Table{Run: key.RunKey, Writer: key.Node, Identity: identityOf(node), Layout: np.Layout, Parts: manifest,
+		ComputedIn: np.ComputedIn}
 	table.Settle()
 	return table, nil
 }
@@ -423,15 +430,17 @@ func still(ctx context.Context, store state.Store, node state.Node) error {
 	case err != nil:
 		return fmt.Errorf("read node %s of run %d: %w", node.Name, node.Run, err)
 	case identityOf(now) != identityOf(node), now.Status != node.Status && node.Status == state.Succeeded:
-		return &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("what node %s of run %d has written was withdrawn while it was read", node.Name, node.Run),
-			Hint: "read it again"}
+		return &fault.Error{Kind: fault.Environment, Retryable: true,
+			Message: fmt.Sprintf("what node %s of run %d has written was withdrawn while it was read", node.Name, node.Run),
+			Hint:    "read it again"}
 	}
 	return nil
 }
 
 // ReadSides reads a node's side tables, by state.Part.Side: those that its
 // plan speaks of, with or without rows. Their Node is left nil.
-func ReadSides(ctx context.Context, store state.Store, node state.Node, np plan.NodePlan) (map[string]*plan.Table, error) {
+func ReadSides(ctx context.Context, store state.Store, node state.Node, np plan.NodePlan) (map[string]*plan.Table,
+	error) {
 	sides := map[string]*plan.Table{}
 	node, err := holder(ctx, store, node)
 	if err != nil {
@@ -491,7 +500,8 @@ func (p *Pipeline) executeBatch(ctx context.Context, c state.Claim) (out worker.
 	if err != nil {
 		return worker.Result{}, err
 	}
-	p.cfg.Logger.Debug("executing", "node", c.Node, "batch", c.Batch, "attempt", c.Attempt, "sql", shortSQL(task.Query), "layout", x.plan.Layout)
+	p.cfg.Logger.Debug("executing", "node", c.Node, "batch", c.Batch, "attempt", c.Attempt, "sql", shortSQL(task.Query),
+		"layout", x.plan.Layout)
 	res, err := p.execute(ctx, x, task)
 	if errors.Is(err, plan.ErrLookAgain) {
 		res, err = x.lookAgain(ctx)
@@ -562,7 +572,8 @@ func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err 
 
 // gather makes local what a batch reads.
 func (p *Pipeline) gather(ctx context.Context, c state.Claim) (_ *attempt, err error) {
-	x := &attempt{p: p, claim: c, node: p.cfg.Script.Node(c.Node), threads: worker.ThreadsOf(ctx), strain: &strain{measured: measured{watch: p.cfg.Meter.Watch()}}}
+	x := &attempt{p: p, claim: c, node: p.cfg.Script.Node(c.Node), threads: worker.ThreadsOf(ctx),
+		strain: &strain{measured: measured{watch: p.cfg.Meter.Watch()}}}
 	defer func() {
 		if err != nil {
 			x.cleanup()
@@ -595,7 +606,9 @@ func (p *Pipeline) gather(ctx context.Context, c state.Claim) (_ *attempt, err e
 		return nil, err
 	}
 	if x.dir, err = os.MkdirTemp(p.cfg.WorkDir, "batch-"); err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "make a directory for scratch files", Err: err, Hint: "check the state directory's permissions and free space"}
+		return nil, &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err),
+			Message: "make a directory for scratch files", Err: err,
+			Hint: "check the state directory's permissions and free space"}
 	}
 	x.batch.Scratch = filepath.Join(x.dir, "scratch")
 	if err := os.Mkdir(x.batch.Scratch, 0o700); err != nil {
@@ -669,7 +682,8 @@ func (x *attempt) instance() engine.InstanceConfig {
 	threads := 1
 	busy := min(b.Slots, max(x.state.BatchesTotal, 1))
 	switch {
-	case x.batch.Work.Check && !x.batch.Work.Share.Looks() || x.batch.Work.BadCaps: // hardly anything else of the node is left to do
+	case x.batch.Work.Check && !x.batch.Work.Share.Looks() || x.batch.Work.BadCaps:
+		// hardly anything else of the node is left to do
 		threads = b.Cores
 	case x.node.PyCalc == nil && busy < b.Cores && !x.small():
 		threads = b.Cores / busy
@@ -681,7 +695,8 @@ func (x *attempt) instance() engine.InstanceConfig {
 		threads = max(threads, wanted.Count)
 	}
 	return engine.InstanceConfig{MemoryBytes: x.p.cfg.Room.Budget().SlotEngineBytes, Threads: threads,
-		TextBytes: expr.TextBytes(x.p.cfg.Planning.SlotEngineBytes, threads), SpillDir: filepath.Join(x.dir, "spill"), SpillBytes: b.SpillBytes}
+		TextBytes: expr.TextBytes(x.p.cfg.Planning.SlotEngineBytes, threads), SpillDir: filepath.Join(x.dir, "spill"),
+		SpillBytes: b.SpillBytes}
 }
 
 // smallBytesMax is the input of a batch that is done before a second thread
@@ -715,7 +730,8 @@ func (x *attempt) cleanup() {
 		errs = append(errs, os.RemoveAll(x.dir))
 	}
 	if err := errors.Join(errs...); err != nil {
-		x.p.cfg.Logger.Warn("an attempt's private files stay until the next start", "node", x.claim.Node, "batch", x.claim.Batch, "error", err)
+		x.p.cfg.Logger.Warn("an attempt's private files stay until the next start", "node", x.claim.Node, "batch",
+			x.claim.Batch, "error", err)
 	}
 }
 
@@ -785,7 +801,8 @@ func fileWarnings(ctx context.Context, r *script.FileReader, read []files.Slice)
 	out := few(rowless, "input file has", "input files have", "no rows")
 	out = append(out, few(files.Repeated(read), "input file is", "input files are", "read more than once")...)
 	out = append(out, few(lacking, "input file lacks", "input files lack", "columns that may be missing")...)
-	out = append(out, few(files.Further(r, read), "input file has", "input files have", "columns that the first file has not")...)
+	out = append(out, few(files.Further(r, read), "input file has", "input files have",
+		"columns that the first file has not")...)
 	out = append(out, few(shared, "column has", "columns have", "a header that is there more than once")...)
 	return out, errors.Join(noRows, noColumns, noHeader)
 }
@@ -805,7 +822,8 @@ func (x *attempt) evidence(ctx context.Context, res engine.Result) worker.Result
 	out := worker.Result{}
 	out.Outcome.Stats, out.Outcome.Checks = x.stats(res), x.checks
 	if err := x.putParts(ctx, &out, res.Sides); err != nil {
-		x.p.cfg.Logger.Warn("the rows that show a failure could not be kept", "node", x.claim.Node, "batch", x.claim.Batch, "error", err)
+		x.p.cfg.Logger.Warn("the rows that show a failure could not be kept", "node", x.claim.Node, "batch", x.claim.Batch,
+			"error", err)
 	}
 	return out
 }
@@ -832,7 +850,8 @@ func (x *attempt) putParts(ctx context.Context, out *worker.Result, written []en
 	if err := errors.Join(errs...); err != nil {
 		out.Discard()
 		out.Discard = nil
-		return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "store the parts of " + x.node.Name, Err: err, Hint: "check free space and permissions of the state directory"}
+		return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "store the parts of " +
+			x.node.Name, Err: err, Hint: "check free space and permissions of the state directory"}
 	}
 	out.Outcome.Parts = parts
 	for _, p := range parts {
@@ -860,7 +879,8 @@ func (x *attempt) putPart(ctx context.Context, seq int, w engine.Written) (state
 	if err != nil {
 		return state.Part{}, err
 	}
-	return state.Part{Key: key, Side: w.Side, Batch: x.claim.Batch, Seq: seq, Bucket: -1, Keys: w.Keys, Groups: groups, Rows: w.Rows, Bytes: info.Bytes,
+	return state.Part{Key: key, Side: w.Side, Batch: x.claim.Batch, Seq: seq, Bucket: -1, Keys: w.Keys, Groups: groups,
+		Rows: w.Rows, Bytes: info.Bytes,
 		RawBytes: w.RawBytes, Schema: layout.Schema(), Checksum: info.Checksum}, nil
 }
 

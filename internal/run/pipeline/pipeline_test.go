@@ -116,7 +116,8 @@ func (b *bench) claim(name string) state.Claim {
 	offers, _, err := b.state.Offers(b.t.Context(), b.key(name), time.Now(), state.Page{})
 	require.NoError(b.t, err)
 	require.Len(b.t, offers, 1)
-	c, err := b.state.Claim(b.t.Context(), state.Bid{Offer: offers[0], Owner: b.t.Name(), Now: time.Now(), Lease: time.Now().Add(time.Hour)})
+	c, err := b.state.Claim(b.t.Context(), state.Bid{Offer: offers[0], Owner: b.t.Name(), Now: time.Now(),
+		Lease: time.Now().Add(time.Hour)})
 	require.NoError(b.t, err)
 	return c
 }
@@ -132,7 +133,8 @@ func (b *bench) do(name string) {
 		require.NoError(b.t, res.Publish(b.t.Context()))
 	}
 	require.NoError(b.t, b.state.Commit(b.t.Context(), c, res.Outcome, time.Now()))
-	require.NoError(b.t, b.state.MoveNode(b.t.Context(), b.key(name), state.Move{From: state.Running, To: state.Succeeded, Now: time.Now()}))
+	require.NoError(b.t, b.state.MoveNode(b.t.Context(), b.key(name), state.Move{From: state.Running, To: state.Succeeded,
+		Now: time.Now()}))
 }
 
 // stored lists the keys of all parts.

@@ -45,7 +45,8 @@ func (p *Pipeline) mayTakeOver(node state.Node) bool {
 
 // takeOver gives the plan of a node that has the rows of another run's; false
 // if there is none whose rows are all there.
-func (p *Pipeline) takeOver(ctx context.Context, n *script.Node, node state.Node, in plan.Inputs, id reuse.Identity) (state.Plan, bool, error) {
+func (p *Pipeline) takeOver(ctx context.Context, n *script.Node, node state.Node, in plan.Inputs,
+	id reuse.Identity) (state.Plan, bool, error) {
 	if id.Why != "" || !p.mayTakeOver(node) {
 		return state.Plan{}, false, nil
 	}
@@ -196,7 +197,8 @@ func holder(ctx context.Context, store state.Store, node state.Node) (state.Node
 	}
 	origin, err := store.Node(ctx, *node.ReusedFrom)
 	gone := &fault.Error{Kind: fault.Environment, Err: ErrTableGone, Hint: "run it again: a new run computes the node"}
-	taken := fmt.Sprintf("what node %s of run %d wrote was taken over from node %s of run %d", node.Name, node.Run, node.ReusedFrom.Node, node.ReusedFrom.Run)
+	taken := fmt.Sprintf("what node %s of run %d wrote was taken over from node %s of run %d", node.Name, node.Run,
+		node.ReusedFrom.Node, node.ReusedFrom.Run)
 	switch {
 	case errors.Is(err, state.ErrNotFound):
 		gone.Message = taken + ", which is not there any more"

@@ -31,7 +31,8 @@ func (p *Pipeline) noteSame(ctx context.Context, n state.Node) error {
 	if n.InputDigest == "" {
 		return nil
 	}
-	note := state.Note{Topic: state.TopicSame + n.InputDigest, Name: noteName(n.NodeKey), Run: n.Run, Node: n.Node, Time: time.Now()}
+	note := state.Note{Topic: state.TopicSame + n.InputDigest, Name: noteName(n.NodeKey), Run: n.Run, Node: n.Node,
+		Time: time.Now()}
 	if err := p.cfg.Store.PutNote(ctx, n.Workspace, note); err != nil {
 		return fmt.Errorf("note what the rows of %s follow from: %w", n.Name, err)
 	}
@@ -40,7 +41,8 @@ func (p *Pipeline) noteSame(ctx context.Context, n state.Node) error {
 
 // findSame gives the latest node of the workspace that has computed the rows
 // with this digest and that good accepts, with its plan; nil if there is none.
-func (p *Pipeline) findSame(ctx context.Context, digest string, good func(context.Context, state.Node) (bool, error)) (*state.Node, error) {
+func (p *Pipeline) findSame(ctx context.Context, digest string, good func(context.Context, state.Node) (bool,
+	error)) (*state.Node, error) {
 	notes, err := state.AllNotes(ctx, p.cfg.Store, p.cfg.Run.Workspace, state.TopicSame+digest)
 	if err != nil {
 		return nil, err
@@ -94,9 +96,11 @@ func (p *Pipeline) noteDamage(ctx context.Context, err error) {
 		return
 	}
 	key := state.NodeKey{RunKey: d.table.Run, Node: d.table.Writer}
-	note := state.Note{Topic: topicDamaged, Name: noteName(key), Run: key.Run, Node: key.Node, Data: []byte(d.table.Identity), Time: time.Now()}
+	note := state.Note{Topic: topicDamaged, Name: noteName(key), Run: key.Run, Node: key.Node,
+		Data: []byte(d.table.Identity), Time: time.Now()}
 	if err := p.cfg.Store.PutNote(ctx, key.Workspace, note); err != nil {
-		p.cfg.Logger.Warn("that a part is damaged could not be noted: another run may take it over", "run", key.Run, "node", key.Node, "error", err)
+		p.cfg.Logger.Warn("that a part is damaged could not be noted: another run may take it over", "run", key.Run, "node",
+			key.Node, "error", err)
 	}
 }
 

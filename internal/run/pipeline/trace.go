@@ -41,7 +41,8 @@ func (p *Pipeline) TracedNode(ctx context.Context, name string) (t TracedNode, e
 		return t, fmt.Errorf("read node %s of run %d: %w", name, p.cfg.Run.Run, err)
 	}
 	if t.State.PlanDigest == "" {
-		return t, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d has not been planned: it has no rows", name, p.cfg.Run.Run)}
+		return t, &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("node %s of run %d has not been planned: it has no rows", name, p.cfg.Run.Run)}
 	}
 	if t.Plan, err = plan.DecodeNodePlan(t.State.Plan); err != nil {
 		return t, err
@@ -66,7 +67,8 @@ type Again struct {
 }
 
 // TraceBatch executes a batch once more, for what its rows are made of.
-func (p *Pipeline) TraceBatch(ctx context.Context, key state.NodeKey, spec state.BatchSpec, how Again) (out TracedBatch, err error) {
+func (p *Pipeline) TraceBatch(ctx context.Context, key state.NodeKey, spec state.BatchSpec, how Again) (out TracedBatch,
+	err error) {
 	if p, err = p.behind(ctx, key.Node, asTraced); err != nil {
 		return out, err
 	}
@@ -91,7 +93,8 @@ func (p *Pipeline) TraceBatch(ctx context.Context, key state.NodeKey, spec state
 
 // TraceQuery executes a query once more, over whole tables: traced is it with
 // the lists of query.Traced behind its columns.
-func (p *Pipeline) TraceQuery(ctx context.Context, key state.NodeKey, spec state.BatchSpec, traced, dir string) (out TracedBatch, err error) {
+func (p *Pipeline) TraceQuery(ctx context.Context, key state.NodeKey, spec state.BatchSpec, traced,
+	dir string) (out TracedBatch, err error) {
 	if p, err = p.behind(ctx, key.Node, asTraced); err != nil {
 		return out, err
 	}
@@ -117,7 +120,8 @@ func (p *Pipeline) TraceQuery(ctx context.Context, key state.NodeKey, spec state
 }
 
 // trace executes work of a batch for what its rows are made of.
-func (x *attempt) trace(ctx context.Context, n *script.Node, in plan.Inputs, np plan.NodePlan, work plan.Work, query string, how Again) (out TracedBatch, err error) {
+func (x *attempt) trace(ctx context.Context, n *script.Node, in plan.Inputs, np plan.NodePlan, work plan.Work,
+	query string, how Again) (out TracedBatch, err error) {
 	out.Files = slices.Concat(work.FileLists()...)
 	if err := files.Unchanged(out.Files); err != nil {
 		return out, err

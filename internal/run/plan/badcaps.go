@@ -69,7 +69,8 @@ func (t BadTotals) percent() float64 {
 // judgeBadRows fails a node that has more bad rows of a table, or of files where reader
 // is nil, than its caps allow.
 // badRows is a SELECT of them.
-func judgeBadRows(ctx context.Context, db engine.Querier, n *script.Node, reader *Table, b Batch, badRows string, t BadTotals) error {
+func judgeBadRows(ctx context.Context, db engine.Querier, n *script.Node, reader *Table, b Batch, badRows string,
+	t BadTotals) error {
 	passed := t.over(n.BadRows)
 	if passed == "" {
 		return nil
@@ -78,7 +79,8 @@ func judgeBadRows(ctx context.Context, db engine.Querier, n *script.Node, reader
 	if !t.Complete {
 		whose = "rows of one batch are bad"
 	}
-	f := &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("%d of %d %s, more than %s of bad_rows allows", t.Bad, t.Rows, whose, passed),
+	f := &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("%d of %d %s, more than %s of bad_rows allows", t.Bad,
+		t.Rows, whose, passed),
 		Hint: fmt.Sprintf("look at them with %s, then %s at %s:%d:%d",
 			b.Run.Command(fmt.Sprintf("sql 'FROM run%d.%s'", b.Run.Run, plainIdent(SideTable(n, state.SideBad)))),
 			t.wayOut(n.BadRows), n.BadRows.Pos.File, n.BadRows.Pos.Line, n.BadRows.Pos.Col)}
@@ -100,7 +102,9 @@ func BadRowsCommand(name string, run state.RunKey) string {
 // badExamplesOf puts the first bad rows into a failure: the place of the first,
 // and all as detail.
 func badExamplesOf(ctx context.Context, db engine.Querier, badRows string, f *fault.Error) (err error) {
-	rows, err := db.QueryContext(ctx, fmt.Sprintf("SELECT file, coalesce(line, 0), coalesce(col, 0), coalesce(record, 0), coalesce(field, ''), coalesce(value, ''), coalesce(expression, ''), reason FROM (%s) LIMIT %d", badRows, badExamples))
+	rows, err := db.QueryContext(ctx,
+		fmt.Sprintf("SELECT file, coalesce(line, 0), coalesce(col, 0), coalesce(record, 0), coalesce(field, ''), "+
+			"coalesce(value, ''), coalesce(expression, ''), reason FROM (%s) LIMIT %d", badRows, badExamples))
 	if err != nil {
 		return err
 	}

@@ -176,7 +176,8 @@ func (p *Planner) checkTask(t engine.Task, n *script.Node, in Inputs, own *Table
 	}
 	t.Paths = append(t.Paths, b.StageDir)
 	t.Output.Inspect = x.inspect
-	side := engine.SideOutput{Side: state.SideFailed, Query: "SELECT * FROM " + failedTable, Floats: c.rows.layout.floats(), Stage: b.Stage}
+	side := engine.SideOutput{Side: state.SideFailed, Query: "SELECT * FROM " + failedTable,
+		Floats: c.rows.layout.floats(), Stage: b.Stage}
 	if x.share.Looks() {
 		side.Side, side.Query = state.SideFound, "SELECT * FROM "+foundTable
 	} else {
@@ -222,7 +223,8 @@ type inspection struct {
 
 // inspect finds out what each rule says, and gathers failing rows.
 func (x *inspection) inspect(ctx context.Context, db engine.Querier) error {
-	x.results, x.examples, x.values = make([]state.CheckResult, len(x.rules)), make([][]string, len(x.rules)), make([]string, len(x.rules))
+	x.results, x.examples, x.values = make([]state.CheckResult, len(x.rules)), make([][]string, len(x.rules)),
+		make([]string, len(x.rules))
 	added := false
 	if x.share.judges() {
 		var err error
@@ -273,7 +275,8 @@ func (x *inspection) look(ctx context.Context, db engine.Querier) error {
 		if res.Failed == 0 || r.failing == "" {
 			continue
 		}
-		if _, err := oneRow(ctx, db, fmt.Sprintf("INSERT INTO %s SELECT *, %d, NULL FROM (%s)", foundTable, i, r.failing)); err != nil {
+		if _, err := oneRow(ctx, db, fmt.Sprintf("INSERT INTO %s SELECT *, %d, NULL FROM (%s)", foundTable, i,
+			r.failing)); err != nil {
 			return fmt.Errorf("check %s: %w", r.name, err)
 		}
 	}
@@ -347,17 +350,20 @@ func (x *inspection) conclude(ctx context.Context, db engine.Querier) error {
 func (x *inspection) gather(ctx context.Context, db engine.Querier, i int) error {
 	r := x.rules[i]
 	failing := func(limit int) string {
-		return fmt.Sprintf("(SELECT * FROM %s WHERE %s = %d AND %s IS NOT NULL ORDER BY %s LIMIT %d) AS w", foundTable, foundRule, i, foundAt, foundAt, limit)
+		return fmt.Sprintf("(SELECT * FROM %s WHERE %s = %d AND %s IS NOT NULL ORDER BY %s LIMIT %d) AS w", foundTable,
+			foundRule, i, foundAt, foundAt, limit)
 	}
 	if r.rowsMax > 0 {
-		kept, err := oneRow(ctx, db, fmt.Sprintf("INSERT INTO %s SELECT %s, %s, %s, %s FROM %s", failedTable, strings.Join(x.rows.stored(), ", "),
+		kept, err := oneRow(ctx, db, fmt.Sprintf("INSERT INTO %s SELECT %s, %s, %s, %s FROM %s", failedTable,
+			strings.Join(x.rows.stored(), ", "),
 			sqltext.String(r.name), sqltext.String(r.severity), failedMessage, failing(r.rowsMax)))
 		if err != nil {
 			return err
 		}
 		x.results[i].Kept = asInt(kept[0])
 	}
-	show := fmt.Sprintf("SELECT %s || coalesce(' (' || nullif(%s, '') || ')', '') FROM %s", failedMessage, x.others(r), failing(examplesMax))
+	show := fmt.Sprintf("SELECT %s || coalesce(' (' || nullif(%s, '') || ')', '') FROM %s", failedMessage, x.others(r),
+		failing(examplesMax))
 	list, err := texts(ctx, db, show)
 	if err != nil || len(list) == 0 {
 		return err
@@ -425,7 +431,8 @@ func (x *inspection) verdict(context.Context, engine.Querier, engine.Result) err
 // fault is the failure of one rule.
 func (x *inspection) fault(i int) *fault.Error {
 	r, res := x.rules[i], x.results[i]
-	place := fault.Place{File: r.pos.File, Line: int64(r.pos.Line), Column: r.pos.Col, Field: strings.Join(r.fields, ", "), Value: x.values[i]}
+	place := fault.Place{File: r.pos.File, Line: int64(r.pos.Line), Column: r.pos.Col, Field: strings.Join(r.fields, ", "),
+		Value: x.values[i]}
 	if r.fault != nil {
 		f := r.fault(res, x.examples[i])
 		f.Place = place
@@ -508,7 +515,9 @@ func (x *inspection) explainTotals(ctx context.Context, db engine.Querier, cause
 			each := t.suspect
 			each.each = true
 			found := find(ctx, db, x.node, t.rows, []suspect{each}, nil, cause)
-			if err := queryRow(ctx, db, fmt.Sprintf("SELECT %s FROM %s", t.expr.SQL(t.rows.ref, strings.Join(t.rows.order, ", ")), t.rows.from)); found == nil &&
+			if err := queryRow(ctx, db,
+				fmt.Sprintf("SELECT %s FROM %s", t.expr.SQL(t.rows.ref, strings.Join(t.rows.order, ", ")),
+					t.rows.from)); found == nil &&
 				engine.IsValueFault(err) {
 				found = t.failed(err, "")
 			}

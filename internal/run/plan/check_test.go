@@ -89,10 +89,14 @@ func newCheckBench(t *testing.T, check, file string, mine, other []string) *chec
 func newFileBench(t *testing.T, check, file, writer string, mine, other []string) *checkBench {
 	t.Helper()
 	text := strings.NewReplacer("CHECK", check, "FILE", file, "WRITER", writer).Replace(checkScript)
-	s, diags := script.Load(context.Background(), script.Sources{Path: "s.yaml", Read: func(context.Context, string) ([]byte, error) { return []byte(text), nil }})
+	s, diags := script.Load(context.Background(),
+		script.Sources{Path: "s.yaml", Read: func(context.Context, string) ([]byte, error) { return []byte(text), nil }})
 	require.False(t, diags.HasErrors(), diags.Render())
-	b := &checkBench{dir: t.TempDir(), paths: Paths{}, planner: &Planner{Script: s, Budget: budget.Budget{Slots: 1, SlotEngineBytes: 128 << 20, BatchBytes: 64 << 20, SmallBytes: 1 << 20, BroadcastBytes: 16 << 20}}}
-	b.context = CheckContext{Run: state.RunKey{Workspace: "main", Run: 7}, Created: time.Date(2024, 6, 30, 12, 0, 0, 0, time.UTC), Report: func(found []state.CheckResult) { b.results = found }}
+	b := &checkBench{dir: t.TempDir(), paths: Paths{},
+		planner: &Planner{Script: s, Budget: budget.Budget{Slots: 1, SlotEngineBytes: 128 << 20, BatchBytes: 64 << 20,
+			SmallBytes: 1 << 20, BroadcastBytes: 16 << 20}}}
+	b.context = CheckContext{Run: state.RunKey{Workspace: "main", Run: 7}, Created: time.Date(2024, 6, 30, 12, 0, 0, 0,
+		time.UTC), Report: func(found []state.CheckResult) { b.results = found }}
 	b.mine, b.other = b.table(t, "mine", mine), b.table(t, "other", other)
 	return b
 }
@@ -102,7 +106,8 @@ func (b *checkBench) table(t *testing.T, node string, rows []string) *Table {
 	t.Helper()
 	n := b.planner.Script.Node(node)
 	table := &Table{Node: n, Run: b.context.Run, Layout: layoutOf(n.Table.Fields)}
-	in, err := engine.OpenInstance(context.Background(), engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(b.dir, "spill"), Paths: []string{b.dir}})
+	in, err := engine.OpenInstance(context.Background(),
+		engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(b.dir, "spill"), Paths: []string{b.dir}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, in.Close()) }()
 	types := table.Layout.types()
@@ -126,8 +131,9 @@ func (b *checkBench) table(t *testing.T, node string, rows []string) *Table {
 		}
 		key := fmt.Sprintf("%s-%d", node, k)
 		b.paths[key] = filepath.Join(b.dir, key+".parquet")
-		require.NoError(t, in.Exec(context.Background(), fmt.Sprintf("COPY (FROM (VALUES %s) AS t(%s)) TO %s (FORMAT parquet)",
-			strings.Join(values, ", "), strings.Join(allFields(table.Layout), ", "), sqltext.String(b.paths[key]))))
+		require.NoError(t, in.Exec(context.Background(),
+			fmt.Sprintf("COPY (FROM (VALUES %s) AS t(%s)) TO %s (FORMAT parquet)",
+				strings.Join(values, ", "), strings.Join(allFields(table.Layout), ", "), sqltext.String(b.paths[key]))))
 		table.Parts = append(table.Parts, state.Part{Key: key, Rows: int64(len(part)), Bucket: -1})
 	}
 	return table
@@ -190,10 +196,13 @@ func (b *checkBench) check(t *testing.T, node string) (messages []string, err er
 
 func (b *checkBench) read(t *testing.T, path string) []string {
 	t.Helper()
-	in, err := engine.OpenInstance(context.Background(), engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(b.dir, "spill"), Paths: []string{b.dir}})
+	in, err := engine.OpenInstance(context.Background(),
+		engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(b.dir, "spill"), Paths: []string{b.dir}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, in.Close()) }()
-	out, err := texts(context.Background(), in, fmt.Sprintf("SELECT concat_ws('|', coalesce(CAST(i AS VARCHAR), '-'), __severity, __message) FROM read_parquet(%s)", sqltext.String(path)))
+	out, err := texts(context.Background(), in,
+		fmt.Sprintf("SELECT concat_ws('|', coalesce(CAST(i AS VARCHAR), '-'), __severity, __message) FROM read_parquet(%s)",
+			sqltext.String(path)))
 	require.NoError(t, err)
 	return out
 }
@@ -202,36 +211,53 @@ const passes = "expression: true"
 
 func TestChecksFindTheRowsThatBreakThem(t *testing.T) {
 	t.Parallel()
-	rows := []string{"1,a,1.5,0.5,2024-01-01,true", "2,b,-3,nan,2024-02-01,false", "2,,0,,,", ",it's,9,-1,2024-03-01,true", "5,b,9,1,2024-01-01,false"}
+	rows := []string{"1,a,1.5,0.5,2024-01-01,true", "2,b,-3,nan,2024-02-01,false", "2,,0,,,", ",it's,9,-1,2024-03-01,true",
+		"5,b,9,1,2024-01-01,false"}
 	others := []string{"1,a,2.5", "2,b,-3", "9,c,1", ",n,4"}
 	for check, want := range map[string]struct {
 		checked, failed int64
 		messages        []string // of rows: i, severity, message
 	}{
-		"not_null: i":                                                                    {5, 1, []string{"-|error|i is NULL"}},
-		"not_null: [i, s]":                                                               {5, 2, []string{"2|error|s is NULL", "-|error|i is NULL"}},
-		"{not_null: s, where: w.i == 1}":                                                 {1, 0, nil},
-		"{not_null: s, where: w.i == 2, severity: warn}":                                 {2, 1, []string{"2|warn|s is NULL"}},
-		"unique: i":                                                                      {4, 2, []string{"2|error|2 rows have i = 2", "2|error|2 rows have i = 2"}},
-		"unique: [i, s]":                                                                 {3, 0, nil},
-		"unique: s":                                                                      {4, 2, []string{"2|error|2 rows have s = 'b'", "5|error|2 rows have s = 'b'"}},
-		"{unique: s, max_rows: 1}":                                                       {4, 2, []string{"2|error|2 rows have s = 'b'"}},
-		"{unique: s, max_rows: 0}":                                                       {4, 2, nil},
-		"range: {field: p, min: 0}":                                                      {5, 1, []string{"2|error|p = -3.00, below 0"}},
-		"range: {field: p, min: -3, max: 8.99}":                                          {5, 2, []string{"-|error|p = 9.00, above 8.99", "5|error|p = 9.00, above 8.99"}},
-		"range: {field: f, max: 1}":                                                      {5, 1, []string{"2|error|f = nan, above 1"}},
-		"range: {field: d, min: 2024-01-01, max: 2024-02-01}":                            {5, 1, []string{"-|error|d = 2024-03-01 00:00:00, above 2024-02-01"}},
-		"range: {field: s, min: b}":                                                      {5, 1, []string{"1|error|s = 'a', below b"}},
-		`accepted_values: {field: s, values: [a, "it's"]}`:                               {5, 2, []string{"2|error|s = 'b', not an accepted value", "5|error|s = 'b', not an accepted value"}},
-		"accepted_values: {field: i, values: [1, 2, 5]}":                                 {5, 0, nil},
-		"accepted_values: {field: b, values: [true]}":                                    {5, 2, []string{"2|error|b = false, not an accepted value", "5|error|b = false, not an accepted value"}},
-		"expression: w.p >= decimal2(0) && w.i < 5":                                      {5, 2, []string{"2|error|p = -3.00, i = 2", "5|error|p = 9.00, i = 5"}},
-		"{expression: 10 / w.i > 2, where: w.i != 0}":                                    {4, 1, []string{"5|error|i = 5"}},
-		"rows: {min: 5, max: 5}":                                                         {5, 0, nil},
-		"rows: {max: 4}":                                                                 {5, 1, nil},
-		"{rows: {min: 2}, where: w.i == 1}":                                              {1, 1, nil},
-		"references: {fields: i, table: other}":                                          {4, 1, []string{"5|error|table other has no row with i = 5"}},
-		"references: {fields: [i, s], table: other}":                                     {3, 1, []string{"5|error|table other has no row with i = 5, s = 'b'"}},
+		"not_null: i": {5, 1,
+			[]string{"-|error|i is NULL"}},
+		"not_null: [i, s]": {5, 2,
+			[]string{"2|error|s is NULL", "-|error|i is NULL"}},
+		"{not_null: s, where: w.i == 1}": {1, 0, nil},
+		"{not_null: s, where: w.i == 2, severity: warn}": {2, 1,
+			[]string{"2|warn|s is NULL"}},
+		"unique: i": {4, 2,
+			[]string{"2|error|2 rows have i = 2", "2|error|2 rows have i = 2"}},
+		"unique: [i, s]": {3, 0, nil},
+		"unique: s": {4, 2,
+			[]string{"2|error|2 rows have s = 'b'", "5|error|2 rows have s = 'b'"}},
+		"{unique: s, max_rows: 1}": {4, 2,
+			[]string{"2|error|2 rows have s = 'b'"}},
+		"{unique: s, max_rows: 0}": {4, 2, nil},
+		"range: {field: p, min: 0}": {5, 1,
+			[]string{"2|error|p = -3.00, below 0"}},
+		"range: {field: p, min: -3, max: 8.99}": {5, 2,
+			[]string{"-|error|p = 9.00, above 8.99", "5|error|p = 9.00, above 8.99"}},
+		"range: {field: f, max: 1}": {5, 1,
+			[]string{"2|error|f = nan, above 1"}},
+		"range: {field: d, min: 2024-01-01, max: 2024-02-01}": {5, 1,
+			[]string{"-|error|d = 2024-03-01 00:00:00, above 2024-02-01"}},
+		"range: {field: s, min: b}": {5, 1,
+			[]string{"1|error|s = 'a', below b"}},
+		`accepted_values: {field: s, values: [a, "it's"]}`: {5, 2,
+			[]string{"2|error|s = 'b', not an accepted value", "5|error|s = 'b', not an accepted value"}},
+		"accepted_values: {field: i, values: [1, 2, 5]}": {5, 0, nil},
+		"accepted_values: {field: b, values: [true]}": {5, 2,
+			[]string{"2|error|b = false, not an accepted value", "5|error|b = false, not an accepted value"}},
+		"expression: w.p >= decimal2(0) && w.i < 5": {5, 2,
+			[]string{"2|error|p = -3.00, i = 2", "5|error|p = 9.00, i = 5"}},
+		"{expression: 10 / w.i > 2, where: w.i != 0}": {4, 1, []string{"5|error|i = 5"}},
+		"rows: {min: 5, max: 5}":                      {5, 0, nil},
+		"rows: {max: 4}":                              {5, 1, nil},
+		"{rows: {min: 2}, where: w.i == 1}":           {1, 1, nil},
+		"references: {fields: i, table: other}": {4, 1,
+			[]string{"5|error|table other has no row with i = 5"}},
+		"references: {fields: [i, s], table: other}": {3, 1,
+			[]string{"5|error|table other has no row with i = 5, s = 'b'"}},
 		"references: {fields: [s], table: mine, to: [s]}":                                {4, 0, nil},
 		"{references: {fields: i, table: other}, where: w.i < 5}":                        {3, 0, nil},
 		"freshness: {field: d, max_age: 200d}":                                           {5, 0, nil},
@@ -285,8 +311,12 @@ func TestChecksOfAFile(t *testing.T) {
 		"expression: w.twice >= decimal2(0)": {"2|error|twice = -6.00"},
 		"not_null: [i, twice]":               {"-|error|i is NULL"},
 		"{unique: i, severity: warn}":        nil,
-		"reconcile: {value: sum(w.twice), table: mine, equals: sum(r.p), by: {i: i}}": {"1|error|i = 1: sum(w.twice) is 2.00, but sum(r.p) of table mine is 1.00", "2|error|i = 2: sum(w.twice) is -6.00, but sum(r.p) of table mine is -3.00", "100|error|i = 100: sum(w.twice) is 0.00, but sum(r.p) of table mine is -5.00"},
-		"references: {fields: i, table: other}":                                       {"2|error|table other has no row with i = 2"},
+		"reconcile: {value: sum(w.twice), table: mine, equals: sum(r.p), by: {i: i}}": {"1|error|i = 1: sum(w.twice) is " +
+			"2.00, but sum(r.p) of table mine is 1.00",
+			"2|error|i = 2: sum(w.twice) is -6.00, but sum(r.p) of table mine is -3.00",
+			"100|error|i = 100: sum(w.twice) is 0.00, but sum(r.p) of table mine is -5.00"},
+		"references: {fields: i, table: other}": {"2|error|table other has no row " +
+			"with i = 2"},
 	} {
 		t.Run(check, func(t *testing.T) {
 			t.Parallel()
@@ -306,17 +336,24 @@ func TestFreshnessAndChangeCompareWithThePreviousRun(t *testing.T) {
 		message       string
 		passed        bool
 	}{
-		"first run":            {"freshness: {field: d}", "", firstRun, true},
-		"older":                {"freshness: {field: d}", newest("datetime", "2024-03-02 00:00:00"), "the newest d is 2024-03-01 00:00:00, older than 2024-03-02 00:00:00 in the previous complete run", false},
-		"the same":             {"freshness: {field: d}", newest("datetime", "2024-03-01 00:00:00"), "", true},
-		"the same, not newer":  {"freshness: {field: d, newer_than_previous: true}", newest("datetime", "2024-03-01 00:00:00"), "the newest d is 2024-03-01 00:00:00, not newer than 2024-03-01 00:00:00 in the previous complete run", false},
-		"newer":                {"freshness: {field: d, newer_than_previous: true}", newest("datetime", "2024-02-29 23:59:59.999"), "", true},
-		"of another type":      {"freshness: {field: d}", newest("string", "9"), firstRun, true},
-		"no value":             {"{freshness: {field: d}, where: w.i > 9}", newest("datetime", "2024-02-29 00:00:00"), "there is no value of d", false},
-		"first change":         {"rows: {change_percent: 10}", "", firstRun, true},
-		"small change":         {"rows: {change_percent: 50}", measured{Rows: 4}.text(), "", true},
-		"large change":         {"rows: {change_percent: 49%}", measured{Rows: 4}.text(), "there are 2 rows, 4 in the previous complete run: more than 49 % of a change", false},
-		"from nothing":         {"rows: {change_percent: 1000}", measured{}.text(), "there are 2 rows, 0 in the previous complete run: more than 1000 % of a change", false},
+		"first run": {"freshness: {field: d}", "", firstRun, true},
+		"older": {"freshness: {field: d}", newest("datetime", "2024-03-02 00:00:00"),
+			"the newest d is 2024-03-01 00:00:00, older than 2024-03-02 00:00:00 in the previous complete run", false},
+		"the same": {"freshness: {field: d}", newest("datetime", "2024-03-01 00:00:00"), "", true},
+		"the same, not newer": {"freshness: {field: d, newer_than_previous: true}",
+			newest("datetime", "2024-03-01 00:00:00"),
+			"the newest d is 2024-03-01 00:00:00, not newer than 2024-03-01 00:00:00 in the previous complete run", false},
+		"newer": {"freshness: {field: d, newer_than_previous: true}",
+			newest("datetime", "2024-02-29 23:59:59.999"), "", true},
+		"of another type": {"freshness: {field: d}", newest("string", "9"), firstRun, true},
+		"no value": {"{freshness: {field: d}, where: w.i > 9}", newest("datetime", "2024-02-29 00:00:00"),
+			"there is no value of d", false},
+		"first change": {"rows: {change_percent: 10}", "", firstRun, true},
+		"small change": {"rows: {change_percent: 50}", measured{Rows: 4}.text(), "", true},
+		"large change": {"rows: {change_percent: 49%}", measured{Rows: 4}.text(),
+			"there are 2 rows, 4 in the previous complete run: more than 49 % of a change", false},
+		"from nothing": {"rows: {change_percent: 1000}", measured{}.text(),
+			"there are 2 rows, 0 in the previous complete run: more than 1000 % of a change", false},
 		"not what it can read": {"rows: {change_percent: 1}", "{", firstRun, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -338,9 +375,11 @@ func TestFreshnessAndChangeCompareWithThePreviousRun(t *testing.T) {
 
 func TestAllChecksAreMadeAndNamed(t *testing.T) {
 	t.Parallel()
-	b := newCheckBench(t, "unique: i\n    - {name: small, range: {field: i, max: 1}}\n    - {rows: {max: 0}, severity: warn}", passes, []string{"1", "1", "7"}, nil)
+	b := newCheckBench(t, "unique: i\n    - {name: small, range: {field: i, max: 1}}\n    - {rows: {max: 0}, severity: "+
+		"warn}", passes, []string{"1", "1", "7"}, nil)
 	messages, err := b.check(t, "mine")
-	require.Equal(t, []string{"1|error|2 rows have i = 1", "1|error|2 rows have i = 1", "7|error|i = 7, above 1"}, messages)
+	require.Equal(t, []string{"1|error|2 rows have i = 1", "1|error|2 rows have i = 1", "7|error|i = 7, above 1"},
+		messages)
 	require.Len(t, b.results, 3)
 	require.ErrorContains(t, err, "check unique(i): 2 of 3 rows failed: 2 rows have i = 1")
 	require.ErrorContains(t, err, "; failed, too: small")
@@ -426,7 +465,8 @@ func TestWhichChecksAreSharedOut(t *testing.T) {
 		"rows: {max: 4}": 1,
 	} {
 		b := newCheckBench(t, check, "unique: i", []string{"1"}, []string{"1"})
-		n, in := b.planner.Script.Node("mine"), Inputs{Reader: b.mine, Named: map[string]*Table{"other": b.other, "mine": b.mine}}
+		n, in := b.planner.Script.Node("mine"),
+			Inputs{Reader: b.mine, Named: map[string]*Table{"other": b.other, "mine": b.mine}}
 		large := []size{{rows: -1, bytes: b.planner.Budget.SlotEngineBytes}}
 		require.Equal(t, shares, b.planner.checkShares(n, in, large), check)
 		require.Equal(t, 1, b.planner.checkShares(n, in, []size{{rows: -1, bytes: b.planner.Budget.SmallBytes}}), check)

@@ -72,7 +72,8 @@ func condition(c *script.Check, rows checkedRows) string {
 
 // selecting is a SELECT of w's fields, a message and the place in an order, in that order.
 func (r checkedRows) selecting(message, from, where string, order []string, limit int) string {
-	return fmt.Sprintf("SELECT %s, %s AS %s, %s AS %s FROM %s WHERE %s ORDER BY %s LIMIT %d", strings.Join(r.stored(), ", "), message, failedMessage,
+	return fmt.Sprintf("SELECT %s, %s AS %s, %s AS %s FROM %s WHERE %s ORDER BY %s LIMIT %d",
+		strings.Join(r.stored(), ", "), message, failedMessage,
 		placeSQL(order), foundAt, from, where, strings.Join(order, ", "), max(limit, examplesMax))
 }
 
@@ -136,7 +137,8 @@ func rowCondition(c *script.Check, rows checkedRows) (breaks, message string) {
 		}
 		if c.Min != nil {
 			any = append(any, f+" < "+c.Min.SQL)
-			words = fmt.Sprintf("CASE WHEN %s < %s THEN %s ELSE %s END", f, c.Min.SQL, sqltext.String(", below "+c.Min.Text), words)
+			words = fmt.Sprintf("CASE WHEN %s < %s THEN %s ELSE %s END", f, c.Min.SQL, sqltext.String(", below "+c.Min.Text),
+				words)
 		}
 		return "(" + strings.Join(any, " OR ") + ")", message + " || " + words
 	case script.CheckValues:
@@ -144,7 +146,8 @@ func rowCondition(c *script.Check, rows checkedRows) (breaks, message string) {
 		for i, v := range c.Values {
 			values[i] = v.SQL
 		}
-		return rows.column(c.Fields[0]) + " NOT IN (" + strings.Join(values, ", ") + ")", rows.shown(c.Fields) + " || ', not an accepted value'"
+		return rows.column(c.Fields[0]) + " NOT IN (" + strings.Join(values, ", ") + ")", rows.shown(c.Fields) +
+			" || ', not an accepted value'"
 	}
 	return "NOT " + c.Expr.SQL(rows.ref, ""), rows.shown(refsOf(c))
 }
@@ -163,11 +166,13 @@ func uniqueRule(r *rule, rows checkedRows, where string, keys []string, words st
 	}
 	where += " AND " + strings.Join(known, " AND ")
 	group := strings.Join(keys, ", ")
-	r.query = fmt.Sprintf("SELECT CAST(coalesce(sum(n), 0) AS BIGINT), CAST(coalesce(sum(n) FILTER (WHERE n > 1), 0) AS BIGINT) FROM (SELECT count(*) AS n FROM %s WHERE %s GROUP BY %s)",
+	r.query = fmt.Sprintf("SELECT CAST(coalesce(sum(n), 0) AS BIGINT), CAST(coalesce(sum(n) FILTER (WHERE n > 1), 0) AS "+
+		"BIGINT) FROM (SELECT count(*) AS n FROM %s WHERE %s GROUP BY %s)",
 		rows.from, where, group)
 	r.countRows()
 	limit := max(r.rowsMax, examplesMax)
-	many := fmt.Sprintf("(SELECT %s, count(*) AS __n FROM %s WHERE %s GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL LIMIT %d) AS __many",
+	many := fmt.Sprintf("(SELECT %s, count(*) AS __n FROM %s WHERE %s GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL "+
+		"LIMIT %d) AS __many",
 		strings.Join(named, ", "), rows.from, where, limit)
 	from := rows.from + " JOIN " + many + " ON " + strings.Join(same, " AND ")
 	order := append(orderedKeys(len(keys)), rows.order...)
@@ -186,7 +191,8 @@ func orderedKeys(n int) []string {
 func indexRule(n *script.Node, ix *script.Index, seen checked) rule {
 	v, here := seen.byKey(ix.Key, nil, nil, nil)
 	rows := v.rows
-	r := rule{name: ix.Name, kind: indexKind, severity: script.SeverityError, pos: ix.Pos, rowsMax: indexFailedRows, whole: true, absent: !here}
+	r := rule{name: ix.Name, kind: indexKind, severity: script.SeverityError, pos: ix.Pos, rowsMax: indexFailedRows,
+		whole: true, absent: !here}
 	for _, k := range ix.Key {
 		r.fields = append(r.fields, k.Field)
 	}
@@ -265,7 +271,8 @@ func countFault(c *script.Check, n int64, x CheckContext, res *state.CheckResult
 			return firstRun
 		}
 		if math.Abs(float64(n-before.Rows)) > float64(before.Rows)*c.Change/100 {
-			return fmt.Sprintf("%s, %d in the previous complete run: more than %v %% of a change", thereAre(n), before.Rows, c.Change)
+			return fmt.Sprintf("%s, %d in the previous complete run: more than %v %% of a change", thereAre(n),
+				before.Rows, c.Change)
 		}
 	}
 	res.Failed = 0
@@ -286,7 +293,8 @@ func freshnessRule(r *rule, c *script.Check, rows checkedRows, x CheckContext) {
 		if c.Newer {
 			compare = "<="
 		}
-		older = fmt.Sprintf("%s %s CAST(%s AS %s)", newest, compare, sqltext.String(before.Newest), rows.layout.types()[field].SQL())
+		older = fmt.Sprintf("%s %s CAST(%s AS %s)", newest, compare, sqltext.String(before.Newest),
+			rows.layout.types()[field].SQL())
 	}
 	limit := x.Created.Add(-c.MaxAge).UTC()
 	if c.MaxAge > 0 {
@@ -342,10 +350,13 @@ func referencesRule(r *rule, c *script.Check, v keyedRows) {
 		known = append(known, rows.column(c.Fields[i])+" IS NOT NULL")
 	}
 	where := strings.Join(known, " AND ")
-	missing := fmt.Sprintf("%s ANTI JOIN (SELECT %s FROM %s) AS __there ON %s", rows.from, strings.Join(keys, ", "), v.other, strings.Join(same, " AND "))
-	r.query = fmt.Sprintf("SELECT (SELECT count(*) FROM %s WHERE %s), (SELECT count(*) FROM %s WHERE %s)", rows.from, where, missing, where)
+	missing := fmt.Sprintf("%s ANTI JOIN (SELECT %s FROM %s) AS __there ON %s", rows.from, strings.Join(keys, ", "),
+		v.other, strings.Join(same, " AND "))
+	r.query = fmt.Sprintf("SELECT (SELECT count(*) FROM %s WHERE %s), (SELECT count(*) FROM %s WHERE %s)", rows.from,
+		where, missing, where)
 	r.countRows()
-	message := sqltext.String(fmt.Sprintf("table %s has no row with ", c.Target.Table.Name)) + " || " + renamed(c.To, c.Fields, rows)
+	message := sqltext.String(fmt.Sprintf("table %s has no row with ", c.Target.Table.Name)) + " || " +
+		renamed(c.To, c.Fields, rows)
 	r.failing = rows.selecting(message, missing, where, rows.order, r.rowsMax)
 }
 

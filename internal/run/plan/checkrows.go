@@ -27,7 +27,8 @@ func (r checkedRows) column(field string) string { return r.ref(expr.Ref{Alias: 
 // tableRows are the rows of a table that is complete but for its checks.
 func tableRows(own *Table, slices []PartSlice, paths Paths) checkedRows {
 	s := scan{table: own, slices: slices, paths: paths, fields: allFields(own.Layout), order: true}
-	return checkedRows{from: "(" + s.sql() + ") AS w", layout: own.Layout, order: prefixed("w", s.orderCols()), unknown: own.Scattered()}
+	return checkedRows{from: "(" + s.sql() + ") AS w", layout: own.Layout, order: prefixed("w", s.orderCols()),
+		unknown: own.Scattered()}
 }
 
 // rows are those of a cut, behind an alias: of the fields, with the columns of
@@ -68,7 +69,8 @@ func (p *Planner) fileRows(n *script.Node, in Inputs, paths Paths) (checkedRows,
 		}
 		pieces = append(pieces, "("+rows+")")
 	}
-	return checkedRows{from: "(" + strings.Join(pieces, " UNION ALL ") + ") AS w", layout: fileLayout(n.Out), order: prefixed("w", out.orderCols),
+	return checkedRows{from: "(" + strings.Join(pieces, " UNION ALL ") + ") AS w", layout: fileLayout(n.Out),
+		order:   prefixed("w", out.orderCols),
 		unknown: in.Reader.Scattered(), source: &out.rel}, nil
 }
 

@@ -216,8 +216,10 @@ func placeSQL(order []string) string {
 
 // begin makes the table of what is found.
 func (x *inspection) begin(ctx context.Context, db engine.Querier) error {
-	_, err := oneRow(ctx, db, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s, '' AS %s, '' AS %s, CAST(0 AS BIGINT) AS %s, '' AS %s FROM %s WHERE false",
-		foundTable, strings.Join(x.rows.stored(), ", "), failedMessage, foundAt, foundRule, foundTotal, x.rows.from))
+	_, err := oneRow(ctx, db,
+		fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s, '' AS %s, '' AS %s, CAST(0 AS BIGINT) AS %s, '' AS %s "+
+			"FROM %s WHERE false",
+			foundTable, strings.Join(x.rows.stored(), ", "), failedMessage, foundAt, foundRule, foundTotal, x.rows.from))
 	return err
 }
 
@@ -244,7 +246,8 @@ func (x *inspection) leave(ctx context.Context, db engine.Querier) error {
 		}
 		values = append(values, fmt.Sprintf("(%d, %s)", i, sqltext.String(string(data))))
 	}
-	_, err := oneRow(ctx, db, fmt.Sprintf("INSERT INTO %s (%s, %s) VALUES %s", foundTable, foundRule, foundTotal, strings.Join(values, ", ")))
+	_, err := oneRow(ctx, db, fmt.Sprintf("INSERT INTO %s (%s, %s) VALUES %s", foundTable, foundRule, foundTotal,
+		strings.Join(values, ", ")))
 	return err
 }
 
@@ -255,16 +258,19 @@ func (x *inspection) addUp(ctx context.Context, db engine.Querier, share CheckSh
 	if len(x.found) == 0 {
 		return false, nil
 	}
-	query := fmt.Sprintf("CREATE TEMP TABLE %s AS SELECT * FROM read_parquet(%s, hive_partitioning = false)", foundTable, sqltext.Strings(x.found))
+	query := fmt.Sprintf("CREATE TEMP TABLE %s AS SELECT * FROM read_parquet(%s, hive_partitioning = false)", foundTable,
+		sqltext.Strings(x.found))
 	if _, err := oneRow(ctx, db, query); err != nil {
 		return false, err
 	}
-	batches, err := oneRow(ctx, db, fmt.Sprintf("SELECT count(*) FROM %s WHERE %s = %d AND %s = %s", foundTable, foundRule, foundBatch, foundTotal, sqltext.String(x.readsText())))
+	batches, err := oneRow(ctx, db, fmt.Sprintf("SELECT count(*) FROM %s WHERE %s = %d AND %s = %s", foundTable, foundRule,
+		foundBatch, foundTotal, sqltext.String(x.readsText())))
 	if err != nil || asInt(batches[0]) != int64(share.Of) {
 		return false, err
 	}
 	for i, r := range x.rules {
-		list, err := texts(ctx, db, fmt.Sprintf("SELECT %s FROM %s WHERE %s = %d AND %s IS NOT NULL", foundTotal, foundTable, foundRule, i, foundTotal))
+		list, err := texts(ctx, db, fmt.Sprintf("SELECT %s FROM %s WHERE %s = %d AND %s IS NOT NULL", foundTotal, foundTable,
+			foundRule, i, foundTotal))
 		if err != nil {
 			return false, err
 		}

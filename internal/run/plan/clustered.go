@@ -52,7 +52,8 @@ func blocksOf(p state.Part) *keyBlocks {
 // Settle says how a stored table lies, once it is complete: if no part had to be
 // put into buckets, its parts are in canonical order.
 func (t *Table) Settle() {
-	if t.Layout.Hash == "" || len(t.Parts) == 0 || slices.ContainsFunc(t.Parts, func(p state.Part) bool { return !asCame(p) }) {
+	if t.Layout.Hash == "" || len(t.Parts) == 0 ||
+		slices.ContainsFunc(t.Parts, func(p state.Part) bool { return !asCame(p) }) {
 		return
 	}
 	t.Layout.Buckets, t.Layout.OrderCols = 0, 0
@@ -70,7 +71,8 @@ type KeyRange struct {
 
 // rangesOf reports whether keys of a type can be cut into ranges.
 func rangesOf(t expr.Type) bool {
-	return t == expr.String || t == expr.Int || t == expr.Decimal || t == expr.DateTime || t == expr.Date || t == expr.Instant
+	return t == expr.String || t == expr.Int || t == expr.Decimal || t == expr.DateTime || t == expr.Date ||
+		t == expr.Instant
 }
 
 // rangeValueSQL is the first component of a key as ranges compare it: a text, or
@@ -116,7 +118,8 @@ func (r KeyRange) has(t expr.Type, b engine.KeyBlock) bool {
 	if b.Nulls && r.From == nil {
 		return true
 	}
-	return !b.Empty && (r.From == nil || compareKeys(t, b.Max, *r.From) >= 0) && (r.To == nil || compareKeys(t, b.Min, *r.To) < 0)
+	return !b.Empty && (r.From == nil || compareKeys(t, b.Max, *r.From) >= 0) &&
+		(r.To == nil || compareKeys(t, b.Min, *r.To) < 0)
 }
 
 // first is the type and the SQL of the key's first component behind alias.
@@ -232,7 +235,8 @@ func (p *Planner) clusterOf(n *script.Node, in Inputs, l Layout, rows int) *engi
 	if !rangesOf(t) {
 		return nil
 	}
-	return &engine.Cluster{ValueSQL: rangeValueSQL(t, l.keySQL(l.Key, "q")[0]), Text: t == expr.String, Runes: keyRunes, Rows: rows,
+	return &engine.Cluster{ValueSQL: rangeValueSQL(t, l.keySQL(l.Key, "q")[0]), Text: t == expr.String, Runes: keyRunes,
+		Rows: rows,
 		Keep: func(blocks []engine.KeyBlock) ([]byte, error) {
 			if overlaps(t, blocks) > overlapsMax*len(blocks) {
 				return nil, nil

@@ -31,11 +31,14 @@ func drawKey(t *rapid.T, typ expr.Type) string {
 	case expr.Int:
 		return fmt.Sprintf("CAST('%d' AS BIGINT)", rapid.OneOf(rapid.Int64(), rapid.Int64Range(-5, 5)).Draw(t, "n"))
 	case expr.Decimal:
-		return fmt.Sprintf("CAST(CAST('%d' AS HUGEINT) AS DECIMAL(20,0)) / 100", rapid.OneOf(rapid.Int64Range(-1e15, 1e15), rapid.Int64Range(-9, 9)).Draw(t, "cents"))
+		return fmt.Sprintf("CAST(CAST('%d' AS HUGEINT) AS DECIMAL(20,0)) / 100", rapid.OneOf(rapid.Int64Range(-1e15, 1e15),
+			rapid.Int64Range(-9, 9)).Draw(t, "cents"))
 	case expr.DateTime:
-		return fmt.Sprintf("make_timestamp_ms(%d)", rapid.OneOf(rapid.Int64Range(-6e13, 2e14), rapid.Int64Range(-9, 9)).Draw(t, "ms"))
+		return fmt.Sprintf("make_timestamp_ms(%d)", rapid.OneOf(rapid.Int64Range(-6e13, 2e14),
+			rapid.Int64Range(-9, 9)).Draw(t, "ms"))
 	}
-	same := strings.Repeat(rapid.SampledFrom([]string{"", "x", "é", "􏿿", "😀"}).Draw(t, "rune"), rapid.IntRange(0, keyRunes+2).Draw(t, "times"))
+	same := strings.Repeat(rapid.SampledFrom([]string{"", "x", "é", "􏿿", "😀"}).Draw(t, "rune"),
+		rapid.IntRange(0, keyRunes+2).Draw(t, "times"))
 	return sqltext.String(same + rapid.SampledFrom([]string{"", "a", "b", "A", "é", "􏿿"}).Draw(t, "end"))
 }
 
@@ -56,7 +59,8 @@ func TestRangesOfKeysHaveEachRowOnce(t *testing.T) {
 		if typ == expr.String && rapid.Bool().Draw(t, "ignore case") {
 			key[0].IgnoreCase = true
 		}
-		layout := Layout{Columns: []Column{{Name: "k", Type: typ.String(), Nullable: true}, {Name: "n", Type: "int"}}, OrderCols: 1, Buckets: 4, Hash: keyHash, Key: key}
+		layout := Layout{Columns: []Column{{Name: "k", Type: typ.String(), Nullable: true}, {Name: "n", Type: "int"}},
+			OrderCols: 1, Buckets: 4, Hash: keyHash, Key: key}
 		layout.BucketKey = bucketKey(keyHash, key, layout.types())
 		table, paths, total := &Table{Layout: layout}, Paths{}, 0
 		for part := range rapid.IntRange(1, 3).Draw(t, "parts") {
@@ -65,12 +69,15 @@ func TestRangesOfKeysHaveEachRowOnce(t *testing.T) {
 				values[i] = fmt.Sprintf("(%s, %d)", drawKey(t, typ), total)
 				total++
 			}
-			query := fmt.Sprintf("SELECT CAST(c0 AS %s) AS k, CAST(c1 AS BIGINT) AS n FROM (VALUES %s) AS v(c0, c1) ORDER BY 1", typ.SQL(), strings.Join(values, ", "))
+			query := fmt.Sprintf("SELECT CAST(c0 AS %s) AS k, CAST(c1 AS BIGINT) AS n FROM (VALUES %s) AS v(c0, c1) ORDER BY 1",
+				typ.SQL(), strings.Join(values, ", "))
 			cluster := (&Planner{}).clusterOf(&script.Node{}, Inputs{}, layout, 3)
 			stage := func(context.Context) (string, error) { return filepath.Join(dir, fmt.Sprintf("%d.parquet", part)), nil }
-			res, err := engine.Execute(context.Background(), engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(dir, "spill"), Paths: []string{dir}}, nil,
-				engine.Task{Name: "test", Query: query, Output: engine.Output{Part: &engine.PartOutput{Stage: stage, Cluster: cluster,
-					BucketSQL: "0", NumberSQL: "row_number() OVER ()", SortedBy: []string{engine.BucketColumn}}}})
+			res, err := engine.Execute(context.Background(),
+				engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(dir, "spill"), Paths: []string{dir}}, nil,
+				engine.Task{Name: "test", Query: query,
+					Output: engine.Output{Part: &engine.PartOutput{Stage: stage, Cluster: cluster,
+						BucketSQL: "0", NumberSQL: "row_number() OVER ()", SortedBy: []string{engine.BucketColumn}}}})
 			require.NoError(t, err)
 			w := res.Written[0]
 			p := state.Part{Key: fmt.Sprint(part), Batch: part, Bucket: -1, Rows: w.Rows, Keys: w.Keys}
@@ -84,7 +91,8 @@ func TestRangesOfKeysHaveEachRowOnce(t *testing.T) {
 			return
 		}
 		kept++
-		in, err := engine.OpenInstance(context.Background(), engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(dir, "read"), Paths: []string{dir}})
+		in, err := engine.OpenInstance(context.Background(),
+			engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(dir, "read"), Paths: []string{dir}})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, in.Close()) }()
 		var queries []string
@@ -101,7 +109,8 @@ func TestRangesOfKeysHaveEachRowOnce(t *testing.T) {
 		}
 		var rows, distinct, split int
 		require.NoError(t, queryRow(context.Background(), in, fmt.Sprintf(
-			"SELECT count(*), count(DISTINCT n), (SELECT count(*) FROM (SELECT 1 FROM (%[1]s) AS r GROUP BY %[2]s HAVING count(DISTINCT cut) > 1)) FROM (%[1]s)",
+			"SELECT count(*), count(DISTINCT n), (SELECT count(*) FROM (SELECT 1 FROM (%[1]s) AS r GROUP BY %[2]s HAVING "+
+				"count(DISTINCT cut) > 1)) FROM (%[1]s)",
 			strings.Join(queries, " UNION ALL "), k.keySQL("r")[0]), &rows, &distinct, &split))
 		require.Equal(t, total, rows)
 		require.Equal(t, total, distinct)

@@ -39,8 +39,9 @@ func (c Cut) check() error {
 	if name == "" {
 		name = "hash() of " + unnamedHashVersion
 	}
-	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the work was cut into buckets by %s, which this version of Thalweg does not have", name),
-		Hint: "continue the run with the version that began it, or begin a new run"}
+	return &fault.Error{Kind: fault.Environment,
+		Message: fmt.Sprintf("the work was cut into buckets by %s, which this version of Thalweg does not have", name),
+		Hint:    "continue the run with the version that began it, or begin a new run"}
 }
 
 // keyed is a table as it is read by a key.
@@ -131,7 +132,8 @@ func (k keyed) filter(c Cut, alias string) string {
 	if c.Buckets > 1 && slices.ContainsFunc(k.table.each(), func(m member) bool {
 		return keyed{m.Table, k.key}.span(c) == nil || m.Layout.Buckets < c.Buckets || slices.ContainsFunc(m.Parts, asCame)
 	}) {
-		conditions = append(conditions, fmt.Sprintf("%s = %d", bucketSQL(c.Hash, k.keySQL(alias), k.table.Layout.keyTypes(k.key), c.Buckets), c.Bucket))
+		conditions = append(conditions,
+			fmt.Sprintf("%s = %d", bucketSQL(c.Hash, k.keySQL(alias), k.table.Layout.keyTypes(k.key), c.Buckets), c.Bucket))
 	}
 	return strings.Join(conditions, " AND ")
 }
@@ -207,8 +209,8 @@ const (
 
 // keyHashSQL is the hash of a key: an expression in [0, 2^32). Components are
 // numbers of 64 bits first: whole numbers themselves, decimals in hundredths,
-// moments in milliseconds (timestamptz in microseconds, dates in days) since 1970, texts and decimals with digits by the first four bytes of the MD5 of
-// their UTF-8, floats by their shortest decimal form. That needs no function of
+// moments in milliseconds (timestamptz in microseconds, dates in days) since 1970, texts and decimals with digits by
+// the first four bytes of the MD5 of their UTF-8, floats by their shortest decimal form. That needs no function of
 // DuckDB whose results it does not document but for that form; a test holds them.
 func keyHashSQL(keys []string, types []expr.Type) string {
 	terms := make([]string, len(keys))

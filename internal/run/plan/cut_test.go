@@ -65,7 +65,8 @@ func textNumber(s string) int64 {
 
 // openDB is a DuckDB that may read dir.
 func openDB(t testing.TB, dir string) *engine.Instance {
-	in, err := engine.OpenInstance(context.Background(), engine.InstanceConfig{Threads: 1, SpillDir: t.TempDir(), Paths: []string{dir}})
+	in, err := engine.OpenInstance(context.Background(), engine.InstanceConfig{Threads: 1, SpillDir: t.TempDir(),
+		Paths: []string{dir}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, in.Close()) })
 	return in
@@ -91,10 +92,12 @@ func TestHashOfKeysIsPinned(t *testing.T) {
 		{[]expr.Type{expr.Int}, []string{"CAST(NULL AS BIGINT)"}, []any{nil}, 0},
 		{[]expr.Type{expr.Decimal}, []string{"CAST(-12.34 AS DECIMAL(18,2))"}, []any{int64(-1234)}, 1236471224},
 		{[]expr.Type{expr.Bool}, []string{"true"}, []any{true}, 1485337547},
-		{[]expr.Type{expr.DateTime}, []string{"TIMESTAMP '2024-02-29 12:34:56.789'"}, []any{int64(1709210096789)}, 3289545615},
+		{[]expr.Type{expr.DateTime}, []string{"TIMESTAMP '2024-02-29 12:34:56.789'"}, []any{int64(1709210096789)},
+			3289545615},
 		{[]expr.Type{expr.String}, []string{"''"}, []any{""}, 2442396386},
 		{[]expr.Type{expr.String}, []string{"'José'"}, []any{"José"}, 2627258046},
-		{[]expr.Type{expr.String}, []string{"'\U0001F600 of more than twelve bytes'"}, []any{"\U0001F600 of more than twelve bytes"}, 2557632297},
+		{[]expr.Type{expr.String}, []string{"'\U0001F600 of more than twelve bytes'"},
+			[]any{"\U0001F600 of more than twelve bytes"}, 2557632297},
 		{[]expr.Type{expr.Float}, []string{"CAST(0 AS DOUBLE)"}, []any{0.0}, 1427153411},
 		{[]expr.Type{expr.Float}, []string{"CAST('-0.0' AS DOUBLE)"}, []any{0.0}, 1427153411},
 		{[]expr.Type{expr.Float}, []string{"CAST('NaN' AS DOUBLE)"}, []any{math.NaN()}, 1606620700},
@@ -103,8 +106,10 @@ func TestHashOfKeysIsPinned(t *testing.T) {
 		{[]expr.Type{expr.Float}, []string{"CAST(0.1 AS DOUBLE) + 0.2"}, []any{0.1 + math.Nextafter(0.2, 1)}, 3107252183},
 		{[]expr.Type{expr.Float}, []string{"CAST(1e22 AS DOUBLE)"}, []any{1e22}, 2273138855},
 		{[]expr.Type{expr.Int, expr.String}, []string{"CAST(1 AS BIGINT)", "'2'"}, []any{int64(1), "2"}, 3189481533},
-		{[]expr.Type{expr.Int, expr.Int}, []string{"CAST(1 AS BIGINT)", "CAST(2 AS BIGINT)"}, []any{int64(1), int64(2)}, 4274771781},
-		{[]expr.Type{expr.Int, expr.Int}, []string{"CAST(2 AS BIGINT)", "CAST(1 AS BIGINT)"}, []any{int64(2), int64(1)}, 70424915},
+		{[]expr.Type{expr.Int, expr.Int}, []string{"CAST(1 AS BIGINT)", "CAST(2 AS BIGINT)"}, []any{int64(1), int64(2)},
+			4274771781},
+		{[]expr.Type{expr.Int, expr.Int}, []string{"CAST(2 AS BIGINT)", "CAST(1 AS BIGINT)"},
+			[]any{int64(2), int64(1)}, 70424915},
 	} {
 		cols := make([]string, len(tc.keys))
 		names := make([]string, len(tc.keys))
@@ -114,7 +119,8 @@ func TestHashOfKeysIsPinned(t *testing.T) {
 		}
 		var got int64
 		from := " FROM (SELECT " + strings.Join(cols, ", ") + " FROM range(1))"
-		require.NoError(t, queryRow(context.Background(), db, "SELECT "+keyHashSQL(names, tc.types)+from, &got), "%v", tc.keys)
+		require.NoError(t, queryRow(context.Background(), db, "SELECT "+keyHashSQL(names, tc.types)+from, &got),
+			"%v", tc.keys)
 		require.Equal(t, referenceHash(tc.ref...), uint32(got), "%v", tc.keys)
 		require.Equal(t, tc.want, uint32(got), "%v", tc.keys)
 	}
@@ -129,10 +135,12 @@ func TestEachRowIsReadInOneCut(t *testing.T) {
 	db := openDB(t, dir)
 	columns := []Column{{Name: "k", Type: "int"}, {Name: "s", Type: "string", Nullable: true}}
 	key, other := expr.Order{{Field: "k"}}, expr.Order{{Field: "s", IgnoreCase: true}}
-	source := fmt.Sprintf("SELECT i * 1000 AS k, CASE WHEN i %% 7 > 0 THEN 'Text ' || i %% 100 END AS s, i AS __o0 FROM range(%d) AS r(i)", rows)
+	source := fmt.Sprintf("SELECT i * 1000 AS k, CASE WHEN i %% 7 > 0 THEN 'Text ' || i %% 100 END AS s, i AS __o0 FROM "+
+		"range(%d) AS r(i)", rows)
 	types := Layout{Columns: columns}.types()
 	write := func(path, query string) {
-		require.NoError(t, db.Exec(context.Background(), fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet, ROW_GROUP_SIZE 2048)", query, sqltext.String(path))))
+		require.NoError(t, db.Exec(context.Background(), fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet, ROW_GROUP_SIZE 2048)",
+			query, sqltext.String(path))))
 	}
 	tables := map[string]*Table{}
 	paths := Paths{}
@@ -152,14 +160,16 @@ func TestEachRowIsReadInOneCut(t *testing.T) {
 		half := fmt.Sprintf("SELECT * FROM (%s) AS q WHERE __o0 %% 2 = %d", source, i)
 		add("plain", Layout{}, -1, half)
 		add("sorted", Layout{Buckets: buckets, Hash: keyHash, Key: key, BucketKey: bucketKey(keyHash, key, types)}, -1,
-			fmt.Sprintf("SELECT *, %s AS __b FROM (%s) AS q ORDER BY __b, __o0", bucketSQL(keyHash, []string{"q.k"}, []expr.Type{expr.Int}, buckets), half))
+			fmt.Sprintf("SELECT *, %s AS __b FROM (%s) AS q ORDER BY __b, __o0",
+				bucketSQL(keyHash, []string{"q.k"}, []expr.Type{expr.Int}, buckets), half))
 		old := Layout{Buckets: buckets, BucketKey: bucketKey("", key, types)}
 		if i == 1 {
 			add("old", old, -1, half) // a batch that this version did of a run that an earlier one began
 			continue
 		}
 		for b := range buckets {
-			add("old", old, b, fmt.Sprintf("SELECT * FROM (%s) AS q WHERE %s = %d", half, bucketSQL("", []string{"q.k"}, []expr.Type{expr.Int}, buckets), b))
+			add("old", old, b, fmt.Sprintf("SELECT * FROM (%s) AS q WHERE %s = %d", half,
+				bucketSQL("", []string{"q.k"}, []expr.Type{expr.Int}, buckets), b))
 		}
 	}
 	// What came by key lies as it came; a batch that did not, beside it, in buckets.
@@ -213,8 +223,10 @@ func TestEachRowIsReadInOneCut(t *testing.T) {
 					}
 					var read, distinct, split int64
 					require.NoError(t, queryRow(context.Background(), db, fmt.Sprintf(
-						"SELECT count(*), count(DISTINCT __o0), (SELECT count(*) FROM (SELECT 1 FROM (%[1]s) AS r GROUP BY %[2]s HAVING count(DISTINCT cut) > 1)) FROM (%[1]s)",
-						strings.Join(queries, " UNION ALL "), strings.Join(table.Layout.keySQL(by, "r"), ", ")), &read, &distinct, &split))
+						"SELECT count(*), count(DISTINCT __o0), (SELECT count(*) FROM (SELECT 1 FROM (%[1]s) AS r GROUP BY %[2]s "+
+							"HAVING count(DISTINCT cut) > 1)) FROM (%[1]s)",
+						strings.Join(queries, " UNION ALL "), strings.Join(table.Layout.keySQL(by, "r"), ", ")), &read,
+						&distinct, &split))
 					what := fmt.Sprintf("table %s by %v in %d cuts of %q", name, by, n, hash)
 					require.EqualValues(t, rows, read, what)
 					require.EqualValues(t, rows, distinct, what)
@@ -257,7 +269,9 @@ func TestHashIsTheSameForAllNumbersAndTexts(t *testing.T) {
 		s = strings.ReplaceAll(s, "\x00", "")
 		var got int64
 		sql := keyHashSQL([]string{"n", "s"}, []expr.Type{expr.Int, expr.String})
-		require.NoError(t, queryRow(context.Background(), db, fmt.Sprintf("SELECT %s FROM (SELECT CAST(%s AS BIGINT) AS n, %s AS s FROM range(1))", sql, sqltext.String(fmt.Sprint(n)), sqltext.String(s)), &got))
+		require.NoError(t, queryRow(context.Background(), db,
+			fmt.Sprintf("SELECT %s FROM (SELECT CAST(%s AS BIGINT) AS n, %s AS s FROM range(1))", sql,
+				sqltext.String(fmt.Sprint(n)), sqltext.String(s)), &got))
 		require.Equal(t, referenceHash(n, s), uint32(got))
 	})
 }
@@ -267,7 +281,8 @@ func TestWorkOfAnotherHashIsRefused(t *testing.T) {
 	var old Work // as versions stored it that named no hash
 	require.NoError(t, old.Decode(state.BatchSpec{Work: []byte(`{"buckets": 4, "bucket": 3}`)}))
 	require.Equal(t, Cut{Buckets: 4, Bucket: 3}, old.Cut)
-	require.Equal(t, engine.Version == unnamedHashVersion, old.check() == nil, "only the release that made the buckets finds them again")
+	require.Equal(t, engine.Version == unnamedHashVersion, old.check() == nil,
+		"only the release that made the buckets finds them again")
 	require.NoError(t, Cut{}.check())
 	require.NoError(t, Cut{Buckets: 4, Hash: keyHash}.check())
 	require.ErrorContains(t, Cut{Buckets: 4, Hash: "thalweg-2"}.check(), "by thalweg-2")

@@ -48,7 +48,8 @@ func (p *Planner) Ephemeral(n *script.Node) bool {
 func (p *Planner) PlanEphemeral(n *script.Node, in Inputs) NodePlan {
 	l := layoutOf(n.Table.Fields)
 	l.OrderCols = orderColsOf(n, in)
-	return NodePlan{Version: ephemeralVersion, Table: n.Table.Name, Layout: l, Sources: SourcesOf(n, in), ComputedIn: p.Script.EphemeralReader(n).Name}
+	return NodePlan{Version: ephemeralVersion, Table: n.Table.Name, Layout: l, Sources: SourcesOf(n, in),
+		ComputedIn: p.Script.EphemeralReader(n).Name}
 }
 
 // ownBatches are the batches that an ephemeral table's node would have had.
@@ -501,7 +502,8 @@ func (t *Table) notStored() string {
 	for i, c := range t.Layout.Columns {
 		cols[i] = fmt.Sprintf("CAST(NULL AS %s) AS %s", types[c.Name].SQL(), sqltext.Ident(c.Name))
 	}
-	why := fmt.Sprintf("the table of node %s is not stored in run %d: it was ephemeral, computed inside node %s", t.Writer, t.Run.Run, t.ComputedIn)
+	why := fmt.Sprintf("the table of node %s is not stored in run %d: it was ephemeral, computed inside node %s", t.Writer,
+		t.Run.Run, t.ComputedIn)
 	return fmt.Sprintf("SELECT %s WHERE error(%s) IS NULL", strings.Join(cols, ", "), sqltext.String(why))
 }
 
@@ -594,12 +596,14 @@ func canFail(t *Table, field string) bool {
 }
 
 // lazily makes an explanation when it is asked for: its relation may be read from files.
-func lazily(build func() func(context.Context, engine.Querier, error) error) func(context.Context, engine.Querier, error) error {
+func lazily(build func() func(context.Context, engine.Querier, error) error) func(context.Context, engine.Querier,
+	error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error { return build()(ctx, db, cause) }
 }
 
 // first asks one explanation after the other.
-func first(ask, then func(context.Context, engine.Querier, error) error) func(context.Context, engine.Querier, error) error {
+func first(ask, then func(context.Context, engine.Querier, error) error) func(context.Context, engine.Querier,
+	error) error {
 	switch {
 	case ask == nil:
 		return then

@@ -18,7 +18,8 @@ const shownRunesMax = 60
 // explainExpressions finds the expression and the first row at which a
 // relational task failed. slices are given for relations that read files,
 // whose rows then carry __file and __row.
-func explainExpressions(n *script.Node, rel relation, slices []files.Slice) func(context.Context, engine.Querier, error) error {
+func explainExpressions(n *script.Node, rel relation, slices []files.Slice) func(context.Context, engine.Querier,
+	error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
 		suspects := allSuspects(n)
 		if found := find(ctx, db, n, rel, suspects, slices, cause); found != nil {
@@ -82,7 +83,8 @@ func inScript(n *script.Node, suspects []suspect, cause error) error {
 	}
 	for _, s := range suspects {
 		if subject != "" && (subject == s.expr.Quoted() || strings.Contains(s.expr.Source(), subject)) {
-			f.Place = fault.Place{File: s.pos.File, Line: int64(s.pos.Line), Column: s.pos.Col, Field: s.name, Expr: s.expr.Source()}
+			f.Place = fault.Place{File: s.pos.File, Line: int64(s.pos.Line), Column: s.pos.Col, Field: s.name,
+				Expr: s.expr.Source()}
 			break
 		}
 	}
@@ -105,7 +107,8 @@ func explainOutput(n *script.Node, rel relation) func(context.Context, engine.Qu
 // refusedHint is the way out where a file cannot hold a value: a text that needs
 // quotes, or a NULL that would be an empty line.
 func refusedHint(w *script.FileWriter) string {
-	quotes, null := w.Quote == script.QuoteNone, len(w.Columns) == 1 && w.Columns[0].Nullable && w.Columns[0].NullText == ""
+	quotes, null := w.Quote == script.QuoteNone, len(w.Columns) == 1 && w.Columns[0].Nullable &&
+		w.Columns[0].NullText == ""
 	switch {
 	case quotes && null:
 		return "give the column csv.null_text for its NULLs; values that need quotes are written with csv.quote minimal or all"
@@ -117,7 +120,8 @@ func refusedHint(w *script.FileWriter) string {
 
 // find says which of the suspects failed, and at which row; nil: none, or it
 // cannot be said.
-func find(ctx context.Context, db engine.Querier, n *script.Node, rel relation, suspects []suspect, slices []files.Slice, cause error) error {
+func find(ctx context.Context, db engine.Querier, n *script.Node, rel relation, suspects []suspect,
+	slices []files.Slice, cause error) error {
 	found, _ := search(ctx, db, n, rel, suspects, slices, cause)
 	return found
 }
@@ -126,7 +130,8 @@ func find(ctx context.Context, db engine.Querier, n *script.Node, rel relation, 
 // suspects on all of it and halves the rows of the one that fails. A relation
 // that cannot even be read has another cause, and so has a suspect for which
 // memory is too short: nothing is found. held says that all suspects can be computed.
-func search(ctx context.Context, db engine.Querier, n *script.Node, rel relation, suspects []suspect, slices []files.Slice,
+func search(ctx context.Context, db engine.Querier, n *script.Node, rel relation, suspects []suspect,
+	slices []files.Slice,
 	cause error) (found error, held bool) {
 	e, err := newEvidence(ctx, db, rel, suspects, slices != nil)
 	if err != nil {
@@ -163,7 +168,8 @@ type evidence struct {
 	rows    int64
 }
 
-func newEvidence(ctx context.Context, db engine.Querier, rel relation, suspects []suspect, positioned bool) (*evidence, error) {
+func newEvidence(ctx context.Context, db engine.Querier, rel relation, suspects []suspect, positioned bool) (*evidence,
+	error) {
 	e := &evidence{db: db, rel: rel, columns: map[expr.Ref]string{}}
 	row, file, order := rel.rowNumber(), "CAST(0 AS BIGINT)", ""
 	switch {
@@ -181,7 +187,8 @@ func newEvidence(ctx context.Context, db engine.Querier, rel relation, suspects 
 			}
 		}
 	}
-	if err := execInOrder(ctx, db, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE __evidence AS SELECT %s FROM %s%s", strings.Join(cols, ", "), rel.from, order)); err != nil {
+	if err := execInOrder(ctx, db, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE __evidence AS SELECT %s FROM %s%s",
+		strings.Join(cols, ", "), rel.from, order)); err != nil {
 		return nil, err
 	}
 	return e, e.query(ctx, "SELECT count(*) FROM __evidence", &e.rows)
@@ -204,7 +211,8 @@ func (e *evidence) try(ctx context.Context, s suspect, from, to int64) error {
 		}
 		value = text
 	}
-	return e.query(ctx, fmt.Sprintf("SELECT count(v) FROM (SELECT %s AS v FROM (SELECT * FROM __evidence LIMIT %d OFFSET %d) AS e)", value, to-from, from))
+	return e.query(ctx, fmt.Sprintf("SELECT count(v) FROM (SELECT %s AS v FROM (SELECT * FROM __evidence LIMIT %d "+
+		"OFFSET %d) AS e)", value, to-from, from))
 }
 
 // holds reports whether s can be computed for rows [from, to).
@@ -216,7 +224,8 @@ func (e *evidence) holds(ctx context.Context, s suspect, from, to int64) bool {
 func (e *evidence) place(ctx context.Context, s suspect, at int64, slices []files.Slice) (fault.Place, error) {
 	p := fault.Place{Field: s.name, Expr: s.expr.Source()}
 	var file int64
-	err := e.query(ctx, fmt.Sprintf("SELECT at_row + 1, at_file, %s FROM __evidence AS e LIMIT 1 OFFSET %d", s.shown(e.ref), at), &p.Record, &file, &p.Value)
+	err := e.query(ctx, fmt.Sprintf("SELECT at_row + 1, at_file, %s FROM __evidence AS e LIMIT 1 OFFSET %d",
+		s.shown(e.ref), at), &p.Record, &file, &p.Value)
 	for _, sl := range slices {
 		if int64(sl.File) == file {
 			p.File = sl.URL

@@ -18,7 +18,8 @@ const leftTable = "__left"
 // explainLookup finds the right row at which the filter failed, else the left
 // row whose lookup does: it does the lookup again for half of the left rows,
 // and half of those, until one is left.
-func explainLookup(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths) func(context.Context, engine.Querier, error) error {
+func explainLookup(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths) func(context.Context, engine.Querier,
+	error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
 		if found := blameLookup(ctx, db, n, in, plan, w, paths, cause); found != nil {
 			return found
@@ -28,7 +29,8 @@ func explainLookup(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths
 }
 
 // blameLookup is explainLookup where it finds a row; nil if it does not.
-func blameLookup(ctx context.Context, db engine.Querier, n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths, cause error) error {
+func blameLookup(ctx context.Context, db engine.Querier, n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths,
+	cause error) error {
 	x := lookupFailure{ctx: ctx, db: db, w: w, joiner: newJoiner(n, in, plan, w, paths)}
 	if found := x.blameFilter(cause); found != nil {
 		return found
@@ -103,7 +105,8 @@ func oneLeft(at int64) string {
 // text and its failure; nil if there is none.
 func (x lookupFailure) findLeft() (at int64, where string, failure error) {
 	var rows int64
-	left := "SELECT * FROM (" + x.left.scan.sql() + ") ORDER BY " + strings.Join(orderColumns(x.left.scan.orderCols()), ", ")
+	left := "SELECT * FROM (" + x.left.scan.sql() + ") ORDER BY " +
+		strings.Join(orderColumns(x.left.scan.orderCols()), ", ")
 	if execInOrder(x.ctx, x.db, "CREATE OR REPLACE TEMP TABLE "+leftTable+" AS "+left) != nil ||
 		queryRow(x.ctx, x.db, "SELECT count(*) FROM "+leftTable, &rows) != nil {
 		return 0, "", nil

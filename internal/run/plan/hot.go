@@ -64,7 +64,8 @@ func (p *Planner) spreadHot(n *script.Node, in Inputs, works []Work, sizes []siz
 // out evenly.
 func (k keyed) cutRows(works []Work) []int64 {
 	t, cuts := k.table, len(works)
-	if t.Ephemeral() || t.members != nil || cuts < 2 || !k.matches(keyHash) || t.Layout.Buckets < cuts || slices.ContainsFunc(works, func(w Work) bool { return w.Range != nil }) {
+	if t.Ephemeral() || t.members != nil || cuts < 2 || !k.matches(keyHash) || t.Layout.Buckets < cuts ||
+		slices.ContainsFunc(works, func(w Work) bool { return w.Range != nil }) {
 		return nil
 	}
 	each := t.Layout.Buckets / cuts

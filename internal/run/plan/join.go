@@ -54,7 +54,8 @@ func (s side) sql() string {
 		where = append(where, "("+s.filter+")")
 	}
 	if s.scan.table.inlined != nil && len(where) > 0 {
-		where = []string{fmt.Sprintf("CASE WHEN %s.%s THEN %s ELSE false END", s.alias, keepColumn, strings.Join(where, " AND "))}
+		where = []string{fmt.Sprintf("CASE WHEN %s.%s THEN %s ELSE false END", s.alias, keepColumn,
+			strings.Join(where, " AND "))}
 	}
 	source := s.source
 	if source == "" {
@@ -172,9 +173,12 @@ func (j joiner) orDefault(f *script.Field, value string) string {
 func (j joiner) plain() string {
 	from := fmt.Sprintf("(%s) AS r %s (SELECT *, true AS __m FROM (%s)) AS l ON %s",
 		j.left.sql(), j.word(), j.right.sql(), j.on())
-	order := append(prefixed("r", j.left.scan.orderCols()), prefixed("l", j.right.scan.orderCols())...) // NULL without a match: there is one such row
-	rel := relation{from: from, aliases: columns{"r": j.in.Reader.Layout, "l": j.in.Lookup.Layout}, order: order, keep: j.met(order)}
-	return tableQuery(j.n, j.layout, rel, func(f *script.Field, v form) string { return j.orDefault(f, v.sql(f, j.ref(), "")) })
+	// NULL without a match: there is one such row
+	order := append(prefixed("r", j.left.scan.orderCols()), prefixed("l", j.right.scan.orderCols())...)
+	rel := relation{from: from, aliases: columns{"r": j.in.Reader.Layout, "l": j.in.Lookup.Layout}, order: order,
+		keep: j.met(order)}
+	return tableQuery(j.n, j.layout, rel,
+		func(f *script.Field, v form) string { return j.orDefault(f, v.sql(f, j.ref(), "")) })
 }
 
 // mixed reports whether a field needs a left and a right row at once, so that
@@ -210,7 +214,8 @@ func (j joiner) groupedByKey() string {
 	// those of other batches as well: their keys need not be looked at.
 	j.right.others = ""
 	grouped := fmt.Sprintf("SELECT %s FROM (%s) AS l SEMI JOIN (SELECT DISTINCT %s FROM (%s) AS r) AS r ON %s GROUP BY %s",
-		strings.Join(values, ", "), j.right.sql(), strings.Join(j.keys("r"), ", "), j.left.sql(), j.on(), strings.Join(j.keys("l"), ", "))
+		strings.Join(values, ", "), j.right.sql(), strings.Join(j.keys("r"), ", "), j.left.sql(), j.on(),
+		strings.Join(j.keys("l"), ", "))
 	rel := relation{
 		from:    fmt.Sprintf("(%s) AS r %s (%s) AS l ON %s", j.left.sql(), j.word(), grouped, j.on()),
 		aliases: columns{"r": j.in.Reader.Layout},

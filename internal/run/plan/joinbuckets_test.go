@@ -60,18 +60,21 @@ func TestBucketsOfALookupFollowWhatItHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text := strings.NewReplacer("GROUP", tc.group, "VALUE", tc.value, "TYPE", tc.typ).Replace(joinBucketsScript)
-			s, diags := script.Load(context.Background(), script.Sources{Path: "s.yaml", Read: func(context.Context, string) ([]byte, error) { return []byte(text), nil }})
+			s, diags := script.Load(context.Background(),
+				script.Sources{Path: "s.yaml", Read: func(context.Context, string) ([]byte, error) { return []byte(text), nil }})
 			require.False(t, diags.HasErrors(), diags.Render())
 			table := func(node string, rows, width int64) *Table {
 				n := s.Node(node)
-				return &Table{Node: n, Writer: node, Layout: layoutOf(n.Table.Fields), Parts: []state.Part{{Bucket: -1, Rows: rows, RawBytes: rows * width}}}
+				return &Table{Node: n, Writer: node, Layout: layoutOf(n.Table.Fields),
+					Parts: []state.Part{{Bucket: -1, Rows: rows, RawBytes: rows * width}}}
 			}
 			in := Inputs{Reader: table("left", tc.left, 16), Lookup: table("right", right, 160)}
 			if !tc.plain {
 				l, key := &in.Lookup.Layout, sideKey(s.Node("look_up"), true)
 				l.Buckets, l.Key, l.Hash, l.BucketKey = 1024, key, keyHash, bucketKey(keyHash, key, l.types())
 			}
-			p := Planner{Script: s, Budget: budget.Budget{Slots: 2, SlotEngineBytes: 96 << 20, BatchBytes: 24 << 20, SmallBytes: 8 << 20, BroadcastBytes: 8 << 20}}
+			p := Planner{Script: s, Budget: budget.Budget{Slots: 2, SlotEngineBytes: 96 << 20, BatchBytes: 24 << 20,
+				SmallBytes: 8 << 20, BroadcastBytes: 8 << 20}}
 			plan, batches, err := p.PlanNode(context.Background(), s.Node("look_up"), in)
 			require.NoError(t, err)
 			require.Len(t, batches, tc.want)

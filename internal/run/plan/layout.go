@@ -215,11 +215,13 @@ type NodePlan struct {
 	// Sources says of each table what wrote the rows that are read.
 	Sources map[string]Source `json:"sources,omitempty"`
 	Join    *JoinPlan         `json:"join,omitempty"`
-	Sides   map[string]Layout `json:"sides,omitempty"` // columns of the side tables that the node may write, by state.Part.Side
+	// columns of the side tables that the node may write, by state.Part.Side
+	Sides map[string]Layout `json:"sides,omitempty"`
 	// ComputedIn is the node inside which the rows of an ephemeral table are computed; "": they are stored.
 	ComputedIn string `json:"computed_in,omitempty"`
-	RowGroup   int    `json:"row_group,omitempty"` // rows of a row group, where that cannot be seen from the tables that are read; 0: it can
-	Wide       bool   `json:"wide,omitempty"`      // of RowGroup: see engine.PartOutput
+	// rows of a row group, where that cannot be seen from the tables that are read; 0: it can
+	RowGroup int  `json:"row_group,omitempty"`
+	Wide     bool `json:"wide,omitempty"` // of RowGroup: see engine.PartOutput
 	// Follows is what the rows follow from (package reuse). Opaque here.
 	Follows json.RawMessage `json:"follows,omitempty"`
 	// Unique has what is promised of the table's keys. Nothing is planned by it.

@@ -53,10 +53,11 @@ const (
 
 // Work is what state keeps of a batch: the slice of the input that it reads.
 type Work struct {
-	Files   []files.Slice    `json:"files,omitempty"`
-	Scans   [][]files.Slice  `json:"scans,omitempty"`   // of the files that a query reads
-	Counted int64            `json:"counted,omitempty"` // rows that it reads beside the CSV of Scans, whose rows nobody has counted
-	Parts   []PartSlice      `json:"parts,omitempty"`   // of the reader's table; with a Cut, those that have its rows
+	Files []files.Slice   `json:"files,omitempty"`
+	Scans [][]files.Slice `json:"scans,omitempty"` // of the files that a query reads
+	// rows that it reads beside the CSV of Scans, whose rows nobody has counted
+	Counted int64            `json:"counted,omitempty"`
+	Parts   []PartSlice      `json:"parts,omitempty"` // of the reader's table; with a Cut, those that have its rows
 	Cut                      // of work by key; none: Parts, and all of other tables
 	Inner   map[string]*Work `json:"inner,omitempty"`    // what it computes of ephemeral tables, by their names
 	FromRow int64            `json:"from_row,omitempty"` // canonical rows [FromRow, ToRow): files written per batch
@@ -146,8 +147,9 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 		return plan, nil, err
 	}
 	if len(works) > batchesMax {
-		return plan, nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the node would have %d batches; the limit is %d", len(works), batchesMax),
-			Hint: "give more with --memory, which makes batches larger, or read the files in several nodes"}
+		return plan, nil, &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("the node would have %d batches; the limit is %d", len(works), batchesMax),
+			Hint:    "give more with --memory, which makes batches larger, or read the files in several nodes"}
 	}
 	if n.Table != nil {
 		plan.Table, plan.Layout, plan.Unique = n.Table.Name, p.layout(n, in, sizes), uniqueKeys(n)
@@ -171,7 +173,8 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 		if err != nil {
 			return plan, nil, fmt.Errorf("plan %s: %w", n.Name, err)
 		}
-		specs[i] = state.BatchSpec{Batch: i, Phase: w.Phase, Class: string(n.Type), RowsIn: rows, BytesIn: sizes[i].bytes, Work: data}
+		specs[i] = state.BatchSpec{Batch: i, Phase: w.Phase, Class: string(n.Type), RowsIn: rows, BytesIn: sizes[i].bytes,
+			Work: data}
 	}
 	return plan, specs, nil
 }
@@ -354,7 +357,8 @@ func (p *Planner) joinBuckets(n *script.Node, in Inputs) int {
 	if in.Lookup.Layout.Buckets == 0 { // each bucket reads all of it
 		lean, passing = min(lean, scansMax), 1
 	}
-	return min(max(p.bucketsFor(held, factorOf(n)), lean, passing, powerOfTwo(ceilDiv(in.Reader.Bytes(), p.Budget.BatchBytes))), bucketsMax)
+	return min(max(p.bucketsFor(held, factorOf(n)), lean, passing,
+		powerOfTwo(ceilDiv(in.Reader.Bytes(), p.Budget.BatchBytes))), bucketsMax)
 }
 
 // gathers reports whether a lookup puts the right rows of a key in order, and so
@@ -483,10 +487,12 @@ func (p *Planner) wantedKey(n *script.Node) (key expr.Order, factor int64) {
 		}
 	}
 	for _, reader := range p.Script.Nodes {
-		if reader.Query != nil && reader.Query.By != nil && slices.ContainsFunc(reader.Query.Inputs, func(i script.QueryInput) bool { return i.Creator == n }) {
+		if reader.Query != nil && reader.Query.By != nil &&
+			slices.ContainsFunc(reader.Query.Inputs, func(i script.QueryInput) bool { return i.Creator == n }) {
 			return queryKey(reader), joinFactor
 		}
-		if reader.PyTable != nil && reader.PyTable.GroupBy != nil && reader.Reader.Reads(n) && hasFields(n, groupOrder(reader)) {
+		if reader.PyTable != nil && reader.PyTable.GroupBy != nil && reader.Reader.Reads(n) &&
+			hasFields(n, groupOrder(reader)) {
 			return groupOrder(reader), joinFactor
 		}
 	}

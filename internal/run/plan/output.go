@@ -30,7 +30,8 @@ func outputOf(n *script.Node, in Inputs, work Work, paths Paths, ordered bool) o
 	for _, c := range n.Out.Columns {
 		refs = append(refs, c.Expr.Refs()...)
 	}
-	s := scan{table: in.Reader, paths: paths, fields: usedFields(in.Reader.Layout, "r", refs), order: ordered, placed: in.placed}
+	s := scan{table: in.Reader, paths: paths, fields: usedFields(in.Reader.Layout, "r", refs), order: ordered,
+		placed: in.placed}
 	source := s.ofFile(n.Out, work)
 	return outputFrom(n, relation{
 		from:      "(" + source + ") AS r",
@@ -69,7 +70,8 @@ func outputFrom(n *script.Node, rel relation) outputRows {
 	}
 	out := outputRows{orderCols: len(rel.order), rel: rel}
 	out.all = outputQuery(n, out.rel)
-	out.sorted = w.Order.SortedSQL(out.all, types, sqltext.Ident, append(orderColumns(out.orderCols), inKey(w)...), w.LimitRows)
+	out.sorted = w.Order.SortedSQL(out.all, types, sqltext.Ident, append(orderColumns(out.orderCols), inKey(w)...),
+		w.LimitRows)
 	return out
 }
 
@@ -159,5 +161,6 @@ func outputQuery(n *script.Node, rel relation) string {
 	if rel.keep != "" && n.Out.Having != nil {
 		cols, hidden = append(cols, rel.keep+" AS "+belowColumn), append(hidden, belowColumn)
 	}
-	return having(n, fileLayout(n.Out), fmt.Sprintf("SELECT %s FROM %s", strings.Join(cols, ", "), rel.from), hidden, rel.keep != "")
+	return having(n, fileLayout(n.Out), fmt.Sprintf("SELECT %s FROM %s", strings.Join(cols, ", "), rel.from), hidden,
+		rel.keep != "")
 }

@@ -190,5 +190,6 @@ func HotKeySQL(n *script.Node, in Inputs, w Work, paths Paths) string {
 		keys[i] = fmt.Sprintf("__k%d", i)
 	}
 	list := strings.Join(keys, ", ")
-	return fmt.Sprintf("SELECT concat_ws(', ', %s), count(*) FROM (%s) GROUP BY %s ORDER BY 2 DESC, 1 LIMIT 1", list, right.sql(), list)
+	return fmt.Sprintf("SELECT concat_ws(', ', %s), count(*) FROM (%s) GROUP BY %s ORDER BY 2 DESC, 1 LIMIT 1", list,
+		right.sql(), list)
 }

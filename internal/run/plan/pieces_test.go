@@ -93,7 +93,8 @@ func TestCutFiles(t *testing.T) {
 	}
 	require.EqualValues(t, 6001, at)
 	require.Len(t, cutFiles([]files.Slice{{Rows: -1, Count: 4000}}, 4), 4, "all rows of a file")
-	require.Empty(t, cutFiles([]files.Slice{{Offset: 5, Length: 1 << 20, Count: -1}}, 4), "records of CSV are not looked for")
+	require.Empty(t, cutFiles([]files.Slice{{Offset: 5, Length: 1 << 20, Count: -1}}, 4),
+		"records of CSV are not looked for")
 	require.Less(t, len(cutFiles([]files.Slice{{Rows: 10, Count: 10}}, 4)), 2)
 }
 

@@ -156,7 +156,8 @@ func (p *Planner) copiedInputs(ctx context.Context, n *script.Node, in Inputs) e
 	for _, r := range n.FileReaders() {
 		for _, u := range r.URLs {
 			if files.RemotePattern(u.URL) {
-				return &fault.Error{Kind: fault.Environment, Message: address.Redact(u.URL) + " is " + address.Where(u.URL) + ": it is looked at when a run begins"}
+				return &fault.Error{Kind: fault.Environment, Message: address.Redact(u.URL) + " is " + address.Where(u.URL) +
+					": it is looked at when a run begins"}
 			}
 		}
 		urls, err := files.Expand(ctx, in.Places, r.URLs)
@@ -165,13 +166,16 @@ func (p *Planner) copiedInputs(ctx context.Context, n *script.Node, in Inputs) e
 		}
 		for _, u := range urls {
 			if address.Remote(u.URL) {
-				return &fault.Error{Kind: fault.Environment, Message: address.Redact(u.URL) + " is " + address.Where(u.URL) + ": it is looked at when a run begins"}
+				return &fault.Error{Kind: fault.Environment, Message: address.Redact(u.URL) + " is " + address.Where(u.URL) +
+					": it is looked at when a run begins"}
 			}
 			if path, err := files.PathOf(in.Places.Dir, u.URL); err == nil && files.Packed(r, path) {
 				if r.Records != "" {
-					return &fault.Error{Kind: fault.Environment, Message: u.URL + " is made into CSV when a run begins, and cut into batches then"}
+					return &fault.Error{Kind: fault.Environment, Message: u.URL +
+						" is made into CSV when a run begins, and cut into batches then"}
 				}
-				return &fault.Error{Kind: fault.Environment, Message: u.URL + " is unpacked when a run begins, and cut into batches then"}
+				return &fault.Error{Kind: fault.Environment, Message: u.URL +
+					" is unpacked when a run begins, and cut into batches then"}
 			}
 		}
 	}
@@ -180,7 +184,8 @@ func (p *Planner) copiedInputs(ctx context.Context, n *script.Node, in Inputs) e
 
 // previewTask builds the task of the first batch, with made-up places.
 func (p *Planner) previewTask(n *script.Node, in Inputs, v *Preview, w Work) error {
-	b := Batch{Work: w, Paths: Paths{}, Scratch: previewScratch, StageDir: previewParts, Run: state.RunKey{Run: 1}, RowsIn: v.Rows}
+	b := Batch{Work: w, Paths: Paths{}, Scratch: previewScratch, StageDir: previewParts, Run: state.RunKey{Run: 1},
+		RowsIn: v.Rows}
 	if n.Out != nil {
 		b.OutPath = script.ExpandURL(n.Out.URL, 1, 0)
 	}

@@ -77,7 +77,8 @@ func pyTableRelation(t *engine.Task, n *script.Node, in Inputs, b Batch) relatio
 
 // tableProgram is what the interpreters run for a function that reads a table of this layout.
 func tableProgram(t *script.PyTable, layout Layout) *python.Program {
-	table := &python.Table{Function: t.Function, Input: python.Input(t.Input), Grouped: t.GroupBy != nil || t.Whole, Arguments: map[string]json.RawMessage{}}
+	table := &python.Table{Function: t.Function, Input: python.Input(t.Input), Grouped: t.GroupBy != nil ||
+		t.Whole, Arguments: map[string]json.RawMessage{}}
 	for _, a := range t.Arguments {
 		table.Arguments[a.Name] = a.JSON
 	}
@@ -134,7 +135,8 @@ func groupedStep(n *script.Node, s scan, w Work) *engine.PythonStep {
 		c, _ := layout.column(name)
 		keys = append(keys, ident("r", c.Stored()))
 		joined = append(joined, ident("r", c.Stored())+" IS NOT DISTINCT FROM "+ident("g", c.Stored()))
-		names = append(names, fmt.Sprintf("%s || coalesce(left(CAST(%s AS VARCHAR), %d), 'NULL')", sqltext.String(name+" = "), sqltext.Ident(c.Stored()), shownRunesMax))
+		names = append(names, fmt.Sprintf("%s || coalesce(left(CAST(%s AS VARCHAR), %d), 'NULL')", sqltext.String(name+" = "),
+			sqltext.Ident(c.Stored()), shownRunesMax))
 	}
 	number := sqltext.Ident(engine.GroupColumn)
 	order := prefixed("r", s.orderCols())
@@ -142,9 +144,11 @@ func groupedStep(n *script.Node, s scan, w Work) *engine.PythonStep {
 	rows := s
 	rows.fields = union(layout, n.PyTable.GroupBy, n.PyTable.Columns)
 	source := fmt.Sprintf("SELECT %s, g.%s FROM (%s) AS r JOIN %s AS g ON %s%s ORDER BY g.%s, %s",
-		strings.Join(transported(prog, layout), ", "), number, rows.sql(), engine.WindowTable, strings.Join(joined, " AND "), where(Cut{Range: w.Cut.Range}), number, strings.Join(order, ", "))
+		strings.Join(transported(prog, layout), ", "), number, rows.sql(), engine.WindowTable, strings.Join(joined, " AND "),
+		where(Cut{Range: w.Cut.Range}), number, strings.Join(order, ", "))
 	s.fields = n.PyTable.GroupBy
-	return &engine.PythonStep{Program: prog, Source: source, Groups: groupsSQL(s, keys, where(w.Cut)), WindowRows: windowRows(s.table), GroupName: "'(' || " + strings.Join(names, " || ', ' || ") + " || ')'"}
+	return &engine.PythonStep{Program: prog, Source: source, Groups: groupsSQL(s, keys, where(w.Cut)),
+		WindowRows: windowRows(s.table), GroupName: "'(' || " + strings.Join(names, " || ', ' || ") + " || ')'"}
 }
 
 // windowBytes is about how much of a bucket is sorted for Python at a time. Each

@@ -54,7 +54,8 @@ func (p *Planner) quarantine(t *engine.Task, n *script.Node, in Inputs, plan Nod
 			if rows < 0 {
 				rows = res.CSVRows
 			}
-			return judgeBadRows(ctx, db, n, in.Reader, b, f.sideQuery(), BadTotals{Rows: rows, Bad: res.BadRows, Complete: b.Work.Only})
+			return judgeBadRows(ctx, db, n, in.Reader, b, f.sideQuery(), BadTotals{Rows: rows, Bad: res.BadRows,
+				Complete: b.Work.Only})
 		},
 	}
 }
@@ -171,10 +172,12 @@ func (f *badFinder) openFiles(ctx context.Context, db *engine.Instance) (badSour
 		src.order = fileOrder()
 	}
 	src.try = func(ref expr.Ref) string {
-		return fmt.Sprintf("CASE WHEN %[1]s IS NULL THEN error(%[2]s) ELSE %[1]s[1] END", names[ref.Field], sqltext.String(files.RuntimeMarker+ref.Field))
+		return fmt.Sprintf("CASE WHEN %[1]s IS NULL THEN error(%[2]s) ELSE %[1]s[1] END", names[ref.Field],
+			sqltext.String(files.RuntimeMarker+ref.Field))
 	}
 	var err error
-	if f.files, err = files.ReadTolerant(r, f.b.Work.Files, f.b.Scratch, func(name string) bool { return used[name] }); err != nil {
+	if f.files, err = files.ReadTolerant(r, f.b.Work.Files, f.b.Scratch,
+		func(name string) bool { return used[name] }); err != nil {
 		return src, err
 	}
 	err = f.files.Prepare(ctx, func(rec files.BadRecord) error {
@@ -206,7 +209,8 @@ func (f *badFinder) openTable(ctx context.Context, db *engine.Instance) (badSour
 			source = fmt.Sprintf("SELECT * FROM (%s) ORDER BY %s", source, strings.Join(orderColumns(s.orderCols()), ", "))
 		}
 	}
-	src := badSource{table: sourceTable, row: "r.rowid", order: prefixed("r", s.orderCols()), ref: columns{"r": layout}.ref,
+	src := badSource{table: sourceTable, row: "r.rowid", order: prefixed("r", s.orderCols()),
+		ref: columns{"r": layout}.ref,
 		raw: fmt.Sprintf("left(CAST(to_json({%s}) AS VARCHAR), %d)", strings.Join(pairs, ", "), badRawChars)}
 	stage := "SELECT * FROM (" + source + ") AS r"
 	if f.n.PyCalc != nil {
@@ -237,7 +241,8 @@ func (f *badFinder) pairs(ctx context.Context, db *engine.Instance, src badSourc
 	layout := f.in.Reader.Layout
 	rel := tagRelation(f.n.Tag, "SELECT *, rowid AS __n FROM "+src.table, layout, nil)
 	tag := tagRef(f.n.Tag, rel)(expr.Ref{Alias: "p", Field: f.n.Tag.Field})
-	if err := execInOrder(ctx, db, fmt.Sprintf("CREATE TEMP TABLE %s AS SELECT r.*, %s AS __tag FROM %s", pairTable, tag, rel.from)); err != nil {
+	if err := execInOrder(ctx, db, fmt.Sprintf("CREATE TEMP TABLE %s AS SELECT r.*, %s AS __tag FROM %s", pairTable, tag,
+		rel.from)); err != nil {
 		return src, err
 	}
 	out := src
@@ -280,8 +285,10 @@ func (f *badFinder) sideQuery() string {
 			s.fields = append(s.fields, c.Name)
 			pairs = append(pairs, sqltext.String(c.Name)+": "+ident("r", c.Stored()))
 		}
-		from = fmt.Sprintf("(SELECT b.* REPLACE (CASE WHEN b.raw IS NULL THEN left(CAST(t.raw AS VARCHAR), %d) ELSE b.raw END AS raw) FROM %s AS b"+
-			" LEFT JOIN (SELECT row_number() OVER (ORDER BY %s) - 1 AS n, to_json({%s}) AS raw FROM (%s) AS r) AS t ON t.n = b.at_row) AS b",
+		from = fmt.Sprintf("(SELECT b.* REPLACE (CASE WHEN b.raw IS NULL THEN left(CAST(t.raw AS VARCHAR), %d) ELSE b.raw "+
+			"END AS raw) FROM %s AS b"+
+			" LEFT JOIN (SELECT row_number() OVER (ORDER BY %s) - 1 AS n, to_json({%s}) AS raw FROM (%s) AS r) AS t ON t.n = "+
+			"b.at_row) AS b",
 			badRawChars, engine.BadTable, strings.Join(orderColumns(s.orderCols()), ", "), strings.Join(pairs, ", "), s.sql())
 	}
 	return fmt.Sprintf("SELECT %s AS node, CAST(%d AS BIGINT) AS batch, %s FROM %s ORDER BY b.at_file, b.at_row",

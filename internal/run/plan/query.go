@@ -136,7 +136,8 @@ func (p *Planner) queryTask(t *engine.Task, n *script.Node, in Inputs, layout La
 	}
 	for _, input := range n.Query.Inputs {
 		table := in.Named[input.Creator.Table.Name]
-		t.Setup = append(t.Setup, fmt.Sprintf("CREATE %s %s AS %s", what, sqltext.Ident(input.Name), queryInput(n, in, table, b)))
+		t.Setup = append(t.Setup, fmt.Sprintf("CREATE %s %s AS %s", what, sqltext.Ident(input.Name),
+			queryInput(n, in, table, b)))
 	}
 	var prepares []func(context.Context) error
 	for i, f := range info.Files {
@@ -164,7 +165,8 @@ func (p *Planner) queryTask(t *engine.Task, n *script.Node, in Inputs, layout La
 	// The query's own ORDER BY, or ours behind it, says the order; what is below
 	// has been made independent of it (package query), or runs on one thread.
 	t.OneThread, t.FreeOrder = info.OneThread, true
-	t.MemoryHint = "give more with --memory, or let the query have less at once: filter and aggregate in nodes before it, select only the columns that it needs; continue with --resume"
+	t.MemoryHint = "give more with --memory, or let the query have less at once: filter and aggregate in nodes before " +
+		"it, select only the columns that it needs; continue with --resume"
 	t.Explain = explainQuery(n)
 	return nil
 }
@@ -254,7 +256,8 @@ func scannedFile(f script.QueryFile, read []files.Slice, from string, trace bool
 	for _, s := range read {
 		rows = append(rows, fmt.Sprintf("SELECT %d, unnest(range(%d, %d))", s.File, s.FirstRow, s.FirstRow+s.Count))
 	}
-	return []string{fmt.Sprintf("CREATE TABLE %s AS %s", places, strings.Join(rows, " UNION ALL ")), fmt.Sprintf("CREATE TABLE %s AS SELECT * FROM %s", name, from)}
+	return []string{fmt.Sprintf("CREATE TABLE %s AS %s", places, strings.Join(rows, " UNION ALL ")),
+		fmt.Sprintf("CREATE TABLE %s AS SELECT * FROM %s", name, from)}
 }
 
 // filePlaces is the table of the places of a file's rows.
@@ -262,7 +265,8 @@ func filePlaces(f script.QueryFile) string { return sqltext.Ident(f.Schema) + `.
 
 // queryFile reads a file of a query: CSV as a file_table would, all of it
 // text; Parquet with its own columns and types.
-func queryFile(t *engine.Task, r *script.FileReader, slices []files.Slice, scratch string, how files.Rows) (from string, prepare func(context.Context) error, err error) {
+func queryFile(t *engine.Task, r *script.FileReader, slices []files.Slice, scratch string, how files.Rows) (from string,
+	prepare func(context.Context) error, err error) {
 	for _, s := range slices {
 		t.Paths = append(t.Paths, s.Path)
 	}
@@ -305,14 +309,16 @@ func resultQuery(n *script.Node, layout Layout, b Batch) string {
 	for i := range lists {
 		list := fmt.Sprintf("q.__o%d", i)
 		if at := i - len(n.Query.Inputs); at >= 0 { // of a file: places for numbers
-			beside += fmt.Sprintf(", (SELECT list(%s * %d + %s ORDER BY rowid) AS list FROM %s) AS places_%d", files.FileColumn, int64(orderStride), files.RowColumn, filePlaces(info.Files[at]), at)
+			beside += fmt.Sprintf(", (SELECT list(%s * %d + %s ORDER BY rowid) AS list FROM %s) AS places_%d", files.FileColumn,
+				int64(orderStride), files.RowColumn, filePlaces(info.Files[at]), at)
 			list = fmt.Sprintf("list_select(coalesce(places_%d.list, CAST([] AS BIGINT[])), %s)", at, list)
 		}
 		names = append(names, fmt.Sprintf("__o%d", i))
 		cols = append(cols, fmt.Sprintf("list_sort(list_distinct(%s)) AS __o%d", list, i))
 	}
 	// The query is on lines of its own: it may end in a comment.
-	q := fmt.Sprintf("SELECT %s FROM (\n%s\n) AS q(%s)%s", strings.Join(cols, ", "), query, strings.Join(names, ", "), beside)
+	q := fmt.Sprintf("SELECT %s FROM (\n%s\n) AS q(%s)%s", strings.Join(cols, ", "), query,
+		strings.Join(names, ", "), beside)
 	switch {
 	case lists > 0:
 	case layout.Sort != nil:
@@ -356,7 +362,8 @@ func fittedSQL(f *script.Field, c script.QueryColumn, value string) string {
 	stored := value
 	var cases []string
 	if !f.Nullable {
-		cases = append(cases, fmt.Sprintf("WHEN %s IS NULL THEN %s", value, fail(raisedNull, " is NULL, but its field is not nullable")))
+		cases = append(cases, fmt.Sprintf("WHEN %s IS NULL THEN %s", value,
+			fail(raisedNull, " is NULL, but its field is not nullable")))
 	}
 	tried := fmt.Sprintf("TRY_CAST(%s AS %s)", value, f.Type.SQL())
 	lost := ""
@@ -365,9 +372,11 @@ func fittedSQL(f *script.Field, c script.QueryColumn, value string) string {
 	case f.Type == expr.Date:
 		stored, lost = tried, fmt.Sprintf("(%[1]s IS NULL OR NOT (%[2]s))", tried, expr.DayOfTable(tried))
 	case f.Type == expr.Instant: // of infinity there are no microseconds
-		stored, lost = tried, fmt.Sprintf("(%[1]s IS NULL OR (%[2]s) IS NOT TRUE)", tried, expr.InstantOfTable("make_timestamp(epoch_us("+tried+"))"))
+		stored, lost = tried, fmt.Sprintf("(%[1]s IS NULL OR (%[2]s) IS NOT TRUE)", tried,
+			expr.InstantOfTable("make_timestamp(epoch_us("+tried+"))"))
 	case f.Type == expr.DateTime:
-		stored, lost = tried, fmt.Sprintf("(%[1]s IS NULL OR NOT %[2]s OR %[1]s <> date_trunc('millisecond', %[1]s))", tried, expr.OfTable(tried))
+		stored, lost = tried, fmt.Sprintf("(%[1]s IS NULL OR NOT %[2]s OR %[1]s <> date_trunc('millisecond', %[1]s))", tried,
+			expr.OfTable(tried))
 	default:
 		stored, lost = tried, tried+" IS NULL"
 	}
@@ -393,10 +402,12 @@ func explainQuery(n *script.Node) func(context.Context, engine.Querier, error) e
 		if what, way := engine.QueryWords(message); way != "" {
 			message, hint = what, way
 		}
-		f := &fault.Error{Kind: fault.UserData, Message: message, Place: fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col}, Hint: hint + tries}
+		f := &fault.Error{Kind: fault.UserData, Message: message, Place: fault.Place{File: pos.File, Line: int64(pos.Line),
+			Column: pos.Col}, Hint: hint + tries}
 		switch raised, _ := engine.Raised(cause); raised.Kind {
 		case raisedNull:
-			f.Place.Field, f.Hint = raised.Subject, "write coalesce(…, value) in the query, or declare the field with nullable: true"
+			f.Place.Field, f.Hint = raised.Subject,
+				"write coalesce(…, value) in the query, or declare the field with nullable: true"
 		case raisedUnfit:
 			f.Place.Field, f.Hint = raised.Subject, "convert it in the query, or declare a type that holds it"
 		}

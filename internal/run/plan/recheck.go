@@ -20,7 +20,8 @@ type Recheck struct {
 	Checks CheckContext
 	// Tell is told what was found. db answers what failing gives: a query of the rows that were
 	// kept of a check, their fields and why each fails; at most limit of them, 0: all.
-	Tell func(ctx context.Context, db engine.Querier, found []state.CheckResult, failing func(check string, limit int) string) error
+	Tell func(ctx context.Context, db engine.Querier, found []state.CheckResult,
+		failing func(check string, limit int) string) error
 }
 
 // HasChecks reports whether a node's rows are checked: by its checks or its unique indexes.

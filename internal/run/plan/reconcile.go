@@ -27,7 +27,8 @@ func reconcileRule(r *rule, c *script.Check, v keyedRows) {
 	}
 	a, b := "coalesce(__a, "+zeroOf(c.Value)+")", "coalesce(__b, "+zeroOf(c.Equals)+")"
 	differs := differing(c, a, b)
-	message := fmt.Sprintf("concat(%s, %s, %s, %s)", sqltext.String(c.Value.Source()+" is "), shownValue(c.Value.Type(), a),
+	message := fmt.Sprintf("concat(%s, %s, %s, %s)", sqltext.String(c.Value.Source()+" is "),
+		shownValue(c.Value.Type(), a),
 		sqltext.String(", but "+c.Equals.Source()+" of table "+c.Target.Table.Name+" is "), shownValue(c.Equals.Type(), b))
 	r.query = fmt.Sprintf("SELECT count(*), count(*) FILTER (WHERE %s), max(%s) FROM %s", differs, message, both)
 	r.judge = func(values []any, res *state.CheckResult) error {
@@ -38,9 +39,11 @@ func reconcileRule(r *rule, c *script.Check, v keyedRows) {
 		return nil
 	}
 	r.totals = []comparedTotal{
-		{checkedTotal(c, c.Value), relation{from: fmt.Sprintf("(SELECT *, %s AS __n FROM %s) AS w WHERE %s", rowNumber(rows), rows.from, condition(c, rows)),
+		{checkedTotal(c, c.Value), relation{from: fmt.Sprintf("(SELECT *, %s AS __n FROM %s) AS w WHERE %s", rowNumber(rows),
+			rows.from, condition(c, rows)),
 			row: "w.__n", refer: rows.ref, order: rows.order, unknown: rows.unknown}, ""},
-		{checkedTotal(c, c.Equals), relation{from: v.other, refer: v.ref, order: v.otherOrder, unknown: v.otherUnknown}, c.Target.Table.Name},
+		{checkedTotal(c, c.Equals), relation{from: v.other, refer: v.ref, order: v.otherOrder, unknown: v.otherUnknown},
+			c.Target.Table.Name},
 	}
 	if len(c.By) == 0 {
 		return
@@ -60,7 +63,8 @@ func rowNumber(rows checkedRows) string {
 
 // totals is a SELECT of an aggregate as __v, and of the fields that make the
 // groups as __k0 ….
-func totals(x *expr.Compiled, ref func(expr.Ref) string, order []string, from, where, alias string, by []string) string {
+func totals(x *expr.Compiled, ref func(expr.Ref) string, order []string, from, where, alias string,
+	by []string) string {
 	cols := []string{x.SQL(ref, strings.Join(order, ", ")) + " AS __v"}
 	var keys []string
 	for i, f := range by {
@@ -81,7 +85,8 @@ func groupTotals(c *script.Check, own, other string) string {
 		cols = append(cols, fmt.Sprintf("coalesce(__a.__k%d, __b.__k%d) AS __k%d", i, i, i))
 		same[i] = fmt.Sprintf("__a.__k%d IS NOT DISTINCT FROM __b.__k%d", i, i)
 	}
-	return fmt.Sprintf("(SELECT %s FROM (%s) AS __a FULL OUTER JOIN (%s) AS __b ON %s)", strings.Join(cols, ", "), own, other, strings.Join(same, " AND "))
+	return fmt.Sprintf("(SELECT %s FROM (%s) AS __a FULL OUTER JOIN (%s) AS __b ON %s)", strings.Join(cols, ", "), own,
+		other, strings.Join(same, " AND "))
 }
 
 // failingGroups selects groups in the shape of w's rows: the fields that make
@@ -103,7 +108,8 @@ func failingGroups(c *script.Check, rows checkedRows, both, differs, message str
 		keys[k] = sqltext.String(f+" = ") + " || " + shownValue(types[f], order[k])
 	}
 	return fmt.Sprintf("SELECT %s, concat_ws(', ', %s) || ': ' || %s AS %s, %s AS %s FROM %s WHERE %s ORDER BY %s LIMIT %d", strings.Join(cols, ", "),
-		strings.Join(keys, ", "), message, failedMessage, placeSQL(order), foundAt, both, differs, strings.Join(order, ", "), max(limit, examplesMax))
+		strings.Join(keys, ", "), message, failedMessage, placeSQL(order), foundAt, both, differs, strings.Join(order, ", "),
+		max(limit, examplesMax))
 }
 
 // zeroOf is what an aggregate is over no rows.
@@ -127,12 +133,14 @@ func differing(c *script.Check, a, b string) string {
 	}
 	_, scaleA := c.Value.Type().Digits()
 	_, scaleB := c.Equals.Type().Digits()
-	as, tolerance := fmt.Sprintf("DECIMAL(38,%d)", max(scaleA, scaleB)), fmt.Sprintf("CAST('%s' AS DECIMAL(38,10))", c.Tolerance)
+	as, tolerance := fmt.Sprintf("DECIMAL(38,%d)", max(scaleA, scaleB)), fmt.Sprintf("CAST('%s' AS DECIMAL(38,10))",
+		c.Tolerance)
 	switch {
 	case c.Value.Type() == expr.Float || c.Equals.Type() == expr.Float:
 		as, tolerance = "DOUBLE", fmt.Sprintf("CAST('%s' AS DOUBLE)", c.Tolerance)
 	}
-	return fmt.Sprintf("(CAST(%s AS %s) <> CAST(%s AS %s) AND NOT coalesce(abs(CAST(%s AS %s) - CAST(%s AS %s)) <= %s, false))", a, as, b, as, a, as, b, as, tolerance)
+	return fmt.Sprintf("(CAST(%s AS %s) <> CAST(%s AS %s) AND NOT coalesce(abs(CAST(%s AS %s) - CAST(%s AS %s)) <= %s, "+
+		"false))", a, as, b, as, a, as, b, as, tolerance)
 }
 
 func isNumeric(t expr.Type) bool {

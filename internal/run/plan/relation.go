@@ -84,7 +84,8 @@ func tableQuery(n *script.Node, layout Layout, rel relation, render func(*script
 
 // rowsQuery is the same with what having leaves out, and columns for it, which
 // it lists.
-func rowsQuery(n *script.Node, layout Layout, rel relation, render func(*script.Field, form) string) (query string, hidden []string) {
+func rowsQuery(n *script.Node, layout Layout, rel relation, render func(*script.Field, form) string) (query string,
+	hidden []string) {
 	if render == nil {
 		render = func(f *script.Field, v form) string { return v.sql(f, rel.ref, "") }
 	}
@@ -111,7 +112,10 @@ func finerValues(n *script.Node) []int {
 		return out
 	}
 	for i, v := range n.Written() {
-		if slices.ContainsFunc(n.Having().Refs(), func(r expr.Ref) bool { return r.Field == v.Name && n.SeenByHaving(r) != nil }) {
+		if slices.ContainsFunc(n.Having().Refs(), func(r expr.Ref) bool {
+			return r.Field == v.Name &&
+				n.SeenByHaving(r) != nil
+		}) {
 			out = append(out, i)
 		}
 	}
@@ -197,7 +201,8 @@ func tagRelation(tag *script.Tag, source string, layout Layout, order []string) 
 	for i, c := range tag.Criteria {
 		hits[i] = fmt.Sprintf("CASE WHEN %s THEN %d END", c.Expr.SQL(in.ref, ""), i)
 	}
-	from := fmt.Sprintf("(SELECT *, unnest(list_filter(CAST([%s] AS INTEGER[]), lambda x: x IS NOT NULL)) AS __t FROM (%s) AS r) AS r", strings.Join(hits, ", "), source)
+	from := fmt.Sprintf("(SELECT *, unnest(list_filter(CAST([%s] AS INTEGER[]), lambda x: x IS NOT NULL)) AS __t FROM "+
+		"(%s) AS r) AS r", strings.Join(hits, ", "), source)
 	if len(order) > 0 {
 		order = append(append([]string{}, order...), "CAST(r.__t AS BIGINT)")
 	}

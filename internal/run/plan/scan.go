@@ -52,7 +52,9 @@ func (w *Work) Locate(in Inputs) (err error) {
 		case s.Key == "" && s.Part < len(t.Parts):
 			continue
 		case !ok:
-			return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("part %s of table %s, which the work was planned to read, is not in the table any more", cmp.Or(s.Key, fmt.Sprint(s.Part)), t.Name()),
+			return &fault.Error{Kind: fault.Environment,
+				Message: fmt.Sprintf("part %s of table %s, which the work was planned to read, is not in the table any more",
+					cmp.Or(s.Key, fmt.Sprint(s.Part)), t.Name()),
 				Hint: "the table was written again: begin a new run"}
 		}
 		w.Parts[i].Part = part
@@ -105,7 +107,8 @@ func (s scan) sql() string {
 		end := start + 1
 		first := s.slices[start]
 		if first.From == 0 && first.To == 0 && !s.placed {
-			for end < len(s.slices) && s.slices[end].From == 0 && s.slices[end].To == 0 && s.slices[end].Part == s.slices[end-1].Part+1 &&
+			for end < len(s.slices) && s.slices[end].From == 0 && s.slices[end].To == 0 &&
+				s.slices[end].Part == s.slices[end-1].Part+1 &&
 				s.table.memberOf(s.slices[end].Part) == s.table.memberOf(first.Part) && s.alike(s.slices[end].Part) {
 				end++
 			}
@@ -151,7 +154,8 @@ func (s scan) inlined() string {
 	if s.placed {
 		cols = append(cols, files.FileColumn, files.RowColumn)
 	}
-	return fmt.Sprintf("SELECT %s FROM (%s) WHERE %s", strings.Join(append(cols, keepColumn), ", "), s.table.inlined.sql(s.placed), keepColumn)
+	return fmt.Sprintf("SELECT %s FROM (%s) WHERE %s", strings.Join(append(cols, keepColumn), ", "),
+		s.table.inlined.sql(s.placed), keepColumn)
 }
 
 // piece reads consecutive whole parts, or a range of one.
@@ -168,15 +172,18 @@ func (s scan) piece(slices []PartSlice) string {
 	}
 	if s.placed {
 		at := FirstRow(s.table, Work{Parts: slices}) - slices[0].From
-		cols = append(cols, fmt.Sprintf("CAST(%d AS BIGINT) AS %s, file_row_number + %d AS %s", slices[0].Part, files.FileColumn, at, files.RowColumn))
+		cols = append(cols, fmt.Sprintf("CAST(%d AS BIGINT) AS %s, file_row_number + %d AS %s", slices[0].Part,
+			files.FileColumn, at, files.RowColumn))
 	}
 	if len(cols) == 0 {
 		cols = []string{"1 AS __one"}
 	}
 	// Without hive_partitioning = false a directory called a=b would become a column.
-	q := fmt.Sprintf("SELECT %s FROM read_parquet(%s, hive_partitioning = false, union_by_name = false)", strings.Join(cols, ", "), sqltext.Strings(paths))
+	q := fmt.Sprintf("SELECT %s FROM read_parquet(%s, hive_partitioning = false, union_by_name = false)",
+		strings.Join(cols, ", "), sqltext.Strings(paths))
 	var where []string
-	if span := (keyed{m.Table, s.key}).span(s.cut); span != nil && !asCame(s.table.Parts[slices[0].Part]) { // row groups of others are not read: their statistics say so
+	// row groups of others are not read: their statistics say so
+	if span := (keyed{m.Table, s.key}).span(s.cut); span != nil && !asCame(s.table.Parts[slices[0].Part]) {
 		where = append(where, span.sql())
 	}
 	if from := slices[0].From; from > 0 {

@@ -28,13 +28,16 @@ type badFound struct {
 
 // sift finds the rows of a source table of which a suspect fails, describes
 // them, and removes them together with those that having leaves out.
-func (f *badFinder) sift(ctx context.Context, db *engine.Instance, src badSource, suspects []suspect, having *suspect) error {
-	find := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE __verdicts AS SELECT * FROM (%s) WHERE verdict IS NOT NULL", f.verdictSQL(src, suspects, having))
+func (f *badFinder) sift(ctx context.Context, db *engine.Instance, src badSource, suspects []suspect,
+	having *suspect) error {
+	find := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE __verdicts AS SELECT * FROM (%s) WHERE verdict IS NOT NULL",
+		f.verdictSQL(src, suspects, having))
 	if err := db.Tolerantly(ctx, func() error { return db.Exec(ctx, find) }); err != nil {
 		return err
 	}
 	var total int64
-	if err := queryRow(ctx, db, "SELECT count(DISTINCT batch_row) FROM __verdicts WHERE verdict >= 0", &total); err != nil {
+	if err := queryRow(ctx, db, "SELECT count(DISTINCT batch_row) FROM __verdicts WHERE verdict >= 0",
+		&total); err != nil {
 		return err
 	}
 	room := max(f.keep-f.kept, 0)
@@ -46,7 +49,8 @@ func (f *badFinder) sift(ctx context.Context, db *engine.Instance, src badSource
 			return err
 		}
 	}
-	return db.Exec(ctx, fmt.Sprintf("DELETE FROM %s AS r WHERE r.rowid IN (SELECT id FROM __verdicts) OR %s IN (SELECT batch_row FROM __verdicts WHERE verdict >= 0)", src.table, src.row))
+	return db.Exec(ctx, fmt.Sprintf("DELETE FROM %s AS r WHERE r.rowid IN (SELECT id FROM __verdicts) OR %s IN (SELECT "+
+		"batch_row FROM __verdicts WHERE verdict >= 0)", src.table, src.row))
 }
 
 // verdictSQL gives id, batch_row and verdict of all rows; NULL: nothing is wrong.
@@ -65,8 +69,10 @@ func (f *badFinder) verdictSQL(src badSource, suspects []suspect, having *suspec
 		fmt.Fprintf(&cases, " WHEN TRY([%s]) IS NULL THEN %d", s.sql(src.try), len(cells)+i)
 	}
 	// Without having the first branch is never taken: NULL is not false.
-	return fmt.Sprintf("SELECT __id AS id, __nth AS batch_row, CASE WHEN r.__having IS NOT NULL AND NOT coalesce(r.__having[1], false) THEN %d%s END AS verdict"+
-		" FROM (SELECT r.*, r.rowid AS __id, %s AS __nth, %s AS __having FROM %s AS r) AS r", verdictOut, cases.String(), src.row, test, src.table)
+	return fmt.Sprintf("SELECT __id AS id, __nth AS batch_row, CASE WHEN r.__having IS NOT NULL AND NOT "+
+		"coalesce(r.__having[1], false) THEN %d%s END AS verdict"+
+		" FROM (SELECT r.*, r.rowid AS __id, %s AS __nth, %s AS __having FROM %s AS r) AS r", verdictOut, cases.String(),
+		src.row, test, src.table)
 }
 
 // cellIndexes lists the columns of the reader that may be unreadable, in order.
@@ -80,9 +86,12 @@ func (s badSource) cellIndexes() []int {
 }
 
 // describe keeps the first bad rows with what is wrong with each.
-func (f *badFinder) describe(ctx context.Context, db *engine.Instance, src badSource, suspects []suspect, having *suspect, most int64) error {
-	stage := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT r.*, r.rowid AS __id, v.batch_row AS __nth, v.verdict AS __verdict FROM %s AS r"+
-		" JOIN (SELECT DISTINCT ON (batch_row) * FROM __verdicts WHERE verdict >= 0 ORDER BY batch_row, id) AS v ON r.rowid = v.id ORDER BY v.batch_row LIMIT %d", badRowTable, src.table, most)
+func (f *badFinder) describe(ctx context.Context, db *engine.Instance, src badSource, suspects []suspect,
+	having *suspect, most int64) error {
+	stage := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT r.*, r.rowid AS __id, v.batch_row AS __nth, "+
+		"v.verdict AS __verdict FROM %s AS r"+
+		" JOIN (SELECT DISTINCT ON (batch_row) * FROM __verdicts WHERE verdict >= 0 ORDER BY batch_row, id) AS v ON "+
+		"r.rowid = v.id ORDER BY v.batch_row LIMIT %d", badRowTable, src.table, most)
 	if err := db.Exec(ctx, stage); err != nil {
 		return err
 	}
@@ -115,7 +124,8 @@ func (f *badFinder) describe(ctx context.Context, db *engine.Instance, src badSo
 
 // listFound reads which rows were found, with the values that the failing
 // expression looks at.
-func (f *badFinder) listFound(ctx context.Context, db engine.Querier, src badSource, suspects []suspect) (found []badFound, err error) {
+func (f *badFinder) listFound(ctx context.Context, db engine.Querier, src badSource,
+	suspects []suspect) (found []badFound, err error) {
 	var values strings.Builder
 	for i, s := range suspects {
 		fmt.Fprintf(&values, " WHEN %d THEN %s", len(src.cells)+i, s.shown(src.ref))
@@ -124,8 +134,10 @@ func (f *badFinder) listFound(ctx context.Context, db engine.Querier, src badSou
 	if f.files != nil {
 		at = "r." + files.FileColumn + ", r." + files.RowColumn
 	}
-	rows, err := db.QueryContext(ctx, fmt.Sprintf("SELECT r.__id, r.__nth, r.__verdict, %s, CASE r.__verdict WHEN -1 THEN ''%s ELSE '' END FROM %s AS r ORDER BY r.__nth",
-		at, values.String(), badRowTable))
+	rows, err := db.QueryContext(ctx,
+		fmt.Sprintf("SELECT r.__id, r.__nth, r.__verdict, %s, CASE r.__verdict WHEN -1 THEN ''%s ELSE '' END FROM %s AS r "+
+			"ORDER BY r.__nth",
+			at, values.String(), badRowTable))
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +155,8 @@ func (f *badFinder) listFound(ctx context.Context, db engine.Querier, src badSou
 // whyNot computes an expression for one bad row and says why it cannot be.
 func whyNot(ctx context.Context, db engine.Querier, sql, source string, id int64) string {
 	var n int64
-	err := queryRow(ctx, db, fmt.Sprintf("SELECT count(v) FROM (SELECT %s AS v FROM (SELECT * FROM %s WHERE __id = %d LIMIT 1) AS r)", sql, badRowTable, id), &n)
+	err := queryRow(ctx, db, fmt.Sprintf("SELECT count(v) FROM (SELECT %s AS v FROM (SELECT * FROM %s WHERE __id = %d "+
+		"LIMIT 1) AS r)", sql, badRowTable, id), &n)
 	if err == nil {
 		return "cannot be computed"
 	}
@@ -152,7 +165,8 @@ func whyNot(ctx context.Context, db engine.Querier, sql, source string, id int64
 }
 
 // describeRows keeps rows of a table.
-func (f *badFinder) describeRows(ctx context.Context, db engine.Querier, src badSource, suspects []suspect, found []badFound) (err error) {
+func (f *badFinder) describeRows(ctx context.Context, db engine.Querier, src badSource, suspects []suspect,
+	found []badFound) (err error) {
 	rows, err := db.QueryContext(ctx, fmt.Sprintf("SELECT %s FROM %s AS r ORDER BY r.__nth", src.raw, badRowTable))
 	if err != nil {
 		return err
@@ -174,7 +188,8 @@ func (f *badFinder) describeRows(ctx context.Context, db engine.Querier, src bad
 }
 
 // describeRecords keeps records of files.
-func (f *badFinder) describeRecords(ctx context.Context, db engine.Querier, src badSource, suspects []suspect, found []badFound) error {
+func (f *badFinder) describeRecords(ctx context.Context, db engine.Querier, src badSource, suspects []suspect,
+	found []badFound) error {
 	cells := src.cellIndexes()
 	list := make([]files.BadCell, len(found))
 	for i, b := range found {

@@ -22,7 +22,8 @@ func drawTable(t *rapid.T) *Table {
 	table := &Table{Layout: Layout{Columns: []Column{{Name: "a", Type: "int"}, {Name: "s", Type: "string"}}}}
 	for i := range rapid.IntRange(0, 12).Draw(t, "parts") {
 		rows := rapid.Int64Range(1, 5*engine.PartRowGroupRows).Draw(t, "rows")
-		table.Parts = append(table.Parts, state.Part{Key: fmt.Sprint(i), Rows: rows, RawBytes: rows * rapid.Int64Range(1, 1000).Draw(t, "width"), Bucket: -1})
+		table.Parts = append(table.Parts, state.Part{Key: fmt.Sprint(i), Rows: rows,
+			RawBytes: rows * rapid.Int64Range(1, 1000).Draw(t, "width"), Bucket: -1})
 	}
 	return table
 }
@@ -51,7 +52,8 @@ func TestSlicePartsCoversEachRowOnceInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTable(t)
 		var all []PartSlice
-		for _, g := range sliceParts(table, rapid.IntRange(1, 40).Draw(t, "want"), rapid.Int64Range(1, 1<<20).Draw(t, "rows at least")) {
+		for _, g := range sliceParts(table, rapid.IntRange(1, 40).Draw(t, "want"),
+			rapid.Int64Range(1, 1<<20).Draw(t, "rows at least")) {
 			require.NotEmpty(t, g)
 			all = append(all, g...)
 		}
@@ -192,11 +194,12 @@ func TestPythonGroups(t *testing.T) {
 		slots int
 		want  int
 	}{
-		"one part of few wide rows":       {[]state.Part{{Rows: 100, RawBytes: 48 * mb}}, 4, 4},
-		"no more than are worth it":       {[]state.Part{{Rows: 100, RawBytes: 24 * mb}}, 64, 7},
-		"one row":                         {[]state.Part{{Rows: 1, RawBytes: 48 * mb}}, 4, 1},
-		"little":                          {[]state.Part{{Rows: 100, RawBytes: 8 * mb}}, 4, 1},
-		"as many parts as slots":          {[]state.Part{{Rows: 100, RawBytes: 48 * mb}, {Rows: 100, RawBytes: 48 * mb}}, 2, 2},
+		"one part of few wide rows": {[]state.Part{{Rows: 100, RawBytes: 48 * mb}}, 4, 4},
+		"no more than are worth it": {[]state.Part{{Rows: 100, RawBytes: 24 * mb}}, 64, 7},
+		"one row":                   {[]state.Part{{Rows: 1, RawBytes: 48 * mb}}, 4, 1},
+		"little":                    {[]state.Part{{Rows: 100, RawBytes: 8 * mb}}, 4, 1},
+		"as many parts as slots": {[]state.Part{{Rows: 100, RawBytes: 48 * mb}, {Rows: 100, RawBytes: 48 * mb}}, 2,
+			2},
 		"many narrow rows, cut by number": {[]state.Part{{Rows: 100_000, RawBytes: 48 * mb}}, 2, 8},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -219,7 +219,8 @@ func sourceRelation(n *script.Node, in Inputs, b Batch) relation {
 }
 
 func scanned(s scan, in Inputs) relation {
-	return relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols()),
+	return relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout},
+		order:   prefixed("r", s.orderCols()),
 		unknown: in.Reader.Scattered(), keep: in.Reader.keep(), positions: in.placed, slices: in.Reader.places()}
 }
 
@@ -260,7 +261,8 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 		if err != nil || prepare(ctx) != nil {
 			return nil
 		}
-		return atLine(ctx, db, n.Files, b.Work.Files, b.Scratch, explainExpressions(n, relation{from: positioned + " AS r"}, b.Work.Files)(ctx, db, cause))
+		return atLine(ctx, db, n.Files, b.Work.Files, b.Scratch, explainExpressions(n, relation{from: positioned + " AS r"},
+			b.Work.Files)(ctx, db, cause))
 	}
 	rel := relation{from: reading.SQL + " AS r"}
 	if b.Trace {
@@ -284,7 +286,8 @@ func (s csvSource) Recount(ctx context.Context, db engine.Querier) error {
 }
 
 // atLine adds to a failure at a row of a file the line at which people find it.
-func atLine(ctx context.Context, db engine.Querier, r *script.FileReader, read []files.Slice, scratch string, err error) error {
+func atLine(ctx context.Context, db engine.Querier, r *script.FileReader, read []files.Slice, scratch string,
+	err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) || r.Parquet || f.Place.Line > 0 || f.Place.Record == 0 {
 		return err
@@ -294,7 +297,8 @@ func atLine(ctx context.Context, db engine.Querier, r *script.FileReader, read [
 			continue
 		}
 		at := []files.Place{{File: s.File, Row: f.Place.Record - 1}}
-		if files.Locate(ctx, db, r, read, scratch, at, func(l files.Located) error { f.Place.Line = l.Line; return nil }) != nil {
+		if files.Locate(ctx, db, r, read, scratch, at,
+			func(l files.Located) error { f.Place.Line = l.Line; return nil }) != nil {
 			f.Place.Line = 0 // the row says it, too
 		}
 		break
@@ -303,7 +307,8 @@ func atLine(ctx context.Context, db engine.Querier, r *script.FileReader, read [
 }
 
 // atLines does so for the rows of an ephemeral table, whose places are those in files.
-func atLines(t *Table, scratch string, explain func(context.Context, engine.Querier, error) error) func(context.Context, engine.Querier, error) error {
+func atLines(t *Table, scratch string, explain func(context.Context, engine.Querier, error) error) func(context.Context,
+	engine.Querier, error) error {
 	r := t.fileReader()
 	if r == nil || explain == nil {
 		return explain
@@ -383,7 +388,8 @@ func pythonStep(n *script.Node, t *Table, b Batch) *engine.PythonStep {
 	if n.BadRows != nil {
 		source = s.inOrder()
 	}
-	return &engine.PythonStep{Program: prog, Source: fmt.Sprintf("SELECT %s FROM (%s)", strings.Join(cols, ", "), source), Bad: badPython(n, t, b)}
+	return &engine.PythonStep{Program: prog, Source: fmt.Sprintf("SELECT %s FROM (%s)", strings.Join(cols, ", "), source),
+		Bad: badPython(n, t, b)}
 }
 
 // badPython describes rows whose formulas fail; nil where the first one fails the node.
@@ -424,7 +430,8 @@ func PythonProgram(calc *script.PyCalc, layout Layout) *python.Program {
 	var refs []expr.Ref
 	for _, f := range calc.Fields {
 		refs = append(refs, f.Refs...)
-		prog.Fields = append(prog.Fields, python.Field{Name: f.Name, Type: f.Type, Expr: f.Expr, Nullable: f.Nullable, At: atPos(f.Pos)})
+		prog.Fields = append(prog.Fields, python.Field{Name: f.Name, Type: f.Type, Expr: f.Expr, Nullable: f.Nullable,
+			At: atPos(f.Pos)})
 	}
 	types := layout.types()
 	for _, name := range usedFields(layout, "r", refs) {
@@ -456,10 +463,12 @@ func distinctQuery(n *script.Node, in Inputs, layout Layout, b Batch) string {
 		}
 	}
 	s.order, s.fields = true, usedFields(in.Reader.Layout, "r", fieldRefs(n.Table))
-	rel := relation{from: "(" + s.sql() + ") AS r" + others, aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols())}
+	rel := relation{from: "(" + s.sql() + ") AS r" + others, aliases: columns{"r": in.Reader.Layout},
+		order: prefixed("r", s.orderCols())}
 	where := ""
 	if !b.Work.whole() && distinctKey(n, in.Reader.Layout) == nil {
-		where = fmt.Sprintf(" WHERE %s = %d", bucketSQL(b.Work.Hash, keys, layout.keyTypes(uniqueKey(n)), b.Work.Buckets), b.Work.Bucket)
+		where = fmt.Sprintf(" WHERE %s = %d", bucketSQL(b.Work.Hash, keys, layout.keyTypes(uniqueKey(n)), b.Work.Buckets),
+			b.Work.Bucket)
 	}
 	// DuckDB makes values anew from sort keys, or does not, as it plans: -0 is 0 in any case.
 	var floats []string

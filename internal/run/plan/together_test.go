@@ -27,23 +27,31 @@ func TestTogether(t *testing.T) {
 		for i, query := range parts {
 			key := fmt.Sprintf("%s-%d", name, i)
 			paths[key] = filepath.Join(dir, key+".parquet")
-			require.NoError(t, db.Exec(context.Background(), fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet)", query, sqltext.String(paths[key]))))
+			require.NoError(t, db.Exec(context.Background(), fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet)", query,
+				sqltext.String(paths[key]))))
 			out.Parts = append(out.Parts, state.Part{Key: key, Rows: 2, RawBytes: 100, Bucket: -1})
 		}
 		return out
 	}
-	k, v, note := Column{Name: "k", Type: "int"}, Column{Name: "v", Type: "string"}, Column{Name: "Note", Physical: "Note_1", Type: "string", Nullable: true}
-	fields := []*script.Field{{Name: "k", Type: expr.Int}, {Name: "v", Type: expr.String}, {Name: "Note", Type: expr.String, Nullable: true}}
-	plain := table("plain", Layout{Columns: []Column{k, v}}, "SELECT 1 AS k, 'a' AS v UNION ALL SELECT 2, 'b'", "SELECT 1 AS k, 'c' AS v UNION ALL SELECT 3, 'd'")
-	other := table("other", Layout{Columns: []Column{v, k, note}}, "SELECT 'e' AS v, 2 AS k, 'x' AS Note_1 UNION ALL SELECT 'f', 1, NULL")
-	deep := table("deep", Layout{Columns: []Column{k, v}, OrderCols: 2}, "SELECT 1 AS k, 'h' AS v, 7 AS __o0, NULL AS __o1 UNION ALL SELECT 3, 'g', 7, 1")
+	k, v, note := Column{Name: "k", Type: "int"}, Column{Name: "v", Type: "string"},
+		Column{Name: "Note", Physical: "Note_1", Type: "string", Nullable: true}
+	fields := []*script.Field{{Name: "k", Type: expr.Int}, {Name: "v", Type: expr.String},
+		{Name: "Note", Type: expr.String, Nullable: true}}
+	plain := table("plain", Layout{Columns: []Column{k, v}}, "SELECT 1 AS k, 'a' AS v UNION ALL SELECT 2, 'b'",
+		"SELECT 1 AS k, 'c' AS v UNION ALL SELECT 3, 'd'")
+	other := table("other", Layout{Columns: []Column{v, k, note}},
+		"SELECT 'e' AS v, 2 AS k, 'x' AS Note_1 UNION ALL SELECT 'f', 1, NULL")
+	deep := table("deep", Layout{Columns: []Column{k, v}, OrderCols: 2},
+		"SELECT 1 AS k, 'h' AS v, 7 AS __o0, NULL AS __o1 UNION ALL SELECT 3, 'g', 7, 1")
 	sorted := table("sorted", Layout{Columns: []Column{k, v}, OrderCols: 1, Sort: []SortColumn{{Column: "v", Desc: true}}},
-		"SELECT 1 AS k, 'y' AS v, create_sort_key('y', 'DESC NULLS LAST') AS __o0 UNION ALL SELECT 2, 'z', create_sort_key('z', 'DESC NULLS LAST')")
+		"SELECT 1 AS k, 'y' AS v, create_sort_key('y', 'DESC NULLS LAST') AS __o0 UNION ALL SELECT 2, 'z', "+
+			"create_sort_key('z', 'DESC NULLS LAST')")
 
 	read := func(all *Table, s scan, where string) (out string) {
 		s.table, s.fields, s.order, s.paths = all, []string{"k", "v", "Note"}, true, paths
-		require.NoError(t, queryRow(context.Background(), db, fmt.Sprintf("SELECT coalesce(string_agg(v || coalesce(Note, ''), '' ORDER BY %s), '') FROM (%s) AS r%s",
-			strings.Join(prefixed("r", s.orderCols()), ", "), s.sql(), where), &out))
+		require.NoError(t, queryRow(context.Background(), db,
+			fmt.Sprintf("SELECT coalesce(string_agg(v || coalesce(Note, ''), '' ORDER BY %s), '') FROM (%s) AS r%s",
+				strings.Join(prefixed("r", s.orderCols()), ", "), s.sql(), where), &out))
 		return out
 	}
 	all := Together(fields, []*Table{plain, other})
@@ -66,7 +74,8 @@ func TestTogether(t *testing.T) {
 
 	w := Work{Parts: []PartSlice{{Part: 4}, {Part: 2, From: 1}}}
 	w.name(Inputs{Reader: scattered})
-	require.NoError(t, w.Locate(Inputs{Reader: all, Query: Together(nil, []*Table{other, plain})}), "the tables of a query, in its order")
+	require.NoError(t, w.Locate(Inputs{Reader: all, Query: Together(nil, []*Table{other, plain})}),
+		"the tables of a query, in its order")
 	require.Equal(t, []PartSlice{{Part: 0, Key: "other-0"}, {Part: 1, Key: "plain-0", From: 1}}, w.Parts)
 }
 
@@ -78,11 +87,13 @@ func TestRowsOfPiecesKeepTheirOrder(t *testing.T) {
 	dir := t.TempDir()
 	db := openDB(t, dir)
 	paths := Paths{}
-	table := &Table{Layout: Layout{Columns: []Column{{Name: "v", Type: "string"}}, OrderCols: 1, Buckets: 2, Hash: keyHash}}
+	table := &Table{Layout: Layout{Columns: []Column{{Name: "v", Type: "string"}}, OrderCols: 1, Buckets: 2,
+		Hash: keyHash}}
 	add := func(batch int, keys, query string) {
 		key := fmt.Sprintf("part-%d", len(table.Parts))
 		paths[key] = filepath.Join(dir, key+".parquet")
-		require.NoError(t, db.Exec(context.Background(), fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet)", query, sqltext.String(paths[key]))))
+		require.NoError(t, db.Exec(context.Background(), fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet)", query,
+			sqltext.String(paths[key]))))
 		p := state.Part{Key: key, Batch: batch, Rows: 2, Bucket: -1}
 		if keys != "" {
 			p.Keys = []byte(keys)
@@ -99,9 +110,11 @@ func TestRowsOfPiecesKeepTheirOrder(t *testing.T) {
 	require.True(t, table.Scattered())
 	s := scan{table: table, slices: wholeTable(table), fields: []string{"v"}, order: true, paths: paths}
 	var out string
-	require.NoError(t, queryRow(context.Background(), db, fmt.Sprintf("SELECT string_agg(v, '' ORDER BY __o0) FROM (%s) AS r", s.sql()), &out))
+	require.NoError(t, queryRow(context.Background(), db,
+		fmt.Sprintf("SELECT string_agg(v, '' ORDER BY __o0) FROM (%s) AS r", s.sql()), &out))
 	require.Equal(t, "abcdefghijkl", out)
 	var distinct int
-	require.NoError(t, queryRow(context.Background(), db, fmt.Sprintf("SELECT count(DISTINCT __o0) FROM (%s) AS r", s.sql()), &distinct))
+	require.NoError(t, queryRow(context.Background(), db, fmt.Sprintf("SELECT count(DISTINCT __o0) FROM (%s) AS r",
+		s.sql()), &distinct))
 	require.Equal(t, 12, distinct)
 }

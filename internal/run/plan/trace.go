@@ -162,7 +162,8 @@ func TraceSteps(n *script.Node, in Inputs, layout Layout, rows string, paths Pat
 		left, right := in.Reader.width(), in.Lookup.width()
 		return []TraceStep{
 			{Table: in.Reader, Role: RoleLeft, SQL: passOn(rows, 0, left)},
-			{Table: in.Lookup, Role: RoleRight, SQL: passOn(rows, left, right) + fmt.Sprintf(" WHERE t.__o%d IS NOT NULL", left)},
+			{Table: in.Lookup, Role: RoleRight, SQL: passOn(rows, left, right) + fmt.Sprintf(" WHERE t.__o%d IS NOT NULL",
+				left)},
 		}
 	case n.Lookup != nil:
 		return []TraceStep{
@@ -208,21 +209,24 @@ func allOf(t *Table, fields []string, paths Paths) scan {
 // groupedRight is the right rows of a grouped lookup's rows.
 func groupedRight(n *script.Node, in Inputs, rows string, paths Paths) string {
 	j := newJoiner(n, in, NodePlan{}, Work{Parts: wholeTable(in.Reader)}, paths)
-	return fmt.Sprintf("SELECT t.n, %s FROM %s AS t JOIN (%s) AS r ON %s JOIN (%s) AS l ON %s", strings.Join(prefixed("l", j.right.scan.orderCols()), ", "),
+	return fmt.Sprintf("SELECT t.n, %s FROM %s AS t JOIN (%s) AS r ON %s JOIN (%s) AS l ON %s",
+		strings.Join(prefixed("l", j.right.scan.orderCols()), ", "),
 		rows, j.left.sql(), SameOrder("t", "r", j.left.scan.orderCols()), j.right.sql(), j.on())
 }
 
 // sameKey is the rows of which a distinct table has kept the first.
 func sameKey(n *script.Node, in Inputs, layout Layout, rows string, paths Paths) string {
 	s := allOf(in.Reader, usedFields(in.Reader.Layout, "r", fieldRefs(n.Table)), paths)
-	rel := relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols())}
+	rel := relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout},
+		order: prefixed("r", s.orderCols())}
 	all := tableQuery(n, layout, rel, nil)
 	kept, others := layout.keySQL(uniqueKey(n), "d"), layout.keySQL(uniqueKey(n), "e")
 	on := make([]string, len(kept))
 	for i := range kept {
 		on[i] = kept[i] + " IS NOT DISTINCT FROM " + others[i]
 	}
-	return fmt.Sprintf("SELECT t.n, %s FROM %s AS t JOIN (%s) AS d ON %s JOIN (%s) AS e ON %s", strings.Join(prefixed("e", s.orderCols()), ", "),
+	return fmt.Sprintf("SELECT t.n, %s FROM %s AS t JOIN (%s) AS d ON %s JOIN (%s) AS e ON %s",
+		strings.Join(prefixed("e", s.orderCols()), ", "),
 		rows, all, SameOrder("t", "d", s.orderCols()), all, strings.Join(on, " AND "))
 }
 
@@ -234,7 +238,8 @@ func sameGroup(n *script.Node, in Inputs, rows string, paths Paths) string {
 		c, _ := in.Reader.Layout.column(name)
 		on = append(on, ident("d", c.Stored())+" IS NOT DISTINCT FROM "+ident("e", c.Stored()))
 	}
-	return fmt.Sprintf("SELECT t.n, %s FROM %s AS t JOIN (%s) AS d ON %s JOIN (%s) AS e ON %s", strings.Join(prefixed("e", s.orderCols()), ", "),
+	return fmt.Sprintf("SELECT t.n, %s FROM %s AS t JOIN (%s) AS d ON %s JOIN (%s) AS e ON %s",
+		strings.Join(prefixed("e", s.orderCols()), ", "),
 		rows, s.sql(), SameOrder("t", "d", s.orderCols()), s.sql(), strings.Join(on, " AND "))
 }
 
@@ -264,16 +269,19 @@ func (t *Table) MemberSteps(rows string, paths Paths) []TraceStep {
 			step.SQL = "SELECT * FROM " + rows
 		case !t.Scattered():
 			first := int64(m.first) * orderStride
-			step.SQL = fmt.Sprintf("SELECT t.n, t.total, t.nth, t.__o0 - %d AS __o0 FROM %s AS t WHERE t.__o0 >= %d AND t.__o0 < %d", first, rows, first, first+int64(len(m.Parts))*orderStride)
+			step.SQL = fmt.Sprintf("SELECT t.n, t.total, t.nth, t.__o0 - %d AS __o0 FROM %s AS t WHERE t.__o0 >= %d AND "+
+				"t.__o0 < %d", first, rows, first, first+int64(len(m.Parts))*orderStride)
 		default:
 			step.Scans = true
 			s := allOf(m.Table, nil, paths)
 			own := orderColumns(s.orderCols())
-			key := fmt.Sprintf("create_sort_key(%s, 'ASC NULLS LAST')", strings.Join(prefixed("m", len(own)), ", 'ASC NULLS LAST', "))
+			key := fmt.Sprintf("create_sort_key(%s, 'ASC NULLS LAST')",
+				strings.Join(prefixed("m", len(own)), ", 'ASC NULLS LAST', "))
 			if m.Layout.OrderCols == 0 { // numbered by its place among the parts of all
 				key = fmt.Sprintf("create_sort_key(m.__o0 + %d, 'ASC NULLS LAST')", int64(m.first)*orderStride)
 			}
-			step.SQL = fmt.Sprintf("SELECT t.n, t.total, t.nth, %s FROM %s AS t JOIN (%s) AS m ON t.__o0 = %d AND t.__o1 = %s", strings.Join(prefixed("m", len(own)), ", "), rows, s.sql(), at, key)
+			step.SQL = fmt.Sprintf("SELECT t.n, t.total, t.nth, %s FROM %s AS t JOIN (%s) AS m ON t.__o0 = %d AND t.__o1 = %s",
+				strings.Join(prefixed("m", len(own)), ", "), rows, s.sql(), at, key)
 		}
 		out = append(out, step)
 	}
@@ -286,7 +294,8 @@ func BatchRows(t *Table, w Work, n int64, paths Paths) string {
 	if w.Parts != nil {
 		s.slices = w.Parts
 	}
-	return fmt.Sprintf("SELECT CAST(%d AS BIGINT) AS n, %s FROM (%s) AS s", n, strings.Join(prefixed("s", s.orderCols()), ", "), s.sql())
+	return fmt.Sprintf("SELECT CAST(%d AS BIGINT) AS n, %s FROM (%s) AS s", n, strings.Join(prefixed("s", s.orderCols()),
+		", "), s.sql())
 }
 
 // RowAt is n, which is 1, and the order columns of a row of a table, counted from 1.
@@ -311,7 +320,8 @@ func BatchRowAt(t *Table, w Work, row int64, sorted bool, paths Paths) string {
 	if sorted {
 		return fmt.Sprintf("%s ORDER BY %s LIMIT 1 OFFSET %d", rows, strings.Join(orderColumns(t.width()), ", "), row-1)
 	}
-	return fmt.Sprintf("SELECT * EXCLUDE (nth) FROM (SELECT *, row_number() OVER () AS nth FROM (%s)) WHERE nth = %d", rows, row)
+	return fmt.Sprintf("SELECT * EXCLUDE (nth) FROM (SELECT *, row_number() OVER () AS nth FROM (%s)) WHERE nth = %d",
+		rows, row)
 }
 
 // Rowids numbers a table's rows from 0 as a query's table of them does, in

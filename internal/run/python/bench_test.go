@@ -82,7 +82,8 @@ func BenchmarkBigStrings(b *testing.B) {
 	prog := &Program{
 		Files:  source("import json", "def size(text):\n  return len(json.loads(text))"),
 		Inputs: []Column{{Name: "s", Type: expr.String}},
-		Fields: []Field{{Name: "n", Type: expr.Int, Expr: "size(r.s)"}, {Name: "head", Type: expr.String, Expr: "r.s[:6000]"}},
+		Fields: []Field{{Name: "n", Type: expr.Int, Expr: "size(r.s)"},
+			{Name: "head", Type: expr.String, Expr: "r.s[:6000]"}},
 	}
 	text := "[" + strings.TrimSuffix(strings.Repeat(`"2021-03-14|TSLA|-1234567|439.67",`, 600_000/34), ",") + "]"
 	row := []any{text}
@@ -102,8 +103,9 @@ func BenchmarkPortfolio(b *testing.B) {
 	prog := &Program{
 		Files:  []Source{{Name: "portfolio.py", Text: string(formulas)}},
 		Inputs: []Column{{Name: "txns", Type: expr.String}, {Name: "holdings", Type: expr.String}},
-		Fields: []Field{{Name: "perf", Type: expr.String, Expr: fmt.Sprintf("calc_perf(r.txns, r.holdings, '2020-12-31', '2022-12-31', %q, %q)",
-			filepath.Join(data, "prices.csv"), filepath.Join(data, "companies.csv"))}},
+		Fields: []Field{{Name: "perf", Type: expr.String,
+			Expr: fmt.Sprintf("calc_perf(r.txns, r.holdings, '2020-12-31', '2022-12-31', %q, %q)",
+				filepath.Join(data, "prices.csv"), filepath.Join(data, "companies.csv"))}},
 	}
 	txns := packed(b, filepath.Join(data, "txns.csv"), 1, 0)
 	holdings := packed(b, filepath.Join(data, "holdings.csv"), 0, 1)

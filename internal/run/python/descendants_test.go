@@ -81,7 +81,8 @@ const familyMembers = 10
 
 func familyProgram(dir, then string) *Program {
 	begin := fmt.Sprintf("PIDS, MEMBERS = %q, %d\nopen(PIDS, 'a').close()", filepath.Join(dir, "pids"), familyMembers)
-	return intProgram("work(r.n)", begin, family, "def work(n):", "  if n == 0:", "    family()", "    "+then, "  return n")
+	return intProgram("work(r.n)", begin, family, "def work(n):", "  if n == 0:", "    family()", "    "+then,
+		"  return n")
 }
 
 func familyPids(t *testing.T, dir string) []int {
@@ -165,7 +166,8 @@ func TestDescendantsEndWithTheirInterpreter(t *testing.T) {
 				if name == "timeout" || name == "deaf" {
 					then = clock.hang() + "; " + then
 				}
-				pool := newTestPool(t, Config{Size: 1, MemoryBytes: 256 << 20, RowTimeout: time.Second, Env: []string{cgroupsName + "=" + cgroups}, clock: clock.now})
+				pool := newTestPool(t, Config{Size: 1, MemoryBytes: 256 << 20, RowTimeout: time.Second,
+					Env: []string{cgroupsName + "=" + cgroups}, clock: clock.now})
 				_, err := pool.Run(t.Context(), familyProgram(dir, then), ints(2), discard)
 				if end.text == "" {
 					require.NoError(t, err)
@@ -189,7 +191,8 @@ func TestCancelEndsEverything(t *testing.T) {
 		dir := t.TempDir()
 		ready := filepath.Join(dir, "ready")
 		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1})
-		prog := familyProgram(dir, fmt.Sprintf("open(%q, 'w').close(); signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65)); 7 ** 7 ** 9", ready))
+		prog := familyProgram(dir,
+			fmt.Sprintf("open(%q, 'w').close(); signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65)); 7 ** 7 ** 9", ready))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go func() {
@@ -293,12 +296,14 @@ func childrenOf(parent int) (pids []int) {
 // runnerMain is the life of such a process.
 func runnerMain(dir string) int {
 	log := slog.New(slog.NewTextHandler(mechanismFile{dir}, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	pool, err := NewPool(Config{Size: 1, Keeper: "/proc/self/exe", Env: []string{cgroupsName + "=" + os.Getenv(cgroupsName)}, Logger: log})
+	pool, err := NewPool(Config{Size: 1, Keeper: "/proc/self/exe",
+		Env: []string{cgroupsName + "=" + os.Getenv(cgroupsName)}, Logger: log})
 	if err != nil {
 		return 1
 	}
 	ready := filepath.Join(dir, "ready")
-	_, err = pool.Run(context.Background(), familyProgram(dir, fmt.Sprintf("open(%q, 'w').close(); time.sleep(1e6)", ready)), ints(2), discard)
+	_, err = pool.Run(context.Background(),
+		familyProgram(dir, fmt.Sprintf("open(%q, 'w').close(); time.sleep(1e6)", ready)), ints(2), discard)
 	fmt.Fprintln(os.Stderr, "the runner was not killed:", err)
 	return 1
 }
@@ -319,7 +324,8 @@ func TestChildThatGoesOnComputing(t *testing.T) {
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
 		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1})
 		var got results
-		_, err := pool.Run(t.Context(), intProgram("twice(r.n)", "import os", "def twice(n):", "  if n % 100 == 5: return n if os.fork() else -1", "  return n"), ints(1000), got.emit)
+		_, err := pool.Run(t.Context(), intProgram("twice(r.n)", "import os", "def twice(n):",
+			"  if n % 100 == 5: return n if os.fork() else -1", "  return n"), ints(1000), got.emit)
 		require.NoError(t, err)
 		for i, row := range got.rows {
 			require.Equal(t, int64(i), row[0])
@@ -339,7 +345,8 @@ func TestForkingWithoutEnd(t *testing.T) {
 	}
 	alive := filepath.Join(t.TempDir(), "alive")
 	pool := newTestPool(t, Config{Size: 1})
-	comet := intProgram("run(r.n)", "import os, time", "def run(n):", "  if os.fork() == 0:", "    os.setsid()", "    while True:",
+	comet := intProgram("run(r.n)", "import os, time", "def run(n):", "  if os.fork() == 0:", "    os.setsid()",
+		"    while True:",
 		"      if os.fork(): os._exit(0)", "      os.utime("+strconv.Quote(alive)+")", "  return n")
 	require.NoError(t, os.WriteFile(alive, nil, 0o600))
 	_, err := pool.Run(t.Context(), comet, ints(1), discard)

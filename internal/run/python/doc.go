@@ -1,6 +1,6 @@
 // Package python runs a script's Python formulas over rows, and its functions
-// over columns of many rows (table.go), in a pool of long-lived interpreter processes: any CPython ≥ 3.9 or PyPy, with nothing but
-// the standard library, unless a function wants its rows in a form of another library.
+// over columns of many rows (table.go), in a pool of long-lived interpreter processes: any CPython ≥ 3.9 or PyPy, with
+// nothing but the standard library, unless a function wants its rows in a form of another library.
 //
 // It owns the processes, the protocol spoken with them (wire.go and worker.py),
 // and how rows are cut into chunks and shared out. It promises:

@@ -37,7 +37,8 @@ func TestExceptionOnOneRow(t *testing.T) {
 		require.ErrorContains(t, err, "first.py:4: p.bad of row 778: ZeroDivisionError: ")
 		require.Equal(t, fault.UserData, f.Kind)
 		require.False(t, f.Retryable)
-		require.Equal(t, fault.Place{File: "first.py", Line: 4, Record: 778, Field: "bad", Value: "r.n = 777", Expr: "outer(r.n) + p.half"}, f.Place)
+		require.Equal(t, fault.Place{File: "first.py", Line: 4, Record: 778, Field: "bad", Value: "r.n = 777",
+			Expr: "outer(r.n) + p.half"}, f.Place)
 		require.Contains(t, f.Detail, `File "https://example.org/second.py", line 2, in outer`)
 		require.Contains(t, f.Detail, "return 100 // (n - 777)")
 		require.Contains(t, f.Detail, "outer(r.n) + p.half", "the expression is shown as a line of the traceback")
@@ -93,7 +94,8 @@ func TestFirstFailureInInputOrder(t *testing.T) {
 	t.Parallel()
 	pool := newTestPool(t, Config{Size: 2})
 	// Row 11 fails long after row 500 has failed elsewhere, because it takes its time.
-	prog := intProgram("slow(r.n)", "import time", "def slow(n):", "  if n == 10: time.sleep(0.2)", "  return 1 // ((n - 10) * (n - 499))")
+	prog := intProgram("slow(r.n)", "import time", "def slow(n):", "  if n == 10: time.sleep(0.2)",
+		"  return 1 // ((n - 10) * (n - 499))")
 	require.Equal(t, int64(11), runFault(t, pool, prog, 1000).Place.Record)
 	// A wrong type is found after an exception of a later row in the same chunk.
 	prog = intProgram("none(r.n)", "def none(n):", "  return None if n == 300_000 else 1 // (n - 300_001)")
@@ -108,17 +110,25 @@ func TestCodeThatCannotBeLoaded(t *testing.T) {
 		kind       fault.Kind
 		place      fault.Place
 	}{
-		{"syntax", []Source{{"good.py", "x = 1\n"}, {"bad.py", "def f(:\n  pass\n"}}, "1", "SyntaxError", fault.Script, fault.Place{File: "bad.py", Line: 1}},
-		{"import", source("", "import no_such_module_at_all"), "1", "ModuleNotFoundError: No module named 'no_such_module_at_all'", fault.Script, fault.Place{File: "formulas.py", Line: 2}},
-		{"exception", source("x = 1", "x / 0"), "1", "ZeroDivisionError", fault.Script, fault.Place{File: "formulas.py", Line: 2}},
-		{"exit", source("import sys", "sys.exit(3)"), "1", "SystemExit: 3", fault.Script, fault.Place{File: "formulas.py", Line: 2}},
-		{"file", source("open('/nowhere/at/all')"), "1", "FileNotFoundError", fault.Environment, fault.Place{File: "formulas.py", Line: 1}},
+		{"syntax", []Source{{"good.py", "x = 1\n"}, {"bad.py", "def f(:\n  pass\n"}}, "1", "SyntaxError", fault.Script,
+			fault.Place{File: "bad.py", Line: 1}},
+		{"import", source("", "import no_such_module_at_all"), "1",
+			"ModuleNotFoundError: No module named 'no_such_module_at_all'", fault.Script,
+			fault.Place{File: "formulas.py", Line: 2}},
+		{"exception", source("x = 1", "x / 0"), "1", "ZeroDivisionError", fault.Script,
+			fault.Place{File: "formulas.py", Line: 2}},
+		{"exit", source("import sys", "sys.exit(3)"), "1", "SystemExit: 3", fault.Script,
+			fault.Place{File: "formulas.py", Line: 2}},
+		{"file", source("open('/nowhere/at/all')"), "1", "FileNotFoundError", fault.Environment,
+			fault.Place{File: "formulas.py", Line: 1}},
 		{"expression", nil, "f(r.n", "SyntaxError", fault.Script, fault.Place{Field: "y", Expr: "f(r.n"}},
 		{"lines", nil, "f(\n1", "SyntaxError", fault.Script, fault.Place{Field: "y", Expr: "f(\n1"}},
 		{"statement", nil, "import os", "SyntaxError", fault.Script, fault.Place{Field: "y", Expr: "import os"}},
-		{"way out of the expression", nil, "1)\nimport os\n(1", "SyntaxError", fault.Script, fault.Place{Field: "y", Expr: "1)\nimport os\n(1"}},
+		{"way out of the expression", nil, "1)\nimport os\n(1", "SyntaxError", fault.Script,
+			fault.Place{Field: "y", Expr: "1)\nimport os\n(1"}},
 		{"yield", nil, "(yield r.n)", "SyntaxError", fault.Script, fault.Place{Field: "y", Expr: "(yield r.n)"}},
-		{"unknown input", nil, "r.other + 1", "r.other is not known here", fault.Script, fault.Place{Field: "y", Expr: "r.other + 1"}},
+		{"unknown input", nil, "r.other + 1", "r.other is not known here", fault.Script,
+			fault.Place{Field: "y", Expr: "r.other + 1"}},
 		{"itself", nil, "p.y", "p.y is not known here", fault.Script, fault.Place{Field: "y", Expr: "p.y"}},
 	}
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
@@ -148,17 +158,20 @@ func TestProcessEnds(t *testing.T) {
 		text       string
 	}{
 		{"exit", "os._exit(3)", fault.Script, "row 8: the Python process ended (exit status 3)"},
-		{"segmentation fault", "os.kill(os.getpid(), signal.SIGSEGV)", fault.Script, "row 8: the Python process crashed (segmentation fault)"},
+		{"segmentation fault", "os.kill(os.getpid(), signal.SIGSEGV)", fault.Script,
+			"row 8: the Python process crashed (segmentation fault)"},
 		{"killed", "os.kill(os.getpid(), signal.SIGKILL)", fault.Environment, "row 8: the system killed the Python process"},
 		{"descriptors", "os.closerange(3, 7)", fault.Script, ": the Python process ended"},
 		{"protocol", "os.write(4, b'x' * 100)", fault.Script, "is not understood"},
-		{"large message", "os.write(4, b'\\x02' + b'\\0' * 7 + b'\\xff' * 7 + b'\\0')", fault.Script, "the results are too large"},
+		{"large message", "os.write(4, b'\\x02' + b'\\0' * 7 + b'\\xff' * 7 + b'\\0')", fault.Script,
+			"the results are too large"},
 	}
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
 		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
 				pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1})
-				f := runFault(t, pool, intProgram("end(r.n)", "import os, signal, sys", "def end(n):", "  if n == 7:", "    print('the end is near', file=sys.stderr, flush=True)", "    "+test.code, "  return n"), 20)
+				f := runFault(t, pool, intProgram("end(r.n)", "import os, signal, sys", "def end(n):", "  if n == 7:",
+					"    print('the end is near', file=sys.stderr, flush=True)", "    "+test.code, "  return n"), 20)
 				require.Equal(t, test.kind, f.Kind, "%v", f)
 				require.Contains(t, f.Message, test.text)
 				if test.name == "descriptors" { // how rows are cut into messages depends on how long they take
@@ -213,16 +226,20 @@ func TestEndlessRows(t *testing.T) {
 		// A signal that comes between Python's last look and the system call does not end a sleep:
 		// the next one sees it.
 		{"asleep", "while True: time.sleep(1)", "the time for one row is over", 5, false},
-		{"insistent", "while True:\n      try: time.sleep(1e6)\n      except BaseException: pass", "took longer than 300ms and did not stop: the Python process was killed", 6, true},
-		{"deaf", "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1}); time.sleep(1e6)", "did not stop: the Python process was killed", 5, true},
+		{"insistent", "while True:\n      try: time.sleep(1e6)\n      except BaseException: pass",
+			"took longer than 300ms and did not stop: the Python process was killed", 6, true},
+		{"deaf", "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1}); time.sleep(1e6)",
+			"did not stop: the Python process was killed", 5, true},
 	}
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
 		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
 				t.Parallel()
 				clock := newStillClock(t, test.killed)
-				pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1, RowTimeout: 300 * time.Millisecond, clock: clock.now})
-				f := runFault(t, pool, intProgram("hang(r.n)", "import time, signal", "def hang(n):", "  if n == 7:", "    "+clock.hang(), "    "+test.body, "  return n"), 20)
+				pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1, RowTimeout: 300 * time.Millisecond,
+					clock: clock.now})
+				f := runFault(t, pool, intProgram("hang(r.n)", "import time, signal", "def hang(n):", "  if n == 7:",
+					"    "+clock.hang(), "    "+test.body, "  return n"), 20)
 				require.Equal(t, fault.Script, f.Kind)
 				require.Equal(t, int64(8), f.Place.Record)
 				require.Equal(t, "y", f.Place.Field)
@@ -250,15 +267,20 @@ func TestEndlessImport(t *testing.T) {
 		text   string
 		line   int64
 	}{
-		"formulas":               {intProgram("1"), "while True: pass", false, "the Python code cannot be used: the time for its import is over", 2},
-		"function":               {table, "while True: pass", false, "the Python code cannot be used: the time for its import is over", 2},
-		"stubborn formulas":      {intProgram("1"), stubborn, true, "importing the Python code: took longer than 300ms and did not stop: the Python process was killed", 4},
-		"function, and stubborn": {table, stubborn, true, "importing the Python code: took longer than 300ms and did not stop: the Python process was killed", 4},
+		"formulas": {intProgram("1"), "while True: pass", false,
+			"the Python code cannot be used: the time for its import is over", 2},
+		"function": {table, "while True: pass", false,
+			"the Python code cannot be used: the time for its import is over", 2},
+		"stubborn formulas": {intProgram("1"), stubborn, true,
+			"importing the Python code: took longer than 300ms and did not stop: the Python process was killed", 4},
+		"function, and stubborn": {table, stubborn, true,
+			"importing the Python code: took longer than 300ms and did not stop: the Python process was killed", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			clock := newStillClock(t, c.killed)
-			pool := newTestPool(t, Config{Size: 1, RowTimeout: time.Second, ImportTimeout: 300 * time.Millisecond, clock: clock.now})
+			pool := newTestPool(t, Config{Size: 1, RowTimeout: time.Second, ImportTimeout: 300 * time.Millisecond,
+				clock: clock.now})
 			prog := *c.prog
 			prog.Files = source(clock.hang(), c.body)
 			err := checked(t, pool, &prog)
@@ -287,7 +309,8 @@ func TestMemoryLimit(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1, MemoryBytes: 128 << 20})
-				f := runFault(t, pool, intProgram("grow(r.n)", "kept = None", "def grow(n):", "  if n == 7:", "    "+body, "  return n"), 20)
+				f := runFault(t, pool, intProgram("grow(r.n)", "kept = None", "def grow(n):", "  if n == 7:", "    "+body,
+					"  return n"), 20)
 				require.Equal(t, fault.Script, f.Kind, "%v", f)
 				require.Equal(t, int64(8), f.Place.Record)
 				require.Equal(t, hintMemory, f.Hint, "%v\n%s", f, f.Detail)
@@ -305,7 +328,8 @@ func TestLargeCaches(t *testing.T) {
 	if _, err := exec.LookPath("pypy3"); err != nil {
 		t.Skip("pypy3 is not installed")
 	}
-	pool := newTestPool(t, Config{Interpreter: writeScript(t, "#!/bin/sh\nPYPY_GC_NURSERY=${PYPY_GC_NURSERY:-240M} exec pypy3 \"$@\"\n"), Size: 1, MemoryBytes: 128 << 20})
+	pool := newTestPool(t, Config{Interpreter: writeScript(t,
+		"#!/bin/sh\nPYPY_GC_NURSERY=${PYPY_GC_NURSERY:-240M} exec pypy3 \"$@\"\n"), Size: 1, MemoryBytes: 128 << 20})
 	requireWorks(t, pool)
 }
 
@@ -322,7 +346,8 @@ exec(sys.stdin.read())' "$@"`
 			if _, err := exec.LookPath(name); err != nil {
 				t.Skipf("%s is not installed", name)
 			}
-			pool := newTestPool(t, Config{Interpreter: writeScript(t, "#!/bin/sh\n"+script+"\n"), Size: 1, MemoryBytes: 128 << 20})
+			pool := newTestPool(t, Config{Interpreter: writeScript(t, "#!/bin/sh\n"+script+"\n"), Size: 1,
+				MemoryBytes: 128 << 20})
 			_, err := pool.Run(t.Context(), intProgram("1"), ints(5), discard)
 			require.Regexp(t, `cannot work with (128|256) MiB of address space: it has mapped [0-9]+ MiB before it has done anything`, err)
 			require.Equal(t, fault.Environment, fault.Of(err).Kind)

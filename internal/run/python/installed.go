@@ -64,7 +64,8 @@ func ask(ctx context.Context, interpreter, self, source, what string) ([]byte, e
 		return nil, err
 	}
 	var stdout, stderr bytes.Buffer
-	end, err := keeper.Run(ctx, self, keeper.Program{Path: path, Args: []string{"-s", "-B", "-X", "utf8", "-c", source}, Env: environment(&Config{}),
+	end, err := keeper.Run(ctx, self, keeper.Program{Path: path, Args: []string{"-s", "-B", "-X", "utf8", "-c", source},
+		Env:    environment(&Config{}),
 		Stdout: &stdout, Stderr: &stderr, WaitDelay: outputWait})
 	if err == nil {
 		err = end.Err
@@ -82,6 +83,7 @@ func ask(ctx context.Context, interpreter, self, source, what string) ([]byte, e
 }
 
 func unsaid(interpreter, what, why string, err error) error {
-	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the interpreter %s does not say %s: %s", or(interpreter, "python3"), what, why),
+	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the interpreter %s does not say %s: %s",
+		or(interpreter, "python3"), what, why),
 		Err: err, Hint: "name another one with --python"}
 }

@@ -18,9 +18,10 @@ const (
 const (
 	MinMemoryBytes = 64 << 20 // an interpreter alone maps some 20 MiB (CPython) or 75 MiB (PyPy, which is given twice)
 
-	maxChunkRows        = 1 << 16
-	maxCallRows         = 1 << 16                // of a call without groups
-	chunkGrowthFactor   = 4                      // a chunk has at most so many times the rows of the largest one that came back
+	maxChunkRows = 1 << 16
+	maxCallRows  = 1 << 16 // of a call without groups
+	// a chunk has at most so many times the rows of the largest one that came back
+	chunkGrowthFactor   = 4
 	maxWindowChunks     = 1024                   // chunks of a Run between next and emit
 	maxProgramsInMemory = 8                      // of one process; the one unused for longest is forgotten
 	maxChunksInProcess  = 2                      // one is computed, one waits in the pipe
@@ -28,13 +29,14 @@ const (
 	maxOutputTailBytes  = 16 << 10
 	maxCrashLogBytes    = 32 << 10
 	maxLoggedLineBytes  = 400
-	maxLoggedLinesASec  = 20  // of one process, at debug level
-	nurseryShare        = 256 // of a process's memory: with more, PyPy meets the limit in the midst of a collection, and aborts
-	minNurseryBytes     = 512 << 10
-	maxNurseryBytes     = 4 << 20 // what PyPy takes where it finds no cache
-	pageBytes           = 4096
-	pipeBytes           = 1 << 20 // wished for
-	joinBelowBytes      = 1 << 20
+	maxLoggedLinesASec  = 20 // of one process, at debug level
+	// of a process's memory: with more, PyPy meets the limit in the midst of a collection, and aborts
+	nurseryShare    = 256
+	minNurseryBytes = 512 << 10
+	maxNurseryBytes = 4 << 20 // what PyPy takes where it finds no cache
+	pageBytes       = 4096
+	pipeBytes       = 1 << 20 // wished for
+	joinBelowBytes  = 1 << 20
 
 	startTimeout    = 30 * time.Second       // from starting a process to its first message
 	stopGrace       = time.Second            // from closing a process's input to killing it

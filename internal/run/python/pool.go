@@ -14,22 +14,28 @@ import (
 
 // Config says how a pool runs its interpreters. Zero values are defaults.
 type Config struct {
-	Interpreter    string        // "python3" if empty; looked for in PATH if it has no slash
-	Size           int           // number of processes; GOMAXPROCS if 0
-	Early          int           // so many of them are started at once, the others when there is work for them
-	MemoryBytes    int64         // limit of each process, at least MinMemoryBytes; 0: none
-	RecycleBytes   int64         // a process that has grown beyond is replaced between chunks; 3/4 of MemoryBytes, or DefaultRecycleBytes
-	RowTimeout     time.Duration // that one row may take; DefaultRowTimeout
-	GroupTimeout   time.Duration // that one call of a function over many rows may take; DefaultGroupTimeout
-	MaxGroupBytes  int64         // rows of one such call, as they travel; DefaultMaxGroupBytes
-	ImportTimeout  time.Duration // that a program's files may take to import; DefaultImportTimeout
-	ChunkTarget    time.Duration // that a chunk of rows should take; DefaultChunkTarget
-	MaxChunkBytes  int64         // a chunk is closed when it has so many bytes; DefaultMaxChunkBytes. A Run holds about 2·Size+2 times as much
-	MaxResultBytes int64         // results of one chunk; DefaultMaxResultBytes
-	Dir            string        // working directory of the interpreters; ours if empty
-	Keeper         string        // executable that is a keeper when it is called as one (package keeper), so that what formulas start ends with them; "": process groups do what they can
-	Env            []string      // "NAME=value": the interpreters' environment, beyond PATH, HOME and LANG of ours, TZ=UTC, PYTHONHASHSEED=0, PyPy's limits and one thread for libraries
-	Logger         *slog.Logger  // discarded if nil
+	Interpreter string // "python3" if empty; looked for in PATH if it has no slash
+	Size        int    // number of processes; GOMAXPROCS if 0
+	Early       int    // so many of them are started at once, the others when there is work for them
+	MemoryBytes int64  // limit of each process, at least MinMemoryBytes; 0: none
+	// a process that has grown beyond is replaced between chunks; 3/4 of MemoryBytes, or DefaultRecycleBytes
+	RecycleBytes  int64
+	RowTimeout    time.Duration // that one row may take; DefaultRowTimeout
+	GroupTimeout  time.Duration // that one call of a function over many rows may take; DefaultGroupTimeout
+	MaxGroupBytes int64         // rows of one such call, as they travel; DefaultMaxGroupBytes
+	ImportTimeout time.Duration // that a program's files may take to import; DefaultImportTimeout
+	ChunkTarget   time.Duration // that a chunk of rows should take; DefaultChunkTarget
+	// a chunk is closed when it has so many bytes; DefaultMaxChunkBytes. A Run holds about 2·Size+2 times as much
+	MaxChunkBytes  int64
+	MaxResultBytes int64  // results of one chunk; DefaultMaxResultBytes
+	Dir            string // working directory of the interpreters; ours if empty
+	// executable that is a keeper when it is called as one (package keeper), so that what formulas start ends with them;
+	// "": process groups do what they can
+	Keeper string
+	// "NAME=value": the interpreters' environment, beyond PATH, HOME and LANG of ours, TZ=UTC, PYTHONHASHSEED=0, PyPy's
+	// limits and one thread for libraries
+	Env    []string
+	Logger *slog.Logger // discarded if nil
 
 	clock func() time.Time // for tests: of the limits of rows, calls and imports, instead of a stopwatch
 }
@@ -94,11 +100,13 @@ func Find(interpreter string) (path string, err error) {
 // NewPool makes a pool. It looks for the interpreter, but does not wait for processes to start.
 func NewPool(cfg Config) (*Pool, error) {
 	cfg.setDefaults()
-	if cfg.Size < 0 || cfg.MemoryBytes < 0 || cfg.RowTimeout < 0 || cfg.GroupTimeout < 0 || cfg.MaxGroupBytes < 0 || cfg.ChunkTarget < 0 || cfg.MaxChunkBytes < 0 {
+	if cfg.Size < 0 || cfg.MemoryBytes < 0 || cfg.RowTimeout < 0 || cfg.GroupTimeout < 0 || cfg.MaxGroupBytes < 0 ||
+		cfg.ChunkTarget < 0 || cfg.MaxChunkBytes < 0 {
 		return nil, fault.New(fault.Bug, "a negative limit for Python")
 	}
 	if cfg.MemoryBytes > 0 && cfg.MemoryBytes < MinMemoryBytes {
-		return nil, fault.New(fault.Environment, "%d bytes of memory are too few for a Python process: at least %d are needed", cfg.MemoryBytes, MinMemoryBytes)
+		return nil, fault.New(fault.Environment,
+			"%d bytes of memory are too few for a Python process: at least %d are needed", cfg.MemoryBytes, MinMemoryBytes)
 	}
 	path, err := Find(cfg.Interpreter)
 	if err != nil {

@@ -148,7 +148,8 @@ func startProcess(cfg *Config, path string) (_ *process, err error) {
 		return nil, err
 	}
 	theirs = append(theirs, progress)
-	if p.page, err = unix.Mmap(int(progress.Fd()), 0, pageBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+	if p.page, err = unix.Mmap(int(progress.Fd()), 0, pageBytes, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED); err != nil {
 		return nil, fmt.Errorf("map the progress page of Python: %w", err)
 	}
 	p.setSlot(slotRow, rowNone)
@@ -170,8 +171,10 @@ func (p *process) start(cfg *Config, path string, files []*os.File) error {
 	p.stderr = &output{logger: cfg.Logger, stream: "stderr"}
 	// No user site, no bytecode files; the worker's text comes on standard input,
 	// which then is at its end for the user's code.
-	if p.guard, err = keeper.Start(cfg.Keeper, keeper.Program{Path: path, Args: []string{"-s", "-B", "-X", "utf8", "-", string(arg)}, Env: environment(cfg),
-		Dir: cfg.Dir, Stdin: strings.NewReader(workerSource), Stdout: p.stdout, Stderr: p.stderr, Files: files, WaitDelay: outputWait}); err != nil {
+	if p.guard, err = keeper.Start(cfg.Keeper,
+		keeper.Program{Path: path, Args: []string{"-s", "-B", "-X", "utf8", "-", string(arg)}, Env: environment(cfg),
+			Dir: cfg.Dir, Stdin: strings.NewReader(workerSource), Stdout: p.stdout, Stderr: p.stderr, Files: files,
+			WaitDelay: outputWait}); err != nil {
 		f := fault.New(fault.Environment, "the Python interpreter %s cannot be started", path)
 		f.Err, f.Hint = err, "install it, or name another one"
 		return f
@@ -185,7 +188,8 @@ func (p *process) start(cfg *Config, path string, files []*os.File) error {
 
 // threadVariables keep libraries from starting a thread for each core in each of
 // the processes, of which there is one for each core already.
-var threadVariables = []string{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "POLARS_MAX_THREADS"}
+var threadVariables = []string{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS",
+	"POLARS_MAX_THREADS"}
 
 // environment is everything that an interpreter sees of ours.
 func environment(cfg *Config) []string {
@@ -425,7 +429,8 @@ func (p *process) spent() time.Duration {
 // usable says what is wrong with the interpreter, after its hello.
 func (p *process) usable(path string) error {
 	if h := p.hello; h.TooSmall {
-		f := fault.New(fault.Environment, "the Python interpreter %s cannot work with %s of address space: it has mapped %s before it has done anything",
+		f := fault.New(fault.Environment,
+			"the Python interpreter %s cannot work with %s of address space: it has mapped %s before it has done anything",
 			path, mebibytes(h.Limit), mebibytes(h.Mapped))
 		f.Hint = hintRoom
 		return f

@@ -12,13 +12,18 @@ import (
 
 // Program is what the interpreters run for one node. It is not changed once used.
 type Program struct {
-	Files     []Source // imported in order, once per process, into one module of this program alone
-	Inputs    []Column // r.* columns, in the order in which rows carry them
-	Fields    []Field  // p.* fields, in the order in which they depend on one another
-	Decimals  Form     // how decimal2 inputs appear in Python: Plain is int where it is whole, else float, the nearest to the decimal; Rich is decimal.Decimal
-	Datetimes Form     // how datetimes appear in Python, both ways: Plain is text, 2006-01-02T15:04:05.000+00:00; Rich is datetime.datetime in UTC
-	Dir       string   // working directory of its code; "": that of the last that had one
-	Table     *Table   // a function over many rows at once, instead of the fields' expressions; the two Forms then have no meaning
+	Files  []Source // imported in order, once per process, into one module of this program alone
+	Inputs []Column // r.* columns, in the order in which rows carry them
+	Fields []Field  // p.* fields, in the order in which they depend on one another
+	// how decimal2 inputs appear in Python: Plain is int where it is whole, else float, the nearest to the decimal; Rich
+	// is decimal.Decimal
+	Decimals Form
+	// how datetimes appear in Python, both ways: Plain is text, 2006-01-02T15:04:05.000+00:00; Rich is datetime.datetime
+	// in UTC
+	Datetimes Form
+	Dir       string // working directory of its code; "": that of the last that had one
+	// a function over many rows at once, instead of the fields' expressions; the two Forms then have no meaning
+	Table *Table
 }
 
 // Source is a file of user code.
@@ -92,7 +97,8 @@ const (
 
 // text reports whether values travel as texts.
 func (k wireKind) text() bool {
-	return k == wireString || strings.HasPrefix(string(k), string(wireDecimal)) || strings.HasPrefix(string(k), string(wireNested))
+	return k == wireString || strings.HasPrefix(string(k), string(wireDecimal)) ||
+		strings.HasPrefix(string(k), string(wireNested))
 }
 
 func (p *Program) kind(t expr.Type, input bool) wireKind {
@@ -181,7 +187,8 @@ func prepare(p *Program, collect bool) (*program, error) {
 		spec.Inputs = append(spec.Inputs, v)
 	}
 	for _, f := range p.Fields {
-		v := valueSpec{Name: f.Name, Kind: p.kind(f.Type, false), Expr: strings.TrimSpace(f.Expr), Nullable: f.Nullable, Round: f.Round}
+		v := valueSpec{Name: f.Name, Kind: p.kind(f.Type, false), Expr: strings.TrimSpace(f.Expr), Nullable: f.Nullable,
+			Round: f.Round}
 		if v.Kind == "" || seen["p."+f.Name] {
 			return nil, fault.New(fault.Bug, "Python field p.%s of type %s is given twice or has no such type", f.Name, f.Type)
 		}

@@ -65,25 +65,28 @@ func (p *Pool) newRun(prog *program) *run {
 //
 // next returns a row of prog.Inputs, or io.EOF; it is copied before next is
 // called again. emit gets the fields' values (int64, float64, bool, string,
-// time.Time, Cents; nil is NULL) in a slice that it may not keep. The two are never called at the same time, but by different
-// goroutines. After a failure neither is called any more once Run has returned.
+// time.Time, Cents; nil is NULL) in a slice that it may not keep. The two are never called at the same time, but by
+// different goroutines. After a failure neither is called any more once Run has returned.
 //
 // Run returns when all rows are emitted, or with the first failure in the order of
 // the input; Place.Record is then the row, from 1. It ends soon after ctx does, at
 // the latest when a call of next or emit returns.
-func (p *Pool) Run(ctx context.Context, prog *Program, next func() (Row, error), emit func([]any) error) (Stats, error) {
+func (p *Pool) Run(ctx context.Context, prog *Program, next func() (Row, error), emit func([]any) error) (Stats,
+	error) {
 	return p.run(ctx, prog, next, emit, nil)
 }
 
 // RunTolerant is Run for programs whose rows may fail: bad gets the failure of such
-// a row, and its reason without the row's number, in the place where emit would have got its values, and whether to go on
-// is its decision. Exceptions and unacceptable results are such failures; what ends a
-// process, and what takes too much time or memory, still fails the whole.
-func (p *Pool) RunTolerant(ctx context.Context, prog *Program, next func() (Row, error), emit func([]any) error, bad func(f *fault.Error, reason string) error) (Stats, error) {
+// a row, and its reason without the row's number, in the place where emit would have got its values, and whether to go
+// on is its decision. Exceptions and unacceptable results are such failures; what ends a process, and what takes too
+// much time or memory, still fails the whole.
+func (p *Pool) RunTolerant(ctx context.Context, prog *Program, next func() (Row, error), emit func([]any) error,
+	bad func(f *fault.Error, reason string) error) (Stats, error) {
 	return p.run(ctx, prog, next, emit, bad)
 }
 
-func (p *Pool) run(ctx context.Context, prog *Program, next func() (Row, error), emit func([]any) error, bad func(f *fault.Error, reason string) error) (Stats, error) {
+func (p *Pool) run(ctx context.Context, prog *Program, next func() (Row, error), emit func([]any) error,
+	bad func(f *fault.Error, reason string) error) (Stats, error) {
 	ready, err := prepare(prog, bad != nil)
 	if err != nil {
 		return Stats{}, err

@@ -86,7 +86,8 @@ func TestExpressions(t *testing.T) {
 		prog.Inputs[1].Name = "klass"
 		got, err := runRows(t, pool, prog, []any{int64(1), "k"})
 		require.NoError(t, err)
-		require.Equal(t, [][]any{{"r.n1p.a", "globalr.n1p.aglobalr.n1p.a", "r.n1p.aglobalr.np.aglobalr.np.a", int64(1), "thalweg_program_formulas.py"[:16] + "formulas.py"}}, got)
+		require.Equal(t, [][]any{{"r.n1p.a", "globalr.n1p.aglobalr.n1p.a", "r.n1p.aglobalr.np.aglobalr.np.a", int64(1),
+			"thalweg_program_formulas.py"[:16] + "formulas.py"}}, got)
 	})
 }
 
@@ -96,7 +97,8 @@ func TestSkewedRowsKeepBothProcessesBusy(t *testing.T) {
 	// The first row ends when nearly all others have been computed: but for one chunk of
 	// a few, which may wait behind it. Were more given to its process, it would never end.
 	dir := t.TempDir()
-	prog := intProgram("wait(r.n)", "import os, time", fmt.Sprintf("os.chdir(%q)", dir), "def wait(n):", "  while n == 0 and len(os.listdir()) < 90: time.sleep(0.01)",
+	prog := intProgram("wait(r.n)", "import os, time", fmt.Sprintf("os.chdir(%q)", dir), "def wait(n):",
+		"  while n == 0 and len(os.listdir()) < 90: time.sleep(0.01)",
 		"  if n: open(str(n), 'w').close()", "  time.sleep(0.01)", "  return n")
 	_, err := pool.Run(t.Context(), prog, ints(101), discard)
 	require.NoError(t, err)
@@ -113,7 +115,8 @@ func TestRunsShareTheProcesses(t *testing.T) {
 	var done atomic.Int64 // rows of the long Run
 	long := make(chan error, 1)
 	go func() {
-		_, err := pool.Run(ctx, prog, ints(1_000_000), func([]any) error { done.Add(1); once.Do(func() { close(under) }); return nil })
+		_, err := pool.Run(ctx, prog, ints(1_000_000),
+			func([]any) error { done.Add(1); once.Do(func() { close(under) }); return nil })
 		long <- err
 	}()
 	<-under
@@ -245,7 +248,8 @@ func TestOneFailureDoesNotHurtOthers(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for i := range effort.Of(2, 6, 6) {
-				_, err := pool.Run(t.Context(), intProgram("end(r.n)", "import os", "def end(n):", fmt.Sprintf("  if n == %d: os._exit(1)", 100*i), "  return n"), ints(1000), discard)
+				_, err := pool.Run(t.Context(), intProgram("end(r.n)", "import os", "def end(n):",
+					fmt.Sprintf("  if n == %d: os._exit(1)", 100*i), "  return n"), ints(1000), discard)
 				if f := fault.Of(err); f == nil || f.Place.Record != int64(100*i+1) {
 					t.Errorf("the failing run: %v", err)
 				}
@@ -254,7 +258,8 @@ func TestOneFailureDoesNotHurtOthers(t *testing.T) {
 		wg.Go(func() {
 			for range effort.Of(2, 6, 6) {
 				var got results
-				if _, err := pool.Run(t.Context(), intProgram("r.n + 1"), ints(20_000), got.emit); err != nil || len(got.rows) != 20_000 {
+				if _, err := pool.Run(t.Context(), intProgram("r.n + 1"), ints(20_000), got.emit); err != nil ||
+					len(got.rows) != 20_000 {
 					t.Errorf("the good run: %d rows: %v", len(got.rows), err)
 				}
 			}
@@ -280,7 +285,8 @@ func TestCodeIsImportedOnce(t *testing.T) {
 func TestProgramsAreApart(t *testing.T) {
 	t.Parallel()
 	pool := newTestPool(t, Config{Size: 1})
-	one, two := intProgram("f()", "import itertools", "def f(): return 1"), intProgram("f()", "def f(): return 2 if 'itertools' not in globals() else 3")
+	one, two := intProgram("f()", "import itertools", "def f(): return 1"),
+		intProgram("f()", "def f(): return 2 if 'itertools' not in globals() else 3")
 	for range 2 {
 		got, err := runRows(t, pool, one, []any{int64(0)})
 		require.NoError(t, err)
@@ -294,7 +300,8 @@ func TestProgramsAreApart(t *testing.T) {
 func TestCancel(t *testing.T) {
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
 		path := touchFile(t)
-		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1, RowTimeout: time.Hour, Env: []string{"TOUCH=" + path}})
+		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1, RowTimeout: time.Hour,
+			Env: []string{"TOUCH=" + path}})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cause := errors.New("a person asked for it")
 		go func() {
@@ -302,7 +309,8 @@ func TestCancel(t *testing.T) {
 				cancel(cause)
 			}
 		}()
-		_, err := pool.Run(ctx, intProgram("hang(r.n)", "import os, time", "def hang(n):", "  if n == 7:", "    open(os.environ['TOUCH'], 'w')", "    time.sleep(1e6)", "  return n"), ints(1000), discard)
+		_, err := pool.Run(ctx, intProgram("hang(r.n)", "import os, time", "def hang(n):", "  if n == 7:",
+			"    open(os.environ['TOUCH'], 'w')", "    time.sleep(1e6)", "  return n"), ints(1000), discard)
 		require.ErrorIs(t, err, cause)
 		require.Equal(t, fault.Canceled, fault.Of(err).Kind)
 		requireWorks(t, pool) // the process that slept for days was replaced
@@ -316,7 +324,8 @@ func TestCloseEndsRuns(t *testing.T) {
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() {
-		_, err := pool.Run(t.Context(), intProgram("hang()", "import os, time", "def hang():", "  open(os.environ['TOUCH'], 'w')", "  time.sleep(1e6)"), ints(1), discard)
+		_, err := pool.Run(t.Context(), intProgram("hang()", "import os, time", "def hang():",
+			"  open(os.environ['TOUCH'], 'w')", "  time.sleep(1e6)"), ints(1), discard)
 		done <- err
 	}()
 	require.NoError(t, waitForFile(t.Context(), path))
@@ -389,8 +398,10 @@ func TestInterpretersDieWithTheirParent(t *testing.T) {
 func TestPrintFlood(t *testing.T) {
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
 		var log lockedBuffer
-		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-		prog := intProgram("flood(r.n)", "import os, sys", "def flood(n):", "  print('x' * 1000)", "  os.write(2, b'y' * 1000)", "  sys.stdout.write('z')", "  return n")
+		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1,
+			Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		prog := intProgram("flood(r.n)", "import os, sys", "def flood(n):", "  print('x' * 1000)",
+			"  os.write(2, b'y' * 1000)", "  sys.stdout.write('z')", "  return n")
 		var got results
 		_, err := pool.Run(t.Context(), prog, ints(5000), got.emit)
 		require.NoError(t, err)
@@ -412,8 +423,10 @@ func TestEnvironmentIsOurs(t *testing.T) {
 	t.Setenv("SECRET_TOKEN", "for the worker's eyes only")
 	pool := newTestPool(t, Config{Size: 1, Env: []string{"GIVEN=yes"}, Dir: t.TempDir()})
 	prog := &Program{
-		Files:  source("import os, sys, time"),
-		Fields: []Field{{Name: "env", Type: expr.String, Expr: "' '.join(sorted(set(os.environ) - {'PATH', 'HOME', 'LANG'}))"}, {Name: "zone", Type: expr.String, Expr: "time.tzname[0]"}, {Name: "hash", Type: expr.Int, Expr: "hash('stable')"}},
+		Files: source("import os, sys, time"),
+		Fields: []Field{{Name: "env", Type: expr.String,
+			Expr: "' '.join(sorted(set(os.environ) - {'PATH', 'HOME', 'LANG'}))"},
+			{Name: "zone", Type: expr.String, Expr: "time.tzname[0]"}, {Name: "hash", Type: expr.Int, Expr: "hash('stable')"}},
 	}
 	var first []any
 	for range 2 {
@@ -463,7 +476,8 @@ func TestLargeRows(t *testing.T) {
 func TestProcessThatGrowsIsReplaced(t *testing.T) {
 	t.Parallel()
 	pool := newTestPool(t, Config{Size: 1, RecycleBytes: 60 << 20})
-	prog := intProgram("leak(r.n)", "import os", "kept = []", "def leak(n):", "  kept.append(bytearray(10 << 20) if n else b'')", "  return os.getpid()")
+	prog := intProgram("leak(r.n)", "import os", "kept = []", "def leak(n):",
+		"  kept.append(bytearray(10 << 20) if n else b'')", "  return os.getpid()")
 	first := map[any]bool{}
 	for i := range 40 {
 		got, err := runRows(t, pool, prog, []any{int64(i)})
@@ -484,7 +498,8 @@ func TestWindowBoundsWhatIsHeld(t *testing.T) {
 	ahead, most := 0, 0
 	path := touchFile(t)
 	prog := &Program{
-		Files:  source("import os, time", "def first(n):", "  while n == 0 and not os.path.exists("+fmt.Sprintf("%q", path)+"): time.sleep(0.01)", "  return n"),
+		Files: source("import os, time", "def first(n):", "  while n == 0 and not os.path.exists("+fmt.Sprintf("%q", path)+
+			"): time.sleep(0.01)", "  return n"),
 		Inputs: []Column{{Name: "n", Type: expr.Int}, {Name: "s", Type: expr.String}},
 		Fields: []Field{{Name: "n", Type: expr.Int, Expr: "first(r.n)"}, {Name: "s", Type: expr.String, Expr: "r.s"}},
 	}

@@ -57,7 +57,8 @@ func (p *Pool) offer(c *chunk) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r, size := c.run, int64(len(c.columns))
-	if r.pending > 0 && (len(r.ready) >= len(p.slots) || r.pending >= maxWindowChunks || r.heldBytes+size > p.windowBytes()) {
+	if r.pending > 0 && (len(r.ready) >= len(p.slots) || r.pending >= maxWindowChunks ||
+		r.heldBytes+size > p.windowBytes()) {
 		return false
 	}
 	p.sequence++

@@ -282,7 +282,8 @@ func (s *slot) recycle(held int64) {
 	}
 	if now := time.Now(); now.Sub(s.recycled) > recycleInterval {
 		s.recycled = now
-		cfg.Logger.Info("python replaced because it has grown", "pid", s.proc.pid, "bytes", held, "limit_bytes", cfg.RecycleBytes)
+		cfg.Logger.Info("python replaced because it has grown", "pid", s.proc.pid, "bytes", held, "limit_bytes",
+			cfg.RecycleBytes)
 		s.replace(nil)
 	}
 }
@@ -398,7 +399,8 @@ func startFault(p *process, cfg *Config, path string, err error) error {
 	f.Detail = p.stderr.Tail()
 	f.Hint = "see whether it runs by itself"
 	if cfg.MemoryBytes > 0 {
-		f.Hint += fmt.Sprintf("; it may have %s of address space here: if that is too little, "+hintRoom, mebibytes(cfg.MemoryBytes))
+		f.Hint += fmt.Sprintf("; it may have %s of address space here: if that is too little, "+hintRoom,
+			mebibytes(cfg.MemoryBytes))
 	}
 	return f
 }

@@ -29,7 +29,8 @@ type stopwatch struct {
 
 // newStopwatch returns a stopwatch that is looked at as often as every says. pid is asked each time.
 func newStopwatch(every time.Duration, pid func() int) *stopwatch {
-	return &stopwatch{clock: awake.New(every, nil), state: func() byte { return stateOf(pid()) }, cpu: func() time.Duration { return cpuOf(pid()) }}
+	return &stopwatch{clock: awake.New(every, nil), state: func() byte { return stateOf(pid()) },
+		cpu: func() time.Duration { return cpuOf(pid()) }}
 }
 
 // look is how much time the process has had so far, and how much has passed here.

@@ -17,7 +17,8 @@ type Table struct {
 	Function  string                     // in the program's files
 	Input     Input                      // what its only positional argument is
 	Arguments map[string]json.RawMessage // given to every call by name
-	Grouped   bool                       // rows come in numbered groups, each of which is one call; otherwise calls are cut by size
+	// rows come in numbered groups, each of which is one call; otherwise calls are cut by size
+	Grouped bool
 }
 
 // Input is the form in which a function over many rows gets them. All but
@@ -75,7 +76,8 @@ type call struct {
 //
 // A failure is the first one in the order of groups; describe gives a group's name
 // for its message, and is called when neither next nor emit is any more.
-func (p *Pool) RunTable(ctx context.Context, prog *Program, next func() (Row, int64, error), emit func(group, row int64, values []any) error, describe func(group int64) string) (Stats, error) {
+func (p *Pool) RunTable(ctx context.Context, prog *Program, next func() (Row, int64, error),
+	emit func(group, row int64, values []any) error, describe func(group int64) string) (Stats, error) {
 	if prog.Table == nil {
 		return Stats{}, fault.New(fault.Bug, "a Python program of formulas where one of a function is needed")
 	}
@@ -355,7 +357,8 @@ func (s *slot) moduleFault(prog *program, f *failure) *fault.Error {
 		module = "pyarrow"
 	}
 	v := s.proc.hello.Version
-	out := fault.New(fault.Environment, "input: %s needs the Python module %s, which the interpreter %s (%s %d.%d) cannot import: %s",
+	out := fault.New(fault.Environment,
+		"input: %s needs the Python module %s, which the interpreter %s (%s %d.%d) cannot import: %s",
 		prog.Table.Input, module, s.pool.path, s.proc.hello.Implementation, v[0], v[1], f.Message)
 	out.Hint = fmt.Sprintf("install %s for it, name an interpreter that has it with --python, or use input: lists", module)
 	return out

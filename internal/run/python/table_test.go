@@ -107,7 +107,8 @@ func TestTableWithoutGroupsIsCutBySizeAlone(t *testing.T) {
 		got, err := runTable(t, pool, prog, grouped(maxCallRows*2+5, 1))
 		require.NoError(t, err)
 		require.Equal(t, []tableRow{
-			{0, 0, fmt.Sprint(maxCallRows, "0")}, {1, 0, fmt.Sprint(maxCallRows, fmt.Sprint(maxCallRows))}, {2, 0, fmt.Sprint(5, fmt.Sprint(2*maxCallRows))},
+			{0, 0, fmt.Sprint(maxCallRows, "0")}, {1, 0, fmt.Sprint(maxCallRows, fmt.Sprint(maxCallRows))},
+			{2, 0, fmt.Sprint(5, fmt.Sprint(2*maxCallRows))},
 		}, got)
 	})
 }
@@ -115,7 +116,8 @@ func TestTableWithoutGroupsIsCutBySizeAlone(t *testing.T) {
 // everyType is a program that returns its rows, whatever the form of its input.
 func everyType(input Input, lines ...string) *Program {
 	prog := &Program{Files: source(lines...), Table: &Table{Function: "f", Input: input}}
-	for name, typ := range map[string]expr.Type{"s": expr.String, "i": expr.Int, "x": expr.Float, "b": expr.Bool, "d": expr.Decimal, "t": expr.DateTime} {
+	for name, typ := range map[string]expr.Type{"s": expr.String, "i": expr.Int, "x": expr.Float, "b": expr.Bool,
+		"d": expr.Decimal, "t": expr.DateTime} {
 		prog.Inputs = append(prog.Inputs, Column{Name: name, Type: typ})
 		prog.Fields = append(prog.Fields, Field{Name: name, Type: typ, Nullable: true})
 	}
@@ -127,7 +129,8 @@ func sampleRows(prog *Program, nulls bool) [][]any {
 	samples := map[string][]any{
 		"s": {"", "it's \x00 \"ü\"\n", "z"}, "i": {int64(-1 << 63), int64(1<<63 - 1), int64(0)},
 		"x": {0.1, -1e300, 5e-324}, "b": {true, false, true}, "d": {Cents(-12345678901), Cents(1), Cents(0)},
-		"t": {time.Date(1969, 12, 31, 23, 59, 59, 999e6, time.UTC), time.Date(2024, 2, 29, 1, 2, 3, 4e6, time.UTC), time.UnixMilli(0).UTC()},
+		"t": {time.Date(1969, 12, 31, 23, 59, 59, 999e6, time.UTC), time.Date(2024, 2, 29, 1, 2, 3, 4e6, time.UTC),
+			time.UnixMilli(0).UTC()},
 	}
 	rows := make([][]any, 3)
 	for i := range rows {
@@ -196,8 +199,9 @@ func TestTableInputTypes(t *testing.T) {
 		Lists:  "dict b=bool d=Decimal i=int s=str t=datetime x=float",
 		Numpy:  "dict b=bool d=float64 i=int64 s=object t=datetime64[ms] x=float64",
 		Pandas: "DataFrame b=bool d=float64 i=int64 s=string t=datetime64[ms, UTC] x=float64",
-		Polars: "DataFrame b=Boolean d=Decimal(precision=18, scale=2) i=Int64 s=String t=Datetime(time_unit='ms', time_zone='UTC') x=Float64",
-		Arrow:  "Table b=bool d=decimal128(18, 2) i=int64 s=string t=timestamp[ms, tz=UTC] x=double",
+		Polars: "DataFrame b=Boolean d=Decimal(precision=18, scale=2) i=Int64 s=String t=Datetime(time_unit='ms', " +
+			"time_zone='UTC') x=Float64",
+		Arrow: "Table b=bool d=decimal128(18, 2) i=int64 s=string t=timestamp[ms, tz=UTC] x=double",
 	} {
 		t.Run(string(input), func(t *testing.T) {
 			t.Parallel()
@@ -205,7 +209,8 @@ func TestTableInputTypes(t *testing.T) {
 			prog := everyType(input, "def f(rows, kind):",
 				"    def name(v): return str(getattr(v, 'dtype', None) or (v.type if hasattr(v, 'type') else type(v[0]).__name__))",
 				"    text = type(rows).__name__ + ''.join(' %s=%s' % (k, name(rows[k])) for k in 'bdistx')",
-				"    return [{'s': text, 'i': kind['a'] if isinstance(kind, dict) else len(kind), 'x': None, 'b': None, 'd': None, 't': None}]")
+				"    return [{'s': text, 'i': kind['a'] if isinstance(kind, dict) else len(kind), 'x': None, 'b': None, 'd': "+
+					"None, 't': None}]")
 			prog.Table.Arguments = map[string]json.RawMessage{"kind": json.RawMessage(`["a","b"]`)}
 			rows := sampleRows(prog, false)
 			i := -1
@@ -237,28 +242,44 @@ func TestTableFailures(t *testing.T) {
 		kind       fault.Kind
 		field      string
 	}{
-		"raises":           {"raise ValueError('no')", "formulas.py:3: function f, group (g = 2): ValueError: no", fault.UserData, ""},
-		"not columns":      {"return 7", "function f, group (g = 2): its result: expected a dict of columns", fault.Script, ""},
-		"a generator":      {"return (i for i in [1])", "got generator", fault.Script, ""},
-		"missing column":   {"return {'x': [1]}", "column s is missing", fault.Script, "s"},
-		"unknown column":   {"return {'x': [1], 's': ['a'], 'y': [1]}", "there is a column 'y' that p.returns does not list", fault.Script, ""},
-		"unequal columns":  {"return {'x': [1, 2], 's': ['a']}", "p.s: it has 1 values, but column x has 2", fault.Script, "s"},
-		"text for a list":  {"return {'x': [1], 's': 'a'}", "p.s: expected a list, a tuple or an array, got str", fault.Script, "s"},
-		"wrong type":       {"return {'x': [1, 'b'], 's': ['a', 'a']}", "p.x in row 2 of its result: expected an int, got str: 'b'", fault.Script, "x"},
-		"not whole":        {"return {'x': [1.5], 's': ['a']}", "p.x in row 1 of its result: 1.5 is not a whole number", fault.UserData, "x"},
-		"too large":        {"return {'x': [1, 2**63], 's': ['a', 'a']}", "p.x in row 2 of its result: 9223372036854775808 does not fit into 64 bits", fault.UserData, "x"},
-		"None":             {"return {'x': [1], 's': [None]}", "p.s in row 1 of its result: the value is missing", fault.Script, "s"},
-		"a row too few":    {"return [{'x': 1, 's': 'a'}, {'x': 1}]", "p.s in row 2 of its result: column s is missing", fault.Script, "s"},
-		"a row of another": {"return [{'x': 1, 's': 'a'}, 3]", "row 2 of its result: expected a dict for each row, got int", fault.Script, ""},
-		"exits":            {"import os; os._exit(3)", "function f, group (g = 2): the Python process ended (exit status 3)", fault.Script, ""},
-		"endless":          {"while True: pass", "function f, group (g = 2): the time for one call is over", fault.Script, ""},
-		"stubborn":         {"import time\n        while True:\n            try: time.sleep(1e6)\n            except BaseException: pass", "and did not stop", fault.Script, ""},
-		"memory":           {"return {'x': list(range(10**8)), 's': []}", "function f, group (g = 2): MemoryError", fault.Script, ""},
+		"raises": {"raise ValueError('no')", "formulas.py:3: function f, group (g = 2): ValueError: no",
+			fault.UserData, ""},
+		"not columns": {"return 7", "function f, group (g = 2): its result: expected a dict of columns",
+			fault.Script, ""},
+		"a generator":    {"return (i for i in [1])", "got generator", fault.Script, ""},
+		"missing column": {"return {'x': [1]}", "column s is missing", fault.Script, "s"},
+		"unknown column": {"return {'x': [1], 's': ['a'], 'y': [1]}", "there is a column 'y' that p.returns does not list",
+			fault.Script, ""},
+		"unequal columns": {"return {'x': [1, 2], 's': ['a']}", "p.s: it has 1 values, but column x has 2",
+			fault.Script, "s"},
+		"text for a list": {"return {'x': [1], 's': 'a'}", "p.s: expected a list, a tuple or an array, got str",
+			fault.Script, "s"},
+		"wrong type": {"return {'x': [1, 'b'], 's': ['a', 'a']}",
+			"p.x in row 2 of its result: expected an int, got str: 'b'", fault.Script, "x"},
+		"not whole": {"return {'x': [1.5], 's': ['a']}", "p.x in row 1 of its result: 1.5 is not a whole number",
+			fault.UserData, "x"},
+		"too large": {"return {'x': [1, 2**63], 's': ['a', 'a']}",
+			"p.x in row 2 of its result: 9223372036854775808 does not fit into 64 bits", fault.UserData, "x"},
+		"None": {"return {'x': [1], 's': [None]}", "p.s in row 1 of its result: the value is missing",
+			fault.Script, "s"},
+		"a row too few": {"return [{'x': 1, 's': 'a'}, {'x': 1}]", "p.s in row 2 of its result: column s is missing",
+			fault.Script, "s"},
+		"a row of another": {"return [{'x': 1, 's': 'a'}, 3]", "row 2 of its result: expected a dict for each row, got int",
+			fault.Script, ""},
+		"exits": {"import os; os._exit(3)", "function f, group (g = 2): the Python process ended (exit status 3)",
+			fault.Script, ""},
+		"endless": {"while True: pass", "function f, group (g = 2): the time for one call is over",
+			fault.Script, ""},
+		"stubborn": {"import time\n        while True:\n            try: time.sleep(1e6)\n            except " +
+			"BaseException: pass", "and did not stop", fault.Script, ""},
+		"memory": {"return {'x': list(range(10**8)), 's': []}", "function f, group (g = 2): MemoryError",
+			fault.Script, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			clock := newStillClock(t, name == "stubborn")
-			pool := newTestPool(t, Config{Size: 1, GroupTimeout: 500 * time.Millisecond, RowTimeout: 2 * stillLimit, MemoryBytes: 256 << 20, clock: clock.now})
+			pool := newTestPool(t, Config{Size: 1, GroupTimeout: 500 * time.Millisecond, RowTimeout: 2 * stillLimit,
+				MemoryBytes: 256 << 20, clock: clock.now})
 			body := c.body
 			if name == "endless" || name == "stubborn" {
 				body = clock.hang() + "\n        " + c.body
@@ -300,7 +321,8 @@ func TestTablePreflight(t *testing.T) {
 	check := func(prog *Program) *fault.Error { return fault.Of(checked(t, pool, prog)) }
 	require.Nil(t, check(tableProgram(Lists, "def f(rows): pass")))
 	require.ErrorContains(t, check(tableProgram(Lists, "def g(rows): pass")), "there is no function f in the Python files")
-	require.ErrorContains(t, check(tableProgram(Lists, "def f(rows, more): pass")), "f cannot be called with the rows and p.arguments: missing a required argument: 'more'")
+	require.ErrorContains(t, check(tableProgram(Lists, "def f(rows, more): pass")),
+		"f cannot be called with the rows and p.arguments: missing a required argument: 'more'")
 	if exec.Command("python3", "-c", "import polars").Run() != nil {
 		f := check(tableProgram(Polars, "def f(rows): pass"))
 		require.Equal(t, fault.Environment, f.Kind)

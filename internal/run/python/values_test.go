@@ -63,12 +63,13 @@ func TestValuesComeBackAsTheyWere(t *testing.T) {
 				form, largest = Rich, int64(1e18-1)
 			}
 			gens := map[expr.Type]*rapid.Generator[any]{
-				expr.String:   rapid.String().AsAny(),
-				expr.Int:      rapid.Int64().AsAny(),
-				expr.Float:    rapid.Float64().Filter(func(f float64) bool { return !math.IsInf(f, 0) && !math.IsNaN(f) }).AsAny(),
-				expr.Bool:     rapid.Bool().AsAny(),
-				expr.Decimal:  rapid.Map(rapid.Int64Range(-largest, largest), func(n int64) Cents { return Cents(n) }).AsAny(),
-				expr.DateTime: rapid.Map(rapid.Int64Range(-62135596800000, 253402300799999), func(ms int64) time.Time { return time.UnixMilli(ms).UTC() }).AsAny(),
+				expr.String:  rapid.String().AsAny(),
+				expr.Int:     rapid.Int64().AsAny(),
+				expr.Float:   rapid.Float64().Filter(func(f float64) bool { return !math.IsInf(f, 0) && !math.IsNaN(f) }).AsAny(),
+				expr.Bool:    rapid.Bool().AsAny(),
+				expr.Decimal: rapid.Map(rapid.Int64Range(-largest, largest), func(n int64) Cents { return Cents(n) }).AsAny(),
+				expr.DateTime: rapid.Map(rapid.Int64Range(-62135596800000, 253402300799999),
+					func(ms int64) time.Time { return time.UnixMilli(ms).UTC() }).AsAny(),
 			}
 			gens[expr.Date] = rapid.Int64Range(-719162, 2932896).AsAny()
 			gens[expr.Instant] = rapid.Int64Range(-62135596800000000, 253402300799999999).AsAny()
@@ -145,9 +146,11 @@ func TestInputsAsPythonSeesThem(t *testing.T) {
 		{"decimal as nearest float", Program{}, Cents(1_10), expr.Decimal, "1.1"},
 		{"decimal", Program{Decimals: Rich}, Cents(-28_50), expr.Decimal, "Decimal('-28.50')"},
 		{"datetime as text", Program{}, moment, expr.DateTime, "'2021-03-14T00:59:26.535+00:00'"},
-		{"datetime", Program{Datetimes: Rich}, moment, expr.DateTime, "datetime.datetime(2021, 3, 14, 0, 59, 26, 535000, tzinfo=datetime.timezone.utc)"},
+		{"datetime", Program{Datetimes: Rich}, moment, expr.DateTime,
+			"datetime.datetime(2021, 3, 14, 0, 59, 26, 535000, tzinfo=datetime.timezone.utc)"},
 		{"date", Program{}, int64(19753), expr.Date, "datetime.date(2024, 1, 31)"},
-		{"timestamptz", Program{}, int64(1), expr.Instant, "datetime.datetime(1970, 1, 1, 0, 0, 0, 1, tzinfo=datetime.timezone.utc)"},
+		{"timestamptz", Program{}, int64(1), expr.Instant,
+			"datetime.datetime(1970, 1, 1, 0, 0, 0, 1, tzinfo=datetime.timezone.utc)"},
 		{"decimal with digits", Program{}, "-0.0001", expr.DecimalOf(10, 4), "Decimal('-0.0001')"},
 		{"NULL", Program{}, nil, expr.Int, "None"},
 	}
@@ -205,7 +208,8 @@ func TestResults(t *testing.T) {
 		{"7", expr.Decimal, false, Cents(7_00)},
 		{"9999999999999.99", expr.Decimal, false, Cents(999999999999999)},
 		{"decimal.Decimal('9999999999999999.994')", expr.Decimal, false, Cents(999999999999999999)},
-		{"decimal.Decimal('9999999999999999.995')", expr.Decimal, false, isError + "Decimal('9999999999999999.995') does not fit into 18 digits"},
+		{"decimal.Decimal('9999999999999999.995')", expr.Decimal, false,
+			isError + "Decimal('9999999999999999.995') does not fit into 18 digits"},
 		{"decimal.Decimal('1e1000000')", expr.Decimal, false, isError + "Decimal('1E+1000000') does not fit into 18 digits"},
 		{"10**16", expr.Decimal, false, isError + "10000000000000000 does not fit into 18 digits"},
 		{"1e300", expr.Decimal, false, isError + "Decimal('1E+300') does not fit into 18 digits"},
@@ -217,14 +221,16 @@ func TestResults(t *testing.T) {
 		{"b'x'", expr.String, false, isError + "expected a str, got bytes: b'x'"},
 		{"chr(0xd800)", expr.String, false, isError + "the text cannot be stored as UTF-8"},
 
-		{"'2021-03-14T01:59:26.535+01:00'", expr.DateTime, false, time.Date(2021, 3, 14, 1, 59, 26, 535e6, time.FixedZone("", 3600))},
+		{"'2021-03-14T01:59:26.535+01:00'", expr.DateTime, false, time.Date(2021, 3, 14, 1, 59, 26, 535e6,
+			time.FixedZone("", 3600))},
 		{"'2021-03-14T01:59:26Z'", expr.DateTime, false, time.Date(2021, 3, 14, 1, 59, 26, 0, time.UTC)},
 		{"'2021-03-14T01:59:26.535897+00:00'", expr.DateTime, false, time.Date(2021, 3, 14, 1, 59, 26, 535e6, time.UTC)},
 		{"'2021-03-14'", expr.DateTime, false, isError + "the text is not a datetime like 2006-01-02T15:04:05.000-07:00"},
 		{"datetime.datetime(2021, 3, 14)", expr.DateTime, false, isError + "expected a str, got datetime"},
 		{"datetime.datetime(2021, 3, 14)", expr.DateTime, true, time.Date(2021, 3, 14, 0, 0, 0, 0, time.UTC)},
 		{"datetime.datetime(1, 1, 1, 0, 0, 0, 999)", expr.DateTime, true, time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)},
-		{"datetime.datetime.fromisoformat('2021-03-14T00:00:00+01:00')", expr.DateTime, true, time.Date(2021, 3, 13, 23, 0, 0, 0, time.UTC)},
+		{"datetime.datetime.fromisoformat('2021-03-14T00:00:00+01:00')", expr.DateTime, true,
+			time.Date(2021, 3, 13, 23, 0, 0, 0, time.UTC)},
 		{"'2021-03-14T01:59:26Z'", expr.DateTime, true, isError + "expected a datetime.datetime, got str"},
 	}
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
@@ -258,7 +264,8 @@ func TestResults(t *testing.T) {
 func TestDecimalsAreRoundedAsTheyAreWritten(t *testing.T) {
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
 		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1})
-		prog := &Program{Inputs: []Column{{Name: "f", Type: expr.Float}}, Fields: []Field{{Name: "d", Type: expr.Decimal, Expr: "r.f"}}}
+		prog := &Program{Inputs: []Column{{Name: "f", Type: expr.Float}},
+			Fields: []Field{{Name: "d", Type: expr.Decimal, Expr: "r.f"}}}
 		rapid.Check(t, func(rt *rapid.T) {
 			near := rapid.Map(rapid.Int64Range(-2e12, 2e12), func(n int64) float64 { return float64(n) / 1000 })
 			wide := rapid.Float64Range(-9e12, 9e12)
@@ -299,10 +306,11 @@ func TestMisuseIsADefect(t *testing.T) {
 	t.Parallel()
 	pool := newTestPool(t, Config{Size: 1})
 	for name, prog := range map[string]*Program{
-		"no fields":       {},
-		"two of a name":   {Fields: []Field{{Name: "a", Type: expr.Int}, {Name: "a", Type: expr.Int}}},
-		"no column type":  {Fields: []Field{{Name: "a", Type: expr.GoInt}}},
-		"input no column": {Inputs: []Column{{Name: "n", Type: expr.Invalid}}, Fields: []Field{{Name: "a", Type: expr.Int, Expr: "1"}}},
+		"no fields":      {},
+		"two of a name":  {Fields: []Field{{Name: "a", Type: expr.Int}, {Name: "a", Type: expr.Int}}},
+		"no column type": {Fields: []Field{{Name: "a", Type: expr.GoInt}}},
+		"input no column": {Inputs: []Column{{Name: "n", Type: expr.Invalid}},
+			Fields: []Field{{Name: "a", Type: expr.Int, Expr: "1"}}},
 	} {
 		_, err := runRows(t, pool, prog)
 		require.Error(t, err, name)
@@ -318,13 +326,15 @@ func TestInputsThatPythonCannotTake(t *testing.T) {
 	require.Equal(t, fault.UserData, fault.Of(err).Kind)
 	require.Equal(t, int64(2), fault.Of(err).Place.Record)
 
-	_, err = runRows(t, pool, allTypes(Plain, Plain), rowOfAll(nil, nil, nil, nil, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)))
+	_, err = runRows(t, pool, allTypes(Plain, Plain),
+		rowOfAll(nil, nil, nil, nil, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)))
 	require.ErrorContains(t, err, "the year of r.datetime is outside of Python's range")
 }
 
 func TestCentsText(t *testing.T) {
 	t.Parallel()
-	for c, want := range map[Cents]string{0: "0.00", 5: "0.05", -5: "-0.05", 12345: "123.45", math.MinInt64: "-92233720368547758.08"} {
+	for c, want := range map[Cents]string{0: "0.00", 5: "0.05", -5: "-0.05", 12345: "123.45",
+		math.MinInt64: "-92233720368547758.08"} {
 		require.Equal(t, want, c.String())
 	}
 }

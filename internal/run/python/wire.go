@@ -406,7 +406,8 @@ func (d *decoder) row(i int, out []any) *failure {
 	for k := range d.columns {
 		v, err := d.columns[k].value(i)
 		if err != nil {
-			return &failure{Row: i, Field: k, Move: string(fault.Script), Category: "value", Message: err.Error(), Value: d.columns[k].text(i)}
+			return &failure{Row: i, Field: k, Move: string(fault.Script), Category: "value", Message: err.Error(),
+				Value: d.columns[k].text(i)}
 		}
 		out[k] = v
 	}

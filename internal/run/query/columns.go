@@ -30,7 +30,8 @@ type columner struct {
 
 // origins says what the columns of a query are made of, and what else decides about its rows.
 func origins(plans any, width int, tables []script.QueryTable, files []script.QueryFile) script.QueryOrigins {
-	c := &columner{tables: tables, files: files, ctes: map[int][]sourceSet{}, beside: map[string]sourceSet{}, all: sourceSet{}}
+	c := &columner{tables: tables, files: files, ctes: map[int][]sourceSet{}, beside: map[string]sourceSet{},
+		all: sourceSet{}}
 	var made []sourceSet
 	if list, _ := plans.([]any); len(list) == 1 {
 		made = c.operator(asNode(list[0]))
@@ -151,7 +152,10 @@ func (c *columner) get(n node) []sourceSet {
 	of, names := data.text("table"), []string{}
 	schema := data.text("schema")
 	table := slices.IndexFunc(c.tables, func(t script.QueryTable) bool { return schema == inputSchema && t.Name == of })
-	file := slices.IndexFunc(c.files, func(f script.QueryFile) bool { return f.Schema == schema && len(f.Reader.URLs) > 0 })
+	file := slices.IndexFunc(c.files, func(f script.QueryFile) bool {
+		return f.Schema == schema &&
+			len(f.Reader.URLs) > 0
+	})
 	switch {
 	case table >= 0:
 		for _, f := range c.tables[table].Fields {
@@ -238,7 +242,8 @@ func (c *columner) join(n node) []sourceSet {
 	right := c.operator(sides[1])
 	compared := sourceSet{}
 	for _, cond := range n.list("conditions") {
-		for _, s := range slices.Concat(c.values([]node{cond.child("left")}, left), c.values([]node{cond.child("right")}, right)) {
+		for _, s := range slices.Concat(c.values([]node{cond.child("left")}, left),
+			c.values([]node{cond.child("right")}, right)) {
 			compared.add(s)
 		}
 	}

@@ -68,7 +68,11 @@ func (c *cutter) prove(plans any) (sort []script.SortKey, told bool, err error) 
 	order, column := top, func(at int) (int, bool) { return at, true }
 	if top.text("type") == "LOGICAL_PROJECTION" {
 		order, column = only(top), func(at int) (int, bool) {
-			i := slices.IndexFunc(top.list("expressions"), func(e node) bool { below, ok := reference(e); return ok && below == at })
+			i := slices.IndexFunc(top.list("expressions"), func(e node) bool {
+				below, ok := reference(e)
+				return ok &&
+					below == at
+			})
 			return i, i >= 0
 		}
 	}
@@ -78,7 +82,8 @@ func (c *cutter) prove(plans any) (sort []script.SortKey, told bool, err error) 
 			at, is := reference(o.child("expression"))
 			i, given := column(at)
 			told = told && is && given
-			sort = append(sort, script.SortKey{Column: max(i, 0), Desc: o.text("type") == "DESCENDING", NullsFirst: o.text("null_order") == "NULLS FIRST"})
+			sort = append(sort, script.SortKey{Column: max(i, 0), Desc: o.text("type") == "DESCENDING",
+				NullsFirst: o.text("null_order") == "NULLS FIRST"})
 		}
 	}
 	f, err := c.flow(top)
@@ -177,7 +182,9 @@ func (c *cutter) flow(n node) (flow, error) {
 	case "LOGICAL_LIMIT":
 		f, err := c.below(n)
 		if err == nil && !f.fixed() {
-			err = &dependent{why: "LIMIT looks at all rows", words: []string{"limit", "offset", "fetch"}, hint: "number the rows of each key and filter: QUALIFY row_number() OVER (PARTITION BY " + c.keys() + " ORDER BY …) <= …"}
+			err = &dependent{why: "LIMIT looks at all rows", words: []string{"limit", "offset", "fetch"},
+				hint: "number the rows of each key and filter: QUALIFY row_number() OVER (PARTITION BY " + c.keys() +
+					" ORDER BY …) <= …"}
 		}
 		return f, err
 	case "LOGICAL_DISTINCT":
@@ -406,7 +413,8 @@ func (c *cutter) distinct(n node) (flow, error) {
 	if n.text("distinct_type") == "DISTINCT_ON" {
 		word = "DISTINCT ON"
 	}
-	return f, c.within(project(f, n.list("distinct_targets")), dependent{why: word, words: []string{"distinct", "union"}}, "its list of columns")
+	return f, c.within(project(f, n.list("distinct_targets")), dependent{why: word, words: []string{"distinct", "union"}},
+		"its list of columns")
 }
 
 func (c *cutter) aggregate(n node) (flow, error) {
@@ -460,7 +468,8 @@ func (c *cutter) window(n node) (flow, error) {
 		if name == "" {
 			name = strings.TrimPrefix(e.lower("type"), "window_")
 		}
-		if err := c.within(project(f, e.list("partitions")), dependent{why: name + " OVER", words: []string{name}}, "PARTITION BY"); err != nil {
+		if err := c.within(project(f, e.list("partitions")), dependent{why: name + " OVER", words: []string{name}},
+			"PARTITION BY"); err != nil {
 			return f, err
 		}
 	}
@@ -471,7 +480,8 @@ func (c *cutter) window(n node) (flow, error) {
 // set combines the rows of queries column by column.
 func (c *cutter) set(n node) (flow, error) {
 	var out flow
-	word := map[string]string{"LOGICAL_UNION": "UNION ALL", "LOGICAL_EXCEPT": "EXCEPT", "LOGICAL_INTERSECT": "INTERSECT"}[n.text("type")]
+	word := map[string]string{"LOGICAL_UNION": "UNION ALL", "LOGICAL_EXCEPT": "EXCEPT",
+		"LOGICAL_INTERSECT": "INTERSECT"}[n.text("type")]
 	for i, child := range n.list("children") {
 		f, err := c.flow(child)
 		if err != nil {
@@ -487,8 +497,9 @@ func (c *cutter) set(n node) (flow, error) {
 			continue
 		case out.fixed() && f.fixed():
 		case out.fixed() != f.fixed():
-			return out, &dependent{why: "a side of " + word + " reads none of the tables: it would be there once for each batch", words: []string{"union", "except", "intersect"},
-				hint: "write these rows to a table of their own"}
+			return out, &dependent{why: "a side of " + word + " reads none of the tables: it would be there once for each batch",
+				words: []string{"union", "except", "intersect"},
+				hint:  "write these rows to a table of their own"}
 		default:
 			for k := range out.groups[0] {
 				maps.DeleteFunc(out.groups[0][k], func(column int, _ bool) bool { return !f.groups[0][k][column] })

@@ -34,7 +34,8 @@ func (c *cutter) join(n node) (flow, error) {
 		}
 	case !left.fixed() && !slices.Contains([]string{"LEFT", "SINGLE", "SEMI", "ANTI", "MARK"}, kind),
 		!right.fixed() && !slices.Contains([]string{"RIGHT", "RIGHT_SEMI", "RIGHT_ANTI"}, kind):
-		return left, &dependent{why: "a join keeps rows without a match of what is none of the tables: they would be there once for each batch",
+		return left, &dependent{why: "a join keeps rows without a match of what is none of the tables: they would be there " +
+			"once for each batch",
 			words: []string{"full", "right", "left", "join"}, hint: "join the other way round"}
 	}
 	return outer(left, right, kind)
@@ -44,10 +45,12 @@ func (c *cutter) join(n node) (flow, error) {
 // that are equal in some columns.
 func (c *cutter) enter(left flow, columns []node, subquery node) error {
 	rows := project(left, columns)
-	if err := c.within(rows, dependent{why: "a subquery for each row"}, "what it compares with the rows around it"); err != nil {
+	if err := c.within(rows, dependent{why: "a subquery for each row"},
+		"what it compares with the rows around it"); err != nil {
 		if takesApart(subquery) {
-			err = &dependent{why: "FROM has a list or a table function of columns, which is computed once for equal values", words: []string{"unnest", "range", "generate_series"},
-				hint: "write it into the select list: SELECT k, unnest(range(x)) AS i FROM …"}
+			err = &dependent{why: "FROM has a list or a table function of columns, which is computed once for equal values",
+				words: []string{"unnest", "range", "generate_series"},
+				hint:  "write it into the select list: SELECT k, unnest(range(x)) AS i FROM …"}
 		}
 		return err
 	}
@@ -69,7 +72,8 @@ func (c *cutter) meeting(left, right flow, equal [][2]int, kind string, correlat
 		return c.apart()
 	}
 	if kind == "MARK" && !correlated { // NULL among the rows of any key changes what it says
-		return &dependent{why: "IN looks at the rows of all keys", words: []string{"in", "any", "all"}, hint: "write SEMI JOIN, ANTI JOIN or EXISTS with the keys"}
+		return &dependent{why: "IN looks at the rows of all keys", words: []string{"in", "any", "all"},
+			hint: "write SEMI JOIN, ANTI JOIN or EXISTS with the keys"}
 	}
 	for i, keys := range left.groups[0] {
 		if !slices.ContainsFunc(equal, func(p [2]int) bool { return keys[p[0]] && right.groups[0][i][p[1]-left.width] }) {

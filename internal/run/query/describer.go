@@ -35,15 +35,18 @@ type describer struct {
 func Open(ctx context.Context, look files.Look) (_ script.Describer, err error) {
 	dir, err := os.MkdirTemp("", "thalweg-describe-")
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for checking queries", Err: err, Hint: "check TMPDIR"}
+		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for checking queries", Err: err,
+			Hint: "check TMPDIR"}
 	}
-	d := &describer{dir: dir, look: look, volatile: map[string]bool{}, catalog: map[string]bool{}, choosers: map[string]bool{}}
+	d := &describer{dir: dir, look: look, volatile: map[string]bool{}, catalog: map[string]bool{},
+		choosers: map[string]bool{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	if d.in, err = engine.OpenInstance(ctx, engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(dir, "spill"), JSONErrors: true}); err != nil {
+	if d.in, err = engine.OpenInstance(ctx, engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(dir, "spill"),
+		JSONErrors: true}); err != nil {
 		return nil, err
 	}
 	return d, d.learn(ctx)
@@ -63,13 +66,17 @@ func (d *describer) learn(ctx context.Context) (err error) {
 	for _, name := range environmentFunctions() {
 		d.volatile[name] = true
 	}
-	if err := d.names(ctx, d.volatile, "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE stability <> 'CONSISTENT' AND function_name <> 'error'"); err != nil {
+	if err := d.names(ctx, d.volatile,
+		"SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE stability <> 'CONSISTENT' AND function_name <> "+
+			"'error'"); err != nil {
 		return fmt.Errorf("list functions: %w", err)
 	}
 	if err := d.names(ctx, d.catalog, "SELECT DISTINCT lower(view_name) FROM duckdb_views() WHERE internal"); err != nil {
 		return fmt.Errorf("list views: %w", err)
 	}
-	if err := d.names(ctx, d.choosers, "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate' AND NOT starts_with(function_name, 'count')"); err != nil {
+	if err := d.names(ctx, d.choosers,
+		"SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate' AND NOT "+
+			"starts_with(function_name, 'count')"); err != nil {
 		return fmt.Errorf("list aggregates: %w", err)
 	}
 	return nil
@@ -93,7 +100,8 @@ func (d *describer) names(ctx context.Context, set map[string]bool, query string
 }
 
 // Describe implements script.Describer.
-func (d *describer) Describe(ctx context.Context, ask script.QueryText) (*script.QueryInfo, []script.QueryProblem, error) {
+func (d *describer) Describe(ctx context.Context, ask script.QueryText) (*script.QueryInfo,
+	[]script.QueryProblem, error) {
 	text := strings.TrimRight(ask.Text, " \t\r\n")
 	p, err := parse(ctx, d.in, text)
 	if err != nil {
@@ -187,7 +195,8 @@ func (d *describer) makeTables(ctx context.Context, tables []script.QueryTable) 
 		}
 		table := ident(inputSchema) + "." + ident(t.Name)
 		// A view, as in a run: a table has more columns, such as rowid.
-		if err := d.in.Exec(ctx, fmt.Sprintf("CREATE TABLE %s (%s); CREATE VIEW %s AS SELECT %s FROM %s", table, strings.Join(stored, ", "), ident(t.Name), strings.Join(cols, ", "), table)); err != nil {
+		if err := d.in.Exec(ctx, fmt.Sprintf("CREATE TABLE %s (%s); CREATE VIEW %s AS SELECT %s FROM %s", table,
+			strings.Join(stored, ", "), ident(t.Name), strings.Join(cols, ", "), table)); err != nil {
 			return fmt.Errorf("make an empty table %s: %w", t.Name, err)
 		}
 	}
@@ -202,9 +211,11 @@ func cut(c *checker, info *script.QueryInfo, tree any) {
 	switch {
 	case errors.As(err, &why):
 	case info.OneThread:
-		why = &dependent{why: "its result may show the order in which rows arrive", hint: "add keys to ORDER BY until no two rows are equal"}
+		why = &dependent{why: "its result may show the order in which rows arrive",
+			hint: "add keys to ORDER BY until no two rows are equal"}
 	case !told:
-		why = &dependent{why: "its ORDER BY has more than its columns", words: []string{"order"}, hint: "select what it sorts by, or sort where the rows are written"}
+		why = &dependent{why: "its ORDER BY has more than its columns", words: []string{"order"},
+			hint: "select what it sorts by, or sort where the rows are written"}
 	}
 	for _, key := range sort {
 		if strings.HasPrefix(info.Columns[key.Column].SQLType, "ENUM(") && why == nil { // whose order is not that of its text
@@ -238,7 +249,8 @@ func (d *describer) openFiles(ctx context.Context, c *checker, info *script.Quer
 		}
 		schema := fmt.Sprintf("__%d", i)
 		if err == nil {
-			err = d.in.Exec(ctx, fmt.Sprintf("CREATE SCHEMA %[1]s; CREATE TABLE %[1]s.%[2]s (%[3]s); CREATE VIEW %[1]s.%[4]s AS FROM %[1]s.%[2]s", ident(schema), ident(scanFile+"_columns"), strings.Join(columns, ", "), scanFile))
+			err = d.in.Exec(ctx, fmt.Sprintf("CREATE SCHEMA %[1]s; CREATE TABLE %[1]s.%[2]s (%[3]s); CREATE VIEW %[1]s.%[4]s "+
+				"AS FROM %[1]s.%[2]s", ident(schema), ident(scanFile+"_columns"), strings.Join(columns, ", "), scanFile))
 		}
 		if err != nil {
 			f, text := fault.Of(err), err.Error()
@@ -261,7 +273,8 @@ func (d *describer) openFiles(ctx context.Context, c *checker, info *script.Quer
 func (d *describer) settle(ctx context.Context, c *checker, text string, info *script.QueryInfo) {
 	floats, zeros := d.floatAggregates(ctx, c, text)
 	if floats["histogram"] {
-		c.problem(c.src.start("histogram"), "count them with GROUP BY, or give it CAST(… AS DECIMAL(18,2))", "histogram counts a NaN as any of the other floats")
+		c.problem(c.src.start("histogram"), "count them with GROUP BY, or give it CAST(… AS DECIMAL(18,2))",
+			"histogram counts a NaN as any of the other floats")
 	}
 	sure, all := slices.Clone(zeros), slices.Clone(zeros)
 	for _, e := range c.edits {
@@ -293,8 +306,10 @@ const overWindow = "over"
 
 // floatAggregates lists the aggregates that see floats somewhere in the query,
 // nil if that cannot be told, and what takes the signs from their zeros.
-func (d *describer) floatAggregates(ctx context.Context, c *checker, text string) (names map[string]bool, zeros []splice) {
-	if !c.sums && len(c.chosen) == 0 && !c.unread && !slices.ContainsFunc(c.edits, func(e edit) bool { return e.function != "" }) {
+func (d *describer) floatAggregates(ctx context.Context, c *checker, text string) (names map[string]bool,
+	zeros []splice) {
+	if !c.sums && len(c.chosen) == 0 && !c.unread &&
+		!slices.ContainsFunc(c.edits, func(e edit) bool { return e.function != "" }) {
 		return map[string]bool{}, nil
 	}
 	tree := plan(ctx, d.in, apply(text, mark(c.chosen)))
@@ -373,7 +388,8 @@ func (c *checker) bindProblem(err error) {
 func (c *checker) missingColumnHint(at int, name string) string {
 	hint, near := c.columnHint(name)
 	switch i := c.src.at(at); {
-	case !slices.ContainsFunc(c.src.tokens, func(t sqltext.Token) bool { return strings.EqualFold(c.src.text[t.Start:t.End], "from") }):
+	case !slices.ContainsFunc(c.src.tokens,
+		func(t sqltext.Token) bool { return strings.EqualFold(c.src.text[t.Start:t.End], "from") }):
 		return "the query has no FROM"
 	case !near && strings.HasPrefix(c.src.tokenText(i), `"`):
 		return strings.TrimSuffix("texts stand between '…', names between \"…\"; "+hint, "; ")
@@ -381,7 +397,8 @@ func (c *checker) missingColumnHint(at int, name string) string {
 	return hint
 }
 
-// columnHint finds the column that was probably meant, among all tables and files, or lists what those of the query have.
+// columnHint finds the column that was probably meant, among all tables and files, or lists what those of the query
+// have.
 func (c *checker) columnHint(name string) (hint string, near bool) {
 	const namesShown = 20
 	all, has := map[string]bool{}, []string(nil)

@@ -17,9 +17,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // tables of the tests: orders(id, customer, amount, weight, paid, bought) and items.
 func tables() []script.QueryTable {
 	return []script.QueryTable{
-		{Name: "orders", Fields: []*script.Field{{Name: "id", Type: expr.Int}, {Name: "customer", Type: expr.String}, {Name: "amount", Type: expr.Decimal},
+		{Name: "orders", Fields: []*script.Field{{Name: "id", Type: expr.Int}, {Name: "customer", Type: expr.String},
+			{Name: "amount", Type: expr.Decimal},
 			{Name: "weight", Type: expr.Float}, {Name: "paid", Type: expr.Bool}, {Name: "bought", Type: expr.DateTime}}},
-		{Name: "items", Fields: []*script.Field{{Name: "order_id", Type: expr.Int}, {Name: "sku", Type: expr.String}, {Name: "user", Type: expr.String}}},
+		{Name: "items", Fields: []*script.Field{{Name: "order_id", Type: expr.Int}, {Name: "sku", Type: expr.String},
+			{Name: "user", Type: expr.String}}},
 	}
 }
 
@@ -32,7 +34,8 @@ func open(t *testing.T) func(t *testing.T, text string) (*script.QueryInfo, []sc
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	return func(t *testing.T, text string) (*script.QueryInfo, []script.QueryProblem) {
 		t.Helper()
-		info, problems, err := d.Describe(context.Background(), script.QueryText{Text: text, Tables: tables(), Others: []string{"orders", "items", "customers"}})
+		info, problems, err := d.Describe(context.Background(), script.QueryText{Text: text, Tables: tables(),
+			Others: []string{"orders", "items", "customers"}})
 		require.NoError(t, err)
 		return info, problems
 	}

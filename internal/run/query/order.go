@@ -36,16 +36,20 @@ func dependenceOf(name string) dependence {
 	switch {
 	case inList(name, "sum", "avg", "mean", "sum_no_overflow"):
 		return onFloats
-	case inList(name, "fsum", "kahan_sum", "sumkahan", "favg", "product", "stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp",
+	case inList(name, "fsum", "kahan_sum", "sumkahan", "favg", "product", "stddev", "stddev_pop", "stddev_samp",
+		"variance", "var_pop", "var_samp",
 		"sem", "skewness", "kurtosis", "kurtosis_pop", "corr", "covar_pop", "covar_samp", "entropy", "regr_avgx", "regr_avgy",
 		"regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy"):
 		return onRounding
-	case inList(name, "list", "array_agg", "string_agg", "group_concat", "listagg", "any_value", "arbitrary", "mode", "approx_quantile", "approx_top_k",
-		"arg_max", "arg_max_null", "arg_max_nulls_last", "arg_min", "arg_min_null", "arg_min_nulls_last", "argmax", "argmin", "max_by", "min_by"):
+	case inList(name, "list", "array_agg", "string_agg", "group_concat", "listagg", "any_value", "arbitrary", "mode",
+		"approx_quantile", "approx_top_k",
+		"arg_max", "arg_max_null", "arg_max_nulls_last", "arg_min", "arg_min_null", "arg_min_nulls_last", "argmax", "argmin",
+		"max_by", "min_by"):
 		return onOrder
 	case inList(name, "first", "last"):
 		return onArrival
-	case inList(name, "json_group_array", "json_group_object", "json_group_structure", "geomean", "geometric_mean", "weighted_avg", "wavg"):
+	case inList(name, "json_group_array", "json_group_object", "json_group_structure", "geomean", "geometric_mean",
+		"weighted_avg", "wavg"):
 		return onUnknown // macros of aggregates, which take no ORDER BY
 	}
 	return onNothing
@@ -169,10 +173,12 @@ func constant(n node) bool {
 func (c *checker) window(n node, in selection) {
 	name := n.lower("function_name")
 	c.choose(n, name)
-	if inList(name, "rank", "dense_rank", "rank_dense", "percent_rank", "cume_dist", "count", "count_star", "min", "max", "bool_and", "bool_or") {
+	if inList(name, "rank", "dense_rank", "rank_dense", "percent_rank", "cume_dist", "count", "count_star", "min", "max",
+		"bool_and", "bool_or") {
 		return
 	}
-	if inList(name, "sum", "avg", "mean") && !strings.HasSuffix(n.text("start"), "_ROWS") && !strings.HasSuffix(n.text("end"), "_ROWS") && inList(n.text("exclude_clause"), "", "NO_OTHER") {
+	if inList(name, "sum", "avg", "mean") && !strings.HasSuffix(n.text("start"), "_ROWS") &&
+		!strings.HasSuffix(n.text("end"), "_ROWS") && inList(n.text("exclude_clause"), "", "NO_OTHER") {
 		c.sums = true // over all rows that its order leaves equal: exact but for floats
 		return
 	}
@@ -195,7 +201,8 @@ func (c *checker) window(n node, in selection) {
 	if len(n.list("orders")) > 0 {
 		lead = ", "
 	}
-	c.edits = append(c.edits, edit{ties: true, splice: splice{at: c.src.tokens[at-1].End, text: lead + strings.Join(in.rows, ", ") + " "}})
+	c.edits = append(c.edits,
+		edit{ties: true, splice: splice{at: c.src.tokens[at-1].End, text: lead + strings.Join(in.rows, ", ") + " "}})
 }
 
 // over finds the parenthesis of the window of a call.

@@ -24,13 +24,16 @@ func rowFunctions() []string {
 // environmentFunctions give what the arguments do not determine, although
 // DuckDB calls them consistent or they are macros.
 func environmentFunctions() []string {
-	return []string{"ago", "current_localtime", "current_localtimestamp", "current_setting", "current_catalog", "current_role", "current_user",
-		"getvariable", "session_user", "user", "version", "pg_conf_load_time", "pg_postmaster_start_time", "inet_client_addr", "inet_client_port", "inet_server_addr", "inet_server_port", "get_block_size", "reservoir_quantile"}
+	return []string{"ago", "current_localtime", "current_localtimestamp", "current_setting", "current_catalog",
+		"current_role", "current_user",
+		"getvariable", "session_user", "user", "version", "pg_conf_load_time", "pg_postmaster_start_time", "inet_client_addr",
+		"inet_client_port", "inet_server_addr", "inet_server_port", "get_block_size", "reservoir_quantile"}
 }
 
 // valueKeywords are functions of SQL that are written without parentheses.
 func valueKeywords() []string {
-	return []string{"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "current_user", "session_user",
+	return []string{"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "current_user",
+		"session_user",
 		"user", "current_role", "current_catalog", "current_schema"}
 }
 
@@ -67,7 +70,8 @@ type selection struct {
 }
 
 func newChecker(src *source, ask script.QueryText, d *describer) *checker {
-	c := &checker{src: src, ask: ask, tables: map[string]string{}, ctes: map[string]bool{}, volatile: d.volatile, catalog: d.catalog, choosers: d.choosers, used: map[string]bool{}}
+	c := &checker{src: src, ask: ask, tables: map[string]string{}, ctes: map[string]bool{}, volatile: d.volatile,
+		catalog: d.catalog, choosers: d.choosers, used: map[string]bool{}}
 	for _, t := range ask.Tables {
 		c.tables[strings.ToLower(t.Name)] = t.Name
 	}
@@ -79,7 +83,8 @@ func (c *checker) problem(offset int, hint, format string, args ...any) {
 		return
 	}
 	start, end := c.src.span(max(offset, 0))
-	c.problems = append(c.problems, script.QueryProblem{Severity: document.Error, Start: start, End: end, Message: fmt.Sprintf(format, args...), Hint: hint})
+	c.problems = append(c.problems, script.QueryProblem{Severity: document.Error, Start: start, End: end,
+		Message: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 // check goes over a whole query.
@@ -148,7 +153,8 @@ func (c *checker) look(n node, in selection) selection {
 		c.column(n)
 		return in
 	case "PARAMETER":
-		c.problem(c.src.start("$", "?"), "parameters of a script are written {name} and put in before", "a query takes no parameters")
+		c.problem(c.src.start("$", "?"), "parameters of a script are written {name} and put in before",
+			"a query takes no parameters")
 		return in
 	default:
 		return in
@@ -223,7 +229,8 @@ func (c *checker) tableFunction(n node) {
 		c.scanCall(f)
 	case slices.Contains(rowFunctions(), name):
 	default:
-		c.problem(f.location(), "files are read with "+scanFile+"('url'); other functions: "+strings.Join(rowFunctions(), ", "), "a query cannot read from %s", quote(name))
+		c.problem(f.location(), "files are read with "+scanFile+"('url'); other functions: "+strings.Join(rowFunctions(),
+			", "), "a query cannot read from %s", quote(name))
 	}
 }
 
@@ -251,7 +258,8 @@ func (c *checker) column(n node) {
 		return
 	}
 	name, _ := names[0].(string)
-	if !slices.Contains(valueKeywords(), strings.ToLower(name)) || strings.HasPrefix(c.src.text[max(min(n.location(), len(c.src.text)), 0):], `"`) {
+	if !slices.Contains(valueKeywords(), strings.ToLower(name)) ||
+		strings.HasPrefix(c.src.text[max(min(n.location(), len(c.src.text)), 0):], `"`) {
 		return
 	}
 	for _, t := range c.ask.Tables {
@@ -265,7 +273,8 @@ func (c *checker) column(n node) {
 func volatileHint(name string) string {
 	name = strings.ToLower(name)
 	switch {
-	case strings.Contains(name, "time") || strings.Contains(name, "date") || name == "now" || name == "today" || name == "age" || name == "ago":
+	case strings.Contains(name, "time") || strings.Contains(name, "date") || name == "now" || name == "today" ||
+		name == "age" || name == "ago":
 		return "give the time as a parameter of the script, such as TIMESTAMP '{as_of}'"
 	case strings.Contains(name, "uuid"), name == "random", name == "setseed", name == "reservoir_quantile":
 		return "compute it from the row, for example with md5 or hash of its key"

@@ -48,7 +48,8 @@ func TestProblems(t *testing.T) {
 		{"SELECT current_setting('threads')", "current_setting", "something else", ""},
 		{"SELECT id FROM orders WHERE bought > ago(INTERVAL 1 DAY)", "ago", "something else", "parameter"},
 		{"SELECT id, rowid FROM orders", "rowid", `no column "rowid"`, ""},
-		{"SELECT sql FROM (WITH duckdb_tables AS (SELECT 1) SELECT 1), duckdb_tables", "duckdb_tables", "is DuckDB's own", "another name"},
+		{"SELECT sql FROM (WITH duckdb_tables AS (SELECT 1) SELECT 1), duckdb_tables", "duckdb_tables", "is DuckDB's own",
+			"another name"},
 		{"SELECT age(bought) FROM orders", "age", "something else", ""},
 		{"SELECT uuid()", "uuid", "something else", ""},
 		{"SELECT nextval('x')", "nextval", "something else", ""},
@@ -131,7 +132,8 @@ func TestScanFile(t *testing.T) {
 	path := filepath.Join(dir, "it's.csv")
 	require.NoError(t, os.WriteFile(path, []byte("\xEF\xBB\xBFid;full name\n1;a\n"), 0o600))
 	quoted := strings.ReplaceAll(path, "'", "''")
-	info, problems := describe(t, `SELECT scan_file.id, b."full name" FROM scan_file('`+quoted+`', separator := ';') JOIN scan_file('`+quoted+`', separator = ';') AS b USING (id) ORDER BY b."full name"`)
+	info, problems := describe(t, `SELECT scan_file.id, b."full name" FROM scan_file('`+quoted+
+		`', separator := ';') JOIN scan_file('`+quoted+`', separator = ';') AS b USING (id) ORDER BY b."full name"`)
 	require.Empty(t, problems)
 	require.Len(t, info.Files, 2)
 	require.Equal(t, byte(';'), info.Files[0].Reader.CSV.Separator)

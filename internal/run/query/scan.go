@@ -45,16 +45,19 @@ func (c *checker) scanCall(f node) {
 		text, isText := value.child("value")["value"].(string)
 		switch {
 		case name != "" && !inList(strings.ToLower(name), "separator", "format"):
-			c.problem(a.first(), "it takes the file's address, separator and format", "%s has no such argument: %s", scanFile, name)
+			c.problem(a.first(), "it takes the file's address, separator and format", "%s has no such argument: %s",
+				scanFile, name)
 			return
 		case value.text("class") != "CONSTANT" || !isText:
-			c.problem(a.first(), "write it as a text in single quotes", "what %s reads must be known before the query runs", scanFile)
+			c.problem(a.first(), "write it as a text in single quotes", "what %s reads must be known before the query runs",
+				scanFile)
 			return
 		case i == 0 && name == "":
 			call.url, call.urlAt = text, a.first()
 		case strings.EqualFold(name, "separator"):
 			if len(text) != 1 || text[0] >= 0x80 || strings.ContainsAny(text, "\"\r\n\x00") {
-				c.problem(a.first(), "use one ASCII character that is neither a quote nor a line break", "%s cannot separate columns", sqltext.String(text))
+				c.problem(a.first(), "use one ASCII character that is neither a quote nor a line break",
+					"%s cannot separate columns", sqltext.String(text))
 				return
 			}
 			call.separator = text[0]
@@ -74,7 +77,8 @@ func (c *checker) scanCall(f node) {
 		return
 	}
 	if what := address.Records(call.url); what != "" && given == "" {
-		c.problem(call.urlAt, "load it with a file_table, and give the query its table", "%s reads CSV and Parquet, not %s", scanFile, what)
+		c.problem(call.urlAt, "load it with a file_table, and give the query its table", "%s reads CSV and Parquet, not %s",
+			scanFile, what)
 		return
 	}
 	call.parquet = given == "parquet" || (given == "" && address.Parquet(call.url))
@@ -117,10 +121,12 @@ func (d *describer) reader(ctx context.Context, f *fileCall) (_ *script.FileRead
 	for _, h := range header {
 		name := h.Name
 		if low := strings.ToLower(name); name == "" || seen[low] {
-			f := fault.New(fault.UserData, "the header has %s", map[bool]string{true: "a column without a name", false: "two columns " + quote(name)}[name == ""])
+			f := fault.New(fault.UserData, "the header has %s", map[bool]string{true: "a column without a name",
+				false: "two columns " + quote(name)}[name == ""])
 			f.Hint = "read the file with a file_table, which picks columns; names that differ only by case are the same"
 			if name == "" {
-				f.Hint = "read the file with a file_table, which picks columns, and takes a header below titles: csv: {hdr_line_idx: N}, counted from 0"
+				f.Hint = "read the file with a file_table, which picks columns, and takes a header below titles: csv: " +
+					"{hdr_line_idx: N}, counted from 0"
 			}
 			return nil, nil, f
 		} else {
@@ -152,12 +158,14 @@ func (d *describer) parquetColumns(ctx context.Context, r *script.FileReader) (c
 		return nil, fmt.Errorf("make a directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(dir, "spill"), Paths: []string{inputs[0].Path}})
+	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(dir, "spill"),
+		Paths: []string{inputs[0].Path}})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	cols, err := describeSQL(ctx, in, "SELECT * FROM read_parquet("+sqltext.String(sqltext.Glob(inputs[0].Path))+", hive_partitioning = false)")
+	cols, err := describeSQL(ctx, in, "SELECT * FROM read_parquet("+sqltext.String(sqltext.Glob(inputs[0].Path))+
+		", hive_partitioning = false)")
 	if err != nil {
 		f := fault.New(fault.UserData, "cannot read the Parquet file: %s", engine.Reason(err))
 		f.Err = err

@@ -17,10 +17,11 @@ func TestSQLTypesAreTakenApart(t *testing.T) {
 		"MAP(STRUCT(a INTEGER), DECIMAL(4,1)[])": {":STRUCT(a INTEGER)", ":DECIMAL(4,1)[]"},
 		"STRUCT(a INTEGER, b DECIMAL(4,1))":      {"a:INTEGER", "b:DECIMAL(4,1)"},
 		`STRUCT("a ""b, (" INTEGER, "c" ENUM('x, (', 'y'')'), d T)`: {`a "b, (:INTEGER`, `c:ENUM('x, (', 'y'')')`, "d:T"},
-		"STRUCT(INTEGER, TIMESTAMP WITH TIME ZONE, STRUCT(a DATE))": {":INTEGER", ":TIMESTAMP WITH TIME ZONE", ":STRUCT(a DATE)"},
-		"STRUCT(timestamp TIMESTAMP WITH TIME ZONE)":                {"timestamp:TIMESTAMP WITH TIME ZONE"},
-		"STRUCT(MAP(INTEGER, VARCHAR), ENUM('a b', 'c'))":           {":MAP(INTEGER, VARCHAR)", ":ENUM('a b', 'c')"},
-		"UNION(num DECIMAL(5,2), str VARCHAR)":                      {"num:DECIMAL(5,2)", "str:VARCHAR"},
+		"STRUCT(INTEGER, TIMESTAMP WITH TIME ZONE, STRUCT(a DATE))": {":INTEGER", ":TIMESTAMP WITH TIME ZONE",
+			":STRUCT(a DATE)"},
+		"STRUCT(timestamp TIMESTAMP WITH TIME ZONE)":      {"timestamp:TIMESTAMP WITH TIME ZONE"},
+		"STRUCT(MAP(INTEGER, VARCHAR), ENUM('a b', 'c'))": {":MAP(INTEGER, VARCHAR)", ":ENUM('a b', 'c')"},
+		"UNION(num DECIMAL(5,2), str VARCHAR)":            {"num:DECIMAL(5,2)", "str:VARCHAR"},
 	} {
 		var got []string
 		for _, m := range ParseSQLType(name).Members {

@@ -35,7 +35,8 @@ var errUntold = errors.New("cannot be told")
 // the rows of the query: names are resolved by DuckDB, and not here. schemas are
 // those of the files that it reads.
 func Trace(ctx context.Context, in *engine.Instance, text string, tables, schemas []string) (*Traced, error) {
-	x := exposer{ctx: ctx, in: in, inputs: map[string]int{}, tables: len(tables), count: len(tables) + len(schemas), told: map[string]int{}, seen: map[string]int{}, inside: map[string][]string{}, aggregates: map[string]bool{}}
+	x := exposer{ctx: ctx, in: in, inputs: map[string]int{}, tables: len(tables), count: len(tables) + len(schemas),
+		told: map[string]int{}, seen: map[string]int{}, inside: map[string][]string{}, aggregates: map[string]bool{}}
 	for i, name := range tables {
 		x.inputs[strings.ToLower(name)] = i
 	}
@@ -43,7 +44,8 @@ func Trace(ctx context.Context, in *engine.Instance, text string, tables, schema
 		x.inputs[fileKey(schema)] = len(tables) + i
 	}
 	d := describer{in: in}
-	if err := d.names(ctx, x.aggregates, "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate'"); err != nil {
+	if err := d.names(ctx, x.aggregates,
+		"SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate'"); err != nil {
 		return nil, fmt.Errorf("list aggregates: %w", err)
 	}
 	tree, err := x.tree(text)
@@ -90,7 +92,8 @@ type exposer struct {
 	names      int
 	sets       bool
 	windows    bool
-	seen, told map[string]int      // how often a name stands in the query as a table, and how often its rows are in the lists
+	// how often a name stands in the query as a table, and how often its rows are in the lists
+	seen, told map[string]int
 	inside     map[string][]string // the names that stand in a common table expression
 }
 
@@ -378,7 +381,8 @@ func (x *exposer) table(n node, inner scope, v *visible) {
 		if i >= x.tables { // numbers from 1
 			rowid = "(" + rowid + " + 1)"
 		}
-		v.lists[i] = append(v.lists[i], fmt.Sprintf("CASE WHEN %[1]s IS NULL THEN CAST([] AS BIGINT[]) ELSE [%[1]s] END", rowid))
+		v.lists[i] = append(v.lists[i], fmt.Sprintf("CASE WHEN %[1]s IS NULL THEN CAST([] AS BIGINT[]) ELSE [%[1]s] END",
+			rowid))
 	}
 }
 

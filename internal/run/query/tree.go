@@ -30,7 +30,8 @@ type parsed struct {
 
 // parse has DuckDB parse a text.
 func parse(ctx context.Context, in *engine.Instance, text string) (p parsed, err error) {
-	out, err := one(ctx, in, "SELECT CAST(json_serialize_sql("+sqltext.String(text)+", skip_null := true, skip_empty := true) AS VARCHAR)")
+	out, err := one(ctx, in, "SELECT CAST(json_serialize_sql("+sqltext.String(text)+
+		", skip_null := true, skip_empty := true) AS VARCHAR)")
 	if err != nil {
 		return p, fmt.Errorf("parse the query: %w", err)
 	}

@@ -9,8 +9,10 @@ import (
 )
 
 // keywords of a query that people write wrong.
-var keywords = []string{"select", "distinct", "from", "where", "group", "having", "order", "limit", "offset", "union", "except", "intersect",
-	"join", "inner", "left", "right", "full", "outer", "cross", "using", "between", "like", "values", "qualify", "when", "then", "else", "over", "partition"}
+var keywords = []string{"select", "distinct", "from", "where", "group", "having", "order", "limit", "offset", "union",
+	"except", "intersect",
+	"join", "inner", "left", "right", "full", "outer", "cross", "using", "between", "like", "values", "qualify", "when",
+	"then", "else", "over", "partition"}
 
 // Syntax says in our words why a text is no SQL.
 type Syntax struct {
@@ -41,16 +43,19 @@ func SyntaxWords(text string, position int, message string) Syntax {
 				return Syntax{src.tokens[j].Start, quote(src.tokenText(j)) + " is a word of SQL, and no name", hint, table}
 			}
 			if hint := keywordHint(src, j); hint != "" {
-				return Syntax{At: src.tokens[j].Start, What: "the query is not understood at " + quote(src.tokenText(j)), Hint: hint}
+				return Syntax{At: src.tokens[j].Start, What: "the query is not understood at " + quote(src.tokenText(j)),
+					Hint: hint}
 			}
 		}
 	}
 	if open := src.open(i); open >= 0 && (ends || src.is(i, keywords...)) {
-		return Syntax{At: src.tokens[open].Start, What: "this bracket is not closed", Hint: "close it where what belongs to it ends"}
+		return Syntax{At: src.tokens[open].Start, What: "this bracket is not closed",
+			Hint: "close it where what belongs to it ends"}
 	}
 	if ends {
 		last := src.tokens[len(src.tokens)-1]
-		return Syntax{At: last.Start, What: "the query ends too early, behind " + quote(src.tokenText(len(src.tokens)-1)), Hint: "write what belongs behind it"}
+		return Syntax{At: last.Start, What: "the query ends too early, behind " + quote(src.tokenText(len(src.tokens)-1)),
+			Hint: "write what belongs behind it"}
 	}
 	hint = "the query is SQL as DuckDB understands it: see what stands before that, too"
 	if src.is(i, ")", "]", "}") {
@@ -63,9 +68,12 @@ func SyntaxWords(text string, position int, message string) Syntax {
 }
 
 // reserved are words of SQL that people take for names of columns and tables.
-var reserved = []string{"all", "analyze", "asc", "case", "check", "collate", "column", "constraint", "create", "cross", "default", "desc", "describe",
-	"do", "end", "fetch", "for", "foreign", "full", "group", "having", "in", "inner", "into", "join", "left", "like", "limit", "natural", "not",
-	"offset", "on", "only", "order", "outer", "pivot", "primary", "qualify", "references", "returning", "right", "select", "show", "some",
+var reserved = []string{"all", "analyze", "asc", "case", "check", "collate", "column", "constraint", "create", "cross",
+	"default", "desc", "describe",
+	"do", "end", "fetch", "for", "foreign", "full", "group", "having", "in", "inner", "into", "join", "left", "like",
+	"limit", "natural", "not",
+	"offset", "on", "only", "order", "outer", "pivot", "primary", "qualify", "references", "returning", "right", "select",
+	"show", "some",
 	"table", "then", "to", "trailing", "union", "unique", "unpivot", "using", "when", "where", "window", "with"}
 
 // reservedName is for a word of SQL that stands where a name belongs, of a table or of a column.
@@ -77,7 +85,8 @@ func reservedName(src *source, i int) (table, hint string) {
 	switch {
 	case src.is(i-1, "from", "join", "describe", "summarize") || src.is(i-1, ",") && src.listsTables(i):
 		return word, "a table of that name is written in double quotes, " + quote(word)
-	case src.is(i-1, "select", "distinct", "where", "and", "or", "on", "by", "having", ",", "(", ".", "=", "<", ">", "<=", ">=", "<>", "+", "-", "/", "||"):
+	case src.is(i-1, "select", "distinct", "where", "and", "or", "on", "by", "having", ",", "(", ".", "=", "<", ">", "<=",
+		">=", "<>", "+", "-", "/", "||"):
 		return "", "a column of that name is written in double quotes, " + quote(word)
 	}
 	return "", ""
@@ -138,12 +147,18 @@ func (s *source) open(i int) int {
 
 // foreign are functions of other databases, and how a query says it here.
 var foreign = map[string]string{
-	"nvl": "coalesce(a, b)", "isnull": "coalesce(a, b), or a IS NULL", "getdate": "now()", "sysdate": "now()", "iif": "if(condition, a, b)",
-	"dateadd": "day + INTERVAL 1 DAY", "to_char": "strftime(time, '%d.%m.%Y')", "to_date": "strptime(text, '%d.%m.%Y')::DATE", "str_to_date": "strptime(text, '%d.%m.%Y')",
-	"date_format": "strftime(time, '%d.%m.%Y')", "charindex": "strpos(text, part)", "patindex": "regexp_matches(text, pattern)", "decode": "CASE a WHEN b THEN c END",
-	"to_number": "CAST(text AS DECIMAL(18,2))", "convert": "CAST(a AS type)", "stuff": "string_agg(text, ',')", "group_concat": "string_agg(text, ',')",
-	"try_convert": "TRY_CAST(a AS type)", "countif": "count(*) FILTER (WHERE condition)", "sumif": "sum(a) FILTER (WHERE condition)", "len": "length(text)",
-	"addmonths": "day + INTERVAL 1 MONTH", "add_months": "day + INTERVAL 1 MONTH", "trunc_date": "date_trunc('month', day)", "datepart": "date_part('year', day)",
+	"nvl": "coalesce(a, b)", "isnull": "coalesce(a, b), or a IS NULL", "getdate": "now()", "sysdate": "now()",
+	"iif":     "if(condition, a, b)",
+	"dateadd": "day + INTERVAL 1 DAY", "to_char": "strftime(time, '%d.%m.%Y')",
+	"to_date": "strptime(text, '%d.%m.%Y')::DATE", "str_to_date": "strptime(text, '%d.%m.%Y')",
+	"date_format": "strftime(time, '%d.%m.%Y')", "charindex": "strpos(text, part)",
+	"patindex": "regexp_matches(text, pattern)", "decode": "CASE a WHEN b THEN c END",
+	"to_number": "CAST(text AS DECIMAL(18,2))", "convert": "CAST(a AS type)", "stuff": "string_agg(text, ',')",
+	"group_concat": "string_agg(text, ',')",
+	"try_convert":  "TRY_CAST(a AS type)", "countif": "count(*) FILTER (WHERE condition)",
+	"sumif": "sum(a) FILTER (WHERE condition)", "len": "length(text)",
+	"addmonths": "day + INTERVAL 1 MONTH", "add_months": "day + INTERVAL 1 MONTH",
+	"trunc_date": "date_trunc('month', day)", "datepart": "date_part('year', day)",
 }
 
 // FunctionHint says how a function that is not there is called here.
@@ -158,7 +173,8 @@ func FunctionHint(name string, candidates []string) string {
 		return "here it is " + here
 	}
 	switch strings.ToLower(name) {
-	case "row_number", "rank", "dense_rank", "ntile", "lag", "lead", "first_value", "last_value", "percent_rank", "cume_dist", "nth_value":
+	case "row_number", "rank", "dense_rank", "ntile", "lag", "lead", "first_value", "last_value", "percent_rank",
+		"cume_dist", "nth_value":
 		return "it needs OVER (PARTITION BY … ORDER BY …) behind it"
 	}
 	if near := similar.Nearest(name, candidates); near != "" {

@@ -10,9 +10,9 @@ import (
 // DuckDB takes -0 for 0, and a NaN for any other, when it compares, groups and
 // sorts: which of them stands for all is that which it has seen first. In a sql
 // node a zero has no sign and there is one NaN: neither in what the query reads
-// nor in what it gives (package plan). What it computes within is seen to here: of the arguments of aggregates the signs are taken away, and where
-// anything else may choose between two zeros and their signs show, the query
-// runs on one thread.
+// nor in what it gives (package plan). What it computes within is seen to here: of the arguments of aggregates the
+// signs are taken away, and where anything else may choose between two zeros and their signs show, the query runs on
+// one thread.
 
 // choose notes the arguments of a call that may give one of their values.
 func (c *checker) choose(n node, name string) {
@@ -38,7 +38,8 @@ const marker = "argument "
 // mark puts marks around arguments that leave their values and types.
 func mark(args []part) (out []splice) {
 	for _, p := range args {
-		out = append(out, splice{p.at, "CASE WHEN " + sqltext.String(marker+p.text) + " IS NULL THEN NULL ELSE ("}, splice{p.end, ") END"})
+		out = append(out, splice{p.at, "CASE WHEN " + sqltext.String(marker+p.text) + " IS NULL THEN NULL ELSE ("},
+			splice{p.end, ") END"})
 	}
 	return out
 }
@@ -237,7 +238,8 @@ func (s *signs) signed(e node, in []bool) bool {
 		switch name := e.text("name"); {
 		case name == "abs":
 			return false
-		case inList(name, "+", "-") && slices.ContainsFunc(e.list("children"), isConstant), inList(name, "struct_pack", "row", "list_value"):
+		case inList(name, "+", "-") && slices.ContainsFunc(e.list("children"), isConstant),
+			inList(name, "struct_pack", "row", "list_value"):
 		default:
 			return true
 		}
@@ -254,7 +256,11 @@ func (s *signs) signed(e node, in []bool) bool {
 			return true
 		}
 		if e.text("type") == "BOUND_AGGREGATE" || e.text("type") == "WINDOW_AGGREGATE" {
-			return slices.ContainsFunc(e.list("children"), func(arg node) bool { t := typeOf(arg); return holdsFloats(t) && !isFloat(t) && s.signed(arg, in) })
+			return slices.ContainsFunc(e.list("children"), func(arg node) bool {
+				t := typeOf(arg)
+				return holdsFloats(t) &&
+					!isFloat(t) && s.signed(arg, in)
+			})
 		}
 	}
 	return slices.Contains(within, true)
@@ -292,7 +298,8 @@ func operands(v any) (out []node) {
 func showsSign(n node) bool {
 	switch n.text("expression_class") {
 	case "BOUND_FUNCTION":
-		if inList(n.text("name"), "+", "-", "*", "abs", "round", "floor", "ceil", "ceiling", "trunc", "isnan", "isfinite", "isinf", "struct_pack", "row", "list_value", "sqrt") {
+		if inList(n.text("name"), "+", "-", "*", "abs", "round", "floor", "ceil", "ceiling", "trunc", "isnan", "isfinite",
+			"isinf", "struct_pack", "row", "list_value", "sqrt") {
 			return false
 		}
 		for _, e := range n.list("children") {
@@ -325,5 +332,6 @@ func typeOf(e node) node {
 
 // isNumber reports whether a type is one of numbers without a negative zero.
 func isNumber(sqlType node) bool {
-	return inList(sqlType.text("id"), "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "DECIMAL", "INTEGER_LITERAL")
+	return inList(sqlType.text("id"), "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT",
+		"USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "DECIMAL", "INTEGER_LITERAL")
 }

@@ -19,7 +19,8 @@ func zeroRows() []string {
 	var rows []string
 	for i := range 60 {
 		weight := []string{"0", "-0", "nan", "-nan", "2", "0", "-0"}[i%7]
-		rows = append(rows, fmt.Sprintf("(%d, 'c%d', %d, CAST('%s' AS DOUBLE), %t, TIMESTAMP '2024-01-01')", i%5, i%3, 1-i%2*2, weight, i%3 == 0))
+		rows = append(rows, fmt.Sprintf("(%d, 'c%d', %d, CAST('%s' AS DOUBLE), %t, TIMESTAMP '2024-01-01')", i%5, i%3,
+			1-i%2*2, weight, i%3 == 0))
 	}
 	return rows
 }
@@ -64,7 +65,8 @@ func TestZerosAndNaNsOfAggregates(t *testing.T) {
 	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(t.TempDir(), "spill")})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, in.Close()) }()
-	list, err := in.Query(ctx, "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'aggregate' ORDER BY 1")
+	list, err := in.Query(ctx,
+		"SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'aggregate' ORDER BY 1")
 	require.NoError(t, err)
 	defer list.Close()
 	run := overZeros(t)
@@ -74,7 +76,8 @@ func TestZerosAndNaNsOfAggregates(t *testing.T) {
 		require.NoError(t, list.Scan(&name))
 		for _, args := range []string{"%s", "%s, 0.5", "%s, id", "id, %s", "%s, 2", "%s, id, 2", "CAST(%s AS FLOAT)"} {
 			for _, float := range []string{"weight", "weight * amount", "weight / weight"} {
-				bound, whole := run(t, fmt.Sprintf("SELECT customer, CAST(%s("+args+") AS VARCHAR) AS v FROM orders GROUP BY customer", name, float))
+				bound, whole := run(t, fmt.Sprintf("SELECT customer, CAST(%s("+args+
+					") AS VARCHAR) AS v FROM orders GROUP BY customer", name, float))
 				require.False(t, whole, name)
 				if !bound {
 					break
@@ -84,7 +87,8 @@ func TestZerosAndNaNsOfAggregates(t *testing.T) {
 		}
 	}
 	require.NoError(t, list.Err())
-	for _, name := range []string{"min", "max", "median", "mode", "quantile_disc", "quantile_cont", "approx_quantile", "any_value", "arg_min", "arg_max_null", "list", "string_agg", "max_by", "mad", "sum", "product", "count"} {
+	for _, name := range []string{"min", "max", "median", "mode", "quantile_disc", "quantile_cont", "approx_quantile",
+		"any_value", "arg_min", "arg_max_null", "list", "string_agg", "max_by", "mad", "sum", "product", "count"} {
 		require.True(t, tried[name], name)
 	}
 }
@@ -108,15 +112,19 @@ func TestChosenZeros(t *testing.T) {
 		{"SELECT 1 / a.x AS v FROM " + computed + " AS a JOIN " + computed + " AS b ON a.x = b.x", true},
 		{"SELECT 1 / a.weight AS v FROM orders AS a JOIN orders AS b ON a.weight = b.weight", false},
 		{"SELECT 1 / lag(x) OVER (ORDER BY id) AS v FROM " + computed + " AS s", true},
-		{"SELECT id, weight / amount AS v, row_number() OVER (PARTITION BY customer ORDER BY weight / amount DESC) AS n FROM orders", false},
-		{"SELECT 1 / min(x) OVER (PARTITION BY customer) AS v, max(x) OVER (PARTITION BY paid)::VARCHAR AS m FROM " + computed, false},
+		{"SELECT id, weight / amount AS v, row_number() OVER (PARTITION BY customer ORDER BY weight / amount DESC) AS n " +
+			"FROM orders", false},
+		{"SELECT 1 / min(x) OVER (PARTITION BY customer) AS v, max(x) OVER (PARTITION BY paid)::VARCHAR AS m FROM " +
+			computed, false},
 		{"SELECT 1 / x AS v FROM (SELECT x FROM " + computed + " AS s ORDER BY x LIMIT 9)", true},
 		{"SELECT x + 0 AS v FROM (SELECT x FROM " + computed + " AS s ORDER BY x LIMIT 9)", false},
 		{"SELECT list({'a': x})::VARCHAR AS v FROM " + computed, true},
-		{"SELECT customer, sum(weight) / sum(amount) AS v, max(weight * 2) AS m, 1 / min(weight * amount) AS i FROM orders GROUP BY customer", false},
+		{"SELECT customer, sum(weight) / sum(amount) AS v, max(weight * 2) AS m, 1 / min(weight * amount) AS i FROM orders " +
+			"GROUP BY customer", false},
 		{"SELECT mode() WITHIN GROUP (ORDER BY weight) AS v FROM orders", true},
 		{"SELECT max(customer) AS v, max(weight * amount)::VARCHAR AS w, max(amount) AS d FROM orders", false},
-		{"WITH s AS MATERIALIZED (SELECT weight * amount AS x FROM orders) SELECT (SELECT 1 / max(x) FROM s) AS v, (SELECT 1 / min(x) FROM s) AS w", false},
+		{"WITH s AS MATERIALIZED (SELECT weight * amount AS x FROM orders) SELECT (SELECT 1 / max(x) FROM s) AS v, (SELECT " +
+			"1 / min(x) FROM s) AS w", false},
 		{"WITH s AS MATERIALIZED (SELECT weight * amount AS x FROM orders) SELECT 1 / x AS v FROM s GROUP BY x", true},
 	} {
 		t.Run(tt.query, func(t *testing.T) {

@@ -153,7 +153,8 @@ func (b *builder) node(ctx context.Context, n *script.Node, in plan.Inputs, of s
 	}
 	b.python(n, of)
 	if n.PyTable != nil && n.PyTable.GroupBy == nil && !n.PyTable.Whole { // a call gets a batch
-		b.add(of+"how its rows are cut into batches", fmt.Sprint(b.world.Budget.BatchBytes, b.world.Budget.SmallBytes, b.world.Budget.Slots))
+		b.add(of+"how its rows are cut into batches", fmt.Sprint(b.world.Budget.BatchBytes, b.world.Budget.SmallBytes,
+			b.world.Budget.Slots))
 	}
 	return b.output(n)
 }
@@ -222,7 +223,8 @@ func (b *builder) python(n *script.Node, of string) {
 		shown := name
 		if name == python.Doubt {
 			if n.Reuse != script.ReuseAlways {
-				b.refuse("its Python code has %s, which may give something else each time; reuse: true says that it does not", found[name])
+				b.refuse("its Python code has %s, which may give something else each time; reuse: true says that it does not",
+					found[name])
 			}
 			continue
 		}

@@ -24,8 +24,10 @@ var (
 // under which they travel.
 var sentinels = map[string]error{
 	"canceled": context.Canceled, "deadline": context.DeadlineExceeded,
-	"not exist": fs.ErrNotExist, "exist": fs.ErrExist, "permission": fs.ErrPermission, "eof": io.EOF, "unexpected eof": io.ErrUnexpectedEOF,
-	"state: not found": state.ErrNotFound, "state: not claimable": state.ErrNotClaimable, "state: lease lost": state.ErrLeaseLost, "state: conflict": state.ErrConflict,
+	"not exist": fs.ErrNotExist, "exist": fs.ErrExist, "permission": fs.ErrPermission, "eof": io.EOF,
+	"unexpected eof":   io.ErrUnexpectedEOF,
+	"state: not found": state.ErrNotFound, "state: not claimable": state.ErrNotClaimable,
+	"state: lease lost": state.ErrLeaseLost, "state: conflict": state.ErrConflict,
 	"state: illegal move": state.ErrIllegalMove, "state: held": state.ErrHeld, "state: unknown": state.ErrUnknown,
 	"parts: not found": parts.ErrNotFound, "parts: exists": parts.ErrExists, "parts: corrupt": parts.ErrCorrupt,
 }
@@ -66,7 +68,8 @@ func toWire(err error) *wireError {
 	var f *fault.Error
 	if errors.As(err, &f) {
 		w.Exact = err == error(f) //nolint:errorlint // whether it is wrapped is the question
-		w.Fault = &wireFault{Kind: f.Kind, Retryable: f.Retryable, Place: f.Place, Table: f.Place.Table, Message: f.Message, Hint: f.Hint, Detail: f.Detail, Err: toWire(f.Err)}
+		w.Fault = &wireFault{Kind: f.Kind, Retryable: f.Retryable, Place: f.Place, Table: f.Place.Table, Message: f.Message,
+			Hint: f.Hint, Detail: f.Detail, Err: toWire(f.Err)}
 	}
 	return w
 }
@@ -80,7 +83,8 @@ func fromWire(w *wireError) error {
 	if w.Fault == nil {
 		return far
 	}
-	f := &fault.Error{Kind: w.Fault.Kind, Retryable: w.Fault.Retryable, Place: w.Fault.Place, Message: w.Fault.Message, Hint: w.Fault.Hint, Detail: w.Fault.Detail, Err: fromWire(w.Fault.Err)}
+	f := &fault.Error{Kind: w.Fault.Kind, Retryable: w.Fault.Retryable, Place: w.Fault.Place, Message: w.Fault.Message,
+		Hint: w.Fault.Hint, Detail: w.Fault.Detail, Err: fromWire(w.Fault.Err)}
 	f.Place.Table = w.Fault.Table
 	if w.Exact {
 		return f

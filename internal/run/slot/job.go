@@ -33,7 +33,8 @@ func (j *job) Execute(ctx context.Context, c state.Claim) (worker.Result, error)
 	p.waits.Store(&waits)
 	p.output.begin()
 	x := &execution{slots: j.slots, at: at, process: p, claim: c}
-	out, err := talk[executeAnswer](ctx, x, "executing "+nameOf(c), "execute", executeArgs{Opening: j.opening, Claim: c, Threads: worker.ThreadsOf(ctx)})
+	out, err := talk[executeAnswer](ctx, x, "executing "+nameOf(c), "execute", executeArgs{Opening: j.opening, Claim: c,
+		Threads: worker.ThreadsOf(ctx)})
 	out.Outcome.Stats.Turn += turn
 	x.out = out.Outcome
 	if out.HeldBytes > p.first+heldMax {
@@ -141,7 +142,8 @@ func (x *execution) discard() {
 	}
 	if x.published {
 		if err := x.slots.cfg.State.Forget(ctx, x.claim.BatchKey, x.claim.Attempt); err != nil {
-			logger.Warn("what a dropped attempt has announced is not forgotten yet", "node", x.claim.Node, "batch", x.claim.Batch, "error", err)
+			logger.Warn("what a dropped attempt has announced is not forgotten yet", "node", x.claim.Node, "batch",
+				x.claim.Batch, "error", err)
 		}
 	}
 }

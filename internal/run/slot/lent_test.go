@@ -109,13 +109,15 @@ func TestErrorsOverAConnection(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, slot.Carried(nil))
 	inner := &fault.Error{Kind: fault.UserData, Retryable: true, Message: "bad value", Hint: "mend it", Detail: "a\nb",
-		Place: fault.Place{File: "in.csv", Line: 7, Column: 3, Record: 9, Field: "f", Value: "v", Expr: "e", Node: "n", Table: "t"},
-		Err:   fmt.Errorf("read: %w", &os.PathError{Op: "read", Path: "p", Err: syscall.ENOSPC})}
+		Place: fault.Place{File: "in.csv", Line: 7, Column: 3, Record: 9, Field: "f", Value: "v", Expr: "e", Node: "n",
+			Table: "t"},
+		Err: fmt.Errorf("read: %w", &os.PathError{Op: "read", Path: "p", Err: syscall.ENOSPC})}
 	got := slot.Carried(inner)
 	f := fault.Of(got)
 	require.Equal(t, error(f), got, "it is that fault itself")
 	require.Equal(t, inner.Error(), got.Error())
-	require.Equal(t, []any{inner.Kind, inner.Retryable, inner.Message, inner.Hint, inner.Detail, inner.Place}, []any{f.Kind, f.Retryable, f.Message, f.Hint, f.Detail, f.Place})
+	require.Equal(t, []any{inner.Kind, inner.Retryable, inner.Message, inner.Hint, inner.Detail, inner.Place},
+		[]any{f.Kind, f.Retryable, f.Message, f.Hint, f.Detail, f.Place})
 	require.ErrorIs(t, got, syscall.ENOSPC)
 	require.Equal(t, inner.Err.Error(), f.Err.Error())
 
@@ -123,7 +125,8 @@ func TestErrorsOverAConnection(t *testing.T) {
 	got = slot.Carried(wrapped)
 	require.Equal(t, wrapped.Error(), got.Error())
 	require.Equal(t, inner.Message, fault.Of(got).Message)
-	for name, err := range map[string]error{"canceled": context.Canceled, "lease": state.ErrLeaseLost, "part": parts.ErrCorrupt, "end": io.EOF, "none": fs.ErrNotExist} {
+	for name, err := range map[string]error{"canceled": context.Canceled, "lease": state.ErrLeaseLost,
+		"part": parts.ErrCorrupt, "end": io.EOF, "none": fs.ErrNotExist} {
 		got := slot.Carried(errors.Join(errors.New("x"), fmt.Errorf("doing: %w", err)))
 		require.ErrorIs(t, got, err, name)
 		require.NotErrorIs(t, got, state.ErrConflict, name)

@@ -131,8 +131,9 @@ func (p *play) scene(ctx context.Context, scene string, c state.Claim, res *work
 		p.say("waiting")
 		select {}
 	case "fault":
-		return &fault.Error{Kind: fault.UserData, Message: "bad", Hint: "mend it", Detail: "long", Place: fault.Place{File: "f", Line: 7, Table: "t"},
-			Err: fmt.Errorf("below: %w", os.ErrNotExist)}
+		return &fault.Error{Kind: fault.UserData, Message: "bad", Hint: "mend it", Detail: "long",
+			Place: fault.Place{File: "f", Line: 7, Table: "t"},
+			Err:   fmt.Errorf("below: %w", os.ErrNotExist)}
 	case "plain":
 		return errors.New("plain")
 	case "panic":
@@ -245,8 +246,11 @@ func newBench(t testing.TB, change func(*slot.Config)) *bench {
 	t.Helper()
 	store, err := cache.New(&partstest.Memory{}, t.TempDir(), 1<<20)
 	require.NoError(t, err)
-	b := &bench{t: t, dir: t.TempDir(), parts: store, room: budget.NewRoom(budget.Budget{Slots: 1, SlotEngineBytes: 1 << 20}), state: &announced{}, run: state.RunKey{Workspace: "w", Run: 1}}
-	cfg := slot.Config{WorkDir: b.dir, Size: 1, Settings: json.RawMessage(`""`), State: b.state, Parts: b.parts, Room: b.room,
+	b := &bench{t: t, dir: t.TempDir(), parts: store,
+		room: budget.NewRoom(budget.Budget{Slots: 1, SlotEngineBytes: 1 << 20}), state: &announced{},
+		run: state.RunKey{Workspace: "w", Run: 1}}
+	cfg := slot.Config{WorkDir: b.dir, Size: 1, Settings: json.RawMessage(`""`), State: b.state, Parts: b.parts,
+		Room: b.room,
 		Command: func() keeper.Program {
 			return keeper.Program{Path: os.Args[0], Args: []string{slot.Command}, Env: keeper.All()}
 		}}
@@ -261,7 +265,8 @@ func newBench(t testing.TB, change func(*slot.Config)) *bench {
 
 func (b *bench) claim(scenes string) state.Claim {
 	b.attempts++
-	return state.Claim{BatchKey: state.BatchKey{NodeKey: state.NodeKey{RunKey: b.run, Node: scenes}, Batch: 3}, Attempt: b.attempts}
+	return state.Claim{BatchKey: state.BatchKey{NodeKey: state.NodeKey{RunKey: b.run, Node: scenes}, Batch: 3},
+		Attempt: b.attempts}
 }
 
 func (b *bench) execute(scenes string) (worker.Result, error) {

@@ -128,7 +128,10 @@ func lendParts(to *peer, from parts.Store, held *holds) {
 		info, err := from.Put(ctx, a.Key, a.Path)
 		return partAnswer{Info: info}, err
 	})
-	to.calls["parts.delete"] = answers(func(ctx context.Context, a partArgs) (any, error) { return nil, from.Delete(ctx, a.Key) })
+	to.calls["parts.delete"] = answers(func(ctx context.Context, a partArgs) (any, error) {
+		return nil,
+			from.Delete(ctx, a.Key)
+	})
 	to.calls["parts.list"] = answers(l.list)
 	to.calls["parts.open"] = answers(l.openRange)
 	to.calls["parts.read"] = answers(l.read)

@@ -33,7 +33,8 @@ type peer struct {
 }
 
 func newPeer(conn net.Conn) *peer {
-	return &peer{conn: conn, calls: map[string]handler{}, tells: map[string]func([]byte){}, waiting: map[uint64]chan frame{}, serving: map[uint64]context.CancelFunc{}}
+	return &peer{conn: conn, calls: map[string]handler{}, tells: map[string]func([]byte){},
+		waiting: map[uint64]chan frame{}, serving: map[uint64]context.CancelFunc{}}
 }
 
 // readBytes is what is read at once of small frames.
@@ -62,7 +63,8 @@ func (p *peer) run() error {
 	}
 	p.mu.Unlock()
 	p.work.Wait()
-	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) {
 		return nil
 	}
 	return errors.Join(err, ignoreClosed(closeErr))
@@ -129,7 +131,8 @@ func (p *peer) answer(ctx context.Context, f frame) {
 		reply.Error, reply.body = toWire(fmt.Errorf("encode the answer to %s: %w", f.Method, err)), nil
 	}
 	if err := p.send(reply); errors.Is(err, errFrameTooLarge) {
-		_ = p.send(frame{head: head{Kind: kindAnswer, ID: f.ID, Error: toWire(fmt.Errorf("answer %s: %w", f.Method, err))}}) // fails only if nobody is there
+		// fails only if nobody is there
+		_ = p.send(frame{head: head{Kind: kindAnswer, ID: f.ID, Error: toWire(fmt.Errorf("answer %s: %w", f.Method, err))}})
 	}
 }
 
@@ -169,7 +172,8 @@ func (p *peer) call(ctx context.Context, method string, args any) ([]byte, error
 	if gone {
 		return nil, errGone
 	}
-	if err := p.send(frame{head: head{Kind: kindCall, ID: id, Method: method}, body: body}); errors.Is(err, errFrameTooLarge) {
+	if err := p.send(frame{head: head{Kind: kindCall, ID: id, Method: method}, body: body}); errors.Is(err,
+		errFrameTooLarge) {
 		p.mu.Lock()
 		delete(p.waiting, id)
 		p.mu.Unlock()

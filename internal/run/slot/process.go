@@ -52,7 +52,8 @@ func (s *Slots) startProcess(number int) (_ *process, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for slot %d: %w", number, err)
 	}
-	p := &process{slot: number, held: newHolds(), output: &output{}, dir: dir, tell: s.cfg.Ended, logger: s.cfg.Logger.With("slot", number), ended: make(chan struct{})}
+	p := &process{slot: number, held: newHolds(), output: &output{}, dir: dir, tell: s.cfg.Ended,
+		logger: s.cfg.Logger.With("slot", number), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(dir))
@@ -205,8 +206,10 @@ func (p *process) await() {
 // death is the failure of what a child was doing when it died.
 func (p *process) death(doing string) error {
 	p.told.Store(true)
-	f := &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("the process of slot %d ended while it was %s", p.slot, doing),
-		Hint: "the batch is tried again in a new process; if it dies again, look into the system's log, and at what the batch's formulas and libraries do"}
+	f := &fault.Error{Kind: fault.Environment, Retryable: true,
+		Message: fmt.Sprintf("the process of slot %d ended while it was %s", p.slot, doing),
+		Hint: "the batch is tried again in a new process; if it dies again, look into the system's log, and at what the " +
+			"batch's formulas and libraries do"}
 	if !p.gone() {
 		f.Message += ", and cannot be waited for"
 		return f
@@ -225,7 +228,8 @@ func (p *process) death(doing string) error {
 	}
 	if p.lacksMemory(f.Detail) {
 		f.Message += "; the system was probably out of memory"
-		f.Hint = "give the worker less memory (--memory) or fewer slots (--cores) than the machine has, or see what else uses its memory"
+		f.Hint = "give the worker less memory (--memory) or fewer slots (--cores) than the machine has, or see what else " +
+			"uses its memory"
 	}
 	return f
 }
@@ -238,7 +242,8 @@ func (p *process) lacksMemory(said string) bool {
 			return true
 		}
 	}
-	return p.reason.Load() == nil && p.state.Status.Signaled() && p.state.Status.Signal() == syscall.SIGKILL && memoryKills() > p.killsAt.Load()
+	return p.reason.Load() == nil && p.state.Status.Signaled() && p.state.Status.Signal() == syscall.SIGKILL &&
+		memoryKills() > p.killsAt.Load()
 }
 
 // end lets an idle child end by itself, or else kills it, and waits. It has

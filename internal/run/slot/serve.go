@@ -54,7 +54,8 @@ func Inherited() (net.Conn, error) {
 	closeOnExec(connectionFD) // or what it starts would keep it open
 	conn, err := fileConn(os.NewFile(connectionFD, "parent"))
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Script, Message: "this command is started by `thalweg worker` for itself", Err: err}
+		return nil, &fault.Error{Kind: fault.Script, Message: "this command is started by `thalweg worker` for itself",
+			Err: err}
 	}
 	return conn, nil
 }
@@ -64,7 +65,8 @@ func Inherited() (net.Conn, error) {
 func Serve(conn net.Conn, begin func(ctx context.Context, p Parent) (Host, error)) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	c := &child{peer: newPeer(conn), begin: begin, runs: map[state.RunKey]*openRun{}, results: map[state.BatchKey]worker.Result{}}
+	c := &child{peer: newPeer(conn), begin: begin, runs: map[state.RunKey]*openRun{},
+		results: map[state.BatchKey]worker.Result{}}
 	c.peer.calls["hello"] = answers(c.hello)
 	c.peer.calls["execute"] = answers(c.execute)
 	c.peer.calls["publish"] = answers(c.publish)
@@ -116,7 +118,9 @@ func (c *child) beat(ctx context.Context, every time.Duration) {
 
 func (c *child) hello(ctx context.Context, h hello) (any, error) {
 	if h.Protocol != protocol {
-		return helloAnswer{Protocol: protocol}, fault.New(fault.Bug, "the worker speaks version %d of the slots' protocol, its child version %d", h.Protocol, protocol)
+		return helloAnswer{Protocol: protocol},
+			fault.New(fault.Bug, "the worker speaks version %d of the slots' protocol, its child version %d",
+				h.Protocol, protocol)
 	}
 	c.beats.Go(func() { c.beat(c.life, h.Beat) })
 	room := &farRoom{peer: c.peer}
@@ -125,8 +129,10 @@ func (c *child) hello(ctx context.Context, h hello) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, err := c.begin(ctx, Parent{Slot: h.Slot, WorkDir: h.WorkDir, Settings: h.Settings, State: &storeOf{peer: c.peer}, Parts: store, Room: room,
-		Copies: func(run state.RunKey) Copier { return farCopier{c.peer, run} }, Logger: slog.New(&farLog{peer: c.peer, level: h.Level})})
+	host, err := c.begin(ctx, Parent{Slot: h.Slot, WorkDir: h.WorkDir, Settings: h.Settings, State: &storeOf{peer: c.peer},
+		Parts: store, Room: room,
+		Copies: func(run state.RunKey) Copier { return farCopier{c.peer, run} },
+		Logger: slog.New(&farLog{peer: c.peer, level: h.Level})})
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +155,8 @@ func (c *child) execute(ctx context.Context, a executeArgs) (any, error) {
 	c.keeping.Lock()
 	c.results[a.Claim.BatchKey] = res
 	c.keeping.Unlock()
-	return executeAnswer{Outcome: res.Outcome, Publications: res.Publications, Publish: res.Publish != nil, Discard: res.Discard != nil, HeldBytes: residentBytes()}, err
+	return executeAnswer{Outcome: res.Outcome, Publications: res.Publications, Publish: res.Publish != nil,
+		Discard: res.Discard != nil, HeldBytes: residentBytes()}, err
 }
 
 // run opens a run, or gives it as it was opened before.
@@ -205,7 +212,8 @@ func (c *child) publish(ctx context.Context, key state.BatchKey) (any, error) {
 	if !ok || res.Publish == nil {
 		return nil, fault.New(fault.Bug, "batch %d of node %s has nothing to publish", key.Batch, key.Node)
 	}
-	return nil, worker.Guard(fmt.Sprintf("publishing batch %d of node %s", key.Batch, key.Node), func() error { return res.Publish(ctx) })
+	return nil, worker.Guard(fmt.Sprintf("publishing batch %d of node %s", key.Batch, key.Node),
+		func() error { return res.Publish(ctx) })
 }
 
 func (c *child) discard(_ context.Context, key state.BatchKey) (any, error) {

@@ -194,7 +194,8 @@ func (s *Slots) ready(ctx context.Context, at *place) error {
 		at.failures++
 		s.cfg.Logger.Warn("a slot's process could not be started", "slot", at.number, "error", err)
 	}
-	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("slot %d has no process", at.number), Err: err,
+	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("slot %d has no process",
+		at.number), Err: err,
 		Hint: "look whether the machine has memory and processes left (ulimit -u), or start the worker with --no-isolate"}
 }
 
@@ -231,7 +232,8 @@ func (s *Slots) start(ctx context.Context, number int) (p *process, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { p.kill("it did not begin to work in time") })()
-	answer, err := ask[helloAnswer](ctx, p.peer, "hello", hello{Protocol: protocol, Slot: number, WorkDir: p.dir, Settings: s.cfg.Settings, Budget: s.cfg.Room.Budget(), Level: lowest(s.cfg.Logger),
+	answer, err := ask[helloAnswer](ctx, p.peer, "hello", hello{Protocol: protocol, Slot: number, WorkDir: p.dir,
+		Settings: s.cfg.Settings, Budget: s.cfg.Room.Budget(), Level: lowest(s.cfg.Logger),
 		Beat: min(beatEvery, s.cfg.Silence/silenceTicks)})
 	if err == nil && answer.Protocol != protocol {
 		err = fault.New(fault.Bug, "the child speaks version %d of the slots' protocol, not %d", answer.Protocol, protocol)
@@ -256,5 +258,6 @@ func (s *Slots) start(ctx context.Context, number int) (p *process, err error) {
 func (p *process) worn() bool { return p.batches >= batchesMax }
 
 func canceled(ctx context.Context, doing string) error {
-	return &fault.Error{Kind: fault.Canceled, Retryable: true, Message: doing + " was interrupted", Err: context.Cause(ctx)}
+	return &fault.Error{Kind: fault.Canceled, Retryable: true, Message: doing + " was interrupted",
+		Err: context.Cause(ctx)}
 }

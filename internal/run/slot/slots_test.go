@@ -43,7 +43,8 @@ func TestFailuresAreThoseOfTheChild(t *testing.T) {
 	b := newBench(t, nil)
 	_, err := b.execute("fault")
 	f := worker.FailureOf(err, state.BatchKey{})
-	require.Equal(t, state.Failure{Kind: fault.UserData, Message: "bad: below: file does not exist", Hint: "mend it", Detail: "long", Place: fault.Place{File: "f", Line: 7, Table: "t"}}, f)
+	require.Equal(t, state.Failure{Kind: fault.UserData, Message: "bad: below: file does not exist", Hint: "mend it",
+		Detail: "long", Place: fault.Place{File: "f", Line: 7, Table: "t"}}, f)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	_, err = b.execute("plain")
 	require.Equal(t, "unclassified failure: plain", worker.FailureOf(err, state.BatchKey{}).Message)
@@ -73,7 +74,8 @@ func TestAChildThatDiesCostsOneAttempt(t *testing.T) {
 		require.Equal(t, fault.Environment, f.Kind, how)
 		require.True(t, f.Retryable, how)
 		require.Contains(t, f.Message, said, how)
-		require.Equal(t, how == "oom", bytes.Contains([]byte(f.Message), []byte("the system was probably out of memory")), f.Message)
+		require.Equal(t, how == "oom", bytes.Contains([]byte(f.Message), []byte("the system was probably out of memory")),
+			f.Message)
 		require.NotEmpty(t, f.Hint)
 		res, err := b.execute("room pid") // what the dead one held is free again
 		require.NoError(t, err, how)
@@ -92,7 +94,8 @@ func TestAChildThatDiesBetweenTwoBatchesCostsNothing(t *testing.T) {
 	require.NoError(t, err)
 	pid := int(res.Outcome.Stats.RowsIn)
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-	require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }, effort.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }, effort.Patience,
+		time.Millisecond)
 	require.Eventually(t, func() bool {
 		_, err = b.execute("pid")
 		return err == nil
@@ -189,7 +192,8 @@ func TestACancelledExecutionComesBack(t *testing.T) {
 			done <- err
 		}()
 		waiting := filepath.Join(b.dir, "waiting")
-		require.Eventually(t, func() bool { _, err := os.Stat(waiting); return err == nil }, effort.Patience, time.Millisecond)
+		require.Eventually(t, func() bool { _, err := os.Stat(waiting); return err == nil }, effort.Patience,
+			time.Millisecond)
 		require.NoError(t, os.Remove(waiting))
 		cancel()
 		require.True(t, worker.Interrupted(<-done), scene)

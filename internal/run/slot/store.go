@@ -83,7 +83,8 @@ func (s *storeOf) do(ctx context.Context, method string, args []any, results ...
 func (s *storeOf) Close() error { return nil }
 
 // CreateRun implements state.Store.
-func (s *storeOf) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec, blobs ...state.Blob) (out state.RunKey, err error) {
+func (s *storeOf) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec,
+	blobs ...state.Blob) (out state.RunKey, err error) {
 	err = s.do(ctx, "CreateRun", []any{run, nodes, blobs}, &out)
 	return out, err
 }
@@ -95,7 +96,8 @@ func (s *storeOf) Run(ctx context.Context, key state.RunKey) (out state.Run, err
 }
 
 // Runs implements state.Store.
-func (s *storeOf) Runs(ctx context.Context, workspace string, page state.Page) (out []state.Run, next int64, err error) {
+func (s *storeOf) Runs(ctx context.Context, workspace string, page state.Page) (out []state.Run, next int64,
+	err error) {
 	err = s.do(ctx, "Runs", []any{workspace, page}, &out, &next)
 	return out, next, err
 }
@@ -149,7 +151,8 @@ func (s *storeOf) CompleteRun(ctx context.Context, key state.RunKey, epoch int64
 }
 
 // Acquire implements state.Store.
-func (s *storeOf) Acquire(ctx context.Context, key state.RunKey, role, owner string, now, until time.Time) (out state.Role, err error) {
+func (s *storeOf) Acquire(ctx context.Context, key state.RunKey, role, owner string, now,
+	until time.Time) (out state.Role, err error) {
 	err = s.do(ctx, "Acquire", []any{key, role, owner, now, until}, &out)
 	return out, err
 }
@@ -193,37 +196,43 @@ func (s *storeOf) Purge(ctx context.Context, key state.NodeKey) error {
 }
 
 // Batch implements state.Store.
-func (s *storeOf) Batch(ctx context.Context, key state.BatchKey) (batch state.Batch, attempts []state.Attempt, err error) {
+func (s *storeOf) Batch(ctx context.Context, key state.BatchKey) (batch state.Batch, attempts []state.Attempt,
+	err error) {
 	err = s.do(ctx, "Batch", []any{key}, &batch, &attempts)
 	return batch, attempts, err
 }
 
 // Batches implements state.Store.
-func (s *storeOf) Batches(ctx context.Context, key state.NodeKey, page state.Page) (out []state.Batch, next int64, err error) {
+func (s *storeOf) Batches(ctx context.Context, key state.NodeKey, page state.Page) (out []state.Batch, next int64,
+	err error) {
 	err = s.do(ctx, "Batches", []any{key, page}, &out, &next)
 	return out, next, err
 }
 
 // Unsettled implements state.Store.
-func (s *storeOf) Unsettled(ctx context.Context, key state.NodeKey, page state.Page) (out []state.Batch, next int64, err error) {
+func (s *storeOf) Unsettled(ctx context.Context, key state.NodeKey, page state.Page) (out []state.Batch, next int64,
+	err error) {
 	err = s.do(ctx, "Unsettled", []any{key, page}, &out, &next)
 	return out, next, err
 }
 
 // Specs implements state.Store.
-func (s *storeOf) Specs(ctx context.Context, key state.NodeKey, page state.Page) (out []state.BatchSpec, next int64, err error) {
+func (s *storeOf) Specs(ctx context.Context, key state.NodeKey, page state.Page) (out []state.BatchSpec, next int64,
+	err error) {
 	err = s.do(ctx, "Specs", []any{key, page}, &out, &next)
 	return out, next, err
 }
 
 // Inputs implements state.Store.
-func (s *storeOf) Inputs(ctx context.Context, key state.NodeKey, page state.Page) (out []state.Input, next int64, err error) {
+func (s *storeOf) Inputs(ctx context.Context, key state.NodeKey, page state.Page) (out []state.Input, next int64,
+	err error) {
 	err = s.do(ctx, "Inputs", []any{key, page}, &out, &next)
 	return out, next, err
 }
 
 // Offers implements state.Store.
-func (s *storeOf) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) (out []state.Offer, next int64, err error) {
+func (s *storeOf) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) (out []state.Offer,
+	next int64, err error) {
 	err = s.do(ctx, "Offers", []any{key, now, page}, &out, &next)
 	return out, next, err
 }
@@ -240,7 +249,8 @@ func (s *storeOf) Extend(ctx context.Context, c state.Claim, lease time.Time) er
 }
 
 // Announce implements state.Store.
-func (s *storeOf) Announce(ctx context.Context, c state.Claim, publications []state.Publication, lease time.Time) error {
+func (s *storeOf) Announce(ctx context.Context, c state.Claim, publications []state.Publication,
+	lease time.Time) error {
 	return s.do(ctx, "Announce", []any{c, publications, lease})
 }
 
@@ -250,12 +260,14 @@ func (s *storeOf) Commit(ctx context.Context, c state.Claim, out state.Outcome, 
 }
 
 // Fail implements state.Store.
-func (s *storeOf) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome, now time.Time) error {
+func (s *storeOf) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome,
+	now time.Time) error {
 	return s.do(ctx, "Fail", []any{c, failure, out, now})
 }
 
 // Retry implements state.Store.
-func (s *storeOf) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore, now time.Time) error {
+func (s *storeOf) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore,
+	now time.Time) error {
 	return s.do(ctx, "Retry", []any{c, failure, stats, notBefore, now})
 }
 
@@ -265,13 +277,15 @@ func (s *storeOf) Release(ctx context.Context, c state.Claim, now time.Time) err
 }
 
 // Attempts implements state.Store.
-func (s *storeOf) Attempts(ctx context.Context, key state.NodeKey, page state.Page) (out []state.Attempt, next int64, err error) {
+func (s *storeOf) Attempts(ctx context.Context, key state.NodeKey, page state.Page) (out []state.Attempt, next int64,
+	err error) {
 	err = s.do(ctx, "Attempts", []any{key, page}, &out, &next)
 	return out, next, err
 }
 
 // Publications implements state.Store.
-func (s *storeOf) Publications(ctx context.Context, key state.NodeKey, page state.Page) (out []state.Publication, next int64, err error) {
+func (s *storeOf) Publications(ctx context.Context, key state.NodeKey, page state.Page) (out []state.Publication,
+	next int64, err error) {
 	err = s.do(ctx, "Publications", []any{key, page}, &out, &next)
 	return out, next, err
 }
@@ -282,19 +296,22 @@ func (s *storeOf) Forget(ctx context.Context, key state.BatchKey, attempt int) e
 }
 
 // Parts implements state.Store.
-func (s *storeOf) Parts(ctx context.Context, key state.NodeKey, page state.Page) (out []state.Part, next int64, err error) {
+func (s *storeOf) Parts(ctx context.Context, key state.NodeKey, page state.Page) (out []state.Part, next int64,
+	err error) {
 	err = s.do(ctx, "Parts", []any{key, page}, &out, &next)
 	return out, next, err
 }
 
 // Checks implements state.Store.
-func (s *storeOf) Checks(ctx context.Context, key state.NodeKey, page state.Page) (out []state.CheckResult, next int64, err error) {
+func (s *storeOf) Checks(ctx context.Context, key state.NodeKey, page state.Page) (out []state.CheckResult, next int64,
+	err error) {
 	err = s.do(ctx, "Checks", []any{key, page}, &out, &next)
 	return out, next, err
 }
 
 // Files implements state.Store.
-func (s *storeOf) Files(ctx context.Context, key state.NodeKey, page state.Page) (out []state.File, next int64, err error) {
+func (s *storeOf) Files(ctx context.Context, key state.NodeKey, page state.Page) (out []state.File, next int64,
+	err error) {
 	err = s.do(ctx, "Files", []any{key, page}, &out, &next)
 	return out, next, err
 }
@@ -306,13 +323,15 @@ func (s *storeOf) Tally(ctx context.Context, key state.NodeKey) (out state.Tally
 }
 
 // Events implements state.Store.
-func (s *storeOf) Events(ctx context.Context, key state.NodeKey, after int64, limit int) (out []state.Event, err error) {
+func (s *storeOf) Events(ctx context.Context, key state.NodeKey, after int64, limit int) (out []state.Event,
+	err error) {
 	err = s.do(ctx, "Events", []any{key, after, limit}, &out)
 	return out, err
 }
 
 // Sequence implements state.Store.
-func (s *storeOf) Sequence(ctx context.Context, key state.RunKey, page state.Page) (out []state.Span, next int64, err error) {
+func (s *storeOf) Sequence(ctx context.Context, key state.RunKey, page state.Page) (out []state.Span, next int64,
+	err error) {
 	err = s.do(ctx, "Sequence", []any{key, page}, &out, &next)
 	return out, next, err
 }

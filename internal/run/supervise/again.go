@@ -77,7 +77,8 @@ func Close(ctx context.Context, s state.Store, run state.Run, w Wish) (Closure, 
 	if err != nil {
 		return Closure{}, fmt.Errorf("read the nodes of run %d: %w", run.Run, err)
 	}
-	c := closer{store: s, run: run, nodes: nodes, inside: w.Inside, redo: map[string]*state.Redo{}, why: map[string]Task{}, asked: map[string][]int{}}
+	c := closer{store: s, run: run, nodes: nodes, inside: w.Inside, redo: map[string]*state.Redo{}, why: map[string]Task{},
+		asked: map[string][]int{}}
 	for _, name := range w.Nodes {
 		if err := c.node(ctx, name); err != nil {
 			return Closure{}, err
@@ -116,8 +117,9 @@ func (c *closer) find(name string) (state.Node, error) {
 	}
 	n := c.nodes[i]
 	if n.PlanDigest == "" {
-		return n, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d has not been planned yet: there is nothing to do again", name, c.run.Run),
-			Hint: "`" + c.run.Command(fmt.Sprintf("resume %d", c.run.Run)) + "` lets the run go on"}
+		return n, &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("node %s of run %d has not been planned yet: there is nothing to do again", name, c.run.Run),
+			Hint:    "`" + c.run.Command(fmt.Sprintf("resume %d", c.run.Run)) + "` lets the run go on"}
 	}
 	return n, nil
 }
@@ -136,7 +138,8 @@ func (c *closer) node(ctx context.Context, name string) error {
 		why = Task{Why: Computes, Of: name}
 	}
 	// What was taken over is done here, by a plan of its own.
-	c.redo[n.Name], c.why[n.Name] = &state.Redo{Node: n.Name, Replan: n.ReusedFrom != nil || n.Status == state.Invalidated}, why
+	c.redo[n.Name], c.why[n.Name] = &state.Redo{Node: n.Name, Replan: n.ReusedFrom != nil ||
+		n.Status == state.Invalidated}, why
 	return nil
 }
 
@@ -147,12 +150,16 @@ func (c *closer) batches(ctx context.Context, b Batches) error {
 	case err != nil:
 		return err
 	case n.ReusedFrom != nil:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d has no batches: its rows are those of run %d", n.Name, c.run.Run, n.ReusedFrom.Run),
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("node %s of run %d has no batches: its rows are those of run %d", n.Name, c.run.Run,
+				n.ReusedFrom.Run),
 			Hint: fmt.Sprintf("--node %s does all of it here; or retry run %d", n.Name, n.ReusedFrom.Run)}
 	case n.BatchesTotal == 0:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d has no batches", n.Name, c.run.Run), Hint: "--node " + n.Name + " does what computes it again"}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d has no batches", n.Name, c.run.Run),
+			Hint: "--node " + n.Name + " does what computes it again"}
 	case b.From < 0 || b.To < b.From || b.To >= n.BatchesTotal:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d has no batches %d to %d: it has %d", n.Name, c.run.Run, b.From, b.To, n.BatchesTotal),
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d has no batches %d to %d: it has %d",
+			n.Name, c.run.Run, b.From, b.To, n.BatchesTotal),
 			Hint: fmt.Sprintf("they are numbered from 0 to %d", n.BatchesTotal-1)}
 	}
 	redo := c.redo[n.Name]
@@ -309,7 +316,8 @@ func (c *closer) left(ctx context.Context, n state.Node) ([]Task, error) {
 	if len(failed.Batches) > 0 || n.Status == state.Failed {
 		out = append(out, failed)
 	}
-	if rest := n.BatchesTotal - n.BatchesDone - len(failed.Batches); rest > 0 || n.PlanDigest == "" && n.Status != state.Failed {
+	if rest := n.BatchesTotal - n.BatchesDone - len(failed.Batches); rest > 0 || n.PlanDigest == "" &&
+		n.Status != state.Failed {
 		out = append(out, Task{Node: n.Name, Why: Left, Count: rest, Total: n.BatchesTotal})
 	}
 	return out, nil

@@ -77,7 +77,8 @@ const (
 // dropRun drops a run. That it is about to is noted before it looks for readers;
 // who is about to take rows over notes that first, and then looks whether the
 // run is about to be dropped: one of the two sees the other.
-func dropRun(ctx context.Context, s state.Store, key state.RunKey, with []state.RunKey, by state.Mark) (d Drop, err error) {
+func dropRun(ctx context.Context, s state.Store, key state.RunKey, with []state.RunKey, by state.Mark) (d Drop,
+	err error) {
 	note := state.Note{Topic: topicDropping, Name: state.RunName(key.Run), Run: key.Run, Time: by.Time}
 	if err := s.PutNote(ctx, key.Workspace, note); err != nil {
 		return d, fmt.Errorf("note that run %d is about to be dropped: %w", key.Run, err)
@@ -109,7 +110,8 @@ func drops(ctx context.Context, s state.Store, run state.Run, with []state.RunKe
 	d := Drop{Run: run}
 	switch {
 	case run.Dropped != nil:
-		return d, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was dropped by %s: %s", run.Run, run.Dropped.Actor, run.Dropped.Reason),
+		return d, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was dropped by %s: %s", run.Run,
+			run.Dropped.Actor, run.Dropped.Reason),
 			Hint: "`" + run.Command("gc") + "` removes what it has written"}
 	case !run.Status.Terminal() || run.GoesOn():
 		return d, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is %s", run.Run, run.Status),
@@ -153,10 +155,15 @@ func (d *Drop) read(ctx context.Context, s state.Store, of state.NodeKey, with [
 		switch {
 		case n.Status == state.Invalidated:
 		case taken:
-			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d has the rows of node %s of run %d: nobody could read it any more", n.Name, n.Run, of.Node, of.Run),
-				Hint: fmt.Sprintf("name run %d, too, to drop both; or `%s` computes its rows there", n.Run, n.Command(fmt.Sprintf("retry %d --node %s", n.Run, n.Name)))}
+			return &fault.Error{Kind: fault.Script,
+				Message: fmt.Sprintf("node %s of run %d has the rows of node %s of run %d: nobody could read it any more", n.Name,
+					n.Run, of.Node, of.Run),
+				Hint: fmt.Sprintf("name run %d, too, to drop both; or `%s` computes its rows there", n.Run,
+					n.Command(fmt.Sprintf("retry %d --node %s", n.Run, n.Name)))}
 		case !run.Status.Terminal() || run.GoesOn():
-			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d, which is %s, reads node %s of run %d", n.Name, n.Run, run.Status, of.Node, of.Run),
+			return &fault.Error{Kind: fault.Script,
+				Message: fmt.Sprintf("node %s of run %d, which is %s, reads node %s of run %d", n.Name, n.Run, run.Status,
+					of.Node, of.Run),
 				Hint: "wait until that run is over, or stop it: `" + n.Command(fmt.Sprintf("stop %d", n.Run)) + "`"}
 		case n.PlanDigest != "" && n.Kind != state.KindGate:
 			d.Made = append(d.Made, Touched{NodeKey: by, Of: of})

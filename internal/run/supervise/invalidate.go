@@ -23,7 +23,8 @@ type Invalidation struct {
 
 // Invalidate makes what a run has written unreadable: nodes none: all of it;
 // else what those have, and in the same run all that was computed from them.
-func Invalidate(ctx context.Context, s state.Store, key state.RunKey, nodes []string, by state.Mark) (inv Invalidation, err error) {
+func Invalidate(ctx context.Context, s state.Store, key state.RunKey, nodes []string, by state.Mark) (inv Invalidation,
+	err error) {
 	err = state.Decide(ctx, s, key, rand.Text(), by.Time, func(run state.Run) (state.Order, error) {
 		o := state.Order{Kind: state.OrderInvalidate, Mark: by}
 		if inv, err = Invalidates(ctx, s, run, nodes); err != nil || inv.Whole {
@@ -45,7 +46,8 @@ func Invalidates(ctx context.Context, s state.Store, run state.Run, nodes []stri
 		return inv, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is %s", run.Run, run.Status),
 			Hint: "stop it first: `" + run.Command(fmt.Sprintf("stop %d", run.Run)) + "`"}
 	case run.Dropped != nil:
-		return inv, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was dropped: nobody reads it any more", run.Run)}
+		return inv, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was dropped: nobody reads it any more",
+			run.Run)}
 	}
 	all, err := s.Nodes(ctx, run.RunKey)
 	if err != nil {
@@ -92,7 +94,8 @@ func topicOf(of state.NodeKey) string { return topicReads + state.RunName(of.Run
 // without it does.
 func NoteReads(ctx context.Context, s state.Store, reader state.NodeKey, of []state.NodeKey, now time.Time) error {
 	for _, one := range of {
-		note := state.Note{Topic: topicOf(one), Name: state.RunName(reader.Run) + "/" + reader.Node, Run: reader.Run, Node: reader.Node, Time: now}
+		note := state.Note{Topic: topicOf(one), Name: state.RunName(reader.Run) + "/" + reader.Node, Run: reader.Run,
+			Node: reader.Node, Time: now}
 		if err := s.PutNote(ctx, reader.Workspace, note); err != nil {
 			return fmt.Errorf("note that node %s reads node %s of run %d: %w", reader.Node, one.Node, one.Run, err)
 		}

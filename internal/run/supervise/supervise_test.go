@@ -30,10 +30,12 @@ func newBundle(t *testing.T) bundle {
 	store, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "state.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	run, err := store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()}, []state.NodeSpec{
-		{Name: "a", Table: "a"}, {Name: "b", Table: "b", Ordinal: 1}, {Name: "c", Table: "c", Ordinal: 2, Inputs: []string{"a"}},
-		{Name: "d", Table: "d", Ordinal: 3, Inputs: []string{"c"}}, {Name: "e", Ordinal: 4, Inputs: []string{"b", "d"}},
-	})
+	run, err := store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()},
+		[]state.NodeSpec{
+			{Name: "a", Table: "a"}, {Name: "b", Table: "b", Ordinal: 1},
+			{Name: "c", Table: "c", Ordinal: 2, Inputs: []string{"a"}},
+			{Name: "d", Table: "d", Ordinal: 3, Inputs: []string{"c"}}, {Name: "e", Ordinal: 4, Inputs: []string{"b", "d"}},
+		})
 	require.NoError(t, err)
 	return bundle{store, run}
 }
@@ -56,11 +58,13 @@ func (b bundle) complete(t *testing.T, nodes string) {
 		_, err = state.PlanNode(ctx, b, key, n.Epoch, plan, "test", now)
 		require.NoError(t, err)
 		for i := range plan.Batches {
-			c, err := b.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: i}, Epoch: n.Epoch}, Owner: "test", Token: fmt.Sprint(key, i), Now: now, Lease: now.Add(time.Hour)})
+			c, err := b.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: i},
+				Epoch: n.Epoch}, Owner: "test", Token: fmt.Sprint(key, i), Now: now, Lease: now.Add(time.Hour)})
 			require.NoError(t, err)
 			require.NoError(t, b.Commit(ctx, c, state.Outcome{Stats: state.Stats{RowsOut: 10, Elapsed: time.Second}}, now))
 		}
-		require.NoError(t, b.MoveNode(ctx, key, state.Move{Epoch: n.Epoch, From: state.Running, To: state.Succeeded, Now: now}))
+		require.NoError(t, b.MoveNode(ctx, key, state.Move{Epoch: n.Epoch, From: state.Running, To: state.Succeeded,
+			Now: now}))
 	}
 }
 
@@ -94,14 +98,23 @@ func TestClosure(t *testing.T) {
 		wish supervise.Wish
 		want string
 	}{
-		"a batch, its check, and all behind": {"abcde", batches("a", 1, 1), "a asked [1], 10 rows in 1s\na follows [3], 10 rows in 1s\n" + behindA},
-		"a check follows nothing":            {"abcde", batches("b", 3, 3), "b asked [3], 10 rows in 1s\ne reads b replan, 40 rows in 4s"},
-		"batches of a whole node":            {"abcde", supervise.Wish{Nodes: []string{"a"}, Batches: []supervise.Batches{{Node: "a", From: 0, To: 0}}}, "a asked, 40 rows in 4s\n" + behindA},
-		"the last node":                      {"abcde", supervise.Wish{Nodes: []string{"e"}}, "e asked, 40 rows in 4s"},
-		"an ephemeral table":                 {"abcde", supervise.Wish{Nodes: []string{"c"}, Inside: map[string]string{"c": "d"}}, "d computes c, 40 rows in 4s\ne reads d replan, 40 rows in 4s"},
-		"one behind another":                 {"abcde", supervise.Wish{Nodes: []string{"d", "a"}}, "a asked, 40 rows in 4s\nc reads a replan, 0 rows in 0s\nd asked replan, 40 rows in 4s\ne reads d replan, 40 rows in 4s"},
-		"nodes that were not planned":        {"ab", supervise.Wish{Nodes: []string{"a"}}, "a asked, 40 rows in 4s\nc left, 0 rows in 0s\nd left, 0 rows in 0s\ne left, 0 rows in 0s"},
-		"nothing":                            {"abcde", supervise.Wish{}, ""},
+		"a batch, its check, and all behind": {"abcde", batches("a", 1, 1),
+			"a asked [1], 10 rows in 1s\na follows [3], 10 rows in 1s\n" + behindA},
+		"a check follows nothing": {"abcde", batches("b", 3, 3),
+			"b asked [3], 10 rows in 1s\ne reads b replan, 40 rows in 4s"},
+		"batches of a whole node": {"abcde",
+			supervise.Wish{Nodes: []string{"a"}, Batches: []supervise.Batches{{Node: "a", From: 0, To: 0}}},
+			"a asked, 40 rows in 4s\n" + behindA},
+		"the last node": {"abcde", supervise.Wish{Nodes: []string{"e"}}, "e asked, 40 rows in 4s"},
+		"an ephemeral table": {"abcde",
+			supervise.Wish{Nodes: []string{"c"}, Inside: map[string]string{"c": "d"}},
+			"d computes c, 40 rows in 4s\ne reads d replan, 40 rows in 4s"},
+		"one behind another": {"abcde", supervise.Wish{Nodes: []string{"d", "a"}},
+			"a asked, 40 rows in 4s\nc reads a replan, 0 rows in 0s\nd asked replan, 40 rows in 4s\ne reads d replan, 40 rows " +
+				"in 4s"},
+		"nodes that were not planned": {"ab", supervise.Wish{Nodes: []string{"a"}},
+			"a asked, 40 rows in 4s\nc left, 0 rows in 0s\nd left, 0 rows in 0s\ne left, 0 rows in 0s"},
+		"nothing": {"abcde", supervise.Wish{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,7 +20,8 @@ import (
 // point that is never passed, and the page of guarantees names it.
 func TestEveryCrashPointIsListed(t *testing.T) {
 	t.Parallel()
-	listed := slices.Concat(worker.CrashPoints(), worker.GatePoints(), worker.OrderPoints(), worker.ServingPoints(), worker.CollectPoints(), worker.FilePoints())
+	listed := slices.Concat(worker.CrashPoints(), worker.GatePoints(), worker.OrderPoints(), worker.ServingPoints(),
+		worker.CollectPoints(), worker.FilePoints())
 	page, err := os.ReadFile("../../../docs/guarantees.md")
 	require.NoError(t, err)
 	names, err := filepath.Glob("*.go")

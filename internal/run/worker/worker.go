@@ -136,7 +136,8 @@ const (
 	Executed  CrashPoint = "executed"  // parts are stored, files written under temporary names
 	Published CrashPoint = "published" // files have their final names, nothing is committed
 	Committed CrashPoint = "committed" // the batch is done, nobody has noticed
-	Settling  CrashPoint = "settling"  // a node's batches are done, or those of an earlier run are taken over; it does not count as succeeded
+	// a node's batches are done, or those of an earlier run are taken over; it does not count as succeeded
+	Settling CrashPoint = "settling"
 )
 
 // The crash points of who begins runs and who tells of them.
@@ -206,7 +207,8 @@ func FailureOf(err error, key state.BatchKey) state.Failure {
 	if f.Err != nil {
 		message += ": " + f.Err.Error()
 	}
-	return state.Failure{Kind: f.Kind, Retryable: f.Retryable, Place: f.Place, Message: message, Hint: f.Hint, Detail: f.Detail, Node: key.Node, Batch: key.Batch}
+	return state.Failure{Kind: f.Kind, Retryable: f.Retryable, Place: f.Place, Message: message, Hint: f.Hint,
+		Detail: f.Detail, Node: key.Node, Batch: key.Batch}
 }
 
 // Interrupted reports whether an error only says that somebody asked to stop.

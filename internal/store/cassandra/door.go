@@ -38,7 +38,8 @@ type door struct {
 }
 
 func (c Config) door() *door {
-	d := &door{dial: c.Dial, tls: c.TLS, name: c.Username, pass: c.Password, hosts: c.Hosts, within: cmp.Or(c.Timeout, timeoutDefault)}
+	d := &door{dial: c.Dial, tls: c.TLS, name: c.Username, pass: c.Password, hosts: c.Hosts,
+		within: cmp.Or(c.Timeout, timeoutDefault)}
 	if d.dial == nil {
 		d.dial = (&net.Dialer{Timeout: connectTimeout}).DialContext
 	}
@@ -183,7 +184,8 @@ var cannotTell = []string{"Cannot achieve", "Unable to perform", "timed out", "n
 // disbelieved is the failure of a login, with what the node says. It says the same to somebody whom it
 // does not believe and to everybody while it cannot read its users: only the text tells them apart.
 func (d *door) disbelieved(err error) error {
-	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "gocql: unable to create session: "), "unable to discover protocol version: ")
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "gocql: unable to create session: "),
+		"unable to discover protocol version: ")
 	known := d.pass == "" || !strings.Contains(text, d.pass)
 	for _, passing := range cannotTell {
 		if !strings.Contains(text, passing) {
@@ -192,14 +194,16 @@ func (d *door) disbelieved(err error) error {
 		if !known {
 			text = passing
 		}
-		return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "connect to Cassandra: the nodes cannot check the login now",
-			Err: errors.New(text), Hint: "check that enough nodes are up for the copies of the keyspace system_auth"}
+		return &fault.Error{Kind: fault.Environment, Retryable: true,
+			Message: "connect to Cassandra: the nodes cannot check the login now",
+			Err:     errors.New(text), Hint: "check that enough nodes are up for the copies of the keyspace system_auth"}
 	}
 	why := ErrLogin
 	if known {
 		why = &LoginError{Said: text}
 	}
-	return &fault.Error{Kind: fault.Environment, Message: "connect to Cassandra", Err: why, Hint: "check username and password"}
+	return &fault.Error{Kind: fault.Environment, Message: "connect to Cassandra", Err: why,
+		Hint: "check username and password"}
 }
 
 // unknownHost is the failure to find any host, if that is why no connection was tried: the

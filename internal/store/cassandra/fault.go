@@ -72,7 +72,8 @@ func (s *shortage) Error() string {
 func (s *shortage) Unwrap() error { return s.err }
 
 // shortageHint is the way out of a shortage.
-const shortageHint = "start the nodes that are down, or mend the network to them: `nodetool status` on a node lists them, `thalweg doctor` looks at all that are named"
+const shortageHint = "start the nodes that are down, or mend the network to them: `nodetool status` on a node lists " +
+	"them, `thalweg doctor` looks at all that are named"
 
 // short says of an error of the driver, by its type, that too few nodes have answered; others stay.
 func short(err error, away func() []string) error {
@@ -93,7 +94,8 @@ func short(err error, away func() []string) error {
 		out.needed, out.answered = write.BlockFor, write.Received
 	case errors.As(err, &unknown):
 		out.needed, out.answered = unknown.BlockFor, unknown.Received
-	case errors.Is(err, gocql.ErrTimeoutNoResponse), errors.Is(err, gocql.ErrNoConnections), errors.Is(err, gocql.ErrNoConnectionsStarted),
+	case errors.Is(err, gocql.ErrTimeoutNoResponse), errors.Is(err, gocql.ErrNoConnections),
+		errors.Is(err, gocql.ErrNoConnectionsStarted),
 		errors.Is(err, gocql.ErrConnectionClosed):
 	default:
 		return err
@@ -128,8 +130,10 @@ func Passes(err error) bool {
 
 func answerPasses(code int) bool {
 	switch code {
-	case gocql.ErrCodeUnavailable, gocql.ErrCodeOverloaded, gocql.ErrCodeBootstrapping, gocql.ErrCodeWriteTimeout, gocql.ErrCodeReadTimeout,
-		gocql.ErrCodeWriteFailure, gocql.ErrCodeReadFailure, gocql.ErrCodeServer, gocql.ErrCodeTruncate, gocql.ErrCodeCASWriteUnknown:
+	case gocql.ErrCodeUnavailable, gocql.ErrCodeOverloaded, gocql.ErrCodeBootstrapping, gocql.ErrCodeWriteTimeout,
+		gocql.ErrCodeReadTimeout,
+		gocql.ErrCodeWriteFailure, gocql.ErrCodeReadFailure, gocql.ErrCodeServer, gocql.ErrCodeTruncate,
+		gocql.ErrCodeCASWriteUnknown:
 		return true
 	}
 	return false
@@ -205,12 +209,14 @@ func hint(err error) string {
 		switch code := request.Code(); {
 		case code == gocql.ErrCodeCredentials, code == gocql.ErrCodeUnauthorized:
 			return "check the user name and the password, and what the user is allowed"
-		case code == gocql.ErrCodeInvalid && strings.Contains(text, "eyspace"), code == gocql.ErrCodeInvalid && strings.Contains(text, "table"):
+		case code == gocql.ErrCodeInvalid && strings.Contains(text, "eyspace"), code == gocql.ErrCodeInvalid &&
+			strings.Contains(text, "table"):
 			return "`thalweg cluster init` makes the keyspace and its tables"
 		}
 		return "see the logs of Cassandra's nodes"
 	}
-	if errors.Is(err, gocql.ErrKeyspaceDoesNotExist) || strings.Contains(text, "eyspace") && strings.Contains(text, "exist") {
+	if errors.Is(err, gocql.ErrKeyspaceDoesNotExist) || strings.Contains(text, "eyspace") &&
+		strings.Contains(text, "exist") {
 		return "`thalweg cluster init` makes the keyspace and its tables"
 	}
 	if h := secure.Hint(err); h != "" {
@@ -234,7 +240,8 @@ var (
 func isName(keyspace string) bool { return keyspaceNamed.MatchString(keyspace) }
 
 func nameFault(keyspace string) error {
-	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%q cannot be the name of a keyspace", keyspace), Hint: "a small letter, then small letters, digits and _, 48 together at most"}
+	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%q cannot be the name of a keyspace", keyspace),
+		Hint: "a small letter, then small letters, digits and _, 48 together at most"}
 }
 
 func replicationText(copies map[string]int) (string, error) {
@@ -247,12 +254,14 @@ func replicationText(copies map[string]int) (string, error) {
 	b.WriteString("'NetworkTopologyStrategy'")
 	for _, dc := range slices.Sorted(maps.Keys(copies)) {
 		if !datacenterNamed.MatchString(dc) || copies[dc] < 1 {
-			return "", &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("replication %d in datacenter %q cannot be", copies[dc], dc), Hint: "name each datacenter with the number of copies it keeps"}
+			return "", &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("replication %d in datacenter %q cannot be",
+				copies[dc], dc), Hint: "name each datacenter with the number of copies it keeps"}
 		}
 		fmt.Fprintf(&b, ", '%s': %d", dc, copies[dc])
 	}
 	if len(copies) == 0 {
-		return "", &fault.Error{Kind: fault.Environment, Message: "no replication is given", Hint: "say how many copies are kept, by datacenter"}
+		return "", &fault.Error{Kind: fault.Environment, Message: "no replication is given",
+			Hint: "say how many copies are kept, by datacenter"}
 	}
 	b.WriteByte('}')
 	return b.String(), nil

@@ -27,17 +27,19 @@ func TestPasses(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"no error":             {nil, false},
-		"silence":              {gocql.ErrTimeoutNoResponse, true},
-		"closed":               {gocql.ErrConnectionClosed, true},
-		"nobody there":         {gocql.ErrNoConnections, true},
-		"no streams":           {gocql.ErrNoStreams, true},
-		"heartbeat":            {errors.New("gocql: heartbeat failed"), true},
-		"framing":              {errors.New("gocql: crc24 mismatch in frame header, computed: 1, got: 2"), true},
-		"half an answer":       {fmt.Errorf("gocql: failed to read uncompressed frame, err: %w", io.ErrUnexpectedEOF), true},
-		"protocol":             {gocql.NewErrProtocol("unexpected protocol version in response: got %d expected %d", 3, 5), true},
-		"late writing":         {&net.OpError{Op: "write", Err: os.ErrDeadlineExceeded}, true},
-		"server":               {&gocql.RequestErrWriteTimeout{}, true}, // its code cannot be set from here: that of a server's error
+		"no error":       {nil, false},
+		"silence":        {gocql.ErrTimeoutNoResponse, true},
+		"closed":         {gocql.ErrConnectionClosed, true},
+		"nobody there":   {gocql.ErrNoConnections, true},
+		"no streams":     {gocql.ErrNoStreams, true},
+		"heartbeat":      {errors.New("gocql: heartbeat failed"), true},
+		"framing":        {errors.New("gocql: crc24 mismatch in frame header, computed: 1, got: 2"), true},
+		"half an answer": {fmt.Errorf("gocql: failed to read uncompressed frame, err: %w", io.ErrUnexpectedEOF), true},
+		"protocol": {gocql.NewErrProtocol("unexpected protocol version in response: got %d expected %d", 3, 5),
+			true},
+		"late writing": {&net.OpError{Op: "write", Err: os.ErrDeadlineExceeded}, true},
+		// its code cannot be set from here: that of a server's error
+		"server":               {&gocql.RequestErrWriteTimeout{}, true},
 		"wrapped":              {fmt.Errorf("read: %w", gocql.ErrTimeoutNoResponse), true},
 		"who asks has left":    {fmt.Errorf("read: %w", context.Canceled), false},
 		"who asks has no time": {context.DeadlineExceeded, false},
@@ -62,9 +64,11 @@ func TestTooFewNodes(t *testing.T) {
 	for want, err := range map[string]error{
 		"too few nodes of Cassandra answer: 1 of the 2 that are needed": &gocql.RequestErrUnavailable{Required: 2, Alive: 1},
 		"too few nodes of Cassandra answer: 0 of the 2 that are needed": &gocql.RequestErrReadTimeout{BlockFor: 2},
-		"too few nodes of Cassandra answer: 2 of the 3 that are needed": &gocql.RequestErrWriteTimeout{BlockFor: 3, Received: 2},
-		"too few nodes of Cassandra answer: 1 of the 3 that are needed": &gocql.RequestErrCASWriteUnknown{BlockFor: 3, Received: 1},
-		"no node of Cassandra answers in time":                          gocql.ErrTimeoutNoResponse,
+		"too few nodes of Cassandra answer: 2 of the 3 that are needed": &gocql.RequestErrWriteTimeout{BlockFor: 3,
+			Received: 2},
+		"too few nodes of Cassandra answer: 1 of the 3 that are needed": &gocql.RequestErrCASWriteUnknown{BlockFor: 3,
+			Received: 1},
+		"no node of Cassandra answers in time": gocql.ErrTimeoutNoResponse,
 	} {
 		err = cassandra.Fault("read the state", fmt.Errorf("driver: %w", err))
 		require.EqualError(t, err, "read the state: "+want)

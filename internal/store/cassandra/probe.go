@@ -161,7 +161,8 @@ func (s *Session) clockOf(ctx context.Context, host string) (c Clock, err error)
 	for range clockTries {
 		var there time.Time
 		before := time.Now()
-		if err := s.Query(`SELECT toTimestamp(now()) FROM system.local WHERE key = 'local'`).SetHostID(host).ScanContext(ctx, &there); err != nil {
+		if err := s.Query(`SELECT toTimestamp(now()) FROM system.local WHERE key = 'local'`).SetHostID(host).ScanContext(ctx,
+			&there); err != nil {
 			return c, s.Fault("read Cassandra's clock", err)
 		}
 		took := time.Since(before)
@@ -186,7 +187,8 @@ func (n *Node) peers(ctx context.Context, s *Session, host string) error {
 		data_center, release_version, schema_version FROM system.peers_v2`)
 	var request gocql.RequestError
 	if errors.As(err, &request) && request.Code() == gocql.ErrCodeInvalid {
-		err = n.listed(ctx, s, port, `SELECT host_id, rpc_address, data_center, release_version, schema_version FROM system.peers`)
+		err = n.listed(ctx, s, port,
+			`SELECT host_id, rpc_address, data_center, release_version, schema_version FROM system.peers`)
 	}
 	slices.SortFunc(n.Peers, func(a, b Peer) int { return strings.Compare(a.Address, b.Address) })
 	return err
@@ -207,7 +209,8 @@ func (n *Node) listed(ctx context.Context, s *Session, port int, text string) er
 		if !iter.Scan(to...) {
 			return iter.Close()
 		}
-		p.ID, p.Schema, p.Address = id.String(), schema.String(), net.JoinHostPort(address.String(), strconv.Itoa(cmp.Or(at, port)))
+		p.ID, p.Schema, p.Address = id.String(), schema.String(),
+			net.JoinHostPort(address.String(), strconv.Itoa(cmp.Or(at, port)))
 		n.Peers = append(n.Peers, p)
 	}
 }
@@ -216,7 +219,8 @@ func (n *Node) listed(ctx context.Context, s *Session, port int, text string) er
 // None if there is no such keyspace, or its copies are not of these kinds.
 func Replication(ctx context.Context, s *Session, keyspace string) (map[string]int, error) {
 	var options map[string]string
-	err := s.Query(`SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = ?`, keyspace).ScanContext(ctx, &options)
+	err := s.Query(`SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = ?`,
+		keyspace).ScanContext(ctx, &options)
 	if errors.Is(err, gocql.ErrNotFound) {
 		return nil, nil
 	}
@@ -257,7 +261,8 @@ func KeyspacesWith(ctx context.Context, s *Session, table string) (out []string,
 // "table" or "table.column".
 func Missing(ctx context.Context, s *Session, statements []string) ([]string, error) {
 	there := map[string]bool{}
-	iter := s.Query(`SELECT table_name, column_name FROM system_schema.columns WHERE keyspace_name = ?`, s.Keyspace).IterContext(ctx)
+	iter := s.Query(`SELECT table_name, column_name FROM system_schema.columns WHERE keyspace_name = ?`,
+		s.Keyspace).IterContext(ctx)
 	for table, column := "", ""; iter.Scan(&table, &column); {
 		there[table], there[table+"."+column] = true, true
 	}

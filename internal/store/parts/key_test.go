@@ -21,7 +21,8 @@ func TestCheckKey(t *testing.T) {
 		require.NoError(t, CheckPrefix(key), key)
 	}
 	for _, key := range []string{
-		"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/.", "./a", `a\b`, "a b", "a\x00", "a\nb", "ä", "a:b", "C:a", "%2e%2e/a", "~", "*",
+		"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/.", "./a", `a\b`, "a b", "a\x00", "a\nb", "ä", "a:b",
+		"C:a", "%2e%2e/a", "~", "*",
 		strings.Repeat("k", MaxSegmentBytes+1), strings.Repeat("k/", MaxKeyBytes/2) + "k",
 	} {
 		err := CheckKey(key)
@@ -31,7 +32,8 @@ func TestCheckKey(t *testing.T) {
 	for _, prefix := range []string{"", "a/", "a/b/", ".", "..", "a/.."} { // a name may begin with dots
 		require.NoError(t, CheckPrefix(prefix), prefix)
 	}
-	for _, prefix := range []string{"/", "/a", "../", "../a", "a//", "a/../b", "a b", "a\x00", strings.Repeat("k", MaxKeyBytes+1)} {
+	for _, prefix := range []string{"/", "/a", "../", "../a", "a//", "a/../b", "a b", "a\x00",
+		strings.Repeat("k", MaxKeyBytes+1)} {
 		require.Error(t, CheckPrefix(prefix), prefix)
 	}
 }

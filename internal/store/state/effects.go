@@ -84,12 +84,14 @@ func (e *Effect) goOn(n Node, redo Redo, redone bool, again Status) {
 // decide carries out a decision about a node that waits for it. One that was
 // approved while its run is paused goes on with it.
 func (o Order) decide(e *Effect, redo Redo) {
-	e.Decision = &Decision{Approved: o.Kind == OrderApprove, Mark: o.Mark, Role: redo.Role, Digest: redo.Digest, Answers: redo.Answers, Token: o.Token}
+	e.Decision = &Decision{Approved: o.Kind == OrderApprove, Mark: o.Mark, Role: redo.Role, Digest: redo.Digest,
+		Answers: redo.Answers, Token: o.Token}
 	switch {
 	case o.Kind == OrderReject:
 		e.Status, e.Failure = Failed, o.Cause
 		if e.Failure == nil {
-			e.Failure = &Failure{Kind: fault.Canceled, Message: "rejected by " + o.Actor, Detail: o.Reason, Node: redo.Node, Batch: -1}
+			e.Failure = &Failure{Kind: fault.Canceled, Message: "rejected by " + o.Actor, Detail: o.Reason,
+				Node: redo.Node, Batch: -1}
 		}
 	case o.From == Paused:
 		e.Status = Paused

@@ -22,7 +22,8 @@ func All[K, T any](ctx context.Context, read func(context.Context, K, Page) ([]T
 }
 
 // OfNodes reads a list of each node of a run, in the nodes' order.
-func OfNodes[T any](ctx context.Context, s Store, key RunKey, read func(context.Context, NodeKey, Page) ([]T, int64, error)) ([]T, error) {
+func OfNodes[T any](ctx context.Context, s Store, key RunKey, read func(context.Context, NodeKey, Page) ([]T, int64,
+	error)) ([]T, error) {
 	nodes, err := s.Nodes(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)

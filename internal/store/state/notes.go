@@ -48,7 +48,8 @@ const NoteBytesMax = 4 << 10
 // Check refuses a note that cannot be stored.
 func (n Note) Check() error {
 	if n.Topic == "" || n.Name == "" || len(n.Data) > NoteBytesMax {
-		return fault.New(fault.Bug, "note %q of topic %q has no name or topic, or %d bytes of data", n.Name, n.Topic, len(n.Data))
+		return fault.New(fault.Bug, "note %q of topic %q has no name or topic, or %d bytes of data", n.Name, n.Topic,
+			len(n.Data))
 	}
 	return nil
 }

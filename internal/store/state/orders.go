@@ -31,7 +31,8 @@ type OrderKind string
 
 // The orders. Each but the pauses makes every claim that was given before it worthless.
 const (
-	OrderPause      OrderKind = "pause"      // what is under way ends as it does, nothing more is begun; a running run becomes Paused
+	// what is under way ends as it does, nothing more is begun; a running run becomes Paused
+	OrderPause      OrderKind = "pause"
 	OrderUnpause    OrderKind = "unpause"    // a paused run goes on
 	OrderStop       OrderKind = "stop"       // nothing more is done; a running run becomes Stopped
 	OrderFail       OrderKind = "fail"       // likewise; it becomes Failed
@@ -40,7 +41,8 @@ const (
 	OrderInvalidate OrderKind = "invalidate" // nobody may read these nodes' tables any more
 	OrderApprove    OrderKind = "approve"    // these nodes need not wait any more, if they still wait for what was decided
 	OrderReject     OrderKind = "reject"     // likewise they waited in vain: they fail, with Cause
-	OrderDrop       OrderKind = "drop"       // nobody reads, continues or lists the run any more, and what its nodes keep may go (Store.Purge)
+	// nobody reads, continues or lists the run any more, and what its nodes keep may go (Store.Purge)
+	OrderDrop OrderKind = "drop"
 )
 
 // Redo names a node that an order is about, and for OrderRedo what of it is to
@@ -48,10 +50,11 @@ const (
 // that is done again its order names, with Replan, all that have read it, themselves
 // or through others; in a run that is not over all that may come to.
 type Redo struct {
-	Node    string          `json:"node"`
-	Batches []int           `json:"batches,omitempty"` // none: all
-	Replan  bool            `json:"replan,omitempty"`  // its inputs have changed: its plan goes, too
-	Digest  string          `json:"digest,omitempty"`  // of the gate that was shown: a node whose Gate has another one ignores the order
+	Node    string `json:"node"`
+	Batches []int  `json:"batches,omitempty"` // none: all
+	Replan  bool   `json:"replan,omitempty"`  // its inputs have changed: its plan goes, too
+	// of the gate that was shown: a node whose Gate has another one ignores the order
+	Digest  string          `json:"digest,omitempty"`
 	Role    string          `json:"role,omitempty"`    // as which somebody decides
 	Answers json.RawMessage `json:"answers,omitempty"` // to what the gate asks; opaque here
 }
@@ -158,7 +161,8 @@ func Direct(ctx context.Context, s Store, key RunKey, o Order) error {
 // Decide gives the order that is decided on a run as it is, and carries it out
 // as Direct does. If the run's status or its latest order is another one when
 // the order begins, it is decided again.
-func Decide(ctx context.Context, s Store, key RunKey, token string, now time.Time, decide func(Run) (Order, error)) error {
+func Decide(ctx context.Context, s Store, key RunKey, token string, now time.Time,
+	decide func(Run) (Order, error)) error {
 	var reopens *Note
 	for {
 		run, err := s.Run(ctx, key)

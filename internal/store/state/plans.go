@@ -30,10 +30,12 @@ type Standing struct {
 // node's by one conditional step that moves the node from Pending to Running.
 // Planners that agree are one; one that differs finds that another plan
 // stands, which is then the node's. ErrConflict as Store.FlipPlan.
-func PlanNode(ctx context.Context, s Store, key NodeKey, epoch int64, p Plan, actor string, now time.Time) (Standing, error) {
+func PlanNode(ctx context.Context, s Store, key NodeKey, epoch int64, p Plan, actor string,
+	now time.Time) (Standing, error) {
 	for i, b := range p.Batches {
 		if b.Batch != i {
-			return Standing{}, fault.New(fault.Bug, "batches of node %s are not numbered in order: number %d at place %d", key.Node, b.Batch, i)
+			return Standing{}, fault.New(fault.Bug, "batches of node %s are not numbered in order: number %d at place %d",
+				key.Node, b.Batch, i)
 		}
 	}
 	digest := p.digest()

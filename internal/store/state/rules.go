@@ -125,7 +125,8 @@ const (
 // with token. phase is the node's first one that is not done.
 func (b Bid) On(n Node, batch Batch, token string, phase int) BidAnswer {
 	switch {
-	case batch.Status == Claimed && batch.Attempt == b.Attempt+1 && batch.Owner == b.Owner && token == b.Token && token != "" &&
+	case batch.Status == Claimed && batch.Attempt == b.Attempt+1 && batch.Owner == b.Owner && token == b.Token &&
+		token != "" &&
 		n.Holds(batch.Epoch):
 		return BidHeld
 	case n.Epoch != b.Epoch || n.Status != Running:

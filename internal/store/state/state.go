@@ -307,8 +307,8 @@ func (f *Failure) GoesOn() string {
 	return Resume
 }
 
-// AfterFailure gives the commands that are proposed wherever it is said that a run has failed: what shows the failure, and
-// what goes on once its cause is gone; and the order that is.
+// AfterFailure gives the commands that are proposed wherever it is said that a run has failed: what shows the failure,
+// and what goes on once its cause is gone; and the order that is.
 func (r Run) AfterFailure() (show, goOn, order string) {
 	show = fmt.Sprintf("show %d", r.Run)
 	if r.Failure != nil && r.Failure.Node != "" {

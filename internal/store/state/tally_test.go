@@ -15,12 +15,14 @@ func TestTallyAddsUpInAnyOrder(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	one := func(batch int, to *state.Tally) {
-		s := state.Stats{RowsIn: int64(batch), Elapsed: time.Duration(batch%7+1) * time.Second, Engine: time.Second, PeakBytes: int64(batch), Counters: map[string]int64{"bad": 1}}
+		s := state.Stats{RowsIn: int64(batch), Elapsed: time.Duration(batch%7+1) * time.Second, Engine: time.Second,
+			PeakBytes: int64(batch), Counters: map[string]int64{"bad": 1}}
 		if batch%3 == 0 {
 			s.Warnings = []string{fmt.Sprint("first of ", batch), fmt.Sprint("second of ", batch)}
 		}
 		if batch%2 == 1 {
-			s.Repeats = []state.Repeat{{Kind: []string{"a", "b"}[batch/2%2], First: fmt.Sprint("at ", batch), Count: int64(batch), Of: "values", Way: "go on"}}
+			s.Repeats = []state.Repeat{{Kind: []string{"a", "b"}[batch/2%2], First: fmt.Sprint("at ", batch),
+				Count: int64(batch), Of: "values", Way: "go on"}}
 		}
 		as := state.Succeeded
 		if batch == 40 {
@@ -61,7 +63,8 @@ func TestTallyAddsUpInAnyOrder(t *testing.T) {
 func TestTallyMedian(t *testing.T) {
 	t.Parallel()
 	require.Zero(t, new(state.Tally).Median())
-	for _, d := range []time.Duration{0, 3 * time.Microsecond, 900 * time.Microsecond, 17 * time.Millisecond, time.Second, 61 * time.Second, 20 * time.Hour} {
+	for _, d := range []time.Duration{0, 3 * time.Microsecond, 900 * time.Microsecond, 17 * time.Millisecond, time.Second,
+		61 * time.Second, 20 * time.Hour} {
 		var tally state.Tally
 		for i := range 101 {
 			took := d

@@ -27,7 +27,10 @@ func Voided(ctx context.Context, s Store, n Node) (Mark, bool, error) {
 		if err != nil {
 			return Mark{}, false, fmt.Errorf("read the events of run %d: %w", n.Run, err)
 		}
-		i := slices.IndexFunc(events, func(e Event) bool { return e.Kind == OrderBegun && e.Epoch == n.Epoch && e.Order != nil })
+		i := slices.IndexFunc(events, func(e Event) bool {
+			return e.Kind == OrderBegun && e.Epoch == n.Epoch &&
+				e.Order != nil
+		})
 		if i >= 0 {
 			return events[i].Order.Mark, true, nil
 		}

@@ -176,7 +176,8 @@ func checkCalls(t *testing.T, pkg, file string, test bool) {
 		}
 		why, bad := forbiddenCalls[name]
 		switch {
-		case !bad, name == "os.Exit" && (strings.HasPrefix(pkg, "cmd/") || strings.HasPrefix(pkg, "bench") || test), name == "panic" && test:
+		case !bad, name == "os.Exit" && (strings.HasPrefix(pkg, "cmd/") || strings.HasPrefix(pkg, "bench") || test),
+			name == "panic" && test:
 		default:
 			t.Errorf("%s: %s: %s", fset.Position(call.Pos()), name, why)
 		}
@@ -187,8 +188,10 @@ func checkCalls(t *testing.T, pkg, file string, test bool) {
 // starters are what may start a process, in the one place that decides what it gets of ours
 // and when it ends: internal/base/keeper.
 var starters = map[string]string{
-	"exec.Command": "keeper.Start", "exec.CommandContext": "keeper.Start", "exec.LookPath": "keeper.Find", "os.StartProcess": "keeper.Start",
-	"syscall.ForkExec": "keeper.Start", "syscall.StartProcess": "keeper.Start", "syscall.Exec": "keeper.Start", "unix.Exec": "keeper.Start",
+	"exec.Command": "keeper.Start", "exec.CommandContext": "keeper.Start", "exec.LookPath": "keeper.Find",
+	"os.StartProcess":  "keeper.Start",
+	"syscall.ForkExec": "keeper.Start", "syscall.StartProcess": "keeper.Start", "syscall.Exec": "keeper.Start",
+	"unix.Exec": "keeper.Start",
 }
 
 // children are the processes that the product starts, by who does.
@@ -229,7 +232,8 @@ func TestChildrenAreStartedInOnePlace(t *testing.T) {
 			})
 		}
 	}
-	require.Equal(t, slices.Sorted(maps.Keys(children)), slices.Sorted(maps.Keys(found)), "say here what it is, and give it no more of our environment than it needs")
+	require.Equal(t, slices.Sorted(maps.Keys(children)), slices.Sorted(maps.Keys(found)),
+		"say here what it is, and give it no more of our environment than it needs")
 }
 
 func or(a, b string) string {
@@ -269,7 +273,8 @@ func TestTestsHavePatience(t *testing.T) {
 }
 
 // textSearches are functions with which a text decides.
-var textSearches = map[string]bool{"Contains": true, "HasPrefix": true, "HasSuffix": true, "EqualFold": true, "Cut": true, "Index": true,
+var textSearches = map[string]bool{"Contains": true, "HasPrefix": true, "HasSuffix": true, "EqualFold": true,
+	"Cut": true, "Index": true,
 	"MatchString": true, "FindString": true, "FindStringSubmatch": true}
 
 // readsMessages may look into the texts of failures: the classification of DuckDB's,
@@ -307,7 +312,8 @@ func searchesMessage(call *ast.CallExpr) bool {
 		found := false
 		ast.Inspect(arg, func(n ast.Node) bool {
 			s, ok := n.(*ast.SelectorExpr)
-			found = found || ok && (s.Sel.Name == "Error" || s.Sel.Name == "Message" || s.Sel.Name == "Msg" || s.Sel.Name == "Detail")
+			found = found || ok && (s.Sel.Name == "Error" || s.Sel.Name == "Message" || s.Sel.Name == "Msg" ||
+				s.Sel.Name == "Detail")
 			return true
 		})
 		if found {

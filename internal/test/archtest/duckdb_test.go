@@ -35,7 +35,8 @@ func TestPartsOfDuckDBAreNamed(t *testing.T) {
 	licences, err := os.ReadFile("../../../deploy/duckdb/LICENSES")
 	require.NoError(t, err)
 	var titled []string
-	for _, found := range regexp.MustCompile(`(?m)^==== DuckDB `+regexp.QuoteMeta(list.DuckDB)+`, (.+): LICENSE$`).FindAllSubmatch(licences, -1) {
+	for _, found := range regexp.MustCompile(`(?m)^==== DuckDB `+regexp.QuoteMeta(list.DuckDB)+
+		`, (.+): LICENSE$`).FindAllSubmatch(licences, -1) {
 		titled = append(titled, strings.Split(string(found[1]), ", ")...)
 	}
 	var names []string
@@ -75,7 +76,8 @@ func TestPartsOfDuckDBAreNamed(t *testing.T) {
 }
 
 func archivesOfDuckDB(t *testing.T) []string {
-	said, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/duckdb/duckdb-go-bindings/lib/linux-amd64").Output()
+	said, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}",
+		"github.com/duckdb/duckdb-go-bindings/lib/linux-amd64").Output()
 	require.NoError(t, err)
 	archives, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(said)), "*.a"))
 	require.NoError(t, err)

@@ -23,8 +23,9 @@ var wings = map[string]wing{
 	"base": {may: "base", floors: []string{
 		"awake durable fault figures message secure similar sqltext calendar", "address budget keeper", "secret", "document",
 	}},
-	"lang":  {may: "base lang", floors: []string{"expr matrix environment starter", "script", "graph"}},
-	"io":    {may: "base lang io", floors: []string{"database parquetfile remote unpack", "records", "files", "outfile copies"}},
+	"lang": {may: "base lang", floors: []string{"expr matrix environment starter", "script", "graph"}},
+	"io": {may: "base lang io", floors: []string{"database parquetfile remote unpack", "records", "files",
+		"outfile copies"}},
 	"store": {may: "base io/remote store", floors: []string{"cassandra", "state", "parts queue"}},
 	"run": {may: "base lang io store run", floors: []string{
 		"adapt gate python supervise", "engine worker", "query", "plan", "coordinator executor pace reuse slot", "pipeline",
@@ -71,9 +72,15 @@ func wrongArrow(from, to string) string {
 	switch users, seam := seams[to]; {
 	case leftovers[path.Join(fromWing, fromTop)+" "+path.Join(toWing, toTop)] != "":
 		return ""
-	case !slices.ContainsFunc(strings.Fields(w.may), func(m string) bool { return m == toWing || m == path.Join(toWing, toTop) }):
+	case !slices.ContainsFunc(strings.Fields(w.may), func(m string) bool {
+		return m == toWing ||
+			m == path.Join(toWing, toTop)
+	}):
 		return "packages of " + fromWing + " import " + w.may
-	case seam && !slices.ContainsFunc(strings.Fields(users), func(u string) bool { return from == u || strings.HasPrefix(from, u+"/") }):
+	case seam && !slices.ContainsFunc(strings.Fields(users), func(u string) bool {
+		return from == u ||
+			strings.HasPrefix(from, u+"/")
+	}):
 		return "it is known by its interface; " + users + " may import it"
 	case fromWing == toWing && fromTop != toTop && w.floor(fromTop) <= w.floor(toTop):
 		return "it is no lower floor of " + fromWing

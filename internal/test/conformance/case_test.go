@@ -36,7 +36,8 @@ const (
 	dirMark         = "$DIR"
 )
 
-var ownNames = []string{fileRuns, fileInputSQL, fileExpressions, fileRow, fileError, filePrefix, fileWarnings, fileTableSQL, fileFileSQL}
+var ownNames = []string{fileRuns, fileInputSQL, fileExpressions, fileRow, fileError, filePrefix, fileWarnings,
+	fileTableSQL, fileFileSQL}
 
 // markedDir finds an excerpt of a script whose marks depend on the length of $DIR.
 var markedDir = regexp.MustCompile(`(?m)^    .*\$DIR.*\n {4,}\^`)
@@ -107,7 +108,8 @@ func (c *testCase) checkNames() error {
 		switch {
 		case slices.Contains(ownNames, name), strings.HasPrefix(name, wantDir), name == "script.yaml", name == "script.json":
 		case name == "want", strings.HasPrefix(name, "want."):
-			return fmt.Errorf("%s means nothing: expectations are %s, %s, %s, %s and %sNAME", name, fileError, filePrefix, fileWarnings, fileTableSQL, wantDir)
+			return fmt.Errorf("%s means nothing: expectations are %s, %s, %s, %s and %sNAME", name, fileError, filePrefix,
+				fileWarnings, fileTableSQL, wantDir)
 		case !c.mentioned(name):
 			return fmt.Errorf("%s is used by nothing", name)
 		}
@@ -138,7 +140,8 @@ func (c *testCase) mentioned(name string) bool {
 	}
 	plain := strings.TrimSuffix(name, encodedSuffix)
 	for other, text := range c.files {
-		if other != name && !strings.HasPrefix(other, "want") && (strings.Contains(text, plain) || strings.Contains(text, filepath.Base(plain))) {
+		if other != name && !strings.HasPrefix(other, "want") &&
+			(strings.Contains(text, plain) || strings.Contains(text, filepath.Base(plain))) {
 			return true
 		}
 	}

@@ -96,7 +96,8 @@ func runCase(t *testing.T, c *testCase) {
 	got := b.results(c)
 	want := c.wanted()
 	if prefix, ok := want[filePrefix]; ok && !*update {
-		require.True(t, strings.HasPrefix(got[fileError], strings.TrimSuffix(prefix, "\n")), "the failure is\n%s\nand should begin with\n%s", got[fileError], prefix)
+		require.True(t, strings.HasPrefix(got[fileError], strings.TrimSuffix(prefix, "\n")),
+			"the failure is\n%s\nand should begin with\n%s", got[fileError], prefix)
 		delete(want, filePrefix)
 		delete(got, fileError)
 	}

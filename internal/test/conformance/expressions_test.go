@@ -150,7 +150,8 @@ func evaluateAll(t *testing.T, c *testCase, template string, lines []*expression
 var fieldPath = regexp.MustCompile(`\.fields\.e(\d+)(?:\.|$)`)
 
 // takeRefused takes the lines that do not load out of left.
-func takeRefused(t *testing.T, invalid *local.InvalidScriptError, lines []*expressionLine, left *[]*expressionLine, got map[*expressionLine]string) {
+func takeRefused(t *testing.T, invalid *local.InvalidScriptError, lines []*expressionLine, left *[]*expressionLine,
+	got map[*expressionLine]string) {
 	t.Helper()
 	byIndex := map[int]*expressionLine{}
 	for _, e := range lines {
@@ -256,7 +257,8 @@ func (b *bench) readFields(lines []*expressionLine, got map[*expressionLine]stri
 
 func (b *bench) query(text string) local.QueryResult {
 	b.t.Helper()
-	res, err := local.Query(context.Background(), b.home, local.QueryOptions{Workspace: local.DefaultWorkspace, SQL: text, MemoryBytes: caseMemoryBytes})
+	res, err := local.Query(context.Background(), b.home, local.QueryOptions{Workspace: local.DefaultWorkspace, SQL: text,
+		MemoryBytes: caseMemoryBytes})
 	require.NoError(b.t, err)
 	return res
 }

@@ -132,11 +132,14 @@ func (b *bench) execute(c *testCase) {
 func (b *bench) run(s step) string {
 	b.t.Helper()
 	if s.approve != "" {
-		_, err := local.Decide(context.Background(), b.home, local.Wish{Run: b.last, Gate: s.approve, Approve: true, Role: s.role, Answers: s.answers})
+		_, err := local.Decide(context.Background(), b.home, local.Wish{Run: b.last, Gate: s.approve, Approve: true,
+			Role: s.role, Answers: s.answers})
 		return b.refused(err)
 	}
-	opts := local.Options{ScriptPath: filepath.Join(b.dir, s.script), Workspace: local.DefaultWorkspace, Start: s.start, From: s.from, Lenient: s.lenient,
-		MemoryBytes: caseMemoryBytes, Cores: caseCores, Ephemeral: b.fused, Reuse: s.reuse, Interpreter: "python3", Logger: quiet}
+	opts := local.Options{ScriptPath: filepath.Join(b.dir, s.script), Workspace: local.DefaultWorkspace, Start: s.start,
+		From: s.from, Lenient: s.lenient,
+		MemoryBytes: caseMemoryBytes, Cores: caseCores, Ephemeral: b.fused, Reuse: s.reuse, Interpreter: "python3",
+		Logger: quiet}
 	if s.resume {
 		opts.Resume, opts.Pinned, opts.ResumeRun = true, true, b.last.Run
 	}
@@ -180,7 +183,8 @@ func (b *bench) refused(err error) string {
 		return b.plain(invalid.Diagnostics.Render())
 	}
 	f := fault.Of(err)
-	return b.plain(renderFailure(state.Failure{Place: fault.Place{Field: f.Place.Field, Value: f.Place.Value, Expr: f.Place.Expr}, Message: err.Error(), Hint: f.Hint, Detail: f.Detail}))
+	return b.plain(renderFailure(state.Failure{Place: fault.Place{Field: f.Place.Field, Value: f.Place.Value,
+		Expr: f.Place.Expr}, Message: err.Error(), Hint: f.Hint, Detail: f.Detail}))
 }
 
 // renderFailure writes what the command line prints about a failure.
@@ -193,7 +197,8 @@ func renderFailure(f state.Failure) string {
 		fmt.Fprintf(&w, "%s: ", where)
 	}
 	fmt.Fprintf(&w, "%s\n", f.Message)
-	for _, part := range []struct{ name, text string }{{"field", f.Place.Field}, {"value", f.Place.Value}, {"expression", f.Place.Expr}} {
+	for _, part := range []struct{ name, text string }{{"field", f.Place.Field}, {"value", f.Place.Value},
+		{"expression", f.Place.Expr}} {
 		if part.text != "" {
 			fmt.Fprintf(&w, "  %s: %s\n", part.name, part.text)
 		}
@@ -240,7 +245,8 @@ func (b *bench) tables(queries string) string {
 	b.t.Helper()
 	var w bytes.Buffer
 	for i, q := range splitQueries(queries) {
-		res, err := local.Query(context.Background(), b.home, local.QueryOptions{Workspace: local.DefaultWorkspace, SQL: q, MemoryBytes: caseMemoryBytes})
+		res, err := local.Query(context.Background(), b.home, local.QueryOptions{Workspace: local.DefaultWorkspace, SQL: q,
+			MemoryBytes: caseMemoryBytes})
 		require.NoError(b.t, err, "%s\nwhat failed before: %s", q, b.failures)
 		writeRows(b.t, &w, i, res.Columns, res.Rows)
 	}

@@ -105,7 +105,8 @@ func TestKeysAndFunctionsHaveCases(t *testing.T) {
 	schemaKeys(schema, keys)
 	require.Greater(t, len(keys), 50)
 	for key := range keys {
-		assert.True(t, regexp.MustCompile(`\b`+regexp.QuoteMeta(key)+`"?\s*:`).MatchString(cases), "no case has the key %s", key)
+		assert.True(t, regexp.MustCompile(`\b`+regexp.QuoteMeta(key)+`"?\s*:`).MatchString(cases),
+			"no case has the key %s", key)
 	}
 
 	page, err := os.ReadFile("../../../docs/expressions.md")

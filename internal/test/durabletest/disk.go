@@ -51,7 +51,8 @@ type pictured struct {
 // New is a disk on the tree at root, all of which is flushed as it is. trusted
 // tells the files, by path below root, that see to themselves.
 func New(root string, plan Plan, trusted func(path string) bool) (*Disk, error) {
-	d := &Disk{root: root, trusted: trusted, plan: plan, files: map[id][]byte{}, dirs: map[id]map[string]id{}, seen: map[id]fs.FileMode{}}
+	d := &Disk{root: root, trusted: trusted, plan: plan, files: map[id][]byte{}, dirs: map[id]map[string]id{},
+		seen: map[id]fs.FileMode{}}
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:

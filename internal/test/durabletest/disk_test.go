@@ -20,7 +20,8 @@ func TestPictures(t *testing.T) {
 		root := t.TempDir()
 		at := func(name string) string { return filepath.Join(root, name) }
 		require.NoError(t, os.WriteFile(at("old"), []byte("old"), 0o600))
-		disk, err := durabletest.New(root, durabletest.Plan{At: 5, Seed: seed}, func(path string) bool { return path == "trusted" })
+		disk, err := durabletest.New(root, durabletest.Plan{At: 5, Seed: seed},
+			func(path string) bool { return path == "trusted" })
 		require.NoError(t, err)
 		files := disk.FS()
 		require.NoError(t, files.WriteFile(at("kept"), []byte("kept"), 0o600)) // steps 1 to 4
@@ -28,7 +29,8 @@ func TestPictures(t *testing.T) {
 		require.NoError(t, os.WriteFile(at("trusted"), []byte("trusted"), 0o600))
 		require.NoError(t, os.Rename(at("old"), at("renamed")))
 		require.ErrorIs(t, files.SyncDir(root), durabletest.ErrCut)
-		require.ErrorIs(t, files.Do(durable.Write, at("x"), func() error { t.Error("without power"); return nil }), durabletest.ErrCut)
+		require.ErrorIs(t, files.Do(durable.Write, at("x"), func() error { t.Error("without power"); return nil }),
+			durabletest.ErrCut)
 		require.NoError(t, disk.Restore())
 
 		for _, name := range []string{"kept", "trusted"} {
@@ -44,7 +46,8 @@ func TestPictures(t *testing.T) {
 			seen[name+": "+string(text)] = true
 		}
 	}
-	for _, want := range []string{"old: old", "old: gone", "renamed: old", "renamed: gone", "new: gone", "new: ", "new: n", "new: new", "new: \x00\x00\x00"} {
+	for _, want := range []string{"old: old", "old: gone", "renamed: old", "renamed: gone", "new: gone", "new: ", "new: n",
+		"new: new", "new: \x00\x00\x00"} {
 		require.True(t, seen[want], "%q has never been seen", want)
 	}
 }

@@ -59,8 +59,10 @@ func scenes() []scene {
 		{name: "clocks a minute off", over: everything, fault: killed(1 << 20), runs: 10, atOnce: 2, shape: clocksOff},
 		{name: "the program killed", over: everything, fault: killed(1 << 20), runs: 20, atOnce: 3, shape: theProgram},
 		{name: "the program's slots killed", over: everything, fault: slotsKilled, runs: 10, atOnce: 2, shape: theProgram},
-		{name: "a moody bucket", over: func(t *testing.T) services { return inS3(t, moody()) }, fault: killed(3), runs: 10, atOnce: 2},
-		{name: "lines to a bucket cut as well", over: func(t *testing.T) services { return inS3(t, nil) }, fault: cut(), runs: 10, atOnce: 2, network: true},
+		{name: "a moody bucket", over: func(t *testing.T) services { return inS3(t, moody()) }, fault: killed(3), runs: 10,
+			atOnce: 2},
+		{name: "lines to a bucket cut as well", over: func(t *testing.T) services { return inS3(t, nil) }, fault: cut(),
+			runs: 10, atOnce: 2, network: true},
 		{name: "one node stopped", over: everything, fault: nodesStopped(1, 20*time.Second), runs: 10, atOnce: 2},
 		{name: "two nodes stopped for a minute", over: everything, fault: nodesStopped(2, time.Minute), runs: 10, atOnce: 2},
 		{name: "a disk full", over: everything, fault: diskFull, runs: 10, atOnce: 2},
@@ -126,7 +128,8 @@ func (s scene) play(t *testing.T, f *fleet, lasts time.Duration) {
 	if lasts > 0 {
 		least = 1
 	}
-	require.NoError(t, f.beside(t.Context(), s.fault, func(ctx context.Context) error { return f.runs(ctx, trials, s.atOnce, least, until) }))
+	require.NoError(t, f.beside(t.Context(), s.fault,
+		func(ctx context.Context) error { return f.runs(ctx, trials, s.atOnce, least, until) }))
 }
 
 // TestKilledWorkersOfADirectory is a cluster of one machine, without services:
@@ -158,5 +161,6 @@ func sampleOf(t *testing.T, with services, happens fault) {
 	f := newFleet(t, with, 2, nil)
 	tr, err := f.newTrial(t.Context(), sample{seed: 1, rows: 300, pace: 2 * time.Millisecond})
 	require.NoError(t, err)
-	require.NoError(t, f.beside(t.Context(), happens, func(ctx context.Context) error { return f.runs(ctx, []*trial{tr}, 1, 1, time.Now()) }))
+	require.NoError(t, f.beside(t.Context(), happens,
+		func(ctx context.Context) error { return f.runs(ctx, []*trial{tr}, 1, 1, time.Now()) }))
 }

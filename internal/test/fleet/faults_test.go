@@ -213,7 +213,8 @@ func longSilent(ctx context.Context, f *fleet) error {
 
 // slow has each piece come later.
 func slow() fault {
-	return lines("lines slow", 4*leaseTime, func(l *line) { l.delay.Store(int64(50 * time.Millisecond)) }, func(l *line) { l.delay.Store(0) })
+	return lines("lines slow", 4*leaseTime, func(l *line) { l.delay.Store(int64(50 * time.Millisecond)) },
+		func(l *line) { l.delay.Store(0) })
 }
 
 // purged empties the broker's queues.
@@ -328,12 +329,16 @@ func diskFull(ctx context.Context, f *fleet) (err error) {
 		}
 		return nil
 	}
-	if err := errors.Join(service(whole, "stop", name), sh(fmt.Sprintf("cp -a %[1]s %[1]s.whole; mount -t tmpfs -o size=1g tmpfs %[1]s; cp -a %[1]s.whole/. %[1]s; rm -rf %[1]s.whole", data)),
+	if err := errors.Join(service(whole, "stop", name),
+		sh(fmt.Sprintf("cp -a %[1]s %[1]s.whole; mount -t tmpfs -o size=1g tmpfs %[1]s; cp -a %[1]s.whole/. %[1]s; rm -rf "+
+			"%[1]s.whole", data)),
 		service(whole, "start", name)); err != nil {
 		return err
 	}
 	defer func() {
-		err = errors.Join(err, service(whole, "stop", name), sh(fmt.Sprintf("rm -f %[2]s; cp -a %[1]s %[1]s.whole; umount %[1]s; cp -a %[1]s.whole/. %[1]s; rm -rf %[1]s.whole", data, ballast)),
+		err = errors.Join(err, service(whole, "stop", name),
+			sh(fmt.Sprintf("rm -f %[2]s; cp -a %[1]s %[1]s.whole; umount %[1]s; cp -a %[1]s.whole/. %[1]s; rm -rf %[1]s.whole",
+				data, ballast)),
 			service(whole, "start", name), f.revive())
 	}()
 	if !pause(ctx, 5*time.Second) {

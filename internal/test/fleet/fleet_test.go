@@ -75,7 +75,8 @@ type services struct {
 // newFleet starts workers over some services. shape may be nil.
 func newFleet(t *testing.T, with services, workers int, shape func(i int, s *spec)) *fleet {
 	t.Helper()
-	f := &fleet{t: t, dir: t.TempDir(), with: with, client: remote.New(remote.Config{}), counts: map[string]int{}, rand: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2))}
+	f := &fleet{t: t, dir: t.TempDir(), with: with, client: remote.New(remote.Config{}), counts: map[string]int{},
+		rand: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2))}
 	t.Cleanup(func() { f.client.Close() })
 	cfg, err := local.LoadCluster(f.config("test", with), nil)
 	require.NoError(t, err)
@@ -91,7 +92,8 @@ func newFleet(t *testing.T, with services, workers int, shape func(i int, s *spe
 	f.state = f.home.Waiting(slog.New(slog.DiscardHandler))
 	for i := range workers {
 		name := fmt.Sprintf("worker%d", i)
-		m := &member{spec: spec{Config: f.config(name, with), Lease: leaseTime, Cores: 1, Memory: memoryBytes}, log: filepath.Join(f.dir, name+".log")}
+		m := &member{spec: spec{Config: f.config(name, with), Lease: leaseTime, Cores: 1, Memory: memoryBytes},
+			log: filepath.Join(f.dir, name+".log")}
 		if separate() {
 			m.spec.Host = name
 			m.net, err = newNetwork(with.ends)
@@ -111,7 +113,8 @@ func newFleet(t *testing.T, with services, workers int, shape func(i int, s *spe
 // config writes a cluster.yaml: the services, and scratch space of a machine's own.
 func (f *fleet) config(name string, with services) string {
 	path := filepath.Join(f.dir, name+".yaml")
-	text := fmt.Sprintf("version: 1\n%sworker: {scratch: %q, drain: %s}\n", with.config, filepath.Join(f.dir, name), drainTime)
+	text := fmt.Sprintf("version: 1\n%sworker: {scratch: %q, drain: %s}\n", with.config,
+		filepath.Join(f.dir, name), drainTime)
 	require.NoError(f.t, os.WriteFile(path, []byte(text), 0o644))
 	return path
 }
@@ -250,7 +253,8 @@ func (f *fleet) newTrial(ctx context.Context, s sample) (*trial, error) {
 		return nil, err
 	}
 	defer home.Close()
-	sum, err := local.Run(ctx, home, local.Options{ScriptPath: path, Workspace: workspace, MemoryBytes: memoryBytes, Cores: 2, Interpreter: "python3", Remote: f.client})
+	sum, err := local.Run(ctx, home, local.Options{ScriptPath: path, Workspace: workspace, MemoryBytes: memoryBytes,
+		Cores: 2, Interpreter: "python3", Remote: f.client})
 	if err != nil || sum.Status != state.Complete {
 		return nil, fmt.Errorf("the undisturbed run is %s: %+v: %w", sum.Status, sum.Failure, err)
 	}
@@ -296,7 +300,8 @@ func (f *fleet) submit(ctx context.Context, t *trial) (*flight, error) {
 	if err != nil {
 		return nil, err
 	}
-	fl.key, _, err = local.Submit(ctx, f.home, local.Options{ScriptPath: path, Workspace: workspace, MemoryBytes: memoryBytes, Cores: 2, Interpreter: "python3", Remote: f.client,
+	fl.key, _, err = local.Submit(ctx, f.home, local.Options{ScriptPath: path, Workspace: workspace,
+		MemoryBytes: memoryBytes, Cores: 2, Interpreter: "python3", Remote: f.client,
 		Token: dir, Tune: func(b *budget.Budget) {
 			b.BatchBytes, b.SmallBytes, b.BroadcastBytes = salesFiles*info.Size()/batchesOf, 0, int64(t.seed%2)<<20
 		}})
@@ -323,7 +328,8 @@ func (f *fleet) await(ctx context.Context, fl *flight) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("run %d of seed %d is %s and does not end: %w\n%s", fl.key.Run, fl.seed, run.Status, err, f.stuck(fl))
+			return fmt.Errorf("run %d of seed %d is %s and does not end: %w\n%s", fl.key.Run, fl.seed, run.Status, err,
+				f.stuck(fl))
 		case <-tick.C:
 		}
 	}
@@ -338,7 +344,8 @@ func (f *fleet) await(ctx context.Context, fl *flight) error {
 		if got[name] != want {
 			_ = os.WriteFile(filepath.Join(os.TempDir(), "fleet-want-"+name), []byte(want), 0o644)
 			_ = os.WriteFile(filepath.Join(os.TempDir(), "fleet-got-"+name), []byte(got[name]), 0o644)
-			return fmt.Errorf("run %d of seed %d: %s is not what an undisturbed run writes: both are in %s", fl.key.Run, fl.seed, name, os.TempDir())
+			return fmt.Errorf("run %d of seed %d: %s is not what an undisturbed run writes: both are in %s", fl.key.Run, fl.seed,
+				name, os.TempDir())
 		}
 	}
 	if len(got) != len(fl.want) {
@@ -375,7 +382,8 @@ func (f *fleet) audit(ctx context.Context, fl *flight) error {
 		}
 		for b := range n.BatchesTotal {
 			if done[b] != 1 {
-				return fmt.Errorf("run %d of seed %d: batch %d of node %s was done %d times", fl.key.Run, fl.seed, b, n.Name, done[b])
+				return fmt.Errorf("run %d of seed %d: batch %d of node %s was done %d times", fl.key.Run, fl.seed, b,
+					n.Name, done[b])
 			}
 		}
 		f.count("batches", n.BatchesTotal)

@@ -112,7 +112,8 @@ func plugHere(network string, number int) (*os.File, error) {
 		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, ask)
 	}
 	port := os.NewFile(uintptr(fd), device)
-	return port, errors.Join(err, run("ip", "link", "set", "lo", "up"), run("ip", "addr", "add", fmt.Sprintf("%s.%d/24", hostPrefix, number), "dev", device),
+	return port, errors.Join(err, run("ip", "link", "set", "lo", "up"),
+		run("ip", "addr", "add", fmt.Sprintf("%s.%d/24", hostPrefix, number), "dev", device),
 		run("ip", "link", "set", device, "mtu", fmt.Sprint(hostMTU), "up"))
 }
 
@@ -186,7 +187,8 @@ func apart(t *testing.T) services {
 	dir := t.TempDir()
 	command := func(verb string) error {
 		cmd := exec.Command("../../../scripts/services", verb)
-		cmd.Env = append(os.Environ(), servicesVariable+"="+dir, "NODES=3", "ONLY=cassandra", "HOSTS="+hostPrefix, "NETNS="+h.name, "CQL_PORT=9042", "STORAGE_PORT=7000")
+		cmd.Env = append(os.Environ(), servicesVariable+"="+dir, "NODES=3", "ONLY=cassandra", "HOSTS="+hostPrefix,
+			"NETNS="+h.name, "CQL_PORT=9042", "STORAGE_PORT=7000")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("services %s: %w: %s", verb, err, out)
 		}
@@ -235,10 +237,12 @@ func betweenNodes(what string, lasts time.Duration, set func(*path), unset func(
 
 // nodesCut loses what database nodes send to each other.
 func nodesCut() fault {
-	return betweenNodes("cuts between nodes", 30*time.Second, func(p *path) { p.down.Store(true) }, func(p *path) { p.down.Store(false) })
+	return betweenNodes("cuts between nodes", 30*time.Second, func(p *path) { p.down.Store(true) },
+		func(p *path) { p.down.Store(false) })
 }
 
 // nodesFar has it come later.
 func nodesFar() fault {
-	return betweenNodes("delays between nodes", 15*time.Second, func(p *path) { p.delay.Store(int64(100 * time.Millisecond)) }, func(p *path) { p.delay.Store(0) })
+	return betweenNodes("delays between nodes", 15*time.Second,
+		func(p *path) { p.delay.Store(int64(100 * time.Millisecond)) }, func(p *path) { p.delay.Store(0) })
 }

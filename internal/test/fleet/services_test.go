@@ -81,7 +81,8 @@ func inKeyspace(t *testing.T, nodes []string) services {
 	} else {
 		t.Cleanup(func() { dropped(t, nodes, keyspace) })
 	}
-	return services{ends: nodes, config: fmt.Sprintf("state: {cassandra: {hosts: [%s], keyspace: %s, replication: %d}}\n", `"`+strings.Join(nodes, `", "`)+`"`, keyspace, len(nodes))}
+	return services{ends: nodes, config: fmt.Sprintf("state: {cassandra: {hosts: [%s], keyspace: %s, replication: %d}}\n",
+		`"`+strings.Join(nodes, `", "`)+`"`, keyspace, len(nodes))}
 }
 
 func dropped(t *testing.T, nodes []string, keyspace string) {
@@ -122,7 +123,10 @@ func withBroker(t *testing.T, s services) services {
 	s.ends = append(s.ends, u.Host)
 	s.broker, s.prefix = address, new(string)
 	t.Cleanup(func() {
-		_, err := s.atBroker(func(ch *amqp.Channel, queue string) (int, error) { return ch.QueueDelete(queue, false, false, false) })
+		_, err := s.atBroker(func(ch *amqp.Channel, queue string) (int, error) {
+			return ch.QueueDelete(queue, false,
+				false, false)
+		})
 		require.NoError(t, err)
 	})
 	s.config += fmt.Sprintf("queue: {rabbitmq: {url: %q}}\n", address)
@@ -195,8 +199,10 @@ func (s services) twist() (int, error) {
 			for _, d := range slices.Backward(taken) {
 				headers := amqp.Table{twisted: true}
 				maps.Copy(headers, d.Headers)
-				if err := ch.PublishWithContext(context.Background(), "", queue, false, false, amqp.Publishing{Headers: headers, ContentType: d.ContentType, DeliveryMode: d.DeliveryMode,
-					Body: d.Body, Type: d.Type, MessageId: d.MessageId, CorrelationId: d.CorrelationId, Timestamp: d.Timestamp, Expiration: d.Expiration}); err != nil {
+				if err := ch.PublishWithContext(context.Background(), "", queue, false, false,
+					amqp.Publishing{Headers: headers, ContentType: d.ContentType, DeliveryMode: d.DeliveryMode,
+						Body: d.Body, Type: d.Type, MessageId: d.MessageId, CorrelationId: d.CorrelationId, Timestamp: d.Timestamp,
+						Expiration: d.Expiration}); err != nil {
 					return n, err
 				}
 				n++
@@ -216,7 +222,8 @@ func inS3(t *testing.T, intercept func(http.ResponseWriter, *http.Request) bool)
 		store.Intercept(intercept)
 	}
 	s := everything(t)
-	s.config += fmt.Sprintf("parts: {s3: {url: %q, endpoint: %q, region: eu-1}}\n", "s3://"+store.Bucket+"/parts", store.Endpoint)
+	s.config += fmt.Sprintf("parts: {s3: {url: %q, endpoint: %q, region: eu-1}}\n", "s3://"+store.Bucket+"/parts",
+		store.Endpoint)
 	s.ends = append(s.ends, strings.TrimPrefix(store.Endpoint, "http://"))
 	return s
 }

@@ -31,8 +31,10 @@ func foreignBodies() []string {
 		`{"v":1}`, `{"v":0,"w":"main","r":1}`, `{"v":-1}`, `{"v":1,"w":"main","r":1,"n":"nope","b":0,"e":1,"a":0}`,
 		`{"v":1,"w":"","r":1,"n":"","b":0}`, `{"v":1,"w":"elsewhere","r":1,"n":"sales","b":0,"e":1,"a":0}`,
 		`{"v":1,"w":"main","r":9223372036854775807,"n":"n","b":0}`, `{"v":1,"w":"main","r":-1,"n":"n","b":0}`,
-		`{"v":1,"w":"main\u0000","r":1,"n":"\u0000","b":0}`, `{"v":1,"w":"` + strings.Repeat("w", 60_000) + `","r":1,"n":"n","b":0}`,
-		`{"v":1,"w":"main","r":1,"n":"` + strings.Repeat("n", 60_000) + `","b":0,"c":"` + strings.Repeat("c", 1000) + `","p":99}`}
+		`{"v":1,"w":"main\u0000","r":1,"n":"\u0000","b":0}`, `{"v":1,"w":"` + strings.Repeat("w", 60_000) +
+			`","r":1,"n":"n","b":0}`,
+		`{"v":1,"w":"main","r":1,"n":"` + strings.Repeat("n", 60_000) + `","b":0,"c":"` + strings.Repeat("c", 1000) +
+			`","p":99}`}
 }
 
 // wrongHint names a node of a run that may be there, and something about it that is mostly wrong.
@@ -40,14 +42,16 @@ func (f *fleet) wrongHint(nodes []state.Node) string {
 	n := nodes[f.random(len(nodes))]
 	numbers := []int64{0, 1, 2, 3, 5, 99, -1, 1 << 31, 1 << 40, 9223372036854775807, -9223372036854775808}
 	pick := func() int64 { return numbers[f.random(len(numbers))] }
-	return fmt.Sprintf(`{"v":1,"w":%q,"r":%d,"n":%q,"b":%d,"e":%d,"a":%d}`, n.Workspace, n.Run, n.Name, pick(), pick(), pick())
+	return fmt.Sprintf(`{"v":1,"w":%q,"r":%d,"n":%q,"b":%d,"e":%d,"a":%d}`, n.Workspace, n.Run, n.Name, pick(),
+		pick(), pick())
 }
 
 // send publishes bodies to the queues of hints.
 func (s services) send(bodies func(i int) string, each int) (int, error) {
 	return s.atBroker(func(ch *amqp.Channel, queue string) (n int, err error) {
 		for i := range each {
-			if err := ch.PublishWithContext(context.Background(), "", queue, false, false, amqp.Publishing{Body: []byte(bodies(i))}); err != nil {
+			if err := ch.PublishWithContext(context.Background(), "", queue, false, false,
+				amqp.Publishing{Body: []byte(bodies(i))}); err != nil {
 				return n, err
 			}
 			n++
@@ -131,7 +135,8 @@ func later(ctx context.Context, f *fleet) error {
 
 // tells is what a command of the program prints about the fleet, and its latest run.
 func (f *fleet) tells(ctx context.Context, command ...string) string {
-	out, _ := exec.CommandContext(ctx, os.Getenv(programVariable), append(command, "--cluster", filepath.Join(f.dir, "test.yaml"))...).CombinedOutput()
+	out, _ := exec.CommandContext(ctx, os.Getenv(programVariable),
+		append(command, "--cluster", filepath.Join(f.dir, "test.yaml"))...).CombinedOutput()
 	return string(out) // also of one that fails, as at the end
 }
 
@@ -269,7 +274,8 @@ func (f *fleet) nobodyTakes(ctx context.Context) error {
 func spied(i int, s *spec) {
 	patientLeases(i, s)
 	s.Interpreter = strings.TrimSuffix(s.Config, ".yaml") + ".python"
-	text := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *python_version*) if [ -e %[1]s.kill ]; then rm %[1]s.kill; kill -9 $$; fi ;; esac\nexec python3 \"$@\"\n", s.Interpreter)
+	text := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *python_version*) if [ -e %[1]s.kill ]; then rm %[1]s.kill; kill -9 "+
+		"$$; fi ;; esac\nexec python3 \"$@\"\n", s.Interpreter)
 	if err := os.WriteFile(s.Interpreter, []byte(text), 0o755); err != nil {
 		panic(err)
 	}

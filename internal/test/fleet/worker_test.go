@@ -46,8 +46,10 @@ func serve(text string) int {
 		err = syscall.Sethostname([]byte(s.Host))
 	}
 	if err == nil && s.Program != "" {
-		err = syscall.Exec(s.Program, []string{s.Program, "worker", "--verbose", "--cluster", s.Config, "--cores", strconv.Itoa(s.Cores),
-			"--memory", strconv.FormatInt(s.Memory>>20, 10) + "MB", "--tries", strconv.Itoa(programTries)}, append(os.Environ(), fmt.Sprintf("THALWEG_CLOCK_AHEAD_SECONDS=%d", int(s.Ahead.Seconds()))))
+		err = syscall.Exec(s.Program, []string{s.Program, "worker", "--verbose", "--cluster", s.Config, "--cores",
+			strconv.Itoa(s.Cores),
+			"--memory", strconv.FormatInt(s.Memory>>20, 10) + "MB", "--tries", strconv.Itoa(programTries)},
+			append(os.Environ(), fmt.Sprintf("THALWEG_CLOCK_AHEAD_SECONDS=%d", int(s.Ahead.Seconds()))))
 	}
 	if err == nil {
 		err = s.serve(context.Background())
@@ -77,6 +79,8 @@ func (s spec) serve(ctx context.Context) (err error) {
 		<-term
 		close(drain)
 	}()
-	return local.Serve(ctx, home, local.WorkerOptions{Remote: client, MemoryBytes: s.Memory, Cores: s.Cores, Interpreter: cmp.Or(s.Interpreter, "python3"), Lease: s.Lease, Tries: triesMax,
-		Program: "test", Drain: drain, DrainTime: cfg.Worker.Drain, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))})
+	return local.Serve(ctx, home, local.WorkerOptions{Remote: client, MemoryBytes: s.Memory, Cores: s.Cores,
+		Interpreter: cmp.Or(s.Interpreter, "python3"), Lease: s.Lease, Tries: triesMax,
+		Program: "test", Drain: drain, DrainTime: cfg.Worker.Drain,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))})
 }

@@ -355,8 +355,10 @@ func testNoFile(t *testing.T, open Open) {
 
 // hostile keys lead out of the store or are no keys.
 var hostile = []string{
-	"", "/", "/etc/passwd", "..", ".", "../x", "a/../../x", "a/..", "a/.", "./a", "a//b", "a/", "a\x00b", "a\nb", "a b", `..\x`, `a\b`,
-	"%2e%2e/x", "a:b", "~/x", "*", "ü", "a?b", "$HOME", strings.Repeat("x", parts.MaxSegmentBytes+1), strings.Repeat("x/", parts.MaxKeyBytes),
+	"", "/", "/etc/passwd", "..", ".", "../x", "a/../../x", "a/..", "a/.", "./a", "a//b", "a/", "a\x00b", "a\nb", "a b",
+	`..\x`, `a\b`,
+	"%2e%2e/x", "a:b", "~/x", "*", "ü", "a?b", "$HOME", strings.Repeat("x", parts.MaxSegmentBytes+1),
+	strings.Repeat("x/", parts.MaxKeyBytes),
 }
 
 func testHostile(t *testing.T, open Open) {
@@ -598,7 +600,8 @@ func testRanges(t *testing.T, open Open) {
 	size := int64(len(content))
 	b.put("t/k", content)
 	b.put("empty", nil)
-	for _, r := range [][2]int64{{0, -1}, {0, size}, {0, 1}, {0, 0}, {1, 4}, {size - 8, 8}, {size - 8, -1}, {size - 1, 100}, {size / 2, 300_000}, {size, -1}, {size, 5}, {size + 7, 5}, {0, size + 1}} {
+	for _, r := range [][2]int64{{0, -1}, {0, size}, {0, 1}, {0, 0}, {1, 4}, {size - 8, 8}, {size - 8, -1},
+		{size - 1, 100}, {size / 2, 300_000}, {size, -1}, {size, 5}, {size + 7, 5}, {0, size + 1}} {
 		from, to := min(r[0], size), size
 		if r[1] >= 0 {
 			to = min(from+r[1], size)

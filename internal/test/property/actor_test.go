@@ -162,9 +162,11 @@ func (a *actor) do(ctx context.Context) (err error) {
 		o.ScriptPath, o.Reuse, o.Resume, o.Pinned, o.ResumeRun, o.Again = "", false, true, true, a.Run, r.Options.Again
 		return a.drive(ctx, home, o)
 	case "worker":
-		return local.Serve(ctx, home, local.WorkerOptions{Remote: a.client, MemoryBytes: a.Variant.Memory, Cores: 1, Interpreter: "python3", Lease: a.Lease, Tries: triesMax, Checkpoint: a.passed})
+		return local.Serve(ctx, home, local.WorkerOptions{Remote: a.client, MemoryBytes: a.Variant.Memory, Cores: 1,
+			Interpreter: "python3", Lease: a.Lease, Tries: triesMax, Checkpoint: a.passed})
 	case "decide":
-		_, err := local.Decide(ctx, home, local.Wish{Run: key, Gate: a.Gate, Approve: a.Approve, Comment: "as seen", Answers: a.Answers, Remote: a.client, Checkpoint: a.passed})
+		_, err := local.Decide(ctx, home, local.Wish{Run: key, Gate: a.Gate, Approve: a.Approve, Comment: "as seen",
+			Answers: a.Answers, Remote: a.client, Checkpoint: a.passed})
 		return err
 	case "stop":
 		_, err := local.Stop(ctx, home, key, "enough")
@@ -185,8 +187,10 @@ func (a *actor) do(ctx context.Context) (err error) {
 const triesMax = 1000
 
 func (a *actor) options() local.Options {
-	o := local.Options{ScriptPath: filepath.Join(a.Dir, "script.json"), Workspace: "main", MemoryBytes: a.Variant.Memory, Cores: 2, Interpreter: "python3", Remote: a.client,
-		Token: a.Token, Reuse: a.Reuse, Ephemeral: a.Variant.Fused, Tune: a.Variant.tune, Lease: a.Lease, Tries: triesMax, Checkpoint: a.passed}
+	o := local.Options{ScriptPath: filepath.Join(a.Dir, "script.json"), Workspace: "main", MemoryBytes: a.Variant.Memory,
+		Cores: 2, Interpreter: "python3", Remote: a.client,
+		Token: a.Token, Reuse: a.Reuse, Ephemeral: a.Variant.Fused, Tune: a.Variant.tune, Lease: a.Lease, Tries: triesMax,
+		Checkpoint: a.passed}
 	if a.TaskFail > 0 {
 		o.Executor = failsOnce(a.TaskFail, true)
 	}
@@ -203,8 +207,9 @@ func (a *actor) drive(ctx context.Context, home *local.Home, o local.Options) er
 
 // matrix runs the script once for each cell.
 func (a *actor) matrix(ctx context.Context) error {
-	cells, err := local.RunMatrix(ctx, local.MatrixOptions{Options: a.options(), Dir: filepath.Join(a.Dir, "state"), Concurrency: 2,
-		Axes: []matrix.Axis{{Name: "cell", Values: a.Cells}}, Show: func(local.CellState) { a.step() }})
+	cells, err := local.RunMatrix(ctx, local.MatrixOptions{Options: a.options(), Dir: filepath.Join(a.Dir, "state"),
+		Concurrency: 2,
+		Axes:        []matrix.Axis{{Name: "cell", Values: a.Cells}}, Show: func(local.CellState) { a.step() }})
 	for _, c := range cells {
 		if c.Status == state.Complete {
 			a.said.Cells++
@@ -218,7 +223,8 @@ func (a *actor) matrix(ctx context.Context) error {
 // collect removes what nobody needs any more, again and again.
 func (a *actor) collect(ctx context.Context, home *local.Home) error {
 	for range a.Times {
-		done, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: collect.Limits{Keep: a.Keep}, Reason: "old", Remote: a.client, Checkpoint: a.passed})
+		done, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: collect.Limits{Keep: a.Keep},
+			Reason: "old", Remote: a.client, Checkpoint: a.passed})
 		if err != nil {
 			return err
 		}

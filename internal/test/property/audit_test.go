@@ -32,7 +32,8 @@ func (t *trial) audit(ctx context.Context) (err error) {
 	if t.cells == nil { // one run is left, or all are
 		limits.Keep = int(t.seed % 2)
 	}
-	done, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: limits, Reason: "old", Remote: client})
+	done, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: limits, Reason: "old",
+		Remote: client})
 	if err != nil {
 		return fmt.Errorf("collect: %w", err)
 	}
@@ -140,7 +141,8 @@ func (a *auditor) node(ctx context.Context, n state.Node) error {
 	}
 	for _, b := range batches {
 		if b.Status != state.Succeeded || counts[b.BatchKey.Batch] != b.Attempt {
-			return fmt.Errorf("batch %d is %s by attempt %d, and attempt %d counts", b.BatchKey.Batch, b.Status, b.Attempt, counts[b.BatchKey.Batch])
+			return fmt.Errorf("batch %d is %s by attempt %d, and attempt %d counts", b.BatchKey.Batch, b.Status, b.Attempt,
+				counts[b.BatchKey.Batch])
 		}
 	}
 	if n.ReusedFrom == nil {

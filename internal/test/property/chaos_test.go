@@ -58,9 +58,12 @@ func (t *tally) String() string {
 
 // happens lists what trials for some minutes have to have met.
 func happens() []string {
-	return []string{"SIGKILL at a step", "SIGKILL at any moment", "SIGKILL to a child", "SIGSTOP at a step", "SIGSTOP at any moment", "SIGTERM at a step", "SIGTERM at any moment",
-		"a task fails once", "killed: run", "killed: resume", "killed: retry", "killed: matrix", "killed: worker", "killed: decide", "killed: gc", "killed: an order",
-		"batches tried again", "batches done again", "attempts that were lost", "edited and run again", "gates passed", "nodes taken over", "runs dropped by gc", "parts removed by gc"}
+	return []string{"SIGKILL at a step", "SIGKILL at any moment", "SIGKILL to a child", "SIGSTOP at a step",
+		"SIGSTOP at any moment", "SIGTERM at a step", "SIGTERM at any moment",
+		"a task fails once", "killed: run", "killed: resume", "killed: retry", "killed: matrix", "killed: worker",
+		"killed: decide", "killed: gc", "killed: an order",
+		"batches tried again", "batches done again", "attempts that were lost", "edited and run again", "gates passed",
+		"nodes taken over", "runs dropped by gc", "parts removed by gc"}
 }
 
 // TestChaosTrials makes trials: whatever happens to the processes of a script,
@@ -123,7 +126,8 @@ func TestChaosTrials(t *testing.T) {
 		})
 	}
 	hands.Wait()
-	t.Logf("%d trials in %.0f s, from seed %d on; %d differ\n%s", trials, time.Since(began).Seconds(), first, failed, tally)
+	t.Logf("%d trials in %.0f s, from seed %d on; %d differ\n%s", trials, time.Since(began).Seconds(), first,
+		failed, tally)
 	if minutes != "" && seed == "" {
 		for _, what := range happens() {
 			require.Positive(t, tally.n[what], what)

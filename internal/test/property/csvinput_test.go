@@ -34,7 +34,8 @@ type csvColumn struct {
 }
 
 func (g gen) dialect(s *source) *dialect {
-	d := &dialect{g: g, separator: pick(g, ",", ",", ";", "|", "\t"), lineEnd: pick(g, "\n", "\n", "\r\n"), bom: g.oneIn(6), quoting: pick(g, 0, 1, 3, 10),
+	d := &dialect{g: g, separator: pick(g, ",", ",", ";", "|", "\t"), lineEnd: pick(g, "\n", "\n", "\r\n"),
+		bom: g.oneIn(6), quoting: pick(g, 0, 1, 3, 10),
 		header: pick(g, 0, 0, 0, 1, 3, -1), junk: pick(g, 0, 0, 0, 2), blank: pick(g, 0, 0, 0, 7), unclosed: g.oneIn(4)}
 	for i, c := range s.columns {
 		d.columns = append(d.columns, g.csvColumn(c, i, s.rows))
@@ -110,7 +111,8 @@ func (g gen) layoutFor(k kind, at int, rows [][]any) string {
 	if k != timeKind {
 		return ""
 	}
-	layouts := []string{"2006-01-02", "02.01.2006", "20060102", "2006-01-02 15:04:05", "2006-01-02T15:04:05Z07:00", "Jan _2, 2006 3:04:05PM", "02/01/2006 15:04:05.000",
+	layouts := []string{"2006-01-02", "02.01.2006", "20060102", "2006-01-02 15:04:05", "2006-01-02T15:04:05Z07:00",
+		"Jan _2, 2006 3:04:05PM", "02/01/2006 15:04:05.000",
 		"2006-01-02T15:04:05.000-0700", "Mon, 02 Jan 2006 15:04:05 MST"}
 	g.Shuffle(len(layouts), func(i, j int) { layouts[i], layouts[j] = layouts[j], layouts[i] })
 	for _, layout := range layouts {

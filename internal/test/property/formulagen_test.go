@@ -39,7 +39,8 @@ type scope struct {
 func fieldsOf(alias string, fields []field) []formula {
 	out := make([]formula, len(fields))
 	for i, f := range fields {
-		out[i] = formula{src: alias + "." + f.name, kind: f.kind, null: f.null, right: alias == "l", alone: f.null || alias == "l", eval: func(e *env) any {
+		out[i] = formula{src: alias + "." + f.name, kind: f.kind, null: f.null, right: alias == "l", alone: f.null ||
+			alias == "l", eval: func(e *env) any {
 			row := map[string][]any{"r": e.r, "l": e.l, "p": e.p, "w": e.w}[alias]
 			if row == nil {
 				return nil
@@ -157,7 +158,8 @@ func (g gen) choice(k kind, sc scope, depth int) formula {
 	c, x, y := g.formula(boolKind, sc, depth), g.formula(k, sc, depth), g.formula(k, sc, depth)
 	var nothing bool
 	if nothing = g.oneIn(8); nothing {
-		x = formula{kind: k, src: "null", null: true, alone: true, asksNull: true, fixed: true, eval: func(*env) any { return nil }}
+		x = formula{kind: k, src: "null", null: true, alone: true, asksNull: true, fixed: true,
+			eval: func(*env) any { return nil }}
 	}
 	return made(k, fmt.Sprintf("iif(%s, %s, %s)", c.src, x.src, y.src), func(e *env) any {
 		switch c.eval(e) {
@@ -176,7 +178,8 @@ func (g gen) number(sc scope, depth int) formula {
 
 func calculated(op string, a, b formula) formula {
 	k := together(a.kind, b.kind)
-	out := made(k, fmt.Sprintf("(%s %s %s)", a.src, op, b.src), func(e *env) any { return arithmetic(op, k, a.eval(e), b.eval(e)) }, a, b)
+	out := made(k, fmt.Sprintf("(%s %s %s)", a.src, op, b.src),
+		func(e *env) any { return arithmetic(op, k, a.eval(e), b.eval(e)) }, a, b)
 	if b.fixed {
 		out.calculable(b, op)
 	}
@@ -207,14 +210,16 @@ func (g gen) intFormula(sc scope, depth int) formula {
 	case 1:
 		return convert("int", intKind, g.formula(pick(g, boolKind, decimalKind, floatKind), sc, depth), toInt)
 	case 2:
-		return convert("time.UnixMilli", intKind, g.formula(timeKind, sc, depth), func(v any) any { return v.(time.Time).UnixMilli() })
+		return convert("time.UnixMilli", intKind, g.formula(timeKind, sc, depth),
+			func(v any) any { return v.(time.Time).UnixMilli() })
 	case 3:
 		a, b := g.formula(timeKind, sc, depth), g.formula(timeKind, sc, depth)
 		return strict(intKind, fmt.Sprintf("time.DiffMilli(%s, %s)", a.src, b.src), func(v []any) any {
 			return milliseconds(v[0].(time.Time), v[1].(time.Time))
 		}, a, b)
 	case 4:
-		return convert("-", intKind, g.formula(intKind, sc, depth), func(v any) any { return intOperation("-", 0, v.(int64)) })
+		return convert("-", intKind, g.formula(intKind, sc, depth),
+			func(v any) any { return intOperation("-", 0, v.(int64)) })
 	}
 	return calculated(pick(g, "+", "-", "*", "/", "%"), g.formula(intKind, sc, depth), g.formula(intKind, sc, depth))
 }
@@ -228,7 +233,8 @@ func (f formula) closed() formula {
 func (g gen) floatFormula(sc scope, depth int) formula {
 	switch g.IntN(6) {
 	case 0:
-		return convert("float", floatKind, g.formula(pick(g, intKind, decimalKind), sc, depth), func(v any) any { return toFloat(v) })
+		return convert("float", floatKind, g.formula(pick(g, intKind, decimalKind), sc, depth),
+			func(v any) any { return toFloat(v) })
 	case 1:
 		return convert("math.Round", floatKind, g.number(sc, depth), func(v any) any { return math.Round(toFloat(v)) })
 	case 2:
@@ -266,7 +272,8 @@ func (g gen) condition(sc scope, depth int) formula {
 		if k != b.kind {
 			k = together(a.kind, b.kind)
 		}
-		return made(boolKind, fmt.Sprintf("(%s %s %s)", a.src, op, b.src), func(e *env) any { return compares(op, k, a.eval(e), b.eval(e)) }, a, b)
+		return made(boolKind, fmt.Sprintf("(%s %s %s)", a.src, op, b.src),
+			func(e *env) any { return compares(op, k, a.eval(e), b.eval(e)) }, a, b)
 	}
 	switch g.IntN(9) {
 	case 0:
@@ -314,27 +321,33 @@ func (g gen) textCondition(sc scope, depth int) formula {
 	if g.oneIn(3) {
 		pattern := pick(g, "^[a-c]+$", `\d`, "(?i)AB", "a.b", "^$", `\pL`, "[^a-z]")
 		re := regexp.MustCompile(pattern)
-		return strict(boolKind, "re.MatchString(`"+pattern+"`, "+s.src+")", func(v []any) any { return re.MatchString(v[0].(string)) }, s)
+		return strict(boolKind, "re.MatchString(`"+pattern+"`, "+s.src+")",
+			func(v []any) any { return re.MatchString(v[0].(string)) }, s)
 	}
 	part := g.formula(stringKind, sc, 0)
 	i := g.IntN(3)
 	name := [...]string{"Contains", "HasPrefix", "HasSuffix"}[i]
 	f := [...]func(s, t string) bool{strings.Contains, strings.HasPrefix, strings.HasSuffix}[i]
-	return strict(boolKind, fmt.Sprintf("strings.%s(%s, %s)", name, s.src, part.src), func(v []any) any { return f(v[0].(string), v[1].(string)) }, s, part)
+	return strict(boolKind, fmt.Sprintf("strings.%s(%s, %s)", name, s.src, part.src),
+		func(v []any) any { return f(v[0].(string), v[1].(string)) }, s, part)
 }
 
 func (g gen) textFormula(sc scope, depth int) formula {
 	switch g.IntN(6) {
 	case 0, 1:
-		return convert("string", stringKind, g.formula(pick(g, kinds()...), sc, depth), func(v any) any { return short(text(v)) })
+		return convert("string", stringKind, g.formula(pick(g, kinds()...), sc, depth),
+			func(v any) any { return short(text(v)) })
 	case 2:
 		s, old, other := g.formula(stringKind, sc, depth), g.literal(stringKind), g.formula(stringKind, sc, 0)
-		return strict(stringKind, fmt.Sprintf("strings.ReplaceAll(%s, %s, %s)", s.src, old.src, other.src), func(v []any) any {
-			return short(strings.ReplaceAll(v[0].(string), v[1].(string), v[2].(string)))
-		}, s, old, other)
+		return strict(stringKind, fmt.Sprintf("strings.ReplaceAll(%s, %s, %s)", s.src, old.src, other.src),
+			func(v []any) any {
+				return short(strings.ReplaceAll(v[0].(string), v[1].(string), v[2].(string)))
+			}, s, old, other)
 	case 3:
-		t, layout := g.formula(timeKind, sc, depth), pick(g, "2006-01-02", "2006-01-02 15:04:05.000", "Mon Jan _2 3:04PM 2006", "02/01/06")
-		return strict(stringKind, "time.Format("+t.src+", `"+layout+"`)", func(v []any) any { return v[0].(time.Time).Format(layout) }, t)
+		t, layout := g.formula(timeKind, sc, depth), pick(g, "2006-01-02", "2006-01-02 15:04:05.000",
+			"Mon Jan _2 3:04PM 2006", "02/01/06")
+		return strict(stringKind, "time.Format("+t.src+", `"+layout+"`)",
+			func(v []any) any { return v[0].(time.Time).Format(layout) }, t)
 	case 4:
 		a, b := g.formula(intKind, sc, depth), g.formula(stringKind, sc, depth)
 		return strict(stringKind, fmt.Sprintf("fmt.Sprintf(`%%05d|%%s`, %s, %s)", a.src, b.src), func(v []any) any {
@@ -342,7 +355,8 @@ func (g gen) textFormula(sc scope, depth int) formula {
 		}, a, b)
 	}
 	a, b := g.formula(stringKind, sc, depth), g.formula(stringKind, sc, depth)
-	return strict(stringKind, "("+a.src+" + "+b.src+")", func(v []any) any { return short(v[0].(string) + v[1].(string)) }, a, b)
+	return strict(stringKind, "("+a.src+" + "+b.src+")", func(v []any) any { return short(v[0].(string) + v[1].(string)) },
+		a, b)
 }
 
 // certain is the formula, or something else where it is NULL.

@@ -134,7 +134,8 @@ func (b *builder) tagging(from *creator, sc scope) node {
 
 // lookup draws a join on fields of equal types; where there are none, another node.
 func (b *builder) lookup(from, to *creator) node {
-	n := &lookup{from: from.name, to: to.name, left: b.oneIn(2), group: b.oneIn(2), nullsMeet: b.oneIn(4), toFields: to.columns()}
+	n := &lookup{from: from.name, to: to.name, left: b.oneIn(2), group: b.oneIn(2), nullsMeet: b.oneIn(4),
+		toFields: to.columns()}
 	left := from.columns()
 	for _, item := range b.key(n.toFields) {
 		for _, i := range b.Perm(len(left)) {

@@ -35,7 +35,8 @@ func (n *lookup) spec(s *script, _ place) object {
 	for i, f := range n.on {
 		on[i] = "r." + f.name
 	}
-	l := object{{"index_name", name}, {"join_on", strings.Join(on, ", ")}, {"join_type", map[bool]string{true: "left", false: "inner"}[n.left]}, {"group", n.group}}
+	l := object{{"index_name", name}, {"join_on", strings.Join(on, ", ")},
+		{"join_type", map[bool]string{true: "left", false: "inner"}[n.left]}, {"group", n.group}}
 	if n.nullsMeet {
 		l = append(l, entry{"nulls", "match"})
 	}
@@ -301,7 +302,8 @@ func (g gen) aggregates(left []formula, sc scope) []outField {
 	var out []outField
 	for _, f := range left {
 		if len(out) == 0 || g.oneIn(2) {
-			out = append(out, outField{field: field{fmt.Sprintf("%c%d", f.kind.String()[0], len(out)), f.kind, f.null}, formula: f})
+			out = append(out, outField{field: field{fmt.Sprintf("%c%d", f.kind.String()[0], len(out)), f.kind, f.null},
+				formula: f})
 		}
 	}
 	for range 1 + g.IntN(4) {

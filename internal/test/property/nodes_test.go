@@ -79,7 +79,8 @@ func (n *tagging) spec(s *script, _ place) object {
 	for i, tag := range n.tags {
 		criteria = append(criteria, entry{tag, n.when[i].src})
 	}
-	return object{{"type", "table_custom_tfm_table"}, {"custom_proc_type", "tag_and_denormalize"}, {"r", object{{"table", n.from}}},
+	return object{{"type", "table_custom_tfm_table"}, {"custom_proc_type", "tag_and_denormalize"},
+		{"r", object{{"table", n.from}}},
 		{"p", object{{"tag_field_name", "tag"}, {"tag_criteria", criteria}}}, {"w", n.creator.spec(s)}}
 }
 

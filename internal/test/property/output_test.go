@@ -195,7 +195,8 @@ func collated(s string, item orderItem) string {
 
 // withoutAccents knows the letters that texts are made of here.
 func withoutAccents(s string) string {
-	return strings.NewReplacer("é", "e", "É", "E", "á", "a", "ä", "a", "Ä", "A", "ï", "i", "ñ", "n", "Ñ", "N", "\u0301", "", "\u0308", "").Replace(s)
+	return strings.NewReplacer("é", "e", "É", "E", "á", "a", "ä", "a", "Ä", "A", "ï", "i", "ñ", "n", "Ñ", "N", "\u0301",
+		"", "\u0308", "").Replace(s)
 }
 
 // cell is the text of a value in a CSV file.

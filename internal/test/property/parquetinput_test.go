@@ -30,7 +30,8 @@ type parquetColumn struct {
 
 func (g gen) parquetForm(s *source) *parquetForm {
 	f := &parquetForm{g: g, options: []parquet.WriterOption{
-		parquet.MaxRowsPerRowGroup(pick(g, int64(1), 3, 50, 1000, 1_000_000)), parquet.DataPageVersion(pick(g, 1, 2)), parquet.PageBufferSize(pick(g, 64, 1024, 1<<20)),
+		parquet.MaxRowsPerRowGroup(pick(g, int64(1), 3, 50, 1000, 1_000_000)), parquet.DataPageVersion(pick(g, 1, 2)),
+		parquet.PageBufferSize(pick(g, 64, 1024, 1<<20)),
 		parquet.Compression(pick[compress.Codec](g, (&parquet.Uncompressed), &parquet.Snappy, &parquet.Gzip, &parquet.Zstd))}}
 	if len(s.rows) > 500 {
 		f.options[0] = parquet.MaxRowsPerRowGroup(pick(g, int64(500), 5000, 1_000_000))
@@ -72,7 +73,8 @@ func (g gen) physical(k kind, values []any) (parquet.Node, func(any) parquet.Val
 		if all(values, func(v int64) bool { return v == int64(int32(v)) }) && g.oneIn(2) {
 			return parquet.Int(32), func(v any) parquet.Value { return parquet.Int32Value(int32(v.(int64))) }
 		}
-		return pick(g, parquet.Int(64), parquet.Leaf(parquet.Int64Type)), func(v any) parquet.Value { return parquet.Int64Value(v.(int64)) }
+		return pick(g, parquet.Int(64), parquet.Leaf(parquet.Int64Type)),
+			func(v any) parquet.Value { return parquet.Int64Value(v.(int64)) }
 	case floatKind:
 		if all(values, func(v float64) bool { return v == float64(float32(v)) }) && g.oneIn(2) {
 			return parquet.Leaf(parquet.FloatType), func(v any) parquet.Value { return parquet.FloatValue(float32(v.(float64))) }
@@ -93,10 +95,12 @@ func (g gen) decimalColumn(values []any) (parquet.Node, func(any) parquet.Value)
 	scale := pick(g, 2, 2, 3)
 	shift := int64(math.Pow10(scale - 2))
 	if all(values, func(v cents) bool { return v > -1e6 && v < 1e6 }) && g.oneIn(2) {
-		return parquet.Decimal(scale, 9, parquet.Int32Type), func(v any) parquet.Value { return parquet.Int32Value(int32(int64(v.(cents)) * shift)) }
+		return parquet.Decimal(scale, 9, parquet.Int32Type),
+			func(v any) parquet.Value { return parquet.Int32Value(int32(int64(v.(cents)) * shift)) }
 	}
 	if g.oneIn(2) {
-		return parquet.Decimal(scale, 18, parquet.Int64Type), func(v any) parquet.Value { return parquet.Int64Value(int64(v.(cents)) * shift) }
+		return parquet.Decimal(scale, 18, parquet.Int64Type),
+			func(v any) parquet.Value { return parquet.Int64Value(int64(v.(cents)) * shift) }
 	}
 	size := pick(g, 9, 12, 16)
 	return parquet.Decimal(scale, 18, parquet.FixedLenByteArrayType(size)), func(v any) parquet.Value {
@@ -118,12 +122,15 @@ func (g gen) timeColumn(values []any) (parquet.Node, func(any) parquet.Value) {
 	}
 	adjusted := g.oneIn(2)
 	if all(values, func(t time.Time) bool { return t.Year() > 1700 && t.Year() < 2250 }) && g.oneIn(3) {
-		return parquet.TimestampAdjusted(parquet.Nanosecond, adjusted), func(v any) parquet.Value { return parquet.Int64Value(v.(time.Time).UnixNano()) }
+		return parquet.TimestampAdjusted(parquet.Nanosecond, adjusted),
+			func(v any) parquet.Value { return parquet.Int64Value(v.(time.Time).UnixNano()) }
 	}
 	if g.oneIn(2) {
-		return parquet.TimestampAdjusted(parquet.Microsecond, adjusted), func(v any) parquet.Value { return parquet.Int64Value(v.(time.Time).UnixMicro()) }
+		return parquet.TimestampAdjusted(parquet.Microsecond, adjusted),
+			func(v any) parquet.Value { return parquet.Int64Value(v.(time.Time).UnixMicro()) }
 	}
-	return parquet.TimestampAdjusted(parquet.Millisecond, adjusted), func(v any) parquet.Value { return parquet.Int64Value(v.(time.Time).UnixMilli()) }
+	return parquet.TimestampAdjusted(parquet.Millisecond, adjusted),
+		func(v any) parquet.Value { return parquet.Int64Value(v.(time.Time).UnixMilli()) }
 }
 
 // reader is the script's description of the file.

@@ -310,7 +310,8 @@ func (t *trial) account(p *process) error {
 	switch {
 	case by == syscall.SIGKILL && (p.from == by || p.deed.Signal == by):
 		t.tally.add(map[bool]string{true: "SIGKILL at a step", false: "SIGKILL at any moment"}[p.deed.Signal != 0], 1)
-		t.tally.add("killed: "+map[bool]string{true: "an order", false: p.deed.Do}[slices.Contains([]string{"stop", "pause", "invalidate"}, p.deed.Do)], 1)
+		t.tally.add("killed: "+map[bool]string{true: "an order",
+			false: p.deed.Do}[slices.Contains([]string{"stop", "pause", "invalidate"}, p.deed.Do)], 1)
 		return nil
 	case by == syscall.SIGTERM && p.from == by: // it did not listen yet
 		return nil
@@ -322,7 +323,8 @@ func (t *trial) account(p *process) error {
 		t.tally.add("a task fails once", 1)
 		t.hurt = true
 	}
-	if ended := p.cmd.ProcessState.ExitCode(); ended > 1 || ended == 1 && said.Kind == "" || strings.Contains(p.err.String(), "goroutine ") {
+	if ended := p.cmd.ProcessState.ExitCode(); ended > 1 || ended == 1 && said.Kind == "" ||
+		strings.Contains(p.err.String(), "goroutine ") {
 		return fmt.Errorf("%s\nended with %d: %s\n%s", p, ended, p.out.String(), p.err.String())
 	}
 	return t.weigh(p.deed, said)

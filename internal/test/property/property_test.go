@@ -103,7 +103,8 @@ func try(t *testing.T, seed uint64, small bool) bool {
 	if bad == nil {
 		return true
 	}
-	t.Errorf("script %d: %s\nrun it again: %s=%d go test ./internal/test/property -run '^TestChaosScripts$'", seed, bad.err, seedVariable, seed)
+	t.Errorf("script %d: %s\nrun it again: %s=%d go test ./internal/test/property -run '^TestChaosScripts$'", seed,
+		bad.err, seedVariable, seed)
 	if small {
 		t.Log(s.shrink(t.Context(), bad))
 	}
@@ -155,7 +156,8 @@ func (s *script) fails(ctx context.Context, variants []variant) *failure {
 		}
 		for name := range first {
 			if files[name] != first[name] {
-				return &failure{err: fmt.Errorf("%s: %s has other bytes than %s wrote:\n%.300q\n%.300q", v.Name, name, variants[0].Name, files[name], first[name]),
+				return &failure{err: fmt.Errorf("%s: %s has other bytes than %s wrote:\n%.300q\n%.300q", v.Name, name,
+					variants[0].Name, files[name], first[name]),
 					variants: []variant{variants[0], v}}
 			}
 		}

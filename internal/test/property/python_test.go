@@ -36,7 +36,8 @@ func (n *python) spec(s *script, at place) object {
 		calculated = append(calculated, entry{"nullable", true})
 	}
 	return object{{"type", "table_custom_tfm_table"}, {"custom_proc_type", "py_calc"}, {"r", object{{"table", n.from}}},
-		{"p", object{{"python_code_urls", []string{at.python}}, {"calculated_fields", object{{n.result.name, calculated}}}}}, {"w", n.creator.spec(s)}}
+		{"p", object{{"python_code_urls", []string{at.python}}, {"calculated_fields", object{{n.result.name, calculated}}}}},
+		{"w", n.creator.spec(s)}}
 }
 
 func (n *python) rows(tables map[string][][]any) [][]any {
@@ -64,7 +65,8 @@ func (b *builder) pythonNode(from *creator) node {
 	switch b.IntN(3) {
 	case 0:
 		s, i := find(stringKind), find(intKind)
-		n.expression, n.result = fmt.Sprintf("label(r.%s, r.%s)", fields[s].name, fields[i].name), field{"made", stringKind, true}
+		n.expression, n.result = fmt.Sprintf("label(r.%s, r.%s)", fields[s].name, fields[i].name),
+			field{"made", stringKind, true}
 		n.of = func(row []any) any {
 			if row[s] == nil || row[i] == nil {
 				return nil
@@ -88,7 +90,8 @@ func (b *builder) pythonNode(from *creator) node {
 	sc := scope{fields: append(fieldsOf("r", fields), fieldsOf("p", []field{n.result})...)}
 	n.creator = b.creator(b.fields(sc, false))
 	if !strings.Contains(fmt.Sprint(n.fields), "p.made") {
-		n.fields = append(n.fields, outField{field: field{"made", n.result.kind, n.result.null}, formula: fieldsOf("p", []field{n.result})[0]})
+		n.fields = append(n.fields, outField{field: field{"made", n.result.kind, n.result.null},
+			formula: fieldsOf("p", []field{n.result})[0]})
 	}
 	return n
 }

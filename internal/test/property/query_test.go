@@ -44,7 +44,8 @@ func (n *query) text() string {
 	}
 	for i, item := range n.order {
 		word := map[bool]string{true: ", ", false: " ORDER BY "}[i > 0]
-		out += word + n.columns[item.at].name + map[bool]string{true: " DESC", false: ""}[item.desc] + map[bool]string{true: " NULLS FIRST", false: ""}[item.nullsFirst]
+		out += word + n.columns[item.at].name + map[bool]string{true: " DESC", false: ""}[item.desc] +
+			map[bool]string{true: " NULLS FIRST", false: ""}[item.nullsFirst]
 	}
 	return out
 }

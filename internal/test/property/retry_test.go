@@ -32,7 +32,8 @@ type failing struct {
 	again bool
 }
 
-func (f failing) Execute(ctx context.Context, c engine.InstanceConfig, p *interpreters.Pool, t engine.Task) (engine.Result, error) {
+func (f failing) Execute(ctx context.Context, c engine.InstanceConfig, p *interpreters.Pool,
+	t engine.Task) (engine.Result, error) {
 	if f.left.Add(-1) == 0 {
 		return engine.Result{}, &fault.Error{Kind: fault.Environment, Retryable: f.again, Message: "this task fails once"}
 	}
@@ -40,7 +41,8 @@ func (f failing) Execute(ctx context.Context, c engine.InstanceConfig, p *interp
 }
 
 // retry does a wish, as the command does.
-func (v variant) retry(ctx context.Context, home *local.Home, key state.RunKey, wish supervise.Wish) (local.Summary, error) {
+func (v variant) retry(ctx context.Context, home *local.Home, key state.RunKey, wish supervise.Wish) (local.Summary,
+	error) {
 	r, err := local.PlanRetry(ctx, home, key, local.RetryOptions{Again: wish})
 	if err != nil {
 		return local.Summary{}, fmt.Errorf("plan a retry: %w", err)
@@ -120,9 +122,13 @@ func onlyThat(c supervise.Closure, before, after map[state.BatchKey]int) error {
 	var errs []error
 	for key, attempt := range after {
 		named := slices.ContainsFunc(c.Tasks, func(t supervise.Task) bool {
-			return t.Node == key.Node && (len(t.Batches) == 0 && (t.Why != supervise.Left || before[key] == 0) || slices.Contains(t.Batches, key.Batch))
+			return t.Node == key.Node && (len(t.Batches) == 0 && (t.Why != supervise.Left || before[key] == 0) ||
+				slices.Contains(t.Batches, key.Batch))
 		})
-		left := slices.ContainsFunc(c.Tasks, func(t supervise.Task) bool { return t.Node == key.Node && t.Why == supervise.Left })
+		left := slices.ContainsFunc(c.Tasks, func(t supervise.Task) bool {
+			return t.Node == key.Node &&
+				t.Why == supervise.Left
+		})
 		if did := attempt != before[key]; did != named && !left {
 			errs = append(errs, fmt.Errorf("batch %d of node %s: named %v, done again %v", key.Batch, key.Node, named, did))
 		}
@@ -156,7 +162,8 @@ func (v variant) redo(ctx context.Context, dir string) (err error) {
 				continue
 			}
 			from := rng.IntN(n.BatchesTotal)
-			wish.Batches = append(wish.Batches, supervise.Batches{Node: n.Name, From: from, To: from + rng.IntN(min(2, n.BatchesTotal-from))})
+			wish.Batches = append(wish.Batches, supervise.Batches{Node: n.Name, From: from,
+				To: from + rng.IntN(min(2, n.BatchesTotal-from))})
 		}
 		sum, err := v.retry(ctx, home, runs[0].RunKey, wish)
 		if err != nil {

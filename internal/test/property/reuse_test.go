@@ -35,7 +35,8 @@ func TestChaosReuseIsAsFresh(t *testing.T) {
 	}
 	counts := map[string]int{}
 	for seed := first; seed < end; seed++ {
-		require.NoError(t, rerun(t.Context(), seed, counts), "%s=%d go test ./internal/test/property -run '^TestChaosReuseIsAsFresh$'", seedVariable, seed)
+		require.NoError(t, rerun(t.Context(), seed, counts),
+			"%s=%d go test ./internal/test/property -run '^TestChaosReuseIsAsFresh$'", seedVariable, seed)
 	}
 	t.Log(counts)
 	require.Positive(t, counts["taken over"])
@@ -88,7 +89,8 @@ func rerun(ctx context.Context, seed uint64, counts map[string]int) (err error) 
 		}
 		for _, name := range slices.Sorted(maps.Keys(fresh)) {
 			if files[name] != fresh[name] {
-				return fmt.Errorf("round %d: %s has other bytes than a run that takes over nothing has written:\n%.300q\n%.300q", round, name, files[name], fresh[name])
+				return fmt.Errorf("round %d: %s has other bytes than a run that takes over nothing has written:\n%.300q\n%.300q",
+					round, name, files[name], fresh[name])
 			}
 		}
 		if in, err = s.disturb(g, in, data, at.out); err != nil {
@@ -121,7 +123,8 @@ func afresh(ctx context.Context, s *script, at place, dir string, memory int64) 
 }
 
 // again runs the script, and reads what it has written.
-func again(ctx context.Context, s *script, at place, home *local.Home, memory int64, reuse bool) (local.Summary, map[string]string, error) {
+func again(ctx context.Context, s *script, at place, home *local.Home, memory int64, reuse bool) (local.Summary,
+	map[string]string, error) {
 	text, err := s.text(at)
 	if err != nil {
 		return local.Summary{}, nil, err
@@ -132,7 +135,8 @@ func again(ctx context.Context, s *script, at place, home *local.Home, memory in
 			return local.Summary{}, nil, err
 		}
 	}
-	sum, err := local.Run(ctx, home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: memory, Cores: 2, Interpreter: "python3", Reuse: reuse})
+	sum, err := local.Run(ctx, home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: memory, Cores: 2,
+		Interpreter: "python3", Reuse: reuse})
 	if err == nil && sum.Status != state.Complete {
 		err = fmt.Errorf("the run is %s%s", sum.Status, hint(sum))
 	}

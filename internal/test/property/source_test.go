@@ -51,7 +51,8 @@ func (g gen) value(k kind) any {
 	case floatKind:
 		return g.anyFloat()
 	case decimalKind:
-		return pick(g, cents(0), cents(g.IntN(2000)-1000), cents(g.IntN(200))*100, cents(g.Int64N(2_000_000)-1_000_000), cents(g.Int64N(2e14)-1e14))
+		return pick(g, cents(0), cents(g.IntN(2000)-1000), cents(g.IntN(200))*100, cents(g.Int64N(2_000_000)-1_000_000),
+			cents(g.Int64N(2e14)-1e14))
 	case boolKind:
 		return g.oneIn(2)
 	case timeKind:
@@ -87,7 +88,8 @@ func (g gen) anyFloat() any {
 func (g gen) anyTime() any {
 	switch g.IntN(10) {
 	case 0:
-		return pick(g, zero(timeKind).(time.Time), time.Unix(0, 0), time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)).UTC()
+		return pick(g, zero(timeKind).(time.Time), time.Unix(0, 0), time.Date(9999, 12, 31, 23, 59, 59, 999e6,
+			time.UTC)).UTC()
 	case 1:
 		return time.UnixMilli(g.Int64N(4_000_000_000_000) - 2_000_000_000_000).UTC()
 	case 2, 3:
@@ -109,7 +111,8 @@ func (g gen) anyText() any {
 	case 3:
 		return pick(g, "한국", "naïve", "😀x", "ñ", "Ñu", "café", "CAFÉ", "日本語 テキスト", "Ωmega")
 	case 4:
-		return pick(g, `say "x"`, `"quoted"`, "a,b", "a;b", "two\nlines", "tab\tx", "'", `\`, `\"`, "|", "%d", "-", "#x", ",", `"`, "a\"b", "NULL", "\\N", "0", "true", "1e5", "NaN")
+		return pick(g, `say "x"`, `"quoted"`, "a,b", "a;b", "two\nlines", "tab\tx", "'", `\`, `\"`, "|", "%d", "-", "#x", ",",
+			`"`, "a\"b", "NULL", "\\N", "0", "true", "1e5", "NaN")
 	case 5:
 		return strings.Repeat("x", 62+g.IntN(5)) + pick(g, "", "y", "é", " ")
 	}
@@ -130,7 +133,8 @@ func (g gen) source(name string, rows int) *source {
 		if i == 0 {
 			k = pick(g, intKind, stringKind)
 		}
-		s.columns = append(s.columns, column{field: field{name: fmt.Sprintf("%c%d", k.String()[0], i), kind: k, null: g.oneIn(3)}, header: g.header(i)})
+		s.columns = append(s.columns,
+			column{field: field{name: fmt.Sprintf("%c%d", k.String()[0], i), kind: k, null: g.oneIn(3)}, header: g.header(i)})
 		pools = append(pools, g.pool(k, pick(g, 2, 5, 20, 100)))
 	}
 	nulls := pick(g, 2, 4, 10)

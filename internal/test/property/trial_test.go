@@ -65,12 +65,14 @@ func (t *trial) say(format string, args ...any) {
 // newTrial draws what a trial is.
 func newTrial(seed uint64, tally *tally) *trial {
 	g := newGen(seed, 21)
-	t := &trial{seed: seed, g: g, script: supervised(seed), tally: tally, rounds: pick(g, 1, 1, 1, 1, 2, 3), lease: trialLease, workers: pick(g, 0, 0, 0, 1, 1, 2), gc: g.oneIn(3)}
+	t := &trial{seed: seed, g: g, script: supervised(seed), tally: tally, rounds: pick(g, 1, 1, 1, 1, 2, 3),
+		lease: trialLease, workers: pick(g, 0, 0, 0, 1, 1, 2), gc: g.oneIn(3)}
 	if g.oneIn(8) {
 		t.rounds, t.cells = 1, []string{"a", "b", "c"}[:2+g.IntN(2)]
 	}
 	v := &t.variant
-	v.Slots, v.Threads, v.Cuts, v.Buckets, v.Fused = 1+g.IntN(3), 1+g.IntN(3), pick(g, int64(0), 2, 2, 4), g.oneIn(2), g.oneIn(5)
+	v.Slots, v.Threads, v.Cuts, v.Buckets, v.Fused = 1+g.IntN(3), 1+g.IntN(3), pick(g, int64(0), 2, 2, 4),
+		g.oneIn(2), g.oneIn(5)
 	return t
 }
 
@@ -139,7 +141,8 @@ func (t *trial) undisturbed(ctx context.Context) (_ map[string]string, err error
 		return nil, err
 	}
 	params := t.script.answers()
-	sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.json"), Workspace: "main", MemoryBytes: t.variant.Memory, Cores: 1, Interpreter: "python3", Params: params, Unattended: true})
+	sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.json"), Workspace: "main",
+		MemoryBytes: t.variant.Memory, Cores: 1, Interpreter: "python3", Params: params, Unattended: true})
 	if err == nil && sum.Status != state.Complete {
 		err = fmt.Errorf("the run is %s%s", sum.Status, hint(sum))
 	}
@@ -154,7 +157,8 @@ func (t *trial) write(dir string, at place) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(filepath.Join(dir, "script.json"), []byte(text), 0o644), os.WriteFile(at.python, []byte(formulas), 0o644))
+	return errors.Join(os.WriteFile(filepath.Join(dir, "script.json"), []byte(text), 0o644),
+		os.WriteFile(at.python, []byte(formulas), 0o644))
 }
 
 // compare holds the output folder to what the undisturbed run has written.
@@ -177,7 +181,8 @@ func (t *trial) compare(want map[string]string) error {
 		}
 		for name := range want {
 			if got[name] != want[name] {
-				return fmt.Errorf("%s has other bytes than the undisturbed run has written:\n%.300q\n%.300q", name, got[name], want[name])
+				return fmt.Errorf("%s has other bytes than the undisturbed run has written:\n%.300q\n%.300q", name, got[name],
+					want[name])
 			}
 		}
 	}
@@ -217,7 +222,8 @@ func (t *trial) look(ctx context.Context) (v view, err error) {
 }
 
 func (v view) done() bool {
-	return v.run.Status == state.Complete && !slices.ContainsFunc(v.nodes, func(n state.Node) bool { return n.Status != state.Succeeded })
+	return v.run.Status == state.Complete &&
+		!slices.ContainsFunc(v.nodes, func(n state.Node) bool { return n.Status != state.Succeeded })
 }
 
 // disturbed runs the script to its end, whatever happens.

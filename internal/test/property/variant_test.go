@@ -145,7 +145,8 @@ func (g gen) writeParquet(in *inputs, src *source, dir string, files int) error 
 }
 
 // split writes the rows of a source to files, cut anywhere.
-func (g gen) split(in *inputs, src *source, dir string, files int, ending string, write func([][]any) (string, error)) ([]string, error) {
+func (g gen) split(in *inputs, src *source, dir string, files int, ending string,
+	write func([][]any) (string, error)) ([]string, error) {
 	var urls []string
 	from, bytes := 0, int64(0)
 	for i := range files {
@@ -250,7 +251,8 @@ func (v variant) execute(ctx context.Context, dir string, resume bool, checkpoin
 		return err
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
-	opts := local.Options{ScriptPath: filepath.Join(dir, "script.json"), Workspace: "main", MemoryBytes: v.Memory, Cores: v.Cores,
+	opts := local.Options{ScriptPath: filepath.Join(dir, "script.json"), Workspace: "main", MemoryBytes: v.Memory,
+		Cores:       v.Cores,
 		Interpreter: "python3", Tune: v.tune, Ephemeral: v.Fused, Resume: resume, Checkpoint: checkpoint}
 	if v.Fail > 0 {
 		opts.Executor = failsOnce(v.Fail, false)

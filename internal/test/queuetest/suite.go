@@ -69,7 +69,8 @@ type bench struct {
 
 func hint(i int) queue.Hint {
 	run := state.RunKey{Workspace: "w ' ü/" + fmt.Sprint(i%3), Run: int64(1 + i%2)}
-	return queue.Hint{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: state.NodeKey{RunKey: run, Node: "node"}, Batch: i}, Class: "load"}}
+	return queue.Hint{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: state.NodeKey{RunKey: run, Node: "node"},
+		Batch: i}, Class: "load"}}
 }
 
 func hints(n int) []queue.Hint {

@@ -190,7 +190,8 @@ type SFTP struct {
 
 // NewSFTP starts a server; dir gets the key, the known hosts and the files.
 func NewSFTP(t TB, dir string) *SFTP {
-	s := &SFTP{User: "joe", KeyFile: filepath.Join(dir, "joe_key"), KnownHosts: filepath.Join(dir, "known_hosts"), Dir: filepath.Join(dir, "sftp"), open: map[net.Conn]bool{}}
+	s := &SFTP{User: "joe", KeyFile: filepath.Join(dir, "joe_key"), KnownHosts: filepath.Join(dir, "known_hosts"),
+		Dir: filepath.Join(dir, "sftp"), open: map[net.Conn]bool{}}
 	require.NoError(t, os.MkdirAll(s.Dir, 0o755))
 	user := NewKey(t, s.KeyFile)
 	host := NewKey(t, filepath.Join(dir, "host_key"))

@@ -38,22 +38,31 @@ func clients(t *testing.T) (out []client) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "x.db")
 	if _, err := exec.LookPath("sqlite3"); err == nil {
-		out = append(out, client{name: "SQLite", at: "sqlite://" + file, command: []string{"sqlite3", "-batch", "-bail", file}, in: ours,
-			types: map[string]string{"string": "TEXT", "int": "INTEGER", "float": "REAL", "bool": "BOOLEAN", "date": "TEXT", "datetime": "TEXT", "timestamptz": "TEXT", "decimal": "DECIMAL_TEXT"},
-			text:  "CAST(x'%s' AS TEXT)", shown: map[string]string{"": "%s", "float": "ieee754_to_blob(%s)"}, ident: sqltext.Ident})
+		out = append(out, client{name: "SQLite", at: "sqlite://" + file, command: []string{"sqlite3", "-batch", "-bail",
+			file}, in: ours,
+			types: map[string]string{"string": "TEXT", "int": "INTEGER", "float": "REAL", "bool": "BOOLEAN", "date": "TEXT",
+				"datetime": "TEXT", "timestamptz": "TEXT", "decimal": "DECIMAL_TEXT"},
+			text: "CAST(x'%s' AS TEXT)", shown: map[string]string{"": "%s", "float": "ieee754_to_blob(%s)"},
+			ident: sqltext.Ident})
 	}
 	if at := os.Getenv("THALWEG_TEST_POSTGRES"); at != "" {
-		out = append(out, client{name: "PostgreSQL", at: at, command: []string{"psql", "-qAtX", "-v", "ON_ERROR_STOP=1", at}, in: typed,
-			types: map[string]string{"string": "text", "int": "bigint", "float": "double precision", "bool": "boolean", "date": "date", "datetime": "timestamp(3)", "timestamptz": "timestamptz", "decimal": "numeric"},
-			text:  `convert_from('\x%s', 'UTF8')`, shown: map[string]string{"": "encode(convert_to(%s::text, 'UTF8'), 'hex')"}, ident: sqltext.Ident})
+		out = append(out, client{name: "PostgreSQL", at: at, command: []string{"psql", "-qAtX", "-v", "ON_ERROR_STOP=1", at},
+			in: typed,
+			types: map[string]string{"string": "text", "int": "bigint", "float": "double precision", "bool": "boolean",
+				"date": "date", "datetime": "timestamp(3)", "timestamptz": "timestamptz", "decimal": "numeric"},
+			text: `convert_from('\x%s', 'UTF8')`, shown: map[string]string{"": "encode(convert_to(%s::text, 'UTF8'), 'hex')"},
+			ident: sqltext.Ident})
 	}
 	if at := os.Getenv("THALWEG_TEST_MYSQL"); at != "" {
 		u, err := url.Parse(at)
 		require.NoError(t, err)
 		out = append(out, client{name: "MariaDB", at: at, in: typed,
-			command: []string{"mariadb", "-NB", "-h", u.Hostname(), "-P", u.Port(), "-u", u.User.Username(), "--default-character-set=utf8mb4", strings.Trim(u.Path, "/")},
-			types:   map[string]string{"string": "longtext", "int": "bigint", "float": "double", "bool": "tinyint(1)", "date": "date", "datetime": "datetime(3)", "timestamptz": "datetime(6)", "decimal": "decimal"},
-			text:    "convert(x'%s' USING utf8mb4)", shown: map[string]string{"": "hex(convert(%s USING utf8mb4))"}, ident: func(name string) string { return "`" + name + "`" }})
+			command: []string{"mariadb", "-NB", "-h", u.Hostname(), "-P", u.Port(), "-u", u.User.Username(),
+				"--default-character-set=utf8mb4", strings.Trim(u.Path, "/")},
+			types: map[string]string{"string": "longtext", "int": "bigint", "float": "double", "bool": "tinyint(1)",
+				"date": "date", "datetime": "datetime(3)", "timestamptz": "datetime(6)", "decimal": "decimal"},
+			text: "convert(x'%s' USING utf8mb4)", shown: map[string]string{"": "hex(convert(%s USING utf8mb4))"},
+			ident: func(name string) string { return "`" + name + "`" }})
 	}
 	return out
 }
@@ -85,7 +94,8 @@ func (c client) make(t *testing.T, name string, of table) {
 		columns = append(columns, c.ident(col.Name)+" "+kind)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "CREATE TABLE %s (%s)%s;\n", name, strings.Join(columns, ", "), map[string]string{"MariaDB": " CHARACTER SET utf8mb4"}[c.name])
+	fmt.Fprintf(&b, "CREATE TABLE %s (%s)%s;\n", name, strings.Join(columns, ", "),
+		map[string]string{"MariaDB": " CHARACTER SET utf8mb4"}[c.name])
 	for _, row := range of.Rows {
 		values := make([]string, len(row))
 		for i, cell := range row {
@@ -135,7 +145,8 @@ func (c client) rows(t *testing.T, name string, of table) table {
 		}
 		cells = append(cells, value)
 	}
-	sep := map[bool]string{true: "concat_ws(' ', " + strings.Join(cells, ", ") + ")", false: strings.Join(cells, " || ' ' || ")}[c.name != "SQLite"]
+	sep := map[bool]string{true: "concat_ws(' ', " + strings.Join(cells, ", ") + ")",
+		false: strings.Join(cells, " || ' ' || ")}[c.name != "SQLite"]
 	out := table{Columns: of.Columns, Rows: [][]*string{}}
 	for _, line := range c.run(t, "SELECT "+sep+" FROM "+name+" ORDER BY "+c.ident("id")+";\n") {
 		var row []*string
@@ -169,7 +180,8 @@ func TestChaosDatabases(t *testing.T) {
 	db := openDuckDB(t)
 	known := clients(t)
 	for n := range rounds {
-		r := &round{t: t, dir: t.TempDir(), db: db, rnd: rand.New(rand.NewPCG(seed, uint64(n))), by: map[string][]column{}, known: map[*column][][]string{}}
+		r := &round{t: t, dir: t.TempDir(), db: db, rnd: rand.New(rand.NewPCG(seed, uint64(n))), by: map[string][]column{},
+			known: map[*column][][]string{}}
 		for range tablesInRound {
 			r.tables = append(r.tables, map[manner]table{anything: draw(r.rnd, anything)})
 		}
@@ -190,7 +202,8 @@ func (r *round) through(clients []client, name string) {
 		source := r.path(n, "any.parquet")
 		require.NoError(r.t, os.MkdirAll(filepath.Dir(source), 0o700))
 		r.exec(copyTo("FORMAT parquet")(t.query(), source))
-		nodes[fmt.Sprintf("read_%d", n)] = object{"type": "file_table", "w": fmt.Sprintf("t%d", n), "r": object{"urls": []string{source}, "columns": t.columns(typed, "")}}
+		nodes[fmt.Sprintf("read_%d", n)] = object{"type": "file_table", "w": fmt.Sprintf("t%d", n),
+			"r": object{"urls": []string{source}, "columns": t.columns(typed, "")}}
 		for _, c := range clients {
 			in, out := fmt.Sprintf("%s_%d_in", name, n), fmt.Sprintf("%s_%d_out", name, n)
 			c.make(r.t, in, t)
@@ -211,13 +224,16 @@ func (r *round) through(clients []client, name string) {
 			}
 			r.compare(t, parquet("_in.parquet"), false, c.name+": put in by its client, read by Thalweg")
 			r.compare(t, parquet("_again.parquet"), false, c.name+": put in and read by Thalweg")
-			r.compare(t, c.rows(r.t, fmt.Sprintf("%s_%d_out", name, n), t).query(), false, c.name+": put in by Thalweg, read by its client")
+			r.compare(t, c.rows(r.t, fmt.Sprintf("%s_%d_out", name, n), t).query(), false,
+				c.name+": put in by Thalweg, read by its client")
 		}
 	}
 }
 
 // readTable are nodes that read a table of a database, and write what they have read as Parquet.
 func (r *round) readTable(nodes object, c client, name string, t table, to string) {
-	nodes["r_"+c.name+name] = object{"type": "file_table", "w": c.name + name, "r": object{"urls": []string{c.at}, "table": name, "types": t.columns(c.in, "")}}
-	nodes["w_"+c.name+name] = object{"type": "table_file", "r": c.name + name, "w": object{"url_template": to, "columns": t.names()}}
+	nodes["r_"+c.name+name] = object{"type": "file_table", "w": c.name + name,
+		"r": object{"urls": []string{c.at}, "table": name, "types": t.columns(c.in, "")}}
+	nodes["w_"+c.name+name] = object{"type": "table_file", "r": c.name + name,
+		"w": object{"url_template": to, "columns": t.names()}}
 }

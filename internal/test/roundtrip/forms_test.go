@@ -97,7 +97,8 @@ func grouped(comma bool, between string) func(t table) string {
 			case "int", "decimal":
 				whole := "regexp_extract(" + text + ", '[0-9]+')"
 				groups := "reverse(rtrim(regexp_replace(reverse(" + whole + "), '([0-9]{3})', '\\1~', 'g'), '~'))"
-				out[i] = "regexp_extract(" + text + ", '^-?') || replace(" + groups + ", '~', " + sqltext.String(between) + ") || replace(regexp_extract(" + text +
+				out[i] = "regexp_extract(" + text + ", '^-?') || replace(" + groups + ", '~', " + sqltext.String(between) +
+					") || replace(regexp_extract(" + text +
 					", '[.].*'), '.', " + sqltext.String(point) + ") AS " + name
 			}
 		}
@@ -115,7 +116,8 @@ func inputs() []input {
 	}
 	return []input{
 		{name: "duck.csv", how: anything, in: inCSV, reader: csv, sql: copyTo("FORMAT csv, HEADER, DELIMITER ','")},
-		{name: "duckquoted.csv", how: anything, in: inCSV, reader: object{"csv": object{"separator": ";"}}, sql: copyTo(strict + ", DELIMITER ';'")},
+		{name: "duckquoted.csv", how: anything, in: inCSV, reader: object{"csv": object{"separator": ";"}},
+			sql: copyTo(strict + ", DELIMITER ';'")},
 		{name: "duck.csv.gz", how: anything, in: inCSV, reader: csv, sql: copyTo("FORMAT csv, HEADER, COMPRESSION gzip")},
 		{name: "duck.csv.zst", how: anything, in: inCSV, reader: csv, sql: copyTo("FORMAT csv, HEADER, COMPRESSION zstd")},
 		{name: "duck.ndjson", how: anything, in: inJSON, sql: copyTo("FORMAT json"), view: asTexts},
@@ -123,15 +125,23 @@ func inputs() []input {
 		{name: "duck.ndjson.gz", how: anything, in: inJSON, sql: copyTo("FORMAT json, COMPRESSION gzip"), view: asTexts},
 		{name: "duck.parquet", how: anything, in: typed, sql: copyTo("FORMAT parquet, ROW_GROUP_SIZE 2048")},
 		{name: "nested.parquet", how: nested, in: typed, sql: copyTo("FORMAT parquet, ROW_GROUP_SIZE 2048")},
-		{name: "latin-1.csv", how: western, in: inCSV, reader: encoded("latin-1"), sql: copyTo("FORMAT csv, HEADER"), pack: encode("latin-1")},
-		{name: "windows-1252.csv", how: western, in: inCSV, reader: encoded("windows-1252"), sql: copyTo("FORMAT csv, HEADER"), pack: encode("windows-1252")},
-		{name: "utf-16.csv", how: anything, in: inCSV, reader: encoded("utf-16"), sql: copyTo("FORMAT csv, HEADER"), pack: encode("utf-16")},
-		{name: "utf-16be.csv", how: anything, in: inCSV, reader: encoded("utf-16be"), sql: copyTo("FORMAT csv, HEADER"), pack: encode("utf-16be")},
+		{name: "latin-1.csv", how: western, in: inCSV, reader: encoded("latin-1"), sql: copyTo("FORMAT csv, HEADER"),
+			pack: encode("latin-1")},
+		{name: "windows-1252.csv", how: western, in: inCSV, reader: encoded("windows-1252"),
+			sql: copyTo("FORMAT csv, HEADER"), pack: encode("windows-1252")},
+		{name: "utf-16.csv", how: anything, in: inCSV, reader: encoded("utf-16"), sql: copyTo("FORMAT csv, HEADER"),
+			pack: encode("utf-16")},
+		{name: "utf-16be.csv", how: anything, in: inCSV, reader: encoded("utf-16be"), sql: copyTo("FORMAT csv, HEADER"),
+			pack: encode("utf-16be")},
 
-		{name: "comma.csv", how: anything, in: inCSV, reader: numbers(";", ",", "."), sql: copyTo("FORMAT csv, HEADER, DELIMITER ';'"), view: grouped(true, ".")},
-		{name: "commas.csv.gz", how: anything, in: inCSV, reader: numbers(",", ".", ","), sql: copyTo("FORMAT csv, HEADER, COMPRESSION gzip"), view: grouped(false, ",")},
-		{name: "spaces.csv", how: anything, in: inCSV, reader: numbers(",", ",", " "), sql: copyTo("FORMAT csv, HEADER"), view: grouped(true, "\u202f")},
-		{name: "packed.utf-16.csv", how: anything, in: inCSV, reader: encoded("utf-16"), sql: copyTo("FORMAT csv, HEADER"), pack: squeezed(encode("utf-16"))},
+		{name: "comma.csv", how: anything, in: inCSV, reader: numbers(";", ",", "."),
+			sql: copyTo("FORMAT csv, HEADER, DELIMITER ';'"), view: grouped(true, ".")},
+		{name: "commas.csv.gz", how: anything, in: inCSV, reader: numbers(",", ".", ","),
+			sql: copyTo("FORMAT csv, HEADER, COMPRESSION gzip"), view: grouped(false, ",")},
+		{name: "spaces.csv", how: anything, in: inCSV, reader: numbers(",", ",", " "), sql: copyTo("FORMAT csv, HEADER"),
+			view: grouped(true, "\u202f")},
+		{name: "packed.utf-16.csv", how: anything, in: inCSV, reader: encoded("utf-16"), sql: copyTo("FORMAT csv, HEADER"),
+			pack: squeezed(encode("utf-16"))},
 
 		{name: "pandas.csv", how: anything, null: "<null>", in: inCSV, reader: csv},
 		{name: "pandas.csv.gz", how: anything, null: "<null>", in: inCSV, reader: csv},
@@ -168,7 +178,8 @@ func outputs() []output {
 	csv := func(of object) object { return object{"csv": of} }
 	return []output{
 		{name: "plain.csv", how: anything, in: ours, reader: csv(object{})},
-		{name: "other.csv", how: anything, in: ours, writer: csv(object{"separator": ";", "line_end": "crlf", "quote": "all"}), reader: csv(object{"separator": ";"})},
+		{name: "other.csv", how: anything, in: ours,
+			writer: csv(object{"separator": ";", "line_end": "crlf", "quote": "all"}), reader: csv(object{"separator": ";"})},
 		{name: "tabs.tsv", how: anything, in: ours, reader: csv(object{})},
 		{name: "packed.csv.gz", how: anything, in: ours, reader: csv(object{})},
 		{name: "packed.csv.zst", how: anything, in: ours, reader: csv(object{})},
@@ -195,7 +206,9 @@ func outputs() []output {
 func partition(rnd *rand.Rand, t table) (out []column) {
 	for _, i := range rnd.Perm(len(t.Columns)) {
 		c := t.Columns[i]
-		if c.Kind == "float" || c.Kind == "datetime" || c.Kind == "timestamptz" || len(out) == 2 || len(t.Columns) <= len(out)+2 { // a NULL alone in a line of CSV is ""
+		// a NULL alone in a line of CSV is ""
+		if c.Kind == "float" || c.Kind == "datetime" || c.Kind == "timestamptz" || len(out) == 2 ||
+			len(t.Columns) <= len(out)+2 {
 			continue
 		}
 		fine := true

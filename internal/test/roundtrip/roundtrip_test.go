@@ -47,9 +47,11 @@ func TestChaosRoundTrips(t *testing.T) {
 	rounds := effort.Of(1, 1, most/tablesInRound)
 	db := openDuckDB(t)
 	for n := range rounds {
-		r := &round{t: t, dir: t.TempDir(), db: db, rnd: rand.New(rand.NewPCG(seed, uint64(n))), by: map[string][]column{}, known: map[*column][][]string{}}
+		r := &round{t: t, dir: t.TempDir(), db: db, rnd: rand.New(rand.NewPCG(seed, uint64(n))), by: map[string][]column{},
+			known: map[*column][][]string{}}
 		for range tablesInRound {
-			r.tables = append(r.tables, map[manner]table{anything: draw(r.rnd, anything), western: draw(r.rnd, western), sheets: draw(r.rnd, sheets), nested: draw(r.rnd, nested)})
+			r.tables = append(r.tables, map[manner]table{anything: draw(r.rnd, anything), western: draw(r.rnd, western),
+				sheets: draw(r.rnd, sheets), nested: draw(r.rnd, nested)})
 		}
 		r.do()
 		if t.Failed() {
@@ -97,7 +99,8 @@ func (r *round) do() {
 			} else {
 				r.write(n, in)
 			}
-			r.readNode(nodes, fmt.Sprintf("in_%d_%s", n, in.name), of[in.how], r.path(n, "in", in.name), in.in, in.null, in.reader, r.path(n, "got", in.name+".parquet"))
+			r.readNode(nodes, fmt.Sprintf("in_%d_%s", n, in.name), of[in.how], r.path(n, "in", in.name), in.in, in.null,
+				in.reader, r.path(n, "got", in.name+".parquet"))
 		}
 		for _, out := range outputs() {
 			r.writeNode(nodes, n, out)
@@ -108,7 +111,8 @@ func (r *round) do() {
 	for n, of := range r.tables {
 		for _, in := range inputs() {
 			if in.sql != nil || others {
-				r.compare(of[in.how], "SELECT * FROM read_parquet("+sqltext.String(r.path(n, "got", in.name+".parquet"))+")", in.hive == nil, "input "+in.name)
+				r.compare(of[in.how], "SELECT * FROM read_parquet("+sqltext.String(r.path(n, "got", in.name+".parquet"))+")",
+					in.hive == nil, "input "+in.name)
 			}
 		}
 	}
@@ -145,7 +149,8 @@ func (r *round) readOutputs(others bool) {
 	for n, of := range r.tables {
 		for _, out := range outputs() {
 			if !out.unread && len(r.files(r.path(n, "out", out.name))) > 0 {
-				r.compare(of[out.how], "SELECT * FROM read_parquet("+sqltext.String(r.again(n, out))+")", !out.hive, "output "+out.name+" by Thalweg")
+				r.compare(of[out.how], "SELECT * FROM read_parquet("+sqltext.String(r.again(n, out))+")", !out.hive,
+					"output "+out.name+" by Thalweg")
 			}
 		}
 	}
@@ -190,7 +195,8 @@ func (r *round) writeJob(n int, in input) object {
 func key(n int, how manner) string { return fmt.Sprintf("%d %s", n, how) }
 
 // readNode are nodes that read a file and write what they have read as Parquet.
-func (r *round) readNode(nodes object, name string, t table, path string, in layouts, null string, reader object, to string) {
+func (r *round) readNode(nodes object, name string, t table, path string, in layouts, null string, reader object,
+	to string) {
 	name = strings.NewReplacer(".", "_", "-", "_", "{", "", "}", "").Replace(name)
 	columns, urls := t.columns(in, null), path
 	if by, ok := r.by[path]; ok {
@@ -246,7 +252,8 @@ func (r *round) run(nodes object) {
 	require.NoError(r.t, os.WriteFile(name, raw, 0o600))
 	home, err := local.Open(r.t.Context(), filepath.Join(r.dir, "state"), true)
 	require.NoError(r.t, err)
-	sum, err := local.Run(r.t.Context(), home, local.Options{ScriptPath: name, Workspace: local.DefaultWorkspace, MemoryBytes: 512 << 20, Cores: 2})
+	sum, err := local.Run(r.t.Context(), home, local.Options{ScriptPath: name, Workspace: local.DefaultWorkspace,
+		MemoryBytes: 512 << 20, Cores: 2})
 	require.NoError(r.t, home.Close())
 	require.NoError(r.t, err)
 	require.Equal(r.t, state.Complete, sum.Status, "%+v", sum.Failure)
@@ -255,7 +262,8 @@ func (r *round) run(nodes object) {
 // files lists what is below a path, but for manifests, in the order of the names.
 func (r *round) files(path string) (out []string) {
 	r.t.Helper()
-	if found, err := filepath.Glob(strings.ReplaceAll(path, "{batch_idx}", "*")); err == nil && strings.Contains(path, "{") {
+	if found, err := filepath.Glob(strings.ReplaceAll(path, "{batch_idx}", "*")); err == nil &&
+		strings.Contains(path, "{") {
 		return found
 	}
 	require.NoError(r.t, filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
@@ -298,7 +306,8 @@ func (r *round) duck(t table, path string, out output) string {
 		}
 		return "SELECT * FROM read_parquet(" + list + ", " + strings.Join(options, ", ") + ")"
 	}
-	options = append(options, "auto_detect = false", "strict_mode = true", "header = true", "delim = "+sqltext.String(separator(out)), `quote = '"'`, `escape = '"'`,
+	options = append(options, "auto_detect = false", "strict_mode = true", "header = true",
+		"delim = "+sqltext.String(separator(out)), `quote = '"'`, `escape = '"'`,
 		"nullstr = ''", "allow_quoted_nulls = false", "max_line_size = 10000000", "parallel = false", columns)
 	if !hive {
 		options = append(options, "hive_partitioning = false")
@@ -360,7 +369,8 @@ func (r *round) python(jobs []object) {
 	require.NoError(r.t, err)
 	todo := filepath.Join(r.dir, "jobs.json")
 	require.NoError(r.t, os.WriteFile(todo, raw, 0o600))
-	said, err := exec.CommandContext(r.t.Context(), os.Getenv("THALWEG_TEST_READERS"), "testdata/readers.py", todo).CombinedOutput()
+	said, err := exec.CommandContext(r.t.Context(), os.Getenv("THALWEG_TEST_READERS"), "testdata/readers.py",
+		todo).CombinedOutput()
 	require.NoError(r.t, err, string(said))
 	if len(said) > 0 {
 		r.t.Errorf("others read other rows:\n%s", said)
@@ -462,7 +472,8 @@ func squeezed(first func(path string) error) func(path string) error {
 // encode gives a file of UTF-8 another encoding.
 func encode(name string) func(path string) error {
 	encodings := map[string]encoding.Encoding{"latin-1": charmap.ISO8859_1, "windows-1252": charmap.Windows1252,
-		"utf-16": unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), "utf-16be": unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)}
+		"utf-16": unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), "utf-16be": unicode.UTF16(unicode.BigEndian,
+			unicode.IgnoreBOM)}
 	return func(path string) error {
 		text, err := os.ReadFile(path)
 		if err != nil {

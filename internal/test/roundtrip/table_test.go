@@ -15,8 +15,9 @@ import (
 
 // column is one of a table that is generated.
 type column struct {
-	Name  string `json:"name"`
-	Kind  string `json:"kind"` // string, int, float, bool, decimal, date, datetime, timestamptz; with texts in JSON: list, texts, struct
+	Name string `json:"name"`
+	// string, int, float, bool, decimal, date, datetime, timestamptz; with texts in JSON: list, texts, struct
+	Kind  string `json:"kind"`
 	P     int    `json:"p,omitempty"`
 	Scale int    `json:"scale"`
 }
@@ -37,9 +38,11 @@ func (c column) typ() string {
 
 // within are the kinds of lists and structs: for scripts, for DuckDB, and how it reads their JSON.
 var within = map[string]struct{ typ, sql, json string }{
-	"list":   {"list(int)", "BIGINT[]", `["BIGINT"]`},
-	"texts":  {"list(string)", "VARCHAR[]", `["VARCHAR"]`},
-	"struct": {"struct(n int, t string, d date, l list(struct(x int)))", "STRUCT(n BIGINT, t VARCHAR, d DATE, l STRUCT(x BIGINT)[])", `{"n":"BIGINT","t":"VARCHAR","d":"DATE","l":[{"x":"BIGINT"}]}`},
+	"list":  {"list(int)", "BIGINT[]", `["BIGINT"]`},
+	"texts": {"list(string)", "VARCHAR[]", `["VARCHAR"]`},
+	"struct": {"struct(n int, t string, d date, l list(struct(x int)))",
+		"STRUCT(n BIGINT, t VARCHAR, d DATE, l STRUCT(x BIGINT)[])",
+		`{"n":"BIGINT","t":"VARCHAR","d":"DATE","l":[{"x":"BIGINT"}]}`},
 }
 
 // sql is its type in DuckDB.
@@ -47,7 +50,8 @@ func (c column) sql() string {
 	if of, ok := within[c.Kind]; ok {
 		return of.sql
 	}
-	return map[string]string{"string": "VARCHAR", "int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "date": "DATE", "datetime": "TIMESTAMP",
+	return map[string]string{"string": "VARCHAR", "int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "date": "DATE",
+		"datetime":    "TIMESTAMP",
 		"timestamptz": "TIMESTAMP WITH TIME ZONE", "decimal": fmt.Sprintf("DECIMAL(%d,%d)", c.P, c.Scale)}[c.Kind]
 }
 
@@ -141,9 +145,11 @@ func (c column) value(rnd *rand.Rand, how manner) string {
 		return pick(rnd, "0", "-1", "9223372036854775807", "-9223372036854775808", strconv.Itoa(rnd.IntN(1e6)))
 	case "float":
 		if how == sheets {
-			return pick(rnd, "0", "0.5", "-0.1", "1e+300", "12345.678", strconv.FormatFloat(float64(rnd.IntN(1e6))/64, 'g', -1, 64))
+			return pick(rnd, "0", "0.5", "-0.1", "1e+300", "12345.678", strconv.FormatFloat(float64(rnd.IntN(1e6))/64,
+				'g', -1, 64))
 		}
-		return pick(rnd, "0", "0.1", "-1.5e-300", "1.7976931348623157e+308", "5e-324", strconv.FormatFloat(rnd.NormFloat64()*math.Pow(10, float64(rnd.IntN(30))), 'g', -1, 64))
+		return pick(rnd, "0", "0.1", "-1.5e-300", "1.7976931348623157e+308", "5e-324",
+			strconv.FormatFloat(rnd.NormFloat64()*math.Pow(10, float64(rnd.IntN(30))), 'g', -1, 64))
 	case "bool":
 		return pick(rnd, "true", "false")
 	case "decimal":
@@ -257,14 +263,16 @@ func (c column) instant(rnd *rand.Rand, how manner) string {
 
 // texts makes one of pieces.
 func texts(rnd *rand.Rand, how manner) string {
-	pieces := []string{"a", "B7", " ", "\t", `"`, `""`, ",", ";", "|", "\n", "\r\n", "'", `\`, `\n`, `\u0041`, "#", "/", "=", "%41", "{", "[", "null", "NULL", "NA", "nan", "0", "-1.50",
+	pieces := []string{"a", "B7", " ", "\t", `"`, `""`, ",", ";", "|", "\n", "\r\n", "'", `\`, `\n`, `\u0041`, "#", "/",
+		"=", "%41", "{", "[", "null", "NULL", "NA", "nan", "0", "-1.50",
 		"=1+1", "@x", "+1", "true", "2024-01-01", "_x0041_", "<&>", "é", "ÿ", "£", "\u00a0"}
 	switch how {
 	case western:
 	case sheets:
 		pieces = append(pieces, "日本", "🙂", "\u2028", "e\u0301", "\u202e")
 	default:
-		pieces = append(pieces, "\r", "日本", "🙂", "\ufeff", "\u2028", "\x01", "\x1f", "\x7f", "\u0085", "e\u0301", "\u202e", "\U0010ffff", "__HIVE_DEFAULT_PARTITION__")
+		pieces = append(pieces, "\r", "日本", "🙂", "\ufeff", "\u2028", "\x01", "\x1f", "\x7f", "\u0085", "e\u0301", "\u202e",
+			"\U0010ffff", "__HIVE_DEFAULT_PARTITION__")
 	}
 	var b strings.Builder
 	for range rnd.IntN(6) {

@@ -58,8 +58,9 @@ func NewAuthority(t TB) *Authority {
 
 func template(name string) *x509.Certificate {
 	now := time.Now()
-	return &x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-lifetime),
-		NotAfter: now.Add(lifetime)}
+	return &x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: now.Add(-lifetime),
+		NotAfter:  now.Add(lifetime)}
 }
 
 func write(t TB, name, kind string, der []byte) string {
@@ -80,7 +81,8 @@ func (a *Authority) Sign(names ...string) Files {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(a.t, err)
 	is := template("somebody")
-	is.KeyUsage, is.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	is.KeyUsage, is.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth,
+		x509.ExtKeyUsageClientAuth}
 	for _, name := range names {
 		if ip := net.ParseIP(name); ip != nil {
 			is.IPAddresses = append(is.IPAddresses, ip)
@@ -98,7 +100,8 @@ func (a *Authority) Sign(names ...string) Files {
 
 // Server is what a server with a certificate is like that wants one of its clients, too.
 func (a *Authority) Server(names ...string) *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{a.Sign(names...).Pair}, ClientCAs: a.Pool(),
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{a.Sign(names...).Pair},
+		ClientCAs:  a.Pool(),
 		ClientAuth: tls.RequireAndVerifyClientCert}
 }
 

@@ -69,7 +69,8 @@ func (s *set) check(o *outcome) *failure {
 	case p.BadRows != o.bad:
 		return failed("count", "infer says that %d rows are bad, the run has put %d aside", p.BadRows, o.bad)
 	case int64(len(o.rows)) != int64(want+broken)-o.bad:
-		return failed("rows", "%d rows came out, %d were put aside; the files have %d, and %d broken ones", len(o.rows), o.bad, want, broken)
+		return failed("rows", "%d rows came out, %d were put aside; the files have %d, and %d broken ones", len(o.rows),
+			o.bad, want, broken)
 	case p.Rows != int64(want+broken):
 		return failed("count", "infer says %d rows; the files have %d", p.Rows, want+broken)
 	}
@@ -101,7 +102,8 @@ func (s *set) views(o *outcome) (views []view, bad *failure) {
 			switch {
 			case rec.Broken:
 				v.bad++
-			case s.format == "excel" && o.said(infer.LeftOut, "with values only in columns", f.Name) && onlyLeftOut(rec.Cells, f.Header, s.doubled()):
+			case s.format == "excel" && o.said(infer.LeftOut, "with values only in columns", f.Name) &&
+				onlyLeftOut(rec.Cells, f.Header, s.doubled()):
 				v.unread++
 			case s.format != "excel" || slices.ContainsFunc(rec.Cells, there):
 				v.rows = append(v.rows, rec.Cells)
@@ -252,7 +254,10 @@ func values(rows [][]cell, j int) bool {
 func clearlyHeader(head []cell, rows [][]cell) bool {
 	for j, c := range head {
 		name := strings.TrimSpace(c.Text)
-		plain := name != "" && strings.IndexFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && r != ' ' && r != '_' }) < 0
+		plain := name != "" && strings.IndexFunc(name, func(r rune) bool {
+			return !unicode.IsLetter(r) && r != ' ' &&
+				r != '_'
+		}) < 0
 		if plain && !slices.Contains(nullWords, name) && !slices.Contains([]string{"null", "true"}, name) && values(rows, j) {
 			return true
 		}
@@ -339,7 +344,8 @@ func (s *set) checkColumns(o *outcome, views []view, rows [][2]int) *failure {
 	for v, view := range views {
 		for j := range rowWidth(view.rows) {
 			if !found[v][j] && filled(view.rows, j) && !o.excused(view, j) {
-				return failed("lost", "the values of column %d, %q, of %s did not come out, without a word", j+1, headAt(view, j), view.name)
+				return failed("lost", "the values of column %d, %q, of %s did not come out, without a word", j+1,
+					headAt(view, j), view.name)
 			}
 		}
 	}
@@ -371,7 +377,8 @@ func (o *outcome) excused(v view, j int) bool {
 	letter := string(rune('A' + j%26))
 	head := headAt(v, j)
 	return o.said(infer.LeftOut, v.name) && (head == "" || o.said(infer.LeftOut, head)) ||
-		head != "" && (o.said(infer.LeftOut, head) || o.said(infer.LeftOut, strconv.Quote(head))) || o.said(infer.LeftOut, "column", letter, v.name)
+		head != "" && (o.said(infer.LeftOut, head) || o.said(infer.LeftOut, strconv.Quote(head))) ||
+		o.said(infer.LeftOut, "column", letter, v.name)
 }
 
 // allowed are the columns of a file that an output column may have its values from: those that are
@@ -387,7 +394,8 @@ func allowed(c infer.Column, v view, headed bool) (out []int) {
 	for j, h := range v.head {
 		own := script.Identifiers([]string{h})[0]
 		switch {
-		case c.Source != "" && h == want, c.Source == "" && h != "" && (c.Name == own || numbered.ReplaceAllString(c.Name, "") == own),
+		case c.Source != "" && h == want, c.Source == "" && h != "" &&
+			(c.Name == own || numbered.ReplaceAllString(c.Name, "") == own),
 			c.Source == "" && h == "" && unnamed.MatchString(c.Name):
 			out = append(out, j)
 		}
@@ -508,7 +516,8 @@ func sameTime(got, is string) bool {
 	if err != nil {
 		return false
 	}
-	for _, layout := range []string{time.DateOnly, time.DateTime, "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05Z07:00", time.RFC3339} {
+	for _, layout := range []string{time.DateOnly, time.DateTime, "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05Z07:00",
+		time.RFC3339} {
 		if at, err := time.Parse(layout, got); err == nil && at.Equal(want) {
 			return true
 		}

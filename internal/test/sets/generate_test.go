@@ -214,7 +214,8 @@ func (g *gen) fill(f *file, columns []spec, rows int, s *set, n int, headed bool
 
 // titles puts records above the header.
 func (g *gen) titles(f *file) {
-	lines := []string{"Report of 2024", "# made by a program", "Sales, by shop", `Size "cm"`, "printed 2024-01-31", `"Quoted" title`}
+	lines := []string{"Report of 2024", "# made by a program", "Sales, by shop", `Size "cm"`, "printed 2024-01-31",
+		`"Quoted" title`}
 	for range 1 + g.IntN(3) {
 		rec := []cell{{Text: pick(g, lines...), Kind: text, Quote: g.one(3), Bare: g.one(2)}}
 		for g.one(2) && len(rec) < f.Width {

@@ -148,7 +148,8 @@ func (m *machine) try(ctx context.Context, s *set) (bad *failure) {
 	require.NoError(m.t, err, "set %d", s.seed)
 	o := &outcome{}
 	err = panics(func() (err error) {
-		o.proposal, err = infer.Files(ctx, paths, infer.Options{MemoryBytes: memory, Threads: 1, WorkDir: filepath.Join(dir, "work")})
+		o.proposal, err = infer.Files(ctx, paths, infer.Options{MemoryBytes: memory, Threads: 1,
+			WorkDir: filepath.Join(dir, "work")})
 		return err
 	})
 	if err != nil {
@@ -215,7 +216,8 @@ func (m *machine) run(ctx context.Context, s *set, o *outcome, dir string) *fail
 	require.NoError(m.t, os.WriteFile(path, []byte(o.script), 0o600))
 	var sum local.Summary
 	err := panics(func() (err error) {
-		sum, err = local.Run(ctx, m.home, local.Options{ScriptPath: path, Workspace: local.DefaultWorkspace, Dir: dir, MemoryBytes: memory, Cores: 1, Ephemeral: s.seed%2 == 1})
+		sum, err = local.Run(ctx, m.home, local.Options{ScriptPath: path, Workspace: local.DefaultWorkspace, Dir: dir,
+			MemoryBytes: memory, Cores: 1, Ephemeral: s.seed%2 == 1})
 		return err
 	})
 	switch {
@@ -274,7 +276,8 @@ func (m *machine) report(s *set, bad *failure) {
 	m.refused = nil
 	small, again := m.shrink(ctx, s, bad)
 	m.refused = told
-	what := fmt.Sprintf("set %d, %s: %s\nrun it again: %s=%d go test ./internal/test/sets -run '^TestChaosSets$'\nmade smaller: %s\n%s",
+	what := fmt.Sprintf("set %d, %s: %s\nrun it again: %s=%d go test ./internal/test/sets -run '^TestChaosSets$'\nmade "+
+		"smaller: %s\n%s",
 		s.seed, bad.class, bad.message, seedVariable, s.seed, again.message, m.show(ctx, small))
 	if keep := os.Getenv(keepVariable); keep != "" {
 		name := filepath.Join(keep, fmt.Sprintf("%s_%d.txt", strings.ReplaceAll(bad.class, " ", "_"), s.seed))

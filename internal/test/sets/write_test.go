@@ -90,7 +90,8 @@ func (f *file) csv() string {
 // csv is a cell as the file has it.
 func (c cell) csv(separator string, alone bool) string {
 	s := c.Text
-	if c.Bare && strings.Contains(s, `"`) && !strings.HasSuffix(s, `"`) && !strings.Contains(s, `"`+separator) && !strings.Contains(s, "\n") {
+	if c.Bare && strings.Contains(s, `"`) && !strings.HasSuffix(s, `"`) && !strings.Contains(s, `"`+separator) &&
+		!strings.Contains(s, "\n") {
 		return `"` + s + `"`
 	}
 	bare := c.Bare && !strings.HasPrefix(s, `"`) && !strings.ContainsAny(s, "\n\r"+separator)
@@ -225,8 +226,10 @@ func (c cell) plain() any {
 }
 
 // columnTypes are those that a Parquet file gives the kinds of columns.
-var columnTypes = map[string]string{"int": "INTEGER", "ids": "BIGINT", "long": "DECIMAL(38,0)", "cents": "DECIMAL(18,2)", "thirds": "DECIMAL(9,3)",
-	"rates": "DOUBLE", "year": "SMALLINT", "bits": "TINYINT", "bool": "BOOLEAN", "iso": "DATE", "moment": "TIMESTAMP", "nothing": "INTEGER"}
+var columnTypes = map[string]string{"int": "INTEGER", "ids": "BIGINT", "long": "DECIMAL(38,0)",
+	"cents": "DECIMAL(18,2)", "thirds": "DECIMAL(9,3)",
+	"rates": "DOUBLE", "year": "SMALLINT", "bits": "TINYINT", "bool": "BOOLEAN", "iso": "DATE", "moment": "TIMESTAMP",
+	"nothing": "INTEGER"}
 
 // typeOf is the type of a column in a Parquet file.
 func typeOf(kind string) string { return cmp.Or(columnTypes[kind], "VARCHAR") }
@@ -262,6 +265,7 @@ func (f *file) copyTo(path string) string {
 		values(nil)
 		where = " WHERE false"
 	}
-	return "COPY (SELECT " + strings.Join(casts, ", ") + " FROM (VALUES " + strings.Join(rows, ", ") + ") t(" + strings.Join(names, ", ") + ")" + where +
+	return "COPY (SELECT " + strings.Join(casts, ", ") + " FROM (VALUES " + strings.Join(rows, ", ") + ") t(" +
+		strings.Join(names, ", ") + ")" + where +
 		") TO " + sqltext.String(path) + " (FORMAT parquet)"
 }

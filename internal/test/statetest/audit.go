@@ -31,7 +31,8 @@ func Audit(ctx context.Context, s state.Store, key state.RunKey) error {
 		if err != nil {
 			return err
 		}
-		a := audited{orders: orders, asks: n.Kind == state.KindGate, status: state.Pending, claims: map[int]claimed{}, done: map[int]bool{}}
+		a := audited{orders: orders, asks: n.Kind == state.KindGate, status: state.Pending, claims: map[int]claimed{},
+			done: map[int]bool{}}
 		for _, e := range events {
 			if err := a.event(e); err != nil {
 				return fmt.Errorf("event %d of %s (%s): %w", e.Seq, n.Name, e.Kind, err)
@@ -158,7 +159,8 @@ func (a *audited) hear(e state.Event) error {
 	default:
 		a.approved = d.Approved
 	}
-	if a.status == state.Waiting && (e.Status == state.Pending || decides && e.Status != state.Waiting) && e.Decision == nil && o.Kind != state.OrderRedo {
+	if a.status == state.Waiting && (e.Status == state.Pending || decides && e.Status != state.Waiting) &&
+		e.Decision == nil && o.Kind != state.OrderRedo {
 		return fmt.Errorf("%s lets it wait no more, without a decision", o.Kind)
 	}
 	switch o.Kind {

@@ -13,11 +13,13 @@ import (
 func beside() state.Outcome {
 	return state.Outcome{
 		Parts: []state.Part{
-			{Key: "failed", Side: state.SideFailed, Seq: 0, Bucket: -1, Rows: 2, Bytes: 9, Schema: "s", Checksum: "crc32c:00000002"},
+			{Key: "failed", Side: state.SideFailed, Seq: 0, Bucket: -1, Rows: 2, Bytes: 9, Schema: "s",
+				Checksum: "crc32c:00000002"},
 			{Key: "bad", Side: state.SideBad, Seq: 1, Bucket: -1, Rows: 1, Bytes: 8, Schema: "t", Checksum: "crc32c:00000003"},
 		},
-		Checks: []state.CheckResult{{Name: "id is unique", Kind: "unique", Severity: "error", Checked: 7, Failed: 4, Kept: 2, Message: "it's not", Measured: "{}"}},
-		Stats:  state.Stats{RowsIn: 7, Elapsed: 8},
+		Checks: []state.CheckResult{{Name: "id is unique", Kind: "unique", Severity: "error", Checked: 7, Failed: 4, Kept: 2,
+			Message: "it's not", Measured: "{}"}},
+		Stats: state.Stats{RowsIn: 7, Elapsed: 8},
 	}
 }
 
@@ -110,7 +112,8 @@ func testChecksOrder(t *testing.T, open Open) {
 		require.NoError(t, b.plan(key, nil, specs(2)))
 		for batch := range 2 {
 			for i := range 2 {
-				want = append(want, state.CheckResult{NodeKey: key, Batch: batch, Name: fmt.Sprint(name, batch, 1-i), Passed: i == 0})
+				want = append(want, state.CheckResult{NodeKey: key, Batch: batch, Name: fmt.Sprint(name, batch, 1-i),
+					Passed: i == 0})
 			}
 		}
 	}

@@ -14,12 +14,14 @@ func testClaimLife(t *testing.T, open Open) {
 	b := newBench(t, open)
 	key := b.planned(2)
 	c := b.claim(key, 1, "worker 1", 0)
-	same(t, state.Claim{BatchKey: batchOf(key, 1), Attempt: 1, Owner: "worker 1", Lease: start.Add(lease), Spec: specs(2)[1]}, c)
+	same(t, state.Claim{BatchKey: batchOf(key, 1), Attempt: 1, Owner: "worker 1", Lease: start.Add(lease),
+		Spec: specs(2)[1]}, c)
 	same(t, state.Batch{
 		BatchKey: batchOf(key, 1), BatchSpec: light(specs(2)[1]), Status: state.Claimed, Attempt: 1,
 		Owner: "worker 1", Lease: start.Add(lease), Started: start,
 	}, b.theBatch(key, 1))
-	same(t, []state.Attempt{{BatchKey: batchOf(key, 1), Attempt: 1, Owner: "worker 1", Status: state.Claimed, Started: start}}, b.attempts(key))
+	same(t, []state.Attempt{{BatchKey: batchOf(key, 1), Attempt: 1, Owner: "worker 1", Status: state.Claimed,
+		Started: start}}, b.attempts(key))
 	require.Equal(t, state.Pending, b.theBatch(key, 0).Status)
 
 	// The node starts with its first claim, whichever batch that is.

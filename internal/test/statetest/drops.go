@@ -24,7 +24,8 @@ func testDropped(t *testing.T, open Open) {
 	require.Equal(t, []any{state.Stopped, (*state.Mark)(nil)}, []any{run.Status, run.Invalidated})
 	require.Equal(t, []any{state.Invalidated, true}, []any{b.theNode(key).Status, b.theNode(key).Dropped})
 	b.ended(c)
-	for _, kind := range []state.OrderKind{state.OrderReopen, state.OrderRedo, state.OrderInvalidate, state.OrderDrop, state.OrderUnpause} {
+	for _, kind := range []state.OrderKind{state.OrderReopen, state.OrderRedo, state.OrderInvalidate, state.OrderDrop,
+		state.OrderUnpause} {
 		require.ErrorIs(t, b.direct(key.RunKey, kind), state.ErrConflict, kind)
 		require.ErrorIs(t, b.direct(key.RunKey, kind, state.Redo{Node: "n"}), state.ErrConflict, kind)
 	}
@@ -39,7 +40,8 @@ func testPurge(t *testing.T, open Open) {
 	run := b.run("kept", "purged")
 	kept, key := state.NodeKey{RunKey: run, Node: "kept"}, state.NodeKey{RunKey: run, Node: "purged"}
 	for _, n := range []state.NodeKey{kept, key} {
-		plan := state.Plan{Record: []byte("plan"), Batches: specs(4), InputDigest: "d", ReusedFrom: &kept, Inputs: []state.Input{{Address: "a", Time: start}}}
+		plan := state.Plan{Record: []byte("plan"), Batches: specs(4), InputDigest: "d", ReusedFrom: &kept,
+			Inputs: []state.Input{{Address: "a", Time: start}}}
 		_, err := state.PlanNode(b.ctx, b.Store, n, 0, plan, "w", start)
 		require.NoError(t, err)
 		require.NoError(t, b.StagePlan(b.ctx, n, "another", state.PlanPiece{Batches: specs(2)}))

@@ -16,7 +16,8 @@ import (
 // hostileTexts have tripped stores before: quotes, wildcards, other
 // alphabets, control characters, what looks like another type.
 var hostileTexts = []string{
-	"'", `"`, "''; DROP TABLE runs; --", "%_*?", `\`, "a b", " ", "\n\t", "ß漢字🦊", "null", "0", "-1", "1e9", "$1 ?", "ΑΒΓ", "\u00e9", "e\u0301",
+	"'", `"`, "''; DROP TABLE runs; --", "%_*?", `\`, "a b", " ", "\n\t", "ß漢字🦊", "null", "0", "-1", "1e9", "$1 ?", "ΑΒΓ",
+	"\u00e9", "e\u0301",
 	strings.Repeat("x", 300),
 }
 
@@ -25,9 +26,11 @@ func testHostileText(t *testing.T, open Open) {
 	for i, text := range hostileTexts {
 		run := state.Run{
 			RunKey: state.RunKey{Workspace: b.workspace}, Created: start, StartNodes: []string{text},
-			Script: text, ScriptPath: text, ParamsPath: text, Fingerprint: text, Description: text, Actor: text, Token: text, Pins: []state.Pin{{Kind: text, Name: text}},
+			Script: text, ScriptPath: text, ParamsPath: text, Fingerprint: text, Description: text, Actor: text, Token: text,
+			Pins: []state.Pin{{Kind: text, Name: text}},
 		}
-		key, err := b.CreateRun(b.ctx, run, []state.NodeSpec{{Name: text, Kind: text, Table: text, Inputs: []string{text}}}, state.Blob{Digest: text, Content: []byte(text)})
+		key, err := b.CreateRun(b.ctx, run, []state.NodeSpec{{Name: text, Kind: text, Table: text, Inputs: []string{text}}},
+			state.Blob{Digest: text, Content: []byte(text)})
 		require.NoError(t, err)
 		require.Equal(t, int64(i+1), key.Run)
 		run.RunKey, run.Status = key, state.Running
@@ -59,7 +62,8 @@ func testHostileText(t *testing.T, open Open) {
 	}
 	_, err := b.CreateRun(b.ctx, state.Run{}, nil)
 	require.Error(t, err, "a workspace has a name")
-	_, err = b.CreateRun(b.ctx, state.Run{RunKey: state.RunKey{Workspace: b.workspace}}, []state.NodeSpec{{Name: "n"}, {Name: "n"}})
+	_, err = b.CreateRun(b.ctx, state.Run{RunKey: state.RunKey{Workspace: b.workspace}},
+		[]state.NodeSpec{{Name: "n"}, {Name: "n"}})
 	require.Error(t, err, "a node's name is its own")
 }
 
@@ -162,7 +166,8 @@ func nodeLists(ctx context.Context, s state.Store, key state.NodeKey) map[string
 	return errs
 }
 
-func ask[T any](ctx context.Context, read func(context.Context, state.NodeKey, state.Page) ([]T, int64, error), key state.NodeKey, then func(any, int64, error)) {
+func ask[T any](ctx context.Context, read func(context.Context, state.NodeKey, state.Page) ([]T, int64, error),
+	key state.NodeKey, then func(any, int64, error)) {
 	all, next, err := read(ctx, key, state.Page{})
 	then(all, next, err)
 }
@@ -194,7 +199,8 @@ func testTwoHandles(t *testing.T, open Open) {
 	require.Equal(t, 20, two.theNode(key).BatchesTotal)
 	errs := together(40, func(i int) error {
 		b := []*bench{one, two}[i%2]
-		c, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: batchOf(key, i/2)}, Owner: fmt.Sprint("worker ", i), Token: "t", Now: start, Lease: start.Add(lease)})
+		c, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: batchOf(key, i/2)}, Owner: fmt.Sprint("worker ", i),
+			Token: "t", Now: start, Lease: start.Add(lease)})
 		if err != nil {
 			return err
 		}

@@ -40,13 +40,14 @@ func testExplored(t *testing.T, open Open) {
 			bounds.Orders = append(bounds.Orders, explore.Choices[rng.IntN(len(explore.Choices))])
 		}
 		model := hostile.New()
-		err = explore.Walk(bounds, model, workspace, waySteps, rng.IntN, func(name string, do func(context.Context, state.Store) error, want error) error {
-			calls++
-			if got := do(b.ctx, b.Store); (got == nil) != (want == nil) || got != nil && !errors.Is(got, want) {
-				return fmt.Errorf("%s: %w, but the model says %w", name, got, want)
-			}
-			return nil
-		})
+		err = explore.Walk(bounds, model, workspace, waySteps, rng.IntN,
+			func(name string, do func(context.Context, state.Store) error, want error) error {
+				calls++
+				if got := do(b.ctx, b.Store); (got == nil) != (want == nil) || got != nil && !errors.Is(got, want) {
+					return fmt.Errorf("%s: %w, but the model says %w", name, got, want)
+				}
+				return nil
+			})
 		require.NoError(t, err, "seed %d", seed)
 		want, err := take(b.ctx, model.Open(), key, start)
 		require.NoError(t, err)

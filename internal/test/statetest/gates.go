@@ -13,19 +13,22 @@ import (
 // waits makes a node wait for a decision about what a digest stands for.
 func (b *bench) waits(key state.NodeKey, digest string) {
 	b.t.Helper()
-	require.NoError(b.t, b.MoveNode(b.ctx, key, state.Move{Epoch: b.theNode(key).Epoch, From: state.Pending, To: state.Waiting,
+	require.NoError(b.t, b.MoveNode(b.ctx, key, state.Move{Epoch: b.theNode(key).Epoch, From: state.Pending,
+		To:   state.Waiting,
 		Gate: []byte("what is asked about " + digest), GateDigest: digest, Actor: "w", Now: start}))
 }
 
 // decides gives an order about a gate that was shown.
 func (b *bench) decides(key state.NodeKey, kind state.OrderKind, digest string) error {
 	b.t.Helper()
-	return b.direct(key.RunKey, kind, state.Redo{Node: key.Node, Digest: digest, Role: "auditor", Answers: []byte(`{"limit":"3"}`)})
+	return b.direct(key.RunKey, kind, state.Redo{Node: key.Node, Digest: digest, Role: "auditor",
+		Answers: []byte(`{"limit":"3"}`)})
 }
 
 // decision is what comes of that.
 func decision(approved bool, digest string) *state.Decision {
-	return &state.Decision{Approved: approved, Mark: state.Mark{Actor: "boss", Time: start, Reason: "why not"}, Role: "auditor", Digest: digest, Answers: []byte(`{"limit":"3"}`)}
+	return &state.Decision{Approved: approved, Mark: state.Mark{Actor: "boss", Time: start, Reason: "why not"},
+		Role: "auditor", Digest: digest, Answers: []byte(`{"limit":"3"}`)}
 }
 
 // made is a decision without the order's token, which it has.
@@ -57,7 +60,8 @@ func testGate(t *testing.T, open Open) {
 	for _, kind := range []state.OrderKind{state.OrderApprove, state.OrderReject} {
 		for _, digest := range []string{"another", ""} {
 			require.NoError(t, b.decides(gate, kind, digest))
-			require.Equal(t, []any{state.Waiting, (*state.Decision)(nil)}, []any{b.theNode(gate).Status, b.theNode(gate).Decision}, "void")
+			require.Equal(t, []any{state.Waiting, (*state.Decision)(nil)},
+				[]any{b.theNode(gate).Status, b.theNode(gate).Decision}, "void")
 		}
 	}
 	require.NoError(t, b.decides(gate, state.OrderApprove, "shown"))
@@ -98,7 +102,8 @@ func testGate(t *testing.T, open Open) {
 
 	require.NoError(t, b.direct(run, state.OrderRedo, state.Redo{Node: "gate", Replan: true}))
 	n = b.theNode(gate)
-	require.Equal(t, []any{state.Pending, (*state.Decision)(nil), ""}, []any{n.Status, n.Decision, n.GateDigest}, "it is asked again")
+	require.Equal(t, []any{state.Pending, (*state.Decision)(nil), ""}, []any{n.Status, n.Decision, n.GateDigest},
+		"it is asked again")
 	b.waits(gate, "new")
 	require.NoError(t, b.decides(gate, state.OrderApprove, "shown"))
 	require.Equal(t, state.Waiting, b.theNode(gate).Status, "what was shown has changed")
@@ -112,7 +117,8 @@ func testGateRejected(t *testing.T, open Open) {
 	require.NoError(t, b.decides(key, state.OrderReject, "shown"))
 	n := b.theNode(key)
 	require.Equal(t, state.Failed, n.Status)
-	same(t, &state.Failure{Kind: fault.Canceled, Message: "rejected by boss", Detail: "why not", Node: "gate", Batch: -1}, n.Failure)
+	same(t, &state.Failure{Kind: fault.Canceled, Message: "rejected by boss", Detail: "why not", Node: "gate", Batch: -1},
+		n.Failure)
 	same(t, decision(false, "shown"), b.made(n.Decision))
 	require.NoError(t, b.decides(key, state.OrderApprove, "shown"))
 	same(t, n.Decision, b.theNode(key).Decision)
@@ -120,7 +126,8 @@ func testGateRejected(t *testing.T, open Open) {
 	same(t, n.Failure, b.theNode(key).Failure)
 	require.NoError(t, b.direct(key.RunKey, state.OrderReopen))
 	n = b.theNode(key)
-	require.Equal(t, []any{state.Pending, (*state.Decision)(nil), "", (*state.Failure)(nil)}, []any{n.Status, n.Decision, n.GateDigest, n.Failure})
+	require.Equal(t, []any{state.Pending, (*state.Decision)(nil), "", (*state.Failure)(nil)},
+		[]any{n.Status, n.Decision, n.GateDigest, n.Failure})
 
 	// An approval that does not stand: what was shown had changed, or it came too late.
 	b.waits(key, "shown")
@@ -164,7 +171,8 @@ func testGateAndOrders(t *testing.T, open Open) {
 	b.waits(waiting, "shown")
 	require.NoError(t, b.direct(run, state.OrderPause))
 	require.NoError(t, b.decides(waiting, state.OrderApprove, "shown"))
-	require.Equal(t, []state.Status{state.Paused, state.Paused, state.Paused}, b.statuses(run), "decided, and planned when it goes on")
+	require.Equal(t, []state.Status{state.Paused, state.Paused, state.Paused}, b.statuses(run),
+		"decided, and planned when it goes on")
 	require.NoError(t, b.direct(run, state.OrderUnpause))
 	same(t, decision(true, "shown"), b.made(b.theNode(waiting).Decision))
 	require.NoError(t, b.plan(waiting, nil, nil))
@@ -182,11 +190,13 @@ func testGateRedone(t *testing.T, open Open) {
 			return b.direct(key.RunKey, state.OrderRedo, state.Redo{Node: key.Node, Batches: []int{0}})
 		},
 		"reopened after it was invalid": func(key state.NodeKey) error {
-			return errors.Join(b.direct(key.RunKey, state.OrderStop), b.direct(key.RunKey, state.OrderInvalidate, state.Redo{Node: key.Node}), b.direct(key.RunKey, state.OrderReopen))
+			return errors.Join(b.direct(key.RunKey, state.OrderStop), b.direct(key.RunKey, state.OrderInvalidate,
+				state.Redo{Node: key.Node}), b.direct(key.RunKey, state.OrderReopen))
 		},
 	} {
 		for _, asked := range []bool{true, false} { // it may have been planned without
-			run, err := b.CreateRun(b.ctx, state.Run{RunKey: state.RunKey{Workspace: b.workspace}, Created: start}, []state.NodeSpec{{Name: "gate", Kind: state.KindGate}})
+			run, err := b.CreateRun(b.ctx, state.Run{RunKey: state.RunKey{Workspace: b.workspace}, Created: start},
+				[]state.NodeSpec{{Name: "gate", Kind: state.KindGate}})
 			require.NoError(t, err)
 			key := state.NodeKey{RunKey: run, Node: "gate"}
 			if asked {
@@ -197,7 +207,8 @@ func testGateRedone(t *testing.T, open Open) {
 			require.NoError(t, b.move(key, state.Running, state.Succeeded))
 			require.NoError(t, again(key), name)
 			n := b.theNode(key)
-			require.Equal(t, []any{state.Pending, "", (*state.Decision)(nil), ""}, []any{n.Status, n.PlanDigest, n.Decision, n.GateDigest}, name)
+			require.Equal(t, []any{state.Pending, "", (*state.Decision)(nil), ""}, []any{n.Status, n.PlanDigest, n.Decision,
+				n.GateDigest}, name)
 		}
 	}
 }

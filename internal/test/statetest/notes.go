@@ -25,7 +25,8 @@ func testNotes(t *testing.T, open Open) {
 	b := newBench(t, open)
 	run := b.run("n")
 	first := state.Note{Topic: "t/1", Name: "b", Run: 1, Node: "n", Data: []byte("x\x00\xff"), Time: start}
-	others := []state.Note{{Topic: "t/1", Name: "a"}, {Topic: "t/1", Name: "c", Data: make([]byte, state.NoteBytesMax)}, {Topic: "t", Name: "b"}}
+	others := []state.Note{{Topic: "t/1", Name: "a"}, {Topic: "t/1", Name: "c", Data: make([]byte, state.NoteBytesMax)},
+		{Topic: "t", Name: "b"}}
 	for _, n := range append(others, first) {
 		require.NoError(t, b.PutNote(b.ctx, b.workspace, n))
 	}
@@ -41,7 +42,8 @@ func testNotes(t *testing.T, open Open) {
 	require.Empty(t, elsewhere)
 
 	for _, change := range []func(*state.Note){
-		func(n *state.Note) { n.Data = nil }, func(n *state.Note) { n.Time = start.Add(time.Second) }, func(n *state.Note) { n.Time = time.Time{} },
+		func(n *state.Note) { n.Data = nil }, func(n *state.Note) { n.Time = start.Add(time.Second) },
+		func(n *state.Note) { n.Time = time.Time{} },
 		func(n *state.Note) { n.Run++ }, func(n *state.Note) { n.Node = "" }, func(n *state.Note) { n.Name = "none" },
 	} {
 		other := first
@@ -60,7 +62,8 @@ func testNotes(t *testing.T, open Open) {
 		same(t, others[1:2], b.notes("t/1"))
 	}
 	same(t, others[2:], b.notes("t"))
-	for _, bad := range []state.Note{{Topic: "t"}, {Name: "n"}, {Topic: "t", Name: "n", Data: make([]byte, state.NoteBytesMax+1)}} {
+	for _, bad := range []state.Note{{Topic: "t"}, {Name: "n"},
+		{Topic: "t", Name: "n", Data: make([]byte, state.NoteBytesMax+1)}} {
 		require.Error(t, b.PutNote(b.ctx, b.workspace, bad))
 	}
 	require.NoError(t, b.direct(run, state.OrderStop))
@@ -217,7 +220,8 @@ func testSequenceRace(t *testing.T, open Open) {
 	b := newBench(t, open)
 	run := b.run("n")
 	errs := together(8, func(i int) error {
-		return b.ExtendSequence(b.ctx, run, 0, []state.Span{{Node: fmt.Sprint(i), From: 1, To: 1}, {From: 1, To: int64(i + 1)}})
+		return b.ExtendSequence(b.ctx, run, 0, []state.Span{{Node: fmt.Sprint(i), From: 1, To: 1},
+			{From: 1, To: int64(i + 1)}})
 	})
 	require.Equal(t, 1, split(t, errs, state.ErrConflict))
 	spans, err := state.All(b.ctx, b.Sequence, run)

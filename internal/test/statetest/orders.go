@@ -70,7 +70,8 @@ func testOrderRace(t *testing.T, open Open) {
 	got, err := b.Run(b.ctx, run)
 	require.NoError(t, err)
 	require.True(t, got.Order.Done)
-	want := map[state.OrderKind][]state.Status{state.OrderStop: {state.Stopped, state.Stopped}, state.OrderReopen: {state.Running, state.Pending}}[got.Order.Kind]
+	want := map[state.OrderKind][]state.Status{state.OrderStop: {state.Stopped, state.Stopped},
+		state.OrderReopen: {state.Running, state.Pending}}[got.Order.Kind]
 	require.Equal(t, want[0], got.Status)
 	nodes, err := b.Nodes(b.ctx, run)
 	require.NoError(t, err)
@@ -99,7 +100,8 @@ func testOrdersAndRuns(t *testing.T, open Open) {
 
 	// A complete run goes on with what is done again.
 	require.NoError(t, b.direct(run, state.OrderRedo, state.Redo{Node: "a"}))
-	require.Equal(t, []state.Status{state.Running, state.Succeeded}, []state.Status{b.theNode(busy).Status, b.theNode(done).Status})
+	require.Equal(t, []state.Status{state.Running, state.Succeeded},
+		[]state.Status{b.theNode(busy).Status, b.theNode(done).Status})
 	require.Empty(t, b.manifestKeys(busy))
 	require.Equal(t, []int{0}, b.offers(busy, 0))
 }
@@ -115,7 +117,8 @@ func testRedoBatch(t *testing.T, open Open) {
 	require.NoError(t, b.move(key, state.Running, state.Succeeded))
 	require.NoError(t, b.direct(key.RunKey, state.OrderRedo, state.Redo{Node: "n", Batches: []int{1}}))
 	n := b.theNode(key)
-	require.Equal(t, []any{state.Running, 1, int64(1), 2, int64(6)}, []any{n.Status, n.Generation, n.Epoch, n.BatchesDone, n.RowsOut})
+	require.Equal(t, []any{state.Running, 1, int64(1), 2, int64(6)}, []any{n.Status, n.Generation, n.Epoch, n.BatchesDone,
+		n.RowsOut})
 	require.Equal(t, []string{"first 0", "first 2"}, b.manifestKeys(key))
 	require.Equal(t, []int{1}, b.offers(key, 0))
 	c := b.claim(key, 1, "w", 0)
@@ -199,7 +202,8 @@ func testRetry(t *testing.T, open Open) {
 	require.Equal(t, []any{state.Pending, 1, 1}, []any{got.Status, got.Attempt, got.Tries})
 	same(t, start.Add(time.Minute), got.NotBefore)
 	f := failure()
-	same(t, state.Attempt{BatchKey: c.BatchKey, Attempt: 1, Owner: "w", Status: state.Failed, Started: start, Finished: start, Failure: &f, Stats: stats()}, b.attempts(key)[0])
+	same(t, state.Attempt{BatchKey: c.BatchKey, Attempt: 1, Owner: "w", Status: state.Failed, Started: start,
+		Finished: start, Failure: &f, Stats: stats()}, b.attempts(key)[0])
 	require.Zero(t, b.theNode(key).BatchesFailed)
 	require.Empty(t, b.offers(key, time.Second))
 	_, err := b.Claim(b.ctx, b.bid(c.BatchKey, "w", time.Second))

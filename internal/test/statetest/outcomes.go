@@ -20,7 +20,8 @@ func testCommit(t *testing.T, open Open) {
 			Key: "ws/1/n/1.parquet", Batch: 1, Seq: 0, Bucket: 5, Rows: 1 << 40, Bytes: 1 << 41, RawBytes: 1 << 42,
 			Schema: "abc", Checksum: "crc32c:0000abcd", Keys: []byte(`{"rows":7}`),
 		}},
-		Files: []state.File{{NodeKey: key, Batch: 1, URL: "file:///out/1.csv", Rows: 7, Bytes: 70, Checksum: "crc32c:00000007"}},
+		Files: []state.File{{NodeKey: key, Batch: 1, URL: "file:///out/1.csv", Rows: 7, Bytes: 70,
+			Checksum: "crc32c:00000007"}},
 		Stats: state.Stats{
 			RowsIn: 1, RowsOut: 2, BytesIn: 3, BytesOut: 4, Elapsed: 5 * time.Second, Engine: 6, Python: 7, PeakBytes: 8,
 			Counters: map[string]int64{"quarantined": 9},
@@ -32,7 +33,8 @@ func testCommit(t *testing.T, open Open) {
 		Started: start, Finished: end, Stats: out.Stats,
 	}, b.theBatch(key, 1))
 	same(t, []state.Attempt{{
-		BatchKey: batchOf(key, 1), Attempt: 1, Owner: "w", Status: state.Succeeded, Started: start, Finished: end, Stats: out.Stats,
+		BatchKey: batchOf(key, 1), Attempt: 1, Owner: "w", Status: state.Succeeded, Started: start, Finished: end,
+		Stats: out.Stats,
 	}}, b.attempts(key))
 	parts, err := state.Manifest(b.ctx, b.Store, key)
 	require.NoError(t, err)
@@ -117,7 +119,8 @@ func testCounters(t *testing.T, open Open) {
 	const batches = 30
 	key := b.planned(batches)
 	errs := together(batches, func(i int) error {
-		c, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: batchOf(key, i)}, Owner: "w", Token: "t", Now: start, Lease: start.Add(lease)})
+		c, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: batchOf(key, i)}, Owner: "w", Token: "t", Now: start,
+			Lease: start.Add(lease)})
 		if err != nil {
 			return err
 		}
@@ -130,11 +133,13 @@ func testCounters(t *testing.T, open Open) {
 	n := b.theNode(key)
 	const failed, done = batches / 5, batches - batches/5
 	require.Equal(t, []int64{batches, done, failed, 4 * done, 3 * done, 100 * done, 50 * done},
-		[]int64{int64(n.BatchesTotal), int64(n.BatchesDone), int64(n.BatchesFailed), n.RowsIn, n.RowsOut, n.BytesIn, n.BytesOut})
+		[]int64{int64(n.BatchesTotal), int64(n.BatchesDone), int64(n.BatchesFailed), n.RowsIn, n.RowsOut, n.BytesIn,
+			n.BytesOut})
 	require.Len(t, b.manifestKeys(key), done)
 	sum, err := b.Tally(b.ctx, key)
 	require.NoError(t, err)
-	require.Equal(t, []int64{batches, 4 * done, int64(done * 1500 * time.Millisecond)}, []int64{int64(sum.Batches), sum.Stats.RowsIn, int64(sum.Stats.Elapsed)})
+	require.Equal(t, []int64{batches, 4 * done, int64(done * 1500 * time.Millisecond)},
+		[]int64{int64(sum.Batches), sum.Stats.RowsIn, int64(sum.Stats.Elapsed)})
 }
 
 func testFail(t *testing.T, open Open) {
@@ -160,7 +165,8 @@ func testRelease(t *testing.T, open Open) {
 	key := b.planned(1)
 	c := b.claim(key, 0, "w", 0)
 	require.NoError(t, b.Release(b.ctx, c, start.Add(time.Minute)))
-	same(t, state.Batch{BatchKey: batchOf(key, 0), BatchSpec: light(specs(1)[0]), Status: state.Pending, Attempt: 1}, b.theBatch(key, 0))
+	same(t, state.Batch{BatchKey: batchOf(key, 0), BatchSpec: light(specs(1)[0]), Status: state.Pending, Attempt: 1},
+		b.theBatch(key, 0))
 	require.Equal(t, state.Released, b.attempts(key)[0].Status)
 
 	// The next attempt has a number of its own, although no retry was used up.
@@ -210,7 +216,8 @@ func testReopenFailed(t *testing.T, open Open) {
 	require.Nil(t, b.theBatch(a, 1).Failure)
 	require.Equal(t, []string{"kept"}, b.manifestKeys(a))
 	all := b.attempts(a)
-	require.Equal(t, []state.Status{state.Succeeded, state.Failed, state.Lost}, []state.Status{all[0].Status, all[1].Status, all[2].Status})
+	require.Equal(t, []state.Status{state.Succeeded, state.Failed, state.Lost},
+		[]state.Status{all[0].Status, all[1].Status, all[2].Status})
 	same(t, at, all[2].Finished)
 	require.Equal(t, 2, b.claim(a, 1, "w", time.Minute).Attempt)
 }
@@ -243,7 +250,8 @@ func testManifestOrder(t *testing.T, open Open) {
 	b := newBench(t, open)
 	key := b.planned(12)
 	part := func(batch, seq int) state.Part {
-		return state.Part{Key: fmt.Sprintf("part-%d-%d", batch, seq), Batch: batch, Seq: seq, Bucket: -1, Attempt: 1, Checksum: "crc32c:00000000"}
+		return state.Part{Key: fmt.Sprintf("part-%d-%d", batch, seq), Batch: batch, Seq: seq, Bucket: -1, Attempt: 1,
+			Checksum: "crc32c:00000000"}
 	}
 	for batch := 11; batch >= 0; batch-- { // batches commit and parts come in any order
 		out := state.Outcome{Parts: []state.Part{part(batch, 10), part(batch, 2), part(batch, 0)}}
@@ -274,7 +282,8 @@ func testFilesOrder(t *testing.T, open Open) {
 		require.NoError(t, b.plan(key, nil, specs(2)))
 		for batch := range 2 {
 			for i := range 2 {
-				want = append(want, state.File{NodeKey: key, Batch: batch, URL: fmt.Sprintf("file:///%s/%d-%d", name, batch, 1-i), Rows: 1, Bytes: 2})
+				want = append(want, state.File{NodeKey: key, Batch: batch, URL: fmt.Sprintf("file:///%s/%d-%d", name, batch, 1-i),
+					Rows: 1, Bytes: 2})
 			}
 		}
 	}

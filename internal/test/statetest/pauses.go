@@ -27,7 +27,8 @@ func (b *bench) statuses(run state.RunKey) []state.Status {
 func testPause(t *testing.T, open Open) {
 	b := newBench(t, open)
 	run := b.run("busy", "next", "done")
-	busy, next, done := state.NodeKey{RunKey: run, Node: "busy"}, state.NodeKey{RunKey: run, Node: "next"}, state.NodeKey{RunKey: run, Node: "done"}
+	busy, next, done := state.NodeKey{RunKey: run, Node: "busy"}, state.NodeKey{RunKey: run, Node: "next"},
+		state.NodeKey{RunKey: run, Node: "done"}
 	require.NoError(t, b.plan(busy, nil, specs(6)))
 	require.NoError(t, b.plan(done, nil, nil))
 	require.NoError(t, b.move(done, state.Running, state.Succeeded))
@@ -45,7 +46,8 @@ func testPause(t *testing.T, open Open) {
 	require.ErrorIs(t, err, state.ErrNotClaimable, "a hint from before")
 	_, err = b.Claim(b.ctx, b.bid(batchOf(busy, 5), "w", 0))
 	require.ErrorIs(t, err, state.ErrNotClaimable)
-	require.ErrorIs(t, planAt(b.ctx, b.Store, next, before.Epoch, nil, specs(1)), state.ErrConflict, "a planner that does not know of it")
+	require.ErrorIs(t, planAt(b.ctx, b.Store, next, before.Epoch, nil, specs(1)), state.ErrConflict,
+		"a planner that does not know of it")
 	require.ErrorIs(t, b.plan(next, nil, specs(1)), state.ErrConflict, "one that has read the node, and not the run")
 	require.ErrorIs(t, b.CompleteRun(b.ctx, run, 1, "w", start), state.ErrConflict)
 	require.ErrorIs(t, b.direct(run, state.OrderPause), state.ErrConflict, "twice")

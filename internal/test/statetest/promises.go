@@ -33,11 +33,13 @@ func crowdFor() time.Duration { return effort.Of(time.Second, 4*time.Second, tim
 // behind a stop it is not, a decision is about what was shown and stands.
 func testPromises(t *testing.T, open Open) {
 	b := newBench(t, open)
-	key, err := b.CreateRun(b.ctx, state.Run{RunKey: state.RunKey{Workspace: b.workspace}, Created: start}, []state.NodeSpec{
-		{Name: "a"}, {Name: "b", Ordinal: 1}, {Name: "gate", Ordinal: 2, Kind: state.KindGate}})
+	key, err := b.CreateRun(b.ctx, state.Run{RunKey: state.RunKey{Workspace: b.workspace}, Created: start},
+		[]state.NodeSpec{
+			{Name: "a"}, {Name: "b", Ordinal: 1}, {Name: "gate", Ordinal: 2, Kind: state.KindGate}})
 	require.NoError(t, err)
 	c := crowd{Store: b.Store, ctx: b.ctx, run: key}
-	does := []func(*mathrand.Rand, *[]state.Claim) error{c.work, c.work, c.work, c.coordinate, c.coordinate, c.order, c.decide}
+	does := []func(*mathrand.Rand, *[]state.Claim) error{c.work, c.work, c.work, c.coordinate, c.coordinate,
+		c.order, c.decide}
 	end := time.Now().Add(crowdFor())
 	errs := together(len(does), func(i int) error {
 		rng := mathrand.New(mathrand.NewPCG(uint64(i), 3)) //nolint:gosec // reproducible
@@ -58,7 +60,8 @@ func testPromises(t *testing.T, open Open) {
 
 // late reports whether a call came to nothing because others acted before it.
 func late(err error) bool {
-	return err == nil || errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrLeaseLost) || errors.Is(err, state.ErrNotClaimable) || errors.Is(err, state.ErrNotFound)
+	return err == nil || errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrLeaseLost) ||
+		errors.Is(err, state.ErrNotClaimable) || errors.Is(err, state.ErrNotFound)
 }
 
 // work ends a batch that is held, or claims one more.
@@ -81,7 +84,8 @@ func (c crowd) work(rng *mathrand.Rand, held *[]state.Claim) error {
 	if err != nil || len(offers) == 0 {
 		return err
 	}
-	claim, err := c.Claim(c.ctx, state.Bid{Offer: offers[rng.IntN(len(offers))], Owner: "w", Token: rand.Text(), Now: start, Lease: start.Add(lease)})
+	claim, err := c.Claim(c.ctx, state.Bid{Offer: offers[rng.IntN(len(offers))], Owner: "w", Token: rand.Text(),
+		Now: start, Lease: start.Add(lease)})
 	if err == nil {
 		*held = append(*held, claim)
 	}
@@ -134,7 +138,8 @@ func (c crowd) coordinate(rng *mathrand.Rand, _ *[]state.Claim) error {
 }
 
 func (c crowd) order(rng *mathrand.Rand, _ *[]state.Claim) error {
-	kinds := []state.OrderKind{state.OrderPause, state.OrderPause, state.OrderUnpause, state.OrderUnpause, state.OrderUnpause, state.OrderStop, state.OrderReopen, state.OrderReopen}
+	kinds := []state.OrderKind{state.OrderPause, state.OrderPause, state.OrderUnpause, state.OrderUnpause,
+		state.OrderUnpause, state.OrderStop, state.OrderReopen, state.OrderReopen}
 	switch rng.IntN(6) {
 	case 0:
 		return state.Direct(c.ctx, c.Store, c.run, order(state.OrderRedo, state.Redo{Node: "a", Batches: []int{rng.IntN(4)}}))

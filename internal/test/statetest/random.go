@@ -165,7 +165,8 @@ func (p *pair) next() string {
 	return fmt.Sprint("token ", p.token)
 }
 
-var everyOrder = []state.OrderKind{state.OrderStop, state.OrderFail, state.OrderReopen, state.OrderRedo, state.OrderRedo,
+var everyOrder = []state.OrderKind{state.OrderStop, state.OrderFail, state.OrderReopen, state.OrderRedo,
+	state.OrderRedo,
 	state.OrderInvalidate, state.OrderApprove, state.OrderReject, state.OrderPause, state.OrderUnpause, state.OrderDrop}
 
 // order begins an order, a new one or again one that was begun before.
@@ -175,7 +176,8 @@ func (p *pair) order(rt *rapid.T) {
 	if err != nil {
 		rt.Fatal(err)
 	}
-	o := state.Order{Kind: rapid.SampledFrom(everyOrder).Draw(rt, "kind"), Epoch: run.Epoch + 1, From: run.Status, Token: p.next(), Mark: state.Mark{Actor: "boss", Time: p.now}}
+	o := state.Order{Kind: rapid.SampledFrom(everyOrder).Draw(rt, "kind"), Epoch: run.Epoch + 1, From: run.Status,
+		Token: p.next(), Mark: state.Mark{Actor: "boss", Time: p.now}}
 	if rapid.Bool().Draw(rt, "about") {
 		redo := state.Redo{Node: rapid.SampledFrom(randomNodes).Draw(rt, "node"), Replan: rapid.Bool().Draw(rt, "replan"),
 			Digest: rapid.SampledFrom(randomGates).Draw(rt, "gate"), Role: "r", Answers: []byte(`{"a":1}`)}
@@ -223,7 +225,8 @@ func (p *pair) hear(rt *rapid.T) {
 	if err != nil {
 		rt.Fatal(err)
 	}
-	if !o.order.Concerns(key.Node) || o.order.Epoch > run.Epoch || o.order.Epoch == run.Epoch && o.order.Token != run.Order.Token {
+	if !o.order.Concerns(key.Node) || o.order.Epoch > run.Epoch || o.order.Epoch == run.Epoch &&
+		o.order.Token != run.Order.Token {
 		rt.Skip("an order that was never begun")
 	}
 	agree(rt, p.model.Hear(p.ctx, key, o.order), p.store.Hear(p.ctx, key, o.order))
@@ -327,7 +330,8 @@ func (p *pair) commit(rt *rapid.T) {
 	out.Files = []state.File{{URL: fmt.Sprint("file ", p.part)}}
 	out.Stats.Elapsed, out.Stats.PeakBytes = time.Duration(p.part)*time.Second, int64(p.part)
 	out.Stats.Warnings = []string{fmt.Sprint("warning ", p.part)}
-	out.Stats.Repeats = []state.Repeat{{Kind: fmt.Sprint(p.part % 2), First: fmt.Sprint("first ", p.part), Count: int64(p.part), Of: "values"}}
+	out.Stats.Repeats = []state.Repeat{{Kind: fmt.Sprint(p.part % 2), First: fmt.Sprint("first ", p.part),
+		Count: int64(p.part), Of: "values"}}
 	out.Parts = append(out.Parts, p.side(rt)...)
 	agree(rt, p.model.Commit(p.ctx, c, out, p.now), p.store.Commit(p.ctx, c, out, p.now))
 }
@@ -354,12 +358,14 @@ func (p *pair) release(rt *rapid.T) {
 
 func (p *pair) retry(rt *rapid.T) {
 	c, at := p.drawClaim(rt), p.now.Add(time.Duration(rapid.IntRange(0, 100).Draw(rt, "wait"))*time.Second)
-	agree(rt, p.model.Retry(p.ctx, c, failure(), stats(), at, p.now), p.store.Retry(p.ctx, c, failure(), stats(), at, p.now))
+	agree(rt, p.model.Retry(p.ctx, c, failure(), stats(), at, p.now), p.store.Retry(p.ctx, c, failure(), stats(),
+		at, p.now))
 }
 
 func (p *pair) announce(rt *rapid.T) {
 	c, end := p.drawClaim(rt), p.now.Add(time.Minute)
-	all := []state.Publication{{Address: "a"}, {Seq: 1, Address: "b", Upload: "u"}}[:rapid.IntRange(0, 2).Draw(rt, "files")]
+	all := []state.Publication{{Address: "a"}, {Seq: 1, Address: "b", Upload: "u"}}[:rapid.IntRange(0,
+		2).Draw(rt, "files")]
 	agree(rt, p.model.Announce(p.ctx, c, all, end), p.store.Announce(p.ctx, c, all, end))
 	if rapid.IntRange(0, 3).Draw(rt, "forget") == 0 {
 		agree(rt, p.model.Forget(p.ctx, c.BatchKey, c.Attempt), p.store.Forget(p.ctx, c.BatchKey, c.Attempt))
@@ -382,7 +388,8 @@ func (p *pair) note(rt *rapid.T) {
 
 func (p *pair) sequence(rt *rapid.T) {
 	key, at := p.drawRun(rt), int64(rapid.IntRange(0, 3).Draw(rt, "at"))
-	spans := []state.Span{{From: 1, To: at + 1}, {Node: "a", From: at + 1, To: at + 2}}[:rapid.IntRange(0, 2).Draw(rt, "spans")]
+	spans := []state.Span{{From: 1, To: at + 1}, {Node: "a", From: at + 1, To: at + 2}}[:rapid.IntRange(0,
+		2).Draw(rt, "spans")]
 	agree(rt, p.model.ExtendSequence(p.ctx, key, at, spans), p.store.ExtendSequence(p.ctx, key, at, spans))
 }
 

@@ -92,7 +92,8 @@ func testPublications(t *testing.T, open Open) {
 	both := []state.Publication{first[0], {Seq: 4, Address: "s3://b/1", Upload: "u"}}
 	require.NoError(t, b.Announce(b.ctx, dead, first, start.Add(2*lease)))
 	require.NoError(t, b.Announce(b.ctx, dead, both[1:], start.Add(lease)))
-	require.NoError(t, b.Announce(b.ctx, dead, []state.Publication{{Address: "another"}}, start)) // too late: what was said stays
+	// too late: what was said stays
+	require.NoError(t, b.Announce(b.ctx, dead, []state.Publication{{Address: "another"}}, start))
 	for i := range both {
 		both[i].BatchKey, both[i].Attempt, both[i].Owner = dead.BatchKey, 1, "dead"
 	}
@@ -144,7 +145,8 @@ func testEvents(t *testing.T, open Open) {
 		require.Equal(t, state.EventVersion, e.Version)
 		said = append(said, fmt.Sprint(e.Kind, " ", e.Actor, " ", e.Status, " ", e.Attempt))
 	}
-	require.Equal(t, []string{"node_planned planner running 0", "batch_claimed dead claimed 1", "batch_ended dead lost 1", "batch_claimed w claimed 2",
+	require.Equal(t, []string{"node_planned planner running 0", "batch_claimed dead claimed 1", "batch_ended dead lost 1",
+		"batch_claimed w claimed 2",
 		"batch_ended w succeeded 2", "node_heard boss stopped 0"}, said)
 	require.Equal(t, int64(3), all[4].RowsOut)
 	require.Equal(t, int64(len(all)), b.theNode(key).Revision)
@@ -176,7 +178,8 @@ func testPages(t *testing.T, open Open) {
 	const batches = 7
 	plan := state.Plan{Batches: specs(batches)}
 	for i := range 5 {
-		plan.Inputs = append(plan.Inputs, state.Input{Address: fmt.Sprint("file ", i), Bytes: 5, Time: start, Digest: "d", Rows: -1})
+		plan.Inputs = append(plan.Inputs, state.Input{Address: fmt.Sprint("file ", i), Bytes: 5, Time: start,
+			Digest: "d", Rows: -1})
 	}
 	_, err := state.PlanNode(b.ctx, b.Store, key, 0, plan, "w", start)
 	require.NoError(t, err)
@@ -204,7 +207,8 @@ func testPages(t *testing.T, open Open) {
 }
 
 // paged reads a list in pieces of every size.
-func paged[K, T any](b *bench, key K, read func(ctx context.Context, key K, page state.Page) ([]T, int64, error), length int) {
+func paged[K, T any](b *bench, key K, read func(ctx context.Context, key K, page state.Page) ([]T, int64, error),
+	length int) {
 	b.t.Helper()
 	whole, err := state.All(b.ctx, read, key)
 	require.NoError(b.t, err)

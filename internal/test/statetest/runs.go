@@ -52,12 +52,16 @@ func testRunRoundTrip(t *testing.T, open Open) {
 		RunKey: state.RunKey{Workspace: b.workspace, Run: 77}, // the number is the store's business
 		Status: state.Failed,                                  // so is the status
 		Token:  "mine",
-		Script: "path dir/script.yaml", Sources: []int64{3, 1}, ScriptPath: "dir/script.yaml", ParamsPath: "dir/params.json", Fingerprint: "sha256:00",
-		StartNodes: []string{"read", "join"}, Description: "a test", Created: start, Actor: "me@here", Parent: 7, Deadline: start.Add(time.Hour),
-		Program: "v1", Engine: "v2", BucketHash: "h3", Priority: state.PriorityHigh, Pins: []state.Pin{{Kind: state.PinScript, Name: "a.yaml", Digest: "d", Bytes: 3, Redacted: true}},
+		Script: "path dir/script.yaml", Sources: []int64{3, 1}, ScriptPath: "dir/script.yaml", ParamsPath: "dir/params.json",
+		Fingerprint: "sha256:00",
+		StartNodes:  []string{"read", "join"}, Description: "a test", Created: start, Actor: "me@here", Parent: 7,
+		Deadline: start.Add(time.Hour),
+		Program:  "v1", Engine: "v2", BucketHash: "h3", Priority: state.PriorityHigh,
+		Pins: []state.Pin{{Kind: state.PinScript, Name: "a.yaml", Digest: "d", Bytes: 3, Redacted: true}},
 	}
 	nodes := []state.NodeSpec{
-		{Name: "join", Kind: "table_lookup_table", Ordinal: 1, Inputs: []string{"read", "other"}, Table: "joined", Fingerprint: "f"},
+		{Name: "join", Kind: "table_lookup_table", Ordinal: 1, Inputs: []string{"read", "other"}, Table: "joined",
+			Fingerprint: "f"},
 		{Name: "read", Kind: "file_table", Ordinal: 0},
 	}
 	key, err := b.CreateRun(b.ctx, run, nodes)
@@ -69,7 +73,8 @@ func testRunRoundTrip(t *testing.T, open Open) {
 	list, err := state.All(b.ctx, b.Runs, b.workspace)
 	require.NoError(t, err)
 	run.Pins = nil // lists are light
-	run.Nodes = []state.NodeBrief{{Name: "read", Status: state.Pending}, {Name: "join", Table: "joined", Status: state.Pending}}
+	run.Nodes = []state.NodeBrief{{Name: "read", Status: state.Pending},
+		{Name: "join", Table: "joined", Status: state.Pending}}
 	same(t, []state.Run{run}, list)
 
 	want := []state.Node{
@@ -139,11 +144,12 @@ func (b *bench) runAt(at state.Status) state.RunKey {
 func testRunTransitions(t *testing.T, open Open) {
 	b := newBench(t, open)
 	to := map[state.OrderKind]map[state.Status]state.Status{
-		state.OrderStop:       {state.Running: state.Stopped, state.Paused: state.Stopped},
-		state.OrderFail:       {state.Running: state.Failed, state.Paused: state.Failed},
-		state.OrderPause:      {state.Running: state.Paused},
-		state.OrderUnpause:    {state.Paused: state.Running},
-		state.OrderReopen:     {state.Running: state.Running, state.Paused: state.Running, state.Failed: state.Running, state.Stopped: state.Running},
+		state.OrderStop:    {state.Running: state.Stopped, state.Paused: state.Stopped},
+		state.OrderFail:    {state.Running: state.Failed, state.Paused: state.Failed},
+		state.OrderPause:   {state.Running: state.Paused},
+		state.OrderUnpause: {state.Paused: state.Running},
+		state.OrderReopen: {state.Running: state.Running, state.Paused: state.Running, state.Failed: state.Running,
+			state.Stopped: state.Running},
 		state.OrderDrop:       {state.Failed: state.Failed, state.Stopped: state.Stopped, state.Complete: state.Complete},
 		state.OrderInvalidate: {state.Failed: state.Failed, state.Stopped: state.Stopped, state.Complete: state.Complete},
 		state.OrderRedo:       {}, // of nothing
@@ -243,7 +249,8 @@ func (b *bench) moveNode(at, from, to state.Status) {
 		require.Equal(b.t, to == state.Failed, after.Failure != nil, what)
 		require.Equal(b.t, to == state.Waiting, after.Gate != nil, what)
 		require.Equal(b.t, before.Revision+1, after.Revision, what)
-		require.ErrorIs(b.t, b.MoveNode(b.ctx, key, state.Move{Epoch: 7, From: from, To: to}), state.ErrConflict, "an order that the node has not heard")
+		require.ErrorIs(b.t, b.MoveNode(b.ctx, key, state.Move{Epoch: 7, From: from, To: to}), state.ErrConflict,
+			"an order that the node has not heard")
 	}
 }
 
@@ -294,8 +301,10 @@ func testNotFound(t *testing.T, open Open) {
 		require.ErrorIs(t, b.Purge(b.ctx, key), state.ErrNotFound)
 		require.ErrorIs(t, b.Forget(b.ctx, batchOf(key, 0), 1), state.ErrNotFound)
 	}
-	for _, key := range []state.BatchKey{batchOf(noRun, 0), batchOf(noNode, 0), batchOf(planned, 1), batchOf(planned, -1)} {
-		_, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: key}, Owner: "w", Now: start, Lease: start.Add(time.Hour)})
+	for _, key := range []state.BatchKey{batchOf(noRun, 0), batchOf(noNode, 0), batchOf(planned, 1),
+		batchOf(planned, -1)} {
+		_, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: key}, Owner: "w", Now: start,
+			Lease: start.Add(time.Hour)})
 		require.ErrorIs(t, err, state.ErrNotFound)
 		c := state.Claim{BatchKey: key, Attempt: 1, Owner: "w"}
 		require.ErrorIs(t, b.Extend(b.ctx, c, start), state.ErrNotFound)

@@ -14,14 +14,17 @@ import (
 // strangeTexts are names that nothing has: whoever asks has them from somewhere else.
 func strangeTexts() map[string]string {
 	return map[string]string{
-		"empty": "", "other": "nope", "NUL": "\x00", "control": "a\tb\n\x1b", "not UTF-8": "\xff\xfe", "a surrogate's place": "\ufffd",
-		"long": strings.Repeat("n", 70_000), "longer": strings.Repeat("ß", 600_000), "wild": "%", "quoted": `'"; --`,
+		"empty": "", "other": "nope", "NUL": "\x00", "control": "a\tb\n\x1b", "not UTF-8": "\xff\xfe",
+		"a surrogate's place": "\ufffd",
+		"long":                strings.Repeat("n", 70_000), "longer": strings.Repeat("ß", 600_000), "wild": "%",
+		"quoted": `'"; --`,
 	}
 }
 
 // strangeNumbers are numbers that nothing has.
 func strangeNumbers() []int64 {
-	return []int64{-1, math.MinInt64, math.MinInt32, math.MaxInt32, math.MaxInt32 + 1, math.MaxUint32 + 1, math.MaxInt64 - 1, math.MaxInt64}
+	return []int64{-1, math.MinInt64, math.MinInt32, math.MaxInt32, math.MaxInt32 + 1, math.MaxUint32 + 1,
+		math.MaxInt64 - 1, math.MaxInt64}
 }
 
 // testStrangeBids: a queue may hold anything. What names something that is not there is

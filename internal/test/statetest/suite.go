@@ -175,7 +175,8 @@ func (b *bench) plan(key state.NodeKey, record []byte, batches []state.BatchSpec
 	return planAt(b.ctx, b.Store, key, b.theNode(key).Epoch, record, batches)
 }
 
-func planAt(ctx context.Context, s state.Store, key state.NodeKey, epoch int64, record []byte, batches []state.BatchSpec) error {
+func planAt(ctx context.Context, s state.Store, key state.NodeKey, epoch int64, record []byte,
+	batches []state.BatchSpec) error {
 	standing, err := state.PlanNode(ctx, s, key, epoch, state.Plan{Record: record, Batches: batches}, "planner", start)
 	if err == nil && !standing.Mine {
 		return errOtherPlan
@@ -187,12 +188,14 @@ func planAt(ctx context.Context, s state.Store, key state.NodeKey, epoch int64, 
 func (b *bench) move(key state.NodeKey, from, to state.Status) error {
 	b.t.Helper()
 	f := failure()
-	return b.MoveNode(b.ctx, key, state.Move{Epoch: b.theNode(key).Epoch, From: from, To: to, Failure: &f, Gate: []byte("gate"), Actor: "me", Now: start})
+	return b.MoveNode(b.ctx, key, state.Move{Epoch: b.theNode(key).Epoch, From: from, To: to, Failure: &f,
+		Gate: []byte("gate"), Actor: "me", Now: start})
 }
 
 // order is one of this suite.
 func order(kind state.OrderKind, nodes ...state.Redo) state.Order {
-	o := state.Order{Kind: kind, Token: rand.Text(), Mark: state.Mark{Actor: "boss", Time: start, Reason: "why not"}, Nodes: nodes}
+	o := state.Order{Kind: kind, Token: rand.Text(), Mark: state.Mark{Actor: "boss", Time: start, Reason: "why not"},
+		Nodes: nodes}
 	if kind == state.OrderFail {
 		f := failure()
 		o.Cause = &f
@@ -209,7 +212,8 @@ func (b *bench) direct(key state.RunKey, kind state.OrderKind, nodes ...state.Re
 // bid asks for a batch as it is now.
 func (b *bench) bid(key state.BatchKey, owner string, at time.Duration) state.Bid {
 	b.t.Helper()
-	return state.Bid{Offer: b.offer(key), Owner: owner, Token: rand.Text(), Now: start.Add(at), Lease: start.Add(at + lease)}
+	return state.Bid{Offer: b.offer(key), Owner: owner, Token: rand.Text(), Now: start.Add(at),
+		Lease: start.Add(at + lease)}
 }
 
 // offer describes a batch as it is now, whether it can be claimed or not.
@@ -244,7 +248,8 @@ func (b *bench) offers(key state.NodeKey, at time.Duration) []int {
 func specs(n int) []state.BatchSpec {
 	all := make([]state.BatchSpec, n)
 	for i := range all {
-		all[i] = state.BatchSpec{Batch: i, Class: "load", RowsIn: int64(10 * i), BytesIn: int64(1000 * i), Work: fmt.Appendf(nil, "slice %d", i)}
+		all[i] = state.BatchSpec{Batch: i, Class: "load", RowsIn: int64(10 * i), BytesIn: int64(1000 * i),
+			Work: fmt.Appendf(nil, "slice %d", i)}
 	}
 	return all
 }
@@ -297,15 +302,17 @@ func (b *bench) manifestKeys(key state.NodeKey) []string {
 // outcome is a result of one part with the given key.
 func outcome(key string) state.Outcome {
 	return state.Outcome{
-		Parts: []state.Part{{Key: key, Bucket: -1, Rows: 3, Bytes: 50, RawBytes: 90, Schema: "s1", Checksum: "crc32c:00000001"}},
+		Parts: []state.Part{{Key: key, Bucket: -1, Rows: 3, Bytes: 50, RawBytes: 90, Schema: "s1",
+			Checksum: "crc32c:00000001"}},
 		Stats: state.Stats{RowsIn: 4, RowsOut: 3, BytesIn: 100, BytesOut: 50, Elapsed: 1500 * time.Millisecond},
 	}
 }
 
 // stats are those of an attempt, with every field set.
 func stats() state.Stats {
-	return state.Stats{RowsIn: 9, RowsOut: 8, BytesIn: 7, BytesOut: 6, Elapsed: 15 * time.Second, Engine: 5 * time.Second, Python: 4 * time.Second,
-		Read: 3 * time.Second, Write: 2 * time.Second, Commit: time.Second, Wait: time.Minute, PeakBytes: 1 << 40,
+	return state.Stats{RowsIn: 9, RowsOut: 8, BytesIn: 7, BytesOut: 6, Elapsed: 15 * time.Second, Engine: 5 * time.Second,
+		Python: 4 * time.Second,
+		Read:   3 * time.Second, Write: 2 * time.Second, Commit: time.Second, Wait: time.Minute, PeakBytes: 1 << 40,
 		Counters: map[string]int64{"c": 1}, Warnings: []string{"w"},
 		Repeats: []state.Repeat{{Kind: "k", First: "f", Count: 2, Of: "values", Way: "w"}}}
 }
@@ -313,7 +320,8 @@ func stats() state.Stats {
 // failure is a failure with every field set.
 func failure() state.Failure {
 	return state.Failure{
-		Kind: fault.UserData, Retryable: true, Message: "not a number", Hint: "correct it", Detail: "long\nlog", Node: "n", Batch: 1,
+		Kind: fault.UserData, Retryable: true, Message: "not a number", Hint: "correct it", Detail: "long\nlog",
+		Node: "n", Batch: 1,
 		Place: fault.Place{File: "in.csv", Line: 7, Column: 3, Record: 6, Field: "qty", Value: "x'\"", Expr: "r.qty"},
 	}
 }

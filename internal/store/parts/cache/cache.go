@@ -342,5 +342,6 @@ func (s *Store) fill(ctx context.Context, c *partCopy) (err error) {
 }
 
 func diskFault(what string, err error) error {
-	return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: what, Err: err, Hint: "check the permissions and the free space of the directory"}
+	return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: what, Err: err,
+		Hint: "check the permissions and the free space of the directory"}
 }

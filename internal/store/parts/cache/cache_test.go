@@ -388,7 +388,8 @@ func TestKeptOverARestart(t *testing.T) {
 		return s
 	}
 	s := begin(1000)
-	sums := map[string]string{"own": putBy(t, s, "own", 100), "other": put(t, s, "other", 100), "bad": put(t, s, "bad", 100)}
+	sums := map[string]string{"own": putBy(t, s, "own", 100), "other": put(t, s, "other", 100),
+		"bad": put(t, s, "bad", 100)}
 	for _, key := range []string{"other", "bad"} {
 		_, release := fetch(t, s, key, sums[key])
 		release()

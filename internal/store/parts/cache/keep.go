@@ -98,11 +98,15 @@ func (s *Store) takeOver() error {
 		if !ok || err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		c := &partCopy{key: keptOf(name), path: path, made: make(chan struct{}), sum: strings.ReplaceAll(sum, "_", ":"), bytes: info.Size(), found: &sync.Once{}}
+		c := &partCopy{key: keptOf(name), path: path, made: make(chan struct{}), sum: strings.ReplaceAll(sum, "_", ":"),
+			bytes: info.Size(), found: &sync.Once{}}
 		close(c.made)
 		files = append(files, file{c, info.ModTime()})
 	}
-	slices.SortFunc(files, func(a, b file) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.copied.path, b.copied.path)) })
+	slices.SortFunc(files, func(a, b file) int {
+		return cmp.Or(a.at.Compare(b.at),
+			strings.Compare(a.copied.path, b.copied.path))
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range files {

@@ -25,7 +25,8 @@ type pieces struct {
 func piecesOf(key string) string { return key + "#" }
 
 // FetchPieces implements parts.Pieced. A whole copy serves as well.
-func (s *Store) FetchPieces(ctx context.Context, part parts.Info, wanted []parts.Piece) (path string, release func(), err error) {
+func (s *Store) FetchPieces(ctx context.Context, part parts.Info, wanted []parts.Piece) (path string, release func(),
+	err error) {
 	if err := parts.CheckKey(part.Key); err != nil {
 		return "", nil, err
 	}
@@ -146,7 +147,8 @@ func (p *pieces) end(begun []parts.Piece, done int) {
 }
 
 // fetchStretch copies neighbouring pieces and says how many of them are there.
-func (s *Store) fetchStretch(ctx context.Context, c *partCopy, part parts.Info, stretch []parts.Piece) (done int, err error) {
+func (s *Store) fetchStretch(ctx context.Context, c *partCopy, part parts.Info, stretch []parts.Piece) (done int,
+	err error) {
 	var bytes int64
 	for _, p := range stretch {
 		bytes += p.Bytes
@@ -174,7 +176,8 @@ func (s *Store) fetchStretch(ctx context.Context, c *partCopy, part parts.Info, 
 	}
 	defer from.close()
 	if from.total != part.Bytes {
-		return 0, fmt.Errorf("fetch pieces of %s: %w: it has %d bytes instead of %d", part.Key, parts.ErrCorrupt, from.total, part.Bytes)
+		return 0, fmt.Errorf("fetch pieces of %s: %w: it has %d bytes instead of %d", part.Key, parts.ErrCorrupt, from.total,
+			part.Bytes)
 	}
 	f, err := os.OpenFile(c.path, os.O_WRONLY, 0)
 	if err != nil {
@@ -192,7 +195,8 @@ func (s *Store) fetchStretch(ctx context.Context, c *partCopy, part parts.Info, 
 			return done, fmt.Errorf("copy pieces of part %s: %w", part.Key, err)
 		}
 		if sum != p.Checksum {
-			return done, fmt.Errorf("fetch bytes %d to %d of %s: %w: %s instead of %s", p.From, p.From+p.Bytes, part.Key, parts.ErrCorrupt, sum, p.Checksum)
+			return done, fmt.Errorf("fetch bytes %d to %d of %s: %w: %s instead of %s", p.From, p.From+p.Bytes, part.Key,
+				parts.ErrCorrupt, sum, p.Checksum)
 		}
 	}
 	return done, nil

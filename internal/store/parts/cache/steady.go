@@ -70,7 +70,8 @@ func (r *steady) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		if r.stuck++; r.stuck > stuckMax || r.ctx.Err() != nil {
-			return 0, &fault.Error{Kind: fault.Environment, Retryable: true, Err: errors.Join(r.ctx.Err(), err), Message: fmt.Sprintf("reading breaks at byte %d of %d", r.at, r.end)}
+			return 0, &fault.Error{Kind: fault.Environment, Retryable: true, Err: errors.Join(r.ctx.Err(), err),
+				Message: fmt.Sprintf("reading breaks at byte %d of %d", r.at, r.end)}
 		}
 		r.close()
 		r.body = nil

@@ -130,7 +130,8 @@ func (x *stream) next(ctx context.Context) error {
 		if x.after != "" {
 			text, from = selectBehind, x.after
 		}
-		rows := x.s.session.Query(text+" LIMIT ?", x.root, x.shard, from, x.to, pageRows).PageSize(pageRows).Prefetch(0).IterContext(ctx)
+		rows := x.s.session.Query(text+" LIMIT ?", x.root, x.shard, from, x.to,
+			pageRows).PageSize(pageRows).Prefetch(0).IterContext(ctx)
 		var page []entry
 		var e entry
 		seen := 0

@@ -62,7 +62,8 @@ func openFile(path string) (*os.File, int64, error) {
 
 // send writes the row, the chunks and the checksum.
 func (s *Store) send(ctx context.Context, at place, r row, f io.Reader) (sum string, err error) {
-	if err := s.exec(ctx, "put part row", insertIntent, at.root, at.shard, at.key, r.put, r.owner, time.Now(), r.bytes); err != nil {
+	if err := s.exec(ctx, "put part row", insertIntent, at.root, at.shard, at.key, r.put, r.owner, time.Now(),
+		r.bytes); err != nil {
 		return "", err
 	}
 	s.cfg.Checkpoint(Intended)
@@ -114,7 +115,8 @@ func (s *Store) sendChunks(ctx context.Context, r row, f io.Reader) (string, err
 }
 
 // readChunks reads a file chunk by chunk, each when there is room for it in flight.
-func (s *Store) readChunks(ctx context.Context, r row, f io.Reader, send func(n int, sum uint32, data []byte, release func())) (sum uint32, err error) {
+func (s *Store) readChunks(ctx context.Context, r row, f io.Reader, send func(n int, sum uint32, data []byte,
+	release func())) (sum uint32, err error) {
 	for n := range chunksOf(r.bytes) {
 		if err := s.writes.Acquire(ctx); err != nil {
 			return 0, err
@@ -144,5 +146,6 @@ func (s *Store) cleanup(ctx context.Context, at place, r row) {
 }
 
 func diskFault(what string, err error) error {
-	return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: what, Err: err, Hint: "check the permissions and the free space of the directory"}
+	return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: what, Err: err,
+		Hint: "check the permissions and the free space of the directory"}
 }

@@ -68,7 +68,8 @@ func read(t *testing.T, s *Store, key string, offset, length int64) ([]byte, err
 	return io.ReadAll(body)
 }
 
-func keys(t *testing.T, list func(ctx context.Context, prefix, after string) func(func(parts.Info, error) bool)) []string {
+func keys(t *testing.T, list func(ctx context.Context, prefix,
+	after string) func(func(parts.Info, error) bool)) []string {
 	t.Helper()
 	out := []string{}
 	for info, err := range list(t.Context(), "", "") {
@@ -254,7 +255,8 @@ func TestChunks(t *testing.T) {
 	require.NoError(t, err)
 	rows, err := s.rows(t.Context(), s.place("w/k"))
 	require.NoError(t, err)
-	require.NoError(t, s.session.Query(`UPDATE part_chunks SET data = ? WHERE put = ? AND section = 0 AND n = 2`, noise(6, chunkBytes), rows[0].put).Exec())
+	require.NoError(t, s.session.Query(`UPDATE part_chunks SET data = ? WHERE put = ? AND section = 0 AND n = 2`,
+		noise(6, chunkBytes), rows[0].put).Exec())
 	for _, r := range [][2]int64{{0, 10}, {chunkBytes - 1, 2}, {3 * chunkBytes, -1}, {0, 2 * chunkBytes}} {
 		got, err := read(t, s, "w/k", r[0], r[1])
 		require.NoError(t, err)
@@ -270,8 +272,10 @@ func TestChunks(t *testing.T) {
 	}
 	ahead := time.Now().Add(10 * time.Minute).UnixMicro() // written by a machine whose clock is ahead
 	at := s.place("w/ahead")
-	require.NoError(t, s.session.Query(insertIntent, at.root, at.shard, at.key, rows[0].put, s.owner, time.Now(), int64(1)).WithTimestamp(ahead).Exec())
-	require.NoError(t, s.session.Query(insertDone, at.root, at.shard, at.key, rows[0].put, "x").WithTimestamp(ahead).Exec())
+	require.NoError(t, s.session.Query(insertIntent, at.root, at.shard, at.key, rows[0].put, s.owner, time.Now(),
+		int64(1)).WithTimestamp(ahead).Exec())
+	require.NoError(t, s.session.Query(insertDone, at.root, at.shard, at.key, rows[0].put,
+		"x").WithTimestamp(ahead).Exec())
 	require.Equal(t, []string{"w/ahead", "w/k"}, listed(t, s))
 	require.NoError(t, s.Delete(t.Context(), "w/ahead"))
 	require.Equal(t, []string{"w/k"}, listed(t, s))
@@ -306,7 +310,8 @@ func TestManyPages(t *testing.T) {
 	for i := range count { // in one shard, as only a whole workspace's would be
 		key := fmt.Sprintf("w/%06d", i)
 		want = append(want, key)
-		require.NoError(t, s.session.Query(insertIntent, at.root, at.shard, key, s.owner, s.owner, time.Now(), int64(1)).Exec())
+		require.NoError(t, s.session.Query(insertIntent, at.root, at.shard, key, s.owner, s.owner, time.Now(),
+			int64(1)).Exec())
 		if i%3 > 0 {
 			require.NoError(t, s.session.Query(insertDone, at.root, at.shard, key, s.owner, "x").Exec())
 		}

@@ -20,7 +20,8 @@ import (
 // at the system's error numbers.
 func (s *Store) explain(what string, err error) error {
 	var classified *fault.Error
-	for _, known := range []error{parts.ErrNotFound, parts.ErrExists, parts.ErrCorrupt, context.Canceled, context.DeadlineExceeded} {
+	for _, known := range []error{parts.ErrNotFound, parts.ErrExists, parts.ErrCorrupt, context.Canceled,
+		context.DeadlineExceeded} {
 		if errors.Is(err, known) {
 			return fmt.Errorf("%s: %w", what, err)
 		}
@@ -28,7 +29,8 @@ func (s *Store) explain(what string, err error) error {
 	if errors.As(err, &classified) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	f := &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Place: fault.Place{File: s.root}, Message: "part store: " + what, Err: err}
+	f := &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Place: fault.Place{File: s.root},
+		Message: "part store: " + what, Err: err}
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		f.Hint = "the disk or the quota is full: make room, then resume the run"

@@ -93,7 +93,8 @@ func TestPutOnlyStaged(t *testing.T) {
 	stageDir := filepath.Dir(filepath.Dir(link))
 	other := openTest(t, root, durable.FS{})
 	for _, path := range []string{
-		mine, link, filepath.Dir(link), stageDir, filepath.Join(stageDir, "..", "..", "VERSION"), filepath.Join(stageDir, lockName),
+		mine, link, filepath.Dir(link), stageDir, filepath.Join(stageDir, "..", "..", "VERSION"),
+		filepath.Join(stageDir, lockName),
 		stageFile(t, other, "of another"), "relative", "",
 	} {
 		_, err := s.Put(ctx, "k", path)
@@ -117,7 +118,8 @@ func TestFetchDamaged(t *testing.T) {
 	require.NoError(t, err)
 	path := filepath.Join(root, "data", "k")
 	require.NoError(t, os.Chmod(path, 0o644))
-	for what, content := range map[string]string{"a flipped bit": "rigit", "less": "righ", "more": "right.", "nothing": ""} {
+	for what, content := range map[string]string{"a flipped bit": "rigit", "less": "righ", "more": "right.",
+		"nothing": ""} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
 		for _, s := range []*Store{mine, reader, openTest(t, root, durable.FS{})} {
 			_, _, err := s.Fetch(ctx, "k", info.Checksum)
@@ -210,7 +212,8 @@ func TestOpenRefuses(t *testing.T) {
 	other := filepath.Join(dir, "other")
 	require.NoError(t, os.Mkdir(other, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(other, versionName), []byte("thalweg parts 2\n"), 0o644))
-	for root, hint := range map[string]string{file: "", filepath.Join(file, "below"): "", other: "another directory", "/proc/thalweg": ""} {
+	for root, hint := range map[string]string{file: "", filepath.Join(file, "below"): "", other: "another directory",
+		"/proc/thalweg": ""} {
 		_, err := Open(root)
 		require.Error(t, err, root)
 		require.Contains(t, fault.Of(err).Hint, hint)

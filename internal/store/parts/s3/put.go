@@ -66,7 +66,8 @@ func (s *Store) Put(ctx context.Context, key, path string) (parts.Info, error) {
 }
 
 func diskFault(err error) error {
-	return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "read or remove a part's file", Err: err, Hint: "check the permissions and the free space of the directory"}
+	return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "read or remove a part's file",
+		Err: err, Hint: "check the permissions and the free space of the directory"}
 }
 
 func (x *sending) send(ctx context.Context) error {
@@ -124,7 +125,8 @@ func (x *sending) mine(is *s3.HeadObjectOutput, err error) error {
 	case err != nil:
 		return err
 	case is == nil:
-		return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the service lost what was sent", Hint: "look for a lifecycle rule of the bucket that ends uploads too early"}
+		return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the service lost what was sent",
+			Hint: "look for a lifecycle rule of the bucket that ends uploads too early"}
 	case is.Metadata[metaPut] == x.meta[metaPut]:
 		return nil
 	}
@@ -136,13 +138,15 @@ func (x *sending) mine(is *s3.HeadObjectOutput, err error) error {
 func damaged(err error) error {
 	var api smithy.APIError
 	if errors.As(err, &api) && api.ErrorCode() == "BadDigest" {
-		return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "what was sent was damaged on its way", Err: err, Hint: "check the network"}
+		return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "what was sent was damaged on its way",
+			Err: err, Hint: "check the network"}
 	}
 	return err
 }
 
 func retryLater(err error) error {
-	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "another request was changing the object", Err: err}
+	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "another request was changing the object",
+		Err: err}
 }
 
 // sendWhole sends the part by one request.
@@ -155,8 +159,9 @@ func (x *sending) sendWhole(ctx context.Context, match *string) error {
 	if err != nil {
 		return err
 	}
-	_, err = x.conn.API.PutObject(ctx, &s3.PutObjectInput{Bucket: &x.bucket, Key: x.object(x.key), Metadata: x.meta, IfNoneMatch: match,
-		Body: io.NewSectionReader(x.f, 0, x.bytes), ContentLength: &x.bytes, ContentMD5: &sum})
+	_, err = x.conn.API.PutObject(ctx, &s3.PutObjectInput{Bucket: &x.bucket, Key: x.object(x.key), Metadata: x.meta,
+		IfNoneMatch: match,
+		Body:        io.NewSectionReader(x.f, 0, x.bytes), ContentLength: &x.bytes, ContentMD5: &sum})
 	return err
 }
 
@@ -172,7 +177,8 @@ func (x *sending) md5(from, bytes int64) (string, error) {
 func (x *sending) sendPieces(ctx context.Context) error {
 	var id string
 	err := x.conn.Do(ctx, func(ctx context.Context) error {
-		out, err := x.conn.API.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &x.bucket, Key: x.object(x.key), Metadata: x.meta})
+		out, err := x.conn.API.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &x.bucket,
+			Key: x.object(x.key), Metadata: x.meta})
 		if err == nil {
 			id = aws.ToString(out.UploadId)
 		}
@@ -186,7 +192,8 @@ func (x *sending) sendPieces(ctx context.Context) error {
 	if err == nil {
 		x.cfg.Checkpoint(Sent)
 		err = x.show(ctx, func(ctx context.Context, match *string) error {
-			_, err := x.conn.API.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{Bucket: &x.bucket, Key: x.object(x.key), UploadId: &id,
+			_, err := x.conn.API.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{Bucket: &x.bucket,
+				Key: x.object(x.key), UploadId: &id,
 				MultipartUpload: &types.CompletedMultipartUpload{Parts: pieces}, IfNoneMatch: match})
 			return err
 		})
@@ -227,8 +234,9 @@ func (x *sending) piece(ctx context.Context, id string, number int32, from, byte
 		return done, err
 	}
 	err = x.conn.Do(ctx, func(ctx context.Context) error {
-		out, err := x.conn.API.UploadPart(ctx, &s3.UploadPartInput{Bucket: &x.bucket, Key: x.object(x.key), UploadId: &id, PartNumber: &number,
-			Body: io.NewSectionReader(x.f, from, bytes), ContentLength: &bytes, ContentMD5: &sum})
+		out, err := x.conn.API.UploadPart(ctx, &s3.UploadPartInput{Bucket: &x.bucket, Key: x.object(x.key), UploadId: &id,
+			PartNumber: &number,
+			Body:       io.NewSectionReader(x.f, from, bytes), ContentLength: &bytes, ContentMD5: &sum})
 		if err == nil {
 			done.ETag, done.ChecksumCRC32 = out.ETag, out.ChecksumCRC32
 		}

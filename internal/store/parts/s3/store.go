@@ -72,7 +72,8 @@ var (
 func New(ctx context.Context, cfg Config) (*Store, error) {
 	loc, err := address.Parse(strings.TrimSuffix(cfg.URL, "/") + "/")
 	if err == nil && loc.Scheme != "s3" {
-		err = &fault.Error{Kind: fault.Environment, Message: cfg.URL + " is no address of a bucket", Hint: "write s3://bucket/prefix"}
+		err = &fault.Error{Kind: fault.Environment, Message: cfg.URL + " is no address of a bucket",
+			Hint: "write s3://bucket/prefix"}
 	}
 	if err != nil {
 		return nil, err
@@ -109,7 +110,8 @@ func (s *Store) Check(ctx context.Context) error {
 		_, err := s.conn.API.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.bucket})
 		if remote.S3Status(err) == http.StatusNotFound {
 			return &fault.Error{Kind: fault.Environment, Message: "there is no bucket " + s.bucket, Err: err,
-				Hint: "make it, or check its name, and endpoint and region: parts: {s3: {url: s3://BUCKET/PREFIX, endpoint: …, region: …}}"}
+				Hint: "make it, or check its name, and endpoint and region: parts: {s3: {url: s3://BUCKET/PREFIX, endpoint: …, " +
+					"region: …}}"}
 		}
 		return err
 	})
@@ -128,7 +130,8 @@ func (s *Store) object(key string) *string { return aws.String(s.prefix + key) }
 func (s *Store) head(ctx context.Context, key string) (out *s3.HeadObjectOutput, err error) {
 	err = s.conn.Do(ctx, func(ctx context.Context) error {
 		var err error
-		if out, err = s.conn.API.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: s.object(key)}); remote.S3Missing(err) {
+		if out, err = s.conn.API.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket,
+			Key: s.object(key)}); remote.S3Missing(err) {
 			out, err = nil, nil
 		}
 		return err
@@ -158,7 +161,8 @@ func (s *Store) Open(ctx context.Context, key string, offset, length int64) (io.
 }
 
 // get asks for a range; no body and no error if it has no bytes.
-func (s *Store) get(ctx context.Context, key string, offset, length int64) (body io.ReadCloser, total int64, err error) {
+func (s *Store) get(ctx context.Context, key string, offset, length int64) (body io.ReadCloser, total int64,
+	err error) {
 	in := &s3.GetObjectInput{Bucket: &s.bucket, Key: s.object(key), Range: aws.String(fmt.Sprintf("bytes=%d-", offset))}
 	if length > 0 {
 		in.Range = aws.String(fmt.Sprintf("bytes=%d-%d", offset, offset+length-1))
@@ -256,8 +260,9 @@ func (s *Store) pages(ctx context.Context, prefix, after string, next func(ctx c
 					continue
 				}
 				if info.Key < last {
-					err = &fault.Error{Kind: fault.Environment, Message: "the service does not list objects in the order of their keys",
-						Hint: "check the endpoint: parts need a service that does, as S3 does for all buckets but directory buckets"}
+					err = &fault.Error{Kind: fault.Environment,
+						Message: "the service does not list objects in the order of their keys",
+						Hint:    "check the endpoint: parts need a service that does, as S3 does for all buckets but directory buckets"}
 					break
 				}
 				if last = info.Key; !yield(info, nil) {
@@ -312,7 +317,8 @@ func (s *Store) Abandon(ctx context.Context, key string) error {
 	var ids []string
 	err := s.conn.Do(ctx, func(ctx context.Context) error {
 		ids = nil
-		pages := s3.NewListMultipartUploadsPaginator(s.conn.API, &s3.ListMultipartUploadsInput{Bucket: &s.bucket, Prefix: s.object(key)})
+		pages := s3.NewListMultipartUploadsPaginator(s.conn.API, &s3.ListMultipartUploadsInput{Bucket: &s.bucket,
+			Prefix: s.object(key)})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if remote.S3Missing(err) {
@@ -339,7 +345,8 @@ func (s *Store) Abandon(ctx context.Context, key string) error {
 
 func (s *Store) abort(ctx context.Context, key, id string) error {
 	return s.conn.Do(ctx, func(ctx context.Context) error {
-		_, err := s.conn.API.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.bucket, Key: s.object(key), UploadId: &id})
+		_, err := s.conn.API.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.bucket, Key: s.object(key),
+			UploadId: &id})
 		if remote.S3Missing(err) {
 			return nil
 		}

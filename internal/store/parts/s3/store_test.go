@@ -30,7 +30,8 @@ import (
 func open(t *testing.T, service *remotetest.S3, with func(*Config)) *Store {
 	t.Helper()
 	cfg := Config{URL: "s3://" + service.Bucket + "/a/prefix", PieceBytes: 1 << 20,
-		Remote: remote.Config{S3Endpoint: service.Endpoint, Pause: time.Millisecond, PauseMax: 5 * time.Millisecond, IdleTimeout: 5 * time.Second}}
+		Remote: remote.Config{S3Endpoint: service.Endpoint, Pause: time.Millisecond, PauseMax: 5 * time.Millisecond,
+			IdleTimeout: 5 * time.Second}}
 	if with != nil {
 		with(&cfg)
 	}
@@ -269,7 +270,8 @@ func TestStrangeLists(t *testing.T) {
 			_, _ = fmt.Sscan(token, &at)
 		}
 		var b strings.Builder
-		fmt.Fprintf(&b, `<ListBucketResult><IsTruncated>%v</IsTruncated><NextContinuationToken>%d</NextContinuationToken>`, at+1 < len(*pages), at+1)
+		fmt.Fprintf(&b, `<ListBucketResult><IsTruncated>%v</IsTruncated><NextContinuationToken>%d</NextContinuationToken>`,
+			at+1 < len(*pages), at+1)
 		for _, key := range strings.Fields((*pages)[at]) {
 			fmt.Fprintf(&b, `<Contents><Key>a/prefix/%s</Key><Size>1</Size></Contents>`, key)
 		}

@@ -60,8 +60,10 @@ func (c Config) withDefaults() (Config, error) {
 	port := plainPort
 	if c.URL != "" {
 		u, err := url.Parse(c.URL)
-		if err != nil || u.Scheme != "amqp" && u.Scheme != "amqps" || u.Host == "" { // the parser's error would repeat the address
-			return c, &fault.Error{Kind: fault.Script, Message: "the broker's address cannot be read", Hint: "write amqp://user:password@host:5672/vhost, special characters as %XX"}
+		// the parser's error would repeat the address
+		if err != nil || u.Scheme != "amqp" && u.Scheme != "amqps" || u.Host == "" {
+			return c, &fault.Error{Kind: fault.Script, Message: "the broker's address cannot be read",
+				Hint: "write amqp://user:password@host:5672/vhost, special characters as %XX"}
 		}
 		c = c.with(u)
 	}

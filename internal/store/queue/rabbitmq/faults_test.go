@@ -405,7 +405,8 @@ func TestNoBroker(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	var log lockedBuffer
-	q := open(t, Config{URL: "amqp://somebody:hush-hush@" + l.Addr().String() + "/v", Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	q := open(t, Config{URL: "amqp://somebody:hush-hush@" + l.Addr().String() + "/v",
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	ctx := within(t)
 	require.False(t, q.Shared())
 	errs := []error{q.Publish(ctx, hint(1)), q.Signal(ctx, queue.Signal{Kind: queue.Moved})}

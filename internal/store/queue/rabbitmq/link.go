@@ -164,7 +164,8 @@ var (
 func refusal(err error, ended bool) error {
 	var said *amqp.Error
 	switch {
-	case errors.Is(err, amqp.ErrCredentials) && ended, errors.As(err, &said) && said.Server && said.Code == amqp.AccessRefused:
+	case errors.Is(err, amqp.ErrCredentials) && ended, errors.As(err, &said) && said.Server &&
+		said.Code == amqp.AccessRefused:
 		return ErrLogin
 	case errors.Is(err, amqp.ErrCredentials):
 		return errors.New("the connection has ended")
@@ -271,7 +272,8 @@ func (l *link) connect(ctx context.Context, host string) (_ *session, err error)
 	}
 	properties := amqp.NewConnectionProperties()
 	properties.SetClientConnectionName("thalweg " + l.name)
-	s.conn, err = amqp.Open(over, amqp.Config{SASL: l.cfg.logins(), Vhost: l.cfg.Vhost, Heartbeat: heartbeat, Locale: "en_US", FrameSize: frameBytes, Properties: properties})
+	s.conn, err = amqp.Open(over, amqp.Config{SASL: l.cfg.logins(), Vhost: l.cfg.Vhost, Heartbeat: heartbeat,
+		Locale: "en_US", FrameSize: frameBytes, Properties: properties})
 	if refused := whole.refused.Load(); err != nil && refused != nil {
 		err = *refused
 	}
@@ -292,7 +294,8 @@ func (l *link) connect(ctx context.Context, host string) (_ *session, err error)
 func (l *link) watch(s *session, closed chan *amqp.Error) {
 	l.all.Go(func() { // ends with the connection, which the session's end closes
 		if err := <-closed; err != nil {
-			l.cfg.Logger.Debug("the broker has ended a connection or channel", "for", l.name, "error", address.RedactText(err.Error()))
+			l.cfg.Logger.Debug("the broker has ended a connection or channel", "for", l.name, "error",
+				address.RedactText(err.Error()))
 		}
 		s.kill()
 	})
@@ -321,7 +324,8 @@ func (l *link) close(s *session) {
 // unreachable is the failure of a broker that is not there.
 func unreachable(err error) error {
 	f := &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the broker cannot be reached", Err: err,
-		Hint: "runs go on without it, from what is in state; check that RabbitMQ runs and that address, vhost and credentials are right"}
+		Hint: "runs go on without it, from what is in state; check that RabbitMQ runs and that address, vhost and " +
+			"credentials are right"}
 	var refused *amqp.Error
 	switch known := secure.Hint(err); {
 	case known != "":

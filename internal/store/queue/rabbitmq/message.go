@@ -45,7 +45,8 @@ type signalMessage struct {
 const kindHints int8 = 0
 
 func encodeHint(h queue.Hint) ([]byte, error) {
-	return json.Marshal(hintMessage{Version: formatVersion, Workspace: h.Workspace, Run: h.Run, Node: h.Node, Batch: h.Batch,
+	return json.Marshal(hintMessage{Version: formatVersion, Workspace: h.Workspace, Run: h.Run, Node: h.Node,
+		Batch: h.Batch,
 		Epoch: h.Epoch, Attempt: h.Attempt, Class: h.Class, Priority: int8(h.Priority)})
 }
 
@@ -54,8 +55,10 @@ func decodeHint(body []byte) (queue.Hint, error) {
 	if err := decode(body, &m, &m.Version); err != nil {
 		return queue.Hint{}, err
 	}
-	key := state.BatchKey{NodeKey: state.NodeKey{RunKey: state.RunKey{Workspace: m.Workspace, Run: m.Run}, Node: m.Node}, Batch: m.Batch}
-	return queue.Hint{Offer: state.Offer{BatchKey: key, Epoch: m.Epoch, Attempt: m.Attempt, Class: m.Class}, Priority: queue.Priority(m.Priority)}, nil
+	key := state.BatchKey{NodeKey: state.NodeKey{RunKey: state.RunKey{Workspace: m.Workspace, Run: m.Run}, Node: m.Node},
+		Batch: m.Batch}
+	return queue.Hint{Offer: state.Offer{BatchKey: key, Epoch: m.Epoch, Attempt: m.Attempt, Class: m.Class},
+		Priority: queue.Priority(m.Priority)}, nil
 }
 
 func encodeSignal(kind int8, run state.RunKey) ([]byte, error) {

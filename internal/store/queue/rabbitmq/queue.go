@@ -70,7 +70,8 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{cfg: cfg, id: rand.Text(), here: inproc.New(0), pub: newLink(cfg, "publisher"), sub: newLink(cfg, "receiver"), out: make(chan queue.Delivery),
+	q := &Queue{cfg: cfg, id: rand.Text(), here: inproc.New(0), pub: newLink(cfg, "publisher"),
+		sub: newLink(cfg, "receiver"), out: make(chan queue.Delivery),
 		aside: make(chan []byte, limitAside)}
 	q.bell.rung = make(chan struct{})
 	q.ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -106,7 +107,8 @@ func (q *Queue) up() {
 func (q *Queue) down(err error) {
 	q.counts.lost.Add(1)
 	if !q.told.Swap(true) {
-		q.cfg.Logger.Warn("the broker cannot be reached; runs go on from what is in state", "error", address.RedactText(q.cfg.Explain(err).Error()))
+		q.cfg.Logger.Warn("the broker cannot be reached; runs go on from what is in state", "error",
+			address.RedactText(q.cfg.Explain(err).Error()))
 	}
 }
 
@@ -125,8 +127,9 @@ func (q *Queue) Server(ctx context.Context) (string, error) {
 // Stats says what has happened so far.
 func (q *Queue) Stats() Stats {
 	c := &q.counts
-	return Stats{Malformed: c.malformed.Load(), Newer: c.newer.Load(), Returned: c.returned.Load(), Unsettled: c.unsettled.Load(),
-		Handed: c.handed.Load(), Lost: c.lost.Load(), MalformedAt: moment(&c.malformedAt), NewerAt: moment(&c.newerAt)}
+	return Stats{Malformed: c.malformed.Load(), Newer: c.newer.Load(), Returned: c.returned.Load(),
+		Unsettled: c.unsettled.Load(),
+		Handed:    c.handed.Load(), Lost: c.lost.Load(), MalformedAt: moment(&c.malformedAt), NewerAt: moment(&c.newerAt)}
 }
 
 func moment(at *atomic.Int64) (t time.Time) {
@@ -222,7 +225,8 @@ func (q *Queue) send(ctx context.Context, all []message) error {
 		case <-s.ended:
 			return unreachable(errors.New("the connection ended before all was confirmed"))
 		case <-s.stuck:
-			return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the broker accepts nothing for now", Hint: "it has too little memory or disk left: see its log"}
+			return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the broker accepts nothing for now",
+				Hint: "it has too little memory or disk left: see its log"}
 		case <-c.Done():
 		}
 		if !c.Acked() {
@@ -247,7 +251,8 @@ func (q *Queue) refused(s *session) error {
 	case <-s.ended:
 		return unreachable(errors.New("the connection ended before all was confirmed"))
 	default:
-		return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the broker refused a hint", Hint: fmt.Sprintf("its queue is full: %d hints may wait", limitWaiting)}
+		return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the broker refused a hint",
+			Hint: fmt.Sprintf("its queue is full: %d hints may wait", limitWaiting)}
 	}
 }
 
@@ -311,7 +316,8 @@ func (q *Queue) signal(ctx context.Context, kind int8, run state.RunKey) error {
 		return fmt.Errorf("signal: %w", err)
 	}
 	defer s.guarded()()
-	err = s.publish.PublishWithContext(ctx, q.cfg.signals(), "", false, false, amqp.Publishing{ContentType: "application/json", Body: body, Type: "signal", AppId: q.id})
+	err = s.publish.PublishWithContext(ctx, q.cfg.signals(), "", false, false,
+		amqp.Publishing{ContentType: "application/json", Body: body, Type: "signal", AppId: q.id})
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("signal: %w", unreachable(err))
 	}

@@ -123,7 +123,8 @@ func (q *Queue) deliver(s *session, m amqp.Delivery) {
 		one.settle(func() error { return m.Ack(false) })
 	case err != nil:
 		if q.spoiled() == 1 {
-			q.cfg.Logger.Warn("messages in the queue of hints cannot be read; they are dropped", "queue", m.RoutingKey, "error", err)
+			q.cfg.Logger.Warn("messages in the queue of hints cannot be read; they are dropped", "queue", m.RoutingKey,
+				"error", err)
 		}
 		one.settle(func() error { return m.Ack(false) })
 	default:

@@ -185,7 +185,8 @@ func (v *Visit) send(ctx context.Context, ch *amqp.Channel, name string) (time.D
 		return 0, &fault.Error{Kind: fault.Environment, Message: "the broker accepts nothing: " + b.Reason,
 			Hint: "give its host more memory or disk, or raise its limits (vm_memory_high_watermark, disk_free_limit)"}
 	case <-v.session.ended:
-		return 0, &fault.Error{Kind: fault.Environment, Message: "the broker has ended the connection", Hint: "see the broker's log"}
+		return 0, &fault.Error{Kind: fault.Environment, Message: "the broker has ended the connection",
+			Hint: "see the broker's log"}
 	case <-ctx.Done():
 		return 0, fmt.Errorf("wait for the confirmation: %w", ctx.Err())
 	}

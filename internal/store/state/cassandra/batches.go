@@ -22,12 +22,13 @@ func (o *operation) attemptsOf(ctx context.Context, m *image, batches []int) err
 		for j, b := range chunks[i] {
 			in[j] = int64(b)
 		}
-		return o.query(ctx, state.PageMax, `SELECT n1, n2, data`+rowsOf+`kind = 3 AND n1 IN ?`, m.p.with(in), func(scan func(...any) error) error {
-			r := row{at: place{kind: kindAttempt}}
-			err := scan(&r.at.n1, &r.at.n2, &r.data)
-			rows[i] = append(rows[i], r)
-			return err
-		})
+		return o.query(ctx, state.PageMax, `SELECT n1, n2, data`+rowsOf+`kind = 3 AND n1 IN ?`, m.p.with(in),
+			func(scan func(...any) error) error {
+				r := row{at: place{kind: kindAttempt}}
+				err := scan(&r.at.n1, &r.at.n2, &r.data)
+				rows[i] = append(rows[i], r)
+				return err
+			})
 	})
 	if err != nil {
 		return err
@@ -61,7 +62,8 @@ func (o *operation) whole(ctx context.Context, m *image, numbers []int) ([]state
 }
 
 // list gives those batches of a page that are as wanted, whole.
-func (o *operation) list(ctx context.Context, key state.NodeKey, page state.Page, wanted func(e entry) bool) ([]state.Batch, int64, error) {
+func (o *operation) list(ctx context.Context, key state.NodeKey, page state.Page,
+	wanted func(e entry) bool) ([]state.Batch, int64, error) {
 	m, err := o.readSegments(ctx, key)
 	if err != nil {
 		return nil, 0, o.explain(err)
@@ -102,7 +104,8 @@ func (s *Store) Unsettled(ctx context.Context, key state.NodeKey, page state.Pag
 }
 
 // Offers implements state.Store.
-func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) (offers []state.Offer, next int64,
+func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) (offers []state.Offer,
+	next int64,
 	err error) {
 	o := s.operation("Offers", "look for work in "+nameNode(key))
 	m, err := o.readSegments(ctx, key)
@@ -123,14 +126,16 @@ func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, pa
 		}
 		for b := max(r.First, int(max(page.From, 0))); b < r.First+r.Count; b++ {
 			e := m.entry(b)
-			if e.status != entryFree && !(e.status == entryClaimed && e.until < at) && !(e.status == entryWaiting && e.until <= at) {
+			if e.status != entryFree && !(e.status == entryClaimed && e.until < at) &&
+				!(e.status == entryWaiting && e.until <= at) {
 				continue
 			}
 			if len(offers) == limit {
 				return offers, int64(b), nil
 			}
-			offers = append(offers, state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: b}, Epoch: m.node.Epoch, Attempt: e.attempt,
-				Class: r.Class})
+			offers = append(offers, state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: b}, Epoch: m.node.Epoch,
+				Attempt: e.attempt,
+				Class:   r.Class})
 		}
 	}
 	return offers, 0, nil
@@ -192,7 +197,8 @@ func (o *operation) tried(ctx context.Context, key state.BatchKey) (rows []tried
 	if !isNode(key.NodeKey) {
 		return nil, state.ErrNotFound
 	}
-	err = o.query(ctx, state.PageMax, `SELECT n1, n2, data`+rowsOf+`kind = 3 AND n1 = ? ORDER BY kind DESC, n1 DESC, n2 DESC LIMIT ?`,
+	err = o.query(ctx, state.PageMax, `SELECT n1, n2, data`+rowsOf+
+		`kind = 3 AND n1 = ? ORDER BY kind DESC, n1 DESC, n2 DESC LIMIT ?`,
 		ofNode(key.NodeKey).with(int64(key.Batch), state.PageMax), func(scan func(...any) error) error {
 			row, err := o.scanTried(scan)
 			rows = append(rows, row)
@@ -219,7 +225,8 @@ func (o *operation) tell(ctx context.Context, m *image, rows []triedRow) (attemp
 	}
 	for _, row := range rows {
 		a := row.attempt
-		told := state.Attempt{BatchKey: state.BatchKey{NodeKey: m.key, Batch: int(row.at.n1)}, Attempt: int(row.at.n2), Epoch: a.Epoch,
+		told := state.Attempt{BatchKey: state.BatchKey{NodeKey: m.key, Batch: int(row.at.n1)}, Attempt: int(row.at.n2),
+			Epoch:      a.Epoch,
 			Generation: a.Generation,
 			Owner:      a.Owner, Status: a.Status, Started: a.Started, Finished: a.Finished, Failure: a.Failure}
 		if a.Stats != nil {
@@ -229,7 +236,8 @@ func (o *operation) tell(ctx context.Context, m *image, rows []triedRow) (attemp
 			told.Status, told.Finished = state.Lost, freed[a.Era+1]
 		}
 		e := m.entry(told.Batch)
-		told.Withdrawn = a.Status == state.Succeeded && !(m.has(told.Batch) && e.attempt == told.Attempt && e.status == entrySucceeded)
+		told.Withdrawn = a.Status == state.Succeeded && !(m.has(told.Batch) && e.attempt == told.Attempt &&
+			e.status == entrySucceeded)
 		attempts = append(attempts, told)
 	}
 	return attempts, nil
@@ -257,29 +265,32 @@ func (o *operation) freed(ctx context.Context, m *image, rows []triedRow) (map[i
 		}
 	}
 	eras := map[int64]time.Time{}
-	err := o.query(ctx, state.PageMax, `SELECT n1, data`+rowsOf+`kind = 4`, m.p.with(), func(scan func(...any) error) error {
-		var number int64
-		var data []byte
-		var era eraRow
-		if err := scan(&number, &data); err != nil {
+	err := o.query(ctx, state.PageMax, `SELECT n1, data`+rowsOf+`kind = 4`, m.p.with(),
+		func(scan func(...any) error) error {
+			var number int64
+			var data []byte
+			var era eraRow
+			if err := scan(&number, &data); err != nil {
+				return err
+			}
+			err := o.codec.unpack(data, &era)
+			eras[number] = era.Time
 			return err
-		}
-		err := o.codec.unpack(data, &era)
-		eras[number] = era.Time
-		return err
-	})
+		})
 	return eras, err
 }
 
 // Attempts implements state.Store.
-func (s *Store) Attempts(ctx context.Context, key state.NodeKey, page state.Page) (attempts []state.Attempt, next int64, err error) {
+func (s *Store) Attempts(ctx context.Context, key state.NodeKey, page state.Page) (attempts []state.Attempt, next int64,
+	err error) {
 	o := s.operation("Attempts", "list attempts of "+nameNode(key))
 	if !isNode(key) {
 		return nil, 0, o.explain(state.ErrNotFound)
 	}
 	var rows []triedRow
 	batches, limit := 0, pageLimit(page.Limit)
-	err = o.query(ctx, min(2*limit, state.PageMax), `SELECT n1, n2, data`+rowsOf+`kind = 3 AND n1 >= ?`, ofNode(key).with(page.From),
+	err = o.query(ctx, min(2*limit, state.PageMax), `SELECT n1, n2, data`+rowsOf+`kind = 3 AND n1 >= ?`,
+		ofNode(key).with(page.From),
 		func(scan func(...any) error) error {
 			row, err := o.scanTried(scan)
 			if err != nil {

@@ -16,7 +16,8 @@ func (s *Store) Claim(ctx context.Context, bid state.Bid) (state.Claim, error) {
 	o := s.operation("Claim", "claim "+nameBatch(bid.BatchKey))
 	early := o.fetch(ctx, bid.BatchKey)
 	defer early.leave()
-	places := []place{segmentPlace(bid.Batch), attemptPlace(bid.Batch, bid.Attempt), attemptPlace(bid.Batch, bid.Attempt+1)}
+	places := []place{segmentPlace(bid.Batch), attemptPlace(bid.Batch, bid.Attempt),
+		attemptPlace(bid.Batch, bid.Attempt+1)}
 	var claim state.Claim
 	var digest string
 	err := o.alongside(ctx, bid.NodeKey, places, func(ctx context.Context, n *nodeChange) (changed bool, err error) {
@@ -58,7 +59,8 @@ func (n *nodeChange) claim(ctx context.Context, bid state.Bid) (claim state.Clai
 	if answer == state.BidRefused || answer != state.BidTaken && !held {
 		return claim, false, state.ErrNotClaimable
 	}
-	claim = state.Claim{BatchKey: bid.BatchKey, Epoch: bid.Epoch, Attempt: bid.Attempt + 1, Tries: batch.Tries, Owner: bid.Owner,
+	claim = state.Claim{BatchKey: bid.BatchKey, Epoch: bid.Epoch, Attempt: bid.Attempt + 1, Tries: batch.Tries,
+		Owner: bid.Owner,
 		Lease: bid.Lease}
 	if answer == state.BidHeld {
 		claim.Epoch, claim.Lease = batch.Epoch, batch.Lease
@@ -122,17 +124,20 @@ func (m *image) latest(batch int) (token string, read bool) {
 // take begins a new attempt.
 func (n *nodeChange) take(bid state.Bid, c state.Claim, phase int) {
 	n.setEntry(bid.Batch, entry{status: entryClaimed, attempt: c.Attempt, until: bid.Lease.UnixMilli()})
-	n.putAttempt(attemptPlace(bid.Batch, c.Attempt), &attemptRow{Epoch: bid.Epoch, Generation: n.node.Generation, Owner: bid.Owner,
+	n.putAttempt(attemptPlace(bid.Batch, c.Attempt), &attemptRow{Epoch: bid.Epoch, Generation: n.node.Generation,
+		Owner:  bid.Owner,
 		Token:  bid.Token,
 		Status: state.Claimed, Started: bid.Now, Era: n.head.Era, Tries: c.Tries, Phase: phase})
 	if n.head.Started.IsZero() {
 		n.head.Started = bid.Now
 	}
-	n.tell(state.BatchClaimed, bid.Owner, bid.Now, state.EventData{Status: state.Claimed, Batch: &bid.Batch, Attempt: c.Attempt})
+	n.tell(state.BatchClaimed, bid.Owner, bid.Now, state.EventData{Status: state.Claimed, Batch: &bid.Batch,
+		Attempt: c.Attempt})
 }
 
 // end moves an attempt from Claimed to one of its last states, and tells of it.
-func (n *nodeChange) end(batch, attempt int, to state.Status, now time.Time, failure *state.Failure, stats state.Stats, more ...column) {
+func (n *nodeChange) end(batch, attempt int, to state.Status, now time.Time, failure *state.Failure, stats state.Stats,
+	more ...column) {
 	at := attemptPlace(batch, attempt)
 	a := *n.attempts[at]
 	a.Status, a.Finished, a.Failure = to, stored(now), failure
@@ -146,26 +151,28 @@ func (n *nodeChange) end(batch, attempt int, to state.Status, now time.Time, fai
 
 // hold changes a node for a claim that holds. An attempt that ended in wanted
 // needs nothing more.
-func (o *operation) hold(ctx context.Context, c state.Claim, wanted state.Status, do func(n *nodeChange, at place) (changed bool)) error {
+func (o *operation) hold(ctx context.Context, c state.Claim, wanted state.Status,
+	do func(n *nodeChange, at place) (changed bool)) error {
 	at := attemptPlace(c.Batch, c.Attempt)
-	return o.alongside(ctx, c.NodeKey, []place{segmentPlace(c.Batch), at}, func(_ context.Context, n *nodeChange) (bool, error) {
-		a := n.attempts[at]
-		if a == nil || c.Attempt < 1 || a.Owner != c.Owner || a.Epoch != c.Epoch {
-			if !n.has(c.Batch) && n.node.Epoch == c.Epoch {
-				return false, state.ErrNotFound
+	return o.alongside(ctx, c.NodeKey, []place{segmentPlace(c.Batch), at},
+		func(_ context.Context, n *nodeChange) (bool, error) {
+			a := n.attempts[at]
+			if a == nil || c.Attempt < 1 || a.Owner != c.Owner || a.Epoch != c.Epoch {
+				if !n.has(c.Batch) && n.node.Epoch == c.Epoch {
+					return false, state.ErrNotFound
+				}
+				return false, state.ErrLeaseLost
 			}
-			return false, state.ErrLeaseLost
-		}
-		if a.Status == wanted && !a.lost(n.head) {
-			return false, nil
-		}
-		e := n.entry(c.Batch)
-		latest := n.has(c.Batch) && e.status == entryClaimed && e.attempt == c.Attempt
-		if a.Status != state.Claimed || a.lost(n.head) || !latest || !n.node.Holds(c.Epoch) {
-			return false, state.ErrLeaseLost
-		}
-		return do(n, at), nil
-	})
+			if a.Status == wanted && !a.lost(n.head) {
+				return false, nil
+			}
+			e := n.entry(c.Batch)
+			latest := n.has(c.Batch) && e.status == entryClaimed && e.attempt == c.Attempt
+			if a.Status != state.Claimed || a.lost(n.head) || !latest || !n.node.Holds(c.Epoch) {
+				return false, state.ErrLeaseLost
+			}
+			return do(n, at), nil
+		})
 }
 
 // atWork is no status that an attempt ends in.
@@ -265,7 +272,8 @@ func (s *Store) Commit(ctx context.Context, c state.Claim, out state.Outcome, no
 		n.setEntry(c.Batch, entry{status: entrySucceeded, has: has, attempt: c.Attempt})
 		h := &n.head
 		h.Done++
-		h.RowsIn, h.RowsOut, h.BytesIn, h.BytesOut = h.RowsIn+out.Stats.RowsIn, h.RowsOut+out.Stats.RowsOut, h.BytesIn+out.Stats.BytesIn,
+		h.RowsIn, h.RowsOut, h.BytesIn, h.BytesOut = h.RowsIn+out.Stats.RowsIn, h.RowsOut+out.Stats.RowsOut,
+			h.BytesIn+out.Stats.BytesIn,
 			h.BytesOut+out.Stats.BytesOut
 		phase := n.attempts[at].Phase
 		if h.Open[phase]--; h.Open[phase] <= 0 {
@@ -277,7 +285,8 @@ func (s *Store) Commit(ctx context.Context, c state.Claim, out state.Outcome, no
 }
 
 // Fail implements state.Store.
-func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome, now time.Time) error {
+func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome,
+	now time.Time) error {
 	o := s.operation("Fail", "fail "+nameBatch(c.BatchKey))
 	if err := errors.Join(out.Check(), out.CheckFailed()); err != nil {
 		return o.explain(err)
@@ -293,7 +302,8 @@ func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, 
 }
 
 // Retry implements state.Store.
-func (s *Store) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore, now time.Time) error {
+func (s *Store) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore,
+	now time.Time) error {
 	o := s.operation("Retry", "retry "+nameBatch(c.BatchKey))
 	return o.hold(ctx, c, state.Failed, func(n *nodeChange, at place) bool {
 		n.attempts[at].Retried = true

@@ -29,7 +29,8 @@ type codec struct {
 }
 
 func newCodec() (codec, error) {
-	out, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+	out, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return codec{}, fmt.Errorf("make a compressor: %w", err)
 	}
@@ -66,7 +67,8 @@ func (c codec) unpack(stored []byte, v any) error {
 			return fault.New(fault.Environment, "what is stored in the state cannot be decompressed: %v", err)
 		}
 	default:
-		return fault.New(fault.Environment, "what is stored in the state is of form %d: of a newer program, or damaged", stored[0])
+		return fault.New(fault.Environment, "what is stored in the state is of form %d: of a newer program, or damaged",
+			stored[0])
 	}
 	if err := json.Unmarshal(text, v); err != nil {
 		return fault.New(fault.Environment, "what is stored in the state is damaged: %v", err)

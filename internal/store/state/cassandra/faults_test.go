@@ -172,10 +172,12 @@ func work(t *testing.T, s state.Store, workspace string, batches int, done *atom
 	require.Len(t, parts, batches)
 }
 
-func workSome(ctx context.Context, s state.Store, key state.NodeKey, worker, workers, batches int, done *atomic.Int64) error {
+func workSome(ctx context.Context, s state.Store, key state.NodeKey, worker, workers, batches int,
+	done *atomic.Int64) error {
 	for b := worker; b < batches; b += workers {
 		now := time.Now()
-		c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: b}}, Owner: fmt.Sprint(worker),
+		c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: b}},
+			Owner: fmt.Sprint(worker),
 			Token: fmt.Sprint(b), Now: now, Lease: now.Add(time.Hour)})
 		if err != nil {
 			return err

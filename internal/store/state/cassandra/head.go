@@ -319,8 +319,9 @@ func (n *nodeChange) putAttempt(at place, a *attemptRow, more ...column) {
 // tell writes an event.
 func (n *nodeChange) tell(kind state.EventKind, actor string, at time.Time, data state.EventData) {
 	n.head.Events++
-	n.put(place{kind: kindEvent, n1: n.head.Events}, column{"data", n.pack(eventRow{Version: state.EventVersion, Time: stored(at),
-		Actor: actor, Kind: kind, Data: data})})
+	n.put(place{kind: kindEvent, n1: n.head.Events},
+		column{"data", n.pack(eventRow{Version: state.EventVersion, Time: stored(at),
+			Actor: actor, Kind: kind, Data: data})})
 }
 
 // done gives the change as it is written.

@@ -25,7 +25,8 @@ const keyBytesMost = 60_000
 // mayBe reports whether there can be a partition of that name: Cassandra calls every other
 // name a mistake of the caller.
 func (p partition) mayBe() bool {
-	return p.workspace != "" && len(p.workspace)+len(p.node) <= keyBytesMost && utf8.ValidString(p.workspace) && utf8.ValidString(p.node)
+	return p.workspace != "" && len(p.workspace)+len(p.node) <= keyBytesMost && utf8.ValidString(p.workspace) &&
+		utf8.ValidString(p.node)
 }
 
 func isRun(key state.RunKey) bool   { return key.Run > 0 && ofRun(key).mayBe() }

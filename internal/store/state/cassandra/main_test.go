@@ -19,7 +19,8 @@ const hostVariable = "THALWEG_TEST_CASSANDRA"
 
 func TestMain(m *testing.M) {
 	// The driver waits ten seconds when a node comes back, also where its session has been closed meanwhile.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/apache/cassandra-gocql-driver/v2.(*Session).handleNodeUp"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(
+		"github.com/apache/cassandra-gocql-driver/v2.(*Session).handleNodeUp"))
 }
 
 // clusterVariable asks for the long form against three nodes: see scripts/chaos-cluster.

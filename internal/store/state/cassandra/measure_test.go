@@ -59,7 +59,8 @@ func TestMeasure(t *testing.T) {
 	}
 	cfg := newKeyspace(t)
 	for _, m := range []struct{ claimers, nodes, stores int }{
-		{1, 1, 1}, {16, 1, 1}, {64, 1, 1}, {16, 1, 4}, {64, 1, 4}, {16, 4, 4}, {64, 4, 4}, {64, 16, 1}, {64, 16, 4}, {16, 1, 16}, {64, 4, 16},
+		{1, 1, 1}, {16, 1, 1}, {64, 1, 1}, {16, 1, 4}, {64, 1, 4}, {16, 4, 4}, {64, 4, 4}, {64, 16, 1}, {64, 16, 4},
+		{16, 1, 16}, {64, 4, 16},
 	} {
 		c := &counter{}
 		stores := make([]*Store, m.stores)
@@ -87,14 +88,16 @@ func measure(t *testing.T, stores []*Store, c *counter, claimers, nodes int) sta
 	for i := range specs {
 		specs[i] = state.NodeSpec{Name: fmt.Sprint("n", i), Ordinal: i}
 	}
-	run, err := stores[0].CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: fmt.Sprint("m", claimers, nodes, len(stores))}}, specs)
+	run, err := stores[0].CreateRun(ctx,
+		state.Run{RunKey: state.RunKey{Workspace: fmt.Sprint("m", claimers, nodes, len(stores))}}, specs)
 	require.NoError(t, err)
 	batches := make([]state.BatchSpec, measuredBatches/nodes)
 	for i := range batches {
 		batches[i] = state.BatchSpec{Batch: i, Class: "load", Work: []byte("a slice of a file")}
 	}
 	for _, n := range specs {
-		_, err := state.PlanNode(ctx, stores[0], state.NodeKey{RunKey: run, Node: n.Name}, 0, state.Plan{Batches: batches}, "planner", time.Now())
+		_, err := state.PlanNode(ctx, stores[0], state.NodeKey{RunKey: run, Node: n.Name}, 0, state.Plan{Batches: batches},
+			"planner", time.Now())
 		require.NoError(t, err)
 	}
 	*c = counter{}
@@ -117,7 +120,8 @@ func measure(t *testing.T, stores []*Store, c *counter, claimers, nodes int) sta
 	all := slices.Concat(took...)
 	slices.Sort(all)
 	n, per := len(all), float64(len(all))
-	t.Logf("%2d claimers, %2d nodes, %2d stores: %5.0f batches/s, p50 %v p99 %v; a batch: %.2f requests, %.2f conditional, %.2f lost",
+	t.Logf("%2d claimers, %2d nodes, %2d stores: %5.0f batches/s, p50 %v p99 %v; a batch: %.2f requests, %.2f "+
+		"conditional, %.2f lost",
 		claimers, nodes, len(stores), per/time.Since(start).Seconds(), all[n/2].Round(100*time.Microsecond),
 		all[n*99/100].Round(100*time.Microsecond),
 		float64(c.all)/per, float64(c.conditional)/per, float64(c.misses)/per)
@@ -132,7 +136,8 @@ func measure(t *testing.T, stores []*Store, c *counter, claimers, nodes int) sta
 func measureSize(t *testing.T, s *Store, key state.NodeKey) {
 	t.Helper()
 	rows, bytes, perRow := 0, 0, 40 // bytes of a row's key and moments, about
-	err := s.operation("size", "size").query(context.Background(), 500, `SELECT data, more, sums, parts`+rowsOf+`kind >= 0`, ofNode(key).with(),
+	err := s.operation("size", "size").query(context.Background(), 500, `SELECT data, more, sums, parts`+rowsOf+
+		`kind >= 0`, ofNode(key).with(),
 		func(scan func(...any) error) error {
 			var cells [4][]byte
 			err := scan(&cells[0], &cells[1], &cells[2], &cells[3])
@@ -143,12 +148,14 @@ func measureSize(t *testing.T, s *Store, key state.NodeKey) {
 			return err
 		})
 	require.NoError(t, err)
-	t.Logf("a node of %d batches has %d rows, %d bytes: %.1f rows and %d bytes a batch", measuredBatches, rows, bytes, float64(rows)/measuredBatches, bytes/measuredBatches)
+	t.Logf("a node of %d batches has %d rows, %d bytes: %.1f rows and %d bytes a batch", measuredBatches, rows, bytes,
+		float64(rows)/measuredBatches, bytes/measuredBatches)
 }
 
 func claimAndCommit(ctx context.Context, s *Store, key state.BatchKey) error {
 	now := time.Now()
-	c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: key}, Owner: "w", Token: "t", Now: now, Lease: now.Add(time.Hour)})
+	c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: key}, Owner: "w", Token: "t", Now: now,
+		Lease: now.Add(time.Hour)})
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,8 @@ func TestMemory(t *testing.T) {
 	require.NoError(t, mine.PutNote(ctx, "w", note("5")))
 	require.Equal(t, []string{"5"}, standing(), "it is put although it was thought to be gone")
 
-	key, err := mine.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "a"}, []state.NodeSpec{{Name: "a"}, {Name: "b"}})
+	key, err := mine.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "a"},
+		[]state.NodeSpec{{Name: "a"}, {Name: "b"}})
 	require.NoError(t, err)
 	for range 2 {
 		before = asked.count()
@@ -80,7 +81,8 @@ func TestOneRowIsOneRequest(t *testing.T) {
 	s, err := Open(ctx, Config{Config: cfg})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
-	key, err := s.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "a"}, []state.NodeSpec{{Name: "a"}})
+	key, err := s.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "a"},
+		[]state.NodeSpec{{Name: "a"}})
 	require.NoError(t, err)
 	before := sent.n.Load()
 	_, err = s.Run(ctx, key)

@@ -57,7 +57,8 @@ func (o *operation) nodes(ctx context.Context, key state.RunKey, specs []state.N
 }
 
 // heads reads what stands of some nodes, without their plans, by one request.
-func (o *operation) heads(ctx context.Context, key state.RunKey, specs []state.NodeSpec) (map[string]state.Node, error) {
+func (o *operation) heads(ctx context.Context, key state.RunKey, specs []state.NodeSpec) (map[string]state.Node,
+	error) {
 	in, found := make([]string, len(specs)), make(map[string]state.Node, len(specs))
 	for i, spec := range specs {
 		in[i] = spec.Name
@@ -212,7 +213,8 @@ func (n *nodeChange) withdraw(ctx context.Context, these []int) error {
 			return nil
 		}
 		h.Done++
-		h.RowsIn, h.RowsOut, h.BytesIn, h.BytesOut = h.RowsIn+a.Stats.RowsIn, h.RowsOut+a.Stats.RowsOut, h.BytesIn+a.Stats.BytesIn,
+		h.RowsIn, h.RowsOut, h.BytesIn, h.BytesOut = h.RowsIn+a.Stats.RowsIn, h.RowsOut+a.Stats.RowsOut,
+			h.BytesIn+a.Stats.BytesIn,
 			h.BytesOut+a.Stats.BytesOut
 		h.Open[a.Phase]--
 		t.Good.Count(int(at.n1), state.Succeeded, *a.Stats)
@@ -221,7 +223,8 @@ func (n *nodeChange) withdraw(ctx context.Context, these []int) error {
 }
 
 // attempts reads the attempts of batches from … to-1, by batch and number.
-func (o *operation) attempts(ctx context.Context, key state.NodeKey, from, to int64, each func(at place, a *attemptRow) error) error {
+func (o *operation) attempts(ctx context.Context, key state.NodeKey, from, to int64,
+	each func(at place, a *attemptRow) error) error {
 	return o.query(ctx, state.PageMax, `SELECT n1, n2, data`+rowsOf+`kind = 3 AND n1 >= ? AND n1 < ?`,
 		ofNode(key).with(from, to), func(scan func(...any) error) error {
 			at := place{kind: kindAttempt}

@@ -25,7 +25,8 @@ func (o *operation) conditional(ctx context.Context, text string, args ...any) (
 }
 
 // compared is conditional, and puts what is there into a map if it is not as the condition says.
-func (o *operation) compared(ctx context.Context, there map[string]any, text string, args ...any) (applied bool, err error) {
+func (o *operation) compared(ctx context.Context, there map[string]any, text string, args ...any) (applied bool,
+	err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
@@ -123,7 +124,8 @@ func (s *Store) RemoveNote(ctx context.Context, workspace string, n state.Note) 
 func (s *Store) Notes(ctx context.Context, workspace, topic, after string, limit int) (notes []state.Note, err error) {
 	o := s.operation("Notes", fmt.Sprintf("list notes on %q in workspace %q", topic, workspace))
 	limit = pageLimit(limit)
-	err = o.query(ctx, limit, `SELECT name, run, node, data, time FROM state_notes WHERE workspace = ? AND topic = ? AND name > ? LIMIT ?`,
+	err = o.query(ctx, limit,
+		`SELECT name, run, node, data, time FROM state_notes WHERE workspace = ? AND topic = ? AND name > ? LIMIT ?`,
 		[]any{workspace, topic, after, limit},
 		func(scan func(...any) error) error {
 			n := state.Note{Topic: topic}
@@ -141,7 +143,8 @@ func (s *Store) Notes(ctx context.Context, workspace, topic, after string, limit
 // Fleet is the id of the processes that share the state: the same for all, whoever asks first.
 func (s *Store) Fleet(ctx context.Context) (id string, err error) {
 	o := s.operation("Fleet", "read the fleet's id")
-	err = o.query(ctx, 1, `SELECT data FROM state_notes WHERE workspace = '' AND topic = ? AND name = ?`, []any{state.TopicFleet, state.FleetName},
+	err = o.query(ctx, 1, `SELECT data FROM state_notes WHERE workspace = '' AND topic = ? AND name = ?`,
+		[]any{state.TopicFleet, state.FleetName},
 		func(scan func(...any) error) error { return scan(&id) })
 	if err != nil || id != "" {
 		return id, o.explain(err)
@@ -155,7 +158,8 @@ func (s *Store) Fleet(ctx context.Context) (id string, err error) {
 // makeFleet writes an id unless there is one, and gives the one that there is.
 func (o *operation) makeFleet(ctx context.Context) (id string, err error) {
 	mine, there := state.NewFleet(), map[string]any{}
-	applied, err := o.compared(ctx, there, `INSERT INTO state_notes (workspace, topic, name, run, node, data, time) VALUES ('', ?, ?, 0, '', ?, ?) IF NOT EXISTS`,
+	applied, err := o.compared(ctx, there,
+		`INSERT INTO state_notes (workspace, topic, name, run, node, data, time) VALUES ('', ?, ?, 0, '', ?, ?) IF NOT EXISTS`,
 		state.TopicFleet, state.FleetName, []byte(mine), time.Now().UnixMilli())
 	if err != nil || applied {
 		return mine, err
@@ -179,7 +183,8 @@ func (o *operation) putBlob(ctx context.Context, b state.Blob) error {
 	return o.until(ctx, func() error {
 		for i := 0; i*blobChunk < len(b.Content); i++ {
 			chunk := b.Content[i*blobChunk : min((i+1)*blobChunk, len(b.Content))]
-			if err := o.write(ctx, `INSERT INTO state_blobs (digest, chunk, data) VALUES (?, ?, ?)`, b.Digest, i, chunk); err != nil {
+			if err := o.write(ctx, `INSERT INTO state_blobs (digest, chunk, data) VALUES (?, ?, ?)`, b.Digest, i,
+				chunk); err != nil {
 				return err
 			}
 		}

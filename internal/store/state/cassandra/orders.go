@@ -31,9 +31,11 @@ func (o *operation) updateRun(ctx context.Context, key state.RunKey, decide func
 }
 
 // tellRun writes an event of a run.
-func (o *operation) tellRun(h *runHead, c *change, kind state.EventKind, actor string, at time.Time, data state.EventData) error {
+func (o *operation) tellRun(h *runHead, c *change, kind state.EventKind, actor string, at time.Time,
+	data state.EventData) error {
 	h.Events++
-	packed, err := o.codec.pack(eventRow{Version: state.EventVersion, Time: stored(at), Actor: actor, Kind: kind, Data: data})
+	packed, err := o.codec.pack(eventRow{Version: state.EventVersion, Time: stored(at), Actor: actor, Kind: kind,
+		Data: data})
 	c.put(ofRun(h.Run.RunKey), place{kind: kindEvent, n1: h.Events}, column{"data", packed})
 	return err
 }
@@ -47,7 +49,8 @@ func (s *Store) BeginOrder(ctx context.Context, key state.RunKey, order state.Or
 			return false, err
 		}
 		h.Run.Epoch, h.Run.Order = order.Epoch, &order
-		return true, o.tellRun(h, c, state.OrderBegun, order.Actor, order.Time, state.EventData{Epoch: order.Epoch, Order: &order})
+		return true, o.tellRun(h, c, state.OrderBegun, order.Actor, order.Time,
+			state.EventData{Epoch: order.Epoch, Order: &order})
 	})
 }
 
@@ -62,7 +65,8 @@ func (s *Store) EndOrder(ctx context.Context, key state.RunKey, epoch int64, now
 			return false, nil
 		}
 		h.Run = h.Run.Order.Ends(h.Run, stored(now))
-		return true, o.tellRun(h, c, state.OrderEnded, h.Run.Order.Actor, now, state.EventData{Epoch: epoch, Status: h.Run.Status})
+		return true, o.tellRun(h, c, state.OrderEnded, h.Run.Order.Actor, now,
+			state.EventData{Epoch: epoch, Status: h.Run.Status})
 	})
 }
 
@@ -84,7 +88,8 @@ func (s *Store) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, 
 }
 
 // Acquire implements state.Store.
-func (s *Store) Acquire(ctx context.Context, key state.RunKey, role, owner string, now, until time.Time) (got state.Role, err error) {
+func (s *Store) Acquire(ctx context.Context, key state.RunKey, role, owner string, now,
+	until time.Time) (got state.Role, err error) {
 	o := s.operation("Acquire", fmt.Sprintf("take the role %s of %s", role, nameRun(key)))
 	err = o.updateRun(ctx, key, func(_ context.Context, h *runHead, _ *change) (bool, error) {
 		got = h.Roles[role]
@@ -116,7 +121,8 @@ func (s *Store) Resign(ctx context.Context, key state.RunKey, role, owner string
 }
 
 // Sequence implements state.Store.
-func (s *Store) Sequence(ctx context.Context, key state.RunKey, page state.Page) (spans []state.Span, next int64, err error) {
+func (s *Store) Sequence(ctx context.Context, key state.RunKey, page state.Page) (spans []state.Span, next int64,
+	err error) {
 	o := s.operation("Sequence", "read the order of the events of "+nameRun(key))
 	_, head, err := o.readRun(ctx, key, nil)
 	if err != nil {
@@ -179,7 +185,8 @@ func (s *Store) ExtendSequence(ctx context.Context, key state.RunKey, at int64, 
 }
 
 // Events implements state.Store.
-func (s *Store) Events(ctx context.Context, key state.NodeKey, after int64, limit int) (events []state.Event, err error) {
+func (s *Store) Events(ctx context.Context, key state.NodeKey, after int64, limit int) (events []state.Event,
+	err error) {
 	o := s.operation("Events", "list events of "+nameNode(key))
 	if !isRun(key.RunKey) {
 		return nil, o.explain(state.ErrNotFound)

@@ -91,7 +91,8 @@ type planRow struct {
 }
 
 // stage writes a piece of a plan: the same whoever writes it. It marks its slices, and these as well.
-func (o *operation) stage(ctx context.Context, key state.NodeKey, digest string, piece state.PlanPiece, also ...int) error {
+func (o *operation) stage(ctx context.Context, key state.NodeKey, digest string, piece state.PlanPiece,
+	also ...int) error {
 	var rows []planRow
 	for _, b := range piece.Batches {
 		data, err := o.codec.pack(specRow{Phase: b.Phase, Class: b.Class, RowsIn: b.RowsIn, BytesIn: b.BytesIn})
@@ -140,7 +141,8 @@ func (o *operation) writePlan(ctx context.Context, rows []planRow) error {
 		}
 		groups[last], bytes = append(groups[last], r), bytes+r.bytes
 	}
-	return together(ctx, len(groups), atOnce, func(ctx context.Context, i int) error { return o.writeRows(ctx, groups[i]) })
+	return together(ctx, len(groups), atOnce,
+		func(ctx context.Context, i int) error { return o.writeRows(ctx, groups[i]) })
 }
 
 // markSlices writes what finds partitions of a plan again. It comes before what is in them.
@@ -149,7 +151,8 @@ func (o *operation) markSlices(ctx context.Context, key state.NodeKey, digest st
 	for some := range slices.Chunk(slices.Compact(of), batchRows) {
 		rows := make([]planRow, len(some))
 		for i, slice := range some {
-			rows[i] = planRow{text: `INSERT INTO state_plan_slices (workspace, run, node, digest, slice) VALUES (?, ?, ?, ?, ?)`, args: ofNode(key).with(digest, slice)}
+			rows[i] = planRow{text: `INSERT INTO state_plan_slices (workspace, run, node, digest, slice) VALUES (?, ?, ?, ?, ?)`,
+				args: ofNode(key).with(digest, slice)}
 		}
 		if err := o.writeRows(ctx, rows); err != nil {
 			return err
@@ -423,7 +426,8 @@ func (o *operation) spec(ctx context.Context, key state.BatchKey, digest string)
 }
 
 // specsOf reads these batches of a plan, without their work.
-func (o *operation) specsOf(ctx context.Context, key state.NodeKey, digest string, batches []int) (map[int]state.BatchSpec, error) {
+func (o *operation) specsOf(ctx context.Context, key state.NodeKey, digest string,
+	batches []int) (map[int]state.BatchSpec, error) {
 	requests := bySlice(batches)
 	found := make([][]state.BatchSpec, len(requests))
 	err := together(ctx, len(requests), atOnce/2, func(ctx context.Context, i int) error {
@@ -455,7 +459,8 @@ func bySlice(batches []int) (requests [][]int64) {
 }
 
 // Specs implements state.Store.
-func (s *Store) Specs(ctx context.Context, key state.NodeKey, page state.Page) (all []state.BatchSpec, next int64, err error) {
+func (s *Store) Specs(ctx context.Context, key state.NodeKey, page state.Page) (all []state.BatchSpec, next int64,
+	err error) {
 	o := s.operation("Specs", "list the planned batches of "+nameNode(key))
 	m, err := o.read(ctx, key)
 	if err != nil {
@@ -479,7 +484,8 @@ func (s *Store) Specs(ctx context.Context, key state.NodeKey, page state.Page) (
 }
 
 // Inputs implements state.Store.
-func (s *Store) Inputs(ctx context.Context, key state.NodeKey, page state.Page) (all []state.Input, next int64, err error) {
+func (s *Store) Inputs(ctx context.Context, key state.NodeKey, page state.Page) (all []state.Input, next int64,
+	err error) {
 	o := s.operation("Inputs", "list the input files of "+nameNode(key))
 	m, err := o.read(ctx, key)
 	if err != nil || m.node.PlanDigest == "" {
@@ -514,7 +520,8 @@ func (o *operation) removePlans(ctx context.Context, key state.NodeKey) error {
 		number int
 	}
 	var found []slice
-	err := o.query(ctx, imageRows, `SELECT digest, slice FROM state_plan_slices WHERE workspace = ? AND run = ? AND node = ?`,
+	err := o.query(ctx, imageRows,
+		`SELECT digest, slice FROM state_plan_slices WHERE workspace = ? AND run = ? AND node = ?`,
 		ofNode(key).with(), func(scan func(...any) error) error {
 			var one slice
 			err := scan(&one.digest, &one.number)
@@ -530,5 +537,6 @@ func (o *operation) removePlans(ctx context.Context, key state.NodeKey) error {
 	if err != nil {
 		return err
 	}
-	return o.write(ctx, `DELETE FROM state_plan_slices WHERE workspace = ? AND run = ? AND node = ?`, ofNode(key).with()...)
+	return o.write(ctx, `DELETE FROM state_plan_slices WHERE workspace = ? AND run = ? AND node = ?`,
+		ofNode(key).with()...)
 }

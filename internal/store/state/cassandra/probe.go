@@ -49,7 +49,8 @@ func Try(ctx context.Context, s *driver.Session) (p Probe, err error) {
 	begun = time.Now()
 	o.serial = true
 	rows := 0
-	err = o.query(ctx, 1, "SELECT rev"+rowsOf+"kind = ?", at.with(int8(kindHead)), func(func(...any) error) error { rows++; return nil })
+	err = o.query(ctx, 1, "SELECT rev"+rowsOf+"kind = ?", at.with(int8(kindHead)),
+		func(func(...any) error) error { rows++; return nil })
 	p.Read = time.Since(begun)
 	switch {
 	case err != nil:

@@ -115,20 +115,27 @@ func (s *Store) Parts(ctx context.Context, key state.NodeKey, page state.Page) (
 		p.Batch, p.Attempt = batch,
 			attempt
 	})
-	slices.SortStableFunc(parts, func(a, b state.Part) int { return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Seq, b.Seq)) })
+	slices.SortStableFunc(parts,
+		func(a, b state.Part) int { return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Seq, b.Seq)) })
 	return parts, next, err
 }
 
 // Files implements state.Store.
 func (s *Store) Files(ctx context.Context, key state.NodeKey, page state.Page) ([]state.File, int64, error) {
 	o := s.operation("Files", "list files of "+nameNode(key))
-	return results(ctx, o, key, page, "files", hasFiles, func(f *state.File, batch, _ int) { f.NodeKey, f.Batch = key, batch })
+	return results(ctx, o, key, page, "files", hasFiles, func(f *state.File, batch, _ int) {
+		f.NodeKey,
+			f.Batch = key, batch
+	})
 }
 
 // Checks implements state.Store.
 func (s *Store) Checks(ctx context.Context, key state.NodeKey, page state.Page) ([]state.CheckResult, int64, error) {
 	o := s.operation("Checks", "list checks of "+nameNode(key))
-	return results(ctx, o, key, page, "checks", hasChecks, func(c *state.CheckResult, batch, _ int) { c.NodeKey, c.Batch = key, batch })
+	return results(ctx, o, key, page, "checks", hasChecks, func(c *state.CheckResult, batch, _ int) {
+		c.NodeKey,
+			c.Batch = key, batch
+	})
 }
 
 // Tally implements state.Store.
@@ -145,14 +152,18 @@ func (s *Store) Tally(ctx context.Context, key state.NodeKey) (state.Tally, erro
 }
 
 // Publications implements state.Store.
-func (s *Store) Publications(ctx context.Context, key state.NodeKey, page state.Page) (all []state.Publication, next int64, err error) {
+func (s *Store) Publications(ctx context.Context, key state.NodeKey, page state.Page) (all []state.Publication,
+	next int64, err error) {
 	o := s.operation("Publications", "list what is being published of "+nameNode(key))
 	m, err := o.read(ctx, key)
 	if err != nil {
 		return nil, 0, o.explain(err)
 	}
 	keys := slices.DeleteFunc(slices.Clone(m.head.Pubs), func(k pubKey) bool { return int64(k.Batch) < page.From })
-	slices.SortFunc(keys, func(a, b pubKey) int { return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Attempt, b.Attempt)) })
+	slices.SortFunc(keys, func(a, b pubKey) int {
+		return cmp.Or(cmp.Compare(a.Batch, b.Batch),
+			cmp.Compare(a.Attempt, b.Attempt))
+	})
 	batches := 0
 	for i, k := range keys {
 		if i > 0 && keys[i-1].Batch == k.Batch {

@@ -26,8 +26,9 @@ func published(t *testing.T, s *Store, workspace string, batches int) state.Node
 	_, err = state.PlanNode(ctx, s, key, 0, state.Plan{Batches: specs}, "planner", now)
 	require.NoError(t, err)
 	for i := range batches {
-		c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: i}}, Owner: "w", Token: fmt.Sprint(i),
-			Now: now, Lease: now.Add(time.Hour)})
+		c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: i}}, Owner: "w",
+			Token: fmt.Sprint(i),
+			Now:   now, Lease: now.Add(time.Hour)})
 		require.NoError(t, err)
 		require.NoError(t, s.Commit(ctx, c, state.Outcome{Parts: []state.Part{{Key: fmt.Sprint("p", i)}}}, now))
 	}
@@ -159,7 +160,8 @@ func TestPurgedMeanwhile(t *testing.T) {
 	n, err := s.Node(ctx, key)
 	require.NoError(t, err)
 	s.plans = newMemory[planKey, headerRow](plansMax)
-	require.NoError(t, s.session.Query(`DELETE FROM state_plans WHERE workspace = ? AND run = ? AND node = ? AND digest = ? AND slice = ?`,
+	require.NoError(t, s.session.Query(
+		`DELETE FROM state_plans WHERE workspace = ? AND run = ? AND node = ? AND digest = ? AND slice = ?`,
 		key.Workspace, key.Run, key.Node, n.PlanDigest, headerSlice).ExecContext(ctx))
 	_, _, err = s.Offers(ctx, key, now, state.Page{})
 	var f *fault.Error
@@ -171,7 +173,8 @@ func TestPurgedMeanwhile(t *testing.T) {
 // planned1 is a node with a plan of one batch.
 func planned1(t *testing.T, s *Store, workspace string) state.NodeKey {
 	t.Helper()
-	run, err := s.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: workspace}}, []state.NodeSpec{{Name: "n"}})
+	run, err := s.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: workspace}},
+		[]state.NodeSpec{{Name: "n"}})
 	require.NoError(t, err)
 	key := state.NodeKey{RunKey: run, Node: "n"}
 	_, err = state.PlanNode(t.Context(), s, key, 0, state.Plan{Batches: []state.BatchSpec{{}}}, "planner", time.Now())

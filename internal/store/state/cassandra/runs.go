@@ -42,7 +42,8 @@ type runMore struct {
 
 // CreateRun implements state.Store: a number first, then what is found by it
 // (the note, the blobs, the nodes), then the run, which nobody sees before.
-func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec, blobs ...state.Blob) (state.RunKey, error) {
+func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec,
+	blobs ...state.Blob) (state.RunKey, error) {
 	o := s.operation("CreateRun", fmt.Sprintf("create run in workspace %q", run.Workspace))
 	if err := checkNodes(run.Workspace, nodes); err != nil {
 		return state.RunKey{}, o.explain(err)
@@ -112,7 +113,8 @@ func (o *operation) number(ctx context.Context, run *state.Run) error {
 }
 
 // readRows reads rows of a partition, and its head, at one moment; rev is 0 if there is none.
-func (o *operation) readRows(ctx context.Context, p partition, each func(at place, data []byte) error, places ...place) (rev int64,
+func (o *operation) readRows(ctx context.Context, p partition, each func(at place, data []byte) error,
+	places ...place) (rev int64,
 	err error) {
 	text, args := "SELECT kind, n1, n2, rev, data"+rowsOf+"(kind, n1, n2) IN ((0, 0, 0)", p.with()
 	for _, at := range places {
@@ -148,7 +150,8 @@ func (o *operation) create(ctx context.Context, run state.Run, nodes []state.Nod
 	if err := o.putNote(ctx, run.Workspace, state.OpenNote(run.Run, "", run.Created)); err != nil {
 		return err
 	}
-	err = together(ctx, len(nodes), atOnce, func(ctx context.Context, i int) error { return o.createNode(ctx, run.RunKey, nodes[i]) })
+	err = together(ctx, len(nodes), atOnce,
+		func(ctx context.Context, i int) error { return o.createNode(ctx, run.RunKey, nodes[i]) })
 	if err != nil {
 		return err
 	}
@@ -199,7 +202,8 @@ func (o *operation) createRecord(ctx context.Context, run state.Run, nodes []sta
 	if err != nil {
 		return err
 	}
-	run.Status, run.Epoch, run.Order, run.Finished, run.Failure, run.Invalidated, run.Dropped, run.Pins, run.Nodes = state.Running, 0, nil,
+	run.Status, run.Epoch, run.Order, run.Finished, run.Failure, run.Invalidated, run.Dropped, run.Pins,
+		run.Nodes = state.Running, 0, nil,
 		time.Time{}, nil, nil, nil, nil, nil
 	run.Created, run.Deadline = stored(run.Created), stored(run.Deadline)
 	head, err := o.codec.pack(runHead{Run: run, Events: 1})
@@ -288,7 +292,8 @@ func (s *Store) Runs(ctx context.Context, workspace string, page state.Page) (ru
 
 func (o *operation) lastRun(ctx context.Context, workspace string) (int64, error) {
 	var head workspaceHead
-	_, err := o.readRows(ctx, ofWorkspace(workspace), func(_ place, data []byte) error { return o.codec.unpack(data, &head) })
+	_, err := o.readRows(ctx, ofWorkspace(workspace),
+		func(_ place, data []byte) error { return o.codec.unpack(data, &head) })
 	return head.Last, err
 }
 
@@ -304,7 +309,8 @@ func (o *operation) brief(ctx context.Context, key state.RunKey) (*state.Run, er
 	}
 	nodes, err := o.nodes(ctx, key, more.Nodes)
 	for _, n := range nodes {
-		head.Run.Nodes = append(head.Run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status, RowsOut: n.RowsOut,
+		head.Run.Nodes = append(head.Run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status,
+			RowsOut:  n.RowsOut,
 			BytesOut: n.BytesOut})
 	}
 	return &head.Run, err
@@ -314,12 +320,13 @@ func (o *operation) brief(ctx context.Context, key state.RunKey) (*state.Run, er
 func (s *Store) Workspaces(ctx context.Context) (names []string, err error) {
 	o := s.operation("Workspaces", "list workspaces")
 	var all []string
-	err = o.query(ctx, state.PageMax, `SELECT workspace FROM state_workspaces WHERE one = 0`, nil, func(scan func(...any) error) error {
-		var name string
-		err := scan(&name)
-		all = append(all, name)
-		return err
-	})
+	err = o.query(ctx, state.PageMax, `SELECT workspace FROM state_workspaces WHERE one = 0`, nil,
+		func(scan func(...any) error) error {
+			var name string
+			err := scan(&name)
+			all = append(all, name)
+			return err
+		})
 	if err != nil {
 		return nil, o.explain(err)
 	}

@@ -27,7 +27,8 @@ func Statements() []string {
 	with := func(grace int, more string) string {
 		return fmt.Sprintf(" WITH gc_grace_seconds = %d AND default_time_to_live = 0%s", grace, more)
 	}
-	leveled := " AND compaction = {'class': 'LeveledCompactionStrategy'}" // partitions are rewritten for as long as they live
+	// partitions are rewritten for as long as they live
+	leveled := " AND compaction = {'class': 'LeveledCompactionStrategy'}"
 	return []string{
 		// rows: all partitions that have a revision. run is 0 for a workspace's, node is '' for a run's. See keys.go.
 		`CREATE TABLE IF NOT EXISTS state_rows (workspace text, run bigint, node text, kind tinyint, n1 bigint, n2 bigint,
@@ -39,8 +40,10 @@ func Statements() []string {
 			PRIMARY KEY ((workspace, run, node), digest, slice))` + with(graceUsual, ""),
 		`CREATE TABLE IF NOT EXISTS state_notes (workspace text, topic text, name text, run bigint, node text, data blob, time bigint,
 			PRIMARY KEY ((workspace, topic), name))` + with(graceNotes, leveled),
-		`CREATE TABLE IF NOT EXISTS state_blobs (digest text, chunk int, data blob, PRIMARY KEY ((digest), chunk))` + with(graceUsual, ""),
-		`CREATE TABLE IF NOT EXISTS state_workspaces (one tinyint, workspace text, PRIMARY KEY ((one), workspace))` + with(graceUsual, ""),
+		`CREATE TABLE IF NOT EXISTS state_blobs (digest text, chunk int, data blob, PRIMARY KEY ((digest), chunk))` +
+			with(graceUsual, ""),
+		`CREATE TABLE IF NOT EXISTS state_workspaces (one tinyint, workspace text, PRIMARY KEY ((one), workspace))` +
+			with(graceUsual, ""),
 		`CREATE TABLE IF NOT EXISTS state_schema (one tinyint PRIMARY KEY, version int)` + with(graceUsual, ""),
 	}
 }
@@ -90,7 +93,8 @@ func checkSchema(ctx context.Context, s *driver.Session) error {
 	var request gocql.RequestError
 	switch {
 	case errors.Is(err, gocql.ErrNotFound), errors.As(err, &request) && request.Code() == gocql.ErrCodeInvalid:
-		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("keyspace %s has no tables of the state", s.Keyspace), Err: err,
+		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("keyspace %s has no tables of the state",
+			s.Keyspace), Err: err,
 			Hint: "`thalweg cluster init` makes them"}
 	case err != nil:
 		return s.Fault("read of which version the tables of the state are", err)
@@ -104,7 +108,8 @@ func checkSchema(ctx context.Context, s *driver.Session) error {
 
 func otherVersion(s *driver.Session, version int, hint string) error {
 	return &fault.Error{Kind: fault.Environment, Hint: hint,
-		Message: fmt.Sprintf("the state in keyspace %s is of version %d, and this program needs version %d", s.Keyspace, version, schemaVersion)}
+		Message: fmt.Sprintf("the state in keyspace %s is of version %d, and this program needs version %d", s.Keyspace,
+			version, schemaVersion)}
 }
 
 // Keyspaces lists those that have tables of the state.
@@ -123,9 +128,11 @@ func noKeyspace(ctx context.Context, cfg driver.Config) error {
 	}
 	defer s.Close()
 	var name string
-	err = s.Query(`SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?`, keyspace).Consistency(gocql.One).ScanContext(ctx, &name)
+	err = s.Query(`SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?`,
+		keyspace).Consistency(gocql.One).ScanContext(ctx, &name)
 	if !errors.Is(err, gocql.ErrNotFound) {
 		return nil
 	}
-	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("there is no keyspace %s", keyspace), Hint: "`thalweg cluster init` makes it"}
+	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("there is no keyspace %s", keyspace),
+		Hint: "`thalweg cluster init` makes it"}
 }

@@ -39,13 +39,15 @@ func TestSegmentsAreReadAsTheyWereWritten(t *testing.T) {
 // Eras that free one after the other leave what one that comes later would.
 func TestEras(t *testing.T) {
 	t.Parallel()
-	entries := []entry{{status: entryClaimed, attempt: 2, until: 9}, {status: entryFailed, attempt: 1, has: 7}, {status: entrySucceeded,
-		attempt: 3, has: 1}, {status: entryWaiting, attempt: 4, until: 5}, {}}
+	entries := []entry{{status: entryClaimed, attempt: 2, until: 9}, {status: entryFailed, attempt: 1, has: 7},
+		{status: entrySucceeded,
+			attempt: 3, has: 1}, {status: entryWaiting, attempt: 4, until: 5}, {}}
 	s := segment{entries: append([]entry{}, entries...)}
 	s.live(0, 0)
 	require.Equal(t, entries, s.entries)
 	s.live(3, 0)
-	require.Equal(t, []entry{{attempt: 2}, {attempt: 1}, {status: entrySucceeded, attempt: 3, has: 1}, {attempt: 4}, {}}, s.entries)
+	require.Equal(t, []entry{{attempt: 2}, {attempt: 1}, {status: entrySucceeded, attempt: 3, has: 1}, {attempt: 4}, {}},
+		s.entries)
 	s.live(5, 3) // all were freed before it was written
 	require.Equal(t, uint8(entrySucceeded), s.entries[2].status)
 	s.live(7, 6)
@@ -53,8 +55,9 @@ func TestEras(t *testing.T) {
 }
 
 func FuzzSegment(f *testing.F) {
-	f.Add(segment{era: 7, entries: []entry{{status: entryClaimed, attempt: 1, until: 1_900_000_000_000}, {}, {}, {status: entrySucceeded,
-		has: 5, attempt: 2}}}.append(nil))
+	f.Add(segment{era: 7, entries: []entry{{status: entryClaimed, attempt: 1, until: 1_900_000_000_000}, {}, {},
+		{status: entrySucceeded,
+			has: 5, attempt: 2}}}.append(nil))
 	f.Add([]byte{segmentVersion, 0, 0x80, 0x08, 0, 0xff, 0xff, 3})
 	f.Fuzz(func(t *testing.T, stored []byte) {
 		s, err := parseSegment(stored)

@@ -103,8 +103,10 @@ func New(ctx context.Context, session *driver.Session, requests Observer) (*Stor
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{session: session, requests: requests, codec: c, plans: newMemory[planKey, headerRow](plansMax), latest: newMemory[state.NodeKey, string](plansMax),
-		runNodes: newMemory[state.RunKey, []state.NodeSpec](runsKnown), begun: newMemory[string, struct{}](namesKnown), noted: newMemory[noteKey, struct{}](namesKnown), lanes: newLanes(), seed: maphash.MakeSeed()}
+	s := &Store{session: session, requests: requests, codec: c, plans: newMemory[planKey, headerRow](plansMax),
+		latest:   newMemory[state.NodeKey, string](plansMax),
+		runNodes: newMemory[state.RunKey, []state.NodeSpec](runsKnown), begun: newMemory[string, struct{}](namesKnown),
+		noted: newMemory[noteKey, struct{}](namesKnown), lanes: newLanes(), seed: maphash.MakeSeed()}
 	for i := range s.turns {
 		s.turns[i] = make(chan struct{}, 1)
 	}
@@ -144,7 +146,8 @@ func (o *operation) told(start time.Time, r Request) {
 
 // query reads, row by row. A page is larger than the rows that are expected: one that
 // is full is followed by a request for the next, which is empty.
-func (o *operation) query(ctx context.Context, rows int, text string, args []any, each func(scan func(...any) error) error) (err error) {
+func (o *operation) query(ctx context.Context, rows int, text string, args []any,
+	each func(scan func(...any) error) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -368,7 +371,8 @@ func isSentinel(err error) bool {
 
 // isDecision reports whether an error is what a call has decided.
 func isDecision(err error) bool {
-	return isAny(err, state.ErrNotFound, state.ErrNotClaimable, state.ErrLeaseLost, state.ErrConflict, state.ErrIllegalMove, state.ErrHeld)
+	return isAny(err, state.ErrNotFound, state.ErrNotClaimable, state.ErrLeaseLost, state.ErrConflict,
+		state.ErrIllegalMove, state.ErrHeld)
 }
 
 func isAny(err error, of ...error) bool {

@@ -8,7 +8,8 @@ import (
 )
 
 // CreateRun implements state.Store. Only a run with a token can be repeated.
-func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec, blobs ...state.Blob) (state.RunKey, error) {
+func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec,
+	blobs ...state.Blob) (state.RunKey, error) {
 	if run.Token == "" {
 		return s.Store.CreateRun(ctx, run, nodes, blobs...)
 	}
@@ -86,7 +87,8 @@ func (s *Store) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, 
 }
 
 // Acquire implements state.Store.
-func (s *Store) Acquire(ctx context.Context, key state.RunKey, role, owner string, now, until time.Time) (state.Role, error) {
+func (s *Store) Acquire(ctx context.Context, key state.RunKey, role, owner string, now, until time.Time) (state.Role,
+	error) {
 	return get(ctx, s, "acquire", func() (state.Role, error) { return s.Store.Acquire(ctx, key, role, owner, now, until) })
 }
 
@@ -131,7 +133,8 @@ func (s *Store) Inputs(ctx context.Context, key state.NodeKey, page state.Page) 
 }
 
 // Offers implements state.Store.
-func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) ([]state.Offer, int64, error) {
+func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) ([]state.Offer,
+	int64, error) {
 	return list(ctx, s, "offers", func() ([]state.Offer, int64, error) { return s.Store.Offers(ctx, key, now, page) })
 }
 
@@ -156,12 +159,14 @@ func (s *Store) Commit(ctx context.Context, c state.Claim, out state.Outcome, no
 }
 
 // Fail implements state.Store.
-func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome, now time.Time) error {
+func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome,
+	now time.Time) error {
 	return again(ctx, s, "fail", func() error { return s.Store.Fail(ctx, c, failure, out, now) })
 }
 
 // Retry implements state.Store.
-func (s *Store) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore, now time.Time) error {
+func (s *Store) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore,
+	now time.Time) error {
 	return again(ctx, s, "retry", func() error { return s.Store.Retry(ctx, c, failure, stats, notBefore, now) })
 }
 
@@ -186,8 +191,10 @@ func (s *Store) Attempts(ctx context.Context, key state.NodeKey, page state.Page
 }
 
 // Publications implements state.Store.
-func (s *Store) Publications(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Publication, int64, error) {
-	return list(ctx, s, "publications", func() ([]state.Publication, int64, error) { return s.Store.Publications(ctx, key, page) })
+func (s *Store) Publications(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Publication,
+	int64, error) {
+	return list(ctx, s, "publications",
+		func() ([]state.Publication, int64, error) { return s.Store.Publications(ctx, key, page) })
 }
 
 // Tally implements state.Store.

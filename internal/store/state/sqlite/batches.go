@@ -18,11 +18,13 @@ func (s *Store) Batches(ctx context.Context, key state.NodeKey, page state.Page)
 // Unsettled implements state.Store. It names its index: SQLite would read the
 // batches by number until it has found enough.
 func (s *Store) Unsettled(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Batch, int64, error) {
-	return s.batches(ctx, "list unsettled batches of ", key, page, "INDEXED BY batches_unsettled", "AND (b.status IN ('claimed', 'failed') OR b.not_before_ms IS NOT NULL)")
+	return s.batches(ctx, "list unsettled batches of ", key, page, "INDEXED BY batches_unsettled",
+		"AND (b.status IN ('claimed', 'failed') OR b.not_before_ms IS NOT NULL)")
 }
 
 // batches reads a page of a node's batches that are as the query says.
-func (s *Store) batches(ctx context.Context, what string, key state.NodeKey, page state.Page, by, only string) (batches []state.Batch, next int64, err error) {
+func (s *Store) batches(ctx context.Context, what string, key state.NodeKey, page state.Page, by,
+	only string) (batches []state.Batch, next int64, err error) {
 	err = s.view(ctx, what+nameNode(key), func(tx *txn) error {
 		n, err := findNode(ctx, tx, key)
 		if err != nil {
@@ -49,7 +51,8 @@ func scanBatch(key state.NodeKey, more ...any) func(scanner) (state.Batch, error
 	return func(row scanner) (state.Batch, error) {
 		b := state.Batch{BatchKey: state.BatchKey{NodeKey: key}}
 		var notBefore, lease, started, finished moment
-		err := row.Scan(append([]any{&b.BatchKey.Batch, &b.Phase, &b.Class, &b.RowsIn, &b.BytesIn, &b.Status, &b.Attempt, &b.Epoch, &b.Tries,
+		err := row.Scan(append([]any{&b.BatchKey.Batch, &b.Phase, &b.Class, &b.RowsIn, &b.BytesIn, &b.Status, &b.Attempt,
+			&b.Epoch, &b.Tries,
 			&notBefore, &b.Owner, &lease, &started, &finished, asDocument(&b.Stats), asDocument(&b.Failure)}, more...)...)
 		b.BatchSpec.Batch = b.BatchKey.Batch
 		b.NotBefore, b.Lease, b.Started, b.Finished = notBefore.Time, lease.Time, started.Time, finished.Time
@@ -59,7 +62,8 @@ func scanBatch(key state.NodeKey, more ...any) func(scanner) (state.Batch, error
 
 // Offers implements state.Store. It reads the index of what is not done: the
 // lowest phase in it is the one that is open.
-func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) (offers []state.Offer, next int64, err error) {
+func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) (offers []state.Offer,
+	next int64, err error) {
 	err = s.view(ctx, "look for work in "+nameNode(key), func(tx *txn) error {
 		n, err := findNode(ctx, tx, key)
 		if err != nil || n.status != state.Running {
@@ -84,7 +88,8 @@ func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, pa
 }
 
 // Attempts implements state.Store.
-func (s *Store) Attempts(ctx context.Context, key state.NodeKey, page state.Page) (attempts []state.Attempt, next int64, err error) {
+func (s *Store) Attempts(ctx context.Context, key state.NodeKey, page state.Page) (attempts []state.Attempt, next int64,
+	err error) {
 	err = s.view(ctx, "list attempts of "+nameNode(key), func(tx *txn) error {
 		n, err := findNode(ctx, tx, key)
 		if err != nil {
@@ -127,11 +132,13 @@ func (s *Store) Batch(ctx context.Context, key state.BatchKey) (b state.Batch, a
 
 // pageEnd finds the last batch of a page of a table that may have several rows
 // for each, and what comes next; -1 if there is nothing more.
-func pageEnd(ctx context.Context, tx *txn, table string, nodeID int64, page state.Page, next *int64) (end int64, err error) {
+func pageEnd(ctx context.Context, tx *txn, table string, nodeID int64, page state.Page, next *int64) (end int64,
+	err error) {
 	batches, err := list(ctx, tx, func(row scanner) (batch int64, err error) {
 		err = row.Scan(&batch)
 		return batch, err
-	}, `SELECT DISTINCT batch FROM `+table+` WHERE node_id = ? AND batch >= ? ORDER BY batch LIMIT ?`, nodeID, page.From, pageLimit(page.Limit))
+	}, `SELECT DISTINCT batch FROM `+table+` WHERE node_id = ? AND batch >= ? ORDER BY batch LIMIT ?`, nodeID, page.From,
+		pageLimit(page.Limit))
 	if err != nil || len(batches) == 0 {
 		return -1, err
 	}
@@ -146,7 +153,8 @@ func scanAttempt(key state.NodeKey) func(scanner) (state.Attempt, error) {
 	return func(row scanner) (state.Attempt, error) {
 		a := state.Attempt{BatchKey: state.BatchKey{NodeKey: key}}
 		var started, finished moment
-		err := row.Scan(&a.Batch, &a.Attempt, &a.Epoch, &a.Generation, &a.Owner, &a.Status, &a.Withdrawn, &started, &finished, asDocument(&a.Failure), asDocument(&a.Stats))
+		err := row.Scan(&a.Batch, &a.Attempt, &a.Epoch, &a.Generation, &a.Owner, &a.Status, &a.Withdrawn, &started, &finished,
+			asDocument(&a.Failure), asDocument(&a.Stats))
 		a.Started, a.Finished = started.Time, finished.Time
 		return a, err
 	}
@@ -189,7 +197,8 @@ func findBatch(ctx context.Context, tx *txn, key state.BatchKey) (b batchRow, ok
 // Claim implements state.Store.
 func (s *Store) Claim(ctx context.Context, bid state.Bid) (state.Claim, error) {
 	bid.Now, bid.Lease = stored(bid.Now), stored(bid.Lease)
-	claim := state.Claim{BatchKey: bid.BatchKey, Epoch: bid.Epoch, Attempt: bid.Attempt + 1, Owner: bid.Owner, Lease: bid.Lease}
+	claim := state.Claim{BatchKey: bid.BatchKey, Epoch: bid.Epoch, Attempt: bid.Attempt + 1, Owner: bid.Owner,
+		Lease: bid.Lease}
 	err := s.update(ctx, "claim "+nameBatch(bid.BatchKey), func(tx *txn) error {
 		b, ok, err := findBatch(ctx, tx, bid.BatchKey)
 		if err == nil && !ok && b.node.epoch == bid.Epoch && b.node.status == state.Running {
@@ -216,8 +225,10 @@ func (s *Store) Claim(ctx context.Context, bid state.Bid) (state.Claim, error) {
 			claim.Tries++
 		}
 		claim.Spec.Batch = bid.Batch
-		return tx.QueryRowContext(ctx, `SELECT phase, class, rows_in, bytes_in, work FROM plan_batches WHERE plan_id = ? AND batch = ?`,
-			b.node.planID, bid.Batch).Scan(&claim.Spec.Phase, &claim.Spec.Class, &claim.Spec.RowsIn, &claim.Spec.BytesIn, &claim.Spec.Work)
+		return tx.QueryRowContext(ctx,
+			`SELECT phase, class, rows_in, bytes_in, work FROM plan_batches WHERE plan_id = ? AND batch = ?`,
+			b.node.planID, bid.Batch).Scan(&claim.Spec.Phase, &claim.Spec.Class, &claim.Spec.RowsIn, &claim.Spec.BytesIn,
+			&claim.Spec.Work)
 	})
 	if err != nil {
 		return state.Claim{}, err
@@ -234,18 +245,21 @@ func (b batchRow) take(ctx context.Context, tx *txn, bid state.Bid, expired bool
 			return err
 		}
 	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO attempts (node_id, batch, attempt, epoch, generation, owner, status, started_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err := tx.ExecContext(ctx,
+		`INSERT INTO attempts (node_id, batch, attempt, epoch, generation, owner, status, started_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		b.node.id, bid.Batch, bid.Attempt+1, bid.Epoch, b.node.generation, bid.Owner, state.Claimed, moment{bid.Now})
 	if err != nil {
 		return err
 	}
 	_, err = tx.ExecContext(ctx, `UPDATE batches SET status = ?, attempt = ?, epoch = ?, tries = tries + ?, owner = ?, token = ?, lease_ms = ?, started_ms = ?,
 		not_before_ms = NULL WHERE node_id = ? AND batch = ?`,
-		state.Claimed, bid.Attempt+1, bid.Epoch, lost, bid.Owner, bid.Token, moment{bid.Lease}, moment{bid.Now}, b.node.id, bid.Batch)
+		state.Claimed, bid.Attempt+1, bid.Epoch, lost, bid.Owner, bid.Token, moment{bid.Lease}, moment{bid.Now},
+		b.node.id, bid.Batch)
 	if err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, `UPDATE nodes SET started_ms = ? WHERE id = ? AND started_ms IS NULL`, moment{bid.Now}, b.node.id); err != nil {
+	if _, err := tx.ExecContext(ctx, `UPDATE nodes SET started_ms = ? WHERE id = ? AND started_ms IS NULL`,
+		moment{bid.Now}, b.node.id); err != nil {
 		return err
 	}
 	return record(ctx, tx, b.node.runID, b.node.id, state.BatchClaimed, bid.Owner, bid.Now,
@@ -254,7 +268,8 @@ func (b batchRow) take(ctx context.Context, tx *txn, bid state.Bid, expired bool
 
 // endAttempt moves an attempt from Claimed to one of its last states, and
 // tells of it.
-func (b batchRow) endAttempt(ctx context.Context, tx *txn, batch, attempt int, owner string, to state.Status, now time.Time,
+func (b batchRow) endAttempt(ctx context.Context, tx *txn, batch, attempt int, owner string, to state.Status,
+	now time.Time,
 	failure *state.Failure, stats state.Stats) error {
 	if !state.CanMove("attempt", state.Claimed, to) {
 		return state.ErrIllegalMove
@@ -267,5 +282,6 @@ func (b batchRow) endAttempt(ctx context.Context, tx *txn, batch, attempt int, o
 		WHERE node_id = ? AND batch = ? AND attempt = ? AND status = ?`,
 		to, moment{now}, asDocument(failure), asDocument(measured), b.node.id, batch, attempt, state.Claimed))
 	return errors.Join(err, record(ctx, tx, b.node.runID, b.node.id, state.BatchEnded, owner, now, state.EventData{
-		Status: to, Batch: &batch, Attempt: attempt, Failure: failure, RowsIn: stats.RowsIn, RowsOut: stats.RowsOut, BytesOut: stats.BytesOut}))
+		Status: to, Batch: &batch, Attempt: attempt, Failure: failure, RowsIn: stats.RowsIn, RowsOut: stats.RowsOut,
+		BytesOut: stats.BytesOut}))
 }

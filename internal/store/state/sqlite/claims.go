@@ -26,7 +26,8 @@ func extend(ctx context.Context, tx *txn, c state.Claim, lease time.Time) (held,
 	if !h.valid {
 		return h, state.ErrLeaseLost
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE batches SET lease_ms = max(lease_ms, ?) WHERE node_id = ? AND batch = ?`, moment{lease}, h.node.id, c.Batch)
+	_, err = tx.ExecContext(ctx, `UPDATE batches SET lease_ms = max(lease_ms, ?) WHERE node_id = ? AND batch = ?`,
+		moment{lease}, h.node.id, c.Batch)
 	return h, err
 }
 
@@ -46,7 +47,8 @@ func (s *Store) Announce(ctx context.Context, c state.Claim, publications []stat
 }
 
 func forget(ctx context.Context, tx *txn, nodeID int64, batch, attempt int) error {
-	_, err := tx.ExecContext(ctx, `DELETE FROM publications WHERE node_id = ? AND batch = ? AND attempt = ?`, nodeID, batch, attempt)
+	_, err := tx.ExecContext(ctx, `DELETE FROM publications WHERE node_id = ? AND batch = ? AND attempt = ?`, nodeID,
+		batch, attempt)
 	return err
 }
 
@@ -62,7 +64,8 @@ func (s *Store) Forget(ctx context.Context, key state.BatchKey, attempt int) err
 }
 
 // Publications implements state.Store.
-func (s *Store) Publications(ctx context.Context, key state.NodeKey, page state.Page) (all []state.Publication, next int64, err error) {
+func (s *Store) Publications(ctx context.Context, key state.NodeKey, page state.Page) (all []state.Publication,
+	next int64, err error) {
 	err = s.view(ctx, "list what is being published of "+nameNode(key), func(tx *txn) error {
 		n, err := findNode(ctx, tx, key)
 		if err != nil {
@@ -109,7 +112,8 @@ func (s *Store) Commit(ctx context.Context, c state.Claim, out state.Outcome, no
 }
 
 // Fail implements state.Store.
-func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome, now time.Time) error {
+func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome,
+	now time.Time) error {
 	what := "fail " + nameBatch(c.BatchKey)
 	if err := errors.Join(out.Check(), out.CheckFailed()); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -125,12 +129,14 @@ func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, 
 		if err != nil {
 			return err
 		}
-		return exactlyOne(tx.ExecContext(ctx, `UPDATE nodes SET batches_failed = batches_failed + 1, tally = ? WHERE id = ?`, asDocument(&t), h.node.id))
+		return exactlyOne(tx.ExecContext(ctx, `UPDATE nodes SET batches_failed = batches_failed + 1, tally = ? WHERE id = ?`,
+			asDocument(&t), h.node.id))
 	})
 }
 
 // Retry implements state.Store.
-func (s *Store) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore, now time.Time) error {
+func (s *Store) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore,
+	now time.Time) error {
 	return s.end(ctx, "retry "+nameBatch(c.BatchKey), c, state.Failed, &failure, stats, now, func(tx *txn, h held) error {
 		return h.giveBack(ctx, tx, c, 1, notBefore)
 	})
@@ -138,9 +144,10 @@ func (s *Store) Retry(ctx context.Context, c state.Claim, failure state.Failure,
 
 // Release implements state.Store.
 func (s *Store) Release(ctx context.Context, c state.Claim, now time.Time) error {
-	return s.end(ctx, "release "+nameBatch(c.BatchKey), c, state.Released, nil, state.Stats{}, now, func(tx *txn, h held) error {
-		return h.giveBack(ctx, tx, c, 0, time.Time{})
-	})
+	return s.end(ctx, "release "+nameBatch(c.BatchKey), c, state.Released, nil, state.Stats{}, now,
+		func(tx *txn, h held) error {
+			return h.giveBack(ctx, tx, c, 0, time.Time{})
+		})
 }
 
 // giveBack makes a claimed batch pending: only what counts attempts stays.
@@ -153,7 +160,8 @@ func (h held) giveBack(ctx context.Context, tx *txn, c state.Claim, tries int, n
 // end moves an attempt to its last state, together with what then does to its
 // batch and node: all of it or nothing. An attempt that is there already needs
 // nothing more.
-func (s *Store) end(ctx context.Context, what string, c state.Claim, to state.Status, failure *state.Failure, stats state.Stats, now time.Time,
+func (s *Store) end(ctx context.Context, what string, c state.Claim, to state.Status, failure *state.Failure,
+	stats state.Stats, now time.Time,
 	then func(tx *txn, h held) error) error {
 	return s.update(ctx, what, func(tx *txn) error {
 		h, err := findHeld(ctx, tx, c)
@@ -203,7 +211,8 @@ func findHeld(ctx context.Context, tx *txn, c state.Claim) (held, error) {
 	case errors.Is(err, sql.ErrNoRows):
 		return held{}, state.ErrLeaseLost
 	}
-	h.valid = h.ended == state.Claimed && b.status == state.Claimed && b.attempt == c.Attempt && state.Node{Fence: b.node.fence}.Holds(c.Epoch)
+	h.valid = h.ended == state.Claimed && b.status == state.Claimed && b.attempt == c.Attempt &&
+		state.Node{Fence: b.node.fence}.Holds(c.Epoch)
 	return h, err
 }
 
@@ -223,7 +232,8 @@ func publish(ctx context.Context, tx *txn, nodeID int64, c state.Claim, out stat
 	if len(out.Parts)+len(out.Files)+len(out.Checks) == 0 {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO results (node_id, batch, attempt, parts, files, checks) VALUES (?, ?, ?, ?, ?, ?)`,
+	_, err := tx.ExecContext(ctx,
+		`INSERT INTO results (node_id, batch, attempt, parts, files, checks) VALUES (?, ?, ?, ?, ?, ?)`,
 		nodeID, c.Batch, c.Attempt, documents(out.Parts), documents(out.Files), documents(out.Checks))
 	return err
 }

@@ -41,7 +41,8 @@ func childCrowd(ctx context.Context, path string) error {
 				return err
 			}
 			out := state.Outcome{Stats: state.Stats{RowsOut: 2}, Parts: []state.Part{
-				{Key: fmt.Sprint("a", key.Batch), Seq: 0, Schema: strings.Repeat("s", rng.IntN(9000))}, {Key: fmt.Sprint("b", key.Batch), Seq: 1}}}
+				{Key: fmt.Sprint("a", key.Batch), Seq: 0, Schema: strings.Repeat("s", rng.IntN(9000))},
+				{Key: fmt.Sprint("b", key.Batch), Seq: 1}}}
 			if err := s.Commit(ctx, c, out, now); err != nil {
 				return err
 			}

@@ -32,7 +32,8 @@ func fill(t *testing.T, s *Store, runs, batches int) (dumps []string) {
 		dumps = append(dumps, text)
 	}
 	for range runs {
-		key, err := s.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Script: "name x", Description: strings.Repeat("d", 5_000), Created: now},
+		key, err := s.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Script: "name x",
+			Description: strings.Repeat("d", 5_000), Created: now},
 			[]state.NodeSpec{{Name: "a", Ordinal: 1}, {Name: "b", Ordinal: 2, Inputs: []string{"a"}}})
 		step(err)
 		for _, name := range []string{"a", "b"} {
@@ -43,11 +44,14 @@ func fill(t *testing.T, s *Store, runs, batches int) (dumps []string) {
 			}
 			step(planBatches(ctx, s, node, []byte(`{"version":1}`), specs))
 			for i := range batches {
-				c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: i}}, Owner: "me", Now: now, Lease: now.Add(time.Minute)})
+				c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: i}}, Owner: "me",
+					Now: now, Lease: now.Add(time.Minute)})
 				step(err)
-				out := state.Outcome{Stats: state.Stats{RowsOut: int64(100 * i)}, Files: []state.File{{URL: fmt.Sprint(i)}}, Checks: []state.CheckResult{{Name: "c", Checked: int64(i)}}}
+				out := state.Outcome{Stats: state.Stats{RowsOut: int64(100 * i)}, Files: []state.File{{URL: fmt.Sprint(i)}},
+					Checks: []state.CheckResult{{Name: "c", Checked: int64(i)}}}
 				for p := range 3 {
-					out.Parts = append(out.Parts, state.Part{Key: fmt.Sprintf("w/%d/%s/%d-%d", key.Run, name, i, p), Seq: p, Rows: int64(i*p + 7), Checksum: fmt.Sprintf("crc32c:%08x", i)})
+					out.Parts = append(out.Parts, state.Part{Key: fmt.Sprintf("w/%d/%s/%d-%d", key.Run, name, i, p), Seq: p,
+						Rows: int64(i*p + 7), Checksum: fmt.Sprintf("crc32c:%08x", i)})
 				}
 				step(s.Commit(ctx, c, out, now))
 			}
@@ -156,7 +160,8 @@ func TestChaosDamagedState(t *testing.T) {
 	files := getFiles(t, filepath.Join(root, "first"))
 	require.Len(t, files, 2, "the file and its checksums")
 	rng := rand.New(rand.NewPCG(1, 9))
-	for _, state := range []map[string][]byte{{"state.db": {}, "state.db-sums": files["state.db-sums"]}, {"state.db-sums": files["state.db-sums"]}} {
+	for _, state := range []map[string][]byte{{"state.db": {}, "state.db-sums": files["state.db-sums"]},
+		{"state.db-sums": files["state.db-sums"]}} {
 		putFiles(t, filepath.Join(root, "gone"), state)
 		_, err := dumpOf(filepath.Join(root, "gone", "state.db"))
 		require.ErrorContains(t, err, "empty or gone")
@@ -197,7 +202,8 @@ func TestChaosDamagedLog(t *testing.T) {
 	for range effort.Of(75, 150, 2_000) {
 		bad, what := damaged(files["state.db-wal"], rng)
 		dir := filepath.Join(root, "damaged")
-		putFiles(t, dir, map[string][]byte{"state.db": files["state.db"], "state.db-sums": files["state.db-sums"], "state.db-wal": bad})
+		putFiles(t, dir, map[string][]byte{"state.db": files["state.db"], "state.db-sums": files["state.db-sums"],
+			"state.db-wal": bad})
 		got, err := dumpOf(filepath.Join(dir, "state.db"))
 		switch {
 		case err != nil:
@@ -224,10 +230,12 @@ func TestDamagedFrames(t *testing.T) {
 	s := openTest(t, filepath.Join(root, "first", "state.db"))
 	node := state.NodeKey{Node: "a"}
 	var err error
-	node.RunKey, err = s.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: now}, []state.NodeSpec{{Name: "a"}})
+	node.RunKey, err = s.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: now},
+		[]state.NodeSpec{{Name: "a"}})
 	require.NoError(t, err)
 	require.NoError(t, planBatches(ctx, s, node, []byte(`{"version":1}`), []state.BatchSpec{{}}))
-	claim, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node}}, Owner: "me", Now: now, Lease: now.Add(time.Minute)})
+	claim, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node}}, Owner: "me",
+		Now: now, Lease: now.Add(time.Minute)})
 	require.NoError(t, err)
 	var dumps []string
 	for i := range 8 {
@@ -243,7 +251,8 @@ func TestDamagedFrames(t *testing.T) {
 		for at := 0; at <= 24; at += effort.Of(8, 1, 1) { // page, size, salt, checksum; content
 			bad := slices.Clone(wal)
 			bad[frame+at] ^= 1
-			putFiles(t, dir, map[string][]byte{"state.db": files["state.db"], "state.db-sums": files["state.db-sums"], "state.db-wal": bad})
+			putFiles(t, dir, map[string][]byte{"state.db": files["state.db"], "state.db-sums": files["state.db-sums"],
+				"state.db-wal": bad})
 			got, err := dumpOf(filepath.Join(dir, "state.db"))
 			if err != nil {
 				require.ErrorContains(t, err, "log is damaged", "byte %d of frame %d", at, frame/frameBytes)

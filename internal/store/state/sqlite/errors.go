@@ -72,7 +72,8 @@ func isLocked(err error) bool {
 	return code == codes.SQLITE_BUSY || code == codes.SQLITE_LOCKED || code == codes.SQLITE_PROTOCOL
 }
 
-const damagedHint = "the file is damaged, or another program has written to it: restore a copy of it together with its -sums and -wal files; a copy must be made with all programs stopped"
+const damagedHint = "the file is damaged, or another program has written to it: restore a copy of it together with " +
+	"its -sums and -wal files; a copy must be made with all programs stopped"
 
 // describe says whose move it is after a result code. Codes that are not here
 // are ours: they stay a Bug.
@@ -84,7 +85,8 @@ func describe(f *fault.Error, code int) {
 	switch code & primaryCode {
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED, codes.SQLITE_PROTOCOL:
 		f.Kind, f.Retryable = fault.Environment, true
-		f.Hint = fmt.Sprintf("another program has held the file locked for %d s: look for one that is suspended, or for a database tool with an open transaction", lockWaitMillis/1000)
+		f.Hint = fmt.Sprintf("another program has held the file locked for %d s: look for one that is suspended, or for a "+
+			"database tool with an open transaction", lockWaitMillis/1000)
 	case codes.SQLITE_FULL:
 		f.Kind = fault.Environment
 		f.Hint = "the disk or the quota is full: make room, then resume the run"

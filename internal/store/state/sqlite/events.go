@@ -9,7 +9,8 @@ import (
 
 // record writes an event in the transaction of what it tells of. node is 0 for
 // an event of the run itself.
-func record(ctx context.Context, tx *txn, run, node int64, kind state.EventKind, actor string, at time.Time, data state.EventData) error {
+func record(ctx context.Context, tx *txn, run, node int64, kind state.EventKind, actor string, at time.Time,
+	data state.EventData) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO events (run_id, node_id, seq, version, time_ms, actor, kind, data)
 		VALUES (?1, ?2, (SELECT coalesce(max(seq), 0) + 1 FROM events WHERE run_id = ?1 AND node_id = ?2), ?3, ?4, ?5, ?6, ?7)`,
 		run, node, state.EventVersion, moment{at}, actor, kind, asDocument(&data))
@@ -17,7 +18,8 @@ func record(ctx context.Context, tx *txn, run, node int64, kind state.EventKind,
 }
 
 // Events implements state.Store.
-func (s *Store) Events(ctx context.Context, key state.NodeKey, after int64, limit int) (events []state.Event, err error) {
+func (s *Store) Events(ctx context.Context, key state.NodeKey, after int64, limit int) (events []state.Event,
+	err error) {
 	err = s.view(ctx, "list events of "+nameNode(key), func(tx *txn) error {
 		var n nodeRow
 		if key.Node == "" {

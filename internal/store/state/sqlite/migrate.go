@@ -67,7 +67,8 @@ func (s *Store) schemaVersion(ctx context.Context, tx *txn, latest int) (int, er
 	case application == applicationID && version <= latest:
 		return version, nil
 	case application == applicationID:
-		f := fault.New(fault.Environment, "state file has schema version %d; this program knows versions up to %d", version, latest)
+		f := fault.New(fault.Environment, "state file has schema version %d; this program knows versions up to %d",
+			version, latest)
 		f.Place.File = s.path
 		f.Hint = "use the newer program that wrote it, or another directory"
 		return 0, f

@@ -54,7 +54,8 @@ func TestVersion3(t *testing.T) {
 	failed, complete := runs[0], runs[1]
 	require.Equal(t, []state.Status{state.Failed, state.Complete}, []state.Status{failed.Status, complete.Status})
 	require.Equal(t, fault.UserData, failed.Failure.Kind)
-	require.Equal(t, []state.NodeBrief{{Name: "load", Table: "orders", Status: state.Succeeded, RowsOut: 3, BytesOut: 672}, {Name: "write", Status: state.Succeeded, RowsOut: 3, BytesOut: 54}}, complete.Nodes)
+	require.Equal(t, []state.NodeBrief{{Name: "load", Table: "orders", Status: state.Succeeded, RowsOut: 3, BytesOut: 672},
+		{Name: "write", Status: state.Succeeded, RowsOut: 3, BytesOut: 54}}, complete.Nodes)
 
 	load := state.NodeKey{RunKey: complete.RunKey, Node: "load"}
 	n, err := s.Node(ctx, load)
@@ -64,15 +65,18 @@ func TestVersion3(t *testing.T) {
 	require.NotEmpty(t, n.PlanDigest)
 	specs, err := state.All(ctx, s.Specs, load)
 	require.NoError(t, err)
-	require.Equal(t, []int{0, 1}, []int{specs[0].Phase, specs[1].Phase}, "the batch that checks comes behind the one that reads")
+	require.Equal(t, []int{0, 1}, []int{specs[0].Phase, specs[1].Phase},
+		"the batch that checks comes behind the one that reads")
 	require.Contains(t, string(specs[0].Work), "in.csv")
 	inputs, err := state.All(ctx, s.Inputs, load)
 	require.NoError(t, err)
-	require.Equal(t, []state.Input{{Address: "in.csv", Bytes: 77, Time: time.Date(2026, 11, 22, 16, 4, 7, 242349468, time.UTC), Digest: "0e0a66eead73575da40146e57395fb8d", Rows: -1}}, inputs)
+	require.Equal(t, []state.Input{{Address: "in.csv", Bytes: 77, Time: time.Date(2026, 11, 22, 16, 4, 7, 242349468,
+		time.UTC), Digest: "0e0a66eead73575da40146e57395fb8d", Rows: -1}}, inputs)
 	parts, err := state.Manifest(ctx, s, load)
 	require.NoError(t, err)
-	require.Equal(t, []state.Part{{Key: "main/00001/00-load/b00000-a1-0000.parquet", Bucket: -1, Rows: 3, Bytes: 672, RawBytes: 186,
-		Schema: "id:int,status:string,price:decimal2,at:datetime", Checksum: "crc32c:7f98ec4e", Attempt: 1}}, parts)
+	require.Equal(t, []state.Part{{Key: "main/00001/00-load/b00000-a1-0000.parquet", Bucket: -1, Rows: 3, Bytes: 672,
+		RawBytes: 186,
+		Schema:   "id:int,status:string,price:decimal2,at:datetime", Checksum: "crc32c:7f98ec4e", Attempt: 1}}, parts)
 	checks, err := state.All(ctx, s.Checks, load)
 	require.NoError(t, err)
 	require.Len(t, checks, 5)
@@ -100,10 +104,12 @@ func TestVersion3(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(4), sides[0].Rows)
 	now := time.Now()
-	require.NoError(t, state.Direct(ctx, s, failed.RunKey, state.Order{Kind: state.OrderReopen, Token: "t", Mark: state.Mark{Time: now}}))
+	require.NoError(t, state.Direct(ctx, s, failed.RunKey, state.Order{Kind: state.OrderReopen, Token: "t",
+		Mark: state.Mark{Time: now}}))
 	offers, _, err := s.Offers(ctx, load, now, state.Page{})
 	require.NoError(t, err)
-	require.Equal(t, []state.Offer{{BatchKey: state.BatchKey{NodeKey: load, Batch: 1}, Epoch: 1, Attempt: 1, Class: "file_table"}}, offers)
+	require.Equal(t, []state.Offer{{BatchKey: state.BatchKey{NodeKey: load, Batch: 1}, Epoch: 1, Attempt: 1,
+		Class: "file_table"}}, offers)
 	c, err := s.Claim(ctx, state.Bid{Offer: offers[0], Owner: "w", Now: now, Lease: now.Add(time.Hour)})
 	require.NoError(t, err)
 	require.Equal(t, int64(1), tally()[0])
@@ -135,21 +141,25 @@ func TestVersion4(t *testing.T) {
 	require.Equal(t, []int64{1, 3}, open(), "those that were running")
 	require.Equal(t, []int64{1}, open(), "the other one's stop is carried out now")
 
-	load, gate := state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 1}, Node: "load"}, state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 1}, Node: "gate"}
+	load, gate := state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 1}, Node: "load"},
+		state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 1}, Node: "gate"}
 	n, err := s.Node(ctx, load)
 	require.NoError(t, err)
 	require.Equal(t, []int64{2, 2}, []int64{n.Epoch, n.Fence})
 	waits, err := s.Node(ctx, gate)
 	require.NoError(t, err)
-	require.Equal(t, []any{state.Waiting, "asked", "", (*state.Decision)(nil), false}, []any{waits.Status, string(waits.Gate), waits.GateDigest, waits.Decision, waits.Dropped})
+	require.Equal(t, []any{state.Waiting, "asked", "", (*state.Decision)(nil), false},
+		[]any{waits.Status, string(waits.Gate), waits.GateDigest, waits.Decision, waits.Dropped})
 	failed, attempts, err := s.Batch(ctx, state.BatchKey{NodeKey: load, Batch: 1})
 	require.NoError(t, err)
-	require.Equal(t, []int64{4, 0, 4}, []int64{failed.Stats.RowsIn, attempts[0].Stats.RowsIn, attempts[1].Stats.RowsIn}, "only the latest attempt's were kept")
+	require.Equal(t, []int64{4, 0, 4}, []int64{failed.Stats.RowsIn, attempts[0].Stats.RowsIn, attempts[1].Stats.RowsIn},
+		"only the latest attempt's were kept")
 
 	// What is in flight is good over a pause, and the run goes on.
 	direct := func(kind state.OrderKind, about ...state.Redo) {
 		t.Helper()
-		require.NoError(t, state.Direct(ctx, s, load.RunKey, state.Order{Kind: kind, Token: string(kind) + "4", Mark: state.Mark{Time: now}, Nodes: about}))
+		require.NoError(t, state.Direct(ctx, s, load.RunKey, state.Order{Kind: kind, Token: string(kind) + "4",
+			Mark: state.Mark{Time: now}, Nodes: about}))
 	}
 	direct(state.OrderPause)
 	c := state.Claim{BatchKey: state.BatchKey{NodeKey: load, Batch: 2}, Epoch: 2, Attempt: 1, Owner: "w"}

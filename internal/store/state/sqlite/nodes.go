@@ -23,7 +23,8 @@ func (s *Store) Nodes(ctx context.Context, key state.RunKey) (nodes []state.Node
 		if _, err := findRun(ctx, tx, key); err != nil {
 			return err
 		}
-		nodes, err = list(ctx, tx, scanNode, fmt.Sprintf(nodeQuery, "NULL")+`ORDER BY n.ordinal, n.id`, key.Workspace, key.Run)
+		nodes, err = list(ctx, tx, scanNode, fmt.Sprintf(nodeQuery, "NULL")+`ORDER BY n.ordinal, n.id`,
+			key.Workspace, key.Run)
 		return err
 	})
 	return nodes, err
@@ -40,14 +41,17 @@ func (s *Store) Node(ctx context.Context, key state.NodeKey) (node state.Node, e
 
 // readNode reads a node, and what is given as its plan.
 func readNode(ctx context.Context, tx *txn, key state.NodeKey, plan string) (state.Node, error) {
-	n, err := scanNode(tx.QueryRowContext(ctx, fmt.Sprintf(nodeQuery, plan)+`AND n.node = ?`, key.Workspace, key.Run, key.Node))
+	n, err := scanNode(tx.QueryRowContext(ctx, fmt.Sprintf(nodeQuery, plan)+`AND n.node = ?`, key.Workspace,
+		key.Run, key.Node))
 	return n, orNotFound(err)
 }
 
 func scanNode(row scanner) (n state.Node, err error) {
 	var started, finished moment
-	err = row.Scan(&n.Workspace, &n.Run, &n.Node, &n.Kind, &n.Table, &n.Ordinal, asDocument(&n.Inputs), &n.Fingerprint, &n.Status, &n.Epoch, &n.Fence, &n.Generation,
-		&n.Gate, &n.GateDigest, asDocument(&n.Decision), &n.Dropped, asDocument(&n.Failure), asDocument(&n.ReusedFrom), &n.InputDigest, &n.BatchesTotal, &n.BatchesDone, &n.BatchesFailed,
+	err = row.Scan(&n.Workspace, &n.Run, &n.Node, &n.Kind, &n.Table, &n.Ordinal, asDocument(&n.Inputs), &n.Fingerprint,
+		&n.Status, &n.Epoch, &n.Fence, &n.Generation,
+		&n.Gate, &n.GateDigest, asDocument(&n.Decision), &n.Dropped, asDocument(&n.Failure), asDocument(&n.ReusedFrom),
+		&n.InputDigest, &n.BatchesTotal, &n.BatchesDone, &n.BatchesFailed,
 		&n.RowsIn, &n.RowsOut, &n.BytesIn, &n.BytesOut, &started, &finished, &n.PlanDigest, &n.Revision, &n.Plan)
 	n.Name = n.Node
 	n.Started, n.Finished = started.Time, finished.Time
@@ -110,6 +114,7 @@ func findNode(ctx context.Context, tx *txn, key state.NodeKey) (n nodeRow, err e
 	err = tx.QueryRowContext(ctx, `SELECT n.id, r.id, n.status, n.epoch, n.fence, n.generation, n.plan_id, p.digest
 		FROM runs r JOIN nodes n ON n.run_id = r.id LEFT JOIN plans p ON p.id = n.plan_id
 		WHERE r.workspace = ? AND r.run = ? AND n.node = ?`,
-		key.Workspace, key.Run, key.Node).Scan(&n.id, &n.runID, &n.status, &n.epoch, &n.fence, &n.generation, &n.planID, &n.plan)
+		key.Workspace, key.Run, key.Node).Scan(&n.id, &n.runID, &n.status, &n.epoch, &n.fence, &n.generation,
+		&n.planID, &n.plan)
 	return n, orNotFound(err)
 }

@@ -21,18 +21,20 @@ func (s *Store) PutNote(ctx context.Context, workspace string, n state.Note) err
 }
 
 func putNote(ctx context.Context, tx *txn, workspace string, n state.Note) error {
-	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO notes (workspace, topic, name, run, node, data, time_ms) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+	_, err := tx.ExecContext(ctx,
+		`INSERT OR REPLACE INTO notes (workspace, topic, name, run, node, data, time_ms) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 		workspace, n.Topic, n.Name, n.Run, n.Node, bytesOf(n.Data), moment{n.Time})
 	return err
 }
 
 // RemoveNote implements state.Store.
 func (s *Store) RemoveNote(ctx context.Context, workspace string, n state.Note) error {
-	return s.update(ctx, fmt.Sprintf("remove note %q on %q in workspace %q", n.Name, n.Topic, workspace), func(tx *txn) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM notes WHERE workspace = ? AND topic = ? AND name = ? AND run = ? AND node = ?
+	return s.update(ctx, fmt.Sprintf("remove note %q on %q in workspace %q", n.Name, n.Topic, workspace),
+		func(tx *txn) error {
+			_, err := tx.ExecContext(ctx, `DELETE FROM notes WHERE workspace = ? AND topic = ? AND name = ? AND run = ? AND node = ?
 			AND coalesce(data, x'') = ? AND time_ms IS ?`, workspace, n.Topic, n.Name, n.Run, n.Node, bytesOf(n.Data), moment{n.Time})
-		return err
-	})
+			return err
+		})
 }
 
 // Notes implements state.Store.
@@ -55,7 +57,8 @@ func (s *Store) Notes(ctx context.Context, workspace, topic, after string, limit
 func (s *Store) Fleet(ctx context.Context) (id string, err error) {
 	const what = "read the fleet's id"
 	read := func(tx *txn) error {
-		return tx.QueryRowContext(ctx, `SELECT data FROM notes WHERE workspace = '' AND topic = ? AND name = ?`, state.TopicFleet, state.FleetName).Scan(&id)
+		return tx.QueryRowContext(ctx, `SELECT data FROM notes WHERE workspace = '' AND topic = ? AND name = ?`,
+			state.TopicFleet, state.FleetName).Scan(&id)
 	}
 	if err = s.view(ctx, what, read); !errors.Is(err, sql.ErrNoRows) {
 		return id, err
@@ -65,13 +68,15 @@ func (s *Store) Fleet(ctx context.Context) (id string, err error) {
 			return err
 		}
 		id = state.NewFleet()
-		return putNote(ctx, tx, "", state.Note{Topic: state.TopicFleet, Name: state.FleetName, Data: []byte(id), Time: time.Now()})
+		return putNote(ctx, tx, "", state.Note{Topic: state.TopicFleet, Name: state.FleetName, Data: []byte(id),
+			Time: time.Now()})
 	})
 	return id, err
 }
 
 // Sequence implements state.Store.
-func (s *Store) Sequence(ctx context.Context, key state.RunKey, page state.Page) (spans []state.Span, next int64, err error) {
+func (s *Store) Sequence(ctx context.Context, key state.RunKey, page state.Page) (spans []state.Span, next int64,
+	err error) {
 	err = s.view(ctx, "read the order of the events of "+nameRun(key), func(tx *txn) error {
 		r, err := findRun(ctx, tx, key)
 		if err != nil {
@@ -90,7 +95,8 @@ func readSpans(ctx context.Context, tx *txn, runID, from int64, limit int) ([]st
 	return list(ctx, tx, func(row scanner) (s state.Span, err error) {
 		err = row.Scan(&s.Node, &s.From, &s.To)
 		return s, err
-	}, `SELECT node, first_seq, last_seq FROM spans WHERE run_id = ? AND place >= ? ORDER BY place LIMIT ?`, runID, from, limit)
+	}, `SELECT node, first_seq, last_seq FROM spans WHERE run_id = ? AND place >= ? ORDER BY place LIMIT ?`, runID,
+		from, limit)
 }
 
 // ExtendSequence implements state.Store.
@@ -105,7 +111,8 @@ func (s *Store) ExtendSequence(ctx context.Context, key state.RunKey, at int64, 
 			return err
 		}
 		var length int64
-		if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(place) + 1, 0) FROM spans WHERE run_id = ?`, r.id).Scan(&length); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(place) + 1, 0) FROM spans WHERE run_id = ?`,
+			r.id).Scan(&length); err != nil {
 			return err
 		}
 		if length == at {

@@ -20,7 +20,8 @@ func (s *Store) BeginOrder(ctx context.Context, key state.RunKey, o state.Order)
 		if begun || err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE runs SET epoch = ?, last_order = ? WHERE id = ?`, o.Epoch, asDocument(&o), r.id); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE runs SET epoch = ?, last_order = ? WHERE id = ?`, o.Epoch, asDocument(&o),
+			r.id); err != nil {
 			return err
 		}
 		return record(ctx, tx, r.id, 0, state.OrderBegun, o.Actor, o.Time, state.EventData{Epoch: o.Epoch, Order: &o})
@@ -41,12 +42,15 @@ func (s *Store) EndOrder(ctx context.Context, key state.RunKey, epoch int64, now
 			return nil
 		}
 		after := r.run.Order.Ends(r.run, stored(now))
-		_, err = tx.ExecContext(ctx, `UPDATE runs SET status = ?, finished_ms = ?, failure = ?, invalidated = ?, dropped = ?, last_order = ? WHERE id = ?`,
-			after.Status, moment{after.Finished}, asDocument(after.Failure), asDocument(after.Invalidated), asDocument(after.Dropped), asDocument(after.Order), r.id)
+		_, err = tx.ExecContext(ctx,
+			`UPDATE runs SET status = ?, finished_ms = ?, failure = ?, invalidated = ?, dropped = ?, last_order = ? WHERE id = ?`,
+			after.Status, moment{after.Finished}, asDocument(after.Failure), asDocument(after.Invalidated),
+			asDocument(after.Dropped), asDocument(after.Order), r.id)
 		if err != nil {
 			return err
 		}
-		return record(ctx, tx, r.id, 0, state.OrderEnded, after.Order.Actor, now, state.EventData{Epoch: epoch, Status: after.Status})
+		return record(ctx, tx, r.id, 0, state.OrderEnded, after.Order.Actor, now,
+			state.EventData{Epoch: epoch, Status: after.Status})
 	})
 }
 
@@ -64,7 +68,8 @@ func (s *Store) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, 
 		case r.run.Status != state.Running:
 			return state.ErrConflict
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE runs SET status = ?, finished_ms = ? WHERE id = ?`, state.Complete, moment{now}, r.id); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE runs SET status = ?, finished_ms = ? WHERE id = ?`, state.Complete,
+			moment{now}, r.id); err != nil {
 			return err
 		}
 		return record(ctx, tx, r.id, 0, state.RunCompleted, actor, now, state.EventData{Status: state.Complete})

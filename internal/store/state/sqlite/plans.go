@@ -26,7 +26,8 @@ func stage(ctx context.Context, tx *txn, nodeID int64, digest string, piece stat
 	err = tx.QueryRowContext(ctx, `SELECT id FROM plans WHERE node_id = ? AND digest = ?`, nodeID, digest).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		var result sql.Result
-		if result, err = tx.ExecContext(ctx, `INSERT INTO plans (node_id, digest) VALUES (?, ?)`, nodeID, digest); err == nil {
+		if result, err = tx.ExecContext(ctx, `INSERT INTO plans (node_id, digest) VALUES (?, ?)`, nodeID,
+			digest); err == nil {
 			id, err = result.LastInsertId()
 		}
 	}
@@ -104,11 +105,13 @@ func (n nodeRow) plans(ctx context.Context, tx *txn, id int64, f state.Flip) err
 	if stored, err := result.RowsAffected(); err != nil || stored != int64(f.Batches) {
 		return errors.Join(err, fault.New(fault.Bug, "a plan of %d batches has %d stored", f.Batches, stored))
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE nodes SET status = ?, plan_id = ?, batches_total = ?, tally = '{}' WHERE id = ?`, state.Running, id, f.Batches, n.id)
+	_, err = tx.ExecContext(ctx, `UPDATE nodes SET status = ?, plan_id = ?, batches_total = ?, tally = '{}' WHERE id = ?`,
+		state.Running, id, f.Batches, n.id)
 	if err != nil {
 		return err
 	}
-	return record(ctx, tx, n.runID, n.id, state.NodePlanned, f.Actor, f.Now, state.EventData{Status: state.Running, Batches: f.Batches, Digest: f.Digest, ReusedFrom: f.ReusedFrom})
+	return record(ctx, tx, n.runID, n.id, state.NodePlanned, f.Actor, f.Now,
+		state.EventData{Status: state.Running, Batches: f.Batches, Digest: f.Digest, ReusedFrom: f.ReusedFrom})
 }
 
 // Specs implements state.Store.
@@ -128,7 +131,8 @@ func (s *Store) Inputs(ctx context.Context, key state.NodeKey, page state.Page) 
 }
 
 // planned reads a page of what a node's plan numbers from 0 without gaps.
-func planned[T any](ctx context.Context, s *Store, key state.NodeKey, page state.Page, what string, scan func(scanner) (T, error), query string) (all []T, next int64, err error) {
+func planned[T any](ctx context.Context, s *Store, key state.NodeKey, page state.Page, what string,
+	scan func(scanner) (T, error), query string) (all []T, next int64, err error) {
 	err = s.view(ctx, what+nameNode(key), func(tx *txn) error {
 		n, err := findNode(ctx, tx, key)
 		if err != nil || !n.planID.Valid {

@@ -45,7 +45,8 @@ func powerCuts(t *testing.T, rng *rand.Rand) {
 	ctx, dir := context.Background(), t.TempDir()
 	path := filepath.Join(dir, "state.db")
 	commit := func(s *Store) {
-		_, err := s.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Description: strings.Repeat("d", rng.IntN(30_000)), Created: time.UnixMilli(1)},
+		_, err := s.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"},
+			Description: strings.Repeat("d", rng.IntN(30_000)), Created: time.UnixMilli(1)},
 			[]state.NodeSpec{{Name: "n"}})
 		require.NoError(t, err)
 	}

@@ -18,7 +18,10 @@ func documents[T any](all []T) document[[]T] {
 
 // Parts implements state.Store.
 func (s *Store) Parts(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Part, int64, error) {
-	return results(ctx, s, key, page, "parts", func(p *state.Part, batch, attempt int) { p.Batch, p.Attempt = batch, attempt },
+	return results(ctx, s, key, page, "parts", func(p *state.Part, batch, attempt int) {
+		p.Batch,
+			p.Attempt = batch, attempt
+	},
 		func(parts []state.Part) {
 			slices.SortFunc(parts, func(a, b state.Part) int { return cmp.Compare(a.Seq, b.Seq) })
 		})
@@ -31,7 +34,10 @@ func (s *Store) Files(ctx context.Context, key state.NodeKey, page state.Page) (
 
 // Checks implements state.Store.
 func (s *Store) Checks(ctx context.Context, key state.NodeKey, page state.Page) ([]state.CheckResult, int64, error) {
-	return results(ctx, s, key, page, "checks", func(c *state.CheckResult, batch, _ int) { c.NodeKey, c.Batch = key, batch }, nil)
+	return results(ctx, s, key, page, "checks", func(c *state.CheckResult, batch, _ int) {
+		c.NodeKey, c.Batch = key,
+			batch
+	}, nil)
 }
 
 // indexed names the indexes of columns that few results have.

@@ -11,7 +11,8 @@ import (
 )
 
 // Acquire implements state.Store.
-func (s *Store) Acquire(ctx context.Context, key state.RunKey, role, owner string, now, until time.Time) (got state.Role, err error) {
+func (s *Store) Acquire(ctx context.Context, key state.RunKey, role, owner string, now,
+	until time.Time) (got state.Role, err error) {
 	err = s.update(ctx, fmt.Sprintf("take the role %s of %s", role, nameRun(key)), func(tx *txn) error {
 		r, err := findRun(ctx, tx, key)
 		if err != nil {
@@ -28,7 +29,8 @@ func (s *Store) Acquire(ctx context.Context, key state.RunKey, role, owner strin
 		if !got.Take(owner, stored(now), stored(until)) {
 			return state.ErrHeld
 		}
-		_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO roles (run_id, role, owner, term, until_ms) VALUES (?, ?, ?, ?, ?)`,
+		_, err = tx.ExecContext(ctx,
+			`INSERT OR REPLACE INTO roles (run_id, role, owner, term, until_ms) VALUES (?, ?, ?, ?, ?)`,
 			r.id, role, got.Owner, got.Term, moment{got.Until})
 		return err
 	})
@@ -42,7 +44,8 @@ func (s *Store) Resign(ctx context.Context, key state.RunKey, role, owner string
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `UPDATE roles SET owner = '', until_ms = NULL WHERE run_id = ? AND role = ? AND owner = ?`, r.id, role, owner)
+		_, err = tx.ExecContext(ctx,
+			`UPDATE roles SET owner = '', until_ms = NULL WHERE run_id = ? AND role = ? AND owner = ?`, r.id, role, owner)
 		return err
 	})
 }

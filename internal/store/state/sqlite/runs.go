@@ -20,7 +20,8 @@ const (
 )
 
 // CreateRun implements state.Store.
-func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec, blobs ...state.Blob) (state.RunKey, error) {
+func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec,
+	blobs ...state.Blob) (state.RunKey, error) {
 	what := fmt.Sprintf("create run in workspace %q", run.Workspace)
 	if err := checkNodes(run.Workspace, nodes); err != nil {
 		return state.RunKey{}, fmt.Errorf("%s: %w", what, err)
@@ -29,7 +30,8 @@ func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.Node
 		run.Created = time.Now()
 	}
 	err := s.update(ctx, what, func(tx *txn) error {
-		err := tx.QueryRowContext(ctx, `SELECT run FROM runs WHERE workspace = ? AND token = ? AND token <> ''`, run.Workspace, run.Token).Scan(&run.Run)
+		err := tx.QueryRowContext(ctx, `SELECT run FROM runs WHERE workspace = ? AND token = ? AND token <> ''`,
+			run.Workspace, run.Token).Scan(&run.Run)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err // it was created before, or that cannot be known
 		}
@@ -39,7 +41,8 @@ func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.Node
 			return err
 		}
 		for _, b := range blobs {
-			if _, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO blobs (digest, content) VALUES (?, ?)`, b.Digest, bytesOf(b.Content)); err != nil {
+			if _, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO blobs (digest, content) VALUES (?, ?)`, b.Digest,
+				bytesOf(b.Content)); err != nil {
 				return err
 			}
 		}
@@ -84,8 +87,10 @@ func insertRun(ctx context.Context, tx *txn, run state.Run) (id int64, err error
 	result, err := tx.ExecContext(ctx, `INSERT INTO runs (workspace, run, token, status, script, script_path, params_path, fingerprint, start_nodes,
 		sources, description, actor, parent, deadline_ms, created_ms, program, engine, bucket_hash, priority, pins)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		run.Workspace, run.Run, run.Token, state.Running, run.Script, run.ScriptPath, run.ParamsPath, run.Fingerprint, asDocument(&run.StartNodes),
-		asDocument(&run.Sources), run.Description, run.Actor, run.Parent, moment{run.Deadline}, moment{run.Created}, run.Program, run.Engine,
+		run.Workspace, run.Run, run.Token, state.Running, run.Script, run.ScriptPath, run.ParamsPath, run.Fingerprint,
+		asDocument(&run.StartNodes),
+		asDocument(&run.Sources), run.Description, run.Actor, run.Parent, moment{run.Deadline}, moment{run.Created},
+		run.Program, run.Engine,
 		run.BucketHash, run.Priority, asDocument(&run.Pins))
 	if err != nil {
 		return 0, err
@@ -98,7 +103,8 @@ func insertRun(ctx context.Context, tx *txn, run state.Run) (id int64, err error
 
 func insertNodes(ctx context.Context, tx *txn, runID int64, nodes []state.NodeSpec) error {
 	for _, n := range nodes {
-		_, err := tx.ExecContext(ctx, `INSERT INTO nodes (run_id, node, kind, table_name, ordinal, inputs, fingerprint, status) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		_, err := tx.ExecContext(ctx,
+			`INSERT INTO nodes (run_id, node, kind, table_name, ordinal, inputs, fingerprint, status) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 			runID, n.Name, n.Kind, n.Table, n.Ordinal, asDocument(&n.Inputs), n.Fingerprint, state.Pending)
 		if err != nil {
 			return err
@@ -110,7 +116,8 @@ func insertNodes(ctx context.Context, tx *txn, runID int64, nodes []state.NodeSp
 // Run implements state.Store.
 func (s *Store) Run(ctx context.Context, key state.RunKey) (run state.Run, err error) {
 	err = s.view(ctx, "read "+nameRun(key), func(tx *txn) error {
-		row := tx.QueryRowContext(ctx, `SELECT `+pinColumns+` FROM runs WHERE workspace = ? AND run = ?`, key.Workspace, key.Run)
+		row := tx.QueryRowContext(ctx, `SELECT `+pinColumns+` FROM runs WHERE workspace = ? AND run = ?`,
+			key.Workspace, key.Run)
 		r, err := scanRun(row, asDocument(&run.Pins))
 		r.run.Pins = run.Pins
 		run = r.run
@@ -149,7 +156,8 @@ func (s *Store) Runs(ctx context.Context, workspace string, page state.Page) (ru
 
 // briefs tells of the nodes of a workspace's runs from the one of number
 // oldest to the latest.
-func briefs(ctx context.Context, tx *txn, latest state.RunKey, oldest int64, tell func(runID int64, b state.NodeBrief)) error {
+func briefs(ctx context.Context, tx *txn, latest state.RunKey, oldest int64,
+	tell func(runID int64, b state.NodeBrief)) error {
 	type told struct{}
 	_, err := list(ctx, tx, func(row scanner) (told, error) {
 		var id int64
@@ -191,7 +199,8 @@ type runRow struct {
 }
 
 func findRun(ctx context.Context, tx *txn, key state.RunKey) (runRow, error) {
-	r, err := scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE workspace = ? AND run = ?`, key.Workspace, key.Run))
+	r, err := scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE workspace = ? AND run = ?`,
+		key.Workspace, key.Run))
 	return r, orNotFound(err)
 }
 
@@ -199,9 +208,12 @@ func findRun(ctx context.Context, tx *txn, key state.RunKey) (runRow, error) {
 func scanRun(row scanner, more ...any) (r runRow, err error) {
 	run := &r.run
 	var created, finished, deadline moment
-	err = row.Scan(append([]any{&r.id, &run.Workspace, &run.Run, &run.Token, &run.Status, &run.Epoch, asDocument(&run.Order), &run.Script, &run.ScriptPath,
-		&run.ParamsPath, &run.Fingerprint, asDocument(&run.StartNodes), asDocument(&run.Sources), &run.Description, &run.Actor, &run.Parent,
-		&deadline, &created, &finished, asDocument(&run.Failure), asDocument(&run.Invalidated), asDocument(&run.Dropped), &run.Program, &run.Engine, &run.BucketHash, &run.Priority}, more...)...)
+	err = row.Scan(append([]any{&r.id, &run.Workspace, &run.Run, &run.Token, &run.Status, &run.Epoch,
+		asDocument(&run.Order), &run.Script, &run.ScriptPath,
+		&run.ParamsPath, &run.Fingerprint, asDocument(&run.StartNodes), asDocument(&run.Sources), &run.Description,
+		&run.Actor, &run.Parent,
+		&deadline, &created, &finished, asDocument(&run.Failure), asDocument(&run.Invalidated), asDocument(&run.Dropped),
+		&run.Program, &run.Engine, &run.BucketHash, &run.Priority}, more...)...)
 	run.Created, run.Finished, run.Deadline = created.Time, finished.Time, deadline.Time
 	return r, err
 }
@@ -210,7 +222,8 @@ func scanRun(row scanner, more ...any) (r runRow, err error) {
 type scanner interface{ Scan(dest ...any) error }
 
 // list reads a query's rows.
-func list[T any](ctx context.Context, tx *txn, scan func(scanner) (T, error), query string, args ...any) (all []T, err error) {
+func list[T any](ctx context.Context, tx *txn, scan func(scanner) (T, error), query string, args ...any) (all []T,
+	err error) {
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err

@@ -132,7 +132,8 @@ func planChild(t *testing.T, s *Store, batches int) {
 	t.Helper()
 	ctx := context.Background()
 	key := childKey()
-	_, err := s.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: key.Workspace}}, []state.NodeSpec{{Name: key.Node}})
+	_, err := s.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: key.Workspace}},
+		[]state.NodeSpec{{Name: key.Node}})
 	require.NoError(t, err)
 	specs := make([]state.BatchSpec, batches)
 	for i := range specs {

@@ -22,7 +22,8 @@ func (s *Store) Tally(ctx context.Context, key state.NodeKey) (t state.Tally, er
 // keptTally reads a node's tally. A node that ended batches before there were
 // tallies has none: it is summed up from them.
 func keptTally(ctx context.Context, tx *txn, nodeID int64) (t state.Tally, kept bool, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT tally IS NOT NULL, tally FROM nodes WHERE id = ?`, nodeID).Scan(&kept, asDocument(&t))
+	err = tx.QueryRowContext(ctx, `SELECT tally IS NOT NULL, tally FROM nodes WHERE id = ?`, nodeID).Scan(&kept,
+		asDocument(&t))
 	if err != nil || kept {
 		return t, kept, err
 	}
@@ -42,12 +43,14 @@ func sumUp(ctx context.Context, tx *txn, nodeID int64) (t state.Tally, err error
 			t.Count(batch, status, stats)
 		}
 		return counted{}, err
-	}, `SELECT batch, status, stats FROM batches WHERE node_id = ? AND status IN ('succeeded', 'failed') ORDER BY batch`, nodeID)
+	}, `SELECT batch, status, stats FROM batches WHERE node_id = ? AND status IN ('succeeded', 'failed') ORDER BY batch`,
+		nodeID)
 	return t, err
 }
 
 // tallyWith is the tally of a node with a batch that has just ended.
-func tallyWith(ctx context.Context, tx *txn, nodeID int64, batch int, as state.Status, stats state.Stats) (state.Tally, error) {
+func tallyWith(ctx context.Context, tx *txn, nodeID int64, batch int, as state.Status, stats state.Stats) (state.Tally,
+	error) {
 	t, kept, err := keptTally(ctx, tx, nodeID)
 	if kept { // else it is among those that were summed up
 		t.Count(batch, as, stats)

@@ -107,7 +107,10 @@ func (e *explorer) enter(w *world, from int32, step int) (place int32, isNew boo
 // kind says what the state is.
 func (w *world) kind() uint8 {
 	ending := w.ran.Order.Pending() && w.ran.Order.Kind != state.OrderPause
-	failed := slices.ContainsFunc(w.at[:], func(n *nodePicture) bool { return n.Status == state.Failed || n.BatchesFailed > 0 })
+	failed := slices.ContainsFunc(w.at[:], func(n *nodePicture) bool {
+		return n.Status == state.Failed ||
+			n.BatchesFailed > 0
+	})
 	switch {
 	case w.ran.over() && w.ran.Status == state.Complete:
 		return complete
@@ -169,8 +172,12 @@ func (e *explorer) stuck() error {
 		what     string
 		from, to func(kind uint8) bool
 	}{
-		{"the run comes to no end", func(uint8) bool { return true }, func(kind uint8) bool { return kind == ended || kind == complete }},
-		{"the run does not become complete", func(kind uint8) bool { return kind == well }, func(kind uint8) bool { return kind == complete }},
+		{"the run comes to no end", func(uint8) bool { return true }, func(kind uint8) bool {
+			return kind == ended ||
+				kind == complete
+		}},
+		{"the run does not become complete", func(kind uint8) bool { return kind == well },
+			func(kind uint8) bool { return kind == complete }},
 	} {
 		reaches := e.reach(look.to)
 		for place, s := range e.states {

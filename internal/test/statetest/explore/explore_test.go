@@ -43,7 +43,8 @@ func TestChaosEveryState(t *testing.T) {
 	// What takes more room is explored with a node of one batch.
 	for _, o := range [][]explore.Choice{
 		{explore.AgainAlive},
-		{explore.Stop, explore.GoOn}, {explore.Stop, explore.Again}, {explore.Pause, explore.Stop}, {explore.Stop, explore.Invalidate},
+		{explore.Stop, explore.GoOn}, {explore.Stop, explore.Again}, {explore.Pause, explore.Stop},
+		{explore.Stop, explore.Invalidate},
 		{explore.Again, explore.DecideLate}, {explore.AgainAlive, explore.DecideLate}, {explore.InvalidateNode, explore.GoOn},
 	} {
 		all = append(all, explore.Bounds{Batches: 1, Orders: o})

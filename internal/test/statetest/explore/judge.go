@@ -35,10 +35,12 @@ func (w *world) noteOrder(before *runPicture) {
 	case began && o.Kind == state.OrderReject && w.at[gateAt].Status == state.Waiting: // it has not been passed
 		w.approved = strings.ReplaceAll(w.approved, "("+o.Nodes[0].Digest+")", "")
 	case !o.Done:
-	case o.Kind == state.OrderStop, o.Kind == state.OrderFail, o.Kind == state.OrderReopen, o.Kind == state.OrderRedo && o.From != state.Running:
+	case o.Kind == state.OrderStop, o.Kind == state.OrderFail, o.Kind == state.OrderReopen, o.Kind == state.OrderRedo &&
+		o.From != state.Running:
 		w.over = o.Epoch
 	}
-	if o != nil && o.Done && o.Kind == state.OrderRedo && slices.ContainsFunc(o.Nodes, func(r state.Redo) bool { return r.Node == gate }) && !before.Order.Done {
+	if o != nil && o.Done && o.Kind == state.OrderRedo &&
+		slices.ContainsFunc(o.Nodes, func(r state.Redo) bool { return r.Node == gate }) && !before.Order.Done {
 		w.approved = ""
 	}
 }
@@ -48,7 +50,8 @@ func (w *world) noteOrder(before *runPicture) {
 func (w *world) judgeNode(c *call, answer error, was *nodePicture, run *runPicture) error {
 	is := w.at[c.part]
 	paused := run.Status == state.Paused && !run.Order.Pending()
-	begun := len(is.attempts) > len(was.attempts) || is.PlanDigest != was.PlanDigest && is.PlanDigest != "" || is.Status == state.Waiting && was.Status != state.Waiting
+	begun := len(is.attempts) > len(was.attempts) || is.PlanDigest != was.PlanDigest && is.PlanDigest != "" ||
+		is.Status == state.Waiting && was.Status != state.Waiting
 	switch {
 	case was.Status != is.Status && !state.CanMove("node", was.Status, is.Status):
 		return fmt.Errorf("node %s went from %s to %s", is.Name, was.Status, is.Status)
@@ -99,7 +102,8 @@ func (w *world) judgeBatches(c *call, answer error, was *nodePicture) error {
 		case done && !did && c.kind != commits:
 			return fmt.Errorf("batch %d of %s has succeeded without a commit", i, is.Name)
 		case done && !did && (b.Epoch < w.over || b.Epoch < was.Fence):
-			return fmt.Errorf("batch %d of %s is revived: it was claimed in epoch %d, and order %d was carried out", i, is.Name, b.Epoch, max(w.over, was.Fence))
+			return fmt.Errorf("batch %d of %s is revived: it was claimed in epoch %d, and order %d was carried out", i, is.Name,
+				b.Epoch, max(w.over, was.Fence))
 		case done && did && b.Attempt != was.batches[i].Attempt:
 			return fmt.Errorf("batch %d of %s is committed twice", i, is.Name)
 		case did && !done && c.kind != hears:
@@ -132,7 +136,8 @@ func shows(n *nodePicture, batch int, b state.Batch) error {
 		case p.Batch != batch:
 			continue
 		case p.Attempt != b.Attempt || b.Status != state.Succeeded:
-			return fmt.Errorf("the table of %s shows attempt %d of batch %d, which is %s at attempt %d", n.Name, p.Attempt, batch, b.Status, b.Attempt)
+			return fmt.Errorf("the table of %s shows attempt %d of batch %d, which is %s at attempt %d", n.Name, p.Attempt,
+				batch, b.Status, b.Attempt)
 		}
 		count++
 	}

@@ -32,10 +32,11 @@ type Choice string
 
 // The choices. Those that begin something anew are made as package supervise does.
 const (
-	Stop           Choice = "stop"
-	Pause          Choice = "pause"
-	GoOn           Choice = "go on"            // what is over; what was invalidated is done again, with all that reads it
-	Again          Choice = "again"            // a batch of the first node, with all that has read it, in a run that is over
+	Stop  Choice = "stop"
+	Pause Choice = "pause"
+	GoOn  Choice = "go on" // what is over; what was invalidated is done again, with all that reads it
+	// a batch of the first node, with all that has read it, in a run that is over
+	Again          Choice = "again"
 	AgainAlive     Choice = "again, alive"     // the first node, with all that reads it, in one that is not
 	Invalidate     Choice = "invalidate"       // the run
 	InvalidateNode Choice = "invalidate first" // its first node
@@ -161,12 +162,14 @@ func replan(nodes ...string) state.Order {
 // begin asks for an order, as state.Decide does.
 func (w *world) begin(who int, run state.Run, o state.Order) *call {
 	name := w.nameOf(who)
-	o.Epoch, o.From, o.Token, o.Mark = run.Epoch+1, run.Status, fmt.Sprintf("%s %d %s", name, run.Epoch+1, o.Kind), state.Mark{Actor: name, Time: w.now(who)}
+	o.Epoch, o.From, o.Token, o.Mark = run.Epoch+1, run.Status, fmt.Sprintf("%s %d %s", name, run.Epoch+1, o.Kind),
+		state.Mark{Actor: name, Time: w.now(who)}
 	about := ""
 	for _, r := range o.Nodes {
 		about += fmt.Sprintf(" (%s %v %t %s)", r.Node, r.Batches, r.Replan, r.Digest)
 	}
-	return &call{name: fmt.Sprintf("%s orders %s as number %d%s", name, o.Kind, o.Epoch, about), kind: begins, who: who, part: runAt, order: &o,
+	return &call{name: fmt.Sprintf("%s orders %s as number %d%s", name, o.Kind, o.Epoch, about), kind: begins, who: who,
+		part: runAt, order: &o,
 		do: func(ctx context.Context, st state.Store) error { return st.BeginOrder(ctx, w.run, o) }}
 }
 
@@ -204,8 +207,9 @@ type recorder struct {
 
 // Hear implements state.Store.
 func (r *recorder) Hear(_ context.Context, key state.NodeKey, o state.Order) error {
-	r.calls = append(r.calls, &call{name: fmt.Sprintf("%s hears order %d", key.Node, o.Epoch), kind: hears, part: slices.Index(nodes[:], key.Node),
-		do: func(ctx context.Context, st state.Store) error { return st.Hear(ctx, key, o) }})
+	r.calls = append(r.calls, &call{name: fmt.Sprintf("%s hears order %d", key.Node, o.Epoch), kind: hears,
+		part: slices.Index(nodes[:], key.Node),
+		do:   func(ctx context.Context, st state.Store) error { return st.Hear(ctx, key, o) }})
 	return nil
 }
 

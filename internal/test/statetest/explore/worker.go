@@ -66,7 +66,8 @@ func (s *workerState) forget() { s.read, s.ran, s.todo = 0, nil, nil }
 // dies ends a worker that has a claim, if somebody can still see its lease end:
 // the second one sees that of the first at once.
 func (w *world) dies(i int) []step {
-	if w.spent.crashes >= w.bounds.Crashes || i == 1 && w.spent.tick+ticksPerLease > w.bounds.Ticks || w.workers[i].claim == nil {
+	if w.spent.crashes >= w.bounds.Crashes || i == 1 && w.spent.tick+ticksPerLease > w.bounds.Ticks ||
+		w.workers[i].claim == nil {
 		return nil
 	}
 	return []step{{w.workers[i].name + " dies", func(w *world) error {
@@ -87,7 +88,8 @@ func did(c *call) func(w *world, err error) {
 			return
 		}
 		b := *c.bid
-		s.claim, s.content = &state.Claim{BatchKey: b.BatchKey, Epoch: b.Epoch, Attempt: b.Attempt + 1, Owner: b.Owner, Lease: b.Lease}, ""
+		s.claim, s.content = &state.Claim{BatchKey: b.BatchKey, Epoch: b.Epoch, Attempt: b.Attempt + 1, Owner: b.Owner,
+			Lease: b.Lease}, ""
 		if b.Node == first {
 			w.work(c.who) // it reads no table: there is nothing to see in between
 		}
@@ -188,9 +190,10 @@ func (w *world) unsettled(i, at int) []*call {
 
 func (w *world) complete(i int) *call {
 	name, epoch, now := w.workers[i].name, w.workers[i].ran.Epoch, w.now(i)
-	return &call{name: fmt.Sprintf("%s completes the run in epoch %d", name, epoch), part: runAt, do: func(ctx context.Context, st state.Store) error {
-		return st.CompleteRun(ctx, w.run, epoch, name, now)
-	}}
+	return &call{name: fmt.Sprintf("%s completes the run in epoch %d", name, epoch), part: runAt,
+		do: func(ctx context.Context, st state.Store) error {
+			return st.CompleteRun(ctx, w.run, epoch, name, now)
+		}}
 }
 
 func (w *world) plan(i, at int, n *nodePicture) *call {
@@ -199,10 +202,11 @@ func (w *world) plan(i, at int, n *nodePicture) *call {
 	for b := range [nodeCount]int{w.bounds.Batches, 0, 1}[at] {
 		p.Batches = append(p.Batches, state.BatchSpec{Batch: b})
 	}
-	return &call{name: fmt.Sprintf("%s plans %s in epoch %d", name, n.Name, n.Epoch), part: at, do: func(ctx context.Context, st state.Store) error {
-		_, err := state.PlanNode(ctx, st, n.NodeKey, n.Epoch, p, name, now)
-		return err
-	}}
+	return &call{name: fmt.Sprintf("%s plans %s in epoch %d", name, n.Name, n.Epoch), part: at,
+		do: func(ctx context.Context, st state.Store) error {
+			_, err := state.PlanNode(ctx, st, n.NodeKey, n.Epoch, p, name, now)
+			return err
+		}}
 }
 
 // asks lets the gate wait, which shows what stands in the table when the worker
@@ -212,8 +216,10 @@ func (w *world) asks(i int, n *nodePicture) *call {
 	c := &call{name: fmt.Sprintf("%s asks in epoch %d", name, n.Epoch), who: i, part: gateAt}
 	c.next = func(w *world) *call {
 		shown := w.at[firstAt].content()
-		m := state.Move{Epoch: n.Epoch, From: n.Status, To: state.Waiting, Gate: []byte(shown), GateDigest: shown, Actor: name, Now: now}
-		next := &call{name: c.name + " about " + shown, who: i, part: gateAt, do: func(ctx context.Context, st state.Store) error { return st.MoveNode(ctx, n.NodeKey, m) }}
+		m := state.Move{Epoch: n.Epoch, From: n.Status, To: state.Waiting, Gate: []byte(shown), GateDigest: shown,
+			Actor: name, Now: now}
+		next := &call{name: c.name + " about " + shown, who: i, part: gateAt,
+			do: func(ctx context.Context, st state.Store) error { return st.MoveNode(ctx, n.NodeKey, m) }}
 		next.heard = did(next)
 		return next
 	}
@@ -223,9 +229,10 @@ func (w *world) asks(i int, n *nodePicture) *call {
 func (w *world) move(i, at int, n *nodePicture, to state.Status) *call {
 	name := w.workers[i].name
 	m := state.Move{Epoch: n.Epoch, From: n.Status, To: to, Actor: name, Now: w.now(i)}
-	return &call{name: fmt.Sprintf("%s moves %s to %s in epoch %d", name, n.Name, to, n.Epoch), part: at, do: func(ctx context.Context, st state.Store) error {
-		return st.MoveNode(ctx, n.NodeKey, m)
-	}}
+	return &call{name: fmt.Sprintf("%s moves %s to %s in epoch %d", name, n.Name, to, n.Epoch), part: at,
+		do: func(ctx context.Context, st state.Store) error {
+			return st.MoveNode(ctx, n.NodeKey, m)
+		}}
 }
 
 // bids asks for each batch that seemed free.
@@ -233,13 +240,15 @@ func (w *world) bids(i, at int, n *nodePicture) []*call {
 	name, now := w.workers[i].name, w.now(i)
 	var out []*call
 	for _, b := range n.batches {
-		if free := b.Status == state.Pending && !now.Before(b.NotBefore) || b.Status == state.Claimed && b.Lease.Before(now); !free {
+		if free := b.Status == state.Pending && !now.Before(b.NotBefore) || b.Status == state.Claimed &&
+			b.Lease.Before(now); !free {
 			continue
 		}
 		bid := state.Bid{Offer: state.Offer{BatchKey: b.BatchKey, Epoch: n.Epoch, Attempt: b.Attempt}, Owner: name,
 			Token: fmt.Sprintf("%s %d", name, b.Attempt), Now: now, Lease: now.Add(leaseTime)}
 		out = append(out, &call{
-			name: fmt.Sprintf("%s claims %s %d after attempt %d in epoch %d at %d", name, n.Name, b.BatchKey.Batch, b.Attempt, bid.Epoch, w.spent.tick),
+			name: fmt.Sprintf("%s claims %s %d after attempt %d in epoch %d at %d", name, n.Name, b.BatchKey.Batch, b.Attempt,
+				bid.Epoch, w.spent.tick),
 			kind: claims, part: at, bid: &bid,
 			do: func(ctx context.Context, st state.Store) error {
 				_, err := st.Claim(ctx, bid)
@@ -256,9 +265,11 @@ func (w *world) workSteps(i int) []step {
 	c := *s.claim
 	name := fmt.Sprintf("%s %d attempt %d", c.Node, c.Batch, c.Attempt)
 	over := func(w *world, _ error) { w.workers[i].claim, w.workers[i].content = nil, "" }
-	change := func(what string, kind kind, heard func(w *world, err error), do func(ctx context.Context, st state.Store) error) []step {
-		return w.ask(&call{name: fmt.Sprintf("%s %s %s", s.name, what, name), kind: kind, part: map[string]int{first: firstAt, second: secondAt}[c.Node],
-			who: i, claim: &c, content: s.content, heard: heard, do: do})
+	change := func(what string, kind kind, heard func(w *world, err error),
+		do func(ctx context.Context, st state.Store) error) []step {
+		return w.ask(&call{name: fmt.Sprintf("%s %s %s", s.name, what, name), kind: kind,
+			part: map[string]int{first: firstAt, second: secondAt}[c.Node],
+			who:  i, claim: &c, content: s.content, heard: heard, do: do})
 	}
 	var out []step
 	if end := now.Add(leaseTime); end.After(c.Lease) {
@@ -288,7 +299,8 @@ func (w *world) workSteps(i int) []step {
 	out = append(out, change("gives up for now", works, failed, func(ctx context.Context, st state.Store) error {
 		return st.Retry(ctx, c, state.Failure{}, state.Stats{}, now, now)
 	})...)
-	return append(out, change("gives back", works, failed, func(ctx context.Context, st state.Store) error { return st.Release(ctx, c, now) })...)
+	return append(out, change("gives back", works, failed,
+		func(ctx context.Context, st state.Store) error { return st.Release(ctx, c, now) })...)
 }
 
 // work comes to what names the attempt, and what it has read.

@@ -40,18 +40,21 @@ const (
 	tickTime      = time.Minute
 	ticksPerLease = 2 // after as many it has ended
 	leaseTime     = 90 * time.Second
-	skew          = 2 * tickTime // how far the second worker's clock is ahead: leases of the other have always ended for it
+	// how far the second worker's clock is ahead: leases of the other have always ended for it
+	skew = 2 * tickTime
 )
 
 // Bounds say how much may happen on one path.
 type Bounds struct {
-	Orders     []Choice // that the person gives, one after the other; to decide what a gate asks, and to let a paused run go on, may always be done
-	Crashes    int      // of workers, where a lease can still end
-	Ticks      int      // of the clock
-	Duplicates int      // calls that are done once more at any time later
-	Unheard    int      // calls whose answer is lost, so that they are repeated
-	Failures   int      // of batches, claims that are given back, nodes that have to be planned again before they settle
-	States     int      // at most; 0: all
+	// that the person gives, one after the other; to decide what a gate asks, and to let a paused run go on, may always be
+	// done
+	Orders     []Choice
+	Crashes    int // of workers, where a lease can still end
+	Ticks      int // of the clock
+	Duplicates int // calls that are done once more at any time later
+	Unheard    int // calls whose answer is lost, so that they are repeated
+	Failures   int // of batches, claims that are given back, nodes that have to be planned again before they settle
+	States     int // at most; 0: all
 
 	Batches   int  // of the first node; 0: two
 	Workers   int  // 0: two
@@ -127,9 +130,10 @@ func newWorld(b Bounds, store *hostile.Store, workspace string) (*world, error) 
 
 // Begin creates the run that is explored.
 func Begin(ctx context.Context, st state.Store, workspace string) (state.RunKey, error) {
-	return st.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: workspace}, Token: "t", Created: began}, []state.NodeSpec{
-		{Name: first, Ordinal: 0, Table: first}, {Name: gate, Kind: state.KindGate, Ordinal: 1, Inputs: []string{first}},
-		{Name: second, Ordinal: 2, Table: second, Inputs: []string{first, gate}}})
+	return st.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: workspace}, Token: "t", Created: began},
+		[]state.NodeSpec{
+			{Name: first, Ordinal: 0, Table: first}, {Name: gate, Kind: state.KindGate, Ordinal: 1, Inputs: []string{first}},
+			{Name: second, Ordinal: 2, Table: second, Inputs: []string{first, gate}}})
 }
 
 // clone shares what nobody changes.
@@ -202,7 +206,8 @@ func (w *world) steps() []step {
 // at any time later, or its answer may be lost: then whoever asked repeats it.
 func (w *world) ask(c *call) []step {
 	if c.next != nil {
-		return []step{{c.name + " and reads on", func(w *world) error { w.workers[c.who].todo = []*call{c.next(w)}; return nil }}}
+		return []step{{c.name + " and reads on",
+			func(w *world) error { w.workers[c.who].todo = []*call{c.next(w)}; return nil }}}
 	}
 	once := func(w *world) error {
 		answer, broken := w.change(c)

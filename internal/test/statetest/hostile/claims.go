@@ -31,21 +31,25 @@ func (s *Store) Claim(ctx context.Context, bid state.Bid) (c state.Claim, err er
 		case state.BidTaken:
 			p.take(b, bid)
 		}
-		c = state.Claim{BatchKey: bid.BatchKey, Epoch: b.Epoch, Attempt: b.Attempt, Tries: b.Tries, Owner: b.Owner, Lease: b.Lease, Spec: p.plan.batches[bid.Batch]}
+		c = state.Claim{BatchKey: bid.BatchKey, Epoch: b.Epoch, Attempt: b.Attempt, Tries: b.Tries, Owner: b.Owner,
+			Lease: b.Lease, Spec: p.plan.batches[bid.Batch]}
 		return nil
 	})
 	return c, err
 }
 
 func (p *nodePartition) take(b *batch, bid state.Bid) {
-	b.Status, b.Attempt, b.Epoch, b.Owner, b.token, b.Lease, b.Started = state.Claimed, bid.Attempt+1, bid.Epoch, bid.Owner, bid.Token, bid.Lease, bid.Now
+	b.Status, b.Attempt, b.Epoch, b.Owner, b.token, b.Lease, b.Started = state.Claimed, bid.Attempt+1, bid.Epoch,
+		bid.Owner, bid.Token, bid.Lease, bid.Now
 	b.NotBefore = time.Time{}
-	p.attempts[bid.Batch] = append(p.attempts[bid.Batch], &attempt{Attempt: state.Attempt{BatchKey: bid.BatchKey, Attempt: b.Attempt,
-		Epoch: bid.Epoch, Generation: p.node.Generation, Owner: bid.Owner, Status: state.Claimed, Started: bid.Now}})
+	p.attempts[bid.Batch] = append(p.attempts[bid.Batch],
+		&attempt{Attempt: state.Attempt{BatchKey: bid.BatchKey, Attempt: b.Attempt,
+			Epoch: bid.Epoch, Generation: p.node.Generation, Owner: bid.Owner, Status: state.Claimed, Started: bid.Now}})
 	if p.node.Started.IsZero() {
 		p.node.Started = bid.Now
 	}
-	p.tell(state.BatchClaimed, bid.Owner, bid.Now, state.EventData{Status: state.Claimed, Batch: &bid.Batch, Attempt: b.Attempt})
+	p.tell(state.BatchClaimed, bid.Owner, bid.Now, state.EventData{Status: state.Claimed, Batch: &bid.Batch,
+		Attempt: b.Attempt})
 }
 
 // end ends a batch's latest attempt.
@@ -54,16 +58,19 @@ func (p *nodePartition) end(b *batch, to state.Status, now time.Time, failure *s
 	a.finish(to, now, failure)
 	a.out = out
 	batch := b.BatchKey.Batch
-	p.tell(state.BatchEnded, a.Owner, now, state.EventData{Status: to, Batch: &batch, Attempt: a.Attempt.Attempt, Failure: failure,
-		RowsIn: out.Stats.RowsIn, RowsOut: out.Stats.RowsOut, BytesOut: out.Stats.BytesOut})
+	p.tell(state.BatchEnded, a.Owner, now, state.EventData{Status: to, Batch: &batch, Attempt: a.Attempt.Attempt,
+		Failure: failure,
+		RowsIn:  out.Stats.RowsIn, RowsOut: out.Stats.RowsOut, BytesOut: out.Stats.BytesOut})
 }
 
 // held does something for a claim that holds. An attempt that ended in wanted
 // needs nothing more.
-func (s *Store) held(ctx context.Context, c state.Claim, wanted state.Status, do func(p *nodePartition, b *batch)) error {
+func (s *Store) held(ctx context.Context, c state.Claim, wanted state.Status,
+	do func(p *nodePartition, b *batch)) error {
 	return s.inNode(ctx, c.NodeKey, func(p *nodePartition) error {
 		attempts := p.attempts[c.Batch]
-		if c.Attempt < 1 || c.Attempt > len(attempts) || attempts[c.Attempt-1].Owner != c.Owner || attempts[c.Attempt-1].Epoch != c.Epoch {
+		if c.Attempt < 1 || c.Attempt > len(attempts) || attempts[c.Attempt-1].Owner != c.Owner ||
+			attempts[c.Attempt-1].Epoch != c.Epoch {
 			if (c.Batch < 0 || c.Batch >= len(p.batches)) && p.node.Epoch == c.Epoch {
 				return state.ErrNotFound
 			}
@@ -82,7 +89,8 @@ func (s *Store) held(ctx context.Context, c state.Claim, wanted state.Status, do
 }
 
 // ends ends a claim that holds.
-func (s *Store) ends(ctx context.Context, c state.Claim, to state.Status, now time.Time, failure *state.Failure, out state.Outcome, do func(b *batch)) error {
+func (s *Store) ends(ctx context.Context, c state.Claim, to state.Status, now time.Time, failure *state.Failure,
+	out state.Outcome, do func(b *batch)) error {
 	return s.held(ctx, c, to, func(p *nodePartition, b *batch) {
 		p.end(b, to, now, failure, out)
 		if to == state.Succeeded {
@@ -126,7 +134,10 @@ func (s *Store) Announce(ctx context.Context, c state.Claim, publications []stat
 }
 
 func (p *nodePartition) forget(batch, attempt int) {
-	p.publications = slices.DeleteFunc(p.publications, func(pub state.Publication) bool { return pub.Batch == batch && pub.Attempt == attempt })
+	p.publications = slices.DeleteFunc(p.publications, func(pub state.Publication) bool {
+		return pub.Batch == batch &&
+			pub.Attempt == attempt
+	})
 }
 
 // Forget implements state.Store.
@@ -135,7 +146,8 @@ func (s *Store) Forget(ctx context.Context, key state.BatchKey, attempt int) err
 }
 
 // Publications implements state.Store.
-func (s *Store) Publications(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Publication, int64, error) {
+func (s *Store) Publications(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Publication,
+	int64, error) {
 	end := func(p *nodePartition) int {
 		if len(p.publications) == 0 {
 			return 0
@@ -163,7 +175,8 @@ func (s *Store) Commit(ctx context.Context, c state.Claim, out state.Outcome, no
 }
 
 // Fail implements state.Store.
-func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome, now time.Time) error {
+func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome,
+	now time.Time) error {
 	if err := errors.Join(out.Check(), out.CheckFailed()); err != nil {
 		return err
 	}
@@ -173,7 +186,8 @@ func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, 
 }
 
 // Retry implements state.Store.
-func (s *Store) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore, now time.Time) error {
+func (s *Store) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore,
+	now time.Time) error {
 	return s.ends(ctx, c, state.Failed, now, &failure, state.Outcome{Stats: stats}, func(b *batch) {
 		b.reset()
 		b.Tries++
@@ -218,7 +232,8 @@ func (p *nodePartition) counts(batch int, a *attempt) bool {
 }
 
 // published lists what the attempts that count have published.
-func published[T any](ctx context.Context, s *Store, key state.NodeKey, page state.Page, of func(a *attempt) []T) ([]T, int64, error) {
+func published[T any](ctx context.Context, s *Store, key state.NodeKey, page state.Page, of func(a *attempt) []T) ([]T,
+	int64, error) {
 	return list(ctx, s, key, page, batchesOf, func(p *nodePartition, at int) ([]T, bool) {
 		b := p.batches[at]
 		if b.Status != state.Succeeded && b.Status != state.Failed {

@@ -56,9 +56,13 @@ func page[K, T any](ctx context.Context, d *decorated, key K, p state.Page,
 }
 
 // CreateRun implements state.Store.
-func (d *decorated) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec, blobs ...state.Blob) (state.RunKey, error) {
+func (d *decorated) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec,
+	blobs ...state.Blob) (state.RunKey, error) {
 	d.token(&run)
-	return answer(ctx, d, changes, func(ctx context.Context) (state.RunKey, error) { return d.Store.CreateRun(ctx, run, nodes, blobs...) })
+	return answer(ctx, d, changes, func(ctx context.Context) (state.RunKey, error) {
+		return d.Store.CreateRun(ctx, run,
+			nodes, blobs...)
+	})
 }
 
 // Run implements state.Store.
@@ -138,11 +142,13 @@ func (d *decorated) EndOrder(ctx context.Context, key state.RunKey, epoch int64,
 
 // CompleteRun implements state.Store.
 func (d *decorated) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, actor string, now time.Time) error {
-	return d.call(ctx, changes, func(ctx context.Context) error { return d.Store.CompleteRun(ctx, key, epoch, actor, now) })
+	return d.call(ctx, changes,
+		func(ctx context.Context) error { return d.Store.CompleteRun(ctx, key, epoch, actor, now) })
 }
 
 // Acquire implements state.Store.
-func (d *decorated) Acquire(ctx context.Context, key state.RunKey, role, owner string, now, until time.Time) (state.Role, error) {
+func (d *decorated) Acquire(ctx context.Context, key state.RunKey, role, owner string, now,
+	until time.Time) (state.Role, error) {
 	return answer(ctx, d, hints, func(ctx context.Context) (state.Role, error) {
 		return d.Store.Acquire(ctx, key, role, owner, now, until)
 	})
@@ -199,7 +205,8 @@ func (d *decorated) Inputs(ctx context.Context, key state.NodeKey, p state.Page)
 }
 
 // Offers implements state.Store.
-func (d *decorated) Offers(ctx context.Context, key state.NodeKey, now time.Time, p state.Page) ([]state.Offer, int64, error) {
+func (d *decorated) Offers(ctx context.Context, key state.NodeKey, now time.Time, p state.Page) ([]state.Offer,
+	int64, error) {
 	return page(ctx, d, key, p, func(ctx context.Context, key state.NodeKey, p state.Page) ([]state.Offer, int64, error) {
 		return d.Store.Offers(ctx, key, now, p)
 	})
@@ -216,7 +223,8 @@ func (d *decorated) Extend(ctx context.Context, c state.Claim, lease time.Time) 
 }
 
 // Announce implements state.Store.
-func (d *decorated) Announce(ctx context.Context, c state.Claim, publications []state.Publication, lease time.Time) error {
+func (d *decorated) Announce(ctx context.Context, c state.Claim, publications []state.Publication,
+	lease time.Time) error {
 	return d.call(ctx, changes, func(ctx context.Context) error { return d.Store.Announce(ctx, c, publications, lease) })
 }
 
@@ -226,13 +234,18 @@ func (d *decorated) Commit(ctx context.Context, c state.Claim, out state.Outcome
 }
 
 // Fail implements state.Store.
-func (d *decorated) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome, now time.Time) error {
+func (d *decorated) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome,
+	now time.Time) error {
 	return d.call(ctx, changes, func(ctx context.Context) error { return d.Store.Fail(ctx, c, failure, out, now) })
 }
 
 // Retry implements state.Store.
-func (d *decorated) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore, now time.Time) error {
-	return d.call(ctx, changes, func(ctx context.Context) error { return d.Store.Retry(ctx, c, failure, stats, notBefore, now) })
+func (d *decorated) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore,
+	now time.Time) error {
+	return d.call(ctx, changes, func(ctx context.Context) error {
+		return d.Store.Retry(ctx, c, failure, stats,
+			notBefore, now)
+	})
 }
 
 // Release implements state.Store.
@@ -246,7 +259,8 @@ func (d *decorated) Attempts(ctx context.Context, key state.NodeKey, p state.Pag
 }
 
 // Publications implements state.Store.
-func (d *decorated) Publications(ctx context.Context, key state.NodeKey, p state.Page) ([]state.Publication, int64, error) {
+func (d *decorated) Publications(ctx context.Context, key state.NodeKey, p state.Page) ([]state.Publication,
+	int64, error) {
 	return page(ctx, d, key, p, d.Store.Publications)
 }
 
@@ -277,7 +291,10 @@ func (d *decorated) Files(ctx context.Context, key state.NodeKey, p state.Page) 
 
 // Events implements state.Store.
 func (d *decorated) Events(ctx context.Context, key state.NodeKey, after int64, limit int) ([]state.Event, error) {
-	return answer(ctx, d, reads, func(ctx context.Context) ([]state.Event, error) { return d.Store.Events(ctx, key, after, limit) })
+	return answer(ctx, d, reads, func(ctx context.Context) ([]state.Event, error) {
+		return d.Store.Events(ctx, key,
+			after, limit)
+	})
 }
 
 // Workspaces implements state.Store.

@@ -87,7 +87,8 @@ func (w *faulty) deliver() {
 // Insist repeats what is not known to be done until it is: all that a caller
 // of a store may have to do about state.ErrUnknown.
 func Insist(s state.Store) state.Store {
-	return &decorated{Store: s, tokens: true, call: func(ctx context.Context, _ kind, do func(context.Context) error) error {
+	return &decorated{Store: s, tokens: true, call: func(ctx context.Context, _ kind,
+		do func(context.Context) error) error {
 		for {
 			if err := do(ctx); !errors.Is(err, state.ErrUnknown) {
 				return err

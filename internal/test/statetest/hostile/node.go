@@ -106,7 +106,8 @@ func (p *nodePartition) free(e state.Effect, now time.Time) {
 		if b.Status == state.Claimed {
 			p.latest(b).finish(state.Lost, now, nil)
 		}
-		if b.Status == state.Pending || b.Status == state.Claimed || b.Status == state.Failed || e.All || slices.Contains(e.These, i) {
+		if b.Status == state.Pending || b.Status == state.Claimed || b.Status == state.Failed || e.All ||
+			slices.Contains(e.These, i) {
 			b.reset()
 			b.Tries, b.NotBefore = 0, time.Time{}
 		}
@@ -117,7 +118,8 @@ func (p *nodePartition) free(e state.Effect, now time.Time) {
 }
 
 func (b *batch) reset() {
-	b.Batch = state.Batch{BatchKey: b.BatchKey, BatchSpec: b.BatchSpec, Status: state.Pending, Attempt: b.Attempt, Epoch: b.Epoch, Tries: b.Tries, NotBefore: b.NotBefore}
+	b.Batch = state.Batch{BatchKey: b.BatchKey, BatchSpec: b.BatchSpec, Status: state.Pending, Attempt: b.Attempt,
+		Epoch: b.Epoch, Tries: b.Tries, NotBefore: b.NotBefore}
 	b.token = ""
 }
 
@@ -167,14 +169,17 @@ func (s *Store) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (
 			return fault.New(fault.Bug, "a plan of %d batches has %d stored", f.Batches, len(plan.batches))
 		}
 		standing, p.plan = f.Digest, plan
-		p.node.Status, p.node.PlanDigest, p.node.InputDigest, p.node.ReusedFrom = state.Running, f.Digest, f.InputDigest, f.ReusedFrom
+		p.node.Status, p.node.PlanDigest, p.node.InputDigest, p.node.ReusedFrom = state.Running, f.Digest, f.InputDigest,
+			f.ReusedFrom
 		p.node.Plan = append([]byte{}, f.Record...)
 		for i := range f.Batches {
-			b := &batch{Batch: state.Batch{BatchKey: state.BatchKey{NodeKey: key, Batch: i}, BatchSpec: plan.batches[i], Status: state.Pending, Attempt: len(p.attempts[i])}}
+			b := &batch{Batch: state.Batch{BatchKey: state.BatchKey{NodeKey: key, Batch: i}, BatchSpec: plan.batches[i],
+				Status: state.Pending, Attempt: len(p.attempts[i])}}
 			b.Work = nil
 			p.batches = append(p.batches, b)
 		}
-		p.tell(state.NodePlanned, f.Actor, f.Now, state.EventData{Status: state.Running, Batches: f.Batches, Digest: f.Digest, ReusedFrom: f.ReusedFrom})
+		p.tell(state.NodePlanned, f.Actor, f.Now, state.EventData{Status: state.Running, Batches: f.Batches, Digest: f.Digest,
+			ReusedFrom: f.ReusedFrom})
 		return nil
 	})
 	return standing, err
@@ -277,7 +282,8 @@ func (s *Store) Inputs(ctx context.Context, key state.NodeKey, page state.Page) 
 }
 
 // Offers implements state.Store.
-func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) ([]state.Offer, int64, error) {
+func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) ([]state.Offer,
+	int64, error) {
 	return list(ctx, s, key, page, batchesOf, func(p *nodePartition, at int) ([]state.Offer, bool) {
 		b := p.batches[at]
 		o := state.Offer{BatchKey: b.BatchKey, Epoch: p.node.Epoch, Attempt: b.Attempt, Class: b.Class}

@@ -22,7 +22,8 @@ func (s *Store) workspace(name string) *workspacePartition {
 
 // find looks for a note.
 func (p *workspacePartition) find(topic, name string) (at int, found bool) {
-	return slices.BinarySearchFunc(p.notes[topic], name, func(n state.Note, name string) int { return strings.Compare(n.Name, name) })
+	return slices.BinarySearchFunc(p.notes[topic], name,
+		func(n state.Note, name string) int { return strings.Compare(n.Name, name) })
 }
 
 func (p *workspacePartition) put(n state.Note) {
@@ -78,7 +79,8 @@ func (s *Store) Notes(ctx context.Context, workspace, topic, after string, n int
 }
 
 // Sequence implements state.Store.
-func (s *Store) Sequence(ctx context.Context, key state.RunKey, page state.Page) (spans []state.Span, next int64, err error) {
+func (s *Store) Sequence(ctx context.Context, key state.RunKey, page state.Page) (spans []state.Span, next int64,
+	err error) {
 	err = s.inRun(ctx, key, func(p *runPartition) error {
 		rest := p.spans[min(max(page.From, 0), int64(len(p.spans))):]
 		spans = slices.Clone(rest[:min(len(rest), limit(page))])
@@ -117,7 +119,8 @@ func (s *Store) Purge(ctx context.Context, key state.NodeKey) error {
 			p.purged = p.tally()
 		}
 		p.node.Plan, p.node.PlanDigest, p.node.InputDigest, p.node.ReusedFrom = nil, "", "", nil
-		p.staged, p.plan, p.batches, p.attempts, p.publications = map[string]*stagedPlan{}, nil, nil, map[int][]*attempt{}, nil
+		p.staged, p.plan, p.batches, p.attempts, p.publications = map[string]*stagedPlan{}, nil, nil,
+			map[int][]*attempt{}, nil
 		return nil
 	})
 }

@@ -29,7 +29,8 @@ func (p *runPartition) fork() *runPartition {
 }
 
 func (p *nodePartition) fork() *nodePartition {
-	c := &nodePartition{node: p.node, staged: maps.Clone(p.staged), plan: p.plan, attempts: make(map[int][]*attempt, len(p.attempts)),
+	c := &nodePartition{node: p.node, staged: maps.Clone(p.staged), plan: p.plan,
+		attempts:     make(map[int][]*attempt, len(p.attempts)),
 		publications: slices.Clone(p.publications), purged: p.purged}
 	for _, b := range p.batches {
 		same := *b
@@ -67,12 +68,14 @@ func (p *runPartition) append(to []byte) []byte {
 
 func (p *nodePartition) append(to []byte) []byte {
 	n := p.node
-	to = fmt.Appendf(to, "%s %d %d %d %q %q %t %t %s %t", n.Status, n.Epoch, n.Fence, n.Generation, n.Gate, n.GateDigest, n.Dropped, n.Failure != nil, n.PlanDigest, p.purged != nil)
+	to = fmt.Appendf(to, "%s %d %d %d %q %q %t %t %s %t", n.Status, n.Epoch, n.Fence, n.Generation, n.Gate, n.GateDigest,
+		n.Dropped, n.Failure != nil, n.PlanDigest, p.purged != nil)
 	if d := n.Decision; d != nil {
 		to = fmt.Appendf(to, " %t %s", d.Approved, d.Digest)
 	}
 	for i, b := range p.batches {
-		to = fmt.Appendf(to, "\n%d %s %d %d %d %s %s %d %d", i, b.Status, b.Attempt, b.Epoch, b.Tries, b.Owner, b.token, b.Lease.UnixMilli(), b.NotBefore.UnixMilli())
+		to = fmt.Appendf(to, "\n%d %s %d %d %d %s %s %d %d", i, b.Status, b.Attempt, b.Epoch, b.Tries, b.Owner, b.token,
+			b.Lease.UnixMilli(), b.NotBefore.UnixMilli())
 	}
 	for batch := range len(p.attempts) { // they are numbered without gaps
 		for _, a := range p.attempts[batch] {

@@ -155,7 +155,8 @@ func (s *Store) inNode(ctx context.Context, key state.NodeKey, do func(*nodePart
 
 // CreateRun implements state.Store: a number first, then the nodes, then the
 // run, which nobody sees before.
-func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec, blobs ...state.Blob) (state.RunKey, error) {
+func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec,
+	blobs ...state.Blob) (state.RunKey, error) {
 	if err := ctx.Err(); err != nil {
 		return state.RunKey{}, err
 	}
@@ -186,7 +187,8 @@ func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.Node
 		}
 	}
 	if s.runs[run.RunKey] == nil {
-		run.Status, run.Epoch, run.Order, run.Finished, run.Failure, run.Invalidated, run.Dropped, run.Nodes = state.Running, 0, nil, time.Time{}, nil, nil, nil, nil
+		run.Status, run.Epoch, run.Order, run.Finished, run.Failure, run.Invalidated, run.Dropped, run.Nodes = state.Running,
+			0, nil, time.Time{}, nil, nil, nil, nil
 		run.Created, run.Deadline = milli(run.Created), milli(run.Deadline)
 		nodes = slices.Clone(nodes)
 		slices.SortStableFunc(nodes, func(a, b state.NodeSpec) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
@@ -231,7 +233,10 @@ func (s *Store) Runs(ctx context.Context, workspace string, page state.Page) (ru
 	s.mu.Lock()
 	keys := slices.Collect(maps.Keys(s.runs))
 	s.mu.Unlock()
-	keys = slices.DeleteFunc(keys, func(k state.RunKey) bool { return k.Workspace != workspace || page.From > 0 && k.Run >= page.From })
+	keys = slices.DeleteFunc(keys, func(k state.RunKey) bool {
+		return k.Workspace != workspace || page.From > 0 &&
+			k.Run >= page.From
+	})
 	slices.SortFunc(keys, func(a, b state.RunKey) int { return cmp.Compare(b.Run, a.Run) })
 	if n := limit(page); len(keys) > n {
 		keys, next = keys[:n], keys[n-1].Run
@@ -247,7 +252,8 @@ func (s *Store) Runs(ctx context.Context, workspace string, page state.Page) (ru
 		}
 		run.Pins = nil
 		for _, n := range nodes {
-			run.Nodes = append(run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status, RowsOut: n.RowsOut, BytesOut: n.BytesOut})
+			run.Nodes = append(run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status, RowsOut: n.RowsOut,
+				BytesOut: n.BytesOut})
 		}
 		runs = append(runs, run)
 	}
@@ -325,7 +331,8 @@ func (s *Store) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, 
 }
 
 // Acquire implements state.Store.
-func (s *Store) Acquire(ctx context.Context, key state.RunKey, role, owner string, now, until time.Time) (got state.Role, err error) {
+func (s *Store) Acquire(ctx context.Context, key state.RunKey, role, owner string, now,
+	until time.Time) (got state.Role, err error) {
 	err = s.inRun(ctx, key, func(p *runPartition) error {
 		got = p.roles[role]
 		got.Name = role

@@ -173,7 +173,8 @@ func read(tls *libc.TLS, p, buffer uintptr, bytes int32, offset int64) int32 {
 	if rc != sqlite3.SQLITE_OK && rc != sqlite3.SQLITE_IOERR_SHORT_READ {
 		return rc
 	}
-	if bytes != PageBytes || offset%PageBytes != 0 || !f.sums.matches(offset/PageBytes, bytesAt(buffer, bytes), rc == sqlite3.SQLITE_IOERR_SHORT_READ) {
+	if bytes != PageBytes || offset%PageBytes != 0 || !f.sums.matches(offset/PageBytes, bytesAt(buffer, bytes),
+		rc == sqlite3.SQLITE_IOERR_SHORT_READ) {
 		return sqlite3.SQLITE_IOERR_DATA
 	}
 	return rc
