@@ -13,7 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"thalweg/internal/app/local"
-	"thalweg/internal/lang/environment"
+	"thalweg/internal/lang/project"
 	"thalweg/internal/store/state"
 )
 
@@ -167,7 +167,7 @@ func (p commandPlace) told(text string) string {
 
 // elsewhere is the place for who reads of it in another directory, or in a shell with other variables: all of it is
 // said, whether it was typed, named by a variable, or is the default.
-func (p commandPlace) elsewhere(kctx *kong.Context, env *environment.Environment) commandPlace {
+func (p commandPlace) elsewhere(kctx *kong.Context, env *project.Environment) commandPlace {
 	values, typed := map[string]string{}, map[string]bool{}
 	for _, f := range kctx.Flags() {
 		if slices.Contains(placeFlagNames, f.Name) {
@@ -183,7 +183,7 @@ func (p commandPlace) elsewhere(kctx *kong.Context, env *environment.Environment
 	}
 	has := func(name string) bool {
 		return env != nil && !typed["state"] && !typed["cluster"] &&
-			slices.ContainsFunc(env.Flags, func(f environment.Flag) bool { return f.Name == name })
+			slices.ContainsFunc(env.Flags, func(f project.Flag) bool { return f.Name == name })
 	}
 	switch {
 	case has("state") || has("cluster"): // the environment says which

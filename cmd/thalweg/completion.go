@@ -13,7 +13,7 @@ import (
 
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/document"
-	"thalweg/internal/lang/environment"
+	"thalweg/internal/lang/project"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/store/state"
 )
@@ -226,7 +226,7 @@ func (l *completion) valuesOf(ctx context.Context, a *app, name, enum, kind stri
 		if err != nil {
 			return nil
 		}
-		return list(environment.Names(environment.Find(dir)))
+		return list(project.Names(project.Find(dir)))
 	case "param", "matrix":
 		for _, p := range script.Parameters(l.scriptText()) {
 			out = append(out, candidate{p.Name + "=", p.Type})
@@ -342,7 +342,7 @@ func (l *completion) open(ctx context.Context) (*local.Home, string) {
 	dir, workspace := get("state", "THALWEG_STATE", ""), get("workspace", "THALWEG_WORKSPACE", "")
 	if name := get("env", "THALWEG_ENV", ""); name != "" {
 		here, _ := os.Getwd()
-		env, _, err := environment.Load(environment.Find(here), name, environment.Options{})
+		env, _, err := project.Load(project.Find(here), name, project.Options{})
 		if err != nil || env == nil {
 			return nil, ""
 		}

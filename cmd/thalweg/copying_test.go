@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/local"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -22,11 +22,11 @@ func TestCopyingIsTold(t *testing.T) {
 	out.Reset()
 	at := time.Now()
 	for s, bytes := range []int64{0, 1 << 20, 2 << 20} {
-		view.observe(worker.Event{Time: at.Add(time.Duration(s*6) * time.Second), Kind: worker.NodeCopying, Node: "read",
-			Copying: &worker.Copying{Files: 3, FilesDone: s, Bytes: bytes}})
+		view.observe(job.Event{Time: at.Add(time.Duration(s*6) * time.Second), Kind: job.NodeCopying, Node: "read",
+			Copying: &job.Copying{Files: 3, FilesDone: s, Bytes: bytes}})
 	}
 	require.Regexp(t, `^ *\S+ ?\S*  read  copying inputs: 0 of 3 files, 0 B\n.*  read  copying inputs: 2 of 3 files, 2.0 MiB\n$`, out.String())
 	require.Equal(t, "copying inputs: 2 of 3 files, 2.0 MiB", view.line(view.nodes["read"]))
-	view.observe(worker.Event{Time: at, Kind: worker.NodePlanned, Node: "read", Batches: 2})
+	view.observe(job.Event{Time: at, Kind: job.NodePlanned, Node: "read", Batches: 2})
 	require.NotContains(t, view.line(view.nodes["read"]), "copying")
 }

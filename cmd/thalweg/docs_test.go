@@ -190,7 +190,7 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 		}
 		return err
 	}))
-	// worker.TestEveryCrashPointIsListed is for these
+	// job.TestEveryCrashPointIsListed is for these
 	promises := between(t, "../../docs/guarantees.md", "\n## What is promised\n", "\n## Crash points\n")
 	features := between(t, "../../docs/features.md", "\n# What there is\n", "")
 	there := 0

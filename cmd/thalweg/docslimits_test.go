@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 )
 
 // Each number of docs/limits.md that names where the code keeps it is that number.
@@ -34,7 +34,7 @@ func TestLimitsAreThoseOfTheCode(t *testing.T) {
 			dir = "."
 		}
 		n := constantOf(t, dir, row[4])
-		spellings := []string{figures.Count(n), strings.TrimSuffix(strings.ReplaceAll(figures.Size(n), ".0 ", " "), " B")}
+		spellings := []string{format.Count(n), strings.TrimSuffix(strings.ReplaceAll(format.Size(n), ".0 ", " "), " B")}
 		if n >= int64(time.Second) {
 			spellings = append(spellings, fmt.Sprintf("%d s", n/int64(time.Second)), fmt.Sprintf("%d min", n/int64(time.Minute)))
 		}

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"thalweg/internal/app/local"
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/doctor"
 )
 
@@ -33,7 +33,7 @@ type diagnosis struct {
 
 // Run implements kong's command.
 func (c *doctorCmd) Run(ctx context.Context, a *app) error {
-	var cfg *cluster.Config
+	var cfg *clusterconfig.Config
 	if c.Cluster != "" {
 		var err error
 		if cfg, err = local.LoadCluster(c.Cluster, a.known); err != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"thalweg/internal/app/local"
-	"thalweg/internal/run/supervise"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
 )
 
@@ -21,12 +21,12 @@ type dropCmd struct {
 
 // dropped is the JSON form of a run that is dropped.
 type dropped struct {
-	Workspace string              `json:"workspace"`
-	Run       int64               `json:"run"`
-	DryRun    bool                `json:"dry_run"`
-	Nodes     []string            `json:"nodes"`
-	Bytes     int64               `json:"bytes"`
-	Made      []supervise.Touched `json:"made_from_it"`
+	Workspace string           `json:"workspace"`
+	Run       int64            `json:"run"`
+	DryRun    bool             `json:"dry_run"`
+	Nodes     []string         `json:"nodes"`
+	Bytes     int64            `json:"bytes"`
+	Made      []orders.Touched `json:"made_from_it"`
 }
 
 // Run implements kong's command.
@@ -54,7 +54,7 @@ func (c *dropCmd) Run(ctx context.Context, a *app) error {
 	said := []dropped{}
 	for _, d := range out {
 		said = append(said, dropped{Workspace: d.Run.Workspace, Run: d.Run.Run, DryRun: c.DryRun,
-			Nodes: append([]string{}, d.Nodes...), Bytes: d.Bytes, Made: append([]supervise.Touched{}, d.Made...)})
+			Nodes: append([]string{}, d.Nodes...), Bytes: d.Bytes, Made: append([]orders.Touched{}, d.Made...)})
 	}
 	if err != nil && len(said) == 0 {
 		return err

@@ -20,7 +20,7 @@ import (
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/similar"
-	"thalweg/internal/lang/environment"
+	"thalweg/internal/lang/project"
 	"thalweg/internal/lang/script"
 )
 
@@ -63,7 +63,7 @@ func nameConsent(args []string) []string {
 		return arg == "--env" || strings.HasPrefix(arg, "--env=")
 	})
 	if dir, err := os.Getwd(); !chosen &&
-		(err != nil || !slices.Contains(environment.Names(environment.Find(dir)), args[at+1])) {
+		(err != nil || !slices.Contains(project.Names(project.Find(dir)), args[at+1])) {
 		return args
 	}
 	return slices.Concat(args[:at], []string{"--yes=" + args[at+1]}, args[at+2:])
@@ -84,16 +84,16 @@ func (f environmentFlags) settle(a *app, kctx *kong.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the working directory: %w", err)
 	}
-	path := environment.Find(dir)
+	path := project.Find(dir)
 	if path == "" {
-		return &fault.Error{Kind: fault.Script, Message: "there is no " + environment.DefaultName +
+		return &fault.Error{Kind: fault.Script, Message: "there is no " + project.DefaultName +
 			" with environments, here or in a directory above",
 			Hint: "make one: environments: {" + f.Env + ": {state: .thalweg}}; docs/environments.md has all keys"}
 	}
 	if rel, err := filepath.Rel(dir, path); err == nil {
 		path = rel
 	}
-	env, diags, err := environment.Load(path, f.Env, environment.Options{Known: a.known})
+	env, diags, err := project.Load(path, f.Env, project.Options{Known: a.known})
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func typedFlags(kctx *kong.Context) map[string]bool {
 }
 
 // apply gives the flags of the command the environment's values, where the command line says nothing.
-func apply(env *environment.Environment, path string, said map[string]bool, commands func() *kong.Application,
+func apply(env *project.Environment, path string, said map[string]bool, commands func() *kong.Application,
 	kctx *kong.Context) error {
 	var known []string
 	for _, leaf := range commands().Leaves(true) {
@@ -185,9 +185,9 @@ func apply(env *environment.Environment, path string, said map[string]bool, comm
 }
 
 // preferDirectory lets the environment's state directory count instead of a cluster that a variable names.
-func preferDirectory(env *environment.Environment, said map[string]bool, flags map[string]*kong.Flag) {
+func preferDirectory(env *project.Environment, said map[string]bool, flags map[string]*kong.Flag) {
 	has := func(name string) bool {
-		return slices.ContainsFunc(env.Flags, func(f environment.Flag) bool { return f.Name == name })
+		return slices.ContainsFunc(env.Flags, func(f project.Flag) bool { return f.Name == name })
 	}
 	if flag := flags["cluster"]; flag != nil && has("state") && !said["cluster"] {
 		flag.Target.SetString("")

@@ -13,7 +13,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/run/gate"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -121,14 +121,14 @@ func (s *eventsShown) tell(lines []history.Line) error {
 			continue
 		}
 		switch sum := s.sums[e.Node]; e.Kind {
-		case worker.NodePlanned:
+		case job.NodePlanned:
 			delete(s.sums, e.Node)
 			s.from[e.Node] = e.ReusedFrom
-		case worker.BatchFinished:
+		case job.BatchFinished:
 			sum.RowsIn, sum.RowsOut, sum.BytesOut = sum.RowsIn+e.Stats.RowsIn, sum.RowsOut+e.Stats.RowsOut,
 				sum.BytesOut+e.Stats.BytesOut
 			s.sums[e.Node] = sum
-		case worker.NodeFinished:
+		case job.NodeFinished:
 			e.Stats, e.ReusedFrom = sum, s.from[e.Node]
 		}
 		if err := s.show(e); err != nil {
@@ -139,8 +139,8 @@ func (s *eventsShown) tell(lines []history.Line) error {
 }
 
 // show shows an event, and of a gate that waits what it asks and how to decide.
-func (s *eventsShown) show(e worker.Event) error {
-	if e.Kind != worker.NodeWaiting || s.asked == nil {
+func (s *eventsShown) show(e job.Event) error {
+	if e.Kind != job.NodeWaiting || s.asked == nil {
 		s.view.observe(e)
 		return nil
 	}
@@ -162,8 +162,8 @@ func (s *eventsShown) show(e worker.Event) error {
 }
 
 // shownEvent is an event of state as a worker tells it; false if people are shown nothing of it.
-func shownEvent(e state.Event) (worker.Event, bool) {
-	out := worker.Event{Run: e.RunKey, Time: e.Time, Node: e.Node, Attempt: e.Attempt, Batches: e.Batches,
+func shownEvent(e state.Event) (job.Event, bool) {
+	out := job.Event{Run: e.RunKey, Time: e.Time, Node: e.Node, Attempt: e.Attempt, Batches: e.Batches,
 		Failure: e.Failure, ReusedFrom: e.ReusedFrom}
 	if e.Batch != nil {
 		out.Batch = *e.Batch
@@ -171,24 +171,24 @@ func shownEvent(e state.Event) (worker.Event, bool) {
 	out.Stats = state.Stats{RowsIn: e.RowsIn, RowsOut: e.RowsOut, BytesOut: e.BytesOut}
 	switch {
 	case e.Kind == state.NodePlanned:
-		out.Kind = worker.NodePlanned
+		out.Kind = job.NodePlanned
 	case e.Kind == state.BatchClaimed:
-		out.Kind = worker.BatchStarted
+		out.Kind = job.BatchStarted
 	case e.Kind == state.BatchEnded && e.Status == state.Succeeded:
-		out.Kind = worker.BatchFinished
+		out.Kind = job.BatchFinished
 	case e.Kind == state.BatchEnded && e.Status == state.Released:
-		out.Kind = worker.BatchReleased
+		out.Kind = job.BatchReleased
 	case e.Kind == state.BatchEnded && e.Status == state.Lost:
-		out.Kind = worker.BatchLost
+		out.Kind = job.BatchLost
 	case e.Kind == state.BatchEnded && e.Failure != nil:
-		out.Kind = worker.BatchFailed
+		out.Kind = job.BatchFailed
 		if e.Failure.Again {
-			out.Kind = worker.BatchRetried
+			out.Kind = job.BatchRetried
 		}
 	case e.Kind == state.NodeMoved && e.Status == state.Succeeded:
-		out.Kind = worker.NodeFinished
+		out.Kind = job.NodeFinished
 	case e.Kind == state.NodeMoved && e.Status == state.Waiting && gate.Is(state.NodeSpec{Name: e.Node, Kind: gate.Kind}):
-		out.Kind = worker.NodeWaiting
+		out.Kind = job.NodeWaiting
 	default:
 		return out, false
 	}

@@ -11,7 +11,7 @@ import (
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/ops/collect"
+	"thalweg/internal/ops/gc"
 )
 
 // gcCmd removes what nobody needs any more.
@@ -85,7 +85,7 @@ func (c *gcCmd) Run(ctx context.Context, a *app) (err error) {
 }
 
 // confirmRemoval asks before runs are dropped and what dropped ones have written is removed.
-func (c *gcCmd) confirmRemoval(ctx context.Context, a *app, home *local.Home, limits collect.Limits,
+func (c *gcCmd) confirmRemoval(ctx context.Context, a *app, home *local.Home, limits gc.Limits,
 	client *remote.Client) error {
 	if c.DryRun {
 		return nil
@@ -107,7 +107,7 @@ func (c *gcCmd) confirmRemoval(ctx context.Context, a *app, home *local.Home, li
 
 // limits reads which runs are dropped. One that is given is a limit: 0 would drop
 // all, or none, and is not clear enough for either.
-func (c *gcCmd) limits() (l collect.Limits, err error) {
+func (c *gcCmd) limits() (l gc.Limits, err error) {
 	wrong := func(what string) error {
 		return &fault.Error{Kind: fault.Script, Message: what,
 			Hint: "--keep is a number of runs from 1 on, --older-than a time such as 30d or 36h; drop RUN drops those that it " +
@@ -148,7 +148,7 @@ func (c *gcCmd) print(a *app, out local.Collected) {
 	var bytes int64
 	for _, row := range []struct {
 		what string
-		of   collect.Amount
+		of   gc.Amount
 	}{
 		{"parts of dead attempts", out.Dead}, {"parts of what was done again", out.Withdrawn},
 		{"parts of dropped runs", out.Dropped},

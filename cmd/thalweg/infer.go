@@ -13,7 +13,7 @@ import (
 
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/ops/infer"
 )
@@ -103,7 +103,7 @@ func (c *inferCmd) sayDoubts(a *app, p *infer.Proposal) error {
 	if len(p.Doubts) == 0 {
 		return nil
 	}
-	things := figures.Counted(int64(len(p.Doubts)), "thing", "things")
+	things := format.Counted(int64(len(p.Doubts)), "thing", "things")
 	fmt.Fprintf(a.stderr, "infer: %s to look at:\n", things)
 	for _, d := range p.Doubts {
 		fmt.Fprintf(a.stderr, "  %s: %s\n", d.Kind, d.Text)
@@ -194,8 +194,8 @@ func (l *lookProgress) show(file string, done, total int64) {
 		return
 	}
 	l.last, l.shown = now, true
-	fmt.Fprintf(l.a.stderr, "\r\x1b[Klooking at %s: %s of %s", filepath.Base(file), figures.Size(done),
-		figures.Size(total))
+	fmt.Fprintf(l.a.stderr, "\r\x1b[Klooking at %s: %s of %s", filepath.Base(file), format.Size(done),
+		format.Size(total))
 }
 
 // end clears what was shown.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"thalweg/internal/app/local"
-	"thalweg/internal/run/supervise"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
 )
 
@@ -22,13 +22,13 @@ type invalidateCmd struct {
 
 // invalidated is the JSON form of what is invalid.
 type invalidated struct {
-	Workspace string              `json:"workspace"`
-	Run       int64               `json:"run"`
-	DryRun    bool                `json:"dry_run"`
-	Nodes     []string            `json:"nodes"`
-	Files     []string            `json:"files"`
-	Made      []supervise.Touched `json:"made_from_it"`
-	Origins   []state.NodeKey     `json:"rows_of_other_runs"` // of nodes that have those of others, which stay valid
+	Workspace string           `json:"workspace"`
+	Run       int64            `json:"run"`
+	DryRun    bool             `json:"dry_run"`
+	Nodes     []string         `json:"nodes"`
+	Files     []string         `json:"files"`
+	Made      []orders.Touched `json:"made_from_it"`
+	Origins   []state.NodeKey  `json:"rows_of_other_runs"` // of nodes that have those of others, which stay valid
 }
 
 func (c *invalidateCmd) Run(ctx context.Context, a *app) error {
@@ -59,7 +59,7 @@ func (c *invalidateCmd) Run(ctx context.Context, a *app) error {
 	}
 	if c.JSON {
 		if said.Made == nil {
-			said.Made = []supervise.Touched{}
+			said.Made = []orders.Touched{}
 		}
 		return printJSON(a.stdout, said)
 	}
@@ -85,7 +85,7 @@ func (c *invalidateCmd) confirm(ctx context.Context, a *app, home *local.Home, r
 }
 
 // madeOf names what other runs have made of what is taken away.
-func madeOf(made []supervise.Touched) (out []replaced) {
+func madeOf(made []orders.Touched) (out []replaced) {
 	for _, t := range made {
 		out = append(out, replaced{What: fmt.Sprintf("node %s of run %d stays", t.Node, t.Run),
 			Note: fmt.Sprintf("it was made from %s of run %d", t.Of.Node, t.Of.Run)})

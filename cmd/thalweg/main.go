@@ -19,8 +19,8 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/keeper"
 	"thalweg/internal/base/secret"
-	"thalweg/internal/lang/environment"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/lang/project"
+	"thalweg/internal/run/job"
 )
 
 // Exit codes. They are a promise: docs/commands.md lists them.
@@ -115,7 +115,7 @@ type app struct {
 	talkColor      bool                     // of stderr
 	width          int                      // columns of stdout's terminal; 0: it is none
 	json           bool                     // failures are told as JSON
-	environment    *environment.Environment // that is chosen; nil: none
+	environment    *project.Environment     // that is chosen; nil: none
 	confirmed      bool                     // --yes has named it
 	typed          map[string]bool          // flags of the command line itself, by name
 	outlet         *outlet                  // standard output; nil: tests'
@@ -262,9 +262,9 @@ func (a *app) report(ctx context.Context, err error) int {
 	var invalid *local.InvalidScriptError
 	switch errors.As(err, &invalid); {
 	case a.json && invalid != nil:
-		a.printTwin(errorTwin{Failure: worker.FailureOf(err, noBatch), ExitCode: code, Diagnostics: invalid.Diagnostics})
+		a.printTwin(errorTwin{Failure: job.FailureOf(err, noBatch), ExitCode: code, Diagnostics: invalid.Diagnostics})
 	case a.json:
-		a.printTwin(errorTwin{Failure: worker.FailureOf(err, noBatch), ExitCode: code})
+		a.printTwin(errorTwin{Failure: job.FailureOf(err, noBatch), ExitCode: code})
 	case invalid != nil:
 		a.printDiagnostics(invalid.Diagnostics)
 	default:

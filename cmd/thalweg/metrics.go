@@ -10,7 +10,7 @@ import (
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/metrics"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/queue"
 )
 
@@ -77,7 +77,7 @@ func (w *watched) measure(home *local.Home, opts *local.WorkerOptions) {
 		home.Parts = m.Parts(home.Parts)
 	}
 	observe := opts.Observe
-	opts.Observe = func(e worker.Event) {
+	opts.Observe = func(e job.Event) {
 		m.Observe(e)
 		observe(e)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"thalweg/internal/app/local"
 	"thalweg/internal/ops/lineage"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -51,7 +51,7 @@ func (w *workplace) openLineageOf(ctx context.Context, a *app, flag string) (*op
 		return nil, err
 	}
 	o.outlet = lineage.NewOutlet(ctx, lineage.OutletConfig{To: to, Store: w.home.State, Box: local.LineageBox(w.home),
-		Owner: worker.Owner(), Gone: worker.Gone, Logger: w.logger,
+		Owner: job.Owner(), Gone: job.Gone, Logger: w.logger,
 		How: func(ctx context.Context, key state.RunKey) (how lineage.Telling, err error) {
 			how = o.telling()
 			how.Script, how.Dir, err = local.ScriptOf(ctx, w.home, key, w.client, a.known)
@@ -76,7 +76,7 @@ func (o *openLineage) wrap(ctx context.Context, opts *local.Options) {
 			started(s)
 		}
 	}
-	opts.Observe = func(e worker.Event) {
+	opts.Observe = func(e job.Event) {
 		o.observe(e)
 		if observe != nil {
 			observe(e)
@@ -94,7 +94,7 @@ func (o *openLineage) wrapWorker(ctx context.Context, opts *local.WorkerOptions)
 		o.follow(ctx, s)
 		joined(s)
 	}
-	opts.Observe = func(e worker.Event) {
+	opts.Observe = func(e job.Event) {
 		o.observe(e)
 		observe(e)
 	}
@@ -107,17 +107,17 @@ func (o *openLineage) follow(ctx context.Context, s local.Started) {
 	o.outlet.Follow(ctx, s.Key, how)
 }
 
-func (o *openLineage) observe(e worker.Event) {
+func (o *openLineage) observe(e job.Event) {
 	key := state.NodeKey{RunKey: e.Run, Node: e.Node}
 	o.mu.Lock()
 	begun := o.known[key]
-	tells := e.Kind == worker.BatchStarted && !begun || e.Kind == worker.NodeFinished || e.Kind == worker.BatchFailed
+	tells := e.Kind == job.BatchStarted && !begun || e.Kind == job.NodeFinished || e.Kind == job.BatchFailed
 	if tells && !begun {
 		o.known[key] = true
 	}
 	o.mu.Unlock()
 	switch {
-	case e.Kind == worker.RunFinished:
+	case e.Kind == job.RunFinished:
 		o.outlet.Leave(e.Run)
 	case tells:
 		o.outlet.Changed(e.Run, e.Node)

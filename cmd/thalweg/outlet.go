@@ -9,7 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"thalweg/internal/base/fault"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 )
 
 // errNobodyReads ends a command that only shows something once nobody reads it any more.
@@ -88,7 +88,7 @@ func (a *app) written(code int) int {
 	f := &fault.Error{Kind: fault.Environment, Message: "write standard output", Err: err,
 		Hint: "what was printed is incomplete"}
 	if a.json {
-		a.printTwin(errorTwin{Failure: worker.FailureOf(f, noBatch), ExitCode: exitOurs})
+		a.printTwin(errorTwin{Failure: job.FailureOf(f, noBatch), ExitCode: exitOurs})
 		return exitOurs
 	}
 	a.printFailure(f.Error(), fault.Place{}, f.Hint, "")

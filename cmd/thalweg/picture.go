@@ -10,7 +10,7 @@ import (
 
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 	"thalweg/internal/lang/graph"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/run/gate"
@@ -54,7 +54,7 @@ func headingOf(d history.RunDetail) []string {
 		first += " in " + span(ms(d.Elapsed))
 	}
 	return []string{first, fmt.Sprintf("begun %s, %s, %s", d.Created.UTC().Format("2006-01-02 15:04 MST"),
-		figures.Counted(d.Rows, "row", "rows"), size(d.Bytes))}
+		format.Counted(d.Rows, "row", "rows"), size(d.Bytes))}
 }
 
 // addRun adds to a script's picture what has become of its nodes and gates in a run.
@@ -112,11 +112,11 @@ func resultLines(n history.Node) []string {
 	}
 	lines := []string{fmt.Sprintf("%s rows in, %s out, %s", count(n.RowsIn), count(n.RowsOut), span(ms(n.Elapsed)))}
 	if n.Status != state.Succeeded {
-		lines = append(lines, fmt.Sprintf("%s: %d of %s done", n.Status, n.Done, figures.Counted(int64(n.Batches), "batch",
+		lines = append(lines, fmt.Sprintf("%s: %d of %s done", n.Status, n.Done, format.Counted(int64(n.Batches), "batch",
 			"batches")))
 	}
 	if n.Warnings > 0 {
-		lines = append(lines, figures.Counted(int64(n.Warnings), "warning", "warnings"))
+		lines = append(lines, format.Counted(int64(n.Warnings), "warning", "warnings"))
 	}
 	if n.Failure != nil {
 		lines = append(lines, folded(n.Failure.Text())...)

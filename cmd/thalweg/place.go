@@ -7,7 +7,7 @@ import (
 
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 )
 
 // placeFlags say where a command's state is: in a directory, or in a cluster.
@@ -20,7 +20,7 @@ type placeFlags struct {
 }
 
 // config is the configuration of the cluster that is named; nil without one.
-func (p placeFlags) config(a *app) (*cluster.Config, error) {
+func (p placeFlags) config(a *app) (*clusterconfig.Config, error) {
 	if p.Cluster == "" {
 		return nil, nil
 	}

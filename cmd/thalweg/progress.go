@@ -12,7 +12,7 @@ import (
 
 	"thalweg/internal/app/local"
 	"thalweg/internal/run/gate"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -170,22 +170,22 @@ func (n *nodeView) rest() time.Duration {
 
 // batchEvent is the JSON form of what happens during a run.
 type batchEvent struct {
-	Event   worker.EventKind `json:"event"`
-	Time    time.Time        `json:"time"`
-	Node    string           `json:"node,omitempty"`
-	Batch   int              `json:"batch"`
-	Attempt int              `json:"attempt,omitempty"`
-	Batches int              `json:"batches,omitempty"`
-	Stats   *state.Stats     `json:"stats,omitempty"`
-	Checks  []checkRow       `json:"checks,omitempty"`
-	Failure *state.Failure   `json:"failure,omitempty"`
-	Gate    *gate.Record     `json:"asks,omitempty"` // of a gate that waits
-	Copying *worker.Copying  `json:"copying,omitempty"`
-	From    *reusedFrom      `json:"reused_from,omitempty"`
+	Event   job.EventKind  `json:"event"`
+	Time    time.Time      `json:"time"`
+	Node    string         `json:"node,omitempty"`
+	Batch   int            `json:"batch"`
+	Attempt int            `json:"attempt,omitempty"`
+	Batches int            `json:"batches,omitempty"`
+	Stats   *state.Stats   `json:"stats,omitempty"`
+	Checks  []checkRow     `json:"checks,omitempty"`
+	Failure *state.Failure `json:"failure,omitempty"`
+	Gate    *gate.Record   `json:"asks,omitempty"` // of a gate that waits
+	Copying *job.Copying   `json:"copying,omitempty"`
+	From    *reusedFrom    `json:"reused_from,omitempty"`
 }
 
 // observe takes the worker's events.
-func (v *runView) observe(e worker.Event) {
+func (v *runView) observe(e job.Event) {
 	v.mu.Lock()
 	if v.json {
 		v.observeJSON(e)
@@ -206,19 +206,19 @@ func (v *runView) observe(e worker.Event) {
 	if bar == nil {
 		return
 	}
-	if e.Kind == worker.NodePlanned {
+	if e.Kind == job.NodePlanned {
 		bar.SetTotal(int64(max(e.Batches, 1)), false)
 	}
 	bar.SetCurrent(int64(done))
 }
 
-func (v *runView) observeJSON(e worker.Event) {
-	if e.Kind == worker.RunFinished {
+func (v *runView) observeJSON(e job.Event) {
+	if e.Kind == job.RunFinished {
 		return // the summary follows
 	}
 	out := batchEvent{Event: e.Kind, Time: e.Time, Node: e.Node, Batch: e.Batch, Attempt: e.Attempt, Batches: e.Batches,
 		Failure: e.Failure, From: reusedFromOf(e.ReusedFrom), Gate: e.Gate, Copying: e.Copying}
-	if e.Kind == worker.BatchFinished || e.Kind == worker.NodeFinished {
+	if e.Kind == job.BatchFinished || e.Kind == job.NodeFinished {
 		out.Stats = &e.Stats
 	}
 	if len(e.Checks) > 0 {
@@ -231,41 +231,41 @@ func (v *runView) event(e any) {
 	_ = printJSON(v.app.stdout, e) // the reader is gone when this fails; the run goes on
 }
 
-func (n *nodeView) apply(e worker.Event) {
+func (n *nodeView) apply(e job.Event) {
 	switch e.Kind {
-	case worker.NodePlanned:
+	case job.NodePlanned:
 		n.planned, n.batches, n.waits = true, e.Batches, ""
 		if n.from = 0; e.ReusedFrom != nil {
 			n.from = e.ReusedFrom.Run
 		}
-	case worker.NodeCopying:
+	case job.NodeCopying:
 		n.copying = fmt.Sprintf("copying inputs: %d of %s, %s", e.Copying.FilesDone,
 			counted(e.Copying.Files, "file", "files"), size(e.Copying.Bytes))
-	case worker.NodeWaiting:
+	case job.NodeWaiting:
 		n.waits = "waits for people"
 		if e.Gate != nil {
 			n.waits = "waits for " + whoDecides(*e.Gate)
 		}
-	case worker.BatchStarted:
+	case job.BatchStarted:
 		if n.begun.IsZero() {
 			n.begun = e.Time
 		}
 		n.inFlight++
 		delete(n.failed, e.Batch) // it is done again
-	case worker.BatchFinished:
+	case job.BatchFinished:
 		n.inFlight--
 		n.done++
 		n.rows += e.Stats.RowsOut
 		n.bytes += e.Stats.BytesOut
-	case worker.BatchFailed:
+	case job.BatchFailed:
 		n.inFlight--
 		if n.failed == nil {
 			n.failed = map[int]bool{}
 		}
 		n.failed[e.Batch] = true
-	case worker.BatchReleased, worker.BatchRetried, worker.BatchLost:
+	case job.BatchReleased, job.BatchRetried, job.BatchLost:
 		n.inFlight--
-	case worker.NodeFinished:
+	case job.NodeFinished:
 		n.ended = e.Time
 	}
 }
@@ -275,7 +275,7 @@ const copyingPrinted = 10 * time.Second
 
 // printLine is the form for logs: a line when a node is done or fails, and
 // every so many batches of a long one.
-func (v *runView) printLine(e worker.Event, n *nodeView) {
+func (v *runView) printLine(e job.Event, n *nodeView) {
 	for _, c := range checkRows(e.Node, e.Checks) {
 		if c.Status == checkWarned {
 			fmt.Fprintf(v.app.stderr, "%8s  %-*s  check %s: %s\n", span(time.Since(v.started)), v.names, n.name,
@@ -283,14 +283,14 @@ func (v *runView) printLine(e worker.Event, n *nodeView) {
 		}
 	}
 	switch e.Kind {
-	case worker.NodeCopying:
+	case job.NodeCopying:
 		if e.Time.Sub(n.copyTold) >= copyingPrinted {
 			n.copyTold = e.Time
 			fmt.Fprintf(v.app.stderr, "%8s  %-*s  %s\n", span(time.Since(v.started)), v.names, n.name, n.copying)
 		}
-	case worker.NodeWaiting:
+	case job.NodeWaiting:
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  %s\n", span(time.Since(v.started)), v.names, n.name, n.waits)
-	case worker.NodeFinished:
+	case job.NodeFinished:
 		if strings.HasPrefix(n.name, gate.Prefix) {
 			fmt.Fprintf(v.app.stderr, "%8s  %-*s  passed\n", span(time.Since(v.started)), v.names, n.name)
 			return
@@ -304,15 +304,15 @@ func (v *runView) printLine(e worker.Event, n *nodeView) {
 			v.names, n.name,
 			countRows(e.Stats.RowsIn), countRows(e.Stats.RowsOut), size(e.Stats.BytesOut),
 			counted(n.batches, "batch", "batches"), span(n.elapsed()))
-	case worker.BatchFailed:
+	case job.BatchFailed:
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d failed\n", span(time.Since(v.started)), v.names, n.name, e.Batch)
-	case worker.BatchRetried:
+	case job.BatchRetried:
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d is tried again: %s\n", span(time.Since(v.started)), v.names, n.name,
 			e.Batch, plain(e.Failure.Message))
-	case worker.BatchLost:
+	case job.BatchLost:
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d: its worker went away; another one does it again\n",
 			span(time.Since(v.started)), v.names, n.name, e.Batch)
-	case worker.BatchFinished:
+	case job.BatchFinished:
 		if step := max(n.batches/5, 1); n.batches >= 10 && n.done%step == 0 && n.done < n.batches {
 			fmt.Fprintf(v.app.stderr, "%8s  %-*s  %d/%s, %s\n", span(time.Since(v.started)), v.names, n.name, n.done,
 				counted(n.batches, "batch", "batches"), countRows(n.rows))

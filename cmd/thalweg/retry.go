@@ -10,7 +10,7 @@ import (
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/gate"
-	"thalweg/internal/run/supervise"
+	"thalweg/internal/run/orders"
 )
 
 // retryCmd does parts of a run again.
@@ -79,8 +79,8 @@ func againOf(r local.Retry, begins runPlanned) (what []replaced) {
 }
 
 // wish reads what the flags name.
-func (c *retryCmd) wish() (supervise.Wish, error) {
-	w := supervise.Wish{Nodes: c.Node}
+func (c *retryCmd) wish() (orders.Wish, error) {
+	w := orders.Wish{Nodes: c.Node}
 	for _, text := range c.Batch {
 		b, ok := parseBatches(text)
 		if !ok {
@@ -97,7 +97,7 @@ func (c *retryCmd) wish() (supervise.Wish, error) {
 }
 
 // parseBatches reads NODE:3 or NODE:3-7.
-func parseBatches(text string) (b supervise.Batches, ok bool) {
+func parseBatches(text string) (b orders.Batches, ok bool) {
 	i := strings.LastIndexByte(text, ':')
 	if i <= 0 {
 		return b, false
@@ -116,13 +116,13 @@ func parseBatches(text string) (b supervise.Batches, ok bool) {
 
 // retryPlanned is the JSON form of what a retry does.
 type retryPlanned struct {
-	Event     string           `json:"event"`
-	Workspace string           `json:"workspace"`
-	Run       int64            `json:"run"`
-	NewRun    bool             `json:"new_run"` // a new run begins
-	Changed   []local.Change   `json:"changed,omitempty"`
-	Tasks     []supervise.Task `json:"tasks,omitempty"`
-	Nodes     []plannedNode    `json:"nodes,omitempty"` // of the new run
+	Event     string         `json:"event"`
+	Workspace string         `json:"workspace"`
+	Run       int64          `json:"run"`
+	NewRun    bool           `json:"new_run"` // a new run begins
+	Changed   []local.Change `json:"changed,omitempty"`
+	Tasks     []orders.Task  `json:"tasks,omitempty"`
+	Nodes     []plannedNode  `json:"nodes,omitempty"` // of the new run
 }
 
 func plannedRetry(r local.Retry, begins runPlanned) retryPlanned {
@@ -168,17 +168,17 @@ func printRetry(a *app, r local.Retry, begins runPlanned) {
 	fmt.Fprintf(a.stdout, "\nwhat is done again took %s of batches' time before\n", span(again))
 }
 
-func taskBatches(t supervise.Task) string {
+func taskBatches(t orders.Task) string {
 	switch asks := strings.HasPrefix(t.Node, gate.Prefix); {
-	case asks && t.Why == supervise.Left:
+	case asks && t.Why == orders.Left:
 		return "not decided yet"
 	case asks:
 		return "asked again"
 	case len(t.Batches) > 0:
 		return fmt.Sprintf("%s of %d", ranges(t.Batches), t.Total)
-	case t.Why == supervise.Left && t.Total == 0, t.Why == supervise.HasFailed && t.Total == 0:
+	case t.Why == orders.Left && t.Total == 0, t.Why == orders.HasFailed && t.Total == 0:
 		return "not planned yet"
-	case t.Why == supervise.Left:
+	case t.Why == orders.Left:
 		return fmt.Sprintf("%d left of %d", t.Count, t.Total)
 	case t.Replan:
 		return fmt.Sprintf("all, planned again (%d before)", t.Total)
@@ -186,22 +186,22 @@ func taskBatches(t supervise.Task) string {
 	return fmt.Sprintf("all %d", t.Total)
 }
 
-func taskReason(t supervise.Task) string {
+func taskReason(t orders.Task) string {
 	switch t.Why {
-	case supervise.Asked:
+	case orders.Asked:
 		return "named"
-	case supervise.Follows:
+	case orders.Follows:
 		return "checks what is done again"
-	case supervise.Reads:
+	case orders.Reads:
 		if strings.HasPrefix(t.Of, gate.Prefix) {
 			return "waits for " + t.Of + ", which is asked again"
 		}
 		return "reads what " + t.Of + " writes again"
-	case supervise.Computes:
+	case orders.Computes:
 		return "computes the table of " + t.Of + ", which is named"
-	case supervise.Invalidated:
+	case orders.Invalidated:
 		return "its rows were invalidated"
-	case supervise.HasFailed:
+	case orders.HasFailed:
 		if t.Failure != "" {
 			return "failed: " + t.Failure
 		}

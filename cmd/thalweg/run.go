@@ -11,7 +11,7 @@ import (
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/gate"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -175,7 +175,7 @@ func (a *app) shared(key state.RunKey, o local.SharedOutput) {
 func neverBegan(ctx context.Context, workspace string, err error) finished {
 	out := finished{Event: "run_finished", Status: state.Stopped, Workspace: workspace, Nodes: []finishedNode{}}
 	if ctx.Err() == nil {
-		failure := worker.FailureOf(err, state.BatchKey{Batch: -1})
+		failure := job.FailureOf(err, state.BatchKey{Batch: -1})
 		out.Status, out.Failure = state.Failed, &failure
 	}
 	return out

@@ -8,7 +8,7 @@ import (
 
 	"thalweg/internal/app/local"
 	"thalweg/internal/ops/schedule"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 )
 
 // runsAtOnce is how many runs a scheduler works on unless it is told.
@@ -62,7 +62,7 @@ func (c *schedulerCmd) Run(ctx context.Context, a *app) error {
 	opts := local.WorkerOptions{Known: a.known, MemoryBytes: place.memoryBytes, Cores: c.Cores, Interpreter: c.Python,
 		Keeper: ownExecutable, RowTimeout: c.RowTimeout, Tries: c.Tries, AttemptTimeout: c.AttemptTimeout,
 		GroupTimeout: c.GroupTimeout, Remote: place.client, Logger: place.logger, Waiting: a.waiting, Most: c.AtOnce,
-		Observe: func(e worker.Event) { work.observe(a, e) }, Joined: a.joined}
+		Observe: func(e job.Event) { work.observe(a, e) }, Joined: a.joined}
 	told.wrapWorker(ctx, &opts)
 	return local.Schedule(ctx, place.home, local.SchedulerOptions{
 		WorkerOptions: opts,

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"thalweg/internal/lang/script"
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 )
 
 type schemaCmd struct {
@@ -14,7 +14,7 @@ type schemaCmd struct {
 func (c *schemaCmd) Run(a *app) error {
 	write := script.JSONSchema
 	if c.Of == "cluster" {
-		write = cluster.JSONSchema
+		write = clusterconfig.JSONSchema
 	}
 	schema, err := write()
 	if err != nil {

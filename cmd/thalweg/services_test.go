@@ -10,7 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"thalweg/internal/app/local"
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/store/cassandra"
 )
 
@@ -27,7 +27,7 @@ func cmdCassandra(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() {
 		ctx := context.Background()
 		prefix, absent := local.QueuePrefix(ctx,
-			&cluster.Config{State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: []string{host}, Keyspace: keyspace}}})
+			&clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: []string{host}, Keyspace: keyspace}}})
 		session, err := cassandra.Open(cassandra.Config{Hosts: []string{host}})
 		ts.Check(err)
 		defer session.Close()

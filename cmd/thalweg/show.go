@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"thalweg/internal/app/local"
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/run/gate"
 	"thalweg/internal/store/state"
@@ -124,7 +124,7 @@ func (a *app) showRun(d history.RunDetail) {
 			a.say("node "+n.Node, decided(*d))
 		}
 		if n.Generation > 0 {
-			a.say("node "+n.Node, "was done again "+figures.Counted(int64(n.Generation), "time", "times"))
+			a.say("node "+n.Node, "was done again "+format.Counted(int64(n.Generation), "time", "times"))
 		}
 	}
 }
@@ -194,12 +194,12 @@ func shownBatches(n history.Node) string {
 
 // bar draws where the time of batches went.
 func bar(s history.Stages) string {
-	var pieces []figures.Piece
+	var pieces []format.Piece
 	var whole int64
 	for _, st := range s.List() {
-		pieces, whole = append(pieces, figures.Piece{Letter: st.Letter, Value: st.MS}), whole+st.MS
+		pieces, whole = append(pieces, format.Piece{Letter: st.Letter, Value: st.MS}), whole+st.MS
 	}
-	return figures.Bar(stageBar, whole, pieces...)
+	return format.Bar(stageBar, whole, pieces...)
 }
 
 // legend says what the letters of bars are.
@@ -235,7 +235,7 @@ func (a *app) showNode(key state.RunKey, d history.NodeDetail) {
 	}
 	fmt.Fprintf(a.stdout, "node %s (%s) of run %d: %s, %s of %s done, %s\n", n.Node, n.Type, key.Run, shownStatus(a, n),
 		count(int64(n.Done)),
-		figures.Counted(int64(n.Batches), "batch", "batches"), span(ms(n.Elapsed)))
+		format.Counted(int64(n.Batches), "batch", "batches"), span(ms(n.Elapsed)))
 	a.say("table", n.Table)
 	a.say("reads", strings.Join(d.Inputs, ", "))
 	a.say("rows", fmt.Sprintf("%s in, %s out, %s", count(n.RowsIn), count(n.RowsOut), size(n.BytesOut)))
@@ -276,9 +276,9 @@ func (a *app) printStages(s history.Stages) {
 	fmt.Fprintln(a.stdout)
 	t := a.newTable("stage", "time", "share", "")
 	rightAligned(t, 2, 3)
-	for i, line := range figures.Lengths(barWidth, values) {
+	for i, line := range format.Lengths(barWidth, values) {
 		st := stages[i]
-		t.AppendRow([]any{st.Name, span(ms(st.MS)), figures.Percent(ms(st.MS), ms(s.Total)), line})
+		t.AppendRow([]any{st.Name, span(ms(st.MS)), format.Percent(ms(st.MS), ms(s.Total)), line})
 	}
 	t.Render()
 }
@@ -306,7 +306,7 @@ func (a *app) printTimes(times []history.TimeSpan) {
 	fmt.Fprintln(a.stdout)
 	t := a.newTable("batches that took", "", "")
 	rightAligned(t, 2)
-	for i, line := range figures.Lengths(barWidth, values) {
+	for i, line := range format.Lengths(barWidth, values) {
 		t.AppendRow([]any{fine(lines[i].From) + " to " + fine(lines[i].To), count(values[i]), line})
 	}
 	t.Render()
@@ -359,7 +359,7 @@ func batchNote(b history.Batch) string {
 
 func (a *app) showBatch(key state.RunKey, d history.BatchDetail) {
 	fmt.Fprintf(a.stdout, "batch %d of node %s in run %d: %s, %s\n", d.Batch.Batch, d.Node, key.Run,
-		statusText(a, d.Status), figures.Counted(int64(len(d.Attempts)), "attempt", "attempts"))
+		statusText(a, d.Status), format.Counted(int64(len(d.Attempts)), "attempt", "attempts"))
 	for _, at := range d.Attempts {
 		fmt.Fprintf(a.stdout, "\nattempt %d: %s, %s, by %s at %s", at.Attempt, statusText(a, at.Status), span(ms(at.Elapsed)),
 			at.Owner, at.Started.Local().Format(time.DateTime))

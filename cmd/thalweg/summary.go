@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"thalweg/internal/app/local"
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/run/gate"
@@ -88,9 +88,9 @@ func takenOver(all []state.Node) []state.Node {
 func countNodes(n int) string { return counted(n, "node", "nodes") }
 
 // counted writes a number of things.
-func counted(n int, one, many string) string { return figures.Counted(int64(n), one, many) }
+func counted(n int, one, many string) string { return format.Counted(int64(n), one, many) }
 
-func countRows(n int64) string { return figures.Counted(n, "row", "rows") }
+func countRows(n int64) string { return format.Counted(n, "row", "rows") }
 
 // printWarnings says what succeeded and may not be what was meant.
 func printWarnings(a *app, nodes []state.Node, stats map[string]state.Stats) {

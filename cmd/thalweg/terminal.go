@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 )
 
 // newApp looks at what the two streams are.
@@ -111,8 +111,8 @@ func printJSON(w io.Writer, v any) error {
 	return nil
 }
 
-func count(n int64) string { return figures.Count(n) }
+func count(n int64) string { return format.Count(n) }
 
-func size(n int64) string { return figures.Size(n) }
+func size(n int64) string { return format.Size(n) }
 
-func span(d time.Duration) string { return figures.Span(d) }
+func span(d time.Duration) string { return format.Span(d) }

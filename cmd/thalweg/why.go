@@ -10,7 +10,7 @@ import (
 
 	"thalweg/internal/base/budget"
 	"thalweg/internal/ops/history"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 )
 
 type whyCmd struct {
@@ -38,9 +38,9 @@ func (c *whyCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	around := history.Around{Slots: home.SlotsOf(ctx, run), Memory: waiters.Texts, Gone: worker.Gone}
+	around := history.Around{Slots: home.SlotsOf(ctx, run), Memory: waiters.Texts, Gone: job.Gone}
 	around.Waits = func(owner string) bool {
-		return slices.ContainsFunc(waiters.PIDs, func(pid int) bool { return worker.IsProcess(owner, pid) })
+		return slices.ContainsFunc(waiters.PIDs, func(pid int) bool { return job.IsProcess(owner, pid) })
 	}
 	around.Alone, around.Abandoned = a.alone(ctx, home)(run)
 	workers, err := workersOn(ctx, home, run)

@@ -11,10 +11,10 @@ import (
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/metrics"
+	"thalweg/internal/run/job"
 	"thalweg/internal/run/pace"
-	"thalweg/internal/run/worker"
 )
 
 // workerCmd takes part in runs that others have begun.
@@ -82,7 +82,7 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 		RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout, Tries: c.Tries, AttemptTimeout: c.AttemptTimeout,
 		Remote: place.client, Logger: place.logger, Concurrency: fixed,
 		Waiting: a.waiting,
-		Observe: func(e worker.Event) { c.observe(a, e) },
+		Observe: func(e job.Event) { c.observe(a, e) },
 		Joined:  a.joined,
 	}
 	if c.isolates(place.home) {
@@ -95,7 +95,7 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 
 // configured settles what a cluster's configuration says of its workers and the command line does not:
 // how long batches in flight may take at the end, and where the address of metrics is said, if not there.
-func (c *workerCmd) configured(cfg *cluster.Config, fixed pace.Fixed) (drain time.Duration, metricsAt fault.Place) {
+func (c *workerCmd) configured(cfg *clusterconfig.Config, fixed pace.Fixed) (drain time.Duration, metricsAt fault.Place) {
 	if cfg == nil {
 		return c.Drain, metricsAt
 	}
@@ -116,7 +116,7 @@ const pythonDefault = "python3"
 
 // findPython settles which interpreter is used, and refuses one that was named and is not there: else
 // that would be told when a run comes. Without any there are runs that need none.
-func (f *engineFlags) findPython(cfg *cluster.Config, logger *slog.Logger) error {
+func (f *engineFlags) findPython(cfg *clusterconfig.Config, logger *slog.Logger) error {
 	var at fault.Place
 	if cfg != nil && cfg.Worker.Python != "" && f.Python == pythonDefault {
 		f.Python, at = cfg.Worker.Python, cfg.Place("worker.python")
@@ -207,14 +207,14 @@ func (w *workplace) close() {
 	w.home.Close()
 }
 
-func (c *workerCmd) observe(a *app, e worker.Event) {
+func (c *workerCmd) observe(a *app, e job.Event) {
 	switch e.Kind {
-	case worker.RunFinished:
+	case job.RunFinished:
 		fmt.Fprintf(a.stderr, "run %d in workspace %s: %s\n", e.Run.Run, e.Run.Workspace, e.Status)
-	case worker.BatchFailed:
+	case job.BatchFailed:
 		fmt.Fprintf(a.stderr, "run %d in workspace %s: batch %d of node %s: %s\n", e.Run.Run, e.Run.Workspace, e.Batch,
 			e.Node, e.Failure.Message)
-	case worker.BatchRetried:
+	case job.BatchRetried:
 		fmt.Fprintf(a.stderr, "run %d in workspace %s: batch %d of node %s is tried again: %s\n", e.Run.Run, e.Run.Workspace,
 			e.Batch, e.Node, e.Failure.Message)
 	}

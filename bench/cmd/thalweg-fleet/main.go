@@ -22,7 +22,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"thalweg/internal/app/local"
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/store/cassandra"
 )
 
@@ -154,7 +154,7 @@ func (s services) close(ctx context.Context) error {
 	}
 	defer s.admin.Close()
 	prefix, err := local.QueuePrefix(ctx,
-		&cluster.Config{State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: []string{s.host}, Keyspace: s.keyspace}}})
+		&clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: []string{s.host}, Keyspace: s.keyspace}}})
 	if err == nil {
 		err = forget(s.broker, prefix)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"thalweg/internal/run/coordinator"
 	"thalweg/internal/run/executor"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/queue/inproc"
 	"thalweg/internal/store/state"
 )
@@ -77,7 +77,7 @@ func (m *meter) Unsettled(ctx context.Context, key state.NodeKey, page state.Pag
 // idle is a job whose batches do nothing but leave a part.
 type idle int
 
-// Plan implements worker.Job.
+// Plan implements job.Job.
 func (n idle) Plan(context.Context, state.Node) (state.Plan, error) {
 	p := state.Plan{Record: []byte("{}"), Batches: make([]state.BatchSpec, n)}
 	for i := range p.Batches {
@@ -87,15 +87,15 @@ func (n idle) Plan(context.Context, state.Node) (state.Plan, error) {
 	return p, nil
 }
 
-// Settle implements worker.Job.
+// Settle implements job.Job.
 func (idle) Settle(context.Context, state.Node) error { return nil }
 
-// Execute implements worker.Job.
-func (idle) Execute(_ context.Context, c state.Claim) (worker.Result, error) {
+// Execute implements job.Job.
+func (idle) Execute(_ context.Context, c state.Claim) (job.Result, error) {
 	part := state.Part{Key: fmt.Sprintf("main/00001/00-n/b%05d-a1-0000.parquet", c.Batch), Bucket: -1, Rows: 10,
 		Bytes: 1000, RawBytes: 2000,
 		Schema: "id:int,status:string", Checksum: "crc32c:00000000"}
-	return worker.Result{Outcome: state.Outcome{Parts: []state.Part{part}, Stats: state.Stats{RowsIn: 10, RowsOut: 10,
+	return job.Result{Outcome: state.Outcome{Parts: []state.Part{part}, Stats: state.Stats{RowsIn: 10, RowsOut: 10,
 		Engine: time.Millisecond}}}, nil
 }
 
@@ -114,7 +114,7 @@ func (m *meter) drive(ctx context.Context, batches int) (err error) {
 	if err != nil {
 		return err
 	}
-	queue, owner := inproc.New(0), worker.Owner()
+	queue, owner := inproc.New(0), job.Owner()
 	run := &one{coordinator.New(ctx, coordinator.Config{Store: m, Queue: queue, Job: idle(batches), Owner: owner,
 		Slots: 1}, key)}
 	exec := executor.New(executor.Config{Store: m, Queue: queue, Runs: run, Owner: owner, Slots: 1})

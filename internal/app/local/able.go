@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 	"thalweg/internal/base/keeper"
+	"thalweg/internal/run/job"
 	"thalweg/internal/run/pace"
 	"thalweg/internal/run/python"
-	"thalweg/internal/run/worker"
 	"thalweg/internal/store/queue"
 	"thalweg/internal/store/queue/rabbitmq"
 )
@@ -86,12 +86,12 @@ func oddMessages(s rabbitmq.Stats, now time.Time) (said []string) {
 	if n := s.Newer; n > 0 && now.Sub(s.NewerAt) < noticeKept {
 		said = append(said, fmt.Sprintf("%s of a later version of Thalweg came through the broker: they are set aside, and "+
 			"runs go on from the state; end who writes them, or replace this worker",
-			figures.Counted(int64(n), "message", "messages")))
+			format.Counted(int64(n), "message", "messages")))
 	}
 	if n := s.Malformed; n > 0 && now.Sub(s.MalformedAt) < noticeKept {
 		said = append(said, fmt.Sprintf("%s that nobody can read came through the broker, and were dropped: see who else "+
 			"writes to its queues",
-			figures.Counted(int64(n), "message", "messages")))
+			format.Counted(int64(n), "message", "messages")))
 	}
 	return said
 }
@@ -302,9 +302,9 @@ func (s *server) reasons() (cannot, notices []string) {
 }
 
 // heeding looks whether this worker can work when a batch fails.
-func (s *server) heeding(observe func(worker.Event)) func(worker.Event) {
-	return func(e worker.Event) {
-		if e.Kind == worker.BatchRetried || e.Kind == worker.BatchFailed {
+func (s *server) heeding(observe func(job.Event)) func(job.Event) {
+	return func(e job.Event) {
+		if e.Kind == job.BatchRetried || e.Kind == job.BatchFailed {
 			s.able.look()
 		}
 		observe(e)

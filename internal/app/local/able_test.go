@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/base/keeper"
-	"thalweg/internal/ops/cluster"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/ops/clusterconfig"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/queue/rabbitmq"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
@@ -150,12 +150,12 @@ func TestNobodyTakes(t *testing.T) {
 			home, err := Open(t.Context(), t.TempDir(), true)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, home.Close()) }()
-			home.cluster = &cluster.Config{Path: "cluster.yaml"}
+			home.cluster = &clusterconfig.Config{Path: "cluster.yaml"}
 			key, err := home.State.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "t",
 				Created: time.Now()}, []state.NodeSpec{{Name: "n", Kind: "k"}})
 			require.NoError(t, err)
 			for i, w := range c.workers {
-				w.Owner, w.Host, w.PID = worker.Owner(), "h", 7
+				w.Owner, w.Host, w.PID = job.Owner(), "h", 7
 				data, err := json.Marshal(w)
 				require.NoError(t, err)
 				require.NoError(t, home.State.PutNote(t.Context(), fleetWorkspace,

@@ -15,8 +15,8 @@ import (
 
 	"thalweg/internal/base/budget"
 	"thalweg/internal/run/adapt"
+	"thalweg/internal/run/job"
 	"thalweg/internal/run/plan"
-	"thalweg/internal/run/worker"
 	"thalweg/internal/store/state"
 )
 
@@ -91,7 +91,7 @@ func workersOf(ctx context.Context, home *Home, store state.Store) (out []Attend
 			}
 			continue
 		}
-		a.Seen, a.Gone = n.Time, age > attendLease || worker.Gone(a.Owner)
+		a.Seen, a.Gone = n.Time, age > attendLease || job.Gone(a.Owner)
 		out = append(out, a)
 	}
 	slices.SortFunc(out, func(a, b Attendance) int { return cmp.Or(strings.Compare(a.Host, b.Host), a.PID-b.PID) })

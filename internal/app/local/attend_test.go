@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/base/fault"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -51,7 +51,7 @@ func TestAwaitCandidatesWaitsForTheState(t *testing.T) {
 	key, err := home.State.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "t",
 		Created: time.Now()}, []state.NodeSpec{{Name: "n", Kind: "k"}})
 	require.NoError(t, err)
-	data := fmt.Sprintf(`{"owner": %q, "host": "h", "runs": [{"workspace": "w", "run": %d}]}`, worker.Owner(), key.Run)
+	data := fmt.Sprintf(`{"owner": %q, "host": "h", "runs": [{"workspace": "w", "run": %d}]}`, job.Owner(), key.Run)
 	require.NoError(t, home.State.PutNote(t.Context(), fleetWorkspace, state.Note{Topic: topicWorkers, Name: "x",
 		Data: []byte(data), Time: home.clock.Now()}))
 	away := &shaky{Store: home.State, err: &fault.Error{Kind: fault.Environment, Message: "away", Retryable: true}}

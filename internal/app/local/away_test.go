@@ -13,7 +13,7 @@ import (
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/statetest/hostile"
 )
@@ -52,13 +52,13 @@ func TestStateAway(t *testing.T) {
 	var over sync.Once
 	require.NoError(t, local.Serve(t.Context(), home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 2,
 		Interpreter: "python3", Remote: client, Logger: logged, Drain: drain,
-		Observe: func(e worker.Event) {
+		Observe: func(e job.Event) {
 			mu.Lock()
 			defer mu.Unlock()
-			if e.Kind == worker.BatchStarted && left < 0 {
+			if e.Kind == job.BatchStarted && left < 0 {
 				left = awayCalls
 			}
-			if e.Kind == worker.RunFinished {
+			if e.Kind == job.RunFinished {
 				over.Do(func() { close(drain) })
 			}
 		}}))

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/local"
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 )
 
 // Nodes of a broker that swallow everything keep nobody from one that answers.
@@ -22,5 +22,5 @@ func TestSilentNodesOfBroker(t *testing.T) {
 		hosts = append(hosts, l.Addr().String())
 	}
 	broker.Hosts = append(hosts, broker.Hosts...)
-	require.NoError(t, local.CheckBroker(t.Context(), &cluster.Config{Queue: &broker}, true))
+	require.NoError(t, local.CheckBroker(t.Context(), &clusterconfig.Config{Queue: &broker}, true))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/local"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -62,8 +62,8 @@ func TestKilledWhileChecksFail(t *testing.T) {
 	// the table's check fails; only the file's does; several batches share the table's
 	for _, how := range []string{"error", "warn", "error shared"} {
 		severity, share, _ := strings.Cut(how, " ")
-		for _, point := range worker.CrashPoints() {
-			if point == worker.Published || point == worker.Settling && severity == "error" {
+		for _, point := range job.CrashPoints() {
+			if point == job.Published || point == job.Settling && severity == "error" {
 				continue // nothing is
 			}
 			t.Run(how+" "+string(point), func(t *testing.T) {

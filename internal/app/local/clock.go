@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/cassandra"
 )
 
@@ -18,14 +18,14 @@ const clockEvery = time.Minute
 // minute ahead would take every batch from the others. Without such a state it
 // is the machine's.
 type clock struct {
-	worker.WallClock
+	job.WallClock
 	at atomic.Pointer[moment]
 }
 
 // moment is one moment by two clocks.
 type moment struct{ here, there time.Time }
 
-// Now implements worker.Clock. What is done to the machine's clock meanwhile does
+// Now implements job.Clock. What is done to the machine's clock meanwhile does
 // not change it: what counts is the time that has passed.
 func (c *clock) Now() time.Time {
 	m := c.at.Load()

@@ -22,9 +22,9 @@ import (
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/ops/collect"
+	"thalweg/internal/ops/gc"
+	"thalweg/internal/run/job"
 	"thalweg/internal/run/pipeline"
-	"thalweg/internal/run/worker"
 	"thalweg/internal/store/state"
 	"thalweg/internal/store/state/patient"
 )
@@ -32,17 +32,17 @@ import (
 // CollectOptions say what is removed.
 type CollectOptions struct {
 	Workspace  string
-	Limits     collect.Limits
+	Limits     gc.Limits
 	DryRun     bool
 	Reason     string // of runs that are over the limits
 	Remote     *remote.Client
-	Checkpoint func(worker.CrashPoint) // for tests that die there; may be nil
+	Checkpoint func(job.CrashPoint) // for tests that die there; may be nil
 }
 
 // Collected is what was, or would be, removed.
 type Collected struct {
-	collect.Report
-	Copies collect.Amount `json:"remote_copies"` // of remote inputs, of runs that nobody works on: they are copied again
+	gc.Report
+	Copies gc.Amount `json:"remote_copies"` // of remote inputs, of runs that nobody works on: they are copied again
 	// OnDisk says that parts are files of this machine, or of a directory that it sees.
 	OnDisk bool `json:"-"`
 }
@@ -62,7 +62,7 @@ func Collect(ctx context.Context, home *Home, opts CollectOptions) (out Collecte
 	}
 	out.OnDisk = home.Parts.Properties().Local
 	store := patient.New(home.State, patient.Config{})
-	out.Report, err = collect.Collect(ctx, collect.Config{
+	out.Report, err = gc.Collect(ctx, gc.Config{
 		Store: store, Parts: home.Parts, Leavings: pipeline.Leavings{Store: store, Remote: opts.Remote},
 		Workspace: opts.Workspace,
 		Limits:    opts.Limits, Script: home.identityOf, Given: home.given, There: home.outputThere(opts.Remote),
@@ -144,7 +144,7 @@ const roleCollect = "gc"
 // collectRole is held by the process that collects in a cluster. Of a workspace
 // without runs there is nothing to collect.
 func (h *Home) collectRole(ctx context.Context, workspace string) (done func() error, err error) {
-	first, me := state.RunKey{Workspace: workspace, Run: 1}, worker.Owner()+"#"+rand.Text()[:8]
+	first, me := state.RunKey{Workspace: workspace, Run: 1}, job.Owner()+"#"+rand.Text()[:8]
 	for tries := 2; ; tries-- {
 		now := h.clock.Now()
 		held, err := h.State.Acquire(ctx, first, roleCollect, me, now, now.Add(doorLease))
@@ -157,7 +157,7 @@ func (h *Home) collectRole(ctx context.Context, workspace string) (done func() e
 			return func() error { return nil }, nil
 		case !errors.Is(err, state.ErrHeld):
 			return nil, fmt.Errorf("see whether another gc is at work: %w", err)
-		case tries == 0 || !worker.Gone(owner):
+		case tries == 0 || !job.Gone(owner):
 			return nil, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("another gc is at work in workspace %s: %s",
 				workspace, owner), Err: err,
 				Hint: "wait until it has ended; --dry-run works beside it"}
@@ -212,7 +212,7 @@ func (h *Home) onlyOne(key state.RunKey) (done func(), ok bool, err error) {
 }
 
 // collectCopies removes copies of remote inputs whose runs nobody works on.
-func (h *Home) collectCopies(ctx context.Context, opts CollectOptions, amount *collect.Amount) error {
+func (h *Home) collectCopies(ctx context.Context, opts CollectOptions, amount *gc.Amount) error {
 	entries, err := os.ReadDir(filepath.Join(h.Dir, "remote"))
 	if err != nil {
 		return homeFault(h.Dir, "look for copies of remote files", err)
@@ -228,7 +228,7 @@ func (h *Home) collectCopies(ctx context.Context, opts CollectOptions, amount *c
 }
 
 func (h *Home) collectCopiesOf(ctx context.Context, key state.RunKey, opts CollectOptions,
-	amount *collect.Amount) error {
+	amount *gc.Amount) error {
 	done, ok, err := h.onlyOne(key)
 	if err != nil || !ok {
 		return err

@@ -14,13 +14,13 @@ import (
 
 	"thalweg/internal/app/local"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/ops/collect"
-	"thalweg/internal/run/supervise"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/ops/gc"
+	"thalweg/internal/run/job"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/store/parts"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
-	"thalweg/internal/test/workertest"
+	"thalweg/internal/test/jobtest"
 )
 
 // requireWhole reads every part that a run names which is not dropped: of its
@@ -71,7 +71,7 @@ func stored(t *testing.T, home *local.Home) map[string]int64 {
 	return out
 }
 
-func gc(ctx context.Context, home *local.Home, limits collect.Limits, dry bool) (local.Collected, error) {
+func runGC(ctx context.Context, home *local.Home, limits gc.Limits, dry bool) (local.Collected, error) {
 	client := remote.New(remote.Config{})
 	defer client.Close()
 	return local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: limits, DryRun: dry, Reason: "old",
@@ -80,28 +80,28 @@ func gc(ctx context.Context, home *local.Home, limits collect.Limits, dry bool) 
 
 // requireCollected collects, and holds what was said before to what is done, and
 // that to the parts that are gone. A second time there is nothing to do.
-func requireCollected(t *testing.T, home *local.Home, limits collect.Limits) local.Collected {
+func requireCollected(t *testing.T, home *local.Home, limits gc.Limits) local.Collected {
 	t.Helper()
 	before := stored(t, home)
-	said, err := gc(t.Context(), home, limits, true)
+	said, err := runGC(t.Context(), home, limits, true)
 	require.NoError(t, err)
 	require.Equal(t, before, stored(t, home), "a dry run removes nothing")
-	done, err := gc(t.Context(), home, limits, false)
+	done, err := runGC(t.Context(), home, limits, false)
 	require.NoError(t, err)
 	require.Equal(t, said, done)
 	after := stored(t, home)
-	gone := collect.Amount{}
+	gone := gc.Amount{}
 	for key, bytes := range before {
 		if _, ok := after[key]; !ok {
 			gone.Count, gone.Bytes = gone.Count+1, gone.Bytes+bytes
 		}
 	}
-	require.Equal(t, gone, collect.Amount{Count: done.Dead.Count + done.Withdrawn.Count + done.Dropped.Count,
+	require.Equal(t, gone, gc.Amount{Count: done.Dead.Count + done.Withdrawn.Count + done.Dropped.Count,
 		Bytes: done.Dead.Bytes + done.Withdrawn.Bytes + done.Dropped.Bytes})
 	requireWhole(t, home)
-	again, err := gc(t.Context(), home, limits, false)
+	again, err := runGC(t.Context(), home, limits, false)
 	require.NoError(t, err)
-	nothing := collect.Report{Drops: []int64{}, Runs: again.Runs, Held: done.Held, Unknown: done.Unknown}
+	nothing := gc.Report{Drops: []int64{}, Runs: again.Runs, Held: done.Held, Unknown: done.Unknown}
 	require.Equal(t, local.Collected{Report: nothing, OnDisk: true}, again)
 	return done
 }
@@ -116,7 +116,7 @@ func TestAnInvalidRunIsNotTheLatestGoodOne(t *testing.T) {
 	_, err := local.Invalidate(t.Context(), r.home, state.RunKey{Workspace: "main", Run: 2},
 		local.InvalidateOptions{Nodes: []string{"items"}, Reason: "wrong"})
 	require.NoError(t, err)
-	require.Empty(t, requireCollected(t, r.home, collect.Limits{Keep: 1}).Drops)
+	require.Empty(t, requireCollected(t, r.home, gc.Limits{Keep: 1}).Drops)
 }
 
 // What was done again, and what dropped runs have written, goes; what others
@@ -128,18 +128,18 @@ func TestCollect(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, sum.Status)
 	want := outputs(t, r.dir)
-	done := requireCollected(t, r.home, collect.Limits{})
-	require.Equal(t, local.Collected{Report: collect.Report{Drops: []int64{}}, OnDisk: true}, done,
+	done := requireCollected(t, r.home, gc.Limits{})
+	require.Equal(t, local.Collected{Report: gc.Report{Drops: []int64{}}, OnDisk: true}, done,
 		"all of a good run is needed")
 
 	retry, err := local.PlanRetry(t.Context(), r.home, sum.Key,
-		local.RetryOptions{Again: supervise.Wish{Nodes: []string{"items"}}})
+		local.RetryOptions{Again: orders.Wish{Nodes: []string{"items"}}})
 	require.NoError(t, err)
 	opts := retry.Options
 	opts.MemoryBytes, opts.Interpreter = 512<<20, "python3"
 	_, err = local.Run(t.Context(), r.home, opts)
 	require.NoError(t, err)
-	done = requireCollected(t, r.home, collect.Limits{})
+	done = requireCollected(t, r.home, gc.Limits{})
 	require.Positive(t, done.Withdrawn.Count, "%+v", done)
 	require.Zero(t, done.Dropped)
 
@@ -148,11 +148,11 @@ func TestCollect(t *testing.T) {
 	r.computed(t, func(o *local.Options) { o.Reuse = false }) // 3
 	r.edit(t, "score.py", "* 8", "* 9")
 	r.computed(t, func(o *local.Options) { o.Reuse = false }) // 4
-	done = requireCollected(t, r.home, collect.Limits{OlderThan: time.Hour})
+	done = requireCollected(t, r.home, gc.Limits{OlderThan: time.Hour})
 	require.Empty(t, done.Drops, "none is that old")
-	done = requireCollected(t, r.home, collect.Limits{Keep: 3})
+	done = requireCollected(t, r.home, gc.Limits{Keep: 3})
 	require.Empty(t, done.Drops, "run 2 has rows of run 1")
-	done = requireCollected(t, r.home, collect.Limits{Keep: 1})
+	done = requireCollected(t, r.home, gc.Limits{Keep: 1})
 	require.Equal(t, []int64{3, 2, 1}, done.Drops)
 	require.Positive(t, done.Dropped.Count)
 	require.Positive(t, done.Purged)
@@ -167,10 +167,10 @@ func TestCollect(t *testing.T) {
 	sum, err = r.run(t, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Failed, sum.Status)
-	done = requireCollected(t, r.home, collect.Limits{Keep: 1})
+	done = requireCollected(t, r.home, gc.Limits{Keep: 1})
 	require.Empty(t, done.Drops, "run 5 is the latest good one, and has rows of run 4")
 	r.computed(t, func(o *local.Options) { o.Script, o.ScriptPath = nil, r.other(t) }) // 7, of another script
-	done = requireCollected(t, r.home, collect.Limits{Keep: 1})
+	done = requireCollected(t, r.home, gc.Limits{Keep: 1})
 	require.Empty(t, done.Drops, "runs of another script do not count")
 }
 
@@ -194,9 +194,9 @@ func TestCollectAtEveryPointOfARun(t *testing.T) {
 	require.NoError(t, err)
 	r.edit(t, "score.py", "* 8", "* 9")
 	var mu sync.Mutex
-	passed := map[worker.CrashPoint]int{}
+	passed := map[job.CrashPoint]int{}
 	sum, err := r.run(t, func(o *local.Options) { // 3: has rows of 1
-		o.Checkpoint = func(p worker.CrashPoint) {
+		o.Checkpoint = func(p job.CrashPoint) {
 			mu.Lock()
 			defer mu.Unlock()
 			passed[p]++
@@ -204,18 +204,18 @@ func TestCollectAtEveryPointOfARun(t *testing.T) {
 				require.NoError(t, state.Direct(context.Background(), r.home.State, state.RunKey{Workspace: "main", Run: 3},
 					state.Order{Kind: kind, Token: fmt.Sprint(kind, p, passed[p]), Mark: state.Mark{Actor: "a", Time: time.Now()}}))
 			}
-			if paused := p == worker.Executed; paused { // what is at work may commit
+			if paused := p == job.Executed; paused { // what is at work may commit
 				order(state.OrderPause)
 				defer order(state.OrderUnpause)
 			}
-			_, err := gc(context.Background(), r.home, collect.Limits{Keep: 1}, false)
+			_, err := runGC(context.Background(), r.home, gc.Limits{Keep: 1}, false)
 			require.NoError(t, err)
 			requireWhole(t, r.home)
 		}
 	})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, sum.Status, "%+v", sum.Failure)
-	for _, p := range worker.CrashPoints() {
+	for _, p := range job.CrashPoints() {
 		require.Positive(t, passed[p], p)
 	}
 	got := outputs(t, r.dir)
@@ -264,7 +264,7 @@ func TestCollectWhileRowsAreTakenOver(t *testing.T) {
 						state.Order{Kind: state.OrderDrop, Token: "t", Mark: state.Mark{Actor: "a", Time: time.Now()}}))
 					mid := *r.home
 					mid.State = plain
-					done, err := gc(context.Background(), &mid, collect.Limits{}, false)
+					done, err := runGC(context.Background(), &mid, gc.Limits{}, false)
 					require.NoError(t, err)
 					require.Equal(t, behind, done.Held.Count > 0, "%+v", done)
 					left := 0
@@ -282,7 +282,7 @@ func TestCollectWhileRowsAreTakenOver(t *testing.T) {
 			require.Equal(t, state.Complete, sum.Status, "%+v", sum.Failure)
 			require.Equal(t, want, outputs(t, r.dir))
 			requireWhole(t, r.home)
-			done, err := gc(t.Context(), r.home, collect.Limits{}, false)
+			done, err := runGC(t.Context(), r.home, gc.Limits{}, false)
 			require.NoError(t, err)
 			require.Zero(t, done.Held, "nobody has its rows in the end")
 			requireWhole(t, r.home)
@@ -331,7 +331,7 @@ func TestARunBetweenTheLookAndTheDrop(t *testing.T) {
 				require.Equal(t, state.Complete, sum.Status)
 			}}
 			if how == "gc" {
-				_, err = gc(t.Context(), &other, collect.Limits{Keep: 1}, false)
+				_, err = runGC(t.Context(), &other, gc.Limits{Keep: 1}, false)
 			} else {
 				_, err = local.Drop(t.Context(), &other, []state.RunKey{first.Key}, local.DropOptions{Reason: "old"})
 			}
@@ -340,7 +340,7 @@ func TestARunBetweenTheLookAndTheDrop(t *testing.T) {
 			run, err := r.home.State.Run(t.Context(), first.Key)
 			require.NoError(t, err)
 			require.NotNil(t, run.Dropped)
-			_, err = gc(t.Context(), r.home, collect.Limits{}, false)
+			_, err = runGC(t.Context(), r.home, gc.Limits{}, false)
 			require.NoError(t, err)
 			requireWhole(t, r.home)
 			require.Equal(t, want, outputs(t, r.dir))
@@ -350,9 +350,9 @@ func TestARunBetweenTheLookAndTheDrop(t *testing.T) {
 
 // collectVictim is a victim that collects: "POINT:N".
 func collectVictim(ctx context.Context, home *local.Home, client *remote.Client, point string) int {
-	die := workertest.DieAt(point)
-	home.State = workertest.Orders(home.State, die)
-	_, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: collect.Limits{Keep: 1},
+	die := jobtest.DieAt(point)
+	home.State = jobtest.Orders(home.State, die)
+	_, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: gc.Limits{Keep: 1},
 		Reason: "old", Remote: client, Checkpoint: die})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -365,7 +365,7 @@ func collectVictim(ctx context.Context, home *local.Home, client *remote.Client,
 // gone, and the next one removes the rest.
 func TestCollectCrashPoints(t *testing.T) {
 	t.Parallel()
-	for i, point := range append(worker.CollectPoints(), worker.OrderPoints()...) {
+	for i, point := range append(job.CollectPoints(), job.OrderPoints()...) {
 		if i%effort.Of(4, 2, 1) != 0 {
 			continue
 		}
@@ -382,7 +382,7 @@ func TestCollectCrashPoints(t *testing.T) {
 				require.NoError(t, err, string(text))
 			}
 			want, kept := outputs(t, dir), "main/00003/"
-			if point == worker.Cleared { // a run that begins clears what earlier ones left: this one is the last
+			if point == job.Cleared { // a run that begins clears what earlier ones left: this one is the last
 				text, err = victimCmd(t, dir, "published:2", false).CombinedOutput()
 				requireKilled(t, err, text)
 				text, err = victimCmd(t, dir, "order stop run", false).CombinedOutput()
@@ -405,7 +405,7 @@ func TestCollectCrashPoints(t *testing.T) {
 			}
 			require.Positive(t, killed, "the crash point is never passed")
 			home := openHome(t, dir)
-			_, err = gc(t.Context(), home, collect.Limits{Keep: 1}, false)
+			_, err = runGC(t.Context(), home, gc.Limits{Keep: 1}, false)
 			require.NoError(t, err)
 			requireWhole(t, home)
 			for key := range stored(t, home) {
@@ -434,7 +434,7 @@ func TestCollectWhatWasWrittenAgain(t *testing.T) {
 	want := outputs(t, r.dir)
 	again := func(key state.RunKey, node string) local.Summary {
 		retry, err := local.PlanRetry(t.Context(), r.home, key,
-			local.RetryOptions{Again: supervise.Wish{Nodes: []string{node}}})
+			local.RetryOptions{Again: orders.Wish{Nodes: []string{node}}})
 		require.NoError(t, err)
 		opts := retry.Options
 		opts.MemoryBytes, opts.Interpreter = 512<<20, "python3"
@@ -443,7 +443,7 @@ func TestCollectWhatWasWrittenAgain(t *testing.T) {
 		return sum
 	}
 	require.Equal(t, state.Complete, again(first.Key, "items").Status)
-	done := requireCollected(t, r.home, collect.Limits{})
+	done := requireCollected(t, r.home, gc.Limits{})
 	require.Positive(t, done.Withdrawn.Count)
 	require.Zero(t, done.Held.Count)
 	require.NotEqual(t, want, outputs(t, r.dir), "the files are those of the first run")

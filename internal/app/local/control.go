@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"thalweg/internal/run/supervise"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
 	"thalweg/internal/store/state/patient"
 )
@@ -32,7 +32,7 @@ type Stopped struct {
 // for StopBound at most. A run that is over already is left as it is.
 func Stop(ctx context.Context, home *Home, key state.RunKey, reason string) (out Stopped, err error) {
 	begun := time.Now()
-	if out.Before, err = supervise.Stop(ctx, home.control(), key, mark(reason)); err != nil {
+	if out.Before, err = orders.Stop(ctx, home.control(), key, mark(reason)); err != nil {
 		return out, err
 	}
 	if out.After = out.Before; out.Before.Terminal() {
@@ -72,7 +72,7 @@ func mark(reason string) state.Mark {
 // answers with the run's status, and how many those are.
 func Pause(ctx context.Context, home *Home, key state.RunKey, reason string) (status state.Status, inFlight int,
 	err error) {
-	if status, err = supervise.Pause(ctx, home.control(), key, mark(reason)); err != nil || status != state.Paused {
+	if status, err = orders.Pause(ctx, home.control(), key, mark(reason)); err != nil || status != state.Paused {
 		return status, 0, err
 	}
 	home.ordered(ctx, key)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/io/remote"
-	"thalweg/internal/ops/collect"
+	"thalweg/internal/ops/gc"
 	"thalweg/internal/store/state"
 )
 
@@ -20,7 +20,7 @@ func TestCopiesAreGoneWhenTheyAreCollected(t *testing.T) {
 	defer func() { require.NoError(t, home.Close()) }()
 	client := remote.New(remote.Config{})
 	defer client.Close()
-	var amount collect.Amount
+	var amount gc.Amount
 	key := state.RunKey{Workspace: DefaultWorkspace, Run: 1}
 	require.NoError(t, home.collectCopiesOf(t.Context(), key, CollectOptions{Workspace: DefaultWorkspace, Remote: client},
 		&amount))

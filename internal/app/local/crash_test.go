@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/local"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
 )
@@ -198,12 +198,12 @@ func finish(t *testing.T, dir string, want map[string]string) {
 func TestCrashPoints(t *testing.T) {
 	t.Parallel()
 	want := undisturbed(t)
-	for i, point := range append(worker.CrashPoints(), worker.FilePoints()...) {
+	for i, point := range append(job.CrashPoints(), job.FilePoints()...) {
 		if i%effort.Of(3, 1, 1) != 0 {
 			continue
 		}
 		step := effort.Of(3, 3, 1)
-		if slices.Contains(worker.FilePoints(), point) { // each of many files passes them
+		if slices.Contains(job.FilePoints(), point) { // each of many files passes them
 			step = effort.Of(40, 40, 1)
 		}
 		t.Run(string(point), func(t *testing.T) {

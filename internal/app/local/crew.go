@@ -10,8 +10,8 @@ import (
 
 	"thalweg/internal/run/coordinator"
 	"thalweg/internal/run/executor"
+	"thalweg/internal/run/job"
 	"thalweg/internal/run/pipeline"
-	"thalweg/internal/run/worker"
 	"thalweg/internal/store/parts"
 	"thalweg/internal/store/queue"
 	"thalweg/internal/store/queue/inproc"
@@ -47,13 +47,13 @@ type crewConfig struct {
 	tries      int
 	deadline   time.Duration // of attempts
 	logger     *slog.Logger
-	checkpoint func(worker.CrashPoint)
+	checkpoint func(job.CrashPoint)
 	queue      queue.Queue                                       // closed by the crew; nil: one of its own
 	open       func(ctx context.Context, key state.RunKey) error // opens a run of which a hint has come; nil: none is
 	heard      func(queue.Signal)                                // of a run that is not open; may be nil
 	hinted     func(executor.Fate)                               // see executor.Config
 	slowest    time.Duration                                     // see coordinator.Config.FollowSlowest
-	clock      worker.Clock
+	clock      job.Clock
 }
 
 // aheadMost is how many batches a process has in flight beside those that it
@@ -81,7 +81,7 @@ func newCrew(ctx context.Context, cfg crewConfig) *crew {
 	if cfg.queue == nil {
 		cfg.queue = inproc.New(0)
 	}
-	c := &crew{cfg: cfg, owner: worker.Owner(), queue: cfg.queue, runs: map[state.RunKey]*openRun{},
+	c := &crew{cfg: cfg, owner: job.Owner(), queue: cfg.queue, runs: map[state.RunKey]*openRun{},
 		ended: make(chan struct{})}
 	c.taken = newDrained(c.queue)
 	c.exec = executor.New(executor.Config{Store: cfg.store, Queue: c.taken, Runs: c, Owner: c.owner,
@@ -127,7 +127,7 @@ func (c *crew) drain(ctx context.Context, most time.Duration) {
 // open begins to work on a run whose job is done by content: itself, or others
 // in its name. The lock is the crew's from now on.
 func (c *crew) open(ctx context.Context, key state.RunKey, urgent state.Priority, job *pipeline.Pipeline,
-	content worker.Job, lock *RunLock, observe func(worker.Event)) *openRun {
+	content job.Job, lock *RunLock, observe func(job.Event)) *openRun {
 	r := &openRun{job: job, lock: lock,
 		Coordinator: coordinator.New(ctx, coordinator.Config{Store: c.cfg.store, Queue: keeping{c.queue, c.exec},
 			Job: content, Owner: c.owner, Able: c.cfg.able,

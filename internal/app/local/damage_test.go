@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/local"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/parts"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
@@ -219,7 +219,7 @@ func TestDamagedPartOfAResumedRun(t *testing.T) {
 			home, err := local.Open(ctx, filepath.Join(dir, local.DefaultDir), true)
 			require.NoError(t, err)
 			stopped := options
-			stopped.Observe = func(e worker.Event) {
+			stopped.Observe = func(e job.Event) {
 				if e.Node == cut {
 					cancel()
 				}

@@ -18,8 +18,8 @@ import (
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/gate"
+	"thalweg/internal/run/job"
 	"thalweg/internal/run/pipeline"
-	"thalweg/internal/run/worker"
 	"thalweg/internal/store/state"
 )
 
@@ -35,8 +35,8 @@ type Wish struct {
 	Known      *secret.Known
 	Logger     *slog.Logger
 	Remote     *remote.Client
-	Shown      func(gate.Record)       // called with what is decided on, before it is; may be nil
-	Checkpoint func(worker.CrashPoint) // for tests that die there; may be nil
+	Shown      func(gate.Record)    // called with what is decided on, before it is; may be nil
+	Checkpoint func(job.CrashPoint) // for tests that die there; may be nil
 }
 
 // Decided is a decision that stands.
@@ -83,7 +83,7 @@ func Decide(ctx context.Context, home *Home, w Wish) (out Decided, err error) {
 		}
 	}
 	if w.Checkpoint != nil {
-		w.Checkpoint(worker.Decided)
+		w.Checkpoint(job.Decided)
 	}
 	order := gate.Wish{Approve: w.Approve, Mark: mark(w.Comment), Role: w.Role, Digest: out.Record.Digest,
 		Token: rand.Text()}

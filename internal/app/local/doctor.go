@@ -16,7 +16,7 @@ import (
 	"thalweg/internal/base/secret"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/expr"
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/doctor"
 	"thalweg/internal/run/engine"
 	"thalweg/internal/run/plan"
@@ -34,9 +34,9 @@ import (
 
 // DoctorOptions say what is looked at.
 type DoctorOptions struct {
-	Dir         string          // state directory; "": none
-	Cluster     *cluster.Config // nil: none
-	Program     string          // version of this program
+	Dir         string                // state directory; "": none
+	Cluster     *clusterconfig.Config // nil: none
+	Program     string                // version of this program
 	Interpreter string
 	Named       bool // somebody has said which interpreter
 	Keeper      string
@@ -139,7 +139,7 @@ func (d *examination) interpreter(ctx context.Context, text string) (_ map[strin
 			Type: expr.Int, Expr: "1"}}})
 }
 
-func (d *examination) state(c *cluster.Config) doctor.Service {
+func (d *examination) state(c *clusterconfig.Config) doctor.Service {
 	if c.State.Directory != "" {
 		return d.file(c.State.Directory, c)
 	}
@@ -183,7 +183,7 @@ func (d *examination) state(c *cluster.Config) doctor.Service {
 }
 
 // tablesOf are the statements that make what a cluster keeps in Cassandra.
-func tablesOf(c *cluster.Config) []string {
+func tablesOf(c *clusterconfig.Config) []string {
 	if !c.Parts.Cassandra {
 		return statecassandra.Statements()
 	}
@@ -192,7 +192,7 @@ func tablesOf(c *cluster.Config) []string {
 
 // sessionOf opens a session that outlasts the check that opens it, unless the
 // check's time is over before.
-func sessionOf(ctx context.Context, c *cluster.Config, cfg cassandra.Config) (_ *cassandra.Session, end func(),
+func sessionOf(ctx context.Context, c *clusterconfig.Config, cfg cassandra.Config) (_ *cassandra.Session, end func(),
 	err error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
@@ -214,7 +214,7 @@ func broken(name string, err error) doctor.Service {
 		Look: func(context.Context) doctor.Result { return doctor.Failed(err) }}}}
 }
 
-func (d *examination) file(dir string, c *cluster.Config) doctor.Service {
+func (d *examination) file(dir string, c *clusterconfig.Config) doctor.Service {
 	var store *sqlite.Store
 	return doctor.File{Dir: dir,
 		Open: func(ctx context.Context) (err error) {
@@ -232,7 +232,7 @@ func (d *examination) file(dir string, c *cluster.Config) doctor.Service {
 }
 
 // openFile opens a state that is there.
-func openFile(ctx context.Context, dir string, c *cluster.Config) (*sqlite.Store, error) {
+func openFile(ctx context.Context, dir string, c *clusterconfig.Config) (*sqlite.Store, error) {
 	path := filepath.Join(dir, "state.db")
 	_, err := os.Stat(path)
 	switch {
@@ -245,7 +245,7 @@ func openFile(ctx context.Context, dir string, c *cluster.Config) (*sqlite.Store
 	return sqlite.Open(ctx, path)
 }
 
-func (d *examination) parts(c *cluster.Config) doctor.Service {
+func (d *examination) parts(c *clusterconfig.Config) doctor.Service {
 	if dir := c.PartsDirectory(); dir != "" {
 		return d.partsIn(dir)
 	}
@@ -297,7 +297,7 @@ func (d *examination) partsIn(dir string) doctor.Service {
 	})
 }
 
-func (d *examination) broker(q *cluster.RabbitMQ) doctor.Service {
+func (d *examination) broker(q *clusterconfig.RabbitMQ) doctor.Service {
 	cfg, err := brokerOf(d.Cluster, q, "")
 	if err != nil {
 		return broken("queue", err)
@@ -309,7 +309,7 @@ func (d *examination) broker(q *cluster.RabbitMQ) doctor.Service {
 	return look.Service()
 }
 
-func (d *examination) workers(c *cluster.Config) doctor.Service {
+func (d *examination) workers(c *clusterconfig.Config) doctor.Service {
 	home := &Home{cluster: c, clock: &clock{}}
 	end := func() {}
 	look := &doctor.Workers{Engine: engine.Version, Hash: plan.KeyHash, Now: home.clock.Now,
@@ -329,7 +329,7 @@ func (d *examination) workers(c *cluster.Config) doctor.Service {
 }
 
 // stateOf opens a cluster's state, by whose clock workers go.
-func stateOf(ctx context.Context, c *cluster.Config, by *clock) (state.Store, func(), error) {
+func stateOf(ctx context.Context, c *clusterconfig.Config, by *clock) (state.Store, func(), error) {
 	if c.State.Directory != "" {
 		store, err := openFile(ctx, c.State.Directory, c)
 		if err != nil {

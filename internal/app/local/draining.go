@@ -4,20 +4,20 @@ import (
 	"context"
 	"sync/atomic"
 
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 )
 
 // drainSums count what becomes of the batches that are in flight when a worker is asked to end.
 type drainSums struct{ finished, released atomic.Int64 }
 
 // wrap counts what a worker is told, once its drain has begun.
-func (d *drainSums) wrap(draining func() bool, observe func(worker.Event)) func(worker.Event) {
-	return func(e worker.Event) {
+func (d *drainSums) wrap(draining func() bool, observe func(job.Event)) func(job.Event) {
+	return func(e job.Event) {
 		if draining() {
 			switch e.Kind {
-			case worker.BatchFinished, worker.BatchFailed, worker.BatchRetried:
+			case job.BatchFinished, job.BatchFailed, job.BatchRetried:
 				d.finished.Add(1)
-			case worker.BatchReleased:
+			case job.BatchReleased:
 				d.released.Add(1)
 			}
 		}

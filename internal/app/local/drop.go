@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"thalweg/internal/base/fault"
-	"thalweg/internal/run/supervise"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
 )
 
@@ -17,11 +17,11 @@ type DropOptions struct {
 
 // Drop drops runs: nobody reads, continues or lists them any more. What they
 // have written stays where it is.
-func Drop(ctx context.Context, home *Home, keys []state.RunKey, opts DropOptions) ([]supervise.Drop, error) {
+func Drop(ctx context.Context, home *Home, keys []state.RunKey, opts DropOptions) ([]orders.Drop, error) {
 	if opts.DryRun {
-		return supervise.Drops(ctx, home.State, keys)
+		return orders.Drops(ctx, home.State, keys)
 	}
-	return supervise.DropRuns(ctx, home.control(), keys, mark(opts.Reason))
+	return orders.DropRuns(ctx, home.control(), keys, mark(opts.Reason))
 }
 
 // wasDropped refuses to go on with a run.

@@ -16,9 +16,9 @@ import (
 
 	"thalweg/internal/app/local"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/run/executor"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/cassandratest"
 )
@@ -27,7 +27,7 @@ import (
 const brokerVariable = "THALWEG_TEST_RABBITMQ"
 
 // brokerOf is the broker for tests.
-func brokerOf(t *testing.T) cluster.RabbitMQ {
+func brokerOf(t *testing.T) clusterconfig.RabbitMQ {
 	t.Helper()
 	broker := os.Getenv(brokerVariable)
 	if broker == "" {
@@ -35,7 +35,7 @@ func brokerOf(t *testing.T) cluster.RabbitMQ {
 	}
 	u, err := amqp.ParseURI(broker)
 	require.NoError(t, err)
-	return cluster.RabbitMQ{Hosts: []string{net.JoinHostPort(u.Host, strconv.Itoa(u.Port))}, Username: u.Username,
+	return clusterconfig.RabbitMQ{Hosts: []string{net.JoinHostPort(u.Host, strconv.Itoa(u.Port))}, Username: u.Username,
 		Password: u.Password, VHost: u.Vhost}
 }
 
@@ -53,10 +53,10 @@ func TestFleetsOfOneBroker(t *testing.T) {
 }
 
 // fleetOf executes runs one after another in a fleet of one worker.
-func fleetOf(t *testing.T, runs int, broker cluster.RabbitMQ) {
+func fleetOf(t *testing.T, runs int, broker clusterconfig.RabbitMQ) {
 	dir := crashInputs(t)
-	cfg := &cluster.Config{Path: filepath.Join(dir, "cluster.yaml"),
-		State: cluster.State{Directory: filepath.Join(dir, "runs")}, Queue: &broker}
+	cfg := &clusterconfig.Config{Path: filepath.Join(dir, "cluster.yaml"),
+		State: clusterconfig.State{Directory: filepath.Join(dir, "runs")}, Queue: &broker}
 	ctx := t.Context()
 	require.NoError(t, local.InitCluster(ctx, cfg))
 	home, err := local.OpenCluster(ctx, cfg, local.ClusterOptions{})
@@ -82,10 +82,10 @@ func fleetOf(t *testing.T, runs int, broker cluster.RabbitMQ) {
 			defer mu.Unlock()
 			fates[f]++
 		},
-		Observe: func(e worker.Event) {
+		Observe: func(e job.Event) {
 			mu.Lock()
 			defer mu.Unlock()
-			if e.Kind == worker.RunFinished {
+			if e.Kind == job.RunFinished {
 				if left--; left == 0 {
 					close(drain)
 				}
@@ -126,10 +126,10 @@ func clearBroker(prefix string) error {
 // TestFleetIsOne opens a state that has no id several times at once: all get the same.
 func TestFleetIsOne(t *testing.T) {
 	t.Parallel()
-	cfg := &cluster.Config{State: cluster.State{Directory: filepath.Join(t.TempDir(), "runs")}}
+	cfg := &clusterconfig.Config{State: clusterconfig.State{Directory: filepath.Join(t.TempDir(), "runs")}}
 	require.NoError(t, local.InitCluster(t.Context(), cfg))
 	oneFleet(t.Context(), t, cfg)
-	other := &cluster.Config{State: cluster.State{Directory: filepath.Join(t.TempDir(), "runs")}}
+	other := &clusterconfig.Config{State: clusterconfig.State{Directory: filepath.Join(t.TempDir(), "runs")}}
 	require.NoError(t, local.InitCluster(t.Context(), other))
 	require.NotEqual(t, oneFleet(t.Context(), t, cfg), oneFleet(t.Context(), t, other))
 }
@@ -138,14 +138,14 @@ func TestFleetIsOne(t *testing.T) {
 func TestFleetIsOneInCassandra(t *testing.T) {
 	t.Parallel()
 	k := cassandratest.Keyspace(t, nil)
-	cfg := &cluster.Config{Parts: cluster.Parts{Cassandra: true},
-		State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: k.Hosts, Keyspace: k.Keyspace,
+	cfg := &clusterconfig.Config{Parts: clusterconfig.Parts{Cassandra: true},
+		State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: k.Hosts, Keyspace: k.Keyspace,
 			Replication: map[string]int{"": 1}}}}
 	require.NoError(t, local.InitCluster(t.Context(), cfg))
 	require.Regexp(t, "^"+k.Keyspace+"-[a-z2-7]{8}$", oneFleet(t.Context(), t, cfg))
 }
 
-func oneFleet(ctx context.Context, t *testing.T, cfg *cluster.Config) string {
+func oneFleet(ctx context.Context, t *testing.T, cfg *clusterconfig.Config) string {
 	t.Helper()
 	const processes = 8
 	got, errs := make([]string, processes), make([]error, processes)

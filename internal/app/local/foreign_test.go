@@ -15,10 +15,10 @@ import (
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/ops/collect"
+	"thalweg/internal/ops/gc"
 	"thalweg/internal/ops/history"
-	"thalweg/internal/run/supervise"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/store/parts"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
@@ -111,7 +111,7 @@ func (f *foreigner) retry(t *testing.T, factor int) {
 	f = f.elsewhere(t)
 	key := state.RunKey{Workspace: "main", Run: 1}
 	retry, err := local.PlanRetry(context.Background(), f.home, key,
-		local.RetryOptions{Again: supervise.Wish{Nodes: []string{"timed"}}})
+		local.RetryOptions{Again: orders.Wish{Nodes: []string{"timed"}}})
 	require.NoError(t, err)
 	sum := f.run(t, factor, func(o *local.Options) {
 		o.ScriptPath, o.Start = "", nil
@@ -133,10 +133,10 @@ func (f *foreigner) requireFactor(t *testing.T, factor int) {
 }
 
 // at calls do once, when a run comes to a point the N-th time.
-func at(point worker.CrashPoint, n int, do func()) func(*local.Options) {
+func at(point job.CrashPoint, n int, do func()) func(*local.Options) {
 	var mu sync.Mutex
 	return func(o *local.Options) {
-		o.Checkpoint = func(p worker.CrashPoint) {
+		o.Checkpoint = func(p job.CrashPoint) {
 			mu.Lock()
 			defer mu.Unlock()
 			if p == point {
@@ -153,12 +153,12 @@ func at(point worker.CrashPoint, n int, do func()) func(*local.Options) {
 func TestASourceIsDoneAgainWhileItIsRead(t *testing.T) {
 	t.Parallel()
 	type moment struct {
-		point worker.CrashPoint
+		point job.CrashPoint
 		nth   int
 	}
-	few := []moment{{worker.Claimed, 1}, {worker.Committed, 2}}
-	many := append([]moment{{worker.Planned, 1}, {worker.Planned, 2}, {worker.Claimed, 2}, {worker.Executed, 1},
-		{worker.Executed, 2}, {worker.Committed, 4}, {worker.Settling, 1}}, few...)
+	few := []moment{{job.Claimed, 1}, {job.Committed, 2}}
+	many := append([]moment{{job.Planned, 1}, {job.Planned, 2}, {job.Claimed, 2}, {job.Executed, 1},
+		{job.Executed, 2}, {job.Committed, 4}, {job.Settling, 1}}, few...)
 	for _, m := range effort.Of(few[1:], few, many) {
 		t.Run(fmt.Sprintf("%s %d", m.point, m.nth), func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +172,7 @@ func TestASourceIsDoneAgainWhileItIsRead(t *testing.T) {
 			require.True(t, passed)
 			require.Equal(t, state.Complete, sum.Status, "%+v", sum.Failure)
 			factor := 7
-			if m.point == worker.Settling || m == (moment{worker.Planned, 2}) { // it had read all of it
+			if m.point == job.Settling || m == (moment{job.Planned, 2}) { // it had read all of it
 				factor = 1
 			}
 			f.requireFactor(t, factor)
@@ -292,14 +292,14 @@ func TestTakenOverRowsAreLostWhileTheyAreRead(t *testing.T) {
 			want := outputs(t, r.dir)
 			r.edit(t, "score.py", "* 8", "* 7")
 			r.edit(t, "score.py", "* 7", "* 8  ")
-			sum, err := r.run(t, at(worker.Claimed, 1, func() {
+			sum, err := r.run(t, at(job.Claimed, 1, func() {
 				for _, run := range []int64{1, 2} {
 					key := state.RunKey{Workspace: "main", Run: run}
 					require.NoError(t, state.Direct(context.Background(), r.home.State, key,
 						state.Order{Kind: kind, Token: "t", Mark: state.Mark{Actor: "ann", Time: time.Now()}}))
 				}
 				if kind == state.OrderDrop {
-					_, err := gc(context.Background(), r.home, collect.Limits{}, false)
+					_, err := runGC(context.Background(), r.home, gc.Limits{}, false)
 					require.NoError(t, err)
 				}
 			}))
@@ -320,7 +320,7 @@ func TestASourceThatCannotBeRead(t *testing.T) {
 	t.Run("invalidated", func(t *testing.T) {
 		t.Parallel()
 		f := newForeigner(t)
-		sum := f.run(t, 1, at(worker.Committed, 1, func() {
+		sum := f.run(t, 1, at(job.Committed, 1, func() {
 			require.NoError(t, state.Direct(context.Background(), f.home.State, key, state.Order{Kind: state.OrderInvalidate,
 				Token: "t", Mark: state.Mark{Actor: "ann", Reason: "wrong", Time: time.Now()}}))
 		}))
@@ -334,7 +334,7 @@ func TestASourceThatCannotBeRead(t *testing.T) {
 	t.Run("named and invalidated", func(t *testing.T) {
 		t.Parallel()
 		f := newForeigner(t)
-		named := at(worker.Committed, 1, func() {
+		named := at(job.Committed, 1, func() {
 			require.NoError(t, state.Direct(context.Background(), f.home.State, key, state.Order{Kind: state.OrderInvalidate,
 				Token: "t", Mark: state.Mark{Actor: "ann", Reason: "wrong", Time: time.Now()}}))
 		})
@@ -346,8 +346,8 @@ func TestASourceThatCannotBeRead(t *testing.T) {
 		t.Parallel()
 		f := newForeigner(t)
 		again := 0
-		begun := func(p worker.CrashPoint) {
-			if p == worker.Planned && again <= supervise.PlanAgainMax {
+		begun := func(p job.CrashPoint) {
+			if p == job.Planned && again <= orders.PlanAgainMax {
 				again++
 				order := state.Order{Kind: state.OrderRedo, Token: fmt.Sprint(again), Nodes: []state.Redo{{Node: "base"}},
 					Mark: state.Mark{Actor: "ann", Time: time.Now()}}
@@ -430,7 +430,7 @@ func TestCollectBesideAReaderThatItDoesNotKnow(t *testing.T) {
 		f.retry(t, 7)
 	})
 	plain.State = &collecting{Store: plain.State, attempts: once}
-	done, err := gc(t.Context(), &plain, collect.Limits{}, false)
+	done, err := runGC(t.Context(), &plain, gc.Limits{}, false)
 	require.NoError(t, err)
 	require.Positive(t, done.Withdrawn.Count, "%+v", done)
 	close(collected)

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/local"
-	"thalweg/internal/ops/collect"
+	"thalweg/internal/ops/gc"
 	"thalweg/internal/run/gate"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
 )
@@ -140,7 +140,7 @@ func attend(t *testing.T, dir, at string) (died bool) {
 			cmd = victimCmd(t, dir, "approve", false)
 			cmd.Env = append(cmd.Env, "THALWEG_TEST_GATE="+name)
 			text, err = cmd.CombinedOutput()
-			if strings.HasPrefix(at, string(worker.Decided)) {
+			if strings.HasPrefix(at, string(job.Decided)) {
 				require.NoError(t, err, "what was not recorded was not decided: %s", text)
 			} else {
 				require.Contains(t, string(text), "is approved already", "what was recorded is carried out")
@@ -189,7 +189,7 @@ func TestGateCrashPoints(t *testing.T) {
 	require.False(t, attend(t, undisturbed, "run"))
 	want := outputs(t, undisturbed)
 	require.Equal(t, []string{"id,price\n98,98\n99,99\n"}, []string{want["above_97.csv"]})
-	for i, point := range slices.Concat(worker.GatePoints(), worker.OrderPoints(), []worker.CrashPoint{worker.Planned}) {
+	for i, point := range slices.Concat(job.GatePoints(), job.OrderPoints(), []job.CrashPoint{job.Planned}) {
 		if i%effort.Of(3, 1, 1) != 0 {
 			continue
 		}
@@ -298,7 +298,7 @@ func TestWhatAGateShowsStays(t *testing.T) {
 	require.Equal(t, state.Complete, g.work(t, local.Options{Unattended: true}).Status)      // 3
 	_, err := local.Drop(t.Context(), g.home, []state.RunKey{g.key}, local.DropOptions{Reason: "old"})
 	require.ErrorContains(t, err, "node approval:orders of run 2, which is running, reads node read of run 1")
-	done, err := gc(t.Context(), g.home, collect.Limits{Keep: 1}, false)
+	done, err := runGC(t.Context(), g.home, gc.Limits{Keep: 1}, false)
 	require.NoError(t, err)
 	require.Empty(t, done.Drops)
 
@@ -529,7 +529,7 @@ func TestDecidedWhileTheLastOneLeaves(t *testing.T) {
 			g := gated{dir: dir, home: openHome(t, dir), key: state.RunKey{Workspace: "main", Run: 1}}
 			t.Cleanup(func() { require.NoError(t, g.home.Close()) })
 			decided := 0
-			leaves := at(worker.Left, 1, func() {
+			leaves := at(job.Left, 1, func() {
 				decided++
 				require.NoError(t, g.decide(t, "orders", approve))
 			})
@@ -622,7 +622,7 @@ nodes:
 		<-joined
 		leave(local.ErrLeave)
 	})
-	work(local.Options{Checkpoint: func(worker.CrashPoint) { first() }})
+	work(local.Options{Checkpoint: func(job.CrashPoint) { first() }})
 	all.Wait()
 	home := openHome(t, dir)
 	run, err := home.State.Run(t.Context(), state.RunKey{Workspace: "main", Run: 1})

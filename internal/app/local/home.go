@@ -14,7 +14,7 @@ import (
 
 	"thalweg/internal/base/durable"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/store/cassandra"
 	"thalweg/internal/store/parts"
 	partslocal "thalweg/internal/store/parts/local"
@@ -50,12 +50,12 @@ type Home struct {
 	tmp   *lockedDir
 	Told  func(text string) string // a text whose commands are typed in another directory or shell; nil: as it is
 
-	beside   string          // directory that paths of scripts are seen from; "": they are whole
-	hooksIn  string          // directory that may have hooks of all runs
-	partsDir string          // where the files of parts lie, or of their copies
-	presence presence        // who works on which run
-	cluster  *cluster.Config // nil: a state directory
-	fleet    string          // its id; "": it has no queue
+	beside   string                // directory that paths of scripts are seen from; "": they are whole
+	hooksIn  string                // directory that may have hooks of all runs
+	partsDir string                // where the files of parts lie, or of their copies
+	presence presence              // who works on which run
+	cluster  *clusterconfig.Config // nil: a state directory
+	fleet    string                // its id; "": it has no queue
 
 	cassandra *cassandra.Session // nil: none
 	clock     *clock             // by which leases and notes are judged
@@ -64,7 +64,7 @@ type Home struct {
 }
 
 // Cluster is the configuration of a cluster; nil if this is a state directory's.
-func (h *Home) Cluster() *cluster.Config { return h.cluster }
+func (h *Home) Cluster() *clusterconfig.Config { return h.cluster }
 
 // Open opens a state directory, making it if create is set. Without create a
 // missing one is an error that says so.

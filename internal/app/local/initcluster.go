@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"thalweg/internal/base/fault"
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/doctor"
 	"thalweg/internal/store/cassandra"
 	partscassandra "thalweg/internal/store/parts/cassandra"
@@ -20,7 +20,7 @@ import (
 
 // InitCluster makes what a cluster needs and has not got yet, and tries whether it can be
 // written and read.
-func InitCluster(ctx context.Context, cfg *cluster.Config) error {
+func InitCluster(ctx context.Context, cfg *clusterconfig.Config) error {
 	if cfg.State.Directory != "" {
 		home, err := Open(ctx, cfg.State.Directory, true)
 		if err != nil {
@@ -64,7 +64,7 @@ func (h *Home) tryOut(ctx context.Context) (err error) {
 }
 
 // initCassandra makes the keyspace and the tables that are missing.
-func initCassandra(ctx context.Context, c *cluster.Config) error {
+func initCassandra(ctx context.Context, c *clusterconfig.Config) error {
 	cfg, err := cassandraOf(c)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ const (
 
 // fits refuses, before anything is made, a configuration that asks for what the nodes cannot
 // keep, or that the keyspace is not like. A node that is alone is not asked again.
-func fits(ctx context.Context, c *cluster.Config, cfg cassandra.Config) error {
+func fits(ctx context.Context, c *clusterconfig.Config, cfg cassandra.Config) error {
 	cfg.Keyspace = ""
 	for end := time.Now().Add(nodesPatience); ; {
 		nodes, err := fitsNow(ctx, c, cfg)
@@ -113,7 +113,7 @@ func fits(ctx context.Context, c *cluster.Config, cfg cassandra.Config) error {
 }
 
 // fitsNow is fits by the nodes that are known now.
-func fitsNow(ctx context.Context, c *cluster.Config, cfg cassandra.Config) (nodes int, err error) {
+func fitsNow(ctx context.Context, c *clusterconfig.Config, cfg cassandra.Config) (nodes int, err error) {
 	s, err := cassandra.OpenWithin(ctx, cfg)
 	if err != nil {
 		return 0, wrongCassandra(c, err)
@@ -137,7 +137,7 @@ func fitsNow(ctx context.Context, c *cluster.Config, cfg cassandra.Config) (node
 }
 
 // inDatacenter refuses a datacenter that has no nodes.
-func inDatacenter(c *cluster.Config, there map[string]int) error {
+func inDatacenter(c *clusterconfig.Config, there map[string]int) error {
 	name := c.State.Cassandra.Datacenter
 	if name == "" || there[name] > 0 || len(there) == 0 {
 		return nil
@@ -158,7 +158,7 @@ func (h *Home) WrongDatacenter() error {
 const replicationKey = "state.cassandra.replication"
 
 // enoughNodes refuses to ask for more copies than there are nodes.
-func enoughNodes(c *cluster.Config, asked, there map[string]int) error {
+func enoughNodes(c *clusterconfig.Config, asked, there map[string]int) error {
 	k, all := c.State.Cassandra, 0
 	for _, n := range there {
 		all += n
@@ -200,7 +200,7 @@ func nodesText(n int) string {
 
 // keepsEnough refuses a keyspace that cannot be used, or keeps fewer copies than the
 // configuration wants: neither changes by itself.
-func keepsEnough(c *cluster.Config, keeps, there map[string]int) error {
+func keepsEnough(c *clusterconfig.Config, keeps, there map[string]int) error {
 	k := c.State.Cassandra
 	if !k.Unsaid && doctor.KeepsFewer(keeps, k.Replication) {
 		asked := doctor.Asked(keeps, k.Replication)
@@ -219,7 +219,7 @@ func keepsEnough(c *cluster.Config, keeps, there map[string]int) error {
 		replicationKey)
 }
 
-func keepsText(k *cluster.Cassandra, keeps map[string]int) string {
+func keepsText(k *clusterconfig.Cassandra, keeps map[string]int) string {
 	return fmt.Sprintf("keyspace %s is there and keeps %s, and the configuration asks for %s", k.Keyspace,
 		doctor.CopiesText(keeps),
 		doctor.CopiesText(doctor.Asked(keeps, k.Replication)))
@@ -250,7 +250,7 @@ func raise(keyspace string, keeps, asked, there map[string]int) string {
 
 // CheckCopies says that a cluster keeps more copies than its configuration asks for, as after
 // datacenters were added: that harms nobody, and the file should say it.
-func CheckCopies(ctx context.Context, c *cluster.Config) error {
+func CheckCopies(ctx context.Context, c *clusterconfig.Config) error {
 	if c.State.Cassandra == nil {
 		return nil
 	}
@@ -272,7 +272,7 @@ func CheckCopies(ctx context.Context, c *cluster.Config) error {
 }
 
 // keepsMore is CheckCopies of what a keyspace keeps.
-func keepsMore(c *cluster.Config, keeps map[string]int) error {
+func keepsMore(c *clusterconfig.Config, keeps map[string]int) error {
 	k := c.State.Cassandra
 	if k.Unsaid || doctor.SameCopies(keeps, k.Replication) || doctor.KeepsFewer(keeps, k.Replication) {
 		return nil
@@ -309,7 +309,7 @@ func fewer(keyspace string, keeps, there map[string]int) string {
 }
 
 // checkBucket refuses a bucket that cannot be used.
-func checkBucket(ctx context.Context, c *cluster.Config) error {
+func checkBucket(ctx context.Context, c *clusterconfig.Config) error {
 	b := c.Parts.S3
 	store, err := s3.New(ctx, s3.Config{URL: b.URL, Remote: remoteOf(b)})
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"thalweg/internal/run/supervise"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
 )
 
@@ -17,9 +17,9 @@ type InvalidateOptions struct {
 
 // Invalidated is what is invalid, and what was made of it.
 type Invalidated struct {
-	supervise.Invalidation
-	Files []state.File        // that the run has written of it; they stay
-	Made  []supervise.Touched // by other runs
+	orders.Invalidation
+	Files []state.File     // that the run has written of it; they stay
+	Made  []orders.Touched // by other runs
 }
 
 // Invalidate declares tables invalid: from then on no run reads them, nor
@@ -32,11 +32,11 @@ func Invalidate(ctx context.Context, home *Home, key state.RunKey, opts Invalida
 		if err != nil {
 			return out, fmt.Errorf("read run %d: %w", key.Run, err)
 		}
-		out.Invalidation, err = supervise.Invalidates(ctx, home.State, run, opts.Nodes)
+		out.Invalidation, err = orders.Invalidates(ctx, home.State, run, opts.Nodes)
 		if err != nil {
 			return out, err
 		}
-	} else if out.Invalidation, err = supervise.Invalidate(ctx, home.control(), key, opts.Nodes,
+	} else if out.Invalidation, err = orders.Invalidate(ctx, home.control(), key, opts.Nodes,
 		mark(opts.Reason)); err != nil {
 		return out, err
 	}
@@ -48,6 +48,6 @@ func Invalidate(ctx context.Context, home *Home, key state.RunKey, opts Invalida
 		out.Files = append(out.Files, files...)
 	}
 	// Who reads now is refused: what is found is all that there will be.
-	out.Made, err = supervise.Reaches(ctx, home.State, key, out.Nodes)
+	out.Made, err = orders.Reaches(ctx, home.State, key, out.Nodes)
 	return out, err
 }

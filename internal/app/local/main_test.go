@@ -17,9 +17,9 @@ import (
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/run/slot"
+	"thalweg/internal/run/sandbox"
 	"thalweg/internal/store/state"
-	"thalweg/internal/test/workertest"
+	"thalweg/internal/test/jobtest"
 )
 
 // crashAt makes the test binary run a script and die: "POINT:N", the N-th time
@@ -27,7 +27,7 @@ import (
 const crashAt = "THALWEG_TEST_CRASH_AT"
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == slot.Command {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
 		os.Exit(serveSlot())
 	}
 	if at := os.Getenv(crashAt); at != "" {
@@ -47,7 +47,7 @@ func victim(at string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	place := os.Getenv("THALWEG_TEST_HOME") // where script and state are; "": here
-	home, err := local.OpenOn(ctx, workertest.Files(workertest.DieAt(at)), filepath.Join(place, local.DefaultDir), true)
+	home, err := local.OpenOn(ctx, jobtest.Files(jobtest.DieAt(at)), filepath.Join(place, local.DefaultDir), true)
 	if at == "worker" && ctx.Err() != nil { // told to end before it began
 		return 0
 	}
@@ -66,7 +66,7 @@ func victim(at string) int {
 		return serveSchedules(ctx, home, client, point)
 	}
 	if verb, ok := strings.CutPrefix(at, "order "); ok {
-		return orders(ctx, home, client, verb)
+		return orderVictim(ctx, home, client, verb)
 	}
 	if point, ok := strings.CutPrefix(at, "collect "); ok {
 		return collectVictim(ctx, home, client, point)
@@ -74,15 +74,15 @@ func victim(at string) int {
 	if at == "worker" {
 		if err := local.Serve(ctx, home, local.WorkerOptions{Remote: client, MemoryBytes: 2 << 30, Cores: 1,
 			Interpreter: "python3",
-			Tries:       triesOfWorkers, Checkpoint: workertest.DieAt(os.Getenv(workerDiesAt))}); err != nil {
+			Tries:       triesOfWorkers, Checkpoint: jobtest.DieAt(os.Getenv(workerDiesAt))}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		return 0
 	}
 	if at == "approve" {
-		die := workertest.DieAt(os.Getenv("THALWEG_TEST_DECIDE_AT"))
-		home.State = workertest.Orders(home.State, die)
+		die := jobtest.DieAt(os.Getenv("THALWEG_TEST_DECIDE_AT"))
+		home.State = jobtest.Orders(home.State, die)
 		_, err := local.Decide(ctx, home, local.Wish{Run: state.RunKey{Workspace: "main", Run: 1},
 			Gate: os.Getenv("THALWEG_TEST_GATE"), Approve: true, Role: "sales",
 			Answers: gateAnswers()[os.Getenv("THALWEG_TEST_GATE")], Remote: client, Checkpoint: die})
@@ -97,7 +97,7 @@ func victim(at string) int {
 		Interpreter: "python3",
 		Resume:      os.Getenv("THALWEG_TEST_RESUME") != "",
 		Reuse:       os.Getenv("THALWEG_TEST_REUSE") != "",
-		Checkpoint:  workertest.DieAt(at), Tune: sharing(os.Getenv(sharedChecks) != ""),
+		Checkpoint:  jobtest.DieAt(at), Tune: sharing(os.Getenv(sharedChecks) != ""),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

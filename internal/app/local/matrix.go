@@ -18,8 +18,8 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/matrix"
 	"thalweg/internal/lang/script"
-	"thalweg/internal/ops/cluster"
-	"thalweg/internal/run/supervise"
+	"thalweg/internal/ops/clusterconfig"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
 )
 
@@ -38,8 +38,8 @@ const (
 // MatrixOptions say how a script is run over values.
 type MatrixOptions struct {
 	Options
-	Dir         string          // of the state
-	Cluster     *cluster.Config // whose workers work on the cells; nil: this process does
+	Dir         string                // of the state
+	Cluster     *clusterconfig.Config // whose workers work on the cells; nil: this process does
 	Axes        []matrix.Axis
 	Concurrency int  // cells at once
 	FailFast    bool // no cell begins behind one that failed
@@ -347,7 +347,7 @@ func (m *sweep) do(ctx context.Context, c *cell) (err error) {
 		m.opts.Logger.Info("a cell's run cannot go on; a new one begins", "cell", c.Cell, "run", c.Run, "error", err)
 	}
 	if c.Run != 0 { // of another script, or one that cannot go on: it would write the same files
-		if _, err := supervise.Stop(ctx, home.control(), state.RunKey{Workspace: m.opts.Workspace, Run: c.Run},
+		if _, err := orders.Stop(ctx, home.control(), state.RunKey{Workspace: m.opts.Workspace, Run: c.Run},
 			mark("another run of its cell begins")); err != nil && !errors.Is(err, state.ErrNotFound) {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/parts"
 	"thalweg/internal/store/parts/cache"
 	"thalweg/internal/store/state"
@@ -229,13 +229,13 @@ func (m *mover) serve(ctx context.Context, opts local.WorkerOptions) error {
 	client := remote.New(remote.Config{})
 	defer client.Close()
 	opts.Remote, opts.Interpreter = client, "python3"
-	opts.Observe = func(e worker.Event) {
-		if e.Kind == worker.BatchStarted {
+	opts.Observe = func(e job.Event) {
+		if e.Kind == job.BatchStarted {
 			m.mu.Lock()
 			m.batches[e.Node]++
 			m.mu.Unlock()
 		}
-		if e.Kind == worker.RunFinished {
+		if e.Kind == job.RunFinished {
 			stop()
 		}
 	}

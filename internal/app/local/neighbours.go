@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"thalweg/internal/base/budget"
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 )
 
 // Sharers are workers of one machine with the same scratch directory: they divide one memory.
@@ -68,15 +68,15 @@ func neighboursOf(me Attendance, workers []Attendance, machine int64) (shared, t
 			others, count = others+s.Memory, count+s.Workers
 		case s.Workers > 1:
 			shared = fmt.Sprintf("%s of this machine divide %s of memory among themselves: they have the same scratch directory",
-				figures.Counted(int64(s.Workers), "worker", "workers"), figures.Size(s.Memory))
+				format.Counted(int64(s.Workers), "worker", "workers"), format.Size(s.Memory))
 		}
 	}
 	if count > 0 && all > machine {
 		tooMuch = fmt.Sprintf("%s of this machine with other scratch directories %s %s of memory; together %s of %s: give "+
 			"each less (--memory, or worker: {memory: …}), or all the same directory (worker: {scratch: …}), whose workers "+
 			"divide one memory",
-			figures.Counted(int64(count), "worker", "workers"), cmp.Or(map[bool]string{true: "has"}[count == 1], "have"),
-			figures.Size(others), figures.Size(all), figures.Size(machine))
+			format.Counted(int64(count), "worker", "workers"), cmp.Or(map[bool]string{true: "has"}[count == 1], "have"),
+			format.Size(others), format.Size(all), format.Size(machine))
 	}
 	return shared, tooMuch
 }

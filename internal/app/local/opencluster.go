@@ -12,15 +12,15 @@ import (
 	"thalweg/internal/base/durable"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/secret"
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/store/parts/cache"
 	partslocal "thalweg/internal/store/parts/local"
 	"thalweg/internal/store/state/sqlite"
 )
 
 // LoadCluster reads the configuration of a cluster. known learns its secrets.
-func LoadCluster(name string, known *secret.Known) (*cluster.Config, error) {
-	cfg, diags, err := cluster.Load(name, cluster.Options{Known: known})
+func LoadCluster(name string, known *secret.Known) (*clusterconfig.Config, error) {
+	cfg, diags, err := clusterconfig.Load(name, clusterconfig.Options{Known: known})
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func LoadCluster(name string, known *secret.Known) (*cluster.Config, error) {
 
 // OpenCluster opens a cluster's state and parts. What a machine keeps for itself
 // is below the scratch directory.
-func OpenCluster(ctx context.Context, cfg *cluster.Config, opts ClusterOptions) (_ *Home, err error) {
+func OpenCluster(ctx context.Context, cfg *clusterconfig.Config, opts ClusterOptions) (_ *Home, err error) {
 	scratch, err := scratchOf(cfg)
 	if err != nil {
 		return nil, err
@@ -84,11 +84,11 @@ func (h *Home) openState(ctx context.Context) error {
 }
 
 // noCluster is said where init was not run.
-func noCluster(cfg *cluster.Config, what, key string) error {
+func noCluster(cfg *clusterconfig.Config, what, key string) error {
 	return wrong(cfg, what, initHint(cfg), nil, key)
 }
 
-func initHint(cfg *cluster.Config) string {
+func initHint(cfg *clusterconfig.Config) string {
 	return "`thalweg cluster init --cluster " + cfg.Path + "` makes what a cluster needs"
 }
 
@@ -137,7 +137,7 @@ func (h *Home) copiesDir(keep bool) (dir string, err error) {
 
 // scratchOf is the directory that the machine has for itself: processes of one
 // user share it, each with a directory of its own in it.
-func scratchOf(cfg *cluster.Config) (string, error) {
+func scratchOf(cfg *clusterconfig.Config) (string, error) {
 	switch {
 	case cfg.Worker.Scratch != "":
 		return cfg.Worker.Scratch, nil
@@ -152,7 +152,7 @@ func scratchOf(cfg *cluster.Config) (string, error) {
 	return filepath.Join(dir, "thalweg", strconv.Itoa(os.Getuid())), nil
 }
 
-func scratchFault(cfg *cluster.Config, dir string, err error) error {
+func scratchFault(cfg *clusterconfig.Config, dir string, err error) error {
 	return wrongFile(cfg, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("make the scratch directory %s", dir),
 		Err:  err,
 		Hint: "check permissions and free space, or name another one in the cluster's configuration: worker: {scratch: PATH}"},

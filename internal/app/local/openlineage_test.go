@@ -22,7 +22,7 @@ import (
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/secret"
 	"thalweg/internal/ops/lineage"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -105,7 +105,7 @@ func tellRun(t *testing.T, prices string, to lineage.Destination, log *bytes.Buf
 		how.Script, how.Dir = s.Script, s.Dir
 		live = lineage.Tell(t.Context(), to, home.State, s.Key, how, slog.New(slog.NewTextHandler(log, nil)))
 	}
-	opts.Observe = func(e worker.Event) { live.Changed(e.Node) }
+	opts.Observe = func(e job.Event) { live.Changed(e.Node) }
 	sum, err = local.Run(t.Context(), home, opts)
 	require.NoError(t, err)
 	live.Close()
@@ -281,8 +281,8 @@ func TestOpenLineageEventsOfAllKinds(t *testing.T) {
 	stopped.Started = func(s local.Started) { opts.Started(s); key = s.Key }
 	var once sync.Once
 	var wg sync.WaitGroup
-	stopped.Observe = func(e worker.Event) {
-		if e.Kind == worker.BatchStarted && e.Node == "calc" {
+	stopped.Observe = func(e job.Event) {
+		if e.Kind == job.BatchStarted && e.Node == "calc" {
 			once.Do(func() {
 				wg.Go(func() { look(key); order(key, state.OrderStop) })
 			})
@@ -365,7 +365,7 @@ func TestOpenLineageEventsThatWereLeft(t *testing.T) {
 			how.Script, how.Dir = s.Script, s.Dir
 			first.Follow(t.Context(), s.Key, how)
 		},
-		Observe: func(e worker.Event) { first.Changed(e.Run, e.Node) }})
+		Observe: func(e job.Event) { first.Changed(e.Run, e.Node) }})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, sum.Status)
 	require.NoError(t, first.Close())

@@ -13,20 +13,20 @@ import (
 
 	"thalweg/internal/app/local"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/run/supervise"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
-	"thalweg/internal/test/workertest"
+	"thalweg/internal/test/jobtest"
 )
 
-// orders is a victim that gives run 1 an order and, where that lets it go on,
+// orderVictim is a victim that gives run 1 an order and, where that lets it go on,
 // drives it: "VERB POINT:N".
-func orders(ctx context.Context, home *local.Home, client *remote.Client, what string) int {
+func orderVictim(ctx context.Context, home *local.Home, client *remote.Client, what string) int {
 	verb, point, _ := strings.Cut(what, " ")
 	key := state.RunKey{Workspace: "main", Run: 1}
-	die := workertest.DieAt(point)
-	home.State = workertest.Orders(home.State, die)
+	die := jobtest.DieAt(point)
+	home.State = jobtest.Orders(home.State, die)
 	var err error
 	opts := local.Options{Workspace: "main", Resume: true, Pinned: true, ResumeRun: 1}
 	switch verb {
@@ -39,7 +39,7 @@ func orders(ctx context.Context, home *local.Home, client *remote.Client, what s
 		_, err = local.Invalidate(ctx, home, key, local.InvalidateOptions{Nodes: []string{"items"}, Reason: "wrong"})
 	case "retry":
 		var r local.Retry
-		r, err = local.PlanRetry(ctx, home, key, local.RetryOptions{Again: supervise.Wish{Nodes: []string{"items"}},
+		r, err = local.PlanRetry(ctx, home, key, local.RetryOptions{Again: orders.Wish{Nodes: []string{"items"}},
 			Remote: client})
 		opts = r.Options
 	}
@@ -66,13 +66,13 @@ func TestChaosOrdersCutOff(t *testing.T) {
 	for i, tc := range []struct {
 		verb   string
 		begun  string // how far the run is then: a crash point, or "run": complete
-		points []worker.CrashPoint
+		points []job.CrashPoint
 	}{
-		{"retry", "run", append(worker.OrderPoints(), worker.CrashPoints()...)},
-		{"resume", "executed:4", worker.OrderPoints()},
-		{"stop", "executed:4", worker.OrderPoints()},
-		{"pause", "executed:4", worker.OrderPoints()},
-		{"invalidate", "run", worker.OrderPoints()},
+		{"retry", "run", append(job.OrderPoints(), job.CrashPoints()...)},
+		{"resume", "executed:4", job.OrderPoints()},
+		{"stop", "executed:4", job.OrderPoints()},
+		{"pause", "executed:4", job.OrderPoints()},
+		{"invalidate", "run", job.OrderPoints()},
 	} {
 		for j, point := range tc.points {
 			if (i+j)%effort.Of(5, 2, 1) != 0 {
@@ -96,7 +96,7 @@ func TestChaosOrdersCutOff(t *testing.T) {
 						require.NoError(t, err, string(again))
 					}
 					for name := range outputs(t, dir) {
-						if tc.begun == "run" && slices.Contains(worker.OrderPoints(), point) { // nothing is done again yet
+						if tc.begun == "run" && slices.Contains(job.OrderPoints(), point) { // nothing is done again yet
 							require.NoError(t, os.Remove(filepath.Join(dir, "out", name)))
 						}
 					}

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/io/outfile"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/test/effort"
 )
 
@@ -51,7 +51,7 @@ func outputsInput(run int) string {
 // there, and the directory is one of both runs, whole. Then the run is resumed.
 func TestKilledWhileOutputsAreReplaced(t *testing.T) {
 	t.Parallel()
-	for _, point := range slices.Concat(worker.CrashPoints(), worker.FilePoints()) {
+	for _, point := range slices.Concat(job.CrashPoints(), job.FilePoints()) {
 		t.Run(string(point), func(t *testing.T) {
 			t.Parallel()
 			for n := 1; n <= effort.Of(1, 1, 1000); n++ {

@@ -6,8 +6,8 @@ import (
 
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/run/job"
 	"thalweg/internal/run/pace"
-	"thalweg/internal/run/worker"
 	"thalweg/internal/store/parts"
 	"thalweg/internal/store/state"
 )
@@ -35,22 +35,22 @@ func (s *server) newPace() *pace.Pace {
 
 // pacedJob executes batches when it is their turn, and has what they did measured.
 type pacedJob struct {
-	worker.Job
+	job.Job
 	pace     *pace.Pace
 	isolated bool // what a batch took of memory is its own
 }
 
-// Execute implements worker.Job.
-func (j pacedJob) Execute(ctx context.Context, c state.Claim) (worker.Result, error) {
+// Execute implements job.Job.
+func (j pacedJob) Execute(ctx context.Context, c state.Claim) (job.Result, error) {
 	asked := time.Now()
 	threads, exact, end, err := j.pace.Enter(ctx, pace.ClassOf(c.Spec.Class))
 	if err != nil {
-		return worker.Result{}, &fault.Error{Kind: fault.Canceled, Retryable: true,
+		return job.Result{}, &fault.Error{Kind: fault.Canceled, Retryable: true,
 			Message: "waiting for a turn was interrupted", Err: err}
 	}
 	defer end(nil)
 	began := time.Now()
-	res, err := j.Job.Execute(worker.WithThreads(ctx, worker.Threads{Count: threads, Exact: exact}), c)
+	res, err := j.Job.Execute(job.WithThreads(ctx, job.Threads{Count: threads, Exact: exact}), c)
 	res.Outcome.Stats.Turn += began.Sub(asked)
 	if err != nil {
 		return res, err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/store/state"
 )
 
@@ -24,7 +24,7 @@ func TestRunsArePlannedForTheWorkers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, here, got)
 
-	home.cluster = &cluster.Config{}
+	home.cluster = &clusterconfig.Config{}
 	got, err = tl.planFor(t.Context(), false)
 	require.NoError(t, err)
 	require.Equal(t, here, got, "nobody is there yet")

@@ -21,7 +21,7 @@ import (
 
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 	"thalweg/internal/base/similar"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/run/engine"
@@ -424,7 +424,7 @@ func runTables(ctx context.Context, home *Home, r state.Run, text string) ([]que
 				one.warning = fault.Of(pipeline.Voided(ctx, home.State, n)).Message
 			case !one.complete:
 				one.warning = fmt.Sprintf("table %s of run %d is not complete: node %s is %s, and the rows of %d of its %s are "+
-					"there", name, r.Run, n.Name, n.Status, n.BatchesDone, figures.Counted(int64(n.BatchesTotal), "batch", "batches"))
+					"there", name, r.Run, n.Name, n.Status, n.BatchesDone, format.Counted(int64(n.BatchesTotal), "batch", "batches"))
 			}
 			out = append(out, one)
 		}

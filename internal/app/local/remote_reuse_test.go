@@ -14,7 +14,7 @@ import (
 
 	"thalweg/internal/app/local"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/remotetest"
 )
@@ -82,7 +82,7 @@ nodes:
 `))
 	home := openHome(t, dir)
 	t.Cleanup(func() { require.NoError(t, home.Close()) })
-	var observe func(worker.Event)
+	var observe func(job.Event)
 	run := func() local.Summary {
 		t.Helper()
 		client := remote.New(remote.Config{CAPath: https.CAFile})
@@ -117,8 +117,8 @@ nodes:
 	complete(0)
 	write("mine.csv", "id\n9\n")
 	over := make(chan struct{})
-	observe = func(e worker.Event) {
-		if e.Node == "one" && e.Kind == worker.NodePlanned {
+	observe = func(e job.Event) {
+		if e.Node == "one" && e.Kind == job.NodePlanned {
 			close(over)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/local"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/remotetest"
 )
@@ -103,7 +103,7 @@ func TestRemoteCrashPoints(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{"s3 out/00000.csv": "id\n1\n2\n", "s3 out/00001.csv": "id\n3\n4\n",
 		"sftp all.csv": "id\n1\n2\n3\n4\n"}
-	for _, point := range worker.CrashPoints() {
+	for _, point := range job.CrashPoints() {
 		t.Run(string(point), func(t *testing.T) {
 			t.Parallel()
 			for n := 1; n == 1 || !testing.Short(); n++ { // -short: only the first time
@@ -141,13 +141,13 @@ func TestRemoteCrashPoints(t *testing.T) {
 // has another run of the same state directory clean up behind it.
 func TestWhatAKillLeavesIsRemovedByOthers(t *testing.T) {
 	t.Parallel()
-	for _, point := range []worker.CrashPoint{worker.Executed, worker.Published} {
+	for _, point := range []job.CrashPoint{job.Executed, job.Published} {
 		t.Run(string(point), func(t *testing.T) {
 			t.Parallel()
 			for n := 2; n <= 4; n++ { // the batches behind the table's
 				m := newMachines(t)
 				text, err := m.victim(t, fmt.Sprintf("%s:%d", point, n), false).CombinedOutput()
-				if point == worker.Published && n == 4 {
+				if point == job.Published && n == 4 {
 					break
 				}
 				requireKilled(t, err, text)

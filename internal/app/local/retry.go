@@ -17,14 +17,14 @@ import (
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/gate"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/run/pipeline"
-	"thalweg/internal/run/supervise"
 	"thalweg/internal/store/state"
 )
 
 // RetryOptions say what of a run is to be done again, and how its sources are read.
 type RetryOptions struct {
-	Again  supervise.Wish // nothing: what failed, and what follows from an edit
+	Again  orders.Wish // nothing: what failed, and what follows from an edit
 	Known  *secret.Known
 	Remote *remote.Client
 }
@@ -32,7 +32,7 @@ type RetryOptions struct {
 // Retry is what a retry of a run does.
 type Retry struct {
 	Run     state.Run
-	Closure supervise.Closure // of the run itself
+	Closure orders.Closure // of the run itself
 	// Changed is why the run cannot go on as it is: then a new one begins.
 	Changed []Change
 	// Passed is what would have been Changed, had the user not named what is done again:
@@ -66,7 +66,7 @@ func PlanRetry(ctx context.Context, home *Home, key state.RunKey, opts RetryOpti
 		return out, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
 	}
 	opts.Again.Inside = ComputedIn(ctx, home.State, nodes)
-	if out.Closure, err = supervise.Close(ctx, home.State, out.Run, opts.Again); err != nil {
+	if out.Closure, err = orders.Close(ctx, home.State, out.Run, opts.Again); err != nil {
 		return out, err
 	}
 	rec, err := t.recall(ctx, key)

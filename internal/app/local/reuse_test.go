@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/local"
+	"thalweg/internal/run/job"
 	"thalweg/internal/run/pipeline"
-	"thalweg/internal/run/worker"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
 )
@@ -261,8 +261,8 @@ func TestTakenOverWhileItIsInvalidated(t *testing.T) {
 	want := outputs(t, r.dir)
 	var once sync.Once
 	computed := r.computed(t, func(o *local.Options) {
-		o.Checkpoint = func(p worker.CrashPoint) {
-			if p == worker.Planned { // orders or items has just been taken over
+		o.Checkpoint = func(p job.CrashPoint) {
+			if p == job.Planned { // orders or items has just been taken over
 				once.Do(func() {
 					order := state.Order{Kind: state.OrderInvalidate, Token: "t",
 						Mark: state.Mark{Actor: "ann", Reason: "wrong prices"}}
@@ -346,8 +346,8 @@ func TestKilledWhileTakingOver(t *testing.T) {
 	want := outputs(t, dir)
 	require.Len(t, want, 4)
 	step := effort.Of(3, 2, 1)
-	for _, point := range effort.Of([]worker.CrashPoint{worker.Settling},
-		[]worker.CrashPoint{worker.Planned, worker.Settling}, worker.CrashPoints()) {
+	for _, point := range effort.Of([]job.CrashPoint{job.Settling},
+		[]job.CrashPoint{job.Planned, job.Settling}, job.CrashPoints()) {
 		t.Run(string(point), func(t *testing.T) {
 			t.Parallel()
 			for n := 1; ; n += step {

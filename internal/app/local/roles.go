@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"thalweg/internal/base/fault"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -41,7 +41,7 @@ type stateNotes struct {
 
 func (s stateNotes) join(key state.RunKey) (_ *RunLock, alone bool, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	me := worker.Owner() + "#" + rand.Text()[:8]
+	me := job.Owner() + "#" + rand.Text()[:8]
 	open, err := s.door(ctx, key, me, doorTries)
 	if err == nil && open == nil {
 		err = &fault.Error{Kind: fault.Environment, Retryable: true,
@@ -71,7 +71,7 @@ func (s stateNotes) join(key state.RunKey) (_ *RunLock, alone bool, err error) {
 
 func (s stateNotes) empty(key state.RunKey, patient bool) (_ *RunLock, ok bool, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	me := worker.Owner() + "#" + rand.Text()[:8]
+	me := job.Owner() + "#" + rand.Text()[:8]
 	tries := 1
 	if patient {
 		tries = lockLooks
@@ -142,7 +142,7 @@ func (s stateNotes) others(ctx context.Context, key state.RunKey, within time.Du
 	for _, note := range notes {
 		owner, _, _ := strings.Cut(note.Name, "#")
 		age := now.Sub(note.Time)
-		if worker.Gone(owner) || age > presenceSkew {
+		if job.Gone(owner) || age > presenceSkew {
 			if err := s.store.RemoveNote(ctx, key.Workspace, note); err != nil {
 				return 0, err
 			}

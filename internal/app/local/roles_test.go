@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/store/state"
 )
 
@@ -86,7 +86,7 @@ func TestOneCollectsInACluster(t *testing.T) {
 	home, err := Open(t.Context(), t.TempDir(), true)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
-	home.cluster = &cluster.Config{}
+	home.cluster = &clusterconfig.Config{}
 	done, err := home.collectAlone(t.Context(), "w")
 	require.NoError(t, err, "there is nothing to collect")
 	require.NoError(t, done())

@@ -24,9 +24,9 @@ import (
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/engine"
 	"thalweg/internal/run/gate"
+	"thalweg/internal/run/job"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/run/pipeline"
-	"thalweg/internal/run/supervise"
-	"thalweg/internal/run/worker"
 	"thalweg/internal/store/state"
 )
 
@@ -49,26 +49,26 @@ type Options struct {
 	Ephemeral   bool // tables that can be ephemeral are
 	// nodes whose rows an earlier run has are not computed, but for those of Start and those that Select names
 	Reuse        bool
-	Resume       bool           // continue a run instead of starting one
-	ResumeRun    int64          // the run to continue; 0: the workspace's last
-	Pinned       bool           // with ResumeRun: from what was pinned of it, whatever ScriptPath has now
-	Again        supervise.Wish // with Resume: what of the run is done again besides what failed or was left
-	Dir          string         // that relative names of files are seen from; "": the working directory
-	Parent       int64          // the run that this one takes the place of; 0: none
-	Unattended   bool           // nobody is asked at gates: they are left out, and answers are their defaults
-	Wait         bool           // a run that waits for people is waited for: see Run
-	MemoryBytes  int64          // 0: a share of the machine's
-	Cores        int            // 0: the machine's
+	Resume       bool        // continue a run instead of starting one
+	ResumeRun    int64       // the run to continue; 0: the workspace's last
+	Pinned       bool        // with ResumeRun: from what was pinned of it, whatever ScriptPath has now
+	Again        orders.Wish // with Resume: what of the run is done again besides what failed or was left
+	Dir          string      // that relative names of files are seen from; "": the working directory
+	Parent       int64       // the run that this one takes the place of; 0: none
+	Unattended   bool        // nobody is asked at gates: they are left out, and answers are their defaults
+	Wait         bool        // a run that waits for people is waited for: see Run
+	MemoryBytes  int64       // 0: a share of the machine's
+	Cores        int         // 0: the machine's
 	Interpreter  string
 	Keeper       string         // see python.Config
 	RowTimeout   time.Duration  // longest that Python may take for a row; 0: the pool's default
 	GroupTimeout time.Duration  // longest that Python may take for a call of a py_table; 0: the pool's default
 	Remote       *remote.Client // for files of other machines; nil: one with defaults
 	Logger       *slog.Logger
-	Observe      func(worker.Event)
-	Started      func(Started)           // called once, before the first batch; may be nil
-	Checkpoint   func(worker.CrashPoint) // for tests that die there; may be nil
-	Lease        time.Duration           // of claims; 0: the default
+	Observe      func(job.Event)
+	Started      func(Started)        // called once, before the first batch; may be nil
+	Checkpoint   func(job.CrashPoint) // for tests that die there; may be nil
+	Lease        time.Duration        // of claims; 0: the default
 	// called with Wait when a run begins to wait for people; may be nil
 	Waits    func(Summary)
 	Waiting  func(text string)                     // called while other processes hold the memory; may be nil
@@ -137,7 +137,7 @@ func Run(ctx context.Context, home *Home, opts Options) (Summary, error) {
 			return sum, err
 		}
 		if opts.Checkpoint != nil {
-			opts.Checkpoint(worker.Left)
+			opts.Checkpoint(job.Left)
 		}
 		goesOn, err := goesOn(ctx, home, &sum)
 		if err == nil && !goesOn && sum.Status == state.Waiting && opts.Wait {
@@ -154,7 +154,7 @@ func Run(ctx context.Context, home *Home, opts Options) (Summary, error) {
 			return sum, err
 		}
 		opts.Resume, opts.ResumeRun, opts.Start, opts.From, opts.Again, opts.Parent = true, sum.Key.Run, nil, nil,
-			supervise.Wish{}, 0
+			orders.Wish{}, 0
 		opts.Select = script.Selection{}
 	}
 }
@@ -326,7 +326,7 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 func (r *runner) stillAlone(ctx context.Context, nodes []*script.Node) error {
 	err := r.alone(ctx, nodes)
 	if err != nil && r.opts.Exclusive && ctx.Err() == nil {
-		_, stopped := supervise.Stop(ctx, r.store, r.key, mark(err.Error()))
+		_, stopped := orders.Stop(ctx, r.store, r.key, mark(err.Error()))
 		err = errors.Join(err, stopped)
 	}
 	return err
@@ -425,7 +425,7 @@ func (r *runner) replaceParent(ctx context.Context) error {
 	if r.opts.Parent == 0 {
 		return nil
 	}
-	_, err := supervise.Stop(ctx, r.store, state.RunKey{Workspace: r.key.Workspace, Run: r.opts.Parent},
+	_, err := orders.Stop(ctx, r.store, state.RunKey{Workspace: r.key.Workspace, Run: r.opts.Parent},
 		mark(fmt.Sprintf("run %d takes its place", r.key.Run)))
 	return err
 }
@@ -596,7 +596,7 @@ func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
 	run, err := carried(ctx, r.store, key)
 	done := false
 	if err == nil && run.Status == state.Complete {
-		wanted, err := supervise.Close(ctx, r.home.State, run, r.opts.Again)
+		wanted, err := orders.Close(ctx, r.home.State, run, r.opts.Again)
 		if err != nil {
 			return err
 		}
@@ -649,14 +649,14 @@ func (r *runner) resume(ctx context.Context) error {
 	if r.joined && run.Status == state.Running && r.opts.Again.Empty() {
 		return nil
 	}
-	wanted, err := supervise.Close(ctx, r.store, run, r.opts.Again)
+	wanted, err := orders.Close(ctx, r.store, run, r.opts.Again)
 	if err != nil {
 		return err
 	}
 	if err := r.content.CheckInputs(ctx, wanted.Redoes); err != nil {
 		return err
 	}
-	_, err = supervise.GoOn(ctx, r.store, r.key, r.opts.Again, mark(""))
+	_, err = orders.GoOn(ctx, r.store, r.key, r.opts.Again, mark(""))
 	if errors.Is(err, state.ErrConflict) { // others have ended it since it was looked at
 		err = cmp.Or(r.checkResumable(ctx, r.key), err)
 	}
@@ -673,7 +673,7 @@ func (r *runner) drive(ctx context.Context, warnings document.Diagnostics) (sum 
 	defer r.watch.Stop()
 	observe := r.opts.Observe
 	if observe == nil {
-		observe = func(worker.Event) {}
+		observe = func(job.Event) {}
 	}
 	if r.opts.Started != nil {
 		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.shares.Room().Budget(),
@@ -694,7 +694,7 @@ func (r *runner) drive(ctx context.Context, warnings document.Diagnostics) (sum 
 		r.sweepLeavings(ctx, r.key, false)
 	}
 	if runErr == nil {
-		observe(worker.Event{Run: r.key, Time: time.Now(), Kind: worker.RunFinished, Status: sum.Status})
+		observe(job.Event{Run: r.key, Time: time.Now(), Kind: job.RunFinished, Status: sum.Status})
 	}
 	if sum.Status == state.Complete {
 		if err := os.RemoveAll(r.home.remoteDir(r.key)); err != nil {

@@ -21,10 +21,10 @@ import (
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/message"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
-	"thalweg/internal/test/workertest"
+	"thalweg/internal/test/jobtest"
 )
 
 // fastClock shows a minute for each second that passes, until a moment. It
@@ -77,7 +77,7 @@ func serveSchedules(ctx context.Context, home *local.Home, client *remote.Client
 	err = local.Schedule(ctx, home, local.SchedulerOptions{Workspace: "main", Scripts: []string{"script.yaml"},
 		Clock: clock,
 		WorkerOptions: local.WorkerOptions{Remote: client, MemoryBytes: 2 << 30, Cores: 1, Interpreter: "python3", Most: 2,
-			Lease: time.Second, Checkpoint: workertest.DieAt(point)}})
+			Lease: time.Second, Checkpoint: jobtest.DieAt(point)}})
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -148,7 +148,7 @@ nodes:
 	waitForRuns(t, dir, 1, 0)
 	require.NoError(t, first.Process.Kill())
 	_ = first.Wait()
-	for _, point := range worker.ServingPoints() { // each finds what the one before has left
+	for _, point := range job.ServingPoints() { // each finds what the one before has left
 		cmd := start(string(point) + ":1")
 		_ = cmd.Wait() // it has died there
 		require.Equal(t, -1, cmd.ProcessState.ExitCode(), point)

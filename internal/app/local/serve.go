@@ -18,10 +18,10 @@ import (
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/adapt"
 	"thalweg/internal/run/executor"
+	"thalweg/internal/run/job"
 	"thalweg/internal/run/pace"
 	"thalweg/internal/run/plan"
-	"thalweg/internal/run/slot"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/sandbox"
 	"thalweg/internal/store/queue"
 	"thalweg/internal/store/queue/rabbitmq"
 	"thalweg/internal/store/state"
@@ -50,11 +50,11 @@ type WorkerOptions struct {
 	GroupTimeout   time.Duration
 	Remote         *remote.Client
 	Logger         *slog.Logger
-	Observe        func(worker.Event) // of all runs; called from several goroutines
-	Lease          time.Duration      // of claims; 0: the default
-	Tries          int                // see Options
+	Observe        func(job.Event) // of all runs; called from several goroutines
+	Lease          time.Duration   // of claims; 0: the default
+	Tries          int             // see Options
 	AttemptTimeout time.Duration
-	Checkpoint     func(worker.CrashPoint)  // for tests that die there; may be nil
+	Checkpoint     func(job.CrashPoint)     // for tests that die there; may be nil
 	Joined         func(Started)            // it works on a run now; may be nil
 	Left           func(key state.RunKey)   // it does no more; may be nil
 	Waiting        func(text string)        // see Options
@@ -63,7 +63,7 @@ type WorkerOptions struct {
 	Most           int                      // runs that it works on at once; 0: any number
 	Isolate        *Isolation               // its slots are processes; nil: they are goroutines
 	Hinted         func(executor.Fate)      // see executor.Config
-	SlotEnded      func(slot.End)           // see slot.Config
+	SlotEnded      func(sandbox.End)        // see slot.Config
 	Concurrency    pace.Fixed               // how much is done at once; what is not said is found by measuring
 	Decided        func(adapt.Decision)     // how much is done at once was changed; may be nil
 	FollowSlowest  time.Duration            // see coordinator.Config
@@ -82,7 +82,7 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opts.Observe == nil {
-		opts.Observe = func(worker.Event) {}
+		opts.Observe = func(job.Event) {}
 	}
 	t, err := newTools(home, Options{MemoryBytes: opts.MemoryBytes, Cores: opts.Cores, Interpreter: opts.Interpreter,
 		Keeper: opts.Keeper, RowTimeout: opts.RowTimeout,
@@ -486,7 +486,7 @@ func (s *server) drive(ctx context.Context, key state.RunKey, how string, run *o
 		s.opts.Logger.Error("the state of a run could not be kept", "run", key.Run, "error", err)
 	}
 	if status.Terminal() {
-		s.opts.Observe(worker.Event{Run: key, Time: time.Now(), Kind: worker.RunFinished, Status: status})
+		s.opts.Observe(job.Event{Run: key, Time: time.Now(), Kind: job.RunFinished, Status: status})
 	}
 	if s.opts.Left != nil {
 		s.opts.Left(key)

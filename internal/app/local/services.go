@@ -10,7 +10,7 @@ import (
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/store/cassandra"
 	"thalweg/internal/store/parts"
 	partscassandra "thalweg/internal/store/parts/cassandra"
@@ -24,7 +24,7 @@ import (
 // The services of a cluster, as its configuration names them.
 
 // cassandraOf is how Cassandra is reached.
-func cassandraOf(c *cluster.Config) (cassandra.Config, error) {
+func cassandraOf(c *clusterconfig.Config) (cassandra.Config, error) {
 	k := c.State.Cassandra
 	out := cassandra.Config{Hosts: k.Hosts, Keyspace: k.Keyspace, Datacenter: k.Datacenter, Username: k.Username,
 		Password: k.Password}
@@ -34,7 +34,7 @@ func cassandraOf(c *cluster.Config) (cassandra.Config, error) {
 }
 
 // tlsOf reads certificates, which a section of the configuration names; nil without TLS.
-func tlsOf(c *cluster.Config, t *cluster.TLS, section string) (*tls.Config, error) {
+func tlsOf(c *clusterconfig.Config, t *clusterconfig.TLS, section string) (*tls.Config, error) {
 	if t == nil {
 		return nil, nil
 	}
@@ -99,7 +99,7 @@ func (h *Home) openBackend(ctx context.Context) (parts.Backend, error) {
 }
 
 // remoteOf is how a bucket is reached.
-func remoteOf(s *cluster.S3) remote.Config {
+func remoteOf(s *clusterconfig.S3) remote.Config {
 	return remote.Config{S3Endpoint: s.Endpoint, S3Region: s.Region, CAPath: s.CA, S3AccessKey: s.AccessKey,
 		S3SecretKey: s.SecretKey}
 }
@@ -119,7 +119,7 @@ func (h *Home) openQueue(ctx context.Context, logger *slog.Logger) (queue.Queue,
 }
 
 // brokerOf is how the broker is reached.
-func brokerOf(c *cluster.Config, q *cluster.RabbitMQ, fleet string) (rabbitmq.Config, error) {
+func brokerOf(c *clusterconfig.Config, q *clusterconfig.RabbitMQ, fleet string) (rabbitmq.Config, error) {
 	secure, err := tlsOf(c, q.TLS, "queue.rabbitmq.tls")
 	if err != nil {
 		return rabbitmq.Config{}, err
@@ -131,7 +131,7 @@ func brokerOf(c *cluster.Config, q *cluster.RabbitMQ, fleet string) (rabbitmq.Co
 // prefixOf begins the names of what a fleet has in the broker: what people call it, and
 // its id. Fleets whose keyspaces have one name, in two databases, may share a broker:
 // one would take the other's hints for those of runs that are not there any more.
-func prefixOf(c *cluster.Config, fleet string) string {
+func prefixOf(c *clusterconfig.Config, fleet string) string {
 	name := rabbitmq.PrefixDefault
 	if k := c.State.Cassandra; k != nil {
 		name = k.Keyspace
@@ -154,7 +154,7 @@ func fleetOf(ctx context.Context, store state.Store) (string, error) {
 }
 
 // QueuePrefix begins the names of the queues and the exchange of a cluster that is there.
-func QueuePrefix(ctx context.Context, c *cluster.Config) (string, error) {
+func QueuePrefix(ctx context.Context, c *clusterconfig.Config) (string, error) {
 	store, end, err := stateOf(ctx, c, &clock{})
 	if err != nil {
 		return "", err

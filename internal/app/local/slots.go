@@ -18,10 +18,10 @@ import (
 	"thalweg/internal/base/secret"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/run/engine"
+	"thalweg/internal/run/job"
 	"thalweg/internal/run/pipeline"
 	"thalweg/internal/run/python"
-	"thalweg/internal/run/slot"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/sandbox"
 	"thalweg/internal/store/state"
 )
 
@@ -70,14 +70,14 @@ func (s *server) openSlots() error {
 	if err != nil {
 		return fmt.Errorf("write the settings of slots: %w", err)
 	}
-	s.slots = slot.New(slot.Config{Command: s.opts.Isolate.Command, Size: s.opts.inFlightMost(), WorkDir: s.work,
+	s.slots = sandbox.New(sandbox.Config{Command: s.opts.Isolate.Command, Size: s.opts.inFlightMost(), WorkDir: s.work,
 		Settings: settings, State: s.store, Parts: s.home.Parts,
 		Room: s.shares.Room(), Logger: s.opts.Logger, Ended: s.opts.SlotEnded})
 	return nil
 }
 
 // isolated is a run's job with its batches executed in slots, if they are processes, and in their turn.
-func (s *server) isolated(key state.RunKey, job *pipeline.Pipeline) worker.Job {
+func (s *server) isolated(key state.RunKey, job *pipeline.Pipeline) job.Job {
 	if s.slots == nil {
 		return pacedJob{Job: job, pace: s.pace}
 	}
@@ -86,9 +86,9 @@ func (s *server) isolated(key state.RunKey, job *pipeline.Pipeline) worker.Job {
 
 // ServeSlot is the life of a worker's slot: it executes batches until the
 // connection to its worker ends. connect makes the client of Isolation.Client.
-func ServeSlot(conn net.Conn, connect func(client json.RawMessage, p slot.Parent) (*remote.Client, error)) error {
-	slot.YieldMemory()
-	return slot.Serve(conn, func(_ context.Context, p slot.Parent) (slot.Host, error) {
+func ServeSlot(conn net.Conn, connect func(client json.RawMessage, p sandbox.Parent) (*remote.Client, error)) error {
+	sandbox.YieldMemory()
+	return sandbox.Serve(conn, func(_ context.Context, p sandbox.Parent) (sandbox.Host, error) {
 		var set slotSettings
 		if err := json.Unmarshal(p.Settings, &set); err != nil {
 			return nil, fmt.Errorf("read the settings of a slot: %w", err)
@@ -117,9 +117,9 @@ type slotHost struct {
 	client *remote.Client
 }
 
-// Open implements slot.Host. Whether the run can be worked on here its worker
+// Open implements sandbox.Host. Whether the run can be worked on here its worker
 // has found out: its input files are not looked at again.
-func (h *slotHost) Open(ctx context.Context, key state.RunKey) (slot.Run, error) {
+func (h *slotHost) Open(ctx context.Context, key state.RunKey) (sandbox.Run, error) {
 	rec, err := h.recallFrom(ctx, key, true)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (h *slotHost) Open(ctx context.Context, key state.RunKey) (slot.Run, error)
 		reuse: rec.Reuse, chosen: rec.Chosen}), nil
 }
 
-// Close implements slot.Host.
+// Close implements sandbox.Host.
 func (h *slotHost) Close() error {
 	err := errors.Join(h.close())
 	h.client.Close()

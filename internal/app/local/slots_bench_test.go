@@ -14,7 +14,7 @@ import (
 
 	"thalweg/internal/app/local"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -68,11 +68,11 @@ func serveOne(b *testing.B, home *local.Home, isolate bool, memory int64, cores 
 	defer stop()
 	client := remote.New(remote.Config{})
 	defer client.Close()
-	events := make(chan worker.Event, 10_000)
+	events := make(chan job.Event, 10_000)
 	opts := local.WorkerOptions{MemoryBytes: memory, Cores: cores, Interpreter: "python3", Remote: client,
-		Observe: func(e worker.Event) {
+		Observe: func(e job.Event) {
 			events <- e
-			if e.Kind == worker.RunFinished {
+			if e.Kind == job.RunFinished {
 				stop()
 			}
 		}}
@@ -84,14 +84,14 @@ func serveOne(b *testing.B, home *local.Home, isolate bool, memory int64, cores 
 	var first, last time.Time
 	for e := range events {
 		switch e.Kind {
-		case worker.BatchStarted:
+		case job.BatchStarted:
 			if first.IsZero() {
 				first = e.Time
 			}
-		case worker.BatchFinished:
+		case job.BatchFinished:
 			batches++
 			last = e.Time
-		case worker.RunFinished:
+		case job.RunFinished:
 			require.Equal(b, state.Complete, e.Status)
 		}
 	}

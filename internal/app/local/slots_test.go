@@ -20,8 +20,8 @@ import (
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/keeper"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/run/slot"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
+	"thalweg/internal/run/sandbox"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
 )
@@ -31,9 +31,9 @@ const slotOf = "THALWEG_TEST_SLOT_OF"
 
 // serveSlot makes the test binary a worker's slot.
 func serveSlot() int {
-	conn, err := slot.Inherited()
+	conn, err := sandbox.Inherited()
 	if err == nil {
-		err = local.ServeSlot(conn, func(client json.RawMessage, p slot.Parent) (*remote.Client, error) {
+		err = local.ServeSlot(conn, func(client json.RawMessage, p sandbox.Parent) (*remote.Client, error) {
 			var cfg remote.Config
 			err := json.Unmarshal(client, &cfg)
 			cfg.Logger = p.Logger
@@ -55,7 +55,7 @@ type isolated struct {
 	tries  int
 	events struct {
 		sync.Mutex
-		all []worker.Event
+		all []job.Event
 	}
 }
 
@@ -85,11 +85,11 @@ func (r *isolated) serve(home *local.Home) (status state.Status) {
 	err := local.Serve(ctx, home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3",
 		Remote: client, Tries: r.tries,
 		Isolate: &local.Isolation{Client: remote.Config{}, Command: slotCommand(r.mark)},
-		Observe: func(e worker.Event) {
+		Observe: func(e job.Event) {
 			r.events.Lock()
 			r.events.all = append(r.events.all, e)
 			r.events.Unlock()
-			if e.Kind == worker.RunFinished {
+			if e.Kind == job.RunFinished {
 				status = e.Status
 				stop()
 			}
@@ -101,12 +101,12 @@ func (r *isolated) serve(home *local.Home) (status state.Status) {
 // slotCommand makes a slot's process, with a mark.
 func slotCommand(mark string) func() keeper.Program {
 	return func() keeper.Program {
-		return keeper.Program{Path: os.Args[0], Args: []string{slot.Command}, Env: append(keeper.All(), slotOf+"="+mark)}
+		return keeper.Program{Path: os.Args[0], Args: []string{sandbox.Command}, Env: append(keeper.All(), slotOf+"="+mark)}
 	}
 }
 
 // of lists the events of a kind.
-func (r *isolated) of(kind worker.EventKind) (some []worker.Event) {
+func (r *isolated) of(kind job.EventKind) (some []job.Event) {
 	r.events.Lock()
 	defer r.events.Unlock()
 	for _, e := range r.events.all {
@@ -138,7 +138,7 @@ func TestSlotsThatAreProcessesWriteTheSame(t *testing.T) {
 	r := newIsolated(t)
 	require.Equal(t, state.Complete, r.run())
 	require.Equal(t, want, outputs(t, r.dir))
-	require.Empty(t, r.of(worker.BatchRetried))
+	require.Empty(t, r.of(job.BatchRetried))
 	require.Empty(t, r.processes(), "they end with the worker")
 }
 
@@ -171,7 +171,7 @@ func TestChaosSlotsAreKilled(t *testing.T) {
 	killer.Wait()
 	require.Equal(t, state.Complete, status)
 	require.Equal(t, want, outputs(t, r.dir))
-	retried := r.of(worker.BatchRetried)
+	retried := r.of(job.BatchRetried)
 	t.Logf("%d processes were killed, %d attempts failed for it", killed, len(retried))
 	require.LessOrEqual(t, len(retried), killed)
 	for _, e := range retried {

@@ -11,8 +11,8 @@ import (
 	"thalweg/internal/base/calendar"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/ops/notify"
+	"thalweg/internal/run/job"
 	"thalweg/internal/run/pipeline"
-	"thalweg/internal/run/worker"
 	"thalweg/internal/store/state"
 )
 
@@ -24,7 +24,7 @@ const flushInterrupted = 300 * time.Millisecond
 // have died. The function that it gives waits for the last messages, not for long.
 func (t *tools) tell(ctx context.Context, runs ...state.RunKey) (end func()) {
 	t.teller = notify.New(notify.Config{Store: t.store, Box: &tellBox{store: t.store, topic: topicTell},
-		Sender: t.sender(), Owner: worker.Owner(), Clock: calendar.System{}, Logger: t.opts.Logger,
+		Sender: t.sender(), Owner: job.Owner(), Clock: calendar.System{}, Logger: t.opts.Logger,
 		Checkpoint: t.opts.Checkpoint, Told: t.home.Told,
 		Hooks: func(ctx context.Context, run state.Run) ([]script.Hook, string, error) {
 			return hooksOf(ctx, t.store, run)

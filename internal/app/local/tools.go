@@ -19,7 +19,7 @@ import (
 	"thalweg/internal/run/pipeline"
 	"thalweg/internal/run/plan"
 	"thalweg/internal/run/python"
-	"thalweg/internal/run/slot"
+	"thalweg/internal/run/sandbox"
 	"thalweg/internal/store/state"
 	"thalweg/internal/store/state/patient"
 )
@@ -40,10 +40,10 @@ type tools struct {
 	had    int64                       // bytes of the share, when it was resized before
 	meter  budget.Meter
 	cancel context.CancelFunc
-	pool   *python.Pool   // nil: nothing has needed one so far
-	slots  *slot.Slots    // where batches are executed; nil: in this process
-	lent   *slot.Parent   // of a process that is a slot: what it works with; nil: it is none
-	teller *notify.Teller // nil: nothing is told yet
+	pool   *python.Pool    // nil: nothing has needed one so far
+	slots  *sandbox.Slots  // where batches are executed; nil: in this process
+	lent   *sandbox.Parent // of a process that is a slot: what it works with; nil: it is none
+	teller *notify.Teller  // nil: nothing is told yet
 }
 
 func newTools(home *Home, opts Options) (*tools, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/local"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 )
 
 const watchingScript = `
@@ -62,7 +62,7 @@ func TestWatchedServers(t *testing.T) {
 		require.NoError(t, os.WriteFile(name+".done", nil, 0o600))
 	}
 	put(1)
-	for _, point := range []worker.CrashPoint{worker.RunDue, worker.RunBegun, worker.RunBegun} {
+	for _, point := range []job.CrashPoint{job.RunDue, job.RunBegun, job.RunBegun} {
 		cmd := start(string(point) + ":1")
 		_ = cmd.Wait() // it has died there
 		require.Equal(t, -1, cmd.ProcessState.ExitCode(), point)

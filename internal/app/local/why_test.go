@@ -14,9 +14,9 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/run/engine"
+	"thalweg/internal/run/job"
 	"thalweg/internal/run/pace"
 	"thalweg/internal/run/python"
-	"thalweg/internal/run/worker"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
 )
@@ -109,8 +109,8 @@ func TestWhySlots(t *testing.T) {
 		drain := make(chan struct{})
 		return key, local.Serve(t.Context(), home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3",
 			Concurrency: fixed, Drain: drain,
-			Observe: func(e worker.Event) {
-				if e.Kind == worker.RunFinished {
+			Observe: func(e job.Event) {
+				if e.Kind == job.RunFinished {
 					close(drain)
 				}
 			}})

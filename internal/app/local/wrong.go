@@ -17,7 +17,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/similar"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/store/cassandra"
 	"thalweg/internal/store/queue/rabbitmq"
 	statecassandra "thalweg/internal/store/state/cassandra"
@@ -27,12 +27,12 @@ import (
 // has to act, and is told where. What may pass, such as a host that is down, is not of these.
 
 // wrong is an error of the configuration, at the first of some keys that is there.
-func wrong(c *cluster.Config, message, hint string, err error, keys ...string) error {
+func wrong(c *clusterconfig.Config, message, hint string, err error, keys ...string) error {
 	return &fault.Error{Kind: fault.Script, Place: c.Place(keys...), Message: message, Hint: hint, Err: err}
 }
 
 // wrongFile is a path of the configuration at which there is something else, or nothing, or that may not be used.
-func wrongFile(c *cluster.Config, err error, hint string, keys ...string) error {
+func wrongFile(c *clusterconfig.Config, err error, hint string, keys ...string) error {
 	f := fault.Of(err)
 	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrNotExist) || f.Kind == fault.Script && f.Place.File == "" {
 		return wrong(c, f.Message, hint, f.Err, keys...)
@@ -41,7 +41,7 @@ func wrongFile(c *cluster.Config, err error, hint string, keys ...string) error 
 }
 
 // unknownHost is a host that has no address; nil if that is not why something failed.
-func unknownHost(c *cluster.Config, err error, keys ...string) error {
+func unknownHost(c *clusterconfig.Config, err error, keys ...string) error {
 	var unknown *net.DNSError
 	if !errors.As(err, &unknown) || !unknown.IsNotFound {
 		return nil
@@ -51,7 +51,7 @@ func unknownHost(c *cluster.Config, err error, keys ...string) error {
 }
 
 // wrongCassandra says where the configuration is wrong, if that is why no session could be opened.
-func wrongCassandra(c *cluster.Config, err error) error {
+func wrongCassandra(c *clusterconfig.Config, err error) error {
 	const at = "state.cassandra."
 	switch {
 	case errors.Is(err, cassandra.ErrLogin):
@@ -75,7 +75,7 @@ func saidOfLogin(err error) error {
 }
 
 // wrongBroker is wrongCassandra for the broker.
-func wrongBroker(c *cluster.Config, err error) error {
+func wrongBroker(c *clusterconfig.Config, err error) error {
 	const at = "queue.rabbitmq."
 	q := c.Queue
 	switch {
@@ -93,7 +93,7 @@ func wrongBroker(c *cluster.Config, err error) error {
 }
 
 // wrongBucket is wrongCassandra for a bucket.
-func wrongBucket(c *cluster.Config, err error) error {
+func wrongBucket(c *clusterconfig.Config, err error) error {
 	const at = "parts.s3."
 	if err == nil || c.Parts.S3 == nil {
 		return err
@@ -114,7 +114,7 @@ func wrongBucket(c *cluster.Config, err error) error {
 const othersMax = 5
 
 // absent says that there is no such keyspace, if that is why it cannot be opened: the driver does not.
-func absent(ctx context.Context, c *cluster.Config, cfg cassandra.Config) error {
+func absent(ctx context.Context, c *clusterconfig.Config, cfg cassandra.Config) error {
 	keyspace := cfg.Keyspace
 	if cfg.Keyspace = ""; keyspace == "" || ctx.Err() != nil {
 		return nil
@@ -132,7 +132,7 @@ func absent(ctx context.Context, c *cluster.Config, cfg cassandra.Config) error 
 
 // noKeyspace says that there is no such keyspace, and where there are clusters: to make
 // another one helps nobody who has mistyped its name.
-func noKeyspace(ctx context.Context, c *cluster.Config, s *cassandra.Session) error {
+func noKeyspace(ctx context.Context, c *clusterconfig.Config, s *cassandra.Session) error {
 	const key = "state.cassandra.keyspace"
 	keyspace := c.State.Cassandra.Keyspace
 	message := "there is no keyspace " + keyspace + " in Cassandra"
@@ -157,7 +157,7 @@ const brokerPatience = 10 * time.Second // a broker that does not believe a pass
 
 // CheckBroker says why the broker of a cluster cannot be used; nil if it can, or there is
 // none. With try a message is sent and received.
-func CheckBroker(ctx context.Context, c *cluster.Config, try bool) error {
+func CheckBroker(ctx context.Context, c *clusterconfig.Config, try bool) error {
 	if c.Queue == nil {
 		return nil
 	}

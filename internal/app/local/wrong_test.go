@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/base/fault"
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/store/cassandra"
 	"thalweg/internal/store/queue/rabbitmq"
 )
@@ -20,13 +20,13 @@ import (
 func asWritten(t *testing.T, text string) written {
 	t.Helper()
 	text = "version: 1\n" + text
-	cfg, diags := cluster.Parse("cluster.yaml", "/etc/cluster.yaml", text, cluster.Options{})
+	cfg, diags := clusterconfig.Parse("cluster.yaml", "/etc/cluster.yaml", text, clusterconfig.Options{})
 	require.Empty(t, diags)
 	return written{cfg, text}
 }
 
 type written struct {
-	*cluster.Config
+	*clusterconfig.Config
 	text string
 }
 

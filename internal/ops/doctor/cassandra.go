@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 	"thalweg/internal/store/cassandra"
 )
 
@@ -93,7 +93,7 @@ func (c *Cassandra) add(n cassandra.Node) {
 
 // JudgeNode says whether a node is as it should be by itself.
 func JudgeNode(n cassandra.Node) Result {
-	r := good("Cassandra %s, datacenter %s, %s a request", n.Version, n.Datacenter, figures.Span(n.Took))
+	r := good("Cassandra %s, datacenter %s, %s a request", n.Version, n.Datacenter, format.Span(n.Took))
 	major, _, _ := strings.Cut(n.Version, ".")
 	number, err := strconv.Atoi(major)
 	switch {
@@ -183,14 +183,14 @@ func (c *Cassandra) clocks() Result {
 func JudgeClock(whose string, ahead, doubt time.Duration) Result {
 	apart := max(0, ahead.Abs()-doubt)
 	if apart < clockWarn {
-		return good("within %s of this machine's", figures.Span(max(ahead.Abs(), doubt, time.Millisecond)))
+		return good("within %s of this machine's", format.Span(max(ahead.Abs(), doubt, time.Millisecond)))
 	}
 	where := "ahead of"
 	if ahead < 0 {
 		where = "behind"
 	}
 	r := Result{Verdict: Warning, Seen: fmt.Sprintf("that of %s is %s %s this machine's", whose,
-		figures.Span(ahead.Abs()), where),
+		format.Span(ahead.Abs()), where),
 		Mend: "let both machines take their time from the same servers (chrony, systemd-timesyncd)"}
 	if apart >= clockBad {
 		r.Verdict = Bad
@@ -408,7 +408,7 @@ func (c *Cassandra) try(ctx context.Context) Result {
 	if err != nil {
 		return Failed(err)
 	}
-	r := good("conditional write %s, read %s", figures.Span(write), figures.Span(read))
+	r := good("conditional write %s, read %s", format.Span(write), format.Span(read))
 	if cmp.Compare(max(write, read), 4*slowWarn) > 0 {
 		r.Verdict, r.Mend = Warning, "look for what makes the nodes slow: each batch costs some such writes"
 	}

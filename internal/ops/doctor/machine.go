@@ -14,7 +14,7 @@ import (
 
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 )
 
 // What a worker should have.
@@ -74,15 +74,15 @@ func (m Machine) memory(context.Context) Result {
 	if uses == 0 {
 		uses = budget.Default()
 	}
-	r := good("%s, of which a worker uses %s", figures.Size(there), figures.Size(uses))
+	r := good("%s, of which a worker uses %s", format.Size(there), format.Size(uses))
 	free := available()
 	switch {
 	case uses < budget.MemoryBytesMin:
-		r.Verdict, r.Mend = Bad, "a run needs at least "+figures.Size(budget.MemoryBytesMin)
+		r.Verdict, r.Mend = Bad, "a run needs at least "+format.Size(budget.MemoryBytesMin)
 	case uses > there:
 		r.Verdict, r.Mend = Bad, "the system ends processes that use more than there is: name less, worker: {memory: SIZE}"
 	case free > 0 && free < uses:
-		r.Verdict, r.Seen = Warning, r.Seen+fmt.Sprintf("; others have left %s of it", figures.Size(free))
+		r.Verdict, r.Seen = Warning, r.Seen+fmt.Sprintf("; others have left %s of it", format.Size(free))
 		r.Mend = "name less, worker: {memory: SIZE}, or end what else needs memory here"
 	}
 	return r
@@ -178,7 +178,7 @@ func Directory(dir string, wanted int64, shared bool) Result {
 
 func judgeDirectory(dir string, st unix.Statfs_t, wanted int64, shared bool) Result {
 	free, kind := int64(st.Bavail)*int64(st.Bsize), fileSystem(int64(st.Type)) //nolint:unconvert,nolintlint // differs by machine
-	r := good("%s, %s free", dir, figures.Size(free))
+	r := good("%s, %s free", dir, format.Size(free))
 	if kind.name != "" {
 		r.Seen += ", " + kind.name
 	}
@@ -191,7 +191,7 @@ func judgeDirectory(dir string, st unix.Statfs_t, wanted int64, shared bool) Res
 	case wanted > free:
 		r.Verdict, r.Mend = Warning,
 			fmt.Sprintf("the cache is to have up to %s: name less, worker: {cache: SIZE}, or another directory",
-				figures.Size(wanted))
+				format.Size(wanted))
 	case free < freeWarn:
 		r.Verdict, r.Mend = Warning, "free some space: what does not fit into memory is written to disk"
 	case kind.far, kind.memory:

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 	"thalweg/internal/store/parts"
 )
 
@@ -100,7 +100,7 @@ func (p *partProbe) write(ctx context.Context) Result {
 
 // took says how fast something was.
 func took(what string, n int64, d time.Duration) Result {
-	r := good("%s %s in %s", what, figures.Size(n), figures.Span(d))
+	r := good("%s %s in %s", what, format.Size(n), format.Span(d))
 	if d > partSlow {
 		r.Verdict, r.Mend = Warning, "look for what makes it slow: runs move their tables through it"
 	}

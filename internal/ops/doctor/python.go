@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 )
 
 // Python is what the checks of the interpreter need.
@@ -30,6 +30,6 @@ func (p Python) Service() Service {
 				}
 				return r
 			}
-			return good("%s, ready in %s", text, figures.Span(time.Since(begun)))
+			return good("%s, ready in %s", text, format.Span(time.Since(begun)))
 		}}}}
 }

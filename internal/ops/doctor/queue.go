@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 	"thalweg/internal/store/queue/rabbitmq"
 )
 
@@ -51,7 +51,7 @@ func (b *Broker) host(ctx context.Context, host string) Result {
 		return Failed(err)
 	}
 	r := JudgeBroker(v.Product, v.Version, v.Secured, host)
-	r.Seen += ", " + figures.Span(v.Took) + " to connect"
+	r.Seen += ", " + format.Span(v.Took) + " to connect"
 	if b.visit == nil {
 		b.visit = v
 	} else {
@@ -124,7 +124,7 @@ func (b *Broker) queues(ctx context.Context) Result {
 	case 0:
 		return good("not there yet: the first worker makes them")
 	case len(found):
-		return good("quorum queues; %s", figures.Counted(int64(waiting), "hint waits", "hints wait"))
+		return good("quorum queues; %s", format.Counted(int64(waiting), "hint waits", "hints wait"))
 	}
 	return good("%d of %d are there, the next worker makes the others", there, len(found))
 }
@@ -134,7 +134,7 @@ func (b *Broker) try(ctx context.Context) Result {
 	if err != nil {
 		return Failed(err)
 	}
-	r := good("confirmed within %s", figures.Span(max(took, time.Millisecond)))
+	r := good("confirmed within %s", format.Span(max(took, time.Millisecond)))
 	if took > slowWarn {
 		r.Verdict, r.Mend = Warning, "look for what makes the broker slow: its disk, most often"
 	}

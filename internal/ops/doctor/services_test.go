@@ -21,7 +21,7 @@ import (
 
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/doctor"
 	"thalweg/internal/store/cassandra"
 	partscassandra "thalweg/internal/store/parts/cassandra"
@@ -35,7 +35,7 @@ import (
 )
 
 // examine looks at a cluster, and gives what was found by service and check.
-func examine(t *testing.T, cfg *cluster.Config, limit time.Duration) map[string]doctor.Finding {
+func examine(t *testing.T, cfg *clusterconfig.Config, limit time.Duration) map[string]doctor.Finding {
 	t.Helper()
 	if cfg.Worker.Scratch == "" {
 		cfg.Worker.Scratch = t.TempDir()
@@ -62,9 +62,9 @@ func says(t *testing.T, found map[string]doctor.Finding, check string, v doctor.
 	require.Contains(t, f.Mend, mend)
 }
 
-func inCassandra(cfg cassandra.Config) *cluster.Config {
-	return &cluster.Config{Path: "cluster.yaml", Parts: cluster.Parts{Cassandra: true},
-		State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: cfg.Hosts, Keyspace: cfg.Keyspace,
+func inCassandra(cfg cassandra.Config) *clusterconfig.Config {
+	return &clusterconfig.Config{Path: "cluster.yaml", Parts: clusterconfig.Parts{Cassandra: true},
+		State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: cfg.Hosts, Keyspace: cfg.Keyspace,
 			Replication: map[string]int{"": 1}}}}
 }
 
@@ -159,7 +159,7 @@ func mute(t *testing.T) string {
 func TestNobodyListens(t *testing.T) {
 	t.Parallel()
 	cfg := inCassandra(cassandra.Config{Hosts: []string{closedPort(t)}, Keyspace: "test"})
-	cfg.Queue = &cluster.RabbitMQ{Hosts: []string{closedPort(t)}, VHost: "/", Username: "me", Password: "rumpelstilz"}
+	cfg.Queue = &clusterconfig.RabbitMQ{Hosts: []string{closedPort(t)}, VHost: "/", Username: "me", Password: "rumpelstilz"}
 	found := examine(t, cfg, 0)
 	says(t, found, "state "+cfg.State.Cassandra.Hosts[0], doctor.Bad, "connection refused", "that the nodes run")
 	says(t, found, "state nodes", doctor.Bad, "no node", "")
@@ -170,9 +170,9 @@ func TestNobodyListens(t *testing.T) {
 func TestServicesThatHang(t *testing.T) {
 	t.Parallel()
 	cfg := inCassandra(cassandra.Config{Hosts: []string{mute(t)}, Keyspace: "test"})
-	cfg.Parts = cluster.Parts{S3: &cluster.S3{URL: "s3://bucket/x", Endpoint: "http://" + mute(t), AccessKey: "a",
+	cfg.Parts = clusterconfig.Parts{S3: &clusterconfig.S3{URL: "s3://bucket/x", Endpoint: "http://" + mute(t), AccessKey: "a",
 		SecretKey: "rumpelstilz"}}
-	cfg.Queue = &cluster.RabbitMQ{Hosts: []string{mute(t)}, VHost: "/"}
+	cfg.Queue = &clusterconfig.RabbitMQ{Hosts: []string{mute(t)}, VHost: "/"}
 	begun := time.Now()
 	found := examine(t, cfg, time.Second)
 	effort.Promised(t, begun, 30*time.Second)
@@ -193,8 +193,8 @@ func brokerURL(t *testing.T) *url.URL {
 }
 
 // sqliteCluster is a cluster in a directory.
-func sqliteCluster(t *testing.T) *cluster.Config {
-	cfg := &cluster.Config{Path: "cluster.yaml", State: cluster.State{Directory: filepath.Join(t.TempDir(), "runs")}}
+func sqliteCluster(t *testing.T) *clusterconfig.Config {
+	cfg := &clusterconfig.Config{Path: "cluster.yaml", State: clusterconfig.State{Directory: filepath.Join(t.TempDir(), "runs")}}
 	require.NoError(t, local.InitCluster(t.Context(), cfg))
 	return cfg
 }
@@ -204,7 +204,7 @@ func TestBroker(t *testing.T) {
 	u := brokerURL(t)
 	password, _ := u.User.Password()
 	cfg := sqliteCluster(t)
-	cfg.Queue = &cluster.RabbitMQ{Hosts: []string{u.Host}, Username: u.User.Username(), Password: password, VHost: "/"}
+	cfg.Queue = &clusterconfig.RabbitMQ{Hosts: []string{u.Host}, Username: u.User.Username(), Password: password, VHost: "/"}
 	found := examine(t, cfg, 0)
 	says(t, found, "queue "+u.Host, doctor.Good, "RabbitMQ 3.", "")
 	says(t, found, "queue publish and receive", found["queue publish and receive"].Verdict, "confirmed", "")
@@ -213,7 +213,7 @@ func TestBroker(t *testing.T) {
 	says(t, examine(t, cfg, 0), "queue "+u.Host, doctor.Bad, "log in", "username and password")
 	cfg.Queue.Password, cfg.Queue.VHost = password, "nobody's"
 	says(t, examine(t, cfg, 0), "queue "+u.Host, doctor.Bad, "vhost", "")
-	cfg.Queue.VHost, cfg.Queue.TLS = "/", &cluster.TLS{}
+	cfg.Queue.VHost, cfg.Queue.TLS = "/", &clusterconfig.TLS{}
 	says(t, examine(t, cfg, 0), "queue "+u.Host, doctor.Bad, "agree on encryption", "does not speak TLS at this port")
 }
 
@@ -239,7 +239,7 @@ func TestQueueOfWrongType(t *testing.T) {
 		require.NoError(t, err)
 	})
 	password, _ := u.User.Password()
-	cfg.Queue = &cluster.RabbitMQ{Hosts: []string{u.Host}, Username: u.User.Username(), Password: password, VHost: "/"}
+	cfg.Queue = &clusterconfig.RabbitMQ{Hosts: []string{u.Host}, Username: u.User.Username(), Password: password, VHost: "/"}
 	says(t, examine(t, cfg, 0), "queue queues", doctor.Bad, name+" is not as workers need it", "delete the queue")
 }
 
@@ -247,7 +247,7 @@ func TestBucket(t *testing.T) {
 	t.Parallel()
 	service := remotetest.NewS3(t)
 	cfg := sqliteCluster(t)
-	cfg.Parts.S3 = &cluster.S3{URL: "s3://" + service.Bucket + "/x", Endpoint: service.Endpoint, AccessKey: "me",
+	cfg.Parts.S3 = &clusterconfig.S3{URL: "s3://" + service.Bucket + "/x", Endpoint: service.Endpoint, AccessKey: "me",
 		SecretKey: "rumpelstilz"}
 	require.NoError(t, local.InitCluster(t.Context(), cfg))
 	found := examine(t, cfg, 0)
@@ -355,28 +355,28 @@ func TestTLS(t *testing.T) {
 	other := securetest.Terminate(t, authority.Server("elsewhere.example"), keyspace.Hosts[0])
 	otherBroker := securetest.Terminate(t, authority.Server("elsewhere.example"), u.Host)
 	for name, tc := range map[string]struct {
-		tls          *cluster.TLS
+		tls          *clusterconfig.TLS
 		node, broker string
 		verdict      doctor.Verdict
 		mend         string
 	}{
-		"right": {&cluster.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}, node, broker, doctor.Good, ""},
-		"by name": {&cluster.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key, ServerName: "elsewhere.example"},
+		"right": {&clusterconfig.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}, node, broker, doctor.Good, ""},
+		"by name": {&clusterconfig.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key, ServerName: "elsewhere.example"},
 			other,
 			otherBroker, doctor.Good, ""},
-		"wrong CA": {&cluster.TLS{CA: stranger.File, Cert: client.Cert, Key: client.Key}, node, broker, doctor.Bad,
+		"wrong CA": {&clusterconfig.TLS{CA: stranger.File, Cert: client.Cert, Key: client.Key}, node, broker, doctor.Bad,
 			"tls: {ca: FILE}"},
-		"wrong name": {&cluster.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}, other, otherBroker, doctor.Bad,
+		"wrong name": {&clusterconfig.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}, other, otherBroker, doctor.Bad,
 			"tls: {server_name: NAME}"},
-		"no own":      {&cluster.TLS{CA: authority.File}, node, broker, doctor.Bad, "tls: {cert: FILE, key: FILE}"},
+		"no own":      {&clusterconfig.TLS{CA: authority.File}, node, broker, doctor.Bad, "tls: {cert: FILE, key: FILE}"},
 		"no TLS here": {nil, node, broker, doctor.Bad, ""},
-		"none there":  {&cluster.TLS{CA: authority.File}, keyspace.Hosts[0], u.Host, doctor.Bad, "does not speak TLS"},
+		"none there":  {&clusterconfig.TLS{CA: authority.File}, keyspace.Hosts[0], u.Host, doctor.Bad, "does not speak TLS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := inCassandra(cassandra.Config{Hosts: []string{tc.node}, Keyspace: keyspace.Keyspace})
 			cfg.State.Cassandra.TLS = tc.tls
-			cfg.Queue = &cluster.RabbitMQ{Hosts: []string{tc.broker}, Username: u.User.Username(), Password: password,
+			cfg.Queue = &clusterconfig.RabbitMQ{Hosts: []string{tc.broker}, Username: u.User.Username(), Password: password,
 				VHost: "/", TLS: tc.tls}
 			found := examine(t, cfg, 0)
 			says(t, found, "state "+tc.node, tc.verdict, "", tc.mend)
@@ -426,11 +426,11 @@ func TestClusterChaosTLS(t *testing.T) {
 		return "127.0.0.1:" + m[1]
 	}
 	node, broker := port("CQL_PORT"), port("AMQPS_PORT")
-	right := &cluster.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}
-	config := func(tls *cluster.TLS, password string) *cluster.Config {
+	right := &clusterconfig.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}
+	config := func(tls *clusterconfig.TLS, password string) *clusterconfig.Config {
 		cfg := inCassandra(cassandra.Config{Hosts: []string{node}, Keyspace: "secured"})
 		cfg.State.Cassandra.TLS, cfg.State.Cassandra.Username, cfg.State.Cassandra.Password = tls, "cassandra", password
-		cfg.Queue = &cluster.RabbitMQ{Hosts: []string{broker}, Username: "guest", Password: "guest", VHost: "/", TLS: tls}
+		cfg.Queue = &clusterconfig.RabbitMQ{Hosts: []string{broker}, Username: "guest", Password: "guest", VHost: "/", TLS: tls}
 		cfg.Worker.Scratch = t.TempDir()
 		return cfg
 	}
@@ -451,7 +451,7 @@ func TestClusterChaosTLS(t *testing.T) {
 	unnamed := config(right, "")
 	unnamed.State.Cassandra.Username = ""
 	says(t, examine(t, unnamed, 0), "state "+node, doctor.Bad, "wants a user name and a password", "password_file")
-	for mend, tls := range map[string]*cluster.TLS{
+	for mend, tls := range map[string]*clusterconfig.TLS{
 		"tls: {ca: FILE}": {CA: stranger.File, Cert: client.Cert, Key: client.Key},
 		"tls: {server_name: NAME}": {CA: authority.File, Cert: client.Cert, Key: client.Key,
 			ServerName: "elsewhere.example"},
@@ -481,7 +481,7 @@ func TestServicesWhosePortIsTaken(t *testing.T) {
 }
 
 // testBroker has the broker accept nothing, and refuse what a user wants.
-func testBroker(t *testing.T, services func(args ...string) string, cfg *cluster.Config) {
+func testBroker(t *testing.T, services func(args ...string) string, cfg *clusterconfig.Config) {
 	services("rabbitmqctl", "set_vm_memory_high_watermark", "absolute", "1MB")
 	require.Eventually(t, func() bool { return examine(t, cfg, 0)["queue publish and receive"].Verdict == doctor.Bad },
 		effort.Patience,
@@ -503,7 +503,7 @@ func TestBucketWithTLS(t *testing.T) {
 	with := authority.Server("127.0.0.1")
 	with.ClientAuth = tls.NoClientCert
 	cfg := sqliteCluster(t)
-	cfg.Parts.S3 = &cluster.S3{URL: "s3://" + service.Bucket + "/x", CA: authority.File, AccessKey: "me",
+	cfg.Parts.S3 = &clusterconfig.S3{URL: "s3://" + service.Bucket + "/x", CA: authority.File, AccessKey: "me",
 		SecretKey: "rumpelstilz",
 		Endpoint:  "https://" + securetest.Terminate(t, with, strings.TrimPrefix(service.Endpoint, "http://"))}
 	says(t, examine(t, cfg, 0), "parts remove", doctor.Good, "", "")

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 	"thalweg/internal/store/state"
 )
 
@@ -48,7 +48,7 @@ func (f File) check(ctx context.Context) Result {
 	switch {
 	case limited.Err() != nil && ctx.Err() == nil:
 		return Result{Verdict: Warning, Seen: fmt.Sprintf("no fault found within %s; not all of it was read",
-			figures.Span(time.Since(begun))), Mend: "see whether the disk is slow"}
+			format.Span(time.Since(begun))), Mend: "see whether the disk is slow"}
 	case err != nil:
 		return Failed(err)
 	case len(wrong) > 0:
@@ -63,7 +63,7 @@ func (f File) try(ctx context.Context) Result {
 	if err != nil {
 		return Failed(err)
 	}
-	r := good("a commit takes %s", figures.Span(max(took, time.Millisecond)))
+	r := good("a commit takes %s", format.Span(max(took, time.Millisecond)))
 	if took > slowWarn {
 		r.Verdict, r.Mend = Warning, "the disk is slow to say that it has written: each batch waits for some commits"
 	}

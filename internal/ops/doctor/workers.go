@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 )
 
 // Limits of what is seen of workers.
@@ -74,7 +74,7 @@ func (w *Workers) list(ctx context.Context) Result {
 			gone = append(gone, k.Name)
 		}
 	}
-	r := good("%s at work", figures.Counted(int64(len(w.found)-len(gone)), "worker", "workers"))
+	r := good("%s at work", format.Counted(int64(len(w.found)-len(gone)), "worker", "workers"))
 	if len(gone) > 0 {
 		r.Verdict, r.Seen, r.Mend = Warning, r.Seen+"; nothing is heard of "+strings.Join(gone, ", "),
 			"see why they ended, and start others; their notes go after a day"
@@ -215,7 +215,7 @@ func (w *Workers) runs(ctx context.Context) Result {
 		return Result{Verdict: Warning, Seen: "this machine cannot work on: " + strings.Join(runs.Why, "; "),
 			Mend: "other workers may; else mend it here: what a run needs is looked at as a worker does before it begins"}
 	}
-	seen := good("%s; this machine has what they need", figures.Counted(int64(runs.Open), "run", "runs"))
+	seen := good("%s; this machine has what they need", format.Counted(int64(runs.Open), "run", "runs"))
 	if runs.Looked < runs.Open {
 		seen.Seen = fmt.Sprintf("%d runs; this machine has what the %d that were looked at need", runs.Open, runs.Looked)
 	}

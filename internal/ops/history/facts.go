@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 	"thalweg/internal/run/gate"
 	"thalweg/internal/store/state"
 )
@@ -146,9 +146,9 @@ func (f Facts) held(from, to time.Time) (sum time.Duration) {
 // its is how long the run has taken, in words.
 func (f Facts) its() string {
 	if len(f.Holds) > 0 {
-		return "the " + figures.Span(f.elapsed()) + " that nothing held it up"
+		return "the " + format.Span(f.elapsed()) + " that nothing held it up"
 	}
-	return "its " + figures.Span(f.elapsed())
+	return "its " + format.Span(f.elapsed())
 }
 
 // took is how long a node has been worked on.

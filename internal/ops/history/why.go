@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 	"thalweg/internal/run/gate"
 	"thalweg/internal/store/state"
 )
@@ -116,14 +116,14 @@ func (f Facts) Why() []Answer {
 // progress says how far the run is.
 func (f Facts) progress() string {
 	if f.Run.Status == state.Complete {
-		return "is complete, in " + figures.Span(f.elapsed())
+		return "is complete, in " + format.Span(f.elapsed())
 	}
 	done, all := 0, 0
 	for _, n := range f.Nodes {
 		done, all = done+n.BatchesDone, all+n.BatchesTotal
 	}
-	return fmt.Sprintf("is %s, %s of %s done so far in %s", f.Run.Status, figures.Count(int64(done)),
-		figures.Counted(int64(all), "batch", "batches"), figures.Span(f.elapsed()))
+	return fmt.Sprintf("is %s, %s of %s done so far in %s", f.Run.Status, format.Count(int64(done)),
+		format.Counted(int64(all), "batch", "batches"), format.Span(f.elapsed()))
 }
 
 // noticesMost is how many notices an answer has.
@@ -236,7 +236,7 @@ func (f Facts) whyPaused() (Answer, bool) {
 		text += f.by(f.Run.Order)
 	}
 	if n := f.claimed(); n > 0 && !f.Abandoned {
-		text += fmt.Sprintf("; %s still at work", figures.Counted(int64(n), "batch is", "batches are"))
+		text += fmt.Sprintf("; %s still at work", format.Counted(int64(n), "batch is", "batches are"))
 	}
 	return Answer{Text: text, Do: fmt.Sprintf("resume %d", f.Run.Run)}, true
 }
@@ -290,7 +290,7 @@ func (f Facts) whyGate() (Answer, bool) {
 	if len(g.By) > 0 {
 		text += " by " + strings.Join(g.By, " or ")
 	}
-	text += fmt.Sprintf(", since %s, for %s", f.clock(g.Since), figures.Span(f.Now.Sub(g.Since)))
+	text += fmt.Sprintf(", since %s, for %s", f.clock(g.Since), format.Span(f.Now.Sub(g.Since)))
 	switch {
 	case g.Over(f.Now):
 		text += fmt.Sprintf("; its time was over at %s: it is rejected when somebody works on the run", f.clock(g.Until))
@@ -298,7 +298,7 @@ func (f Facts) whyGate() (Answer, bool) {
 		text += fmt.Sprintf("; rejected if nobody approves until %s", f.clock(g.Until))
 	}
 	if more := len(waiting) - 1; more > 0 {
-		text += fmt.Sprintf("; %s as well", figures.Counted(int64(more), "other gate waits", "other gates wait"))
+		text += fmt.Sprintf("; %s as well", format.Counted(int64(more), "other gate waits", "other gates wait"))
 	}
 	return Answer{Text: text, Node: n.Name, Do: "approvals"}, true
 }
@@ -350,7 +350,7 @@ func (f Facts) whyInterrupted() (Answer, bool) {
 		done, all = done+n.BatchesDone, all+n.BatchesTotal
 	}
 	return Answer{Text: fmt.Sprintf("is interrupted: nobody works on it; %s of %s planned so far are done",
-		figures.Count(int64(done)), figures.Counted(int64(all), "batch", "batches")),
+		format.Count(int64(done)), format.Counted(int64(all), "batch", "batches")),
 		Do: fmt.Sprintf("resume %d", f.Run.Run)}, true
 }
 
@@ -384,15 +384,15 @@ func (f Facts) whyDeadWorker() (Answer, bool) {
 		return Answer{}, false
 	}
 	text := fmt.Sprintf("waits for %s of node %s, the first of them claimed by %s at %s, ",
-		figures.Counted(int64(many), "batch", "batches"), n.Name, b.Owner, f.clock(b.Started))
+		format.Counted(int64(many), "batch", "batches"), n.Name, b.Owner, f.clock(b.Started))
 	if many == 1 {
 		text = fmt.Sprintf("waits for batch %d of node %s, claimed by %s at %s, ", b.BatchKey.Batch, n.Name, b.Owner,
 			f.clock(b.Started))
 	}
 	if b.Lease.Before(f.Now) {
-		text += fmt.Sprintf("whose lease has not been extended and ended %s ago", figures.Span(f.Now.Sub(b.Lease)))
+		text += fmt.Sprintf("whose lease has not been extended and ended %s ago", format.Span(f.Now.Sub(b.Lease)))
 	} else {
-		text += fmt.Sprintf("which has ended; the lease ends in %s", figures.Span(b.Lease.Sub(f.Now)))
+		text += fmt.Sprintf("which has ended; the lease ends in %s", format.Span(b.Lease.Sub(f.Now)))
 	}
 	return Answer{Text: text, Node: n.Name, Batch: &b.BatchKey.Batch}, true
 }
@@ -408,7 +408,7 @@ func (f Facts) whyBackoff() (Answer, bool) {
 	}
 	text := fmt.Sprintf("waits until batch %d of node %s is tried again at %s, in %s: %s failed", b.BatchKey.Batch, n.Name,
 		f.clock(b.NotBefore),
-		figures.Span(b.NotBefore.Sub(f.Now)), figures.Counted(int64(b.Tries), "try", "tries"))
+		format.Span(b.NotBefore.Sub(f.Now)), format.Counted(int64(b.Tries), "try", "tries"))
 	if many > 1 {
 		text += fmt.Sprintf("; %d more wait as well", many-1)
 	}
@@ -445,7 +445,7 @@ func (f Facts) whySkewNow() (Answer, bool) {
 	}
 	return Answer{Text: fmt.Sprintf("waits for batch %d of node %s, which is at work for %s: the middle one of the "+
 		"other %d took %s; it reads %s",
-		b.BatchKey.Batch, n.Name, figures.Span(took), n.BatchesDone, figures.Span(median), reads(b.RowsIn, b.BytesIn)),
+		b.BatchKey.Batch, n.Name, format.Span(took), n.BatchesDone, format.Span(median), reads(b.RowsIn, b.BytesIn)),
 		Node: n.Name, Batch: &b.BatchKey.Batch, Do: fmt.Sprintf("show %d %s", f.Run.Run, n.Name)}, true
 }
 
@@ -453,9 +453,9 @@ func (f Facts) slots() int { return max(f.Slots, 1) }
 
 func reads(rows, bytes int64) string {
 	if rows < 0 {
-		return figures.Size(bytes)
+		return format.Size(bytes)
 	}
-	return figures.Counted(rows, "row", "rows")
+	return format.Counted(rows, "row", "rows")
 }
 
 // whyHeld finds what a run has waited for that goes on now, or is over: people's
@@ -475,7 +475,7 @@ func (f Facts) whyHeld() (Answer, bool) {
 		most = n.Decision.Time.Sub(g.Since)
 		verb := map[bool]string{true: "approved", false: "rejected"}[n.Decision.Approved]
 		a = Answer{Node: n.Name, Text: fmt.Sprintf("waited %s of its %s for a decision about %s: asked at %s, %s%s",
-			figures.Span(most), figures.Span(all),
+			format.Span(most), format.Span(all),
 			gate.NameOf(n.Name), f.clock(g.Since), verb, f.marked(n.Decision.Mark))}
 	}
 	for _, h := range f.Holds {
@@ -490,8 +490,8 @@ func (f Facts) whyHeld() (Answer, bool) {
 		case h.Order.Kind == state.OrderFail:
 			what = "it failed at " + f.clock(h.From)
 		}
-		a = Answer{Text: fmt.Sprintf("stood still for %s of its %s: %s; it went on at %s", figures.Span(most),
-			figures.Span(all), what, f.clock(h.To))}
+		a = Answer{Text: fmt.Sprintf("stood still for %s of its %s: %s; it went on at %s", format.Span(most),
+			format.Span(all), what, f.clock(h.To))}
 	}
 	return a, float64(most) >= HeldShare*float64(all)
 }
@@ -522,11 +522,11 @@ func (f Facts) whySkew() (Answer, bool) {
 		return Answer{}, false
 	}
 	text := fmt.Sprintf("spent %s in batch %d of node %s: %d times as long as the middle one of %d, which took %s",
-		figures.Span(took), longest.Batch, n.Name,
-		int64(took/median), t.Batches, figures.Span(median))
+		format.Span(took), longest.Batch, n.Name,
+		int64(took/median), t.Batches, format.Span(median))
 	if each := n.RowsIn / int64(max(n.BatchesDone, 1)); each > 0 && longest.Stats.RowsIn > 0 {
-		text += fmt.Sprintf("; it read %s, a batch has %s on average", figures.Counted(longest.Stats.RowsIn, "row", "rows"),
-			figures.Count(each))
+		text += fmt.Sprintf("; it read %s, a batch has %s on average", format.Counted(longest.Stats.RowsIn, "row", "rows"),
+			format.Count(each))
 	}
 	return Answer{Text: text, Node: n.Name, Batch: &longest.Batch, Do: fmt.Sprintf("show %d %s %d", f.Run.Run, n.Name,
 		longest.Batch)}, true
@@ -541,8 +541,8 @@ func (f Facts) whyOneCore() (Answer, bool) {
 	}
 	stage := heaviestStage(StagesOf(t.Stats))
 	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, which is cut into %s, for %s%s",
-		figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
-		figures.Counted(int64(n.BatchesTotal), "batch", "batches"), figures.Counted(int64(f.slots()), "slot", "slots"),
+		format.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
+		format.Counted(int64(n.BatchesTotal), "batch", "batches"), format.Counted(int64(f.slots()), "slot", "slots"),
 		stage), Node: n.Name, Do: "explain " + f.Run.ScriptPath + " --node " + n.Name}, true
 }
 
@@ -553,7 +553,7 @@ func heaviestStage(s Stages) string {
 	}
 	at := slices.DeleteFunc(s.List(), func(st Stage) bool { return st.Name == "slot" })
 	most := slices.MaxFunc(at, func(a, b Stage) int { return cmp.Compare(a.MS, b.MS) })
-	return fmt.Sprintf("; %s of that was %s", figures.Percent(ms(most.MS), ms(s.work())), doing[most.Name])
+	return fmt.Sprintf("; %s of that was %s", format.Percent(ms(most.MS), ms(s.work())), doing[most.Name])
 }
 
 // doing says what happens in a stage.
@@ -569,9 +569,9 @@ func (f Facts) stage(least float64, what string, of func(Stages) int64) (Answer,
 		return Answer{}, false
 	}
 	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, and %s of that %s: %s of %s over %s",
-		figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
-		figures.Percent(ms(of(s)), ms(s.work())), what, figures.Span(ms(of(s))), figures.Span(ms(s.work())),
-		figures.Counted(int64(t.Batches), "batch", "batches")),
+		format.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
+		format.Percent(ms(of(s)), ms(s.work())), what, format.Span(ms(of(s))), format.Span(ms(s.work())),
+		format.Counted(int64(t.Batches), "batch", "batches")),
 		Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run, n.Name)}, true
 }
 
@@ -611,9 +611,9 @@ func (f Facts) whySlots() (Answer, bool) {
 	}
 	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, whose batches waited for a free slot for %s of their "+
 		"time, %s of %s over %s: all slots were in use",
-		figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name, figures.Percent(ms(s.Slot), ms(s.Total)),
-		figures.Span(ms(s.Slot)), figures.Span(ms(s.Total)),
-		figures.Counted(int64(t.Batches), "batch", "batches")), Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run,
+		format.Percent(f.took(n), f.elapsed()), f.its(), n.Name, format.Percent(ms(s.Slot), ms(s.Total)),
+		format.Span(ms(s.Slot)), format.Span(ms(s.Total)),
+		format.Counted(int64(t.Batches), "batch", "batches")), Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run,
 		n.Name)}, true
 }
 
@@ -640,9 +640,9 @@ func (f Facts) whyBetween() (Answer, bool) {
 	}
 	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, and %s of that between its %s of about %s each: "+
 		"claiming and committing them, or with other programs on the machine",
-		figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name, figures.Percent(idle, f.took(n)),
-		figures.Counted(int64(n.BatchesTotal), "batch", "batches"),
-		figures.Counted(n.RowsIn/int64(n.BatchesDone), "row", "rows")), Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run,
+		format.Percent(f.took(n), f.elapsed()), f.its(), n.Name, format.Percent(idle, f.took(n)),
+		format.Counted(int64(n.BatchesTotal), "batch", "batches"),
+		format.Counted(n.RowsIn/int64(n.BatchesDone), "row", "rows")), Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run,
 		n.Name)}, true
 }
 
@@ -654,18 +654,18 @@ func (f Facts) whyMemory() (Answer, bool) {
 	c := t.Stats.Counters
 	var did []string
 	if v := c[state.CounterSpilled]; v > 0 {
-		did = append(did, figures.Size(v)+" went to spill files")
+		did = append(did, format.Size(v)+" went to spill files")
 	}
 	if v := c[state.CounterPieces]; v > 0 {
-		did = append(did, figures.Counted(v, "piece", "pieces")+" were done one after the other")
+		did = append(did, format.Counted(v, "piece", "pieces")+" were done one after the other")
 	}
 	if v := c[state.CounterAlone]; v > 0 {
-		did = append(did, figures.Counted(v, "batch", "batches")+" ran alone")
+		did = append(did, format.Counted(v, "batch", "batches")+" ran alone")
 	}
 	if len(did) == 0 {
 		return Answer{}, false
 	}
 	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, for whose batches the memory was not enough: %s",
-		figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
+		format.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
 		strings.Join(did, ", ")), Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run, n.Name)}, true
 }

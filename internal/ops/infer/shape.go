@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 	"thalweg/internal/base/similar"
 	"thalweg/internal/io/files"
 )
@@ -190,7 +190,7 @@ func otherThanHeader(all [][]string) string {
 	if len(all) < 2 || len(all[1]) == 0 || slices.ContainsFunc(all[1:], uneven) {
 		return ""
 	}
-	below := figures.Counted(int64(len(all)-1), "record below has", "records below have")
+	below := format.Counted(int64(len(all)-1), "record below has", "records below have")
 	names, fields := len(all[0]), len(all[1])
 	valued := slices.ContainsFunc(all[1:], func(rec []string) bool { return strings.TrimSpace(rec[fields-1]) != "" })
 	switch {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/io/files"
 	"thalweg/internal/lang/expr"
@@ -225,8 +225,8 @@ func shown(t expr.Type, s string) string {
 
 func quoted(s string) string { return fmt.Sprintf("%q", s) }
 
-func counted(n int64, what string) string { return figures.Counted(n, what, what+"s") }
+func counted(n int64, what string) string { return format.Counted(n, what, what+"s") }
 
 func rowsText(n int64) string { return counted(n, "row") }
 
-func grouped(n int64) string { return figures.Count(n) }
+func grouped(n int64) string { return format.Count(n) }

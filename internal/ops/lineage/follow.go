@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/run/pipeline"
 	"thalweg/internal/run/plan"
@@ -80,7 +80,7 @@ func (t *tracer) keys(ctx context.Context, n *traced) (string, error) {
 	}
 	if more {
 		return "", &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("more than %s rows of %s of run %d would have to be followed", figures.Count(rowsMax),
+			Message: fmt.Sprintf("more than %s rows of %s of run %d would have to be followed", format.Count(rowsMax),
 				n.State.Table, n.key.Run),
 			Hint: "trace fewer rows, or less of what each is made of: --where, --limit, --sample"}
 	}
@@ -331,7 +331,7 @@ func (t *tracer) again(ctx context.Context, n *traced, keys string) (string, fil
 		}
 		if n.table != nil && traced.Rows != wrote[batch] {
 			return "", nil, differs(n, fmt.Sprintf("batch %d gives %s and not %d", batch,
-				figures.Counted(traced.Rows, "row", "rows"), wrote[batch]))
+				format.Counted(traced.Rows, "row", "rows"), wrote[batch]))
 		}
 		lists.add(traced.Files)
 		from := fmt.Sprintf("%s AS v JOIN read_parquet(%s) AS s ON s.file_row_number = v.at_row", placesOf(byBatch[batch]),

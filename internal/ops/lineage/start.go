@@ -15,7 +15,7 @@ import (
 
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/figures"
+	"thalweg/internal/base/format"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/io/outfile"
 	"thalweg/internal/lang/script"
@@ -117,7 +117,7 @@ func (t *tracer) startFiles(ctx context.Context, n *traced, target Target) error
 		rows += f.Rows
 	}
 	if again.Rows != rows {
-		return differs(n, fmt.Sprintf("%s instead of %d", figures.Counted(again.Rows, "row", "rows"), rows))
+		return differs(n, fmt.Sprintf("%s instead of %d", format.Counted(again.Rows, "row", "rows"), rows))
 	}
 	if again.Path == "" {
 		return t.noMatch()

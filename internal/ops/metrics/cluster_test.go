@@ -19,11 +19,11 @@ import (
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/keeper"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/metrics"
 	"thalweg/internal/run/adapt"
-	"thalweg/internal/run/slot"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
+	"thalweg/internal/run/sandbox"
 	"thalweg/internal/store/cassandra"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
@@ -44,7 +44,7 @@ func clusterOf(t *testing.T, dir string) (config string) {
 		require.NoError(t, err)
 		defer admin.Close()
 		prefix, err := local.QueuePrefix(context.Background(),
-			&cluster.Config{State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: []string{host}, Keyspace: keyspace}}})
+			&clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: []string{host}, Keyspace: keyspace}}})
 		require.NoError(t, err)
 		require.NoError(t, errors.Join(admin.Make(context.Background(), []string{"DROP KEYSPACE IF EXISTS " + keyspace}),
 			clearBroker(broker, prefix)))
@@ -100,7 +100,7 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 	ctx, stop := context.WithCancel(t.Context())
 	var slots atomic.Int32
 	command := func() keeper.Program {
-		p := keeper.Program{Path: os.Args[0], Args: []string{slot.Command}, Env: keeper.All()}
+		p := keeper.Program{Path: os.Args[0], Args: []string{sandbox.Command}, Env: keeper.All()}
 		if slots.Add(1) == 1 {
 			p.Env = append(p.Env, diesWhen+"="+started)
 		}
@@ -111,7 +111,7 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 		err := local.Serve(ctx, home, local.WorkerOptions{MemoryBytes: memoryOfTest, Cores: 1, Lease: leaseOfTest,
 			Interpreter: "python3", Remote: client, Program: "test",
 			Isolate: &local.Isolation{Command: command}, Hinted: m.Hinted, SlotEnded: m.SlotEnded, Decided: m.Decided,
-			Observe: func(e worker.Event) {
+			Observe: func(e job.Event) {
 				m.Observe(e)
 				look()
 			},
@@ -151,7 +151,7 @@ func TestEveryMetricOfAClusterMoves(t *testing.T) {
 		{"thalweg_queue_deliveries_total", "fate", "used"}, {"thalweg_part_copies_total", "outcome", "written"},
 		{"thalweg_parts_bytes_total", "operation", "put"},
 		{"thalweg_batch_cpu_seconds_total", "stage", "engine"}, {"thalweg_batch_cpu_seconds_total", "stage", "python"},
-		{"thalweg_slot_ends_total", "why", string(slot.Died)},
+		{"thalweg_slot_ends_total", "why", string(sandbox.Died)},
 		{"thalweg_batches_total", "outcome", "retried"}, {"thalweg_concurrency", "class", "python"},
 	} {
 		require.Positive(t, labelled(t, m, c.name, c.label, c.value), "%v", c)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"
 
-	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/metrics"
 )
 
@@ -92,7 +92,7 @@ func TestRulesAreRight(t *testing.T) {
 // The cluster of the compose file is one.
 func TestClusterOfTheComposeFile(t *testing.T) {
 	t.Setenv("RABBITMQ_PASSWORD", "secret")
-	cfg, diags, err := cluster.Load(filepath.Join(deployed, "cluster.yaml"), cluster.Options{})
+	cfg, diags, err := clusterconfig.Load(filepath.Join(deployed, "cluster.yaml"), clusterconfig.Options{})
 	require.NoError(t, err)
 	require.False(t, diags.HasErrors(), "%v", diags)
 	require.True(t, cfg.Parts.Cassandra)

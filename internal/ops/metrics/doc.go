@@ -2,7 +2,7 @@
 // format, and the same as JSON. Inventory lists every metric with kind, unit,
 // labels and meaning; docs/metrics.md is made from it.
 //
-// It is fed from outside: by worker.Events, by decorators around the state
+// It is fed from outside: by job.Events, by decorators around the state
 // (State) and the parts (Parts, Backend), by observers that the backends of a
 // fleet call (Requests), and by Sources that are looked at when somebody
 // reads the metrics. What is measured does not import this package.

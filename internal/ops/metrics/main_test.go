@@ -9,12 +9,12 @@ import (
 
 	"thalweg/internal/app/local"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/run/slot"
+	"thalweg/internal/run/sandbox"
 )
 
 // TestMain makes the test binary a worker's slot where it is started as one.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == slot.Command {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
 		os.Exit(serveSlot())
 	}
 	os.Exit(m.Run())
@@ -33,9 +33,9 @@ func serveSlot() int {
 			}
 		}()
 	}
-	conn, err := slot.Inherited()
+	conn, err := sandbox.Inherited()
 	if err == nil {
-		err = local.ServeSlot(conn, func(json.RawMessage, slot.Parent) (*remote.Client,
+		err = local.ServeSlot(conn, func(json.RawMessage, sandbox.Parent) (*remote.Client,
 			error) {
 			return remote.New(remote.Config{}), nil
 		})

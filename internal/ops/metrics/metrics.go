@@ -9,8 +9,8 @@ import (
 
 	"thalweg/internal/run/adapt"
 	"thalweg/internal/run/executor"
-	"thalweg/internal/run/slot"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
+	"thalweg/internal/run/sandbox"
 	"thalweg/internal/store/state"
 )
 
@@ -44,7 +44,7 @@ func New(version string) *Metrics {
 	for _, outcome := range []string{succeeded, failed, retried, released} {
 		m.batches.WithLabelValues(outcome)
 	}
-	for _, why := range []string{string(slot.Memory), string(slot.Killed), string(slot.Died)} {
+	for _, why := range []string{string(sandbox.Memory), string(sandbox.Killed), string(sandbox.Died)} {
 		m.slotEnds.WithLabelValues(why)
 	}
 	return m
@@ -62,17 +62,17 @@ const (
 )
 
 // Observe counts an event of a worker.
-func (m *Metrics) Observe(e worker.Event) {
+func (m *Metrics) Observe(e job.Event) {
 	switch e.Kind {
-	case worker.BatchFinished:
+	case job.BatchFinished:
 		m.ended(succeeded, e.Stats)
-	case worker.BatchFailed:
+	case job.BatchFailed:
 		m.ended(failed, e.Stats)
-	case worker.BatchRetried:
+	case job.BatchRetried:
 		m.ended(retried, e.Stats)
-	case worker.BatchReleased:
+	case job.BatchReleased:
 		m.batches.WithLabelValues(released).Inc()
-	case worker.RunFinished:
+	case job.RunFinished:
 		m.runs.WithLabelValues(string(e.Status)).Inc()
 	}
 }
@@ -138,7 +138,7 @@ func outcomeOf(err error) string {
 func (m *Metrics) Hinted(f executor.Fate) { m.deliveries.WithLabelValues(string(f)).Inc() }
 
 // SlotEnded counts a slot's process that was not told to end.
-func (m *Metrics) SlotEnded(why slot.End) { m.slotEnds.WithLabelValues(string(why)).Inc() }
+func (m *Metrics) SlotEnded(why sandbox.End) { m.slotEnds.WithLabelValues(string(why)).Inc() }
 
 // Decided counts a change of how much is done at once.
 func (m *Metrics) Decided(d adapt.Decision) { m.decisions.WithLabelValues(d.Class, d.Knob).Inc() }

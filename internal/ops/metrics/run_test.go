@@ -17,8 +17,8 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/metrics"
 	"thalweg/internal/run/engine"
+	"thalweg/internal/run/job"
 	"thalweg/internal/run/python"
-	"thalweg/internal/run/worker"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
 )
@@ -107,7 +107,7 @@ func measuredRun(t *testing.T, m *metrics.Metrics, look func()) {
 	var serving sync.WaitGroup
 	var once sync.Once
 	comes := func() { once.Do(func() { close(there) }) }
-	seen := func(e worker.Event) {
+	seen := func(e job.Event) {
 		m.Observe(e)
 		look() // while it holds what it shows of its memory, however short that is
 	}

@@ -14,7 +14,7 @@ import (
 	"thalweg/internal/base/message"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/gate"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -32,7 +32,7 @@ type Config struct {
 	Told  func(text string) string // a text whose commands are typed where messages are read; nil: as it is
 	// Logger hears of what cannot be told.
 	Logger     *slog.Logger
-	Checkpoint func(worker.CrashPoint) // for tests that die there; may be nil
+	Checkpoint func(job.CrashPoint) // for tests that die there; may be nil
 }
 
 // When things are done again.
@@ -87,7 +87,7 @@ type known struct {
 // New returns a Teller. It does nothing by itself.
 func New(cfg Config) *Teller {
 	if cfg.Checkpoint == nil {
-		cfg.Checkpoint = func(worker.CrashPoint) {}
+		cfg.Checkpoint = func(job.CrashPoint) {}
 	}
 	return &Teller{cfg: cfg, mine: map[state.RunKey][]byte{}, roles: map[state.RunKey]time.Time{},
 		known: map[state.RunKey]known{}, now: map[state.RunKey]*tending{}, places: make(chan struct{}, tendsAtOnce),
@@ -324,11 +324,11 @@ func (t *Teller) tend(ctx context.Context, e Entry) (owes bool, next time.Time, 
 		return true, next, err
 	}
 	if len(rec.Owed) > 0 {
-		t.cfg.Checkpoint(worker.Owed)
+		t.cfg.Checkpoint(job.Owed)
 	}
 	sent := t.send(ctx, run, k, rec)
 	if rec.tidy(); sent {
-		t.cfg.Checkpoint(worker.Told)
+		t.cfg.Checkpoint(job.Told)
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), recordTimeout) // else it would be told again
 		defer stop()
@@ -370,7 +370,7 @@ func (t *Teller) lead(ctx context.Context, key state.RunKey) (bool, error) {
 		return true, nil
 	}
 	role, err := t.cfg.Store.Acquire(ctx, key, roleTell, t.cfg.Owner, now, now.Add(roleLease))
-	if errors.Is(err, state.ErrHeld) && worker.Gone(role.Owner) {
+	if errors.Is(err, state.ErrHeld) && job.Gone(role.Owner) {
 		role, err = t.cfg.Store.Acquire(ctx, key, roleTell, t.cfg.Owner, role.Until.Add(time.Millisecond),
 			role.Until.Add(roleLease))
 	}

@@ -16,7 +16,7 @@ import (
 	"thalweg/internal/base/calendar"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -74,7 +74,7 @@ type Config struct {
 	Clock  calendar.Clock
 	Logger *slog.Logger
 
-	Checkpoint func(worker.CrashPoint) // for tests that die there; may be nil
+	Checkpoint func(job.CrashPoint) // for tests that die there; may be nil
 }
 
 // When things are done again.
@@ -107,7 +107,7 @@ type Service struct {
 // New returns a Service.
 func New(cfg Config) *Service {
 	if cfg.Checkpoint == nil {
-		cfg.Checkpoint = func(worker.CrashPoint) {}
+		cfg.Checkpoint = func(job.CrashPoint) {}
 	}
 	return &Service{cfg: cfg, watches: map[string]*watcher{}, noted: map[string]time.Time{}}
 }
@@ -312,9 +312,9 @@ func (s *Service) next(ctx context.Context, sv Served, sc script.Schedule, st *S
 		at.UTC().Format(time.RFC3339)), Params: sc.Params,
 		Offered: script.Offers(at), Nominal: at, Description: fmt.Sprintf("schedule %s, for %s", sc.Name,
 			at.Format(time.RFC3339))}
-	s.cfg.Checkpoint(worker.RunDue)
+	s.cfg.Checkpoint(job.RunDue)
 	key, err := s.cfg.Runs.Begin(ctx, start)
-	s.cfg.Checkpoint(worker.RunBegun)
+	s.cfg.Checkpoint(job.RunBegun)
 	if err != nil {
 		return false, s.failed(ctx, sv, st, start, "", err)
 	}

@@ -21,7 +21,7 @@ import (
 
 	"thalweg/internal/base/address"
 	"thalweg/internal/lang/script"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -458,9 +458,9 @@ func (s *Service) beginFor(ctx context.Context, sv Served, w script.Watch, st *S
 			Params:  w.Params,
 			Offered: map[string]string{script.ParamWatchedFile: f.name}, Description: fmt.Sprintf("watch %s, for %s", w.Name,
 				shownPath(f.name))}
-		s.cfg.Checkpoint(worker.RunDue)
+		s.cfg.Checkpoint(job.RunDue)
 		key, err := s.cfg.Runs.Begin(ctx, start)
-		s.cfg.Checkpoint(worker.RunBegun)
+		s.cfg.Checkpoint(job.RunBegun)
 		if err != nil {
 			if known := wr.failing[f.version]; known != nil || st.Failing == nil || st.Failing.File != shownPath(f.name) {
 				st.Failing = known // else it is what a scheduler before this one met

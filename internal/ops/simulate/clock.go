@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 )
 
 // epoch is when simulations begin.
@@ -19,17 +19,17 @@ type clock struct {
 	*rand.PCG
 }
 
-var _ worker.Clock = (*clock)(nil)
+var _ job.Clock = (*clock)(nil)
 
-// Now implements worker.Clock.
+// Now implements job.Clock.
 func (c *clock) Now() time.Time {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
 	return epoch.Add(c.world.now)
 }
 
-// NewAlarm implements worker.Clock.
-func (c *clock) NewAlarm() worker.Alarm { return &alarm{clock: c} }
+// NewAlarm implements job.Clock.
+func (c *clock) NewAlarm() job.Alarm { return &alarm{clock: c} }
 
 type alarm struct {
 	*clock
@@ -37,7 +37,7 @@ type alarm struct {
 	who  *waiter // waits; nil: nobody
 }
 
-// Ring implements worker.Alarm.
+// Ring implements job.Alarm.
 func (a *alarm) Ring() {
 	a.world.mu.Lock()
 	defer a.world.mu.Unlock()
@@ -49,7 +49,7 @@ func (a *alarm) Ring() {
 	a.who = nil
 }
 
-// Wait implements worker.Alarm.
+// Wait implements job.Alarm.
 func (a *alarm) Wait(ctx context.Context, limit time.Duration) {
 	a.world.mu.Lock()
 	defer a.world.mu.Unlock()
@@ -66,7 +66,7 @@ func (a *alarm) Wait(ctx context.Context, limit time.Duration) {
 	a.who = nil
 }
 
-// Go implements worker.Clock.
+// Go implements job.Clock.
 func (c *clock) Go(group *sync.WaitGroup, f func()) {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *clock) Go(group *sync.WaitGroup, f func()) {
 	})
 }
 
-// Every implements worker.Clock.
+// Every implements job.Clock.
 func (c *clock) Every(interval time.Duration, do func() bool) (stop func()) {
 	t := &ticker{clock: c, interval: interval, do: do}
 	c.world.mu.Lock()

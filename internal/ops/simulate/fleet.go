@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/coordinator"
 	"thalweg/internal/run/executor"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -168,7 +168,7 @@ func (f *fleet) begin(w *fleetWorker) {
 	queue := &hints{fleet: f, worker: w}
 	f.broker.ends = append(f.broker.ends, queue)
 	w.lead = coordinator.New(f.ctx, coordinator.Config{
-		Store: store, Queue: queue, Job: &job{fleet: f, worker: w}, Owner: w.name, Slots: f.Slots, Clock: w.clock,
+		Store: store, Queue: queue, Job: &simulatedJob{fleet: f, worker: w}, Owner: w.name, Slots: f.Slots, Clock: w.clock,
 	}, f.run)
 	work := executor.New(executor.Config{Store: store, Queue: queue, Runs: w, Owner: w.name, Slots: f.Slots,
 		Clock: w.clock})
@@ -227,15 +227,15 @@ func (f *fleet) works(w *fleetWorker, more int) {
 }
 
 // job is the work of a run, as one worker does it.
-type job struct {
+type simulatedJob struct {
 	fleet  *fleet
 	worker *fleetWorker
 }
 
-var _ worker.Job = (*job)(nil)
+var _ job.Job = (*simulatedJob)(nil)
 
-// Plan implements worker.Job.
-func (j *job) Plan(_ context.Context, n state.Node) (state.Plan, error) {
+// Plan implements job.Job.
+func (j *simulatedJob) Plan(_ context.Context, n state.Node) (state.Plan, error) {
 	node := j.fleet.node(n.Name)
 	p := state.Plan{Record: []byte("{}"), Batches: make([]state.BatchSpec, node.Batches)}
 	for i := range p.Batches {
@@ -244,14 +244,14 @@ func (j *job) Plan(_ context.Context, n state.Node) (state.Plan, error) {
 	return p, nil
 }
 
-// Settle implements worker.Job.
-func (j *job) Settle(context.Context, state.Node) error { return nil }
+// Settle implements job.Job.
+func (j *simulatedJob) Settle(context.Context, state.Node) error { return nil }
 
-// Execute implements worker.Job.
-func (j *job) Execute(_ context.Context, c state.Claim) (worker.Result, error) {
+// Execute implements job.Job.
+func (j *simulatedJob) Execute(_ context.Context, c state.Claim) (job.Result, error) {
 	f := j.fleet
 	if f.world.isOver() {
-		return worker.Result{}, errOver
+		return job.Result{}, errOver
 	}
 	node := f.node(c.Node)
 	work, moved := f.takes(node, c.Batch), f.moves(node)
@@ -263,9 +263,9 @@ func (j *job) Execute(_ context.Context, c state.Claim) (worker.Result, error) {
 	ok := f.world.sleep(&j.worker.process, took)
 	f.works(j.worker, -1)
 	if !ok {
-		return worker.Result{}, errOver
+		return job.Result{}, errOver
 	}
-	return worker.Result{Outcome: state.Outcome{Stats: state.Stats{Engine: work, Read: took - work}}}, nil
+	return job.Result{Outcome: state.Outcome{Stats: state.Stats{Engine: work, Read: took - work}}}, nil
 }
 
 func (f *fleet) node(name string) Node {

@@ -11,7 +11,7 @@ import (
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/gate"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/queue"
 	"thalweg/internal/store/state"
 )
@@ -64,8 +64,8 @@ func (c *Coordinator) plan(ctx context.Context, n state.Node) (bool, error) {
 		return false, nil
 	}
 	plan, err := c.ask(ctx, n)
-	var later *worker.NotReadyError
-	var ask *worker.AskError
+	var later *job.NotReadyError
+	var ask *job.AskError
 	switch {
 	case ctx.Err() != nil:
 		return false, nil
@@ -90,7 +90,7 @@ func (c *Coordinator) plan(ctx context.Context, n state.Node) (bool, error) {
 	case !standing.Mine:
 		c.cfg.Logger.Warn("another plan of the node stands", "node", n.Name)
 	}
-	c.cfg.Checkpoint(worker.Planned)
+	c.cfg.Checkpoint(job.Planned)
 	return true, nil
 }
 
@@ -101,7 +101,7 @@ func (c *Coordinator) ask(ctx context.Context, n state.Node) (plan state.Plan, e
 	defer c.cfg.Clock.Every(c.cfg.Lease/renewalsPerLease, func() bool { c.keep(beside); return beside.Err() == nil })()
 	defer c.cfg.Clock.Every(c.cfg.Follow, func() bool { c.overtaken(beside); return beside.Err() == nil })()
 	defer end()
-	err = worker.Guard("planning node "+n.Name, func() (err error) {
+	err = job.Guard("planning node "+n.Name, func() (err error) {
 		plan, err = c.Plan(ctx, n)
 		return err
 	})
@@ -149,7 +149,7 @@ func (c *Coordinator) seenOver() state.Status {
 }
 
 func (c *Coordinator) planFailed(ctx context.Context, n state.Node, tries int, err error) (bool, error) {
-	failure := worker.FailureOf(err, state.BatchKey{NodeKey: n.NodeKey, Batch: -1})
+	failure := job.FailureOf(err, state.BatchKey{NodeKey: n.NodeKey, Batch: -1})
 	if failure.Retryable && failure.Kind == fault.Environment && tries < planTries {
 		pause := planPause << (tries - 1)
 		c.plans[n.Name] = planning{tries: tries, until: c.cfg.Now().Add(pause)}
@@ -164,17 +164,17 @@ func (c *Coordinator) planFailed(ctx context.Context, n state.Node, tries int, e
 // took over, or has read of other runs, may be gone.
 func (c *Coordinator) settle(ctx context.Context, n state.Node) error {
 	err := c.Settle(ctx, n)
-	var failed *worker.UnsettledError
+	var failed *job.UnsettledError
 	switch {
 	case errors.Is(err, state.ErrConflict):
 		return nil // read again
 	case errors.As(err, &failed):
-		failure := worker.FailureOf(failed.Err, state.BatchKey{NodeKey: n.NodeKey, Batch: -1})
+		failure := job.FailureOf(failed.Err, state.BatchKey{NodeKey: n.NodeKey, Batch: -1})
 		return c.move(ctx, n, state.Failed, &failure)
 	case err != nil:
 		return fmt.Errorf("settle node %s: %w", n.Name, err)
 	}
-	c.cfg.Checkpoint(worker.Settling)
+	c.cfg.Checkpoint(job.Settling)
 	return c.move(ctx, n, state.Succeeded, nil)
 }
 
@@ -356,7 +356,7 @@ func (c *Coordinator) bury(ctx context.Context, n state.Node) error {
 		return fmt.Errorf("read the batches of %s: %w", n.Name, err)
 	}
 	for _, b := range batches {
-		if b.Status != state.Claimed || !worker.Gone(b.Owner) {
+		if b.Status != state.Claimed || !job.Gone(b.Owner) {
 			continue
 		}
 		claim := state.Claim{BatchKey: b.BatchKey, Epoch: b.Epoch, Attempt: b.Attempt, Owner: b.Owner, Lease: b.Lease}

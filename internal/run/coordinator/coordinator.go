@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"thalweg/internal/run/gate"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/queue"
 	"thalweg/internal/store/state"
 )
@@ -74,7 +74,7 @@ var errOver = errors.New("the run is over")
 type Config struct {
 	Store  state.Store
 	Queue  queue.Queue
-	Job    worker.Job
+	Job    job.Job
 	Owner  string // see worker.Owner
 	Slots  int    // of the executor that takes the offers
 	Lease  time.Duration
@@ -85,16 +85,16 @@ type Config struct {
 	Priority      queue.Priority   // of the run's hints
 	Grace         time.Duration    // see GraceDefault
 	Now           func() time.Time // the clock's
-	Clock         worker.Clock
+	Clock         job.Clock
 	Logger        *slog.Logger
 	// Near tells which of a node's batches read what this process has at hand: of what
 	// is free it takes those first, and waits for none. nil, or a nil answer: all are the same.
 	Near    func(ctx context.Context, n state.Node) (func(batch int) bool, error)
-	Stay    bool               // also while the run is paused or waits for people: see Run
-	Able    func() bool        // whether this process can plan and settle nodes now; nil: always
-	Observe func(worker.Event) // called from several goroutines; nil is allowed
+	Stay    bool            // also while the run is paused or waits for people: see Run
+	Able    func() bool     // whether this process can plan and settle nodes now; nil: always
+	Observe func(job.Event) // called from several goroutines; nil is allowed
 	// Checkpoint is called at each CrashPoint; tests die there. nil is allowed.
-	Checkpoint func(worker.CrashPoint)
+	Checkpoint func(job.CrashPoint)
 }
 
 func (c Config) withDefaults() Config {
@@ -109,7 +109,7 @@ func (c Config) withDefaults() Config {
 		c.Grace = GraceDefault
 	}
 	if c.Clock == nil {
-		c.Clock = worker.WallClock{}
+		c.Clock = job.WallClock{}
 	}
 	if c.Now == nil {
 		c.Now = c.Clock.Now
@@ -118,10 +118,10 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Observe == nil {
-		c.Observe = func(worker.Event) {}
+		c.Observe = func(job.Event) {}
 	}
 	if c.Checkpoint == nil {
-		c.Checkpoint = func(worker.CrashPoint) {}
+		c.Checkpoint = func(job.CrashPoint) {}
 	}
 	if c.Able == nil {
 		c.Able = func() bool { return true }
@@ -131,19 +131,19 @@ func (c Config) withDefaults() Config {
 
 // Coordinator drives one run. It is also what an executor sees of the run.
 type Coordinator struct {
-	worker.Job
+	job.Job
 	cfg    Config
 	run    state.RunKey
 	ctx    context.Context // ends when the run is over, or left
 	cancel context.CancelCauseFunc
-	wake   worker.Alarm // something happened: look
-	ended  worker.Alarm // attempts have ended here that others may have to know of
-	others atomic.Bool  // somebody else leads, as far as is known
-	freed  atomic.Bool  // attempts have ended here whose batches wait again
-	again  atomic.Bool  // batches wait again: what is on offer is to be read
-	fresh  time.Time    // until when it may have changed because of that
-	urgent atomic.Bool  // and that must be looked at, whatever waits in the queue
-	shared atomic.Bool  // processes share the queue, as it was at the latest look
+	wake   job.Alarm   // something happened: look
+	ended  job.Alarm   // attempts have ended here that others may have to know of
+	others atomic.Bool // somebody else leads, as far as is known
+	freed  atomic.Bool // attempts have ended here whose batches wait again
+	again  atomic.Bool // batches wait again: what is on offer is to be read
+	fresh  time.Time   // until when it may have changed because of that
+	urgent atomic.Bool // and that must be looked at, whatever waits in the queue
+	shared atomic.Bool // processes share the queue, as it was at the latest look
 
 	reporting sync.Once
 	reports   sync.WaitGroup
@@ -260,7 +260,7 @@ func (c *Coordinator) Context() context.Context { return c.ctx }
 func (c *Coordinator) Leave(cause error) { c.cancel(cause) }
 
 // Observe passes on what an executor says.
-func (c *Coordinator) Observe(e worker.Event) { c.cfg.Observe(e) }
+func (c *Coordinator) Observe(e job.Event) { c.cfg.Observe(e) }
 
 // Broken ends the coordinator: the state of the run could not be kept.
 func (c *Coordinator) Broken(err error) {
@@ -402,7 +402,7 @@ func (c *Coordinator) paused(ctx context.Context, nodes []state.Node) (state.Sta
 
 // atWork reports whether somebody works on a batch, as far as can be known.
 func (c *Coordinator) atWork(n state.Node, b state.Batch) bool {
-	return b.Status == state.Claimed && n.Holds(b.Epoch) && !b.Lease.Before(c.cfg.Now()) && !worker.Gone(b.Owner)
+	return b.Status == state.Claimed && n.Holds(b.Epoch) && !b.Lease.Before(c.cfg.Now()) && !job.Gone(b.Owner)
 }
 
 // tell says what has become of nodes since the last look, whoever did it.
@@ -417,15 +417,15 @@ func (c *Coordinator) tell(nodes []state.Node) {
 		if first || before == now {
 			continue
 		}
-		event := worker.Event{Run: c.run, Time: c.cfg.Now(), Node: n.Name, Batches: n.BatchesTotal, ReusedFrom: n.ReusedFrom,
+		event := job.Event{Run: c.run, Time: c.cfg.Now(), Node: n.Name, Batches: n.BatchesTotal, ReusedFrom: n.ReusedFrom,
 			Stats: state.Stats{RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut}}
 		switch n.Status {
 		case state.Running:
-			event.Kind, event.Stats = worker.NodePlanned, state.Stats{}
+			event.Kind, event.Stats = job.NodePlanned, state.Stats{}
 		case state.Succeeded:
-			event.Kind = worker.NodeFinished
+			event.Kind = job.NodeFinished
 		case state.Waiting:
-			event.Kind = worker.NodeWaiting
+			event.Kind = job.NodeWaiting
 			if r, err := gate.Decode(n.Gate); err == nil {
 				event.Gate = &r
 			}
@@ -449,13 +449,13 @@ func (c *Coordinator) lead(ctx context.Context) error {
 		return nil
 	}
 	if c.leads.Sub(now) > c.cfg.Lease-c.cfg.Lease/renewalsPerLease || now.Before(c.askAt) && !c.vacant.Swap(false) &&
-		!worker.Gone(c.leader) {
+		!job.Gone(c.leader) {
 		return nil
 	}
 	until := now.Add(c.cfg.Lease)
 	role, err := c.cfg.Store.Acquire(ctx, c.run, Role, c.cfg.Owner, now, until)
 	switch {
-	case errors.Is(err, state.ErrHeld) && worker.Gone(role.Owner):
+	case errors.Is(err, state.ErrHeld) && job.Gone(role.Owner):
 		// The next look takes what is free then. Whoever is slower changes nothing.
 		c.leader = ""
 		c.vacant.Store(true)

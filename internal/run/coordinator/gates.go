@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"thalweg/internal/run/gate"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -22,7 +22,7 @@ func (c *Coordinator) wait(ctx context.Context, n state.Node, r gate.Record) err
 	if err := gate.Note(ctx, c.cfg.Store, n.NodeKey, now); err != nil {
 		return err
 	}
-	c.cfg.Checkpoint(worker.Noted)
+	c.cfg.Checkpoint(job.Noted)
 	err = c.cfg.Store.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: n.Status, To: state.Waiting, Gate: data,
 		GateDigest: r.Digest, Actor: c.cfg.Owner, Now: now})
 	if errors.Is(err, state.ErrConflict) {
@@ -31,6 +31,6 @@ func (c *Coordinator) wait(ctx context.Context, n state.Node, r gate.Record) err
 	if err != nil {
 		return fmt.Errorf("let gate %s wait: %w", r.Gate, err)
 	}
-	c.cfg.Checkpoint(worker.Asked)
+	c.cfg.Checkpoint(job.Asked)
 	return nil
 }

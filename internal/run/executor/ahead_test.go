@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
 )
@@ -73,8 +73,8 @@ func TestMovingWhileComputing(t *testing.T) {
 	s := newStages()
 	var order sync.Mutex
 	number := 0
-	job := &fakeJob{batches: map[string]int{"a": 4},
-		execute: func(ctx context.Context, _ state.Claim) (worker.Result, error) {
+	fake := &fakeJob{batches: map[string]int{"a": 4},
+		execute: func(ctx context.Context, _ state.Claim) (job.Result, error) {
 			order.Lock()
 			mine := number
 			number++
@@ -90,9 +90,9 @@ func TestMovingWhileComputing(t *testing.T) {
 			if err == nil && mine+1 < 4 {
 				err = s.await(ctx, fmt.Sprint("computing ", mine+1)) // it is stored meanwhile
 			}
-			return worker.Result{}, err
+			return job.Result{}, err
 		}}
-	status, err := b.work(ctx, t, job, func(c *crew) { c.exec.Slots, c.exec.Ahead, c.coor.Slots = 1, 1, 2 })
+	status, err := b.work(ctx, t, fake, func(c *crew) { c.exec.Slots, c.exec.Ahead, c.coor.Slots = 1, 1, 2 })
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
 	require.Len(t, b.attempts(t, "a"), 4)

@@ -13,7 +13,7 @@ import (
 
 	"thalweg/internal/run/coordinator"
 	"thalweg/internal/run/executor"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/queue/inproc"
 	"thalweg/internal/store/state"
 	"thalweg/internal/store/state/sqlite"
@@ -26,7 +26,7 @@ type fakeJob struct {
 	batches map[string]int
 	planErr map[string]error
 	plan    func(n state.Node) (state.Plan, error)
-	execute func(ctx context.Context, c state.Claim) (worker.Result, error)
+	execute func(ctx context.Context, c state.Claim) (job.Result, error)
 
 	mu   sync.Mutex
 	runs []state.BatchKey
@@ -52,14 +52,14 @@ func planOf(batches int) state.Plan {
 
 func (j *fakeJob) Settle(context.Context, state.Node) error { return nil }
 
-func (j *fakeJob) Execute(ctx context.Context, c state.Claim) (worker.Result, error) {
+func (j *fakeJob) Execute(ctx context.Context, c state.Claim) (job.Result, error) {
 	j.mu.Lock()
 	j.runs = append(j.runs, c.BatchKey)
 	j.mu.Unlock()
 	if j.execute != nil {
 		return j.execute(ctx, c)
 	}
-	return worker.Result{}, nil
+	return job.Result{}, nil
 }
 
 func (j *fakeJob) executed(node string) int {
@@ -142,16 +142,16 @@ func (c *crew) Use(_ context.Context, key state.RunKey) (executor.Run, func(), e
 }
 
 // work drives runs to their ends, with one job each.
-func (c *crew) work(ctx context.Context, jobs map[state.RunKey]worker.Job) (map[state.RunKey]state.Status, error) {
+func (c *crew) work(ctx context.Context, jobs map[state.RunKey]job.Job) (map[state.RunKey]state.Status, error) {
 	q := inproc.New(0)
 	defer func() { _ = q.Close() }()
 	c.exec.Queue, c.coor.Queue, c.exec.Runs, c.runs = q, q, c, map[state.RunKey]*coordinator.Coordinator{}
 	exec := executor.New(c.exec)
 	working, stop := context.WithCancel(ctx)
 	defer stop()
-	for key, job := range jobs {
+	for key, fake := range jobs {
 		cfg := c.coor
-		cfg.Job = job
+		cfg.Job = fake
 		c.runs[key] = coordinator.New(ctx, cfg, key)
 	}
 	ended := make(chan error, 1)
@@ -173,14 +173,14 @@ func (c *crew) work(ctx context.Context, jobs map[state.RunKey]worker.Job) (map[
 }
 
 // work drives the bundle's run to its end, or stops it when ctx ends.
-func (b bundle) work(ctx context.Context, t testing.TB, job worker.Job, change func(*crew)) (state.Status, error) {
+func (b bundle) work(ctx context.Context, t testing.TB, work job.Job, change func(*crew)) (state.Status, error) {
 	t.Helper()
 	c := &crew{exec: executor.Config{Store: b.store, Owner: t.Name(), Slots: 3}, coor: coordinator.Config{Store: b.store,
 		Owner: t.Name(), Slots: 3}}
 	if change != nil {
 		change(c)
 	}
-	out, err := c.work(ctx, map[state.RunKey]worker.Job{b.run: job})
+	out, err := c.work(ctx, map[state.RunKey]job.Job{b.run: work})
 	if out[b.run] == state.Running && err == nil {
 		b.order(t, state.OrderStop)
 		return state.Stopped, nil

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
 )
@@ -68,8 +68,8 @@ func BenchmarkBatches(b *testing.B) {
 			for b.Loop() {
 				bundle := newBundle(b)
 				start := time.Now()
-				var job worker.Job = &fakeJob{batches: map[string]int{"a": batches}}
-				status, err := bundle.work(context.Background(), b, job, nil)
+				var fake job.Job = &fakeJob{batches: map[string]int{"a": batches}}
+				status, err := bundle.work(context.Background(), b, fake, nil)
 				require.NoError(b, err)
 				require.Equal(b, state.Complete, status)
 				b.ReportMetric(float64(time.Since(start).Microseconds())/float64(batches), "us/batch")

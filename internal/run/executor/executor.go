@@ -12,7 +12,7 @@ import (
 
 	"thalweg/internal/base/awake"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/queue"
 	"thalweg/internal/store/state"
 )
@@ -70,7 +70,7 @@ var (
 
 // Run is a run that is worked on: its content, and who coordinates it here.
 type Run interface {
-	worker.Job
+	job.Job
 	// Context ends when the run is over, or is not worked on any more.
 	Context() context.Context
 	// Taken says that a hint is used up, whether there is a claim now or not.
@@ -81,7 +81,7 @@ type Run interface {
 	// Broken says that the state of the run could not be kept.
 	Broken(err error)
 	// Observe is called from several goroutines.
-	Observe(e worker.Event)
+	Observe(e job.Event)
 }
 
 // Runs gives a run until release is called, and opens it where that is needed: a
@@ -108,10 +108,10 @@ type Config struct {
 	Tries    int
 	Grace    time.Duration    // see GraceDefault
 	Now      func() time.Time // the clock's
-	Clock    worker.Clock
+	Clock    job.Clock
 	Logger   *slog.Logger
 	// Checkpoint is called at each CrashPoint; tests die there. nil is allowed.
-	Checkpoint func(worker.CrashPoint)
+	Checkpoint func(job.CrashPoint)
 	// Admit waits until one more batch may be claimed; release is called when it has
 	// ended. nil: always.
 	Admit func(ctx context.Context) (release func(), err error)
@@ -130,14 +130,14 @@ func (c Config) withDefaults() Config {
 	c.Grace = or(c.Grace, GraceDefault)
 	c.Slots, c.Ahead = max(c.Slots, 1), max(c.Ahead, 0)
 	if c.Clock == nil {
-		c.Clock = worker.WallClock{}
+		c.Clock = job.WallClock{}
 	}
 	if c.Now == nil {
 		c.Now = c.Clock.Now
 	}
 	c.Logger = or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Checkpoint == nil {
-		c.Checkpoint = func(worker.CrashPoint) {}
+		c.Checkpoint = func(job.CrashPoint) {}
 	}
 	if c.Room == nil {
 		c.Room = func(string) (func(), bool) { return func() {}, true }
@@ -290,8 +290,8 @@ func (e *Executor) take(ctx context.Context, d queue.Delivery, m *mouth) Fate {
 		run.Broken(fmt.Errorf("claim %s batch %d: %w", d.Node, d.Batch, err))
 		return e.hinted(Broken)
 	}
-	e.cfg.Checkpoint(worker.Claimed)
-	run.Observe(e.event(worker.BatchStarted, claim))
+	e.cfg.Checkpoint(job.Claimed)
+	run.Observe(e.event(job.BatchStarted, claim))
 	e.attempt(ctx, run, claim)
 	return Used
 }
@@ -328,8 +328,8 @@ func (e *Executor) done(ctx context.Context, d queue.Delivery) {
 	}
 }
 
-func (e *Executor) event(kind worker.EventKind, c state.Claim) worker.Event {
-	return worker.Event{Run: c.RunKey, Time: e.cfg.Now(), Kind: kind, Node: c.Node, Batch: c.Batch, Attempt: c.Attempt}
+func (e *Executor) event(kind job.EventKind, c state.Claim) job.Event {
+	return job.Event{Run: c.RunKey, Time: e.cfg.Now(), Kind: kind, Node: c.Node, Batch: c.Batch, Attempt: c.Attempt}
 }
 
 // attempt executes a claimed batch under its lease and records how it ended.
@@ -341,7 +341,7 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
 	finish, finished := finishing(ctx)
 	defer finished()
 	if claim.Tries >= e.cfg.Tries {
-		e.record(finish, run, claim, worker.Result{}, gaveUp(claim), nil)
+		e.record(finish, run, claim, job.Result{}, gaveUp(claim), nil)
 		return
 	}
 	defer e.cfg.Clock.Every(e.cfg.Lease/heartbeatsPerLease, func() bool { return e.heartbeat(exec, claim, cancel) })()
@@ -350,8 +350,8 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
 	limited, stop := awake.WithTimeoutCause(exec, e.cfg.Deadline, errDeadline)
 	defer stop()
 	start := e.cfg.Now()
-	var res worker.Result
-	err := worker.Guard("executing "+nameOf(claim), func() (err error) {
+	var res job.Result
+	err := job.Guard("executing "+nameOf(claim), func() (err error) {
 		res, err = run.Execute(limited, claim)
 		return err
 	})
@@ -361,7 +361,7 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
 	}
 	defer e.flight.recorded(claim)
 	res.Outcome.Stats.Elapsed = e.cfg.Now().Sub(start)
-	e.cfg.Checkpoint(worker.Executed)
+	e.cfg.Checkpoint(job.Executed)
 	if err != nil && errors.Is(context.Cause(limited), errDeadline) {
 		err = &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("%s did not end within %s",
 			nameOf(claim), e.cfg.Deadline), Detail: err.Error()}
@@ -395,13 +395,13 @@ func outliving(ctx context.Context, by time.Duration) (finish context.Context, s
 
 // record commits an attempt or says how it failed. ended is why its execution
 // was ended from outside, if it was.
-func (e *Executor) record(ctx context.Context, run Run, claim state.Claim, res worker.Result, err, ended error) {
+func (e *Executor) record(ctx context.Context, run Run, claim state.Claim, res job.Result, err, ended error) {
 	failed := err != nil
 	if !failed {
-		err = worker.Guard("publishing "+nameOf(claim), func() error { return e.commit(ctx, claim, &res) })
+		err = job.Guard("publishing "+nameOf(claim), func() error { return e.commit(ctx, claim, &res) })
 	}
 	if err == nil {
-		event := e.event(worker.BatchFinished, claim)
+		event := e.event(job.BatchFinished, claim)
 		event.Stats, event.Checks = res.Outcome.Stats, res.Outcome.Checks
 		run.Observe(event)
 		run.Ended(claim, state.Succeeded)
@@ -409,7 +409,7 @@ func (e *Executor) record(ctx context.Context, run Run, claim state.Claim, res w
 	}
 	if !failed { // to publish: nothing of it is left
 		discard(res)
-		res = worker.Result{Outcome: state.Outcome{Stats: res.Outcome.Stats}}
+		res = job.Result{Outcome: state.Outcome{Stats: res.Outcome.Stats}}
 	}
 	if errors.Is(ended, errLeaseLost) || errors.Is(err, state.ErrLeaseLost) {
 		e.lost(run, claim, res)
@@ -427,7 +427,7 @@ func (e *Executor) record(ctx context.Context, run Run, claim state.Claim, res w
 	}
 }
 
-func (e *Executor) lost(run Run, claim state.Claim, res worker.Result) {
+func (e *Executor) lost(run Run, claim state.Claim, res job.Result) {
 	level := slog.LevelWarn
 	if run.Context().Err() != nil {
 		level = slog.LevelDebug // the run is over: nothing is lost that anybody waits for
@@ -438,14 +438,14 @@ func (e *Executor) lost(run Run, claim state.Claim, res worker.Result) {
 	run.Ended(claim, state.Pending)
 }
 
-func discard(res worker.Result) {
+func discard(res job.Result) {
 	if res.Discard != nil {
 		res.Discard()
 	}
 }
 
 // commit makes files visible and publishes the parts, if the lease still holds.
-func (e *Executor) commit(ctx context.Context, claim state.Claim, res *worker.Result) error {
+func (e *Executor) commit(ctx context.Context, claim state.Claim, res *job.Result) error {
 	began := e.cfg.Now()
 	if res.Publish != nil {
 		if err := e.cfg.Store.Announce(ctx, claim, res.Publications, e.cfg.Now().Add(e.cfg.Lease)); err != nil {
@@ -454,7 +454,7 @@ func (e *Executor) commit(ctx context.Context, claim state.Claim, res *worker.Re
 		if err := res.Publish(ctx); err != nil {
 			return err
 		}
-		e.cfg.Checkpoint(worker.Published)
+		e.cfg.Checkpoint(job.Published)
 	}
 	res.Outcome.Stats.Commit = e.cfg.Now().Sub(began)
 	res.Outcome.Stats.Elapsed += res.Outcome.Stats.Commit
@@ -464,29 +464,29 @@ func (e *Executor) commit(ctx context.Context, claim state.Claim, res *worker.Re
 		}
 		return fmt.Errorf("commit: %w", err)
 	}
-	e.cfg.Checkpoint(worker.Committed)
+	e.cfg.Checkpoint(job.Committed)
 	return nil
 }
 
 // fail records a failed attempt: the batch is given back if it was only
 // interrupted, tried again later if the cause may pass, and fails otherwise.
-func (e *Executor) fail(ctx context.Context, claim state.Claim, err error, res worker.Result) (state.Status,
-	worker.Event, error) {
+func (e *Executor) fail(ctx context.Context, claim state.Claim, err error, res job.Result) (state.Status,
+	job.Event, error) {
 	now := e.cfg.Now()
-	if worker.Interrupted(err) {
+	if job.Interrupted(err) {
 		discard(res)
 		if err := e.cfg.Store.Release(ctx, claim, now); err != nil {
-			return "", worker.Event{}, fmt.Errorf("give back %s: %w", nameOf(claim), err)
+			return "", job.Event{}, fmt.Errorf("give back %s: %w", nameOf(claim), err)
 		}
-		return state.Pending, e.event(worker.BatchReleased, claim), nil
+		return state.Pending, e.event(job.BatchReleased, claim), nil
 	}
-	failure := worker.FailureOf(err, claim.BatchKey)
+	failure := job.FailureOf(err, claim.BatchKey)
 	again := failure.Retryable && failure.Kind == fault.Environment
-	event := e.event(worker.BatchFailed, claim)
+	event := e.event(job.BatchFailed, claim)
 	event.Stats, event.Checks, event.Failure = res.Outcome.Stats, res.Outcome.Checks, &failure
 	if again && claim.Tries+1 < e.cfg.Tries {
 		discard(res)
-		event.Kind, failure.Again = worker.BatchRetried, true
+		event.Kind, failure.Again = job.BatchRetried, true
 		if err := e.cfg.Store.Retry(ctx, claim, failure, res.Outcome.Stats, now.Add(e.retryPause(claim.Tries)),
 			now); err != nil {
 			return "", event, fmt.Errorf("record that %s is tried again: %w", nameOf(claim),

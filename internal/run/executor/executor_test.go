@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/base/fault"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/store/state/patient"
 	"thalweg/internal/test/effort"
@@ -20,17 +20,17 @@ import (
 func TestRunsNodesInOrderAndCompletes(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	job := &fakeJob{batches: map[string]int{"a": 5, "b": 1, "c": 3}}
-	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
-		if c.Node == "c" && (job.executed("a") < 5 || job.executed("b") < 1) {
-			return worker.Result{}, errors.New("c began before its inputs were complete")
+	fake := &fakeJob{batches: map[string]int{"a": 5, "b": 1, "c": 3}}
+	fake.execute = func(ctx context.Context, c state.Claim) (job.Result, error) {
+		if c.Node == "c" && (fake.executed("a") < 5 || fake.executed("b") < 1) {
+			return job.Result{}, errors.New("c began before its inputs were complete")
 		}
-		return worker.Result{Outcome: state.Outcome{Stats: state.Stats{RowsOut: 2}}}, nil
+		return job.Result{Outcome: state.Outcome{Stats: state.Stats{RowsOut: 2}}}, nil
 	}
 	var finished []string
-	status, err := b.work(context.Background(), t, job, func(c *crew) {
-		c.coor.Observe = func(e worker.Event) {
-			if e.Kind == worker.NodeFinished {
+	status, err := b.work(context.Background(), t, fake, func(c *crew) {
+		c.coor.Observe = func(e job.Event) {
+			if e.Kind == job.NodeFinished {
 				finished = append(finished, e.Node)
 			}
 		}
@@ -58,29 +58,29 @@ func TestFailedBatchFailsTheRunAndGivesTheOthersBack(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	inFlight := make(chan struct{})
-	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
+	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	fake.execute = func(ctx context.Context, c state.Claim) (job.Result, error) {
 		if c.Node == "a" { // waits for b's failure to cancel it
 			close(inFlight)
 			<-ctx.Done()
-			return worker.Result{}, ctx.Err()
+			return job.Result{}, ctx.Err()
 		}
 		<-inFlight
-		return worker.Result{}, &fault.Error{Kind: fault.UserData, Message: "bad row",
+		return job.Result{}, &fault.Error{Kind: fault.UserData, Message: "bad row",
 			Place: fault.Place{File: "in.csv", Line: 7}}
 	}
-	status, err := b.work(context.Background(), t, job, nil)
+	status, err := b.work(context.Background(), t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Failed, status)
 	run, err := b.store.Run(context.Background(), b.run)
 	require.NoError(t, err)
 	require.Equal(t, "bad row", run.Failure.Message)
 	require.EqualValues(t, 7, run.Failure.Place.Line)
-	require.Zero(t, job.executed("c"))
+	require.Zero(t, fake.executed("c"))
 
 	// The cause is gone: a resumed run does only what is left.
 	b.order(t, state.OrderReopen)
-	again := &fakeJob{batches: job.batches}
+	again := &fakeJob{batches: fake.batches}
 	status, err = b.work(context.Background(), t, again, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
@@ -89,9 +89,9 @@ func TestFailedBatchFailsTheRunAndGivesTheOthersBack(t *testing.T) {
 func TestFailedPlanFailsTheRun(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1},
+	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1},
 		planErr: map[string]error{"c": fault.New(fault.Environment, "no such file")}}
-	status, err := b.work(context.Background(), t, job, nil)
+	status, err := b.work(context.Background(), t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Failed, status)
 	run, err := b.store.Run(context.Background(), b.run)
@@ -107,16 +107,16 @@ func TestFailedPlanEndsTheRunAlthoughOtherNodesAreDue(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), effort.Patience)
 	defer cancel()
 	b := newBundle(t)
-	job := &fakeJob{batches: map[string]int{"b": 1, "c": 1},
+	fake := &fakeJob{batches: map[string]int{"b": 1, "c": 1},
 		planErr: map[string]error{"a": fault.New(fault.Environment, "no such file")}}
-	status, err := b.work(ctx, t, job, nil)
+	status, err := b.work(ctx, t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Failed, status)
 	run, err := b.store.Run(context.Background(), b.run)
 	require.NoError(t, err)
 	require.Equal(t, "no such file", run.Failure.Message)
 	require.Equal(t, "a", run.Failure.Node)
-	require.Zero(t, job.executed("b"))
+	require.Zero(t, fake.executed("b"))
 	require.NoError(t, ctx.Err(), "the run has to end by itself")
 }
 
@@ -124,13 +124,13 @@ func TestShutdownGivesBatchesBackWithoutUsingUpAnAttempt(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	job := &fakeJob{batches: map[string]int{"a": 2, "b": 1, "c": 1}}
-	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
+	fake := &fakeJob{batches: map[string]int{"a": 2, "b": 1, "c": 1}}
+	fake.execute = func(ctx context.Context, c state.Claim) (job.Result, error) {
 		cancel()
 		<-ctx.Done()
-		return worker.Result{}, &fault.Error{Kind: fault.Canceled, Message: "interrupted"}
+		return job.Result{}, &fault.Error{Kind: fault.Canceled, Message: "interrupted"}
 	}
-	status, err := b.work(ctx, t, job, nil)
+	status, err := b.work(ctx, t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Stopped, status)
 	batches := b.batches(t, "a")
@@ -177,15 +177,15 @@ func TestAnExecutionThatDoesNotEndIsLeftBehind(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	deaf, dropped, published := make(chan struct{}), make(chan struct{}), false
-	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
 		cancel()
 		<-deaf
-		return worker.Result{Publish: func(context.Context) error { published = true; return nil },
+		return job.Result{Publish: func(context.Context) error { published = true; return nil },
 			Discard: func() { close(dropped) }}, nil
 	}
 	// The worker's end is awaited here, not the execution's.
-	status, err := b.work(ctx, t, job, func(c *crew) { c.exec.Grace, c.exec.Slots = time.Millisecond, 1 })
+	status, err := b.work(ctx, t, fake, func(c *crew) { c.exec.Grace, c.exec.Slots = time.Millisecond, 1 })
 	require.NoError(t, err)
 	require.Equal(t, state.Stopped, status)
 	batches := b.batches(t, "a")
@@ -206,19 +206,19 @@ func TestAFailedRunLeavesBehindWhatDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	inFlight, deaf, dropped, published := make(chan struct{}), make(chan struct{}), make(chan struct{}), false
-	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
 		if c.Node == "a" {
 			close(inFlight)
 			<-deaf
-			return worker.Result{Publish: func(context.Context) error { published = true; return nil },
+			return job.Result{Publish: func(context.Context) error { published = true; return nil },
 				Discard: func() { close(dropped) }}, nil
 		}
 		<-inFlight
-		return worker.Result{}, &fault.Error{Kind: fault.UserData, Message: "bad row"}
+		return job.Result{}, &fault.Error{Kind: fault.UserData, Message: "bad row"}
 	}
 	// The run's end is awaited here, not the execution's.
-	status, err := b.work(context.Background(), t, job, func(c *crew) { c.exec.Grace = time.Millisecond })
+	status, err := b.work(context.Background(), t, fake, func(c *crew) { c.exec.Grace = time.Millisecond })
 	require.NoError(t, err)
 	require.Equal(t, state.Failed, status)
 	run, err := b.store.Run(context.Background(), b.run)
@@ -231,7 +231,7 @@ func TestAFailedRunLeavesBehindWhatDoesNotEnd(t *testing.T) {
 	require.False(t, published)
 	batches := b.batches(t, "a")
 	require.Equal(t, state.Pending, batches[0].Status)
-	status, err = b.work(context.Background(), t, &fakeJob{batches: job.batches}, nil)
+	status, err = b.work(context.Background(), t, &fakeJob{batches: fake.batches}, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
 }
@@ -243,10 +243,10 @@ func TestHeartbeatKeepsALongBatch(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), effort.Patience)
 	defer cancel()
 	store := &beating{Store: b.store, lease: lease, at: time.Now(), beats: make(chan time.Time, 1<<16)}
-	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
+	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	fake.execute = func(ctx context.Context, c state.Claim) (job.Result, error) {
 		if c.Node != "a" {
-			return worker.Result{}, nil
+			return job.Result{}, nil
 		}
 		// Until three leases have passed: without heartbeats somebody would
 		// have taken the batch over.
@@ -254,21 +254,21 @@ func TestHeartbeatKeepsALongBatch(t *testing.T) {
 		for {
 			select {
 			case <-ctx.Done():
-				return worker.Result{}, ctx.Err()
+				return job.Result{}, ctx.Err()
 			case now := <-store.beats:
 				if now.After(claimed.Add(3 * lease)) {
-					return worker.Result{}, nil
+					return job.Result{}, nil
 				}
 			}
 		}
 	}
-	status, err := b.work(ctx, t, job, func(c *crew) {
+	status, err := b.work(ctx, t, fake, func(c *crew) {
 		c.exec.Lease, c.exec.Store, c.exec.Now = lease, store, store.now
 		c.coor.Store, c.coor.Now = store, store.now
 	})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
-	require.Equal(t, 1, job.executed("a"))
+	require.Equal(t, 1, fake.executed("a"))
 }
 
 func TestLostLeaseNeverPublishes(t *testing.T) {
@@ -276,25 +276,25 @@ func TestLostLeaseNeverPublishes(t *testing.T) {
 	b := newBundle(t)
 	ctx := context.Background()
 	published := false
-	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
 		if c.Node != "a" || c.Attempt > 1 {
-			return worker.Result{}, nil
+			return job.Result{}, nil
 		}
 		// Another worker takes the batch over behind this one's back.
 		later := time.Now().Add(time.Hour)
 		offer := state.Offer{BatchKey: c.BatchKey, Epoch: c.Epoch, Attempt: c.Attempt}
 		if _, err := b.store.Claim(ctx, state.Bid{Offer: offer, Owner: "thief", Token: "t", Now: later,
 			Lease: later.Add(time.Hour)}); err != nil {
-			return worker.Result{}, err
+			return job.Result{}, err
 		}
-		return worker.Result{Publish: func(context.Context) error { published = true; return nil }}, nil
+		return job.Result{Publish: func(context.Context) error { published = true; return nil }}, nil
 	}
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
-	status, err := b.work(stop, t, job, func(c *crew) {
-		c.coor.Observe = func(e worker.Event) {
-			if e.Kind == worker.NodeFinished && e.Node == "b" {
+	status, err := b.work(stop, t, fake, func(c *crew) {
+		c.coor.Observe = func(e job.Event) {
+			if e.Kind == job.NodeFinished && e.Node == "b" {
 				cancel() // the thief never finishes
 			}
 		}
@@ -336,13 +336,13 @@ func TestLostAnswerOfACommitDiscardsNothing(t *testing.T) {
 			t.Parallel()
 			b := newBundle(t)
 			var discarded atomic.Bool
-			job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-			job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+			fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+			fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
 				part := state.Part{Key: c.Node + ".parquet", Batch: c.Batch, Rows: 1}
-				return worker.Result{Outcome: state.Outcome{Parts: []state.Part{part}}, Discard: func() { discarded.Store(true) }},
+				return job.Result{Outcome: state.Outcome{Parts: []state.Part{part}}, Discard: func() { discarded.Store(true) }},
 					nil
 			}
-			status, err := b.work(context.Background(), t, job, func(c *crew) {
+			status, err := b.work(context.Background(), t, fake, func(c *crew) {
 				c.exec.Store = unhurried(&lostAnswer{Store: b.store, left: answers})
 				c.exec.Slots = 1
 			})
@@ -368,16 +368,16 @@ func TestWhatAFailureLeavesIsPublishedWithIt(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			var discarded atomic.Bool
-			job := &fakeJob{batches: map[string]int{"a": 1}}
-			job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+			fake := &fakeJob{batches: map[string]int{"a": 1}}
+			fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
 				cancelIf(cancel, !tc.published)
-				return worker.Result{
+				return job.Result{
 					Outcome: state.Outcome{Parts: []state.Part{{Key: "rows", Side: state.SideFailed}},
 						Checks: []state.CheckResult{{Name: "c"}}},
 					Discard: func() { discarded.Store(true) },
 				}, tc.err
 			}
-			_, err := b.work(ctx, t, job, nil)
+			_, err := b.work(ctx, t, fake, nil)
 			require.NoError(t, err)
 			parts, err := state.SideParts(context.Background(), b.store, state.NodeKey{RunKey: b.run, Node: "a"})
 			require.NoError(t, err)
@@ -401,15 +401,15 @@ func TestFailedPublishLeavesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	discarded := false
-	job := &fakeJob{batches: map[string]int{"a": 1}}
-	job.execute = func(context.Context, state.Claim) (worker.Result, error) {
-		return worker.Result{
+	fake := &fakeJob{batches: map[string]int{"a": 1}}
+	fake.execute = func(context.Context, state.Claim) (job.Result, error) {
+		return job.Result{
 			Outcome: state.Outcome{Parts: []state.Part{{Key: "table"}, {Key: "rows", Side: state.SideFailed, Seq: 1}}},
 			Publish: func(context.Context) error { return fault.New(fault.Environment, "no rename") },
 			Discard: func() { discarded = true },
 		}, nil
 	}
-	status, err := b.work(context.Background(), t, job, nil)
+	status, err := b.work(context.Background(), t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Failed, status)
 	require.True(t, discarded)
@@ -430,12 +430,12 @@ func TestWhatIsPublishedIsAnnouncedBefore(t *testing.T) {
 		return all
 	}
 	var seen []state.Publication
-	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
 		if c.Node != "a" {
-			return worker.Result{}, nil
+			return job.Result{}, nil
 		}
-		return worker.Result{Publications: []state.Publication{{Address: "/out/a.csv", Temp: ".a.tmp"}},
+		return job.Result{Publications: []state.Publication{{Address: "/out/a.csv", Temp: ".a.tmp"}},
 			Publish: func(context.Context) error {
 				if seen = announced(); c.Attempt == 1 {
 					return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "no rename"}
@@ -443,7 +443,7 @@ func TestWhatIsPublishedIsAnnouncedBefore(t *testing.T) {
 				return nil
 			}}, nil
 	}
-	status, err := b.work(context.Background(), t, job, hurried(time.Minute))
+	status, err := b.work(context.Background(), t, fake, hurried(time.Minute))
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
 	require.Len(t, seen, 2)

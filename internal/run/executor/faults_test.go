@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/base/fault"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -42,15 +42,15 @@ func hurried(step time.Duration) func(*crew) {
 func TestPanicCostsOneAttempt(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		job  *fakeJob
+		fake  *fakeJob
 		want string
 	}{
-		"execution": {&fakeJob{execute: func(context.Context, state.Claim) (worker.Result,
+		"execution": {&fakeJob{execute: func(context.Context, state.Claim) (job.Result,
 			error) {
 			panic("index out of range")
 		}}, "executing batch 0 of node a: panic: index out of range"},
-		"publication": {&fakeJob{execute: func(context.Context, state.Claim) (worker.Result, error) {
-			return worker.Result{Publish: func(context.Context) error { panic("index out of range") }}, nil
+		"publication": {&fakeJob{execute: func(context.Context, state.Claim) (job.Result, error) {
+			return job.Result{Publish: func(context.Context) error { panic("index out of range") }}, nil
 		}}, "publishing batch 0 of node a: panic: index out of range"},
 		"plan": {&fakeJob{plan: func(state.Node) (state.Plan, error) { panic("index out of range") }},
 			"planning node a: panic: index out of range"},
@@ -58,8 +58,8 @@ func TestPanicCostsOneAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBundle(t)
-			tc.job.batches = map[string]int{"a": 1}
-			status, err := b.work(context.Background(), t, tc.job, nil)
+			tc.fake.batches = map[string]int{"a": 1}
+			status, err := b.work(context.Background(), t, tc.fake, nil)
 			require.NoError(t, err)
 			require.Equal(t, state.Failed, status)
 			f := b.failure(t)
@@ -90,16 +90,16 @@ func TestOnlyWhatMayPassIsTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBundle(t)
-			job := &fakeJob{batches: map[string]int{"a": 1}}
-			job.execute = func(context.Context, state.Claim) (worker.Result, error) {
-				if job.executed("a") > tc.failures {
-					return worker.Result{}, nil
+			fake := &fakeJob{batches: map[string]int{"a": 1}}
+			fake.execute = func(context.Context, state.Claim) (job.Result, error) {
+				if fake.executed("a") > tc.failures {
+					return job.Result{}, nil
 				}
-				return worker.Result{}, &tc.fault
+				return job.Result{}, &tc.fault
 			}
-			status, err := b.work(context.Background(), t, job, hurried(time.Minute))
+			status, err := b.work(context.Background(), t, fake, hurried(time.Minute))
 			require.NoError(t, err)
-			require.Equal(t, tc.tries, job.executed("a"))
+			require.Equal(t, tc.tries, fake.executed("a"))
 			attempts := b.attempts(t, "a")
 			require.Len(t, attempts, tc.tries)
 			for i := range attempts {
@@ -124,7 +124,7 @@ func TestPlanThatMayPassIsTriedAgain(t *testing.T) {
 	for failures, want := range map[int]state.Status{2: state.Complete, 99: state.Failed} {
 		b := newBundle(t)
 		tries := 0
-		job := &fakeJob{plan: func(n state.Node) (state.Plan, error) {
+		fake := &fakeJob{plan: func(n state.Node) (state.Plan, error) {
 			if n.Name == "a" {
 				if tries++; tries <= failures {
 					return state.Plan{}, &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the server is away"}
@@ -132,7 +132,7 @@ func TestPlanThatMayPassIsTriedAgain(t *testing.T) {
 			}
 			return planOf(1), nil
 		}}
-		status, err := b.work(context.Background(), t, job, hurried(time.Minute))
+		status, err := b.work(context.Background(), t, fake, hurried(time.Minute))
 		require.NoError(t, err)
 		require.Equal(t, want, status)
 		require.Equal(t, min(failures+1, 4), tries)
@@ -148,26 +148,26 @@ func TestBatchThatEndsItsWorkersIsGivenUp(t *testing.T) {
 	deaths := 0
 	for { // workers that claim it and are never heard of again
 		stop, cancel := context.WithCancel(ctx)
-		job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-		job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+		fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+		fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
 			if c.Node == "a" {
 				cancel()
 				// As if it had died: nothing is recorded, the lease ends.
-				return worker.Result{}, fmt.Errorf("%w", state.ErrLeaseLost)
+				return job.Result{}, fmt.Errorf("%w", state.ErrLeaseLost)
 			}
-			return worker.Result{}, nil
+			return job.Result{}, nil
 		}
 		c := &crew{}
 		c.exec.Store, c.coor.Store, c.exec.Owner, c.coor.Owner = b.store, b.store, "w", "w"
 		c.exec.Now = func() time.Time { return at }
 		c.coor.Now = c.exec.Now
-		out, err := c.work(stop, map[state.RunKey]worker.Job{b.run: job})
+		out, err := c.work(stop, map[state.RunKey]job.Job{b.run: fake})
 		cancel()
 		require.NoError(t, err)
 		at = at.Add(time.Hour)
 		if out[b.run] != state.Running {
 			require.Equal(t, state.Failed, out[b.run])
-			require.Zero(t, job.executed("a"))
+			require.Zero(t, fake.executed("a"))
 			break
 		}
 		deaths++
@@ -188,15 +188,15 @@ func TestBatchThatEndsItsWorkersIsGivenUp(t *testing.T) {
 func TestDeadlineEndsAnAttempt(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	job := &fakeJob{batches: map[string]int{"a": 1}}
-	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
+	fake := &fakeJob{batches: map[string]int{"a": 1}}
+	fake.execute = func(ctx context.Context, c state.Claim) (job.Result, error) {
 		if c.Attempt == 1 {
 			<-ctx.Done()
-			return worker.Result{}, &fault.Error{Kind: fault.Canceled, Message: "interrupted", Err: ctx.Err()}
+			return job.Result{}, &fault.Error{Kind: fault.Canceled, Message: "interrupted", Err: ctx.Err()}
 		}
-		return worker.Result{}, nil
+		return job.Result{}, nil
 	}
-	status, err := b.work(context.Background(), t, job, func(c *crew) {
+	status, err := b.work(context.Background(), t, fake, func(c *crew) {
 		hurried(time.Minute)(c)
 		c.exec.Deadline = time.Millisecond
 	})
@@ -259,15 +259,15 @@ func (s *flaky) Nodes(ctx context.Context, key state.RunKey) ([]state.Node, erro
 func TestBrokenCallsAreRepeated(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	job := &fakeJob{batches: map[string]int{"a": 7, "b": 5, "c": 3}}
-	status, err := b.work(context.Background(), t, job, func(c *crew) {
+	fake := &fakeJob{batches: map[string]int{"a": 7, "b": 5, "c": 3}}
+	status, err := b.work(context.Background(), t, fake, func(c *crew) {
 		s := unhurried(&flaky{Store: b.store, every: 2, calls: map[string]int{}})
 		c.exec.Store, c.coor.Store = s, s
 	})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
 	for _, node := range []string{"a", "b", "c"} {
-		require.Equal(t, job.batches[node], job.executed(node))
+		require.Equal(t, fake.batches[node], fake.executed(node))
 		for _, a := range b.attempts(t, node) {
 			require.Equal(t, state.Succeeded, a.Status)
 			require.Equal(t, 1, a.Attempt)
@@ -294,14 +294,14 @@ func TestStoreThatStaysBrokenEndsTheWork(t *testing.T) {
 func TestEndThatSomebodyElseDecided(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
 		if c.Node == "c" {
 			b.order(t, state.OrderStop)
 		}
-		return worker.Result{}, nil
+		return job.Result{}, nil
 	}
-	status, err := b.work(context.Background(), t, job, nil)
+	status, err := b.work(context.Background(), t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Stopped, status, "it is not said to be complete")
 }
@@ -311,7 +311,7 @@ func TestManyRunsInOneProcess(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	b := newBundle(t)
-	jobs := map[state.RunKey]worker.Job{}
+	jobs := map[state.RunKey]job.Job{}
 	var mu sync.Mutex
 	wrong := 0
 	for i := range 5 {
@@ -319,19 +319,19 @@ func TestManyRunsInOneProcess(t *testing.T) {
 			[]state.NodeSpec{
 				{Name: "a", Ordinal: 0}, {Name: "b", Ordinal: 1, Inputs: []string{"a"}}})
 		require.NoError(t, err)
-		job := &fakeJob{batches: map[string]int{"a": 3 + i, "b": 2}}
-		job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+		fake := &fakeJob{batches: map[string]int{"a": 3 + i, "b": 2}}
+		fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if c.RunKey != key {
 				wrong++
 			}
 			if c.Node == "b" && i == 3 {
-				return worker.Result{}, fault.New(fault.UserData, "bad row")
+				return job.Result{}, fault.New(fault.UserData, "bad row")
 			}
-			return worker.Result{}, nil
+			return job.Result{}, nil
 		}
-		jobs[key] = job
+		jobs[key] = fake
 	}
 	c := &crew{}
 	c.exec.Store, c.coor.Store, c.exec.Owner, c.coor.Owner, c.exec.Slots = b.store, b.store, "w", "w", 2

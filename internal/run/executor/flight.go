@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -129,7 +129,7 @@ func (e *Executor) abandon(ctx context.Context, mine func(state.RunKey) bool) er
 			errs = append(errs, fmt.Errorf("give back %s: %w", nameOf(b.claim), err))
 			continue
 		}
-		b.run.Observe(e.event(worker.BatchReleased, b.claim))
+		b.run.Observe(e.event(job.BatchReleased, b.claim))
 		b.run.Ended(b.claim, state.Pending)
 	}
 	return errors.Join(errs...)

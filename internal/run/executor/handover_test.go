@@ -13,7 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/queue"
 	"thalweg/internal/store/queue/rabbitmq"
 	"thalweg/internal/store/state"
@@ -69,16 +69,16 @@ type handovers struct {
 	begin, end map[string]time.Time
 }
 
-func (h *handovers) observe(e worker.Event) {
+func (h *handovers) observe(e job.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
 	switch e.Kind {
-	case worker.BatchStarted:
+	case job.BatchStarted:
 		if _, ok := h.begin[e.Node]; !ok {
 			h.begin[e.Node] = now
 		}
-	case worker.BatchFinished:
+	case job.BatchFinished:
 		h.end[e.Node] = now
 	}
 }
@@ -101,16 +101,16 @@ func TestFromCommitToClaim(t *testing.T) {
 	join := realBroker(t)
 	ctx, b := patientContext(t), newBundle(t)
 	key := chain(ctx, t, b, nodes)
-	job := &fakeJob{plan: func(state.Node) (state.Plan, error) { return planOf(batches), nil }}
-	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
+	fake := &fakeJob{plan: func(state.Node) (state.Plan, error) { return planOf(batches), nil }}
+	fake.execute = func(ctx context.Context, c state.Claim) (job.Result, error) {
 		pause(ctx, time.Duration(5+3*c.Batch)*time.Millisecond)
-		return worker.Result{}, nil
+		return job.Result{}, nil
 	}
 	times := &handovers{begin: map[string]time.Time{}, end: map[string]time.Time{}}
 	var all []*process
 	var stops []func() error
 	for i := range 2 {
-		p := newProcess(b, fmt.Sprint("process ", i), join(), func(state.RunKey) worker.Job { return job })
+		p := newProcess(b, fmt.Sprint("process ", i), join(), func(state.RunKey) job.Job { return fake })
 		p.coor.Observe = times.observe
 		all = append(all, p)
 		stops = append(stops, p.start(ctx, key))
@@ -136,16 +136,16 @@ func TestPurgedBroker(t *testing.T) {
 	t.Parallel()
 	join := realBroker(t)
 	ctx, b := patientContext(t), newBundle(t)
-	job := &fakeJob{batches: map[string]int{"a": 60, "b": 20, "c": 5}}
+	fake := &fakeJob{batches: map[string]int{"a": 60, "b": 20, "c": 5}}
 	thief, once := join(), sync.Once{}
-	job.execute = func(ctx context.Context, _ state.Claim) (worker.Result, error) {
-		if job.executed("a") > 10 {
+	fake.execute = func(ctx context.Context, _ state.Claim) (job.Result, error) {
+		if fake.executed("a") > 10 {
 			once.Do(func() { steal(ctx, thief, 20) })
 		}
 		pause(ctx, time.Millisecond)
-		return worker.Result{}, nil
+		return job.Result{}, nil
 	}
-	p := newProcess(b, "process", join(), func(state.RunKey) worker.Job { return job })
+	p := newProcess(b, "process", join(), func(state.RunKey) job.Job { return fake })
 	p.coor.Grace, p.coor.Follow = 300*time.Millisecond, 50*time.Millisecond
 	stop := p.start(ctx, b.run)
 	require.Equal(t, state.Complete, <-p.ended)

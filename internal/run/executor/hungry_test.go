@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/run/executor"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/queuetest/hub"
 )
@@ -41,7 +41,7 @@ func TestHintsThatDoNotArrive(t *testing.T) {
 			t.Parallel()
 			ctx := patientContext(t)
 			b, broker := newBundle(t), hub.New(hub.Faults{})
-			job := &fakeJob{batches: map[string]int{"a": 60, "b": 20, "c": 5}}
+			fake := &fakeJob{batches: map[string]int{"a": 60, "b": 20, "c": 5}}
 			var meddler sync.WaitGroup
 			meddling, over := context.WithCancel(ctx)
 			if name == "stolen" {
@@ -52,7 +52,7 @@ func TestHintsThatDoNotArrive(t *testing.T) {
 			var all []*process
 			var stops []func() error
 			for i := range 2 {
-				p := newProcess(b, fmt.Sprint("process ", i), broker.Join(), func(state.RunKey) worker.Job { return job })
+				p := newProcess(b, fmt.Sprint("process ", i), broker.Join(), func(state.RunKey) job.Job { return fake })
 				p.coor.Grace, p.exec.Runs = time.Hour, picky{p}
 				p.feeds = true
 				all = append(all, p)
@@ -66,7 +66,7 @@ func TestHintsThatDoNotArrive(t *testing.T) {
 			}
 			over()
 			meddler.Wait()
-			for node, batches := range job.batches {
+			for node, batches := range fake.batches {
 				require.Len(t, b.attempts(t, node), batches)
 			}
 		})

@@ -9,7 +9,7 @@ import (
 
 	"thalweg/internal/run/coordinator"
 	"thalweg/internal/run/executor"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/queue"
 	"thalweg/internal/store/queue/inproc"
 	"thalweg/internal/store/state"
@@ -29,8 +29,8 @@ func behindOthers(t *testing.T) (b bundle, broker *hub.Hub, here *hub.Member, ot
 		others = append(others, queue.Hint{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: state.NodeKey{RunKey: state.RunKey{Workspace: "another", Run: 1}, Node: "x"}, Batch: i}}})
 	}
 	require.NoError(t, here.Publish(ctx, others...))
-	job := &fakeJob{batches: map[string]int{"a": lostBatches, "b": 1, "c": 1}}
-	c := coordinator.New(ctx, coordinator.Config{Store: b.store, Queue: broker.Join(), Job: job, Owner: "leader", Slots: 1,
+	fake := &fakeJob{batches: map[string]int{"a": lostBatches, "b": 1, "c": 1}}
+	c := coordinator.New(ctx, coordinator.Config{Store: b.store, Queue: broker.Join(), Job: fake, Owner: "leader", Slots: 1,
 		Grace: 50 * time.Millisecond, Follow: 5 * time.Millisecond}, b.run)
 	done := make(chan error, 1)
 	go func() {
@@ -100,11 +100,11 @@ func TestNoRoomForAClass(t *testing.T) {
 	t.Parallel()
 	ctx := patientContext(t)
 	b, broker := newBundle(t), hub.New(hub.Faults{})
-	job := &fakeJob{batches: map[string]int{"a": 20, "b": 20, "c": 5}}
-	full := newProcess(b, "full", broker.Join(), func(state.RunKey) worker.Job { return job })
+	fake := &fakeJob{batches: map[string]int{"a": 20, "b": 20, "c": 5}}
+	full := newProcess(b, "full", broker.Join(), func(state.RunKey) job.Job { return fake })
 	full.exec.Room = func(string) (func(), bool) { return nil, false }
 	stopFull := full.start(ctx)
-	able := newProcess(b, "able", broker.Join(), func(state.RunKey) worker.Job { return job })
+	able := newProcess(b, "able", broker.Join(), func(state.RunKey) job.Job { return fake })
 	var inside atomic.Int64
 	able.exec.Room = func(string) (func(), bool) {
 		inside.Add(1)
@@ -125,8 +125,8 @@ func TestNoRoomAlone(t *testing.T) {
 	t.Parallel()
 	ctx := patientContext(t)
 	b := newBundle(t)
-	job := &fakeJob{batches: map[string]int{"a": 20, "b": 20, "c": 5}}
-	p := newProcess(b, "alone", inproc.New(0), func(state.RunKey) worker.Job { return job })
+	fake := &fakeJob{batches: map[string]int{"a": 20, "b": 20, "c": 5}}
+	p := newProcess(b, "alone", inproc.New(0), func(state.RunKey) job.Job { return fake })
 	var asked atomic.Int64
 	p.exec.Room = func(string) (func(), bool) { return func() {}, asked.Add(1)%4 != 0 }
 	stop := p.start(ctx, b.run)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/run/supervise"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
 )
 
@@ -49,19 +49,19 @@ func TestNothingIsPlannedFromTwoMoments(t *testing.T) {
 				Mark:  state.Mark{Time: time.Now()},
 				Nodes: []state.Redo{{Node: "a", Replan: true}, {Node: "c", Replan: true}}}))
 		}}
-	job := &fakeJob{batches: map[string]int{"a": 2, "b": 2, "c": 1}}
-	job.plan = func(n state.Node) (state.Plan, error) {
+	fake := &fakeJob{batches: map[string]int{"a": 2, "b": 2, "c": 1}}
+	fake.plan = func(n state.Node) (state.Plan, error) {
 		if n.Name == "c" {
 			read, err := b.store.Node(ctx, state.NodeKey{RunKey: b.run, Node: "a"})
 			require.NoError(t, err)
 			require.Equal(t, state.Succeeded, read.Status, "c is planned, which reads a")
 		}
-		return planOf(job.batches[n.Name]), nil
+		return planOf(fake.batches[n.Name]), nil
 	}
-	status, err := b.work(ctx, t, job, func(c *crew) { c.exec.Store, c.coor.Store = st, st })
+	status, err := b.work(ctx, t, fake, func(c *crew) { c.exec.Store, c.coor.Store = st, st })
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
-	require.Equal(t, 4, job.executed("a"))
+	require.Equal(t, 4, fake.executed("a"))
 }
 
 // settling is a job that finds at first that what a has taken over is gone, and
@@ -77,7 +77,7 @@ func (j *settling) Settle(ctx context.Context, n state.Node) (err error) {
 	if n.Name == "a" {
 		j.once.Do(func() {
 			j.finds(n)
-			if err = supervise.PlanAgain(ctx, j.store, n, state.Mark{Time: time.Now(), Reason: "it is gone"}); err == nil {
+			if err = orders.PlanAgain(ctx, j.store, n, state.Mark{Time: time.Now(), Reason: "it is gone"}); err == nil {
 				err = state.ErrConflict
 			}
 		})
@@ -91,20 +91,20 @@ func TestWhatIsGoneIsPlannedAgainWithItsReaders(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	ctx := context.Background()
-	job := &settling{store: b.store, fakeJob: fakeJob{batches: map[string]int{"a": 1, "b": 0, "c": 1}}}
-	job.finds = func(n state.Node) {
+	fake := &settling{store: b.store, fakeJob: fakeJob{batches: map[string]int{"a": 1, "b": 0, "c": 1}}}
+	fake.finds = func(n state.Node) {
 		require.NoError(t, b.store.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: state.Running,
 			To: state.Succeeded, Now: time.Now()}))
 		_, err := state.PlanNode(ctx, b.store, state.NodeKey{RunKey: b.run, Node: "c"}, 0, planOf(1), "other", time.Now())
 		require.NoError(t, err)
 	}
-	status, err := b.work(ctx, t, job, nil)
+	status, err := b.work(ctx, t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
 	c, err := b.store.Node(ctx, state.NodeKey{RunKey: b.run, Node: "c"})
 	require.NoError(t, err)
 	require.Equal(t, 1, c.Generation)
-	require.Equal(t, 2, job.executed("a"))
+	require.Equal(t, 2, fake.executed("a"))
 }
 
 // A coordinator that is behind does not fail a run again which somebody has
@@ -126,8 +126,8 @@ func TestAFailureOfBeforeEndsNothing(t *testing.T) {
 			give(state.Order{Kind: state.OrderFail, Cause: &state.Failure{Message: "of before"}}, "other")
 			give(state.Order{Kind: state.OrderReopen}, "again")
 		}}
-	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	status, err := b.work(ctx, t, job, func(c *crew) { c.exec.Store, c.coor.Store = st, st })
+	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	status, err := b.work(ctx, t, fake, func(c *crew) { c.exec.Store, c.coor.Store = st, st })
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
 }

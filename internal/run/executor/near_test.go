@@ -18,15 +18,15 @@ func TestBatchesAtHandComeFirst(t *testing.T) {
 	defer stop()
 	const batches, each = 100, 3
 	near := func(batch int) bool { return batch%each == 1 }
-	b, job := newBundle(t), &fakeJob{batches: map[string]int{"a": batches}}
-	status, err := b.work(ctx, t, job, func(c *crew) {
+	b, fake := newBundle(t), &fakeJob{batches: map[string]int{"a": batches}}
+	status, err := b.work(ctx, t, fake, func(c *crew) {
 		c.exec.Slots, c.coor.Slots = 1, 1
 		c.coor.Near = func(_ context.Context, n state.Node) (func(int) bool, error) { return near, nil }
 	})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
-	require.Len(t, job.runs, batches)
-	for i, r := range job.runs {
+	require.Len(t, fake.runs, batches)
+	for i, r := range fake.runs {
 		require.Equal(t, i < batches/each, near(r.Batch), "batch %d came as number %d", r.Batch, i)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
 )
@@ -28,18 +28,18 @@ func (b bundle) claimed(t testing.TB) (n int) {
 
 // pausingJob pauses its run while batches of a are in flight.
 func pausingJob(b bundle, t testing.TB) *fakeJob {
-	job := &fakeJob{batches: map[string]int{"a": 40, "b": 20, "c": 3}}
+	fake := &fakeJob{batches: map[string]int{"a": 40, "b": 20, "c": 3}}
 	var once sync.Once
 	paused := make(chan struct{})
-	job.execute = func(context.Context, state.Claim) (worker.Result, error) {
+	fake.execute = func(context.Context, state.Claim) (job.Result, error) {
 		once.Do(func() {
 			b.order(t, state.OrderPause)
 			close(paused)
 		})
 		<-paused
-		return worker.Result{}, nil
+		return job.Result{}, nil
 	}
-	return job
+	return fake
 }
 
 // A run that is paused ends what is in flight, claims nothing more although
@@ -47,12 +47,12 @@ func pausingJob(b bundle, t testing.TB) *fakeJob {
 func TestAPausedRunEndsWhatIsInFlightAndIsLeft(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	job := pausingJob(b, t)
-	status, err := b.work(context.Background(), t, job, nil)
+	fake := pausingJob(b, t)
+	status, err := b.work(context.Background(), t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Paused, status)
 	require.Zero(t, b.claimed(t))
-	before := len(job.runs)
+	before := len(fake.runs)
 	require.LessOrEqual(t, before, 3, "no more than there are slots")
 	done := 0
 	for _, a := range append(b.attempts(t, "a"), b.attempts(t, "b")...) {
@@ -62,17 +62,17 @@ func TestAPausedRunEndsWhatIsInFlightAndIsLeft(t *testing.T) {
 	require.Equal(t, before, done)
 
 	b.order(t, state.OrderUnpause)
-	status, err = b.work(context.Background(), t, job, nil)
+	status, err = b.work(context.Background(), t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
-	require.Equal(t, 63, len(job.runs), "each batch once")
+	require.Equal(t, 63, len(fake.runs), "each batch once")
 }
 
 // Who is told to stay with a paused run goes on with it.
 func TestWhoStaysGoesOnWithAPausedRun(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	job := pausingJob(b, t)
+	fake := pausingJob(b, t)
 	var human sync.WaitGroup
 	defer human.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), effort.Patience)
@@ -86,10 +86,10 @@ func TestWhoStaysGoesOnWithAPausedRun(t *testing.T) {
 			}
 		}
 	})
-	status, err := b.work(ctx, t, job, func(c *crew) { c.coor.Stay, c.coor.Follow = true, time.Millisecond })
+	status, err := b.work(ctx, t, fake, func(c *crew) { c.coor.Stay, c.coor.Follow = true, time.Millisecond })
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
-	require.Equal(t, 63, len(job.runs), "each batch once")
+	require.Equal(t, 63, len(fake.runs), "each batch once")
 }
 
 // A run in which only a decision is missing is left, and holds nothing.
@@ -99,11 +99,11 @@ func TestARunThatWaitsIsLeft(t *testing.T) {
 	c := state.NodeKey{RunKey: b.run, Node: "c"}
 	require.NoError(t, b.store.MoveNode(context.Background(), c, state.Move{From: state.Pending, To: state.Waiting,
 		GateDigest: "shown", Now: time.Now()}))
-	job := &fakeJob{batches: map[string]int{"a": 5, "b": 1}}
-	status, err := b.work(context.Background(), t, job, nil)
+	fake := &fakeJob{batches: map[string]int{"a": 5, "b": 1}}
+	status, err := b.work(context.Background(), t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Waiting, status)
-	require.Equal(t, 5, job.executed("a"), "what need not wait is done")
+	require.Equal(t, 5, fake.executed("a"), "what need not wait is done")
 	role, err := b.store.Acquire(context.Background(), b.run, "coordinator", "another", time.Now(),
 		time.Now().Add(time.Hour))
 	require.NoError(t, err, role.Owner)
@@ -112,7 +112,7 @@ func TestARunThatWaitsIsLeft(t *testing.T) {
 	approve := state.Order{Kind: state.OrderApprove, Token: "t", Mark: state.Mark{Time: time.Now()},
 		Nodes: []state.Redo{{Node: "c", Digest: "shown"}}}
 	require.NoError(t, state.Direct(context.Background(), b.store, b.run, approve))
-	status, err = b.work(context.Background(), t, job, nil)
+	status, err = b.work(context.Background(), t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
 }

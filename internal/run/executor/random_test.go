@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/base/fault"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
 	"thalweg/internal/test/statetest/hostile"
@@ -175,17 +175,17 @@ func (j *randomJob) Plan(_ context.Context, n state.Node) (state.Plan, error) {
 
 func (j *randomJob) Settle(context.Context, state.Node) error { return nil }
 
-func (j *randomJob) Execute(_ context.Context, c state.Claim) (worker.Result, error) {
+func (j *randomJob) Execute(_ context.Context, c state.Claim) (job.Result, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch j.rng.IntN(8) {
 	case 0:
-		return worker.Result{}, &fault.Error{Kind: fault.Environment, Retryable: true, Message: "not now"}
+		return job.Result{}, &fault.Error{Kind: fault.Environment, Retryable: true, Message: "not now"}
 	case 1:
-		return worker.Result{}, &fault.Error{Kind: fault.Canceled, Message: "not here"}
+		return job.Result{}, &fault.Error{Kind: fault.Canceled, Message: "not here"}
 	}
 	part := state.Part{Key: fmt.Sprintf("%s/%d/%d", c.Node, c.Batch, c.Attempt), Batch: c.Batch}
-	return worker.Result{Outcome: state.Outcome{Parts: []state.Part{part}},
+	return job.Result{Outcome: state.Outcome{Parts: []state.Part{part}},
 		Publish: func(context.Context) error { return nil }}, nil
 }
 
@@ -202,12 +202,12 @@ func TestRandomRunsOnAHostileStore(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), effort.Patience)
 			defer cancel()
 			rng := rand.New(rand.NewPCG(seed, 5))
-			job := newRandomJob(rng)
+			fake := newRandomJob(rng)
 			truth := hostile.New().Open()
-			key, err := truth.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()}, job.nodes)
+			key, err := truth.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()}, fake.nodes)
 			require.NoError(t, err)
-			job.order = func(ctx context.Context, kind state.OrderKind) error {
-				err := state.Direct(ctx, truth, key, state.Order{Kind: kind, Token: fmt.Sprint(kind, " ", job.orders),
+			fake.order = func(ctx context.Context, kind state.OrderKind) error {
+				err := state.Direct(ctx, truth, key, state.Order{Kind: kind, Token: fmt.Sprint(kind, " ", fake.orders),
 					Mark: state.Mark{Actor: "somebody", Time: time.Now()}})
 				if errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrIllegalMove) {
 					return nil // the run is over, or another order came first
@@ -229,7 +229,7 @@ func TestRandomRunsOnAHostileStore(t *testing.T) {
 						if life < len(lives) {
 							calls = lives[life]
 						}
-						over, err := oneLife(ctx, store, clock, fmt.Sprint("process ", life), key, job, calls)
+						over, err := oneLife(ctx, store, clock, fmt.Sprint("process ", life), key, fake, calls)
 						if over || ctx.Err() != nil {
 							errs[p] = errors.Join(err, ctx.Err())
 							return
@@ -241,17 +241,17 @@ func TestRandomRunsOnAHostileStore(t *testing.T) {
 			run, err := truth.Run(context.WithoutCancel(ctx), key)
 			require.NoError(t, err)
 			require.NoError(t, errors.Join(errs...), "the run is %s, its order %+v", run.Status, run.Order)
-			requireCommittedOnce(ctx, t, truth, key, job)
+			requireCommittedOnce(ctx, t, truth, key, fake)
 		})
 	}
 }
 
 // oneLife is a process that dies at a call, or works until the run is over.
-func oneLife(ctx context.Context, store state.Store, clock *clock, owner string, key state.RunKey, job *randomJob,
+func oneLife(ctx context.Context, store state.Store, clock *clock, owner string, key state.RunKey, fake *randomJob,
 	calls int64) (over bool, err error) {
 	ctx, die := context.WithCancel(ctx)
 	defer die()
-	m := &mortal{Store: store, die: die, meddle: job.meddle}
+	m := &mortal{Store: store, die: die, meddle: fake.meddle}
 	m.left.Store(calls)
 	s := unhurried(m)
 	c := &crew{}
@@ -260,7 +260,7 @@ func oneLife(ctx context.Context, store state.Store, clock *clock, owner string,
 	c.coor.Store, c.coor.Owner, c.coor.Slots, c.coor.Now, c.coor.Lease, c.coor.Follow = s, owner, 2, clock.now,
 		12*time.Hour, time.Millisecond
 	c.exec.Grace, c.exec.Ahead = time.Minute, int(max(calls, 0)%3)
-	out, err := c.work(ctx, map[state.RunKey]worker.Job{key: job})
+	out, err := c.work(ctx, map[state.RunKey]job.Job{key: fake})
 	// somebody will let it go on
 	if m.left.Load() < 0 || err == nil && (out[key] == state.Stopped || out[key] == state.Paused) {
 		return false, nil
@@ -271,7 +271,7 @@ func oneLife(ctx context.Context, store state.Store, clock *clock, owner string,
 	return true, err
 }
 
-func requireCommittedOnce(ctx context.Context, t *testing.T, store state.Store, key state.RunKey, job *randomJob) {
+func requireCommittedOnce(ctx context.Context, t *testing.T, store state.Store, key state.RunKey, fake *randomJob) {
 	t.Helper()
 	run, err := store.Run(ctx, key)
 	require.NoError(t, err)
@@ -280,7 +280,7 @@ func requireCommittedOnce(ctx context.Context, t *testing.T, store state.Store, 
 	require.NoError(t, err)
 	for _, n := range nodes {
 		require.Equal(t, state.Succeeded, n.Status, n.Name)
-		want := len(job.phases[n.Name])
+		want := len(fake.phases[n.Name])
 		require.Equal(t, []int{want, want, 0}, []int{n.BatchesTotal, n.BatchesDone, n.BatchesFailed}, n.Name)
 		parts, err := state.Manifest(ctx, store, n.NodeKey)
 		require.NoError(t, err)

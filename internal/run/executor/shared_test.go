@@ -14,7 +14,7 @@ import (
 
 	"thalweg/internal/run/coordinator"
 	"thalweg/internal/run/executor"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/queue"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
@@ -27,8 +27,8 @@ type process struct {
 	exec  executor.Config
 	coor  coordinator.Config
 	queue queue.Queue
-	job   func(state.RunKey) worker.Job // nil: it cannot work on the run
-	feeds bool                          // it looks for work where hints do not arrive
+	fake   func(state.RunKey) job.Job // nil: it cannot work on the run
+	feeds bool                       // it looks for work where hints do not arrive
 
 	mu      sync.Mutex
 	ctx     context.Context
@@ -39,8 +39,8 @@ type process struct {
 	ended   chan state.Status
 }
 
-func newProcess(b bundle, name string, q queue.Queue, job func(state.RunKey) worker.Job) *process {
-	p := &process{queue: q, job: job, runs: map[state.RunKey]*coordinator.Coordinator{}, hints: map[executor.Fate]int{},
+func newProcess(b bundle, name string, q queue.Queue, fake func(state.RunKey) job.Job) *process {
+	p := &process{queue: q, fake: fake, runs: map[state.RunKey]*coordinator.Coordinator{}, hints: map[executor.Fate]int{},
 		ended: make(chan state.Status, 16)}
 	p.exec = executor.Config{Store: b.store, Queue: q, Runs: p, Owner: name, Slots: 2, Hinted: func(f executor.Fate) {
 		p.mu.Lock()
@@ -58,11 +58,11 @@ func (p *process) open(key state.RunKey) (*coordinator.Coordinator, error) {
 	if r := p.runs[key]; r != nil {
 		return r, nil
 	}
-	if p.job == nil {
+	if p.fake == nil {
 		return nil, executor.ErrElsewhere
 	}
 	cfg := p.coor
-	cfg.Job = p.job(key)
+	cfg.Job = p.fake(key)
 	r := coordinator.New(p.ctx, cfg, key)
 	p.runs[key] = r
 	p.driving.Go(func() {
@@ -166,15 +166,15 @@ func TestSharedQueueWithoutUselessDeliveries(t *testing.T) {
 	t.Parallel()
 	ctx := patientContext(t)
 	b, broker := newBundle(t), hub.New(hub.Faults{})
-	job := &fakeJob{batches: map[string]int{"a": 300, "b": 40, "c": 5}}
-	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
+	fake := &fakeJob{batches: map[string]int{"a": 300, "b": 40, "c": 5}}
+	fake.execute = func(ctx context.Context, c state.Claim) (job.Result, error) {
 		pause(ctx, time.Duration(rand.IntN(3))*time.Millisecond)
-		return worker.Result{}, nil
+		return job.Result{}, nil
 	}
 	var all []*process
 	var stops []func() error
 	for i := range 3 {
-		p := newProcess(b, fmt.Sprint("process ", i), broker.Join(), func(state.RunKey) worker.Job { return job })
+		p := newProcess(b, fmt.Sprint("process ", i), broker.Join(), func(state.RunKey) job.Job { return fake })
 		all = append(all, p)
 		begin := []state.RunKey{b.run}
 		if i > 0 { // the others learn of it by its hints
@@ -207,10 +207,10 @@ func TestHintsAreHandedOn(t *testing.T) {
 	t.Parallel()
 	ctx := patientContext(t)
 	b, broker := newBundle(t), hub.New(hub.Faults{})
-	job := &fakeJob{batches: map[string]int{"a": 20, "b": 20, "c": 5}}
+	fake := &fakeJob{batches: map[string]int{"a": 20, "b": 20, "c": 5}}
 	unable := newProcess(b, "unable", broker.Join(), nil)
 	stopUnable := unable.start(ctx)
-	able := newProcess(b, "able", broker.Join(), func(state.RunKey) worker.Job { return job })
+	able := newProcess(b, "able", broker.Join(), func(state.RunKey) job.Job { return fake })
 	able.exec.Slots = 1
 	stop := able.start(ctx, b.run)
 	require.Equal(t, state.Complete, <-able.ended)
@@ -241,21 +241,21 @@ func TestALeaderThatLeavesTellsTheOthers(t *testing.T) {
 	ctx := patientContext(t)
 	b, broker := newBundle(t), hub.New(hub.Faults{})
 	begun, left := make(chan struct{}, 100), make(chan struct{})
-	job := &fakeJob{batches: map[string]int{"a": 20, "b": 20, "c": 5}}
-	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
+	fake := &fakeJob{batches: map[string]int{"a": 20, "b": 20, "c": 5}}
+	fake.execute = func(ctx context.Context, c state.Claim) (job.Result, error) {
 		begun <- struct{}{}
 		select {
 		case <-left:
 		case <-ctx.Done():
 		}
-		return worker.Result{}, ctx.Err()
+		return job.Result{}, ctx.Err()
 	}
-	follower := newProcess(b, "follower", broker.Join(), func(state.RunKey) worker.Job { return job })
+	follower := newProcess(b, "follower", broker.Join(), func(state.RunKey) job.Job { return fake })
 	follower.coor.Follow, follower.coor.Lease = time.Hour, time.Hour
 	cfg := follower.coor
 	asked, leads := make(chan struct{}, 100), make(chan struct{}, 100)
 	follower.coor.Store = asking{b.store, asked}
-	cfg.Store, cfg.Queue, cfg.Owner, cfg.Job = asking{b.store, leads}, broker.Join(), "leader", job
+	cfg.Store, cfg.Queue, cfg.Owner, cfg.Job = asking{b.store, leads}, broker.Join(), "leader", fake
 	leader := coordinator.New(ctx, cfg, b.run)
 	resigned := make(chan error)
 	go func() {
@@ -298,19 +298,19 @@ func TestSharedQueueInTrouble(t *testing.T) {
 			ctx := patientContext(t)
 			b, broker := newBundle(t), hub.New(hub.Faults{})
 			members := []*hub.Member{broker.Join(), broker.Join()}
-			job := &fakeJob{batches: map[string]int{"a": 60, "b": 20, "c": 5}}
+			fake := &fakeJob{batches: map[string]int{"a": 60, "b": 20, "c": 5}}
 			var once sync.Once
-			job.execute = func(ctx context.Context, _ state.Claim) (worker.Result, error) {
-				if job.executed("a") == 20 {
+			fake.execute = func(ctx context.Context, _ state.Claim) (job.Result, error) {
+				if fake.executed("a") == 20 {
 					once.Do(func() { trouble(broker, members) })
 				}
 				pause(ctx, time.Millisecond)
-				return worker.Result{}, nil
+				return job.Result{}, nil
 			}
 			var all []*process
 			var stops []func() error
 			for i, m := range members {
-				p := newProcess(b, fmt.Sprint("process ", i), m, func(state.RunKey) worker.Job { return job })
+				p := newProcess(b, fmt.Sprint("process ", i), m, func(state.RunKey) job.Job { return fake })
 				p.coor.Grace, p.coor.Follow = 200*time.Millisecond, 20*time.Millisecond
 				all = append(all, p)
 				stops = append(stops, p.start(ctx, b.run))
@@ -338,10 +338,10 @@ func TestRandomRunsOverAnUntidyQueue(t *testing.T) {
 			t.Parallel()
 			ctx := patientContext(t)
 			rng := rand.New(rand.NewPCG(seed, 11))
-			job := newRandomJob(rng)
-			job.orders = ordersMax // none
+			fake := newRandomJob(rng)
+			fake.orders = ordersMax // none
 			b := newBundle(t)
-			key, err := b.store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()}, job.nodes)
+			key, err := b.store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()}, fake.nodes)
 			require.NoError(t, err)
 			broker := hub.New(hub.Faults{Lose: rng.IntN(30), Double: rng.IntN(50), Shuffle: rng.IntN(30),
 				Rand: rand.New(rand.NewPCG(seed, 12))})
@@ -353,13 +353,13 @@ func TestRandomRunsOverAnUntidyQueue(t *testing.T) {
 			for i := range errs {
 				lives := []time.Duration{time.Duration(rng.IntN(300)) * time.Millisecond,
 					time.Duration(rng.IntN(300)) * time.Millisecond}
-				all.Go(func() { errs[i] = liveAndDie(ctx, b, broker, key, job, fmt.Sprint("process ", i), lives) })
+				all.Go(func() { errs[i] = liveAndDie(ctx, b, broker, key, fake, fmt.Sprint("process ", i), lives) })
 			}
 			all.Wait()
 			stop()
 			meddler.Wait()
 			require.NoError(t, errors.Join(errs...))
-			requireCommittedOnce(ctx, t, b.store, key, job)
+			requireCommittedOnce(ctx, t, b.store, key, fake)
 		})
 	}
 }
@@ -382,10 +382,10 @@ func meddle(ctx context.Context, broker *hub.Hub, rng *rand.Rand) {
 }
 
 // liveAndDie is a process that ends after some time and begins again, and stays at last.
-func liveAndDie(ctx context.Context, b bundle, broker *hub.Hub, key state.RunKey, job worker.Job, name string,
+func liveAndDie(ctx context.Context, b bundle, broker *hub.Hub, key state.RunKey, fake job.Job, name string,
 	lives []time.Duration) error {
 	for life := 0; ; life++ {
-		p := newProcess(b, fmt.Sprint(name, " ", life), broker.Join(), func(state.RunKey) worker.Job { return job })
+		p := newProcess(b, fmt.Sprint(name, " ", life), broker.Join(), func(state.RunKey) job.Job { return fake })
 		p.coor.Grace, p.coor.Follow, p.coor.Lease = 100*time.Millisecond, 10*time.Millisecond, time.Second
 		p.exec.Tries, p.exec.Store, p.coor.Store = 1<<20, unhurried(b.store), unhurried(b.store)
 		stop := p.start(ctx, key)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
 )
@@ -27,16 +27,16 @@ func (j endlessPlan) Plan(ctx context.Context, _ state.Node) (state.Plan, error)
 func TestAStopEndsPlanning(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	job := endlessPlan{&fakeJob{}, make(chan struct{})}
+	fake := endlessPlan{&fakeJob{}, make(chan struct{})}
 	ctx, cancel := context.WithTimeout(t.Context(), effort.Patience)
 	defer cancel()
 	go func() {
-		<-job.begun
+		<-fake.begun
 		b.order(t, state.OrderStop)
 	}()
 	c := &crew{}
 	c.exec.Store, c.exec.Owner, c.coor.Store, c.coor.Owner = b.store, t.Name(), b.store, t.Name()
-	out, err := c.work(ctx, map[state.RunKey]worker.Job{b.run: job})
+	out, err := c.work(ctx, map[state.RunKey]job.Job{b.run: fake})
 	require.NoError(t, err)
 	require.NoError(t, ctx.Err(), "it has waited for the plan")
 	require.Equal(t, state.Stopped, out[b.run])
@@ -47,15 +47,15 @@ func TestAnotherOrderDoesNotEndPlanning(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	first := true
-	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	job.plan = func(n state.Node) (state.Plan, error) {
+	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	fake.plan = func(n state.Node) (state.Plan, error) {
 		if n.Name == "a" && first {
 			first = false
 			b.order(t, state.OrderReopen)
 		}
 		return planOf(1), nil
 	}
-	status, err := b.work(t.Context(), t, job, nil)
+	status, err := b.work(t.Context(), t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/run/executor"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/queue"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
@@ -70,12 +70,12 @@ func TestStrayHintsChangeNothing(t *testing.T) {
 	}
 	require.NoError(t, attacker.Publish(ctx, foreign...))
 	require.NoError(t, throw(effort.Of(500, 5_000, 100_000)))
-	job := &fakeJob{batches: map[string]int{"a": 60, "b": 20, "c": 5}}
-	job.execute = func(context.Context, state.Claim) (worker.Result, error) { return worker.Result{}, throw(20) }
+	fake := &fakeJob{batches: map[string]int{"a": 60, "b": 20, "c": 5}}
+	fake.execute = func(context.Context, state.Claim) (job.Result, error) { return job.Result{}, throw(20) }
 	var all []*process
 	var stops []func() error
 	for i := range 2 {
-		p := newProcess(b, fmt.Sprint("process ", i), broker.Join(), func(state.RunKey) worker.Job { return job })
+		p := newProcess(b, fmt.Sprint("process ", i), broker.Join(), func(state.RunKey) job.Job { return fake })
 		p.exec.Runs = looking{p}
 		all = append(all, p)
 		stops = append(stops, p.start(ctx, b.run))
@@ -86,9 +86,9 @@ func TestStrayHintsChangeNothing(t *testing.T) {
 	for _, stop := range stops {
 		require.NoError(t, stop(), "the state is well")
 	}
-	for node, batches := range job.batches {
+	for node, batches := range fake.batches {
 		require.Len(t, b.attempts(t, node), batches)
-		require.Equal(t, batches, job.executed(node))
+		require.Equal(t, batches, fake.executed(node))
 	}
 	for _, p := range all {
 		require.Zero(t, p.hints[executor.Broken])

@@ -12,14 +12,14 @@ import (
 
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/io/copies"
 	"thalweg/internal/io/files"
+	"thalweg/internal/io/inputcache"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/io/unpack"
 	"thalweg/internal/lang/expr"
 	"thalweg/internal/lang/script"
+	"thalweg/internal/run/job"
 	"thalweg/internal/run/plan"
-	"thalweg/internal/run/worker"
 	"thalweg/internal/store/state"
 )
 
@@ -34,7 +34,7 @@ type fetching struct {
 // copied is an input of which batches read a copy.
 type copied struct {
 	name string // as planning knows it
-	want copies.Want
+	want inputcache.Want
 }
 
 // key names the copy.
@@ -136,8 +136,8 @@ func listsRemote(n *script.Node) bool {
 }
 
 // wanted is the copy of a file that is read; none if the file itself is.
-func (p *Pipeline) wanted(r *script.FileReader, u string) (w copies.Want, ok bool) {
-	w = copies.Want{URL: u, Text: !r.Parquet, Charset: r.CSV.Charset, Records: r.Records}
+func (p *Pipeline) wanted(r *script.FileReader, u string) (w inputcache.Want, ok bool) {
+	w = inputcache.Want{URL: u, Text: !r.Parquet, Charset: r.CSV.Charset, Records: r.Records}
 	if r.Database() {
 		w.URL, w.Table, w.Query, w.Charset = address.DatabaseIn(p.cfg.Dir, u), r.Table, r.Query, unpack.UTF8
 		for _, c := range r.Columns {
@@ -205,7 +205,7 @@ func (p *Pipeline) beside(ctx context.Context, known map[string]*fetching, n *sc
 		})
 	}
 	if f.done.Err() == nil {
-		return nil, &worker.NotReadyError{Until: f.done}
+		return nil, &job.NotReadyError{Until: f.done}
 	}
 	return f, nil
 }
@@ -318,7 +318,7 @@ func (p *Pipeline) fetchAll(ctx context.Context, n *script.Node, inputs []copied
 		return nil, err
 	}
 	p.cfg.Logger.Info("copying inputs", "node", n.Name, "files", len(inputs))
-	wants := make([]copies.Want, len(inputs))
+	wants := make([]inputcache.Want, len(inputs))
 	for i, c := range inputs {
 		wants[i] = c.want
 		if address.Remote(c.name) {
@@ -346,7 +346,7 @@ func (p *Pipeline) fetchAll(ctx context.Context, n *script.Node, inputs []copied
 
 // together lists what other nodes of the run read of the databases that n reads: it is copied
 // with what n reads, so that all of it is of one moment.
-func (p *Pipeline) together(ctx context.Context, n *script.Node, inputs []copied) []copies.Want {
+func (p *Pipeline) together(ctx context.Context, n *script.Node, inputs []copied) []inputcache.Want {
 	databases := map[string]bool{}
 	for _, c := range inputs {
 		if address.Database(c.name) {
@@ -361,7 +361,7 @@ func (p *Pipeline) together(ctx context.Context, n *script.Node, inputs []copied
 	if err != nil {
 		return nil // whoever needs the state says so
 	}
-	var out []copies.Want
+	var out []inputcache.Want
 	for _, other := range nodes {
 		node := p.cfg.Script.Node(other.Name)
 		if other.Name == n.Name || node == nil || other.PlanDigest != "" || listsRemote(node) {
@@ -385,7 +385,7 @@ func (p *Pipeline) together(ctx context.Context, n *script.Node, inputs []copied
 const copyingTold = 2 * time.Second
 
 // tellCopying says how the copying of a node's inputs goes until stop is called.
-func (p *Pipeline) tellCopying(n *script.Node, wants []copies.Want) (stop func()) {
+func (p *Pipeline) tellCopying(n *script.Node, wants []inputcache.Want) (stop func()) {
 	if p.cfg.Observe == nil {
 		return func() {}
 	}
@@ -400,8 +400,8 @@ func (p *Pipeline) tellCopying(n *script.Node, wants []copies.Want) (stop func()
 				return
 			case now := <-tick.C:
 				files, bytes := p.store.Progress(wants)
-				p.cfg.Observe(worker.Event{Run: p.cfg.Run, Time: now, Kind: worker.NodeCopying, Node: n.Name,
-					Copying: &worker.Copying{Files: len(wants), FilesDone: files, Bytes: bytes}})
+				p.cfg.Observe(job.Event{Run: p.cfg.Run, Time: now, Kind: job.NodeCopying, Node: n.Name,
+					Copying: &job.Copying{Files: len(wants), FilesDone: files, Bytes: bytes}})
 			}
 		}
 	})
@@ -416,7 +416,7 @@ func (p *Pipeline) Close() { p.background.Wait() }
 
 // locate finds the copies that the batch's slices are of, in this process.
 func (x *attempt) locate(ctx context.Context) error {
-	named := map[string]copies.Want{}
+	named := map[string]inputcache.Want{}
 	var err error
 	lists := x.batch.Work.FileLists()
 	x.batch.Work.Each(x.node, func(n *script.Node, _ *plan.Work) {
@@ -439,7 +439,7 @@ func (x *attempt) locate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var wants []copies.Want
+	var wants []inputcache.Want
 	at := map[string]int{}
 	for _, s := range slices.Concat(lists...) {
 		if _, have := at[s.Copy]; s.Copy == "" || have {
@@ -509,7 +509,7 @@ func (p *Pipeline) sourceOf(s files.Slice) (files.Slice, error) {
 
 // EnsureAll gives copies of inputs that the run reads. It implements Copier, for those who
 // execute its batches in other processes.
-func (p *Pipeline) EnsureAll(ctx context.Context, wants []copies.Want) ([]copies.Copy, error) {
+func (p *Pipeline) EnsureAll(ctx context.Context, wants []inputcache.Want) ([]inputcache.Copy, error) {
 	if p.cfg.Copies != nil {
 		return p.cfg.Copies.EnsureAll(ctx, wants)
 	}

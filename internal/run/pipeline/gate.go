@@ -12,9 +12,9 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/gate"
+	"thalweg/internal/run/job"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/run/plan"
-	"thalweg/internal/run/supervise"
-	"thalweg/internal/run/worker"
 	"thalweg/internal/store/state"
 )
 
@@ -35,7 +35,7 @@ func (p *Pipeline) planGate(ctx context.Context, node state.Node) (state.Plan, e
 			return state.Plan{}, err
 		}
 		if rec.Passed == "" {
-			return state.Plan{}, &worker.AskError{Record: rec}
+			return state.Plan{}, &job.AskError{Record: rec}
 		}
 	}
 	rec.Message = "" // what was asked stays beside the node
@@ -100,8 +100,8 @@ func (p *Pipeline) noteShown(ctx context.Context, node state.Node, rec gate.Reco
 			foreign = append(foreign, key)
 		}
 	}
-	err := supervise.NoteReads(ctx, p.cfg.Store, node.NodeKey, foreign, time.Now())
-	if errors.Is(err, supervise.ErrDropping) { // it is looked at again when somebody decides
+	err := orders.NoteReads(ctx, p.cfg.Store, node.NodeKey, foreign, time.Now())
+	if errors.Is(err, orders.ErrDropping) { // it is looked at again when somebody decides
 		return nil
 	}
 	return err

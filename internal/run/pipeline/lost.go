@@ -11,9 +11,9 @@ import (
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
+	"thalweg/internal/run/job"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/run/plan"
-	"thalweg/internal/run/supervise"
-	"thalweg/internal/run/worker"
 	"thalweg/internal/store/state"
 )
 
@@ -46,8 +46,8 @@ func (p *Pipeline) planAgain(ctx context.Context, err error) error {
 		return err
 	}
 	p.cfg.Logger.Info("a node is planned again", "node", lost.plans.Name, "why", lost)
-	mark := state.Mark{Actor: worker.Owner(), Time: time.Now(), Reason: fault.Of(lost.err).Message}
-	if err := supervise.PlanAgain(ctx, p.cfg.Store, lost.plans, mark); err != nil {
+	mark := state.Mark{Actor: job.Owner(), Time: time.Now(), Reason: fault.Of(lost.err).Message}
+	if err := orders.PlanAgain(ctx, p.cfg.Store, lost.plans, mark); err != nil {
 		return err
 	}
 	return errPlannedAgain

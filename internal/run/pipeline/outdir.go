@@ -11,7 +11,7 @@ import (
 	"thalweg/internal/io/outfile"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/engine"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
 
@@ -43,8 +43,8 @@ func (x *attempt) replaceable() error {
 }
 
 // dirResult makes the directory durable under its temporary name.
-func (x *attempt) dirResult(ctx context.Context, out worker.Result, discardParts func(),
-	res engine.Result) (worker.Result, error) {
+func (x *attempt) dirResult(ctx context.Context, out job.Result, discardParts func(),
+	res engine.Result) (job.Result, error) {
 	m, err := x.describe(ctx)
 	if err == nil {
 		out.Outcome.Files, err = x.dirFiles(m, res.Written)
@@ -54,7 +54,7 @@ func (x *attempt) dirResult(ctx context.Context, out worker.Result, discardParts
 	}
 	if err != nil {
 		discardParts()
-		return worker.Result{}, x.outputFault("make output directory "+x.final+" durable", err)
+		return job.Result{}, x.outputFault("make output directory "+x.final+" durable", err)
 	}
 	for _, f := range out.Outcome.Files {
 		out.Outcome.Stats.BytesOut += f.Bytes

@@ -19,7 +19,7 @@ import (
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/engine"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/parts"
 	"thalweg/internal/store/state"
 )
@@ -176,7 +176,7 @@ func (x *attempt) outputFault(what string, err error) error {
 
 // outputResult makes the file durable under its temporary name, or sends it to
 // where it will be; the worker shows it under its final name when it commits.
-func (x *attempt) outputResult(ctx context.Context, out worker.Result, res engine.Result) (worker.Result, error) {
+func (x *attempt) outputResult(ctx context.Context, out job.Result, res engine.Result) (job.Result, error) {
 	discardParts := out.Discard
 	if discardParts == nil {
 		discardParts = func() {}
@@ -188,12 +188,12 @@ func (x *attempt) outputResult(ctx context.Context, out worker.Result, res engin
 	sums, bytes, err := x.syncFile(x.batch.OutPath)
 	if err != nil {
 		discardParts()
-		return worker.Result{}, x.outputFault("make output file "+x.final+" durable", err)
+		return job.Result{}, x.outputFault("make output file "+x.final+" durable", err)
 	}
 	file, err := x.staged(ctx, bytes, sums.crc, res.RowsOut)
 	if err != nil {
 		discardParts()
-		return worker.Result{}, err
+		return job.Result{}, err
 	}
 	out.Outcome.Stats.BytesOut = bytes
 	out.Outcome.Files = []state.File{{NodeKey: x.claim.NodeKey, Batch: x.claim.Batch, URL: address.Redact(x.final),

@@ -15,17 +15,17 @@ import (
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/durable"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/io/copies"
 	"thalweg/internal/io/files"
+	"thalweg/internal/io/inputcache"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/expr"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/engine"
 	"thalweg/internal/run/gate"
+	"thalweg/internal/run/job"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/run/plan"
 	"thalweg/internal/run/python"
-	"thalweg/internal/run/supervise"
-	"thalweg/internal/run/worker"
 	"thalweg/internal/store/parts"
 	"thalweg/internal/store/state"
 )
@@ -69,8 +69,8 @@ type Config struct {
 	// RecordOf finds the record of an input file that a row of a table comes from, as
 	// far as there is one; nil: failures do not name it.
 	RecordOf func(context.Context, *Pipeline, ReadRow) (*fault.Place, error)
-	Observe  func(worker.Event) // nil: nobody is told how copying goes
-	Copies   Copier             // of remote inputs that batches read; nil: those in CopiesDir
+	Observe  func(job.Event) // nil: nobody is told how copying goes
+	Copies   Copier          // of remote inputs that batches read; nil: those in CopiesDir
 	Logger   *slog.Logger
 }
 
@@ -80,12 +80,12 @@ type Room interface {
 	Take(ctx context.Context, share budget.Share) (g budget.Grant, release func(), err error)
 }
 
-// Copier makes copies of remote files; see copies.Store.
+// Copier makes copies of remote files; see inputcache.Store.
 type Copier interface {
-	EnsureAll(ctx context.Context, wants []copies.Want) ([]copies.Copy, error)
+	EnsureAll(ctx context.Context, wants []inputcache.Want) ([]inputcache.Copy, error)
 }
 
-// Pipeline implements worker.Job.
+// Pipeline implements job.Job.
 type Pipeline struct {
 	*common
 	cfg      Config
@@ -102,7 +102,7 @@ type common struct {
 	inputsNoted map[string]bool         // nodes whose files are in it
 	dirsMade    map[string]bool         // directories of output files whose names are flushed
 	busy        busyMeter
-	store       *copies.Store
+	store       *inputcache.Store
 	copied      map[*script.Node][]copied // see copiedInputs
 	listed      map[string][]string       // see list
 	fetches     map[string]*fetching      // by node
@@ -110,7 +110,7 @@ type common struct {
 	background  sync.WaitGroup
 }
 
-var _ worker.Job = (*Pipeline)(nil)
+var _ job.Job = (*Pipeline)(nil)
 
 // New returns the pipeline of a run.
 func New(cfg Config) *Pipeline {
@@ -134,14 +134,14 @@ func New(cfg Config) *Pipeline {
 		common: &common{
 			versions:   versions{by: map[string]*Pipeline{}, nodes: map[string]string{}},
 			inputsSeen: map[string]plannedInput{}, inputsNoted: map[string]bool{}, dirsMade: map[string]bool{},
-			store:   copies.New(cfg.CopiesDir, cfg.Remote, cfg.Script),
+			store:   inputcache.New(cfg.CopiesDir, cfg.Remote, cfg.Script),
 			copied:  map[*script.Node][]copied{},
 			fetches: map[string]*fetching{}, looks: map[string]*fetching{},
 		},
 	}
 }
 
-// Plan implements worker.Job.
+// Plan implements job.Job.
 func (p *Pipeline) Plan(ctx context.Context, node state.Node) (state.Plan, error) {
 	plan, err := p.plan(ctx, node)
 	return plan, inScript(p.cfg.Script, node.Name, p.planAgain(ctx, err))
@@ -175,8 +175,8 @@ func (p *Pipeline) plan(ctx context.Context, node state.Node) (state.Plan, error
 		return state.Plan{Record: data}, err
 	}
 	// it is looked at again before each batch
-	if err := supervise.NoteReads(ctx, p.cfg.Store, node.NodeKey, in.Foreign(n, p.cfg.Run), time.Now()); err != nil &&
-		!errors.Is(err, supervise.ErrDropping) {
+	if err := orders.NoteReads(ctx, p.cfg.Store, node.NodeKey, in.Foreign(n, p.cfg.Run), time.Now()); err != nil &&
+		!errors.Is(err, orders.ErrDropping) {
 		return state.Plan{}, err
 	}
 	if taken, ok, err := p.takeOverUncopied(ctx, n, node, in); ok || err != nil {
@@ -465,8 +465,8 @@ func ReadSides(ctx context.Context, store state.Store, node state.Node, np plan.
 	return sides, still(ctx, store, node)
 }
 
-// Execute implements worker.Job.
-func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (out worker.Result, err error) {
+// Execute implements job.Job.
+func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (out job.Result, err error) {
 	out, err = p.executeBatch(ctx, c)
 	if err = p.planAgain(ctx, err); errors.Is(err, errPlannedAgain) {
 		err = &fault.Error{Kind: fault.Canceled, Message: "it is not wanted any more", Err: err}
@@ -474,13 +474,13 @@ func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (out worker.Resul
 	return out, inScript(p.cfg.Script, c.Node, err)
 }
 
-func (p *Pipeline) executeBatch(ctx context.Context, c state.Claim) (out worker.Result, err error) {
+func (p *Pipeline) executeBatch(ctx context.Context, c state.Claim) (out job.Result, err error) {
 	if p, err = p.behind(ctx, c.Node, c.Epoch); err != nil {
-		return worker.Result{}, err
+		return job.Result{}, err
 	}
 	x, err := p.prepare(ctx, c)
 	if err != nil {
-		return worker.Result{}, err
+		return job.Result{}, err
 	}
 	defer x.cleanup()
 	defer func() {
@@ -492,13 +492,13 @@ func (p *Pipeline) executeBatch(ctx context.Context, c state.Claim) (out worker.
 	if x.batch.Work.Manifest {
 		res, err := x.writeManifest(ctx)
 		if err != nil {
-			return worker.Result{}, err
+			return job.Result{}, err
 		}
 		return x.result(ctx, res)
 	}
 	task, err := p.planner.Task(x.node, x.in, x.plan, x.own, x.batch)
 	if err != nil {
-		return worker.Result{}, err
+		return job.Result{}, err
 	}
 	p.cfg.Logger.Debug("executing", "node", c.Node, "batch", c.Batch, "attempt", c.Attempt, "sql", shortSQL(task.Query),
 		"layout", x.plan.Layout)
@@ -546,11 +546,11 @@ type attempt struct {
 	checks  []state.CheckResult
 	plan    plan.NodePlan
 	batch   plan.Batch
-	stage   *parts.Stage   // private, removed at the end
-	dir     string         // private, removed at the end
-	final   string         // absolute path or address of the output file
-	threads worker.Threads // that its engine was told to have
-	strain  *strain        // of all pieces of the batch together
+	stage   *parts.Stage // private, removed at the end
+	dir     string       // private, removed at the end
+	final   string       // absolute path or address of the output file
+	threads job.Threads  // that its engine was told to have
+	strain  *strain      // of all pieces of the batch together
 	// announced is what state has of the output file so far.
 	announced []state.Publication
 	// manifestWas is the manifest at the file's server when the attempt began; nil: there was none.
@@ -572,7 +572,7 @@ func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err 
 
 // gather makes local what a batch reads.
 func (p *Pipeline) gather(ctx context.Context, c state.Claim) (_ *attempt, err error) {
-	x := &attempt{p: p, claim: c, node: p.cfg.Script.Node(c.Node), threads: worker.ThreadsOf(ctx),
+	x := &attempt{p: p, claim: c, node: p.cfg.Script.Node(c.Node), threads: job.ThreadsOf(ctx),
 		strain: &strain{measured: measured{watch: p.cfg.Meter.Watch()}}}
 	defer func() {
 		if err != nil {
@@ -736,8 +736,8 @@ func (x *attempt) cleanup() {
 }
 
 // result turns what the engine wrote into what the worker commits.
-func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result, error) {
-	out := worker.Result{}
+func (x *attempt) result(ctx context.Context, res engine.Result) (job.Result, error) {
+	out := job.Result{}
 	out.Outcome.Checks = x.checks
 	out.Outcome.Stats = x.stats(res)
 	s := &out.Outcome.Stats
@@ -759,7 +759,7 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 		written = res.Sides
 	}
 	if err := x.putParts(ctx, &out, written); err != nil {
-		return worker.Result{}, err
+		return job.Result{}, err
 	}
 	if x.node.Out != nil && (len(res.Written) > 0 || x.isDir()) && !x.batch.Work.Check && !x.batch.Work.BadCaps {
 		return x.outputResult(ctx, out, res)
@@ -818,8 +818,8 @@ func few(all []string, one, several, what string) []string {
 
 // evidence is what a task that failed left to be looked at. That it cannot be
 // kept does not hide why the task failed.
-func (x *attempt) evidence(ctx context.Context, res engine.Result) worker.Result {
-	out := worker.Result{}
+func (x *attempt) evidence(ctx context.Context, res engine.Result) job.Result {
+	out := job.Result{}
 	out.Outcome.Stats, out.Outcome.Checks = x.stats(res), x.checks
 	if err := x.putParts(ctx, &out, res.Sides); err != nil {
 		x.p.cfg.Logger.Warn("the rows that show a failure could not be kept", "node", x.claim.Node, "batch", x.claim.Batch,
@@ -829,7 +829,7 @@ func (x *attempt) evidence(ctx context.Context, res engine.Result) worker.Result
 }
 
 // putParts stores parts, several at a time: each is an fsync.
-func (x *attempt) putParts(ctx context.Context, out *worker.Result, written []engine.Written) error {
+func (x *attempt) putParts(ctx context.Context, out *job.Result, written []engine.Written) error {
 	if len(written) == 0 {
 		return nil
 	}

@@ -19,9 +19,9 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
+	"thalweg/internal/run/job"
 	"thalweg/internal/run/pipeline"
 	"thalweg/internal/run/plan"
-	"thalweg/internal/run/worker"
 	"thalweg/internal/store/parts"
 	partslocal "thalweg/internal/store/parts/local"
 	"thalweg/internal/store/state"
@@ -335,7 +335,7 @@ func TestIdleIsTheTimeOutsideOfBatches(t *testing.T) {
 	require.Less(t, b.job.Idle(start), time.Since(start), "the time in the engine is not idle")
 }
 
-var _ worker.Job = (*pipeline.Pipeline)(nil)
+var _ job.Job = (*pipeline.Pipeline)(nil)
 
 // What an attempt makes is announced before it is there, and removed by whoever
 // looks once the attempt cannot commit any more, not before.

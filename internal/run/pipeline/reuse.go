@@ -12,10 +12,10 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/gate"
+	"thalweg/internal/run/job"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/run/plan"
 	"thalweg/internal/run/reuse"
-	"thalweg/internal/run/supervise"
-	"thalweg/internal/run/worker"
 	"thalweg/internal/store/state"
 )
 
@@ -80,8 +80,8 @@ func (p *Pipeline) takeOver(ctx context.Context, n *script.Node, node state.Node
 	if err := p.noteInputs(n.Name, read); err != nil {
 		return state.Plan{}, false, err
 	}
-	err = supervise.NoteReads(ctx, p.cfg.Store, node.NodeKey, []state.NodeKey{origin.NodeKey}, time.Now())
-	if errors.Is(err, supervise.ErrDropping) {
+	err = orders.NoteReads(ctx, p.cfg.Store, node.NodeKey, []state.NodeKey{origin.NodeKey}, time.Now())
+	if errors.Is(err, orders.ErrDropping) {
 		return state.Plan{}, false, nil
 	}
 	if err != nil {
@@ -146,7 +146,7 @@ func SameFile(ctx context.Context, f state.File) (bool, error) {
 	return err == nil && bytes == f.Bytes && sum == f.Checksum, nil
 }
 
-// Settle implements worker.Job: before a node counts as done it is seen to that
+// Settle implements job.Job: before a node counts as done it is seen to that
 // what it has read or taken over is still there to be read, and what it has
 // computed can be found by others.
 func (p *Pipeline) Settle(ctx context.Context, node state.Node) error {
@@ -157,9 +157,9 @@ func (p *Pipeline) Settle(ctx context.Context, node state.Node) error {
 	if err == nil {
 		err = p.planAgain(ctx, p.settle(ctx, node))
 	}
-	var often *supervise.TooOftenError
+	var often *orders.TooOftenError
 	if errors.As(err, &often) {
-		err = &worker.UnsettledError{Err: err}
+		err = &job.UnsettledError{Err: err}
 	}
 	return err
 }
@@ -167,7 +167,7 @@ func (p *Pipeline) Settle(ctx context.Context, node state.Node) error {
 func (p *Pipeline) settle(ctx context.Context, node state.Node) error {
 	err := p.oneState(ctx, node)
 	if changed := (*fault.Error)(nil); errors.As(err, &changed) {
-		return &worker.UnsettledError{Err: err}
+		return &job.UnsettledError{Err: err}
 	}
 	if err != nil {
 		return err

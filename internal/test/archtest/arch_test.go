@@ -199,7 +199,7 @@ var children = map[string]string{
 	"internal/ops/notify/send.go":      "command hooks",
 	"internal/run/python/installed.go": "interpreters that are asked what they are and have",
 	"internal/run/python/process.go":   "interpreters with the code of scripts",
-	"internal/run/slot/process.go":     "slots of a worker: this program",
+	"internal/run/sandbox/process.go":  "slots of a worker: this program",
 }
 
 // Each process is started in one place, and is known here.

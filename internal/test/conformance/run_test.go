@@ -19,7 +19,7 @@ import (
 
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
 	"thalweg/internal/store/parts/cache"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/partstest"
@@ -151,7 +151,7 @@ func (b *bench) run(s step) string {
 	status := state.Complete
 	if s.stop != "" {
 		status = state.Stopped
-		opts.Observe = func(e worker.Event) {
+		opts.Observe = func(e job.Event) {
 			if e.Node == s.stop {
 				cancel()
 			}

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"thalweg/internal/run/slot"
+	"thalweg/internal/run/sandbox"
 )
 
 // fault is what happens to a fleet, again and again, until ctx ends. It leaves
@@ -94,7 +94,7 @@ func slotsKilled(ctx context.Context, f *fleet) error {
 		}
 		for _, child := range childrenOf(m.cmd.Process.Pid) {
 			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", child))
-			if strings.HasSuffix(string(line), "\x00"+slot.Command+"\x00") && syscall.Kill(child, syscall.SIGKILL) == nil {
+			if strings.HasSuffix(string(line), "\x00"+sandbox.Command+"\x00") && syscall.Kill(child, syscall.SIGKILL) == nil {
 				f.count("slots killed", 1)
 				break
 			}

@@ -17,9 +17,9 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/matrix"
-	"thalweg/internal/ops/collect"
-	"thalweg/internal/run/supervise"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/ops/gc"
+	"thalweg/internal/run/job"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/statetest/hostile"
 )
@@ -41,7 +41,7 @@ type deed struct {
 	Gate     string            // that is decided
 	Approve  bool              // else it is rejected
 	Answers  map[string]string // to the gate
-	Again    supervise.Wish    // of a retry
+	Again    orders.Wish       // of a retry
 	Node     string            // that is invalid
 	Keep     int               // runs that gc keeps; 0: all
 	Times    int               // that gc collects
@@ -127,7 +127,7 @@ func (a *actor) step() {
 	}
 }
 
-func (a *actor) passed(worker.CrashPoint) { a.step() }
+func (a *actor) passed(job.CrashPoint) { a.step() }
 
 func (a *actor) do(ctx context.Context) (err error) {
 	if a.Do == "matrix" {
@@ -223,7 +223,7 @@ func (a *actor) matrix(ctx context.Context) error {
 // collect removes what nobody needs any more, again and again.
 func (a *actor) collect(ctx context.Context, home *local.Home) error {
 	for range a.Times {
-		done, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: collect.Limits{Keep: a.Keep},
+		done, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: gc.Limits{Keep: a.Keep},
 			Reason: "old", Remote: a.client, Checkpoint: a.passed})
 		if err != nil {
 			return err

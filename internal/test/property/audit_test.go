@@ -11,7 +11,7 @@ import (
 
 	"thalweg/internal/app/local"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/ops/collect"
+	"thalweg/internal/ops/gc"
 	"thalweg/internal/store/parts"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/statetest"
@@ -28,7 +28,7 @@ func (t *trial) audit(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, home.Close()) }()
 	client := remote.New(remote.Config{})
 	defer client.Close()
-	limits := collect.Limits{}
+	limits := gc.Limits{}
 	if t.cells == nil { // one run is left, or all are
 		limits.Keep = int(t.seed % 2)
 	}

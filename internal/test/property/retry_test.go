@@ -13,8 +13,8 @@ import (
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/engine"
+	"thalweg/internal/run/orders"
 	interpreters "thalweg/internal/run/python"
-	"thalweg/internal/run/supervise"
 	"thalweg/internal/store/state"
 )
 
@@ -41,7 +41,7 @@ func (f failing) Execute(ctx context.Context, c engine.InstanceConfig, p *interp
 }
 
 // retry does a wish, as the command does.
-func (v variant) retry(ctx context.Context, home *local.Home, key state.RunKey, wish supervise.Wish) (local.Summary,
+func (v variant) retry(ctx context.Context, home *local.Home, key state.RunKey, wish orders.Wish) (local.Summary,
 	error) {
 	r, err := local.PlanRetry(ctx, home, key, local.RetryOptions{Again: wish})
 	if err != nil {
@@ -118,16 +118,16 @@ func attempts(ctx context.Context, home *local.Home, key state.RunKey) (map[stat
 }
 
 // onlyThat checks that exactly what was named was done.
-func onlyThat(c supervise.Closure, before, after map[state.BatchKey]int) error {
+func onlyThat(c orders.Closure, before, after map[state.BatchKey]int) error {
 	var errs []error
 	for key, attempt := range after {
-		named := slices.ContainsFunc(c.Tasks, func(t supervise.Task) bool {
-			return t.Node == key.Node && (len(t.Batches) == 0 && (t.Why != supervise.Left || before[key] == 0) ||
+		named := slices.ContainsFunc(c.Tasks, func(t orders.Task) bool {
+			return t.Node == key.Node && (len(t.Batches) == 0 && (t.Why != orders.Left || before[key] == 0) ||
 				slices.Contains(t.Batches, key.Batch))
 		})
-		left := slices.ContainsFunc(c.Tasks, func(t supervise.Task) bool {
+		left := slices.ContainsFunc(c.Tasks, func(t orders.Task) bool {
 			return t.Node == key.Node &&
-				t.Why == supervise.Left
+				t.Why == orders.Left
 		})
 		if did := attempt != before[key]; did != named && !left {
 			errs = append(errs, fmt.Errorf("batch %d of node %s: named %v, done again %v", key.Batch, key.Node, named, did))
@@ -154,7 +154,7 @@ func (v variant) redo(ctx context.Context, dir string) (err error) {
 	}
 
 	for range v.Redo {
-		var wish supervise.Wish
+		var wish orders.Wish
 		for range 1 + rng.IntN(2) {
 			n := nodes[rng.IntN(len(nodes)/2+1)] // early ones have more behind them
 			if rng.IntN(3) == 0 || n.BatchesTotal == 0 {
@@ -162,7 +162,7 @@ func (v variant) redo(ctx context.Context, dir string) (err error) {
 				continue
 			}
 			from := rng.IntN(n.BatchesTotal)
-			wish.Batches = append(wish.Batches, supervise.Batches{Node: n.Name, From: from,
+			wish.Batches = append(wish.Batches, orders.Batches{Node: n.Name, From: from,
 				To: from + rng.IntN(min(2, n.BatchesTotal-from))})
 		}
 		sum, err := v.retry(ctx, home, runs[0].RunKey, wish)

@@ -13,7 +13,7 @@ import (
 
 	"thalweg/internal/app/local"
 	"thalweg/internal/run/gate"
-	"thalweg/internal/run/supervise"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
 )
 
@@ -328,7 +328,7 @@ func (t *trial) afterwards(v view, d deed) deed {
 		return d
 	}
 	from := t.g.IntN(n.BatchesTotal)
-	d.Again.Batches = []supervise.Batches{{Node: n.Name, From: from, To: from + t.g.IntN(min(2, n.BatchesTotal-from))}}
+	d.Again.Batches = []orders.Batches{{Node: n.Name, From: from, To: from + t.g.IntN(min(2, n.BatchesTotal-from))}}
 	return d
 }
 

@@ -12,10 +12,10 @@ import (
 
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/budget"
-	"thalweg/internal/run/supervise"
-	"thalweg/internal/run/worker"
+	"thalweg/internal/run/job"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
-	"thalweg/internal/test/workertest"
+	"thalweg/internal/test/jobtest"
 )
 
 // variant is a way to run a script.
@@ -65,7 +65,7 @@ func (g gen) variants(n int) []variant {
 	out = append(out, fused)
 	if g.oneIn(killedShare) {
 		v := &out[n-g.IntN(2)]
-		v.Kill = fmt.Sprintf("%s:%d", pick(g, worker.CrashPoints()...), 1+g.IntN(2*leastKill))
+		v.Kill = fmt.Sprintf("%s:%d", pick(g, job.CrashPoints()...), 1+g.IntN(2*leastKill))
 		v.Name += ", killed at " + v.Kill
 	}
 	if g.oneIn(retriedShare) {
@@ -245,7 +245,7 @@ func read(dir string) (map[string]string, error) {
 }
 
 // execute runs, or resumes, the script in dir.
-func (v variant) execute(ctx context.Context, dir string, resume bool, checkpoint func(worker.CrashPoint)) (err error) {
+func (v variant) execute(ctx context.Context, dir string, resume bool, checkpoint func(job.CrashPoint)) (err error) {
 	home, err := local.Open(ctx, filepath.Join(dir, "state"), true)
 	if err != nil {
 		return err
@@ -259,7 +259,7 @@ func (v variant) execute(ctx context.Context, dir string, resume bool, checkpoin
 	}
 	sum, err := local.Run(ctx, home, opts)
 	if err == nil && v.Fail > 0 && sum.Status == state.Failed {
-		sum, err = v.retry(ctx, home, sum.Key, supervise.Wish{})
+		sum, err = v.retry(ctx, home, sum.Key, orders.Wish{})
 	}
 	if err != nil {
 		return fmt.Errorf("%w%s", err, hint(sum))
@@ -314,7 +314,7 @@ func victim(dir string) int {
 		err = json.Unmarshal(spec, &v)
 	}
 	if err == nil {
-		err = v.execute(context.Background(), dir, false, workertest.DieAt(v.Kill))
+		err = v.execute(context.Background(), dir, false, jobtest.DieAt(v.Kill))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -9,7 +9,7 @@
 //
 // What is executed is the store in memory (statetest/hostile), with the rules of
 // package state that all stores share; state.Carry, state.PlanNode and
-// supervise.Close as they are; and a model of what a coordinator, an executor and
+// orders.Close as they are; and a model of what a coordinator, an executor and
 // state.Decide do between their calls: they read one thing after the other, decide
 // about one, and act later. What a node's job looks at besides (package pipeline
 // compares tables and decisions once more) is left out: it has to hold without.

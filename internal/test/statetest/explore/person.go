@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"thalweg/internal/run/supervise"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
 )
 
@@ -30,7 +30,7 @@ func (s *personState) append(to []byte) []byte {
 // Choice is an order that the person may give.
 type Choice string
 
-// The choices. Those that begin something anew are made as package supervise does.
+// The choices. Those that begin something anew are made as package orders does.
 const (
 	Stop  Choice = "stop"
 	Pause Choice = "pause"
@@ -120,11 +120,11 @@ func (w *world) orders(choice Choice) []state.Order {
 		return []state.Order{{Kind: state.OrderInvalidate, Nodes: []state.Redo{{Node: first}}}}
 	case GoOn:
 		if over {
-			return w.again(supervise.Wish{})
+			return w.again(orders.Wish{})
 		}
 	case Again:
 		if over {
-			return w.again(supervise.Wish{Batches: []supervise.Batches{{Node: first}}})
+			return w.again(orders.Wish{Batches: []orders.Batches{{Node: first}}})
 		}
 	case AgainAlive:
 		if !over {
@@ -139,8 +139,8 @@ func (w *world) orders(choice Choice) []state.Order {
 }
 
 // again is the order that a wish comes to.
-func (w *world) again(wish supervise.Wish) []state.Order {
-	c, err := supervise.Close(context.Background(), w.store.Open(), w.ran.Run, wish)
+func (w *world) again(wish orders.Wish) []state.Order {
+	c, err := orders.Close(context.Background(), w.store.Open(), w.ran.Run, wish)
 	switch {
 	case err != nil: // there is nothing to do again
 		return nil

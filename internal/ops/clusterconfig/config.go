@@ -1,0 +1,134 @@
+package clusterconfig
+
+import (
+	"cmp"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"thalweg/internal/base/fault"
+	"thalweg/internal/run/pace"
+)
+
+// Config is what a cluster.yaml says. Paths are absolute.
+type Config struct {
+	Path   string // of the file
+	State  State
+	Parts  Parts
+	Queue  *RabbitMQ // nil: workers look at the state every so often
+	Worker Worker
+
+	name   string                 // of the file, as people call it
+	places map[string]fault.Place // of the values, by path: state.cassandra.hosts
+}
+
+// Place is where the first of some keys that is there has its value; where none is, that of
+// the section that would have the first one.
+func (c *Config) Place(keys ...string) fault.Place {
+	for _, key := range keys {
+		if at, ok := c.places[key]; ok {
+			return at
+		}
+	}
+	for key := keys[0]; strings.Contains(key, "."); {
+		key = key[:strings.LastIndexByte(key, '.')]
+		if at, ok := c.places[key]; ok {
+			return at
+		}
+	}
+	return fault.Place{File: cmp.Or(c.name, c.Path)}
+}
+
+// State says where runs are kept: one of the two.
+type State struct {
+	Cassandra *Cassandra
+	Directory string
+}
+
+// Parts says where tables are kept: one of the three.
+type Parts struct {
+	Cassandra bool // over the connection of the state
+	S3        *S3
+	Directory string // "": that of the state
+}
+
+// Cassandra is how the state's services are reached.
+type Cassandra struct {
+	Hosts              []string
+	Keyspace           string
+	Datacenter         string         // "": whichever
+	Replication        map[string]int // copies by datacenter; "": without datacenters
+	Unsaid             bool           // Replication is the default
+	Username, Password string
+	TLS                *TLS // nil: none
+}
+
+// S3 is a bucket, or a part of one.
+type S3 struct {
+	URL      string // s3://bucket/prefix
+	Endpoint string // "": AWS's
+	Region   string
+	CA       string // file of authorities trusted beside the system's; "": none
+
+	AccessKey, SecretKey string // "": as the AWS tools find them
+}
+
+// RabbitMQ is how the broker is reached.
+type RabbitMQ struct {
+	Hosts              []string // host:port
+	Username, Password string
+	VHost              string
+	TLS                *TLS // nil: none
+}
+
+// TLS is how connections are secured.
+type TLS struct {
+	CA, Cert, Key string // files; "": the system's authorities, no certificate of one's own
+	ServerName    string // "": the host's
+}
+
+// Worker is how each worker works, unless its command line says otherwise.
+type Worker struct {
+	Scratch string // directory for files that are private to a machine; "": ScratchDefault
+	Cache   int64  // bytes of parts that are kept in it
+	Memory  int64  // bytes; 0: a share of the machine's
+	Cores   int    // 0: all
+	Drain   time.Duration
+	Metrics string // host:port; "": nowhere
+	Python  string // interpreter; "": python3
+	// Concurrency is how much is done at once; what is not said is found by measuring.
+	Concurrency pace.Fixed
+}
+
+// Defaults of what a file does not say.
+const (
+	CacheDefaultBytes   = 20 << 30
+	DrainDefault        = time.Minute
+	KeyspaceDefault     = "thalweg"
+	CassandraReplicas   = 3
+	VHostDefault        = "/"
+	rabbitPort          = "5672"
+	rabbitSecurePort    = "5671"
+	cassandraPort       = "9042"
+	DefaultName         = "cluster.yaml" // where somebody looks for one first
+	maxFileBytes        = 1 << 20
+	cacheMinBytes       = 64 << 20
+	drainMax            = 24 * time.Hour
+	coresMax            = 4096
+	replicasMax         = 9
+	passwordFileMaxSize = 4 << 10
+)
+
+// Dir is the directory that the file is in.
+func (c *Config) Dir() string { return filepath.Dir(c.Path) }
+
+// PartsDirectory is where parts are kept as files; "" if they are not.
+func (c *Config) PartsDirectory() string {
+	switch {
+	case c.Parts.Directory != "":
+		return c.Parts.Directory
+	case c.State.Directory != "" && c.Parts.S3 == nil:
+		return filepath.Join(c.State.Directory, "parts")
+	}
+	return ""
+}

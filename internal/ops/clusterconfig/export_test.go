@@ -1,0 +1,26 @@
+package clusterconfig
+
+import (
+	"slices"
+
+	"thalweg/internal/base/document"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/secret"
+)
+
+// everything has each section once, so that the loader asks for all its keys.
+const everything = `version: 1
+state: {cassandra: {hosts: a, tls: {}}, directory: x}
+parts: {cassandra: {}, s3: {url: s3://b/x}, directory: x}
+queue: {rabbitmq: {url: "amqp://h/", tls: {}}}
+worker: {}
+`
+
+// KeysOf are the keys that the loader knows below a path.
+func KeysOf(path string) []string {
+	r := &reader{opts: Options{Known: secret.New()}, cfg: &Config{places: map[string]fault.Place{}},
+		asked: map[string][]string{}}
+	root, _ := document.Read(document.NewSource("cluster.yaml", everything))
+	r.root(root)
+	return slices.Sorted(slices.Values(r.asked[path]))
+}

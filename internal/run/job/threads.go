@@ -1,0 +1,22 @@
+package job
+
+import "context"
+
+// Threads is how many threads a batch's engine is to have.
+type Threads struct {
+	Count int  `json:"count,omitempty"` // at least; 0: whoever executes it knows
+	Exact bool `json:"exact,omitempty"` // it was forced: so many
+}
+
+type threadsKey struct{}
+
+// WithThreads says it for Job.Execute.
+func WithThreads(ctx context.Context, t Threads) context.Context {
+	return context.WithValue(ctx, threadsKey{}, t)
+}
+
+// ThreadsOf is what was said.
+func ThreadsOf(ctx context.Context) Threads {
+	t, _ := ctx.Value(threadsKey{}).(Threads)
+	return t
+}

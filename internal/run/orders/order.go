@@ -1,0 +1,45 @@
+package orders
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"thalweg/internal/store/state"
+)
+
+// errAtWork says that a run has to be stopped before something of it is done again.
+var errAtWork = errors.New("the run may be worked on")
+
+// GoOn lets a run go on, and does of it again what a wish leads to. What that
+// is was decided on the run as it is when the order begins: a run that moves
+// meanwhile is looked at again, and one that others may be at work on is
+// stopped first, so that no node is planned behind the decision's back.
+func GoOn(ctx context.Context, s state.Store, key state.RunKey, w Wish, by state.Mark) (c Closure, err error) {
+	for {
+		err := state.Decide(ctx, s, key, rand.Text(), by.Time, func(run state.Run) (state.Order, error) {
+			o := state.Order{Kind: state.OrderReopen, Mark: by}
+			if c, err = Close(ctx, s, run, w); err != nil {
+				return o, err
+			}
+			switch {
+			case len(c.Redo) > 0 && !run.Status.Terminal():
+				return o, errAtWork
+			case len(c.Redo) > 0:
+				o.Kind, o.Nodes = state.OrderRedo, c.Redo
+			case run.Status == state.Paused: // what is in flight is not disturbed
+				o.Kind = state.OrderUnpause
+			}
+			return o, nil
+		})
+		if !errors.Is(err, errAtWork) {
+			return c, err
+		}
+		stop := by
+		stop.Reason = state.ReasonAgain
+		if _, err := Stop(ctx, s, key, stop); err != nil {
+			return c, fmt.Errorf("do parts of run %d again: %w", key.Run, err)
+		}
+	}
+}
