@@ -11,7 +11,7 @@ import (
 
 // alone is the one rule of all commands by which a run that is not over has nobody who works on it,
 // and what is said then: a state directory's is interrupted, a cluster's waits for a worker.
-func (a *app) alone(ctx context.Context, home *local.Home) func(state.Run) (history.Alone, bool) {
+func (a *app) alone(ctx context.Context, home *local.Instance) func(state.Run) (history.Alone, bool) {
 	return func(r state.Run) (out history.Alone, is bool) {
 		if r.Status.Terminal() {
 			return out, false
@@ -40,6 +40,6 @@ func (a *app) alone(ctx context.Context, home *local.Home) func(state.Run) (hist
 }
 
 // statusOf is how a run is, as history has it.
-func (a *app) statusOf(ctx context.Context, home *local.Home, r state.Run) (history.Run, error) {
+func (a *app) statusOf(ctx context.Context, home *local.Instance, r state.Run) (history.Run, error) {
 	return history.One(ctx, home.State, r.RunKey, history.ListOptions{All: true, Alone: a.alone(ctx, home)})
 }

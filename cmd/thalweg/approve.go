@@ -61,7 +61,7 @@ func (c *approveCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
-	return c.decide(ctx, a, local.Wish{Approve: true, Answers: answers, Remote: client})
+	return c.decide(ctx, a, local.DecisionRequest{Approve: true, Answers: answers, Remote: client})
 }
 
 // answers reads what is answered, each once.
@@ -86,10 +86,10 @@ func (c *rejectCmd) Run(ctx context.Context, a *app) error {
 	if strings.TrimSpace(c.Comment) == "" {
 		return &fault.Error{Kind: fault.Script, Message: "a rejection needs a reason", Hint: "add --comment TEXT"}
 	}
-	return c.decide(ctx, a, local.Wish{})
+	return c.decide(ctx, a, local.DecisionRequest{})
 }
 
-func (f *decideFlags) decide(ctx context.Context, a *app, w local.Wish) error {
+func (f *decideFlags) decide(ctx context.Context, a *app, w local.DecisionRequest) error {
 	home, run, err := f.Ref.open(ctx, a, f.stateFlags)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (f *decideFlags) decide(ctx context.Context, a *app, w local.Wish) error {
 }
 
 // printDecided says what was decided, and how the run goes on.
-func printDecided(a *app, key state.RunKey, w local.Wish, out local.Decided) {
+func printDecided(a *app, key state.RunKey, w local.DecisionRequest, out local.Decided) {
 	verb := a.paint("rejected", red)
 	if w.Approve {
 		verb = a.paint("approved", green)

@@ -32,7 +32,7 @@ func (c *auditCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(a.stdout, append([]history.Deed{}, deeds...))
+		return printJSON(a.stdout, append([]history.AuditEntry{}, deeds...))
 	}
 	t := a.newTable("when", "run", "who", "what", "about", "why").leaves("when", "about")
 	rightAligned(t, 2)
@@ -44,7 +44,7 @@ func (c *auditCmd) Run(ctx context.Context, a *app) error {
 }
 
 // read lists the deeds, the latest last.
-func (c *auditCmd) read(ctx context.Context, home *local.Home) ([]history.Deed, error) {
+func (c *auditCmd) read(ctx context.Context, home *local.Instance) ([]history.AuditEntry, error) {
 	if c.Which == "" {
 		deeds, err := history.AuditAll(ctx, home.State, c.Workspace, c.Limit)
 		slices.Reverse(deeds)
@@ -57,7 +57,7 @@ func (c *auditCmd) read(ctx context.Context, home *local.Home) ([]history.Deed, 
 	return history.Audit(ctx, home.State, run.RunKey)
 }
 
-func deedText(a *app, d history.Deed) string {
+func deedText(a *app, d history.AuditEntry) string {
 	if d.Void {
 		return d.Action + a.paint(" (void: it had changed)", yellow)
 	}
@@ -65,7 +65,7 @@ func deedText(a *app, d history.Deed) string {
 }
 
 // deedAbout says what an order was about.
-func deedAbout(d history.Deed) string {
+func deedAbout(d history.AuditEntry) string {
 	var about []string
 	for _, n := range d.Nodes {
 		about = append(about, redoText(n))

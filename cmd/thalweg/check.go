@@ -91,7 +91,7 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 }
 
 // find is the run whose tables are looked at.
-func (c *checkCmd) find(ctx context.Context, home *local.Home, s *script.Script) (state.Run, error) {
+func (c *checkCmd) find(ctx context.Context, home *local.Instance, s *script.Script) (state.Run, error) {
 	if c.Of == 0 {
 		r, ok, err := local.LatestOf(ctx, home, c.Workspace, s, c.Script)
 		if ok || err != nil {

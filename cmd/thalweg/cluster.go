@@ -67,9 +67,9 @@ type clusterStatusCmd struct {
 
 // clusterStatus is the JSON form.
 type clusterStatus struct {
-	Workers []local.Attendance `json:"workers"`
-	Runs    []openRunRow       `json:"runs"`
-	Broker  string             `json:"broker,omitempty"` // why it cannot be used
+	Workers []local.WorkerEntry `json:"workers"`
+	Runs    []openRunRow        `json:"runs"`
+	Broker  string              `json:"broker,omitempty"` // why it cannot be used
 }
 
 // openRunRow is a run that is not over.
@@ -104,7 +104,7 @@ func (c *clusterStatusCmd) Run(ctx context.Context, a *app) error {
 		return ctx.Err()
 	}
 	if c.JSON {
-		out := clusterStatus{Workers: append([]local.Attendance{}, workers...), Runs: append([]openRunRow{}, runs...)}
+		out := clusterStatus{Workers: append([]local.WorkerEntry{}, workers...), Runs: append([]openRunRow{}, runs...)}
 		if broker != nil {
 			out.Broker = broker.Error()
 		}
@@ -120,7 +120,7 @@ func (c *clusterStatusCmd) Run(ctx context.Context, a *app) error {
 
 // onlyOpen leaves out of what workers say the runs that are over: one that has died says for a day what it
 // said last.
-func onlyOpen(workers []local.Attendance, runs []openRunRow) {
+func onlyOpen(workers []local.WorkerEntry, runs []openRunRow) {
 	over := func(at local.RunAt) bool {
 		return !slices.ContainsFunc(runs, func(r openRunRow) bool { return r.Workspace == at.Workspace && r.Run == at.Run })
 	}
@@ -130,7 +130,7 @@ func onlyOpen(workers []local.Attendance, runs []openRunRow) {
 	}
 }
 
-func (a *app) openRunRows(ctx context.Context, home *local.Home, workers []local.Attendance) (out []openRunRow,
+func (a *app) openRunRows(ctx context.Context, home *local.Instance, workers []local.WorkerEntry) (out []openRunRow,
 	err error) {
 	workspaces, err := home.State.Workspaces(ctx)
 	if err != nil {
@@ -164,7 +164,7 @@ func (a *app) openRunRows(ctx context.Context, home *local.Home, workers []local
 	return out, nil
 }
 
-func (a *app) printWorkers(workers []local.Attendance, config string) {
+func (a *app) printWorkers(workers []local.WorkerEntry, config string) {
 	if len(workers) == 0 {
 		fmt.Fprintf(a.stdout, "no worker is there; start one: thalweg worker --cluster %s\n", config)
 		return

@@ -327,7 +327,7 @@ func tagsOf(text string) (out []string) {
 }
 
 // open opens the state directory that the command line means. A cluster is not asked: it may be far away.
-func (l *completion) open(ctx context.Context) (*local.Home, string) {
+func (l *completion) open(ctx context.Context) (*local.Instance, string) {
 	get := func(flag, variable, otherwise string) string {
 		for _, value := range []string{l.said[flag], os.Getenv(variable)} {
 			if value != "" {

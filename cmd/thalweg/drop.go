@@ -69,7 +69,7 @@ func (c *dropCmd) Run(ctx context.Context, a *app) error {
 }
 
 // confirm asks before runs are dropped.
-func (c *dropCmd) confirm(ctx context.Context, a *app, home *local.Home, keys []state.RunKey) error {
+func (c *dropCmd) confirm(ctx context.Context, a *app, home *local.Instance, keys []state.RunKey) error {
 	if c.DryRun {
 		return nil
 	}

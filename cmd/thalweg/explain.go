@@ -96,7 +96,7 @@ func (c *explainCmd) foresee(ctx context.Context, a *app, s *script.Script,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
-	return local.Foresee(ctx, home, s, s.Nodes, local.Options{ScriptPath: c.Script, Workspace: c.Workspace,
+	return local.Forecast(ctx, home, s, s.Nodes, local.Options{ScriptPath: c.Script, Workspace: c.Workspace,
 		Ephemeral: c.Ephemeral, MemoryBytes: memory, Cores: c.Cores,
 		Interpreter: c.Python, Keeper: ownExecutable, Known: a.known, Logger: newLogger(a, false)})
 }

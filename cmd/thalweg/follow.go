@@ -48,7 +48,7 @@ type followed struct {
 }
 
 // follow shows a run that others work on until it is over, and ends as run does.
-func (a *app) follow(ctx context.Context, home *local.Home, key state.RunKey, f followed) error {
+func (a *app) follow(ctx context.Context, home *local.Instance, key state.RunKey, f followed) error {
 	store := home.Waiting(newLogger(a, false))
 	nodes, err := store.Nodes(ctx, key)
 	if err != nil {
@@ -198,7 +198,7 @@ func shownEvent(e state.Event) (job.Event, bool) {
 // nobodyWatch says, now and then, that nobody takes a run.
 type nobodyWatch struct {
 	app  *app
-	home *local.Home
+	home *local.Instance
 	key  state.RunKey
 	next time.Time // when it is looked again
 	said string
@@ -273,7 +273,7 @@ func (w *workplace) submit(ctx context.Context, a *app, flags engineFlags, asJSO
 
 // awaitTaken waits until the workers have looked at a new run. Where none of them
 // can work on it, it is stopped before anything of it is done.
-func (a *app) awaitTaken(ctx context.Context, home *local.Home, key state.RunKey) error {
+func (a *app) awaitTaken(ctx context.Context, home *local.Instance, key state.RunKey) error {
 	c, err := local.AwaitCandidates(ctx, home, key, newLogger(a, false))
 	if ctx.Err() != nil {
 		return nil // it goes on, as one does that nobody follows

@@ -85,7 +85,7 @@ func (c *gcCmd) Run(ctx context.Context, a *app) (err error) {
 }
 
 // confirmRemoval asks before runs are dropped and what dropped ones have written is removed.
-func (c *gcCmd) confirmRemoval(ctx context.Context, a *app, home *local.Home, limits gc.Limits,
+func (c *gcCmd) confirmRemoval(ctx context.Context, a *app, home *local.Instance, limits gc.Limits,
 	client *remote.Client) error {
 	if c.DryRun {
 		return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // runStatus is the status of a run as history has it, for a heading.
-func (a *app) runStatus(ctx context.Context, home *local.Home, r state.Run) string {
+func (a *app) runStatus(ctx context.Context, home *local.Instance, r state.Run) string {
 	if seen, err := a.statusOf(ctx, home, r); err == nil {
 		return runStatusText(a, seen.Status)
 	}
@@ -25,7 +25,7 @@ type runFlag struct {
 }
 
 // pick finds the run in state.
-func (f runFlag) pick(ctx context.Context, home *local.Home, workspace string) (state.Run, error) {
+func (f runFlag) pick(ctx context.Context, home *local.Instance, workspace string) (state.Run, error) {
 	if f.Run > 0 {
 		r, err := home.State.Run(ctx, state.RunKey{Workspace: workspace, Run: f.Run})
 		if errors.Is(err, state.ErrNotFound) {
@@ -157,7 +157,7 @@ func (c *batchesCmd) Run(ctx context.Context, a *app) error {
 }
 
 // noNode says of a run that it has not got a node.
-func noNode(ctx context.Context, home *local.Home, r state.Run, name string) error {
+func noNode(ctx context.Context, home *local.Instance, r state.Run, name string) error {
 	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", r.Run, name),
 		Hint: fmt.Sprintf("`thalweg nodes --run %d` lists them", r.Run)}
 	nodes, err := home.State.Nodes(ctx, r.RunKey)

@@ -68,7 +68,7 @@ func (c *invalidateCmd) Run(ctx context.Context, a *app) error {
 }
 
 // confirm asks before anything is invalid.
-func (c *invalidateCmd) confirm(ctx context.Context, a *app, home *local.Home, run state.Run) error {
+func (c *invalidateCmd) confirm(ctx context.Context, a *app, home *local.Instance, run state.Run) error {
 	if c.DryRun {
 		return nil
 	}

@@ -67,7 +67,7 @@ func (w *watched) close() error {
 }
 
 // measure begins to measure the work of a worker, before its first batch.
-func (w *watched) measure(home *local.Home, opts *local.WorkerOptions) {
+func (w *watched) measure(home *local.Instance, opts *local.WorkerOptions) {
 	if w.server == nil {
 		return
 	}
@@ -83,7 +83,7 @@ func (w *watched) measure(home *local.Home, opts *local.WorkerOptions) {
 	}
 	opts.Hinted, opts.SlotEnded, opts.Decided = m.Hinted, m.SlotEnded, m.Decided
 	w.ready.home = home
-	opts.Inside = func(i local.Inside) {
+	opts.Introspect = func(i local.Introspection) {
 		m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget, AtOnce: i.AtOnce})
 		w.ready.inside.Store(&i)
 	}
@@ -93,8 +93,8 @@ func (w *watched) measure(home *local.Home, opts *local.WorkerOptions) {
 type readiness struct {
 	away   *outage
 	drain  <-chan struct{}
-	home   *local.Home                  // when inside is there
-	inside atomic.Pointer[local.Inside] // nil: it does not work yet
+	home   *local.Instance                     // when inside is there
+	inside atomic.Pointer[local.Introspection] // nil: it does not work yet
 }
 
 func (r *readiness) check(ctx context.Context) (notices []string, err error) {

@@ -23,7 +23,7 @@ type openLineageFlag struct {
 
 // openLineage tells OpenLineage events of runs, if anybody wants that.
 type openLineage struct {
-	outlet *lineage.Outlet // nil: nobody does
+	outlet *lineage.Publisher // nil: nobody does
 	hide   func(string) string
 	logger *slog.Logger
 
@@ -50,7 +50,8 @@ func (w *workplace) openLineageOf(ctx context.Context, a *app, flag string) (*op
 	if err != nil {
 		return nil, err
 	}
-	o.outlet = lineage.NewOutlet(ctx, lineage.OutletConfig{To: to, Store: w.home.State, Box: local.LineageBox(w.home),
+	o.outlet = lineage.NewPublisher(ctx, lineage.PublisherConfig{To: to, Store: w.home.State,
+		Box:   local.LineageBox(w.home),
 		Owner: job.Owner(), Gone: job.Gone, Logger: w.logger,
 		How: func(ctx context.Context, key state.RunKey) (how lineage.Telling, err error) {
 			how = o.telling()

@@ -30,7 +30,7 @@ func (c *showCmd) check() error {
 }
 
 // draw writes the picture of a run.
-func (c *showCmd) draw(ctx context.Context, a *app, home *local.Home, d history.RunDetail) error {
+func (c *showCmd) draw(ctx context.Context, a *app, home *local.Instance, d history.RunDetail) error {
 	client, err := c.client(newLogger(a, false))
 	if err != nil {
 		return err

@@ -29,12 +29,12 @@ func (p placeFlags) config(a *app) (*clusterconfig.Config, error) {
 
 // openHome opens the state. create makes a state directory that is not there; what a
 // cluster needs is made by cluster init.
-func (p placeFlags) openHome(ctx context.Context, a *app, create bool) (*local.Home, error) {
+func (p placeFlags) openHome(ctx context.Context, a *app, create bool) (*local.Instance, error) {
 	return p.openObserved(ctx, a, create, local.ClusterOptions{})
 }
 
 // openObserved is openHome with somebody who is told what a cluster's services do.
-func (p placeFlags) openObserved(ctx context.Context, a *app, create bool, opts local.ClusterOptions) (*local.Home,
+func (p placeFlags) openObserved(ctx context.Context, a *app, create bool, opts local.ClusterOptions) (*local.Instance,
 	error) {
 	if p.Cluster == "" {
 		home, err := local.Open(ctx, p.State, create)
@@ -48,10 +48,10 @@ func (p placeFlags) openObserved(ctx context.Context, a *app, create bool, opts 
 		return nil, err
 	}
 	opts.Keep, a.cluster = p.keep, true
-	open := func() (*local.Home, error) { return local.OpenCluster(ctx, cfg, opts) }
+	open := func() (*local.Instance, error) { return local.OpenCluster(ctx, cfg, opts) }
 	if p.away != nil {
 		once := open
-		open = func() (*local.Home, error) { return p.away.open(ctx, once) }
+		open = func() (*local.Instance, error) { return p.away.open(ctx, once) }
 	}
 	home, err := open()
 	if err != nil {

@@ -79,8 +79,8 @@ func againOf(r local.Retry, begins runPlanned) (what []replaced) {
 }
 
 // wish reads what the flags name.
-func (c *retryCmd) wish() (orders.Wish, error) {
-	w := orders.Wish{Nodes: c.Node}
+func (c *retryCmd) wish() (orders.RedoSelection, error) {
+	w := orders.RedoSelection{Nodes: c.Node}
 	for _, text := range c.Batch {
 		b, ok := parseBatches(text)
 		if !ok {
@@ -116,13 +116,13 @@ func parseBatches(text string) (b orders.Batches, ok bool) {
 
 // retryPlanned is the JSON form of what a retry does.
 type retryPlanned struct {
-	Event     string         `json:"event"`
-	Workspace string         `json:"workspace"`
-	Run       int64          `json:"run"`
-	NewRun    bool           `json:"new_run"` // a new run begins
-	Changed   []local.Change `json:"changed,omitempty"`
-	Tasks     []orders.Task  `json:"tasks,omitempty"`
-	Nodes     []plannedNode  `json:"nodes,omitempty"` // of the new run
+	Event     string            `json:"event"`
+	Workspace string            `json:"workspace"`
+	Run       int64             `json:"run"`
+	NewRun    bool              `json:"new_run"` // a new run begins
+	Changed   []local.Change    `json:"changed,omitempty"`
+	Tasks     []orders.RedoStep `json:"tasks,omitempty"`
+	Nodes     []plannedNode     `json:"nodes,omitempty"` // of the new run
 }
 
 func plannedRetry(r local.Retry, begins runPlanned) retryPlanned {
@@ -168,7 +168,7 @@ func printRetry(a *app, r local.Retry, begins runPlanned) {
 	fmt.Fprintf(a.stdout, "\nwhat is done again took %s of batches' time before\n", span(again))
 }
 
-func taskBatches(t orders.Task) string {
+func taskBatches(t orders.RedoStep) string {
 	switch asks := strings.HasPrefix(t.Node, gate.Prefix); {
 	case asks && t.Why == orders.Left:
 		return "not decided yet"
@@ -186,7 +186,7 @@ func taskBatches(t orders.Task) string {
 	return fmt.Sprintf("all %d", t.Total)
 }
 
-func taskReason(t orders.Task) string {
+func taskReason(t orders.RedoStep) string {
 	switch t.Why {
 	case orders.Asked:
 		return "named"

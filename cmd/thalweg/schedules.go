@@ -67,7 +67,7 @@ func (c *schedulesCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-func (a *app) scheduleRows(ctx context.Context, home *local.Home, workspace string) (out []scheduleRow, err error) {
+func (a *app) scheduleRows(ctx context.Context, home *local.Instance, workspace string) (out []scheduleRow, err error) {
 	standings, err := schedule.Standings(ctx, local.ScheduleBox(home, workspace))
 	if err != nil {
 		return nil, err

@@ -27,7 +27,8 @@ func cmdCassandra(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() {
 		ctx := context.Background()
 		prefix, absent := local.QueuePrefix(ctx,
-			&clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: []string{host}, Keyspace: keyspace}}})
+			&clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: []string{host},
+				Keyspace: keyspace}}})
 		session, err := cassandra.Open(cassandra.Config{Hosts: []string{host}})
 		ts.Check(err)
 		defer session.Close()

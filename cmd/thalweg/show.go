@@ -75,7 +75,7 @@ func (c *showCmd) Run(ctx context.Context, a *app) error {
 }
 
 // nameComputed says of ephemeral nodes where they are computed.
-func nameComputed(ctx context.Context, home *local.Home, key state.RunKey, shown []history.Node) error {
+func nameComputed(ctx context.Context, home *local.Instance, key state.RunKey, shown []history.Node) error {
 	nodes, err := home.State.Nodes(ctx, key)
 	if err != nil {
 		return fmt.Errorf("read the nodes of run %d: %w", key.Run, err)

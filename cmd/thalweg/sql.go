@@ -119,7 +119,7 @@ func (c *sqlCmd) choose() error {
 }
 
 // spare refuses to replace a file that runs have read or written, or were made from.
-func (c *sqlCmd) spare(ctx context.Context, home *local.Home) error {
+func (c *sqlCmd) spare(ctx context.Context, home *local.Instance) error {
 	if c.Output == "" || c.Overwrite {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (c *sqlCmd) output(a *app) (to io.Writer, done func(error) error, err error
 }
 
 // ask asks one query and prints its rows.
-func (c *sqlCmd) ask(ctx context.Context, a *app, home *local.Home, opts local.QueryOptions, out io.Writer) error {
+func (c *sqlCmd) ask(ctx context.Context, a *app, home *local.Instance, opts local.QueryOptions, out io.Writer) error {
 	res, err := local.Query(ctx, home, opts)
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func (a *app) warnQuery(res local.QueryResult) {
 }
 
 // parquet writes all rows of a query as a Parquet file.
-func (c *sqlCmd) parquet(ctx context.Context, a *app, home *local.Home, opts local.QueryOptions,
+func (c *sqlCmd) parquet(ctx context.Context, a *app, home *local.Instance, opts local.QueryOptions,
 	out io.Writer) (err error) {
 	if c.Output == "" && term.IsTerminal(int(os.Stdout.Fd())) {
 		return &fault.Error{Kind: fault.Script, Message: "Parquet is not for a terminal", Hint: "write it to a file: -o FILE"}

@@ -22,7 +22,7 @@ import (
 type session struct {
 	*sqlCmd
 	a       *app
-	home    *local.Home
+	home    *local.Instance
 	opts    local.QueryOptions
 	columns map[string][]string // of tables that were completed
 	begun   string              // the lines of the query before the one that is typed
@@ -36,7 +36,7 @@ const sessionHelp = `queries end in ; and may have several lines
 `
 
 // session asks queries until there are no more: with history and completion on a terminal, plainly else.
-func (c *sqlCmd) session(ctx context.Context, a *app, home *local.Home, opts local.QueryOptions) error {
+func (c *sqlCmd) session(ctx context.Context, a *app, home *local.Instance, opts local.QueryOptions) error {
 	s := &session{sqlCmd: c, a: a, home: home, opts: opts, columns: map[string][]string{}}
 	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
 		in := bufio.NewScanner(os.Stdin)

@@ -21,12 +21,12 @@ type workerPace struct {
 }
 
 // workersOn are a cluster's workers that work on a run, by their notes.
-func workersOn(ctx context.Context, home *local.Home, run state.Run) ([]local.Attendance, error) {
+func workersOn(ctx context.Context, home *local.Instance, run state.Run) ([]local.WorkerEntry, error) {
 	if home.Cluster() == nil || run.Status.Terminal() {
 		return nil, nil
 	}
 	workers, err := local.Workers(ctx, home)
-	return slices.DeleteFunc(workers, func(w local.Attendance) bool {
+	return slices.DeleteFunc(workers, func(w local.WorkerEntry) bool {
 		return w.Gone || !slices.ContainsFunc(w.Runs, func(r local.RunAt) bool {
 			return r.Workspace == run.Workspace &&
 				r.Run == run.Run
@@ -35,7 +35,7 @@ func workersOn(ctx context.Context, home *local.Home, run state.Run) ([]local.At
 }
 
 // pacesOf is how much workers do at once.
-func pacesOf(workers []local.Attendance) (out []workerPace) {
+func pacesOf(workers []local.WorkerEntry) (out []workerPace) {
 	for _, w := range workers {
 		if len(w.Concurrency) > 0 {
 			out = append(out, workerPace{Host: w.Host, PID: w.PID, Concurrency: w.Concurrency, Decisions: w.Decisions})
@@ -45,7 +45,7 @@ func pacesOf(workers []local.Attendance) (out []workerPace) {
 }
 
 // noticesOf is what workers say that somebody should look at.
-func noticesOf(workers []local.Attendance) (out []string) {
+func noticesOf(workers []local.WorkerEntry) (out []string) {
 	for _, w := range workers {
 		for _, text := range w.Notices {
 			out = append(out, fmt.Sprintf("%s (process %d): %s", w.Host, w.PID, text))

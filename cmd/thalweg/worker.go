@@ -95,7 +95,8 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 
 // configured settles what a cluster's configuration says of its workers and the command line does not:
 // how long batches in flight may take at the end, and where the address of metrics is said, if not there.
-func (c *workerCmd) configured(cfg *clusterconfig.Config, fixed pace.Fixed) (drain time.Duration, metricsAt fault.Place) {
+func (c *workerCmd) configured(cfg *clusterconfig.Config, fixed pace.Fixed) (drain time.Duration,
+	metricsAt fault.Place) {
 	if cfg == nil {
 		return c.Drain, metricsAt
 	}
@@ -131,7 +132,7 @@ func (f *engineFlags) findPython(cfg *clusterconfig.Config, logger *slog.Logger)
 
 // isolates says whether batches are executed in processes of their own: in a
 // cluster, whose workers nobody watches, unless somebody says otherwise.
-func (c *workerCmd) isolates(home *local.Home) bool {
+func (c *workerCmd) isolates(home *local.Instance) bool {
 	if c.Isolate != nil {
 		return *c.Isolate
 	}
@@ -163,7 +164,7 @@ func (f engineFlags) check() error {
 
 // workplace is what a process that executes batches has open.
 type workplace struct {
-	home        *local.Home
+	home        *local.Instance
 	client      *remote.Client
 	logger      *slog.Logger
 	memoryBytes int64

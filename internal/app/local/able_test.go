@@ -25,7 +25,7 @@ import (
 )
 
 func silentAble(dir string) *able {
-	return newAble(&server{tools: &tools{home: &Home{Dir: filepath.Dir(dir)}, work: dir},
+	return newAble(&server{tools: &tools{home: &Instance{Dir: filepath.Dir(dir)}, work: dir},
 		opts: WorkerOptions{Logger: slog.New(slog.DiscardHandler)}})
 }
 
@@ -127,23 +127,23 @@ func TestNobodyTakes(t *testing.T) {
 	}
 	full := []string{"its scratch directory is full"}
 	for name, c := range map[string]struct {
-		workers []Attendance
+		workers []WorkerEntry
 		want    string
 	}{
 		"nobody":                      {nil, "no worker is there"},
-		"one that has not looked yet": {[]Attendance{{}}, ""},
-		"one at work":                 {[]Attendance{{Runs: at}}, ""},
-		"one at work, one full":       {[]Attendance{{Runs: at}, {Cannot: full}}, ""},
-		"one that is full": {[]Attendance{{Cannot: full}},
+		"one that has not looked yet": {[]WorkerEntry{{}}, ""},
+		"one at work":                 {[]WorkerEntry{{Runs: at}}, ""},
+		"one at work, one full":       {[]WorkerEntry{{Runs: at}, {Cannot: full}}, ""},
+		"one that is full": {[]WorkerEntry{{Cannot: full}},
 			"can work on it now: h (process 7): its scratch directory is full"},
-		"one at work that is full": {[]Attendance{{Runs: at, Cannot: full}},
+		"one at work that is full": {[]WorkerEntry{{Runs: at, Cannot: full}},
 			"can work on it now: h (process 7): its scratch"},
-		"one that refuses": {[]Attendance{{Refused: refuses(false)}}, "can take it: h (process 7): it lacks x"},
-		"one that refuses for now": {[]Attendance{{Refused: refuses(true)}},
+		"one that refuses": {[]WorkerEntry{{Refused: refuses(false)}}, "can take it: h (process 7): it lacks x"},
+		"one that refuses for now": {[]WorkerEntry{{Refused: refuses(true)}},
 			"can work on it now: h (process 7): it lacks x"},
-		"both": {[]Attendance{{Refused: refuses(false)}, {Cannot: full}},
+		"both": {[]WorkerEntry{{Refused: refuses(false)}, {Cannot: full}},
 			"it lacks x; h (process 7): its scratch directory is full"},
-		"one that leaves": {[]Attendance{{Draining: true}}, "were asked to end"},
+		"one that leaves": {[]WorkerEntry{{Draining: true}}, "were asked to end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

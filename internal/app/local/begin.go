@@ -14,7 +14,7 @@ import (
 // Begin records a new run and leaves the work on it to others (Serve). What can
 // be known to be wrong beforehand is an error, and there is no run then. With the
 // token of a run that was begun before, it gives that run.
-func Begin(ctx context.Context, home *Home, opts Options) (key state.RunKey, err error) {
+func Begin(ctx context.Context, home *Instance, opts Options) (key state.RunKey, err error) {
 	if err := CheckWorkspace(opts.Workspace); err != nil {
 		return key, err
 	}
@@ -37,7 +37,7 @@ func Begin(ctx context.Context, home *Home, opts Options) (key state.RunKey, err
 
 // Submit records a new run, or the order that lets a run go on, and leaves the
 // work to others.
-func Submit(ctx context.Context, home *Home, opts Options) (key state.RunKey, warnings document.Diagnostics,
+func Submit(ctx context.Context, home *Instance, opts Options) (key state.RunKey, warnings document.Diagnostics,
 	err error) {
 	if err := CheckWorkspace(opts.Workspace); err != nil {
 		return key, nil, err

@@ -34,7 +34,7 @@ type CheckFound struct {
 }
 
 // Check makes the checks of a script over the tables that a run has left. It runs no node, and writes nothing.
-func Check(ctx context.Context, home *Home, s *script.Script, opts CheckOptions) ([]CheckFound, error) {
+func Check(ctx context.Context, home *Instance, s *script.Script, opts CheckOptions) ([]CheckFound, error) {
 	nodes, err := checkedNodes(s, opts.Nodes)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,8 @@ func Check(ctx context.Context, home *Home, s *script.Script, opts CheckOptions)
 }
 
 // LatestOf is the latest run of a script in a workspace; ok is false if there is none.
-func LatestOf(ctx context.Context, home *Home, workspace string, s *script.Script, path string) (run state.Run, ok bool,
+func LatestOf(ctx context.Context, home *Instance, workspace string, s *script.Script, path string) (run state.Run,
+	ok bool,
 	err error) {
 	runs, _, err := home.State.Runs(ctx, workspace, state.Page{Limit: queryRunsMax})
 	if err != nil {
@@ -120,7 +121,7 @@ func checkedNodes(s *script.Script, names []string) (out []*script.Node, err err
 
 // checker makes the checks of one script over one run.
 type checker struct {
-	home     *Home
+	home     *Instance
 	opts     CheckOptions
 	left     pipeline.Left
 	planner  plan.Planner

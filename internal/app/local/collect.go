@@ -26,7 +26,7 @@ import (
 	"thalweg/internal/run/job"
 	"thalweg/internal/run/pipeline"
 	"thalweg/internal/store/state"
-	"thalweg/internal/store/state/patient"
+	"thalweg/internal/store/state/retrying"
 )
 
 // CollectOptions say what is removed.
@@ -49,7 +49,7 @@ type Collected struct {
 
 // Collect removes what nobody needs any more of a workspace. One process at a
 // time does: two would be right, and count twice what they remove once.
-func Collect(ctx context.Context, home *Home, opts CollectOptions) (out Collected, err error) {
+func Collect(ctx context.Context, home *Instance, opts CollectOptions) (out Collected, err error) {
 	if err := CheckWorkspace(opts.Workspace); err != nil {
 		return out, err
 	}
@@ -61,7 +61,7 @@ func Collect(ctx context.Context, home *Home, opts CollectOptions) (out Collecte
 		defer func() { err = errors.Join(err, done()) }()
 	}
 	out.OnDisk = home.Parts.Properties().Local
-	store := patient.New(home.State, patient.Config{})
+	store := retrying.New(home.State, retrying.Config{})
 	out.Report, err = gc.Collect(ctx, gc.Config{
 		Store: store, Parts: home.Parts, Leavings: pipeline.Leavings{Store: store, Remote: opts.Remote},
 		Workspace: opts.Workspace,
@@ -76,7 +76,7 @@ func Collect(ctx context.Context, home *Home, opts CollectOptions) (out Collecte
 
 // given says by what a run differs from others of its script: a digest of its parameters,
 // of the values that its environment offered, and of the environment values that it took.
-func (h *Home) given(ctx context.Context, run state.Run) (string, error) {
+func (h *Instance) given(ctx context.Context, run state.Run) (string, error) {
 	set, err := settingsOf(ctx, h.State, run)
 	if err != nil {
 		return "", err
@@ -103,7 +103,7 @@ const lookTimeout = 10 * time.Second
 
 // outputThere reports whether an output is there. What cannot be looked at may be: tables of
 // databases, what a server does not tell of, and places of other machines of a cluster.
-func (h *Home) outputThere(client *remote.Client) func(ctx context.Context, url string) bool {
+func (h *Instance) outputThere(client *remote.Client) func(ctx context.Context, url string) bool {
 	away := client == nil
 	return func(ctx context.Context, url string) bool {
 		if at, _, _ := strings.Cut(url, "#"); address.Database(at) {
@@ -129,7 +129,7 @@ func (h *Home) outputThere(client *remote.Client) func(ctx context.Context, url 
 }
 
 // collectAlone keeps others from collecting, until what it answers with is called.
-func (h *Home) collectAlone(ctx context.Context, workspace string) (done func() error, err error) {
+func (h *Instance) collectAlone(ctx context.Context, workspace string) (done func() error, err error) {
 	if h.cluster != nil {
 		return h.collectRole(ctx, workspace)
 	}
@@ -143,7 +143,7 @@ const roleCollect = "gc"
 
 // collectRole is held by the process that collects in a cluster. Of a workspace
 // without runs there is nothing to collect.
-func (h *Home) collectRole(ctx context.Context, workspace string) (done func() error, err error) {
+func (h *Instance) collectRole(ctx context.Context, workspace string) (done func() error, err error) {
 	first, me := state.RunKey{Workspace: workspace, Run: 1}, job.Owner()+"#"+rand.Text()[:8]
 	for tries := 2; ; tries-- {
 		now := h.clock.Now()
@@ -185,7 +185,7 @@ func (h *Home) collectRole(ctx context.Context, workspace string) (done func() e
 }
 
 // collectLock is held by the process that collects in a state directory.
-func (h *Home) collectLock() (*os.File, error) {
+func (h *Instance) collectLock() (*os.File, error) {
 	path := filepath.Join(h.Dir, "locks", "gc.lock") // a run's has a number
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -203,7 +203,7 @@ func (h *Home) collectLock() (*os.File, error) {
 }
 
 // onlyOne keeps others from working on a run, if nobody does.
-func (h *Home) onlyOne(key state.RunKey) (done func(), ok bool, err error) {
+func (h *Instance) onlyOne(key state.RunKey) (done func(), ok bool, err error) {
 	lock, ok, err := h.presence.empty(key, false)
 	if err != nil || !ok {
 		return nil, false, err
@@ -212,7 +212,7 @@ func (h *Home) onlyOne(key state.RunKey) (done func(), ok bool, err error) {
 }
 
 // collectCopies removes copies of remote inputs whose runs nobody works on.
-func (h *Home) collectCopies(ctx context.Context, opts CollectOptions, amount *gc.Amount) error {
+func (h *Instance) collectCopies(ctx context.Context, opts CollectOptions, amount *gc.Amount) error {
 	entries, err := os.ReadDir(filepath.Join(h.Dir, "remote"))
 	if err != nil {
 		return homeFault(h.Dir, "look for copies of remote files", err)
@@ -227,7 +227,7 @@ func (h *Home) collectCopies(ctx context.Context, opts CollectOptions, amount *g
 	return nil
 }
 
-func (h *Home) collectCopiesOf(ctx context.Context, key state.RunKey, opts CollectOptions,
+func (h *Instance) collectCopiesOf(ctx context.Context, key state.RunKey, opts CollectOptions,
 	amount *gc.Amount) error {
 	done, ok, err := h.onlyOne(key)
 	if err != nil || !ok {

@@ -25,7 +25,7 @@ import (
 
 // requireWhole reads every part that a run names which is not dropped: of its
 // own nodes, and of those whose rows they have.
-func requireWhole(t *testing.T, home *local.Home) {
+func requireWhole(t *testing.T, home *local.Instance) {
 	t.Helper()
 	ctx := context.Background()
 	runs, err := state.All(ctx, home.State.Runs, "main")
@@ -61,7 +61,7 @@ func requireWhole(t *testing.T, home *local.Home) {
 }
 
 // stored are the keys of all parts, with their number of bytes.
-func stored(t *testing.T, home *local.Home) map[string]int64 {
+func stored(t *testing.T, home *local.Instance) map[string]int64 {
 	t.Helper()
 	out := map[string]int64{}
 	for info, err := range home.Parts.List(context.Background(), "", "") {
@@ -71,7 +71,7 @@ func stored(t *testing.T, home *local.Home) map[string]int64 {
 	return out
 }
 
-func runGC(ctx context.Context, home *local.Home, limits gc.Limits, dry bool) (local.Collected, error) {
+func runGC(ctx context.Context, home *local.Instance, limits gc.Limits, dry bool) (local.Collected, error) {
 	client := remote.New(remote.Config{})
 	defer client.Close()
 	return local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: limits, DryRun: dry, Reason: "old",
@@ -80,7 +80,7 @@ func runGC(ctx context.Context, home *local.Home, limits gc.Limits, dry bool) (l
 
 // requireCollected collects, and holds what was said before to what is done, and
 // that to the parts that are gone. A second time there is nothing to do.
-func requireCollected(t *testing.T, home *local.Home, limits gc.Limits) local.Collected {
+func requireCollected(t *testing.T, home *local.Instance, limits gc.Limits) local.Collected {
 	t.Helper()
 	before := stored(t, home)
 	said, err := runGC(t.Context(), home, limits, true)
@@ -133,7 +133,7 @@ func TestCollect(t *testing.T) {
 		"all of a good run is needed")
 
 	retry, err := local.PlanRetry(t.Context(), r.home, sum.Key,
-		local.RetryOptions{Again: orders.Wish{Nodes: []string{"items"}}})
+		local.RetryOptions{Again: orders.RedoSelection{Nodes: []string{"items"}}})
 	require.NoError(t, err)
 	opts := retry.Options
 	opts.MemoryBytes, opts.Interpreter = 512<<20, "python3"
@@ -349,7 +349,7 @@ func TestARunBetweenTheLookAndTheDrop(t *testing.T) {
 }
 
 // collectVictim is a victim that collects: "POINT:N".
-func collectVictim(ctx context.Context, home *local.Home, client *remote.Client, point string) int {
+func collectVictim(ctx context.Context, home *local.Instance, client *remote.Client, point string) int {
 	die := jobtest.DieAt(point)
 	home.State = jobtest.Orders(home.State, die)
 	_, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: gc.Limits{Keep: 1},
@@ -434,7 +434,7 @@ func TestCollectWhatWasWrittenAgain(t *testing.T) {
 	want := outputs(t, r.dir)
 	again := func(key state.RunKey, node string) local.Summary {
 		retry, err := local.PlanRetry(t.Context(), r.home, key,
-			local.RetryOptions{Again: orders.Wish{Nodes: []string{node}}})
+			local.RetryOptions{Again: orders.RedoSelection{Nodes: []string{node}}})
 		require.NoError(t, err)
 		opts := retry.Options
 		opts.MemoryBytes, opts.Interpreter = 512<<20, "python3"

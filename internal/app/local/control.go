@@ -7,7 +7,7 @@ import (
 
 	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
-	"thalweg/internal/store/state/patient"
+	"thalweg/internal/store/state/retrying"
 )
 
 // What people order of runs that this or other processes work on.
@@ -30,7 +30,7 @@ type Stopped struct {
 
 // Stop ends a run in whatever processes are at work on it, and waits for them
 // for StopBound at most. A run that is over already is left as it is.
-func Stop(ctx context.Context, home *Home, key state.RunKey, reason string) (out Stopped, err error) {
+func Stop(ctx context.Context, home *Instance, key state.RunKey, reason string) (out Stopped, err error) {
 	begun := time.Now()
 	if out.Before, err = orders.Stop(ctx, home.control(), key, mark(reason)); err != nil {
 		return out, err
@@ -55,12 +55,12 @@ func Stop(ctx context.Context, home *Home, key state.RunKey, reason string) (out
 
 // control is the state as people's orders reach it: what cannot be reached for
 // a moment is asked again.
-func (h *Home) control() state.Store { return patient.New(h.State, patient.Config{}) }
+func (h *Instance) control() state.Store { return retrying.New(h.State, retrying.Config{}) }
 
 // Waiting is the state for who follows runs: it is waited for while it cannot be
 // reached, which the logger is told once.
-func (h *Home) Waiting(logger *slog.Logger) state.Store {
-	return patient.New(h.State, patient.Config{Within: patient.Forever, Logger: logger})
+func (h *Instance) Waiting(logger *slog.Logger) state.Store {
+	return retrying.New(h.State, retrying.Config{Within: retrying.Forever, Logger: logger})
 }
 
 // mark says who gives an order here, and why.
@@ -70,7 +70,7 @@ func mark(reason string) state.Mark {
 
 // Pause lets a run finish the batches that are at work, and begin no others. It
 // answers with the run's status, and how many those are.
-func Pause(ctx context.Context, home *Home, key state.RunKey, reason string) (status state.Status, inFlight int,
+func Pause(ctx context.Context, home *Instance, key state.RunKey, reason string) (status state.Status, inFlight int,
 	err error) {
 	if status, err = orders.Pause(ctx, home.control(), key, mark(reason)); err != nil || status != state.Paused {
 		return status, 0, err

@@ -269,7 +269,7 @@ func lastRun(t *testing.T, dir string) (state.Run, bool) {
 	return runs[0], true // the latest
 }
 
-func openHome(t *testing.T, dir string) *local.Home {
+func openHome(t *testing.T, dir string) *local.Instance {
 	t.Helper()
 	home, err := local.Open(context.Background(), filepath.Join(dir, local.DefaultDir), true)
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ import (
 )
 
 // Wish is what somebody decides about a gate.
-type Wish struct {
+type DecisionRequest struct {
 	Run        state.RunKey
 	Gate       string
 	Approve    bool
@@ -49,7 +49,7 @@ type Decided struct {
 
 // Decide approves or rejects a gate that waits, bound to what it shows now. A
 // decision that cannot be made, or does not stand, is an error that says why.
-func Decide(ctx context.Context, home *Home, w Wish) (out Decided, err error) {
+func Decide(ctx context.Context, home *Instance, w DecisionRequest) (out Decided, err error) {
 	t, err := newTools(home, Options{Remote: w.Remote, Known: w.Known, Logger: w.Logger})
 	if err != nil {
 		return out, err
@@ -85,7 +85,7 @@ func Decide(ctx context.Context, home *Home, w Wish) (out Decided, err error) {
 	if w.Checkpoint != nil {
 		w.Checkpoint(job.Decided)
 	}
-	order := gate.Wish{Approve: w.Approve, Mark: mark(w.Comment), Role: w.Role, Digest: out.Record.Digest,
+	order := gate.DecisionRequest{Approve: w.Approve, Mark: mark(w.Comment), Role: w.Role, Digest: out.Record.Digest,
 		Token: rand.Text()}
 	if w.Approve {
 		order.Answers = out.Answers
@@ -102,7 +102,7 @@ func Decide(ctx context.Context, home *Home, w Wish) (out Decided, err error) {
 
 // waitingGate finds the gate, and refuses one that does not wait. One whose
 // time is over is rejected by looking at it.
-func (t *tools) waitingGate(ctx context.Context, w Wish) (state.Node, error) {
+func (t *tools) waitingGate(ctx context.Context, w DecisionRequest) (state.Node, error) {
 	run, err := t.store.Run(ctx, w.Run)
 	if errors.Is(err, state.ErrNotFound) {
 		return state.Node{}, noRun(w.Run)
@@ -143,7 +143,7 @@ func (t *tools) waitingGate(ctx context.Context, w Wish) (state.Node, error) {
 	return n, nil
 }
 
-func noGate(w Wish, nodes []state.Node) error {
+func noGate(w DecisionRequest, nodes []state.Node) error {
 	var names []string
 	for _, n := range nodes {
 		if gate.Is(n.NodeSpec) {
@@ -175,7 +175,7 @@ func allowed(r gate.Record, role string) error {
 }
 
 // lookedAt refuses a decision about something else than the gate shows now.
-func lookedAt(w Wish, r gate.Record) error {
+func lookedAt(w DecisionRequest, r gate.Record) error {
 	if w.Digest == "" {
 		return nil
 	}
@@ -192,7 +192,7 @@ func lookedAt(w Wish, r gate.Record) error {
 }
 
 // answersTo checks what is answered, and adds the defaults of what is not.
-func answersTo(r gate.Record, w Wish) (map[string]string, error) {
+func answersTo(r gate.Record, w DecisionRequest) (map[string]string, error) {
 	if !w.Approve && len(w.Answers) > 0 {
 		return nil, &fault.Error{Kind: fault.Script, Message: "a rejection takes no answers", Hint: "leave --answer out"}
 	}

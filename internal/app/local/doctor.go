@@ -302,7 +302,7 @@ func (d *examination) broker(q *clusterconfig.RabbitMQ) doctor.Service {
 	if err != nil {
 		return broken("queue", err)
 	}
-	look := &doctor.Broker{Hosts: q.Hosts, Look: func(ctx context.Context, host string) (*rabbitmq.Visit,
+	look := &doctor.Broker{Hosts: q.Hosts, Look: func(ctx context.Context, host string) (*rabbitmq.Probe,
 		error) {
 		return rabbitmq.Look(ctx, cfg, host)
 	}, Prefix: func(ctx context.Context) (string, error) { return QueuePrefix(ctx, d.Cluster) }}
@@ -310,7 +310,7 @@ func (d *examination) broker(q *clusterconfig.RabbitMQ) doctor.Service {
 }
 
 func (d *examination) workers(c *clusterconfig.Config) doctor.Service {
-	home := &Home{cluster: c, clock: &clock{}}
+	home := &Instance{cluster: c, clock: &clock{}}
 	end := func() {}
 	look := &doctor.Workers{Engine: engine.Version, Hash: plan.KeyHash, Now: home.clock.Now,
 		Open: func(ctx context.Context) (err error) { home.State, end, err = stateOf(ctx, c, home.clock); return err },

@@ -18,7 +18,7 @@ const (
 
 // openRuns says which runs that are not over this machine could not work on: those that a
 // worker here would refuse.
-func (d *examination) openRuns(ctx context.Context, home *Home) (found doctor.OpenRuns, err error) {
+func (d *examination) openRuns(ctx context.Context, home *Instance) (found doctor.OpenRuns, err error) {
 	would, err := d.worker(home)
 	if err != nil {
 		return found, err
@@ -76,7 +76,7 @@ func (s *server) refuses(ctx context.Context, key state.RunKey) string {
 
 // worker is what a worker of this machine would be, with one interpreter. It takes no
 // share of the memory and no run.
-func (d *examination) worker(home *Home) (*server, error) {
+func (d *examination) worker(home *Instance) (*server, error) {
 	b, err := share(0, 1, true)
 	if err != nil {
 		return nil, err

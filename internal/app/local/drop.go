@@ -17,7 +17,7 @@ type DropOptions struct {
 
 // Drop drops runs: nobody reads, continues or lists them any more. What they
 // have written stays where it is.
-func Drop(ctx context.Context, home *Home, keys []state.RunKey, opts DropOptions) ([]orders.Drop, error) {
+func Drop(ctx context.Context, home *Instance, keys []state.RunKey, opts DropOptions) ([]orders.Drop, error) {
 	if opts.DryRun {
 		return orders.Drops(ctx, home.State, keys)
 	}

@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// fileLocks is the presence of processes of one machine: locks on files below a
+// fileLocks is the liveness of processes of one machine: locks on files below a
 // directory, shared while they work, exclusive to clear.
 type fileLocks struct{ dir string }
 

@@ -58,7 +58,7 @@ nodes:
 // foreigner runs foreignScript: first all of it, then from its second half on.
 type foreigner struct {
 	dir  string
-	home *local.Home
+	home *local.Instance
 }
 
 func newForeigner(t *testing.T) *foreigner {
@@ -111,7 +111,7 @@ func (f *foreigner) retry(t *testing.T, factor int) {
 	f = f.elsewhere(t)
 	key := state.RunKey{Workspace: "main", Run: 1}
 	retry, err := local.PlanRetry(context.Background(), f.home, key,
-		local.RetryOptions{Again: orders.Wish{Nodes: []string{"timed"}}})
+		local.RetryOptions{Again: orders.RedoSelection{Nodes: []string{"timed"}}})
 	require.NoError(t, err)
 	sum := f.run(t, factor, func(o *local.Options) {
 		o.ScriptPath, o.Start = "", nil

@@ -28,7 +28,7 @@ const decisionLook = 300 * time.Millisecond
 
 // awaitDecision waits until there is something to do in a run that waits:
 // somebody has ordered something, or the time to decide is over. It holds nothing.
-func awaitDecision(ctx context.Context, home *Home, sum Summary) error {
+func awaitDecision(ctx context.Context, home *Instance, sum Summary) error {
 	until := firstEnd(sum.Asked)
 	tick := time.NewTicker(decisionLook)
 	defer tick.Stop()
@@ -52,7 +52,7 @@ func awaitDecision(ctx context.Context, home *Home, sum Summary) error {
 
 // wholePinned reports whether a run can go on from what was pinned of it, whatever
 // its script has become meanwhile.
-func wholePinned(ctx context.Context, home *Home, key state.RunKey) (bool, error) {
+func wholePinned(ctx context.Context, home *Instance, key state.RunKey) (bool, error) {
 	run, err := home.State.Run(ctx, key)
 	if err != nil {
 		return false, fmt.Errorf("read run %d: %w", key.Run, err)

@@ -67,7 +67,7 @@ func gateInputs(t *testing.T, script string) string {
 // gated is a run with gates in a directory of its own.
 type gated struct {
 	dir  string
-	home *local.Home
+	home *local.Instance
 	key  state.RunKey
 }
 
@@ -97,8 +97,9 @@ func (g gated) resume(t *testing.T) local.Summary {
 
 func (g gated) decide(t *testing.T, name string, approve bool) error {
 	t.Helper()
-	_, err := local.Decide(t.Context(), g.home, local.Wish{Run: g.key, Gate: name, Approve: approve, Comment: "because",
-		Role: "sales"})
+	_, err := local.Decide(t.Context(), g.home, local.DecisionRequest{Run: g.key, Gate: name, Approve: approve,
+		Comment: "because",
+		Role:    "sales"})
 	return err
 }
 
@@ -238,7 +239,7 @@ func TestOneDecidesTwiceAtOnce(t *testing.T) {
 	key, mark := state.NodeKey{RunKey: g.key, Node: "approval:orders"}, state.Mark{Actor: "boss", Time: time.Now()}
 	wish := func(token string) error {
 		return gate.Decide(t.Context(), g.home.State, key,
-			gate.Wish{Approve: true, Mark: mark, Digest: g.node(t, key.Node).GateDigest, Token: token})
+			gate.DecisionRequest{Approve: true, Mark: mark, Digest: g.node(t, key.Node).GateDigest, Token: token})
 	}
 	require.NoError(t, wish("one"))
 	require.ErrorContains(t, wish("two"), "is approved already: by boss")
@@ -259,7 +260,8 @@ func TestADecisionAboutOtherTablesIsVoid(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(g.dir, "orders.csv"), []byte(rows), 0o600))
 	require.Equal(t, state.Waiting, g.resume(t).Status)
 	require.NotEqual(t, shown, g.node(t, "approval:orders").GateDigest)
-	late := gate.Wish{Approve: true, Mark: state.Mark{Actor: "late", Time: time.Now()}, Digest: shown, Token: "late"}
+	late := gate.DecisionRequest{Approve: true, Mark: state.Mark{Actor: "late", Time: time.Now()}, Digest: shown,
+		Token: "late"}
 	err := gate.Decide(t.Context(), g.home.State, state.NodeKey{RunKey: g.key, Node: "approval:orders"}, late)
 	require.ErrorContains(t, err, "is void: what it shows has changed")
 	require.Equal(t, state.Waiting, g.node(t, "approval:orders").Status)
@@ -369,7 +371,8 @@ func TestADecisionNamesWhatWasLookedAt(t *testing.T) {
 	t.Parallel()
 	g := begin(t, gateScript)
 	decide := func(digest string) error {
-		_, err := local.Decide(t.Context(), g.home, local.Wish{Run: g.key, Gate: "orders", Approve: true, Role: "sales",
+		_, err := local.Decide(t.Context(), g.home, local.DecisionRequest{Run: g.key, Gate: "orders", Approve: true,
+			Role:   "sales",
 			Digest: digest})
 		return err
 	}
@@ -455,7 +458,8 @@ func TestAWorkerGoesOnWithTheAnswers(t *testing.T) {
 	t.Parallel()
 	g := begin(t, strings.Replace(gateScript, "        severity: approval\n      - unique",
 		"        severity: warn\n      - unique", 1))
-	_, err := local.Decide(t.Context(), g.home, local.Wish{Run: g.key, Gate: "orders", Approve: true, Role: "sales",
+	_, err := local.Decide(t.Context(), g.home, local.DecisionRequest{Run: g.key, Gate: "orders", Approve: true,
+		Role:    "sales",
 		Answers: map[string]string{"cutoff": "97"}})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, g.attended(t).Status)
@@ -559,7 +563,7 @@ func TestDecidedBeforeTheLastOneLeaves(t *testing.T) {
 	other := openHome(t, dir)
 	t.Cleanup(func() { require.NoError(t, other.Close()) })
 	g.home.State = &leaving{Store: g.home.State, once: func() {
-		out, err := local.Decide(context.Background(), other, local.Wish{Run: g.key, Gate: "orders", Approve: true,
+		out, err := local.Decide(context.Background(), other, local.DecisionRequest{Run: g.key, Gate: "orders", Approve: true,
 			Comment: "because", Role: "sales"})
 		require.NoError(t, err)
 		require.True(t, out.AtWork)

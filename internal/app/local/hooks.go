@@ -18,7 +18,7 @@ const hooksFile = "hooks.yaml"
 
 // Hooks reads who is told of all runs: from a file, or with "" from the state
 // directory's, if it has one.
-func Hooks(ctx context.Context, home *Home, client *remote.Client, known *secret.Known,
+func Hooks(ctx context.Context, home *Instance, client *remote.Client, known *secret.Known,
 	path string) ([]script.Hook, error) {
 	if path == "" {
 		path = filepath.Join(home.hooksIn, hooksFile)
@@ -38,5 +38,5 @@ func Hooks(ctx context.Context, home *Home, client *remote.Client, known *secret
 // HooksIn is as Hooks, with the directory that may have a file of hooks.
 func HooksIn(ctx context.Context, dir string, client *remote.Client, known *secret.Known,
 	path string) ([]script.Hook, error) {
-	return Hooks(ctx, &Home{hooksIn: dir}, client, known, path)
+	return Hooks(ctx, &Instance{hooksIn: dir}, client, known, path)
 }

@@ -20,7 +20,7 @@ import (
 // script of that name, wherever they lie. The others are known by their path:
 // seen from the directory that the state directory is in, so that a folder can
 // be moved together with its state, and without symbolic links.
-func (h *Home) identity(name, path string) string {
+func (h *Instance) identity(name, path string) string {
 	switch {
 	case name != "":
 		return "name " + name
@@ -35,7 +35,7 @@ func (h *Home) identity(name, path string) string {
 
 // identityOf is which script a recorded run is of. Runs of earlier versions
 // have only the path that was typed, mostly beside the state directory.
-func (h *Home) identityOf(r state.Run) string {
+func (h *Instance) identityOf(r state.Run) string {
 	switch {
 	case r.Script != "":
 		return r.Script
@@ -48,7 +48,7 @@ func (h *Home) identityOf(r state.Run) string {
 }
 
 // relative is how a path is seen from beside the state directory, if it is below.
-func (h *Home) relative(path string) string {
+func (h *Instance) relative(path string) string {
 	if h.beside == "" {
 		return filepath.ToSlash(path)
 	}
@@ -128,7 +128,7 @@ type ForeignTable struct {
 }
 
 // foreignTables lists what the nodes of a run have read of other runs.
-func (h *Home) foreignTables(ctx context.Context, key state.RunKey, nodes []state.Node) ([]ForeignTable, error) {
+func (h *Instance) foreignTables(ctx context.Context, key state.RunKey, nodes []state.Node) ([]ForeignTable, error) {
 	var out []ForeignTable
 	seen := map[ForeignTable]bool{}
 	taken := map[state.NodeKey]bool{} // by nodes of the run itself

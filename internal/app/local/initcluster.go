@@ -45,7 +45,7 @@ func InitCluster(ctx context.Context, cfg *clusterconfig.Config) error {
 }
 
 // tryOut writes, reads and removes something of the state and of the parts.
-func (h *Home) tryOut(ctx context.Context) (err error) {
+func (h *Instance) tryOut(ctx context.Context) (err error) {
 	if h.cassandra != nil {
 		_, err = statecassandra.Try(ctx, h.cassandra)
 	} else {
@@ -148,7 +148,7 @@ func inDatacenter(c *clusterconfig.Config, there map[string]int) error {
 
 // WrongDatacenter says that the configuration names a datacenter without nodes, as far as
 // nodes know of each other: runs go on without it, with nodes that may be far away.
-func (h *Home) WrongDatacenter() error {
+func (h *Instance) WrongDatacenter() error {
 	if h.cassandra == nil {
 		return nil
 	}

@@ -25,7 +25,7 @@ type Invalidated struct {
 // Invalidate declares tables invalid: from then on no run reads them, nor
 // commits what it was reading of them. What other runs have read before stays
 // as it is, and is named.
-func Invalidate(ctx context.Context, home *Home, key state.RunKey, opts InvalidateOptions) (out Invalidated,
+func Invalidate(ctx context.Context, home *Instance, key state.RunKey, opts InvalidateOptions) (out Invalidated,
 	err error) {
 	if opts.DryRun {
 		run, err := home.State.Run(ctx, key)

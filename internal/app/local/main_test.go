@@ -83,7 +83,7 @@ func victim(at string) int {
 	if at == "approve" {
 		die := jobtest.DieAt(os.Getenv("THALWEG_TEST_DECIDE_AT"))
 		home.State = jobtest.Orders(home.State, die)
-		_, err := local.Decide(ctx, home, local.Wish{Run: state.RunKey{Workspace: "main", Run: 1},
+		_, err := local.Decide(ctx, home, local.DecisionRequest{Run: state.RunKey{Workspace: "main", Run: 1},
 			Gate: os.Getenv("THALWEG_TEST_GATE"), Approve: true, Role: "sales",
 			Answers: gateAnswers()[os.Getenv("THALWEG_TEST_GATE")], Remote: client, Checkpoint: die})
 		if err != nil {

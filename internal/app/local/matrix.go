@@ -128,7 +128,7 @@ func RunMatrix(ctx context.Context, opts MatrixOptions) (_ []CellState, err erro
 }
 
 // open opens the state.
-func (m *sweep) open(ctx context.Context) (*Home, error) {
+func (m *sweep) open(ctx context.Context) (*Instance, error) {
 	if m.opts.Cluster != nil {
 		return OpenCluster(ctx, m.opts.Cluster, ClusterOptions{})
 	}
@@ -220,7 +220,7 @@ func (m *sweep) checkOutputs() error {
 }
 
 // find gives the matrix its id, and each cell its latest run.
-func (m *sweep) find(ctx context.Context, home *Home) error {
+func (m *sweep) find(ctx context.Context, home *Instance) error {
 	loaded := slices.IndexFunc(m.cells, func(c *cell) bool { return c.script != nil })
 	parts := []any{home.identity(m.cells[loaded].script.Name, m.opts.ScriptPath), m.opts.Axes, m.opts.Params, m.opts.Start,
 		m.opts.From, m.opts.Ephemeral}
@@ -383,7 +383,7 @@ const (
 
 // work brings a run to its end, or to where it waits for people: here, or by
 // having the workers of a cluster do it. One that is left goes on there.
-func (m *sweep) work(ctx context.Context, home *Home, o Options) (sum Summary, err error) {
+func (m *sweep) work(ctx context.Context, home *Instance, o Options) (sum Summary, err error) {
 	if home.cluster == nil {
 		return Run(ctx, home, o)
 	}
@@ -401,7 +401,7 @@ func (m *sweep) work(ctx context.Context, home *Home, o Options) (sum Summary, e
 }
 
 // await returns when workers have nothing more to do for a run, or ctx ends.
-func (m *sweep) await(ctx context.Context, home *Home, key state.RunKey) error {
+func (m *sweep) await(ctx context.Context, home *Instance, key state.RunKey) error {
 	tick := time.NewTicker(cellLook)
 	defer tick.Stop()
 	said := ""
@@ -436,7 +436,7 @@ const (
 )
 
 // next decides what a cell needs.
-func (m *sweep) next(ctx context.Context, home *Home, c *cell) (cellStep, error) {
+func (m *sweep) next(ctx context.Context, home *Instance, c *cell) (cellStep, error) {
 	if c.Run == 0 {
 		return begin, nil
 	}
@@ -491,7 +491,7 @@ func (c *cell) ended(sum Summary, err error) error {
 }
 
 // Matrices lists the matrices of a workspace, the latest last.
-func Matrices(ctx context.Context, home *Home, workspace string) ([]Matrix, error) {
+func Matrices(ctx context.Context, home *Instance, workspace string) ([]Matrix, error) {
 	notes, err := state.AllNotes(ctx, home.State, workspace, topicMatrices)
 	if err != nil {
 		return nil, err
@@ -509,7 +509,7 @@ func Matrices(ctx context.Context, home *Home, workspace string) ([]Matrix, erro
 }
 
 // MatrixCells lists the cells of a matrix that have a run, in their order.
-func MatrixCells(ctx context.Context, home *Home, workspace string, m Matrix) ([]CellState, error) {
+func MatrixCells(ctx context.Context, home *Instance, workspace string, m Matrix) ([]CellState, error) {
 	cells, err := cellsOf(ctx, home.State, workspace, m.ID, m.Round)
 	out := make([]CellState, len(cells))
 	for i, c := range cells {

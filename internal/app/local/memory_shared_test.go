@@ -67,7 +67,7 @@ nodes:
 const greedyRows = 1_500
 
 // shareMemory is the process that sharesMemory asks for.
-func shareMemory(ctx context.Context, home *local.Home, how string) int {
+func shareMemory(ctx context.Context, home *local.Instance, how string) int {
 	words := strings.Fields(how)
 	memory, err := strconv.ParseInt(words[len(words)-1], 10, 64)
 	if err == nil && words[0] == "worker" {

@@ -430,7 +430,7 @@ func (e shortExecutor) Execute(ctx context.Context, cfg engine.InstanceConfig, p
 
 // withoutPaths keeps a state directory's parts in a store that has no paths, where
 // every fourth reading breaks, with room for few copies.
-func withoutPaths(t *testing.T, home *local.Home) *partstest.Memory {
+func withoutPaths(t *testing.T, home *local.Instance) *partstest.Memory {
 	t.Helper()
 	const limitBytes = 256 << 10
 	var readings atomic.Int64

@@ -194,7 +194,7 @@ func (a *asked) FetchPieces(ctx context.Context, part parts.Info, pieces []parts
 
 // mover is a worker of a cluster of one state directory, whose parts are elsewhere.
 type mover struct {
-	home    *local.Home
+	home    *local.Instance
 	moved   *travelled
 	asked   *asked
 	batches map[string]int // that it has executed, by node

@@ -20,7 +20,7 @@ type Sharers struct {
 
 // SharersOf says which workers that are there share their memory, those of one directory as one, by
 // host. Workers of versions that do not tell are left out.
-func SharersOf(workers []Attendance) (out []Sharers) {
+func SharersOf(workers []WorkerEntry) (out []Sharers) {
 	for _, w := range workers {
 		if w.Gone || w.Scratch == "" {
 			continue
@@ -38,7 +38,7 @@ func SharersOf(workers []Attendance) (out []Sharers) {
 
 // tellNeighbours says whom this worker shares its memory with, and warns where the workers of
 // this machine that do not share would use more than it has.
-func (s *server) tellNeighbours(ctx context.Context, me Attendance) {
+func (s *server) tellNeighbours(ctx context.Context, me WorkerEntry) {
 	workers, err := Workers(ctx, s.home)
 	if err != nil {
 		s.opts.Logger.Debug("the other workers of this machine could not be looked at", "error", err)
@@ -54,8 +54,8 @@ func (s *server) tellNeighbours(ctx context.Context, me Attendance) {
 }
 
 // neighboursOf is what is said to a worker that has come; "": nothing.
-func neighboursOf(me Attendance, workers []Attendance, machine int64) (shared, tooMuch string) {
-	workers = append(slices.DeleteFunc(slices.Clone(workers), func(w Attendance) bool {
+func neighboursOf(me WorkerEntry, workers []WorkerEntry, machine int64) (shared, tooMuch string) {
+	workers = append(slices.DeleteFunc(slices.Clone(workers), func(w WorkerEntry) bool {
 		return w.Owner == me.Owner ||
 			w.Host != me.Host
 	}), me)

@@ -32,7 +32,7 @@ func LoadCluster(name string, known *secret.Known) (*clusterconfig.Config, error
 
 // OpenCluster opens a cluster's state and parts. What a machine keeps for itself
 // is below the scratch directory.
-func OpenCluster(ctx context.Context, cfg *clusterconfig.Config, opts ClusterOptions) (_ *Home, err error) {
+func OpenCluster(ctx context.Context, cfg *clusterconfig.Config, opts ClusterOptions) (_ *Instance, err error) {
 	scratch, err := scratchOf(cfg)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func OpenCluster(ctx context.Context, cfg *clusterconfig.Config, opts ClusterOpt
 	if err := makeSubs(scratch); err != nil {
 		return nil, scratchFault(cfg, scratch, err)
 	}
-	h := &Home{clock: &clock{}, Dir: scratch, cluster: cfg, hooksIn: cfg.Dir(), observers: opts.Observers}
+	h := &Instance{clock: &clock{}, Dir: scratch, cluster: cfg, hooksIn: cfg.Dir(), observers: opts.Observers}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())
@@ -64,7 +64,7 @@ func OpenCluster(ctx context.Context, cfg *clusterconfig.Config, opts ClusterOpt
 }
 
 // openState opens the state that the configuration names.
-func (h *Home) openState(ctx context.Context) error {
+func (h *Instance) openState(ctx context.Context) error {
 	dir := h.cluster.State.Directory
 	if dir == "" {
 		return h.openCassandra(ctx)
@@ -93,7 +93,7 @@ func initHint(cfg *clusterconfig.Config) string {
 }
 
 // openParts opens the parts that the configuration names.
-func (h *Home) openParts(ctx context.Context, keep bool) error {
+func (h *Instance) openParts(ctx context.Context, keep bool) error {
 	if dir := h.cluster.PartsDirectory(); dir != "" {
 		store, err := partslocal.OpenOn(durable.FS{}, dir)
 		if err != nil {
@@ -124,7 +124,7 @@ func (h *Home) openParts(ctx context.Context, keep bool) error {
 }
 
 // copiesDir is where copies of parts lie: with keep, where an earlier process has left its own.
-func (h *Home) copiesDir(keep bool) (dir string, err error) {
+func (h *Instance) copiesDir(keep bool) (dir string, err error) {
 	if !keep {
 		work, err := h.WorkDir()
 		return filepath.Join(work, "parts"), err
@@ -160,7 +160,7 @@ func scratchFault(cfg *clusterconfig.Config, dir string, err error) error {
 }
 
 // owns reports whether a path is in one of the directories that are kept here.
-func (h *Home) owns(path string) bool {
+func (h *Instance) owns(path string) bool {
 	own := []string{h.Dir, h.partsDir}
 	if h.cluster != nil && h.cluster.State.Directory != "" {
 		own = append(own, h.cluster.State.Directory)

@@ -350,13 +350,14 @@ func TestOpenLineageEventsThatWereLeft(t *testing.T) {
 	defer home.Close()
 	how := lineage.Telling{}
 	alive := true
-	config := lineage.OutletConfig{Store: home.State, Box: local.LineageBox(home), Logger: slog.New(slog.DiscardHandler),
-		Gone: func(string) bool { return !alive },
-		How:  func(context.Context, state.RunKey) (lineage.Telling, error) { return how, nil }}
-	outlet := func(owner string, to lineage.Destination) *lineage.Outlet {
+	config := lineage.PublisherConfig{Store: home.State, Box: local.LineageBox(home),
+		Logger: slog.New(slog.DiscardHandler),
+		Gone:   func(string) bool { return !alive },
+		How:    func(context.Context, state.RunKey) (lineage.Telling, error) { return how, nil }}
+	outlet := func(owner string, to lineage.Destination) *lineage.Publisher {
 		c := config
 		c.Owner, c.To = owner, to
-		return lineage.NewOutlet(t.Context(), c)
+		return lineage.NewPublisher(t.Context(), c)
 	}
 	first := outlet("first", notTaken{})
 	sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30,

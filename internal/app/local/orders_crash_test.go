@@ -22,7 +22,7 @@ import (
 
 // orderVictim is a victim that gives run 1 an order and, where that lets it go on,
 // drives it: "VERB POINT:N".
-func orderVictim(ctx context.Context, home *local.Home, client *remote.Client, what string) int {
+func orderVictim(ctx context.Context, home *local.Instance, client *remote.Client, what string) int {
 	verb, point, _ := strings.Cut(what, " ")
 	key := state.RunKey{Workspace: "main", Run: 1}
 	die := jobtest.DieAt(point)
@@ -39,7 +39,7 @@ func orderVictim(ctx context.Context, home *local.Home, client *remote.Client, w
 		_, err = local.Invalidate(ctx, home, key, local.InvalidateOptions{Nodes: []string{"items"}, Reason: "wrong"})
 	case "retry":
 		var r local.Retry
-		r, err = local.PlanRetry(ctx, home, key, local.RetryOptions{Again: orders.Wish{Nodes: []string{"items"}},
+		r, err = local.PlanRetry(ctx, home, key, local.RetryOptions{Again: orders.RedoSelection{Nodes: []string{"items"}},
 			Remote: client})
 		opts = r.Options
 	}

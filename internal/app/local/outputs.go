@@ -198,7 +198,8 @@ func globPattern(at string) string {
 
 // checkFiles refuses, before a run exists, files of schemes that cannot be
 // used here, and what checkOutputs refuses.
-func (h *Home) checkFiles(ctx context.Context, client *remote.Client, s *script.Script, nodes []*script.Node) error {
+func (h *Instance) checkFiles(ctx context.Context, client *remote.Client, s *script.Script,
+	nodes []*script.Node) error {
 	for _, n := range nodes {
 		for _, r := range n.FileReaders() {
 			for _, u := range r.URLs {

@@ -74,7 +74,7 @@ func (s *settings) columns(next func(context.Context, string, script.CSVReader, 
 
 // SlotsOf is how many batches of a run were to be worked on at once where it
 // began; this machine's cores if that is not known.
-func (h *Home) SlotsOf(ctx context.Context, run state.Run) int {
+func (h *Instance) SlotsOf(ctx context.Context, run state.Run) int {
 	if set, err := settingsOf(ctx, h.State, run); err == nil && set != nil && set.Budget.Slots > 0 {
 		return set.Budget.Slots
 	}

@@ -30,7 +30,7 @@ func TestRunsArePlannedForTheWorkers(t *testing.T) {
 	require.Equal(t, here, got, "nobody is there yet")
 
 	put := func(name string, memory int64, slots int, seen time.Time, draining bool) {
-		data, err := json.Marshal(Attendance{Owner: name, Host: name, Memory: memory, Slots: slots, Draining: draining})
+		data, err := json.Marshal(WorkerEntry{Owner: name, Host: name, Memory: memory, Slots: slots, Draining: draining})
 		require.NoError(t, err)
 		note := state.Note{Topic: topicWorkers, Name: name, Data: data, Time: seen}
 		require.NoError(t, home.State.PutNote(t.Context(), fleetWorkspace, note))

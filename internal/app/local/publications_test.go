@@ -20,7 +20,7 @@ import (
 	"thalweg/internal/run/engine"
 	"thalweg/internal/run/python"
 	"thalweg/internal/store/state"
-	"thalweg/internal/store/state/patient"
+	"thalweg/internal/store/state/retrying"
 	"thalweg/internal/test/effort"
 	"thalweg/internal/test/statetest/hostile"
 )
@@ -135,8 +135,8 @@ func TestPublicationsOnAHostileStore(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			p := &publishing{t: t, dir: t.TempDir(), truth: hostile.New().Open(), rng: rand.New(rand.NewPCG(seed, 9))}
-			p.store = patient.New(hostile.Wrap(p.truth, hostile.Everything(seed)),
-				patient.Config{Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
+			p.store = retrying.New(hostile.Wrap(p.truth, hostile.Everything(seed)),
+				retrying.Config{Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 			text := replaceAll(publicationsScript, "DIR", dir)
 			for n := range publishedFiles {
 				text += replaceAll(publishedNode, "N", fmt.Sprint(n), "OUT", filepath.Join(p.dir, "out"))

@@ -56,7 +56,7 @@ type QueryResult struct {
 // Query runs SQL over tables named NAME (of the latest run that wrote it) and
 // runN.NAME, and over their side tables NAME__failed and NAME__bad (of the
 // latest run that has them). Only committed parts are seen.
-func Query(ctx context.Context, home *Home, opts QueryOptions) (res QueryResult, err error) {
+func Query(ctx context.Context, home *Instance, opts QueryOptions) (res QueryResult, err error) {
 	views, err := openViews(ctx, home, opts)
 	if err != nil {
 		return res, err
@@ -170,7 +170,7 @@ func syntaxFault(text, position, message string, tables func() string) error {
 		s.What), Hint: s.Hint}
 }
 
-func queryFault(ctx context.Context, home *Home, opts QueryOptions, err error) error {
+func queryFault(ctx context.Context, home *Instance, opts QueryOptions, err error) error {
 	if ctx.Err() != nil {
 		return &fault.Error{Kind: fault.Canceled, Message: "the query was interrupted", Err: context.Cause(ctx)}
 	}
@@ -209,7 +209,7 @@ func queryFault(ctx context.Context, home *Home, opts QueryOptions, err error) e
 var ofRun = regexp.MustCompile(`(?i)\brun([0-9]{1,18})"?\s*\.`)
 
 // runNotThere says which run that a query names cannot be read, and why; nil: all can, as far as they are known.
-func runNotThere(ctx context.Context, home *Home, opts QueryOptions) *fault.Error {
+func runNotThere(ctx context.Context, home *Instance, opts QueryOptions) *fault.Error {
 	for _, m := range ofRun.FindAllStringSubmatch(opts.SQL, knownTablesMax) {
 		n, _ := strconv.ParseInt(m[1], 10, 64) // digits, and not too many
 		run, err := home.State.Run(ctx, state.RunKey{Workspace: opts.Workspace, Run: n})
@@ -232,7 +232,7 @@ func runNotThere(ctx context.Context, home *Home, opts QueryOptions) *fault.Erro
 }
 
 // hasTableOf reports whether a query names a table of a run; so, too, where that is not known.
-func hasTableOf(ctx context.Context, home *Home, key state.RunKey, text string) bool {
+func hasTableOf(ctx context.Context, home *Instance, key state.RunKey, text string) bool {
 	nodes, err := home.State.Nodes(ctx, key)
 	return err != nil || slices.ContainsFunc(nodes, func(n state.Node) bool {
 		name := strings.ToLower(cmp.Or(n.Table, n.Name))
@@ -244,7 +244,7 @@ func hasTableOf(ctx context.Context, home *Home, key state.RunKey, text string) 
 const knownTablesMax = 50
 
 // Tables lists the names of the tables that a query can read without naming a run, in order.
-func Tables(ctx context.Context, home *Home, workspace string) ([]string, error) {
+func Tables(ctx context.Context, home *Instance, workspace string) ([]string, error) {
 	runs, _, err := home.State.Runs(ctx, workspace, state.Page{Limit: queryRunsMax})
 	if err != nil {
 		return nil, fmt.Errorf("read the runs of workspace %s: %w", workspace, err)
@@ -261,7 +261,7 @@ func Tables(ctx context.Context, home *Home, workspace string) ([]string, error)
 }
 
 // knownTables names what a query can read, or how to get there.
-func knownTables(ctx context.Context, home *Home, opts QueryOptions) string {
+func knownTables(ctx context.Context, home *Instance, opts QueryOptions) string {
 	known, err := Tables(ctx, home, opts.Workspace)
 	if err != nil || len(known) == 0 {
 		return "no run of workspace " + opts.Workspace + " has completed a table"
@@ -296,7 +296,7 @@ func (v *queryViews) close() {
 
 // openViews makes the tables readable that the query's text may mean: those of
 // the latest runs by their names, those of run N where it speaks of runN.
-func openViews(ctx context.Context, home *Home, opts QueryOptions) (*queryViews, error) {
+func openViews(ctx context.Context, home *Instance, opts QueryOptions) (*queryViews, error) {
 	runs, _, err := home.State.Runs(ctx, opts.Workspace, state.Page{Limit: queryRunsMax})
 	if err != nil {
 		return nil, fmt.Errorf("read the runs of workspace %s: %w", opts.Workspace, err)
@@ -338,7 +338,7 @@ func openViews(ctx context.Context, home *Home, opts QueryOptions) (*queryViews,
 }
 
 // open makes the parts of the tables readable.
-func (v *queryViews) open(ctx context.Context, home *Home) error {
+func (v *queryViews) open(ctx context.Context, home *Instance) error {
 	var tables []*plan.Table
 	for _, view := range v.views {
 		if !slices.Contains(tables, view.table) { // the latest run's has two names
@@ -389,7 +389,7 @@ type queryTable struct {
 }
 
 // runTables lists a run's tables whose names are in the query's text.
-func runTables(ctx context.Context, home *Home, r state.Run, text string) ([]queryTable, error) {
+func runTables(ctx context.Context, home *Instance, r state.Run, text string) ([]queryTable, error) {
 	var out, beside []queryTable // a script's own table hides a side table of the same name
 	for _, brief := range r.Nodes {
 		name := brief.Table
@@ -441,7 +441,7 @@ func runTables(ctx context.Context, home *Home, r state.Run, text string) ([]que
 }
 
 // sideTables lists the tables beside a node's own whose names are in the query's text.
-func sideTables(ctx context.Context, home *Home, n state.Node, np plan.NodePlan, name,
+func sideTables(ctx context.Context, home *Instance, n state.Node, np plan.NodePlan, name,
 	text string) ([]queryTable, error) {
 	var out []queryTable
 	if !strings.Contains(text, strings.ToLower(name+plan.SideMark)) {

@@ -13,7 +13,7 @@ import (
 )
 
 // copyParquet writes all rows of a query to the file of opts.
-func copyParquet(ctx context.Context, in *engine.Instance, home *Home, opts QueryOptions, query string) error {
+func copyParquet(ctx context.Context, in *engine.Instance, home *Instance, opts QueryOptions, query string) error {
 	query, err := exactInParquet(ctx, in, query)
 	if err == nil {
 		err = in.Exec(ctx, "COPY ("+query+"\n) TO "+sqltext.String(opts.Parquet)+" (FORMAT parquet, COMPRESSION zstd)")

@@ -24,7 +24,7 @@ import (
 
 // RetryOptions say what of a run is to be done again, and how its sources are read.
 type RetryOptions struct {
-	Again  orders.Wish // nothing: what failed, and what follows from an edit
+	Again  orders.RedoSelection // nothing: what failed, and what follows from an edit
 	Known  *secret.Known
 	Remote *remote.Client
 }
@@ -32,7 +32,7 @@ type RetryOptions struct {
 // Retry is what a retry of a run does.
 type Retry struct {
 	Run     state.Run
-	Closure orders.Closure // of the run itself
+	Closure orders.RedoPlan // of the run itself
 	// Changed is why the run cannot go on as it is: then a new one begins.
 	Changed []Change
 	// Passed is what would have been Changed, had the user not named what is done again:
@@ -49,7 +49,7 @@ type Change struct {
 }
 
 // PlanRetry finds out what a retry of a run does, and does none of it.
-func PlanRetry(ctx context.Context, home *Home, key state.RunKey, opts RetryOptions) (out Retry, err error) {
+func PlanRetry(ctx context.Context, home *Instance, key state.RunKey, opts RetryOptions) (out Retry, err error) {
 	t := &tools{home: home, opts: Options{Known: opts.Known, Remote: opts.Remote}, store: home.State}
 	if out.Run, err = carried(ctx, home.control(), key); err != nil {
 		return out, err

@@ -23,7 +23,7 @@ import (
 // reuser runs crashScript in a directory, over and over in one state directory.
 type reuser struct {
 	dir  string
-	home *local.Home
+	home *local.Instance
 }
 
 func newReuser(t *testing.T) *reuser {

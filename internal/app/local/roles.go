@@ -14,7 +14,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Times of presence in state.
+// Times of liveness in state.
 const (
 	presenceEvery   = 12 * time.Second // that a note is renewed
 	presenceLease   = 30 * time.Second // that one counts for those who only ask
@@ -31,7 +31,7 @@ const (
 	roleDoor    = "door"     // of a run: whoever has it comes in, or keeps others out
 )
 
-// stateNotes is the presence of processes on several machines: whoever works on a
+// stateNotes is the liveness of processes on several machines: whoever works on a
 // run has a note in its workspace, and renews it. Who comes in, and who clears,
 // holds a role of the run meanwhile, so that they see each other.
 type stateNotes struct {

@@ -49,16 +49,16 @@ type Options struct {
 	Ephemeral   bool // tables that can be ephemeral are
 	// nodes whose rows an earlier run has are not computed, but for those of Start and those that Select names
 	Reuse        bool
-	Resume       bool        // continue a run instead of starting one
-	ResumeRun    int64       // the run to continue; 0: the workspace's last
-	Pinned       bool        // with ResumeRun: from what was pinned of it, whatever ScriptPath has now
-	Again        orders.Wish // with Resume: what of the run is done again besides what failed or was left
-	Dir          string      // that relative names of files are seen from; "": the working directory
-	Parent       int64       // the run that this one takes the place of; 0: none
-	Unattended   bool        // nobody is asked at gates: they are left out, and answers are their defaults
-	Wait         bool        // a run that waits for people is waited for: see Run
-	MemoryBytes  int64       // 0: a share of the machine's
-	Cores        int         // 0: the machine's
+	Resume       bool                 // continue a run instead of starting one
+	ResumeRun    int64                // the run to continue; 0: the workspace's last
+	Pinned       bool                 // with ResumeRun: from what was pinned of it, whatever ScriptPath has now
+	Again        orders.RedoSelection // with Resume: what of the run is done again besides what failed or was left
+	Dir          string               // that relative names of files are seen from; "": the working directory
+	Parent       int64                // the run that this one takes the place of; 0: none
+	Unattended   bool                 // nobody is asked at gates: they are left out, and answers are their defaults
+	Wait         bool                 // a run that waits for people is waited for: see Run
+	MemoryBytes  int64                // 0: a share of the machine's
+	Cores        int                  // 0: the machine's
 	Interpreter  string
 	Keeper       string         // see python.Config
 	RowTimeout   time.Duration  // longest that Python may take for a row; 0: the pool's default
@@ -130,7 +130,7 @@ type Summary struct {
 // over, or until all that is left of it waits for people: its status is Waiting
 // then, or Paused, and nothing of it is under way or held. With Options.Wait it
 // goes on when they have decided. The summary is valid whenever its Key.Run is not 0, also beside an error.
-func Run(ctx context.Context, home *Home, opts Options) (Summary, error) {
+func Run(ctx context.Context, home *Instance, opts Options) (Summary, error) {
 	for {
 		sum, err := work(ctx, home, opts)
 		if err != nil || ctx.Err() != nil || sum.Status != state.Waiting && sum.Status != state.Paused {
@@ -154,7 +154,7 @@ func Run(ctx context.Context, home *Home, opts Options) (Summary, error) {
 			return sum, err
 		}
 		opts.Resume, opts.ResumeRun, opts.Start, opts.From, opts.Again, opts.Parent = true, sum.Key.Run, nil, nil,
-			orders.Wish{}, 0
+			orders.RedoSelection{}, 0
 		opts.Select = script.Selection{}
 	}
 }
@@ -163,7 +163,7 @@ func Run(ctx context.Context, home *Home, opts Options) (Summary, error) {
 // who decides looks behind the decision whether somebody is at work, who leaves
 // looks behind that. One of the two sees the other. A run that has ended in
 // between has ended for the summary, too.
-func goesOn(ctx context.Context, home *Home, sum *Summary) (bool, error) {
+func goesOn(ctx context.Context, home *Instance, sum *Summary) (bool, error) {
 	run, err := home.State.Run(ctx, sum.Key)
 	if err != nil {
 		return false, fmt.Errorf("read run %d: %w", sum.Key.Run, err)
@@ -180,7 +180,7 @@ func goesOn(ctx context.Context, home *Home, sum *Summary) (bool, error) {
 }
 
 // work does what can be done of a run now.
-func work(ctx context.Context, home *Home, opts Options) (_ Summary, err error) {
+func work(ctx context.Context, home *Instance, opts Options) (_ Summary, err error) {
 	start := time.Now()
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -780,7 +780,7 @@ func (r *runner) summarise(sum Summary, idle time.Duration) Summary {
 }
 
 // SummaryOf is how a run is that others work on.
-func SummaryOf(ctx context.Context, home *Home, key state.RunKey) (Summary, error) {
+func SummaryOf(ctx context.Context, home *Instance, key state.RunKey) (Summary, error) {
 	run, err := home.State.Run(ctx, key)
 	if err != nil {
 		return Summary{Key: key}, fmt.Errorf("read run %d: %w", key.Run, err)
@@ -797,7 +797,7 @@ func SummaryOf(ctx context.Context, home *Home, key state.RunKey) (Summary, erro
 }
 
 // fill reads how a run is from state. What cannot be read is not shown.
-func (h *Home) fill(ctx context.Context, sum *Summary) {
+func (h *Instance) fill(ctx context.Context, sum *Summary) {
 	run, err := h.State.Run(ctx, sum.Key)
 	if err == nil {
 		sum.Failure = run.Failure

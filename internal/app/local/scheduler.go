@@ -44,7 +44,7 @@ const scriptsEvery = 5 * time.Second
 // Schedule begins runs of scripts when their schedules and watches say so, and
 // works on the runs that it and other schedulers have begun, until ctx ends. In a
 // cluster it leaves the work to workers.
-func Schedule(ctx context.Context, home *Home, opts SchedulerOptions) error {
+func Schedule(ctx context.Context, home *Instance, opts SchedulerOptions) error {
 	if err := CheckWorkspace(opts.Workspace); err != nil {
 		return err
 	}
@@ -70,9 +70,9 @@ func Schedule(ctx context.Context, home *Home, opts SchedulerOptions) error {
 		lister = opts.Remote
 	}
 	service := schedule.New(schedule.Config{Remote: lister, Workspace: opts.Workspace,
-		Box: newNoteBox(store, opts.Workspace, state.TopicSchedules), Runs: s, Load: s.load, Most: opts.Most,
+		Registry: newNoteBox(store, opts.Workspace, state.TopicSchedules), Runs: s, Load: s.load, Most: opts.Most,
 		Clock: opts.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint,
-		Files: func(watch string) schedule.Box { return newNoteBox(store, opts.Workspace, topicWatched+watch) }})
+		Files: func(watch string) schedule.Registry { return newNoteBox(store, opts.Workspace, topicWatched+watch) }})
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var wg sync.WaitGroup
@@ -89,13 +89,13 @@ func Schedule(ctx context.Context, home *Home, opts SchedulerOptions) error {
 }
 
 // ScheduleBox has the records of a workspace's schedules, for those who look at them.
-func ScheduleBox(home *Home, workspace string) schedule.Box {
+func ScheduleBox(home *Instance, workspace string) schedule.Registry {
 	return newNoteBox(home.State, workspace, state.TopicSchedules)
 }
 
 // scheduler is one call of Schedule. It implements schedule.Runs.
 type scheduler struct {
-	home   *Home
+	home   *Instance
 	opts   SchedulerOptions
 	served map[string]schedule.Served // by path, as they were when they were right
 	wrong  map[string]string          // what is wrong with them now

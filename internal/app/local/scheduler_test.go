@@ -66,7 +66,7 @@ func (c fastClock) Now() time.Time {
 func (c fastClock) After(d time.Duration) <-chan time.Time { return time.After(d / fasterBy) }
 
 // serveSchedules is a scheduler that dies at a crash point.
-func serveSchedules(ctx context.Context, home *local.Home, client *remote.Client, point string) int {
+func serveSchedules(ctx context.Context, home *local.Instance, client *remote.Client, point string) int {
 	ticks, err := strconv.Atoi(os.Getenv(tickCount))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -25,7 +25,7 @@ import (
 	"thalweg/internal/store/queue"
 	"thalweg/internal/store/queue/rabbitmq"
 	"thalweg/internal/store/state"
-	"thalweg/internal/store/state/patient"
+	"thalweg/internal/store/state/retrying"
 )
 
 // How often a worker looks for runs that it does not work on yet, by itself and
@@ -58,7 +58,7 @@ type WorkerOptions struct {
 	Joined         func(Started)            // it works on a run now; may be nil
 	Left           func(key state.RunKey)   // it does no more; may be nil
 	Waiting        func(text string)        // see Options
-	Inside         func(Inside)             // called once, to look inside while it works; may be nil
+	Introspect     func(Introspection)      // called once, to look inside while it works; may be nil
 	Wants          func(run state.Run) bool // whether it works on a run; nil: on all
 	Most           int                      // runs that it works on at once; 0: any number
 	Isolate        *Isolation               // its slots are processes; nil: they are goroutines
@@ -77,7 +77,7 @@ type WorkerOptions struct {
 // Serve takes batches of all runs of the state directory until ctx ends. It
 // coordinates them as well, where nobody else does. When ctx ends it gives back
 // what is in flight: the runs go on in other processes, or when they are resumed.
-func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
+func Serve(ctx context.Context, home *Instance, opts WorkerOptions) (err error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -88,7 +88,7 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 		Keeper: opts.Keeper, RowTimeout: opts.RowTimeout,
 		GroupTimeout: opts.GroupTimeout, Remote: opts.Remote, Known: opts.Known, Logger: opts.Logger, Waiting: opts.Waiting,
 		Checkpoint: opts.Checkpoint,
-		isolated:   opts.Isolate != nil, stateWithin: patient.Forever})
+		isolated:   opts.Isolate != nil, stateWithin: retrying.Forever})
 	if err != nil {
 		return err
 	}
@@ -123,12 +123,12 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 		store: t.store, slots: slotsOf(opts.Cores), ahead: aheadOf(home.Parts), lease: opts.Lease, tries: opts.Tries,
 		deadline: opts.AttemptTimeout, clock: home.clock, logger: opts.Logger, checkpoint: opts.Checkpoint})
 	close(ready)
-	if opts.Inside != nil {
-		opts.Inside(Inside{Queue: s.crew.queue, Budget: s.held, AtOnce: s.pace.Settings, Able: s.reasons})
+	if opts.Introspect != nil {
+		opts.Introspect(Introspection{Queue: s.crew.queue, Budget: s.held, AtOnce: s.pace.Settings, Able: s.reasons})
 	}
 	told := s.tell(ctx)
 	watched := s.watchAble(ctx)
-	attended := s.attend(ctx)
+	attended := s.registerWorker(ctx)
 	kept := s.keepTime(ctx)
 	paced := s.settle(works)
 	err = s.watch(works)
@@ -149,8 +149,8 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	return err
 }
 
-// Inside is what can be looked at while a worker works, by anybody.
-type Inside struct {
+// Introspection is what can be looked at while a worker works, by anybody.
+type Introspection struct {
 	Queue  queue.Queue
 	Budget func() (b budget.Budget, held bool) // that its batches have now
 	AtOnce func() []adapt.Setting              // how much is done at once
@@ -206,7 +206,7 @@ type refusal struct {
 func (s *server) watch(ctx context.Context) error {
 	for {
 		if err := s.join(ctx); err != nil && ctx.Err() == nil {
-			if !patient.Passes(err) {
+			if !retrying.Passes(err) {
 				return err
 			}
 			s.opts.Logger.Debug("runs could not be looked for; it is tried again", "error", err)
@@ -271,7 +271,7 @@ func (s *server) join(ctx context.Context) (passing error) {
 			return context.Cause(ctx)
 		case err == nil:
 			delete(s.unread, w)
-		case patient.Passes(err):
+		case retrying.Passes(err):
 			passing = errors.Join(passing, fmt.Errorf("look for runs of workspace %s: %w", w, err))
 		case s.unread[w] != err.Error():
 			s.unread[w] = err.Error()

@@ -64,7 +64,7 @@ const caHint = "name a PEM file, or a directory of such"
 const tlsHint = "the configuration of the cluster names the files below tls: ca, cert, key, in PEM form"
 
 // openCassandra opens a state in Cassandra.
-func (h *Home) openCassandra(ctx context.Context) error {
+func (h *Instance) openCassandra(ctx context.Context) error {
 	cfg, err := cassandraOf(h.cluster)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (h *Home) openCassandra(ctx context.Context) error {
 }
 
 // openBackend opens parts that have no paths.
-func (h *Home) openBackend(ctx context.Context) (parts.Backend, error) {
+func (h *Instance) openBackend(ctx context.Context) (parts.Backend, error) {
 	if s := h.cluster.Parts.S3; s != nil {
 		to := remoteOf(s)
 		to.S3Observe = h.observers.ofS3()
@@ -105,7 +105,7 @@ func remoteOf(s *clusterconfig.S3) remote.Config {
 }
 
 // openQueue connects to the broker; nil without one: then processes look at the state.
-func (h *Home) openQueue(ctx context.Context, logger *slog.Logger) (queue.Queue, error) {
+func (h *Instance) openQueue(ctx context.Context, logger *slog.Logger) (queue.Queue, error) {
 	if h.cluster == nil || h.cluster.Queue == nil {
 		return nil, nil
 	}
@@ -166,7 +166,7 @@ func QueuePrefix(ctx context.Context, c *clusterconfig.Config) (string, error) {
 
 // ordered asks the processes of a cluster to look at a run now, of which somebody
 // has ordered something. Without a broker, or an answer of it, they look by themselves.
-func (h *Home) ordered(ctx context.Context, key state.RunKey) {
+func (h *Instance) ordered(ctx context.Context, key state.RunKey) {
 	if h.cluster == nil || h.cluster.Queue == nil {
 		return
 	}

@@ -62,7 +62,8 @@ func BenchmarkSlots(b *testing.B) {
 }
 
 // serveOne works on the runs of a home until one is over.
-func serveOne(b *testing.B, home *local.Home, isolate bool, memory int64, cores int) (took time.Duration, batches int) {
+func serveOne(b *testing.B, home *local.Instance, isolate bool, memory int64, cores int) (took time.Duration,
+	batches int) {
 	b.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

@@ -76,7 +76,7 @@ func (r *isolated) run() state.Status {
 	return r.serve(home)
 }
 
-func (r *isolated) serve(home *local.Home) (status state.Status) {
+func (r *isolated) serve(home *local.Instance) (status state.Status) {
 	r.t.Helper()
 	ctx, stop := context.WithTimeout(r.t.Context(), 5*time.Minute)
 	defer stop()

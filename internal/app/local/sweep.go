@@ -18,7 +18,7 @@ import (
 
 // remoteDir is where a run keeps copies of its remote inputs. It is there as
 // long as the run may go on.
-func (h *Home) remoteDir(key state.RunKey) string {
+func (h *Instance) remoteDir(key state.RunKey) string {
 	return filepath.Join(h.Dir, "remote", fmt.Sprintf("%s-%d", key.Workspace, key.Run))
 }
 
@@ -137,7 +137,7 @@ type uploadNote struct {
 
 // sweepNotes ends the uploads that a run of an earlier version noted. Nobody
 // else may be at work on the run.
-func sweepNotes(ctx context.Context, home *Home, client *remote.Client, key state.RunKey) error {
+func sweepNotes(ctx context.Context, home *Instance, client *remote.Client, key state.RunKey) error {
 	dir := filepath.Join(home.remoteDir(key), "out")
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {

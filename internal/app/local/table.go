@@ -21,7 +21,7 @@ type RunTable struct {
 
 // TableOf finds a table of a run by its name, side tables among them. One that
 // was invalidated since can be looked at.
-func TableOf(ctx context.Context, home *Home, run state.RunKey, name string) (RunTable, error) {
+func TableOf(ctx context.Context, home *Instance, run state.RunKey, name string) (RunTable, error) {
 	nodes, err := home.State.Nodes(ctx, run)
 	if err != nil {
 		return RunTable{}, fmt.Errorf("read the nodes of run %d: %w", run.Run, err)

@@ -21,12 +21,12 @@ import (
 	"thalweg/internal/run/python"
 	"thalweg/internal/run/sandbox"
 	"thalweg/internal/store/state"
-	"thalweg/internal/store/state/patient"
+	"thalweg/internal/store/state/retrying"
 )
 
 // tools are what a process does its batches with, whatever run they are of.
 type tools struct {
-	home   *Home
+	home   *Instance
 	opts   Options
 	store  state.Store // as runs write it
 	work   string      // for files that are private to this process
@@ -40,13 +40,13 @@ type tools struct {
 	had    int64                       // bytes of the share, when it was resized before
 	meter  budget.Meter
 	cancel context.CancelFunc
-	pool   *python.Pool    // nil: nothing has needed one so far
-	slots  *sandbox.Slots  // where batches are executed; nil: in this process
-	lent   *sandbox.Parent // of a process that is a slot: what it works with; nil: it is none
-	teller *notify.Teller  // nil: nothing is told yet
+	pool   *python.Pool     // nil: nothing has needed one so far
+	slots  *sandbox.Slots   // where batches are executed; nil: in this process
+	lent   *sandbox.Parent  // of a process that is a slot: what it works with; nil: it is none
+	teller *notify.Notifier // nil: nothing is told yet
 }
 
-func newTools(home *Home, opts Options) (*tools, error) {
+func newTools(home *Instance, opts Options) (*tools, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -59,8 +59,8 @@ func newTools(home *Home, opts Options) (*tools, error) {
 }
 
 // newStore is the state as runs write it: patiently, and without secrets.
-func newStore(home *Home, opts Options) state.Store {
-	return discreetStore{patient.New(home.State, patient.Config{Within: opts.stateWithin, Logger: opts.Logger}),
+func newStore(home *Instance, opts Options) state.Store {
+	return redactingStore{retrying.New(home.State, retrying.Config{Within: opts.stateWithin, Logger: opts.Logger}),
 		opts.Known}
 }
 

@@ -39,7 +39,7 @@ type TraceOptions struct {
 }
 
 // Trace says what rows of a table or of an output file are made of.
-func Trace(ctx context.Context, home *Home, opts TraceOptions) (_ *lineage.Tree, err error) {
+func Trace(ctx context.Context, home *Instance, opts TraceOptions) (_ *lineage.Tree, err error) {
 	targets, err := findTargets(ctx, home, opts)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (r *tracedRuns) job(ctx context.Context, key state.RunKey) (*pipeline.Pipel
 
 // findTargets finds the run that has a table or an output file: of those that wrote it the latest whose
 // file is there as it was written, else the latest. Of a table of a database it finds all, the latest first.
-func findTargets(ctx context.Context, home *Home, opts TraceOptions) (targets []lineage.Target, err error) {
+func findTargets(ctx context.Context, home *Instance, opts TraceOptions) (targets []lineage.Target, err error) {
 	name, only := opts.Name, opts.Run
 	path := address.Redact(name)
 	if !address.Remote(name) {
@@ -184,7 +184,7 @@ func findTargets(ctx context.Context, home *Home, opts TraceOptions) (targets []
 }
 
 // orDropped says that a run was dropped, where it was.
-func orDropped(ctx context.Context, home *Home, key state.RunKey) error {
+func orDropped(ctx context.Context, home *Instance, key state.RunKey) error {
 	run, err := home.State.Run(ctx, key)
 	if err == nil && run.Dropped != nil {
 		return wasDropped(run)
@@ -193,7 +193,7 @@ func orDropped(ctx context.Context, home *Home, key state.RunKey) error {
 }
 
 // nothingToTrace says that no run has what is to be traced.
-func nothingToTrace(ctx context.Context, home *Home, opts TraceOptions, only int64) error {
+func nothingToTrace(ctx context.Context, home *Instance, opts TraceOptions, only int64) error {
 	if only != 0 {
 		if err := orDropped(ctx, home, state.RunKey{Workspace: opts.Workspace, Run: only}); err != nil {
 			return err
@@ -227,7 +227,7 @@ func runTable(name string) (run int64, table string, ok bool) {
 }
 
 // tableOfRun looks for a table in one run.
-func tableOfRun(ctx context.Context, home *Home, key state.RunKey, table string) (target lineage.Target, ok bool,
+func tableOfRun(ctx context.Context, home *Instance, key state.RunKey, table string) (target lineage.Target, ok bool,
 	err error) {
 	nodes, err := home.State.Nodes(ctx, key)
 	if errors.Is(err, state.ErrNotFound) {
@@ -246,7 +246,7 @@ func tableOfRun(ctx context.Context, home *Home, key state.RunKey, table string)
 
 // targetIn looks for a table or file in a run: of a table of a database there are as many as batches have written
 // it. sure says that a file is as the run wrote it, or that nobody can tell.
-func targetIn(ctx context.Context, home *Home, r state.Run, name, path string) (targets []lineage.Target, sure bool,
+func targetIn(ctx context.Context, home *Instance, r state.Run, name, path string) (targets []lineage.Target, sure bool,
 	err error) {
 	for _, n := range r.Nodes {
 		if n.Table != "" && strings.EqualFold(n.Table, name) && n.Status == state.Succeeded {
@@ -317,7 +317,7 @@ func asTheyWere(ctx context.Context, files []state.File) (bool, error) {
 
 // ScriptOf loads a run's script as it was when the run began; relative names in
 // it are seen from dir.
-func ScriptOf(ctx context.Context, home *Home, run state.RunKey, client *remote.Client,
+func ScriptOf(ctx context.Context, home *Instance, run state.RunKey, client *remote.Client,
 	known *secret.Known) (_ *script.Script, dir string, err error) {
 	t, err := newTools(home, Options{Remote: client, Known: known})
 	if err != nil {

@@ -371,7 +371,7 @@ func (w *traceWorld) output(name string) {
 }
 
 // check traces all rows of a table or file, and compares each step.
-func (w *traceWorld) check(home *local.Home, table traceTable) {
+func (w *traceWorld) check(home *local.Instance, table traceTable) {
 	const all = 100_000
 	limit := 1 + w.IntN(30)
 	tree, err := local.Trace(w.t.Context(), home, local.TraceOptions{Workspace: "main", Name: table.name,
@@ -407,7 +407,7 @@ func (w *traceWorld) check(home *local.Home, table traceTable) {
 }
 
 // rows are the ids of a table's rows in order, or of a file's as they are read.
-func (w *traceWorld) rows(home *local.Home, table traceTable) (ids []string) {
+func (w *traceWorld) rows(home *local.Instance, table traceTable) (ids []string) {
 	if table.kind == "same" {
 		f, err := os.Open(table.name)
 		require.NoError(w.t, err)
@@ -422,7 +422,7 @@ func (w *traceWorld) rows(home *local.Home, table traceTable) (ids []string) {
 	return w.ask(home, fmt.Sprintf("SELECT u || '/' || w FROM %s", table.name))
 }
 
-func (w *traceWorld) ask(home *local.Home, query string) (out []string) {
+func (w *traceWorld) ask(home *local.Instance, query string) (out []string) {
 	res, err := local.Query(context.Background(), home, local.QueryOptions{Workspace: "main", SQL: query,
 		MemoryBytes: 1 << 30})
 	require.NoError(w.t, err, query)
@@ -444,7 +444,7 @@ func idOf(r *lineage.Row) string {
 }
 
 // step compares what a row is made of with what it says.
-func (w *traceWorld) step(home *local.Home, tree *lineage.Tree, row *lineage.Row, table traceTable) {
+func (w *traceWorld) step(home *local.Instance, tree *lineage.Tree, row *lineage.Row, table traceTable) {
 	by := map[plan.Role][]string{}
 	for _, o := range row.From {
 		require.EqualValues(w.t, o.Count, len(o.Sample), table.name)

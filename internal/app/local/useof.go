@@ -31,7 +31,7 @@ func stampOf(file fs.FileInfo) string {
 }
 
 // NoteQueried notes that a query has written a file: UseOf passes it over then.
-func NoteQueried(ctx context.Context, home *Home, workspace, path string) error {
+func NoteQueried(ctx context.Context, home *Instance, workspace, path string) error {
 	file, err := os.Stat(path)
 	if err != nil {
 		return fmt.Errorf("look at what was written: %w", err)
@@ -42,7 +42,7 @@ func NoteQueried(ctx context.Context, home *Home, workspace, path string) error 
 
 // UseOf says what one of the latest runs of a workspace has to do with a file of this machine;
 // "": none has, or the file is not there.
-func UseOf(ctx context.Context, home *Home, workspace, path string) (string, error) {
+func UseOf(ctx context.Context, home *Instance, workspace, path string) (string, error) {
 	file, err := os.Stat(path)
 	if err != nil {
 		return "", nil //nolint:nilerr // it cannot be replaced either, which writing it says
@@ -79,7 +79,7 @@ func UseOf(ctx context.Context, home *Home, workspace, path string) (string, err
 	return "", nil
 }
 
-func (h *Home) useBy(ctx context.Context, key state.RunKey, is func(dir, name string) bool) (string, error) {
+func (h *Instance) useBy(ctx context.Context, key state.RunKey, is func(dir, name string) bool) (string, error) {
 	run, err := h.State.Run(ctx, key)
 	if err != nil {
 		return "", fmt.Errorf("read run %d: %w", key.Run, err)

@@ -36,13 +36,13 @@ def spin(heavy):
 // spin runs a script whose Python works for the heavy ones of files with a row each.
 func spin(t *testing.T, files int, heavy func(file int) bool) history.Facts {
 	t.Helper()
-	return spinBy(t, files, heavy, func(home *local.Home, opts local.Options) (state.RunKey, error) {
+	return spinBy(t, files, heavy, func(home *local.Instance, opts local.Options) (state.RunKey, error) {
 		sum, err := local.Run(t.Context(), home, opts)
 		return sum.Key, err
 	})
 }
 
-func spinBy(t *testing.T, files int, heavy func(file int) bool, run func(*local.Home, local.Options) (state.RunKey,
+func spinBy(t *testing.T, files int, heavy func(file int) bool, run func(*local.Instance, local.Options) (state.RunKey,
 	error)) history.Facts {
 	t.Helper()
 	dir := t.TempDir()
@@ -97,24 +97,26 @@ func TestWhyPython(t *testing.T) {
 // A worker that has claimed more batches than it has slots for lets them wait for a slot, not for memory.
 func TestWhySlots(t *testing.T) {
 	t.Parallel()
-	f := spinBy(t, 2, func(int) bool { return true }, func(home *local.Home, opts local.Options) (state.RunKey, error) {
-		key, err := local.Begin(t.Context(), home, opts)
-		if err != nil {
-			return key, err
-		}
-		fixed, err := pace.ParseFixed([]string{"2"})
-		if err != nil {
-			return key, err
-		}
-		drain := make(chan struct{})
-		return key, local.Serve(t.Context(), home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3",
-			Concurrency: fixed, Drain: drain,
-			Observe: func(e job.Event) {
-				if e.Kind == job.RunFinished {
-					close(drain)
-				}
-			}})
-	})
+	f := spinBy(t, 2, func(int) bool { return true },
+		func(home *local.Instance, opts local.Options) (state.RunKey, error) {
+			key, err := local.Begin(t.Context(), home, opts)
+			if err != nil {
+				return key, err
+			}
+			fixed, err := pace.ParseFixed([]string{"2"})
+			if err != nil {
+				return key, err
+			}
+			drain := make(chan struct{})
+			return key, local.Serve(t.Context(), home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 1,
+				Interpreter: "python3",
+				Concurrency: fixed, Drain: drain,
+				Observe: func(e job.Event) {
+					if e.Kind == job.RunFinished {
+						close(drain)
+					}
+				}})
+		})
 	s := f.Tallies["work"].Stats
 	require.Greater(t, s.Turn, time.Second)
 	require.Less(t, s.Wait, s.Turn/10)

@@ -348,7 +348,7 @@ func tableColumns(w *script.TableWriter) []column {
 }
 
 // judge compares how the run ended with what the case expects.
-func (r *runner) judge(ctx context.Context, home *local.Home, sum local.Summary, runErr error) error {
+func (r *runner) judge(ctx context.Context, home *local.Instance, sum local.Summary, runErr error) error {
 	message := failure(sum, runErr)
 	switch {
 	case r.c.Error != "" && message == "":
@@ -389,7 +389,7 @@ func failure(sum local.Summary, err error) string {
 }
 
 // compare holds what a table or a file has against what is expected of it.
-func (r *runner) compare(ctx context.Context, home *local.Home, e named) error {
+func (r *runner) compare(ctx context.Context, home *local.Instance, e named) error {
 	var creators []string
 	for _, name := range r.c.Nodes {
 		n := r.script.Node(name)
@@ -456,7 +456,7 @@ func lines(text string) []string {
 
 // compareTable compares rows whatever their order, in the fields that are
 // expected.
-func (r *runner) compareTable(ctx context.Context, home *local.Home, n *script.Node, e named) error {
+func (r *runner) compareTable(ctx context.Context, home *local.Instance, n *script.Node, e named) error {
 	columns := tableColumns(n.Table)
 	rows, err := e.table(columns)
 	if err != nil {
@@ -523,7 +523,7 @@ func (r row) line(columns []column) (string, error) {
 	return strings.Join(cells, " "), nil
 }
 
-func tableLines(ctx context.Context, home *local.Home, table string, columns []column) ([]string, error) {
+func tableLines(ctx context.Context, home *local.Instance, table string, columns []column) ([]string, error) {
 	cols := make([]string, len(columns))
 	for i, c := range columns {
 		cols[i] = resultSQL(c.typ, sqltext.Ident(c.name))

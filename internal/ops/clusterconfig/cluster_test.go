@@ -51,15 +51,19 @@ worker:
   metrics: ":9464"
 `)
 	require.Empty(t, said)
-	require.Equal(t, &clusterconfig.Cassandra{Hosts: []string{"db1:9042", "db2:9043"}, Keyspace: "figures", Datacenter: "eu",
+	require.Equal(t, &clusterconfig.Cassandra{Hosts: []string{"db1:9042", "db2:9043"}, Keyspace: "figures",
+		Datacenter:  "eu",
 		Replication: map[string]int{"eu": 3, "us": 2},
-		Username:    "thalweg", Password: "rumpelstilz", TLS: &clusterconfig.TLS{CA: "/etc/fleet/tls/ca.pem"}}, cfg.State.Cassandra)
-	require.Equal(t, clusterconfig.Parts{S3: &clusterconfig.S3{URL: "s3://figures/parts", Endpoint: "https://store.example:9000",
-		Region: "eu-1",
-		CA:     "/etc/fleet/tls/ca.pem", AccessKey: "figures", SecretKey: "open-sesame"}}, cfg.Parts)
+		Username:    "thalweg", Password: "rumpelstilz", TLS: &clusterconfig.TLS{CA: "/etc/fleet/tls/ca.pem"}},
+		cfg.State.Cassandra)
+	require.Equal(t, clusterconfig.Parts{S3: &clusterconfig.S3{URL: "s3://figures/parts",
+		Endpoint: "https://store.example:9000",
+		Region:   "eu-1",
+		CA:       "/etc/fleet/tls/ca.pem", AccessKey: "figures", SecretKey: "open-sesame"}}, cfg.Parts)
 	require.Equal(t, &clusterconfig.RabbitMQ{Hosts: []string{"rabbit.example:5671"}, Username: "guest", Password: "s3same",
 		VHost: "fleet", TLS: &clusterconfig.TLS{}}, cfg.Queue)
-	require.Equal(t, clusterconfig.Worker{Scratch: "/fast", Cache: 3 << 29, Memory: 4 << 30, Cores: 8, Drain: 90 * time.Second,
+	require.Equal(t, clusterconfig.Worker{Scratch: "/fast", Cache: 3 << 29, Memory: 4 << 30, Cores: 8,
+		Drain:   90 * time.Second,
 		Metrics: ":9464"}, cfg.Worker)
 	require.NotContains(t, known.Text("a rumpelstilz and a s3same"), "rumpelstilz")
 	require.NotContains(t, known.Text("a rumpelstilz and a s3same"), "s3same")
@@ -73,7 +77,8 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, "/etc/fleet/runs", cfg.State.Directory)
 	require.Equal(t, "/etc/fleet/runs/parts", cfg.PartsDirectory())
 	require.Nil(t, cfg.Queue)
-	require.Equal(t, clusterconfig.Worker{Cache: clusterconfig.CacheDefaultBytes, Drain: clusterconfig.DrainDefault}, cfg.Worker)
+	require.Equal(t, clusterconfig.Worker{Cache: clusterconfig.CacheDefaultBytes, Drain: clusterconfig.DrainDefault},
+		cfg.Worker)
 
 	cfg, said, _ = parse(t, "version: 1\nstate: {cassandra: {hosts: db1}}\n")
 	require.Empty(t, said)

@@ -15,11 +15,11 @@ import (
 type Broker struct {
 	Hosts []string
 	// Look connects to one node of the broker.
-	Look func(ctx context.Context, host string) (*rabbitmq.Visit, error)
+	Look func(ctx context.Context, host string) (*rabbitmq.Probe, error)
 	// Prefix begins the names of the fleet's queues: its id is in the state.
 	Prefix func(ctx context.Context) (string, error)
 
-	visit *rabbitmq.Visit
+	visit *rabbitmq.Probe
 }
 
 // oldestBroker is the first version with quorum queues.

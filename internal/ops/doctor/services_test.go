@@ -159,7 +159,8 @@ func mute(t *testing.T) string {
 func TestNobodyListens(t *testing.T) {
 	t.Parallel()
 	cfg := inCassandra(cassandra.Config{Hosts: []string{closedPort(t)}, Keyspace: "test"})
-	cfg.Queue = &clusterconfig.RabbitMQ{Hosts: []string{closedPort(t)}, VHost: "/", Username: "me", Password: "rumpelstilz"}
+	cfg.Queue = &clusterconfig.RabbitMQ{Hosts: []string{closedPort(t)}, VHost: "/", Username: "me",
+		Password: "rumpelstilz"}
 	found := examine(t, cfg, 0)
 	says(t, found, "state "+cfg.State.Cassandra.Hosts[0], doctor.Bad, "connection refused", "that the nodes run")
 	says(t, found, "state nodes", doctor.Bad, "no node", "")
@@ -170,7 +171,8 @@ func TestNobodyListens(t *testing.T) {
 func TestServicesThatHang(t *testing.T) {
 	t.Parallel()
 	cfg := inCassandra(cassandra.Config{Hosts: []string{mute(t)}, Keyspace: "test"})
-	cfg.Parts = clusterconfig.Parts{S3: &clusterconfig.S3{URL: "s3://bucket/x", Endpoint: "http://" + mute(t), AccessKey: "a",
+	cfg.Parts = clusterconfig.Parts{S3: &clusterconfig.S3{URL: "s3://bucket/x", Endpoint: "http://" + mute(t),
+		AccessKey: "a",
 		SecretKey: "rumpelstilz"}}
 	cfg.Queue = &clusterconfig.RabbitMQ{Hosts: []string{mute(t)}, VHost: "/"}
 	begun := time.Now()
@@ -194,7 +196,8 @@ func brokerURL(t *testing.T) *url.URL {
 
 // sqliteCluster is a cluster in a directory.
 func sqliteCluster(t *testing.T) *clusterconfig.Config {
-	cfg := &clusterconfig.Config{Path: "cluster.yaml", State: clusterconfig.State{Directory: filepath.Join(t.TempDir(), "runs")}}
+	cfg := &clusterconfig.Config{Path: "cluster.yaml",
+		State: clusterconfig.State{Directory: filepath.Join(t.TempDir(), "runs")}}
 	require.NoError(t, local.InitCluster(t.Context(), cfg))
 	return cfg
 }
@@ -204,7 +207,8 @@ func TestBroker(t *testing.T) {
 	u := brokerURL(t)
 	password, _ := u.User.Password()
 	cfg := sqliteCluster(t)
-	cfg.Queue = &clusterconfig.RabbitMQ{Hosts: []string{u.Host}, Username: u.User.Username(), Password: password, VHost: "/"}
+	cfg.Queue = &clusterconfig.RabbitMQ{Hosts: []string{u.Host}, Username: u.User.Username(), Password: password,
+		VHost: "/"}
 	found := examine(t, cfg, 0)
 	says(t, found, "queue "+u.Host, doctor.Good, "RabbitMQ 3.", "")
 	says(t, found, "queue publish and receive", found["queue publish and receive"].Verdict, "confirmed", "")
@@ -239,7 +243,8 @@ func TestQueueOfWrongType(t *testing.T) {
 		require.NoError(t, err)
 	})
 	password, _ := u.User.Password()
-	cfg.Queue = &clusterconfig.RabbitMQ{Hosts: []string{u.Host}, Username: u.User.Username(), Password: password, VHost: "/"}
+	cfg.Queue = &clusterconfig.RabbitMQ{Hosts: []string{u.Host}, Username: u.User.Username(), Password: password,
+		VHost: "/"}
 	says(t, examine(t, cfg, 0), "queue queues", doctor.Bad, name+" is not as workers need it", "delete the queue")
 }
 
@@ -279,7 +284,7 @@ func TestStateInADirectory(t *testing.T) {
 	go func() {
 		defer close(done)
 		for tick := time.NewTicker(100 * time.Millisecond); ; {
-			data, _ := json.Marshal(local.Attendance{Owner: "elsewhere/1", Host: "elsewhere", PID: 1, Engine: "duckdb-0",
+			data, _ := json.Marshal(local.WorkerEntry{Owner: "elsewhere/1", Host: "elsewhere", PID: 1, Engine: "duckdb-0",
 				Python: "none"})
 			note := state.Note{Topic: "workers", Name: "elsewhere/1", Data: data, Time: time.Now().Add(-time.Minute)}
 			if err := store.PutNote(ctx, "_fleet", note); err != nil {
@@ -361,12 +366,14 @@ func TestTLS(t *testing.T) {
 		mend         string
 	}{
 		"right": {&clusterconfig.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}, node, broker, doctor.Good, ""},
-		"by name": {&clusterconfig.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key, ServerName: "elsewhere.example"},
+		"by name": {&clusterconfig.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key,
+			ServerName: "elsewhere.example"},
 			other,
 			otherBroker, doctor.Good, ""},
 		"wrong CA": {&clusterconfig.TLS{CA: stranger.File, Cert: client.Cert, Key: client.Key}, node, broker, doctor.Bad,
 			"tls: {ca: FILE}"},
-		"wrong name": {&clusterconfig.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}, other, otherBroker, doctor.Bad,
+		"wrong name": {&clusterconfig.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}, other, otherBroker,
+			doctor.Bad,
 			"tls: {server_name: NAME}"},
 		"no own":      {&clusterconfig.TLS{CA: authority.File}, node, broker, doctor.Bad, "tls: {cert: FILE, key: FILE}"},
 		"no TLS here": {nil, node, broker, doctor.Bad, ""},
@@ -430,7 +437,8 @@ func TestClusterChaosTLS(t *testing.T) {
 	config := func(tls *clusterconfig.TLS, password string) *clusterconfig.Config {
 		cfg := inCassandra(cassandra.Config{Hosts: []string{node}, Keyspace: "secured"})
 		cfg.State.Cassandra.TLS, cfg.State.Cassandra.Username, cfg.State.Cassandra.Password = tls, "cassandra", password
-		cfg.Queue = &clusterconfig.RabbitMQ{Hosts: []string{broker}, Username: "guest", Password: "guest", VHost: "/", TLS: tls}
+		cfg.Queue = &clusterconfig.RabbitMQ{Hosts: []string{broker}, Username: "guest", Password: "guest",
+			VHost: "/", TLS: tls}
 		cfg.Worker.Scratch = t.TempDir()
 		return cfg
 	}

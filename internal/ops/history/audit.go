@@ -9,9 +9,9 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Deed is what somebody has ordered. It is read from the run's events, which
+// AuditEntry is what somebody has ordered. It is read from the run's events, which
 // nobody can edit.
-type Deed struct {
+type AuditEntry struct {
 	Time      time.Time    `json:"time"`
 	Workspace string       `json:"workspace"`
 	Run       int64        `json:"run"`
@@ -28,7 +28,7 @@ type Deed struct {
 const created = "create"
 
 // Audit lists what people have done to a run, in its order.
-func Audit(ctx context.Context, store state.Store, key state.RunKey) ([]Deed, error) {
+func Audit(ctx context.Context, store state.Store, key state.RunKey) ([]AuditEntry, error) {
 	run, err := store.Run(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("read run %d: %w", key.Run, err)
@@ -38,7 +38,7 @@ func Audit(ctx context.Context, store state.Store, key state.RunKey) ([]Deed, er
 
 // AuditAll lists what people have done to a workspace's runs, the latest runs
 // first: at least so many deeds, if there are as many; 0: all.
-func AuditAll(ctx context.Context, store state.Store, workspace string, limit int) (deeds []Deed, err error) {
+func AuditAll(ctx context.Context, store state.Store, workspace string, limit int) (deeds []AuditEntry, err error) {
 	for page := (state.Page{Limit: limit}); ; {
 		runs, next, err := store.Runs(ctx, workspace, page)
 		if err != nil {
@@ -60,7 +60,7 @@ func AuditAll(ctx context.Context, store state.Store, workspace string, limit in
 	}
 }
 
-func audit(ctx context.Context, store state.Store, run state.Run) (deeds []Deed, err error) {
+func audit(ctx context.Context, store state.Store, run state.Run) (deeds []AuditEntry, err error) {
 	for after := int64(0); ; {
 		events, err := store.Events(ctx, state.NodeKey{RunKey: run.RunKey}, after, state.PageMax)
 		if err != nil {
@@ -68,7 +68,7 @@ func audit(ctx context.Context, store state.Store, run state.Run) (deeds []Deed,
 		}
 		for _, e := range events {
 			after = e.Seq
-			d := Deed{Time: e.Time, Workspace: run.Workspace, Run: run.Run, Actor: e.Actor}
+			d := AuditEntry{Time: e.Time, Workspace: run.Workspace, Run: run.Run, Actor: e.Actor}
 			switch {
 			case e.Kind == state.RunCreated:
 				d.Action, d.Script = created, run.ScriptPath

@@ -210,13 +210,14 @@ func TestAudit(t *testing.T) {
 	say(state.Order{Kind: state.OrderDrop, Mark: state.Mark{Reason: "gone"}})
 	deeds, err := history.Audit(ctx, p.store, p.key)
 	require.NoError(t, err)
-	deed := func(action, reason string, epoch int64, nodes ...state.Redo) history.Deed {
-		return history.Deed{Time: noon, Workspace: "main", Run: 1, Actor: "eva", Action: action, Reason: reason, Epoch: epoch,
+	deed := func(action, reason string, epoch int64, nodes ...state.Redo) history.AuditEntry {
+		return history.AuditEntry{Time: noon, Workspace: "main", Run: 1, Actor: "eva", Action: action, Reason: reason,
+			Epoch: epoch,
 			Nodes: nodes}
 	}
 	void := deed("approve", "looks good", 1, state.Redo{Node: "a", Digest: "old", Role: "finance"})
 	void.Void = true
-	require.Equal(t, []history.Deed{deed("create", "", 0), void,
+	require.Equal(t, []history.AuditEntry{deed("create", "", 0), void,
 		deed("approve", "still does", 2, state.Redo{Node: "a", Digest: "new", Role: "finance"}), deed("drop", "gone", 4)},
 		deeds)
 

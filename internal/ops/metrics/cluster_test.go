@@ -44,7 +44,8 @@ func clusterOf(t *testing.T, dir string) (config string) {
 		require.NoError(t, err)
 		defer admin.Close()
 		prefix, err := local.QueuePrefix(context.Background(),
-			&clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: []string{host}, Keyspace: keyspace}}})
+			&clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: []string{host},
+				Keyspace: keyspace}}})
 		require.NoError(t, err)
 		require.NoError(t, errors.Join(admin.Make(context.Background(), []string{"DROP KEYSPACE IF EXISTS " + keyspace}),
 			clearBroker(broker, prefix)))
@@ -115,7 +116,7 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 				m.Observe(e)
 				look()
 			},
-			Inside: func(i local.Inside) {
+			Introspect: func(i local.Introspection) {
 				m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget, AtOnce: i.AtOnce})
 			}})
 		if err != nil && !errors.Is(err, context.Canceled) {

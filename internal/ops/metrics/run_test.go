@@ -93,7 +93,7 @@ func measuredRun(t *testing.T, m *metrics.Metrics, look func()) {
 	write("script.yaml", measuredScript)
 	write("double.py", "def double(x):\n    return 2 * x\n")
 	write("orders.csv", "id,price\n1,10\n2,20\n")
-	open := func() *local.Home {
+	open := func() *local.Instance {
 		home, err := local.Open(t.Context(), filepath.Join(dir, "state"), true)
 		require.NoError(t, err)
 		home.State, home.Parts = m.State(&hostileOnce{Store: home.State}), m.Parts(home.Parts)
@@ -117,7 +117,7 @@ func measuredRun(t *testing.T, m *metrics.Metrics, look func()) {
 			Wants:   func(state.Run) bool { return faulty.tasks.Load() > 0 },
 			Waiting: func(string) { comes() }, Joined: func(local.Started) { comes() },
 			Hinted: m.Hinted,
-			Inside: func(i local.Inside) {
+			Introspect: func(i local.Introspection) {
 				m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget, AtOnce: i.AtOnce})
 			}})
 		if err != nil && !errors.Is(err, context.Canceled) {

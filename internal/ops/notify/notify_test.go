@@ -212,7 +212,7 @@ func newBundle(t *testing.T, hooks ...script.Hook) *bundle {
 }
 
 // teller is one of a process of its own.
-func (b *bundle) teller(t *testing.T, owner string) *notify.Teller {
+func (b *bundle) teller(t *testing.T, owner string) *notify.Notifier {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	logger := slog.New(slog.NewTextHandler(&b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -628,7 +628,7 @@ func tellThroughDeaths(t *testing.T, random *rand.Rand) {
 	b.hooks = []script.Hook{web(r)}
 	key := b.run(t, state.Run{})
 	process := 0
-	var teller *notify.Teller
+	var teller *notify.Notifier
 	start := func() {
 		process++
 		teller = b.teller(t, fmt.Sprintf("elsewhere/%d/1", process))

@@ -26,11 +26,11 @@ type Store interface {
 	Resign(ctx context.Context, key state.RunKey, role, owner string) error
 }
 
-// Box keeps the records: one for each run that has hooks and is not over, or of
+// Registry keeps the records: one for each run that has hooks and is not over, or of
 // which something is owed. It may lose nothing that it has taken. Writers do
 // not see each other: the last counts. A record may be replaced by an older
 // one, then something is told twice, with the same id.
-type Box interface {
+type Registry interface {
 	Put(ctx context.Context, key state.RunKey, record []byte) error
 	Remove(ctx context.Context, key state.RunKey) error
 	List(ctx context.Context) ([]Entry, error)
@@ -58,15 +58,15 @@ type record struct {
 
 // owed is an event that not all hooks have been told of.
 type owed struct {
-	Kind  message.Kind  `json:"k"`
-	Node  string        `json:"n,omitempty"` // whose event it is
-	Seq   int64         `json:"q,omitzero"`  // its number
-	At    int64         `json:"a"`           // when it happened, Unix milliseconds
-	Hooks map[int]tried `json:"h"`           // by their places in the run's list
+	Kind  message.Kind        `json:"k"`
+	Node  string              `json:"n,omitempty"` // whose event it is
+	Seq   int64               `json:"q,omitzero"`  // its number
+	At    int64               `json:"a"`           // when it happened, Unix milliseconds
+	Hooks map[int]sendAttempt `json:"h"`           // by their places in the run's list
 }
 
 // tried is how often a hook was tried, and when it is again.
-type tried struct {
+type sendAttempt struct {
 	Times int   `json:"t,omitzero"`
 	Next  int64 `json:"x,omitzero"` // Unix milliseconds
 }
@@ -269,10 +269,10 @@ func (rec *record) lookAtGates(ctx context.Context, s Store, run state.Run, hook
 
 // owe notes an event for the hooks that want to know of it.
 func (rec *record) owe(o owed, hooks []script.Hook) {
-	o.Hooks = map[int]tried{}
+	o.Hooks = map[int]sendAttempt{}
 	for i, h := range hooks {
 		if slices.Contains(h.On, o.Kind) {
-			o.Hooks[i] = tried{}
+			o.Hooks[i] = sendAttempt{}
 		}
 	}
 	if len(o.Hooks) > 0 {

@@ -6,7 +6,7 @@
 //
 //   - never twice: a moment of a schedule, and a version of a file, has one token,
 //     and all runs that are begun with a token are the same run for ever;
-//   - never forgotten: a moment is in the record of its schedule (Box) before its
+//   - never forgotten: a moment is in the record of its schedule (Registry) before its
 //     run is begun, until that is known, or until it is known why it was skipped.
 //
 // A record says up to which moment a schedule has been looked at, which moments

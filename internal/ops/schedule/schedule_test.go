@@ -53,7 +53,7 @@ type diskBox struct {
 	name string
 }
 
-func (d *disk) box(name string) Box { return diskBox{d, name} }
+func (d *disk) box(name string) Registry { return diskBox{d, name} }
 
 func (b diskBox) write(f func(map[string][]byte)) error {
 	b.disk.mu.Lock()
@@ -176,8 +176,8 @@ func (w *world) serve(t *testing.T, serving string) {
 }
 
 func (w *world) scheduler() *Service {
-	return New(Config{Workspace: "main", Box: w.disk.box("schedules"),
-		Files: func(watch string) Box { return w.disk.box("watched/" + watch) }, Runs: w.runs, Remote: w.remote,
+	return New(Config{Workspace: "main", Registry: w.disk.box("schedules"),
+		Files: func(watch string) Registry { return w.disk.box("watched/" + watch) }, Runs: w.runs, Remote: w.remote,
 		Load: func(context.Context) []Served { return w.served }, Most: w.most, Clock: w.clock,
 		Logger: slog.New(slog.DiscardHandler)})
 }

@@ -20,8 +20,8 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Box keeps records by name. The last writer counts.
-type Box interface {
+// Registry keeps records by name. The last writer counts.
+type Registry interface {
 	Put(ctx context.Context, name string, record []byte) error
 	Remove(ctx context.Context, name string) error
 	List(ctx context.Context) ([]Entry, error)
@@ -64,9 +64,9 @@ type Served struct {
 // Config says how a Service works.
 type Config struct {
 	Workspace string
-	Box       Box // of the standings
+	Registry  Registry // of the standings
 	// Files gives the box of the files of a watch.
-	Files  func(watch string) Box
+	Files  func(watch string) Registry
 	Remote Lister // nil: there is none
 	Runs   Runs
 	Load   func(ctx context.Context) []Served // the scripts as they are now
@@ -137,7 +137,7 @@ func (s *Service) Look(ctx context.Context) error {
 		s.ended = s.cfg.Clock.Now()
 		s.worked = max(0, s.ended.Sub(s.began)) // the time that a machine sleeps is none
 	}()
-	standings, err := standingsOf(ctx, s.cfg.Box)
+	standings, err := standingsOf(ctx, s.cfg.Registry)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (s *Service) forget(ctx context.Context, standings map[string]*Standing, he
 		if here[id] || s.cfg.Clock.Now().Sub(st.Looked) < Horizon {
 			continue
 		}
-		if err := s.cfg.Box.Remove(ctx, id); err != nil {
+		if err := s.cfg.Registry.Remove(ctx, id); err != nil {
 			return fmt.Errorf("forget %s %s: %w", st.Kind, st.Name, err)
 		}
 		delete(standings, id)
@@ -182,7 +182,7 @@ func (s *Service) forget(ctx context.Context, standings map[string]*Standing, he
 	return nil
 }
 
-func standingsOf(ctx context.Context, b Box) (map[string]*Standing, error) {
+func standingsOf(ctx context.Context, b Registry) (map[string]*Standing, error) {
 	entries, err := b.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the records of schedules: %w", err)
@@ -197,7 +197,7 @@ func standingsOf(ctx context.Context, b Box) (map[string]*Standing, error) {
 }
 
 // Standings lists what is known of all schedules and watches.
-func Standings(ctx context.Context, b Box) ([]*Standing, error) {
+func Standings(ctx context.Context, b Registry) ([]*Standing, error) {
 	entries, err := b.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the records of schedules: %w", err)
@@ -270,7 +270,7 @@ func (s *Service) put(ctx context.Context, id string, st *Standing) error {
 	if err != nil {
 		return err
 	}
-	if err := s.cfg.Box.Put(ctx, id, text); err != nil {
+	if err := s.cfg.Registry.Put(ctx, id, text); err != nil {
 		return fmt.Errorf("write the record of %s %s: %w", st.Kind, st.Name, err)
 	}
 	s.noted[id] = s.cfg.Clock.Now()

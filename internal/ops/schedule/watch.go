@@ -48,7 +48,7 @@ type taken struct {
 
 // watcher is what a process knows of a watch.
 type watcher struct {
-	box     Box
+	box     Registry
 	taken   map[string]taken // by version; nil: not read yet
 	seen    map[string]sight // by path
 	failing map[string]*Failing

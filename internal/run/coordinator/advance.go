@@ -256,7 +256,7 @@ func (c *Coordinator) offer(ctx context.Context, nodes []state.Node) error {
 		if err := c.publish(ctx, n, offers); err != nil {
 			return err
 		}
-		if err := c.bury(ctx, n); err != nil {
+		if err := c.giveUp(ctx, n); err != nil {
 			return err
 		}
 	}
@@ -267,7 +267,7 @@ func (c *Coordinator) offer(ctx context.Context, nodes []state.Node) error {
 // begin anywhere, and read little: what they have read is soon taken by someone else.
 // Where something is near, it comes first.
 func (c *Coordinator) offers(ctx context.Context, n state.Node) ([]state.Offer, error) {
-	limit, near := c.offersMax(), c.near(ctx, n)
+	limit, near := c.offersMax(), c.partLocality(ctx, n)
 	follows := c.leads.IsZero()
 	if follows && n.BatchesTotal > limit {
 		limit = min(limit, followedPerSlot*max(c.cfg.Slots, 1))
@@ -296,7 +296,7 @@ func (c *Coordinator) offers(ctx context.Context, n state.Node) ([]state.Offer, 
 }
 
 // near says which of a node's batches read what is at hand; nil if nothing is known.
-func (c *Coordinator) near(ctx context.Context, n state.Node) func(batch int) bool {
+func (c *Coordinator) partLocality(ctx context.Context, n state.Node) func(batch int) bool {
 	if c.cfg.Near == nil || n.BatchesTotal < 2 {
 		return nil
 	}
@@ -345,7 +345,7 @@ func nearest(offers []state.Offer, near func(batch int) bool) []state.Offer {
 // bury gives back what a process has claimed that is known to have died, where
 // nothing else of the node is left to do: its lease may be long. It costs the
 // batch a try, as the end of the lease would.
-func (c *Coordinator) bury(ctx context.Context, n state.Node) error {
+func (c *Coordinator) giveUp(ctx context.Context, n state.Node) error {
 	now := c.cfg.Now()
 	if c.leads.IsZero() || !c.idle(n) || now.Sub(c.buried) < askEvery*c.cfg.Follow {
 		return nil

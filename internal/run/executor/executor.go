@@ -161,16 +161,16 @@ func or[T comparable](v, otherwise T) T {
 
 // Executor executes batches.
 type Executor struct {
-	cfg    Config
-	flight flight
-	hunger hunger
-	kept   chan struct{} // rung where a slot that pauses has something to look at
+	cfg      Config
+	inflight inflight
+	hunger   hunger
+	kept     chan struct{} // rung where a slot that pauses has something to look at
 }
 
 // New returns an executor.
 func New(cfg Config) *Executor {
 	cfg = cfg.withDefaults()
-	return &Executor{cfg: cfg, flight: newFlight(), kept: make(chan struct{}, cfg.Slots+cfg.Ahead)}
+	return &Executor{cfg: cfg, inflight: newFlight(), kept: make(chan struct{}, cfg.Slots+cfg.Ahead)}
 }
 
 // Work takes hints until ctx ends or the queue is closed, and returns when what
@@ -346,7 +346,7 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
 	}
 	defer e.cfg.Clock.Every(e.cfg.Lease/heartbeatsPerLease, func() bool { return e.heartbeat(exec, claim, cancel) })()
 	defer cancel(nil)
-	e.flight.begin(run, claim)
+	e.inflight.begin(run, claim)
 	limited, stop := awake.WithTimeoutCause(exec, e.cfg.Deadline, errDeadline)
 	defer stop()
 	start := e.cfg.Now()
@@ -355,11 +355,11 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
 		res, err = run.Execute(limited, claim)
 		return err
 	})
-	if !e.flight.land(claim) { // left behind: nobody listens any more
+	if !e.inflight.land(claim) { // left behind: nobody listens any more
 		discard(res)
 		return
 	}
-	defer e.flight.recorded(claim)
+	defer e.inflight.recorded(claim)
 	res.Outcome.Stats.Elapsed = e.cfg.Now().Sub(start)
 	e.cfg.Checkpoint(job.Executed)
 	if err != nil && errors.Is(context.Cause(limited), errDeadline) {

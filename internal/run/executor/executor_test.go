@@ -13,7 +13,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
-	"thalweg/internal/store/state/patient"
+	"thalweg/internal/store/state/retrying"
 	"thalweg/internal/test/effort"
 )
 
@@ -326,7 +326,7 @@ func (s *lostAnswer) Commit(ctx context.Context, c state.Claim, out state.Outcom
 
 // unhurried is a store that is patient without waiting.
 func unhurried(s state.Store) state.Store {
-	return patient.New(s, patient.Config{Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
+	return retrying.New(s, retrying.Config{Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 }
 
 func TestLostAnswerOfACommitDiscardsNothing(t *testing.T) {

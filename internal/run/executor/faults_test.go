@@ -42,7 +42,7 @@ func hurried(step time.Duration) func(*crew) {
 func TestPanicCostsOneAttempt(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		fake  *fakeJob
+		fake *fakeJob
 		want string
 	}{
 		"execution": {&fakeJob{execute: func(context.Context, state.Claim) (job.Result,

@@ -30,7 +30,8 @@ func behindOthers(t *testing.T) (b bundle, broker *hub.Hub, here *hub.Member, ot
 	}
 	require.NoError(t, here.Publish(ctx, others...))
 	fake := &fakeJob{batches: map[string]int{"a": lostBatches, "b": 1, "c": 1}}
-	c := coordinator.New(ctx, coordinator.Config{Store: b.store, Queue: broker.Join(), Job: fake, Owner: "leader", Slots: 1,
+	c := coordinator.New(ctx, coordinator.Config{Store: b.store, Queue: broker.Join(), Job: fake,
+		Owner: "leader", Slots: 1,
 		Grace: 50 * time.Millisecond, Follow: 5 * time.Millisecond}, b.run)
 	done := make(chan error, 1)
 	go func() {

@@ -27,7 +27,7 @@ type process struct {
 	exec  executor.Config
 	coor  coordinator.Config
 	queue queue.Queue
-	fake   func(state.RunKey) job.Job // nil: it cannot work on the run
+	fake  func(state.RunKey) job.Job // nil: it cannot work on the run
 	feeds bool                       // it looks for work where hints do not arrive
 
 	mu      sync.Mutex

@@ -68,8 +68,8 @@ func Answers(d state.Decision) (map[string]string, error) {
 	return out, nil
 }
 
-// Wish is a decision that somebody wants to make.
-type Wish struct {
+// DecisionRequest is a decision that somebody wants to make.
+type DecisionRequest struct {
 	Approve bool
 	state.Mark
 	Role    string
@@ -81,7 +81,7 @@ type Wish struct {
 // Decide gives the order about a gate that waits, bound to the digest, and
 // looks whether it stands: others may have come first, or what was shown may
 // have changed.
-func Decide(ctx context.Context, s state.Store, key state.NodeKey, w Wish) error {
+func Decide(ctx context.Context, s state.Store, key state.NodeKey, w DecisionRequest) error {
 	about := state.Redo{Node: key.Node, Digest: w.Digest, Role: w.Role}
 	order := state.Order{Kind: state.OrderApprove, Token: w.Token, Mark: w.Mark}
 	if w.Approve && len(w.Answers) > 0 {
@@ -116,7 +116,7 @@ func Decide(ctx context.Context, s state.Store, key state.NodeKey, w Wish) error
 
 // made reports whether a decision is what came of the wish. One without a token is known by who
 // decided what, when.
-func (w Wish) made(d *state.Decision) bool {
+func (w DecisionRequest) made(d *state.Decision) bool {
 	if d == nil || d.Token != "" {
 		return d != nil && d.Token == w.Token
 	}

@@ -10,16 +10,16 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Wish names what of a run is to be done again. What failed, or was left when
+// RedoSelection names what of a run is to be done again. What failed, or was left when
 // the run ended, is done in any case: without it the run would not complete.
-type Wish struct {
+type RedoSelection struct {
 	Nodes   []string
 	Batches []Batches
 	Inside  map[string]string // of ephemeral tables: the node that computes each, by that which declares it
 }
 
 // Empty reports whether nothing is wished but that the run goes on.
-func (w Wish) Empty() bool { return len(w.Nodes)+len(w.Batches) == 0 }
+func (w RedoSelection) Empty() bool { return len(w.Nodes)+len(w.Batches) == 0 }
 
 // Batches of a node: From to To, both included.
 type Batches struct {
@@ -41,8 +41,8 @@ const (
 	Left        Reason = "left"        // it was not done when the run ended
 )
 
-// Task is what is done at one node, for one reason.
-type Task struct {
+// RedoStep is what is done at one node, for one reason.
+type RedoStep struct {
 	Node    string        `json:"node"`
 	Why     Reason        `json:"why"`
 	Of      string        `json:"of,omitempty"`      // the node that Reads and Computes are about
@@ -56,11 +56,11 @@ type Task struct {
 }
 
 // Again reports whether the task does something again that was done.
-func (t Task) Again() bool { return t.Why != HasFailed && t.Why != Left }
+func (t RedoStep) Again() bool { return t.Why != HasFailed && t.Why != Left }
 
-// Closure is all that is done when a wish is granted, in the run's order.
-type Closure struct {
-	Tasks []Task
+// RedoPlan is all that is done when a wish is granted, in the run's order.
+type RedoPlan struct {
+	Tasks []RedoStep
 	// Redo is what of it is done although it was done: an order's Nodes. None:
 	// the run goes on where it was.
 	Redo []state.Redo
@@ -72,26 +72,27 @@ type Closure struct {
 // a node is planned again when its tables are there: its plan names parts that
 // are no more, and it must not begin before. Nodes that were not planned yet
 // will read what is there then.
-func Close(ctx context.Context, s state.Store, run state.Run, w Wish) (Closure, error) {
+func Close(ctx context.Context, s state.Store, run state.Run, w RedoSelection) (RedoPlan, error) {
 	nodes, err := s.Nodes(ctx, run.RunKey)
 	if err != nil {
-		return Closure{}, fmt.Errorf("read the nodes of run %d: %w", run.Run, err)
+		return RedoPlan{}, fmt.Errorf("read the nodes of run %d: %w", run.Run, err)
 	}
-	c := closer{store: s, run: run, nodes: nodes, inside: w.Inside, redo: map[string]*state.Redo{}, why: map[string]Task{},
+	c := closer{store: s, run: run, nodes: nodes, inside: w.Inside, redo: map[string]*state.Redo{},
+		why:   map[string]RedoStep{},
 		asked: map[string][]int{}}
 	for _, name := range w.Nodes {
 		if err := c.node(ctx, name); err != nil {
-			return Closure{}, err
+			return RedoPlan{}, err
 		}
 	}
 	for _, b := range w.Batches {
 		if err := c.batches(ctx, b); err != nil {
-			return Closure{}, err
+			return RedoPlan{}, err
 		}
 	}
 	for _, n := range nodes {
 		if n.Status == state.Invalidated && c.redo[n.Name] == nil {
-			c.redo[n.Name], c.why[n.Name] = &state.Redo{Node: n.Name, Replan: true}, Task{Why: Invalidated}
+			c.redo[n.Name], c.why[n.Name] = &state.Redo{Node: n.Name, Replan: true}, RedoStep{Why: Invalidated}
 		}
 	}
 	c.readers()
@@ -105,7 +106,7 @@ type closer struct {
 	nodes  []state.Node
 	inside map[string]string
 	redo   map[string]*state.Redo // by node
-	why    map[string]Task        // likewise: Why and Of
+	why    map[string]RedoStep    // likewise: Why and Of
 	asked  map[string][]int       // likewise: the batches that were named
 }
 
@@ -130,12 +131,12 @@ func (c *closer) node(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	why := Task{Why: Asked}
+	why := RedoStep{Why: Asked}
 	for inside := c.inside[n.Name]; inside != ""; inside = c.inside[n.Name] {
 		if n, err = c.find(inside); err != nil {
 			return err
 		}
-		why = Task{Why: Computes, Of: name}
+		why = RedoStep{Why: Computes, Of: name}
 	}
 	// What was taken over is done here, by a plan of its own.
 	c.redo[n.Name], c.why[n.Name] = &state.Redo{Node: n.Name, Replan: n.ReusedFrom != nil ||
@@ -166,7 +167,7 @@ func (c *closer) batches(ctx context.Context, b Batches) error {
 	switch {
 	case redo == nil:
 		redo = &state.Redo{Node: n.Name}
-		c.redo[n.Name], c.why[n.Name] = redo, Task{Why: Asked}
+		c.redo[n.Name], c.why[n.Name] = redo, RedoStep{Why: Asked}
 	case len(redo.Batches) == 0:
 		return nil // all of it is done again
 	}
@@ -222,7 +223,7 @@ func (c *closer) readers() {
 				continue
 			}
 			if before == nil {
-				c.why[n.Name] = Task{Why: Reads, Of: n.Inputs[i]}
+				c.why[n.Name] = RedoStep{Why: Reads, Of: n.Inputs[i]}
 			}
 			c.redo[n.Name], changed = &state.Redo{Node: n.Name, Replan: true}, true
 		}
@@ -235,9 +236,9 @@ func begun(n state.Node) bool {
 }
 
 // close says what is done, and why.
-func (c *closer) close(ctx context.Context) (out Closure, err error) {
+func (c *closer) close(ctx context.Context) (out RedoPlan, err error) {
 	for _, n := range c.nodes {
-		var some []Task
+		var some []RedoStep
 		if redo := c.redo[n.Name]; redo != nil {
 			out.Redo = append(out.Redo, *redo)
 			some, err = c.again(ctx, n, *redo)
@@ -253,7 +254,7 @@ func (c *closer) close(ctx context.Context) (out Closure, err error) {
 }
 
 // again are the tasks of a node that is named in the order.
-func (c *closer) again(ctx context.Context, n state.Node, redo state.Redo) ([]Task, error) {
+func (c *closer) again(ctx context.Context, n state.Node, redo state.Redo) ([]RedoStep, error) {
 	t := c.why[n.Name]
 	t.Node, t.Count, t.Total, t.Replan = n.Name, n.BatchesTotal, n.BatchesTotal, redo.Replan
 	if len(redo.Batches) == 0 {
@@ -262,7 +263,7 @@ func (c *closer) again(ctx context.Context, n state.Node, redo state.Redo) ([]Ta
 			return nil, fmt.Errorf("read what %s measured: %w", n.Name, err)
 		}
 		t.Rows, t.Elapsed = n.RowsOut, tally.Stats.Elapsed
-		return []Task{t}, nil
+		return []RedoStep{t}, nil
 	}
 	batches, err := state.All(ctx, c.store.Batches, n.NodeKey)
 	if err != nil {
@@ -284,7 +285,7 @@ func (c *closer) again(ctx context.Context, n state.Node, redo state.Redo) ([]Ta
 		to.Rows += b.Stats.RowsOut
 		to.Elapsed += b.Stats.Elapsed
 	}
-	tasks := []Task{asked}
+	tasks := []RedoStep{asked}
 	if len(follows.Batches) > 0 {
 		tasks = append(tasks, follows)
 	}
@@ -292,12 +293,12 @@ func (c *closer) again(ctx context.Context, n state.Node, redo state.Redo) ([]Ta
 }
 
 // left are the tasks of a node that is not done and not named.
-func (c *closer) left(ctx context.Context, n state.Node) ([]Task, error) {
+func (c *closer) left(ctx context.Context, n state.Node) ([]RedoStep, error) {
 	unsettled, err := state.All(ctx, c.store.Unsettled, n.NodeKey)
 	if err != nil {
 		return nil, fmt.Errorf("read the batches of %s: %w", n.Name, err)
 	}
-	failed := Task{Node: n.Name, Why: HasFailed, Total: n.BatchesTotal}
+	failed := RedoStep{Node: n.Name, Why: HasFailed, Total: n.BatchesTotal}
 	if n.Failure != nil {
 		failed.Failure = n.Failure.Message
 	}
@@ -312,23 +313,23 @@ func (c *closer) left(ctx context.Context, n state.Node) ([]Task, error) {
 			failed.Failure = b.Failure.Message
 		}
 	}
-	var out []Task
+	var out []RedoStep
 	if len(failed.Batches) > 0 || n.Status == state.Failed {
 		out = append(out, failed)
 	}
 	if rest := n.BatchesTotal - n.BatchesDone - len(failed.Batches); rest > 0 || n.PlanDigest == "" &&
 		n.Status != state.Failed {
-		out = append(out, Task{Node: n.Name, Why: Left, Count: rest, Total: n.BatchesTotal})
+		out = append(out, RedoStep{Node: n.Name, Why: Left, Count: rest, Total: n.BatchesTotal})
 	}
 	return out, nil
 }
 
 // Failed reports whether something of the closure has failed before.
-func (c Closure) Failed() bool {
-	return slices.ContainsFunc(c.Tasks, func(t Task) bool { return t.Why == HasFailed })
+func (c RedoPlan) Failed() bool {
+	return slices.ContainsFunc(c.Tasks, func(t RedoStep) bool { return t.Why == HasFailed })
 }
 
 // Redoes reports whether something of a node is done again that was done.
-func (c Closure) Redoes(node string) bool {
+func (c RedoPlan) Redoes(node string) bool {
 	return slices.ContainsFunc(c.Redo, func(r state.Redo) bool { return r.Node == node })
 }

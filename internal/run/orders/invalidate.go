@@ -53,7 +53,7 @@ func Invalidates(ctx context.Context, s state.Store, run state.Run, nodes []stri
 	if err != nil {
 		return inv, fmt.Errorf("read the nodes of run %d: %w", run.Run, err)
 	}
-	c := closer{store: s, run: run, nodes: all, redo: map[string]*state.Redo{}, why: map[string]Task{}}
+	c := closer{store: s, run: run, nodes: all, redo: map[string]*state.Redo{}, why: map[string]RedoStep{}}
 	for _, name := range nodes {
 		n, err := c.find(name)
 		if err != nil {

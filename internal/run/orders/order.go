@@ -16,7 +16,8 @@ var errAtWork = errors.New("the run may be worked on")
 // is was decided on the run as it is when the order begins: a run that moves
 // meanwhile is looked at again, and one that others may be at work on is
 // stopped first, so that no node is planned behind the decision's back.
-func GoOn(ctx context.Context, s state.Store, key state.RunKey, w Wish, by state.Mark) (c Closure, err error) {
+func GoOn(ctx context.Context, s state.Store, key state.RunKey, w RedoSelection, by state.Mark) (c RedoPlan,
+	err error) {
 	for {
 		err := state.Decide(ctx, s, key, rand.Text(), by.Time, func(run state.Run) (state.Order, error) {
 			o := state.Order{Kind: state.OrderReopen, Mark: by}

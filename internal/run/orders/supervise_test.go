@@ -69,7 +69,7 @@ func (b bundle) complete(t *testing.T, nodes string) {
 }
 
 // said writes a closure in a line.
-func said(c orders.Closure) string {
+func said(c orders.RedoPlan) string {
 	var out []string
 	for _, t := range c.Tasks {
 		one := fmt.Sprintf("%s %s", t.Node, t.Why)
@@ -89,13 +89,13 @@ func said(c orders.Closure) string {
 
 func TestClosure(t *testing.T) {
 	t.Parallel()
-	batches := func(node string, from, to int) orders.Wish {
-		return orders.Wish{Batches: []orders.Batches{{Node: node, From: from, To: to}}}
+	batches := func(node string, from, to int) orders.RedoSelection {
+		return orders.RedoSelection{Batches: []orders.Batches{{Node: node, From: from, To: to}}}
 	}
 	const behindA = "c reads a replan, 0 rows in 0s\nd reads c replan, 40 rows in 4s\ne reads d replan, 40 rows in 4s"
 	for name, tc := range map[string]struct {
 		done string
-		wish orders.Wish
+		wish orders.RedoSelection
 		want string
 	}{
 		"a batch, its check, and all behind": {"abcde", batches("a", 1, 1),
@@ -103,18 +103,18 @@ func TestClosure(t *testing.T) {
 		"a check follows nothing": {"abcde", batches("b", 3, 3),
 			"b asked [3], 10 rows in 1s\ne reads b replan, 40 rows in 4s"},
 		"batches of a whole node": {"abcde",
-			orders.Wish{Nodes: []string{"a"}, Batches: []orders.Batches{{Node: "a", From: 0, To: 0}}},
+			orders.RedoSelection{Nodes: []string{"a"}, Batches: []orders.Batches{{Node: "a", From: 0, To: 0}}},
 			"a asked, 40 rows in 4s\n" + behindA},
-		"the last node": {"abcde", orders.Wish{Nodes: []string{"e"}}, "e asked, 40 rows in 4s"},
+		"the last node": {"abcde", orders.RedoSelection{Nodes: []string{"e"}}, "e asked, 40 rows in 4s"},
 		"an ephemeral table": {"abcde",
-			orders.Wish{Nodes: []string{"c"}, Inside: map[string]string{"c": "d"}},
+			orders.RedoSelection{Nodes: []string{"c"}, Inside: map[string]string{"c": "d"}},
 			"d computes c, 40 rows in 4s\ne reads d replan, 40 rows in 4s"},
-		"one behind another": {"abcde", orders.Wish{Nodes: []string{"d", "a"}},
+		"one behind another": {"abcde", orders.RedoSelection{Nodes: []string{"d", "a"}},
 			"a asked, 40 rows in 4s\nc reads a replan, 0 rows in 0s\nd asked replan, 40 rows in 4s\ne reads d replan, 40 rows " +
 				"in 4s"},
-		"nodes that were not planned": {"ab", orders.Wish{Nodes: []string{"a"}},
+		"nodes that were not planned": {"ab", orders.RedoSelection{Nodes: []string{"a"}},
 			"a asked, 40 rows in 4s\nc left, 0 rows in 0s\nd left, 0 rows in 0s\ne left, 0 rows in 0s"},
-		"nothing": {"abcde", orders.Wish{}, ""},
+		"nothing": {"abcde", orders.RedoSelection{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,7 +131,7 @@ func TestWishesThatCannotBeHad(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.complete(t, "ac")
-	for want, wish := range map[string]orders.Wish{
+	for want, wish := range map[string]orders.RedoSelection{
 		"has no node x":                       {Nodes: []string{"x"}},
 		"node b of run 1 has not been":        {Nodes: []string{"b"}},
 		"has no batches 3 to 9: it has 4":     {Batches: []orders.Batches{{Node: "a", From: 3, To: 9}}},
@@ -152,7 +152,7 @@ func TestGoOnStopsARunThatMoves(t *testing.T) {
 	ctx, by := context.Background(), state.Mark{Actor: "test", Time: time.Now()}
 	b := newBundle(t)
 	b.complete(t, "a")
-	c, err := orders.GoOn(ctx, b, b.run, orders.Wish{Nodes: []string{"a"}}, by)
+	c, err := orders.GoOn(ctx, b, b.run, orders.RedoSelection{Nodes: []string{"a"}}, by)
 	require.NoError(t, err)
 	require.Len(t, c.Redo, 1)
 	run, err := b.Run(ctx, b.run)
@@ -200,7 +200,7 @@ func TestInvalidateANode(t *testing.T) {
 	require.Equal(t, reader, made[0].NodeKey)
 	run, err := b.Run(ctx, b.run)
 	require.NoError(t, err)
-	c, err := orders.Close(ctx, b, run, orders.Wish{})
+	c, err := orders.Close(ctx, b, run, orders.RedoSelection{})
 	require.NoError(t, err)
 	require.Equal(t, "d invalidated replan, 40 rows in 4s\ne invalidated replan, 40 rows in 4s", said(c))
 	require.True(t, c.Redoes("e"))

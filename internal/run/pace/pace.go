@@ -46,7 +46,7 @@ type Config struct {
 	Most  int // batches in flight
 	Fixed Fixed
 	// Writers are the turns of requests that write parts; nil: they have none.
-	Writers *parts.Turns
+	Writers *parts.ResizableSemaphore
 	// Memory is what batches may take; 0: it is not known. nil: it never is.
 	Memory func() int64
 	// Busy is how many processors were in use since it was called before; below 0: it

@@ -140,7 +140,7 @@ func TestForced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fixed, err := pace.ParseFixed([]string{"python=1", "load.writers=3", "load.threads=2"})
 		require.NoError(t, err)
-		writers := parts.NewTurns(8)
+		writers := parts.NewResizableSemaphore(8)
 		p := pace.New(pace.Config{Cores: 4, Slots: 4, Start: 4, Most: 8, Fixed: fixed, Writers: writers})
 		python := &machine{pace: p, class: pace.Python, knee: 8}
 		load := &machine{pace: p, class: pace.Load, knee: 8}

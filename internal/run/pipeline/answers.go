@@ -24,7 +24,7 @@ type versions struct {
 
 // behind gives the pipeline of a node: with the answers that were given at the
 // gates before it.
-func (p *Pipeline) behind(ctx context.Context, node string, epoch int64) (*Pipeline, error) {
+func (p *Pipeline) versionFor(ctx context.Context, node string, epoch int64) (*Pipeline, error) {
 	if len(p.cfg.Script.Answers()) == 0 {
 		return p, nil
 	}

@@ -174,7 +174,7 @@ func (p *Pipeline) opening(ctx context.Context, g *script.Gate, node state.Node)
 
 // passed refuses to plan a node for which a gate was passed that has shown other
 // tables than the node would read.
-func (p *Pipeline) passed(ctx context.Context, n *script.Node, node state.Node, in plan.Inputs) error {
+func (p *Pipeline) checkGates(ctx context.Context, n *script.Node, node state.Node, in plan.Inputs) error {
 	for _, name := range node.Inputs {
 		if !strings.HasPrefix(name, gate.Prefix) {
 			continue

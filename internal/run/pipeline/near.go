@@ -17,7 +17,7 @@ func (p *Pipeline) Near(ctx context.Context, node state.Node) (func(batch int) b
 	if !ok {
 		return nil, nil
 	}
-	p, err := p.behind(ctx, node.Name, node.Epoch)
+	p, err := p.versionFor(ctx, node.Name, node.Epoch)
 	if err != nil {
 		return nil, err
 	}

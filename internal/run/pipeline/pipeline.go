@@ -103,10 +103,10 @@ type common struct {
 	dirsMade    map[string]bool         // directories of output files whose names are flushed
 	busy        busyMeter
 	store       *inputcache.Store
-	copied      map[*script.Node][]copied // see copiedInputs
-	listed      map[string][]string       // see list
-	fetches     map[string]*fetching      // by node
-	looks       map[string]*fetching      // likewise, for files that may not have to be copied
+	copied      map[*script.Node][]cachedInput // see copiedInputs
+	listed      map[string][]string            // see list
+	fetches     map[string]*fetching           // by node
+	looks       map[string]*fetching           // likewise, for files that may not have to be copied
 	background  sync.WaitGroup
 }
 
@@ -135,7 +135,7 @@ func New(cfg Config) *Pipeline {
 			versions:   versions{by: map[string]*Pipeline{}, nodes: map[string]string{}},
 			inputsSeen: map[string]plannedInput{}, inputsNoted: map[string]bool{}, dirsMade: map[string]bool{},
 			store:   inputcache.New(cfg.CopiesDir, cfg.Remote, cfg.Script),
-			copied:  map[*script.Node][]copied{},
+			copied:  map[*script.Node][]cachedInput{},
 			fetches: map[string]*fetching{}, looks: map[string]*fetching{},
 		},
 	}
@@ -148,7 +148,7 @@ func (p *Pipeline) Plan(ctx context.Context, node state.Node) (state.Plan, error
 }
 
 func (p *Pipeline) plan(ctx context.Context, node state.Node) (state.Plan, error) {
-	p, err := p.behind(ctx, node.Name, node.Epoch)
+	p, err := p.versionFor(ctx, node.Name, node.Epoch)
 	if err != nil {
 		return state.Plan{}, err
 	}
@@ -163,7 +163,7 @@ func (p *Pipeline) plan(ctx context.Context, node state.Node) (state.Plan, error
 	if err != nil {
 		return state.Plan{}, err
 	}
-	if err := p.passed(ctx, n, node, in); err != nil {
+	if err := p.checkGates(ctx, n, node, in); err != nil {
 		return state.Plan{}, err
 	}
 	fused, err := p.fused(ctx, n)
@@ -475,7 +475,7 @@ func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (out job.Result, 
 }
 
 func (p *Pipeline) executeBatch(ctx context.Context, c state.Claim) (out job.Result, err error) {
-	if p, err = p.behind(ctx, c.Node, c.Epoch); err != nil {
+	if p, err = p.versionFor(ctx, c.Node, c.Epoch); err != nil {
 		return job.Result{}, err
 	}
 	x, err := p.prepare(ctx, c)

@@ -31,7 +31,7 @@ func (p *Pipeline) Run() state.RunKey { return p.cfg.Run }
 
 // TracedNode finds a node and the tables that it has read.
 func (p *Pipeline) TracedNode(ctx context.Context, name string) (t TracedNode, err error) {
-	if p, err = p.behind(ctx, name, asTraced); err != nil {
+	if p, err = p.versionFor(ctx, name, asTraced); err != nil {
 		return t, err
 	}
 	if t.Node = p.cfg.Script.Node(name); t.Node == nil {
@@ -69,7 +69,7 @@ type Again struct {
 // TraceBatch executes a batch once more, for what its rows are made of.
 func (p *Pipeline) TraceBatch(ctx context.Context, key state.NodeKey, spec state.BatchSpec, how Again) (out TracedBatch,
 	err error) {
-	if p, err = p.behind(ctx, key.Node, asTraced); err != nil {
+	if p, err = p.versionFor(ctx, key.Node, asTraced); err != nil {
 		return out, err
 	}
 	x, err := p.gather(ctx, state.Claim{BatchKey: state.BatchKey{NodeKey: key, Batch: spec.Batch}, Spec: spec})
@@ -95,7 +95,7 @@ func (p *Pipeline) TraceBatch(ctx context.Context, key state.NodeKey, spec state
 // the lists of query.Traced behind its columns.
 func (p *Pipeline) TraceQuery(ctx context.Context, key state.NodeKey, spec state.BatchSpec, traced,
 	dir string) (out TracedBatch, err error) {
-	if p, err = p.behind(ctx, key.Node, asTraced); err != nil {
+	if p, err = p.versionFor(ctx, key.Node, asTraced); err != nil {
 		return out, err
 	}
 	x, err := p.gather(ctx, state.Claim{BatchKey: state.BatchKey{NodeKey: key, Batch: spec.Batch}, Spec: spec})

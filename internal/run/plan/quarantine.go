@@ -104,7 +104,7 @@ func (f *badFinder) retry(ctx context.Context, db *engine.Instance, bad *engine.
 		}
 	}
 	outputs, having := suspectsOf(f.n)
-	if err := f.sift(ctx, db, src, outputs, having); err != nil {
+	if err := f.extractBadRows(ctx, db, src, outputs, having); err != nil {
 		return engine.Task{}, 0, err
 	}
 	t, err := f.rest(src)
@@ -235,7 +235,7 @@ func (f *badFinder) openTable(ctx context.Context, db *engine.Instance) (badSour
 // pairs puts the rows of a tag node whose conditions fail aside and pairs the
 // others with their tags.
 func (f *badFinder) pairs(ctx context.Context, db *engine.Instance, src badSource) (badSource, error) {
-	if err := f.sift(ctx, db, src, tagSuspects(f.n.Tag), nil); err != nil {
+	if err := f.extractBadRows(ctx, db, src, tagSuspects(f.n.Tag), nil); err != nil {
 		return src, err
 	}
 	layout := f.in.Reader.Layout

@@ -60,7 +60,7 @@ type Session struct {
 func Open(cfg Config) (*Session, error) { return open(context.Background(), cfg) }
 
 func open(ctx context.Context, cfg Config) (*Session, error) {
-	d := cfg.door()
+	d := cfg.dialer()
 	s, err := cfg.cluster(d).CreateSession()
 	if err != nil {
 		return nil, connecting(d.unknownHost(ctx, cfg.Hosts, d.why(err)))
@@ -81,7 +81,7 @@ func (s *Session) Datacenters() map[string]int {
 	return out
 }
 
-func (c Config) cluster(d *door) *gocql.ClusterConfig {
+func (c Config) cluster(d *dialer) *gocql.ClusterConfig {
 	out := gocql.NewCluster(c.Hosts...)
 	out.Port, out.Keyspace = portDefault, c.Keyspace
 	out.Timeout, out.WriteTimeout, out.ConnectTimeout = timeoutDefault, timeoutDefault, connectTimeout

@@ -35,7 +35,7 @@ const (
 type bench struct {
 	t        *testing.T
 	dir      string // holds the inputs and takes the outputs
-	home     *local.Home
+	home     *local.Instance
 	inputs   map[string]string
 	failures []string
 	warnings string
@@ -132,8 +132,9 @@ func (b *bench) execute(c *testCase) {
 func (b *bench) run(s step) string {
 	b.t.Helper()
 	if s.approve != "" {
-		_, err := local.Decide(context.Background(), b.home, local.Wish{Run: b.last, Gate: s.approve, Approve: true,
-			Role: s.role, Answers: s.answers})
+		_, err := local.Decide(context.Background(), b.home, local.DecisionRequest{Run: b.last, Gate: s.approve,
+			Approve: true,
+			Role:    s.role, Answers: s.answers})
 		return b.refused(err)
 	}
 	opts := local.Options{ScriptPath: filepath.Join(b.dir, s.script), Workspace: local.DefaultWorkspace, Start: s.start,

@@ -44,8 +44,8 @@ type fleet struct {
 	t      *testing.T
 	dir    string
 	with   services
-	home   *local.Home // of the test
-	state  state.Store // the same one's, which waits where nodes do not answer
+	home   *local.Instance // of the test
+	state  state.Store     // the same one's, which waits where nodes do not answer
 	client *remote.Client
 
 	mu      sync.Mutex

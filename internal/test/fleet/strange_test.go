@@ -112,7 +112,7 @@ func later(ctx context.Context, f *fleet) error {
 			return err
 		}
 		f.count("hints of a later version", n)
-		_, err = f.notes(ctx, func(m *member, a local.Attendance) bool {
+		_, err = f.notes(ctx, func(m *member, a local.WorkerEntry) bool {
 			if strings.Contains(strings.Join(a.Notices, "\n"), "of a later version of Thalweg came through the broker") {
 				said++
 			}
@@ -142,7 +142,7 @@ func (f *fleet) tells(ctx context.Context, command ...string) string {
 
 // notes looks once at the notes of all workers, as their processes are now, and reports
 // whether each is there, and is as it should be.
-func (f *fleet) notes(ctx context.Context, good func(*member, local.Attendance) bool) (bool, error) {
+func (f *fleet) notes(ctx context.Context, good func(*member, local.WorkerEntry) bool) (bool, error) {
 	all, err := local.Workers(ctx, f.home)
 	if ctx.Err() != nil {
 		return false, nil
@@ -161,7 +161,7 @@ func (f *fleet) notes(ctx context.Context, good func(*member, local.Attendance) 
 }
 
 // until waits until the notes of all workers are as they should be; false: ctx has ended.
-func (f *fleet) until(ctx context.Context, good func(*member, local.Attendance) bool) (bool, error) {
+func (f *fleet) until(ctx context.Context, good func(*member, local.WorkerEntry) bool) (bool, error) {
 	for pause(ctx, pollEvery) {
 		all, err := f.notes(ctx, good)
 		if err = errors.Join(err, f.revive()); all || err != nil {
@@ -216,7 +216,7 @@ func scratchFull(ctx context.Context, f *fleet) (err error) {
 // fill fills the scratch disks of some workers until they have said so, and for a while; then
 // all say that they can work.
 func (f *fleet) fill(ctx context.Context, some []*member) error {
-	said, err := f.until(ctx, func(m *member, a local.Attendance) bool {
+	said, err := f.until(ctx, func(m *member, a local.WorkerEntry) bool {
 		if !slices.Contains(some, m) {
 			return true
 		}
@@ -241,12 +241,12 @@ func (f *fleet) fill(ctx context.Context, some []*member) error {
 			return err
 		}
 	}
-	_, err = f.until(ctx, func(_ *member, a local.Attendance) bool { return len(a.Cannot) == 0 })
+	_, err = f.until(ctx, func(_ *member, a local.WorkerEntry) bool { return len(a.Cannot) == 0 })
 	return err
 }
 
 // full reports whether a worker says that its scratch disk is full.
-func full(_ *member, a local.Attendance) bool {
+func full(_ *member, a local.WorkerEntry) bool {
 	return strings.Contains(strings.Join(a.Cannot, "\n"), "cannot be written: no space left on device")
 }
 
@@ -289,7 +289,7 @@ func probeKilled(ctx context.Context, f *fleet) error {
 		if err := f.again(m, func() error { return os.WriteFile(m.spec.Interpreter+".kill", nil, 0o644) }); err != nil {
 			return err
 		}
-		known, err := f.until(ctx, func(which *member, a local.Attendance) bool {
+		known, err := f.until(ctx, func(which *member, a local.WorkerEntry) bool {
 			return which != m || strings.Contains(a.Python, "Python ")
 		})
 		if err != nil || !known {

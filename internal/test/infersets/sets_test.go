@@ -107,7 +107,7 @@ func seeds(t *testing.T) (first, end uint64) {
 type machine struct {
 	t     *testing.T
 	db    *sql.DB
-	home  *local.Home
+	home  *local.Instance
 	dir   string
 	runs  int
 	tally map[string]int
@@ -276,7 +276,8 @@ func (m *machine) report(s *set, bad *failure) {
 	m.refused = nil
 	small, again := m.shrink(ctx, s, bad)
 	m.refused = told
-	what := fmt.Sprintf("set %d, %s: %s\nrun it again: %s=%d go test ./internal/test/infersets -run '^TestChaosSets$'\nmade "+
+	what := fmt.Sprintf("set %d, %s: %s\nrun it again: %s=%d go test ./internal/test/infersets -run "+
+		"'^TestChaosSets$'\nmade "+
 		"smaller: %s\n%s",
 		s.seed, bad.class, bad.message, seedVariable, s.seed, again.message, m.show(ctx, small))
 	if keep := os.Getenv(keepVariable); keep != "" {

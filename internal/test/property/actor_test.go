@@ -37,18 +37,18 @@ type deed struct {
 	Lease    time.Duration
 	Token    string // of a run that begins
 	Reuse    bool
-	Pinned   bool              // it goes on with what was pinned
-	Gate     string            // that is decided
-	Approve  bool              // else it is rejected
-	Answers  map[string]string // to the gate
-	Again    orders.Wish       // of a retry
-	Node     string            // that is invalid
-	Keep     int               // runs that gc keeps; 0: all
-	Times    int               // that gc collects
-	Signal   syscall.Signal    // to itself; 0: none
-	Step     int               // at which that comes
-	TaskFail int               // this task fails, and is tried again; 0: none
-	Cells    []string          // of a matrix
+	Pinned   bool                 // it goes on with what was pinned
+	Gate     string               // that is decided
+	Approve  bool                 // else it is rejected
+	Answers  map[string]string    // to the gate
+	Again    orders.RedoSelection // of a retry
+	Node     string               // that is invalid
+	Keep     int                  // runs that gc keeps; 0: all
+	Times    int                  // that gc collects
+	Signal   syscall.Signal       // to itself; 0: none
+	Step     int                  // at which that comes
+	TaskFail int                  // this task fails, and is tried again; 0: none
+	Cells    []string             // of a matrix
 }
 
 // said is how a deed went, as its process prints it.
@@ -165,7 +165,8 @@ func (a *actor) do(ctx context.Context) (err error) {
 		return local.Serve(ctx, home, local.WorkerOptions{Remote: a.client, MemoryBytes: a.Variant.Memory, Cores: 1,
 			Interpreter: "python3", Lease: a.Lease, Tries: triesMax, Checkpoint: a.passed})
 	case "decide":
-		_, err := local.Decide(ctx, home, local.Wish{Run: key, Gate: a.Gate, Approve: a.Approve, Comment: "as seen",
+		_, err := local.Decide(ctx, home, local.DecisionRequest{Run: key, Gate: a.Gate, Approve: a.Approve,
+			Comment: "as seen",
 			Answers: a.Answers, Remote: a.client, Checkpoint: a.passed})
 		return err
 	case "stop":
@@ -197,7 +198,7 @@ func (a *actor) options() local.Options {
 	return o
 }
 
-func (a *actor) drive(ctx context.Context, home *local.Home, o local.Options) error {
+func (a *actor) drive(ctx context.Context, home *local.Instance, o local.Options) error {
 	sum, err := local.Run(ctx, home, o)
 	if a.said.Status = sum.Status; err == nil && sum.Failure != nil {
 		a.said.Error = hint(sum)
@@ -221,7 +222,7 @@ func (a *actor) matrix(ctx context.Context) error {
 }
 
 // collect removes what nobody needs any more, again and again.
-func (a *actor) collect(ctx context.Context, home *local.Home) error {
+func (a *actor) collect(ctx context.Context, home *local.Instance) error {
 	for range a.Times {
 		done, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: gc.Limits{Keep: a.Keep},
 			Reason: "old", Remote: a.client, Checkpoint: a.passed})

@@ -63,7 +63,7 @@ func (t *trial) audit(ctx context.Context) (err error) {
 // auditor adds up what the runs of a trial name.
 type auditor struct {
 	*trial
-	home     *local.Home
+	home     *local.Instance
 	listed   map[string]state.Part
 	complete map[string]int // runs, by what they are of
 }

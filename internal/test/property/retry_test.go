@@ -41,7 +41,8 @@ func (f failing) Execute(ctx context.Context, c engine.InstanceConfig, p *interp
 }
 
 // retry does a wish, as the command does.
-func (v variant) retry(ctx context.Context, home *local.Home, key state.RunKey, wish orders.Wish) (local.Summary,
+func (v variant) retry(ctx context.Context, home *local.Instance, key state.RunKey,
+	wish orders.RedoSelection) (local.Summary,
 	error) {
 	r, err := local.PlanRetry(ctx, home, key, local.RetryOptions{Again: wish})
 	if err != nil {
@@ -70,7 +71,7 @@ func (v variant) retry(ctx context.Context, home *local.Home, key state.RunKey, 
 // inOrder checks that no batch of a complete run was begun before all that its
 // node reads was there as it is now: what is done again gives the same rows
 // here, so that files do not tell.
-func inOrder(ctx context.Context, home *local.Home, key state.RunKey) error {
+func inOrder(ctx context.Context, home *local.Instance, key state.RunKey) error {
 	nodes, err := home.State.Nodes(ctx, key)
 	if err != nil {
 		return err
@@ -108,7 +109,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // attempts gives the latest attempt at each batch of a run.
-func attempts(ctx context.Context, home *local.Home, key state.RunKey) (map[state.BatchKey]int, error) {
+func attempts(ctx context.Context, home *local.Instance, key state.RunKey) (map[state.BatchKey]int, error) {
 	batches, err := state.OfNodes(ctx, home.State, key, home.State.Batches)
 	out := map[state.BatchKey]int{}
 	for _, b := range batches {
@@ -118,14 +119,14 @@ func attempts(ctx context.Context, home *local.Home, key state.RunKey) (map[stat
 }
 
 // onlyThat checks that exactly what was named was done.
-func onlyThat(c orders.Closure, before, after map[state.BatchKey]int) error {
+func onlyThat(c orders.RedoPlan, before, after map[state.BatchKey]int) error {
 	var errs []error
 	for key, attempt := range after {
-		named := slices.ContainsFunc(c.Tasks, func(t orders.Task) bool {
+		named := slices.ContainsFunc(c.Tasks, func(t orders.RedoStep) bool {
 			return t.Node == key.Node && (len(t.Batches) == 0 && (t.Why != orders.Left || before[key] == 0) ||
 				slices.Contains(t.Batches, key.Batch))
 		})
-		left := slices.ContainsFunc(c.Tasks, func(t orders.Task) bool {
+		left := slices.ContainsFunc(c.Tasks, func(t orders.RedoStep) bool {
 			return t.Node == key.Node &&
 				t.Why == orders.Left
 		})
@@ -154,7 +155,7 @@ func (v variant) redo(ctx context.Context, dir string) (err error) {
 	}
 
 	for range v.Redo {
-		var wish orders.Wish
+		var wish orders.RedoSelection
 		for range 1 + rng.IntN(2) {
 			n := nodes[rng.IntN(len(nodes)/2+1)] // early ones have more behind them
 			if rng.IntN(3) == 0 || n.BatchesTotal == 0 {

@@ -123,7 +123,7 @@ func afresh(ctx context.Context, s *script, at place, dir string, memory int64) 
 }
 
 // again runs the script, and reads what it has written.
-func again(ctx context.Context, s *script, at place, home *local.Home, memory int64, reuse bool) (local.Summary,
+func again(ctx context.Context, s *script, at place, home *local.Instance, memory int64, reuse bool) (local.Summary,
 	map[string]string, error) {
 	text, err := s.text(at)
 	if err != nil {

@@ -259,7 +259,7 @@ func (v variant) execute(ctx context.Context, dir string, resume bool, checkpoin
 	}
 	sum, err := local.Run(ctx, home, opts)
 	if err == nil && v.Fail > 0 && sum.Status == state.Failed {
-		sum, err = v.retry(ctx, home, sum.Key, orders.Wish{})
+		sum, err = v.retry(ctx, home, sum.Key, orders.RedoSelection{})
 	}
 	if err != nil {
 		return fmt.Errorf("%w%s", err, hint(sum))

@@ -53,7 +53,7 @@ type Store struct {
 	cfg     Config
 	session *cassandra.Session
 	owner   gocql.UUID // of this process's Puts
-	writes  *parts.Turns
+	writes  *parts.ResizableSemaphore
 	reads   *semaphore.Weighted
 	buffers sync.Pool // of *[]byte
 
@@ -71,14 +71,14 @@ func New(session *cassandra.Session, cfg Config) *Store {
 	}
 	return &Store{
 		cfg: cfg, session: session, owner: gocql.MustRandomUUID(),
-		writes: parts.NewTurns(writesMax), reads: semaphore.NewWeighted(readsMax),
+		writes: parts.NewResizableSemaphore(writesMax), reads: semaphore.NewWeighted(readsMax),
 		buffers: sync.Pool{New: func() any { b := make([]byte, chunkBytes); return &b }},
 		putting: map[string]chan struct{}{},
 	}
 }
 
 // Writers implements parts.Writing.
-func (s *Store) Writers() *parts.Turns { return s.writes }
+func (s *Store) Writers() *parts.ResizableSemaphore { return s.writes }
 
 // Properties implements parts.Backend.
 func (s *Store) Properties() parts.Properties { return parts.Properties{Concurrency: writesMax} }

@@ -59,7 +59,7 @@ type Store struct {
 	conn   *remote.S3
 	bucket string
 	prefix string // with a slash at its end, or empty
-	sends  *parts.Turns
+	sends  *parts.ResizableSemaphore
 	looks  atomic.Bool // the service does not know If-None-Match
 }
 
@@ -89,11 +89,12 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	if prefix != "" {
 		prefix += "/"
 	}
-	return &Store{cfg: cfg, conn: conn, bucket: loc.Bucket, prefix: prefix, sends: parts.NewTurns(sendsMax)}, nil
+	return &Store{cfg: cfg, conn: conn, bucket: loc.Bucket, prefix: prefix, sends: parts.NewResizableSemaphore(sendsMax)},
+		nil
 }
 
 // Writers implements parts.Writing.
-func (s *Store) Writers() *parts.Turns { return s.sends }
+func (s *Store) Writers() *parts.ResizableSemaphore { return s.sends }
 
 // Properties implements parts.Backend.
 func (s *Store) Properties() parts.Properties {

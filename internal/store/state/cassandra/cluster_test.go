@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/store/state/patient"
+	"thalweg/internal/store/state/retrying"
 	"thalweg/internal/test/statetest/hostile"
 )
 
@@ -49,7 +49,7 @@ func TestClusterChaosNodesKilled(t *testing.T) {
 			}
 		}
 	}()
-	work(t, hostile.Insist(patient.New(s, patient.Config{})), "killed", killBatches, &done)
+	work(t, hostile.Insist(retrying.New(s, retrying.Config{})), "killed", killBatches, &done)
 	<-ended
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/store/state"
-	"thalweg/internal/store/state/patient"
+	"thalweg/internal/store/state/retrying"
 	"thalweg/internal/test/effort"
 	"thalweg/internal/test/statetest"
 	"thalweg/internal/test/statetest/hostile"
@@ -134,7 +134,7 @@ func TestCutConnections(t *testing.T) {
 			c.cut()
 		}
 	}()
-	work(t, hostile.Insist(patient.New(s, patient.Config{})), "cut", cutBatches, &done)
+	work(t, hostile.Insist(retrying.New(s, retrying.Config{})), "cut", cutBatches, &done)
 	<-cuts
 }
 
@@ -214,7 +214,7 @@ func TestUnknownStaysUnknown(t *testing.T) {
 		err = call(s, state.NodeKey{RunKey: run, Node: "n"})
 		require.ErrorIs(t, err, state.ErrUnknown, name)
 		require.ErrorIs(t, err, gocql.ErrSessionClosed, name)
-		require.True(t, patient.Passes(err), name)
+		require.True(t, retrying.Passes(err), name)
 		require.NoError(t, s.Close())
 	}
 	refused := fmt.Errorf("claim: %w", state.ErrNotClaimable)

@@ -107,8 +107,8 @@ func TestRequestsNameFewRows(t *testing.T) {
 	}
 	require.Equal(t, batches, all)
 
-	l := &lanes{known: map[state.NodeKey]*lane{}}
-	way := &lane{}
+	l := &writeQueues{known: map[state.NodeKey]*writeQueue{}}
+	way := &writeQueue{}
 	for b := range groupCalls {
 		way.waiting = append(way.waiting, &call{asker: t.Context(), places: []place{segmentPlace(0), attemptPlace(b, 1)}})
 	}

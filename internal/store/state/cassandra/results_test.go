@@ -9,7 +9,7 @@ import (
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/store/state"
-	"thalweg/internal/store/state/patient"
+	"thalweg/internal/store/state/retrying"
 )
 
 // published is a node of which all batches have parts.
@@ -67,7 +67,7 @@ func TestMissingParts(t *testing.T) {
 		require.Equal(t, fault.Environment, f.Kind)
 		require.ErrorContains(t, f, "parts of 1 batches")
 		require.Contains(t, f.Hint, "repair")
-		require.True(t, patient.Passes(err))
+		require.True(t, retrying.Passes(err))
 		_, _, err = s.Parts(ctx, key, state.Page{})
 		require.ErrorAs(t, err, &f)
 	}
@@ -167,7 +167,7 @@ func TestPurgedMeanwhile(t *testing.T) {
 	var f *fault.Error
 	require.ErrorAs(t, err, &f)
 	require.Contains(t, f.Hint, "repair")
-	require.True(t, patient.Passes(err))
+	require.True(t, retrying.Passes(err))
 }
 
 // planned1 is a node with a plan of one batch.

@@ -68,9 +68,10 @@ type Store struct {
 	begun    *memory[string, struct{}]               // workspaces that have had runs
 	noted    *memory[noteKey, struct{}]              // notes that this process has put
 
-	lanes *lanes // to nodes
-	seed  maphash.Seed
-	turns [stripes]chan struct{} // to other partitions; saves conditional writes that would be lost, and decides nothing
+	writeQueues *writeQueues // to nodes
+	seed        maphash.Seed
+	// to other partitions; saves conditional writes that would be lost, and decides nothing
+	turns [stripes]chan struct{}
 
 	fate func(do func() (bool, error)) (bool, error) // what becomes of conditional batches, in tests; nil: nothing
 
@@ -106,7 +107,7 @@ func New(ctx context.Context, session *driver.Session, requests Observer) (*Stor
 	s := &Store{session: session, requests: requests, codec: c, plans: newMemory[planKey, headerRow](plansMax),
 		latest:   newMemory[state.NodeKey, string](plansMax),
 		runNodes: newMemory[state.RunKey, []state.NodeSpec](runsKnown), begun: newMemory[string, struct{}](namesKnown),
-		noted: newMemory[noteKey, struct{}](namesKnown), lanes: newLanes(), seed: maphash.MakeSeed()}
+		noted: newMemory[noteKey, struct{}](namesKnown), writeQueues: newLanes(), seed: maphash.MakeSeed()}
 	for i := range s.turns {
 		s.turns[i] = make(chan struct{}, 1)
 	}
@@ -116,7 +117,7 @@ func New(ctx context.Context, session *driver.Session, requests Observer) (*Stor
 // Close implements state.Store. It may be called more than once.
 func (s *Store) Close() error {
 	s.close.Do(func() {
-		s.lanes.close()
+		s.writeQueues.close()
 		if s.own {
 			s.session.Close()
 		}

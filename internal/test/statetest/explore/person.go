@@ -120,11 +120,11 @@ func (w *world) orders(choice Choice) []state.Order {
 		return []state.Order{{Kind: state.OrderInvalidate, Nodes: []state.Redo{{Node: first}}}}
 	case GoOn:
 		if over {
-			return w.again(orders.Wish{})
+			return w.again(orders.RedoSelection{})
 		}
 	case Again:
 		if over {
-			return w.again(orders.Wish{Batches: []orders.Batches{{Node: first}}})
+			return w.again(orders.RedoSelection{Batches: []orders.Batches{{Node: first}}})
 		}
 	case AgainAlive:
 		if !over {
@@ -139,7 +139,7 @@ func (w *world) orders(choice Choice) []state.Order {
 }
 
 // again is the order that a wish comes to.
-func (w *world) again(wish orders.Wish) []state.Order {
+func (w *world) again(wish orders.RedoSelection) []state.Order {
 	c, err := orders.Close(context.Background(), w.store.Open(), w.ran.Run, wish)
 	switch {
 	case err != nil: // there is nothing to do again

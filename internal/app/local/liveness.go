@@ -4,11 +4,11 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// presence says who works on which run. Where all processes are on one machine
+// liveness says who works on which run. Where all processes are on one machine
 // these are locks on files, which end with their processes; in a cluster they are
 // notes in the state that are renewed. It saves work and keeps from clearing what
 // somebody may still write: what counts is decided by claims and orders alone.
-type presence interface {
+type liveness interface {
 	// join says that this process works on the run from now on, until the lock is
 	// closed. alone reports that no other process does.
 	join(key state.RunKey) (lock *RunLock, alone bool, err error)
@@ -29,20 +29,20 @@ func (l *RunLock) Close() error { return l.release() }
 
 // JoinRun says that this process works on the run from now on, until the lock is closed. alone
 // reports that no other process does.
-func (h *Home) JoinRun(key state.RunKey) (lock *RunLock, alone bool, err error) {
+func (h *Instance) JoinRun(key state.RunKey) (lock *RunLock, alone bool, err error) {
 	return h.presence.join(key)
 }
 
 // enterEmpty locks a run that nobody works on; ok is false if somebody does.
-func (h *Home) enterEmpty(key state.RunKey) (lock *RunLock, ok bool, err error) {
+func (h *Instance) enterEmpty(key state.RunKey) (lock *RunLock, ok bool, err error) {
 	return h.presence.empty(key, true)
 }
 
 // AtWork reports whether a process works on a run.
-func (h *Home) AtWork(key state.RunKey) bool { return h.presence.atWork(key) }
+func (h *Instance) AtWork(key state.RunKey) bool { return h.presence.atWork(key) }
 
 // Interrupted reports whether a run that is stored as running has nobody who
 // works on it: its processes died.
-func (h *Home) Interrupted(r state.Run) bool {
+func (h *Instance) Interrupted(r state.Run) bool {
 	return r.Status == state.Running && !h.AtWork(r.RunKey)
 }

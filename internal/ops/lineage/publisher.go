@@ -12,19 +12,19 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Box keeps a note for each run whose events were not all told yet, and whose
+// Registry keeps a note for each run whose events were not all told yet, and whose
 // process is the last that began to. The last writer counts.
-type Box interface {
+type Registry interface {
 	Put(ctx context.Context, key state.RunKey, note []byte) error
 	Remove(ctx context.Context, key state.RunKey) error
 	List(ctx context.Context) (map[state.RunKey][]byte, error)
 }
 
-// OutletConfig says how an Outlet works.
-type OutletConfig struct {
+// PublisherConfig says how a Publisher works.
+type PublisherConfig struct {
 	To     Destination // the outlet closes it
 	Store  state.Store
-	Box    Box
+	Box    Registry
 	How    func(ctx context.Context, key state.RunKey) (Telling, error) // of a run that others have worked on
 	Owner  string                                                       // see worker.Owner
 	Gone   func(owner string) bool                                      // whether a process has ended
@@ -45,12 +45,12 @@ type told struct {
 	At    time.Time `json:"at"`
 }
 
-// Outlet tells the events of all runs that a process works on, while they are at
+// Publisher tells the events of all runs that a process works on, while they are at
 // work; and those of runs that are over and that another process has left, in
 // whatever way it ended: at least once each. Of several processes at work on a run
 // one tells.
-type Outlet struct {
-	cfg  OutletConfig
+type Publisher struct {
+	cfg  PublisherConfig
 	quit context.CancelFunc // ends looking for what others have left
 	work sync.WaitGroup
 
@@ -58,10 +58,10 @@ type Outlet struct {
 	lives map[state.RunKey]*Live // nil: another process tells
 }
 
-// NewOutlet begins to tell what others have left.
-func NewOutlet(ctx context.Context, cfg OutletConfig) *Outlet {
+// NewPublisher begins to tell what others have left.
+func NewPublisher(ctx context.Context, cfg PublisherConfig) *Publisher {
 	ctx, quit := context.WithCancel(ctx)
-	o := &Outlet{cfg: cfg, quit: quit, lives: map[state.RunKey]*Live{}}
+	o := &Publisher{cfg: cfg, quit: quit, lives: map[state.RunKey]*Live{}}
 	o.work.Go(func() {
 		for ctx.Err() == nil {
 			if err := o.tellLeft(ctx); err != nil && ctx.Err() == nil {
@@ -77,7 +77,7 @@ func NewOutlet(ctx context.Context, cfg OutletConfig) *Outlet {
 }
 
 // Follow tells the events of a run from now on, if nobody else does.
-func (o *Outlet) Follow(ctx context.Context, key state.RunKey, how Telling) {
+func (o *Publisher) Follow(ctx context.Context, key state.RunKey, how Telling) {
 	o.mu.Lock()
 	_, known := o.lives[key]
 	o.mu.Unlock()
@@ -105,13 +105,13 @@ func (o *Outlet) Follow(ctx context.Context, key state.RunKey, how Telling) {
 }
 
 // others reports whether a note is of another process that may be alive.
-func (o *Outlet) others(note []byte) bool {
+func (o *Publisher) others(note []byte) bool {
 	var t told
 	return note != nil && json.Unmarshal(note, &t) == nil && t.Owner != o.cfg.Owner && !o.cfg.Gone(t.Owner) &&
 		time.Since(t.At) < leftOthers
 }
 
-func (o *Outlet) note(ctx context.Context, key state.RunKey) error {
+func (o *Publisher) note(ctx context.Context, key state.RunKey) error {
 	text, err := json.Marshal(told{o.cfg.Owner, time.Now().UTC()})
 	if err == nil {
 		ctx, stop := context.WithTimeout(ctx, noteTime)
@@ -125,7 +125,7 @@ func (o *Outlet) note(ctx context.Context, key state.RunKey) error {
 }
 
 // Changed says that something has become of a node. It does not wait.
-func (o *Outlet) Changed(key state.RunKey, node string) {
+func (o *Publisher) Changed(key state.RunKey, node string) {
 	o.mu.Lock()
 	live := o.lives[key]
 	o.mu.Unlock()
@@ -133,7 +133,7 @@ func (o *Outlet) Changed(key state.RunKey, node string) {
 }
 
 // Leave says that this process works on a run no more. It does not wait.
-func (o *Outlet) Leave(key state.RunKey) {
+func (o *Publisher) Leave(key state.RunKey) {
 	o.mu.Lock()
 	live := o.lives[key]
 	delete(o.lives, key)
@@ -144,7 +144,7 @@ func (o *Outlet) Leave(key state.RunKey) {
 }
 
 // end tells what is left of a run, and that it is told if the run is over.
-func (o *Outlet) end(key state.RunKey, live *Live) bool {
+func (o *Publisher) end(key state.RunKey, live *Live) bool {
 	all := live.Close()
 	ctx, stop := context.WithTimeout(context.Background(), noteTime)
 	defer stop()
@@ -160,7 +160,7 @@ func (o *Outlet) end(key state.RunKey, live *Live) bool {
 }
 
 // Close tells what is left of all runs, for a while.
-func (o *Outlet) Close() error {
+func (o *Publisher) Close() error {
 	o.quit()
 	o.mu.Lock()
 	keys := make([]state.RunKey, 0, len(o.lives))
@@ -176,7 +176,7 @@ func (o *Outlet) Close() error {
 }
 
 // tellLeft tells of runs that are over, and whose process has left something.
-func (o *Outlet) tellLeft(ctx context.Context) error {
+func (o *Publisher) tellLeft(ctx context.Context) error {
 	all, err := o.cfg.Box.List(ctx)
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (o *Outlet) tellLeft(ctx context.Context) error {
 	return nil
 }
 
-func (o *Outlet) tellOf(ctx context.Context, key state.RunKey, note []byte) error {
+func (o *Publisher) tellOf(ctx context.Context, key state.RunKey, note []byte) error {
 	run, err := o.cfg.Store.Run(ctx, key)
 	if errors.Is(err, state.ErrNotFound) {
 		return o.cfg.Box.Remove(ctx, key)

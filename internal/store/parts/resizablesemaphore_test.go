@@ -17,7 +17,7 @@ import (
 // by those who give up.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := parts.NewTurns(2)
+		turns := parts.NewResizableSemaphore(2)
 		var at atomic.Int32
 		var group sync.WaitGroup
 		for i := range 40 {

@@ -41,8 +41,8 @@ func CheckWorkspace(name string) error {
 		Hint: "use 1 to 48 letters, digits, - and _, beginning with a letter or digit"}
 }
 
-// Home is an open state directory, or a cluster's state.
-type Home struct {
+// Instance is an open state directory, or a cluster's state.
+type Instance struct {
 	Dir   string // of what this machine keeps for itself; of a state directory: all of it
 	State state.Store
 	Parts parts.Store
@@ -53,7 +53,7 @@ type Home struct {
 	beside   string                // directory that paths of scripts are seen from; "": they are whole
 	hooksIn  string                // directory that may have hooks of all runs
 	partsDir string                // where the files of parts lie, or of their copies
-	presence presence              // who works on which run
+	presence liveness              // who works on which run
 	cluster  *clusterconfig.Config // nil: a state directory
 	fleet    string                // its id; "": it has no queue
 
@@ -64,17 +64,17 @@ type Home struct {
 }
 
 // Cluster is the configuration of a cluster; nil if this is a state directory's.
-func (h *Home) Cluster() *clusterconfig.Config { return h.cluster }
+func (h *Instance) Cluster() *clusterconfig.Config { return h.cluster }
 
 // Open opens a state directory, making it if create is set. Without create a
 // missing one is an error that says so.
-func Open(ctx context.Context, dir string, create bool) (*Home, error) {
+func Open(ctx context.Context, dir string, create bool) (*Instance, error) {
 	return OpenOn(ctx, durable.FS{}, dir, create)
 }
 
 // OpenOn is Open on a file system of the caller's, for the directory, the parts
 // and the output files of this machine.
-func OpenOn(ctx context.Context, files durable.FS, dir string, create bool) (_ *Home, err error) {
+func OpenOn(ctx context.Context, files durable.FS, dir string, create bool) (_ *Instance, err error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("find the state directory: %w", err)
@@ -97,7 +97,7 @@ func OpenOn(ctx context.Context, files durable.FS, dir string, create bool) (_ *
 	if err := usable(abs); err != nil {
 		return nil, err
 	}
-	h := &Home{clock: &clock{}, Dir: abs, files: files, beside: filepath.Dir(abs), hooksIn: abs,
+	h := &Instance{clock: &clock{}, Dir: abs, files: files, beside: filepath.Dir(abs), hooksIn: abs,
 		partsDir: filepath.Join(abs, "parts"), presence: fileLocks{abs}}
 	defer func() {
 		if err != nil {
@@ -132,7 +132,7 @@ func makeSubs(dir string) error {
 
 // WorkDir is a directory private to this process, made on first use and
 // removed by Close, or by a later process if this one dies.
-func (h *Home) WorkDir() (string, error) {
+func (h *Instance) WorkDir() (string, error) {
 	if h.tmp == nil {
 		dir, err := newLockedDir(filepath.Join(h.Dir, "tmp"))
 		if err != nil {
@@ -144,7 +144,7 @@ func (h *Home) WorkDir() (string, error) {
 }
 
 // Close closes the stores and removes temporary files.
-func (h *Home) Close() error {
+func (h *Instance) Close() error {
 	var errs []error
 	if h.Parts != nil {
 		errs = append(errs, h.Parts.Close())

@@ -21,9 +21,9 @@ const (
 	topicLineage = "lineage"  // whose OpenLineage events are not all told, by the numbers of runs
 )
 
-// noteBox keeps records as the notes of a topic. A note is removed only as this
+// noteRegistry keeps records as the notes of a topic. A note is removed only as this
 // process knows it: what others have written since stays.
-type noteBox struct {
+type noteRegistry struct {
 	store     state.Store
 	workspace string
 	topic     string
@@ -32,11 +32,11 @@ type noteBox struct {
 	known map[string]state.Note
 }
 
-func newNoteBox(store state.Store, workspace, topic string) *noteBox {
-	return &noteBox{store: store, workspace: workspace, topic: topic, known: map[string]state.Note{}}
+func newNoteBox(store state.Store, workspace, topic string) *noteRegistry {
+	return &noteRegistry{store: store, workspace: workspace, topic: topic, known: map[string]state.Note{}}
 }
 
-func (b *noteBox) put(ctx context.Context, n state.Note) error {
+func (b *noteRegistry) put(ctx context.Context, n state.Note) error {
 	n.Topic, n.Time = b.topic, time.Now()
 	if err := b.store.PutNote(ctx, b.workspace, n); err != nil {
 		return err
@@ -48,12 +48,12 @@ func (b *noteBox) put(ctx context.Context, n state.Note) error {
 }
 
 // Put implements schedule.Box.
-func (b *noteBox) Put(ctx context.Context, name string, record []byte) error {
+func (b *noteRegistry) Put(ctx context.Context, name string, record []byte) error {
 	return b.put(ctx, state.Note{Name: name, Data: record})
 }
 
 // Remove implements schedule.Box.
-func (b *noteBox) Remove(ctx context.Context, name string) error {
+func (b *noteRegistry) Remove(ctx context.Context, name string) error {
 	b.mu.Lock()
 	n, ok := b.known[name]
 	delete(b.known, name)
@@ -64,7 +64,7 @@ func (b *noteBox) Remove(ctx context.Context, name string) error {
 	return b.store.RemoveNote(ctx, b.workspace, n)
 }
 
-func (b *noteBox) notes(ctx context.Context) (out []state.Note, err error) {
+func (b *noteRegistry) notes(ctx context.Context) (out []state.Note, err error) {
 	for after := ""; ; {
 		page, err := b.store.Notes(ctx, b.workspace, b.topic, after, state.PageMax)
 		if err != nil {
@@ -85,7 +85,7 @@ func (b *noteBox) notes(ctx context.Context) (out []state.Note, err error) {
 }
 
 // List implements schedule.Box.
-func (b *noteBox) List(ctx context.Context) (out []schedule.Entry, err error) {
+func (b *noteRegistry) List(ctx context.Context) (out []schedule.Entry, err error) {
 	notes, err := b.notes(ctx)
 	for _, n := range notes {
 		out = append(out, schedule.Entry{Name: n.Name, Record: n.Data})
@@ -99,14 +99,14 @@ type tellBox struct {
 	topic string
 
 	mu    sync.Mutex
-	boxes map[string]*noteBox // by workspace
+	boxes map[string]*noteRegistry // by workspace
 }
 
-func (b *tellBox) in(workspace string) *noteBox {
+func (b *tellBox) in(workspace string) *noteRegistry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.boxes == nil {
-		b.boxes = map[string]*noteBox{}
+		b.boxes = map[string]*noteRegistry{}
 	}
 	if b.boxes[workspace] == nil {
 		b.boxes[workspace] = newNoteBox(b.store, workspace, b.topic)
@@ -155,6 +155,6 @@ func (b lineageBox) List(ctx context.Context) (map[state.RunKey][]byte, error) {
 }
 
 // LineageBox has the notes of runs whose OpenLineage events are not all told.
-func LineageBox(home *Home) lineage.Box {
+func LineageBox(home *Instance) lineage.Registry {
 	return lineageBox{&tellBox{store: home.State, topic: topicLineage}}
 }

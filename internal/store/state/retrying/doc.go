@@ -8,4 +8,4 @@
 // call that has failed for as long as Config.Within fails with its last error; with
 // Forever it does so only when its context ends, or when something else is wrong than that
 // the state cannot be reached.
-package patient
+package retrying

@@ -12,7 +12,7 @@ import (
 )
 
 // Foreseen is what a run that began now would do with a node.
-type Foreseen = pipeline.Foreseen
+type Foreseen = pipeline.Forecast
 
 // SelectedOf lists the nodes of a new run with these options.
 func SelectedOf(s *script.Script, opts Options) ([]*script.Node, error) { return opts.nodes(s) }
@@ -25,14 +25,14 @@ type PlannedNode struct {
 }
 
 // PlanRun says what a new run of a script with these options does with each of its nodes.
-func PlanRun(ctx context.Context, home *Home, s *script.Script, opts Options) (out []PlannedNode, err error) {
+func PlanRun(ctx context.Context, home *Instance, s *script.Script, opts Options) (out []PlannedNode, err error) {
 	nodes, err := opts.nodes(s)
 	if err != nil {
 		return nil, err
 	}
 	foreseen := map[*script.Node]Foreseen{}
 	if opts.Reuse {
-		if foreseen, err = Foresee(ctx, home, s, nodes, opts); err != nil {
+		if foreseen, err = Forecast(ctx, home, s, nodes, opts); err != nil {
 			return nil, err
 		}
 	}
@@ -58,11 +58,11 @@ func PlanRun(ctx context.Context, home *Home, s *script.Script, opts Options) (o
 	return out, nil
 }
 
-// Foresee says of nodes of a script what a run of them, with these options, would
+// Forecast says of nodes of a script what a run of them, with these options, would
 // take over of earlier runs. Interpreters are asked what formulas import;
 // nothing else is run.
-func Foresee(ctx context.Context, home *Home, s *script.Script, nodes []*script.Node,
-	opts Options) (_ map[*script.Node]pipeline.Foreseen, err error) {
+func Forecast(ctx context.Context, home *Instance, s *script.Script, nodes []*script.Node,
+	opts Options) (_ map[*script.Node]pipeline.Forecast, err error) {
 	t, err := newTools(home, opts)
 	if err != nil {
 		return nil, err
@@ -90,5 +90,5 @@ func Foresee(ctx context.Context, home *Home, s *script.Script, nodes []*script.
 		Chosen:       opts.chosen(s),
 		Surroundings: python, Store: t.store, Parts: home.Parts, Budget: t.budget, Room: budget.NewRoom(t.budget),
 		Planning: t.whole, Fuse: opts.Ephemeral, Pool: t.pool,
-		Engine: t.engine, Dir: dir, WorkDir: t.work, Logger: opts.Logger}).Foresee(ctx, nodes)
+		Engine: t.engine, Dir: dir, WorkDir: t.work, Logger: opts.Logger}).Forecast(ctx, nodes)
 }

@@ -18,10 +18,10 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Config says how a Teller works.
+// Config says how a Notifier works.
 type Config struct {
 	Store  Store
-	Box    Box
+	Box    Registry
 	Sender *Sender
 	// Hooks gives those of a recorded run, in an order that never changes, and the
 	// directory that it was begun in.
@@ -56,8 +56,8 @@ const (
 // roleTell is of who tells of a run.
 const roleTell = "tell"
 
-// Teller tells what happens to runs.
-type Teller struct {
+// Notifier tells what happens to runs.
+type Notifier struct {
 	cfg Config
 
 	mu    sync.Mutex
@@ -84,19 +84,19 @@ type known struct {
 	dir   string
 }
 
-// New returns a Teller. It does nothing by itself.
-func New(cfg Config) *Teller {
+// New returns a Notifier. It does nothing by itself.
+func New(cfg Config) *Notifier {
 	if cfg.Checkpoint == nil {
 		cfg.Checkpoint = func(job.CrashPoint) {}
 	}
-	return &Teller{cfg: cfg, mine: map[state.RunKey][]byte{}, roles: map[state.RunKey]time.Time{},
+	return &Notifier{cfg: cfg, mine: map[state.RunKey][]byte{}, roles: map[state.RunKey]time.Time{},
 		known: map[state.RunKey]known{}, now: map[state.RunKey]*tending{}, places: make(chan struct{}, tendsAtOnce),
 		woken: make(chan struct{}, 1)}
 }
 
 // Follow sees to it that what happens to a run is told, from now on and whatever
 // becomes of this process. Whoever works on a run calls it before.
-func (t *Teller) Follow(ctx context.Context, key state.RunKey) error {
+func (t *Notifier) Follow(ctx context.Context, key state.RunKey) error {
 	run, err := t.cfg.Store.Run(ctx, key)
 	if err != nil {
 		return fmt.Errorf("read run %d: %w", key.Run, err)
@@ -129,7 +129,7 @@ func (t *Teller) Follow(ctx context.Context, key state.RunKey) error {
 
 // Work looks after all records until quit is closed: what is being sent then is
 // sent, unless ctx ends.
-func (t *Teller) Work(ctx context.Context, quit <-chan struct{}) {
+func (t *Notifier) Work(ctx context.Context, quit <-chan struct{}) {
 	defer t.tends.Wait()
 	looked := t.cfg.Clock.Now()
 	for {
@@ -148,7 +148,7 @@ func (t *Teller) Work(ctx context.Context, quit <-chan struct{}) {
 
 // interval is the time until the next look: longer while nothing is known that
 // could be told, and what others have left behind is looked for.
-func (t *Teller) interval() time.Duration {
+func (t *Notifier) interval() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.mine) == 0 && len(t.now) == 0 {
@@ -160,7 +160,7 @@ func (t *Teller) interval() time.Duration {
 // Flush sends what is owed of the runs that this process follows, until nothing
 // is that can be sent before ctx ends; then it lets others tell. What is left is
 // told by the next process.
-func (t *Teller) Flush(ctx context.Context) {
+func (t *Notifier) Flush(ctx context.Context) {
 	for ctx.Err() == nil && t.Pass(ctx) && t.dueBefore(ctx) {
 		select {
 		case <-ctx.Done():
@@ -179,7 +179,7 @@ func (t *Teller) Flush(ctx context.Context) {
 }
 
 // dueBefore reports whether something can be sent before ctx ends.
-func (t *Teller) dueBefore(ctx context.Context) bool {
+func (t *Notifier) dueBefore(ctx context.Context) bool {
 	end, bounded := ctx.Deadline()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -194,7 +194,7 @@ func (t *Teller) dueBefore(ctx context.Context) bool {
 
 // Pass looks at all records once, and sends what is due. It reports whether
 // anything is owed of the runs that this process follows.
-func (t *Teller) Pass(ctx context.Context) (owes bool) {
+func (t *Notifier) Pass(ctx context.Context) (owes bool) {
 	if !t.look(ctx) {
 		return true
 	}
@@ -210,7 +210,7 @@ func (t *Teller) Pass(ctx context.Context) (owes bool) {
 
 // look begins to look at all records that nobody is at, each by itself. It reports
 // whether they can be read.
-func (t *Teller) look(ctx context.Context) bool {
+func (t *Notifier) look(ctx context.Context) bool {
 	entries, err := t.cfg.Box.List(ctx)
 	if err != nil {
 		t.complain(ctx, "what is to be told cannot be read", err)
@@ -246,7 +246,7 @@ func (t *Teller) look(ctx context.Context) bool {
 }
 
 // claim reports whether nobody is at a run.
-func (t *Teller) claim(key state.RunKey) bool {
+func (t *Notifier) claim(key state.RunKey) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := t.now[key]; n != nil && n.busy {
@@ -256,7 +256,7 @@ func (t *Teller) claim(key state.RunKey) bool {
 	return true
 }
 
-func (t *Teller) complain(ctx context.Context, what string, err error, args ...any) {
+func (t *Notifier) complain(ctx context.Context, what string, err error, args ...any) {
 	if ctx.Err() == nil {
 		t.cfg.Logger.Warn(what, append(args, "error", err)...)
 	}
@@ -264,7 +264,7 @@ func (t *Teller) complain(ctx context.Context, what string, err error, args ...a
 
 // restore puts back records that others have removed although their runs go on:
 // a run may be made to go on while somebody finds it over.
-func (t *Teller) restore(ctx context.Context, listed map[state.RunKey]bool) {
+func (t *Notifier) restore(ctx context.Context, listed map[state.RunKey]bool) {
 	t.mu.Lock()
 	var lost []state.RunKey
 	for key := range t.mine {
@@ -294,7 +294,7 @@ func (t *Teller) restore(ctx context.Context, listed map[state.RunKey]bool) {
 
 // tend looks at one record, and reports whether something is owed that this
 // process is to send, and when.
-func (t *Teller) tend(ctx context.Context, e Entry) (owes bool, next time.Time, err error) {
+func (t *Notifier) tend(ctx context.Context, e Entry) (owes bool, next time.Time, err error) {
 	rec, err := parseRecord(e.Record)
 	if err != nil {
 		return false, next, err
@@ -342,7 +342,7 @@ func (t *Teller) tend(ctx context.Context, e Entry) (owes bool, next time.Time, 
 	return len(rec.Owed) > 0, rec.next(), nil
 }
 
-func (t *Teller) knownOf(ctx context.Context, run state.Run) (known, error) {
+func (t *Notifier) knownOf(ctx context.Context, run state.Run) (known, error) {
 	t.mu.Lock()
 	k, ok := t.known[run.RunKey]
 	t.mu.Unlock()
@@ -361,7 +361,7 @@ func (t *Teller) knownOf(ctx context.Context, run state.Run) (known, error) {
 }
 
 // lead reports whether this process tells of a run.
-func (t *Teller) lead(ctx context.Context, key state.RunKey) (bool, error) {
+func (t *Notifier) lead(ctx context.Context, key state.RunKey) (bool, error) {
 	now := t.cfg.Clock.Now()
 	t.mu.Lock()
 	until := t.roles[key]
@@ -388,7 +388,7 @@ func (t *Teller) lead(ctx context.Context, key state.RunKey) (bool, error) {
 	return true, nil
 }
 
-func (t *Teller) put(ctx context.Context, key state.RunKey, rec *record) error {
+func (t *Notifier) put(ctx context.Context, key state.RunKey, rec *record) error {
 	text, err := rec.encode()
 	if err != nil {
 		return err
@@ -399,7 +399,7 @@ func (t *Teller) put(ctx context.Context, key state.RunKey, rec *record) error {
 	return nil
 }
 
-func (t *Teller) remove(ctx context.Context, key state.RunKey) error {
+func (t *Notifier) remove(ctx context.Context, key state.RunKey) error {
 	if err := t.cfg.Box.Remove(ctx, key); err != nil {
 		return fmt.Errorf("write down that all of run %d is told: %w", key.Run, err)
 	}
@@ -407,7 +407,7 @@ func (t *Teller) remove(ctx context.Context, key state.RunKey) error {
 	return nil
 }
 
-func (t *Teller) forget(ctx context.Context, key state.RunKey) {
+func (t *Notifier) forget(ctx context.Context, key state.RunKey) {
 	t.mu.Lock()
 	_, led := t.roles[key]
 	delete(t.mine, key)
@@ -420,7 +420,7 @@ func (t *Teller) forget(ctx context.Context, key state.RunKey) {
 }
 
 // send sends what is due, and reports whether the record has changed.
-func (t *Teller) send(ctx context.Context, run state.Run, k known, rec *record) (changed bool) {
+func (t *Notifier) send(ctx context.Context, run state.Run, k known, rec *record) (changed bool) {
 	type outcome struct {
 		event, hook int
 		err         error
@@ -460,7 +460,7 @@ func (t *Teller) send(ctx context.Context, run state.Run, k known, rec *record) 
 }
 
 // judge says what becomes of a message after a try.
-func (t *Teller) judge(run state.Run, rec *record, k known, event, hook int, err error) {
+func (t *Notifier) judge(run state.Run, rec *record, k known, event, hook int, err error) {
 	if err == nil {
 		rec.settle(event, hook)
 		return
@@ -498,7 +498,7 @@ func pause(tries int) time.Duration {
 }
 
 // message is what is said of an event of a run.
-func (t *Teller) message(ctx context.Context, run state.Run, o owed) message.Message {
+func (t *Notifier) message(ctx context.Context, run state.Run, o owed) message.Message {
 	m := message.Message{Version: message.Version, ID: eventID(run, o), Event: o.Kind, Time: time.UnixMilli(o.At).UTC(),
 		Workspace: run.Workspace, Run: run.Run,
 		Script: t.cfg.Name(run), Path: run.ScriptPath, Status: string(run.Status), Description: run.Description,
@@ -529,7 +529,7 @@ func (t *Teller) message(ctx context.Context, run state.Run, o owed) message.Mes
 }
 
 // waiting adds what a run waits for.
-func (t *Teller) waiting(ctx context.Context, run state.Run, o owed, m *message.Message) {
+func (t *Notifier) waiting(ctx context.Context, run state.Run, o owed, m *message.Message) {
 	if o.Node == "" {
 		m.Commands["resume"] = run.Command(fmt.Sprintf("resume %d", run.Run))
 		return

@@ -32,24 +32,24 @@ type fetching struct {
 }
 
 // copied is an input of which batches read a copy.
-type copied struct {
+type cachedInput struct {
 	name string // as planning knows it
 	want inputcache.Want
 }
 
 // key names the copy.
-func (c copied) key() string { return c.want.Key() }
+func (c cachedInput) key() string { return c.want.Key() }
 
 // copiedInputs lists the inputs of a node of which copies are read: those of other
 // machines, and texts that have to be unpacked.
-func (p *Pipeline) copiedInputs(ctx context.Context, n *script.Node) ([]copied, error) {
+func (p *Pipeline) copiedInputs(ctx context.Context, n *script.Node) ([]cachedInput, error) {
 	p.mu.Lock()
 	known, ok := p.copied[n]
 	p.mu.Unlock()
 	if ok {
 		return known, nil
 	}
-	var out []copied
+	var out []cachedInput
 	seen := map[string]bool{}
 	for _, r := range n.FileReaders() {
 		found, err := p.list(ctx, r)
@@ -63,7 +63,7 @@ func (p *Pipeline) copiedInputs(ctx context.Context, n *script.Node) ([]copied, 
 		for _, u := range urls {
 			if want, ok := p.wanted(r, u.URL); ok && !seen[u.URL] {
 				seen[u.URL] = true
-				out = append(out, copied{u.URL, want})
+				out = append(out, cachedInput{u.URL, want})
 			}
 		}
 	}
@@ -183,7 +183,7 @@ func (p *Pipeline) seen(ctx context.Context, n *script.Node) (map[string]files.C
 // beside has something done for the inputs of a node that are copied, once; nil if it has none,
 // or not yet.
 func (p *Pipeline) beside(ctx context.Context, known map[string]*fetching, n *script.Node,
-	do func(context.Context, *script.Node, []copied) (map[string]files.Copy, error)) (*fetching, error) {
+	do func(context.Context, *script.Node, []cachedInput) (map[string]files.Copy, error)) (*fetching, error) {
 	if some, err := p.copiesSome(ctx, n); err != nil || !some {
 		return nil, err
 	}
@@ -246,15 +246,15 @@ func (p *Pipeline) takeOverUncopied(ctx context.Context, n *script.Node, node st
 	return p.takeOver(ctx, n, node, in, id)
 }
 
-func (p *Pipeline) lookAll(ctx context.Context, _ *script.Node, inputs []copied) (map[string]files.Copy, error) {
+func (p *Pipeline) lookAll(ctx context.Context, _ *script.Node, inputs []cachedInput) (map[string]files.Copy, error) {
 	planned, err := p.plannedVersions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(inputs, func(c copied) bool { return address.Database(c.name) }) {
+	if slices.ContainsFunc(inputs, func(c cachedInput) bool { return address.Database(c.name) }) {
 		return nil, nil // which state a table is in is known by its rows alone
 	}
-	inputs = slices.DeleteFunc(slices.Clone(inputs), func(c copied) bool { return !address.Remote(c.name) })
+	inputs = slices.DeleteFunc(slices.Clone(inputs), func(c cachedInput) bool { return !address.Remote(c.name) })
 	urls := make([]string, len(inputs))
 	for i, c := range inputs {
 		urls[i] = c.name
@@ -312,7 +312,7 @@ func (p *Pipeline) eachRemote(ctx context.Context, do func(state.Input) error) e
 	return nil
 }
 
-func (p *Pipeline) fetchAll(ctx context.Context, n *script.Node, inputs []copied) (map[string]files.Copy, error) {
+func (p *Pipeline) fetchAll(ctx context.Context, n *script.Node, inputs []cachedInput) (map[string]files.Copy, error) {
 	planned, err := p.plannedVersions(ctx)
 	if err != nil {
 		return nil, err
@@ -346,7 +346,7 @@ func (p *Pipeline) fetchAll(ctx context.Context, n *script.Node, inputs []copied
 
 // together lists what other nodes of the run read of the databases that n reads: it is copied
 // with what n reads, so that all of it is of one moment.
-func (p *Pipeline) together(ctx context.Context, n *script.Node, inputs []copied) []inputcache.Want {
+func (p *Pipeline) together(ctx context.Context, n *script.Node, inputs []cachedInput) []inputcache.Want {
 	databases := map[string]bool{}
 	for _, c := range inputs {
 		if address.Database(c.name) {

@@ -17,9 +17,9 @@ import (
 // visitQueueLife is how long the queue of a visit stays whose process dies.
 const visitQueueLife = time.Minute
 
-// Visit is a connection to one node of the broker for who looks at it. It
+// Probe is a connection to one node of the broker for who looks at it. It
 // leaves nothing behind.
-type Visit struct {
+type Probe struct {
 	cfg     Config
 	link    *link
 	session *session
@@ -34,13 +34,13 @@ type Visit struct {
 }
 
 // Look connects to one node, until ctx ends.
-func Look(ctx context.Context, cfg Config, host string) (*Visit, error) {
+func Look(ctx context.Context, cfg Config, host string) (*Probe, error) {
 	cfg.Hosts = []string{host}
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	v := &Visit{cfg: cfg, link: newLink(cfg, "doctor"), Host: cfg.Hosts[0]}
+	v := &Probe{cfg: cfg, link: newLink(cfg, "doctor"), Host: cfg.Hosts[0]}
 	v.link.setup = func(_ context.Context, s *session) error {
 		v.blocked = s.conn.NotifyBlocked(make(chan amqp.Blocking, 1))
 		return nil
@@ -64,13 +64,13 @@ func Look(ctx context.Context, cfg Config, host string) (*Visit, error) {
 }
 
 // Close ends the connection.
-func (v *Visit) Close() {
+func (v *Probe) Close() {
 	v.link.close(v.session)
 	v.link.all.Wait()
 }
 
 // channel does something over a channel of its own: what the broker refuses ends it.
-func (v *Visit) channel(ctx context.Context, do func(*amqp.Channel) error) error {
+func (v *Probe) channel(ctx context.Context, do func(*amqp.Channel) error) error {
 	defer context.AfterFunc(ctx, v.session.kill)()
 	ch, err := v.session.conn.Channel()
 	if err != nil {
@@ -95,7 +95,7 @@ type Hints struct {
 
 // Queues looks at the queues of hints whose names begin with prefix. Those that are
 // not there are made by the first worker.
-func (v *Visit) Queues(ctx context.Context, prefix string) (out []Hints, err error) {
+func (v *Probe) Queues(ctx context.Context, prefix string) (out []Hints, err error) {
 	cfg := v.cfg
 	cfg.Prefix = prefix
 	for _, p := range queue.Levels() {
@@ -129,7 +129,7 @@ func (v *Visit) Queues(ctx context.Context, prefix string) (out []Hints, err err
 // Try makes a quorum queue, publishes to it until that is confirmed, receives,
 // acknowledges, and removes the queue. It answers with how long the
 // confirmation took.
-func (v *Visit) Try(ctx context.Context) (took time.Duration, err error) {
+func (v *Probe) Try(ctx context.Context) (took time.Duration, err error) {
 	name := v.cfg.Prefix + ".doctor." + rand.Text()
 	err = v.channel(ctx, func(ch *amqp.Channel) (err error) {
 		_, err = ch.QueueDeclare(name, true, false, false, false, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeQuorum,
@@ -163,7 +163,7 @@ func (v *Visit) Try(ctx context.Context) (took time.Duration, err error) {
 }
 
 // send publishes and waits for the confirmation.
-func (v *Visit) send(ctx context.Context, ch *amqp.Channel, name string) (time.Duration, error) {
+func (v *Probe) send(ctx context.Context, ch *amqp.Channel, name string) (time.Duration, error) {
 	if err := ch.Confirm(false); err != nil {
 		return 0, forbidden("ask for confirmations", err)
 	}

@@ -18,18 +18,18 @@ import (
 // foreseeRunsMax is how many runs are searched for one to compare with.
 const foreseeRunsMax = 100
 
-// Foreseen is what a run that began now would do with a node.
-type Foreseen struct {
+// Forecast is what a run that began now would do with a node.
+type Forecast struct {
 	From *state.NodeKey // whose rows it would take over; nil: it would be computed
 	Why  string         // why it would be
 }
 
-// Foresee says of each of these nodes whether a run of them would take it over,
+// Forecast says of each of these nodes whether a run of them would take it over,
 // and if not, why: the first difference to the latest run of the script that
 // has completed the node. It plans nothing, and copies no remote file.
-func (p *Pipeline) Foresee(ctx context.Context, nodes []*script.Node) (map[*script.Node]Foreseen, error) {
-	f := &foreseer{Pipeline: p, nodes: nodes, tables: map[*script.Node]*plan.Table{}}
-	out := map[*script.Node]Foreseen{}
+func (p *Pipeline) Forecast(ctx context.Context, nodes []*script.Node) (map[*script.Node]Forecast, error) {
+	f := &forecaster{Pipeline: p, nodes: nodes, tables: map[*script.Node]*plan.Table{}}
+	out := map[*script.Node]Forecast{}
 	for _, n := range p.cfg.Script.Topological() {
 		if !slices.Contains(nodes, n) {
 			continue
@@ -43,30 +43,30 @@ func (p *Pipeline) Foresee(ctx context.Context, nodes []*script.Node) (map[*scri
 	return out, nil
 }
 
-// foreseer knows the tables that would be taken over; those of nodes that would
+// forecaster knows the tables that would be taken over; those of nodes that would
 // be computed are not among them.
-type foreseer struct {
+type forecaster struct {
 	*Pipeline
 	nodes  []*script.Node // of the run: what else is read is of earlier ones
 	tables map[*script.Node]*plan.Table
 }
 
-func (f *foreseer) node(ctx context.Context, n *script.Node) (Foreseen, error) {
+func (f *forecaster) node(ctx context.Context, n *script.Node) (Forecast, error) {
 	in := plan.Inputs{Named: map[string]*plan.Table{}, Places: files.Places{Dir: f.cfg.Dir}}
 	for _, source := range n.Sources(f.cfg.Script) {
 		if !slices.Contains(f.nodes, source) {
 			t, err := f.table(ctx, source, state.Node{NodeKey: state.NodeKey{RunKey: f.cfg.Run, Node: n.Name},
 				NodeSpec: state.NodeSpec{Name: n.Name}})
 			if why := new(fault.Error); errors.As(err, &why) {
-				return Foreseen{Why: why.Message}, nil
+				return Forecast{Why: why.Message}, nil
 			}
 			if err != nil {
-				return Foreseen{}, err
+				return Forecast{}, err
 			}
 			f.tables[source] = t
 		}
 		if f.tables[source] == nil {
-			return Foreseen{Why: "it reads table " + source.Table.Name + ", which is computed"}, nil
+			return Forecast{Why: "it reads table " + source.Table.Name + ", which is computed"}, nil
 		}
 	}
 	if n.Reader != nil {
@@ -84,40 +84,40 @@ func (f *foreseer) node(ctx context.Context, n *script.Node) (Foreseen, error) {
 	}
 	if n.Table != nil && f.planner.Ephemeral(n) {
 		f.tables[n] = &plan.Table{Node: n, Inner: &in}
-		return Foreseen{Why: "its table is not stored"}, nil
+		return Forecast{Why: "its table is not stored"}, nil
 	}
 	if at := remoteInput(n); at != "" {
-		return Foreseen{Why: "whether its inputs " + address.Where(at) + " are the same is seen when a run begins"}, nil
+		return Forecast{Why: "whether its inputs " + address.Where(at) + " are the same is seen when a run begins"}, nil
 	}
 	if slices.Contains(f.cfg.Chosen, n.Name) {
-		return Foreseen{Why: "named"}, nil
+		return Forecast{Why: "named"}, nil
 	}
 	id, err := f.identify(ctx, n, in)
 	if err != nil || id.Why != "" {
-		return Foreseen{Why: id.Why}, err
+		return Forecast{Why: id.Why}, err
 	}
 	origin, err := f.findSame(ctx, id.Digest(), f.whole)
 	if err != nil {
-		return Foreseen{}, err
+		return Forecast{}, err
 	}
 	if origin == nil {
 		why, err := f.differs(ctx, n, id)
-		return Foreseen{Why: why}, err
+		return Forecast{Why: why}, err
 	}
 	if n.Table != nil {
 		t, err := readTable(ctx, f.cfg.Store, *origin)
 		if err != nil {
-			return Foreseen{}, err
+			return Forecast{}, err
 		}
 		t.Node = n
 		f.tables[n] = t
 	}
-	return Foreseen{From: &origin.NodeKey}, nil
+	return Forecast{From: &origin.NodeKey}, nil
 }
 
 // differs says what has changed since the latest run of the script in which the
 // node completed.
-func (f *foreseer) differs(ctx context.Context, n *script.Node, id reuse.Identity) (string, error) {
+func (f *forecaster) differs(ctx context.Context, n *script.Node, id reuse.Identity) (string, error) {
 	runs, _, err := f.cfg.Store.Runs(ctx, f.cfg.Run.Workspace, state.Page{Limit: foreseeRunsMax})
 	if err != nil {
 		return "", fmt.Errorf("look for a run of %s: %w", n.Name, err)
@@ -143,7 +143,7 @@ func (f *foreseer) differs(ctx context.Context, n *script.Node, id reuse.Identit
 	return "no run of the script has completed it", nil
 }
 
-func (f *foreseer) difference(ctx context.Context, n *script.Node, node state.Node, id,
+func (f *forecaster) difference(ctx context.Context, n *script.Node, node state.Node, id,
 	was reuse.Identity) (string, error) {
 	switch name := id.Differs(was); {
 	case len(was.Parts) == 0:
@@ -160,7 +160,7 @@ func (f *foreseer) difference(ctx context.Context, n *script.Node, node state.No
 }
 
 // changedFile names the first input file that is not what a node was planned with.
-func (f *foreseer) changedFile(ctx context.Context, n *script.Node, node state.Node) (string, error) {
+func (f *forecaster) changedFile(ctx context.Context, n *script.Node, node state.Node) (string, error) {
 	inputs, err := state.All(ctx, f.cfg.Store.Inputs, node.NodeKey)
 	if err != nil {
 		return "", fmt.Errorf("read the input files of %s: %w", n.Name, err)

@@ -20,7 +20,7 @@ import (
 
 // door opens connections for the driver, and knows why that failed: the driver
 // gives nothing but a text.
-type door struct {
+type dialer struct {
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	tls    *tls.Config
 	name   string // of the user; "": none
@@ -37,8 +37,8 @@ type door struct {
 	refused bool // it was not believed, or has not been
 }
 
-func (c Config) door() *door {
-	d := &door{dial: c.Dial, tls: c.TLS, name: c.Username, pass: c.Password, hosts: c.Hosts,
+func (c Config) dialer() *dialer {
+	d := &dialer{dial: c.Dial, tls: c.TLS, name: c.Username, pass: c.Password, hosts: c.Hosts,
 		within: cmp.Or(c.Timeout, timeoutDefault)}
 	if d.dial == nil {
 		d.dial = (&net.Dialer{Timeout: connectTimeout}).DialContext
@@ -47,7 +47,7 @@ func (c Config) door() *door {
 }
 
 // DialHost implements gocql.HostDialer.
-func (d *door) DialHost(ctx context.Context, host *gocql.HostInfo) (*gocql.DialedHost, error) {
+func (d *dialer) DialHost(ctx context.Context, host *gocql.HostInfo) (*gocql.DialedHost, error) {
 	d.mu.Lock()
 	d.dialed = true
 	d.mu.Unlock()
@@ -69,7 +69,7 @@ func (d *door) DialHost(ctx context.Context, host *gocql.HostInfo) (*gocql.Diale
 
 // ObserveConnect implements gocql.ConnectObserver: of what it says when no session could be opened,
 // the driver gives only a text. A node to which a connection was made, but for a session, has fallen silent.
-func (d *door) ObserveConnect(c gocql.ObservedConnect) {
+func (d *dialer) ObserveConnect(c gocql.ObservedConnect) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var said gocql.RequestError
@@ -81,7 +81,7 @@ func (d *door) ObserveConnect(c gocql.ObservedConnect) {
 	}
 }
 
-func (d *door) failed(err error) error {
+func (d *dialer) failed(err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.latest = err
@@ -91,7 +91,7 @@ func (d *door) failed(err error) error {
 // heard is a connection that tells how it ended.
 type heard struct {
 	net.Conn
-	to    *door
+	to    *dialer
 	asked *secure.Asked
 }
 
@@ -124,7 +124,7 @@ func (h heard) Write(p []byte) (int, error) {
 var errEnded = fmt.Errorf("the node has ended the connection: %w", io.EOF)
 
 // Challenge implements gocql.Authenticator.
-func (d *door) Challenge(req []byte) ([]byte, gocql.Authenticator, error) {
+func (d *dialer) Challenge(req []byte) ([]byte, gocql.Authenticator, error) {
 	d.mu.Lock()
 	d.asked, d.refused = true, true
 	d.mu.Unlock()
@@ -151,7 +151,7 @@ func (e *LoginError) Error() string { return ErrLogin.Error() + ": " + e.Said }
 func (e *LoginError) Unwrap() error { return ErrLogin }
 
 // Success implements gocql.Authenticator.
-func (d *door) Success([]byte) error {
+func (d *dialer) Success([]byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.refused = false
@@ -159,7 +159,7 @@ func (d *door) Success([]byte) error {
 }
 
 // why is the reason for which no session could be opened, as far as it is seen here.
-func (d *door) why(err error) error {
+func (d *dialer) why(err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -183,7 +183,7 @@ var cannotTell = []string{"Cannot achieve", "Unable to perform", "timed out", "n
 
 // disbelieved is the failure of a login, with what the node says. It says the same to somebody whom it
 // does not believe and to everybody while it cannot read its users: only the text tells them apart.
-func (d *door) disbelieved(err error) error {
+func (d *dialer) disbelieved(err error) error {
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "gocql: unable to create session: "),
 		"unable to discover protocol version: ")
 	known := d.pass == "" || !strings.Contains(text, d.pass)
@@ -208,7 +208,7 @@ func (d *door) disbelieved(err error) error {
 
 // unknownHost is the failure to find any host, if that is why no connection was tried: the
 // driver does not say which one.
-func (d *door) unknownHost(ctx context.Context, hosts []string, err error) error {
+func (d *dialer) unknownHost(ctx context.Context, hosts []string, err error) error {
 	d.mu.Lock()
 	dialed := d.dialed
 	d.mu.Unlock()

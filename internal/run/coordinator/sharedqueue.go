@@ -187,7 +187,7 @@ func (c *Coordinator) fill(ctx context.Context, n state.Node, waiting int, stuck
 			return err
 		}
 	}
-	return c.bury(ctx, n)
+	return c.giveUp(ctx, n)
 }
 
 // probeLast publishes the latest hint of a node again.

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Turns lets so many do something at once, in the order in which they came. How
+// ResizableSemaphore lets so many do something at once, in the order in which they came. How
 // many can be changed at any time. Its methods may be called by any number of goroutines.
-type Turns struct {
+type ResizableSemaphore struct {
 	mu      sync.Mutex
 	most    int
 	used    int
@@ -16,17 +16,17 @@ type Turns struct {
 }
 
 // NewTurns lets n do it at once, one at least.
-func NewTurns(n int) *Turns { return &Turns{most: max(n, 1)} }
+func NewResizableSemaphore(n int) *ResizableSemaphore { return &ResizableSemaphore{most: max(n, 1)} }
 
 // Most is how many may do it at once now.
-func (t *Turns) Most() int {
+func (t *ResizableSemaphore) Most() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.most
 }
 
 // Let changes how many may: who does it already goes on.
-func (t *Turns) Let(n int) {
+func (t *ResizableSemaphore) Let(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.most = max(n, 1)
@@ -34,7 +34,7 @@ func (t *Turns) Let(n int) {
 }
 
 // Acquire waits for a turn, which Release ends.
-func (t *Turns) Acquire(ctx context.Context) error {
+func (t *ResizableSemaphore) Acquire(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (t *Turns) Acquire(ctx context.Context) error {
 }
 
 // Release ends a turn.
-func (t *Turns) Release() {
+func (t *ResizableSemaphore) Release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.used--
@@ -69,7 +69,7 @@ func (t *Turns) Release() {
 }
 
 // admit gives turns to those who wait; mu is held.
-func (t *Turns) admit() {
+func (t *ResizableSemaphore) admit() {
 	for t.used < t.most && t.waiting.Len() > 0 {
 		close(t.waiting.Remove(t.waiting.Front()).(chan struct{}))
 		t.used++
@@ -77,10 +77,10 @@ func (t *Turns) admit() {
 }
 
 // Writing is what a backend can do whose requests that write take turns.
-type Writing interface{ Writers() *Turns }
+type Writing interface{ Writers() *ResizableSemaphore }
 
 // WritersOf gives the turns of a backend, or of the one behind it; nil: there are none.
-func WritersOf(b Backend) *Turns {
+func WritersOf(b Backend) *ResizableSemaphore {
 	for {
 		if w, ok := b.(Writing); ok {
 			return w.Writers()

@@ -9,15 +9,15 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// discreetStore keeps secrets out of the texts that are stored for people. What
+// redactingStore keeps secrets out of the texts that are stored for people. What
 // a run itself needs (plans, parts) has none: it is made of references.
-type discreetStore struct {
+type redactingStore struct {
 	state.Store
 	known *secret.Known
 }
 
 // CreateRun implements state.Store.
-func (d discreetStore) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec,
+func (d redactingStore) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec,
 	blobs ...state.Blob) (state.RunKey, error) {
 	run.ScriptPath, run.ParamsPath, run.Description = d.known.Stored(run.ScriptPath), d.known.Stored(run.ParamsPath),
 		d.known.Text(run.Description)
@@ -41,23 +41,23 @@ func (d discreetStore) CreateRun(ctx context.Context, run state.Run, nodes []sta
 }
 
 // BeginOrder implements state.Store.
-func (d discreetStore) BeginOrder(ctx context.Context, key state.RunKey, o state.Order) error {
+func (d redactingStore) BeginOrder(ctx context.Context, key state.RunKey, o state.Order) error {
 	o.Reason, o.Cause = d.known.Text(o.Reason), d.failure(o.Cause)
 	return d.Store.BeginOrder(ctx, key, o)
 }
 
 // FlipPlan implements state.Store.
-func (d discreetStore) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (string, error) {
+func (d redactingStore) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (string, error) {
 	f.Rest = d.piece(f.Rest)
 	return d.Store.FlipPlan(ctx, key, f)
 }
 
 // StagePlan implements state.Store.
-func (d discreetStore) StagePlan(ctx context.Context, key state.NodeKey, digest string, piece state.PlanPiece) error {
+func (d redactingStore) StagePlan(ctx context.Context, key state.NodeKey, digest string, piece state.PlanPiece) error {
 	return d.Store.StagePlan(ctx, key, digest, d.piece(piece))
 }
 
-func (d discreetStore) piece(p state.PlanPiece) state.PlanPiece {
+func (d redactingStore) piece(p state.PlanPiece) state.PlanPiece {
 	p.Inputs = slices.Clone(p.Inputs)
 	for i := range p.Inputs {
 		p.Inputs[i].Address = d.known.Stored(p.Inputs[i].Address)
@@ -66,7 +66,7 @@ func (d discreetStore) piece(p state.PlanPiece) state.PlanPiece {
 }
 
 // MoveNode implements state.Store.
-func (d discreetStore) MoveNode(ctx context.Context, key state.NodeKey, m state.Move) error {
+func (d redactingStore) MoveNode(ctx context.Context, key state.NodeKey, m state.Move) error {
 	m.Failure = d.failure(m.Failure)
 	if m.Gate != nil {
 		m.Gate = []byte(d.known.Stored(string(m.Gate)))
@@ -75,7 +75,7 @@ func (d discreetStore) MoveNode(ctx context.Context, key state.NodeKey, m state.
 }
 
 // Announce implements state.Store.
-func (d discreetStore) Announce(ctx context.Context, c state.Claim, publications []state.Publication,
+func (d redactingStore) Announce(ctx context.Context, c state.Claim, publications []state.Publication,
 	lease time.Time) error {
 	publications = slices.Clone(publications)
 	for i := range publications {
@@ -86,29 +86,29 @@ func (d discreetStore) Announce(ctx context.Context, c state.Claim, publications
 }
 
 // Retry implements state.Store.
-func (d discreetStore) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore,
+func (d redactingStore) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore,
 	now time.Time) error {
 	return d.Store.Retry(ctx, c, *d.failure(&failure), d.outcome(state.Outcome{Stats: stats}).Stats, notBefore, now)
 }
 
 // PutNote implements state.Store.
-func (d discreetStore) PutNote(ctx context.Context, workspace string, n state.Note) error {
+func (d redactingStore) PutNote(ctx context.Context, workspace string, n state.Note) error {
 	n.Data = []byte(d.known.Stored(string(n.Data)))
 	return d.Store.PutNote(ctx, workspace, n)
 }
 
 // Commit implements state.Store.
-func (d discreetStore) Commit(ctx context.Context, c state.Claim, out state.Outcome, now time.Time) error {
+func (d redactingStore) Commit(ctx context.Context, c state.Claim, out state.Outcome, now time.Time) error {
 	return d.Store.Commit(ctx, c, d.outcome(out), now)
 }
 
 // Fail implements state.Store.
-func (d discreetStore) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome,
+func (d redactingStore) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome,
 	now time.Time) error {
 	return d.Store.Fail(ctx, c, *d.failure(&failure), d.outcome(out), now)
 }
 
-func (d discreetStore) failure(f *state.Failure) *state.Failure {
+func (d redactingStore) failure(f *state.Failure) *state.Failure {
 	if f == nil {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (d discreetStore) failure(f *state.Failure) *state.Failure {
 	return &out
 }
 
-func (d discreetStore) outcome(out state.Outcome) state.Outcome {
+func (d redactingStore) outcome(out state.Outcome) state.Outcome {
 	out.Files = append([]state.File(nil), out.Files...)
 	for i := range out.Files {
 		out.Files[i].URL = d.known.Stored(out.Files[i].URL)

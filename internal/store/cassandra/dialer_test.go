@@ -26,7 +26,7 @@ func TestLogin(t *testing.T) {
 		"Operation timed out - received only 0 responses.":                                true,
 		"gocql: no response to connection startup within timeout":                         true,
 	} {
-		d := Config{Username: "me", Password: "hush"}.door()
+		d := Config{Username: "me", Password: "hush"}.dialer()
 		_, _, err := d.Challenge(nil)
 		require.NoError(t, err)
 		err = connecting(d.why(errors.New(driver + text)))
@@ -57,7 +57,7 @@ func TestLookUpEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	began := time.Now()
-	err := Config{}.door().unknownHost(ctx, []string{"nowhere.invalid:9042"}, errors.New("none"))
+	err := Config{}.dialer().unknownHost(ctx, []string{"nowhere.invalid:9042"}, errors.New("none"))
 	require.ErrorContains(t, err, "nowhere.invalid")
 	require.ErrorContains(t, err, "cancel")
 	effort.Promised(t, began, connectTimeout)

@@ -35,8 +35,8 @@ const (
 	attendRunsMost = 20             // runs that a note names
 )
 
-// Attendance is what a worker says of itself.
-type Attendance struct {
+// WorkerEntry is what a worker says of itself.
+type WorkerEntry struct {
 	Owner    string    `json:"owner"`
 	Host     string    `json:"host"`
 	PID      int       `json:"pid"`
@@ -72,18 +72,18 @@ type RunAt struct {
 
 // Workers lists the workers of a cluster, by host and number. Notes of those that
 // died long ago are removed.
-func Workers(ctx context.Context, home *Home) ([]Attendance, error) {
+func Workers(ctx context.Context, home *Instance) ([]WorkerEntry, error) {
 	return workersOf(ctx, home, home.State)
 }
 
-func workersOf(ctx context.Context, home *Home, store state.Store) (out []Attendance, err error) {
+func workersOf(ctx context.Context, home *Instance, store state.Store) (out []WorkerEntry, err error) {
 	notes, err := state.AllNotes(ctx, store, fleetWorkspace, topicWorkers)
 	if err != nil {
 		return nil, err
 	}
 	now := home.clock.Now()
 	for _, n := range notes {
-		var a Attendance
+		var a WorkerEntry
 		age := now.Sub(n.Time)
 		if err := json.Unmarshal(n.Data, &a); err != nil || age > attendForget {
 			if err := store.RemoveNote(ctx, fleetWorkspace, n); err != nil {
@@ -94,17 +94,17 @@ func workersOf(ctx context.Context, home *Home, store state.Store) (out []Attend
 		a.Seen, a.Gone = n.Time, age > attendLease || job.Gone(a.Owner)
 		out = append(out, a)
 	}
-	slices.SortFunc(out, func(a, b Attendance) int { return cmp.Or(strings.Compare(a.Host, b.Host), a.PID-b.PID) })
+	slices.SortFunc(out, func(a, b WorkerEntry) int { return cmp.Or(strings.Compare(a.Host, b.Host), a.PID-b.PID) })
 	return out, nil
 }
 
 // attend keeps this worker's note fresh, in a cluster, until what it answers with
 // is called, which removes it.
-func (s *server) attend(ctx context.Context) (done func()) {
+func (s *server) registerWorker(ctx context.Context) (done func()) {
 	if s.home.cluster == nil {
 		return func() {}
 	}
-	a := Attendance{Owner: s.crew.owner, PID: os.Getpid(), Version: s.opts.Program, Engine: s.engineVersion(),
+	a := WorkerEntry{Owner: s.crew.owner, PID: os.Getpid(), Version: s.opts.Program, Engine: s.engineVersion(),
 		Hash: plan.KeyHash, Slots: slotsOf(s.opts.Cores), Cores: slotsOf(s.opts.Cores),
 		Memory: cmp.Or(s.opts.MemoryBytes, budget.Default()), Scratch: s.home.Dir,
 		Since: time.Now().UTC().Truncate(time.Second)}
@@ -171,7 +171,7 @@ func sayWhole(ctx context.Context, say func(context.Context) error) error {
 }
 
 // say writes the worker's note as things are now.
-func (s *server) say(ctx context.Context, a *Attendance, notes *[]state.Note) error {
+func (s *server) say(ctx context.Context, a *WorkerEntry, notes *[]state.Note) error {
 	s.mu.Lock()
 	a.Runs, a.Refused, a.Draining = nil, nil, s.draining()
 	a.Python, a.Cannot, a.Notices = s.able.told()
@@ -253,7 +253,8 @@ func (c Candidates) Reasons() (all []string) {
 }
 
 // candidatesOf says how the workers look at a run now.
-func candidatesOf(ctx context.Context, home *Home, store state.Store, key state.RunKey) (out Candidates, err error) {
+func candidatesOf(ctx context.Context, home *Instance, store state.Store, key state.RunKey) (out Candidates,
+	err error) {
 	workers, err := workersOf(ctx, home, store)
 	if err != nil {
 		return out, err
@@ -291,7 +292,7 @@ const (
 // AwaitCandidates waits until a worker has taken a new run of a cluster, or each
 // that is there has said why it cannot, now or ever, or for so long as that may take. The state is
 // waited for.
-func AwaitCandidates(ctx context.Context, home *Home, key state.RunKey, logger *slog.Logger) (out Candidates,
+func AwaitCandidates(ctx context.Context, home *Instance, key state.RunKey, logger *slog.Logger) (out Candidates,
 	err error) {
 	store := home.Waiting(logger)
 	patience := time.NewTimer(candidatesPatience)
@@ -322,7 +323,7 @@ func AwaitCandidates(ctx context.Context, home *Home, key state.RunKey, logger *
 
 // NobodyTakes says why no worker takes a run of a cluster, or goes on with it; "" if one works on
 // it, or will.
-func NobodyTakes(ctx context.Context, home *Home, key state.RunKey) (text, hint string, err error) {
+func NobodyTakes(ctx context.Context, home *Instance, key state.RunKey) (text, hint string, err error) {
 	if home.cluster == nil {
 		return "", "", nil
 	}

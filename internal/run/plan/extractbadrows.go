@@ -28,7 +28,7 @@ type badFound struct {
 
 // sift finds the rows of a source table of which a suspect fails, describes
 // them, and removes them together with those that having leaves out.
-func (f *badFinder) sift(ctx context.Context, db *engine.Instance, src badSource, suspects []suspect,
+func (f *badFinder) extractBadRows(ctx context.Context, db *engine.Instance, src badSource, suspects []suspect,
 	having *suspect) error {
 	find := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE __verdicts AS SELECT * FROM (%s) WHERE verdict IS NOT NULL",
 		f.verdictSQL(src, suspects, having))

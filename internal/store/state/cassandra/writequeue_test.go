@@ -65,9 +65,9 @@ func TestTogether(t *testing.T) {
 	<-gate.begun
 	waits := func(n int) func() bool {
 		return func() bool {
-			s.lanes.mu.Lock()
-			defer s.lanes.mu.Unlock()
-			return len(s.lanes.known[key].waiting) == n
+			s.writeQueues.mu.Lock()
+			defer s.writeQueues.mu.Unlock()
+			return len(s.writeQueues.known[key].waiting) == n
 		}
 	}
 	for i := range others {
@@ -80,9 +80,9 @@ func TestTogether(t *testing.T) {
 	soon(t, waits(2*others))
 	all.Go(func() { errs[2*others+1] = s.Extend(ctx, first, now.Add(2*time.Hour)) })
 	soon(t, waits(2*others+1))
-	s.lanes.mu.Lock()
-	require.Equal(t, "Extend", s.lanes.known[key].waiting[0].name)
-	s.lanes.mu.Unlock()
+	s.writeQueues.mu.Lock()
+	require.Equal(t, "Extend", s.writeQueues.known[key].waiting[0].name)
+	s.writeQueues.mu.Unlock()
 	close(gate.open)
 	all.Wait()
 	for i, err := range errs {

@@ -13,18 +13,18 @@ import (
 
 // flight knows the batches that are being executed or recorded, so that those
 // which do not come back can be given back in their place.
-type flight struct {
+type inflight struct {
 	mu *sync.Mutex
-	up map[tried]*batch
+	up map[attemptKey]*batch
 }
 
 // tried names an attempt: a batch whose lease was lost may be in the air twice.
-type tried struct {
+type attemptKey struct {
 	state.BatchKey
 	attempt int
 }
 
-func attemptOf(c state.Claim) tried { return tried{c.BatchKey, c.Attempt} }
+func attemptOf(c state.Claim) attemptKey { return attemptKey{c.BatchKey, c.Attempt} }
 
 // batch is one of them.
 type batch struct {
@@ -34,9 +34,9 @@ type batch struct {
 	recorded chan struct{} // closed once it is
 }
 
-func newFlight() flight { return flight{mu: &sync.Mutex{}, up: map[tried]*batch{}} }
+func newFlight() inflight { return inflight{mu: &sync.Mutex{}, up: map[attemptKey]*batch{}} }
 
-func (f flight) begin(run Run, c state.Claim) {
+func (f inflight) begin(run Run, c state.Claim) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.up[attemptOf(c)] = &batch{run: run, claim: c, recorded: make(chan struct{})}
@@ -44,13 +44,13 @@ func (f flight) begin(run Run, c state.Claim) {
 
 // InFlight is how many batches are being executed or recorded.
 func (e *Executor) InFlight() int {
-	e.flight.mu.Lock()
-	defer e.flight.mu.Unlock()
-	return len(e.flight.up)
+	e.inflight.mu.Lock()
+	defer e.inflight.mu.Unlock()
+	return len(e.inflight.up)
 }
 
 // land says that an execution has ended; false if it was left behind.
-func (f flight) land(c state.Claim) bool {
+func (f inflight) land(c state.Claim) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	b := f.up[attemptOf(c)]
@@ -62,7 +62,7 @@ func (f flight) land(c state.Claim) bool {
 }
 
 // recorded says that nothing more happens to it.
-func (f flight) recorded(c state.Claim) {
+func (f inflight) recorded(c state.Claim) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if b := f.up[attemptOf(c)]; b != nil {
@@ -72,7 +72,7 @@ func (f flight) recorded(c state.Claim) {
 }
 
 // of lists the batches of runs that are in the air.
-func (f flight) of(mine func(state.RunKey) bool) []*batch {
+func (f inflight) of(mine func(state.RunKey) bool) []*batch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var out []*batch
@@ -85,7 +85,7 @@ func (f flight) of(mine func(state.RunKey) bool) []*batch {
 }
 
 // leave marks a batch as left behind unless it has landed, and says whether it did.
-func (f flight) leave(b *batch) bool {
+func (f inflight) leave(b *batch) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if b.landed {
@@ -102,7 +102,7 @@ func (e *Executor) Leave(ctx context.Context, key state.RunKey) error {
 	mine := func(k state.RunKey) bool { return k == key }
 	grace := time.NewTimer(e.cfg.Grace)
 	defer grace.Stop()
-	for _, b := range e.flight.of(mine) {
+	for _, b := range e.inflight.of(mine) {
 		select {
 		case <-b.recorded:
 		case <-grace.C:
@@ -118,8 +118,8 @@ func (e *Executor) abandon(ctx context.Context, mine func(state.RunKey) bool) er
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
 	var errs []error
-	for _, b := range e.flight.of(mine) {
-		if !e.flight.leave(b) {
+	for _, b := range e.inflight.of(mine) {
+		if !e.inflight.leave(b) {
 			<-b.recorded
 			continue
 		}

@@ -49,20 +49,20 @@ func (c *call) finish(err error) {
 	close(c.done)
 }
 
-// lanes are the ways of this process to the nodes: calls that come while another
+// writeQueues are the ways of this process to the nodes: calls that come while another
 // one of the same node is under way are decided together and written at once. That
 // saves conditional writes, and decides nothing.
-type lanes struct {
+type writeQueues struct {
 	mu      sync.Mutex
-	known   map[state.NodeKey]*lane
+	known   map[state.NodeKey]*writeQueue
 	closed  bool
 	working sync.WaitGroup
 	ctx     context.Context //nolint:containedctx // ends with the store
 	end     context.CancelFunc
 }
 
-// lane is the way to one node. What has no mu belongs to who works on it.
-type lane struct {
+// writeQueue is the way to one node. What has no mu belongs to who works on it.
+type writeQueue struct {
 	key     state.NodeKey
 	busy    bool    // mu
 	waiting []*call // mu
@@ -70,14 +70,14 @@ type lane struct {
 	chance  *rand.Rand
 }
 
-func newLanes() *lanes {
-	l := &lanes{known: map[state.NodeKey]*lane{}}
+func newLanes() *writeQueues {
+	l := &writeQueues{known: map[state.NodeKey]*writeQueue{}}
 	l.ctx, l.end = context.WithCancel(context.Background())
 	return l
 }
 
 // close fails what is under way and returns when nothing is.
-func (l *lanes) close() {
+func (l *writeQueues) close() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
@@ -86,7 +86,7 @@ func (l *lanes) close() {
 }
 
 // do has a call decided and waits for its answer.
-func (l *lanes) do(ctx context.Context, key state.NodeKey, c *call) error {
+func (l *writeQueues) do(ctx context.Context, key state.NodeKey, c *call) error {
 	if err := ctx.Err(); err != nil {
 		return c.explain(err)
 	}
@@ -102,7 +102,7 @@ func (l *lanes) do(ctx context.Context, key state.NodeKey, c *call) error {
 	}
 }
 
-func (l *lanes) add(key state.NodeKey, c *call) bool {
+func (l *writeQueues) add(key state.NodeKey, c *call) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -110,7 +110,7 @@ func (l *lanes) add(key state.NodeKey, c *call) bool {
 	}
 	way := l.known[key]
 	if way == nil {
-		way = &lane{key: key, chance: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))} //nolint:gosec // spacing, not a secret
+		way = &writeQueue{key: key, chance: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))} //nolint:gosec // spacing, not a secret
 		l.known[key] = way
 	}
 	at := len(way.waiting)
@@ -126,7 +126,7 @@ func (l *lanes) add(key state.NodeKey, c *call) bool {
 }
 
 // serve answers calls until none waits.
-func (l *lanes) serve(s *Store, way *lane) {
+func (l *writeQueues) serve(s *Store, way *writeQueue) {
 	for {
 		g := &group{operation: s.operation("", ""), way: way}
 		if !l.admit(g, true) {
@@ -137,8 +137,8 @@ func (l *lanes) serve(s *Store, way *lane) {
 }
 
 // admit takes calls that wait into a group, in their order, as many as may be
-// decided together, and reports whether it has any. A lane that is to end ends if it has none.
-func (l *lanes) admit(g *group, end bool) bool {
+// decided together, and reports whether it has any. A writeQueue that is to end ends if it has none.
+func (l *writeQueues) admit(g *group, end bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g.calls = slices.DeleteFunc(g.calls, (*call).left)
@@ -161,8 +161,8 @@ func (l *lanes) admit(g *group, end bool) bool {
 	return false
 }
 
-// back gives calls back to their lane, before those that have come since.
-func (l *lanes) back(way *lane, calls []*call) {
+// back gives calls back to their writeQueue, before those that have come since.
+func (l *writeQueues) back(way *writeQueue, calls []*call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	way.waiting = slices.Concat(calls, way.waiting)
@@ -172,7 +172,7 @@ func (l *lanes) back(way *lane, calls []*call) {
 // one before leaves, and written at once.
 type group struct {
 	*operation
-	way   *lane
+	way   *writeQueue
 	calls []*call
 	// unknown is why it is not known what became of the latest write. Until that is
 	// known the group stays as it is: decided on the same again, the same is written.
@@ -182,7 +182,7 @@ type group struct {
 // serve answers all of a group, and whom it takes in meanwhile. A lost write is
 // decided again, and so is one whose outcome is not known: each call may be
 // repeated, so what was done then is found done.
-func (g *group) serve(l *lanes) {
+func (g *group) serve(l *writeQueues) {
 	pause := firstPause
 	for left := unknownTries; ; {
 		err := wait(l.ctx, g.way.pace.Wait(g.way.chance))
@@ -242,7 +242,7 @@ func (g *group) finish(err error) {
 
 // decide reads what the calls are about and puts together what they change; nil
 // if that is nothing. What was decided on nothing but what was read is answered.
-func (g *group) decide(l *lanes) (*change, error) {
+func (g *group) decide(l *writeQueues) (*change, error) {
 	m, err := g.read(l.ctx, g.way.key, g.places()...)
 	if err != nil {
 		return nil, err
@@ -294,12 +294,12 @@ func (g *group) rows(more ...*call) (all []place) {
 // alongside changes a node by what is decided on these rows.
 func (o *operation) alongside(ctx context.Context, key state.NodeKey, places []place,
 	decide func(ctx context.Context, n *nodeChange) (changed bool, err error)) error {
-	return o.lanes.do(ctx, key, &call{operation: o, places: places, decide: decide, urgent: o.name == "Extend"})
+	return o.writeQueues.do(ctx, key, &call{operation: o, places: places, decide: decide, urgent: o.name == "Extend"})
 }
 
 // updateNode changes a node by what is decided on its head, and on what decide
 // reads besides.
 func (o *operation) updateNode(ctx context.Context, key state.NodeKey,
 	decide func(ctx context.Context, n *nodeChange) (changed bool, err error)) error {
-	return o.lanes.do(ctx, key, &call{operation: o, alone: true, decide: decide})
+	return o.writeQueues.do(ctx, key, &call{operation: o, alone: true, decide: decide})
 }

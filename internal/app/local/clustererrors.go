@@ -182,11 +182,11 @@ func CheckBroker(ctx context.Context, c *clusterconfig.Config, try bool) error {
 
 // lookAny connects to all nodes of a broker at once, since silent ones would take all the time
 // there is, and gives the first connection that was made. Without one, the first node says why.
-func lookAny(ctx context.Context, cfg rabbitmq.Config) (*rabbitmq.Visit, error) {
+func lookAny(ctx context.Context, cfg rabbitmq.Config) (*rabbitmq.Probe, error) {
 	ctx, enough := context.WithCancel(ctx)
 	defer enough()
 	failures := make([]error, len(cfg.Hosts))
-	var won atomic.Pointer[rabbitmq.Visit]
+	var won atomic.Pointer[rabbitmq.Probe]
 	var all sync.WaitGroup
 	for i, host := range cfg.Hosts {
 		all.Go(func() {

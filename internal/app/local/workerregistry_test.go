@@ -116,16 +116,16 @@ func TestAWorkerGoesOnPastWhatItCannotRead(t *testing.T) {
 func TestNeighbours(t *testing.T) {
 	t.Parallel()
 	const gib = 1 << 30
-	me := Attendance{Owner: "me", Host: "h", Scratch: "/a", Memory: 6 * gib}
-	with := func(others ...Attendance) []Attendance { return append(others, me) }
-	one := func(scratch string) Attendance {
-		return Attendance{Owner: "x", Host: "h", Scratch: scratch, Memory: 5 * gib}
+	me := WorkerEntry{Owner: "me", Host: "h", Scratch: "/a", Memory: 6 * gib}
+	with := func(others ...WorkerEntry) []WorkerEntry { return append(others, me) }
+	one := func(scratch string) WorkerEntry {
+		return WorkerEntry{Owner: "x", Host: "h", Scratch: scratch, Memory: 5 * gib}
 	}
 	elsewhere, gone := one("/b"), one("/b")
 	elsewhere.Host, gone.Gone = "i", true
 	for _, c := range []struct {
 		name            string
-		workers         []Attendance
+		workers         []WorkerEntry
 		shared, tooMuch string
 	}{
 		{"alone", with(), "", ""},
@@ -134,7 +134,7 @@ func TestNeighbours(t *testing.T) {
 		{"with another", with(one("/b")), "",
 			"1 worker of this machine with other scratch directories has 5.0 GiB of memory; together 11.0 GiB of 10.0 GiB: " +
 				"give each less (--memory, or worker: {memory: …})"},
-		{"its own note has not come yet", []Attendance{one("/b"), one("/c")}, "",
+		{"its own note has not come yet", []WorkerEntry{one("/b"), one("/c")}, "",
 			"2 workers of this machine with other scratch directories have 10.0 GiB of memory; together 16.0 GiB of 10.0 GiB"},
 	} {
 		shared, tooMuch := neighboursOf(me, c.workers, 10*gib)
