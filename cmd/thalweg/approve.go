@@ -61,7 +61,7 @@ func (c *approveCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
-	return c.decide(ctx, a, local.DecisionRequest{Approve: true, Answers: answers, Remote: client})
+	return c.decide(ctx, a, local.DecisionRequest{Approve: true, Answers: answers, Process: local.Process{Remote: client}})
 }
 
 // answers reads what is answered, each once.

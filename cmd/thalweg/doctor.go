@@ -48,9 +48,10 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
-	found, err := local.Doctor(ctx, local.DoctorOptions{Dir: c.State, Cluster: cfg, Program: version,
-		Interpreter: c.Python, Named: c.Python != pythonDefault,
-		Keeper: ownExecutable, Limit: c.Timeout, Remote: client, Known: a.known})
+	found, err := local.Doctor(ctx, local.DoctorOptions{Dir: c.State, Cluster: cfg,
+		Process: local.Process{Program: version, Interpreter: c.Python, Keeper: ownExecutable, Remote: client,
+			Known: a.known}, Named: c.Python != pythonDefault,
+		Limit: c.Timeout})
 	if err != nil {
 		return err
 	}

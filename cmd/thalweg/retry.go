@@ -37,8 +37,8 @@ func (c *retryCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	r, err := local.PlanRetry(ctx, place.home, run.RunKey, local.RetryOptions{Again: wish, Known: a.known,
-		Remote: place.client})
+	r, err := local.PlanRetry(ctx, place.home, run.RunKey,
+		local.RetryOptions{Again: wish, Process: local.Process{Known: a.known, Remote: place.client}})
 	if err != nil {
 		return err
 	}

@@ -59,14 +59,15 @@ func (c *schedulerCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer told.close()
-	opts := local.WorkerOptions{Known: a.known, MemoryBytes: place.memoryBytes, Cores: c.Cores, Interpreter: c.Python,
-		Keeper: ownExecutable, RowTimeout: c.RowTimeout, Tries: c.Tries, AttemptTimeout: c.AttemptTimeout,
-		GroupTimeout: c.GroupTimeout, Remote: place.client, Logger: place.logger, Waiting: a.waiting, Most: c.AtOnce,
-		Observe: func(e job.Event) { work.observe(a, e) }, Joined: a.joined}
+	opts := local.WorkerOptions{Process: local.Process{Program: version, Known: a.known, MemoryBytes: place.memoryBytes,
+		Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, RowTimeout: c.RowTimeout, Tries: c.Tries,
+		AttemptTimeout: c.AttemptTimeout, GroupTimeout: c.GroupTimeout, Remote: place.client, Logger: place.logger,
+		Waiting: a.waiting, Observe: func(e job.Event) { work.observe(a, e) }}, Most: c.AtOnce,
+		Joined: a.joined}
 	told.wrapWorker(ctx, &opts)
 	return local.Schedule(ctx, place.home, local.SchedulerOptions{
 		WorkerOptions: opts,
-		Program:       version, Workspace: c.Workspace, Scripts: c.Scripts, ParamsPath: c.Params, Params: c.Param,
+		Workspace:     c.Workspace, Scripts: c.Scripts, ParamsPath: c.Params, Params: c.Param,
 		Lenient: c.Lenient, Exclusive: a.protected(), Hooks: hooks,
 		Serving: func(served []schedule.Served) { a.printServed(served) },
 	})

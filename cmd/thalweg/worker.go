@@ -77,13 +77,12 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	defer told.close()
-	opts := local.WorkerOptions{Program: version, Engine: engineSaid, Drain: a.drain, DrainTime: drain,
-		Known: a.known, MemoryBytes: place.memoryBytes, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable,
-		RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout, Tries: c.Tries, AttemptTimeout: c.AttemptTimeout,
-		Remote: place.client, Logger: place.logger, Concurrency: fixed,
-		Waiting: a.waiting,
-		Observe: func(e job.Event) { c.observe(a, e) },
-		Joined:  a.joined,
+	opts := local.WorkerOptions{Process: local.Process{Program: version, Known: a.known, MemoryBytes: place.memoryBytes,
+		Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout,
+		Tries: c.Tries, AttemptTimeout: c.AttemptTimeout, Remote: place.client, Logger: place.logger, Waiting: a.waiting,
+		Observe: func(e job.Event) { c.observe(a, e) }}, Engine: engineSaid, Drain: a.drain, DrainTime: drain,
+		Concurrency: fixed,
+		Joined:      a.joined,
 	}
 	if c.isolates(place.home) {
 		opts.Isolate = &local.Isolation{Command: slotProcess, Client: c.remoteFlags}

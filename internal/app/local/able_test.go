@@ -26,7 +26,7 @@ import (
 
 func silentAble(dir string) *able {
 	return newAble(&server{tools: &tools{home: &Instance{Dir: filepath.Dir(dir)}, work: dir},
-		opts: WorkerOptions{Logger: slog.New(slog.DiscardHandler)}})
+		opts: WorkerOptions{Process: Process{Logger: slog.New(slog.DiscardHandler)}}})
 }
 
 // A worker whose scratch directory is full says so, takes nothing, and goes on when there is room.

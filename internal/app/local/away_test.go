@@ -33,7 +33,7 @@ func TestStateAway(t *testing.T) {
 	client := remote.New(remote.Config{})
 	defer client.Close()
 	key, err := local.Begin(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir,
-		Workspace: "main", MemoryBytes: victimBytes, Interpreter: "python3"})
+		Workspace: "main", Process: local.Process{MemoryBytes: victimBytes, Interpreter: "python3"}})
 	require.NoError(t, err)
 	truth := home.State
 	var mu sync.Mutex
@@ -50,18 +50,19 @@ func TestStateAway(t *testing.T) {
 	logged := slog.New(slog.NewTextHandler(&locked{mu: &mu, Buffer: log}, nil))
 	drain := make(chan struct{})
 	var over sync.Once
-	require.NoError(t, local.Serve(t.Context(), home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 2,
-		Interpreter: "python3", Remote: client, Logger: logged, Drain: drain,
-		Observe: func(e job.Event) {
-			mu.Lock()
-			defer mu.Unlock()
-			if e.Kind == job.BatchStarted && left < 0 {
-				left = awayCalls
-			}
-			if e.Kind == job.RunFinished {
-				over.Do(func() { close(drain) })
-			}
-		}}))
+	require.NoError(t, local.Serve(t.Context(), home,
+		local.WorkerOptions{Process: local.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Remote: client,
+			Logger: logged, Observe: func(e job.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				if e.Kind == job.BatchStarted && left < 0 {
+					left = awayCalls
+				}
+				if e.Kind == job.RunFinished {
+					over.Do(func() { close(drain) })
+				}
+			}}, Drain: drain,
+		}))
 	home.State = truth
 	run, err := truth.Run(t.Context(), key)
 	require.NoError(t, err)

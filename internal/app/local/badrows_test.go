@@ -244,12 +244,12 @@ func runDirty(t *testing.T, inputs, nodes, badRows string, tune func(*budget.Bud
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
 	sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
-		MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tune})
+		Process: local.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tune}})
 	require.NoError(t, err)
 	bad := map[string][]string{}
 	for _, b := range local.ListBadRows(sum.Nodes, sum.Stats) {
 		table := strings.Trim(strings.TrimPrefix(b.Command, "thalweg sql 'FROM "), "'")
-		res, err := local.Query(ctx, home, local.QueryOptions{Workspace: "main", MemoryBytes: 1 << 28,
+		res, err := local.Query(ctx, home, local.QueryOptions{Workspace: "main", Process: local.Process{MemoryBytes: 1 << 28},
 			SQL: "SELECT * EXCLUDE (node, batch) FROM " + table})
 		require.NoError(t, err)
 		require.EqualValues(t, b.Rows, len(res.Rows), b.Node)
@@ -389,7 +389,7 @@ func TestBadRowCaps(t *testing.T) {
 			require.NoError(t, err)
 			defer func() { require.NoError(t, home.Close()) }()
 			sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
-				MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tc.tune})
+				Process: local.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tc.tune}})
 			require.NoError(t, err)
 			if tc.fails == "" {
 				require.Equal(t, state.Complete, sum.Status, "the caps are not passed")
@@ -401,8 +401,9 @@ func TestBadRowCaps(t *testing.T) {
 			require.Contains(t, sum.Failure.Hint, "thalweg sql 'FROM run1.items__bad'")
 			require.Contains(t, sum.Failure.Place.File, ".csv")
 			require.NotZero(t, sum.Failure.Place.Line)
-			res, err := local.Query(ctx, home, local.QueryOptions{Workspace: "main", MemoryBytes: 1 << 28,
-				SQL: "SELECT count(*) FROM run1.items__bad"})
+			res, err := local.Query(ctx, home,
+				local.QueryOptions{Workspace: "main", Process: local.Process{MemoryBytes: 1 << 28},
+					SQL: "SELECT count(*) FROM run1.items__bad"})
 			require.NoError(t, err)
 			require.Positive(t, res.Rows[0][0])
 		})
@@ -431,8 +432,9 @@ func TestBadRowsSurviveACrash(t *testing.T) {
 			home, err := local.Open(ctx, filepath.Join(dir, local.DefaultDir), false)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, home.Close()) }()
-			res, err := local.Query(ctx, home, local.QueryOptions{Workspace: "main", MemoryBytes: 1 << 28,
-				SQL: "SELECT count(*), count(DISTINCT (file, record)) FROM items__bad"})
+			res, err := local.Query(ctx, home,
+				local.QueryOptions{Workspace: "main", Process: local.Process{MemoryBytes: 1 << 28},
+					SQL: "SELECT count(*), count(DISTINCT (file, record)) FROM items__bad"})
 			require.NoError(t, err)
 			require.Equal(t, [][]any{{int64(unreadable), int64(unreadable)}}, res.Rows)
 		})

@@ -18,12 +18,12 @@ func Begin(ctx context.Context, home *Instance, opts Options) (key state.RunKey,
 	if err := CheckWorkspace(opts.Workspace); err != nil {
 		return key, err
 	}
-	t, err := newTools(home, opts)
+	t, err := newTools(home, opts.Process)
 	if err != nil {
 		return key, err
 	}
 	defer func() { err = errors.Join(err, t.engine.Close()) }()
-	r := &runner{tools: t, start: time.Now()}
+	r := &runner{tools: t, opts: opts, start: time.Now()}
 	if err := r.begin(ctx); err != nil {
 		// What is wrong now need not have been so when it was begun.
 		if key, found := begunBefore(ctx, t.store, opts.Workspace, opts.Token); found {
@@ -42,12 +42,12 @@ func Submit(ctx context.Context, home *Instance, opts Options) (key state.RunKey
 	if err := CheckWorkspace(opts.Workspace); err != nil {
 		return key, nil, err
 	}
-	t, err := newTools(home, opts)
+	t, err := newTools(home, opts.Process)
 	if err != nil {
 		return key, nil, err
 	}
 	defer func() { err = errors.Join(err, t.engine.Close()) }()
-	r := &runner{tools: t, start: time.Now()}
+	r := &runner{tools: t, opts: opts, start: time.Now()}
 	if opts.Resume {
 		warnings, err = r.letGoOn(ctx)
 	} else if err = r.begin(ctx); err == nil {

@@ -27,7 +27,7 @@ func celled(t *testing.T) (g gated, opts local.MatrixOptions) {
 	opts = local.MatrixOptions{Dir: filepath.Join(g.dir, local.DefaultDir),
 		Axes: []matrix.Axis{{Name: "cell", Values: []string{"a"}}},
 		Options: local.Options{ScriptPath: filepath.Join(g.dir, "script.yaml"), Workspace: "main",
-			MemoryBytes: 1 << 30, Cores: 1}}
+			Process: local.Process{MemoryBytes: 1 << 30, Cores: 1}}}
 	return g, opts
 }
 

@@ -45,12 +45,12 @@ nodes:
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
 	sum, err := Run(t.Context(), home, Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "w",
-		MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3"})
+		Process: Process{MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3"}})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, sum.Status, "%+v", sum.Failure)
 	for what, named := range map[string]string{"return x": "f.py", "file_table": "script.yaml", `"dir"`: "settings"} {
 		store := changed{home.State, what, what + " "}
-		tools := &tools{store: store, opts: Options{Logger: slog.New(slog.DiscardHandler)}}
+		tools := &tools{store: store, opts: Process{Logger: slog.New(slog.DiscardHandler)}}
 		_, err := tools.recall(t.Context(), sum.Key)
 		require.Error(t, err, named)
 		f := fault.Of(err)

@@ -19,11 +19,11 @@ import (
 
 // CheckOptions of checks that are made of the tables of a run.
 type CheckOptions struct {
-	Run         state.Run
-	ScriptPath  string
-	Nodes       []string // that are checked; none: all that have checks
-	MemoryBytes int64    // 0: the machine's
-	RowsMax     int      // failing rows that are given of each check; 0: all that it keeps
+	Process
+	Run        state.Run
+	ScriptPath string
+	Nodes      []string // that are checked; none: all that have checks
+	RowsMax    int      // failing rows that are given of each check; 0: all that it keeps
 }
 
 // CheckFound is what a check found in the rows of a run.

@@ -129,7 +129,7 @@ func TestSameFindingsHoweverChecksAreShared(t *testing.T) {
 		home, err := local.Open(ctx, filepath.Join(dir, "state"), true)
 		require.NoError(t, err)
 		sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
-			MemoryBytes: 1 << 30, Cores: 2, Tune: tc.tune})
+			Process: local.Process{MemoryBytes: 1 << 30, Cores: 2, Tune: tc.tune}})
 		require.NoError(t, err, tc.name)
 		require.NotNil(t, sum.Failure, tc.name)
 		got := &findings{failed: map[string][][]any{}, failure: strings.ReplaceAll(sum.Failure.Place.String()+": "+

@@ -129,7 +129,7 @@ func TestRowsThatComeByKeyGiveTheSameBytes(t *testing.T) {
 					}
 				})
 				sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(run, "script.yaml"), Workspace: "main",
-					MemoryBytes: 1 << 30, Cores: 2, Tune: cut})
+					Process: local.Process{MemoryBytes: 1 << 30, Cores: 2, Tune: cut}})
 				require.NoError(t, err)
 				require.Nil(t, sum.Failure)
 				got := outputs(t, run)

@@ -31,12 +31,11 @@ import (
 
 // CollectOptions say what is removed.
 type CollectOptions struct {
-	Workspace  string
-	Limits     gc.Limits
-	DryRun     bool
-	Reason     string // of runs that are over the limits
-	Remote     *remote.Client
-	Checkpoint func(job.CrashPoint) // for tests that die there; may be nil
+	Process
+	Workspace string
+	Limits    gc.Limits
+	DryRun    bool
+	Reason    string // of runs that are over the limits
 }
 
 // Collected is what was, or would be, removed.

@@ -75,7 +75,7 @@ func runGC(ctx context.Context, home *local.Instance, limits gc.Limits, dry bool
 	client := remote.New(remote.Config{})
 	defer client.Close()
 	return local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: limits, DryRun: dry, Reason: "old",
-		Remote: client})
+		Process: local.Process{Remote: client}})
 }
 
 // requireCollected collects, and holds what was said before to what is done, and
@@ -353,7 +353,7 @@ func collectVictim(ctx context.Context, home *local.Instance, client *remote.Cli
 	die := jobtest.DieAt(point)
 	home.State = jobtest.Orders(home.State, die)
 	_, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: gc.Limits{Keep: 1},
-		Reason: "old", Remote: client, Checkpoint: die})
+		Reason: "old", Process: local.Process{Remote: client, Checkpoint: die}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

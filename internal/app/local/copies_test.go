@@ -22,7 +22,8 @@ func TestCopiesAreGoneWhenTheyAreCollected(t *testing.T) {
 	defer client.Close()
 	var amount gc.Amount
 	key := state.RunKey{Workspace: DefaultWorkspace, Run: 1}
-	require.NoError(t, home.collectCopiesOf(t.Context(), key, CollectOptions{Workspace: DefaultWorkspace, Remote: client},
+	require.NoError(t, home.collectCopiesOf(t.Context(), key, CollectOptions{Workspace: DefaultWorkspace,
+		Process: Process{Remote: client}},
 		&amount))
 	require.Zero(t, amount)
 }

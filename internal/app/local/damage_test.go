@@ -71,7 +71,7 @@ func damageRun(t *testing.T, dir string, start ...string) (sum local.Summary, er
 	}
 	defer func() { require.NoError(t, home.Close()) }()
 	return local.Run(context.Background(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
-		Workspace: "main", MemoryBytes: 512 << 20, Cores: 2, Start: start})
+		Workspace: "main", Process: local.Process{MemoryBytes: 512 << 20, Cores: 2}, Start: start})
 }
 
 // filesBelow lists the files below a directory.
@@ -131,8 +131,9 @@ func TestChaosDamagedParts(t *testing.T) {
 		home, err := local.Open(context.Background(), filepath.Join(dir, local.DefaultDir), false)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, home.Close()) }()
-		return local.Query(context.Background(), home, local.QueryOptions{Workspace: "main", MemoryBytes: 128 << 20,
-			SQL: "SELECT count(*), sum(value), min(name), max(id) FROM run1.orders JOIN run1.items ON id = order_id"})
+		return local.Query(context.Background(), home,
+			local.QueryOptions{Workspace: "main", Process: local.Process{MemoryBytes: 128 << 20},
+				SQL: "SELECT count(*), sum(value), min(name), max(id) FROM run1.orders JOIN run1.items ON id = order_id"})
 	}
 	rows, err := query()
 	require.NoError(t, err)
@@ -202,7 +203,7 @@ func TestDamagedPartOfAResumedRun(t *testing.T) {
 			text := strings.ReplaceAll(absolute(damageScript, dir), "    start_policy: manual\n", "")
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(text), 0o644))
 			options := local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
-				MemoryBytes: 512 << 20, Cores: 2}
+				Process: local.Process{MemoryBytes: 512 << 20, Cores: 2}}
 			run := func(change func(*local.Options)) local.Summary {
 				home, err := local.Open(t.Context(), filepath.Join(dir, local.DefaultDir), true)
 				require.NoError(t, err)

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -13,9 +12,7 @@ import (
 
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/secret"
 	"thalweg/internal/base/similar"
-	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/gate"
 	"thalweg/internal/run/job"
@@ -25,18 +22,15 @@ import (
 
 // Wish is what somebody decides about a gate.
 type DecisionRequest struct {
-	Run        state.RunKey
-	Gate       string
-	Approve    bool
-	Comment    string
-	Role       string
-	Digest     string            // of what the decider has looked at, or its first digits; "": of what the gate shows now
-	Answers    map[string]string // of the command line
-	Known      *secret.Known
-	Logger     *slog.Logger
-	Remote     *remote.Client
-	Shown      func(gate.Record)    // called with what is decided on, before it is; may be nil
-	Checkpoint func(job.CrashPoint) // for tests that die there; may be nil
+	Process
+	Run     state.RunKey
+	Gate    string
+	Approve bool
+	Comment string
+	Role    string
+	Digest  string            // of what the decider has looked at, or its first digits; "": of what the gate shows now
+	Answers map[string]string // of the command line
+	Shown   func(gate.Record) // called with what is decided on, before it is; may be nil
 }
 
 // Decided is a decision that stands.
@@ -50,7 +44,7 @@ type Decided struct {
 // Decide approves or rejects a gate that waits, bound to what it shows now. A
 // decision that cannot be made, or does not stand, is an error that says why.
 func Decide(ctx context.Context, home *Instance, w DecisionRequest) (out Decided, err error) {
-	t, err := newTools(home, Options{Remote: w.Remote, Known: w.Known, Logger: w.Logger})
+	t, err := newTools(home, w.Process)
 	if err != nil {
 		return out, err
 	}

@@ -13,8 +13,6 @@ import (
 
 	"thalweg/internal/base/durable"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/secret"
-	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/expr"
 	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/doctor"
@@ -34,15 +32,11 @@ import (
 
 // DoctorOptions say what is looked at.
 type DoctorOptions struct {
-	Dir         string                // state directory; "": none
-	Cluster     *clusterconfig.Config // nil: none
-	Program     string                // version of this program
-	Interpreter string
-	Named       bool // somebody has said which interpreter
-	Keeper      string
-	Limit       time.Duration  // of each check; 0: its own
-	Remote      *remote.Client // reaches what scripts name; nil: nothing that is far
-	Known       *secret.Known
+	Process
+	Dir     string                // state directory; "": none
+	Cluster *clusterconfig.Config // nil: none
+	Named   bool                  // somebody has said which interpreter
+	Limit   time.Duration         // of each check; 0: its own
 }
 
 // Impatience of what is looked at: what fails is said, not waited for.

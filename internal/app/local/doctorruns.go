@@ -81,7 +81,7 @@ func (d *examination) worker(home *Instance) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts := Options{Interpreter: d.Interpreter, Keeper: d.Keeper, Remote: d.Remote, Known: d.Known,
+	opts := Process{Interpreter: d.Interpreter, Keeper: d.Keeper, Remote: d.Remote, Known: d.Known,
 		stateWithin: doctorPatience}
 	return &server{tools: &tools{home: home, opts: opts, work: d.tmp, store: newStore(home, opts), budget: b}}, nil
 }

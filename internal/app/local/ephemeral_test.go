@@ -137,7 +137,7 @@ func runEphemeral(t *testing.T, nodes string, ephemeral bool) (files map[string]
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
 	sum, err = local.Run(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
-		Workspace: state.DefaultWorkspace, MemoryBytes: 1 << 30, Cores: 2, Ephemeral: ephemeral})
+		Workspace: state.DefaultWorkspace, Process: local.Process{MemoryBytes: 1 << 30, Cores: 2}, Ephemeral: ephemeral})
 	if err != nil {
 		return nil, err.Error(), sum
 	}
@@ -191,8 +191,7 @@ func TestEphemeralBatchesKeepTheirOrder(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
 	sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
-		Workspace: state.DefaultWorkspace, MemoryBytes: 1 << 30, Cores: 2,
-		Tune: cutInto(2, 500)})
+		Workspace: state.DefaultWorkspace, Process: local.Process{MemoryBytes: 1 << 30, Cores: 2, Tune: cutInto(2, 500)}})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, sum.Status)
 	got, err := os.ReadFile(filepath.Join(dir, "out.csv"))
@@ -230,7 +229,7 @@ func TestEphemeralRowsOfUnlikeFilesKeepTheirOrder(t *testing.T) {
 	defer func() { require.NoError(t, home.Close()) }()
 	for range 3 {
 		sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
-			Workspace: state.DefaultWorkspace, MemoryBytes: 2 << 30, Cores: 8, Ephemeral: true})
+			Workspace: state.DefaultWorkspace, Process: local.Process{MemoryBytes: 2 << 30, Cores: 8}, Ephemeral: true})
 		require.NoError(t, err)
 		require.Nil(t, sum.Failure)
 		got, err := os.ReadFile(filepath.Join(dir, "out.csv"))

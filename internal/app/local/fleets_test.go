@@ -69,28 +69,29 @@ func fleetOf(t *testing.T, runs int, broker clusterconfig.RabbitMQ) {
 	defer client.Close()
 	for range runs {
 		_, err := local.Begin(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir,
-			Workspace: "main", MemoryBytes: victimBytes, Interpreter: "python3"})
+			Workspace: "main", Process: local.Process{MemoryBytes: victimBytes, Interpreter: "python3"}})
 		require.NoError(t, err)
 	}
 	var mu sync.Mutex
 	log, drain, left, fates := &bytes.Buffer{}, make(chan struct{}), runs, map[executor.Fate]int{}
-	require.NoError(t, local.Serve(ctx, home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3",
-		Remote: client, Drain: drain,
-		Logger: slog.New(slog.NewTextHandler(&locked{mu: &mu, Buffer: log}, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Hinted: func(f executor.Fate) {
-			mu.Lock()
-			defer mu.Unlock()
-			fates[f]++
-		},
-		Observe: func(e job.Event) {
-			mu.Lock()
-			defer mu.Unlock()
-			if e.Kind == job.RunFinished {
-				if left--; left == 0 {
-					close(drain)
+	require.NoError(t, local.Serve(ctx, home,
+		local.WorkerOptions{Process: local.Process{MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3", Remote: client,
+			Logger: slog.New(slog.NewTextHandler(&locked{mu: &mu, Buffer: log}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+			Observe: func(e job.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				if e.Kind == job.RunFinished {
+					if left--; left == 0 {
+						close(drain)
+					}
 				}
-			}
-		}}))
+			}}, Drain: drain,
+			Hinted: func(f executor.Fate) {
+				mu.Lock()
+				defer mu.Unlock()
+				fates[f]++
+			},
+		}))
 	batches := 0
 	for run := range runs {
 		nodes, err := home.State.Nodes(ctx, state.RunKey{Workspace: "main", Run: int64(run + 1)})

@@ -63,7 +63,7 @@ func PlanRun(ctx context.Context, home *Instance, s *script.Script, opts Options
 // nothing else is run.
 func Forecast(ctx context.Context, home *Instance, s *script.Script, nodes []*script.Node,
 	opts Options) (_ map[*script.Node]pipeline.Forecast, err error) {
-	t, err := newTools(home, opts)
+	t, err := newTools(home, opts.Process)
 	if err != nil {
 		return nil, err
 	}

@@ -86,9 +86,10 @@ func (f *foreigner) write(t *testing.T, name, text string) {
 func (f *foreigner) run(t *testing.T, factor int, change func(*local.Options)) local.Summary {
 	t.Helper()
 	f.write(t, "factor", fmt.Sprint(factor))
-	opts := local.Options{ScriptPath: filepath.Join(f.dir, "script.yaml"), Workspace: "main", MemoryBytes: 512 << 20,
-		Cores: 1, Interpreter: "python3", Reuse: true, Start: []string{"copied"},
-		Tune: func(b *budget.Budget) { b.Slots, b.BatchBytes, b.SmallBytes = 1, 1, 1 }}
+	opts := local.Options{ScriptPath: filepath.Join(f.dir, "script.yaml"), Workspace: "main",
+		Process: local.Process{MemoryBytes: 512 << 20, Cores: 1, Interpreter: "python3",
+			Tune: func(b *budget.Budget) { b.Slots, b.BatchBytes, b.SmallBytes = 1, 1, 1 }}, Reuse: true,
+		Start: []string{"copied"}}
 	if change != nil {
 		change(&opts)
 	}

@@ -441,7 +441,7 @@ func (g gated) attended(t *testing.T) state.Run {
 	var worker sync.WaitGroup
 	defer worker.Wait()
 	worker.Go(func() {
-		_ = local.Serve(ctx, g.home, local.WorkerOptions{MemoryBytes: 512 << 20, Cores: 1})
+		_ = local.Serve(ctx, g.home, local.WorkerOptions{Process: local.Process{MemoryBytes: 512 << 20, Cores: 1}})
 	})
 	var run state.Run
 	require.Eventually(t, func() bool {
@@ -626,7 +626,7 @@ nodes:
 		<-joined
 		leave(local.ErrLeave)
 	})
-	work(local.Options{Checkpoint: func(job.CrashPoint) { first() }})
+	work(local.Options{Process: local.Process{Checkpoint: func(job.CrashPoint) { first() }}})
 	all.Wait()
 	home := openHome(t, dir)
 	run, err := home.State.Run(t.Context(), state.RunKey{Workspace: "main", Run: 1})

@@ -107,8 +107,8 @@ func TestABucketOfAHotKeyIsSharedOut(t *testing.T) {
 		home, err := local.Open(t.Context(), filepath.Join(at, "state"), true)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, home.Close()) }()
-		sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30,
-			Cores: 1, Tune: tune})
+		sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: path, Workspace: "main",
+			Process: local.Process{MemoryBytes: 1 << 30, Cores: 1, Tune: tune}})
 		require.NoError(t, err)
 		require.Nil(t, sum.Failure)
 		nodes, err := home.State.Nodes(t.Context(), state.RunKey{Workspace: "main", Run: 1})

@@ -72,9 +72,9 @@ func victim(at string) int {
 		return collectVictim(ctx, home, client, point)
 	}
 	if at == "worker" {
-		if err := local.Serve(ctx, home, local.WorkerOptions{Remote: client, MemoryBytes: 2 << 30, Cores: 1,
-			Interpreter: "python3",
-			Tries:       triesOfWorkers, Checkpoint: jobtest.DieAt(os.Getenv(workerDiesAt))}); err != nil {
+		if err := local.Serve(ctx, home, local.WorkerOptions{Process: local.Process{Remote: client, MemoryBytes: 2 << 30,
+			Cores: 1, Interpreter: "python3", Tries: triesOfWorkers,
+			Checkpoint: jobtest.DieAt(os.Getenv(workerDiesAt))}}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -85,7 +85,7 @@ func victim(at string) int {
 		home.State = jobtest.Orders(home.State, die)
 		_, err := local.Decide(ctx, home, local.DecisionRequest{Run: state.RunKey{Workspace: "main", Run: 1},
 			Gate: os.Getenv("THALWEG_TEST_GATE"), Approve: true, Role: "sales",
-			Answers: gateAnswers()[os.Getenv("THALWEG_TEST_GATE")], Remote: client, Checkpoint: die})
+			Answers: gateAnswers()[os.Getenv("THALWEG_TEST_GATE")], Process: local.Process{Remote: client, Checkpoint: die}})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -93,11 +93,10 @@ func victim(at string) int {
 		return 0
 	}
 	sum, err := local.Run(ctx, home, local.Options{
-		ScriptPath: filepath.Join(place, "script.yaml"), Remote: client, Workspace: "main", MemoryBytes: victimBytes,
-		Interpreter: "python3",
-		Resume:      os.Getenv("THALWEG_TEST_RESUME") != "",
-		Reuse:       os.Getenv("THALWEG_TEST_REUSE") != "",
-		Checkpoint:  jobtest.DieAt(at), Tune: sharing(os.Getenv(sharedChecks) != ""),
+		ScriptPath: filepath.Join(place, "script.yaml"), Process: local.Process{Remote: client, MemoryBytes: victimBytes,
+			Interpreter: "python3", Checkpoint: jobtest.DieAt(at), Tune: sharing(os.Getenv(sharedChecks) != "")},
+		Workspace: "main", Resume: os.Getenv("THALWEG_TEST_RESUME") != "",
+		Reuse: os.Getenv("THALWEG_TEST_REUSE") != "",
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -43,8 +43,8 @@ func (s sweeper) run(t *testing.T) []local.CellState {
 	t.Helper()
 	cells, err := local.RunMatrix(t.Context(), local.MatrixOptions{Dir: filepath.Join(s.dir, local.DefaultDir),
 		Axes: []matrix.Axis{{Name: "n", Values: []string{"0", "3"}}},
-		Options: local.Options{ScriptPath: filepath.Join(s.dir, "script.yaml"), Workspace: "main", MemoryBytes: 512 << 20,
-			Cores: 1, Reuse: true}})
+		Options: local.Options{ScriptPath: filepath.Join(s.dir, "script.yaml"), Workspace: "main",
+			Process: local.Process{MemoryBytes: 512 << 20, Cores: 1}, Reuse: true}})
 	require.NoError(t, err)
 	for _, c := range cells {
 		require.Equal(t, state.Complete, c.Status, "%+v", c.Failure)
@@ -115,8 +115,8 @@ func TestACellOfAnotherScriptEndsTheRunBefore(t *testing.T) {
 	gated := func() []local.CellState {
 		cells, err := local.RunMatrix(t.Context(), local.MatrixOptions{Dir: filepath.Join(s.dir, local.DefaultDir),
 			Axes: []matrix.Axis{{Name: "n", Values: []string{"0"}}},
-			Options: local.Options{ScriptPath: filepath.Join(s.dir, "script.yaml"), Workspace: "main", MemoryBytes: 512 << 20,
-				Cores: 1, Reuse: true}})
+			Options: local.Options{ScriptPath: filepath.Join(s.dir, "script.yaml"), Workspace: "main",
+				Process: local.Process{MemoryBytes: 512 << 20, Cores: 1}, Reuse: true}})
 		require.NoError(t, err)
 		return cells
 	}

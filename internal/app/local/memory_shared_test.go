@@ -71,13 +71,14 @@ func shareMemory(ctx context.Context, home *local.Instance, how string) int {
 	words := strings.Fields(how)
 	memory, err := strconv.ParseInt(words[len(words)-1], 10, 64)
 	if err == nil && words[0] == "worker" {
-		err = local.Serve(ctx, home, local.WorkerOptions{MemoryBytes: memory, Cores: 1, Interpreter: "python3",
-			Lease: sharersLease})
+		err = local.Serve(ctx, home,
+			local.WorkerOptions{Process: local.Process{MemoryBytes: memory, Cores: 1, Interpreter: "python3",
+				Lease: sharersLease}})
 	} else if err == nil {
 		var sum local.Summary
 		sum, err = local.Run(ctx, home, local.Options{ScriptPath: "script" + words[1] + ".yaml", Workspace: "main",
-			MemoryBytes: memory, Cores: 1, Interpreter: "python3",
-			Resume: words[0] == "resume", Lease: sharersLease})
+			Process: local.Process{MemoryBytes: memory, Cores: 1, Interpreter: "python3", Lease: sharersLease},
+			Resume:  words[0] == "resume"})
 		if sum.Failure != nil {
 			fmt.Println(sum.Failure.Kind, sum.Failure.Text())
 		}

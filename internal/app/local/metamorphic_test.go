@@ -505,8 +505,8 @@ func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
 			far = withoutPaths(t, home)
 		}
 		sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
-			MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tc.tune,
-			Executor: short.unless(!strings.HasPrefix(tc.name, piecewise))})
+			Process: local.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tc.tune,
+				Executor: short.unless(!strings.HasPrefix(tc.name, piecewise))}})
 		require.NoError(t, err, tc.name)
 		require.Nil(t, sum.Failure, tc.name)
 		require.Equal(t, state.Complete, sum.Status, tc.name)

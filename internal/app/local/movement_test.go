@@ -254,14 +254,16 @@ func TestWorkersMoveNoMoreThanThePlanNeeds(t *testing.T) {
 	client := remote.New(remote.Config{})
 	defer client.Close()
 	key, _, err := local.Submit(ctx, movers[0].home, local.Options{ScriptPath: path, Workspace: "main",
-		MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Remote: client,
-		Tune: func(b *budget.Budget) {
-			b.Slots, b.BatchBytes, b.SmallBytes, b.BroadcastBytes, b.SlotEngineBytes = 1, 2<<20, 1<<20, 1<<20, 8<<20
-		}})
+		Process: local.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Remote: client,
+			Tune: func(b *budget.Budget) {
+				b.Slots, b.BatchBytes, b.SmallBytes, b.BroadcastBytes, b.SlotEngineBytes = 1, 2<<20, 1<<20, 1<<20, 8<<20
+			}}})
 	require.NoError(t, err)
 	var all sync.WaitGroup
 	for _, m := range movers {
-		all.Go(func() { assertNoError(t, m.serve(ctx, local.WorkerOptions{MemoryBytes: 512 << 20, Cores: 1})) })
+		all.Go(func() {
+			assertNoError(t, m.serve(ctx, local.WorkerOptions{Process: local.Process{MemoryBytes: 512 << 20, Cores: 1}}))
+		})
 	}
 	all.Wait()
 	run, err := movers[0].home.State.Run(t.Context(), key)

@@ -99,8 +99,8 @@ func tellRun(t *testing.T, prices string, to lineage.Destination, log *bytes.Buf
 	known.Add("Bern-is-secret", "xxxxx")
 	var live *lineage.Live
 	how := lineage.Telling{Namespace: "here", Hide: known.Text}
-	opts := local.Options{ScriptPath: path, Workspace: "main", Program: "1.2", Description: "Bern-is-secret",
-		MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Known: known}
+	opts := local.Options{ScriptPath: path, Workspace: "main", Process: local.Process{Program: "1.2", MemoryBytes: 1 << 30,
+		Cores: 2, Interpreter: "python3", Known: known}, Description: "Bern-is-secret"}
 	opts.Started = func(s local.Started) {
 		how.Script, how.Dir = s.Script, s.Dir
 		live = lineage.Tell(t.Context(), to, home.State, s.Key, how, slog.New(slog.NewTextHandler(log, nil)))
@@ -250,8 +250,8 @@ func TestOpenLineageEventsOfAllKinds(t *testing.T) {
 	require.NoError(t, err)
 	defer home.Close()
 	how := lineage.Telling{}
-	opts := local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main", Program: "1.2",
-		MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Reuse: true,
+	opts := local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
+		Process: local.Process{Program: "1.2", MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3"}, Reuse: true,
 		Started: func(s local.Started) { how.Script, how.Dir = s.Script, s.Dir }}
 	var all bytes.Buffer
 	told := map[string]string{}
@@ -360,13 +360,13 @@ func TestOpenLineageEventsThatWereLeft(t *testing.T) {
 		return lineage.NewPublisher(t.Context(), c)
 	}
 	first := outlet("first", notTaken{})
-	sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30,
-		Cores: 2, Interpreter: "python3",
-		Started: func(s local.Started) {
+	sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: path, Workspace: "main",
+		Process: local.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3",
+			Observe: func(e job.Event) { first.Changed(e.Run, e.Node) }}, Started: func(s local.Started) {
 			how.Script, how.Dir = s.Script, s.Dir
 			first.Follow(t.Context(), s.Key, how)
 		},
-		Observe: func(e job.Event) { first.Changed(e.Run, e.Node) }})
+	})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, sum.Status)
 	require.NoError(t, first.Close())

@@ -285,10 +285,10 @@ func runOrdered(ctx context.Context, t *testing.T, dir, inputs string, parquet b
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	home, err := local.Open(context.Background(), filepath.Join(dir, "state"), true)
 	require.NoError(t, err)
-	sum, err := local.Run(ctx, home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30, Cores: slots,
-		Tune: func(b *budget.Budget) {
+	sum, err := local.Run(ctx, home, local.Options{ScriptPath: path, Workspace: "main",
+		Process: local.Process{MemoryBytes: 1 << 30, Cores: slots, Tune: func(b *budget.Budget) {
 			b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.BroadcastBytes = slots, threads, small, small, small
-		}})
+		}}})
 	require.NoError(t, err)
 	require.Nil(t, sum.Failure)
 	require.Equal(t, state.Complete, sum.Status)

@@ -40,7 +40,7 @@ func orderVictim(ctx context.Context, home *local.Instance, client *remote.Clien
 	case "retry":
 		var r local.Retry
 		r, err = local.PlanRetry(ctx, home, key, local.RetryOptions{Again: orders.RedoSelection{Nodes: []string{"items"}},
-			Remote: client})
+			Process: local.Process{Remote: client}})
 		opts = r.Options
 	}
 	if err == nil && (verb == "retry" || verb == "resume") {

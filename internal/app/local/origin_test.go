@@ -77,7 +77,7 @@ func TestFailedRowsNameTheirRecords(t *testing.T) {
 			require.NoError(t, err)
 			defer func() { require.NoError(t, home.Close()) }()
 			sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(own, "script.yaml"), Workspace: "main",
-				MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: cutInto(2, 4<<10)})
+				Process: local.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: cutInto(2, 4<<10)}})
 			require.NoError(t, err)
 			require.Equal(t, state.Failed, sum.Status)
 			require.Equal(t, "half", sum.Failure.Node)

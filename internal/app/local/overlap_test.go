@@ -146,17 +146,18 @@ func TestSlotsMoveWhileTheyCompute(t *testing.T) {
 	defer client.Close()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	key, _, err := local.Submit(ctx, m.home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30,
-		Cores: 1, Interpreter: "python3", Remote: client,
-		Tune: func(b *budget.Budget) { b.BatchBytes, b.SmallBytes = each*8, 0 }})
+	key, _, err := local.Submit(ctx, m.home, local.Options{ScriptPath: path, Workspace: "main",
+		Process: local.Process{MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3", Remote: client,
+			Tune: func(b *budget.Budget) { b.BatchBytes, b.SmallBytes = each*8, 0 }}})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if moments, err := os.ReadDir(far.dir); t.Failed() {
 			t.Log(m.batches, moments, err)
 		}
 	})
-	require.NoError(t, m.serve(ctx, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 1, RowTimeout: time.Minute,
-		Isolate: &local.Isolation{Client: remote.Config{}, Command: slotCommand(strconv.FormatInt(rand.Int64(), 36))}}))
+	require.NoError(t, m.serve(ctx,
+		local.WorkerOptions{Process: local.Process{MemoryBytes: 1 << 30, Cores: 1, RowTimeout: time.Minute},
+			Isolate: &local.Isolation{Client: remote.Config{}, Command: slotCommand(strconv.FormatInt(rand.Int64(), 36))}}))
 	run, err := m.home.State.Run(t.Context(), key)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, run.Status)

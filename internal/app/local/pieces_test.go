@@ -108,9 +108,9 @@ func TestAHotKeyIsCut(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { require.NoError(t, home.Close()) }()
 		var count atomic.Int64
-		sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30,
-			Cores: 1, Tune: tune,
-			Executor: func(e engine.Executor) engine.Executor { return few{e, rows, &count} }})
+		sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: path, Workspace: "main",
+			Process: local.Process{MemoryBytes: 1 << 30, Cores: 1, Tune: tune,
+				Executor: func(e engine.Executor) engine.Executor { return few{e, rows, &count} }}})
 		require.NoError(t, err)
 		require.Nil(t, sum.Failure)
 		require.Equal(t, state.Complete, sum.Status)

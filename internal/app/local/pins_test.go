@@ -43,8 +43,8 @@ nodes:
 	home, err := local.Open(ctx, filepath.Join(dir, local.DefaultDir), true)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
-	sum, err := local.Run(ctx, home, local.Options{ScriptPath: script, ParamsPath: params, Program: "v9",
-		Workspace: local.DefaultWorkspace, Known: known,
+	sum, err := local.Run(ctx, home, local.Options{ScriptPath: script, ParamsPath: params,
+		Process: local.Process{Program: "v9", Known: known}, Workspace: local.DefaultWorkspace,
 		Params: map[string]string{"much": "four"}})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, sum.Status)

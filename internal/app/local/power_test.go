@@ -70,7 +70,8 @@ func powerRun(t *testing.T, disk *durabletest.Disk, dir string, resume bool,
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
 	opts := local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Params: map[string]string{"dir": dir},
-		Workspace: local.DefaultWorkspace, MemoryBytes: 512 << 20, Cores: 1, Interpreter: "python3", Resume: resume}
+		Workspace: local.DefaultWorkspace, Process: local.Process{MemoryBytes: 512 << 20, Cores: 1, Interpreter: "python3"},
+		Resume: resume}
 	for _, f := range started {
 		opts.Started = f
 	}

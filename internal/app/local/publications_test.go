@@ -177,11 +177,10 @@ func (p *publishing) live(life int) (complete bool) {
 	home.State = d
 	_, err = p.store.Run(p.t.Context(), publishingRun)
 	sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(p.dir, "script.yaml"), Workspace: "main",
-		Resume: err == nil, MemoryBytes: 512 << 20, Cores: 2,
-		Tune: func(b *budget.Budget) { b.Slots = 2 },
-		Executor: func(e engine.Executor) engine.Executor {
-			return &unlucky{Executor: e, rng: rand.New(rand.NewPCG(p.rng.Uint64(), 0))}
-		}})
+		Resume: err == nil, Process: local.Process{MemoryBytes: 512 << 20, Cores: 2,
+			Tune: func(b *budget.Budget) { b.Slots = 2 }, Executor: func(e engine.Executor) engine.Executor {
+				return &unlucky{Executor: e, rng: rand.New(rand.NewPCG(p.rng.Uint64(), 0))}
+			}}})
 	if ctx.Err() == nil {
 		require.NoError(p.t, err)
 		require.Nil(p.t, sum.Failure)

@@ -36,11 +36,11 @@ const queryRunsMax = 1_000
 
 // QueryOptions of a query over the tables of a workspace's runs.
 type QueryOptions struct {
-	Workspace   string
-	SQL         string // user's own: it can read parts of this workspace and nothing else
-	MemoryBytes int64
-	RowsMax     int    // 0: all
-	Parquet     string // a file that all rows are written to, instead of giving them; "": none
+	Process
+	Workspace string
+	SQL       string // user's own: it can read parts of this workspace and nothing else
+	RowsMax   int    // 0: all
+	Parquet   string // a file that all rows are written to, instead of giving them; "": none
 }
 
 // QueryResult holds a query's rows; cells are string, int64, float64, bool, Nested or nil.

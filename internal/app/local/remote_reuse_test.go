@@ -87,8 +87,8 @@ nodes:
 		t.Helper()
 		client := remote.New(remote.Config{CAPath: https.CAFile})
 		defer client.Close()
-		sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: script, Workspace: "main", MemoryBytes: 512 << 20,
-			Cores: 1, Reuse: true, Remote: client, Observe: observe})
+		sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: script, Workspace: "main",
+			Process: local.Process{MemoryBytes: 512 << 20, Cores: 1, Remote: client, Observe: observe}, Reuse: true})
 		require.NoError(t, err)
 		return sum
 	}

@@ -12,9 +12,7 @@ import (
 
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/secret"
 	"thalweg/internal/io/files"
-	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/gate"
 	"thalweg/internal/run/orders"
@@ -24,9 +22,8 @@ import (
 
 // RetryOptions say what of a run is to be done again, and how its sources are read.
 type RetryOptions struct {
-	Again  orders.RedoSelection // nothing: what failed, and what follows from an edit
-	Known  *secret.Known
-	Remote *remote.Client
+	Process
+	Again orders.RedoSelection // nothing: what failed, and what follows from an edit
 }
 
 // Retry is what a retry of a run does.
@@ -50,7 +47,7 @@ type Change struct {
 
 // PlanRetry finds out what a retry of a run does, and does none of it.
 func PlanRetry(ctx context.Context, home *Instance, key state.RunKey, opts RetryOptions) (out Retry, err error) {
-	t := &tools{home: home, opts: Options{Known: opts.Known, Remote: opts.Remote}, store: home.State}
+	t := &tools{home: home, opts: opts.Process, store: home.State}
 	if out.Run, err = carried(ctx, home.control(), key); err != nil {
 		return out, err
 	}

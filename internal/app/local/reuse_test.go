@@ -62,8 +62,8 @@ func (r *reuser) edit(t *testing.T, name, old, now string) {
 // run runs the script; change may change how.
 func (r *reuser) run(t *testing.T, change func(*local.Options)) (local.Summary, error) {
 	t.Helper()
-	opts := local.Options{ScriptPath: filepath.Join(r.dir, "script.yaml"), Workspace: "main", MemoryBytes: 512 << 20,
-		Interpreter: "python3", Reuse: true}
+	opts := local.Options{ScriptPath: filepath.Join(r.dir, "script.yaml"), Workspace: "main",
+		Process: local.Process{MemoryBytes: 512 << 20, Interpreter: "python3"}, Reuse: true}
 	if change != nil {
 		change(&opts)
 	}
@@ -296,7 +296,8 @@ func TestReadingWhatWasTakenOver(t *testing.T) {
 			"the node that computed the rows, not one that took them over")
 	}
 	query := func(text string) (local.QueryResult, error) {
-		return local.Query(t.Context(), r.home, local.QueryOptions{Workspace: "main", SQL: text, MemoryBytes: 256 << 20})
+		return local.Query(t.Context(), r.home, local.QueryOptions{Workspace: "main", SQL: text,
+			Process: local.Process{MemoryBytes: 256 << 20}})
 	}
 	first, err := query("FROM run1.totals ORDER BY id")
 	require.NoError(t, err)

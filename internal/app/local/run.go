@@ -19,10 +19,8 @@ import (
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/secret"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
-	"thalweg/internal/run/engine"
 	"thalweg/internal/run/gate"
 	"thalweg/internal/run/job"
 	"thalweg/internal/run/orders"
@@ -32,12 +30,11 @@ import (
 
 // Options of a run.
 type Options struct {
+	Process
 	ScriptPath    string
 	ParamsPath    string
-	Program       string            // version of this program, for the record
 	Params        map[string]string // parameters of the command line, which win
 	Lenient       bool              // see script.Sources
-	Known         *secret.Known     // secrets, to keep them out of the state; nil: only rules decide
 	Script        *script.Script    // instead of loading ScriptPath; may be nil
 	ScriptSources *script.Sources   // that Script was loaded from; nil: its gates ask for no answers
 	Workspace     string
@@ -48,36 +45,18 @@ type Options struct {
 	Description string
 	Ephemeral   bool // tables that can be ephemeral are
 	// nodes whose rows an earlier run has are not computed, but for those of Start and those that Select names
-	Reuse        bool
-	Resume       bool                 // continue a run instead of starting one
-	ResumeRun    int64                // the run to continue; 0: the workspace's last
-	Pinned       bool                 // with ResumeRun: from what was pinned of it, whatever ScriptPath has now
-	Again        orders.RedoSelection // with Resume: what of the run is done again besides what failed or was left
-	Dir          string               // that relative names of files are seen from; "": the working directory
-	Parent       int64                // the run that this one takes the place of; 0: none
-	Unattended   bool                 // nobody is asked at gates: they are left out, and answers are their defaults
-	Wait         bool                 // a run that waits for people is waited for: see Run
-	MemoryBytes  int64                // 0: a share of the machine's
-	Cores        int                  // 0: the machine's
-	Interpreter  string
-	Keeper       string         // see python.Config
-	RowTimeout   time.Duration  // longest that Python may take for a row; 0: the pool's default
-	GroupTimeout time.Duration  // longest that Python may take for a call of a py_table; 0: the pool's default
-	Remote       *remote.Client // for files of other machines; nil: one with defaults
-	Logger       *slog.Logger
-	Observe      func(job.Event)
-	Started      func(Started)        // called once, before the first batch; may be nil
-	Checkpoint   func(job.CrashPoint) // for tests that die there; may be nil
-	Lease        time.Duration        // of claims; 0: the default
+	Reuse      bool
+	Resume     bool                 // continue a run instead of starting one
+	ResumeRun  int64                // the run to continue; 0: the workspace's last
+	Pinned     bool                 // with ResumeRun: from what was pinned of it, whatever ScriptPath has now
+	Again      orders.RedoSelection // with Resume: what of the run is done again besides what failed or was left
+	Dir        string               // that relative names of files are seen from; "": the working directory
+	Parent     int64                // the run that this one takes the place of; 0: none
+	Unattended bool                 // nobody is asked at gates: they are left out, and answers are their defaults
+	Wait       bool                 // a run that waits for people is waited for: see Run
+	Started    func(Started)        // called once, before the first batch; may be nil
 	// called with Wait when a run begins to wait for people; may be nil
-	Waits    func(Summary)
-	Waiting  func(text string)                     // called while other processes hold the memory; may be nil
-	Tune     func(*budget.Budget)                  // for tests and measurements of other splits; may be nil
-	Executor func(engine.Executor) engine.Executor // for tests in which tasks fail; may be nil
-
-	// How attempts at batches end that would not, or fail for what may pass.
-	Tries          int           // 0: the default
-	AttemptTimeout time.Duration // 0: the default
+	Waits func(Summary)
 
 	Token    string            // see state.Run; "": one of its own
 	Offered  map[string]string // see script.Sources
@@ -85,10 +64,6 @@ type Options struct {
 	Nominal  time.Time         // when it was to begin; zero: now
 	Hooks    []script.Hook     // beside the script's
 	Priority state.Priority    // of a new run
-
-	stateWithin time.Duration // that a call of the state is repeated which could not reach it: see patient.Config
-
-	isolated bool // batches are executed in processes of their own: see Isolation
 
 	Exclusive bool // it does not begin while another run writes one of its outputs
 	// Shared is told of such outputs, else: also before the run has a number; may be nil.
@@ -189,13 +164,13 @@ func work(ctx context.Context, home *Instance, opts Options) (_ Summary, err err
 		opts.Remote = remote.New(remote.Config{Logger: opts.Logger})
 		defer func() { err = errors.Join(err, opts.Remote.Close()) }()
 	}
-	t, err := newTools(home, opts)
+	t, err := newTools(home, opts.Process)
 	if err != nil {
 		return Summary{}, err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
 	t.engine.Prepare(1) // while the script is being read
-	r := &runner{tools: t, start: start}
+	r := &runner{tools: t, opts: opts, start: start}
 	warnings, err := r.load(ctx)
 	if err != nil {
 		return Summary{}, err
@@ -245,6 +220,7 @@ func (e *InvalidScriptError) Unwrap() error { return e.Diagnostics.Err() }
 // runner is one call of Run.
 type runner struct {
 	*tools
+	opts     Options
 	script   *script.Script
 	sources  *script.Sources // that it was loaded from; nil: it was given
 	start    time.Time

@@ -26,7 +26,6 @@ import (
 // SchedulerOptions say how a scheduler works.
 type SchedulerOptions struct {
 	WorkerOptions
-	Program    string
 	Workspace  string
 	Scripts    []string // files, and directories of them
 	ParamsPath string
@@ -64,7 +63,7 @@ func Schedule(ctx context.Context, home *Instance, opts SchedulerOptions) error 
 	opts.Wants = func(run state.Run) bool {
 		return run.Workspace == opts.Workspace && strings.HasPrefix(run.Token, schedule.TokenPrefix)
 	}
-	store := newStore(home, Options{Logger: opts.Logger, Known: opts.Known})
+	store := newStore(home, Process{Logger: opts.Logger, Known: opts.Known})
 	var lister schedule.Lister
 	if opts.Remote != nil {
 		lister = opts.Remote
@@ -223,12 +222,13 @@ func (s *scheduler) Begin(ctx context.Context, start schedule.Start) (state.RunK
 			params[name] = value
 		}
 	}
-	return Begin(ctx, s.home, Options{ScriptPath: start.Script, ParamsPath: s.opts.ParamsPath, Program: s.opts.Program,
-		Params: params, Offered: start.Offered, Lenient: s.opts.Lenient, Known: s.opts.Known,
-		Workspace: s.opts.Workspace, Reuse: true, Exclusive: s.opts.Exclusive, Description: start.Description,
-		Token: start.Token, Nominal: start.Nominal, Hooks: s.opts.Hooks, MemoryBytes: s.opts.MemoryBytes, Cores: s.opts.Cores,
-		Interpreter: s.opts.Interpreter, Keeper: s.opts.Keeper, RowTimeout: s.opts.RowTimeout,
-		GroupTimeout: s.opts.GroupTimeout, Remote: s.opts.Remote, Logger: s.opts.Logger})
+	return Begin(ctx, s.home, Options{ScriptPath: start.Script, ParamsPath: s.opts.ParamsPath,
+		Process: Process{Program: s.opts.Program, Known: s.opts.Known, MemoryBytes: s.opts.MemoryBytes, Cores: s.opts.Cores,
+			Interpreter: s.opts.Interpreter, Keeper: s.opts.Keeper, RowTimeout: s.opts.RowTimeout,
+			GroupTimeout: s.opts.GroupTimeout, Remote: s.opts.Remote, Logger: s.opts.Logger}, Params: params,
+		Offered: start.Offered, Lenient: s.opts.Lenient, Workspace: s.opts.Workspace, Reuse: true,
+		Exclusive: s.opts.Exclusive, Description: start.Description,
+		Token: start.Token, Nominal: start.Nominal, Hooks: s.opts.Hooks})
 }
 
 // Busy implements schedule.Runs.
@@ -252,8 +252,7 @@ func (s *scheduler) Busy(ctx context.Context, key state.RunKey) (open, working b
 
 // Tell implements schedule.Runs.
 func (s *scheduler) Tell(ctx context.Context, start schedule.Start, served schedule.Served, cause error) error {
-	sender := (&tools{opts: Options{Remote: s.opts.Remote, Keeper: s.opts.Keeper, Known: s.opts.Known,
-		Logger: s.opts.Logger}}).sender()
+	sender := (&tools{opts: s.opts.Process}).sender()
 	f := fault.Of(cause)
 	now := s.opts.Clock.Now().UTC()
 	m := message.Message{Version: message.Version, ID: "evt_" + strings.TrimPrefix(start.Token, schedule.TokenPrefix),

@@ -76,8 +76,8 @@ func serveSchedules(ctx context.Context, home *local.Instance, client *remote.Cl
 	clock := fastClock{file: os.Getenv(clockFile), until: begin.Add(time.Duration(ticks)*time.Minute + 30*time.Second)}
 	err = local.Schedule(ctx, home, local.SchedulerOptions{Workspace: "main", Scripts: []string{"script.yaml"},
 		Clock: clock,
-		WorkerOptions: local.WorkerOptions{Remote: client, MemoryBytes: 2 << 30, Cores: 1, Interpreter: "python3", Most: 2,
-			Lease: time.Second, Checkpoint: jobtest.DieAt(point)}})
+		WorkerOptions: local.WorkerOptions{Process: local.Process{Remote: client, MemoryBytes: 2 << 30, Cores: 1,
+			Interpreter: "python3", Lease: time.Second, Checkpoint: jobtest.DieAt(point)}, Most: 2}})
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -13,8 +13,6 @@ import (
 
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/secret"
-	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/adapt"
 	"thalweg/internal/run/executor"
@@ -41,34 +39,19 @@ const (
 
 // WorkerOptions say how a worker works.
 type WorkerOptions struct {
-	Known          *secret.Known
-	MemoryBytes    int64 // 0: a share of the machine's
-	Cores          int   // 0: the machine's
-	Interpreter    string
-	Keeper         string        // see python.Config
-	RowTimeout     time.Duration // see Options
-	GroupTimeout   time.Duration
-	Remote         *remote.Client
-	Logger         *slog.Logger
-	Observe        func(job.Event) // of all runs; called from several goroutines
-	Lease          time.Duration   // of claims; 0: the default
-	Tries          int             // see Options
-	AttemptTimeout time.Duration
-	Checkpoint     func(job.CrashPoint)     // for tests that die there; may be nil
-	Joined         func(Started)            // it works on a run now; may be nil
-	Left           func(key state.RunKey)   // it does no more; may be nil
-	Waiting        func(text string)        // see Options
-	Introspect     func(Introspection)      // called once, to look inside while it works; may be nil
-	Wants          func(run state.Run) bool // whether it works on a run; nil: on all
-	Most           int                      // runs that it works on at once; 0: any number
-	Isolate        *Isolation               // its slots are processes; nil: they are goroutines
-	Hinted         func(executor.Fate)      // see executor.Config
-	SlotEnded      func(sandbox.End)        // see slot.Config
-	Concurrency    pace.Fixed               // how much is done at once; what is not said is found by measuring
-	Decided        func(adapt.Decision)     // how much is done at once was changed; may be nil
-	FollowSlowest  time.Duration            // see coordinator.Config
-	Program        string                   // version of this program, for who looks at a cluster
-	Engine         string                   // version of DuckDB that it says it has, for tests of upgrades; "": its own
+	Process
+	Joined        func(Started)            // it works on a run now; may be nil
+	Left          func(key state.RunKey)   // it does no more; may be nil
+	Introspect    func(Introspection)      // called once, to look inside while it works; may be nil
+	Wants         func(run state.Run) bool // whether it works on a run; nil: on all
+	Most          int                      // runs that it works on at once; 0: any number
+	Isolate       *Isolation               // its slots are processes; nil: they are goroutines
+	Hinted        func(executor.Fate)      // see executor.Config
+	SlotEnded     func(sandbox.End)        // see slot.Config
+	Concurrency   pace.Fixed               // how much is done at once; what is not said is found by measuring
+	Decided       func(adapt.Decision)     // how much is done at once was changed; may be nil
+	FollowSlowest time.Duration            // see coordinator.Config
+	Engine        string                   // version of DuckDB that it says it has, for tests of upgrades; "": its own
 	// closed: no more batches are begun, and Serve ends when those in flight have; nil: never
 	Drain     <-chan struct{}
 	DrainTime time.Duration // that those may take then
@@ -84,11 +67,9 @@ func Serve(ctx context.Context, home *Instance, opts WorkerOptions) (err error) 
 	if opts.Observe == nil {
 		opts.Observe = func(job.Event) {}
 	}
-	t, err := newTools(home, Options{MemoryBytes: opts.MemoryBytes, Cores: opts.Cores, Interpreter: opts.Interpreter,
-		Keeper: opts.Keeper, RowTimeout: opts.RowTimeout,
-		GroupTimeout: opts.GroupTimeout, Remote: opts.Remote, Known: opts.Known, Logger: opts.Logger, Waiting: opts.Waiting,
-		Checkpoint: opts.Checkpoint,
-		isolated:   opts.Isolate != nil, stateWithin: retrying.Forever})
+	process := opts.Process
+	process.isolated, process.stateWithin, process.Observe = opts.Isolate != nil, retrying.Forever, nil
+	t, err := newTools(home, process)
 	if err != nil {
 		return err
 	}

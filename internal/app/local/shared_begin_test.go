@@ -36,6 +36,6 @@ func TestARunBeginsBesideOneThatIsNotThereYet(t *testing.T) {
 	client := remote.New(remote.Config{})
 	defer client.Close()
 	_, _, err = local.Submit(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
-		Workspace: "main", MemoryBytes: 512 << 20, Cores: 1, Remote: client})
+		Workspace: "main", Process: local.Process{MemoryBytes: 512 << 20, Cores: 1, Remote: client}})
 	require.NoError(t, err)
 }

@@ -104,7 +104,7 @@ func ServeSlot(conn net.Conn, connect func(client json.RawMessage, p sandbox.Par
 		host := &slotHost{client: client,
 			tools: &tools{lent: &p, home: &Instance{Dir: set.Home, State: p.State, Parts: p.Parts,
 				beside: set.Beside, partsDir: set.Parts}, store: redactingStore{p.State, known}, work: p.WorkDir, budget: b,
-				opts: Options{Interpreter: set.Interpreter, Keeper: set.Keeper, RowTimeout: set.RowTimeout,
+				opts: Process{Interpreter: set.Interpreter, Keeper: set.Keeper, RowTimeout: set.RowTimeout,
 					GroupTimeout: set.GroupTimeout, Remote: client, Known: known, Logger: p.Logger},
 				engine: engine.NewInstances(filepath.Join(p.WorkDir, "engine"), p.WorkDir, set.Parts)}}
 		p.Room = &restingRoom{Room: p.Room, pool: &host.limits}

@@ -25,8 +25,8 @@ import (
 func BenchmarkSlots(b *testing.B) {
 	const batches = 200
 	dir, cores := b.TempDir(), 1
-	opts := local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir, Workspace: "main", MemoryBytes: 1 << 30,
-		Interpreter: "python3"}
+	opts := local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir, Workspace: "main",
+		Process: local.Process{MemoryBytes: 1 << 30, Interpreter: "python3"}}
 	if path := os.Getenv("THALWEG_BENCH_SCRIPT"); path != "" {
 		opts.ScriptPath, opts.ParamsPath, opts.Dir, opts.MemoryBytes, cores = path, os.Getenv("THALWEG_BENCH_PARAMS"),
 			filepath.Dir(path), 4<<30, 0
@@ -70,13 +70,13 @@ func serveOne(b *testing.B, home *local.Instance, isolate bool, memory int64, co
 	client := remote.New(remote.Config{})
 	defer client.Close()
 	events := make(chan job.Event, 10_000)
-	opts := local.WorkerOptions{MemoryBytes: memory, Cores: cores, Interpreter: "python3", Remote: client,
-		Observe: func(e job.Event) {
+	opts := local.WorkerOptions{Process: local.Process{MemoryBytes: memory, Cores: cores, Interpreter: "python3",
+		Remote: client, Observe: func(e job.Event) {
 			events <- e
 			if e.Kind == job.RunFinished {
 				stop()
 			}
-		}}
+		}}}
 	if isolate {
 		opts.Isolate = &local.Isolation{Client: remote.Config{}, Command: slotCommand("")}
 	}

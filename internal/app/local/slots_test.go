@@ -71,7 +71,7 @@ func (r *isolated) run() state.Status {
 	require.NoError(r.t, err)
 	defer func() { require.NoError(r.t, home.Close()) }()
 	_, err = local.Begin(r.t.Context(), home, local.Options{ScriptPath: filepath.Join(r.dir, "script.yaml"), Dir: r.dir,
-		Workspace: "main", MemoryBytes: victimBytes, Interpreter: "python3"})
+		Workspace: "main", Process: local.Process{MemoryBytes: victimBytes, Interpreter: "python3"}})
 	require.NoError(r.t, err)
 	return r.serve(home)
 }
@@ -82,18 +82,18 @@ func (r *isolated) serve(home *local.Instance) (status state.Status) {
 	defer stop()
 	client := remote.New(remote.Config{})
 	defer client.Close()
-	err := local.Serve(ctx, home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3",
-		Remote: client, Tries: r.tries,
-		Isolate: &local.Isolation{Client: remote.Config{}, Command: slotCommand(r.mark)},
-		Observe: func(e job.Event) {
-			r.events.Lock()
-			r.events.all = append(r.events.all, e)
-			r.events.Unlock()
-			if e.Kind == job.RunFinished {
-				status = e.Status
-				stop()
-			}
-		}})
+	err := local.Serve(ctx, home,
+		local.WorkerOptions{Process: local.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Remote: client,
+			Tries: r.tries, Observe: func(e job.Event) {
+				r.events.Lock()
+				r.events.all = append(r.events.all, e)
+				r.events.Unlock()
+				if e.Kind == job.RunFinished {
+					status = e.Status
+					stop()
+				}
+			}}, Isolate: &local.Isolation{Client: remote.Config{}, Command: slotCommand(r.mark)},
+		})
 	require.NoError(r.t, err)
 	return status
 }

@@ -77,8 +77,8 @@ func TestWarningsThatBatchesRepeat(t *testing.T) {
 	}
 	script := filepath.Join(dir, "script.yaml")
 	require.NoError(t, os.WriteFile(script, []byte(strings.ReplaceAll(partlyScript, "DIR", dir)), 0o600))
-	opts := local.Options{ScriptPath: script, Workspace: "main", MemoryBytes: 512 << 20, Cores: 1,
-		Tune: func(b *budget.Budget) { b.Slots, b.BatchBytes, b.SmallBytes = 1, 1, 1 }}
+	opts := local.Options{ScriptPath: script, Workspace: "main", Process: local.Process{MemoryBytes: 512 << 20, Cores: 1,
+		Tune: func(b *budget.Budget) { b.Slots, b.BatchBytes, b.SmallBytes = 1, 1, 1 }}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var copies atomic.Int64
 	traced := engine.WithTrace(ctx, func(_ *engine.Instance, statement string) {

@@ -27,7 +27,7 @@ import (
 // tools are what a process does its batches with, whatever run they are of.
 type tools struct {
 	home   *Instance
-	opts   Options
+	opts   Process
 	store  state.Store // as runs write it
 	work   string      // for files that are private to this process
 	engine *engine.Instances
@@ -46,7 +46,7 @@ type tools struct {
 	teller *notify.Notifier // nil: nothing is told yet
 }
 
-func newTools(home *Instance, opts Options) (*tools, error) {
+func newTools(home *Instance, opts Process) (*tools, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -59,7 +59,7 @@ func newTools(home *Instance, opts Options) (*tools, error) {
 }
 
 // newStore is the state as runs write it: patiently, and without secrets.
-func newStore(home *Instance, opts Options) state.Store {
+func newStore(home *Instance, opts Process) state.Store {
 	return redactingStore{retrying.New(home.State, retrying.Config{Within: opts.stateWithin, Logger: opts.Logger}),
 		opts.Known}
 }

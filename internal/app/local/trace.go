@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,16 +25,11 @@ import (
 
 // TraceOptions say what is traced, and with what.
 type TraceOptions struct {
-	Workspace   string
-	Name        string // a table, or an output file
-	Run         int64  // 0: the latest that has it
-	Trace       lineage.Options
-	MemoryBytes int64
-	Interpreter string
-	Keeper      string // see python.Config
-	Known       *secret.Known
-	Remote      *remote.Client
-	Logger      *slog.Logger
+	Process
+	Workspace string
+	Name      string // a table, or an output file
+	Run       int64  // 0: the latest that has it
+	Trace     lineage.Options
 }
 
 // Trace says what rows of a table or of an output file are made of.
@@ -46,8 +40,9 @@ func Trace(ctx context.Context, home *Instance, opts TraceOptions) (_ *lineage.T
 	}
 	// Batches are executed beside the instance that puts what they give together.
 	half := max(opts.MemoryBytes/2, budget.MemoryBytesMin)
-	t, err := newTools(home, Options{MemoryBytes: half, Interpreter: opts.Interpreter, Keeper: opts.Keeper,
-		Remote: opts.Remote, Known: opts.Known, Logger: opts.Logger})
+	process := opts.Process
+	process.MemoryBytes = half
+	t, err := newTools(home, process)
 	if err != nil {
 		return nil, err
 	}
@@ -319,7 +314,7 @@ func asTheyWere(ctx context.Context, files []state.File) (bool, error) {
 // it are seen from dir.
 func ScriptOf(ctx context.Context, home *Instance, run state.RunKey, client *remote.Client,
 	known *secret.Known) (_ *script.Script, dir string, err error) {
-	t, err := newTools(home, Options{Remote: client, Known: known})
+	t, err := newTools(home, Process{Remote: client, Known: known})
 	if err != nil {
 		return nil, "", err
 	}

@@ -91,16 +91,16 @@ func traceScript(t *testing.T, seed uint64) {
 	require.NoError(t, err)
 	defer home.Close()
 	small, wide := w.IntN(2) == 0, w.IntN(2) == 0
-	sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30,
-		Cores: 2, Interpreter: "python3", Ephemeral: w.IntN(3) == 0,
-		Tune: func(b *budget.Budget) {
+	sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: path, Workspace: "main",
+		Process: local.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: func(b *budget.Budget) {
 			if small { // many batches, and tables in buckets
 				b.BatchBytes, b.SmallBytes, b.BroadcastBytes, b.Slots, b.Cores = 400, 0, 0, 2, 2
 			}
 			if wide {
 				b.Slots, b.Cores = 1, 4
 			}
-		}})
+		}}, Ephemeral: w.IntN(3) == 0,
+	})
 	var invalid *local.InvalidScriptError
 	if errors.As(err, &invalid) {
 		for _, d := range invalid.Diagnostics {
@@ -375,7 +375,8 @@ func (w *traceWorld) check(home *local.Instance, table traceTable) {
 	const all = 100_000
 	limit := 1 + w.IntN(30)
 	tree, err := local.Trace(w.t.Context(), home, local.TraceOptions{Workspace: "main", Name: table.name,
-		MemoryBytes: 1 << 30, Interpreter: "python3", Trace: lineage.Options{Limit: limit, Sample: all}})
+		Process: local.Process{MemoryBytes: 1 << 30, Interpreter: "python3"},
+		Trace:   lineage.Options{Limit: limit, Sample: all}})
 	want := w.rows(home, table)
 	if len(want) == 0 {
 		require.Error(w.t, err)
@@ -424,7 +425,7 @@ func (w *traceWorld) rows(home *local.Instance, table traceTable) (ids []string)
 
 func (w *traceWorld) ask(home *local.Instance, query string) (out []string) {
 	res, err := local.Query(context.Background(), home, local.QueryOptions{Workspace: "main", SQL: query,
-		MemoryBytes: 1 << 30})
+		Process: local.Process{MemoryBytes: 1 << 30}})
 	require.NoError(w.t, err, query)
 	for _, r := range res.Rows {
 		out = append(out, r[0].(string))

@@ -70,8 +70,7 @@ func spinBy(t *testing.T, files int, heavy func(file int) bool, run func(*local.
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
 	key, err := run(home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: state.DefaultWorkspace,
-		MemoryBytes: 1 << 30, Cores: 2,
-		Interpreter: "python3", Tune: cutInto(2, 10)})
+		Process: local.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: cutInto(2, 10)}})
 	require.NoError(t, err)
 	facts, err := history.Gather(t.Context(), home.State, key, time.Now(), history.Around{Slots: 2})
 	require.NoError(t, err)
@@ -108,14 +107,14 @@ func TestWhySlots(t *testing.T) {
 				return key, err
 			}
 			drain := make(chan struct{})
-			return key, local.Serve(t.Context(), home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 1,
-				Interpreter: "python3",
-				Concurrency: fixed, Drain: drain,
-				Observe: func(e job.Event) {
-					if e.Kind == job.RunFinished {
-						close(drain)
-					}
-				}})
+			return key, local.Serve(t.Context(), home,
+				local.WorkerOptions{Process: local.Process{MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3",
+					Observe: func(e job.Event) {
+						if e.Kind == job.RunFinished {
+							close(drain)
+						}
+					}}, Concurrency: fixed, Drain: drain,
+				})
 		})
 	s := f.Tallies["work"].Stats
 	require.Greater(t, s.Turn, time.Second)
@@ -159,9 +158,9 @@ func TestWhyTriedAgain(t *testing.T) {
 	started := make(chan state.RunKey, 1)
 	go func() {
 		_, err := local.Run(ctx, home, local.Options{ScriptPath: script, Workspace: state.DefaultWorkspace,
-			MemoryBytes: 1 << 30, Cores: 1,
-			Executor: func(e engine.Executor) engine.Executor { return away{e} },
-			Started:  func(s local.Started) { started <- s.Key }})
+			Process: local.Process{MemoryBytes: 1 << 30, Cores: 1,
+				Executor: func(e engine.Executor) engine.Executor { return away{e} }},
+			Started: func(s local.Started) { started <- s.Key }})
 		ended <- err
 	}()
 	key := <-started

@@ -76,7 +76,7 @@ func TestRefusalsThatPass(t *testing.T) {
 		{&fault.Error{Kind: fault.Script, Message: "there is no module x"}, false},
 		{fs.ErrPermission, false},
 	} {
-		s := &server{able: &able{}, opts: WorkerOptions{Logger: slog.New(slog.DiscardHandler)},
+		s := &server{able: &able{}, opts: WorkerOptions{Process: Process{Logger: slog.New(slog.DiscardHandler)}},
 			refused: map[string]refusal{"of yesterday": {}}, changed: make(chan struct{}, 1)}
 		s.refuse("how", state.Run{RunKey: state.RunKey{Workspace: "w", Run: 1}}, c.err)
 		require.NotEmpty(t, s.refused["how"].why, "%v", c.err)
@@ -102,7 +102,7 @@ func TestAWorkerGoesOnPastWhatItCannotRead(t *testing.T) {
 	s := &server{able: &able{}, changed: make(chan struct{}, 1),
 		tools: &tools{store: &shaky{Store: home.State, bad: keys[1].Run}}, joined: map[state.RunKey]bool{},
 		unread: map[string]string{},
-		opts: WorkerOptions{Logger: slog.New(slog.DiscardHandler),
+		opts: WorkerOptions{Process: Process{Logger: slog.New(slog.DiscardHandler)},
 			Wants: func(r state.Run) bool { seen = append(seen, r.Run); return false }}}
 	require.NoError(t, s.join(t.Context()))
 	require.Equal(t, []int64{keys[0].Run, keys[2].Run}, seen)

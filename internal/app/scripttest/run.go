@@ -85,11 +85,11 @@ func (r *runner) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
-	sum, runErr := local.Run(ctx, home, local.Options{Script: r.script, Remote: r.o.Remote, ScriptPath: r.suite.Script,
-		Workspace: local.DefaultWorkspace,
-		Start:     nodeNames(r.script), Unattended: true, MemoryBytes: r.o.MemoryBytes, Cores: 1,
-		Interpreter: r.o.Interpreter,
-		Keeper:      r.o.Keeper, Known: r.o.Known})
+	sum, runErr := local.Run(ctx, home,
+		local.Options{Script: r.script, Process: local.Process{Remote: r.o.Remote, MemoryBytes: r.o.MemoryBytes, Cores: 1,
+			Interpreter: r.o.Interpreter, Keeper: r.o.Keeper, Known: r.o.Known}, ScriptPath: r.suite.Script,
+			Workspace: local.DefaultWorkspace,
+			Start:     nodeNames(r.script), Unattended: true})
 	if ctx.Err() != nil {
 		return fmt.Errorf("test %s: %w", r.c.Name, context.Cause(ctx))
 	}
@@ -528,8 +528,9 @@ func tableLines(ctx context.Context, home *local.Instance, table string, columns
 	for i, c := range columns {
 		cols[i] = resultSQL(c.typ, sqltext.Ident(c.name))
 	}
-	res, err := local.Query(ctx, home, local.QueryOptions{Workspace: local.DefaultWorkspace, MemoryBytes: engineBytes,
-		SQL: "SELECT " + strings.Join(cols, ", ") + " FROM " + sqltext.Ident(table)})
+	res, err := local.Query(ctx, home, local.QueryOptions{Workspace: local.DefaultWorkspace,
+		Process: local.Process{MemoryBytes: engineBytes}, SQL: "SELECT " + strings.Join(cols, ", ") + " FROM " +
+			sqltext.Ident(table)})
 	if err != nil {
 		return nil, fmt.Errorf("read table %s: %w", table, err)
 	}

@@ -106,7 +106,7 @@ func runNodes(t *testing.T, dir string, nodes object) {
 	home, err := local.Open(t.Context(), filepath.Join(dir, "state"), true)
 	require.NoError(t, err)
 	sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: name, Workspace: local.DefaultWorkspace,
-		MemoryBytes: 512 << 20, Cores: 2})
+		Process: local.Process{MemoryBytes: 512 << 20, Cores: 2}})
 	require.NoError(t, home.Close())
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, sum.Status)

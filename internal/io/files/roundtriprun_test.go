@@ -75,10 +75,9 @@ func TestChaosCSVRoundTripRuns(t *testing.T) {
 		home, err := local.Open(t.Context(), filepath.Join(dir, "state"), true)
 		require.NoError(t, err)
 		sum, err := local.Run(t.Context(), home, local.Options{
-			ScriptPath:  name,
-			Workspace:   local.DefaultWorkspace,
-			MemoryBytes: 512 << 20,
-			Cores:       2,
+			ScriptPath: name,
+			Workspace:  local.DefaultWorkspace,
+			Process:    local.Process{MemoryBytes: 512 << 20, Cores: 2},
 		})
 		require.NoError(t, home.Close())
 		require.NoError(t, err)

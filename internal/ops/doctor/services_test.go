@@ -40,8 +40,9 @@ func examine(t *testing.T, cfg *clusterconfig.Config, limit time.Duration) map[s
 	if cfg.Worker.Scratch == "" {
 		cfg.Worker.Scratch = t.TempDir()
 	}
-	list, err := local.Doctor(t.Context(), local.DoctorOptions{Cluster: cfg, Program: "test",
-		Interpreter: "/nowhere/python3", Limit: limit})
+	list, err := local.Doctor(t.Context(),
+		local.DoctorOptions{Cluster: cfg, Process: local.Process{Program: "test", Interpreter: "/nowhere/python3"},
+			Limit: limit})
 	require.NoError(t, err)
 	found := map[string]doctor.Finding{}
 	for _, f := range list {
@@ -330,12 +331,13 @@ func TestStateInADirectory(t *testing.T) {
 
 func TestPython(t *testing.T) {
 	t.Parallel()
-	list, err := local.Doctor(t.Context(), local.DoctorOptions{Interpreter: "/nowhere/python3"})
+	list, err := local.Doctor(t.Context(), local.DoctorOptions{Process: local.Process{Interpreter: "/nowhere/python3"}})
 	require.NoError(t, err)
-	named, err := local.Doctor(t.Context(), local.DoctorOptions{Interpreter: "/nowhere/python3", Named: true})
+	named, err := local.Doctor(t.Context(), local.DoctorOptions{Process: local.Process{Interpreter: "/nowhere/python3"},
+		Named: true})
 	require.NoError(t, err)
 	require.Equal(t, doctor.Bad, named[len(named)-1].Verdict, "no worker begins without it")
-	right, err := local.Doctor(t.Context(), local.DoctorOptions{Interpreter: "python3"})
+	right, err := local.Doctor(t.Context(), local.DoctorOptions{Process: local.Process{Interpreter: "python3"}})
 	require.NoError(t, err)
 	require.Equal(t, doctor.Good, right[len(right)-1].Verdict)
 	require.Contains(t, right[len(right)-1].Seen, "3.")

@@ -109,13 +109,11 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 	}
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		err := local.Serve(ctx, home, local.WorkerOptions{MemoryBytes: memoryOfTest, Cores: 1, Lease: leaseOfTest,
-			Interpreter: "python3", Remote: client, Program: "test",
-			Isolate: &local.Isolation{Command: command}, Hinted: m.Hinted, SlotEnded: m.SlotEnded, Decided: m.Decided,
-			Observe: func(e job.Event) {
+		err := local.Serve(ctx, home, local.WorkerOptions{Process: local.Process{MemoryBytes: memoryOfTest, Cores: 1,
+			Lease: leaseOfTest, Interpreter: "python3", Remote: client, Program: "test", Observe: func(e job.Event) {
 				m.Observe(e)
 				look()
-			},
+			}}, Isolate: &local.Isolation{Command: command}, Hinted: m.Hinted, SlotEnded: m.SlotEnded, Decided: m.Decided,
 			Introspect: func(i local.Introspection) {
 				m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget, AtOnce: i.AtOnce})
 			}})
@@ -126,7 +124,8 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 	defer serving.Wait()
 	defer stop()
 	key, _, err := local.Submit(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir,
-		Workspace: "main", MemoryBytes: memoryOfTest, Cores: 1, Interpreter: "python3", Remote: client})
+		Workspace: "main", Process: local.Process{MemoryBytes: memoryOfTest, Cores: 1, Interpreter: "python3",
+			Remote: client}})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		look()

@@ -112,10 +112,10 @@ func measuredRun(t *testing.T, m *metrics.Metrics, look func()) {
 		look() // while it holds what it shows of its memory, however short that is
 	}
 	serving.Go(func() {
-		err := local.Serve(ctx, second, local.WorkerOptions{MemoryBytes: memoryOfTest, Cores: 2, Lease: leaseOfTest,
-			Observe: seen, Interpreter: "python3",
-			Wants:   func(state.Run) bool { return faulty.tasks.Load() > 0 },
-			Waiting: func(string) { comes() }, Joined: func(local.Started) { comes() },
+		err := local.Serve(ctx, second, local.WorkerOptions{Process: local.Process{MemoryBytes: memoryOfTest, Cores: 2,
+			Lease: leaseOfTest, Observe: seen, Interpreter: "python3", Waiting: func(string) { comes() }},
+			Wants:  func(state.Run) bool { return faulty.tasks.Load() > 0 },
+			Joined: func(local.Started) { comes() },
 			Hinted: m.Hinted,
 			Introspect: func(i local.Introspection) {
 				m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget, AtOnce: i.AtOnce})
@@ -133,9 +133,9 @@ func measuredRun(t *testing.T, m *metrics.Metrics, look func()) {
 		<-there // else the run would stop when this process leaves it
 	}
 	sum, err := local.Run(begun, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir,
-		Workspace: "main", MemoryBytes: memoryOfTest, Cores: 2, Lease: leaseOfTest,
-		Interpreter: "python3", Observe: m.Observe,
-		Executor: func(inner engine.Executor) engine.Executor { faulty.Executor = inner; return faulty }})
+		Workspace: "main", Process: local.Process{MemoryBytes: memoryOfTest, Cores: 2, Lease: leaseOfTest,
+			Interpreter: "python3", Observe: m.Observe,
+			Executor: func(inner engine.Executor) engine.Executor { faulty.Executor = inner; return faulty }}})
 	require.NotZero(t, sum.Key.Run, "%v", err)
 	leave(nil)
 	require.Eventually(t, func() bool {

@@ -204,7 +204,7 @@ func (b *bench) runText(text string) error {
 	path := filepath.Join(b.dir, "script.yaml")
 	require.NoError(b.t, os.WriteFile(path, []byte(strings.ReplaceAll(text, dirMark, b.dir)), 0o644))
 	sum, err := local.Run(context.Background(), b.home, local.Options{ScriptPath: path, Workspace: local.DefaultWorkspace,
-		MemoryBytes: caseMemoryBytes, Cores: caseCores, Interpreter: "python3", Logger: quiet})
+		Process: local.Process{MemoryBytes: caseMemoryBytes, Cores: caseCores, Interpreter: "python3", Logger: quiet}})
 	if err == nil && sum.Failure != nil {
 		err = errors.New(sum.Failure.Message)
 	}
@@ -258,7 +258,7 @@ func (b *bench) readFields(lines []*expressionLine, got map[*expressionLine]stri
 func (b *bench) query(text string) local.QueryResult {
 	b.t.Helper()
 	res, err := local.Query(context.Background(), b.home, local.QueryOptions{Workspace: local.DefaultWorkspace, SQL: text,
-		MemoryBytes: caseMemoryBytes})
+		Process: local.Process{MemoryBytes: caseMemoryBytes}})
 	require.NoError(b.t, err)
 	return res
 }

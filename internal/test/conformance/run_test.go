@@ -139,8 +139,8 @@ func (b *bench) run(s step) string {
 	}
 	opts := local.Options{ScriptPath: filepath.Join(b.dir, s.script), Workspace: local.DefaultWorkspace, Start: s.start,
 		From: s.from, Lenient: s.lenient,
-		MemoryBytes: caseMemoryBytes, Cores: caseCores, Ephemeral: b.fused, Reuse: s.reuse, Interpreter: "python3",
-		Logger: quiet}
+		Process:   local.Process{MemoryBytes: caseMemoryBytes, Cores: caseCores, Interpreter: "python3", Logger: quiet},
+		Ephemeral: b.fused, Reuse: s.reuse}
 	if s.resume {
 		opts.Resume, opts.Pinned, opts.ResumeRun = true, true, b.last.Run
 	}
@@ -247,7 +247,7 @@ func (b *bench) tables(queries string) string {
 	var w bytes.Buffer
 	for i, q := range splitQueries(queries) {
 		res, err := local.Query(context.Background(), b.home, local.QueryOptions{Workspace: local.DefaultWorkspace, SQL: q,
-			MemoryBytes: caseMemoryBytes})
+			Process: local.Process{MemoryBytes: caseMemoryBytes}})
 		require.NoError(b.t, err, "%s\nwhat failed before: %s", q, b.failures)
 		writeRows(b.t, &w, i, res.Columns, res.Rows)
 	}

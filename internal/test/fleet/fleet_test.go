@@ -253,8 +253,8 @@ func (f *fleet) newTrial(ctx context.Context, s sample) (*trial, error) {
 		return nil, err
 	}
 	defer home.Close()
-	sum, err := local.Run(ctx, home, local.Options{ScriptPath: path, Workspace: workspace, MemoryBytes: memoryBytes,
-		Cores: 2, Interpreter: "python3", Remote: f.client})
+	sum, err := local.Run(ctx, home, local.Options{ScriptPath: path, Workspace: workspace,
+		Process: local.Process{MemoryBytes: memoryBytes, Cores: 2, Interpreter: "python3", Remote: f.client}})
 	if err != nil || sum.Status != state.Complete {
 		return nil, fmt.Errorf("the undisturbed run is %s: %+v: %w", sum.Status, sum.Failure, err)
 	}
@@ -301,10 +301,10 @@ func (f *fleet) submit(ctx context.Context, t *trial) (*flight, error) {
 		return nil, err
 	}
 	fl.key, _, err = local.Submit(ctx, f.home, local.Options{ScriptPath: path, Workspace: workspace,
-		MemoryBytes: memoryBytes, Cores: 2, Interpreter: "python3", Remote: f.client,
-		Token: dir, Tune: func(b *budget.Budget) {
-			b.BatchBytes, b.SmallBytes, b.BroadcastBytes = salesFiles*info.Size()/batchesOf, 0, int64(t.seed%2)<<20
-		}})
+		Process: local.Process{MemoryBytes: memoryBytes, Cores: 2, Interpreter: "python3", Remote: f.client,
+			Tune: func(b *budget.Budget) {
+				b.BatchBytes, b.SmallBytes, b.BroadcastBytes = salesFiles*info.Size()/batchesOf, 0, int64(t.seed%2)<<20
+			}}, Token: dir})
 	f.count("runs", 1)
 	return fl, err
 }

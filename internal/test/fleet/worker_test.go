@@ -79,8 +79,8 @@ func (s spec) serve(ctx context.Context) (err error) {
 		<-term
 		close(drain)
 	}()
-	return local.Serve(ctx, home, local.WorkerOptions{Remote: client, MemoryBytes: s.Memory, Cores: s.Cores,
-		Interpreter: cmp.Or(s.Interpreter, "python3"), Lease: s.Lease, Tries: triesMax,
-		Program: "test", Drain: drain, DrainTime: cfg.Worker.Drain,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))})
+	return local.Serve(ctx, home, local.WorkerOptions{Process: local.Process{Remote: client, MemoryBytes: s.Memory,
+		Cores: s.Cores, Interpreter: cmp.Or(s.Interpreter, "python3"), Lease: s.Lease, Tries: triesMax, Program: "test",
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))}, Drain: drain,
+		DrainTime: cfg.Worker.Drain})
 }

@@ -217,7 +217,7 @@ func (m *machine) run(ctx context.Context, s *set, o *outcome, dir string) *fail
 	var sum local.Summary
 	err := panics(func() (err error) {
 		sum, err = local.Run(ctx, m.home, local.Options{ScriptPath: path, Workspace: local.DefaultWorkspace, Dir: dir,
-			MemoryBytes: memory, Cores: 1, Ephemeral: s.seed%2 == 1})
+			Process: local.Process{MemoryBytes: memory, Cores: 1}, Ephemeral: s.seed%2 == 1})
 		return err
 	})
 	switch {

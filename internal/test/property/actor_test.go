@@ -151,7 +151,8 @@ func (a *actor) do(ctx context.Context) (err error) {
 		o.Resume, o.ResumeRun, o.Pinned = a.Do == "resume", a.Run, a.Pinned
 		return a.drive(ctx, home, o)
 	case "retry":
-		r, err := local.PlanRetry(ctx, home, key, local.RetryOptions{Again: a.Again, Remote: a.client})
+		r, err := local.PlanRetry(ctx, home, key,
+			local.RetryOptions{Again: a.Again, Process: local.Process{Remote: a.client}})
 		if err != nil {
 			return err
 		}
@@ -162,12 +163,13 @@ func (a *actor) do(ctx context.Context) (err error) {
 		o.ScriptPath, o.Reuse, o.Resume, o.Pinned, o.ResumeRun, o.Again = "", false, true, true, a.Run, r.Options.Again
 		return a.drive(ctx, home, o)
 	case "worker":
-		return local.Serve(ctx, home, local.WorkerOptions{Remote: a.client, MemoryBytes: a.Variant.Memory, Cores: 1,
-			Interpreter: "python3", Lease: a.Lease, Tries: triesMax, Checkpoint: a.passed})
+		return local.Serve(ctx, home,
+			local.WorkerOptions{Process: local.Process{Remote: a.client, MemoryBytes: a.Variant.Memory, Cores: 1,
+				Interpreter: "python3", Lease: a.Lease, Tries: triesMax, Checkpoint: a.passed}})
 	case "decide":
 		_, err := local.Decide(ctx, home, local.DecisionRequest{Run: key, Gate: a.Gate, Approve: a.Approve,
 			Comment: "as seen",
-			Answers: a.Answers, Remote: a.client, Checkpoint: a.passed})
+			Answers: a.Answers, Process: local.Process{Remote: a.client, Checkpoint: a.passed}})
 		return err
 	case "stop":
 		_, err := local.Stop(ctx, home, key, "enough")
@@ -188,10 +190,10 @@ func (a *actor) do(ctx context.Context) (err error) {
 const triesMax = 1000
 
 func (a *actor) options() local.Options {
-	o := local.Options{ScriptPath: filepath.Join(a.Dir, "script.json"), Workspace: "main", MemoryBytes: a.Variant.Memory,
-		Cores: 2, Interpreter: "python3", Remote: a.client,
-		Token: a.Token, Reuse: a.Reuse, Ephemeral: a.Variant.Fused, Tune: a.Variant.tune, Lease: a.Lease, Tries: triesMax,
-		Checkpoint: a.passed}
+	o := local.Options{ScriptPath: filepath.Join(a.Dir, "script.json"), Workspace: "main",
+		Process: local.Process{MemoryBytes: a.Variant.Memory, Cores: 2, Interpreter: "python3", Remote: a.client,
+			Tune: a.Variant.tune, Lease: a.Lease, Tries: triesMax, Checkpoint: a.passed}, Token: a.Token, Reuse: a.Reuse,
+		Ephemeral: a.Variant.Fused}
 	if a.TaskFail > 0 {
 		o.Executor = failsOnce(a.TaskFail, true)
 	}
@@ -225,7 +227,7 @@ func (a *actor) matrix(ctx context.Context) error {
 func (a *actor) collect(ctx context.Context, home *local.Instance) error {
 	for range a.Times {
 		done, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: gc.Limits{Keep: a.Keep},
-			Reason: "old", Remote: a.client, Checkpoint: a.passed})
+			Reason: "old", Process: local.Process{Remote: a.client, Checkpoint: a.passed}})
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func (t *trial) audit(ctx context.Context) (err error) {
 		limits.Keep = int(t.seed % 2)
 	}
 	done, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: limits, Reason: "old",
-		Remote: client})
+		Process: local.Process{Remote: client}})
 	if err != nil {
 		return fmt.Errorf("collect: %w", err)
 	}

@@ -135,8 +135,8 @@ func again(ctx context.Context, s *script, at place, home *local.Instance, memor
 			return local.Summary{}, nil, err
 		}
 	}
-	sum, err := local.Run(ctx, home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: memory, Cores: 2,
-		Interpreter: "python3", Reuse: reuse})
+	sum, err := local.Run(ctx, home, local.Options{ScriptPath: path, Workspace: "main",
+		Process: local.Process{MemoryBytes: memory, Cores: 2, Interpreter: "python3"}, Reuse: reuse})
 	if err == nil && sum.Status != state.Complete {
 		err = fmt.Errorf("the run is %s%s", sum.Status, hint(sum))
 	}

@@ -142,7 +142,8 @@ func (t *trial) undisturbed(ctx context.Context) (_ map[string]string, err error
 	}
 	params := t.script.answers()
 	sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.json"), Workspace: "main",
-		MemoryBytes: t.variant.Memory, Cores: 1, Interpreter: "python3", Params: params, Unattended: true})
+		Process: local.Process{MemoryBytes: t.variant.Memory, Cores: 1, Interpreter: "python3"}, Params: params,
+		Unattended: true})
 	if err == nil && sum.Status != state.Complete {
 		err = fmt.Errorf("the run is %s%s", sum.Status, hint(sum))
 	}

@@ -251,9 +251,9 @@ func (v variant) execute(ctx context.Context, dir string, resume bool, checkpoin
 		return err
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
-	opts := local.Options{ScriptPath: filepath.Join(dir, "script.json"), Workspace: "main", MemoryBytes: v.Memory,
-		Cores:       v.Cores,
-		Interpreter: "python3", Tune: v.tune, Ephemeral: v.Fused, Resume: resume, Checkpoint: checkpoint}
+	opts := local.Options{ScriptPath: filepath.Join(dir, "script.json"), Workspace: "main",
+		Process: local.Process{MemoryBytes: v.Memory, Cores: v.Cores, Interpreter: "python3", Tune: v.tune,
+			Checkpoint: checkpoint}, Ephemeral: v.Fused, Resume: resume}
 	if v.Fail > 0 {
 		opts.Executor = failsOnce(v.Fail, false)
 	}

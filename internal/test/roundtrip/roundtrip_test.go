@@ -253,7 +253,7 @@ func (r *round) run(nodes object) {
 	home, err := local.Open(r.t.Context(), filepath.Join(r.dir, "state"), true)
 	require.NoError(r.t, err)
 	sum, err := local.Run(r.t.Context(), home, local.Options{ScriptPath: name, Workspace: local.DefaultWorkspace,
-		MemoryBytes: 512 << 20, Cores: 2})
+		Process: local.Process{MemoryBytes: 512 << 20, Cores: 2}})
 	require.NoError(r.t, home.Close())
 	require.NoError(r.t, err)
 	require.Equal(r.t, state.Complete, sum.Status, "%+v", sum.Failure)
