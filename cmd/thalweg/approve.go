@@ -61,7 +61,8 @@ func (c *approveCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
-	return c.decide(ctx, a, local.DecisionRequest{Approve: true, Answers: answers, Process: local.Process{Remote: client}})
+	return c.decide(ctx, a, local.DecisionRequest{Approve: true, Answers: answers,
+		Process: local.Process{Caller: a.caller(), Remote: client}})
 }
 
 // answers reads what is answered, each once.
@@ -95,8 +96,8 @@ func (f *decideFlags) decide(ctx context.Context, a *app, w local.DecisionReques
 		return err
 	}
 	defer home.Close()
-	w.Run, w.Gate, w.Comment, w.Role, w.Digest, w.Known = run.RunKey, f.Gate, a.known.Text(f.Comment),
-		a.known.Text(f.Role), f.Digest, a.known
+	w.Run, w.Gate, w.Comment, w.Digest, w.Known = run.RunKey, f.Gate, a.known.Text(f.Comment), f.Digest, a.known
+	w.Caller = a.caller(a.known.Text(f.Role))
 	w.Shown = func(r gate.Record) {
 		if !f.JSON {
 			a.printRecord(a.stdout, run.Workspace, gate.Asked{Run: run.Run, Record: r}, time.Now())
@@ -108,7 +109,8 @@ func (f *decideFlags) decide(ctx context.Context, a *app, w local.DecisionReques
 		return err
 	}
 	if f.JSON {
-		row := decidedRow{Workspace: run.Workspace, Run: run.Run, Gate: out.Record.Gate, Approved: w.Approve, Role: w.Role,
+		row := decidedRow{Workspace: run.Workspace, Run: run.Run, Gate: out.Record.Gate, Approved: w.Approve,
+			Role:    a.known.Text(f.Role),
 			Comment: w.Comment,
 			Digest:  out.Record.Digest, Shows: out.Record.Shows, AtWork: out.AtWork}
 		if w.Approve {

@@ -67,7 +67,8 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 		a.printDiagnostics(diags.Warnings())
 	}
 	found, err := local.Check(ctx, home, s, local.CheckOptions{
-		Run: r, ScriptPath: c.Script, Nodes: c.Node, Process: local.Process{MemoryBytes: memory}, RowsMax: c.Limit,
+		Run: r, ScriptPath: c.Script, Nodes: c.Node, Process: local.Process{Caller: a.caller(), MemoryBytes: memory},
+		RowsMax: c.Limit,
 	})
 	if err != nil {
 		return err

@@ -49,8 +49,9 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 	}
 	defer client.Close()
 	found, err := local.Doctor(ctx, local.DoctorOptions{Dir: c.State, Cluster: cfg,
-		Process: local.Process{Program: version, Interpreter: c.Python, Keeper: ownExecutable, Remote: client,
-			Known: a.known}, Named: c.Python != pythonDefault,
+		Process: local.Process{Caller: a.caller(), Program: version, Interpreter: c.Python, Keeper: ownExecutable,
+			Remote: client,
+			Known:  a.known}, Named: c.Python != pythonDefault,
 		Limit: c.Timeout})
 	if err != nil {
 		return err

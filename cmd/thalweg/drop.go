@@ -50,7 +50,7 @@ func (c *dropCmd) Run(ctx context.Context, a *app) error {
 	if err := c.confirm(ctx, a, home, keys); err != nil {
 		return err
 	}
-	out, err := local.Drop(ctx, home, keys, local.DropOptions{Reason: a.known.Text(c.Reason), DryRun: c.DryRun})
+	out, err := local.Drop(ctx, home, keys, local.DropOptions{By: a.order(c.Reason), DryRun: c.DryRun})
 	said := []dropped{}
 	for _, d := range out {
 		said = append(said, dropped{Workspace: d.Run.Workspace, Run: d.Run.Run, DryRun: c.DryRun,

@@ -97,8 +97,9 @@ func (c *explainCmd) foresee(ctx context.Context, a *app, s *script.Script,
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
 	return local.Forecast(ctx, home, s, s.Nodes, local.Options{ScriptPath: c.Script, Workspace: c.Workspace,
-		Ephemeral: c.Ephemeral, Process: local.Process{MemoryBytes: memory, Cores: c.Cores, Interpreter: c.Python,
-			Keeper: ownExecutable, Known: a.known, Logger: newLogger(a, false)}})
+		Ephemeral: c.Ephemeral, Process: local.Process{Caller: a.caller(), MemoryBytes: memory, Cores: c.Cores,
+			Interpreter: c.Python,
+			Keeper:      ownExecutable, Known: a.known, Logger: newLogger(a, false)}})
 }
 
 // explained is the JSON form.

@@ -293,7 +293,7 @@ func (a *app) awaitTaken(ctx context.Context, home *local.Instance, key state.Ru
 		return nil
 	}
 	if _, err := local.Stop(ctx, home, key,
-		shortReason("no worker can take it: "+strings.Join(reasons, "; "))); err != nil {
+		a.caller().Mark(shortReason("no worker can take it: "+strings.Join(reasons, "; ")))); err != nil {
 		return fmt.Errorf("stop run %d, which no worker can take: %w", key.Run, err)
 	}
 	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no worker can take run %d, so it is stopped:\n%s",

@@ -73,7 +73,7 @@ func (c *gcCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	out, err := local.Collect(ctx, home, local.CollectOptions{Workspace: c.Workspace, Limits: limits,
-		DryRun: c.DryRun, Reason: a.known.Text(c.Reason), Process: local.Process{Remote: client}})
+		DryRun: c.DryRun, By: a.order(c.Reason), Process: local.Process{Caller: a.caller(), Remote: client}})
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (c *gcCmd) confirmRemoval(ctx context.Context, a *app, home *local.Instance
 		return nil
 	}
 	would, err := local.Collect(ctx, home, local.CollectOptions{Workspace: c.Workspace, Limits: limits, DryRun: true,
-		Process: local.Process{Remote: client}})
+		Process: local.Process{Caller: a.caller(), Remote: client}})
 	if err != nil {
 		return err
 	}

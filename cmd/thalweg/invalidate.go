@@ -45,7 +45,7 @@ func (c *invalidateCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	out, err := local.Invalidate(ctx, home, run.RunKey, local.InvalidateOptions{Nodes: c.Node,
-		Reason: a.known.Text(c.Reason), DryRun: c.DryRun})
+		By: a.order(c.Reason), DryRun: c.DryRun})
 	if err != nil {
 		return err
 	}

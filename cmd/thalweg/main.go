@@ -9,18 +9,21 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"thalweg/internal/app/caller"
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/keeper"
 	"thalweg/internal/base/secret"
 	"thalweg/internal/lang/project"
 	"thalweg/internal/run/job"
+	"thalweg/internal/store/state"
 )
 
 // Exit codes. They are a promise: docs/commands.md lists them.
@@ -230,6 +233,15 @@ func (a *app) discreet(args []string) {
 	a.data, a.screen = a.stdout, a.stderr
 	a.stdout, a.stderr = a.known.Writer(a.data), a.known.Writer(a.screen)
 }
+
+// caller returns who types this command: the user of this process, in roles of
+// their own account.
+func (a *app) caller(roles ...string) caller.Caller {
+	return caller.OfProcess(caller.CLI, slices.DeleteFunc(roles, func(r string) bool { return r == "" })...)
+}
+
+// order returns what is recorded of an order that this command gives.
+func (a *app) order(reason string) state.Mark { return a.caller().Mark(a.known.Text(reason)) }
 
 // secretEnvironment are variables that other tools read their secrets from.
 var secretEnvironment = []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}

@@ -38,7 +38,7 @@ func (c *retryCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	r, err := local.PlanRetry(ctx, place.home, run.RunKey,
-		local.RetryOptions{Again: wish, Process: local.Process{Known: a.known, Remote: place.client}})
+		local.RetryOptions{Again: wish, Process: local.Process{Caller: a.caller(), Known: a.known, Remote: place.client}})
 	if err != nil {
 		return err
 	}

@@ -139,11 +139,7 @@ func (w *workplace) work(ctx context.Context, a *app, flags engineFlags, asJSON 
 
 // equip adds to what a run is told what it works with here.
 func (w *workplace) equip(a *app, flags engineFlags, opts local.Options) local.Options {
-	opts.Program, opts.Keeper, opts.Known, opts.Remote, opts.Logger, opts.Waiting = version, ownExecutable, a.known,
-		w.client, w.logger, a.waiting
-	opts.MemoryBytes, opts.Cores, opts.Interpreter, opts.RowTimeout, opts.GroupTimeout = w.memoryBytes, flags.Cores,
-		flags.Python, flags.RowTimeout, flags.GroupTimeout
-	opts.Tries, opts.AttemptTimeout = flags.Tries, flags.AttemptTimeout
+	opts.Process = w.process(a, flags)
 	opts.Exclusive, opts.Shared = a.protected(), a.shared
 	return opts
 }

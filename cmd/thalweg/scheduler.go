@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/app/caller"
 	"thalweg/internal/app/local"
 	"thalweg/internal/ops/schedule"
 	"thalweg/internal/run/job"
@@ -59,11 +60,8 @@ func (c *schedulerCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer told.close()
-	opts := local.WorkerOptions{Process: local.Process{Program: version, Known: a.known, MemoryBytes: place.memoryBytes,
-		Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, RowTimeout: c.RowTimeout, Tries: c.Tries,
-		AttemptTimeout: c.AttemptTimeout, GroupTimeout: c.GroupTimeout, Remote: place.client, Logger: place.logger,
-		Waiting: a.waiting, Observe: func(e job.Event) { work.observe(a, e) }}, Most: c.AtOnce,
-		Joined: a.joined}
+	opts := local.WorkerOptions{Process: place.process(a, c.engineFlags), Most: c.AtOnce, Joined: a.joined}
+	opts.Caller.Via, opts.Observe = caller.Scheduler, func(e job.Event) { work.observe(a, e) }
 	told.wrapWorker(ctx, &opts)
 	return local.Schedule(ctx, place.home, local.SchedulerOptions{
 		WorkerOptions: opts,

@@ -54,7 +54,8 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	defer home.Close()
-	opts := local.QueryOptions{Workspace: c.Workspace, Process: local.Process{MemoryBytes: memory}, RowsMax: c.Limit}
+	opts := local.QueryOptions{Workspace: c.Workspace, Process: local.Process{Caller: a.caller(), MemoryBytes: memory},
+		RowsMax: c.Limit}
 	if c.Query == "" {
 		if c.Format == formatParquet || c.Output != "" {
 			return &fault.Error{Kind: fault.Script, Message: "only one query can be written to a file",

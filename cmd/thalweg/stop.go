@@ -27,7 +27,7 @@ func (c *stopCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
-	out, err := local.Stop(ctx, home, run.RunKey, a.known.Text(c.Reason))
+	out, err := local.Stop(ctx, home, run.RunKey, a.order(c.Reason))
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,8 @@ func (c *traceCmd) Run(ctx context.Context, a *app) error {
 	}
 	defer client.Close()
 	tree, err := local.Trace(ctx, home, local.TraceOptions{Workspace: c.Workspace, Name: c.Name, Run: c.RunFlag(),
-		Process: local.Process{MemoryBytes: memory, Interpreter: c.Python, Keeper: ownExecutable, Known: a.known,
+		Process: local.Process{Caller: a.caller(), MemoryBytes: memory, Interpreter: c.Python, Keeper: ownExecutable,
+			Known:  a.known,
 			Remote: client}, Trace: lineage.Options{Where: c.Where, Limit: c.Limit, Sample: c.Sample}})
 	if err != nil {
 		return err

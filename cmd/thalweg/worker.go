@@ -77,13 +77,9 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	defer told.close()
-	opts := local.WorkerOptions{Process: local.Process{Program: version, Known: a.known, MemoryBytes: place.memoryBytes,
-		Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout,
-		Tries: c.Tries, AttemptTimeout: c.AttemptTimeout, Remote: place.client, Logger: place.logger, Waiting: a.waiting,
-		Observe: func(e job.Event) { c.observe(a, e) }}, Engine: engineSaid, Drain: a.drain, DrainTime: drain,
-		Concurrency: fixed,
-		Joined:      a.joined,
-	}
+	opts := local.WorkerOptions{Process: place.process(a, c.engineFlags), Engine: engineSaid, Drain: a.drain,
+		DrainTime: drain, Concurrency: fixed, Joined: a.joined}
+	opts.Observe = func(e job.Event) { c.observe(a, e) }
 	if c.isolates(place.home) {
 		opts.Isolate = &local.Isolation{Command: slotProcess, Client: c.remoteFlags}
 	}
@@ -169,6 +165,14 @@ type workplace struct {
 	memoryBytes int64
 	openLineage string // see openLineageOf
 	detach      bool   // runs of a cluster are submitted and not followed
+}
+
+// process returns what this command works with, here.
+func (w *workplace) process(a *app, flags engineFlags) local.Process {
+	return local.Process{Caller: a.caller(), Program: version, Known: a.known, MemoryBytes: w.memoryBytes,
+		Cores: flags.Cores, Interpreter: flags.Python, Keeper: ownExecutable, RowTimeout: flags.RowTimeout,
+		GroupTimeout: flags.GroupTimeout, Tries: flags.Tries, AttemptTimeout: flags.AttemptTimeout,
+		Remote: w.client, Logger: w.logger, Waiting: a.waiting}
 }
 
 func openWorkplace(ctx context.Context, a *app, at placeFlags, engine engineFlags, far remoteFlags,

@@ -18,6 +18,7 @@ func Begin(ctx context.Context, home *Instance, opts Options) (key state.RunKey,
 	if err := CheckWorkspace(opts.Workspace); err != nil {
 		return key, err
 	}
+	opts.Process = opts.withDefaults()
 	t, err := newTools(home, opts.Process)
 	if err != nil {
 		return key, err
@@ -42,6 +43,7 @@ func Submit(ctx context.Context, home *Instance, opts Options) (key state.RunKey
 	if err := CheckWorkspace(opts.Workspace); err != nil {
 		return key, nil, err
 	}
+	opts.Process = opts.withDefaults()
 	t, err := newTools(home, opts.Process)
 	if err != nil {
 		return key, nil, err

@@ -45,7 +45,7 @@ func TestACellIsAnswered(t *testing.T) {
 	g, opts := celled(t)
 	require.Equal(t, state.Waiting, g.cell(t, opts).Status)
 	_, err := local.Decide(t.Context(), g.home, local.DecisionRequest{Run: g.key, Gate: "orders", Approve: true,
-		Role:    "sales",
+		Process: local.Process{Caller: sales()},
 		Answers: map[string]string{"cutoff": "97"}})
 	require.NoError(t, err)
 	c := g.cell(t, opts)

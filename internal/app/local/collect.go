@@ -35,7 +35,7 @@ type CollectOptions struct {
 	Workspace string
 	Limits    gc.Limits
 	DryRun    bool
-	Reason    string // of runs that are over the limits
+	By        state.Mark // whose reason is that of runs that are over the limits
 }
 
 // Collected is what was, or would be, removed.
@@ -65,7 +65,7 @@ func Collect(ctx context.Context, home *Instance, opts CollectOptions) (out Coll
 		Store: store, Parts: home.Parts, Leavings: pipeline.Leavings{Store: store, Remote: opts.Remote},
 		Workspace: opts.Workspace,
 		Limits:    opts.Limits, Script: home.identityOf, Given: home.given, There: home.outputThere(opts.Remote),
-		Alone: home.onlyOne, DryRun: opts.DryRun, By: mark(opts.Reason), Checkpoint: opts.Checkpoint,
+		Alone: home.onlyOne, DryRun: opts.DryRun, By: opts.By, Checkpoint: opts.Checkpoint,
 	})
 	if err != nil {
 		return out, err

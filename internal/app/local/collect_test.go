@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/app/caller"
 	"thalweg/internal/app/local"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/ops/gc"
@@ -74,7 +75,8 @@ func stored(t *testing.T, home *local.Instance) map[string]int64 {
 func runGC(ctx context.Context, home *local.Instance, limits gc.Limits, dry bool) (local.Collected, error) {
 	client := remote.New(remote.Config{})
 	defer client.Close()
-	return local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: limits, DryRun: dry, Reason: "old",
+	return local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: limits, DryRun: dry,
+		By:      caller.OfProcess(caller.CLI).Mark("old"),
 		Process: local.Process{Remote: client}})
 }
 
@@ -114,7 +116,7 @@ func TestAnInvalidRunIsNotTheLatestGoodOne(t *testing.T) {
 	r.computed(t, fresh) // 1
 	r.computed(t, fresh) // 2
 	_, err := local.Invalidate(t.Context(), r.home, state.RunKey{Workspace: "main", Run: 2},
-		local.InvalidateOptions{Nodes: []string{"items"}, Reason: "wrong"})
+		local.InvalidateOptions{Nodes: []string{"items"}, By: caller.OfProcess(caller.CLI).Mark("wrong")})
 	require.NoError(t, err)
 	require.Empty(t, requireCollected(t, r.home, gc.Limits{Keep: 1}).Drops)
 }
@@ -333,7 +335,8 @@ func TestARunBetweenTheLookAndTheDrop(t *testing.T) {
 			if how == "gc" {
 				_, err = runGC(t.Context(), &other, gc.Limits{Keep: 1}, false)
 			} else {
-				_, err = local.Drop(t.Context(), &other, []state.RunKey{first.Key}, local.DropOptions{Reason: "old"})
+				_, err = local.Drop(t.Context(), &other, []state.RunKey{first.Key},
+					local.DropOptions{By: caller.OfProcess(caller.CLI).Mark("old")})
 			}
 			require.NoError(t, err)
 			require.True(t, ran)
@@ -353,7 +356,7 @@ func collectVictim(ctx context.Context, home *local.Instance, client *remote.Cli
 	die := jobtest.DieAt(point)
 	home.State = jobtest.Orders(home.State, die)
 	_, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: gc.Limits{Keep: 1},
-		Reason: "old", Process: local.Process{Remote: client, Checkpoint: die}})
+		By: caller.OfProcess(caller.CLI).Mark("old"), Process: local.Process{Remote: client, Checkpoint: die}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -30,9 +30,9 @@ type Stopped struct {
 
 // Stop ends a run in whatever processes are at work on it, and waits for them
 // for StopBound at most. A run that is over already is left as it is.
-func Stop(ctx context.Context, home *Instance, key state.RunKey, reason string) (out Stopped, err error) {
+func Stop(ctx context.Context, home *Instance, key state.RunKey, by state.Mark) (out Stopped, err error) {
 	begun := time.Now()
-	if out.Before, err = orders.Stop(ctx, home.control(), key, mark(reason)); err != nil {
+	if out.Before, err = orders.Stop(ctx, home.control(), key, by); err != nil {
 		return out, err
 	}
 	if out.After = out.Before; out.Before.Terminal() {
@@ -63,16 +63,11 @@ func (h *Instance) Waiting(logger *slog.Logger) state.Store {
 	return retrying.New(h.State, retrying.Config{Within: retrying.Forever, Logger: logger})
 }
 
-// mark says who gives an order here, and why.
-func mark(reason string) state.Mark {
-	return state.Mark{Actor: actor(), Time: time.Now(), Reason: reason}
-}
-
 // Pause lets a run finish the batches that are at work, and begin no others. It
 // answers with the run's status, and how many those are.
-func Pause(ctx context.Context, home *Instance, key state.RunKey, reason string) (status state.Status, inFlight int,
+func Pause(ctx context.Context, home *Instance, key state.RunKey, by state.Mark) (status state.Status, inFlight int,
 	err error) {
-	if status, err = orders.Pause(ctx, home.control(), key, mark(reason)); err != nil || status != state.Paused {
+	if status, err = orders.Pause(ctx, home.control(), key, by); err != nil || status != state.Paused {
 		return status, 0, err
 	}
 	home.ordered(ctx, key)

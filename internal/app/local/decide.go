@@ -27,7 +27,6 @@ type DecisionRequest struct {
 	Gate    string
 	Approve bool
 	Comment string
-	Role    string
 	Digest  string            // of what the decider has looked at, or its first digits; "": of what the gate shows now
 	Answers map[string]string // of the command line
 	Shown   func(gate.Record) // called with what is decided on, before it is; may be nil
@@ -44,6 +43,7 @@ type Decided struct {
 // Decide approves or rejects a gate that waits, bound to what it shows now. A
 // decision that cannot be made, or does not stand, is an error that says why.
 func Decide(ctx context.Context, home *Instance, w DecisionRequest) (out Decided, err error) {
+	w.Process = w.withDefaults()
 	t, err := newTools(home, w.Process)
 	if err != nil {
 		return out, err
@@ -56,7 +56,8 @@ func Decide(ctx context.Context, home *Instance, w DecisionRequest) (out Decided
 	if out.Record, err = gate.Decode(n.Gate); err != nil {
 		return out, err
 	}
-	if err := allowed(out.Record, w.Role); err != nil {
+	role, err := w.role(out.Record)
+	if err != nil {
 		return out, err
 	}
 	if err := lookedAt(w, out.Record); err != nil {
@@ -79,7 +80,8 @@ func Decide(ctx context.Context, home *Instance, w DecisionRequest) (out Decided
 	if w.Checkpoint != nil {
 		w.Checkpoint(job.Decided)
 	}
-	order := gate.DecisionRequest{Approve: w.Approve, Mark: mark(w.Comment), Role: w.Role, Digest: out.Record.Digest,
+	order := gate.DecisionRequest{Approve: w.Approve, Mark: w.Caller.Mark(w.Comment), Role: role,
+		RoleVerified: w.Caller.Verified, Digest: out.Record.Digest,
 		Token: rand.Text()}
 	if w.Approve {
 		order.Answers = out.Answers
@@ -117,7 +119,7 @@ func (t *tools) waitingGate(ctx context.Context, w DecisionRequest) (state.Node,
 		return state.Node{}, noGate(w, nodes)
 	}
 	n := nodes[i]
-	over, err := gate.Expire(ctx, t.store, n, actor(), t.home.clock.Now())
+	over, err := gate.Expire(ctx, t.store, n, w.Caller.Actor, t.home.clock.Now())
 	if err != nil {
 		return n, err
 	}
@@ -126,7 +128,7 @@ func (t *tools) waitingGate(ctx context.Context, w DecisionRequest) (state.Node,
 			return n, fmt.Errorf("read gate %s: %w", name, err)
 		}
 		if n.Status == state.Failed {
-			if err := gate.Fail(ctx, t.store, n, actor(), t.home.clock.Now()); err != nil {
+			if err := gate.Fail(ctx, t.store, n, w.Caller.Actor, t.home.clock.Now()); err != nil {
 				return n, err
 			}
 		}
@@ -152,20 +154,22 @@ func noGate(w DecisionRequest, nodes []state.Node) error {
 	return f
 }
 
-// allowed refuses who may not decide.
-func allowed(r gate.Record, role string) error {
-	if r.May(role) {
-		return nil
+// role returns the role in which the caller decides, and refuses a caller who may not.
+func (w DecisionRequest) role(r gate.Record) (string, error) {
+	role, ok := w.Caller.RoleOf(r.By)
+	if ok {
+		return role, nil
 	}
 	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("gate %s is decided by %s", r.Gate,
 		strings.Join(r.By, ", ")), Hint: "say as whom with --role: " + strings.Join(r.By, ", ")}
-	if role != "" {
-		f.Message += ", not by " + role
+	if len(w.Caller.Roles) > 0 {
+		role = w.Caller.Roles[0]
+		f.Message += ", not by " + strings.Join(w.Caller.Roles, ", ")
 		if near := similar.Nearest(role, r.By); near != "" {
 			f.Hint = fmt.Sprintf("did you mean --role %q?", near)
 		}
 	}
-	return f
+	return "", f
 }
 
 // lookedAt refuses a decision about something else than the gate shows now.

@@ -11,7 +11,7 @@ import (
 
 // DropOptions say how runs are dropped.
 type DropOptions struct {
-	Reason string
+	By     state.Mark
 	DryRun bool // only find out what that means
 }
 
@@ -21,7 +21,7 @@ func Drop(ctx context.Context, home *Instance, keys []state.RunKey, opts DropOpt
 	if opts.DryRun {
 		return orders.Drops(ctx, home.State, keys)
 	}
-	return orders.DropRuns(ctx, home.control(), keys, mark(opts.Reason))
+	return orders.DropRuns(ctx, home.control(), keys, opts.By)
 }
 
 // wasDropped refuses to go on with a run.

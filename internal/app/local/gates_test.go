@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/app/caller"
 	"thalweg/internal/app/local"
 	"thalweg/internal/ops/gc"
 	"thalweg/internal/run/gate"
@@ -95,11 +96,14 @@ func (g gated) resume(t *testing.T) local.Summary {
 	return g.work(t, local.Options{Resume: true})
 }
 
+// sales is somebody who decides as sales.
+func sales() caller.Caller { return caller.OfProcess(caller.CLI, "sales") }
+
 func (g gated) decide(t *testing.T, name string, approve bool) error {
 	t.Helper()
 	_, err := local.Decide(t.Context(), g.home, local.DecisionRequest{Run: g.key, Gate: name, Approve: approve,
 		Comment: "because",
-		Role:    "sales"})
+		Process: local.Process{Caller: sales()}})
 	return err
 }
 
@@ -298,7 +302,8 @@ func TestWhatAGateShowsStays(t *testing.T) {
 	require.Equal(t, state.Complete, g.resume(t).Status)
 	require.Equal(t, state.Waiting, g.work(t, local.Options{Start: []string{"big"}}).Status) // 2
 	require.Equal(t, state.Complete, g.work(t, local.Options{Unattended: true}).Status)      // 3
-	_, err := local.Drop(t.Context(), g.home, []state.RunKey{g.key}, local.DropOptions{Reason: "old"})
+	_, err := local.Drop(t.Context(), g.home, []state.RunKey{g.key},
+		local.DropOptions{By: caller.OfProcess(caller.CLI).Mark("old")})
 	require.ErrorContains(t, err, "node approval:orders of run 2, which is running, reads node read of run 1")
 	done, err := runGC(t.Context(), g.home, gc.Limits{Keep: 1}, false)
 	require.NoError(t, err)
@@ -310,7 +315,7 @@ func TestWhatAGateShowsStays(t *testing.T) {
 	require.NoError(t, g.decide(t, "big", true))
 	require.Equal(t, state.Complete, g.work(t, local.Options{Resume: true, ResumeRun: 2}).Status)
 	dropped, err := local.Drop(t.Context(), g.home, []state.RunKey{{Workspace: "main", Run: 1}},
-		local.DropOptions{Reason: "old"})
+		local.DropOptions{By: caller.OfProcess(caller.CLI).Mark("old")})
 	require.NoError(t, err)
 	for _, d := range dropped {
 		for _, made := range d.Made {
@@ -327,9 +332,10 @@ func TestWhatAGateShowsIsInvalidated(t *testing.T) {
 	require.NoError(t, g.decide(t, "orders", true))
 	_ = g.resume(t)
 	require.Equal(t, state.Waiting, g.work(t, local.Options{Start: []string{"big"}}).Status) // 2
-	_, err := local.Stop(t.Context(), g.home, g.key, "")
+	_, err := local.Stop(t.Context(), g.home, g.key, caller.OfProcess(caller.CLI).Mark(""))
 	require.NoError(t, err)
-	_, err = local.Invalidate(t.Context(), g.home, g.key, local.InvalidateOptions{Reason: "wrong prices"})
+	_, err = local.Invalidate(t.Context(), g.home, g.key,
+		local.InvalidateOptions{By: caller.OfProcess(caller.CLI).Mark("wrong prices")})
 	require.NoError(t, err)
 	g.key.Run = 2
 	err = g.decide(t, "orders", true)
@@ -372,8 +378,8 @@ func TestADecisionNamesWhatWasLookedAt(t *testing.T) {
 	g := begin(t, gateScript)
 	decide := func(digest string) error {
 		_, err := local.Decide(t.Context(), g.home, local.DecisionRequest{Run: g.key, Gate: "orders", Approve: true,
-			Role:   "sales",
-			Digest: digest})
+			Process: local.Process{Caller: sales()},
+			Digest:  digest})
 		return err
 	}
 	rec, err := gate.Decode(g.node(t, "approval:orders").Gate)
@@ -459,7 +465,7 @@ func TestAWorkerGoesOnWithTheAnswers(t *testing.T) {
 	g := begin(t, strings.Replace(gateScript, "        severity: approval\n      - unique",
 		"        severity: warn\n      - unique", 1))
 	_, err := local.Decide(t.Context(), g.home, local.DecisionRequest{Run: g.key, Gate: "orders", Approve: true,
-		Role:    "sales",
+		Process: local.Process{Caller: sales()},
 		Answers: map[string]string{"cutoff": "97"}})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, g.attended(t).Status)
@@ -564,7 +570,7 @@ func TestDecidedBeforeTheLastOneLeaves(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, other.Close()) })
 	g.home.State = &leaving{Store: g.home.State, once: func() {
 		out, err := local.Decide(context.Background(), other, local.DecisionRequest{Run: g.key, Gate: "orders", Approve: true,
-			Comment: "because", Role: "sales"})
+			Comment: "because", Process: local.Process{Caller: sales()}})
 		require.NoError(t, err)
 		require.True(t, out.AtWork)
 	}}
@@ -644,4 +650,18 @@ type summing struct {
 func (s *summing) Tally(ctx context.Context, key state.NodeKey) (state.Tally, error) {
 	s.sums()
 	return s.Store.Tally(ctx, key)
+}
+
+// A decision keeps the way in of who made it, and whether the role was verified.
+func TestADecisionSaysWhetherTheRoleIsVerified(t *testing.T) {
+	t.Parallel()
+	for verified, via := range map[bool]caller.Via{true: caller.Session, false: caller.CLI} {
+		g := begin(t, gateScript)
+		by := caller.Caller{Actor: "ann", Roles: []string{"finance", "sales"}, Verified: verified, Via: via}
+		_, err := local.Decide(t.Context(), g.home, local.DecisionRequest{Process: local.Process{Caller: by}, Run: g.key,
+			Gate: "orders", Approve: true, Answers: map[string]string{"cutoff": "97"}})
+		require.NoError(t, err)
+		d := g.node(t, gate.Prefix+"orders").Decision
+		require.Equal(t, []any{"ann", string(via), "sales", verified}, []any{d.Actor, d.Via, d.Role, d.RoleVerified})
+	}
 }

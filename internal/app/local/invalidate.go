@@ -11,7 +11,7 @@ import (
 // InvalidateOptions say what is to be declared invalid.
 type InvalidateOptions struct {
 	Nodes  []string // none: all of the run
-	Reason string
+	By     state.Mark
 	DryRun bool // only find out what that means
 }
 
@@ -37,7 +37,7 @@ func Invalidate(ctx context.Context, home *Instance, key state.RunKey, opts Inva
 			return out, err
 		}
 	} else if out.Invalidation, err = orders.Invalidate(ctx, home.control(), key, opts.Nodes,
-		mark(opts.Reason)); err != nil {
+		opts.By); err != nil {
 		return out, err
 	}
 	for _, n := range out.Nodes {

@@ -84,8 +84,9 @@ func victim(at string) int {
 		die := jobtest.DieAt(os.Getenv("THALWEG_TEST_DECIDE_AT"))
 		home.State = jobtest.Orders(home.State, die)
 		_, err := local.Decide(ctx, home, local.DecisionRequest{Run: state.RunKey{Workspace: "main", Run: 1},
-			Gate: os.Getenv("THALWEG_TEST_GATE"), Approve: true, Role: "sales",
-			Answers: gateAnswers()[os.Getenv("THALWEG_TEST_GATE")], Process: local.Process{Remote: client, Checkpoint: die}})
+			Gate: os.Getenv("THALWEG_TEST_GATE"), Approve: true,
+			Answers: gateAnswers()[os.Getenv("THALWEG_TEST_GATE")], Process: local.Process{Caller: sales(), Remote: client,
+				Checkpoint: die}})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -106,9 +105,7 @@ type cell struct {
 // RunMatrix runs the script once for each cell that is not complete, and gives
 // all cells as they are then. A cell that fails is no error.
 func RunMatrix(ctx context.Context, opts MatrixOptions) (_ []CellState, err error) {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Process = opts.withDefaults()
 	m := &sweep{opts: opts}
 	home, err := m.open(ctx)
 	if err != nil {
@@ -348,7 +345,7 @@ func (m *sweep) do(ctx context.Context, c *cell) (err error) {
 	}
 	if c.Run != 0 { // of another script, or one that cannot go on: it would write the same files
 		if _, err := orders.Stop(ctx, home.control(), state.RunKey{Workspace: m.opts.Workspace, Run: c.Run},
-			mark("another run of its cell begins")); err != nil && !errors.Is(err, state.ErrNotFound) {
+			m.opts.Caller.Mark("another run of its cell begins")); err != nil && !errors.Is(err, state.ErrNotFound) {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/app/caller"
 	"thalweg/internal/app/local"
 	"thalweg/internal/lang/matrix"
 	"thalweg/internal/store/state"
@@ -97,7 +98,7 @@ func TestACellWithInvalidRowsIsDoneAgain(t *testing.T) {
 	defer func() { require.NoError(t, home.Close()) }()
 	key := state.RunKey{Workspace: "main", Run: cells[1].Run}
 	_, err := local.Invalidate(t.Context(), home, key, local.InvalidateOptions{Nodes: []string{"write"},
-		Reason: "looked wrong"})
+		By: caller.OfProcess(caller.CLI).Mark("looked wrong")})
 	require.NoError(t, err)
 	cells = s.run(t)
 	require.True(t, cells[0].Kept)

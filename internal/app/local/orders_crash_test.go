@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/app/caller"
 	"thalweg/internal/app/local"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/run/job"
@@ -31,12 +32,13 @@ func orderVictim(ctx context.Context, home *local.Instance, client *remote.Clien
 	opts := local.Options{Workspace: "main", Resume: true, Pinned: true, ResumeRun: 1}
 	switch verb {
 	case "stop":
-		_, err = local.Stop(ctx, home, key, "enough")
+		_, err = local.Stop(ctx, home, key, caller.OfProcess(caller.CLI).Mark("enough"))
 	case "resume": // below
 	case "pause":
-		_, _, err = local.Pause(ctx, home, key, "for now")
+		_, _, err = local.Pause(ctx, home, key, caller.OfProcess(caller.CLI).Mark("for now"))
 	case "invalidate":
-		_, err = local.Invalidate(ctx, home, key, local.InvalidateOptions{Nodes: []string{"items"}, Reason: "wrong"})
+		_, err = local.Invalidate(ctx, home, key, local.InvalidateOptions{Nodes: []string{"items"},
+			By: caller.OfProcess(caller.CLI).Mark("wrong")})
 	case "retry":
 		var r local.Retry
 		r, err = local.PlanRetry(ctx, home, key, local.RetryOptions{Again: orders.RedoSelection{Nodes: []string{"items"}},

@@ -37,6 +37,7 @@ type settings struct {
 
 	Offered map[string]string `json:"offered,omitempty"` // see script.Sources
 	Given   string            `json:"given,omitempty"`   // see script.Script
+	Via     string            `json:"via,omitempty"`     // way in of who began it: see package caller
 	// interpreter and modules that the code was tried with; see surroundings
 	Python map[string]string `json:"python,omitempty"`
 

@@ -26,7 +26,7 @@ func (r *runner) record(startNodes []string) (state.Run, []state.Blob, error) {
 		ScriptPath: address.Redact(r.opts.ScriptPath), ParamsPath: address.Redact(r.opts.ParamsPath),
 		Fingerprint: r.script.Fingerprint, StartNodes: startNodes, Description: r.opts.Description, Parent: r.opts.Parent,
 		Created: time.Now(),
-		Actor:   actor(), Program: r.opts.Program, Engine: engine.Version, BucketHash: plan.KeyHash,
+		Actor:   r.opts.Caller.Actor, Program: r.opts.Program, Engine: engine.Version, BucketHash: plan.KeyHash,
 		Priority: r.opts.Priority,
 	}
 	var err error
@@ -52,7 +52,8 @@ func (r *runner) record(startNodes []string) (state.Run, []state.Blob, error) {
 	}
 	said, err := json.Marshal(settings{Dir: r.dir, Lenient: r.opts.Lenient, Ephemeral: r.opts.Ephemeral,
 		Reuse: r.opts.Reuse, Chosen: r.opts.chosen(r.script), Select: r.opts.Select, Budget: r.planning,
-		Offered: r.opts.Offered, Given: r.script.Given, Python: surroundings(r.python), Looked: looked(r.script)})
+		Offered: r.opts.Offered, Given: r.script.Given, Python: surroundings(r.python), Looked: looked(r.script),
+		Via: string(r.opts.Caller.Via)})
 	if err != nil {
 		return run, nil, fmt.Errorf("encode the settings of a run: %w", err)
 	}

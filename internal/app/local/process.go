@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"thalweg/internal/app/caller"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/secret"
 	"thalweg/internal/io/remote"
@@ -15,7 +16,7 @@ import (
 // run a script, work on the runs of others, look at tables. The zero value is
 // a process with the defaults.
 type Process struct {
-	Actor          string         // person who is recorded for what it does; "": the process's user
+	Caller         caller.Caller  // who is recorded for what it does; zero: the process's user
 	Program        string         // version of this program, for the record
 	Known          *secret.Known  // secrets, to keep them out of the state; nil: only rules decide
 	MemoryBytes    int64          // 0: a share of the machine's
@@ -39,4 +40,15 @@ type Process struct {
 
 	stateWithin time.Duration // that a call of the state is repeated which could not reach it: see retrying.Config
 	isolated    bool          // batches are executed in processes of their own: see Isolation
+}
+
+// withDefaults fills in what is not said.
+func (p Process) withDefaults() Process {
+	if p.Logger == nil {
+		p.Logger = slog.New(slog.DiscardHandler)
+	}
+	if p.Caller.Actor == "" {
+		p.Caller = caller.OfProcess(caller.CLI)
+	}
+	return p
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/app/caller"
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/message"
 	"thalweg/internal/lang/script"
@@ -51,7 +52,7 @@ func TestAPausedRunIsNotPassedOver(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(g.dir, "orders.csv"), []byte("id,price\n7,500\n"), 0o600))
 	sum := g.work(t, local.Options{})
 	require.Equal(t, state.Waiting, sum.Status)
-	_, _, err := local.Pause(t.Context(), g.home, sum.Key, "not now")
+	_, _, err := local.Pause(t.Context(), g.home, sum.Key, caller.OfProcess(caller.CLI).Mark("not now"))
 	require.NoError(t, err)
 	sum = g.work(t, local.Options{Start: []string{"write"}, Unattended: true})
 	require.Equal(t, state.Complete, sum.Status, "%+v", sum.Failure)

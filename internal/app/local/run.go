@@ -6,12 +6,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
-	"os/user"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -157,9 +154,7 @@ func goesOn(ctx context.Context, home *Instance, sum *Summary) (bool, error) {
 // work does what can be done of a run now.
 func work(ctx context.Context, home *Instance, opts Options) (_ Summary, err error) {
 	start := time.Now()
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Process = opts.withDefaults()
 	if opts.Remote == nil {
 		opts.Remote = remote.New(remote.Config{Logger: opts.Logger})
 		defer func() { err = errors.Join(err, opts.Remote.Close()) }()
@@ -302,7 +297,7 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 func (r *runner) stillAlone(ctx context.Context, nodes []*script.Node) error {
 	err := r.alone(ctx, nodes)
 	if err != nil && r.opts.Exclusive && ctx.Err() == nil {
-		_, stopped := orders.Stop(ctx, r.store, r.key, mark(err.Error()))
+		_, stopped := orders.Stop(ctx, r.store, r.key, r.opts.Caller.Mark(err.Error()))
 		err = errors.Join(err, stopped)
 	}
 	return err
@@ -402,7 +397,7 @@ func (r *runner) replaceParent(ctx context.Context) error {
 		return nil
 	}
 	_, err := orders.Stop(ctx, r.store, state.RunKey{Workspace: r.key.Workspace, Run: r.opts.Parent},
-		mark(fmt.Sprintf("run %d takes its place", r.key.Run)))
+		r.opts.Caller.Mark(fmt.Sprintf("run %d takes its place", r.key.Run)))
 	return err
 }
 
@@ -464,20 +459,7 @@ func (r *runner) specs(affected []*script.Node) []state.NodeSpec {
 
 // order is one that whoever runs this process gives.
 func (r *runner) order(kind state.OrderKind) state.Order {
-	return state.Order{Kind: kind, Token: rand.Text(), Mark: state.Mark{Actor: actor(), Time: time.Now()}}
-}
-
-// actor names the person at work, as the machine knows them.
-func actor() string {
-	name := strconv.Itoa(os.Getuid())
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return name
-	}
-	return name + "@" + host
+	return state.Order{Kind: kind, Token: rand.Text(), Mark: r.opts.Caller.Mark("")}
 }
 
 // KindOf is a node's type as people read it.
@@ -632,7 +614,7 @@ func (r *runner) resume(ctx context.Context) error {
 	if err := r.content.CheckInputs(ctx, wanted.Redoes); err != nil {
 		return err
 	}
-	_, err = orders.GoOn(ctx, r.store, r.key, r.opts.Again, mark(""))
+	_, err = orders.GoOn(ctx, r.store, r.key, r.opts.Again, r.opts.Caller.Mark(""))
 	if errors.Is(err, state.ErrConflict) { // others have ended it since it was looked at
 		err = cmp.Or(r.checkResumable(ctx, r.key), err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,9 +46,7 @@ func Schedule(ctx context.Context, home *Instance, opts SchedulerOptions) error 
 	if err := CheckWorkspace(opts.Workspace); err != nil {
 		return err
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Process = opts.withDefaults()
 	if opts.Clock == nil {
 		opts.Clock = calendar.System{}
 	}
@@ -222,13 +219,12 @@ func (s *scheduler) Begin(ctx context.Context, start schedule.Start) (state.RunK
 			params[name] = value
 		}
 	}
-	return Begin(ctx, s.home, Options{ScriptPath: start.Script, ParamsPath: s.opts.ParamsPath,
-		Process: Process{Program: s.opts.Program, Known: s.opts.Known, MemoryBytes: s.opts.MemoryBytes, Cores: s.opts.Cores,
-			Interpreter: s.opts.Interpreter, Keeper: s.opts.Keeper, RowTimeout: s.opts.RowTimeout,
-			GroupTimeout: s.opts.GroupTimeout, Remote: s.opts.Remote, Logger: s.opts.Logger}, Params: params,
-		Offered: start.Offered, Lenient: s.opts.Lenient, Workspace: s.opts.Workspace, Reuse: true,
-		Exclusive: s.opts.Exclusive, Description: start.Description,
-		Token: start.Token, Nominal: start.Nominal, Hooks: s.opts.Hooks})
+	process := s.opts.Process
+	process.Observe, process.Waiting, process.Checkpoint = nil, nil, nil
+	return Begin(ctx, s.home, Options{Process: process, ScriptPath: start.Script, ParamsPath: s.opts.ParamsPath,
+		Params: params, Offered: start.Offered, Lenient: s.opts.Lenient, Workspace: s.opts.Workspace, Reuse: true,
+		Exclusive: s.opts.Exclusive, Description: start.Description, Token: start.Token, Nominal: start.Nominal,
+		Hooks: s.opts.Hooks})
 }
 
 // Busy implements schedule.Runs.

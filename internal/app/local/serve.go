@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -61,9 +60,7 @@ type WorkerOptions struct {
 // coordinates them as well, where nobody else does. When ctx ends it gives back
 // what is in flight: the runs go on in other processes, or when they are resumed.
 func Serve(ctx context.Context, home *Instance, opts WorkerOptions) (err error) {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Process = opts.withDefaults()
 	if opts.Observe == nil {
 		opts.Observe = func(job.Event) {}
 	}

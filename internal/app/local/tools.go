@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -47,9 +46,7 @@ type tools struct {
 }
 
 func newTools(home *Instance, opts Process) (*tools, error) {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts = opts.withDefaults()
 	work, err := home.WorkDir()
 	if err != nil {
 		return nil, err

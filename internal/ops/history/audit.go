@@ -16,6 +16,7 @@ type AuditEntry struct {
 	Workspace string       `json:"workspace"`
 	Run       int64        `json:"run"`
 	Actor     string       `json:"actor"`
+	Via       string       `json:"via,omitempty"`    // way in: see state.Mark
 	Action    string       `json:"action"`           // create, or the order: see state.OrderKind
 	Nodes     []state.Redo `json:"nodes,omitempty"`  // that it is about; none: the whole run
 	Reason    string       `json:"reason,omitempty"` // by their own account
@@ -74,6 +75,7 @@ func audit(ctx context.Context, store state.Store, run state.Run) (deeds []Audit
 				d.Action, d.Script = created, run.ScriptPath
 			case e.Kind == state.OrderBegun && e.Order != nil && e.Order.OfPeople():
 				d.Action, d.Nodes, d.Reason, d.Epoch = string(e.Order.Kind), e.Order.Nodes, e.Order.Reason, e.Epoch
+				d.Via = e.Order.Via
 				if d.Void, err = void(ctx, store, run.RunKey, *e.Order); err != nil {
 					return nil, err
 				}

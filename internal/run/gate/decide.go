@@ -72,17 +72,19 @@ func Answers(d state.Decision) (map[string]string, error) {
 type DecisionRequest struct {
 	Approve bool
 	state.Mark
-	Role    string
-	Answers map[string]string // all that the gate asks for
-	Digest  string            // of the record that was shown
-	Token   string            // see state.Order
+	Role string
+	// RoleVerified says that Role is not by the decider's own account.
+	RoleVerified bool
+	Answers      map[string]string // all that the gate asks for
+	Digest       string            // of the record that was shown
+	Token        string            // see state.Order
 }
 
 // Decide gives the order about a gate that waits, bound to the digest, and
 // looks whether it stands: others may have come first, or what was shown may
 // have changed.
 func Decide(ctx context.Context, s state.Store, key state.NodeKey, w DecisionRequest) error {
-	about := state.Redo{Node: key.Node, Digest: w.Digest, Role: w.Role}
+	about := state.Redo{Node: key.Node, Digest: w.Digest, Role: w.Role, RoleVerified: w.RoleVerified}
 	order := state.Order{Kind: state.OrderApprove, Token: w.Token, Mark: w.Mark}
 	if w.Approve && len(w.Answers) > 0 {
 		data, err := json.Marshal(w.Answers)

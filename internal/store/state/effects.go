@@ -84,7 +84,8 @@ func (e *Effect) goOn(n Node, redo Redo, redone bool, again Status) {
 // decide carries out a decision about a node that waits for it. One that was
 // approved while its run is paused goes on with it.
 func (o Order) decide(e *Effect, redo Redo) {
-	e.Decision = &Decision{Approved: o.Kind == OrderApprove, Mark: o.Mark, Role: redo.Role, Digest: redo.Digest,
+	e.Decision = &Decision{Approved: o.Kind == OrderApprove, Mark: o.Mark, Role: redo.Role,
+		RoleVerified: redo.RoleVerified, Digest: redo.Digest,
 		Answers: redo.Answers, Token: o.Token}
 	switch {
 	case o.Kind == OrderReject:

@@ -54,9 +54,11 @@ type Redo struct {
 	Batches []int  `json:"batches,omitempty"` // none: all
 	Replan  bool   `json:"replan,omitempty"`  // its inputs have changed: its plan goes, too
 	// of the gate that was shown: a node whose Gate has another one ignores the order
-	Digest  string          `json:"digest,omitempty"`
-	Role    string          `json:"role,omitempty"`    // as which somebody decides
-	Answers json.RawMessage `json:"answers,omitempty"` // to what the gate asks; opaque here
+	Digest string `json:"digest,omitempty"`
+	Role   string `json:"role,omitempty"` // as which somebody decides
+	// RoleVerified says that Role is not by their own account.
+	RoleVerified bool            `json:"role_verified,omitempty"`
+	Answers      json.RawMessage `json:"answers,omitempty"` // to what the gate asks; opaque here
 }
 
 // TokenAgain begins the tokens of orders that nobody has given: a node has to be

@@ -106,6 +106,7 @@ func (r Run) Brief(node string) (NodeBrief, bool) {
 // Mark says who did something, when, and why.
 type Mark struct {
 	Actor  string    `json:"actor"`
+	Via    string    `json:"via,omitempty"` // way in: see package caller; "": an older program, or none
 	Time   time.Time `json:"time"`
 	Reason string    `json:"reason,omitempty"`
 }
@@ -186,10 +187,12 @@ type Node struct {
 type Decision struct {
 	Approved bool `json:"approved"`
 	Mark
-	Role    string          `json:"role,omitempty"` // as which, by their own account
-	Digest  string          `json:"digest"`         // of the gate that was decided upon
-	Answers json.RawMessage `json:"answers,omitempty"`
-	Token   string          `json:"token,omitempty"` // of the order that made it; "": an older program carried it out
+	Role string `json:"role,omitempty"` // as which
+	// RoleVerified says that the role is not by the decider's own account.
+	RoleVerified bool            `json:"role_verified,omitempty"`
+	Digest       string          `json:"digest"` // of the gate that was decided upon
+	Answers      json.RawMessage `json:"answers,omitempty"`
+	Token        string          `json:"token,omitempty"` // of the order that made it; "": an older program carried it out
 }
 
 // BatchSpec is a planned unit of work. The same plan always gives the same specs.

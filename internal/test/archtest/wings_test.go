@@ -33,7 +33,7 @@ var wings = map[string]wing{
 	"ops": {may: "base lang io store run ops", floors: []string{
 		"clusterconfig gc compare doctor history infer lineage metrics notify schedule simulate",
 	}},
-	"app": {may: "base lang io store run ops app", floors: []string{"local", "scripttest"}},
+	"app": {may: "base lang io store run ops app", floors: []string{"caller", "local", "scripttest"}},
 }
 
 // seams are the packages that others know by the interface of a lower one, and the only ones that may import them.

@@ -17,6 +17,7 @@ import (
 	_ "github.com/duckdb/duckdb-go/v2" // the driver duckdb
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/app/caller"
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/job"
@@ -134,7 +135,7 @@ func (b *bench) run(s step) string {
 	if s.approve != "" {
 		_, err := local.Decide(context.Background(), b.home, local.DecisionRequest{Run: b.last, Gate: s.approve,
 			Approve: true,
-			Role:    s.role, Answers: s.answers})
+			Process: local.Process{Caller: caller.OfProcess(caller.CLI, s.role)}, Answers: s.answers})
 		return b.refused(err)
 	}
 	opts := local.Options{ScriptPath: filepath.Join(b.dir, s.script), Workspace: local.DefaultWorkspace, Start: s.start,

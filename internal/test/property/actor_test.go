@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"thalweg/internal/app/caller"
 	"thalweg/internal/app/local"
 	"thalweg/internal/base/durable"
 	"thalweg/internal/base/fault"
@@ -172,13 +173,14 @@ func (a *actor) do(ctx context.Context) (err error) {
 			Answers: a.Answers, Process: local.Process{Remote: a.client, Checkpoint: a.passed}})
 		return err
 	case "stop":
-		_, err := local.Stop(ctx, home, key, "enough")
+		_, err := local.Stop(ctx, home, key, caller.OfProcess(caller.CLI).Mark("enough"))
 		return err
 	case "pause":
-		_, _, err := local.Pause(ctx, home, key, "for now")
+		_, _, err := local.Pause(ctx, home, key, caller.OfProcess(caller.CLI).Mark("for now"))
 		return err
 	case "invalidate":
-		_, err := local.Invalidate(ctx, home, key, local.InvalidateOptions{Nodes: []string{a.Node}, Reason: "wrong"})
+		_, err := local.Invalidate(ctx, home, key, local.InvalidateOptions{Nodes: []string{a.Node},
+			By: caller.OfProcess(caller.CLI).Mark("wrong")})
 		return err
 	case "gc":
 		return a.collect(ctx, home)
@@ -227,7 +229,7 @@ func (a *actor) matrix(ctx context.Context) error {
 func (a *actor) collect(ctx context.Context, home *local.Instance) error {
 	for range a.Times {
 		done, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: gc.Limits{Keep: a.Keep},
-			Reason: "old", Process: local.Process{Remote: a.client, Checkpoint: a.passed}})
+			By: caller.OfProcess(caller.CLI).Mark("old"), Process: local.Process{Remote: a.client, Checkpoint: a.passed}})
 		if err != nil {
 			return err
 		}

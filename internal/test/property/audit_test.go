@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"thalweg/internal/app/caller"
 	"thalweg/internal/app/local"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/ops/gc"
@@ -32,7 +33,8 @@ func (t *trial) audit(ctx context.Context) (err error) {
 	if t.cells == nil { // one run is left, or all are
 		limits.Keep = int(t.seed % 2)
 	}
-	done, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: limits, Reason: "old",
+	done, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: limits,
+		By:      caller.OfProcess(caller.CLI).Mark("old"),
 		Process: local.Process{Remote: client}})
 	if err != nil {
 		return fmt.Errorf("collect: %w", err)
