@@ -4,14 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/registry"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/store/state"
 )
 
 // alone is the one rule of all commands by which a run that is not over has nobody who works on it,
 // and what is said then: a state directory's is interrupted, a cluster's waits for a worker.
-func (a *app) alone(ctx context.Context, home *local.Instance) func(state.Run) (history.Alone, bool) {
+func (a *app) alone(ctx context.Context, home *instance.Instance) func(state.Run) (history.Alone, bool) {
 	return func(r state.Run) (out history.Alone, is bool) {
 		if r.Status.Terminal() {
 			return out, false
@@ -24,7 +25,7 @@ func (a *app) alone(ctx context.Context, home *local.Instance) func(state.Run) (
 		if home.Cluster() == nil {
 			return history.Alone{Do: r.Command(fmt.Sprintf("resume %d", r.Run))}, true
 		}
-		text, hint, err := local.NobodyTakes(ctx, home, r.RunKey)
+		text, hint, err := registry.NobodyTakes(ctx, home, r.RunKey)
 		switch {
 		case atWork && (err != nil || text == ""): // whoever works on it can
 			return out, false
@@ -40,6 +41,6 @@ func (a *app) alone(ctx context.Context, home *local.Instance) func(state.Run) (
 }
 
 // statusOf is how a run is, as history has it.
-func (a *app) statusOf(ctx context.Context, home *local.Instance, r state.Run) (history.Run, error) {
+func (a *app) statusOf(ctx context.Context, home *instance.Instance, r state.Run) (history.Run, error) {
 	return history.One(ctx, home.State, r.RunKey, history.ListOptions{All: true, Alone: a.alone(ctx, home)})
 }

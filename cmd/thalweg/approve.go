@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/control"
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/gate"
 	"thalweg/internal/store/state"
@@ -61,8 +62,8 @@ func (c *approveCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
-	return c.decide(ctx, a, local.DecisionRequest{Approve: true, Answers: answers,
-		Process: local.Process{Caller: a.caller(), Remote: client}})
+	return c.decide(ctx, a, control.DecisionRequest{Approve: true, Answers: answers,
+		Process: runtime.Process{Caller: a.caller(), Remote: client}})
 }
 
 // answers reads what is answered, each once.
@@ -87,10 +88,10 @@ func (c *rejectCmd) Run(ctx context.Context, a *app) error {
 	if strings.TrimSpace(c.Comment) == "" {
 		return &fault.Error{Kind: fault.Script, Message: "a rejection needs a reason", Hint: "add --comment TEXT"}
 	}
-	return c.decide(ctx, a, local.DecisionRequest{})
+	return c.decide(ctx, a, control.DecisionRequest{})
 }
 
-func (f *decideFlags) decide(ctx context.Context, a *app, w local.DecisionRequest) error {
+func (f *decideFlags) decide(ctx context.Context, a *app, w control.DecisionRequest) error {
 	home, run, err := f.Ref.open(ctx, a, f.stateFlags)
 	if err != nil {
 		return err
@@ -104,7 +105,7 @@ func (f *decideFlags) decide(ctx context.Context, a *app, w local.DecisionReques
 			fmt.Fprintf(a.stdout, "  digest of what is decided on: %s\n", r.Digest)
 		}
 	}
-	out, err := local.Decide(ctx, home, w)
+	out, err := control.Decide(ctx, home, w)
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func (f *decideFlags) decide(ctx context.Context, a *app, w local.DecisionReques
 }
 
 // printDecided says what was decided, and how the run goes on.
-func printDecided(a *app, key state.RunKey, w local.DecisionRequest, out local.Decided) {
+func printDecided(a *app, key state.RunKey, w control.DecisionRequest, out control.Decided) {
 	verb := a.paint("rejected", red)
 	if w.Approve {
 		verb = a.paint("approved", green)

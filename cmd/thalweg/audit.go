@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/run/gate"
 	"thalweg/internal/store/state"
@@ -44,7 +44,7 @@ func (c *auditCmd) Run(ctx context.Context, a *app) error {
 }
 
 // read lists the deeds, the latest last.
-func (c *auditCmd) read(ctx context.Context, home *local.Instance) ([]history.AuditEntry, error) {
+func (c *auditCmd) read(ctx context.Context, home *instance.Instance) ([]history.AuditEntry, error) {
 	if c.Which == "" {
 		deeds, err := history.AuditAll(ctx, home.State, c.Workspace, c.Limit)
 		slices.Reverse(deeds)

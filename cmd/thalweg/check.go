@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/scripts"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/store/state"
 )
@@ -52,7 +55,7 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if diags.HasErrors() {
-		return &local.InvalidScriptError{Diagnostics: diags}
+		return &scripts.InvalidScriptError{Diagnostics: diags}
 	}
 	home, err := c.openHome(ctx, a, false)
 	if err != nil {
@@ -66,8 +69,8 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 	if !c.JSON {
 		a.printDiagnostics(diags.Warnings())
 	}
-	found, err := local.Check(ctx, home, s, local.CheckOptions{
-		Run: r, ScriptPath: c.Script, Nodes: c.Node, Process: local.Process{Caller: a.caller(), MemoryBytes: memory},
+	found, err := inspect.Check(ctx, home, s, inspect.CheckOptions{
+		Run: r, ScriptPath: c.Script, Nodes: c.Node, Process: runtime.Process{Caller: a.caller(), MemoryBytes: memory},
 		RowsMax: c.Limit,
 	})
 	if err != nil {
@@ -92,9 +95,9 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 }
 
 // find is the run whose tables are looked at.
-func (c *checkCmd) find(ctx context.Context, home *local.Instance, s *script.Script) (state.Run, error) {
+func (c *checkCmd) find(ctx context.Context, home *instance.Instance, s *script.Script) (state.Run, error) {
 	if c.Of == 0 {
-		r, ok, err := local.LatestOf(ctx, home, c.Workspace, s, c.Script)
+		r, ok, err := inspect.LatestOf(ctx, home, c.Workspace, s, c.Script)
 		if ok || err != nil {
 			return r, err
 		}
@@ -102,7 +105,7 @@ func (c *checkCmd) find(ctx context.Context, home *local.Instance, s *script.Scr
 	return runFlag{Run: c.Of}.pick(ctx, home, c.Workspace)
 }
 
-func countFound(found []local.CheckFound) (c checkCounts) {
+func countFound(found []inspect.CheckFound) (c checkCounts) {
 	for _, f := range found {
 		one := countChecks([]state.CheckResult{f.CheckResult}, f.Node)
 		c.Passed, c.Warned, c.Failed = c.Passed+one.Passed, c.Warned+one.Warned, c.Failed+one.Failed
@@ -111,14 +114,14 @@ func countFound(found []local.CheckFound) (c checkCounts) {
 }
 
 // inRun is what a check found in the run.
-func inRun(f local.CheckFound) string {
+func inRun(f inspect.CheckFound) string {
 	if f.Before == nil {
 		return ""
 	}
 	return checkStatus(*f.Before)
 }
 
-func (a *app) printChecked(found []local.CheckFound) {
+func (a *app) printChecked(found []inspect.CheckFound) {
 	t := a.newTable("node", "check", "status", "in the run", "checked", "failed", "what was found").leaves("checked",
 		"failed", "in the run")
 	rightAligned(t, 5, 6)
@@ -134,7 +137,7 @@ func (a *app) printChecked(found []local.CheckFound) {
 }
 
 // printFailing shows rows that failed, check by check.
-func (a *app) printFailing(found []local.CheckFound) error {
+func (a *app) printFailing(found []inspect.CheckFound) error {
 	for _, f := range found {
 		shown := len(f.Failing.Rows)
 		if shown == 0 {
@@ -154,7 +157,7 @@ func (a *app) printFailing(found []local.CheckFound) error {
 }
 
 // checkedRows is the JSON form of what was found, with the failing rows as objects.
-func checkedRows(found []local.CheckFound) ([]checkedRow, error) {
+func checkedRows(found []inspect.CheckFound) ([]checkedRow, error) {
 	out := make([]checkedRow, len(found))
 	for i, f := range found {
 		out[i] = checkedRow{checkRow: checkRows(f.Node, []state.CheckResult{f.CheckResult})[0], InRun: inRun(f)}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/inspect"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/store/state"
@@ -77,7 +77,7 @@ func (c *checksCmd) Run(ctx context.Context, a *app) error {
 				Hint: "`thalweg nodes` lists them"}
 		}
 	}
-	results, err := local.Checks(ctx, home.State, nodes)
+	results, err := inspect.Checks(ctx, home.State, nodes)
 	if err != nil {
 		return err
 	}

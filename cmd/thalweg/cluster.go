@@ -7,7 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/fleet"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/registry"
+	"thalweg/internal/app/worker"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/run/gate"
@@ -29,19 +32,19 @@ type clusterInitCmd struct{ clusterFlag }
 
 // Run implements kong's command.
 func (c *clusterInitCmd) Run(ctx context.Context, a *app) error {
-	cfg, err := local.LoadCluster(c.Cluster, a.known)
+	cfg, err := instance.LoadCluster(c.Cluster, a.known)
 	if err != nil {
 		return err
 	}
-	if err := local.InitCluster(ctx, cfg); err != nil {
+	if err := fleet.InitCluster(ctx, cfg); err != nil {
 		return err
 	}
-	if err := local.CheckCopies(ctx, cfg); ctx.Err() != nil {
+	if err := fleet.CheckCopies(ctx, cfg); ctx.Err() != nil {
 		return ctx.Err()
 	} else if err != nil {
 		a.warnFault(err)
 	}
-	switch err := local.CheckBroker(ctx, cfg, true); {
+	switch err := instance.CheckBroker(ctx, cfg, true); {
 	case err == nil:
 	case ctx.Err() != nil || exitCode(fault.Of(err).Kind) == exitUsers:
 		return err
@@ -67,9 +70,9 @@ type clusterStatusCmd struct {
 
 // clusterStatus is the JSON form.
 type clusterStatus struct {
-	Workers []local.WorkerEntry `json:"workers"`
-	Runs    []openRunRow        `json:"runs"`
-	Broker  string              `json:"broker,omitempty"` // why it cannot be used
+	Workers []registry.WorkerEntry `json:"workers"`
+	Runs    []openRunRow           `json:"runs"`
+	Broker  string                 `json:"broker,omitempty"` // why it cannot be used
 }
 
 // openRunRow is a run that is not over.
@@ -90,7 +93,7 @@ func (c *clusterStatusCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
-	workers, err := local.Workers(ctx, home)
+	workers, err := registry.Workers(ctx, home)
 	if err != nil {
 		return err
 	}
@@ -99,12 +102,12 @@ func (c *clusterStatusCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	onlyOpen(workers, runs)
-	broker := local.CheckBroker(ctx, home.Cluster(), false)
+	broker := instance.CheckBroker(ctx, home.Cluster(), false)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if c.JSON {
-		out := clusterStatus{Workers: append([]local.WorkerEntry{}, workers...), Runs: append([]openRunRow{}, runs...)}
+		out := clusterStatus{Workers: append([]registry.WorkerEntry{}, workers...), Runs: append([]openRunRow{}, runs...)}
 		if broker != nil {
 			out.Broker = broker.Error()
 		}
@@ -120,8 +123,8 @@ func (c *clusterStatusCmd) Run(ctx context.Context, a *app) error {
 
 // onlyOpen leaves out of what workers say the runs that are over: one that has died says for a day what it
 // said last.
-func onlyOpen(workers []local.WorkerEntry, runs []openRunRow) {
-	over := func(at local.RunAt) bool {
+func onlyOpen(workers []registry.WorkerEntry, runs []openRunRow) {
+	over := func(at registry.RunAt) bool {
 		return !slices.ContainsFunc(runs, func(r openRunRow) bool { return r.Workspace == at.Workspace && r.Run == at.Run })
 	}
 	for i := range workers {
@@ -130,7 +133,8 @@ func onlyOpen(workers []local.WorkerEntry, runs []openRunRow) {
 	}
 }
 
-func (a *app) openRunRows(ctx context.Context, home *local.Instance, workers []local.WorkerEntry) (out []openRunRow,
+func (a *app) openRunRows(ctx context.Context, home *instance.Instance,
+	workers []registry.WorkerEntry) (out []openRunRow,
 	err error) {
 	workspaces, err := home.State.Workspaces(ctx)
 	if err != nil {
@@ -164,7 +168,7 @@ func (a *app) openRunRows(ctx context.Context, home *local.Instance, workers []l
 	return out, nil
 }
 
-func (a *app) printWorkers(workers []local.WorkerEntry, config string) {
+func (a *app) printWorkers(workers []registry.WorkerEntry, config string) {
 	if len(workers) == 0 {
 		fmt.Fprintf(a.stdout, "no worker is there; start one: thalweg worker --cluster %s\n", config)
 		return
@@ -192,7 +196,7 @@ func (a *app) printWorkers(workers []local.WorkerEntry, config string) {
 			strings.Join(runs, " "), status})
 	}
 	t.Render()
-	for _, s := range local.SharersOf(workers) {
+	for _, s := range worker.SharersOf(workers) {
 		if s.Workers > 1 {
 			fmt.Fprintf(a.stdout, "%s: %d workers share %s of memory\n", s.Host, s.Workers, size(s.Memory))
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
 	"thalweg/internal/store/state"
 )
 
@@ -25,7 +25,7 @@ func TestClusterStatusOfAWorkerThatHasDied(t *testing.T) {
 	defer cancel()
 	out, err := thalweg(ctx, dir, "cluster", "init", "--cluster", "cluster.yaml").CombinedOutput()
 	require.NoError(t, err, string(out))
-	home, err := local.Open(ctx, filepath.Join(dir, "runs"), false)
+	home, err := instance.Open(ctx, filepath.Join(dir, "runs"), false)
 	require.NoError(t, err)
 	for range 2 {
 		_, err := home.State.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "main"}, Created: time.Now()},

@@ -12,7 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
 	"thalweg/internal/lang/project"
 	"thalweg/internal/store/state"
 )
@@ -192,7 +192,7 @@ func (p commandPlace) elsewhere(kctx *kong.Context, env *project.Environment) co
 	case values["state"] != "":
 		say("state", absolute(values["state"]))
 	}
-	if name := values["workspace"]; name != "" && name != local.DefaultWorkspace {
+	if name := values["workspace"]; name != "" && name != instance.DefaultWorkspace {
 		say("workspace", name)
 	}
 	if env != nil {

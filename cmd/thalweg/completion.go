@@ -11,7 +11,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/instance"
 	"thalweg/internal/base/document"
 	"thalweg/internal/lang/project"
 	"thalweg/internal/lang/script"
@@ -327,7 +328,7 @@ func tagsOf(text string) (out []string) {
 }
 
 // open opens the state directory that the command line means. A cluster is not asked: it may be far away.
-func (l *completion) open(ctx context.Context) (*local.Instance, string) {
+func (l *completion) open(ctx context.Context) (*instance.Instance, string) {
 	get := func(flag, variable, otherwise string) string {
 		for _, value := range []string{l.said[flag], os.Getenv(variable)} {
 			if value != "" {
@@ -358,12 +359,12 @@ func (l *completion) open(ctx context.Context) (*local.Instance, string) {
 		}
 	}
 	if dir == "" {
-		dir = local.DefaultDir
+		dir = instance.DefaultDir
 	}
 	if workspace == "" {
-		workspace = local.DefaultWorkspace
+		workspace = instance.DefaultWorkspace
 	}
-	home, err := local.Open(ctx, dir, false)
+	home, err := instance.Open(ctx, dir, false)
 	if err != nil {
 		return nil, ""
 	}
@@ -398,7 +399,7 @@ func (l *completion) tables(ctx context.Context) []string {
 		return nil
 	}
 	defer home.Close()
-	names, err := local.Tables(ctx, home, workspace)
+	names, err := inspect.Tables(ctx, home, workspace)
 	if err != nil {
 		return nil
 	}

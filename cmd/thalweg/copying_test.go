@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/runner"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
@@ -17,7 +17,7 @@ func TestCopyingIsTold(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	view := newRunView(&app{stdout: &out, stderr: &out}, false)
-	view.begin(local.Started{Key: state.RunKey{Workspace: "main", Run: 1},
+	view.begin(runner.Started{Key: state.RunKey{Workspace: "main", Run: 1},
 		Nodes: []state.Node{{NodeSpec: state.NodeSpec{Name: "read"}}}})
 	out.Reset()
 	at := time.Now()

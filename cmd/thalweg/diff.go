@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/inspect"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/compare"
@@ -50,14 +50,14 @@ func (c *diffCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
-	var tables [2]local.RunTable
+	var tables [2]inspect.RunTable
 	var runs [2]int64
 	for i, ref := range []runRef{c.RunA, c.RunB} {
 		r, err := ref.find(ctx, home, c.Workspace)
 		if err != nil {
 			return err
 		}
-		if tables[i], err = local.TableOf(ctx, home, r.RunKey, c.Table); err != nil {
+		if tables[i], err = inspect.TableOf(ctx, home, r.RunKey, c.Table); err != nil {
 			return err
 		}
 		runs[i] = r.Run
@@ -229,7 +229,7 @@ func diffCell(v any) string {
 	if v == "" {
 		return `""` // an empty cell says nothing
 	}
-	return shorten(shownCell(local.Cell(v)))
+	return shorten(shownCell(inspect.Cell(v)))
 }
 
 // changedCells are two values that differ, so that people see it: texts from a
@@ -335,7 +335,7 @@ func (r diffReport) json(runs [2]int64) diffJSON {
 func (r diffReport) values(row []any, columns []int) *diffValues {
 	out := &diffValues{}
 	for _, i := range columns {
-		out.names, out.cells = append(out.names, r.Columns[i]), append(out.cells, local.Cell(row[i]))
+		out.names, out.cells = append(out.names, r.Columns[i]), append(out.cells, inspect.Cell(row[i]))
 	}
 	return out
 }

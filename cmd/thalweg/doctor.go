@@ -10,7 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/fleet"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/doctor"
 )
@@ -36,7 +38,7 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 	var cfg *clusterconfig.Config
 	if c.Cluster != "" {
 		var err error
-		if cfg, err = local.LoadCluster(c.Cluster, a.known); err != nil {
+		if cfg, err = instance.LoadCluster(c.Cluster, a.known); err != nil {
 			return err
 		}
 		if cfg.Worker.Python != "" && c.Python == pythonDefault {
@@ -48,8 +50,8 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
-	found, err := local.Doctor(ctx, local.DoctorOptions{Dir: c.State, Cluster: cfg,
-		Process: local.Process{Caller: a.caller(), Program: version, Interpreter: c.Python, Keeper: ownExecutable,
+	found, err := fleet.Doctor(ctx, fleet.DoctorOptions{Dir: c.State, Cluster: cfg,
+		Process: runtime.Process{Caller: a.caller(), Program: version, Interpreter: c.Python, Keeper: ownExecutable,
 			Remote: client,
 			Known:  a.known}, Named: c.Python != pythonDefault,
 		Limit: c.Timeout})

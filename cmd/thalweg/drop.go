@@ -5,7 +5,8 @@ import (
 	"context"
 	"fmt"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/control"
+	"thalweg/internal/app/instance"
 	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
 )
@@ -50,7 +51,7 @@ func (c *dropCmd) Run(ctx context.Context, a *app) error {
 	if err := c.confirm(ctx, a, home, keys); err != nil {
 		return err
 	}
-	out, err := local.Drop(ctx, home, keys, local.DropOptions{By: a.order(c.Reason), DryRun: c.DryRun})
+	out, err := control.Drop(ctx, home, keys, control.DropOptions{By: a.order(c.Reason), DryRun: c.DryRun})
 	said := []dropped{}
 	for _, d := range out {
 		said = append(said, dropped{Workspace: d.Run.Workspace, Run: d.Run.Run, DryRun: c.DryRun,
@@ -69,11 +70,11 @@ func (c *dropCmd) Run(ctx context.Context, a *app) error {
 }
 
 // confirm asks before runs are dropped.
-func (c *dropCmd) confirm(ctx context.Context, a *app, home *local.Instance, keys []state.RunKey) error {
+func (c *dropCmd) confirm(ctx context.Context, a *app, home *instance.Instance, keys []state.RunKey) error {
 	if c.DryRun {
 		return nil
 	}
-	would, err := local.Drop(ctx, home, keys, local.DropOptions{DryRun: true})
+	would, err := control.Drop(ctx, home, keys, control.DropOptions{DryRun: true})
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,9 @@ import (
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/outputs"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/scripts"
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/similar"
@@ -98,7 +100,7 @@ func (f environmentFlags) settle(a *app, kctx *kong.Context) error {
 		return err
 	}
 	if env == nil {
-		return &local.InvalidScriptError{Diagnostics: diags}
+		return &scripts.InvalidScriptError{Diagnostics: diags}
 	}
 	switch {
 	case f.Yes.name != "" && f.Yes.name != env.Name:
@@ -313,7 +315,7 @@ func (w *workplace) outputsThere(ctx context.Context, s *script.Script, nodes []
 		if n.Out == nil {
 			continue
 		}
-		found, err := local.OutputsThere(ctx, w.client, s, n)
+		found, err := outputs.OutputsThere(ctx, w.client, s, n)
 		if err != nil {
 			return nil, err
 		}
@@ -334,7 +336,7 @@ func (w *workplace) outputsThere(ctx context.Context, s *script.Script, nodes []
 }
 
 // confirmOutputs asks in a protected environment before the output files of a run are replaced.
-func (c *runCmd) confirmOutputs(ctx context.Context, a *app, place *workplace, opts local.Options) error {
+func (c *runCmd) confirmOutputs(ctx context.Context, a *app, place *workplace, opts runner.Options) error {
 	switch {
 	case a.environment == nil || !a.environment.Protected:
 		return nil
@@ -348,9 +350,9 @@ func (c *runCmd) confirmOutputs(ctx context.Context, a *app, place *workplace, o
 		return err
 	}
 	if diags.HasErrors() {
-		return &local.InvalidScriptError{Diagnostics: diags}
+		return &scripts.InvalidScriptError{Diagnostics: diags}
 	}
-	nodes, err := local.SelectedOf(s, opts)
+	nodes, err := runner.SelectedOf(s, opts)
 	if err != nil {
 		return err
 	}

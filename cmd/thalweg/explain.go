@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/scripts"
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
@@ -43,9 +45,9 @@ func (c *explainCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if diags.HasErrors() {
-		return &local.InvalidScriptError{Diagnostics: diags}
+		return &scripts.InvalidScriptError{Diagnostics: diags}
 	}
-	e, err := local.Explain(ctx, s, memory, c.Cores, c.Ephemeral)
+	e, err := runner.Explain(ctx, s, memory, c.Cores, c.Ephemeral)
 	if err != nil {
 		return err
 	}
@@ -87,7 +89,7 @@ func (c *explainCmd) Run(ctx context.Context, a *app) error {
 // foresee says what a run would take over of the runs in the state directory;
 // nothing where there is none.
 func (c *explainCmd) foresee(ctx context.Context, a *app, s *script.Script,
-	memory int64) (_ map[*script.Node]local.Foreseen, err error) {
+	memory int64) (_ map[*script.Node]runner.Foreseen, err error) {
 	if _, err := os.Stat(filepath.Join(c.State, "state.db")); c.Cluster == "" && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -96,8 +98,8 @@ func (c *explainCmd) foresee(ctx context.Context, a *app, s *script.Script,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
-	return local.Forecast(ctx, home, s, s.Nodes, local.Options{ScriptPath: c.Script, Workspace: c.Workspace,
-		Ephemeral: c.Ephemeral, Process: local.Process{Caller: a.caller(), MemoryBytes: memory, Cores: c.Cores,
+	return runner.Forecast(ctx, home, s, s.Nodes, runner.Options{ScriptPath: c.Script, Workspace: c.Workspace,
+		Ephemeral: c.Ephemeral, Process: runtime.Process{Caller: a.caller(), MemoryBytes: memory, Cores: c.Cores,
 			Interpreter: c.Python,
 			Keeper:      ownExecutable, Known: a.known, Logger: newLogger(a, false)}})
 }
@@ -143,14 +145,14 @@ type explainedNode struct {
 	Computed   string      `json:"computed,omitempty"`    // why a run would compute it
 }
 
-func (n *explainedNode) reuse(f local.Foreseen) {
+func (n *explainedNode) reuse(f runner.Foreseen) {
 	n.ReusedFrom, n.Computed = reusedFromOf(f.From), f.Why
 }
 
 // explainNode puts a preview into words.
 func explainNode(p plan.Preview, b budget.Budget) explainedNode {
 	n := p.Node
-	out := explainedNode{Node: n.Name, Type: local.KindOf(n), Manual: n.StartPolicy == script.PolicyManual,
+	out := explainedNode{Node: n.Name, Type: runner.KindOf(n), Manual: n.StartPolicy == script.PolicyManual,
 		Sources: sourceNames(n),
 		Fields:  p.Plan.Layout.Columns, OrderCols: p.Plan.Layout.OrderCols, Buckets: p.Plan.Layout.Buckets,
 		BucketKey: p.Plan.Layout.BucketKey,

@@ -8,7 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/control"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/registry"
+	"thalweg/internal/app/runner"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/history"
@@ -44,11 +47,11 @@ type followed struct {
 	resumed bool // it had begun before
 	asJSON  bool
 	wait    bool // also while it waits for people
-	started local.Started
+	started runner.Started
 }
 
 // follow shows a run that others work on until it is over, and ends as run does.
-func (a *app) follow(ctx context.Context, home *local.Instance, key state.RunKey, f followed) error {
+func (a *app) follow(ctx context.Context, home *instance.Instance, key state.RunKey, f followed) error {
 	store := home.Waiting(newLogger(a, false))
 	nodes, err := store.Nodes(ctx, key)
 	if err != nil {
@@ -77,7 +80,7 @@ func (a *app) follow(ctx context.Context, home *local.Instance, key state.RunKey
 	if err != nil {
 		return err
 	}
-	sum, err := local.SummaryOf(ctx, home, key)
+	sum, err := runner.SummaryOf(ctx, home, key)
 	if err == nil && sum.Status == state.Running && home.Cluster() == nil {
 		fmt.Fprintf(a.stderr, "nobody works on run %d; `%s` lets it go on\n", key.Run,
 			a.command(key, fmt.Sprintf("resume %d", key.Run)))
@@ -198,7 +201,7 @@ func shownEvent(e state.Event) (job.Event, bool) {
 // nobodyWatch says, now and then, that nobody takes a run.
 type nobodyWatch struct {
 	app  *app
-	home *local.Instance
+	home *instance.Instance
 	key  state.RunKey
 	next time.Time // when it is looked again
 	said string
@@ -224,7 +227,7 @@ func (n *nobodyWatch) abandoned(run state.Run) bool {
 	n.next = now.Add(nobodyEvery)
 	ctx, cancel := context.WithTimeout(context.Background(), nobodyTimeout)
 	defer cancel()
-	text, hint, err := local.NobodyTakes(ctx, n.home, n.key)
+	text, hint, err := registry.NobodyTakes(ctx, n.home, n.key)
 	if err == nil && text == "" {
 		n.said = ""
 	}
@@ -239,9 +242,9 @@ func (n *nobodyWatch) abandoned(run state.Run) bool {
 const nobodyTimeout = 5 * time.Second
 
 // submit begins a run of a cluster, or lets one go on, and follows it.
-func (w *workplace) submit(ctx context.Context, a *app, flags engineFlags, asJSON bool, opts local.Options) error {
+func (w *workplace) submit(ctx context.Context, a *app, flags engineFlags, asJSON bool, opts runner.Options) error {
 	opts = w.equip(a, flags, opts)
-	key, warnings, err := local.Submit(ctx, w.home, opts)
+	key, warnings, err := runner.Submit(ctx, w.home, opts)
 	if err != nil {
 		if asJSON {
 			if perr := printJSON(a.stdout, neverBegan(ctx, opts.Workspace, err)); perr != nil {
@@ -268,13 +271,13 @@ func (w *workplace) submit(ctx context.Context, a *app, flags engineFlags, asJSO
 		return nil
 	}
 	return a.follow(ctx, w.home, key, followed{resumed: opts.Resume, asJSON: asJSON, wait: opts.Wait,
-		started: local.Started{Warnings: warnings, Budget: budget.Budget{}}})
+		started: runner.Started{Warnings: warnings, Budget: budget.Budget{}}})
 }
 
 // awaitTaken waits until the workers have looked at a new run. Where none of them
 // can work on it, it is stopped before anything of it is done.
-func (a *app) awaitTaken(ctx context.Context, home *local.Instance, key state.RunKey) error {
-	c, err := local.AwaitCandidates(ctx, home, key, newLogger(a, false))
+func (a *app) awaitTaken(ctx context.Context, home *instance.Instance, key state.RunKey) error {
+	c, err := registry.AwaitCandidates(ctx, home, key, newLogger(a, false))
 	if ctx.Err() != nil {
 		return nil // it goes on, as one does that nobody follows
 	}
@@ -292,7 +295,7 @@ func (a *app) awaitTaken(ctx context.Context, home *local.Instance, key state.Ru
 		}
 		return nil
 	}
-	if _, err := local.Stop(ctx, home, key,
+	if _, err := control.Stop(ctx, home, key,
 		a.caller().Mark(shortReason("no worker can take it: "+strings.Join(reasons, "; ")))); err != nil {
 		return fmt.Errorf("stop run %d, which no worker can take: %w", key.Run, err)
 	}

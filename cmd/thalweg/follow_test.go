@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/runner"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/store/state"
 )
@@ -18,7 +18,7 @@ func TestFollowerTellsLostFromFailed(t *testing.T) {
 	var out bytes.Buffer
 	view := newRunView(&app{stdout: &out, stderr: &out}, false)
 	key := state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 1}, Node: "calc"}
-	view.begin(local.Started{Key: key.RunKey, Remote: true,
+	view.begin(runner.Started{Key: key.RunKey, Remote: true,
 		Nodes: []state.Node{{NodeKey: key, NodeSpec: state.NodeSpec{Name: "calc"}}}})
 	shown := eventsShown{view: view, sums: map[string]state.Stats{}, from: map[string]*state.NodeKey{}}
 	tell := func(kind state.EventKind, batch int, status state.Status, failure *state.Failure) {

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/control"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/ops/gc"
@@ -50,7 +52,7 @@ func (d *age) UnmarshalText(text []byte) error {
 type collected struct {
 	Workspace string `json:"workspace"`
 	DryRun    bool   `json:"dry_run"`
-	local.Collected
+	control.Collected
 }
 
 // Run implements kong's command.
@@ -72,8 +74,8 @@ func (c *gcCmd) Run(ctx context.Context, a *app) (err error) {
 	if err := c.confirmRemoval(ctx, a, home, limits, client); err != nil {
 		return err
 	}
-	out, err := local.Collect(ctx, home, local.CollectOptions{Workspace: c.Workspace, Limits: limits,
-		DryRun: c.DryRun, By: a.order(c.Reason), Process: local.Process{Caller: a.caller(), Remote: client}})
+	out, err := control.Collect(ctx, home, control.CollectOptions{Workspace: c.Workspace, Limits: limits,
+		DryRun: c.DryRun, By: a.order(c.Reason), Process: runtime.Process{Caller: a.caller(), Remote: client}})
 	if err != nil {
 		return err
 	}
@@ -85,13 +87,13 @@ func (c *gcCmd) Run(ctx context.Context, a *app) (err error) {
 }
 
 // confirmRemoval asks before runs are dropped and what dropped ones have written is removed.
-func (c *gcCmd) confirmRemoval(ctx context.Context, a *app, home *local.Instance, limits gc.Limits,
+func (c *gcCmd) confirmRemoval(ctx context.Context, a *app, home *instance.Instance, limits gc.Limits,
 	client *remote.Client) error {
 	if c.DryRun {
 		return nil
 	}
-	would, err := local.Collect(ctx, home, local.CollectOptions{Workspace: c.Workspace, Limits: limits, DryRun: true,
-		Process: local.Process{Caller: a.caller(), Remote: client}})
+	would, err := control.Collect(ctx, home, control.CollectOptions{Workspace: c.Workspace, Limits: limits, DryRun: true,
+		Process: runtime.Process{Caller: a.caller(), Remote: client}})
 	if err != nil {
 		return err
 	}
@@ -126,7 +128,7 @@ func (c *gcCmd) limits() (l gc.Limits, err error) {
 	return l, nil
 }
 
-func (c *gcCmd) print(a *app, out local.Collected) {
+func (c *gcCmd) print(a *app, out control.Collected) {
 	did, dropped := "removed", "dropped"
 	if c.DryRun {
 		did, dropped = "would be removed", "would be dropped"

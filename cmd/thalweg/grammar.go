@@ -10,7 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
 )
 
 // A parser for all commands takes several times as long to make as to use, and most command
@@ -23,7 +23,7 @@ func newParser(ctx context.Context, a *app, grammar any, exit func(int)) (*kong.
 	return kong.New(grammar,
 		kong.Name("thalweg"),
 		kong.Description("Turns raw files into customer-ready data: runs scripts of loads, lookups, formulas and outputs."),
-		kong.Vars{"state": local.DefaultDir, "workspace": local.DefaultWorkspace},
+		kong.Vars{"state": instance.DefaultDir, "workspace": instance.DefaultWorkspace},
 		kong.Writers(a.stdout, a.stderr),
 		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: helpWidth}),

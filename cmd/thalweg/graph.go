@@ -5,7 +5,7 @@ import (
 	"io"
 	"regexp"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/scripts"
 	"thalweg/internal/lang/graph"
 )
 
@@ -23,7 +23,7 @@ func (c *graphCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if diags.HasErrors() {
-		return &local.InvalidScriptError{Diagnostics: diags}
+		return &scripts.InvalidScriptError{Diagnostics: diags}
 	}
 	write := map[string]func(io.Writer, graph.Graph) error{"svg": graph.WriteSVG, "dot": graph.WriteDOT}[c.Format]
 	to := outFile{path: c.Out, overwrite: c.Overwrite, mine: map[string]*regexp.Regexp{"svg": madeSVG,

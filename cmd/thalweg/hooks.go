@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/scripts"
 	"thalweg/internal/base/calendar"
 	"thalweg/internal/base/message"
 	"thalweg/internal/lang/script"
@@ -20,7 +21,7 @@ type hookFlags struct {
 }
 
 func (f hookFlags) loadHooks(ctx context.Context, a *app, place *workplace) ([]script.Hook, error) {
-	return local.Hooks(ctx, place.home, place.client, a.known, f.Hooks)
+	return runner.Hooks(ctx, place.home, place.client, a.known, f.Hooks)
 }
 
 // hooksCmd has commands about hooks.
@@ -51,16 +52,16 @@ func (c *hooksTestCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	hooks, err := local.HooksIn(ctx, beside, client, a.known, c.hookFlags.Hooks)
+	hooks, err := runner.HooksIn(ctx, beside, client, a.known, c.hookFlags.Hooks)
 	if err != nil {
 		return err
 	}
 	if c.Script != "" {
-		src := local.Sources(client, "", c.Script, c.Params)
+		src := scripts.Sources(client, "", c.Script, c.Params)
 		src.Known, src.Params = a.known, c.Param
 		s, diags := script.LoadServing(ctx, src)
 		if diags.HasErrors() {
-			return &local.InvalidScriptError{Diagnostics: diags}
+			return &scripts.InvalidScriptError{Diagnostics: diags}
 		}
 		hooks = slices.Concat(s.Notify, hooks)
 	}

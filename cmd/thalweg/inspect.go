@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/similar"
 	"thalweg/internal/store/state"
 )
 
 // runStatus is the status of a run as history has it, for a heading.
-func (a *app) runStatus(ctx context.Context, home *local.Instance, r state.Run) string {
+func (a *app) runStatus(ctx context.Context, home *instance.Instance, r state.Run) string {
 	if seen, err := a.statusOf(ctx, home, r); err == nil {
 		return runStatusText(a, seen.Status)
 	}
@@ -25,7 +27,7 @@ type runFlag struct {
 }
 
 // pick finds the run in state.
-func (f runFlag) pick(ctx context.Context, home *local.Instance, workspace string) (state.Run, error) {
+func (f runFlag) pick(ctx context.Context, home *instance.Instance, workspace string) (state.Run, error) {
 	if f.Run > 0 {
 		r, err := home.State.Run(ctx, state.RunKey{Workspace: workspace, Run: f.Run})
 		if errors.Is(err, state.ErrNotFound) {
@@ -61,17 +63,17 @@ func (c *nodesCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	checks, err := local.Checks(ctx, home.State, nodes)
+	checks, err := inspect.Checks(ctx, home.State, nodes)
 	if err != nil {
 		return err
 	}
 	nodes = settled(r.Status, r.Finished, nodes)
-	stats := local.NodeStats(ctx, home.State, nodes)
-	worked := local.Worked(ctx, home.State, r, nodes)
-	computedIn := local.ComputedIn(ctx, home.State, nodes)
-	nodes = local.Shown(ctx, home.State, nodes)
+	stats := runner.NodeStats(ctx, home.State, nodes)
+	worked := runner.Worked(ctx, home.State, r, nodes)
+	computedIn := runner.ComputedIn(ctx, home.State, nodes)
+	nodes = inspect.Shown(ctx, home.State, nodes)
 	if c.JSON {
-		return printJSON(a.stdout, finishedEvent(local.Summary{ComputedIn: computedIn, Key: r.RunKey, Nodes: nodes,
+		return printJSON(a.stdout, finishedEvent(runner.Summary{ComputedIn: computedIn, Key: r.RunKey, Nodes: nodes,
 			Checks: checks, Stats: stats, Worked: worked}).Nodes)
 	}
 	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, a.runStatus(ctx, home, r))
@@ -157,7 +159,7 @@ func (c *batchesCmd) Run(ctx context.Context, a *app) error {
 }
 
 // noNode says of a run that it has not got a node.
-func noNode(ctx context.Context, home *local.Instance, r state.Run, name string) error {
+func noNode(ctx context.Context, home *instance.Instance, r state.Run, name string) error {
 	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", r.Run, name),
 		Hint: fmt.Sprintf("`thalweg nodes --run %d` lists them", r.Run)}
 	nodes, err := home.State.Nodes(ctx, r.RunKey)

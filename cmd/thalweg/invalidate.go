@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/control"
+	"thalweg/internal/app/instance"
 	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
 )
@@ -44,7 +45,7 @@ func (c *invalidateCmd) Run(ctx context.Context, a *app) error {
 	if err := c.confirm(ctx, a, home, run); err != nil {
 		return err
 	}
-	out, err := local.Invalidate(ctx, home, run.RunKey, local.InvalidateOptions{Nodes: c.Node,
+	out, err := control.Invalidate(ctx, home, run.RunKey, control.InvalidateOptions{Nodes: c.Node,
 		By: a.order(c.Reason), DryRun: c.DryRun})
 	if err != nil {
 		return err
@@ -68,11 +69,11 @@ func (c *invalidateCmd) Run(ctx context.Context, a *app) error {
 }
 
 // confirm asks before anything is invalid.
-func (c *invalidateCmd) confirm(ctx context.Context, a *app, home *local.Instance, run state.Run) error {
+func (c *invalidateCmd) confirm(ctx context.Context, a *app, home *instance.Instance, run state.Run) error {
 	if c.DryRun {
 		return nil
 	}
-	would, err := local.Invalidate(ctx, home, run.RunKey, local.InvalidateOptions{Nodes: c.Node, DryRun: true})
+	would, err := control.Invalidate(ctx, home, run.RunKey, control.InvalidateOptions{Nodes: c.Node, DryRun: true})
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/scripts"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/ops/lineage"
@@ -76,7 +77,7 @@ func (c *lineageCmd) loaded(ctx context.Context, a *app) (*script.Script, error)
 			remoteFlags: c.remoteFlags}
 		s, diags, err := flags.load(ctx, a)
 		if err == nil && diags.HasErrors() {
-			err = &local.InvalidScriptError{Diagnostics: diags}
+			err = &scripts.InvalidScriptError{Diagnostics: diags}
 		}
 		return s, err
 	}
@@ -94,7 +95,7 @@ func (c *lineageCmd) loaded(ctx context.Context, a *app) (*script.Script, error)
 		return nil, err
 	}
 	defer client.Close()
-	s, _, err := local.ScriptOf(ctx, home, run.RunKey, client, a.known)
+	s, _, err := inspect.ScriptOf(ctx, home, run.RunKey, client, a.known)
 	return s, err
 }
 

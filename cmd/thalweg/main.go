@@ -17,7 +17,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"thalweg/internal/app/caller"
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/scripts"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/keeper"
 	"thalweg/internal/base/secret"
@@ -157,7 +158,7 @@ func main() {
 					close(a.drain)
 					return
 				}
-				stop(local.ErrLeave)
+				stop(runner.ErrLeave)
 				return
 			}
 			stop(context.Canceled)
@@ -271,7 +272,7 @@ func (a *app) report(ctx context.Context, err error) int {
 	}
 	f := fault.Of(err)
 	code := exitCode(f.Kind)
-	var invalid *local.InvalidScriptError
+	var invalid *scripts.InvalidScriptError
 	switch errors.As(err, &invalid); {
 	case a.json && invalid != nil:
 		a.printTwin(errorTwin{Failure: job.FailureOf(err, noBatch), ExitCode: code, Diagnostics: invalid.Diagnostics})

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/runner"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/similar"
 	"thalweg/internal/lang/matrix"
@@ -27,7 +27,7 @@ type cellRow struct {
 	Failure   *state.Failure    `json:"failure,omitempty"`
 }
 
-func cellRowOf(event string, c local.CellState) cellRow {
+func cellRowOf(event string, c runner.CellState) cellRow {
 	return cellRow{Event: event, Matrix: c.Matrix, Cell: c.Cell, Params: c.Params, Run: c.Run, Try: c.Try,
 		Status: c.Status, Kept: c.Kept,
 		ElapsedMS: c.Elapsed.Milliseconds(), Failure: c.Failure}
@@ -41,7 +41,7 @@ type matrixFinished struct {
 }
 
 // sweep runs the script over values.
-func (c *runCmd) sweep(ctx context.Context, a *app, place *workplace, opts local.Options) error {
+func (c *runCmd) sweep(ctx context.Context, a *app, place *workplace, opts runner.Options) error {
 	if c.Resume || c.RunNumber != 0 {
 		return &fault.Error{Kind: fault.Script, Message: "--matrix goes on with what is missing or failed by itself",
 			Hint: "leave --resume out"}
@@ -71,9 +71,9 @@ func (c *runCmd) sweep(ctx context.Context, a *app, place *workplace, opts local
 		told.wrap(ctx, &opts)
 	}
 	began := time.Now()
-	cells, err := local.RunMatrix(ctx, local.MatrixOptions{Options: place.equip(a, c.engineFlags, opts), Dir: c.State,
+	cells, err := runner.RunMatrix(ctx, runner.MatrixOptions{Options: place.equip(a, c.engineFlags, opts), Dir: c.State,
 		Cluster: place.home.Cluster(), Axes: axes, Concurrency: c.AtOnce, FailFast: c.FailFast, Again: c.Fresh,
-		Show: func(s local.CellState) { c.showCell(a, s) }})
+		Show: func(s runner.CellState) { c.showCell(a, s) }})
 	if len(cells) == 0 {
 		return err
 	}
@@ -81,7 +81,7 @@ func (c *runCmd) sweep(ctx context.Context, a *app, place *workplace, opts local
 }
 
 // showCell tells of a cell that is over.
-func (c *runCmd) showCell(a *app, s local.CellState) {
+func (c *runCmd) showCell(a *app, s runner.CellState) {
 	switch {
 	case c.JSON:
 		_ = printJSON(a.stdout, cellRowOf("cell_finished", s)) // nobody is left to tell when this fails
@@ -95,9 +95,9 @@ func (c *runCmd) showCell(a *app, s local.CellState) {
 }
 
 // swept prints how all cells are, and gives the command's result.
-func (c *runCmd) swept(ctx context.Context, a *app, cells []local.CellState, took time.Duration, err error) error {
+func (c *runCmd) swept(ctx context.Context, a *app, cells []runner.CellState, took time.Duration, err error) error {
 	counts := map[string]int{}
-	var first *local.CellState
+	var first *runner.CellState
 	waits, stopped := false, false
 	for i, s := range cells {
 		counts[string(s.Status)]++
@@ -134,7 +134,7 @@ func (c *runCmd) swept(ctx context.Context, a *app, cells []local.CellState, too
 }
 
 // cellFailed tells of the first cell that failed, and gives the command's result.
-func (a *app) cellFailed(s local.CellState) error {
+func (a *app) cellFailed(s runner.CellState) error {
 	const next = "when the cause is gone, the same command does again what is missing or failed"
 	code := exitCode(s.Failure.Kind)
 	if a.json {
@@ -148,7 +148,7 @@ func (a *app) cellFailed(s local.CellState) error {
 	return errReported{code}
 }
 
-func printCells(a *app, cells []local.CellState) {
+func printCells(a *app, cells []runner.CellState) {
 	t := a.newTable("cell", "run", "status", "tries", "took", "what happened").leaves("tries", "took")
 	rightAligned(t, 2, 4, 5)
 	for _, s := range cells {
@@ -186,7 +186,7 @@ func (c *matrixCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
-	all, err := local.Matrices(ctx, home, c.Workspace)
+	all, err := runner.Matrices(ctx, home, c.Workspace)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (c *matrixCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	cells, err := local.MatrixCells(ctx, home, c.Workspace, one)
+	cells, err := runner.MatrixCells(ctx, home, c.Workspace, one)
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (c *matrixCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-func (c *matrixCmd) pick(all []local.Matrix) (local.Matrix, error) {
+func (c *matrixCmd) pick(all []runner.Matrix) (runner.Matrix, error) {
 	var ids []string
 	for _, m := range all {
 		ids = append(ids, m.ID)
@@ -236,10 +236,10 @@ func (c *matrixCmd) pick(all []local.Matrix) (local.Matrix, error) {
 	if near := similar.Nearest(c.ID, ids); near != "" {
 		err.Hint = fmt.Sprintf("did you mean %s?", near)
 	}
-	return local.Matrix{}, err
+	return runner.Matrix{}, err
 }
 
-func (c *matrixCmd) list(a *app, all []local.Matrix) error {
+func (c *matrixCmd) list(a *app, all []runner.Matrix) error {
 	if c.JSON {
 		rows := make([]matrixRow, len(all))
 		for i, m := range all {

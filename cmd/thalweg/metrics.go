@@ -7,7 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/worker"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/metrics"
 	"thalweg/internal/run/job"
@@ -20,8 +21,8 @@ type metricsFlag struct {
 }
 
 // observers measure what is asked of a cluster's services.
-func observers(m *metrics.Metrics) local.Observers {
-	return local.Observers{Cassandra: m.Requests("cassandra"), S3: m.Requests("s3"), RabbitMQ: m.Requests("rabbitmq"),
+func observers(m *metrics.Metrics) instance.Observers {
+	return instance.Observers{Cassandra: m.Requests("cassandra"), S3: m.Requests("s3"), RabbitMQ: m.Requests("rabbitmq"),
 		Cache: m.Copies(), Parts: m.Backend}
 }
 
@@ -67,7 +68,7 @@ func (w *watched) close() error {
 }
 
 // measure begins to measure the work of a worker, before its first batch.
-func (w *watched) measure(home *local.Instance, opts *local.WorkerOptions) {
+func (w *watched) measure(home *instance.Instance, opts *worker.WorkerOptions) {
 	if w.server == nil {
 		return
 	}
@@ -83,7 +84,7 @@ func (w *watched) measure(home *local.Instance, opts *local.WorkerOptions) {
 	}
 	opts.Hinted, opts.SlotEnded, opts.Decided = m.Hinted, m.SlotEnded, m.Decided
 	w.ready.home = home
-	opts.Introspect = func(i local.Introspection) {
+	opts.Introspect = func(i worker.Introspection) {
 		m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget, AtOnce: i.AtOnce})
 		w.ready.inside.Store(&i)
 	}
@@ -93,8 +94,8 @@ func (w *watched) measure(home *local.Instance, opts *local.WorkerOptions) {
 type readiness struct {
 	away   *outage
 	drain  <-chan struct{}
-	home   *local.Instance                     // when inside is there
-	inside atomic.Pointer[local.Introspection] // nil: it does not work yet
+	home   *instance.Instance                   // when inside is there
+	inside atomic.Pointer[worker.Introspection] // nil: it does not work yet
 }
 
 func (r *readiness) check(ctx context.Context) (notices []string, err error) {

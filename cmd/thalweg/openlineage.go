@@ -7,7 +7,10 @@ import (
 	"os"
 	"sync"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/registry"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/worker"
 	"thalweg/internal/ops/lineage"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
@@ -51,11 +54,11 @@ func (w *workplace) openLineageOf(ctx context.Context, a *app, flag string) (*op
 		return nil, err
 	}
 	o.outlet = lineage.NewPublisher(ctx, lineage.PublisherConfig{To: to, Store: w.home.State,
-		Box:   local.LineageBox(w.home),
+		Box:   registry.LineageBox(w.home),
 		Owner: job.Owner(), Gone: job.Gone, Logger: w.logger,
 		How: func(ctx context.Context, key state.RunKey) (how lineage.Telling, err error) {
 			how = o.telling()
-			how.Script, how.Dir, err = local.ScriptOf(ctx, w.home, key, w.client, a.known)
+			how.Script, how.Dir, err = inspect.ScriptOf(ctx, w.home, key, w.client, a.known)
 			return how, err
 		}})
 	return o, nil
@@ -66,12 +69,12 @@ func (o *openLineage) telling() lineage.Telling {
 }
 
 // wrap follows the runs of some options beside those who watch them already.
-func (o *openLineage) wrap(ctx context.Context, opts *local.Options) {
+func (o *openLineage) wrap(ctx context.Context, opts *runner.Options) {
 	if o.outlet == nil {
 		return
 	}
 	started, observe := opts.Started, opts.Observe
-	opts.Started = func(s local.Started) {
+	opts.Started = func(s runner.Started) {
 		o.follow(ctx, s)
 		if started != nil {
 			started(s)
@@ -86,12 +89,12 @@ func (o *openLineage) wrap(ctx context.Context, opts *local.Options) {
 }
 
 // wrapWorker does so for all runs that a worker or scheduler works on.
-func (o *openLineage) wrapWorker(ctx context.Context, opts *local.WorkerOptions) {
+func (o *openLineage) wrapWorker(ctx context.Context, opts *worker.WorkerOptions) {
 	if o.outlet == nil {
 		return
 	}
 	joined, observe := opts.Joined, opts.Observe
-	opts.Joined = func(s local.Started) {
+	opts.Joined = func(s runner.Started) {
 		o.follow(ctx, s)
 		joined(s)
 	}
@@ -102,7 +105,7 @@ func (o *openLineage) wrapWorker(ctx context.Context, opts *local.WorkerOptions)
 	opts.Left = o.outlet.Leave
 }
 
-func (o *openLineage) follow(ctx context.Context, s local.Started) {
+func (o *openLineage) follow(ctx context.Context, s runner.Started) {
 	how := o.telling()
 	how.Script, how.Dir = s.Script, s.Dir
 	o.outlet.Follow(ctx, s.Key, how)
@@ -148,7 +151,7 @@ func (c *lineageCmd) printEvents(ctx context.Context, a *app) error {
 	}
 	defer client.Close()
 	how := lineage.Telling{Namespace: os.Getenv("OPENLINEAGE_NAMESPACE"), Hide: a.known.Text}
-	how.Script, how.Dir, err = local.ScriptOf(ctx, home, run.RunKey, client, a.known)
+	how.Script, how.Dir, err = inspect.ScriptOf(ctx, home, run.RunKey, client, a.known)
 	if err != nil { // what state says itself can be told
 		newLogger(a, false).Warn("the script of the run cannot be had: events have no columns", "error", err)
 	}

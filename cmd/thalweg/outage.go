@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/store/state"
 )
@@ -42,9 +42,9 @@ func newOutage(a *app, level slog.Level) *outage {
 
 // open calls what opens the state until that succeeds, or fails for what does not pass. Who is told to end
 // does not wait for it: a connection that is being made has a time of its own.
-func (o *outage) open(ctx context.Context, open func() (*local.Instance, error)) (*local.Instance, error) {
+func (o *outage) open(ctx context.Context, open func() (*instance.Instance, error)) (*instance.Instance, error) {
 	type answer struct {
-		home *local.Instance
+		home *instance.Instance
 		err  error
 	}
 	for next := outageFirstPause; ; next = min(2*next, outageLongestPause) {

@@ -20,7 +20,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/store/cassandra"
 )
@@ -45,8 +46,8 @@ func TestOutageIsWaitedFor(t *testing.T) {
 		return c
 	}
 	tries := 0
-	there := &local.Instance{}
-	home, err := o.open(t.Context(), func() (*local.Instance, error) {
+	there := &instance.Instance{}
+	home, err := o.open(t.Context(), func() (*instance.Instance, error) {
 		if tries++; tries < 20 {
 			return nil, away("nobody answers")
 		}
@@ -63,21 +64,21 @@ func TestOutageIsWaitedFor(t *testing.T) {
 		require.GreaterOrEqual(t, d, min(outageFirstPause<<min(i, 10), outageLongestPause)/2)
 	}
 
-	_, err = o.open(t.Context(), func() (*local.Instance, error) { return nil, wrong })
+	_, err = o.open(t.Context(), func() (*instance.Instance, error) { return nil, wrong })
 	require.ErrorIs(t, err, wrong)
 
 	drain := make(chan struct{})
 	o.drain = drain
 	o.pause = func(time.Duration) <-chan time.Time { close(drain); return nil }
-	_, err = o.open(t.Context(), func() (*local.Instance, error) { return nil, away("it is gone again") })
+	_, err = o.open(t.Context(), func() (*instance.Instance, error) { return nil, away("it is gone again") })
 	require.ErrorIs(t, err, errToldToEnd)
 	require.Equal(t, "it is gone again", *o.why.Load())
 
 	ctx, leave := context.WithCancelCause(t.Context())
-	leave(local.ErrLeave)
+	leave(runner.ErrLeave)
 	o.drain = nil
-	_, err = o.open(ctx, func() (*local.Instance, error) { <-t.Context().Done(); return nil, errors.New("late") })
-	require.ErrorIs(t, err, local.ErrLeave)
+	_, err = o.open(ctx, func() (*instance.Instance, error) { <-t.Context().Done(); return nil, errors.New("late") })
+	require.ErrorIs(t, err, runner.ErrLeave)
 }
 
 // A worker that is started while the state is away lives, says that it is not ready and why, and ends at

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/control"
 	"thalweg/internal/store/state"
 )
 
@@ -25,7 +25,7 @@ func (c *pauseCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
-	status, inFlight, err := local.Pause(ctx, home, run.RunKey, a.order(c.Reason))
+	status, inFlight, err := control.Pause(ctx, home, run.RunKey, a.order(c.Reason))
 	if err != nil {
 		return err
 	}

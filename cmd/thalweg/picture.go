@@ -8,7 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/instance"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/format"
 	"thalweg/internal/lang/graph"
@@ -30,13 +31,13 @@ func (c *showCmd) check() error {
 }
 
 // draw writes the picture of a run.
-func (c *showCmd) draw(ctx context.Context, a *app, home *local.Instance, d history.RunDetail) error {
+func (c *showCmd) draw(ctx context.Context, a *app, home *instance.Instance, d history.RunDetail) error {
 	client, err := c.client(newLogger(a, false))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	s, _, err := local.ScriptOf(ctx, home, state.RunKey{Workspace: d.Workspace, Run: d.Run.Run}, client, a.known)
+	s, _, err := inspect.ScriptOf(ctx, home, state.RunKey{Workspace: d.Workspace, Run: d.Run.Run}, client, a.known)
 	if err != nil {
 		return err
 	}

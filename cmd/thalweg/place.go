@@ -5,7 +5,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/fleet"
+	"thalweg/internal/app/instance"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/clusterconfig"
 )
@@ -15,7 +16,7 @@ type placeFlags struct {
 	State   string `help:"State directory." default:"${state}" type:"path" env:"THALWEG_STATE" placeholder:"DIR"`
 	Cluster string `help:"Configuration of a cluster, instead of a state directory." type:"path" env:"THALWEG_CLUSTER" placeholder:"FILE"`
 
-	keep bool    // see local.ClusterOptions
+	keep bool    // see instance.ClusterOptions
 	away *outage // has the process wait for services of the cluster that are away; nil: it fails
 }
 
@@ -24,41 +25,42 @@ func (p placeFlags) config(a *app) (*clusterconfig.Config, error) {
 	if p.Cluster == "" {
 		return nil, nil
 	}
-	return local.LoadCluster(p.Cluster, a.known)
+	return instance.LoadCluster(p.Cluster, a.known)
 }
 
 // openHome opens the state. create makes a state directory that is not there; what a
 // cluster needs is made by cluster init.
-func (p placeFlags) openHome(ctx context.Context, a *app, create bool) (*local.Instance, error) {
-	return p.openObserved(ctx, a, create, local.ClusterOptions{})
+func (p placeFlags) openHome(ctx context.Context, a *app, create bool) (*instance.Instance, error) {
+	return p.openObserved(ctx, a, create, instance.ClusterOptions{})
 }
 
 // openObserved is openHome with somebody who is told what a cluster's services do.
-func (p placeFlags) openObserved(ctx context.Context, a *app, create bool, opts local.ClusterOptions) (*local.Instance,
+func (p placeFlags) openObserved(ctx context.Context, a *app, create bool,
+	opts instance.ClusterOptions) (*instance.Instance,
 	error) {
 	if p.Cluster == "" {
-		home, err := local.Open(ctx, p.State, create)
+		home, err := instance.Open(ctx, p.State, create)
 		if err == nil {
 			home.Told = a.away.told
 		}
 		return home, err
 	}
-	cfg, err := local.LoadCluster(p.Cluster, a.known)
+	cfg, err := instance.LoadCluster(p.Cluster, a.known)
 	if err != nil {
 		return nil, err
 	}
 	opts.Keep, a.cluster = p.keep, true
-	open := func() (*local.Instance, error) { return local.OpenCluster(ctx, cfg, opts) }
+	open := func() (*instance.Instance, error) { return instance.OpenCluster(ctx, cfg, opts) }
 	if p.away != nil {
 		once := open
-		open = func() (*local.Instance, error) { return p.away.open(ctx, once) }
+		open = func() (*instance.Instance, error) { return p.away.open(ctx, once) }
 	}
 	home, err := open()
 	if err != nil {
 		return nil, err
 	}
 	home.Told = a.away.told
-	if err := home.WrongDatacenter(); err != nil {
+	if err := fleet.WrongDatacenter(home); err != nil {
 		a.warnFault(err)
 	}
 	return home, nil
@@ -69,7 +71,7 @@ func (p placeFlags) hooksDir(a *app) (string, error) {
 	if p.Cluster == "" {
 		return p.State, nil
 	}
-	cfg, err := local.LoadCluster(p.Cluster, a.known)
+	cfg, err := instance.LoadCluster(p.Cluster, a.known)
 	if err != nil {
 		return "", err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/runner"
 	"thalweg/internal/run/gate"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
@@ -64,7 +64,7 @@ type runStarted struct {
 }
 
 // begin tells about a run that is about to work.
-func (v *runView) begin(s local.Started) {
+func (v *runView) begin(s runner.Started) {
 	v.mu.Lock()
 	names := make([]string, len(s.Nodes))
 	for i, n := range s.Nodes {

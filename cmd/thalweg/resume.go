@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/runner"
 	"thalweg/internal/store/state"
 )
 
@@ -24,12 +24,13 @@ type resumeCmd struct {
 }
 
 func (c *resumeCmd) Run(ctx context.Context, a *app) error {
-	return c.drive(ctx, a, c.Ref, func(state.Run) (local.Options, error) { return local.Options{}, nil })
+	return c.drive(ctx, a, c.Ref, func(state.Run) (runner.Options, error) { return runner.Options{}, nil })
 }
 
 // drive works on a run until it is over, from what it was begun with. wish
 // gives what else is wanted of it.
-func (f *driveFlags) drive(ctx context.Context, a *app, ref runRef, wish func(state.Run) (local.Options, error)) error {
+func (f *driveFlags) drive(ctx context.Context, a *app, ref runRef,
+	wish func(state.Run) (runner.Options, error)) error {
 	place, err := openWorkplace(ctx, a, f.placeFlags, f.engineFlags, f.remoteFlags, f.Verbose)
 	if err != nil {
 		return err

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/gate"
 	"thalweg/internal/run/orders"
@@ -37,8 +38,8 @@ func (c *retryCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	r, err := local.PlanRetry(ctx, place.home, run.RunKey,
-		local.RetryOptions{Again: wish, Process: local.Process{Caller: a.caller(), Known: a.known, Remote: place.client}})
+	r, err := runner.PlanRetry(ctx, place.home, run.RunKey,
+		runner.RetryOptions{Again: wish, Process: runtime.Process{Caller: a.caller(), Known: a.known, Remote: place.client}})
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (c *retryCmd) Run(ctx context.Context, a *app) error {
 }
 
 // againOf lists the nodes that a retry does.
-func againOf(r local.Retry, begins runPlanned) (what []replaced) {
+func againOf(r runner.Retry, begins runPlanned) (what []replaced) {
 	if len(r.Changed) > 0 {
 		for _, n := range begins.Nodes {
 			if n.From == nil {
@@ -120,12 +121,12 @@ type retryPlanned struct {
 	Workspace string            `json:"workspace"`
 	Run       int64             `json:"run"`
 	NewRun    bool              `json:"new_run"` // a new run begins
-	Changed   []local.Change    `json:"changed,omitempty"`
+	Changed   []runner.Change   `json:"changed,omitempty"`
 	Tasks     []orders.RedoStep `json:"tasks,omitempty"`
 	Nodes     []plannedNode     `json:"nodes,omitempty"` // of the new run
 }
 
-func plannedRetry(r local.Retry, begins runPlanned) retryPlanned {
+func plannedRetry(r runner.Retry, begins runPlanned) retryPlanned {
 	out := retryPlanned{Event: "retry_planned", Workspace: r.Run.Workspace, Run: r.Run.Run, NewRun: len(r.Changed) > 0,
 		Changed: r.Changed, Nodes: begins.Nodes}
 	if !out.NewRun {
@@ -135,7 +136,7 @@ func plannedRetry(r local.Retry, begins runPlanned) retryPlanned {
 }
 
 // printRetry says what is done, and why.
-func printRetry(a *app, r local.Retry, begins runPlanned) {
+func printRetry(a *app, r runner.Retry, begins runPlanned) {
 	if len(r.Changed) > 0 {
 		printNewRun(a, r, begins)
 		return
@@ -228,7 +229,7 @@ func ranges(numbers []int) string {
 }
 
 // printNewRun says why a new run begins, and what it does.
-func printNewRun(a *app, r local.Retry, begins runPlanned) {
+func printNewRun(a *app, r runner.Retry, begins runPlanned) {
 	fmt.Fprintf(a.stdout, "run %d in workspace %s cannot go on as it is, so a new run begins:\n", r.Run.Run,
 		r.Run.Workspace)
 	for _, c := range r.Changed {

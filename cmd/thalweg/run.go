@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/runner"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/gate"
 	"thalweg/internal/run/job"
@@ -58,7 +58,7 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	priority, _ := state.ParsePriority(c.Priority) // the flag takes no others
-	opts := local.Options{Deadline: c.Deadline, Hooks: hooks, Priority: priority,
+	opts := runner.Options{Deadline: c.Deadline, Hooks: hooks, Priority: priority,
 		ScriptPath: c.Script, ParamsPath: c.Params, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace,
 		Start: c.Start, From: from, Select: sel, Description: c.Note,
 		Ephemeral: c.Ephemeral, Reuse: !c.Fresh, Resume: c.Resume, ResumeRun: c.RunNumber, Wait: c.Wait}
@@ -105,7 +105,7 @@ func (c *runCmd) check(a *app) error {
 }
 
 // work begins a run here, or goes on with one, and shows it.
-func (w *workplace) work(ctx context.Context, a *app, flags engineFlags, asJSON bool, opts local.Options) error {
+func (w *workplace) work(ctx context.Context, a *app, flags engineFlags, asJSON bool, opts runner.Options) error {
 	if w.home.Cluster() != nil {
 		return w.submit(ctx, a, flags, asJSON, opts)
 	}
@@ -113,7 +113,7 @@ func (w *workplace) work(ctx context.Context, a *app, flags engineFlags, asJSON 
 	defer view.close()
 	opts = w.equip(a, flags, opts)
 	opts.Observe, opts.Started = view.observe, view.begin
-	opts.Waits = func(sum local.Summary) {
+	opts.Waits = func(sum runner.Summary) {
 		view.pause()
 		printWaits(a, sum)
 		fmt.Fprintf(a.stderr, "run %d waits, and holds nothing; it goes on here when it is decided\n", sum.Key.Run)
@@ -123,7 +123,7 @@ func (w *workplace) work(ctx context.Context, a *app, flags engineFlags, asJSON 
 		return err
 	}
 	told.wrap(ctx, &opts)
-	sum, err := local.Run(ctx, w.home, opts)
+	sum, err := runner.Run(ctx, w.home, opts)
 	view.close()
 	told.close()
 	if sum.Key.Run == 0 {
@@ -138,7 +138,7 @@ func (w *workplace) work(ctx context.Context, a *app, flags engineFlags, asJSON 
 }
 
 // equip adds to what a run is told what it works with here.
-func (w *workplace) equip(a *app, flags engineFlags, opts local.Options) local.Options {
+func (w *workplace) equip(a *app, flags engineFlags, opts runner.Options) runner.Options {
 	opts.Process = w.process(a, flags)
 	opts.Exclusive, opts.Shared = a.protected(), a.shared
 	return opts
@@ -156,7 +156,7 @@ type outputShared struct {
 }
 
 // shared tells of an output that another run, which is under way, writes, too.
-func (a *app) shared(key state.RunKey, o local.SharedOutput) {
+func (a *app) shared(key state.RunKey, o runner.SharedOutput) {
 	if a.json {
 		// nobody is left to tell when this fails
 		_ = printJSON(a.stdout, outputShared{"output_shared", key.Workspace, key.Run, o.Node, o.Output, o.Run, o.By})
@@ -178,7 +178,7 @@ func neverBegan(ctx context.Context, workspace string, err error) finished {
 }
 
 // finishRun prints how a run ended and gives the command's result.
-func finishRun(a *app, sum local.Summary, err error, asJSON bool) error {
+func finishRun(a *app, sum runner.Summary, err error, asJSON bool) error {
 	sum.Nodes = settled(sum.Status, time.Now(), sum.Nodes)
 	if asJSON {
 		if err := printJSON(a.stdout, finishedEvent(sum)); err != nil {
@@ -232,7 +232,7 @@ func finishRun(a *app, sum local.Summary, err error, asJSON bool) error {
 }
 
 // printWaits says what a run waits for, and how to decide.
-func printWaits(a *app, sum local.Summary) {
+func printWaits(a *app, sum runner.Summary) {
 	for _, g := range sum.Asked {
 		a.printAsked(a.stderr, sum.Key.Workspace, g, time.Now())
 	}

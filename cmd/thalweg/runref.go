@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/similar"
 	"thalweg/internal/store/state"
@@ -22,17 +22,18 @@ type runRef string
 const lastRun = "last"
 
 // open opens state and finds the run. The caller closes the home.
-func (r runRef) open(ctx context.Context, a *app, at stateFlags) (*local.Instance, state.Run, error) {
+func (r runRef) open(ctx context.Context, a *app, at stateFlags) (*instance.Instance, state.Run, error) {
 	return openRun(ctx, a, at, r.find)
 }
 
 // open is as that of runRef.
-func (f runFlag) open(ctx context.Context, a *app, at stateFlags) (*local.Instance, state.Run, error) {
+func (f runFlag) open(ctx context.Context, a *app, at stateFlags) (*instance.Instance, state.Run, error) {
 	return openRun(ctx, a, at, f.pick)
 }
 
-func openRun(ctx context.Context, a *app, at stateFlags, find func(context.Context, *local.Instance, string) (state.Run,
-	error)) (*local.Instance, state.Run, error) {
+func openRun(ctx context.Context, a *app, at stateFlags, find func(context.Context, *instance.Instance,
+	string) (state.Run,
+	error)) (*instance.Instance, state.Run, error) {
 	home, err := at.openHome(ctx, a, false)
 	if err != nil {
 		return nil, state.Run{}, err
@@ -61,7 +62,7 @@ func needReason(reason, what, hint string) error {
 }
 
 // find finds the run in state.
-func (r runRef) find(ctx context.Context, home *local.Instance, workspace string) (state.Run, error) {
+func (r runRef) find(ctx context.Context, home *instance.Instance, workspace string) (state.Run, error) {
 	rest, latest := strings.CutPrefix(string(r), lastRun)
 	back := 0
 	if latest && rest != "" {
@@ -93,7 +94,7 @@ func (r runRef) find(ctx context.Context, home *local.Instance, workspace string
 
 // findOpen finds the latest run that is not over, one that is under way before one that is paused, and says
 // so where it is not the last; that one if all are over.
-func (a *app) findOpen(ctx context.Context, home *local.Instance, workspace string) (state.Run, error) {
+func (a *app) findOpen(ctx context.Context, home *instance.Instance, workspace string) (state.Run, error) {
 	last, err := runRef(lastRun).find(ctx, home, workspace)
 	if err != nil {
 		return last, err
@@ -133,7 +134,7 @@ func (r runRef) notOne() error {
 }
 
 // fewRuns says that a workspace has no such run, and, of an empty one, which others there are.
-func fewRuns(ctx context.Context, home *local.Instance, workspace string, runs int, r runRef) error {
+func fewRuns(ctx context.Context, home *instance.Instance, workspace string, runs int, r runRef) error {
 	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has %s: there is no %s", workspace,
 		counted(runs, "run", "runs"), r), Hint: "`thalweg runs` lists them"}
 	if runs > 0 {

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"thalweg/internal/app/caller"
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/scheduler"
+	"thalweg/internal/app/worker"
 	"thalweg/internal/ops/schedule"
 	"thalweg/internal/run/job"
 )
@@ -60,10 +61,10 @@ func (c *schedulerCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer told.close()
-	opts := local.WorkerOptions{Process: place.process(a, c.engineFlags), Most: c.AtOnce, Joined: a.joined}
+	opts := worker.WorkerOptions{Process: place.process(a, c.engineFlags), Most: c.AtOnce, Joined: a.joined}
 	opts.Caller.Via, opts.Observe = caller.Scheduler, func(e job.Event) { work.observe(a, e) }
 	told.wrapWorker(ctx, &opts)
-	return local.Schedule(ctx, place.home, local.SchedulerOptions{
+	return scheduler.Schedule(ctx, place.home, scheduler.SchedulerOptions{
 		WorkerOptions: opts,
 		Workspace:     c.Workspace, Scripts: c.Scripts, ParamsPath: c.Params, Params: c.Param,
 		Lenient: c.Lenient, Exclusive: a.protected(), Hooks: hooks,

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/scheduler"
 	"thalweg/internal/base/calendar"
 	"thalweg/internal/ops/schedule"
 	"thalweg/internal/store/state"
@@ -67,8 +68,9 @@ func (c *schedulesCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-func (a *app) scheduleRows(ctx context.Context, home *local.Instance, workspace string) (out []scheduleRow, err error) {
-	standings, err := schedule.Standings(ctx, local.ScheduleBox(home, workspace))
+func (a *app) scheduleRows(ctx context.Context, home *instance.Instance, workspace string) (out []scheduleRow,
+	err error) {
+	standings, err := schedule.Standings(ctx, scheduler.ScheduleBox(home, workspace))
 	if err != nil {
 		return nil, err
 	}

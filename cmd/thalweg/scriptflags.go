@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/scripts"
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/document"
 	"thalweg/internal/io/remote"
@@ -30,7 +30,7 @@ func (f *scriptFlags) load(ctx context.Context, a *app) (*script.Script, documen
 		return nil, nil, err
 	}
 	defer client.Close()
-	src := local.Sources(client, "", f.Script, f.Params)
+	src := scripts.Sources(client, "", f.Script, f.Params)
 	src.Params, src.Lenient, src.Known = f.Param, f.Lenient, a.known
 	s, diags := script.Load(ctx, src)
 	if diags.HasErrors() {

@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/scripts"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
 )
@@ -58,13 +59,13 @@ type plannedNode struct {
 }
 
 // printPlan says what a run computes, and what it takes over of earlier runs, before it begins.
-func (c *runCmd) printPlan(ctx context.Context, a *app, place *workplace, opts local.Options) error {
+func (c *runCmd) printPlan(ctx context.Context, a *app, place *workplace, opts runner.Options) error {
 	s, diags, err := c.load(ctx, a)
 	if err != nil {
 		return err
 	}
 	if diags.HasErrors() {
-		return &local.InvalidScriptError{Diagnostics: diags}
+		return &scripts.InvalidScriptError{Diagnostics: diags}
 	}
 	planned, err := place.planned(ctx, a, c.engineFlags, s, opts)
 	if err != nil {
@@ -79,9 +80,9 @@ func (c *runCmd) printPlan(ctx context.Context, a *app, place *workplace, opts l
 
 // planned says what a new run of a script does with each of its nodes.
 func (w *workplace) planned(ctx context.Context, a *app, flags engineFlags, s *script.Script,
-	opts local.Options) (runPlanned, error) {
+	opts runner.Options) (runPlanned, error) {
 	out := runPlanned{Event: "run_planned", Nodes: []plannedNode{}, Outside: []string{}}
-	nodes, err := local.PlanRun(ctx, w.home, s, w.equip(a, flags, opts))
+	nodes, err := runner.PlanRun(ctx, w.home, s, w.equip(a, flags, opts))
 	if err != nil {
 		return out, err
 	}
@@ -93,7 +94,7 @@ func (w *workplace) planned(ctx context.Context, a *app, flags engineFlags, s *s
 		out.Nodes = append(out.Nodes, one)
 	}
 	for _, n := range s.Nodes {
-		if !slices.ContainsFunc(nodes, func(of local.PlannedNode) bool { return of.Node == n.Name }) {
+		if !slices.ContainsFunc(nodes, func(of runner.PlannedNode) bool { return of.Node == n.Name }) {
 			out.Outside = append(out.Outside, n.Name)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
 	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/store/cassandra"
 )
@@ -26,7 +26,7 @@ func cmdCassandra(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("RABBITMQ_URL", os.Getenv("THALWEG_TEST_RABBITMQ"))
 	ts.Defer(func() {
 		ctx := context.Background()
-		prefix, absent := local.QueuePrefix(ctx,
+		prefix, absent := instance.QueuePrefix(ctx,
 			&clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: []string{host},
 				Keyspace: keyspace}}})
 		session, err := cassandra.Open(cassandra.Config{Hosts: []string{host}})

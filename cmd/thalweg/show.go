@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
 	"thalweg/internal/base/format"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/run/gate"
@@ -75,12 +76,12 @@ func (c *showCmd) Run(ctx context.Context, a *app) error {
 }
 
 // nameComputed says of ephemeral nodes where they are computed.
-func nameComputed(ctx context.Context, home *local.Instance, key state.RunKey, shown []history.Node) error {
+func nameComputed(ctx context.Context, home *instance.Instance, key state.RunKey, shown []history.Node) error {
 	nodes, err := home.State.Nodes(ctx, key)
 	if err != nil {
 		return fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
 	}
-	in := local.ComputedIn(ctx, home.State, nodes)
+	in := runner.ComputedIn(ctx, home.State, nodes)
 	for i, n := range shown {
 		shown[i].ComputedIn = in[n.Node]
 	}

@@ -6,7 +6,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/worker"
 	"thalweg/internal/base/keeper"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/run/sandbox"
@@ -28,7 +28,7 @@ func (*slotCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	return local.ServeSlot(conn, func(client json.RawMessage, p sandbox.Parent) (*remote.Client, error) {
+	return worker.ServeSlot(conn, func(client json.RawMessage, p sandbox.Parent) (*remote.Client, error) {
 		var flags remoteFlags
 		if err := json.Unmarshal(client, &flags); err != nil {
 			return nil, fmt.Errorf("read the flags of a slot: %w", err)

@@ -12,7 +12,9 @@ import (
 
 	"golang.org/x/term"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/fault"
 )
 
@@ -54,7 +56,7 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	defer home.Close()
-	opts := local.QueryOptions{Workspace: c.Workspace, Process: local.Process{Caller: a.caller(), MemoryBytes: memory},
+	opts := inspect.QueryOptions{Workspace: c.Workspace, Process: runtime.Process{Caller: a.caller(), MemoryBytes: memory},
 		RowsMax: c.Limit}
 	if c.Query == "" {
 		if c.Format == formatParquet || c.Output != "" {
@@ -73,7 +75,7 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) (err error) {
 	}
 	defer func() {
 		if err = errors.Join(err, done(err)); err == nil && c.Output != "" {
-			_ = local.NoteQueried(ctx, home, c.Workspace, c.Output) // else it is not replaced once a run has read it
+			_ = inspect.NoteQueried(ctx, home, c.Workspace, c.Output) // else it is not replaced once a run has read it
 		}
 	}()
 	if c.Format == formatParquet {
@@ -120,11 +122,11 @@ func (c *sqlCmd) choose() error {
 }
 
 // spare refuses to replace a file that runs have read or written, or were made from.
-func (c *sqlCmd) spare(ctx context.Context, home *local.Instance) error {
+func (c *sqlCmd) spare(ctx context.Context, home *instance.Instance) error {
 	if c.Output == "" || c.Overwrite {
 		return nil
 	}
-	what, err := local.UseOf(ctx, home, c.Workspace, c.Output)
+	what, err := inspect.UseOf(ctx, home, c.Workspace, c.Output)
 	if err != nil || what == "" {
 		return err
 	}
@@ -160,8 +162,9 @@ func (c *sqlCmd) output(a *app) (to io.Writer, done func(error) error, err error
 }
 
 // ask asks one query and prints its rows.
-func (c *sqlCmd) ask(ctx context.Context, a *app, home *local.Instance, opts local.QueryOptions, out io.Writer) error {
-	res, err := local.Query(ctx, home, opts)
+func (c *sqlCmd) ask(ctx context.Context, a *app, home *instance.Instance, opts inspect.QueryOptions,
+	out io.Writer) error {
+	res, err := inspect.Query(ctx, home, opts)
 	if err != nil {
 		return err
 	}
@@ -175,14 +178,14 @@ func (c *sqlCmd) ask(ctx context.Context, a *app, home *local.Instance, opts loc
 	return nil
 }
 
-func (a *app) warnQuery(res local.QueryResult) {
+func (a *app) warnQuery(res inspect.QueryResult) {
 	for _, w := range res.Warnings {
 		fmt.Fprintf(a.stderr, "%s %s\n", a.mark("warning:", yellow), w)
 	}
 }
 
 // parquet writes all rows of a query as a Parquet file.
-func (c *sqlCmd) parquet(ctx context.Context, a *app, home *local.Instance, opts local.QueryOptions,
+func (c *sqlCmd) parquet(ctx context.Context, a *app, home *instance.Instance, opts inspect.QueryOptions,
 	out io.Writer) (err error) {
 	if c.Output == "" && term.IsTerminal(int(os.Stdout.Fd())) {
 		return &fault.Error{Kind: fault.Script, Message: "Parquet is not for a terminal", Hint: "write it to a file: -o FILE"}
@@ -193,7 +196,7 @@ func (c *sqlCmd) parquet(ctx context.Context, a *app, home *local.Instance, opts
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	opts.Parquet = filepath.Join(dir, "rows.parquet")
-	res, err := local.Query(ctx, home, opts)
+	res, err := inspect.Query(ctx, home, opts)
 	if err != nil {
 		return err
 	}
@@ -209,7 +212,7 @@ func (c *sqlCmd) parquet(ctx context.Context, a *app, home *local.Instance, opts
 	return nil
 }
 
-func (c *sqlCmd) print(a *app, out io.Writer, res local.QueryResult) error {
+func (c *sqlCmd) print(a *app, out io.Writer, res inspect.QueryResult) error {
 	if c.Format != formatTable {
 		if note := renameEqual(res.Columns); note != "" {
 			fmt.Fprintln(a.stderr, note)

@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/inspect"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
 )
@@ -39,7 +39,7 @@ func renameEqual(columns []string) (note string) {
 }
 
 // printRows writes each row as a JSON object, its keys in the order of the columns.
-func printRows(out io.Writer, res local.QueryResult) error {
+func printRows(out io.Writer, res inspect.QueryResult) error {
 	w := bufio.NewWriter(out)
 	keys := make([]string, len(res.Columns))
 	for i, name := range res.Columns {
@@ -72,7 +72,7 @@ func jsonText(v any) (string, error) {
 // jsonCell is a value that JSON can carry: it has no NaN and no infinities.
 func jsonCell(v any) any {
 	if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
-		return local.JSONFloat(f)
+		return inspect.JSONFloat(f)
 	}
 	return v
 }
@@ -82,10 +82,10 @@ func jsonCell(v any) any {
 // an empty text "", and no line is empty.
 type csvResult struct {
 	rules script.FileWriter
-	local.QueryResult
+	inspect.QueryResult
 }
 
-func printCSV(out io.Writer, res local.QueryResult) error {
+func printCSV(out io.Writer, res inspect.QueryResult) error {
 	p := csvResult{rules: script.FileWriter{Separator: ","}, QueryResult: res}
 	w := bufio.NewWriter(out)
 	line := func(cells []string) {

@@ -14,7 +14,8 @@ import (
 	"github.com/peterh/liner"
 	"golang.org/x/term"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/instance"
 	"thalweg/internal/base/fault"
 )
 
@@ -22,8 +23,8 @@ import (
 type session struct {
 	*sqlCmd
 	a       *app
-	home    *local.Instance
-	opts    local.QueryOptions
+	home    *instance.Instance
+	opts    inspect.QueryOptions
 	columns map[string][]string // of tables that were completed
 	begun   string              // the lines of the query before the one that is typed
 }
@@ -36,7 +37,7 @@ const sessionHelp = `queries end in ; and may have several lines
 `
 
 // session asks queries until there are no more: with history and completion on a terminal, plainly else.
-func (c *sqlCmd) session(ctx context.Context, a *app, home *local.Instance, opts local.QueryOptions) error {
+func (c *sqlCmd) session(ctx context.Context, a *app, home *instance.Instance, opts inspect.QueryOptions) error {
 	s := &session{sqlCmd: c, a: a, home: home, opts: opts, columns: map[string][]string{}}
 	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
 		in := bufio.NewScanner(os.Stdin)
@@ -174,7 +175,7 @@ func (s *session) command(ctx context.Context, words []string) error {
 		_, err := io.WriteString(s.a.stdout, sessionHelp)
 		return err
 	case words[0] == `\tables` || words[0] == `\d` && len(words) == 1:
-		tables, err := local.Tables(ctx, s.home, s.opts.Workspace)
+		tables, err := inspect.Tables(ctx, s.home, s.opts.Workspace)
 		if err != nil {
 			return err
 		}
@@ -201,7 +202,7 @@ func (s *session) complete(ctx context.Context, text string, at int) (head strin
 	head, tail = string(runes[:at]), string(runes[at:])
 	start := strings.LastIndexAny(head, " \t(),=<>.+-*/") + 1
 	begun := head[start:]
-	tables, err := local.Tables(ctx, s.home, s.opts.Workspace)
+	tables, err := inspect.Tables(ctx, s.home, s.opts.Workspace)
 	if err != nil {
 		return head, nil, tail
 	}
@@ -232,7 +233,7 @@ func (s *session) columnsOf(ctx context.Context, table string) []string {
 	opts := s.opts
 	opts.SQL = `SELECT column_name FROM (DESCRIBE "` + strings.ReplaceAll(table, `"`, `""`) + `")`
 	var names []string
-	if res, err := local.Query(ctx, s.home, opts); err == nil {
+	if res, err := inspect.Query(ctx, s.home, opts); err == nil {
 		for _, row := range res.Rows {
 			names = append(names, fmt.Sprint(row[0]))
 		}

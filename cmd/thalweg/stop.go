@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/control"
 	"thalweg/internal/store/state"
 )
 
@@ -27,7 +27,7 @@ func (c *stopCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
-	out, err := local.Stop(ctx, home, run.RunKey, a.order(c.Reason))
+	out, err := control.Stop(ctx, home, run.RunKey, a.order(c.Reason))
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (c *stopCmd) Run(ctx context.Context, a *app) error {
 		fmt.Fprintf(a.stdout, "run %d is %s: there is nothing to stop\n", run.Run, out.After)
 	case out.AtWork:
 		fmt.Fprintf(a.stdout, "run %d is stopped; a process has not ended its work on it within %s: what it still does "+
-			"goes nowhere\n", run.Run, local.StopBound)
+			"goes nowhere\n", run.Run, control.StopBound)
 	default:
 		fmt.Fprintf(a.stdout, "run %d is stopped, and nothing of it is under way any more (%s)\n", run.Run, span(out.Took))
 	}

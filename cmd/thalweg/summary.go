@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/runner"
 	"thalweg/internal/base/format"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/ops/history"
@@ -15,7 +15,7 @@ import (
 )
 
 // printSummary is what a person sees when a run is over.
-func printSummary(a *app, sum local.Summary) {
+func printSummary(a *app, sum runner.Summary) {
 	headers := []any{"node", "type", "status", "batches", "rows in", "rows out", "bytes out", "time"}
 	if len(sum.Checks) > 0 {
 		headers = append(headers, "checks")
@@ -111,7 +111,7 @@ func printWarnings(a *app, nodes []state.Node, stats map[string]state.Stats) {
 
 // printBadRows says which nodes have put rows aside and how to see them.
 func printBadRows(a *app, nodes []state.Node, stats map[string]state.Stats) {
-	for _, b := range local.ListBadRows(nodes, stats) {
+	for _, b := range runner.ListBadRows(nodes, stats) {
 		fmt.Fprintf(a.stdout, "%s %s in node %s; %s shows them\n", a.paint("bad rows:", yellow), count(b.Rows),
 			b.Node, b.Command)
 	}
@@ -232,7 +232,7 @@ func reusedFromOf(key *state.NodeKey) *reusedFrom {
 	return &reusedFrom{Run: key.Run, Node: key.Node}
 }
 
-func finishedEvent(sum local.Summary) finished {
+func finishedEvent(sum runner.Summary) finished {
 	out := finished{Event: "run_finished", Status: sum.Status, Workspace: sum.Key.Workspace, Run: sum.Key.Run,
 		ElapsedMS:  sum.Elapsed.Milliseconds(),
 		OverheadMS: sum.Overhead.Milliseconds(), PeakBytes: sum.PeakBytes, Failure: sum.Failure, Nodes: []finishedNode{},
@@ -243,7 +243,7 @@ func finishedEvent(sum local.Summary) finished {
 	for _, n := range sum.Nodes {
 		s := sum.Stats[n.Name]
 		node := finishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal, RowsIn: n.RowsIn,
-			RowsOut: n.RowsOut, RowsBad: local.BadRowsOf(s), Warnings: s.Warnings,
+			RowsOut: n.RowsOut, RowsBad: runner.BadRowsOf(s), Warnings: s.Warnings,
 			BytesIn: n.BytesIn, BytesOut: n.BytesOut, StartedMS: epochMS(n.Started), FinishedMS: epochMS(n.Finished),
 			ElapsedMS: sum.Worked[n.Name].Milliseconds(),
 			EngineMS:  s.Engine.Milliseconds(), PythonBusyMS: s.Python.Milliseconds(), ComputedIn: sum.ComputedIn[n.Name],

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/lineage"
 	"thalweg/internal/run/plan"
@@ -43,8 +44,8 @@ func (c *traceCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
-	tree, err := local.Trace(ctx, home, local.TraceOptions{Workspace: c.Workspace, Name: c.Name, Run: c.RunFlag(),
-		Process: local.Process{Caller: a.caller(), MemoryBytes: memory, Interpreter: c.Python, Keeper: ownExecutable,
+	tree, err := inspect.Trace(ctx, home, inspect.TraceOptions{Workspace: c.Workspace, Name: c.Name, Run: c.RunFlag(),
+		Process: runtime.Process{Caller: a.caller(), MemoryBytes: memory, Interpreter: c.Python, Keeper: ownExecutable,
 			Known:  a.known,
 			Remote: client}, Trace: lineage.Options{Where: c.Where, Limit: c.Limit, Sample: c.Sample}})
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/outputs"
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
@@ -77,7 +77,7 @@ func (c *validateCmd) Run(ctx context.Context, a *app) error {
 
 // outputsRefused is what a run would refuse of the outputs before it begins; nil: nothing.
 func outputsRefused(ctx context.Context, s *script.Script) *document.Diagnostic {
-	err := local.CheckOutputs(ctx, s)
+	err := outputs.CheckOutputs(ctx, s)
 	if err == nil {
 		return nil
 	}

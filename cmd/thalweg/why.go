@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/run/job"
@@ -38,7 +39,7 @@ func (c *whyCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	around := history.Around{Slots: home.SlotsOf(ctx, run), Memory: waiters.Texts, Gone: job.Gone}
+	around := history.Around{Slots: runtime.SlotsOf(ctx, home, run), Memory: waiters.Texts, Gone: job.Gone}
 	around.Waits = func(owner string) bool {
 		return slices.ContainsFunc(waiters.PIDs, func(pid int) bool { return job.IsProcess(owner, pid) })
 	}

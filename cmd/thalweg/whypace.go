@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/registry"
 	"thalweg/internal/run/adapt"
 	"thalweg/internal/store/state"
 )
@@ -21,13 +22,13 @@ type workerPace struct {
 }
 
 // workersOn are a cluster's workers that work on a run, by their notes.
-func workersOn(ctx context.Context, home *local.Instance, run state.Run) ([]local.WorkerEntry, error) {
+func workersOn(ctx context.Context, home *instance.Instance, run state.Run) ([]registry.WorkerEntry, error) {
 	if home.Cluster() == nil || run.Status.Terminal() {
 		return nil, nil
 	}
-	workers, err := local.Workers(ctx, home)
-	return slices.DeleteFunc(workers, func(w local.WorkerEntry) bool {
-		return w.Gone || !slices.ContainsFunc(w.Runs, func(r local.RunAt) bool {
+	workers, err := registry.Workers(ctx, home)
+	return slices.DeleteFunc(workers, func(w registry.WorkerEntry) bool {
+		return w.Gone || !slices.ContainsFunc(w.Runs, func(r registry.RunAt) bool {
 			return r.Workspace == run.Workspace &&
 				r.Run == run.Run
 		})
@@ -35,7 +36,7 @@ func workersOn(ctx context.Context, home *local.Instance, run state.Run) ([]loca
 }
 
 // pacesOf is how much workers do at once.
-func pacesOf(workers []local.WorkerEntry) (out []workerPace) {
+func pacesOf(workers []registry.WorkerEntry) (out []workerPace) {
 	for _, w := range workers {
 		if len(w.Concurrency) > 0 {
 			out = append(out, workerPace{Host: w.Host, PID: w.PID, Concurrency: w.Concurrency, Decisions: w.Decisions})
@@ -45,7 +46,7 @@ func pacesOf(workers []local.WorkerEntry) (out []workerPace) {
 }
 
 // noticesOf is what workers say that somebody should look at.
-func noticesOf(workers []local.WorkerEntry) (out []string) {
+func noticesOf(workers []registry.WorkerEntry) (out []string) {
 	for _, w := range workers {
 		for _, text := range w.Notices {
 			out = append(out, fmt.Sprintf("%s (process %d): %s", w.Host, w.PID, text))

@@ -8,7 +8,10 @@ import (
 	"log/slog"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/worker"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/ops/clusterconfig"
@@ -77,15 +80,15 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	defer told.close()
-	opts := local.WorkerOptions{Process: place.process(a, c.engineFlags), Engine: engineSaid, Drain: a.drain,
+	opts := worker.WorkerOptions{Process: place.process(a, c.engineFlags), Engine: engineSaid, Drain: a.drain,
 		DrainTime: drain, Concurrency: fixed, Joined: a.joined}
 	opts.Observe = func(e job.Event) { c.observe(a, e) }
 	if c.isolates(place.home) {
-		opts.Isolate = &local.Isolation{Command: slotProcess, Client: c.remoteFlags}
+		opts.Isolate = &worker.Isolation{Command: slotProcess, Client: c.remoteFlags}
 	}
 	told.wrapWorker(ctx, &opts)
 	seen.measure(place.home, &opts)
-	return local.Serve(ctx, place.home, opts)
+	return worker.Serve(ctx, place.home, opts)
 }
 
 // configured settles what a cluster's configuration says of its workers and the command line does not:
@@ -117,7 +120,7 @@ func (f *engineFlags) findPython(cfg *clusterconfig.Config, logger *slog.Logger)
 	if cfg != nil && cfg.Worker.Python != "" && f.Python == pythonDefault {
 		f.Python, at = cfg.Worker.Python, cfg.Place("worker.python")
 	}
-	err := local.FindInterpreter(f.Python, at)
+	err := runtime.FindInterpreter(f.Python, at)
 	if err != nil && f.Python == pythonDefault && at == (fault.Place{}) {
 		logger.Warn("there is no Python: scripts with Python cannot be worked on here", "error", err)
 		return nil
@@ -127,14 +130,14 @@ func (f *engineFlags) findPython(cfg *clusterconfig.Config, logger *slog.Logger)
 
 // isolates says whether batches are executed in processes of their own: in a
 // cluster, whose workers nobody watches, unless somebody says otherwise.
-func (c *workerCmd) isolates(home *local.Instance) bool {
+func (c *workerCmd) isolates(home *instance.Instance) bool {
 	if c.Isolate != nil {
 		return *c.Isolate
 	}
 	return home.Cluster() != nil
 }
 
-func (a *app) joined(s local.Started) {
+func (a *app) joined(s runner.Started) {
 	fmt.Fprintf(a.stderr, "run %d in workspace %s: at work\n", s.Key.Run, s.Key.Workspace)
 }
 
@@ -159,7 +162,7 @@ func (f engineFlags) check() error {
 
 // workplace is what a process that executes batches has open.
 type workplace struct {
-	home        *local.Instance
+	home        *instance.Instance
 	client      *remote.Client
 	logger      *slog.Logger
 	memoryBytes int64
@@ -168,8 +171,8 @@ type workplace struct {
 }
 
 // process returns what this command works with, here.
-func (w *workplace) process(a *app, flags engineFlags) local.Process {
-	return local.Process{Caller: a.caller(), Program: version, Known: a.known, MemoryBytes: w.memoryBytes,
+func (w *workplace) process(a *app, flags engineFlags) runtime.Process {
+	return runtime.Process{Caller: a.caller(), Program: version, Known: a.known, MemoryBytes: w.memoryBytes,
 		Cores: flags.Cores, Interpreter: flags.Python, Keeper: ownExecutable, RowTimeout: flags.RowTimeout,
 		GroupTimeout: flags.GroupTimeout, Tries: flags.Tries, AttemptTimeout: flags.AttemptTimeout,
 		Remote: w.client, Logger: w.logger, Waiting: a.waiting}
@@ -177,12 +180,12 @@ func (w *workplace) process(a *app, flags engineFlags) local.Process {
 
 func openWorkplace(ctx context.Context, a *app, at placeFlags, engine engineFlags, far remoteFlags,
 	verbose bool) (*workplace, error) {
-	return openMeasured(ctx, a, at, engine, far, levelOf(verbose), local.Observers{})
+	return openMeasured(ctx, a, at, engine, far, levelOf(verbose), instance.Observers{})
 }
 
 // openMeasured is openWorkplace with somebody who is told what a cluster's services do.
 func openMeasured(ctx context.Context, a *app, at placeFlags, engine engineFlags, far remoteFlags, level slog.Level,
-	told local.Observers) (*workplace, error) {
+	told instance.Observers) (*workplace, error) {
 	if err := engine.check(); err != nil {
 		return nil, err
 	}
@@ -195,7 +198,7 @@ func openMeasured(ctx context.Context, a *app, at placeFlags, engine engineFlags
 	if err != nil {
 		return nil, err
 	}
-	home, err := at.openObserved(ctx, a, true, local.ClusterOptions{Observers: told})
+	home, err := at.openObserved(ctx, a, true, instance.ClusterOptions{Observers: told})
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}

@@ -9,7 +9,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
 	"thalweg/internal/store/cassandra"
 	"thalweg/internal/store/state"
 )
@@ -59,11 +59,11 @@ func forget(broker, prefix string) error {
 // node's last commit to the first claim of nodes that read it, at all and while workers
 // had one of their places free.
 func (f *figures) look(ctx context.Context, config string, places int) (err error) {
-	cfg, err := local.LoadCluster(config, nil)
+	cfg, err := instance.LoadCluster(config, nil)
 	if err != nil {
 		return err
 	}
-	home, err := local.OpenCluster(ctx, cfg, local.ClusterOptions{})
+	home, err := instance.OpenCluster(ctx, cfg, instance.ClusterOptions{})
 	if err != nil {
 		return err
 	}

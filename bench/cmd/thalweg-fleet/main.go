@@ -21,7 +21,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
 	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/store/cassandra"
 )
@@ -153,7 +153,7 @@ func (s services) close(ctx context.Context) error {
 		return nil
 	}
 	defer s.admin.Close()
-	prefix, err := local.QueuePrefix(ctx,
+	prefix, err := instance.QueuePrefix(ctx,
 		&clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: []string{s.host}, Keyspace: s.keyspace}}})
 	if err == nil {
 		err = forget(s.broker, prefix)

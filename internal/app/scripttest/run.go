@@ -13,7 +13,11 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/scripts"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/secret"
 	"thalweg/internal/base/similar"
@@ -50,14 +54,14 @@ const engineBytes = 256 << 20
 // Run runs one case. The error is for what is no result: a broken test file
 // or script, an environment that does not work.
 func Run(ctx context.Context, s *Suite, c *Case, o Options) (Result, error) {
-	r := &runner{suite: s, c: c, o: o}
+	r := &caseRun{suite: s, c: c, o: o}
 	start := time.Now()
 	err := r.run(ctx)
 	return Result{Case: c, Elapsed: time.Since(start), Differences: r.differences}, err
 }
 
-// runner is the running of one case.
-type runner struct {
+// caseRun is the running of one case.
+type caseRun struct {
 	suite       *Suite
 	c           *Case
 	o           Options
@@ -69,7 +73,7 @@ type runner struct {
 	differences []string
 }
 
-func (r *runner) run(ctx context.Context) (err error) {
+func (r *caseRun) run(ctx context.Context) (err error) {
 	if r.dir, err = os.MkdirTemp(r.o.WorkDir, "case-"); err != nil {
 		return &fault.Error{Kind: fault.Environment, Message: "make a directory for a test", Err: err}
 	}
@@ -80,15 +84,15 @@ func (r *runner) run(ctx context.Context) (err error) {
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
-	home, err := local.Open(ctx, filepath.Join(r.dir, "state"), true)
+	home, err := instance.Open(ctx, filepath.Join(r.dir, "state"), true)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
-	sum, runErr := local.Run(ctx, home,
-		local.Options{Script: r.script, Process: local.Process{Remote: r.o.Remote, MemoryBytes: r.o.MemoryBytes, Cores: 1,
+	sum, runErr := runner.Run(ctx, home,
+		runner.Options{Script: r.script, Process: runtime.Process{Remote: r.o.Remote, MemoryBytes: r.o.MemoryBytes, Cores: 1,
 			Interpreter: r.o.Interpreter, Keeper: r.o.Keeper, Known: r.o.Known}, ScriptPath: r.suite.Script,
-			Workspace: local.DefaultWorkspace,
+			Workspace: instance.DefaultWorkspace,
 			Start:     nodeNames(r.script), Unattended: true})
 	if ctx.Err() != nil {
 		return fmt.Errorf("test %s: %w", r.c.Name, context.Cause(ctx))
@@ -106,17 +110,17 @@ func nodeNames(s *script.Script) []string {
 
 // load loads the script with the case's parameters; each case has its own,
 // because cutting nodes out changes it.
-func (r *runner) load(ctx context.Context) error {
+func (r *caseRun) load(ctx context.Context) error {
 	params, err := r.writeParams()
 	if err != nil {
 		return err
 	}
-	src := local.Sources(r.o.Remote, "", r.suite.Script, params)
+	src := scripts.Sources(r.o.Remote, "", r.suite.Script, params)
 	src.Known = r.o.Known
 	src.Lenient = r.o.Lenient
 	s, diags := script.Load(ctx, src)
 	if diags.HasErrors() {
-		return &local.InvalidScriptError{Diagnostics: diags}
+		return &scripts.InvalidScriptError{Diagnostics: diags}
 	}
 	r.script = s
 	if r.isolation, err = s.Isolate(r.c.Nodes); err != nil {
@@ -128,7 +132,7 @@ func (r *runner) load(ctx context.Context) error {
 }
 
 // writeParams merges the parameters of the command line, the test file and the case.
-func (r *runner) writeParams() (string, error) {
+func (r *caseRun) writeParams() (string, error) {
 	merged := map[string]*yaml.Node{}
 	if r.o.ParamsPath != "" {
 		text, err := readLimited(r.o.ParamsPath)
@@ -164,7 +168,7 @@ func (r *runner) writeParams() (string, error) {
 }
 
 // prepare makes files of what the case gives and leads the nodes to them.
-func (r *runner) prepare(ctx context.Context) (err error) {
+func (r *caseRun) prepare(ctx context.Context) (err error) {
 	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: engineBytes, Threads: 1,
 		SpillDir: filepath.Join(r.dir, "spill"), Paths: []string{r.dir}})
 	if err != nil {
@@ -207,7 +211,7 @@ func (r *runner) prepare(ctx context.Context) (err error) {
 }
 
 // files leads a node to given files, and what it writes into a directory of the case.
-func (r *runner) files(ctx context.Context, in *engine.Instance, n *script.Node, ordinal int) error {
+func (r *caseRun) files(ctx context.Context, in *engine.Instance, n *script.Node, ordinal int) error {
 	if n.Out != nil {
 		if r.outputs == nil {
 			r.outputs = map[string]string{}
@@ -256,7 +260,7 @@ func (r *runner) files(ctx context.Context, in *engine.Instance, n *script.Node,
 }
 
 // namedFiles gives files to a node that takes columns from their names.
-func (r *runner) namedFiles(ctx context.Context, in *engine.Instance, n *script.Node, v *value, urls []script.FileURL,
+func (r *caseRun) namedFiles(ctx context.Context, in *engine.Instance, n *script.Node, v *value, urls []script.FileURL,
 	dir string) error {
 	if v.Kind != yaml.MappingNode || len(v.Content) == 2 && v.Content[0].Value == "file" {
 		f := v.fault("node %s takes columns from the names of its files, and nothing gives them names", n.Name)
@@ -283,7 +287,7 @@ func (r *runner) namedFiles(ctx context.Context, in *engine.Instance, n *script.
 }
 
 // input writes one given file: text as it is, or rows as Parquet.
-func (r *runner) input(ctx context.Context, in *engine.Instance, n *script.Node, v *value, path string) error {
+func (r *caseRun) input(ctx context.Context, in *engine.Instance, n *script.Node, v *value, path string) error {
 	if !n.Files.Parquet {
 		text, err := v.text()
 		if err != nil {
@@ -305,14 +309,14 @@ func (r *runner) input(ctx context.Context, in *engine.Instance, n *script.Node,
 	return writeParquet(ctx, in, path, columns, rows)
 }
 
-func (r *runner) fault(format string, args ...any) *fault.Error {
+func (r *caseRun) fault(format string, args ...any) *fault.Error {
 	f := fault.New(fault.Script, format, args...)
 	f.Place = fault.Place{File: r.suite.Path, Line: int64(r.c.Line)}
 	return f
 }
 
 // unused refuses what the case gives to nobody.
-func (r *runner) unused() error {
+func (r *caseRun) unused() error {
 	var left []string
 	for name := range r.given {
 		left = append(left, name)
@@ -348,7 +352,7 @@ func tableColumns(w *script.TableWriter) []column {
 }
 
 // judge compares how the run ended with what the case expects.
-func (r *runner) judge(ctx context.Context, home *local.Instance, sum local.Summary, runErr error) error {
+func (r *caseRun) judge(ctx context.Context, home *instance.Instance, sum runner.Summary, runErr error) error {
 	message := failure(sum, runErr)
 	switch {
 	case r.c.Error != "" && message == "":
@@ -371,12 +375,12 @@ func (r *runner) judge(ctx context.Context, home *local.Instance, sum local.Summ
 	return nil
 }
 
-func (r *runner) differ(format string, args ...any) {
+func (r *caseRun) differ(format string, args ...any) {
 	r.differences = append(r.differences, fmt.Sprintf(format, args...))
 }
 
 // failure is the text of a run's failure; "" if it is complete.
-func failure(sum local.Summary, err error) string {
+func failure(sum runner.Summary, err error) string {
 	switch {
 	case sum.Status == state.Complete:
 		return ""
@@ -389,7 +393,7 @@ func failure(sum local.Summary, err error) string {
 }
 
 // compare holds what a table or a file has against what is expected of it.
-func (r *runner) compare(ctx context.Context, home *local.Instance, e named) error {
+func (r *caseRun) compare(ctx context.Context, home *instance.Instance, e named) error {
 	var creators []string
 	for _, name := range r.c.Nodes {
 		n := r.script.Node(name)
@@ -412,7 +416,7 @@ func (r *runner) compare(ctx context.Context, home *local.Instance, e named) err
 
 // compareFile compares a file's text; the files of several batches one behind
 // the other. Line ends do not count.
-func (r *runner) compareFile(n *script.Node, e named) error {
+func (r *caseRun) compareFile(n *script.Node, e named) error {
 	if !n.Out.Form.Text() {
 		return e.fault("node %s writes %s: test the node before it, or write CSV", n.Name, n.Out.Form.Shown())
 	}
@@ -456,7 +460,7 @@ func lines(text string) []string {
 
 // compareTable compares rows whatever their order, in the fields that are
 // expected.
-func (r *runner) compareTable(ctx context.Context, home *local.Instance, n *script.Node, e named) error {
+func (r *caseRun) compareTable(ctx context.Context, home *instance.Instance, n *script.Node, e named) error {
 	columns := tableColumns(n.Table)
 	rows, err := e.table(columns)
 	if err != nil {
@@ -523,13 +527,13 @@ func (r row) line(columns []column) (string, error) {
 	return strings.Join(cells, " "), nil
 }
 
-func tableLines(ctx context.Context, home *local.Instance, table string, columns []column) ([]string, error) {
+func tableLines(ctx context.Context, home *instance.Instance, table string, columns []column) ([]string, error) {
 	cols := make([]string, len(columns))
 	for i, c := range columns {
 		cols[i] = resultSQL(c.typ, sqltext.Ident(c.name))
 	}
-	res, err := local.Query(ctx, home, local.QueryOptions{Workspace: local.DefaultWorkspace,
-		Process: local.Process{MemoryBytes: engineBytes}, SQL: "SELECT " + strings.Join(cols, ", ") + " FROM " +
+	res, err := inspect.Query(ctx, home, inspect.QueryOptions{Workspace: instance.DefaultWorkspace,
+		Process: runtime.Process{MemoryBytes: engineBytes}, SQL: "SELECT " + strings.Join(cols, ", ") + " FROM " +
 			sqltext.Ident(table)})
 	if err != nil {
 		return nil, fmt.Errorf("read table %s: %w", table, err)

@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/io/files"
 	"thalweg/internal/lang/script"
@@ -103,10 +105,10 @@ func runNodes(t *testing.T, dir string, nodes object) {
 	require.NoError(t, err)
 	name := filepath.Join(dir, "script.json")
 	require.NoError(t, os.WriteFile(name, raw, 0o600))
-	home, err := local.Open(t.Context(), filepath.Join(dir, "state"), true)
+	home, err := instance.Open(t.Context(), filepath.Join(dir, "state"), true)
 	require.NoError(t, err)
-	sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: name, Workspace: local.DefaultWorkspace,
-		Process: local.Process{MemoryBytes: 512 << 20, Cores: 2}})
+	sum, err := runner.Run(t.Context(), home, runner.Options{ScriptPath: name, Workspace: instance.DefaultWorkspace,
+		Process: runtime.Process{MemoryBytes: 512 << 20, Cores: 2}})
 	require.NoError(t, home.Close())
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, sum.Status)

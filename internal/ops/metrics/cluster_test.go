@@ -16,7 +16,11 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/fleet"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/worker"
 	"thalweg/internal/base/keeper"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/ops/clusterconfig"
@@ -43,7 +47,7 @@ func clusterOf(t *testing.T, dir string) (config string) {
 		admin, err := cassandra.Open(cassandra.Config{Hosts: []string{host}, Timeout: time.Minute})
 		require.NoError(t, err)
 		defer admin.Close()
-		prefix, err := local.QueuePrefix(context.Background(),
+		prefix, err := instance.QueuePrefix(context.Background(),
 			&clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: []string{host},
 				Keyspace: keyspace}}})
 		require.NoError(t, err)
@@ -81,16 +85,16 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 	t.Helper()
 	dir := t.TempDir()
 	started := filepath.Join(dir, "started")
-	cfg, err := local.LoadCluster(clusterOf(t, dir), nil)
+	cfg, err := instance.LoadCluster(clusterOf(t, dir), nil)
 	require.NoError(t, err)
-	require.NoError(t, local.InitCluster(t.Context(), cfg))
+	require.NoError(t, fleet.InitCluster(t.Context(), cfg))
 	for name, text := range map[string]string{"script.yaml": measuredScript, "orders.csv": "id,price\n1,10\n2,20\n",
 		"double.py": fmt.Sprintf("import os, time\n\ndef double(x):\n    if not os.path.exists(%[1]q):\n        "+
 			"open(%[1]q, 'w').close()\n        time.sleep(60)\n    return 2 * x\n", started)} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	home, err := local.OpenCluster(t.Context(), cfg,
-		local.ClusterOptions{Observers: local.Observers{Cassandra: m.Requests("cassandra"), S3: m.Requests("s3"),
+	home, err := instance.OpenCluster(t.Context(), cfg,
+		instance.ClusterOptions{Observers: instance.Observers{Cassandra: m.Requests("cassandra"), S3: m.Requests("s3"),
 			RabbitMQ: m.Requests("rabbitmq"),
 			Cache:    m.Copies(), Parts: m.Backend}})
 	require.NoError(t, err)
@@ -109,12 +113,12 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 	}
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		err := local.Serve(ctx, home, local.WorkerOptions{Process: local.Process{MemoryBytes: memoryOfTest, Cores: 1,
+		err := worker.Serve(ctx, home, worker.WorkerOptions{Process: runtime.Process{MemoryBytes: memoryOfTest, Cores: 1,
 			Lease: leaseOfTest, Interpreter: "python3", Remote: client, Program: "test", Observe: func(e job.Event) {
 				m.Observe(e)
 				look()
-			}}, Isolate: &local.Isolation{Command: command}, Hinted: m.Hinted, SlotEnded: m.SlotEnded, Decided: m.Decided,
-			Introspect: func(i local.Introspection) {
+			}}, Isolate: &worker.Isolation{Command: command}, Hinted: m.Hinted, SlotEnded: m.SlotEnded, Decided: m.Decided,
+			Introspect: func(i worker.Introspection) {
 				m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget, AtOnce: i.AtOnce})
 			}})
 		if err != nil && !errors.Is(err, context.Canceled) {
@@ -123,8 +127,8 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 	})
 	defer serving.Wait()
 	defer stop()
-	key, _, err := local.Submit(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir,
-		Workspace: "main", Process: local.Process{MemoryBytes: memoryOfTest, Cores: 1, Interpreter: "python3",
+	key, _, err := runner.Submit(ctx, home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir,
+		Workspace: "main", Process: runtime.Process{MemoryBytes: memoryOfTest, Cores: 1, Interpreter: "python3",
 			Remote: client}})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {

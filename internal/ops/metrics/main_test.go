@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/worker"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/run/sandbox"
 )
@@ -35,7 +35,7 @@ func serveSlot() int {
 	}
 	conn, err := sandbox.Inherited()
 	if err == nil {
-		err = local.ServeSlot(conn, func(json.RawMessage, sandbox.Parent) (*remote.Client,
+		err = worker.ServeSlot(conn, func(json.RawMessage, sandbox.Parent) (*remote.Client,
 			error) {
 			return remote.New(remote.Config{}), nil
 		})

@@ -13,7 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/worker"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/metrics"
 	"thalweg/internal/run/engine"
@@ -93,8 +96,8 @@ func measuredRun(t *testing.T, m *metrics.Metrics, look func()) {
 	write("script.yaml", measuredScript)
 	write("double.py", "def double(x):\n    return 2 * x\n")
 	write("orders.csv", "id,price\n1,10\n2,20\n")
-	open := func() *local.Instance {
-		home, err := local.Open(t.Context(), filepath.Join(dir, "state"), true)
+	open := func() *instance.Instance {
+		home, err := instance.Open(t.Context(), filepath.Join(dir, "state"), true)
 		require.NoError(t, err)
 		home.State, home.Parts = m.State(&hostileOnce{Store: home.State}), m.Parts(home.Parts)
 		return home
@@ -112,12 +115,12 @@ func measuredRun(t *testing.T, m *metrics.Metrics, look func()) {
 		look() // while it holds what it shows of its memory, however short that is
 	}
 	serving.Go(func() {
-		err := local.Serve(ctx, second, local.WorkerOptions{Process: local.Process{MemoryBytes: memoryOfTest, Cores: 2,
+		err := worker.Serve(ctx, second, worker.WorkerOptions{Process: runtime.Process{MemoryBytes: memoryOfTest, Cores: 2,
 			Lease: leaseOfTest, Observe: seen, Interpreter: "python3", Waiting: func(string) { comes() }},
 			Wants:  func(state.Run) bool { return faulty.tasks.Load() > 0 },
-			Joined: func(local.Started) { comes() },
+			Joined: func(runner.Started) { comes() },
 			Hinted: m.Hinted,
-			Introspect: func(i local.Introspection) {
+			Introspect: func(i worker.Introspection) {
 				m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget, AtOnce: i.AtOnce})
 			}})
 		if err != nil && !errors.Is(err, context.Canceled) {
@@ -127,13 +130,13 @@ func measuredRun(t *testing.T, m *metrics.Metrics, look func()) {
 	defer serving.Wait()
 	defer stop()
 	begun, leave := context.WithCancelCause(t.Context())
-	faulty.leave = func() { leave(local.ErrLeave) }
+	faulty.leave = func() { leave(runner.ErrLeave) }
 	faulty.wait = func() {
 		look()
 		<-there // else the run would stop when this process leaves it
 	}
-	sum, err := local.Run(begun, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir,
-		Workspace: "main", Process: local.Process{MemoryBytes: memoryOfTest, Cores: 2, Lease: leaseOfTest,
+	sum, err := runner.Run(begun, home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir,
+		Workspace: "main", Process: runtime.Process{MemoryBytes: memoryOfTest, Cores: 2, Lease: leaseOfTest,
 			Interpreter: "python3", Observe: m.Observe,
 			Executor: func(inner engine.Executor) engine.Executor { faulty.Executor = inner; return faulty }}})
 	require.NotZero(t, sum.Key.Run, "%v", err)

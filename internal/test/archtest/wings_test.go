@@ -33,18 +33,21 @@ var wings = map[string]wing{
 	"ops": {may: "base lang io store run ops", floors: []string{
 		"clusterconfig gc compare doctor history infer lineage metrics notify schedule simulate",
 	}},
-	"app": {may: "base lang io store run ops app", floors: []string{"caller", "local", "scripttest"}},
+	"app": {may: "base lang io store run ops app", floors: []string{
+		"caller scripts", "instance", "outputs registry", "runtime", "inspect", "runner", "control worker", "fleet scheduler",
+		"scripttest",
+	}},
 }
 
 // seams are the packages that others know by the interface of a lower one, and the only ones that may import them.
 var seams = map[string]string{
-	"store/state/sqlite":    "store/state app/local ops/simulate",
-	"store/state/cassandra": "store/state app/local",
-	"store/parts/local":     "store/parts app/local",
-	"store/parts/cassandra": "store/parts app/local",
-	"store/parts/s3":        "store/parts app/local",
-	"store/queue/inproc":    "store/queue app/local",
-	"store/queue/rabbitmq":  "store/queue app/local ops/doctor",
+	"store/state/sqlite":    "store/state app/instance app/fleet ops/simulate",
+	"store/state/cassandra": "store/state app/instance app/fleet",
+	"store/parts/local":     "store/parts app/instance app/fleet",
+	"store/parts/cassandra": "store/parts app/instance app/fleet",
+	"store/parts/s3":        "store/parts app/instance app/fleet",
+	"store/queue/inproc":    "store/queue app/runtime",
+	"store/queue/rabbitmq":  "store/queue app/instance app/fleet ops/doctor",
 }
 
 // leftovers are imports that the wings do not allow, each with what ends it.

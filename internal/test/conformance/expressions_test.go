@@ -16,7 +16,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/scripts"
 )
 
 // expressionLine is a line of the file expressions: EXPRESSION | TYPE | RESULT.
@@ -128,7 +132,7 @@ func evaluateAll(t *testing.T, c *testCase, template string, lines []*expression
 	}
 	b := newBench(t, c)
 	err := b.runText(fields(template, left))
-	var invalid *local.InvalidScriptError
+	var invalid *scripts.InvalidScriptError
 	if errors.As(err, &invalid) {
 		takeRefused(t, invalid, lines, &left, got)
 		err = b.runText(fields(template, left))
@@ -150,7 +154,7 @@ func evaluateAll(t *testing.T, c *testCase, template string, lines []*expression
 var fieldPath = regexp.MustCompile(`\.fields\.e(\d+)(?:\.|$)`)
 
 // takeRefused takes the lines that do not load out of left.
-func takeRefused(t *testing.T, invalid *local.InvalidScriptError, lines []*expressionLine, left *[]*expressionLine,
+func takeRefused(t *testing.T, invalid *scripts.InvalidScriptError, lines []*expressionLine, left *[]*expressionLine,
 	got map[*expressionLine]string) {
 	t.Helper()
 	byIndex := map[int]*expressionLine{}
@@ -180,7 +184,7 @@ func evaluateOne(t *testing.T, c *testCase, template string, e *expressionLine) 
 	t.Helper()
 	b := newBench(t, c)
 	err := b.runText(strings.ReplaceAll(strings.ReplaceAll(template, exprMark, quoteYAML(e.expr)), typeMark, e.typ))
-	var invalid *local.InvalidScriptError
+	var invalid *scripts.InvalidScriptError
 	switch {
 	case errors.As(err, &invalid):
 		return refusedMark + invalid.Diagnostics.Errors()[0].Message
@@ -203,8 +207,8 @@ func (b *bench) runText(text string) error {
 	b.t.Helper()
 	path := filepath.Join(b.dir, "script.yaml")
 	require.NoError(b.t, os.WriteFile(path, []byte(strings.ReplaceAll(text, dirMark, b.dir)), 0o644))
-	sum, err := local.Run(context.Background(), b.home, local.Options{ScriptPath: path, Workspace: local.DefaultWorkspace,
-		Process: local.Process{MemoryBytes: caseMemoryBytes, Cores: caseCores, Interpreter: "python3", Logger: quiet}})
+	sum, err := runner.Run(context.Background(), b.home, runner.Options{ScriptPath: path, Workspace: instance.DefaultWorkspace,
+		Process: runtime.Process{MemoryBytes: caseMemoryBytes, Cores: caseCores, Interpreter: "python3", Logger: quiet}})
 	if err == nil && sum.Failure != nil {
 		err = errors.New(sum.Failure.Message)
 	}
@@ -255,10 +259,10 @@ func (b *bench) readFields(lines []*expressionLine, got map[*expressionLine]stri
 	}
 }
 
-func (b *bench) query(text string) local.QueryResult {
+func (b *bench) query(text string) inspect.QueryResult {
 	b.t.Helper()
-	res, err := local.Query(context.Background(), b.home, local.QueryOptions{Workspace: local.DefaultWorkspace, SQL: text,
-		Process: local.Process{MemoryBytes: caseMemoryBytes}})
+	res, err := inspect.Query(context.Background(), b.home, inspect.QueryOptions{Workspace: instance.DefaultWorkspace, SQL: text,
+		Process: runtime.Process{MemoryBytes: caseMemoryBytes}})
 	require.NoError(b.t, err)
 	return res
 }

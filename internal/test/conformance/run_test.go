@@ -18,7 +18,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/caller"
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/control"
+	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/scripts"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/parts/cache"
@@ -36,7 +41,7 @@ const (
 type bench struct {
 	t        *testing.T
 	dir      string // holds the inputs and takes the outputs
-	home     *local.Instance
+	home     *instance.Instance
 	inputs   map[string]string
 	failures []string
 	warnings string
@@ -69,7 +74,7 @@ func newBench(t *testing.T, c *testCase) *bench {
 	for name := range b.leftFiles() {
 		b.inputs[name] = ""
 	}
-	b.home, err = local.Open(context.Background(), filepath.Join(root, "state"), true)
+	b.home, err = instance.Open(context.Background(), filepath.Join(root, "state"), true)
 	require.NoError(t, err)
 	if len(filepath.Base(c.file))%2 == 0 { // half of the cases, always the same
 		require.NoError(t, b.home.Parts.Close())
@@ -133,14 +138,14 @@ func (b *bench) execute(c *testCase) {
 func (b *bench) run(s step) string {
 	b.t.Helper()
 	if s.approve != "" {
-		_, err := local.Decide(context.Background(), b.home, local.DecisionRequest{Run: b.last, Gate: s.approve,
+		_, err := control.Decide(context.Background(), b.home, control.DecisionRequest{Run: b.last, Gate: s.approve,
 			Approve: true,
-			Process: local.Process{Caller: caller.OfProcess(caller.CLI, s.role)}, Answers: s.answers})
+			Process: runtime.Process{Caller: caller.OfProcess(caller.CLI, s.role)}, Answers: s.answers})
 		return b.refused(err)
 	}
-	opts := local.Options{ScriptPath: filepath.Join(b.dir, s.script), Workspace: local.DefaultWorkspace, Start: s.start,
+	opts := runner.Options{ScriptPath: filepath.Join(b.dir, s.script), Workspace: instance.DefaultWorkspace, Start: s.start,
 		From: s.from, Lenient: s.lenient,
-		Process:   local.Process{MemoryBytes: caseMemoryBytes, Cores: caseCores, Interpreter: "python3", Logger: quiet},
+		Process:   runtime.Process{MemoryBytes: caseMemoryBytes, Cores: caseCores, Interpreter: "python3", Logger: quiet},
 		Ephemeral: b.fused, Reuse: s.reuse}
 	if s.resume {
 		opts.Resume, opts.Pinned, opts.ResumeRun = true, true, b.last.Run
@@ -162,8 +167,8 @@ func (b *bench) run(s step) string {
 	if s.waits {
 		status = state.Waiting
 	}
-	opts.Started = func(s local.Started) { b.warnings = b.plain(s.Warnings.Render()) }
-	sum, err := local.Run(ctx, b.home, opts)
+	opts.Started = func(s runner.Started) { b.warnings = b.plain(s.Warnings.Render()) }
+	sum, err := runner.Run(ctx, b.home, opts)
 	b.last = sum.Key
 	switch {
 	case err != nil:
@@ -177,7 +182,7 @@ func (b *bench) run(s step) string {
 
 // refused writes what the command line prints about an error, "" for none.
 func (b *bench) refused(err error) string {
-	var invalid *local.InvalidScriptError
+	var invalid *scripts.InvalidScriptError
 	switch {
 	case err == nil:
 		return ""
@@ -247,8 +252,8 @@ func (b *bench) tables(queries string) string {
 	b.t.Helper()
 	var w bytes.Buffer
 	for i, q := range splitQueries(queries) {
-		res, err := local.Query(context.Background(), b.home, local.QueryOptions{Workspace: local.DefaultWorkspace, SQL: q,
-			Process: local.Process{MemoryBytes: caseMemoryBytes}})
+		res, err := inspect.Query(context.Background(), b.home, inspect.QueryOptions{Workspace: instance.DefaultWorkspace, SQL: q,
+			Process: runtime.Process{MemoryBytes: caseMemoryBytes}})
 		require.NoError(b.t, err, "%s\nwhat failed before: %s", q, b.failures)
 		writeRows(b.t, &w, i, res.Columns, res.Rows)
 	}

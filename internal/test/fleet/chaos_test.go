@@ -117,7 +117,7 @@ func minutes(t *testing.T) time.Duration {
 }
 
 // play has runs made while the fault happens: so many, or for so long where that is said.
-func (s scene) play(t *testing.T, f *fleet, lasts time.Duration) {
+func (s scene) play(t *testing.T, f *workerFleet, lasts time.Duration) {
 	var trials []*trial
 	for seed := range uint64(3) {
 		tr, err := f.newTrial(t.Context(), sample{seed: seed, rows: 600 + 300*int(seed), pace: 2 * time.Millisecond})

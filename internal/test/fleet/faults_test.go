@@ -17,7 +17,7 @@ import (
 
 // fault is what happens to a fleet, again and again, until ctx ends. It leaves
 // everything as it was.
-type fault func(ctx context.Context, f *fleet) error
+type fault func(ctx context.Context, f *workerFleet) error
 
 // pause waits, and says whether time is left.
 func pause(ctx context.Context, d time.Duration) bool {
@@ -32,7 +32,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // someone is a worker at random, after a while.
-func (f *fleet) someone(ctx context.Context, least, most time.Duration) *member {
+func (f *workerFleet) someone(ctx context.Context, least, most time.Duration) *member {
 	if !pause(ctx, least+time.Duration(f.random(int(most-least)))) {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (f *fleet) someone(ctx context.Context, least, most time.Duration) *member 
 }
 
 // beside has a fault happen while runs are made; it ends with them.
-func (f *fleet) beside(ctx context.Context, happens fault, runs func(context.Context) error) error {
+func (f *workerFleet) beside(ctx context.Context, happens fault, runs func(context.Context) error) error {
 	during, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- happens(during, f) }()
@@ -51,7 +51,7 @@ func (f *fleet) beside(ctx context.Context, happens fault, runs func(context.Con
 
 // revive starts those again that have ended by themselves, as a service manager
 // does, and counts them.
-func (f *fleet) revive() error {
+func (f *workerFleet) revive() error {
 	for _, m := range f.workers {
 		if m.over() {
 			f.count("workers that ended by themselves", 1)
@@ -65,7 +65,7 @@ func (f *fleet) revive() error {
 
 // killed kills workers, as many at most.
 func killed(most int) fault {
-	return func(ctx context.Context, f *fleet) error {
+	return func(ctx context.Context, f *workerFleet) error {
 		for i := range most {
 			longest := 3 * time.Second
 			if i > 0 { // or workers die before they have done anything
@@ -86,7 +86,7 @@ func killed(most int) fault {
 }
 
 // slotsKilled kills processes that execute batches, of workers that stay.
-func slotsKilled(ctx context.Context, f *fleet) error {
+func slotsKilled(ctx context.Context, f *workerFleet) error {
 	for {
 		m := f.someone(ctx, 100*time.Millisecond, 2*time.Second)
 		if m == nil {
@@ -117,7 +117,7 @@ func childrenOf(pid int) (out []int) {
 }
 
 // stopped has workers stand still for longer than a lease.
-func stopped(ctx context.Context, f *fleet) error {
+func stopped(ctx context.Context, f *workerFleet) error {
 	for {
 		m := f.someone(ctx, 300*time.Millisecond, 2*time.Second)
 		if m == nil {
@@ -131,7 +131,7 @@ func stopped(ctx context.Context, f *fleet) error {
 }
 
 // upgraded has each worker in turn drained, and another one in its place.
-func upgraded(ctx context.Context, f *fleet) error {
+func upgraded(ctx context.Context, f *workerFleet) error {
 	for i := 0; ; i++ {
 		m := f.workers[i%len(f.workers)]
 		if !pause(ctx, time.Second) {
@@ -152,7 +152,7 @@ func upgraded(ctx context.Context, f *fleet) error {
 
 // lines does something with the line of a worker to a service, and undoes it.
 func lines(what string, lasts time.Duration, do func(*line), undo func(*line)) fault {
-	return func(ctx context.Context, f *fleet) error {
+	return func(ctx context.Context, f *workerFleet) error {
 		for {
 			m := f.someone(ctx, 300*time.Millisecond, 2*time.Second)
 			if m == nil {
@@ -190,7 +190,7 @@ func silent() fault {
 const silentFor = 150 * time.Second
 
 // longSilent has nothing pass any more between a worker and all services, for long.
-func longSilent(ctx context.Context, f *fleet) error {
+func longSilent(ctx context.Context, f *workerFleet) error {
 	for {
 		m := f.someone(ctx, 300*time.Millisecond, 2*time.Second)
 		if m == nil {
@@ -218,7 +218,7 @@ func slow() fault {
 }
 
 // purged empties the broker's queues.
-func purged(ctx context.Context, f *fleet) error {
+func purged(ctx context.Context, f *workerFleet) error {
 	for pause(ctx, 300*time.Millisecond) {
 		n, err := f.with.purge()
 		if err != nil {
@@ -230,7 +230,7 @@ func purged(ctx context.Context, f *fleet) error {
 }
 
 // doubled has hints delivered ten times, and in reverse.
-func doubled(ctx context.Context, f *fleet) error {
+func doubled(ctx context.Context, f *workerFleet) error {
 	for pause(ctx, 20*time.Millisecond) {
 		n, err := f.with.twist()
 		if err != nil {
@@ -243,7 +243,7 @@ func doubled(ctx context.Context, f *fleet) error {
 
 // withoutBroker cuts all workers from the broker, and empties its queues meanwhile.
 func withoutBroker(lasts time.Duration) fault {
-	return func(ctx context.Context, f *fleet) error {
+	return func(ctx context.Context, f *workerFleet) error {
 		if !pause(ctx, time.Second) {
 			return nil
 		}
@@ -266,7 +266,7 @@ func withoutBroker(lasts time.Duration) fault {
 }
 
 // brokerKilled stops the broker, removes what it has, and starts it again.
-func brokerKilled(ctx context.Context, f *fleet) error {
+func brokerKilled(ctx context.Context, f *workerFleet) error {
 	dir := filepath.Join(os.Getenv(servicesVariable), "rabbitmq")
 	whole := context.WithoutCancel(ctx)
 	for pause(ctx, 5*time.Second) {
@@ -291,7 +291,7 @@ const brokerAway = 45 * time.Second
 
 // nodesStopped stops some nodes of Cassandra for a while.
 func nodesStopped(n int, lasts time.Duration) fault {
-	return func(ctx context.Context, f *fleet) error {
+	return func(ctx context.Context, f *workerFleet) error {
 		whole := context.WithoutCancel(ctx)
 		for first := 0; pause(ctx, 5*time.Second); first++ {
 			for i := range n {
@@ -318,7 +318,7 @@ func nodesStopped(n int, lasts time.Duration) fault {
 func node(i int) string { return "cassandra-" + strconv.Itoa(1+i%3) }
 
 // diskFull puts the data of a node on a disk of its own, and fills it for a while.
-func diskFull(ctx context.Context, f *fleet) (err error) {
+func diskFull(ctx context.Context, f *workerFleet) (err error) {
 	const name = "cassandra-3"
 	whole := context.WithoutCancel(ctx)
 	data := filepath.Join(os.Getenv(servicesVariable), name, "data")
@@ -351,4 +351,4 @@ func diskFull(ctx context.Context, f *fleet) (err error) {
 }
 
 // nothing happens.
-func nothing(context.Context, *fleet) error { return nil }
+func nothing(context.Context, *workerFleet) error { return nil }

@@ -20,7 +20,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/fleet"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/store/state"
@@ -39,13 +42,13 @@ const (
 	workspace   = "main"
 )
 
-// fleet is some workers of one cluster.
-type fleet struct {
+// workerFleet is some workers of one cluster.
+type workerFleet struct {
 	t      *testing.T
 	dir    string
 	with   services
-	home   *local.Instance // of the test
-	state  state.Store     // the same one's, which waits where nodes do not answer
+	home   *instance.Instance // of the test
+	state  state.Store        // the same one's, which waits where nodes do not answer
 	client *remote.Client
 
 	mu      sync.Mutex
@@ -73,20 +76,20 @@ type services struct {
 }
 
 // newFleet starts workers over some services. shape may be nil.
-func newFleet(t *testing.T, with services, workers int, shape func(i int, s *spec)) *fleet {
+func newFleet(t *testing.T, with services, workers int, shape func(i int, s *spec)) *workerFleet {
 	t.Helper()
-	f := &fleet{t: t, dir: t.TempDir(), with: with, client: remote.New(remote.Config{}), counts: map[string]int{},
+	f := &workerFleet{t: t, dir: t.TempDir(), with: with, client: remote.New(remote.Config{}), counts: map[string]int{},
 		rand: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2))}
 	t.Cleanup(func() { f.client.Close() })
-	cfg, err := local.LoadCluster(f.config("test", with), nil)
+	cfg, err := instance.LoadCluster(f.config("test", with), nil)
 	require.NoError(t, err)
 	ctx := t.Context()
-	require.NoError(t, local.InitCluster(ctx, cfg))
-	f.home, err = local.OpenCluster(ctx, cfg, local.ClusterOptions{})
+	require.NoError(t, fleet.InitCluster(ctx, cfg))
+	f.home, err = instance.OpenCluster(ctx, cfg, instance.ClusterOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { f.home.Close() })
 	if with.prefix != nil {
-		*with.prefix, err = local.QueuePrefix(ctx, cfg)
+		*with.prefix, err = instance.QueuePrefix(ctx, cfg)
 		require.NoError(t, err)
 	}
 	f.state = f.home.Waiting(slog.New(slog.DiscardHandler))
@@ -111,7 +114,7 @@ func newFleet(t *testing.T, with services, workers int, shape func(i int, s *spe
 }
 
 // config writes a cluster.yaml: the services, and scratch space of a machine's own.
-func (f *fleet) config(name string, with services) string {
+func (f *workerFleet) config(name string, with services) string {
 	path := filepath.Join(f.dir, name+".yaml")
 	text := fmt.Sprintf("version: 1\n%sworker: {scratch: %q, drain: %s}\n", with.config,
 		filepath.Join(f.dir, name), drainTime)
@@ -164,7 +167,7 @@ func (m *member) over() bool {
 }
 
 // signal sends a signal to a worker, and says whether it was there.
-func (f *fleet) signal(m *member, s syscall.Signal) bool {
+func (f *workerFleet) signal(m *member, s syscall.Signal) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m.over() {
@@ -178,7 +181,7 @@ func (f *fleet) signal(m *member, s syscall.Signal) bool {
 }
 
 // replace starts a worker again in place of one that has ended.
-func (f *fleet) replace(m *member) error {
+func (f *workerFleet) replace(m *member) error {
 	<-m.done
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -187,21 +190,21 @@ func (f *fleet) replace(m *member) error {
 }
 
 // count adds to what is printed.
-func (f *fleet) count(what string, n int) {
+func (f *workerFleet) count(what string, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.counts[what] += n
 }
 
 // random is a number below n.
-func (f *fleet) random(n int) int {
+func (f *workerFleet) random(n int) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.rand.IntN(n)
 }
 
 // stop ends all workers.
-func (f *fleet) stop() {
+func (f *workerFleet) stop() {
 	for _, m := range f.workers {
 		if !m.over() {
 			_ = m.cmd.Process.Signal(syscall.SIGCONT)
@@ -232,7 +235,7 @@ type trial struct {
 }
 
 // newTrial makes a script's undisturbed run.
-func (f *fleet) newTrial(ctx context.Context, s sample) (*trial, error) {
+func (f *workerFleet) newTrial(ctx context.Context, s sample) (*trial, error) {
 	dir, err := os.MkdirTemp(f.dir, "trial")
 	if err != nil {
 		return nil, err
@@ -248,13 +251,13 @@ func (f *fleet) newTrial(ctx context.Context, s sample) (*trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	home, err := local.Open(ctx, filepath.Join(alone, "state"), true)
+	home, err := instance.Open(ctx, filepath.Join(alone, "state"), true)
 	if err != nil {
 		return nil, err
 	}
 	defer home.Close()
-	sum, err := local.Run(ctx, home, local.Options{ScriptPath: path, Workspace: workspace,
-		Process: local.Process{MemoryBytes: memoryBytes, Cores: 2, Interpreter: "python3", Remote: f.client}})
+	sum, err := runner.Run(ctx, home, runner.Options{ScriptPath: path, Workspace: workspace,
+		Process: runtime.Process{MemoryBytes: memoryBytes, Cores: 2, Interpreter: "python3", Remote: f.client}})
 	if err != nil || sum.Status != state.Complete {
 		return nil, fmt.Errorf("the undisturbed run is %s: %+v: %w", sum.Status, sum.Failure, err)
 	}
@@ -286,7 +289,7 @@ type flight struct {
 }
 
 // submit begins a run of a trial's script in the fleet.
-func (f *fleet) submit(ctx context.Context, t *trial) (*flight, error) {
+func (f *workerFleet) submit(ctx context.Context, t *trial) (*flight, error) {
 	dir, err := os.MkdirTemp(t.dir, "run")
 	if err != nil {
 		return nil, err
@@ -300,8 +303,8 @@ func (f *fleet) submit(ctx context.Context, t *trial) (*flight, error) {
 	if err != nil {
 		return nil, err
 	}
-	fl.key, _, err = local.Submit(ctx, f.home, local.Options{ScriptPath: path, Workspace: workspace,
-		Process: local.Process{MemoryBytes: memoryBytes, Cores: 2, Interpreter: "python3", Remote: f.client,
+	fl.key, _, err = runner.Submit(ctx, f.home, runner.Options{ScriptPath: path, Workspace: workspace,
+		Process: runtime.Process{MemoryBytes: memoryBytes, Cores: 2, Interpreter: "python3", Remote: f.client,
 			Tune: func(b *budget.Budget) {
 				b.BatchBytes, b.SmallBytes, b.BroadcastBytes = salesFiles*info.Size()/batchesOf, 0, int64(t.seed%2)<<20
 			}}, Token: dir})
@@ -310,7 +313,7 @@ func (f *fleet) submit(ctx context.Context, t *trial) (*flight, error) {
 }
 
 // await waits until the run is over, and looks at what it has left.
-func (f *fleet) await(ctx context.Context, fl *flight) error {
+func (f *workerFleet) await(ctx context.Context, fl *flight) error {
 	patience := runTimeout
 	if os.Getenv(chaosVariable) != "" {
 		patience = longTimeout
@@ -355,7 +358,7 @@ func (f *fleet) await(ctx context.Context, fl *flight) error {
 }
 
 // audit looks at what state has of a run.
-func (f *fleet) audit(ctx context.Context, fl *flight) error {
+func (f *workerFleet) audit(ctx context.Context, fl *flight) error {
 	if err := statetest.Audit(ctx, f.state, fl.key); err != nil {
 		return fmt.Errorf("run %d of seed %d: %w", fl.key.Run, fl.seed, err)
 	}
@@ -392,8 +395,8 @@ func (f *fleet) audit(ctx context.Context, fl *flight) error {
 }
 
 // why is what made a run fail.
-func (f *fleet) why(ctx context.Context, fl *flight) string {
-	sum, err := local.SummaryOf(ctx, f.home, fl.key)
+func (f *workerFleet) why(ctx context.Context, fl *flight) string {
+	sum, err := runner.SummaryOf(ctx, f.home, fl.key)
 	if err != nil || sum.Failure == nil {
 		return fmt.Sprint(err)
 	}
@@ -401,7 +404,7 @@ func (f *fleet) why(ctx context.Context, fl *flight) string {
 }
 
 // stuck describes a run that does not end.
-func (f *fleet) stuck(fl *flight) string {
+func (f *workerFleet) stuck(fl *flight) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	nodes, err := f.state.Nodes(ctx, fl.key)
@@ -421,7 +424,7 @@ func (f *fleet) stuck(fl *flight) string {
 }
 
 // runs keeps some runs in flight until there were so many, and time is over.
-func (f *fleet) runs(ctx context.Context, trials []*trial, atOnce, least int, until time.Time) error {
+func (f *workerFleet) runs(ctx context.Context, trials []*trial, atOnce, least int, until time.Time) error {
 	var mu sync.Mutex
 	var hands sync.WaitGroup
 	begun := 0

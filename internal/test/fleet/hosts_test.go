@@ -210,7 +210,7 @@ func apart(t *testing.T) services {
 // betweenNodes does something to the way between two database nodes, or between
 // one and all others, while all are reached by workers.
 func betweenNodes(what string, lasts time.Duration, set func(*path), unset func(*path)) fault {
-	return func(ctx context.Context, f *fleet) error {
+	return func(ctx context.Context, f *workerFleet) error {
 		h := f.with.hosts
 		nodes := len(h.ports) - 1
 		for pause(ctx, time.Second+time.Duration(f.random(int(3*time.Second)))) {

@@ -15,7 +15,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/registry"
 	"thalweg/internal/store/state"
 )
 
@@ -38,7 +38,7 @@ func foreignBodies() []string {
 }
 
 // wrongHint names a node of a run that may be there, and something about it that is mostly wrong.
-func (f *fleet) wrongHint(nodes []state.Node) string {
+func (f *workerFleet) wrongHint(nodes []state.Node) string {
 	n := nodes[f.random(len(nodes))]
 	numbers := []int64{0, 1, 2, 3, 5, 99, -1, 1 << 31, 1 << 40, 9223372036854775807, -9223372036854775808}
 	pick := func() int64 { return numbers[f.random(len(numbers))] }
@@ -64,7 +64,7 @@ func (s services) send(bodies func(i int) string, each int) (int, error) {
 const foreignAtOnce = 100_000
 
 // foreign has every kind of message come that a broker could hold beside the hints of a run.
-func foreign(ctx context.Context, f *fleet) error {
+func foreign(ctx context.Context, f *workerFleet) error {
 	bodies := foreignBodies()
 	_, err := f.with.atBroker(func(ch *amqp.Channel, queue string) (n int, err error) {
 		for i := range foreignAtOnce {
@@ -104,7 +104,7 @@ func foreign(ctx context.Context, f *fleet) error {
 }
 
 // later has messages of a later version come, sixty at a time; workers say so.
-func later(ctx context.Context, f *fleet) error {
+func later(ctx context.Context, f *workerFleet) error {
 	said, why := 0, 0
 	for i := 1; pause(ctx, 300*time.Millisecond); i++ {
 		n, err := f.with.send(func(i int) string { return fmt.Sprintf(`{"v":%d,"batch":{"of":"main/1"}}`, 2+i) }, 20)
@@ -112,7 +112,7 @@ func later(ctx context.Context, f *fleet) error {
 			return err
 		}
 		f.count("hints of a later version", n)
-		_, err = f.notes(ctx, func(m *member, a local.WorkerEntry) bool {
+		_, err = f.notes(ctx, func(m *member, a registry.WorkerEntry) bool {
 			if strings.Contains(strings.Join(a.Notices, "\n"), "of a later version of Thalweg came through the broker") {
 				said++
 			}
@@ -134,7 +134,7 @@ func later(ctx context.Context, f *fleet) error {
 }
 
 // tells is what a command of the program prints about the fleet, and its latest run.
-func (f *fleet) tells(ctx context.Context, command ...string) string {
+func (f *workerFleet) tells(ctx context.Context, command ...string) string {
 	out, _ := exec.CommandContext(ctx, os.Getenv(programVariable),
 		append(command, "--cluster", filepath.Join(f.dir, "test.yaml"))...).CombinedOutput()
 	return string(out) // also of one that fails, as at the end
@@ -142,8 +142,8 @@ func (f *fleet) tells(ctx context.Context, command ...string) string {
 
 // notes looks once at the notes of all workers, as their processes are now, and reports
 // whether each is there, and is as it should be.
-func (f *fleet) notes(ctx context.Context, good func(*member, local.WorkerEntry) bool) (bool, error) {
-	all, err := local.Workers(ctx, f.home)
+func (f *workerFleet) notes(ctx context.Context, good func(*member, registry.WorkerEntry) bool) (bool, error) {
+	all, err := registry.Workers(ctx, f.home)
 	if ctx.Err() != nil {
 		return false, nil
 	} else if err != nil {
@@ -161,7 +161,7 @@ func (f *fleet) notes(ctx context.Context, good func(*member, local.WorkerEntry)
 }
 
 // until waits until the notes of all workers are as they should be; false: ctx has ended.
-func (f *fleet) until(ctx context.Context, good func(*member, local.WorkerEntry) bool) (bool, error) {
+func (f *workerFleet) until(ctx context.Context, good func(*member, registry.WorkerEntry) bool) (bool, error) {
 	for pause(ctx, pollEvery) {
 		all, err := f.notes(ctx, good)
 		if err = errors.Join(err, f.revive()); all || err != nil {
@@ -183,14 +183,14 @@ func shell(text string) error {
 }
 
 // again ends a worker, does something, and starts it again.
-func (f *fleet) again(m *member, do func() error) error {
+func (f *workerFleet) again(m *member, do func() error) error {
 	f.signal(m, syscall.SIGTERM)
 	<-m.done
 	return errors.Join(do(), f.replace(m))
 }
 
 // scratchFull gives each worker a small disk, and fills it for a while: of one of them, or of all.
-func scratchFull(ctx context.Context, f *fleet) (err error) {
+func scratchFull(ctx context.Context, f *workerFleet) (err error) {
 	for _, m := range f.workers {
 		dir := m.scratch()
 		if err := f.again(m, func() error {
@@ -215,8 +215,8 @@ func scratchFull(ctx context.Context, f *fleet) (err error) {
 
 // fill fills the scratch disks of some workers until they have said so, and for a while; then
 // all say that they can work.
-func (f *fleet) fill(ctx context.Context, some []*member) error {
-	said, err := f.until(ctx, func(m *member, a local.WorkerEntry) bool {
+func (f *workerFleet) fill(ctx context.Context, some []*member) error {
+	said, err := f.until(ctx, func(m *member, a registry.WorkerEntry) bool {
 		if !slices.Contains(some, m) {
 			return true
 		}
@@ -241,21 +241,21 @@ func (f *fleet) fill(ctx context.Context, some []*member) error {
 			return err
 		}
 	}
-	_, err = f.until(ctx, func(_ *member, a local.WorkerEntry) bool { return len(a.Cannot) == 0 })
+	_, err = f.until(ctx, func(_ *member, a registry.WorkerEntry) bool { return len(a.Cannot) == 0 })
 	return err
 }
 
 // full reports whether a worker says that its scratch disk is full.
-func full(_ *member, a local.WorkerEntry) bool {
+func full(_ *member, a registry.WorkerEntry) bool {
 	return strings.Contains(strings.Join(a.Cannot, "\n"), "cannot be written: no space left on device")
 }
 
 // nobodyTakes looks whether each run that is not over says why nobody goes on with it, as all
 // scratch disks are full.
-func (f *fleet) nobodyTakes(ctx context.Context) error {
+func (f *workerFleet) nobodyTakes(ctx context.Context) error {
 	runs, err := state.OpenRuns(ctx, f.home.State, workspace, func(state.RunKey) bool { return false })
 	for _, r := range runs {
-		text, _, failed := local.NobodyTakes(ctx, f.home, r.RunKey)
+		text, _, failed := registry.NobodyTakes(ctx, f.home, r.RunKey)
 		if err = errors.Join(err, failed); err == nil && !strings.Contains(text, "no space left on device") {
 			if still, _ := f.notes(ctx, full); still {
 				return fmt.Errorf("all scratch disks are full, and run %d says: %q", r.Run, text)
@@ -283,13 +283,13 @@ func spied(i int, s *spec) {
 
 // probeKilled has workers begin whose interpreter is killed when it is asked what it is: soon
 // they know all the same.
-func probeKilled(ctx context.Context, f *fleet) error {
+func probeKilled(ctx context.Context, f *workerFleet) error {
 	for i := 0; pause(ctx, 200*time.Millisecond); i++ {
 		m := f.workers[i%len(f.workers)]
 		if err := f.again(m, func() error { return os.WriteFile(m.spec.Interpreter+".kill", nil, 0o644) }); err != nil {
 			return err
 		}
-		known, err := f.until(ctx, func(which *member, a local.WorkerEntry) bool {
+		known, err := f.until(ctx, func(which *member, a registry.WorkerEntry) bool {
 			return which != m || strings.Contains(a.Python, "Python ")
 		})
 		if err != nil || !known {

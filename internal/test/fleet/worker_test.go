@@ -12,7 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/worker"
 	"thalweg/internal/io/remote"
 )
 
@@ -62,11 +64,11 @@ func serve(text string) int {
 }
 
 func (s spec) serve(ctx context.Context) (err error) {
-	cfg, err := local.LoadCluster(s.Config, nil)
+	cfg, err := instance.LoadCluster(s.Config, nil)
 	if err != nil {
 		return err
 	}
-	home, err := local.OpenCluster(ctx, cfg, local.ClusterOptions{})
+	home, err := instance.OpenCluster(ctx, cfg, instance.ClusterOptions{})
 	if err != nil {
 		return err
 	}
@@ -79,7 +81,7 @@ func (s spec) serve(ctx context.Context) (err error) {
 		<-term
 		close(drain)
 	}()
-	return local.Serve(ctx, home, local.WorkerOptions{Process: local.Process{Remote: client, MemoryBytes: s.Memory,
+	return worker.Serve(ctx, home, worker.WorkerOptions{Process: runtime.Process{Remote: client, MemoryBytes: s.Memory,
 		Cores: s.Cores, Interpreter: cmp.Or(s.Interpreter, "python3"), Lease: s.Lease, Tries: triesMax, Program: "test",
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))}, Drain: drain,
 		DrainTime: cfg.Worker.Drain})

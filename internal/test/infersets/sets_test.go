@@ -19,7 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/infer"
 	"thalweg/internal/store/state"
@@ -107,7 +109,7 @@ func seeds(t *testing.T) (first, end uint64) {
 type machine struct {
 	t     *testing.T
 	db    *sql.DB
-	home  *local.Instance
+	home  *instance.Instance
 	dir   string
 	runs  int
 	tally map[string]int
@@ -207,17 +209,17 @@ func (m *machine) run(ctx context.Context, s *set, o *outcome, dir string) *fail
 		}
 		at := filepath.Join(m.dir, "state")
 		require.NoError(m.t, os.RemoveAll(at))
-		home, err := local.Open(ctx, at, true)
+		home, err := instance.Open(ctx, at, true)
 		require.NoError(m.t, err)
 		m.home = home
 	}
 	m.runs++
 	path := filepath.Join(dir, "script.yaml")
 	require.NoError(m.t, os.WriteFile(path, []byte(o.script), 0o600))
-	var sum local.Summary
+	var sum runner.Summary
 	err := panics(func() (err error) {
-		sum, err = local.Run(ctx, m.home, local.Options{ScriptPath: path, Workspace: local.DefaultWorkspace, Dir: dir,
-			Process: local.Process{MemoryBytes: memory, Cores: 1}, Ephemeral: s.seed%2 == 1})
+		sum, err = runner.Run(ctx, m.home, runner.Options{ScriptPath: path, Workspace: instance.DefaultWorkspace, Dir: dir,
+			Process: runtime.Process{MemoryBytes: memory, Cores: 1}, Ephemeral: s.seed%2 == 1})
 		return err
 	})
 	switch {
@@ -227,7 +229,7 @@ func (m *machine) run(ctx context.Context, s *set, o *outcome, dir string) *fail
 		return failed("refused by run", "%s: %+v", sum.Status, sum.Failure)
 	}
 	for _, of := range sum.Stats {
-		o.bad += local.BadRowsOf(of)
+		o.bad += runner.BadRowsOf(of)
 	}
 	found, err := filepath.Glob(filepath.Join(dir, "out", "*.csv"))
 	require.NoError(m.t, err)

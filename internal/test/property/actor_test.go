@@ -13,7 +13,11 @@ import (
 	"time"
 
 	"thalweg/internal/app/caller"
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/control"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/worker"
 	"thalweg/internal/base/durable"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/remote"
@@ -80,7 +84,7 @@ func act(path string) int {
 	signal.Notify(signals, syscall.SIGTERM)
 	go func() {
 		<-signals
-		stop(local.ErrLeave)
+		stop(runner.ErrLeave)
 	}()
 	how := perform(ctx, d)
 	_ = json.NewEncoder(os.Stdout).Encode(how) // nobody may read it
@@ -139,7 +143,7 @@ func (a *actor) do(ctx context.Context) (err error) {
 		defer a.step()
 		return do()
 	})
-	home, err := local.OpenOn(ctx, files, filepath.Join(a.Dir, "state"), true)
+	home, err := instance.OpenOn(ctx, files, filepath.Join(a.Dir, "state"), true)
 	if err != nil {
 		return err
 	}
@@ -152,8 +156,8 @@ func (a *actor) do(ctx context.Context) (err error) {
 		o.Resume, o.ResumeRun, o.Pinned = a.Do == "resume", a.Run, a.Pinned
 		return a.drive(ctx, home, o)
 	case "retry":
-		r, err := local.PlanRetry(ctx, home, key,
-			local.RetryOptions{Again: a.Again, Process: local.Process{Remote: a.client}})
+		r, err := runner.PlanRetry(ctx, home, key,
+			runner.RetryOptions{Again: a.Again, Process: runtime.Process{Remote: a.client}})
 		if err != nil {
 			return err
 		}
@@ -164,22 +168,22 @@ func (a *actor) do(ctx context.Context) (err error) {
 		o.ScriptPath, o.Reuse, o.Resume, o.Pinned, o.ResumeRun, o.Again = "", false, true, true, a.Run, r.Options.Again
 		return a.drive(ctx, home, o)
 	case "worker":
-		return local.Serve(ctx, home,
-			local.WorkerOptions{Process: local.Process{Remote: a.client, MemoryBytes: a.Variant.Memory, Cores: 1,
+		return worker.Serve(ctx, home,
+			worker.WorkerOptions{Process: runtime.Process{Remote: a.client, MemoryBytes: a.Variant.Memory, Cores: 1,
 				Interpreter: "python3", Lease: a.Lease, Tries: triesMax, Checkpoint: a.passed}})
 	case "decide":
-		_, err := local.Decide(ctx, home, local.DecisionRequest{Run: key, Gate: a.Gate, Approve: a.Approve,
+		_, err := control.Decide(ctx, home, control.DecisionRequest{Run: key, Gate: a.Gate, Approve: a.Approve,
 			Comment: "as seen",
-			Answers: a.Answers, Process: local.Process{Remote: a.client, Checkpoint: a.passed}})
+			Answers: a.Answers, Process: runtime.Process{Remote: a.client, Checkpoint: a.passed}})
 		return err
 	case "stop":
-		_, err := local.Stop(ctx, home, key, caller.OfProcess(caller.CLI).Mark("enough"))
+		_, err := control.Stop(ctx, home, key, caller.OfProcess(caller.CLI).Mark("enough"))
 		return err
 	case "pause":
-		_, _, err := local.Pause(ctx, home, key, caller.OfProcess(caller.CLI).Mark("for now"))
+		_, _, err := control.Pause(ctx, home, key, caller.OfProcess(caller.CLI).Mark("for now"))
 		return err
 	case "invalidate":
-		_, err := local.Invalidate(ctx, home, key, local.InvalidateOptions{Nodes: []string{a.Node},
+		_, err := control.Invalidate(ctx, home, key, control.InvalidateOptions{Nodes: []string{a.Node},
 			By: caller.OfProcess(caller.CLI).Mark("wrong")})
 		return err
 	case "gc":
@@ -191,9 +195,9 @@ func (a *actor) do(ctx context.Context) (err error) {
 // triesMax: a machine that is slow loses leases of 1 s, which is no reason to give up.
 const triesMax = 1000
 
-func (a *actor) options() local.Options {
-	o := local.Options{ScriptPath: filepath.Join(a.Dir, "script.json"), Workspace: "main",
-		Process: local.Process{MemoryBytes: a.Variant.Memory, Cores: 2, Interpreter: "python3", Remote: a.client,
+func (a *actor) options() runner.Options {
+	o := runner.Options{ScriptPath: filepath.Join(a.Dir, "script.json"), Workspace: "main",
+		Process: runtime.Process{MemoryBytes: a.Variant.Memory, Cores: 2, Interpreter: "python3", Remote: a.client,
 			Tune: a.Variant.tune, Lease: a.Lease, Tries: triesMax, Checkpoint: a.passed}, Token: a.Token, Reuse: a.Reuse,
 		Ephemeral: a.Variant.Fused}
 	if a.TaskFail > 0 {
@@ -202,8 +206,8 @@ func (a *actor) options() local.Options {
 	return o
 }
 
-func (a *actor) drive(ctx context.Context, home *local.Instance, o local.Options) error {
-	sum, err := local.Run(ctx, home, o)
+func (a *actor) drive(ctx context.Context, home *instance.Instance, o runner.Options) error {
+	sum, err := runner.Run(ctx, home, o)
 	if a.said.Status = sum.Status; err == nil && sum.Failure != nil {
 		a.said.Error = hint(sum)
 	}
@@ -212,9 +216,9 @@ func (a *actor) drive(ctx context.Context, home *local.Instance, o local.Options
 
 // matrix runs the script once for each cell.
 func (a *actor) matrix(ctx context.Context) error {
-	cells, err := local.RunMatrix(ctx, local.MatrixOptions{Options: a.options(), Dir: filepath.Join(a.Dir, "state"),
+	cells, err := runner.RunMatrix(ctx, runner.MatrixOptions{Options: a.options(), Dir: filepath.Join(a.Dir, "state"),
 		Concurrency: 2,
-		Axes:        []matrix.Axis{{Name: "cell", Values: a.Cells}}, Show: func(local.CellState) { a.step() }})
+		Axes:        []matrix.Axis{{Name: "cell", Values: a.Cells}}, Show: func(runner.CellState) { a.step() }})
 	for _, c := range cells {
 		if c.Status == state.Complete {
 			a.said.Cells++
@@ -226,10 +230,10 @@ func (a *actor) matrix(ctx context.Context) error {
 }
 
 // collect removes what nobody needs any more, again and again.
-func (a *actor) collect(ctx context.Context, home *local.Instance) error {
+func (a *actor) collect(ctx context.Context, home *instance.Instance) error {
 	for range a.Times {
-		done, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: gc.Limits{Keep: a.Keep},
-			By: caller.OfProcess(caller.CLI).Mark("old"), Process: local.Process{Remote: a.client, Checkpoint: a.passed}})
+		done, err := control.Collect(ctx, home, control.CollectOptions{Workspace: "main", Limits: gc.Limits{Keep: a.Keep},
+			By: caller.OfProcess(caller.CLI).Mark("old"), Process: runtime.Process{Remote: a.client, Checkpoint: a.passed}})
 		if err != nil {
 			return err
 		}

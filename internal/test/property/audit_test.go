@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"thalweg/internal/app/caller"
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/control"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/ops/gc"
 	"thalweg/internal/store/parts"
@@ -22,7 +24,7 @@ import (
 // batch is done once and has the parts of that attempt, and when gc has been
 // there nothing lies about that nothing names.
 func (t *trial) audit(ctx context.Context) (err error) {
-	home, err := local.Open(ctx, filepath.Join(t.dir, "state"), false)
+	home, err := instance.Open(ctx, filepath.Join(t.dir, "state"), false)
 	if err != nil {
 		return err
 	}
@@ -33,9 +35,9 @@ func (t *trial) audit(ctx context.Context) (err error) {
 	if t.cells == nil { // one run is left, or all are
 		limits.Keep = int(t.seed % 2)
 	}
-	done, err := local.Collect(ctx, home, local.CollectOptions{Workspace: "main", Limits: limits,
+	done, err := control.Collect(ctx, home, control.CollectOptions{Workspace: "main", Limits: limits,
 		By:      caller.OfProcess(caller.CLI).Mark("old"),
-		Process: local.Process{Remote: client}})
+		Process: runtime.Process{Remote: client}})
 	if err != nil {
 		return fmt.Errorf("collect: %w", err)
 	}
@@ -65,7 +67,7 @@ func (t *trial) audit(ctx context.Context) (err error) {
 // auditor adds up what the runs of a trial name.
 type auditor struct {
 	*trial
-	home     *local.Instance
+	home     *instance.Instance
 	listed   map[string]state.Part
 	complete map[string]int // runs, by what they are of
 }

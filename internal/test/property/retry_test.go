@@ -10,7 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/engine"
 	"thalweg/internal/run/orders"
@@ -41,23 +42,23 @@ func (f failing) Execute(ctx context.Context, c engine.InstanceConfig, p *interp
 }
 
 // retry does a wish, as the command does.
-func (v variant) retry(ctx context.Context, home *local.Instance, key state.RunKey,
-	wish orders.RedoSelection) (local.Summary,
+func (v variant) retry(ctx context.Context, home *instance.Instance, key state.RunKey,
+	wish orders.RedoSelection) (runner.Summary,
 	error) {
-	r, err := local.PlanRetry(ctx, home, key, local.RetryOptions{Again: wish})
+	r, err := runner.PlanRetry(ctx, home, key, runner.RetryOptions{Again: wish})
 	if err != nil {
-		return local.Summary{}, fmt.Errorf("plan a retry: %w", err)
+		return runner.Summary{}, fmt.Errorf("plan a retry: %w", err)
 	}
 	if len(r.Changed) > 0 {
-		return local.Summary{}, fmt.Errorf("a retry of what has not changed begins another run: %+v", r.Changed)
+		return runner.Summary{}, fmt.Errorf("a retry of what has not changed begins another run: %+v", r.Changed)
 	}
 	opts := r.Options
 	opts.MemoryBytes, opts.Cores, opts.Interpreter, opts.Tune = v.Memory, v.Cores, "python3", v.tune
 	before, err := attempts(ctx, home, key)
 	if err != nil {
-		return local.Summary{}, err
+		return runner.Summary{}, err
 	}
-	sum, err := local.Run(ctx, home, opts)
+	sum, err := runner.Run(ctx, home, opts)
 	if err != nil || sum.Status != state.Complete {
 		return sum, err
 	}
@@ -71,7 +72,7 @@ func (v variant) retry(ctx context.Context, home *local.Instance, key state.RunK
 // inOrder checks that no batch of a complete run was begun before all that its
 // node reads was there as it is now: what is done again gives the same rows
 // here, so that files do not tell.
-func inOrder(ctx context.Context, home *local.Instance, key state.RunKey) error {
+func inOrder(ctx context.Context, home *instance.Instance, key state.RunKey) error {
 	nodes, err := home.State.Nodes(ctx, key)
 	if err != nil {
 		return err
@@ -109,7 +110,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // attempts gives the latest attempt at each batch of a run.
-func attempts(ctx context.Context, home *local.Instance, key state.RunKey) (map[state.BatchKey]int, error) {
+func attempts(ctx context.Context, home *instance.Instance, key state.RunKey) (map[state.BatchKey]int, error) {
 	batches, err := state.OfNodes(ctx, home.State, key, home.State.Batches)
 	out := map[state.BatchKey]int{}
 	for _, b := range batches {
@@ -139,7 +140,7 @@ func onlyThat(c orders.RedoPlan, before, after map[state.BatchKey]int) error {
 
 // redo does random pieces of the complete run in dir again.
 func (v variant) redo(ctx context.Context, dir string) (err error) {
-	home, err := local.Open(ctx, filepath.Join(dir, "state"), false)
+	home, err := instance.Open(ctx, filepath.Join(dir, "state"), false)
 	if err != nil {
 		return err
 	}

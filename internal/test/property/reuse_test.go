@@ -12,7 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
 )
@@ -50,7 +52,7 @@ func rerun(ctx context.Context, seed uint64, counts map[string]int) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	home, err := local.Open(ctx, filepath.Join(dir, "state"), true)
+	home, err := instance.Open(ctx, filepath.Join(dir, "state"), true)
 	if err != nil {
 		return err
 	}
@@ -112,7 +114,7 @@ func writeInputs(g gen, s *script, dir string) (*inputs, error) {
 
 // afresh runs the script in a directory of its own.
 func afresh(ctx context.Context, s *script, at place, dir string, memory int64) (_ map[string]string, err error) {
-	home, err := local.Open(ctx, filepath.Join(dir, "state"), true)
+	home, err := instance.Open(ctx, filepath.Join(dir, "state"), true)
 	if err != nil {
 		return nil, err
 	}
@@ -123,20 +125,20 @@ func afresh(ctx context.Context, s *script, at place, dir string, memory int64) 
 }
 
 // again runs the script, and reads what it has written.
-func again(ctx context.Context, s *script, at place, home *local.Instance, memory int64, reuse bool) (local.Summary,
+func again(ctx context.Context, s *script, at place, home *instance.Instance, memory int64, reuse bool) (runner.Summary,
 	map[string]string, error) {
 	text, err := s.text(at)
 	if err != nil {
-		return local.Summary{}, nil, err
+		return runner.Summary{}, nil, err
 	}
 	path := filepath.Join(filepath.Dir(at.python), "script.json")
 	for name, content := range map[string]string{path: text, at.python: formulas} {
 		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-			return local.Summary{}, nil, err
+			return runner.Summary{}, nil, err
 		}
 	}
-	sum, err := local.Run(ctx, home, local.Options{ScriptPath: path, Workspace: "main",
-		Process: local.Process{MemoryBytes: memory, Cores: 2, Interpreter: "python3"}, Reuse: reuse})
+	sum, err := runner.Run(ctx, home, runner.Options{ScriptPath: path, Workspace: "main",
+		Process: runtime.Process{MemoryBytes: memory, Cores: 2, Interpreter: "python3"}, Reuse: reuse})
 	if err == nil && sum.Status != state.Complete {
 		err = fmt.Errorf("the run is %s%s", sum.Status, hint(sum))
 	}

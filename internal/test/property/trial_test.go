@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/run/gate"
 	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
@@ -131,7 +133,7 @@ func (t *trial) once(ctx context.Context, tables map[string][][]any) error {
 func (t *trial) undisturbed(ctx context.Context) (_ map[string]string, err error) {
 	dir := filepath.Join(t.dir, fmt.Sprint("calm", t.round))
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	home, err := local.Open(ctx, filepath.Join(dir, "state"), true)
+	home, err := instance.Open(ctx, filepath.Join(dir, "state"), true)
 	if err != nil {
 		return nil, err
 	}
@@ -141,8 +143,8 @@ func (t *trial) undisturbed(ctx context.Context) (_ map[string]string, err error
 		return nil, err
 	}
 	params := t.script.answers()
-	sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.json"), Workspace: "main",
-		Process: local.Process{MemoryBytes: t.variant.Memory, Cores: 1, Interpreter: "python3"}, Params: params,
+	sum, err := runner.Run(ctx, home, runner.Options{ScriptPath: filepath.Join(dir, "script.json"), Workspace: "main",
+		Process: runtime.Process{MemoryBytes: t.variant.Memory, Cores: 1, Interpreter: "python3"}, Params: params,
 		Unattended: true})
 	if err == nil && sum.Status != state.Complete {
 		err = fmt.Errorf("the run is %s%s", sum.Status, hint(sum))
@@ -202,7 +204,7 @@ func (t *trial) look(ctx context.Context) (v view, err error) {
 	if _, err := os.Stat(filepath.Join(t.dir, "state", "state.db")); errors.Is(err, os.ErrNotExist) {
 		return v, nil
 	}
-	home, err := local.Open(ctx, filepath.Join(t.dir, "state"), true)
+	home, err := instance.Open(ctx, filepath.Join(t.dir, "state"), true)
 	if err != nil {
 		return v, err
 	}

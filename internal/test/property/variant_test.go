@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/run/job"
 	"thalweg/internal/run/orders"
@@ -246,18 +248,18 @@ func read(dir string) (map[string]string, error) {
 
 // execute runs, or resumes, the script in dir.
 func (v variant) execute(ctx context.Context, dir string, resume bool, checkpoint func(job.CrashPoint)) (err error) {
-	home, err := local.Open(ctx, filepath.Join(dir, "state"), true)
+	home, err := instance.Open(ctx, filepath.Join(dir, "state"), true)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
-	opts := local.Options{ScriptPath: filepath.Join(dir, "script.json"), Workspace: "main",
-		Process: local.Process{MemoryBytes: v.Memory, Cores: v.Cores, Interpreter: "python3", Tune: v.tune,
+	opts := runner.Options{ScriptPath: filepath.Join(dir, "script.json"), Workspace: "main",
+		Process: runtime.Process{MemoryBytes: v.Memory, Cores: v.Cores, Interpreter: "python3", Tune: v.tune,
 			Checkpoint: checkpoint}, Ephemeral: v.Fused, Resume: resume}
 	if v.Fail > 0 {
 		opts.Executor = failsOnce(v.Fail, false)
 	}
-	sum, err := local.Run(ctx, home, opts)
+	sum, err := runner.Run(ctx, home, opts)
 	if err == nil && v.Fail > 0 && sum.Status == state.Failed {
 		sum, err = v.retry(ctx, home, sum.Key, orders.RedoSelection{})
 	}
@@ -270,7 +272,7 @@ func (v variant) execute(ctx context.Context, dir string, resume bool, checkpoin
 	return nil
 }
 
-func hint(sum local.Summary) string {
+func hint(sum runner.Summary) string {
 	if sum.Failure == nil {
 		return ""
 	}

@@ -21,7 +21,9 @@ import (
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
 
-	"thalweg/internal/app/local"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
@@ -250,10 +252,10 @@ func (r *round) run(nodes object) {
 	require.NoError(r.t, err)
 	name := filepath.Join(r.dir, "script.json")
 	require.NoError(r.t, os.WriteFile(name, raw, 0o600))
-	home, err := local.Open(r.t.Context(), filepath.Join(r.dir, "state"), true)
+	home, err := instance.Open(r.t.Context(), filepath.Join(r.dir, "state"), true)
 	require.NoError(r.t, err)
-	sum, err := local.Run(r.t.Context(), home, local.Options{ScriptPath: name, Workspace: local.DefaultWorkspace,
-		Process: local.Process{MemoryBytes: 512 << 20, Cores: 2}})
+	sum, err := runner.Run(r.t.Context(), home, runner.Options{ScriptPath: name, Workspace: instance.DefaultWorkspace,
+		Process: runtime.Process{MemoryBytes: 512 << 20, Cores: 2}})
 	require.NoError(r.t, home.Close())
 	require.NoError(r.t, err)
 	require.Equal(r.t, state.Complete, sum.Status, "%+v", sum.Failure)

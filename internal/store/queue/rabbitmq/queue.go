@@ -50,18 +50,6 @@ type counts struct {
 	malformedAt, newerAt                                atomic.Int64 // when there was one last, in Unix nanoseconds
 }
 
-// Stats are numbers since the queue was opened.
-type Stats struct {
-	Malformed uint64 // messages that could not be read, and were dropped
-	Newer     uint64 // messages of later versions, which were set aside
-	Returned  uint64 // hints for which there was no queue
-	Unsettled uint64 // hints whose connection ended before they were acknowledged: they come again
-	Handed    uint64 // hints that this process gave to others
-	Lost      uint64 // connections that ended, or could not be made
-
-	MalformedAt, NewerAt time.Time // when there was one last; zero: never
-}
-
 // Open returns a queue that is connected, or will be as soon as the broker can
 // be reached: it waits for the first try only. It fails where the
 // configuration cannot be right.
@@ -125,9 +113,9 @@ func (q *Queue) Server(ctx context.Context) (string, error) {
 }
 
 // Stats says what has happened so far.
-func (q *Queue) Stats() Stats {
+func (q *Queue) Stats() queue.Stats {
 	c := &q.counts
-	return Stats{Malformed: c.malformed.Load(), Newer: c.newer.Load(), Returned: c.returned.Load(),
+	return queue.Stats{Malformed: c.malformed.Load(), Newer: c.newer.Load(), Returned: c.returned.Load(),
 		Unsettled: c.unsettled.Load(),
 		Handed:    c.handed.Load(), Lost: c.lost.Load(), MalformedAt: moment(&c.malformedAt), NewerAt: moment(&c.newerAt)}
 }

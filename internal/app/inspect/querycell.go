@@ -1,0 +1,273 @@
+package inspect
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/duckdb/duckdb-go/v2"
+
+	"thalweg/internal/base/sqltext"
+	"thalweg/internal/run/query"
+)
+
+// Nested is a list, struct, map or JSON value as JSON.
+type Nested string
+
+// MarshalJSON gives what it holds.
+func (n Nested) MarshalJSON() ([]byte, error) { return []byte(n), nil }
+
+// typedCell is a value of the driver as what can be printed, by its type: the driver
+// gives times of day, instants and others alike.
+func typedCell(v any, t query.SQLType) (any, error) {
+	if t.Kind == query.Single && t.Name != "JSON" {
+		return simpleCell(v, t.Name), nil
+	}
+	if v == nil {
+		return nil, nil
+	}
+	text, err := jsonText(within(v, t))
+	return Nested(text), err
+}
+
+// simpleCell is a value that has no parts.
+func simpleCell(v any, typ string) any {
+	switch v := v.(type) {
+	case time.Time:
+		return timeCell(v, typ)
+	case []byte:
+		if typ == "UUID" && len(v) == 16 {
+			return fmt.Sprintf("%x-%x-%x-%x-%x", v[:4], v[4:6], v[6:8], v[8:10], v[10:])
+		}
+	}
+	return plainCell(v)
+}
+
+func timeCell(v time.Time, typ string) any {
+	switch {
+	case typ == "TIME", typ == "TIME_NS":
+		return v.Format("15:04:05.999999999")
+	case typ == "TIME WITH TIME ZONE":
+		return v.Format("15:04:05.999999-07:00:00")
+	case typ == "TIMESTAMP WITH TIME ZONE" && infinity(v) == "":
+		return v.UTC().Format("2006-01-02 15:04:05.999999999+00")
+	case strings.HasPrefix(typ, "TIMESTAMP") && infinity(v) == "": // midnight, too: a column has one form
+		return v.Format("2006-01-02 15:04:05.999999999")
+	}
+	return plainCell(v)
+}
+
+// within is a value as JSON can carry it: of a nested type, or inside of one.
+func within(v any, t query.SQLType) any {
+	switch v := v.(type) {
+	case []any:
+		list := make([]any, len(v))
+		for i, e := range v {
+			list[i] = within(e, t.Members[0].Type)
+		}
+		return list
+	case map[string]any:
+		return structJSON(v, t)
+	case duckdb.OrderedMap:
+		var m orderedJSON
+		for i, key := range v.Keys() {
+			m.keys, m.values = append(m.keys, keyText(key, t.Members[0].Type)),
+				append(m.values, within(v.Values()[i], t.Members[1].Type))
+		}
+		return m
+	case duckdb.Union:
+		return within(v.Value, t.Members[max(0,
+			slices.IndexFunc(t.Members, func(m query.SQLMember) bool { return m.Name == v.Tag }))].Type)
+	case string:
+		if t.Name == "JSON" && json.Valid([]byte(v)) { // the engine takes NaN for JSON, too
+			return json.RawMessage(v)
+		}
+		return v
+	}
+	v = simpleCell(v, t.Name)
+	if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+		return JSONFloat(f)
+	}
+	return v
+}
+
+// keyText is a key of a map as the name of an object's member.
+func keyText(key any, t query.SQLType) string {
+	if text, ok := key.(string); ok {
+		return text
+	}
+	return fmt.Sprint(within(key, t))
+}
+
+// structJSON is an object whose fields have the order of the type; an array if they have no names.
+func structJSON(v map[string]any, t query.SQLType) any {
+	var m orderedJSON
+	for i, member := range t.Members {
+		name := fieldName(member, i)
+		m.keys, m.values = append(m.keys, name), append(m.values, within(v[name], member.Type))
+	}
+	if t.Members[0].Name == "" {
+		return m.values
+	}
+	return m
+}
+
+// fieldName is the name of a struct's field; row() gives none.
+func fieldName(m query.SQLMember, at int) string {
+	if m.Name != "" {
+		return m.Name
+	}
+	return fmt.Sprintf("v%d", at+1)
+}
+
+// givable is the type as which the driver gives all that a value has, and whether it is another
+// one: the driver reads JSON into floats, and knows neither VARIANT, nor keys of maps
+// that have parts, nor structs without names.
+func givable(t query.SQLType) (string, bool) {
+	if t.Name == "JSON" || t.Name == "VARIANT" {
+		return "VARCHAR", true
+	}
+	other := false
+	parts := make([]string, len(t.Members))
+	for i, m := range t.Members {
+		changed := false
+		parts[i], changed = givable(m.Type)
+		if t.Kind == query.Struct || t.Kind == query.Union {
+			parts[i] = sqltext.Ident(fieldName(m, i)) + " " + parts[i]
+			changed = changed || m.Name == ""
+		}
+		if t.Kind == query.Map && i == 0 && m.Type.Kind != query.Single {
+			parts[i], changed = "VARCHAR", true
+		}
+		other = other || changed
+	}
+	list := strings.Join(parts, ", ")
+	switch t.Kind {
+	case query.List:
+		return list + t.Name[strings.LastIndexByte(t.Name, '['):], other
+	case query.Struct:
+		return "STRUCT(" + list + ")", other
+	case query.Union:
+		return "UNION(" + list + ")", other
+	case query.Map:
+		return "MAP(" + list + ")", other
+	}
+	return t.Name, false
+}
+
+// jsonText is a value as JSON, with <, > and & as they are.
+func jsonText(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// infinity is the text of the times that the driver gives for the infinite
+// values of DuckDB's types, "" of all others: the largest number of days, seconds,
+// milli-, micro- or nanoseconds, and the opposite. Each of these instants is
+// outside of what another type can have.
+func infinity(v time.Time) string {
+	const day = 24 * 60 * 60
+	if y := v.Year(); y > 1700 && y < 2200 { // nearly all
+		return ""
+	}
+	for sign, text := range map[int64]string{1: "infinity", -1: "-infinity"} {
+		for _, at := range []time.Time{time.UnixMicro(sign * math.MaxInt64), time.Unix(sign*math.MaxInt32*day, 0),
+			time.Unix(0, sign*math.MaxInt64), time.UnixMilli(sign * math.MaxInt64), time.Unix(sign*math.MaxInt64, 0)} {
+			if v.Equal(at) {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
+// JSONFloat is the text that stands in JSON for a float that it has no number for.
+func JSONFloat(f float64) string {
+	switch {
+	case f > 0:
+		return "Infinity"
+	case f < 0:
+		return "-Infinity"
+	}
+	return "NaN"
+}
+
+// orderedJSON is a map as a JSON object, its keys in their order.
+type orderedJSON struct {
+	keys   []string
+	values []any
+}
+
+// MarshalJSON writes it.
+func (m orderedJSON) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i := range m.keys {
+		key, err := jsonText(m.keys[i])
+		if err != nil {
+			return nil, err
+		}
+		value, err := jsonText(m.values[i])
+		if err != nil {
+			return nil, err
+		}
+		b.Write(slices.Concat([]byte(map[bool]string{true: ","}[i > 0]), key, []byte(":"), value))
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// blobText writes bytes as DuckDB does: those that are no plain character as \xAA.
+func blobText(data []byte) string {
+	var b strings.Builder
+	for _, c := range data {
+		if c < ' ' || c > '~' || c == '\\' || c == '\'' || c == '"' {
+			fmt.Fprintf(&b, `\x%02X`, c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// intervalText writes the parts of an interval, which DuckDB keeps apart.
+func intervalText(v duckdb.Interval) string {
+	const second = 1_000_000
+	var parts []string
+	for _, p := range []struct {
+		n    int64
+		unit string
+	}{{int64(v.Months / 12), "year"}, {int64(v.Months % 12), "month"}, {int64(v.Days), "day"}} {
+		if p.n != 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.unit+map[bool]string{true: "s"}[p.n != 1 && p.n != -1]))
+		}
+	}
+	if v.Micros != 0 || len(parts) == 0 {
+		sign, rest := "", new(big.Int).Abs(big.NewInt(v.Micros)).Uint64()
+		if v.Micros < 0 {
+			sign = "-"
+		}
+		text := fmt.Sprintf("%s%02d:%02d:%02d", sign, rest/(3600*second), rest/(60*second)%60, rest/second%60)
+		if f := rest % second; f != 0 {
+			text += strings.TrimRight(fmt.Sprintf(".%06d", f), "0")
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, " ")
+}
+
+// wholeCell is a number if it fits 64 bits, else its digits.
+func wholeCell(v *big.Int) any {
+	if v.IsInt64() {
+		return v.Int64()
+	}
+	return v.String()
+}

@@ -1,0 +1,98 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"thalweg/internal/base/address"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/run/plan"
+	"thalweg/internal/store/state"
+)
+
+// Identity says which script a run is of. Scripts that have a name are the
+// script of that name, wherever they lie. The others are known by their path:
+// seen from the directory that the state directory is in, so that a folder can
+// be moved together with its state, and without symbolic links.
+func (h *Instance) Identity(name, path string) string {
+	switch {
+	case name != "":
+		return "name " + name
+	case address.Remote(path):
+		return "path " + address.Redact(path)
+	}
+	if plain, err := address.Local(path); err == nil {
+		path = plain
+	}
+	return "path " + h.relative(ResolvePath(path))
+}
+
+// IdentityOf is which script a recorded run is of. Runs of earlier versions
+// have only the path that was typed, mostly beside the state directory.
+func (h *Instance) IdentityOf(r state.Run) string {
+	switch {
+	case r.Script != "":
+		return r.Script
+	case address.Remote(r.ScriptPath):
+		return "path " + r.ScriptPath
+	case filepath.IsAbs(r.ScriptPath):
+		return "path " + h.relative(ResolvePath(r.ScriptPath))
+	}
+	return "path " + h.relative(ResolvePath(filepath.Join(h.BaseDir, r.ScriptPath)))
+}
+
+// relative is how a path is seen from beside the state directory, if it is below.
+func (h *Instance) relative(path string) string {
+	if h.BaseDir == "" {
+		return filepath.ToSlash(path)
+	}
+	rel, err := filepath.Rel(ResolvePath(h.BaseDir), path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return filepath.ToSlash(path)
+	}
+	return filepath.ToSlash(rel)
+}
+
+// ResolvePath is a path without symbolic links, as far as there is something at it.
+func ResolvePath(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return filepath.Clean(path)
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		return real
+	}
+	if up := filepath.Dir(abs); up != abs {
+		return filepath.Join(ResolvePath(up), filepath.Base(abs))
+	}
+	return abs
+}
+
+// PlanOf reads a node's plan; ok is false if it has none.
+func PlanOf(ctx context.Context, store state.Store, n state.Node) (np plan.NodePlan, ok bool, err error) {
+	if n.PlanDigest == "" {
+		return np, false, nil
+	}
+	full, err := store.Node(ctx, n.NodeKey)
+	if err != nil {
+		return np, false, fmt.Errorf("read node %s of run %d: %w", n.Name, n.Run, err)
+	}
+	if full.Plan == nil { // it was withdrawn meanwhile
+		return np, false, nil
+	}
+	np, err = plan.DecodeNodePlan(full.Plan)
+	return np, err == nil, err
+}
+
+func RunNotFound(key state.RunKey) error {
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has no run %d", key.Workspace, key.Run),
+		Hint: "`thalweg runs` lists them"}
+}
+
+// RunDropped refuses to go on with a run.
+func RunDropped(run state.Run) error {
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was dropped by %s: %s", run.Run,
+		run.Dropped.Actor, run.Dropped.Reason),
+		Hint: "a dropped run does not go on: start a new one"}
+}

@@ -1,0 +1,8 @@
+package registry
+
+import (
+	"errors"
+)
+
+// ErrOther is why a run is left to other workers.
+var ErrOther = errors.New("the run is left to workers that match it")

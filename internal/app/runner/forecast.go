@@ -1,0 +1,98 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/scripts"
+	"thalweg/internal/base/budget"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/run/pipeline"
+	"thalweg/internal/store/state"
+)
+
+// Foreseen is what a run that began now would do with a node.
+type Foreseen = pipeline.Forecast
+
+// SelectedOf lists the nodes of a new run with these options.
+func SelectedOf(s *script.Script, opts Options) ([]*script.Node, error) { return opts.nodes(s) }
+
+// PlannedNode is what a new run does with a node.
+type PlannedNode struct {
+	Node string
+	From *state.NodeKey // whose rows it takes over; nil: it is computed
+	Why  string         // why it is computed
+}
+
+// PlanRun says what a new run of a script with these options does with each of its nodes.
+func PlanRun(ctx context.Context, home *instance.Instance, s *script.Script, opts Options) (out []PlannedNode,
+	err error) {
+	nodes, err := opts.nodes(s)
+	if err != nil {
+		return nil, err
+	}
+	foreseen := map[*script.Node]Foreseen{}
+	if opts.Reuse {
+		if foreseen, err = Forecast(ctx, home, s, nodes, opts); err != nil {
+			return nil, err
+		}
+	}
+	computed := map[string]bool{}
+	chosen := opts.chosen(s)
+	for _, n := range nodes {
+		one := PlannedNode{Node: n.Name}
+		f, known := foreseen[n]
+		by := slices.IndexFunc(n.Sources(s), func(from *script.Node) bool { return computed[from.Name] })
+		switch {
+		case slices.Contains(chosen, n.Name):
+			one.Why = "named"
+		case !known:
+			one.Why = "all nodes are computed with --fresh"
+		case by >= 0:
+			one.Why = "reads what " + n.Sources(s)[by].Name + " computes"
+		default:
+			one.From, one.Why = f.From, f.Why
+		}
+		computed[n.Name] = one.From == nil
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// Forecast says of nodes of a script what a run of them, with these options, would
+// take over of earlier runs. Interpreters are asked what formulas import;
+// nothing else is run.
+func Forecast(ctx context.Context, home *instance.Instance, s *script.Script, nodes []*script.Node,
+	opts Options) (_ map[*script.Node]pipeline.Forecast, err error) {
+	t, err := runtime.New(home, opts.Process)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	if t.OwnBudget, err = runtime.ShareOf(opts.MemoryBytes, opts.Cores, runtime.NeedsPython(nodes)); err != nil {
+		return nil, err
+	}
+	if t.Budget = t.OwnBudget; t.Budget.Interpreters > 1 {
+		t.Budget.Interpreters = 1
+	}
+	if err := t.OpenPool(); err != nil {
+		return nil, err
+	}
+	dir, err := opts.seenFrom()
+	if err != nil {
+		return nil, err
+	}
+	python, err := t.CheckPython(ctx, dir, nodes)
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.New(pipeline.Config{Script: s, Run: state.RunKey{Workspace: opts.Workspace},
+		Identity: home.Identity(s.Name, scripts.SeenFrom(dir, opts.ScriptPath)), Identify: home.IdentityOf, From: opts.From,
+		Chosen:       opts.chosen(s),
+		Surroundings: python, Store: t.Store, Parts: home.Parts, Budget: t.Budget, Room: budget.NewRoom(t.Budget),
+		Planning: t.OwnBudget, Fuse: opts.Ephemeral, Pool: t.Pool,
+		Engine: t.Engine, Dir: dir, WorkDir: t.WorkDir, Logger: opts.Logger}).Forecast(ctx, nodes)
+}

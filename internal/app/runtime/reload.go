@@ -1,0 +1,35 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"thalweg/internal/app/scripts"
+	"thalweg/internal/base/address"
+	"thalweg/internal/lang/script"
+)
+
+// Reload loads the script from where the run was begun with it; nil if it is
+// not there any more.
+func (t *Runtime) Reload(ctx context.Context, rec PinnedRun) (*script.Script, *script.Sources, error) {
+	at := scripts.SeenFrom(rec.Dir, rec.Run.ScriptPath)
+	if !address.Remote(at) {
+		if _, err := os.Stat(at); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, nil
+		}
+	}
+	src := scripts.Sources(t.Process.Remote, rec.Dir, rec.Run.ScriptPath, rec.Run.ParamsPath)
+	src.Known, src.Params, src.Offered, src.Lenient = t.Process.Known, rec.Params, rec.Offered, rec.Lenient
+	read := src.Read
+	src.Read = scripts.Remembered(func(ctx context.Context, url string) ([]byte,
+		error) {
+		return read(ctx, scripts.SeenFrom(rec.Dir, url))
+	})
+	s, diags := script.Load(ctx, src)
+	if diags.HasErrors() {
+		return nil, nil, &scripts.InvalidScriptError{Diagnostics: diags}
+	}
+	return s, &src, nil
+}

@@ -1,0 +1,66 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"thalweg/internal/app/runtime"
+	"thalweg/internal/base/budget"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/run/job"
+	"thalweg/internal/run/pace"
+	"thalweg/internal/store/parts"
+	"thalweg/internal/store/state"
+)
+
+// inFlightMost is how many batches a worker has in flight at most, unless more are
+// forced: beside those that it computes as many again, whose inputs are fetched or whose
+// results are stored meanwhile.
+func (o WorkerOptions) inFlightMost() int { return max(2*slotsOf(o.Cores), o.Concurrency.Most()) }
+
+// newPace settles how much a worker does at once.
+func (s *Server) newPace() *pace.Pace {
+	var load budget.Load
+	cores := slotsOf(s.opts.Cores)
+	return pace.New(pace.Config{Cores: cores, Slots: cores, Start: cores + runtime.AheadOf(s.Instance.Parts),
+		Most: s.opts.inFlightMost(), Fixed: s.opts.Concurrency,
+		Writers: parts.WritersOf(s.Instance.Parts), Logger: s.opts.Logger, Decided: s.opts.Decided,
+		Busy: func() float64 { return load.Busy(cores) },
+		Memory: func() int64 {
+			if b, held := s.Held(); held && s.opts.Isolate != nil {
+				return b.TotalBytes
+			}
+			return 0
+		}})
+}
+
+// pacedJob executes batches when it is their turn, and has what they did measured.
+type pacedJob struct {
+	job.Job
+	pace     *pace.Pace
+	isolated bool // what a batch took of memory is its own
+}
+
+// Execute implements job.Job.
+func (j pacedJob) Execute(ctx context.Context, c state.Claim) (job.Result, error) {
+	asked := time.Now()
+	threads, exact, end, err := j.pace.Enter(ctx, pace.ClassOf(c.Spec.Class))
+	if err != nil {
+		return job.Result{}, &fault.Error{Kind: fault.Canceled, Retryable: true,
+			Message: "waiting for a turn was interrupted", Err: err}
+	}
+	defer end(nil)
+	began := time.Now()
+	res, err := j.Job.Execute(job.WithThreads(ctx, job.Threads{Count: threads, Exact: exact}), c)
+	res.Outcome.Stats.Turn += began.Sub(asked)
+	if err != nil {
+		return res, err
+	}
+	did := pace.Done{Bytes: res.Outcome.Stats.BytesIn + res.Outcome.Stats.BytesOut, Rows: res.Outcome.Stats.RowsIn,
+		Write: res.Outcome.Stats.Write, Elapsed: time.Since(began)}
+	if j.isolated {
+		did.Peak = res.Outcome.Stats.PeakBytes
+	}
+	end(&did)
+	return res, nil
+}
