@@ -22,7 +22,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Wish is what somebody decides about a gate.
+// DecisionRequest is what somebody decides about a gate.
 type DecisionRequest struct {
 	runtime.Process
 	Run     state.RunKey

@@ -9,7 +9,7 @@ import (
 	"thalweg/internal/store/cassandra"
 )
 
-// How often the state's clock is looked at again.
+// ClockEvery is how often the state's clock is looked at again.
 const ClockEvery = time.Minute
 
 // Clock is the time by which leases and notes are judged. Workers of several

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -129,7 +128,7 @@ func (h *slotHost) Open(ctx context.Context, key state.RunKey) (sandbox.Run, err
 
 // Close implements sandbox.Host.
 func (h *slotHost) Close() error {
-	err := errors.Join(h.Close())
+	err := h.Runtime.Close()
 	h.client.Close()
 	return err
 }

@@ -15,7 +15,7 @@ type ResizableSemaphore struct {
 	waiting list.List // of chan struct{}: closed when its turn has come
 }
 
-// NewTurns lets n do it at once, one at least.
+// NewResizableSemaphore lets n hold it at once, at least one.
 func NewResizableSemaphore(n int) *ResizableSemaphore { return &ResizableSemaphore{most: max(n, 1)} }
 
 // Most is how many may do it at once now.
