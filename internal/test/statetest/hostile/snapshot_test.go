@@ -30,11 +30,11 @@ func TestSnapshotsKnowEveryField(t *testing.T) {
 		{state.Run{}, "Status Epoch Order Invalidated Dropped", `RunKey Token Script ScriptPath ParamsPath Fingerprint StartNodes Sources Description Actor
 			Parent Deadline Created Finished Failure Program Engine BucketHash Pins Nodes Priority`},
 		{state.Order{}, "Token Kind From Nodes Done", "Epoch Mark Cause"}, // its number is the run's
-		{state.Redo{}, "Node Batches Replan Digest", "Role Answers"},
+		{state.Redo{}, "Node Batches Replan Digest", "Role RoleVerified Answers"},
 		{state.Node{}, "Status Epoch Fence Generation Gate GateDigest Decision Dropped Failure PlanDigest", `NodeKey NodeSpec ReusedFrom InputDigest Started Finished
 			Plan BatchesTotal BatchesDone BatchesFailed RowsIn RowsOut BytesIn BytesOut Revision`},
 		{state.NodeSpec{}, "", "Name Kind Table Ordinal Inputs Fingerprint"},
-		{state.Decision{}, "Approved Digest", "Mark Role Answers Token"},
+		{state.Decision{}, "Approved Digest", "Mark Role RoleVerified Answers Token"},
 		{state.Batch{}, "Status Attempt Epoch Tries NotBefore Owner Lease",
 			"BatchKey BatchSpec Started Finished Stats Failure"},
 		{state.Attempt{}, "Epoch Generation Owner Status", "BatchKey Attempt Withdrawn Started Finished Failure Stats"},
