@@ -30,7 +30,7 @@ type Caller struct {
 }
 
 // OfProcess returns the user of this process, as the machine names it, in
-// roles of their own account: user@host.
+// roles of their own account: user@host. An empty role is none.
 func OfProcess(via Via, roles ...string) Caller {
 	name := strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {
@@ -39,7 +39,8 @@ func OfProcess(via Via, roles ...string) Caller {
 	if host, err := os.Hostname(); err == nil {
 		name += "@" + host
 	}
-	return Caller{Actor: name, Roles: roles, Via: via}
+	none := func(role string) bool { return role == "" }
+	return Caller{Actor: name, Roles: slices.DeleteFunc(slices.Clone(roles), none), Via: via}
 }
 
 // Mark returns what state keeps of an order that the caller gives now.

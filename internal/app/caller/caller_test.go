@@ -36,4 +36,6 @@ func TestMark(t *testing.T) {
 	require.Equal(t, "cli", m.Via)
 	require.Equal(t, "late", m.Reason)
 	require.False(t, m.Time.IsZero())
+	require.Empty(t, caller.OfProcess(caller.CLI, "").Roles)
+	require.Equal(t, []string{"ops"}, caller.OfProcess(caller.CLI, "", "ops").Roles)
 }
