@@ -2,7 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
+
+	"thalweg/internal/base/action"
 
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/registry"
@@ -21,9 +22,8 @@ func (a *app) alone(ctx context.Context, home *instance.Instance) func(state.Run
 		if atWork && home.Cluster() == nil {
 			return out, false
 		}
-		defer func() { out.Do = a.at.here(out.Do) }()
 		if home.Cluster() == nil {
-			return history.Alone{Do: r.Command(fmt.Sprintf("resume %d", r.Run))}, true
+			return history.Alone{Do: r.Do("resume").String()}, true
 		}
 		text, hint, err := registry.NobodyTakes(ctx, home, r.RunKey)
 		switch {
@@ -31,12 +31,12 @@ func (a *app) alone(ctx context.Context, home *instance.Instance) func(state.Run
 			return out, false
 		case err != nil:
 			return history.Alone{Why: "it could not be seen which are there: " + err.Error(),
-				Do: "`thalweg doctor` looks at the cluster's services"}, true
+				Do: action.Do("doctor").String() + " looks at the cluster's services"}, true
 		case text != "":
 			return history.Alone{Why: text, Do: hint}, true
 		}
 		return history.Alone{Why: "none of those that are there has taken it yet",
-			Do: "`" + r.Command(fmt.Sprintf("attach %d", r.Run)) + "` follows it"}, true
+			Do: r.Do("attach").String() + " follows it"}, true
 	}
 }
 

@@ -136,17 +136,17 @@ func printDecided(a *app, key state.RunKey, w control.DecisionRequest, out contr
 	fmt.Fprintln(a.stdout)
 	switch {
 	case w.Approve && out.Paused:
-		fmt.Fprintf(a.stdout, "  the run is paused: `%s` lets it go on\n", a.command(key, fmt.Sprintf("resume %d", key.Run)))
+		fmt.Fprintf(a.stdout, "  the run is paused: `%s` lets it go on\n", a.command(key.Do("resume")))
 	case !w.Approve:
-		fmt.Fprintf(a.stdout, "  the run has failed; `%s` asks again\n", a.command(key, fmt.Sprintf("retry %d", key.Run)))
+		fmt.Fprintf(a.stdout, "  the run has failed; `%s` asks again\n", a.command(key.Do("retry")))
 	case out.AtWork:
 		fmt.Fprintln(a.stdout, "  a process works on the run, and goes on")
 	case a.cluster:
 		fmt.Fprintf(a.stdout, "  a worker of the cluster goes on with it; `%s` follows it\n",
-			a.command(key, fmt.Sprintf("attach %d", key.Run)))
+			a.command(key.Do("attach")))
 	default:
 		fmt.Fprintf(a.stdout, "  nobody works on the run now: `%s` goes on with it, or a worker or `run --wait` that is "+
-			"there\n", a.command(key, fmt.Sprintf("resume %d", key.Run)))
+			"there\n", a.command(key.Do("resume")))
 	}
 }
 

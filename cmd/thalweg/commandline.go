@@ -10,11 +10,12 @@ import (
 	"strings"
 	"sync"
 
+	"thalweg/internal/base/action"
+
 	"github.com/alecthomas/kong"
 
 	"thalweg/internal/app/instance"
 	"thalweg/internal/lang/project"
-	"thalweg/internal/store/state"
 )
 
 // commandPlace adds what a command line has said of the place to the commands that are
@@ -129,13 +130,61 @@ func (p commandPlace) here(text string) string {
 	return b.String() + text[from:]
 }
 
-// line adds the place to a text that is a command.
-func (p commandPlace) line(command string) string {
-	if m := proposed.FindStringSubmatch(command); m != nil {
-		return command + p.wordsFor(m[2], command)
+// line writes an action as a command that is typed for this place. Arguments that are no flags of the
+// command are its words, in their order.
+func (p commandPlace) line(a action.Action) string {
+	command := strings.ReplaceAll(a.Verb, "-", " ")
+	words, flags := "", ""
+	for _, arg := range a.Args {
+		switch flag := p.isFlag(command, arg.Name); {
+		case flag && arg.Value == "":
+			flags += " --" + arg.Name
+		case flag:
+			flags += " --" + arg.Name + " " + shellWord(arg.Value)
+		case arg.Value != "":
+			words += " " + shellWord(arg.Value)
+		}
 	}
-	return command
+	line := "thalweg " + command + words + flags
+	return line + p.wordsFor(command, line)
 }
+
+// wordNames are the arguments that are words of a command whose flags are not known yet.
+var wordNames = []string{"run", "gate", "script", "query", "file", "dir"}
+
+func (p commandPlace) isFlag(command, name string) bool {
+	if p.takes == nil {
+		return !slices.Contains(wordNames, name)
+	}
+	return p.takes()[command][name]
+}
+
+// Action implements action.Renderer: within a sentence a command is between accents.
+func (p commandPlace) Action(a action.Action, alone bool) string {
+	line := p.line(a)
+	if !alone {
+		line = "`" + line + "`"
+	}
+	if p.within != nil {
+		return p.within(line)
+	}
+	return line
+}
+
+// Setting implements action.Renderer.
+func (p commandPlace) Setting(s action.Arg) string {
+	flag := "--" + s.Name
+	if s.Value != "" {
+		flag += " " + s.Value
+	}
+	if p.within != nil {
+		return p.within(flag)
+	}
+	return flag
+}
+
+// text renders the actions and settings of a text, and adds the place to its commands.
+func (p commandPlace) text(text string) string { return action.Render(p.here(text), p) }
 
 // wordsFor are the flags that a command has to be told, and does not say itself.
 func (p commandPlace) wordsFor(command, line string) (words string) {
@@ -155,14 +204,6 @@ func (p commandPlace) wordsFor(command, line string) (words string) {
 		}
 	}
 	return words
-}
-
-// told is a text for people: a command, or one that has commands in it.
-func (p commandPlace) told(text string) string {
-	if strings.HasPrefix(text, "thalweg ") {
-		return p.line(text)
-	}
-	return p.here(text)
 }
 
 // elsewhere is the place for who reads of it in another directory, or in a shell with other variables: all of it is
@@ -209,7 +250,7 @@ func absolute(path string) string {
 	return path
 }
 
-// placedWriter adds the place to the commands of all that is written for people.
+// placedWriter renders the actions of all that is written for people, and adds the place to its commands.
 type placedWriter struct {
 	at commandPlace
 	w  io.Writer
@@ -221,7 +262,7 @@ func (p placedWriter) Write(b []byte) (int, error) {
 	if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
 		at.within = withinJSON
 	}
-	if _, err := io.WriteString(p.w, at.here(text)); err != nil {
+	if _, err := io.WriteString(p.w, at.text(text)); err != nil {
 		return 0, err
 	}
 	return len(b), nil
@@ -246,8 +287,8 @@ func (a *app) place(at commandPlace, kctx *kong.Context) {
 	a.stdout, a.stderr = placedWriter{a.at, a.stdout}, placedWriter{a.at, a.stderr}
 }
 
-// command is a command about a run, as it is typed for this place.
-func (a *app) command(key state.RunKey, rest string) string { return a.at.line(key.Command(rest)) }
+// command writes an action as a command that is typed for this place.
+func (a *app) command(do action.Action) string { return a.at.line(do) }
 
 // shellWord quotes a word for a shell where it has to be.
 func shellWord(word string) string {

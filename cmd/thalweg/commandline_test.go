@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/base/action"
 )
 
 // TestProposedCommandsNameTheirPlace: a command that is proposed is typed where the one that proposes it was.
@@ -18,29 +20,30 @@ func TestProposedCommandsNameTheirPlace(t *testing.T) {
 		script: "a.yaml", typed: []typedFlag{{"param", " --param 'x=1 2'"}, {"param", " --param y=3"},
 			{"cluster", " --cluster c.yaml"}, {"env", " --env prod"}}}
 	for text, want := range map[string]string{
-		"`thalweg resume 3` lets it go on": "`thalweg resume 3 --cluster c.yaml --env prod` lets it " +
-			"go on",
-		"see `thalweg resume 3`, or `thalweg runs`": "see `thalweg resume 3 --cluster c.yaml --env prod`, or " +
-			"`thalweg runs --cluster c.yaml --env prod`",
-		"thalweg sql 'FROM run1.t' shows it, thalweg runs": "thalweg sql --cluster c.yaml --env prod 'FROM run1.t' " +
-			"shows it, thalweg runs --cluster c.yaml --env prod",
-		"the runs: thalweg runs lists them": "the runs: thalweg runs --cluster c.yaml --env prod " +
-			"lists them",
-		"`thalweg fmt a.yaml`":                         "`thalweg fmt a.yaml`",
-		"start one: `thalweg worker --cluster c.yaml`": "start one: `thalweg worker --cluster c.yaml --env prod`",
-		"`thalweg cluster init` makes them":            "`thalweg cluster init --cluster c.yaml` makes them",
-		"`thalweg runs --state d --workspace w`":       "`thalweg runs --state d --workspace w --env prod`",
-		"`thalweg validate a.yaml` says more": "`thalweg validate a.yaml --param 'x=1 2' --param y=3 " +
-			"--cluster c.yaml --env prod` says more",
-		"`thalweg run b.yaml`, `thalweg run a.yaml --param z=1`": "`thalweg run b.yaml --cluster c.yaml --env prod`, " +
-			"`thalweg run a.yaml --param z=1 --cluster c.yaml --env prod`",
-		"nothing of that: thalweg is a word, thalwegs, runs": "nothing of that: thalweg is a word, thalwegs, runs",
+		action.Do("resume", "run", 3).String() + " lets it go on": "`thalweg resume 3 --cluster c.yaml --env prod` lets it go on",
+		action.Do("resume", "run", 3).String():                    "thalweg resume 3 --cluster c.yaml --env prod",
+		"see " + action.Do("resume", "run", 3).String() + ", or " + action.Do("runs").String(): "see `thalweg resume 3 " +
+			"--cluster c.yaml --env prod`, or `thalweg runs --cluster c.yaml --env prod`",
+		"with `thalweg runs`, thalweg sql 'FROM t'": "with `thalweg runs --cluster c.yaml --env prod`, " +
+			"thalweg sql --cluster c.yaml --env prod 'FROM t'",
+		"see " + action.Do("fmt", "file", "a b.yaml").String():     "see `thalweg fmt 'a b.yaml'`",
+		action.Do("worker", "cluster", "c.yaml").String():          "thalweg worker --cluster c.yaml --env prod",
+		action.Do("cluster-init").String() + " makes them":         "`thalweg cluster init --cluster c.yaml` makes them",
+		action.Do("runs", "state", "d", "workspace", "w").String(): "thalweg runs --state d --workspace w --env prod",
+		action.Do("validate", "script", "a.yaml").String() + " says more": "`thalweg validate a.yaml --param 'x=1 2' " +
+			"--param y=3 --cluster c.yaml --env prod` says more",
+		action.Do("run", "script", "b.yaml").String(): "thalweg run b.yaml --cluster c.yaml --env prod",
+		action.Do("run", "script", "a.yaml", "param", "z=1").String(): "thalweg run a.yaml --param z=1 --cluster c.yaml " +
+			"--env prod",
+		"leave " + action.Setting("tag", "") + " out, or say " + action.Setting("run", "N"): "leave --tag out, or say --run N",
+		"nothing of that: thalweg is a word, thalwegs, runs":                                "nothing of that: thalweg is a word, thalwegs, runs",
 	} {
-		require.Equal(t, want, p.here(text))
-		require.Equal(t, text, commandPlace{}.here(text))
+		require.Equal(t, want, p.text(text))
 	}
-	require.Equal(t, `thalweg sql "SELECT * FROM run1.t" --workspace w --cluster c.yaml --env prod`,
-		p.line(`thalweg sql "SELECT * FROM run1.t" --workspace w`))
+	require.Equal(t, "thalweg show 3 --node a", commandPlace{}.text(action.Do("show", "run", 3, "node", "a").String()))
+	p.within = withinJSON
+	require.Equal(t, `{"do":"thalweg sql 'FROM \"a\"' --cluster c.yaml --env prod"}`,
+		p.text(`{"do":"`+action.Do("sql", "query", `FROM "a"`).String()+`"}`))
 	require.Equal(t, `'a b'\''c.yaml'`, shellWord("a b'c.yaml"))
 }
 

@@ -94,7 +94,7 @@ func (a *app) printFindings(found []doctor.Finding) {
 		counts[f.Verdict]++
 		lines := wrap(plain(f.Seen), width)
 		if f.Mend != "" {
-			lines = append(lines, wrap("mend: "+plain(a.at.here(f.Mend)), width)...)
+			lines = append(lines, wrap("mend: "+plain(a.at.text(f.Mend)), width)...)
 		}
 		for i, line := range lines {
 			if i == 0 {

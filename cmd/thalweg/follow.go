@@ -74,7 +74,7 @@ func (a *app) follow(ctx context.Context, home *instance.Instance, key state.Run
 			return errReported{exitOK}
 		}
 		fmt.Fprintf(a.stderr, "run %d is not followed any more, and goes on if it is not over; `%s` comes back to it\n",
-			key.Run, a.command(key, fmt.Sprintf("attach %d", key.Run)))
+			key.Run, a.command(key.Do("attach")))
 		return errReported{exitInterrupted}
 	}
 	if err != nil {
@@ -83,7 +83,7 @@ func (a *app) follow(ctx context.Context, home *instance.Instance, key state.Run
 	sum, err := runner.SummaryOf(ctx, home, key)
 	if err == nil && sum.Status == state.Running && home.Cluster() == nil {
 		fmt.Fprintf(a.stderr, "nobody works on run %d; `%s` lets it go on\n", key.Run,
-			a.command(key, fmt.Sprintf("resume %d", key.Run)))
+			a.command(key.Do("resume")))
 		return errReported{exitStopped}
 	}
 	return finishRun(a, sum, err, f.asJSON)
@@ -267,7 +267,7 @@ func (w *workplace) submit(ctx context.Context, a *app, flags engineFlags, asJSO
 			return printJSON(a.stdout, submitted{Event: "run_submitted", Workspace: key.Workspace, Run: key.Run})
 		}
 		fmt.Fprintf(a.stdout, "run %d submitted in workspace %s; `%s` follows it\n", key.Run, key.Workspace,
-			a.command(key, fmt.Sprintf("attach %d", key.Run)))
+			a.command(key.Do("attach")))
 		return nil
 	}
 	return a.follow(ctx, w.home, key, followed{resumed: opts.Resume, asJSON: asJSON, wait: opts.Wait,

@@ -31,12 +31,12 @@ func (a *app) askedRows(workspace string, asked []gate.Asked, of []state.Run) []
 		key := state.RunKey{Workspace: workspace, Run: g.Run}
 		rows[i] = askedRow{Workspace: workspace, Run: g.Run, Script: of[i].ScriptPath, Note: of[i].Description,
 			Gate: g.Record.Gate, Over: g.Record.Over(time.Now()), Record: g.Record, Look: []string{},
-			Approve: a.at.line(g.Record.Decide(key, "approve")), Reject: a.at.line(g.Record.Decide(key, "reject"))}
+			Approve: a.command(g.Record.Decide(key, "approve")), Reject: a.command(g.Record.Decide(key, "reject"))}
 		for _, s := range g.Record.Shows {
-			rows[i].Look = append(rows[i].Look, a.at.line(gate.Look(state.RunKey{Workspace: workspace, Run: s.Run}, s.Table)))
+			rows[i].Look = append(rows[i].Look, a.command(gate.Look(state.RunKey{Workspace: workspace, Run: s.Run}, s.Table)))
 		}
 		for _, c := range g.Record.Failed {
-			rows[i].Look = append(rows[i].Look, a.at.line(gate.Look(state.RunKey{Workspace: workspace, Run: g.Run}, c.Table)))
+			rows[i].Look = append(rows[i].Look, a.command(gate.Look(state.RunKey{Workspace: workspace, Run: g.Run}, c.Table)))
 		}
 	}
 	return rows
@@ -46,8 +46,8 @@ func (a *app) askedRows(workspace string, asked []gate.Asked, of []state.Run) []
 func (a *app) printAsked(w io.Writer, workspace string, g gate.Asked, now time.Time) {
 	r, key := g.Record, state.RunKey{Workspace: workspace, Run: g.Run}
 	a.printRecord(w, workspace, g, now)
-	fmt.Fprintf(w, "  to decide:  %s\n              %s\n", a.at.line(r.Decide(key, "approve")),
-		a.at.line(r.Decide(key, "reject")))
+	fmt.Fprintf(w, "  to decide:  %s\n              %s\n", a.command(r.Decide(key, "approve")),
+		a.command(r.Decide(key, "reject")))
 }
 
 // printRecord says what a gate asks, and of whom.
@@ -60,15 +60,15 @@ func (a *app) printRecord(w io.Writer, workspace string, g gate.Asked, now time.
 	}
 	for _, s := range r.Shows {
 		fmt.Fprintf(w, "  table %s, %s, %s:  %s\n", s.Table, countRows(s.Rows), size(s.Bytes),
-			a.at.line(gate.Look(state.RunKey{Workspace: workspace, Run: s.Run}, s.Table)))
+			a.command(gate.Look(state.RunKey{Workspace: workspace, Run: s.Run}, s.Table)))
 	}
 	for _, c := range r.Failed {
 		fmt.Fprintf(w, "  check %s failed: %s\n    the rows that failed:  %s\n", c.Name, plain(c.Message),
-			a.at.line(gate.Look(state.RunKey{Workspace: workspace, Run: g.Run}, c.Table)))
+			a.command(gate.Look(state.RunKey{Workspace: workspace, Run: g.Run}, c.Table)))
 	}
 	if r.MoreFailed > 0 {
 		fmt.Fprintf(w, "  and %s more:  %s\n", counted(r.MoreFailed, "check", "checks"),
-			a.command(state.RunKey{Workspace: workspace, Run: g.Run}, fmt.Sprintf("checks --run %d", g.Run)))
+			a.command(state.RunKey{Workspace: workspace, Run: g.Run}.Do("checks")))
 	}
 	for _, q := range r.Answers {
 		what := q.Name

@@ -109,5 +109,5 @@ func (a *app) whatHappened(r history.Run) string {
 
 // goesOn is the command by which a run goes on.
 func (a *app) goesOn(r history.Run) string {
-	return a.command(state.RunKey{Workspace: r.Workspace, Run: r.Run}, fmt.Sprintf("resume %d", r.Run))
+	return a.command(state.RunKey{Workspace: r.Workspace, Run: r.Run}.Do("resume"))
 }

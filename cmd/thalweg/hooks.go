@@ -66,7 +66,7 @@ func (c *hooksTestCmd) Run(ctx context.Context, a *app) error {
 		hooks = slices.Concat(s.Notify, hooks)
 	}
 	m := message.Example(message.Kind(c.Event))
-	m.Say(a.away.told)
+	m.Say(a.away.text)
 	m.Time, m.ID = time.Now().UTC(), fmt.Sprintf("evt_test_%d", time.Now().UnixNano())
 	sender := &notify.Sender{Post: client, Keeper: ownExecutable, Environment: os.LookupEnv, Known: a.known,
 		Clock: calendar.System{}, Logger: logger}

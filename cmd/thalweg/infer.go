@@ -66,7 +66,7 @@ func (c *inferCmd) Run(ctx context.Context, a *app) (err error) {
 	progress := newLookProgress(a)
 	defer progress.end()
 	o := infer.Options{Separator: c.Separator, MemoryBytes: bytes, Threads: budget.Cores(), WorkDir: work,
-		Progress: progress.show,
+		Progress: progress.show, Told: a.at.text,
 		Fetch: func(ctx context.Context, url string) (string, error) {
 			copied, err := spool.Ensure(ctx, url, "")
 			return copied.Path, err

@@ -112,7 +112,7 @@ func (c *invalidateCmd) print(a *app, said invalidated) {
 	}
 	for _, o := range said.Origins {
 		fmt.Fprintf(a.stdout, "  rows of node %s are those of run %d, which stays valid: %s\n", o.Node, o.Run,
-			a.command(o.RunKey, fmt.Sprintf("invalidate %d --node %s --reason …", o.Run, o.Node)))
+			a.command(o.Do("invalidate", "node", o.Node, "reason", "TEXT")))
 	}
 	for _, t := range said.Made {
 		how := "was made from"

@@ -41,6 +41,6 @@ func (c *pauseCmd) Run(ctx context.Context, a *app) error {
 		what = fmt.Sprintf("%d of its batches are finished first", inFlight)
 	}
 	fmt.Fprintf(a.stdout, "run %d is paused: %s, and no others begin\n  %s lets it go on\n", run.Run, what,
-		a.command(run.RunKey, fmt.Sprintf("resume %d", run.Run)))
+		a.command(run.Do("resume")))
 	return nil
 }

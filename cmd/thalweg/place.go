@@ -41,7 +41,7 @@ func (p placeFlags) openObserved(ctx context.Context, a *app, create bool,
 	if p.Cluster == "" {
 		home, err := instance.Open(ctx, p.State, create)
 		if err == nil {
-			home.Told = a.away.told
+			home.Told = a.away.text
 		}
 		return home, err
 	}
@@ -59,7 +59,7 @@ func (p placeFlags) openObserved(ctx context.Context, a *app, create bool,
 	if err != nil {
 		return nil, err
 	}
-	home.Told = a.away.told
+	home.Told = a.away.text
 	if err := fleet.WrongDatacenter(home); err != nil {
 		a.warnFault(err)
 	}

@@ -161,7 +161,7 @@ func printRetry(a *app, r runner.Retry, begins runPlanned) {
 		}
 		fmt.Fprintf(a.stderr, "%s %s; what is named is done as run %d began with it: `%s` takes the change into a new run\n",
 			a.mark("warning:", yellow), strings.Join(what, "; "), r.Run.Run,
-			a.command(r.Run.RunKey, fmt.Sprintf("retry %d", r.Run.Run)))
+			a.command(r.Run.Do("retry")))
 	}
 	if !some {
 		return

@@ -164,7 +164,7 @@ func (a *app) shared(key state.RunKey, o runner.SharedOutput) {
 	}
 	fmt.Fprintf(a.stderr, "%s run %d is under way and writes %s, too, in node %s: what is written last stays; `%s` ends it\n",
 		a.mark("warning:", yellow), o.Run, plain(o.Output), o.By,
-		a.command(state.RunKey{Workspace: key.Workspace, Run: o.Run}, fmt.Sprintf("stop %d", o.Run)))
+		a.command(state.RunKey{Workspace: key.Workspace, Run: o.Run}.Do("stop")))
 }
 
 // neverBegan is the event of a run that failed, or was interrupted, before it was one.
@@ -195,24 +195,24 @@ func finishRun(a *app, sum runner.Summary, err error, asJSON bool) error {
 		return nil
 	case state.Waiting:
 		printWaits(a, sum)
-		then := fmt.Sprintf("`%s` goes on with it", a.command(sum.Key, fmt.Sprintf("resume %d", sum.Key.Run)))
+		then := fmt.Sprintf("`%s` goes on with it", a.command(sum.Key.Do("resume")))
 		if a.cluster {
 			then = fmt.Sprintf("a worker goes on with it; `%s` follows it",
-				a.command(sum.Key, fmt.Sprintf("attach %d", sum.Key.Run)))
+				a.command(sum.Key.Do("attach")))
 		}
 		fmt.Fprintf(a.stderr, "run %d waits, and holds nothing; when it is decided, %s\n", sum.Key.Run, then)
 		return errReported{exitWaiting}
 	case state.Running:
 		fmt.Fprintf(a.stderr, "run %d goes on in other processes; `%s` follows it\n", sum.Key.Run,
-			a.command(sum.Key, fmt.Sprintf("attach %d", sum.Key.Run)))
+			a.command(sum.Key.Do("attach")))
 		return errReported{exitInterrupted}
 	case state.Paused:
 		fmt.Fprintf(a.stderr, "run %d is paused, and nothing of it is under way; `%s` lets it go on\n", sum.Key.Run,
-			a.command(sum.Key, fmt.Sprintf("resume %d", sum.Key.Run)))
+			a.command(sum.Key.Do("resume")))
 		return errReported{exitWaiting}
 	case state.Stopped:
 		fmt.Fprintf(a.stderr, "run %d was stopped; continue with --resume, or `%s`\n", sum.Key.Run,
-			a.command(sum.Key, fmt.Sprintf("resume %d", sum.Key.Run)))
+			a.command(sum.Key.Do("resume")))
 		return errReported{exitStopped}
 	}
 	if f := sum.Failure; f != nil {
@@ -241,9 +241,9 @@ func printWaits(a *app, sum runner.Summary) {
 // nextStep is what to do about a failed run. A run goes on with the script and
 // the inputs that it was planned for: for corrected ones retry begins a new run.
 func nextStep(f *state.Failure, key state.RunKey) string {
-	_, goOn, order := state.Run{RunKey: key, Failure: f}.AfterFailure()
-	command := "`" + key.Command(goOn) + "`"
-	if order == state.Resume {
+	_, goOn := state.Run{RunKey: key, Failure: f}.AfterFailure()
+	command := goOn.String()
+	if goOn.Verb == state.Resume {
 		return "what it committed is kept: when the cause is gone, continue with --resume, or " + command
 	}
 	return "nothing was written under a final name by the failed batch: correct the cause, then " + command +

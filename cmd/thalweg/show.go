@@ -230,7 +230,7 @@ func (a *app) showNode(key state.RunKey, d history.NodeDetail) {
 		fmt.Fprintf(a.stdout, "node %s (%s) of run %d: taken over from run %d\n", n.Node, n.Type, key.Run, n.ReusedFrom.Run)
 		a.say("table", n.Table)
 		a.say("reads", strings.Join(d.Inputs, ", "))
-		a.say("", a.command(n.ReusedFrom.RunKey, fmt.Sprintf("show %d %s", n.ReusedFrom.Run, n.ReusedFrom.Node))+
+		a.say("", a.command(n.ReusedFrom.Do("show", "node", n.ReusedFrom.Node))+
 			" has its rows, batches and time")
 		return
 	}
@@ -251,7 +251,7 @@ func (a *app) showNode(key state.RunKey, d history.NodeDetail) {
 	a.printBatches("slowest batches", d.Slowest)
 	a.printBatches("batches under way or in the way", d.Unsettled)
 	if d.More {
-		fmt.Fprintf(a.stdout, "  …; %s lists all\n", a.command(key, fmt.Sprintf("batches %s --run %d", n.Node, key.Run)))
+		fmt.Fprintf(a.stdout, "  …; %s lists all\n", a.command(key.Do("batches", "node", n.Node)))
 	}
 	for _, w := range d.Told {
 		fmt.Fprintf(a.stdout, "%s batch %d: %s\n", a.paint("warning:", yellow), w.Batch, plain(w.Text))
@@ -385,7 +385,7 @@ func (a *app) showBatch(key state.RunKey, d history.BatchDetail) {
 			a.say(a.paint("error", red), f.Text())
 			a.say("value", f.Place.Value)
 			a.say("expression", f.Place.Expr)
-			a.say("hint", a.at.here(f.Hint))
+			a.say("hint", a.at.text(f.Hint))
 		}
 	}
 }

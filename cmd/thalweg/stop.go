@@ -45,7 +45,7 @@ func (c *stopCmd) Run(ctx context.Context, a *app) error {
 		fmt.Fprintf(a.stdout, "run %d is stopped, and nothing of it is under way any more (%s)\n", run.Run, span(out.Took))
 	}
 	if !out.Before.Terminal() {
-		fmt.Fprintf(a.stdout, "  %s lets it go on\n", a.command(run.RunKey, fmt.Sprintf("resume %d", run.Run)))
+		fmt.Fprintf(a.stdout, "  %s lets it go on\n", a.command(run.Do("resume")))
 	}
 	return nil
 }

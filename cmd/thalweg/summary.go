@@ -113,7 +113,7 @@ func printWarnings(a *app, nodes []state.Node, stats map[string]state.Stats) {
 func printBadRows(a *app, nodes []state.Node, stats map[string]state.Stats) {
 	for _, b := range runner.ListBadRows(nodes, stats) {
 		fmt.Fprintf(a.stdout, "%s %s in node %s; %s shows them\n", a.paint("bad rows:", yellow), count(b.Rows),
-			b.Node, b.Command)
+			b.Node, a.command(b.Show))
 	}
 }
 

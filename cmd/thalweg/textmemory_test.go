@@ -100,7 +100,7 @@ func TestChaosTextMemory(t *testing.T) {
 			}
 			require.Equal(t, exitUsers, run.ProcessState.ExitCode(), "%s", said)
 			require.Contains(t, string(said),
-				"are the most that the share of --memory holds (give more --memory, or fewer --cores)")
+				"are the most that its share of the memory holds (give more memory, or fewer cores)")
 		})
 	}
 }

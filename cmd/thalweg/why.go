@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"thalweg/internal/app/runtime"
@@ -55,12 +54,7 @@ func (c *whyCmd) Run(ctx context.Context, a *app) error {
 	}
 	answers := facts.Why()
 	for i, answer := range answers {
-		if answers[i].Do = a.at.here(answer.Do); strings.HasPrefix(answer.Do, "thalweg ") { // it is a command by itself
-			answers[i].Do = a.at.line(answer.Do)
-		}
-		if answer.Then != "" {
-			answers[i].Then = a.at.line(answer.Then)
-		}
+		answers[i].Do, answers[i].Then = a.at.text(answer.Do), a.at.text(answer.Then)
 	}
 	paces := pacesOf(workers)
 	if c.JSON {

@@ -165,7 +165,7 @@ func collectRole(ctx context.Context, h *instance.Instance, workspace string) (d
 		case tries == 0 || !job.Gone(owner):
 			return nil, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("another gc is at work in workspace %s: %s",
 				workspace, owner), Err: err,
-				Hint: "wait until it has ended; --dry-run works beside it"}
+				Hint: "wait until it has ended; {{set dry-run}} works beside it"}
 		}
 		if err := h.State.Resign(ctx, first, roleCollect, held.Owner); err != nil {
 			return nil, fmt.Errorf("end the gc of a process that has died: %w", err)
@@ -200,7 +200,7 @@ func collectLock(h *instance.Instance) (*os.File, error) {
 		closeErr := f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, &fault.Error{Kind: fault.Environment, Message: "another gc is at work in " + h.Dir, Err: closeErr,
-				Hint: "wait until it has ended; --dry-run works beside it"}
+				Hint: "wait until it has ended; {{set dry-run}} works beside it"}
 		}
 		return nil, instance.Fault(h.Dir, "lock gc", errors.Join(err, closeErr))
 	}

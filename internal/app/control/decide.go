@@ -163,12 +163,12 @@ func (w DecisionRequest) role(r gate.Record) (string, error) {
 		return role, nil
 	}
 	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("gate %s is decided by %s", r.Gate,
-		strings.Join(r.By, ", ")), Hint: "say as whom with --role: " + strings.Join(r.By, ", ")}
+		strings.Join(r.By, ", ")), Hint: "say as whom with {{set role}}: " + strings.Join(r.By, ", ")}
 	if len(w.Caller.Roles) > 0 {
 		role = w.Caller.Roles[0]
 		f.Message += ", not by " + strings.Join(w.Caller.Roles, ", ")
 		if near := similar.Nearest(role, r.By); near != "" {
-			f.Hint = fmt.Sprintf("did you mean --role %q?", near)
+			f.Hint = fmt.Sprintf("did you mean {{set role}} %q?", near)
 		}
 	}
 	return "", f
@@ -181,12 +181,12 @@ func lookedAt(w DecisionRequest, r gate.Record) error {
 	}
 	switch same, ok := r.Named(w.Digest); {
 	case !ok:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--digest %s is no digest", document.Quote(w.Digest)),
-			Hint: "it is in the command that `" + w.Run.Command("approvals") + "` prints"}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("{{set digest}} %s is no digest", document.Quote(w.Digest)),
+			Hint: "it is in the command that " + w.Run.Beside("approvals").String() + " prints"}
 	case !same:
 		return &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("gate %s no longer shows what --digest %s stands for: nothing was decided", r.Gate, w.Digest),
-			Hint:    "`" + w.Run.Command("approvals") + "` has the command that shows it; look at it, and decide about that"}
+			Message: fmt.Sprintf("gate %s no longer shows what {{set digest}} %s stands for: nothing was decided", r.Gate, w.Digest),
+			Hint:    w.Run.Beside("approvals").String() + " has the command that shows it; look at it, and decide about that"}
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func lookedAt(w DecisionRequest, r gate.Record) error {
 // answersTo checks what is answered, and adds the defaults of what is not.
 func answersTo(r gate.Record, w DecisionRequest) (map[string]string, error) {
 	if !w.Approve && len(w.Answers) > 0 {
-		return nil, &fault.Error{Kind: fault.Script, Message: "a rejection takes no answers", Hint: "leave --answer out"}
+		return nil, &fault.Error{Kind: fault.Script, Message: "a rejection takes no answers", Hint: "leave {{set answer}} out"}
 	}
 	names := make([]string, len(r.Answers))
 	out := map[string]string{}
@@ -209,7 +209,7 @@ func answersTo(r gate.Record, w DecisionRequest) (map[string]string, error) {
 			OneOf: q.OneOf}
 		value, err := a.Value(given)
 		if err != nil {
-			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--answer %s: %s", q.Name, err),
+			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("{{set answer}} %s: %s", q.Name, err),
 				Hint: fmt.Sprintf("gate %s asks for %s", r.Gate, q.Wants())}
 		}
 		out[q.Name] = value
@@ -219,7 +219,7 @@ func answersTo(r gate.Record, w DecisionRequest) (map[string]string, error) {
 			f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("gate %s does not ask for %s", r.Gate,
 				document.Quote(name)), Hint: document.DidYouMean(name, names)}
 			if len(names) == 0 {
-				f.Hint = "leave --answer out"
+				f.Hint = "leave {{set answer}} out"
 			}
 			return nil, f
 		}
@@ -239,16 +239,16 @@ func unchanged(ctx context.Context, store state.Store, run state.RunKey, r gate.
 		case err == nil:
 			return &fault.Error{Kind: fault.Script,
 				Message: fmt.Sprintf("table %s is not as gate %s has shown it: it is made again", s.Table, r.Gate),
-				Hint:    "look at what waits when that is done: `" + run.Command("approvals") + "`"}
+				Hint:    "look at what waits when that is done: " + run.Beside("approvals").String()}
 		default:
 			f := &fault.Error{Kind: fault.Script,
 				Message: fmt.Sprintf("table %s, which gate %s shows, cannot be read any more: %s", s.Table, r.Gate,
 					fault.Of(err).Message), Err: err,
-				Hint: "`" + run.Command(fmt.Sprintf("stop %d", run.Run)) + "` and `" +
-					run.Command(fmt.Sprintf("resume %d", run.Run)) + "` let the gate ask about what there is then"}
+				Hint: run.Do("stop").String() + " and " +
+					run.Do("resume").String() + " let the gate ask about what there is then"}
 			if s.Run == run.Run {
-				f.Hint = "`" + run.Command(fmt.Sprintf("retry %d --node %s", run.Run, s.Node)) +
-					"` makes it again, and the gate asks about that"
+				f.Hint = run.Do("retry", "node", s.Node).String() +
+					" makes it again, and the gate asks about that"
 			}
 			return f
 		}

@@ -249,7 +249,7 @@ func (d *examination) partsIn(dir string) doctor.Service {
 		}
 		if _, err := os.Stat(filepath.Dir(dir)); err != nil {
 			return nil, "", nil, &fault.Error{Kind: fault.Environment, Message: "look for the directory of the parts", Err: err,
-				Hint: "it is made by `thalweg cluster init`, or the first run"}
+				Hint: "it is made by {{do cluster-init}}, or the first run"}
 		}
 		store, err := partslocal.OpenOn(durable.FS{}, dir)
 		if err != nil {

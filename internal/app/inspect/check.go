@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"thalweg/internal/base/action"
+
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/fault"
@@ -93,7 +95,7 @@ func checkedNodes(s *script.Script, names []string) (out []*script.Node, err err
 				known = append(known, one.Name)
 			}
 			f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the script has no node %q", name),
-				Hint: "`thalweg explain " + s.Path + "` lists its nodes"}
+				Hint: action.Do("explain", "script", s.Path).String() + " lists its nodes"}
 			if near := similar.Nearest(name, known); near != "" {
 				f.Hint = "did you mean " + near + "?"
 			}
@@ -227,7 +229,7 @@ func (c *checker) wayOut(ctx context.Context, n *script.Node, nodes []*script.No
 				b.Status == state.Succeeded
 		})
 		if has && r.RunKey != c.opts.Run.RunKey {
-			f.Hint = fmt.Sprintf("run %d has it: --run %d checks the tables of that run", r.Run, r.Run)
+			f.Hint = fmt.Sprintf("run %d has it: {{set run=%d}} checks the tables of that run", r.Run, r.Run)
 			break
 		}
 	}
@@ -235,7 +237,7 @@ func (c *checker) wayOut(ctx context.Context, n *script.Node, nodes []*script.No
 		f.Hint = "run the script first"
 	}
 	if others := c.checkable(ctx, n, nodes); others != "" {
-		f.Hint += "; --node " + others + " checks what is there"
+		f.Hint += "; " + action.Setting("node", others) + " checks what is there"
 	}
 	return f
 }

@@ -219,7 +219,7 @@ func runNotThere(ctx context.Context, home *instance.Instance, opts QueryOptions
 		switch {
 		case errors.Is(err, state.ErrNotFound):
 			return &fault.Error{Message: fmt.Sprintf("there is no run %d in workspace %s", n, opts.Workspace),
-				Hint: "`thalweg history` lists the runs; " + hint}
+				Hint: "{{do history}} lists the runs; " + hint}
 		case err == nil && run.Dropped != nil:
 			by := run.Dropped
 			return &fault.Error{Message: fmt.Sprintf("run %d was dropped by %s on %s: %s", n, cmp.Or(by.Actor, "somebody"),
@@ -227,7 +227,7 @@ func runNotThere(ctx context.Context, home *instance.Instance, opts QueryOptions
 				Hint: "its tables cannot be read any more; " + hint}
 		case err == nil && !hasTableOf(ctx, home, run.RunKey, strings.ToLower(opts.SQL)):
 			return &fault.Error{Message: fmt.Sprintf("run %d has no table of a name in the query", n),
-				Hint: fmt.Sprintf("`thalweg nodes --run %d` lists its nodes; %s", n, hint)}
+				Hint: fmt.Sprintf("{{do nodes run=%d}} lists its nodes; %s", n, hint)}
 		}
 	}
 	return nil

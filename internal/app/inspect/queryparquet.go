@@ -42,7 +42,7 @@ func exactInParquet(ctx context.Context, in *engine.Instance, query string) (str
 		} else if at := inexact.FindString(quoted.ReplaceAllString(types[i], "")); at != "" {
 			return "", &fault.Error{Kind: fault.Script, Place: fault.Place{Field: name},
 				Message: fmt.Sprintf("column %q has a value of type %s, which Parquet cannot hold exactly", name, at),
-				Hint:    "cast it, e.g. CAST(… AS VARCHAR), or take --format json"}
+				Hint:    "cast it, e.g. CAST(… AS VARCHAR), or take {{set format=json}}"}
 		}
 	}
 	return recast(query, names, casts), nil

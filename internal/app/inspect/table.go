@@ -63,7 +63,7 @@ func noTable(run state.RunKey, name string, nodes []state.Node) error {
 		known = append(known, n.Table)
 		if strings.EqualFold(n.Table, name) {
 			f.Message = fmt.Sprintf("table %s of run %d is not there: its node %s is %s", n.Table, run.Run, n.Name, n.Status)
-			f.Hint = run.Command(fmt.Sprintf("nodes --run %d", run.Run)) + " says more"
+			f.Hint = run.Do("nodes").String() + " says more"
 			return f
 		}
 	}

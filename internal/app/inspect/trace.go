@@ -162,10 +162,10 @@ func nothingToTrace(ctx context.Context, home *instance.Instance, opts TraceOpti
 	}
 	f := &fault.Error{Kind: fault.Script,
 		Message: fmt.Sprintf("no run of workspace %s has completed a table %s or written a file of that name", opts.Workspace,
-			opts.Name), Hint: "`thalweg runs` lists the runs, `thalweg nodes` what they have made"}
+			opts.Name), Hint: "{{do runs}} lists the runs, {{do nodes}} what they have made"}
 	for _, side := range []string{engine.BadTable, "__failed"} {
 		if table, ok := strings.CutSuffix(opts.Name, side); ok {
-			f.Hint = fmt.Sprintf("rows that were put aside are not traced: those of %s are, and thalweg sql shows %s",
+			f.Hint = fmt.Sprintf("rows that were put aside are not traced: those of %s are, and {{do sql}} shows %s",
 				table, opts.Name)
 		}
 	}

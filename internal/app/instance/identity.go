@@ -87,7 +87,7 @@ func PlanOf(ctx context.Context, store state.Store, n state.Node) (np plan.NodeP
 
 func RunNotFound(key state.RunKey) error {
 	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has no run %d", key.Workspace, key.Run),
-		Hint: "`thalweg runs` lists them"}
+		Hint: "{{do runs}} lists them"}
 }
 
 // RunDropped refuses to go on with a run.

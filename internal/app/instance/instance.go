@@ -81,12 +81,12 @@ func OpenOn(ctx context.Context, files durable.FS, dir string, create bool) (_ *
 	}
 	if _, err := os.Stat(filepath.Join(abs, "state.db")); errors.Is(err, fs.ErrNotExist) && !create {
 		return nil, &fault.Error{Kind: fault.Script, Message: "there is no state in " + dir,
-			Hint: "run a script first, or name another directory with --state"}
+			Hint: "run a script first, or name another directory with {{set state}}"}
 	}
 	if strings.Contains(abs, `\`) { // DuckDB takes it for the end of a directory's name where it looks for files
 		return nil, &fault.Error{Kind: fault.Script, Message: "the path of the state directory " + abs +
 			" has a backslash in it, with which its files are not found",
-			Hint: "name a directory without one: --state DIR"}
+			Hint: "name a directory without one: {{set state=DIR}}"}
 	}
 	if err := files.MakeAll(abs, 0o700); err != nil {
 		return nil, Fault(dir, "make the state directory", err)

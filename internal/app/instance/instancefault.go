@@ -24,7 +24,7 @@ func Fault(dir, what string, err error) error {
 	if abs, e := filepath.Abs(dir); e == nil {
 		dir = abs
 	}
-	const another = "name another directory: --state DIR"
+	const another = "name another directory: {{set state=DIR}}"
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return denied(dir, pathOf(err, dir))
@@ -39,7 +39,7 @@ func Fault(dir, what string, err error) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%s: the disk of the state directory %s is full",
 			what, dir), Err: err,
-			Hint: "free space there (`thalweg gc` removes what nobody needs any more), or " + another}
+			Hint: "free space there ({{do gc}} removes what nobody needs any more), or " + another}
 	}
 	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%s (%s)", what, dir), Err: err,
 		Hint: "check permissions and free space, or " + another}
@@ -96,7 +96,7 @@ func denied(dir, path string) error {
 	}
 	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the state directory %s may not be written by %s", dir,
 		userName(os.Geteuid()))}
-	const own = "name a directory of your own: --state DIR"
+	const own = "name a directory of your own: {{set state=DIR}}"
 	inside := path == dir || len(path) > len(dir) && path[:len(dir)+1] == dir+string(filepath.Separator)
 	stat, ok := ownerOf(info)
 	switch {

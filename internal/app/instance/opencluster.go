@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"thalweg/internal/base/action"
+
 	"thalweg/internal/app/scripts"
 	"thalweg/internal/base/durable"
 	"thalweg/internal/base/fault"
@@ -90,7 +92,7 @@ func noCluster(cfg *clusterconfig.Config, what, key string) error {
 }
 
 func initHint(cfg *clusterconfig.Config) string {
-	return "`thalweg cluster init --cluster " + cfg.Path + "` makes what a cluster needs"
+	return action.Do("cluster-init", "cluster", cfg.Path).String() + " makes what a cluster needs"
 }
 
 // openParts opens the parts that the configuration names.

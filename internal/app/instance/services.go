@@ -209,7 +209,7 @@ func OpenFile(ctx context.Context, dir string, c *clusterconfig.Config) (*sqlite
 		return nil, noCluster(c, "there is no state in "+dir, "state.directory")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &fault.Error{Kind: fault.Script, Message: "there is no state in " + dir,
-			Hint: "run a script first, or name another directory with --state"}
+			Hint: "run a script first, or name another directory with {{set state}}"}
 	}
 	return sqlite.Open(ctx, path)
 }

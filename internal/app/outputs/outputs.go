@@ -269,7 +269,7 @@ func checkOutput(out Target, inputs, outputs []Target, owned func(path string) b
 		if in.Node != nil && out.Meets(in) {
 			return out.Refuse(fmt.Sprintf("node %s writes %s, which node %s reads in the same run as %s", out.Node.Name,
 				out.Shown, in.Node.Name, in.Shown),
-				"write to another place, or run the two nodes one after the other with --start")
+				"write to another place, or run the two nodes one after the other with {{set start}}")
 		}
 		if in.Node == nil && out.Meets(in) {
 			return out.Refuse(fmt.Sprintf("node %s would replace %s, which is part of the script", out.Node.Name, in.Shown),
@@ -278,7 +278,7 @@ func checkOutput(out Target, inputs, outputs []Target, owned func(path string) b
 	}
 	if out.local && owned(out.At) {
 		return out.Refuse(fmt.Sprintf("node %s writes %s into the state directory", out.Node.Name, out.Shown),
-			"write to another place, or choose another state directory with --state")
+			"write to another place, or choose another state directory with {{set state}}")
 	}
 	return out.replaceable()
 }

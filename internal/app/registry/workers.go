@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/base/action"
+
 	"thalweg/internal/app/instance"
 	"thalweg/internal/run/adapt"
 	"thalweg/internal/run/job"
@@ -230,15 +232,15 @@ func NobodyTakes(ctx context.Context, home *instance.Instance, key state.RunKey)
 		return "", "", nil
 	case c.There == 0 && c.Leaving > 0:
 		return "the workers that are there were asked to end, and take no more runs",
-			"start another: `thalweg worker --cluster " + home.ClusterConfig.Path + "`", nil
+			"start another: " + action.Do("worker", "cluster", home.ClusterConfig.Path).String(), nil
 	case c.There == 0:
-		return "no worker is there", "start one: `thalweg worker --cluster " + home.ClusterConfig.Path + "`", nil
+		return "no worker is there", "start one: " + action.Do("worker", "cluster", home.ClusterConfig.Path).String(), nil
 	case c.Stuck() && !c.None():
 		return "no worker that is there can work on it now: " + strings.Join(c.Reasons(), "; "),
-			"mend these, and it goes on by itself, or start another worker: `thalweg cluster status` lists them", nil
+			"mend these, and it goes on by itself, or start another worker: {{do cluster-status}} lists them", nil
 	case c.None():
 		return "no worker that is there can take it: " + strings.Join(c.Reasons(), "; "),
-			"start a worker that can, or mend these: `thalweg cluster status` lists them", nil
+			"start a worker that can, or mend these: {{do cluster-status}} lists them", nil
 	}
 	return "", "", nil
 }

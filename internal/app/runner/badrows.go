@@ -4,15 +4,17 @@ import (
 	"cmp"
 	"context"
 
+	"thalweg/internal/base/action"
+
 	"thalweg/internal/run/plan"
 	"thalweg/internal/store/state"
 )
 
 // BadRows is how many rows a node has put aside, and the command that shows them.
 type BadRows struct {
-	Node    string
-	Rows    int64
-	Command string
+	Node string
+	Rows int64
+	Show action.Action
 }
 
 // ComputedIn says of the ephemeral ones among nodes inside which node each is
@@ -42,7 +44,7 @@ func ListBadRows(nodes []state.Node, stats map[string]state.Stats) []BadRows {
 		if rows == 0 {
 			continue
 		}
-		out = append(out, BadRows{Node: n.Name, Rows: rows, Command: plan.BadRowsCommand(cmp.Or(n.Table, n.Name), n.RunKey)})
+		out = append(out, BadRows{Node: n.Name, Rows: rows, Show: plan.ShowBadRows(cmp.Or(n.Table, n.Name), n.RunKey)})
 	}
 	return out
 }

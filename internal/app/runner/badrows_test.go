@@ -251,10 +251,11 @@ func runDirty(t *testing.T, inputs, nodes, badRows string, tune func(*budget.Bud
 	require.NoError(t, err)
 	bad := map[string][]string{}
 	for _, b := range runner.ListBadRows(sum.Nodes, sum.Stats) {
-		table := strings.Trim(strings.TrimPrefix(b.Command, "thalweg sql 'FROM "), "'")
+		query, ok := b.Show.Get("query")
+		require.True(t, ok)
 		res, err := inspect.Query(ctx, home, inspect.QueryOptions{Workspace: "main",
 			Process: runtime.Process{MemoryBytes: 1 << 28},
-			SQL:     "SELECT * EXCLUDE (node, batch) FROM " + table})
+			SQL:     "SELECT * EXCLUDE (node, batch) " + query})
 		require.NoError(t, err)
 		require.EqualValues(t, b.Rows, len(res.Rows), b.Node)
 		slices.SortStableFunc(res.Rows, func(a, b []any) int { // rows without a record stay as they are
@@ -402,7 +403,7 @@ func TestBadRowCaps(t *testing.T) {
 			require.Equal(t, state.Failed, sum.Status)
 			require.Equal(t, "load", sum.Failure.Node)
 			require.Contains(t, sum.Failure.Message, tc.fails)
-			require.Contains(t, sum.Failure.Hint, "thalweg sql 'FROM run1.items__bad'")
+			require.Contains(t, sum.Failure.Hint, "{{do sql query=FROM~20run1.items__bad}}")
 			require.Contains(t, sum.Failure.Place.File, ".csv")
 			require.NotZero(t, sum.Failure.Place.Line)
 			res, err := inspect.Query(ctx, home,

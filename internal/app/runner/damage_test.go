@@ -170,7 +170,7 @@ func TestChaosDamagedParts(t *testing.T) {
 				require.Contains(t, sum.Failure.Message, filepath.Base(path), what)
 				node, _, _ := strings.Cut(filepath.Base(filepath.Dir(path))[3:], "/")
 				require.Contains(t, sum.Failure.Message, "node "+node+" in run 1", what)
-				require.Contains(t, sum.Failure.Hint, "--start "+node+",totals ", what)
+				require.Contains(t, sum.Failure.Hint, "{{set start="+node+",totals}} ", what)
 				require.Empty(t, outputs(t, dir), what)
 			}
 		}
@@ -242,7 +242,7 @@ func TestDamagedPartOfAResumedRun(t *testing.T) {
 				require.Equal(t, state.Failed, sum.Status)
 				require.Contains(t, sum.Failure.Message, filepath.Base(stored[at])+" of the table of node "+c.damaged+
 					" in run 1 is damaged")
-				require.Contains(t, sum.Failure.Hint, "--start "+c.start+" ")
+				require.Contains(t, sum.Failure.Hint, "{{set start="+c.start+"}} ")
 			}
 			sum = run(func(o *runner.Options) { o.Start = strings.Split(c.start, ",") })
 			require.Equal(t, state.Complete, sum.Status, sum.Failure)

@@ -50,7 +50,7 @@ func PlanRun(ctx context.Context, home *instance.Instance, s *script.Script, opt
 		case slices.Contains(chosen, n.Name):
 			one.Why = "named"
 		case !known:
-			one.Why = "all nodes are computed with --fresh"
+			one.Why = "all nodes are computed with {{set fresh}}"
 		case by >= 0:
 			one.Why = "reads what " + n.Sources(s)[by].Name + " computes"
 		default:

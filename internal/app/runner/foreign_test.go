@@ -362,7 +362,7 @@ func TestASourceThatCannotBeRead(t *testing.T) {
 		require.Equal(t, state.Failed, sum.Status)
 		require.Equal(t, "node timed was planned again 5 times, because what it reads of other runs did not stay as it "+
 			"was: node base of run 1, whose table it reads, has been done again", sum.Failure.Message)
-		require.Contains(t, sum.Failure.Hint, "thalweg resume 2")
+		require.Contains(t, sum.Failure.Hint, "{{do resume run=2}}")
 		deeds, err := history.Audit(t.Context(), f.home.State, sum.Key)
 		require.NoError(t, err)
 		require.Len(t, deeds, 1, "it was begun; nobody has ordered anything: %+v", deeds)

@@ -151,8 +151,8 @@ func (m *sweep) load(ctx context.Context) error {
 		own := map[string]string{}
 		for _, p := range c {
 			if _, given := m.opts.Params[p.Name]; given {
-				return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("parameter %s is given by --param and by --matrix",
-					p.Name), Hint: "leave --param out"}
+				return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("parameter %s is given by {{set param}} and by {{set matrix}}",
+					p.Name), Hint: "leave {{set param}} out"}
 			}
 			params[p.Name], own[p.Name] = p.Value, p.Value
 		}
@@ -209,7 +209,7 @@ func (m *sweep) checkOutputs() error {
 				}
 				if same && other.cell != c.Cell {
 					return out.Refuse(fmt.Sprintf("cells %s and %s both write %s", other.cell, c.Cell, out.Shown),
-						"put the parameters of --matrix into the url_template")
+						"put the parameters of {{set matrix}} into the url_template")
 				}
 				if exact[out.At] = w; out.Other != nil {
 					patterns = append(patterns, w)

@@ -53,7 +53,7 @@ func PlanRetry(ctx context.Context, home *instance.Instance, key state.RunKey, o
 	}
 	if out.Run.Status == state.Running && home.AtWork(key) {
 		return out, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is being worked on", key.Run),
-			Hint: "wait until it is over, or stop it: `" + key.Command(fmt.Sprintf("stop %d", key.Run)) + "`"}
+			Hint: "wait until it is over, or stop it: " + key.Do("stop").String()}
 	}
 	nodes, err := home.State.Nodes(ctx, key)
 	if err != nil {
@@ -101,13 +101,13 @@ func carried(ctx context.Context, store state.Store, key state.RunKey) (state.Ru
 func nothingFailed(run state.Run, nodes []state.Node) error {
 	f := &fault.Error{Kind: fault.Script,
 		Message: fmt.Sprintf("nothing of run %d has failed, and what it was begun with has not changed", run.Run),
-		Hint:    "--node NODE or --batch NODE:N does something again that was done"}
+		Hint:    "{{set node=NODE}} or {{set batch=NODE:N}} does something again that was done"}
 	switch {
 	case state.Waits(nodes):
 		f.Message += ": it waits for a decision"
-		f.Hint = "`" + run.Command("approvals") + "` says about what, and how to decide; " + f.Hint
+		f.Hint = run.Beside("approvals").String() + " says about what, and how to decide; " + f.Hint
 	case run.Status != state.Complete:
-		f.Hint += "; `" + run.Command(fmt.Sprintf("resume %d", run.Run)) + "` lets the run go on"
+		f.Hint += "; " + run.Do("resume").String() + " lets the run go on"
 	}
 	return f
 }

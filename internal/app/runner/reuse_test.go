@@ -238,7 +238,7 @@ func TestDamageInWhatWasTakenOver(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, state.Failed, sum.Status)
 			require.Contains(t, sum.Failure.Message, "of the table of node totals in run 1 is damaged")
-			require.Contains(t, sum.Failure.Hint, "--fresh, or with --start totals from there on")
+			require.Contains(t, sum.Failure.Hint, "{{set fresh}}, or with {{set start=totals}} from there on")
 			require.Equal(t, want, outputs(t, r.dir))
 
 			computed := r.computed(t, func(o *runner.Options) {

@@ -474,15 +474,15 @@ func (r *runner) affected(ctx context.Context) ([]*script.Node, error) {
 func (r *runner) onlyResume() error {
 	if !r.opts.Select.Empty() {
 		return &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already",
-			Hint: "leave --node, --from, --to and --tag out, or --resume"}
+			Hint: "leave {{set node}}, {{set from}}, {{set to}} and {{set tag}} out, or {{set resume}}"}
 	}
 	if len(r.opts.Start) > 0 {
 		return &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already",
-			Hint: "leave --start out, or --resume"}
+			Hint: "leave {{set start}} out, or {{set resume}}"}
 	}
 	if len(r.opts.From) > 0 {
 		return &fault.Error{Kind: fault.Script, Message: "a resumed run reads the tables that it was begun with",
-			Hint: "leave --from out, or --resume"}
+			Hint: "leave {{set from}} out, or {{set resume}}"}
 	}
 	return nil
 }
@@ -503,7 +503,7 @@ func (r *runner) toResume(ctx context.Context) (state.RunKey, error) {
 		return key, &fault.Error{Kind: fault.Script,
 			Message: fmt.Sprintf("there is no run of script %s to resume in workspace %s", pipeline.ScriptName(r.identity),
 				r.opts.Workspace),
-			Hint: "leave --resume out to start one; --run N resumes a run that was begun under another name"}
+			Hint: "leave {{set resume}} out to start one; {{set run=N}} resumes a run that was begun under another name"}
 	}
 	return key, r.checkResumable(ctx, key)
 }
@@ -544,18 +544,18 @@ func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
 			run.Invalidated.Actor, run.Invalidated.Reason), Hint: "an invalidated run does not go on: start a new one"}
 	case done && r.opts.Pinned:
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is complete: there is nothing to resume",
-			key.Run), Hint: "`" + key.Command(fmt.Sprintf("retry %d --node NODE", key.Run)) + "` does parts of it again"}
+			key.Run), Hint: key.Do("retry", "node", "NODE").String() + " does parts of it again"}
 	case done:
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is complete: there is nothing to resume",
-			key.Run), Hint: "without --resume a new run starts, with --fresh it computes everything again; `" +
-			key.Command(fmt.Sprintf("retry %d --node NODE", key.Run)) + "` does parts of this one again"}
+			key.Run), Hint: "without {{set resume}} a new run starts, with {{set fresh}} it computes everything again; " +
+			key.Do("retry", "node", "NODE").String() + " does parts of this one again"}
 	case run.Fingerprint != r.script.Fingerprint:
 		return &fault.Error{Kind: fault.Script,
 			Message: fmt.Sprintf("the script, its parameters or its Python code changed since run %d: its finished batches "+
 				"may no longer be right", key.Run),
-			Hint: "`" + key.Command(fmt.Sprintf("retry %d", key.Run)) +
-				"` begins a new run, which takes over what has not changed; without --resume, --start NODE begins at a node and " +
-				"--fresh computes everything; " +
+			Hint: key.Do("retry").String() +
+				" begins a new run, which takes over what has not changed; without {{set resume}}, {{set start=NODE}} begins at a node and " +
+				"{{set fresh}} computes everything; " +
 				"or bring the old version back"}
 	}
 	r.identity, r.opts.From = r.Instance.IdentityOf(run), run.Sources

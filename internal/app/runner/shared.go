@@ -27,7 +27,7 @@ type SharedOutput struct {
 func (o SharedOutput) refuse() error {
 	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is under way and writes %s, too, in node %s",
 		o.Run, o.Output, o.By),
-		Hint: "wait until it is over, or stop it: `" + o.key.Command(fmt.Sprintf("stop %d", o.Run)) + "`"}
+		Hint: "wait until it is over, or stop it: " + o.key.Do("stop").String()}
 }
 
 // alone looks for other runs that write what this one writes. Where the options say so, it refuses the first;

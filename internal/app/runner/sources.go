@@ -30,7 +30,7 @@ func (r *runner) checkSources(ctx context.Context, nodes []*script.Node) error {
 	}
 	if len(wanted) == 0 {
 		return &fault.Error{Kind: fault.Script, Message: "no node of this run reads a table of another run",
-			Hint: "leave --from out, or say with --start which nodes to run"}
+			Hint: "leave {{set from}} out, or say with {{set start}} which nodes to run"}
 	}
 	for _, run := range r.opts.From {
 		key := state.RunKey{Workspace: r.opts.Workspace, Run: run}
@@ -54,7 +54,7 @@ func (r *runner) checkSources(ctx context.Context, nodes []*script.Node) error {
 			return &fault.Error{Kind: fault.Script,
 				Message: fmt.Sprintf("run %d has completed none of the tables that are read from other runs: %s", run,
 					strings.Join(wanted, ", ")),
-				Hint: "`thalweg nodes --run N` shows what a run has completed"}
+				Hint: "{{do nodes run=N}} shows what a run has completed"}
 		}
 	}
 	return nil

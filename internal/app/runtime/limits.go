@@ -70,7 +70,7 @@ func shareProcesses(total int64, cores int, python bool) (budget.Budget, error) 
 	}
 	b, err := budget.SplitProcesses(total, cores, python)
 	if err != nil {
-		return b, &fault.Error{Kind: fault.Script, Message: err.Error(), Hint: "give more with --memory"}
+		return b, &fault.Error{Kind: fault.Script, Message: err.Error(), Hint: "give more with {{set memory}}"}
 	}
 	return b, nil
 }

@@ -200,8 +200,8 @@ func notPinned(run state.Run) error {
 	return &fault.Error{Kind: fault.Script,
 		Message: fmt.Sprintf("what run %d was made from is not all in its state: it was begun by an earlier version, or "+
 			"its script or parameters have secrets in them", run.Run),
-		Hint: "go on with its script: `" + run.Command(fmt.Sprintf("run %s --resume --run %d", run.ScriptPath, run.Run)) +
-			"`, with the parameters that it was begun with; secrets that are values of the environment need none of this"}
+		Hint: "go on with its script: " + run.Do("run", "script", run.ScriptPath, "resume", "").String() +
+			", with the parameters that it was begun with; secrets that are values of the environment need none of this"}
 }
 
 // from gives the sources of a recorded run: what was pinned of it.

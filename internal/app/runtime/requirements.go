@@ -46,5 +46,5 @@ func (t *Runtime) CheckRequirements(ctx context.Context, s *script.Script) error
 	}
 	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s: Python is not as the script requires: %s", at, text),
 		Err:  registry.ErrOther,
-		Hint: "install them for the interpreter, or name one that has them with --python; nothing is installed by itself"}
+		Hint: "install them for the interpreter, or name one that has them with {{set python}}; nothing is installed by itself"}
 }

@@ -225,7 +225,7 @@ func ShareOf(total int64, cores int, python bool) (budget.Budget, error) {
 	}
 	b, err := budget.Split(total, cores, interpreters)
 	if err != nil {
-		return b, &fault.Error{Kind: fault.Script, Message: err.Error(), Hint: "give more with --memory"}
+		return b, &fault.Error{Kind: fault.Script, Message: err.Error(), Hint: "give more with {{set memory}}"}
 	}
 	return b, nil
 }

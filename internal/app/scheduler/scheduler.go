@@ -264,7 +264,7 @@ func (s *scheduler) Tell(ctx context.Context, start schedule.Start, served sched
 	m := message.Message{Version: message.Version, ID: "evt_" + strings.TrimPrefix(start.Token, schedule.TokenPrefix),
 		Event: message.Failed, Time: now, Workspace: s.opts.Workspace,
 		Script: filepath.Base(served.Path), Path: served.Path, Status: string(state.Failed), Description: start.Description,
-		Commands: map[string]string{"look": "thalweg schedules"},
+		Commands: map[string]string{"look": "{{do schedules}}"},
 		Failure: &message.Failure{Kind: string(f.Kind), Message: s.opts.Known.Text(cause.Error()),
 			Place: s.opts.Known.Place(f.Place).String(), Hint: s.opts.Known.Text(f.Hint)}}
 	if served.Script.Name != "" {

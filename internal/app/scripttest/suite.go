@@ -123,7 +123,7 @@ func readLimited(path string) ([]byte, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &fault.Error{Kind: fault.Script, Place: fault.Place{File: path}, Message: "the test file does not exist",
-			Hint: "tests of script.yaml are looked for in script.test.yaml; --tests names another file"}
+			Hint: "tests of script.yaml are looked for in script.test.yaml; {{set tests}} names another file"}
 	case err == nil && st.Size() > suiteBytesMax:
 		return nil, &fault.Error{Kind: fault.Script, Place: fault.Place{File: path},
 			Message: fmt.Sprintf("the file is larger than %d bytes", suiteBytesMax)}

@@ -54,5 +54,5 @@ func (s *Server) samePython(begun runtime.Settings, found map[string]map[string]
 	}
 	return &fault.Error{Kind: fault.Environment, Message: "Python is not as where the run was begun: " +
 		strings.Join(differ, "; "), Err: registry.ErrOther,
-		Hint: "install the same versions, or name the interpreter that has them: worker --python"}
+		Hint: "install the same versions, or name the interpreter that has them: worker {{set python}}"}
 }

@@ -74,7 +74,7 @@ func neighboursOf(me registry.WorkerEntry, workers []registry.WorkerEntry, machi
 	}
 	if count > 0 && all > machine {
 		tooMuch = fmt.Sprintf("%s of this machine with other scratch directories %s %s of memory; together %s of %s: give "+
-			"each less (--memory, or worker: {memory: …}), or all the same directory (worker: {scratch: …}), whose workers "+
+			"each less ({{set memory}}, or worker: {memory: …}), or all the same directory (worker: {scratch: …}), whose workers "+
 			"divide one memory",
 			format.Counted(int64(count), "worker", "workers"), cmp.Or(map[bool]string{true: "has"}[count == 1], "have"),
 			format.Size(others), format.Size(all), format.Size(machine))

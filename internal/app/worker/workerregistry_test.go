@@ -137,7 +137,7 @@ func TestNeighbours(t *testing.T) {
 		{"with the same directory", with(one("/a")), "2 workers of this machine divide 5.0 GiB of memory", ""},
 		{"with another", with(one("/b")), "",
 			"1 worker of this machine with other scratch directories has 5.0 GiB of memory; together 11.0 GiB of 10.0 GiB: " +
-				"give each less (--memory, or worker: {memory: …})"},
+				"give each less ({{set memory}}, or worker: {memory: …})"},
 		{"its own note has not come yet", []registry.WorkerEntry{one("/b"), one("/c")}, "",
 			"2 workers of this machine with other scratch directories have 10.0 GiB of memory; together 16.0 GiB of 10.0 GiB"},
 	} {

@@ -26,7 +26,7 @@ func Read(src *Source) (*Value, *SyntaxError) {
 		return ReadYAML(src)
 	}
 	return nil, &SyntaxError{whole: true, Message: "the format is unknown",
-		hint: "the name must end in .yaml, .yml or .json; `thalweg infer FILE` writes a script for a file of data"}
+		hint: "the name must end in .yaml, .yml or .json; {{do infer file=FILE}} writes a script for a file of data"}
 }
 
 // InvalidUTF8 gives the offset of the first byte that is not UTF-8, -1 if all are.

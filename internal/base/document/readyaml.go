@@ -72,7 +72,7 @@ func yamlError(src *Source, err error) *SyntaxError {
 func yamlHint(message string) string {
 	switch {
 	case strings.Contains(message, "no documents"):
-		return "thalweg infer FILE proposes a script for a file, thalweg init begins a project"
+		return "{{do infer file=FILE}} proposes a script for a file, {{do init}} begins a project"
 	case strings.Contains(message, "mapping values are not allowed"):
 		return "a text with a colon and a blank in it stands between quotes"
 	case strings.Contains(message, "flow mapping"), strings.Contains(message, "flow sequence"),

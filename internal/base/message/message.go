@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"thalweg/internal/base/action"
 )
 
 // Version is the version of the form of messages. Fields may be added to it.
@@ -197,17 +199,17 @@ func Example(kind Kind) Message {
 	begun := at.Add(-time.Hour)
 	m := Message{Version: Version, ID: "evt_example", Event: kind, Time: at, Workspace: "main", Run: 7, Script: "orders",
 		Path: "orders.yaml", Status: "running",
-		Created: &begun, Deadline: &at, Test: true, Commands: map[string]string{"show": "thalweg show 7"}}
+		Created: &begun, Deadline: &at, Test: true, Commands: map[string]string{"show": action.Do("show", "run", 7).String()}}
 	switch kind {
 	case Waiting:
 		m.Gate = &Gate{Name: "review", Message: "look at the totals", By: []string{"finance"}}
-		m.Commands["approve"] = "thalweg approve 7 review --comment TEXT"
-		m.Commands["reject"] = "thalweg reject 7 review --comment TEXT"
+		m.Commands["approve"] = action.Do("approve", "run", 7, "gate", "review", "comment", "TEXT").String()
+		m.Commands["reject"] = action.Do("reject", "run", 7, "gate", "review", "comment", "TEXT").String()
 	case Failed:
 		m.Status, m.Finished = "failed", &at
 		m.Failure = &Failure{Kind: "user_data", Message: `cannot read "12,x" as a decimal2`, Place: "in/orders.csv:12:3",
 			Hint: "correct the file", Node: "read_orders"}
-		m.Commands["retry"] = "thalweg retry 7"
+		m.Commands["retry"] = action.Do("retry", "run", 7).String()
 	case Done:
 		m.Status, m.Finished = "complete", &at
 	case Stopped:

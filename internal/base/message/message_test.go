@@ -52,7 +52,7 @@ func TestFormsCannotBeBrokenOutOf(t *testing.T) {
 	text, media := render(t, "text", m)
 	require.Equal(t, "text/plain; charset=utf-8", media)
 	require.Contains(t, text, "run 7 of orders failed\n")
-	require.Contains(t, text, "retry: thalweg retry 7\n")
+	require.Contains(t, text, "retry: {{do retry run=7}}\n")
 }
 
 func TestMessagesAreVersionedAndShort(t *testing.T) {

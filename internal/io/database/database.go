@@ -215,7 +215,7 @@ func connectFault(err error) *fault.Error {
 	switch {
 	case errors.As(err, &unknown):
 		f.Retryable, f.Hint = false,
-			"the server's certificate is signed by an authority that is not trusted here: name it with --ca-file"
+			"the server's certificate is signed by an authority that is not trusted here: name it with {{set ca-file}}"
 	case errors.As(err, &host):
 		f.Retryable, f.Hint = false, "the server's certificate is for another name: use that one in the address"
 	case errors.Is(err, mysql.ErrNoTLS) || answersWithoutTLS(err):

@@ -231,7 +231,7 @@ func TestCertificates(t *testing.T) {
 	putFile(t, filepath.Join(s.Dir, "a"), "hello")
 	url := "https://" + s.Addr + "/a?sig=SECRET"
 	_, err := newClient(t, remote.Config{}).Read(t.Context(), url, 10, nil)
-	requireFault(t, err, fault.Environment, false, "not of an authority that is trusted here", "--ca-file")
+	requireFault(t, err, fault.Environment, false, "not of an authority that is trusted here", "{{set ca-file")
 	require.Equal(t, int64(0), s.Hits.Load())
 
 	_, err = newClient(t, remote.Config{CAPath: s.CAFile}).Read(t.Context(), "https://localhost"+
@@ -256,7 +256,7 @@ func TestCertificates(t *testing.T) {
 		c := newClient(t, remote.Config{CAPath: path})
 		require.ErrorContains(t, c.Check(t.Context(), url, nil), message)
 		_, err := c.Read(t.Context(), url, 10, nil)
-		requireFault(t, err, fault.Environment, false, message, "--ca-file")
+		requireFault(t, err, fault.Environment, false, message, "{{set ca-file")
 	}
 	_, err = newClient(t, remote.Config{}).Read(t.Context(), "https://"+plainHTTP(t)+"/a", 10, nil)
 	requireFault(t, err, fault.Environment, false, "do not agree on TLS", "http://")
@@ -308,7 +308,7 @@ func TestHostKeys(t *testing.T) {
 
 	broken := filepath.Join(dir, "broken")
 	putFile(t, broken, "what is this\n")
-	requireFault(t, read(broken), fault.Environment, false, "known hosts cannot be read", "--known-hosts")
+	requireFault(t, read(broken), fault.Environment, false, "known hosts cannot be read", "{{set known-hosts}}")
 }
 
 // TestHostsWithSeveralKeys: a server shows the kind of key that is known of it,
@@ -342,7 +342,7 @@ func TestKeys(t *testing.T) {
 		return err
 	}
 	err := read(remote.Config{}, url)
-	requireFault(t, err, fault.Environment, false, "no private key for user joe", "--sftp-key joe=FILE")
+	requireFault(t, err, fault.Environment, false, "no private key for user joe", "{{set sftp-key=joe=FILE}}")
 	key, err := os.ReadFile(s.KeyFile)
 	require.NoError(t, err)
 	putFile(t, filepath.Join(home, ".ssh", "id_ed25519"), string(key))
@@ -351,7 +351,7 @@ func TestKeys(t *testing.T) {
 	wrong := filepath.Join(dir, "wrong")
 	remotetest.NewKey(t, wrong)
 	requireFault(t, read(remote.Config{SFTPKeys: map[string]string{"joe": wrong}}, url), fault.Environment, false,
-		"does not accept the key of user joe", "--sftp-key joe=FILE")
+		"does not accept the key of user joe", "{{set sftp-key=joe=FILE}}")
 	requireFault(t, read(remote.Config{SFTPKeys: map[string]string{"ann": s.KeyFile}},
 		strings.Replace(url, "joe", "ann", 1)), fault.Environment, false, "does not accept the key of user ann", "")
 
@@ -360,7 +360,7 @@ func TestKeys(t *testing.T) {
 	requireFault(t, read(remote.Config{SFTPKeys: map[string]string{"joe": public}}, url), fault.Environment, false,
 		"not in a format", ".pub")
 	requireFault(t, read(remote.Config{SFTPKeys: map[string]string{"joe": filepath.Join(dir, "no")}}, url),
-		fault.Environment, false, "cannot be read", "--sftp-key")
+		fault.Environment, false, "cannot be read", "{{set sftp-key}}")
 	raw, err := ssh.ParseRawPrivateKey(key)
 	require.NoError(t, err)
 	locked, err := ssh.MarshalPrivateKeyWithPassphrase(raw, "", []byte("SECRET"))
@@ -409,9 +409,9 @@ func TestS3Answers(t *testing.T) {
 		{403, "AccessDenied", fault.Environment, false, "answered AccessDenied: because: permission denied", "credentials"},
 		{403, "SignatureDoesNotMatch", fault.Environment, false, "SignatureDoesNotMatch", "credentials"},
 		{404, "NoSuchKey", fault.Script, false, "no such object", "address"},
-		{404, "NoSuchBucket", fault.Script, false, "NoSuchBucket: file does not exist", "--s3-endpoint"},
+		{404, "NoSuchBucket", fault.Script, false, "NoSuchBucket: file does not exist", "{{set s3-endpoint}}"},
 		{301, "PermanentRedirect", fault.Environment, false, "another region: eu-west-9", "AWS_REGION"},
-		{400, "InvalidRequest", fault.Environment, false, "InvalidRequest: because", "--s3-endpoint"},
+		{400, "InvalidRequest", fault.Environment, false, "InvalidRequest: because", "{{set s3-endpoint}}"},
 		{503, "SlowDown", fault.Environment, true, "503 SlowDown: because (tried 6 times)",
 			"check the network and the server"},
 		{500, "InternalError", fault.Environment, true, "tried 6 times", "check the network and the server"},

@@ -7,6 +7,8 @@ import (
 	"net"
 	"slices"
 
+	"thalweg/internal/base/action"
+
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
@@ -41,7 +43,8 @@ func (h *hostCheck) explain(err error, loc address.Location) error {
 	case h.passed:
 		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the server does not accept the key of user %s",
 			loc.User), Err: err,
-			Hint: fmt.Sprintf("check that the server knows the key; name another one with --sftp-key %s=FILE", loc.User)}
+			Hint: fmt.Sprintf("check that the server knows the key; name another one with %s",
+				action.Setting("sftp-key", loc.User+"=FILE"))}
 	}
 	return &fault.Error{Kind: fault.Environment, Message: "the server and this machine do not agree on SSH", Err: err,
 		Hint: fmt.Sprintf("check the address, and that %s has the host's key", h.b.knownHosts)}
@@ -81,7 +84,7 @@ func loadKnownHosts(path string) (ssh.HostKeyCallback, error) {
 	}
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "the file of known hosts cannot be read", Err: err,
-			Hint: "mend it, or name another one with --known-hosts"}
+			Hint: "mend it, or name another one with {{set known-hosts}}"}
 	}
 	return known, nil
 }

@@ -56,7 +56,7 @@ func addFile(roots *x509.CertPool, path string) (found bool, err error) {
 func rootsFault(path, what string, err error) error {
 	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the file of trusted certificates %s %s", path,
 		what), Err: err,
-		Hint: "name a PEM file, or a directory of such, with --ca-file"}
+		Hint: "name a PEM file, or a directory of such, with {{set ca-file}}"}
 }
 
 // readLimited reads a small local file.

@@ -155,7 +155,7 @@ func s3Fault(err error) error {
 	switch {
 	case code == noSuchBucket:
 		f := missing("the service answered NoSuchBucket")
-		f.Hint = "check the bucket's name, the region and --s3-endpoint"
+		f.Hint = "check the bucket's name, the region and {{set s3-endpoint}}"
 		return f
 	case code == "NoSuchKey", code == "NotFound", status == http.StatusNotFound:
 		return missing("the bucket has no such object")
@@ -170,7 +170,7 @@ func s3Fault(err error) error {
 			Hint: "set AWS_REGION to the bucket's region"}
 	case status >= 400 && status < 500 && !mayPass(err, status):
 		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the service answered %s%s", code, colon(message)),
-			Hint: "check the address and --s3-endpoint"}
+			Hint: "check the address and {{set s3-endpoint}}"}
 	case status != 0:
 		return broken(nil, "the service answered %d %s%s", status, code, colon(message))
 	}

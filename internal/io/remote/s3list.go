@@ -52,7 +52,7 @@ func (b *s3Backend) list(ctx context.Context, loc address.Location, dir, begin s
 		}
 		if in.ContinuationToken = page.NextContinuationToken; aws.ToString(in.ContinuationToken) == "" {
 			return nil, &fault.Error{Kind: fault.Environment,
-				Message: "the service lists a part of the files, and does not say where it goes on", Hint: "check --s3-endpoint"}
+				Message: "the service lists a part of the files, and does not say where it goes on", Hint: "check {{set s3-endpoint}}"}
 		}
 	}
 }

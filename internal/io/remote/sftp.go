@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"thalweg/internal/base/action"
+
 	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
 
@@ -69,7 +71,8 @@ func (b *sftpBackend) signers(user string) ([]ssh.Signer, error) {
 	}
 	if len(out) == 0 {
 		return nil, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("there is no private key for user %s", user),
-			Hint: fmt.Sprintf("name it with --sftp-key %s=FILE (or THALWEG_SFTP_KEYS)", user)}
+			Hint: fmt.Sprintf("name it with %s (or THALWEG_SFTP_KEYS)",
+				action.Setting("sftp-key", user+"=FILE"))}
 	}
 	return out, nil
 }
@@ -78,7 +81,7 @@ func readKey(path string) (ssh.Signer, error) {
 	data, err := readLimited(path, keyBytesMax)
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "the private key " + path + " cannot be read", Err: err,
-			Hint: "check --sftp-key (THALWEG_SFTP_KEYS) and the file's permissions"}
+			Hint: "check {{set sftp-key}} (THALWEG_SFTP_KEYS) and the file's permissions"}
 	}
 	s, err := ssh.ParsePrivateKey(data)
 	var locked *ssh.PassphraseMissingError

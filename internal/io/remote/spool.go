@@ -285,7 +285,7 @@ func (s *Spool) room(bytes int64) error {
 	if free := int64(st.Bavail) * int64(st.Bsize); free < bytes+freeDiskBytesMin {
 		return &fault.Error{Kind: fault.Environment,
 			Message: fmt.Sprintf("the file has %d MiB, but only %d MiB are free in %s", bytes>>20, free>>20, s.dir),
-			Hint:    "remote inputs are copied to the state directory: free space, or choose another one with --state"}
+			Hint:    "remote inputs are copied to the state directory: free space, or choose another one with {{set state}}"}
 	}
 	return nil
 }
@@ -293,7 +293,7 @@ func (s *Spool) room(bytes int64) error {
 func (s *Spool) tooMuch() error {
 	return &fault.Error{Kind: fault.Environment,
 		Message: fmt.Sprintf("the copies of the run's inputs would have more than %d MiB", s.limit()>>20),
-		Hint:    "raise the limit with --spool-limit (THALWEG_SPOOL_LIMIT)"}
+		Hint:    "raise the limit with {{set spool-limit}} (THALWEG_SPOOL_LIMIT)"}
 }
 
 // spoolTarget is a copy that is being written.

@@ -77,7 +77,7 @@ func connectFault(err error) error {
 	case errors.As(err, &authority):
 		return &fault.Error{Kind: fault.Environment,
 			Message: "the server's certificate is not of an authority that is trusted here", Err: err,
-			Hint: "if the server has a private authority, name its certificate with --ca-file FILE (or THALWEG_CA_FILE)"}
+			Hint: "if the server has a private authority, name its certificate with {{set ca-file=FILE}} (or THALWEG_CA_FILE)"}
 	case errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &verification):
 		return &fault.Error{Kind: fault.Environment, Message: "the server's certificate is not valid", Err: err,
 			Hint: "check the address, the server's certificate and this machine's clock"}

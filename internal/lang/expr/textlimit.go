@@ -66,7 +66,7 @@ func textMacros(textBytes int64) []string {
 }
 
 // tooLongText is what follows the numbers in the message of a text that is too long.
-const tooLongText = "are the most that the share of --memory holds (give more --memory, or fewer --cores)"
+const tooLongText = "are the most that its share of the memory holds (give more memory, or fewer cores)"
 
 const tooLongSQL = `'the text would have ', bytes, ' bytes, and ', most, ' ` + tooLongText + `'`
 

@@ -65,7 +65,7 @@ func TestTextLimit(t *testing.T) {
 			raised, ok := expr.ParseRaised(err.Error())
 			require.True(t, ok, c.src)
 			require.Equal(t, expr.RaisedIn, raised.Kind, c.src)
-			require.Contains(t, raised.Text(), "are the most that the share of --memory holds", c.src)
+			require.Contains(t, raised.Text(), "are the most that its share of the memory holds", c.src)
 			continue
 		}
 		require.NoError(t, err, c.src)

@@ -72,7 +72,7 @@ func Parse(text string) (Axis, error) {
 }
 
 func refuse(text, what, hint string) error {
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--matrix %s %s", text, what), Hint: hint}
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("{{set matrix}} %s %s", text, what), Hint: hint}
 }
 
 // span lists the values from first to last.

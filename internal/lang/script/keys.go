@@ -168,9 +168,9 @@ var (
 			doc: "When a run is to be over: 2h, 06:30 Europe/Berlin, or a moment. If it is not, those who are told of late " +
 				"runs hear of it."},
 		{name: "schedule", form: either(text(), keysOf(scheduleShape), listOf(either(text(), keysOf(scheduleShape)))),
-			doc: "When thalweg scheduler begins runs: cron expressions."},
+			doc: "When the scheduler begins runs: cron expressions."},
 		{name: "watch", form: either(text(), keysOf(watchShape), listOf(either(text(), keysOf(watchShape)))),
-			doc: "Files for each of which thalweg scheduler begins a run."},
+			doc: "Files for each of which the scheduler begins a run."},
 		{name: "dependency_policies", form: namesOf(keysOf(policyShape)),
 			doc: "Map of names to dependency policies: which run's table a node reads."},
 	}}
@@ -199,7 +199,7 @@ var (
 		{name: "type", form: text(nodeTypes()...), need: true, doc: "What the node does."},
 		{name: "desc", form: text(), doc: "Description for people."},
 		{name: "tags", form: either(text(), listOf(text())),
-			doc: "Words by which run --tag names nodes; they change nothing of what a node does."},
+			doc: "Words by which a run names nodes; they change nothing of what a node does."},
 		{name: "start_policy", form: text(PolicyAuto, PolicyManual),
 			doc: "manual: the node runs only if it is named when a run starts."},
 		{name: "rerun_policy", form: text(PolicyRerun, PolicyFail),

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"thalweg/internal/base/action"
+
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/similar"
 )
@@ -395,7 +397,7 @@ func useAs(name, kind string) string {
 func (s *substitution) unknown(start, end int, name string) {
 	hint := document.DidYouMean(name, append(slices.Sorted(maps.Keys(s.params.values)), "batch_idx", "run_id"))
 	if !s.params.given {
-		hint = "no parameters file was given: give one with --params FILE, or the value with --param " + name + "=VALUE"
+		hint = "no parameters file was given: give one with {{set params=FILE}}, or the value with " + action.Setting("param", name+"=VALUE")
 	}
 	if givenBy(name) != "" {
 		hint = byHand(name)

@@ -97,7 +97,7 @@ func (s *Script) between(from, to []string) (all, first []*Node, err error) {
 	all, first = slices.DeleteFunc(all, outside), slices.DeleteFunc(first, outside)
 	if len(all) == 0 {
 		err := fault.New(fault.Script, "no way leads from %s to %s", strings.Join(from, ", "), strings.Join(to, ", "))
-		err.Place.File, err.Hint = s.Path, "`thalweg graph` draws what reads what"
+		err.Place.File, err.Hint = s.Path, "{{do graph}} draws what reads what"
 		return nil, nil, err
 	}
 	return all, first, nil

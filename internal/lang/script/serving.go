@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/base/action"
+
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/calendar"
 	"thalweg/internal/base/document"
@@ -124,7 +126,7 @@ var (
 		{name: "timeout", form: text(), doc: "Longest that one attempt may take; default 10s, at most 10m."},
 	}}
 
-	scheduleShape = &shape{name: "schedule", doc: "Begins runs by the clock, where thalweg scheduler serves the script.",
+	scheduleShape = &shape{name: "schedule", doc: "Begins runs by the clock, where a scheduler serves the script.",
 		keys: []key{
 			{name: "name", form: text(),
 				doc: "What it is known by; default: the cron expression. Under another name it is another schedule."},
@@ -138,7 +140,7 @@ var (
 				doc: "Parameters of its runs, beside {scheduled_time} and {scheduled_date}."},
 		}}
 
-	watchShape = &shape{name: "watch", doc: "Begins a run for each new file, where thalweg scheduler serves the script.",
+	watchShape = &shape{name: "watch", doc: "Begins a run for each new file, where a scheduler serves the script.",
 		keys: []key{
 			{name: "name", form: text(),
 				doc: "What it is known by; default: the pattern. Under another name it is another watch."},
@@ -582,5 +584,6 @@ func givenBy(name string) string {
 
 // byHand is the hint for a parameter that nobody gave although schedules do.
 func byHand(name string) string {
-	return fmt.Sprintf("%s gives it to the runs that it begins; by hand: --param %s=VALUE", givenBy(name), name)
+	return fmt.Sprintf("%s gives it to the runs that it begins; by hand: %s", givenBy(name),
+		action.Setting("param", name+"=VALUE"))
 }

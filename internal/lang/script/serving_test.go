@@ -42,7 +42,7 @@ func TestServingIsReadByItself(t *testing.T) {
 	_, diags = Load(context.Background(), Sources{Path: "script.yaml", Read: memory{"script.yaml": served}.read,
 		Environment: environment})
 	require.Contains(t, diags.Render(),
-		"a schedule gives it to the runs that it begins; by hand: --param scheduled_date=VALUE")
+		"a schedule gives it to the runs that it begins; by hand: {{set param=scheduled_date=VALUE}}")
 }
 
 // A run may be resumed, and its tables read, whatever becomes of its hooks.

@@ -18,7 +18,7 @@ import (
 // ignores them, carry such), and so do those that have no effect anywhere.
 // Sources.Lenient makes all of them warnings.
 
-const lenientHint = "with --lenient it is ignored"
+const lenientHint = "with {{set lenient}} it is ignored"
 
 // unknownKey reports a key that the shape does not have.
 func (l *loader) unknownKey(e *document.Entry, path string, s *shape) {
@@ -494,7 +494,7 @@ func (l *loader) duplicate(e, first *document.Entry, path string) {
 		d = l.WarnAt(e.Key, path, "key %s occurs twice: this one counts", document.Quote(e.Name))
 	} else {
 		d = l.ErrorAt(e.Key, path, "key %s occurs twice", document.Quote(e.Name))
-		d.Hint = "only one of them can count; with --lenient the last one does"
+		d.Hint = "only one of them can count; with {{set lenient}} the last one does"
 		if path == "nodes" {
 			l.Explains(nodeTwice(tableOf(first.Value)))
 			l.Explains(nodeTwice(tableOf(e.Value)))

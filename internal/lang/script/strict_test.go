@@ -171,7 +171,7 @@ func TestKeysElsewhere(t *testing.T) {
 		s, diags := files.load(t)
 		require.Nil(t, s, c.key)
 		require.Contains(t, diags.Render(), c.where, c.key)
-		require.Contains(t, diags.Render(), "with --lenient", c.key)
+		require.Contains(t, diags.Render(), "with {{set lenient}}", c.key)
 		files["lenient"] = ""
 		s, diags = files.load(t)
 		require.NotNil(t, s, "%s: %s", c.key, diags.Render())

@@ -92,7 +92,7 @@ func (c *comparison) takeKey(both map[string]column) error {
 	if c.Tolerance > 0 && len(key) == 0 {
 		return &fault.Error{Kind: fault.Script,
 			Message: "a tolerance needs a key: without one nothing says which rows belong together",
-			Hint:    "name the fields of the key with --key"}
+			Hint:    "name the fields of the key with {{set key}}"}
 	}
 	for _, name := range key {
 		if err := c.take(name, both); err != nil {

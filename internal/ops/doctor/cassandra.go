@@ -232,7 +232,7 @@ func (c *Cassandra) replication(ctx context.Context) Result {
 		return Failed(err)
 	}
 	if len(copies) == 0 {
-		return Result{Verdict: Bad, Seen: "there is no keyspace " + c.Keyspace, Mend: "`thalweg cluster init` makes it"}
+		return Result{Verdict: Bad, Seen: "there is no keyspace " + c.Keyspace, Mend: "{{do cluster-init}} makes it"}
 	}
 	all, up := map[string]int{}, map[string]int{}
 	for _, n := range c.nodes {
@@ -398,7 +398,7 @@ func (c *Cassandra) tables(ctx context.Context) Result {
 		if more := len(missing) - shown; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-		return Result{Verdict: Bad, Seen: "missing: " + text, Mend: "`thalweg cluster init` makes them"}
+		return Result{Verdict: Bad, Seen: "missing: " + text, Mend: "{{do cluster-init}} makes them"}
 	}
 	return good("all are there, in this program's version")
 }

@@ -113,7 +113,7 @@ func TestCassandra(t *testing.T) {
 	require.NoError(t, session.Query("UPDATE state_schema SET version = 99 WHERE one = 0").ExecContext(t.Context()))
 	says(t, examine(t, cfg, 0), "state tables", doctor.Bad, "version 99", "newer program")
 	require.NoError(t, session.Make(t.Context(), []string{"DROP TABLE part_chunks", "ALTER TABLE state_notes DROP data"}))
-	says(t, examine(t, cfg, 0), "state tables", doctor.Bad, "missing: state_notes.data, part_chunks", "cluster init")
+	says(t, examine(t, cfg, 0), "state tables", doctor.Bad, "missing: state_notes.data, part_chunks", "{{do cluster-init")
 	require.NoError(t, session.Make(t.Context(),
 		[]string{"ALTER KEYSPACE " + keyspace.Keyspace +
 			" WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}"}))
@@ -123,7 +123,7 @@ func TestCassandra(t *testing.T) {
 
 	cfg.State.Cassandra.Keyspace = "test_nobody"
 	found = examine(t, cfg, 0)
-	says(t, found, "state replication", doctor.Bad, "there is no keyspace test_nobody", "cluster init")
+	says(t, found, "state replication", doctor.Bad, "there is no keyspace test_nobody", "{{do cluster-init")
 	says(t, found, "state tables", doctor.Skipped, "see state, replication", "")
 	says(t, found, "parts reach", doctor.Skipped, "see state", "")
 	says(t, found, "workers list", doctor.Skipped, "see state", "")
@@ -329,7 +329,7 @@ func TestStateInADirectory(t *testing.T) {
 	require.NoError(t, os.WriteFile(cfg.PartsDirectory(), nil, 0o600))
 	says(t, examine(t, cfg, 0), "parts reach", doctor.Bad, "", "")
 	require.NoError(t, os.RemoveAll(cfg.State.Directory))
-	says(t, examine(t, cfg, 0), "state open", doctor.Bad, "there is no state in", "cluster init")
+	says(t, examine(t, cfg, 0), "state open", doctor.Bad, "there is no state in", "{{do cluster-init")
 }
 
 func TestPython(t *testing.T) {

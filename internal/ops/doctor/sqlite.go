@@ -72,7 +72,7 @@ func (f File) try(ctx context.Context) Result {
 
 // TryNote writes a note and removes it, and says how long the write took.
 func TryNote(ctx context.Context, store state.Store) (time.Duration, error) {
-	note := state.Note{Topic: "doctor", Name: "probe", Data: []byte("a note of `thalweg doctor`"), Time: time.Now()}
+	note := state.Note{Topic: "doctor", Name: "probe", Data: []byte("a note of the doctor"), Time: time.Now()}
 	begun := time.Now()
 	if err := store.PutNote(ctx, "_doctor", note); err != nil {
 		return 0, err

@@ -214,7 +214,7 @@ func (l Limits) given() bool { return l.Keep != 0 || l.OlderThan != 0 }
 func (l Limits) check() error {
 	if l.Keep < 0 || l.OlderThan < 0 {
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("a retention of %d runs, or of %s", l.Keep, l.OlderThan),
-			Hint: "--keep is a number of runs from 1 on, --older-than a time such as 30d"}
+			Hint: "{{set keep}} is a number of runs from 1 on, {{set older-than}} a time such as 30d"}
 	}
 	return nil
 }

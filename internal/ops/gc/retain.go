@@ -87,7 +87,7 @@ func (c *collector) over(ctx context.Context) (over []int64, err error) {
 		}
 		if v.Others = others; latest && others > 0 {
 			v.Why += fmt.Sprintf("; %s other ones, and %s drops it", laterRuns(others),
-				run.Command(fmt.Sprintf("drop %d --reason retention", run.Run)))
+				run.Do("drop", "reason", "retention"))
 		}
 		if c.report.Runs = append(c.report.Runs, v); v.Drops {
 			over = append(over, run.Run)
@@ -125,7 +125,7 @@ func (c *collector) verdict(ctx context.Context, run state.Run, later int, lates
 	case l.Keep != 0 && later < l.Keep:
 		return stays("one of the latest %d %s", l.Keep, kind)
 	case l.OlderThan != 0 && (run.Finished.IsZero() || c.By.Time.Sub(run.Finished) <= l.OlderThan):
-		return stays("it has not ended longer ago than --older-than")
+		return stays("it has not ended longer ago than {{set older-than}}")
 	}
 	file, err := c.current(ctx, run, w)
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *collector) verdict(ctx context.Context, run state.Run, later int, lates
 		return stays("somebody works on it")
 	}
 	release()
-	v := Verdict{Run: run.Run, Drops: true, Why: "it ended longer ago than --older-than"}
+	v := Verdict{Run: run.Run, Drops: true, Why: "it ended longer ago than {{set older-than}}"}
 	if l.Keep != 0 {
 		v.Why = fmt.Sprintf("there are %d later runs %s", later, kind)
 		if later == 1 {

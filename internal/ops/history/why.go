@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/base/action"
+
 	"thalweg/internal/base/format"
 	"thalweg/internal/run/gate"
 	"thalweg/internal/store/state"
@@ -46,8 +48,6 @@ type Answer struct {
 	Then  string `json:"then,omitempty"` // to go on, once what Do shows is mended
 	Node  string `json:"node,omitempty"`
 	Batch *int   `json:"batch,omitempty"`
-
-	whole bool // Do says all; else it is what a command of thalweg is told
 }
 
 // rule finds a reason; ok is false if it is none.
@@ -97,13 +97,6 @@ func (f Facts) Why() []Answer {
 		if a, ok := r.find(f); ok {
 			a.Rule = r.name
 			a.Text = fmt.Sprintf("run %d %s", f.Run.Run, a.Text)
-			if a.Do != "" && !a.whole {
-				a.Do = f.Run.Command(a.Do)
-			}
-			if a.Then != "" {
-				a.Then = f.Run.Command(a.Then)
-			}
-			a.whole = false // of no concern to others
 			out = append(out, a)
 		}
 	}
@@ -140,15 +133,15 @@ func (f Facts) whyNotices() (Answer, bool) {
 		said = append(said, fmt.Sprintf("%d more", more))
 	}
 	return Answer{Text: "is worked on, and its workers say: " + strings.Join(said, "; "),
-		Do: "`thalweg cluster status` lists them", whole: true}, true
+		Do: "{{do cluster-status}} lists them"}, true
 }
 
 func (f Facts) whyFailed() (Answer, bool) {
 	if f.Run.Status != state.Failed {
 		return Answer{}, false
 	}
-	show, goOn, _ := f.Run.AfterFailure()
-	a := Answer{Text: "has failed", Do: show, Then: goOn}
+	show, goOn := f.Run.AfterFailure()
+	a := Answer{Text: "has failed", Do: show.String(), Then: goOn.String()}
 	if f.Run.Failure == nil {
 		return a, true
 	}
@@ -163,7 +156,7 @@ func (f Facts) whyStopped() (Answer, bool) {
 	if f.Run.Status != state.Stopped {
 		return Answer{}, false
 	}
-	return Answer{Text: "was stopped" + f.by(f.Run.Order), Do: fmt.Sprintf("resume %d", f.Run.Run)}, true
+	return Answer{Text: "was stopped" + f.by(f.Run.Order), Do: f.Run.Do("resume").String()}, true
 }
 
 // by says who gave an order, when, and why.
@@ -217,7 +210,7 @@ func (f Facts) whyNodesInvalidated() (Answer, bool) {
 		said = append(said, fmt.Sprintf("%s %s %s invalidated%s", what, strings.Join(names[m], ", "), were, by))
 	}
 	return Answer{Text: fmt.Sprintf("is %s, but %s", f.Run.Status, strings.Join(said, "; ")),
-		Do: fmt.Sprintf("resume %d", f.Run.Run)}, true
+		Do: f.Run.Do("resume").String()}, true
 }
 
 func (f Facts) whyDropped() (Answer, bool) {
@@ -238,7 +231,7 @@ func (f Facts) whyPaused() (Answer, bool) {
 	if n := f.claimed(); n > 0 && !f.Abandoned {
 		text += fmt.Sprintf("; %s still at work", format.Counted(int64(n), "batch is", "batches are"))
 	}
-	return Answer{Text: text, Do: fmt.Sprintf("resume %d", f.Run.Run)}, true
+	return Answer{Text: text, Do: f.Run.Do("resume").String()}, true
 }
 
 func (f Facts) whyOrdered() (Answer, bool) {
@@ -255,12 +248,12 @@ func (f Facts) whyOrdered() (Answer, bool) {
 		haveNodes(deaf))}
 	if f.Abandoned {
 		a.Text += ", and nobody works on it"
-		a.Do = fmt.Sprintf("resume %d", f.Run.Run)
+		a.Do = f.Run.Do("resume").String()
 		if f.Alone.Why != "" {
-			a.Text, a.Do, a.whole = strings.TrimSuffix(a.Text, "nobody works on it")+f.Alone.Why, f.Alone.Do, true
+			a.Text, a.Do = strings.TrimSuffix(a.Text, "nobody works on it")+f.Alone.Why, f.Alone.Do
 		}
 		if f.Run.Order.Kind == state.OrderStop || f.Run.Order.Kind == state.OrderPause {
-			a.Do, a.whole = fmt.Sprintf("%s %d", f.Run.Order.Kind, f.Run.Run), false
+			a.Do = f.Run.Do(string(f.Run.Order.Kind)).String()
 		}
 	}
 	return a, true
@@ -300,7 +293,7 @@ func (f Facts) whyGate() (Answer, bool) {
 	if more := len(waiting) - 1; more > 0 {
 		text += fmt.Sprintf("; %s as well", format.Counted(int64(more), "other gate waits", "other gates wait"))
 	}
-	return Answer{Text: text, Node: n.Name, Do: "approvals"}, true
+	return Answer{Text: text, Node: n.Name, Do: f.Run.Beside("approvals").String()}, true
 }
 
 func (f Facts) whyMemoryOfOthers() (Answer, bool) {
@@ -338,7 +331,7 @@ func (f Facts) whyNoWorker() (Answer, bool) {
 	if !f.left() || f.Alone.Why == "" {
 		return Answer{}, false
 	}
-	return Answer{Text: "waits for a worker: " + f.Alone.Why, Do: f.Alone.Do, whole: true}, true
+	return Answer{Text: "waits for a worker: " + f.Alone.Why, Do: f.Alone.Do}, true
 }
 
 func (f Facts) whyInterrupted() (Answer, bool) {
@@ -351,7 +344,7 @@ func (f Facts) whyInterrupted() (Answer, bool) {
 	}
 	return Answer{Text: fmt.Sprintf("is interrupted: nobody works on it; %s of %s planned so far are done",
 		format.Count(int64(done)), format.Counted(int64(all), "batch", "batches")),
-		Do: fmt.Sprintf("resume %d", f.Run.Run)}, true
+		Do: f.Run.Do("resume").String()}, true
 }
 
 // only finds the nodes that are running and have nothing but such batches left
@@ -412,8 +405,7 @@ func (f Facts) whyBackoff() (Answer, bool) {
 	if many > 1 {
 		text += fmt.Sprintf("; %d more wait as well", many-1)
 	}
-	return Answer{Text: text, Node: n.Name, Batch: &b.BatchKey.Batch, Do: fmt.Sprintf("show %d %s %d", f.Run.Run, n.Name,
-		b.BatchKey.Batch)}, true
+	return Answer{Text: text, Node: n.Name, Batch: &b.BatchKey.Batch, Do: f.Run.Do("show", "node", n.Name, "batch", b.BatchKey.Batch).String()}, true
 }
 
 func (f Facts) whyUnplanned() (Answer, bool) {
@@ -446,7 +438,7 @@ func (f Facts) whySkewNow() (Answer, bool) {
 	return Answer{Text: fmt.Sprintf("waits for batch %d of node %s, which is at work for %s: the middle one of the "+
 		"other %d took %s; it reads %s",
 		b.BatchKey.Batch, n.Name, format.Span(took), n.BatchesDone, format.Span(median), reads(b.RowsIn, b.BytesIn)),
-		Node: n.Name, Batch: &b.BatchKey.Batch, Do: fmt.Sprintf("show %d %s", f.Run.Run, n.Name)}, true
+		Node: n.Name, Batch: &b.BatchKey.Batch, Do: f.Run.Do("show", "node", n.Name).String()}, true
 }
 
 func (f Facts) slots() int { return max(f.Slots, 1) }
@@ -528,8 +520,7 @@ func (f Facts) whySkew() (Answer, bool) {
 		text += fmt.Sprintf("; it read %s, a batch has %s on average", format.Counted(longest.Stats.RowsIn, "row", "rows"),
 			format.Count(each))
 	}
-	return Answer{Text: text, Node: n.Name, Batch: &longest.Batch, Do: fmt.Sprintf("show %d %s %d", f.Run.Run, n.Name,
-		longest.Batch)}, true
+	return Answer{Text: text, Node: n.Name, Batch: &longest.Batch, Do: f.Run.Do("show", "node", n.Name, "batch", longest.Batch).String()}, true
 }
 
 func (f Facts) whyOneCore() (Answer, bool) {
@@ -543,7 +534,7 @@ func (f Facts) whyOneCore() (Answer, bool) {
 	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, which is cut into %s, for %s%s",
 		format.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
 		format.Counted(int64(n.BatchesTotal), "batch", "batches"), format.Counted(int64(f.slots()), "slot", "slots"),
-		stage), Node: n.Name, Do: "explain " + f.Run.ScriptPath + " --node " + n.Name}, true
+		stage), Node: n.Name, Do: action.Do("explain", "script", f.Run.ScriptPath, "node", n.Name).String()}, true
 }
 
 // heaviestStage names the stage that most of the time went to.
@@ -572,7 +563,7 @@ func (f Facts) stage(least float64, what string, of func(Stages) int64) (Answer,
 		format.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
 		format.Percent(ms(of(s)), ms(s.work())), what, format.Span(ms(of(s))), format.Span(ms(s.work())),
 		format.Counted(int64(t.Batches), "batch", "batches")),
-		Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run, n.Name)}, true
+		Node: n.Name, Do: f.Run.Do("show", "node", n.Name).String()}, true
 }
 
 func (f Facts) whyWait() (Answer, bool) {
@@ -613,8 +604,7 @@ func (f Facts) whySlots() (Answer, bool) {
 		"time, %s of %s over %s: all slots were in use",
 		format.Percent(f.took(n), f.elapsed()), f.its(), n.Name, format.Percent(ms(s.Slot), ms(s.Total)),
 		format.Span(ms(s.Slot)), format.Span(ms(s.Total)),
-		format.Counted(int64(t.Batches), "batch", "batches")), Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run,
-		n.Name)}, true
+		format.Counted(int64(t.Batches), "batch", "batches")), Node: n.Name, Do: f.Run.Do("show", "node", n.Name).String()}, true
 }
 
 // whyBetween finds time in which slots had no batch: state was written then, and
@@ -642,8 +632,7 @@ func (f Facts) whyBetween() (Answer, bool) {
 		"claiming and committing them, or with other programs on the machine",
 		format.Percent(f.took(n), f.elapsed()), f.its(), n.Name, format.Percent(idle, f.took(n)),
 		format.Counted(int64(n.BatchesTotal), "batch", "batches"),
-		format.Counted(n.RowsIn/int64(n.BatchesDone), "row", "rows")), Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run,
-		n.Name)}, true
+		format.Counted(n.RowsIn/int64(n.BatchesDone), "row", "rows")), Node: n.Name, Do: f.Run.Do("show", "node", n.Name).String()}, true
 }
 
 func (f Facts) whyMemory() (Answer, bool) {
@@ -667,5 +656,5 @@ func (f Facts) whyMemory() (Answer, bool) {
 	}
 	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, for whose batches the memory was not enough: %s",
 		format.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
-		strings.Join(did, ", ")), Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run, n.Name)}, true
+		strings.Join(did, ", ")), Node: n.Name, Do: f.Run.Do("show", "node", n.Name).String()}, true
 }

@@ -83,7 +83,7 @@ func seconds(n ...int) (all []time.Duration) {
 
 func computing(d time.Duration) state.Stats { return state.Stats{Engine: d * 9 / 10, RowsIn: 1000} }
 
-var noWorker = history.Alone{Why: "no worker is there", Do: "start one: `thalweg worker`"}
+var noWorker = history.Alone{Why: "no worker is there", Do: "start one: {{do worker}}"}
 
 func mark(reason string) state.Mark {
 	return state.Mark{Actor: "eva@host", Time: noon.Add(-time.Minute), Reason: reason}

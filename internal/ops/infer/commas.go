@@ -119,7 +119,7 @@ func (s *shape) guess(ctx context.Context, f *os.File, path string, candidates [
 	o Options) error {
 	if o.Header == HeaderGuess && s.header && headerIsDoubtful(records) {
 		s.guesses = append(s.guesses, "the first record of "+path+
-			" was taken for a header, though it looks like the few below it (--no-header if it is data)")
+			" was taken for a header, though it looks like the few below it ({{set no-header}} if it is data)")
 	}
 	if s.fields > 1 {
 		if at := laterHeader(records); o.Header == HeaderGuess && at > 0 {
@@ -152,7 +152,7 @@ func (s *shape) guess(ctx context.Context, f *os.File, path string, candidates [
 	}
 	if most > 1 {
 		s.guesses = append(s.guesses, path+" was read as one column, though "+quoted(string(best))+
-			" cuts most of its records: see --separator, and hdr_line_idx if there are titles above the header")
+			" cuts most of its records: see {{set separator}}, and hdr_line_idx if there are titles above the header")
 	}
 	return nil
 }

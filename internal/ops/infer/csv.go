@@ -98,11 +98,11 @@ func (p *Proposal) begin(f csvFile, o Options) {
 	switch {
 	case o.Header != HeaderGuess:
 	case f.shape.header && f.shape.only:
-		p.guessed("the only record of %s was taken for a header (--no-header if it is data)", f.name)
+		p.guessed("the only record of %s was taken for a header ({{set no-header}} if it is data)", f.name)
 	case f.shape.header:
-		p.Notes = append(p.Notes, "the first record was taken for a header (--no-header if it is data)")
+		p.Notes = append(p.Notes, "the first record was taken for a header ({{set no-header}} if it is data)")
 	default:
-		p.Notes = append(p.Notes, "the first record was taken for data (--header if it is a header)")
+		p.Notes = append(p.Notes, "the first record was taken for data ({{set header}} if it is a header)")
 	}
 }
 
@@ -128,7 +128,7 @@ func (p *Proposal) agreeOnHeader(list []csvFile) {
 			return
 		}
 		headed = 0
-		p.guessed("all files begin with the same record: it was taken for a header (--no-header if it is data)")
+		p.guessed("all files begin with the same record: it was taken for a header ({{set no-header}} if it is data)")
 	}
 	for i := range list {
 		if s := &list[i].shape; slices.Equal(s.names, list[headed].shape.names) {

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"thalweg/internal/base/action"
+
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
@@ -42,6 +44,8 @@ type Options struct {
 	List func(ctx context.Context, pattern string, most int) ([]string, error)
 	// Progress, if any, is told of each file how many of its bytes have been looked at.
 	Progress func(file string, done, total int64)
+	// Told renders the actions and settings of a note for the comments of the script. nil: they stay marks.
+	Told func(text string) string
 }
 
 // Header says whether a CSV file has one.
@@ -71,7 +75,8 @@ type Proposal struct {
 	BadRows   int64 // of them; those that cannot be read with the types proposed
 	Columns   []Column
 	Notes     []string // about the files as a whole
-	Doubts    []Doubt  // what is left out or guessed
+	told      func(text string) string
+	Doubts    []Doubt // what is left out or guessed
 
 	seed         maphash.Seed
 	texts        map[string]string // where the plain text of each file is, or the CSV that was made of it
@@ -115,7 +120,7 @@ func (c *Column) unzoned() bool {
 
 // Files reads all of some files, which may be named by patterns.
 func Files(ctx context.Context, urls []string, o Options) (*Proposal, error) {
-	p := &Proposal{URLs: urls, seed: maphash.MakeSeed(), texts: map[string]string{}, called: map[string]string{}}
+	p := &Proposal{URLs: urls, told: o.Told, seed: maphash.MakeSeed(), texts: map[string]string{}, called: map[string]string{}}
 	if err := p.expand(ctx, o); err != nil {
 		return nil, err
 	}
@@ -237,8 +242,8 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 	case address.Database(name):
 		return &fault.Error{Kind: fault.Script, Place: fault.Place{File: address.Redact(name)},
 			Message: "it is the address of a database, whose tables say their types",
-			Hint: "a script reads one without infer: r: {urls: [ADDRESS], table: NAME, types: {}}; `thalweg validate " +
-				"--connect SCRIPT` tries it"}
+			Hint: "a script reads one without infer: r: {urls: [ADDRESS], table: NAME, types: {}}; " +
+				action.Do("validate", "script", "SCRIPT", "connect", "").String() + " tries it"}
 	case address.Remote(name) && o.Fetch == nil:
 		return &fault.Error{Kind: fault.Bug, Place: fault.Place{File: name}, Message: "there is nobody to fetch remote files"}
 	case address.Remote(name):

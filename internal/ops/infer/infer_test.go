@@ -308,7 +308,7 @@ func TestGuesses(t *testing.T) {
 		want string // "": nothing
 	}{
 		"titles in quotes": {"\"printed 2024-01-31\"\n\"Sales, by shop\"\n\"qty\",A b,\"note\"\nx,1, ,\ny,2,\"\",\n",
-			`in.csv was read as one column, though "," cuts most of its records: see --separator, and hdr_line_idx if there are titles above the header`},
+			`in.csv was read as one column, though "," cuts most of its records: see {{set separator}}, and hdr_line_idx if there are titles above the header`},
 		"titles above bare data": {"Report of 2024\n\"Sales, by shop\"\n" + strings.Repeat("x,1.5,a\ny,2.5,b\n", 5),
 			"2 lines are above the first record of in.csv, which was not taken for a header: see first_data_line_idx"},
 		"titles above a column": {"Report of 2024\ntotal\nN/A\n4 535 617\n63 557\n",
@@ -321,7 +321,7 @@ func TestGuesses(t *testing.T) {
 		"one name":                       {",,id\n" + strings.Repeat("x,1.5,7\ny,2.5,8\n", 5), ""},
 		"values that lack, and no title": {"x,\ny,1\nz,2\n", ""},
 		"two records": {"a|7|2019|2,5|Ann|5%\nb|8|2024|1,5|Bob|7\n",
-			"the first record of in.csv was taken for a header, though it looks like the few below it (--no-header if it is " +
+			"the first record of in.csv was taken for a header, though it looks like the few below it ({{set no-header}} if it is " +
 				"data)"},
 		"a title of all columns": {"Report,Region,\nid,name,v\n1,a,2\n2,b,3\n",
 			`record 2 of in.csv, "id", "name", "v", may be the header: ` + above},

@@ -224,7 +224,7 @@ func (p *Proposal) usable(name string, found []records.Found, doubled map[string
 		case f.Key == "":
 			unnamed = append(unnamed, f.Letters)
 		case count[f.Key] > 1: // none of them can be asked for
-			p.leftOut("column %s of %s has the header of another one, %q: it is left out (--no-header reads columns by their "+
+			p.leftOut("column %s of %s has the header of another one, %q: it is left out ({{set no-header}} reads columns by their "+
 				"letters)", f.Letters, name, f.Key)
 		case doubled[f.Key]:
 			p.leftOut("column %q of %s is left out: another file has two columns of that name", f.Key, name)
@@ -236,11 +236,11 @@ func (p *Proposal) usable(name string, found []records.Found, doubled map[string
 	}
 	switch {
 	case len(unnamed) == 1:
-		p.leftOut("column %s of %s has values and no header: it is left out (--no-header reads columns by their letters)",
+		p.leftOut("column %s of %s has values and no header: it is left out ({{set no-header}} reads columns by their letters)",
 			unnamed[0], name)
 	case len(unnamed) > 1:
 		const namedMax = 5
-		p.leftOut("columns %s of %s have values and no header: they are left out (--no-header reads columns by their "+
+		p.leftOut("columns %s of %s have values and no header: they are left out ({{set no-header}} reads columns by their "+
 			"letters)", listed(unnamed, namedMax), name)
 	}
 	return out
@@ -257,7 +257,7 @@ func sheetErrors(format records.Format) []string {
 // sayRows tells of rows of a sheet that do not exist for scripts.
 func (p *Proposal) sayRows(f recordFile) {
 	if n := int64(f.rows) - f.found.bad - f.found.columns[0].rows; n > 0 {
-		p.leftOut("%s of %s with values only in columns that are left out: %s with them (--no-header reads columns by "+
+		p.leftOut("%s of %s with values only in columns that are left out: %s with them ({{set no-header}} reads columns by "+
 			"their letters)",
 			rowsText(n), f.name, map[bool]string{true: "it is left out", false: "they are left out"}[n == 1])
 	}
@@ -274,7 +274,7 @@ func (p *Proposal) sayOnlyRows(list []recordFile) {
 	for _, f := range list {
 		same := func(other recordFile) bool { return other.rows > 0 && slices.Equal(names(other), names(f)) }
 		if f.rows == 0 && !slices.ContainsFunc(list, same) {
-			p.guessed("the only row of %s was taken for a header (--no-header if it is data)", f.name)
+			p.guessed("the only row of %s was taken for a header ({{set no-header}} if it is data)", f.name)
 		}
 	}
 }

@@ -33,6 +33,9 @@ func (p *Proposal) WriteScript(w io.Writer, schema bool) error {
 	table := tableName(p.URLs[0])
 	fmt.Fprintf(&b, "# Proposed for %s, after a look at %s.\n", oneLine(p.names()), allRows(p.Rows))
 	for _, n := range p.Notes {
+		if p.told != nil {
+			n = p.told(n)
+		}
 		fmt.Fprintf(&b, "# %s.\n", oneLine(p.sentence(n)))
 	}
 	fmt.Fprintf(&b, "nodes:\n  read_%s:\n    type: file_table\n", table)

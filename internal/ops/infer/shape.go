@@ -54,7 +54,7 @@ func shapeOf(ctx context.Context, text, path string, o Options) (shape, error) {
 		if len(o.Separator) != 1 || o.Separator[0] >= 0x80 || strings.ContainsAny(o.Separator, "\"\r\n\x00") {
 			return shape{}, &fault.Error{Kind: fault.Script,
 				Message: fmt.Sprintf("the separator %q is not one ASCII character other than a quote or a line end", o.Separator),
-				Hint:    "write --separator=';', or a tab as --separator=$'\\t'"}
+				Hint:    "write {{set separator}} ';', or a tab as {{set separator}} $'\\t'"}
 		}
 		candidates = []byte(o.Separator)
 	}
@@ -177,7 +177,7 @@ func badRecord(err error, all [][]string) error {
 	if f.Hint = otherThanHeader(all); f.Hint != "" {
 		return f
 	}
-	f.Hint = "correct that line, or say how the fields are separated with --separator; " +
+	f.Hint = "correct that line, or say how the fields are separated with {{set separator}}; " +
 		"bad_rows: quarantine on the node in a script puts such lines aside, and hdr_line_idx there says how many lines " +
 		"are above the header"
 	return f

@@ -186,16 +186,16 @@ func TestRowsOfUnnamedColumns(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"left out column C of " + first +
-			" has values and no header: it is left out (--no-header reads columns by their letters)",
+			" has values and no header: it is left out ({{set no-header}} reads columns by their letters)",
 		"left out 2 rows of " + first +
-			" with values only in columns that are left out: they are left out with them (--no-header reads columns by their " +
+			" with values only in columns that are left out: they are left out with them ({{set no-header}} reads columns by their " +
 			"letters)",
 		"left out column B of " + none +
-			" has values and no header: it is left out (--no-header reads columns by their letters)",
+			" has values and no header: it is left out ({{set no-header}} reads columns by their letters)",
 		"left out 1 row of " + none +
-			" with values only in columns that are left out: it is left out with them (--no-header reads columns by their " +
+			" with values only in columns that are left out: it is left out with them ({{set no-header}} reads columns by their " +
 			"letters)",
-		"guessed the only row of " + only + " was taken for a header (--no-header if it is data)",
+		"guessed the only row of " + only + " was taken for a header ({{set no-header}} if it is data)",
 	}, got)
 }
 
@@ -233,11 +233,11 @@ func TestSheetsTogether(t *testing.T) {
 		require.Equal(t, "id 1 … 5", p.Columns[0].Name+" "+p.Columns[0].Evidence)
 		require.Contains(t, p.Doubts,
 			Doubt{LeftOut, "column B of " + twice +
-				` has the header of another one, "a": it is left out (--no-header reads columns by their letters)`})
+				` has the header of another one, "a": it is left out ({{set no-header}} reads columns by their letters)`})
 		require.Contains(t, p.Doubts, Doubt{LeftOut, `column "a" of ` + once + `: another file has two columns of that name`})
 		require.Contains(t, p.Doubts,
 			Doubt{LeftOut, "1 row of " + once +
-				" with values only in columns that are left out: it is left out with them (--no-header reads columns by their " +
+				" with values only in columns that are left out: it is left out with them ({{set no-header}} reads columns by their " +
 				"letters)"})
 		require.Equal(t, int64(2), p.Rows)
 	}

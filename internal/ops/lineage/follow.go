@@ -82,7 +82,7 @@ func (t *tracer) keys(ctx context.Context, n *traced) (string, error) {
 		return "", &fault.Error{Kind: fault.Script,
 			Message: fmt.Sprintf("more than %s rows of %s of run %d would have to be followed", format.Count(rowsMax),
 				n.State.Table, n.key.Run),
-			Hint: "trace fewer rows, or less of what each is made of: --where, --limit, --sample"}
+			Hint: "trace fewer rows, or less of what each is made of: {{set where}}, {{set limit}}, {{set sample}}"}
 	}
 	for _, e := range n.edges {
 		if err := t.tie(ctx, n, e, name, width); err != nil {

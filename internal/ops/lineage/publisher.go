@@ -205,7 +205,7 @@ func (o *Publisher) tellOf(ctx context.Context, key state.RunKey, note []byte) e
 	}
 	var t told
 	if json.Unmarshal(note, &t) != nil || time.Since(t.At) > leftMax {
-		o.cfg.Logger.Warn("OpenLineage events of a run are given up; `thalweg lineage --openlineage` makes them",
+		o.cfg.Logger.Warn("OpenLineage events of a run are given up; {{do lineage openlineage=}} makes them",
 			"run", key.Run)
 		return o.cfg.Box.Remove(ctx, key)
 	}

@@ -170,7 +170,7 @@ func (l *Live) Close() bool {
 	cut := !l.ended
 	l.cancel()
 	if l.failed > 0 || cut {
-		l.logger.Warn("OpenLineage events were not taken; they are sent again later, and `thalweg lineage --openlineage` "+
+		l.logger.Warn("OpenLineage events were not taken; they are sent again later, and {{do lineage openlineage=}} "+
 			"makes them", "run", l.key.Run, "events", l.failed, "error", l.first)
 	}
 	return l.failed == 0 && !cut

@@ -365,7 +365,7 @@ func (t *tracer) noMatch() error {
 	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no row of %s in run %d", t.tree.Target, t.tree.Run)}
 	if t.opts.Where != "" {
 		f.Message += " meets the condition " + t.opts.Where
-		f.Hint = "look at its rows with thalweg sql; texts are in single quotes"
+		f.Hint = "look at its rows with {{do sql}}; texts are in single quotes"
 	}
 	return &NoMatchError{f}
 }
@@ -404,14 +404,14 @@ func checkCondition(ctx context.Context, in *engine.Instance, where string) (err
 	if err := errors.Join(rows.Err(), json.Unmarshal([]byte(text), &p)); err != nil {
 		return fmt.Errorf("parse the condition: %w", err)
 	}
-	bad := &fault.Error{Kind: fault.Script, Message: "--where: " + p.Message,
+	bad := &fault.Error{Kind: fault.Script, Message: "{{set where}}: " + p.Message,
 		Hint: "it is an expression of DuckDB's SQL over the columns, as behind WHERE: name = 'x' AND amount > 3"}
 	if p.Error {
 		return bad
 	}
 	if n := p.Statements[0].Node; len(p.Statements) != 1 || n.Type != "SELECT_NODE" || len(n.List) != 1 ||
 		n.From.Type != "EMPTY" || n.Where != nil {
-		bad.Message = "--where is one expression"
+		bad.Message = "{{set where}} is one expression"
 		return bad
 	}
 	return nil
@@ -425,6 +425,6 @@ func conditionFault(ctx context.Context, err error) error {
 	if !errors.As(err, &db) || db.Type == duckdb.ErrorTypeInternal || db.Type == duckdb.ErrorTypeFatal {
 		return err
 	}
-	return &fault.Error{Kind: fault.Script, Message: "--where: " + db.Msg,
+	return &fault.Error{Kind: fault.Script, Message: "{{set where}}: " + db.Msg,
 		Hint: "it is an expression of DuckDB's SQL over the columns, as behind WHERE"}
 }

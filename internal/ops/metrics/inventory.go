@@ -107,7 +107,7 @@ func (m *Metrics) makeAll() {
 		"How much of each class of work is done at once, at the moment.",
 		Label{"class", classes}, Label{"knob", knobs})
 	m.decisions = m.counter("thalweg_concurrency_changes_total", "changes",
-		"How often a number of thalweg_concurrency was changed. The log and `thalweg why` say why.",
+		"How often a number of thalweg_concurrency was changed. The log says why.",
 		Label{"class", classes}, Label{"knob", knobs})
 	m.budget = m.sampled("thalweg_memory_budget_bytes", Gauge, "bytes",
 		"Memory that this worker may use, by share; nothing while it works on no run.",

@@ -503,7 +503,7 @@ func (t *Notifier) message(ctx context.Context, run state.Run, o owed) message.M
 		Workspace: run.Workspace, Run: run.Run,
 		Script: t.cfg.Name(run), Path: run.ScriptPath, Status: string(run.Status), Description: run.Description,
 		Created: timeOf(run.Created), Finished: timeOf(run.Finished),
-		Deadline: timeOf(run.Deadline), Commands: map[string]string{"show": run.Command(fmt.Sprintf("show %d", run.Run))}}
+		Deadline: timeOf(run.Deadline), Commands: map[string]string{"show": run.Do("show").String()}}
 	if o.Seq > 0 {
 		events, err := t.cfg.Store.Events(ctx, state.NodeKey{RunKey: run.RunKey, Node: o.Node}, o.Seq-1, 1)
 		if err == nil && len(events) == 1 && o.Kind != message.Failed && o.Kind != message.Done {
@@ -513,11 +513,11 @@ func (t *Notifier) message(ctx context.Context, run state.Run, o owed) message.M
 	switch o.Kind {
 	case message.Failed:
 		m.Status, m.Failure = string(state.Failed), failureOf(run.Failure)
-		show, goOn, order := run.AfterFailure()
-		m.Commands["show"], m.Commands[order] = run.Command(show), run.Command(goOn)
+		show, goOn := run.AfterFailure()
+		m.Commands["show"], m.Commands[goOn.Verb] = show.String(), goOn.String()
 	case message.Stopped:
 		m.Status = string(state.Stopped)
-		m.Commands["resume"] = run.Command(fmt.Sprintf("resume %d", run.Run))
+		m.Commands["resume"] = run.Do("resume").String()
 	case message.Done:
 		m.Status = string(state.Complete)
 	case message.Waiting:
@@ -531,7 +531,7 @@ func (t *Notifier) message(ctx context.Context, run state.Run, o owed) message.M
 // waiting adds what a run waits for.
 func (t *Notifier) waiting(ctx context.Context, run state.Run, o owed, m *message.Message) {
 	if o.Node == "" {
-		m.Commands["resume"] = run.Command(fmt.Sprintf("resume %d", run.Run))
+		m.Commands["resume"] = run.Do("resume").String()
 		return
 	}
 	m.Actor = ""
@@ -544,10 +544,10 @@ func (t *Notifier) waiting(ctx context.Context, run state.Run, o owed, m *messag
 		asks = gate.Record{Gate: gate.NameOf(o.Node)}
 	}
 	m.Gate = &message.Gate{Name: asks.Gate, Message: asks.Message, By: asks.By}
-	m.Commands["approve"], m.Commands["reject"] = asks.Decide(run.RunKey, "approve"), asks.Decide(run.RunKey, "reject")
+	m.Commands["approve"], m.Commands["reject"] = asks.Decide(run.RunKey, "approve").String(), asks.Decide(run.RunKey, "reject").String()
 	if len(asks.Shows) > 0 {
 		first := asks.Shows[0]
-		m.Commands["look"] = gate.Look(state.RunKey{Workspace: run.Workspace, Run: first.Run}, first.Table)
+		m.Commands["look"] = gate.Look(state.RunKey{Workspace: run.Workspace, Run: first.Run}, first.Table).String()
 	}
 }
 

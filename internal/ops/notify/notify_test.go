@@ -306,12 +306,12 @@ func TestWhatHappensIsToldOnceEach(t *testing.T) {
 	last := r.all()[3]
 	require.Equal(t, message.Waiting, last.Event)
 	require.Equal(t, "run 2 of orders is paused by operator@host", last.Title())
-	require.Equal(t, "thalweg resume 2", last.Commands["resume"])
+	require.Equal(t, "{{do resume run=2}}", last.Commands["resume"])
 
 	got := r.all()
 	require.Equal(t, message.Gate{Name: "review", Message: "look at the totals", By: []string{"finance"}}, *got[0].Gate)
-	require.Equal(t, "thalweg approve 1 review --digest d --comment TEXT --role finance", got[0].Commands["approve"])
-	require.Equal(t, `thalweg sql "SELECT * FROM run1.totals"`, got[0].Commands["look"])
+	require.Equal(t, "{{do approve run=1 gate=review digest=d comment=TEXT role=finance}}", got[0].Commands["approve"])
+	require.Equal(t, "{{do sql query=SELECT~20*~20FROM~20run1.totals}}", got[0].Commands["look"])
 	require.Equal(t, "no number", got[1].Failure.Message)
 	require.Equal(t, "failed", got[1].Status)
 	require.Equal(t, "operator@host", got[2].Actor)

@@ -78,7 +78,7 @@ func ReadCosts(name string, text []byte) (Costs, error) {
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c); err != nil {
 		f := fault.New(fault.Script, "the costs cannot be read: %v", err)
-		f.Place.File, f.Hint = name, "`thalweg simulate --print-costs` prints costs to begin with"
+		f.Place.File, f.Hint = name, "{{do simulate print-costs=}} prints costs to begin with"
 		return c, f
 	}
 	if err := c.check(); err != nil {

@@ -521,8 +521,8 @@ func gaveUp(c state.Claim) error {
 	}
 	return &fault.Error{Kind: fault.Environment,
 		Message: fmt.Sprintf("%s was given up: %s before did not come back, or failed", nameOf(c), attempts),
-		Hint: "a batch whose process dies each time mostly needs more memory than the machine gives: see `" +
-			c.Command(fmt.Sprintf("batches %s --run %d", c.Node, c.Run)) + "` and the system's log; --resume tries it again"}
+		Hint: "a batch whose process dies each time mostly needs more memory than the machine gives: see " +
+			c.Do("batches", "node", c.Node).String() + " and the system's log; {{set resume}} tries it again"}
 }
 
 func nameOf(c state.Claim) string { return fmt.Sprintf("batch %d of node %s", c.Batch, c.Node) }

@@ -176,7 +176,7 @@ func TestBatchThatEndsItsWorkersIsGivenUp(t *testing.T) {
 	require.Equal(t, 5, deaths)
 	f := b.failure(t)
 	require.Equal(t, "batch 0 of node a was given up: 5 attempts before did not come back, or failed", f.Message)
-	require.Contains(t, f.Hint, "thalweg batches a --run 1 --workspace w")
+	require.Contains(t, f.Hint, "{{do batches run=1 node=a workspace=w}}")
 	// An order, a resume say, counts from the beginning.
 	b.order(t, state.OrderReopen)
 	status, err := b.work(ctx, t, &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}, nil)

@@ -47,8 +47,8 @@ func TooLate(run state.RunKey, r Record) *fault.Error {
 
 // AskAgain says how a gate that was rejected is asked about again.
 func AskAgain(run state.RunKey) string {
-	return fmt.Sprintf("`%s` asks again; what is before the gate stays as it is",
-		run.Command(fmt.Sprintf("retry %d", run.Run)))
+	return fmt.Sprintf("%s asks again; what is before the gate stays as it is",
+		run.Do("retry"))
 }
 
 // Failure is what state keeps of a gate that fails.
@@ -161,12 +161,12 @@ func Void(n state.Node, digest string) *fault.Error {
 		f.Hint = "look at the tables again, and decide again"
 	case n.Status == state.Pending:
 		f.Message = fmt.Sprintf("gate %s does not wait yet: what it shows is not there, or is made again", name)
-		f.Hint = "`" + n.RunKey.Command("approvals") + "` lists what waits"
+		f.Hint = n.RunKey.Beside("approvals").String() + " lists what waits"
 	case n.Status == state.Failed && n.Failure != nil:
 		f.Message, f.Hint = n.Failure.Message, AskAgain(n.RunKey)
 	case n.Status == state.Stopped:
 		f.Message = fmt.Sprintf("gate %s does not wait for a decision: its run was stopped, or has failed", name)
-		f.Hint = "`" + n.RunKey.Command(fmt.Sprintf("resume %d", n.Run)) + "` lets the run go on, and the gate asks again"
+		f.Hint = n.RunKey.Do("resume").String() + " lets the run go on, and the gate asks again"
 	case n.Status == state.Succeeded:
 		f.Message = fmt.Sprintf("gate %s has asked nobody: no check that would ask has failed", name)
 	case n.Status == state.Invalidated:

@@ -112,10 +112,10 @@ func drops(ctx context.Context, s state.Store, run state.Run, with []state.RunKe
 	case run.Dropped != nil:
 		return d, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was dropped by %s: %s", run.Run,
 			run.Dropped.Actor, run.Dropped.Reason),
-			Hint: "`" + run.Command("gc") + "` removes what it has written"}
+			Hint: run.Beside("gc").String() + " removes what it has written"}
 	case !run.Status.Terminal() || run.GoesOn():
 		return d, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is %s", run.Run, run.Status),
-			Hint: "stop it first: `" + run.Command(fmt.Sprintf("stop %d", run.Run)) + "`"}
+			Hint: "stop it first: " + run.Do("stop").String()}
 	}
 	nodes, err := s.Nodes(ctx, run.RunKey)
 	if err != nil {
@@ -158,13 +158,13 @@ func (d *Drop) read(ctx context.Context, s state.Store, of state.NodeKey, with [
 			return &fault.Error{Kind: fault.Script,
 				Message: fmt.Sprintf("node %s of run %d has the rows of node %s of run %d: nobody could read it any more", n.Name,
 					n.Run, of.Node, of.Run),
-				Hint: fmt.Sprintf("name run %d, too, to drop both; or `%s` computes its rows there", n.Run,
-					n.Command(fmt.Sprintf("retry %d --node %s", n.Run, n.Name)))}
+				Hint: fmt.Sprintf("name run %d, too, to drop both; or %s computes its rows there", n.Run,
+					n.Do("retry", "node", n.Name))}
 		case !run.Status.Terminal() || run.GoesOn():
 			return &fault.Error{Kind: fault.Script,
 				Message: fmt.Sprintf("node %s of run %d, which is %s, reads node %s of run %d", n.Name, n.Run, run.Status,
 					of.Node, of.Run),
-				Hint: "wait until that run is over, or stop it: `" + n.Command(fmt.Sprintf("stop %d", n.Run)) + "`"}
+				Hint: "wait until that run is over, or stop it: " + n.Do("stop").String()}
 		case n.PlanDigest != "" && n.Kind != state.KindGate:
 			d.Made = append(d.Made, Touched{NodeKey: by, Of: of})
 		}

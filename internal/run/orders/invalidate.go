@@ -44,7 +44,7 @@ func Invalidates(ctx context.Context, s state.Store, run state.Run, nodes []stri
 	switch {
 	case !run.Status.Terminal():
 		return inv, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is %s", run.Run, run.Status),
-			Hint: "stop it first: `" + run.Command(fmt.Sprintf("stop %d", run.Run)) + "`"}
+			Hint: "stop it first: " + run.Do("stop").String()}
 	case run.Dropped != nil:
 		return inv, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was dropped: nobody reads it any more",
 			run.Run)}

@@ -57,8 +57,8 @@ func PlanAgain(ctx context.Context, s state.Store, seen state.Node, by state.Mar
 			return o, &TooOftenError{&fault.Error{Kind: fault.Environment,
 				Message: fmt.Sprintf("node %s was planned again %d times, because what it reads of other runs did not stay as it "+
 					"was: %s", seen.Name, times, by.Reason),
-				Hint: fmt.Sprintf("when nothing is done to those runs any more: `%s`",
-					seen.Command(fmt.Sprintf("resume %d", seen.Run)))}}
+				Hint: fmt.Sprintf("when nothing is done to those runs any more: %s",
+					seen.Do("resume"))}}
 		}
 		o.Nodes = behind(nodes, seen.Name)
 		return o, nil

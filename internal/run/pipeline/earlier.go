@@ -97,9 +97,9 @@ func (p *Pipeline) source(ctx context.Context, source *script.Node, reader state
 		said = fmt.Sprintf("says %s: run %d is %s and its node %s is %s", cmd, chosen.run.Run, chosen.run.Status, source.Name,
 			chosen.node.Status)
 	}
-	hint := fmt.Sprintf("finish that run (--resume --run N), or name %s in --start as well", source.Name)
+	hint := fmt.Sprintf("finish that run ({{set resume}} {{set run=N}}), or name %s in {{set start}} as well", source.Name)
 	if !own {
-		hint += ", or the run to read it from with --from N"
+		hint += ", or the run to read it from with {{set from=N}}"
 	}
 	f := &fault.Error{Kind: fault.Script, Hint: hint,
 		Message: fmt.Sprintf("it reads table %s, but its dependency policy %s", source.Table.Name, said)}

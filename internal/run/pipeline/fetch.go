@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"thalweg/internal/base/action"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/plan"
 	"thalweg/internal/store/parts"
@@ -129,11 +130,11 @@ func (w wantedPart) fault(err error) error {
 	f := &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Err: err,
 		Message: fmt.Sprintf("part %s of %s cannot be read", w.part.Key, what),
 		Hint: fmt.Sprintf("the disk or another program has changed what is stored of the state. "+
-			"`%s` writes the part again, and what was made from it. "+
-			"A new run makes the rows again as well: of everything with --fresh, or with --start %s from there on. "+
-			"--resume meets the same part, unless it is brought back from a copy",
-			w.table.Run.Command(fmt.Sprintf("retry %d --batch %s:%d", w.table.Run.Run, w.table.Writer, w.part.Batch)),
-			w.startNodes())}
+			"%s writes the part again, and what was made from it. "+
+			"A new run makes the rows again as well: of everything with {{set fresh}}, or with %s from there on. "+
+			"{{set resume}} meets the same part, unless it is brought back from a copy",
+			w.table.Run.Do("retry", "batch", fmt.Sprintf("%s:%d", w.table.Writer, w.part.Batch)),
+			action.Setting("start", w.startNodes()))}
 	if errors.Is(err, parts.ErrCorrupt) {
 		f.Message = fmt.Sprintf("part %s of %s is damaged", w.part.Key, what)
 	}

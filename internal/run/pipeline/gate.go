@@ -197,8 +197,8 @@ func (p *Pipeline) checkGates(ctx context.Context, n *script.Node, node state.No
 				return &fault.Error{Kind: fault.Script,
 					Message: fmt.Sprintf("it reads table %s of run %d, which is not the one that was shown at gate %s", s.Table,
 						t.Run.Run, rec.Gate),
-					Hint: fmt.Sprintf("let it be decided again: `%s`",
-						p.cfg.Run.Command(fmt.Sprintf("retry %d --node %s", p.cfg.Run.Run, name)))}
+					Hint: fmt.Sprintf("let it be decided again: %s",
+						p.cfg.Run.Do("retry", "node", name))}
 			}
 		}
 	}

@@ -354,7 +354,7 @@ func Voided(ctx context.Context, store state.Store, node state.Node) error {
 	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s of run %d was %s by %s on %s: %s",
 		cmp.Or(node.Table, node.Name), node.Run, what, cmp.Or(by.Actor, "somebody"), by.Time.Local().Format(time.DateTime),
 		cmp.Or(by.Reason, "no reason is given")),
-		Hint: "nothing reads it any more: begin a new run, which reads another one's (--from N names it) or makes it again"}
+		Hint: "nothing reads it any more: begin a new run, which reads another one's ({{set from=N}} names it) or makes it again"}
 }
 
 // identityOf tells what a node has written from all else that it or any other
@@ -371,7 +371,7 @@ func (p *Pipeline) inner(ctx context.Context, t *plan.Table, key state.NodeKey, 
 		return nil, &fault.Error{Kind: fault.Script,
 			Message: fmt.Sprintf("node %s reads table %s of run %d, which is not stored: there it was ephemeral, computed "+
 				"inside node %s", reader.Name, t.Node.Table.Name, key.Run, t.ComputedIn),
-			Hint: fmt.Sprintf("name %s in --start as well, or run it again without ephemeral", key.Node)}
+			Hint: fmt.Sprintf("name %s in {{set start}} as well, or run it again without ephemeral", key.Node)}
 	}
 	node, err := p.own(ctx, key.Node)
 	if err != nil {

@@ -31,7 +31,7 @@ func (p *Pipeline) told(ctx context.Context, source *script.Node) (key state.Nod
 			continue
 		case told:
 			return key, false, &fault.Error{Kind: fault.Script,
-				Message: fmt.Sprintf("runs %d and %d of --from both have written table %s", key.Run, run, source.Table.Name),
+				Message: fmt.Sprintf("runs %d and %d both have written table %s", key.Run, run, source.Table.Name),
 				Hint:    "name one of them"}
 		case node.Status == state.Invalidated:
 			return key, false, Voided(ctx, p.cfg.Store, *node)
@@ -39,7 +39,7 @@ func (p *Pipeline) told(ctx context.Context, source *script.Node) (key state.Nod
 			f := &fault.Error{Kind: fault.Script,
 				Message: fmt.Sprintf("table %s is to be read from run %d, but node %s there is %s", source.Table.Name, run,
 					node.Name, node.Status),
-				Hint: "finish that run (--resume --run N), or name another one"}
+				Hint: "finish that run ({{set resume}} {{set run=N}}), or name another one"}
 			return key, false, p.mayCome(ctx, f, *node, node.Status)
 		}
 		key, told = node.NodeKey, true
@@ -96,7 +96,7 @@ func (p *Pipeline) noSource(ctx context.Context, source *script.Node, reader sta
 	f := &fault.Error{Kind: fault.Script,
 		Message: fmt.Sprintf("it reads table %s, which no run of script %s in workspace %s has written", source.Table.Name,
 			ScriptName(p.cfg.Identity), p.cfg.Run.Workspace),
-		Hint: fmt.Sprintf("run node %s first, or name it in --start", source.Name)}
+		Hint: fmt.Sprintf("run node %s first, or name it in {{set start}}", source.Name)}
 	runs, _, err := p.cfg.Store.Runs(ctx, p.cfg.Run.Workspace, state.Page{Limit: earlierRunsMax})
 	if err != nil {
 		return fmt.Errorf("look for a run of %s: %w", source.Name, err)
@@ -112,7 +112,7 @@ func (p *Pipeline) noSource(ctx context.Context, source *script.Node, reader sta
 		wrote := func(n state.NodeBrief) bool { return n.Table == source.Table.Name && n.Status == state.Succeeded }
 		if p.cfg.Identify(r) != p.cfg.Identity && slices.ContainsFunc(r.Nodes, wrote) {
 			f.Message += fmt.Sprintf("; run %d of script %s has", r.Run, ScriptName(p.cfg.Identify(r)))
-			f.Hint += fmt.Sprintf("; --from %d reads the other script's table", r.Run)
+			f.Hint += fmt.Sprintf("; {{set from=%d}} reads the other script's table", r.Run)
 			break
 		}
 	}

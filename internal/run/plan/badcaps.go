@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"thalweg/internal/base/action"
+
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/engine"
@@ -82,7 +84,7 @@ func judgeBadRows(ctx context.Context, db engine.Querier, n *script.Node, reader
 	f := &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("%d of %d %s, more than %s of bad_rows allows", t.Bad,
 		t.Rows, whose, passed),
 		Hint: fmt.Sprintf("look at them with %s, then %s at %s:%d:%d",
-			b.Run.Command(fmt.Sprintf("sql 'FROM run%d.%s'", b.Run.Run, plainIdent(SideTable(n, state.SideBad)))),
+			b.Run.Beside("sql", "query", fmt.Sprintf("FROM run%d.%s", b.Run.Run, plainIdent(SideTable(n, state.SideBad)))),
 			t.wayOut(n.BadRows), n.BadRows.Pos.File, n.BadRows.Pos.Line, n.BadRows.Pos.Col)}
 	if err := badExamplesOf(ctx, db, badRows, f); err != nil {
 		return fmt.Errorf("read the bad rows of %s: %w", n.Name, err)
@@ -93,10 +95,10 @@ func judgeBadRows(ctx context.Context, db engine.Querier, n *script.Node, reader
 	return f
 }
 
-// BadRowsCommand is the command that shows the bad rows beside a table, or
+// ShowBadRows makes the action that shows the bad rows beside a table, or
 // beside a node that writes files, in a run.
-func BadRowsCommand(name string, run state.RunKey) string {
-	return run.Command(fmt.Sprintf("sql 'FROM run%d.%s'", run.Run, plainIdent(name+SideMark+state.SideBad)))
+func ShowBadRows(name string, run state.RunKey) action.Action {
+	return run.Beside("sql", "query", fmt.Sprintf("FROM run%d.%s", run.Run, plainIdent(name+SideMark+state.SideBad)))
 }
 
 // badExamplesOf puts the first bad rows into a failure: the place of the first,

@@ -440,10 +440,10 @@ func (x *inspection) fault(i int) *fault.Error {
 	}
 	f := &fault.Error{Kind: fault.UserData, Place: place}
 	f.Message = fmt.Sprintf("check %s: %s", r.name, res.Message)
-	f.Hint = x.ctx.Run.Command(fmt.Sprintf("checks --run %d", x.ctx.Run.Run)) + " shows all results"
+	f.Hint = x.ctx.Run.Do("checks").String() + " shows all results"
 	if res.Kept > 0 {
-		query := fmt.Sprintf("sql 'FROM run%d.%s'", x.ctx.Run.Run, plainIdent(SideTable(x.node, state.SideFailed)))
-		f.Hint = x.ctx.Run.Command(query) + " shows the failing rows, " + f.Hint
+		query := fmt.Sprintf("FROM run%d.%s", x.ctx.Run.Run, plainIdent(SideTable(x.node, state.SideFailed)))
+		f.Hint = x.ctx.Run.Beside("sql", "query", query).String() + " shows the failing rows, " + f.Hint
 	}
 	return f
 }

@@ -384,7 +384,7 @@ func TestAllChecksAreMadeAndNamed(t *testing.T) {
 	require.ErrorContains(t, err, "check unique(i): 2 of 3 rows failed: 2 rows have i = 1")
 	require.ErrorContains(t, err, "; failed, too: small")
 	require.NotContains(t, err.Error(), "rows:")
-	require.Contains(t, fault.Of(err).Hint, "thalweg sql 'FROM run7.mine__failed'")
+	require.Contains(t, fault.Of(err).Hint, "{{do sql query=FROM~20run7.mine__failed}}")
 }
 
 func TestCheckThatCannotBeComputedNamesTheRow(t *testing.T) {

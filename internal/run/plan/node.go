@@ -149,7 +149,7 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 	if len(works) > batchesMax {
 		return plan, nil, &fault.Error{Kind: fault.Script,
 			Message: fmt.Sprintf("the node would have %d batches; the limit is %d", len(works), batchesMax),
-			Hint:    "give more with --memory, which makes batches larger, or read the files in several nodes"}
+			Hint:    "give more with {{set memory}}, which makes batches larger, or read the files in several nodes"}
 	}
 	if n.Table != nil {
 		plan.Table, plan.Layout, plan.Unique = n.Table.Name, p.layout(n, in, sizes), uniqueKeys(n)

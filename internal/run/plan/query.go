@@ -165,8 +165,8 @@ func (p *Planner) queryTask(t *engine.Task, n *script.Node, in Inputs, layout La
 	// The query's own ORDER BY, or ours behind it, says the order; what is below
 	// has been made independent of it (package query), or runs on one thread.
 	t.OneThread, t.FreeOrder = info.OneThread, true
-	t.MemoryHint = "give more with --memory, or let the query have less at once: filter and aggregate in nodes before " +
-		"it, select only the columns that it needs; continue with --resume"
+	t.MemoryHint = "give more with {{set memory}}, or let the query have less at once: filter and aggregate in nodes before " +
+		"it, select only the columns that it needs; continue with {{set resume}}"
 	t.Explain = explainQuery(n)
 	return nil
 }
@@ -397,7 +397,7 @@ func explainQuery(n *script.Node) func(context.Context, engine.Querier, error) e
 			return nil
 		}
 		pos := n.Query.Pos
-		const tries = "; thalweg sql tries queries on the same tables"
+		const tries = "; {{do sql}} tries queries on the same tables"
 		message, hint := engine.Reason(cause), "change the query, or correct the rows that it meets"
 		if what, way := engine.QueryWords(message); way != "" {
 			message, hint = what, way

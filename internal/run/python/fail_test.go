@@ -245,7 +245,7 @@ func TestEndlessRows(t *testing.T) {
 				require.Equal(t, "y", f.Place.Field)
 				require.Equal(t, "hang(r.n)", f.Place.Expr)
 				require.Contains(t, f.Message, test.text)
-				require.Contains(t, f.Hint, "--row-timeout")
+				require.Contains(t, f.Hint, "{{set row-timeout}}")
 				if !isPyPy(interpreter) || test.name != "deaf" { // PyPy shows approximate lines only
 					require.Equal(t, "formulas.py", f.Place.File, "%s", f.Detail)
 					require.Equal(t, test.line, f.Place.Line, "%s", f.Detail)
@@ -351,7 +351,7 @@ exec(sys.stdin.read())' "$@"`
 			_, err := pool.Run(t.Context(), intProgram("1"), ints(5), discard)
 			require.Regexp(t, `cannot work with (128|256) MiB of address space: it has mapped [0-9]+ MiB before it has done anything`, err)
 			require.Equal(t, fault.Environment, fault.Of(err).Kind)
-			require.Contains(t, fault.Of(err).Hint, "--memory")
+			require.Contains(t, fault.Of(err).Hint, "{{set memory}}")
 		})
 	}
 }

@@ -22,8 +22,8 @@ const (
 	maxValueChars = 200
 
 	hintMemory     = "make the formula need less at a time, or allow a Python process more memory"
-	hintRowTime    = "see whether it can end at all; if it is merely slow, allow a row more time with --row-timeout"
-	hintCallTime   = "see whether it can end at all; if it is merely slow, allow a call more time with --group-timeout"
+	hintRowTime    = "see whether it can end at all; if it is merely slow, allow a row more time with {{set row-timeout}}"
+	hintCallTime   = "see whether it can end at all; if it is merely slow, allow a call more time with {{set group-timeout}}"
 	hintImportTime = "importing takes too long: see what the files do when they are imported"
 	hintKilled     = "probably the machine was out of memory: run fewer Python processes, or give each a memory limit, " +
 		"so that the formula is told"
@@ -110,7 +110,7 @@ func loadFault(prog *program, f *failure, interpreter string) *fault.Error {
 	}
 	switch {
 	case f.Type == "ModuleNotFoundError":
-		out.Hint = fmt.Sprintf("install the module for the interpreter %s, name one that has it with --python, or look "+
+		out.Hint = fmt.Sprintf("install the module for the interpreter %s, name one that has it with {{set python}}, or look "+
 			"whether its name is right", interpreter)
 	case f.Category == "memory":
 		out.Hint = hintMemory

@@ -85,5 +85,5 @@ func ask(ctx context.Context, interpreter, self, source, what string) ([]byte, e
 func unsaid(interpreter, what, why string, err error) error {
 	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the interpreter %s does not say %s: %s",
 		or(interpreter, "python3"), what, why),
-		Err: err, Hint: "name another one with --python"}
+		Err: err, Hint: "name another one with {{set python}}"}
 }

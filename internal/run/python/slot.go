@@ -406,6 +406,6 @@ func startFault(p *process, cfg *Config, path string, err error) error {
 }
 
 // hintRoom is what gives a process more memory.
-const hintRoom = "give the run more memory (--memory), or fewer processes (--cores)"
+const hintRoom = "give the run more memory ({{set memory}}), or fewer processes ({{set cores}})"
 
 func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20) }

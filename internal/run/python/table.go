@@ -226,7 +226,7 @@ func (in *callReader) failed(f *fault.Error) error {
 
 func groupTooLarge(limit int64) *fault.Error {
 	f := fault.New(fault.Script, "its rows are more than the %d MiB that a call may have", limit>>20)
-	f.Hint = "group by more columns, pass fewer with p.columns, or give the interpreters more with --memory"
+	f.Hint = "group by more columns, pass fewer with p.columns, or give the interpreters more with {{set memory}}"
 	return f
 }
 
@@ -360,7 +360,7 @@ func (s *slot) moduleFault(prog *program, f *failure) *fault.Error {
 	out := fault.New(fault.Environment,
 		"input: %s needs the Python module %s, which the interpreter %s (%s %d.%d) cannot import: %s",
 		prog.Table.Input, module, s.pool.path, s.proc.hello.Implementation, v[0], v[1], f.Message)
-	out.Hint = fmt.Sprintf("install %s for it, name an interpreter that has it with --python, or use input: lists", module)
+	out.Hint = fmt.Sprintf("install %s for it, name an interpreter that has it with {{set python}}, or use input: lists", module)
 	return out
 }
 

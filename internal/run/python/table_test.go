@@ -292,7 +292,7 @@ func TestTableFailures(t *testing.T) {
 			require.Equal(t, c.field, f.Place.Field)
 			require.LessOrEqual(t, len(got), 2)
 			if name == "endless" || name == "stubborn" {
-				require.Contains(t, f.Hint, "--group-timeout")
+				require.Contains(t, f.Hint, "{{set group-timeout}}")
 			}
 			if name == "raises" {
 				require.Contains(t, f.Detail, "raise ValueError('no')")
@@ -327,7 +327,7 @@ func TestTablePreflight(t *testing.T) {
 		f := check(tableProgram(Polars, "def f(rows): pass"))
 		require.Equal(t, fault.Environment, f.Kind)
 		require.ErrorContains(t, f, "input: polars needs the Python module polars, which the interpreter ")
-		require.Contains(t, f.Hint, "--python")
+		require.Contains(t, f.Hint, "{{set python}}")
 	}
 }
 

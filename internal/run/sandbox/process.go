@@ -228,7 +228,7 @@ func (p *process) death(doing string) error {
 	}
 	if p.lacksMemory(f.Detail) {
 		f.Message += "; the system was probably out of memory"
-		f.Hint = "give the worker less memory (--memory) or fewer slots (--cores) than the machine has, or see what else " +
+		f.Hint = "give the worker less memory ({{set memory}}) or fewer slots ({{set cores}}) than the machine has, or see what else " +
 			"uses its memory"
 	}
 	return f

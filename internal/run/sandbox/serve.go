@@ -9,8 +9,9 @@ import (
 	"net"
 	"os"
 	"sync"
-	"thalweg/internal/io/inputcache"
 	"time"
+
+	"thalweg/internal/io/inputcache"
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/job"
@@ -54,7 +55,7 @@ func Inherited() (net.Conn, error) {
 	closeOnExec(connectionFD) // or what it starts would keep it open
 	conn, err := fileConn(os.NewFile(connectionFD, "parent"))
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Script, Message: "this command is started by `thalweg worker` for itself",
+		return nil, &fault.Error{Kind: fault.Script, Message: "this command is started by {{do worker}} for itself",
 			Err: err}
 	}
 	return conn, nil

@@ -196,7 +196,7 @@ func (s *Slots) ready(ctx context.Context, at *place) error {
 	}
 	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("slot %d has no process",
 		at.number), Err: err,
-		Hint: "look whether the machine has memory and processes left (ulimit -u), or start the worker with --no-isolate"}
+		Hint: "look whether the machine has memory and processes left (ulimit -u), or start the worker with {{set no-isolate}}"}
 }
 
 // pause waits before a start that comes behind so many that failed.

@@ -73,7 +73,7 @@ func (s *shortage) Unwrap() error { return s.err }
 
 // shortageHint is the way out of a shortage.
 const shortageHint = "start the nodes that are down, or mend the network to them: `nodetool status` on a node lists " +
-	"them, `thalweg doctor` looks at all that are named"
+	"them, {{do doctor}} looks at all that are named"
 
 // short says of an error of the driver, by its type, that too few nodes have answered; others stay.
 func short(err error, away func() []string) error {
@@ -211,13 +211,13 @@ func hint(err error) string {
 			return "check the user name and the password, and what the user is allowed"
 		case code == gocql.ErrCodeInvalid && strings.Contains(text, "eyspace"), code == gocql.ErrCodeInvalid &&
 			strings.Contains(text, "table"):
-			return "`thalweg cluster init` makes the keyspace and its tables"
+			return "{{do cluster-init}} makes the keyspace and its tables"
 		}
 		return "see the logs of Cassandra's nodes"
 	}
 	if errors.Is(err, gocql.ErrKeyspaceDoesNotExist) || strings.Contains(text, "eyspace") &&
 		strings.Contains(text, "exist") {
-		return "`thalweg cluster init` makes the keyspace and its tables"
+		return "{{do cluster-init}} makes the keyspace and its tables"
 	}
 	if h := secure.Hint(err); h != "" {
 		return h

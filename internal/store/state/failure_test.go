@@ -13,15 +13,15 @@ import (
 func TestAfterFailure(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		failure           *state.Failure
-		show, goOn, order string
+		failure    *state.Failure
+		show, goOn string
 	}{
-		"data":    {&state.Failure{Kind: fault.UserData, Node: "read"}, "show 7 read", "retry 7", state.Retry},
-		"script":  {&state.Failure{Kind: fault.Script}, "show 7", "retry 7", state.Retry},
-		"disk":    {&state.Failure{Kind: fault.Environment, Node: "read"}, "show 7 read", "resume 7", state.Resume},
-		"unknown": {nil, "show 7", "resume 7", state.Resume},
+		"data":    {&state.Failure{Kind: fault.UserData, Node: "read"}, "{{do show run=7 node=read}}", "{{do retry run=7}}"},
+		"script":  {&state.Failure{Kind: fault.Script}, "{{do show run=7}}", "{{do retry run=7}}"},
+		"disk":    {&state.Failure{Kind: fault.Environment, Node: "read"}, "{{do show run=7 node=read}}", "{{do resume run=7}}"},
+		"unknown": {nil, "{{do show run=7}}", "{{do resume run=7}}"},
 	} {
-		show, goOn, order := state.Run{RunKey: state.RunKey{Run: 7}, Failure: tc.failure}.AfterFailure()
-		require.Equal(t, []string{tc.show, tc.goOn, tc.order}, []string{show, goOn, order}, name)
+		show, goOn := state.Run{RunKey: state.RunKey{Run: 7}, Failure: tc.failure}.AfterFailure()
+		require.Equal(t, []string{tc.show, tc.goOn}, []string{show.String(), goOn.String()}, name)
 	}
 }

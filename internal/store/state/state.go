@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"thalweg/internal/base/action"
+
 	"thalweg/internal/base/fault"
 )
 
@@ -19,13 +21,20 @@ type RunKey struct {
 	Run       int64  `json:"run"`
 }
 
-// Command is a command line about a run that people can type: thalweg, args,
-// and the run's workspace where it is not the one that commands use by themselves.
-func (k RunKey) Command(args string) string {
+// Do makes an action on the run, with arguments as action.Do takes them.
+func (k RunKey) Do(verb string, args ...any) action.Action {
+	return k.in(action.Do(verb, "run", k.Run).With(args...))
+}
+
+// Beside makes an action on the run's workspace, with arguments as action.Do takes them.
+func (k RunKey) Beside(verb string, args ...any) action.Action { return k.in(action.Do(verb, args...)) }
+
+// in names the run's workspace where it is not the one that is taken when nobody names one.
+func (k RunKey) in(a action.Action) action.Action {
 	if k.Workspace == DefaultWorkspace || k.Workspace == "" {
-		return "thalweg " + args
+		return a
 	}
-	return "thalweg " + args + " --workspace " + k.Workspace
+	return a.With("workspace", k.Workspace)
 }
 
 // NodeKey names a node of a run.
@@ -310,15 +319,14 @@ func (f *Failure) GoesOn() string {
 	return Resume
 }
 
-// AfterFailure gives the commands that are proposed wherever it is said that a run has failed: what shows the failure,
-// and what goes on once its cause is gone; and the order that is.
-func (r Run) AfterFailure() (show, goOn, order string) {
-	show = fmt.Sprintf("show %d", r.Run)
+// AfterFailure gives the actions that are proposed wherever it is said that a run has failed: what shows the failure,
+// and what goes on once its cause is gone.
+func (r Run) AfterFailure() (show, goOn action.Action) {
+	show = r.Do("show")
 	if r.Failure != nil && r.Failure.Node != "" {
-		show += " " + r.Failure.Node
+		show = r.Do("show", "node", r.Failure.Node)
 	}
-	order = r.Failure.GoesOn()
-	return show, fmt.Sprintf("%s %d", order, r.Run), order
+	return show, r.Do(r.Failure.GoesOn())
 }
 
 // Whose names the node that failed for people: also that whose table was computed

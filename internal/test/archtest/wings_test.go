@@ -21,7 +21,7 @@ type wing struct {
 // wings are the wings by name, as ARCHITECTURE.md has them.
 var wings = map[string]wing{
 	"base": {may: "base", floors: []string{
-		"awake durable fault format message secure similar sqltext calendar", "address budget keeper", "secret", "document",
+		"action", "awake durable fault format message secure similar sqltext calendar", "address budget keeper", "secret", "document",
 	}},
 	"lang": {may: "base lang", floors: []string{"expr matrix project starter", "script", "graph"}},
 	"io": {may: "base lang io", floors: []string{"database parquetfile remote unpack", "records", "files",

@@ -24,6 +24,7 @@ import (
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/scripts"
+	"thalweg/internal/base/action"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/parts/cache"
@@ -222,7 +223,9 @@ func renderFailure(f state.Failure) string {
 }
 
 // plain takes out of a text what changes from one run to the next.
-func (b *bench) plain(text string) string { return strings.ReplaceAll(text, b.dir, dirMark) }
+func (b *bench) plain(text string) string {
+	return action.Render(strings.ReplaceAll(text, b.dir, dirMark), typed{})
+}
 
 // leftFiles reads what is in the directory beside the inputs.
 func (b *bench) leftFiles() map[string]string {

@@ -169,7 +169,7 @@ func (v *Probe) send(ctx context.Context, ch *amqp.Channel, name string) (time.D
 	}
 	begun := time.Now()
 	sent, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", name, false, false,
-		amqp.Publishing{Body: []byte("a message of `thalweg doctor`")})
+		amqp.Publishing{Body: []byte("a message of the doctor")})
 	if err != nil {
 		return 0, forbidden("publish", err)
 	}

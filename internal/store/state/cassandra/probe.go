@@ -27,7 +27,7 @@ func Try(ctx context.Context, s *driver.Session) (p Probe, err error) {
 	at := partition{workspace: probeWorkspace, run: time.Now().UnixMilli(), node: rand.Text()}
 	begun := time.Now()
 	change := &change{}
-	change.puts(at, column{"data", []byte("a row of `thalweg doctor`")})
+	change.puts(at, column{"data", []byte("a row of the doctor")})
 	applied, err := o.apply(ctx, change)
 	if err != nil {
 		return p, driver.Fault("write a row on a condition", err)

@@ -95,13 +95,13 @@ func checkSchema(ctx context.Context, s *driver.Session) error {
 	case errors.Is(err, gocql.ErrNotFound), errors.As(err, &request) && request.Code() == gocql.ErrCodeInvalid:
 		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("keyspace %s has no tables of the state",
 			s.Keyspace), Err: err,
-			Hint: "`thalweg cluster init` makes them"}
+			Hint: "{{do cluster-init}} makes them"}
 	case err != nil:
 		return s.Fault("read of which version the tables of the state are", err)
 	case version > schemaVersion:
 		return otherVersion(s, version, "use the newer program that made it")
 	case version < schemaVersion:
-		return otherVersion(s, version, "stop all workers and run `thalweg cluster init` with this program")
+		return otherVersion(s, version, "stop all workers and run {{do cluster-init}} with this program")
 	}
 	return nil
 }
@@ -134,5 +134,5 @@ func noKeyspace(ctx context.Context, cfg driver.Config) error {
 		return nil
 	}
 	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("there is no keyspace %s", keyspace),
-		Hint: "`thalweg cluster init` makes it"}
+		Hint: "{{do cluster-init}} makes it"}
 }

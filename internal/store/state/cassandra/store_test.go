@@ -32,14 +32,14 @@ func TestOpenRefuses(t *testing.T) {
 	session, err := driver.Open(cfg)
 	require.NoError(t, err)
 	defer session.Close()
-	for version, hint := range map[int]string{0: "cluster init", schemaVersion + 1: "newer program"} {
+	for version, hint := range map[int]string{0: "{{do cluster-init", schemaVersion + 1: "newer program"} {
 		require.NoError(t, session.Query(`UPDATE state_schema SET version = ? WHERE one = 0`, version).Exec())
 		refused(t, cfg, hint)
 	}
 	require.NoError(t, session.Query(`DROP TABLE state_schema`).Exec())
-	refused(t, cfg, "cluster init")
+	refused(t, cfg, "{{do cluster-init")
 	cfg.Keyspace += "_not"
-	refused(t, cfg, "cluster init")
+	refused(t, cfg, "{{do cluster-init")
 }
 
 func refused(t *testing.T, cfg driver.Config, hint string) {
