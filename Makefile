@@ -10,7 +10,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: help build demo release release-check python-test test test-fast test-race lint fuzz chaos chaos-cluster bench bench-cluster services-up services-down services-status clean
+.PHONY: help build demo release release-check python-test check test test-fast test-race lint fuzz chaos chaos-cluster bench bench-cluster services-up services-down services-status clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -37,6 +37,9 @@ release-check: ## Check dist/: whole, runs where nothing else is, and two builds
 
 python-test: bin/thalweg ## The package for Python: types, and tests from an installed wheel
 	@scripts/python-test
+
+check: ## What to run before each commit, in under a minute
+	@scripts/check
 
 test: ## Everything that CI checks
 	@scripts/test
