@@ -207,6 +207,19 @@ func TestCutConnection(t *testing.T) {
 	require.NotZero(t, q.Stats().Lost)
 }
 
+// What a channel that has ended did not get confirmed was not refused, also before the session knows of its end.
+func TestEndedIsNotRefused(t *testing.T) {
+	t.Parallel()
+	_, cfg := newProxy(t)
+	q := open(t, cfg)
+	admin(t, func(ch *amqp.Channel) {
+		s := &session{publish: ch, ended: make(chan struct{})}
+		require.ErrorContains(t, q.refused(s), "the broker refused a hint")
+		require.NoError(t, ch.Close())
+		require.ErrorContains(t, q.refused(s), "the broker cannot be reached")
+	})
+}
+
 // A broker that does not answer, and does not close the connection, is given up.
 func TestHalfOpenConnection(t *testing.T) {
 	t.Parallel()

@@ -233,15 +233,14 @@ func (q *Queue) send(ctx context.Context, all []message) error {
 	}
 }
 
-// refused is the failure of a message that the broker has not taken.
+// refused is the failure of a message that the broker has not taken. A channel that ends settles all of them so:
+// it is closed before that, while s may learn of it later.
 func (q *Queue) refused(s *session) error {
-	select {
-	case <-s.ended:
+	if s.publish.IsClosed() {
 		return unreachable(errors.New("the connection ended before all was confirmed"))
-	default:
-		return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the broker refused a hint",
-			Hint: fmt.Sprintf("its queue is full: %d hints may wait", limitWaiting)}
 	}
+	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the broker refused a hint",
+		Hint: fmt.Sprintf("its queue is full: %d hints may wait", limitWaiting)}
 }
 
 // alive fails if the queue is closed, or ctx has ended.
