@@ -26,7 +26,7 @@ func (s settings) Setting(arg action.Arg) string { s.names[arg.Name] = true; ret
 // arguments a flag or a word of that, and each setting a flag of some command.
 func TestActionsAreThoseOfTheCommands(t *testing.T) {
 	t.Parallel()
-	k, err := newParser(t.Context(), &app{}, &cli{}, func(int) {})
+	k, err := newParser(t.Context(), &console{}, &cli{}, func(int) {})
 	require.NoError(t, err)
 	takes, flags := map[string]map[string]bool{}, map[string]bool{}
 	for _, leaf := range k.Model.Leaves(true) {

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"thalweg/internal/run/gate"
-	"thalweg/internal/store/state"
+	"thalweg/internal/app/view"
 )
 
 // approvalsCmd lists what waits for people.
@@ -15,26 +14,20 @@ type approvalsCmd struct {
 	stateFlags
 }
 
-func (c *approvalsCmd) Run(ctx context.Context, a *app) error {
+func (c *approvalsCmd) Run(ctx context.Context, a *console) error {
 	home, err := c.openHome(ctx, a, false)
 	if err != nil {
 		return err
 	}
 	defer home.Close()
-	now := time.Now()
-	asked, err := gate.Waiting(ctx, home.State, c.Workspace, now)
+	asked, err := home.Orders.Approvals(ctx, c.Workspace)
 	if err != nil {
 		return err
 	}
-	of := make([]state.Run, len(asked))
-	for i, g := range asked {
-		if of[i], err = home.State.Run(ctx, state.RunKey{Workspace: c.Workspace, Run: g.Run}); err != nil {
-			return fmt.Errorf("read run %d, which waits: %w", g.Run, err)
-		}
-	}
 	if c.JSON {
-		return printJSON(a.stdout, a.askedRows(c.Workspace, asked, of))
+		return printJSON(a.stdout, a.askedRows(c.Workspace, asked))
 	}
+	now := time.Now()
 	if len(asked) == 0 {
 		fmt.Fprintf(a.stdout, "nothing waits for a decision in workspace %s\n", c.Workspace)
 		return nil
@@ -43,14 +36,14 @@ func (c *approvalsCmd) Run(ctx context.Context, a *app) error {
 		if i > 0 {
 			fmt.Fprintln(a.stdout)
 		}
-		a.printAsked(a.stdout, c.Workspace, g, now)
-		fmt.Fprintf(a.stdout, "  the run:    %s\n", runText(of[i]))
+		a.printAsked(a.stdout, c.Workspace, g.GateAsked, now)
+		fmt.Fprintf(a.stdout, "  the run:    %s\n", runText(g.Of))
 	}
 	return nil
 }
 
 // runText says which run of what it is, for who knows it by its number only.
-func runText(run state.Run) string {
+func runText(run view.Run) string {
 	text := "of " + run.ScriptPath + ", begun by " + run.Actor + " " + moment(run.Created)
 	if run.Description != "" {
 		text += ": " + run.Description

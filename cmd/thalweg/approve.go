@@ -8,11 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/control"
-	"thalweg/internal/app/runtime"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/run/gate"
-	"thalweg/internal/store/state"
 )
 
 // decideFlags are those of approve and reject.
@@ -38,21 +36,7 @@ type rejectCmd struct {
 	decideFlags
 }
 
-// decidedRow is the JSON form of a decision that stands.
-type decidedRow struct {
-	Workspace string            `json:"workspace"`
-	Run       int64             `json:"run"`
-	Gate      string            `json:"gate"`
-	Approved  bool              `json:"approved"`
-	Role      string            `json:"role,omitempty"`
-	Comment   string            `json:"comment,omitempty"`
-	Answers   map[string]string `json:"answers,omitempty"`
-	Digest    string            `json:"digest"`
-	Shows     []gate.Shown      `json:"shows"`
-	AtWork    bool              `json:"at_work"` // a process works on the run, and goes on by itself
-}
-
-func (c *approveCmd) Run(ctx context.Context, a *app) error {
+func (c *approveCmd) Run(ctx context.Context, a *console) error {
 	answers, err := c.answers()
 	if err != nil {
 		return err
@@ -61,9 +45,7 @@ func (c *approveCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	return c.decide(ctx, a, control.DecisionRequest{Approve: true, Answers: answers,
-		Process: runtime.Process{Caller: a.caller(), Remote: client}})
+	return c.decide(ctx, a, client, app.DecisionRequest{Approve: true, Answers: answers})
 }
 
 // answers reads what is answered, each once.
@@ -84,33 +66,32 @@ func (c *approveCmd) answers() (map[string]string, error) {
 	return out, nil
 }
 
-func (c *rejectCmd) Run(ctx context.Context, a *app) error {
+func (c *rejectCmd) Run(ctx context.Context, a *console) error {
 	if strings.TrimSpace(c.Comment) == "" {
 		return &fault.Error{Kind: fault.Script, Message: "a rejection needs a reason", Hint: "add --comment TEXT"}
 	}
-	return c.decide(ctx, a, control.DecisionRequest{})
+	return c.decide(ctx, a, nil, app.DecisionRequest{})
 }
 
-func (f *decideFlags) decide(ctx context.Context, a *app, w control.DecisionRequest) error {
-	home, run, err := f.Ref.open(ctx, a, f.stateFlags)
+func (f *decideFlags) decide(ctx context.Context, a *console, client *app.Remote, w app.DecisionRequest) error {
+	home, run, err := f.Ref.open(ctx, a, f.stateFlags, func(p *app.Process) { p.Remote = client })
 	if err != nil {
 		return err
 	}
 	defer home.Close()
-	w.Run, w.Gate, w.Comment, w.Digest, w.Known = run.RunKey, f.Gate, a.known.Text(f.Comment), f.Digest, a.known
-	w.Caller = a.caller(a.known.Text(f.Role))
-	w.Shown = func(r gate.Record) {
+	w.Run, w.Gate, w.Comment, w.Digest = run.RunKey, f.Gate, a.known.Text(f.Comment), f.Digest
+	w.Shown = func(r view.GateRecord) {
 		if !f.JSON {
-			a.printRecord(a.stdout, run.Workspace, gate.Asked{Run: run.Run, Record: r}, time.Now())
+			a.printRecord(a.stdout, run.Workspace, view.GateAsked{Run: run.Run, Record: r}, time.Now())
 			fmt.Fprintf(a.stdout, "  digest of what is decided on: %s\n", r.Digest)
 		}
 	}
-	out, err := control.Decide(ctx, home, w)
+	out, err := home.Orders.Decide(ctx, a.caller(a.known.Text(f.Role)), w)
 	if err != nil {
 		return err
 	}
 	if f.JSON {
-		row := decidedRow{Workspace: run.Workspace, Run: run.Run, Gate: out.Record.Gate, Approved: w.Approve,
+		row := view.Decided{Workspace: run.Workspace, Run: run.Run, Gate: out.Record.Gate, Approved: w.Approve,
 			Role:    a.known.Text(f.Role),
 			Comment: w.Comment,
 			Digest:  out.Record.Digest, Shows: out.Record.Shows, AtWork: out.AtWork}
@@ -124,7 +105,7 @@ func (f *decideFlags) decide(ctx context.Context, a *app, w control.DecisionRequ
 }
 
 // printDecided says what was decided, and how the run goes on.
-func printDecided(a *app, key state.RunKey, w control.DecisionRequest, out control.Decided) {
+func printDecided(a *console, key view.RunKey, w app.DecisionRequest, out app.Decided) {
 	verb := a.paint("rejected", red)
 	if w.Approve {
 		verb = a.paint("approved", green)

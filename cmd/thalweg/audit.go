@@ -3,14 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"thalweg/internal/app/instance"
-	"thalweg/internal/ops/history"
-	"thalweg/internal/run/gate"
-	"thalweg/internal/store/state"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 )
 
 type auditCmd struct {
@@ -21,7 +18,7 @@ type auditCmd struct {
 }
 
 // Run implements kong's command.
-func (c *auditCmd) Run(ctx context.Context, a *app) error {
+func (c *auditCmd) Run(ctx context.Context, a *console) error {
 	home, err := c.openHome(ctx, a, false)
 	if err != nil {
 		return err
@@ -32,7 +29,7 @@ func (c *auditCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(a.stdout, append([]history.AuditEntry{}, deeds...))
+		return printJSON(a.stdout, deeds)
 	}
 	t := a.newTable("when", "run", "who", "what", "about", "why").leaves("when", "about")
 	rightAligned(t, 2)
@@ -44,20 +41,18 @@ func (c *auditCmd) Run(ctx context.Context, a *app) error {
 }
 
 // read lists the deeds, the latest last.
-func (c *auditCmd) read(ctx context.Context, home *instance.Instance) ([]history.AuditEntry, error) {
+func (c *auditCmd) read(ctx context.Context, home *app.App) ([]view.AuditEntry, error) {
 	if c.Which == "" {
-		deeds, err := history.AuditAll(ctx, home.State, c.Workspace, c.Limit)
-		slices.Reverse(deeds)
-		return deeds, err
+		return home.Runs.AuditAll(ctx, c.Workspace, c.Limit)
 	}
 	run, err := c.Which.find(ctx, home, c.Workspace)
 	if err != nil {
 		return nil, err
 	}
-	return history.Audit(ctx, home.State, run.RunKey)
+	return home.Runs.Audit(ctx, run.RunKey)
 }
 
-func deedText(a *app, d history.AuditEntry) string {
+func deedText(a *console, d view.AuditEntry) string {
 	if d.Void {
 		return d.Action + a.paint(" (void: it had changed)", yellow)
 	}
@@ -65,7 +60,7 @@ func deedText(a *app, d history.AuditEntry) string {
 }
 
 // deedAbout says what an order was about.
-func deedAbout(d history.AuditEntry) string {
+func deedAbout(d view.AuditEntry) string {
 	var about []string
 	for _, n := range d.Nodes {
 		about = append(about, redoText(n))
@@ -79,7 +74,7 @@ func deedAbout(d history.AuditEntry) string {
 // batchesMax is how many batches of an order are named.
 const batchesMax = 5
 
-func redoText(r state.Redo) string {
+func redoText(r view.Redo) string {
 	text := r.Node
 	if len(r.Batches) > 0 {
 		shown := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(r.Batches[:min(len(r.Batches), batchesMax)])), ","),
@@ -95,10 +90,7 @@ func redoText(r state.Redo) string {
 	if r.Digest != "" {
 		text += " " + shortDigest(r.Digest)
 	}
-	if answers, err := gate.Answers(state.Decision{Answers: r.Answers}); err == nil { // what cannot be read is not shown
-		text += answersText(answers)
-	}
-	return text
+	return text + answersText(view.GateAnswers(view.GateChoice{Answers: r.Answers}))
 }
 
 // shortDigest is as much of a digest as tells it from others.

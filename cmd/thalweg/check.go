@@ -6,12 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"thalweg/internal/app/inspect"
-	"thalweg/internal/app/instance"
-	"thalweg/internal/app/runtime"
-	"thalweg/internal/app/scripts"
-	"thalweg/internal/lang/script"
-	"thalweg/internal/store/state"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 )
 
 type checkCmd struct {
@@ -24,20 +20,6 @@ type checkCmd struct {
 	stateFlags
 }
 
-// checked is the JSON form of what the checks found.
-type checked struct {
-	Run       int64        `json:"run"`
-	Workspace string       `json:"workspace"`
-	Counts    checkCounts  `json:"counts"`
-	Checks    []checkedRow `json:"checks"`
-}
-
-type checkedRow struct {
-	checkRow
-	InRun string            `json:"in_run,omitempty"` // what the check of this name found in the run; "": it had none
-	Rows  []json.RawMessage `json:"rows,omitempty"`   // failing ones
-}
-
 // Help says more than the list of commands has room for.
 func (c *checkCmd) Help() string {
 	return "No node is run, and nothing is written: the checks of the script, as it is now, look at the rows that a run " +
@@ -45,17 +27,14 @@ func (c *checkCmd) Help() string {
 		"Write a check, and try it against yesterday's run: thalweg check script.yaml --run 41"
 }
 
-func (c *checkCmd) Run(ctx context.Context, a *app) error {
+func (c *checkCmd) Run(ctx context.Context, a *console) error {
 	memory, err := parseSize(c.Memory)
 	if err != nil {
 		return err
 	}
-	s, diags, err := c.load(ctx, a)
+	s, diags, err := c.valid(ctx, a)
 	if err != nil {
 		return err
-	}
-	if diags.HasErrors() {
-		return &scripts.InvalidScriptError{Diagnostics: diags}
 	}
 	home, err := c.openHome(ctx, a, false)
 	if err != nil {
@@ -69,16 +48,14 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 	if !c.JSON {
 		a.printDiagnostics(diags.Warnings())
 	}
-	found, err := inspect.Check(ctx, home, s, inspect.CheckOptions{
-		Run: r, ScriptPath: c.Script, Nodes: c.Node, Process: runtime.Process{Caller: a.caller(), MemoryBytes: memory},
-		RowsMax: c.Limit,
-	})
+	found, err := home.Data.Check(ctx, a.caller(), s, r, app.CheckOptions{ScriptPath: c.Script, Nodes: c.Node,
+		Process: app.Process{MemoryBytes: memory}, RowsMax: c.Limit})
 	if err != nil {
 		return err
 	}
 	counts := countFound(found)
 	if c.JSON {
-		out := checked{Run: r.Run, Workspace: r.Workspace, Counts: counts}
+		out := view.Checked{Run: r.Run, Workspace: r.Workspace, Counts: counts}
 		if out.Checks, err = checkedRows(found); err == nil {
 			err = printJSON(a.stdout, out)
 		}
@@ -86,7 +63,7 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 		fmt.Fprintf(a.stdout, "the checks of %s, over the tables of run %d in workspace %s\n\n", s.Path, r.Run, r.Workspace)
 		a.printChecked(found)
 		err = a.printFailing(found)
-		fmt.Fprintf(a.stdout, "\n%s\n", counts.text(a))
+		fmt.Fprintf(a.stdout, "\n%s\n", countsText(a, counts))
 	}
 	if err == nil && counts.Failed > 0 {
 		return errReported{exitUsers}
@@ -95,9 +72,9 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 }
 
 // find is the run whose tables are looked at.
-func (c *checkCmd) find(ctx context.Context, home *instance.Instance, s *script.Script) (state.Run, error) {
+func (c *checkCmd) find(ctx context.Context, home *app.App, s *app.Script) (view.Run, error) {
 	if c.Of == 0 {
-		r, ok, err := inspect.LatestOf(ctx, home, c.Workspace, s, c.Script)
+		r, ok, err := home.Data.LatestOf(ctx, c.Workspace, s, c.Script)
 		if ok || err != nil {
 			return r, err
 		}
@@ -105,23 +82,23 @@ func (c *checkCmd) find(ctx context.Context, home *instance.Instance, s *script.
 	return runFlag{Run: c.Of}.pick(ctx, home, c.Workspace)
 }
 
-func countFound(found []inspect.CheckFound) (c checkCounts) {
+func countFound(found []app.CheckFound) (c view.CheckCounts) {
 	for _, f := range found {
-		one := countChecks([]state.CheckResult{f.CheckResult}, f.Node)
+		one := view.CountChecks([]view.CheckResult{f.CheckResult}, f.Node)
 		c.Passed, c.Warned, c.Failed = c.Passed+one.Passed, c.Warned+one.Warned, c.Failed+one.Failed
 	}
 	return c
 }
 
 // inRun is what a check found in the run.
-func inRun(f inspect.CheckFound) string {
+func inRun(f app.CheckFound) string {
 	if f.Before == nil {
 		return ""
 	}
-	return checkStatus(*f.Before)
+	return view.CheckStatus(*f.Before)
 }
 
-func (a *app) printChecked(found []inspect.CheckFound) {
+func (a *console) printChecked(found []app.CheckFound) {
 	t := a.newTable("node", "check", "status", "in the run", "checked", "failed", "what was found").leaves("checked",
 		"failed", "in the run")
 	rightAligned(t, 5, 6)
@@ -130,14 +107,14 @@ func (a *app) printChecked(found []inspect.CheckFound) {
 		if f.Before != nil {
 			before = a.paintCheck(inRun(f))
 		}
-		t.AppendRow([]any{f.Node, f.Name, a.paintCheck(checkStatus(f.CheckResult)), before, count(f.Checked), count(f.Failed),
+		t.AppendRow([]any{f.Node, f.Name, a.paintCheck(view.CheckStatus(f.CheckResult)), before, count(f.Checked), count(f.Failed),
 			f.Message})
 	}
 	t.Render()
 }
 
 // printFailing shows rows that failed, check by check.
-func (a *app) printFailing(found []inspect.CheckFound) error {
+func (a *console) printFailing(found []app.CheckFound) error {
 	for _, f := range found {
 		shown := len(f.Failing.Rows)
 		if shown == 0 {
@@ -157,12 +134,12 @@ func (a *app) printFailing(found []inspect.CheckFound) error {
 }
 
 // checkedRows is the JSON form of what was found, with the failing rows as objects.
-func checkedRows(found []inspect.CheckFound) ([]checkedRow, error) {
-	out := make([]checkedRow, len(found))
+func checkedRows(found []app.CheckFound) ([]view.CheckedRow, error) {
+	out := make([]view.CheckedRow, len(found))
 	for i, f := range found {
-		out[i] = checkedRow{checkRow: checkRows(f.Node, []state.CheckResult{f.CheckResult})[0], InRun: inRun(f)}
+		out[i] = view.CheckedRow{Check: view.ChecksOf(f.Node, []view.CheckResult{f.CheckResult})[0], InRun: inRun(f)}
 		var lines bytes.Buffer
-		if err := printRows(&lines, f.Failing); err != nil {
+		if err := f.Failing.WriteJSON(&lines); err != nil {
 			return nil, err
 		}
 		for line := range bytes.Lines(lines.Bytes()) {

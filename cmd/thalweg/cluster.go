@@ -3,18 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"thalweg/internal/app/fleet"
-	"thalweg/internal/app/instance"
-	"thalweg/internal/app/registry"
-	"thalweg/internal/app/worker"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/ops/history"
-	"thalweg/internal/run/gate"
-	"thalweg/internal/store/state"
 )
 
 // clusterCmd is about a cluster as a whole.
@@ -31,32 +25,20 @@ type clusterFlag struct {
 type clusterInitCmd struct{ clusterFlag }
 
 // Run implements kong's command.
-func (c *clusterInitCmd) Run(ctx context.Context, a *app) error {
-	cfg, err := instance.LoadCluster(c.Cluster, a.known)
+func (c *clusterInitCmd) Run(ctx context.Context, a *console) error {
+	cfg, err := app.LoadCluster(c.Cluster, a.known)
 	if err != nil {
 		return err
 	}
-	if err := fleet.InitCluster(ctx, cfg); err != nil {
+	if err := app.PrepareCluster(ctx, cfg, a.warnFault); err != nil {
 		return err
-	}
-	if err := fleet.CheckCopies(ctx, cfg); ctx.Err() != nil {
-		return ctx.Err()
-	} else if err != nil {
-		a.warnFault(err)
-	}
-	switch err := instance.CheckBroker(ctx, cfg, true); {
-	case err == nil:
-	case ctx.Err() != nil || exitCode(fault.Of(err).Kind) == exitUsers:
-		return err
-	default:
-		a.warnFault(err)
 	}
 	fmt.Fprintf(a.stdout, "the cluster is ready: start workers with `thalweg worker --cluster %s`\n", c.Cluster)
 	return nil
 }
 
 // warnFault says what is wrong and keeps nobody from going on, such as a broker that is away.
-func (a *app) warnFault(err error) {
+func (a *console) warnFault(err error) {
 	fmt.Fprintf(a.stderr, "%s %s\n", a.mark("warning:", yellow), plain(err.Error()))
 	if hint := fault.Of(err).Hint; hint != "" {
 		fmt.Fprintf(a.stderr, "  hint: %s\n", plain(hint))
@@ -68,107 +50,30 @@ type clusterStatusCmd struct {
 	JSON bool `name:"json" help:"Print a JSON object."`
 }
 
-// clusterStatus is the JSON form.
-type clusterStatus struct {
-	Workers []registry.WorkerEntry `json:"workers"`
-	Runs    []openRunRow           `json:"runs"`
-	Broker  string                 `json:"broker,omitempty"` // why it cannot be used
-}
-
-// openRunRow is a run that is not over.
-type openRunRow struct {
-	Workspace string `json:"workspace"`
-	Run       int64  `json:"run"`
-	Script    string `json:"script"`
-	Status    string `json:"status"` // as history has it
-	Workers   int    `json:"workers"`
-	Why       string `json:"why,omitempty"` // what it waits for
-	Do        string `json:"do,omitempty"`
-}
-
 // Run implements kong's command.
-func (c *clusterStatusCmd) Run(ctx context.Context, a *app) error {
+func (c *clusterStatusCmd) Run(ctx context.Context, a *console) error {
 	home, err := placeFlags{Cluster: c.Cluster}.openHome(ctx, a, false)
 	if err != nil {
 		return err
 	}
 	defer home.Close()
-	workers, err := registry.Workers(ctx, home)
+	out, broker, err := home.Fleet.Status(ctx)
 	if err != nil {
 		return err
-	}
-	runs, err := a.openRunRows(ctx, home, workers)
-	if err != nil {
-		return err
-	}
-	onlyOpen(workers, runs)
-	broker := instance.CheckBroker(ctx, home.Cluster(), false)
-	if ctx.Err() != nil {
-		return ctx.Err()
 	}
 	if c.JSON {
-		out := clusterStatus{Workers: append([]registry.WorkerEntry{}, workers...), Runs: append([]openRunRow{}, runs...)}
-		if broker != nil {
-			out.Broker = broker.Error()
-		}
 		return printJSON(a.stdout, out)
 	}
 	if broker != nil {
 		a.warnFault(broker)
 	}
-	a.printWorkers(workers, c.Cluster)
-	a.printOpenRuns(runs)
+	a.printWorkers(out, c.Cluster)
+	a.printOpenRuns(out.Runs)
 	return nil
 }
 
-// onlyOpen leaves out of what workers say the runs that are over: one that has died says for a day what it
-// said last.
-func onlyOpen(workers []registry.WorkerEntry, runs []openRunRow) {
-	over := func(at registry.RunAt) bool {
-		return !slices.ContainsFunc(runs, func(r openRunRow) bool { return r.Workspace == at.Workspace && r.Run == at.Run })
-	}
-	for i := range workers {
-		workers[i].Runs = slices.DeleteFunc(workers[i].Runs, over)
-		workers[i].Refused = slices.DeleteFunc(workers[i].Refused, over)
-	}
-}
-
-func (a *app) openRunRows(ctx context.Context, home *instance.Instance,
-	workers []registry.WorkerEntry) (out []openRunRow,
-	err error) {
-	workspaces, err := home.State.Workspaces(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("look for workspaces: %w", err)
-	}
-	for _, w := range workspaces {
-		runs, err := state.OpenRuns(ctx, home.State, w, nil)
-		if err != nil {
-			return nil, fmt.Errorf("look for runs of workspace %s: %w", w, err)
-		}
-		for _, r := range runs {
-			seen, err := a.statusOf(ctx, home, r)
-			if err != nil {
-				return nil, err
-			}
-			row := openRunRow{Workspace: w, Run: r.Run, Script: r.ScriptPath, Status: seen.Status, Why: seen.NoWorker,
-				Do: seen.Do}
-			if len(seen.WaitsFor) > 0 && seen.Status == history.Waiting {
-				row.Why = "waits for a decision about " + gate.NameOf(seen.WaitsFor[0])
-			}
-			for _, there := range workers {
-				for _, at := range there.Runs {
-					if !there.Gone && at.Workspace == w && at.Run == r.Run {
-						row.Workers++
-					}
-				}
-			}
-			out = append(out, row)
-		}
-	}
-	return out, nil
-}
-
-func (a *app) printWorkers(workers []registry.WorkerEntry, config string) {
+func (a *console) printWorkers(status view.ClusterStatus, config string) {
+	workers := status.Workers
 	if len(workers) == 0 {
 		fmt.Fprintf(a.stdout, "no worker is there; start one: thalweg worker --cluster %s\n", config)
 		return
@@ -196,7 +101,7 @@ func (a *app) printWorkers(workers []registry.WorkerEntry, config string) {
 			strings.Join(runs, " "), status})
 	}
 	t.Render()
-	for _, s := range worker.SharersOf(workers) {
+	for _, s := range app.SharersOf(workers) {
 		if s.Workers > 1 {
 			fmt.Fprintf(a.stdout, "%s: %d workers share %s of memory\n", s.Host, s.Workers, size(s.Memory))
 		}
@@ -218,7 +123,7 @@ func (a *app) printWorkers(workers []registry.WorkerEntry, config string) {
 	}
 }
 
-func (a *app) printOpenRuns(runs []openRunRow) {
+func (a *console) printOpenRuns(runs []view.OpenRun) {
 	if len(runs) == 0 {
 		fmt.Fprintln(a.stdout, "no run is under way")
 		return

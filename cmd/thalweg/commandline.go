@@ -10,12 +10,10 @@ import (
 	"strings"
 	"sync"
 
-	"thalweg/internal/base/action"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 
 	"github.com/alecthomas/kong"
-
-	"thalweg/internal/app/instance"
-	"thalweg/internal/lang/project"
 )
 
 // commandPlace adds what a command line has said of the place to the commands that are
@@ -132,7 +130,7 @@ func (p commandPlace) here(text string) string {
 
 // line writes an action as a command that is typed for this place. Arguments that are no flags of the
 // command are its words, in their order.
-func (p commandPlace) line(a action.Action) string {
+func (p commandPlace) line(a view.Action) string {
 	command := strings.ReplaceAll(a.Verb, "-", " ")
 	words, flags := "", ""
 	for _, arg := range a.Args {
@@ -160,7 +158,7 @@ func (p commandPlace) isFlag(command, name string) bool {
 }
 
 // Action implements action.Renderer: within a sentence a command is between accents.
-func (p commandPlace) Action(a action.Action, alone bool) string {
+func (p commandPlace) Action(a view.Action, alone bool) string {
 	line := p.line(a)
 	if !alone {
 		line = "`" + line + "`"
@@ -172,7 +170,7 @@ func (p commandPlace) Action(a action.Action, alone bool) string {
 }
 
 // Setting implements action.Renderer.
-func (p commandPlace) Setting(s action.Arg) string {
+func (p commandPlace) Setting(s view.Arg) string {
 	flag := "--" + s.Name
 	if s.Value != "" {
 		flag += " " + s.Value
@@ -184,7 +182,7 @@ func (p commandPlace) Setting(s action.Arg) string {
 }
 
 // text renders the actions and settings of a text, and adds the place to its commands.
-func (p commandPlace) text(text string) string { return action.Render(p.here(text), p) }
+func (p commandPlace) text(text string) string { return view.RenderActions(p.here(text), p) }
 
 // wordsFor are the flags that a command has to be told, and does not say itself.
 func (p commandPlace) wordsFor(command, line string) (words string) {
@@ -208,7 +206,7 @@ func (p commandPlace) wordsFor(command, line string) (words string) {
 
 // elsewhere is the place for who reads of it in another directory, or in a shell with other variables: all of it is
 // said, whether it was typed, named by a variable, or is the default.
-func (p commandPlace) elsewhere(kctx *kong.Context, env *project.Environment) commandPlace {
+func (p commandPlace) elsewhere(kctx *kong.Context, env *app.Environment) commandPlace {
 	values, typed := map[string]string{}, map[string]bool{}
 	for _, f := range kctx.Flags() {
 		if slices.Contains(placeFlagNames, f.Name) {
@@ -224,7 +222,7 @@ func (p commandPlace) elsewhere(kctx *kong.Context, env *project.Environment) co
 	}
 	has := func(name string) bool {
 		return env != nil && !typed["state"] && !typed["cluster"] &&
-			slices.ContainsFunc(env.Flags, func(f project.Flag) bool { return f.Name == name })
+			slices.ContainsFunc(env.Flags, func(f app.EnvironmentFlag) bool { return f.Name == name })
 	}
 	switch {
 	case has("state") || has("cluster"): // the environment says which
@@ -233,7 +231,7 @@ func (p commandPlace) elsewhere(kctx *kong.Context, env *project.Environment) co
 	case values["state"] != "":
 		say("state", absolute(values["state"]))
 	}
-	if name := values["workspace"]; name != "" && name != instance.DefaultWorkspace {
+	if name := values["workspace"]; name != "" && name != app.DefaultWorkspace {
 		say("workspace", name)
 	}
 	if env != nil {
@@ -279,7 +277,7 @@ func withinJSON(text string) string {
 
 // place lets all that is told from now on name the place in its commands. What a worker or scheduler says is read
 // elsewhere.
-func (a *app) place(at commandPlace, kctx *kong.Context) {
+func (a *console) place(at commandPlace, kctx *kong.Context) {
 	a.at, a.away = at, at.elsewhere(kctx, a.environment)
 	if words, _, _ := strings.Cut(kctx.Command(), " "); words == "worker" || words == "scheduler" {
 		a.at = a.away
@@ -288,7 +286,7 @@ func (a *app) place(at commandPlace, kctx *kong.Context) {
 }
 
 // command writes an action as a command that is typed for this place.
-func (a *app) command(do action.Action) string { return a.at.line(do) }
+func (a *console) command(do view.Action) string { return a.at.line(do) }
 
 // shellWord quotes a word for a shell where it has to be.
 func shellWord(word string) string {

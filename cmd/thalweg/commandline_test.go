@@ -51,7 +51,7 @@ func TestProposedCommandsNameTheirPlace(t *testing.T) {
 func TestEachCommandHasAGrammarOfItsOwn(t *testing.T) {
 	t.Parallel()
 	var all cli
-	parser, err := newParser(t.Context(), &app{}, &all, func(int) {})
+	parser, err := newParser(t.Context(), &console{}, &all, func(int) {})
 	require.NoError(t, err)
 	for _, child := range parser.Model.Children {
 		if child.Name == "__complete" {
@@ -59,7 +59,7 @@ func TestEachCommandHasAGrammarOfItsOwn(t *testing.T) {
 		}
 		grammar := grammarOf([]string{child.Name})
 		require.True(t, grammar.IsValid(), child.Name)
-		one, err := newParser(t.Context(), &app{}, grammar.Addr().Interface(), func(int) {})
+		one, err := newParser(t.Context(), &console{}, grammar.Addr().Interface(), func(int) {})
 		require.NoError(t, err)
 		require.Len(t, one.Model.Children, 1)
 		require.Equal(t, flagsOfAll(parser.Model)[child.Name], flagsOfAll(one.Model)[child.Name], child.Name)

@@ -9,14 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
+	"thalweg/internal/app"
 
-	"thalweg/internal/app/inspect"
-	"thalweg/internal/app/instance"
-	"thalweg/internal/base/document"
-	"thalweg/internal/lang/project"
-	"thalweg/internal/lang/script"
-	"thalweg/internal/store/state"
+	"github.com/alecthomas/kong"
 )
 
 // completionCmd prints what a shell needs to complete command lines.
@@ -35,7 +30,7 @@ var (
 )
 
 // Run implements kong's command.
-func (c *completionCmd) Run(a *app) error {
+func (c *completionCmd) Run(a *console) error {
 	_, err := fmt.Fprint(a.stdout, map[string]string{"bash": completionBash, "zsh": completionZsh,
 		"fish": completionFish}[c.Shell])
 	return err
@@ -62,7 +57,7 @@ const (
 )
 
 // Run implements kong's command. What fails is that nothing is proposed.
-func (c *completeCmd) Run(ctx context.Context, a *app, kctx *kong.Context) error {
+func (c *completeCmd) Run(ctx context.Context, a *console, kctx *kong.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
 	words := c.Words
@@ -181,7 +176,7 @@ func (l *completion) flagOf(name string) *kong.Flag {
 }
 
 // answer lists what may come next.
-func (l *completion) answer(ctx context.Context, a *app) (out []candidate) {
+func (l *completion) answer(ctx context.Context, a *console) (out []candidate) {
 	switch {
 	case l.flag != nil:
 		return l.valuesOf(ctx, a, l.flag.Name, l.flag.Enum, l.flag.Tag.Type)
@@ -211,7 +206,7 @@ func (l *completion) answer(ctx context.Context, a *app) (out []candidate) {
 }
 
 // valuesOf lists the values that a flag or an argument may have, by its name.
-func (l *completion) valuesOf(ctx context.Context, a *app, name, enum, kind string) (out []candidate) {
+func (l *completion) valuesOf(ctx context.Context, a *console, name, enum, kind string) (out []candidate) {
 	list := func(words []string) []candidate {
 		for _, word := range words {
 			out = append(out, candidate{word: word})
@@ -227,20 +222,20 @@ func (l *completion) valuesOf(ctx context.Context, a *app, name, enum, kind stri
 		if err != nil {
 			return nil
 		}
-		return list(project.Names(project.Find(dir)))
+		return list(app.Environments(app.FindProject(dir)))
 	case "param", "matrix":
-		for _, p := range script.Parameters(l.scriptText()) {
+		for _, p := range app.Parameters(l.scriptText()) {
 			out = append(out, candidate{p.Name + "=", p.Type})
 		}
 		l.directive = completeNoSpace
 		return out
 	case "tag":
-		return list(tagsOf(l.scriptText()))
+		return list(app.TagsOf(l.scriptText()))
 	case "run", "run-a", "run-b", "parent":
 		return l.runs(ctx, a)
 	case "node", "start", "from", "to":
 		if text := l.scriptText(); text != "" {
-			return list(nodesOf(text))
+			return list(app.NodesOf(text))
 		}
 		return l.nodes(ctx, a)
 	case "table":
@@ -288,47 +283,8 @@ func (l *completion) scriptText() string {
 	return string(text)
 }
 
-// nodeEntries are the nodes of a script, also of one that has mistakes.
-func nodeEntries(text string) []*document.Entry {
-	root, fail := document.Read(document.NewSource("script.yaml", text)) // YAML reads JSON, too
-	if fail != nil {
-		return nil
-	}
-	for _, e := range root.Entries {
-		if e.Name == "nodes" {
-			return e.Value.Entries
-		}
-	}
-	return nil
-}
-
-func nodesOf(text string) (out []string) {
-	for _, e := range nodeEntries(text) {
-		out = append(out, e.Name)
-	}
-	return out
-}
-
-func tagsOf(text string) (out []string) {
-	for _, e := range nodeEntries(text) {
-		for _, key := range e.Value.Entries {
-			if key.Name != "tags" {
-				continue
-			}
-			if key.Value.Scalar() {
-				out = append(out, strings.Split(key.Value.Text, ",")...)
-			}
-			for _, item := range key.Value.Items {
-				out = append(out, item.Text)
-			}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
 // open opens the state directory that the command line means. A cluster is not asked: it may be far away.
-func (l *completion) open(ctx context.Context) (*instance.Instance, string) {
+func (l *completion) open(ctx context.Context) (*app.App, string) {
 	get := func(flag, variable, otherwise string) string {
 		for _, value := range []string{l.said[flag], os.Getenv(variable)} {
 			if value != "" {
@@ -343,8 +299,8 @@ func (l *completion) open(ctx context.Context) (*instance.Instance, string) {
 	dir, workspace := get("state", "THALWEG_STATE", ""), get("workspace", "THALWEG_WORKSPACE", "")
 	if name := get("env", "THALWEG_ENV", ""); name != "" {
 		here, _ := os.Getwd()
-		env, _, err := project.Load(project.Find(here), name, project.Options{})
-		if err != nil || env == nil {
+		env, err := app.LoadEnvironment(app.FindProject(here), name, nil)
+		if err != nil {
 			return nil, ""
 		}
 		for _, f := range env.Flags {
@@ -359,12 +315,12 @@ func (l *completion) open(ctx context.Context) (*instance.Instance, string) {
 		}
 	}
 	if dir == "" {
-		dir = instance.DefaultDir
+		dir = app.DefaultDir
 	}
 	if workspace == "" {
-		workspace = instance.DefaultWorkspace
+		workspace = app.DefaultWorkspace
 	}
-	home, err := instance.Open(ctx, dir, false)
+	home, err := app.Open(ctx, app.Place{Dir: dir}, app.Process{})
 	if err != nil {
 		return nil, ""
 	}
@@ -372,13 +328,13 @@ func (l *completion) open(ctx context.Context) (*instance.Instance, string) {
 }
 
 // runs lists the latest runs.
-func (l *completion) runs(ctx context.Context, _ *app) (out []candidate) {
+func (l *completion) runs(ctx context.Context, _ *console) (out []candidate) {
 	home, workspace := l.open(ctx)
 	if home == nil {
 		return nil
 	}
 	defer home.Close()
-	runs, _, err := home.State.Runs(ctx, workspace, state.Page{Limit: completedRunsMax})
+	runs, err := home.Runs.Latest(ctx, workspace, completedRunsMax)
 	if err != nil {
 		return nil
 	}
@@ -387,7 +343,7 @@ func (l *completion) runs(ctx context.Context, _ *app) (out []candidate) {
 			fmt.Sprintf("%s, %s, %s", r.Status, r.Created.Local().Format(time.DateTime), r.ScriptPath)})
 	}
 	if len(out) > 0 {
-		out = append(out, candidate{lastRun, "the latest"})
+		out = append(out, candidate{app.LastRun, "the latest"})
 	}
 	return out
 }
@@ -399,7 +355,7 @@ func (l *completion) tables(ctx context.Context) []string {
 		return nil
 	}
 	defer home.Close()
-	names, err := inspect.Tables(ctx, home, workspace)
+	names, err := home.Data.Tables(ctx, workspace)
 	if err != nil {
 		return nil
 	}
@@ -407,13 +363,13 @@ func (l *completion) tables(ctx context.Context) []string {
 }
 
 // nodes lists the nodes of the run that was named, or of the last one.
-func (l *completion) nodes(ctx context.Context, a *app) (out []candidate) {
+func (l *completion) nodes(ctx context.Context, a *console) (out []candidate) {
 	home, workspace := l.open(ctx)
 	if home == nil {
 		return nil
 	}
 	defer home.Close()
-	ref := runRef(lastRun)
+	ref := runRef(app.LastRun)
 	if said := l.said["run"]; said != "" {
 		ref = runRef(said)
 	} else if len(l.args) > 0 && l.node.Positional[0].Name == "run" {
@@ -423,7 +379,7 @@ func (l *completion) nodes(ctx context.Context, a *app) (out []candidate) {
 	if err != nil {
 		return nil
 	}
-	nodes, err := home.State.Nodes(ctx, run.RunKey)
+	nodes, err := home.Runs.Names(ctx, run.RunKey)
 	if err != nil {
 		return nil
 	}

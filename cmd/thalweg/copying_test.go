@@ -16,7 +16,7 @@ import (
 func TestCopyingIsTold(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	view := newRunView(&app{stdout: &out, stderr: &out}, false)
+	view := newRunView(&console{stdout: &out, stderr: &out}, false)
 	view.begin(runner.Started{Key: state.RunKey{Workspace: "main", Run: 1},
 		Nodes: []state.Node{{NodeSpec: state.NodeSpec{Name: "read"}}}})
 	out.Reset()

@@ -3,15 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"thalweg/internal/app/inspect"
-	"thalweg/internal/base/budget"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/ops/compare"
 )
 
 type diffCmd struct {
@@ -31,16 +29,11 @@ type diffCmd struct {
 // exitDiffers is the exit code when two tables differ.
 const exitDiffers = 1
 
-func (c *diffCmd) Run(ctx context.Context, a *app) error {
+func (c *diffCmd) Run(ctx context.Context, a *console) error {
 	bytes, err := parseSize(c.Memory)
 	if err != nil {
 		return err
 	}
-	memory, err := budget.Split(bytes, 1, 0)
-	if err != nil {
-		return &fault.Error{Kind: fault.Script, Message: err.Error(), Hint: "give more with --memory"}
-	}
-	memory.Cores = budget.Cores()
 	if c.ByRows && len(c.Key) > 0 {
 		return &fault.Error{Kind: fault.Script, Message: "--key and --by-rows exclude each other",
 			Hint: "--key finds the rows of both sides by fields, --by-rows by all of their values: give one of them"}
@@ -50,35 +43,23 @@ func (c *diffCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
-	var tables [2]inspect.RunTable
-	var runs [2]int64
+	var keys [2]view.RunKey
 	for i, ref := range []runRef{c.RunA, c.RunB} {
 		r, err := ref.find(ctx, home, c.Workspace)
 		if err != nil {
 			return err
 		}
-		if tables[i], err = inspect.TableOf(ctx, home, r.RunKey, c.Table); err != nil {
-			return err
-		}
-		runs[i] = r.Run
+		keys[i] = r.RunKey
 	}
-	work, err := home.WorkDir()
+	result, err := home.Data.Diff(ctx, keys, app.DiffOptions{Table: c.Table, Key: c.Key, ByRows: c.ByRows,
+		Columns: c.Columns, Tolerance: c.Tolerance, RowsMax: c.Limit, MemoryBytes: bytes})
 	if err != nil {
 		return err
 	}
-	names := [2]string{fmt.Sprintf("run %d", runs[0]), fmt.Sprintf("run %d", runs[1])}
-	result, err := compare.Tables(ctx, compare.Options{A: tables[0].Table, B: tables[1].Table, UniqueA: tables[0].Unique,
-		UniqueB: tables[1].Unique,
-		Key:     c.Key, ByRows: c.ByRows, Columns: c.Columns, Tolerance: c.Tolerance, Limit: c.Limit,
-		Memory: memory, SpillDir: filepath.Join(work, "diff-spill"), Parts: home.Parts, Names: names})
-	if err != nil {
-		return err
-	}
-	report := diffReport{Result: result, table: tables[0].Name, names: names}
 	if c.JSON {
-		err = printJSON(a.stdout, report.json(runs))
+		err = printJSON(a.stdout, result.View())
 	} else {
-		report.print(a)
+		diffReport{result}.print(a)
 	}
 	if err == nil && !result.Equal() {
 		err = errReported{exitDiffers}
@@ -86,14 +67,10 @@ func (c *diffCmd) Run(ctx context.Context, a *app) error {
 	return err
 }
 
-// diffReport is what a comparison found, for people and programs.
-type diffReport struct {
-	*compare.Result
-	table string
-	names [2]string
-}
+// diffReport is what a comparison found, for people.
+type diffReport struct{ app.Comparison }
 
-func (r diffReport) print(a *app) {
+func (r diffReport) print(a *console) {
 	out := a.data
 	how := "rows as they are"
 	if len(r.Key) > 0 {
@@ -103,20 +80,20 @@ func (r diffReport) print(a *app) {
 		}
 	}
 	if r.Equal() {
-		fmt.Fprintf(out, "table %s is the same in %s and %s: %s; compared %s\n", r.table, r.names[0], r.names[1],
+		fmt.Fprintf(out, "table %s is the same in %s and %s: %s; compared %s\n", r.Table, r.Names[0], r.Names[1],
 			countRows(r.RowsA), how)
 		return
 	}
-	fmt.Fprintf(out, "table %s, from %s to %s; compared %s\n", r.table, r.names[0], r.names[1], how)
+	fmt.Fprintf(out, "table %s, from %s to %s; compared %s\n", r.Table, r.Names[0], r.Names[1], how)
 	for _, d := range r.Schema {
 		switch {
 		case d.TypeA == "":
-			fmt.Fprintf(out, "column %s: only in %s (%s)\n", d.Column, r.names[1], d.TypeB)
+			fmt.Fprintf(out, "column %s: only in %s (%s)\n", d.Column, r.Names[1], d.TypeB)
 		case d.TypeB == "":
-			fmt.Fprintf(out, "column %s: only in %s (%s)\n", d.Column, r.names[0], d.TypeA)
+			fmt.Fprintf(out, "column %s: only in %s (%s)\n", d.Column, r.Names[0], d.TypeA)
 		default:
-			fmt.Fprintf(out, "column %s: %s in %s, %s in %s; its values are not compared\n", d.Column, d.TypeA, r.names[0],
-				d.TypeB, r.names[1])
+			fmt.Fprintf(out, "column %s: %s in %s, %s in %s; its values are not compared\n", d.Column, d.TypeA, r.Names[0],
+				d.TypeB, r.Names[1])
 		}
 	}
 	if len(r.Columns) == 0 {
@@ -125,19 +102,19 @@ func (r diffReport) print(a *app) {
 	}
 	r.printCounts(a)
 	r.printChanged(a)
-	r.printOneSided(a, "removed: only in "+r.names[0], r.SampleRemoved, r.Removed,
-		func(d compare.Difference) []any { return d.A })
-	r.printOneSided(a, "added: only in "+r.names[1], r.SampleAdded, r.Added,
-		func(d compare.Difference) []any { return d.B })
+	r.printOneSided(a, "removed: only in "+r.Names[0], r.SampleRemoved, r.Removed,
+		func(d view.Difference) []any { return d.A })
+	r.printOneSided(a, "added: only in "+r.Names[1], r.SampleAdded, r.Added,
+		func(d view.Difference) []any { return d.B })
 }
 
-func (r diffReport) printCounts(a *app) {
+func (r diffReport) printCounts(a *console) {
 	fmt.Fprintln(a.data)
 	t := a.newTable()
 	t.out = a.data
 	rightAligned(t, 2)
 	for i, n := range []int64{r.RowsA, r.RowsB} {
-		t.AppendRow([]any{"rows in " + r.names[i], count(n)})
+		t.AppendRow([]any{"rows in " + r.Names[i], count(n)})
 	}
 	t.AppendRow([]any{"removed", count(r.Removed)})
 	t.AppendRow([]any{"added", count(r.Added)})
@@ -151,12 +128,12 @@ func (r diffReport) printCounts(a *app) {
 	if r.RepeatedA+r.RepeatedB > 0 {
 		fmt.Fprintf(a.data, "keys that occur more than once: %s in %s, %s in %s; their equal rows go together first, and "+
 			"where one is left on either side it has changed\n",
-			count(r.RepeatedA), r.names[0], count(r.RepeatedB), r.names[1])
+			count(r.RepeatedA), r.Names[0], count(r.RepeatedB), r.Names[1])
 	}
 }
 
 // printChanged lists what has changed, a line for each column of a row.
-func (r diffReport) printChanged(a *app) {
+func (r diffReport) printChanged(a *console) {
 	if len(r.SampleChanged) == 0 {
 		return
 	}
@@ -165,7 +142,7 @@ func (r diffReport) printChanged(a *app) {
 	for _, k := range r.Key {
 		headers = append(headers, k)
 	}
-	t := a.newTable(append(headers, "column", r.names[0], r.names[1])...)
+	t := a.newTable(append(headers, "column", r.Names[0], r.Names[1])...)
 	t.out = a.data
 	for _, d := range r.SampleChanged {
 		key := make([]any, len(r.Key))
@@ -182,8 +159,8 @@ func (r diffReport) printChanged(a *app) {
 }
 
 // printOneSided lists rows that only one table has.
-func (r diffReport) printOneSided(a *app, what string, sample []compare.Difference, all int64,
-	of func(compare.Difference) []any) {
+func (r diffReport) printOneSided(a *console, what string, sample []view.Difference, all int64,
+	of func(view.Difference) []any) {
 	if len(sample) == 0 {
 		return
 	}
@@ -229,7 +206,7 @@ func diffCell(v any) string {
 	if v == "" {
 		return `""` // an empty cell says nothing
 	}
-	return shorten(shownCell(inspect.Cell(v)))
+	return shorten(shownCell(app.Cell(v)))
 }
 
 // changedCells are two values that differ, so that people see it: texts from a
@@ -263,105 +240,4 @@ func visible(text string) string {
 		}
 		return c
 	}, text)
-}
-
-// diffJSON is the JSON form of a comparison.
-type diffJSON struct {
-	Table         string                     `json:"table"`
-	RunA          int64                      `json:"run_a"`
-	RunB          int64                      `json:"run_b"`
-	Equal         bool                       `json:"equal"`
-	Key           []string                   `json:"key"` // none: rows as they are
-	KeyOf         string                     `json:"key_of,omitempty"`
-	Columns       []string                   `json:"columns"`
-	Schema        []compare.SchemaDifference `json:"schema"`
-	RowsA         int64                      `json:"rows_a"`
-	RowsB         int64                      `json:"rows_b"`
-	Removed       int64                      `json:"removed"`
-	Added         int64                      `json:"added"`
-	Changed       int64                      `json:"changed"`
-	ChangedIn     []compare.ColumnCount      `json:"changed_in"`
-	RepeatedA     int64                      `json:"repeated_keys_a"`
-	RepeatedB     int64                      `json:"repeated_keys_b"`
-	SampleRemoved []diffRow                  `json:"sample_removed"`
-	SampleAdded   []diffRow                  `json:"sample_added"`
-	SampleChanged []diffRow                  `json:"sample_changed"`
-}
-
-// diffRow is a row of the sample: its values, or those of the key and of what has changed.
-type diffRow struct {
-	Row   *diffValues `json:"row,omitempty"`
-	Times int64       `json:"times,omitempty"`
-	Key   *diffValues `json:"key,omitempty"`
-	A     *diffValues `json:"a,omitempty"`
-	B     *diffValues `json:"b,omitempty"`
-}
-
-func (r diffReport) json(runs [2]int64) diffJSON {
-	out := diffJSON{Table: r.table, RunA: runs[0], RunB: runs[1], Equal: r.Equal(), Key: r.Key, KeyOf: r.KeyOf,
-		Columns: r.Columns, Schema: r.Schema,
-		RowsA: r.RowsA, RowsB: r.RowsB, Removed: r.Removed, Added: r.Added, Changed: r.Changed, ChangedIn: r.ChangedIn,
-		RepeatedA: r.RepeatedA, RepeatedB: r.RepeatedB,
-		SampleRemoved: []diffRow{}, SampleAdded: []diffRow{}, SampleChanged: []diffRow{}}
-	for _, list := range []*[]string{&out.Key, &out.Columns} {
-		if *list == nil {
-			*list = []string{} // JSON has lists, no null
-		}
-	}
-	if out.Schema == nil {
-		out.Schema = []compare.SchemaDifference{}
-	}
-	if out.ChangedIn == nil {
-		out.ChangedIn = []compare.ColumnCount{}
-	}
-	all := make([]int, len(r.Columns))
-	for i := range all {
-		all[i] = i
-	}
-	for _, d := range r.SampleRemoved {
-		out.SampleRemoved = append(out.SampleRemoved, diffRow{Row: r.values(d.A, all), Times: d.Times})
-	}
-	for _, d := range r.SampleAdded {
-		out.SampleAdded = append(out.SampleAdded, diffRow{Row: r.values(d.B, all), Times: d.Times})
-	}
-	for _, d := range r.SampleChanged {
-		out.SampleChanged = append(out.SampleChanged, diffRow{Key: r.values(d.A, all[:len(r.Key)]),
-			A: r.values(d.A, d.Changed), B: r.values(d.B, d.Changed)})
-	}
-	return out
-}
-
-// values are those of some columns of a row.
-func (r diffReport) values(row []any, columns []int) *diffValues {
-	out := &diffValues{}
-	for _, i := range columns {
-		out.names, out.cells = append(out.names, r.Columns[i]), append(out.cells, inspect.Cell(row[i]))
-	}
-	return out
-}
-
-// diffValues is an object of values in the order of their columns.
-type diffValues struct {
-	names []string
-	cells []any
-}
-
-// MarshalJSON writes it as printRows does.
-func (v *diffValues) MarshalJSON() ([]byte, error) {
-	var b strings.Builder
-	for i, name := range v.names {
-		key, err := jsonText(name)
-		if err != nil {
-			return nil, err
-		}
-		cell, err := jsonText(jsonCell(v.cells[i]))
-		if err != nil {
-			return nil, err
-		}
-		b.WriteString(map[bool]string{true: "{", false: ","}[i == 0] + key + ":" + cell)
-	}
-	if len(v.names) == 0 {
-		b.WriteByte('{')
-	}
-	return []byte(b.String() + "}"), nil
 }

@@ -10,11 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"thalweg/internal/app/fleet"
-	"thalweg/internal/app/instance"
-	"thalweg/internal/app/runtime"
-	"thalweg/internal/ops/clusterconfig"
-	"thalweg/internal/ops/doctor"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 )
 
 // doctorCmd says what is wrong here, and how it is mended.
@@ -27,18 +24,12 @@ type doctorCmd struct {
 	JSON    bool          `name:"json" help:"Print a JSON object."`
 }
 
-// diagnosis is the JSON form.
-type diagnosis struct {
-	Verdict doctor.Verdict   `json:"verdict"`
-	Checks  []doctor.Finding `json:"checks"`
-}
-
 // Run implements kong's command.
-func (c *doctorCmd) Run(ctx context.Context, a *app) error {
-	var cfg *clusterconfig.Config
+func (c *doctorCmd) Run(ctx context.Context, a *console) error {
+	var cfg *app.Config
 	if c.Cluster != "" {
 		var err error
-		if cfg, err = instance.LoadCluster(c.Cluster, a.known); err != nil {
+		if cfg, err = app.LoadCluster(c.Cluster, a.known); err != nil {
 			return err
 		}
 		if cfg.Worker.Python != "" && c.Python == pythonDefault {
@@ -50,26 +41,23 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
-	found, err := fleet.Doctor(ctx, fleet.DoctorOptions{Dir: c.State, Cluster: cfg,
-		Process: runtime.Process{Caller: a.caller(), Program: version, Interpreter: c.Python, Keeper: ownExecutable,
-			Remote: client,
-			Known:  a.known}, Named: c.Python != pythonDefault,
-		Limit: c.Timeout})
+	found, err := app.Doctor(ctx, app.Process{Caller: a.caller(), Program: version, Interpreter: c.Python,
+		Keeper: ownExecutable, Remote: client, Known: a.known},
+		app.DoctorOptions{Dir: c.State, Cluster: cfg, Named: c.Python != pythonDefault, Limit: c.Timeout})
 	if err != nil {
 		return err
 	}
-	worst := doctor.Worst(found)
 	if c.JSON {
-		if err := printJSON(a.stdout, diagnosis{Verdict: worst, Checks: found}); err != nil {
+		if err := printJSON(a.stdout, found); err != nil {
 			return err
 		}
 	} else {
-		a.printFindings(found)
+		a.printFindings(found.Checks)
 	}
-	switch worst {
-	case doctor.Bad:
+	switch found.Verdict {
+	case view.Bad:
 		return errReported{exitUsers}
-	case doctor.Ours:
+	case view.Ours:
 		return errReported{exitOurs}
 	}
 	return nil
@@ -82,14 +70,14 @@ const (
 	verdictWidth = 9
 )
 
-func (a *app) printFindings(found []doctor.Finding) {
+func (a *console) printFindings(found []view.Finding) {
 	service, check, found := 0, 0, together(found)
 	for _, f := range found {
 		service, check = max(service, utf8.RuneCountInString(f.Service)), max(check, utf8.RuneCountInString(f.Check))
 	}
 	margin := service + check + verdictWidth + 4
 	width := max(cmp.Or(a.width, doctorWidth)-margin, doctorLeast)
-	counts := map[doctor.Verdict]int{}
+	counts := map[view.Verdict]int{}
 	for _, f := range found {
 		counts[f.Verdict]++
 		lines := wrap(plain(f.Seen), width)
@@ -109,10 +97,10 @@ func (a *app) printFindings(found []doctor.Finding) {
 }
 
 // together says in one finding what was not looked at for one reason.
-func together(found []doctor.Finding) (out []doctor.Finding) {
+func together(found []view.Finding) (out []view.Finding) {
 	for _, f := range found {
-		alike := func(g doctor.Finding) bool {
-			return g.Service == f.Service && g.Verdict == doctor.Skipped && g.Verdict == f.Verdict && g.Mend == "" &&
+		alike := func(g view.Finding) bool {
+			return g.Service == f.Service && g.Verdict == view.Skipped && g.Verdict == f.Verdict && g.Mend == "" &&
 				f.Mend == ""
 		}
 		if n := len(out); n > 0 && alike(out[n-1]) {
@@ -129,26 +117,26 @@ func padded(s string, width int) string {
 }
 
 // verdict is the third column.
-func (a *app) verdict(v doctor.Verdict) string {
+func (a *console) verdict(v view.Verdict) string {
 	text := padded(string(v), verdictWidth)
 	switch v {
-	case doctor.Good:
+	case view.Good:
 		return a.paint(text, green)
-	case doctor.Warning:
+	case view.Warning:
 		return a.paint(text, yellow)
-	case doctor.Bad, doctor.Ours:
+	case view.Bad, view.Ours:
 		return a.paint(text, red)
 	}
 	return text
 }
 
-func verdictText(counts map[doctor.Verdict]int) string {
+func verdictText(counts map[view.Verdict]int) string {
 	var texts []string
 	for _, v := range []struct {
-		verdict   doctor.Verdict
+		verdict   view.Verdict
 		one, many string
-	}{{doctor.Bad, "thing to mend", "things to mend"}, {doctor.Ours, "bug of ours", "bugs of ours"},
-		{doctor.Warning, "warning", "warnings"}} {
+	}{{view.Bad, "thing to mend", "things to mend"}, {view.Ours, "bug of ours", "bugs of ours"},
+		{view.Warning, "warning", "warnings"}} {
 		if n := counts[v.verdict]; n == 1 {
 			texts = append(texts, "1 "+v.one)
 		} else if n > 1 {

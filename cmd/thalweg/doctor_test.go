@@ -24,7 +24,7 @@ func TestFindingsAsPeopleReadThem(t *testing.T) {
 			Seen: "/a/path/that/has/no/blanks/in/it/and/is/longer/than/what/a/line/may/be/long", Mend: "a\x1b[31mb"},
 	}
 	var out bytes.Buffer
-	a := &app{stdout: &out}
+	a := &console{stdout: &out}
 	a.printFindings(found)
 	require.Equal(t, `machine  cores           good     2
 state    127.0.0.1:9042  good     Cassandra 5.0.8, datacenter datacenter1, 2 ms

@@ -5,10 +5,8 @@ import (
 	"context"
 	"fmt"
 
-	"thalweg/internal/app/control"
-	"thalweg/internal/app/instance"
-	"thalweg/internal/run/orders"
-	"thalweg/internal/store/state"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 )
 
 // dropCmd drops runs.
@@ -20,19 +18,9 @@ type dropCmd struct {
 	stateFlags
 }
 
-// dropped is the JSON form of a run that is dropped.
-type dropped struct {
-	Workspace string           `json:"workspace"`
-	Run       int64            `json:"run"`
-	DryRun    bool             `json:"dry_run"`
-	Nodes     []string         `json:"nodes"`
-	Bytes     int64            `json:"bytes"`
-	Made      []orders.Touched `json:"made_from_it"`
-}
-
 // Run implements kong's command.
-func (c *dropCmd) Run(ctx context.Context, a *app) error {
-	if err := needReason(c.Reason, "dropping a run", "recorded with it"); err != nil && !c.DryRun {
+func (c *dropCmd) Run(ctx context.Context, a *console) error {
+	if err := app.DropReason(c.Reason); err != nil && !c.DryRun {
 		return err
 	}
 	home, err := c.openHome(ctx, a, false)
@@ -40,7 +28,7 @@ func (c *dropCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
-	var keys []state.RunKey
+	var keys []view.RunKey
 	for _, ref := range c.Refs {
 		run, err := ref.find(ctx, home, c.Workspace)
 		if err != nil {
@@ -48,14 +36,13 @@ func (c *dropCmd) Run(ctx context.Context, a *app) error {
 		}
 		keys = append(keys, run.RunKey)
 	}
-	if err := c.confirm(ctx, a, home, keys); err != nil {
-		return err
-	}
-	out, err := control.Drop(ctx, home, keys, control.DropOptions{By: a.order(c.Reason), DryRun: c.DryRun})
-	said := []dropped{}
-	for _, d := range out {
-		said = append(said, dropped{Workspace: d.Run.Workspace, Run: d.Run.Run, DryRun: c.DryRun,
-			Nodes: append([]string{}, d.Nodes...), Bytes: d.Bytes, Made: append([]orders.Touched{}, d.Made...)})
+	would, err := home.Orders.PreviewDrop(ctx, keys)
+	said := would.Would
+	if err == nil && !c.DryRun {
+		if err := c.confirm(ctx, a, said); err != nil {
+			return err
+		}
+		said, err = home.Orders.Drop(ctx, a.caller(), keys, c.Reason, would.Token)
 	}
 	if err != nil && len(said) == 0 {
 		return err
@@ -64,29 +51,22 @@ func (c *dropCmd) Run(ctx context.Context, a *app) error {
 		return cmp.Or(err, printJSON(a.stdout, said))
 	}
 	for _, d := range said {
-		d.print(a)
+		printDropped(a, d)
 	}
 	return err
 }
 
 // confirm asks before runs are dropped.
-func (c *dropCmd) confirm(ctx context.Context, a *app, home *instance.Instance, keys []state.RunKey) error {
-	if c.DryRun {
-		return nil
-	}
-	would, err := control.Drop(ctx, home, keys, control.DropOptions{DryRun: true})
-	if err != nil {
-		return err
-	}
+func (c *dropCmd) confirm(ctx context.Context, a *console, would []view.Dropped) error {
 	var what, made []replaced
 	for _, d := range would {
-		what = append(what, replaced{What: fmt.Sprintf("run %d", d.Run.Run), Note: size(d.Bytes) + " of tables"})
+		what = append(what, replaced{What: fmt.Sprintf("run %d", d.Run), Note: size(d.Bytes) + " of tables"})
 		made = append(made, madeOf(d.Made)...)
 	}
 	return a.confirmTaking(ctx, "drops, for good,", append(what, made...))
 }
 
-func (d dropped) print(a *app) {
+func printDropped(a *console, d view.Dropped) {
 	verb := "is"
 	if d.DryRun {
 		verb = "would be"

@@ -11,19 +11,13 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
+
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
+	"thalweg/internal/base/fault"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
-
-	"thalweg/internal/app/outputs"
-	"thalweg/internal/app/runner"
-	"thalweg/internal/app/scripts"
-	"thalweg/internal/base/document"
-	"thalweg/internal/base/fault"
-	"thalweg/internal/base/similar"
-	"thalweg/internal/lang/project"
-	"thalweg/internal/lang/script"
 )
 
 // environmentFlags are of all commands.
@@ -65,14 +59,14 @@ func nameConsent(args []string) []string {
 		return arg == "--env" || strings.HasPrefix(arg, "--env=")
 	})
 	if dir, err := os.Getwd(); !chosen &&
-		(err != nil || !slices.Contains(project.Names(project.Find(dir)), args[at+1])) {
+		(err != nil || !slices.Contains(app.Environments(app.FindProject(dir)), args[at+1])) {
 		return args
 	}
 	return slices.Concat(args[:at], []string{"--yes=" + args[at+1]}, args[at+2:])
 }
 
 // settle puts an environment in force for the command that is parsed.
-func (f environmentFlags) settle(a *app, kctx *kong.Context) error {
+func (f environmentFlags) settle(a *console, kctx *kong.Context) error {
 	a.typed = typedFlags(kctx)
 	if f.Env == "" {
 		if f.Yes.name != "" {
@@ -86,21 +80,18 @@ func (f environmentFlags) settle(a *app, kctx *kong.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the working directory: %w", err)
 	}
-	path := project.Find(dir)
+	path := app.FindProject(dir)
 	if path == "" {
-		return &fault.Error{Kind: fault.Script, Message: "there is no " + project.DefaultName +
+		return &fault.Error{Kind: fault.Script, Message: "there is no " + app.ProjectFile +
 			" with environments, here or in a directory above",
 			Hint: "make one: environments: {" + f.Env + ": {state: .thalweg}}; docs/environments.md has all keys"}
 	}
 	if rel, err := filepath.Rel(dir, path); err == nil {
 		path = rel
 	}
-	env, diags, err := project.Load(path, f.Env, project.Options{Known: a.known})
+	env, err := app.LoadEnvironment(path, f.Env, a.known)
 	if err != nil {
 		return err
-	}
-	if env == nil {
-		return &scripts.InvalidScriptError{Diagnostics: diags}
 	}
 	switch {
 	case f.Yes.name != "" && f.Yes.name != env.Name:
@@ -113,7 +104,7 @@ func (f environmentFlags) settle(a *app, kctx *kong.Context) error {
 	a.environment, a.confirmed = env, f.Yes.given
 	for _, v := range env.Env {
 		if err := os.Setenv(v.Name, v.Value); err != nil {
-			return &fault.Error{Kind: fault.Script, Message: path + ": under env, " + document.Quote(v.Name) +
+			return &fault.Error{Kind: fault.Script, Message: path + ": under env, " + view.Quote(v.Name) +
 				" cannot be the name of a variable", Err: err,
 				Hint: "use letters, digits and underscores"}
 		}
@@ -134,7 +125,7 @@ func typedFlags(kctx *kong.Context) map[string]bool {
 }
 
 // apply gives the flags of the command the environment's values, where the command line says nothing.
-func apply(env *project.Environment, path string, said map[string]bool, commands func() *kong.Application,
+func apply(env *app.Environment, path string, said map[string]bool, commands func() *kong.Application,
 	kctx *kong.Context) error {
 	var known []string
 	for _, leaf := range commands().Leaves(true) {
@@ -152,12 +143,9 @@ func apply(env *project.Environment, path string, said map[string]bool, commands
 		flag := flags[want.Name]
 		switch {
 		case !slices.Contains(known, want.Name):
-			err := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s: environment %s: no command has the flag %s", path,
-				env.Name, document.Quote(want.Name))}
-			if near := similar.Nearest(want.Name, known); near != "" {
-				err.Hint = "did you mean " + near + "?"
-			}
-			return err
+			f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s: environment %s: no command has the flag %s", path,
+				env.Name, view.Quote(want.Name))}
+			return f.Suggest(want.Name, known)
 		case flag == nil || said[want.Name] || want.Name == "cluster" && said["state"] || want.Name == "state" &&
 			said["cluster"]:
 			continue
@@ -178,7 +166,7 @@ func apply(env *project.Environment, path string, said map[string]bool, commands
 		}
 		for name, value := range env.Values {
 			if _, ok := given[name]; !ok {
-				given[script.SpareParam+name] = value
+				given[app.SpareParam+name] = value
 			}
 		}
 		flag.Target.Set(reflect.ValueOf(given))
@@ -187,9 +175,9 @@ func apply(env *project.Environment, path string, said map[string]bool, commands
 }
 
 // preferDirectory lets the environment's state directory count instead of a cluster that a variable names.
-func preferDirectory(env *project.Environment, said map[string]bool, flags map[string]*kong.Flag) {
+func preferDirectory(env *app.Environment, said map[string]bool, flags map[string]*kong.Flag) {
 	has := func(name string) bool {
-		return slices.ContainsFunc(env.Flags, func(f project.Flag) bool { return f.Name == name })
+		return slices.ContainsFunc(env.Flags, func(f app.EnvironmentFlag) bool { return f.Name == name })
 	}
 	if flag := flags["cluster"]; flag != nil && has("state") && !said["cluster"] {
 		flag.Target.SetString("")
@@ -197,17 +185,14 @@ func preferDirectory(env *project.Environment, said map[string]bool, flags map[s
 }
 
 // replaced is one thing that a command replaces or takes away.
-type replaced struct {
-	What string `json:"what"`
-	Note string `json:"note,omitempty"` // size and time of a file
-}
+type replaced = view.Replaced
 
 // protected reports whether an environment is chosen that is.
-func (a *app) protected() bool { return a.environment != nil && a.environment.Protected }
+func (a *console) protected() bool { return a.environment != nil && a.environment.Protected }
 
 // confirm asks, in an environment that is protected, before something is replaced. Without a terminal it refuses,
 // unless --yes has named the environment.
-func (a *app) confirm(ctx context.Context, does string, what []replaced) error {
+func (a *console) confirm(ctx context.Context, does string, what []replaced) error {
 	if !a.protected() || len(what) == 0 {
 		return nil
 	}
@@ -230,7 +215,7 @@ func (a *app) confirm(ctx context.Context, does string, what []replaced) error {
 
 // confirmTaking asks before something is taken away that does not come back: as confirm in an environment that is
 // protected, and elsewhere where somebody can answer.
-func (a *app) confirmTaking(ctx context.Context, does string, what []replaced) error {
+func (a *console) confirmTaking(ctx context.Context, does string, what []replaced) error {
 	if a.protected() || a.confirmed || len(what) == 0 {
 		return a.confirm(ctx, does, what)
 	}
@@ -268,7 +253,7 @@ func linesOf(what []replaced) []string {
 }
 
 // questions is where somebody is asked who can answer: nil without a terminal to read from.
-func (a *app) questions() (to io.Writer, done func()) {
+func (a *console) questions() (to io.Writer, done func()) {
 	switch {
 	case !term.IsTerminal(int(os.Stdin.Fd())):
 		return nil, func() {}
@@ -308,35 +293,8 @@ func readLine(ctx context.Context, from io.Reader) (string, error) {
 	}
 }
 
-// outputsThere lists the output files and tables of nodes that are there already, of this machine or others.
-func (w *workplace) outputsThere(ctx context.Context, s *script.Script, nodes []*script.Node) (out []replaced,
-	err error) {
-	for _, n := range nodes {
-		if n.Out == nil {
-			continue
-		}
-		found, err := outputs.OutputsThere(ctx, w.client, s, n)
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range found {
-			one := replaced{What: f.URL}
-			switch {
-			case f.Unsure != nil:
-				one.Note = "it may be there: " + f.Unsure.Error()
-			case f.Mode != "":
-				one.Note = "a table: mode " + f.Mode
-			case !f.Modified.IsZero() && f.Bytes >= 0:
-				one.Note = fmt.Sprintf("%s of %s", size(f.Bytes), f.Modified.Local().Format(time.DateTime))
-			}
-			out = append(out, one)
-		}
-	}
-	return out, nil
-}
-
 // confirmOutputs asks in a protected environment before the output files of a run are replaced.
-func (c *runCmd) confirmOutputs(ctx context.Context, a *app, place *workplace, opts runner.Options) error {
+func (c *runCmd) confirmOutputs(ctx context.Context, a *console, place *workplace, opts app.RunOptions) error {
 	switch {
 	case a.environment == nil || !a.environment.Protected:
 		return nil
@@ -345,18 +303,11 @@ func (c *runCmd) confirmOutputs(ctx context.Context, a *app, place *workplace, o
 	case len(c.Matrix) > 0:
 		return a.confirm(ctx, "replaces", []replaced{{What: "the files of all cells of --matrix that are there"}})
 	}
-	s, diags, err := c.load(ctx, a)
+	s, _, err := c.valid(ctx, a)
 	if err != nil {
 		return err
 	}
-	if diags.HasErrors() {
-		return &scripts.InvalidScriptError{Diagnostics: diags}
-	}
-	nodes, err := runner.SelectedOf(s, opts)
-	if err != nil {
-		return err
-	}
-	what, err := place.outputsThere(ctx, s, nodes)
+	what, err := place.home.Replaces(ctx, s, opts)
 	if err != nil {
 		return err
 	}

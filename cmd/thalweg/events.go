@@ -9,8 +9,9 @@ import (
 	"io"
 	"syscall"
 
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/ops/history"
 )
 
 type eventsCmd struct {
@@ -22,7 +23,7 @@ type eventsCmd struct {
 }
 
 // Run implements kong's command.
-func (c *eventsCmd) Run(ctx context.Context, a *app) error {
+func (c *eventsCmd) Run(ctx context.Context, a *console) error {
 	switch {
 	case c.After < 0:
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--after %d: lines are numbered from 1", c.After)}
@@ -35,13 +36,12 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
-	stream := history.NewStream(home.State, run.RunKey, c.After)
-	tell := func(lines []history.Line) error { return printLines(a.stdout, lines) }
+	tell := func(lines []view.EventLine) error { return printLines(a.stdout, lines) }
 	if c.Follow {
-		looked := nobodyWatch{app: a, home: home, key: run.RunKey}
-		err = history.Follow(ctx, stream, history.FollowOptions{Stay: c.Wait, Abandoned: looked.abandoned}, tell)
+		err = home.Runs.Follow(ctx, run.RunKey, app.FollowOptions{After: c.After, Stay: c.Wait,
+			Alone: a.nobodyTakes(run.RunKey)}, tell)
 	} else {
-		_, err = history.Tell(ctx, stream, tell)
+		err = home.Runs.Events(ctx, run.RunKey, c.After, tell)
 	}
 	if errors.Is(err, syscall.EPIPE) {
 		return nil // nobody reads any more: head has seen enough
@@ -50,7 +50,7 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 }
 
 // printLines writes events, one a line.
-func printLines(w io.Writer, lines []history.Line) error {
+func printLines(w io.Writer, lines []view.EventLine) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)

@@ -8,19 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"thalweg/internal/app/runner"
-	"thalweg/internal/app/runtime"
-	"thalweg/internal/app/scripts"
-	"thalweg/internal/base/address"
-	"thalweg/internal/base/budget"
-	"thalweg/internal/base/fault"
-	"thalweg/internal/base/similar"
-	"thalweg/internal/base/sqltext"
-	"thalweg/internal/lang/script"
-	"thalweg/internal/run/plan"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 )
 
 type explainCmd struct {
@@ -35,206 +26,51 @@ type explainCmd struct {
 	stateFlags
 }
 
-func (c *explainCmd) Run(ctx context.Context, a *app) error {
+func (c *explainCmd) Run(ctx context.Context, a *console) error {
 	memory, err := parseSize(c.Memory)
 	if err != nil {
 		return err
 	}
-	s, diags, err := c.load(ctx, a)
+	s, diags, err := c.valid(ctx, a)
 	if err != nil {
 		return err
 	}
-	if diags.HasErrors() {
-		return &scripts.InvalidScriptError{Diagnostics: diags}
-	}
-	e, err := runner.Explain(ctx, s, memory, c.Cores, c.Ephemeral)
+	e, err := c.explain(ctx, a, s, memory)
 	if err != nil {
-		return err
-	}
-	reuse, err := c.foresee(ctx, a, s, memory)
-	if err != nil {
-		return err
-	}
-	nodes := make([]explainedNode, 0, len(e.Nodes))
-	var names []string
-	for _, p := range e.Nodes {
-		names = append(names, p.Node.Name)
-		if c.Node == "" || p.Node.Name == c.Node {
-			one := explainNode(p, e.Budget)
-			one.reuse(reuse[p.Node])
-			one.Waits = gatesBefore(s, p.Node)
-			nodes = append(nodes, one)
-		}
-	}
-	if len(nodes) == 0 {
-		err := fault.New(fault.Script, "the script has no node %q", c.Node)
-		if near := similar.Nearest(c.Node, names); near != "" {
-			err.Hint = fmt.Sprintf("did you mean %q?", near)
-		}
 		return err
 	}
 	if c.JSON {
-		return printJSON(a.stdout, explained{Budget: e.Budget, Nodes: nodes})
+		return printJSON(a.stdout, e)
 	}
 	a.printDiagnostics(diags.Warnings())
 	var b strings.Builder
 	printBudget(&b, e.Budget)
-	for _, n := range nodes {
-		n.print(&b)
+	for _, n := range e.Nodes {
+		explainedNode{n}.print(&b)
 	}
 	_, err = io.WriteString(a.stdout, b.String())
 	return err
 }
 
-// foresee says what a run would take over of the runs in the state directory;
-// nothing where there is none.
-func (c *explainCmd) foresee(ctx context.Context, a *app, s *script.Script,
-	memory int64) (_ map[*script.Node]runner.Foreseen, err error) {
+// explain plans the script; of the runs in the state directory it says nothing where there is none.
+func (c *explainCmd) explain(ctx context.Context, a *console, s *app.Script, memory int64) (_ view.Explained, err error) {
+	o := app.ExplainOptions{Node: c.Node, Ephemeral: c.Ephemeral, Path: c.Script, Workspace: c.Workspace}
+	process := func(p *app.Process) { p.MemoryBytes, p.Cores, p.Interpreter = memory, c.Cores, c.Python }
 	if _, err := os.Stat(filepath.Join(c.State, "state.db")); c.Cluster == "" && errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return app.Explain(ctx, a.process(process), s, o)
 	}
-	home, err := c.openHome(ctx, a, false)
+	home, err := c.openHome(ctx, a, false, process)
 	if err != nil {
-		return nil, err
+		return view.Explained{}, err
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
-	return runner.Forecast(ctx, home, s, s.Nodes, runner.Options{ScriptPath: c.Script, Workspace: c.Workspace,
-		Ephemeral: c.Ephemeral, Process: runtime.Process{Caller: a.caller(), MemoryBytes: memory, Cores: c.Cores,
-			Interpreter: c.Python,
-			Keeper:      ownExecutable, Known: a.known, Logger: newLogger(a, false)}})
+	return home.Explain(ctx, a.caller(), s, o)
 }
 
-// explained is the JSON form.
-type explained struct {
-	Budget budget.Budget   `json:"budget"`
-	Nodes  []explainedNode `json:"nodes"`
-}
+// explainedNode is a node as people read it.
+type explainedNode struct{ view.ExplainedNode }
 
-type explainedNode struct {
-	Node      string        `json:"node"`
-	Type      string        `json:"type"`
-	Manual    bool          `json:"manual,omitempty"`
-	Sources   []string      `json:"sources"` // files, or tables
-	Table     string        `json:"table,omitempty"`
-	File      string        `json:"file,omitempty"`
-	Fields    []plan.Column `json:"fields,omitempty"`
-	OrderCols int           `json:"order_columns"`
-	Buckets   int           `json:"buckets,omitempty"`
-	BucketKey string        `json:"bucket_key,omitempty"`
-	Join      string        `json:"join,omitempty"`
-	Cut       string        `json:"cut,omitempty"` // of a query
-	Batches   int           `json:"batches"`
-	Checks    int           `json:"checks,omitempty"`       // of Batches
-	Shares    int           `json:"check_shares,omitempty"` // of Checks: each looks at a share
-	RowsIn    int64         `json:"rows_in"`                // -1: not known
-	BytesIn   int64         `json:"bytes_in"`
-	RowsOut   int64         `json:"rows_out_max,omitempty"`
-	Estimated bool          `json:"estimated"`
-	Memory    int64         `json:"memory_bytes"`
-	OneThread bool          `json:"one_thread,omitempty"`
-	Setup     []string      `json:"setup,omitempty"`
-	Python    string        `json:"python_source,omitempty"`
-	SQL       string        `json:"sql,omitempty"`
-	Problem   string        `json:"problem,omitempty"`
-	Waits     []string      `json:"waits_for,omitempty"` // gates that have to be passed before
-
-	ComputedIn string `json:"computed_in,omitempty"` // of an ephemeral table
-	Stored     string `json:"stored,omitempty"`      // why its table is stored beside --ephemeral
-
-	ReusedFrom *reusedFrom `json:"reused_from,omitempty"` // the node whose rows a run would take over
-	Computed   string      `json:"computed,omitempty"`    // why a run would compute it
-}
-
-func (n *explainedNode) reuse(f runner.Foreseen) {
-	n.ReusedFrom, n.Computed = reusedFromOf(f.From), f.Why
-}
-
-// explainNode puts a preview into words.
-func explainNode(p plan.Preview, b budget.Budget) explainedNode {
-	n := p.Node
-	out := explainedNode{Node: n.Name, Type: runner.KindOf(n), Manual: n.StartPolicy == script.PolicyManual,
-		Sources: sourceNames(n),
-		Fields:  p.Plan.Layout.Columns, OrderCols: p.Plan.Layout.OrderCols, Buckets: p.Plan.Layout.Buckets,
-		BucketKey: p.Plan.Layout.BucketKey,
-		Batches:   p.Batches, Checks: p.Checks, Shares: p.Shares, RowsIn: p.Rows, BytesIn: p.Bytes, RowsOut: p.RowsOut,
-		Estimated: p.Estimated,
-		Cut:       p.Cut, Memory: b.SlotEngineBytes, OneThread: p.Task.OneThread, SQL: p.Task.Query,
-		ComputedIn: p.Plan.ComputedIn,
-		Stored:     p.Stored}
-	if n.Table != nil {
-		out.Table = n.Table.Name
-	}
-	if n.Out != nil {
-		out.File = n.Out.URL
-	}
-	if f := p.Task.Output.File; f != nil {
-		out.SQL = f.Copy.SQL()
-	}
-	out.SQL = sqltext.Format(out.SQL)
-	for _, s := range p.Task.Setup {
-		out.Setup = append(out.Setup, sqltext.Format(s))
-	}
-	if p.Task.Python != nil {
-		out.Python = sqltext.Format(p.Task.Python.Source)
-	}
-	if join := p.Plan.Join; join != nil {
-		out.Join = "every batch reads all of table " + n.Lookup.Index.Node.Table.Name
-		if join.Buckets > 0 {
-			out.Join = fmt.Sprintf("both tables meet in %s of the key", counted(join.Buckets, "bucket", "buckets"))
-		}
-	}
-	if p.Problem != nil {
-		out.Problem = p.Problem.Error()
-	}
-	return out
-}
-
-// gatesBefore says what a node waits for, and whom.
-func gatesBefore(s *script.Script, n *script.Node) []string {
-	var out []string
-	for _, g := range s.Gates {
-		if !slices.Contains(g.Guards, n) {
-			continue
-		}
-		text := g.Name
-		if len(g.By) > 0 {
-			text += " by " + strings.Join(g.By, " or ")
-		}
-		if !g.Always {
-			text += ", if a check of table " + g.Name + " fails"
-		}
-		if g.Timeout > 0 {
-			text += fmt.Sprintf(", rejected after %s", span(g.Timeout))
-		}
-		if len(g.Answers) > 0 {
-			names := make([]string, len(g.Answers))
-			for i, a := range g.Answers {
-				names[i] = a.Name + " = " + a.Default
-			}
-			text += "; it asks for " + strings.Join(names, ", ")
-		}
-		out = append(out, text)
-	}
-	return out
-}
-
-// sourceNames lists the files or the tables that a node reads.
-func sourceNames(n *script.Node) []string {
-	out := []string{}
-	for _, source := range n.Sources(nil) {
-		if name := "table " + source.Table.Name; !slices.Contains(out, name) { // a check may name it again
-			out = append(out, name)
-		}
-	}
-	for _, r := range n.FileReaders() {
-		for _, u := range r.URLs {
-			out = append(out, address.Redact(u.URL))
-		}
-	}
-	return out
-}
-
-func printBudget(w io.Writer, b budget.Budget) {
+func printBudget(w io.Writer, b view.Budget) {
 	fmt.Fprintf(w, "memory %s: %s with %s for DuckDB each", size(b.TotalBytes), counted(b.Slots, "slot", "slots"),
 		size(b.SlotEngineBytes))
 	if b.Interpreters > 0 {

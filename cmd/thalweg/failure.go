@@ -5,30 +5,18 @@ import (
 	"regexp"
 	"strings"
 
-	"thalweg/internal/base/document"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/store/state"
 )
 
-// noBatch is the batch of failures that are of none.
-var noBatch = state.BatchKey{Batch: -1}
-
-// errorTwin is a failure as JSON: the last line of standard error of a command with --json.
-type errorTwin struct {
-	state.Failure
-	ExitCode    int                  `json:"exit_code"`
-	Next        string               `json:"next,omitempty"` // what can be done about the run
-	Diagnostics document.Diagnostics `json:"diagnostics,omitempty"`
-}
-
-func (a *app) printTwin(e errorTwin) {
-	_ = printJSON(a.stderr, map[string]errorTwin{"error": e}) // nobody reads it when this fails
+func (a *console) printTwin(e view.Failed) {
+	_ = printJSON(a.stderr, map[string]view.Failed{"error": e}) // nobody reads it when this fails
 }
 
 // sayInterrupted says that the command was interrupted.
-func (a *app) sayInterrupted() {
+func (a *console) sayInterrupted() {
 	if a.json {
-		a.printTwin(errorTwin{Failure: state.Failure{Kind: fault.Canceled, Message: "interrupted", Batch: noBatch.Batch},
+		a.printTwin(view.Failed{Failure: view.Failure{Kind: fault.Canceled, Message: "interrupted", Batch: view.OfNoBatch},
 			ExitCode: exitInterrupted})
 		return
 	}
@@ -36,7 +24,7 @@ func (a *app) sayInterrupted() {
 }
 
 // printFailure prints one failure: text, which says where and what, the value, what to do.
-func (a *app) printFailure(text string, p fault.Place, hint, detail string) {
+func (a *console) printFailure(text string, p fault.Place, hint, detail string) {
 	lines := strings.Split(text, "\n")
 	for i := range lines {
 		lines[i] = plain(lines[i])
@@ -68,7 +56,7 @@ func (a *app) printFailure(text string, p fault.Place, hint, detail string) {
 var diagnosed = regexp.MustCompile(`^(\S.*?: )?(error|warning): `)
 
 // printDiagnostics prints the problems of a script as validate does.
-func (a *app) printDiagnostics(ds document.Diagnostics) {
+func (a *console) printDiagnostics(ds view.Diagnostics) {
 	text := ds.Render()
 	if a.talkColor {
 		lines := strings.Split(text, "\n")
@@ -80,7 +68,7 @@ func (a *app) printDiagnostics(ds document.Diagnostics) {
 	fmt.Fprint(a.stderr, text)
 }
 
-func (a *app) markDiagnostic(line string) string {
+func (a *console) markDiagnostic(line string) string {
 	m := diagnosed.FindStringSubmatch(line)
 	switch {
 	case m != nil:

@@ -16,7 +16,7 @@ import (
 // taken for all there is.
 func TestNothingEmptySelects(t *testing.T) {
 	t.Chdir(t.TempDir())
-	k, err := newParser(t.Context(), &app{stdout: io.Discard, stderr: io.Discard}, &cli{}, func(int) {})
+	k, err := newParser(t.Context(), &console{stdout: io.Discard, stderr: io.Discard}, &cli{}, func(int) {})
 	require.NoError(t, err)
 	tried := 0
 	for _, leaf := range k.Model.Leaves(true) {
@@ -86,7 +86,7 @@ func withArguments(leaf *kong.Node, command []string) []string {
 func notRefused(t *testing.T, args []string, named string) string {
 	t.Helper()
 	var out bytes.Buffer
-	code := run(t.Context(), args, &app{stdout: io.Discard, stderr: &out})
+	code := run(t.Context(), args, &console{stdout: io.Discard, stderr: &out})
 	if said := out.String(); code != exitUsers || !strings.Contains(said, named) || !strings.Contains(said, "empty") {
 		return fmt.Sprintf("%q ends with %d: %s", args, code, said)
 	}
@@ -96,7 +96,7 @@ func notRefused(t *testing.T, args []string, named string) string {
 // TestWhatMayBeEmptyIsThere holds the lists of exceptions against the options that there are.
 func TestWhatMayBeEmptyIsThere(t *testing.T) {
 	t.Parallel()
-	k, err := newParser(t.Context(), &app{stdout: io.Discard, stderr: io.Discard}, &cli{}, func(int) {})
+	k, err := newParser(t.Context(), &console{stdout: io.Discard, stderr: io.Discard}, &cli{}, func(int) {})
 	require.NoError(t, err)
 	there := map[string]bool{}
 	require.NoError(t, kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {

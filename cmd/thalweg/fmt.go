@@ -9,10 +9,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/rogpeppe/go-internal/diff"
-
-	"thalweg/internal/base/document"
+	"thalweg/internal/app"
 	"thalweg/internal/base/fault"
+
+	"github.com/rogpeppe/go-internal/diff"
 )
 
 type fmtCmd struct {
@@ -21,7 +21,7 @@ type fmtCmd struct {
 	Diff  bool     `help:"Change nothing; print what would change." xor:"what"`
 }
 
-func (c *fmtCmd) Run(a *app) error {
+func (c *fmtCmd) Run(a *console) error {
 	changed, failed := 0, error(nil)
 	for _, name := range c.Files {
 		did, err := c.file(a, name)
@@ -45,13 +45,13 @@ func (c *fmtCmd) Run(a *app) error {
 }
 
 // file formats one file and reports whether that changes it.
-func (c *fmtCmd) file(a *app, name string) (changed bool, err error) {
-	text, mode, err := readBounded(name, document.MaxBytes)
+func (c *fmtCmd) file(a *console, name string) (changed bool, err error) {
+	text, mode, err := readBounded(name, app.ScriptBytesMax)
 	if err != nil {
 		return false, err
 	}
 	a.known.Learn(string(text))
-	out, err := document.Format(name, text)
+	out, err := app.FormatScript(name, text)
 	if err != nil || bytes.Equal(text, out) {
 		return false, err
 	}

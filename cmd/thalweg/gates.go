@@ -7,51 +7,37 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/run/gate"
-	"thalweg/internal/store/state"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 )
 
-// askedRow is the JSON form of a gate that waits.
-type askedRow struct {
-	Workspace string      `json:"workspace"`
-	Run       int64       `json:"run"`
-	Script    string      `json:"script"`
-	Note      string      `json:"note,omitempty"` // that the run was begun with; of a matrix's: its cell
-	Gate      string      `json:"gate"`
-	Over      bool        `json:"over,omitempty"` // its time is: it is rejected when somebody next looks at the run
-	Record    gate.Record `json:"asks"`
-	Look      []string    `json:"look"` // commands that show the tables
-	Approve   string      `json:"approve"`
-	Reject    string      `json:"reject"`
-}
-
-func (a *app) askedRows(workspace string, asked []gate.Asked, of []state.Run) []askedRow {
-	rows := make([]askedRow, len(asked))
+func (a *console) askedRows(workspace string, asked []app.Asking) []view.Asked {
+	rows := make([]view.Asked, len(asked))
 	for i, g := range asked {
-		key := state.RunKey{Workspace: workspace, Run: g.Run}
-		rows[i] = askedRow{Workspace: workspace, Run: g.Run, Script: of[i].ScriptPath, Note: of[i].Description,
+		key := view.RunKey{Workspace: workspace, Run: g.Run}
+		rows[i] = view.Asked{Workspace: workspace, Run: g.Run, Script: g.Of.ScriptPath, Note: g.Of.Description,
 			Gate: g.Record.Gate, Over: g.Record.Over(time.Now()), Record: g.Record, Look: []string{},
 			Approve: a.command(g.Record.Decide(key, "approve")), Reject: a.command(g.Record.Decide(key, "reject"))}
 		for _, s := range g.Record.Shows {
-			rows[i].Look = append(rows[i].Look, a.command(gate.Look(state.RunKey{Workspace: workspace, Run: s.Run}, s.Table)))
+			rows[i].Look = append(rows[i].Look, a.command(view.ShowTable(view.RunKey{Workspace: workspace, Run: s.Run}, s.Table)))
 		}
 		for _, c := range g.Record.Failed {
-			rows[i].Look = append(rows[i].Look, a.command(gate.Look(state.RunKey{Workspace: workspace, Run: g.Run}, c.Table)))
+			rows[i].Look = append(rows[i].Look, a.command(view.ShowTable(view.RunKey{Workspace: workspace, Run: g.Run}, c.Table)))
 		}
 	}
 	return rows
 }
 
 // printAsked says what a gate asks, of whom, and how to decide.
-func (a *app) printAsked(w io.Writer, workspace string, g gate.Asked, now time.Time) {
-	r, key := g.Record, state.RunKey{Workspace: workspace, Run: g.Run}
+func (a *console) printAsked(w io.Writer, workspace string, g view.GateAsked, now time.Time) {
+	r, key := g.Record, view.RunKey{Workspace: workspace, Run: g.Run}
 	a.printRecord(w, workspace, g, now)
 	fmt.Fprintf(w, "  to decide:  %s\n              %s\n", a.command(r.Decide(key, "approve")),
 		a.command(r.Decide(key, "reject")))
 }
 
 // printRecord says what a gate asks, and of whom.
-func (a *app) printRecord(w io.Writer, workspace string, g gate.Asked, now time.Time) {
+func (a *console) printRecord(w io.Writer, workspace string, g view.GateAsked, now time.Time) {
 	r := g.Record
 	fmt.Fprintf(w, "run %d, gate %s: waits for %s since %s (%s)%s\n", g.Run, r.Gate, whoDecides(r), moment(r.Since),
 		span(now.Sub(r.Since)), untilText(r, now))
@@ -60,15 +46,15 @@ func (a *app) printRecord(w io.Writer, workspace string, g gate.Asked, now time.
 	}
 	for _, s := range r.Shows {
 		fmt.Fprintf(w, "  table %s, %s, %s:  %s\n", s.Table, countRows(s.Rows), size(s.Bytes),
-			a.command(gate.Look(state.RunKey{Workspace: workspace, Run: s.Run}, s.Table)))
+			a.command(view.ShowTable(view.RunKey{Workspace: workspace, Run: s.Run}, s.Table)))
 	}
 	for _, c := range r.Failed {
 		fmt.Fprintf(w, "  check %s failed: %s\n    the rows that failed:  %s\n", c.Name, plain(c.Message),
-			a.command(gate.Look(state.RunKey{Workspace: workspace, Run: g.Run}, c.Table)))
+			a.command(view.ShowTable(view.RunKey{Workspace: workspace, Run: g.Run}, c.Table)))
 	}
 	if r.MoreFailed > 0 {
 		fmt.Fprintf(w, "  and %s more:  %s\n", counted(r.MoreFailed, "check", "checks"),
-			a.command(state.RunKey{Workspace: workspace, Run: g.Run}.Do("checks")))
+			a.command(view.RunKey{Workspace: workspace, Run: g.Run}.Do("checks")))
 	}
 	for _, q := range r.Answers {
 		what := q.Name
@@ -80,14 +66,14 @@ func (a *app) printRecord(w io.Writer, workspace string, g gate.Asked, now time.
 }
 
 // whoDecides names the roles that may decide.
-func whoDecides(r gate.Record) string {
+func whoDecides(r view.GateRecord) string {
 	if len(r.By) == 0 {
 		return "anybody"
 	}
 	return strings.Join(r.By, " or ")
 }
 
-func untilText(r gate.Record, now time.Time) string {
+func untilText(r view.GateRecord, now time.Time) string {
 	switch {
 	case r.Until.IsZero():
 		return ""

@@ -1,19 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	"thalweg/internal/app/control"
-	"thalweg/internal/app/instance"
-	"thalweg/internal/app/runtime"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/io/remote"
-	"thalweg/internal/ops/gc"
 )
 
 // gcCmd removes what nobody needs any more.
@@ -48,55 +45,43 @@ func (d *age) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// collected is the JSON form of what is removed.
-type collected struct {
-	Workspace string `json:"workspace"`
-	DryRun    bool   `json:"dry_run"`
-	control.Collected
-}
-
 // Run implements kong's command.
-func (c *gcCmd) Run(ctx context.Context, a *app) (err error) {
+func (c *gcCmd) Run(ctx context.Context, a *console) (err error) {
 	limits, err := c.limits()
 	if err != nil {
 		return err
 	}
-	home, err := c.openHome(ctx, a, false)
-	if err != nil {
-		return err
-	}
-	defer home.Close()
 	client, err := c.client(newLogger(a, false))
 	if err != nil {
 		return err
 	}
-	defer func() { err = cmp.Or(err, client.Close()) }()
-	if err := c.confirmRemoval(ctx, a, home, limits, client); err != nil {
-		return err
-	}
-	out, err := control.Collect(ctx, home, control.CollectOptions{Workspace: c.Workspace, Limits: limits,
-		DryRun: c.DryRun, By: a.order(c.Reason), Process: runtime.Process{Caller: a.caller(), Remote: client}})
+	home, err := c.openHome(ctx, a, false, func(p *app.Process) { p.Remote = client })
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return printJSON(a.stdout, collected{Workspace: c.Workspace, DryRun: c.DryRun, Collected: out})
+	defer func() { err = errors.Join(err, home.Close()) }()
+	would, err := home.Orders.PreviewCollection(ctx, c.Workspace, limits)
+	if err != nil {
+		return err
 	}
-	c.print(a, out)
+	out := would.Would
+	if !c.DryRun {
+		if err := c.confirmRemoval(ctx, a, out); err != nil {
+			return err
+		}
+		if out, err = home.Orders.Collect(ctx, a.caller(), c.Workspace, limits, c.Reason, would.Token); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return printJSON(a.stdout, out)
+	}
+	c.print(a, out.Collection)
 	return nil
 }
 
 // confirmRemoval asks before runs are dropped and what dropped ones have written is removed.
-func (c *gcCmd) confirmRemoval(ctx context.Context, a *app, home *instance.Instance, limits gc.Limits,
-	client *remote.Client) error {
-	if c.DryRun {
-		return nil
-	}
-	would, err := control.Collect(ctx, home, control.CollectOptions{Workspace: c.Workspace, Limits: limits, DryRun: true,
-		Process: runtime.Process{Caller: a.caller(), Remote: client}})
-	if err != nil {
-		return err
-	}
+func (c *gcCmd) confirmRemoval(ctx context.Context, a *console, would view.Collected) error {
 	var what []replaced
 	for _, run := range would.Drops {
 		what = append(what, replaced{What: fmt.Sprintf("run %d", run)})
@@ -109,7 +94,7 @@ func (c *gcCmd) confirmRemoval(ctx context.Context, a *app, home *instance.Insta
 
 // limits reads which runs are dropped. One that is given is a limit: 0 would drop
 // all, or none, and is not clear enough for either.
-func (c *gcCmd) limits() (l gc.Limits, err error) {
+func (c *gcCmd) limits() (l app.Limits, err error) {
 	wrong := func(what string) error {
 		return &fault.Error{Kind: fault.Script, Message: what,
 			Hint: "--keep is a number of runs from 1 on, --older-than a time such as 30d or 36h; drop RUN drops those that it " +
@@ -128,7 +113,7 @@ func (c *gcCmd) limits() (l gc.Limits, err error) {
 	return l, nil
 }
 
-func (c *gcCmd) print(a *app, out control.Collected) {
+func (c *gcCmd) print(a *console, out view.Collection) {
 	did, dropped := "removed", "dropped"
 	if c.DryRun {
 		did, dropped = "would be removed", "would be dropped"
@@ -150,7 +135,7 @@ func (c *gcCmd) print(a *app, out control.Collected) {
 	var bytes int64
 	for _, row := range []struct {
 		what string
-		of   gc.Amount
+		of   view.Amount
 	}{
 		{"parts of dead attempts", out.Dead}, {"parts of what was done again", out.Withdrawn},
 		{"parts of dropped runs", out.Dropped},

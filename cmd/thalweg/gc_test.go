@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"thalweg/internal/app/view"
 
-	"thalweg/internal/app/control"
+	"github.com/stretchr/testify/require"
 )
 
 // Nothing is said of a disk where parts are kept by a service.
@@ -15,7 +15,7 @@ func TestGcSpeaksOfDisksThatAreThere(t *testing.T) {
 	for _, onDisk := range []bool{true, false} {
 		for _, dry := range []bool{true, false} {
 			var out bytes.Buffer
-			(&gcCmd{DryRun: dry}).print(&app{stdout: &out}, control.Collected{OnDisk: onDisk})
+			(&gcCmd{DryRun: dry}).print(&console{stdout: &out}, view.Collection{OnDisk: onDisk})
 			require.Contains(t, out.String(), "parts of dead attempts")
 			require.Equal(t, onDisk, bytes.Contains(out.Bytes(), []byte("disk")), out.String())
 		}

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/alecthomas/kong"
+	"thalweg/internal/app"
 
-	"thalweg/internal/app/instance"
+	"github.com/alecthomas/kong"
 )
 
 // A parser for all commands takes several times as long to make as to use, and most command
@@ -19,11 +19,11 @@ import (
 // (docs/decisions/0065-cold-start.md).
 
 // newParser makes the parser of a grammar: of cli, or of one command.
-func newParser(ctx context.Context, a *app, grammar any, exit func(int)) (*kong.Kong, error) {
+func newParser(ctx context.Context, a *console, grammar any, exit func(int)) (*kong.Kong, error) {
 	return kong.New(grammar,
 		kong.Name("thalweg"),
 		kong.Description("Turns raw files into customer-ready data: runs scripts of loads, lookups, formulas and outputs."),
-		kong.Vars{"state": instance.DefaultDir, "workspace": instance.DefaultWorkspace},
+		kong.Vars{"state": app.DefaultDir, "workspace": app.DefaultWorkspace},
 		kong.Writers(a.stdout, a.stderr),
 		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: helpWidth}),
@@ -39,7 +39,7 @@ func newParser(ctx context.Context, a *app, grammar any, exit func(int)) (*kong.
 
 // parse reads a command line. env is what it says of environments. exited is the code with
 // which the parser itself has answered; -1: it has not.
-func (a *app) parse(ctx context.Context, args []string) (kctx *kong.Context, env *environmentFlags, exited int,
+func (a *console) parse(ctx context.Context, args []string) (kctx *kong.Context, env *environmentFlags, exited int,
 	err error) {
 	exited = -1
 	exit := func(code int) { exited = code }

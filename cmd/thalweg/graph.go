@@ -5,8 +5,7 @@ import (
 	"io"
 	"regexp"
 
-	"thalweg/internal/app/scripts"
-	"thalweg/internal/lang/graph"
+	"thalweg/internal/app"
 )
 
 type graphCmd struct {
@@ -17,16 +16,12 @@ type graphCmd struct {
 	overwriteFlag
 }
 
-func (c *graphCmd) Run(ctx context.Context, a *app) error {
-	s, diags, err := c.load(ctx, a)
+func (c *graphCmd) Run(ctx context.Context, a *console) error {
+	s, _, err := c.valid(ctx, a)
 	if err != nil {
 		return err
 	}
-	if diags.HasErrors() {
-		return &scripts.InvalidScriptError{Diagnostics: diags}
-	}
-	write := map[string]func(io.Writer, graph.Graph) error{"svg": graph.WriteSVG, "dot": graph.WriteDOT}[c.Format]
 	to := outFile{path: c.Out, overwrite: c.Overwrite, mine: map[string]*regexp.Regexp{"svg": madeSVG,
 		"dot": madeDOT}[c.Format]}
-	return to.write(a, func(w io.Writer) error { return write(w, graph.FromScript(s, graph.Options{Fields: c.Fields})) })
+	return to.write(a, func(w io.Writer) error { return app.DrawScript(w, s, c.Format, c.Fields) })
 }

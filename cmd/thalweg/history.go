@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"thalweg/internal/ops/history"
-	"thalweg/internal/store/state"
+	"thalweg/internal/app/view"
 )
 
 type historyCmd struct {
@@ -19,8 +17,8 @@ type historyCmd struct {
 }
 
 // Run implements kong's command.
-func (c *historyCmd) Run(ctx context.Context, a *app) error {
-	return printRuns(ctx, a, c.stateFlags, history.ListOptions{Limit: c.Limit, All: c.All}, c.JSON)
+func (c *historyCmd) Run(ctx context.Context, a *console) error {
+	return printRuns(ctx, a, c.stateFlags, c.Limit, c.All, c.JSON)
 }
 
 // runsCmd is history without a limit: scripts were told that it lists all runs.
@@ -30,24 +28,22 @@ type runsCmd struct {
 }
 
 // Run implements kong's command.
-func (c *runsCmd) Run(ctx context.Context, a *app) error {
-	return printRuns(ctx, a, c.stateFlags, history.ListOptions{}, c.JSON)
+func (c *runsCmd) Run(ctx context.Context, a *console) error {
+	return printRuns(ctx, a, c.stateFlags, 0, false, c.JSON)
 }
 
-func printRuns(ctx context.Context, a *app, flags stateFlags, o history.ListOptions, asJSON bool) error {
+func printRuns(ctx context.Context, a *console, flags stateFlags, limit int, dropped, asJSON bool) error {
 	home, err := flags.openHome(ctx, a, false)
 	if err != nil {
 		return err
 	}
 	defer home.Close()
-	o.Alone, o.Now = a.alone(ctx, home), time.Now()
-	runs, err := history.List(ctx, home.State, flags.Workspace, o)
+	runs, err := home.Runs.List(ctx, flags.Workspace, limit, dropped)
 	if err != nil {
 		return err
 	}
-	slices.Reverse(runs) // the latest is printed last
 	if asJSON {
-		return printJSON(a.stdout, append([]history.Run{}, runs...))
+		return printJSON(a.stdout, runs)
 	}
 	t := a.newTable("run", "status", "started", "took", "rows", "bytes", "who", "script", "what happened").leaves("bytes",
 		"who", "rows", "script", "took", "started")
@@ -64,18 +60,18 @@ func printRuns(ctx context.Context, a *app, flags stateFlags, o history.ListOpti
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // runStatusText paints a run's status as people see it.
-func runStatusText(a *app, status string) string {
+func runStatusText(a *console, status string) string {
 	switch status {
-	case history.Interrupted, history.Waiting, string(state.Paused):
+	case view.Interrupted, view.ListWaiting, string(view.PausedRun):
 		return a.paint(status, yellow)
-	case history.Invalidated:
+	case view.ListInvalid:
 		return a.paint(status, red)
 	}
-	return statusText(a, state.Status(status))
+	return statusText(a, view.Status(status))
 }
 
 // whatHappened is what a list says of a run beside its status.
-func (a *app) whatHappened(r history.Run) string {
+func (a *console) whatHappened(r view.ListedRun) string {
 	var said []string
 	switch {
 	case r.Dropped != nil:
@@ -86,11 +82,11 @@ func (a *app) whatHappened(r history.Run) string {
 		said = append(said, r.Failure.Text())
 	case r.Stopped != nil:
 		said = append(said, strings.TrimSuffix("stopped by "+r.Stopped.Actor+": "+r.Stopped.Reason, ": "))
-	case r.Status == history.Interrupted:
+	case r.Status == view.Interrupted:
 		said = append(said, "nobody works on it: "+r.Do+" goes on with it")
 	case r.NoWorker != "":
 		said = append(said, "waits for a worker: "+r.NoWorker+"; "+r.Do)
-	case r.Status == string(state.Paused):
+	case r.Status == string(view.PausedRun):
 		said = append(said, a.goesOn(r)+" lets it go on")
 	case len(r.WaitsFor) > 0:
 		said = append(said, "waits for "+strings.Join(r.WaitsFor, ", "))
@@ -98,7 +94,7 @@ func (a *app) whatHappened(r history.Run) string {
 	if r.Parent > 0 {
 		said = append(said, fmt.Sprintf("in place of run %d", r.Parent))
 	}
-	if r.Priority != state.PriorityNormal {
+	if r.Priority != view.PriorityNormal {
 		said = append(said, string(r.Priority)+" priority")
 	}
 	if r.Description != "" {
@@ -108,6 +104,6 @@ func (a *app) whatHappened(r history.Run) string {
 }
 
 // goesOn is the command by which a run goes on.
-func (a *app) goesOn(r history.Run) string {
-	return a.command(state.RunKey{Workspace: r.Workspace, Run: r.Run}.Do("resume"))
+func (a *console) goesOn(r view.ListedRun) string {
+	return a.command(view.RunKey{Workspace: r.Workspace, Run: r.Run}.Do("resume"))
 }

@@ -3,16 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
-	"time"
 
-	"thalweg/internal/app/runner"
-	"thalweg/internal/app/scripts"
-	"thalweg/internal/base/calendar"
-	"thalweg/internal/base/message"
-	"thalweg/internal/lang/script"
-	"thalweg/internal/ops/notify"
+	"thalweg/internal/app"
 )
 
 // hookFlags say who is told of all runs.
@@ -20,8 +13,8 @@ type hookFlags struct {
 	Hooks string `help:"File of hooks, who are told beside those of the script; default: hooks.yaml in the state directory." placeholder:"FILE"`
 }
 
-func (f hookFlags) loadHooks(ctx context.Context, a *app, place *workplace) ([]script.Hook, error) {
-	return runner.Hooks(ctx, place.home, place.client, a.known, f.Hooks)
+func (f hookFlags) loadHooks(ctx context.Context, a *console, place *workplace) ([]app.Hook, error) {
+	return place.home.Hooks(ctx, f.Hooks)
 }
 
 // hooksCmd has commands about hooks.
@@ -41,7 +34,7 @@ type hooksTestCmd struct {
 }
 
 // Run implements kong's command.
-func (c *hooksTestCmd) Run(ctx context.Context, a *app) error {
+func (c *hooksTestCmd) Run(ctx context.Context, a *console) error {
 	logger := newLogger(a, c.Verbose)
 	client, err := c.client(logger)
 	if err != nil {
@@ -52,48 +45,38 @@ func (c *hooksTestCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	hooks, err := runner.HooksIn(ctx, beside, client, a.known, c.hookFlags.Hooks)
+	hooks, err := app.HooksIn(ctx, beside, client, a.known, c.hookFlags.Hooks)
 	if err != nil {
 		return err
 	}
 	if c.Script != "" {
-		src := scripts.Sources(client, "", c.Script, c.Params)
-		src.Known, src.Params = a.known, c.Param
-		s, diags := script.LoadServing(ctx, src)
-		if diags.HasErrors() {
-			return &scripts.InvalidScriptError{Diagnostics: diags}
+		own, err := (&app.ScriptService{Remote: client, Known: a.known}).Hooks(ctx,
+			app.NamedScript{Path: c.Script, ParamsPath: c.Params, Params: c.Param})
+		if err != nil {
+			return err
 		}
-		hooks = slices.Concat(s.Notify, hooks)
+		hooks = slices.Concat(own, hooks)
 	}
-	m := message.Example(message.Kind(c.Event))
-	m.Say(a.away.text)
-	m.Time, m.ID = time.Now().UTC(), fmt.Sprintf("evt_test_%d", time.Now().UnixNano())
-	sender := &notify.Sender{Post: client, Keeper: ownExecutable, Environment: os.LookupEnv, Known: a.known,
-		Clock: calendar.System{}, Logger: logger}
-	return a.tryHooks(ctx, sender, hooks, m)
-}
-
-// tryHooks sends a message to each hook that wants it, and says what came of it.
-func (a *app) tryHooks(ctx context.Context, sender *notify.Sender, hooks []script.Hook, m message.Message) error {
+	process := a.process(func(p *app.Process) { p.Remote, p.Logger = client, logger })
 	sent, failed := 0, 0
-	for _, h := range hooks {
-		if !slices.Contains(h.On, m.Event) {
-			fmt.Fprintf(a.stdout, "%s: is not told of %s\n", notify.Name(h), m.Event)
-			continue
+	app.TryHooks(ctx, process, hooks, c.Event, a.away.text, func(t app.Tried) {
+		result := "ok"
+		switch {
+		case !t.Wants:
+			result = "is not told of " + c.Event
+			sent--
+		case t.Err != nil:
+			result = t.Err.Error()
+			failed++
 		}
 		sent++
-		if err := sender.Send(ctx, h, m, ""); err != nil {
-			failed++
-			fmt.Fprintf(a.stdout, "%s: %s\n", notify.Name(h), err)
-			continue
-		}
-		fmt.Fprintf(a.stdout, "%s: ok\n", notify.Name(h))
-	}
+		fmt.Fprintf(a.stdout, "%s: %s\n", t.Hook, result)
+	})
 	switch {
 	case failed > 0:
 		return errReported{exitOurs}
 	case sent == 0:
-		fmt.Fprintf(a.stderr, "no hook is told of %s\n", m.Event)
+		fmt.Fprintf(a.stderr, "no hook is told of %s\n", c.Event)
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func TestInterruptAnyCommand(t *testing.T) {
 		ctx := &countdown{Context: parent, cancel: cancel}
 		ctx.left.Store(looks)
 		var out, serr bytes.Buffer
-		code = run(ctx, args, &app{stdout: &out, stderr: &serr})
+		code = run(ctx, args, &console{stdout: &out, stderr: &serr})
 		return code, serr.String(), parent.Err() != nil
 	}
 	code, said, _ := execute([]string{"run", "script.yaml"}, 0)

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"thalweg/internal/app/control"
-	"thalweg/internal/app/instance"
-	"thalweg/internal/run/orders"
-	"thalweg/internal/store/state"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 )
 
 // invalidateCmd declares what a run has written invalid.
@@ -21,20 +19,8 @@ type invalidateCmd struct {
 	stateFlags
 }
 
-// invalidated is the JSON form of what is invalid.
-type invalidated struct {
-	Workspace string           `json:"workspace"`
-	Run       int64            `json:"run"`
-	DryRun    bool             `json:"dry_run"`
-	Nodes     []string         `json:"nodes"`
-	Files     []string         `json:"files"`
-	Made      []orders.Touched `json:"made_from_it"`
-	Origins   []state.NodeKey  `json:"rows_of_other_runs"` // of nodes that have those of others, which stay valid
-}
-
-func (c *invalidateCmd) Run(ctx context.Context, a *app) error {
-	if err := needReason(c.Reason, "an invalidation", "shown to everybody who wants to read the tables"); err != nil &&
-		!c.DryRun {
+func (c *invalidateCmd) Run(ctx context.Context, a *console) error {
+	if err := app.InvalidationReason(c.Reason); err != nil && !c.DryRun {
 		return err
 	}
 	home, run, err := c.Ref.open(ctx, a, c.stateFlags)
@@ -42,26 +28,20 @@ func (c *invalidateCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
-	if err := c.confirm(ctx, a, home, run); err != nil {
-		return err
-	}
-	out, err := control.Invalidate(ctx, home, run.RunKey, control.InvalidateOptions{Nodes: c.Node,
-		By: a.order(c.Reason), DryRun: c.DryRun})
+	would, err := home.Orders.PreviewInvalidation(ctx, run.RunKey, c.Node)
 	if err != nil {
 		return err
 	}
-	said := invalidated{Workspace: run.Workspace, Run: run.Run, DryRun: c.DryRun, Nodes: out.Nodes, Files: []string{},
-		Made: out.Made, Origins: []state.NodeKey{}}
-	for _, f := range out.Files {
-		said.Files = append(said.Files, f.URL)
-	}
-	for _, n := range out.Origin {
-		said.Origins = append(said.Origins, *n.ReusedFrom)
+	said := would.Would
+	if !c.DryRun {
+		if err := c.confirm(ctx, a, said); err != nil {
+			return err
+		}
+		if said, err = home.Orders.Invalidate(ctx, a.caller(), run.RunKey, c.Node, c.Reason, would.Token); err != nil {
+			return err
+		}
 	}
 	if c.JSON {
-		if said.Made == nil {
-			said.Made = []orders.Touched{}
-		}
 		return printJSON(a.stdout, said)
 	}
 	c.print(a, said)
@@ -69,24 +49,17 @@ func (c *invalidateCmd) Run(ctx context.Context, a *app) error {
 }
 
 // confirm asks before anything is invalid.
-func (c *invalidateCmd) confirm(ctx context.Context, a *app, home *instance.Instance, run state.Run) error {
-	if c.DryRun {
-		return nil
-	}
-	would, err := control.Invalidate(ctx, home, run.RunKey, control.InvalidateOptions{Nodes: c.Node, DryRun: true})
-	if err != nil {
-		return err
-	}
-	what := []replaced{{What: fmt.Sprintf("run %d", run.Run), Note: "all of it: " + strings.Join(would.Nodes, ", ")}}
+func (c *invalidateCmd) confirm(ctx context.Context, a *console, would view.Invalidated) error {
+	what := []replaced{{What: fmt.Sprintf("run %d", would.Run), Note: "all of it: " + strings.Join(would.Nodes, ", ")}}
 	if len(c.Node) > 0 {
-		what = []replaced{{What: fmt.Sprintf("%s of run %d", strings.Join(would.Nodes, ", "), run.Run),
+		what = []replaced{{What: fmt.Sprintf("%s of run %d", strings.Join(would.Nodes, ", "), would.Run),
 			Note: "what was named, and what was computed from it"}}
 	}
 	return a.confirmTaking(ctx, "declares invalid", append(what, madeOf(would.Made)...))
 }
 
 // madeOf names what other runs have made of what is taken away.
-func madeOf(made []orders.Touched) (out []replaced) {
+func madeOf(made []view.Touched) (out []replaced) {
 	for _, t := range made {
 		out = append(out, replaced{What: fmt.Sprintf("node %s of run %d stays", t.Node, t.Run),
 			Note: fmt.Sprintf("it was made from %s of run %d", t.Of.Node, t.Of.Run)})
@@ -94,7 +67,7 @@ func madeOf(made []orders.Touched) (out []replaced) {
 	return out
 }
 
-func (c *invalidateCmd) print(a *app, said invalidated) {
+func (c *invalidateCmd) print(a *console, said view.Invalidated) {
 	verb, it := "is", "it has"
 	if len(c.Node) > 0 && len(said.Nodes) > 1 {
 		verb, it = "are", "they have"

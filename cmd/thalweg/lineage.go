@@ -7,11 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"thalweg/internal/app/inspect"
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/lang/script"
-	"thalweg/internal/ops/lineage"
 )
 
 // lineageCmd says what columns are made of.
@@ -34,7 +32,7 @@ type columnScript struct {
 	remoteFlags
 }
 
-func (c *lineageCmd) Run(ctx context.Context, a *app) error {
+func (c *lineageCmd) Run(ctx context.Context, a *console) error {
 	switch {
 	case c.OpenLineage && c.Column != "":
 		return &fault.Error{Kind: fault.Script, Message: "--openlineage is about a run, and not about a column",
@@ -49,7 +47,7 @@ func (c *lineageCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	columns := lineage.ColumnsOf(s)
+	columns := app.ColumnsOf(s)
 	column, err := columns.Find(c.Column)
 	if err != nil {
 		return err
@@ -59,56 +57,52 @@ func (c *lineageCmd) Run(ctx context.Context, a *app) error {
 		return writeColumnsDOT(a.stdout, column, columns.Around(column))
 	case c.JSON:
 		return printJSON(a.stdout, struct {
-			Column lineage.Column `json:"column"`
-			Links  []lineage.Link `json:"links"`
+			Column view.Column `json:"column"`
+			Links  []view.Link `json:"links"`
 		}{column, columns.Around(column)})
 	}
 	fmt.Fprintf(a.stdout, "%s\n", plain(column.String()))
 	p := columnPrinter{out: a.stdout, columns: columns}
-	p.side("made of", column, columns.Upstream, func(l lineage.Link) lineage.Column { return l.From })
-	p.side("has a part in", column, columns.Downstream, func(l lineage.Link) lineage.Column { return l.To })
+	p.side("made of", column, columns.Upstream, func(l view.Link) view.Column { return l.From })
+	p.side("has a part in", column, columns.Downstream, func(l view.Link) view.Column { return l.To })
 	return nil
 }
 
 // loaded is the script that was named, or that of a run.
-func (c *lineageCmd) loaded(ctx context.Context, a *app) (*script.Script, error) {
+func (c *lineageCmd) loaded(ctx context.Context, a *console) (*app.Script, error) {
 	if c.Script != "" {
 		flags := scriptFlags{Script: c.Script, Params: c.Params, Param: c.Param, Lenient: c.Lenient,
 			remoteFlags: c.remoteFlags}
-		s, diags, err := flags.load(ctx, a)
-		if err == nil && diags.HasErrors() {
-			err = &scripts.InvalidScriptError{Diagnostics: diags}
-		}
+		s, _, err := flags.valid(ctx, a)
 		return s, err
 	}
 	if a.typed["params"] || a.typed["param"] { // an environment's are for its scripts
 		return nil, &fault.Error{Kind: fault.Script, Message: "parameters are those of a script",
 			Hint: "name the script, too; a run has its own parameters"}
 	}
-	home, run, err := c.runFlag.open(ctx, a, c.stateFlags)
-	if err != nil {
-		return nil, err
-	}
-	defer home.Close()
 	client, err := c.client(newLogger(a, false))
 	if err != nil {
 		return nil, err
 	}
-	defer client.Close()
-	s, _, err := inspect.ScriptOf(ctx, home, run.RunKey, client, a.known)
+	home, run, err := c.runFlag.open(ctx, a, c.stateFlags, func(p *app.Process) { p.Remote = client })
+	if err != nil {
+		return nil, err
+	}
+	defer home.Close()
+	s, _, err := home.Data.ScriptOf(ctx, run.RunKey)
 	return s, err
 }
 
 // columnPrinter draws the columns around one, each column's own once.
 type columnPrinter struct {
 	out     io.Writer
-	columns *lineage.Columns
-	shown   map[lineage.Column]bool
+	columns *view.Columns
+	shown   map[view.Column]bool
 }
 
-func (p *columnPrinter) side(title string, of lineage.Column, next func(lineage.Column) []lineage.Link,
-	other func(lineage.Link) lineage.Column) {
-	p.shown = map[lineage.Column]bool{of: true}
+func (p *columnPrinter) side(title string, of view.Column, next func(view.Column) []view.Link,
+	other func(view.Link) view.Column) {
+	p.shown = map[view.Column]bool{of: true}
 	fmt.Fprintf(p.out, "%s\n", title)
 	if len(next(of)) == 0 {
 		fmt.Fprintf(p.out, "%snothing\n", branchEnd)
@@ -116,12 +110,12 @@ func (p *columnPrinter) side(title string, of lineage.Column, next func(lineage.
 	p.below(of, "", next, other)
 }
 
-func (p *columnPrinter) below(of lineage.Column, indent string, next func(lineage.Column) []lineage.Link,
-	other func(lineage.Link) lineage.Column) {
+func (p *columnPrinter) below(of view.Column, indent string, next func(view.Column) []view.Link,
+	other func(view.Link) view.Column) {
 	links := next(of)
 	if len(links) > 0 && other(links[0]) == links[0].To { // what decides about rows has a part in all columns of them
-		all := map[lineage.Link]bool{}
-		links = slices.DeleteFunc(links, func(l lineage.Link) bool {
+		all := map[view.Link]bool{}
+		links = slices.DeleteFunc(links, func(l view.Link) bool {
 			if !l.Indirect {
 				return false
 			}
@@ -155,7 +149,7 @@ func (p *columnPrinter) below(of lineage.Column, indent string, next func(lineag
 }
 
 // linkText says how a column has a part in another one.
-func linkText(l lineage.Link) string {
+func linkText(l view.Link) string {
 	text := l.How
 	if l.Indirect {
 		text = "indirectly: " + text
@@ -168,7 +162,7 @@ func linkText(l lineage.Link) string {
 }
 
 // writeColumnsDOT draws links for Graphviz; indirect ones are dashed.
-func writeColumnsDOT(w io.Writer, column lineage.Column, links []lineage.Link) error {
+func writeColumnsDOT(w io.Writer, column view.Column, links []view.Link) error {
 	var b strings.Builder
 	b.WriteString("digraph columns {\n\trankdir=LR\n\tnode [shape=box]\n")
 	fmt.Fprintf(&b, "\t%s [style=bold]\n", dotQuote(column.String()))

@@ -9,22 +9,15 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/alecthomas/kong"
-
-	"thalweg/internal/app/caller"
-	"thalweg/internal/app/runner"
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/keeper"
-	"thalweg/internal/base/secret"
-	"thalweg/internal/lang/project"
-	"thalweg/internal/run/job"
-	"thalweg/internal/store/state"
+
+	"github.com/alecthomas/kong"
 )
 
 // Exit codes. They are a promise: docs/commands.md lists them.
@@ -105,12 +98,12 @@ type stateFlags struct {
 	Workspace string `help:"Workspace: runs and tables of their own." default:"${workspace}" env:"THALWEG_WORKSPACE" placeholder:"NAME"`
 }
 
-// app is what commands write to.
-type app struct {
+// console is where commands read and write, and what the command line has said.
+type console struct {
 	stdout, stderr io.Writer // what is written here has no secrets
 	data           io.Writer // standard output for what is the user's own: rows, scripts
 	screen         io.Writer // standard error for what moves
-	known          *secret.Known
+	known          *app.Secrets
 	at             commandPlace             // see there
 	away           commandPlace             // the same, for who reads elsewhere
 	cluster        bool                     // the command looks at one: its workers go on with runs
@@ -119,7 +112,7 @@ type app struct {
 	talkColor      bool                     // of stderr
 	width          int                      // columns of stdout's terminal; 0: it is none
 	json           bool                     // failures are told as JSON
-	environment    *project.Environment     // that is chosen; nil: none
+	environment    *app.Environment         // that is chosen; nil: none
 	confirmed      bool                     // --yes has named it
 	typed          map[string]bool          // flags of the command line itself, by name
 	outlet         *outlet                  // standard output; nil: tests'
@@ -134,15 +127,15 @@ type app struct {
 const ownExecutable = "/proc/self/exe"
 
 func main() {
-	if keeper.Called(os.Args) {
-		os.Exit(keeper.Main(os.Args, keeper.Cgroups()))
+	if code, is := app.Kept(os.Args); is {
+		os.Exit(code)
 	}
 	// A run goes on when nobody reads what it prints any more, other commands end
 	// (outlet); a closed terminal stops a run as Ctrl-C does.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
-	a := newApp(os.Stdout, os.Stderr)
+	a := newConsole(os.Stdout, os.Stderr)
 	a.outlet.gone = func() { stop(errNobodyReads) }
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -158,7 +151,7 @@ func main() {
 					close(a.drain)
 					return
 				}
-				stop(runner.ErrLeave)
+				stop(app.ErrLeave)
 				return
 			}
 			stop(context.Canceled)
@@ -183,7 +176,7 @@ func lastResort() {
 }
 
 // run parses args, executes the command and returns the exit code.
-func run(ctx context.Context, args []string, a *app) int {
+func run(ctx context.Context, args []string, a *console) int {
 	a.discreet(args)
 	a.json = asksJSON(args)
 	args, err := rewritten(args)
@@ -217,8 +210,8 @@ func run(ctx context.Context, args []string, a *app) int {
 
 // discreet keeps secrets out of the streams: those of the arguments, and those that
 // scripts will turn out to have.
-func (a *app) discreet(args []string) {
-	a.known = secret.New()
+func (a *console) discreet(args []string) {
+	a.known = app.NewSecrets()
 	for _, arg := range args {
 		a.known.LearnArgument(arg)
 	}
@@ -237,12 +230,7 @@ func (a *app) discreet(args []string) {
 
 // caller returns who types this command: the user of this process, in roles of
 // their own account.
-func (a *app) caller(roles ...string) caller.Caller {
-	return caller.OfProcess(caller.CLI, slices.DeleteFunc(roles, func(r string) bool { return r == "" })...)
-}
-
-// order returns what is recorded of an order that this command gives.
-func (a *app) order(reason string) state.Mark { return a.caller().Mark(a.known.Text(reason)) }
+func (a *console) caller(roles ...string) app.Caller { return app.ProcessCaller(roles...) }
 
 // secretEnvironment are variables that other tools read their secrets from.
 var secretEnvironment = []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
@@ -255,7 +243,7 @@ func (e errReported) Error() string { return fmt.Sprintf("exit %d", e.code) }
 // report prints a failure and gives its exit code. What fails after it was
 // interrupted fails because of that, whatever the failure says of itself: it
 // may be the last of a chain of layers that knew nothing of it.
-func (a *app) report(ctx context.Context, err error) int {
+func (a *console) report(ctx context.Context, err error) int {
 	var done errReported
 	switch reported := errors.As(err, &done); {
 	case err == nil:
@@ -272,12 +260,14 @@ func (a *app) report(ctx context.Context, err error) int {
 	}
 	f := fault.Of(err)
 	code := exitCode(f.Kind)
-	var invalid *scripts.InvalidScriptError
+	var invalid *app.InvalidScriptError
 	switch errors.As(err, &invalid); {
-	case a.json && invalid != nil:
-		a.printTwin(errorTwin{Failure: job.FailureOf(err, noBatch), ExitCode: code, Diagnostics: invalid.Diagnostics})
 	case a.json:
-		a.printTwin(errorTwin{Failure: job.FailureOf(err, noBatch), ExitCode: code})
+		failed := view.FailedOf(err, code)
+		if invalid != nil {
+			failed.Diagnostics = invalid.Diagnostics
+		}
+		a.printTwin(failed)
 	case invalid != nil:
 		a.printDiagnostics(invalid.Diagnostics)
 	default:

@@ -6,42 +6,19 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/runner"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/similar"
-	"thalweg/internal/lang/matrix"
-	"thalweg/internal/store/state"
 )
 
-// cellRow is the JSON form of a cell of a matrix.
-type cellRow struct {
-	Event     string            `json:"event,omitempty"`
-	Matrix    string            `json:"matrix"`
-	Cell      string            `json:"cell"`
-	Params    map[string]string `json:"params"`
-	Run       int64             `json:"run,omitempty"`
-	Try       int               `json:"try,omitempty"`
-	Status    state.Status      `json:"status"`
-	Kept      bool              `json:"kept,omitempty"`
-	ElapsedMS int64             `json:"elapsed_ms"`
-	Failure   *state.Failure    `json:"failure,omitempty"`
-}
-
-func cellRowOf(event string, c runner.CellState) cellRow {
-	return cellRow{Event: event, Matrix: c.Matrix, Cell: c.Cell, Params: c.Params, Run: c.Run, Try: c.Try,
+func cellRowOf(event string, c app.CellState) view.Cell {
+	return view.Cell{Event: event, Matrix: c.Matrix, Cell: c.Cell, Params: c.Params, Run: c.Run, Try: c.Try,
 		Status: c.Status, Kept: c.Kept,
 		ElapsedMS: c.Elapsed.Milliseconds(), Failure: c.Failure}
 }
 
-// matrixFinished is the last JSON event of run --matrix.
-type matrixFinished struct {
-	Event  string         `json:"event"`
-	Matrix string         `json:"matrix"`
-	Cells  map[string]int `json:"cells"` // by status
-}
-
 // sweep runs the script over values.
-func (c *runCmd) sweep(ctx context.Context, a *app, place *workplace, opts runner.Options) error {
+func (c *runCmd) sweep(ctx context.Context, a *console, place *workplace, opts app.RunOptions) error {
 	if c.Resume || c.RunNumber != 0 {
 		return &fault.Error{Kind: fault.Script, Message: "--matrix goes on with what is missing or failed by itself",
 			Hint: "leave --resume out"}
@@ -50,30 +27,22 @@ func (c *runCmd) sweep(ctx context.Context, a *app, place *workplace, opts runne
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--matrix-concurrency %d is no number of cells",
 			c.AtOnce), Hint: "give 1 or more"}
 	}
-	var axes []matrix.Axis
-	for _, text := range c.Matrix {
-		axis, err := matrix.Parse(text)
-		if err != nil {
-			return err
-		}
-		axes = append(axes, axis)
-	}
 	opts.Reuse = true // --fresh is of the cells: each begins anew, and computes everything
 	if c.Fresh {
 		opts.Reuse = false
 	}
 	if place.home.Cluster() == nil { // else its workers tell
-		told, err := place.openLineageOf(ctx, a, place.openLineage)
+		told, err := place.home.Tell(ctx, place.openLineage)
 		if err != nil {
 			return err
 		}
-		defer told.close()
-		told.wrap(ctx, &opts)
+		defer told.Close()
+		told.Wrap(ctx, &opts)
 	}
 	began := time.Now()
-	cells, err := runner.RunMatrix(ctx, runner.MatrixOptions{Options: place.equip(a, c.engineFlags, opts), Dir: c.State,
-		Cluster: place.home.Cluster(), Axes: axes, Concurrency: c.AtOnce, FailFast: c.FailFast, Again: c.Fresh,
-		Show: func(s runner.CellState) { c.showCell(a, s) }})
+	cells, err := place.home.RunMatrix(ctx, a.caller(), app.MatrixOptions{RunOptions: place.equip(a, opts), Dir: c.State,
+		Axes: c.Matrix, Concurrency: c.AtOnce, FailFast: c.FailFast, Again: c.Fresh,
+		Show: func(s app.CellState) { c.showCell(a, s) }})
 	if len(cells) == 0 {
 		return err
 	}
@@ -81,7 +50,7 @@ func (c *runCmd) sweep(ctx context.Context, a *app, place *workplace, opts runne
 }
 
 // showCell tells of a cell that is over.
-func (c *runCmd) showCell(a *app, s runner.CellState) {
+func (c *runCmd) showCell(a *console, s app.CellState) {
 	switch {
 	case c.JSON:
 		_ = printJSON(a.stdout, cellRowOf("cell_finished", s)) // nobody is left to tell when this fails
@@ -95,26 +64,26 @@ func (c *runCmd) showCell(a *app, s runner.CellState) {
 }
 
 // swept prints how all cells are, and gives the command's result.
-func (c *runCmd) swept(ctx context.Context, a *app, cells []runner.CellState, took time.Duration, err error) error {
+func (c *runCmd) swept(ctx context.Context, a *console, cells []app.CellState, took time.Duration, err error) error {
 	counts := map[string]int{}
-	var first *runner.CellState
+	var first *app.CellState
 	waits, stopped := false, false
 	for i, s := range cells {
 		counts[string(s.Status)]++
-		if s.Status == state.Failed && first == nil {
+		if s.Status == view.FailedRun && first == nil {
 			first = &cells[i]
 		}
-		waits = waits || s.Status == state.Paused || s.Status == state.Waiting || s.Status == state.Running
-		stopped = stopped || s.Status == state.Stopped
+		waits = waits || s.Status == view.PausedRun || s.Status == view.Waiting || s.Status == view.Running
+		stopped = stopped || s.Status == view.StoppedRun
 	}
 	if c.JSON {
-		if perr := printJSON(a.stdout, matrixFinished{Event: "matrix_finished", Matrix: cells[0].Matrix,
+		if perr := printJSON(a.stdout, view.MatrixFinished{Event: "matrix_finished", Matrix: cells[0].Matrix,
 			Cells: counts}); perr != nil {
 			return perr
 		}
 	} else {
 		printCells(a, cells)
-		fmt.Fprintf(a.stdout, "\nmatrix %s: %d of %s complete, in %s\n", cells[0].Matrix, counts[string(state.Complete)],
+		fmt.Fprintf(a.stdout, "\nmatrix %s: %d of %s complete, in %s\n", cells[0].Matrix, counts[string(view.Complete)],
 			counted(len(cells), "cell", "cells"), span(took))
 	}
 	switch {
@@ -134,13 +103,13 @@ func (c *runCmd) swept(ctx context.Context, a *app, cells []runner.CellState, to
 }
 
 // cellFailed tells of the first cell that failed, and gives the command's result.
-func (a *app) cellFailed(s runner.CellState) error {
+func (a *console) cellFailed(s app.CellState) error {
 	const next = "when the cause is gone, the same command does again what is missing or failed"
 	code := exitCode(s.Failure.Kind)
 	if a.json {
 		failure := *s.Failure
 		failure.Message = s.Cell + ": " + failure.Message
-		a.printTwin(errorTwin{Failure: failure, ExitCode: code, Next: next})
+		a.printTwin(view.Failed{Failure: failure, ExitCode: code, Next: next})
 		return errReported{code}
 	}
 	a.printFailure(s.Cell+": "+s.Failure.Text(), s.Failure.Place, s.Failure.Hint, s.Failure.Detail)
@@ -148,7 +117,7 @@ func (a *app) cellFailed(s runner.CellState) error {
 	return errReported{code}
 }
 
-func printCells(a *app, cells []runner.CellState) {
+func printCells(a *console, cells []app.CellState) {
 	t := a.newTable("cell", "run", "status", "tries", "took", "what happened").leaves("tries", "took")
 	rightAligned(t, 2, 4, 5)
 	for _, s := range cells {
@@ -171,22 +140,13 @@ type matrixCmd struct {
 	stateFlags
 }
 
-// matrixRow is the JSON form of a matrix.
-type matrixRow struct {
-	Matrix string        `json:"matrix"`
-	Script string        `json:"script"`
-	Axes   []matrix.Axis `json:"axes"`
-	Round  int           `json:"round"`
-	Begun  time.Time     `json:"begun"`
-}
-
-func (c *matrixCmd) Run(ctx context.Context, a *app) error {
+func (c *matrixCmd) Run(ctx context.Context, a *console) error {
 	home, err := c.openHome(ctx, a, false)
 	if err != nil {
 		return err
 	}
 	defer home.Close()
-	all, err := runner.Matrices(ctx, home, c.Workspace)
+	all, err := home.Matrices(ctx, c.Workspace)
 	if err != nil {
 		return err
 	}
@@ -197,19 +157,12 @@ func (c *matrixCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	cells, err := runner.MatrixCells(ctx, home, c.Workspace, one)
+	cells, err := home.MatrixCells(ctx, c.Workspace, one)
 	if err != nil {
 		return err
 	}
-	for i, s := range cells { // as lists of runs have them: waiting, interrupted, dropped
-		seen, err := a.statusOf(ctx, home, state.Run{RunKey: state.RunKey{Workspace: c.Workspace, Run: s.Run}})
-		if err != nil {
-			return err
-		}
-		cells[i].Status = state.Status(seen.Status)
-	}
 	if c.JSON {
-		rows := make([]cellRow, len(cells))
+		rows := make([]view.Cell, len(cells))
 		for i, s := range cells {
 			rows[i] = cellRowOf("", s)
 		}
@@ -220,7 +173,7 @@ func (c *matrixCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-func (c *matrixCmd) pick(all []runner.Matrix) (runner.Matrix, error) {
+func (c *matrixCmd) pick(all []app.Matrix) (app.Matrix, error) {
 	var ids []string
 	for _, m := range all {
 		ids = append(ids, m.ID)
@@ -231,19 +184,16 @@ func (c *matrixCmd) pick(all []runner.Matrix) (runner.Matrix, error) {
 	if c.ID == "last" && len(all) > 0 {
 		return all[len(all)-1], nil
 	}
-	err := fault.New(fault.Script, "workspace %s has no matrix %s", c.Workspace, c.ID)
-	err.Hint = "thalweg matrix lists them"
-	if near := similar.Nearest(c.ID, ids); near != "" {
-		err.Hint = fmt.Sprintf("did you mean %s?", near)
-	}
-	return runner.Matrix{}, err
+	f := fault.New(fault.Script, "workspace %s has no matrix %s", c.Workspace, c.ID)
+	f.Code, f.Hint = fault.NotFound, "thalweg matrix lists them"
+	return app.Matrix{}, f.Suggest(c.ID, ids)
 }
 
-func (c *matrixCmd) list(a *app, all []runner.Matrix) error {
+func (c *matrixCmd) list(a *console, all []app.Matrix) error {
 	if c.JSON {
-		rows := make([]matrixRow, len(all))
+		rows := make([]view.Matrix, len(all))
 		for i, m := range all {
-			rows[i] = matrixRow{Matrix: m.ID, Script: m.Script, Axes: m.Axes, Round: m.Round, Begun: m.Begun}
+			rows[i] = view.Matrix{Matrix: m.ID, Script: m.Script, Axes: m.Axes, Round: m.Round, Begun: m.Begun}
 		}
 		return printJSON(a.stdout, rows)
 	}
@@ -256,7 +206,7 @@ func (c *matrixCmd) list(a *app, all []runner.Matrix) error {
 }
 
 // axesText says which values a matrix has, the first and the last of many.
-func axesText(axes []matrix.Axis) string {
+func axesText(axes []app.Axis) string {
 	const shown = 4
 	texts := make([]string, len(axes))
 	for i, axis := range axes {

@@ -6,9 +6,9 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"thalweg/internal/base/fault"
+
+	"github.com/alecthomas/kong"
 )
 
 // checkNumbers refuses negative numbers and times of flags, and numbers that are none.

@@ -68,7 +68,7 @@ func headOf(path string) (head []byte, err error) {
 }
 
 // write writes the file, whose directory it makes as a run does for its outputs.
-func (o outFile) write(a *app, write func(io.Writer) error) (err error) {
+func (o outFile) write(a *console, write func(io.Writer) error) (err error) {
 	if o.path == "" {
 		return write(a.stdout)
 	}

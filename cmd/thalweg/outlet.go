@@ -6,10 +6,10 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/alecthomas/kong"
-
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/run/job"
+
+	"github.com/alecthomas/kong"
 )
 
 // errNobodyReads ends a command that only shows something once nobody reads it any more.
@@ -75,12 +75,12 @@ func (o *outlet) isFailureOf(err error) bool {
 
 // unread reports whether nobody reads standard output any more, as behind `| head`: who
 // closed it has what was wanted.
-func (a *app) unread() bool {
+func (a *console) unread() bool {
 	return a.outlet != nil && a.outlet.gone != nil && errors.Is(a.outlet.failure(), syscall.EPIPE)
 }
 
 // written is a command's exit code, after a look at whether its output was written.
-func (a *app) written(code int) int {
+func (a *console) written(code int) int {
 	err := a.outlet.failure()
 	if err == nil || errors.Is(err, syscall.EPIPE) || code != exitOK {
 		return code
@@ -88,7 +88,7 @@ func (a *app) written(code int) int {
 	f := &fault.Error{Kind: fault.Environment, Message: "write standard output", Err: err,
 		Hint: "what was printed is incomplete"}
 	if a.json {
-		a.printTwin(errorTwin{Failure: job.FailureOf(f, noBatch), ExitCode: exitOurs})
+		a.printTwin(view.FailedOf(f, exitOurs))
 		return exitOurs
 	}
 	a.printFailure(f.Error(), fault.Place{}, f.Hint, "")

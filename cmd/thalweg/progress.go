@@ -7,19 +7,17 @@ import (
 	"sync"
 	"time"
 
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
+
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
-
-	"thalweg/internal/app/runner"
-	"thalweg/internal/run/gate"
-	"thalweg/internal/run/job"
-	"thalweg/internal/store/state"
 )
 
 // runView shows a run while it works: bars on a terminal, lines elsewhere,
 // JSON events when asked.
 type runView struct {
-	app  *app
+	app  *console
 	json bool
 
 	mu      sync.Mutex
@@ -49,22 +47,12 @@ type nodeView struct {
 	bar      *mpb.Bar
 }
 
-func newRunView(a *app, asJSON bool) *runView {
+func newRunView(a *console, asJSON bool) *runView {
 	return &runView{app: a, json: asJSON, nodes: map[string]*nodeView{}, started: time.Now()}
 }
 
-// runStarted is the first JSON event of a run.
-type runStarted struct {
-	Event     string   `json:"event"`
-	Workspace string   `json:"workspace"`
-	Run       int64    `json:"run"`
-	Resumed   bool     `json:"resumed"`
-	Nodes     []string `json:"nodes"`
-	Budget    any      `json:"budget"`
-}
-
 // begin tells about a run that is about to work.
-func (v *runView) begin(s runner.Started) {
+func (v *runView) begin(s app.Started) {
 	v.mu.Lock()
 	names := make([]string, len(s.Nodes))
 	for i, n := range s.Nodes {
@@ -77,7 +65,7 @@ func (v *runView) begin(s runner.Started) {
 	}
 	v.mu.Unlock()
 	if v.json {
-		v.event(runStarted{Event: "run_started", Workspace: s.Key.Workspace, Run: s.Key.Run, Resumed: s.Resumed, Nodes: names,
+		v.event(view.RunStarted{Event: "run_started", Workspace: s.Key.Workspace, Run: s.Key.Run, Resumed: s.Resumed, Nodes: names,
 			Budget: s.Budget})
 		return
 	}
@@ -103,7 +91,7 @@ func (v *runView) begin(s runner.Started) {
 }
 
 // openBars makes a bar for each node.
-func (v *runView) openBars(nodes []state.Node) {
+func (v *runView) openBars(nodes []view.Node) {
 	// The bars' goroutines call line, which locks: nothing of theirs is called
 	// while the lock is held.
 	bars := mpb.New(mpb.WithOutput(v.app.screen), mpb.WithAutoRefresh(), mpb.WithRefreshRate(150*time.Millisecond))
@@ -133,7 +121,7 @@ func (v *runView) line(n *nodeView) string {
 		return v.app.mark("failed", red)
 	case n.waits != "":
 		return v.app.mark(n.waits, yellow)
-	case strings.HasPrefix(n.name, gate.Prefix) && !n.ended.IsZero():
+	case view.IsGate(n.name) && !n.ended.IsZero():
 		return "passed"
 	case !n.planned && n.copying != "":
 		return n.copying
@@ -168,24 +156,8 @@ func (n *nodeView) rest() time.Duration {
 	return time.Duration(float64(n.elapsed()) / float64(n.done) * float64(n.batches-n.done))
 }
 
-// batchEvent is the JSON form of what happens during a run.
-type batchEvent struct {
-	Event   job.EventKind  `json:"event"`
-	Time    time.Time      `json:"time"`
-	Node    string         `json:"node,omitempty"`
-	Batch   int            `json:"batch"`
-	Attempt int            `json:"attempt,omitempty"`
-	Batches int            `json:"batches,omitempty"`
-	Stats   *state.Stats   `json:"stats,omitempty"`
-	Checks  []checkRow     `json:"checks,omitempty"`
-	Failure *state.Failure `json:"failure,omitempty"`
-	Gate    *gate.Record   `json:"asks,omitempty"` // of a gate that waits
-	Copying *job.Copying   `json:"copying,omitempty"`
-	From    *reusedFrom    `json:"reused_from,omitempty"`
-}
-
 // observe takes the worker's events.
-func (v *runView) observe(e job.Event) {
+func (v *runView) observe(e view.Event) {
 	v.mu.Lock()
 	if v.json {
 		v.observeJSON(e)
@@ -206,23 +178,23 @@ func (v *runView) observe(e job.Event) {
 	if bar == nil {
 		return
 	}
-	if e.Kind == job.NodePlanned {
+	if e.Kind == view.NodePlanned {
 		bar.SetTotal(int64(max(e.Batches, 1)), false)
 	}
 	bar.SetCurrent(int64(done))
 }
 
-func (v *runView) observeJSON(e job.Event) {
-	if e.Kind == job.RunFinished {
+func (v *runView) observeJSON(e view.Event) {
+	if e.Kind == view.RunEnded {
 		return // the summary follows
 	}
-	out := batchEvent{Event: e.Kind, Time: e.Time, Node: e.Node, Batch: e.Batch, Attempt: e.Attempt, Batches: e.Batches,
-		Failure: e.Failure, From: reusedFromOf(e.ReusedFrom), Gate: e.Gate, Copying: e.Copying}
-	if e.Kind == job.BatchFinished || e.Kind == job.NodeFinished {
+	out := view.RunEvent{Event: e.Kind, Time: e.Time, Node: e.Node, Batch: e.Batch, Attempt: e.Attempt, Batches: e.Batches,
+		Failure: e.Failure, From: view.ReusedFromOf(e.ReusedFrom), Gate: e.Gate, Copying: e.Copying}
+	if e.Kind == view.BatchFinished || e.Kind == view.NodeFinished {
 		out.Stats = &e.Stats
 	}
 	if len(e.Checks) > 0 {
-		out.Checks = checkRows(e.Node, e.Checks)
+		out.Checks = view.ChecksOf(e.Node, e.Checks)
 	}
 	v.event(out)
 }
@@ -231,41 +203,41 @@ func (v *runView) event(e any) {
 	_ = printJSON(v.app.stdout, e) // the reader is gone when this fails; the run goes on
 }
 
-func (n *nodeView) apply(e job.Event) {
+func (n *nodeView) apply(e view.Event) {
 	switch e.Kind {
-	case job.NodePlanned:
+	case view.NodePlanned:
 		n.planned, n.batches, n.waits = true, e.Batches, ""
 		if n.from = 0; e.ReusedFrom != nil {
 			n.from = e.ReusedFrom.Run
 		}
-	case job.NodeCopying:
+	case view.NodeCopying:
 		n.copying = fmt.Sprintf("copying inputs: %d of %s, %s", e.Copying.FilesDone,
 			counted(e.Copying.Files, "file", "files"), size(e.Copying.Bytes))
-	case job.NodeWaiting:
+	case view.NodeWaiting:
 		n.waits = "waits for people"
 		if e.Gate != nil {
 			n.waits = "waits for " + whoDecides(*e.Gate)
 		}
-	case job.BatchStarted:
+	case view.BatchStarted:
 		if n.begun.IsZero() {
 			n.begun = e.Time
 		}
 		n.inFlight++
 		delete(n.failed, e.Batch) // it is done again
-	case job.BatchFinished:
+	case view.BatchFinished:
 		n.inFlight--
 		n.done++
 		n.rows += e.Stats.RowsOut
 		n.bytes += e.Stats.BytesOut
-	case job.BatchFailed:
+	case view.BatchFailed:
 		n.inFlight--
 		if n.failed == nil {
 			n.failed = map[int]bool{}
 		}
 		n.failed[e.Batch] = true
-	case job.BatchReleased, job.BatchRetried, job.BatchLost:
+	case view.BatchReleased, view.BatchRetried, view.BatchLost:
 		n.inFlight--
-	case job.NodeFinished:
+	case view.NodeFinished:
 		n.ended = e.Time
 	}
 }
@@ -275,23 +247,23 @@ const copyingPrinted = 10 * time.Second
 
 // printLine is the form for logs: a line when a node is done or fails, and
 // every so many batches of a long one.
-func (v *runView) printLine(e job.Event, n *nodeView) {
-	for _, c := range checkRows(e.Node, e.Checks) {
-		if c.Status == checkWarned {
+func (v *runView) printLine(e view.Event, n *nodeView) {
+	for _, c := range view.ChecksOf(e.Node, e.Checks) {
+		if c.Status == view.CheckWarned {
 			fmt.Fprintf(v.app.stderr, "%8s  %-*s  check %s: %s\n", span(time.Since(v.started)), v.names, n.name,
 				c.Name, c.Message)
 		}
 	}
 	switch e.Kind {
-	case job.NodeCopying:
+	case view.NodeCopying:
 		if e.Time.Sub(n.copyTold) >= copyingPrinted {
 			n.copyTold = e.Time
 			fmt.Fprintf(v.app.stderr, "%8s  %-*s  %s\n", span(time.Since(v.started)), v.names, n.name, n.copying)
 		}
-	case job.NodeWaiting:
+	case view.NodeWaiting:
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  %s\n", span(time.Since(v.started)), v.names, n.name, n.waits)
-	case job.NodeFinished:
-		if strings.HasPrefix(n.name, gate.Prefix) {
+	case view.NodeFinished:
+		if view.IsGate(n.name) {
 			fmt.Fprintf(v.app.stderr, "%8s  %-*s  passed\n", span(time.Since(v.started)), v.names, n.name)
 			return
 		}
@@ -304,15 +276,15 @@ func (v *runView) printLine(e job.Event, n *nodeView) {
 			v.names, n.name,
 			countRows(e.Stats.RowsIn), countRows(e.Stats.RowsOut), size(e.Stats.BytesOut),
 			counted(n.batches, "batch", "batches"), span(n.elapsed()))
-	case job.BatchFailed:
+	case view.BatchFailed:
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d failed\n", span(time.Since(v.started)), v.names, n.name, e.Batch)
-	case job.BatchRetried:
+	case view.BatchRetried:
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d is tried again: %s\n", span(time.Since(v.started)), v.names, n.name,
 			e.Batch, plain(e.Failure.Message))
-	case job.BatchLost:
+	case view.BatchLost:
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d: its worker went away; another one does it again\n",
 			span(time.Since(v.started)), v.names, n.name, e.Batch)
-	case job.BatchFinished:
+	case view.BatchFinished:
 		if step := max(n.batches/5, 1); n.batches >= 10 && n.done%step == 0 && n.done < n.batches {
 			fmt.Fprintf(v.app.stderr, "%8s  %-*s  %d/%s, %s\n", span(time.Since(v.started)), v.names, n.name, n.done,
 				counted(n.batches, "batch", "batches"), countRows(n.rows))

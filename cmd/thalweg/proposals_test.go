@@ -39,7 +39,7 @@ func newProposalSession(t *testing.T) *proposalSession {
 	} {
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	}
-	k, err := newParser(t.Context(), &app{stdout: io.Discard, stderr: io.Discard}, &cli{}, func(int) {})
+	k, err := newParser(t.Context(), &console{stdout: io.Discard, stderr: io.Discard}, &cli{}, func(int) {})
 	require.NoError(t, err)
 	return &proposalSession{t: t, flags: flagsOfAll(k.Model), seen: map[string]bool{}}
 }
@@ -52,7 +52,7 @@ func (s *proposalSession) run(command string, words ...string) {
 	for i, arg := range args {
 		args[i] = strings.ReplaceAll(arg, "~", " ")
 	}
-	run(s.t.Context(), args, &app{stdout: &out, stderr: &out})
+	run(s.t.Context(), args, &console{stdout: &out, stderr: &out})
 	for line := range strings.Lines(out.String()) {
 		s.look(command, line, words)
 	}

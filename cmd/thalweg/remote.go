@@ -7,8 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"thalweg/internal/app"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/io/remote"
 )
 
 // remoteFlags say how files of other machines are reached.
@@ -22,7 +22,7 @@ type remoteFlags struct {
 }
 
 // client makes what reaches them. The caller closes it.
-func (f *remoteFlags) client(log *slog.Logger) (*remote.Client, error) {
+func (f *remoteFlags) client(log *slog.Logger) (*app.Remote, error) {
 	limit, err := parseSize(f.SpoolLimit)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (f *remoteFlags) client(log *slog.Logger) (*remote.Client, error) {
 	if err != nil {
 		home = "" // only the files in ~/.ssh are missed, and their absence is reported
 	}
-	return remote.New(remote.Config{CAPath: f.CAFile, S3Endpoint: f.S3Endpoint, S3PathStyle: f.S3PathStyle,
+	return app.NewRemote(app.RemoteConfig{CAPath: f.CAFile, S3Endpoint: f.S3Endpoint, S3PathStyle: f.S3PathStyle,
 		SFTPKeys: keys, KnownHosts: f.KnownHosts, HomeDir: home, SpoolBytes: limit, Logger: log}), nil
 }
 

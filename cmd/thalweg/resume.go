@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"thalweg/internal/app/runner"
-	"thalweg/internal/store/state"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 )
 
 // driveFlags are for commands that work on a run that there is.
@@ -23,14 +23,14 @@ type resumeCmd struct {
 	driveFlags
 }
 
-func (c *resumeCmd) Run(ctx context.Context, a *app) error {
-	return c.drive(ctx, a, c.Ref, func(state.Run) (runner.Options, error) { return runner.Options{}, nil })
+func (c *resumeCmd) Run(ctx context.Context, a *console) error {
+	return c.drive(ctx, a, c.Ref, func(view.Run) (app.RunOptions, error) { return app.RunOptions{}, nil })
 }
 
 // drive works on a run until it is over, from what it was begun with. wish
 // gives what else is wanted of it.
-func (f *driveFlags) drive(ctx context.Context, a *app, ref runRef,
-	wish func(state.Run) (runner.Options, error)) error {
+func (f *driveFlags) drive(ctx context.Context, a *console, ref runRef,
+	wish func(view.Run) (app.RunOptions, error)) error {
 	place, err := openWorkplace(ctx, a, f.placeFlags, f.engineFlags, f.remoteFlags, f.Verbose)
 	if err != nil {
 		return err
@@ -49,5 +49,5 @@ func (f *driveFlags) drive(ctx context.Context, a *app, ref runRef,
 		return err
 	}
 	opts.Workspace, opts.Resume, opts.Pinned, opts.ResumeRun = f.Workspace, true, true, run.Run
-	return place.work(ctx, a, f.engineFlags, f.JSON, opts)
+	return place.work(ctx, a, f.JSON, opts)
 }

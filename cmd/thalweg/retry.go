@@ -7,11 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/runner"
-	"thalweg/internal/app/runtime"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/run/gate"
-	"thalweg/internal/run/orders"
 )
 
 // retryCmd does parts of a run again.
@@ -24,7 +22,7 @@ type retryCmd struct {
 	driveFlags
 }
 
-func (c *retryCmd) Run(ctx context.Context, a *app) error {
+func (c *retryCmd) Run(ctx context.Context, a *console) error {
 	wish, err := c.wish()
 	if err != nil {
 		return err
@@ -38,14 +36,13 @@ func (c *retryCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	r, err := runner.PlanRetry(ctx, place.home, run.RunKey,
-		runner.RetryOptions{Again: wish, Process: runtime.Process{Caller: a.caller(), Known: a.known, Remote: place.client}})
+	r, err := place.home.Orders.PlanRetry(ctx, a.caller(), run.RunKey, wish)
 	if err != nil {
 		return err
 	}
-	var begins runPlanned
+	var begins view.RunPlanned
 	if len(r.Changed) > 0 {
-		if begins, err = place.planned(ctx, a, c.engineFlags, r.Options.Script, r.Options); err != nil {
+		if begins, err = place.home.PlanRun(ctx, a.caller(), r.Options.Script, r.Options); err != nil {
 			return err
 		}
 	}
@@ -60,11 +57,11 @@ func (c *retryCmd) Run(ctx context.Context, a *app) error {
 	if err := a.confirm(ctx, "does again, with the files that are written,", againOf(r, begins)); err != nil {
 		return err
 	}
-	return place.work(ctx, a, c.engineFlags, c.JSON, r.Options)
+	return place.work(ctx, a, c.JSON, r.Options)
 }
 
 // againOf lists the nodes that a retry does.
-func againOf(r runner.Retry, begins runPlanned) (what []replaced) {
+func againOf(r app.Retry, begins view.RunPlanned) (what []replaced) {
 	if len(r.Changed) > 0 {
 		for _, n := range begins.Nodes {
 			if n.From == nil {
@@ -80,8 +77,8 @@ func againOf(r runner.Retry, begins runPlanned) (what []replaced) {
 }
 
 // wish reads what the flags name.
-func (c *retryCmd) wish() (orders.RedoSelection, error) {
-	w := orders.RedoSelection{Nodes: c.Node}
+func (c *retryCmd) wish() (app.RedoSelection, error) {
+	w := app.RedoSelection{Nodes: c.Node}
 	for _, text := range c.Batch {
 		b, ok := parseBatches(text)
 		if !ok {
@@ -98,7 +95,7 @@ func (c *retryCmd) wish() (orders.RedoSelection, error) {
 }
 
 // parseBatches reads NODE:3 or NODE:3-7.
-func parseBatches(text string) (b orders.Batches, ok bool) {
+func parseBatches(text string) (b app.RedoBatches, ok bool) {
 	i := strings.LastIndexByte(text, ':')
 	if i <= 0 {
 		return b, false
@@ -115,19 +112,8 @@ func parseBatches(text string) (b orders.Batches, ok bool) {
 	return b, err == nil
 }
 
-// retryPlanned is the JSON form of what a retry does.
-type retryPlanned struct {
-	Event     string            `json:"event"`
-	Workspace string            `json:"workspace"`
-	Run       int64             `json:"run"`
-	NewRun    bool              `json:"new_run"` // a new run begins
-	Changed   []runner.Change   `json:"changed,omitempty"`
-	Tasks     []orders.RedoStep `json:"tasks,omitempty"`
-	Nodes     []plannedNode     `json:"nodes,omitempty"` // of the new run
-}
-
-func plannedRetry(r runner.Retry, begins runPlanned) retryPlanned {
-	out := retryPlanned{Event: "retry_planned", Workspace: r.Run.Workspace, Run: r.Run.Run, NewRun: len(r.Changed) > 0,
+func plannedRetry(r app.Retry, begins view.RunPlanned) view.RetryPlanned {
+	out := view.RetryPlanned{Event: "retry_planned", Workspace: r.Run.Workspace, Run: r.Run.Run, NewRun: len(r.Changed) > 0,
 		Changed: r.Changed, Nodes: begins.Nodes}
 	if !out.NewRun {
 		out.Tasks = r.Closure.Tasks
@@ -136,7 +122,7 @@ func plannedRetry(r runner.Retry, begins runPlanned) retryPlanned {
 }
 
 // printRetry says what is done, and why.
-func printRetry(a *app, r runner.Retry, begins runPlanned) {
+func printRetry(a *console, r app.Retry, begins view.RunPlanned) {
 	if len(r.Changed) > 0 {
 		printNewRun(a, r, begins)
 		return
@@ -169,17 +155,17 @@ func printRetry(a *app, r runner.Retry, begins runPlanned) {
 	fmt.Fprintf(a.stdout, "\nwhat is done again took %s of batches' time before\n", span(again))
 }
 
-func taskBatches(t orders.RedoStep) string {
-	switch asks := strings.HasPrefix(t.Node, gate.Prefix); {
-	case asks && t.Why == orders.Left:
+func taskBatches(t view.RedoStep) string {
+	switch asks := view.IsGate(t.Node); {
+	case asks && t.Why == view.RedoLeft:
 		return "not decided yet"
 	case asks:
 		return "asked again"
 	case len(t.Batches) > 0:
 		return fmt.Sprintf("%s of %d", ranges(t.Batches), t.Total)
-	case t.Why == orders.Left && t.Total == 0, t.Why == orders.HasFailed && t.Total == 0:
+	case t.Why == view.RedoLeft && t.Total == 0, t.Why == view.RedoFailed && t.Total == 0:
 		return "not planned yet"
-	case t.Why == orders.Left:
+	case t.Why == view.RedoLeft:
 		return fmt.Sprintf("%d left of %d", t.Count, t.Total)
 	case t.Replan:
 		return fmt.Sprintf("all, planned again (%d before)", t.Total)
@@ -187,22 +173,22 @@ func taskBatches(t orders.RedoStep) string {
 	return fmt.Sprintf("all %d", t.Total)
 }
 
-func taskReason(t orders.RedoStep) string {
+func taskReason(t view.RedoStep) string {
 	switch t.Why {
-	case orders.Asked:
+	case view.RedoAsked:
 		return "named"
-	case orders.Follows:
+	case view.RedoFollows:
 		return "checks what is done again"
-	case orders.Reads:
-		if strings.HasPrefix(t.Of, gate.Prefix) {
+	case view.RedoReads:
+		if view.IsGate(t.Of) {
 			return "waits for " + t.Of + ", which is asked again"
 		}
 		return "reads what " + t.Of + " writes again"
-	case orders.Computes:
+	case view.RedoComputes:
 		return "computes the table of " + t.Of + ", which is named"
-	case orders.Invalidated:
+	case view.RedoInvalidated:
 		return "its rows were invalidated"
-	case orders.HasFailed:
+	case view.RedoFailed:
 		if t.Failure != "" {
 			return "failed: " + t.Failure
 		}
@@ -229,7 +215,7 @@ func ranges(numbers []int) string {
 }
 
 // printNewRun says why a new run begins, and what it does.
-func printNewRun(a *app, r runner.Retry, begins runPlanned) {
+func printNewRun(a *console, r app.Retry, begins view.RunPlanned) {
 	fmt.Fprintf(a.stdout, "run %d in workspace %s cannot go on as it is, so a new run begins:\n", r.Run.Run,
 		r.Run.Workspace)
 	for _, c := range r.Changed {
@@ -246,5 +232,5 @@ func printNewRun(a *app, r runner.Retry, begins runPlanned) {
 		fmt.Fprintf(a.stdout, "  run %d is not over: it is stopped, because both would write the same files\n", r.Run.Run)
 	}
 	fmt.Fprintln(a.stdout)
-	begins.table(a)
+	printPlanTable(a, begins)
 }

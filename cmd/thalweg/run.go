@@ -8,11 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/runner"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/run/gate"
-	"thalweg/internal/run/job"
-	"thalweg/internal/store/state"
 )
 
 type runCmd struct {
@@ -39,7 +37,7 @@ type runCmd struct {
 	stateFlags
 }
 
-func (c *runCmd) Run(ctx context.Context, a *app) error {
+func (c *runCmd) Run(ctx context.Context, a *console) error {
 	if err := c.check(a); err != nil {
 		return err
 	}
@@ -57,8 +55,8 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	priority, _ := state.ParsePriority(c.Priority) // the flag takes no others
-	opts := runner.Options{Deadline: c.Deadline, Hooks: hooks, Priority: priority,
+	priority, _ := app.ParsePriority(c.Priority) // the flag takes no others
+	opts := app.RunOptions{Deadline: c.Deadline, Hooks: hooks, Priority: priority,
 		ScriptPath: c.Script, ParamsPath: c.Params, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace,
 		Start: c.Start, From: from, Select: sel, Description: c.Note,
 		Ephemeral: c.Ephemeral, Reuse: !c.Fresh, Resume: c.Resume, ResumeRun: c.RunNumber, Wait: c.Wait}
@@ -86,11 +84,11 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	if len(c.Matrix) > 0 {
 		return c.sweep(ctx, a, place, opts)
 	}
-	return place.work(ctx, a, c.engineFlags, c.JSON, opts)
+	return place.work(ctx, a, c.JSON, opts)
 }
 
 // check refuses flags that would mean nothing without others.
-func (c *runCmd) check(a *app) error {
+func (c *runCmd) check(a *console) error {
 	switch {
 	case a.typed["run"] && !c.Resume && len(c.Matrix) == 0:
 		return &fault.Error{Kind: fault.Script,
@@ -105,27 +103,27 @@ func (c *runCmd) check(a *app) error {
 }
 
 // work begins a run here, or goes on with one, and shows it.
-func (w *workplace) work(ctx context.Context, a *app, flags engineFlags, asJSON bool, opts runner.Options) error {
+func (w *workplace) work(ctx context.Context, a *console, asJSON bool, opts app.RunOptions) error {
 	if w.home.Cluster() != nil {
-		return w.submit(ctx, a, flags, asJSON, opts)
+		return w.submit(ctx, a, asJSON, opts)
 	}
-	view := newRunView(a, asJSON)
-	defer view.close()
-	opts = w.equip(a, flags, opts)
-	opts.Observe, opts.Started = view.observe, view.begin
-	opts.Waits = func(sum runner.Summary) {
-		view.pause()
+	shown := newRunView(a, asJSON)
+	defer shown.close()
+	opts = w.equip(a, opts)
+	opts.Observe, opts.Started = shown.observe, shown.begin
+	opts.Waits = func(sum app.Summary) {
+		shown.pause()
 		printWaits(a, sum)
 		fmt.Fprintf(a.stderr, "run %d waits, and holds nothing; it goes on here when it is decided\n", sum.Key.Run)
 	}
-	told, err := w.openLineageOf(ctx, a, w.openLineage)
+	told, err := w.home.Tell(ctx, w.openLineage)
 	if err != nil {
 		return err
 	}
-	told.wrap(ctx, &opts)
-	sum, err := runner.Run(ctx, w.home, opts)
-	view.close()
-	told.close()
+	told.Wrap(ctx, &opts)
+	sum, err := w.home.Run(ctx, a.caller(), opts)
+	shown.close()
+	told.Close()
 	if sum.Key.Run == 0 {
 		if err != nil && asJSON {
 			if perr := printJSON(a.stdout, neverBegan(ctx, opts.Workspace, err)); perr != nil {
@@ -137,51 +135,41 @@ func (w *workplace) work(ctx context.Context, a *app, flags engineFlags, asJSON 
 	return finishRun(a, sum, err, asJSON)
 }
 
-// equip adds to what a run is told what it works with here.
-func (w *workplace) equip(a *app, flags engineFlags, opts runner.Options) runner.Options {
-	opts.Process = w.process(a, flags)
+// equip adds to what a run is told who watches it here.
+func (w *workplace) equip(a *console, opts app.RunOptions) app.RunOptions {
+	opts.Process.Waiting = a.waiting
 	opts.Exclusive, opts.Shared = a.protected(), a.shared
 	return opts
 }
 
-// outputShared is the JSON event of an output that another run writes, too.
-type outputShared struct {
-	Event     string `json:"event"`
-	Workspace string `json:"workspace"`
-	Run       int64  `json:"run,omitempty"` // none: it has not begun yet
-	Node      string `json:"node"`
-	Output    string `json:"output"`
-	Other     int64  `json:"other_run"`
-	By        string `json:"other_node"`
-}
-
 // shared tells of an output that another run, which is under way, writes, too.
-func (a *app) shared(key state.RunKey, o runner.SharedOutput) {
+func (a *console) shared(key view.RunKey, o app.Shared) {
 	if a.json {
 		// nobody is left to tell when this fails
-		_ = printJSON(a.stdout, outputShared{"output_shared", key.Workspace, key.Run, o.Node, o.Output, o.Run, o.By})
+		_ = printJSON(a.stdout, view.OutputShared{Event: "output_shared", Workspace: key.Workspace,
+			Run: key.Run, Node: o.Node, Output: o.Output, Other: o.Run, By: o.By})
 		return
 	}
 	fmt.Fprintf(a.stderr, "%s run %d is under way and writes %s, too, in node %s: what is written last stays; `%s` ends it\n",
 		a.mark("warning:", yellow), o.Run, plain(o.Output), o.By,
-		a.command(state.RunKey{Workspace: key.Workspace, Run: o.Run}.Do("stop")))
+		a.command(view.RunKey{Workspace: key.Workspace, Run: o.Run}.Do("stop")))
 }
 
 // neverBegan is the event of a run that failed, or was interrupted, before it was one.
-func neverBegan(ctx context.Context, workspace string, err error) finished {
-	out := finished{Event: "run_finished", Status: state.Stopped, Workspace: workspace, Nodes: []finishedNode{}}
+func neverBegan(ctx context.Context, workspace string, err error) view.RunFinished {
+	out := view.RunFinished{Event: "run_finished", Status: view.StoppedRun, Workspace: workspace, Nodes: []view.FinishedNode{}}
 	if ctx.Err() == nil {
-		failure := job.FailureOf(err, state.BatchKey{Batch: -1})
-		out.Status, out.Failure = state.Failed, &failure
+		failure := view.FailureOf(err)
+		out.Status, out.Failure = view.FailedRun, &failure
 	}
 	return out
 }
 
 // finishRun prints how a run ended and gives the command's result.
-func finishRun(a *app, sum runner.Summary, err error, asJSON bool) error {
-	sum.Nodes = settled(sum.Status, time.Now(), sum.Nodes)
+func finishRun(a *console, sum app.Summary, err error, asJSON bool) error {
+	sum.Nodes = app.Settled(sum)
 	if asJSON {
-		if err := printJSON(a.stdout, finishedEvent(sum)); err != nil {
+		if err := printJSON(a.stdout, app.Finished(sum)); err != nil {
 			return err
 		}
 	} else {
@@ -191,9 +179,9 @@ func finishRun(a *app, sum runner.Summary, err error, asJSON bool) error {
 		return err
 	}
 	switch sum.Status {
-	case state.Complete:
+	case view.Complete:
 		return nil
-	case state.Waiting:
+	case view.Waiting:
 		printWaits(a, sum)
 		then := fmt.Sprintf("`%s` goes on with it", a.command(sum.Key.Do("resume")))
 		if a.cluster {
@@ -202,27 +190,27 @@ func finishRun(a *app, sum runner.Summary, err error, asJSON bool) error {
 		}
 		fmt.Fprintf(a.stderr, "run %d waits, and holds nothing; when it is decided, %s\n", sum.Key.Run, then)
 		return errReported{exitWaiting}
-	case state.Running:
+	case view.Running:
 		fmt.Fprintf(a.stderr, "run %d goes on in other processes; `%s` follows it\n", sum.Key.Run,
 			a.command(sum.Key.Do("attach")))
 		return errReported{exitInterrupted}
-	case state.Paused:
+	case view.PausedRun:
 		fmt.Fprintf(a.stderr, "run %d is paused, and nothing of it is under way; `%s` lets it go on\n", sum.Key.Run,
 			a.command(sum.Key.Do("resume")))
 		return errReported{exitWaiting}
-	case state.Stopped:
+	case view.StoppedRun:
 		fmt.Fprintf(a.stderr, "run %d was stopped; continue with --resume, or `%s`\n", sum.Key.Run,
 			a.command(sum.Key.Do("resume")))
 		return errReported{exitStopped}
 	}
 	if f := sum.Failure; f != nil {
 		if a.json {
-			a.printTwin(errorTwin{Failure: *f, ExitCode: exitCode(f.Kind), Next: nextStep(f, sum.Key)})
+			a.printTwin(view.Failed{Failure: *f, ExitCode: exitCode(f.Kind), Next: nextStep(f, sum.Key)})
 			return errReported{exitCode(f.Kind)}
 		}
 		a.printFailure(f.Text(), f.Place, f.Hint, f.Detail)
-		if strings.HasPrefix(f.Node, gate.Prefix) {
-			fmt.Fprintf(a.stderr, "run %d failed at gate %s\n", sum.Key.Run, gate.NameOf(f.Node))
+		if view.IsGate(f.Node) {
+			fmt.Fprintf(a.stderr, "run %d failed at gate %s\n", sum.Key.Run, view.GateName(f.Node))
 			return errReported{exitCode(f.Kind)}
 		}
 		fmt.Fprintf(a.stderr, "run %d failed; %s\n", sum.Key.Run, nextStep(f, sum.Key))
@@ -232,7 +220,7 @@ func finishRun(a *app, sum runner.Summary, err error, asJSON bool) error {
 }
 
 // printWaits says what a run waits for, and how to decide.
-func printWaits(a *app, sum runner.Summary) {
+func printWaits(a *console, sum app.Summary) {
 	for _, g := range sum.Asked {
 		a.printAsked(a.stderr, sum.Key.Workspace, g, time.Now())
 	}
@@ -240,10 +228,10 @@ func printWaits(a *app, sum runner.Summary) {
 
 // nextStep is what to do about a failed run. A run goes on with the script and
 // the inputs that it was planned for: for corrected ones retry begins a new run.
-func nextStep(f *state.Failure, key state.RunKey) string {
-	_, goOn := state.Run{RunKey: key, Failure: f}.AfterFailure()
+func nextStep(f *view.Failure, key view.RunKey) string {
+	_, goOn := view.Run{RunKey: key, Failure: f}.AfterFailure()
 	command := goOn.String()
-	if goOn.Verb == state.Resume {
+	if goOn.Verb == view.ResumeVerb {
 		return "what it committed is kept: when the cause is gone, continue with --resume, or " + command
 	}
 	return "nothing was written under a final name by the failed batch: correct the cause, then " + command +

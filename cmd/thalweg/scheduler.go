@@ -6,11 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/caller"
-	"thalweg/internal/app/scheduler"
-	"thalweg/internal/app/worker"
-	"thalweg/internal/ops/schedule"
-	"thalweg/internal/run/job"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 )
 
 // runsAtOnce is how many runs a scheduler works on unless it is told.
@@ -32,8 +29,8 @@ type schedulerCmd struct {
 }
 
 // Run implements kong's command.
-func (c *schedulerCmd) Run(ctx context.Context, a *app) error {
-	c.away = newOutage(a, levelOf(c.Verbose))
+func (c *schedulerCmd) Run(ctx context.Context, a *console) error {
+	c.away = app.NewOutage(logTo(a, levelOf(c.Verbose)), a.drain)
 	place, err := openWorkplace(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, c.Verbose)
 	if err != nil {
 		return err
@@ -56,24 +53,24 @@ func (c *schedulerCmd) Run(ctx context.Context, a *app) error {
 		}
 	}
 	work := workerCmd{engineFlags: c.engineFlags}
-	told, err := place.openLineageOf(ctx, a, c.OpenLineage)
+	told, err := place.home.Tell(ctx, c.OpenLineage)
 	if err != nil {
 		return err
 	}
-	defer told.close()
-	opts := worker.WorkerOptions{Process: place.process(a, c.engineFlags), Most: c.AtOnce, Joined: a.joined}
-	opts.Caller.Via, opts.Observe = caller.Scheduler, func(e job.Event) { work.observe(a, e) }
-	told.wrapWorker(ctx, &opts)
-	return scheduler.Schedule(ctx, place.home, scheduler.SchedulerOptions{
+	defer told.Close()
+	opts := app.WorkOptions{Most: c.AtOnce, Joined: a.joined}
+	opts.Observe, opts.Waiting = func(e view.Event) { work.observe(a, e) }, a.waiting
+	told.WrapWorker(ctx, &opts)
+	return place.home.Schedule(ctx, a.caller(), app.ScheduleOptions{
 		WorkerOptions: opts,
 		Workspace:     c.Workspace, Scripts: c.Scripts, ParamsPath: c.Params, Params: c.Param,
 		Lenient: c.Lenient, Exclusive: a.protected(), Hooks: hooks,
-		Serving: func(served []schedule.Served) { a.printServed(served) },
+		Serving: func(served []app.Served) { a.printServed(served) },
 	})
 }
 
 // printServed says what is served, so that a mistake is seen before the night.
-func (a *app) printServed(served []schedule.Served) {
+func (a *console) printServed(served []app.Served) {
 	count := 0
 	for _, sv := range served {
 		for _, sc := range sv.Script.Schedules {

@@ -6,11 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/instance"
-	"thalweg/internal/app/scheduler"
-	"thalweg/internal/base/calendar"
-	"thalweg/internal/ops/schedule"
-	"thalweg/internal/store/state"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 )
 
 // schedulesCmd lists schedules and watches.
@@ -19,27 +16,19 @@ type schedulesCmd struct {
 	stateFlags
 }
 
-// scheduleRow is a schedule or watch as it is listed.
-type scheduleRow struct {
-	schedule.Standing
-	Next   *time.Time  `json:"next,omitempty"`
-	Status string      `json:"status,omitempty"` // of the last run, as history has it
-	Due    []time.Time `json:"due,omitempty"`    // moments in the queue
-}
-
 // Run implements kong's command.
-func (c *schedulesCmd) Run(ctx context.Context, a *app) error {
+func (c *schedulesCmd) Run(ctx context.Context, a *console) error {
 	home, err := c.openHome(ctx, a, false)
 	if err != nil {
 		return err
 	}
 	defer home.Close()
-	rows, err := a.scheduleRows(ctx, home, c.Workspace)
+	rows, err := home.Fleet.Schedules(ctx, c.Workspace)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(a.stdout, append([]scheduleRow{}, rows...))
+		return printJSON(a.stdout, rows)
 	}
 	if len(rows) == 0 {
 		fmt.Fprintln(a.stderr, "no schedule or watch was served in this workspace yet: `thalweg scheduler SCRIPT` serves "+
@@ -56,49 +45,20 @@ func (c *schedulesCmd) Run(ctx context.Context, a *app) error {
 				moment = r.Last.File
 			}
 		}
-		t.AppendRow([]any{r.Script, r.Name, r.when(), timeText(r.Next), last, moment, runStatusText(a, r.Status),
+		t.AppendRow([]any{r.Script, r.Name, scheduleRow{r}.when(), timeText(r.Next), last, moment, runStatusText(a, r.Status),
 			len(r.Queue) + r.Waiting, r.Skips})
 	}
 	t.Render()
 	for _, r := range rows {
-		for _, line := range r.remarks() {
+		for _, line := range (scheduleRow{r}).remarks() {
 			fmt.Fprintf(a.stdout, "%s, %s: %s\n", r.Script, r.Name, line)
 		}
 	}
 	return nil
 }
 
-func (a *app) scheduleRows(ctx context.Context, home *instance.Instance, workspace string) (out []scheduleRow,
-	err error) {
-	standings, err := schedule.Standings(ctx, scheduler.ScheduleBox(home, workspace))
-	if err != nil {
-		return nil, err
-	}
-	for _, st := range standings {
-		r := scheduleRow{Standing: *st}
-		if st.Kind == schedule.KindSchedule {
-			zone, err := calendar.ParseZone(st.Zone)
-			if err != nil {
-				zone = time.UTC // of a list of zones that has lost one
-			}
-			if times, err := calendar.ParseTimes(st.When, zone); err == nil {
-				next := times.Next(time.Now())
-				r.Next = &next
-			}
-			for _, at := range st.Queue {
-				r.Due = append(r.Due, time.Unix(at, 0).In(zone))
-			}
-		}
-		if st.Last != nil {
-			if run, err := a.statusOf(ctx, home, state.Run{RunKey: state.RunKey{Workspace: workspace, Run: st.Last.Run}}); err ==
-				nil {
-				r.Status = run.Status
-			}
-		}
-		out = append(out, r)
-	}
-	return out, nil
-}
+// scheduleRow is a schedule as people read it.
+type scheduleRow struct{ view.Schedule }
 
 func timeText(at *time.Time) string {
 	if at == nil || at.IsZero() {
@@ -116,7 +76,7 @@ func (r scheduleRow) when() string {
 
 // remarks say what is not as one may have expected.
 func (r scheduleRow) remarks() (out []string) {
-	if since := time.Since(r.Looked); since > schedule.OnTime {
+	if since := time.Since(r.Looked); since > app.OnTime {
 		out = append(out, fmt.Sprintf("no scheduler has looked since %s", r.Looked.Local().Format(time.DateTime)))
 	}
 	if f := r.Blind; f != nil {

@@ -3,20 +3,15 @@ package main
 import (
 	"fmt"
 
-	"thalweg/internal/lang/script"
-	"thalweg/internal/ops/clusterconfig"
+	"thalweg/internal/app"
 )
 
 type schemaCmd struct {
 	Of string `arg:"" optional:"" enum:"script,cluster" default:"script" help:"What it is of: script, or cluster (its configuration)."`
 }
 
-func (c *schemaCmd) Run(a *app) error {
-	write := script.JSONSchema
-	if c.Of == "cluster" {
-		write = clusterconfig.JSONSchema
-	}
-	schema, err := write()
+func (c *schemaCmd) Run(a *console) error {
+	schema, err := app.Schema(c.Of)
 	if err != nil {
 		return fmt.Errorf("write the schema: %w", err)
 	}

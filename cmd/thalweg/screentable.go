@@ -24,7 +24,7 @@ const (
 // itself, in narrow terminals others, too; nothing of a text is cut. Cells stay in their lines, whatever texts of
 // others are in them: a comment must not look like a row of its own.
 type screenTable struct {
-	a      *app
+	a      *console
 	out    io.Writer
 	header []string // nil: none
 	rows   [][]string
@@ -35,7 +35,7 @@ type screenTable struct {
 }
 
 // newTable is a table for standard output.
-func (a *app) newTable(headers ...any) *screenTable {
+func (a *console) newTable(headers ...any) *screenTable {
 	t := &screenTable{a: a, out: a.stdout, hint: "a wider terminal or `| less -S` shows them, --json has them"}
 	if len(headers) > 0 {
 		t.header = t.cells(headers)
@@ -217,6 +217,6 @@ func leftOut(names []string) string {
 }
 
 // note says something beside the output, dimmed.
-func (a *app) note(format string, args ...any) {
+func (a *console) note(format string, args ...any) {
 	fmt.Fprintln(a.stderr, a.mark(fmt.Sprintf(format, args...), dim))
 }

@@ -2,16 +2,9 @@ package main
 
 import (
 	"context"
-	"maps"
-	"path/filepath"
-	"time"
 
-	"thalweg/internal/app/scripts"
-	"thalweg/internal/base/address"
-	"thalweg/internal/base/document"
-	"thalweg/internal/io/remote"
-	"thalweg/internal/lang/script"
-	"thalweg/internal/ops/schedule"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 )
 
 // scriptFlags say which script a command works with, and with which parameters.
@@ -23,48 +16,17 @@ type scriptFlags struct {
 	remoteFlags
 }
 
-// load loads the script, wherever it is.
-func (f *scriptFlags) load(ctx context.Context, a *app) (*script.Script, document.Diagnostics, error) {
+// valid loads the script, wherever it is, and refuses one that has errors.
+func (f *scriptFlags) valid(ctx context.Context, a *console) (*app.Script, view.Diagnostics, error) {
 	client, err := f.client(nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer client.Close()
-	src := scripts.Sources(client, "", f.Script, f.Params)
-	src.Params, src.Lenient, src.Known = f.Param, f.Lenient, a.known
-	s, diags := script.Load(ctx, src)
-	if diags.HasErrors() {
-		if src.Offered = offered(ctx, src, client); len(src.Offered) > 0 {
-			s, diags = script.Load(ctx, src)
-		}
-	}
-	if ctx.Err() != nil { // the script is not to blame for what could not be read then
-		return nil, nil, context.Cause(ctx)
-	}
-	return s, diags, nil
+	return (&app.ScriptService{Remote: client, Known: a.known}).Valid(ctx, f.named())
 }
 
-// offered are parameters as the schedules and watches of a script would give
-// them now: to look at it, without running it.
-func offered(ctx context.Context, src script.Sources, client *remote.Client) map[string]string {
-	serving, diags := script.LoadServing(ctx, src)
-	if diags.HasErrors() {
-		return nil
-	}
-	out := map[string]string{}
-	for _, sc := range serving.Schedules {
-		maps.Copy(out, script.Offers(time.Now().In(sc.Times.Zone())))
-		maps.Copy(out, sc.Params)
-	}
-	for _, w := range serving.Watches {
-		maps.Copy(out, w.Params)
-		if address.Remote(w.Files) {
-			if found, err := client.List(ctx, w.Files, schedule.WatchedMax); err == nil && len(found) > 0 {
-				out[script.ParamWatchedFile] = found[0].URL
-			}
-		} else if found, err := filepath.Glob(w.Files); err == nil && len(found) > 0 {
-			out[script.ParamWatchedFile] = found[0]
-		}
-	}
-	return out
+// named is the script as it is named.
+func (f *scriptFlags) named() app.NamedScript {
+	return app.NamedScript{Path: f.Script, ParamsPath: f.Params, Params: f.Param, Lenient: f.Lenient}
 }

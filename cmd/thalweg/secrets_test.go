@@ -347,7 +347,7 @@ func (s *secretSession) run(args []string) {
 	var out bytes.Buffer
 	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()
-	code := run(ctx, args, &app{stdout: &out, stderr: &out})
+	code := run(ctx, args, &console{stdout: &out, stderr: &out})
 	s.said[fmt.Sprintf("%q (exit %d)", args, code)] = out.String()
 }
 

@@ -3,14 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
-	"thalweg/internal/app/runner"
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/lang/script"
 )
 
 // selectFlags name a part of a script.
@@ -23,8 +21,8 @@ type selectFlags struct {
 }
 
 // selection reads what the flags name: a part of the script, and runs.
-func (f selectFlags) selection(start []string, resume bool) (sel script.Selection, runs []int64, err error) {
-	sel = script.Selection{Nodes: f.Node, Tags: f.Tag, To: f.To}
+func (f selectFlags) selection(start []string, resume bool) (sel app.Selection, runs []int64, err error) {
+	sel = app.Selection{Nodes: f.Node, Tags: f.Tag, To: f.To}
 	for _, name := range f.From {
 		if n, err := strconv.ParseInt(name, 10, 64); err == nil {
 			runs = append(runs, n)
@@ -45,63 +43,25 @@ func (f selectFlags) selection(start []string, resume bool) (sel script.Selectio
 	return sel, runs, nil
 }
 
-// runPlanned is the JSON form of what a run is about to do.
-type runPlanned struct {
-	Event   string        `json:"event"`
-	Nodes   []plannedNode `json:"nodes"`
-	Outside []string      `json:"not_part"`
-}
-
-type plannedNode struct {
-	Node string      `json:"node"`
-	Why  string      `json:"computed,omitempty"` // why it is computed; "": it is taken over
-	From *reusedFrom `json:"reused_from,omitempty"`
-}
-
 // printPlan says what a run computes, and what it takes over of earlier runs, before it begins.
-func (c *runCmd) printPlan(ctx context.Context, a *app, place *workplace, opts runner.Options) error {
-	s, diags, err := c.load(ctx, a)
+func (c *runCmd) printPlan(ctx context.Context, a *console, place *workplace, opts app.RunOptions) error {
+	s, _, err := c.valid(ctx, a)
 	if err != nil {
 		return err
 	}
-	if diags.HasErrors() {
-		return &scripts.InvalidScriptError{Diagnostics: diags}
-	}
-	planned, err := place.planned(ctx, a, c.engineFlags, s, opts)
+	planned, err := place.home.PlanRun(ctx, a.caller(), s, opts)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
 		return printJSON(a.stdout, planned)
 	}
-	planned.print(a, c.DryRun)
+	printRunPlan(a, planned, c.DryRun)
 	return nil
 }
 
-// planned says what a new run of a script does with each of its nodes.
-func (w *workplace) planned(ctx context.Context, a *app, flags engineFlags, s *script.Script,
-	opts runner.Options) (runPlanned, error) {
-	out := runPlanned{Event: "run_planned", Nodes: []plannedNode{}, Outside: []string{}}
-	nodes, err := runner.PlanRun(ctx, w.home, s, w.equip(a, flags, opts))
-	if err != nil {
-		return out, err
-	}
-	for _, n := range nodes {
-		one := plannedNode{Node: n.Node, Why: n.Why}
-		if n.From != nil {
-			one.From = reusedFromOf(n.From)
-		}
-		out.Nodes = append(out.Nodes, one)
-	}
-	for _, n := range s.Nodes {
-		if !slices.ContainsFunc(nodes, func(of runner.PlannedNode) bool { return of.Node == n.Name }) {
-			out.Outside = append(out.Outside, n.Name)
-		}
-	}
-	return out, nil
-}
-
-func (p runPlanned) print(a *app, dry bool) {
+// printRunPlan says what a run does with its nodes.
+func printRunPlan(a *console, p view.RunPlanned, dry bool) {
 	computed := 0
 	for _, n := range p.Nodes {
 		if n.From == nil {
@@ -113,15 +73,15 @@ func (p runPlanned) print(a *app, dry bool) {
 		verbs = [2]string{"would compute", "would take over"}
 	}
 	fmt.Fprintf(a.stdout, "the run %s %s and %s %d\n\n", verbs[0], countNodes(computed), verbs[1], len(p.Nodes)-computed)
-	p.table(a)
+	printPlanTable(a, p)
 	if len(p.Outside) > 0 {
 		fmt.Fprintf(a.stdout, "not part of it: %s\n", strings.Join(p.Outside, ", "))
 	}
 	fmt.Fprintln(a.stdout)
 }
 
-// table prints what becomes of each node.
-func (p runPlanned) table(a *app) {
+// printPlanTable prints what becomes of each node.
+func printPlanTable(a *console, p view.RunPlanned) {
 	t := a.newTable("node", "what becomes of it")
 	for _, n := range p.Nodes {
 		what := "computed: " + n.Why

@@ -7,12 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/app/instance"
-	"thalweg/internal/app/runner"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/format"
-	"thalweg/internal/ops/history"
-	"thalweg/internal/run/gate"
-	"thalweg/internal/store/state"
 )
 
 type showCmd struct {
@@ -28,41 +25,39 @@ type showCmd struct {
 }
 
 // Run implements kong's command.
-func (c *showCmd) Run(ctx context.Context, a *app) error {
+func (c *showCmd) Run(ctx context.Context, a *console) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	home, run, err := c.Which.open(ctx, a, c.stateFlags)
+	client, err := c.client(newLogger(a, false))
+	if err != nil {
+		return err
+	}
+	home, run, err := c.Which.open(ctx, a, c.stateFlags, func(p *app.Process) { p.Remote = client })
 	if err != nil {
 		return err
 	}
 	defer home.Close()
-	now := time.Now()
-	key := state.NodeKey{RunKey: run.RunKey, Node: c.Node}
 	var shown any
 	var print func()
 	switch {
 	case c.Node == "":
-		d, err := history.ShowRun(ctx, home.State, run.RunKey,
-			history.ListOptions{All: true, Alone: a.alone(ctx, home), Now: now})
+		d, err := home.Runs.Show(ctx, run.RunKey)
 		if err != nil {
 			return err
 		}
-		if err := nameComputed(ctx, home, run.RunKey, d.Nodes); err != nil {
-			return err
-		}
 		if c.SVG {
-			return c.draw(ctx, a, home, d)
+			return c.draw(ctx, a, home, run.RunKey, d)
 		}
 		shown, print = d, func() { a.showRun(d) }
 	case c.Batch == nil:
-		d, err := history.ShowNode(ctx, home.State, key, now)
+		d, err := home.Runs.ShowNode(ctx, run.RunKey, c.Node)
 		if err != nil {
 			return err
 		}
 		shown, print = d, func() { a.showNode(run.RunKey, d) }
 	default:
-		d, err := history.ShowBatch(ctx, home.State, state.BatchKey{NodeKey: key, Batch: *c.Batch}, now)
+		d, err := home.Runs.ShowBatch(ctx, run.RunKey, c.Node, *c.Batch)
 		if err != nil {
 			return err
 		}
@@ -75,28 +70,15 @@ func (c *showCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-// nameComputed says of ephemeral nodes where they are computed.
-func nameComputed(ctx context.Context, home *instance.Instance, key state.RunKey, shown []history.Node) error {
-	nodes, err := home.State.Nodes(ctx, key)
-	if err != nil {
-		return fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
-	}
-	in := runner.ComputedIn(ctx, home.State, nodes)
-	for i, n := range shown {
-		shown[i].ComputedIn = in[n.Node]
-	}
-	return nil
-}
-
 // stageBar is how wide the bar of a node's stages is.
 const stageBar = 20
 
-func (a *app) showRun(d history.RunDetail) {
+func (a *console) showRun(d view.RunDetail) {
 	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s", d.Run.Run, d.Workspace, runStatusText(a, d.Status))
 	fmt.Fprintf(a.stdout, ", begun %s%s, %s\n", d.Created.Local().Format(time.DateTime), by(d.Actor), span(ms(d.Elapsed)))
 	a.say("script", d.Script)
 	a.say("", a.whatHappened(d.Run))
-	if o := d.Order; o != nil && o.Kind != state.OrderFail { // that says what the failure does
+	if o := d.Order; o != nil && o.Kind != view.OrderFail { // that says what the failure does
 		a.say("last order", string(o.Kind)+mark(o.Mark))
 	}
 	fmt.Fprintln(a.stdout)
@@ -117,9 +99,9 @@ func (a *app) showRun(d history.RunDetail) {
 		if n.Failure != nil {
 			a.say("node "+n.Node, n.Failure.Text())
 		}
-		if n.Gate != nil && n.Status == state.Waiting {
+		if n.Gate != nil && n.Status == view.Waiting {
 			fmt.Fprintln(a.stdout)
-			a.printRecord(a.stdout, d.Workspace, gate.Asked{Run: d.Run.Run, Node: n.Node, Record: *n.Gate}, time.Now())
+			a.printRecord(a.stdout, d.Workspace, view.GateAsked{Run: d.Run.Run, Node: n.Node, Record: *n.Gate}, time.Now())
 		}
 		if d := n.Decision; d != nil {
 			a.say("node "+n.Node, decided(*d))
@@ -138,7 +120,7 @@ func by(actor string) string {
 }
 
 // mark says who did something, when, and why.
-func mark(m state.Mark) string {
+func mark(m view.Mark) string {
 	text := by(m.Actor) + ", " + m.Time.Local().Format(time.DateTime)
 	if m.Reason != "" {
 		text += ": " + m.Reason
@@ -147,7 +129,7 @@ func mark(m state.Mark) string {
 }
 
 // say prints a line below a heading, if there is anything to say.
-func (a *app) say(what, text string) {
+func (a *console) say(what, text string) {
 	text = a.plain(text)
 	switch {
 	case text == "":
@@ -159,7 +141,7 @@ func (a *app) say(what, text string) {
 }
 
 // decided says how somebody has decided.
-func decided(d state.Decision) string {
+func decided(d view.GateChoice) string {
 	text := "rejected"
 	if d.Approved {
 		text = "approved"
@@ -167,23 +149,20 @@ func decided(d state.Decision) string {
 	if d.Role != "" {
 		text += " as " + d.Role
 	}
-	if answers, err := gate.Answers(d); err == nil { // what cannot be read is not shown
-		text += answersText(answers)
-	}
-	return text + mark(d.Mark)
+	return text + answersText(view.GateAnswers(d)) + mark(d.Mark)
 }
 
-func shownStatus(a *app, n history.Node) string {
+func shownStatus(a *console, n view.ListedNode) string {
 	switch {
 	case n.ReusedFrom != nil:
 		return fmt.Sprintf("from run %d", n.ReusedFrom.Run)
-	case n.ComputedIn != "" && n.Status == state.Succeeded:
+	case n.ComputedIn != "" && n.Status == view.Succeeded:
 		return "ephemeral"
 	}
 	return statusText(a, n.Status)
 }
 
-func shownBatches(n history.Node) string {
+func shownBatches(n view.ListedNode) string {
 	switch {
 	case n.ComputedIn != "":
 		return "in " + n.ComputedIn
@@ -194,7 +173,7 @@ func shownBatches(n history.Node) string {
 }
 
 // bar draws where the time of batches went.
-func bar(s history.Stages) string {
+func bar(s view.Stages) string {
 	var pieces []format.Piece
 	var whole int64
 	for _, st := range s.List() {
@@ -204,16 +183,16 @@ func bar(s history.Stages) string {
 }
 
 // legend says what the letters of bars are.
-func (a *app) legend() {
+func (a *console) legend() {
 	var names []string
-	for _, st := range (history.Stages{}).List() {
+	for _, st := range (view.Stages{}).List() {
 		names = append(names, string(st.Letter)+" "+st.Name)
 	}
 	fmt.Fprintf(a.stdout, "\n%s\n", strings.Join(names, ", "))
 }
 
 // longest is the batch that took longest, where it stands out.
-func longest(n history.Node) string {
+func longest(n view.ListedNode) string {
 	if n.Longest == nil || n.Done < 2 {
 		return ""
 	}
@@ -224,7 +203,7 @@ func longest(n history.Node) string {
 	return text
 }
 
-func (a *app) showNode(key state.RunKey, d history.NodeDetail) {
+func (a *console) showNode(key view.RunKey, d view.NodeDetail) {
 	n := d.Node
 	if n.ReusedFrom != nil { // what it has is the other run's
 		fmt.Fprintf(a.stdout, "node %s (%s) of run %d: taken over from run %d\n", n.Node, n.Type, key.Run, n.ReusedFrom.Run)
@@ -265,12 +244,12 @@ func (a *app) showNode(key state.RunKey, d history.NodeDetail) {
 const barWidth = 40
 
 // printStages shows where the time of batches went, a stage a line.
-func (a *app) printStages(s history.Stages) {
+func (a *console) printStages(s view.Stages) {
 	if s.Total == 0 {
 		return
 	}
 	var values []int64
-	stages := slices.DeleteFunc(s.List(), func(st history.Stage) bool { return st.MS == 0 })
+	stages := slices.DeleteFunc(s.List(), func(st view.Stage) bool { return st.MS == 0 })
 	for _, st := range stages {
 		values = append(values, st.MS)
 	}
@@ -285,15 +264,15 @@ func (a *app) printStages(s history.Stages) {
 }
 
 // printTimes shows how long batches took: a line for each power of two.
-func (a *app) printTimes(times []history.TimeSpan) {
-	var lines []history.TimeSpan
+func (a *console) printTimes(times []view.TimeSpan) {
+	var lines []view.TimeSpan
 	for _, s := range times {
 		from := int64(1)
 		for 2*from <= s.From {
 			from *= 2
 		}
 		if len(lines) == 0 || lines[len(lines)-1].From != from {
-			lines = append(lines, history.TimeSpan{From: from, To: 2 * from})
+			lines = append(lines, view.TimeSpan{From: from, To: 2 * from})
 		}
 		lines[len(lines)-1].Batches += s.Batches
 	}
@@ -321,7 +300,7 @@ func fine(us int64) string {
 	return fmt.Sprintf("%.1f ms", float64(us)/1000)
 }
 
-func (a *app) printBatches(title string, batches []history.Batch) {
+func (a *console) printBatches(title string, batches []view.ListedBatch) {
 	if len(batches) == 0 {
 		return
 	}
@@ -338,15 +317,15 @@ func (a *app) printBatches(title string, batches []history.Batch) {
 }
 
 // ofWhole is what a batch has counted: one that has not succeeded has counted nothing, which is not 0.
-func ofWhole(s state.Status, counted string) string {
-	if s == state.Succeeded {
+func ofWhole(s view.Status, counted string) string {
+	if s == view.Succeeded {
 		return counted
 	}
 	return "-"
 }
 
 // batchNote says what a batch waits for.
-func batchNote(b history.Batch) string {
+func batchNote(b view.ListedBatch) string {
 	switch {
 	case b.Failure != nil:
 		return b.Failure.Text()
@@ -358,7 +337,7 @@ func batchNote(b history.Batch) string {
 	return ""
 }
 
-func (a *app) showBatch(key state.RunKey, d history.BatchDetail) {
+func (a *console) showBatch(key view.RunKey, d view.BatchDetail) {
 	fmt.Fprintf(a.stdout, "batch %d of node %s in run %d: %s, %s\n", d.Batch.Batch, d.Node, key.Run,
 		statusText(a, d.Status), format.Counted(int64(len(d.Attempts)), "attempt", "attempts"))
 	for _, at := range d.Attempts {
@@ -369,7 +348,7 @@ func (a *app) showBatch(key state.RunKey, d history.BatchDetail) {
 		}
 		fmt.Fprintln(a.stdout)
 		if at.Stages.Total > 0 {
-			if at.Status == state.Succeeded {
+			if at.Status == view.Succeeded {
 				a.say("rows", fmt.Sprintf("%s in, %s out", count(at.RowsIn), count(at.RowsOut)))
 				a.say("bytes", fmt.Sprintf("%s in, %s out", size(at.BytesIn), size(at.BytesOut)))
 			}

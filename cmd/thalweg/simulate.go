@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"thalweg/internal/app"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/ops/simulate"
 )
 
 type simulateCmd struct {
@@ -33,7 +33,7 @@ type simulateCmd struct {
 }
 
 // Run implements kong's command.
-func (c *simulateCmd) Run(ctx context.Context, a *app) error {
+func (c *simulateCmd) Run(ctx context.Context, a *console) error {
 	costs, err := c.costs()
 	if err != nil {
 		return err
@@ -51,13 +51,13 @@ func (c *simulateCmd) Run(ctx context.Context, a *app) error {
 	if err := to.check(); err != nil {
 		return err
 	}
-	var measured simulate.Measured
+	var measured app.MeasuredRuns
 	if c.Compare != "" {
 		text, err := readSmall(c.Compare)
 		if err != nil {
 			return err
 		}
-		if measured, err = simulate.ReadMeasured(c.Compare, text); err != nil {
+		if measured, err = app.ReadMeasured(c.Compare, text); err != nil {
 			return err
 		}
 	}
@@ -77,32 +77,30 @@ func (c *simulateCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-func (c *simulateCmd) costs() (simulate.Costs, error) {
-	costs := simulate.Portfolio()
+func (c *simulateCmd) costs() (app.Costs, error) {
+	costs := app.PortfolioCosts()
 	if c.Costs != "" {
 		text, err := readSmall(c.Costs)
 		if err != nil {
 			return costs, err
 		}
-		if costs, err = simulate.ReadCosts(c.Costs, text); err != nil {
+		if costs, err = app.ReadCosts(c.Costs, text); err != nil {
 			return costs, err
 		}
 	}
 	if !c.Broker {
-		costs.Queue = simulate.Latency{}
+		costs = app.WithoutBroker(costs)
 	}
 	return costs, nil
 }
 
 // curve is how the curve is written to the file that is asked for.
-func (c *simulateCmd) curve() (func(io.Writer, []simulate.Result) error, error) {
+func (c *simulateCmd) curve() (func(io.Writer, []app.Simulated) error, error) {
 	switch filepath.Ext(c.Out) {
-	case ".svg":
-		return simulate.WriteSVG, nil
-	case ".csv":
-		return simulate.WriteCSV, nil
+	case ".svg", ".csv":
+		return func(w io.Writer, r []app.Simulated) error { return app.WriteCurve(w, filepath.Ext(c.Out)[1:], r) }, nil
 	case ".json":
-		return func(w io.Writer, r []simulate.Result) error { return printJSON(w, r) }, nil
+		return func(w io.Writer, r []app.Simulated) error { return printJSON(w, r) }, nil
 	}
 	if c.Out == "" {
 		return nil, nil
@@ -111,10 +109,10 @@ func (c *simulateCmd) curve() (func(io.Writer, []simulate.Result) error, error) 
 }
 
 // simulate runs the fleets one behind the other.
-func (c *simulateCmd) simulate(ctx context.Context, costs simulate.Costs) ([]simulate.Result, error) {
-	var results []simulate.Result
+func (c *simulateCmd) simulate(ctx context.Context, costs app.Costs) ([]app.Simulated, error) {
+	var results []app.Simulated
 	for i, workers := range c.Workers {
-		config := simulate.Config{Costs: costs, Workers: workers, Slots: c.Slots, Batches: c.Batches, Seed: c.Seed,
+		config := app.SimulatedFleet{Costs: costs, Workers: workers, Slots: c.Slots, Batches: c.Batches, Seed: c.Seed,
 			Deaths: c.Deaths, Slow: c.Slow, Hot: c.Hot}
 		r, err := c.one(ctx, config, i == len(c.Workers)-1)
 		if err != nil {
@@ -126,9 +124,9 @@ func (c *simulateCmd) simulate(ctx context.Context, costs simulate.Costs) ([]sim
 }
 
 // one simulates one fleet; the last one is traced where that is asked for.
-func (c *simulateCmd) one(ctx context.Context, config simulate.Config, last bool) (r simulate.Result, err error) {
+func (c *simulateCmd) one(ctx context.Context, config app.SimulatedFleet, last bool) (r app.Simulated, err error) {
 	if c.Trace == "" || !last {
-		return simulate.Alone(ctx, config)
+		return app.Simulate(ctx, config)
 	}
 	if err := (outFile{path: c.Trace, overwrite: c.Overwrite}).check(); err != nil {
 		return r, err
@@ -146,10 +144,10 @@ func (c *simulateCmd) one(ctx context.Context, config simulate.Config, last bool
 		}
 	}()
 	config.Trace = w
-	return simulate.Alone(ctx, config)
+	return app.Simulate(ctx, config)
 }
 
-func (c *simulateCmd) print(a *app, results []simulate.Result, measured simulate.Measured) {
+func (c *simulateCmd) print(a *console, results []app.Simulated, measured app.MeasuredRuns) {
 	head := []any{"workers", "slots", "batches", "elapsed", "efficiency", "writes lost", "claims refused",
 		"what limits it most"}
 	if len(measured.Runs) > 0 {

@@ -10,12 +10,10 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/term"
-
-	"thalweg/internal/app/inspect"
-	"thalweg/internal/app/instance"
-	"thalweg/internal/app/runtime"
+	"thalweg/internal/app"
 	"thalweg/internal/base/fault"
+
+	"golang.org/x/term"
 )
 
 type sqlCmd struct {
@@ -32,7 +30,7 @@ type sqlCmd struct {
 // queryBytesMax bounds a query read from standard input.
 const queryBytesMax = 1 << 20
 
-func (c *sqlCmd) Run(ctx context.Context, a *app) (err error) {
+func (c *sqlCmd) Run(ctx context.Context, a *console) (err error) {
 	memory, err := parseSize(c.Memory)
 	if err != nil {
 		return err
@@ -56,8 +54,7 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	defer home.Close()
-	opts := inspect.QueryOptions{Workspace: c.Workspace, Process: runtime.Process{Caller: a.caller(), MemoryBytes: memory},
-		RowsMax: c.Limit}
+	opts := app.Query{Workspace: c.Workspace, Process: app.Process{MemoryBytes: memory}, RowsMax: c.Limit}
 	if c.Query == "" {
 		if c.Format == formatParquet || c.Output != "" {
 			return &fault.Error{Kind: fault.Script, Message: "only one query can be written to a file",
@@ -75,7 +72,7 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) (err error) {
 	}
 	defer func() {
 		if err = errors.Join(err, done(err)); err == nil && c.Output != "" {
-			_ = inspect.NoteQueried(ctx, home, c.Workspace, c.Output) // else it is not replaced once a run has read it
+			_ = home.Data.Written(ctx, c.Workspace, c.Output) // else it is not replaced once a run has read it
 		}
 	}()
 	if c.Format == formatParquet {
@@ -122,11 +119,11 @@ func (c *sqlCmd) choose() error {
 }
 
 // spare refuses to replace a file that runs have read or written, or were made from.
-func (c *sqlCmd) spare(ctx context.Context, home *instance.Instance) error {
+func (c *sqlCmd) spare(ctx context.Context, home *app.App) error {
 	if c.Output == "" || c.Overwrite {
 		return nil
 	}
-	what, err := inspect.UseOf(ctx, home, c.Workspace, c.Output)
+	what, err := home.Data.UseOf(ctx, c.Workspace, c.Output)
 	if err != nil || what == "" {
 		return err
 	}
@@ -134,7 +131,7 @@ func (c *sqlCmd) spare(ctx context.Context, home *instance.Instance) error {
 }
 
 // output opens where the rows go; done closes it, and leaves no half file.
-func (c *sqlCmd) output(a *app) (to io.Writer, done func(error) error, err error) {
+func (c *sqlCmd) output(a *console) (to io.Writer, done func(error) error, err error) {
 	if c.Output == "" {
 		return a.data, func(error) error { return nil }, nil
 	}
@@ -162,9 +159,9 @@ func (c *sqlCmd) output(a *app) (to io.Writer, done func(error) error, err error
 }
 
 // ask asks one query and prints its rows.
-func (c *sqlCmd) ask(ctx context.Context, a *app, home *instance.Instance, opts inspect.QueryOptions,
+func (c *sqlCmd) ask(ctx context.Context, a *console, home *app.App, opts app.Query,
 	out io.Writer) error {
-	res, err := inspect.Query(ctx, home, opts)
+	res, err := home.Data.Query(ctx, a.caller(), opts)
 	if err != nil {
 		return err
 	}
@@ -178,14 +175,14 @@ func (c *sqlCmd) ask(ctx context.Context, a *app, home *instance.Instance, opts 
 	return nil
 }
 
-func (a *app) warnQuery(res inspect.QueryResult) {
+func (a *console) warnQuery(res app.QueryResult) {
 	for _, w := range res.Warnings {
 		fmt.Fprintf(a.stderr, "%s %s\n", a.mark("warning:", yellow), w)
 	}
 }
 
 // parquet writes all rows of a query as a Parquet file.
-func (c *sqlCmd) parquet(ctx context.Context, a *app, home *instance.Instance, opts inspect.QueryOptions,
+func (c *sqlCmd) parquet(ctx context.Context, a *console, home *app.App, opts app.Query,
 	out io.Writer) (err error) {
 	if c.Output == "" && term.IsTerminal(int(os.Stdout.Fd())) {
 		return &fault.Error{Kind: fault.Script, Message: "Parquet is not for a terminal", Hint: "write it to a file: -o FILE"}
@@ -196,7 +193,7 @@ func (c *sqlCmd) parquet(ctx context.Context, a *app, home *instance.Instance, o
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	opts.Parquet = filepath.Join(dir, "rows.parquet")
-	res, err := inspect.Query(ctx, home, opts)
+	res, err := home.Data.Query(ctx, a.caller(), opts)
 	if err != nil {
 		return err
 	}
@@ -212,17 +209,17 @@ func (c *sqlCmd) parquet(ctx context.Context, a *app, home *instance.Instance, o
 	return nil
 }
 
-func (c *sqlCmd) print(a *app, out io.Writer, res inspect.QueryResult) error {
+func (c *sqlCmd) print(a *console, out io.Writer, res app.QueryResult) error {
 	if c.Format != formatTable {
-		if note := renameEqual(res.Columns); note != "" {
+		if note := res.RenameEqual(); note != "" {
 			fmt.Fprintln(a.stderr, note)
 		}
 	}
 	switch c.Format {
 	case "csv":
-		return printCSV(out, res)
+		return res.WriteCSV(out)
 	case "json", "ndjson":
-		return printRows(out, res)
+		return res.WriteJSON(out)
 	}
 	headers := make([]any, len(res.Columns))
 	for i, col := range res.Columns {

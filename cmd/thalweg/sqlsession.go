@@ -11,20 +11,19 @@ import (
 	"slices"
 	"strings"
 
+	"thalweg/internal/app"
+	"thalweg/internal/base/fault"
+
 	"github.com/peterh/liner"
 	"golang.org/x/term"
-
-	"thalweg/internal/app/inspect"
-	"thalweg/internal/app/instance"
-	"thalweg/internal/base/fault"
 )
 
 // session is an interactive sql: queries end in ; and what begins with \ is for the session itself.
 type session struct {
 	*sqlCmd
-	a       *app
-	home    *instance.Instance
-	opts    inspect.QueryOptions
+	a       *console
+	home    *app.App
+	opts    app.Query
 	columns map[string][]string // of tables that were completed
 	begun   string              // the lines of the query before the one that is typed
 }
@@ -37,7 +36,7 @@ const sessionHelp = `queries end in ; and may have several lines
 `
 
 // session asks queries until there are no more: with history and completion on a terminal, plainly else.
-func (c *sqlCmd) session(ctx context.Context, a *app, home *instance.Instance, opts inspect.QueryOptions) error {
+func (c *sqlCmd) session(ctx context.Context, a *console, home *app.App, opts app.Query) error {
 	s := &session{sqlCmd: c, a: a, home: home, opts: opts, columns: map[string][]string{}}
 	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
 		in := bufio.NewScanner(os.Stdin)
@@ -175,7 +174,7 @@ func (s *session) command(ctx context.Context, words []string) error {
 		_, err := io.WriteString(s.a.stdout, sessionHelp)
 		return err
 	case words[0] == `\tables` || words[0] == `\d` && len(words) == 1:
-		tables, err := inspect.Tables(ctx, s.home, s.opts.Workspace)
+		tables, err := s.home.Data.Tables(ctx, s.opts.Workspace)
 		if err != nil {
 			return err
 		}
@@ -202,7 +201,7 @@ func (s *session) complete(ctx context.Context, text string, at int) (head strin
 	head, tail = string(runes[:at]), string(runes[at:])
 	start := strings.LastIndexAny(head, " \t(),=<>.+-*/") + 1
 	begun := head[start:]
-	tables, err := inspect.Tables(ctx, s.home, s.opts.Workspace)
+	tables, err := s.home.Data.Tables(ctx, s.opts.Workspace)
 	if err != nil {
 		return head, nil, tail
 	}
@@ -233,7 +232,7 @@ func (s *session) columnsOf(ctx context.Context, table string) []string {
 	opts := s.opts
 	opts.SQL = `SELECT column_name FROM (DESCRIBE "` + strings.ReplaceAll(table, `"`, `""`) + `")`
 	var names []string
-	if res, err := inspect.Query(ctx, s.home, opts); err == nil {
+	if res, err := s.home.Data.Query(ctx, s.a.caller(), opts); err == nil {
 		for _, row := range res.Rows {
 			names = append(names, fmt.Sprint(row[0]))
 		}

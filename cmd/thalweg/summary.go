@@ -4,18 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"thalweg/internal/app/runner"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/format"
-	"thalweg/internal/lang/script"
-	"thalweg/internal/ops/history"
-	"thalweg/internal/run/gate"
-	"thalweg/internal/store/state"
 )
 
 // printSummary is what a person sees when a run is over.
-func printSummary(a *app, sum runner.Summary) {
+func printSummary(a *console, sum app.Summary) {
 	headers := []any{"node", "type", "status", "batches", "rows in", "rows out", "bytes out", "time"}
 	if len(sum.Checks) > 0 {
 		headers = append(headers, "checks")
@@ -26,7 +22,7 @@ func printSummary(a *app, sum runner.Summary) {
 		row := []any{n.Name, n.Kind, nodeStatus(a, n, sum.ComputedIn), batchText(n, sum.ComputedIn), count(n.RowsIn),
 			count(n.RowsOut), size(n.BytesOut), span(sum.Worked[n.Name])}
 		if len(sum.Checks) > 0 {
-			row = append(row, countChecks(sum.Checks, n.Name).text(a))
+			row = append(row, countsText(a, view.CountChecks(sum.Checks, n.Name)))
 		}
 		t.AppendRow(row)
 	}
@@ -46,15 +42,15 @@ func printSummary(a *app, sum runner.Summary) {
 	}
 	printFiles(a, sum.Files)
 	printBroken(a, sum.Checks)
-	printBadRows(a, sum.Nodes, sum.Stats)
-	printWarnings(a, sum.Nodes, sum.Stats)
+	printBadRows(a, sum)
+	printWarnings(a, sum)
 }
 
 // printFiles says what was written: a directory of files in one line.
-func printFiles(a *app, files []state.File) {
-	dirs := map[state.NodeKey]string{}
+func printFiles(a *console, files []view.File) {
+	dirs := map[view.NodeKey]string{}
 	for _, f := range files {
-		if dir, ok := strings.CutSuffix(f.URL, script.DirManifest); f.Manifest && ok {
+		if dir, ok := strings.CutSuffix(f.URL, view.DirManifest); f.Manifest && ok {
 			dirs[f.NodeKey] = dir
 		}
 	}
@@ -78,10 +74,10 @@ func printFiles(a *app, files []state.File) {
 }
 
 // takenOver lists the nodes that have the rows of an earlier run.
-func takenOver(all []state.Node) []state.Node {
-	return slices.DeleteFunc(slices.Clone(all), func(n state.Node) bool {
+func takenOver(all []view.Node) []view.Node {
+	return slices.DeleteFunc(slices.Clone(all), func(n view.Node) bool {
 		return n.ReusedFrom == nil ||
-			n.Status != state.Succeeded
+			n.Status != view.Succeeded
 	})
 }
 
@@ -93,11 +89,11 @@ func counted(n int, one, many string) string { return format.Counted(int64(n), o
 func countRows(n int64) string { return format.Counted(n, "row", "rows") }
 
 // printWarnings says what succeeded and may not be what was meant.
-func printWarnings(a *app, nodes []state.Node, stats map[string]state.Stats) {
+func printWarnings(a *console, sum app.Summary) {
 	const linesMax = 20
 	lines := 0
-	for _, n := range nodes {
-		for _, w := range stats[n.Name].Warnings {
+	for _, n := range sum.Nodes {
+		for _, w := range sum.Stats[n.Name].Warnings {
 			if lines++; lines > linesMax {
 				continue
 			}
@@ -110,60 +106,38 @@ func printWarnings(a *app, nodes []state.Node, stats map[string]state.Stats) {
 }
 
 // printBadRows says which nodes have put rows aside and how to see them.
-func printBadRows(a *app, nodes []state.Node, stats map[string]state.Stats) {
-	for _, b := range runner.ListBadRows(nodes, stats) {
+func printBadRows(a *console, sum app.Summary) {
+	for _, b := range sum.BadRows() {
 		fmt.Fprintf(a.stdout, "%s %s in node %s; %s shows them\n", a.paint("bad rows:", yellow), count(b.Rows),
 			b.Node, a.command(b.Show))
 	}
 }
 
-func statusText(a *app, s state.Status) string {
+func statusText(a *console, s view.Status) string {
 	switch s {
-	case state.Succeeded, state.Complete:
+	case view.Succeeded, view.Complete:
 		return a.paint(string(s), green)
-	case state.Failed:
+	case view.FailedRun:
 		return a.paint(string(s), red)
-	case state.Stopped, state.Running, state.Claimed:
+	case view.StoppedRun, view.Running, view.Claimed:
 		return a.paint(string(s), yellow)
 	}
 	return string(s)
 }
 
 // nodeStatus is a node's status. An ephemeral one has done nothing by itself.
-func nodeStatus(a *app, n state.Node, computedIn map[string]string) string {
+func nodeStatus(a *console, n view.Node, computedIn map[string]string) string {
 	switch {
-	case n.Status == state.Succeeded && computedIn[n.Name] != "":
+	case n.Status == view.Succeeded && computedIn[n.Name] != "":
 		return "ephemeral"
-	case n.Status == state.Succeeded && n.ReusedFrom != nil:
+	case n.Status == view.Succeeded && n.ReusedFrom != nil:
 		return a.paint(fmt.Sprintf("from run %d", n.ReusedFrom.Run), green)
 	}
 	return statusText(a, n.Status)
 }
 
-// settled shows nodes of a run that is over as it left them: nothing of it is
-// running any more.
-func settled(run state.Status, finished time.Time, nodes []state.Node) []state.Node {
-	if run == state.Running {
-		return nodes
-	}
-	out := make([]state.Node, len(nodes))
-	for i, n := range nodes {
-		switch {
-		case n.Dropped:
-			n.Status = history.Dropped
-		case n.Status == state.Running:
-			n.Status = state.Stopped
-			if n.Finished.IsZero() {
-				n.Finished = finished
-			}
-		}
-		out[i] = n
-	}
-	return out
-}
-
-func batchText(n state.Node, computedIn map[string]string) string {
-	if n.BatchesTotal == 0 && (n.Status == state.Pending || gate.Is(n.NodeSpec)) {
+func batchText(n view.Node, computedIn map[string]string) string {
+	if n.BatchesTotal == 0 && (n.Status == view.Pending || n.Kind == view.GateKind) {
 		return "-"
 	}
 	if n.ReusedFrom != nil {
@@ -173,92 +147,4 @@ func batchText(n state.Node, computedIn map[string]string) string {
 		return "in " + in
 	}
 	return fmt.Sprintf("%d/%d", n.BatchesDone, n.BatchesTotal)
-}
-
-// finished is the last JSON event of a run.
-type finished struct {
-	Event      string         `json:"event"`
-	Status     state.Status   `json:"status"`
-	Workspace  string         `json:"workspace"`
-	Run        int64          `json:"run"`
-	ElapsedMS  int64          `json:"elapsed_ms"`
-	OverheadMS int64          `json:"overhead_ms"`
-	PeakBytes  int64          `json:"peak_bytes"`
-	Failure    *state.Failure `json:"failure,omitempty"`
-	Nodes      []finishedNode `json:"nodes"`
-	Sources    []sourceRow    `json:"sources,omitempty"`
-	Files      []state.File   `json:"files"`
-}
-
-// sourceRow is a table of another run that was read.
-type sourceRow struct {
-	Table  string `json:"table"`
-	Run    int64  `json:"run"`
-	Node   string `json:"node"`
-	Script string `json:"script"`
-}
-
-type finishedNode struct {
-	Node         string       `json:"node"`
-	Type         string       `json:"type"`
-	Status       state.Status `json:"status"`
-	Batches      int          `json:"batches"`
-	RowsIn       int64        `json:"rows_in"`
-	RowsOut      int64        `json:"rows_out"`
-	RowsBad      int64        `json:"rows_bad"`
-	Warnings     []string     `json:"warnings,omitempty"`
-	BytesIn      int64        `json:"bytes_in"`
-	BytesOut     int64        `json:"bytes_out"`
-	StartedMS    int64        `json:"started_ms"`  // since the epoch
-	FinishedMS   int64        `json:"finished_ms"` // since the epoch; 0 if it did not finish
-	ElapsedMS    int64        `json:"elapsed_ms"`  // see state.Worked
-	EngineMS     int64        `json:"engine_ms"`
-	PythonBusyMS int64        `json:"python_busy_ms"`
-	Checks       *checkCounts `json:"checks,omitempty"`
-	ComputedIn   string       `json:"computed_in,omitempty"` // of an ephemeral table: the node that computes it
-	ReusedFrom   *reusedFrom  `json:"reused_from,omitempty"` // the node whose rows were taken over
-}
-
-// reusedFrom is the JSON form of a node whose rows another has taken over.
-type reusedFrom struct {
-	Run  int64  `json:"run"`
-	Node string `json:"node"`
-}
-
-func reusedFromOf(key *state.NodeKey) *reusedFrom {
-	if key == nil {
-		return nil
-	}
-	return &reusedFrom{Run: key.Run, Node: key.Node}
-}
-
-func finishedEvent(sum runner.Summary) finished {
-	out := finished{Event: "run_finished", Status: sum.Status, Workspace: sum.Key.Workspace, Run: sum.Key.Run,
-		ElapsedMS:  sum.Elapsed.Milliseconds(),
-		OverheadMS: sum.Overhead.Milliseconds(), PeakBytes: sum.PeakBytes, Failure: sum.Failure, Nodes: []finishedNode{},
-		Files: sum.Files}
-	for _, f := range sum.Foreign {
-		out.Sources = append(out.Sources, sourceRow{Table: f.Table, Run: f.Source.Run, Node: f.Source.Node, Script: f.Script})
-	}
-	for _, n := range sum.Nodes {
-		s := sum.Stats[n.Name]
-		node := finishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal, RowsIn: n.RowsIn,
-			RowsOut: n.RowsOut, RowsBad: runner.BadRowsOf(s), Warnings: s.Warnings,
-			BytesIn: n.BytesIn, BytesOut: n.BytesOut, StartedMS: epochMS(n.Started), FinishedMS: epochMS(n.Finished),
-			ElapsedMS: sum.Worked[n.Name].Milliseconds(),
-			EngineMS:  s.Engine.Milliseconds(), PythonBusyMS: s.Python.Milliseconds(), ComputedIn: sum.ComputedIn[n.Name],
-			ReusedFrom: reusedFromOf(n.ReusedFrom)}
-		if c := countChecks(sum.Checks, n.Name); c != (checkCounts{}) {
-			node.Checks = &c
-		}
-		out.Nodes = append(out.Nodes, node)
-	}
-	return out
-}
-
-func epochMS(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
 }

@@ -9,15 +9,15 @@ import (
 	"time"
 	"unicode"
 
-	"golang.org/x/term"
-
 	"thalweg/internal/base/format"
+
+	"golang.org/x/term"
 )
 
-// newApp looks at what the two streams are.
-func newApp(stdout, stderr *os.File) *app {
+// newConsole looks at what the two streams are.
+func newConsole(stdout, stderr *os.File) *console {
 	out := &outlet{to: stdout}
-	a := &app{stdout: out, stderr: stderr, outlet: out, drain: make(chan struct{})}
+	a := &console{stdout: out, stderr: stderr, outlet: out, drain: make(chan struct{})}
 	shows, talks := term.IsTerminal(int(stdout.Fd())), term.IsTerminal(int(stderr.Fd()))
 	a.terminal = talks && os.Getenv("TERM") != "dumb"
 	a.color, a.talkColor = colored(shows, os.Getenv), colored(talks, os.Getenv)
@@ -51,10 +51,10 @@ const (
 )
 
 // paint colours a text for standard output.
-func (a *app) paint(s string, c color) string { return painted(s, c, a.color) }
+func (a *console) paint(s string, c color) string { return painted(s, c, a.color) }
 
 // mark colours a text for standard error.
-func (a *app) mark(s string, c color) string { return painted(s, c, a.talkColor) }
+func (a *console) mark(s string, c color) string { return painted(s, c, a.talkColor) }
 
 func painted(s string, c color, on bool) string {
 	if !on || s == "" {
@@ -64,7 +64,7 @@ func painted(s string, c color, on bool) string {
 }
 
 // plain is a text that has our colours in it at most, as part of a line.
-func (a *app) plain(text string) string {
+func (a *console) plain(text string) string {
 	if !a.color {
 		return plain(text)
 	}

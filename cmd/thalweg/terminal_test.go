@@ -20,7 +20,7 @@ func TestTextsOfOthersStayInTheirLines(t *testing.T) {
 	require.Equal(t, shown, plain(evil))
 	for _, color := range []bool{false, true} {
 		var out bytes.Buffer
-		a := &app{stdout: &out, color: color}
+		a := &console{stdout: &out, color: color}
 		table := a.newTable("who\nelse", "why")
 		table.AppendRow([]any{a.paint("eva", green), evil})
 		table.AppendRow([]any{"adam", a.paint(evil, yellow)})
@@ -31,7 +31,7 @@ func TestTextsOfOthersStayInTheirLines(t *testing.T) {
 		require.NotContains(t, out.String(), "\x1b[2J")
 		require.NotContains(t, out.String(), "\r")
 	}
-	require.Equal(t, "a␛[32mb", (&app{}).plain("a\x1b[32mb"))
+	require.Equal(t, "a␛[32mb", (&console{}).plain("a\x1b[32mb"))
 }
 
 // A failure that quotes what somebody has written has no line that begins as
@@ -39,7 +39,7 @@ func TestTextsOfOthersStayInTheirLines(t *testing.T) {
 func TestFailuresQuoteInTheirLines(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	a := &app{stderr: &out}
+	a := &console{stderr: &out}
 	a.printFailure("table t was invalidated: bad\nerror: \x1b[2Jforged", fault.Place{Value: "x\ny"}, "do\nthis", "")
 	require.Equal(t, "error: table t was invalidated: bad\n  error: ␛[2Jforged\n  value: x⏎y\n  hint: do⏎this\n",
 		out.String())
@@ -53,7 +53,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		"several lines"
 	for _, width := range []int{0, 40, 60, 80, 200} {
 		var out, said bytes.Buffer
-		a := &app{stdout: &out, stderr: &said, width: width}
+		a := &console{stdout: &out, stderr: &said, width: width}
 		table := a.newTable("run", "status", "started", "bytes", "script", "what happened").leaves("bytes", "script")
 		rightAligned(table, 1, 4)
 		table.AppendRow([]any{1, "complete", "2026-11-24 01:58:36", "12 B", "somewhere/orders.yaml", ""})
@@ -86,7 +86,7 @@ func TestWideCellsGoOnBelowThemselves(t *testing.T) {
 		"in/orders_1.csv:2:35: column 価格: \"日本語テキスト\" is not an int"}
 	for _, width := range []int{40, 60, 80, 100} {
 		var out bytes.Buffer
-		a := &app{stdout: &out, width: width}
+		a := &console{stdout: &out, width: width}
 		table := a.newTable("node", "status", "started", "what happened").leaves("nothing")
 		table.AppendRow([]any{cells[0], cells[1], cells[2], cells[3]})
 		table.Render()

@@ -8,9 +8,9 @@ import (
 	"regexp"
 	"time"
 
-	"thalweg/internal/app/scripttest"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/secret"
 )
 
 type testCmd struct {
@@ -25,21 +25,10 @@ type testCmd struct {
 	remoteFlags
 }
 
-// tested is the JSON form of a result.
-type tested struct {
-	Test        string   `json:"test"`
-	File        string   `json:"file"`
-	Line        int      `json:"line"`
-	Nodes       []string `json:"nodes"`
-	OK          bool     `json:"ok"`
-	ElapsedMS   float64  `json:"elapsed_ms"`
-	Differences []string `json:"differences"`
-}
-
 // differencesShown of a test; --json has all.
 const differencesShown = 20
 
-func (c *testCmd) Run(ctx context.Context, a *app) (err error) {
+func (c *testCmd) Run(ctx context.Context, a *console) (err error) {
 	match, err := regexp.Compile(c.Match)
 	if err != nil {
 		return &fault.Error{Kind: fault.Script, Message: "--run is no regular expression", Err: err}
@@ -48,7 +37,7 @@ func (c *testCmd) Run(ctx context.Context, a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	suite, err := c.suite(a.known)
+	suite, err := app.Tests(c.Tests, c.Script, a.known)
 	if err != nil {
 		return err
 	}
@@ -62,14 +51,14 @@ func (c *testCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	defer client.Close()
-	o := scripttest.Options{Remote: client, ParamsPath: c.Params, Lenient: c.Lenient, Interpreter: c.Python,
+	o := app.TestOptions{Remote: client, ParamsPath: c.Params, Lenient: c.Lenient, Interpreter: c.Python,
 		Keeper: ownExecutable, Known: a.known, MemoryBytes: memory, WorkDir: work}
 	ran, failed := 0, 0
 	for _, one := range suite.Cases {
 		if !match.MatchString(one.Name) {
 			continue
 		}
-		res, err := scripttest.Run(ctx, suite, one, o)
+		res, err := app.Test(ctx, suite, one, o)
 		if err != nil {
 			return err
 		}
@@ -93,19 +82,10 @@ func (c *testCmd) Run(ctx context.Context, a *app) (err error) {
 	return nil
 }
 
-// suite finds the tests: of a script by their name, or of a test file.
-func (c *testCmd) suite(known *secret.Known) (*scripttest.Suite, error) {
-	path := c.Tests
-	if path == "" {
-		path = scripttest.PathFor(c.Script)
-	}
-	return scripttest.Load(path, c.Script, known)
-}
-
-func (c *testCmd) show(a *app, s *scripttest.Suite, res scripttest.Result) error {
+func (c *testCmd) show(a *console, s *app.Suite, res app.TestResult) error {
 	ok := len(res.Differences) == 0
 	if c.JSON {
-		out := tested{Test: res.Case.Name, File: s.Path, Line: res.Case.Line, Nodes: res.Case.Nodes, OK: ok,
+		out := view.Tested{Test: res.Case.Name, File: s.Path, Line: res.Case.Line, Nodes: res.Case.Nodes, OK: ok,
 			ElapsedMS: float64(res.Elapsed.Microseconds()) / 1000, Differences: res.Differences}
 		if ok {
 			out.Differences = []string{}

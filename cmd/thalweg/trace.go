@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"thalweg/internal/app/inspect"
-	"thalweg/internal/app/runtime"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/ops/lineage"
-	"thalweg/internal/run/plan"
 )
 
 // traceCmd says what rows are made of.
@@ -26,7 +24,7 @@ type traceCmd struct {
 	stateFlags
 }
 
-func (c *traceCmd) Run(ctx context.Context, a *app) error {
+func (c *traceCmd) Run(ctx context.Context, a *console) error {
 	if c.Limit < 1 || c.Sample < 1 {
 		return &fault.Error{Kind: fault.Script, Message: "--limit and --sample are numbers from 1"}
 	}
@@ -34,20 +32,19 @@ func (c *traceCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	home, err := c.openHome(ctx, a, false)
-	if err != nil {
-		return err
-	}
-	defer home.Close()
 	client, err := c.client(newLogger(a, false))
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	tree, err := inspect.Trace(ctx, home, inspect.TraceOptions{Workspace: c.Workspace, Name: c.Name, Run: c.RunFlag(),
-		Process: runtime.Process{Caller: a.caller(), MemoryBytes: memory, Interpreter: c.Python, Keeper: ownExecutable,
-			Known:  a.known,
-			Remote: client}, Trace: lineage.Options{Where: c.Where, Limit: c.Limit, Sample: c.Sample}})
+	home, err := c.openHome(ctx, a, false, func(p *app.Process) { p.Remote = client })
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	o := app.TraceOptions{Workspace: c.Workspace, Name: c.Name, Run: c.RunFlag(),
+		Process: app.Process{MemoryBytes: memory, Interpreter: c.Python}}
+	o.Trace.Where, o.Trace.Limit, o.Trace.Sample = c.Where, c.Limit, c.Sample
+	tree, err := home.Data.Trace(ctx, a.caller(), o)
 	if err != nil {
 		return err
 	}
@@ -71,7 +68,7 @@ func (c *traceCmd) Run(ctx context.Context, a *app) error {
 func (c *traceCmd) RunFlag() int64 { return c.runFlag.Run }
 
 // printTrace draws the tree.
-func printTrace(a *app, tree *lineage.Tree) {
+func printTrace(a *console, tree *view.Tree) {
 	p := tracePrinter{a: a, tree: tree, shown: map[int]bool{}}
 	fmt.Fprintf(a.data, "%s of run %d: %s\n", plain(tree.Target), tree.Run, rowsText(tree.Matches))
 	for i, id := range tree.Roots {
@@ -81,8 +78,8 @@ func printTrace(a *app, tree *lineage.Tree) {
 
 // tracePrinter draws each row's way once.
 type tracePrinter struct {
-	a     *app
-	tree  *lineage.Tree
+	a     *console
+	tree  *view.Tree
 	shown map[int]bool
 }
 
@@ -111,7 +108,7 @@ func (p *tracePrinter) row(id int, indent string, last bool) {
 	}
 	for i, o := range r.From {
 		lastOrigin := i == len(r.From)-1
-		if o.Count == 1 && (o.Role == plan.RoleRow || o.Role == plan.RoleLeft) {
+		if o.Count == 1 && (o.Role == view.RoleRow || o.Role == view.RoleLeft) {
 			p.row(o.Sample[0], indent, lastOrigin)
 			continue
 		}
@@ -127,7 +124,7 @@ func (p *tracePrinter) row(id int, indent string, last bool) {
 }
 
 // rowText is a row in one line; tables of other runs are called as in queries.
-func rowText(r *lineage.Row, run int64) string {
+func rowText(r *view.Row, run int64) string {
 	var b strings.Builder
 	table := r.Table
 	if r.Run != run {
@@ -159,7 +156,7 @@ func rowText(r *lineage.Row, run int64) string {
 // rowRunesMax is how much of a row's values is shown.
 const rowRunesMax = 160
 
-func cellText(v lineage.Value) string {
+func cellText(v view.Value) string {
 	switch {
 	case v.Text == nil:
 		return "NULL"
@@ -170,13 +167,13 @@ func cellText(v lineage.Value) string {
 }
 
 // originText says what rows are to the one that is made of them.
-func originText(o lineage.Origin) string {
-	text := map[plan.Role]string{
-		plan.RoleRow: "made of %s of %s", plan.RoleLeft: "made of %s of %s", plan.RoleRight: "%s of %s that it met",
-		plan.RoleGroup: "made of a group: %s of %s, of any of which it may be made",
-		plan.RoleSame:  "%s of %s with the same key; the first was kept",
-		plan.RoleBatch: "a function got %s of %s together: it may be made of any",
-		plan.RoleQuery: "the query has put together %s of %s", plan.RoleAll: "it cannot be told which: all %s of %s",
+func originText(o view.Origin) string {
+	text := map[view.Role]string{
+		view.RoleRow: "made of %s of %s", view.RoleLeft: "made of %s of %s", view.RoleRight: "%s of %s that it met",
+		view.RoleGroup: "made of a group: %s of %s, of any of which it may be made",
+		view.RoleSame:  "%s of %s with the same key; the first was kept",
+		view.RoleBatch: "a function got %s of %s together: it may be made of any",
+		view.RoleQuery: "the query has put together %s of %s", view.RoleAll: "it cannot be told which: all %s of %s",
 	}[o.Role]
 	from := "table " + o.Table
 	if o.File != "" {

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/alecthomas/kong"
-
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/similar"
+
+	"github.com/alecthomas/kong"
 )
 
 // helpWidth is the widest that help is, however wide the terminal is.
@@ -92,15 +91,13 @@ func usageFault(parser *kong.Kong, args []string, err error) error {
 		out.Message, out.Hint = fmt.Sprintf("`%s`: %v", name, empty), empty.hint()
 	case match(unknownFlag, text, &m):
 		out.Message = fmt.Sprintf("`%s` has no flag %s", name, m[1])
-		if near := similar.Nearest(strings.TrimLeft(m[1], "-"), flagsOf(parsed.Context)); near != "" {
-			out.Hint = "did you mean --" + near + "? " + out.Hint
-		}
+		out.SuggestAs("--", strings.TrimLeft(m[1], "-"), flagsOf(parsed.Context))
 	case match(unexpected, text, &m) && (node == nil || len(node.Children) > 0):
 		out.Message = fmt.Sprintf("`%s` has no command %s", name, m[1])
 		if here := elsewhere[strings.ToLower(m[1])]; here != "" && node == nil {
 			out.Hint = here
-		} else if near := similar.Nearest(m[1], childrenOf(parser, node)); near != "" {
-			out.Hint = "did you mean " + near + "? " + out.Hint
+		} else {
+			out.Suggest(m[1], childrenOf(parser, node))
 		}
 	case match(unexpected, text, &m):
 		out.Message = fmt.Sprintf("`%s` does not take %s", name, shellWord(m[1]))

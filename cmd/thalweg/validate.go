@@ -3,13 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
-	"thalweg/internal/app/outputs"
-	"thalweg/internal/base/document"
+	"thalweg/internal/app"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/lang/script"
-	"thalweg/internal/ops/doctor"
 )
 
 type validateCmd struct {
@@ -19,38 +15,18 @@ type validateCmd struct {
 	JSON    bool   `name:"json" help:"Print the problems as JSON."`
 }
 
-// validated is the JSON form of the result.
-type validated struct {
-	OK          bool                 `json:"ok"`
-	Nodes       int                  `json:"nodes"`
-	Diagnostics document.Diagnostics `json:"diagnostics"`
-	Connections []doctor.Finding     `json:"connections,omitempty"`
-}
-
-func (c *validateCmd) Run(ctx context.Context, a *app) error {
-	s, diags, err := c.load(ctx, a)
+func (c *validateCmd) Run(ctx context.Context, a *console) error {
+	client, err := c.client(nil)
 	if err != nil {
 		return err
 	}
-	if s != nil {
-		if refused := outputsRefused(ctx, s); refused != nil {
-			s, diags = nil, append(diags, *refused)
-		}
+	defer client.Close()
+	out, s, err := (&app.ScriptService{Remote: client, Known: a.known}).Validate(ctx, c.named(), c.Connect, c.Python)
+	if err != nil {
+		return err
 	}
-	out := validated{OK: s != nil, Diagnostics: diags}
-	if s != nil {
-		out.Nodes = len(s.Nodes)
-	}
-	if s != nil && c.Connect {
-		if out.Connections, err = c.connections(ctx, s); err != nil {
-			return err
-		}
-		out.OK = doctor.Worst(out.Connections) != doctor.Bad
-	}
+	diags := out.Diagnostics
 	if c.JSON {
-		if diags == nil {
-			out.Diagnostics = document.Diagnostics{}
-		}
 		if err := printJSON(a.stdout, out); err != nil {
 			return err
 		}
@@ -73,34 +49,4 @@ func (c *validateCmd) Run(ctx context.Context, a *app) error {
 		return errReported{exitCode(fault.Of(diags.Err()).Kind)}
 	}
 	return errReported{exitUsers}
-}
-
-// outputsRefused is what a run would refuse of the outputs before it begins; nil: nothing.
-func outputsRefused(ctx context.Context, s *script.Script) *document.Diagnostic {
-	err := outputs.CheckOutputs(ctx, s)
-	if err == nil {
-		return nil
-	}
-	f := fault.Of(err)
-	d := document.Diagnostic{Severity: document.Error, Message: f.Message, Hint: f.Hint,
-		Pos: document.Pos{File: f.Place.File, Line: int(f.Place.Line), Col: f.Place.Column}}
-	d.End = d.Pos
-	if text, ok := s.Text(d.Pos.File); ok {
-		if lines := strings.Split(text, "\n"); d.Pos.Line >= 1 && d.Pos.Line <= len(lines) {
-			d.Source = lines[d.Pos.Line-1]
-		}
-	}
-	return &d
-}
-
-// connections looks at what a script needs beside itself.
-func (c *validateCmd) connections(ctx context.Context, s *script.Script) ([]doctor.Finding, error) {
-	client, err := c.client(nil)
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
-	look := connection{client: client, s: s, python: c.Python}
-	err = look.look(ctx)
-	return look.found, err
 }

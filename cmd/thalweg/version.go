@@ -5,21 +5,12 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"thalweg/internal/run/engine"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 )
 
 type versionCmd struct {
 	JSON bool `name:"json" help:"Print JSON."`
-}
-
-// built is what the build knows of itself.
-type built struct {
-	Version string `json:"version"`
-	Commit  string `json:"commit"`
-	Go      string `json:"go"`
-	Engine  string `json:"engine"`
-	OS      string `json:"os"`
-	Arch    string `json:"arch"`
 }
 
 // version is set by the linker for releases; see the Makefile.
@@ -31,8 +22,8 @@ var engineSaid = ""
 // commit is the revision that the build was made from; see the Makefile.
 var commit = ""
 
-func (c *versionCmd) Run(a *app) error {
-	b := built{Version: version, Commit: commit, Go: runtime.Version(), Engine: engine.Version, OS: runtime.GOOS,
+func (c *versionCmd) Run(a *console) error {
+	b := view.Build{Version: version, Commit: commit, Go: runtime.Version(), Engine: app.EngineVersion, OS: runtime.GOOS,
 		Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok && b.Commit == "" {
 		for _, s := range info.Settings {

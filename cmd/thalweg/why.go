@@ -3,14 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
-	"slices"
-	"time"
-
-	"thalweg/internal/app/runtime"
-	"thalweg/internal/base/budget"
-	"thalweg/internal/ops/history"
-	"thalweg/internal/run/job"
 )
 
 type whyCmd struct {
@@ -19,48 +11,24 @@ type whyCmd struct {
 	stateFlags
 }
 
-// whyAnswer is the JSON form of an answer.
-type whyAnswer struct {
-	Workspace string           `json:"workspace"`
-	Run       int64            `json:"run"`
-	Answers   []history.Answer `json:"answers"`
-	Workers   []workerPace     `json:"workers,omitempty"` // of a cluster, that work on it
-}
-
 // Run implements kong's command.
-func (c *whyCmd) Run(ctx context.Context, a *app) error {
+func (c *whyCmd) Run(ctx context.Context, a *console) error {
 	home, run, err := c.Which.open(ctx, a, c.stateFlags)
 	if err != nil {
 		return err
 	}
 	defer home.Close()
-	waiters, err := budget.Waiters(ctx, filepath.Join(home.Dir, "shares"))
+	why, err := home.Runs.Why(ctx, run)
 	if err != nil {
 		return err
 	}
-	around := history.Around{Slots: runtime.SlotsOf(ctx, home, run), Memory: waiters.Texts, Gone: job.Gone}
-	around.Waits = func(owner string) bool {
-		return slices.ContainsFunc(waiters.PIDs, func(pid int) bool { return job.IsProcess(owner, pid) })
+	for i, answer := range why.Answers {
+		why.Answers[i].Do, why.Answers[i].Then = a.at.text(answer.Do), a.at.text(answer.Then)
 	}
-	around.Alone, around.Abandoned = a.alone(ctx, home)(run)
-	workers, err := workersOn(ctx, home, run)
-	if err != nil {
-		return err
-	}
-	around.Notices = noticesOf(workers)
-	facts, err := history.Gather(ctx, home.State, run.RunKey, time.Now(), around)
-	if err != nil {
-		return err
-	}
-	answers := facts.Why()
-	for i, answer := range answers {
-		answers[i].Do, answers[i].Then = a.at.text(answer.Do), a.at.text(answer.Then)
-	}
-	paces := pacesOf(workers)
 	if c.JSON {
-		return printJSON(a.stdout, whyAnswer{Workspace: run.Workspace, Run: run.Run, Answers: answers, Workers: paces})
+		return printJSON(a.stdout, why)
 	}
-	for i, answer := range answers {
+	for i, answer := range why.Answers {
 		if i > 0 {
 			fmt.Fprint(a.stdout, "also: ")
 		}
@@ -72,8 +40,8 @@ func (c *whyCmd) Run(ctx context.Context, a *app) error {
 			fmt.Fprintf(a.stdout, "  and when the cause is gone: %s\n", plain(answer.Then))
 		}
 	}
-	for _, p := range paces {
-		p.print(a.stdout)
+	for _, p := range why.Workers {
+		printPace(a.stdout, p)
 	}
 	return nil
 }

@@ -6,18 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
-	"thalweg/internal/app/instance"
-	"thalweg/internal/app/runner"
-	"thalweg/internal/app/runtime"
-	"thalweg/internal/app/worker"
+	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/io/remote"
-	"thalweg/internal/ops/clusterconfig"
-	"thalweg/internal/ops/metrics"
-	"thalweg/internal/run/job"
-	"thalweg/internal/run/pace"
 )
 
 // workerCmd takes part in runs that others have begun.
@@ -45,9 +39,9 @@ type engineFlags struct {
 	Tries          int           `help:"How often a batch is tried whose attempts fail for what may pass (a server that is away, a full disk), or end their process." default:"5"`
 }
 
-func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
+func (c *workerCmd) Run(ctx context.Context, a *console) (err error) {
 	c.keep = true
-	fixed, err := pace.ParseFixed(c.Concurrency)
+	fixed, err := app.ParseFixed(c.Concurrency)
 	if err != nil {
 		return err
 	}
@@ -55,45 +49,72 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	c.away = newOutage(a, workerLevel(c.Verbose))
-	if err := c.findPython(cfg, c.away.logger); err != nil {
+	logger := logTo(a, workerLevel(c.Verbose))
+	c.away = app.NewOutage(logger, a.drain)
+	if err := c.findPython(cfg, logger); err != nil {
 		return err
 	}
 	drain, measuredAt := c.configured(cfg, fixed)
 	a.polite.Store(drain > 0)
-	m := metrics.New(version)
-	seen, err := c.watch(ctx, a, m, measuredAt)
-	if err != nil {
+	m := app.NewMetrics(version, a.drain, c.away)
+	if err := c.listen(ctx, a, m, measuredAt, logger); err != nil {
 		return err
 	}
-	place, err := openMeasured(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, workerLevel(c.Verbose), observers(m))
-	if errors.Is(err, errToldToEnd) {
-		return seen.close()
+	defer func() { err = errors.Join(err, m.Close()) }()
+	place, err := openMeasured(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, workerLevel(c.Verbose), m.Observers())
+	if errors.Is(err, app.ErrToldToEnd) {
+		return nil
 	}
 	if err != nil {
-		return errors.Join(err, seen.close())
+		return err
 	}
 	defer place.close()
-	defer func() { err = errors.Join(err, seen.close()) }()
-	told, err := place.openLineageOf(ctx, a, c.OpenLineage)
+	told, err := place.home.Tell(ctx, c.OpenLineage)
 	if err != nil {
 		return err
 	}
-	defer told.close()
-	opts := worker.WorkerOptions{Process: place.process(a, c.engineFlags), Engine: engineSaid, Drain: a.drain,
-		DrainTime: drain, Concurrency: fixed, Joined: a.joined}
-	opts.Observe = func(e job.Event) { c.observe(a, e) }
+	defer told.Close()
+	opts := app.WorkOptions{Engine: engineSaid, Drain: a.drain, DrainTime: drain, Concurrency: fixed, Joined: a.joined}
+	opts.Observe, opts.Waiting = func(e view.Event) { c.observe(a, e) }, a.waiting
 	if c.isolates(place.home) {
-		opts.Isolate = &worker.Isolation{Command: slotProcess, Client: c.remoteFlags}
+		opts.Isolate = app.Isolation(ownExecutable, c.remoteFlags)
 	}
-	told.wrapWorker(ctx, &opts)
-	seen.measure(place.home, &opts)
-	return worker.Serve(ctx, place.home, opts)
+	told.WrapWorker(ctx, &opts)
+	return place.home.Work(ctx, a.caller(), opts, m)
+}
+
+// metricsFlag says where a worker shows what it measures.
+type metricsFlag struct {
+	Metrics string `help:"Serve metrics, health and readiness there: /metrics, /metrics.json, /healthz, /readyz. Without HOST on loopback only." placeholder:"HOST:PORT"`
+}
+
+// listen begins to show what is measured of a worker at an address, which the place of a cluster's
+// configuration or, without one, the command line names.
+func (c *workerCmd) listen(ctx context.Context, a *console, m *app.Metrics, at fault.Place, logger *slog.Logger) error {
+	if c.Metrics == "" {
+		return nil
+	}
+	address, err := m.Listen(ctx, c.Metrics, logger)
+	if err == nil {
+		fmt.Fprintf(a.stderr, "metrics: http://%s/metrics\n", address)
+		return nil
+	}
+	f := *fault.Of(err)
+	if f.Place = at; f.Kind == fault.Script {
+		return &f
+	}
+	f.Hint = "each worker of a machine has a port of its own: give this one another with --metrics HOST:PORT, or " +
+		"--metrics :0 for any that is free"
+	if f.Place.Line > 0 {
+		f.Message += ", as worker.metrics says"
+		f.Hint += "; worker: {metrics: \":0\"} lets all workers choose one"
+	}
+	return &f
 }
 
 // configured settles what a cluster's configuration says of its workers and the command line does not:
 // how long batches in flight may take at the end, and where the address of metrics is said, if not there.
-func (c *workerCmd) configured(cfg *clusterconfig.Config, fixed pace.Fixed) (drain time.Duration,
+func (c *workerCmd) configured(cfg *app.Config, fixed app.Fixed) (drain time.Duration,
 	metricsAt fault.Place) {
 	if cfg == nil {
 		return c.Drain, metricsAt
@@ -115,12 +136,12 @@ const pythonDefault = "python3"
 
 // findPython settles which interpreter is used, and refuses one that was named and is not there: else
 // that would be told when a run comes. Without any there are runs that need none.
-func (f *engineFlags) findPython(cfg *clusterconfig.Config, logger *slog.Logger) error {
+func (f *engineFlags) findPython(cfg *app.Config, logger *slog.Logger) error {
 	var at fault.Place
 	if cfg != nil && cfg.Worker.Python != "" && f.Python == pythonDefault {
 		f.Python, at = cfg.Worker.Python, cfg.Place("worker.python")
 	}
-	err := runtime.FindInterpreter(f.Python, at)
+	err := app.FindPython(f.Python, at)
 	if err != nil && f.Python == pythonDefault && at == (fault.Place{}) {
 		logger.Warn("there is no Python: scripts with Python cannot be worked on here", "error", err)
 		return nil
@@ -130,14 +151,14 @@ func (f *engineFlags) findPython(cfg *clusterconfig.Config, logger *slog.Logger)
 
 // isolates says whether batches are executed in processes of their own: in a
 // cluster, whose workers nobody watches, unless somebody says otherwise.
-func (c *workerCmd) isolates(home *instance.Instance) bool {
+func (c *workerCmd) isolates(home *app.App) bool {
 	if c.Isolate != nil {
 		return *c.Isolate
 	}
 	return home.Cluster() != nil
 }
 
-func (a *app) joined(s runner.Started) {
+func (a *console) joined(s app.Started) {
 	fmt.Fprintf(a.stderr, "run %d in workspace %s: at work\n", s.Key.Run, s.Key.Workspace)
 }
 
@@ -162,30 +183,20 @@ func (f engineFlags) check() error {
 
 // workplace is what a process that executes batches has open.
 type workplace struct {
-	home        *instance.Instance
-	client      *remote.Client
+	home        *app.App
 	logger      *slog.Logger
-	memoryBytes int64
-	openLineage string // see openLineageOf
+	openLineage string // see app.Tell
 	detach      bool   // runs of a cluster are submitted and not followed
 }
 
-// process returns what this command works with, here.
-func (w *workplace) process(a *app, flags engineFlags) runtime.Process {
-	return runtime.Process{Caller: a.caller(), Program: version, Known: a.known, MemoryBytes: w.memoryBytes,
-		Cores: flags.Cores, Interpreter: flags.Python, Keeper: ownExecutable, RowTimeout: flags.RowTimeout,
-		GroupTimeout: flags.GroupTimeout, Tries: flags.Tries, AttemptTimeout: flags.AttemptTimeout,
-		Remote: w.client, Logger: w.logger, Waiting: a.waiting}
-}
-
-func openWorkplace(ctx context.Context, a *app, at placeFlags, engine engineFlags, far remoteFlags,
+func openWorkplace(ctx context.Context, a *console, at placeFlags, engine engineFlags, far remoteFlags,
 	verbose bool) (*workplace, error) {
-	return openMeasured(ctx, a, at, engine, far, levelOf(verbose), instance.Observers{})
+	return openMeasured(ctx, a, at, engine, far, levelOf(verbose), app.Observers{})
 }
 
 // openMeasured is openWorkplace with somebody who is told what a cluster's services do.
-func openMeasured(ctx context.Context, a *app, at placeFlags, engine engineFlags, far remoteFlags, level slog.Level,
-	told instance.Observers) (*workplace, error) {
+func openMeasured(ctx context.Context, a *console, at placeFlags, engine engineFlags, far remoteFlags,
+	level slog.Level, told app.Observers) (*workplace, error) {
 	if err := engine.check(); err != nil {
 		return nil, err
 	}
@@ -198,37 +209,44 @@ func openMeasured(ctx context.Context, a *app, at placeFlags, engine engineFlags
 	if err != nil {
 		return nil, err
 	}
-	home, err := at.openObserved(ctx, a, true, instance.ClusterOptions{Observers: told})
+	home, err := at.openObserved(ctx, a, true, told, func(p *app.Process) {
+		p.Remote, p.Logger, p.MemoryBytes, p.Cores, p.Interpreter = client, logger, memory, engine.Cores, engine.Python
+		p.RowTimeout, p.GroupTimeout, p.AttemptTimeout = engine.RowTimeout, engine.GroupTimeout, engine.AttemptTimeout
+		p.Tries = engine.Tries
+	})
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	place := &workplace{home: home, client: client, logger: logger, memoryBytes: memory}
-	if cfg := home.Cluster(); cfg != nil && memory == 0 {
-		place.memoryBytes = cfg.Worker.Memory
+	return &workplace{home: home, logger: logger}, nil
+}
+
+func (w *workplace) close() { w.home.Close() }
+
+// process says what a command lends to what it does, as settings say.
+func (a *console) process(settings ...func(*app.Process)) app.Process {
+	p := app.Process{Program: version, Known: a.known, Keeper: ownExecutable, Logger: newLogger(a, false)}
+	p.Dir, _ = os.Getwd() // else relative names are seen from it all the same, as long as it can be found
+	for _, set := range settings {
+		set(&p)
 	}
-	return place, nil
+	return p
 }
 
-func (w *workplace) close() {
-	w.client.Close()
-	w.home.Close()
-}
-
-func (c *workerCmd) observe(a *app, e job.Event) {
+func (c *workerCmd) observe(a *console, e view.Event) {
 	switch e.Kind {
-	case job.RunFinished:
+	case view.RunEnded:
 		fmt.Fprintf(a.stderr, "run %d in workspace %s: %s\n", e.Run.Run, e.Run.Workspace, e.Status)
-	case job.BatchFailed:
+	case view.BatchFailed:
 		fmt.Fprintf(a.stderr, "run %d in workspace %s: batch %d of node %s: %s\n", e.Run.Run, e.Run.Workspace, e.Batch,
 			e.Node, e.Failure.Message)
-	case job.BatchRetried:
+	case view.BatchRetried:
 		fmt.Fprintf(a.stderr, "run %d in workspace %s: batch %d of node %s is tried again: %s\n", e.Run.Run, e.Run.Workspace,
 			e.Batch, e.Node, e.Failure.Message)
 	}
 }
 
 // waiting says that other processes hold the memory of the state directory.
-func (a *app) waiting(text string) {
+func (a *console) waiting(text string) {
 	if text == "" {
 		return // what goes on says so by itself
 	}
@@ -236,7 +254,7 @@ func (a *app) waiting(text string) {
 }
 
 // newLogger logs to standard error: what somebody has to look at, or everything.
-func newLogger(a *app, verbose bool) *slog.Logger {
+func newLogger(a *console, verbose bool) *slog.Logger {
 	return logTo(a, levelOf(verbose))
 }
 
@@ -250,6 +268,6 @@ func levelOf(verbose bool) slog.Level {
 // workerLevel is what a worker logs: it works for days, and nobody watches it.
 func workerLevel(verbose bool) slog.Level { return min(levelOf(verbose), slog.LevelInfo) }
 
-func logTo(a *app, level slog.Level) *slog.Logger {
+func logTo(a *console, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
 }

@@ -21,6 +21,7 @@ import (
 
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/remote"
@@ -40,17 +41,9 @@ type CollectOptions struct {
 	By        state.Mark // whose reason is that of runs that are over the limits
 }
 
-// Collected is what was, or would be, removed.
-type Collected struct {
-	gc.Report
-	Copies gc.Amount `json:"remote_copies"` // of remote inputs, of runs that nobody works on: they are copied again
-	// OnDisk says that parts are files of this machine, or of a directory that it sees.
-	OnDisk bool `json:"-"`
-}
-
 // Collect removes what nobody needs any more of a workspace. One process at a
 // time does: two would be right, and count twice what they remove once.
-func Collect(ctx context.Context, home *instance.Instance, opts CollectOptions) (out Collected, err error) {
+func Collect(ctx context.Context, home *instance.Instance, opts CollectOptions) (out view.Collection, err error) {
 	if err := instance.CheckWorkspace(opts.Workspace); err != nil {
 		return out, err
 	}

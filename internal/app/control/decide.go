@@ -148,8 +148,9 @@ func noGate(w DecisionRequest, nodes []state.Node) error {
 			names = append(names, gate.NameOf(n.Name))
 		}
 	}
-	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no gate %s", w.Run.Run, document.Quote(w.Gate)),
-		Hint: document.DidYouMean(w.Gate, names)}
+	f := &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+		Message: fmt.Sprintf("run %d has no gate %s", w.Run.Run, document.Quote(w.Gate)),
+		Hint:    document.DidYouMean(w.Gate, names)}
 	if len(names) == 0 {
 		f.Hint = "its script asks for no approval"
 	}
@@ -162,8 +163,9 @@ func (w DecisionRequest) role(r gate.Record) (string, error) {
 	if ok {
 		return role, nil
 	}
-	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("gate %s is decided by %s", r.Gate,
-		strings.Join(r.By, ", ")), Hint: "say as whom with {{set role}}: " + strings.Join(r.By, ", ")}
+	f := &fault.Error{Kind: fault.Script, Code: fault.Forbidden,
+		Message: fmt.Sprintf("gate %s is decided by %s", r.Gate, strings.Join(r.By, ", ")),
+		Hint:    "say as whom with {{set role}}: " + strings.Join(r.By, ", ")}
 	if len(w.Caller.Roles) > 0 {
 		role = w.Caller.Roles[0]
 		f.Message += ", not by " + strings.Join(w.Caller.Roles, ", ")
@@ -184,7 +186,7 @@ func lookedAt(w DecisionRequest, r gate.Record) error {
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("{{set digest}} %s is no digest", document.Quote(w.Digest)),
 			Hint: "it is in the command that " + w.Run.Beside("approvals").String() + " prints"}
 	case !same:
-		return &fault.Error{Kind: fault.Script,
+		return &fault.Error{Kind: fault.Script, Code: fault.Conflict,
 			Message: fmt.Sprintf("gate %s no longer shows what {{set digest}} %s stands for: nothing was decided", r.Gate, w.Digest),
 			Hint:    w.Run.Beside("approvals").String() + " has the command that shows it; look at it, and decide about that"}
 	}
@@ -237,7 +239,7 @@ func unchanged(ctx context.Context, store state.Store, run state.RunKey, r gate.
 			return ctx.Err()
 		case err == nil && digest == s.Digest:
 		case err == nil:
-			return &fault.Error{Kind: fault.Script,
+			return &fault.Error{Kind: fault.Script, Code: fault.Conflict,
 				Message: fmt.Sprintf("table %s is not as gate %s has shown it: it is made again", s.Table, r.Gate),
 				Hint:    "look at what waits when that is done: " + run.Beside("approvals").String()}
 		default:

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -173,13 +174,14 @@ func (c *checker) check(ctx context.Context, r plan.Recheck) (out []CheckFound, 
 	if err != nil {
 		return nil, err
 	}
-	work, err := c.home.WorkDir()
+	dir, err := c.home.Scratch()
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	b := c.planner.Budget
 	_, err = engine.Execute(ctx, engine.InstanceConfig{MemoryBytes: b.SlotEngineBytes * int64(b.Slots), Threads: b.Cores,
-		SpillDir: filepath.Join(work, "check-spill"), SpillBytes: b.SpillBytes}, nil, task)
+		SpillDir: filepath.Join(dir, "spill"), SpillBytes: b.SpillBytes}, nil, task)
 	return out, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -65,15 +66,16 @@ func Query(ctx context.Context, home *instance.Instance, opts QueryOptions) (res
 	}
 	defer views.close()
 	res.Warnings = views.warnings
-	work, err := home.WorkDir()
+	dir, err := home.Scratch()
 	if err != nil {
 		return res, err
 	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if opts.Parquet != "" {
 		views.paths = append(views.paths, opts.Parquet)
 	}
 	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: opts.MemoryBytes, Threads: budget.Cores(),
-		SpillDir: filepath.Join(work, "query-spill"), Paths: views.paths})
+		SpillDir: filepath.Join(dir, "spill"), Paths: views.paths})
 	if err != nil {
 		return res, err
 	}

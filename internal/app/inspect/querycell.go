@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/run/query"
 )
@@ -31,7 +31,7 @@ func typedCell(v any, t query.SQLType) (any, error) {
 	if v == nil {
 		return nil, nil
 	}
-	text, err := jsonText(within(v, t))
+	text, err := view.JSON(within(v, t))
 	return Nested(text), err
 }
 
@@ -74,12 +74,12 @@ func within(v any, t query.SQLType) any {
 	case map[string]any:
 		return structJSON(v, t)
 	case duckdb.OrderedMap:
-		var m orderedJSON
+		var m view.Object
 		for i, key := range v.Keys() {
-			m.keys, m.values = append(m.keys, keyText(key, t.Members[0].Type)),
-				append(m.values, within(v.Values()[i], t.Members[1].Type))
+			m.Names, m.Cells = append(m.Names, keyText(key, t.Members[0].Type)),
+				append(m.Cells, within(v.Values()[i], t.Members[1].Type))
 		}
-		return m
+		return &m
 	case duckdb.Union:
 		return within(v.Value, t.Members[max(0,
 			slices.IndexFunc(t.Members, func(m query.SQLMember) bool { return m.Name == v.Tag }))].Type)
@@ -91,7 +91,7 @@ func within(v any, t query.SQLType) any {
 	}
 	v = simpleCell(v, t.Name)
 	if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
-		return JSONFloat(f)
+		return view.FloatText(f)
 	}
 	return v
 }
@@ -106,15 +106,15 @@ func keyText(key any, t query.SQLType) string {
 
 // structJSON is an object whose fields have the order of the type; an array if they have no names.
 func structJSON(v map[string]any, t query.SQLType) any {
-	var m orderedJSON
+	var m view.Object
 	for i, member := range t.Members {
 		name := fieldName(member, i)
-		m.keys, m.values = append(m.keys, name), append(m.values, within(v[name], member.Type))
+		m.Names, m.Cells = append(m.Names, name), append(m.Cells, within(v[name], member.Type))
 	}
 	if t.Members[0].Name == "" {
-		return m.values
+		return m.Cells
 	}
-	return m
+	return &m
 }
 
 // fieldName is the name of a struct's field; row() gives none.
@@ -160,15 +160,6 @@ func givable(t query.SQLType) (string, bool) {
 	return t.Name, false
 }
 
-// jsonText is a value as JSON, with <, > and & as they are.
-func jsonText(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
-}
-
 // infinity is the text of the times that the driver gives for the infinite
 // values of DuckDB's types, "" of all others: the largest number of days, seconds,
 // milli-, micro- or nanoseconds, and the opposite. Each of these instants is
@@ -187,42 +178,6 @@ func infinity(v time.Time) string {
 		}
 	}
 	return ""
-}
-
-// JSONFloat is the text that stands in JSON for a float that it has no number for.
-func JSONFloat(f float64) string {
-	switch {
-	case f > 0:
-		return "Infinity"
-	case f < 0:
-		return "-Infinity"
-	}
-	return "NaN"
-}
-
-// orderedJSON is a map as a JSON object, its keys in their order.
-type orderedJSON struct {
-	keys   []string
-	values []any
-}
-
-// MarshalJSON writes it.
-func (m orderedJSON) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i := range m.keys {
-		key, err := jsonText(m.keys[i])
-		if err != nil {
-			return nil, err
-		}
-		value, err := jsonText(m.values[i])
-		if err != nil {
-			return nil, err
-		}
-		b.Write(slices.Concat([]byte(map[bool]string{true: ","}[i > 0]), key, []byte(":"), value))
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
 }
 
 // blobText writes bytes as DuckDB does: those that are no plain character as \xAA.

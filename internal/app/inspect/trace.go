@@ -51,11 +51,12 @@ func Trace(ctx context.Context, home *instance.Instance, opts TraceOptions) (_ *
 	defer func() { err = errors.Join(err, t.Close()) }()
 	runs := runtime.TracedRuns{Tools: t, Jobs: map[state.RunKey]*pipeline.Pipeline{}}
 	defer runs.Close()
-	work, err := home.WorkDir()
+	dir, err := home.Scratch()
 	if err != nil {
 		return nil, err
 	}
-	cfg := lineage.Config{Store: home.State, Parts: home.Parts, Job: runs.Job, Dir: work, Reach: []string{home.PartsDir},
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	cfg := lineage.Config{Store: home.State, Parts: home.Parts, Job: runs.Job, Dir: dir, Reach: []string{home.PartsDir},
 		Engine: engine.InstanceConfig{MemoryBytes: half, Threads: budget.Cores()}}
 	return traceFirst(ctx, cfg, targets, opts.Trace)
 }

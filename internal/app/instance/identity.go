@@ -86,13 +86,14 @@ func PlanOf(ctx context.Context, store state.Store, n state.Node) (np plan.NodeP
 }
 
 func RunNotFound(key state.RunKey) error {
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has no run %d", key.Workspace, key.Run),
-		Hint: "{{do runs}} lists them"}
+	return &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+		Message: fmt.Sprintf("workspace %s has no run %d", key.Workspace, key.Run),
+		Hint:    "{{do runs}} lists them"}
 }
 
 // RunDropped refuses to go on with a run.
 func RunDropped(run state.Run) error {
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was dropped by %s: %s", run.Run,
-		run.Dropped.Actor, run.Dropped.Reason),
-		Hint: "a dropped run does not go on: start a new one"}
+	return &fault.Error{Kind: fault.Script, Code: fault.Conflict,
+		Message: fmt.Sprintf("run %d was dropped by %s: %s", run.Run, run.Dropped.Actor, run.Dropped.Reason),
+		Hint:    "a dropped run does not go on: start a new one"}
 }

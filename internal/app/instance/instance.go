@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -47,7 +48,7 @@ type Instance struct {
 	State state.Store
 	Parts parts.Store
 	Files durable.FS
-	tmp   *lockedDir
+	tmp   *workDir
 	Told  func(text string) string // a text whose commands are typed in another directory or shell; nil: as it is
 
 	BaseDir       string                // directory that paths of scripts are seen from; "": they are whole
@@ -97,7 +98,7 @@ func OpenOn(ctx context.Context, files durable.FS, dir string, create bool) (_ *
 	if err := usable(abs); err != nil {
 		return nil, err
 	}
-	h := &Instance{Clock: &Clock{}, Dir: abs, Files: files, BaseDir: filepath.Dir(abs), HooksIn: abs,
+	h := &Instance{Clock: &Clock{}, tmp: &workDir{}, Dir: abs, Files: files, BaseDir: filepath.Dir(abs), HooksIn: abs,
 		PartsDir: filepath.Join(abs, "parts"), Liveness: fileLocks{abs}}
 	defer func() {
 		if err != nil {
@@ -133,14 +134,29 @@ func makeSubs(dir string) error {
 // WorkDir is a directory private to this process, made on first use and
 // removed by Close, or by a later process if this one dies.
 func (h *Instance) WorkDir() (string, error) {
-	if h.tmp == nil {
+	h.tmp.mu.Lock()
+	defer h.tmp.mu.Unlock()
+	if h.tmp.dir == nil {
 		dir, err := newLockedDir(filepath.Join(h.Dir, "tmp"))
 		if err != nil {
 			return "", Fault(h.Dir, "make a directory for temporary files", err)
 		}
-		h.tmp = dir
+		h.tmp.dir = dir
 	}
-	return h.tmp.path, nil
+	return h.tmp.dir.path, nil
+}
+
+// Scratch makes a directory within WorkDir for one caller, who removes it; Close does so at the latest.
+func (h *Instance) Scratch() (string, error) {
+	work, err := h.WorkDir()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(work, "s-")
+	if err != nil {
+		return "", Fault(h.Dir, "make a directory for temporary files", err)
+	}
+	return dir, nil
 }
 
 // Close closes the stores and removes temporary files.
@@ -152,8 +168,8 @@ func (h *Instance) Close() error {
 	if h.copies != nil {
 		errs = append(errs, leaveCopies(h.copies))
 	}
-	if h.tmp != nil {
-		errs = append(errs, h.tmp.remove())
+	if h.tmp != nil && h.tmp.dir != nil {
+		errs = append(errs, h.tmp.dir.remove())
 	}
 	if h.State != nil {
 		errs = append(errs, h.State.Close())
@@ -162,6 +178,12 @@ func (h *Instance) Close() error {
 		h.Cassandra.Close()
 	}
 	return errors.Join(errs...)
+}
+
+// workDir holds what WorkDir has made.
+type workDir struct {
+	mu  sync.Mutex
+	dir *lockedDir // nil: nothing yet
 }
 
 // lockedDir is a directory that lives as long as its process: another process

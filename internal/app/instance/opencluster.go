@@ -11,7 +11,7 @@ import (
 
 	"thalweg/internal/base/action"
 
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app/sources"
 	"thalweg/internal/base/durable"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/secret"
@@ -28,7 +28,7 @@ func LoadCluster(name string, known *secret.Known) (*clusterconfig.Config, error
 		return nil, err
 	}
 	if diags.HasErrors() {
-		return nil, &scripts.InvalidScriptError{Diagnostics: diags}
+		return nil, &sources.InvalidScriptError{Diagnostics: diags}
 	}
 	return cfg, nil
 }
@@ -46,7 +46,7 @@ func OpenCluster(ctx context.Context, cfg *clusterconfig.Config, opts ClusterOpt
 	if err := makeSubs(scratch); err != nil {
 		return nil, scratchFault(cfg, scratch, err)
 	}
-	h := &Instance{Clock: &Clock{}, Dir: scratch, ClusterConfig: cfg, HooksIn: cfg.Dir(), observers: opts.Observers}
+	h := &Instance{Clock: &Clock{}, tmp: &workDir{}, Dir: scratch, ClusterConfig: cfg, HooksIn: cfg.Dir(), observers: opts.Observers}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())

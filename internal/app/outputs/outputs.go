@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"thalweg/internal/app/instance"
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app/sources"
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
@@ -205,13 +205,13 @@ func CheckFiles(ctx context.Context, h *instance.Instance, client *remote.Client
 	for _, n := range nodes {
 		for _, r := range n.FileReaders() {
 			for _, u := range r.URLs {
-				if err := scripts.CheckAddress(ctx, client, s, u.URL, u.Pos); err != nil {
+				if err := sources.CheckAddress(ctx, client, s, u.URL, u.Pos); err != nil {
 					return err
 				}
 			}
 		}
 		if n.Out != nil {
-			if err := scripts.CheckAddress(ctx, client, s, n.Out.URL, n.Out.Pos); err != nil {
+			if err := sources.CheckAddress(ctx, client, s, n.Out.URL, n.Out.Pos); err != nil {
 				return err
 			}
 		}

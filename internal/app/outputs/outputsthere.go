@@ -3,14 +3,17 @@ package outputs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/format"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
 )
@@ -82,6 +85,33 @@ func localThere(t Target) (out []OutputThere, err error) {
 			if err := add(path); err != nil {
 				return nil, err
 			}
+		}
+	}
+	return out, nil
+}
+
+// Replaced lists the output files and tables of nodes that are there already, of this machine or others.
+func Replaced(ctx context.Context, client *remote.Client, s *script.Script, nodes []*script.Node) (out []view.Replaced,
+	err error) {
+	for _, n := range nodes {
+		if n.Out == nil {
+			continue
+		}
+		found, err := OutputsThere(ctx, client, s, n)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			one := view.Replaced{What: f.URL}
+			switch {
+			case f.Unsure != nil:
+				one.Note = "it may be there: " + f.Unsure.Error()
+			case f.Mode != "":
+				one.Note = "a table: mode " + f.Mode
+			case !f.Modified.IsZero() && f.Bytes >= 0:
+				one.Note = fmt.Sprintf("%s of %s", format.Size(f.Bytes), f.Modified.Local().Format(time.DateTime))
+			}
+			out = append(out, one)
 		}
 	}
 	return out, nil

@@ -36,6 +36,9 @@ func ComputedIn(ctx context.Context, store state.Store, nodes []state.Node) map[
 	return in
 }
 
+// BadRows lists the nodes of the run that have put rows aside.
+func (s Summary) BadRows() []BadRows { return ListBadRows(s.Nodes, s.Stats) }
+
 // ListBadRows lists the nodes with bad rows, given what their batches measured.
 func ListBadRows(nodes []state.Node, stats map[string]state.Stats) []BadRows {
 	var out []BadRows

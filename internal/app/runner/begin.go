@@ -25,7 +25,7 @@ func Begin(ctx context.Context, home *instance.Instance, opts Options) (key stat
 	if err != nil {
 		return key, err
 	}
-	defer func() { err = errors.Join(err, t.Engine.Close()) }()
+	defer func() { err = errors.Join(err, t.Close()) }()
 	r := &runner{Runtime: t, opts: opts, start: time.Now()}
 	if err := r.begin(ctx); err != nil {
 		// What is wrong now need not have been so when it was begun.
@@ -51,7 +51,7 @@ func Submit(ctx context.Context, home *instance.Instance, opts Options) (key sta
 	if err != nil {
 		return key, nil, err
 	}
-	defer func() { err = errors.Join(err, t.Engine.Close()) }()
+	defer func() { err = errors.Join(err, t.Close()) }()
 	r := &runner{Runtime: t, opts: opts, start: time.Now()}
 	if opts.Resume {
 		warnings, err = r.letGoOn(ctx)

@@ -17,6 +17,7 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/view"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/ops/gc"
 	"thalweg/internal/run/job"
@@ -75,7 +76,7 @@ func stored(t *testing.T, home *instance.Instance) map[string]int64 {
 	return out
 }
 
-func runGC(ctx context.Context, home *instance.Instance, limits gc.Limits, dry bool) (control.Collected, error) {
+func runGC(ctx context.Context, home *instance.Instance, limits gc.Limits, dry bool) (view.Collection, error) {
 	client := remote.New(remote.Config{})
 	defer client.Close()
 	return control.Collect(ctx, home, control.CollectOptions{Workspace: "main", Limits: limits, DryRun: dry,
@@ -85,7 +86,7 @@ func runGC(ctx context.Context, home *instance.Instance, limits gc.Limits, dry b
 
 // requireCollected collects, and holds what was said before to what is done, and
 // that to the parts that are gone. A second time there is nothing to do.
-func requireCollected(t *testing.T, home *instance.Instance, limits gc.Limits) control.Collected {
+func requireCollected(t *testing.T, home *instance.Instance, limits gc.Limits) view.Collection {
 	t.Helper()
 	before := stored(t, home)
 	said, err := runGC(t.Context(), home, limits, true)
@@ -107,7 +108,7 @@ func requireCollected(t *testing.T, home *instance.Instance, limits gc.Limits) c
 	again, err := runGC(t.Context(), home, limits, false)
 	require.NoError(t, err)
 	nothing := gc.Report{Drops: []int64{}, Runs: again.Runs, Held: done.Held, Unknown: done.Unknown}
-	require.Equal(t, control.Collected{Report: nothing, OnDisk: true}, again)
+	require.Equal(t, view.Collection{Report: nothing, OnDisk: true}, again)
 	return done
 }
 
@@ -134,7 +135,7 @@ func TestCollect(t *testing.T) {
 	require.Equal(t, state.Complete, sum.Status)
 	want := outputs(t, r.dir)
 	done := requireCollected(t, r.home, gc.Limits{})
-	require.Equal(t, control.Collected{Report: gc.Report{Drops: []int64{}}, OnDisk: true}, done,
+	require.Equal(t, view.Collection{Report: gc.Report{Drops: []int64{}}, OnDisk: true}, done,
 		"all of a good run is needed")
 
 	retry, err := runner.PlanRetry(t.Context(), r.home, sum.Key,

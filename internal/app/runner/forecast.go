@@ -7,7 +7,7 @@ import (
 
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app/sources"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/pipeline"
@@ -90,7 +90,7 @@ func Forecast(ctx context.Context, home *instance.Instance, s *script.Script, no
 		return nil, err
 	}
 	return pipeline.New(pipeline.Config{Script: s, Run: state.RunKey{Workspace: opts.Workspace},
-		Identity: home.Identity(s.Name, scripts.SeenFrom(dir, opts.ScriptPath)), Identify: home.IdentityOf, From: opts.From,
+		Identity: home.Identity(s.Name, sources.SeenFrom(dir, opts.ScriptPath)), Identify: home.IdentityOf, From: opts.From,
 		Chosen:       opts.chosen(s),
 		Surroundings: python, Store: t.Store, Parts: home.Parts, Budget: t.Budget, Room: budget.NewRoom(t.Budget),
 		Planning: t.OwnBudget, Fuse: opts.Ephemeral, Pool: t.Pool,

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"thalweg/internal/app/instance"
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app/sources"
 	"thalweg/internal/base/secret"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
@@ -28,11 +28,11 @@ func Hooks(ctx context.Context, home *instance.Instance, client *remote.Client, 
 			return nil, nil
 		}
 	}
-	src := scripts.Sources(client, "", path, "")
+	src := sources.New(client, "", path, "")
 	src.Known = known
 	hooks, diags := script.LoadHooks(ctx, src)
 	if diags.HasErrors() {
-		return nil, &scripts.InvalidScriptError{Diagnostics: diags}
+		return nil, &sources.InvalidScriptError{Diagnostics: diags}
 	}
 	return hooks, nil
 }

@@ -16,7 +16,7 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/outputs"
 	"thalweg/internal/app/registry"
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app/sources"
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/matrix"
@@ -103,7 +103,7 @@ type cell struct {
 	script *script.Script // nil: invalid says why
 	opts   Options
 
-	invalid *scripts.InvalidScriptError
+	invalid *sources.InvalidScriptError
 }
 
 // RunMatrix runs the script once for each cell that is not complete, and gives
@@ -142,7 +142,7 @@ func (m *sweep) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	read := scripts.Remembered(scripts.Sources(m.opts.Remote, "", m.opts.ScriptPath, m.opts.ParamsPath).Read)
+	read := sources.Remembered(m.opts.Sources("", m.opts.ScriptPath, m.opts.ParamsPath).Read)
 	for i, c := range all {
 		params := maps.Clone(m.opts.Params)
 		if params == nil {
@@ -159,11 +159,11 @@ func (m *sweep) load(ctx context.Context) error {
 		one := &cell{index: i, CellState: CellState{Cell: c.String(), Params: own, Status: state.Pending},
 			opts: m.opts.Options}
 		one.opts.Params, one.opts.Description = params, cmp.Or(m.opts.Description, one.Cell)
-		src := scripts.Sources(m.opts.Remote, "", m.opts.ScriptPath, m.opts.ParamsPath)
+		src := m.opts.Sources("", m.opts.ScriptPath, m.opts.ParamsPath)
 		src.Known, src.Params, src.Lenient, src.Read = m.opts.Known, params, m.opts.Lenient, read
 		var diags document.Diagnostics
 		if one.script, diags = script.Load(ctx, src); diags.HasErrors() { // its own files may not be there
-			one.script, one.invalid = nil, &scripts.InvalidScriptError{Diagnostics: diags}
+			one.script, one.invalid = nil, &sources.InvalidScriptError{Diagnostics: diags}
 		}
 		one.opts.Script, one.opts.ScriptSources = one.script, &src
 		m.cells = append(m.cells, one)
@@ -555,3 +555,18 @@ func cellsOf(ctx context.Context, store state.Store, workspace, id string, round
 	}
 	return out, nil
 }
+
+// ParseAxes reads parameters with their values, each as NAME=VALUES.
+func ParseAxes(texts []string) (axes []matrix.Axis, err error) {
+	for _, text := range texts {
+		axis, err := matrix.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		axes = append(axes, axis)
+	}
+	return axes, nil
+}
+
+// Axis is a parameter with its values.
+type Axis = matrix.Axis

@@ -8,6 +8,7 @@ import (
 
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/files"
 	"thalweg/internal/run/gate"
@@ -27,18 +28,11 @@ type Retry struct {
 	Run     state.Run
 	Closure orders.RedoPlan // of the run itself
 	// Changed is why the run cannot go on as it is: then a new one begins.
-	Changed []Change
+	Changed []view.Change
 	// Passed is what would have been Changed, had the user not named what is done again:
 	// that is done as the run began with it.
-	Passed  []Change
+	Passed  []view.Change
 	Options Options // for Run
-}
-
-// Change is something that a run was begun with and that is another now.
-type Change struct {
-	What string `json:"what"` // "node", "input", "script"
-	Name string `json:"name,omitempty"`
-	How  string `json:"how"`
 }
 
 // PlanRetry finds out what a retry of a run does, and does none of it.
@@ -129,20 +123,20 @@ func findChanges(ctx context.Context, t *runtime.Runtime, rec runtime.PinnedRun,
 		node := now.Node(n.Name)
 		switch {
 		case node == nil:
-			out.Changed = append(out.Changed, Change{What: "node", Name: n.Name, How: "is not in the script any more"})
+			out.Changed = append(out.Changed, view.Change{What: "node", Name: n.Name, How: "is not in the script any more"})
 		case node.Fingerprint != n.Fingerprint && n.Fingerprint != "":
-			out.Changed = append(out.Changed, Change{What: "node", Name: n.Name, How: "is another one now"})
+			out.Changed = append(out.Changed, view.Change{What: "node", Name: n.Name, How: "is another one now"})
 		}
 		input, err := changedInput(ctx, t.Store, rec.Dir, n)
 		if err != nil {
 			return false, err
 		}
 		if input != nil {
-			out.Changed = append(out.Changed, Change{What: "input", Name: n.Name, How: input.Error()})
+			out.Changed = append(out.Changed, view.Change{What: "input", Name: n.Name, How: input.Error()})
 		}
 	}
 	if len(out.Changed) == 0 && now.Fingerprint != rec.Run.Fingerprint {
-		out.Changed = append(out.Changed, Change{What: "script", How: "has changed"})
+		out.Changed = append(out.Changed, view.Change{What: "script", How: "has changed"})
 	}
 	if len(out.Changed) == 0 {
 		return false, nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -15,7 +16,7 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/outputs"
 	"thalweg/internal/app/runtime"
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app/sources"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
@@ -190,12 +191,12 @@ func (r *runner) load(ctx context.Context) (document.Diagnostics, error) {
 	var diags document.Diagnostics
 	r.sources = r.opts.ScriptSources
 	if r.script = r.opts.Script; r.script == nil {
-		src := scripts.Sources(r.opts.Remote, "", r.opts.ScriptPath, r.opts.ParamsPath)
+		src := r.opts.Sources("", r.opts.ScriptPath, r.opts.ParamsPath)
 		src.Known = r.opts.Known
 		src.Params, src.Offered, src.Lenient, src.Read = r.opts.Params, r.opts.Offered, r.opts.Lenient,
-			scripts.Remembered(src.Read)
+			sources.Remembered(src.Read)
 		if r.script, diags = script.Load(ctx, src); diags.HasErrors() {
-			return nil, &scripts.InvalidScriptError{Diagnostics: diags}
+			return nil, &sources.InvalidScriptError{Diagnostics: diags}
 		}
 		r.sources = &src
 	}
@@ -203,7 +204,7 @@ func (r *runner) load(ctx context.Context) (document.Diagnostics, error) {
 	if r.dir, err = r.opts.seenFrom(); err != nil {
 		return nil, err
 	}
-	r.identity = r.Instance.Identity(r.script.Name, scripts.SeenFrom(r.dir, r.opts.ScriptPath))
+	r.identity = r.Instance.Identity(r.script.Name, sources.SeenFrom(r.dir, r.opts.ScriptPath))
 	return diags.Warnings(), nil
 }
 
@@ -311,11 +312,7 @@ func (o Options) seenFrom() (string, error) {
 	if o.Dir != "" {
 		return o.Dir, nil
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("find the working directory: %w", err)
-	}
-	return dir, nil
+	return filepath.Abs(cmp.Or(o.Process.Dir, "."))
 }
 
 // chosen are the nodes of a script that are computed whatever earlier runs have: those that

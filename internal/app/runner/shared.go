@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"thalweg/internal/app/outputs"
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app/sources"
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
@@ -142,7 +142,7 @@ func writtenBy(dir string, nodes []*script.Node) (out []outputs.Target, err erro
 		if n.Out == nil || script.ExpandURL(n.Out.URL, 1, 0) != script.ExpandURL(n.Out.URL, 2, 0) {
 			continue
 		}
-		url := scripts.SeenFrom(dir, n.Out.URL)
+		url := sources.SeenFrom(dir, n.Out.URL)
 		if address.Database(n.Out.URL) {
 			url = address.DatabaseIn(dir, n.Out.URL)
 		}

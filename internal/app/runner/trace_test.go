@@ -20,7 +20,7 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app/sources"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/document"
 	"thalweg/internal/ops/lineage"
@@ -105,7 +105,7 @@ func traceScript(t *testing.T, seed uint64) {
 			}
 		}}, Ephemeral: w.IntN(3) == 0,
 	})
-	var invalid *scripts.InvalidScriptError
+	var invalid *sources.InvalidScriptError
 	if errors.As(err, &invalid) {
 		for _, d := range invalid.Diagnostics {
 			if d.Severity == document.Error {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"thalweg/internal/app/outputs"
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app/sources"
 	"thalweg/internal/lang/script"
 )
 
@@ -20,7 +20,7 @@ func (t *Runtime) Answered(j JobSpec) func(context.Context, map[string]string) (
 		src.Answers = answers
 		s, diags := script.Load(ctx, src)
 		if diags.HasErrors() {
-			return nil, &scripts.InvalidScriptError{Diagnostics: diags}
+			return nil, &sources.InvalidScriptError{Diagnostics: diags}
 		}
 		if err := j.Script.Differs(s); err != nil {
 			return nil, err

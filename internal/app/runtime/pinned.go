@@ -10,7 +10,7 @@ import (
 	"os"
 
 	"thalweg/internal/app/instance"
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app/sources"
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/document"
@@ -185,7 +185,7 @@ func (t *Runtime) RecallFrom(ctx context.Context, key state.RunKey, onlyLooks bo
 	if rec.pinned == nil {
 		return rec, notPinned(rec.Run)
 	}
-	src := scripts.Sources(t.Process.Remote, rec.Dir, rec.Run.ScriptPath, rec.Run.ParamsPath)
+	src := t.Process.Sources(rec.Dir, rec.Run.ScriptPath, rec.Run.ParamsPath)
 	src.Known = t.Process.Known
 	if onlyLooks {
 		src.Columns = rec.columns(src.Columns)
@@ -231,7 +231,7 @@ func (p *pinned) load(ctx context.Context, run state.Run, src script.Sources) (*
 	s, diags := script.Load(ctx, src)
 	if diags.HasErrors() {
 		return nil, diags, errors.Join(fmt.Errorf("load the script of run %d", run.Run),
-			&scripts.InvalidScriptError{Diagnostics: diags})
+			&sources.InvalidScriptError{Diagnostics: diags})
 	}
 	if s.Fingerprint != run.Fingerprint {
 		return nil, nil, &fault.Error{Kind: fault.Script,

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app/sources"
 	"thalweg/internal/base/address"
 	"thalweg/internal/lang/script"
 )
@@ -14,22 +14,22 @@ import (
 // Reload loads the script from where the run was begun with it; nil if it is
 // not there any more.
 func (t *Runtime) Reload(ctx context.Context, rec PinnedRun) (*script.Script, *script.Sources, error) {
-	at := scripts.SeenFrom(rec.Dir, rec.Run.ScriptPath)
+	at := sources.SeenFrom(rec.Dir, rec.Run.ScriptPath)
 	if !address.Remote(at) {
 		if _, err := os.Stat(at); errors.Is(err, fs.ErrNotExist) {
 			return nil, nil, nil
 		}
 	}
-	src := scripts.Sources(t.Process.Remote, rec.Dir, rec.Run.ScriptPath, rec.Run.ParamsPath)
+	src := t.Process.Sources(rec.Dir, rec.Run.ScriptPath, rec.Run.ParamsPath)
 	src.Known, src.Params, src.Offered, src.Lenient = t.Process.Known, rec.Params, rec.Offered, rec.Lenient
 	read := src.Read
-	src.Read = scripts.Remembered(func(ctx context.Context, url string) ([]byte,
+	src.Read = sources.Remembered(func(ctx context.Context, url string) ([]byte,
 		error) {
-		return read(ctx, scripts.SeenFrom(rec.Dir, url))
+		return read(ctx, sources.SeenFrom(rec.Dir, url))
 	})
 	s, diags := script.Load(ctx, src)
 	if diags.HasErrors() {
-		return nil, nil, &scripts.InvalidScriptError{Diagnostics: diags}
+		return nil, nil, &sources.InvalidScriptError{Diagnostics: diags}
 	}
 	return s, &src, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -63,7 +62,7 @@ func (t *Runtime) Follow(ctx context.Context, key state.RunKey) {
 }
 
 func (t *Runtime) Sender() *notify.Sender {
-	return &notify.Sender{Post: t.Process.Remote, Keeper: t.Process.Keeper, Environment: os.LookupEnv,
+	return &notify.Sender{Post: t.Process.Remote, Keeper: t.Process.Keeper, Environment: t.Process.Environment,
 		Known: t.Process.Known,
 		Clock: calendar.System{}, Logger: t.Process.Logger}
 }

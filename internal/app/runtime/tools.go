@@ -40,6 +40,7 @@ type Runtime struct {
 	Limits    atomic.Pointer[python.Pool] // whose interpreters follow the shares; see resized
 	had       int64                       // bytes of the share, when it was resized before
 	Meter     budget.Meter
+	scratch   string // WorkDir, if Close removes it
 	cancel    context.CancelFunc
 	Pool      *python.Pool     // nil: nothing has needed one so far
 	Slots     *sandbox.Slots   // where batches are executed; nil: in this process
@@ -49,11 +50,11 @@ type Runtime struct {
 
 func New(home *instance.Instance, opts Process) (*Runtime, error) {
 	opts = opts.WithDefaults()
-	work, err := home.WorkDir()
+	work, err := home.Scratch()
 	if err != nil {
 		return nil, err
 	}
-	return &Runtime{Instance: home, Process: opts, WorkDir: work, Store: NewStore(home, opts),
+	return &Runtime{Instance: home, Process: opts, WorkDir: work, scratch: work, Store: NewStore(home, opts),
 		Engine: engine.NewInstances(filepath.Join(work, "engine"), work, home.PartsDir)}, nil
 }
 
@@ -66,7 +67,7 @@ func NewStore(home *instance.Instance, opts Process) state.Store {
 
 func (t *Runtime) Close() error {
 	t.Meter.Close()
-	return errors.Join(t.Engine.Close(), t.GiveBack())
+	return errors.Join(t.Engine.Close(), t.GiveBack(), os.RemoveAll(t.scratch))
 }
 
 // GiveBack ends what takes up this process's share of the memory, and gives it back.

@@ -16,7 +16,7 @@ import (
 	"thalweg/internal/app/registry"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app/sources"
 	"thalweg/internal/app/worker"
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/calendar"
@@ -141,14 +141,14 @@ func (s *scheduler) read(ctx context.Context, first bool) error {
 	}
 	identities := map[string]string{}
 	for _, path := range paths.all {
-		src := scripts.Sources(s.opts.Remote, "", path, s.opts.ParamsPath)
+		src := s.opts.Sources("", path, s.opts.ParamsPath)
 		src.Known, src.Params, src.Lenient = s.opts.Known, s.opts.Params, s.opts.Lenient
 		sc, diags := script.LoadServing(ctx, src)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case diags.HasErrors() && first && paths.named[path]:
-			return &scripts.InvalidScriptError{Diagnostics: diags}
+			return &sources.InvalidScriptError{Diagnostics: diags}
 		case diags.HasErrors():
 			if text := diags.Err().Error(); s.wrong[path] != text {
 				s.wrong[path] = text
@@ -289,3 +289,6 @@ func (s *scheduler) Tell(ctx context.Context, start schedule.Start, served sched
 	wg.Wait()
 	return errors.Join(errs...)
 }
+
+// Served is a script that is served, with its schedules and watches.
+type Served = schedule.Served

@@ -1,6 +1,7 @@
-// Package scripts finds and reads the sources of scripts: files of this machine
-// and of others, parameters, the headers of input files, tables of databases.
+// Package scripts says of a script what can be said without running it: its
+// problems, how a run would go about it, how it looks, what it needs; and
+// proposes one for files.
 //
-// It fails with InvalidScriptError for a script that cannot be loaded, and with
-// *fault.Error for an address that cannot be one.
+// It fails with sources.InvalidScriptError for a script that cannot be loaded,
+// and with *fault.Error for what the user can mend.
 package scripts

@@ -17,7 +17,7 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app/sources"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/secret"
 	"thalweg/internal/base/similar"
@@ -115,12 +115,12 @@ func (r *caseRun) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	src := scripts.Sources(r.o.Remote, "", r.suite.Script, params)
+	src := sources.New(r.o.Remote, "", r.suite.Script, params)
 	src.Known = r.o.Known
 	src.Lenient = r.o.Lenient
 	s, diags := script.Load(ctx, src)
 	if diags.HasErrors() {
-		return &scripts.InvalidScriptError{Diagnostics: diags}
+		return &sources.InvalidScriptError{Diagnostics: diags}
 	}
 	r.script = s
 	if r.isolation, err = s.Isolate(r.c.Nodes); err != nil {

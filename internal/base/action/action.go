@@ -9,12 +9,15 @@ import (
 
 // Action is something that can be done: a verb such as "retry", and its arguments in their order.
 type Action struct {
-	Verb string // words are joined with "-": cluster-init
-	Args []Arg
+	Verb string `json:"verb"` // words are joined with "-": cluster-init
+	Args []Arg  `json:"args,omitempty"`
 }
 
 // Arg is an argument of an action; an empty value stands for a switch that is set.
-type Arg struct{ Name, Value string }
+type Arg struct {
+	Name  string `json:"name"`
+	Value string `json:"value,omitempty"`
+}
 
 // Do makes an action of a verb and names, each followed by its value.
 func Do(verb string, args ...any) Action { return Action{Verb: verb}.With(args...) }

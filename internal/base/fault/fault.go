@@ -12,6 +12,9 @@ import (
 	"io/fs"
 	"strings"
 	"syscall"
+
+	"thalweg/internal/base/action"
+	"thalweg/internal/base/similar"
 )
 
 // Kind says whose move it is.
@@ -24,6 +27,16 @@ const (
 	Environment Kind = "environment" // disk, memory, permissions, network, a missing file
 	Bug         Kind = "bug"         // ours
 	Canceled    Kind = "canceled"    // a person or a shutdown asked for it: not a failure of the work
+)
+
+// Code says which failure it is, of those on which callers decide. Most failures have none.
+type Code string
+
+// The codes. Their texts are printed in JSON and answered by an API: they do not change.
+const (
+	NotFound  Code = "not_found" // what was named is not there
+	Conflict  Code = "conflict"  // it is not as the caller has seen it, or somebody else was first
+	Forbidden Code = "forbidden" // the caller may not
 )
 
 // Place points into the user's material. Zero fields are unknown.
@@ -72,6 +85,7 @@ func (p Place) String() string {
 // Error is a classified failure.
 type Error struct {
 	Kind      Kind
+	Code      Code   // "": none
 	Retryable bool   // the same work may succeed later without anybody changing anything
 	Place     Place  // where, in the user's material
 	Message   string // this layer only: what went wrong
@@ -148,6 +162,30 @@ func (e *Error) NamesScript(file string) bool {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Actions lists what the hint proposes to do.
+func (e *Error) Actions() []action.Action { return action.In(e.Hint) }
+
+// Suggest begins the hint with the one of the known names that is nearest to a name, if any is near.
+func (e *Error) Suggest(name string, known []string) *Error { return e.SuggestAs("", name, known) }
+
+// SuggestAs is Suggest with a mark before the name that is proposed.
+func (e *Error) SuggestAs(mark, name string, known []string) *Error {
+	if near := similar.Nearest(name, known); near != "" {
+		e.Hint = strings.TrimSpace("did you mean " + mark + near + "? " + e.Hint)
+	}
+	return e
+}
+
+// CodeOf returns the code of the outermost failure in err's chain that has one.
+func CodeOf(err error) Code {
+	for f := (*Error)(nil); errors.As(err, &f); err = f.Err {
+		if f.Code != "" {
+			return f.Code
+		}
+	}
+	return ""
+}
 
 // New returns a classified failure.
 func New(kind Kind, format string, args ...any) *Error {

@@ -146,8 +146,8 @@ func Fail(ctx context.Context, s state.Store, n state.Node, actor string, now ti
 // Void says why a decision about what had that digest does not count.
 func Void(n state.Node, digest string) *fault.Error {
 	name := NameOf(n.Name)
-	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("gate %s does not wait for a decision: it is %s",
-		name, n.Status)}
+	f := &fault.Error{Kind: fault.Script, Code: fault.Conflict,
+		Message: fmt.Sprintf("gate %s does not wait for a decision: it is %s", name, n.Status)}
 	switch d := n.Decision; {
 	case d != nil && d.Approved:
 		f.Message = fmt.Sprintf("gate %s is approved already: by %s at %s%s", name, d.Actor,

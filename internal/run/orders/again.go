@@ -115,7 +115,8 @@ type closer struct {
 func (c *closer) find(name string) (state.Node, error) {
 	i := slices.IndexFunc(c.nodes, func(n state.Node) bool { return n.Name == name })
 	if i < 0 {
-		return state.Node{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", c.run.Run, name),
+		return state.Node{}, &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+			Message: fmt.Sprintf("run %d has no node %s", c.run.Run, name),
 			Hint: c.run.Do("nodes").String() + " lists them"}
 	}
 	n := c.nodes[i]

@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ type wing struct {
 // wings are the wings by name, as ARCHITECTURE.md has them.
 var wings = map[string]wing{
 	"base": {may: "base", floors: []string{
-		"action", "awake durable fault format message secure similar sqltext calendar", "address budget keeper", "secret", "document",
+		"action similar", "fault", "awake durable format message secure sqltext calendar", "address budget keeper", "secret", "document",
 	}},
 	"lang": {may: "base lang", floors: []string{"expr matrix project starter", "script", "graph"}},
 	"io": {may: "base lang io", floors: []string{"database parquetfile remote unpack", "records", "files",
@@ -34,8 +35,9 @@ var wings = map[string]wing{
 		"clusterconfig gc compare doctor history infer lineage metrics notify schedule simulate",
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{
-		"caller scripts", "instance", "outputs registry", "runtime", "inspect", "runner", "control worker", "fleet scheduler",
-		"scripttest",
+		"caller sources", "instance", "registry", "view", "outputs", "runtime", "inspect", "runner",
+		"control worker runs scripts", "openlineage scheduler", "fleet",
+		"scripttest", door,
 	}},
 }
 
@@ -56,11 +58,20 @@ var leftovers = map[string]string{
 	"lang/script io/unpack":  "the names of compressions and charsets belong to lang",
 }
 
-// place splits the path of a package below internal into its wing, the package of the wing and the rest.
+// door is the package of a wing that has the wing's own name: it is above all others of it.
+const door = "."
+
+// place splits the path of a package below internal into its wing and the package of the wing.
 func place(pkg string) (name, top string) {
 	name, rest, _ := strings.Cut(pkg, "/")
 	top, _, _ = strings.Cut(rest, "/")
-	return name, top
+	return name, cmp.Or(top, door)
+}
+
+// edges are the packages by which people and programs come in, with what they import of the product: the
+// application, what it shows, failures and figures.
+var edges = map[string]string{
+	"cmd/thalweg": "app app/view base/fault base/format",
 }
 
 func (w wing) floor(top string) int {
@@ -115,6 +126,18 @@ func TestImportsStayInTheirWings(t *testing.T) {
 	for name, w := range wings {
 		for _, top := range strings.Fields(strings.Join(w.floors, " ")) {
 			require.True(t, used[name+"/"+top], "%s/%s is on a floor and is not there", name, top)
+		}
+	}
+}
+
+func TestEdgesComeInByTheDoor(t *testing.T) {
+	for dir, may := range edges {
+		for _, file := range files(t, dir, false) {
+			for _, im := range imports(t, file) {
+				if to, ours := strings.CutPrefix(im, module+"internal/"); ours {
+					require.Contains(t, strings.Fields(may), to, "%s imports it", file)
+				}
+			}
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app/sources"
 )
 
 // expressionLine is a line of the file expressions: EXPRESSION | TYPE | RESULT.
@@ -132,7 +132,7 @@ func evaluateAll(t *testing.T, c *testCase, template string, lines []*expression
 	}
 	b := newBench(t, c)
 	err := b.runText(fields(template, left))
-	var invalid *scripts.InvalidScriptError
+	var invalid *sources.InvalidScriptError
 	if errors.As(err, &invalid) {
 		takeRefused(t, invalid, lines, &left, got)
 		err = b.runText(fields(template, left))
@@ -154,7 +154,7 @@ func evaluateAll(t *testing.T, c *testCase, template string, lines []*expression
 var fieldPath = regexp.MustCompile(`\.fields\.e(\d+)(?:\.|$)`)
 
 // takeRefused takes the lines that do not load out of left.
-func takeRefused(t *testing.T, invalid *scripts.InvalidScriptError, lines []*expressionLine, left *[]*expressionLine,
+func takeRefused(t *testing.T, invalid *sources.InvalidScriptError, lines []*expressionLine, left *[]*expressionLine,
 	got map[*expressionLine]string) {
 	t.Helper()
 	byIndex := map[int]*expressionLine{}
@@ -184,7 +184,7 @@ func evaluateOne(t *testing.T, c *testCase, template string, e *expressionLine) 
 	t.Helper()
 	b := newBench(t, c)
 	err := b.runText(strings.ReplaceAll(strings.ReplaceAll(template, exprMark, quoteYAML(e.expr)), typeMark, e.typ))
-	var invalid *scripts.InvalidScriptError
+	var invalid *sources.InvalidScriptError
 	switch {
 	case errors.As(err, &invalid):
 		return refusedMark + invalid.Diagnostics.Errors()[0].Message

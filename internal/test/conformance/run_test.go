@@ -23,7 +23,7 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
-	"thalweg/internal/app/scripts"
+	"thalweg/internal/app/sources"
 	"thalweg/internal/base/action"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/job"
@@ -183,7 +183,7 @@ func (b *bench) run(s step) string {
 
 // refused writes what the command line prints about an error, "" for none.
 func (b *bench) refused(err error) string {
-	var invalid *scripts.InvalidScriptError
+	var invalid *sources.InvalidScriptError
 	switch {
 	case err == nil:
 		return ""

@@ -1,4 +1,4 @@
-package main
+package instance
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"thalweg/internal/app/instance"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/store/state"
 )
@@ -20,12 +19,12 @@ const (
 	outageSaidEvery    = 10 * time.Minute
 )
 
-// errToldToEnd ends a process that serves for days before it has begun to.
-var errToldToEnd = errors.New("asked to end while it waited for services of the cluster")
+// ErrToldToEnd ends a process that serves for days before it has begun to.
+var ErrToldToEnd = errors.New("asked to end while it waited for services of the cluster")
 
-// outage has a process that serves for days wait for services of its cluster that are away. What stays
+// Outage has a process that serves for days wait for services of its cluster that are away. What stays
 // wrong until somebody acts ends it.
-type outage struct {
+type Outage struct {
 	logger *slog.Logger
 	drain  <-chan struct{} // closed: it ends at once
 	now    func() time.Time
@@ -36,15 +35,24 @@ type outage struct {
 	saidAt time.Time
 }
 
-func newOutage(a *app, level slog.Level) *outage {
-	return &outage{logger: logTo(a, level), drain: a.drain, now: time.Now, pause: time.After}
+// NewOutage returns one that tells logger. It ends when drain is closed.
+func NewOutage(logger *slog.Logger, drain <-chan struct{}) *Outage {
+	return &Outage{logger: logger, drain: drain, now: time.Now, pause: time.After}
 }
 
-// open calls what opens the state until that succeeds, or fails for what does not pass. Who is told to end
+// Why says why a service is away; "": none is.
+func (o *Outage) Why() string {
+	if why := o.why.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
+// Open calls what opens the state until that succeeds, or fails for what does not pass. Who is told to end
 // does not wait for it: a connection that is being made has a time of its own.
-func (o *outage) open(ctx context.Context, open func() (*instance.Instance, error)) (*instance.Instance, error) {
+func (o *Outage) Open(ctx context.Context, open func() (*Instance, error)) (*Instance, error) {
 	type answer struct {
-		home *instance.Instance
+		home *Instance
 		err  error
 	}
 	for next := outageFirstPause; ; next = min(2*next, outageLongestPause) {
@@ -57,7 +65,7 @@ func (o *outage) open(ctx context.Context, open func() (*instance.Instance, erro
 		select {
 		case got = <-done:
 		case <-o.drain:
-			return nil, errToldToEnd
+			return nil, ErrToldToEnd
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -69,7 +77,7 @@ func (o *outage) open(ctx context.Context, open func() (*instance.Instance, erro
 		select {
 		case <-o.pause(next - rand.N(next/2)): //nolint:gosec // spacing, not a secret
 		case <-o.drain:
-			return nil, errToldToEnd
+			return nil, ErrToldToEnd
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -77,7 +85,7 @@ func (o *outage) open(ctx context.Context, open func() (*instance.Instance, erro
 }
 
 // missed says why nothing could be opened: the first reason at once, others and the same again seldom.
-func (o *outage) missed(err error) {
+func (o *Outage) missed(err error) {
 	text := err.Error()
 	o.why.Store(&text)
 	since := o.now().Sub(o.saidAt)
@@ -89,7 +97,7 @@ func (o *outage) missed(err error) {
 		fault.Of(err).Hint)
 }
 
-func (o *outage) over(err error) {
+func (o *Outage) over(err error) {
 	o.why.Store(nil)
 	if o.said != "" && err == nil {
 		o.logger.Warn("the services of the cluster are there")

@@ -1,4 +1,4 @@
-package scripts
+package sources
 
 import (
 	"context"
@@ -18,11 +18,11 @@ import (
 	"thalweg/internal/run/query"
 )
 
-// Sources reads a script's files from this machine and, by means of client,
+// New reads a script's files from this machine and, by means of client,
 // from others; nil reads no others. Columns that a script takes from its
 // inputs are looked up in them, with relative names seen from dir ("": the
 // working directory), environment values that it declares in the process's.
-func Sources(client *remote.Client, dir, scriptPath, paramsPath string) script.Sources {
+func New(client *remote.Client, dir, scriptPath, paramsPath string) script.Sources {
 	var secrets remote.Secrets // once the script says which it has
 	look := files.Look{Dir: dir}
 	if client != nil {

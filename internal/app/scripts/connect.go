@@ -1,4 +1,4 @@
-package main
+package scripts
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"thalweg/internal/app/outputs"
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/format"
 	"thalweg/internal/base/keeper"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
@@ -71,7 +72,7 @@ func (c *connection) look(ctx context.Context) error {
 	}
 	if python {
 		path, err := keeper.Find(c.python)
-		c.add("python", "interpreter", path, err, "install it, or name another one with --python")
+		c.add("python", "interpreter", path, err, "install it, or name another one with {{set python}}")
 	}
 	return nil
 }
@@ -94,7 +95,7 @@ func (c *connection) input(ctx context.Context, n *script.Node, url string) {
 				err = f.Close()
 			}
 		}
-		c.add("input", n.Name, shown+": "+counted(len(found), "file", "files"), err,
+		c.add("input", n.Name, shown+": "+format.Counted(int64(len(found)), "file", "files"), err,
 			"relative names are seen from the working directory")
 		return
 	}
@@ -103,7 +104,7 @@ func (c *connection) input(ctx context.Context, n *script.Node, url string) {
 		if err == nil && len(found) == 0 {
 			err = errors.New(shown + ": no file matches")
 		}
-		c.add("input", n.Name, shown+": "+counted(len(found), "file", "files"), err, "")
+		c.add("input", n.Name, shown+": "+format.Counted(int64(len(found)), "file", "files"), err, "")
 		return
 	}
 	dir, err := os.MkdirTemp("", "thalweg-connect-*")

@@ -1,20 +1,20 @@
-package main
+package inspect
 
 import (
 	"bufio"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
-	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
 )
 
-// renameEqual gives columns of equal names others, because readers of the
+// RenameEqual gives columns of equal names others, because readers of the
 // output keep one of each name, and says which.
-func renameEqual(columns []string) (note string) {
+func (res QueryResult) RenameEqual() (note string) {
+	columns := res.Columns
 	taken := map[string]bool{}
 	for _, name := range columns {
 		taken[name] = true
@@ -38,43 +38,29 @@ func renameEqual(columns []string) (note string) {
 	return "columns with equal names: " + strings.Join(list, ", ") + "; AS gives them names of your own"
 }
 
-// printRows writes each row as a JSON object, its keys in the order of the columns.
-func printRows(out io.Writer, res inspect.QueryResult) error {
+// WriteJSON writes each row as a JSON object, its keys in the order of the columns.
+func (res QueryResult) WriteJSON(out io.Writer) error {
 	w := bufio.NewWriter(out)
 	keys := make([]string, len(res.Columns))
 	for i, name := range res.Columns {
-		key, err := jsonText(name)
+		key, err := view.JSON(name)
 		if err != nil {
 			return err
 		}
-		keys[i] = key
+		keys[i] = string(key)
 	}
 	for _, row := range res.Rows {
 		for i, v := range row {
-			value, err := jsonText(jsonCell(v))
+			value, err := view.JSON(view.CellJSON(v))
 			if err != nil {
 				return err
 			}
 			// bufio keeps the first error for Flush
-			w.WriteString(map[bool]string{true: "{", false: ","}[i == 0] + keys[i] + ":" + value)
+			w.WriteString(map[bool]string{true: "{", false: ","}[i == 0] + keys[i] + ":" + string(value))
 		}
 		w.WriteString("}\n")
 	}
 	return w.Flush()
-}
-
-func jsonText(v any) (string, error) {
-	var b strings.Builder
-	err := printJSON(&b, v)
-	return strings.TrimSuffix(b.String(), "\n"), err
-}
-
-// jsonCell is a value that JSON can carry: it has no NaN and no infinities.
-func jsonCell(v any) any {
-	if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
-		return inspect.JSONFloat(f)
-	}
-	return v
 }
 
 // csvResult prints a result by the rules of CSV files (files.csvOutput): what
@@ -82,10 +68,11 @@ func jsonCell(v any) any {
 // an empty text "", and no line is empty.
 type csvResult struct {
 	rules script.FileWriter
-	inspect.QueryResult
+	QueryResult
 }
 
-func printCSV(out io.Writer, res inspect.QueryResult) error {
+// WriteCSV writes a header and the rows as CSV.
+func (res QueryResult) WriteCSV(out io.Writer) error {
 	p := csvResult{rules: script.FileWriter{Separator: ","}, QueryResult: res}
 	w := bufio.NewWriter(out)
 	line := func(cells []string) {
@@ -128,5 +115,5 @@ func (p csvResult) cell(row, column int, v any) (string, error) {
 	return "", &fault.Error{Kind: fault.Script, Place: fault.Place{Field: p.Columns[column]},
 		Message: fmt.Sprintf("row %d would be an empty line: column %q is NULL, and readers pass over empty lines", row+1,
 			p.Columns[column]),
-		Hint: "coalesce the column to a text that stands for NULL, select a second column, or use --format json"}
+		Hint: "coalesce the column to a text that stands for NULL, select a second column, or use {{set format=json}}"}
 }

@@ -1,0 +1,178 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"thalweg/internal/app/caller"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/view"
+	"thalweg/internal/base/budget"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/ops/compare"
+	"thalweg/internal/ops/lineage"
+	"thalweg/internal/store/state"
+)
+
+// Service answers questions about the tables of one instance.
+type Service struct {
+	Home    *instance.Instance
+	Process runtime.Process // what answers may use
+}
+
+// in returns what an answer may use: memoryBytes of memory, in a caller's name.
+func (s *Service) in(by caller.Caller, memoryBytes int64) runtime.Process {
+	p := s.Process
+	p.Caller, p.MemoryBytes = by, memoryBytes
+	return p
+}
+
+// Query runs SQL over the tables of a workspace's runs: see Query.
+func (s *Service) Query(ctx context.Context, by caller.Caller, o QueryOptions) (QueryResult, error) {
+	o.Process = s.in(by, o.MemoryBytes)
+	return Query(ctx, s.Home, o)
+}
+
+// Tables lists the names of the tables that a query can read without naming a run, in order.
+func (s *Service) Tables(ctx context.Context, workspace string) ([]string, error) {
+	return Tables(ctx, s.Home, workspace)
+}
+
+// Written notes that a query has written a file: it may be written again.
+func (s *Service) Written(ctx context.Context, workspace, path string) error {
+	return NoteQueried(ctx, s.Home, workspace, path)
+}
+
+// UseOf says what one of the latest runs has to do with a file of this machine; "": none has.
+func (s *Service) UseOf(ctx context.Context, workspace, path string) (string, error) {
+	return UseOf(ctx, s.Home, workspace, path)
+}
+
+// Trace says what rows of a table or of an output file are made of.
+func (s *Service) Trace(ctx context.Context, by caller.Caller, o TraceOptions) (*view.Tree, error) {
+	memory, interpreter := o.MemoryBytes, o.Interpreter
+	o.Process = s.in(by, memory)
+	o.Interpreter = interpreter
+	return Trace(ctx, s.Home, o)
+}
+
+// ScriptOf returns the script that a run was begun with, and the directory that its relative names are seen from.
+func (s *Service) ScriptOf(ctx context.Context, key state.RunKey) (*script.Script, string, error) {
+	return ScriptOf(ctx, s.Home, key, s.Process.Remote, s.Process.Known)
+}
+
+// LineageEvents lists the OpenLineage events of a run.
+func (s *Service) LineageEvents(ctx context.Context, key state.RunKey) ([]lineage.Event, error) {
+	how := lineage.Telling{Namespace: s.Process.Getenv("OPENLINEAGE_NAMESPACE"), Hide: s.Process.Known.Text}
+	var err error
+	if how.Script, how.Dir, err = s.ScriptOf(ctx, key); err != nil { // what state says itself can be told
+		s.Process.Logger.Warn("the script of the run cannot be had: events have no columns", "error", err)
+	}
+	return lineage.Events(ctx, s.Home.State, key, how)
+}
+
+// Check makes the checks of a script over the tables of a run: of its latest, else of the last, where run is 0.
+func (s *Service) Check(ctx context.Context, by caller.Caller, sc *script.Script, run state.Run,
+	o CheckOptions) ([]CheckFound, error) {
+	o.Process, o.Run = s.in(by, o.MemoryBytes), run
+	return Check(ctx, s.Home, sc, o)
+}
+
+// LatestOf returns the latest run of a script, and whether there is one.
+func (s *Service) LatestOf(ctx context.Context, workspace string, sc *script.Script, path string) (state.Run, bool,
+	error) {
+	return LatestOf(ctx, s.Home, workspace, sc, path)
+}
+
+// DiffOptions say how a table of two runs is compared.
+type DiffOptions struct {
+	Table       string
+	Key         []string // fields that say which row is which; none: a key that both tables are known to have
+	ByRows      bool     // rows are compared as they are, without a key
+	Columns     []string // compared beside those of the key; none: all
+	Tolerance   float64  // within which floats are equal, absolutely or relative to the larger one
+	RowsMax     int      // of each kind that are given
+	MemoryBytes int64
+}
+
+// Diff says how a table differs between two runs.
+func (s *Service) Diff(ctx context.Context, runs [2]state.RunKey, o DiffOptions) (out Comparison, err error) {
+	memory, err := budget.Split(o.MemoryBytes, 1, 0)
+	if err != nil {
+		return out, &fault.Error{Kind: fault.Script, Message: err.Error(), Hint: "give more with {{set memory}}"}
+	}
+	memory.Cores = budget.Cores()
+	var tables [2]RunTable
+	for i, key := range runs {
+		if tables[i], err = TableOf(ctx, s.Home, key, o.Table); err != nil {
+			return out, err
+		}
+		out.Runs[i], out.Names[i] = key.Run, fmt.Sprintf("run %d", key.Run)
+	}
+	dir, err := s.Home.Scratch()
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	out.Table = tables[0].Name
+	out.Result, err = compare.Tables(ctx, compare.Options{A: tables[0].Table, B: tables[1].Table,
+		UniqueA: tables[0].Unique, UniqueB: tables[1].Unique, Key: o.Key, ByRows: o.ByRows, Columns: o.Columns,
+		Tolerance: o.Tolerance, Limit: o.RowsMax, Memory: memory, SpillDir: filepath.Join(dir, "spill"), Parts: s.Home.Parts, Names: out.Names})
+	return out, err
+}
+
+// Comparison is how a table differs between two runs.
+type Comparison struct {
+	*compare.Result
+	Table string
+	Runs  [2]int64
+	Names [2]string // of the runs, for people
+}
+
+// Cells returns the values of a row as they are shown.
+func (Comparison) Cells(row []any) []any {
+	out := make([]any, len(row))
+	for i, v := range row {
+		out[i] = Cell(v)
+	}
+	return out
+}
+
+// View returns the comparison as programs see it.
+func (c Comparison) View() view.Diff {
+	out := view.Diff{Table: c.Table, RunA: c.Runs[0], RunB: c.Runs[1], Equal: c.Equal(),
+		Key: append([]string{}, c.Key...), KeyOf: c.KeyOf, Columns: append([]string{}, c.Columns...),
+		Schema: append([]compare.SchemaDifference{}, c.Schema...), RowsA: c.RowsA, RowsB: c.RowsB, Removed: c.Removed,
+		Added: c.Added, Changed: c.Changed, ChangedIn: append([]compare.ColumnCount{}, c.ChangedIn...),
+		RepeatedA: c.RepeatedA, RepeatedB: c.RepeatedB,
+		SampleRemoved: []view.DiffRow{}, SampleAdded: []view.DiffRow{}, SampleChanged: []view.DiffRow{}}
+	all := make([]int, len(c.Columns))
+	for i := range all {
+		all[i] = i
+	}
+	for _, d := range c.SampleRemoved {
+		out.SampleRemoved = append(out.SampleRemoved, view.DiffRow{Row: c.object(d.A, all), Times: d.Times})
+	}
+	for _, d := range c.SampleAdded {
+		out.SampleAdded = append(out.SampleAdded, view.DiffRow{Row: c.object(d.B, all), Times: d.Times})
+	}
+	for _, d := range c.SampleChanged {
+		out.SampleChanged = append(out.SampleChanged, view.DiffRow{Key: c.object(d.A, all[:len(c.Key)]),
+			A: c.object(d.A, d.Changed), B: c.object(d.B, d.Changed)})
+	}
+	return out
+}
+
+// object holds the values of some columns of a row.
+func (c Comparison) object(row []any, columns []int) *view.Object {
+	out := &view.Object{}
+	for _, i := range columns {
+		out.Names, out.Cells = append(out.Names, c.Columns[i]), append(out.Cells, Cell(row[i]))
+	}
+	return out
+}

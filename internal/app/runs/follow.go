@@ -1,0 +1,186 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"thalweg/internal/app/registry"
+	"thalweg/internal/app/view"
+	"thalweg/internal/ops/history"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/run/job"
+	"thalweg/internal/store/state"
+)
+
+// FollowOptions say how a run is followed.
+type FollowOptions struct {
+	After int64         // the line behind which it begins
+	Stay  bool          // also while the run waits for people, is paused, or nobody works on it
+	Every time.Duration // pause between looks; 0: the default
+	// Waiting has the state waited for while it is away.
+	Waiting bool
+	// Alone is told why no worker of a cluster takes the run, whenever that is another reason; may be nil.
+	Alone func(why, hint string)
+}
+
+// Events gives what has happened to a run to tell, in lines that are numbered from 1.
+func (s *Service) Events(ctx context.Context, key state.RunKey, after int64,
+	tell func([]view.EventLine) error) error {
+	_, err := history.Tell(ctx, history.NewStream(s.Home.State, key, after), tell)
+	return err
+}
+
+// Follow does so, and goes on until the run is over, or waits.
+func (s *Service) Follow(ctx context.Context, key state.RunKey, o FollowOptions,
+	tell func([]view.EventLine) error) error {
+	store := s.Home.State
+	if o.Waiting {
+		store = s.Home.Waiting(s.Logger)
+	}
+	watch := nobodyWatch{service: s, key: key, alone: o.Alone}
+	return history.Follow(ctx, history.NewStream(store, key, o.After),
+		history.FollowOptions{Stay: o.Stay, Abandoned: watch.abandoned, Every: o.Every}, tell)
+}
+
+// FollowWork does so with events as those tell them who work on the run: each
+// node's figures are added up. What a gate asks comes with it.
+func (s *Service) FollowWork(ctx context.Context, key state.RunKey, o FollowOptions, show func(view.Event) error) error {
+	work := workEvents{sums: map[string]state.Stats{}, from: map[string]*state.NodeKey{}}
+	return s.Follow(ctx, key, o, func(lines []view.EventLine) error {
+		for _, l := range lines {
+			e, ok := work.of(l.Event)
+			if !ok {
+				continue
+			}
+			if e.Kind == job.NodeWaiting && o.Stay { // else it is said at the end
+				var err error
+				if e.Gate, err = s.asked(ctx, key, e.Node); err != nil {
+					return err
+				}
+			}
+			if err := show(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// workEvents makes of the events of a run's state those that a worker tells.
+type workEvents struct {
+	sums map[string]state.Stats    // of the nodes' batches so far
+	from map[string]*state.NodeKey // whose rows nodes have taken over
+}
+
+// of returns an event as a worker tells it; false if people are shown nothing of it.
+func (w workEvents) of(said state.Event) (job.Event, bool) {
+	e, ok := workEvent(said)
+	switch sum := w.sums[e.Node]; e.Kind {
+	case job.NodePlanned:
+		delete(w.sums, e.Node)
+		w.from[e.Node] = e.ReusedFrom
+	case job.BatchFinished:
+		sum.RowsIn, sum.RowsOut, sum.BytesOut = sum.RowsIn+e.Stats.RowsIn, sum.RowsOut+e.Stats.RowsOut,
+			sum.BytesOut+e.Stats.BytesOut
+		w.sums[e.Node] = sum
+	case job.NodeFinished:
+		e.Stats, e.ReusedFrom = sum, w.from[e.Node]
+	}
+	return e, ok
+}
+
+// asked returns what a gate asks; nil if it does not wait any more.
+func (s *Service) asked(ctx context.Context, key state.RunKey, node string) (*gate.Record, error) {
+	n, err := s.Home.Waiting(s.Logger).Node(ctx, state.NodeKey{RunKey: key, Node: node})
+	if err != nil {
+		return nil, fmt.Errorf("read what gate %s asks: %w", gate.NameOf(node), err)
+	}
+	if n.Status != state.Waiting {
+		return nil, nil
+	}
+	r, err := gate.Decode(n.Gate)
+	if err != nil { // what cannot be read is not shown
+		return nil, nil //nolint:nilerr // Show says it
+	}
+	return &r, nil
+}
+
+// workEvent returns an event of state as a worker tells it; false if people are shown nothing of it.
+func workEvent(e state.Event) (job.Event, bool) {
+	out := job.Event{Run: e.RunKey, Time: e.Time, Node: e.Node, Attempt: e.Attempt, Batches: e.Batches,
+		Failure: e.Failure, ReusedFrom: e.ReusedFrom}
+	if e.Batch != nil {
+		out.Batch = *e.Batch
+	}
+	out.Stats = state.Stats{RowsIn: e.RowsIn, RowsOut: e.RowsOut, BytesOut: e.BytesOut}
+	switch {
+	case e.Kind == state.NodePlanned:
+		out.Kind = job.NodePlanned
+	case e.Kind == state.BatchClaimed:
+		out.Kind = job.BatchStarted
+	case e.Kind == state.BatchEnded && e.Status == state.Succeeded:
+		out.Kind = job.BatchFinished
+	case e.Kind == state.BatchEnded && e.Status == state.Released:
+		out.Kind = job.BatchReleased
+	case e.Kind == state.BatchEnded && e.Status == state.Lost:
+		out.Kind = job.BatchLost
+	case e.Kind == state.BatchEnded && e.Failure != nil:
+		out.Kind = job.BatchFailed
+		if e.Failure.Again {
+			out.Kind = job.BatchRetried
+		}
+	case e.Kind == state.NodeMoved && e.Status == state.Succeeded:
+		out.Kind = job.NodeFinished
+	case e.Kind == state.NodeMoved && e.Status == state.Waiting && gate.Is(state.NodeSpec{Name: e.Node, Kind: gate.Kind}):
+		out.Kind = job.NodeWaiting
+	default:
+		return out, false
+	}
+	return out, true
+}
+
+// nobodyWatch says, now and then, that nobody takes a run.
+type nobodyWatch struct {
+	service *Service
+	key     state.RunKey
+	alone   func(why, hint string)
+	next    time.Time // when it is looked again
+	said    string
+}
+
+const (
+	// nobodyEvery is how often it is looked who works on a run; a run that is taken at once is not
+	// called alone before.
+	nobodyEvery   = 2 * time.Second
+	nobodyTimeout = 5 * time.Second
+)
+
+// abandoned implements history.FollowOptions: a run of a cluster is not left because
+// nobody has come yet, only said to be alone.
+func (n *nobodyWatch) abandoned(run state.Run) bool {
+	home := n.service.Home
+	if home.Cluster() == nil {
+		return !home.AtWork(run.RunKey)
+	}
+	now := time.Now()
+	if n.next.IsZero() {
+		n.next = now.Add(nobodyEvery)
+	}
+	if n.alone == nil || now.Before(n.next) {
+		return false
+	}
+	n.next = now.Add(nobodyEvery)
+	ctx, cancel := context.WithTimeout(context.Background(), nobodyTimeout)
+	defer cancel()
+	why, hint, err := registry.NobodyTakes(ctx, home, n.key)
+	if err == nil && why == "" {
+		n.said = ""
+	}
+	if err != nil || why == "" || why == n.said {
+		return false
+	}
+	n.said = why
+	n.alone(why, hint)
+	return false
+}

@@ -1,0 +1,276 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/registry"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/view"
+	"thalweg/internal/base/action"
+	"thalweg/internal/base/budget"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/ops/history"
+	"thalweg/internal/run/job"
+	"thalweg/internal/store/state"
+)
+
+// Service answers questions about the runs of one instance.
+type Service struct {
+	Home   *instance.Instance
+	Logger *slog.Logger // nil: nothing is logged
+}
+
+// Alone returns the one rule by which a run that is not over has nobody who
+// works on it, and what is said then: a state directory's is interrupted, a
+// cluster's waits for a worker.
+func (s *Service) Alone(ctx context.Context) func(state.Run) (history.Alone, bool) {
+	return func(r state.Run) (out history.Alone, is bool) {
+		if r.Status.Terminal() {
+			return out, false
+		}
+		atWork := s.Home.AtWork(r.RunKey)
+		if atWork && s.Home.Cluster() == nil {
+			return out, false
+		}
+		if s.Home.Cluster() == nil {
+			return history.Alone{Do: r.Do("resume").String()}, true
+		}
+		text, hint, err := registry.NobodyTakes(ctx, s.Home, r.RunKey)
+		switch {
+		case atWork && (err != nil || text == ""): // whoever works on it can
+			return out, false
+		case err != nil:
+			return history.Alone{Why: "it could not be seen which are there: " + err.Error(),
+				Do: action.Do("doctor").String() + " looks at the cluster's services"}, true
+		case text != "":
+			return history.Alone{Why: text, Do: hint}, true
+		}
+		return history.Alone{Why: "none of those that are there has taken it yet",
+			Do: r.Do("attach").String() + " follows it"}, true
+	}
+}
+
+// List lists the runs of a workspace, the latest last: limit of them, 0 being
+// all. With dropped it lists those that were dropped, too.
+func (s *Service) List(ctx context.Context, workspace string, limit int, dropped bool) ([]view.ListedRun, error) {
+	runs, err := history.List(ctx, s.Home.State, workspace,
+		history.ListOptions{Limit: limit, All: dropped, Alone: s.Alone(ctx), Now: time.Now()})
+	slices.Reverse(runs)
+	return append([]view.ListedRun{}, runs...), err
+}
+
+// Listed returns a run as List has it.
+func (s *Service) Listed(ctx context.Context, key state.RunKey) (view.ListedRun, error) {
+	return history.One(ctx, s.Home.State, key, history.ListOptions{All: true, Alone: s.Alone(ctx)})
+}
+
+// Status returns the status of a run as List has it; what state says of it where more cannot be read.
+func (s *Service) Status(ctx context.Context, r state.Run) string {
+	if seen, err := s.Listed(ctx, r.RunKey); err == nil {
+		return seen.Status
+	}
+	return string(r.Status)
+}
+
+// Show returns a run with its nodes, where the time went, and what failed.
+func (s *Service) Show(ctx context.Context, key state.RunKey) (view.RunDetail, error) {
+	d, err := history.ShowRun(ctx, s.Home.State, key,
+		history.ListOptions{All: true, Alone: s.Alone(ctx), Now: time.Now()})
+	if err != nil {
+		return d, err
+	}
+	nodes, err := s.nodes(ctx, key)
+	if err != nil {
+		return d, err
+	}
+	in := runner.ComputedIn(ctx, s.Home.State, nodes)
+	for i, n := range d.Nodes {
+		d.Nodes[i].ComputedIn = in[n.Node]
+	}
+	return d, nil
+}
+
+func (s *Service) nodes(ctx context.Context, key state.RunKey) ([]state.Node, error) {
+	nodes, err := s.Home.State.Nodes(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
+	}
+	return nodes, nil
+}
+
+// ShowNode returns a node of a run, with its slowest and its unsettled batches.
+func (s *Service) ShowNode(ctx context.Context, key state.RunKey, node string) (view.NodeDetail, error) {
+	return history.ShowNode(ctx, s.Home.State, state.NodeKey{RunKey: key, Node: node}, time.Now())
+}
+
+// ShowBatch returns a batch of a node, with its attempts.
+func (s *Service) ShowBatch(ctx context.Context, key state.RunKey, node string, batch int) (view.BatchDetail, error) {
+	return history.ShowBatch(ctx, s.Home.State,
+		state.BatchKey{NodeKey: state.NodeKey{RunKey: key, Node: node}, Batch: batch}, time.Now())
+}
+
+// Audit lists what people have ordered of a run, the latest last.
+func (s *Service) Audit(ctx context.Context, key state.RunKey) ([]view.AuditEntry, error) {
+	entries, err := history.Audit(ctx, s.Home.State, key)
+	return append([]view.AuditEntry{}, entries...), err
+}
+
+// AuditAll does so for all runs of a workspace: limit of the latest entries at least, 0 being all.
+func (s *Service) AuditAll(ctx context.Context, workspace string, limit int) ([]view.AuditEntry, error) {
+	entries, err := history.AuditAll(ctx, s.Home.State, workspace, limit)
+	slices.Reverse(entries)
+	return append([]view.AuditEntry{}, entries...), err
+}
+
+// Names lists the names and statuses of a run's nodes.
+func (s *Service) Names(ctx context.Context, key state.RunKey) ([]view.Node, error) {
+	return s.nodes(ctx, key)
+}
+
+// Batches lists the batches of a node.
+func (s *Service) Batches(ctx context.Context, key state.RunKey, node string) ([]view.Batch, error) {
+	batches, err := state.All(ctx, s.Home.State.Batches, state.NodeKey{RunKey: key, Node: node})
+	if errors.Is(err, state.ErrNotFound) {
+		return nil, s.noNode(ctx, key, node)
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]view.Batch, len(batches))
+	for i, b := range batches {
+		rows[i] = view.Batch{Batch: b.BatchKey.Batch, Status: b.Status, Attempt: b.Attempt, Owner: b.Owner,
+			RowsIn: b.Stats.RowsIn, RowsOut: b.Stats.RowsOut, BytesIn: b.Stats.BytesIn, BytesOut: b.Stats.BytesOut,
+			MS: b.Stats.Elapsed.Milliseconds(), Took: b.Stats.Elapsed, Failure: b.Failure}
+	}
+	return rows, nil
+}
+
+// noNode is the failure of a node that a run has not got.
+func (s *Service) noNode(ctx context.Context, key state.RunKey, name string) error {
+	f := &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+		Message: fmt.Sprintf("run %d has no node %s", key.Run, name),
+		Hint:    fmt.Sprintf("{{do nodes run=%d}} lists them", key.Run)}
+	nodes, err := s.nodes(ctx, key)
+	if err != nil {
+		return f // the list says it, too
+	}
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = n.Node
+	}
+	return f.Suggest(name, names)
+}
+
+// Checks lists what the checks of a run found; with a node only of that one.
+func (s *Service) Checks(ctx context.Context, key state.RunKey, node string) ([]view.Check, error) {
+	nodes, err := s.Home.State.Nodes(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if node != "" {
+		nodes = slices.DeleteFunc(nodes, func(n state.Node) bool { return n.Name != node })
+		if len(nodes) == 0 {
+			return nil, &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+				Message: fmt.Sprintf("run %d has no node %s", key.Run, node),
+				Hint:    "{{do nodes}} lists them"}
+		}
+	}
+	results, err := inspect.Checks(ctx, s.Home.State, nodes)
+	return view.ChecksOf("", results), err
+}
+
+// Summary returns how a run is, with what its nodes have done.
+func (s *Service) Summary(ctx context.Context, key state.RunKey) (runner.Summary, error) {
+	return runner.SummaryOf(ctx, s.Home, key)
+}
+
+// Nodes returns a run's nodes with what they have done, as the run has left them.
+func (s *Service) Nodes(ctx context.Context, run state.Run) (runner.Summary, error) {
+	nodes, err := s.Home.State.Nodes(ctx, run.RunKey)
+	if err != nil {
+		return runner.Summary{}, err
+	}
+	checks, err := inspect.Checks(ctx, s.Home.State, nodes)
+	if err != nil {
+		return runner.Summary{}, err
+	}
+	nodes = Settled(run.Status, run.Finished, nodes)
+	return runner.Summary{Key: run.RunKey, Checks: checks, Stats: runner.NodeStats(ctx, s.Home.State, nodes),
+		Worked:     runner.Worked(ctx, s.Home.State, run, nodes),
+		ComputedIn: runner.ComputedIn(ctx, s.Home.State, nodes),
+		Nodes:      inspect.Shown(ctx, s.Home.State, nodes)}, nil
+}
+
+// Settled returns nodes of a run that is over as it left them: nothing of it is
+// running any more.
+func Settled(run state.Status, finished time.Time, nodes []state.Node) []state.Node {
+	if run == state.Running {
+		return nodes
+	}
+	out := make([]state.Node, len(nodes))
+	for i, n := range nodes {
+		switch {
+		case n.Dropped:
+			n.Status = history.Dropped
+		case n.Status == state.Running:
+			n.Status = state.Stopped
+			if n.Finished.IsZero() {
+				n.Finished = finished
+			}
+		}
+		out[i] = n
+	}
+	return out
+}
+
+// Why says what a run waits for, or what is slow in it.
+func (s *Service) Why(ctx context.Context, run state.Run) (view.Why, error) {
+	out := view.Why{Workspace: run.Workspace, Run: run.Run}
+	waiters, err := budget.Waiters(ctx, filepath.Join(s.Home.Dir, "shares"))
+	if err != nil {
+		return out, err
+	}
+	around := history.Around{Slots: runtime.SlotsOf(ctx, s.Home, run), Memory: waiters.Texts, Gone: job.Gone}
+	around.Waits = func(owner string) bool {
+		return slices.ContainsFunc(waiters.PIDs, func(pid int) bool { return job.IsProcess(owner, pid) })
+	}
+	around.Alone, around.Abandoned = s.Alone(ctx)(run)
+	workers, err := s.workersOn(ctx, run)
+	if err != nil {
+		return out, err
+	}
+	for _, w := range workers {
+		for _, text := range w.Notices {
+			around.Notices = append(around.Notices, fmt.Sprintf("%s (process %d): %s", w.Host, w.PID, text))
+		}
+		if len(w.Concurrency) > 0 {
+			out.Workers = append(out.Workers, view.WorkerPace{Host: w.Host, PID: w.PID, Concurrency: w.Concurrency,
+				Decisions: w.Decisions})
+		}
+	}
+	facts, err := history.Gather(ctx, s.Home.State, run.RunKey, time.Now(), around)
+	out.Answers = facts.Why()
+	return out, err
+}
+
+// workersOn are a cluster's workers that work on a run, by their notes.
+func (s *Service) workersOn(ctx context.Context, run state.Run) ([]registry.WorkerEntry, error) {
+	if s.Home.Cluster() == nil || run.Status.Terminal() {
+		return nil, nil
+	}
+	workers, err := registry.Workers(ctx, s.Home)
+	return slices.DeleteFunc(workers, func(w registry.WorkerEntry) bool {
+		return w.Gone || !slices.ContainsFunc(w.Runs, func(r registry.RunAt) bool {
+			return r.Workspace == run.Workspace && r.Run == run.Run
+		})
+	}), err
+}

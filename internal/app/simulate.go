@@ -1,0 +1,46 @@
+package app
+
+import (
+	"context"
+	"io"
+
+	"thalweg/internal/ops/simulate"
+)
+
+// Words of simulated fleets.
+type (
+	SimulatedFleet = simulate.Config
+	Simulated      = simulate.Result
+	Costs          = simulate.Costs
+	MeasuredRuns   = simulate.Measured
+)
+
+// PortfolioCosts returns the costs that were measured of the portfolio.
+func PortfolioCosts() Costs { return simulate.Portfolio() }
+
+// ReadCosts reads measured costs; name is that of their file.
+func ReadCosts(name string, text []byte) (Costs, error) { return simulate.ReadCosts(name, text) }
+
+// WithoutBroker returns costs of fleets whose processes look at the state.
+func WithoutBroker(c Costs) Costs {
+	c.Queue = simulate.Latency{}
+	return c
+}
+
+// ReadMeasured reads what real runs took; name is that of their file.
+func ReadMeasured(name string, text []byte) (MeasuredRuns, error) {
+	return simulate.ReadMeasured(name, text)
+}
+
+// Simulate says how efficient a fleet would be, in virtual time, and what limits it.
+func Simulate(ctx context.Context, fleet SimulatedFleet) (Simulated, error) {
+	return simulate.Alone(ctx, fleet)
+}
+
+// WriteCurve writes how efficient fleets are, as svg or csv.
+func WriteCurve(w io.Writer, format string, results []Simulated) error {
+	if format == "svg" {
+		return simulate.WriteSVG(w, results)
+	}
+	return simulate.WriteCSV(w, results)
+}

@@ -1,0 +1,11 @@
+package view
+
+// Build is what the build knows of itself.
+type Build struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Go      string `json:"go"`
+	Engine  string `json:"engine"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}

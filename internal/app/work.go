@@ -1,0 +1,222 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"thalweg/internal/app/caller"
+	"thalweg/internal/app/control"
+	"thalweg/internal/app/fleet"
+	"thalweg/internal/app/openlineage"
+	"thalweg/internal/app/outputs"
+	"thalweg/internal/app/registry"
+	"thalweg/internal/app/runner"
+	"thalweg/internal/app/scheduler"
+	"thalweg/internal/app/scripts"
+	"thalweg/internal/app/view"
+	"thalweg/internal/app/worker"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/run/orders"
+	"thalweg/internal/store/state"
+)
+
+// Words of those that work.
+type (
+	RunOptions    = runner.Options
+	Started       = runner.Started
+	Summary       = runner.Summary
+	Shared        = runner.SharedOutput
+	Retry         = runner.Retry
+	CellState     = runner.CellState
+	Matrix        = runner.Matrix
+	Served        = scheduler.Served
+	WorkOptions   = worker.WorkerOptions
+	Telling       = openlineage.Teller
+	RedoSelection = orders.RedoSelection
+	RedoBatches   = orders.Batches
+)
+
+// ErrLeave is the cause of the end of a context whose run may go on in other processes.
+var ErrLeave = runner.ErrLeave
+
+// Tell begins to tell OpenLineage events to an address or file, or where the
+// environment says; its Close tells what is left.
+func (a *App) Tell(ctx context.Context, to string) (*Telling, error) {
+	return openlineage.Open(ctx, a.home, a.process, to)
+}
+
+// Run works on a new run, or lets one go on, until it is over or waits: see
+// runner.Run. The summary is valid whenever its run is not 0, also beside an error.
+func (a *App) Run(ctx context.Context, by Caller, o RunOptions) (Summary, error) {
+	o.Process = a.with(by, o.Process)
+	return runner.Run(ctx, a.home, o)
+}
+
+// with returns what may be used, in a caller's name, with what is observed of the work.
+func (a *App) with(by Caller, seen Process) Process {
+	p := a.in(by)
+	p.Observe, p.Waiting, p.Checkpoint = seen.Observe, seen.Waiting, seen.Checkpoint
+	if cfg := a.home.Cluster(); cfg != nil && p.MemoryBytes == 0 {
+		p.MemoryBytes = cfg.Worker.Memory
+	}
+	return p
+}
+
+// Submit begins a run of a cluster, or lets one go on, and leaves the work to its workers.
+func (a *App) Submit(ctx context.Context, by Caller, o RunOptions) (view.RunKey, view.Diagnostics, error) {
+	o.Process = a.with(by, o.Process)
+	return runner.Submit(ctx, a.home, o)
+}
+
+// AwaitTaken waits until the workers have looked at a new run of a cluster. Where
+// none of them can work on it, it is stopped before anything of it is done. It
+// returns why some of them cannot.
+func (a *App) AwaitTaken(ctx context.Context, by Caller, key view.RunKey) (cannot []string, err error) {
+	c, err := registry.AwaitCandidates(ctx, a.home, key, a.process.Logger)
+	if ctx.Err() != nil {
+		return nil, nil // it goes on, as one does that nobody follows
+	}
+	if err != nil {
+		return nil, &NotSeenError{err}
+	}
+	reasons := c.Reasons()
+	for i, text := range reasons {
+		reasons[i] = a.process.Known.Text(text)
+	}
+	if !c.None() {
+		return reasons, nil
+	}
+	if _, err := control.Stop(ctx, a.home, key,
+		by.Mark(shortReason("no worker can take it: "+strings.Join(reasons, "; ")))); err != nil {
+		return nil, fmt.Errorf("stop run %d, which no worker can take: %w", key.Run, err)
+	}
+	return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no worker can take run %d, so it is stopped:\n%s",
+		key.Run, strings.Join(reasons, "\n")),
+		Hint: "mend these, or start a worker that can; with {{set wait}} the run waits for one"}
+}
+
+// NotSeenError says that it could not be seen whether a worker takes a run; it was submitted, whoever takes it.
+type NotSeenError struct{ Err error }
+
+// Error implements error.
+func (e *NotSeenError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *NotSeenError) Unwrap() error { return e.Err }
+
+// reasonMost is how many characters of why no worker takes a run are kept as the reason of its end.
+const reasonMost = 400
+
+func shortReason(text string) string {
+	if r := []rune(text); len(r) > reasonMost {
+		return string(r[:reasonMost]) + "…"
+	}
+	return text
+}
+
+// PlanRun says what a new run of a script does with each of its nodes.
+func (a *App) PlanRun(ctx context.Context, by Caller, s *scripts.Script, o RunOptions) (view.RunPlanned, error) {
+	out := view.RunPlanned{Event: "run_planned", Nodes: []view.PlannedNode{}, Outside: []string{}}
+	o.Process = a.with(by, o.Process)
+	nodes, err := runner.PlanRun(ctx, a.home, s, o)
+	if err != nil {
+		return out, err
+	}
+	for _, n := range nodes {
+		out.Nodes = append(out.Nodes, view.PlannedNode{Node: n.Node, Why: n.Why, From: view.ReusedFromOf(n.From)})
+	}
+	for _, n := range s.Nodes {
+		if !slices.ContainsFunc(nodes, func(of runner.PlannedNode) bool { return of.Node == n.Name }) {
+			out.Outside = append(out.Outside, n.Name)
+		}
+	}
+	return out, nil
+}
+
+// Replaces lists what is there of the outputs that a new run of a script writes.
+func (a *App) Replaces(ctx context.Context, s *scripts.Script, o RunOptions) ([]view.Replaced, error) {
+	nodes, err := runner.SelectedOf(s, o)
+	if err != nil {
+		return nil, err
+	}
+	return outputs.Replaced(ctx, a.process.Remote, s, nodes)
+}
+
+// Explain says how a run of a script would go about it, and what it would take over of earlier runs.
+func (a *App) Explain(ctx context.Context, by Caller, s *scripts.Script, o scripts.ExplainOptions) (view.Explained, error) {
+	o.Process = a.in(by)
+	return scripts.Explain(ctx, a.home, s, o)
+}
+
+// Hooks reads who is told of all runs: from a file, or with "" from the instance's, if it has one.
+func (a *App) Hooks(ctx context.Context, path string) ([]scripts.Hook, error) {
+	return runner.Hooks(ctx, a.home, a.process.Remote, a.process.Known, path)
+}
+
+// MatrixOptions say how a script is run over values.
+type MatrixOptions struct {
+	RunOptions
+	Dir         string   // of the state
+	Axes        []string // NAME=VALUES
+	Concurrency int      // cells at once
+	FailFast    bool     // no cell begins behind one that failed
+	Again       bool     // all cells, also those that are complete
+	Show        func(CellState)
+}
+
+// RunMatrix runs a script once for each cell that is not complete, and returns
+// all cells as they are then. A cell that fails is no error.
+func (a *App) RunMatrix(ctx context.Context, by Caller, o MatrixOptions) ([]CellState, error) {
+	axes, err := runner.ParseAxes(o.Axes)
+	if err != nil {
+		return nil, err
+	}
+	o.Process = a.with(by, o.Process)
+	return runner.RunMatrix(ctx, runner.MatrixOptions{Options: o.RunOptions, Dir: o.Dir, Cluster: a.home.Cluster(),
+		Axes: axes, Concurrency: o.Concurrency, FailFast: o.FailFast, Again: o.Again, Show: o.Show})
+}
+
+// Matrices lists what a workspace has run over values.
+func (a *App) Matrices(ctx context.Context, workspace string) ([]Matrix, error) {
+	return runner.Matrices(ctx, a.home, workspace)
+}
+
+// MatrixCells lists the cells of a matrix, with their runs as lists have them: waiting, interrupted, dropped.
+func (a *App) MatrixCells(ctx context.Context, workspace string, m Matrix) ([]CellState, error) {
+	cells, err := runner.MatrixCells(ctx, a.home, workspace, m)
+	for i, s := range cells {
+		seen, err := a.Runs.Listed(ctx, state.RunKey{Workspace: workspace, Run: s.Run})
+		if err != nil {
+			return nil, err
+		}
+		cells[i].Status = state.Status(seen.Status)
+	}
+	return cells, err
+}
+
+// Work takes batches of all runs of the instance until ctx ends: see worker.Serve. m measures that; nil: nobody does.
+func (a *App) Work(ctx context.Context, by Caller, o WorkOptions, m *Metrics) error {
+	o.Process = a.with(by, o.Process)
+	if m != nil {
+		m.Measure(a.home, &o)
+	}
+	return worker.Serve(ctx, a.home, o)
+}
+
+// ScheduleOptions say what a scheduler begins.
+type ScheduleOptions = scheduler.SchedulerOptions
+
+// Schedule begins runs when their scripts' schedules and watches say so, until ctx ends.
+func (a *App) Schedule(ctx context.Context, by Caller, o ScheduleOptions) error {
+	o.Process = a.with(by, o.Process)
+	o.Process.Caller.Via = caller.Scheduler
+	return scheduler.Schedule(ctx, a.home, o)
+}
+
+// OnTime is how long ago a scheduler may have looked that is there.
+const OnTime = fleet.OnTime
+
+// Axis is a parameter with its values.
+type Axis = runner.Axis
