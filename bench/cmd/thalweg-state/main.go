@@ -80,7 +80,7 @@ const (
 
 // batches drives a run of so many.
 func batches(ctx context.Context, store state.Store, o options, steps map[string]float64) error {
-	m := &meter{Store: store}
+	m := newMeter(store)
 	if err := m.drive(ctx, o.Batches); err != nil {
 		return err
 	}

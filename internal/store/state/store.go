@@ -7,6 +7,8 @@ import (
 	"time"
 )
 
+//go:generate go run ./generate
+
 // Store keeps runs, nodes, batches, attempts, leases and results.
 //
 // It is made of partitions that cannot see each other: a workspace's (numbers
@@ -30,7 +32,7 @@ type Store interface {
 	// CreateRun stores a new run in status Running with its nodes Pending, and
 	// the blobs that its pins name, and returns its number: one more than the
 	// workspace's last. The run's note that it is open (OpenNote) comes before it.
-	CreateRun(ctx context.Context, run Run, nodes []NodeSpec, blobs ...Blob) (RunKey, error)
+	CreateRun(ctx context.Context, run Run, nodes []NodeSpec, blobs ...Blob) (RunKey, error) //around:change
 	Run(ctx context.Context, key RunKey) (Run, error)
 	// Runs lists a workspace's runs, the latest first, without what only Run
 	// gives, and with their nodes in brief.
@@ -44,9 +46,9 @@ type Store interface {
 	// Notes are hints and decide nothing: a call that arrives late may bring back
 	// what somebody has put since, or removed. Whoever finds one verifies it in the
 	// run that it names, and removes it if it does not hold any more.
-	PutNote(ctx context.Context, workspace string, n Note) error
+	PutNote(ctx context.Context, workspace string, n Note) error //around:hint
 	// RemoveNote removes a note if it is still as it was read; a no-op otherwise.
-	RemoveNote(ctx context.Context, workspace string, n Note) error
+	RemoveNote(ctx context.Context, workspace string, n Note) error //around:hint
 	// Notes lists a topic's notes by name, those with names after that one.
 	Notes(ctx context.Context, workspace, topic, after string, limit int) ([]Note, error)
 
@@ -70,9 +72,9 @@ type Store interface {
 	// ErrHeld otherwise, beside the role as it is. Roles save work and decide
 	// nothing: a call that arrives late may take one for an owner that is gone, or
 	// give one up that is wanted again, and nothing else is conditional on them.
-	Acquire(ctx context.Context, key RunKey, role, owner string, now, until time.Time) (Role, error)
+	Acquire(ctx context.Context, key RunKey, role, owner string, now, until time.Time) (Role, error) //around:hint
 	// Resign gives a role up; a no-op if it is not the owner's.
-	Resign(ctx context.Context, key RunKey, role, owner string) error
+	Resign(ctx context.Context, key RunKey, role, owner string) error //around:hint
 
 	// Nodes lists a run's nodes by ordinal, without their plans.
 	Nodes(ctx context.Context, key RunKey) ([]Node, error)
@@ -85,7 +87,7 @@ type Store interface {
 	// Running. It answers with the digest of the plan that stands: another one
 	// if another planner came first. ErrConflict if the node cannot be planned
 	// (any more), or is of another epoch.
-	FlipPlan(ctx context.Context, key NodeKey, f Flip) (standing string, err error)
+	FlipPlan(ctx context.Context, key NodeKey, f Flip) (standing string, err error) //around:change
 	// MoveNode moves a node along a transition that is a coordinator's to make
 	// (Settles); ErrConflict if it is no longer in From, or of another epoch.
 	// One that has been made already is a no-op.
@@ -119,7 +121,7 @@ type Store interface {
 	// time, or Claimed with a lease that ended before now (the earlier attempt
 	// becomes Lost). ErrNotClaimable otherwise. Repeated with its token while
 	// the claim is the batch's latest and not ended, it gives the same claim.
-	Claim(ctx context.Context, b Bid) (Claim, error)
+	Claim(ctx context.Context, b Bid) (Claim, error) //around:change
 	// Extend moves the end of the lease, never back; ErrLeaseLost if the attempt
 	// is no longer the latest, has ended, or was claimed before the node's Fence.
 	Extend(ctx context.Context, c Claim, lease time.Time) error
