@@ -73,10 +73,10 @@ func TestRedactingStore(t *testing.T) {
 	run := state.Run{Description: aText, Pins: []state.Pin{{Name: aText, Digest: blob.Digest}}}
 	note := state.Note{Data: []byte(aText)}
 	for name, call := range map[string]func() error{
-		"CreateRun":  func() error { _, err := s.CreateRun(ctx, run, nil, blob); return err },
-		"BeginOrder": func() error { return s.BeginOrder(ctx, state.RunKey{}, state.Order{Cause: &failure}) },
-		"StagePlan":  func() error { return s.StagePlan(ctx, state.NodeKey{}, "", piece) },
-		"FlipPlan":   func() error { _, err := s.FlipPlan(ctx, state.NodeKey{}, state.Flip{Rest: piece}); return err },
+		"CreateRun":    func() error { _, err := s.CreateRun(ctx, run, nil, blob); return err },
+		"BeginCommand": func() error { return s.BeginCommand(ctx, state.RunKey{}, state.Command{Cause: &failure}) },
+		"StagePlan":    func() error { return s.StagePlan(ctx, state.NodeKey{}, "", piece) },
+		"FlipPlan":     func() error { _, err := s.FlipPlan(ctx, state.NodeKey{}, state.Flip{Rest: piece}); return err },
 		"MoveNode": func() error {
 			return s.MoveNode(ctx, state.NodeKey{}, state.Move{Failure: &failure, Gate: []byte(aText)})
 		},

@@ -19,7 +19,7 @@ func RedactingStore(s state.Store, known *secret.Known) state.Store {
 		switch op.Method {
 		case state.OpCreateRun:
 			d.run(state.Pointer[state.Run](op.Args), state.Pointer[[]state.Blob](op.Args))
-		case state.OpHear, state.OpRemoveNote: // of what is stored already, and named as it is
+		case state.OpApplyCommand, state.OpRemoveNote: // of what is stored already, and named as it is
 		default:
 			for _, arg := range op.Args {
 				d.argument(arg)
@@ -54,7 +54,7 @@ func (d redacting) run(run *state.Run, blobs *[]state.Blob) {
 // argument takes secrets out of what a pointer points to. What is behind that, others may have: it is copied.
 func (d redacting) argument(pointer any) {
 	switch arg := pointer.(type) {
-	case *state.Order:
+	case *state.Command:
 		arg.Reason, arg.Cause = d.known.Text(arg.Reason), d.failure(arg.Cause)
 	case *state.Flip:
 		d.argument(&arg.Rest)

@@ -85,8 +85,8 @@ func (t *timed) call(ctx context.Context, op state.Op, call func(context.Context
 		return t.reading(len(t.fleet.nodes), do)
 	case state.OpNode: // its head, and what there is once of its plan
 		return t.reading(2, do)
-	case state.OpBeginOrder: // the only order in a simulation is that it failed
-		o := state.Pointer[state.Order](op.Args)
+	case state.OpBeginCommand: // the only order in a simulation is that it failed
+		o := state.Pointer[state.Command](op.Args)
 		t.fleet.done, t.fleet.failure = true, fmt.Errorf("an order to %s the run: %v", o.Kind, o.Cause)
 		return errOver
 	case state.OpAcquire:

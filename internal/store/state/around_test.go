@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"testing"
@@ -65,4 +66,15 @@ func TestKindsOfCalls(t *testing.T) {
 	require.Equal(t, state.Changes, told.Kind)
 	require.Equal(t, "somebody", state.Pointer[state.Bid](told.Args).Owner)
 	require.Nil(t, state.Pointer[state.Note](told.Args))
+}
+
+// What was stored before the methods and types had other names is read.
+func TestStoredNamesOfCommands(t *testing.T) {
+	t.Parallel()
+	run, err := json.Marshal(state.Run{Command: &state.Command{Epoch: 7}})
+	require.NoError(t, err)
+	require.Contains(t, string(run), `"Order":{"epoch":7,`)
+	event, err := json.Marshal(state.Event{Kind: state.OrderBegun, EventData: state.EventData{Command: &state.Command{}}})
+	require.NoError(t, err)
+	require.Contains(t, string(event), `"kind":"order_begun","order":{`)
 }

@@ -17,9 +17,9 @@ const (
 	OpPutNote        Method = "PutNote"
 	OpRemoveNote     Method = "RemoveNote"
 	OpNotes          Method = "Notes"
-	OpBeginOrder     Method = "BeginOrder"
-	OpHear           Method = "Hear"
-	OpEndOrder       Method = "EndOrder"
+	OpBeginCommand   Method = "BeginCommand"
+	OpApplyCommand   Method = "ApplyCommand"
+	OpCommitCommand  Method = "CommitCommand"
 	OpCompleteRun    Method = "CompleteRun"
 	OpAcquire        Method = "Acquire"
 	OpResign         Method = "Resign"
@@ -118,19 +118,19 @@ func (a around) Notes(ctx context.Context, workspace, topic, after string, limit
 	return v, err
 }
 
-func (a around) BeginOrder(ctx context.Context, key RunKey, o Order) error {
-	op := Op{OpBeginOrder, "begin_order", Changes, []any{&key, &o}, nil}
-	return a.do(ctx, op, func(ctx context.Context) error { return a.Store.BeginOrder(ctx, key, o) })
+func (a around) BeginCommand(ctx context.Context, key RunKey, c Command) error {
+	op := Op{OpBeginCommand, "begin_order", Changes, []any{&key, &c}, nil}
+	return a.do(ctx, op, func(ctx context.Context) error { return a.Store.BeginCommand(ctx, key, c) })
 }
 
-func (a around) Hear(ctx context.Context, key NodeKey, o Order) error {
-	op := Op{OpHear, "hear", Changes, []any{&key, &o}, nil}
-	return a.do(ctx, op, func(ctx context.Context) error { return a.Store.Hear(ctx, key, o) })
+func (a around) ApplyCommand(ctx context.Context, key NodeKey, c Command) error {
+	op := Op{OpApplyCommand, "hear", Changes, []any{&key, &c}, nil}
+	return a.do(ctx, op, func(ctx context.Context) error { return a.Store.ApplyCommand(ctx, key, c) })
 }
 
-func (a around) EndOrder(ctx context.Context, key RunKey, epoch int64, now time.Time) error {
-	op := Op{OpEndOrder, "end_order", Changes, []any{&key, &epoch, &now}, nil}
-	return a.do(ctx, op, func(ctx context.Context) error { return a.Store.EndOrder(ctx, key, epoch, now) })
+func (a around) CommitCommand(ctx context.Context, key RunKey, epoch int64, now time.Time) error {
+	op := Op{OpCommitCommand, "end_order", Changes, []any{&key, &epoch, &now}, nil}
+	return a.do(ctx, op, func(ctx context.Context) error { return a.Store.CommitCommand(ctx, key, epoch, now) })
 }
 
 func (a around) CompleteRun(ctx context.Context, key RunKey, epoch int64, actor string, now time.Time) error {

@@ -12,7 +12,7 @@ import (
 // Store keeps runs, nodes, batches, attempts, leases and results.
 //
 // It is made of partitions that cannot see each other: a workspace's (numbers
-// of its runs, notes), a run's (its record, orders, roles, events, sequence) and
+// of its runs, notes), a run's (its record, commands, roles, events, sequence) and
 // a node's (its record, plan, batches, attempts, results, publications, events). Each method
 // changes one of them, in one step, on conditions about that one alone; only
 // CreateRun writes several, the run's last. What concerns a whole run is made
@@ -52,19 +52,19 @@ type Store interface {
 	// Notes lists a topic's notes by name, those with names after that one.
 	Notes(ctx context.Context, workspace, topic, after string, limit int) ([]Note, error)
 
-	// BeginOrder records an order as the run's latest. Its number must be the
-	// one after the run's Epoch. ErrConflict if it is not, if the order before
+	// BeginCommand records a command as the run's latest. Its number must be the
+	// one after the run's Epoch. ErrConflict if it is not, if the command before
 	// is not carried out yet, or if a run in this status cannot have it.
-	BeginOrder(ctx context.Context, key RunKey, o Order) error
-	// Hear makes a node follow an order: its epoch rises to the order's, and
-	// Order.On says what becomes of it and its batches. A no-op if it has heard
-	// of that order or a later one.
-	Hear(ctx context.Context, key NodeKey, o Order) error
-	// EndOrder records that every node has heard: the run gets the status that
-	// the order leads to. ErrConflict if it is not the run's latest.
-	EndOrder(ctx context.Context, key RunKey, epoch int64, now time.Time) error
+	BeginCommand(ctx context.Context, key RunKey, c Command) error //around:name=begin_order
+	// ApplyCommand makes a node follow a command: its epoch rises to the command's, and
+	// Command.On says what becomes of it and its batches. A no-op if it has followed
+	// that command or a later one.
+	ApplyCommand(ctx context.Context, key NodeKey, c Command) error //around:name=hear
+	// CommitCommand records that every node follows: the run gets the status that
+	// the command leads to. ErrConflict if it is not the run's latest.
+	CommitCommand(ctx context.Context, key RunKey, epoch int64, now time.Time) error //around:name=end_order
 	// CompleteRun moves a run from Running to Complete; ErrConflict if it is
-	// not Running, or of another epoch, or an order is being carried out.
+	// not Running, or of another epoch, or a command is being carried out.
 	CompleteRun(ctx context.Context, key RunKey, epoch int64, actor string, now time.Time) error
 
 	// Acquire takes a role that is free, or whose time was over before now, or
@@ -95,7 +95,7 @@ type Store interface {
 
 	// Purge removes what a node of a dropped run keeps: its plan, batches,
 	// attempts, results and publications. Its record, its tally and its events
-	// stay. ErrConflict if it has not heard that its run was dropped. What arrives
+	// stay. ErrConflict if it does not follow the command that dropped its run yet. What arrives
 	// late may be staged again (StagePlan), so it may be repeated.
 	Purge(ctx context.Context, key NodeKey) error
 
