@@ -78,7 +78,7 @@ func (a *console) showRun(d view.RunDetail) {
 	fmt.Fprintf(a.stdout, ", begun %s%s, %s\n", d.Created.Local().Format(time.DateTime), by(d.Actor), span(ms(d.Elapsed)))
 	a.say("script", d.Script)
 	a.say("", a.whatHappened(d.Run))
-	if o := d.Order; o != nil && o.Kind != view.OrderFail { // that says what the failure does
+	if o := d.Order; o != nil && o.Kind != view.CommandFail { // that says what the failure does
 		a.say("last order", string(o.Kind)+mark(o.Mark))
 	}
 	fmt.Fprintln(a.stdout)

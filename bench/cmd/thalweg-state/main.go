@@ -80,7 +80,7 @@ const (
 
 // batches drives a run of so many.
 func batches(ctx context.Context, store state.Store, o options, steps map[string]float64) error {
-	m := &meter{Store: store}
+	m := newMeter(store)
 	if err := m.drive(ctx, o.Batches); err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func runs(ctx context.Context, store state.Store, o options, steps map[string]fl
 		if i%waitsEvery == 0 || i == o.Runs-1 { // some wait for people
 			err = wait(ctx, store, state.NodeKey{RunKey: key, Node: gateNode})
 		} else {
-			err = state.Direct(ctx, store, key, state.Order{Kind: state.OrderStop, Token: "t",
+			err = state.Direct(ctx, store, key, state.Command{Kind: state.CommandStop, Token: "t",
 				Mark: state.Mark{Actor: "me", Time: time.Now()}})
 		}
 		if err != nil {

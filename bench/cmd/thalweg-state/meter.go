@@ -22,56 +22,29 @@ type meter struct {
 	reading time.Duration   // of all that a coordinator reads and renews
 }
 
-// Claim implements state.Store.
-func (m *meter) Claim(ctx context.Context, b state.Bid) (state.Claim, error) {
-	began := time.Now()
-	c, err := m.Store.Claim(ctx, b)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.claim = time.Since(began)
-	return c, err
+// newMeter returns a meter of a store.
+func newMeter(of state.Store) *meter {
+	m := &meter{}
+	m.Store = state.Around(of, m.call)
+	return m
 }
 
-// Commit implements state.Store.
-func (m *meter) Commit(ctx context.Context, c state.Claim, out state.Outcome, now time.Time) error {
+// call notes what a call takes.
+func (m *meter) call(ctx context.Context, op state.Op, call func(context.Context) error) error {
 	began := time.Now()
-	err := m.Store.Commit(ctx, c, out, now)
+	err := call(ctx)
+	took := time.Since(began)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.batches = append(m.batches, m.claim+time.Since(began))
+	switch op.Method {
+	case state.OpClaim:
+		m.claim = took
+	case state.OpCommit:
+		m.batches = append(m.batches, m.claim+took)
+	case state.OpRun, state.OpNodes, state.OpOffers, state.OpUnsettled:
+		m.reading += took
+	}
 	return err
-}
-
-// reads times what a coordinator asks for.
-func (m *meter) reads(began time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.reading += time.Since(began)
-}
-
-// Run implements state.Store.
-func (m *meter) Run(ctx context.Context, key state.RunKey) (state.Run, error) {
-	defer m.reads(time.Now())
-	return m.Store.Run(ctx, key)
-}
-
-// Nodes implements state.Store.
-func (m *meter) Nodes(ctx context.Context, key state.RunKey) ([]state.Node, error) {
-	defer m.reads(time.Now())
-	return m.Store.Nodes(ctx, key)
-}
-
-// Offers implements state.Store.
-func (m *meter) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) ([]state.Offer,
-	int64, error) {
-	defer m.reads(time.Now())
-	return m.Store.Offers(ctx, key, now, page)
-}
-
-// Unsettled implements state.Store.
-func (m *meter) Unsettled(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Batch, int64, error) {
-	defer m.reads(time.Now())
-	return m.Store.Unsettled(ctx, key, page)
 }
 
 // idle is a job whose batches do nothing but leave a part.

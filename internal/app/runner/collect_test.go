@@ -206,13 +206,13 @@ func TestCollectAtEveryPointOfARun(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			passed[p]++
-			order := func(kind state.OrderKind) {
+			order := func(kind state.CommandKind) {
 				require.NoError(t, state.Direct(context.Background(), r.home.State, state.RunKey{Workspace: "main", Run: 3},
-					state.Order{Kind: kind, Token: fmt.Sprint(kind, p, passed[p]), Mark: state.Mark{Actor: "a", Time: time.Now()}}))
+					state.Command{Kind: kind, Token: fmt.Sprint(kind, p, passed[p]), Mark: state.Mark{Actor: "a", Time: time.Now()}}))
 			}
 			if paused := p == job.Executed; paused { // what is at work may commit
-				order(state.OrderPause)
-				defer order(state.OrderUnpause)
+				order(state.CommandPause)
+				defer order(state.CommandUnpause)
 			}
 			_, err := runGC(context.Background(), r.home, gc.Limits{Keep: 1}, false)
 			require.NoError(t, err)
@@ -267,7 +267,7 @@ func TestCollectWhileRowsAreTakenOver(t *testing.T) {
 			r.home.State = &dropping{Store: plain, behind: behind, drop: func() {
 				once.Do(func() {
 					require.NoError(t, state.Direct(context.Background(), plain, first.Key,
-						state.Order{Kind: state.OrderDrop, Token: "t", Mark: state.Mark{Actor: "a", Time: time.Now()}}))
+						state.Command{Kind: state.CommandDrop, Token: "t", Mark: state.Mark{Actor: "a", Time: time.Now()}}))
 					mid := *r.home
 					mid.State = plain
 					done, err := runGC(context.Background(), &mid, gc.Limits{}, false)
@@ -302,12 +302,12 @@ type begins struct {
 	do func()
 }
 
-func (b *begins) BeginOrder(ctx context.Context, key state.RunKey, o state.Order) error {
+func (b *begins) BeginCommand(ctx context.Context, key state.RunKey, o state.Command) error {
 	if do := b.do; do != nil {
 		b.do = nil
 		do()
 	}
-	return b.Store.BeginOrder(ctx, key, o)
+	return b.Store.BeginCommand(ctx, key, o)
 }
 
 // A run that could take rows over begins, and ends, between the moment in which

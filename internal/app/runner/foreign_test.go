@@ -266,7 +266,7 @@ func TestASourceComesBackBetweenTwoLooks(t *testing.T) {
 
 // withdraw orders table timed of run 1 to be made again.
 func (f *foreigner) withdraw(t *testing.T, in state.Store) {
-	order := state.Order{Kind: state.OrderRedo, Token: "t", Nodes: []state.Redo{{Node: "timed"}},
+	order := state.Command{Kind: state.CommandRedo, Token: "t", Nodes: []state.Redo{{Node: "timed"}},
 		Mark: state.Mark{Actor: "ann", Time: time.Now()}}
 	require.NoError(t, state.Direct(context.Background(), in, state.RunKey{Workspace: "main", Run: 1}, order))
 }
@@ -283,7 +283,7 @@ func (f *foreigner) goOn(t *testing.T) {
 // has them is done, and others read it: all is computed that hangs on them.
 func TestTakenOverRowsAreLostWhileTheyAreRead(t *testing.T) {
 	t.Parallel()
-	both := []state.OrderKind{state.OrderDrop, state.OrderInvalidate}
+	both := []state.CommandKind{state.CommandDrop, state.CommandInvalidate}
 	for _, kind := range effort.Of(both[:1], both, both) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -299,9 +299,9 @@ func TestTakenOverRowsAreLostWhileTheyAreRead(t *testing.T) {
 				for _, run := range []int64{1, 2} {
 					key := state.RunKey{Workspace: "main", Run: run}
 					require.NoError(t, state.Direct(context.Background(), r.home.State, key,
-						state.Order{Kind: kind, Token: "t", Mark: state.Mark{Actor: "ann", Time: time.Now()}}))
+						state.Command{Kind: kind, Token: "t", Mark: state.Mark{Actor: "ann", Time: time.Now()}}))
 				}
-				if kind == state.OrderDrop {
+				if kind == state.CommandDrop {
 					_, err := runGC(context.Background(), r.home, gc.Limits{}, false)
 					require.NoError(t, err)
 				}
@@ -324,7 +324,7 @@ func TestASourceThatCannotBeRead(t *testing.T) {
 		t.Parallel()
 		f := newForeigner(t)
 		sum := f.run(t, 1, at(job.Committed, 1, func() {
-			require.NoError(t, state.Direct(context.Background(), f.home.State, key, state.Order{Kind: state.OrderInvalidate,
+			require.NoError(t, state.Direct(context.Background(), f.home.State, key, state.Command{Kind: state.CommandInvalidate,
 				Token: "t", Mark: state.Mark{Actor: "ann", Reason: "wrong", Time: time.Now()}}))
 		}))
 		require.Equal(t, state.Failed, sum.Status)
@@ -338,7 +338,7 @@ func TestASourceThatCannotBeRead(t *testing.T) {
 		t.Parallel()
 		f := newForeigner(t)
 		named := at(job.Committed, 1, func() {
-			require.NoError(t, state.Direct(context.Background(), f.home.State, key, state.Order{Kind: state.OrderInvalidate,
+			require.NoError(t, state.Direct(context.Background(), f.home.State, key, state.Command{Kind: state.CommandInvalidate,
 				Token: "t", Mark: state.Mark{Actor: "ann", Reason: "wrong", Time: time.Now()}}))
 		})
 		sum := f.run(t, 1, func(o *runner.Options) { named(o); o.From = []int64{1} })
@@ -352,7 +352,7 @@ func TestASourceThatCannotBeRead(t *testing.T) {
 		begun := func(p job.CrashPoint) {
 			if p == job.Planned && again <= orders.PlanAgainMax {
 				again++
-				order := state.Order{Kind: state.OrderRedo, Token: fmt.Sprint(again), Nodes: []state.Redo{{Node: "base"}},
+				order := state.Command{Kind: state.CommandRedo, Token: fmt.Sprint(again), Nodes: []state.Redo{{Node: "base"}},
 					Mark: state.Mark{Actor: "ann", Time: time.Now()}}
 				require.NoError(t, state.Direct(context.Background(), f.home.State, key, order))
 				f.finish(t)

@@ -118,7 +118,7 @@ func (g gated) node(t *testing.T, name string) state.Node {
 	return n
 }
 
-func (g gated) order(t *testing.T, o state.Order) {
+func (g gated) order(t *testing.T, o state.Command) {
 	t.Helper()
 	o.Token, o.Mark = t.Name()+string(o.Kind), state.Mark{Actor: "boss", Time: time.Now()}
 	require.NoError(t, state.Direct(t.Context(), g.home.State, g.key, o))
@@ -261,7 +261,7 @@ func TestADecisionAboutOtherTablesIsVoid(t *testing.T) {
 	g := begin(t, gateScript)
 	shown := g.node(t, "approval:orders").GateDigest
 	again := []state.Redo{{Node: "read", Replan: true}, {Node: "approval:orders", Replan: true}}
-	g.order(t, state.Order{Kind: state.OrderRedo, Nodes: again})
+	g.order(t, state.Command{Kind: state.CommandRedo, Nodes: again})
 	require.ErrorContains(t, g.decide(t, "orders", true), "does not wait yet")
 
 	rows := "id,price\n1,1\n2,99\n"
@@ -285,7 +285,7 @@ func TestAnApprovalOfWhatIsGoneLetsNothingPass(t *testing.T) {
 	t.Parallel()
 	g := begin(t, gateScript)
 	require.NoError(t, g.decide(t, "orders", true))
-	g.order(t, state.Order{Kind: state.OrderRedo, Nodes: []state.Redo{{Node: "read", Replan: true}}})
+	g.order(t, state.Command{Kind: state.CommandRedo, Nodes: []state.Redo{{Node: "read", Replan: true}}})
 	require.NoError(t, os.WriteFile(filepath.Join(g.dir, "orders.csv"), []byte("id,price\n1,99\n"), 0o600))
 	sum := g.resume(t)
 	require.Equal(t, state.Failed, sum.Status)
@@ -389,9 +389,9 @@ func TestADecisionNamesWhatWasLookedAt(t *testing.T) {
 	rec, err := gate.Decode(g.node(t, "approval:orders").Gate)
 	require.NoError(t, err)
 	require.Contains(t, rec.Decide(g.key, "approve").String(), " digest="+rec.Short()+" ")
-	g.order(t, state.Order{Kind: state.OrderStop})
+	g.order(t, state.Command{Kind: state.CommandStop})
 	again := []state.Redo{{Node: "read", Replan: true}, {Node: "approval:orders", Replan: true}}
-	g.order(t, state.Order{Kind: state.OrderRedo, Nodes: again})
+	g.order(t, state.Command{Kind: state.CommandRedo, Nodes: again})
 	require.NoError(t, os.WriteFile(filepath.Join(g.dir, "orders.csv"), []byte("id,price\n1,99\n"), 0o600))
 	require.Equal(t, state.Waiting, g.resume(t).Status)
 	require.ErrorContains(t, decide(rec.Short()), "no longer shows what {{set digest}} "+rec.Short())
@@ -435,7 +435,7 @@ func TestTimeoutsReject(t *testing.T) {
 		t.Parallel()
 		g := over(t)
 		n := g.node(t, "approval:orders")
-		g.order(t, state.Order{Kind: state.OrderApprove, Nodes: []state.Redo{{Node: n.Name, Digest: n.GateDigest}}})
+		g.order(t, state.Command{Kind: state.CommandApprove, Nodes: []state.Redo{{Node: n.Name, Digest: n.GateDigest}}})
 		require.Equal(t, state.Pending, g.node(t, "approval:orders").Status)
 		sum := g.resume(t)
 		require.Equal(t, state.Failed, sum.Status)

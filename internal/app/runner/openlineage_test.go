@@ -275,8 +275,8 @@ func TestOpenLineageEventsOfAllKinds(t *testing.T) {
 		}
 		return kinds
 	}
-	order := func(key state.RunKey, o state.OrderKind) {
-		require.NoError(t, state.Direct(t.Context(), home.State, key, state.Order{Kind: o, Token: string(o) + t.Name(),
+	order := func(key state.RunKey, o state.CommandKind) {
+		require.NoError(t, state.Direct(t.Context(), home.State, key, state.Command{Kind: o, Token: string(o) + t.Name(),
 			Mark: state.Mark{Actor: "me", Reason: "wrong", Time: time.Now()}}))
 	}
 
@@ -288,7 +288,7 @@ func TestOpenLineageEventsOfAllKinds(t *testing.T) {
 	stopped.Observe = func(e job.Event) {
 		if e.Kind == job.BatchStarted && e.Node == "calc" {
 			once.Do(func() {
-				wg.Go(func() { look(key); order(key, state.OrderStop) })
+				wg.Go(func() { look(key); order(key, state.CommandStop) })
 			})
 		}
 	}
@@ -306,9 +306,9 @@ func TestOpenLineageEventsOfAllKinds(t *testing.T) {
 	waits := []string{" START", " RUNNING", ".read START", ".read COMPLETE", ".calc START", ".calc COMPLETE"}
 	require.ElementsMatch(t, waits, look(sum.Key))
 	require.NotNil(t, sum.Nodes[0].ReusedFrom, "read was taken over")
-	order(sum.Key, state.OrderStop)
+	order(sum.Key, state.CommandStop)
 	require.ElementsMatch(t, append(waits, " ABORT"), look(sum.Key))
-	order(sum.Key, state.OrderInvalidate)
+	order(sum.Key, state.CommandInvalidate)
 	require.ElementsMatch(t, append(waits, " ABORT"), look(sum.Key))
 
 	for line := range strings.Lines(all.String()) {

@@ -81,7 +81,7 @@ func PlanRetry(ctx context.Context, home *instance.Instance, key state.RunKey, o
 // carried reads a run, whose order, if one was left half done, is carried out before.
 func carried(ctx context.Context, store state.Store, key state.RunKey) (state.Run, error) {
 	run, err := store.Run(ctx, key)
-	if err == nil && run.Order.Pending() {
+	if err == nil && run.Command.Pending() {
 		if err = state.Carry(ctx, store, run, time.Now()); err == nil {
 			run, err = store.Run(ctx, key)
 		}

@@ -100,7 +100,7 @@ func TestARetryAfterAnEditEndsTheRunBefore(t *testing.T) {
 	before, err = g.home.State.Run(t.Context(), sum.Key)
 	require.NoError(t, err)
 	require.Equal(t, state.Stopped, before.Status)
-	require.Equal(t, "run 2 takes its place", before.Order.Reason)
+	require.Equal(t, "run 2 takes its place", before.Command.Reason)
 	require.ErrorContains(t, g.decide(t, "write", true), "does not wait for a decision: its run was stopped")
 }
 

@@ -181,7 +181,7 @@ func TestOnlyWhatHasChangedIsComputed(t *testing.T) {
 			want: []string{"scored", "one_file", "many_files"}},
 		"an invalidated run": {
 			change: func(t *testing.T, r *reuser) {
-				order := state.Order{Kind: state.OrderInvalidate, Token: "t", Nodes: []state.Redo{{Node: "items"}}}
+				order := state.Command{Kind: state.CommandInvalidate, Token: "t", Nodes: []state.Redo{{Node: "items"}}}
 				require.NoError(t, state.Direct(t.Context(), r.home.State, state.RunKey{Workspace: "main", Run: 1}, order))
 			},
 			want: []string{"items", "totals", "scored", "one_file", "many_files"}},
@@ -268,7 +268,7 @@ func TestTakenOverWhileItIsInvalidated(t *testing.T) {
 		o.Checkpoint = func(p job.CrashPoint) {
 			if p == job.Planned { // orders or items has just been taken over
 				once.Do(func() {
-					order := state.Order{Kind: state.OrderInvalidate, Token: "t",
+					order := state.Command{Kind: state.CommandInvalidate, Token: "t",
 						Mark: state.Mark{Actor: "ann", Reason: "wrong prices"}}
 					require.NoError(t, state.Direct(t.Context(), r.home.State, state.RunKey{Workspace: "main", Run: 1}, order))
 				})
@@ -314,7 +314,7 @@ func TestReadingWhatWasTakenOver(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, [][]any{{int64(0)}}, warned.Rows, "what a check kept is seen, too")
 
-	order := state.Order{Kind: state.OrderInvalidate, Token: "t", Nodes: []state.Redo{{Node: "totals"}}}
+	order := state.Command{Kind: state.CommandInvalidate, Token: "t", Nodes: []state.Redo{{Node: "totals"}}}
 	require.NoError(t, state.Direct(t.Context(), r.home.State, state.RunKey{Workspace: "main", Run: 1}, order))
 	_, err = query("FROM run3.totals")
 	require.ErrorIs(t, err, pipeline.ErrTableGone)

@@ -144,7 +144,7 @@ func goesOn(ctx context.Context, home *instance.Instance, sum *Summary) (bool, e
 	if err != nil {
 		return false, fmt.Errorf("read run %d: %w", sum.Key.Run, err)
 	}
-	if run.Status.Terminal() && !run.Order.Pending() {
+	if run.Status.Terminal() && !run.Command.Pending() {
 		sum.Status, sum.Failure = run.Status, run.Failure
 		return false, nil
 	}
@@ -152,7 +152,7 @@ func goesOn(ctx context.Context, home *instance.Instance, sum *Summary) (bool, e
 	if err != nil {
 		return false, fmt.Errorf("read the nodes of run %d: %w", sum.Key.Run, err)
 	}
-	return run.Order.Pending() || run.Status == state.Running && !state.Waits(nodes), nil
+	return run.Command.Pending() || run.Status == state.Running && !state.Waits(nodes), nil
 }
 
 // work does what can be done of a run now.
@@ -427,8 +427,8 @@ func (r *runner) specs(affected []*script.Node) []state.NodeSpec {
 }
 
 // order is one that whoever runs this process gives.
-func (r *runner) order(kind state.OrderKind) state.Order {
-	return state.Order{Kind: kind, Token: rand.Text(), Mark: r.opts.Caller.Mark("")}
+func (r *runner) order(kind state.CommandKind) state.Command {
+	return state.Command{Kind: kind, Token: rand.Text(), Mark: r.opts.Caller.Mark("")}
 }
 
 // KindOf is a node's type as people read it.
@@ -655,7 +655,7 @@ func (r *runner) leaves(ctx context.Context) bool {
 func (r *runner) stop(ctx context.Context) (state.Status, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), summaryTimeout)
 	defer cancel()
-	err := state.Direct(ctx, r.Store, r.key, r.order(state.OrderStop))
+	err := state.Direct(ctx, r.Store, r.key, r.order(state.CommandStop))
 	if errors.Is(err, state.ErrConflict) { // it was over already
 		run, err := r.Store.Run(ctx, r.key)
 		if err != nil {

@@ -60,9 +60,8 @@ func New(home *instance.Instance, opts Process) (*Runtime, error) {
 
 // NewStore is the state as runs write it: patiently, and without secrets.
 func NewStore(home *instance.Instance, opts Process) state.Store {
-	return instance.RedactingStore{Store: retrying.New(home.State, retrying.Config{Within: opts.StateWithin,
-		Logger: opts.Logger}),
-		Known: opts.Known}
+	patient := retrying.New(home.State, retrying.Config{Within: opts.StateWithin, Logger: opts.Logger})
+	return instance.RedactingStore(patient, opts.Known)
 }
 
 func (t *Runtime) Close() error {

@@ -101,7 +101,7 @@ const (
 // Values that are shown only where they are not the usual ones.
 const (
 	PriorityNormal = state.PriorityNormal
-	OrderFail      = state.OrderFail
+	CommandFail    = state.CommandFail
 	GateKind       = gate.Kind
 )
 

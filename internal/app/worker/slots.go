@@ -92,7 +92,7 @@ func ServeSlot(conn net.Conn, connect func(client json.RawMessage, p sandbox.Par
 		known := secret.New()
 		host := &slotHost{client: client,
 			Runtime: &runtime.Runtime{Parent: &p, Instance: &instance.Instance{Dir: set.Home, State: p.State, Parts: p.Parts,
-				BaseDir: set.Beside, PartsDir: set.Parts}, Store: instance.RedactingStore{Store: p.State, Known: known},
+				BaseDir: set.Beside, PartsDir: set.Parts}, Store: instance.RedactingStore(p.State, known),
 				WorkDir: p.WorkDir, Budget: b,
 				Process: runtime.Process{Interpreter: set.Interpreter, Keeper: set.Keeper, RowTimeout: set.RowTimeout,
 					GroupTimeout: set.GroupTimeout, Remote: client, Known: known, Logger: p.Logger},

@@ -107,7 +107,7 @@ func (c *collector) carry(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read run %d: %w", listed.Run, err)
 		}
-		dropping := run.Order.Pending() && run.Order.Kind == state.OrderDrop
+		dropping := run.Command.Pending() && run.Command.Kind == state.CommandDrop
 		if dropping && !c.DryRun {
 			if err := state.Carry(ctx, c.Store, run, time.Now()); err != nil {
 				return fmt.Errorf("drop run %d: %w", run.Run, err)

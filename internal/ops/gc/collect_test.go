@@ -206,7 +206,7 @@ func TestVerdicts(t *testing.T) {
 	require.NotContains(t, s, b.key(2, 1, 0))
 	require.Len(t, s, 8)
 	// An order fences what is at work.
-	require.NoError(t, state.Direct(t.Context(), b.store, b.node.RunKey, state.Order{Kind: state.OrderStop, Token: "t",
+	require.NoError(t, state.Direct(t.Context(), b.store, b.node.RunKey, state.Command{Kind: state.CommandStop, Token: "t",
 		Mark: state.Mark{Actor: "a", Time: b.now}}))
 	b.collect(b.store, s, false)
 	require.NotContains(t, s, b.key(1, 1, 0))

@@ -39,8 +39,8 @@ func TestChaosCollectMuch(t *testing.T) {
 			state.Plan{Record: []byte(`{"version":1,"layout":{}}`), ReusedFrom: &from}, "a", b.now)
 		require.NoError(t, err)
 		if i%2 == 0 {
-			require.NoError(t, state.Direct(t.Context(), b.store, run, state.Order{Kind: state.OrderStop, Token: fmt.Sprint(i),
-				Mark: state.Mark{Actor: "a", Time: b.now}}))
+			require.NoError(t, state.Direct(t.Context(), b.store, run, state.Command{Kind: state.CommandStop,
+				Token: fmt.Sprint(i), Mark: state.Mark{Actor: "a", Time: b.now}}))
 		}
 	}
 	var before, after runtime.MemStats

@@ -17,7 +17,7 @@ type AuditEntry struct {
 	Run       int64        `json:"run"`
 	Actor     string       `json:"actor"`
 	Via       string       `json:"via,omitempty"`    // way in: see state.Mark
-	Action    string       `json:"action"`           // create, or the order: see state.OrderKind
+	Action    string       `json:"action"`           // create, or the order: see state.CommandKind
 	Nodes     []state.Redo `json:"nodes,omitempty"`  // that it is about; none: the whole run
 	Reason    string       `json:"reason,omitempty"` // by their own account
 	Script    string       `json:"script,omitempty"` // that the run is of, of create
@@ -73,10 +73,10 @@ func audit(ctx context.Context, store state.Store, run state.Run) (deeds []Audit
 			switch {
 			case e.Kind == state.RunCreated:
 				d.Action, d.Script = created, run.ScriptPath
-			case e.Kind == state.OrderBegun && e.Order != nil && e.Order.OfPeople():
-				d.Action, d.Nodes, d.Reason, d.Epoch = string(e.Order.Kind), e.Order.Nodes, e.Order.Reason, e.Epoch
-				d.Via = e.Order.Via
-				if d.Void, err = void(ctx, store, run.RunKey, *e.Order); err != nil {
+			case e.Kind == state.OrderBegun && e.Command != nil && e.Command.OfPeople():
+				d.Action, d.Nodes, d.Reason, d.Epoch = string(e.Command.Kind), e.Command.Nodes, e.Command.Reason, e.Epoch
+				d.Via = e.Command.Via
+				if d.Void, err = void(ctx, store, run.RunKey, *e.Command); err != nil {
 					return nil, err
 				}
 			default:
@@ -92,8 +92,8 @@ func audit(ctx context.Context, store state.Store, run state.Run) (deeds []Audit
 
 // void reports whether a decision was about something else than was there when
 // its node heard of it.
-func void(ctx context.Context, store state.Store, key state.RunKey, o state.Order) (bool, error) {
-	if o.Kind != state.OrderApprove && o.Kind != state.OrderReject {
+func void(ctx context.Context, store state.Store, key state.RunKey, o state.Command) (bool, error) {
+	if o.Kind != state.CommandApprove && o.Kind != state.CommandReject {
 		return false, nil
 	}
 	for _, redo := range o.Nodes {

@@ -31,7 +31,7 @@ type Facts struct {
 // ordered, or because it had failed.
 type Hold struct {
 	From, To time.Time
-	Order    state.Order // that it began with; none: it was complete
+	Order    state.Command // that it began with; none: it was complete
 }
 
 // Around is what the caller knows of the machines around a run.
@@ -90,7 +90,7 @@ func (f Facts) look(ctx context.Context, store state.Store, n state.Node) (err e
 // two for each order.
 func holds(ctx context.Context, store state.Store, key state.RunKey) (out []Hold, err error) {
 	var begun *Hold
-	var order state.Order
+	var order state.Command
 	for after := int64(0); ; {
 		events, err := store.Events(ctx, state.NodeKey{RunKey: key}, after, state.PageMax)
 		if err != nil {
@@ -99,8 +99,8 @@ func holds(ctx context.Context, store state.Store, key state.RunKey) (out []Hold
 		for _, e := range events {
 			after = e.Seq
 			switch {
-			case e.Kind == state.OrderBegun && e.Order != nil:
-				if order = *e.Order; begun != nil && goesOn(order.Kind) {
+			case e.Kind == state.OrderBegun && e.Command != nil:
+				if order = *e.Command; begun != nil && goesOn(order.Kind) {
 					begun.To = e.Time
 					out, begun = append(out, *begun), nil
 				}
@@ -118,8 +118,8 @@ func holds(ctx context.Context, store state.Store, key state.RunKey) (out []Hold
 }
 
 // goesOn reports whether a run that stood still is at work after an order.
-func goesOn(k state.OrderKind) bool {
-	return k == state.OrderReopen || k == state.OrderRedo || k == state.OrderUnpause
+func goesOn(k state.CommandKind) bool {
+	return k == state.CommandReopen || k == state.CommandRedo || k == state.CommandUnpause
 }
 
 // elapsed is how long the run has taken, without the times in which it stood still.

@@ -106,7 +106,7 @@ func (s *Stream) ends(ctx context.Context, o FollowOptions) (as string, over, ab
 	}
 	as = asIs(run, nodes)
 	switch {
-	case run.Order.Pending():
+	case run.Command.Pending():
 	case run.AboutToGoOn():
 		if s.stopped.IsZero() {
 			s.stopped = time.Now()
@@ -132,7 +132,7 @@ func (s *Stream) ends(ctx context.Context, o FollowOptions) (as string, over, ab
 // asIs is a text that is another one whenever anything has happened to a run.
 func asIs(run state.Run, nodes []state.Node) string {
 	var b strings.Builder
-	fmt.Fprint(&b, run.Status, run.Epoch, run.Order.Pending())
+	fmt.Fprint(&b, run.Status, run.Epoch, run.Command.Pending())
 	for _, n := range nodes {
 		fmt.Fprint(&b, " ", n.Revision)
 	}

@@ -52,7 +52,7 @@ func TestFollowGoesOnWhereAReaderWasKilled(t *testing.T) {
 	for range 60 {
 		p.step()
 	}
-	_ = state.Direct(t.Context(), p.store, p.key, state.Order{Kind: state.OrderStop, Token: "end",
+	_ = state.Direct(t.Context(), p.store, p.key, state.Command{Kind: state.CommandStop, Token: "end",
 		Mark: state.Mark{Actor: "eva", Time: p.clock()}})
 	close(over)
 	require.NoError(t, <-ended)
@@ -97,7 +97,7 @@ func TestFollowEndsWhereARunWaits(t *testing.T) {
 			}
 		},
 		"while it is paused": func(p *play) {
-			require.NoError(t, state.Direct(ctx, p.store, p.key, state.Order{Kind: state.OrderPause, Token: "p",
+			require.NoError(t, state.Direct(ctx, p.store, p.key, state.Command{Kind: state.CommandPause, Token: "p",
 				Mark: state.Mark{Actor: "eva", Time: noon}}))
 		},
 	} {
@@ -135,26 +135,27 @@ func TestFollowStaysWhileARunIsDoneAgain(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	p := newPlay(t, 1)
-	order := func(kind state.OrderKind, reason string) {
-		o := state.Order{Kind: kind, Token: string(kind) + reason, Mark: state.Mark{Actor: "eva", Time: noon, Reason: reason}}
+	order := func(kind state.CommandKind, reason string) {
+		o := state.Command{Kind: kind, Token: string(kind) + reason,
+			Mark: state.Mark{Actor: "eva", Time: noon, Reason: reason}}
 		require.NoError(t, state.Direct(ctx, p.store, p.key, o))
 	}
-	order(state.OrderStop, state.ReasonAgain)
+	order(state.CommandStop, state.ReasonAgain)
 	var goesOn sync.WaitGroup
 	defer goesOn.Wait()
 	var once sync.Once
 	require.NoError(t, history.Follow(ctx, history.NewStream(p.store, p.key, 0), quick, func([]history.Line) error {
 		once.Do(func() {
 			goesOn.Go(func() {
-				order(state.OrderReopen, "")
-				order(state.OrderStop, "it is enough")
+				order(state.CommandReopen, "")
+				order(state.CommandStop, "it is enough")
 			})
 		})
 		return nil
 	}))
 	run, err := p.store.Run(ctx, p.key)
 	require.NoError(t, err)
-	require.Equal(t, "it is enough", run.Order.Reason)
+	require.Equal(t, "it is enough", run.Command.Reason)
 }
 
 // docs/events.md has every kind of event and every member of a line.
@@ -196,18 +197,18 @@ func TestAudit(t *testing.T) {
 	gate := state.NodeKey{RunKey: p.key, Node: "a"}
 	require.NoError(t, p.store.MoveNode(ctx, gate, state.Move{From: state.Pending, To: state.Waiting, Gate: []byte("{}"),
 		GateDigest: "new", Now: noon}))
-	say := func(o state.Order) {
+	say := func(o state.Command) {
 		o.Token, o.Actor, o.Time = string(o.Kind)+o.Reason, "eva", noon
 		require.NoError(t, state.Direct(ctx, p.store, p.key, o))
 	}
 	decide := func(reason, digest string) {
-		say(state.Order{Kind: state.OrderApprove, Mark: state.Mark{Reason: reason},
+		say(state.Command{Kind: state.CommandApprove, Mark: state.Mark{Reason: reason},
 			Nodes: []state.Redo{{Node: "a", Digest: digest, Role: "finance"}}})
 	}
 	decide("looks good", "old")
 	decide("still does", "new")
-	say(state.Order{Kind: state.OrderFail, Cause: &state.Failure{Message: "no"}}) // a coordinator's
-	say(state.Order{Kind: state.OrderDrop, Mark: state.Mark{Reason: "gone"}})
+	say(state.Command{Kind: state.CommandFail, Cause: &state.Failure{Message: "no"}}) // a coordinator's
+	say(state.Command{Kind: state.CommandDrop, Mark: state.Mark{Reason: "gone"}})
 	deeds, err := history.Audit(ctx, p.store, p.key)
 	require.NoError(t, err)
 	deed := func(action, reason string, epoch int64, nodes ...state.Redo) history.AuditEntry {

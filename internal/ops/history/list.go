@@ -95,8 +95,8 @@ func (o ListOptions) of(r state.Run) Run {
 	if !r.Finished.IsZero() {
 		out.Finished = &r.Finished
 	}
-	if r.Status == state.Stopped && r.Order != nil && r.Order.Kind == state.OrderStop {
-		out.Stopped = &r.Order.Mark
+	if r.Status == state.Stopped && r.Command != nil && r.Command.Kind == state.CommandStop {
+		out.Stopped = &r.Command.Mark
 	}
 	working := false
 	for _, n := range r.Nodes {

@@ -15,8 +15,8 @@ import (
 // RunDetail is all of a run that fits a page.
 type RunDetail struct {
 	Run
-	Order *state.Order `json:"order,omitempty"` // the latest that was given
-	Nodes []Node       `json:"nodes"`
+	Order *state.Command `json:"order,omitempty"` // the latest that was given
+	Nodes []Node         `json:"nodes"`
 }
 
 // Node is a node of a run.
@@ -62,7 +62,7 @@ func ShowRun(ctx context.Context, store state.Store, key state.RunKey, o ListOpt
 	if err != nil {
 		return RunDetail{}, err
 	}
-	out := RunDetail{Run: o.of(run), Order: run.Order, Nodes: []Node{}}
+	out := RunDetail{Run: o.of(run), Order: run.Command, Nodes: []Node{}}
 	for _, n := range nodes {
 		one, err := nodeWithSums(ctx, store, run, n, o.Now)
 		if err != nil {

@@ -63,11 +63,11 @@ func (p *play) step() {
 		}
 	case 1:
 		p.orders++
-		kinds := []state.OrderKind{state.OrderStop, state.OrderReopen, state.OrderPause, state.OrderUnpause, state.OrderRedo,
-			state.OrderReopen}
-		o := state.Order{Kind: kinds[p.rng.IntN(len(kinds))], Token: fmt.Sprint(p.orders),
+		kinds := []state.CommandKind{state.CommandStop, state.CommandReopen, state.CommandPause, state.CommandUnpause,
+			state.CommandRedo, state.CommandReopen}
+		o := state.Command{Kind: kinds[p.rng.IntN(len(kinds))], Token: fmt.Sprint(p.orders),
 			Mark: state.Mark{Actor: "eva", Time: now}}
-		if o.Kind == state.OrderRedo {
+		if o.Kind == state.CommandRedo {
 			o.Nodes = []state.Redo{{Node: node.Node}}
 		}
 		_ = state.Direct(ctx, p.store, p.key, o)

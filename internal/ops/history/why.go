@@ -156,11 +156,11 @@ func (f Facts) whyStopped() (Answer, bool) {
 	if f.Run.Status != state.Stopped {
 		return Answer{}, false
 	}
-	return Answer{Text: "was stopped" + f.by(f.Run.Order), Do: f.Run.Do("resume").String()}, true
+	return Answer{Text: "was stopped" + f.by(f.Run.Command), Do: f.Run.Do("resume").String()}, true
 }
 
 // by says who gave an order, when, and why.
-func (f Facts) by(o *state.Order) string {
+func (f Facts) by(o *state.Command) string {
 	if o == nil {
 		return ""
 	}
@@ -184,7 +184,7 @@ func (f Facts) whyInvalidated() (Answer, bool) {
 
 // whyNodesInvalidated says which nodes of a run are not to be read, though the run itself is.
 func (f Facts) whyNodesInvalidated() (Answer, bool) {
-	if f.Run.Invalidated != nil || f.Run.Dropped != nil || f.Run.Order.Pending() || len(f.at(state.Invalidated)) == 0 {
+	if f.Run.Invalidated != nil || f.Run.Dropped != nil || f.Run.Command.Pending() || len(f.at(state.Invalidated)) == 0 {
 		return Answer{}, false
 	}
 	var marks []state.Mark
@@ -225,8 +225,8 @@ func (f Facts) whyPaused() (Answer, bool) {
 		return Answer{}, false
 	}
 	text := "is paused"
-	if f.Run.Order != nil && f.Run.Order.Kind == state.OrderPause {
-		text += f.by(f.Run.Order)
+	if f.Run.Command != nil && f.Run.Command.Kind == state.CommandPause {
+		text += f.by(f.Run.Command)
 	}
 	if n := f.claimed(); n > 0 && !f.Abandoned {
 		text += fmt.Sprintf("; %s still at work", format.Counted(int64(n), "batch is", "batches are"))
@@ -235,16 +235,16 @@ func (f Facts) whyPaused() (Answer, bool) {
 }
 
 func (f Facts) whyOrdered() (Answer, bool) {
-	if !f.Run.Order.Pending() {
+	if !f.Run.Command.Pending() {
 		return Answer{}, false
 	}
 	var deaf []string
 	for _, n := range f.Nodes {
-		if f.Run.Order.Concerns(n.Name) && n.Epoch < f.Run.Order.Epoch {
+		if f.Run.Command.Concerns(n.Name) && n.Epoch < f.Run.Command.Epoch {
 			deaf = append(deaf, n.Name)
 		}
 	}
-	a := Answer{Text: fmt.Sprintf("is being told to %s%s; %s not heard of it yet", f.Run.Order.Kind, f.by(f.Run.Order),
+	a := Answer{Text: fmt.Sprintf("is being told to %s%s; %s not heard of it yet", f.Run.Command.Kind, f.by(f.Run.Command),
 		haveNodes(deaf))}
 	if f.Abandoned {
 		a.Text += ", and nobody works on it"
@@ -252,8 +252,8 @@ func (f Facts) whyOrdered() (Answer, bool) {
 		if f.Alone.Why != "" {
 			a.Text, a.Do = strings.TrimSuffix(a.Text, "nobody works on it")+f.Alone.Why, f.Alone.Do
 		}
-		if f.Run.Order.Kind == state.OrderStop || f.Run.Order.Kind == state.OrderPause {
-			a.Do = f.Run.Do(string(f.Run.Order.Kind)).String()
+		if f.Run.Command.Kind == state.CommandStop || f.Run.Command.Kind == state.CommandPause {
+			a.Do = f.Run.Do(string(f.Run.Command.Kind)).String()
 		}
 	}
 	return a, true
@@ -324,7 +324,7 @@ func (f Facts) claimedBy(such func(owner string) bool) (n int) {
 
 // left reports whether there is something to do in the run, and nobody does it.
 func (f Facts) left() bool {
-	return f.Run.Status == state.Running && f.Abandoned && !f.waits() && !f.Run.Order.Pending()
+	return f.Run.Status == state.Running && f.Abandoned && !f.waits() && !f.Run.Command.Pending()
 }
 
 func (f Facts) whyNoWorker() (Answer, bool) {
@@ -409,7 +409,7 @@ func (f Facts) whyBackoff() (Answer, bool) {
 }
 
 func (f Facts) whyUnplanned() (Answer, bool) {
-	if f.Run.Status != state.Running || f.busy() || f.Abandoned || f.Run.Order.Pending() {
+	if f.Run.Status != state.Running || f.busy() || f.Abandoned || f.Run.Command.Pending() {
 		return Answer{}, false
 	}
 	done := map[string]bool{}
@@ -479,7 +479,7 @@ func (f Facts) whyHeld() (Answer, bool) {
 		switch done := stood[h.Order.Kind]; {
 		case done != "":
 			what = done + f.marked(h.Order.Mark)
-		case h.Order.Kind == state.OrderFail:
+		case h.Order.Kind == state.CommandFail:
 			what = "it failed at " + f.clock(h.From)
 		}
 		a = Answer{Text: fmt.Sprintf("stood still for %s of its %s: %s; it went on at %s", format.Span(most),
@@ -489,8 +489,8 @@ func (f Facts) whyHeld() (Answer, bool) {
 }
 
 // stood says with which orders of people a run stands still.
-var stood = map[state.OrderKind]string{state.OrderStop: "stopped", state.OrderPause: "paused",
-	state.OrderReject: "rejected", state.OrderInvalidate: "invalidated"}
+var stood = map[state.CommandKind]string{state.CommandStop: "stopped", state.CommandPause: "paused",
+	state.CommandReject: "rejected", state.CommandInvalidate: "invalidated"}
 
 // slow gives the node that a run's time went to and what part it had of it; ok
 // is false where nothing is worth speaking of.

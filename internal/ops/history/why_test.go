@@ -115,7 +115,7 @@ func TestWhy(t *testing.T) {
 			f.Run.Workspace, f.Run.Failure = "other", &state.Failure{Message: "no such file", Node: "a", Batch: -1}
 		}},
 		{"stopped", state.Stopped, func(f *history.Facts, _, _ *state.Node) {
-			f.Run.Order = &state.Order{Kind: state.OrderStop, Mark: mark("too early"), Done: true}
+			f.Run.Command = &state.Command{Kind: state.CommandStop, Mark: mark("too early"), Done: true}
 		}},
 		{"invalidated", state.Complete, func(f *history.Facts, _, _ *state.Node) {
 			m := mark("wrong prices")
@@ -135,16 +135,16 @@ func TestWhy(t *testing.T) {
 			f.Run.Dropped = &m
 		}},
 		{"paused", state.Paused, func(f *history.Facts, a, _ *state.Node) {
-			f.Run.Order = &state.Order{Kind: state.OrderPause, Mark: mark("the disk is nearly full"), Done: true}
+			f.Run.Command = &state.Command{Kind: state.CommandPause, Mark: mark("the disk is nearly full"), Done: true}
 			a.Status = state.Paused
 			f.Unsettled["a"] = []state.Batch{{Status: state.Claimed, Lease: noon.Add(time.Minute)}}
 		}},
 		{"an order half carried out", state.Running, func(f *history.Facts, a, b *state.Node) {
-			f.Run.Order = &state.Order{Kind: state.OrderStop, Epoch: 1, Mark: mark("")}
+			f.Run.Command = &state.Command{Kind: state.CommandStop, Epoch: 1, Mark: mark("")}
 			a.Epoch = 1
 		}},
 		{"an order half carried out, and nobody is there", state.Running, func(f *history.Facts, a, b *state.Node) {
-			f.Run.Order = &state.Order{Kind: state.OrderStop, Epoch: 1, Mark: mark("")}
+			f.Run.Command = &state.Command{Kind: state.CommandStop, Epoch: 1, Mark: mark("")}
 			a.Epoch, f.Abandoned = 1, true
 		}},
 		{"paused, and nobody is there", state.Paused, func(f *history.Facts, a, _ *state.Node) {
@@ -196,7 +196,7 @@ func TestWhy(t *testing.T) {
 			f.Run.Workspace, f.Abandoned, f.Alone = "other", true, noWorker
 		}},
 		{"an order, and no worker of the cluster", state.Running, func(f *history.Facts, a, b *state.Node) {
-			f.Run.Order = &state.Order{Kind: state.OrderRedo, Epoch: 1, Mark: mark("")}
+			f.Run.Command = &state.Command{Kind: state.CommandRedo, Epoch: 1, Mark: mark("")}
 			a.Epoch, f.Abandoned, f.Alone = 1, true, noWorker
 		}},
 		{"a lease that nobody extends", state.Running, func(f *history.Facts, a, _ *state.Node) {
@@ -309,13 +309,13 @@ func TestWhy(t *testing.T) {
 		{"stopped overnight", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			f.Run.Created = noon.Add(-10 * time.Hour)
 			f.Holds = []history.Hold{{From: noon.Add(-10*time.Hour + 4*time.Minute), To: noon.Add(-time.Minute),
-				Order: state.Order{Kind: state.OrderStop, Mark: mark("for the night")}}}
+				Order: state.Command{Kind: state.CommandStop, Mark: mark("for the night")}}}
 			works(a, 4, 4, 10*time.Hour-time.Minute)
 			f.Tallies["a"] = took(seconds(100, 110, 100, 100), computing)
 		}},
 		{"failed, and went on", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			f.Holds = []history.Hold{{From: noon.Add(-9 * time.Minute), To: noon.Add(-time.Minute),
-				Order: state.Order{Kind: state.OrderFail}}}
+				Order: state.Command{Kind: state.CommandFail}}}
 		}},
 		{"memory", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			works(a, 3, 3, 9*time.Minute)
@@ -348,19 +348,19 @@ func TestWhy(t *testing.T) {
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	store, key := long(t, 1, 4)
-	order := func(kind state.OrderKind, at time.Time) {
-		require.NoError(t, state.Direct(t.Context(), store, key, state.Order{Kind: kind, Token: fmt.Sprint(kind, at),
+	order := func(kind state.CommandKind, at time.Time) {
+		require.NoError(t, state.Direct(t.Context(), store, key, state.Command{Kind: kind, Token: fmt.Sprint(kind, at),
 			Mark: state.Mark{Actor: "eva@host", Time: at}}))
 	}
-	order(state.OrderPause, noon.Add(time.Minute))
-	order(state.OrderUnpause, noon.Add(3*time.Minute))
-	order(state.OrderStop, noon.Add(10*time.Minute))
-	order(state.OrderReopen, noon.Add(8*time.Hour))
+	order(state.CommandPause, noon.Add(time.Minute))
+	order(state.CommandUnpause, noon.Add(3*time.Minute))
+	order(state.CommandStop, noon.Add(10*time.Minute))
+	order(state.CommandReopen, noon.Add(8*time.Hour))
 	f, err := history.Gather(t.Context(), store, key, noon.Add(8*time.Hour+5*time.Minute), history.Around{})
 	require.NoError(t, err)
 	f.Zone = time.UTC
 	require.Len(t, f.Holds, 2)
-	require.Equal(t, state.OrderPause, f.Holds[0].Order.Kind)
+	require.Equal(t, state.CommandPause, f.Holds[0].Order.Kind)
 	require.Equal(t, 7*time.Hour+50*time.Minute, f.Holds[1].To.Sub(f.Holds[1].From))
 	require.Equal(t, "run 1 stood still for 7h50m0s of its 8h5m0s: stopped by eva@host at 12:10:00; it went on at "+
 		"20:00:00", f.Why()[0].Text)

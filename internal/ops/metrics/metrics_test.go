@@ -78,6 +78,11 @@ func TestEveryCallOfTheStateIsMeasured(t *testing.T) {
 		require.Equal(t, before+1, calls(t, m), name)
 	}
 	require.NoError(t, measured.Close())
+	var operations []string
+	for _, s := range family(t, m, "thalweg_state_calls_total").Samples {
+		operations = append(operations, s.Labels["operation"])
+	}
+	require.Subset(t, operations, []string{"create_run", "begin_order", "hear", "end_order"}, "dashboards name them so")
 }
 
 // calls are those of the state that were counted.

@@ -245,17 +245,17 @@ func (b *bundle) run(t *testing.T, run state.Run, nodes ...state.NodeSpec) state
 	return key
 }
 
-func (b *bundle) order(t *testing.T, key state.RunKey, kind state.OrderKind, cause *state.Failure) {
+func (b *bundle) order(t *testing.T, key state.RunKey, kind state.CommandKind, cause *state.Failure) {
 	b.clock.add(time.Second)
 	run, err := b.store.Run(t.Context(), key)
 	require.NoError(t, err)
 	require.NoError(t, state.Direct(t.Context(), b.store, key,
-		state.Order{Kind: kind, Token: string(kind) + string(rune('a'+run.Epoch)), Cause: cause,
+		state.Command{Kind: kind, Token: string(kind) + string(rune('a'+run.Epoch)), Cause: cause,
 			Mark: state.Mark{Actor: "operator@host", Time: b.clock.Now()}}))
 }
 
 func fail(b *bundle, t *testing.T, key state.RunKey) {
-	b.order(t, key, state.OrderFail, &state.Failure{Kind: "user_data", Message: "no number", Hint: "correct the file",
+	b.order(t, key, state.CommandFail, &state.Failure{Kind: "user_data", Message: "no number", Hint: "correct the file",
 		Batch: -1})
 }
 
@@ -289,19 +289,19 @@ func TestWhatHappensIsToldOnceEach(t *testing.T) {
 	require.Equal(t, []message.Kind{message.Waiting, message.Failed}, r.kinds())
 	require.Empty(t, b.box.records, "a run that is over and told of leaves nothing behind")
 
-	b.order(t, key, state.OrderReopen, nil)
+	b.order(t, key, state.CommandReopen, nil)
 	require.NoError(t, teller.Follow(t.Context(), key))
 	teller.Pass(t.Context())
-	b.order(t, key, state.OrderStop, nil)
+	b.order(t, key, state.CommandStop, nil)
 	teller.Flush(t.Context())
 	require.Equal(t, []message.Kind{message.Waiting, message.Failed, message.Stopped}, r.kinds())
 	require.Empty(t, only.all())
 
 	paused := b.run(t, state.Run{Token: "paused", Description: "nightly"})
 	require.NoError(t, teller.Follow(t.Context(), paused))
-	b.order(t, paused, state.OrderPause, nil)
+	b.order(t, paused, state.CommandPause, nil)
 	teller.Pass(t.Context())
-	b.order(t, paused, state.OrderUnpause, nil)
+	b.order(t, paused, state.CommandUnpause, nil)
 	teller.Pass(t.Context())
 	last := r.all()[3]
 	require.Equal(t, message.Waiting, last.Event)
@@ -358,7 +358,7 @@ func TestRequestsAreSignedAndShowNoSecret(t *testing.T) {
 	require.Equal(t, "Bearer correct horse", got[0].header.Get("Authorization"))
 
 	r.Close()
-	b.order(t, key, state.OrderReopen, nil)
+	b.order(t, key, state.CommandReopen, nil)
 	require.NoError(t, teller.Follow(t.Context(), key))
 	fail(b, t, key)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -467,7 +467,7 @@ func TestLate(t *testing.T) {
 	require.Equal(t, deadline, r.all()[0].Time)
 	fail(b, t, key)
 	teller.Pass(t.Context())
-	b.order(t, key, state.OrderReopen, nil)
+	b.order(t, key, state.CommandReopen, nil)
 	require.NoError(t, teller.Follow(t.Context(), key))
 	teller.Pass(t.Context())
 	require.Equal(t, []message.Kind{message.Late, message.Failed}, r.kinds(), "nobody expects it in time any more")
@@ -653,12 +653,12 @@ func tellThroughDeaths(t *testing.T, random *rand.Rand) {
 				fail(b, t, key)
 			default:
 				want = append(want, message.Stopped)
-				b.order(t, key, state.OrderStop, nil)
+				b.order(t, key, state.CommandStop, nil)
 			}
 			over = true
 		case 3:
 			if over {
-				b.order(t, key, state.OrderReopen, nil)
+				b.order(t, key, state.CommandReopen, nil)
 				require.NoError(t, teller.Follow(t.Context(), key))
 				over = false
 			}

@@ -48,12 +48,12 @@ const recordVersion = 1
 // record says how far the telling of a run has come. Everything up to Seen has
 // been told, or is owed.
 type record struct {
-	Version int              `json:"v"`
-	Seen    map[string]int64 `json:"seen"`           // events of the run ("") and of its gates (short digests)
-	Order   state.OrderKind  `json:"order,omitzero"` // begun, as far as seen
-	Over    bool             `json:"over,omitzero"`  // as far as seen
-	Late    bool             `json:"late,omitzero"`  // the deadline is dealt with
-	Owed    []owed           `json:"owed,omitempty"`
+	Version int               `json:"v"`
+	Seen    map[string]int64  `json:"seen"`           // events of the run ("") and of its gates (short digests)
+	Order   state.CommandKind `json:"order,omitzero"` // begun, as far as seen
+	Over    bool              `json:"over,omitzero"`  // as far as seen
+	Late    bool              `json:"late,omitzero"`  // the deadline is dealt with
+	Owed    []owed            `json:"owed,omitempty"`
 }
 
 // owed is an event that not all hooks have been told of.
@@ -119,8 +119,8 @@ func (rec *record) encode() ([]byte, error) {
 func begin(ctx context.Context, s Store, run state.Run) (*record, error) {
 	rec := &record{Version: recordVersion, Seen: map[string]int64{}}
 	resumed := func(e state.Event) bool {
-		return e.Kind == state.OrderBegun && e.Order != nil &&
-			(e.Order.Kind == state.OrderReopen || e.Order.Kind == state.OrderRedo)
+		return e.Kind == state.OrderBegun && e.Command != nil &&
+			(e.Command.Kind == state.CommandReopen || e.Command.Kind == state.CommandRedo)
 	}
 	last, err := lastWhere(ctx, s, state.NodeKey{RunKey: run.RunKey}, resumed)
 	if err != nil || last == nil {
@@ -206,16 +206,16 @@ func (rec *record) take(e state.Event, hooks []script.Hook) {
 	var kind message.Kind
 	switch e.Kind {
 	case state.OrderBegun:
-		if e.Order != nil {
-			rec.Order = e.Order.Kind
+		if e.Command != nil {
+			rec.Order = e.Command.Kind
 		}
 	case state.OrderEnded:
 		switch rec.Order {
-		case state.OrderStop:
+		case state.CommandStop:
 			kind = message.Stopped
-		case state.OrderFail:
+		case state.CommandFail:
 			kind = message.Failed
-		case state.OrderPause:
+		case state.CommandPause:
 			kind = message.Waiting
 		}
 		rec.Over, rec.Order = e.Status.Terminal(), ""

@@ -164,7 +164,7 @@ func (f *fleet) hire(in time.Duration) {
 
 // begin starts the executor and the coordinator of a worker.
 func (f *fleet) begin(w *fleetWorker) {
-	store := &timed{Store: f.store, fleet: f, fleetWorker: w, lanes: map[string]*lane{}}
+	store := f.newStore(w)
 	queue := &hints{fleet: f, worker: w}
 	f.broker.ends = append(f.broker.ends, queue)
 	w.lead = coordinator.New(f.ctx, coordinator.Config{

@@ -114,7 +114,7 @@ func (t *timed) round(partition string, l *lane, me *pending) bool {
 		if t.costs().Kind == SQLite {
 			return t.oneWriter(group, me)
 		}
-		if t.read() != nil {
+		if t.read(1) != nil {
 			return false
 		}
 		group = slices.DeleteFunc(group, func(p *pending) bool {

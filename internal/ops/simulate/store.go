@@ -12,10 +12,15 @@ import (
 // timed is the state as one process calls it: the real store behind calls that
 // take as long as is measured.
 type timed struct {
-	state.Store
 	fleet *fleet
 	*fleetWorker
 	lanes map[string]*lane // to partitions
+}
+
+// newStore returns the state as a worker calls it.
+func (f *fleet) newStore(w *fleetWorker) state.Store {
+	t := &timed{fleet: f, fleetWorker: w, lanes: map[string]*lane{}}
+	return state.Around(f.store, t.call)
 }
 
 // sleep takes the time of a call.
@@ -27,11 +32,12 @@ func (t *timed) sleep(l Latency) error {
 	return nil
 }
 
-func (t *timed) read() error {
+// read takes the time of one read, and counts so many partitions that are read at once.
+func (t *timed) read(partitions int) error {
 	if err := t.sleep(t.fleet.costs.State.Read); err != nil {
 		return err
 	}
-	t.fleet.reads++
+	t.fleet.reads += partitions
 	return nil
 }
 
@@ -52,132 +58,94 @@ func (t *timed) queued(write func() error) error {
 	return write()
 }
 
-func (t *timed) note(op string, key any, err error) {
+// note traces a call that ended with err, and returns err.
+func (t *timed) note(op string, key any, err error) error {
 	if t.fleet.trace == nil || errors.Is(err, errOver) {
-		return
+		return err
 	}
 	said := "ok"
 	if err != nil {
 		said = err.Error()
 	}
 	fmt.Fprintf(t.fleet.trace, "%.6f %s %s %v %s\n", t.fleet.world.now.Seconds(), t.name, op, key, said)
+	return err
 }
 
 func nodePartition(key state.NodeKey) string { return "node " + key.Node }
 
 const runPartition = "run"
 
-// Run implements state.Store.
-func (t *timed) Run(ctx context.Context, key state.RunKey) (state.Run, error) {
-	if err := t.read(); err != nil {
-		return state.Run{}, err
+// call makes a call take its time.
+func (t *timed) call(ctx context.Context, op state.Op, call func(context.Context) error) error {
+	do := func() error { return call(ctx) }
+	switch op.Method {
+	case state.OpRun, state.OpOffers, state.OpUnsettled:
+		return t.reading(1, do)
+	case state.OpNodes:
+		return t.reading(len(t.fleet.nodes), do)
+	case state.OpNode: // its head, and what there is once of its plan
+		return t.reading(2, do)
+	case state.OpBeginCommand: // the only order in a simulation is that it failed
+		o := state.Pointer[state.Command](op.Args)
+		t.fleet.done, t.fleet.failure = true, fmt.Errorf("an order to %s the run: %v", o.Kind, o.Cause)
+		return errOver
+	case state.OpAcquire:
+		return t.note("acquire", *state.Pointer[string](op.Args), t.change(runPartition, alone, always, do))
+	case state.OpCompleteRun:
+		err := t.change(runPartition, alone, always, do)
+		t.fleet.done = t.fleet.done || err == nil
+		return t.note("complete", state.Pointer[state.RunKey](op.Args).Run, err)
+	case state.OpStagePlan:
+		if err := t.sleep(t.fleet.costs.State.Write); err != nil {
+			return err
+		}
+		return do()
+	case state.OpFlipPlan:
+		key := state.Pointer[state.NodeKey](op.Args)
+		err := t.change(nodePartition(*key), alone, always, do)
+		if err == nil {
+			t.fleet.open += state.Pointer[state.Flip](op.Args).Batches
+		}
+		return t.note("plan", key.Node, err)
+	case state.OpMoveNode:
+		key := state.Pointer[state.NodeKey](op.Args)
+		return t.note("move", key.Node, t.change(nodePartition(*key), alone, always, do))
+	case state.OpClaim:
+		return t.claim(*state.Pointer[state.Bid](op.Args), state.Pointer[state.Claim](op.Results), do)
+	case state.OpExtend:
+		c := state.Pointer[state.Claim](op.Args)
+		return t.note("extend", batchName(c.BatchKey), t.change(nodePartition(c.NodeKey), urgent, always, do))
+	case state.OpCommit:
+		return t.commit(*state.Pointer[state.Claim](op.Args), state.Pointer[state.Outcome](op.Args).Stats, do)
+	case state.OpRetry, state.OpRelease, state.OpFail: // only when all is over
+		return errOver
 	}
-	return t.Store.Run(ctx, key)
+	return do()
 }
 
-// Nodes implements state.Store: a partition for each of them, read at once.
-func (t *timed) Nodes(ctx context.Context, key state.RunKey) ([]state.Node, error) {
-	if err := t.read(); err != nil {
-		return nil, err
-	}
-	t.fleet.reads += len(t.fleet.nodes) - 1
-	return t.Store.Nodes(ctx, key)
-}
+// batchName names a batch in a trace.
+func batchName(key state.BatchKey) string { return fmt.Sprint(key.Node, " ", key.Batch) }
 
-// Node implements state.Store: its head, and what there is once of its plan.
-func (t *timed) Node(ctx context.Context, key state.NodeKey) (state.Node, error) {
-	if err := t.read(); err != nil {
-		return state.Node{}, err
-	}
-	t.fleet.reads++
-	return t.Store.Node(ctx, key)
-}
-
-// Acquire implements state.Store.
-func (t *timed) Acquire(ctx context.Context, key state.RunKey, role, owner string, now, until time.Time) (r state.Role,
-	err error) {
-	err = t.change(runPartition, alone, always, func() (err error) {
-		r, err = t.Store.Acquire(ctx, key, role, owner, now, until)
-		return err
-	})
-	t.note("acquire", role, err)
-	return r, err
-}
-
-// CompleteRun implements state.Store.
-func (t *timed) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, actor string, now time.Time) error {
-	err := t.change(runPartition, alone, always, func() error { return t.Store.CompleteRun(ctx, key, epoch, actor, now) })
-	t.note("complete", key.Run, err)
-	if err == nil {
-		t.fleet.done = true
-	}
-	return err
-}
-
-// BeginOrder implements state.Store: the only order in a simulation is that it failed.
-func (t *timed) BeginOrder(_ context.Context, _ state.RunKey, o state.Order) error {
-	t.fleet.done, t.fleet.failure = true, fmt.Errorf("an order to %s the run: %v", o.Kind, o.Cause)
-	return errOver
-}
-
-// FlipPlan implements state.Store.
-func (t *timed) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (standing string, err error) {
-	err = t.change(nodePartition(key), alone, always, func() (err error) {
-		standing, err = t.Store.FlipPlan(ctx, key, f)
-		return err
-	})
-	t.note("plan", key.Node, err)
-	if err == nil {
-		t.fleet.open += f.Batches
-	}
-	return standing, err
-}
-
-// StagePlan implements state.Store.
-func (t *timed) StagePlan(ctx context.Context, key state.NodeKey, digest string, piece state.PlanPiece) error {
-	if err := t.sleep(t.fleet.costs.State.Write); err != nil {
+func (t *timed) reading(partitions int, do func() error) error {
+	if err := t.read(partitions); err != nil {
 		return err
 	}
-	return t.Store.StagePlan(ctx, key, digest, piece)
+	return do()
 }
 
-// MoveNode implements state.Store.
-func (t *timed) MoveNode(ctx context.Context, key state.NodeKey, m state.Move) error {
-	err := t.change(nodePartition(key), alone, always, func() error { return t.Store.MoveNode(ctx, key, m) })
-	t.note("move", key.Node, err)
-	return err
-}
-
-// Offers implements state.Store.
-func (t *timed) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) ([]state.Offer,
-	int64, error) {
-	if err := t.read(); err != nil {
-		return nil, 0, err
-	}
-	return t.Store.Offers(ctx, key, now, page)
-}
-
-// Unsettled implements state.Store.
-func (t *timed) Unsettled(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Batch, int64, error) {
-	if err := t.read(); err != nil {
-		return nil, 0, err
-	}
-	return t.Store.Unsettled(ctx, key, page)
-}
-
-// Claim implements state.Store.
-func (t *timed) Claim(ctx context.Context, b state.Bid) (c state.Claim, err error) {
+// claim makes a call that claims a batch, which c is when it is done.
+func (t *timed) claim(b state.Bid, c *state.Claim, do func() error) error {
 	began := t.fleet.world.now
 	t.fleet.works(t.fleetWorker, 1)
-	err = t.change(nodePartition(b.NodeKey), beside, func() bool { return t.fleet.latest[b.BatchKey] == b.Attempt },
-		func() (err error) {
-			if c, err = t.Store.Claim(ctx, b); err == nil {
+	err := t.change(nodePartition(b.NodeKey), beside, func() bool { return t.fleet.latest[b.BatchKey] == b.Attempt },
+		func() error {
+			err := do()
+			if err == nil {
 				t.fleet.latest[b.BatchKey] = c.Attempt
 			}
 			return err
 		})
 	t.fleet.works(t.fleetWorker, -1)
-	t.note("claim", fmt.Sprint(b.Node, " ", b.Batch), err)
 	took := t.fleet.world.now - began
 	switch {
 	case err == nil:
@@ -189,44 +157,24 @@ func (t *timed) Claim(ctx context.Context, b state.Bid) (c state.Claim, err erro
 		t.fleet.refused++
 		t.fleet.spent[Refused] += took
 	}
-	return c, err
+	return t.note("claim", batchName(b.BatchKey), err)
 }
 
-// Extend implements state.Store.
-func (t *timed) Extend(ctx context.Context, c state.Claim, lease time.Time) error {
-	err := t.change(nodePartition(c.NodeKey), urgent, always, func() error { return t.Store.Extend(ctx, c, lease) })
-	t.note("extend", fmt.Sprint(c.Node, " ", c.Batch), err)
-	return err
-}
-
-// Commit implements state.Store.
-func (t *timed) Commit(ctx context.Context, c state.Claim, out state.Outcome, now time.Time) error {
+// commit makes a call that commits a batch which measured stats.
+func (t *timed) commit(c state.Claim, stats state.Stats, do func() error) error {
 	began := t.fleet.world.now
 	t.fleet.works(t.fleetWorker, 1)
-	err := t.change(nodePartition(c.NodeKey), beside, always, func() error { return t.Store.Commit(ctx, c, out, now) })
+	err := t.change(nodePartition(c.NodeKey), beside, always, do)
 	t.fleet.works(t.fleetWorker, -1)
-	t.note("commit", fmt.Sprint(c.Node, " ", c.Batch), err)
+	_ = t.note("commit", batchName(c.BatchKey), err)
 	if errors.Is(err, errOver) {
 		return err
 	}
 	t.fleet.spent[Commits] += t.fleet.world.now - began
 	if err == nil {
-		t.fleet.spent[Work] += out.Stats.Engine
-		t.fleet.spent[Transfers] += out.Stats.Read
+		t.fleet.spent[Work] += stats.Engine
+		t.fleet.spent[Transfers] += stats.Read
 		t.fleet.batches++
 	}
 	return err
-}
-
-// Retry implements state.Store: as Release and Fail it is called only when all is over.
-func (t *timed) Retry(context.Context, state.Claim, state.Failure, state.Stats, time.Time, time.Time) error {
-	return errOver
-}
-
-// Release implements state.Store.
-func (t *timed) Release(context.Context, state.Claim, time.Time) error { return errOver }
-
-// Fail implements state.Store.
-func (t *timed) Fail(context.Context, state.Claim, state.Failure, state.Outcome, time.Time) error {
-	return errOver
 }

@@ -122,7 +122,7 @@ func (c *Coordinator) keep(ctx context.Context) {
 // planned and executed is wanted no more.
 func (c *Coordinator) overtaken(ctx context.Context) {
 	run, err := c.cfg.Store.Run(ctx, c.run)
-	if err == nil && run.Order.Pending() {
+	if err == nil && run.Command.Pending() {
 		if err = state.Carry(ctx, c.cfg.Store, run, c.cfg.Now()); err == nil {
 			run, err = c.cfg.Store.Run(ctx, c.run)
 		}
@@ -180,9 +180,9 @@ func (c *Coordinator) settle(ctx context.Context, n state.Node) error {
 
 // order gives the run an order that follows from how it was read: not if it has
 // had another one since.
-func (c *Coordinator) order(ctx context.Context, read state.Run, o state.Order) error {
+func (c *Coordinator) order(ctx context.Context, read state.Run, o state.Command) error {
 	o.Actor, o.Time = c.cfg.Owner, c.cfg.Now()
-	err := state.Decide(ctx, c.cfg.Store, c.run, rand.Text(), o.Time, func(run state.Run) (state.Order, error) {
+	err := state.Decide(ctx, c.cfg.Store, c.run, rand.Text(), o.Time, func(run state.Run) (state.Command, error) {
 		if run.Epoch != read.Epoch {
 			return o, state.ErrConflict
 		}
@@ -209,7 +209,7 @@ func (c *Coordinator) fail(ctx context.Context, run state.Run, n state.Node) err
 	if err != nil {
 		return err
 	}
-	err = c.order(ctx, run, state.Order{Kind: state.OrderFail, Cause: &failure,
+	err = c.order(ctx, run, state.Command{Kind: state.CommandFail, Cause: &failure,
 		Mark: state.Mark{Reason: "node " + n.Name + " failed"}})
 	if err != nil {
 		return fmt.Errorf("record that run %d failed: %w", run.Run, err)

@@ -339,7 +339,7 @@ func (c *Coordinator) look(ctx context.Context) (state.Status, error) {
 		if err != nil {
 			return state.Running, fmt.Errorf("read run %d: %w", c.run.Run, err)
 		}
-		if run.Order.Pending() {
+		if run.Command.Pending() {
 			if err := state.Carry(ctx, c.cfg.Store, run, c.cfg.Now()); err != nil {
 				return state.Running, fmt.Errorf("carry out what was ordered of run %d: %w", c.run.Run, err)
 			}

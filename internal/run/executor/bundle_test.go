@@ -117,10 +117,10 @@ func (b bundle) failure(t testing.TB) state.Failure {
 	return *run.Failure
 }
 
-func (b bundle) order(t testing.TB, kind state.OrderKind) {
+func (b bundle) order(t testing.TB, kind state.CommandKind) {
 	t.Helper()
 	require.NoError(t, state.Direct(context.Background(), b.store, b.run,
-		state.Order{Kind: kind, Token: t.Name() + string(kind), Mark: state.Mark{Time: time.Now()}}))
+		state.Command{Kind: kind, Token: t.Name() + string(kind), Mark: state.Mark{Time: time.Now()}}))
 }
 
 // crew is an executor and the coordinators of some runs, as one process has them.
@@ -182,7 +182,7 @@ func (b bundle) work(ctx context.Context, t testing.TB, work job.Job, change fun
 	}
 	out, err := c.work(ctx, map[state.RunKey]job.Job{b.run: work})
 	if out[b.run] == state.Running && err == nil {
-		b.order(t, state.OrderStop)
+		b.order(t, state.CommandStop)
 		return state.Stopped, nil
 	}
 	return out[b.run], err

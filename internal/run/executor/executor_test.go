@@ -79,7 +79,7 @@ func TestFailedBatchFailsTheRunAndGivesTheOthersBack(t *testing.T) {
 	require.Zero(t, fake.executed("c"))
 
 	// The cause is gone: a resumed run does only what is left.
-	b.order(t, state.OrderReopen)
+	b.order(t, state.CommandReopen)
 	again := &fakeJob{batches: fake.batches}
 	status, err = b.work(context.Background(), t, again, nil)
 	require.NoError(t, err)
@@ -225,7 +225,7 @@ func TestAFailedRunLeavesBehindWhatDoesNotEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "bad row", run.Failure.Message)
 	// A resumed run may begin before it comes back: it finds its claim gone.
-	b.order(t, state.OrderReopen)
+	b.order(t, state.CommandReopen)
 	close(deaf)
 	<-dropped
 	require.False(t, published)

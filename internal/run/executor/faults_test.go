@@ -178,7 +178,7 @@ func TestBatchThatEndsItsWorkersIsGivenUp(t *testing.T) {
 	require.Equal(t, "batch 0 of node a was given up: 5 attempts before did not come back, or failed", f.Message)
 	require.Contains(t, f.Hint, "{{do batches run=1 node=a workspace=w}}")
 	// An order, a resume say, counts from the beginning.
-	b.order(t, state.OrderReopen)
+	b.order(t, state.CommandReopen)
 	status, err := b.work(ctx, t, &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
@@ -297,7 +297,7 @@ func TestEndThatSomebodyElseDecided(t *testing.T) {
 	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
 	fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
 		if c.Node == "c" {
-			b.order(t, state.OrderStop)
+			b.order(t, state.CommandStop)
 		}
 		return job.Result{}, nil
 	}

@@ -45,7 +45,7 @@ func TestNothingIsPlannedFromTwoMoments(t *testing.T) {
 			return nodes[0].Status == state.Succeeded && nodes[1].Status == state.Succeeded
 		},
 		do: func() {
-			require.NoError(t, state.Direct(ctx, b.store, b.run, state.Order{Kind: state.OrderRedo, Token: "again",
+			require.NoError(t, state.Direct(ctx, b.store, b.run, state.Command{Kind: state.CommandRedo, Token: "again",
 				Mark:  state.Mark{Time: time.Now()},
 				Nodes: []state.Redo{{Node: "a", Replan: true}, {Node: "c", Replan: true}}}))
 		}}
@@ -113,7 +113,7 @@ func TestAFailureOfBeforeEndsNothing(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	ctx := context.Background()
-	give := func(o state.Order, token string) {
+	give := func(o state.Command, token string) {
 		o.Token, o.Time = token, time.Now()
 		require.NoError(t, state.Direct(ctx, b.store, b.run, o))
 	}
@@ -123,8 +123,8 @@ func TestAFailureOfBeforeEndsNothing(t *testing.T) {
 	st := &between{Store: b.store,
 		when: func(nodes []state.Node) bool { return nodes[0].Status == state.Failed },
 		do: func() {
-			give(state.Order{Kind: state.OrderFail, Cause: &state.Failure{Message: "of before"}}, "other")
-			give(state.Order{Kind: state.OrderReopen}, "again")
+			give(state.Command{Kind: state.CommandFail, Cause: &state.Failure{Message: "of before"}}, "other")
+			give(state.Command{Kind: state.CommandReopen}, "again")
 		}}
 	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
 	status, err := b.work(ctx, t, fake, func(c *crew) { c.exec.Store, c.coor.Store = st, st })

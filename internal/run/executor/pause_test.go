@@ -33,7 +33,7 @@ func pausingJob(b bundle, t testing.TB) *fakeJob {
 	paused := make(chan struct{})
 	fake.execute = func(context.Context, state.Claim) (job.Result, error) {
 		once.Do(func() {
-			b.order(t, state.OrderPause)
+			b.order(t, state.CommandPause)
 			close(paused)
 		})
 		<-paused
@@ -61,7 +61,7 @@ func TestAPausedRunEndsWhatIsInFlightAndIsLeft(t *testing.T) {
 	}
 	require.Equal(t, before, done)
 
-	b.order(t, state.OrderUnpause)
+	b.order(t, state.CommandUnpause)
 	status, err = b.work(context.Background(), t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
@@ -81,7 +81,7 @@ func TestWhoStaysGoesOnWithAPausedRun(t *testing.T) {
 		for ctx.Err() == nil {
 			run, err := b.store.Run(ctx, b.run)
 			if err == nil && run.Status == state.Paused && b.claimed(t) == 0 {
-				b.order(t, state.OrderUnpause)
+				b.order(t, state.CommandUnpause)
 				return
 			}
 		}
@@ -109,7 +109,7 @@ func TestARunThatWaitsIsLeft(t *testing.T) {
 	require.NoError(t, err, role.Owner)
 	require.NoError(t, b.store.Resign(context.Background(), b.run, "coordinator", "another"))
 
-	approve := state.Order{Kind: state.OrderApprove, Token: "t", Mark: state.Mark{Time: time.Now()},
+	approve := state.Command{Kind: state.CommandApprove, Token: "t", Mark: state.Mark{Time: time.Now()},
 		Nodes: []state.Redo{{Node: "c", Digest: "shown"}}}
 	require.NoError(t, state.Direct(context.Background(), b.store, b.run, approve))
 	status, err = b.work(context.Background(), t, fake, nil)

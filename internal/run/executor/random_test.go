@@ -118,7 +118,7 @@ type randomJob struct {
 	failed map[string]int
 	odd    int // a planner that disagrees with others: it must not matter
 	orders int // given so far
-	order  func(ctx context.Context, kind state.OrderKind) error
+	order  func(ctx context.Context, kind state.CommandKind) error
 }
 
 // ordersMax are given to a random run.
@@ -135,9 +135,9 @@ func (j *randomJob) meddle(ctx context.Context) error {
 	}
 	j.orders++
 	if j.rng.IntN(2) == 0 {
-		return errors.Join(j.order(ctx, state.OrderPause), j.order(ctx, state.OrderUnpause))
+		return errors.Join(j.order(ctx, state.CommandPause), j.order(ctx, state.CommandUnpause))
 	}
-	return errors.Join(j.order(ctx, state.OrderStop), j.order(ctx, state.OrderReopen))
+	return errors.Join(j.order(ctx, state.CommandStop), j.order(ctx, state.CommandReopen))
 }
 
 func newRandomJob(rng *rand.Rand) *randomJob {
@@ -206,8 +206,8 @@ func TestRandomRunsOnAHostileStore(t *testing.T) {
 			truth := hostile.New().Open()
 			key, err := truth.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()}, fake.nodes)
 			require.NoError(t, err)
-			fake.order = func(ctx context.Context, kind state.OrderKind) error {
-				err := state.Direct(ctx, truth, key, state.Order{Kind: kind, Token: fmt.Sprint(kind, " ", fake.orders),
+			fake.order = func(ctx context.Context, kind state.CommandKind) error {
+				err := state.Direct(ctx, truth, key, state.Command{Kind: kind, Token: fmt.Sprint(kind, " ", fake.orders),
 					Mark: state.Mark{Actor: "somebody", Time: time.Now()}})
 				if errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrIllegalMove) {
 					return nil // the run is over, or another order came first
@@ -240,7 +240,7 @@ func TestRandomRunsOnAHostileStore(t *testing.T) {
 			all.Wait()
 			run, err := truth.Run(context.WithoutCancel(ctx), key)
 			require.NoError(t, err)
-			require.NoError(t, errors.Join(errs...), "the run is %s, its order %+v", run.Status, run.Order)
+			require.NoError(t, errors.Join(errs...), "the run is %s, its order %+v", run.Status, run.Command)
 			requireCommittedOnce(ctx, t, truth, key, fake)
 		})
 	}

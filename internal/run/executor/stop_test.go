@@ -32,7 +32,7 @@ func TestAStopEndsPlanning(t *testing.T) {
 	defer cancel()
 	go func() {
 		<-fake.begun
-		b.order(t, state.OrderStop)
+		b.order(t, state.CommandStop)
 	}()
 	c := &crew{}
 	c.exec.Store, c.exec.Owner, c.coor.Store, c.coor.Owner = b.store, t.Name(), b.store, t.Name()
@@ -51,7 +51,7 @@ func TestAnotherOrderDoesNotEndPlanning(t *testing.T) {
 	fake.plan = func(n state.Node) (state.Plan, error) {
 		if n.Name == "a" && first {
 			first = false
-			b.order(t, state.OrderReopen)
+			b.order(t, state.CommandReopen)
 		}
 		return planOf(1), nil
 	}

@@ -77,7 +77,7 @@ type DecisionRequest struct {
 	RoleVerified bool
 	Answers      map[string]string // all that the gate asks for
 	Digest       string            // of the record that was shown
-	Token        string            // see state.Order
+	Token        string            // see state.Command
 }
 
 // Decide gives the order about a gate that waits, bound to the digest, and
@@ -85,7 +85,7 @@ type DecisionRequest struct {
 // have changed.
 func Decide(ctx context.Context, s state.Store, key state.NodeKey, w DecisionRequest) error {
 	about := state.Redo{Node: key.Node, Digest: w.Digest, Role: w.Role, RoleVerified: w.RoleVerified}
-	order := state.Order{Kind: state.OrderApprove, Token: w.Token, Mark: w.Mark}
+	order := state.Command{Kind: state.CommandApprove, Token: w.Token, Mark: w.Mark}
 	if w.Approve && len(w.Answers) > 0 {
 		data, err := json.Marshal(w.Answers)
 		if err != nil {
@@ -94,7 +94,7 @@ func Decide(ctx context.Context, s state.Store, key state.NodeKey, w DecisionReq
 		about.Answers = data
 	}
 	if !w.Approve {
-		order.Kind = state.OrderReject
+		order.Kind = state.CommandReject
 		order.Cause = Failure(&fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s has rejected gate %s: %s", w.Actor,
 			NameOf(key.Node), w.Reason), Hint: AskAgain(key.RunKey)}, key.Node)
 	}
@@ -128,9 +128,9 @@ func (w DecisionRequest) made(d *state.Decision) bool {
 // Fail ends the run of a gate that has failed, as whoever works on it would do
 // next: there may be nobody. A gate that is asked again since fails nothing.
 func Fail(ctx context.Context, s state.Store, n state.Node, actor string, now time.Time) error {
-	o := state.Order{Kind: state.OrderFail, Cause: n.Failure, Mark: state.Mark{Actor: actor, Time: now, Reason: "gate " +
-		NameOf(n.Name) + " was rejected"}}
-	err := state.Decide(ctx, s, n.RunKey, rand.Text(), now, func(state.Run) (state.Order, error) {
+	o := state.Command{Kind: state.CommandFail, Cause: n.Failure, Mark: state.Mark{Actor: actor, Time: now,
+		Reason: "gate " + NameOf(n.Name) + " was rejected"}}
+	err := state.Decide(ctx, s, n.RunKey, rand.Text(), now, func(state.Run) (state.Command, error) {
 		stands, err := s.Node(ctx, n.NodeKey)
 		if err == nil && (stands.Status != state.Failed || stands.Epoch != n.Epoch) {
 			err = state.ErrConflict

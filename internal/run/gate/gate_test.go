@@ -212,7 +212,7 @@ func TestAGateThatIsDoneAgainAsksAgain(t *testing.T) {
 	_, err = state.PlanNode(ctx, store, key, 0, state.Plan{Record: []byte("{}")}, "w", noon)
 	require.NoError(t, err)
 	require.NoError(t, store.MoveNode(ctx, key, state.Move{From: state.Running, To: state.Succeeded, Now: noon}))
-	require.NoError(t, state.Direct(ctx, store, run, state.Order{Kind: state.OrderRedo, Token: "again",
+	require.NoError(t, state.Direct(ctx, store, run, state.Command{Kind: state.CommandRedo, Token: "again",
 		Mark: state.Mark{Actor: "boss", Time: noon}, Nodes: []state.Redo{{Node: key.Node}}}))
 	n, err := store.Node(ctx, key)
 	require.NoError(t, err)
@@ -239,7 +239,7 @@ func TestARejectionOfBeforeFailsNothing(t *testing.T) {
 	}
 	require.NoError(t, gate.Fail(ctx, store, seen, "w", noon))
 	require.Equal(t, state.Failed, status())
-	require.NoError(t, state.Direct(ctx, store, run, state.Order{Kind: state.OrderReopen, Token: "again",
+	require.NoError(t, state.Direct(ctx, store, run, state.Command{Kind: state.CommandReopen, Token: "again",
 		Mark: state.Mark{Actor: "boss", Time: noon}}))
 	require.NoError(t, gate.Fail(ctx, store, seen, "w", noon))
 	require.Equal(t, state.Running, status())

@@ -117,7 +117,7 @@ func (c *closer) find(name string) (state.Node, error) {
 	if i < 0 {
 		return state.Node{}, &fault.Error{Kind: fault.Script, Code: fault.NotFound,
 			Message: fmt.Sprintf("run %d has no node %s", c.run.Run, name),
-			Hint: c.run.Do("nodes").String() + " lists them"}
+			Hint:    c.run.Do("nodes").String() + " lists them"}
 	}
 	n := c.nodes[i]
 	if n.PlanDigest == "" {

@@ -83,10 +83,10 @@ func dropRun(ctx context.Context, s state.Store, key state.RunKey, with []state.
 	if err := s.PutNote(ctx, key.Workspace, note); err != nil {
 		return d, fmt.Errorf("note that run %d is about to be dropped: %w", key.Run, err)
 	}
-	err = state.Decide(ctx, s, key, rand.Text(), by.Time, func(run state.Run) (state.Order, error) {
+	err = state.Decide(ctx, s, key, rand.Text(), by.Time, func(run state.Run) (state.Command, error) {
 		var err error
 		d, err = drops(ctx, s, run, with)
-		return state.Order{Kind: state.OrderDrop, Mark: by}, err
+		return state.Command{Kind: state.CommandDrop, Mark: by}, err
 	})
 	if noteErr := s.RemoveNote(ctx, key.Workspace, note); err == nil && noteErr != nil {
 		err = fmt.Errorf("remove the note that run %d is about to be dropped: %w", key.Run, noteErr)

@@ -19,8 +19,8 @@ var errAtWork = errors.New("the run may be worked on")
 func GoOn(ctx context.Context, s state.Store, key state.RunKey, w RedoSelection, by state.Mark) (c RedoPlan,
 	err error) {
 	for {
-		err := state.Decide(ctx, s, key, rand.Text(), by.Time, func(run state.Run) (state.Order, error) {
-			o := state.Order{Kind: state.OrderReopen, Mark: by}
+		err := state.Decide(ctx, s, key, rand.Text(), by.Time, func(run state.Run) (state.Command, error) {
+			o := state.Command{Kind: state.CommandReopen, Mark: by}
 			if c, err = Close(ctx, s, run, w); err != nil {
 				return o, err
 			}
@@ -28,9 +28,9 @@ func GoOn(ctx context.Context, s state.Store, key state.RunKey, w RedoSelection,
 			case len(c.Redo) > 0 && !run.Status.Terminal():
 				return o, errAtWork
 			case len(c.Redo) > 0:
-				o.Kind, o.Nodes = state.OrderRedo, c.Redo
+				o.Kind, o.Nodes = state.CommandRedo, c.Redo
 			case run.Status == state.Paused: // what is in flight is not disturbed
-				o.Kind = state.OrderUnpause
+				o.Kind = state.CommandUnpause
 			}
 			return o, nil
 		})

@@ -36,8 +36,8 @@ func (e *TooOftenError) Unwrap() error { return e.Fault }
 // nothing is ordered.
 func PlanAgain(ctx context.Context, s state.Store, seen state.Node, by state.Mark) error {
 	token := state.TokenAgain + seen.Name + " " + rand.Text()
-	err := state.Decide(ctx, s, seen.RunKey, token, by.Time, func(run state.Run) (state.Order, error) {
-		o := state.Order{Kind: state.OrderRedo, Mark: by}
+	err := state.Decide(ctx, s, seen.RunKey, token, by.Time, func(run state.Run) (state.Command, error) {
+		o := state.Command{Kind: state.CommandRedo, Mark: by}
 		if run.Status != state.Running {
 			return o, errNeedless
 		}
@@ -99,13 +99,13 @@ func plannedAgain(ctx context.Context, s state.Store, key state.NodeKey) (times 
 		}
 		for _, e := range events {
 			after = e.Seq
-			if e.Kind != state.OrderBegun || e.Order == nil {
+			if e.Kind != state.OrderBegun || e.Command == nil {
 				continue
 			}
-			switch kind := e.Order.Kind; {
-			case e.Order.OfPeople() && (kind == state.OrderReopen || kind == state.OrderRedo):
+			switch kind := e.Command.Kind; {
+			case e.Command.OfPeople() && (kind == state.CommandReopen || kind == state.CommandRedo):
 				times = 0
-			case strings.HasPrefix(e.Order.Token, state.TokenAgain+key.Node+" "):
+			case strings.HasPrefix(e.Command.Token, state.TokenAgain+key.Node+" "):
 				times++
 			}
 		}

@@ -159,8 +159,8 @@ func TestGoOnStopsARunThatMoves(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, state.Running, run.Status)
 	require.EqualValues(t, 2, run.Epoch, "a stop, and then the redo")
-	require.Equal(t, state.OrderRedo, run.Order.Kind)
-	require.Equal(t, state.Stopped, run.Order.From)
+	require.Equal(t, state.CommandRedo, run.Command.Kind)
+	require.Equal(t, state.Stopped, run.Command.From)
 
 	before, err := orders.Stop(ctx, b, b.run, by)
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ func Lend(t testing.TB, store state.Store, from parts.Store) (state.Store, parts
 		require.NoError(t, <-ended)
 		held.releaseAll()
 	})
-	farState := &closing{storeOf: storeOf{far}, real: store}
+	farState := &closing{Store: newStoreOf(far), real: store}
 	if from == nil {
 		return farState, nil
 	}
@@ -45,7 +45,7 @@ func Lend(t testing.TB, store state.Store, from parts.Store) (state.Store, parts
 }
 
 type closing struct {
-	storeOf
+	state.Store
 	real state.Store
 }
 

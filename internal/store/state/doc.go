@@ -3,8 +3,8 @@
 // transitions (status.go, drawn in docs/state-machine.md) and the interface
 // of the store that keeps them (store.go), which is made of partitions that
 // cannot see each other; what concerns a whole run is made of its calls here
-// (orders.go, plans.go, lists.go). state/sqlite is the embedded store and
-// state/statetest the suite that every store passes.
+// (orders.go, plans.go, lists.go). Around decorates a store. state/sqlite is the
+// embedded store and test/statetest the suite that every store passes.
 //
 // It promises, through that suite: run numbers without gaps or doubles, one
 // winner of each claim, fencing (an attempt that is no longer the latest, or

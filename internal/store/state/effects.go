@@ -22,37 +22,37 @@ type Effect struct {
 // On says what becomes of a node, without its batches' sake, that hears of the
 // order. A batch that goes back to Pending withdraws what its latest attempt
 // published.
-func (o Order) On(n Node) Effect {
+func (c Command) On(n Node) Effect {
 	e := Effect{Status: n.Status, Fences: true, Decision: n.Decision, Dropped: n.Dropped}
 	again := Pending
 	if n.PlanDigest != "" {
 		again = Running
 	}
-	redo, meant := o.about(n.Name)
-	switch o.Kind {
-	case OrderPause:
+	redo, meant := c.about(n.Name)
+	switch c.Kind {
+	case CommandPause:
 		e.Fences = false
 		if n.Status == Pending || n.Status == Running {
 			e.Status = Paused
 		}
-	case OrderUnpause:
+	case CommandUnpause:
 		e.Fences = false
 		if n.Status == Paused {
 			e.Status = again
 		}
-	case OrderStop, OrderFail:
+	case CommandStop, CommandFail:
 		if n.Status == Pending || n.Status == Waiting || n.Status == Running || n.Status == Paused {
 			e.Status = Stopped
 		}
-	case OrderReopen, OrderRedo:
-		e.goOn(n, redo, o.Kind == OrderRedo && meant, again)
-	case OrderInvalidate:
+	case CommandReopen, CommandRedo:
+		e.goOn(n, redo, c.Kind == CommandRedo && meant, again)
+	case CommandInvalidate:
 		e.Status = Invalidated
-	case OrderDrop:
+	case CommandDrop:
 		e.Status, e.Dropped = Invalidated, true
-	case OrderApprove, OrderReject:
+	case CommandApprove, CommandReject:
 		if n.Status == Waiting && redo.Digest == n.GateDigest {
-			o.decide(&e, redo)
+			c.decide(&e, redo)
 		}
 	}
 	e.Gate = e.Status == Waiting || e.Decision != nil
@@ -83,18 +83,18 @@ func (e *Effect) goOn(n Node, redo Redo, redone bool, again Status) {
 
 // decide carries out a decision about a node that waits for it. One that was
 // approved while its run is paused goes on with it.
-func (o Order) decide(e *Effect, redo Redo) {
-	e.Decision = &Decision{Approved: o.Kind == OrderApprove, Mark: o.Mark, Role: redo.Role,
+func (c Command) decide(e *Effect, redo Redo) {
+	e.Decision = &Decision{Approved: c.Kind == CommandApprove, Mark: c.Mark, Role: redo.Role,
 		RoleVerified: redo.RoleVerified, Digest: redo.Digest,
-		Answers: redo.Answers, Token: o.Token}
+		Answers: redo.Answers, Token: c.Token}
 	switch {
-	case o.Kind == OrderReject:
-		e.Status, e.Failure = Failed, o.Cause
+	case c.Kind == CommandReject:
+		e.Status, e.Failure = Failed, c.Cause
 		if e.Failure == nil {
-			e.Failure = &Failure{Kind: fault.Canceled, Message: "rejected by " + o.Actor, Detail: o.Reason,
+			e.Failure = &Failure{Kind: fault.Canceled, Message: "rejected by " + c.Actor, Detail: c.Reason,
 				Node: redo.Node, Batch: -1}
 		}
-	case o.From == Paused:
+	case c.From == Paused:
 		e.Status = Paused
 	default:
 		e.Status = Pending
@@ -111,15 +111,15 @@ func (e Effect) Tells(before, after Node) EventData {
 }
 
 // Hears is a node when it has heard of an order that does this to it.
-func (e Effect) Hears(n Node, o Order) Node {
+func (e Effect) Hears(n Node, c Command) Node {
 	if e.Status != n.Status {
 		if n.Status = e.Status; e.Status != Invalidated || n.Finished.IsZero() { // what is invalidated has ended when it did
-			n.Finished = finishedAt(e.Status, o.Time)
+			n.Finished = finishedAt(e.Status, c.Time)
 		}
 	}
-	n.Epoch, n.Decision, n.Failure, n.Dropped = o.Epoch, e.Decision, e.Failure, e.Dropped
+	n.Epoch, n.Decision, n.Failure, n.Dropped = c.Epoch, e.Decision, e.Failure, e.Dropped
 	if e.Fences {
-		n.Fence = o.Epoch
+		n.Fence = c.Epoch
 	}
 	if e.Renew {
 		n.Generation++

@@ -39,7 +39,7 @@ type EventData struct {
 	Status     Status    `json:"status,omitempty"` // that the run, node or attempt has now
 	Epoch      int64     `json:"epoch,omitempty"`
 	Generation int       `json:"generation,omitempty"`
-	Order      *Order    `json:"order,omitempty"`
+	Command    *Command  `json:"order,omitempty"`
 	Batches    int       `json:"batches,omitempty"`     // that were planned
 	Digest     string    `json:"digest,omitempty"`      // of the plan
 	ReusedFrom *NodeKey  `json:"reused_from,omitempty"` // whose rows the plan takes over

@@ -132,7 +132,7 @@ func verifyOpen(ctx context.Context, s Store, workspace string, n Note) (run Run
 		return run, false, fmt.Errorf("read run %d: %w", n.Run, err)
 	case !run.Status.Terminal() || run.GoesOn():
 		return run, true, nil
-	case run.Order.Pending():
+	case run.Command.Pending():
 		return run, false, nil
 	}
 	if err := s.RemoveNote(ctx, workspace, n); err != nil {

@@ -10,43 +10,43 @@ import (
 	"time"
 )
 
-// Order is a decision about a whole run. It is recorded in the run's partition
-// first, then each node hears of it in its own, then the run's status follows:
-// whoever finds one half carried out carries on (Carry). Orders of a run are
-// numbered, and a node that has heard a later one ignores an earlier one, so
+// Command is a decision about a whole run: an order, as people, events and what is stored call it. It is
+// recorded in the run's partition first, then each node follows it in its own, then the run's status does.
+// Whoever finds one half carried out carries on (Carry). Commands of a run are
+// numbered, and a node that follows a later one ignores an earlier one, so
 // that a worker that wakes up late repeats nothing.
-type Order struct {
-	Epoch int64     `json:"epoch"` // its number: 1, 2, 3 … in a run
-	Token string    `json:"token"` // its giver's own, so that it can be repeated
-	Kind  OrderKind `json:"kind"`
-	From  Status    `json:"from"` // the run's when it was given
-	Mark            // who gave it, when, why
-	Nodes []Redo    `json:"nodes,omitempty"`   // that it is about; none: all of the run's
-	Cause *Failure  `json:"failure,omitempty"` // of OrderFail and OrderReject
-	Done  bool      `json:"done,omitempty"`    // carried out
+type Command struct {
+	Epoch int64       `json:"epoch"` // its number: 1, 2, 3 … in a run
+	Token string      `json:"token"` // its giver's own, so that it can be repeated
+	Kind  CommandKind `json:"kind"`
+	From  Status      `json:"from"` // the run's when it was given
+	Mark              // who gave it, when, why
+	Nodes []Redo      `json:"nodes,omitempty"`   // that it is about; none: all of the run's
+	Cause *Failure    `json:"failure,omitempty"` // of CommandFail and CommandReject
+	Done  bool        `json:"done,omitempty"`    // carried out
 }
 
-// OrderKind is what an order demands. The texts are stored.
-type OrderKind string
+// CommandKind is what a command demands. The texts are stored.
+type CommandKind string
 
-// The orders. Each but the pauses makes every claim that was given before it worthless.
+// The kinds of commands. Each but the pauses makes every claim that was given before it worthless.
 const (
 	// what is under way ends as it does, nothing more is begun; a running run becomes Paused
-	OrderPause      OrderKind = "pause"
-	OrderUnpause    OrderKind = "unpause"    // a paused run goes on
-	OrderStop       OrderKind = "stop"       // nothing more is done; a running run becomes Stopped
-	OrderFail       OrderKind = "fail"       // likewise; it becomes Failed
-	OrderReopen     OrderKind = "reopen"     // go on: what failed, stopped or was under way is done again
-	OrderRedo       OrderKind = "redo"       // go on, and do these nodes or batches again although they are done
-	OrderInvalidate OrderKind = "invalidate" // nobody may read these nodes' tables any more
-	OrderApprove    OrderKind = "approve"    // these nodes need not wait any more, if they still wait for what was decided
-	OrderReject     OrderKind = "reject"     // likewise they waited in vain: they fail, with Cause
+	CommandPause      CommandKind = "pause"
+	CommandUnpause    CommandKind = "unpause"    // a paused run goes on
+	CommandStop       CommandKind = "stop"       // nothing more is done; a running run becomes Stopped
+	CommandFail       CommandKind = "fail"       // likewise; it becomes Failed
+	CommandReopen     CommandKind = "reopen"     // go on: what failed, stopped or was under way is done again
+	CommandRedo       CommandKind = "redo"       // go on, and do these nodes or batches again although they are done
+	CommandInvalidate CommandKind = "invalidate" // nobody may read these nodes' tables any more
+	CommandApprove    CommandKind = "approve"    // these nodes wait no more, if they still wait for what was decided
+	CommandReject     CommandKind = "reject"     // likewise they waited in vain: they fail, with Cause
 	// nobody reads, continues or lists the run any more, and what its nodes keep may go (Store.Purge)
-	OrderDrop OrderKind = "drop"
+	CommandDrop CommandKind = "drop"
 )
 
-// Redo names a node that an order is about, and for OrderRedo what of it is to
-// be done again; for OrderApprove and OrderReject what was decided upon. With a node
+// Redo names a node that an order is about, and for CommandRedo what of it is to
+// be done again; for CommandApprove and CommandReject what was decided upon. With a node
 // that is done again its order names, with Replan, all that have read it, themselves
 // or through others; in a run that is not over all that may come to.
 type Redo struct {
@@ -66,17 +66,17 @@ type Redo struct {
 const TokenAgain = "planned again: "
 
 // OfPeople reports whether somebody has given the order, and not the machinery.
-func (o Order) OfPeople() bool {
-	return o.Kind != OrderFail && !strings.HasPrefix(o.Token, TokenAgain)
+func (c Command) OfPeople() bool {
+	return c.Kind != CommandFail && !strings.HasPrefix(c.Token, TokenAgain)
 }
 
 // about finds what an order says of a node.
-func (o Order) about(node string) (Redo, bool) {
-	i := slices.IndexFunc(o.Nodes, func(r Redo) bool { return r.Node == node })
+func (c Command) about(node string) (Redo, bool) {
+	i := slices.IndexFunc(c.Nodes, func(r Redo) bool { return r.Node == node })
 	if i >= 0 {
-		return o.Nodes[i], true
+		return c.Nodes[i], true
 	}
-	return Redo{}, len(o.Nodes) == 0
+	return Redo{}, len(c.Nodes) == 0
 }
 
 // ReasonAgain is why a run is stopped that goes on in the next order of the same
@@ -86,11 +86,11 @@ const ReasonAgain = "parts of it are done again"
 // AboutToGoOn reports whether a run is stopped for a moment, unless whoever
 // stopped it has died since.
 func (r Run) AboutToGoOn() bool {
-	return r.Status == Stopped && r.Order != nil && r.Order.Kind == OrderStop && r.Order.Reason == ReasonAgain
+	return r.Status == Stopped && r.Command != nil && r.Command.Kind == CommandStop && r.Command.Reason == ReasonAgain
 }
 
 // Pending reports whether there is an order that is not carried out yet.
-func (o *Order) Pending() bool { return o != nil && !o.Done }
+func (c *Command) Pending() bool { return c != nil && !c.Done }
 
 // Behind reports whether a node has heard of an order that began after the run was
 // read: others may not have heard of it yet. Who has read them so must not
@@ -99,8 +99,8 @@ func (r Run) Behind(n Node) bool { return n.Epoch > r.Epoch }
 
 // GoesOn reports whether a run is running, or will be once its order is carried out.
 func (r Run) GoesOn() bool {
-	if r.Order.Pending() {
-		to, _ := r.Order.Leads(r)
+	if r.Command.Pending() {
+		to, _ := r.Command.Leads(r)
 		return to == Running
 	}
 	return r.Status == Running
@@ -108,43 +108,43 @@ func (r Run) GoesOn() bool {
 
 // Concerns reports whether a node has to hear of the order. What goes on in
 // nodes that need not is not disturbed.
-func (o Order) Concerns(node string) bool {
-	switch o.Kind {
-	case OrderStop, OrderFail, OrderReopen, OrderPause, OrderUnpause, OrderDrop:
+func (c Command) Concerns(node string) bool {
+	switch c.Kind {
+	case CommandStop, CommandFail, CommandReopen, CommandPause, CommandUnpause, CommandDrop:
 		return true
-	case OrderRedo:
-		if o.From != Running { // all others go on where they were
+	case CommandRedo:
+		if c.From != Running { // all others go on where they were
 			return true
 		}
 	}
-	_, about := o.about(node)
+	_, about := c.about(node)
 	return about
 }
 
 // Leads gives the status that a run gets by an order; ok is false if it cannot
 // have it as it is.
-func (o Order) Leads(run Run) (to Status, ok bool) {
+func (c Command) Leads(run Run) (to Status, ok bool) {
 	alive := run.Status == Running || run.Status == Paused
 	void := run.Invalidated != nil || run.Dropped != nil
-	switch o.Kind {
-	case OrderStop:
+	switch c.Kind {
+	case CommandStop:
 		return Stopped, alive
-	case OrderFail:
+	case CommandFail:
 		return Failed, alive
-	case OrderPause:
-		return Paused, run.Status == Running && len(o.Nodes) == 0
-	case OrderUnpause:
-		return Running, run.Status == Paused && len(o.Nodes) == 0
-	case OrderReopen:
+	case CommandPause:
+		return Paused, run.Status == Running && len(c.Nodes) == 0
+	case CommandUnpause:
+		return Running, run.Status == Paused && len(c.Nodes) == 0
+	case CommandReopen:
 		return Running, run.Status != Complete && !void
-	case OrderRedo:
-		return Running, len(o.Nodes) > 0 && !void
-	case OrderInvalidate:
+	case CommandRedo:
+		return Running, len(c.Nodes) > 0 && !void
+	case CommandInvalidate:
 		return run.Status, !alive && run.Dropped == nil
-	case OrderApprove, OrderReject:
-		return run.Status, len(o.Nodes) > 0 && alive
-	case OrderDrop:
-		return run.Status, !alive && run.Dropped == nil && len(o.Nodes) == 0
+	case CommandApprove, CommandReject:
+		return run.Status, len(c.Nodes) > 0 && alive
+	case CommandDrop:
+		return run.Status, !alive && run.Dropped == nil && len(c.Nodes) == 0
 	}
 	return run.Status, false
 }
@@ -156,15 +156,15 @@ func (o Order) Leads(run Run) (to Status, ok bool) {
 // A run that was over and goes on is noted as open before and after that: the
 // first note is for the case that this process dies, the second for that of
 // somebody who finds the first one wrong before the order has begun.
-func Direct(ctx context.Context, s Store, key RunKey, o Order) error {
-	return Decide(ctx, s, key, o.Token, o.Time, func(Run) (Order, error) { return o, nil })
+func Direct(ctx context.Context, s Store, key RunKey, c Command) error {
+	return Decide(ctx, s, key, c.Token, c.Time, func(Run) (Command, error) { return c, nil })
 }
 
 // Decide gives the order that is decided on a run as it is, and carries it out
 // as Direct does. If the run's status or its latest order is another one when
 // the order begins, it is decided again.
 func Decide(ctx context.Context, s Store, key RunKey, token string, now time.Time,
-	decide func(Run) (Order, error)) error {
+	decide func(Run) (Command, error)) error {
 	var reopens *Note
 	for {
 		run, err := s.Run(ctx, key)
@@ -174,30 +174,30 @@ func Decide(ctx context.Context, s Store, key RunKey, token string, now time.Tim
 		if err := Carry(ctx, s, run, now); err != nil {
 			return err
 		}
-		if run.Order != nil && run.Order.Token == token { // begun, here or by a call whose answer was lost
+		if run.Command != nil && run.Command.Token == token { // begun, here or by a call whose answer was lost
 			return directed(ctx, s, run, reopens)
 		}
-		if run.Order.Pending() {
+		if run.Command.Pending() {
 			continue
 		}
-		o, err := decide(run)
+		c, err := decide(run)
 		if err != nil {
 			return err
 		}
-		to, ok := o.Leads(run)
+		to, ok := c.Leads(run)
 		if !ok {
-			return fmt.Errorf("%s run %d, which is %s: %w", o.Kind, key.Run, run.Status, ErrConflict)
+			return fmt.Errorf("%s run %d, which is %s: %w", c.Kind, key.Run, run.Status, ErrConflict)
 		}
 		if run.Status.Terminal() && !to.Terminal() {
-			note := OpenNote(key.Run, token, o.Time)
+			note := OpenNote(key.Run, token, c.Time)
 			if err := s.PutNote(ctx, key.Workspace, note); err != nil {
 				return fmt.Errorf("note that run %d is open: %w", key.Run, err)
 			}
 			reopens = &note
 		}
-		o.Epoch, o.From, o.Token = run.Epoch+1, run.Status, token
+		c.Epoch, c.From, c.Token = run.Epoch+1, run.Status, token
 		// In the way: another order, or the run's own progress. It is looked at again.
-		if err := s.BeginOrder(ctx, key, o); err != nil && !errors.Is(err, ErrConflict) && !errors.Is(err, ErrUnknown) {
+		if err := s.BeginCommand(ctx, key, c); err != nil && !errors.Is(err, ErrConflict) && !errors.Is(err, ErrUnknown) {
 			return err
 		}
 	}
@@ -212,7 +212,7 @@ func directed(ctx context.Context, s Store, run Run, reopens *Note) error {
 		}
 		return nil
 	}
-	if to, _ := run.Order.Leads(Run{Status: run.Order.From}); !to.Terminal() {
+	if to, _ := run.Command.Leads(Run{Status: run.Command.From}); !to.Terminal() {
 		return nil
 	}
 	return closeRun(ctx, s, run.RunKey)
@@ -223,7 +223,7 @@ func directed(ctx context.Context, s Store, run Run, reopens *Note) error {
 // done again in a run that goes on, the first could have new rows while a claim
 // of the second, given before the order, still reads and commits.
 func Carry(ctx context.Context, s Store, run Run, now time.Time) error {
-	if !run.Order.Pending() {
+	if !run.Command.Pending() {
 		return nil
 	}
 	nodes, err := s.Nodes(ctx, run.RunKey)
@@ -231,14 +231,14 @@ func Carry(ctx context.Context, s Store, run Run, now time.Time) error {
 		return fmt.Errorf("read the nodes of run %d: %w", run.Run, err)
 	}
 	for _, n := range slices.Backward(nodes) {
-		if !run.Order.Concerns(n.Name) || n.Epoch >= run.Order.Epoch {
+		if !run.Command.Concerns(n.Name) || n.Epoch >= run.Command.Epoch {
 			continue
 		}
-		if err := s.Hear(ctx, n.NodeKey, *run.Order); err != nil {
-			return fmt.Errorf("%s node %s: %w", run.Order.Kind, n.Name, err)
+		if err := s.ApplyCommand(ctx, n.NodeKey, *run.Command); err != nil {
+			return fmt.Errorf("%s node %s: %w", run.Command.Kind, n.Name, err)
 		}
 	}
-	err = s.EndOrder(ctx, run.RunKey, run.Order.Epoch, now)
+	err = s.CommitCommand(ctx, run.RunKey, run.Command.Epoch, now)
 	if errors.Is(err, ErrConflict) {
 		return nil // others have carried it out, and there is a later one
 	}

@@ -11,35 +11,35 @@ import (
 
 // Begins decides whether an order may begin in a run. begun says that it has
 // already, by the same call.
-func (o Order) Begins(run Run) (begun bool, err error) {
-	if run.Epoch == o.Epoch && run.Order != nil && run.Order.Token == o.Token {
+func (c Command) Begins(run Run) (begun bool, err error) {
+	if run.Epoch == c.Epoch && run.Command != nil && run.Command.Token == c.Token {
 		return true, nil
 	}
-	if _, ok := o.Leads(run); !ok || run.Epoch+1 != o.Epoch || run.Status != o.From || run.Order.Pending() {
+	if _, ok := c.Leads(run); !ok || run.Epoch+1 != c.Epoch || run.Status != c.From || run.Command.Pending() {
 		return false, ErrConflict
 	}
 	return false, nil
 }
 
 // Ends gives the run as it is when its order is carried out.
-func (o *Order) Ends(run Run, now time.Time) Run {
-	done := *o
+func (c *Command) Ends(run Run, now time.Time) Run {
+	done := *c
 	done.Done = true
-	run.Order = &done
-	if to, _ := o.Leads(run); to != run.Status {
+	run.Command = &done
+	if to, _ := c.Leads(run); to != run.Status {
 		run.Status, run.Finished, run.Failure = to, time.Time{}, nil
 		if to.Terminal() {
 			run.Finished = now
 		}
 	}
 	switch {
-	case o.Kind == OrderFail:
-		run.Failure = o.Cause
-	case o.Kind == OrderInvalidate && len(o.Nodes) == 0:
-		mark := o.Mark
+	case c.Kind == CommandFail:
+		run.Failure = c.Cause
+	case c.Kind == CommandInvalidate && len(c.Nodes) == 0:
+		mark := c.Mark
 		run.Invalidated = &mark
-	case o.Kind == OrderDrop:
-		mark := o.Mark
+	case c.Kind == CommandDrop:
+		mark := c.Mark
 		run.Dropped = &mark
 	}
 	return run

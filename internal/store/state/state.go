@@ -54,9 +54,9 @@ type Run struct {
 	RunKey
 	Token       string // the creator's own: a CreateRun that is repeated with it is the same run; "": never repeated
 	Status      Status
-	Epoch       int64  // number of the latest order
-	Order       *Order // the latest one; nil: none yet
-	Script      string // which script it is of (see package local); "": recorded before that was kept
+	Epoch       int64    // number of the latest command
+	Command     *Command `json:"Order"` // the latest one; nil: none yet; stored under its earlier name
+	Script      string   // which script it is of (see package local); "": recorded before that was kept
 	ScriptPath  string
 	ParamsPath  string
 	Fingerprint string // of script and parameters as loaded; a resume needs the same one

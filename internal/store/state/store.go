@@ -7,10 +7,12 @@ import (
 	"time"
 )
 
+//go:generate go run ./generate
+
 // Store keeps runs, nodes, batches, attempts, leases and results.
 //
 // It is made of partitions that cannot see each other: a workspace's (numbers
-// of its runs, notes), a run's (its record, orders, roles, events, sequence) and
+// of its runs, notes), a run's (its record, commands, roles, events, sequence) and
 // a node's (its record, plan, batches, attempts, results, publications, events). Each method
 // changes one of them, in one step, on conditions about that one alone; only
 // CreateRun writes several, the run's last. What concerns a whole run is made
@@ -30,7 +32,7 @@ type Store interface {
 	// CreateRun stores a new run in status Running with its nodes Pending, and
 	// the blobs that its pins name, and returns its number: one more than the
 	// workspace's last. The run's note that it is open (OpenNote) comes before it.
-	CreateRun(ctx context.Context, run Run, nodes []NodeSpec, blobs ...Blob) (RunKey, error)
+	CreateRun(ctx context.Context, run Run, nodes []NodeSpec, blobs ...Blob) (RunKey, error) //around:change
 	Run(ctx context.Context, key RunKey) (Run, error)
 	// Runs lists a workspace's runs, the latest first, without what only Run
 	// gives, and with their nodes in brief.
@@ -44,25 +46,25 @@ type Store interface {
 	// Notes are hints and decide nothing: a call that arrives late may bring back
 	// what somebody has put since, or removed. Whoever finds one verifies it in the
 	// run that it names, and removes it if it does not hold any more.
-	PutNote(ctx context.Context, workspace string, n Note) error
+	PutNote(ctx context.Context, workspace string, n Note) error //around:hint
 	// RemoveNote removes a note if it is still as it was read; a no-op otherwise.
-	RemoveNote(ctx context.Context, workspace string, n Note) error
+	RemoveNote(ctx context.Context, workspace string, n Note) error //around:hint
 	// Notes lists a topic's notes by name, those with names after that one.
 	Notes(ctx context.Context, workspace, topic, after string, limit int) ([]Note, error)
 
-	// BeginOrder records an order as the run's latest. Its number must be the
-	// one after the run's Epoch. ErrConflict if it is not, if the order before
+	// BeginCommand records a command as the run's latest. Its number must be the
+	// one after the run's Epoch. ErrConflict if it is not, if the command before
 	// is not carried out yet, or if a run in this status cannot have it.
-	BeginOrder(ctx context.Context, key RunKey, o Order) error
-	// Hear makes a node follow an order: its epoch rises to the order's, and
-	// Order.On says what becomes of it and its batches. A no-op if it has heard
-	// of that order or a later one.
-	Hear(ctx context.Context, key NodeKey, o Order) error
-	// EndOrder records that every node has heard: the run gets the status that
-	// the order leads to. ErrConflict if it is not the run's latest.
-	EndOrder(ctx context.Context, key RunKey, epoch int64, now time.Time) error
+	BeginCommand(ctx context.Context, key RunKey, c Command) error //around:name=begin_order
+	// ApplyCommand makes a node follow a command: its epoch rises to the command's, and
+	// Command.On says what becomes of it and its batches. A no-op if it has followed
+	// that command or a later one.
+	ApplyCommand(ctx context.Context, key NodeKey, c Command) error //around:name=hear
+	// CommitCommand records that every node follows: the run gets the status that
+	// the command leads to. ErrConflict if it is not the run's latest.
+	CommitCommand(ctx context.Context, key RunKey, epoch int64, now time.Time) error //around:name=end_order
 	// CompleteRun moves a run from Running to Complete; ErrConflict if it is
-	// not Running, or of another epoch, or an order is being carried out.
+	// not Running, or of another epoch, or a command is being carried out.
 	CompleteRun(ctx context.Context, key RunKey, epoch int64, actor string, now time.Time) error
 
 	// Acquire takes a role that is free, or whose time was over before now, or
@@ -70,9 +72,9 @@ type Store interface {
 	// ErrHeld otherwise, beside the role as it is. Roles save work and decide
 	// nothing: a call that arrives late may take one for an owner that is gone, or
 	// give one up that is wanted again, and nothing else is conditional on them.
-	Acquire(ctx context.Context, key RunKey, role, owner string, now, until time.Time) (Role, error)
+	Acquire(ctx context.Context, key RunKey, role, owner string, now, until time.Time) (Role, error) //around:hint
 	// Resign gives a role up; a no-op if it is not the owner's.
-	Resign(ctx context.Context, key RunKey, role, owner string) error
+	Resign(ctx context.Context, key RunKey, role, owner string) error //around:hint
 
 	// Nodes lists a run's nodes by ordinal, without their plans.
 	Nodes(ctx context.Context, key RunKey) ([]Node, error)
@@ -85,7 +87,7 @@ type Store interface {
 	// Running. It answers with the digest of the plan that stands: another one
 	// if another planner came first. ErrConflict if the node cannot be planned
 	// (any more), or is of another epoch.
-	FlipPlan(ctx context.Context, key NodeKey, f Flip) (standing string, err error)
+	FlipPlan(ctx context.Context, key NodeKey, f Flip) (standing string, err error) //around:change
 	// MoveNode moves a node along a transition that is a coordinator's to make
 	// (Settles); ErrConflict if it is no longer in From, or of another epoch.
 	// One that has been made already is a no-op.
@@ -93,7 +95,7 @@ type Store interface {
 
 	// Purge removes what a node of a dropped run keeps: its plan, batches,
 	// attempts, results and publications. Its record, its tally and its events
-	// stay. ErrConflict if it has not heard that its run was dropped. What arrives
+	// stay. ErrConflict if it does not follow the command that dropped its run yet. What arrives
 	// late may be staged again (StagePlan), so it may be repeated.
 	Purge(ctx context.Context, key NodeKey) error
 
@@ -119,7 +121,7 @@ type Store interface {
 	// time, or Claimed with a lease that ended before now (the earlier attempt
 	// becomes Lost). ErrNotClaimable otherwise. Repeated with its token while
 	// the claim is the batch's latest and not ended, it gives the same claim.
-	Claim(ctx context.Context, b Bid) (Claim, error)
+	Claim(ctx context.Context, b Bid) (Claim, error) //around:change
 	// Extend moves the end of the lease, never back; ErrLeaseLost if the attempt
 	// is no longer the latest, has ended, or was claimed before the node's Fence.
 	Extend(ctx context.Context, c Claim, lease time.Time) error

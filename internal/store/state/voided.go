@@ -29,10 +29,10 @@ func Voided(ctx context.Context, s Store, n Node) (Mark, bool, error) {
 		}
 		i := slices.IndexFunc(events, func(e Event) bool {
 			return e.Kind == OrderBegun && e.Epoch == n.Epoch &&
-				e.Order != nil
+				e.Command != nil
 		})
 		if i >= 0 {
-			return events[i].Order.Mark, true, nil
+			return events[i].Command.Mark, true, nil
 		}
 		if len(events) == 0 {
 			return Mark{}, true, nil

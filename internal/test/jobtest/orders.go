@@ -16,27 +16,27 @@ type orders struct {
 	passed func(job.CrashPoint)
 }
 
-// BeginOrder implements state.Store.
-func (o *orders) BeginOrder(ctx context.Context, key state.RunKey, order state.Order) error {
-	err := o.Store.BeginOrder(ctx, key, order)
+// BeginCommand implements state.Store.
+func (o *orders) BeginCommand(ctx context.Context, key state.RunKey, order state.Command) error {
+	err := o.Store.BeginCommand(ctx, key, order)
 	if err == nil {
 		o.passed(job.OrderBegun)
 	}
 	return err
 }
 
-// Hear implements state.Store.
-func (o *orders) Hear(ctx context.Context, key state.NodeKey, order state.Order) error {
-	err := o.Store.Hear(ctx, key, order)
+// ApplyCommand implements state.Store.
+func (o *orders) ApplyCommand(ctx context.Context, key state.NodeKey, order state.Command) error {
+	err := o.Store.ApplyCommand(ctx, key, order)
 	if err == nil {
 		o.passed(job.OrderHeard)
 	}
 	return err
 }
 
-// EndOrder implements state.Store.
-func (o *orders) EndOrder(ctx context.Context, key state.RunKey, epoch int64, now time.Time) error {
-	err := o.Store.EndOrder(ctx, key, epoch, now)
+// CommitCommand implements state.Store.
+func (o *orders) CommitCommand(ctx context.Context, key state.RunKey, epoch int64, now time.Time) error {
+	err := o.Store.CommitCommand(ctx, key, epoch, now)
 	if err == nil {
 		o.passed(job.OrderCarried)
 	}

@@ -9,17 +9,17 @@ import (
 
 // Audit reads the events of a run and its nodes and holds them to what the
 // states promise, whatever a store does in between. It knows nothing of how
-// orders work on nodes (state.Order.On): it is told, by the events, what they
+// orders work on nodes (state.Command.On): it is told, by the events, what they
 // did.
 func Audit(ctx context.Context, s state.Store, key state.RunKey) error {
-	orders := map[int64]state.Order{}
+	orders := map[int64]state.Command{}
 	own, err := allEvents(ctx, s, state.NodeKey{RunKey: key})
 	if err != nil {
 		return err
 	}
 	for _, e := range own {
 		if e.Kind == state.OrderBegun {
-			orders[e.Epoch] = *e.Order
+			orders[e.Epoch] = *e.Command
 		}
 	}
 	nodes, err := s.Nodes(ctx, key)
@@ -54,7 +54,7 @@ func allEvents(ctx context.Context, s state.Store, key state.NodeKey) (all []sta
 
 // audited is what a node's events have said so far.
 type audited struct {
-	orders   map[int64]state.Order
+	orders   map[int64]state.Command
 	status   state.Status
 	epoch    int64
 	dropped  bool
@@ -147,10 +147,10 @@ func (a *audited) hear(e state.Event) error {
 		return fmt.Errorf("%s of a dropped run", o.Kind)
 	}
 	a.epoch = e.Epoch
-	decides := o.Kind == state.OrderApprove || o.Kind == state.OrderReject
+	decides := o.Kind == state.CommandApprove || o.Kind == state.CommandReject
 	switch d := e.Decision; {
 	case d == nil:
-	case !decides || d.Approved != (o.Kind == state.OrderApprove) || d.Actor != o.Actor:
+	case !decides || d.Approved != (o.Kind == state.CommandApprove) || d.Actor != o.Actor:
 		return fmt.Errorf("a decision that %s did not make", o.Kind)
 	case a.status != state.Waiting:
 		return fmt.Errorf("a decision about a node that is %s", a.status)
@@ -160,15 +160,15 @@ func (a *audited) hear(e state.Event) error {
 		a.approved = d.Approved
 	}
 	if a.status == state.Waiting && (e.Status == state.Pending || decides && e.Status != state.Waiting) &&
-		e.Decision == nil && o.Kind != state.OrderRedo {
+		e.Decision == nil && o.Kind != state.CommandRedo {
 		return fmt.Errorf("%s lets it wait no more, without a decision", o.Kind)
 	}
 	switch o.Kind {
-	case state.OrderPause, state.OrderUnpause:
+	case state.CommandPause, state.CommandUnpause:
 		return nil
-	case state.OrderDrop:
+	case state.CommandDrop:
 		a.dropped = true
-	case state.OrderRedo, state.OrderReopen:
+	case state.CommandRedo, state.CommandReopen:
 		a.again(e, o)
 	}
 	for batch, c := range a.claims {
@@ -179,7 +179,7 @@ func (a *audited) hear(e state.Event) error {
 }
 
 // again forgets what an order lets a node do again.
-func (a *audited) again(e state.Event, o state.Order) {
+func (a *audited) again(e state.Event, o state.Command) {
 	for batch, c := range a.claims { // what was under way is given back, and lost
 		if c.open && e.Status == state.Running || c.open && e.Status == state.Pending {
 			a.claims[batch] = claimed{attempt: c.attempt}
@@ -187,7 +187,7 @@ func (a *audited) again(e state.Event, o state.Order) {
 	}
 	renewed := a.status == state.Invalidated || a.status == state.Failed && a.asks && !a.planned
 	for _, r := range o.Nodes {
-		if o.Kind != state.OrderRedo || r.Node != e.Node {
+		if o.Kind != state.CommandRedo || r.Node != e.Node {
 			continue
 		}
 		renewed = true

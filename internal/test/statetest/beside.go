@@ -62,7 +62,7 @@ func testSidesOfCommitted(t *testing.T, open Open) {
 	require.Equal(t, []string{"table"}, b.manifestKeys(key))
 	same(t, want.Parts, b.sideParts(key))
 	same(t, want.Checks, b.checks(key))
-	require.NoError(t, b.direct(key.RunKey, state.OrderReopen)) // a committed batch keeps what it has
+	require.NoError(t, b.direct(key.RunKey, state.CommandReopen)) // a committed batch keeps what it has
 	same(t, want.Parts, b.sideParts(key))
 	same(t, want.Checks, b.checks(key))
 }
@@ -86,9 +86,9 @@ func testSidesOfFailed(t *testing.T, open Open) {
 	require.Equal(t, want.Stats, b.theBatch(key, 0).Stats)
 	require.Zero(t, b.theNode(key).RowsIn, "a node counts what succeeded")
 
-	require.NoError(t, b.direct(key.RunKey, state.OrderFail))
+	require.NoError(t, b.direct(key.RunKey, state.CommandFail))
 	same(t, want.Parts, b.sideParts(key))
-	require.NoError(t, b.direct(key.RunKey, state.OrderReopen))
+	require.NoError(t, b.direct(key.RunKey, state.CommandReopen))
 	require.Empty(t, b.sideParts(key))
 	require.Empty(t, b.checks(key))
 	c = b.claim(key, 0, "w", 0)

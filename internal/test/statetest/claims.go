@@ -82,9 +82,9 @@ func testClaimRefused(t *testing.T, open Open) {
 
 	key = b.planned(1)
 	stale := b.bid(batchOf(key, 0), "w", 0)
-	require.NoError(t, b.direct(key.RunKey, state.OrderStop))
+	require.NoError(t, b.direct(key.RunKey, state.CommandStop))
 	refused(key, 0, 0)
-	require.NoError(t, b.direct(key.RunKey, state.OrderReopen))
+	require.NoError(t, b.direct(key.RunKey, state.CommandReopen))
 	_, err := b.Claim(b.ctx, stale)
 	require.ErrorIs(t, err, state.ErrNotClaimable, "it was on offer before the order")
 	require.Empty(t, b.attempts(key))
@@ -177,7 +177,7 @@ func testFencing(t *testing.T, open Open) {
 // was at it before publishes anything.
 func testFencingByOrder(t *testing.T, open Open) {
 	b := newBench(t, open)
-	for _, kind := range []state.OrderKind{state.OrderStop, state.OrderFail} {
+	for _, kind := range []state.CommandKind{state.CommandStop, state.CommandFail} {
 		key := b.planned(1)
 		c := b.claim(key, 0, "w", 0)
 		require.NoError(t, b.direct(key.RunKey, kind))
@@ -187,7 +187,7 @@ func testFencingByOrder(t *testing.T, open Open) {
 		require.Equal(t, state.Stopped, b.theNode(key).Status)
 
 		// Not even after somebody has reopened the run.
-		require.NoError(t, b.direct(key.RunKey, state.OrderReopen))
+		require.NoError(t, b.direct(key.RunKey, state.CommandReopen))
 		b.ended(c)
 		require.Equal(t, state.Pending, b.theBatch(key, 0).Status)
 		require.Equal(t, 2, b.claim(key, 0, "w", 0).Attempt)

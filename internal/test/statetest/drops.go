@@ -13,19 +13,19 @@ func testDropped(t *testing.T, open Open) {
 	b := newBench(t, open)
 	key := b.planned(2)
 	c := b.claim(key, 0, "w", 0)
-	require.ErrorIs(t, b.direct(key.RunKey, state.OrderDrop), state.ErrConflict, "it is running")
-	require.NoError(t, b.direct(key.RunKey, state.OrderStop))
-	require.ErrorIs(t, b.direct(key.RunKey, state.OrderDrop, state.Redo{Node: "n"}), state.ErrConflict, "a part of it")
+	require.ErrorIs(t, b.direct(key.RunKey, state.CommandDrop), state.ErrConflict, "it is running")
+	require.NoError(t, b.direct(key.RunKey, state.CommandStop))
+	require.ErrorIs(t, b.direct(key.RunKey, state.CommandDrop, state.Redo{Node: "n"}), state.ErrConflict, "a part of it")
 	require.False(t, b.theNode(key).Dropped)
-	require.NoError(t, b.direct(key.RunKey, state.OrderDrop))
+	require.NoError(t, b.direct(key.RunKey, state.CommandDrop))
 	run, err := b.Run(b.ctx, key.RunKey)
 	require.NoError(t, err)
 	same(t, &state.Mark{Actor: "boss", Time: start, Reason: "why not"}, run.Dropped)
 	require.Equal(t, []any{state.Stopped, (*state.Mark)(nil)}, []any{run.Status, run.Invalidated})
 	require.Equal(t, []any{state.Invalidated, true}, []any{b.theNode(key).Status, b.theNode(key).Dropped})
 	b.ended(c)
-	for _, kind := range []state.OrderKind{state.OrderReopen, state.OrderRedo, state.OrderInvalidate, state.OrderDrop,
-		state.OrderUnpause} {
+	for _, kind := range []state.CommandKind{state.CommandReopen, state.CommandRedo, state.CommandInvalidate,
+		state.CommandDrop, state.CommandUnpause} {
 		require.ErrorIs(t, b.direct(key.RunKey, kind), state.ErrConflict, kind)
 		require.ErrorIs(t, b.direct(key.RunKey, kind, state.Redo{Node: "n"}), state.ErrConflict, kind)
 	}
@@ -64,15 +64,15 @@ func testPurge(t *testing.T, open Open) {
 		same(t, before, after)
 	}
 	refused("it is running")
-	require.NoError(t, b.direct(run, state.OrderStop))
+	require.NoError(t, b.direct(run, state.CommandStop))
 	refused("it is only over")
-	require.NoError(t, b.direct(run, state.OrderInvalidate))
+	require.NoError(t, b.direct(run, state.CommandInvalidate))
 	refused("it is only invalid")
-	drop := order(state.OrderDrop)
+	drop := order(state.CommandDrop)
 	drop.Epoch, drop.From = 3, state.Stopped
-	require.NoError(t, b.BeginOrder(b.ctx, run, drop))
+	require.NoError(t, b.BeginCommand(b.ctx, run, drop))
 	refused("it has not heard")
-	require.ErrorIs(t, b.direct(run, state.OrderReopen), state.ErrConflict, "which carries it out")
+	require.ErrorIs(t, b.direct(run, state.CommandReopen), state.ErrConflict, "which carries it out")
 
 	before, err := takeNode(b.ctx, b.Store, kept, start)
 	require.NoError(t, err)
@@ -101,8 +101,8 @@ func testPurgeMany(t *testing.T, open Open) {
 	b := newBench(t, open)
 	key := b.planned(12_000)
 	require.NoError(t, b.Commit(b.ctx, b.claim(key, 11_999, "w", 0), outcome("last"), start))
-	require.NoError(t, b.direct(key.RunKey, state.OrderStop))
-	require.NoError(t, b.direct(key.RunKey, state.OrderDrop))
+	require.NoError(t, b.direct(key.RunKey, state.CommandStop))
+	require.NoError(t, b.direct(key.RunKey, state.CommandDrop))
 	require.NoError(t, b.Purge(b.ctx, key))
 	p, err := takeNode(b.ctx, b.Store, key, start)
 	require.NoError(t, err)
@@ -122,7 +122,7 @@ func testAttemptStats(t *testing.T, open Open) {
 	third.Stats = stats()
 	third.Stats.RowsIn = 33
 	require.NoError(t, b.Fail(b.ctx, b.claim(key, 1, "w", 0), failure(), third, start))
-	require.NoError(t, b.direct(key.RunKey, state.OrderReopen))
+	require.NoError(t, b.direct(key.RunKey, state.CommandReopen))
 	require.NoError(t, b.Commit(b.ctx, b.claim(key, 1, "w", 0), second, start))
 	b.claim(key, 0, "w", 0)
 
@@ -138,7 +138,7 @@ func testAttemptStats(t *testing.T, open Open) {
 	}
 	same(t, []state.Stats{stats(), {}, third.Stats, second.Stats}, measured)
 	require.Equal(t, "host/1/2", attempts[0].Owner)
-	require.NoError(t, b.direct(key.RunKey, state.OrderRedo, state.Redo{Node: "n", Batches: []int{1}}))
+	require.NoError(t, b.direct(key.RunKey, state.CommandRedo, state.Redo{Node: "n", Batches: []int{1}}))
 	_, attempts, err = b.Batch(b.ctx, batchOf(key, 1))
 	require.NoError(t, err)
 	require.True(t, attempts[3].Withdrawn)

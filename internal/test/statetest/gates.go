@@ -19,7 +19,7 @@ func (b *bench) waits(key state.NodeKey, digest string) {
 }
 
 // decides gives an order about a gate that was shown.
-func (b *bench) decides(key state.NodeKey, kind state.OrderKind, digest string) error {
+func (b *bench) decides(key state.NodeKey, kind state.CommandKind, digest string) error {
 	b.t.Helper()
 	return b.direct(key.RunKey, kind, state.Redo{Node: key.Node, Digest: digest, Role: "auditor",
 		Answers: []byte(`{"limit":"3"}`)})
@@ -49,7 +49,7 @@ func testGate(t *testing.T, open Open) {
 	gate, other := state.NodeKey{RunKey: run, Node: "gate"}, state.NodeKey{RunKey: run, Node: "other"}
 	require.NoError(t, b.plan(other, nil, specs(1)))
 	c := b.claim(other, 0, "w", 0)
-	require.NoError(t, b.decides(gate, state.OrderApprove, "")) // before it waits
+	require.NoError(t, b.decides(gate, state.CommandApprove, "")) // before it waits
 	require.Nil(t, b.theNode(gate).Decision)
 	unasked := b.theNode(gate).Epoch
 	b.waits(gate, "shown")
@@ -57,30 +57,30 @@ func testGate(t *testing.T, open Open) {
 	require.Equal(t, []string{"what is asked about shown", "shown"}, []string{string(n.Gate), n.GateDigest})
 	require.ErrorIs(t, b.plan(gate, nil, nil), state.ErrConflict)
 
-	for _, kind := range []state.OrderKind{state.OrderApprove, state.OrderReject} {
+	for _, kind := range []state.CommandKind{state.CommandApprove, state.CommandReject} {
 		for _, digest := range []string{"another", ""} {
 			require.NoError(t, b.decides(gate, kind, digest))
 			require.Equal(t, []any{state.Waiting, (*state.Decision)(nil)},
 				[]any{b.theNode(gate).Status, b.theNode(gate).Decision}, "void")
 		}
 	}
-	require.NoError(t, b.decides(gate, state.OrderApprove, "shown"))
+	require.NoError(t, b.decides(gate, state.CommandApprove, "shown"))
 	approved := b.theNode(gate)
 	require.Equal(t, state.Pending, approved.Status)
 	same(t, decision(true, "shown"), b.made(approved.Decision))
 	require.Equal(t, []string{"what is asked about shown", "shown"}, []string{string(approved.Gate), approved.GateDigest})
 	require.NoError(t, b.Extend(b.ctx, c, start), "others are not disturbed")
 
-	require.NoError(t, b.decides(gate, state.OrderReject, "shown"))
+	require.NoError(t, b.decides(gate, state.CommandReject, "shown"))
 	same(t, decision(true, "shown"), b.made(b.theNode(gate).Decision))
 	again := state.Move{From: state.Pending, To: state.Waiting, Gate: []byte("again"), GateDigest: "shown", Now: start}
 	for _, again.Epoch = range []int64{unasked, b.theNode(gate).Epoch} {
 		require.ErrorIs(t, b.MoveNode(b.ctx, gate, again), state.ErrConflict, "nobody asks twice")
 	}
 	require.NoError(t, b.plan(gate, nil, nil))
-	require.NoError(t, b.decides(gate, state.OrderReject, "shown"))
+	require.NoError(t, b.decides(gate, state.CommandReject, "shown"))
 	require.NoError(t, b.move(gate, state.Running, state.Succeeded))
-	require.NoError(t, b.decides(gate, state.OrderReject, "shown"))
+	require.NoError(t, b.decides(gate, state.CommandReject, "shown"))
 	n = b.theNode(gate)
 	require.Equal(t, state.Succeeded, n.Status)
 	same(t, decision(true, "shown"), b.made(n.Decision))
@@ -100,12 +100,12 @@ func testGate(t *testing.T, open Open) {
 	require.Equal(t, []string{"shown"}, asked)
 	same(t, []*state.Decision{decision(true, "shown")}, decided)
 
-	require.NoError(t, b.direct(run, state.OrderRedo, state.Redo{Node: "gate", Replan: true}))
+	require.NoError(t, b.direct(run, state.CommandRedo, state.Redo{Node: "gate", Replan: true}))
 	n = b.theNode(gate)
 	require.Equal(t, []any{state.Pending, (*state.Decision)(nil), ""}, []any{n.Status, n.Decision, n.GateDigest},
 		"it is asked again")
 	b.waits(gate, "new")
-	require.NoError(t, b.decides(gate, state.OrderApprove, "shown"))
+	require.NoError(t, b.decides(gate, state.CommandApprove, "shown"))
 	require.Equal(t, state.Waiting, b.theNode(gate).Status, "what was shown has changed")
 }
 
@@ -114,34 +114,34 @@ func testGateRejected(t *testing.T, open Open) {
 	b := newBench(t, open)
 	key := state.NodeKey{RunKey: b.run("gate"), Node: "gate"}
 	b.waits(key, "shown")
-	require.NoError(t, b.decides(key, state.OrderReject, "shown"))
+	require.NoError(t, b.decides(key, state.CommandReject, "shown"))
 	n := b.theNode(key)
 	require.Equal(t, state.Failed, n.Status)
 	same(t, &state.Failure{Kind: fault.Canceled, Message: "rejected by boss", Detail: "why not", Node: "gate", Batch: -1},
 		n.Failure)
 	same(t, decision(false, "shown"), b.made(n.Decision))
-	require.NoError(t, b.decides(key, state.OrderApprove, "shown"))
+	require.NoError(t, b.decides(key, state.CommandApprove, "shown"))
 	same(t, n.Decision, b.theNode(key).Decision)
-	require.NoError(t, b.direct(key.RunKey, state.OrderFail))
+	require.NoError(t, b.direct(key.RunKey, state.CommandFail))
 	same(t, n.Failure, b.theNode(key).Failure)
-	require.NoError(t, b.direct(key.RunKey, state.OrderReopen))
+	require.NoError(t, b.direct(key.RunKey, state.CommandReopen))
 	n = b.theNode(key)
 	require.Equal(t, []any{state.Pending, (*state.Decision)(nil), "", (*state.Failure)(nil)},
 		[]any{n.Status, n.Decision, n.GateDigest, n.Failure})
 
 	// An approval that does not stand: what was shown had changed, or it came too late.
 	b.waits(key, "shown")
-	require.NoError(t, b.decides(key, state.OrderApprove, "shown"))
+	require.NoError(t, b.decides(key, state.CommandApprove, "shown"))
 	require.NoError(t, b.move(key, state.Pending, state.Failed))
 	same(t, decision(true, "shown"), b.made(b.theNode(key).Decision))
-	require.NoError(t, b.direct(key.RunKey, state.OrderFail))
-	require.NoError(t, b.direct(key.RunKey, state.OrderReopen))
+	require.NoError(t, b.direct(key.RunKey, state.CommandFail))
+	require.NoError(t, b.direct(key.RunKey, state.CommandReopen))
 	n = b.theNode(key)
 	require.Equal(t, []any{state.Pending, (*state.Decision)(nil), ""}, []any{n.Status, n.Decision, n.GateDigest})
 
 	// One with a failure of its own.
 	b.waits(key, "shown")
-	why := order(state.OrderReject, state.Redo{Node: "gate", Digest: "shown"})
+	why := order(state.CommandReject, state.Redo{Node: "gate", Digest: "shown"})
 	f := failure()
 	why.Cause = &f
 	require.NoError(t, state.Direct(b.ctx, b.Store, key.RunKey, why))
@@ -156,24 +156,24 @@ func testGateAndOrders(t *testing.T, open Open) {
 	approved, waiting := state.NodeKey{RunKey: run, Node: "approved"}, state.NodeKey{RunKey: run, Node: "waiting"}
 	b.waits(approved, "shown")
 	b.waits(waiting, "shown")
-	require.NoError(t, b.decides(approved, state.OrderApprove, "shown"))
-	require.NoError(t, b.direct(run, state.OrderPause))
+	require.NoError(t, b.decides(approved, state.CommandApprove, "shown"))
+	require.NoError(t, b.direct(run, state.CommandPause))
 	require.Equal(t, []state.Status{state.Paused, state.Paused, state.Waiting}, b.statuses(run))
-	require.NoError(t, b.direct(run, state.OrderUnpause))
+	require.NoError(t, b.direct(run, state.CommandUnpause))
 	require.Equal(t, []state.Status{state.Running, state.Pending, state.Waiting}, b.statuses(run))
-	require.NoError(t, b.direct(run, state.OrderStop))
-	require.ErrorIs(t, b.decides(waiting, state.OrderApprove, "shown"), state.ErrConflict, "a run that is over")
+	require.NoError(t, b.direct(run, state.CommandStop))
+	require.ErrorIs(t, b.decides(waiting, state.CommandApprove, "shown"), state.ErrConflict, "a run that is over")
 	require.Empty(t, b.theNode(waiting).GateDigest)
-	require.NoError(t, b.direct(run, state.OrderReopen))
+	require.NoError(t, b.direct(run, state.CommandReopen))
 	same(t, decision(true, "shown"), b.made(b.theNode(approved).Decision))
 	require.Equal(t, []state.Status{state.Running, state.Pending, state.Pending}, b.statuses(run))
 
 	b.waits(waiting, "shown")
-	require.NoError(t, b.direct(run, state.OrderPause))
-	require.NoError(t, b.decides(waiting, state.OrderApprove, "shown"))
+	require.NoError(t, b.direct(run, state.CommandPause))
+	require.NoError(t, b.decides(waiting, state.CommandApprove, "shown"))
 	require.Equal(t, []state.Status{state.Paused, state.Paused, state.Paused}, b.statuses(run),
 		"decided, and planned when it goes on")
-	require.NoError(t, b.direct(run, state.OrderUnpause))
+	require.NoError(t, b.direct(run, state.CommandUnpause))
 	same(t, decision(true, "shown"), b.made(b.theNode(waiting).Decision))
 	require.NoError(t, b.plan(waiting, nil, nil))
 }
@@ -184,14 +184,14 @@ func testGateRedone(t *testing.T, open Open) {
 	b := newBench(t, open)
 	for name, again := range map[string]func(key state.NodeKey) error{
 		"redo": func(key state.NodeKey) error {
-			return b.direct(key.RunKey, state.OrderRedo, state.Redo{Node: key.Node})
+			return b.direct(key.RunKey, state.CommandRedo, state.Redo{Node: key.Node})
 		},
 		"redo of a batch": func(key state.NodeKey) error {
-			return b.direct(key.RunKey, state.OrderRedo, state.Redo{Node: key.Node, Batches: []int{0}})
+			return b.direct(key.RunKey, state.CommandRedo, state.Redo{Node: key.Node, Batches: []int{0}})
 		},
 		"reopened after it was invalid": func(key state.NodeKey) error {
-			return errors.Join(b.direct(key.RunKey, state.OrderStop), b.direct(key.RunKey, state.OrderInvalidate,
-				state.Redo{Node: key.Node}), b.direct(key.RunKey, state.OrderReopen))
+			return errors.Join(b.direct(key.RunKey, state.CommandStop), b.direct(key.RunKey, state.CommandInvalidate,
+				state.Redo{Node: key.Node}), b.direct(key.RunKey, state.CommandReopen))
 		},
 	} {
 		for _, asked := range []bool{true, false} { // it may have been planned without
@@ -201,7 +201,7 @@ func testGateRedone(t *testing.T, open Open) {
 			key := state.NodeKey{RunKey: run, Node: "gate"}
 			if asked {
 				b.waits(key, "shown")
-				require.NoError(t, b.decides(key, state.OrderApprove, "shown"))
+				require.NoError(t, b.decides(key, state.CommandApprove, "shown"))
 			}
 			require.NoError(t, b.plan(key, nil, nil))
 			require.NoError(t, b.move(key, state.Running, state.Succeeded))
@@ -218,7 +218,7 @@ func testGateRace(t *testing.T, open Open) {
 	b := newBench(t, open)
 	key := state.NodeKey{RunKey: b.run("gate"), Node: "gate"}
 	b.waits(key, "shown")
-	kinds := []state.OrderKind{state.OrderApprove, state.OrderReject}
+	kinds := []state.CommandKind{state.CommandApprove, state.CommandReject}
 	errs := together(8, func(i int) error {
 		return state.Direct(b.ctx, b.Store, key.RunKey, order(kinds[i%2], state.Redo{Node: "gate", Digest: "shown"}))
 	})

@@ -66,7 +66,7 @@ func testNotes(t *testing.T, open Open) {
 		{Topic: "t", Name: "n", Data: make([]byte, state.NoteBytesMax+1)}} {
 		require.Error(t, b.PutNote(b.ctx, b.workspace, bad))
 	}
-	require.NoError(t, b.direct(run, state.OrderStop))
+	require.NoError(t, b.direct(run, state.CommandStop))
 	require.Equal(t, int64(2), b.run("n").Run, "notes are no runs")
 	names, err := b.Workspaces(b.ctx)
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func testOpenRuns(t *testing.T, open Open) {
 		keys = append(keys, b.run())
 	}
 	require.Equal(t, []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, b.openRuns())
-	for i, kind := range []state.OrderKind{state.OrderStop, state.OrderFail, state.OrderPause} {
+	for i, kind := range []state.CommandKind{state.CommandStop, state.CommandFail, state.CommandPause} {
 		require.NoError(t, b.direct(keys[i], kind))
 	}
 	for _, key := range keys[4:] {
@@ -103,12 +103,12 @@ func testOpenRuns(t *testing.T, open Open) {
 	require.Len(t, b.notes(state.TopicOpen), 2)
 	require.Equal(t, []int64{3}, b.openRuns())
 	require.Len(t, b.notes(state.TopicOpen), 1, "who finds it removes it")
-	require.NoError(t, b.direct(keys[0], state.OrderReopen))
+	require.NoError(t, b.direct(keys[0], state.CommandReopen))
 	require.Equal(t, []int64{1, 3}, b.openRuns())
-	require.NoError(t, b.direct(keys[2], state.OrderUnpause))
-	require.NoError(t, b.direct(keys[2], state.OrderStop))
+	require.NoError(t, b.direct(keys[2], state.CommandUnpause))
+	require.NoError(t, b.direct(keys[2], state.CommandStop))
 	require.Equal(t, []int64{1}, b.openRuns())
-	require.NoError(t, b.direct(keys[2], state.OrderDrop))
+	require.NoError(t, b.direct(keys[2], state.CommandDrop))
 	require.Equal(t, []int64{1}, b.openRuns())
 
 	// A note may be there before its run is.
@@ -124,16 +124,16 @@ type beforehand struct {
 	do func() error
 }
 
-// BeginOrder implements state.Store.
-func (s beforehand) BeginOrder(ctx context.Context, key state.RunKey, o state.Order) error {
-	return errors.Join(s.do(), s.Store.BeginOrder(ctx, key, o))
+// BeginCommand implements state.Store.
+func (s beforehand) BeginCommand(ctx context.Context, key state.RunKey, o state.Command) error {
+	return errors.Join(s.do(), s.Store.BeginCommand(ctx, key, o))
 }
 
 // A note that somebody finds wrong just before its run goes on is put again.
 func testOpenRunsFoundWrong(t *testing.T, open Open) {
 	b := newBench(t, open)
 	run := b.run()
-	require.NoError(t, b.direct(run, state.OrderStop))
+	require.NoError(t, b.direct(run, state.CommandStop))
 	found := 0
 	s := beforehand{Store: b.Store, do: func() error {
 		require.Len(t, b.notes(state.TopicOpen), 1, "before it goes on")
@@ -142,7 +142,7 @@ func testOpenRunsFoundWrong(t *testing.T, open Open) {
 		found++
 		return nil
 	}}
-	require.NoError(t, state.Direct(b.ctx, s, run, order(state.OrderReopen)))
+	require.NoError(t, state.Direct(b.ctx, s, run, order(state.CommandReopen)))
 	require.Equal(t, 1, found)
 	require.Equal(t, []int64{1}, b.openRuns())
 }
@@ -153,7 +153,7 @@ func testOpenRunsRace(t *testing.T, open Open) {
 	key := b.run()
 	errs := together(6, func(i int) error {
 		for range 5 {
-			kind := state.OrderStop
+			kind := state.CommandStop
 			switch {
 			case i >= 4:
 				if _, err := state.OpenRuns(b.ctx, b.Store, b.workspace, nil); err != nil {
@@ -161,7 +161,7 @@ func testOpenRunsRace(t *testing.T, open Open) {
 				}
 				continue
 			case i%2 == 0:
-				kind = state.OrderReopen
+				kind = state.CommandReopen
 			}
 			if err := state.Direct(b.ctx, b.Store, key, order(kind)); err != nil {
 				return fmt.Errorf("%s: %w", kind, err)

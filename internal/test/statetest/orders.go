@@ -22,35 +22,35 @@ func testOrderHalfCarriedOut(t *testing.T, open Open) {
 		require.NoError(t, b.plan(keys[i], nil, specs(1)))
 		claims[i] = b.claim(keys[i], 0, "w", 0)
 	}
-	stop := order(state.OrderStop)
+	stop := order(state.CommandStop)
 	stop.Epoch, stop.From = 1, state.Running
 	for range 2 { // the second time as one that did not hear the answer
-		require.NoError(t, b.BeginOrder(b.ctx, run, stop))
+		require.NoError(t, b.BeginCommand(b.ctx, run, stop))
 	}
-	require.NoError(t, b.Hear(b.ctx, keys[0], stop)) // and then it dies
+	require.NoError(t, b.ApplyCommand(b.ctx, keys[0], stop)) // and then it dies
 	b.ended(claims[0])
 	require.NoError(t, b.Extend(b.ctx, claims[1], start), "who has not heard goes on")
 
-	other := order(state.OrderReopen)
+	other := order(state.CommandReopen)
 	other.Epoch, other.From = 2, state.Running
-	require.ErrorIs(t, b.BeginOrder(b.ctx, run, other), state.ErrConflict, "one after the other")
+	require.ErrorIs(t, b.BeginCommand(b.ctx, run, other), state.ErrConflict, "one after the other")
 	require.ErrorIs(t, b.CompleteRun(b.ctx, run, 1, "w", start), state.ErrConflict)
 	got, err := b.Run(b.ctx, run)
 	require.NoError(t, err)
 	require.Equal(t, state.Running, got.Status, "a request is not the state")
-	require.True(t, got.Order.Pending())
+	require.True(t, got.Command.Pending())
 	require.NoError(t, state.Carry(b.ctx, b.Store, got, start))
 	for i := range keys {
 		b.ended(claims[i])
 		require.Equal(t, state.Stopped, b.theNode(keys[i]).Status)
 	}
-	require.NoError(t, b.direct(run, state.OrderReopen))
+	require.NoError(t, b.direct(run, state.CommandReopen))
 	again := b.claim(keys[2], 0, "w", 0)
 	for _, key := range keys { // it wakes up
-		require.NoError(t, b.Hear(b.ctx, key, stop))
+		require.NoError(t, b.ApplyCommand(b.ctx, key, stop))
 	}
-	require.ErrorIs(t, b.EndOrder(b.ctx, run, 1, start), state.ErrConflict)
-	require.ErrorIs(t, b.BeginOrder(b.ctx, run, stop), state.ErrConflict)
+	require.ErrorIs(t, b.CommitCommand(b.ctx, run, 1, start), state.ErrConflict)
+	require.ErrorIs(t, b.BeginCommand(b.ctx, run, stop), state.ErrConflict)
 	require.NoError(t, b.Commit(b.ctx, again, outcome("p"), start))
 	got, err = b.Run(b.ctx, run)
 	require.NoError(t, err)
@@ -62,16 +62,16 @@ func testOrderHalfCarriedOut(t *testing.T, open Open) {
 func testOrderRace(t *testing.T, open Open) {
 	b := newBench(t, open)
 	run := b.run("a", "b", "c")
-	kinds := []state.OrderKind{state.OrderStop, state.OrderReopen}
+	kinds := []state.CommandKind{state.CommandStop, state.CommandReopen}
 	errs := together(8, func(i int) error {
 		return state.Direct(b.ctx, b.Store, run, order(kinds[i%2]))
 	})
 	split(t, errs, state.ErrConflict) // a stop of what is stopped
 	got, err := b.Run(b.ctx, run)
 	require.NoError(t, err)
-	require.True(t, got.Order.Done)
-	want := map[state.OrderKind][]state.Status{state.OrderStop: {state.Stopped, state.Stopped},
-		state.OrderReopen: {state.Running, state.Pending}}[got.Order.Kind]
+	require.True(t, got.Command.Done)
+	want := map[state.CommandKind][]state.Status{state.CommandStop: {state.Stopped, state.Stopped},
+		state.CommandReopen: {state.Running, state.Pending}}[got.Command.Kind]
 	require.Equal(t, want[0], got.Status)
 	nodes, err := b.Nodes(b.ctx, run)
 	require.NoError(t, err)
@@ -90,7 +90,7 @@ func testOrdersAndRuns(t *testing.T, open Open) {
 	require.NoError(t, b.plan(done, nil, nil))
 	require.NoError(t, b.move(done, state.Running, state.Succeeded))
 	c := b.claim(busy, 0, "w", 0)
-	require.NoError(t, b.direct(run, state.OrderRedo, state.Redo{Node: "b"}))
+	require.NoError(t, b.direct(run, state.CommandRedo, state.Redo{Node: "b"}))
 	require.NoError(t, b.Commit(b.ctx, c, outcome("p"), start))
 	require.Equal(t, state.Running, b.theNode(done).Status)
 	require.Equal(t, 1, b.theNode(done).Generation)
@@ -99,7 +99,7 @@ func testOrdersAndRuns(t *testing.T, open Open) {
 	require.NoError(t, b.CompleteRun(b.ctx, run, 1, "w", start))
 
 	// A complete run goes on with what is done again.
-	require.NoError(t, b.direct(run, state.OrderRedo, state.Redo{Node: "a"}))
+	require.NoError(t, b.direct(run, state.CommandRedo, state.Redo{Node: "a"}))
 	require.Equal(t, []state.Status{state.Running, state.Succeeded},
 		[]state.Status{b.theNode(busy).Status, b.theNode(done).Status})
 	require.Empty(t, b.manifestKeys(busy))
@@ -115,7 +115,7 @@ func testRedoBatch(t *testing.T, open Open) {
 		require.NoError(t, b.Commit(b.ctx, b.claim(key, i, "w", 0), outcome(fmt.Sprint("first ", i)), start))
 	}
 	require.NoError(t, b.move(key, state.Running, state.Succeeded))
-	require.NoError(t, b.direct(key.RunKey, state.OrderRedo, state.Redo{Node: "n", Batches: []int{1}}))
+	require.NoError(t, b.direct(key.RunKey, state.CommandRedo, state.Redo{Node: "n", Batches: []int{1}}))
 	n := b.theNode(key)
 	require.Equal(t, []any{state.Running, 1, int64(1), 2, int64(6)}, []any{n.Status, n.Generation, n.Epoch, n.BatchesDone,
 		n.RowsOut})
@@ -140,7 +140,7 @@ func testRedoReplanned(t *testing.T, open Open) {
 	key := b.planned(3)
 	late := b.claim(key, 2, "w", 0)
 	require.NoError(t, b.Commit(b.ctx, b.claim(key, 0, "w", 0), outcome("first"), start))
-	require.NoError(t, b.direct(key.RunKey, state.OrderRedo, state.Redo{Node: "n", Replan: true}))
+	require.NoError(t, b.direct(key.RunKey, state.CommandRedo, state.Redo{Node: "n", Replan: true}))
 	n := b.theNode(key)
 	require.Equal(t, []any{state.Pending, "", 0, 0}, []any{n.Status, n.PlanDigest, n.BatchesTotal, n.BatchesDone})
 	b.ended(late)
@@ -152,7 +152,7 @@ func testRedoReplanned(t *testing.T, open Open) {
 	require.NoError(t, b.Commit(b.ctx, c, outcome("second"), start))
 	require.Equal(t, []string{"second"}, b.manifestKeys(key))
 
-	require.NoError(t, b.direct(key.RunKey, state.OrderRedo, state.Redo{Node: "n", Replan: true}))
+	require.NoError(t, b.direct(key.RunKey, state.CommandRedo, state.Redo{Node: "n", Replan: true}))
 	require.NoError(t, b.plan(key, []byte("plan"), specs(3))) // the plan of the beginning
 	require.Equal(t, []int{0, 1, 2}, b.offers(key, 0))
 	require.Equal(t, 2, b.claim(key, 2, "w", 0).Attempt)
@@ -167,22 +167,22 @@ func testInvalidated(t *testing.T, open Open) {
 	a := state.NodeKey{RunKey: run, Node: "a"}
 	require.NoError(t, b.plan(a, nil, nil))
 	require.NoError(t, b.move(a, state.Running, state.Succeeded))
-	require.NoError(t, b.direct(run, state.OrderStop))
-	require.NoError(t, b.direct(run, state.OrderInvalidate, state.Redo{Node: "a"}))
+	require.NoError(t, b.direct(run, state.CommandStop))
+	require.NoError(t, b.direct(run, state.CommandInvalidate, state.Redo{Node: "a"}))
 	require.Equal(t, state.Invalidated, b.theNode(a).Status)
 	got, err := b.Run(b.ctx, run)
 	require.NoError(t, err)
 	require.Nil(t, got.Invalidated, "a part of it")
-	require.NoError(t, b.direct(run, state.OrderReopen)) // which does the invalid part again
+	require.NoError(t, b.direct(run, state.CommandReopen)) // which does the invalid part again
 	require.Equal(t, []any{state.Running, 1}, []any{b.theNode(a).Status, b.theNode(a).Generation})
 
-	require.NoError(t, b.direct(run, state.OrderStop))
-	require.NoError(t, b.direct(run, state.OrderInvalidate))
+	require.NoError(t, b.direct(run, state.CommandStop))
+	require.NoError(t, b.direct(run, state.CommandInvalidate))
 	got, err = b.Run(b.ctx, run)
 	require.NoError(t, err)
 	same(t, &state.Mark{Actor: "boss", Time: start, Reason: "why not"}, got.Invalidated)
-	require.ErrorIs(t, b.direct(run, state.OrderReopen), state.ErrConflict)
-	require.ErrorIs(t, b.direct(run, state.OrderRedo, state.Redo{Node: "a"}), state.ErrConflict)
+	require.ErrorIs(t, b.direct(run, state.CommandReopen), state.ErrConflict)
+	require.ErrorIs(t, b.direct(run, state.CommandRedo, state.Redo{Node: "a"}), state.ErrConflict)
 	runs, err := state.All(b.ctx, b.Runs, b.workspace)
 	require.NoError(t, err)
 	require.NotNil(t, runs[0].Invalidated)
@@ -217,7 +217,7 @@ func testRetry(t *testing.T, open Open) {
 	b.claim(key, 0, "dead", 2*time.Minute)
 	c = b.claim(key, 0, "w", 2*lease)
 	require.Equal(t, []int{4, 2}, []int{c.Attempt, c.Tries})
-	require.NoError(t, b.direct(key.RunKey, state.OrderReopen))
+	require.NoError(t, b.direct(key.RunKey, state.CommandReopen))
 	require.Zero(t, b.claim(key, 0, "w", 0).Tries, "an order counts anew")
 }
 
@@ -242,10 +242,10 @@ func testOffers(t *testing.T, open Open) {
 	require.Equal(t, []int{1}, b.offers(key, 2*lease))
 	require.NoError(t, b.Commit(b.ctx, b.claim(key, 1, "w", 2*lease), outcome("p"), start))
 	require.Empty(t, b.offers(key, 0), "one of the first phase has failed")
-	require.NoError(t, b.direct(key.RunKey, state.OrderReopen))
+	require.NoError(t, b.direct(key.RunKey, state.CommandReopen))
 	require.NoError(t, b.Commit(b.ctx, b.claim(key, 2, "w", 0), outcome("q"), start))
 	require.Equal(t, []int{0, 3}, b.offers(key, 0))
-	require.NoError(t, b.direct(key.RunKey, state.OrderStop))
+	require.NoError(t, b.direct(key.RunKey, state.CommandStop))
 	require.Empty(t, b.offers(key, 0))
 }
 

@@ -188,11 +188,11 @@ func testReopenFailed(t *testing.T, open Open) {
 	b.claim(a, 2, "w", 0)
 	require.NoError(t, b.move(a, state.Running, state.Failed))
 	require.NoError(t, b.move(failedUnplanned, state.Pending, state.Failed))
-	require.NoError(t, b.direct(run, state.OrderFail))
+	require.NoError(t, b.direct(run, state.CommandFail))
 	require.Equal(t, state.Stopped, b.theNode(stopped).Status)
 
 	at := start.Add(time.Minute)
-	again := order(state.OrderReopen)
+	again := order(state.CommandReopen)
 	again.Time = at
 	require.NoError(t, state.Direct(b.ctx, b.Store, run, again))
 	got, err := b.Run(b.ctx, run)
@@ -228,11 +228,11 @@ func testReopenOrphaned(t *testing.T, open Open) {
 	b := newBench(t, open)
 	key := b.planned(2)
 	dead := b.claim(key, 0, "dead", 0)
-	require.NoError(t, b.direct(key.RunKey, state.OrderReopen))
+	require.NoError(t, b.direct(key.RunKey, state.CommandReopen))
 	require.Equal(t, state.Running, b.theNode(key).Status)
 	b.ended(dead)
 	require.Equal(t, 2, b.claim(key, 0, "w", 0).Attempt)
-	require.NoError(t, b.direct(key.RunKey, state.OrderReopen)) // and again
+	require.NoError(t, b.direct(key.RunKey, state.CommandReopen)) // and again
 	require.Equal(t, 3, b.claim(key, 0, "w", 0).Attempt)
 }
 
@@ -240,7 +240,7 @@ func testReopenRefused(t *testing.T, open Open) {
 	b := newBench(t, open)
 	run := b.run()
 	require.NoError(t, b.CompleteRun(b.ctx, run, 0, "w", start))
-	require.ErrorIs(t, b.direct(run, state.OrderReopen), state.ErrConflict)
+	require.ErrorIs(t, b.direct(run, state.CommandReopen), state.ErrConflict)
 	got, err := b.Run(b.ctx, run)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, got.Status)

@@ -39,7 +39,7 @@ func testPause(t *testing.T, open Open) {
 	hint := b.bid(batchOf(busy, 5), "w", 0)
 	before := b.theNode(next)
 
-	require.NoError(t, b.direct(run, state.OrderPause))
+	require.NoError(t, b.direct(run, state.CommandPause))
 	require.Equal(t, []state.Status{state.Paused, state.Paused, state.Paused, state.Succeeded}, b.statuses(run))
 	require.Empty(t, b.offers(busy, 0))
 	_, err := b.Claim(b.ctx, hint)
@@ -50,9 +50,9 @@ func testPause(t *testing.T, open Open) {
 		"a planner that does not know of it")
 	require.ErrorIs(t, b.plan(next, nil, specs(1)), state.ErrConflict, "one that has read the node, and not the run")
 	require.ErrorIs(t, b.CompleteRun(b.ctx, run, 1, "w", start), state.ErrConflict)
-	require.ErrorIs(t, b.direct(run, state.OrderPause), state.ErrConflict, "twice")
-	require.ErrorIs(t, b.direct(run, state.OrderInvalidate), state.ErrConflict)
-	require.ErrorIs(t, b.direct(run, state.OrderDrop), state.ErrConflict)
+	require.ErrorIs(t, b.direct(run, state.CommandPause), state.ErrConflict, "twice")
+	require.ErrorIs(t, b.direct(run, state.CommandInvalidate), state.ErrConflict)
+	require.ErrorIs(t, b.direct(run, state.CommandDrop), state.ErrConflict)
 
 	require.NoError(t, b.Extend(b.ctx, claims[0], start.Add(2*lease)))
 	require.NoError(t, b.Announce(b.ctx, claims[0], []state.Publication{{Address: "a"}}, start))
@@ -62,7 +62,7 @@ func testPause(t *testing.T, open Open) {
 	n := b.theNode(busy)
 	require.Equal(t, []any{int64(1), int64(0), 0, 1}, []any{n.Epoch, n.Fence, n.Generation, n.BatchesDone})
 
-	require.NoError(t, b.direct(run, state.OrderUnpause))
+	require.NoError(t, b.direct(run, state.CommandUnpause))
 	require.Equal(t, []state.Status{state.Running, state.Running, state.Pending, state.Succeeded}, b.statuses(run))
 	require.Equal(t, []int{1, 2, 5}, b.offers(busy, 0))
 	require.NoError(t, b.Commit(b.ctx, claims[3], outcome("over a pause"), start))
@@ -71,13 +71,13 @@ func testPause(t *testing.T, open Open) {
 	require.ErrorIs(t, err, state.ErrNotClaimable, "a late call of before")
 
 	// What a pause leaves good, a stop behind it does not.
-	require.NoError(t, b.direct(run, state.OrderPause))
-	require.NoError(t, b.direct(run, state.OrderStop))
+	require.NoError(t, b.direct(run, state.CommandPause))
+	require.NoError(t, b.direct(run, state.CommandStop))
 	require.Equal(t, []state.Status{state.Stopped, state.Stopped, state.Stopped, state.Succeeded}, b.statuses(run))
 	b.ended(claims[4])
-	require.NoError(t, b.direct(run, state.OrderReopen))
-	require.NoError(t, b.direct(run, state.OrderPause))
-	require.NoError(t, b.direct(run, state.OrderUnpause))
+	require.NoError(t, b.direct(run, state.CommandReopen))
+	require.NoError(t, b.direct(run, state.CommandPause))
+	require.NoError(t, b.direct(run, state.CommandUnpause))
 	b.ended(claims[4])
 	require.Equal(t, []string{"while paused", "over a pause"}, b.manifestKeys(busy))
 }
@@ -86,21 +86,21 @@ func testPause(t *testing.T, open Open) {
 // whether it has a batch may ask again while it is paused.
 func testPausedOrders(t *testing.T, open Open) {
 	b := newBench(t, open)
-	for kind, want := range map[state.OrderKind][]state.Status{
-		state.OrderFail:   {state.Failed, state.Stopped},
-		state.OrderReopen: {state.Running, state.Running},
-		state.OrderRedo:   {state.Running, state.Running},
+	for kind, want := range map[state.CommandKind][]state.Status{
+		state.CommandFail:   {state.Failed, state.Stopped},
+		state.CommandReopen: {state.Running, state.Running},
+		state.CommandRedo:   {state.Running, state.Running},
 	} {
 		key := b.planned(2)
 		bid := b.bid(batchOf(key, 0), "w", 0)
 		c, err := b.Claim(b.ctx, bid)
 		require.NoError(t, err)
-		require.NoError(t, b.direct(key.RunKey, state.OrderPause))
+		require.NoError(t, b.direct(key.RunKey, state.CommandPause))
 		again, err := b.Claim(b.ctx, bid)
 		require.NoError(t, err)
 		same(t, c, again)
 		var about []state.Redo
-		if kind == state.OrderRedo {
+		if kind == state.CommandRedo {
 			about = []state.Redo{{Node: "n", Batches: []int{1}}}
 		}
 		require.NoError(t, b.direct(key.RunKey, kind, about...))
@@ -110,8 +110,8 @@ func testPausedOrders(t *testing.T, open Open) {
 		require.ErrorIs(t, err, state.ErrNotClaimable, kind)
 	}
 	run := b.run("n")
-	require.ErrorIs(t, b.direct(run, state.OrderUnpause), state.ErrConflict, "it is not paused")
-	require.ErrorIs(t, b.direct(run, state.OrderPause, state.Redo{Node: "n"}), state.ErrConflict, "a part of it")
+	require.ErrorIs(t, b.direct(run, state.CommandUnpause), state.ErrConflict, "it is not paused")
+	require.ErrorIs(t, b.direct(run, state.CommandPause, state.Redo{Node: "n"}), state.ErrConflict, "a part of it")
 }
 
 // Whoever pauses may die at any step, and a stop may come first.
@@ -122,15 +122,15 @@ func testPauseHalfCarriedOut(t *testing.T, open Open) {
 	for _, key := range []state.NodeKey{a, second} {
 		require.NoError(t, b.plan(key, nil, specs(2)))
 	}
-	pause := order(state.OrderPause)
+	pause := order(state.CommandPause)
 	pause.Epoch, pause.From = 1, state.Running
-	require.NoError(t, b.BeginOrder(b.ctx, run, pause))
-	require.NoError(t, b.Hear(b.ctx, a, pause)) // and then it dies
-	late := b.claim(second, 0, "w", 0)          // it has not heard
-	require.NoError(t, b.direct(run, state.OrderStop))
+	require.NoError(t, b.BeginCommand(b.ctx, run, pause))
+	require.NoError(t, b.ApplyCommand(b.ctx, a, pause)) // and then it dies
+	late := b.claim(second, 0, "w", 0)                  // it has not heard
+	require.NoError(t, b.direct(run, state.CommandStop))
 	b.ended(late)
-	require.NoError(t, b.Hear(b.ctx, a, pause)) // it wakes up
+	require.NoError(t, b.ApplyCommand(b.ctx, a, pause)) // it wakes up
 	require.Equal(t, []state.Status{state.Stopped, state.Stopped, state.Stopped}, b.statuses(run))
-	require.ErrorIs(t, b.BeginOrder(b.ctx, run, pause), state.ErrConflict)
-	require.ErrorIs(t, b.EndOrder(b.ctx, run, 1, start), state.ErrConflict)
+	require.ErrorIs(t, b.BeginCommand(b.ctx, run, pause), state.ErrConflict)
+	require.ErrorIs(t, b.CommitCommand(b.ctx, run, 1, start), state.ErrConflict)
 }

@@ -52,7 +52,7 @@ func testPlan(t *testing.T, open Open) {
 	require.NoError(t, b.move(key, state.Running, state.Failed))
 	require.NoError(t, b.plan(key, plan, specs(3)))
 	require.Equal(t, state.Failed, b.theNode(key).Status)
-	require.NoError(t, b.direct(key.RunKey, state.OrderStop))
+	require.NoError(t, b.direct(key.RunKey, state.CommandStop))
 	require.ErrorIs(t, planAt(b.ctx, b.Store, key, 0, plan, specs(3)), state.ErrConflict, "an order came")
 }
 
@@ -90,11 +90,11 @@ func testPlanRefused(t *testing.T, open Open) {
 	_, err := b.FlipPlan(b.ctx, key, state.Flip{Digest: "d", Batches: 2, Rest: state.PlanPiece{Batches: specs(1)}})
 	require.Error(t, err, "a piece is missing")
 
-	require.NoError(t, b.direct(key.RunKey, state.OrderStop))
+	require.NoError(t, b.direct(key.RunKey, state.CommandStop))
 	require.ErrorIs(t, b.plan(key, nil, specs(1)), state.ErrConflict)
 	require.Nil(t, b.theNode(key).Plan)
 
-	require.NoError(t, b.direct(key.RunKey, state.OrderReopen))
+	require.NoError(t, b.direct(key.RunKey, state.CommandReopen))
 	require.ErrorIs(t, planAt(b.ctx, b.Store, key, 0, nil, specs(1)), state.ErrConflict,
 		"a planner that has slept through it")
 	require.NoError(t, b.plan(key, nil, specs(1)))

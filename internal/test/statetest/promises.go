@@ -103,7 +103,7 @@ func (c crowd) coordinate(rng *mathrand.Rand, _ *[]state.Claim) error {
 			return err
 		}
 	}
-	if run.Status != state.Running || run.Order.Pending() {
+	if run.Status != state.Running || run.Command.Pending() {
 		return nil
 	}
 	nodes, err := c.Nodes(c.ctx, c.run)
@@ -138,13 +138,15 @@ func (c crowd) coordinate(rng *mathrand.Rand, _ *[]state.Claim) error {
 }
 
 func (c crowd) order(rng *mathrand.Rand, _ *[]state.Claim) error {
-	kinds := []state.OrderKind{state.OrderPause, state.OrderPause, state.OrderUnpause, state.OrderUnpause,
-		state.OrderUnpause, state.OrderStop, state.OrderReopen, state.OrderReopen}
+	kinds := []state.CommandKind{state.CommandPause, state.CommandPause, state.CommandUnpause, state.CommandUnpause,
+		state.CommandUnpause, state.CommandStop, state.CommandReopen, state.CommandReopen}
 	switch rng.IntN(6) {
 	case 0:
-		return state.Direct(c.ctx, c.Store, c.run, order(state.OrderRedo, state.Redo{Node: "a", Batches: []int{rng.IntN(4)}}))
+		redo := state.Redo{Node: "a", Batches: []int{rng.IntN(4)}}
+		return state.Direct(c.ctx, c.Store, c.run, order(state.CommandRedo, redo))
 	case 1:
-		return state.Direct(c.ctx, c.Store, c.run, order(state.OrderRedo, state.Redo{Node: "gate", Replan: rng.IntN(2) == 0}))
+		redo := state.Redo{Node: "gate", Replan: rng.IntN(2) == 0}
+		return state.Direct(c.ctx, c.Store, c.run, order(state.CommandRedo, redo))
 	}
 	return state.Direct(c.ctx, c.Store, c.run, order(kinds[rng.IntN(len(kinds))]))
 }
@@ -160,9 +162,9 @@ func (c crowd) decide(rng *mathrand.Rand, _ *[]state.Claim) error {
 	if rng.IntN(3) == 0 {
 		digest = fmt.Sprint("shown ", rng.IntN(3))
 	}
-	kind := state.OrderApprove
+	kind := state.CommandApprove
 	if rng.IntN(3) == 0 {
-		kind = state.OrderReject
+		kind = state.CommandReject
 	}
 	return state.Direct(c.ctx, c.Store, c.run, order(kind, state.Redo{Node: "gate", Digest: digest}))
 }

@@ -92,7 +92,7 @@ type pair struct {
 
 type givenOrder struct {
 	run   state.RunKey
-	order state.Order
+	order state.Command
 }
 
 var (
@@ -165,9 +165,9 @@ func (p *pair) next() string {
 	return fmt.Sprint("token ", p.token)
 }
 
-var everyOrder = []state.OrderKind{state.OrderStop, state.OrderFail, state.OrderReopen, state.OrderRedo,
-	state.OrderRedo,
-	state.OrderInvalidate, state.OrderApprove, state.OrderReject, state.OrderPause, state.OrderUnpause, state.OrderDrop}
+var everyOrder = []state.CommandKind{state.CommandStop, state.CommandFail, state.CommandReopen, state.CommandRedo,
+	state.CommandRedo, state.CommandInvalidate, state.CommandApprove, state.CommandReject,
+	state.CommandPause, state.CommandUnpause, state.CommandDrop}
 
 // order begins an order, a new one or again one that was begun before.
 func (p *pair) order(rt *rapid.T) {
@@ -176,7 +176,7 @@ func (p *pair) order(rt *rapid.T) {
 	if err != nil {
 		rt.Fatal(err)
 	}
-	o := state.Order{Kind: rapid.SampledFrom(everyOrder).Draw(rt, "kind"), Epoch: run.Epoch + 1, From: run.Status,
+	o := state.Command{Kind: rapid.SampledFrom(everyOrder).Draw(rt, "kind"), Epoch: run.Epoch + 1, From: run.Status,
 		Token: p.next(), Mark: state.Mark{Actor: "boss", Time: p.now}}
 	if rapid.Bool().Draw(rt, "about") {
 		redo := state.Redo{Node: rapid.SampledFrom(randomNodes).Draw(rt, "node"), Replan: rapid.Bool().Draw(rt, "replan"),
@@ -191,7 +191,7 @@ func (p *pair) order(rt *rapid.T) {
 		key, o = late.run, late.order
 	}
 	p.orders = append(p.orders, givenOrder{key, o})
-	agree(rt, p.model.BeginOrder(p.ctx, key, o), p.store.BeginOrder(p.ctx, key, o))
+	agree(rt, p.model.BeginCommand(p.ctx, key, o), p.store.BeginCommand(p.ctx, key, o))
 	if rapid.Bool().Draw(rt, "carried out") {
 		for _, s := range []state.Store{p.model, p.store} {
 			run, err := s.Run(p.ctx, key)
@@ -226,15 +226,16 @@ func (p *pair) hear(rt *rapid.T) {
 		rt.Fatal(err)
 	}
 	if !o.order.Concerns(key.Node) || o.order.Epoch > run.Epoch || o.order.Epoch == run.Epoch &&
-		o.order.Token != run.Order.Token {
+		o.order.Token != run.Command.Token {
 		rt.Skip("an order that was never begun")
 	}
-	agree(rt, p.model.Hear(p.ctx, key, o.order), p.store.Hear(p.ctx, key, o.order))
+	agree(rt, p.model.ApplyCommand(p.ctx, key, o.order), p.store.ApplyCommand(p.ctx, key, o.order))
 }
 
 func (p *pair) endOrder(rt *rapid.T) {
 	o := p.drawOrder(rt)
-	agree(rt, p.model.EndOrder(p.ctx, o.run, o.order.Epoch, p.now), p.store.EndOrder(p.ctx, o.run, o.order.Epoch, p.now))
+	agree(rt, p.model.CommitCommand(p.ctx, o.run, o.order.Epoch, p.now),
+		p.store.CommitCommand(p.ctx, o.run, o.order.Epoch, p.now))
 }
 
 func (p *pair) complete(rt *rapid.T) {

@@ -136,7 +136,7 @@ func testEvents(t *testing.T, open Open) {
 	for range 2 {
 		require.NoError(t, b.Commit(b.ctx, c, outcome("p"), start))
 	}
-	require.NoError(t, b.direct(key.RunKey, state.OrderStop))
+	require.NoError(t, b.direct(key.RunKey, state.CommandStop))
 	all, err := b.Events(b.ctx, key, 0, 0)
 	require.NoError(t, err)
 	var said []string
@@ -161,7 +161,7 @@ func testEvents(t *testing.T, open Open) {
 		said = append(said, fmt.Sprint(e.Kind, " ", e.Status))
 	}
 	require.Equal(t, []string{"run_created running", "order_begun ", "order_ended stopped"}, said)
-	require.Equal(t, "why not", all[1].Order.Reason)
+	require.Equal(t, "why not", all[1].Command.Reason)
 
 	other := state.NodeKey{RunKey: b.run("n"), Node: "n"}
 	_, err = state.PlanNode(b.ctx, b.Store, other, 0, state.Plan{Record: []byte("x"), ReusedFrom: &key}, "w", start)

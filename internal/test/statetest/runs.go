@@ -131,11 +131,11 @@ func (b *bench) runAt(at state.Status) state.RunKey {
 	case state.Complete:
 		require.NoError(b.t, b.CompleteRun(b.ctx, key, 0, "w", start))
 	case state.Failed:
-		require.NoError(b.t, b.direct(key, state.OrderFail))
+		require.NoError(b.t, b.direct(key, state.CommandFail))
 	case state.Stopped:
-		require.NoError(b.t, b.direct(key, state.OrderStop))
+		require.NoError(b.t, b.direct(key, state.CommandStop))
 	case state.Paused:
-		require.NoError(b.t, b.direct(key, state.OrderPause))
+		require.NoError(b.t, b.direct(key, state.CommandPause))
 	}
 	return key
 }
@@ -143,19 +143,19 @@ func (b *bench) runAt(at state.Status) state.RunKey {
 // A run moves by orders and by being complete, and is as they say.
 func testRunTransitions(t *testing.T, open Open) {
 	b := newBench(t, open)
-	to := map[state.OrderKind]map[state.Status]state.Status{
-		state.OrderStop:    {state.Running: state.Stopped, state.Paused: state.Stopped},
-		state.OrderFail:    {state.Running: state.Failed, state.Paused: state.Failed},
-		state.OrderPause:   {state.Running: state.Paused},
-		state.OrderUnpause: {state.Paused: state.Running},
-		state.OrderReopen: {state.Running: state.Running, state.Paused: state.Running, state.Failed: state.Running,
+	to := map[state.CommandKind]map[state.Status]state.Status{
+		state.CommandStop:    {state.Running: state.Stopped, state.Paused: state.Stopped},
+		state.CommandFail:    {state.Running: state.Failed, state.Paused: state.Failed},
+		state.CommandPause:   {state.Running: state.Paused},
+		state.CommandUnpause: {state.Paused: state.Running},
+		state.CommandReopen: {state.Running: state.Running, state.Paused: state.Running, state.Failed: state.Running,
 			state.Stopped: state.Running},
-		state.OrderDrop:       {state.Failed: state.Failed, state.Stopped: state.Stopped, state.Complete: state.Complete},
-		state.OrderInvalidate: {state.Failed: state.Failed, state.Stopped: state.Stopped, state.Complete: state.Complete},
-		state.OrderRedo:       {}, // of nothing
-		state.OrderApprove:    {},
-		state.OrderReject:     {},
-		"unknown":             {},
+		state.CommandDrop:       {state.Failed: state.Failed, state.Stopped: state.Stopped, state.Complete: state.Complete},
+		state.CommandInvalidate: {state.Failed: state.Failed, state.Stopped: state.Stopped, state.Complete: state.Complete},
+		state.CommandRedo:       {}, // of nothing
+		state.CommandApprove:    {},
+		state.CommandReject:     {},
+		"unknown":               {},
 	}
 	for kind, moves := range to {
 		for _, at := range []state.Status{state.Running, state.Paused, state.Complete, state.Failed, state.Stopped} {
@@ -175,11 +175,11 @@ func testRunTransitions(t *testing.T, open Open) {
 			require.Equal(t, want, after.Status, what)
 			require.Equal(t, want.Terminal(), !after.Finished.IsZero(), what)
 			require.Equal(t, want == state.Failed, after.Failure != nil, what)
-			require.Equal(t, kind == state.OrderInvalidate, after.Invalidated != nil, what)
-			require.Equal(t, kind == state.OrderDrop, after.Dropped != nil, what)
+			require.Equal(t, kind == state.CommandInvalidate, after.Invalidated != nil, what)
+			require.Equal(t, kind == state.CommandDrop, after.Dropped != nil, what)
 			require.Equal(t, before.Epoch+1, after.Epoch)
-			require.True(t, after.Order.Done)
-			require.Equal(t, "boss", after.Order.Actor)
+			require.True(t, after.Command.Done)
+			require.Equal(t, "boss", after.Command.Actor)
 		}
 	}
 	key := b.runAt(state.Running)
@@ -202,10 +202,10 @@ var nodePaths = map[state.Status]func(b *bench, key state.NodeKey) error{
 	state.Failed: func(b *bench, key state.NodeKey) error {
 		return errors.Join(b.plan(key, nil, nil), b.move(key, state.Running, state.Failed))
 	},
-	state.Stopped: func(b *bench, key state.NodeKey) error { return b.direct(key.RunKey, state.OrderStop) },
-	state.Paused:  func(b *bench, key state.NodeKey) error { return b.direct(key.RunKey, state.OrderPause) },
+	state.Stopped: func(b *bench, key state.NodeKey) error { return b.direct(key.RunKey, state.CommandStop) },
+	state.Paused:  func(b *bench, key state.NodeKey) error { return b.direct(key.RunKey, state.CommandPause) },
 	state.Invalidated: func(b *bench, key state.NodeKey) error {
-		return errors.Join(b.direct(key.RunKey, state.OrderStop), b.direct(key.RunKey, state.OrderInvalidate))
+		return errors.Join(b.direct(key.RunKey, state.CommandStop), b.direct(key.RunKey, state.CommandInvalidate))
 	},
 }
 
@@ -284,9 +284,9 @@ func testNotFound(t *testing.T, open Open) {
 		require.ErrorIs(t, err, state.ErrNotFound)
 		require.ErrorIs(t, b.Resign(b.ctx, key.RunKey, "r", "w"), state.ErrNotFound)
 		require.ErrorIs(t, b.CompleteRun(b.ctx, key.RunKey, 0, "w", start), state.ErrNotFound)
-		require.ErrorIs(t, b.BeginOrder(b.ctx, key.RunKey, order(state.OrderStop)), state.ErrNotFound)
-		require.ErrorIs(t, b.EndOrder(b.ctx, key.RunKey, 1, start), state.ErrNotFound)
-		require.ErrorIs(t, b.direct(key.RunKey, state.OrderStop), state.ErrNotFound)
+		require.ErrorIs(t, b.BeginCommand(b.ctx, key.RunKey, order(state.CommandStop)), state.ErrNotFound)
+		require.ErrorIs(t, b.CommitCommand(b.ctx, key.RunKey, 1, start), state.ErrNotFound)
+		require.ErrorIs(t, b.direct(key.RunKey, state.CommandStop), state.ErrNotFound)
 	}
 	for _, key := range []state.NodeKey{noRun, noWorkspace, noNode} {
 		_, err := b.Node(b.ctx, key)
@@ -297,7 +297,7 @@ func testNotFound(t *testing.T, open Open) {
 		require.ErrorIs(t, planAt(b.ctx, b.Store, key, 0, nil, specs(1)), state.ErrNotFound)
 		require.ErrorIs(t, b.StagePlan(b.ctx, key, "d", state.PlanPiece{Batches: specs(1)}), state.ErrNotFound)
 		require.ErrorIs(t, b.MoveNode(b.ctx, key, state.Move{From: state.Pending, To: state.Failed}), state.ErrNotFound)
-		require.ErrorIs(t, b.Hear(b.ctx, key, order(state.OrderStop)), state.ErrNotFound)
+		require.ErrorIs(t, b.ApplyCommand(b.ctx, key, order(state.CommandStop)), state.ErrNotFound)
 		require.ErrorIs(t, b.Purge(b.ctx, key), state.ErrNotFound)
 		require.ErrorIs(t, b.Forget(b.ctx, batchOf(key, 0), 1), state.ErrNotFound)
 	}

@@ -105,7 +105,7 @@ func testClaimOfALaterPhase(t *testing.T, open Open) {
 	b.refuses(b.offer(batchOf(key, 2)))
 	require.NoError(t, b.Fail(b.ctx, b.claim(key, 0, "w", 0), failure(), state.Outcome{}, start))
 	b.refuses(b.offer(batchOf(key, 2)))
-	require.NoError(t, b.direct(key.RunKey, state.OrderReopen))
+	require.NoError(t, b.direct(key.RunKey, state.CommandReopen))
 	b.refuses(b.offer(batchOf(key, 2)))
 	require.NoError(t, b.Commit(b.ctx, b.claim(key, 0, "w", 0), outcome("q"), start))
 	require.NoError(t, b.Commit(b.ctx, b.claim(key, 2, "w", 0), outcome("r"), start))

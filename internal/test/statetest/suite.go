@@ -193,10 +193,10 @@ func (b *bench) move(key state.NodeKey, from, to state.Status) error {
 }
 
 // order is one of this suite.
-func order(kind state.OrderKind, nodes ...state.Redo) state.Order {
-	o := state.Order{Kind: kind, Token: rand.Text(), Mark: state.Mark{Actor: "boss", Time: start, Reason: "why not"},
+func order(kind state.CommandKind, nodes ...state.Redo) state.Command {
+	o := state.Command{Kind: kind, Token: rand.Text(), Mark: state.Mark{Actor: "boss", Time: start, Reason: "why not"},
 		Nodes: nodes}
-	if kind == state.OrderFail {
+	if kind == state.CommandFail {
 		f := failure()
 		o.Cause = &f
 	}
@@ -204,7 +204,7 @@ func order(kind state.OrderKind, nodes ...state.Redo) state.Order {
 }
 
 // direct gives an order and carries it out.
-func (b *bench) direct(key state.RunKey, kind state.OrderKind, nodes ...state.Redo) error {
+func (b *bench) direct(key state.RunKey, kind state.CommandKind, nodes ...state.Redo) error {
 	b.t.Helper()
 	return state.Direct(b.ctx, b.Store, key, order(kind, nodes...))
 }

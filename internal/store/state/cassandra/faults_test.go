@@ -197,10 +197,10 @@ func TestUnknownStaysUnknown(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	cfg := newKeyspace(t)
-	order := state.Order{Kind: state.OrderStop, From: state.Running, Epoch: 1, Mark: state.Mark{Time: time.Now()}}
+	order := state.Command{Kind: state.CommandStop, From: state.Running, Epoch: 1, Mark: state.Mark{Time: time.Now()}}
 	for name, call := range map[string]func(s *Store, key state.NodeKey) error{
-		"node": func(s *Store, key state.NodeKey) error { return s.Hear(ctx, key, order) },
-		"run":  func(s *Store, key state.NodeKey) error { return s.BeginOrder(ctx, key.RunKey, order) },
+		"node": func(s *Store, key state.NodeKey) error { return s.ApplyCommand(ctx, key, order) },
+		"run":  func(s *Store, key state.NodeKey) error { return s.BeginCommand(ctx, key.RunKey, order) },
 	} {
 		s, err := Open(ctx, Config{Config: cfg})
 		require.NoError(t, err)

@@ -114,8 +114,8 @@ func (s *Store) MoveNode(ctx context.Context, key state.NodeKey, move state.Move
 	})
 }
 
-// Hear implements state.Store.
-func (s *Store) Hear(ctx context.Context, key state.NodeKey, order state.Order) error {
+// ApplyCommand implements state.Store.
+func (s *Store) ApplyCommand(ctx context.Context, key state.NodeKey, order state.Command) error {
 	o := s.operation("Hear", fmt.Sprintf("%s %s", order.Kind, nameNode(key)))
 	return o.updateNode(ctx, key, func(ctx context.Context, n *nodeChange) (bool, error) {
 		before := n.node

@@ -40,32 +40,32 @@ func (o *operation) tellRun(h *runHead, c *change, kind state.EventKind, actor s
 	return err
 }
 
-// BeginOrder implements state.Store.
-func (s *Store) BeginOrder(ctx context.Context, key state.RunKey, order state.Order) error {
+// BeginCommand implements state.Store.
+func (s *Store) BeginCommand(ctx context.Context, key state.RunKey, order state.Command) error {
 	order.Done = false
 	o := s.operation("BeginOrder", fmt.Sprintf("%s %s", order.Kind, nameRun(key)))
 	return o.updateRun(ctx, key, func(_ context.Context, h *runHead, c *change) (bool, error) {
 		if begun, err := order.Begins(h.Run); begun || err != nil {
 			return false, err
 		}
-		h.Run.Epoch, h.Run.Order = order.Epoch, &order
+		h.Run.Epoch, h.Run.Command = order.Epoch, &order
 		return true, o.tellRun(h, c, state.OrderBegun, order.Actor, order.Time,
-			state.EventData{Epoch: order.Epoch, Order: &order})
+			state.EventData{Epoch: order.Epoch, Command: &order})
 	})
 }
 
-// EndOrder implements state.Store.
-func (s *Store) EndOrder(ctx context.Context, key state.RunKey, epoch int64, now time.Time) error {
+// CommitCommand implements state.Store.
+func (s *Store) CommitCommand(ctx context.Context, key state.RunKey, epoch int64, now time.Time) error {
 	o := s.operation("EndOrder", fmt.Sprintf("end order %d of %s", epoch, nameRun(key)))
 	return o.updateRun(ctx, key, func(_ context.Context, h *runHead, c *change) (bool, error) {
-		if h.Run.Epoch != epoch || h.Run.Order == nil {
+		if h.Run.Epoch != epoch || h.Run.Command == nil {
 			return false, state.ErrConflict
 		}
-		if h.Run.Order.Done {
+		if h.Run.Command.Done {
 			return false, nil
 		}
-		h.Run = h.Run.Order.Ends(h.Run, stored(now))
-		return true, o.tellRun(h, c, state.OrderEnded, h.Run.Order.Actor, now,
+		h.Run = h.Run.Command.Ends(h.Run, stored(now))
+		return true, o.tellRun(h, c, state.OrderEnded, h.Run.Command.Actor, now,
 			state.EventData{Epoch: epoch, Status: h.Run.Status})
 	})
 }
@@ -75,7 +75,7 @@ func (s *Store) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, 
 	o := s.operation("CompleteRun", "complete "+nameRun(key))
 	return o.updateRun(ctx, key, func(_ context.Context, h *runHead, c *change) (bool, error) {
 		switch {
-		case h.Run.Epoch != epoch || h.Run.Order.Pending():
+		case h.Run.Epoch != epoch || h.Run.Command.Pending():
 			return false, state.ErrConflict
 		case h.Run.Status == state.Complete:
 			return false, nil

@@ -38,8 +38,8 @@ func published(t *testing.T, s *Store, workspace string, batches int) state.Node
 // purge drops a node's run, and purges it.
 func purge(t *testing.T, s *Store, key state.NodeKey) {
 	t.Helper()
-	for _, kind := range []state.OrderKind{state.OrderStop, state.OrderDrop} {
-		order := state.Order{Kind: kind, Token: string(kind), Mark: state.Mark{Actor: "a", Time: time.Now()}}
+	for _, kind := range []state.CommandKind{state.CommandStop, state.CommandDrop} {
+		order := state.Command{Kind: kind, Token: string(kind), Mark: state.Mark{Actor: "a", Time: time.Now()}}
 		require.NoError(t, state.Direct(t.Context(), s, key.RunKey, order))
 	}
 	require.NoError(t, s.Purge(t.Context(), key))
@@ -134,7 +134,7 @@ func TestPurgedMeanwhile(t *testing.T) {
 			return err
 		}},
 		"Hear": {1, func(s *Store, key state.NodeKey) error {
-			return s.Hear(ctx, key, state.Order{Kind: state.OrderReopen, Epoch: 9, Mark: state.Mark{Time: now}})
+			return s.ApplyCommand(ctx, key, state.Command{Kind: state.CommandReopen, Epoch: 9, Mark: state.Mark{Time: now}})
 		}},
 	} {
 		purged := false

@@ -202,7 +202,7 @@ func (o *operation) createRecord(ctx context.Context, run state.Run, nodes []sta
 	if err != nil {
 		return err
 	}
-	run.Status, run.Epoch, run.Order, run.Finished, run.Failure, run.Invalidated, run.Dropped, run.Pins,
+	run.Status, run.Epoch, run.Command, run.Finished, run.Failure, run.Invalidated, run.Dropped, run.Pins,
 		run.Nodes = state.Running, 0, nil,
 		time.Time{}, nil, nil, nil, nil, nil
 	run.Created, run.Deadline = stored(run.Created), stored(run.Deadline)

@@ -114,11 +114,11 @@ func TestLeaves(t *testing.T) {
 	gate := &stopped{begun: make(chan struct{}), open: make(chan struct{})}
 	s.fate = gate.pass
 	ctx, cancel := context.WithCancel(t.Context())
-	order := state.Order{Kind: state.OrderStop, Epoch: 1, Mark: state.Mark{Time: time.Now()}}
+	order := state.Command{Kind: state.CommandStop, Epoch: 1, Mark: state.Mark{Time: time.Now()}}
 	left, stays := make(chan error, 1), make(chan error, 1)
-	go func() { left <- s.Hear(ctx, key, order) }()
+	go func() { left <- s.ApplyCommand(ctx, key, order) }()
 	<-gate.begun
-	go func() { stays <- s.Hear(t.Context(), key, order) }()
+	go func() { stays <- s.ApplyCommand(t.Context(), key, order) }()
 	cancel()
 	require.ErrorIs(t, <-left, context.Canceled)
 	close(gate.open)
@@ -128,8 +128,8 @@ func TestLeaves(t *testing.T) {
 	require.Equal(t, int64(1), n.Epoch)
 	require.Equal(t, int64(1), n.Revision, "it was heard once")
 	require.NoError(t, s.Close())
-	require.Error(t, s.Hear(t.Context(), key, order), "of a store that is closed")
-	require.False(t, errors.Is(s.Hear(t.Context(), key, order), state.ErrUnknown))
+	require.Error(t, s.ApplyCommand(t.Context(), key, order), "of a store that is closed")
+	require.False(t, errors.Is(s.ApplyCommand(t.Context(), key, order), state.ErrUnknown))
 }
 
 // soon waits for a condition that is near.

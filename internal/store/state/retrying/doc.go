@@ -1,4 +1,4 @@
-// Package patient is a store that repeats calls which failed for reasons that
+// Package retrying has a store that repeats calls which failed for reasons that
 // pass: a lock that was held for too long, a connection that broke, an answer
 // that was lost. The calls of a store may be repeated with the same arguments
 // (package state), so whoever works on a run need not know.

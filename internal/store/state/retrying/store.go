@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,7 +30,7 @@ const (
 	saidAfter = 2 * time.Second
 )
 
-// Config of a patient store.
+// Config of a store that repeats calls.
 type Config struct {
 	Within time.Duration // 0: WithinDefault
 	Logger *slog.Logger  // is told once when the state cannot be reached for a while, and once when it can be again
@@ -37,10 +38,8 @@ type Config struct {
 	Pause func(ctx context.Context, d time.Duration) error
 }
 
-// Store repeats the calls of another one. Lists that are for people only, and
-// Close, are passed on as they are.
-type Store struct {
-	state.Store
+// store repeats the calls of another one.
+type store struct {
 	cfg Config
 
 	mu   sync.Mutex
@@ -49,8 +48,9 @@ type Store struct {
 	said bool      // somebody was told that it is away
 }
 
-// New returns a patient store.
-func New(s state.Store, cfg Config) *Store {
+// New returns a store that repeats the calls of s. Lists that are for people only, Close, and a run that is
+// created without a token, which can not be repeated, are passed on as they are.
+func New(s state.Store, cfg Config) state.Store {
 	if cfg.Within == 0 {
 		cfg.Within = WithinDefault
 	}
@@ -60,7 +60,21 @@ func New(s state.Store, cfg Config) *Store {
 	if cfg.Pause == nil {
 		cfg.Pause = pause
 	}
-	return &Store{Store: s, cfg: cfg}
+	patient := &store{cfg: cfg}
+	return state.Around(s, patient.call)
+}
+
+// call makes a call, and repeats it if that may help.
+func (s *store) call(ctx context.Context, op state.Op, call func(context.Context) error) error {
+	switch op.Method {
+	case state.OpBatch, state.OpSpecs, state.OpFiles:
+		return call(ctx)
+	case state.OpCreateRun:
+		if state.Pointer[state.Run](op.Args).Token == "" {
+			return call(ctx)
+		}
+	}
+	return s.again(ctx, strings.ReplaceAll(op.Name, "_", " "), call)
 }
 
 // Passes reports whether the same call may succeed later by itself.
@@ -90,11 +104,11 @@ func away(err error) bool {
 }
 
 // again calls fn until it succeeds or fails for good.
-func again(ctx context.Context, s *Store, what string, fn func() error) error {
+func (s *store) again(ctx context.Context, what string, fn func(context.Context) error) error {
 	spent := time.Duration(0)
 	for next := firstPause; ; next = min(2*next, longestPause) {
 		began := time.Now()
-		err := fn()
+		err := fn(ctx)
 		if !Passes(err) {
 			s.reached(ctx, began)
 			return err
@@ -118,7 +132,7 @@ func again(ctx context.Context, s *Store, what string, fn func() error) error {
 // missed says that the state cannot be reached, once, when it has been so for a while: by
 // a call that had begun before it was reached again nothing new is known. lost is for how
 // long the call has been tried.
-func (s *Store) missed(what string, err error, began time.Time, lost time.Duration) {
+func (s *store) missed(what string, err error, began time.Time, lost time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away.IsZero() && !began.Before(s.back) {
@@ -133,7 +147,7 @@ func (s *Store) missed(what string, err error, began time.Time, lost time.Durati
 }
 
 // reached says that it can be again: a call that has begun since has been answered.
-func (s *Store) reached(ctx context.Context, began time.Time) {
+func (s *store) reached(ctx context.Context, began time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away.IsZero() || ctx.Err() != nil || began.Before(s.away) {
@@ -143,26 +157,6 @@ func (s *Store) reached(ctx context.Context, began time.Time) {
 		s.cfg.Logger.Warn("the state is reached again", "after", time.Since(s.away).Round(time.Millisecond))
 	}
 	s.away, s.back, s.said = time.Time{}, time.Now(), false
-}
-
-// get is again for calls that answer with something.
-func get[T any](ctx context.Context, s *Store, what string, fn func() (T, error)) (T, error) {
-	var out T
-	err := again(ctx, s, what, func() (err error) {
-		out, err = fn()
-		return err
-	})
-	return out, err
-}
-
-// list is again for pages of lists.
-func list[T any](ctx context.Context, s *Store, what string, fn func() ([]T, int64, error)) ([]T, int64, error) {
-	var next int64
-	out, err := get(ctx, s, what, func() (some []T, err error) {
-		some, next, err = fn()
-		return some, err
-	})
-	return out, next, err
 }
 
 func pause(ctx context.Context, d time.Duration) error {

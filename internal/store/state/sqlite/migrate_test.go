@@ -104,7 +104,7 @@ func TestVersion3(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(4), sides[0].Rows)
 	now := time.Now()
-	require.NoError(t, state.Direct(ctx, s, failed.RunKey, state.Order{Kind: state.OrderReopen, Token: "t",
+	require.NoError(t, state.Direct(ctx, s, failed.RunKey, state.Command{Kind: state.CommandReopen, Token: "t",
 		Mark: state.Mark{Time: now}}))
 	offers, _, err := s.Offers(ctx, load, now, state.Page{})
 	require.NoError(t, err)
@@ -156,24 +156,24 @@ func TestVersion4(t *testing.T) {
 		"only the latest attempt's were kept")
 
 	// What is in flight is good over a pause, and the run goes on.
-	direct := func(kind state.OrderKind, about ...state.Redo) {
+	direct := func(kind state.CommandKind, about ...state.Redo) {
 		t.Helper()
-		require.NoError(t, state.Direct(ctx, s, load.RunKey, state.Order{Kind: kind, Token: string(kind) + "4",
+		require.NoError(t, state.Direct(ctx, s, load.RunKey, state.Command{Kind: kind, Token: string(kind) + "4",
 			Mark: state.Mark{Time: now}, Nodes: about}))
 	}
-	direct(state.OrderPause)
+	direct(state.CommandPause)
 	c := state.Claim{BatchKey: state.BatchKey{NodeKey: load, Batch: 2}, Epoch: 2, Attempt: 1, Owner: "w"}
 	require.NoError(t, s.Commit(ctx, c, state.Outcome{Parts: []state.Part{{Key: "p2"}}}, now))
-	direct(state.OrderUnpause)
-	direct(state.OrderApprove, state.Redo{Node: "gate"})
+	direct(state.CommandUnpause)
+	direct(state.CommandApprove, state.Redo{Node: "gate"})
 	parts, err := state.Manifest(ctx, s, load)
 	require.NoError(t, err)
 	require.Len(t, parts, 3)
 	waits, err = s.Node(ctx, gate)
 	require.NoError(t, err)
 	require.True(t, waits.Decision.Approved)
-	direct(state.OrderStop)
-	direct(state.OrderDrop)
+	direct(state.CommandStop)
+	direct(state.CommandDrop)
 	require.NoError(t, s.Purge(ctx, load))
 	n, err = s.Node(ctx, load)
 	require.NoError(t, err)

@@ -8,8 +8,8 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// BeginOrder implements state.Store.
-func (s *Store) BeginOrder(ctx context.Context, key state.RunKey, o state.Order) error {
+// BeginCommand implements state.Store.
+func (s *Store) BeginCommand(ctx context.Context, key state.RunKey, o state.Command) error {
 	o.Done = false
 	return s.update(ctx, fmt.Sprintf("%s %s", o.Kind, nameRun(key)), func(tx *txn) error {
 		r, err := findRun(ctx, tx, key)
@@ -24,32 +24,32 @@ func (s *Store) BeginOrder(ctx context.Context, key state.RunKey, o state.Order)
 			r.id); err != nil {
 			return err
 		}
-		return record(ctx, tx, r.id, 0, state.OrderBegun, o.Actor, o.Time, state.EventData{Epoch: o.Epoch, Order: &o})
+		return record(ctx, tx, r.id, 0, state.OrderBegun, o.Actor, o.Time, state.EventData{Epoch: o.Epoch, Command: &o})
 	})
 }
 
-// EndOrder implements state.Store.
-func (s *Store) EndOrder(ctx context.Context, key state.RunKey, epoch int64, now time.Time) error {
+// CommitCommand implements state.Store.
+func (s *Store) CommitCommand(ctx context.Context, key state.RunKey, epoch int64, now time.Time) error {
 	return s.update(ctx, fmt.Sprintf("end order %d of %s", epoch, nameRun(key)), func(tx *txn) error {
 		r, err := findRun(ctx, tx, key)
 		if err != nil {
 			return err
 		}
-		if r.run.Epoch != epoch || r.run.Order == nil {
+		if r.run.Epoch != epoch || r.run.Command == nil {
 			return state.ErrConflict
 		}
-		if r.run.Order.Done {
+		if r.run.Command.Done {
 			return nil
 		}
-		after := r.run.Order.Ends(r.run, stored(now))
+		after := r.run.Command.Ends(r.run, stored(now))
 		_, err = tx.ExecContext(ctx,
 			`UPDATE runs SET status = ?, finished_ms = ?, failure = ?, invalidated = ?, dropped = ?, last_order = ? WHERE id = ?`,
 			after.Status, moment{after.Finished}, asDocument(after.Failure), asDocument(after.Invalidated),
-			asDocument(after.Dropped), asDocument(after.Order), r.id)
+			asDocument(after.Dropped), asDocument(after.Command), r.id)
 		if err != nil {
 			return err
 		}
-		return record(ctx, tx, r.id, 0, state.OrderEnded, after.Order.Actor, now,
+		return record(ctx, tx, r.id, 0, state.OrderEnded, after.Command.Actor, now,
 			state.EventData{Epoch: epoch, Status: after.Status})
 	})
 }
@@ -61,7 +61,7 @@ func (s *Store) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, 
 		switch {
 		case err != nil:
 			return err
-		case r.run.Epoch != epoch || r.run.Order.Pending():
+		case r.run.Epoch != epoch || r.run.Command.Pending():
 			return state.ErrConflict
 		case r.run.Status == state.Complete:
 			return nil
@@ -76,8 +76,8 @@ func (s *Store) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, 
 	})
 }
 
-// Hear implements state.Store.
-func (s *Store) Hear(ctx context.Context, key state.NodeKey, o state.Order) error {
+// ApplyCommand implements state.Store.
+func (s *Store) ApplyCommand(ctx context.Context, key state.NodeKey, o state.Command) error {
 	return s.update(ctx, fmt.Sprintf("%s %s", o.Kind, nameNode(key)), func(tx *txn) error {
 		at, before, err := findWhole(ctx, tx, key)
 		if err != nil || before.Epoch >= o.Epoch {

@@ -209,7 +209,7 @@ func scanRun(row scanner, more ...any) (r runRow, err error) {
 	run := &r.run
 	var created, finished, deadline moment
 	err = row.Scan(append([]any{&r.id, &run.Workspace, &run.Run, &run.Token, &run.Status, &run.Epoch,
-		asDocument(&run.Order), &run.Script, &run.ScriptPath,
+		asDocument(&run.Command), &run.Script, &run.ScriptPath,
 		&run.ParamsPath, &run.Fingerprint, asDocument(&run.StartNodes), asDocument(&run.Sources), &run.Description,
 		&run.Actor, &run.Parent,
 		&deadline, &created, &finished, asDocument(&run.Failure), asDocument(&run.Invalidated), asDocument(&run.Dropped),

@@ -106,7 +106,7 @@ func (e *explorer) enter(w *world, from int32, step int) (place int32, isNew boo
 
 // kind says what the state is.
 func (w *world) kind() uint8 {
-	ending := w.ran.Order.Pending() && w.ran.Order.Kind != state.OrderPause
+	ending := w.ran.Command.Pending() && w.ran.Command.Kind != state.CommandPause
 	failed := slices.ContainsFunc(w.at[:], func(n *nodePicture) bool {
 		return n.Status == state.Failed ||
 			n.BatchesFailed > 0

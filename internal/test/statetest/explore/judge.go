@@ -27,20 +27,20 @@ func (w *world) judge(c *call, answer error, before *world) error {
 // gate is done again; claims from before one that ends what is under way are void
 // when it is carried out.
 func (w *world) noteOrder(before *runPicture) {
-	o, began := w.ran.Order, w.ran.Epoch > before.Epoch
+	o, began := w.ran.Command, w.ran.Epoch > before.Epoch
 	switch {
-	case o == nil || !began && (!o.Done || before.Order.Done):
-	case began && o.Kind == state.OrderApprove:
+	case o == nil || !began && (!o.Done || before.Command.Done):
+	case began && o.Kind == state.CommandApprove:
 		w.approved += "(" + o.Nodes[0].Digest + ")"
-	case began && o.Kind == state.OrderReject && w.at[gateAt].Status == state.Waiting: // it has not been passed
+	case began && o.Kind == state.CommandReject && w.at[gateAt].Status == state.Waiting: // it has not been passed
 		w.approved = strings.ReplaceAll(w.approved, "("+o.Nodes[0].Digest+")", "")
 	case !o.Done:
-	case o.Kind == state.OrderStop, o.Kind == state.OrderFail, o.Kind == state.OrderReopen, o.Kind == state.OrderRedo &&
-		o.From != state.Running:
+	case o.Kind == state.CommandStop, o.Kind == state.CommandFail, o.Kind == state.CommandReopen,
+		o.Kind == state.CommandRedo && o.From != state.Running:
 		w.over = o.Epoch
 	}
-	if o != nil && o.Done && o.Kind == state.OrderRedo &&
-		slices.ContainsFunc(o.Nodes, func(r state.Redo) bool { return r.Node == gate }) && !before.Order.Done {
+	if o != nil && o.Done && o.Kind == state.CommandRedo &&
+		slices.ContainsFunc(o.Nodes, func(r state.Redo) bool { return r.Node == gate }) && !before.Command.Done {
 		w.approved = ""
 	}
 }
@@ -49,7 +49,7 @@ func (w *world) noteOrder(before *runPicture) {
 // is begun in a run that is over or paused; and what is promised of its batches.
 func (w *world) judgeNode(c *call, answer error, was *nodePicture, run *runPicture) error {
 	is := w.at[c.part]
-	paused := run.Status == state.Paused && !run.Order.Pending()
+	paused := run.Status == state.Paused && !run.Command.Pending()
 	begun := len(is.attempts) > len(was.attempts) || is.PlanDigest != was.PlanDigest && is.PlanDigest != "" ||
 		is.Status == state.Waiting && was.Status != state.Waiting
 	switch {
@@ -73,9 +73,9 @@ func (w *world) judgeNode(c *call, answer error, was *nodePicture, run *runPictu
 }
 
 // redone holds that nothing stays of what is to be done again.
-func redone(o *state.Order, n *nodePicture) error {
+func redone(o *state.Command, n *nodePicture) error {
 	for _, r := range o.Nodes {
-		if o.Kind != state.OrderRedo || r.Node != n.Name {
+		if o.Kind != state.CommandRedo || r.Node != n.Name {
 			continue
 		}
 		for i, b := range n.batches {
@@ -179,7 +179,7 @@ func (w *world) judgeRun(before *world) error {
 			return fmt.Errorf("the run is complete, and %s was made from other rows than %s: %s", second, want, got)
 		}
 	}
-	if w.ran.Status == state.Running || w.ran.Order.Pending() {
+	if w.ran.Status == state.Running || w.ran.Command.Pending() {
 		return nil
 	}
 	for _, n := range w.at {

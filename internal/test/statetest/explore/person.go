@@ -56,10 +56,10 @@ func (w *world) personSteps() []step {
 		return append(w.ask(w.unheard[person]), away)
 	case len(p.todo) > 0:
 		return append(w.ask(p.todo[0]), away)
-	case w.ran.Order.Pending():
+	case w.ran.Command.Pending():
 		return nil
 	}
-	out := w.give(state.Order{Kind: state.OrderUnpause}, true)
+	out := w.give(state.Command{Kind: state.CommandUnpause}, true)
 	shown := ""
 	if g := w.at[gateAt]; g.Status == state.Waiting {
 		shown = g.GateDigest
@@ -84,7 +84,7 @@ func (w *world) personSteps() []step {
 // in the moment in which it begins: it is conditional on the order before it and
 // on the run's status, so that reading it earlier leads to nothing else
 // (state.Decide begins anew), but for what a gate has shown.
-func (w *world) give(o state.Order, free bool) []step {
+func (w *world) give(o state.Command, free bool) []step {
 	if _, ok := o.Leads(w.ran.Run); !ok {
 		return nil
 	}
@@ -101,23 +101,23 @@ func (w *world) give(o state.Order, free bool) []step {
 }
 
 // decisions are those about what a gate has shown.
-func decisions(shown string) []state.Order {
+func decisions(shown string) []state.Command {
 	about := []state.Redo{{Node: gate, Digest: shown}}
-	return []state.Order{{Kind: state.OrderApprove, Nodes: about}, {Kind: state.OrderReject, Nodes: about}}
+	return []state.Command{{Kind: state.CommandApprove, Nodes: about}, {Kind: state.CommandReject, Nodes: about}}
 }
 
 // orders are what a choice may come to.
-func (w *world) orders(choice Choice) []state.Order {
+func (w *world) orders(choice Choice) []state.Command {
 	over := w.ran.Status.Terminal()
 	switch choice {
 	case Stop:
-		return []state.Order{{Kind: state.OrderStop}}
+		return []state.Command{{Kind: state.CommandStop}}
 	case Pause:
-		return []state.Order{{Kind: state.OrderPause}}
+		return []state.Command{{Kind: state.CommandPause}}
 	case Invalidate:
-		return []state.Order{{Kind: state.OrderInvalidate}}
+		return []state.Command{{Kind: state.CommandInvalidate}}
 	case InvalidateNode:
-		return []state.Order{{Kind: state.OrderInvalidate, Nodes: []state.Redo{{Node: first}}}}
+		return []state.Command{{Kind: state.CommandInvalidate, Nodes: []state.Redo{{Node: first}}}}
 	case GoOn:
 		if over {
 			return w.again(orders.RedoSelection{})
@@ -128,7 +128,7 @@ func (w *world) orders(choice Choice) []state.Order {
 		}
 	case AgainAlive:
 		if !over {
-			return []state.Order{replan(first, gate, second)}
+			return []state.Command{replan(first, gate, second)}
 		}
 	case DecideLate:
 		if w.person.seen != "" && w.person.seen != w.at[gateAt].GateDigest {
@@ -139,20 +139,20 @@ func (w *world) orders(choice Choice) []state.Order {
 }
 
 // again is the order that a wish comes to.
-func (w *world) again(wish orders.RedoSelection) []state.Order {
+func (w *world) again(wish orders.RedoSelection) []state.Command {
 	c, err := orders.Close(context.Background(), w.store.Open(), w.ran.Run, wish)
 	switch {
 	case err != nil: // there is nothing to do again
 		return nil
 	case len(c.Redo) > 0:
-		return []state.Order{{Kind: state.OrderRedo, Nodes: c.Redo}}
+		return []state.Command{{Kind: state.CommandRedo, Nodes: c.Redo}}
 	}
-	return []state.Order{{Kind: state.OrderReopen}}
+	return []state.Command{{Kind: state.CommandReopen}}
 }
 
 // replan is to do nodes again from the beginning.
-func replan(nodes ...string) state.Order {
-	o := state.Order{Kind: state.OrderRedo}
+func replan(nodes ...string) state.Command {
+	o := state.Command{Kind: state.CommandRedo}
 	for _, name := range nodes {
 		o.Nodes = append(o.Nodes, state.Redo{Node: name, Replan: true})
 	}
@@ -160,7 +160,7 @@ func replan(nodes ...string) state.Order {
 }
 
 // begin asks for an order, as state.Decide does.
-func (w *world) begin(who int, run state.Run, o state.Order) *call {
+func (w *world) begin(who int, run state.Run, o state.Command) *call {
 	name := w.nameOf(who)
 	o.Epoch, o.From, o.Token, o.Mark = run.Epoch+1, run.Status, fmt.Sprintf("%s %d %s", name, run.Epoch+1, o.Kind),
 		state.Mark{Actor: name, Time: w.now(who)}
@@ -170,7 +170,7 @@ func (w *world) begin(who int, run state.Run, o state.Order) *call {
 	}
 	return &call{name: fmt.Sprintf("%s orders %s as number %d%s", name, o.Kind, o.Epoch, about), kind: begins, who: who,
 		part: runAt, order: &o,
-		do: func(ctx context.Context, st state.Store) error { return st.BeginOrder(ctx, w.run, o) }}
+		do: func(ctx context.Context, st state.Store) error { return st.BeginCommand(ctx, w.run, o) }}
 }
 
 func (w *world) nameOf(who int) string {
@@ -183,10 +183,10 @@ func (w *world) nameOf(who int) string {
 // carry is what state.Carry does with what it reads now: who has read which nodes
 // have heard asks those that have not, one after the other, whatever they hear
 // meanwhile from others, and ends the order.
-func (w *world) carry(who int, o state.Order) []*call {
+func (w *world) carry(who int, o state.Command) []*call {
 	r := &recorder{Store: w.store.Open()}
 	run := w.ran.Run
-	run.Order = &o
+	run.Command = &o
 	_ = state.Carry(context.Background(), r, run, w.now(who)) // the recorder refuses nothing
 	for _, c := range r.calls {
 		c.name += " from " + w.nameOf(who)
@@ -205,17 +205,17 @@ type recorder struct {
 	calls []*call
 }
 
-// Hear implements state.Store.
-func (r *recorder) Hear(_ context.Context, key state.NodeKey, o state.Order) error {
+// ApplyCommand implements state.Store.
+func (r *recorder) ApplyCommand(_ context.Context, key state.NodeKey, o state.Command) error {
 	r.calls = append(r.calls, &call{name: fmt.Sprintf("%s hears order %d", key.Node, o.Epoch), kind: hears,
 		part: slices.Index(nodes[:], key.Node),
-		do:   func(ctx context.Context, st state.Store) error { return st.Hear(ctx, key, o) }})
+		do:   func(ctx context.Context, st state.Store) error { return st.ApplyCommand(ctx, key, o) }})
 	return nil
 }
 
-// EndOrder implements state.Store.
-func (r *recorder) EndOrder(_ context.Context, key state.RunKey, epoch int64, now time.Time) error {
+// CommitCommand implements state.Store.
+func (r *recorder) CommitCommand(_ context.Context, key state.RunKey, epoch int64, now time.Time) error {
 	r.calls = append(r.calls, &call{name: fmt.Sprintf("order %d is ended", epoch), kind: ends, part: runAt,
-		do: func(ctx context.Context, st state.Store) error { return st.EndOrder(ctx, key, epoch, now) }})
+		do: func(ctx context.Context, st state.Store) error { return st.CommitCommand(ctx, key, epoch, now) }})
 	return nil
 }

@@ -103,9 +103,9 @@ func (w *world) reads(i int) []step {
 	s := &w.workers[i]
 	switch {
 	case s.read > 0:
-	case w.ran.Order.Pending():
+	case w.ran.Command.Pending():
 		return []step{{s.name + " reads the order", func(w *world) error {
-			w.workers[i].todo = w.carry(i, *w.ran.Order)
+			w.workers[i].todo = w.carry(i, *w.ran.Command)
 			return nil
 		}}}
 	case w.ran.Status == state.Running:
@@ -167,7 +167,7 @@ func (w *world) decide(i, at int, n *nodePicture) []*call {
 	case s.ran.Behind(n.Node):
 		return nil
 	case n.Status == state.Failed:
-		return []*call{w.begin(i, s.ran.Run, state.Order{Kind: state.OrderFail, Cause: &state.Failure{}})}
+		return []*call{w.begin(i, s.ran.Run, state.Command{Kind: state.CommandFail, Cause: &state.Failure{}})}
 	case n.Status == state.Waiting && w.bounds.Ticks > 0 && w.spent.tick == w.bounds.Ticks: // its time is over
 		return []*call{w.move(i, at, n, state.Failed)}
 	case n.Status == state.Running && n.BatchesFailed > 0:

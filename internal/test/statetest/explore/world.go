@@ -93,10 +93,10 @@ type call struct {
 	heard func(w *world, err error)
 	next  func(w *world) *call // reads more first, and asks for that; nil: it is to be done
 
-	bid     *state.Bid   // of a claim
-	claim   *state.Claim // of what is done to a batch
-	content string       // of what is committed
-	order   *state.Order // that is begun, heard of or ended
+	bid     *state.Bid     // of a claim
+	claim   *state.Claim   // of what is done to a batch
+	content string         // of what is committed
+	order   *state.Command // that is begun, heard of or ended
 }
 
 // kind is what a change is, for who judges it.
@@ -272,7 +272,7 @@ type nodePicture struct {
 }
 
 // over reports whether nothing of the run will be done any more by itself.
-func (r *runPicture) over() bool { return r.Status.Terminal() && !r.Order.Pending() }
+func (r *runPicture) over() bool { return r.Status.Terminal() && !r.Command.Pending() }
 
 // look brings the picture of a partition up to date.
 func (w *world) look(part int) (err error) {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	mathrand "math/rand/v2"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -30,11 +31,12 @@ const lateMax = 20
 
 // Wrap makes calls of a store go wrong.
 func Wrap(s state.Store, f Faults) state.Store {
-	w := &faulty{faults: f, rng: mathrand.New(mathrand.NewPCG(f.Seed, 1))}
-	return &decorated{Store: s, call: w.call}
+	w := &faulty{of: s, faults: f, rng: mathrand.New(mathrand.NewPCG(f.Seed, 1))}
+	return state.Around(s, w.call)
 }
 
 type faulty struct {
+	of     state.Store
 	faults Faults
 	mu     sync.Mutex
 	rng    *mathrand.Rand
@@ -47,21 +49,21 @@ func (w *faulty) happens(share float64) bool {
 	return w.rng.Float64() < share
 }
 
-func (w *faulty) call(ctx context.Context, k kind, do func(context.Context) error) error {
+func (w *faulty) call(ctx context.Context, op state.Op, do func(context.Context) error) error {
 	w.deliver()
 	if w.happens(w.faults.Lost) {
 		return state.ErrUnknown
 	}
 	err := do(ctx)
-	if k == reads {
+	if op.Kind == state.Reads {
 		return err
 	}
 	if w.happens(w.faults.Twice) {
 		err = do(ctx)
 	}
-	if k == changes && ctx.Err() == nil && w.happens(w.faults.Late) {
+	if op.Kind == state.Changes && ctx.Err() == nil && w.happens(w.faults.Late) {
 		w.mu.Lock()
-		w.late = append(w.late, func() { _ = do(context.WithoutCancel(ctx)) }) // nobody waits for what it answers
+		w.late = append(w.late, func() { again(context.WithoutCancel(ctx), w.of, op) })
 		w.mu.Unlock()
 	}
 	if w.happens(w.faults.Silent) {
@@ -84,41 +86,50 @@ func (w *faulty) deliver() {
 	}
 }
 
+// again makes a call of a store once more. Nobody hears what it answers.
+func again(ctx context.Context, of state.Store, op state.Op) {
+	args := []reflect.Value{reflect.ValueOf(ctx)}
+	for _, arg := range op.Args {
+		args = append(args, reflect.ValueOf(arg).Elem())
+	}
+	method := reflect.ValueOf(of).MethodByName(string(op.Method))
+	if method.Type().IsVariadic() {
+		method.CallSlice(args)
+		return
+	}
+	method.Call(args)
+}
+
 // Insist repeats what is not known to be done until it is: all that a caller
-// of a store may have to do about state.ErrUnknown.
+// of a store may have to do about state.ErrUnknown. A run that has no token gets one.
 func Insist(s state.Store) state.Store {
-	return &decorated{Store: s, tokens: true, call: func(ctx context.Context, _ kind,
-		do func(context.Context) error) error {
+	return state.Around(s, func(ctx context.Context, op state.Op, do func(context.Context) error) error {
+		if run := state.Pointer[state.Run](op.Args); run != nil && run.Token == "" {
+			run.Token = rand.Text()
+		}
 		for {
 			if err := do(ctx); !errors.Is(err, state.ErrUnknown) {
 				return err
 			}
 		}
-	}}
-}
-
-// token makes a run that is created repeatable.
-func (d *decorated) token(run *state.Run) {
-	if d.tokens && run.Token == "" {
-		run.Token = rand.Text()
-	}
+	})
 }
 
 // Watch is a store that calls passed before each of its calls, and behind it.
 func Watch(s state.Store, passed func()) state.Store {
-	return &decorated{Store: s, call: func(ctx context.Context, _ kind, do func(context.Context) error) error {
+	return state.Around(s, func(ctx context.Context, _ state.Op, do func(context.Context) error) error {
 		passed()
 		defer passed()
 		return do(ctx)
-	}}
+	})
 }
 
 // Away is a store whose calls fail with what away gives, as long as it gives something.
 func Away(s state.Store, away func() error) state.Store {
-	return &decorated{Store: s, call: func(ctx context.Context, _ kind, do func(context.Context) error) error {
+	return state.Around(s, func(ctx context.Context, _ state.Op, do func(context.Context) error) error {
 		if err := away(); err != nil {
 			return err
 		}
 		return do(ctx)
-	}}
+	})
 }

@@ -78,8 +78,8 @@ func (s *Store) MoveNode(ctx context.Context, key state.NodeKey, m state.Move) e
 	})
 }
 
-// Hear implements state.Store.
-func (s *Store) Hear(ctx context.Context, key state.NodeKey, o state.Order) error {
+// ApplyCommand implements state.Store.
+func (s *Store) ApplyCommand(ctx context.Context, key state.NodeKey, o state.Command) error {
 	return s.inNode(ctx, key, func(p *nodePartition) error {
 		if p.node.Epoch >= o.Epoch {
 			return nil

@@ -57,7 +57,7 @@ func (s *Store) AppendState(to []byte, key state.NodeKey) []byte {
 
 func (p *runPartition) append(to []byte) []byte {
 	to = fmt.Appendf(to, "%s %d %t %t", p.run.Status, p.run.Epoch, p.run.Invalidated != nil, p.run.Dropped != nil)
-	if o := p.run.Order; o != nil {
+	if o := p.run.Command; o != nil {
 		to = fmt.Appendf(to, " %s %s %s %t", o.Kind, o.Token, o.From, o.Done)
 		for _, r := range o.Nodes {
 			to = fmt.Appendf(to, " %s %v %t %s", r.Node, r.Batches, r.Replan, r.Digest)

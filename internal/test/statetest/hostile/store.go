@@ -187,8 +187,8 @@ func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.Node
 		}
 	}
 	if s.runs[run.RunKey] == nil {
-		run.Status, run.Epoch, run.Order, run.Finished, run.Failure, run.Invalidated, run.Dropped, run.Nodes = state.Running,
-			0, nil, time.Time{}, nil, nil, nil, nil
+		run.Status, run.Epoch, run.Command, run.Finished = state.Running, 0, nil, time.Time{}
+		run.Failure, run.Invalidated, run.Dropped, run.Nodes = nil, nil, nil, nil
 		run.Created, run.Deadline = milli(run.Created), milli(run.Deadline)
 		nodes = slices.Clone(nodes)
 		slices.SortStableFunc(nodes, func(a, b state.NodeSpec) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
@@ -289,28 +289,28 @@ func (s *Store) Blob(ctx context.Context, digest string) ([]byte, error) {
 	return slices.Clone(content), nil
 }
 
-// BeginOrder implements state.Store.
-func (s *Store) BeginOrder(ctx context.Context, key state.RunKey, o state.Order) error {
+// BeginCommand implements state.Store.
+func (s *Store) BeginCommand(ctx context.Context, key state.RunKey, o state.Command) error {
 	return s.inRun(ctx, key, func(p *runPartition) error {
 		if begun, err := o.Begins(p.run); begun || err != nil {
 			return err
 		}
 		o.Done = false
-		p.run.Epoch, p.run.Order = o.Epoch, &o
-		p.tell(state.OrderBegun, o.Actor, o.Time, state.EventData{Epoch: o.Epoch, Order: &o})
+		p.run.Epoch, p.run.Command = o.Epoch, &o
+		p.tell(state.OrderBegun, o.Actor, o.Time, state.EventData{Epoch: o.Epoch, Command: &o})
 		return nil
 	})
 }
 
-// EndOrder implements state.Store.
-func (s *Store) EndOrder(ctx context.Context, key state.RunKey, epoch int64, now time.Time) error {
+// CommitCommand implements state.Store.
+func (s *Store) CommitCommand(ctx context.Context, key state.RunKey, epoch int64, now time.Time) error {
 	return s.inRun(ctx, key, func(p *runPartition) error {
-		if p.run.Epoch != epoch || p.run.Order == nil {
+		if p.run.Epoch != epoch || p.run.Command == nil {
 			return state.ErrConflict
 		}
-		if !p.run.Order.Done {
-			p.run = p.run.Order.Ends(p.run, milli(now))
-			p.tell(state.OrderEnded, p.run.Order.Actor, now, state.EventData{Epoch: epoch, Status: p.run.Status})
+		if !p.run.Command.Done {
+			p.run = p.run.Command.Ends(p.run, milli(now))
+			p.tell(state.OrderEnded, p.run.Command.Actor, now, state.EventData{Epoch: epoch, Status: p.run.Status})
 		}
 		return nil
 	})
@@ -319,7 +319,8 @@ func (s *Store) EndOrder(ctx context.Context, key state.RunKey, epoch int64, now
 // CompleteRun implements state.Store.
 func (s *Store) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, actor string, now time.Time) error {
 	return s.inRun(ctx, key, func(p *runPartition) error {
-		if p.run.Epoch != epoch || p.run.Order.Pending() || p.run.Status != state.Running && p.run.Status != state.Complete {
+		if p.run.Epoch != epoch || p.run.Command.Pending() ||
+			p.run.Status != state.Running && p.run.Status != state.Complete {
 			return state.ErrConflict
 		}
 		if p.run.Status == state.Running {
