@@ -9,16 +9,16 @@ import (
 
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/registry"
-	"thalweg/internal/run/adapt"
+	"thalweg/internal/run/concurrency"
 	"thalweg/internal/store/state"
 )
 
 // workerPace is how much a worker does at once, and why.
 type workerPace struct {
-	Host        string           `json:"host"`
-	PID         int              `json:"pid"`
-	Concurrency []adapt.Setting  `json:"concurrency"`
-	Decisions   []adapt.Decision `json:"decisions"`
+	Host        string                 `json:"host"`
+	PID         int                    `json:"pid"`
+	Concurrency []concurrency.Setting  `json:"concurrency"`
+	Decisions   []concurrency.Decision `json:"decisions"`
 }
 
 // workersOn are a cluster's workers that work on a run, by their notes.

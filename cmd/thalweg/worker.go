@@ -16,8 +16,8 @@ import (
 	"thalweg/internal/io/remote"
 	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/metrics"
+	"thalweg/internal/run/concurrency"
 	"thalweg/internal/run/job"
-	"thalweg/internal/run/pace"
 )
 
 // workerCmd takes part in runs that others have begun.
@@ -47,7 +47,7 @@ type engineFlags struct {
 
 func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 	c.keep = true
-	fixed, err := pace.ParseFixed(c.Concurrency)
+	fixed, err := concurrency.ParseFixed(c.Concurrency)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 
 // configured settles what a cluster's configuration says of its workers and the command line does not:
 // how long batches in flight may take at the end, and where the address of metrics is said, if not there.
-func (c *workerCmd) configured(cfg *clusterconfig.Config, fixed pace.Fixed) (drain time.Duration,
+func (c *workerCmd) configured(cfg *clusterconfig.Config, fixed concurrency.Fixed) (drain time.Duration,
 	metricsAt fault.Place) {
 	if cfg == nil {
 		return c.Drain, metricsAt

@@ -28,7 +28,7 @@ var wings = map[string]wing{
 		"outfile inputcache"}},
 	"store": {may: "base io/remote store", floors: []string{"cassandra", "state", "parts queue"}},
 	"run": {may: "base lang io store run", floors: []string{
-		"adapt gate python orders", "engine job", "query", "plan", "coordinator executor pace reuse sandbox", "pipeline",
+		"concurrency gate python orders", "engine job", "query", "plan", "coordinator executor reuse sandbox", "pipeline",
 	}},
 	"ops": {may: "base lang io store run ops", floors: []string{
 		"clusterconfig gc compare doctor history infer lineage metrics notify schedule simulate",
