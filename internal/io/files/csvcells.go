@@ -35,20 +35,17 @@ func (c *Cells) UTF8() bool { return utf8.Valid(c.text) }
 // values as fields says; 0 takes any. Bad records do not end the walk, an error of visit does.
 func EachCells(ctx context.Context, in io.ReaderAt, size int64, separator byte, fields int, u string,
 	visit func(*Cells) error) error {
-	w := walkText(in, size, separator)
+	w := source{url: u}.walkText(in, size, separator)
 	w.fields = fields
 	for {
 		rec, err := w.next(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case err != nil && ctxDone(err):
-			return err
 		case err != nil:
-			return OpenFault(u, err)
+			return err
 		}
-		one := Cells{Line: rec.line + 1, Offset: rec.offset, text: rec.text, shape: rec.shape,
-			Bad: recordFault(u, rec.line+1, rec.row, rec.bad(), fields)}
+		one := Cells{Line: rec.line + 1, Offset: rec.offset, text: rec.text, shape: rec.shape, Bad: w.fault(rec)}
 		if err := visit(&one); err != nil {
 			return err
 		}
