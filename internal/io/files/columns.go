@@ -9,6 +9,7 @@ import (
 	"thalweg/internal/io/parquetfile"
 	"thalweg/internal/io/records"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 )
 
@@ -67,7 +68,7 @@ func Columns(ctx context.Context, look Look, u string, c script.CSVReader, parqu
 	if parquet {
 		return parquetColumns(in)
 	}
-	if c.Made != nil && c.Made.Format == records.Workbooks {
+	if c.Made != nil && c.Made.Format == filespec.Workbooks {
 		return sheetColumns(ctx, in, *c.Made)
 	}
 	if c.Made != nil {
@@ -94,7 +95,7 @@ func jsonColumns(in Input, c script.CSVReader) ([]script.FileColumn, error) {
 		return nil, f
 	}
 	for i, key := range found {
-		found[i].Key = records.KeyPath(key.Key)
+		found[i].Key = filespec.KeyPath(key.Key)
 	}
 	return foundColumns(found), nil
 }
@@ -111,7 +112,7 @@ func foundColumns(found []records.Found) []script.FileColumn {
 }
 
 // sheetColumns looks at the header and the first rows of a sheet.
-func sheetColumns(ctx context.Context, in Input, spec records.Spec) ([]script.FileColumn, error) {
+func sheetColumns(ctx context.Context, in Input, spec filespec.Spec) ([]script.FileColumn, error) {
 	f, err := in.source().open()
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"thalweg/internal/io/unpack"
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 )
 
@@ -16,7 +17,7 @@ func Packed(r *script.FileReader, path string) bool {
 	if r.Parquet {
 		return false
 	}
-	if r.CSV.Charset != unpack.UTF8 || r.Records != "" {
+	if r.CSV.Charset != filespec.UTF8 || r.Records != "" {
 		return true
 	}
 	f, err := os.Open(path)
@@ -25,7 +26,7 @@ func Packed(r *script.FileReader, path string) bool {
 	}
 	defer f.Close()
 	c, err := unpack.CompressionIn(f)
-	return err == nil && c != unpack.Plain
+	return err == nil && c != filespec.Plain
 }
 
 // openHead opens a file to read its beginning; of one that is packed, the beginning of its

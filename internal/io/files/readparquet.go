@@ -15,8 +15,8 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/io/parquetfile"
-	"thalweg/internal/io/records"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 )
 
@@ -51,7 +51,7 @@ type parquetColumn struct {
 
 	element parquetfile.Element // the tree of a nested column
 	leaves  []parquetColumn     // of a nested column, by their numbers in its tree
-	steps   []records.Step      // from the column to the value within it
+	steps   []filespec.Step     // from the column to the value within it
 	inside  bool                // it is a leaf of a nested column
 	kept    bool                // views leave it as it is, even if file_tables would not read it so
 }

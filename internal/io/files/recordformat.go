@@ -10,6 +10,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/records"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 )
 
@@ -19,7 +20,7 @@ import (
 
 // madeHead knows the columns of such a file without looking.
 func madeHead(r *script.FileReader, head csvHead) (csvHead, error) {
-	spec, err := records.Decode(r.Records)
+	spec, err := filespec.Decode(r.Records)
 	if err != nil {
 		return head, err
 	}

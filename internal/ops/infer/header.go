@@ -8,6 +8,7 @@ import (
 
 	"thalweg/internal/io/files"
 	"thalweg/internal/io/records"
+	"thalweg/internal/lang/filespec"
 )
 
 // bareRecords without a header are below titles at least.
@@ -344,7 +345,7 @@ func (p *recordFiles) findTable(ctx context.Context, name string, first bool, o 
 		return 0, "", err
 	}
 	defer f.Close()
-	rows, err := records.TopRows(ctx, f, f.size, records.Spec{Format: p.Format}, sheetRows)
+	rows, err := records.TopRows(ctx, f, f.size, filespec.Spec{Format: p.Format}, sheetRows)
 	if err != nil || len(rows) == 0 {
 		return 0, "", in(name, err)
 	}

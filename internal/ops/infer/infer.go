@@ -19,8 +19,8 @@ import (
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/files"
-	"thalweg/internal/io/records"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/engine"
 )
@@ -63,14 +63,14 @@ type Proposal struct {
 	URLs      []string // as they were given: names and patterns
 	Files     []string // that they stand for, without those of another kind
 	Parquet   bool
-	Format    records.Format // of what records are taken from: JSON, sheets; "": none of both
-	Encoding  string         // CSV: what the script has to say of it; "": UTF-8
-	Separator byte           // CSV
-	HasHeader bool           // CSV
-	Above     int            // CSV: records above the header, or without one above the first
-	Decimal   string         // CSV: what is before the digits of numbers, if not a point
-	Thousands string         // CSV: what is between thousands, if anything
-	Zone      string         // CSV: of instants whose layout has none
+	Format    filespec.Format // of what records are taken from: JSON, sheets; "": none of both
+	Encoding  string          // CSV: what the script has to say of it; "": UTF-8
+	Separator byte            // CSV
+	HasHeader bool            // CSV
+	Above     int             // CSV: records above the header, or without one above the first
+	Decimal   string          // CSV: what is before the digits of numbers, if not a point
+	Thousands string          // CSV: what is between thousands, if anything
+	Zone      string          // CSV: of instants whose layout has none
 	Rows      int64
 	BadRows   int64 // of them; those that cannot be read with the types proposed
 	Columns   []Column
@@ -81,8 +81,8 @@ type Proposal struct {
 	seed         maphash.Seed
 	texts        map[string]string // where the plain text of each file is, or the CSV that was made of it
 	called       map[string]string // what the script calls files whose names mean something else there
-	spec         records.Spec      // by which CSV is made of records
-	from         records.Spec      // of which part of a file, without columns
+	spec         filespec.Spec     // by which CSV is made of records
+	from         filespec.Spec     // of which part of a file, without columns
 	byPosition   bool              // CSV: columns cannot be found by their headers
 	someBroken   bool              // some text has bytes that are no UTF-8
 	badStructure int64
@@ -383,7 +383,7 @@ func (p *Proposal) reader(ctx context.Context) (*script.FileReader, []*Column, e
 	}
 	if p.Format != "" {
 		var err error
-		if p.spec, err = records.Decode(r.Records); err != nil {
+		if p.spec, err = filespec.Decode(r.Records); err != nil {
 			return nil, nil, err
 		}
 	}

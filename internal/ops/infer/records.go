@@ -18,6 +18,7 @@ import (
 	"thalweg/internal/io/files"
 	"thalweg/internal/io/records"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 )
 
 // Files of JSON and workbooks are looked at twice: for the keys of all records, or the header, and
@@ -48,7 +49,7 @@ type recordFile struct {
 // survey implements kind.
 func (p *recordFiles) survey(ctx context.Context, o Options) ([]inputFile, error) {
 	p.Separator, p.HasHeader = ',', true
-	p.from = records.Spec{Format: p.Format, NoHeader: p.Format == records.Workbooks && o.Header == HeaderNo}
+	p.from = filespec.Spec{Format: p.Format, NoHeader: p.Format == filespec.Workbooks && o.Header == HeaderNo}
 	list, err := p.surveyAll(ctx, o)
 	if err == nil && p.doubledInSheets(list) {
 		err = p.byLetters(ctx, list)
@@ -64,7 +65,7 @@ func (p *recordFiles) survey(ctx context.Context, o Options) ([]inputFile, error
 	if err != nil {
 		return nil, err
 	}
-	if p.Format == records.Workbooks && o.Header == HeaderGuess && !p.from.NoHeader {
+	if p.Format == filespec.Workbooks && o.Header == HeaderGuess && !p.from.NoHeader {
 		p.sayOnlyRows(list)
 	}
 	p.unite(list)
@@ -122,7 +123,7 @@ func (p *recordFiles) surveyAll(ctx context.Context, o Options) (list []recordFi
 			p.leftOut("%s is left out: it is of another kind than %s, so it needs a node of its own", name, p.Files[0])
 			continue
 		}
-		if p.Format == records.JSON {
+		if p.Format == filespec.JSON {
 			encoding, err := p.plainText(ctx, name, n, o)
 			if err != nil {
 				return nil, err
@@ -133,13 +134,13 @@ func (p *recordFiles) surveyAll(ctx context.Context, o Options) (list []recordFi
 			}
 		}
 		p.plain[name] = p.texts[name]
-		if p.Format == records.Workbooks {
+		if p.Format == filespec.Workbooks {
 			if err := p.saySheets(ctx, name); err != nil {
 				return nil, err
 			}
 		}
 		f := recordFile{inputFile: inputFile{name: name, at: map[int]int{}}}
-		if p.Format == records.Workbooks && !p.from.NoHeader {
+		if p.Format == filespec.Workbooks && !p.from.NoHeader {
 			why := ""
 			if f.head, why, err = p.findTable(ctx, name, n == 0, o); err != nil {
 				return nil, err
@@ -170,7 +171,7 @@ func (p *recordFiles) doubledInSheets(list []recordFile) bool {
 	unlike := func(f recordFile) bool {
 		return f.rows == 0 || f.head != list[0].head || !slices.Equal(headers(f), headers(list[0]))
 	}
-	if p.Format != records.Workbooks || p.from.NoHeader || len(list) == 0 || slices.ContainsFunc(list, unlike) {
+	if p.Format != filespec.Workbooks || p.from.NoHeader || len(list) == 0 || slices.ContainsFunc(list, unlike) {
 		return false
 	}
 	return len(twice(list[0].all)) > 0
@@ -216,7 +217,7 @@ func (p *recordFiles) byLetters(ctx context.Context, list []recordFile) error {
 func (p *recordFiles) profileRecords(ctx context.Context, n int, f *recordFile, o Options) error {
 	spec := p.from
 	for _, k := range f.keys {
-		spec.Columns = append(spec.Columns, records.Column{Path: k.Key, Kind: records.Text, Optional: true,
+		spec.Columns = append(spec.Columns, filespec.Column{Path: k.Key, Kind: filespec.Text, Optional: true,
 			Nulls: sheetErrors(p.Format)})
 	}
 	at, err := p.makeCSV(ctx, f.name, filepath.Join(o.WorkDir, fmt.Sprintf("records_%d", n)), spec)
@@ -225,7 +226,7 @@ func (p *recordFiles) profileRecords(ctx context.Context, n int, f *recordFile, 
 	}
 	f.shape = shape{separator: ',', fields: spec.Fields(), made: true}
 	err = p.scan(ctx, at, &f.inputFile, o)
-	if err == nil && p.Format == records.Workbooks {
+	if err == nil && p.Format == filespec.Workbooks {
 		p.sayRows(*f)
 	}
 	return err
@@ -266,8 +267,8 @@ func (p *recordFiles) usable(name string, found []records.Found, doubled map[str
 }
 
 // sheetErrors are taken for missing values while a sheet is looked at.
-func sheetErrors(format records.Format) []string {
-	if format != records.Workbooks {
+func sheetErrors(format filespec.Format) []string {
+	if format != filespec.Workbooks {
 		return nil
 	}
 	return []string{"#N/A", "#DIV/0!", "#NULL!", "#NAME?", "#NUM!", "#REF!", "#VALUE!"}
@@ -305,7 +306,7 @@ func (p *recordFiles) surveyFile(ctx context.Context, name string) (found []reco
 		return nil, 0, err
 	}
 	defer f.Close()
-	if p.Format == records.Workbooks {
+	if p.Format == filespec.Workbooks {
 		found, rows, err = records.SurveyExcel(ctx, f, f.size, p.from)
 		return found, rows, in(name, err)
 	}
@@ -342,7 +343,7 @@ func in(name string, err error) error {
 }
 
 // makeCSV makes CSV of a file's records, as a run does.
-func (p *recordFiles) makeCSV(ctx context.Context, name, path string, spec records.Spec) (at string, err error) {
+func (p *recordFiles) makeCSV(ctx context.Context, name, path string, spec filespec.Spec) (at string, err error) {
 	from, err := openText(p.plain[name], name)
 	if err != nil {
 		return "", err
@@ -353,7 +354,7 @@ func (p *recordFiles) makeCSV(ctx context.Context, name, path string, spec recor
 		return "", &fault.Error{Kind: fault.Environment, Message: "make a copy of the file's values", Err: err}
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	if p.Format == records.Workbooks {
+	if p.Format == filespec.Workbooks {
 		_, err = records.Excel(ctx, to, from, from.size, spec)
 		return path, in(name, err)
 	}
@@ -424,7 +425,7 @@ func (p *recordFiles) saySheets(ctx context.Context, name string) error {
 		return in(name, err)
 	}
 	for i, s := range sheets {
-		rows, err := records.TopRows(ctx, f, f.size, records.Spec{Format: p.Format, Number: i + 1}, 1)
+		rows, err := records.TopRows(ctx, f, f.size, filespec.Spec{Format: p.Format, Number: i + 1}, 1)
 		switch hidden := map[bool]string{true: " (hidden)"}[s.Hidden]; {
 		case err != nil && ctx.Err() != nil:
 			return err
@@ -440,7 +441,7 @@ func (p *recordFiles) saySheets(ctx context.Context, name string) error {
 }
 
 // keepKind leaves a column the kind that its values have in the file.
-func (c *Column) keepKind(format records.Format, kind records.Value, p *profile) {
+func (c *Column) keepKind(format filespec.Format, kind records.Value, p *profile) {
 	texts := func() {
 		behind, empty := "", c.empty
 		*c = Column{Source: c.Source, label: c.label, Index: c.Index, Optional: c.Optional, Type: expr.String, behind: behind,
@@ -451,7 +452,7 @@ func (c *Column) keepKind(format records.Format, kind records.Value, p *profile)
 		}
 	}
 	timed := c.Type == expr.Date || c.Type == expr.DateTime || c.Type == expr.Instant
-	if kind == records.Any && (!timed || format == records.JSON && c.NullTexts != nil) {
+	if kind == records.Any && (!timed || format == filespec.JSON && c.NullTexts != nil) {
 		texts()
 	}
 	if kind == records.Moment && timed {
@@ -479,7 +480,7 @@ func (p *recordFiles) typedCopies(ctx context.Context, o Options) error {
 }
 
 // formatOf says what the records of a file are taken from, by what is in it; "": CSV, or Parquet.
-func (p *Proposal) formatOf(name string) (records.Format, error) {
+func (p *Proposal) formatOf(name string) (filespec.Format, error) {
 	f, err := openText(p.texts[name], name)
 	if err != nil {
 		return "", err
@@ -489,7 +490,7 @@ func (p *Proposal) formatOf(name string) (records.Format, error) {
 		return "", openFault(name, err)
 	}
 	if workbook {
-		return records.Workbooks, nil
+		return filespec.Workbooks, nil
 	}
 	head, err := files.Head(p.texts[name], name, jsonHeadBytes)
 	if err != nil {
@@ -502,7 +503,7 @@ func (p *Proposal) formatOf(name string) (records.Format, error) {
 	// It is called so, or is a list, and has no records.
 	none := (what == "JSON" || bytes.ContainsRune(head, '[')) && len(bytes.Trim(head, "\ufeff[] \t\r\n")) == 0
 	if records.LooksJSON(head) || none {
-		return records.JSON, nil
+		return filespec.JSON, nil
 	}
 	if files.IsWorkbook(bytes.NewReader(head)) {
 		return "", &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name},

@@ -13,8 +13,8 @@ import (
 
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/io/records"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 )
 
 // SchemaFile is the name of a schema of scripts beside one, for editors.
@@ -178,7 +178,7 @@ func (p *Proposal) writeCSVKeys(b *strings.Builder) {
 
 // writeRecordKeys says what the names of files do not.
 func (p *Proposal) writeRecordKeys(b *strings.Builder) {
-	named := map[records.Format]string{records.JSON: "JSON", records.Workbooks: "an Excel workbook"}[p.Format]
+	named := map[filespec.Format]string{filespec.JSON: "JSON", filespec.Workbooks: "an Excel workbook"}[p.Format]
 	if slices.ContainsFunc(p.Files, func(name string) bool { return address.Records(name) != named }) {
 		fmt.Fprintf(b, "      format: %s\n", p.Format)
 	}

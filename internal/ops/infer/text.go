@@ -13,6 +13,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/files"
 	"thalweg/internal/io/unpack"
+	"thalweg/internal/lang/filespec"
 )
 
 // text is the text of a file, or the CSV that was made of its records, open to be looked at.
@@ -65,7 +66,7 @@ func (p *Proposal) plainText(ctx context.Context, name string, number int, o Opt
 	if err != nil || encoding == "" {
 		return "", err
 	}
-	charset, ok := unpack.ParseCharset(encoding)
+	charset, ok := filespec.ParseCharset(encoding)
 	if !ok {
 		return "", fault.New(fault.Bug, "there is no encoding %q", encoding)
 	}
