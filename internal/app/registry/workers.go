@@ -13,7 +13,7 @@ import (
 	"thalweg/internal/base/action"
 
 	"thalweg/internal/app/instance"
-	"thalweg/internal/run/adapt"
+	"thalweg/internal/run/concurrency"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 )
@@ -56,8 +56,8 @@ type WorkerEntry struct {
 	Notices  []string  `json:"notices,omitempty"` // what somebody should look at
 	Gone     bool      `json:"gone,omitempty"`    // nothing was heard of it for a while
 	// How much it does at once, and what it has decided of that lately.
-	Concurrency []adapt.Setting  `json:"concurrency,omitempty"`
-	Decisions   []adapt.Decision `json:"decisions,omitempty"`
+	Concurrency []concurrency.Setting  `json:"concurrency,omitempty"`
+	Decisions   []concurrency.Decision `json:"decisions,omitempty"`
 }
 
 // RunAt is a run as a worker sees it.

@@ -45,7 +45,7 @@ func TestTraceRandomScripts(t *testing.T) {
 		ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			traceScript(t, uint64(seed))
 		})
-		require.True(t, ok, "THALWEG_TRACE_SEED=%d go test ./internal/app/local -run TestTraceRandomScripts runs it again",
+		require.True(t, ok, "THALWEG_TRACE_SEED=%d go test ./internal/app/runner -run TestTraceRandomScripts runs it again",
 			seed)
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"thalweg/internal/app/worker"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/history"
+	"thalweg/internal/run/concurrency"
 	"thalweg/internal/run/engine"
 	"thalweg/internal/run/job"
-	"thalweg/internal/run/pace"
 	"thalweg/internal/run/python"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
@@ -106,7 +106,7 @@ func TestWhySlots(t *testing.T) {
 			if err != nil {
 				return key, err
 			}
-			fixed, err := pace.ParseFixed([]string{"2"})
+			fixed, err := concurrency.ParseFixed([]string{"2"})
 			if err != nil {
 				return key, err
 			}

@@ -23,7 +23,7 @@ import (
 	"thalweg/internal/base/similar"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/io/unpack"
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/engine"
 	"thalweg/internal/store/state"
@@ -238,7 +238,7 @@ func (r *caseRun) files(ctx context.Context, in *engine.Instance, n *script.Node
 	delete(r.given, n.Name)
 	urls := n.Files.URLs
 	n.Files.URLs, n.Files.Table, n.Files.Query = nil, "", ""
-	n.Files.CSV.Charset = unpack.UTF8 // what is given is text
+	n.Files.CSV.Charset = filespec.UTF8 // what is given is text
 	if slices.ContainsFunc(n.Files.Columns, func(c *script.InputColumn) bool { return !c.InFile() }) {
 		return r.namedFiles(ctx, in, n, v, urls, filepath.Join(r.dir, fmt.Sprintf("in%d", ordinal)))
 	}

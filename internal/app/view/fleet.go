@@ -7,7 +7,7 @@ import (
 	"thalweg/internal/ops/doctor"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/ops/schedule"
-	"thalweg/internal/run/adapt"
+	"thalweg/internal/run/concurrency"
 )
 
 // ClusterStatus is the JSON form.
@@ -52,8 +52,8 @@ type Why struct {
 
 // WorkerPace is how much a worker does at once, and why.
 type WorkerPace struct {
-	Host        string           `json:"host"`
-	PID         int              `json:"pid"`
-	Concurrency []adapt.Setting  `json:"concurrency"`
-	Decisions   []adapt.Decision `json:"decisions"`
+	Host        string                 `json:"host"`
+	PID         int                    `json:"pid"`
+	Concurrency []concurrency.Setting  `json:"concurrency"`
+	Decisions   []concurrency.Decision `json:"decisions"`
 }

@@ -13,8 +13,8 @@ import (
 	"thalweg/internal/app/registry"
 	"thalweg/internal/base/format"
 	"thalweg/internal/base/keeper"
+	"thalweg/internal/run/concurrency"
 	"thalweg/internal/run/job"
-	"thalweg/internal/run/pace"
 	"thalweg/internal/run/python"
 	"thalweg/internal/store/queue"
 )
@@ -265,7 +265,7 @@ func (s *Server) admit(ctx context.Context) (release func(), err error) {
 	if err := s.able.wait(ctx); err != nil {
 		return nil, err
 	}
-	return s.pace.Admit(ctx)
+	return s.limiter.Admit(ctx)
 }
 
 // room reports whether a batch of a kind of node may be claimed now.
@@ -273,7 +273,7 @@ func (s *Server) room(kind string) (leave func(), ok bool) {
 	if !s.able.is() {
 		return nil, false
 	}
-	return s.pace.Room(pace.ClassOf(kind))
+	return s.limiter.Room(concurrency.ClassOf(kind))
 }
 
 // waiting says who holds the memory that this worker waits for; "": nobody does.

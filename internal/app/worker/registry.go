@@ -88,7 +88,7 @@ func (s *Server) say(ctx context.Context, a *registry.WorkerEntry, notes *[]stat
 	s.mu.Lock()
 	a.Runs, a.Refused, a.Draining = nil, nil, s.draining()
 	a.Python, a.Cannot, a.Notices = s.able.told()
-	a.Concurrency, a.Decisions = s.pace.Told()
+	a.Concurrency, a.Decisions = s.limiter.Told()
 	for key := range s.joined {
 		a.Runs = append(a.Runs, registry.RunAt{Workspace: key.Workspace, Run: key.Run})
 	}

@@ -17,10 +17,9 @@ import (
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
-	"thalweg/internal/run/adapt"
+	"thalweg/internal/run/concurrency"
 	"thalweg/internal/run/executor"
 	"thalweg/internal/run/job"
-	"thalweg/internal/run/pace"
 	"thalweg/internal/run/plan"
 	"thalweg/internal/run/sandbox"
 	"thalweg/internal/store/queue"
@@ -42,18 +41,18 @@ const (
 // WorkerOptions say how a worker works.
 type WorkerOptions struct {
 	runtime.Process
-	Joined        func(runner.Started)     // it works on a run now; may be nil
-	Left          func(key state.RunKey)   // it does no more; may be nil
-	Introspect    func(Introspection)      // called once, to look inside while it works; may be nil
-	Wants         func(run state.Run) bool // whether it works on a run; nil: on all
-	Most          int                      // runs that it works on at once; 0: any number
-	Isolate       *Isolation               // its slots are processes; nil: they are goroutines
-	Hinted        func(executor.Fate)      // see executor.Config
-	SlotEnded     func(sandbox.End)        // see slot.Config
-	Concurrency   pace.Fixed               // how much is done at once; what is not said is found by measuring
-	Decided       func(adapt.Decision)     // how much is done at once was changed; may be nil
-	FollowSlowest time.Duration            // see coordinator.Config
-	Engine        string                   // version of DuckDB that it says it has, for tests of upgrades; "": its own
+	Joined        func(runner.Started)       // it works on a run now; may be nil
+	Left          func(key state.RunKey)     // it does no more; may be nil
+	Introspect    func(Introspection)        // called once, to look inside while it works; may be nil
+	Wants         func(run state.Run) bool   // whether it works on a run; nil: on all
+	Most          int                        // runs that it works on at once; 0: any number
+	Isolate       *Isolation                 // its slots are processes; nil: they are goroutines
+	Hinted        func(executor.Fate)        // see executor.Config
+	SlotEnded     func(sandbox.End)          // see slot.Config
+	Concurrency   concurrency.Fixed          // how much is done at once; what is not said is found by measuring
+	Decided       func(concurrency.Decision) // how much is done at once was changed; may be nil
+	FollowSlowest time.Duration              // see coordinator.Config
+	Engine        string                     // version of DuckDB that it says it has, for tests of upgrades; "": its own
 	// closed: no more batches are begun, and Serve ends when those in flight have; nil: never
 	Drain     <-chan struct{}
 	DrainTime time.Duration // that those may take then
@@ -91,7 +90,7 @@ func Serve(ctx context.Context, home *instance.Instance, opts WorkerOptions) (er
 	s.opts.Observe = s.sums.wrap(s.draining, s.heeding(opts.Observe))
 	ready := make(chan struct{})
 	works, leave := context.WithCancelCause(ctx)
-	s.pace = s.newPace()
+	s.limiter = s.newLimiter()
 	s.crew = runtime.NewWorkerProcess(ctx, runtime.WorkerProcessConfig{Queue: shared, Most: opts.inFlightMost(),
 		Admit: s.admit, Room: s.room,
 		Able: s.able.is, Heard: s.look, Hinted: opts.Hinted, Slowest: opts.FollowSlowest,
@@ -106,7 +105,7 @@ func Serve(ctx context.Context, home *instance.Instance, opts WorkerOptions) (er
 		Deadline: opts.AttemptTimeout, Clock: home.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint})
 	close(ready)
 	if opts.Introspect != nil {
-		opts.Introspect(Introspection{Queue: s.crew.Queue, Budget: s.Held, AtOnce: s.pace.Settings, Able: s.reasons})
+		opts.Introspect(Introspection{Queue: s.crew.Queue, Budget: s.Held, AtOnce: s.limiter.Settings, Able: s.reasons})
 	}
 	told := s.Tell(ctx)
 	watched := s.watchAble(ctx)
@@ -135,14 +134,14 @@ func Serve(ctx context.Context, home *instance.Instance, opts WorkerOptions) (er
 type Introspection struct {
 	Queue  queue.Queue
 	Budget func() (b budget.Budget, held bool) // that its batches have now
-	AtOnce func() []adapt.Setting              // how much is done at once
+	AtOnce func() []concurrency.Setting        // how much is done at once
 	Able   func() (cannot, notices []string)   // why it takes no work, and what somebody should look at
 }
 
 // settle has it decided how much is done at once, until ctx has ended; done waits for that.
 func (s *Server) settle(ctx context.Context) (done func()) {
 	var loop sync.WaitGroup
-	loop.Go(func() { s.pace.Watch(ctx) })
+	loop.Go(func() { s.limiter.Watch(ctx) })
 	return loop.Wait
 }
 
@@ -156,12 +155,12 @@ func (s *Server) wait() {
 // Server is one call of Serve.
 type Server struct {
 	*runtime.Runtime
-	opts WorkerOptions
-	crew *runtime.WorkerProcess
-	pace *pace.Pace
-	able *able
-	sums drainSums
-	runs sync.WaitGroup
+	opts    WorkerOptions
+	crew    *runtime.WorkerProcess
+	limiter *concurrency.Limiter
+	able    *able
+	sums    drainSums
+	runs    sync.WaitGroup
 
 	called  chan struct{} // somebody has asked to look for runs
 	changed chan struct{} // its note says something else now

@@ -6,8 +6,8 @@ import (
 
 	"thalweg/internal/base/keeper"
 	"thalweg/internal/io/remote"
+	"thalweg/internal/run/concurrency"
 	"thalweg/internal/run/engine"
-	"thalweg/internal/run/pace"
 	"thalweg/internal/run/sandbox"
 )
 
@@ -18,10 +18,10 @@ const EngineVersion = engine.Version
 const SlotCommand = sandbox.Command
 
 // Fixed says how much is done at once, instead of what is found by measuring.
-type Fixed = pace.Fixed
+type Fixed = concurrency.Fixed
 
 // ParseFixed reads settings, each as N, CLASS=N or CLASS.KNOB=N.
-func ParseFixed(texts []string) (Fixed, error) { return pace.ParseFixed(texts) }
+func ParseFixed(texts []string) (Fixed, error) { return concurrency.ParseFixed(texts) }
 
 // SlotProgram starts a slot's process. It is this program, at path: scripts name our variables.
 func SlotProgram(path string) keeper.Program {

@@ -68,9 +68,9 @@ func (s *Server) openSlots() error {
 // isolated is a run's job with its batches executed in slots, if they are processes, and in their turn.
 func (s *Server) isolated(key state.RunKey, job *pipeline.Pipeline) job.Job {
 	if s.Slots == nil {
-		return pacedJob{Job: job, pace: s.pace}
+		return limitedJob{Job: job, limiter: s.limiter}
 	}
-	return pacedJob{Job: s.Slots.Job(key, job, job), pace: s.pace, isolated: true}
+	return limitedJob{Job: s.Slots.Job(key, job, job), limiter: s.limiter, isolated: true}
 }
 
 // ServeSlot is the life of a worker's slot: it executes batches until the

@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"thalweg/internal/base/address"
-	"thalweg/internal/base/fault"
 	"thalweg/internal/io/parquetfile"
 	"thalweg/internal/io/records"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 )
 
@@ -69,7 +68,7 @@ func Columns(ctx context.Context, look Look, u string, c script.CSVReader, parqu
 	if parquet {
 		return parquetColumns(in)
 	}
-	if c.Made != nil && c.Made.Format == records.Workbooks {
+	if c.Made != nil && c.Made.Format == filespec.Workbooks {
 		return sheetColumns(ctx, in, *c.Made)
 	}
 	if c.Made != nil {
@@ -87,16 +86,16 @@ func jsonColumns(in Input, c script.CSVReader) ([]script.FileColumn, error) {
 	defer f.Close()
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, HeadBytesMax))
 	if err != nil {
-		return nil, OpenFault(in.URL, err)
+		return nil, in.source().unread(err)
 	}
 	found, err := records.Look(text)
 	if err != nil {
-		f := inputFault(fault.UserData, in.URL, "the columns of the file cannot be seen: %s", err)
+		f := in.source().bad("the columns of the file cannot be seen: %s", err)
 		f.Hint = "JSON files have an object a record: one a line, or in a list"
 		return nil, f
 	}
 	for i, key := range found {
-		found[i].Key = records.KeyPath(key.Key)
+		found[i].Key = filespec.KeyPath(key.Key)
 	}
 	return foundColumns(found), nil
 }
@@ -113,17 +112,15 @@ func foundColumns(found []records.Found) []script.FileColumn {
 }
 
 // sheetColumns looks at the header and the first rows of a sheet.
-func sheetColumns(ctx context.Context, in Input, spec records.Spec) ([]script.FileColumn, error) {
-	f, err := os.Open(in.Path)
+func sheetColumns(ctx context.Context, in Input, spec filespec.Spec) ([]script.FileColumn, error) {
+	f, err := in.source().open()
 	if err != nil {
-		return nil, OpenFault(in.URL, err)
+		return nil, err
 	}
 	defer f.Close()
 	found, err := records.LookExcel(ctx, f, in.Bytes, spec)
 	if err != nil {
-		bad := *fault.Of(err)
-		bad.Place.File = in.URL
-		return nil, &bad
+		return nil, in.source().named(err)
 	}
 	out := foundColumns(found)
 	for i, key := range found {
@@ -135,7 +132,7 @@ func sheetColumns(ctx context.Context, in Input, spec records.Spec) ([]script.Fi
 }
 
 func parquetColumns(in Input) ([]script.FileColumn, error) {
-	f, err := readFooter(in.Path, in.URL, nil)
+	f, err := in.source().footer(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -202,27 +199,27 @@ func headerColumns(in Input, c script.CSVReader) ([]script.FileColumn, error) {
 		return nil, err
 	}
 	defer f.Close()
-	w, err := walkFile(f, c.Separator, in.URL)
+	w, err := in.source().walkFile(f, c.Separator)
 	if err != nil {
 		return nil, err
 	}
 	for i := 0; ; i++ {
-		rec, ok, err := headRecord(r, w, in.URL, i < c.HeaderRecord)
+		rec, ok, err := headRecord(r, w, i < c.HeaderRecord)
 		switch {
 		case err != nil:
 			return nil, err
 		case !ok:
-			f := inputFault(fault.UserData, in.URL, "the file ends before its header: it has %s, hdr_line_idx is %d",
+			f := w.src.bad("the file ends before its header: it has %s, hdr_line_idx is %d",
 				counted(i, "record"), c.HeaderRecord)
 			f.Hint = "the columns are those of the first file: name one first that has its header in record hdr_line_idx, " +
 				"counted from 0; or list the columns: columns: {name: type}"
 			return nil, f
 		case w.offset >= HeadBytesMax:
-			return nil, headTooLong(in.URL)
+			return nil, w.src.headTooLong()
 		case i < c.HeaderRecord:
 			continue
 		}
-		if err := checkHeader(w, in.URL, rec.line+1, rec.text); err != nil {
+		if err := checkHeader(w, rec); err != nil {
 			return nil, err
 		}
 		out := make([]script.FileColumn, len(rec.shape.fields))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"unicode/utf8"
 )
 
@@ -32,25 +33,25 @@ func (c *Cells) UTF8() bool { return utf8.Valid(c.text) }
 
 // EachCells goes through CSV text with the grammar by which inputs are read
 // (csvrecord.go), for those who look at all of it. Each record has to have as many
-// values as fields says; 0 takes any. Bad records do not end the walk, an error of visit does.
-func EachCells(ctx context.Context, in io.ReaderAt, size int64, separator byte, fields int, u string,
-	visit func(*Cells) error) error {
-	w := walkText(in, size, separator)
-	w.fields = fields
-	for {
-		rec, err := w.next(ctx)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil && ctxDone(err):
-			return err
-		case err != nil:
-			return OpenFault(u, err)
-		}
-		one := Cells{Line: rec.line + 1, Offset: rec.offset, text: rec.text, shape: rec.shape,
-			Bad: recordFault(u, rec.line+1, rec.row, rec.bad(), fields)}
-		if err := visit(&one); err != nil {
-			return err
+// values as fields says; 0 takes any. Bad records do not end the walk; an error is the last that it yields.
+func EachCells(ctx context.Context, in io.ReaderAt, size int64, separator byte, fields int,
+	u string) iter.Seq2[*Cells, error] {
+	return func(yield func(*Cells, error) bool) {
+		w := source{url: u}.walkText(in, size, separator)
+		w.fields = fields
+		for {
+			rec, err := w.next(ctx)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			one := Cells{Line: rec.line + 1, Offset: rec.offset, text: rec.text, shape: rec.shape, Bad: w.fault(rec)}
+			if !yield(&one, nil) {
+				return
+			}
 		}
 	}
 }

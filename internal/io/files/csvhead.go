@@ -84,35 +84,32 @@ func skippedRecords(r *script.FileReader) int {
 
 // readHead reads the records before the data, and the first data record if
 // that is needed to learn the number of fields.
-func readHead(r *script.FileReader, path, u string) (csvHead, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return csvHead{}, OpenFault(u, err)
-	}
-	defer f.Close()
-	w, err := walkFile(f, r.CSV.Separator, u)
+func readHead(r *script.FileReader, src source) (csvHead, error) {
+	f, err := src.open()
 	if err != nil {
 		return csvHead{}, err
 	}
-	head, err := parseHead(r, w, u)
+	defer f.Close()
+	w, err := src.walkFile(f, r.CSV.Separator)
+	if err != nil {
+		return csvHead{}, err
+	}
+	head, err := parseHead(r, w)
 	if err != nil {
 		return csvHead{}, err
 	}
 	if head.start >= HeadBytesMax {
-		return csvHead{}, headTooLong(u)
+		return csvHead{}, src.headTooLong()
 	}
 	prefix := make([]byte, head.start)
 	if _, err := io.ReadFull(io.NewSectionReader(f, 0, head.start), prefix); err != nil {
-		return csvHead{}, OpenFault(u, err)
+		return csvHead{}, src.unread(err)
 	}
-	if err := head.describe(prefix, r.CSV.Separator, skippedRecords(r)); err != nil {
-		return csvHead{}, OpenFault(u, err)
-	}
-	return head, nil
+	return head, head.describe(prefix, r.CSV.Separator, skippedRecords(r))
 }
 
-func headTooLong(u string) error {
-	f := inputFault(fault.UserData, u, "the lines before the data are longer than %d MiB", HeadBytesMax>>20)
+func (s source) headTooLong() error {
+	f := s.bad("the lines before the data are longer than %d MiB", HeadBytesMax>>20)
 	f.Hint = "look for a quote in them that is not closed, and whether first_data_line_idx counts too many records"
 	return f
 }
@@ -126,74 +123,74 @@ func scriptHint(hint string, f *fault.Error) error {
 const headBlockBytes = 16 << 10
 
 // walkFile walks a whole file of text, behind its byte order mark.
-func walkFile(f *os.File, separator byte, u string) (*csvWalker, error) {
+func (s source) walkFile(f *os.File, separator byte) (*csvWalker, error) {
 	st, err := f.Stat()
 	if err != nil {
-		return nil, OpenFault(u, err)
+		return nil, s.unread(err)
 	}
-	if err := CheckText(f, u); err != nil {
+	if err := s.checkText(f); err != nil {
 		return nil, err
 	}
-	w := walkText(f, st.Size(), separator)
+	w := s.walkText(f, st.Size(), separator)
 	return &w, nil
 }
 
 // headRecord is the next record of a head, which has to be sound; of a title, which is not read, the quotes
 // may be broken: it is a line then. ok is false at the end of the file.
-func headRecord(r *script.FileReader, w *csvWalker, u string, title bool) (rec csvRecord, ok bool, err error) {
+func headRecord(r *script.FileReader, w *csvWalker, title bool) (rec csvRecord, ok bool, err error) {
 	rec, err = w.next(context.Background()) // a head is short
 	switch {
 	case errors.Is(err, io.EOF):
 		return rec, false, nil
 	case err != nil:
-		return rec, false, OpenFault(u, err)
+		return rec, false, err
 	}
-	if err := oldLineEnds(r, rec, u); err != nil {
+	if err := w.oldLineEnds(r, rec); err != nil {
 		return rec, false, err
 	}
 	if title && rec.flaw.broken() {
 		return rec, true, nil
 	}
-	return rec, true, recordFault(u, rec.line+1, rec.row, rec.bad(), w.fields)
+	return rec, true, w.fault(rec)
 }
 
 // oldLineEnds refuses a file whose lines end in CR alone: all of it would be
 // one record, and with a header nothing would be left.
-func oldLineEnds(r *script.FileReader, rec csvRecord, u string) error {
+func (w *csvWalker) oldLineEnds(r *script.FileReader, rec csvRecord) error {
 	body, _ := splitLineEnd(rec.text)
 	inside := bytes.IndexByte(bytes.TrimRight(body, "\r"), '\r') >= 0
 	bare := rec.flaw != flawNone || rec.shape.strayCR || rec.shape.odd // not all are in quotes
 	if rec.row > 0 || !inside || !bare || !r.CSV.ByHeader && bytes.IndexByte(rec.text, '\n') >= 0 {
 		return nil
 	}
-	f := inputFault(fault.UserData, u, "its lines seem to end in a carriage return alone, as on very old systems")
+	f := w.src.bad("its lines seem to end in a carriage return alone, as on very old systems")
 	f.Place.Line = 1
 	f.Hint = "convert them: tr '\\r' '\\n' < old.csv > new.csv"
 	return f
 }
 
 // parseHead reads the head's records.
-func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
+func parseHead(r *script.FileReader, w *csvWalker) (csvHead, error) {
 	head := csvHead{start: w.offset}
 	if r.Records != "" {
 		return madeHead(r, head)
 	}
 	skipped := skippedRecords(r)
 	if skipped == 0 {
-		return head.withoutSkipped(r, w, u)
+		return head.withoutSkipped(r, w)
 	}
 	title := false // of the last of them
 	for i := range skipped {
 		if i <= r.CSV.HeaderRecord || !r.CSV.ByHeader {
 			w.fields = 0 // titles above the header are no records of its table
 		}
-		rec, ok, err := headRecord(r, w, u, i < r.CSV.HeaderRecord || !r.CSV.ByHeader)
+		rec, ok, err := headRecord(r, w, i < r.CSV.HeaderRecord || !r.CSV.ByHeader)
 		if err != nil {
 			return head, err
 		}
 		if !ok {
 			if head.fields > 0 && r.CSV.ByHeader && i <= r.CSV.HeaderRecord {
-				f := inputFault(fault.UserData, u, "the file ends before its header: it has %s, hdr_line_idx is %d",
+				f := w.src.bad("the file ends before its header: it has %s, hdr_line_idx is %d",
 					counted(i, "record"), r.CSV.HeaderRecord)
 				f.Hint = "hdr_line_idx counts records from 0, and no blank lines; if this is the wrong file, name another one"
 				return head, f
@@ -204,10 +201,10 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 		head.fields = w.fields
 		title = bytes.HasPrefix(rec.text, []byte{'#'}) || rec.flaw.broken()
 		if r.CSV.ByHeader && i == r.CSV.HeaderRecord {
-			if err := checkHeader(w, u, rec.line+1, rec.text); err != nil {
+			if err := checkHeader(w, rec); err != nil {
 				return head, err
 			}
-			if head.index, err = resolveHeader(r, w, rec, u); err != nil {
+			if head.index, err = resolveHeader(r, w, rec); err != nil {
 				return head, err
 			}
 		}
@@ -219,17 +216,17 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 	beyond := func(c *script.InputColumn) bool { return c.InFile() && c.Index >= head.fields }
 	if title || slices.ContainsFunc(r.Columns, beyond) { // it is no record of the table, or has as many fields
 		w.fields, head.fields = 0, 0
-		return head.withoutSkipped(r, w, u)
+		return head.withoutSkipped(r, w)
 	}
-	return head, head.byIndex(r, u)
+	return head, head.byIndex(r, w.src)
 }
 
 // withoutSkipped learns the number of fields from the first record that has a
 // sound form; bad ones before it are for those who read the data.
-func (h csvHead) withoutSkipped(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
+func (h csvHead) withoutSkipped(r *script.FileReader, w *csvWalker) (csvHead, error) {
 	var first error
 	for {
-		rec, ok, err := headRecord(r, w, u, false)
+		rec, ok, err := headRecord(r, w, false)
 		if rec.flaw != flawNone && first == nil {
 			first = err
 		}
@@ -240,7 +237,7 @@ func (h csvHead) withoutSkipped(r *script.FileReader, w *csvWalker, u string) (c
 			return h, err
 		case err == nil:
 			h.fields = len(rec.shape.fields)
-			return h, h.byIndex(r, u)
+			return h, h.byIndex(r, w.src)
 		case w.offset >= HeadBytesMax:
 			return h, first
 		}
@@ -256,14 +253,14 @@ func counted(n int, one string) string {
 }
 
 // byIndex takes the columns' own indexes.
-func (h *csvHead) byIndex(r *script.FileReader, u string) error {
+func (h *csvHead) byIndex(r *script.FileReader, src source) error {
 	for _, c := range r.Columns {
 		if !c.InFile() {
 			h.index = append(h.index, -1)
 			continue
 		}
 		if h.fields > 0 && (c.Index < 0 || c.Index >= h.fields) {
-			f := inputFault(fault.UserData, u, "column %s has col_idx %d, but the records have %s", c.Name, c.Index,
+			f := src.bad("column %s has col_idx %d, but the records have %s", c.Name, c.Index,
 				counted(h.fields, "field"))
 			f.Place.Line, f.Place.Field = 1, c.Name
 			f.Hint = "indexes start at 0; check the separator, and csv: {first_data_line_idx: N} where titles stand above the data"
@@ -284,7 +281,7 @@ func (h *csvHead) describe(prefix []byte, separator byte, records int) error {
 		return nil // a BOM alone, or a header that is all there is
 	}
 	text := bytes.TrimPrefix(prefix, utf8BOM)
-	scan := scanCSV(bytes.NewReader(text), 0, int64(len(text)), separator, 0, nil)
+	scan := source{}.scan(bytes.NewReader(text), 0, int64(len(text)), separator, 0, nil)
 	if err := scan.run(context.Background()); err != nil { // a head is short
 		return err
 	}
@@ -295,7 +292,7 @@ func (h *csvHead) describe(prefix []byte, separator byte, records int) error {
 // resolveHeader finds the columns by exact header text. A text that is there
 // twice is refused in short forms; in the long one the last counts, as in
 // Capillaries: see SharedHeaders.
-func resolveHeader(r *script.FileReader, w *csvWalker, rec csvRecord, u string) ([]int, error) {
+func resolveHeader(r *script.FileReader, w *csvWalker, rec csvRecord) ([]int, error) {
 	record, line := rec.shape.values(rec.text), rec.line+1
 	times := make(map[string]int, len(record))
 	for _, text := range record {
@@ -303,7 +300,7 @@ func resolveHeader(r *script.FileReader, w *csvWalker, rec csvRecord, u string) 
 	}
 	for _, c := range r.Columns {
 		if c.InFile() && c.Short && !c.Placed && times[c.Header] > 1 {
-			f := inputFault(fault.UserData, u, "the header has %d columns %q", times[c.Header], shorten(c.Header))
+			f := w.src.bad("the header has %d columns %q", times[c.Header], shorten(c.Header))
 			f.Place.Line, f.Place.Field = line, c.Name
 			f.Hint = "under columns {type: TYPE, path: HEADER, col_idx: 3}, counted from 0, says which one is meant; or write " +
 				"the file with different headers"
@@ -314,7 +311,7 @@ func resolveHeader(r *script.FileReader, w *csvWalker, rec csvRecord, u string) 
 	if len(missing) == 0 {
 		return index, nil
 	}
-	f := missingFault(r, record, missing, u)
+	f := missingFault(r, record, missing, w.src)
 	f.Place.Line, f.Place.Field = line, missing[0].Header
 	if missing[0].Placed {
 		f.Place.Field = missing[0].Name
@@ -376,9 +373,9 @@ func headerBelow(r *script.FileReader, w *csvWalker) (record int, line int64) {
 }
 
 // missingFault says which columns a header lacks.
-func missingFault(r *script.FileReader, record []string, missing []*script.InputColumn, u string) *fault.Error {
+func missingFault(r *script.FileReader, record []string, missing []*script.InputColumn, src source) *fault.Error {
 	if missing[0].Placed {
-		return misplaced(missing[0], record, u)
+		return misplaced(missing[0], record, src)
 	}
 	var names []string
 	for _, c := range missing {
@@ -388,7 +385,7 @@ func missingFault(r *script.FileReader, record []string, missing []*script.Input
 	if len(names) > 1 {
 		what = "columns"
 	}
-	f := inputFault(fault.UserData, u, "missing %s %s; the header has: %s", what, quoteList(names), quoteList(record))
+	f := src.bad("missing %s %s; the header has: %s", what, quoteList(names), quoteList(record))
 	f.Hint = nearHint(names[0], record)
 	switch {
 	case f.Hint != "":
@@ -412,14 +409,14 @@ func hasColumn(header []string, c *script.InputColumn) bool {
 }
 
 // misplaced reports a column whose header is not where the script says.
-func misplaced(c *script.InputColumn, header []string, u string) *fault.Error {
+func misplaced(c *script.InputColumn, header []string, src source) *fault.Error {
 	called := func(text string) string {
 		if text == "" {
 			return "no header"
 		}
 		return fmt.Sprintf("the header %q", shorten(text))
 	}
-	f := inputFault(fault.UserData, u, "there is no column with the index %d, counted from 0: the file has %s", c.Index,
+	f := src.bad("there is no column with the index %d, counted from 0: the file has %s", c.Index,
 		counted(len(header), "column"))
 	if c.Index < len(header) {
 		f.Message = fmt.Sprintf("the column with the index %d, counted from 0, has %s, not %s", c.Index,
@@ -477,17 +474,17 @@ func SharedHeaders(r *script.FileReader, list []Slice) ([]string, error) {
 
 // headerRecord reads the header of a slice's file.
 func headerRecord(r *script.FileReader, s Slice) ([]string, error) {
-	f, err := os.Open(s.Path)
+	f, err := s.source().open()
 	if err != nil {
-		return nil, OpenFault(s.URL, err)
+		return nil, err
 	}
 	defer f.Close()
-	w, err := walkFile(f, r.CSV.Separator, s.URL)
+	w, err := s.source().walkFile(f, r.CSV.Separator)
 	if err != nil {
 		return nil, err
 	}
 	for i := 0; ; i++ {
-		rec, ok, err := headRecord(r, w, s.URL, i < r.CSV.HeaderRecord)
+		rec, ok, err := headRecord(r, w, i < r.CSV.HeaderRecord)
 		if err != nil || !ok {
 			return nil, err
 		}
@@ -545,34 +542,34 @@ func (r csvRecord) bad() csvBadRecord {
 	return csvBadRecord{record: r.row, line: r.line, fields: len(r.shape.fields), flaw: r.flaw}
 }
 
-// recordFault reports a record whose form is bad, nil if it is not; fields is
-// what the file's records have.
-func recordFault(u string, line, record int64, bad csvBadRecord, fields int) error {
-	if bad.flaw == flawNone {
+// fault reports a record of a walk over all of a text whose form is bad, nil if it is not.
+func (w *csvWalker) fault(rec csvRecord) error {
+	if rec.flaw == flawNone {
 		return nil
 	}
-	return badRecordFault(u, line, record, bad, fields)
+	return w.src.badRecord(rec.bad(), 1, 0, w.fields)
 }
 
-func badRecordFault(u string, line, record int64, bad csvBadRecord, fields int) *fault.Error {
+// badRecord reports a record whose form is bad. It was counted from a line and a record of the file; fields is what
+// the file's records have.
+func (s source) badRecord(bad csvBadRecord, line, record int64, fields int) *fault.Error {
 	var f *fault.Error
 	switch bad.flaw {
 	case flawLong:
-		f = inputFault(fault.UserData, u, "the record is longer than %d MiB", MaxRecordBytes>>20)
+		f = s.bad("the record is longer than %d MiB", MaxRecordBytes>>20)
 		f.Hint = "look for a missing line end"
 	case flawQuotes:
 		// The same words whether a later quote of the file happens to close it: what
 		// is said of a record must not depend on where the file was cut.
-		f = inputFault(fault.UserData, u,
-			"field %d begins with a quote that is not closed, or another quote of the record is out of place", bad.fields+1)
+		f = s.bad("field %d begins with a quote that is not closed, or another quote of the record is out of place", bad.fields+1)
 		f.Hint = fmt.Sprintf("quotes inside of a quoted field are doubled, and it is closed before a separator or a line "+
 			"end, within %d MiB", MaxRecordBytes>>20)
 	default:
 		// a part of bad rows: it does not change
-		f = inputFault(fault.UserData, u, "the record has %d fields, the first record of the file has %d", bad.fields, fields)
+		f = s.bad("the record has %d fields, the first record of the file has %d", bad.fields, fields)
 		f.Hint = "every record needs the same number of fields; look for an unquoted separator or a missing quote; " +
 			"where titles stand above the header, csv: {hdr_line_idx: N} says which record, counted from 0, is the header"
 	}
-	f.Place.Line, f.Place.Record = line, record+1
+	f.Place.Line, f.Place.Record = line+bad.line, record+bad.record+1
 	return f
 }

@@ -21,21 +21,18 @@ type Record struct {
 // names u and the line; the walk goes on behind it.
 func Records(ctx context.Context, in io.ReaderAt, size int64, separator byte, u string) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		w := walkText(in, size, separator)
+		w := source{url: u}.walkText(in, size, separator)
 		for {
 			rec, err := w.next(ctx)
 			if errors.Is(err, io.EOF) {
 				return
 			}
 			if err != nil {
-				if !ctxDone(err) {
-					err = OpenFault(u, err)
-				}
 				yield(Record{}, err)
 				return
 			}
 			one := Record{Offset: rec.offset}
-			if err = recordFault(u, rec.line+1, rec.row, rec.bad(), w.fields); err == nil {
+			if err = w.fault(rec); err == nil {
 				one.Values, one.Quoted = rec.shape.values(rec.text), rec.shape.quotes()
 				w.fields = len(one.Values)
 			}
@@ -47,13 +44,13 @@ func Records(ctx context.Context, in io.ReaderAt, size int64, separator byte, u 
 }
 
 // walkText walks all of a text, behind its byte order mark.
-func walkText(in io.ReaderAt, size int64, separator byte) csvWalker {
+func (s source) walkText(in io.ReaderAt, size int64, separator byte) csvWalker {
 	bom := int64(0)
 	first := make([]byte, len(utf8BOM))
 	if n, _ := in.ReadAt(first, 0); bytes.Equal(first[:n], utf8BOM) {
 		bom = int64(len(utf8BOM))
 	}
-	return walkCSV(in, bom, size-bom, separator, 0, make([]byte, 0, headBlockBytes))
+	return s.walk(in, bom, size-bom, separator, 0, make([]byte, 0, headBlockBytes))
 }
 
 // quotes says which fields have quotes.

@@ -54,10 +54,10 @@ type csvCut struct {
 	Lines   int64 // line ends before it
 }
 
-// scanCSV makes a scan of [offset, offset+length) of f, which starts at the
+// scan makes a scan of [offset, offset+length) of a text of the source, which starts at the
 // start of a record. The window is memory to be used, or nil.
-func scanCSV(f io.ReaderAt, offset, length int64, separator byte, fields int, window []byte) *csvScan {
-	return &csvScan{w: walkCSV(f, offset, length, separator, fields, window)}
+func (s source) scan(f io.ReaderAt, offset, length int64, separator byte, fields int, window []byte) *csvScan {
+	return &csvScan{w: s.walk(f, offset, length, separator, fields, window)}
 }
 
 // run goes over the range.

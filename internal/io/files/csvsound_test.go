@@ -13,7 +13,7 @@ import (
 // oneByOne is a scan that takes each record by itself, and says where they end.
 func oneByOne(t *testing.T, text string, separator byte, fields int) (s *csvScan, ends []int64) {
 	t.Helper()
-	s = scanCSV(strings.NewReader(text), 0, int64(len(text)), separator, fields, nil)
+	s = source{}.scan(strings.NewReader(text), 0, int64(len(text)), separator, fields, nil)
 	for more := true; more; {
 		var err error
 		more, err = s.record(t.Context())
@@ -31,7 +31,7 @@ func sameScan(t *testing.T, text string, separator byte, fields, window int, dis
 	t.Helper()
 	size := int64(len(text))
 	want, ends := oneByOne(t, text, separator, fields)
-	got := scanCSV(strings.NewReader(text), 0, size, separator, fields, make([]byte, 0, max(window, 1)))
+	got := source{}.scan(strings.NewReader(text), 0, size, separator, fields, make([]byte, 0, max(window, 1)))
 	for at := distance; at < size; at += distance {
 		got.targets = append(got.targets, at)
 	}

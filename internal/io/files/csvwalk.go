@@ -11,6 +11,7 @@ import (
 // csvWalker goes through the records of a range of a CSV file, which starts
 // where a record does. It holds no more than one record and a block.
 type csvWalker struct {
+	src       source
 	separator byte
 	fields    int // of each record; 0: any number
 	in        io.ReaderAt
@@ -39,17 +40,16 @@ type csvRecord struct {
 	flaw   csvFlaw
 }
 
-// walkCSV starts a walk over [offset, offset+length). The window is memory to
-// be used, or nil.
-func walkCSV(in io.ReaderAt, offset, length int64, separator byte, fields int, window []byte) csvWalker {
-	return csvWalker{separator: separator, fields: fields, in: in, read: offset, end: offset + length, offset: offset,
-		window: window[:0]}
+// walk starts a walk over [offset, offset+length) of a text of the source. The window is memory to be used, or nil.
+func (s source) walk(in io.ReaderAt, offset, length int64, separator byte, fields int, window []byte) csvWalker {
+	return csvWalker{src: s, separator: separator, fields: fields, in: in, read: offset, end: offset + length,
+		offset: offset, window: window[:0]}
 }
 
 // recordsBetweenLooks is how often a walk looks whether it is to stop.
 const recordsBetweenLooks = 4096
 
-// next returns the next record, or io.EOF.
+// next returns the next record, or io.EOF. A failure to read is the source's.
 func (w *csvWalker) next(ctx context.Context) (csvRecord, error) {
 	if w.row%recordsBetweenLooks == 0 && ctx.Err() != nil {
 		return csvRecord{}, ctx.Err()
@@ -122,7 +122,7 @@ func (w *csvWalker) fill() error {
 	w.window = w.window[:have+n]
 	w.read += int64(n)
 	if n == 0 && err != nil {
-		return fmt.Errorf("read at byte %d: %w", w.read, err)
+		return w.src.unread(fmt.Errorf("read at byte %d: %w", w.read, err))
 	}
 	return nil
 }

@@ -106,7 +106,7 @@ func (p *parquetPlan) diagnoseFooter(ctx context.Context, db Querier) error {
 	for _, c := range s.inFile() {
 		_, err := queryRow(ctx, db, "SELECT CAST(max(hash("+sqltext.Ident(c.Name)+")) AS VARCHAR)"+s.scan([]parquetSlice{s}))
 		if err != nil && ctx.Err() == nil {
-			return damagedFault(s.URL, &parquetfile.DamagedError{Column: c.Name, What: "DuckDB cannot read what its footer says",
+			return s.source().damaged(&parquetfile.DamagedError{Column: c.Name, What: "DuckDB cannot read what its footer says",
 				Err: err})
 		}
 	}
@@ -128,13 +128,13 @@ func (p *parquetPlan) diagnoseColumn(ctx context.Context, db Querier, i int) err
 		if row, err := queryRow(ctx, db, "SELECT '1'"+from+" WHERE "+bad+" LIMIT 1"); err != nil || row == nil {
 			return err
 		}
-		return fixedFault(s.URL, c, cell)
+		return s.source().fixedFault(c, cell)
 	}
 	if _, err := queryRow(ctx, db, "SELECT CAST(max(hash("+s.viewed(i)+")) AS VARCHAR)"+from); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return damagedFault(s.URL, &parquetfile.DamagedError{Column: c.Parquet, What: "DuckDB cannot read it", Err: err})
+		return s.source().damaged(&parquetfile.DamagedError{Column: c.Parquet, What: "DuckDB cannot read it", Err: err})
 	}
 	value, err := s.value(p.r, i)
 	if err != nil {
@@ -149,7 +149,7 @@ func (p *parquetPlan) diagnoseColumn(ctx context.Context, db Querier, i int) err
 	}
 	n, _ := strconv.ParseInt(row[0].String, 10, 64)
 	text := shownNumber(s.columns[i], row[1].String)
-	e := inputFault(fault.UserData, s.URL, "%s", unfit(c, s.columns[i], text))
+	e := s.source().bad("%s", unfit(c, s.columns[i], text))
 	e.Hint = roundHint(p.r, c)
 	e.Place.Record, e.Place.Field, e.Place.Value = n+1, c.Parquet, shorten(text)
 	return e

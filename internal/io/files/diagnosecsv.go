@@ -3,16 +3,12 @@ package files
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/expr"
 	"thalweg/internal/lang/script"
 )
@@ -32,7 +28,7 @@ func diagnoseCSV(ctx context.Context, db Querier, r *script.FileReader, slices [
 		if err := s.unchanged(); err != nil {
 			return err
 		}
-		c := csvCopy{r: r, slice: s, head: plan.runs[0].head, lines: plan.runs[0].head.lines}
+		c := csvSlice{Slice: s, r: r, head: plan.runs[0].head, lines: plan.runs[0].head.lines}
 		if err := c.checkStructure(ctx); err != nil {
 			return err
 		}
@@ -46,39 +42,15 @@ func diagnoseCSV(ctx context.Context, db Querier, r *script.FileReader, slices [
 	return nil
 }
 
-// errStop ends a walk.
-var errStop = errors.New("stop")
-
-// walk calls visit for each record of the slice, all of which have a sound form.
-func (c *csvCopy) walk(ctx context.Context, visit func(rec csvRecord) error) error {
-	f, err := os.Open(c.slice.Path)
-	if err != nil {
-		return OpenFault(c.slice.URL, err)
-	}
-	defer f.Close()
-	in := c.records(f)
-	for {
-		rec, err := in.next(ctx)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return wrapScan(c.slice.URL, err)
-		case rec.flaw != flawNone:
-			return c.fault(rec.bad())
-		}
-		if err := visit(rec); err != nil {
-			if errors.Is(err, errStop) {
-				return nil
-			}
-			return err
-		}
-	}
-}
-
 // checkStructure finds what no reading of values can survive.
-func (c *csvCopy) checkStructure(ctx context.Context) error {
-	return c.walk(ctx, func(rec csvRecord) error {
+func (c *csvSlice) checkStructure(ctx context.Context) error {
+	for rec, err := range c.records(ctx) {
+		switch {
+		case err != nil:
+			return err
+		case rec.flaw != flawNone:
+			return c.fault(rec)
+		}
 		for i, n := range c.head.index {
 			if n < 0 {
 				continue
@@ -87,18 +59,18 @@ func (c *csvCopy) checkStructure(ctx context.Context) error {
 			if utf8.Valid(value) {
 				continue
 			}
-			f := inputFault(fault.UserData, c.slice.URL, "column %s is not valid UTF-8", c.r.Columns[i].Name)
+			f := c.source().bad("column %s is not valid UTF-8", c.r.Columns[i].Name)
 			c.place(f, rec, i, strings.ToValidUTF8(string(value), "\uFFFD"))
-			f.Hint = notUTF8Hint(ctx, c.slice.Path)
+			f.Hint = notUTF8Hint(ctx, c.Path)
 			return f
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // checkValues asks DuckDB for the first record with a value that is neither
 // blank nor of its column's type.
-func (c *csvCopy) checkValues(ctx context.Context, db Querier, plan *csvPlan) error {
+func (c *csvSlice) checkValues(ctx context.Context, db Querier, plan *csvPlan) error {
 	var bad, which []string
 	texts := columnTexts(c.r, c.head)
 	for i, col := range c.r.Columns {
@@ -129,32 +101,33 @@ func (c *csvCopy) checkValues(ctx context.Context, db Querier, plan *csvPlan) er
 	if err != nil {
 		return err
 	}
-	return c.valueFault(ctx, c.slice.FirstRecord+n-1, i)
+	return c.valueFault(ctx, c.FirstRecord+n-1, i)
 }
 
 // valueFault reports column i of a record.
-func (c *csvCopy) valueFault(ctx context.Context, record int64, i int) error {
+func (c *csvSlice) valueFault(ctx context.Context, record int64, i int) error {
 	col := c.r.Columns[i]
 	if cell := c.head.fixed[i]; cell != nil {
-		return fixedFault(c.slice.URL, col, cell)
+		return c.source().fixedFault(col, cell)
 	}
-	var f *fault.Error
-	err := c.walk(ctx, func(rec csvRecord) error {
-		if c.slice.FirstRecord+rec.row < record {
-			return nil
+	for rec, err := range c.records(ctx) {
+		switch {
+		case err != nil:
+			return err
+		case rec.flaw != flawNone:
+			return c.fault(rec)
+		case c.FirstRecord+rec.row < record:
+			continue
 		}
 		value := string(rec.shape.value(rec.text, c.head.index[i]))
-		f = inputFault(fault.UserData, c.slice.URL, "%s", notOfType(col, value))
+		f := c.source().bad("%s", notOfType(col, value))
 		if _, f.Hint = tooFine(c.r, col, value); f.Hint == "" {
 			f.Hint = valueHint(c.r, col, value)
 		}
 		c.place(f, rec, i, value)
-		return errStop
-	})
-	if err != nil || f == nil {
-		return err
+		return f
 	}
-	return f
+	return nil
 }
 
 // describeType says what a column's cells must look like.

@@ -68,22 +68,24 @@ func signatures() []signature {
 
 // CheckText refuses a file that begins as no CSV file in UTF-8 does: compressed, an
 // archive, in UTF-16 with or without a mark.
-func CheckText(f io.ReaderAt, u string) error {
+func CheckText(f io.ReaderAt, u string) error { return source{url: u}.checkText(f) }
+
+func (s source) checkText(f io.ReaderAt) error {
 	head := make([]byte, HeadSampleBytes)
 	n, err := f.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return OpenFault(u, err)
+		return s.unread(err)
 	}
 	head = head[:n]
-	for _, s := range signatures() {
+	for _, known := range signatures() {
 		// BZh alone may be a header; what follows it in a compressed file may not.
-		if bytes.HasPrefix(head, []byte(s.begin)) &&
-			(s.begin != "BZh" || bytes.HasPrefix(head[min(n, 4):], []byte("1AY&SY"))) {
-			return textFault(u, s.message, s.hint)
+		if bytes.HasPrefix(head, []byte(known.begin)) &&
+			(known.begin != "BZh" || bytes.HasPrefix(head[min(n, 4):], []byte("1AY&SY"))) {
+			return s.noText(known.message, known.hint)
 		}
 	}
 	if order := unmarkedUTF16(head); order != "" {
-		return textFault(u, "the file is text in UTF-16, not in UTF-8", sayIt+order+"}")
+		return s.noText("the file is text in UTF-16, not in UTF-8", sayIt+order+"}")
 	}
 	return nil
 }
@@ -126,18 +128,18 @@ func unmarkedUTF16(head []byte) string {
 
 // checkHeader refuses a header that is not text: its names would lose what cannot
 // be read of them, and be the names of nothing that anybody wrote.
-func checkHeader(w *csvWalker, u string, line int64, text []byte) error {
-	if bytes.IndexByte(text, 0) >= 0 {
-		f := textFault(u, "the header has a byte that is zero: it is no text in UTF-8",
+func checkHeader(w *csvWalker, header csvRecord) error {
+	if bytes.IndexByte(header.text, 0) >= 0 {
+		f := w.src.noText("the header has a byte that is zero: it is no text in UTF-8",
 			"look whether this is a CSV file; of text in UTF-16 without a byte order mark say csv: {encoding: utf-16le}")
-		f.Place.Line = line
+		f.Place.Line = header.line + 1
 		return f
 	}
-	if utf8.Valid(text) {
+	if utf8.Valid(header.text) {
 		return nil
 	}
-	f := NotUTF8(u)
-	f.Place.Line = line
+	f := NotUTF8(w.src.url)
+	f.Place.Line = header.line + 1
 	if broken := brokenBytes(context.Background(), io.NewSectionReader(w.in, 0, HeadBytesMax)); broken > 0 {
 		f.Message, f.Hint = "the header is not UTF-8 text", "correct it: the rest of the file is UTF-8"
 	}
@@ -199,11 +201,12 @@ func notUTF8Hint(ctx context.Context, path string) string {
 
 // NotUTF8 says that a file has another encoding, which it does not tell.
 func NotUTF8(u string) *fault.Error {
-	return textFault(u, "the file is not UTF-8 text", sayIt+"windows-1252}, or latin-1, or what else it is in")
+	return source{url: u}.noText("the file is not UTF-8 text", sayIt+"windows-1252}, or latin-1, or what else it is in")
 }
 
-func textFault(u, message, hint string) *fault.Error {
-	f := inputFault(fault.UserData, u, "%s", message)
+// noText says that the file is no text that can be read.
+func (s source) noText(message, hint string) *fault.Error {
+	f := s.bad("%s", message)
 	f.Hint = hint
 	return f
 }
@@ -227,8 +230,5 @@ func Head(path, u string, bytes int64) ([]byte, error) {
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, bytes))
-	if err != nil {
-		return nil, OpenFault(u, err)
-	}
-	return text, nil
+	return text, in.source().unread(err)
 }

@@ -48,7 +48,7 @@ func newNamer(r *script.FileReader) *namer {
 }
 
 // cells has a value for each column that is taken from the name, nil for the others.
-func (n *namer) cells(u string) ([]*fixedCell, error) {
+func (n *namer) cells(src source) ([]*fixedCell, error) {
 	out := make([]*fixedCell, len(n.r.Columns))
 	var values map[string]script.PartValue
 	for i, c := range n.r.Columns {
@@ -56,11 +56,11 @@ func (n *namer) cells(u string) ([]*fixedCell, error) {
 		case c.InFile():
 			continue
 		case !c.Part:
-			out[i] = &fixedCell{text: u, named: true}
+			out[i] = &fixedCell{text: src.url, named: true}
 			continue
 		case values == nil:
 			var err error
-			if values, err = n.values(u); err != nil {
+			if values, err = n.values(src); err != nil {
 				return nil, err
 			}
 		}
@@ -70,11 +70,11 @@ func (n *namer) cells(u string) ([]*fixedCell, error) {
 	return out, nil
 }
 
-func (n *namer) values(u string) (map[string]script.PartValue, error) {
+func (n *namer) values(src source) (map[string]script.PartValue, error) {
 	for _, p := range n.patterns {
-		values, twofold := p.Values(u)
+		values, twofold := p.Values(src.url)
 		if twofold != "" {
-			f := inputFault(fault.UserData, u, "what part <%s> of the file's name is can be read in two ways", twofold)
+			f := src.bad("what part <%s> of the file's name is can be read in two ways", twofold)
 			f.Hint = "write what stands between two parts so that it occurs once, or take one part and cut it in an expression"
 			return nil, f
 		}
@@ -82,7 +82,7 @@ func (n *namer) values(u string) (map[string]script.PartValue, error) {
 			return values, nil
 		}
 	}
-	f := inputFault(fault.UserData, u, "the file's name has not the parts that urls ask for")
+	f := src.bad("the file's name has not the parts that urls ask for")
 	f.Hint = "a part stands for one or more characters but /: dir/<region>/<day>.csv"
 	return nil, f
 }
@@ -114,8 +114,8 @@ func fixedValue(c *script.InputColumn, cell *fixedCell) (string, error) {
 }
 
 // fixedFault says that a part of a file's name is no value of its column.
-func fixedFault(u string, c *script.InputColumn, cell *fixedCell) *fault.Error {
-	f := inputFault(fault.UserData, u, "%s; it is taken from the file's name", notOfType(c, cell.text))
+func (s source) fixedFault(c *script.InputColumn, cell *fixedCell) *fault.Error {
+	f := s.bad("%s; it is taken from the file's name", notOfType(c, cell.text))
 	f.Place.Field, f.Place.Value = c.Name, shorten(cell.text)
 	return f
 }
@@ -188,7 +188,7 @@ func Further(r *script.FileReader, list []Slice) (out []string) {
 // columns reports of columns of the reader whether a slice's file has them.
 func (s Slice) columns(r *script.FileReader) (func(c *script.InputColumn) bool, error) {
 	if r.Parquet {
-		f, err := readFooter(s.Path, s.URL, nil)
+		f, err := s.source().footer(nil)
 		if err != nil {
 			return nil, err
 		}

@@ -63,7 +63,7 @@ func identify(ctx context.Context, u script.FileURL, at Places) (Identity, error
 	for {
 		var st unix.Stat_t
 		if err := unix.Stat(in.Path, &st); err != nil {
-			return Identity{}, OpenFault(in.URL, &os.PathError{Op: "stat", Path: in.Path, Err: err})
+			return Identity{}, in.source().unread(&os.PathError{Op: "stat", Path: in.Path, Err: err})
 		}
 		changed := time.Unix(st.Ctim.Unix())
 		id := Identity{URL: in.URL, Text: fmt.Sprintf("%d bytes, modified %s, changed %s, inode %d", st.Size,

@@ -2,17 +2,13 @@ package files
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/similar"
 	"thalweg/internal/io/parquetfile"
 	"thalweg/internal/lang/expr"
 	"thalweg/internal/lang/script"
@@ -82,7 +78,7 @@ func inspectAll(ctx context.Context, r *script.FileReader, at Places) ([]inspect
 		if !r.Parquet {
 			return nil
 		}
-		if out[i].footer, err = readFooter(in.Path, in.URL, nil); err != nil {
+		if out[i].footer, err = in.source().footer(nil); err != nil {
 			return err
 		}
 		out[i].footer.Weigh(rowBytesMin(r))
@@ -119,15 +115,17 @@ func stat(u script.FileURL, at Places) (Input, error) {
 		f.Place = scriptPlace(u.Pos)
 		return Input{}, f
 	}
-	if path, err = resolved(path); err != nil {
-		return Input{}, OpenFault(u.URL, err)
+	path, err = resolved(path)
+	src := source{u.URL, path}
+	if err != nil {
+		return Input{}, src.unread(err)
 	}
 	st, err := os.Stat(path)
 	if err != nil {
-		return Input{}, OpenFault(u.URL, err)
+		return Input{}, src.unread(err)
 	}
 	if !st.Mode().IsRegular() {
-		return Input{}, irregular(u.URL, st)
+		return Input{}, src.irregular(st)
 	}
 	return Input{URL: u.URL, Copy: copied, Path: path, Bytes: st.Size(), Rows: -1, RawBytes: st.Size(),
 		ModTime: st.ModTime()}, nil
@@ -156,41 +154,6 @@ func PathOf(dir, name string) (string, error) {
 		return "", err
 	}
 	return resolved(path)
-}
-
-// irregular is what is no file to read, such as a folder.
-func irregular(u string, st fs.FileInfo) *fault.Error {
-	if !st.IsDir() {
-		f := inputFault(fault.Environment, u, "it is not a regular file (%s)", st.Mode().Type())
-		f.Hint = "name a file, not a pipe or a device"
-		return f
-	}
-	f := inputFault(fault.UserData, u, "it is a folder, not a file")
-	f.Hint = "name the files in it: " + strings.TrimSuffix(u, "/") + "/*.csv"
-	return f
-}
-
-// OpenFault classifies the failure to open or read an input that people know as u.
-func OpenFault(u string, err error) error {
-	f := inputFault(fault.Environment, u, "cannot read input file")
-	f.Err = err
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		f.Kind = fault.UserData // whoever names a file can mend its name
-		f.Message, f.Hint = "input file does not exist",
-			similar.FileHint(err, "check urls in the script and the directory the command runs in")
-	case errors.Is(err, fs.ErrPermission):
-		f.Hint = "check the file's permissions"
-	default:
-		f.Retryable = true
-	}
-	return f
-}
-
-func inputFault(kind fault.Kind, u, format string, args ...any) *fault.Error {
-	f := fault.New(kind, format, args...)
-	f.Place.File = u
-	return f
 }
 
 func scriptPlace(p document.Pos) fault.Place {

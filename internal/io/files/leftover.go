@@ -2,10 +2,7 @@ package files
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 
 	"thalweg/internal/lang/expr"
@@ -32,8 +29,14 @@ func LeftOver(ctx context.Context, r *script.FileReader, list []Slice, scratchDi
 	}
 	w := leftWalk{r: r, formats: formats}
 	for _, run := range plan.runs {
-		if err := w.slice(ctx, csvCopy{r: r, slice: run.slices[0], head: run.heads[0]}); err != nil {
-			return "", 0, err
+		c := csvSlice{Slice: run.slices[0], r: r, head: run.heads[0]}
+		for rec, err := range c.records(ctx) {
+			if err != nil {
+				return "", 0, err
+			}
+			if rec.flaw == flawNone { // others have been put aside
+				w.record(c, rec)
+			}
 		}
 	}
 	return w.first, w.values, nil
@@ -47,27 +50,7 @@ type leftWalk struct {
 	first   string
 }
 
-func (w *leftWalk) slice(ctx context.Context, c csvCopy) error {
-	f, err := os.Open(c.slice.Path)
-	if err != nil {
-		return OpenFault(c.slice.URL, err)
-	}
-	defer f.Close()
-	in := c.records(f)
-	for {
-		rec, err := in.next(ctx)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return wrapScan(c.slice.URL, err)
-		case rec.flaw == flawNone: // others have been put aside
-			w.record(c, rec)
-		}
-	}
-}
-
-func (w *leftWalk) record(c csvCopy, rec csvRecord) {
+func (w *leftWalk) record(c csvSlice, rec csvRecord) {
 	for i, col := range w.r.Columns {
 		f := w.formats[i]
 		if f == nil {
@@ -85,7 +68,7 @@ func (w *leftWalk) record(c csvCopy, rec csvRecord) {
 		}
 		if w.values++; w.values == 1 {
 			w.first = fmt.Sprintf("%s:%d: column %s: the format %q reads %s of %q and passes over the rest, as in Capillaries",
-				c.slice.URL, c.lineOf(rec), col.Name, col.Format, number, shorten(value))
+				c.URL, c.lineOf(rec), col.Name, col.Format, number, shorten(value))
 		}
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"os"
 
-	"thalweg/internal/base/fault"
 	"thalweg/internal/io/unpack"
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 )
 
@@ -17,7 +17,7 @@ func Packed(r *script.FileReader, path string) bool {
 	if r.Parquet {
 		return false
 	}
-	if r.CSV.Charset != unpack.UTF8 || r.Records != "" {
+	if r.CSV.Charset != filespec.UTF8 || r.Records != "" {
 		return true
 	}
 	f, err := os.Open(path)
@@ -26,19 +26,20 @@ func Packed(r *script.FileReader, path string) bool {
 	}
 	defer f.Close()
 	c, err := unpack.CompressionIn(f)
-	return err == nil && c != unpack.Plain
+	return err == nil && c != filespec.Plain
 }
 
 // openHead opens a file to read its beginning; of one that is packed, the beginning of its
 // text. That a file which is seen in part is damaged further on is found when it is read.
 func openHead(r *script.FileReader, in Input) (_ *os.File, err error) {
-	f, err := os.Open(in.Path)
+	src := in.source()
+	f, err := src.open()
 	if err != nil {
-		return nil, OpenFault(in.URL, err)
+		return nil, err
 	}
 	form := unpack.Form{Charset: r.CSV.Charset}
 	if form.Compression, err = unpack.CompressionIn(f); err != nil {
-		return nil, errors.Join(OpenFault(in.URL, err), f.Close())
+		return nil, errors.Join(src.unread(err), f.Close())
 	}
 	if !form.Changes() {
 		return f, nil
@@ -46,16 +47,14 @@ func openHead(r *script.FileReader, in Input) (_ *os.File, err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	text, err := os.CreateTemp("", "thalweg-head-")
 	if err != nil {
-		return nil, OpenFault(in.URL, err)
+		return nil, src.unread(err)
 	}
 	if err := os.Remove(text.Name()); err != nil {
-		return nil, errors.Join(OpenFault(in.URL, err), text.Close())
+		return nil, errors.Join(src.unread(err), text.Close())
 	}
 	n, err := unpack.Text(context.Background(), &firstBytes{text, HeadBytesMax}, f, form)
 	if err != nil && n == 0 {
-		bad := *fault.Of(err)
-		bad.Place.File = in.URL
-		return nil, errors.Join(&bad, text.Close())
+		return nil, errors.Join(src.named(err), text.Close())
 	}
 	return text, nil
 }

@@ -6,8 +6,8 @@ import (
 
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/io/parquetfile"
-	"thalweg/internal/io/records"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 )
 
@@ -16,18 +16,18 @@ import (
 
 // head is the name with which a path begins; "": there is no path.
 func head(path string) string {
-	if steps, err := records.ParsePath(path); err == nil {
+	if steps, err := filespec.ParsePath(path); err == nil {
 		return steps[0].Key
 	}
 	return ""
 }
 
 // find is where a column of the reader is in a file, and the steps to it from there.
-func find(c *script.InputColumn, f *parquetfile.Footer) (at, found int, steps []records.Step) {
+func find(c *script.InputColumn, f *parquetfile.Footer) (at, found int, steps []filespec.Step) {
 	if at, found = f.Find(c.Parquet); found > 0 {
 		return at, found, nil
 	}
-	steps, err := records.ParsePath(c.Parquet)
+	steps, err := filespec.ParsePath(c.Parquet)
 	if err != nil {
 		return at, 0, nil
 	}
@@ -36,7 +36,7 @@ func find(c *script.InputColumn, f *parquetfile.Footer) (at, found int, steps []
 }
 
 // within is the element to which steps lead, and the SQL of its value.
-func within(e parquetfile.Element, steps []records.Step, value string) (parquetfile.Element, string, error) {
+func within(e parquetfile.Element, steps []filespec.Step, value string) (parquetfile.Element, string, error) {
 	for _, s := range steps {
 		switch {
 		case s.Index >= 0 && e.Shape == parquetfile.List:
@@ -114,7 +114,7 @@ func lacks(c *script.InputColumn, f *parquetfile.Footer) bool {
 }
 
 // lacksWithin reports whether a struct on the way is without the member.
-func lacksWithin(e parquetfile.Element, steps []records.Step) bool {
+func lacksWithin(e parquetfile.Element, steps []filespec.Step) bool {
 	_, _, err := within(e, steps, "")
 	_, none := err.(*noMemberError)
 	return none

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,15 +41,14 @@ func (p *csvPlan) prepare(ctx context.Context) error {
 		block := blocks.Get().(*[]byte)
 		defer blocks.Put(block)
 		j := jobs[i]
-		s := j.run.slices[j.i]
-		if err := s.unchanged(); err != nil {
-			return err
-		}
-		c := csvCopy{r: p.r, slice: s, head: j.run.heads[j.i], lines: j.run.head.lines, block: block,
+		c := csvSlice{Slice: j.run.slices[j.i], r: p.r, head: j.run.heads[j.i], lines: j.run.head.lines, block: block,
 			name: func(piece int) string {
 				return filepath.Join(j.run.dir, fmt.Sprintf("%s%06d.csv", piecesOf(j.i), piece))
 			}}
-		var err error
+		err := c.unchanged()
+		if err != nil {
+			return err
+		}
 		j.run.found[j.i], err = c.prepare(ctx)
 		return err
 	})
@@ -64,55 +64,55 @@ func scratchFault(err error) error {
 	return f
 }
 
-// csvCopy brings one slice into a run's directory.
-type csvCopy struct {
+// csvSlice is a slice of a CSV file and how it is read.
+type csvSlice struct {
+	Slice
 	r     *script.FileReader
-	slice Slice
 	head  csvHead
 	lines int64                  // lines that the run's read_csv call skips
-	name  func(piece int) string // path of a piece
+	name  func(piece int) string // path of a piece in the run's directory
 	block *[]byte                // for the scanner
 }
 
 // dataRange is the slice without what lies before the data.
-func (c *csvCopy) dataRange() (offset, length int64) {
-	offset = max(c.slice.Offset, c.head.start)
-	return offset, max(c.slice.Offset+c.slice.Length-offset, 0)
+func (c *csvSlice) dataRange() (offset, length int64) {
+	offset = max(c.Offset, c.head.start)
+	return offset, max(c.Offset+c.Length-offset, 0)
 }
 
 // firstLine is the 1-based physical line at the start of dataRange.
-func (c *csvCopy) firstLine() int64 {
-	if c.slice.Offset > c.head.start {
-		return c.slice.FirstLine
+func (c *csvSlice) firstLine() int64 {
+	if c.Offset > c.head.start {
+		return c.FirstLine
 	}
 	return c.head.lines + 1
 }
 
 // prepare brings the slice over and counts its data records.
-func (c *csvCopy) prepare(ctx context.Context) (records int64, err error) {
-	f, err := os.Open(c.slice.Path)
+func (c *csvSlice) prepare(ctx context.Context) (records int64, err error) {
+	f, err := c.source().open()
 	if err != nil {
-		return 0, OpenFault(c.slice.URL, err)
+		return 0, err
 	}
 	defer f.Close()
 	offset, length := c.dataRange()
-	scan := scanCSV(f, offset, length, c.r.CSV.Separator, c.head.fields, *c.block)
+	scan := c.source().scan(f, offset, length, c.r.CSV.Separator, c.head.fields, *c.block)
 	scan.stopAtBad, scan.marks = true, newMarkFinder(fieldMarks(c.r, c.head))
 	defer func() { *c.block = scan.w.window }()
 	for at := offset + pieceBytes; at < offset+length; at += pieceBytes {
 		scan.targets = append(scan.targets, at)
 	}
 	if err := scan.run(ctx); err != nil {
-		return 0, wrapScan(c.slice.URL, err)
+		return 0, err
 	}
 	if bad := scan.found.bad; bad != nil {
-		return 0, c.fault(*bad)
+		return 0, c.scanFault(*bad)
 	}
 	return scan.w.row, c.bring(ctx, f, scan)
 }
 
 // bring writes what a scan has found to be sound in the form that DuckDB understands.
-func (c *csvCopy) bring(ctx context.Context, f io.ReaderAt, scan *csvScan) error {
+func (c *csvSlice) bring(ctx context.Context, f io.ReaderAt, scan *csvScan) error {
 	offset, length := c.dataRange()
 	borders := []int64{offset}
 	form := scan.found.form()
@@ -123,7 +123,7 @@ func (c *csvCopy) bring(ctx context.Context, f io.ReaderAt, scan *csvScan) error
 	case formOdd, formRecords:
 		return c.rewrite(ctx, f, form == formOdd)
 	case formLink:
-		if offset == c.head.start && offset+length == c.slice.FileBytes && c.head.skippable {
+		if offset == c.head.start && offset+length == c.FileBytes && c.head.skippable {
 			return c.link()
 		}
 	case formPieces:
@@ -134,19 +134,45 @@ func (c *csvCopy) bring(ctx context.Context, f io.ReaderAt, scan *csvScan) error
 	return c.copyRanges(ctx, f, append(borders, offset+length), scan.found.cr)
 }
 
-// fault reports a bad record; record and line count from the start of the data range.
-func (c *csvCopy) fault(bad csvBadRecord) *fault.Error {
+// fault reports a bad record of a walk over the slice's data.
+func (c *csvSlice) fault(rec csvRecord) *fault.Error {
 	if c.r.Records != "" {
-		return madeFault(c.r, c.slice, bad)
+		return c.badMade(rec)
 	}
-	return badRecordFault(c.slice.URL, c.firstLine()+bad.line, c.slice.FirstRecord+bad.record, bad, c.head.fields)
+	return c.scanFault(rec.bad())
 }
 
-// records starts a walk over the slice's data.
-func (c *csvCopy) records(f io.ReaderAt) *csvWalker {
+// scanFault reports a bad record, which a scan over the slice's data has found.
+func (c *csvSlice) scanFault(bad csvBadRecord) *fault.Error {
+	if c.r.Records != "" {
+		return c.madeFault(bad)
+	}
+	return c.source().badRecord(bad, c.firstLine(), c.FirstRecord, c.head.fields)
+}
+
+// walk starts a walk over the slice's data.
+func (c *csvSlice) walk(f io.ReaderAt) *csvWalker {
 	offset, length := c.dataRange()
-	w := walkCSV(f, offset, length, c.r.CSV.Separator, c.head.fields, nil)
+	w := c.source().walk(f, offset, length, c.r.CSV.Separator, c.head.fields, nil)
 	return &w
+}
+
+// records yields the records of the slice's data, also bad ones, or the failure to read on.
+func (c *csvSlice) records(ctx context.Context) iter.Seq2[csvRecord, error] {
+	return func(yield func(csvRecord, error) bool) {
+		f, err := c.source().open()
+		if err != nil {
+			yield(csvRecord{}, err)
+			return
+		}
+		defer f.Close() // read only: nothing can be lost
+		for w := c.walk(f); ; {
+			rec, err := w.next(ctx)
+			if errors.Is(err, io.EOF) || !yield(rec, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // csvForm is how a range has to reach DuckDB.
@@ -179,15 +205,15 @@ func (found csvFindings) form() csvForm {
 }
 
 // link gives the file a name in the run's directory.
-func (c *csvCopy) link() error {
-	if err := os.Symlink(c.slice.Path, c.name(0)); err != nil {
+func (c *csvSlice) link() error {
+	if err := os.Symlink(c.Path, c.name(0)); err != nil {
 		return scratchFault(err)
 	}
 	return nil
 }
 
 // copyRanges copies the ranges between borders, one piece each, CRLF as LF.
-func (c *csvCopy) copyRanges(ctx context.Context, f io.ReaderAt, borders []int64, crlf bool) error {
+func (c *csvSlice) copyRanges(ctx context.Context, f io.ReaderAt, borders []int64, crlf bool) error {
 	for i := 0; i+1 < len(borders); i++ {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -236,7 +262,7 @@ func copyWithoutCR(w io.Writer, from io.Reader) error {
 
 // piece writes a file of the run: as many lines as the call skips, then what
 // fill writes.
-func (c *csvCopy) piece(i int, fill func(io.Writer) error) (err error) {
+func (c *csvSlice) piece(i int, fill func(io.Writer) error) (err error) {
 	out, err := os.OpenFile(c.name(i), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return scratchFault(err)
@@ -259,8 +285,8 @@ func (c *csvCopy) piece(i int, fill func(io.Writer) error) (err error) {
 
 // rewrite writes the records in pieces, each with an LF; with quotes around
 // every field if that is asked for.
-func (c *csvCopy) rewrite(ctx context.Context, f io.ReaderAt, quotes bool) error {
-	in := c.records(f)
+func (c *csvSlice) rewrite(ctx context.Context, f io.ReaderAt, quotes bool) error {
+	in := c.walk(f)
 	for piece, more := 0, true; more; piece++ {
 		var stop error
 		err := c.piece(piece, func(w io.Writer) error {
@@ -276,7 +302,7 @@ func (c *csvCopy) rewrite(ctx context.Context, f io.ReaderAt, quotes bool) error
 }
 
 // rewritePiece writes records up to the size of a piece.
-func (c *csvCopy) rewritePiece(ctx context.Context, in *csvWalker, out *bufio.Writer, quotes bool) (more bool,
+func (c *csvSlice) rewritePiece(ctx context.Context, in *csvWalker, out *bufio.Writer, quotes bool) (more bool,
 	err error) {
 	unquoted, marks := anyTellsQuotes(c.r), fieldMarks(c.r, c.head)
 	for start := in.offset; in.offset-start < pieceBytes; {
@@ -285,9 +311,9 @@ func (c *csvCopy) rewritePiece(ctx context.Context, in *csvWalker, out *bufio.Wr
 		case errors.Is(err, io.EOF):
 			return false, nil
 		case err != nil:
-			return false, wrapScan(c.slice.URL, err)
+			return false, err
 		case rec.flaw != flawNone:
-			return false, c.fault(rec.bad())
+			return false, c.fault(rec)
 		case !quotes:
 			out.Write(rec.text[:rec.shape.body])
 		default:

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"thalweg/internal/base/fault"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/io/parquetfile"
 	"thalweg/internal/lang/expr"
@@ -27,7 +26,7 @@ func QueryParquet(list []Slice, scratch string) (from string, prepare func(conte
 	feet := make([]*parquetfile.Footer, len(list))
 	err = eachInOrder(context.Background(), len(list), func(_ context.Context, i int) error {
 		var err error
-		feet[i], err = readFooter(list[i].Path, list[i].URL, func(string) bool { return true })
+		feet[i], err = list[i].source().footer(func(string) bool { return true })
 		return err
 	})
 	if err != nil {
@@ -49,7 +48,7 @@ func QueryParquet(list []Slice, scratch string) (from string, prepare func(conte
 
 // CheckQueryParquet refuses a file that a query cannot read, by its footer.
 func CheckQueryParquet(in Input) error {
-	foot, err := readFooter(in.Path, in.URL, func(string) bool { return true })
+	foot, err := in.source().footer(func(string) bool { return true })
 	if err == nil {
 		_, err = planQuery(Slice{Path: in.Path, URL: in.URL, Rows: -1}, foot, "view")
 	}
@@ -64,7 +63,7 @@ func planQuery(s Slice, foot *parquetfile.Footer, view string) (parquetSlice, er
 		return one, err
 	}
 	if foot.SharedNames() {
-		return one, queryFault(s.URL, "", "two of its columns have the same name, or differ in case only")
+		return one, s.source().queryFault("", "two of its columns have the same name, or differ in case only")
 	}
 	viewed := false // a column is there that DuckDB reads wrongly
 	for i := range foot.Columns {
@@ -72,7 +71,7 @@ func planQuery(s Slice, foot *parquetfile.Footer, view string) (parquetSlice, er
 		c.findSplit(foot, one.from, one.to)
 		c.keep()
 		if why := queryRefuses(c); why != "" {
-			return one, queryFault(s.URL, c.Name, why)
+			return one, s.source().queryFault(c.Name, why)
 		}
 		viewed = viewed || !queryNative(c) || ownName(c.Name)
 		one.columns = append(one.columns, c)
@@ -105,11 +104,12 @@ func ownName(name string) bool {
 	return false
 }
 
-func queryFault(u, column, what string) error {
+// queryFault says why a query cannot read the file, or a column of it.
+func (s source) queryFault(column, what string) error {
 	if column != "" {
 		what = "column " + quoteList([]string{column}) + ": " + what
 	}
-	f := inputFault(fault.UserData, u, "a query cannot read the file: %s", what)
+	f := s.bad("a query cannot read the file: %s", what)
 	f.Place.Field = column
 	f.Hint = "load the columns that are needed with a file_table, which looks at every value, and give the query its table"
 	return f
@@ -269,7 +269,7 @@ func (s *parquetSlice) likeFirst(first *parquetSlice) error {
 	for i, want := range first.columns {
 		at, found := s.foot.Find(want.Name)
 		if found == 0 {
-			return queryFault(s.URL, want.Name, "it is in the first file, "+first.URL+", and not in this one")
+			return s.source().queryFault(want.Name, "it is in the first file, "+first.URL+", and not in this one")
 		}
 		have := s.columns[at]
 		same := have.Type == want.Type
@@ -279,7 +279,7 @@ func (s *parquetSlice) likeFirst(first *parquetSlice) error {
 			same = same && slices.Equal(s.leaves(at), first.leaves(i))
 		}
 		if !same {
-			return queryFault(s.URL, want.Name, fmt.Sprintf("it is %s, and in the first file, %s, %s", have.Type, first.URL,
+			return s.source().queryFault(want.Name, fmt.Sprintf("it is %s, and in the first file, %s, %s", have.Type, first.URL,
 				want.Type))
 		}
 		columns[i] = have

@@ -41,10 +41,10 @@ func planCSV(r *script.FileReader, slices []Slice, scratchDir string, rows Rows)
 	heads, names := make([]csvHead, len(slices)), newNamer(r)
 	err := eachInOrder(context.Background(), len(slices), func(_ context.Context, i int) error {
 		var err error
-		if heads[i], err = readHead(r, slices[i].Path, slices[i].URL); err != nil {
+		if heads[i], err = readHead(r, slices[i].source()); err != nil {
 			return err
 		}
-		fixed, err := names.cells(slices[i].URL)
+		fixed, err := names.cells(slices[i].source())
 		if err == nil {
 			heads[i].fix(fixed)
 		}

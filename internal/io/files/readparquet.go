@@ -15,8 +15,8 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/io/parquetfile"
-	"thalweg/internal/io/records"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 )
 
@@ -51,7 +51,7 @@ type parquetColumn struct {
 
 	element parquetfile.Element // the tree of a nested column
 	leaves  []parquetColumn     // of a nested column, by their numbers in its tree
-	steps   []records.Step      // from the column to the value within it
+	steps   []filespec.Step     // from the column to the value within it
 	inside  bool                // it is a leaf of a nested column
 	kept    bool                // views leave it as it is, even if file_tables would not read it so
 }
@@ -74,7 +74,7 @@ func planParquet(r *script.FileReader, slices []Slice, dir string, views bool) (
 	feet := make([]*parquetfile.Footer, len(slices))
 	err = eachInOrder(context.Background(), len(slices), func(_ context.Context, i int) error {
 		var err error
-		feet[i], err = readFooter(slices[i].Path, slices[i].URL, func(name string) bool { return wanted[name] })
+		feet[i], err = slices[i].source().footer(func(name string) bool { return wanted[name] })
 		return err
 	})
 	if err != nil {
@@ -82,11 +82,11 @@ func planParquet(r *script.FileReader, slices []Slice, dir string, views bool) (
 	}
 	for i, s := range slices {
 		one := parquetSlice{Slice: s, foot: feet[i]}
-		fixed, err := names.cells(s.URL)
+		fixed, err := names.cells(s.source())
 		if err != nil {
 			return nil, err
 		}
-		if one.columns, err = wantedColumns(r, feet[i], s.URL, fixed); err != nil {
+		if one.columns, err = wantedColumns(r, feet[i], s.source(), fixed); err != nil {
 			return nil, err
 		}
 		if one.from, one.to, err = s.groups(feet[i]); err != nil {
@@ -105,24 +105,24 @@ func planParquet(r *script.FileReader, slices []Slice, dir string, views bool) (
 	return p, nil
 }
 
-// readFooter reads a file's footer; see parquetfile.ReadFooter.
-func readFooter(path, u string, want func(name string) bool) (*parquetfile.Footer, error) {
-	f, err := parquetfile.ReadFooter(path, want)
+// footer reads the footer of a Parquet file; see parquetfile.ReadFooter.
+func (s source) footer(want func(name string) bool) (*parquetfile.Footer, error) {
+	f, err := parquetfile.ReadFooter(s.path, want)
 	if err != nil {
-		return nil, damagedFault(u, err)
+		return nil, s.damaged(err)
 	}
 	return f, nil
 }
 
-// damagedFault says what is wrong with a file.
-func damagedFault(u string, err error) error {
+// damaged says what is wrong with a Parquet file.
+func (s source) damaged(err error) error {
 	var d *parquetfile.DamagedError
-	if !errors.As(err, &d) {
-		return OpenFault(u, err)
+	if ctxDone(err) || !errors.As(err, &d) {
+		return s.unread(err)
 	}
-	f := inputFault(fault.UserData, u, "not a readable Parquet file: %s", d.What)
+	f := s.bad("not a readable Parquet file: %s", d.What)
 	if d.Column != "" {
-		f = inputFault(fault.UserData, u, "column %q cannot be decoded: %s", d.Column, d.What)
+		f = s.bad("column %q cannot be decoded: %s", d.Column, d.What)
 		f.Place.Field = d.Column
 	}
 	f.Err = d.Err
@@ -139,11 +139,11 @@ func damagedFault(u string, err error) error {
 }
 
 // wantedColumns finds the columns of r in a file.
-func wantedColumns(r *script.FileReader, f *parquetfile.Footer, u string, fixed []*fixedCell) ([]parquetColumn, error) {
+func wantedColumns(r *script.FileReader, f *parquetfile.Footer, src source, fixed []*fixedCell) ([]parquetColumn, error) {
 	out := make([]parquetColumn, len(r.Columns))
 	for i, c := range r.Columns {
 		refuse := func(format string, args ...any) error {
-			e := inputFault(fault.UserData, u, format, args...)
+			e := src.bad(format, args...)
 			e.Place.Field = c.Parquet
 			return e
 		}
@@ -192,7 +192,7 @@ func (s Slice) groups(f *parquetfile.Footer) (from, to int, err error) {
 	}
 	end := s.FirstRow + s.Rows
 	if end > f.Rows {
-		return 0, 0, changed(s.URL, "it had %d rows at least, now it has %d", end, f.Rows)
+		return 0, 0, s.source().changed("it had %d rows at least, now it has %d", end, f.Rows)
 	}
 	for from < len(f.Groups) && f.Groups[from].FirstRow+f.Groups[from].Rows <= s.FirstRow {
 		from++
@@ -249,9 +249,9 @@ func (s *parquetSlice) prepare(ctx context.Context) error {
 	if err := s.unchanged(); err != nil {
 		return err
 	}
-	f, err := os.Open(s.Path)
+	f, err := s.source().open()
 	if err != nil {
-		return OpenFault(s.URL, err)
+		return err
 	}
 	defer f.Close()
 	found, err := s.verify(ctx, f)
@@ -278,10 +278,7 @@ func (s *parquetSlice) verify(ctx context.Context, f *os.File) (map[[2]int]parqu
 		return err
 	})
 	if err != nil {
-		if ctxDone(err) {
-			return nil, err
-		}
-		return nil, damagedFault(s.URL, err)
+		return nil, s.source().damaged(err)
 	}
 	found := make(map[[2]int]parquetfile.Pages, len(jobs))
 	checked, unchecked := map[int]bool{}, map[int]bool{}
@@ -291,7 +288,7 @@ func (s *parquetSlice) verify(ctx context.Context, f *os.File) (map[[2]int]parqu
 		checked[j.group] = checked[j.group] || pages[i].Checked > 0
 		unchecked[j.group] = unchecked[j.group] || pages[i].Unchecked > 0
 		if checked[j.group] && unchecked[j.group] {
-			return nil, damagedFault(s.URL, &parquetfile.DamagedError{Column: s.foot.Columns[c.Column].Name,
+			return nil, s.source().damaged(&parquetfile.DamagedError{Column: s.foot.Columns[c.Column].Name,
 				What: fmt.Sprintf("row group %d: some of its columns have checksums, others have none", j.group+1)})
 		}
 	}

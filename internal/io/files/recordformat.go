@@ -5,11 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
+	"io"
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/records"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 )
 
@@ -19,7 +20,7 @@ import (
 
 // madeHead knows the columns of such a file without looking.
 func madeHead(r *script.FileReader, head csvHead) (csvHead, error) {
-	spec, err := records.Decode(r.Records)
+	spec, err := filespec.Decode(r.Records)
 	if err != nil {
 		return head, err
 	}
@@ -35,7 +36,7 @@ func madeHead(r *script.FileReader, head csvHead) (csvHead, error) {
 }
 
 // lineOf is the line at which a record of the slice begins.
-func (c *csvCopy) lineOf(rec csvRecord) int64 {
+func (c *csvSlice) lineOf(rec csvRecord) int64 {
 	if c.r.Records == "" {
 		return c.firstLine() + rec.line
 	}
@@ -49,11 +50,11 @@ func madeLine(rec csvRecord) int64 {
 
 // badMade says what package records says of a record: its fields are its place, that, and
 // its text.
-func badMade(r *script.FileReader, u string, rec csvRecord) *fault.Error {
-	f := inputFault(fault.UserData, u, "the record cannot be read: %s", rec.shape.value(rec.text, 1))
+func (c *csvSlice) badMade(rec csvRecord) *fault.Error {
+	f := c.source().bad("the record cannot be read: %s", rec.shape.value(rec.text, 1))
 	text, _, _ := bytes.Cut(rec.text, []byte{','})
 	at := records.ParsePlace(text)
-	f.Place.Line, f.Place.Record = at.Line, rec.row+1
+	f.Place.Line, f.Place.Record = at.Line, c.FirstRecord+rec.row+1
 	f.Hint = "correct that record"
 	if at.Lacks {
 		f.Hint += "; if records may be without a value, say optional: true of its column"
@@ -62,42 +63,30 @@ func badMade(r *script.FileReader, u string, rec csvRecord) *fault.Error {
 		f.Hint = fmt.Sprintf("correct that cell, or read NULL there with null_text: [%q] of its column; bad_rows: "+
 			"quarantine puts such rows aside", at.Error)
 	}
-	for _, c := range r.Columns {
-		if c.InFile() && at.Column >= 0 && c.Index == at.Column+1 {
-			f.Place.Field, f.Hint = c.Name, atColumn(f.Hint, r, c)
+	for _, col := range c.r.Columns {
+		if col.InFile() && at.Column >= 0 && col.Index == at.Column+1 {
+			f.Place.Field, f.Hint = col.Name, atColumn(f.Hint, c.r, col)
 			return f
 		}
 	}
 	return f
 }
 
-// madeFault finds the bad record in the copy that a slice is of.
-func madeFault(r *script.FileReader, s Slice, bad csvBadRecord) *fault.Error {
-	f, err := os.Open(s.Path)
-	if err != nil {
-		return fault.Of(OpenFault(s.URL, err))
-	}
-	defer f.Close()
-	spec, err := records.Decode(r.Records)
-	if err != nil {
-		return fault.Of(err)
-	}
-	w := walkCSV(f, s.Offset, s.Length, r.CSV.Separator, spec.Fields(), nil)
-	for {
-		rec, err := w.next(context.Background())
+// madeFault finds the bad record in the copy that the slice is of.
+func (c *csvSlice) madeFault(bad csvBadRecord) *fault.Error {
+	for rec, err := range c.records(context.Background()) {
 		if err != nil {
-			return fault.Of(OpenFault(s.URL, err))
+			return fault.Of(err)
 		}
 		if rec.row == bad.record {
-			found := badMade(r, s.URL, rec)
-			found.Place.Record = s.FirstRecord + rec.row + 1
-			return found
+			return c.badMade(rec)
 		}
 	}
+	return fault.Of(c.source().unread(io.EOF))
 }
 
 // raw is a record for people: as it is in its file, or the values that are read of it.
-func (c *csvCopy) raw(rec csvRecord) string {
+func (c *csvSlice) raw(rec csvRecord) string {
 	if c.r.Records == "" {
 		return rawText(rec.text, rec.size)
 	}

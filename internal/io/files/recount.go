@@ -49,8 +49,8 @@ func (p *csvPlan) recount(ctx context.Context, db Querier, run csvRun, i int, fo
 	if err != nil || given == found {
 		return err
 	}
-	c := csvCopy{r: p.r, slice: run.slices[i], head: run.heads[i]}
-	f := inputFault(fault.Bug, c.slice.URL, "DuckDB reads %d of the %d records that the file has from here on",
+	c := csvSlice{Slice: run.slices[i], r: p.r, head: run.heads[i]}
+	f := c.source().fault(fault.Bug, "DuckDB reads %d of the %d records that the file has from here on",
 		given, found)
 	if p.r.Records == "" {
 		f.Place.Line = c.firstLine()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"thalweg/internal/lang/script"
 )
@@ -43,7 +42,7 @@ func (s Slice) rowless(ctx context.Context, r *script.FileReader) (string, error
 	case s.FileBytes == 0:
 		return "input file " + s.URL + " is empty: it has 0 bytes and no header, and was read as no rows", nil
 	}
-	head, err := readHead(r, s.Path, s.URL)
+	head, err := readHead(r, s.source())
 	if err != nil {
 		return "", err
 	}
@@ -64,17 +63,14 @@ func (s Slice) rowless(ctx context.Context, r *script.FileReader) (string, error
 
 // hasRecord reports whether there is a record of data, sound or not.
 func (s Slice) hasRecord(ctx context.Context, r *script.FileReader, head csvHead) (bool, error) {
-	f, err := os.Open(s.Path)
+	f, err := s.source().open()
 	if err != nil {
-		return false, OpenFault(s.URL, err)
+		return false, err
 	}
 	defer f.Close()
-	w := walkCSV(f, head.start, s.FileBytes-head.start, r.CSV.Separator, 0, make([]byte, 0, headBlockBytes))
-	switch _, err := w.next(ctx); {
-	case errors.Is(err, io.EOF):
+	w := s.source().walk(f, head.start, s.FileBytes-head.start, r.CSV.Separator, 0, make([]byte, 0, headBlockBytes))
+	if _, err = w.next(ctx); errors.Is(err, io.EOF) {
 		return false, nil
-	case err != nil:
-		return false, wrapScan(s.URL, err)
 	}
-	return true, nil
+	return err == nil, err
 }

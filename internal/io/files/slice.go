@@ -158,7 +158,7 @@ func cutFile(ctx context.Context, r *script.FileReader, i int, in inspected, ins
 		Bytes: in.RawBytes, FileBytes: in.Bytes, ModTime: in.ModTime.UTC()}
 	var err error
 	if whole.Digest, err = digestEdges(in.Path, in.Bytes); err != nil {
-		return nil, OpenFault(in.URL, err)
+		return nil, in.source().unread(err)
 	}
 	if r.Parquet {
 		whole.Rows = -1
@@ -209,29 +209,27 @@ func cutParquet(whole Slice, f *parquetfile.Footer, inside []int64) []Slice {
 // cutCSV scans the file from its first data record for records that start
 // near the wanted offsets.
 func cutCSV(ctx context.Context, r *script.FileReader, whole Slice, inside []int64) ([]Slice, error) {
-	head, err := readHead(r, whole.Path, whole.URL)
+	head, err := readHead(r, whole.source())
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(whole.Path)
+	f, err := whole.source().open()
 	if err != nil {
-		return nil, OpenFault(whole.URL, err)
+		return nil, err
 	}
 	defer f.Close()
-	scan := scanCSV(f, head.start, whole.Length-head.start, r.CSV.Separator, head.fields, nil)
+	scan := whole.source().scan(f, head.start, whole.Length-head.start, r.CSV.Separator, head.fields, nil)
 	// nothing behind the last wanted cut matters here
 	scan.targets, scan.stopAtCut, scan.stopAtBad = slices.Clone(inside), true, !r.Tolerant
 	for len(scan.targets) > 0 && scan.targets[0] <= head.start {
 		scan.targets = scan.targets[1:]
 	}
 	if err := scan.run(ctx); err != nil {
-		return nil, wrapScan(whole.URL, err)
-	}
-	if bad := scan.found.bad; bad != nil && !r.Tolerant && r.Records != "" {
-		return nil, madeFault(r, whole, *bad)
+		return nil, err
 	}
 	if bad := scan.found.bad; bad != nil && !r.Tolerant {
-		return nil, badRecordFault(whole.URL, head.lines+bad.line+1, bad.record, *bad, head.fields)
+		c := csvSlice{Slice: whole, r: r, head: head}
+		return nil, c.scanFault(*bad)
 	}
 	out := []Slice{}
 	open := whole
@@ -247,13 +245,6 @@ func cutCSV(ctx context.Context, r *script.FileReader, whole Slice, inside []int
 	open.Length = whole.Length - open.Offset
 	open.Bytes = open.Length
 	return append(out, open), nil
-}
-
-func wrapScan(u string, err error) error {
-	if ctxDone(err) {
-		return err
-	}
-	return OpenFault(u, err)
 }
 
 // group lists slices into batches: a batch starts where a border is wanted
@@ -288,11 +279,11 @@ func group(pieces [][]Slice, cuts []fileCuts) [][]Slice {
 func (s Slice) At(path string) (Slice, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return s, OpenFault(s.URL, err)
+		return s, s.source().unread(err)
 	}
 	st, err := os.Stat(resolved)
 	if err != nil {
-		return s, OpenFault(s.URL, err)
+		return s, s.source().unread(err)
 	}
 	s.Path, s.ModTime = resolved, st.ModTime().UTC()
 	return s, nil

@@ -58,18 +58,17 @@ type Stamp struct {
 
 // StampOf looks at a file; u is its name for people.
 func StampOf(path, u string) (s Stamp, err error) {
+	src := source{u, path}
 	st, err := os.Stat(path)
 	if err != nil {
-		return s, OpenFault(u, err)
+		return s, src.unread(err)
 	}
 	if !st.Mode().IsRegular() {
-		return s, irregular(u, st)
+		return s, src.irregular(st)
 	}
 	s.Bytes, s.ModTime = st.Size(), st.ModTime().UTC()
-	if s.Digest, err = digestEdges(path, s.Bytes); err != nil {
-		return s, OpenFault(u, err)
-	}
-	return s, nil
+	s.Digest, err = digestEdges(path, s.Bytes)
+	return s, src.unread(err)
 }
 
 // Encode is the form that state keeps.
@@ -91,32 +90,31 @@ func DecodeStamp(text string) (s Stamp, err error) {
 
 // Changed says that a file is not what it was.
 func (s Stamp) Changed(u string, now Stamp) error {
+	src := source{url: u}
 	if s.Bytes == now.Bytes && sameTime(s.ModTime, now.ModTime) {
-		return changed(u, "its size and time are the same, its contents are not")
+		return src.changed(sameLook)
 	}
-	return changed(u, "%s; now %s", looked(s.ModTime, s.Bytes), looked(now.ModTime, now.Bytes))
+	return src.changed("%s; now %s", looked(s.ModTime, s.Bytes), looked(now.ModTime, now.Bytes))
 }
 
 // unchanged refuses a file that is not what was planned.
 func (s Slice) unchanged() error {
+	src := s.source()
 	st, err := os.Stat(s.Path)
 	if err != nil {
-		return OpenFault(s.URL, err)
+		return src.unread(err)
 	}
 	if st.Size() != s.FileBytes || !sameTime(st.ModTime(), s.ModTime) {
-		return changed(s.URL, "%s; now %s", looked(s.ModTime, s.FileBytes), looked(st.ModTime(), st.Size()))
+		return src.changed("%s; now %s", looked(s.ModTime, s.FileBytes), looked(st.ModTime(), st.Size()))
 	}
 	if s.Digest == "" { // planned by an earlier version
 		return nil
 	}
 	now, err := digestEdges(s.Path, s.FileBytes)
-	if err != nil {
-		return OpenFault(s.URL, err)
+	if err == nil && now != s.Digest {
+		return src.changed(sameLook)
 	}
-	if now != s.Digest {
-		return changed(s.URL, "its size and time are the same, its contents are not")
-	}
-	return nil
+	return src.unread(err)
 }
 
 // looked is what of a file is compared first.
@@ -124,8 +122,12 @@ func looked(at time.Time, bytes int64) string {
 	return fmt.Sprintf("%s, %d bytes", at.UTC().Format(time.RFC3339Nano), bytes)
 }
 
-func changed(url, format string, args ...any) *fault.Error {
-	f := inputFault(fault.UserData, url, "the input file changed after the run planned it ("+format+")", args...)
+// sameLook is said of a file of which only the contents have changed.
+const sameLook = "its size and time are the same, its contents are not"
+
+// changed says that the file is not what was planned.
+func (s source) changed(format string, args ...any) *fault.Error {
+	f := s.bad("the input file changed after the run planned it ("+format+")", args...)
 	f.Hint = "what this run has read of the file does not belong to the rest: {{do retry run=RUN}}, or a run without " +
 		"{{set resume}}, begins a new one, which takes over what has not changed; with {{set fresh}} it computes everything"
 	return f
@@ -155,7 +157,7 @@ func (s Slice) SameFile(other Slice) bool {
 
 // ChangedSince says that a file is not what another node of the run was planned with.
 func (s Slice) ChangedSince(node string, planned Slice) error {
-	return changed(s.URL, "node %s has read it as it was at %s with %d bytes; now %s, %d bytes", node,
+	return s.source().changed("node %s has read it as it was at %s with %d bytes; now %s, %d bytes", node,
 		planned.ModTime.Format(time.RFC3339Nano), planned.FileBytes, s.ModTime.Format(time.RFC3339Nano), s.FileBytes)
 }
 

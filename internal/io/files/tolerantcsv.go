@@ -22,8 +22,8 @@ type tolerantCSV struct {
 	r     *script.FileReader
 	used  []int
 	dir   string
-	tells bool      // quotes of empty fields have a meaning
-	pairs []csvCopy // of slices that have records
+	tells bool       // quotes of empty fields have a meaning
+	pairs []csvSlice // of slices that have records
 }
 
 // The columns in front of the used ones in the rewritten files.
@@ -38,7 +38,7 @@ func (t *Tolerant) planCSV(scratchDir string) error {
 	t.csv = c
 	for _, run := range plan.runs {
 		n := len(c.pairs)
-		c.pairs = append(c.pairs, csvCopy{r: t.r, slice: run.slices[0], head: run.heads[0], name: func(piece int) string {
+		c.pairs = append(c.pairs, csvSlice{Slice: run.slices[0], r: t.r, head: run.heads[0], name: func(piece int) string {
 			return filepath.Join(c.dir, fmt.Sprintf("%06d_%06d.csv", n, piece))
 		}})
 	}
@@ -94,7 +94,7 @@ func (c *tolerantCSV) prepare(ctx context.Context, bad func(BadRecord) error) er
 	}
 	for i := range c.pairs {
 		p := &c.pairs[i]
-		if err := p.slice.unchanged(); err != nil {
+		if err := p.unchanged(); err != nil {
 			return err
 		}
 		if err := c.rewrite(ctx, p, bad); err != nil {
@@ -105,13 +105,13 @@ func (c *tolerantCSV) prepare(ctx context.Context, bad func(BadRecord) error) er
 }
 
 // rewrite writes the sound records of a slice in pieces and hands out the others.
-func (c *tolerantCSV) rewrite(ctx context.Context, p *csvCopy, bad func(BadRecord) error) error {
-	f, err := os.Open(p.slice.Path)
+func (c *tolerantCSV) rewrite(ctx context.Context, p *csvSlice, bad func(BadRecord) error) error {
+	f, err := p.source().open()
 	if err != nil {
-		return OpenFault(p.slice.URL, err)
+		return err
 	}
 	defer f.Close() // read only: nothing can be lost
-	in := p.records(f)
+	in := p.walk(f)
 	for piece, more := 0, true; more; piece++ {
 		var stop error
 		err := p.piece(piece, func(w io.Writer) error {
@@ -126,7 +126,7 @@ func (c *tolerantCSV) rewrite(ctx context.Context, p *csvCopy, bad func(BadRecor
 	return nil
 }
 
-func (c *tolerantCSV) rewritePiece(ctx context.Context, p *csvCopy, in *csvWalker, out *bufio.Writer,
+func (c *tolerantCSV) rewritePiece(ctx context.Context, p *csvSlice, in *csvWalker, out *bufio.Writer,
 	bad func(BadRecord) error) (more bool, err error) {
 	marks := fieldMarks(c.r, p.head)
 	for start := in.offset; in.offset-start < pieceBytes; {
@@ -135,7 +135,7 @@ func (c *tolerantCSV) rewritePiece(ctx context.Context, p *csvCopy, in *csvWalke
 			return false, nil
 		}
 		if err != nil {
-			return false, wrapScan(p.slice.URL, err)
+			return false, err
 		}
 		if f := c.check(p, rec); f != nil {
 			if err := bad(p.badRecord(rec, f)); err != nil {
@@ -143,7 +143,7 @@ func (c *tolerantCSV) rewritePiece(ctx context.Context, p *csvCopy, in *csvWalke
 			}
 			continue
 		}
-		fmt.Fprintf(out, "%d%c%d%c%d", p.slice.File, c.r.CSV.Separator, p.slice.FirstRecord+rec.row, c.r.CSV.Separator,
+		fmt.Fprintf(out, "%d%c%d%c%d", p.File, c.r.CSV.Separator, p.FirstRecord+rec.row, c.r.CSV.Separator,
 			p.lineOf(rec))
 		for _, n := range c.used {
 			out.WriteByte(c.r.CSV.Separator)
@@ -170,12 +170,9 @@ func (c *tolerantCSV) writeFixed(out *bufio.Writer, cell *fixedCell) {
 }
 
 // check finds what no reading of values can survive, as a failure with its place.
-func (c *tolerantCSV) check(p *csvCopy, rec csvRecord) *fault.Error {
-	if rec.flaw != flawNone && c.r.Records != "" {
-		return badMade(c.r, p.slice.URL, rec)
-	}
+func (c *tolerantCSV) check(p *csvSlice, rec csvRecord) *fault.Error {
 	if rec.flaw != flawNone {
-		return p.fault(rec.bad())
+		return p.fault(rec)
 	}
 	for _, n := range c.used {
 		at := p.head.index[n]
@@ -183,7 +180,7 @@ func (c *tolerantCSV) check(p *csvCopy, rec csvRecord) *fault.Error {
 			continue
 		}
 		if value := rec.shape.value(rec.text, at); !utf8.Valid(value) {
-			f := inputFault(fault.UserData, p.slice.URL, "column %s is not valid UTF-8", c.r.Columns[n].Name)
+			f := p.source().bad("column %s is not valid UTF-8", c.r.Columns[n].Name)
 			p.place(f, rec, n, escapeBytes(value))
 			return f
 		}
@@ -194,39 +191,23 @@ func (c *tolerantCSV) check(p *csvCopy, rec csvRecord) *fault.Error {
 // locate describes records of a slice whose rows are given in ascending order.
 func (c *tolerantCSV) locate(ctx context.Context, s Slice, cells []BadCell,
 	found func(i int, rec BadRecord) error) error {
-	for i := range c.pairs {
-		p := &c.pairs[i]
-		if p.slice.File != s.File || p.slice.Offset != s.Offset {
-			continue
-		}
-		f, err := os.Open(p.slice.Path)
-		if err != nil {
-			return OpenFault(p.slice.URL, err)
-		}
-		return errors.Join(c.walk(ctx, p, p.records(f), cells, found), f.Close())
+	at := slices.IndexFunc(c.pairs, func(p csvSlice) bool { return p.File == s.File && p.Offset == s.Offset })
+	if at < 0 {
+		return nil
 	}
-	return nil
-}
-
-func (c *tolerantCSV) walk(ctx context.Context, p *csvCopy, in *csvWalker, cells []BadCell,
-	found func(i int, rec BadRecord) error) error {
-	k := 0
-	for k < len(cells) && cells[k].Row < p.slice.FirstRecord {
+	p, k := &c.pairs[at], 0
+	for k < len(cells) && cells[k].Row < p.FirstRecord {
 		k++ // of a slice of the same file before this one
 	}
-	for k < len(cells) {
-		rec, err := in.next(ctx)
-		if errors.Is(err, io.EOF) {
-			return nil
+	for rec, err := range p.records(ctx) {
+		if k == len(cells) || err != nil {
+			return err
 		}
-		if err != nil {
-			return wrapScan(p.slice.URL, err)
-		}
-		for ; k < len(cells) && cells[k].Row == p.slice.FirstRecord+rec.row; k++ {
+		for ; k < len(cells) && cells[k].Row == p.FirstRecord+rec.row; k++ {
 			f := fault.New(fault.UserData, "")
 			f.Place.Line = p.lineOf(rec)
 			if n := cells[k].Column; n >= 0 && p.head.fixed[n] != nil {
-				f = fixedFault(p.slice.URL, c.r.Columns[n], p.head.fixed[n])
+				f = p.source().fixedFault(c.r.Columns[n], p.head.fixed[n])
 				f.Place.Line = p.lineOf(rec)
 			} else if n >= 0 {
 				value := string(rec.shape.value(rec.text, p.head.index[n]))
@@ -242,22 +223,22 @@ func (c *tolerantCSV) walk(ctx context.Context, p *csvCopy, in *csvWalker, cells
 }
 
 // place fills in where column i of a sound record is.
-func (c *csvCopy) place(f *fault.Error, rec csvRecord, i int, value string) {
+func (c *csvSlice) place(f *fault.Error, rec csvRecord, i int, value string) {
 	if c.r.Records != "" {
 		f.Place.Line = c.lineOf(rec)
 	} else {
 		lines, column := rec.shape.place(rec.text, c.head.index[i])
 		f.Place.Line, f.Place.Column = c.firstLine()+rec.line+lines, column
 	}
-	f.Place.Record = c.slice.FirstRecord + rec.row + 1
+	f.Place.Record = c.FirstRecord + rec.row + 1
 	f.Place.Field, f.Place.Value = c.r.Columns[i].Name, shorten(value)
 }
 
 // badRecord turns a failure of the record into what is kept of it.
-func (c *csvCopy) badRecord(rec csvRecord, f *fault.Error) BadRecord {
-	row := c.slice.FirstRecord + rec.row
-	out := BadRecord{File: c.slice.File, Row: row, BadRow: fault.BadRow{Place: f.Place, Reason: f.Message,
+func (c *csvSlice) badRecord(rec csvRecord, f *fault.Error) BadRecord {
+	row := c.FirstRecord + rec.row
+	out := BadRecord{File: c.File, Row: row, BadRow: fault.BadRow{Place: f.Place, Reason: f.Message,
 		Raw: c.raw(rec)}}
-	out.Place.File, out.Place.Record = c.slice.URL, row+1
+	out.Place.File, out.Place.Record = c.URL, row+1
 	return out
 }

@@ -119,7 +119,7 @@ func (t *Tolerant) badParquet(s *parquetSlice, cell BadCell, values []sql.NullSt
 	if cell.Column >= 0 {
 		c := t.r.Columns[cell.Column]
 		if fixed := s.columns[cell.Column].fixed; fixed != nil {
-			f := fixedFault(s.URL, c, fixed)
+			f := s.source().fixedFault(c, fixed)
 			out.Place.Field, out.Place.Value, out.Reason = c.Name, f.Place.Value, f.Message
 			return out
 		}

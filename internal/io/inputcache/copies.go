@@ -19,6 +19,7 @@ import (
 	"thalweg/internal/io/files"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/io/unpack"
+	"thalweg/internal/lang/filespec"
 )
 
 // atOnce is how many copies are made at once.
@@ -26,12 +27,12 @@ const atOnce = 8
 
 // Want is a file of which a copy is wanted.
 type Want struct {
-	URL     string         `json:"url"`               // an address, or the path of a file of this machine
-	Name    string         `json:"name,omitempty"`    // of a file of this machine, for people; "": its path
-	Version string         `json:"version,omitempty"` // which one the run was planned with; "": none yet
-	Text    bool           `json:"text,omitempty"`    // its text in UTF-8 is wanted, not its bytes
-	Charset unpack.Charset `json:"charset,omitempty"` // of the text
-	Records string         `json:"records,omitempty"` // that are taken of it and written as CSV: see package records
+	URL     string           `json:"url"`               // an address, or the path of a file of this machine
+	Name    string           `json:"name,omitempty"`    // of a file of this machine, for people; "": its path
+	Version string           `json:"version,omitempty"` // which one the run was planned with; "": none yet
+	Text    bool             `json:"text,omitempty"`    // its text in UTF-8 is wanted, not its bytes
+	Charset filespec.Charset `json:"charset,omitempty"` // of the text
+	Records string           `json:"records,omitempty"` // that are taken of it and written as CSV: see package records
 
 	Table string `json:"table,omitempty"` // of a database, which the address is of
 	Query string `json:"query,omitempty"` // instead of a table
@@ -54,7 +55,7 @@ func (w Want) Key() string {
 		sum := sha256.Sum256([]byte(w.URL + "\x00" + string(w.Charset) + "\x00" + w.Records))
 		return fmt.Sprintf("%x", sum[:12])
 	}
-	if !w.Text || address.Remote(w.URL) && w.Charset == unpack.UTF8 {
+	if !w.Text || address.Remote(w.URL) && w.Charset == filespec.UTF8 {
 		return remote.Key(w.URL)
 	}
 	sum := sha256.Sum256([]byte(w.URL + "\x00" + string(w.Charset)))
@@ -211,7 +212,7 @@ func (s *Store) Progress(wants []Want) (done int, bytes int64) {
 		rawPart, _ := size(filepath.Join(s.dir, w.Key()+".part"))
 		textPart, making := size(s.path(w.Key()) + ".part")
 		bytes += raw + text + rawPart + textPart
-		if haveText || haveRaw && !making && w.Charset == unpack.UTF8 && w.Records == "" {
+		if haveText || haveRaw && !making && w.Charset == filespec.UTF8 && w.Records == "" {
 			done++
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"thalweg/internal/io/files"
 	"thalweg/internal/io/records"
 	"thalweg/internal/io/unpack"
+	"thalweg/internal/lang/filespec"
 )
 
 // text is one file's text. Who holds busy may use the rest.
@@ -143,11 +144,11 @@ func (s *Store) write(ctx context.Context, to io.Writer, in io.Reader, from sour
 
 // checkJSON refuses a file of JSON that begins as something else does, of which each line would be a bad record.
 func checkJSON(from source, form form) error {
-	if form.Records == "" || form.Charset != unpack.UTF8 {
+	if form.Records == "" || form.Charset != filespec.UTF8 {
 		return nil
 	}
-	spec, err := records.Decode(form.Records)
-	if err != nil || spec.Format == records.Workbooks {
+	spec, err := filespec.Decode(form.Records)
+	if err != nil || spec.Format == filespec.Workbooks {
 		return err
 	}
 	head, err := files.Head(from.path, from.name, files.HeadSampleBytes)
@@ -162,12 +163,12 @@ func textOf(ctx context.Context, to io.Writer, in io.Reader, form form) (int64, 
 	if form.Records == "" {
 		return unpack.Text(ctx, to, in, form.Form)
 	}
-	spec, err := records.Decode(form.Records)
+	spec, err := filespec.Decode(form.Records)
 	if err != nil {
 		return 0, err
 	}
 	out := bufio.NewWriterSize(to, bufferBytes)
-	if spec.Format == records.Workbooks {
+	if spec.Format == filespec.Workbooks {
 		n, err := sheetOf(ctx, out, in, spec)
 		if err != nil {
 			return n, err
@@ -192,7 +193,7 @@ func textOf(ctx context.Context, to io.Writer, in io.Reader, form form) (int64, 
 }
 
 // sheetOf writes the rows of a workbook's sheet, which is not read from its beginning to its end.
-func sheetOf(ctx context.Context, to io.Writer, in io.Reader, spec records.Spec) (int64, error) {
+func sheetOf(ctx context.Context, to io.Writer, in io.Reader, spec filespec.Spec) (int64, error) {
 	f, ok := in.(*os.File)
 	if !ok {
 		return 0, fault.New(fault.Bug, "a workbook is no file")

@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/io/files"
-	"thalweg/internal/io/unpack"
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 )
 
@@ -75,9 +75,9 @@ func nameEnd(w *script.FileWriter) string {
 		end = ".tsv"
 	}
 	switch w.Packing.Compression {
-	case unpack.Gzip:
+	case filespec.Gzip:
 		end += ".gz"
-	case unpack.Zstd:
+	case filespec.Zstd:
 		end += ".zst"
 	}
 	return end

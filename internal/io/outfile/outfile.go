@@ -9,7 +9,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/io/files"
-	"thalweg/internal/io/unpack"
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 )
 
@@ -40,7 +40,7 @@ type File struct {
 
 // Needed reports whether w's output is more than what one COPY writes.
 func Needed(w *script.FileWriter) bool {
-	return w.Dir() || w.Form == script.FormExcel || !w.Parquet && w.Packing.Compression != unpack.Plain
+	return w.Dir() || w.Form == script.FormExcel || !w.Parquet && w.Packing.Compression != filespec.Plain
 }
 
 // Write writes the files.
@@ -56,7 +56,7 @@ type place func(nth int) (File, error)
 
 // write writes the rows of a SELECT as one file or, if they are text that has a target, as several.
 func write(ctx context.Context, db Engine, w *script.FileWriter, rows, scratch string, at place) ([]File, error) {
-	if w.Form == script.FormExcel || !w.Parquet && (w.Packing.Compression != unpack.Plain || w.TargetBytes > 0) {
+	if w.Form == script.FormExcel || !w.Parquet && (w.Packing.Compression != filespec.Plain || w.TargetBytes > 0) {
 		return writePiped(ctx, db, w, rows, scratch, at)
 	}
 	f, err := at(0)

@@ -19,6 +19,7 @@ import (
 	"thalweg/internal/io/outfile"
 	"thalweg/internal/io/unpack"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 )
 
@@ -47,7 +48,7 @@ func (w *writer) CopyTo(ctx context.Context, c sqltext.Copy,
 
 func (w *writer) Texts(context.Context, string) ([][]*string, error) { return nil, nil }
 
-var gzipped = script.Packing{Compression: unpack.Gzip}
+var gzipped = script.Packing{Compression: filespec.Gzip}
 
 // written is a file of one column.
 func written(p script.Packing) *script.FileWriter {
@@ -60,8 +61,8 @@ func written(p script.Packing) *script.FileWriter {
 func TestBytesFollowFromTheText(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("some text, and more of it\n", 40_000)
-	for _, p := range []script.Packing{{Compression: unpack.Gzip}, {Compression: unpack.Gzip, Level: 9},
-		{Compression: unpack.Zstd}, {Compression: unpack.Zstd, Level: 22}} {
+	for _, p := range []script.Packing{{Compression: filespec.Gzip}, {Compression: filespec.Gzip, Level: 9},
+		{Compression: filespec.Zstd}, {Compression: filespec.Zstd, Level: 22}} {
 		var files [][]byte
 		for _, tries := range [][]io.Reader{
 			{strings.NewReader(text)},

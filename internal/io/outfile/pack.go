@@ -9,7 +9,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"thalweg/internal/io/unpack"
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 )
 
@@ -23,15 +23,15 @@ const piecesOfTarget = 16
 // compressor gives a writer that compresses. Closing it does not close to.
 func compressor(to io.Writer, p script.Packing) (io.WriteCloser, error) {
 	switch p.Compression {
-	case unpack.Plain:
+	case filespec.Plain:
 		return plain{to}, nil
-	case unpack.Gzip:
+	case filespec.Gzip:
 		level := gzip.DefaultCompression
 		if p.Level > 0 {
 			level = p.Level
 		}
 		return gzip.NewWriterLevel(to, level) // its header has no time and no name
-	case unpack.Zstd:
+	case filespec.Zstd:
 		level := zstd.SpeedDefault
 		if p.Level > 0 {
 			level = zstd.EncoderLevelFromZstd(p.Level)

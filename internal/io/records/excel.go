@@ -14,16 +14,14 @@ import (
 	"time"
 
 	"thalweg/internal/base/fault"
+	"thalweg/internal/lang/filespec"
 )
-
-// ExcelLayout is how a datetime is written where the script says no layout.
-const ExcelLayout = "2006-01-02 15:04:05.000"
 
 // sheetReader goes through the rows of a sheet.
 type sheetReader struct {
 	book  *workbook
 	sheet sheet
-	area  area
+	area  filespec.Area
 	ctx   context.Context
 	each  func(row int, cells map[int]cell) error // not called for rows without a value
 }
@@ -54,27 +52,27 @@ func (s *sheetReader) rows() error {
 			}
 			if row, column = row+1, 0; attribute(e, "r") != "" {
 				n, err := strconv.Atoi(attribute(e, "r"))
-				if err != nil || n < row || n > rowsMax {
+				if err != nil || n < row || n > filespec.RowsMax {
 					return badBook("row %s of sheet %q is out of place", attribute(e, "r"), s.sheet.name)
 				}
 				row = n
 			}
-			if s.area.bottom > 0 && row > s.area.bottom {
+			if s.area.Bottom > 0 && row > s.area.Bottom {
 				return errEnough
 			}
 		case "c":
 			column++
 			if at := attribute(e, "r"); at != "" {
 				var ok bool
-				if column, _, ok = place(at); !ok {
+				if column, _, ok = filespec.ParseCell(at); !ok {
 					return badBook("cell %s of sheet %q is out of place", at, s.sheet.name)
 				}
 			}
-			c, err := s.cell(d, e, fmt.Sprintf("%s%d", columnLetters(column), row))
+			c, err := s.cell(d, e, fmt.Sprintf("%s%d", filespec.ColumnLetters(column), row))
 			if err != nil {
 				return err
 			}
-			inside := row >= s.area.top && column >= s.area.left && (s.area.right == 0 || column <= s.area.right)
+			inside := row >= s.area.Top && column >= s.area.Left && (s.area.Right == 0 || column <= s.area.Right)
 			if c.kind != 0 && inside {
 				cells[column] = c
 			}
@@ -163,7 +161,8 @@ func (s *sheetReader) valueOf(c cell, kind, value string, has, formula bool, nam
 }
 
 // Excel writes the rows of a sheet as CSV.
-func Excel(ctx context.Context, to io.Writer, in io.ReaderAt, size int64, spec Spec) (written int64, err error) {
+func Excel(ctx context.Context, to io.Writer, in io.ReaderAt, size int64, spec filespec.Spec) (written int64,
+	err error) {
 	book, err := openWorkbook(in, size)
 	if err != nil {
 		return 0, err
@@ -173,7 +172,7 @@ func Excel(ctx context.Context, to io.Writer, in io.ReaderAt, size int64, spec S
 	if s.sheet, err = book.find(spec.Sheet, spec.Number); err != nil {
 		return 0, err
 	}
-	if s.area, err = parseRange(spec.Range); err != nil {
+	if s.area, err = filespec.ParseRange(spec.Range); err != nil {
 		return 0, err
 	}
 	x.sheet = s.sheet.name
@@ -201,7 +200,7 @@ type excel struct {
 func (x *excel) byLetters() error {
 	x.at = make([]int, len(x.spec.Columns))
 	for i, c := range x.spec.Columns {
-		if x.at[i] = columnNumber(c.Path); x.at[i] == 0 || x.at[i] > columnsMax {
+		if x.at[i] = filespec.ColumnNumber(c.Path); x.at[i] == 0 || x.at[i] > filespec.ColumnsMax {
 			return fault.New(fault.Script, "%q is no column of a sheet: without a header they are called A, B, … AA", c.Path)
 		}
 	}
@@ -231,8 +230,8 @@ func (x *excel) row(row int, cells map[int]cell) error {
 			if errors.As(err, &failed) && plainError.MatchString(string(failed)) {
 				place.Error = string(failed)
 			}
-			return x.badAt([]byte(x.raw(cells)), place, fmt.Sprintf("cell %s%d of sheet %q: %s", columnLetters(x.at[i]), row,
-				x.sheet, err))
+			return x.badAt([]byte(x.raw(cells)), place, fmt.Sprintf("cell %s%d of sheet %q: %s",
+				filespec.ColumnLetters(x.at[i]), row, x.sheet, err))
 		}
 	}
 	if len(x.out) > RecordBytesMax {
@@ -267,11 +266,11 @@ func (x *excel) header(row int, cells map[int]cell) error {
 		}
 		switch {
 		case len(at) > 1:
-			f := fault.Of(refuse("columns %s and %s of sheet %q are both called %q", columnLetters(at[0]), columnLetters(at[1]),
-				x.sheet, c.Path))
+			f := fault.Of(refuse("columns %s and %s of sheet %q are both called %q", filespec.ColumnLetters(at[0]),
+				filespec.ColumnLetters(at[1]), x.sheet, c.Path))
 			f.Hint = fmt.Sprintf("write another header into the file; or read columns by their letters, behind the header: "+
 				"excel: {header: false, range: A%d}, columns: {NAME: {type: string, path: %s}}",
-				row+1, columnLetters(at[0]))
+				row+1, filespec.ColumnLetters(at[0]))
 			return f
 		case len(at) == 1:
 			x.at[i] = at[0]
@@ -306,7 +305,7 @@ func (x *excel) raw(cells map[int]cell) string {
 		if err != nil {
 			text = cells[n].text
 		}
-		fmt.Fprintf(&b, "%s: %q", columnLetters(n), text)
+		fmt.Fprintf(&b, "%s: %q", filespec.ColumnLetters(n), text)
 	}
 	return b.String()
 }
@@ -320,7 +319,7 @@ func (e cellError) Error() string { return "it is " + string(e) }
 var plainError = regexp.MustCompile(`^#[A-Z0-9/_!?]+$`)
 
 // value appends the value of a column.
-func (x *excel) value(c cell, column Column) error {
+func (x *excel) value(c cell, column filespec.Column) error {
 	switch c.kind {
 	case 0:
 		return nil
@@ -340,13 +339,13 @@ func (x *excel) value(c cell, column Column) error {
 		return errors.New("its text has a zero character, which tables cannot hold")
 	case slices.Contains(column.Nulls, text) && c.kind == 's':
 		return nil
-	case column.Kind != Text && len(bytes.TrimSpace([]byte(text))) == 0:
+	case column.Kind != filespec.Text && len(bytes.TrimSpace([]byte(text))) == 0:
 		return nil
-	case (column.Kind == Number || column.Kind == Whole) && !plainNumber.MatchString(text):
+	case (column.Kind == filespec.Number || column.Kind == filespec.Whole) && !plainNumber.MatchString(text):
 		return fmt.Errorf("%s is no number", shown([]byte(text)))
-	case column.Kind == Whole && strings.ContainsAny(text, ".eE"):
+	case column.Kind == filespec.Whole && strings.ContainsAny(text, ".eE"):
 		return fmt.Errorf("%s is no whole number", text)
-	case column.Kind == Time && column.Layout != "":
+	case column.Kind == filespec.Time && column.Layout != "":
 		if _, err := time.Parse(column.Layout, text); err != nil {
 			return fmt.Errorf("%s is no datetime like %q", shown([]byte(text)), column.Layout)
 		}
@@ -358,12 +357,12 @@ func (x *excel) value(c cell, column Column) error {
 // plainNumber is a number as CSV files have it.
 var plainNumber = regexp.MustCompile(`^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$`)
 
-func (x *excel) text(c cell, column Column) (string, error) {
+func (x *excel) text(c cell, column filespec.Column) (string, error) {
 	if c.kind == 'n' && c.style == elapsed {
 		switch column.Kind {
-		case Number, Whole:
+		case filespec.Number, filespec.Whole:
 			return number(c.text), nil // of days
-		case Time:
+		case filespec.Time:
 			text, err := x.book.span(c.text)
 			if err != nil {
 				text = number(c.text)
@@ -371,7 +370,7 @@ func (x *excel) text(c cell, column Column) (string, error) {
 			return "", fmt.Errorf("%s is an elapsed time, and no datetime: read it as string, or as a number of days", text)
 		}
 	}
-	if column.Kind != Time || c.kind != 'd' && (c.kind != 'n' || c.style == plain) {
+	if column.Kind != filespec.Time || c.kind != 'd' && (c.kind != 'n' || c.style == plain) {
 		return x.book.shown(c)
 	}
 	var t time.Time
@@ -390,7 +389,7 @@ func (x *excel) text(c cell, column Column) (string, error) {
 	}
 	text := t.Format(column.Layout)
 	if back, err := time.Parse(column.Layout, text); err != nil || !back.Equal(t) {
-		return "", fmt.Errorf("%s is more than %q can say", t.Format(ExcelLayout), column.Layout)
+		return "", fmt.Errorf("%s is more than %q can say", t.Format(filespec.ExcelLayout), column.Layout)
 	}
 	return text, nil
 }
@@ -403,7 +402,8 @@ type SheetRow struct {
 }
 
 // TopRows are the first rows of a sheet that have values: at most so many.
-func TopRows(ctx context.Context, in io.ReaderAt, size int64, spec Spec, most int) (out []SheetRow, err error) {
+func TopRows(ctx context.Context, in io.ReaderAt, size int64, spec filespec.Spec, most int) (out []SheetRow,
+	err error) {
 	s, err := openSheet(ctx, in, size, spec)
 	if err != nil {
 		return nil, err
@@ -427,7 +427,7 @@ func TopRows(ctx context.Context, in io.ReaderAt, size int64, spec Spec, most in
 }
 
 // openSheet finds the part of a workbook that is meant.
-func openSheet(ctx context.Context, in io.ReaderAt, size int64, spec Spec) (*sheetReader, error) {
+func openSheet(ctx context.Context, in io.ReaderAt, size int64, spec filespec.Spec) (*sheetReader, error) {
 	book, err := openWorkbook(in, size)
 	if err != nil {
 		return nil, err
@@ -436,18 +436,18 @@ func openSheet(ctx context.Context, in io.ReaderAt, size int64, spec Spec) (*she
 	if s.sheet, err = book.find(spec.Sheet, spec.Number); err != nil {
 		return nil, err
 	}
-	s.area, err = parseRange(spec.Range)
+	s.area, err = filespec.ParseRange(spec.Range)
 	return s, err
 }
 
 // LookExcel says which columns a sheet has, by its header and the first rows. Columns with values
 // but without a header are among them, without a key.
-func LookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec) (out []Found, err error) {
+func LookExcel(ctx context.Context, in io.ReaderAt, size int64, spec filespec.Spec) (out []Found, err error) {
 	out, _, err = lookExcel(ctx, in, size, spec, lookedRecordsMax)
 	return out, err
 }
 
-func lookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec, most int) (out []Found, rows int,
+func lookExcel(ctx context.Context, in io.ReaderAt, size int64, spec filespec.Spec, most int) (out []Found, rows int,
 	err error) {
 	s, err := openSheet(ctx, in, size, spec)
 	if err != nil {
@@ -464,7 +464,7 @@ func lookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec, most 
 				}
 				if name = strings.TrimSpace(name); name != "" {
 					at[n] = len(out)
-					out = append(out, Found{Key: name, Letters: columnLetters(n)})
+					out = append(out, Found{Key: name, Letters: filespec.ColumnLetters(n)})
 				}
 			}
 			return nil
@@ -474,9 +474,9 @@ func lookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec, most 
 			if !ok {
 				i = len(out)
 				at[n] = i
-				out = append(out, Found{Letters: columnLetters(n), Row: row})
+				out = append(out, Found{Letters: filespec.ColumnLetters(n), Row: row})
 				if spec.NoHeader {
-					out[i] = Found{Key: columnLetters(n), Letters: columnLetters(n)}
+					out[i] = Found{Key: filespec.ColumnLetters(n), Letters: filespec.ColumnLetters(n)}
 				}
 			}
 			out[i].Value = together(out[i].Value, s.book.kindOf(cells[n]))

@@ -14,11 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/xuri/excelize/v2"
 
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/test/effort"
 )
 
 // sheetCSV writes the rows of a workbook that fill makes.
-func sheetCSV(t *testing.T, fill func(f *excelize.File), spec Spec) (string, error) {
+func sheetCSV(t *testing.T, fill func(f *excelize.File), spec filespec.Spec) (string, error) {
 	t.Helper()
 	f := excelize.NewFile()
 	fill(f)
@@ -50,38 +51,41 @@ func TestSheets(t *testing.T) {
 			"Z6": "beside", "B7": "x", "A8": "outside"})
 		require.NoError(t, f.SetCellFormula("Data", "C7", "1+1"))
 	}
-	columns := []Column{{Path: "n", Kind: Number}, {Path: "t", Kind: Text}, {Path: "b", Kind: Bool},
-		{Path: "d", Kind: Time, Layout: ExcelLayout}}
+	columns := []filespec.Column{{Path: "n", Kind: filespec.Number}, {Path: "t", Kind: filespec.Text},
+		{Path: "b", Kind: filespec.Bool}, {Path: "d", Kind: filespec.Time, Layout: filespec.ExcelLayout}}
 	for name, c := range map[string]struct {
-		spec        Spec
+		spec        filespec.Spec
 		want, fails string
 	}{
-		"range": {Spec{Columns: columns, Sheet: "Data", Range: "B3:E6"},
+		"range": {filespec.Spec{Columns: columns, Sheet: "Data", Range: "B3:E6"},
 			"4,\"1.5\",\"x\n\"\"y\"\"\",\"true\",\"2024-01-31 10:05:06.500\"\n6,\"123456789012345\",\"0.1\",\"false\",\n", ""},
-		"all": {Spec{Columns: columns[:1], Number: 2},
+		"all": {filespec.Spec{Columns: columns[:1], Number: 2},
 			"4,\"1.5\"\n6,\"123456789012345\"\n7:0,\"cell B7 of sheet \"\"Data\"\": \"\"x\"\" is no number\",\"B: \"\"x\"\", " +
 				"C: \"\"\"\"\"\n", ""},
-		"whole": {Spec{Columns: []Column{{Path: "n", Kind: Whole}}, Number: 2, Range: "A:C4"},
+		"whole": {filespec.Spec{Columns: []filespec.Column{{Path: "n", Kind: filespec.Whole}}, Number: 2, Range: "A:C4"},
 			"4:0,\"cell B4 of sheet \"\"Data\"\": 1.5 is no whole number\",\"B: \"\"1.5\"\", C: \"\"x\\n\\\"\"y\\\"\"\"\"\"\n",
 			""},
-		"formula": {Spec{Columns: columns[1:2], Sheet: "Data", Range: "B3:C7"},
+		"formula": {filespec.Spec{Columns: columns[1:2], Sheet: "Data", Range: "B3:C7"},
 			"4,\"x\n\"\"y\"\"\"\n6,\"0.1\"\n7:0,\"cell C7 of sheet \"\"Data\"\": it has a formula without a value: open the " +
 				"file in Excel or LibreOffice and save it\",\"B: \"\"x\"\", C: \"\"\"\"\"\n", ""},
-		"day only": {Spec{Columns: []Column{{Path: "d", Kind: Time, Layout: "2006-01-02"}}, Sheet: "Data", Range: "B3:E4"},
+		"day only": {filespec.Spec{Columns: []filespec.Column{{Path: "d", Kind: filespec.Time, Layout: "2006-01-02"}},
+			Sheet: "Data", Range: "B3:E4"},
 			"4:0,\"cell E4 of sheet \"\"Data\"\": 2024-01-31 10:05:06.500 is more than \"\"2006-01-02\"\" can say\",\"B: " +
 				"\"\"1.5\"\", C: \"\"x\\n\\\"\"y\\\"\"\"\", D: \"\"true\"\", E: \"\"2024-01-31 10:05:06.5\"\"\"\n", ""},
-		"first": {Spec{Columns: []Column{{Path: "a", Kind: Whole}}}, "2,\"7\"\n", ""},
-		"letters": {Spec{Columns: []Column{{Path: "B", Kind: Text}}, Sheet: "Data", Range: "B4", NoHeader: true},
+		"first": {filespec.Spec{Columns: []filespec.Column{{Path: "a", Kind: filespec.Whole}}}, "2,\"7\"\n", ""},
+		"letters": {filespec.Spec{Columns: []filespec.Column{{Path: "B", Kind: filespec.Text}}, Sheet: "Data",
+			Range: "B4", NoHeader: true},
 			"4,\"1.5\"\n6,\"123456789012345\"\n7,\"x\"\n", ""},
-		"optional": {Spec{Columns: []Column{{Path: "a", Kind: Whole}, {Path: "z", Kind: Text, Optional: true}}},
+		"optional": {filespec.Spec{Columns: []filespec.Column{{Path: "a", Kind: filespec.Whole},
+			{Path: "z", Kind: filespec.Text, Optional: true}}},
 			"2,\"7\",\n", ""},
-		"missing": {Spec{Columns: []Column{{Path: "z", Kind: Text}}}, "",
+		"missing": {filespec.Spec{Columns: []filespec.Column{{Path: "z", Kind: filespec.Text}}}, "",
 			`missing column "z"; row 1 of sheet "Sheet1", which is taken for its header, has: "a"`},
-		"no sheet":  {Spec{Columns: columns, Sheet: "data"}, "", `the workbook has no sheet "data"`},
-		"no number": {Spec{Columns: columns, Number: 3}, "", `the workbook has no sheet number 3`},
-		"no header": {Spec{Columns: columns, Range: "A100"}, "", `sheet "Sheet1" has no header: it is empty`},
-		"null texts": {Spec{Columns: []Column{{Path: "n", Kind: Number, Nulls: []string{"x"}},
-			{Path: "Z", Kind: Text, Optional: true}}, Sheet: "Data", Range: "B3:B7"},
+		"no sheet":  {filespec.Spec{Columns: columns, Sheet: "data"}, "", `the workbook has no sheet "data"`},
+		"no number": {filespec.Spec{Columns: columns, Number: 3}, "", `the workbook has no sheet number 3`},
+		"no header": {filespec.Spec{Columns: columns, Range: "A100"}, "", `sheet "Sheet1" has no header: it is empty`},
+		"null texts": {filespec.Spec{Columns: []filespec.Column{{Path: "n", Kind: filespec.Number, Nulls: []string{"x"}},
+			{Path: "Z", Kind: filespec.Text, Optional: true}}, Sheet: "Data", Range: "B3:B7"},
 			"4,\"1.5\",\n6,\"123456789012345\",\n7,,\n", ""},
 	} {
 		got, err := sheetCSV(t, fill, c.spec)
@@ -93,11 +97,11 @@ func TestSheets(t *testing.T) {
 		require.Equal(t, strings.ReplaceAll(c.want, "A: \"\"outside\"\"", ""), got, name)
 	}
 	for _, text := range []string{"\x1f\x8b\b", "\x28\xb5\x2f\xfd\x04"} {
-		_, err := Excel(t.Context(), &bytes.Buffer{}, strings.NewReader(text), int64(len(text)), Spec{})
+		_, err := Excel(t.Context(), &bytes.Buffer{}, strings.NewReader(text), int64(len(text)), filespec.Spec{})
 		require.ErrorContains(t, err, "the file is compressed, and workbooks are not read so", text)
 	}
 	for _, text := range []string{"", "no zip", "PK\x03\x04"} {
-		_, err := Excel(t.Context(), &bytes.Buffer{}, strings.NewReader(text), int64(len(text)), Spec{})
+		_, err := Excel(t.Context(), &bytes.Buffer{}, strings.NewReader(text), int64(len(text)), filespec.Spec{})
 		require.ErrorContains(t, err, "no Excel workbook", text)
 	}
 }
@@ -129,12 +133,13 @@ func TestSheetsOfOthers(t *testing.T) {
 	for range effort.Of(5, 20, 200) {
 		rows, columns := rng.IntN(20), 1+rng.IntN(8)
 		want := make([][]string, rows)
-		spec := Spec{}
+		spec := filespec.Spec{}
 		kinds := make([]int, columns)
 		for c := range columns {
 			kinds[c] = rng.IntN(4)
-			column := Column{Path: fmt.Sprintf("c%d", c), Kind: []Kind{Text, Number, Bool, Time}[kinds[c]], Layout: ExcelLayout}
-			spec.Columns = append(spec.Columns, column)
+			kind := []filespec.Kind{filespec.Text, filespec.Number, filespec.Bool, filespec.Time}[kinds[c]]
+			spec.Columns = append(spec.Columns,
+				filespec.Column{Path: fmt.Sprintf("c%d", c), Kind: kind, Layout: filespec.ExcelLayout})
 		}
 		got, err := sheetCSV(t, func(f *excelize.File) {
 			for c := range columns {
@@ -188,7 +193,7 @@ func anyCell(rng *rand.Rand, kind int) (any, string) {
 	}
 	moment := time.Date(1900+rng.IntN(300), time.Month(1+rng.IntN(12)), 1+rng.IntN(28), rng.IntN(24), rng.IntN(60),
 		rng.IntN(60), rng.IntN(1000)*1_000_000, time.UTC)
-	return moment, moment.Format(ExcelLayout)
+	return moment, moment.Format(filespec.ExcelLayout)
 }
 
 func TestStyles(t *testing.T) {
@@ -223,23 +228,26 @@ func TestElapsed(t *testing.T) {
 	for name, c := range map[string]struct {
 		days   float64
 		format excelize.Style
-		kind   Kind
+		kind   filespec.Kind
 		from04 bool
 		want   string
 	}{
-		"beyond a day":     {days: 1.5, format: excelize.Style{NumFmt: 46}, kind: Text, want: "36:00:00"},
-		"within a day":     {days: 0.25, format: excelize.Style{NumFmt: 46}, kind: Text, want: "06:00:00"},
-		"minutes":          {days: 1.5, format: excelize.Style{CustomNumFmt: &own}, kind: Text, want: "36:00:00"},
-		"milliseconds":     {days: 100 + 1.5/86_400, format: excelize.Style{NumFmt: 46}, kind: Text, want: "2400:00:01.5"},
-		"nothing":          {format: excelize.Style{NumFmt: 46}, kind: Text, want: "00:00:00"},
-		"negative of 1904": {days: -1.5, format: excelize.Style{NumFmt: 46}, kind: Text, from04: true, want: "-36:00:00"},
-		"negative":         {days: -1.5, format: excelize.Style{NumFmt: 46}, kind: Text, want: "-1.5 is no elapsed time"},
-		"a number":         {days: 1.5, format: excelize.Style{NumFmt: 46}, kind: Number, want: "1.5"},
-		"a negative one":   {days: -1.5, format: excelize.Style{NumFmt: 46}, kind: Number, want: "-1.5"},
-		"whole days":       {days: 2, format: excelize.Style{NumFmt: 46}, kind: Whole, want: "2"},
-		"a datetime": {days: 1.5, format: excelize.Style{NumFmt: 46}, kind: Time,
+		"beyond a day": {days: 1.5, format: excelize.Style{NumFmt: 46}, kind: filespec.Text, want: "36:00:00"},
+		"within a day": {days: 0.25, format: excelize.Style{NumFmt: 46}, kind: filespec.Text, want: "06:00:00"},
+		"minutes":      {days: 1.5, format: excelize.Style{CustomNumFmt: &own}, kind: filespec.Text, want: "36:00:00"},
+		"milliseconds": {days: 100 + 1.5/86_400, format: excelize.Style{NumFmt: 46}, kind: filespec.Text,
+			want: "2400:00:01.5"},
+		"nothing": {format: excelize.Style{NumFmt: 46}, kind: filespec.Text, want: "00:00:00"},
+		"negative of 1904": {days: -1.5, format: excelize.Style{NumFmt: 46}, kind: filespec.Text, from04: true,
+			want: "-36:00:00"},
+		"negative": {days: -1.5, format: excelize.Style{NumFmt: 46}, kind: filespec.Text,
+			want: "-1.5 is no elapsed time"},
+		"a number":       {days: 1.5, format: excelize.Style{NumFmt: 46}, kind: filespec.Number, want: "1.5"},
+		"a negative one": {days: -1.5, format: excelize.Style{NumFmt: 46}, kind: filespec.Number, want: "-1.5"},
+		"whole days":     {days: 2, format: excelize.Style{NumFmt: 46}, kind: filespec.Whole, want: "2"},
+		"a datetime": {days: 1.5, format: excelize.Style{NumFmt: 46}, kind: filespec.Time,
 			want: "36:00:00 is an elapsed time, and no datetime"},
-		"a time of day": {days: 0.25, format: excelize.Style{NumFmt: 21}, kind: Text, want: "06:00:00"},
+		"a time of day": {days: 0.25, format: excelize.Style{NumFmt: 21}, kind: filespec.Text, want: "06:00:00"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -249,7 +257,7 @@ func TestElapsed(t *testing.T) {
 				style, err := f.NewStyle(&c.format)
 				require.NoError(t, err)
 				require.NoError(t, f.SetCellStyle("Sheet1", "A2", "A2", style))
-			}, Spec{Columns: []Column{{Path: "d", Kind: c.kind, Layout: ExcelLayout}}})
+			}, filespec.Spec{Columns: []filespec.Column{{Path: "d", Kind: c.kind, Layout: filespec.ExcelLayout}}})
 			require.NoError(t, err)
 			if !strings.Contains(c.want, "is") {
 				c.want = "2,\"" + c.want + "\"\n"
@@ -257,21 +265,6 @@ func TestElapsed(t *testing.T) {
 			require.Contains(t, got, c.want)
 		})
 	}
-}
-
-func TestRanges(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]area{"": {}, "B3": {2, 3, 0, 0}, "B3:F": {2, 3, 6, 0}, "b:f": {2, 0, 6, 0},
-		"$B$3:$F$100": {2, 3, 6, 100}, "XFD1": {16384, 1, 0, 0}} {
-		got, err := parseRange(text)
-		require.NoError(t, err, text)
-		require.Equal(t, want, got, text)
-	}
-	for _, text := range []string{"3B", "F3:B3", "B3:F1", "ZZZZ1", "B0", ":", "B3:", "A1048577"} {
-		require.Error(t, CheckRange(text), text)
-	}
-	require.Equal(t, "XFD", columnLetters(16384))
-	require.Equal(t, "AA", columnLetters(27))
 }
 
 func TestLookExcel(t *testing.T) {
@@ -282,10 +275,10 @@ func TestLookExcel(t *testing.T) {
 	data, err := f.WriteToBuffer()
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
-	rows, err := TopRows(t.Context(), bytes.NewReader(data.Bytes()), int64(data.Len()), Spec{Range: "B3"}, 1)
+	rows, err := TopRows(t.Context(), bytes.NewReader(data.Bytes()), int64(data.Len()), filespec.Spec{Range: "B3"}, 1)
 	require.NoError(t, err)
 	require.Equal(t, []SheetRow{{3, []int{2, 4, 7}, []string{"1.5", "3", "x"}}}, rows)
-	got, err := LookExcel(t.Context(), bytes.NewReader(data.Bytes()), int64(data.Len()), Spec{})
+	got, err := LookExcel(t.Context(), bytes.NewReader(data.Bytes()), int64(data.Len()), filespec.Spec{})
 	require.NoError(t, err)
 	require.Equal(t, []Found{{Key: "i", Value: Integer, Letters: "A"}, {Key: "f", Value: Fraction, Letters: "B"},
 		{Key: "d", Value: Moment, Letters: "C"}, {Key: "s", Value: Any, Letters: "D"},

@@ -10,12 +10,13 @@ import (
 	"unicode/utf8"
 
 	"thalweg/internal/base/fault"
+	"thalweg/internal/lang/filespec"
 )
 
 // Writer takes the text of a file, and writes its records as CSV.
 type Writer struct {
 	to     io.Writer
-	spec   Spec
+	spec   filespec.Spec
 	root   *node
 	leaves []*node
 
@@ -38,7 +39,7 @@ type Writer struct {
 }
 
 // NewWriter writes the values of the columns of a JSON file to to.
-func NewWriter(to io.Writer, spec Spec) (*Writer, error) {
+func NewWriter(to io.Writer, spec filespec.Spec) (*Writer, error) {
 	w := &Writer{to: to, spec: spec, line: 1, values: make([][]byte, len(spec.Columns))}
 	var err error
 	w.root, w.leaves, err = tree(spec.Columns)
@@ -341,7 +342,7 @@ func what(c byte) string {
 var errLacks = errors.New("it has no value")
 
 // cell appends the value of a column.
-func (w *Writer) cell(i int, c Column) error {
+func (w *Writer) cell(i int, c filespec.Column) error {
 	raw := w.values[i]
 	switch {
 	case raw == nil && !c.Optional && !w.nullAbove(c):
@@ -352,18 +353,18 @@ func (w *Writer) cell(i int, c Column) error {
 	w.text = w.text[:0]
 	text := raw[0] == '"'
 	switch {
-	case text && (c.Kind == Text || c.Kind == Time):
+	case text && (c.Kind == filespec.Text || c.Kind == filespec.Time):
 		var err error
 		if w.text, err = unquote(w.text, raw); err != nil {
 			return fmt.Errorf("%s: %w", c.Path, err)
 		}
-		if c.Kind == Time && len(bytes.TrimSpace(w.text)) == 0 {
+		if c.Kind == filespec.Time && len(bytes.TrimSpace(w.text)) == 0 {
 			w.text = raw
 		}
-	case (c.Kind == Number || c.Kind == Whole) && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9'):
+	case (c.Kind == filespec.Number || c.Kind == filespec.Whole) && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9'):
 		w.out = append(w.out, raw...)
 		return nil
-	case c.Kind == Bool && (raw[0] >= '0' && raw[0] <= '9'):
+	case c.Kind == filespec.Bool && (raw[0] >= '0' && raw[0] <= '9'):
 		w.text = append(append(w.text, raw...), " (a number)"...)
 	default:
 		var b bytes.Buffer
@@ -377,8 +378,8 @@ func (w *Writer) cell(i int, c Column) error {
 }
 
 // nullAbove reports whether what leads to a column is null in the record.
-func (w *Writer) nullAbove(c Column) bool {
-	steps, err := ParsePath(c.Path)
+func (w *Writer) nullAbove(c filespec.Column) bool {
+	steps, err := filespec.ParsePath(c.Path)
 	if err != nil {
 		return false
 	}

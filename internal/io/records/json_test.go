@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/base/fault"
+	"thalweg/internal/lang/filespec"
 )
 
 // convert writes a text's records, given in pieces of so many bytes.
-func convert(t *testing.T, text string, piece int, columns ...Column) (string, error) {
+func convert(t *testing.T, text string, piece int, columns ...filespec.Column) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := NewWriter(&out, Spec{Format: JSON, Columns: columns})
+	w, err := NewWriter(&out, filespec.Spec{Format: filespec.JSON, Columns: columns})
 	require.NoError(t, err)
 	for from := 0; from < len(text); from += piece {
 		if _, err := w.Write([]byte(text[from:min(from+piece, len(text))])); err != nil {
@@ -33,10 +34,11 @@ func convert(t *testing.T, text string, piece int, columns ...Column) (string, e
 
 func TestValues(t *testing.T) {
 	t.Parallel()
-	columns := []Column{{Path: "a", Kind: Number, Optional: false}, {Path: "s", Kind: Text, Optional: false},
-		{Path: "o.x", Kind: Text, Optional: true}, {Path: "l[1].y", Kind: Number, Optional: true},
-		{Path: "b", Kind: Bool, Optional: true}, {Path: "t", Kind: Time, Optional: true},
-		{Path: `"a.b"`, Kind: Number, Optional: true}}
+	columns := []filespec.Column{{Path: "a", Kind: filespec.Number, Optional: false},
+		{Path: "s", Kind: filespec.Text, Optional: false},
+		{Path: "o.x", Kind: filespec.Text, Optional: true}, {Path: "l[1].y", Kind: filespec.Number, Optional: true},
+		{Path: "b", Kind: filespec.Bool, Optional: true}, {Path: "t", Kind: filespec.Time, Optional: true},
+		{Path: `"a.b"`, Kind: filespec.Number, Optional: true}}
 	for name, c := range map[string]struct{ text, want string }{
 		"plain": {`{"a":1,"s":"x","o":{"x":"y"},"l":[0,{"y":2}],"b":true,"t":"2024","a.b":3}`,
 			`1,1,"x","y",2,"true","2024",3`},
@@ -72,7 +74,7 @@ func TestValues(t *testing.T) {
 // Where records begin and end, and in which line.
 func TestShapes(t *testing.T) {
 	t.Parallel()
-	n := Column{Path: "n", Kind: Number, Optional: false}
+	n := filespec.Column{Path: "n", Kind: filespec.Number, Optional: false}
 	for name, c := range map[string]struct{ text, want, fails string }{
 		"empty":      {"", "", ""},
 		"blank":      {" \n\n", "", ""},
@@ -147,28 +149,11 @@ func TestTextsAsEncodingJSON(t *testing.T) {
 		}
 		raw, err := json.Marshal(map[string]string{"s": b.String()})
 		require.NoError(t, err)
-		got, err := convert(t, string(raw), 3, Column{Path: "s", Kind: Text, Optional: false})
+		got, err := convert(t, string(raw), 3, filespec.Column{Path: "s", Kind: filespec.Text, Optional: false})
 		require.NoError(t, err)
 		rec, err := csv.NewReader(strings.NewReader(strings.ReplaceAll(got, "\r", "~"))).Read()
 		require.NoError(t, err, "%q", got)
 		require.Equal(t, strings.ReplaceAll(b.String(), "\r", "~"), rec[1])
-	}
-}
-
-func TestPaths(t *testing.T) {
-	t.Parallel()
-	for _, path := range []string{"a", "a.b", "items[0].sku", `"a.b".c`, "größe", "a[0][1]", `a."x"`} {
-		require.NoError(t, CheckPath(path), path)
-	}
-	for path, want := range map[string]string{"": "a key is missing", "a.": "a key is missing", "a[": "not closed",
-		"a[x]": "no element", "[0]": "a key is missing", `"a`: "not closed", "a[0]b": "a point or"} {
-		require.ErrorContains(t, CheckPath(path), want, path)
-	}
-	require.Equal(t, `"a.b"`, KeyPath("a.b"))
-	for _, key := range []string{"a", "a.b", `x"y`, "", `\`, "[0]"} {
-		steps, err := ParsePath(KeyPath(key))
-		require.NoError(t, err)
-		require.Equal(t, []Step{{key, -1}}, steps)
 	}
 }
 
@@ -189,9 +174,10 @@ func BenchmarkJSON(b *testing.B) {
 	text := []byte(strings.Repeat(line, 2_000))
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		w, _ := NewWriter(&bytes.Buffer{}, Spec{Format: JSON, Columns: []Column{{Path: "id", Kind: Number, Optional: false},
-			{Path: "name", Kind: Text, Optional: false}, {Path: "address.city", Kind: Text, Optional: false},
-			{Path: "price", Kind: Number, Optional: false}}})
+		w, _ := NewWriter(&bytes.Buffer{}, filespec.Spec{Format: filespec.JSON, Columns: []filespec.Column{
+			{Path: "id", Kind: filespec.Number, Optional: false},
+			{Path: "name", Kind: filespec.Text, Optional: false}, {Path: "address.city", Kind: filespec.Text, Optional: false},
+			{Path: "price", Kind: filespec.Number, Optional: false}}})
 		_, _ = w.Write(text)
 		_ = w.Close()
 	}

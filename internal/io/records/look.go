@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+
+	"thalweg/internal/lang/filespec"
 )
 
 // Found is a key of records that were looked at.
@@ -37,7 +39,7 @@ const lookedRecordsMax = 1_000
 // Look says which keys the first records of a JSON file have, in the order in which they
 // come, by the beginning of its text. Of bad records it sees nothing.
 func Look(text []byte) ([]Found, error) {
-	w, err := NewWriter(io.Discard, Spec{Format: JSON})
+	w, err := NewWriter(io.Discard, filespec.Spec{Format: filespec.JSON})
 	if err != nil {
 		return nil, err
 	}

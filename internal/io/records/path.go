@@ -2,90 +2,9 @@ package records
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
+
+	"thalweg/internal/lang/filespec"
 )
-
-// Step is a key of an object, or an element of a list.
-type Step struct {
-	Key   string
-	Index int // -1: it is a key
-}
-
-// CheckPath says what is wrong with a path to a value: keys with points between them,
-// elements as [0], keys with such characters in quotes: address.city, items[0].sku, "a.b".
-func CheckPath(path string) error {
-	_, err := ParsePath(path)
-	return err
-}
-
-// KeyPath is the path of a key, quoted where it has to be.
-func KeyPath(key string) string {
-	if key != "" && !strings.ContainsAny(key, `."[]`) {
-		return key
-	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
-}
-
-const indexMax = 1_000_000
-
-// ParsePath takes a path apart; see CheckPath.
-func ParsePath(path string) ([]Step, error) {
-	var out []Step
-	rest := path
-	for first := true; rest != "" || first; first = false {
-		var err error
-		switch {
-		case strings.HasPrefix(rest, "[") && !first:
-			end := strings.IndexByte(rest, ']')
-			if end < 0 {
-				return nil, fmt.Errorf("the [ in path %q is not closed", path)
-			}
-			n, failed := strconv.Atoi(rest[1:end])
-			if failed != nil || n < 0 || n > indexMax {
-				return nil, fmt.Errorf("in path %q, [%s] is no element of a list: the first is [0]", path, rest[1:end])
-			}
-			out = append(out, Step{Index: n})
-			rest = rest[end+1:]
-			continue
-		case !first && !strings.HasPrefix(rest, "."):
-			return nil, fmt.Errorf("in path %q, a point or [ is missing before %q", path, rest)
-		case !first:
-			rest = rest[1:]
-		}
-		var key string
-		if strings.HasPrefix(rest, `"`) {
-			key, rest, err = quotedKey(path, rest[1:])
-		} else {
-			end := strings.IndexAny(rest, `.["]`)
-			if end < 0 {
-				end = len(rest)
-			}
-			if key, rest = rest[:end], rest[end:]; key == "" {
-				err = fmt.Errorf("a key is missing in path %q", path)
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, Step{Key: key, Index: -1})
-	}
-	return out, nil
-}
-
-func quotedKey(path, rest string) (key, left string, err error) {
-	var b strings.Builder
-	for i := 0; i < len(rest); i++ {
-		switch {
-		case rest[i] == '"':
-			return b.String(), rest[i+1:], nil
-		case rest[i] == '\\' && i+1 < len(rest):
-			i++
-		}
-		b.WriteByte(rest[i])
-	}
-	return "", "", fmt.Errorf("the quote in path %q is not closed", path)
-}
 
 // node is a place in records where a wanted value is, or that leads to some.
 type node struct {
@@ -99,10 +18,10 @@ type node struct {
 }
 
 // tree puts the columns' paths together.
-func tree(columns []Column) (*node, []*node, error) {
+func tree(columns []filespec.Column) (*node, []*node, error) {
 	root, leaves := &node{}, make([]*node, len(columns))
 	for i, c := range columns {
-		steps, err := ParsePath(c.Path)
+		steps, err := filespec.ParsePath(c.Path)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -116,7 +35,7 @@ func tree(columns []Column) (*node, []*node, error) {
 	return root, leaves, nil
 }
 
-func (n *node) child(s Step) *node {
+func (n *node) child(s filespec.Step) *node {
 	if s.Index >= 0 {
 		if n.items == nil {
 			n.items = map[int]*node{}
@@ -130,7 +49,7 @@ func (n *node) child(s Step) *node {
 		n.keys = map[string]*node{}
 	}
 	if n.keys[s.Key] == nil {
-		path := KeyPath(s.Key)
+		path := filespec.KeyPath(s.Key)
 		if n.path != "" {
 			path = n.path + "." + path
 		}

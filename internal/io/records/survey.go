@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"thalweg/internal/base/fault"
+	"thalweg/internal/lang/filespec"
 )
 
 // Limits of surveys.
@@ -35,7 +36,7 @@ type surveyed struct {
 
 // NewSurvey returns one that has seen nothing. The text is written to it, and it is closed.
 func NewSurvey() *Survey {
-	s := &Survey{Writer: &Writer{to: io.Discard, spec: Spec{Format: JSON}, line: 1}, root: &surveyed{}}
+	s := &Survey{Writer: &Writer{to: io.Discard, spec: filespec.Spec{Format: filespec.JSON}, line: 1}, root: &surveyed{}}
 	s.visit = func(text []byte) error { return s.object(text, s.root, 0) }
 	return s
 }
@@ -53,7 +54,7 @@ func (s *Survey) object(text []byte, of *surveyed, depth int) (err error) {
 				err = fault.New(fault.UserData, "the records have more than %d different keys", surveyedMax)
 				return
 			}
-			k = &surveyed{path: KeyPath(key)}
+			k = &surveyed{path: filespec.KeyPath(key)}
 			if of.path != "" {
 				k.path = of.path + "." + k.path
 			}
@@ -92,6 +93,7 @@ func (k *surveyed) found(out []Found, lacking bool) []Found {
 
 // SurveyExcel says which columns a sheet has, by its header and all of its rows, and how many rows with values are
 // below the header.
-func SurveyExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec) (found []Found, rows int, err error) {
+func SurveyExcel(ctx context.Context, in io.ReaderAt, size int64, spec filespec.Spec) (found []Found, rows int,
+	err error) {
 	return lookExcel(ctx, in, size, spec, -1)
 }

@@ -14,6 +14,7 @@ import (
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/unpack"
+	"thalweg/internal/lang/filespec"
 )
 
 // Limits of workbooks.
@@ -52,7 +53,7 @@ const (
 // openWorkbook reads all of a workbook but its sheets.
 func openWorkbook(in io.ReaderAt, bytes int64) (*workbook, error) {
 	archive, err := zip.NewReader(in, bytes)
-	if form, unread := unpack.CompressionIn(in); err != nil && unread == nil && form != unpack.Plain {
+	if form, unread := unpack.CompressionIn(in); err != nil && unread == nil && form != filespec.Plain {
 		f := fault.New(fault.UserData, "the file is compressed, and workbooks are not read so")
 		f.Hint = PackedHint
 		return nil, f

@@ -2,87 +2,28 @@ package unpack
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/charmap"
 
 	"thalweg/internal/base/fault"
+	"thalweg/internal/lang/filespec"
 )
-
-// Charset is how text is written in bytes, by its name in scripts.
-type Charset string
-
-// UTF8 is what everything else is turned into.
-const UTF8 Charset = ""
-
-// utf16s of scripts. The first has a byte order mark.
-const (
-	marked16 Charset = "utf-16"
-	little16 Charset = "utf-16le"
-	big16    Charset = "utf-16be"
-)
-
-// charmaps are the character sets of one byte a character.
-func charmaps() map[Charset]*charmap.Charmap {
-	return map[Charset]*charmap.Charmap{
-		"iso-8859-1": charmap.ISO8859_1, "iso-8859-2": charmap.ISO8859_2, "iso-8859-5": charmap.ISO8859_5,
-		"iso-8859-7": charmap.ISO8859_7, "iso-8859-9": charmap.ISO8859_9, "iso-8859-15": charmap.ISO8859_15,
-		"windows-1250": charmap.Windows1250, "windows-1251": charmap.Windows1251, "windows-1252": charmap.Windows1252,
-		"windows-1253": charmap.Windows1253, "windows-1254": charmap.Windows1254, "windows-1257": charmap.Windows1257,
-		"ibm437": charmap.CodePage437, "ibm850": charmap.CodePage850, "ibm852": charmap.CodePage852,
-	}
-}
-
-// Charsets are the names that ParseCharset takes, but for other spellings of them.
-func Charsets() []string {
-	names := []string{"utf-8", "latin-1", string(marked16), string(little16), string(big16)}
-	for c := range charmaps() {
-		names = append(names, string(c))
-	}
-	slices.Sort(names)
-	return names
-}
-
-// ParseCharset knows a character set by its name, in the spellings of other tools: Latin1,
-// cp1252, ISO_8859-15, UTF16.
-func ParseCharset(name string) (c Charset, ok bool) {
-	plain := strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(strings.TrimSpace(name)))
-	switch plain {
-	case "utf8", "ascii", "usascii":
-		return UTF8, true
-	case "latin1":
-		return "iso-8859-1", true
-	case "latin2":
-		return "iso-8859-2", true
-	case "latin9":
-		return "iso-8859-15", true
-	case "ansi":
-		return "windows-1252", true
-	}
-	plain = strings.NewReplacer("cp125", "windows125", "cp", "ibm").Replace(plain)
-	for _, known := range Charsets() {
-		if strings.ReplaceAll(known, "-", "") == plain {
-			return Charset(known), true
-		}
-	}
-	return "", false
-}
 
 // decoder appends the text of src to dst. What is left of src is the beginning of a
 // character; last: there is no more.
 type decoder func(dst, src []byte, last bool) (text, left []byte, err error)
 
-func (c Charset) decoder() (decoder, error) {
+// decoderOf is the decoder of a character set.
+func decoderOf(c filespec.Charset) (decoder, error) {
 	switch c {
-	case UTF8:
+	case filespec.UTF8:
 		return func(dst, src []byte, _ bool) ([]byte, []byte, error) { return append(dst, src...), nil, nil }, nil
-	case marked16, little16, big16:
+	case filespec.UTF16, filespec.UTF16LE, filespec.UTF16BE:
 		return (&units{charset: c}).decode, nil
 	}
-	m := charmaps()[c]
+	m := c.Charmap()
 	if m == nil {
 		return nil, fault.New(fault.Script, "there is no encoding %q", string(c))
 	}
@@ -91,7 +32,7 @@ func (c Charset) decoder() (decoder, error) {
 
 // bytewise decodes one byte a character. Control characters above ASCII are in no text:
 // where they seem to be, the bytes are of another character set.
-func bytewise(c Charset, m *charmap.Charmap) decoder {
+func bytewise(c filespec.Charset, m *charmap.Charmap) decoder {
 	const c1First, c1Last = 0x80, 0x9f
 	var text [256]string
 	for b := range text {
@@ -121,7 +62,7 @@ func bytewise(c Charset, m *charmap.Charmap) decoder {
 
 // units decodes UTF-16.
 type units struct {
-	charset Charset
+	charset filespec.Charset
 	begun   bool
 	big     bool
 }
@@ -165,27 +106,27 @@ func (u *units) decode(dst, src []byte, last bool) ([]byte, []byte, error) {
 // begin looks at the byte order mark, which is no part of the text.
 func (u *units) begin(src []byte) ([]byte, error) {
 	u.begun = true
-	u.big = u.charset == big16
-	order := Charset("")
+	u.big = u.charset == filespec.UTF16BE
+	var order filespec.Charset
 	if len(src) >= unitBytes {
 		switch {
 		case src[0] == 0xff && src[1] == 0xfe:
-			order = little16
+			order = filespec.UTF16LE
 		case src[0] == 0xfe && src[1] == 0xff:
-			order = big16
+			order = filespec.UTF16BE
 		}
 	}
 	switch {
-	case u.charset != marked16 && order == u.charset:
+	case u.charset != filespec.UTF16 && order == u.charset:
 		return src[unitBytes:], nil
-	case u.charset != marked16 && order != "":
+	case u.charset != filespec.UTF16 && order != "":
 		f := fault.New(fault.UserData, "the file is in %s, not in %s: its byte order mark says so", order, u.charset)
 		f.Hint = "say csv: {encoding: utf-16}"
 		return src, f
-	case u.charset == marked16 && order != "":
-		u.big = order == big16
+	case u.charset == filespec.UTF16 && order != "":
+		u.big = order == filespec.UTF16BE
 		return src[unitBytes:], nil
-	case u.charset == marked16 && len(src) > 0:
+	case u.charset == filespec.UTF16 && len(src) > 0:
 		f := fault.New(fault.UserData, "the file has no byte order mark, which says how its UTF-16 is to be read")
 		f.Hint = "say csv: {encoding: utf-16le}, which Windows writes, or utf-16be; or it is in another encoding"
 		return src, f

@@ -10,16 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"thalweg/internal/base/fault"
-)
-
-// Compression is how the bytes of a file are packed.
-type Compression string
-
-// The compressions. Their names are stored in plans: they do not change.
-const (
-	Plain Compression = ""
-	Gzip  Compression = "gzip"
-	Zstd  Compression = "zstd"
+	"thalweg/internal/lang/filespec"
 )
 
 // HeadBytes of a file are enough to know its compression.
@@ -30,22 +21,22 @@ const HeadBytes = 4
 const zstdWindowBytesMax = 128 << 20
 
 // CompressionOf finds a compression by how a file begins.
-func CompressionOf(head []byte) Compression {
+func CompressionOf(head []byte) filespec.Compression {
 	switch {
 	case bytes.HasPrefix(head, []byte("\x1f\x8b\x08")):
-		return Gzip
+		return filespec.Gzip
 	case bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")):
-		return Zstd
+		return filespec.Zstd
 	}
-	return Plain
+	return filespec.Plain
 }
 
 // CompressionIn finds it in a file.
-func CompressionIn(f io.ReaderAt) (Compression, error) {
+func CompressionIn(f io.ReaderAt) (filespec.Compression, error) {
 	head := make([]byte, HeadBytes)
 	n, err := f.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return Plain, err
+		return filespec.Plain, err
 	}
 	return CompressionOf(head[:n]), nil
 }
@@ -67,23 +58,23 @@ func (s *source) Read(p []byte) (int, error) {
 }
 
 // expand gives the bytes that were packed. The caller calls end.
-func (c Compression) expand(from *source) (_ io.Reader, end func(), err error) {
+func (s *source) expand(c filespec.Compression) (_ io.Reader, end func(), err error) {
 	switch c {
-	case Gzip:
-		z := &members{from: bufio.NewReader(from)}
+	case filespec.Gzip:
+		z := &members{from: bufio.NewReader(s)}
 		if z.one, err = gzip.NewReader(z.from); err != nil {
-			return nil, nil, c.damaged(from, err)
+			return nil, nil, s.damaged(c, err)
 		}
 		z.one.Multistream(false)
-		return &expanded{z, c, from}, func() { _ = z.one.Close() }, nil
-	case Zstd:
-		z, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindowBytesMax))
+		return &expanded{z, c, s}, func() { _ = z.one.Close() }, nil
+	case filespec.Zstd:
+		z, err := zstd.NewReader(s, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindowBytesMax))
 		if err != nil {
-			return nil, nil, c.damaged(from, err)
+			return nil, nil, s.damaged(c, err)
 		}
-		return &expanded{z, c, from}, z.Close, nil
+		return &expanded{z, c, s}, z.Close, nil
 	}
-	return from, func() {}, nil
+	return s, func() {}, nil
 }
 
 // members are those of a gzip file, one behind the other. Behind the last there may be zeros, to fill a block.
@@ -141,24 +132,25 @@ const gzipFirst = 0x1f
 // expanded says what is wrong with the data in words of ours.
 type expanded struct {
 	io.Reader
-	c    Compression
+	c    filespec.Compression
 	from *source
 }
 
 func (e *expanded) Read(p []byte) (int, error) {
 	n, err := e.Reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = e.c.damaged(e.from, err)
+		err = e.from.damaged(e.c, err)
 	}
 	return n, err
 }
 
-func (c Compression) damaged(from *source, err error) error {
-	f := fault.New(fault.UserData, "its %s data is damaged within the first %d bytes", c, from.read)
+// damaged says what is wrong with data that cannot be expanded.
+func (s *source) damaged(c filespec.Compression, err error) error {
+	f := fault.New(fault.UserData, "its %s data is damaged within the first %d bytes", c, s.read)
 	f.Err, f.Hint = err, "get the file again from where it comes from"
 	switch {
-	case from.err != nil:
-		return from.err
+	case s.err != nil:
+		return s.err
 	case errors.Is(err, errBehind):
 		f.Message = "behind its gzip data are bytes that are no gzip: something was appended to the file, or it is damaged"
 		f.Err = nil

@@ -8,12 +8,13 @@ import (
 	"io"
 
 	"thalweg/internal/base/fault"
+	"thalweg/internal/lang/filespec"
 )
 
 // Form is how the text of a file is packed into its bytes.
 type Form struct {
-	Compression Compression `json:"compression,omitempty"`
-	Charset     Charset     `json:"charset,omitempty"`
+	Compression filespec.Compression `json:"compression,omitempty"`
+	Charset     filespec.Charset     `json:"charset,omitempty"`
 }
 
 // Changes reports whether the text is anything else than the bytes.
@@ -26,12 +27,12 @@ const bufferBytes = 256 << 10
 // characters name the line of the text; the caller knows the file.
 func Text(ctx context.Context, to io.Writer, from io.Reader, form Form) (written int64, err error) {
 	src := &source{from: from}
-	r, end, err := form.Compression.expand(src)
+	r, end, err := src.expand(form.Compression)
 	if err != nil {
 		return 0, err
 	}
 	defer end()
-	decode, err := form.Charset.decoder()
+	decode, err := decoderOf(form.Charset)
 	if err != nil {
 		return 0, err
 	}

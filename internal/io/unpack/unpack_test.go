@@ -19,6 +19,7 @@ import (
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/unpack"
+	"thalweg/internal/lang/filespec"
 )
 
 func text(t *testing.T, from io.Reader, form unpack.Form) (string, error) {
@@ -29,14 +30,14 @@ func text(t *testing.T, from io.Reader, form unpack.Form) (string, error) {
 	return out.String(), err
 }
 
-func packed(t *testing.T, c unpack.Compression, data string) []byte {
+func packed(t *testing.T, c filespec.Compression, data string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	var w io.WriteCloser
 	switch c {
-	case unpack.Gzip:
+	case filespec.Gzip:
 		w = gzip.NewWriter(&out)
-	case unpack.Zstd:
+	case filespec.Zstd:
 		z, err := zstd.NewWriter(&out)
 		require.NoError(t, err)
 		w = z
@@ -54,12 +55,12 @@ func TestTextOfOthers(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("name;größe\nMüller;1,5\n", 40_000)
 	for _, c := range []struct {
-		charset unpack.Charset
+		charset filespec.Charset
 		by      encoding.Encoding
 		text    string
 	}{
-		{unpack.UTF8, encoding.Nop, "a,ü,€,𝄞\n"},
-		{unpack.UTF8, encoding.Nop, ""},
+		{filespec.UTF8, encoding.Nop, "a,ü,€,𝄞\n"},
+		{filespec.UTF8, encoding.Nop, ""},
 		{"iso-8859-1", charmap.ISO8859_1, long},
 		{"iso-8859-15", charmap.ISO8859_15, "preis;5 €\n"},
 		{"windows-1252", charmap.Windows1252, "„quoted“ – 5 €\n" + long},
@@ -74,7 +75,7 @@ func TestTextOfOthers(t *testing.T) {
 	} {
 		raw, err := c.by.NewEncoder().String(c.text)
 		require.NoError(t, err)
-		for _, compression := range []unpack.Compression{unpack.Plain, unpack.Gzip, unpack.Zstd} {
+		for _, compression := range []filespec.Compression{filespec.Plain, filespec.Gzip, filespec.Zstd} {
 			data := packed(t, compression, raw)
 			require.Equal(t, compression, unpack.CompressionOf(data))
 			form := unpack.Form{Compression: compression, Charset: c.charset}
@@ -96,7 +97,7 @@ func TestTextOfOthers(t *testing.T) {
 // Files that were put together are read whole, as gunzip and unzstd do.
 func TestSeveralStreams(t *testing.T) {
 	t.Parallel()
-	for _, c := range []unpack.Compression{unpack.Gzip, unpack.Zstd} {
+	for _, c := range []filespec.Compression{filespec.Gzip, filespec.Zstd} {
 		data := append(packed(t, c, "a\n1\n"), packed(t, c, "2\n")...)
 		got, err := text(t, bytes.NewReader(data), unpack.Form{Compression: c})
 		require.NoError(t, err)
@@ -107,8 +108,8 @@ func TestSeveralStreams(t *testing.T) {
 // Behind gzip data there may be zeros, as gunzip has it, and nothing else, which would be left out.
 func TestBehindGzip(t *testing.T) {
 	t.Parallel()
-	data := packed(t, unpack.Gzip, "a\n1\n")
-	two := slices.Concat(data, packed(t, unpack.Gzip, ""), data)
+	data := packed(t, filespec.Gzip, "a\n1\n")
+	two := slices.Concat(data, packed(t, filespec.Gzip, ""), data)
 	for _, c := range []struct{ behind, fails string }{
 		{"\x00", ""}, {strings.Repeat("\x00", 10_000), ""},
 		{"x", "behind its gzip data are bytes that are no gzip"}, {strings.Repeat("garbage", 1000), "behind its gzip data"},
@@ -119,7 +120,7 @@ func TestBehindGzip(t *testing.T) {
 		for _, whole := range [][]byte{data, two} {
 			for _, from := range []io.Reader{strings.NewReader(string(whole) + c.behind),
 				iotest.OneByteReader(strings.NewReader(string(whole) + c.behind))} {
-				got, err := text(t, from, unpack.Form{Compression: unpack.Gzip})
+				got, err := text(t, from, unpack.Form{Compression: filespec.Gzip})
 				if c.fails != "" {
 					require.ErrorContains(t, err, c.fails, "%.20q", c.behind)
 					continue
@@ -135,7 +136,7 @@ func TestBehindGzip(t *testing.T) {
 // for another text.
 func TestDamage(t *testing.T) {
 	t.Parallel()
-	for _, c := range []unpack.Compression{unpack.Gzip, unpack.Zstd} {
+	for _, c := range []filespec.Compression{filespec.Gzip, filespec.Zstd} {
 		whole := strings.Repeat("abc,1\n", 300) + "x"
 		data := packed(t, c, whole)
 		for n := 4; n < len(data); n++ {
@@ -161,7 +162,7 @@ func TestDamage(t *testing.T) {
 func TestWhatIsNoText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		charset       unpack.Charset
+		charset       filespec.Charset
 		bytes         string
 		line          int64
 		message, hint string
@@ -193,7 +194,7 @@ func TestWhatIsNoText(t *testing.T) {
 func TestReadingFails(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
-	for _, c := range []unpack.Compression{unpack.Plain, unpack.Gzip, unpack.Zstd} {
+	for _, c := range []filespec.Compression{filespec.Plain, filespec.Gzip, filespec.Zstd} {
 		data := packed(t, c, "a\n1\n")
 		for n := range len(data) {
 			_, err := text(t, io.MultiReader(bytes.NewReader(data[:n]), iotest.ErrReader(broken)), unpack.Form{Compression: c})
@@ -204,22 +205,22 @@ func TestReadingFails(t *testing.T) {
 
 func TestCharsetsByTheirNames(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]unpack.Charset{
+	for name, want := range map[string]filespec.Charset{
 		"UTF-8": "", "utf8": "", "ASCII": "", "latin1": "iso-8859-1", "Latin-1": "iso-8859-1", "ISO_8859-15": "iso-8859-15",
 		"cp1252":       "windows-1252",
 		"Windows-1252": "windows-1252", "windows1252": "windows-1252", "cp850": "ibm850", "UTF16": "utf-16",
 		"utf-16-le": "utf-16le", "UTF-16BE": "utf-16be", "ansi": "windows-1252",
 	} {
-		got, ok := unpack.ParseCharset(name)
+		got, ok := filespec.ParseCharset(name)
 		require.True(t, ok, name)
 		require.Equal(t, want, got, name)
 	}
 	for _, name := range []string{"", "utf", "klingon", "8859-1", "utf-32"} {
-		_, ok := unpack.ParseCharset(name)
+		_, ok := filespec.ParseCharset(name)
 		require.False(t, ok, name)
 	}
-	for _, name := range unpack.Charsets() {
-		_, ok := unpack.ParseCharset(name)
+	for _, name := range filespec.Charsets() {
+		_, ok := filespec.ParseCharset(name)
 		require.True(t, ok, name)
 	}
 }
@@ -231,7 +232,7 @@ func FuzzText(f *testing.F) {
 	f.Add([]byte("\x28\xb5\x2f\xfd\x00"), "iso-8859-1", "zstd")
 	f.Fuzz(func(t *testing.T, data []byte, charset, compression string) {
 		_, _ = unpack.Text(t.Context(), &limited{1 << 20}, bytes.NewReader(data),
-			unpack.Form{Charset: unpack.Charset(charset), Compression: unpack.Compression(compression)})
+			unpack.Form{Charset: filespec.Charset(charset), Compression: filespec.Compression(compression)})
 	})
 }
 

@@ -12,8 +12,8 @@ import (
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/io/records"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 )
 
 // FileColumn is a column that an input file has.
@@ -177,7 +177,7 @@ func oneFieldHint(separator byte, parquet bool, headers []string) string {
 
 // lacking is a column that is not one of the first file's own: an optional one, or one by a path; nil if it is none.
 func (l *loader) lacking(e *document.Entry, o *object, parquet bool) *shortColumn {
-	steps, err := records.ParsePath(e.Name)
+	steps, err := filespec.ParsePath(e.Name)
 	within := parquet && err == nil && len(steps) > 1
 	if !isShortMap(e.Value) && !(within && isText(e.Value)) {
 		return nil

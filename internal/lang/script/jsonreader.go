@@ -10,8 +10,8 @@ import (
 
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/document"
-	"thalweg/internal/io/records"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 )
 
 // Formats of input files, as scripts name them. Without one, names and columns say it.
@@ -25,7 +25,7 @@ const (
 // made says of what records the files are, if they are JSON or Excel workbooks: the reader
 // says so, or names its columns by paths, or their first name does, in the short form. nil:
 // they are not.
-func (l *loader) made(o *object) *records.Spec {
+func (l *loader) made(o *object) *filespec.Spec {
 	format := o.choice("format", "", formatCSV, formatParquet, formatJSON, formatExcel)
 	name := ""
 	if v := o.get("urls"); v != nil && v.Kind == document.List && len(v.Items) > 0 {
@@ -48,7 +48,7 @@ func (l *loader) made(o *object) *records.Spec {
 	}
 	switch format {
 	case formatJSON:
-		return &records.Spec{Format: records.JSON}
+		return &filespec.Spec{Format: filespec.JSON}
 	case formatExcel:
 		return l.sheet(l.object(o.get("excel"), o.keyPath("excel"), excelReaderShape))
 	}
@@ -59,16 +59,17 @@ func (l *loader) made(o *object) *records.Spec {
 const noRange = "the range of cells cannot be read"
 
 // sheet reads which cells of workbooks are meant.
-func (l *loader) sheet(o *object) *records.Spec {
-	s := &records.Spec{Format: records.Workbooks}
+func (l *loader) sheet(o *object) *filespec.Spec {
+	s := &filespec.Spec{Format: filespec.Workbooks}
 	if v := o.get("sheet"); v != nil && v.Kind == document.Number {
 		s.Number = o.integer("sheet", 1, 1, math.MaxInt32)
 	} else {
 		s.Sheet = o.str("sheet")
 	}
 	if v := o.text("range"); v != nil {
-		if s.Range = strings.TrimSpace(v.Text); records.CheckRange(s.Range) != nil {
-			l.ErrorAt(v, o.keyPath("range"), "%s", records.CheckRange(s.Range)).Hint =
+		s.Range = strings.TrimSpace(v.Text)
+		if _, err := filespec.ParseRange(s.Range); err != nil {
+			l.ErrorAt(v, o.keyPath("range"), "%s", err).Hint =
 				"write B3:F100, B3:F, B:F, or B3 for all from there on"
 			l.Explains(noRange)
 		}
@@ -146,8 +147,9 @@ func (l *loader) jsonColumns(ctx context.Context, d *nodeDraft, f *FileReader) {
 		}
 		short := l.shortColumn(e.Value, join(o.keyPath("types"), e.Name))
 		if short.path == nil {
-			if (f.CSV.Made.Format != records.JSON || !strings.ContainsAny(e.Name, ".[")) && short.optional == nil {
-				what := map[records.Format]string{records.JSON: "records have", records.Workbooks: "sheet has"}[f.CSV.Made.Format]
+			if (f.CSV.Made.Format != filespec.JSON || !strings.ContainsAny(e.Name, ".[")) && short.optional == nil {
+				what := map[filespec.Format]string{filespec.JSON: "records have",
+					filespec.Workbooks: "sheet has"}[f.CSV.Made.Format]
 				l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "the first %s no %s", what, document.Quote(e.Name)).Hint =
 					document.DidYouMean(e.Name, paths)
 				continue
@@ -251,7 +253,7 @@ func jsonEntry(name string, key *document.Value, c shortColumn) *document.Entry 
 // the values of a column have a field each behind the record's line.
 func (l *loader) madeFile(f *FileReader, drafts []*columnDraft) {
 	spec := *f.CSV.Made
-	json, what := spec.Format == records.JSON, "Excel sheets"
+	json, what := spec.Format == filespec.JSON, "Excel sheets"
 	if json {
 		what = "JSON"
 	}
@@ -271,18 +273,18 @@ func (l *loader) madeFile(f *FileReader, drafts []*columnDraft) {
 				"write path: key or path: key.key[0] of JSON, path: HEADER of Excel sheets"
 			continue
 		}
-		if err := records.CheckPath(v.Text); json && err != nil {
+		if _, err := filespec.ParsePath(v.Text); json && err != nil {
 			l.ErrorAt(v, c.o.keyPath("path"), "%s", err).Hint = pathHint
 			continue
 		}
 		c.column.Path = v.Text
 		if c.column.Type == expr.DateTime && c.column.Format == "" {
-			if c.column.Format = records.ExcelLayout; json {
+			if c.column.Format = filespec.ExcelLayout; json {
 				c.column.Format = time.RFC3339
 			}
 		}
 		if c.column.Type == expr.Instant && c.column.Format == "" && f.CSV.Zone != "" && !json {
-			c.column.Format = records.ExcelLayout
+			c.column.Format = filespec.ExcelLayout
 		}
 		if c.column.Type == expr.Instant && c.column.Format != "" && !expr.Zoned(c.column.Format) {
 			c.column.Zone = f.CSV.Zone
@@ -303,8 +305,9 @@ func (l *loader) madeFile(f *FileReader, drafts []*columnDraft) {
 		if v := c.o.get("col_default_value"); v != nil && c.column.Nullable {
 			l.unusedDefault(v, c, c.o.keyPath("col_default_value"), "a null", "leave out one of them")
 		}
-		column := records.Column{Path: c.column.Path, Kind: kindOfValues(c.column), Optional: c.column.Optional, Nulls: nulls}
-		if !json && column.Kind == records.Time {
+		column := filespec.Column{Path: c.column.Path, Kind: kindOfValues(c.column), Optional: c.column.Optional,
+			Nulls: nulls}
+		if !json && column.Kind == filespec.Time {
 			column.Layout = dayLayout(c.column)
 		}
 		spec.Columns = append(spec.Columns, column)
@@ -315,18 +318,18 @@ func (l *loader) madeFile(f *FileReader, drafts []*columnDraft) {
 }
 
 // kindOfValues says what values a column takes.
-func kindOfValues(c *InputColumn) records.Kind {
+func kindOfValues(c *InputColumn) filespec.Kind {
 	switch {
 	case c.Type == expr.DateTime, c.Type == expr.Date, c.Type == expr.Instant:
-		return records.Time
+		return filespec.Time
 	case c.Type == expr.Bool:
-		return records.Bool
+		return filespec.Bool
 	case c.Type == expr.Int && c.Format == "":
-		return records.Whole
+		return filespec.Whole
 	case c.Type.IsNumber() && c.Format == "":
-		return records.Number
+		return filespec.Number
 	}
-	return records.Text
+	return filespec.Text
 }
 
 // dayLayout is how the days of sheets are written for a column.
@@ -337,5 +340,5 @@ func dayLayout(c *InputColumn) string {
 	case c.Type.TimeLayout() != "":
 		return c.Type.TimeLayout()
 	}
-	return records.ExcelLayout
+	return filespec.ExcelLayout
 }

@@ -7,9 +7,8 @@ import (
 
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/secret"
-	"thalweg/internal/io/records"
-	"thalweg/internal/io/unpack"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 )
 
 // NodeType is what a node does.
@@ -182,13 +181,13 @@ type FileURL struct {
 
 // CSVReader says how to read CSV.
 type CSVReader struct {
-	HeaderRecord    int            // hdr_line_idx; -1: none. Blank lines do not count
-	FirstDataRecord int            // first_data_line_idx
-	Separator       byte           // default ','
-	Made            *records.Spec  // the files are no CSV: CSV is made of them, see FileReader.Records; without columns
-	ByHeader        bool           // columns are found by header text, else by index
-	Charset         unpack.Charset // encoding
-	Zone            string         // of timestamptz whose layout has none
+	HeaderRecord    int              // hdr_line_idx; -1: none. Blank lines do not count
+	FirstDataRecord int              // first_data_line_idx
+	Separator       byte             // default ','
+	Made            *filespec.Spec   // the files are no CSV: CSV is made of them, see FileReader.Records; without columns
+	ByHeader        bool             // columns are found by header text, else by index
+	Charset         filespec.Charset // encoding
+	Zone            string           // of timestamptz whose layout has none
 }
 
 // Numbers say how numbers are written in CSV files.
@@ -367,7 +366,7 @@ type DatabaseTarget struct {
 
 // Packing says how a file is compressed as a whole.
 type Packing struct {
-	Compression unpack.Compression
+	Compression filespec.Compression
 	Level       int // of the compression, or of a Parquet file's codec; 0: the default
 }
 

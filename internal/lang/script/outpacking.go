@@ -2,12 +2,12 @@ package script
 
 import (
 	"thalweg/internal/base/address"
-	"thalweg/internal/io/unpack"
+	"thalweg/internal/lang/filespec"
 )
 
 // The ways to compress an output file as a whole, and the codecs of Parquet.
 var (
-	compressions  = []string{compressionNone, string(unpack.Gzip), string(unpack.Zstd)}
+	compressions  = []string{compressionNone, string(filespec.Gzip), string(filespec.Zstd)}
 	parquetCodecs = []string{longCodec, "snappy", shortCodec, "uncompressed"}
 )
 
@@ -33,18 +33,18 @@ func (l *loader) packing(o, format *object, w *FileWriter) {
 			"leave compression out, or give the file another name"
 	}
 	if how != compressionNone {
-		w.Packing.Compression = unpack.Compression(how)
+		w.Packing.Compression = filespec.Compression(how)
 	}
 	if format.get("level") == nil {
 		return
 	}
 	most := levelMax
 	switch w.Packing.Compression {
-	case unpack.Plain:
+	case filespec.Plain:
 		l.ErrorAt(format.get("level"), format.keyPath("level"), "the file is not compressed").Hint =
 			"give it a compression, or a name that ends in .gz or .zst"
 		return
-	case unpack.Gzip:
+	case filespec.Gzip:
 		most = gzipLevelMax
 	}
 	w.Packing.Level = format.integer("level", 0, 1, most)

@@ -11,8 +11,8 @@ import (
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/io/unpack"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 )
 
 // fileReader reads r of a file_table.
@@ -228,9 +228,9 @@ func (l *loader) csvReader(o *object) CSVReader {
 	}
 	if v := o.text("encoding"); v != nil {
 		var ok bool
-		if c.Charset, ok = unpack.ParseCharset(v.Text); !ok {
+		if c.Charset, ok = filespec.ParseCharset(v.Text); !ok {
 			l.ErrorAt(v, o.keyPath("encoding"), "there is no encoding %s", document.Quote(v.Text)).Hint = "known are " +
-				strings.Join(unpack.Charsets(), ", ")
+				strings.Join(filespec.Charsets(), ", ")
 		}
 	}
 	return c

@@ -10,8 +10,8 @@ import (
 
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/document"
-	"thalweg/internal/io/records"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 )
 
 // Short forms are replaced, in the document itself, by the long form that they
@@ -467,7 +467,7 @@ func (l *loader) shortColumns(d *nodeDraft) {
 // to a value within; in CSV files the header.
 func (l *loader) pathHeader(c shortColumn, path string, byIndex, parquet bool) string {
 	if parquet {
-		if err := records.CheckPath(c.path.Text); err != nil {
+		if _, err := filespec.ParsePath(c.path.Text); err != nil {
 			l.ErrorAt(c.path, join(path, "path"), "%s", err).Hint = pathHint
 		}
 	} else if byIndex {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"thalweg/internal/base/fault"
-	"thalweg/internal/run/pace"
+	"thalweg/internal/run/concurrency"
 )
 
 // Config is what a cluster.yaml says. Paths are absolute.
@@ -97,7 +97,7 @@ type Worker struct {
 	Metrics string // host:port; "": nowhere
 	Python  string // interpreter; "": python3
 	// Concurrency is how much is done at once; what is not said is found by measuring.
-	Concurrency pace.Fixed
+	Concurrency concurrency.Fixed
 }
 
 // Defaults of what a file does not say.

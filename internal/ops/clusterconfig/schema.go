@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"thalweg/internal/run/pace"
+	"thalweg/internal/run/concurrency"
 )
 
 // SchemaID is where an editor finds the JSON Schema that this binary prints:
@@ -152,11 +152,11 @@ func workerSchema() object {
 }
 
 func concurrencySchema() object {
-	number := func(description string) object { return count(1, pace.FixedMost, description) }
+	number := func(description string) object { return count(1, concurrency.FixedMost, description) }
 	classes := object{}
-	for _, class := range pace.Classes() {
+	for _, class := range concurrency.Classes() {
 		knobs := object{}
-		for _, knob := range pace.KnobsOf(class) {
+		for _, knob := range concurrency.KnobsOf(class) {
 			knobs[knob] = number("")
 		}
 		classes[class] = object{"anyOf": []any{number("Batches in flight."), section("", knobs)}}

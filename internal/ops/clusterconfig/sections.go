@@ -9,7 +9,7 @@ import (
 
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/secret"
-	"thalweg/internal/run/pace"
+	"thalweg/internal/run/concurrency"
 )
 
 func (r *reader) root(v *document.Value) {
@@ -288,35 +288,35 @@ func (r *reader) metrics(v *document.Value, path string) {
 // concurrency is a number of batches, or for each class of work a number of batches or
 // several knobs.
 func (r *reader) concurrency(v *document.Value, path string) {
-	fixed := pace.Fixed{}
+	fixed := concurrency.Fixed{}
 	r.cfg.Worker.Concurrency = fixed
-	count := func(v *document.Value, path string, of ...pace.Of) {
+	count := func(v *document.Value, path string, of ...concurrency.Of) {
 		n := 0
-		if r.countTo(&n, 1, pace.FixedMost)(v, path); n > 0 {
+		if r.countTo(&n, 1, concurrency.FixedMost)(v, path); n > 0 {
 			for _, each := range of {
 				fixed[each] = n
 			}
 		}
 	}
 	if v.Present() && v.Kind != document.Map {
-		var all []pace.Of
-		for _, class := range pace.Classes() {
-			all = append(all, pace.Of{Class: class, Knob: pace.Batches})
+		var all []concurrency.Of
+		for _, class := range concurrency.Classes() {
+			all = append(all, concurrency.Of{Class: class, Knob: concurrency.Batches})
 		}
 		count(v, path, all...)
 		return
 	}
 	var classes []field
-	for _, class := range pace.Classes() {
+	for _, class := range concurrency.Classes() {
 		classes = append(classes, field{class, func(v *document.Value, path string) {
 			if v.Present() && v.Kind != document.Map {
-				count(v, path, pace.Of{Class: class, Knob: pace.Batches})
+				count(v, path, concurrency.Of{Class: class, Knob: concurrency.Batches})
 				return
 			}
 			var knobs []field
-			for _, knob := range pace.KnobsOf(class) {
+			for _, knob := range concurrency.KnobsOf(class) {
 				knobs = append(knobs, field{knob,
-					func(v *document.Value, path string) { count(v, path, pace.Of{Class: class, Knob: knob}) }})
+					func(v *document.Value, path string) { count(v, path, concurrency.Of{Class: class, Knob: knob}) }})
 			}
 			r.fields(v, path, knobs...)
 		}})

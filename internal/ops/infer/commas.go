@@ -3,8 +3,6 @@ package infer
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -13,23 +11,19 @@ import (
 
 // cutOf finds how the records of a file are to be cut. Commas that cut only numbers and quoted texts of
 // another separator's fields are no separator: without them the file may be refused, but not cut wrongly.
-func cutOf(ctx context.Context, f *os.File, path string, candidates []byte, o Options) (shape, [][]string, error) {
-	s, records, err := evenest(ctx, f, path, candidates, o)
+func cutOf(ctx context.Context, f *text, candidates []byte, o Options) (shape, [][]string, error) {
+	s, records, err := evenest(ctx, f, candidates, o)
 	if err != nil || s.separator != ',' || s.fields == 1 {
 		return s, records, err
-	}
-	st, err := f.Stat()
-	if err != nil {
-		return s, nil, openFault(path, err)
 	}
 	others := slices.DeleteFunc(slices.Clone(candidates), func(c byte) bool { return c == ',' })
 	for _, c := range others {
 		r := rival{fewest: s.fields}
-		if err := r.look(ctx, f, st.Size(), path, c); err != nil {
+		if err := r.look(ctx, f, c); err != nil {
 			return s, nil, err
 		}
 		if r.wins() {
-			return evenest(ctx, f, path, others, o)
+			return evenest(ctx, f, others, o)
 		}
 	}
 	return s, records, nil
@@ -49,18 +43,17 @@ type rival struct {
 }
 
 // look cuts a file's head by the separator.
-func (r *rival) look(ctx context.Context, f io.ReaderAt, size int64, path string, separator byte) error {
-	err := files.EachCells(ctx, f, size, separator, 0, path, func(c *files.Cells) error {
+func (r *rival) look(ctx context.Context, f *text, separator byte) error {
+	for c, err := range files.EachCells(ctx, f, f.size, separator, 0, f.name) {
+		if err != nil {
+			return err
+		}
 		if c.Offset >= headBytes || r.records > headRecords || r.above > titlesMax || r.other {
-			return io.EOF
+			break
 		}
 		r.add(c)
-		return nil
-	})
-	if err == io.EOF { //nolint:errorlint // it is ours
-		err = nil
 	}
-	return err
+	return nil
 }
 
 func (r *rival) add(c *files.Cells) {
@@ -115,33 +108,28 @@ func numberWithComma(value string) bool {
 
 // guess keeps what people should look at: a table of one column that may have more, or a header below titles, and
 // a header that looks like data, or like a title.
-func (s *shape) guess(ctx context.Context, f *os.File, path string, candidates []byte, records [][]string,
-	o Options) error {
+func (s *shape) guess(ctx context.Context, f *text, candidates []byte, records [][]string, o Options) error {
 	if o.Header == HeaderGuess && s.header && headerIsDoubtful(records) {
-		s.guesses = append(s.guesses, "the first record of "+path+
+		s.guesses = append(s.guesses, "the first record of "+f.name+
 			" was taken for a header, though it looks like the few below it ({{set no-header}} if it is data)")
 	}
 	if s.fields > 1 {
 		if at := laterHeader(records); o.Header == HeaderGuess && at > 0 {
 			s.guesses = append(s.guesses, fmt.Sprintf("record %d of %s, %s, may be the header: its names are above values, "+
-				"those of the first record are not (see hdr_line_idx)", s.skip+at+1, path, someQuoted(records[at])))
+				"those of the first record are not (see hdr_line_idx)", s.skip+at+1, f.name, someQuoted(records[at])))
 		}
 		return nil
 	}
 	if n := textsAboveValues(records); o.Header == HeaderGuess && !s.header && n > 1 {
-		s.guesses = append(s.guesses, grouped(int64(n))+" texts at the top of "+path+
+		s.guesses = append(s.guesses, grouped(int64(n))+" texts at the top of "+f.name+
 			" were taken for data, like the values below them: see hdr_line_idx if the last one is a header")
 	}
 	if o.Separator != "" {
 		return nil
 	}
-	st, err := f.Stat()
-	if err != nil {
-		return openFault(path, err)
-	}
 	best, most := byte(0), 1
 	for _, c := range candidates {
-		all, err := loose(ctx, f, st.Size(), path, c)
+		all, err := loose(ctx, f, c)
 		if err != nil {
 			return err
 		}
@@ -151,7 +139,7 @@ func (s *shape) guess(ctx context.Context, f *os.File, path string, candidates [
 		}
 	}
 	if most > 1 {
-		s.guesses = append(s.guesses, path+" was read as one column, though "+quoted(string(best))+
+		s.guesses = append(s.guesses, f.name+" was read as one column, though "+quoted(string(best))+
 			" cuts most of its records: see {{set separator}}, and hdr_line_idx if there are titles above the header")
 	}
 	return nil

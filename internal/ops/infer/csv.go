@@ -10,72 +10,61 @@ import (
 	"thalweg/internal/lang/expr"
 )
 
-// csvFile is one CSV file, and what a pass over it has told.
-type csvFile struct {
-	name     string
-	encoding string
-	shape    shape
-	found    scanned
-	at       map[int]int // its field, by column of the proposal
+// csvFiles are files of CSV that are read together.
+type csvFiles struct {
+	*Proposal
+	list    []inputFile
+	columns []*profile // of the proposal
 }
 
-// csv looks at all of the files, then reads them with the types that follow.
-func (p *Proposal) csv(ctx context.Context, o Options) error {
-	list, err := p.lookThrough(ctx, o)
-	if err != nil {
-		return err
-	}
-	columns := p.union(list)
-	n := notationOf(columns, p.Separator)
-	p.sayNumbers(numberForms[n.form], n.doubtful)
-	if !n.doubtful {
-		p.sayBorrowed(list, n)
-	}
-	days := orderOf(columns)
-	for i := range p.Columns {
-		if c := &p.Columns[i]; c.left == "" {
-			c.choose(columns[i], n.form, days)
-		}
-	}
-	p.sayZone()
-	p.sayDifferences(list, n.form, days)
-	return p.finish(ctx, o)
-}
-
-// lookThrough passes over each file. Files that cannot be read with the first are left out.
-func (p *Proposal) lookThrough(ctx context.Context, o Options) (list []csvFile, err error) {
-	files, err := p.shapes(ctx, o)
+// survey implements kind: it passes over each file.
+func (p *csvFiles) survey(ctx context.Context, o Options) ([]inputFile, error) {
+	shapes, err := p.shapes(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	p.Files = nil
-	for _, f := range files {
-		if len(list) == 0 {
+	for _, f := range shapes {
+		if len(p.list) == 0 {
 			p.begin(f, o)
-		} else if why := p.unlike(list[0], f); why != "" {
+		} else if why := p.unlike(p.list[0], f); why != "" {
 			p.leftOut("%s is left out: %s, so it needs a node of its own", f.name, why)
 			continue
 		}
-		if len(list) > 0 {
+		if len(p.list) > 0 {
 			p.sayGuesses(f)
 		}
-		if f.found, err = scan(ctx, p.texts[f.name], f.name, f.shape, o.Threads, p.seed,
-			progressOf(f.name, p.texts[f.name], o)); err != nil {
+		if err := p.scan(ctx, p.texts[f.name], &f, o); err != nil {
 			return nil, err
 		}
-		if err := f.found.tooBroken(); err != nil {
-			return nil, err
-		}
-		p.badStructure += f.found.bad
-		list, p.Files = append(list, f), append(p.Files, f.name)
+		p.list, p.Files = append(p.list, f), append(p.Files, f.name)
 	}
-	return list, nil
+	p.columns = p.union(p.list)
+	return p.list, nil
+}
+
+// choose implements kind.
+func (p *csvFiles) choose() {
+	p.withoutBraces(p.list)
+	n := notationOf(p.columns, p.Separator)
+	p.sayNumbers(numberForms[n.form], n.doubtful)
+	if !n.doubtful {
+		p.sayBorrowed(p.list, n)
+	}
+	days := orderOf(p.columns)
+	for i := range p.Columns {
+		if c := &p.Columns[i]; c.left == "" {
+			c.choose(p.columns[i], n.form, days)
+		}
+	}
+	p.sayZone()
+	p.sayDifferences(p.list, n.form, days)
 }
 
 // shapes finds out how each file is to be cut.
-func (p *Proposal) shapes(ctx context.Context, o Options) (list []csvFile, err error) {
+func (p *Proposal) shapes(ctx context.Context, o Options) (list []inputFile, err error) {
 	for n, name := range p.Files {
-		f := csvFile{name: name, at: map[int]int{}}
+		f := inputFile{name: name, at: map[int]int{}}
 		if f.encoding, err = p.plainText(ctx, name, n, o); err != nil {
 			return nil, err
 		}
@@ -91,7 +80,7 @@ func (p *Proposal) shapes(ctx context.Context, o Options) (list []csvFile, err e
 }
 
 // begin takes over what the first file is like.
-func (p *Proposal) begin(f csvFile, o Options) {
+func (p *Proposal) begin(f inputFile, o Options) {
 	p.Encoding, p.Separator, p.HasHeader, p.Above = f.encoding, f.shape.separator, f.shape.header, f.shape.skip
 	p.Notes = append(p.Notes, f.shape.notes...)
 	p.sayGuesses(f)
@@ -107,7 +96,7 @@ func (p *Proposal) begin(f csvFile, o Options) {
 }
 
 // sayGuesses tells how a file was cut, where it could be otherwise.
-func (p *Proposal) sayGuesses(f csvFile) {
+func (p *Proposal) sayGuesses(f inputFile) {
 	for _, guess := range f.shape.guesses {
 		p.guessed("%s", guess)
 	}
@@ -115,7 +104,7 @@ func (p *Proposal) sayGuesses(f csvFile) {
 
 // agreeOnHeader: a first record that is another file's header is one. If all files begin with the same
 // record, and there are names in it, it is none of their data.
-func (p *Proposal) agreeOnHeader(list []csvFile) {
+func (p *Proposal) agreeOnHeader(list []inputFile) {
 	headed, same := -1, len(list) > 1
 	for i, f := range list {
 		if f.shape.header && headed < 0 {
@@ -138,7 +127,7 @@ func (p *Proposal) agreeOnHeader(list []csvFile) {
 }
 
 // unlike says why a file cannot be read as the first one is.
-func (p *Proposal) unlike(first, f csvFile) string {
+func (p *Proposal) unlike(first, f inputFile) string {
 	switch {
 	case f.encoding != p.Encoding:
 		return fmt.Sprintf("its text is in %s", encodingName(f.encoding))
@@ -186,7 +175,7 @@ func (p *Proposal) sayNumbers(form numberForm, doubtful bool) {
 }
 
 // sayBorrowed tells whose numbers alone could be read otherwise than all of them are: as other files show.
-func (p *Proposal) sayBorrowed(list []csvFile, all notation) {
+func (p *Proposal) sayBorrowed(list []inputFile, all notation) {
 	const namedMax = 3
 	var unsure []string
 	shows := ""
@@ -218,18 +207,17 @@ func (p *Proposal) sayZone() {
 
 // sayDifferences names columns that not all files have, or whose values are of
 // other types in some.
-func (p *Proposal) sayDifferences(list []csvFile, numbers int, days dayOrder) {
+func (p *Proposal) sayDifferences(list []inputFile, numbers int, days dayOrder) {
 	const namedMax = 3
 	for i := range p.Columns {
 		c := &p.Columns[i]
 		if c.left != "" {
 			continue
 		}
-		var without, unlike []string
+		var unlike []string
 		for _, f := range list {
 			at, has := f.at[i]
 			if !has {
-				without = append(without, f.name)
 				continue
 			}
 			var own Column
@@ -239,8 +227,8 @@ func (p *Proposal) sayDifferences(list []csvFile, numbers int, days dayOrder) {
 				unlike = append(unlike, fmt.Sprintf("%s in %s", own.Type, f.name))
 			}
 		}
-		if c.Optional && len(without) > 0 {
-			c.behind += "; not in " + listed(without, namedMax)
+		if names := without(list, i); c.Optional && names != "" {
+			c.behind += "; not in " + names
 		}
 		if len(list) > 1 && len(unlike) > 0 && len(unlike) < len(list) {
 			c.behind += "; " + listed(unlike, namedMax)

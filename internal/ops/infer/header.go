@@ -3,13 +3,12 @@ package infer
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"thalweg/internal/io/files"
 	"thalweg/internal/io/records"
+	"thalweg/internal/lang/filespec"
 )
 
 // bareRecords without a header are below titles at least.
@@ -21,10 +20,9 @@ const titlesMax = 20
 // untitled finds a header below titles and comments, as reports have them: a record of names
 // above many of as many fields, where fewer are filled in all records before it. Below comments alone, and below titles
 // if there are many, may be records without a header. No records: there is none.
-func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candidates []byte, o Options) (s shape,
-	records [][]string, err error) {
+func untitled(ctx context.Context, f *text, candidates []byte, o Options) (s shape, records [][]string, err error) {
 	for _, separator := range candidates {
-		all, err := loose(ctx, f, size, path, separator)
+		all, err := loose(ctx, f, separator)
 		if err != nil {
 			return s, nil, err
 		}
@@ -53,12 +51,12 @@ func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candi
 			notes: []string{fmt.Sprintf("%s above the %s", linesAre(at), what)}}
 		if isPadded(all[at-1], fields) && header {
 			s.notes, s.guesses = nil, []string{fmt.Sprintf("%s above the header of %s, which may be data: see hdr_line_idx",
-				linesAre(at), path)}
+				linesAre(at), f.name)}
 		}
 		if bare {
 			s.notes, s.guesses = nil,
 				[]string{fmt.Sprintf("%s above the first record of %s, which was not taken for a header: see first_data_line_idx",
-					linesAre(at), path)}
+					linesAre(at), f.name)}
 		}
 	}
 	return s, records, nil
@@ -125,22 +123,21 @@ func linesAre(n int) string {
 }
 
 // loose cuts the records of a file's head, whatever their number of fields.
-func loose(ctx context.Context, f io.ReaderAt, size int64, path string, separator byte) (all [][]string, err error) {
-	err = files.EachCells(ctx, f, size, separator, 0, path, func(c *files.Cells) error {
+func loose(ctx context.Context, f *text, separator byte) (all [][]string, err error) {
+	for c, err := range files.EachCells(ctx, f, f.size, separator, 0, f.name) {
+		if err != nil {
+			return nil, err
+		}
 		if c.Offset >= headBytes || len(all) >= headRecords {
-			return io.EOF
+			break
 		}
 		var rec []string
 		for i := 0; c.Bad == nil && i < c.Len(); i++ {
 			rec = append(rec, string(c.Value(i)))
 		}
 		all = append(all, rec)
-		return nil
-	})
-	if err == io.EOF { //nolint:errorlint // it is ours
-		err = nil
 	}
-	return all, err
+	return all, nil
 }
 
 // commonLength is the number of fields that most records have.
@@ -341,18 +338,14 @@ func asRecords(rows []records.SheetRow) [][]string {
 }
 
 // findTable looks in which row a sheet's table begins. why says why a file cannot be read as the first one is.
-func (p *Proposal) findTable(ctx context.Context, name string, first bool, o Options) (head int, why string,
+func (p *recordFiles) findTable(ctx context.Context, name string, first bool, o Options) (head int, why string,
 	err error) {
-	f, err := os.Open(p.texts[name])
+	f, err := openText(p.texts[name], name)
 	if err != nil {
-		return 0, "", openFault(name, err)
+		return 0, "", err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return 0, "", openFault(name, err)
-	}
-	rows, err := records.TopRows(ctx, f, st.Size(), records.Spec{Format: p.Format}, sheetRows)
+	rows, err := records.TopRows(ctx, f, f.size, filespec.Spec{Format: p.Format}, sheetRows)
 	if err != nil || len(rows) == 0 {
 		return 0, "", in(name, err)
 	}

@@ -19,8 +19,8 @@ import (
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/files"
-	"thalweg/internal/io/records"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/engine"
 )
@@ -63,14 +63,14 @@ type Proposal struct {
 	URLs      []string // as they were given: names and patterns
 	Files     []string // that they stand for, without those of another kind
 	Parquet   bool
-	Format    records.Format // of what records are taken from: JSON, sheets; "": none of both
-	Encoding  string         // CSV: what the script has to say of it; "": UTF-8
-	Separator byte           // CSV
-	HasHeader bool           // CSV
-	Above     int            // CSV: records above the header, or without one above the first
-	Decimal   string         // CSV: what is before the digits of numbers, if not a point
-	Thousands string         // CSV: what is between thousands, if anything
-	Zone      string         // CSV: of instants whose layout has none
+	Format    filespec.Format // of what records are taken from: JSON, sheets; "": none of both
+	Encoding  string          // CSV: what the script has to say of it; "": UTF-8
+	Separator byte            // CSV
+	HasHeader bool            // CSV
+	Above     int             // CSV: records above the header, or without one above the first
+	Decimal   string          // CSV: what is before the digits of numbers, if not a point
+	Thousands string          // CSV: what is between thousands, if anything
+	Zone      string          // CSV: of instants whose layout has none
 	Rows      int64
 	BadRows   int64 // of them; those that cannot be read with the types proposed
 	Columns   []Column
@@ -80,12 +80,9 @@ type Proposal struct {
 
 	seed         maphash.Seed
 	texts        map[string]string // where the plain text of each file is, or the CSV that was made of it
-	plain        map[string]string // where the files are of which CSV was made
-	labels       map[string]string // of columns of sheets that are read by their letters, what the header calls them
 	called       map[string]string // what the script calls files whose names mean something else there
-	spec         records.Spec      // by which it is made
-	from         records.Spec      // of which part of a file, without columns
-	top          int               // the row where that part of a sheet begins; 0: at its first
+	spec         filespec.Spec     // by which CSV is made of records
+	from         filespec.Spec     // of which part of a file, without columns
 	byPosition   bool              // CSV: columns cannot be found by their headers
 	someBroken   bool              // some text has bytes that are no UTF-8
 	badStructure int64
@@ -129,18 +126,72 @@ func Files(ctx context.Context, urls []string, o Options) (*Proposal, error) {
 			return nil, err
 		}
 	}
-	p.Parquet = address.Parquet(p.Files[0])
-	if p.Parquet {
-		return p, p.parquet(ctx, o)
+	if p.Parquet = address.Parquet(p.Files[0]); p.Parquet {
+		return p, p.propose(ctx, &parquetFiles{Proposal: p, at: map[string]int{}}, o)
 	}
 	var err error
-	if p.Format, err = p.kindOf(p.Files[0]); err != nil {
+	if p.Format, err = p.formatOf(p.Files[0]); err != nil {
 		return nil, err
 	}
 	if p.Format != "" {
-		return p, p.records(ctx, o)
+		return p, p.propose(ctx, &recordFiles{Proposal: p, plain: map[string]string{}}, o)
 	}
-	return p, p.csv(ctx, o)
+	return p, p.propose(ctx, &csvFiles{Proposal: p}, o)
+}
+
+// kind is a kind of files: CSV, records or Parquet. A proposal is made for each in the same steps.
+type kind interface {
+	// survey looks at the files, leaves out those that cannot be read with the first, and finds the columns of all.
+	survey(ctx context.Context, o Options) ([]inputFile, error)
+	// choose gives each column its type.
+	choose()
+	// read reads the files as a run would. again is true if a column was given another type, so that it has to be read
+	// once more.
+	read(ctx context.Context, o Options) (again bool, err error)
+}
+
+// inputFile is one file, and what a pass over it has told.
+type inputFile struct {
+	name     string
+	at       map[int]int // its field, by column of the proposal
+	encoding string      // CSV
+	shape    shape       // CSV
+	found    scanned     // CSV, and what is made of records
+}
+
+// propose finds the columns of the files, and checks what is proposed for them.
+func (p *Proposal) propose(ctx context.Context, k kind, o Options) error {
+	list, err := k.survey(ctx, o)
+	if err != nil {
+		return err
+	}
+	p.sayAlike(list)
+	k.choose()
+	p.nameColumns()
+	for again := true; again; {
+		if again, err = k.read(ctx, o); err != nil {
+			return err
+		}
+	}
+	for i := range p.Columns {
+		if c := &p.Columns[i]; c.Type != expr.Invalid {
+			c.Evidence += c.behind + c.empty
+		}
+	}
+	p.sayColumns()
+	return nil
+}
+
+// without names the files that do not have a column, a few of them; "": all have it.
+func without(list []inputFile, column int) string {
+	const namedMax = 3
+	var names []string
+	for _, f := range list {
+		if !f.has(column) {
+			names = append(names, f.name)
+		}
+	}
+	return listed(names, namedMax)
 }
 
 // expand lists the files that names and patterns stand for.
@@ -332,7 +383,7 @@ func (p *Proposal) reader(ctx context.Context) (*script.FileReader, []*Column, e
 	}
 	if p.Format != "" {
 		var err error
-		if p.spec, err = records.Decode(r.Records); err != nil {
+		if p.spec, err = filespec.Decode(r.Records); err != nil {
 			return nil, nil, err
 		}
 	}

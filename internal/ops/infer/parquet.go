@@ -14,53 +14,54 @@ import (
 	"thalweg/internal/lang/script"
 )
 
-// parquet takes the types from the files' schemas, and reads all values as a
+// parquetFiles are Parquet files that are read together. Their schemas say the types, and all values are read as a
 // run would: what is said of a column holds for the column that a run sees.
-func (p *Proposal) parquet(ctx context.Context, o Options) error {
-	u := parquetUnion{Proposal: p, at: map[string]int{}}
-	for n, name := range p.Files {
-		if !address.Parquet(name) {
-			return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name},
-				Message: "it is no Parquet file, and the first one is", Hint: "files of different kinds need nodes of their own"}
-		}
-		list, err := p.parquetColumns(ctx, name)
-		if err != nil {
-			return err
-		}
-		u.add(name, n, list)
-	}
-	for i := range p.Columns {
-		if c := &p.Columns[i]; u.nothing[i] && c.left == "" { // every type reads it
-			c.Type = expr.String
-		}
-	}
-	p.sayAlike(u.files)
-	p.nameColumns()
-	for {
-		err := p.parquetFacts(ctx, o, u.kinds)
-		if err == nil {
-			p.sayColumns()
-		}
-		if err == nil || !p.leaveOut(err) {
-			return err
-		}
-	}
-}
-
-// parquetUnion are the columns of several Parquet files.
-type parquetUnion struct {
+type parquetFiles struct {
 	*Proposal
 	at      map[string]int // the column of a name
 	kinds   []string       // of each, the type in the file
 	nothing []bool         // of each, whether no file yet says more than that it has nulls
-	files   []csvFile      // with the columns that each has
+	list    []inputFile    // with the columns that each has
+}
+
+// survey implements kind.
+func (u *parquetFiles) survey(ctx context.Context, _ Options) ([]inputFile, error) {
+	for n, name := range u.Files {
+		if !address.Parquet(name) {
+			return nil, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name},
+				Message: "it is no Parquet file, and the first one is", Hint: "files of different kinds need nodes of their own"}
+		}
+		list, err := u.parquetColumns(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		u.add(name, n, list)
+	}
+	return u.list, nil
+}
+
+// choose implements kind.
+func (u *parquetFiles) choose() {
+	for i := range u.Columns {
+		if c := &u.Columns[i]; u.nothing[i] && c.left == "" { // every type reads it
+			c.Type = expr.String
+		}
+	}
+}
+
+// read implements kind.
+func (u *parquetFiles) read(ctx context.Context, o Options) (again bool, err error) {
+	if err = u.parquetFacts(ctx, o, u.kinds); u.leaveOut(err) {
+		return true, nil
+	}
+	return false, err
 }
 
 // add takes the columns of one more file.
-func (u *parquetUnion) add(name string, number int, list []script.FileColumn) {
+func (u *parquetFiles) add(name string, number int, list []script.FileColumn) {
 	seen, times := map[string]bool{}, map[string]int{}
-	file := csvFile{name: name, at: map[int]int{}}
-	u.files = append(u.files, file)
+	file := inputFile{name: name, at: map[int]int{}}
+	u.list = append(u.list, file)
 	for _, c := range list {
 		times[c.Name]++
 	}
@@ -267,7 +268,6 @@ func (p *Proposal) parquetFacts(ctx context.Context, o Options, kinds []string) 
 		if c.Type == expr.Decimal && scaleOf(own[3].String) > 2 {
 			c.Evidence += "; stored with 2 digits after the point"
 		}
-		c.Evidence += c.behind
 	}
 	return nil
 }

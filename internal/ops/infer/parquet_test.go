@@ -117,7 +117,7 @@ func TestParquetOfNulls(t *testing.T) {
 			"invalid INT64 TIME in the file cannot be read; no values in 0"},
 	} {
 		p := &Proposal{Files: []string{"0", "1"}}
-		u := parquetUnion{Proposal: p, at: map[string]int{}}
+		u := parquetFiles{Proposal: p, at: map[string]int{}}
 		for i, f := range c.files {
 			u.add(fmt.Sprint(i), i, []script.FileColumn{f})
 		}

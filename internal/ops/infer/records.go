@@ -18,25 +18,38 @@ import (
 	"thalweg/internal/io/files"
 	"thalweg/internal/io/records"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 )
 
 // Files of JSON and workbooks are looked at twice: for the keys of all records, or the header, and
 // for the values, of which CSV is made as a run does. What it is made of has types of its
 // own: a text is never proposed as a number.
 
+// recordFiles are files of records that are read together.
+type recordFiles struct {
+	*Proposal
+	plain   map[string]string // where the files are of which CSV is made
+	labels  map[string]string // of columns of sheets that are read by their letters, what the header calls them
+	top     int               // the row where the table of a sheet begins; 0: at its first
+	list    []inputFile
+	columns []*profile // of the proposal; so are:
+	kinds   []records.Value
+	errors  []map[string]int64 // texts of cells, with how many have them
+}
+
 // recordFile is one file of records.
 type recordFile struct {
-	csvFile
+	inputFile
 	all  []records.Found // what its records have
 	keys []records.Found // of it, what a script can ask for
 	rows int             // with values, in a sheet
 	head int             // the row of a sheet's header
 }
 
-// records looks at all of the files, then reads them with the types that follow.
-func (p *Proposal) records(ctx context.Context, o Options) error {
-	p.Separator, p.HasHeader, p.plain = ',', true, map[string]string{}
-	p.from = records.Spec{Format: p.Format, NoHeader: p.Format == records.Workbooks && o.Header == HeaderNo}
+// survey implements kind.
+func (p *recordFiles) survey(ctx context.Context, o Options) ([]inputFile, error) {
+	p.Separator, p.HasHeader = ',', true
+	p.from = filespec.Spec{Format: p.Format, NoHeader: p.Format == filespec.Workbooks && o.Header == HeaderNo}
 	list, err := p.surveyAll(ctx, o)
 	if err == nil && p.doubledInSheets(list) {
 		err = p.byLetters(ctx, list)
@@ -50,49 +63,59 @@ func (p *Proposal) records(ctx context.Context, o Options) error {
 		err = p.profileRecords(ctx, n, &list[n], o)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if p.Format == records.Workbooks && o.Header == HeaderGuess && !p.from.NoHeader {
+	if p.Format == filespec.Workbooks && o.Header == HeaderGuess && !p.from.NoHeader {
 		p.sayOnlyRows(list)
 	}
-	columns, kinds, errors := p.recordColumns(list)
-	if len(p.Columns) == 0 && len(p.Notes) > 0 {
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]},
+	p.unite(list)
+	switch {
+	case len(p.Columns) == 0 && len(p.Notes) > 0:
+		return nil, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]},
 			Message: "no column of the file has a name of its own: " + p.Notes[0],
 			Hint:    "give the columns different names"}
-	}
-	if len(p.Columns) == 0 {
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]}, Message: "the file has no records",
-			Hint: "name a file that has some"}
-	}
-	if len(p.Columns) > ColumnsMax {
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]},
+	case len(p.Columns) == 0:
+		return nil, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]},
+			Message: "the file has no records", Hint: "name a file that has some"}
+	case len(p.Columns) > ColumnsMax:
+		return nil, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]},
 			Message: fmt.Sprintf("the records have %d values each; the limit is %d", len(p.Columns), ColumnsMax)}
 	}
-	days := orderOf(columns)
+	return p.list, nil
+}
+
+// choose implements kind.
+func (p *recordFiles) choose() {
+	days := orderOf(p.columns)
 	for i := range p.Columns {
 		c := &p.Columns[i]
 		c.Type = expr.String
-		c.choose(columns[i], 0, days)
-		c.keepKind(p.Format, kinds[i], columns[i])
-		c.errorsAreNull(errors[i])
+		c.choose(p.columns[i], 0, days)
+		c.keepKind(p.Format, p.kinds[i], p.columns[i])
+		c.errorsAreNull(p.errors[i])
+		if names := without(p.list, i); names != "" {
+			c.behind += "; not in " + names
+		} else if c.Optional {
+			c.behind += "; some records are without it"
+		}
 	}
-	plain := make([]csvFile, len(list))
-	for i, f := range list {
-		plain[i] = f.csvFile
+}
+
+// read implements kind.
+func (p *recordFiles) read(ctx context.Context, o Options) (again bool, err error) {
+	if err := p.typedCopies(ctx, o); err != nil {
+		return false, err
 	}
-	p.sayMissing(plain)
-	p.sayAlike(plain)
-	return p.finish(ctx, o)
+	return p.Proposal.read(ctx, o)
 }
 
 // surveyAll looks at each file. Those of another kind than the first are left out.
-func (p *Proposal) surveyAll(ctx context.Context, o Options) (list []recordFile, err error) {
+func (p *recordFiles) surveyAll(ctx context.Context, o Options) (list []recordFile, err error) {
 	kept := p.Files[:0:0]
 	for n, name := range p.Files {
 		kind := p.Format
 		if n > 0 {
-			if kind, err = p.kindOf(name); err != nil {
+			if kind, err = p.formatOf(name); err != nil {
 				return nil, err
 			}
 		}
@@ -100,7 +123,7 @@ func (p *Proposal) surveyAll(ctx context.Context, o Options) (list []recordFile,
 			p.leftOut("%s is left out: it is of another kind than %s, so it needs a node of its own", name, p.Files[0])
 			continue
 		}
-		if p.Format == records.JSON {
+		if p.Format == filespec.JSON {
 			encoding, err := p.plainText(ctx, name, n, o)
 			if err != nil {
 				return nil, err
@@ -111,13 +134,13 @@ func (p *Proposal) surveyAll(ctx context.Context, o Options) (list []recordFile,
 			}
 		}
 		p.plain[name] = p.texts[name]
-		if p.Format == records.Workbooks {
+		if p.Format == filespec.Workbooks {
 			if err := p.saySheets(ctx, name); err != nil {
 				return nil, err
 			}
 		}
-		f := recordFile{csvFile: csvFile{name: name, at: map[int]int{}}}
-		if p.Format == records.Workbooks && !p.from.NoHeader {
+		f := recordFile{inputFile: inputFile{name: name, at: map[int]int{}}}
+		if p.Format == filespec.Workbooks && !p.from.NoHeader {
 			why := ""
 			if f.head, why, err = p.findTable(ctx, name, n == 0, o); err != nil {
 				return nil, err
@@ -126,7 +149,7 @@ func (p *Proposal) surveyAll(ctx context.Context, o Options) (list []recordFile,
 				continue
 			}
 		}
-		if f.all, f.rows, err = p.survey(ctx, name); err != nil {
+		if f.all, f.rows, err = p.surveyFile(ctx, name); err != nil {
 			return nil, err
 		}
 		list, kept = append(list, f), append(kept, name)
@@ -136,7 +159,7 @@ func (p *Proposal) surveyAll(ctx context.Context, o Options) (list []recordFile,
 }
 
 // doubledInSheets reports whether sheets, all of one header, have the same name for two columns.
-func (p *Proposal) doubledInSheets(list []recordFile) bool {
+func (p *recordFiles) doubledInSheets(list []recordFile) bool {
 	headers := func(f recordFile) (out []string) {
 		for _, k := range f.all {
 			if k.Key != "" {
@@ -148,7 +171,7 @@ func (p *Proposal) doubledInSheets(list []recordFile) bool {
 	unlike := func(f recordFile) bool {
 		return f.rows == 0 || f.head != list[0].head || !slices.Equal(headers(f), headers(list[0]))
 	}
-	if p.Format != records.Workbooks || p.from.NoHeader || len(list) == 0 || slices.ContainsFunc(list, unlike) {
+	if p.Format != filespec.Workbooks || p.from.NoHeader || len(list) == 0 || slices.ContainsFunc(list, unlike) {
 		return false
 	}
 	return len(twice(list[0].all)) > 0
@@ -167,11 +190,11 @@ func twice(found []records.Found) map[string]bool {
 }
 
 // byLetters has the columns of sheets read by their letters, from the row behind the header on.
-func (p *Proposal) byLetters(ctx context.Context, list []recordFile) error {
+func (p *recordFiles) byLetters(ctx context.Context, list []recordFile) error {
 	p.labels = map[string]string{}
 	p.from.NoHeader, p.from.Range = true, fmt.Sprintf("A%d", list[0].head+1)
 	for n := range list {
-		found, rows, err := p.survey(ctx, list[n].name)
+		found, rows, err := p.surveyFile(ctx, list[n].name)
 		if err != nil {
 			return err
 		}
@@ -191,29 +214,26 @@ func (p *Proposal) byLetters(ctx context.Context, list []recordFile) error {
 }
 
 // profileRecords looks at all values of a file.
-func (p *Proposal) profileRecords(ctx context.Context, n int, f *recordFile, o Options) error {
+func (p *recordFiles) profileRecords(ctx context.Context, n int, f *recordFile, o Options) error {
 	spec := p.from
 	for _, k := range f.keys {
-		spec.Columns = append(spec.Columns, records.Column{Path: k.Key, Kind: records.Text, Optional: true,
+		spec.Columns = append(spec.Columns, filespec.Column{Path: k.Key, Kind: filespec.Text, Optional: true,
 			Nulls: sheetErrors(p.Format)})
 	}
 	at, err := p.makeCSV(ctx, f.name, filepath.Join(o.WorkDir, fmt.Sprintf("records_%d", n)), spec)
 	if err != nil {
 		return err
 	}
-	shape := shape{separator: ',', fields: spec.Fields(), made: true}
-	if f.found, err = scan(ctx, at, f.name, shape, o.Threads, p.seed, progressOf(f.name, at, o)); err != nil {
-		return err
-	}
-	if p.Format == records.Workbooks {
+	f.shape = shape{separator: ',', fields: spec.Fields(), made: true}
+	err = p.scan(ctx, at, &f.inputFile, o)
+	if err == nil && p.Format == filespec.Workbooks {
 		p.sayRows(*f)
 	}
-	p.badStructure += f.found.bad
-	return f.found.tooBroken()
+	return err
 }
 
 // usable are the values that a script can ask for by their names. doubled are keys that some file has twice.
-func (p *Proposal) usable(name string, found []records.Found, doubled map[string]bool) (out []records.Found) {
+func (p *recordFiles) usable(name string, found []records.Found, doubled map[string]bool) (out []records.Found) {
 	count := map[string]int{}
 	for _, f := range found {
 		count[f.Key]++
@@ -247,15 +267,15 @@ func (p *Proposal) usable(name string, found []records.Found, doubled map[string
 }
 
 // sheetErrors are taken for missing values while a sheet is looked at.
-func sheetErrors(format records.Format) []string {
-	if format != records.Workbooks {
+func sheetErrors(format filespec.Format) []string {
+	if format != filespec.Workbooks {
 		return nil
 	}
 	return []string{"#N/A", "#DIV/0!", "#NULL!", "#NAME?", "#NUM!", "#REF!", "#VALUE!"}
 }
 
 // sayRows tells of rows of a sheet that do not exist for scripts.
-func (p *Proposal) sayRows(f recordFile) {
+func (p *recordFiles) sayRows(f recordFile) {
 	if n := int64(f.rows) - f.found.bad - f.found.columns[0].rows; n > 0 {
 		p.leftOut("%s of %s with values only in columns that are left out: %s with them ({{set no-header}} reads columns by "+
 			"their letters)",
@@ -264,7 +284,7 @@ func (p *Proposal) sayRows(f recordFile) {
 }
 
 // sayOnlyRows tells of sheets whose only row was taken for a header, unless another one has rows below the same.
-func (p *Proposal) sayOnlyRows(list []recordFile) {
+func (p *recordFiles) sayOnlyRows(list []recordFile) {
 	names := func(f recordFile) (out []string) {
 		for _, k := range f.keys {
 			out = append(out, k.Key)
@@ -279,18 +299,15 @@ func (p *Proposal) sayOnlyRows(list []recordFile) {
 	}
 }
 
-// survey lists what the records of a file have, and how many rows a sheet has.
-func (p *Proposal) survey(ctx context.Context, name string) (found []records.Found, rows int, err error) {
-	f, err := os.Open(p.texts[name])
+// surveyFile lists what the records of a file have, and how many rows a sheet has.
+func (p *recordFiles) surveyFile(ctx context.Context, name string) (found []records.Found, rows int, err error) {
+	f, err := openText(p.texts[name], name)
 	if err != nil {
-		return nil, 0, openFault(name, err)
+		return nil, 0, err
 	}
 	defer f.Close()
-	if p.Format == records.Workbooks {
-		st, err := f.Stat()
-		if err == nil {
-			found, rows, err = records.SurveyExcel(ctx, f, st.Size(), p.from)
-		}
+	if p.Format == filespec.Workbooks {
+		found, rows, err = records.SurveyExcel(ctx, f, f.size, p.from)
 		return found, rows, in(name, err)
 	}
 	s := records.NewSurvey()
@@ -326,10 +343,10 @@ func in(name string, err error) error {
 }
 
 // makeCSV makes CSV of a file's records, as a run does.
-func (p *Proposal) makeCSV(ctx context.Context, name, path string, spec records.Spec) (at string, err error) {
-	from, err := os.Open(p.plain[name])
+func (p *recordFiles) makeCSV(ctx context.Context, name, path string, spec filespec.Spec) (at string, err error) {
+	from, err := openText(p.plain[name], name)
 	if err != nil {
-		return "", openFault(name, err)
+		return "", err
 	}
 	defer from.Close()
 	to, err := os.Create(path)
@@ -337,11 +354,8 @@ func (p *Proposal) makeCSV(ctx context.Context, name, path string, spec records.
 		return "", &fault.Error{Kind: fault.Environment, Message: "make a copy of the file's values", Err: err}
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	if p.Format == records.Workbooks {
-		st, err := from.Stat()
-		if err == nil {
-			_, err = records.Excel(ctx, to, from, st.Size(), spec)
-		}
+	if p.Format == filespec.Workbooks {
+		_, err = records.Excel(ctx, to, from, from.size, spec)
 		return path, in(name, err)
 	}
 	w, err := records.NewWriter(to, spec)
@@ -354,9 +368,8 @@ func (p *Proposal) makeCSV(ctx context.Context, name, path string, spec records.
 	return path, in(name, err)
 }
 
-// recordColumns are the columns of all files, in the order in which they are first seen.
-func (p *Proposal) recordColumns(list []recordFile) (columns []*profile, kinds []records.Value,
-	errors []map[string]int64) {
+// unite lists the columns of all files, in the order in which they are first seen.
+func (p *recordFiles) unite(list []recordFile) {
 	at := map[string]int{}
 	for n, f := range list {
 		file := ""
@@ -366,27 +379,25 @@ func (p *Proposal) recordColumns(list []recordFile) (columns []*profile, kinds [
 		for i, key := range f.keys {
 			k, known := at[key.Key]
 			if !known {
-				k = len(columns)
+				k = len(p.columns)
 				at[key.Key] = k
-				columns, kinds, errors = append(columns, newProfile(p.seed)), append(kinds, records.Nothing),
-					append(errors, map[string]int64{})
+				p.columns, p.kinds, p.errors = append(p.columns, newProfile(p.seed)), append(p.kinds, records.Nothing),
+					append(p.errors, map[string]int64{})
 				p.Columns = append(p.Columns, Column{Source: key.Key, label: p.labels[key.Key], Index: k, Optional: n > 0})
 			}
-			columns[k].merge(f.found.columns[1+i], file)
-			kinds[k] = records.Together(kinds[k], key.Value)
+			p.columns[k].merge(f.found.columns[1+i], file)
+			p.kinds[k] = records.Together(p.kinds[k], key.Value)
 			for text, n := range key.Errors {
-				errors[k][text] += n
+				p.errors[k][text] += n
 			}
 			p.Columns[k].Optional = p.Columns[k].Optional || key.Missing
 			f.at[k] = i
 		}
 		for k := range p.Columns {
-			if _, has := f.at[k]; !has {
-				p.Columns[k].Optional = true
-			}
+			p.Columns[k].Optional = p.Columns[k].Optional || !f.has(k)
 		}
+		p.list = append(p.list, f.inputFile)
 	}
-	return columns, kinds, errors
 }
 
 // errorsAreNull takes the errors that cells of a sheet have instead of values for missing ones.
@@ -403,22 +414,18 @@ func (c *Column) errorsAreNull(errors map[string]int64) {
 }
 
 // saySheets tells of sheets of a workbook that are not read, and if the one that is read is hidden.
-func (p *Proposal) saySheets(ctx context.Context, name string) error {
-	f, err := os.Open(p.texts[name])
+func (p *recordFiles) saySheets(ctx context.Context, name string) error {
+	f, err := openText(p.texts[name], name)
 	if err != nil {
-		return openFault(name, err)
+		return err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return openFault(name, err)
-	}
-	sheets, err := records.Sheets(f, st.Size())
+	sheets, err := records.Sheets(f, f.size)
 	if err != nil {
 		return in(name, err)
 	}
 	for i, s := range sheets {
-		rows, err := records.TopRows(ctx, f, st.Size(), records.Spec{Format: p.Format, Number: i + 1}, 1)
+		rows, err := records.TopRows(ctx, f, f.size, filespec.Spec{Format: p.Format, Number: i + 1}, 1)
 		switch hidden := map[bool]string{true: " (hidden)"}[s.Hidden]; {
 		case err != nil && ctx.Err() != nil:
 			return err
@@ -433,28 +440,8 @@ func (p *Proposal) saySheets(ctx context.Context, name string) error {
 	return nil
 }
 
-// sayMissing names columns that not all files have.
-func (p *Proposal) sayMissing(list []csvFile) {
-	const namedMax = 3
-	for i := range p.Columns {
-		c := &p.Columns[i]
-		var without []string
-		for _, f := range list {
-			if _, has := f.at[i]; !has {
-				without = append(without, f.name)
-			}
-		}
-		switch {
-		case len(without) > 0:
-			c.behind += "; not in " + listed(without, namedMax)
-		case c.Optional:
-			c.behind += "; some records are without it"
-		}
-	}
-}
-
 // keepKind leaves a column the kind that its values have in the file.
-func (c *Column) keepKind(format records.Format, kind records.Value, p *profile) {
+func (c *Column) keepKind(format filespec.Format, kind records.Value, p *profile) {
 	texts := func() {
 		behind, empty := "", c.empty
 		*c = Column{Source: c.Source, label: c.label, Index: c.Index, Optional: c.Optional, Type: expr.String, behind: behind,
@@ -465,7 +452,7 @@ func (c *Column) keepKind(format records.Format, kind records.Value, p *profile)
 		}
 	}
 	timed := c.Type == expr.Date || c.Type == expr.DateTime || c.Type == expr.Instant
-	if kind == records.Any && (!timed || format == records.JSON && c.NullTexts != nil) {
+	if kind == records.Any && (!timed || format == filespec.JSON && c.NullTexts != nil) {
 		texts()
 	}
 	if kind == records.Moment && timed {
@@ -478,7 +465,7 @@ func (c *Column) keepKind(format records.Format, kind records.Value, p *profile)
 }
 
 // typedCopies makes the CSV that a run would read of the files.
-func (p *Proposal) typedCopies(ctx context.Context, o Options) error {
+func (p *recordFiles) typedCopies(ctx context.Context, o Options) error {
 	if _, _, err := p.reader(ctx); err != nil { // says what is made of them now
 		return err
 	}
@@ -492,18 +479,18 @@ func (p *Proposal) typedCopies(ctx context.Context, o Options) error {
 	return nil
 }
 
-// kindOf says what the records of a file are taken from, by what is in it; "": CSV, or Parquet.
-func (p *Proposal) kindOf(name string) (records.Format, error) {
-	f, err := os.Open(p.texts[name])
+// formatOf says what the records of a file are taken from, by what is in it; "": CSV, or Parquet.
+func (p *Proposal) formatOf(name string) (filespec.Format, error) {
+	f, err := openText(p.texts[name], name)
 	if err != nil {
-		return "", openFault(name, err)
+		return "", err
 	}
 	workbook, wide := files.IsWorkbook(f), files.UTF16Of(f) != ""
 	if err := f.Close(); err != nil {
 		return "", openFault(name, err)
 	}
 	if workbook {
-		return records.Workbooks, nil
+		return filespec.Workbooks, nil
 	}
 	head, err := files.Head(p.texts[name], name, jsonHeadBytes)
 	if err != nil {
@@ -516,7 +503,7 @@ func (p *Proposal) kindOf(name string) (records.Format, error) {
 	// It is called so, or is a list, and has no records.
 	none := (what == "JSON" || bytes.ContainsRune(head, '[')) && len(bytes.Trim(head, "\ufeff[] \t\r\n")) == 0
 	if records.LooksJSON(head) || none {
-		return records.JSON, nil
+		return filespec.JSON, nil
 	}
 	if files.IsWorkbook(bytes.NewReader(head)) {
 		return "", &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name},

@@ -13,8 +13,8 @@ import (
 
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/io/records"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 )
 
 // SchemaFile is the name of a schema of scripts beside one, for editors.
@@ -178,7 +178,7 @@ func (p *Proposal) writeCSVKeys(b *strings.Builder) {
 
 // writeRecordKeys says what the names of files do not.
 func (p *Proposal) writeRecordKeys(b *strings.Builder) {
-	named := map[records.Format]string{records.JSON: "JSON", records.Workbooks: "an Excel workbook"}[p.Format]
+	named := map[filespec.Format]string{filespec.JSON: "JSON", filespec.Workbooks: "an Excel workbook"}[p.Format]
 	if slices.ContainsFunc(p.Files, func(name string) bool { return address.Records(name) != named }) {
 		fmt.Fprintf(b, "      format: %s\n", p.Format)
 	}
@@ -251,7 +251,7 @@ func (p *Proposal) columnText(c Column) string {
 	if c.NullTexts != nil {
 		list := make([]string, len(c.NullTexts))
 		for i, t := range c.NullTexts {
-			list[i] = text(t)
+			list[i] = yamlText(t)
 		}
 		keys = append(keys, "null_text: ["+strings.Join(list, ", ")+"]")
 	}
@@ -271,7 +271,7 @@ func plain(s string, flow bool) string {
 	reserved := slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(s))
 	if !first || reserved || strings.TrimSpace(s) != s || strings.HasSuffix(s, ":") || strings.Contains(s, ": ") ||
 		strings.ContainsFunc(s, func(r rune) bool { return !usual(r) }) {
-		return text(s)
+		return yamlText(s)
 	}
 	return s
 }
@@ -298,8 +298,8 @@ func tableName(path string) string {
 	return name[:min(len(name), charsMax)]
 }
 
-// text quotes a text for YAML; JSON's quoting is part of it.
-func text(s string) string {
+// yamlText quotes a text for YAML; JSON's quoting is part of it.
+func yamlText(s string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

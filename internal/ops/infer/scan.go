@@ -3,8 +3,6 @@ package infer
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
-	"os"
 	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
@@ -31,25 +29,29 @@ type scanned struct {
 	first   error // of them: a *fault.Error
 }
 
-// scan looks at all of a text. progress, if any, is told how many bytes are done.
-func scan(ctx context.Context, path, u string, s shape, threads int, seed maphash.Seed,
-	progress func(bytes int64)) (scanned, error) {
-	out := scanned{columns: make([]*profile, s.fields)}
-	for i := range out.columns {
-		out.columns[i] = newProfile(seed)
-	}
-	f, err := os.Open(path)
+// scan looks at all of a file's text, or of the CSV that was made of it, which is at a path. If half of its records are
+// broken, the first of them is the error.
+func (p *Proposal) scan(ctx context.Context, path string, f *inputFile, o Options) error {
+	text, err := openText(path, f.name)
 	if err != nil {
-		return out, openFault(u, err)
+		return err
 	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return out, openFault(u, err)
+	defer text.Close()
+	f.found = scanned{columns: make([]*profile, f.shape.fields)}
+	for i := range f.found.columns {
+		f.found.columns[i] = newProfile(p.seed)
 	}
+	if err := f.found.scan(ctx, text, f.shape, o); err != nil {
+		return err
+	}
+	p.badStructure += f.found.bad
+	return f.found.tooBroken()
+}
+
+func (out *scanned) scan(ctx context.Context, f *text, s shape, o Options) error {
 	group, ctx := errgroup.WithContext(ctx)
 	// One goroutine cuts records, the others look at columns of their own.
-	hands := make([]chan *block, min(max(threads-1, 1), s.fields))
+	hands := make([]chan *block, min(max(o.Threads-1, 1), s.fields))
 	for i := range hands {
 		hands[i] = make(chan *block, 2)
 		group.Go(func() error { profileColumns(out.columns, i, len(hands), hands[i]); return nil })
@@ -60,9 +62,9 @@ func scan(ctx context.Context, path, u string, s shape, threads int, seed maphas
 				close(to)
 			}
 		}()
-		return out.cut(ctx, f, st.Size(), u, s, hands, progress)
+		return out.cut(ctx, f, s, hands, o.Progress)
 	})
-	return out, group.Wait()
+	return group.Wait()
 }
 
 // badRecord says what is wrong with a record.
@@ -99,12 +101,12 @@ func (out *scanned) tooBroken() error {
 }
 
 // cut hands the records of a text on.
-func (out *scanned) cut(ctx context.Context, f *os.File, size int64, u string, s shape, hands []chan *block,
-	progress func(bytes int64)) error {
+func (out *scanned) cut(ctx context.Context, f *text, s shape, hands []chan *block,
+	progress func(file string, done, total int64)) error {
 	now := &block{}
 	flush := func(at int64) error {
 		if progress != nil {
-			progress(at)
+			progress(f.name, at, f.size)
 		}
 		for _, to := range hands {
 			select {
@@ -118,16 +120,18 @@ func (out *scanned) cut(ctx context.Context, f *os.File, size int64, u string, s
 		return nil
 	}
 	count := 0
-	err := files.EachCells(ctx, f, size, s.separator, s.fields, u, func(c *files.Cells) error {
+	for c, err := range files.EachCells(ctx, f, f.size, s.separator, s.fields, f.name) {
 		count++
 		switch {
+		case err != nil:
+			return err
 		case count <= s.skip || count == s.skip+1 && s.header:
-			return nil
+			continue
 		case c.Bad != nil || !c.UTF8():
 			if out.bad++; out.first == nil {
-				out.first = s.badRecord(u, c)
+				out.first = s.badRecord(f.name, c)
 			}
-			return nil
+			continue
 		}
 		for i := range c.Len() {
 			now.text = append(now.text, c.Value(i)...)
@@ -139,14 +143,12 @@ func (out *scanned) cut(ctx context.Context, f *os.File, size int64, u string, s
 		}
 		now.lines = append(now.lines, line)
 		if len(now.text) >= blockBytes {
-			return flush(c.Offset)
+			if err := flush(c.Offset); err != nil {
+				return err
+			}
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	return flush(size)
+	return flush(f.size)
 }
 
 // profileColumns looks at every step-th column from the given one on.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,14 +38,14 @@ type shape struct {
 	guesses   []string
 }
 
-// shapeOf looks at a text; path is the file that it is of, for people.
-func shapeOf(ctx context.Context, text, path string, o Options) (shape, error) {
-	f, err := os.Open(text)
+// shapeOf looks at the text at a path, which is that of the file of this name.
+func shapeOf(ctx context.Context, path, name string, o Options) (shape, error) {
+	f, err := openText(path, name)
 	if err != nil {
-		return shape{}, openFault(path, err)
+		return shape{}, err
 	}
 	defer f.Close()
-	if err := isText(f, path); err != nil {
+	if err := f.isText(); err != nil {
 		return shape{}, err
 	}
 	candidates := []byte(",;\t|^~")
@@ -58,37 +57,37 @@ func shapeOf(ctx context.Context, text, path string, o Options) (shape, error) {
 		}
 		candidates = []byte(o.Separator)
 	}
-	s, records, err := cutOf(ctx, f, path, candidates, o)
+	s, records, err := cutOf(ctx, f, candidates, o)
 	if err != nil {
 		return s, err
 	}
 	if len(records[0]) > ColumnsMax {
-		return s, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path},
+		return s, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name},
 			Message: fmt.Sprintf("the file has %d columns; the limit is %d", len(records[0]), ColumnsMax)}
 	}
 	s.names = records[0]
 	s.header = o.Header == HeaderYes || o.Header == HeaderGuess && looksLikeHeader(records)
 	if s.header && !utf8.ValidString(strings.Join(s.names, "\n")) {
-		f := *files.NotUTF8(path)
+		f := *files.NotUTF8(name)
 		f.Message, f.Hint = "the header is not UTF-8 text", "correct it: the rest of the file is UTF-8"
 		return s, &f
 	}
 	s.only = s.header && len(records) == 1
-	return s, s.guess(ctx, f, path, candidates, records, o)
+	return s, s.guess(ctx, f, candidates, records, o)
 }
 
 // isText refuses a file whose head is empty or no text.
-func isText(f io.ReaderAt, path string) error {
-	if err := files.CheckText(f, path); err != nil {
+func (f *text) isText() error {
+	if err := files.CheckText(f, f.name); err != nil {
 		return err
 	}
 	head, err := io.ReadAll(io.NewSectionReader(f, 0, headBytes))
 	if err != nil {
-		return openFault(path, err)
+		return openFault(f.name, err)
 	}
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))
 	if len(bytes.TrimSpace(head)) == 0 {
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: "the file is empty",
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: f.name}, Message: "the file is empty",
 			Hint: "nothing is known of its columns: name another file, or write the script by hand"}
 	}
 	return nil
@@ -110,12 +109,7 @@ const unevenMax = 10 // of 100
 
 // evenest finds the separator that cuts all records but a few into the most fields of an
 // equal number; if there is none, that which leaves the fewest uneven, as long as most are not.
-func evenest(ctx context.Context, f *os.File, path string, candidates []byte, o Options) (s shape, records [][]string,
-	err error) {
-	st, err := f.Stat()
-	if err != nil {
-		return s, nil, openFault(path, err)
-	}
+func evenest(ctx context.Context, f *text, candidates []byte, o Options) (s shape, records [][]string, err error) {
 	var likely, refused error // of a separator that is likely to be meant, and of any
 	var likelySeparator byte
 	var uneven struct {
@@ -124,7 +118,7 @@ func evenest(ctx context.Context, f *os.File, path string, candidates []byte, o 
 		bad       int
 	}
 	for _, c := range candidates {
-		cut, bad, err := recordsOf(ctx, f, st.Size(), path, c)
+		cut, bad, err := recordsOf(ctx, f, c)
 		if err != nil {
 			if fault.Of(err).Kind != fault.UserData {
 				return s, nil, err
@@ -149,7 +143,7 @@ func evenest(ctx context.Context, f *os.File, path string, candidates []byte, o 
 		}
 	}
 	if records == nil || filledOf(records[0]) <= 1 || isComment(records[0]) {
-		titled, below, err := untitled(ctx, f, st.Size(), path, candidates, o)
+		titled, below, err := untitled(ctx, f, candidates, o)
 		if err != nil || below != nil {
 			return titled, below, err
 		}
@@ -160,7 +154,7 @@ func evenest(ctx context.Context, f *os.File, path string, candidates []byte, o 
 	case none && likely == nil:
 		return s, nil, badRecord(refused, nil)
 	case likely != nil && (none || len(records[0]) == 1):
-		all, err := loose(ctx, f, st.Size(), path, likelySeparator)
+		all, err := loose(ctx, f, likelySeparator)
 		if err != nil {
 			return s, nil, err
 		}
@@ -212,10 +206,9 @@ func otherThanHeader(all [][]string) string {
 
 // recordsOf cuts the records of a file's head, and leaves out bad ones: too many of them are
 // an error beside the others.
-func recordsOf(ctx context.Context, f io.ReaderAt, size int64, path string, separator byte) (out [][]string, bad int,
-	err error) {
+func recordsOf(ctx context.Context, f *text, separator byte) (out [][]string, bad int, err error) {
 	var uneven error
-	for rec, err := range files.Records(ctx, f, size, separator, path) {
+	for rec, err := range files.Records(ctx, f, f.size, separator, f.name) {
 		switch {
 		case len(out) > 0 && (rec.Offset >= headBytes || len(out) > headRecords):
 			return out, bad, tooUneven(uneven, bad, len(out))
@@ -230,7 +223,7 @@ func recordsOf(ctx context.Context, f io.ReaderAt, size int64, path string, sepa
 		out = append(out, rec.Values)
 	}
 	if len(out) == 0 {
-		return nil, 0, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: "the file has no records"}
+		return nil, 0, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: f.name}, Message: "the file has no records"}
 	}
 	return out, bad, tooUneven(uneven, bad, len(out))
 }

@@ -13,19 +13,40 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/files"
 	"thalweg/internal/io/unpack"
+	"thalweg/internal/lang/filespec"
 )
+
+// text is the text of a file, or the CSV that was made of its records, open to be looked at.
+type text struct {
+	*os.File
+	name string // of the file, for people
+	size int64
+}
+
+// openText opens the text at a path.
+func openText(path, name string) (*text, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, openFault(name, err)
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(openFault(name, err), f.Close())
+	}
+	return &text{f, name, st.Size()}, nil
+}
 
 // plainText finds out what the text of the file of this number is written in, and sees to it that
 // it is at hand in UTF-8: in the file itself, or in a copy in the working directory of one
 // that is compressed or has another encoding.
 func (p *Proposal) plainText(ctx context.Context, name string, number int, o Options) (encoding string, err error) {
-	f, err := os.Open(p.texts[name])
+	f, err := openText(p.texts[name], name)
 	if err != nil {
-		return "", openFault(name, err)
+		return "", err
 	}
 	defer f.Close()
 	form := unpack.Form{}
-	if form.Compression, err = unpack.CompressionIn(f); err != nil {
+	if form.Compression, err = unpack.CompressionIn(f.File); err != nil {
 		return "", openFault(name, err)
 	}
 	if form.Changes() {
@@ -45,7 +66,7 @@ func (p *Proposal) plainText(ctx context.Context, name string, number int, o Opt
 	if err != nil || encoding == "" {
 		return "", err
 	}
-	charset, ok := unpack.ParseCharset(encoding)
+	charset, ok := filespec.ParseCharset(encoding)
 	if !ok {
 		return "", fault.New(fault.Bug, "there is no encoding %q", encoding)
 	}
@@ -68,12 +89,12 @@ const (
 
 // encodingOf says what a text is written in; "": UTF-8, but for some broken bytes.
 func encodingOf(ctx context.Context, path, name string) (encoding string, broken int64, err error) {
-	f, err := os.Open(path)
+	f, err := openText(path, name)
 	if err != nil {
-		return "", 0, openFault(name, err)
+		return "", 0, err
 	}
 	defer f.Close()
-	encoding, err = guessed(f, name)
+	encoding, err = f.encoding()
 	if encoding != guessedLatin && encoding != guessedWindows || err != nil {
 		return encoding, 0, err
 	}
@@ -92,8 +113,8 @@ func encodingOf(ctx context.Context, path, name string) (encoding string, broken
 	return encoding, 0, nil
 }
 
-// guessed is what a text is written in, if all of it is in one encoding.
-func guessed(f *os.File, name string) (string, error) {
+// encoding is what a text is written in, if all of it is in one.
+func (f *text) encoding() (string, error) {
 	if wide := files.UTF16Of(f); wide != "" {
 		return wide, nil
 	}
@@ -103,7 +124,7 @@ func guessed(f *os.File, name string) (string, error) {
 		n, err := io.ReadFull(f, block[kept:])
 		end := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 		if err != nil && !end {
-			return "", openFault(name, err)
+			return "", openFault(f.name, err)
 		}
 		text := block[:kept+n]
 		whole := len(text)
@@ -125,10 +146,10 @@ func guessed(f *os.File, name string) (string, error) {
 	case !broken:
 		return "", nil
 	case zeros:
-		if err := files.CheckText(f, name); err != nil {
+		if err := files.CheckText(f, f.name); err != nil {
 			return "", err
 		}
-		return "", &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "the file is no text",
+		return "", &fault.Error{Kind: fault.UserData, Place: fault.Place{File: f.name}, Message: "the file is no text",
 			Hint: "name a file of CSV, JSON, Excel or Parquet"}
 	case windows:
 		return guessedWindows, nil
@@ -149,9 +170,9 @@ func hasC1(text []byte) bool {
 
 // unpack writes what a file's text so far stands for.
 func (p *Proposal) unpack(ctx context.Context, name, path string, form unpack.Form) (err error) {
-	from, err := os.Open(p.texts[name])
+	from, err := openText(p.texts[name], name)
 	if err != nil {
-		return openFault(name, err)
+		return err
 	}
 	defer from.Close()
 	to, err := os.Create(path)
@@ -160,22 +181,8 @@ func (p *Proposal) unpack(ctx context.Context, name, path string, form unpack.Fo
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
 	if _, err := unpack.Text(ctx, to, from, form); err != nil {
-		f := *fault.Of(err)
-		f.Place.File = name
-		return &f
+		return in(name, fault.Of(err))
 	}
 	p.texts[name] = path
 	return nil
-}
-
-// progressOf tells how much of a file has been looked at.
-func progressOf(name, text string, o Options) func(done int64) {
-	if o.Progress == nil {
-		return nil
-	}
-	var total int64
-	if st, err := os.Stat(text); err == nil {
-		total = st.Size()
-	}
-	return func(done int64) { o.Progress(name, done, total) }
 }

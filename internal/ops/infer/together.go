@@ -34,7 +34,7 @@ func placedKeys(s shape, doubled map[string]bool) []columnKey {
 }
 
 // doubledHeaders are headers that some file has more than once, and the empty one.
-func doubledHeaders(list []csvFile) map[string]bool {
+func doubledHeaders(list []inputFile) map[string]bool {
 	doubled := map[string]bool{"": true}
 	for _, f := range list {
 		seen := map[string]bool{}
@@ -48,7 +48,7 @@ func doubledHeaders(list []csvFile) map[string]bool {
 
 // union are the columns of all files, in the order in which they are first seen; those behind the
 // last header of a file, which have none, come last.
-func (p *Proposal) union(list []csvFile) (columns []*profile) {
+func (p *Proposal) union(list []inputFile) (columns []*profile) {
 	doubled := doubledHeaders(list)
 	of := make([][]columnKey, len(list)) // for each file
 	at := map[columnKey]int{}
@@ -95,14 +95,12 @@ func (p *Proposal) union(list []csvFile) (columns []*profile) {
 		}
 	}
 	p.doubtPlaces(list)
-	p.sayAlike(list)
-	p.withoutBraces(list)
 	return columns
 }
 
 // doubtPlaces leaves columns out that have the same header and index in several files, but not
 // certainly the same meaning: what stands beside them differs, and both have values.
-func (p *Proposal) doubtPlaces(list []csvFile) {
+func (p *Proposal) doubtPlaces(list []inputFile) {
 	for k := range p.Columns {
 		c := &p.Columns[k]
 		if !c.placed {
@@ -136,7 +134,7 @@ func (p *Proposal) doubtPlaces(list []csvFile) {
 }
 
 // sayAlike tells of columns whose headers differ only in case and blanks, and that no file has both: they may be one.
-func (p *Proposal) sayAlike(list []csvFile) {
+func (p *Proposal) sayAlike(list []inputFile) {
 	firsts := map[string]int{}
 	for k := range p.Columns {
 		folded := strings.ToLower(strings.Join(strings.Fields(p.Columns[k].Source), " "))
@@ -146,7 +144,7 @@ func (p *Proposal) sayAlike(list []csvFile) {
 		case !known:
 			firsts[folded] = k
 		case p.Columns[first].Source != p.Columns[k].Source &&
-			!slices.ContainsFunc(list, func(f csvFile) bool { return f.has(first) && f.has(k) }):
+			!slices.ContainsFunc(list, func(f inputFile) bool { return f.has(first) && f.has(k) }):
 			p.guessed("%s of %s may be %s of %s: their headers differ only in case or blanks, so they are two columns "+
 				"(write the same header in both files)",
 				p.Columns[k].called(k), firstWith(list, k), p.Columns[first].called(first), firstWith(list, first))
@@ -155,10 +153,10 @@ func (p *Proposal) sayAlike(list []csvFile) {
 }
 
 // has reports whether a column of the proposal is in the file.
-func (f csvFile) has(column int) bool { _, has := f.at[column]; return has }
+func (f inputFile) has(column int) bool { _, has := f.at[column]; return has }
 
 // firstWith names the first file that has a column; "": none has it.
-func firstWith(list []csvFile, column int) string {
+func firstWith(list []inputFile, column int) string {
 	for _, f := range list {
 		if f.has(column) {
 			return f.name
@@ -180,14 +178,14 @@ func sameNeighbours(a, b []string, i int) bool {
 
 // withoutBraces sees to headers that a script takes for references to parameters: where all files have
 // the same ones, columns are found by their positions; else those columns are left out.
-func (p *Proposal) withoutBraces(list []csvFile) {
+func (p *Proposal) withoutBraces(list []inputFile) {
 	braces := func(c Column) bool { return strings.ContainsAny(c.Source, "{}") }
 	with := slices.IndexFunc(p.Columns, braces)
 	if !p.HasHeader || with < 0 {
 		return
 	}
 	header := p.Columns[with].Source
-	same := !slices.ContainsFunc(list, func(f csvFile) bool { return !slices.Equal(f.shape.names, list[0].shape.names) })
+	same := !slices.ContainsFunc(list, func(f inputFile) bool { return !slices.Equal(f.shape.names, list[0].shape.names) })
 	for i := range p.Columns {
 		c := &p.Columns[i]
 		if same {

@@ -16,45 +16,24 @@ import (
 	"thalweg/internal/run/engine"
 )
 
-// finish sees to the names of columns, and checks the proposal.
-func (p *Proposal) finish(ctx context.Context, o Options) error {
-	p.nameColumns()
-	if err := p.verify(ctx, o); err != nil {
-		return err
+// read reads all of the files as a run would, with the types that were chosen. A column whose values the engine
+// reads otherwise becomes text, and they are to be read again.
+func (p *Proposal) read(ctx context.Context, o Options) (again bool, err error) {
+	refused, err := p.readAll(ctx, o)
+	if refused == nil {
+		return false, err
 	}
-	for i := range p.Columns {
-		c := &p.Columns[i]
-		c.Evidence += c.behind + c.empty
+	why := "most values cannot be read as " + refused.Type.String()
+	if err != nil {
+		why = fault.Of(err).Error()
 	}
-	p.sayColumns()
-	return nil
-}
-
-// verify reads all of the files as a run would, with the types that were
-// chosen. A column whose values the engine reads otherwise stays text.
-func (p *Proposal) verify(ctx context.Context, o Options) error {
-	for range p.Columns {
-		refused, err := p.readAll(ctx, o)
-		if refused == nil {
-			return err
-		}
-		why := "most values cannot be read as " + refused.Type.String()
-		if err != nil {
-			why = fault.Of(err).Error()
-		}
-		refused.Type, refused.Format, refused.Nullable, refused.NullTexts = expr.String, "", false, nil
-		refused.Evidence, refused.behind, refused.guess, refused.misfits = "text: "+why, "", "", 0
-	}
-	return nil
+	refused.Type, refused.Format, refused.Nullable, refused.NullTexts = expr.String, "", false, nil
+	refused.Evidence, refused.behind, refused.guess, refused.misfits = "text: "+why, "", "", 0
+	return true, nil
 }
 
 // readAll is one such reading. refused is the column that it fails at, if it is one's fault.
 func (p *Proposal) readAll(ctx context.Context, o Options) (refused *Column, err error) {
-	if p.Format != "" {
-		if err := p.typedCopies(ctx, o); err != nil {
-			return nil, err
-		}
-	}
 	if p.badStructure > 0 || p.anyMisfits() {
 		return p.readSound(ctx, o)
 	}

@@ -25,7 +25,7 @@ import (
 	"thalweg/internal/io/remote"
 	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/metrics"
-	"thalweg/internal/run/adapt"
+	"thalweg/internal/run/concurrency"
 	"thalweg/internal/run/job"
 	"thalweg/internal/run/sandbox"
 	"thalweg/internal/store/cassandra"
@@ -143,8 +143,8 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 func TestEveryMetricOfAClusterMoves(t *testing.T) {
 	m := metrics.New("test")
 	seen := &sight{t: t, m: m, moved: map[string]bool{}}
-	// Decisions take longer than a test may: the test of package pace makes them.
-	m.Decided(adapt.Decision{Class: "load", Knob: "batches", From: 2, To: 3})
+	// Decisions take longer than a test may: the test of package concurrency makes them.
+	m.Decided(concurrency.Decision{Class: "load", Knob: "batches", From: 2, To: 3})
 	measuredCluster(t, m, seen.look)
 	for _, i := range m.Inventory() {
 		require.True(t, seen.moved[i.Name], "%s has not moved", i.Name)

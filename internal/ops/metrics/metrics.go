@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"thalweg/internal/run/adapt"
+	"thalweg/internal/run/concurrency"
 	"thalweg/internal/run/executor"
 	"thalweg/internal/run/job"
 	"thalweg/internal/run/sandbox"
@@ -141,7 +141,7 @@ func (m *Metrics) Hinted(f executor.Fate) { m.deliveries.WithLabelValues(string(
 func (m *Metrics) SlotEnded(why sandbox.End) { m.slotEnds.WithLabelValues(string(why)).Inc() }
 
 // Decided counts a change of how much is done at once.
-func (m *Metrics) Decided(d adapt.Decision) { m.decisions.WithLabelValues(d.Class, d.Knob).Inc() }
+func (m *Metrics) Decided(d concurrency.Decision) { m.decisions.WithLabelValues(d.Class, d.Knob).Inc() }
 
 // claims knows the batches in flight.
 type claims struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"thalweg/internal/base/budget"
-	"thalweg/internal/run/adapt"
+	"thalweg/internal/run/concurrency"
 	"thalweg/internal/store/queue"
 )
 
@@ -19,7 +19,7 @@ const readTimeout = 2 * time.Second
 type Sources struct {
 	Waiting func(ctx context.Context, p queue.Priority) (int, error) // of the queue
 	Budget  func() (b budget.Budget, held bool)                      // that is in force
-	AtOnce  func() []adapt.Setting                                   // how much is done at once
+	AtOnce  func() []concurrency.Setting                             // how much is done at once
 }
 
 type sources struct {

@@ -15,8 +15,8 @@ import (
 	"thalweg/internal/io/files"
 	"thalweg/internal/io/inputcache"
 	"thalweg/internal/io/remote"
-	"thalweg/internal/io/unpack"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/job"
 	"thalweg/internal/run/plan"
@@ -139,7 +139,7 @@ func listsRemote(n *script.Node) bool {
 func (p *Pipeline) wanted(r *script.FileReader, u string) (w inputcache.Want, ok bool) {
 	w = inputcache.Want{URL: u, Text: !r.Parquet, Charset: r.CSV.Charset, Records: r.Records}
 	if r.Database() {
-		w.URL, w.Table, w.Query, w.Charset = address.DatabaseIn(p.cfg.Dir, u), r.Table, r.Query, unpack.UTF8
+		w.URL, w.Table, w.Query, w.Charset = address.DatabaseIn(p.cfg.Dir, u), r.Table, r.Query, filespec.UTF8
 		for _, c := range r.Columns {
 			if c.Type == expr.DateTime && !c.Short { // short forms refuse what is finer when they read it
 				w.Millis = append(w.Millis, c.Header)

@@ -24,12 +24,12 @@ var wings = map[string]wing{
 	"base": {may: "base", floors: []string{
 		"action similar", "fault", "awake durable format message secure sqltext calendar", "address budget keeper", "secret", "document",
 	}},
-	"lang": {may: "base lang", floors: []string{"expr matrix project starter", "script", "graph"}},
+	"lang": {may: "base lang", floors: []string{"expr filespec matrix project starter", "script", "graph"}},
 	"io": {may: "base lang io", floors: []string{"database parquetfile remote unpack", "records", "files",
 		"outfile inputcache"}},
 	"store": {may: "base io/remote store", floors: []string{"cassandra", "state", "parts queue"}},
 	"run": {may: "base lang io store run", floors: []string{
-		"adapt gate python orders", "engine job", "query", "plan", "coordinator executor pace reuse sandbox", "pipeline",
+		"concurrency gate python orders", "engine job", "query", "plan", "coordinator executor reuse sandbox", "pipeline",
 	}},
 	"ops": {may: "base lang io store run ops", floors: []string{
 		"clusterconfig gc compare doctor history infer lineage metrics notify schedule simulate",
@@ -50,12 +50,6 @@ var seams = map[string]string{
 	"store/parts/s3":        "store/parts app/instance app/fleet",
 	"store/queue/inproc":    "store/queue app/runtime",
 	"store/queue/rabbitmq":  "store/queue app/instance app/fleet ops/doctor",
-}
-
-// leftovers are imports that the wings do not allow, each with what ends it.
-var leftovers = map[string]string{
-	"lang/script io/records": "the language of paths into records belongs to lang",
-	"lang/script io/unpack":  "the names of compressions and charsets belong to lang",
 }
 
 // door is the package of a wing that has the wing's own name: it is above all others of it.
@@ -84,8 +78,6 @@ func wrongArrow(from, to string) string {
 	toWing, toTop := place(to)
 	w := wings[fromWing]
 	switch users, seam := seams[to]; {
-	case leftovers[path.Join(fromWing, fromTop)+" "+path.Join(toWing, toTop)] != "":
-		return ""
 	case !slices.ContainsFunc(strings.Fields(w.may), func(m string) bool {
 		return m == toWing ||
 			m == path.Join(toWing, toTop)

@@ -1,4 +1,4 @@
-package adapt
+package concurrency
 
 import (
 	"fmt"
@@ -8,24 +8,18 @@ import (
 	"time"
 )
 
-// Knob is something of which more or less can be done at once.
-type Knob struct {
-	Name     string // batches, threads, writers
+// knob is something of which more or less can be done at once.
+type knob struct {
+	Name     string // Batches, Threads or Writers
 	Min, Max int    // 1 ≤ Min ≤ Max
 	Start    int
 	Fixed    int  // forced; 0: it is decided here
 	Memory   bool // each costs what a batch takes of memory
 }
 
-// Class is a class of work with its knobs.
-type Class struct {
-	Name  string // load, join, python, write
-	Knobs []Knob
-}
-
-// Sample is what a worker measured of a class in some time, with the knobs as
+// sample is what a worker measured of a class in some time, with the knobs as
 // they were told to be.
-type Sample struct {
+type sample struct {
 	Class   string
 	At      time.Time     // its end
 	Span    time.Duration // of time
@@ -58,16 +52,17 @@ type Setting struct {
 	Since   time.Time `json:"since"` // when it became what it is, or the reason did
 }
 
-// Tuner decides for one worker. It is for one goroutine.
-type Tuner struct {
-	classes map[string]*class
+// tuner decides how much a worker does at once, by the samples that it is given. It reads no clock: the same
+// samples give the same decisions. It is for one goroutine.
+type tuner struct {
+	classes map[string]*tuned
 	trying  *climber // has its turn; nil: nobody
 	last    time.Time
 }
 
-type class struct {
-	names    []string
-	climbers []*climber
+// tuned is a class of work.
+type tuned struct {
+	climbers []*climber // one for each knob
 	peak     float64
 }
 
@@ -77,48 +72,48 @@ const turnMax = 30 * time.Second
 // peakKept is what is kept of the highest peak when a lower one is seen.
 const peakKept = 0.98
 
-// New returns a tuner. Values out of bounds are brought into them.
-func New(classes []Class) *Tuner {
-	t := &Tuner{classes: map[string]*class{}}
-	for _, c := range classes {
-		k := &class{}
-		for _, knob := range c.Knobs {
-			knob.Min = max(knob.Min, 1)
-			knob.Max = max(knob.Max, knob.Min)
-			knob.Start = min(max(knob.Start, knob.Min), knob.Max)
-			k.names, k.climbers = append(k.names, knob.Name), append(k.climbers, newClimber(knob))
+// newTuner returns a tuner of the knobs of each class. Values out of bounds are brought into them.
+func newTuner(classes map[string][]knob) *tuner {
+	t := &tuner{classes: map[string]*tuned{}}
+	for name, knobs := range classes {
+		c := &tuned{}
+		for _, k := range knobs {
+			k.Min = max(k.Min, 1)
+			k.Max = max(k.Max, k.Min)
+			k.Start = min(max(k.Start, k.Min), k.Max)
+			c.climbers = append(c.climbers, newClimber(k))
 		}
-		t.classes[c.Name] = k
+		t.classes[name] = c
 	}
 	return t
 }
 
-// Value is what a knob is to be; 0 if there is no such one.
-func (t *Tuner) Value(className, knob string) int {
-	c := t.classes[className]
-	if c == nil {
-		return 0
-	}
-	if i := slices.Index(c.names, knob); i >= 0 {
-		return c.climbers[i].value
+// value is what a knob is to be; 0 if there is no such one.
+func (t *tuner) value(class, name string) int {
+	if c := t.classes[class]; c != nil {
+		for _, k := range c.climbers {
+			if k.knob.Name == name {
+				return k.value
+			}
+		}
 	}
 	return 0
 }
 
-// Observe takes in a sample and gives what changes.
-func (t *Tuner) Observe(s Sample) []Decision {
+// observe takes in a sample and gives what changes.
+func (t *tuner) observe(s sample) []Decision {
 	c := t.classes[s.Class]
 	if c == nil {
 		return nil
 	}
-	before := t.Settings()
+	before := t.settings()
 	c.remember(s)
 	if throughput := s.Done / s.Span.Seconds(); s.Span > 0 && !s.Starved && throughput >= 0 && !math.IsInf(throughput, 0) {
 		c.spare(s)
 		t.climb(c, s, throughput)
 	}
 	var changes []Decision
-	for i, now := range t.Settings() {
+	for i, now := range t.settings() {
 		if was := before[i].Value; now.Value != was {
 			changes = append(changes, Decision{At: s.At, Class: now.Class, Knob: now.Knob, From: was, To: now.Value,
 				Reason: now.Reason})
@@ -128,7 +123,7 @@ func (t *Tuner) Observe(s Sample) []Decision {
 }
 
 // remember brings the limits by memory up to date.
-func (c *class) remember(s Sample) {
+func (c *tuned) remember(s sample) {
 	if s.Peak <= 0 && c.peak == 0 {
 		return
 	}
@@ -150,9 +145,9 @@ func (c *class) remember(s Sample) {
 }
 
 // spare lets knobs rest that could do nothing. What is being tried is tried to its end.
-func (c *class) spare(s Sample) {
-	for i, k := range c.climbers {
-		if why := s.Pointless[c.names[i]]; why != "" && k.knob.Fixed == 0 && k.phase == measuring {
+func (c *tuned) spare(s sample) {
+	for _, k := range c.climbers {
+		if why := s.Pointless[k.knob.Name]; why != "" && k.knob.Fixed == 0 && k.phase == measuring {
 			k.rest(s.At, why)
 		}
 	}
@@ -161,7 +156,7 @@ func (c *class) spare(s Sample) {
 // climb gives the throughput to the knob whose turn it is, if it is of the class.
 // All others stand still meanwhile: one that has settled looks whether things are as
 // they were.
-func (t *Tuner) climb(c *class, s Sample, throughput float64) {
+func (t *tuner) climb(c *tuned, s sample, throughput float64) {
 	at := s.At
 	if t.trying != nil && !t.trying.busy() { // it was let rest
 		t.trying = nil
@@ -195,9 +190,9 @@ func (t *Tuner) climb(c *class, s Sample, throughput float64) {
 }
 
 // turn finds the next knob of a class that wants to try others.
-func (c *class) turn(at time.Time, pointless map[string]string) *climber {
-	for i, k := range c.climbers {
-		if pointless[c.names[i]] != "" {
+func (c *tuned) turn(at time.Time, pointless map[string]string) *climber {
+	for _, k := range c.climbers {
+		if pointless[k.knob.Name] != "" {
 			continue
 		}
 		if k.busy() && k.knob.Fixed == 0 || k.wants(at) {
@@ -207,13 +202,12 @@ func (c *class) turn(at time.Time, pointless map[string]string) *climber {
 	return nil
 }
 
-// Settings lists all knobs as they stand, by class.
-func (t *Tuner) Settings() []Setting {
+// settings lists all knobs as they stand, by class.
+func (t *tuner) settings() []Setting {
 	var all []Setting
 	for _, name := range slices.Sorted(maps.Keys(t.classes)) {
-		c := t.classes[name]
-		for i, k := range c.climbers {
-			all = append(all, Setting{Class: name, Knob: c.names[i], Value: k.value, Settled: !k.busy(), Reason: k.why,
+		for _, k := range t.classes[name].climbers {
+			all = append(all, Setting{Class: name, Knob: k.knob.Name, Value: k.value, Settled: !k.busy(), Reason: k.why,
 				Since: k.since})
 		}
 	}

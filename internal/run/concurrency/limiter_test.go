@@ -1,4 +1,4 @@
-package pace_test
+package concurrency
 
 import (
 	"context"
@@ -11,31 +11,29 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/base/fault"
-	"thalweg/internal/run/adapt"
-	"thalweg/internal/run/pace"
 	"thalweg/internal/store/parts"
 )
 
 // machine executes batches: of a class, each 100 MB, one after the other in as many
 // goroutines as may be.
 type machine struct {
-	pace  *pace.Pace
-	class string
-	knee  int // so many at once go on undisturbed
-	at    atomic.Int64
-	most  atomic.Int64
-	done  atomic.Int64
+	limiter *Limiter
+	class   string
+	knee    int // so many at once go on undisturbed
+	at      atomic.Int64
+	most    atomic.Int64
+	done    atomic.Int64
 }
 
 const batchTime = 500 * time.Millisecond
 
 func (m *machine) work(ctx context.Context) {
 	for ctx.Err() == nil {
-		release, err := m.pace.Admit(ctx)
+		release, err := m.limiter.Admit(ctx)
 		if err != nil {
 			return
 		}
-		_, _, end, err := m.pace.Enter(ctx, m.class)
+		_, _, end, err := m.limiter.Enter(ctx, m.class)
 		if err != nil {
 			release()
 			return
@@ -46,7 +44,7 @@ func (m *machine) work(ctx context.Context) {
 		<-time.After(batchTime * time.Duration(max(int(n), m.knee)) / time.Duration(m.knee))
 		m.at.Add(-1)
 		m.done.Add(1)
-		end(&pace.Done{Bytes: 100 << 20, Elapsed: batchTime, Write: batchTime / 100})
+		end(&Done{Bytes: 100 << 20, Elapsed: batchTime, Write: batchTime / 100})
 		release()
 	}
 }
@@ -59,7 +57,7 @@ func (m *machine) run(t *testing.T, long time.Duration) {
 	for range 16 {
 		group.Go(func() { m.work(ctx) })
 	}
-	group.Go(func() { m.pace.Watch(ctx) })
+	group.Go(func() { m.limiter.Watch(ctx) })
 	group.Wait()
 }
 
@@ -78,13 +76,13 @@ func TestFinds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var told []adapt.Decision
-				p := pace.New(pace.Config{Cores: 2, Slots: 2, Start: 3, Most: 12, Busy: func() float64 { return c.busy },
-					Decided: func(d adapt.Decision) { told = append(told, d) }})
-				m := &machine{pace: p, class: pace.Load, knee: c.knee}
+				var told []Decision
+				p := New(Config{Cores: 2, Slots: 2, Start: 3, Most: 12, Busy: func() float64 { return c.busy },
+					Decided: func(d Decision) { told = append(told, d) }})
+				m := &machine{limiter: p, class: Load, knee: c.knee}
 				m.run(t, 20*time.Minute)
 				knobs, decisions := p.Told()
-				require.Equal(t, pace.Batches, knobs[0].Knob)
+				require.Equal(t, Batches, knobs[0].Knob)
 				require.GreaterOrEqual(t, knobs[0].Value, c.least, "%v", told)
 				require.LessOrEqual(t, knobs[0].Value, c.most, "%v", told)
 				require.NotEmpty(t, knobs[0].Reason)
@@ -102,7 +100,7 @@ func TestFinds(t *testing.T) {
 // Who has waited longest is admitted next, so that no class keeps out another.
 func TestAdmitsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := pace.New(pace.Config{Cores: 1, Slots: 1, Start: 1, Most: 1})
+		p := New(Config{Cores: 1, Slots: 1, Start: 1, Most: 1})
 		release, err := p.Admit(t.Context())
 		require.NoError(t, err)
 		impatient, leave := context.WithCancel(t.Context())
@@ -138,12 +136,12 @@ func TestAdmitsInOrder(t *testing.T) {
 // A forced number holds, whatever else is decided, and for its class only.
 func TestForced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fixed, err := pace.ParseFixed([]string{"python=1", "load.writers=3", "load.threads=2"})
+		fixed, err := ParseFixed([]string{"python=1", "load.writers=3", "load.threads=2"})
 		require.NoError(t, err)
 		writers := parts.NewResizableSemaphore(8)
-		p := pace.New(pace.Config{Cores: 4, Slots: 4, Start: 4, Most: 8, Fixed: fixed, Writers: writers})
-		python := &machine{pace: p, class: pace.Python, knee: 8}
-		load := &machine{pace: p, class: pace.Load, knee: 8}
+		p := New(Config{Cores: 4, Slots: 4, Start: 4, Most: 8, Fixed: fixed, Writers: writers})
+		python := &machine{limiter: p, class: Python, knee: 8}
+		load := &machine{limiter: p, class: Load, knee: 8}
 		var group sync.WaitGroup
 		group.Go(func() { python.run(t, 10*time.Minute) })
 		group.Go(func() { load.run(t, 10*time.Minute) })
@@ -151,7 +149,7 @@ func TestForced(t *testing.T) {
 		require.EqualValues(t, 1, python.most.Load())
 		require.Greater(t, load.most.Load(), int64(1))
 		require.Positive(t, python.done.Load())
-		threads, exact, end, err := p.Enter(t.Context(), pace.Load)
+		threads, exact, end, err := p.Enter(t.Context(), Load)
 		require.NoError(t, err)
 		require.Equal(t, 2, threads)
 		require.True(t, exact)
@@ -164,9 +162,9 @@ func TestForced(t *testing.T) {
 // A forced number leaves its class no more, and the others what they had.
 func TestRoomOfClasses(t *testing.T) {
 	t.Parallel()
-	fixed, err := pace.ParseFixed([]string{"python=1"})
+	fixed, err := ParseFixed([]string{"python=1"})
 	require.NoError(t, err)
-	p := pace.New(pace.Config{Cores: 8, Slots: 8, Start: 8, Most: 8, Fixed: fixed})
+	p := New(Config{Cores: 8, Slots: 8, Start: 8, Most: 8, Fixed: fixed})
 	claim := func(class string) (end func()) {
 		release, err := p.Admit(t.Context())
 		require.NoError(t, err)
@@ -180,25 +178,25 @@ func TestRoomOfClasses(t *testing.T) {
 			release()
 		}
 	}
-	end := claim(pace.Python)
-	_, ok := p.Room(pace.Python)
+	end := claim(Python)
+	_, ok := p.Room(Python)
 	require.False(t, ok)
 	for range 7 { // it would wait for ever here if Python's number were that of all
-		defer claim(pace.Join)()
+		defer claim(Join)()
 	}
 	end()
-	defer claim(pace.Python)()
+	defer claim(Python)()
 }
 
 // Who waits for a turn and gives up leaves nothing behind.
 func TestGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := pace.New(pace.Config{Cores: 1, Slots: 1, Start: 1, Most: 1})
-		_, _, end, err := p.Enter(t.Context(), pace.Join)
+		p := New(Config{Cores: 1, Slots: 1, Start: 1, Most: 1})
+		_, _, end, err := p.Enter(t.Context(), Join)
 		require.NoError(t, err)
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		_, _, _, err = p.Enter(ctx, pace.Join)
+		_, _, _, err = p.Enter(ctx, Join)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		release, err := p.Admit(t.Context())
 		require.NoError(t, err)
@@ -206,7 +204,7 @@ func TestGivesUp(t *testing.T) {
 		require.Error(t, err)
 		release()
 		end(nil)
-		_, _, end, err = p.Enter(t.Context(), pace.Join)
+		_, _, end, err = p.Enter(t.Context(), Join)
 		require.NoError(t, err)
 		end(nil)
 		end(nil)
@@ -214,15 +212,15 @@ func TestGivesUp(t *testing.T) {
 }
 
 func TestParseFixed(t *testing.T) {
-	fixed, err := pace.ParseFixed([]string{"4", "join=2", "write.threads=3"})
+	fixed, err := ParseFixed([]string{"4", "join=2", "write.threads=3"})
 	require.NoError(t, err)
-	require.Equal(t, pace.Fixed{{Class: pace.Load, Knob: pace.Batches}: 4, {Class: pace.Join, Knob: pace.Batches}: 2,
-		{Class: pace.Python, Knob: pace.Batches}: 4,
-		{Class: pace.Write, Knob: pace.Batches}:  4, {Class: pace.Write, Knob: pace.Threads}: 3}, fixed)
+	require.Equal(t, Fixed{{Class: Load, Knob: Batches}: 4, {Class: Join, Knob: Batches}: 2,
+		{Class: Python, Knob: Batches}: 4,
+		{Class: Write, Knob: Batches}:  4, {Class: Write, Knob: Threads}: 3}, fixed)
 	require.Equal(t, 4, fixed.Most())
 	for _, wrong := range []string{"", "0", "many", "load=", "load=-1", "nobody=1", "python.threads=2", "write.writers=2",
 		"load.batches.=2", "1000"} {
-		_, err := pace.ParseFixed([]string{wrong})
+		_, err := ParseFixed([]string{wrong})
 		var f *fault.Error
 		require.ErrorAs(t, err, &f, wrong)
 		require.NotEmpty(t, f.Hint)
@@ -230,8 +228,8 @@ func TestParseFixed(t *testing.T) {
 }
 
 func TestClassOf(t *testing.T) {
-	for of, class := range map[string]string{"file_table": pace.Load, "table_file": pace.Write, "py_table": pace.Python,
-		"table_custom_tfm_table": pace.Python, "sql": pace.Join, "table_lookup_table": pace.Join} {
-		require.Equal(t, class, pace.ClassOf(of))
+	for of, class := range map[string]string{"file_table": Load, "table_file": Write, "py_table": Python,
+		"table_custom_tfm_table": Python, "sql": Join, "table_lookup_table": Join} {
+		require.Equal(t, class, ClassOf(of))
 	}
 }

@@ -1,4 +1,4 @@
-package adapt_test
+package concurrency
 
 import (
 	"fmt"
@@ -9,8 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"thalweg/internal/run/adapt"
 )
 
 // plant is a machine: what it does in a second with so many at once.
@@ -36,28 +34,28 @@ func noisy(p plant, spread float64, seed uint64) plant {
 	return func(second, v int) float64 { return max(0, p(second, v)*(1+spread*r.NormFloat64())) }
 }
 
-func one(k adapt.Knob) []adapt.Class { return []adapt.Class{{Name: "load", Knobs: []adapt.Knob{k}}} }
+func one(k knob) map[string][]knob { return map[string][]knob{"load": {k}} }
 
 var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // driven is what came of a time at a plant.
 type driven struct {
-	*adapt.Tuner
-	changes []adapt.Decision
+	*tuner
+	changes []Decision
 	done    float64
 	value   []int // in each second
 }
 
 // drive gives a tuner a sample a second.
-func drive(tuner *adapt.Tuner, p plant, seconds int) *driven {
-	d := &driven{Tuner: tuner}
+func drive(t *tuner, p plant, seconds int) *driven {
+	d := &driven{tuner: t}
 	for s := range seconds {
-		v := tuner.Value("load", "batches")
+		v := t.value("load", "batches")
 		x := p(s, v)
 		d.done += x
 		d.value = append(d.value, v)
 		d.changes = append(d.changes,
-			tuner.Observe(adapt.Sample{Class: "load", At: begin.Add(time.Duration(s+1) * time.Second), Span: time.Second,
+			t.observe(sample{Class: "load", At: begin.Add(time.Duration(s+1) * time.Second), Span: time.Second,
 				Done: x})...)
 	}
 	return d
@@ -98,7 +96,7 @@ func TestPlants(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			const seconds = 1800
-			d := drive(adapt.New(one(adapt.Knob{Name: "batches", Min: 1, Max: 16, Start: c.start})), c.plant, seconds)
+			d := drive(newTuner(one(knob{Name: "batches", Min: 1, Max: 16, Start: c.start})), c.plant, seconds)
 			t.Log(d.last(), d.done/(c.best*seconds), len(d.changes), d.since(seconds/2))
 			require.GreaterOrEqual(t, d.last(), c.least)
 			require.LessOrEqual(t, d.last(), c.max)
@@ -120,7 +118,7 @@ func TestChange(t *testing.T) {
 		}
 		return thrashing(2)(second, v)
 	}
-	d := drive(adapt.New(one(adapt.Knob{Name: "batches", Min: 1, Max: 16, Start: 2})), p, 1800)
+	d := drive(newTuner(one(knob{Name: "batches", Min: 1, Max: 16, Start: 2})), p, 1800)
 	require.Equal(t, 4, d.value[599])
 	require.GreaterOrEqual(t, d.value[1199], 11)
 	require.Equal(t, 2, d.last())
@@ -130,27 +128,27 @@ func TestNoiseAloneMovesNothingUp(t *testing.T) {
 	t.Parallel()
 	flat := func(_, _ int) float64 { return 500 }
 	for seed := range uint64(20) {
-		d := drive(adapt.New(one(adapt.Knob{Name: "batches", Min: 1, Max: 16, Start: 4})), noisy(flat, 0.15, seed), 1200)
+		d := drive(newTuner(one(knob{Name: "batches", Min: 1, Max: 16, Start: 4})), noisy(flat, 0.15, seed), 1200)
 		require.LessOrEqual(t, d.last(), 6, "seed %d: %v", seed, d.changes)
 	}
 }
 
 func TestMemoryBounds(t *testing.T) {
 	t.Parallel()
-	tuner := adapt.New(one(adapt.Knob{Name: "batches", Min: 1, Max: 16, Start: 8, Memory: true}))
+	tuner := newTuner(one(knob{Name: "batches", Min: 1, Max: 16, Start: 8, Memory: true}))
 	at, peak := begin, int64(100)
-	step := func() []adapt.Decision {
+	step := func() []Decision {
 		at = at.Add(time.Second)
-		v := tuner.Value("load", "batches")
-		return tuner.Observe(adapt.Sample{Class: "load", At: at, Span: time.Second, Done: linear(0, v), Peak: peak,
+		v := tuner.value("load", "batches")
+		return tuner.observe(sample{Class: "load", At: at, Span: time.Second, Done: linear(0, v), Peak: peak,
 			Memory: 1000})
 	}
 	for range 300 {
 		step()
-		require.LessOrEqual(t, tuner.Value("load", "batches"), 10)
+		require.LessOrEqual(t, tuner.value("load", "batches"), 10)
 	}
-	require.Equal(t, 10, tuner.Value("load", "batches"))
-	require.Contains(t, tuner.Settings()[0].Reason, "more would not have the memory")
+	require.Equal(t, 10, tuner.value("load", "batches"))
+	require.Contains(t, tuner.settings()[0].Reason, "more would not have the memory")
 	peak = 400
 	changes := step()
 	require.Len(t, changes, 1)
@@ -160,35 +158,35 @@ func TestMemoryBounds(t *testing.T) {
 	for range 600 {
 		step()
 	}
-	require.Greater(t, tuner.Value("load", "batches"), 7, "there is room again")
+	require.Greater(t, tuner.value("load", "batches"), 7, "there is room again")
 }
 
 func TestFixed(t *testing.T) {
 	t.Parallel()
-	d := drive(adapt.New(one(adapt.Knob{Name: "batches", Min: 1, Max: 16, Start: 2, Fixed: 5})), linear, 300)
+	d := drive(newTuner(one(knob{Name: "batches", Min: 1, Max: 16, Start: 2, Fixed: 5})), linear, 300)
 	require.Empty(t, d.changes)
 	require.Equal(t, 5, d.last())
-	require.Equal(t, "fixed by the configuration", d.Settings()[0].Reason)
+	require.Equal(t, "fixed by the configuration", d.settings()[0].Reason)
 }
 
 func TestStarvedSaysNothing(t *testing.T) {
 	t.Parallel()
-	tuner := adapt.New(one(adapt.Knob{Name: "batches", Min: 1, Max: 16, Start: 4}))
+	tuner := newTuner(one(knob{Name: "batches", Min: 1, Max: 16, Start: 4}))
 	for s := range 600 {
-		require.Empty(t, tuner.Observe(adapt.Sample{Class: "load", At: begin.Add(time.Duration(s) * time.Second),
+		require.Empty(t, tuner.observe(sample{Class: "load", At: begin.Add(time.Duration(s) * time.Second),
 			Span: time.Second, Done: float64(s), Starved: true}))
 	}
-	require.Empty(t, tuner.Observe(adapt.Sample{Class: "nobody's"}))
+	require.Empty(t, tuner.observe(sample{Class: "nobody's"}))
 }
 
 // TestOneAtATime: of two classes with two knobs each, one knob is tried at a time,
 // and a class of which nothing is measured any more keeps nobody waiting.
 func TestOneAtATime(t *testing.T) {
 	t.Parallel()
-	knobs := []adapt.Knob{{Name: "batches", Min: 1, Max: 8, Start: 2}, {Name: "threads", Min: 1, Max: 8, Start: 2}}
-	tuner := adapt.New([]adapt.Class{{Name: "load", Knobs: knobs}, {Name: "write", Knobs: knobs}})
+	knobs := []knob{{Name: "batches", Min: 1, Max: 8, Start: 2}, {Name: "threads", Min: 1, Max: 8, Start: 2}}
+	tuner := newTuner(map[string][]knob{"load": knobs, "write": knobs})
 	does := func(class string) float64 {
-		return float64(min(tuner.Value(class, "batches"), 4) * min(tuner.Value(class, "threads"), 3))
+		return float64(min(tuner.value(class, "batches"), 4) * min(tuner.value(class, "threads"), 3))
 	}
 	for s := range 1200 {
 		at := begin.Add(time.Duration(s) * time.Second)
@@ -196,7 +194,7 @@ func TestOneAtATime(t *testing.T) {
 			if class == "load" && s > 5 && s < 100 {
 				continue
 			}
-			changes := tuner.Observe(adapt.Sample{Class: class, At: at, Span: time.Second, Done: does(class)})
+			changes := tuner.observe(sample{Class: class, At: at, Span: time.Second, Done: does(class)})
 			require.LessOrEqual(t, len(changes), 2)
 		}
 	}
@@ -209,31 +207,31 @@ func TestRapidPromises(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		low := rapid.IntRange(1, 4).Draw(t, "min")
-		k := adapt.Knob{Name: "batches", Min: low, Max: rapid.IntRange(low, 64).Draw(t, "max"),
+		k := knob{Name: "batches", Min: low, Max: rapid.IntRange(low, 64).Draw(t, "max"),
 			Start: rapid.IntRange(0, 80).Draw(t, "start"), Memory: true}
 		knee := rapid.IntRange(1, 64).Draw(t, "knee")
 		p := []plant{linear, saturating(knee), thrashing(knee)}[rapid.IntRange(0, 2).Draw(t, "plant")]
 		p = noisy(p, rapid.Float64Range(0, 0.5).Draw(t, "noise"), rapid.Uint64().Draw(t, "seed"))
 		peaks := rapid.SliceOfN(rapid.Int64Range(0, 300), 1, 8).Draw(t, "peaks")
-		tuner, again := adapt.New(one(k)), adapt.New(one(k))
+		tuner, again := newTuner(one(k)), newTuner(one(k))
 		high, before := 0.0, 0
 		for s := range 400 {
-			v := tuner.Value("load", "batches")
+			v := tuner.value("load", "batches")
 			require.True(t, v >= k.Min && v <= k.Max, "%d of %d to %d", v, k.Min, k.Max)
 			peak := peaks[s*len(peaks)/400]
 			if peak > 0 {
 				high = max(float64(peak), high*0.98)
 			}
-			sample := adapt.Sample{Class: "load", At: begin.Add(time.Duration(s) * time.Second), Span: time.Second,
+			sample := sample{Class: "load", At: begin.Add(time.Duration(s) * time.Second), Span: time.Second,
 				Done: p(s, v), Peak: peak, Memory: 1000}
-			changes := tuner.Observe(sample)
-			require.Equal(t, fmt.Sprint(changes), fmt.Sprint(again.Observe(sample)))
+			changes := tuner.observe(sample)
+			require.Equal(t, fmt.Sprint(changes), fmt.Sprint(again.observe(sample)))
 			for _, c := range changes {
 				require.NotEmpty(t, c.Reason)
 				require.True(t, c.To == before || c.To <= max(c.From+1, c.From+(c.From+1)/2), "a leap upwards: %v", c)
 				before = c.From
 			}
-			if now := tuner.Value("load", "batches"); high > 0 {
+			if now := tuner.value("load", "batches"); high > 0 {
 				require.LessOrEqual(t, now, max(k.Min, int(1000/high)+1))
 			}
 		}

@@ -1,4 +1,4 @@
-package adapt
+package concurrency
 
 import (
 	"fmt"
@@ -73,8 +73,8 @@ const (
 
 // climber finds the value of one knob.
 type climber struct {
-	knob   Knob
-	limit  int // by memory, Knob.Max at most
+	knob   knob
+	limit  int // by memory, knob.Max at most
 	value  int
 	phase  phase
 	ignore int // samples that are still of the value before
@@ -93,7 +93,7 @@ type climber struct {
 	everBefore bool // it has settled before
 }
 
-func newClimber(k Knob) *climber {
+func newClimber(k knob) *climber {
 	c := &climber{knob: k, limit: k.Max, value: k.Start, part: stepsFirst, again: againFirst, why: "start"}
 	if k.Fixed > 0 {
 		c.value, c.phase, c.why = k.Fixed, settled, "fixed by the configuration"

@@ -1,4 +1,4 @@
-package pace
+package concurrency
 
 import (
 	"container/list"
@@ -8,11 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"thalweg/internal/run/adapt"
 	"thalweg/internal/store/parts"
 )
 
-// What a pace goes by.
+// What a limiter goes by.
 const (
 	// sampleEvery is how often it looks whether there is something to be said.
 	sampleEvery = 3 * time.Second
@@ -38,7 +37,7 @@ const (
 	decisionsKept = 8
 )
 
-// Config of a Pace.
+// Config of a Limiter.
 type Config struct {
 	Cores int
 	Slots int // batches that are computed at once
@@ -52,20 +51,20 @@ type Config struct {
 	// Busy is how many processors were in use since it was called before; below 0: it
 	// is not known. nil: it never is.
 	Busy    func() float64
-	Decided func(adapt.Decision) // may be nil
+	Decided func(Decision) // may be nil
 	Logger  *slog.Logger
 	Now     func() time.Time // nil: the clock's
 }
 
-// Pace is how much a worker does at once. Its methods may be called by any number
+// Limiter bounds how much a worker does at once. Its methods may be called by any number
 // of goroutines.
-type Pace struct {
+type Limiter struct {
 	cfg    Config
 	writes int  // writers, at the beginning
 	apart  bool // batches in flight are forced for some class: each has its own bound before it is claimed
 
 	mu        sync.Mutex
-	tuner     *adapt.Tuner
+	tuner     *tuner
 	admitted  int       // that may claim, or have claimed
 	asking    list.List // who waits to be admitted, in the order in which they came: else a class could keep out another
 	inFlight  map[string]int
@@ -77,7 +76,7 @@ type Pace struct {
 	classes   map[string]*window
 	peaks     map[string]int64 // of memory of a batch, by class
 	moved     time.Time        // up to when windows are measured
-	decisions []adapt.Decision
+	decisions []Decision
 }
 
 // window is what was measured of a class since its last sample.
@@ -100,8 +99,8 @@ type Done struct {
 	Write, Elapsed time.Duration
 }
 
-// New returns a pace.
-func New(cfg Config) *Pace {
+// New returns a limiter.
+func New(cfg Config) *Limiter {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -109,38 +108,38 @@ func New(cfg Config) *Pace {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Decided == nil {
-		cfg.Decided = func(adapt.Decision) {}
+		cfg.Decided = func(Decision) {}
 	}
 	cfg.Slots = max(cfg.Slots, 1)
-	p := &Pace{cfg: cfg, inFlight: map[string]int{}, taken: map[string]int{}, seen: map[string]bool{},
+	l := &Limiter{cfg: cfg, inFlight: map[string]int{}, taken: map[string]int{}, seen: map[string]bool{},
 		peaks: map[string]int64{}, changed: make(chan struct{}), classes: map[string]*window{}, moved: cfg.Now()}
 	if cfg.Writers != nil {
-		p.writes = cfg.Writers.Most()
+		l.writes = cfg.Writers.Most()
 	}
-	var classes []adapt.Class
+	classes := map[string][]knob{}
 	for _, name := range Classes() {
-		p.apart = p.apart || cfg.Fixed[Of{name, Batches}] != cfg.Fixed[Of{Load, Batches}]
-		classes = append(classes, adapt.Class{Name: name, Knobs: p.knobs(name)})
-		p.classes[name] = &window{since: p.moved}
+		l.apart = l.apart || cfg.Fixed[Of{name, Batches}] != cfg.Fixed[Of{Load, Batches}]
+		classes[name] = l.knobs(name)
+		l.classes[name] = &window{since: l.moved}
 	}
-	p.tuner = adapt.New(classes)
-	p.write(Load)
-	return p
+	l.tuner = newTuner(classes)
+	l.write(Load)
+	return l
 }
 
-func (p *Pace) knobs(class string) (knobs []adapt.Knob) {
+func (l *Limiter) knobs(class string) (knobs []knob) {
 	for _, name := range KnobsOf(class) {
-		k := adapt.Knob{Name: name, Fixed: p.cfg.Fixed[Of{class, name}]}
+		k := knob{Name: name, Fixed: l.cfg.Fixed[Of{class, name}]}
 		switch name {
 		case Batches:
-			k.Start, k.Max, k.Memory = p.cfg.Start, p.cfg.Most, true
+			k.Start, k.Max, k.Memory = l.cfg.Start, l.cfg.Most, true
 		case Threads:
-			k.Start, k.Max = max(1, p.cfg.Cores/p.cfg.Slots), p.cfg.Cores
+			k.Start, k.Max = max(1, l.cfg.Cores/l.cfg.Slots), l.cfg.Cores
 		case Writers:
-			if p.writes == 0 {
+			if l.writes == 0 {
 				continue
 			}
-			k.Start, k.Max = p.writes, writersMost
+			k.Start, k.Max = l.writes, writersMost
 		}
 		knobs = append(knobs, k)
 	}
@@ -148,51 +147,51 @@ func (p *Pace) knobs(class string) (knobs []adapt.Knob) {
 }
 
 // Admit waits until one more batch may be claimed, until release is called.
-func (p *Pace) Admit(ctx context.Context) (release func(), err error) {
-	p.mu.Lock()
-	turn := p.asking.PushBack(nil)
-	p.mu.Unlock()
-	err = p.wait(ctx, func() bool {
-		if p.held > 0 || p.admitted >= p.limit() || p.asking.Front() != turn {
+func (l *Limiter) Admit(ctx context.Context) (release func(), err error) {
+	l.mu.Lock()
+	turn := l.asking.PushBack(nil)
+	l.mu.Unlock()
+	err = l.wait(ctx, func() bool {
+		if l.held > 0 || l.admitted >= l.limit() || l.asking.Front() != turn {
 			return false
 		}
-		p.asking.Remove(turn)
-		p.admitted++
+		l.asking.Remove(turn)
+		l.admitted++
 		return true
 	})
 	if err != nil {
-		p.change(func() { p.asking.Remove(turn) })
+		l.change(func() { l.asking.Remove(turn) })
 		return nil, err
 	}
-	return sync.OnceFunc(func() { p.change(func() { p.admitted-- }) }), nil
+	return sync.OnceFunc(func() { l.change(func() { l.admitted-- }) }), nil
 }
 
 // Room reports whether a batch of a class may be claimed now, beside those of its class that
 // are, until leave is called: else it is for somebody who has room. Where nothing is
 // forced all classes are bounded by one number or nearly so, and a batch is claimed and waits.
-func (p *Pace) Room(class string) (leave func(), ok bool) {
-	if !p.apart {
+func (l *Limiter) Room(class string) (leave func(), ok bool) {
+	if !l.apart {
 		return func() {}, true
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.taken[class] >= p.tuner.Value(class, Batches) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.taken[class] >= l.tuner.value(class, Batches) {
 		return nil, false
 	}
-	p.taken[class]++
-	return sync.OnceFunc(func() { p.change(func() { p.taken[class]-- }) }), true
+	l.taken[class]++
+	return sync.OnceFunc(func() { l.change(func() { l.taken[class]-- }) }), true
 }
 
 // limit is how many batches may be in flight; mu is held. Of what class the next one will
 // be nobody knows.
-func (p *Pace) limit() (most int) {
+func (l *Limiter) limit() (most int) {
 	for _, class := range Classes() {
-		if p.inFlight[class] > 0 || p.latest == "" || p.apart {
-			most = max(most, p.tuner.Value(class, Batches))
+		if l.inFlight[class] > 0 || l.latest == "" || l.apart {
+			most = max(most, l.tuner.value(class, Batches))
 		}
 	}
 	if most == 0 {
-		most = p.tuner.Value(p.latest, Batches)
+		most = l.tuner.value(l.latest, Batches)
 	}
 	return most
 }
@@ -200,46 +199,46 @@ func (p *Pace) limit() (most int) {
 // Enter waits until a claimed batch of a class may be executed, and gives how many
 // threads its engine shall have (0: as many as others leave it) and what is to be called
 // with what it did: nil if it did not succeed.
-func (p *Pace) Enter(ctx context.Context, class string) (threads int, exact bool, end func(*Done), err error) {
-	p.change(func() { p.held++ })
-	err = p.wait(ctx, func() bool {
-		if p.inFlight[class] >= p.tuner.Value(class, Batches) {
+func (l *Limiter) Enter(ctx context.Context, class string) (threads int, exact bool, end func(*Done), err error) {
+	l.change(func() { l.held++ })
+	err = l.wait(ctx, func() bool {
+		if l.inFlight[class] >= l.tuner.value(class, Batches) {
 			return false
 		}
-		p.held--
-		p.inFlight[class]++
-		p.latest, p.seen[class] = class, true
+		l.held--
+		l.inFlight[class]++
+		l.latest, l.seen[class] = class, true
 		return true
 	})
 	if err != nil {
-		p.change(func() { p.held-- })
+		l.change(func() { l.held-- })
 		return 0, false, nil, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	threads, exact = p.threads(class)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	threads, exact = l.threads(class)
 	var once sync.Once
-	return threads, exact, func(d *Done) { once.Do(func() { p.end(class, d) }) }, nil
+	return threads, exact, func(d *Done) { once.Do(func() { l.end(class, d) }) }, nil
 }
 
 // threads is 0 while the knob is as it was at the beginning; mu is held.
-func (p *Pace) threads(class string) (n int, exact bool) {
-	if n := p.cfg.Fixed[Of{class, Threads}]; n > 0 {
+func (l *Limiter) threads(class string) (n int, exact bool) {
+	if n := l.cfg.Fixed[Of{class, Threads}]; n > 0 {
 		return n, true
 	}
-	if n := p.tuner.Value(class, Threads); n > max(1, p.cfg.Cores/p.cfg.Slots) {
+	if n := l.tuner.value(class, Threads); n > max(1, l.cfg.Cores/l.cfg.Slots) {
 		return n, false
 	}
 	return 0, false
 }
 
-func (p *Pace) end(class string, d *Done) {
-	p.change(func() {
-		p.inFlight[class]--
+func (l *Limiter) end(class string, d *Done) {
+	l.change(func() {
+		l.inFlight[class]--
 		if d == nil {
 			return
 		}
-		w := p.classes[class]
+		w := l.classes[class]
 		w.batches++
 		w.done += float64(max(d.Bytes, d.Rows, 1))
 		w.peak = max(w.peak, d.Peak)
@@ -248,16 +247,16 @@ func (p *Pace) end(class string, d *Done) {
 }
 
 // wait waits until may says so, which is asked under mu.
-func (p *Pace) wait(ctx context.Context, may func() bool) error {
+func (l *Limiter) wait(ctx context.Context, may func() bool) error {
 	for {
-		p.mu.Lock()
-		p.measure()
+		l.mu.Lock()
+		l.measure()
 		ok := may()
 		if ok {
-			p.wake()
+			l.wake()
 		}
-		changed := p.changed
-		p.mu.Unlock()
+		changed := l.changed
+		l.mu.Unlock()
 		if ok {
 			return nil
 		}
@@ -270,34 +269,34 @@ func (p *Pace) wait(ctx context.Context, may func() bool) error {
 }
 
 // change does something under mu, and has those who wait look again.
-func (p *Pace) change(do func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.measure()
+func (l *Limiter) change(do func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.measure()
 	do()
-	p.wake()
+	l.wake()
 }
 
-func (p *Pace) wake() {
-	close(p.changed)
-	p.changed = make(chan struct{})
+func (l *Limiter) wake() {
+	close(l.changed)
+	l.changed = make(chan struct{})
 }
 
 // measure takes in how things were since something changed; mu is held.
-func (p *Pace) measure() {
-	now := p.cfg.Now()
-	d := now.Sub(p.moved)
-	p.moved = now
+func (l *Limiter) measure() {
+	now := l.cfg.Now()
+	d := now.Sub(l.moved)
+	l.moved = now
 	if d <= 0 {
 		return
 	}
 	all := 0
-	for _, n := range p.inFlight {
+	for _, n := range l.inFlight {
 		all += n
 	}
-	idle := all+p.held < p.limit()
-	for class, w := range p.classes {
-		w.own += d * time.Duration(p.inFlight[class])
+	idle := all+l.held < l.limit()
+	for class, w := range l.classes {
+		w.own += d * time.Duration(l.inFlight[class])
 		w.all += d * time.Duration(all)
 		if idle {
 			w.idle += d
@@ -306,21 +305,21 @@ func (p *Pace) measure() {
 }
 
 // Settings lists all knobs as they stand.
-func (p *Pace) Settings() []adapt.Setting {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.tuner.Settings()
+func (l *Limiter) Settings() []Setting {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tuner.settings()
 }
 
 // Told lists the knobs of classes that there has been work of, and those that are
 // forced, and the latest decisions, the oldest first.
-func (p *Pace) Told() (knobs []adapt.Setting, decisions []adapt.Decision) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, k := range p.tuner.Settings() {
-		if p.seen[k.Class] || p.cfg.Fixed[Of{k.Class, k.Knob}] > 0 {
+func (l *Limiter) Told() (knobs []Setting, decisions []Decision) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range l.tuner.settings() {
+		if l.seen[k.Class] || l.cfg.Fixed[Of{k.Class, k.Knob}] > 0 {
 			knobs = append(knobs, k)
 		}
 	}
-	return knobs, slices.Clone(p.decisions)
+	return knobs, slices.Clone(l.decisions)
 }

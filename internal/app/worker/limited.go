@@ -7,8 +7,8 @@ import (
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/run/concurrency"
 	"thalweg/internal/run/job"
-	"thalweg/internal/run/pace"
 	"thalweg/internal/store/parts"
 	"thalweg/internal/store/state"
 )
@@ -18,11 +18,11 @@ import (
 // results are stored meanwhile.
 func (o WorkerOptions) inFlightMost() int { return max(2*slotsOf(o.Cores), o.Concurrency.Most()) }
 
-// newPace settles how much a worker does at once.
-func (s *Server) newPace() *pace.Pace {
+// newLimiter settles how much a worker does at once.
+func (s *Server) newLimiter() *concurrency.Limiter {
 	var load budget.Load
 	cores := slotsOf(s.opts.Cores)
-	return pace.New(pace.Config{Cores: cores, Slots: cores, Start: cores + runtime.AheadOf(s.Instance.Parts),
+	return concurrency.New(concurrency.Config{Cores: cores, Slots: cores, Start: cores + runtime.AheadOf(s.Instance.Parts),
 		Most: s.opts.inFlightMost(), Fixed: s.opts.Concurrency,
 		Writers: parts.WritersOf(s.Instance.Parts), Logger: s.opts.Logger, Decided: s.opts.Decided,
 		Busy: func() float64 { return load.Busy(cores) },
@@ -34,17 +34,17 @@ func (s *Server) newPace() *pace.Pace {
 		}})
 }
 
-// pacedJob executes batches when it is their turn, and has what they did measured.
-type pacedJob struct {
+// limitedJob executes batches when it is their turn, and has what they did measured.
+type limitedJob struct {
 	job.Job
-	pace     *pace.Pace
+	limiter  *concurrency.Limiter
 	isolated bool // what a batch took of memory is its own
 }
 
 // Execute implements job.Job.
-func (j pacedJob) Execute(ctx context.Context, c state.Claim) (job.Result, error) {
+func (j limitedJob) Execute(ctx context.Context, c state.Claim) (job.Result, error) {
 	asked := time.Now()
-	threads, exact, end, err := j.pace.Enter(ctx, pace.ClassOf(c.Spec.Class))
+	threads, exact, end, err := j.limiter.Enter(ctx, concurrency.ClassOf(c.Spec.Class))
 	if err != nil {
 		return job.Result{}, &fault.Error{Kind: fault.Canceled, Retryable: true,
 			Message: "waiting for a turn was interrupted", Err: err}
@@ -56,7 +56,7 @@ func (j pacedJob) Execute(ctx context.Context, c state.Claim) (job.Result, error
 	if err != nil {
 		return res, err
 	}
-	did := pace.Done{Bytes: res.Outcome.Stats.BytesIn + res.Outcome.Stats.BytesOut, Rows: res.Outcome.Stats.RowsIn,
+	did := concurrency.Done{Bytes: res.Outcome.Stats.BytesIn + res.Outcome.Stats.BytesOut, Rows: res.Outcome.Stats.RowsIn,
 		Write: res.Outcome.Stats.Write, Elapsed: time.Since(began)}
 	if j.isolated {
 		did.Peak = res.Outcome.Stats.PeakBytes
