@@ -138,13 +138,10 @@ An index is such a list in ` + "`unique(…)`" + ` or ` + "`non_unique(…)`" + 
 
 | in Thalweg | in Capillaries |
 | --- | --- |
-| an int beyond 64 bits is an error | it wraps around |
-| the branch of iif that is not taken and the decided side of && and \|\| are not evaluated | both are, and can fail |
 | a verb of fmt.Sprintf that does not fit its argument gives a warning at load time | only the text has %!d(…) marks |
 | the texts that functions make have [a limit](#how-long-texts-can-be); the name of a zone has at most 96 bytes | any length |
 | %T and the marks of verbs call decimals and datetimes string; * takes no width, a width has at most 1,000 characters | names of Go types; any |
 | the arguments of time.FixedZone must be literals | they may be computed |
-| min and max over no rows are 0 or "", over NaN alone they are NaN | they give the largest or smallest number |
 | string_agg and float sums follow the order of the rows | the order changes from run to run |
 | time.Now() is UTC and the same for all rows of a batch | local time, row by row |
 | decimal2 of a float or of text keeps 16 digits after the point | it keeps all digits |
