@@ -41,7 +41,7 @@ func aggregateFunctions() []*function {
 		"Smallest value; without values 0, \"\" or the first of January of the year 1. NaN only if all values are NaN.",
 		checkAggregate, extreme("min"))
 	add("max", []param{{"x", ordered()}}, Invalid, "type of x",
-		"Largest value; without values 0, \"\" or the first of January of the year 1. NaN only if all values are NaN.",
+		"Largest value; else as min.",
 		checkAggregate, extreme("max"))
 	add("string_agg", []param{text("s"), text("sep")}, String, "",
 		"Texts in the order of the rows, with sep, which must be a literal, between them. Empty texts at the start are "+

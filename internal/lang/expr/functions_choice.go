@@ -13,14 +13,14 @@ func choiceFunctions() []*function {
 	}{{"int.iif", Int}, {"float.iif", Float}, {"decimal2.iif", Decimal}, {"string.iif", String}, {"time.iif", DateTime}} {
 		out = append(out, &function{name: c.name, group: "Choice", result: c.typ,
 			params: []param{{"cond", only(Bool)}, {"x", only(c.typ)}, {"y", only(c.typ)}},
-			doc: "x where cond holds, else y; both of exactly that type. The branch not taken is not evaluated. NULL where " +
-				"cond is NULL.",
-			check: checkChoice, sql: sqlChoice, takesNull: true})
+			doc:    "As iif, of this type alone.",
+			check:  checkChoice, sql: sqlChoice, takesNull: true})
 	}
 	return append(out, &function{name: "iif", group: "Choice", resultDoc: "type of x",
 		params: []param{{"cond", only(Bool)}, {"x", anyValue()}, {"y", anyValue()}},
-		doc:    "The same for any type; x and y must have the same one. Beyond Capillaries.",
-		check:  checkChoice, sql: sqlChoice, takesNull: true})
+		doc: "x where cond holds, else y; both of one type. The branch not taken is not evaluated. NULL where cond is NULL. " +
+			"Beyond Capillaries.",
+		check: checkChoice, sql: sqlChoice, takesNull: true})
 }
 
 func checkChoice(c *checker, n *node) *Error {

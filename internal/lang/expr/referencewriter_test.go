@@ -56,11 +56,10 @@ An expression computes a value from the fields of a row. The syntax is that of G
 
 Types never change silently: an int field needs an int, so write ` + "`int(len(…))`" + ` and not ` + "`len(…)`" + `.
 
-**NULL.** A field can be NULL only if it is declared ` + "`nullable: true`" + `. An expression over such fields can be NULL, so its own field must be
-nullable, too. An operator or function with a NULL gives NULL, also ` + "`iif`" + ` with a condition that is NULL. The exceptions are ` + "`&&` and `||`" + `, which follow SQL: ` + "`false && NULL`" + ` is
+**NULL** in an operator or function gives NULL, also in the condition of ` + "`iif`" + `. ` + "`&&` and `||`" + ` follow SQL: ` + "`false && NULL`" + ` is
 false, ` + "`true || NULL`" + ` is true. ` + "`is_null(x)`" + ` tests for NULL, ` + "`coalesce(x, y)`" + ` replaces it. ` + "`x == null`" + ` is refused, because it would be NULL
 for every x. The literal ` + "`null`" + ` takes its type from the other values in ` + "`iif` and `coalesce`" + `, from a conversion (` + "`int(null)`" + `), or from
-the field if it is the whole expression. In a condition (` + "`having`" + `, filters, tags, rules) NULL counts as false.
+the field if it is the whole expression. In a condition NULL counts as false. [What can be NULL](scripts.md#null) is known when the script loads.
 
 ## Operators
 
@@ -75,10 +74,10 @@ the field if it is the whole expression. In a condition (` + "`having`" + `, fil
 | ` + "`&& \\|\\|`" + ` | bools | bool; the right side is not evaluated if the left side decides |
 | ` + "`!`, `-`" + ` | a bool, a number | |
 
-**Ranges.** A value that its type cannot hold is an error, never a wrong value, wherever the expression stands: the message names the row, its values and the expression.
+**Ranges.** A value that its type cannot hold is an error: the message names the row, its values and the expression.
 
-**Ints.** Operators and comparisons compute ints with all of their digits, up to 38, so that ` + "`r.i + 1 > 0` and `(r.i + r.j) / 2`" + ` are right at the ends of 64 bits, too.
-` + "`iif`, `coalesce` and the conversions" + ` take such a value as it is. Where it is stored, or is the argument of another function, it must fit 64 bits.
+**Ints.** Operators and comparisons compute ints with up to 38 digits, so that ` + "`r.i + 1 > 0` and `(r.i + r.j) / 2`" + ` are right at the ends of 64 bits, too.
+Where such a value is stored, or is the argument of a function other than ` + "`iif`, `coalesce` and the conversions" + `, it must fit 64 bits.
 
 **Decimals with digits.** If one side is a ` + "`decimal(p,s)`" + `, the operation is exact. The result of + or - has as many digits after the point as the side with more of them,
 a product as many as both sides together, and a quotient always 16, rounded half away from zero. A float literal counts as it is written: ` + "`r.rate * 1.1`" + ` is exact. Beside any other float the decimal becomes a float.
@@ -94,17 +93,16 @@ A decimal2 of a Parquet file has all of the file's digits (up to 22 after the po
 digits, too. In ` + "`having`" + ` a product of such decimals has 16 digits after the point and at most 22 before it, a sum at most 16 before it. A divisor must be
 below 10^14, unless both sides have at most two digits after the point in their files.
 
-**Having** uses the values that the expressions computed, before they are stored. With ` + "`x: r.x`" + ` the value of ` + "`w.x`" + ` is that of ` + "`r.x`" + ` in the expressions of the node: a
-datetime with microseconds, a decimal2 of Parquet with all digits. With ` + "`x: r.d + r.e`" + ` it is rounded to 2 digits, because the operation is. The table
-or the file rounds or cuts the value afterwards.
+**Having** uses the values before they are stored: with ` + "`x: r.x`" + ` the value of ` + "`w.x`" + ` is a
+datetime with microseconds, a decimal2 of Parquet with all digits; with ` + "`x: r.d + r.e`" + ` it is rounded to 2 digits, because the operation is.
 
 **Strings** are compared byte by byte. Before that, double quotes at both ends are removed, and each backslash followed by a quote is replaced: by a
 backslash in the left string, by a quote in the right one. So ` + "`\"abc\"`" + ` with quotes in the data equals ` + "`abc`" + `.
 
 **Floats** follow IEEE: division by zero gives an infinity, and NaN equals nothing.
 
-**Datetimes** are instants with microseconds; a stored datetime has milliseconds, in UTC. A datetime is printed in its own zone. It has a zone if it was read from
-text whose layout has a zone (a CSV cell, ` + "`time.Parse`" + `, a result of Python), or was made by ` + "`time.Date`" + ` with a zone. It keeps the zone within the node.
+**Datetimes** are instants with microseconds; a stored datetime has milliseconds, in UTC. Within the node a datetime is printed in the zone of the
+text that it was read from (a CSV cell, ` + "`time.Parse`" + `, a result of Python), or that ` + "`time.Date`" + ` gave it.
 
 ## Functions
 
@@ -117,37 +115,33 @@ NULLs, and without any value.
 
 ## How long texts can be
 
-DuckDB computes an expression for 2,048 rows at a time on each thread. The texts that it makes meanwhile need memory beyond its share of ` + "`--memory`" + `.
-So ` + "`strings.ReplaceAll`, `fmt.Sprintf`" + ` and chains of ` + "`+`" + ` compute the length of a text before they make it. The text may be as long as the larger of two limits:
+DuckDB computes an expression for 2,048 rows at a time on each thread, and the texts that it makes meanwhile are beyond its share of ` + "`--memory`" + `.
+So ` + "`strings.ReplaceAll`, `fmt.Sprintf`" + ` and chains of ` + "`+`" + ` bound a text before they make it, by the larger of two limits:
 
 - the memory of the batch divided by 8,192 and by its threads: about 20 KB at 512 MB and two cores, 200 KB at 4 GB; at least 16 KiB, at most 16 MiB.
   If an expression has more than four functions that can make texts grow, they share four times that length;
 - three times the length of the fields that it is made of. So a row of 5 MB can be worked on.
 
-A longer text fails like a value that cannot be read: the message names row, column, expression, length and limit; with ` + "`bad_rows`" + ` the row is
-put aside. Give more ` + "`--memory`" + `, or fewer ` + "`--cores`" + `. Texts that cannot grow much are not checked: a replacement that is not longer than the text that it
+A longer text fails like a value that cannot be read. Give more ` + "`--memory`" + `, or fewer ` + "`--cores`" + `. Not checked are a replacement that is not longer than the text that it
 replaces, and a chain with each field at most four times and at most 4 KiB of literals and widths. Apart from this limit, results do not depend on ` + "`--memory`" + `.
-A text made of literals only is computed when the script is loaded, and has at most 1 MiB.
+A text made of literals only has at most 1 MiB.
 
-There is no such limit for ` + "`string_agg`" + ` (its texts are as long as the rows of a group make them), for long texts in many rows that do not grow (2,048 times their
+There is no such limit for ` + "`string_agg`" + `, for long texts in many rows that do not grow (2,048 times their
 length for each function), for results of Python formulas, and in ` + "`sql`" + ` nodes.
 
 ## Order expressions and indexes
 
-An order is a list of fields with modifiers: ` + "`field, field(desc), field(ignore_case, 128)`" + `. [Orders](scripts.md#orders) lists the modifiers, and says how values are sorted.
-An index is such a list in ` + "`unique(…)`" + ` or ` + "`non_unique(…)`" + `. [Keys](scripts.md#keys) says which values are equal in an index.
+An order is a list of fields with modifiers: ` + "`field, field(desc), field(ignore_case, 128)`" + ` ([Orders](scripts.md#orders)).
+An index is such a list in ` + "`unique(…)`" + ` or ` + "`non_unique(…)`" + ` ([Keys](scripts.md#keys)).
 
 ## Differences from Capillaries
 
 | in Thalweg | in Capillaries |
 | --- | --- |
-| an int beyond 64 bits is an error | it wraps around |
-| the branch of iif that is not taken and the decided side of && and \|\| are not evaluated | both are, and can fail |
 | a verb of fmt.Sprintf that does not fit its argument gives a warning at load time | only the text has %!d(…) marks |
 | the texts that functions make have [a limit](#how-long-texts-can-be); the name of a zone has at most 96 bytes | any length |
 | %T and the marks of verbs call decimals and datetimes string; * takes no width, a width has at most 1,000 characters | names of Go types; any |
 | the arguments of time.FixedZone must be literals | they may be computed |
-| min and max over no rows are 0 or "", over NaN alone they are NaN | they give the largest or smallest number |
 | string_agg and float sums follow the order of the rows | the order changes from run to run |
 | time.Now() is UTC and the same for all rows of a batch | local time, row by row |
 | decimal2 of a float or of text keeps 16 digits after the point | it keeps all digits |

@@ -17,7 +17,7 @@ import (
 )
 
 // The two forms that a slot could have, measured for
-// docs/decisions/0001-slots-are-goroutines.md: a batch executed by this
+// docs/decisions/0048-child-slots.md: a batch executed by this
 // process, and by a child process of the same binary that lives as long as
 // the slot or as long as the batch.
 

@@ -35,7 +35,7 @@ func (o *operation) hasNode(key state.NodeKey) bool {
 }
 
 // nodes reads the heads of a run's nodes, in this order. Heads are partitions: a request
-// for each would be twice as many requests in a run (decision 0054).
+// for each would be twice as many requests in a run (decision 0053).
 func (o *operation) nodes(ctx context.Context, key state.RunKey, specs []state.NodeSpec) ([]state.Node, error) {
 	requests := slices.Collect(slices.Chunk(specs, valuesMax))
 	found := make([]map[string]state.Node, len(requests))
