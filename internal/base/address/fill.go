@@ -116,8 +116,8 @@ func Encodings(value string) (forms []string) {
 	return forms
 }
 
-// LoginPassword is what may be the password of an address that has one, also if characters in it that end it are not
-// escaped: all from the colon behind the user to the last @. "": there is none.
+// LoginPassword returns the longest possible password in an address: from the colon behind the user to the
+// last @. It so includes characters that ought to be escaped. It returns "" if there is none.
 func LoginPassword(name string) string {
 	if Scheme(name) == "" || Scheme(name) == "sqlite" {
 		return ""

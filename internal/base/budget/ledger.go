@@ -21,21 +21,21 @@ import (
 )
 
 const (
-	// reviewEvery is how often a member looks whether others have come or gone.
+	// reviewEvery is the interval at which a member checks whether others have come or gone.
 	reviewEvery = 200 * time.Millisecond
-	// waitEvery is how often it looks while somebody waits.
+	// waitEvery is the shorter interval while a member waits.
 	waitEvery = reviewEvery / 4
-	// turnDefault is how long a process that has batches to do keeps its share
-	// although it is the turn of others, and idleAfter how long it has none to do
-	// until it gives its turn up: to make interpreters and caches again takes time.
+	// turnDefault is the time for which a process with batches to do keeps its share although it is the turn
+	// of others. idleAfter is the time without batches after which it gives its turn up: making interpreters
+	// and caches again takes time.
 	turnDefault = 3 * time.Second
 	idleAfter   = 200 * time.Millisecond
-	// sayAfter is how long a process waits before it says for whom, and sayAgain
-	// how long it waits before it says so again.
+	// sayAfter is the wait after which a process reports whom it waits for; sayAgain is the interval at which
+	// it repeats that.
 	sayAfter = 500 * time.Millisecond
 	sayAgain = time.Minute
-	// absentAfter is how long a member that does not look any more counts for what
-	// it has said: then it counts for what it takes.
+	// absentAfter is the time without a look after which a member counts with its resident memory instead of
+	// its share.
 	absentAfter = 30 * time.Second
 	shareSuffix = ".share"
 	shareBytes  = 1 << 10 // of such a file: no entry has as many
@@ -78,7 +78,7 @@ type Ledger struct {
 	beats  map[string]beat // of the others, by file
 }
 
-// entry is what a process's file says.
+// entry is the content of a process's file.
 type entry struct {
 	Owner string `json:"owner"`
 	Total int64  `json:"total"`   // that it was told
@@ -95,7 +95,7 @@ type entry struct {
 	absent bool // it does not look any more
 }
 
-// beat is when a member was seen to have looked.
+// beat holds the last look counted of a member, and the time when that was seen.
 type beat struct {
 	count int64
 	at    time.Duration // of the ledger's clock
@@ -238,7 +238,7 @@ func (l *Ledger) review(ctx context.Context) error {
 	})
 }
 
-// want is what this process is to hold now; it is the last of all.
+// want returns the bytes that this process, the last of all, is to hold now.
 func (l *Ledger) want(all []entry) int64 {
 	me := len(all) - 1
 	parts, everything := turns(all)
@@ -299,7 +299,7 @@ func last(all []entry) (number int64) {
 	return number
 }
 
-// figure is what all may hold together, and free what of it nobody holds.
+// figure returns the bytes that all members may hold together; free returns those of them that nobody holds.
 func figure(all []entry) int64 {
 	total := all[0].Total
 	for _, e := range all {
@@ -316,7 +316,8 @@ func free(all []entry) int64 {
 	return left
 }
 
-// counts is what a process holds, as far as others have to do without it.
+// counts returns the bytes that a process withholds from others. An absent one counts with its resident
+// memory at most.
 func (e entry) counts() int64 {
 	if e.absent {
 		return min(e.Held, residentOf(e.PID, e.Started))
@@ -499,7 +500,7 @@ func giveUp(g *os.File, path string) (err error) {
 	return os.Remove(path)
 }
 
-// guardEvery is how often a locked guard is tried.
+// guardEvery is the interval at which a locked guard is tried again.
 const guardEvery = 2 * time.Millisecond
 
 // isAt reports whether an open file is the one of that name.
@@ -602,7 +603,7 @@ func (l *Ledger) write(held int64) (err error) {
 	return nil
 }
 
-// Waiting is who waits for memory.
+// Waiting describes the processes that wait for memory.
 type Waiting struct {
 	Texts []string // of each what it waits for, and then who holds what
 	PIDs  []int

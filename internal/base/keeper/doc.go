@@ -2,8 +2,8 @@
 // children, their children, those that went into sessions of their own, those that
 // daemons make of themselves by forking twice.
 //
-// It is the one place of the product that starts processes: it decides their environment,
-// which is what a Program says and nothing else, their directory, and their end with ours.
+// It is the one place of the product that starts processes: it decides their directory,
+// their end with ours, and their environment: exactly that of the Program.
 //
 // It owns how a process tree is held together and ended. Between the caller and the
 // program stands one process, the keeper: the caller's own executable, started

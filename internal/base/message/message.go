@@ -13,7 +13,8 @@ import (
 // Version is the version of the form of messages. Fields may be added to it.
 const Version = 1
 
-// Kind is what happened. The texts are stored, and written in scripts.
+// Kind names an event that is told of. The texts are stored, and written in scripts. The texts are stored,
+// and written in scripts.
 type Kind string
 
 // The kinds.
@@ -53,7 +54,7 @@ type Message struct {
 	Test     bool              `json:"test,omitempty"`     // nothing has happened: somebody tries the hook
 }
 
-// Failure is why a run failed.
+// Failure describes why a run failed.
 type Failure struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
@@ -62,7 +63,7 @@ type Failure struct {
 	Node    string `json:"node,omitempty"`
 }
 
-// Gate is what a run waits at.
+// Gate describes the gate that a run waits at.
 type Gate struct {
 	Name    string   `json:"name"`
 	Message string   `json:"message,omitempty"`

@@ -15,7 +15,7 @@ import (
 // These bound the work of finding a similar name.
 const (
 	maxNameBytes = 64 // longer names are not looked at
-	// MaxNames is how many names Nearest looks through: with more it finds none.
+	// MaxNames limits how many names Nearest looks through: with more it finds none.
 	MaxNames = 2000
 )
 

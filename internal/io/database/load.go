@@ -87,7 +87,7 @@ func (in *inserter) load(ctx context.Context, path string) (kept int64, err erro
 	}
 }
 
-// value is what is bound for a text.
+// value returns the value to bind for a text.
 func (in *inserter) value(c TargetColumn, text string, null bool) (any, error) {
 	switch {
 	case null && c.made:
@@ -241,7 +241,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// sqlWriter is what writers by way of package database/sql have in common.
+// sqlWriter is the common part of writers that use package database/sql.
 type sqlWriter struct{ *sqlSession }
 
 func (w sqlWriter) exec(ctx context.Context, sql string) error {

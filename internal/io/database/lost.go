@@ -31,8 +31,9 @@ func emptied(ctx context.Context, w writer, table string) error {
 	return err
 }
 
-// merged is how many rows of a table another one has that they were merged into: same compares two values.
-// It is asked where the server has counted less, which it does of rows that were there already.
+// merged counts the rows of a table that agree with a row of another one that was merged into it. same
+// renders the comparison of two values. It is asked where the server has counted less, which it does of rows
+// that were there already.
 func merged(ctx context.Context, w writer, from string, t Target, same func(a, b string) string) (int64, error) {
 	alike, err := w.alike(ctx, t.Table, t.Key)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"thalweg/internal/io/database"
 )
 
-// pairs are what is written in the tests below: k, v.
+// pairs is the target of the tests below: a table with the columns k and v.
 func pairs(s server, mode string) database.Target {
 	t := database.Target{URL: s.url, Table: "x", Mode: mode,
 		Columns: []database.TargetColumn{{Name: "k", Type: "int", Nullable: true}, {Name: "v", Type: "int", Nullable: true}}}

@@ -12,10 +12,11 @@ import (
 	"thalweg/internal/base/sqltext"
 )
 
-// mysqlKeyChars is how long a text may be that is part of a key in a table that is made.
+// mysqlKeyChars limits the characters of a text that is part of a key in a table that is made.
 const mysqlKeyChars = 255
 
-// mysqlTable is how tables are made, whatever the database's defaults: with transactions, and texts whose bytes count.
+// mysqlTable holds the options of new tables, whatever the database's defaults: with transactions, and with
+// texts that compare by bytes.
 const mysqlTable = " ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 
 // mysqlWriter writes to MySQL and MariaDB.
@@ -63,10 +64,10 @@ func (w *mysqlWriter) transaction(ctx context.Context, mode string) error {
 	return w.exec(ctx, "START TRANSACTION READ WRITE")
 }
 
-// idleSeconds is how long a transaction stays open in which nothing happens.
+// idleSeconds is the time after which the server ends a transaction without statements.
 const idleSeconds = lockSeconds
 
-// aloneSeconds is how long an attempt waits for another one that writes the same table.
+// aloneSeconds limits the wait for another attempt that writes the same table.
 const aloneSeconds = 60
 
 func (w *mysqlWriter) alone(ctx context.Context, name string) error {

@@ -21,8 +21,7 @@ import (
 	"thalweg/internal/base/sqltext"
 )
 
-// cancelWait is how long a server has to end a query that was cancelled, before the
-// connection is cut.
+// cancelWait is the time that a server has to end a cancelled query before the connection is cut.
 const cancelWait = 5 * time.Second
 
 // endTimeout bounds saying goodbye.

@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/test/effort"
 )
 
-// valuesOf are what a query gives.
+// valuesOf returns the rows of a query as CSV, without the header.
 func valuesOf(t *testing.T, s server, query string) string {
 	t.Helper()
 	snapshot, err := database.Client{}.Snapshot(t.Context(), s.url)

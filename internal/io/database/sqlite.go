@@ -18,10 +18,10 @@ import (
 	"thalweg/internal/base/sqltext"
 )
 
-// busyMilliseconds is how long SQLite waits for another process's transaction.
+// busyMilliseconds limits the wait of SQLite for another process's transaction.
 const busyMilliseconds = 60_000
 
-// sqliteFile is where the file of an address is.
+// sqliteFile returns the path of the file of an address.
 func (c Client) sqliteFile(loc address.Location) string {
 	if c.Dir != "" && !filepath.IsAbs(loc.Path) {
 		return filepath.Join(c.Dir, loc.Path)

@@ -23,7 +23,7 @@ const (
 // RecordsTable keeps what was committed, in the database and schema of the tables.
 const RecordsTable = "thalweg_commits"
 
-// keepDays is how long a record says that an attempt was committed.
+// keepDays is the time after which the record of a committed attempt may be removed.
 const keepDays = 400
 
 // Target is a table that is written.
@@ -45,7 +45,7 @@ type TargetColumn struct {
 	limit *limit // of the column there; nil: the server refuses what does not fit
 }
 
-// Attempt is who writes what: the rows of a batch of a node of a run.
+// Attempt identifies one attempt at writing the rows of a batch.
 type Attempt struct {
 	Run     string // which no other has, in whatever state it is recorded
 	Node    string
@@ -93,11 +93,11 @@ type writer interface {
 	load(ctx context.Context, table string, columns []TargetColumn, path string) (int64, error)
 	ident(name string) string
 	path(name string) string
-	// typeOf is what a column is created as; "": nothing holds its values.
+	// typeOf returns the type that a column is created with; "": no type holds its values.
 	typeOf(c TargetColumn, key bool) string
 	// fits reports whether a column that is there holds the values of one that comes, exactly.
 	fits(c TargetColumn, kind string) bool
-	// limit is what a column that is there takes of texts.
+	// limit returns the limit of texts of an existing column.
 	limit(kind string) *limit
 	// table describes a table; none: it is not there.
 	table(ctx context.Context, name string) ([]tableColumn, error)
@@ -335,7 +335,7 @@ func (s *staged) create(ctx context.Context) error {
 	return s.w.exec(ctx, "CREATE TABLE "+s.w.path(s.t.Table)+" ("+strings.Join(items, ", ")+")"+s.w.traits().created)
 }
 
-// definition is what a table that is made has.
+// definition returns the columns and the key of a CREATE TABLE statement.
 func (s *staged) definition() ([]string, error) {
 	items := make([]string, 0, len(s.t.Columns)+1)
 	for _, c := range s.t.Columns {

@@ -17,8 +17,8 @@ import (
 	"thalweg/internal/lang/script"
 )
 
-// csvHead is what the start of a CSV file says: how many fields a record has,
-// where the columns are, and where the data starts.
+// csvHead describes the head of a CSV file: the fields of a record, the places of the columns, and the start
+// of the data.
 type csvHead struct {
 	fields    int          // of every record; 0: the file has no records
 	index     []int        // per column of the reader, its field; -1: the file has none
@@ -73,8 +73,8 @@ func csvDialect(r *script.FileReader) error {
 	return nil
 }
 
-// skippedRecords is how many records lie before the data. With columns by
-// index a header record is nothing special: first_data_line_idx alone counts.
+// skippedRecords returns the number of records before the data. With columns by index a header record is
+// nothing special: first_data_line_idx alone counts.
 func skippedRecords(r *script.FileReader) int {
 	if r.CSV.ByHeader {
 		return max(r.CSV.FirstDataRecord, r.CSV.HeaderRecord+1)
@@ -122,7 +122,7 @@ func scriptHint(hint string, f *fault.Error) error {
 	return f
 }
 
-// headBlockBytes is what is read of a file at first to find its head.
+// headBlockBytes is the size of the first read of a file that looks for its head.
 const headBlockBytes = 16 << 10
 
 // walkFile walks a whole file of text, behind its byte order mark.
@@ -435,7 +435,7 @@ func looksLikeValue(cell string) bool { return valueLike.MatchString(strings.Tri
 
 var valueLike = regexp.MustCompile(`^[-+]?[0-9][0-9.,:/TZ +-]*$`)
 
-// separatorHint is what to do about a header that is one field.
+// separatorHint returns the hint for a header that is one field.
 func separatorHint(separator byte, header string) string {
 	for _, other := range []byte(";\t|,") {
 		if other != separator && strings.IndexByte(header, other) >= 0 {
@@ -497,7 +497,7 @@ func headerRecord(r *script.FileReader, s Slice) ([]string, error) {
 	}
 }
 
-// lackingHint is what to do about a column that a file has not got.
+// lackingHint returns the hint for a column that a file lacks.
 func lackingHint(want string, have []string) string {
 	const optional = "if files may be without it, say optional: true of the column"
 	if near := similar.Nearest(want, have); near != "" {

@@ -16,7 +16,7 @@ import (
 // HeadSampleBytes of a file's beginning say what it is.
 const HeadSampleBytes = 4 << 10
 
-// signature is how the files of a format begin.
+// signature is the beginning of the files of a format, and the error for them.
 type signature struct {
 	begin   string
 	message string

@@ -147,9 +147,8 @@ func resolved(path string) (string, error) {
 	return real, nil
 }
 
-// PathOf is where the local file is that a script names; dir as in Places. Of one
-// that is not there it is where it would be, with an error that is
-// fs.ErrNotExist.
+// PathOf returns the path of a local file that a script names; dir as in Places. If it is not there, it
+// returns the path nevertheless, with an error that is fs.ErrNotExist.
 func PathOf(dir, name string) (string, error) {
 	path, err := address.LocalIn(dir, name)
 	if err != nil {
@@ -158,7 +157,7 @@ func PathOf(dir, name string) (string, error) {
 	return resolved(path)
 }
 
-// irregular is what is no file to read, such as a folder.
+// irregular returns the error for a path that is no regular file, such as a folder.
 func irregular(u string, st fs.FileInfo) *fault.Error {
 	if !st.IsDir() {
 		f := inputFault(fault.Environment, u, "it is not a regular file (%s)", st.Mode().Type())

@@ -250,8 +250,8 @@ var subMicroText = regexp.MustCompile(`[.,][0-9]{6}[0-9]*[1-9]`)
 
 func article(t expr.Type) string { return "a " + t.String() }
 
-// digitsHint is what to do for a number with more digits than its decimal has, before its
-// point or behind it.
+// digitsHint returns the hint for a number with more digits than its decimal has, before its point or behind
+// it.
 func digitsHint(r *script.FileReader, c *script.InputColumn, value string) string {
 	p, s := c.Type.Digits()
 	whole, _, _ := strings.Cut(strings.TrimLeft(value, "+-0"), ".")
@@ -266,7 +266,7 @@ func digitsHint(r *script.FileReader, c *script.InputColumn, value string) strin
 		"decimal(%d,%d) or larger", len(whole), p-s, len(whole)+s, s), r, c)
 }
 
-// roundHint is what to do for a value with more digits than its type keeps.
+// roundHint returns the hint for a value with more digits than its type keeps.
 func roundHint(r *script.FileReader, c *script.InputColumn) string {
 	switch {
 	case !c.Exact():

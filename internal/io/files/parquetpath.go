@@ -22,7 +22,7 @@ func head(path string) string {
 	return ""
 }
 
-// find is where a column of the reader is in a file, and the steps to it from there.
+// find returns the index of a column of the reader in a file, and the steps from there to its value.
 func find(c *script.InputColumn, f *parquetfile.Footer) (at, found int, steps []records.Step) {
 	if at, found = f.Find(c.Parquet); found > 0 {
 		return at, found, nil
@@ -120,7 +120,7 @@ func lacksWithin(e parquetfile.Element, steps []records.Step) bool {
 	return none
 }
 
-// shape is how a column, or what a path leads to, is called in messages.
+// shape returns the type of a column, or of the value that its path leads to, for messages.
 func (c parquetColumn) shape() string {
 	if c.Kind != parquetfile.Nested {
 		return c.Type

@@ -147,7 +147,7 @@ func wideView(c parquetColumn) bool {
 	return c.Kind == parquetfile.Decimal && c.Physical == parquetfile.FixedBytes && c.Length <= 16
 }
 
-// mismatch is why a column of a file cannot be read as the declared type.
+// mismatch explains why a column of a file cannot be read as the declared type.
 type mismatch string
 
 func (m mismatch) Error() string { return string(m) }

@@ -149,7 +149,7 @@ func (c *csvCopy) records(f io.ReaderAt) *csvWalker {
 	return &w
 }
 
-// csvForm is how a range has to reach DuckDB.
+// csvForm names the form in which DuckDB gets a range of a file.
 type csvForm int
 
 const (

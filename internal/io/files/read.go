@@ -25,8 +25,8 @@ type Rows uint8
 
 const (
 	Unnumbered Rows = iota // not at all
-	// Ordered rows have FileColumn and RowColumn, which say only which comes first: the
-	// file is where counting began, and rows are counted on into the files behind it.
+	// Ordered rows have FileColumn and RowColumn, which only tell their order: counting starts at one file,
+	// and goes on through the files behind it.
 	Ordered
 	Positioned // rows have FileColumn and RowColumn
 )

@@ -14,9 +14,8 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// edgeBytes is how much of each end of a file goes into its digest: all of a
-// small file, and of a Parquet file the footer, which says where and how large
-// everything is.
+// edgeBytes is the size of each end of a file that goes into its digest. That covers all of a small file, and
+// the footer of a Parquet file, which holds the place and size of everything.
 const edgeBytes = 64 << 10
 
 // digestEdges identifies the beginning and the end of a file of so many bytes.
@@ -49,7 +48,7 @@ func sameTime(a, b time.Time) bool {
 	return a.Equal(b) || cutA.Equal(cutB) && (cutA.Equal(a) || cutB.Equal(b))
 }
 
-// Stamp is what a file of this machine looks like: another one is another content.
+// Stamp identifies the content of a file of this machine.
 type Stamp struct {
 	Bytes   int64     `json:"bytes"`
 	ModTime time.Time `json:"mod_time"`
@@ -119,7 +118,7 @@ func (s Slice) unchanged() error {
 	return nil
 }
 
-// looked is what of a file is compared first.
+// looked returns the time and size of a file, for messages: they are compared first.
 func looked(at time.Time, bytes int64) string {
 	return fmt.Sprintf("%s, %d bytes", at.UTC().Format(time.RFC3339Nano), bytes)
 }

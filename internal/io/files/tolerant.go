@@ -11,7 +11,7 @@ import (
 	"thalweg/internal/lang/script"
 )
 
-// rawBytesMax is how much of a bad record's text is kept.
+// rawBytesMax limits the bytes of a bad record's text that are kept.
 const rawBytesMax = 64 << 10
 
 // LineColumn is the third column of position, for CSV: BIGINT, the 1-based

@@ -21,7 +21,7 @@ import (
 	"thalweg/internal/io/unpack"
 )
 
-// atOnce is how many copies are made at once.
+// atOnce limits the copies that are made at once.
 const atOnce = 8
 
 // Want is a file of which a copy is wanted.
@@ -172,7 +172,7 @@ func (s *Store) local(ctx context.Context, w Want) (Copy, error) {
 	return Copy{Path: path, Version: version}, err
 }
 
-// form is how a copy is made of a file.
+// form identifies the conversion that makes a copy of a file.
 type form struct {
 	unpack.Form
 	Records string `json:"records,omitempty"`

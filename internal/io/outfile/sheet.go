@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// sheetDigits is how many digits of a number Excel keeps.
+	// sheetDigits is the number of digits of a number that Excel keeps.
 	sheetDigits = 15
 	// sheetScaleMax is the most digits behind the point of a decimal.
 	sheetScaleMax = 38
@@ -101,7 +101,7 @@ func (s *sheetWriter) fill(lines io.Reader) (err error) {
 	}
 }
 
-// styleOf is how Excel shows the values of a type; "": as it does by itself.
+// styleOf returns the number format in which Excel shows the values of a type; "" for its default.
 func styleOf(t expr.Type) string {
 	switch _, scale, _ := strings.Cut(strings.TrimSuffix(t.String(), ")"), ","); {
 	case t == expr.DateTime:

@@ -20,7 +20,7 @@ const (
 	tailBytes  = 8 // length of the footer, magic
 )
 
-// Footer is what a Parquet file says about itself.
+// Footer is the parsed footer of a Parquet file.
 type Footer struct {
 	Rows     int64
 	RawBytes int64
@@ -38,7 +38,7 @@ type Footer struct {
 	dataEnd    int64 // where the footer starts
 }
 
-// DataEnd is where the footer starts.
+// DataEnd returns the offset at which the footer starts.
 func (f *Footer) DataEnd() int64 { return f.dataEnd }
 
 // NestedLeaf is a leaf of a nested or repeated column, as far as it can be

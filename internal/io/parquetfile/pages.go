@@ -46,7 +46,7 @@ type page struct {
 	strange         bool // its header has fields that the format does not know
 }
 
-// Pages is what walking a chunk found.
+// Pages describes the pages of a chunk.
 type Pages struct {
 	Start, End int64 // its bytes in the file
 	DataAt     int64 // the first data page
@@ -117,7 +117,7 @@ func inPage(err error, n int) error {
 	return err
 }
 
-// described is what is known of a chunk's values. Within a nested column each may be missing.
+// described returns the column of a chunk's values. Within a nested column each may be missing.
 func (f *Footer) described(c Chunk) Column {
 	if !c.nested {
 		return f.Columns[c.Column]

@@ -16,7 +16,7 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// ExcelLayout is how a datetime is written where the script says no layout.
+// ExcelLayout is the layout of a datetime for which the script has none.
 const ExcelLayout = "2006-01-02 15:04:05.000"
 
 // sheetReader goes through the rows of a sheet.

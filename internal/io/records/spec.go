@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Kind is what values a column takes.
+// Kind names the values that a column accepts.
 type Kind string
 
 // The kinds. Their names are stored in plans: they do not change.
@@ -19,7 +19,7 @@ const (
 	Time   Kind = "time" // texts and numbers with a layout
 )
 
-// Format is what the records are taken from.
+// Format is the format of the file that records are taken from.
 type Format string
 
 // The formats.
@@ -67,7 +67,7 @@ func Decode(text string) (s Spec, err error) {
 	return s, nil
 }
 
-// Place is what the first field of a record that cannot be read says.
+// Place describes a record that cannot be read, and is encoded in its first field.
 type Place struct {
 	Line   int64  // at which it begins; 0: not known
 	Column int    // whose value is bad; -1: it is not of a column
@@ -106,14 +106,14 @@ func ParsePlace(field []byte) Place {
 	return p
 }
 
-// Fields is how many fields a record has in CSV: its line, and the columns. A bad one has one more.
+// Fields returns the number of CSV fields of a record: its line, and the columns. A bad one has one more.
 func (s Spec) Fields() int { return 1 + len(s.Columns) }
 
 // Limits.
 const (
 	// RecordBytesMax is the most that a record may have, in its source and as CSV.
 	RecordBytesMax = 8 << 20
-	// DepthMax is how deep values may be nested.
+	// DepthMax limits how deep values may be nested.
 	DepthMax = 200
 	// rawBytesMax of a bad record are kept.
 	rawBytesMax = 64 << 10

@@ -38,7 +38,7 @@ type sheet struct {
 	hidden     bool
 }
 
-// style is what a cell's number means.
+// style is the meaning of a cell's number.
 type style uint8
 
 const (
@@ -162,7 +162,7 @@ func (w *workbook) readSheets() error {
 	})
 }
 
-// quietFormat is what says nothing of time in a number format: texts, escaped characters, what is in
+// quietFormat matches the parts of a number format that say nothing of time: texts, escaped characters, and
 // brackets, such as colours.
 var quietFormat = regexp.MustCompile(`"[^"]*"|\\.|_.|\*.|\[[^\]]*\]`)
 

@@ -13,7 +13,7 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// pageEntriesMin is what a page counts for at least: what full ones have.
+// pageEntriesMin is the least that a page counts for: the entries of a full one.
 const pageEntriesMin = 1000
 
 // list lists the objects and common beginnings of keys one level below dir.

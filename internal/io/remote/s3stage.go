@@ -144,8 +144,8 @@ func (s *s3Staged) Discard(ctx context.Context) error {
 	return s.b.abandon(ctx, s.loc, Leftover{Upload: s.id})
 }
 
-// clockSkewMax is how far the server's clock may be behind ours: an upload that
-// was begun longer before ours is somebody else's.
+// clockSkewMax is the largest accepted lag of the server's clock: an upload that was begun longer before ours
+// is somebody else's.
 const clockSkewMax = 15 * time.Minute
 
 // abandon ends the upload that somebody began, or those that may be it where

@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// Charset is how text is written in bytes, by its name in scripts.
+// Charset is the encoding of text in bytes, by its name in scripts.
 type Charset string
 
 // UTF8 is what everything else is turned into.

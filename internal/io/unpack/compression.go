@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// Compression is how the bytes of a file are packed.
+// Compression is the compression of a file's bytes.
 type Compression string
 
 // The compressions. Their names are stored in plans: they do not change.
@@ -92,7 +92,7 @@ type members struct {
 	from *bufio.Reader
 }
 
-// errBehind is what is behind the last member and is none.
+// errBehind reports bytes behind the last gzip member that are not another one.
 var errBehind = errors.New("bytes behind the gzip data that are none")
 
 func (m *members) Read(p []byte) (int, error) {

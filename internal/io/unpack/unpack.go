@@ -10,7 +10,7 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// Form is how the text of a file is packed into its bytes.
+// Form is the packing of a file's text into bytes: its compression and encoding.
 type Form struct {
 	Compression Compression `json:"compression,omitempty"`
 	Charset     Charset     `json:"charset,omitempty"`

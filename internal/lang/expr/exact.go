@@ -32,7 +32,7 @@ func exactOf(digits, scale int) Type {
 	return DecimalOf(digits, scale)
 }
 
-// before is how many digits n may have before the point.
+// before returns the number of digits that n may have before the point.
 func (n *node) before() int {
 	v, constant := n.val.(number)
 	switch {
@@ -46,7 +46,7 @@ func (n *node) before() int {
 	return n.dec.width() - n.dec.scale
 }
 
-// behind is how many digits n may have behind the point.
+// behind returns the number of digits that n may have behind the point.
 func (n *node) behind() int {
 	if v, constant := n.val.(number); constant {
 		return v.scale

@@ -80,7 +80,7 @@ func foreignFunctions() []foreignFunction {
 	}
 }
 
-// elsewhere is where functions are that expressions do not have.
+// elsewhere is the hint about functions that expressions do not have.
 const elsewhere = "expressions have nothing like it: compute it in a sql node, which has DuckDB's functions, or in " +
 	"Python with py_calc"
 

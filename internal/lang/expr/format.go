@@ -266,8 +266,7 @@ func (r *renderer) scanInstant(n *node, layout, zone string) (string, error) {
 	return r.let(n, func(v string) string { return toInstant(instantText(layout, zone, v)) }), nil
 }
 
-// PrintInSQL is PrintSQL of a datetime or a timestamptz in a zone.
-// Source is what messages quote.
+// PrintInSQL is PrintSQL for a datetime or a timestamptz in a zone. Source is the text that messages quote.
 func PrintInSQL(t Type, format, zone, sql, source string) (string, error) {
 	if format == "" {
 		format = t.TimeLayout()

@@ -173,7 +173,7 @@ func printedWithin(source, kinds, format string, most int64, args []any) any {
 	return text
 }
 
-// printedBound is what printed can give at most.
+// printedBound returns the most bytes that printed can return.
 func printedBound(format string, args []any) int64 {
 	verbs, bytes := int64(strings.Count(format, "%")), int64(MaxFormatWidth)
 	for _, a := range args {

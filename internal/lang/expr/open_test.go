@@ -19,7 +19,7 @@ const (
 	openTrials = 24 // expressions over one table
 )
 
-// operand is what stands on one side: a column of a file, an int or a constant.
+// operand is one side of an operation: a column of a file, an int or a constant.
 type operand struct {
 	src    string
 	values []*big.Rat // by row
@@ -185,7 +185,8 @@ const (
 	raises
 )
 
-// openResult is what an operation gives, and whether it must.
+// openResult returns the expected result of an operation, and whether the operation must, may or cannot give
+// it.
 func openResult(tok token.Token, x, y *big.Rat, round bool) (any, int) {
 	beyond := func(limit int, values ...*big.Rat) bool {
 		for _, v := range values {

@@ -259,7 +259,7 @@ func (o Order) SortedSQL(query string, types map[string]Type, column func(field 
 	return query
 }
 
-// direction is what an ORDER BY list says behind the component.
+// direction returns the words that follow the component in an ORDER BY list.
 func (item OrderItem) direction() string {
 	return map[bool]string{false: " ASC", true: " DESC"}[item.Desc] +
 		map[bool]string{false: " NULLS LAST", true: " NULLS FIRST"}[item.NullsFirst]
@@ -296,7 +296,7 @@ func (item OrderItem) plainSQL(c string) string {
 		c + ", ' ')"
 }
 
-// length is how many bytes of a string its component has at most.
+// length returns the most bytes of a string that its component keeps, as SQL.
 func (item OrderItem) length() string { return strconv.Itoa(cmp.Or(item.Length, DefaultKeyBytes)) }
 
 // KeySQL renders one SQL expression for each component, whose equality is that

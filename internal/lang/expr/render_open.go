@@ -48,7 +48,7 @@ func (r *renderer) factor(n *node, body func(v *node) string) string {
 	return r.named(t, r.cast(n, t), n.cheap(), body)
 }
 
-// asStored is what factor gave, where the file's type is a column's.
+// asStored casts a node of a file's decimal type to that of a column; others stay as they are.
 func (n *node) asStored() *node {
 	if !n.dec.open {
 		return n

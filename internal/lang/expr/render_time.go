@@ -254,8 +254,9 @@ func (r *renderer) parseTimeSQL(layout, v string) (string, error) {
 	return general, nil
 }
 
-// swiftTimeSQL is what DuckDB's own parsers read of a layout, all of it without
-// fractions of a second: NULL for the rest; "" if they read nothing.
+// swiftTimeSQL renders the reading of texts of a layout without fractions of a second by DuckDB's own
+// parsers. The SQL gives NULL for other texts. swiftTimeSQL returns "" if those parsers cannot read the
+// layout.
 func swiftTimeSQL(layout string, elements []element, v string) string {
 	switch layout {
 	case "2006-01-02":

@@ -36,7 +36,7 @@ const (
 	anyNested Type = "list or struct" // likewise
 )
 
-// MaxDecimalDigits is how many digits a decimal has at most.
+// MaxDecimalDigits is the largest number of digits of a decimal.
 const MaxDecimalDigits = wideDigits
 
 // DecimalOf is the type of decimals with so many digits, of which scale are

@@ -108,8 +108,8 @@ func TestChaosVerbs(t *testing.T) {
 	t.Logf("%d texts", compared)
 }
 
-// wantPrinted is what Go prints. Decimals and datetimes are handed over as their
-// text, those of a file's column with two digits.
+// wantPrinted returns the text that Go prints. Decimals and datetimes are handed over as their text, those of
+// a file's column with two digits.
 func wantPrinted(format string, v any, file bool) string {
 	switch d := v.(type) {
 	case *big.Rat:

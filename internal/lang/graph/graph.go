@@ -31,7 +31,7 @@ const (
 	Failed Outcome = "failed" // or declared invalid
 )
 
-// Graph is what a picture shows.
+// Graph is the content of a picture.
 type Graph struct {
 	Title    string
 	Heading  []string // lines above the picture

@@ -14,7 +14,7 @@ import (
 // for who gives none, they have defaults, which are in the script itself: so
 // the script is read twice, the first time to find them.
 
-// answered is what is known of a script's answers before it is read.
+// answered holds the answers of a script that are known before it is read.
 type answered struct {
 	names  map[string]bool
 	params map[string]string // what the parameters say of them, instead of their defaults
@@ -120,7 +120,7 @@ func scalarText(v *document.Value) string {
 // answerUses says where a part of the document refers to answers, by name.
 type answerUses struct{ names map[string]*document.Value }
 
-// nodeUses is where a node and its approvals do.
+// nodeUses holds the references to answers in a node and in its approvals.
 type nodeUses struct{ own, front, table *answerUses }
 
 // usesOf gives what findAnswerUses has noted of a node.

@@ -16,7 +16,7 @@ import (
 	"thalweg/internal/lang/expr"
 )
 
-// GatePrefix is what the names of gates in a run begin with: no node's do.
+// GatePrefix begins the names of gates in a run; no node's name begins so.
 const GatePrefix = "approval:"
 
 // Gate is a place at which a run waits until somebody has decided: in front of

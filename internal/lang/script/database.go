@@ -238,14 +238,14 @@ func (l *loader) askColumns(ctx context.Context, o *object, f *FileReader) []Fil
 	return nil
 }
 
-// errorWithoutPlace is what an error says, but for where.
+// errorWithoutPlace returns an error's text without its place.
 func errorWithoutPlace(f *fault.Error) string {
 	plain := *f
 	plain.Place = fault.Place{}
 	return plain.Error()
 }
 
-// tableModes are what may become of the rows that a table of a database has.
+// tableModes lists the ways of writing into a table of a database that already has rows.
 var tableModes = []string{"append", "replace", "merge"}
 
 // databaseWriter reads where rows go that go to a database.

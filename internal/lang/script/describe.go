@@ -42,7 +42,7 @@ type QueryProblem struct {
 	Hint       string
 }
 
-// QueryInfo is what a query does.
+// QueryInfo describes a bound query: its tables, its columns and its order.
 type QueryInfo struct {
 	SQL       string        // the query to run: files by the names of Files, choices that SQL leaves open made
 	Columns   []QueryColumn // of its rows

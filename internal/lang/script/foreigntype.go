@@ -2,7 +2,7 @@ package script
 
 import "strings"
 
-// foreignType is what a type of SQL, Python or Parquet is called here; "": nobody knows it.
+// foreignType returns a script's name for a type of SQL, Python or Parquet, "" if there is none.
 func foreignType(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	base, digits, _ := strings.Cut(name, "(")

@@ -108,7 +108,7 @@ func TestIncludeDepth(t *testing.T) {
 	require.NotContains(t, diags.Render(), "f18.yaml")
 }
 
-// env is what the environment has in these tests.
+// env looks a variable up in the environment of these tests.
 func env(name string) (string, bool) {
 	values := map[string]string{"DIR": "/data: x", "N": "7", "YES": "True", "TOKEN": "s3cr3t-value", "EMPTY": "",
 		"BAD": "\xff"}

@@ -55,7 +55,7 @@ func (l *loader) made(o *object) *records.Spec {
 	return nil
 }
 
-// noRange is why a sheet's columns are not known.
+// noRange explains why a sheet's columns are not known.
 const noRange = "the range of cells cannot be read"
 
 // sheet reads which cells of workbooks are meant.
@@ -329,7 +329,7 @@ func kindOfValues(c *InputColumn) records.Kind {
 	return records.Text
 }
 
-// dayLayout is how the days of sheets are written for a column.
+// dayLayout returns the layout in which days of a sheet are written for a column.
 func dayLayout(c *InputColumn) string {
 	switch {
 	case c.Format != "":

@@ -24,8 +24,7 @@ type Sources struct {
 	ParamsPath string            // parameters file of the same kinds; "": none
 	Params     map[string]string // parameters of the command line: they win, and are of the type that a reference asks for
 	Offered    map[string]string // parameters that count if nobody gives others; the script need not refer to them
-	// Answers are what people have answered at the script's gates: they stand in
-	// for the defaults.
+	// Answers holds the answers that people gave at the script's gates: they replace the defaults.
 	Answers map[string]string
 	// Lenient takes keys that look like typing errors, and keys that occur
 	// twice, as Capillaries does: the former have no effect, of the latter the

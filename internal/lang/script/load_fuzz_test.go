@@ -151,7 +151,7 @@ func TestLargeScriptIsFast(t *testing.T) {
 	require.Less(t, large.Seconds(), most*small.Seconds())
 }
 
-// loadTime is what loading a script with so many nodes takes of the processors.
+// loadTime measures the processor time of loading a script with so many nodes.
 func loadTime(t *testing.T, nodes int) time.Duration {
 	t.Helper()
 	m := memory{"script.yaml": largeScript(nodes)}

@@ -28,7 +28,7 @@ type checkDraft struct {
 	w     *rowShape
 }
 
-// rowShape is what is known of the rows that a node writes, or of a table.
+// rowShape describes the known columns of the rows that a node writes, or of a table.
 type rowShape struct {
 	what  string // for messages
 	names []string
@@ -36,7 +36,7 @@ type rowShape struct {
 	nulls map[string]bool // fields that may be NULL
 }
 
-// scope is what expressions over such rows may refer to.
+// scope returns a scope in which expressions refer to such rows by alias.
 func (s *rowShape) scope(place, alias string) scope {
 	nulls := map[expr.Ref]bool{}
 	for name := range s.nulls {

@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/lang/expr"
 )
 
-// NodeType is what a node does.
+// NodeType names the operation of a node.
 type NodeType string
 
 // The node types.
@@ -88,7 +88,7 @@ type Node struct {
 	Fingerprint string
 }
 
-// Reuse is what a node says of taking its rows over from an earlier run.
+// Reuse is a node's setting for taking its rows over from an earlier run.
 type Reuse int
 
 // What it may say.
@@ -394,7 +394,7 @@ func (w *FileWriter) NeedsQuotes(text string) bool {
 // each batch writes a file of its own and the count of batches is exact.
 func (w *FileWriter) PerBatch() bool { return containsBatchIndex(w.URL) }
 
-// ManifestURL is where the manifest of the files is; it may contain {run_id|string}.
+// ManifestURL returns the address of the manifest of the files; it may contain {run_id|string}.
 func (w *FileWriter) ManifestURL() string {
 	if w.Dir() {
 		return strings.TrimSuffix(w.URL, "/") + "/" + DirManifest
@@ -425,7 +425,7 @@ func (c *OutputColumn) PrintSQL(sql string) (string, error) {
 	return expr.PrintSQL(c.Type, c.Format, sql)
 }
 
-// Value is what a node writes of each row under a name.
+// Value is an expression of a node's output, and the name under which its results are written.
 type Value struct {
 	Name string
 	Expr *expr.Compiled

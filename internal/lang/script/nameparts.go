@@ -81,10 +81,11 @@ func ParseNamePattern(name string) NamePattern {
 // hiveNull is the value of a directory's name that stands for NULL.
 const hiveNull = "__HIVE_DEFAULT_PARTITION__"
 
-// hiveMoment is how the names of such directories have datetimes, with fractions of a second where there are some.
+// hiveMoment is the layout of datetimes in the names of such directories; fractions of a second follow where
+// there are some.
 const hiveMoment = time.DateTime
 
-// PartValue is what a name has for a part.
+// PartValue is the value of a part in a file's name.
 type PartValue struct {
 	Text string
 	Null bool

@@ -99,10 +99,10 @@ func (l *loader) node(e *document.Entry) {
 	l.nodePolicy(d)
 }
 
-// tagsMax is how many tags a node may have.
+// tagsMax limits the number of tags of a node.
 const tagsMax = 50
 
-// tagWord is what a tag is made of: it is typed on command lines, several with commas between them.
+// tagWord matches a tag: tags are typed on command lines, several with commas between them.
 var tagWord = regexp.MustCompile(`^[\pL\pN_][\pL\pN_.:/-]*$`)
 
 // tags reads the words by which people name several nodes at once.

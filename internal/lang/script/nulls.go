@@ -126,7 +126,7 @@ func fileNulls(w *FileWriter) map[expr.Ref]bool {
 	return out
 }
 
-// allNull is what is NULL where a left lookup finds no match.
+// allNull returns references to all fields of alias, which are NULL where a left lookup finds no match.
 func allNull(alias string, fields map[string]expr.Type) map[expr.Ref]bool {
 	out := map[expr.Ref]bool{}
 	for name := range fields {

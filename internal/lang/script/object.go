@@ -144,7 +144,7 @@ func (o *object) missing(key, hint string, instead ...string) {
 }
 
 // where gives the value that stands for the map in messages: its first key,
-// which is what a reader recognises, else the map itself.
+// which a reader recognises, else the map itself.
 func (o *object) where() *document.Value {
 	if o.at != nil {
 		return o.at

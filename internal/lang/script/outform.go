@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/base/similar"
 )
 
-// FileForm is what output files are.
+// FileForm is the format of output files.
 type FileForm string
 
 // The forms.
@@ -26,7 +26,7 @@ const (
 // Text reports whether files of a form are lines of text, which can be compressed as a whole.
 func (f FileForm) Text() bool { return f == FormCSV || f == FormJSON }
 
-// Shown is how messages call a form.
+// Shown returns the name of a form in messages.
 func (f FileForm) Shown() string {
 	return map[FileForm]string{FormCSV: "CSV", FormParquet: "Parquet", FormJSON: "lines of JSON",
 		FormExcel: "an Excel sheet"}[f]

@@ -19,7 +19,7 @@ type pyFunction struct {
 	unknown  bool            // its parameters cannot be told: imported, a class, decorated
 }
 
-// pyModule is what Python files define at their top level.
+// pyModule lists the names that Python files define at their top level.
 type pyModule struct {
 	functions map[string]*pyFunction
 	star      bool // a "from x import *": any name may be there

@@ -22,7 +22,7 @@ type pyCall struct {
 	spread     bool // *args or **kwargs: the count is not known
 }
 
-// pyExpression is what the checks know of a Python expression.
+// pyExpression lists the fields, calls and names of a Python expression, for the checks.
 type pyExpression struct {
 	refs  []pyRef
 	alien []pyRef // l.x and w.x: fields that Python does not see, unless l and w are names of its own

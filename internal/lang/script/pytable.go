@@ -205,7 +205,7 @@ func (l *loader) pyTableReturns(d *nodeDraft, o *object, t *PyTable) {
 	}
 }
 
-// groupScope is what r.* is behind a py_table: the keys of the group.
+// groupScope limits r.* behind a py_table to the keys of the group.
 func (l *loader) groupScope(d *nodeDraft, sc scope) scope {
 	t := d.node.PyTable
 	if t == nil {

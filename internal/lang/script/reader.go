@@ -134,7 +134,7 @@ func (o *object) inShort() bool {
 		})
 }
 
-// namedSeparator is what the files' names say of it, if they agree; else a comma.
+// namedSeparator returns the separator that the files' names imply, if they agree; otherwise a comma.
 func namedSeparator(urls []FileURL) byte {
 	named := ""
 	for i, u := range urls {
@@ -262,8 +262,8 @@ func (l *loader) emptySeparator(v *document.Value, path string) {
 	l.WarnAt(v, path, "the separator is empty: it is taken for a comma")
 }
 
-// separatorNamed is how a script writes the character that a separator names instead of
-// being it, "" if it names none.
+// separatorNamed returns the notation in a script of a separator that is given by its name, such as tab. It
+// returns "" if text is no such name.
 func separatorNamed(text string) string {
 	return map[string]string{"tab": `"\t"`, "tabs": `"\t"`, "tabulator": `"\t"`, `\t`: `"\t"`, "comma": `","`,
 		"semicolon": `";"`, "pipe": `"|"`, "bar": `"|"`, "space": `" "`, "blank": `" "`, "caret": `"^"`,

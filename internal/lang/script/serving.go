@@ -17,9 +17,8 @@ import (
 	"thalweg/internal/base/message"
 )
 
-// Serving is what a script says of its runs besides what they do: when they
-// begin, when they are to be over, and who is told. A script that is served
-// otherwise does the same: none of it is in the fingerprint.
+// Serving holds the settings of a script's runs that do not change what they compute: schedules, watches,
+// deadline and notices. None of it is in the fingerprint: two scripts that differ only in it do the same.
 type Serving struct {
 	Notify    []Hook
 	Deadline  string // as calendar.ParseDeadline reads it; "": none
@@ -27,7 +26,7 @@ type Serving struct {
 	Watches   []Watch
 }
 
-// Hook is who is told of what. It is stored with a run: its texts do not
+// Hook sends notices of some events to a webhook or a command. It is stored with a run: its texts do not
 // change. Secrets are in it as references {env.NAME}.
 type Hook struct {
 	On       []message.Kind    `json:"on"`

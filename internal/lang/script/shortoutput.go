@@ -9,7 +9,7 @@ import (
 	"thalweg/internal/lang/expr"
 )
 
-// defaultTimeFormat is how a short column of a CSV file writes a datetime.
+// defaultTimeFormat is the layout in which a short column of a CSV file writes a datetime.
 const defaultTimeFormat = "2006-01-02 15:04:05.999"
 
 // shortOutput replaces columns of a file that are left out, or listed by name

@@ -241,7 +241,7 @@ func strayKey(path, key string) string {
 	return "stray " + key + " in " + strings.Join(steps[:min(len(steps), 2)], ".")
 }
 
-// nodeTwice is why no node creates a table: another one has the node's name.
+// nodeTwice is the cause if no node creates a table because another node has the same name.
 func nodeTwice(table string) string { return "twice the node of table " + table }
 
 // tableOf is the table that a node which is not read says that it writes, as far as

@@ -119,8 +119,8 @@ func (h heard) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// errEnded is how a node ends a connection that it does not understand, or
-// whose user it does not believe.
+// errEnded reports that a node ended the connection, because it did not understand it or did not believe its
+// user.
 var errEnded = fmt.Errorf("the node has ended the connection: %w", io.EOF)
 
 // Challenge implements gocql.Authenticator.
@@ -178,7 +178,8 @@ func (d *dialer) why(err error) error {
 	return err
 }
 
-// cannotTell is what nodes say that cannot read whom to believe, and the driver of those that say nothing.
+// cannotTell lists the texts of nodes that cannot read their users, and those of the driver for nodes that do
+// not answer.
 var cannotTell = []string{"Cannot achieve", "Unable to perform", "timed out", "no response"}
 
 // disbelieved is the failure of a login, with what the node says. It says the same to somebody whom it

@@ -161,8 +161,9 @@ func lasting(err error) bool {
 	return strings.Contains(text, "values send got") || strings.Contains(text, "columns to scan into")
 }
 
-// Asked is what a request with a context has failed with. Who waits for the driver to
-// prepare a statement is told of the end of the connection's context, as if it was their own.
+// Asked returns the error of a request with a context. While the driver prepares a statement, an end of the
+// connection's context reaches the waiting request as if its own had ended. Asked returns ErrConnectionClosed
+// for that.
 func Asked(ctx context.Context, err error) error {
 	if ctx.Err() == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		return gocql.ErrConnectionClosed
@@ -198,7 +199,7 @@ func reachableLater(err error) bool {
 	return errors.As(err, &network)
 }
 
-// hint is what can be done about it.
+// hint suggests a remedy for an error; "" if there is none.
 func hint(err error) string {
 	if errors.As(err, new(*shortage)) {
 		return shortageHint

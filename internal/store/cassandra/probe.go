@@ -15,7 +15,7 @@ import (
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 )
 
-// Node is what a node says of itself.
+// Node describes a node by its own answers.
 type Node struct {
 	ID         string // that it has in the cluster
 	Address    string // host:port by which it was asked
@@ -29,7 +29,7 @@ type Node struct {
 	Peers      []Peer        // the other nodes that it knows
 }
 
-// Peer is what a node says of another one.
+// Peer describes a node by the answers of another one.
 type Peer struct {
 	ID         string
 	Address    string // host:port at which it says that clients find it
@@ -38,8 +38,7 @@ type Peer struct {
 	Schema     string
 }
 
-// clockTries is how often a node is asked for its time: the fastest answer
-// says the most.
+// clockTries is the number of requests for a node's time: the fastest answer is the most exact.
 const clockTries = 5
 
 // Ask asks one node over a connection of its own. It ends when ctx does.

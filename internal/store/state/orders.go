@@ -26,7 +26,7 @@ type Order struct {
 	Done  bool      `json:"done,omitempty"`    // carried out
 }
 
-// OrderKind is what an order demands. The texts are stored.
+// OrderKind names the demand of an order. The texts are stored. The texts are stored.
 type OrderKind string
 
 // The orders. Each but the pauses makes every claim that was given before it worthless.
@@ -79,8 +79,8 @@ func (o Order) about(node string) (Redo, bool) {
 	return Redo{}, len(o.Nodes) == 0
 }
 
-// ReasonAgain is why a run is stopped that goes on in the next order of the same
-// giver: parts of what it was doing are done again.
+// ReasonAgain is the reason of a stop that the next order of the same giver ends: parts of the run are done
+// again.
 const ReasonAgain = "parts of it are done again"
 
 // AboutToGoOn reports whether a run is stopped for a moment, unless whoever

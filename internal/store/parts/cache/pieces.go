@@ -14,8 +14,7 @@ import (
 
 var _ parts.Pieced = (*Store)(nil)
 
-// pieces is what is there of a copy that has some pieces of a part only. Where it
-// has none its file has a hole.
+// pieces lists the pieces in an incomplete copy of a part. The file has holes in place of the others.
 type pieces struct {
 	mu   sync.Mutex
 	made map[parts.Piece]chan struct{} // closed once the piece is there; those that could not be had are not in it

@@ -48,8 +48,8 @@ type Config struct {
 	Remote remote.Config
 	// Checkpoint is called at each Point; tests die there. nil is allowed.
 	Checkpoint func(Point)
-	// PieceBytes is how large pieces are at least, and the largest part in one
-	// of them; 0: pieceBytesMin and singleBytesMax.
+	// PieceBytes is the least size of pieces, and the largest size of a part in one piece; 0: pieceBytesMin
+	// and singleBytesMax.
 	PieceBytes int64
 }
 
@@ -193,7 +193,7 @@ func (s *Store) get(ctx context.Context, key string, offset, length int64) (body
 	return body, total, err
 }
 
-// notFound is what a call answers that is not to be tried again.
+// notFound returns the error for a missing part; it is not retryable.
 func notFound(key string) error {
 	return &fault.Error{Kind: fault.Environment, Message: "there is no part " + key, Err: parts.ErrNotFound}
 }

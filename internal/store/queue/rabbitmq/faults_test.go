@@ -326,7 +326,7 @@ func TestPoison(t *testing.T) {
 	eventually(t, "the later one lies aside", func() bool { return aside(t, q) == 1 })
 }
 
-// aside is how many messages were set aside.
+// aside counts the messages that were set aside.
 func aside(t *testing.T, q *Queue) (n int) {
 	admin(t, func(ch *amqp.Channel) {
 		if is, err := ch.QueueDeclarePassive(q.cfg.later(), true, false, false, false, nil); err == nil {

@@ -25,10 +25,10 @@ import (
 
 // Limits of a connection.
 const (
-	// answerTimeout is how long the broker may take for anything. One that does
-	// not answer is taken for gone.
+	// answerTimeout limits the wait for any answer of the broker. A broker that does not answer is taken for
+	// gone.
 	answerTimeout = 5 * time.Second
-	// heartbeat is how often each side says that it lives; the other is taken for gone after three.
+	// heartbeat is the interval of each side's heartbeats; a side is taken for gone after three missing ones.
 	heartbeat = 2 * time.Second
 	// redialFirst and redialLongest space the tries to connect: each pause is
 	// twice the one before, shortened by up to half, so that not all come at once.

@@ -18,7 +18,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// pageHints is how many hints are published before their confirmations are waited for.
+// pageHints is the number of hints that are published before one wait for their confirmations.
 const pageHints = 500
 
 // Queue is a queue that processes share.
@@ -44,7 +44,7 @@ type Queue struct {
 
 var _ queue.Queue = (*Queue)(nil)
 
-// counts is what went wrong.
+// counts counts the messages and hints that went wrong.
 type counts struct {
 	malformed, newer, returned, unsettled, handed, lost atomic.Uint64
 	malformedAt, newerAt                                atomic.Int64 // when there was one last, in Unix nanoseconds
@@ -182,7 +182,7 @@ func (q *Queue) publish(ctx context.Context, hints []queue.Hint) error {
 	return nil
 }
 
-// message is what one of the queues gets.
+// message is a message for one of the queues.
 type message struct {
 	queue string
 	body  []byte

@@ -12,11 +12,11 @@ import (
 
 // Limits of what is in the broker.
 const (
-	// limitWaiting is how many hints of a priority may wait; more are refused, not
-	// the oldest dropped: those are the next ones.
+	// limitWaiting limits the waiting hints of a priority. More are refused; the oldest are not dropped,
+	// because they are the next ones.
 	limitWaiting = 100_000
-	// limitDeliveries is how often a hint is given to a process that dies with it,
-	// or whose connection ends, before it is dropped. State still knows the batch.
+	// limitDeliveries limits how often a hint is delivered to a process that dies or loses its connection;
+	// then it is dropped. State still knows the batch.
 	limitDeliveries = 20
 	// limitSignals and signalLife bound what waits for a process that does not
 	// look: signals are of this moment.

@@ -74,8 +74,7 @@ func (n *nodeChange) claim(ctx context.Context, bid state.Bid) (claim state.Clai
 	return claim, true, nil
 }
 
-// early is what is planned of a batch, read while it is claimed: of the plan that
-// the node had when it was looked at last.
+// early reads the spec of a batch while the batch is claimed, from the latest known plan of the node.
 type early struct {
 	o      *operation
 	key    state.BatchKey

@@ -43,7 +43,7 @@ func percentiles(took []time.Duration) (p50, p90 time.Duration) {
 	return at(50), at(90)
 }
 
-// count is how many requests there were.
+// count returns the number of requests.
 func (c *counter) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

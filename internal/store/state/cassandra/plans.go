@@ -33,7 +33,7 @@ const (
 	recordBytes = 64 << 10 // of a record, up to which it is remembered as well
 )
 
-// headerRow is what there is once of a plan. What a digest stands for never changes.
+// headerRow is the part of a plan that exists once. The content of a digest never changes.
 type headerRow struct {
 	Record []byte      `json:"record"`
 	Layout []layoutRun `json:"layout"`

@@ -160,7 +160,7 @@ func scanAttempt(key state.NodeKey) func(scanner) (state.Attempt, error) {
 	}
 }
 
-// batchRow is what a decision about a batch needs.
+// batchRow holds the columns that a decision about a batch needs.
 type batchRow struct {
 	node      nodeRow
 	status    state.Status

@@ -185,7 +185,7 @@ func (s *Store) end(ctx context.Context, what string, c state.Claim, to state.St
 	})
 }
 
-// held is what has become of a claim.
+// held is the present state of a claim.
 type held struct {
 	batchRow
 	ended state.Status // of the attempt

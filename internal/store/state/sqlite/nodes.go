@@ -99,7 +99,7 @@ func (n nodeRow) write(ctx context.Context, tx *txn, to state.Node) error {
 	return err
 }
 
-// nodeRow is what a decision about a node needs.
+// nodeRow holds the columns that a decision about a node needs.
 type nodeRow struct {
 	id, runID  int64
 	status     state.Status

@@ -6,8 +6,8 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// purgeRows is how many rows one transaction of a purge removes of a table: it
-// keeps others from writing meanwhile.
+// purgeRows limits the rows of a table that one transaction of a purge removes: it keeps others from writing
+// meanwhile.
 const purgeRows = 5_000
 
 // purges are the statements of a purge, in order: each removes some rows of what
