@@ -40,7 +40,7 @@ func one(k adapt.Knob) []adapt.Class { return []adapt.Class{{Name: "load", Knobs
 
 var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// driven is what came of a time at a plant.
+// driven is the result of driving a plant for some time.
 type driven struct {
 	*adapt.Tuner
 	changes []adapt.Decision

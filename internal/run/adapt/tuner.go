@@ -23,8 +23,7 @@ type Class struct {
 	Knobs []Knob
 }
 
-// Sample is what a worker measured of a class in some time, with the knobs as
-// they were told to be.
+// Sample is a measurement of a class over some time, with its knobs set as the tuner said.
 type Sample struct {
 	Class   string
 	At      time.Time     // its end
@@ -71,10 +70,10 @@ type class struct {
 	peak     float64
 }
 
-// turnMax is how long a knob keeps its turn while nothing is measured of it.
+// turnMax is the time after which a knob loses its turn if nothing is measured of it.
 const turnMax = 30 * time.Second
 
-// peakKept is what is kept of the highest peak when a lower one is seen.
+// peakKept is the factor by which the highest peak shrinks when a lower one is seen.
 const peakKept = 0.98
 
 // New returns a tuner. Values out of bounds are brought into them.
@@ -93,7 +92,7 @@ func New(classes []Class) *Tuner {
 	return t
 }
 
-// Value is what a knob is to be; 0 if there is no such one.
+// Value returns the setting of a knob; 0 if there is no such knob.
 func (t *Tuner) Value(className, knob string) int {
 	c := t.classes[className]
 	if c == nil {

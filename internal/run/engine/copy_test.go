@@ -84,7 +84,7 @@ func TestFailureBehindANegativeZeroIsReported(t *testing.T) {
 	require.Empty(t, f.files(t))
 }
 
-// joined is what string_agg promises: no separator behind text that is still empty.
+// joined returns the documented result of string_agg: no separator follows text that is still empty.
 func joined(texts []*string, sep string) string {
 	var out strings.Builder
 	for _, s := range texts {

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// instanceTasksMax is how many tasks an instance serves: whatever DuckDB
-	// does not give back ends with it.
+	// instanceTasksMax limits the tasks that an instance serves: memory that DuckDB does not give back ends
+	// with it.
 	instanceTasksMax = 64
-	// instanceBytesMax is what an instance may hold between two tasks.
+	// instanceBytesMax limits the memory that an instance may hold between two tasks.
 	instanceBytesMax = 8 << 20
 )
 

@@ -306,7 +306,7 @@ func (s *sink) emit(values []any) error {
 	return s.app.AppendRow(s.row...)
 }
 
-// zoneText is what a datetime in another zone than UTC was read from.
+// zoneText returns the text of a datetime in another zone than UTC; "" for UTC.
 func zoneText(t time.Time) string {
 	if _, seconds := t.Zone(); seconds == 0 {
 		return ""

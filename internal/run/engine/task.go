@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/run/python"
 )
 
-// Querier is what a diagnosis may ask of the instance that failed.
+// Querier runs the queries by which a diagnosis examines the instance that failed.
 type Querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
@@ -43,9 +43,9 @@ type Task struct {
 	// Numbers says that Query numbers rows somewhere inside, in the order in
 	// which they come there: that is held also with FreeOrder.
 	Numbers bool
-	// MemoryHint is what to do when the memory is not enough; "": the usual.
+	// MemoryHint is the hint if the memory is not enough; "": the usual one.
 	MemoryHint string
-	// CSV is what CSV readers in Query read: the rows that they deliver are counted.
+	// CSV lists the sources of CSV readers in Query: the rows that they deliver are counted.
 	CSV []CSVSource
 	// Quarantine is nil for a task that its first bad row fails.
 	Quarantine *Quarantine
@@ -155,7 +155,7 @@ type Written struct {
 	RawBytes int64 // uncompressed, by the Parquet footer; Bytes for other files
 }
 
-// Result is what a task did.
+// Result holds the output and the figures of a task.
 type Result struct {
 	Written []Written
 	Sides   []Written // also beside Judge's failure

@@ -57,8 +57,8 @@ func fill(text string, groups []string) string {
 	})
 }
 
-// phrase is what DuckDB says in one line, and what we say of it: its groups stand
-// in the text, those called type as ours are called.
+// phrase maps a line of DuckDB's to our text. Groups of the pattern are filled into the text; those called
+// type become names of our types.
 type phrase struct {
 	said *regexp.Regexp
 	what string

@@ -42,7 +42,7 @@ func (f inflight) begin(run Run, c state.Claim) {
 	f.up[attemptOf(c)] = &batch{run: run, claim: c, recorded: make(chan struct{})}
 }
 
-// InFlight is how many batches are being executed or recorded.
+// InFlight returns the number of batches that are being executed or recorded.
 func (e *Executor) InFlight() int {
 	e.inflight.mu.Lock()
 	defer e.inflight.mu.Unlock()

@@ -51,7 +51,7 @@ func AskAgain(run state.RunKey) string {
 		run.Do("retry"))
 }
 
-// Failure is what state keeps of a gate that fails.
+// Failure returns the failure that state keeps of a gate that fails.
 func Failure(err *fault.Error, node string) *state.Failure {
 	return &state.Failure{Kind: err.Kind, Message: err.Message, Hint: err.Hint, Node: node, Batch: -1}
 }

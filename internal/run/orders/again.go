@@ -29,7 +29,8 @@ type Batches struct {
 	From, To int
 }
 
-// Reason is why something is done. The texts are printed in JSON: they do not change.
+// Reason names the cause of a step. The texts are printed in JSON: they do not change. The texts are printed
+// in JSON: they do not change.
 type Reason string
 
 // The reasons.
@@ -43,7 +44,7 @@ const (
 	Left        Reason = "left"        // it was not done when the run ended
 )
 
-// RedoStep is what is done at one node, for one reason.
+// RedoStep describes the work at one node, for one reason.
 type RedoStep struct {
 	Node    string        `json:"node"`
 	Why     Reason        `json:"why"`
@@ -63,8 +64,8 @@ func (t RedoStep) Again() bool { return t.Why != HasFailed && t.Why != Left }
 // RedoPlan is all that is done when a wish is granted, in the run's order.
 type RedoPlan struct {
 	Tasks []RedoStep
-	// Redo is what of it is done although it was done: an order's Nodes. None:
-	// the run goes on where it was.
+	// Redo lists the parts that are done although they were done: an order's Nodes. None: the run goes on
+	// where it was.
 	Redo []state.Redo
 }
 

@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Drop is what goes when a run is dropped, and who has read it.
+// Drop describes the loss if a run is dropped, and who has read the run.
 type Drop struct {
 	Run   state.Run
 	Nodes []string  // that have results of their own
@@ -70,7 +70,7 @@ var ErrDropping = errors.New("the run is about to be dropped")
 const (
 	// topicDropping is of runs that somebody is about to drop.
 	topicDropping = "dropping"
-	// droppingFor is how long such a note says something: its writer may have died.
+	// droppingFor is the time for which such a note is valid: its writer may have died.
 	droppingFor = time.Minute
 )
 

@@ -12,9 +12,8 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// PlanAgainMax is how often a node is planned again by itself between two orders
-// by which people let its run go on: what it reads of other runs may change as
-// often as it is read.
+// PlanAgainMax limits how often a node is planned again by itself between two orders that let its run go on.
+// The other runs that it reads may change as often as it is read.
 const PlanAgainMax = 5
 
 // errNeedless says that there is nothing to order.

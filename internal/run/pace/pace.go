@@ -14,10 +14,10 @@ import (
 
 // What a pace goes by.
 const (
-	// sampleEvery is how often it looks whether there is something to be said.
+	// sampleEvery is the interval at which a pace tries to complete a sample.
 	sampleEvery = 3 * time.Second
-	// batchesEach is how many batches, for each in flight, a sample has at least: else
-	// it would say more of where it begins and ends than of what was done.
+	// batchesEach is the least number of batches in a sample, for each in flight. With fewer, a sample would
+	// depend on its beginning and end rather than on the work.
 	batchesEach = 2
 	// sampleLongest ends a sample of fewer.
 	sampleLongest = 2 * time.Minute
@@ -32,9 +32,9 @@ const (
 	// memoryShare of the budget is what batches may take as they were seen: the
 	// share of a slot is divided off already, and what is seen counts pages that are shared.
 	memoryShare = 1.2
-	// writersMost is how many requests that write parts there are at once at most.
+	// writersMost limits the concurrent requests that write parts.
 	writersMost = 32
-	// decisionsKept is how many decisions are kept for people.
+	// decisionsKept is the number of recent decisions that are kept for people.
 	decisionsKept = 8
 )
 
@@ -47,18 +47,18 @@ type Config struct {
 	Fixed Fixed
 	// Writers are the turns of requests that write parts; nil: they have none.
 	Writers *parts.ResizableSemaphore
-	// Memory is what batches may take; 0: it is not known. nil: it never is.
+	// Memory returns the bytes that batches may take, 0 if that is unknown. nil: it always is. nil: it never
+	// is.
 	Memory func() int64
-	// Busy is how many processors were in use since it was called before; below 0: it
-	// is not known. nil: it never is.
+	// Busy returns the processors in use since the call before, less than 0 if that is unknown. nil: it
+	// always is. nil: it never is.
 	Busy    func() float64
 	Decided func(adapt.Decision) // may be nil
 	Logger  *slog.Logger
 	Now     func() time.Time // nil: the clock's
 }
 
-// Pace is how much a worker does at once. Its methods may be called by any number
-// of goroutines.
+// Pace limits how much a worker does at once. Its methods may be called by any number of goroutines.
 type Pace struct {
 	cfg    Config
 	writes int  // writers, at the beginning
@@ -80,7 +80,7 @@ type Pace struct {
 	decisions []adapt.Decision
 }
 
-// window is what was measured of a class since its last sample.
+// window sums up the measurements of a class since its last sample.
 type window struct {
 	since              time.Time
 	own, all, idle     time.Duration // of batches of the class, of all, and of time with too little to do
@@ -92,7 +92,7 @@ type window struct {
 	looks              int
 }
 
-// Done is what a batch did.
+// Done holds the figures of a finished batch.
 type Done struct {
 	Bytes          int64 // read and written
 	Rows           int64
@@ -183,8 +183,7 @@ func (p *Pace) Room(class string) (leave func(), ok bool) {
 	return sync.OnceFunc(func() { p.change(func() { p.taken[class]-- }) }), true
 }
 
-// limit is how many batches may be in flight; mu is held. Of what class the next one will
-// be nobody knows.
+// limit returns how many batches may be in flight; mu is held. The class of the next one is not known.
 func (p *Pace) limit() (most int) {
 	for _, class := range Classes() {
 		if p.inFlight[class] > 0 || p.latest == "" || p.apart {

@@ -33,9 +33,8 @@ var (
 	}
 )
 
-// policyStatus is what a dependency policy's rules see of a candidate. A run
-// that failed is over: what it did not complete will not come, whether that
-// failed itself, waited behind what failed, or was under way beside it. So all
+// policyStatus returns the statuses that a dependency policy's rules see of a candidate. A run that failed is
+// over: nodes that it did not complete will not come, whether they failed, waited or were under way. So all
 // of it is failed to the rules, also in the moment before the run knows.
 func (c candidate) policyStatus() (run, node string) {
 	run, node = policyRunStatus[c.run.Status], policyNodeStatus[c.node.Status]
@@ -55,10 +54,8 @@ type candidate struct {
 	current bool // the reader's own run
 }
 
-// source is what wrote the table that a node reads: a node of the runs that
-// the user named, or what the reader's dependency policy says of the script's
-// runs that the source is part of. The source has succeeded by now if it is
-// part of the reader's own run.
+// source finds the node that wrote a table for a reader: in the runs that the user named, or as the reader's
+// dependency policy decides.
 func (p *Pipeline) source(ctx context.Context, source *script.Node, reader state.Node) (state.NodeKey, error) {
 	policy := p.cfg.Script.Node(reader.Name).Policy
 	own := slices.Contains(reader.Inputs, source.Name)

@@ -15,7 +15,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// plannedInput is how a node of the run was planned to find a file.
+// plannedInput is a file as a node of the run was planned with it.
 type plannedInput struct {
 	node  string
 	slice files.Slice

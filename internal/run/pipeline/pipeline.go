@@ -43,8 +43,8 @@ type Config struct {
 	// Chosen.
 	Reuse  bool
 	Chosen []string
-	// Surroundings are what decides about the results of Python beside the
-	// script, by node: see python.Pool.Check.
+	// Surroundings holds, by node, whatever beside the script decides about the results of Python: see
+	// python.Pool.Check.
 	Surroundings map[string]map[string]string
 	Store        state.Store
 	Parts        parts.Store
@@ -94,7 +94,7 @@ type Pipeline struct {
 	policies map[string]decision          // what dependency policies said before, by query
 }
 
-// common is what the pipelines of a run's versions have together (see behind).
+// common is the state that the pipelines of a run's versions share (see versionFor).
 type common struct {
 	mu          sync.Mutex // also of their tables and policies
 	versions    versions
@@ -551,7 +551,7 @@ type attempt struct {
 	final   string       // absolute path or address of the output file
 	threads job.Threads  // that its engine was told to have
 	strain  *strain      // of all pieces of the batch together
-	// announced is what state has of the output file so far.
+	// announced is the state's present record of the output file.
 	announced []state.Publication
 	// manifestWas is the manifest at the file's server when the attempt began; nil: there was none.
 	manifestWas *remote.Version
@@ -816,8 +816,8 @@ func few(all []string, one, several, what string) []string {
 	return all
 }
 
-// evidence is what a task that failed left to be looked at. That it cannot be
-// kept does not hide why the task failed.
+// evidence keeps the side parts of a task that failed. That it cannot be kept does not hide why the task
+// failed.
 func (x *attempt) evidence(ctx context.Context, res engine.Result) job.Result {
 	out := job.Result{}
 	out.Outcome.Stats, out.Outcome.Checks = x.stats(res), x.checks

@@ -19,8 +19,8 @@ import (
 // the node's results it was (identityOf).
 const topicDamaged = "damaged"
 
-// sameMax is how many of the nodes with the same rows are looked at, the latest
-// first. The notes of others are removed.
+// sameMax limits the nodes with the same rows that are looked at, the latest first. The notes of others are
+// removed.
 const sameMax = 20
 
 // noteName names a node in a topic: names are in the order of runs.

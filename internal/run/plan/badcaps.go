@@ -19,7 +19,7 @@ import (
 // CounterBadRows counts a batch's bad rows in state.Stats.Counters.
 const CounterBadRows = "bad_rows"
 
-// BadTotals are what a node's caps are compared with.
+// BadTotals holds the row counts that a node's caps are compared with.
 type BadTotals struct {
 	Rows, Bad int64 // read; of them bad
 	Complete  bool  // all batches are in it: then the share counts too

@@ -25,12 +25,11 @@ const (
 	phaseSecond
 )
 
-// ErrLookAgain is how a batch ends that has some of a node's rows at hand to
-// check them, and turns out to need all (Work.Again): to say which row an
-// expression fails at, or to count itself what its shares should have counted.
+// ErrLookAgain asks for all of a node's rows, from a batch that has only some of them at hand to check. It
+// needs all to find the row at which an expression fails, or to do its shares' counting itself.
 var ErrLookAgain = errors.New("all rows are needed to check them")
 
-// CheckContext is what checks know beyond the rows.
+// CheckContext holds the facts that checks need besides the rows.
 type CheckContext struct {
 	Run      state.RunKey
 	Created  time.Time                 // of the run
@@ -41,7 +40,8 @@ type CheckContext struct {
 // indexKind is the kind of check for a table's unique index.
 const indexKind = "unique_index"
 
-// indexFailedRows is how many failing rows are kept for a unique index, which has no key of its own for it.
+// indexFailedRows limits the failing rows that are kept for a unique index, which has no key of its own for
+// it.
 const indexFailedRows = script.DefaultFailedRows
 
 // rule is a check in terms of SQL over w.
@@ -384,7 +384,7 @@ func (x *inspection) gather(ctx context.Context, db engine.Querier, i int) error
 	return err
 }
 
-// examplesMax is how many failing rows a message shows.
+// examplesMax limits the failing rows that a message shows.
 const examplesMax = 3
 
 // others shows the first fields of a row that a rule's message does not: they

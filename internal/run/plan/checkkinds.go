@@ -50,7 +50,8 @@ func newRule(c *script.Check, seen checked, target *Table, ctx CheckContext) rul
 	return r
 }
 
-// byGroup is what a reconcile check sees: without groups it is not shared out.
+// byGroup returns the rows that a reconcile check of a share compares. Without groups the check is not shared
+// out.
 func (c checked) byGroup(check *script.Check, target *Table) (keyedRows, bool) {
 	fields := targetFields(check, target.Layout)
 	if len(check.By) > 0 {
@@ -213,7 +214,7 @@ func indexRule(n *script.Node, ix *script.Index, seen checked) rule {
 	return r
 }
 
-// measured is what a check keeps for the next run's.
+// measured is the record that a check keeps for the next run's.
 type measured struct {
 	Rows   int64  `json:"rows,omitempty"`
 	Field  string `json:"field,omitempty"`
@@ -226,7 +227,7 @@ func (m measured) text() string {
 	return string(data)
 }
 
-// before is what the previous complete run's check of that name measured.
+// before returns the measurement of the previous complete run's check of that name.
 func (x CheckContext) before(name string) (m measured, ok bool) {
 	text, ok := x.Measured[name]
 	if !ok || json.Unmarshal([]byte(text), &m) != nil {

@@ -122,7 +122,7 @@ func keyOf(fields []string) expr.Order {
 	return key
 }
 
-// checked is what a batch's share of a node's checks reads.
+// checked is the input of a batch's share of a node's checks.
 type checked struct {
 	own   *Table      // nil: the node writes files, whose rows are rows
 	rows  checkedRows // of all shares
@@ -137,7 +137,7 @@ func (c checked) reads(t *Table, slices []PartSlice) {
 	}
 }
 
-// each is what a rule sees that looks at rows one by one.
+// each returns the rows of the share, for a rule that looks at rows one by one.
 func (c checked) each() checkedRows {
 	if !c.share.Looks() {
 		return c.rows
@@ -147,7 +147,7 @@ func (c checked) each() checkedRows {
 	return tableRows(c.own, slices, c.paths)
 }
 
-// once is what a rule sees that is not shared out; ok is false if it is another batch's.
+// once returns the rows for a rule that is not shared out; ok is false if the rule is another batch's.
 func (c checked) once() (rows checkedRows, ok bool) {
 	if ok = !c.share.Looks() || c.share.Index == 0; ok && c.read != nil {
 		c.reads(c.own, wholeTable(c.own))
@@ -155,8 +155,8 @@ func (c checked) once() (rows checkedRows, ok bool) {
 	return c.rows, ok
 }
 
-// byKey is what a rule sees that compares rows by a key, with the keys and fields
-// of a table that it compares them with, if there is one.
+// byKey returns the rows for a rule that compares rows by a key, and those of the target table, if there is
+// one.
 func (c checked) byKey(key expr.Order, target *Table, targetKey expr.Order, fields []string) (v keyedRows, ok bool) {
 	v.rows = c.rows
 	other := keyed{target, targetKey}
@@ -201,7 +201,7 @@ const (
 	foundBatch = -1
 )
 
-// total is what a share has found by a rule.
+// total is the finding of a share by a rule.
 type total struct {
 	Checked  int64  `json:"checked,omitempty"`
 	Failed   int64  `json:"failed,omitempty"`

@@ -166,7 +166,7 @@ const (
 	keyHash = "thalweg-1"
 	// KeyHash is keyHash for the record of a run.
 	KeyHash = keyHash
-	// keyHashBits is how many bits it has.
+	// keyHashBits is the number of bits of the key's hash.
 	keyHashBits = 32
 	// unnamedHashVersion is the only release of DuckDB that was ever linked while
 	// plans did not name the hash: its own hash() was used.

@@ -441,9 +441,9 @@ func computedSQL(columns []string) string {
 	return "hash(" + strings.Join(columns, ", ") + ") IS NOT NULL"
 }
 
-// places are what positions of the table's rows are positions in, where they
-// have any: of an ephemeral one the files, or the table, that it goes back to;
-// of a stored one itself.
+// places returns the slices that positions of the table's rows refer to, nil if the rows have no positions.
+// For an ephemeral table those are the files, or the stored table, that its rows come from. For a stored
+// table they are its own parts.
 func (t *Table) places() []files.Slice {
 	switch {
 	case t.inlined != nil:
@@ -479,7 +479,7 @@ func (in Inputs) placedRows() Inputs {
 	return in
 }
 
-// placedIn is what the positions of the rows are in; nil: they have none.
+// placedIn returns the slices that the rows' positions refer to; nil: rows have none.
 func (r relation) placedIn() []files.Slice {
 	if !r.positions {
 		return nil
@@ -487,7 +487,7 @@ func (r relation) placedIn() []files.Slice {
 	return r.slices
 }
 
-// keep is what a condition on rows of the table comes behind.
+// keep returns the column that says whether a condition applies to a row of the table; "" for a stored table.
 func (t *Table) keep() string {
 	if t.inlined == nil {
 		return ""

@@ -38,7 +38,7 @@ func blameLookup(ctx context.Context, db engine.Querier, n *script.Node, in Inpu
 	return x.blameLeft()
 }
 
-// lookupFailure is what a lookup that failed is done again with.
+// lookupFailure holds the inputs for repeating a lookup that failed.
 type lookupFailure struct {
 	joiner
 	ctx context.Context

@@ -207,7 +207,7 @@ func rowWidth(l Layout) int64 {
 	return width
 }
 
-// NodePlan is what state keeps of a node's plan: enough to read its table.
+// NodePlan is the stored plan of a node: enough to read its table.
 type NodePlan struct {
 	Version int    `json:"version"`
 	Table   string `json:"table,omitempty"` // "" for nodes that write files
@@ -222,15 +222,15 @@ type NodePlan struct {
 	// rows of a row group, where that cannot be seen from the tables that are read; 0: it can
 	RowGroup int  `json:"row_group,omitempty"`
 	Wide     bool `json:"wide,omitempty"` // of RowGroup: see engine.PartOutput
-	// Follows is what the rows follow from (package reuse). Opaque here.
+	// Follows is the identity of the rows (package reuse). Opaque here. Opaque here.
 	Follows json.RawMessage `json:"follows,omitempty"`
 	// Unique has what is promised of the table's keys. Nothing is planned by it.
 	Unique []UniqueKey `json:"unique,omitempty"`
 }
 
-// Source is what wrote a table that a node was planned to read: a node of a
-// run, and which of its results that was (Table.Identity). A plan of an earlier
-// version has no identity, or no node either: it is the script's then.
+// Source identifies the rows of a table that a node was planned to read: the node that wrote them, and which
+// of its results (Table.Identity). A plan of an earlier version has no identity, or no node either: it is the
+// script's then.
 type Source struct {
 	state.NodeKey
 	Identity string `json:"identity,omitempty"`
@@ -267,7 +267,7 @@ func uniqueKeys(n *script.Node) []UniqueKey {
 	return out
 }
 
-// JoinPlan is how a lookup meets its two sides.
+// JoinPlan says whether a lookup joins by buckets.
 type JoinPlan struct {
 	Buckets int `json:"buckets"` // 0: every batch reads the whole right side
 }

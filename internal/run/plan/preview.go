@@ -15,7 +15,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Preview is what is known of a node before anything ran.
+// Preview describes a node before anything ran.
 type Preview struct {
 	Node      *script.Node
 	Plan      NodePlan

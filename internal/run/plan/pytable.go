@@ -54,8 +54,8 @@ func groupSlices(n *script.Node, t *Table, w Work) []PartSlice {
 	return keyed{t, groupOrder(n)}.slices(w.Cut)
 }
 
-// pyTableRelation is what the fields behind a function are computed from: its
-// rows p, and the keys of their groups r.
+// pyTableRelation returns the rows from which the fields behind a function are computed: its rows p, and the
+// keys of their groups r.
 func pyTableRelation(t *engine.Task, n *script.Node, in Inputs, b Batch) relation {
 	s := scan{table: in.Reader, slices: b.Work.Parts, paths: b.Paths}
 	if b.Work.Parts == nil {
@@ -75,7 +75,7 @@ func pyTableRelation(t *engine.Task, n *script.Node, in Inputs, b Batch) relatio
 	return rel
 }
 
-// tableProgram is what the interpreters run for a function that reads a table of this layout.
+// tableProgram returns the Python program of a function that reads a table of this layout.
 func tableProgram(t *script.PyTable, layout Layout) *python.Program {
 	table := &python.Table{Function: t.Function, Input: python.Input(t.Input), Grouped: t.GroupBy != nil ||
 		t.Whole, Arguments: map[string]json.RawMessage{}}
@@ -155,7 +155,7 @@ func groupedStep(n *script.Node, s scan, w Work) *engine.PythonStep {
 // time reads all of it: of narrow rows, a tenth of the work.
 const windowBytes = 256 << 20
 
-// windowRows is how many rows of a table are so many bytes.
+// windowRows returns how many rows of a table make a window.
 func windowRows(t *Table) int64 { return max(windowBytes*t.Rows()/max(t.Bytes(), 1), 1) }
 
 // groupsSQL is the SELECT of a bucket's groups: number, keys, and the order

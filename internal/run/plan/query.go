@@ -180,7 +180,7 @@ func queryKey(n *script.Node) expr.Order {
 	return key
 }
 
-// queryScan is what a batch reads of one of the query's tables.
+// queryScan returns a batch's scan of one of the query's tables.
 func queryScan(n *script.Node, in Inputs, table *Table, w Work, paths Paths) scan {
 	if w.Parts == nil {
 		return keyed{table, queryKey(n)}.scan(w.Cut, paths)

@@ -112,7 +112,7 @@ func failingGroups(c *script.Check, rows checkedRows, both, differs, message str
 		max(limit, examplesMax))
 }
 
-// zeroOf is what an aggregate is over no rows.
+// zeroOf returns the value of an aggregate over no rows.
 func zeroOf(x *expr.Compiled) string {
 	t := x.Type()
 	if t == expr.GoInt {

@@ -87,8 +87,8 @@ type scan struct {
 // Paths gives the local path of a part.
 type Paths map[string]string
 
-// orderCols is how many order columns the scan yields: one for a table in
-// canonical order, whose position serves as such.
+// orderCols returns the number of order columns of the scan: one for a table in canonical order, whose
+// position serves as such.
 func (s scan) orderCols() int {
 	if !s.order {
 		return 0

@@ -29,7 +29,7 @@ type suspect struct {
 	print func(value string) (string, error)
 }
 
-// title is what messages call it.
+// title returns the suspect's name in messages.
 func (s suspect) title() string {
 	if s.of != nil {
 		return s.name
@@ -70,7 +70,7 @@ func (s suspect) seen(ref func(expr.Ref) string) string {
 	return "(" + s.sql(ref) + ")"
 }
 
-// valueOf is what a reference of having stands for.
+// valueOf returns the value that a reference of having stands for.
 func (s suspect) valueOf(ref expr.Ref) suspect {
 	i := slices.IndexFunc(s.of, func(v suspect) bool { return v.name == ref.Field })
 	return s.of[max(i, 0)] // the loader has looked

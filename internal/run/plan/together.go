@@ -61,7 +61,7 @@ func (t *Table) rowsBefore(part int) (rows int64) {
 // Holder is the table that a part is of: the table itself, or a member.
 func (t *Table) Holder(part int) *Table { return t.each()[t.memberOf(part)].Table }
 
-// Name is what a table is called in messages.
+// Name returns the table's name in messages.
 func (t *Table) Name() string {
 	var names []string
 	for _, m := range t.each() {

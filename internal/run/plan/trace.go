@@ -136,7 +136,7 @@ type TraceStep struct {
 	SQL   string
 }
 
-// Role is what rows are to the row that is made of them.
+// Role is the part that input rows play for the row that is made of them.
 type Role string
 
 // The roles.

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// goneLimit is what guarantees.md promises of descendants, on a machine that has time for
-	// them.
+	// goneLimit is the limit that guarantees.md promises for the end of descendants, on a machine that has
+	// time for them.
 	goneLimit = 2 * time.Second
 
 	runnerArgument = "__pool" // a process that runs a pool, to be killed
 	cgroupsName    = "THALWEG_TEST_CGROUPS"
 )
 
-// testCgroups is what a test lets the keeper try: it names it in the environment of the interpreters.
+// testCgroups returns the cgroup versions that the keeper may try, from the environment of the interpreters.
 func testCgroups() []int {
 	switch os.Getenv(cgroupsName) {
 	case "none":

@@ -10,7 +10,7 @@ import (
 	"thalweg/internal/lang/expr"
 )
 
-// Program is what the interpreters run for one node. It is not changed once used.
+// Program is the Python code of one node. It is not changed once used. It is not changed once used.
 type Program struct {
 	Files  []Source // imported in order, once per process, into one module of this program alone
 	Inputs []Column // r.* columns, in the order in which rows carry them
@@ -54,7 +54,7 @@ type Field struct {
 // Form chooses between the two Python types of a column type.
 type Form uint8
 
-// Plain is what Capillaries' formulas expect.
+// Plain is the form that Capillaries' formulas expect.
 const (
 	Plain Form = iota
 	Rich
@@ -75,7 +75,7 @@ func (c Cents) String() string {
 // DatetimeLayout is the text form of datetimes in Python, always in UTC.
 const DatetimeLayout = "2006-01-02T15:04:05.000-07:00"
 
-// wireKind is how a column travels; worker.py has the same names.
+// wireKind is the encoding of a column on the wire; worker.py has the same names.
 type wireKind string
 
 const (

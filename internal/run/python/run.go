@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// Stats is what a Run has used.
+// Stats sums up the resources that a Run has used.
 type Stats struct {
 	Rows      int64         // emitted
 	Chunks    int64         // computed

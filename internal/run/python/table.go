@@ -51,7 +51,7 @@ func (t *Table) spec() *tableSpec {
 	return s
 }
 
-// timeout is what one step of the program may take: a row, or a call.
+// timeout limits one step of the program: a row, or a call.
 func (p *program) timeout(cfg *Config) time.Duration {
 	if p.Table != nil {
 		return cfg.GroupTimeout
@@ -59,7 +59,7 @@ func (p *program) timeout(cfg *Config) time.Duration {
 	return cfg.RowTimeout
 }
 
-// call is what one call of the function gets.
+// call describes the rows of one call of the function.
 type call struct {
 	group int64 // as next numbers it
 	first int64 // rows of the Run before it

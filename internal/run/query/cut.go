@@ -25,7 +25,7 @@ const inputSchema = "__in"
 // columnSet is a set of columns of an operator, by their places.
 type columnSet map[int]bool
 
-// flow is what is known of the rows that an operator gives.
+// flow describes the rows that an operator returns.
 type flow struct {
 	width int
 	// groups has for each set of input tables whose rows meet the columns that

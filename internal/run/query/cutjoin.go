@@ -114,8 +114,8 @@ func pair(left, right flow) flow {
 	return out
 }
 
-// outer is what is known of the rows of a join that is not an inner one: a
-// side whose columns may be NULL for want of a match tells no keys.
+// outer describes the rows of a join that is not an inner one. A side whose columns may be NULL for want of a
+// match has no keys.
 func outer(left, right flow, kind string) (flow, error) {
 	both := pair(left, right)
 	switch kind {

@@ -63,7 +63,7 @@ type checker struct {
 	unread    bool   // a chooser whose arguments are not known
 }
 
-// selection is what the expressions of a SELECT see.
+// selection is the scope of the expressions of a SELECT.
 type selection struct {
 	rows    []string // names of the tables in FROM, as SQL
 	grouped bool

@@ -97,8 +97,8 @@ func argument(a node) (name string, value node) {
 	return a.text("alias"), a
 }
 
-// name is what stands for the i-th call in the query: as long as the call, so
-// that places in the text stay, and still called scan_file.
+// name replaces the i-th call in the query. It is as long as the call, so that places in the text stay, and
+// still called scan_file.
 func (f *fileCall) name(i int) string {
 	name := fmt.Sprintf("__%d.%s", i, scanFile)
 	return name + strings.Repeat(" ", max(f.end-f.start-len(name), 0))

@@ -128,7 +128,7 @@ func (x *exposer) newNames() []string {
 	return out
 }
 
-// key is what a table, a file or a common table expression is known by.
+// key returns the key of a table, a file or a common table expression.
 func key(n node) string {
 	if schema := n.text("schema_name"); schema != "" {
 		return fileKey(schema)
@@ -222,8 +222,8 @@ func (x *exposer) withs(n node, outer scope) (scope, error) {
 	return inner, nil
 }
 
-// visible is what a FROM clause gives: for each table the lists of its rows, as
-// SQL, and the names of columns that are lists, by the alias that they are behind.
+// visible describes a FROM clause for tracing. For each table it has the lists of its rows, as SQL; by alias,
+// the names of columns that are lists.
 type visible struct {
 	lists  [][]string
 	hidden map[string][]string

@@ -37,7 +37,7 @@ func newPeer(conn net.Conn) *peer {
 		waiting: map[uint64]chan frame{}, serving: map[uint64]context.CancelFunc{}}
 }
 
-// readBytes is what is read at once of small frames.
+// readBytes is the size of reads of small frames.
 const readBytes = 64 << 10
 
 // run serves the connection until it ends, which is no error. It returns when

@@ -172,7 +172,7 @@ func (p *process) watch(ctx context.Context, silence time.Duration) {
 	}
 }
 
-// silenceTicks is how often it is looked within the time that a child may be silent.
+// silenceTicks is the number of checks within the time that a child may be silent.
 const silenceTicks = 8
 
 // kill ends the child and what it has started, for a reason.
@@ -293,7 +293,7 @@ func (o *output) begin() {
 	o.first, o.last, o.left = o.first[:0], o.last[:0], 0
 }
 
-// String is what is kept.
+// String returns the kept output.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -35,7 +35,8 @@ type Config struct {
 	Ended    func(End) // is told of each child that was not told to end; may be nil. Called from several goroutines
 }
 
-// End is why a child ended that was not told to. The texts name metrics: they do not change.
+// End is the reason for which a child ended without being told to. The texts name metrics: they do not
+// change. The texts name metrics: they do not change.
 type End string
 
 // Why children end.

@@ -18,8 +18,7 @@ import (
 	"thalweg/internal/base/secure"
 )
 
-// door opens connections for the driver, and knows why that failed: the driver
-// gives nothing but a text.
+// dialer opens connections for the driver, and remembers why that failed: the driver's errors are only texts.
 type dialer struct {
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	tls    *tls.Config

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// ResizableSemaphore lets so many do something at once, in the order in which they came. How
-// many can be changed at any time. Its methods may be called by any number of goroutines.
+// ResizableSemaphore limits how many goroutines hold it at once; the others wait in order of arrival. The limit can be
+// changed at any time. Its methods are safe for concurrent use.
 type ResizableSemaphore struct {
 	mu      sync.Mutex
 	most    int
