@@ -7,8 +7,7 @@ import (
 	"thalweg/internal/run/pace"
 )
 
-// SchemaID is where an editor finds the JSON Schema that this binary prints:
-// relative to the repository.
+// SchemaID is the path, relative to the repository, of the JSON Schema that this binary prints.
 const SchemaID = "schemas/cluster.schema.json"
 
 type object = map[string]any

@@ -89,7 +89,7 @@ func (c *comparison) differ() string {
 // eight bytes takes little memory, and rows that share a hash by accident only go
 // the way of those that share a key.
 
-// keyColumns is how many of the columns tell rows apart.
+// keyColumns returns the number of columns that tell rows apart.
 func (c *comparison) keyColumns() int {
 	if c.keys == 0 {
 		return len(c.columns)

@@ -26,7 +26,7 @@ const (
 	peersAtOnce = 8
 )
 
-// Cassandra is what the checks of a state there need.
+// Cassandra holds the inputs of the checks of a state in Cassandra.
 type Cassandra struct {
 	Hosts       []string
 	Keyspace    string
@@ -285,8 +285,8 @@ func JudgeReplication(copies, asked map[string]int, datacenter string, all, up m
 // quorum of them may have none of what was written before.
 const StopHint = "stop all workers until the repair has ended"
 
-// Asked is what a configuration asks of a keyspace that is there: a plain number is that of
-// each datacenter that it keeps.
+// Asked returns the copies by datacenter that a configuration asks of an existing keyspace. A plain number
+// counts for each datacenter of the keyspace.
 func Asked(copies, asked map[string]int) map[string]int {
 	n := asked[""]
 	if n == 0 || copies[""] > 0 {
@@ -327,7 +327,7 @@ func sum(copies map[string]int) (all int) {
 	return all
 }
 
-// Written is how a configuration asks for copies.
+// Written returns the configuration's setting for so many copies.
 func Written(copies map[string]int) string {
 	if n := copies[""]; n > 0 {
 		return fmt.Sprintf("`replication: %d`", n)

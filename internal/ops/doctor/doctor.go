@@ -25,11 +25,11 @@ const (
 // Limits of a check.
 const (
 	limitDefault = 10 * time.Second
-	// afterLimit is how long a check may take to come back when its time is over.
+	// afterLimit is the time that a check has to return once its time is over.
 	afterLimit = 2 * time.Second
 )
 
-// Result is what came of a check.
+// Result is the result of a check.
 type Result struct {
 	Verdict Verdict
 	Seen    string
@@ -55,7 +55,7 @@ type Check struct {
 	Look  func(ctx context.Context) Result
 }
 
-// Service is what is looked at in order, while others are looked at, too.
+// Service lists the checks of a service. They run in order; services are checked at the same time.
 type Service struct {
 	Name   string
 	Checks []Check

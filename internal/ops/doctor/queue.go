@@ -11,7 +11,7 @@ import (
 	"thalweg/internal/store/queue/rabbitmq"
 )
 
-// Broker is what the checks of a RabbitMQ need.
+// Broker holds the inputs of the checks of a RabbitMQ.
 type Broker struct {
 	Hosts []string
 	// Look connects to one node of the broker.

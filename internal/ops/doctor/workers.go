@@ -19,7 +19,7 @@ const (
 	renewForget = 10 * time.Minute
 )
 
-// Worker is what a worker says of itself.
+// Worker describes a worker by its own record.
 type Worker struct {
 	Name   string // host and process
 	Engine string
@@ -37,7 +37,7 @@ type OpenRuns struct {
 	Why          []string // this machine could not work on some; none: it could on all that were looked at
 }
 
-// Workers is what the checks of the other workers need.
+// Workers holds the inputs of the checks of the other workers.
 type Workers struct {
 	Open   func(ctx context.Context) error
 	List   func(ctx context.Context) ([]Worker, error)
@@ -184,8 +184,8 @@ func (w *Workers) clocks(ctx context.Context) Result {
 	return JudgeClock(whose, worst, 0)
 }
 
-// heardAll reports whether nobody is left from whom to hear. Who seems to be gone may have
-// a clock that is behind.
+// heardAll reports whether each worker has renewed its record, or is gone for good. A worker that seems gone is waited
+// for until renewForget, because its clock may be behind.
 func (w *Workers) heardAll(told map[string]time.Duration) bool {
 	for _, k := range w.found {
 		if _, heard := told[k.Name]; !heard && !(k.Gone && w.Now().Sub(k.Seen) > renewForget) {
@@ -195,7 +195,7 @@ func (w *Workers) heardAll(told map[string]time.Duration) bool {
 	return true
 }
 
-// apart is how far a clock is off at least that showed a time at a moment between two.
+// apart returns the least error of a clock that showed a time at some moment between from and to.
 func apart(shown, from, to time.Time) time.Duration {
 	switch {
 	case shown.After(to):

@@ -33,7 +33,7 @@ type Config struct {
 	Checkpoint func(job.CrashPoint) // for tests that die there; may be nil
 }
 
-// Amount is how many of something there are, and their bytes where that is known.
+// Amount is a number of things, and their bytes if those are known.
 type Amount struct {
 	Count int64 `json:"count"`
 	Bytes int64 `json:"bytes"`
@@ -41,7 +41,7 @@ type Amount struct {
 
 func (a *Amount) add(bytes int64) { a.Count, a.Bytes = a.Count+1, a.Bytes+bytes }
 
-// Report is what is, or would be, removed, and what was left.
+// Report lists what was, or would be, removed and what was left.
 type Report struct {
 	Drops []int64 `json:"dropped_now"` // runs that are over the limits
 	// what becomes of each run that is not dropped yet, the latest first; nil: no limits are given

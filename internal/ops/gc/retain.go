@@ -50,8 +50,8 @@ func (c *collector) retain(ctx context.Context) error {
 	return c.drop(ctx, over)
 }
 
-// kind is what runs have in common of which later ones take the place of earlier
-// ones: the script, what it was given, and which of its nodes were run.
+// kind returns a text that is the same for runs of which later ones replace earlier ones: script, inputs, and
+// the nodes that were run.
 func (c *collector) kind(run state.Run) string {
 	names := make([]string, len(run.Nodes))
 	for i, n := range run.Nodes {
@@ -210,7 +210,7 @@ func (c *collector) unread(ctx context.Context, over []int64) ([]int64, error) {
 	return slices.DeleteFunc(over, func(run int64) bool { return !goes[run] }), nil
 }
 
-// readersStay is why a run stays whose tables are about to be read.
+// readersStay is the reason for keeping a run whose tables are about to be read.
 const readersStay = "another run is at work on its tables, or about to be"
 
 func (c *collector) keys(runs []int64) []state.RunKey {

@@ -137,7 +137,7 @@ func (o ListOptions) alone(r state.Run, out *Run) {
 	out.NoWorker, out.Do = alone.Why, alone.Do
 }
 
-// took is how long a run has taken until it ended, or until now.
+// took returns the time that a run has taken until it ended, or until now.
 func took(r state.Run, now time.Time) time.Duration {
 	if !r.Finished.IsZero() {
 		now = r.Finished

@@ -101,13 +101,13 @@ func nodeWithSums(ctx context.Context, store state.Store, run state.Run, n state
 	return out, err
 }
 
-// worked is how long a node has been worked on, in milliseconds.
+// worked returns the time for which a node has been worked on, in milliseconds.
 func worked(ctx context.Context, store state.Store, run state.Run, n state.Node, now time.Time) (int64, error) {
 	took, err := state.Worked(ctx, store, run, n, now)
 	return took.Milliseconds(), err
 }
 
-// askedAt is what a gate asks, or asked; nil: the node is none, or has not asked.
+// askedAt returns the question of a gate; nil: the node is no gate, or has not asked.
 func askedAt(n state.Node) (*gate.Record, error) {
 	if len(n.Gate) == 0 {
 		return nil, nil
@@ -183,7 +183,7 @@ type Batch struct {
 	Failure   *state.Failure `json:"failure,omitempty"`
 }
 
-// unsettledMax is how many batches of a node are shown one by one.
+// unsettledMax limits the batches of a node that are shown one by one.
 const unsettledMax = 20
 
 // ShowNode reads a node, its tally, and the batches that stand out.

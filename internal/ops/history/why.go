@@ -16,26 +16,24 @@ import (
 
 // Thresholds of the rules that say what is slow. docs/operating.md explains them.
 const (
-	// SkewTimes is how many times the middle batch the longest must have taken,
-	// of SkewBatches at least, and SkewShare what part of its node's time.
+	// SkewTimes is the least ratio of the longest batch to the middle one, of SkewBatches at least. SkewShare
+	// is its least part of the node's time.
 	SkewTimes   = 4
 	SkewBatches = 3
 	SkewShare   = 0.25
-	// OneCoreShare is what part of the run a node must have taken whose batches
-	// are fewer than there are slots.
+	// OneCoreShare is the least part of the run that a node with fewer batches than slots must have taken to
+	// be reported.
 	OneCoreShare = 0.5
-	// NodeShare is what part of the run the node that took longest must have
-	// taken for anything to be said of it.
+	// NodeShare is the least part of the run that the longest node must have taken to be reported.
 	NodeShare = 0.2
-	// StageShare is what part of its batches' time a stage must have taken to be
-	// called the reason.
+	// StageShare is the least part of its batches' time for which a stage is called the reason.
 	StageShare = 0.4
 	// WaitShare is likewise for waiting for memory.
 	WaitShare = 0.2
-	// HeldShare is what part of a run somebody's decision, or an order, must have
-	// held it up to be called the reason.
+	// HeldShare is the least part of a run for which a decision or an order that held it up is called the
+	// reason.
 	HeldShare = 0.5
-	// SlowAtLeast is how long a run must have taken for anything in it to be slow.
+	// SlowAtLeast is the least time of a run in which anything is called slow.
 	SlowAtLeast = time.Second
 )
 
@@ -119,7 +117,7 @@ func (f Facts) progress() string {
 		format.Counted(int64(all), "batch", "batches"), format.Span(f.elapsed()))
 }
 
-// noticesMost is how many notices an answer has.
+// noticesMost limits the notices of an answer.
 const noticesMost = 5
 
 // whyNotices says what workers of the run have noticed: messages of a later version, say. Nothing

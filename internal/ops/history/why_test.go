@@ -38,7 +38,7 @@ func stateOf(status state.Status, change func(f *history.Facts, a, b *state.Node
 	return f
 }
 
-// worked is how long a node has been worked on.
+// worked returns the time for which a node has been worked on.
 func worked(f history.Facts, n state.Node) time.Duration {
 	if n.Started.IsZero() {
 		return 0

@@ -36,7 +36,7 @@ func (f form) of(typ expr.Type, format string, filled int64) (candidate, bool) {
 	return candidate{typ, format, filled - f.fits, f.misfit}, !f.dead && f.fits > 0
 }
 
-// number is what the numbers of a column are in a form.
+// number proposes a type for a column's numbers in a form.
 func (p *profile) number(i int) (candidate, bool) {
 	n := p.numbers[i]
 	c, ok := n.of(expr.Int, "", p.filled())

@@ -157,7 +157,7 @@ func (s *shape) guess(ctx context.Context, f *os.File, path string, candidates [
 	return nil
 }
 
-// textsAboveValues is how many texts are at the top of a column of values.
+// textsAboveValues counts the texts at the top of a column of values.
 func textsAboveValues(records [][]string) (n int) {
 	for n < len(records) && n <= titlesMax && kindOfCell(records[n][0]) == word {
 		n++

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Doubt is what the proposal leaves out or guesses.
+// Doubt is a point that the proposal leaves out or guesses.
 type Doubt struct {
 	Kind DoubtKind `json:"kind"`
 	Text string    `json:"text"`

@@ -15,7 +15,7 @@ import (
 // bareRecords without a header are below titles at least.
 const bareRecords = 10
 
-// titlesMax is how many records may lie above a header.
+// titlesMax limits the records above a header.
 const titlesMax = 20
 
 // untitled finds a header below titles and comments, as reports have them: a record of names
@@ -64,7 +64,7 @@ func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candi
 	return s, records, nil
 }
 
-// titles is how many records are above a table with so many fields.
+// titles counts the records above a table with so many fields.
 func titles(all [][]string, fields int) (at int) {
 	if lacksLast(all, fields) {
 		return 0

@@ -58,7 +58,7 @@ const (
 	HeaderNo
 )
 
-// Proposal is what was found out about files that are read together.
+// Proposal describes files that are read together, as a script would read them.
 type Proposal struct {
 	URLs      []string // as they were given: names and patterns
 	Files     []string // that they stand for, without those of another kind
@@ -194,7 +194,7 @@ func (p *Proposal) written() []string {
 	return out
 }
 
-// scriptName is what a script calls a file: a name in which scripts have parameters or columns is a pattern there.
+// scriptName returns a file's name for a script; characters that scripts give a meaning become wildcards.
 func scriptName(ctx context.Context, name string) (string, error) {
 	what := ""
 	switch at := strings.IndexByte(name, '<'); {
@@ -359,7 +359,7 @@ func unnameable(name, what, hint string) error {
 		Hint: hint}
 }
 
-// proposalName is what the script is called while it is not written.
+// proposalName is the name of the script while it is not written.
 const proposalName = "proposal.yaml"
 
 // source is some files open for queries.

@@ -16,7 +16,7 @@ const (
 	exampleChars = 24
 )
 
-// profile is what a pass over a file tells of a column.
+// profile sums up a column during a pass over a file.
 type profile struct {
 	rows, blank int64
 	nulls       map[string]int64    // texts that usually stand for nothing
@@ -31,7 +31,7 @@ type profile struct {
 	open    bool // its numbers can be read in two ways, and nothing decides
 }
 
-// form is how the values of a column do in one form.
+// form counts how well the values of a column fit one form.
 type form struct {
 	fits   int64
 	missed bool // there is a misfit

@@ -226,7 +226,7 @@ func (p *Proposal) writeColumns(b *strings.Builder) {
 // lettered reports a column that is found by its letters, and called as the header has it.
 func (c *Column) lettered() bool { return c.Source != "" && c.label != "" }
 
-// evidenceColumn is where comments begin at the latest, but behind longer columns.
+// evidenceColumn is the rightmost column at which comments begin, but behind longer columns.
 const evidenceColumn = 60
 
 // columnText is a column's type in short form.
@@ -364,7 +364,7 @@ func covers(pattern, name string) bool {
 	return err == nil && matches
 }
 
-// outputEnd is how the file's name ends that a proposed script writes: CSV has no lists and structs.
+// outputEnd returns the ending of the file that a proposed script writes: CSV has no lists and structs.
 func (p *Proposal) outputEnd() string {
 	for _, c := range p.Columns {
 		if c.Type.Nested() {

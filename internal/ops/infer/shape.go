@@ -26,7 +26,7 @@ const (
 	headRecords = 10_000
 )
 
-// shape is how a CSV file is to be cut.
+// shape describes how a CSV file is cut into records and fields.
 type shape struct {
 	separator byte
 	skip      int // records above the header or the first one of data, such as titles

@@ -92,7 +92,7 @@ func encodingOf(ctx context.Context, path, name string) (encoding string, broken
 	return encoding, 0, nil
 }
 
-// guessed is what a text is written in, if all of it is in one encoding.
+// guessed returns the encoding of a text, if all of it is in one.
 func guessed(f *os.File, name string) (string, error) {
 	if wide := files.UTF16Of(f); wide != "" {
 		return wide, nil

@@ -22,7 +22,7 @@ func columnsOf(p *Proposal) (out []string) {
 	return out
 }
 
-// asked is why numbers that can be read in two ways stay text.
+// asked is the doubt about numbers that can be read in two ways and stay text.
 const asked = "its numbers have decimal digits, or separators between thousands: look whether; as it is a text, " +
 	"nothing is lost (see decimal and thousands of csv)"
 

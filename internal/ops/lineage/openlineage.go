@@ -256,8 +256,7 @@ func (t *teller) failure(f state.Failure, language string) map[string]any {
 		"programmingLanguage": language})
 }
 
-// endOf is how a node has ended. That it was invalidated came later: how it had
-// ended before is what was told.
+// endOf returns the event type for a node's end. An invalidated node keeps the end that was told before.
 func endOf(n state.Node) string {
 	switch n.Status {
 	case state.Succeeded:
@@ -356,7 +355,7 @@ func (t *teller) nodeEvent(n state.Node, kind string, at time.Time) Event {
 	return e
 }
 
-// tableName is what a table is called for those who look at many systems.
+// tableName returns a table's name for people who look at many systems.
 func (t *teller) tableName(table string) string { return t.run.Workspace + "." + table }
 
 func (t *teller) table(name string) dataset {
@@ -398,7 +397,7 @@ func (t *teller) file(at string) dataset {
 	return d
 }
 
-// datasets are what a node reads and writes.
+// datasets returns the datasets that a node reads and writes.
 func (t *teller) datasets(ctx context.Context, n state.Node) (inputs, outputs []dataset, err error) {
 	s := t.scripted(n)
 	read, err := state.All(ctx, t.store.Inputs, n.NodeKey)
@@ -537,7 +536,7 @@ func transformation(l Link, text string) map[string]any {
 	return out
 }
 
-// Alias is what the expression of a link calls the table; "r" where it names none.
+// Alias returns the table's alias in the expression of a link; "r" where it names none.
 func (l Link) Alias() string {
 	if alias, _, ok := strings.Cut(l.Text, "."); ok && (alias == "r" || alias == "l") {
 		return alias

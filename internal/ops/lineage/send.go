@@ -29,7 +29,7 @@ const (
 	answerMax    = 1 << 10 // bytes of an answer that are read
 )
 
-// Destination is where events go.
+// Destination receives events.
 type Destination interface {
 	// Send delivers one event, a line of JSON. temporary says that trying again may help.
 	Send(ctx context.Context, event []byte) (temporary bool, err error)

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Kind is how a metric's figures are to be read.
+// Kind is the type of a metric.
 type Kind string
 
 // The kinds.

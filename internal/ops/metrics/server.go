@@ -56,7 +56,7 @@ func (m *Metrics) Listen(ctx context.Context, address string, ready Ready, logge
 	return s, nil
 }
 
-// Address is where it listens.
+// Address returns the address at which the server listens.
 func (s *Server) Address() string { return s.address }
 
 // Close ends it, and waits until it has ended.
@@ -76,7 +76,7 @@ func (s *Server) Close() error {
 // Ready says what somebody should look at, and why a worker could not take work now.
 type Ready func(context.Context) (notices []string, err error)
 
-// readyAnswer is what /readyz answers.
+// readyAnswer is the answer to /readyz.
 type readyAnswer struct {
 	Status  string   `json:"status"`
 	Why     string   `json:"why,omitempty"`
@@ -110,7 +110,7 @@ func (m *Metrics) handler(ready Ready) http.Handler {
 	return mux
 }
 
-// readersMax is how many may read at once.
+// readersMax limits concurrent readers.
 const readersMax = 8
 
 // answer writes JSON. Who is gone needs none.

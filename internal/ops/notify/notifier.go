@@ -49,7 +49,7 @@ const (
 	tendsAtOnce  = 32 // runs
 	// recordTimeout bounds writing down what was sent, for a process that is to end.
 	recordTimeout = 2 * time.Second
-	// FlushTime is how long a process stays for its last messages.
+	// FlushTime is the time for which a process stays for its last messages.
 	FlushTime = 5 * time.Second
 )
 
@@ -71,14 +71,14 @@ type Notifier struct {
 	woken  chan struct{} // there is something to look after
 }
 
-// tending is how it stands with what is told of a run.
+// tending is the state of the messages of a run.
 type tending struct {
 	busy bool      // somebody is at it
 	owes bool      // something is owed that this process is to send
 	next time.Time // when it is due; zero: nothing is
 }
 
-// known is what does not change of a run.
+// known is the part of a run that does not change.
 type known struct {
 	hooks []script.Hook
 	dir   string
@@ -487,8 +487,7 @@ func (t *Notifier) judge(run state.Run, rec *record, k known, event, hook int, e
 	o.Hooks[hook] = tries
 }
 
-// pause is how long to wait after so many tries: longer each time, and not the
-// same for everybody.
+// pause returns the time to wait after so many tries: longer each time, with a random part.
 func pause(tries int) time.Duration {
 	d := retryMax
 	if tries < 10 {
@@ -497,7 +496,7 @@ func pause(tries int) time.Duration {
 	return d - rand.N(d/4+1)
 }
 
-// message is what is said of an event of a run.
+// message makes the message about an event of a run.
 func (t *Notifier) message(ctx context.Context, run state.Run, o owed) message.Message {
 	m := message.Message{Version: message.Version, ID: eventID(run, o), Event: o.Kind, Time: time.UnixMilli(o.At).UTC(),
 		Workspace: run.Workspace, Run: run.Run,

@@ -16,7 +16,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Store is what is read of runs, and the role of who tells.
+// Store reads runs, and holds the role of the notifying process.
 type Store interface {
 	Run(ctx context.Context, key state.RunKey) (state.Run, error)
 	Nodes(ctx context.Context, key state.RunKey) ([]state.Node, error)
@@ -65,7 +65,7 @@ type owed struct {
 	Hooks map[int]sendAttempt `json:"h"`           // by their places in the run's list
 }
 
-// tried is how often a hook was tried, and when it is again.
+// sendAttempt counts the tries of a hook, and has the time of the next one.
 type sendAttempt struct {
 	Times int   `json:"t,omitzero"`
 	Next  int64 `json:"x,omitzero"` // Unix milliseconds
@@ -290,7 +290,7 @@ func (rec *record) tidy() {
 	rec.Owed = slices.DeleteFunc(rec.Owed, func(o owed) bool { return len(o.Hooks) == 0 })
 }
 
-// next is when the first of what is owed is due; the zero time if nothing is.
+// next returns the time at which the first message is due; the zero time if none is.
 func (rec *record) next() (first time.Time) {
 	for _, o := range rec.Owed {
 		for _, tried := range o.Hooks {

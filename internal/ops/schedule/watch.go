@@ -27,26 +27,26 @@ import (
 
 // Limits of watches.
 const (
-	// WatchedMax is how many files a pattern may match.
+	// WatchedMax limits the files that a pattern may match.
 	WatchedMax = 100_000
 	scanEvery  = 2 * time.Second
 	tidyEvery  = time.Hour
-	// freshFor is how old a listing may be for a run to be begun by it.
+	// freshFor is the greatest age of a listing by which a run may be begun.
 	freshFor = 10 * time.Second
-	// tellBlindAfter is how long files cannot be looked at before it is told.
+	// tellBlindAfter is the time for which files cannot be looked at before that is told.
 	tellBlindAfter = 10 * time.Minute
 	pendingShown   = 5
 	pathShownMax   = 120
 )
 
-// taken is what is kept of a version of a file that was seen to. It is stored.
+// taken records a version of a file that was dealt with. It is stored. It is stored.
 type taken struct {
 	File    string `json:"file"` // absolute path, or address
 	Run     int64  `json:"run,omitempty"`
 	Ignored bool   `json:"ignored,omitempty"` // it was there before the watch
 }
 
-// watcher is what a process knows of a watch.
+// watcher is a process's memory of a watch.
 type watcher struct {
 	box     Registry
 	taken   map[string]taken // by version; nil: not read yet
@@ -82,7 +82,7 @@ type found struct {
 	marked  time.Time // when its marker was changed; zero: it has none
 }
 
-// view is how the files of a watch were while they were looked at.
+// view holds the files of a watch as they were during one look.
 type view struct {
 	files, marker string // of the watch
 	began, ended  time.Time

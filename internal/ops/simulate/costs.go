@@ -10,7 +10,7 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// Costs are what was measured of a script, its state and its parts.
+// Costs holds the measurements of a script, its state and its parts.
 type Costs struct {
 	Name  string  `json:"name"`
 	Nodes []Node  `json:"nodes"`
@@ -40,7 +40,7 @@ type State struct {
 	Write Latency `json:"write"`
 }
 
-// Latency is how long a call takes.
+// Latency is the distribution of a call's time.
 type Latency struct {
 	Median float64 `json:"p50_ms"`
 	Slow   float64 `json:"p90_ms"`

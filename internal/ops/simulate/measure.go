@@ -28,7 +28,7 @@ func Alone(ctx context.Context, c Config) (r Result, err error) {
 	return Run(ctx, store, c)
 }
 
-// Measured is how long real runs took.
+// Measured holds the times of real runs.
 type Measured struct {
 	Runs []MeasuredRun `json:"runs"`
 }

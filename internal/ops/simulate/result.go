@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Result is how a simulated run went.
+// Result sums up a simulated run.
 type Result struct {
 	Workers int     `json:"workers"`
 	Slots   int     `json:"slots"` // of all workers
