@@ -27,8 +27,8 @@ type Options struct {
 	// clones one of six funds; funds differ in size, so only multiples of six
 	// give exactly the average 14,741.7 transactions and 716.7 holdings each.
 	Accounts int
-	// Dir is where the files go. It must not exist, be empty, or hold an
-	// earlier output of Portfolio, which is then replaced.
+	// Dir is the directory of the files. It must not exist, be empty, or hold an earlier output of Portfolio,
+	// which is then replaced.
 	Dir string
 	// Format is FormatCSV or FormatParquet; empty means FormatParquet.
 	// Prices and companies are CSV in any case: Python formulas read them.

@@ -161,7 +161,7 @@ func (s services) close(ctx context.Context) error {
 	return errors.Join(s.admin.Make(ctx, []string{"DROP KEYSPACE IF EXISTS " + s.keyspace}), err)
 }
 
-// statements is how many the database has executed.
+// statements returns the number of statements that the database has executed.
 func (s services) statements(ctx context.Context) (float64, error) {
 	if s.admin == nil {
 		return 0, nil

@@ -43,7 +43,7 @@ type check struct {
 	note   string
 }
 
-// bigRuns is how often a side runs that takes long.
+// bigRuns is the number of runs of a side that takes long.
 const bigRuns = 2
 
 // elapsedFigure is the time that the product says a run took.
@@ -181,7 +181,7 @@ func (c Case) judge(r *Report, full bool, wrong map[string]bool) {
 	}
 }
 
-// value is what is held to the bar.
+// value returns the figure that is compared with the bar.
 func (k check) value(c Check) (float64, bool) {
 	switch {
 	case k.over != "":

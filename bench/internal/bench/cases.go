@@ -7,7 +7,7 @@ const (
 	numpyScript = "examples/portfolio_numpy/script.yaml"
 )
 
-// smallRuns is how often a side runs that takes a second at most.
+// smallRuns is the number of runs of a side that takes a second at most.
 const smallRuns = 15
 
 // lookAt judges what somebody looks at of large runs, or of many.

@@ -146,7 +146,7 @@ func lines(path string) (*bufio.Scanner, func() error, error) {
 	return s, f.Close, nil
 }
 
-// alikeRows is how files are alike that differ by the order of their lines only.
+// alikeRows is the verdict on files that differ only by the order of their lines.
 const alikeRows = "equal, as sets of lines"
 
 // alikeLines compares the files of two directories by name, line by line

@@ -11,12 +11,14 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// program is how a side is started. In its arguments {thalweg} is the command
-// under test, {root} the repository, {file} the side's file, {params} its
-// parameters, {in} the input's directory, {rows} its size, {out} and {dir} the
-// directories of the results and of the run, {timings} the file for a peer's
-// own timings, {python} and {cores} what they are called, {env:NAME} the
-// virtual environment with the packages of bench/peers/NAME/requirements.txt.
+// program is the command of a side. Its arguments may have these placeholders:
+//
+//   - {thalweg}: the command under test; {root}: the repository; {file}: the side's file; {params}: its parameters
+//   - {in}: the input's directory; {rows}: its size
+//   - {out}, {dir}: the directories of the results and of the run
+//   - {timings}: the file for a peer's own timings
+//   - {python}, {cores}: the interpreter and the number of cores
+//   - {env:NAME}: the virtual environment with the packages of bench/peers/NAME/requirements.txt
 type program struct {
 	args   []string
 	before [][]string // what is run first and not measured

@@ -39,7 +39,7 @@ const minPythonMS = 2000
 // disturbedShare of all cores used by others makes a run disturbed.
 const disturbedShare = 0.05
 
-// session is what the cases of one invocation share.
+// session holds the state that the cases of one invocation share.
 type session struct {
 	config   Config
 	machine  Machine

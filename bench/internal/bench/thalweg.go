@@ -21,7 +21,7 @@ type finished struct {
 	Nodes      []node  `json:"nodes"`
 }
 
-// node is what one node of the script took.
+// node holds the figures of one node of the script.
 type node struct {
 	Node         string  `json:"node"`
 	Type         string  `json:"type"`
@@ -123,7 +123,7 @@ func (e *events) close(m measured) error {
 	return nil
 }
 
-// clockTolerance is how far a clock may be adjusted during a run.
+// clockTolerance is the largest adjustment of a clock during a run that is accepted.
 const clockTolerance = time.Second
 
 // span is a stretch of time, milliseconds since the epoch.

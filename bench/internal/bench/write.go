@@ -48,7 +48,7 @@ func (f *Figure) text(unit string) string {
 	return fmt.Sprintf("%s: %s %s%s", f.Side, number(f.Value), unit, spread)
 }
 
-// value is what the bar is held against, if it is not the figure itself.
+// value returns the figure that is compared with the bar, if it is not the figure itself.
 func (c Check) value() string {
 	switch {
 	case c.Value == nil || c.Over == nil:

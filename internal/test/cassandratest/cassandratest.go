@@ -19,7 +19,7 @@ import (
 // variable names the node that tests use.
 const variable = "THALWEG_TEST_CASSANDRA"
 
-// TB is what tests, benchmarks and examples' helpers have.
+// TB is the part of testing.TB that helpers of tests, benchmarks and examples use.
 type TB interface {
 	require.TestingT
 	Helper()

@@ -12,7 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// caseDir is where the cases are, from this package.
+// caseDir is the directory of the cases, relative to this package.
 const caseDir = "../../../testdata/conformance"
 
 // sectionLine is the first line of a case.

@@ -34,7 +34,7 @@ func caseName(file string) string {
 	return filepath.Base(filepath.Dir(file)) + "/" + strings.TrimSuffix(filepath.Base(file), ".txtar")
 }
 
-// quickSample is how many cases stand for each one that -short runs.
+// quickSample is the number of cases of which -short runs one.
 const quickSample = 16
 
 // TestCases runs every case; with -short, a sample over all sections.

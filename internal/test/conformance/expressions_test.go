@@ -87,7 +87,7 @@ func runExpressions(t *testing.T, c *testCase) {
 
 const valueKind = "value"
 
-// kindOf is what a result is: refused, fails or a value; "" for none yet.
+// kindOf returns the kind of a result: refused, fails or a value; "" for none yet.
 func kindOf(result string) string {
 	switch {
 	case result == "":
@@ -289,7 +289,7 @@ func quoteYAML(s string) string {
 	return text
 }
 
-// defaultRow is what expressions see if the case has no row of its own.
+// defaultRow is the row of a case that has no row of its own.
 const defaultRow = `i int 7
 n int -3
 z int 0

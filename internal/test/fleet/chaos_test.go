@@ -105,7 +105,7 @@ func TestClusterChaos(t *testing.T) {
 	}
 }
 
-// minutes is how long a fault lasts at least.
+// minutes returns the least duration of a fault.
 func minutes(t *testing.T) time.Duration {
 	text := os.Getenv(minutesVariable)
 	if text == "" {

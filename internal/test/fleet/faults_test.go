@@ -15,8 +15,7 @@ import (
 	"thalweg/internal/run/sandbox"
 )
 
-// fault is what happens to a fleet, again and again, until ctx ends. It leaves
-// everything as it was.
+// fault harms a fleet, again and again, until ctx ends. It leaves everything as it was.
 type fault func(ctx context.Context, f *workerFleet) error
 
 // pause waits, and says whether time is left.

@@ -394,7 +394,7 @@ func (f *workerFleet) audit(ctx context.Context, fl *flight) error {
 	return nil
 }
 
-// why is what made a run fail.
+// why returns the failure of a run.
 func (f *workerFleet) why(ctx context.Context, fl *flight) string {
 	sum, err := runner.SummaryOf(ctx, f.home, fl.key)
 	if err != nil || sum.Failure == nil {

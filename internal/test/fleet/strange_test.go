@@ -60,7 +60,7 @@ func (s services) send(bodies func(i int) string, each int) (int, error) {
 	})
 }
 
-// foreignAtOnce is how many messages are put in front of everything.
+// foreignAtOnce is the number of messages that are put in front of all others.
 const foreignAtOnce = 100_000
 
 // foreign has every kind of message come that a broker could hold beside the hints of a run.
@@ -133,7 +133,7 @@ func later(ctx context.Context, f *workerFleet) error {
 	return nil
 }
 
-// tells is what a command of the program prints about the fleet, and its latest run.
+// tells returns the output of a command of the program about the fleet and its latest run.
 func (f *workerFleet) tells(ctx context.Context, command ...string) string {
 	out, _ := exec.CommandContext(ctx, os.Getenv(programVariable),
 		append(command, "--cluster", filepath.Join(f.dir, "test.yaml"))...).CombinedOutput()

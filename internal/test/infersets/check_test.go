@@ -16,7 +16,7 @@ import (
 	"thalweg/internal/ops/infer"
 )
 
-// failure is what is wrong with what became of a set.
+// failure describes what is wrong with a set's outcome.
 type failure struct{ class, message string }
 
 func failed(class, format string, args ...any) *failure {
@@ -26,7 +26,7 @@ func failed(class, format string, args ...any) *failure {
 // unclear is no failure: what the file says can be read in several ways, of which the proposal says one.
 var unclear = &failure{class: "unclear"}
 
-// outcome is what became of a set.
+// outcome is the outcome of a set.
 type outcome struct {
 	proposal *infer.Proposal
 	script   string
@@ -213,7 +213,7 @@ func (s *set) heads(v *view, o *outcome) *failure {
 	return nil
 }
 
-// above is how many titles the proposal sees; -1: files of this format have none.
+// above returns the number of titles that the proposal sees; -1: files of this format have none.
 func (o *outcome) above(format string) int {
 	switch format {
 	case "csv":

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// kind is what a cell holds.
+// kind is the kind of a cell's value.
 type kind int
 
 // The kinds.
@@ -51,7 +51,7 @@ type file struct {
 	types                              []string
 }
 
-// set is what is read together.
+// set holds the files that are read together.
 type set struct {
 	seed   uint64
 	format string
@@ -59,7 +59,7 @@ type set struct {
 	keyed  bool // the first column of the first file, "row key" of all, tells rows apart
 }
 
-// notation is how numbers are written.
+// notation is the notation of numbers.
 type notation struct{ decimal, thousands string }
 
 // gen makes sets.

@@ -33,7 +33,7 @@ import (
 // what it does.
 const actorSpec = "THALWEG_CHAOS_ACTOR"
 
-// deed is what a process of a trial does, and the fault that it causes itself.
+// deed is an action of a trial's process, with the fault that it causes itself.
 type deed struct {
 	Do       string // "run", "resume", "retry", "matrix", "worker", "decide", "stop", "pause", "invalidate", "gc"
 	Dir      string // of the trial: state, script.json
@@ -56,7 +56,7 @@ type deed struct {
 	Cells    []string             // of a matrix
 }
 
-// said is how a deed went, as its process prints it.
+// said is the result of a deed, as its process prints it.
 type said struct {
 	Status  state.Status `json:"status,omitempty"`
 	Kind    fault.Kind   `json:"kind,omitempty"`

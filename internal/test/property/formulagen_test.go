@@ -27,7 +27,7 @@ type field struct {
 	null bool
 }
 
-// scope is what a formula may use.
+// scope lists the fields that a formula may use.
 type scope struct {
 	fields []formula // r.x, l.x, p.x or w.x
 	// exact: in conditions decimals are not rounded, so products and quotients

@@ -13,7 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go/compress"
 )
 
-// parquetForm is how a source is written as Parquet.
+// parquetForm is the layout of a source in Parquet.
 type parquetForm struct {
 	g       gen
 	options []parquet.WriterOption

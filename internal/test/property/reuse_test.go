@@ -25,9 +25,8 @@ const (
 	rounds                                 = 5
 )
 
-// TestChaosReuseIsAsFresh changes random scripts, their inputs and what they
-// have written, and runs them again: what is taken over and what is computed
-// together is what the reference says, and the bytes of a run that takes over
+// TestChaosReuseIsAsFresh changes random scripts, their inputs and their outputs, and runs them again. Rows that are
+// taken over and rows that are computed must together equal the reference, and the bytes of a run that takes over
 // nothing.
 func TestChaosReuseIsAsFresh(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// approval is what a script asks people about a table, or before a file is written.
+// approval is a script's question to people about a table, or before a file is written.
 type approval struct {
 	always bool    // else only a check that has failed does
 	check  object  // with severity approval; nil: none
@@ -121,7 +121,7 @@ func (b *builder) answered(g gen, asks map[string]*approval) {
 	})
 }
 
-// answers are what people say at the gates, by parameter.
+// answers returns the answers given at the gates, by parameter.
 func (s *script) answers() map[string]string {
 	out := map[string]string{}
 	for _, a := range s.asks {

@@ -60,7 +60,7 @@ func Run(t *testing.T, open func(t *testing.T) queue.Queue) {
 // patience bounds what a backend may take; only a hang reaches it.
 const patience = 10 * time.Minute
 
-// bench is what every test needs.
+// bench holds the queue and context of a test.
 type bench struct {
 	queue.Queue
 	t   *testing.T

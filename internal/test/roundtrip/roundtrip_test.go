@@ -158,7 +158,7 @@ func (r *round) readOutputs(others bool) {
 	}
 }
 
-// again is where Thalweg writes what it has read of an output.
+// again returns the path at which Thalweg writes the rows that it has read of an output.
 func (r *round) again(n int, out output) string {
 	return r.path(n, "again", strings.NewReplacer("{", "", "}", "").Replace(out.name)+".parquet")
 }
@@ -277,7 +277,7 @@ func (r *round) files(path string) (out []string) {
 	return out
 }
 
-// duck is how DuckDB reads an output; "" if it does not.
+// duck returns DuckDB's table function for an output; "" if DuckDB cannot read it.
 func (r *round) duck(t table, path string, out output) string {
 	found := r.files(path)
 	var types, options []string
@@ -327,7 +327,7 @@ func separator(out output) string {
 	return ","
 }
 
-// readJobs are how others read an output.
+// readJobs returns the jobs by which other programs read an output.
 func (r *round) readJobs(n int, out output) []object {
 	path := r.path(n, "out", out.name)
 	found := r.files(path)
@@ -418,7 +418,7 @@ func (r *round) want(t table) [][]string {
 	return r.known[at]
 }
 
-// rows are what a query gives, as texts that are the same where the values are.
+// rows returns the rows of a query, as texts that are equal where the values are.
 func (r *round) rows(t table, query string) (out [][]string, err error) {
 	cells := make([]string, len(t.Columns))
 	for i, c := range t.Columns {

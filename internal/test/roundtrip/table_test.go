@@ -22,7 +22,7 @@ type column struct {
 	Scale int    `json:"scale"`
 }
 
-// typ is how a script calls the column's type.
+// typ returns the script's name of the column's type.
 func (c column) typ() string {
 	switch {
 	case c.Kind == "decimal" && c.P == 18 && c.Scale == 2:
@@ -55,14 +55,13 @@ func (c column) sql() string {
 		"timestamptz": "TIMESTAMP WITH TIME ZONE", "decimal": fmt.Sprintf("DECIMAL(%d,%d)", c.P, c.Scale)}[c.Kind]
 }
 
-// table is what has to be the same however it is written: its texts are those that its types
-// have, nil is NULL.
+// table holds rows that have to stay the same in every form. Its texts are those of its types, nil is NULL.
 type table struct {
 	Columns []column    `json:"columns"`
 	Rows    [][]*string `json:"rows"`
 }
 
-// manner is what a form can hold.
+// manner names a set of values that a form can hold.
 type manner string
 
 const (

@@ -52,7 +52,7 @@ func allEvents(ctx context.Context, s state.Store, key state.NodeKey) (all []sta
 	}
 }
 
-// audited is what a node's events have said so far.
+// audited is the state of a node as its events have told it so far.
 type audited struct {
 	orders   map[int64]state.Order
 	status   state.Status

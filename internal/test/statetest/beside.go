@@ -9,7 +9,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// beside is what a failed attempt may publish.
+// beside returns an outcome that a failed attempt may publish.
 func beside() state.Outcome {
 	return state.Outcome{
 		Parts: []state.Part{
@@ -37,7 +37,7 @@ func (b *bench) checks(key state.NodeKey) []state.CheckResult {
 	return results
 }
 
-// owned is what a store makes of an outcome: it belongs to the batch.
+// owned returns an outcome as a store returns it: it belongs to the batch.
 func owned(c state.Claim, out state.Outcome) state.Outcome {
 	key := c.BatchKey
 	parts, checks := append([]state.Part{}, out.Parts...), append([]state.CheckResult{}, out.Checks...)

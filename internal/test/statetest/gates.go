@@ -25,7 +25,7 @@ func (b *bench) decides(key state.NodeKey, kind state.OrderKind, digest string) 
 		Answers: []byte(`{"limit":"3"}`)})
 }
 
-// decision is what comes of that.
+// decision returns a decision about a gate with that digest.
 func decision(approved bool, digest string) *state.Decision {
 	return &state.Decision{Approved: approved, Mark: state.Mark{Actor: "boss", Time: start, Reason: "why not"},
 		Role: "auditor", Digest: digest, Answers: []byte(`{"limit":"3"}`)}

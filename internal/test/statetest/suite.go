@@ -125,7 +125,7 @@ const lease = time.Hour
 // start is the suite's clock at zero, with a fraction that a store may drop.
 var start = time.Date(2031, 5, 6, 7, 8, 9, 123_456_789, time.FixedZone("here", 2*3600))
 
-// bench is what nearly every test needs: a store, a context, a workspace.
+// bench holds a test's store, context and workspace.
 type bench struct {
 	state.Store
 	t         *testing.T

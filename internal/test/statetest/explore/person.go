@@ -13,7 +13,7 @@ import (
 // person is the actor's place among the actors, behind the workers.
 const person = 2
 
-// personState is what the person knows, who gives orders.
+// personState is the memory of the person who gives orders.
 type personState struct {
 	seen string  // what a gate has shown that the person has looked at before
 	todo []*call // to carry out the order that was given
@@ -106,7 +106,7 @@ func decisions(shown string) []state.Order {
 	return []state.Order{{Kind: state.OrderApprove, Nodes: about}, {Kind: state.OrderReject, Nodes: about}}
 }
 
-// orders are what a choice may come to.
+// orders returns the orders that a choice may lead to.
 func (w *world) orders(choice Choice) []state.Order {
 	over := w.ran.Status.Terminal()
 	switch choice {
@@ -180,9 +180,8 @@ func (w *world) nameOf(who int) string {
 	return w.workers[who].name
 }
 
-// carry is what state.Carry does with what it reads now: who has read which nodes
-// have heard asks those that have not, one after the other, whatever they hear
-// meanwhile from others, and ends the order.
+// carry returns the calls of state.Carry with the run as it is read now. An actor that has seen which nodes
+// have heard asks the others in turn, and ends the order, whatever they hear meanwhile.
 func (w *world) carry(who int, o state.Order) []*call {
 	r := &recorder{Store: w.store.Open()}
 	run := w.ran.Run

@@ -8,7 +8,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// kind is what a call may suffer.
+// kind classifies calls by the faults that they may suffer.
 type kind int
 
 const (

@@ -25,7 +25,7 @@ func Everything(seed uint64) Faults {
 	return Faults{Seed: seed, Lost: 0.1, Silent: 0.1, Twice: 0.1, Late: 0.1}
 }
 
-// lateMax is how many calls wait to be done again at most.
+// lateMax limits the calls that wait to be done again.
 const lateMax = 20
 
 // Wrap makes calls of a store go wrong.

@@ -90,7 +90,7 @@ var _ state.Store = (*Handle)(nil)
 // Open returns a handle on the store.
 func (s *Store) Open() *Handle { return &Handle{Store: s} }
 
-// errClosed is what a closed handle answers.
+// errClosed is the error of a closed handle.
 var errClosed = errors.New("the store is closed")
 
 // Run implements state.Store.
