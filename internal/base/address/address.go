@@ -162,8 +162,8 @@ func Format(name string) string {
 		return "a spreadsheet"
 	case ".gz", ".gzip", ".tgz", ".bz2", ".xz", ".zst", ".zstd", ".lz4", ".br", ".zip", ".7z", ".rar", ".tar":
 		return "that it is compressed or an archive"
-	case ".avro", ".orc", ".arrow", ".feather", ".ipc", ".xml", ".yaml", ".yml", ".html", ".htm", ".pdf", ".db", ".sqlite",
-		".duckdb", ".sql", ".dbf", ".sav", ".dta", ".h5", ".pkl":
+	case ".avro", ".orc", ".arrow", ".feather", ".ipc", ".xml", ".yaml", ".yml", ".html", ".htm", ".pdf",
+		".db", ".sqlite", ".duckdb", ".sql", ".dbf", ".sav", ".dta", ".h5", ".pkl":
 		return strings.ToUpper(strings.TrimPrefix(strings.ToLower(path.Ext(name)), "."))
 	}
 	return ""
@@ -245,13 +245,15 @@ func (l Location) Hidden(text string) string {
 func Parse(name string) (Location, error) {
 	l := Location{Scheme: Scheme(name), URL: name}
 	if i := strings.IndexFunc(name, unicode.IsControl); i >= 0 || !utf8.ValidString(name) || len(name) > nameBytesMax {
-		return l, bad(l, "has a control character, is not UTF-8, or is too long", "name the file without such characters")
+		return l, bad(l, "has a control character, is not UTF-8, or is too long",
+			"name the file without such characters")
 	}
 	switch l.Scheme {
 	case "http", "https":
 		u, err := url.Parse(reference.ReplaceAllString(name, "env.$1")) // a secret is not there yet
 		if err != nil || u.Host == "" {
-			return l, bad(l, "is not a URL", "write "+l.Scheme+"://host/path; characters such as % in a name are written as %25")
+			return l, bad(l, "is not a URL", "write "+l.Scheme+"://host/path; characters such as % in a name are "+
+				"written as %25")
 		}
 		l.Host = u.Host
 		return l, nil

@@ -93,7 +93,8 @@ func (c component) encode(value string) string {
 	for i := range len(value) {
 		char := value[i]
 		switch {
-		case char >= 'a' && char <= 'z', char >= 'A' && char <= 'Z', strings.IndexByte(digits+"-._~"+string(c), char) >= 0:
+		case char >= 'a' && char <= 'z', char >= 'A' && char <= 'Z',
+			strings.IndexByte(digits+"-._~"+string(c), char) >= 0:
 			b.WriteByte(char)
 		case char == '%' && i+2 < len(value) && isHex(value[i+1]) && isHex(value[i+2]):
 			b.WriteByte(char)

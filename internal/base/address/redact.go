@@ -195,7 +195,8 @@ func redactUser(name string) (out string, found []string) {
 	case ok && (password == Mask || refers(password)), !ok && (!whole || user == Mask || refers(user)):
 		return name, nil
 	case ok:
-		if i = strings.LastIndexByte(name[at:], '@'); i > len(authority) { // @ and / may be of a password that is not escaped
+		if i = strings.LastIndexByte(name[at:], '@'); i > len(authority) {
+			// @ and / may be of a password that is not escaped
 			password = name[at+len(user)+1 : at+i]
 		}
 		return name[:at] + user + ":" + Mask + name[at+i:], []string{password}

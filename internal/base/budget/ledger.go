@@ -150,7 +150,8 @@ func newLedger(dir string, m Member, whole Budget) *Ledger {
 	}
 	l := &Ledger{dir: dir, member: m, whole: whole, room: NewRoom(whole), clock: awake.New(reviewEvery, nil),
 		beats: map[string]beat{},
-		entry: entry{Owner: m.Owner, Total: m.Total, Floor: whole.floor(), PID: os.Getpid(), Started: startOf(os.Getpid())}}
+		entry: entry{Owner: m.Owner, Total: m.Total, Floor: whole.floor(), PID: os.Getpid(),
+			Started: startOf(os.Getpid())}}
 	l.room.shared = true
 	l.room.become(whole.resized(0))
 	return l
@@ -224,7 +225,8 @@ func (l *Ledger) review(ctx context.Context) error {
 		l.say(all, want, d)
 		return l.write(max(want, l.entry.Held)) // what is to become smaller is held until it is
 	})
-	if err != nil || !l.room.become(l.whole.resized(want)) || !l.member.Resized(l.room.Budget()) || want == l.entry.Held {
+	if err != nil || !l.room.become(l.whole.resized(want)) || !l.member.Resized(l.room.Budget()) ||
+		want == l.entry.Held {
 		return err
 	}
 	return l.locked(ctx, func(others []entry) error {
@@ -245,7 +247,8 @@ func (l *Ledger) want(all []entry) int64 {
 	part, held := parts[me], l.entry.Held
 	switch free := free(all); {
 	case everything && part > 0: // nobody else has anything, once they have given it back
-		if held < l.entry.Total && !slices.ContainsFunc(all[:me], func(e entry) bool { return e.Held > 0 && !e.absent }) {
+		if held < l.entry.Total && !slices.ContainsFunc(all[:me],
+			func(e entry) bool { return e.Held > 0 && !e.absent }) {
 			l.in, l.since = true, time.Time{} // it was its turn
 			return l.entry.Total
 		}
@@ -267,7 +270,8 @@ func (l *Ledger) want(all []entry) int64 {
 
 // turnOver reports whether this process has had a turn, or has no use for one.
 func (l *Ledger) turnOver() bool {
-	return time.Since(l.since) >= l.member.Turn || !l.idle.IsZero() && time.Since(l.idle) >= min(idleAfter, l.member.Turn)
+	return time.Since(l.since) >= l.member.Turn || !l.idle.IsZero() &&
+		time.Since(l.idle) >= min(idleAfter, l.member.Turn)
 }
 
 // place is somebody's place in the line.
@@ -406,7 +410,8 @@ func (l *Ledger) say(all []entry, want int64, d demand) {
 		return
 	}
 	l.said, l.told = now, true
-	l.member.Waiting(strings.Join(append(holders(all[:len(all)-1]), fmt.Sprintf("%d MiB for all", figure(all)>>20)), "; "))
+	l.member.Waiting(strings.Join(append(holders(all[:len(all)-1]), fmt.Sprintf("%d MiB for all", figure(all)>>20)),
+		"; "))
 }
 
 // sayOver tells that nothing is waited for any more, if somebody was told what is.

@@ -208,7 +208,8 @@ func (r *Room) serve(w *waiter) bool {
 	case r.used >= slots, w.share == Everything && !whole:
 		return false
 	case w.share == OneSlot:
-		w.grant = Grant{Slots: 1, EngineBytes: r.budget.SlotEngineBytes, Turn: w.turn, Most: whole && r.budget.Slots == 1}
+		w.grant = Grant{Slots: 1, EngineBytes: r.budget.SlotEngineBytes, Turn: w.turn,
+			Most: whole && r.budget.Slots == 1}
 	case r.used > 0 || slots < r.budget.Slots:
 		return false
 	default:

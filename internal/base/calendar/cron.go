@@ -68,11 +68,13 @@ func ParseTimes(text string, zone *time.Location) (*Times, error) {
 		alone := strings.Repeat("* ", i) + fields[span.start:span.end] + strings.Repeat(" *", len(spans)-1-i)
 		_, err := parser.Parse(alone)
 		if field := fields[span.start:span.end]; err == nil && !fieldForm.MatchString(field) {
-			err = errors.New("it is not a list of numbers, names, ranges and steps") // the library reads what it can: *-5 as *
+			// the library reads what it can: *-5 as *
+			err = errors.New("it is not a list of numbers, names, ranges and steps")
 		}
 		if err != nil {
 			return nil, &Error{Start: span.start, End: span.end, Message: fmt.Sprintf("the %s %q cannot be read: %v",
-				fieldNames[i], fields[span.start:span.end], err), Hint: "write 5, 1,15, 1-5, */10, * or a name such as mon or jan"}
+				fieldNames[i], fields[span.start:span.end], err),
+				Hint: "write 5, 1,15, 1-5, */10, * or a name such as mon or jan"}
 		}
 	}
 	read, err := parser.Parse(fields)
@@ -84,9 +86,11 @@ func ParseTimes(text string, zone *time.Location) (*Times, error) {
 		return nil, &Error{End: len(text), Message: "it is not a list of moments"}
 	}
 	spec.Location = time.UTC
-	t := &Times{text: text, zone: zone, spec: spec, hands: fields[spans[0].start] == '*' || fields[spans[1].start] == '*'}
+	t := &Times{text: text, zone: zone, spec: spec, hands: fields[spans[0].start] == '*' ||
+		fields[spans[1].start] == '*'}
 	if t.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return nil, &Error{End: len(text), Message: "there is no such day", Hint: "check the day of the month and the month"}
+		return nil, &Error{End: len(text), Message: "there is no such day",
+			Hint: "check the day of the month and the month"}
 	}
 	return t, nil
 }

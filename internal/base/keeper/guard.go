@@ -114,7 +114,8 @@ func Start(self string, p Program) (*Guard, error) {
 	cmd.ExtraFiles = append([]*os.File{theirLifeline, theirReports}, cmd.ExtraFiles...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // out of reach of what is sent to our group
 	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start a keeper for %s: %w", cmd.Args[2], err), lifeline.Close(), reports.Close())
+		return nil, errors.Join(fmt.Errorf("start a keeper for %s: %w", cmd.Args[2], err), lifeline.Close(),
+			reports.Close())
 	}
 	g.lifeline = lifeline
 	go g.listen(reports)

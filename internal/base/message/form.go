@@ -160,6 +160,7 @@ func teams(m Message) any {
 	}
 	card := object{"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard",
 		"version": "1.2", "body": body}
-	return object{"type": "message", "attachments": []any{object{"contentType": "application/vnd.microsoft.card.adaptive",
-		"content": card}}}
+	return object{"type": "message",
+		"attachments": []any{object{"contentType": "application/vnd.microsoft.card.adaptive",
+			"content": card}}}
 }

@@ -72,8 +72,8 @@ func Typed(word, name string) bool {
 	if len(word) >= long {
 		most = 2
 	}
-	return len(word) <= maxNameBytes && len(name) <= maxNameBytes && editCost(strings.ToLower(word), strings.ToLower(name),
-		most) <= most
+	return len(word) <= maxNameBytes && len(name) <= maxNameBytes && editCost(strings.ToLower(word),
+		strings.ToLower(name), most) <= most
 }
 
 // before decides between two names as near: the one that starts like the
