@@ -24,7 +24,8 @@ func orderMacros() []string {
 		// Values by their positions, both gathered in the same sequence.
 		`CREATE OR REPLACE TEMP MACRO thalweg_in_order(vals, positions) AS
 			CASE WHEN positions = list_sort(positions) THEN vals ELSE list_select(vals, list_grade_up(positions)) END`,
-		joinedBy(`CASE WHEN coalesce((thalweg_in_order(list(x), list(o)))[1], '') <> '' THEN array_to_string(thalweg_in_order(list(x), list(o)), sep)
+		joinedBy(
+			`CASE WHEN coalesce((thalweg_in_order(list(x), list(o)))[1], '') <> '' THEN array_to_string(thalweg_in_order(list(x), list(o)), sep)
 			ELSE coalesce(array_to_string(list_slice(thalweg_in_order(list(x), list(o)),
 				list_position(list_transform(thalweg_in_order(list(x), list(o)), lambda s: s <> ''), true), count(*)), sep), '') END`),
 	}
@@ -86,9 +87,9 @@ func scanMacros() []string {
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_plain_float(x) AS
 			CASE WHEN thalweg_plain_number(x) AND isfinite(TRY_CAST(x AS DOUBLE)) THEN TRY_CAST(x AS DOUBLE)
 				WHEN NOT contains(x, '_') THEN thalweg_scan_float(x) END`,
-		// The same, but no whole number whose digits a float does not keep (2^53 + 1), and no zero of a number that is none.
-		// The digits of a float are those of its value, or the shortest that read back, with zeros behind them.
-		// What is neither zero nor as large as 2^53 comes first: looking at all digits takes 270 ns more,
+		// The same, but no whole number whose digits a float does not keep (2^53 + 1), and no zero of a number that
+		// is none. The digits of a float are those of its value, or the shortest that read back, with zeros behind
+		// them. What is neither zero nor as large as 2^53 comes first: looking at all digits takes 270 ns more,
 		// and each use of a macro in another one makes the plan of every batch longer.
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_exact_float(x) AS
 			CASE WHEN thalweg_plain_number(x) AND abs(TRY_CAST(x AS DOUBLE)) BETWEEN 1e-300 AND 9007199254740991 THEN TRY_CAST(x AS DOUBLE)

@@ -135,7 +135,8 @@ func fillOpen[R any](t *testing.T, exec func(string, ...any) (R, error), columns
 // openTrial makes an operation on a column of a file and something else.
 func openTrial(t *testing.T, g generator, columns []operand) trial {
 	t.Helper()
-	x, y := columns[0], pick(g, columns[0], columns[1], columns[2], columns[3], g.decimalConstant(), g.decimalConstant())
+	x, y := columns[0], pick(g, columns[0], columns[1], columns[2], columns[3], g.decimalConstant(),
+		g.decimalConstant())
 	if g.IntN(2) == 0 {
 		x, y = y, x
 	}
@@ -153,7 +154,8 @@ func openTrial(t *testing.T, g generator, columns []operand) trial {
 	}
 	scope := expr.Scope{"r": {}}
 	for _, c := range columns {
-		scope["r"][strings.TrimPrefix(c.src, "r.")] = map[bool]expr.Type{true: expr.Int, false: expr.Decimal}[c.src == "r.i"]
+		scope["r"][strings.TrimPrefix(c.src, "r.")] = map[bool]expr.Type{true: expr.Int,
+			false: expr.Decimal}[c.src == "r.i"]
 	}
 	e, err := expr.Parse(tr.src)
 	require.NoError(t, err, tr.src)

@@ -24,7 +24,8 @@ type OrderItem struct {
 	Field            string
 	Desc, IgnoreCase bool
 	NullsFirst       bool // else NULLs come last, whether the order is ascending or descending
-	// strings: bytes that count, MinKeyBytes … MaxKeyBytes; 0 if none are given: all in keys, DefaultKeyBytes in sort keys
+	// strings: bytes that count, MinKeyBytes … MaxKeyBytes; 0 if none are given: all in keys, DefaultKeyBytes in sort
+	// keys
 	Length int
 	Offset int // of the field in the source, in bytes
 }
@@ -253,8 +254,8 @@ func (o Order) SortedSQL(query string, types map[string]Type, column func(field 
 		query += " LIMIT " + strconv.Itoa(limit)
 	}
 	if len(rests) > 0 {
-		query = "SELECT * EXCLUDE (" + strings.Join(restNames, ", ") + ") REPLACE (" + strings.Join(strs, ", ") + ") FROM (" +
-			query + ")"
+		query = "SELECT * EXCLUDE (" + strings.Join(restNames, ", ") + ") REPLACE (" +
+			strings.Join(strs, ", ") + ") FROM (" + query + ")"
 	}
 	return query
 }

@@ -99,7 +99,8 @@ func (c *Compiled) Shown(column func(Ref) string) func(Ref) string {
 		if c.mode.Zoned == nil || c.mode.Zoned(ref) == "" {
 			return column(ref)
 		}
-		return "coalesce(nullif(" + zonedText(column(ref)) + ", ''), CAST(" + zonedInstant(column(ref)) + " AS VARCHAR))"
+		return "coalesce(nullif(" + zonedText(column(ref)) + ", ''), CAST(" +
+			zonedInstant(column(ref)) + " AS VARCHAR))"
 	}
 }
 
@@ -299,7 +300,8 @@ func fixedWidth(elements []element) (format string, width int, ok bool) {
 			if strings.ContainsAny(e.text, "%\t\n\r\v\f0123456789+-") && e.text != "-" {
 				return "", 0, false
 			}
-			if strings.Contains(e.text, " ") && !(e.text == " " && i+1 < len(elements) && elements[i+1].kind == hour24) {
+			if strings.Contains(e.text, " ") && !(e.text == " " && i+1 < len(elements) &&
+				elements[i+1].kind == hour24) {
 				return "", 0, false
 			}
 			format += e.text
@@ -506,7 +508,8 @@ func assemble(g string, has map[string]bool) string {
 	}
 	month := part("m", "01")
 	if has["mon"] {
-		month = "CAST((strpos('janfebmaraprmayjunjulaugsepoctnovdec', lower(left(" + g + ".mon, 3))) + 2) // 3 AS VARCHAR)"
+		month = "CAST((strpos('janfebmaraprmayjunjulaugsepoctnovdec', lower(left(" + g +
+			".mon, 3))) + 2) // 3 AS VARCHAR)"
 	}
 	hour := part("h", "00")
 	if has["half"] && has["h"] {

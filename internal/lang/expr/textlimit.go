@@ -178,8 +178,8 @@ func (r *renderer) guarded(n *node, render func(*node) string) string {
 	limit := "thalweg_text_limit(" + strconv.Itoa(share) + ")"
 	r.limit = limit
 	if len(sources) > 0 {
-		r.limit = "greatest(" + limit + ", " + strconv.Itoa(sourceGrowth) + " * " + sum(slices.Sorted(maps.Keys(sources))) +
-			")"
+		r.limit = "greatest(" + limit + ", " + strconv.Itoa(sourceGrowth) + " * " +
+			sum(slices.Sorted(maps.Keys(sources))) + ")"
 	}
 	r.guard = guardOff
 	short := render(n)

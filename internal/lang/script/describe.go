@@ -86,8 +86,9 @@ type SortKey struct {
 type QueryColumn struct {
 	Name    string
 	SQLType string
-	Fits    []expr.Type // types that hold its values without loss, checked where they meet; the first is what is inferred
-	Advice  string      // what to write when nothing fits
+	// types that hold its values without loss, checked where they meet; the first is what is inferred
+	Fits   []expr.Type
+	Advice string // what to write when nothing fits
 
 	Start, End int // where the query's text gives it; 0, 0: not known
 }

@@ -223,7 +223,8 @@ func (l *loader) typedEnv(v *document.Value, path, name, typ string, alone bool,
 		l.ErrorAt(v, path, "environment value %s: there is no type %s", document.Quote(name),
 			document.Quote(typ)).Hint = document.DidYouMean(typ, []string{"string", "number", "bool"})
 	case !alone:
-		l.ErrorAt(v, path, "a %s environment value must stand alone", typ).Hint = `write "{env.` + name + "|" + typ + `}"`
+		l.ErrorAt(v, path, "a %s environment value must stand alone", typ).Hint = `write "{env.` + name +
+			"|" + typ + `}"`
 	case typ == "number":
 		number, _, ok := numberText(strings.TrimSpace(text))
 		if !ok {

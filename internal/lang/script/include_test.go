@@ -18,11 +18,11 @@ func parts() memory {
 			"  tag:\n    type: table_custom_tfm_table\n    custom_proc_type: tag_and_denormalize\n    r: src\n    p: " +
 			"{tag_field_name: tag, tag_criteria_url: tags.json}\n    w: tagged\n",
 		"lib/common.json": `{"include": ["deep/read.yaml"]}`,
-		"lib/policies.yaml": "include: [deep/read.yaml]\ndependency_policies: {standard_one: {is_default: true, rules: " +
-			"[{cmd: go, expression: nrs.run_is_current}]}}\n",
-		"lib/deep/read.yaml": "nodes:\n  read: {type: file_table, r: {urls: ['{dir}/in.csv'], columns: {id: int}}, w: src}\n" +
-			"  calc: {type: table_custom_tfm_table, custom_proc_type: py_calc, r: src, p: {python_code_urls: [calc.py], " +
-			"calculated_fields: {x: {expression: f(r.id), type: int}}}, w: calc}\n",
+		"lib/policies.yaml": "include: [deep/read.yaml]\ndependency_policies: {standard_one: {is_default: true, " +
+			"rules: [{cmd: go, expression: nrs.run_is_current}]}}\n",
+		"lib/deep/read.yaml": "nodes:\n  read: {type: file_table, r: {urls: ['{dir}/in.csv'], columns: {id: int}}, " +
+			"w: src}\n  calc: {type: table_custom_tfm_table, custom_proc_type: py_calc, r: src, p: " +
+			"{python_code_urls: [calc.py], calculated_fields: {x: {expression: f(r.id), type: int}}}, w: calc}\n",
 		"lib/deep/calc.py": "def f(x): return x\n",
 		"tags.json":        `{"a": "r.id == 1"}`,
 		"params.yaml":      "dir: /in\n",
@@ -59,8 +59,8 @@ func TestInclude(t *testing.T) {
 func TestIncludeProblems(t *testing.T) {
 	t.Parallel()
 	m := memory{
-		"script.yaml": "include: [a.yaml, gone.yaml, '', '{env.X}', 1.txt]\nnodes:\n  read: {type: file_table, r: {urls: " +
-			"[x], columns: {id: int}}, w: src}\n  bad: {type: table_table, r: tagged, w: bad}\n",
+		"script.yaml": "include: [a.yaml, gone.yaml, '', '{env.X}', 1.txt]\nnodes:\n  read: {type: file_table, r: " +
+			"{urls: [x], columns: {id: int}}, w: src}\n  bad: {type: table_table, r: tagged, w: bad}\n",
 		"a.yaml": "include: [b.yaml]\nnodes:\n  read: {type: file_table, r: {urls: [x], columns: {id: it}}, w: " +
 			"src2}\n  other: {type: table_table, r: sr, w: other}\n",
 		"b.yaml": "include: [a.yaml]\ndependency_policies: []\nnodse: {}\n",
@@ -202,16 +202,18 @@ nodes:
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "s3cr3t")
 
-	_, diags = loadEnv(t, memory{"script.yaml": "nodes: {read: {type: file_table, r: {urls: [\"{env.DIR}/x\"], columns: " +
-		"{id: int}}, w: src}}\n"}, nil)
+	_, diags = loadEnv(t,
+		memory{"script.yaml": "nodes: {read: {type: file_table, r: {urls: [\"{env.DIR}/x\"], columns: " +
+			"{id: int}}, w: src}}\n"}, nil)
 	require.Contains(t, diags.Render(), "declare it: environment: {DIR: {}}")
 }
 
 func TestEnvironmentValuesAreNotParsed(t *testing.T) {
 	t.Parallel()
 	s, diags := Load(t.Context(),
-		Sources{Path: "script.yaml", Read: memory{"script.yaml": "environment: {X: {}}\n" + strings.Replace(oneNode, "in.csv",
-			"'{env.X}'", 1)}.read,
+		Sources{Path: "script.yaml",
+			Read: memory{"script.yaml": "environment: {X: {}}\n" + strings.Replace(oneNode, "in.csv",
+				"'{env.X}'", 1)}.read,
 			Environment: func(string) (string, bool) { return "a', b: [{env.X}", true }})
 	require.Empty(t, diags, diags.Render())
 	require.Equal(t, "a', b: [{env.X}", s.Nodes[0].Files.URLs[0].URL)

@@ -118,7 +118,8 @@ func (l *loader) jsonColumns(ctx context.Context, d *nodeDraft, f *FileReader) {
 			unnamed = append(unnamed, c.Kind)
 			continue
 		case slices.Index(paths, c.Name) < i:
-			l.WarnAt(at, o.keyPath("types"), "column %d of the first sheet has no header of its own: it is left out", i+1)
+			l.WarnAt(at, o.keyPath("types"), "column %d of the first sheet has no header of its own: it is left out",
+				i+1)
 			continue
 		}
 		short, key := shortColumn{typ: textAt(at, c.Type.String()), path: textAt(at, c.Name)}, textAt(at, c.Name)
@@ -147,8 +148,10 @@ func (l *loader) jsonColumns(ctx context.Context, d *nodeDraft, f *FileReader) {
 		short := l.shortColumn(e.Value, join(o.keyPath("types"), e.Name))
 		if short.path == nil {
 			if (f.CSV.Made.Format != records.JSON || !strings.ContainsAny(e.Name, ".[")) && short.optional == nil {
-				what := map[records.Format]string{records.JSON: "records have", records.Workbooks: "sheet has"}[f.CSV.Made.Format]
-				l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "the first %s no %s", what, document.Quote(e.Name)).Hint =
+				what := map[records.Format]string{records.JSON: "records have",
+					records.Workbooks: "sheet has"}[f.CSV.Made.Format]
+				l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "the first %s no %s", what,
+					document.Quote(e.Name)).Hint =
 					document.DidYouMean(e.Name, paths)
 				continue
 			}
@@ -184,7 +187,8 @@ func (l *loader) sayUnnamed(o *object, cells []string, named int) {
 	hint := "write headers into the file, or read columns by their letters: excel: {header: false}"
 	if len(cells) >= named {
 		row := strings.TrimPrefix(cells[0], letters(cells[0]))
-		hint = "if row " + row + " is the header, say where the table begins: excel: {range: A" + row + "}; otherwise " + hint
+		hint = "if row " + row + " is the header, say where the table begins: excel: {range: A" + row +
+			"}; otherwise " + hint
 	}
 	tell(o.keys["types"].Key, o.keyPath("types"), "%s values, the first in cell %s, but no header: %s left out", have,
 		cells[0], they).Hint = hint
@@ -267,7 +271,8 @@ func (l *loader) madeFile(f *FileReader, drafts []*columnDraft) {
 		}
 		v := c.o.text("path")
 		if v == nil {
-			l.ErrorAt(c.key, c.path, "column %s has no path to its values in the records", document.Quote(c.column.Name)).Hint =
+			l.ErrorAt(c.key, c.path, "column %s has no path to its values in the records",
+				document.Quote(c.column.Name)).Hint =
 				"write path: key or path: key.key[0] of JSON, path: HEADER of Excel sheets"
 			continue
 		}
@@ -303,7 +308,8 @@ func (l *loader) madeFile(f *FileReader, drafts []*columnDraft) {
 		if v := c.o.get("col_default_value"); v != nil && c.column.Nullable {
 			l.unusedDefault(v, c, c.o.keyPath("col_default_value"), "a null", "leave out one of them")
 		}
-		column := records.Column{Path: c.column.Path, Kind: kindOfValues(c.column), Optional: c.column.Optional, Nulls: nulls}
+		column := records.Column{Path: c.column.Path, Kind: kindOfValues(c.column),
+			Optional: c.column.Optional, Nulls: nulls}
 		if !json && column.Kind == records.Time {
 			column.Layout = dayLayout(c.column)
 		}

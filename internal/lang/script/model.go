@@ -158,7 +158,8 @@ type FileReader struct {
 	URLs    []FileURL
 	Parquet bool // else CSV
 	CSV     CSVReader
-	// JSON, Excel: what is taken of its records (package records), of which CSV is made that is read; "": the file is read
+	// JSON, Excel: what is taken of its records (package records), of which CSV is made that is read; "": the file is
+	// read
 	Records string
 	Table   string         // of the databases that URLs name, each with a # and what of it is read behind its address
 	Query   string         // instead of Table
@@ -201,10 +202,11 @@ type Numbers struct {
 
 // InputColumn is a column of an input file: r.<Name>.
 type InputColumn struct {
-	Name    string
-	Pos     document.Pos
-	Type    expr.Type
-	Default string  // text as given: CSV: col_default_value, for an empty cell; Parquet: parquet.default_value, for a null
+	Name string
+	Pos  document.Pos
+	Type expr.Type
+	// text as given: CSV: col_default_value, for an empty cell; Parquet: parquet.default_value, for a null
+	Default string
 	Header  string  // CSV by header
 	Index   int     // CSV by index
 	Placed  bool    // CSV by header: of the columns with this header, which may be empty, the one at Index

@@ -135,8 +135,10 @@ func (l *loader) reuse(o *object) (Reuse, []FileURL) {
 		var read []FileURL
 		for _, u := range o.texts("reuse") {
 			if address.Remote(u.Text) {
-				l.ErrorAt(u, o.keyPath("reuse"), "%s is on another machine: Python code cannot read it, and it cannot be looked at",
-					document.Quote(address.Redact(u.Text))).Hint = "name the files of this machine that the node's Python code opens"
+				l.ErrorAt(u, o.keyPath("reuse"), "%s is on another machine: Python code cannot read it, and it "+
+					"cannot be looked at",
+					document.Quote(address.Redact(u.Text))).Hint = "name the files of this machine that the node's " +
+					"Python code opens"
 			}
 			read = append(read, FileURL{URL: u.Text, Pos: l.pos(u)})
 		}

@@ -44,8 +44,9 @@ func (d *nodeDraft) unstored() map[expr.Ref]bool {
 	out := map[expr.Ref]bool{}
 	if d.node.Files != nil {
 		for _, c := range d.node.Files.Columns {
-			out[expr.Ref{Alias: "r", Field: c.Name}] = !c.Exact() && (c.Type == expr.DateTime || c.Type == expr.Decimal &&
-				d.node.Files.Parquet)
+			out[expr.Ref{Alias: "r", Field: c.Name}] = !c.Exact() &&
+				(c.Type == expr.DateTime || c.Type == expr.Decimal &&
+					d.node.Files.Parquet)
 		}
 	}
 	return out
@@ -216,7 +217,8 @@ func (l *loader) nullTexts(c *columnDraft, v *document.Value) []string {
 		return nil
 	}
 	if len(items) == 0 || len(items) > MaxNullTextsCount {
-		l.ErrorAt(v, path, "null_text has %d texts: it is one text, or a list of 1 to %d", len(items), MaxNullTextsCount)
+		l.ErrorAt(v, path, "null_text has %d texts: it is one text, or a list of 1 to %d", len(items),
+			MaxNullTextsCount)
 		return nil
 	}
 	texts := make([]string, len(items))

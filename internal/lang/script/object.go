@@ -82,7 +82,8 @@ func (l *loader) uniqueEntries(v *document.Value, path string) []*document.Entry
 func (l *loader) valueless(e *document.Entry, path string) {
 	hint := "write a value behind its colon, or take it out"
 	if e.Bare() {
-		hint = "write " + e.Name + ": … or take it out; if it belongs to the value in front of the comma, put that in quotes"
+		hint = "write " + e.Name +
+			": … or take it out; if it belongs to the value in front of the comma, put that in quotes"
 	}
 	l.ErrorAt(e.Key, path, "%s has no value", document.Quote(e.Name)).Hint = hint
 }

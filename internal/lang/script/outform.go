@@ -149,8 +149,8 @@ func (l *loader) fileFormat(o *object, w *FileWriter) {
 	}
 	l.ErrorAt(o.get("url_template"), o.keyPath("url_template"), "the file's name says %s, but its columns make it %s",
 		claims, w.Form.Shown()).Hint =
-		"Thalweg writes CSV (.csv, .tsv, .txt …) and lines of JSON (.ndjson), also compressed (.csv.gz, .ndjson.zst), " +
-			"Parquet (.parquet) and Excel sheets (.xlsx)"
+		"Thalweg writes CSV (.csv, .tsv, .txt …) and lines of JSON (.ndjson), also compressed (.csv.gz, " +
+			".ndjson.zst), Parquet (.parquet) and Excel sheets (.xlsx)"
 }
 
 // formKeys reads what belongs to one form, and says which keys have no effect.
@@ -216,8 +216,8 @@ func (l *loader) namedOutput(c *object, w *FileWriter, col *OutputColumn, seen m
 	v := o.get(key)
 	switch {
 	case v == nil || col.Header == "":
-		l.ErrorAt(c.where(), c.path, "column %s has no %s.%s, but the first column has one", document.Quote(col.Name), part,
-			key)
+		l.ErrorAt(c.where(), c.path, "column %s has no %s.%s, but the first column has one",
+			document.Quote(col.Name), part, key)
 		return
 	case w.Form == FormExcel:
 	case seen[col.Header] != nil:

@@ -52,7 +52,8 @@ func PolicyConstant(name string) (value int, ok bool) {
 
 func policyConstants() map[string]int {
 	return map[string]int{"RunNone": 0, "RunStart": 1, "RunComplete": 2, "RunStop": 3,
-		"NodeBatchNone": 0, "NodeBatchStart": 1, "NodeBatchSuccess": 2, "NodeBatchFail": 3, "NodeBatchRunStopReceived": 104}
+		"NodeBatchNone": 0, "NodeBatchStart": 1, "NodeBatchSuccess": 2, "NodeBatchFail": 3,
+		"NodeBatchRunStopReceived": 104}
 }
 
 // statusFields are the fields of nrs: what is known of one run of a node.

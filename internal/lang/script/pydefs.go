@@ -213,8 +213,8 @@ func (f *pyFunction) accepts(c *pyCall) string {
 	for i, name := range f.needed {
 		if i >= c.positional || i >= f.min {
 			if !given[name] {
-				return "takes " + count(f.max, f.min) + ", but is given " + plural(c.positional+len(c.keywords)) + ": " +
-					document.Quote(name) + " is missing"
+				return "takes " + count(f.max, f.min) + ", but is given " +
+					plural(c.positional+len(c.keywords)) + ": " + document.Quote(name) + " is missing"
 			}
 		}
 	}

@@ -155,8 +155,8 @@ func identifiers(texts []string) []string {
 // names of a file that differ in case, say, are one to expressions.
 func (l *loader) warnNumbered(at *document.Value, path, header, name string) {
 	if usual := identifier(header); header != "" && usual != name {
-		l.WarnAt(at, path, "column %s is r.%s here: r.%s is another column, because names are equal whatever their case",
-			document.Quote(header), name, usual)
+		l.WarnAt(at, path, "column %s is r.%s here: r.%s is another column, because names are equal "+
+			"whatever their case", document.Quote(header), name, usual)
 	}
 }
 
@@ -215,7 +215,8 @@ func parseShortColumn(v *document.Value) shortColumn {
 	text := strings.TrimRight(v.Text, " \t\r\n")
 	start := len(text) - len(strings.TrimLeft(text, " \t\r\n"))
 	var c shortColumn
-	// A layout or format may have a = of its own; that of a default has a blank, or nothing but the type, in front of it.
+	// A layout or format may have a = of its own; that of a default has a blank, or nothing but the type, in front of
+	// it.
 	if at := strings.LastIndexByte(text, '='); at > start &&
 		(text[at-1] == ' ' || !strings.Contains(text[start:at], " ")) {
 		from := at + 1 + len(text[at+1:]) - len(strings.TrimLeft(text[at+1:], " \t"))

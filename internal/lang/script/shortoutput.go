@@ -78,8 +78,8 @@ func (l *loader) shortOutputItem(d *nodeDraft, item *document.Value, form FileFo
 	it, ok := parseShortItem(item)
 	switch {
 	case !ok:
-		l.ErrorAt(item, path, "a column is a field such as r.name, all of them as r.*, {header: expression}, or a map with "+
-			"name, expression and type")
+		l.ErrorAt(item, path, "a column is a field such as r.name, all of them as r.*, {header: expression}, or a "+
+			"map with name, expression and type")
 		return false
 	case it.rest != nil && d.node.Out.Target != nil:
 		l.ErrorAt(it.rest, path, "a column of a database takes no format")
