@@ -220,8 +220,8 @@ func connectFault(err error) *fault.Error {
 		f.Retryable, f.Hint = false, "the server's certificate is for another name: use that one in the address"
 	case errors.Is(err, mysql.ErrNoTLS) || answersWithoutTLS(err):
 		f.Retryable, f.Hint = false,
-			"the server speaks no TLS: set it up there, or write ?sslmode=disable (MySQL: ?ssl-mode=disabled) behind the "+
-				"address if the way to it is safe"
+			"the server speaks no TLS: set it up there, or write ?sslmode=disable (MySQL: ?ssl-mode=disabled) behind "+
+				"the address if the way to it is safe"
 	case errors.As(err, &dns):
 		f.Retryable, f.Hint = dns.IsTemporary, "check the host in the address"
 	}

@@ -111,8 +111,9 @@ func (in *inserter) value(c TargetColumn, text string, null bool) (any, error) {
 		v, err := strconv.ParseFloat(text, 64)
 		if err == nil && (in.noNaN && math.IsNaN(v) || in.noInf && math.IsInf(v, 0)) {
 			err = &fault.Error{Kind: fault.UserData,
-				Message: fmt.Sprintf("row %d of what is written: column %s: the database has no %s", in.row, c.Name, text),
-				Hint:    "make it NULL before, or leave the row out"}
+				Message: fmt.Sprintf("row %d of what is written: column %s: the database has no %s",
+					in.row, c.Name, text),
+				Hint: "make it NULL before, or leave the row out"}
 		}
 		return v, err
 	}

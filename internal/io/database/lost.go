@@ -15,8 +15,8 @@ func lostFault(table string, kept, rows int64) error {
 	return &fault.Error{Kind: fault.UserData,
 		Message: fmt.Sprintf("table %s has kept %d of the %d rows that were written to it: a trigger or a rule of the "+
 			"table leaves rows out without an error", table, kept, rows),
-		Hint: "leave those rows out with having, take the trigger or rule from the table, or write to the table where it " +
-			"puts them"}
+		Hint: "leave those rows out with having, take the trigger or rule from the table, or write to the table " +
+			"where it puts them"}
 }
 
 // emptied makes sure that no row has stayed that was to be removed.
@@ -24,8 +24,8 @@ func emptied(ctx context.Context, w writer, table string) error {
 	stay, err := w.rows(ctx, "SELECT 1 FROM "+w.path(table)+" LIMIT 1")
 	if err == nil && len(stay) > 0 {
 		err = &fault.Error{Kind: fault.UserData,
-			Message: fmt.Sprintf("table %s still has rows after all were removed: a trigger or a rule of the table keeps them "+
-				"without an error", table),
+			Message: fmt.Sprintf("table %s still has rows after all were removed: a trigger or a rule of the table "+
+				"keeps them without an error", table),
 			Hint: "take the trigger or rule from the table, or use mode: merge"}
 	}
 	return err

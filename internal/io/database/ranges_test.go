@@ -31,8 +31,8 @@ func sessions(t *testing.T, s server, table string) string {
 	require.NoError(t, err)
 	defer snapshot.Close()
 	text, _ := csvOf(t, snapshot,
-		database.Source{URL: s.url, Query: "SELECT count(DISTINCT pid) FROM pg_locks WHERE granted AND relation = '" + table +
-			"'::regclass"})
+		database.Source{URL: s.url, Query: "SELECT count(DISTINCT pid) FROM pg_locks WHERE granted AND relation = '" +
+			table + "'::regclass"})
 	return strings.TrimSuffix(strings.Split(text, "\n")[1], ",0")
 }
 
@@ -153,8 +153,8 @@ func waitsFor(t *testing.T, s server, statement string) func() {
 			defer snapshot.Close()
 			text, _ := csvOf(t, snapshot,
 				database.Source{URL: s.url,
-					Query: "SELECT count(*) FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE " +
-						"datname = current_database())"})
+					Query: "SELECT count(*) FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM " +
+						"pg_database WHERE datname = current_database())"})
 			return strings.Contains(text, "\n1,")
 		}
 		require.Eventually(t, waits, effort.Patience, 10*time.Millisecond)

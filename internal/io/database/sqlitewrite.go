@@ -39,10 +39,10 @@ func (w *sqliteWriter) traits() traits           { return traits{name: "SQLite"}
 
 func (w *sqliteWriter) records() recordsSQL {
 	return recordsSQL{
-		create: "CREATE TABLE IF NOT EXISTS %s (run TEXT NOT NULL, node TEXT NOT NULL, batch INTEGER NOT NULL, attempt " +
-			"INTEGER NOT NULL, rows_written INTEGER NOT NULL, " +
-			"digest TEXT NOT NULL, committed_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (run, node, batch))",
-		old: "committed_at < datetime('now', '-" + strconv.Itoa(keepDays) + " days')",
+		create: "CREATE TABLE IF NOT EXISTS %s (run TEXT NOT NULL, node TEXT NOT NULL, batch INTEGER NOT NULL, " +
+			"attempt INTEGER NOT NULL, rows_written INTEGER NOT NULL, " +
+			"digest TEXT NOT NULL, committed_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (run, " +
+			"node, batch))", old: "committed_at < datetime('now', '-" + strconv.Itoa(keepDays) + " days')",
 	}
 }
 
@@ -217,7 +217,8 @@ func (w *sqliteWriter) size(ctx context.Context, table string) (int64, error) {
 
 func (w *sqliteWriter) clear(ctx context.Context, table string) error {
 	schema, name := sqlitePath(table)
-	found, err := w.rows(ctx, `SELECT m.name FROM `+w.ident(schema)+`.sqlite_schema AS m, pragma_foreign_key_list(m.name, ?) AS f
+	found, err := w.rows(ctx, `SELECT m.name FROM `+w.ident(schema)+
+		`.sqlite_schema AS m, pragma_foreign_key_list(m.name, ?) AS f
 		WHERE m.type = 'table' AND lower(f."table") = lower(?) AND lower(m.name) <> lower(?) AND f.on_delete NOT IN ('NO ACTION', 'RESTRICT') LIMIT 1`, schema, name, name)
 	if err == nil && len(found) > 0 {
 		err = cascadeFault(table, found[0][0])

@@ -301,7 +301,8 @@ func (s *staged) merge(ctx context.Context) (int64, error) {
 	}
 	if null[0][0] != "0" {
 		return 0, &fault.Error{Kind: fault.UserData,
-			Message: fmt.Sprintf("%s of the rows have NULL in the key %s: which row of the table that is cannot be said",
+			Message: fmt.Sprintf("%s of the rows have NULL in the key %s: which row of the table that is "+
+				"cannot be said",
 				null[0][0], strings.Join(s.t.Key, ", ")), Hint: "leave them out with having, or name another key"}
 	}
 	alike, err := s.w.alike(ctx, s.t.Table, s.t.Key)
@@ -342,7 +343,8 @@ func (s *staged) definition() ([]string, error) {
 		key := slices.Contains(s.t.Key, c.Name)
 		kind := s.w.typeOf(c, key)
 		if kind == "" {
-			f := fault.New(fault.Script, "column %s: %s has no type that holds a %s exactly", c.Name, s.w.traits().name, c.Type)
+			f := fault.New(fault.Script, "column %s: %s has no type that holds a %s exactly", c.Name,
+				s.w.traits().name, c.Type)
 			f.Hint = "make a text of it in a sql node before, or leave it out with columns"
 			return nil, f
 		}
@@ -388,8 +390,9 @@ func (s *staged) check(ctx context.Context, have []tableColumn) error {
 		}
 	}
 	if len(wrong) > 0 {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s does not fit what is written: %s", s.t.Table,
-			strings.Join(wrong, "; ")),
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("table %s does not fit what is written: %s", s.t.Table,
+				strings.Join(wrong, "; ")),
 			Hint: "change the columns of the node, or the table with ALTER TABLE"}
 	}
 	if s.t.Mode != Merge {
@@ -490,7 +493,8 @@ func (s *staged) Publish(ctx context.Context) error {
 
 func (s *staged) publish(ctx context.Context) error {
 	sql := s.w.records()
-	// looking for a record that is not there locks a gap in MySQL, for several at once, in which then none can put its own
+	// looking for a record that is not there locks a gap in MySQL, for several at once, in which then none can put
+	// its own
 	if s.t.Mode == Replace {
 		if err := s.w.alone(ctx, s.recordsName()); err != nil {
 			return err
@@ -508,12 +512,14 @@ func (s *staged) publish(ctx context.Context) error {
 	}
 	stmts := []string{
 		fmt.Sprintf("INSERT INTO %s (run, node, batch, attempt, rows_written, digest) VALUES (%s, %s, %d, %d, %d, %s)",
-			s.records, textSQL(s.a.Run), textSQL(s.nodeAndTable()), s.a.Batch, s.a.Attempt, s.a.Rows, textSQL(s.a.Digest)),
+			s.records, textSQL(s.a.Run), textSQL(s.nodeAndTable()), s.a.Batch, s.a.Attempt, s.a.Rows,
+			textSQL(s.a.Digest)),
 		commit,
 	}
 	if s.t.Mode != Append {
 		// An earlier attempt's. One that came since the look above stays, and the key refuses ours.
-		stmts = slices.Insert(stmts, 0, "DELETE FROM "+s.records+s.where()+fmt.Sprintf(" AND attempt < %d", s.a.Attempt))
+		stmts = slices.Insert(stmts, 0, "DELETE FROM "+s.records+s.where()+
+			fmt.Sprintf(" AND attempt < %d", s.a.Attempt))
 	}
 	for _, stmt := range stmts {
 		if err := s.w.exec(ctx, stmt); err != nil {

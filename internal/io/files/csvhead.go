@@ -65,8 +65,8 @@ func csvDialect(r *script.FileReader) error {
 			scriptFault(r.Pos, "csv.hdr_line_idx",
 				"columns are found by their headers, but hdr_line_idx says that there is none"))
 	case r.CSV.ByHeader && r.CSV.FirstDataRecord > 0 && r.CSV.FirstDataRecord < r.CSV.HeaderRecord:
-		return scriptHint("name a record below the header, or leave first_data_line_idx out: the data begins below the "+
-			"header then",
+		return scriptHint("name a record below the header, or leave first_data_line_idx out: the data begins below "+
+			"the header then",
 			scriptFault(r.Pos, "csv.first_data_line_idx", "first_data_line_idx %d is above the header, hdr_line_idx %d",
 				r.CSV.FirstDataRecord, r.CSV.HeaderRecord))
 	}
@@ -195,7 +195,8 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 			if head.fields > 0 && r.CSV.ByHeader && i <= r.CSV.HeaderRecord {
 				f := inputFault(fault.UserData, u, "the file ends before its header: it has %s, hdr_line_idx is %d",
 					counted(i, "record"), r.CSV.HeaderRecord)
-				f.Hint = "hdr_line_idx counts records from 0, and no blank lines; if this is the wrong file, name another one"
+				f.Hint = "hdr_line_idx counts records from 0, and no blank lines; if this is the wrong file, name " +
+					"another one"
 				return head, f
 			}
 			break
@@ -266,7 +267,8 @@ func (h *csvHead) byIndex(r *script.FileReader, u string) error {
 			f := inputFault(fault.UserData, u, "column %s has col_idx %d, but the records have %s", c.Name, c.Index,
 				counted(h.fields, "field"))
 			f.Place.Line, f.Place.Field = 1, c.Name
-			f.Hint = "indexes start at 0; check the separator, and csv: {first_data_line_idx: N} where titles stand above the data"
+			f.Hint = "indexes start at 0; check the separator, and csv: {first_data_line_idx: N} where titles stand " +
+				"above the data"
 			return f
 		}
 		h.index = append(h.index, c.Index)
@@ -305,8 +307,8 @@ func resolveHeader(r *script.FileReader, w *csvWalker, rec csvRecord, u string) 
 		if c.InFile() && c.Short && !c.Placed && times[c.Header] > 1 {
 			f := inputFault(fault.UserData, u, "the header has %d columns %q", times[c.Header], shorten(c.Header))
 			f.Place.Line, f.Place.Field = line, c.Name
-			f.Hint = "under columns {type: TYPE, path: HEADER, col_idx: 3}, counted from 0, says which one is meant; or write " +
-				"the file with different headers"
+			f.Hint = "under columns {type: TYPE, path: HEADER, col_idx: 3}, counted from 0, says which one is meant; " +
+				"or write the file with different headers"
 			return nil, f
 		}
 	}
@@ -320,8 +322,8 @@ func resolveHeader(r *script.FileReader, w *csvWalker, rec csvRecord, u string) 
 		f.Place.Field = missing[0].Name
 	}
 	if n, at := headerBelow(r, w); n > 0 {
-		f.Hint = fmt.Sprintf("line %d has them, below titles: say csv: {hdr_line_idx: %d, first_data_line_idx: %d} on the "+
-			"node that reads it, "+
+		f.Hint = fmt.Sprintf("line %d has them, below titles: say csv: {hdr_line_idx: %d, first_data_line_idx: %d} "+
+			"on the node that reads it, "+
 			"which count records from 0", at, n, n+1)
 	}
 	if !missing[0].Placed {
@@ -393,8 +395,8 @@ func missingFault(r *script.FileReader, record []string, missing []*script.Input
 	switch {
 	case f.Hint != "":
 	case !slices.ContainsFunc(record, func(h string) bool { return !looksLikeValue(h) }):
-		f.Hint = "if the file has no header, say csv: {hdr_line_idx: -1, first_data_line_idx: 0} on the node that reads " +
-			"it: its columns are counted then"
+		f.Hint = "if the file has no header, say csv: {hdr_line_idx: -1, first_data_line_idx: 0} on the node that " +
+			"reads it: its columns are counted then"
 	case len(record) > 1 || !strings.ContainsAny(record[0], ";,\t| "):
 		f.Hint = lackingHint(names[0], record)
 	default:
@@ -425,8 +427,8 @@ func misplaced(c *script.InputColumn, header []string, u string) *fault.Error {
 		f.Message = fmt.Sprintf("the column with the index %d, counted from 0, has %s, not %s", c.Index,
 			called(header[c.Index]), called(c.Header))
 	}
-	f.Hint = "the script finds it by both (col_idx): correct the file's header; or if files may be without the column, " +
-		"say optional: true of it"
+	f.Hint = "the script finds it by both (col_idx): correct the file's header; or if files may be without the " +
+		"column, say optional: true of it"
 	return f
 }
 
@@ -439,7 +441,8 @@ var valueLike = regexp.MustCompile(`^[-+]?[0-9][0-9.,:/TZ +-]*$`)
 func separatorHint(separator byte, header string) string {
 	for _, other := range []byte(";\t|,") {
 		if other != separator && strings.IndexByte(header, other) >= 0 {
-			return fmt.Sprintf("the header is one field: say csv: {separator: %q} on the node that reads it", string(other))
+			return fmt.Sprintf("the header is one field: say csv: {separator: %q} on the node that reads it",
+				string(other))
 		}
 	}
 	return fmt.Sprintf("the header is one field: is the separator really %q?", separator)
@@ -564,14 +567,17 @@ func badRecordFault(u string, line, record int64, bad csvBadRecord, fields int) 
 		// The same words whether a later quote of the file happens to close it: what
 		// is said of a record must not depend on where the file was cut.
 		f = inputFault(fault.UserData, u,
-			"field %d begins with a quote that is not closed, or another quote of the record is out of place", bad.fields+1)
-		f.Hint = fmt.Sprintf("quotes inside of a quoted field are doubled, and it is closed before a separator or a line "+
-			"end, within %d MiB", MaxRecordBytes>>20)
+			"field %d begins with a quote that is not closed, or another quote of the record is "+
+				"out of place", bad.fields+1)
+		f.Hint = fmt.Sprintf("quotes inside of a quoted field are doubled, and it is closed before a separator or a "+
+			"line end, within %d MiB", MaxRecordBytes>>20)
 	default:
 		// a part of bad rows: it does not change
-		f = inputFault(fault.UserData, u, "the record has %d fields, the first record of the file has %d", bad.fields, fields)
+		f = inputFault(fault.UserData, u, "the record has %d fields, the first record of the file has %d",
+			bad.fields, fields)
 		f.Hint = "every record needs the same number of fields; look for an unquoted separator or a missing quote; " +
-			"where titles stand above the header, csv: {hdr_line_idx: N} says which record, counted from 0, is the header"
+			"where titles stand above the header, csv: {hdr_line_idx: N} says which record, counted from 0, " +
+			"is the header"
 	}
 	f.Place.Line, f.Place.Record = line, record+1
 	return f

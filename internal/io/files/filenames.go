@@ -75,7 +75,8 @@ func (n *namer) values(u string) (map[string]script.PartValue, error) {
 		values, twofold := p.Values(u)
 		if twofold != "" {
 			f := inputFault(fault.UserData, u, "what part <%s> of the file's name is can be read in two ways", twofold)
-			f.Hint = "write what stands between two parts so that it occurs once, or take one part and cut it in an expression"
+			f.Hint = "write what stands between two parts so that it occurs once, or take one part and cut it in " +
+				"an expression"
 			return nil, f
 		}
 		if values != nil {

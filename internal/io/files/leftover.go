@@ -84,8 +84,8 @@ func (w *leftWalk) record(c csvCopy, rec csvRecord) {
 			continue
 		}
 		if w.values++; w.values == 1 {
-			w.first = fmt.Sprintf("%s:%d: column %s: the format %q reads %s of %q and passes over the rest, as in Capillaries",
-				c.slice.URL, c.lineOf(rec), col.Name, col.Format, number, shorten(value))
+			w.first = fmt.Sprintf("%s:%d: column %s: the format %q reads %s of %q and passes over the rest, as in "+
+				"Capillaries", c.slice.URL, c.lineOf(rec), col.Name, col.Format, number, shorten(value))
 		}
 	}
 }

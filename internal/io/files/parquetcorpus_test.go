@@ -57,7 +57,8 @@ func TestChaosParquetFresh(t *testing.T) {
 		python = "python3"
 	}
 	if out, err := osexec.CommandContext(t.Context(), python, "-c", "import pyarrow").CombinedOutput(); err != nil {
-		t.Skipf("%s has no pyarrow (THALWEG_PYARROW names another interpreter): %s", python, strings.TrimSpace(string(out)))
+		t.Skipf("%s has no pyarrow (THALWEG_PYARROW names another interpreter): %s", python,
+			strings.TrimSpace(string(out)))
 	}
 	dir := t.TempDir()
 	out, err := osexec.CommandContext(t.Context(), python, "testdata/parquet/generate.py", dir).CombinedOutput()

@@ -126,7 +126,8 @@ func looked(at time.Time, bytes int64) string {
 func changed(url, format string, args ...any) *fault.Error {
 	f := inputFault(fault.UserData, url, "the input file changed after the run planned it ("+format+")", args...)
 	f.Hint = "what this run has read of the file does not belong to the rest: {{do retry run=RUN}}, or a run without " +
-		"{{set resume}}, begins a new one, which takes over what has not changed; with {{set fresh}} it computes everything"
+		"{{set resume}}, begins a new one, which takes over what has not changed; with {{set fresh}} it " +
+		"computes everything"
 	return f
 }
 

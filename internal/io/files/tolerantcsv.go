@@ -38,9 +38,10 @@ func (t *Tolerant) planCSV(scratchDir string) error {
 	t.csv = c
 	for _, run := range plan.runs {
 		n := len(c.pairs)
-		c.pairs = append(c.pairs, csvCopy{r: t.r, slice: run.slices[0], head: run.heads[0], name: func(piece int) string {
-			return filepath.Join(c.dir, fmt.Sprintf("%06d_%06d.csv", n, piece))
-		}})
+		c.pairs = append(c.pairs, csvCopy{r: t.r, slice: run.slices[0], head: run.heads[0],
+			name: func(piece int) string {
+				return filepath.Join(c.dir, fmt.Sprintf("%06d_%06d.csv", n, piece))
+			}})
 	}
 	t.SQL, err = c.sql(plan)
 	return err

@@ -41,7 +41,8 @@ func tableCopy(w *script.FileWriter, source, path string) (sqltext.Copy, error) 
 	var cols, quoted []string
 	for _, c := range w.Columns {
 		value := sqltext.Ident(c.Name)
-		if address.Scheme(w.URL) == "sqlite" && (c.Type == expr.DateTime || c.Type == expr.Date || c.Type == expr.Instant) {
+		if address.Scheme(w.URL) == "sqlite" && (c.Type == expr.DateTime || c.Type == expr.Date ||
+			c.Type == expr.Instant) {
 			text, err := expr.ISOTextSQL(c.Type, " ", value)
 			if err != nil {
 				return sqltext.Copy{}, fmt.Errorf("write the text of column %s: %w", c.Name, err)

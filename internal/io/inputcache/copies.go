@@ -47,7 +47,8 @@ func (w Want) database() bool { return w.Table != "" || w.Query != "" }
 // Key names the copy of a file among others. It says nothing of the address.
 func (w Want) Key() string {
 	if w.database() {
-		sum := sha256.Sum256([]byte(w.URL + "\x00" + w.Table + "\x00" + w.Query + "\x00" + strings.Join(w.Millis, "\x00")))
+		sum := sha256.Sum256([]byte(w.URL + "\x00" + w.Table + "\x00" + w.Query + "\x00" +
+			strings.Join(w.Millis, "\x00")))
 		return fmt.Sprintf("%x", sum[:12])
 	}
 	if w.Records != "" {
@@ -81,8 +82,8 @@ type Store struct {
 
 // New keeps copies in dir, which is made when it is needed.
 func New(dir string, client *remote.Client, secrets remote.Secrets) *Store {
-	return &Store{dir: dir, spool: client.Spool(dir, secrets), client: client, secrets: secrets, texts: map[string]*text{},
-		servers: map[string]*server{}}
+	return &Store{dir: dir, spool: client.Spool(dir, secrets), client: client, secrets: secrets,
+		texts: map[string]*text{}, servers: map[string]*server{}}
 }
 
 // Look asks servers which versions they have of files, and copies none.

@@ -208,8 +208,8 @@ func (d *dirWriter) spans(ctx context.Context, dir string, from, to int64) error
 		as = append(as, stagedName(i)+" AS "+sqltext.Ident(c.Name))
 	}
 	for _, end := range append(d.cuts(from, to), to) {
-		rows := fmt.Sprintf("SELECT %s FROM %s WHERE file_row_number >= %d AND file_row_number < %d", strings.Join(as, ", "),
-			d.read(), from, end)
+		rows := fmt.Sprintf("SELECT %s FROM %s WHERE file_row_number >= %d AND file_row_number < %d",
+			strings.Join(as, ", "), d.read(), from, end)
 		if err := d.write(ctx, rows, dir); err != nil {
 			return err
 		}

@@ -102,6 +102,7 @@ func writeFault(err error) error {
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "write the output file", Err: err,
+	return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err),
+		Message: "write the output file", Err: err,
 		Hint: "check the path in url_template, its permissions and free space"}
 }

@@ -196,7 +196,8 @@ func decodePage(r *thriftReader) page {
 		case (id == 5 || id == 7) && t == thriftStruct:
 			r.need(r.structure(func(id int64, t thriftType) bool { return p.decodeData(r, id, t) }), fields(1, 2))
 		case id == 8 && t == thriftStruct:
-			r.need(r.structure(func(id int64, t thriftType) bool { return p.decodeDataV2(r, id, t) }), fields(1, 2, 3, 4, 5, 6))
+			r.need(r.structure(func(id int64, t thriftType) bool { return p.decodeDataV2(r, id, t) }),
+				fields(1, 2, 3, 4, 5, 6))
 		default:
 			p.strange = p.strange || id != 6
 			return false

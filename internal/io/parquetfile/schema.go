@@ -428,8 +428,8 @@ func (e schemaElement) String() string {
 			"TIME", "TIMESTAMP", "",
 			"INTEGER", "NULL", "JSON", "BSON", "UUID", "FLOAT16", "VARIANT", "GEOMETRY", "GEOGRAPHY")
 	case e.converted != none:
-		return name + " " + numbered("converted type", e.converted, "UTF8", "MAP", "MAP_KEY_VALUE", "LIST", "ENUM", "DECIMAL",
-			"DATE", "TIME_MILLIS", "TIME_MICROS",
+		return name + " " + numbered("converted type", e.converted, "UTF8", "MAP", "MAP_KEY_VALUE", "LIST",
+			"ENUM", "DECIMAL", "DATE", "TIME_MILLIS", "TIME_MICROS",
 			"TIMESTAMP_MILLIS", "TIMESTAMP_MICROS", "UINT_8", "UINT_16", "UINT_32", "UINT_64",
 			"INT_8", "INT_16", "INT_32", "INT_64", "JSON", "BSON", "INTERVAL")
 	}

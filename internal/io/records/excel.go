@@ -202,7 +202,8 @@ func (x *excel) byLetters() error {
 	x.at = make([]int, len(x.spec.Columns))
 	for i, c := range x.spec.Columns {
 		if x.at[i] = columnNumber(c.Path); x.at[i] == 0 || x.at[i] > columnsMax {
-			return fault.New(fault.Script, "%q is no column of a sheet: without a header they are called A, B, … AA", c.Path)
+			return fault.New(fault.Script, "%q is no column of a sheet: without a header they are called A, B, … AA",
+				c.Path)
 		}
 	}
 	return nil
@@ -231,8 +232,8 @@ func (x *excel) row(row int, cells map[int]cell) error {
 			if errors.As(err, &failed) && plainError.MatchString(string(failed)) {
 				place.Error = string(failed)
 			}
-			return x.badAt([]byte(x.raw(cells)), place, fmt.Sprintf("cell %s%d of sheet %q: %s", columnLetters(x.at[i]), row,
-				x.sheet, err))
+			return x.badAt([]byte(x.raw(cells)), place, fmt.Sprintf("cell %s%d of sheet %q: %s",
+				columnLetters(x.at[i]), row, x.sheet, err))
 		}
 	}
 	if len(x.out) > RecordBytesMax {
@@ -267,10 +268,10 @@ func (x *excel) header(row int, cells map[int]cell) error {
 		}
 		switch {
 		case len(at) > 1:
-			f := fault.Of(refuse("columns %s and %s of sheet %q are both called %q", columnLetters(at[0]), columnLetters(at[1]),
-				x.sheet, c.Path))
-			f.Hint = fmt.Sprintf("write another header into the file; or read columns by their letters, behind the header: "+
-				"excel: {header: false, range: A%d}, columns: {NAME: {type: string, path: %s}}",
+			f := fault.Of(refuse("columns %s and %s of sheet %q are both called %q", columnLetters(at[0]),
+				columnLetters(at[1]), x.sheet, c.Path))
+			f.Hint = fmt.Sprintf("write another header into the file; or read columns by their letters, behind the "+
+				"header: excel: {header: false, range: A%d}, columns: {NAME: {type: string, path: %s}}",
 				row+1, columnLetters(at[0]))
 			return f
 		case len(at) == 1:
@@ -278,8 +279,8 @@ func (x *excel) header(row int, cells map[int]cell) error {
 		case !c.Optional:
 			f := fault.Of(refuse("missing column %q; row %d of sheet %q, which is taken for its header, has: %s",
 				c.Path, row, x.sheet, strings.Join(names[:min(len(names), shownNamesMax)], ", ")))
-			f.Hint = "if the table begins elsewhere, say where: excel: {range: B3}; if files may be without the column, say " +
-				"optional: true of it"
+			f.Hint = "if the table begins elsewhere, say where: excel: {range: B3}; if files may be without the " +
+				"column, say optional: true of it"
 			return f
 		}
 	}
@@ -368,7 +369,8 @@ func (x *excel) text(c cell, column Column) (string, error) {
 			if err != nil {
 				text = number(c.text)
 			}
-			return "", fmt.Errorf("%s is an elapsed time, and no datetime: read it as string, or as a number of days", text)
+			return "", fmt.Errorf("%s is an elapsed time, and no datetime: read it as string, or as a number of days",
+				text)
 		}
 	}
 	if column.Kind != Time || c.kind != 'd' && (c.kind != 'n' || c.style == plain) {

@@ -46,8 +46,8 @@ func TestSheets(t *testing.T) {
 		set(t, f, "Sheet1", map[string]any{"A1": "a", "A2": 7})
 		set(t, f, "Data", map[string]any{"B3": "n", "C3": " t ", "D3": "b", "E3": "d", "B4": 1.5, "C4": "x\n\"y\"",
 			"D4": true,
-			"E4": time.Date(2024, 1, 31, 10, 5, 6, 500_000_000, time.UTC), "B6": 123456789012345, "C6": 0.1, "D6": false,
-			"Z6": "beside", "B7": "x", "A8": "outside"})
+			"E4": time.Date(2024, 1, 31, 10, 5, 6, 500_000_000, time.UTC), "B6": 123456789012345,
+			"C6": 0.1, "D6": false, "Z6": "beside", "B7": "x", "A8": "outside"})
 		require.NoError(t, f.SetCellFormula("Data", "C7", "1+1"))
 	}
 	columns := []Column{{Path: "n", Kind: Number}, {Path: "t", Kind: Text}, {Path: "b", Kind: Bool},
@@ -57,19 +57,22 @@ func TestSheets(t *testing.T) {
 		want, fails string
 	}{
 		"range": {Spec{Columns: columns, Sheet: "Data", Range: "B3:E6"},
-			"4,\"1.5\",\"x\n\"\"y\"\"\",\"true\",\"2024-01-31 10:05:06.500\"\n6,\"123456789012345\",\"0.1\",\"false\",\n", ""},
+			"4,\"1.5\",\"x\n\"\"y\"\"\",\"true\",\"2024-01-31 " +
+				"10:05:06.500\"\n6,\"123456789012345\",\"0.1\",\"false\",\n", ""},
 		"all": {Spec{Columns: columns[:1], Number: 2},
-			"4,\"1.5\"\n6,\"123456789012345\"\n7:0,\"cell B7 of sheet \"\"Data\"\": \"\"x\"\" is no number\",\"B: \"\"x\"\", " +
-				"C: \"\"\"\"\"\n", ""},
+			"4,\"1.5\"\n6,\"123456789012345\"\n7:0,\"cell B7 of sheet \"\"Data\"\": \"\"x\"\" is no number\",\"B: " +
+				"\"\"x\"\", C: \"\"\"\"\"\n", ""},
 		"whole": {Spec{Columns: []Column{{Path: "n", Kind: Whole}}, Number: 2, Range: "A:C4"},
-			"4:0,\"cell B4 of sheet \"\"Data\"\": 1.5 is no whole number\",\"B: \"\"1.5\"\", C: \"\"x\\n\\\"\"y\\\"\"\"\"\"\n",
-			""},
+			"4:0,\"cell B4 of sheet \"\"Data\"\": 1.5 is no whole number\",\"B: \"\"1.5\"\", C: " +
+				"\"\"x\\n\\\"\"y\\\"\"\"\"\"\n", ""},
 		"formula": {Spec{Columns: columns[1:2], Sheet: "Data", Range: "B3:C7"},
-			"4,\"x\n\"\"y\"\"\"\n6,\"0.1\"\n7:0,\"cell C7 of sheet \"\"Data\"\": it has a formula without a value: open the " +
-				"file in Excel or LibreOffice and save it\",\"B: \"\"x\"\", C: \"\"\"\"\"\n", ""},
-		"day only": {Spec{Columns: []Column{{Path: "d", Kind: Time, Layout: "2006-01-02"}}, Sheet: "Data", Range: "B3:E4"},
-			"4:0,\"cell E4 of sheet \"\"Data\"\": 2024-01-31 10:05:06.500 is more than \"\"2006-01-02\"\" can say\",\"B: " +
-				"\"\"1.5\"\", C: \"\"x\\n\\\"\"y\\\"\"\"\", D: \"\"true\"\", E: \"\"2024-01-31 10:05:06.5\"\"\"\n", ""},
+			"4,\"x\n\"\"y\"\"\"\n6,\"0.1\"\n7:0,\"cell C7 of sheet \"\"Data\"\": it has a formula without a value: " +
+				"open the file in Excel or LibreOffice and save it\",\"B: \"\"x\"\", C: \"\"\"\"\"\n", ""},
+		"day only": {Spec{Columns: []Column{{Path: "d", Kind: Time, Layout: "2006-01-02"}}, Sheet: "Data",
+			Range: "B3:E4"},
+			"4:0,\"cell E4 of sheet \"\"Data\"\": 2024-01-31 10:05:06.500 is more than \"\"2006-01-02\"\" can " +
+				"say\",\"B: \"\"1.5\"\", C: \"\"x\\n\\\"\"y\\\"\"\"\", D: \"\"true\"\", E: \"\"2024-01-31 " +
+				"10:05:06.5\"\"\"\n", ""},
 		"first": {Spec{Columns: []Column{{Path: "a", Kind: Whole}}}, "2,\"7\"\n", ""},
 		"letters": {Spec{Columns: []Column{{Path: "B", Kind: Text}}, Sheet: "Data", Range: "B4", NoHeader: true},
 			"4,\"1.5\"\n6,\"123456789012345\"\n7,\"x\"\n", ""},
@@ -133,7 +136,8 @@ func TestSheetsOfOthers(t *testing.T) {
 		kinds := make([]int, columns)
 		for c := range columns {
 			kinds[c] = rng.IntN(4)
-			column := Column{Path: fmt.Sprintf("c%d", c), Kind: []Kind{Text, Number, Bool, Time}[kinds[c]], Layout: ExcelLayout}
+			column := Column{Path: fmt.Sprintf("c%d", c), Kind: []Kind{Text, Number, Bool, Time}[kinds[c]],
+				Layout: ExcelLayout}
 			spec.Columns = append(spec.Columns, column)
 		}
 		got, err := sheetCSV(t, func(f *excelize.File) {
@@ -173,8 +177,8 @@ func anyCell(rng *rand.Rand, kind int) (any, string) {
 	}
 	switch kind {
 	case 0:
-		texts := []string{"x", "a,b", `"q"`, "two\nlines", " lead", "trail ", "ä€𝄞", "=1+1", "#N/A", "_x", "007", "TRUE",
-			"1e5", strings.Repeat("long ", 500)}
+		texts := []string{"x", "a,b", `"q"`, "two\nlines", " lead", "trail ", "ä€𝄞", "=1+1", "#N/A",
+			"_x", "007", "TRUE", "1e5", strings.Repeat("long ", 500)}
 		text := texts[rng.IntN(len(texts))]
 		return text, text
 	case 1:
@@ -196,15 +200,16 @@ func TestStyles(t *testing.T) {
 	for format, want := range map[string]style{"General": plain, "0.00": plain, "0%": plain, "#,##0 [$€-407]": plain,
 		`"day" 0`: plain, "yyyy-mm-dd": day, "d. mmm": day, "mmmm": day,
 		"m/d/yy h:mm": dayTime, "hh:mm:ss": clock, "[h]:mm": elapsed, "[HH]:MM:SS": elapsed, "[mm]:ss": elapsed,
-		"[Red][ss].0;-[ss]": elapsed, "[$-F400]h:mm:ss": clock, "[magenta]0": plain, "h:mm;[h]:mm": clock, "[Red]0": plain,
-		`0 "s"`: plain, `\d0`: plain, "mm:ss.0": clock, "@": plain, "yyyy;@": day} {
+		"[Red][ss].0;-[ss]": elapsed, "[$-F400]h:mm:ss": clock, "[magenta]0": plain, "h:mm;[h]:mm": clock,
+		"[Red]0": plain, `0 "s"`: plain, `\d0`: plain, "mm:ss.0": clock, "@": plain, "yyyy;@": day} {
 		require.Equal(t, want, styleOf(164, map[int]string{164: format}), format)
 	}
 	for _, c := range []struct {
 		days string
 		from bool
 		want string
-	}{{"1", false, "1900-01-01"}, {"59", false, "1900-02-28"}, {"61", false, "1900-03-01"}, {"45322", false, "2024-01-31"},
+	}{{"1", false, "1900-01-01"}, {"59", false, "1900-02-28"}, {"61", false, "1900-03-01"},
+		{"45322", false, "2024-01-31"},
 		{"0", true, "1904-01-01"}, {"43860", true, "2024-01-31"}, {"2958465.5", false, "9999-12-31"}} {
 		got, err := (&workbook{from04: c.from}).moment(c.days)
 		require.NoError(t, err)
@@ -227,16 +232,18 @@ func TestElapsed(t *testing.T) {
 		from04 bool
 		want   string
 	}{
-		"beyond a day":     {days: 1.5, format: excelize.Style{NumFmt: 46}, kind: Text, want: "36:00:00"},
-		"within a day":     {days: 0.25, format: excelize.Style{NumFmt: 46}, kind: Text, want: "06:00:00"},
-		"minutes":          {days: 1.5, format: excelize.Style{CustomNumFmt: &own}, kind: Text, want: "36:00:00"},
-		"milliseconds":     {days: 100 + 1.5/86_400, format: excelize.Style{NumFmt: 46}, kind: Text, want: "2400:00:01.5"},
-		"nothing":          {format: excelize.Style{NumFmt: 46}, kind: Text, want: "00:00:00"},
-		"negative of 1904": {days: -1.5, format: excelize.Style{NumFmt: 46}, kind: Text, from04: true, want: "-36:00:00"},
-		"negative":         {days: -1.5, format: excelize.Style{NumFmt: 46}, kind: Text, want: "-1.5 is no elapsed time"},
-		"a number":         {days: 1.5, format: excelize.Style{NumFmt: 46}, kind: Number, want: "1.5"},
-		"a negative one":   {days: -1.5, format: excelize.Style{NumFmt: 46}, kind: Number, want: "-1.5"},
-		"whole days":       {days: 2, format: excelize.Style{NumFmt: 46}, kind: Whole, want: "2"},
+		"beyond a day": {days: 1.5, format: excelize.Style{NumFmt: 46}, kind: Text, want: "36:00:00"},
+		"within a day": {days: 0.25, format: excelize.Style{NumFmt: 46}, kind: Text, want: "06:00:00"},
+		"minutes":      {days: 1.5, format: excelize.Style{CustomNumFmt: &own}, kind: Text, want: "36:00:00"},
+		"milliseconds": {days: 100 + 1.5/86_400, format: excelize.Style{NumFmt: 46}, kind: Text,
+			want: "2400:00:01.5"},
+		"nothing": {format: excelize.Style{NumFmt: 46}, kind: Text, want: "00:00:00"},
+		"negative of 1904": {days: -1.5, format: excelize.Style{NumFmt: 46}, kind: Text, from04: true,
+			want: "-36:00:00"},
+		"negative":       {days: -1.5, format: excelize.Style{NumFmt: 46}, kind: Text, want: "-1.5 is no elapsed time"},
+		"a number":       {days: 1.5, format: excelize.Style{NumFmt: 46}, kind: Number, want: "1.5"},
+		"a negative one": {days: -1.5, format: excelize.Style{NumFmt: 46}, kind: Number, want: "-1.5"},
+		"whole days":     {days: 2, format: excelize.Style{NumFmt: 46}, kind: Whole, want: "2"},
 		"a datetime": {days: 1.5, format: excelize.Style{NumFmt: 46}, kind: Time,
 			want: "36:00:00 is an elapsed time, and no datetime"},
 		"a time of day": {days: 0.25, format: excelize.Style{NumFmt: 21}, kind: Text, want: "06:00:00"},
@@ -289,6 +296,7 @@ func TestLookExcel(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []Found{{Key: "i", Value: Integer, Letters: "A"}, {Key: "f", Value: Fraction, Letters: "B"},
 		{Key: "d", Value: Moment, Letters: "C"}, {Key: "s", Value: Any, Letters: "D"},
-		{Key: "b", Value: Truth, Letters: "E"}, {Value: Any, Letters: "G", Row: 3}, {Value: Integer, Letters: "F", Row: 4}},
+		{Key: "b", Value: Truth, Letters: "E"}, {Value: Any, Letters: "G", Row: 3}, {Value: Integer,
+			Letters: "F", Row: 4}},
 		got)
 }

@@ -37,7 +37,8 @@ func (c *Client) Post(ctx context.Context, p Post) (Answer, error) {
 		loc.Hide = p.Hide
 	}
 	if err != nil || loc.Scheme != "http" && loc.Scheme != "https" {
-		return Answer{}, hidden(&fault.Error{Kind: fault.Script, Message: "this is not an http:// or https:// address"}, loc)
+		return Answer{}, hidden(&fault.Error{Kind: fault.Script, Message: "this is not an http:// or https:// address"},
+			loc)
 	}
 	// It waits for no transfer, and none waits for it: the runs need their files.
 	b, err := c.backend(ctx, loc)

@@ -94,7 +94,8 @@ func (s *s3Staged) send(ctx context.Context, f *os.File) error {
 
 func (s *s3Staged) sendPart(ctx context.Context, i int32, f *os.File, from, bytes int64) error {
 	return s.b.c.retry(ctx, s.loc, func(ctx context.Context) (bool, error) {
-		out, err := s.b.api.UploadPart(ctx, &s3.UploadPartInput{Bucket: &s.loc.Bucket, Key: &s.loc.Path, UploadId: &s.id,
+		out, err := s.b.api.UploadPart(ctx, &s3.UploadPartInput{Bucket: &s.loc.Bucket, Key: &s.loc.Path,
+			UploadId:   &s.id,
 			PartNumber: aws.Int32(i + 1), Body: io.NewSectionReader(f, from, bytes), ContentLength: &bytes})
 		if err != nil {
 			return false, s3Fault(err)

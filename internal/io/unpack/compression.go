@@ -160,7 +160,8 @@ func (c Compression) damaged(from *source, err error) error {
 	case from.err != nil:
 		return from.err
 	case errors.Is(err, errBehind):
-		f.Message = "behind its gzip data are bytes that are no gzip: something was appended to the file, or it is damaged"
+		f.Message = "behind its gzip data are bytes that are no gzip: something was appended to the file, or " +
+			"it is damaged"
 		f.Err = nil
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		f.Message = "its " + string(c) + " data ends too early: the file was not written or copied whole"

@@ -111,9 +111,11 @@ func TestBehindGzip(t *testing.T) {
 	two := slices.Concat(data, packed(t, unpack.Gzip, ""), data)
 	for _, c := range []struct{ behind, fails string }{
 		{"\x00", ""}, {strings.Repeat("\x00", 10_000), ""},
-		{"x", "behind its gzip data are bytes that are no gzip"}, {strings.Repeat("garbage", 1000), "behind its gzip data"},
+		{"x", "behind its gzip data are bytes that are no gzip"}, {strings.Repeat("garbage", 1000),
+			"behind its gzip data"},
 		{"\x00\x00x", "behind its gzip data"}, {"\x00\x1f\x8b\x08\x00", "behind its gzip data"},
-		{"\x1f", "ends too early"}, {string(data[:9]), "ends too early"}, {string(data[:len(data)-1]), "ends too early"},
+		{"\x1f", "ends too early"}, {string(data[:9]), "ends too early"},
+		{string(data[:len(data)-1]), "ends too early"},
 		{"\x1fgarbage and more of it", "its gzip data is damaged"},
 	} {
 		for _, whole := range [][]byte{data, two} {
@@ -196,7 +198,8 @@ func TestReadingFails(t *testing.T) {
 	for _, c := range []unpack.Compression{unpack.Plain, unpack.Gzip, unpack.Zstd} {
 		data := packed(t, c, "a\n1\n")
 		for n := range len(data) {
-			_, err := text(t, io.MultiReader(bytes.NewReader(data[:n]), iotest.ErrReader(broken)), unpack.Form{Compression: c})
+			_, err := text(t, io.MultiReader(bytes.NewReader(data[:n]), iotest.ErrReader(broken)),
+				unpack.Form{Compression: c})
 			require.ErrorIs(t, err, broken, "%s at %d", c, n)
 		}
 	}
@@ -205,8 +208,8 @@ func TestReadingFails(t *testing.T) {
 func TestCharsetsByTheirNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]unpack.Charset{
-		"UTF-8": "", "utf8": "", "ASCII": "", "latin1": "iso-8859-1", "Latin-1": "iso-8859-1", "ISO_8859-15": "iso-8859-15",
-		"cp1252":       "windows-1252",
+		"UTF-8": "", "utf8": "", "ASCII": "", "latin1": "iso-8859-1", "Latin-1": "iso-8859-1",
+		"ISO_8859-15": "iso-8859-15", "cp1252": "windows-1252",
 		"Windows-1252": "windows-1252", "windows1252": "windows-1252", "cp850": "ibm850", "UTF16": "utf-16",
 		"utf-16-le": "utf-16le", "UTF-16BE": "utf-16be", "ansi": "windows-1252",
 	} {
