@@ -196,7 +196,8 @@ func (d *dialer) disbelieved(err error) error {
 		}
 		return &fault.Error{Kind: fault.Environment, Retryable: true,
 			Message: "connect to Cassandra: the nodes cannot check the login now",
-			Err:     errors.New(text), Hint: "check that enough nodes are up for the copies of the keyspace system_auth"}
+			Err:     errors.New(text),
+			Hint:    "check that enough nodes are up for the copies of the keyspace system_auth"}
 	}
 	why := ErrLogin
 	if known {

@@ -189,7 +189,8 @@ func reachableLater(err error) bool {
 	}
 	for _, passing := range []error{
 		gocql.ErrTimeoutNoResponse, gocql.ErrConnectionClosed, gocql.ErrNoConnections, gocql.ErrNoConnectionsStarted,
-		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED,
+		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE,
+		syscall.ECONNREFUSED,
 	} {
 		if errors.Is(err, passing) {
 			return true
@@ -255,8 +256,9 @@ func replicationText(copies map[string]int) (string, error) {
 	b.WriteString("'NetworkTopologyStrategy'")
 	for _, dc := range slices.Sorted(maps.Keys(copies)) {
 		if !datacenterNamed.MatchString(dc) || copies[dc] < 1 {
-			return "", &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("replication %d in datacenter %q cannot be",
-				copies[dc], dc), Hint: "name each datacenter with the number of copies it keeps"}
+			return "", &fault.Error{Kind: fault.Environment,
+				Message: fmt.Sprintf("replication %d in datacenter %q cannot be",
+					copies[dc], dc), Hint: "name each datacenter with the number of copies it keeps"}
 		}
 		fmt.Fprintf(&b, ", '%s': %d", dc, copies[dc])
 	}

@@ -100,7 +100,8 @@ func (r released) Close() error {
 
 func (n *Node) itself(ctx context.Context, s *Session) error {
 	var id, schema gocql.UUID
-	err := s.Query(`SELECT host_id, release_version, cluster_name, data_center, schema_version FROM system.local WHERE key = 'local'`).
+	err := s.Query(`SELECT host_id, release_version, cluster_name, data_center, schema_version FROM system.local `+
+		`WHERE key = 'local'`).
 		ScanContext(ctx, &id, &n.Version, &n.Cluster, &n.Datacenter, &schema)
 	n.ID, n.Schema = id.String(), schema.String()
 	return err
@@ -160,8 +161,9 @@ func (s *Session) clockOf(ctx context.Context, host string) (c Clock, err error)
 	for range clockTries {
 		var there time.Time
 		before := time.Now()
-		if err := s.Query(`SELECT toTimestamp(now()) FROM system.local WHERE key = 'local'`).SetHostID(host).ScanContext(ctx,
-			&there); err != nil {
+		if err := s.Query(`SELECT toTimestamp(now()) FROM system.local WHERE key = 'local'`).SetHostID(host).
+			ScanContext(ctx,
+				&there); err != nil {
 			return c, s.Fault("read Cassandra's clock", err)
 		}
 		took := time.Since(before)

@@ -112,7 +112,8 @@ func (e Effect) Tells(before, after Node) EventData {
 // Hears is a node when it has heard of an order that does this to it.
 func (e Effect) Hears(n Node, o Order) Node {
 	if e.Status != n.Status {
-		if n.Status = e.Status; e.Status != Invalidated || n.Finished.IsZero() { // what is invalidated has ended when it did
+		if n.Status = e.Status; e.Status != Invalidated || n.Finished.IsZero() {
+			// what is invalidated has ended when it did
 			n.Finished = finishedAt(e.Status, o.Time)
 		}
 	}

@@ -39,8 +39,9 @@ const (
 	OrderReopen     OrderKind = "reopen"     // go on: what failed, stopped or was under way is done again
 	OrderRedo       OrderKind = "redo"       // go on, and do these nodes or batches again although they are done
 	OrderInvalidate OrderKind = "invalidate" // nobody may read these nodes' tables any more
-	OrderApprove    OrderKind = "approve"    // these nodes need not wait any more, if they still wait for what was decided
-	OrderReject     OrderKind = "reject"     // likewise they waited in vain: they fail, with Cause
+	// these nodes need not wait any more, if they still wait for what was decided
+	OrderApprove OrderKind = "approve"
+	OrderReject  OrderKind = "reject" // likewise they waited in vain: they fail, with Cause
 	// nobody reads, continues or lists the run any more, and what its nodes keep may go (Store.Purge)
 	OrderDrop OrderKind = "drop"
 )

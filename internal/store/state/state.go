@@ -201,7 +201,8 @@ type Decision struct {
 	RoleVerified bool            `json:"role_verified,omitempty"`
 	Digest       string          `json:"digest"` // of the gate that was decided upon
 	Answers      json.RawMessage `json:"answers,omitempty"`
-	Token        string          `json:"token,omitempty"` // of the order that made it; "": an older program carried it out
+	// of the order that made it; "": an older program carried it out
+	Token string `json:"token,omitempty"`
 }
 
 // BatchSpec is a planned unit of work. The same plan always gives the same specs.

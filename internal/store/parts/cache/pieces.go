@@ -175,8 +175,8 @@ func (s *Store) fetchStretch(ctx context.Context, c *partCopy, part parts.Info, 
 	}
 	defer from.close()
 	if from.total != part.Bytes {
-		return 0, fmt.Errorf("fetch pieces of %s: %w: it has %d bytes instead of %d", part.Key, parts.ErrCorrupt, from.total,
-			part.Bytes)
+		return 0, fmt.Errorf("fetch pieces of %s: %w: it has %d bytes instead of %d", part.Key,
+			parts.ErrCorrupt, from.total, part.Bytes)
 	}
 	f, err := os.OpenFile(c.path, os.O_WRONLY, 0)
 	if err != nil {
@@ -194,8 +194,8 @@ func (s *Store) fetchStretch(ctx context.Context, c *partCopy, part parts.Info, 
 			return done, fmt.Errorf("copy pieces of part %s: %w", part.Key, err)
 		}
 		if sum != p.Checksum {
-			return done, fmt.Errorf("fetch bytes %d to %d of %s: %w: %s instead of %s", p.From, p.From+p.Bytes, part.Key,
-				parts.ErrCorrupt, sum, p.Checksum)
+			return done, fmt.Errorf("fetch bytes %d to %d of %s: %w: %s instead of %s", p.From,
+				p.From+p.Bytes, part.Key, parts.ErrCorrupt, sum, p.Checksum)
 		}
 	}
 	return done, nil

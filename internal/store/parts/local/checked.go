@@ -41,7 +41,8 @@ func stampOf(path string) (stamp, error) {
 	if err := unix.Lstat(path, &st); err != nil {
 		return stamp{}, &fs.PathError{Op: "lstat", Path: path, Err: err}
 	}
-	return stamp{device: uint64(st.Dev), inode: st.Ino, bytes: st.Size, modified: st.Mtim.Nano(), change: st.Ctim.Nano()},
+	return stamp{device: uint64(st.Dev), inode: st.Ino, bytes: st.Size, modified: st.Mtim.Nano(),
+			change: st.Ctim.Nano()},
 		nil
 }
 

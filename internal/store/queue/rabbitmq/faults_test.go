@@ -459,7 +459,8 @@ func TestConfiguration(t *testing.T) {
 	c, err := Config{URL: "amqps://u:p%20w@h/my%2Fhost"}.withDefaults()
 	require.NoError(t, err)
 	require.Equal(t, []string{"h:5671"}, c.Hosts)
-	require.Equal(t, []string{"u", "p w", "my/host", PrefixDefault}, []string{c.Username, c.Password, c.Vhost, c.Prefix})
+	require.Equal(t, []string{"u", "p w", "my/host", PrefixDefault}, []string{c.Username, c.Password,
+		c.Vhost, c.Prefix})
 	require.NotNil(t, c.TLS)
 	c, err = Config{Hosts: []string{"a", "[::1]", "b:7"}}.withDefaults()
 	require.NoError(t, err)

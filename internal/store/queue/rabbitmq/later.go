@@ -33,8 +33,8 @@ func (q *Queue) later(m amqp.Delivery) {
 	q.counts.newerAt.Store(now.UnixNano())
 	if now.Sub(q.saidLater) >= laterSaid {
 		q.saidLater = now
-		q.cfg.Logger.Warn("the queue of hints has messages of a later version of this program; they are set aside, and "+
-			"runs go on from what is in state",
+		q.cfg.Logger.Warn("the queue of hints has messages of a later version of this program; they are set aside, "+
+			"and runs go on from what is in state",
 			"queue", m.RoutingKey, "so_far", q.counts.newer.Load(), "aside", q.cfg.later())
 	}
 	select {
@@ -83,7 +83,8 @@ func (q *Queue) putLater(ctx context.Context, body []byte) error {
 		return fmt.Errorf("ask for confirms: %w", err)
 	}
 	for more := true; more; {
-		message := amqp.Publishing{ContentType: "application/json", DeliveryMode: amqp.Persistent, Body: body, Type: "hint"}
+		message := amqp.Publishing{ContentType: "application/json", DeliveryMode: amqp.Persistent,
+			Body: body, Type: "hint"}
 		confirmed, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", q.cfg.later(), false, false, message)
 		if err != nil {
 			return err

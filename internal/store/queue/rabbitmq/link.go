@@ -332,7 +332,8 @@ func unreachable(err error) error {
 		f.Hint = known
 	case !errors.As(err, &refused):
 	case refused.Code == amqp.PreconditionFailed:
-		f.Hint = "a queue or an exchange of this name is there with other properties: delete it, and workers make it anew"
+		f.Hint = "a queue or an exchange of this name is there with other properties: delete it, and workers " +
+			"make it anew"
 	}
 	switch unknown := (*net.DNSError)(nil); {
 	case errors.Is(err, ErrLogin):

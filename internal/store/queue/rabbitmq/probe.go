@@ -151,13 +151,16 @@ func (v *Probe) Try(ctx context.Context) (took time.Duration, err error) {
 		case err != nil:
 			return forbidden("receive what was published", err)
 		case !ok:
-			return &fault.Error{Kind: fault.Environment, Message: "the broker has confirmed a message that is in no queue",
-				Hint: "see the broker's log"}
+			return &fault.Error{Kind: fault.Environment,
+				Message: "the broker has confirmed a message that is in no queue", Hint: "see the broker's log"}
 		}
 		return d.Ack(false)
 	})
 	if err != nil { // its channel is over; where even this fails, the queue goes after visitQueueLife
-		_ = v.channel(ctx, func(ch *amqp.Channel) error { _, err := ch.QueueDelete(name, false, false, false); return err })
+		_ = v.channel(ctx, func(ch *amqp.Channel) error {
+			_, err := ch.QueueDelete(name, false, false, false)
+			return err
+		})
 	}
 	return took, err
 }

@@ -117,7 +117,8 @@ func (q *Queue) Stats() queue.Stats {
 	c := &q.counts
 	return queue.Stats{Malformed: c.malformed.Load(), Newer: c.newer.Load(), Returned: c.returned.Load(),
 		Unsettled: c.unsettled.Load(),
-		Handed:    c.handed.Load(), Lost: c.lost.Load(), MalformedAt: moment(&c.malformedAt), NewerAt: moment(&c.newerAt)}
+		Handed:    c.handed.Load(), Lost: c.lost.Load(), MalformedAt: moment(&c.malformedAt),
+		NewerAt: moment(&c.newerAt)}
 }
 
 func moment(at *atomic.Int64) (t time.Time) {

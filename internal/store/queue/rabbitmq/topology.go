@@ -91,7 +91,8 @@ func (q *Queue) preparePublisher(_ context.Context, s *session) (err error) {
 				s.kill()
 				continue
 			}
-			q.cfg.Logger.Warn("the broker accepts nothing for now; runs go on from what is in state", "reason", b.Reason)
+			q.cfg.Logger.Warn("the broker accepts nothing for now; runs go on from what is in state",
+				"reason", b.Reason)
 			s.block()
 		}
 	})

@@ -144,8 +144,8 @@ func (n *nodeChange) end(batch, attempt int, to state.Status, now time.Time, fai
 		a.Stats = &stats
 	}
 	n.putAttempt(at, &a, more...)
-	n.tell(state.BatchEnded, a.Owner, now, state.EventData{Status: to, Batch: &batch, Attempt: attempt, Failure: failure,
-		RowsIn: stats.RowsIn, RowsOut: stats.RowsOut, BytesOut: stats.BytesOut})
+	n.tell(state.BatchEnded, a.Owner, now, state.EventData{Status: to, Batch: &batch, Attempt: attempt,
+		Failure: failure, RowsIn: stats.RowsIn, RowsOut: stats.RowsOut, BytesOut: stats.BytesOut})
 }
 
 // hold changes a node for a claim that holds. An attempt that ended in wanted

@@ -135,7 +135,8 @@ func (m *image) full() state.Node {
 // it has one, has been read.
 func (m *image) batch(number int) state.Batch {
 	e := m.entry(number)
-	b := state.Batch{BatchKey: state.BatchKey{NodeKey: m.key, Batch: number}, Status: e.batchStatus(), Attempt: e.attempt}
+	b := state.Batch{BatchKey: state.BatchKey{NodeKey: m.key, Batch: number}, Status: e.batchStatus(),
+		Attempt: e.attempt}
 	b.BatchSpec.Batch = number
 	a := m.attempts[attemptPlace(number, e.attempt)]
 	if a == nil {

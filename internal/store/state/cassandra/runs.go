@@ -98,7 +98,8 @@ func (o *operation) number(ctx context.Context, run *state.Run) error {
 			return nil, nil
 		}
 		if rev == 0 {
-			if err := o.write(ctx, `INSERT INTO state_workspaces (one, workspace) VALUES (0, ?)`, run.Workspace); err != nil {
+			if err := o.write(ctx, `INSERT INTO state_workspaces (one, workspace) VALUES (0, ?)`,
+				run.Workspace); err != nil {
 				return nil, err
 			}
 		}

@@ -13,7 +13,9 @@ func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.Node
 	if run.Token == "" {
 		return s.Store.CreateRun(ctx, run, nodes, blobs...)
 	}
-	return get(ctx, s, "create run", func() (state.RunKey, error) { return s.Store.CreateRun(ctx, run, nodes, blobs...) })
+	return get(ctx, s, "create run", func() (state.RunKey, error) {
+		return s.Store.CreateRun(ctx, run, nodes, blobs...)
+	})
 }
 
 // Run implements state.Store.
@@ -43,7 +45,9 @@ func (s *Store) RemoveNote(ctx context.Context, workspace string, n state.Note) 
 
 // Notes implements state.Store.
 func (s *Store) Notes(ctx context.Context, workspace, topic, after string, limit int) ([]state.Note, error) {
-	return get(ctx, s, "notes", func() ([]state.Note, error) { return s.Store.Notes(ctx, workspace, topic, after, limit) })
+	return get(ctx, s, "notes", func() ([]state.Note, error) {
+		return s.Store.Notes(ctx, workspace, topic, after, limit)
+	})
 }
 
 // Purge implements state.Store.
@@ -89,7 +93,8 @@ func (s *Store) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, 
 // Acquire implements state.Store.
 func (s *Store) Acquire(ctx context.Context, key state.RunKey, role, owner string, now, until time.Time) (state.Role,
 	error) {
-	return get(ctx, s, "acquire", func() (state.Role, error) { return s.Store.Acquire(ctx, key, role, owner, now, until) })
+	return get(ctx, s, "acquire",
+		func() (state.Role, error) { return s.Store.Acquire(ctx, key, role, owner, now, until) })
 }
 
 // Resign implements state.Store.

@@ -92,7 +92,8 @@ func findWhole(ctx context.Context, tx *txn, key state.NodeKey) (nodeRow, state.
 
 // write stores what moves and orders change of a node.
 func (n nodeRow) write(ctx context.Context, tx *txn, to state.Node) error {
-	_, err := tx.ExecContext(ctx, `UPDATE nodes SET status = ?, epoch = ?, fence = ?, generation = ?, gate = ?, gate_digest = ?, decision = ?, dropped = ?,
+	_, err := tx.ExecContext(ctx,
+		`UPDATE nodes SET status = ?, epoch = ?, fence = ?, generation = ?, gate = ?, gate_digest = ?, decision = ?, dropped = ?,
 		failure = ?, finished_ms = ? WHERE id = ?`,
 		to.Status, to.Epoch, to.Fence, to.Generation, to.Gate, to.GateDigest, asDocument(to.Decision), to.Dropped,
 		asDocument(to.Failure), moment{to.Finished}, n.id)

@@ -160,7 +160,8 @@ func (l *log) frame(n int64, frame []byte) {
 	if !l.bad {
 		l.add(frame[:8])
 		l.add(frame[frameHeaderBytes:])
-		l.bad = salt != l.salt || binary.BigEndian.Uint32(frame[16:]) != l.s0 || binary.BigEndian.Uint32(frame[20:]) != l.s1
+		l.bad = salt != l.salt || binary.BigEndian.Uint32(frame[16:]) != l.s0 ||
+			binary.BigEndian.Uint32(frame[20:]) != l.s1
 		if l.badFrame = n; l.bad {
 			l.badContent = crc32.ChecksumIEEE(frame)
 		}
