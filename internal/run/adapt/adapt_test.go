@@ -57,8 +57,8 @@ func drive(tuner *adapt.Tuner, p plant, seconds int) *driven {
 		d.done += x
 		d.value = append(d.value, v)
 		d.changes = append(d.changes,
-			tuner.Observe(adapt.Sample{Class: "load", At: begin.Add(time.Duration(s+1) * time.Second), Span: time.Second,
-				Done: x})...)
+			tuner.Observe(adapt.Sample{Class: "load", At: begin.Add(time.Duration(s+1) * time.Second),
+				Span: time.Second, Done: x})...)
 	}
 	return d
 }
@@ -130,7 +130,8 @@ func TestNoiseAloneMovesNothingUp(t *testing.T) {
 	t.Parallel()
 	flat := func(_, _ int) float64 { return 500 }
 	for seed := range uint64(20) {
-		d := drive(adapt.New(one(adapt.Knob{Name: "batches", Min: 1, Max: 16, Start: 4})), noisy(flat, 0.15, seed), 1200)
+		d := drive(adapt.New(one(adapt.Knob{Name: "batches", Min: 1, Max: 16, Start: 4})),
+			noisy(flat, 0.15, seed), 1200)
 		require.LessOrEqual(t, d.last(), 6, "seed %d: %v", seed, d.changes)
 	}
 }

@@ -270,7 +270,8 @@ func (c *climber) watch(now time.Time, throughput float64, may bool) {
 	}
 	switch {
 	case c.odd >= changedFor, -c.odd >= changedFor:
-		c.why, c.since = fmt.Sprintf("it did %s and does %s: something has changed", rate(c.base.mean), rate(throughput)), now
+		c.why, c.since = fmt.Sprintf("it did %s and does %s: something has changed", rate(c.base.mean),
+			rate(throughput)), now
 		c.restart()
 		c.again, c.everBefore = againFirst, false
 	case may && c.wants(now):

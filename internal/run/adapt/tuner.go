@@ -112,7 +112,8 @@ func (t *Tuner) Observe(s Sample) []Decision {
 	}
 	before := t.Settings()
 	c.remember(s)
-	if throughput := s.Done / s.Span.Seconds(); s.Span > 0 && !s.Starved && throughput >= 0 && !math.IsInf(throughput, 0) {
+	if throughput := s.Done / s.Span.Seconds(); s.Span > 0 && !s.Starved && throughput >= 0 &&
+		!math.IsInf(throughput, 0) {
 		c.spare(s)
 		t.climb(c, s, throughput)
 	}

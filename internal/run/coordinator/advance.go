@@ -360,8 +360,8 @@ func (c *Coordinator) giveUp(ctx context.Context, n state.Node) error {
 			continue
 		}
 		claim := state.Claim{BatchKey: b.BatchKey, Epoch: b.Epoch, Attempt: b.Attempt, Owner: b.Owner, Lease: b.Lease}
-		failure := state.Failure{Kind: fault.Environment, Retryable: true, Again: true, Node: n.Name, Batch: b.BatchKey.Batch,
-			Message: "the process that worked on it, " + b.Owner + ", has ended"}
+		failure := state.Failure{Kind: fault.Environment, Retryable: true, Again: true, Node: n.Name,
+			Batch: b.BatchKey.Batch, Message: "the process that worked on it, " + b.Owner + ", has ended"}
 		err := c.cfg.Store.Retry(ctx, claim, failure, state.Stats{}, now, now)
 		switch {
 		case errors.Is(err, state.ErrLeaseLost):

@@ -190,8 +190,8 @@ type planning struct {
 
 // New returns a coordinator. Its context ends with ctx.
 func New(ctx context.Context, cfg Config, run state.RunKey) *Coordinator {
-	c := &Coordinator{Job: cfg.Job, cfg: cfg.withDefaults(), run: run, nodes: map[string]*node{}, done: map[string]bool{},
-		plans: map[string]planning{}}
+	c := &Coordinator{Job: cfg.Job, cfg: cfg.withDefaults(), run: run, nodes: map[string]*node{},
+		done: map[string]bool{}, plans: map[string]planning{}}
 	c.wake, c.ended = c.cfg.Clock.NewAlarm(), c.cfg.Clock.NewAlarm()
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	return c
@@ -417,8 +417,9 @@ func (c *Coordinator) tell(nodes []state.Node) {
 		if first || before == now {
 			continue
 		}
-		event := job.Event{Run: c.run, Time: c.cfg.Now(), Node: n.Name, Batches: n.BatchesTotal, ReusedFrom: n.ReusedFrom,
-			Stats: state.Stats{RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut}}
+		event := job.Event{Run: c.run, Time: c.cfg.Now(), Node: n.Name, Batches: n.BatchesTotal,
+			ReusedFrom: n.ReusedFrom,
+			Stats:      state.Stats{RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut}}
 		switch n.Status {
 		case state.Running:
 			event.Kind, event.Stats = job.NodePlanned, state.Stats{}

@@ -286,8 +286,8 @@ func (c *Coordinator) lost(known *node, standing []state.Offer, waiting int, now
 	}
 	if len(lost) > 0 {
 		c.patience = 0
-		c.cfg.Logger.Warn("hints of batches are missing in the queue; they are published again", "run", c.run.Run, "node",
-			lost[0].Node, "hints", len(lost))
+		c.cfg.Logger.Warn("hints of batches are missing in the queue; they are published again", "run",
+			c.run.Run, "node", lost[0].Node, "hints", len(lost))
 	}
 	return lost
 }
@@ -484,7 +484,8 @@ func (c *Coordinator) interval() time.Duration {
 		if c.others.Load() {
 			longest *= 2
 		}
-		if c.others.Load() || !c.moreToOffer() && !c.cfg.Now().Before(c.fresh) { // who ends what a node waits for says so
+		if c.others.Load() || !c.moreToOffer() && !c.cfg.Now().Before(c.fresh) {
+			// who ends what a node waits for says so
 			shortest = longest
 		}
 	}

@@ -65,8 +65,8 @@ func classifyDuckDB(db *duckdb.Error, err error, task Task) error {
 	case duckdb.ErrorTypeOutOfMemory:
 		f.Kind, f.Err = fault.Environment, ErrOutOfMemory
 		f.Message = task.Name + ": the batch needs more memory than its share, and could not spill"
-		f.Hint = "give more with {{set memory}}, or free disk space for spilling; nothing that is committed was lost: continue " +
-			"with {{set resume}}"
+		f.Hint = "give more with {{set memory}}, or free disk space for spilling; nothing that is committed was " +
+			"lost: continue with {{set resume}}"
 		if task.MemoryHint != "" {
 			f.Hint = task.MemoryHint
 		}

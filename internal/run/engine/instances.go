@@ -269,7 +269,8 @@ func (in *Instance) renew() (clean bool, err error) {
 		return false, err
 	}
 	var bytes int64
-	err = in.conn.QueryRowContext(ctx, "SELECT CAST(sum(memory_usage_bytes) AS BIGINT) FROM duckdb_memory()").Scan(&bytes)
+	err = in.conn.QueryRowContext(ctx, "SELECT CAST(sum(memory_usage_bytes) AS BIGINT) FROM duckdb_memory()").
+		Scan(&bytes)
 	return err == nil && bytes <= instanceBytesMax, err
 }
 

@@ -64,17 +64,17 @@ type CSVSource interface {
 // PythonStep computes table __p: one row for each row of Source, in its order,
 // or, where the program is a function over many rows, what it returned.
 type PythonStep struct {
-	// SELECT of Program.Inputs in order, as transport types (see TransportSQL); of functions over groups also the group's
-	// number, last
+	// SELECT of Program.Inputs in order, as transport types (see TransportSQL); of functions over groups also the
+	// group's number, last
 	Source  string
 	Program *python.Program
 	// Of functions over groups: SELECT of one row for each group, with its number from 0
-	// in GroupColumn, by which they are ordered, and its rows in GroupRowsColumn. It becomes the table GroupTable. "": all
-	// rows of Source are one group.
+	// in GroupColumn, by which they are ordered, and its rows in GroupRowsColumn. It becomes the table GroupTable.
+	// "": all rows of Source are one group.
 	Groups string
 	// WindowRows is about how many rows are read at a time, of functions over groups:
-	// Source is read for some groups after the others, which are WindowTable then. DuckDB holds what it gives, beside its
-	// memory limit.
+	// Source is read for some groups after the others, which are WindowTable then. DuckDB holds what it gives, beside
+	// its memory limit.
 	WindowRows int64
 	// GroupName is a text expression over GroupTable that names a group.
 	GroupName string

@@ -434,8 +434,8 @@ func (e *Executor) lost(run Run, claim state.Claim, res job.Result) {
 		level = slog.LevelDebug // the run is over: nothing is lost that anybody waits for
 	}
 	discard(res)
-	e.cfg.Logger.Log(context.Background(), level, "an attempt lost its lease and was dropped", "node", claim.Node, "batch",
-		claim.Batch, "attempt", claim.Attempt)
+	e.cfg.Logger.Log(context.Background(), level, "an attempt lost its lease and was dropped", "node",
+		claim.Node, "batch", claim.Batch, "attempt", claim.Attempt)
 	run.Ended(claim, state.Pending)
 }
 

@@ -23,8 +23,9 @@ func Stands(n state.Node, now *Record) error {
 	who := fmt.Sprintf("%s at %s", d.Actor, d.Time.UTC().Format(time.RFC3339))
 	if !d.Approved || d.Digest != now.Digest {
 		return &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("the decision about gate %s is void: what %s decided on has changed since", now.Gate, who),
-			Hint:    AskAgain(n.RunKey)}
+			Message: fmt.Sprintf("the decision about gate %s is void: what %s decided on has changed since", now.Gate,
+				who),
+			Hint: AskAgain(n.RunKey)}
 	}
 	asked, err := Decode(n.Gate)
 	if err != nil {
@@ -95,8 +96,9 @@ func Decide(ctx context.Context, s state.Store, key state.NodeKey, w DecisionReq
 	}
 	if !w.Approve {
 		order.Kind = state.OrderReject
-		order.Cause = Failure(&fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s has rejected gate %s: %s", w.Actor,
-			NameOf(key.Node), w.Reason), Hint: AskAgain(key.RunKey)}, key.Node)
+		order.Cause = Failure(&fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("%s has rejected gate %s: %s", w.Actor,
+				NameOf(key.Node), w.Reason), Hint: AskAgain(key.RunKey)}, key.Node)
 	}
 	order.Nodes = []state.Redo{about}
 	err := state.Direct(ctx, s, key.RunKey, order)
@@ -128,8 +130,8 @@ func (w DecisionRequest) made(d *state.Decision) bool {
 // Fail ends the run of a gate that has failed, as whoever works on it would do
 // next: there may be nobody. A gate that is asked again since fails nothing.
 func Fail(ctx context.Context, s state.Store, n state.Node, actor string, now time.Time) error {
-	o := state.Order{Kind: state.OrderFail, Cause: n.Failure, Mark: state.Mark{Actor: actor, Time: now, Reason: "gate " +
-		NameOf(n.Name) + " was rejected"}}
+	o := state.Order{Kind: state.OrderFail, Cause: n.Failure, Mark: state.Mark{Actor: actor, Time: now,
+		Reason: "gate " + NameOf(n.Name) + " was rejected"}}
 	err := state.Decide(ctx, s, n.RunKey, rand.Text(), now, func(state.Run) (state.Order, error) {
 		stands, err := s.Node(ctx, n.NodeKey)
 		if err == nil && (stands.Status != state.Failed || stands.Epoch != n.Epoch) {
@@ -170,8 +172,8 @@ func Void(n state.Node, digest string) *fault.Error {
 	case n.Status == state.Succeeded:
 		f.Message = fmt.Sprintf("gate %s has asked nobody: no check that would ask has failed", name)
 	case n.Status == state.Invalidated:
-		f.Message = fmt.Sprintf("gate %s does not wait for a decision: what it has shown was declared invalid, or dropped",
-			name)
+		f.Message = fmt.Sprintf("gate %s does not wait for a decision: what it has shown was declared "+
+			"invalid, or dropped", name)
 	}
 	return f
 }

@@ -72,8 +72,9 @@ func (e *UnsettledError) Unwrap() error { return e.Err }
 func Guard(doing string, fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &fault.Error{Kind: fault.Bug, Message: fmt.Sprintf("%s: panic: %v", doing, p), Detail: string(debug.Stack()),
-				Hint: "this is a mistake in Thalweg: please report it with the lines above"}
+			err = &fault.Error{Kind: fault.Bug, Message: fmt.Sprintf("%s: panic: %v", doing, p),
+				Detail: string(debug.Stack()),
+				Hint:   "this is a mistake in Thalweg: please report it with the lines above"}
 		}
 	}()
 	return fn()

@@ -116,14 +116,16 @@ type closer struct {
 func (c *closer) find(name string) (state.Node, error) {
 	i := slices.IndexFunc(c.nodes, func(n state.Node) bool { return n.Name == name })
 	if i < 0 {
-		return state.Node{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", c.run.Run, name),
-			Hint: c.run.Do("nodes").String() + " lists them"}
+		return state.Node{}, &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("run %d has no node %s", c.run.Run, name),
+			Hint:    c.run.Do("nodes").String() + " lists them"}
 	}
 	n := c.nodes[i]
 	if n.PlanDigest == "" {
 		return n, &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("node %s of run %d has not been planned yet: there is nothing to do again", name, c.run.Run),
-			Hint:    c.run.Do("resume").String() + " lets the run go on"}
+			Message: fmt.Sprintf("node %s of run %d has not been planned yet: there is nothing to do again",
+				name, c.run.Run),
+			Hint: c.run.Do("resume").String() + " lets the run go on"}
 	}
 	return n, nil
 }
@@ -157,13 +159,16 @@ func (c *closer) batches(ctx context.Context, b Batches) error {
 		return &fault.Error{Kind: fault.Script,
 			Message: fmt.Sprintf("node %s of run %d has no batches: its rows are those of run %d", n.Name, c.run.Run,
 				n.ReusedFrom.Run),
-			Hint: fmt.Sprintf("%s does all of it here; or retry run %d", action.Setting("node", n.Name), n.ReusedFrom.Run)}
+			Hint: fmt.Sprintf("%s does all of it here; or retry run %d", action.Setting("node", n.Name),
+				n.ReusedFrom.Run)}
 	case n.BatchesTotal == 0:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d has no batches", n.Name, c.run.Run),
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d has no batches",
+			n.Name, c.run.Run),
 			Hint: action.Setting("node", n.Name) + " does what computes it again"}
 	case b.From < 0 || b.To < b.From || b.To >= n.BatchesTotal:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d has no batches %d to %d: it has %d",
-			n.Name, c.run.Run, b.From, b.To, n.BatchesTotal),
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("node %s of run %d has no batches %d to %d: it has %d",
+				n.Name, c.run.Run, b.From, b.To, n.BatchesTotal),
 			Hint: fmt.Sprintf("they are numbered from 0 to %d", n.BatchesTotal-1)}
 	}
 	redo := c.redo[n.Name]

@@ -156,14 +156,14 @@ func (d *Drop) read(ctx context.Context, s state.Store, of state.NodeKey, with [
 		case n.Status == state.Invalidated:
 		case taken:
 			return &fault.Error{Kind: fault.Script,
-				Message: fmt.Sprintf("node %s of run %d has the rows of node %s of run %d: nobody could read it any more", n.Name,
-					n.Run, of.Node, of.Run),
+				Message: fmt.Sprintf("node %s of run %d has the rows of node %s of run %d: nobody could read "+
+					"it any more", n.Name, n.Run, of.Node, of.Run),
 				Hint: fmt.Sprintf("name run %d, too, to drop both; or %s computes its rows there", n.Run,
 					n.Do("retry", "node", n.Name))}
 		case !run.Status.Terminal() || run.GoesOn():
 			return &fault.Error{Kind: fault.Script,
-				Message: fmt.Sprintf("node %s of run %d, which is %s, reads node %s of run %d", n.Name, n.Run, run.Status,
-					of.Node, of.Run),
+				Message: fmt.Sprintf("node %s of run %d, which is %s, reads node %s of run %d", n.Name,
+					n.Run, run.Status, of.Node, of.Run),
 				Hint: "wait until that run is over, or stop it: " + n.Do("stop").String()}
 		case n.PlanDigest != "" && n.Kind != state.KindGate:
 			d.Made = append(d.Made, Touched{NodeKey: by, Of: of})

@@ -45,8 +45,9 @@ func Invalidates(ctx context.Context, s state.Store, run state.Run, nodes []stri
 		return inv, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is %s", run.Run, run.Status),
 			Hint: "stop it first: " + run.Do("stop").String()}
 	case run.Dropped != nil:
-		return inv, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was dropped: nobody reads it any more",
-			run.Run)}
+		return inv, &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("run %d was dropped: nobody reads it any more",
+				run.Run)}
 	}
 	all, err := s.Nodes(ctx, run.RunKey)
 	if err != nil {

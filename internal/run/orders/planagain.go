@@ -54,8 +54,8 @@ func PlanAgain(ctx context.Context, s state.Store, seen state.Node, by state.Mar
 		}
 		if times >= PlanAgainMax {
 			return o, &TooOftenError{&fault.Error{Kind: fault.Environment,
-				Message: fmt.Sprintf("node %s was planned again %d times, because what it reads of other runs did not stay as it "+
-					"was: %s", seen.Name, times, by.Reason),
+				Message: fmt.Sprintf("node %s was planned again %d times, because what it reads of other runs did "+
+					"not stay as it was: %s", seen.Name, times, by.Reason),
 				Hint: fmt.Sprintf("when nothing is done to those runs any more: %s",
 					seen.Do("resume"))}}
 		}

@@ -64,10 +64,11 @@ type Pace struct {
 	writes int  // writers, at the beginning
 	apart  bool // batches in flight are forced for some class: each has its own bound before it is claimed
 
-	mu        sync.Mutex
-	tuner     *adapt.Tuner
-	admitted  int       // that may claim, or have claimed
-	asking    list.List // who waits to be admitted, in the order in which they came: else a class could keep out another
+	mu       sync.Mutex
+	tuner    *adapt.Tuner
+	admitted int // that may claim, or have claimed
+	// who waits to be admitted, in the order in which they came: else a class could keep out another
+	asking    list.List
 	inFlight  map[string]int
 	taken     map[string]int  // that Room has let claim
 	held      int             // claimed batches that wait for their class

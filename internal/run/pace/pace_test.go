@@ -79,8 +79,8 @@ func TestFinds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var told []adapt.Decision
-				p := pace.New(pace.Config{Cores: 2, Slots: 2, Start: 3, Most: 12, Busy: func() float64 { return c.busy },
-					Decided: func(d adapt.Decision) { told = append(told, d) }})
+				p := pace.New(pace.Config{Cores: 2, Slots: 2, Start: 3, Most: 12,
+					Busy: func() float64 { return c.busy }, Decided: func(d adapt.Decision) { told = append(told, d) }})
 				m := &machine{pace: p, class: pace.Load, knee: c.knee}
 				m.run(t, 20*time.Minute)
 				knobs, decisions := p.Told()
@@ -220,8 +220,8 @@ func TestParseFixed(t *testing.T) {
 		{Class: pace.Python, Knob: pace.Batches}: 4,
 		{Class: pace.Write, Knob: pace.Batches}:  4, {Class: pace.Write, Knob: pace.Threads}: 3}, fixed)
 	require.Equal(t, 4, fixed.Most())
-	for _, wrong := range []string{"", "0", "many", "load=", "load=-1", "nobody=1", "python.threads=2", "write.writers=2",
-		"load.batches.=2", "1000"} {
+	for _, wrong := range []string{"", "0", "many", "load=", "load=-1", "nobody=1", "python.threads=2",
+		"write.writers=2", "load.batches.=2", "1000"} {
 		_, err := pace.ParseFixed([]string{wrong})
 		var f *fault.Error
 		require.ErrorAs(t, err, &f, wrong)

@@ -46,8 +46,8 @@ func (p *Pace) Look() {
 		p.decisions = p.decisions[max(0, len(p.decisions)-decisionsKept):]
 	})
 	for _, d := range decided {
-		p.cfg.Logger.Info("how much is done at once is changed", "class", d.Class, "knob", d.Knob, "from", d.From, "to", d.To,
-			"reason", d.Reason)
+		p.cfg.Logger.Info("how much is done at once is changed", "class", d.Class, "knob", d.Knob, "from",
+			d.From, "to", d.To, "reason", d.Reason)
 		p.cfg.Decided(d)
 	}
 }

@@ -504,7 +504,8 @@ func (p *Pipeline) sourceOf(s files.Slice) (files.Slice, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return s, err
 	}
-	return files.Slice{Path: path, URL: s.URL, FileBytes: stamp.Bytes, ModTime: stamp.ModTime, Digest: stamp.Digest}, nil
+	return files.Slice{Path: path, URL: s.URL, FileBytes: stamp.Bytes, ModTime: stamp.ModTime,
+		Digest: stamp.Digest}, nil
 }
 
 // EnsureAll gives copies of inputs that the run reads. It implements Copier, for those who

@@ -91,10 +91,11 @@ func (p *Pipeline) source(ctx context.Context, source *script.Node, reader state
 	}
 	said := "allows none of the runs that write it"
 	if cmd != "" {
-		said = fmt.Sprintf("says %s: run %d is %s and its node %s is %s", cmd, chosen.run.Run, chosen.run.Status, source.Name,
-			chosen.node.Status)
+		said = fmt.Sprintf("says %s: run %d is %s and its node %s is %s", cmd, chosen.run.Run,
+			chosen.run.Status, source.Name, chosen.node.Status)
 	}
-	hint := fmt.Sprintf("finish that run ({{set resume}} {{set run=N}}), or name %s in {{set start}} as well", source.Name)
+	hint := fmt.Sprintf("finish that run ({{set resume}} {{set run=N}}), or name %s in {{set start}} as well",
+		source.Name)
 	if !own {
 		hint += ", or the run to read it from with {{set from=N}}"
 	}
@@ -247,8 +248,8 @@ func fits(t *plan.Table, source *script.Node) error {
 		if nullable[f.Name] && !f.Nullable {
 			return &fault.Error{Kind: fault.Script, Place: fault.Place{File: f.Pos.File, Line: int64(f.Pos.Line),
 				Column: f.Pos.Col, Field: f.Name},
-				Message: fmt.Sprintf("field %s of table %s is not nullable now, but the table that run %d wrote may have NULLs "+
-					"in it", f.Name, source.Table.Name, t.Run.Run),
+				Message: fmt.Sprintf("field %s of table %s is not nullable now, but the table that run %d wrote may "+
+					"have NULLs in it", f.Name, source.Table.Name, t.Run.Run),
 				Hint: fmt.Sprintf("run node %s again with this script", source.Name)}
 		}
 		if stored[f.Name] != f.Type.String() {

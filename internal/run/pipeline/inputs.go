@@ -161,7 +161,8 @@ func LocalInputs(ctx context.Context, store state.Store, dir string, key state.N
 func localSlices(dir string, inputs []state.Input) ([]files.Slice, error) {
 	var read []files.Slice
 	for _, in := range inputs {
-		if address.Remote(in.Address) || strings.Contains(in.Address, address.Mask) { // a secret was taken out of the name
+		if address.Remote(in.Address) || strings.Contains(in.Address, address.Mask) {
+			// a secret was taken out of the name
 			continue
 		}
 		path, err := files.PathOf(dir, in.Address)

@@ -231,8 +231,8 @@ func (x *attempt) send(ctx context.Context, bytes int64, sum string, rows int64)
 	if x.node.Out.Target != nil {
 		return x.sendRows(ctx, fmt.Sprintf("%s, %d bytes", sum, bytes), rows)
 	}
-	return x.p.cfg.Remote.Stage(ctx, x.final, remote.Upload{Path: x.batch.OutPath, Bytes: bytes, Checksum: sum, Temp: temp,
-		Secrets: x.p.cfg.Script,
+	return x.p.cfg.Remote.Stage(ctx, x.final, remote.Upload{Path: x.batch.OutPath, Bytes: bytes,
+		Checksum: sum, Temp: temp, Secrets: x.p.cfg.Script,
 		Named: func(ctx context.Context, upload string) error {
 			return x.announce(ctx, state.Publication{Upload: upload})
 		},

@@ -133,7 +133,8 @@ func (x *attempt) hotKey(ctx context.Context) (found string) {
 				if err := rows.Scan(&key, &n); err != nil {
 					return err
 				}
-				found = fmt.Sprintf("%d rows of table %s have the key %.*q", n, x.in.Lookup.Node.Table.Name, keyBytesMax, key)
+				found = fmt.Sprintf("%d rows of table %s have the key %.*q", n, x.in.Lookup.Node.Table.Name,
+					keyBytesMax, key)
 			}
 			return rows.Err()
 		}}}

@@ -99,8 +99,8 @@ func (p *Pipeline) noteDamage(ctx context.Context, err error) {
 	note := state.Note{Topic: topicDamaged, Name: noteName(key), Run: key.Run, Node: key.Node,
 		Data: []byte(d.table.Identity), Time: time.Now()}
 	if err := p.cfg.Store.PutNote(ctx, key.Workspace, note); err != nil {
-		p.cfg.Logger.Warn("that a part is damaged could not be noted: another run may take it over", "run", key.Run, "node",
-			key.Node, "error", err)
+		p.cfg.Logger.Warn("that a part is damaged could not be noted: another run may take it over", "run",
+			key.Run, "node", key.Node, "error", err)
 	}
 }
 

@@ -135,7 +135,8 @@ func checkedParts(n *script.Node, in Inputs, own *Table) (out []Read) {
 
 // shareReads are those that the rules of a share look at.
 func shareReads(n *script.Node, in Inputs, own *Table, share *CheckShare) (out []Read) {
-	c := checked{own: own, share: share, read: func(t *Table, slices []PartSlice) { out = append(out, Read{t, slices}) }}
+	c := checked{own: own, share: share,
+		read: func(t *Table, slices []PartSlice) { out = append(out, Read{t, slices}) }}
 	c.rows = tableRows(own, wholeTable(own), nil)
 	c.each() // whatever its rules are, it knows the columns from some part
 	(&inspection{node: n, share: share}).takeRules(n, in, c, CheckContext{})
@@ -431,8 +432,8 @@ func (x *inspection) verdict(context.Context, engine.Querier, engine.Result) err
 // fault is the failure of one rule.
 func (x *inspection) fault(i int) *fault.Error {
 	r, res := x.rules[i], x.results[i]
-	place := fault.Place{File: r.pos.File, Line: int64(r.pos.Line), Column: r.pos.Col, Field: strings.Join(r.fields, ", "),
-		Value: x.values[i]}
+	place := fault.Place{File: r.pos.File, Line: int64(r.pos.Line), Column: r.pos.Col,
+		Field: strings.Join(r.fields, ", "), Value: x.values[i]}
 	if r.fault != nil {
 		f := r.fault(res, x.examples[i])
 		f.Place = place
@@ -487,7 +488,8 @@ func (x *inspection) explain(ctx context.Context, db engine.Querier, cause error
 			return err
 		}
 	}
-	rel := relation{from: x.rows.from, aliases: columns{"w": x.rows.layout}, order: x.rows.order, unknown: x.rows.unknown}
+	rel := relation{from: x.rows.from, aliases: columns{"w": x.rows.layout}, order: x.rows.order,
+		unknown: x.rows.unknown}
 	found := find(ctx, db, x.node, rel, suspects, nil, cause)
 	var f *fault.Error
 	if !errors.As(found, &f) {

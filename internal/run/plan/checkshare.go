@@ -110,7 +110,8 @@ func (p *Planner) checkWorks(shares, phase int) []Work {
 	for i := range shares {
 		works = append(works, Work{Check: true, Phase: phase, Share: &CheckShare{Of: shares, Index: i, Scans: scans}})
 	}
-	return append(works, Work{Check: true, Phase: phase + 1, Share: &CheckShare{Of: shares, Index: shares, Scans: scans}})
+	return append(works, Work{Check: true, Phase: phase + 1, Share: &CheckShare{Of: shares,
+		Index: shares, Scans: scans}})
 }
 
 // keyOf is the order of fields as they are: the key by which rules compare rows.
@@ -217,9 +218,10 @@ func placeSQL(order []string) string {
 // begin makes the table of what is found.
 func (x *inspection) begin(ctx context.Context, db engine.Querier) error {
 	_, err := oneRow(ctx, db,
-		fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s, '' AS %s, '' AS %s, CAST(0 AS BIGINT) AS %s, '' AS %s "+
-			"FROM %s WHERE false",
-			foundTable, strings.Join(x.rows.stored(), ", "), failedMessage, foundAt, foundRule, foundTotal, x.rows.from))
+		fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s, '' AS %s, '' AS %s, CAST(0 AS BIGINT) AS %s, '' "+
+			"AS %s FROM %s WHERE false",
+			foundTable, strings.Join(x.rows.stored(), ", "), failedMessage, foundAt, foundRule,
+			foundTotal, x.rows.from))
 	return err
 }
 
@@ -258,19 +260,19 @@ func (x *inspection) addUp(ctx context.Context, db engine.Querier, share CheckSh
 	if len(x.found) == 0 {
 		return false, nil
 	}
-	query := fmt.Sprintf("CREATE TEMP TABLE %s AS SELECT * FROM read_parquet(%s, hive_partitioning = false)", foundTable,
-		sqltext.Strings(x.found))
+	query := fmt.Sprintf("CREATE TEMP TABLE %s AS SELECT * FROM read_parquet(%s, hive_partitioning = false)",
+		foundTable, sqltext.Strings(x.found))
 	if _, err := oneRow(ctx, db, query); err != nil {
 		return false, err
 	}
-	batches, err := oneRow(ctx, db, fmt.Sprintf("SELECT count(*) FROM %s WHERE %s = %d AND %s = %s", foundTable, foundRule,
-		foundBatch, foundTotal, sqltext.String(x.readsText())))
+	batches, err := oneRow(ctx, db, fmt.Sprintf("SELECT count(*) FROM %s WHERE %s = %d AND %s = %s",
+		foundTable, foundRule, foundBatch, foundTotal, sqltext.String(x.readsText())))
 	if err != nil || asInt(batches[0]) != int64(share.Of) {
 		return false, err
 	}
 	for i, r := range x.rules {
-		list, err := texts(ctx, db, fmt.Sprintf("SELECT %s FROM %s WHERE %s = %d AND %s IS NOT NULL", foundTotal, foundTable,
-			foundRule, i, foundTotal))
+		list, err := texts(ctx, db, fmt.Sprintf("SELECT %s FROM %s WHERE %s = %d AND %s IS NOT NULL",
+			foundTotal, foundTable, foundRule, i, foundTotal))
 		if err != nil {
 			return false, err
 		}

@@ -85,7 +85,8 @@ func (p *Planner) measured(ctx context.Context, in Inputs) (Inputs, error) {
 			if s.rows < 0 {
 				s.rows = left
 			}
-			t.Parts = append(t.Parts, state.Part{Bucket: -1, Rows: s.rows, RawBytes: estimateBytes(t.Node, []size{s}, left)})
+			t.Parts = append(t.Parts, state.Part{Bucket: -1, Rows: s.rows,
+				RawBytes: estimateBytes(t.Node, []size{s}, left)})
 		}
 		*at = &t
 	}
@@ -232,12 +233,13 @@ func (w *Work) Each(n *script.Node, visit func(*script.Node, *Work)) {
 
 // inlined is the SELECT of an ephemeral table's rows for one batch of its reader.
 type inlined struct {
-	node    *script.Node
-	layout  Layout
-	query   string                         // of nodes that join or choose rows
-	rows    func(positioned bool) relation // of all others: what their fields are computed from
-	guarded []string                       // fields that are computed for each row, whether the reader needs them or not
-	slices  []files.Slice                  // what positions are in; nil: rows have none
+	node   *script.Node
+	layout Layout
+	query  string                         // of nodes that join or choose rows
+	rows   func(positioned bool) relation // of all others: what their fields are computed from
+	// fields that are computed for each row, whether the reader needs them or not
+	guarded []string
+	slices  []files.Slice // what positions are in; nil: rows have none
 	explain func(context.Context, engine.Querier, error) error
 }
 
@@ -502,8 +504,8 @@ func (t *Table) notStored() string {
 	for i, c := range t.Layout.Columns {
 		cols[i] = fmt.Sprintf("CAST(NULL AS %s) AS %s", types[c.Name].SQL(), sqltext.Ident(c.Name))
 	}
-	why := fmt.Sprintf("the table of node %s is not stored in run %d: it was ephemeral, computed inside node %s", t.Writer,
-		t.Run.Run, t.ComputedIn)
+	why := fmt.Sprintf("the table of node %s is not stored in run %d: it was ephemeral, computed inside node %s",
+		t.Writer, t.Run.Run, t.ComputedIn)
 	return fmt.Sprintf("SELECT %s WHERE error(%s) IS NULL", strings.Join(cols, ", "), sqltext.String(why))
 }
 
@@ -543,7 +545,8 @@ func guarded(n *script.Node, alias string, table *Table) []string {
 // leavesOut reports whether n may not look at each row that it reads.
 func leavesOut(n *script.Node) bool {
 	l := n.Lookup
-	return n.Having() != nil || n.Out != nil && n.Out.LimitRows > 0 || l != nil && (l.Group || !l.Left || l.Filter != nil)
+	return n.Having() != nil || n.Out != nil && n.Out.LimitRows > 0 || l != nil &&
+		(l.Group || !l.Left || l.Filter != nil)
 }
 
 // readRefs are all references of what n computes.

@@ -143,7 +143,8 @@ func (g *Groups) Wanted(read []PartSlice) []bool {
 		row = to
 		wanted[i] = piece.Rows == 0 || slices.ContainsFunc(read, func(s PartSlice) bool {
 			inRows := s.To == 0 && s.From < to || s.From < to && s.To > from
-			inBuckets := s.buckets == nil || piece.Last < 0 || piece.First <= s.buckets.last && piece.Last >= s.buckets.first
+			inBuckets := s.buckets == nil || piece.Last < 0 || piece.First <= s.buckets.last &&
+				piece.Last >= s.buckets.first
 			return inRows && inBuckets
 		})
 	}

@@ -136,7 +136,8 @@ func bucketGroups(p state.Part) *Groups {
 		return nil
 	}
 	groups := ReadGroups(p)
-	if groups == nil || slices.ContainsFunc(groups.Pieces, func(g GroupPiece) bool { return g.Rows > 0 && g.Last < 0 }) {
+	if groups == nil || slices.ContainsFunc(groups.Pieces,
+		func(g GroupPiece) bool { return g.Rows > 0 && g.Last < 0 }) {
 		return nil
 	}
 	return groups

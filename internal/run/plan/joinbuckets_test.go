@@ -61,7 +61,8 @@ func TestBucketsOfALookupFollowWhatItHolds(t *testing.T) {
 			t.Parallel()
 			text := strings.NewReplacer("GROUP", tc.group, "VALUE", tc.value, "TYPE", tc.typ).Replace(joinBucketsScript)
 			s, diags := script.Load(context.Background(),
-				script.Sources{Path: "s.yaml", Read: func(context.Context, string) ([]byte, error) { return []byte(text), nil }})
+				script.Sources{Path: "s.yaml",
+					Read: func(context.Context, string) ([]byte, error) { return []byte(text), nil }})
 			require.False(t, diags.HasErrors(), diags.Render())
 			table := func(node string, rows, width int64) *Table {
 				n := s.Node(node)

@@ -66,7 +66,8 @@ func layoutOf(fields []*script.Field) Layout {
 	for i, f := range fields {
 		c := Column{Name: f.Name, Type: f.Type.String(), Nullable: f.Nullable}
 		low := strings.ToLower(f.Name)
-		if seen[low] || strings.HasPrefix(low, "__") || low == "file_index" || low == "file_row_number" || low == "filename" {
+		if seen[low] || strings.HasPrefix(low, "__") || low == "file_index" || low == "file_row_number" ||
+			low == "filename" {
 			c.Physical = fmt.Sprintf("%s_%d", strings.TrimLeft(f.Name, "_"), i)
 			for declared[strings.ToLower(c.Physical)] || seen[strings.ToLower(c.Physical)] {
 				c.Physical += "_"

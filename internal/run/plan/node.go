@@ -173,8 +173,8 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 		if err != nil {
 			return plan, nil, fmt.Errorf("plan %s: %w", n.Name, err)
 		}
-		specs[i] = state.BatchSpec{Batch: i, Phase: w.Phase, Class: string(n.Type), RowsIn: rows, BytesIn: sizes[i].bytes,
-			Work: data}
+		specs[i] = state.BatchSpec{Batch: i, Phase: w.Phase, Class: string(n.Type), RowsIn: rows,
+			BytesIn: sizes[i].bytes, Work: data}
 	}
 	return plan, specs, nil
 }

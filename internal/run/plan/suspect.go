@@ -95,7 +95,8 @@ func (s suspect) failed(cause error, values string) *fault.Error {
 	reason, _, hint := engine.ExpressionReason(cause, s.expr.Quoted())
 	f := &fault.Error{Kind: fault.UserData, Message: s.title() + ": " + reason,
 		Place: fault.Place{Field: s.name, Value: values, Expr: s.expr.Source()},
-		Hint:  fmt.Sprintf("change the expression at %s:%d:%d, or correct the input", s.pos.File, s.pos.Line, s.pos.Col)}
+		Hint: fmt.Sprintf("change the expression at %s:%d:%d, or correct the input", s.pos.File,
+			s.pos.Line, s.pos.Col)}
 	if s.print != nil {
 		f.Hint = "leave csv.zone out, name another, or give the column a layout that shows all of it"
 	}
@@ -165,7 +166,8 @@ func columnSuspects(w *script.FileWriter) []suspect {
 	for _, c := range w.Columns {
 		out = append(out, suspect{name: c.Name, pos: c.Pos, expr: c.Expr, typ: c.Type})
 		if c.Zone != "" {
-			out = append(out, suspect{name: c.Name, what: "column", pos: c.Pos, expr: c.Expr, typ: c.Type, print: c.PrintSQL})
+			out = append(out, suspect{name: c.Name, what: "column", pos: c.Pos, expr: c.Expr, typ: c.Type,
+				print: c.PrintSQL})
 		}
 	}
 	return out

@@ -261,8 +261,9 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 		if err != nil || prepare(ctx) != nil {
 			return nil
 		}
-		return atLine(ctx, db, n.Files, b.Work.Files, b.Scratch, explainExpressions(n, relation{from: positioned + " AS r"},
-			b.Work.Files)(ctx, db, cause))
+		return atLine(ctx, db, n.Files, b.Work.Files, b.Scratch,
+			explainExpressions(n, relation{from: positioned + " AS r"},
+				b.Work.Files)(ctx, db, cause))
 	}
 	rel := relation{from: reading.SQL + " AS r"}
 	if b.Trace {
@@ -387,8 +388,8 @@ func pythonStep(n *script.Node, t *Table, b Batch) *engine.PythonStep {
 	if n.BadRows != nil {
 		source = s.inOrder()
 	}
-	return &engine.PythonStep{Program: prog, Source: fmt.Sprintf("SELECT %s FROM (%s)", strings.Join(cols, ", "), source),
-		Bad: badPython(n, t, b)}
+	return &engine.PythonStep{Program: prog,
+		Source: fmt.Sprintf("SELECT %s FROM (%s)", strings.Join(cols, ", "), source), Bad: badPython(n, t, b)}
 }
 
 // badPython describes rows whose formulas fail; nil where the first one fails the node.
@@ -465,7 +466,8 @@ func distinctQuery(n *script.Node, in Inputs, layout Layout, b Batch) string {
 		order: prefixed("r", s.orderCols())}
 	where := ""
 	if !b.Work.whole() && distinctKey(n, in.Reader.Layout) == nil {
-		where = fmt.Sprintf(" WHERE %s = %d", bucketSQL(b.Work.Hash, keys, layout.keyTypes(uniqueKey(n)), b.Work.Buckets),
+		where = fmt.Sprintf(" WHERE %s = %d", bucketSQL(b.Work.Hash, keys, layout.keyTypes(uniqueKey(n)),
+			b.Work.Buckets),
 			b.Work.Bucket)
 	}
 	// DuckDB makes values anew from sort keys, or does not, as it plans: -0 is 0 in any case.
@@ -478,7 +480,8 @@ func distinctQuery(n *script.Node, in Inputs, layout Layout, b Batch) string {
 		all += " REPLACE (" + strings.Join(floats, ", ") + ")"
 	}
 	return fmt.Sprintf("SELECT %s FROM (%s) AS d%s QUALIFY row_number() OVER (PARTITION BY %s ORDER BY %s) = 1", all,
-		tableQuery(n, layout, rel, nil), where, strings.Join(keys, ", "), strings.Join(prefixed("d", s.orderCols()), ", "))
+		tableQuery(n, layout, rel, nil), where, strings.Join(keys, ", "),
+		strings.Join(prefixed("d", s.orderCols()), ", "))
 }
 
 // uniqueKey is the key of which a distinct table keeps one row each.

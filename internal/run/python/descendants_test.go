@@ -192,7 +192,8 @@ func TestCancelEndsEverything(t *testing.T) {
 		ready := filepath.Join(dir, "ready")
 		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1})
 		prog := familyProgram(dir,
-			fmt.Sprintf("open(%q, 'w').close(); signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65)); 7 ** 7 ** 9", ready))
+			fmt.Sprintf("open(%q, 'w').close(); signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65)); 7 ** 7 ** 9",
+				ready))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go func() {

@@ -430,8 +430,8 @@ func (p *process) spent() time.Duration {
 func (p *process) usable(path string) error {
 	if h := p.hello; h.TooSmall {
 		f := fault.New(fault.Environment,
-			"the Python interpreter %s cannot work with %s of address space: it has mapped %s before it has done anything",
-			path, mebibytes(h.Limit), mebibytes(h.Mapped))
+			"the Python interpreter %s cannot work with %s of address space: it has mapped %s before it has "+
+				"done anything", path, mebibytes(h.Limit), mebibytes(h.Mapped))
 		f.Hint = hintRoom
 		return f
 	}

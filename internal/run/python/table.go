@@ -148,7 +148,8 @@ func (in *callReader) read() error {
 }
 
 func (in *callReader) chunk() *chunk {
-	c := &chunk{run: in.run, rows: len(in.calls), calls: in.calls, at: -1, columns: in.columns, done: make(chan struct{})}
+	c := &chunk{run: in.run, rows: len(in.calls), calls: in.calls, at: -1, columns: in.columns,
+		done: make(chan struct{})}
 	for _, one := range in.calls {
 		c.weight += one.rows
 	}
@@ -360,7 +361,8 @@ func (s *slot) moduleFault(prog *program, f *failure) *fault.Error {
 	out := fault.New(fault.Environment,
 		"input: %s needs the Python module %s, which the interpreter %s (%s %d.%d) cannot import: %s",
 		prog.Table.Input, module, s.pool.path, s.proc.hello.Implementation, v[0], v[1], f.Message)
-	out.Hint = fmt.Sprintf("install %s for it, name an interpreter that has it with {{set python}}, or use input: lists", module)
+	out.Hint = fmt.Sprintf("install %s for it, name an interpreter that has it with {{set python}}, or use "+
+		"input: lists", module)
 	return out
 }
 

@@ -381,8 +381,9 @@ func (x *exposer) table(n node, inner scope, v *visible) {
 		if i >= x.tables { // numbers from 1
 			rowid = "(" + rowid + " + 1)"
 		}
-		v.lists[i] = append(v.lists[i], fmt.Sprintf("CASE WHEN %[1]s IS NULL THEN CAST([] AS BIGINT[]) ELSE [%[1]s] END",
-			rowid))
+		v.lists[i] = append(v.lists[i],
+			fmt.Sprintf("CASE WHEN %[1]s IS NULL THEN CAST([] AS BIGINT[]) ELSE [%[1]s] END",
+				rowid))
 	}
 }
 

@@ -223,8 +223,8 @@ func (b *builder) python(n *script.Node, of string) {
 		shown := name
 		if name == python.Doubt {
 			if n.Reuse != script.ReuseAlways {
-				b.refuse("its Python code has %s, which may give something else each time; reuse: true says that it does not",
-					found[name])
+				b.refuse("its Python code has %s, which may give something else each time; reuse: true says that "+
+					"it does not", found[name])
 			}
 			continue
 		}

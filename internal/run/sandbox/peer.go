@@ -132,7 +132,8 @@ func (p *peer) answer(ctx context.Context, f frame) {
 	}
 	if err := p.send(reply); errors.Is(err, errFrameTooLarge) {
 		// fails only if nobody is there
-		_ = p.send(frame{head: head{Kind: kindAnswer, ID: f.ID, Error: toWire(fmt.Errorf("answer %s: %w", f.Method, err))}})
+		_ = p.send(frame{head: head{Kind: kindAnswer, ID: f.ID,
+			Error: toWire(fmt.Errorf("answer %s: %w", f.Method, err))}})
 	}
 }
 

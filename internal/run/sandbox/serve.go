@@ -130,8 +130,8 @@ func (c *child) hello(ctx context.Context, h hello) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, err := c.begin(ctx, Parent{Slot: h.Slot, WorkDir: h.WorkDir, Settings: h.Settings, State: &storeOf{peer: c.peer},
-		Parts: store, Room: room,
+	host, err := c.begin(ctx, Parent{Slot: h.Slot, WorkDir: h.WorkDir, Settings: h.Settings,
+		State: &storeOf{peer: c.peer}, Parts: store, Room: room,
 		Copies: func(run state.RunKey) Copier { return farCopier{c.peer, run} },
 		Logger: slog.New(&farLog{peer: c.peer, level: h.Level})})
 	if err != nil {
