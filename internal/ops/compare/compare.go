@@ -108,8 +108,9 @@ func Tables(ctx context.Context, opts Options) (_ *Result, err error) {
 func failure(ctx context.Context, err error) error {
 	err = engine.Classify(ctx, err, "compare the tables")
 	if errors.Is(err, engine.ErrOutOfMemory) {
-		return &fault.Error{Kind: fault.Environment, Message: "compare the tables: more memory is needed than it is given",
-			Err: err, Hint: "give more with {{set memory}}, or compare fewer columns with {{set columns}}"}
+		return &fault.Error{Kind: fault.Environment,
+			Message: "compare the tables: more memory is needed than it is given",
+			Err:     err, Hint: "give more with {{set memory}}, or compare fewer columns with {{set columns}}"}
 	}
 	return err
 }

@@ -134,12 +134,14 @@ func Must(ctx context.Context, s Service) error {
 func (s Service) examine(ctx context.Context, most time.Duration) (out []Finding) {
 	stopped, stuck := "", false
 	for _, c := range s.Checks {
-		f := Finding{Service: s.Name, Check: c.Name, Verdict: Skipped, Seen: "not looked at: see " + s.Name + ", " + stopped}
+		f := Finding{Service: s.Name, Check: c.Name, Verdict: Skipped,
+			Seen: "not looked at: see " + s.Name + ", " + stopped}
 		if stopped == "" && ctx.Err() == nil {
 			begun := time.Now()
 			var r Result
 			r, stuck = c.look(ctx, most)
-			f.Verdict, f.Seen, f.Mend, f.MS, f.above = r.Verdict, r.Seen, r.Mend, time.Since(begun).Milliseconds(), r.above
+			f.Verdict, f.Seen, f.Mend, f.MS, f.above = r.Verdict, r.Seen, r.Mend,
+				time.Since(begun).Milliseconds(), r.above
 			if stuck || c.Gate && r.Verdict != Good && r.Verdict != Warning {
 				stopped = c.Name
 			}

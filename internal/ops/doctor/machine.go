@@ -80,7 +80,8 @@ func (m Machine) memory(context.Context) Result {
 	case uses < budget.MemoryBytesMin:
 		r.Verdict, r.Mend = Bad, "a run needs at least "+format.Size(budget.MemoryBytesMin)
 	case uses > there:
-		r.Verdict, r.Mend = Bad, "the system ends processes that use more than there is: name less, worker: {memory: SIZE}"
+		r.Verdict, r.Mend = Bad,
+			"the system ends processes that use more than there is: name less, worker: {memory: SIZE}"
 	case free > 0 && free < uses:
 		r.Verdict, r.Seen = Warning, r.Seen+fmt.Sprintf("; others have left %s of it", format.Size(free))
 		r.Mend = "name less, worker: {memory: SIZE}, or end what else needs memory here"

@@ -91,7 +91,8 @@ func (p *partProbe) write(ctx context.Context) Result {
 	if err != nil {
 		return Failed(err)
 	}
-	if sum, n, err := parts.Checksum(bytes.NewReader(p.content)); err != nil || sum != info.Checksum || n != info.Bytes {
+	if sum, n, err := parts.Checksum(bytes.NewReader(p.content)); err != nil || sum != info.Checksum ||
+		n != info.Bytes {
 		return Result{Verdict: Bad, Seen: "what was written is acknowledged with another checksum",
 			Mend: "see the service's log; do not use it"}
 	}

@@ -103,7 +103,8 @@ func (w *Workers) able() Result {
 		}
 	}
 	if len(said) > 0 {
-		return Result{Verdict: Warning, Seen: strings.Join(said, "; "), Mend: "mend what they say; they go on by themselves"}
+		return Result{Verdict: Warning, Seen: strings.Join(said, "; "),
+			Mend: "mend what they say; they go on by themselves"}
 	}
 	return good("all take work")
 }
@@ -127,12 +128,15 @@ func (w *Workers) versions() Result {
 	}
 	switch {
 	case len(other) > 0:
-		return Result{Verdict: Warning, Seen: strings.Join(other, "; ") + fmt.Sprintf(" (here: %s, %s)", w.Engine, w.Hash),
-			Mend: "a run stays with workers of the versions that it began with: drain the old ones when their runs are over"}
+		return Result{Verdict: Warning, Seen: strings.Join(other, "; ") + fmt.Sprintf(" (here: %s, %s)",
+			w.Engine, w.Hash),
+			Mend: "a run stays with workers of the versions that it began with: drain the old ones when their " +
+				"runs are over"}
 	case len(pythons) > 1:
 		return Result{Verdict: Warning, Seen: "they have different Pythons: " +
 			strings.Join(slices.Sorted(maps.Keys(pythons)), ", "),
-			Mend: "a run with formulas stays with workers whose interpreter is the same: install the same one everywhere"}
+			Mend: "a run with formulas stays with workers whose interpreter is the same: install the same " +
+				"one everywhere"}
 	}
 	return good("all have DuckDB and bucket hash of this program")
 }
@@ -213,11 +217,13 @@ func (w *Workers) runs(ctx context.Context) Result {
 	}
 	if len(runs.Why) > 0 {
 		return Result{Verdict: Warning, Seen: "this machine cannot work on: " + strings.Join(runs.Why, "; "),
-			Mend: "other workers may; else mend it here: what a run needs is looked at as a worker does before it begins"}
+			Mend: "other workers may; else mend it here: what a run needs is looked at as a worker does " +
+				"before it begins"}
 	}
 	seen := good("%s; this machine has what they need", format.Counted(int64(runs.Open), "run", "runs"))
 	if runs.Looked < runs.Open {
-		seen.Seen = fmt.Sprintf("%d runs; this machine has what the %d that were looked at need", runs.Open, runs.Looked)
+		seen.Seen = fmt.Sprintf("%d runs; this machine has what the %d that were looked at need",
+			runs.Open, runs.Looked)
 	}
 	return seen
 }

@@ -51,8 +51,9 @@ type Report struct {
 	Dropped     Amount    `json:"dropped_parts"`   // of dropped runs
 	Unpublished Amount    `json:"unpublished"`     // temporary files and uploads that dead attempts announced
 	Purged      int64     `json:"purged_nodes"`    // of dropped runs: their records of work
-	Held        Amount    `json:"held_parts"`      // of dropped runs, and withdrawn ones: others read them, or are at it
-	Unknown     Amount    `json:"unknown_parts"`   // that state does not know: they stay
+	// of dropped runs, and withdrawn ones: others read them, or are at it
+	Held    Amount `json:"held_parts"`
+	Unknown Amount `json:"unknown_parts"` // that state does not know: they stay
 }
 
 // collector is one call of Collect.
@@ -213,7 +214,8 @@ func (l Limits) given() bool { return l.Keep != 0 || l.OlderThan != 0 }
 
 func (l Limits) check() error {
 	if l.Keep < 0 || l.OlderThan < 0 {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("a retention of %d runs, or of %s", l.Keep, l.OlderThan),
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("a retention of %d runs, or of %s",
+			l.Keep, l.OlderThan),
 			Hint: "{{set keep}} is a number of runs from 1 on, {{set older-than}} a time such as 30d"}
 	}
 	return nil

@@ -154,7 +154,9 @@ func (c *collector) verdict(ctx context.Context, run state.Run, later int, lates
 
 // stay takes back that a run goes.
 func (c *collector) stay(run int64, why string) {
-	i, ok := slices.BinarySearchFunc(c.report.Runs, run, func(v Verdict, run int64) int { return cmp.Compare(run, v.Run) })
+	i, ok := slices.BinarySearchFunc(c.report.Runs, run, func(v Verdict, run int64) int {
+		return cmp.Compare(run, v.Run)
+	})
 	if ok {
 		c.report.Runs[i].Drops, c.report.Runs[i].Why = false, why
 	}

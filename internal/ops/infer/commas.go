@@ -100,7 +100,8 @@ func (r *rival) add(c *files.Cells) {
 
 // wins reports whether commas do not separate. Names with commas are proof only where the rival cuts more often.
 func (r *rival) wins() bool {
-	return r.fields > 1 && r.within && !r.other && (!r.named || r.fields > r.fewest) && 100*r.uneven <= unevenMax*r.records
+	return r.fields > 1 && r.within && !r.other && (!r.named || r.fields > r.fewest) &&
+		100*r.uneven <= unevenMax*r.records
 }
 
 // numberWithComma reports a number, or what is made of digits, with one comma or those between thousands.
@@ -123,8 +124,9 @@ func (s *shape) guess(ctx context.Context, f *os.File, path string, candidates [
 	}
 	if s.fields > 1 {
 		if at := laterHeader(records); o.Header == HeaderGuess && at > 0 {
-			s.guesses = append(s.guesses, fmt.Sprintf("record %d of %s, %s, may be the header: its names are above values, "+
-				"those of the first record are not (see hdr_line_idx)", s.skip+at+1, path, someQuoted(records[at])))
+			s.guesses = append(s.guesses,
+				fmt.Sprintf("record %d of %s, %s, may be the header: its names are above values, "+
+					"those of the first record are not (see hdr_line_idx)", s.skip+at+1, path, someQuoted(records[at])))
 		}
 		return nil
 	}

@@ -52,13 +52,14 @@ func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candi
 		s = shape{separator: separator, skip: at, fields: fields,
 			notes: []string{fmt.Sprintf("%s above the %s", linesAre(at), what)}}
 		if isPadded(all[at-1], fields) && header {
-			s.notes, s.guesses = nil, []string{fmt.Sprintf("%s above the header of %s, which may be data: see hdr_line_idx",
-				linesAre(at), path)}
+			s.notes, s.guesses = nil,
+				[]string{fmt.Sprintf("%s above the header of %s, which may be data: see hdr_line_idx",
+					linesAre(at), path)}
 		}
 		if bare {
 			s.notes, s.guesses = nil,
-				[]string{fmt.Sprintf("%s above the first record of %s, which was not taken for a header: see first_data_line_idx",
-					linesAre(at), path)}
+				[]string{fmt.Sprintf("%s above the first record of %s, which was not taken for a header: see "+
+					"first_data_line_idx", linesAre(at), path)}
 		}
 	}
 	return s, records, nil
@@ -80,7 +81,8 @@ func titles(all [][]string, fields int) (at int) {
 // lacksLast reports a first record that has a field less than those below, which end with a separator: it is their
 // header if the next one has values, else it may be a title.
 func lacksLast(all [][]string, fields int) bool {
-	if len(all) < 2 || len(all[0]) != fields-1 || len(all[1]) != fields || !slices.ContainsFunc(all[1], looksLikeValue) {
+	if len(all) < 2 || len(all[0]) != fields-1 || len(all[1]) != fields || !slices.ContainsFunc(all[1],
+		looksLikeValue) {
 		return false
 	}
 	return !slices.ContainsFunc(all[1:], func(rec []string) bool {
@@ -96,7 +98,8 @@ func namesFollow(all [][]string, fields int) bool {
 			table = append(table, rec)
 		}
 	}
-	return len(table) > 0 && slices.ContainsFunc(indexes(table[0]), func(i int) bool { return nameAboveValues(table, i) })
+	return len(table) > 0 && slices.ContainsFunc(indexes(table[0]),
+		func(i int) bool { return nameAboveValues(table, i) })
 }
 
 // isComment reports a record that begins with #, as the header of a table may as well.
@@ -366,8 +369,8 @@ func (p *Proposal) findTable(ctx context.Context, name string, first bool, o Opt
 	if o.Header == HeaderGuess {
 		table := asRecords(rows[at:])
 		if below := laterHeader(table); below > 0 {
-			p.guessed("row %d of %s, %s, may be the header: its names are above values, those of row %d are not (see range)",
-				rows[at+below].Row, name, someQuoted(table[below]), rows[at].Row)
+			p.guessed("row %d of %s, %s, may be the header: its names are above values, those of row %d are not "+
+				"(see range)", rows[at+below].Row, name, someQuoted(table[below]), rows[at].Row)
 		}
 	}
 	if begins := slices.IndexFunc(rows, func(row records.SheetRow) bool { return row.Row >= p.top }); begins != at {

@@ -120,7 +120,8 @@ func (c *Column) unzoned() bool {
 
 // Files reads all of some files, which may be named by patterns.
 func Files(ctx context.Context, urls []string, o Options) (*Proposal, error) {
-	p := &Proposal{URLs: urls, told: o.Told, seed: maphash.MakeSeed(), texts: map[string]string{}, called: map[string]string{}}
+	p := &Proposal{URLs: urls, told: o.Told, seed: maphash.MakeSeed(), texts: map[string]string{},
+		called: map[string]string{}}
 	if err := p.expand(ctx, o); err != nil {
 		return nil, err
 	}
@@ -245,7 +246,8 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 			Hint: "a script reads one without infer: r: {urls: [ADDRESS], table: NAME, types: {}}; " +
 				action.Do("validate", "script", "SCRIPT", "connect", "").String() + " tries it"}
 	case address.Remote(name) && o.Fetch == nil:
-		return &fault.Error{Kind: fault.Bug, Place: fault.Place{File: name}, Message: "there is nobody to fetch remote files"}
+		return &fault.Error{Kind: fault.Bug, Place: fault.Place{File: name},
+			Message: "there is nobody to fetch remote files"}
 	case address.Remote(name):
 		path, err = o.Fetch(ctx, name)
 	default:

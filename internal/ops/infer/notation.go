@@ -42,7 +42,8 @@ func notationOf(columns []*profile, separator byte) notation {
 	}
 	// Whole numbers are so in all forms; where semicolons separate values, points may be between thousands.
 	differs := func(i int) bool {
-		return best != 0 || separator == ';' && slices.ContainsFunc(columns, func(p *profile) bool { return p.twofold(0, i) })
+		return best != 0 || separator == ';' && slices.ContainsFunc(columns,
+			func(p *profile) bool { return p.twofold(0, i) })
 	}
 	doubtful := false
 	for _, i := range order {

@@ -21,7 +21,8 @@ func (p *Proposal) parquet(ctx context.Context, o Options) error {
 	for n, name := range p.Files {
 		if !address.Parquet(name) {
 			return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name},
-				Message: "it is no Parquet file, and the first one is", Hint: "files of different kinds need nodes of their own"}
+				Message: "it is no Parquet file, and the first one is",
+				Hint:    "files of different kinds need nodes of their own"}
 		}
 		list, err := p.parquetColumns(ctx, name)
 		if err != nil {

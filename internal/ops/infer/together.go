@@ -124,12 +124,13 @@ func (p *Proposal) doubtPlaces(list []csvFile) {
 			case sameNeighbours(one.shape.names, f.shape.names, i), c.Source != "" &&
 				slices.Equal(one.shape.names[:i], f.shape.names[:i]):
 				if !said {
-					p.guessed("%s of %s was taken for the same as %s of %s: it stands at the same place, other columns of the files "+
-						"differ", c.called(i), f.name, c.called(i), one.name)
+					p.guessed("%s of %s was taken for the same as %s of %s: it stands at the same place, other "+
+						"columns of the files differ", c.called(i), f.name, c.called(i), one.name)
 				}
 				said = true
 			default:
-				c.leaveOut(fmt.Sprintf("what stands beside it differs in %s and %s, so it may be another one", one.name, f.name))
+				c.leaveOut(fmt.Sprintf("what stands beside it differs in %s and %s, so it may be another one",
+					one.name, f.name))
 			}
 		}
 	}
@@ -187,7 +188,8 @@ func (p *Proposal) withoutBraces(list []csvFile) {
 		return
 	}
 	header := p.Columns[with].Source
-	same := !slices.ContainsFunc(list, func(f csvFile) bool { return !slices.Equal(f.shape.names, list[0].shape.names) })
+	same := !slices.ContainsFunc(list,
+		func(f csvFile) bool { return !slices.Equal(f.shape.names, list[0].shape.names) })
 	for i := range p.Columns {
 		c := &p.Columns[i]
 		if same {

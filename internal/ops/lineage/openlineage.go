@@ -335,8 +335,9 @@ func language(n *script.Node) string {
 func (t *teller) nodeEvent(n state.Node, kind string, at time.Time) Event {
 	e := t.event(kind, at)
 	e.Run.RunID = runID(t.runID(), n.Name, n.Generation)
-	e.Run.Facets["parent"] = facet("1-2-0/ParentRunFacet.json", map[string]any{"run": map[string]any{"runId": t.runID()},
-		"job": map[string]any{"namespace": t.Namespace, "name": t.jobName()}})
+	e.Run.Facets["parent"] = facet("1-2-0/ParentRunFacet.json",
+		map[string]any{"run": map[string]any{"runId": t.runID()},
+			"job": map[string]any{"namespace": t.Namespace, "name": t.jobName()}})
 	e.Job.Name = t.jobName() + "." + n.Name
 	e.Job.Facets["jobType"] = jobType(strings.ToUpper(n.Kind))
 	t.located(&e)
@@ -411,7 +412,8 @@ func (t *teller) datasets(ctx context.Context, n state.Node) (inputs, outputs []
 		if in.Rows >= 0 {
 			statistics["rowCount"] = in.Rows
 		}
-		d.InputFacets = map[string]any{"inputStatistics": facet("1-0-0/InputStatisticsInputDatasetFacet.json", statistics)}
+		d.InputFacets = map[string]any{"inputStatistics": facet("1-0-0/InputStatisticsInputDatasetFacet.json",
+			statistics)}
 		if s != nil && s.Files != nil {
 			var fields []map[string]any
 			for _, c := range s.Files.Columns {

@@ -153,8 +153,8 @@ func (o *Publisher) end(key state.RunKey, live *Live) bool {
 		return all
 	}
 	if err := o.cfg.Box.Remove(ctx, key); err != nil {
-		o.cfg.Logger.Debug("that OpenLineage events were told could not be written down: they are told again", "run", key.Run,
-			"error", err)
+		o.cfg.Logger.Debug("that OpenLineage events were told could not be written down: they are told again", "run",
+			key.Run, "error", err)
 	}
 	return all
 }

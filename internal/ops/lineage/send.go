@@ -221,7 +221,8 @@ func (l *Live) look(ctx context.Context, nodes map[string]bool, ending bool) ([]
 	}
 	slices.SortFunc(read, func(a, b state.Node) int { return a.Ordinal - b.Ordinal })
 	out := []Event{t.runEvent("START", t.run.Created)}
-	if running := (Event{EventType: "RUNNING", Run: eventRun{RunID: t.runID()}}).Key(); len(read) > 0 && !l.sent[running] {
+	if running := (Event{EventType: "RUNNING", Run: eventRun{RunID: t.runID()}}).Key(); len(read) > 0 &&
+		!l.sent[running] {
 		nodes, err := l.store.Nodes(ctx, l.key)
 		if err != nil {
 			return nil, err

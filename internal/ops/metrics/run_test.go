@@ -115,14 +115,15 @@ func measuredRun(t *testing.T, m *metrics.Metrics, look func()) {
 		look() // while it holds what it shows of its memory, however short that is
 	}
 	serving.Go(func() {
-		err := worker.Serve(ctx, second, worker.WorkerOptions{Process: runtime.Process{MemoryBytes: memoryOfTest, Cores: 2,
-			Lease: leaseOfTest, Observe: seen, Interpreter: "python3", Waiting: func(string) { comes() }},
-			Wants:  func(state.Run) bool { return faulty.tasks.Load() > 0 },
-			Joined: func(runner.Started) { comes() },
-			Hinted: m.Hinted,
-			Introspect: func(i worker.Introspection) {
-				m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget, AtOnce: i.AtOnce})
-			}})
+		err := worker.Serve(ctx, second,
+			worker.WorkerOptions{Process: runtime.Process{MemoryBytes: memoryOfTest, Cores: 2,
+				Lease: leaseOfTest, Observe: seen, Interpreter: "python3", Waiting: func(string) { comes() }},
+				Wants:  func(state.Run) bool { return faulty.tasks.Load() > 0 },
+				Joined: func(runner.Started) { comes() },
+				Hinted: m.Hinted,
+				Introspect: func(i worker.Introspection) {
+					m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget, AtOnce: i.AtOnce})
+				}})
 		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}

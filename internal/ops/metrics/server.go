@@ -49,8 +49,8 @@ func (m *Metrics) Listen(ctx context.Context, address string, ready Ready, logge
 			Hint: "choose another port, each worker of a machine has its own", Err: err}
 	}
 	s := &Server{address: listener.Addr().String(), ended: make(chan error, 1), server: &http.Server{
-		Handler: m.handler(ready), ReadHeaderTimeout: headerTimeout, WriteTimeout: answerTimeout, MaxHeaderBytes: headerBytes,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		Handler: m.handler(ready), ReadHeaderTimeout: headerTimeout, WriteTimeout: answerTimeout,
+		MaxHeaderBytes: headerBytes, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}}
 	go func() { s.ended <- s.server.Serve(listener) }()
 	return s, nil
@@ -102,7 +102,8 @@ func (m *Metrics) handler(ready Ready) http.Handler {
 		defer stop()
 		notices, err := ready(ctx)
 		if err != nil {
-			answer(w, http.StatusServiceUnavailable, readyAnswer{Status: "not ready", Why: err.Error(), Notices: notices})
+			answer(w, http.StatusServiceUnavailable, readyAnswer{Status: "not ready", Why: err.Error(),
+				Notices: notices})
 			return
 		}
 		answer(w, http.StatusOK, readyAnswer{Status: "ready", Notices: notices})

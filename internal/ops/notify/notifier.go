@@ -227,7 +227,8 @@ func (t *Notifier) look(ctx context.Context) bool {
 			defer func() { <-t.places }()
 			left, next, err := t.tend(ctx, e)
 			if err != nil {
-				t.complain(ctx, "what happens to a run cannot be told now", err, "run", e.Run.Run, "workspace", e.Run.Workspace)
+				t.complain(ctx, "what happens to a run cannot be told now", err, "run", e.Run.Run, "workspace",
+					e.Run.Workspace)
 			}
 			t.mu.Lock()
 			defer t.mu.Unlock()
@@ -543,7 +544,8 @@ func (t *Notifier) waiting(ctx context.Context, run state.Run, o owed, m *messag
 		asks = gate.Record{Gate: gate.NameOf(o.Node)}
 	}
 	m.Gate = &message.Gate{Name: asks.Gate, Message: asks.Message, By: asks.By}
-	m.Commands["approve"], m.Commands["reject"] = asks.Decide(run.RunKey, "approve").String(), asks.Decide(run.RunKey, "reject").String()
+	m.Commands["approve"], m.Commands["reject"] = asks.Decide(run.RunKey, "approve").String(),
+		asks.Decide(run.RunKey, "reject").String()
 	if len(asks.Shows) > 0 {
 		first := asks.Shows[0]
 		m.Commands["look"] = gate.Look(state.RunKey{Workspace: run.Workspace, Run: first.Run}, first.Table).String()
@@ -554,7 +556,8 @@ func failureOf(f *state.Failure) *message.Failure {
 	if f == nil {
 		return nil
 	}
-	return &message.Failure{Kind: string(f.Kind), Message: f.Message, Place: f.Place.String(), Hint: f.Hint, Node: f.Node}
+	return &message.Failure{Kind: string(f.Kind), Message: f.Message, Place: f.Place.String(),
+		Hint: f.Hint, Node: f.Node}
 }
 
 func timeOf(at time.Time) *time.Time {

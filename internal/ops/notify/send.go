@@ -103,7 +103,8 @@ func (s *Sender) webhook(ctx context.Context, h script.Hook, m message.Message) 
 	default:
 		passes := code == http.StatusRequestTimeout || code == http.StatusTooManyRequests || code >= 500 &&
 			code != http.StatusNotImplemented
-		return &sendError{err: fmt.Errorf("%s answered %d %s", shownURL(h), code, strings.ToLower(http.StatusText(code))),
+		return &sendError{err: fmt.Errorf("%s answered %d %s", shownURL(h), code,
+			strings.ToLower(http.StatusText(code))),
 			final: !passes, after: answer.RetryAfter}
 	}
 }

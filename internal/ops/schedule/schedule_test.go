@@ -310,8 +310,8 @@ func TestOverlap(t *testing.T) {
 
 func TestOnlySoManyRunsAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "schedule: [{cron: '0 6 * * *', name: a}, {cron: '0 6 * * *', name: b}, {cron: '0 6 * * *', name: "+
-		"c}]\n")
+	w := newWorld(t, "schedule: [{cron: '0 6 * * *', name: a}, {cron: '0 6 * * *', name: b}, {cron: '0 6 * * *', "+
+		"name: c}]\n")
 	w.most = 2
 	s := w.scheduler()
 	w.look(t, s, "2026-03-02T05:00:00Z")

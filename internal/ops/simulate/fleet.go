@@ -168,7 +168,8 @@ func (f *fleet) begin(w *fleetWorker) {
 	queue := &hints{fleet: f, worker: w}
 	f.broker.ends = append(f.broker.ends, queue)
 	w.lead = coordinator.New(f.ctx, coordinator.Config{
-		Store: store, Queue: queue, Job: &simulatedJob{fleet: f, worker: w}, Owner: w.name, Slots: f.Slots, Clock: w.clock,
+		Store: store, Queue: queue, Job: &simulatedJob{fleet: f, worker: w}, Owner: w.name,
+		Slots: f.Slots, Clock: w.clock,
 	}, f.run)
 	work := executor.New(executor.Config{Store: store, Queue: queue, Runs: w, Owner: w.name, Slots: f.Slots,
 		Clock: w.clock})
@@ -279,7 +280,8 @@ func (f *fleet) node(name string) Node {
 
 // takes returns the time for which a batch is computed: the same in each attempt.
 func (f *fleet) takes(n Node, batch int) time.Duration {
-	factor := math.Exp(f.costs.Skew*f.chance("batch "+n.Name, uint64(batch)).NormFloat64() - f.costs.Skew*f.costs.Skew/2)
+	factor := math.Exp(f.costs.Skew*f.chance("batch "+n.Name, uint64(batch)).
+		NormFloat64() - f.costs.Skew*f.costs.Skew/2)
 	if batch == 0 && f.Hot > 1 && n.Name == f.longest() {
 		factor = f.Hot
 	}

@@ -106,7 +106,8 @@ func (t *timed) Acquire(ctx context.Context, key state.RunKey, role, owner strin
 
 // CompleteRun implements state.Store.
 func (t *timed) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, actor string, now time.Time) error {
-	err := t.change(runPartition, alone, always, func() error { return t.Store.CompleteRun(ctx, key, epoch, actor, now) })
+	err := t.change(runPartition, alone, always,
+		func() error { return t.Store.CompleteRun(ctx, key, epoch, actor, now) })
 	t.note("complete", key.Run, err)
 	if err == nil {
 		t.fleet.done = true
