@@ -286,7 +286,8 @@ var readsMessages = map[string]bool{"internal/run/engine/faults.go": true, "inte
 func TestNothingIsDecidedByMessages(t *testing.T) {
 	for _, pkg := range packages(t) {
 		for _, file := range files(t, pkg, false) {
-			if rel, err := filepath.Rel(root(t), file); err != nil || readsMessages[rel] || strings.HasPrefix(pkg, "bench") {
+			if rel, err := filepath.Rel(root(t), file); err != nil || readsMessages[rel] ||
+				strings.HasPrefix(pkg, "bench") {
 				continue
 			}
 			fset := token.NewFileSet()

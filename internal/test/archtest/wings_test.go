@@ -21,21 +21,23 @@ type wing struct {
 // wings are the wings by name, as ARCHITECTURE.md has them.
 var wings = map[string]wing{
 	"base": {may: "base", floors: []string{
-		"action", "awake durable fault format message secure similar sqltext calendar", "address budget keeper", "secret", "document",
+		"action", "awake durable fault format message secure similar sqltext calendar", "address budget keeper",
+		"secret", "document",
 	}},
 	"lang": {may: "base lang", floors: []string{"expr matrix project starter", "script", "graph"}},
 	"io": {may: "base lang io", floors: []string{"database parquetfile remote unpack", "records", "files",
 		"outfile inputcache"}},
 	"store": {may: "base io/remote store", floors: []string{"cassandra", "state", "parts queue"}},
 	"run": {may: "base lang io store run", floors: []string{
-		"adapt gate python orders", "engine job", "query", "plan", "coordinator executor pace reuse sandbox", "pipeline",
+		"adapt gate python orders", "engine job", "query", "plan", "coordinator executor pace reuse sandbox",
+		"pipeline",
 	}},
 	"ops": {may: "base lang io store run ops", floors: []string{
 		"clusterconfig gc compare doctor history infer lineage metrics notify schedule simulate",
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{
-		"caller scripts", "instance", "outputs registry", "runtime", "inspect", "runner", "control worker", "fleet scheduler",
-		"scripttest",
+		"caller scripts", "instance", "outputs registry", "runtime", "inspect", "runner", "control worker",
+		"fleet scheduler", "scripttest",
 	}},
 }
 

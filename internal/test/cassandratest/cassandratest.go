@@ -42,7 +42,8 @@ func Node(t TB) string {
 // configuration for sessions in it.
 func Keyspace(t TB, tables []string) cassandra.Config {
 	t.Helper()
-	cfg := cassandra.Config{Hosts: []string{Node(t)}, Timeout: time.Minute} // making tables takes long on a busy machine
+	// making tables takes long on a busy machine
+	cfg := cassandra.Config{Hosts: []string{Node(t)}, Timeout: time.Minute}
 	admin, err := cassandra.Open(cfg)
 	require.NoError(t, err)
 	ctx := context.Background()

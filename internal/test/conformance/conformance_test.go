@@ -69,7 +69,8 @@ func TestChaosCasesFused(t *testing.T) {
 		c, err := readCase(file)
 		require.NoError(t, err)
 		if c.first(fileExpressions, fileError, filePrefix, fileTableSQL, fileRuns) != "" || *update {
-			continue // tables are looked at, or read by later runs; other failures are in runner.TestEphemeralFailsAsStored
+			// tables are looked at, or read by later runs; other failures are in runner.TestEphemeralFailsAsStored
+			continue
 		}
 		ran++
 		t.Run(caseName(file), func(t *testing.T) {

@@ -347,8 +347,8 @@ func (f *workerFleet) await(ctx context.Context, fl *flight) error {
 		if got[name] != want {
 			_ = os.WriteFile(filepath.Join(os.TempDir(), "fleet-want-"+name), []byte(want), 0o644)
 			_ = os.WriteFile(filepath.Join(os.TempDir(), "fleet-got-"+name), []byte(got[name]), 0o644)
-			return fmt.Errorf("run %d of seed %d: %s is not what an undisturbed run writes: both are in %s", fl.key.Run, fl.seed,
-				name, os.TempDir())
+			return fmt.Errorf("run %d of seed %d: %s is not what an undisturbed run writes: both are in %s",
+				fl.key.Run, fl.seed, name, os.TempDir())
 		}
 	}
 	if len(got) != len(fl.want) {

@@ -355,8 +355,8 @@ func (g gen) textFormula(sc scope, depth int) formula {
 		}, a, b)
 	}
 	a, b := g.formula(stringKind, sc, depth), g.formula(stringKind, sc, depth)
-	return strict(stringKind, "("+a.src+" + "+b.src+")", func(v []any) any { return short(v[0].(string) + v[1].(string)) },
-		a, b)
+	return strict(stringKind, "("+a.src+" + "+b.src+")",
+		func(v []any) any { return short(v[0].(string) + v[1].(string)) }, a, b)
 }
 
 // certain is the formula, or something else where it is NULL.

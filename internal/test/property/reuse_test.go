@@ -90,8 +90,8 @@ func rerun(ctx context.Context, seed uint64, counts map[string]int) (err error) 
 		}
 		for _, name := range slices.Sorted(maps.Keys(fresh)) {
 			if files[name] != fresh[name] {
-				return fmt.Errorf("round %d: %s has other bytes than a run that takes over nothing has written:\n%.300q\n%.300q",
-					round, name, files[name], fresh[name])
+				return fmt.Errorf("round %d: %s has other bytes than a run that takes over nothing has "+
+					"written:\n%.300q\n%.300q", round, name, files[name], fresh[name])
 			}
 		}
 		if in, err = s.disturb(g, in, data, at.out); err != nil {

@@ -75,7 +75,8 @@ func supervised(seed uint64) *script {
 			a.always = true
 		} else if !a.always || g.oneIn(3) {
 			rows := len(s.tables()[c.name])
-			a.check = object{{"rows", object{{"min", rows + g.IntN(2)}}}, {"severity", "approval"}} // it fails, or does not
+			// it fails, or does not
+			a.check = object{{"rows", object{{"min", rows + g.IntN(2)}}}, {"severity", "approval"}}
 		}
 		asks[n.id()] = a
 	}

@@ -184,8 +184,8 @@ func (t *trial) compare(want map[string]string) error {
 		}
 		for name := range want {
 			if got[name] != want[name] {
-				return fmt.Errorf("%s has other bytes than the undisturbed run has written:\n%.300q\n%.300q", name, got[name],
-					want[name])
+				return fmt.Errorf("%s has other bytes than the undisturbed run has written:\n%.300q\n%.300q",
+					name, got[name], want[name])
 			}
 		}
 	}

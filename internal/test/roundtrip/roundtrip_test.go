@@ -49,8 +49,8 @@ func TestChaosRoundTrips(t *testing.T) {
 	rounds := effort.Of(1, 1, most/tablesInRound)
 	db := openDuckDB(t)
 	for n := range rounds {
-		r := &round{t: t, dir: t.TempDir(), db: db, rnd: rand.New(rand.NewPCG(seed, uint64(n))), by: map[string][]column{},
-			known: map[*column][][]string{}}
+		r := &round{t: t, dir: t.TempDir(), db: db, rnd: rand.New(rand.NewPCG(seed, uint64(n))),
+			by: map[string][]column{}, known: map[*column][][]string{}}
 		for range tablesInRound {
 			r.tables = append(r.tables, map[manner]table{anything: draw(r.rnd, anything), western: draw(r.rnd, western),
 				sheets: draw(r.rnd, sheets), nested: draw(r.rnd, nested)})
@@ -113,8 +113,8 @@ func (r *round) do() {
 	for n, of := range r.tables {
 		for _, in := range inputs() {
 			if in.sql != nil || others {
-				r.compare(of[in.how], "SELECT * FROM read_parquet("+sqltext.String(r.path(n, "got", in.name+".parquet"))+")",
-					in.hive == nil, "input "+in.name)
+				r.compare(of[in.how], "SELECT * FROM read_parquet("+
+					sqltext.String(r.path(n, "got", in.name+".parquet"))+")", in.hive == nil, "input "+in.name)
 			}
 		}
 	}
@@ -140,7 +140,8 @@ func (r *round) readOutputs(others bool) {
 			}
 			jobs = append(jobs, r.readJobs(n, out)...)
 			if !out.unread {
-				r.readNode(nodes, fmt.Sprintf("out_%d_%s", n, out.name), t, path, out.in, "", out.reader, r.again(n, out))
+				r.readNode(nodes, fmt.Sprintf("out_%d_%s", n, out.name), t, path, out.in, "", out.reader,
+					r.again(n, out))
 			}
 		}
 	}
@@ -399,7 +400,8 @@ func (r *round) compare(t table, query string, ordered bool, what string) {
 	for n := range want {
 		for i, c := range t.Columns {
 			if want[n][i] != got[n][i] {
-				r.t.Errorf("%s: row %d, column %s of type %s: %q, not %q", what, n, c.Name, c.typ(), got[n][i], want[n][i])
+				r.t.Errorf("%s: row %d, column %s of type %s: %q, not %q", what, n, c.Name, c.typ(),
+					got[n][i], want[n][i])
 				return
 			}
 		}

@@ -93,7 +93,8 @@ func (t table) doubles() table {
 // draw makes a table: the first column numbers the rows.
 func draw(rnd *rand.Rand, how manner) table {
 	t := table{Columns: []column{{Name: "id", Kind: "int"}}, Rows: [][]*string{}}
-	kinds := []string{"string", "string", "int", "float", "bool", "decimal", "decimal", "date", "datetime", "timestamptz"}
+	kinds := []string{"string", "string", "int", "float", "bool", "decimal", "decimal", "date",
+		"datetime", "timestamptz"}
 	if how == nested {
 		kinds = []string{"list", "texts", "struct", "struct", "string", "decimal", "timestamptz"}
 	}
@@ -156,7 +157,8 @@ func (c column) value(rnd *rand.Rand, how manner) string {
 	case "list", "texts", "struct":
 		return c.inner(rnd)
 	case "date":
-		days := []string{"2024-02-29", "1970-01-01", "2000-12-31", time.Unix(rnd.Int64N(4e9), 0).UTC().Format(time.DateOnly)}
+		days := []string{"2024-02-29", "1970-01-01", "2000-12-31", time.Unix(rnd.Int64N(4e9), 0).UTC().
+			Format(time.DateOnly)}
 		if how == sheets {
 			return pick(rnd, append(days, "1900-03-01", "9999-12-31")...)
 		}
@@ -270,8 +272,8 @@ func texts(rnd *rand.Rand, how manner) string {
 	case sheets:
 		pieces = append(pieces, "日本", "🙂", "\u2028", "e\u0301", "\u202e")
 	default:
-		pieces = append(pieces, "\r", "日本", "🙂", "\ufeff", "\u2028", "\x01", "\x1f", "\x7f", "\u0085", "e\u0301", "\u202e",
-			"\U0010ffff", "__HIVE_DEFAULT_PARTITION__")
+		pieces = append(pieces, "\r", "日本", "🙂", "\ufeff", "\u2028", "\x01", "\x1f", "\x7f", "\u0085",
+			"e\u0301", "\u202e", "\U0010ffff", "__HIVE_DEFAULT_PARTITION__")
 	}
 	var b strings.Builder
 	for range rnd.IntN(6) {

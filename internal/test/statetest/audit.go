@@ -126,7 +126,8 @@ func (a *audited) claim(e state.Event) error {
 func (a *audited) end(e state.Event) error {
 	c := a.claims[*e.Batch]
 	if c.attempt != e.Attempt || !c.open {
-		return fmt.Errorf("attempt %d of batch %d ends, which has ended: %d is the latest", e.Attempt, *e.Batch, c.attempt)
+		return fmt.Errorf("attempt %d of batch %d ends, which has ended: %d is the latest", e.Attempt,
+			*e.Batch, c.attempt)
 	}
 	if c.fenced {
 		return fmt.Errorf("attempt %d of batch %d is %s behind an order that ended it", e.Attempt, *e.Batch, e.Status)

@@ -15,10 +15,11 @@ func beside() state.Outcome {
 		Parts: []state.Part{
 			{Key: "failed", Side: state.SideFailed, Seq: 0, Bucket: -1, Rows: 2, Bytes: 9, Schema: "s",
 				Checksum: "crc32c:00000002"},
-			{Key: "bad", Side: state.SideBad, Seq: 1, Bucket: -1, Rows: 1, Bytes: 8, Schema: "t", Checksum: "crc32c:00000003"},
+			{Key: "bad", Side: state.SideBad, Seq: 1, Bucket: -1, Rows: 1, Bytes: 8, Schema: "t",
+				Checksum: "crc32c:00000003"},
 		},
-		Checks: []state.CheckResult{{Name: "id is unique", Kind: "unique", Severity: "error", Checked: 7, Failed: 4, Kept: 2,
-			Message: "it's not", Measured: "{}"}},
+		Checks: []state.CheckResult{{Name: "id is unique", Kind: "unique", Severity: "error", Checked: 7,
+			Failed: 4, Kept: 2, Message: "it's not", Measured: "{}"}},
 		Stats: state.Stats{RowsIn: 7, Elapsed: 8},
 	}
 }

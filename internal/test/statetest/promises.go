@@ -142,9 +142,11 @@ func (c crowd) order(rng *mathrand.Rand, _ *[]state.Claim) error {
 		state.OrderUnpause, state.OrderStop, state.OrderReopen, state.OrderReopen}
 	switch rng.IntN(6) {
 	case 0:
-		return state.Direct(c.ctx, c.Store, c.run, order(state.OrderRedo, state.Redo{Node: "a", Batches: []int{rng.IntN(4)}}))
+		return state.Direct(c.ctx, c.Store, c.run, order(state.OrderRedo, state.Redo{Node: "a",
+			Batches: []int{rng.IntN(4)}}))
 	case 1:
-		return state.Direct(c.ctx, c.Store, c.run, order(state.OrderRedo, state.Redo{Node: "gate", Replan: rng.IntN(2) == 0}))
+		return state.Direct(c.ctx, c.Store, c.run, order(state.OrderRedo, state.Redo{Node: "gate",
+			Replan: rng.IntN(2) == 0}))
 	}
 	return state.Direct(c.ctx, c.Store, c.run, order(kinds[rng.IntN(len(kinds))]))
 }

@@ -179,7 +179,8 @@ func (p *pair) order(rt *rapid.T) {
 	o := state.Order{Kind: rapid.SampledFrom(everyOrder).Draw(rt, "kind"), Epoch: run.Epoch + 1, From: run.Status,
 		Token: p.next(), Mark: state.Mark{Actor: "boss", Time: p.now}}
 	if rapid.Bool().Draw(rt, "about") {
-		redo := state.Redo{Node: rapid.SampledFrom(randomNodes).Draw(rt, "node"), Replan: rapid.Bool().Draw(rt, "replan"),
+		redo := state.Redo{Node: rapid.SampledFrom(randomNodes).Draw(rt, "node"),
+			Replan: rapid.Bool().Draw(rt, "replan"),
 			Digest: rapid.SampledFrom(randomGates).Draw(rt, "gate"), Role: "r", Answers: []byte(`{"a":1}`)}
 		if rapid.Bool().Draw(rt, "a batch") {
 			redo.Batches = []int{rapid.IntRange(0, 2).Draw(rt, "batch")}
@@ -234,7 +235,8 @@ func (p *pair) hear(rt *rapid.T) {
 
 func (p *pair) endOrder(rt *rapid.T) {
 	o := p.drawOrder(rt)
-	agree(rt, p.model.EndOrder(p.ctx, o.run, o.order.Epoch, p.now), p.store.EndOrder(p.ctx, o.run, o.order.Epoch, p.now))
+	agree(rt, p.model.EndOrder(p.ctx, o.run, o.order.Epoch, p.now), p.store.EndOrder(p.ctx, o.run,
+		o.order.Epoch, p.now))
 }
 
 func (p *pair) complete(rt *rapid.T) {

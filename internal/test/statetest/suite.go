@@ -310,9 +310,9 @@ func outcome(key string) state.Outcome {
 
 // stats are those of an attempt, with every field set.
 func stats() state.Stats {
-	return state.Stats{RowsIn: 9, RowsOut: 8, BytesIn: 7, BytesOut: 6, Elapsed: 15 * time.Second, Engine: 5 * time.Second,
-		Python: 4 * time.Second,
-		Read:   3 * time.Second, Write: 2 * time.Second, Commit: time.Second, Wait: time.Minute, PeakBytes: 1 << 40,
+	return state.Stats{RowsIn: 9, RowsOut: 8, BytesIn: 7, BytesOut: 6, Elapsed: 15 * time.Second,
+		Engine: 5 * time.Second, Python: 4 * time.Second,
+		Read: 3 * time.Second, Write: 2 * time.Second, Commit: time.Second, Wait: time.Minute, PeakBytes: 1 << 40,
 		Counters: map[string]int64{"c": 1}, Warnings: []string{"w"},
 		Repeats: []state.Repeat{{Kind: "k", First: "f", Count: 2, Of: "values", Way: "w"}}}
 }

@@ -165,7 +165,8 @@ func (h *Hub) put(hint queue.Hint) {
 		h.waiting = append(h.waiting, hint)
 	}
 	if h.happens(h.faults.Shuffle) {
-		h.faults.Rand.Shuffle(len(h.waiting), func(i, j int) { h.waiting[i], h.waiting[j] = h.waiting[j], h.waiting[i] })
+		h.faults.Rand.Shuffle(len(h.waiting),
+			func(i, j int) { h.waiting[i], h.waiting[j] = h.waiting[j], h.waiting[i] })
 	}
 }
 

@@ -102,8 +102,8 @@ func (w *world) judgeBatches(c *call, answer error, was *nodePicture) error {
 		case done && !did && c.kind != commits:
 			return fmt.Errorf("batch %d of %s has succeeded without a commit", i, is.Name)
 		case done && !did && (b.Epoch < w.over || b.Epoch < was.Fence):
-			return fmt.Errorf("batch %d of %s is revived: it was claimed in epoch %d, and order %d was carried out", i, is.Name,
-				b.Epoch, max(w.over, was.Fence))
+			return fmt.Errorf("batch %d of %s is revived: it was claimed in epoch %d, and order %d was carried out", i,
+				is.Name, b.Epoch, max(w.over, was.Fence))
 		case done && did && b.Attempt != was.batches[i].Attempt:
 			return fmt.Errorf("batch %d of %s is committed twice", i, is.Name)
 		case did && !done && c.kind != hears:
@@ -136,8 +136,8 @@ func shows(n *nodePicture, batch int, b state.Batch) error {
 		case p.Batch != batch:
 			continue
 		case p.Attempt != b.Attempt || b.Status != state.Succeeded:
-			return fmt.Errorf("the table of %s shows attempt %d of batch %d, which is %s at attempt %d", n.Name, p.Attempt,
-				batch, b.Status, b.Attempt)
+			return fmt.Errorf("the table of %s shows attempt %d of batch %d, which is %s at attempt %d",
+				n.Name, p.Attempt, batch, b.Status, b.Attempt)
 		}
 		count++
 	}

@@ -30,7 +30,8 @@ func (s *workerState) append(to []byte) []byte {
 		to = append(append(to, ' '), c.name...)
 	}
 	if c := s.claim; c != nil {
-		to = fmt.Appendf(to, " claim %s %d %d %d %d %s", c.Node, c.Batch, c.Attempt, c.Epoch, c.Lease.UnixMilli(), s.content)
+		to = fmt.Appendf(to, " claim %s %d %d %d %d %s", c.Node, c.Batch, c.Attempt, c.Epoch,
+			c.Lease.UnixMilli(), s.content)
 	}
 	return to
 }
@@ -245,8 +246,8 @@ func (w *world) bids(i, at int, n *nodePicture) []*call {
 		bid := state.Bid{Offer: state.Offer{BatchKey: b.BatchKey, Epoch: n.Epoch, Attempt: b.Attempt}, Owner: name,
 			Token: fmt.Sprintf("%s %d", name, b.Attempt), Now: now, Lease: now.Add(leaseTime)}
 		out = append(out, &call{
-			name: fmt.Sprintf("%s claims %s %d after attempt %d in epoch %d at %d", name, n.Name, b.BatchKey.Batch, b.Attempt,
-				bid.Epoch, w.spent.tick),
+			name: fmt.Sprintf("%s claims %s %d after attempt %d in epoch %d at %d", name, n.Name,
+				b.BatchKey.Batch, b.Attempt, bid.Epoch, w.spent.tick),
 			kind: claims, part: at, bid: &bid,
 			do: func(ctx context.Context, st state.Store) error {
 				_, err := st.Claim(ctx, bid)
@@ -284,9 +285,10 @@ func (w *world) workSteps(i int) []step {
 	if s.content == "" {
 		return append(out, step{s.name + " works on " + name, func(w *world) error { w.work(i); return nil }})
 	}
-	out = append(out, change("commits "+s.content+" as", commits, over, func(ctx context.Context, st state.Store) error {
-		return st.Commit(ctx, c, state.Outcome{Parts: []state.Part{{Key: s.content, Rows: 1}}}, now)
-	})...)
+	out = append(out, change("commits "+s.content+" as", commits, over,
+		func(ctx context.Context, st state.Store) error {
+			return st.Commit(ctx, c, state.Outcome{Parts: []state.Part{{Key: s.content, Rows: 1}}}, now)
+		})...)
 	if w.spent.failed >= w.bounds.Failures {
 		return out
 	}

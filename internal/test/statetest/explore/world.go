@@ -46,8 +46,8 @@ const (
 
 // Bounds say how much may happen on one path.
 type Bounds struct {
-	// that the person gives, one after the other; to decide what a gate asks, and to let a paused run go on, may always be
-	// done
+	// that the person gives, one after the other; to decide what a gate asks, and to let a paused run go on, may
+	// always be done
 	Orders     []Choice
 	Crashes    int // of workers, where a lease can still end
 	Ticks      int // of the clock
@@ -132,7 +132,8 @@ func newWorld(b Bounds, store *hostile.Store, workspace string) (*world, error) 
 func Begin(ctx context.Context, st state.Store, workspace string) (state.RunKey, error) {
 	return st.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: workspace}, Token: "t", Created: began},
 		[]state.NodeSpec{
-			{Name: first, Ordinal: 0, Table: first}, {Name: gate, Kind: state.KindGate, Ordinal: 1, Inputs: []string{first}},
+			{Name: first, Ordinal: 0, Table: first}, {Name: gate, Kind: state.KindGate, Ordinal: 1,
+				Inputs: []string{first}},
 			{Name: second, Ordinal: 2, Table: second, Inputs: []string{first, gate}}})
 }
 

@@ -207,7 +207,8 @@ func (d *decorated) Inputs(ctx context.Context, key state.NodeKey, p state.Page)
 // Offers implements state.Store.
 func (d *decorated) Offers(ctx context.Context, key state.NodeKey, now time.Time, p state.Page) ([]state.Offer,
 	int64, error) {
-	return page(ctx, d, key, p, func(ctx context.Context, key state.NodeKey, p state.Page) ([]state.Offer, int64, error) {
+	return page(ctx, d, key, p, func(ctx context.Context, key state.NodeKey,
+		p state.Page) ([]state.Offer, int64, error) {
 		return d.Store.Offers(ctx, key, now, p)
 	})
 }
@@ -225,7 +226,9 @@ func (d *decorated) Extend(ctx context.Context, c state.Claim, lease time.Time) 
 // Announce implements state.Store.
 func (d *decorated) Announce(ctx context.Context, c state.Claim, publications []state.Publication,
 	lease time.Time) error {
-	return d.call(ctx, changes, func(ctx context.Context) error { return d.Store.Announce(ctx, c, publications, lease) })
+	return d.call(ctx, changes, func(ctx context.Context) error {
+		return d.Store.Announce(ctx, c, publications, lease)
+	})
 }
 
 // Commit implements state.Store.

@@ -27,11 +27,13 @@ func TestSnapshotsKnowEveryField(t *testing.T) {
 		{stagedPlan{}, "", "batches inputs"}, // the digest says them
 		{batch{}, "Batch token", ""},
 		{attempt{}, "Attempt out", ""},
-		{state.Run{}, "Status Epoch Order Invalidated Dropped", `RunKey Token Script ScriptPath ParamsPath Fingerprint StartNodes Sources Description Actor
+		{state.Run{}, "Status Epoch Order Invalidated Dropped",
+			`RunKey Token Script ScriptPath ParamsPath Fingerprint StartNodes Sources Description Actor
 			Parent Deadline Created Finished Failure Program Engine BucketHash Pins Nodes Priority`},
 		{state.Order{}, "Token Kind From Nodes Done", "Epoch Mark Cause"}, // its number is the run's
 		{state.Redo{}, "Node Batches Replan Digest", "Role RoleVerified Answers"},
-		{state.Node{}, "Status Epoch Fence Generation Gate GateDigest Decision Dropped Failure PlanDigest", `NodeKey NodeSpec ReusedFrom InputDigest Started Finished
+		{state.Node{}, "Status Epoch Fence Generation Gate GateDigest Decision Dropped Failure PlanDigest",
+			`NodeKey NodeSpec ReusedFrom InputDigest Started Finished
 			Plan BatchesTotal BatchesDone BatchesFailed RowsIn RowsOut BytesIn BytesOut Revision`},
 		{state.NodeSpec{}, "", "Name Kind Table Ordinal Inputs Fingerprint"},
 		{state.Decision{}, "Approved Digest", "Mark Role RoleVerified Answers Token"},

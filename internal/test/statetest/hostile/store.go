@@ -252,8 +252,8 @@ func (s *Store) Runs(ctx context.Context, workspace string, page state.Page) (ru
 		}
 		run.Pins = nil
 		for _, n := range nodes {
-			run.Nodes = append(run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status, RowsOut: n.RowsOut,
-				BytesOut: n.BytesOut})
+			run.Nodes = append(run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status,
+				RowsOut: n.RowsOut, BytesOut: n.BytesOut})
 		}
 		runs = append(runs, run)
 	}
@@ -319,7 +319,8 @@ func (s *Store) EndOrder(ctx context.Context, key state.RunKey, epoch int64, now
 // CompleteRun implements state.Store.
 func (s *Store) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, actor string, now time.Time) error {
 	return s.inRun(ctx, key, func(p *runPartition) error {
-		if p.run.Epoch != epoch || p.run.Order.Pending() || p.run.Status != state.Running && p.run.Status != state.Complete {
+		if p.run.Epoch != epoch || p.run.Order.Pending() || p.run.Status != state.Running &&
+			p.run.Status != state.Complete {
 			return state.ErrConflict
 		}
 		if p.run.Status == state.Running {
