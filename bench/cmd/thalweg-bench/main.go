@@ -45,7 +45,8 @@ type options struct {
 
 func main() {
 	var o options
-	kong.Parse(&o, kong.Name("thalweg-bench"), kong.Description("Measure whole pipelines against others of their kind."),
+	kong.Parse(&o, kong.Name("thalweg-bench"),
+		kong.Description("Measure whole pipelines against others of their kind."),
 		kong.Vars{"cases": strings.Join(names(bench.Cases()), ", ")})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	missed, err := run(ctx, o, os.Stdout)
@@ -76,7 +77,8 @@ func chosen(wanted []string) ([]bench.Case, error) {
 	for _, name := range wanted {
 		i := slices.Index(names(all), name)
 		if i < 0 {
-			return nil, fault.New(fault.Script, "there is no case %q; there are %s", name, strings.Join(names(all), ", "))
+			return nil, fault.New(fault.Script, "there is no case %q; there are %s", name,
+				strings.Join(names(all), ", "))
 		}
 		cases = append(cases, all[i])
 	}

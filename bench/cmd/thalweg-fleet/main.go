@@ -154,7 +154,8 @@ func (s services) close(ctx context.Context) error {
 	}
 	defer s.admin.Close()
 	prefix, err := instance.QueuePrefix(ctx,
-		&clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: []string{s.host}, Keyspace: s.keyspace}}})
+		&clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: []string{s.host},
+			Keyspace: s.keyspace}}})
 	if err == nil {
 		err = forget(s.broker, prefix)
 	}

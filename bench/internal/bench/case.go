@@ -66,9 +66,10 @@ type figureOf struct {
 }
 
 var figures = map[string]figureOf{
-	"wall":      {unit: "s", of: func(r Run) (float64, bool) { return r.WallMS / 1000, true }},
-	"load_join": {unit: "s", of: func(r Run) (float64, bool) { return r.StepsMS["load_join"] / 1000, r.StepsMS != nil }},
-	"peak":      {unit: "GB", of: func(r Run) (float64, bool) { return float64(r.PeakRSS) / 1e9, true }, worst: true},
+	"wall": {unit: "s", of: func(r Run) (float64, bool) { return r.WallMS / 1000, true }},
+	"load_join": {unit: "s",
+		of: func(r Run) (float64, bool) { return r.StepsMS["load_join"] / 1000, r.StepsMS != nil }},
+	"peak": {unit: "GB", of: func(r Run) (float64, bool) { return float64(r.PeakRSS) / 1e9, true }, worst: true},
 	elapsedFigure: {unit: "s", of: func(r Run) (float64, bool) {
 		if r.Result == nil {
 			return 0, false

@@ -166,7 +166,8 @@ func alikeLines(a, b string) (how string, same bool, err error) {
 			return "", false, err
 		}
 		if left != right {
-			return fmt.Sprintf("%s: %d lines and %d lines, of different contents", o.Name, left.count, right.count), false, nil
+			return fmt.Sprintf("%s: %d lines and %d lines, of different contents", o.Name, left.count, right.count),
+				false, nil
 		}
 	}
 	return alikeRows, true, nil

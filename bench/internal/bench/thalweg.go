@@ -116,8 +116,8 @@ func (e *events) close(m measured) error {
 	from, to := m.started.Add(-clockTolerance).UnixMilli(), m.started.Add(m.wall+clockTolerance).UnixMilli()
 	for _, n := range e.finished.Nodes {
 		if n.StartedMS < from || n.FinishedMS > to || n.FinishedMS < n.StartedMS {
-			return fault.New(fault.Environment, "node %s is said to have worked from %d to %d, outside its process (%d to %d)",
-				n.Node, n.StartedMS, n.FinishedMS, from, to)
+			return fault.New(fault.Environment, "node %s is said to have worked from %d to %d, outside its "+
+				"process (%d to %d)", n.Node, n.StartedMS, n.FinishedMS, from, to)
 		}
 	}
 	return nil

@@ -96,7 +96,8 @@ func (r Report) Markdown() string {
 		fmt.Fprintf(&b, "Left out: %s.\n\n", text)
 	}
 	if r.Disturbed() {
-		b.WriteString("**Other processes used the machine during some of the runs: these figures are not to be quoted.**\n\n")
+		b.WriteString("**Other processes used the machine during some of the runs: these figures are not to be " +
+			"quoted.**\n\n")
 	}
 	fmt.Fprintf(&b, "%s\n\n", r.table().RenderMarkdown())
 	fmt.Fprintf(&b, "## Runs\n\n%s\n\n", r.runTable().RenderMarkdown())
