@@ -40,8 +40,8 @@ const (
 	// GraceDefault is the time that executions have to end once their run or the executor has ended. DuckDB
 	// looks for an interrupt between two vectors, which may be far apart.
 	GraceDefault = time.Second
-	// refusedFirst and refusedLongest are how long a slot pauses that has handed on
-	// a hint of a run that cannot be worked on here: twice as long each time.
+	// refusedFirst is the pause of a slot that has handed on a hint of a run that cannot be worked on here. It
+	// doubles each time, up to refusedLongest.
 	refusedFirst   = 50 * time.Millisecond
 	refusedLongest = 2 * time.Second
 )
@@ -244,8 +244,8 @@ func (e *Executor) next(ctx context.Context, m *mouth) (Fate, error) {
 	}
 	if ctx.Err() != nil {
 		// Nobody else has the hint while the connection stands.
-		finish, finished := outliving(ctx, claimPatience)
-		defer finished()
+		finish, stop := outliving(ctx, claimPatience)
+		defer stop()
 		return "", errors.Join(ctx.Err(), d.Back(finish))
 	}
 	return e.take(ctx, d, m), nil
@@ -316,8 +316,8 @@ func (e *Executor) claim(ctx context.Context, o state.Offer) (state.Claim, error
 	if err := ctx.Err(); err != nil {
 		return state.Claim{}, err
 	}
-	ctx, asked := outliving(ctx, claimPatience)
-	defer asked()
+	ctx, stop := outliving(ctx, claimPatience)
+	defer stop()
 	now := e.cfg.Now()
 	return e.cfg.Store.Claim(ctx, state.Bid{Offer: o, Owner: e.cfg.Owner, Token: rand.Text(), Now: now,
 		Lease: now.Add(e.cfg.Lease)})
@@ -339,8 +339,8 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
 	defer cancel(nil)
 	// What follows the execution must happen even when its context has ended.
-	finish, finished := finishing(ctx)
-	defer finished()
+	finish, stop := finishing(ctx)
+	defer stop()
 	if claim.Tries >= e.cfg.Tries {
 		e.record(finish, run, claim, job.Result{}, gaveUp(claim), nil)
 		return

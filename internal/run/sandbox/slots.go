@@ -154,11 +154,11 @@ func copiesOf(ctx context.Context, copier Copier, wants []inputcache.Want) ([]in
 // take waits for a slot, and for a child in it.
 func (s *Slots) take(ctx context.Context) (*place, error) {
 	var at *place
-	over := awake.Waits(ctx)
-	defer over()
+	stopWait := awake.Waits(ctx)
+	defer stopWait()
 	select {
 	case at = <-s.free:
-		over()
+		stopWait()
 	case <-ctx.Done():
 		return nil, canceled(ctx, "waiting for a slot")
 	}

@@ -198,8 +198,8 @@ func askSilentNode(t *testing.T) map[string]error {
 	defer s.Close()
 	defer line.Cut(true)
 	line.Answer(func([]byte) int { return 0 })
-	ctx, enough := context.WithTimeout(t.Context(), time.Minute)
-	defer enough()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
 	var seen sync.Map
 	var all sync.WaitGroup
 	for range 16 {
@@ -211,7 +211,7 @@ func askSilentNode(t *testing.T) map[string]error {
 				}
 				seen.Store(fmt.Sprint(err), err)
 				if err == nil || strings.Contains(err.Error(), "heartbeat") || errors.Is(err, gocql.ErrNoConnections) {
-					enough()
+					stop()
 				}
 			}
 		})

@@ -143,8 +143,8 @@ func testConcurrently(t *testing.T, b *bench) {
 	for _, h := range hints(publishers * each) {
 		missing[h.BatchKey] = true
 	}
-	receiving, enough := context.WithCancel(b.ctx)
-	defer enough()
+	receiving, stop := context.WithCancel(b.ctx)
+	defer stop()
 	errs := make(chan error)
 	for p := range publishers {
 		go func() {
@@ -173,7 +173,7 @@ func testConcurrently(t *testing.T, b *bench) {
 				mu.Lock()
 				delete(missing, d.BatchKey)
 				if len(missing) == 0 {
-					enough()
+					stop()
 				}
 				mu.Unlock()
 			}
