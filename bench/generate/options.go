@@ -21,7 +21,7 @@ const (
 // accountsPerHoldingFile makes 1,000 accounts come in 50 holding files.
 const accountsPerHoldingFile = 20
 
-// Options say what Portfolio makes.
+// Options sets the size and place of a Portfolio.
 type Options struct {
 	// Accounts is the number of accounts, 1 to MaxAccounts. Each account
 	// clones one of six funds; funds differ in size, so only multiples of six
@@ -74,7 +74,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Summary says what was made. Row counts are exact.
+// Summary counts the generated rows. Row counts are exact.
 type Summary struct {
 	Accounts     int   `json:"accounts"`
 	Txns         int64 `json:"txns"`

@@ -18,7 +18,7 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// Config says what to measure and where things are. Paths may be relative.
+// Config holds the settings of a session. Paths may be relative.
 type Config struct {
 	Thalweg      string // the command under test
 	Root         string // the repository: examples, bench/peers, bench/steps

@@ -106,7 +106,7 @@ func SplitProcesses(total int64, cores int, python bool) (Budget, error) {
 	return b, nil
 }
 
-// divide says what slots of that size have.
+// divide sets the limits that follow from the size of a slot.
 func (b *Budget) divide(slot int64) {
 	b.SlotEngineBytes = int64(float64(slot) * engineShare)
 	b.BatchBytes = min(max(int64(float64(b.SlotEngineBytes)*batchShare), batchBytesMin), batchBytesMax)

@@ -101,7 +101,7 @@ type beat struct {
 	at    time.Duration // of the ledger's clock
 }
 
-// Member says who enters a ledger.
+// Member describes a process that enters a ledger.
 type Member struct {
 	Owner string        // for those who wait for it
 	Total int64         // that it was told
@@ -329,10 +329,9 @@ func (e entry) counts() int64 {
 	return e.Held
 }
 
-// turns says what each is to have: equal parts, but for those of whom 0 is left
-// because it is the turn of others. Those who wait come in as they stand in the
-// line, and where there is not enough for them, those go who are in for longest.
-// everything: one has all of it.
+// turns returns the bytes of each member: equal parts, or 0 where it is the turn of others. everything: one
+// has all of it. Members that wait come in as they stand in the line. Where there is not enough for them,
+// those leave that have been in for longest.
 func turns(all []entry) (parts []int64, everything bool) {
 	parts = make([]int64, len(all))
 	total := figure(all)
@@ -422,7 +421,7 @@ func (l *Ledger) sayOver() {
 	}
 }
 
-// holders says who holds what.
+// holders returns texts that name each holder and its bytes.
 func holders(all []entry) (texts []string) {
 	for _, e := range all {
 		if e.Held == 0 {

@@ -138,7 +138,7 @@ func someIndexOf(rows [][]string, key []string) bool {
 	return false
 }
 
-// traits say how a database differs.
+// traits describes the peculiarities of a database system.
 type traits struct {
 	name         string
 	created      string // behind the columns of a table that is made

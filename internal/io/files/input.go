@@ -28,7 +28,7 @@ type Copy struct {
 	Tag     string // its strong ETag; "": it has none
 }
 
-// Places say where the files that a script names are on this machine.
+// Places maps the files that a script names to files of this machine.
 type Places struct {
 	Dir    string              // that relative names are seen from; "": the working directory
 	Copies map[string]Copy     // of remote files, by the names that the script gives them

@@ -20,7 +20,7 @@ const (
 	RowColumn  = "__row"  // BIGINT: 0-based data row in the file
 )
 
-// Rows says how the rows that are read are told apart.
+// Rows selects the columns by which rows are told apart.
 type Rows uint8
 
 const (

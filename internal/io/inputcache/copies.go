@@ -197,7 +197,7 @@ func formOf(path, name string, w Want) (form form, err error) {
 	return form, nil
 }
 
-// Progress says how many copies are there, and how many bytes they and those that are being made have.
+// Progress returns how many copies are complete, and the bytes of all, including those that are being made.
 func (s *Store) Progress(wants []Want) (done int, bytes int64) {
 	size := func(path string) (int64, bool) {
 		st, err := os.Stat(path)

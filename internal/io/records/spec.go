@@ -38,7 +38,7 @@ type Column struct {
 	Nulls  []string `json:"nulls,omitempty"`  // of sheets: texts and errors that mean NULL
 }
 
-// Spec says what is taken from a file.
+// Spec selects the records and columns to take from a file.
 type Spec struct {
 	Format  Format   `json:"format"`
 	Columns []Column `json:"columns"`

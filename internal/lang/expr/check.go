@@ -13,7 +13,7 @@ import (
 // Scope says which fields can be referenced: alias → field → type.
 type Scope map[string]map[string]Type
 
-// Mode says where an expression stands.
+// Mode holds the rules of an expression's place in the script.
 type Mode struct {
 	// decimals are rounded to 2 digits after each operation (table fields, file columns, aggregates); false in having,
 	// filter, tags, rules

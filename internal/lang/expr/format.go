@@ -156,8 +156,8 @@ func ScanSQL(t Type, format, sql string) (string, error) {
 	return "", whole.errorf("%s cannot be read from text", t.phrase())
 }
 
-// Exactly says how a column's text is read where a value that its type cannot
-// hold exactly is an error.
+// Exactly holds the rules for reading a column's text, if values that its type cannot hold exactly are
+// errors.
 type Exactly struct {
 	Round bool   // digits behind those that the type has are rounded off
 	Zone  string // of a timestamptz: the zone of texts without one; "": their layout has it

@@ -24,8 +24,7 @@ type key struct {
 	need bool   // has to be there
 }
 
-// form says what a value looks like: what the JSON Schema checks. The loader
-// checks more.
+// form describes the values of a key for the JSON Schema. The loader checks more.
 type form struct {
 	kind      formKind
 	words     []string // textForm: the only values; nil: any

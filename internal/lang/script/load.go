@@ -18,7 +18,7 @@ import (
 	"thalweg/internal/lang/expr"
 )
 
-// Sources says where a script comes from.
+// Sources holds the text of a script, or its path, and its parameters.
 type Sources struct {
 	Path       string // script: .json, .yaml or .yml
 	ParamsPath string // parameters file of the same kinds; "": none

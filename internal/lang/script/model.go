@@ -192,7 +192,7 @@ type CSVReader struct {
 	Zone            string         // of timestamptz whose layout has none
 }
 
-// Numbers say how numbers are written in CSV files.
+// Numbers holds the notation of numbers in CSV files.
 type Numbers struct {
 	Comma bool // is between whole and decimal digits, else a point
 	// stands between groups of three whole digits, or is left out; "": nothing may. A space is any of those that people
@@ -367,7 +367,7 @@ type DatabaseTarget struct {
 	Key   []string // of merge: columns
 }
 
-// Packing says how a file is compressed as a whole.
+// Packing holds the compression of a whole file.
 type Packing struct {
 	Compression unpack.Compression
 	Level       int // of the compression, or of a Parquet file's codec; 0: the default

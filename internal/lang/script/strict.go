@@ -235,8 +235,8 @@ func ownWords() []string {
 		"full_name"}
 }
 
-// misspelledKey and strayKey are why a key is missing at a path: it is there under
-// another name, or it is somewhere else in the node.
+// misspelledKey and strayKey are causes of a missing key: it is there under another name, or it is somewhere else in
+// the node.
 func misspelledKey(path, key string) string { return "misspelled " + join(path, key) }
 
 func strayKey(path, key string) string {

@@ -73,8 +73,8 @@ func synonym(e *document.Entry, keys []string) string {
 	return ""
 }
 
-// wayOut says how to do what a key is meant for that has no counterpart of its own in
-// that part of a node; "" if the key is none of these.
+// wayOut returns a hint for a key that has no counterpart of its own in that part of a node. It returns "" if
+// the key is none of these.
 func wayOut(e *document.Entry, path string) string {
 	steps := strings.SplitN(path, ".", 4)
 	if len(steps) < 2 || steps[0] != "nodes" {

@@ -39,13 +39,13 @@ func (c *Config) Place(keys ...string) fault.Place {
 	return fault.Place{File: cmp.Or(c.name, c.Path)}
 }
 
-// State says where runs are kept: one of the two.
+// State configures the place of runs: one of the two.
 type State struct {
 	Cassandra *Cassandra
 	Directory string
 }
 
-// Parts says where tables are kept: one of the three.
+// Parts configures the place of tables: one of the three.
 type Parts struct {
 	Cassandra bool // over the connection of the state
 	S3        *S3

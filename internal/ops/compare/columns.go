@@ -156,7 +156,7 @@ func (c *comparison) take(name string, both map[string]column) error {
 	return nil
 }
 
-// lacks says why a column cannot be compared.
+// lacks returns the error for a column that cannot be compared.
 func (c *comparison) lacks(name string) error {
 	f := &fault.Error{Kind: fault.Script, Place: fault.Place{Field: name}}
 	var types [2]string

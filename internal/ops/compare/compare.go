@@ -104,7 +104,7 @@ func Tables(ctx context.Context, opts Options) (_ *Result, err error) {
 	return &c.result, nil
 }
 
-// failure says what a person can do about a failure of the engine's.
+// failure classifies an error of the engine, and adds a hint.
 func failure(ctx context.Context, err error) error {
 	err = engine.Classify(ctx, err, "compare the tables")
 	if errors.Is(err, engine.ErrOutOfMemory) {

@@ -13,7 +13,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Config says what is collected.
+// Config selects the garbage to collect.
 type Config struct {
 	Store     state.Store
 	Parts     parts.Backend

@@ -16,7 +16,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Verdict says what becomes of a run under the limits, and why.
+// Verdict is the decision on a run under the limits, and its reason.
 type Verdict struct {
 	Run   int64  `json:"run"`
 	Drops bool   `json:"drops"`

@@ -9,7 +9,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// FollowOptions say how long a run is followed.
+// FollowOptions sets the interval and the end of following a run.
 type FollowOptions struct {
 	Every time.Duration // how often is looked for news
 	Stay  bool          // also while the run waits for people, is paused, or nobody works on it

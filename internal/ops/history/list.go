@@ -42,7 +42,7 @@ type Run struct {
 	Do          string         `json:"do,omitempty"`        // what lets it go on, if nobody works on it
 }
 
-// ListOptions say what of a history is wanted.
+// ListOptions selects runs of a history.
 type ListOptions struct {
 	Limit int  // runs; 0: all
 	All   bool // also dropped ones

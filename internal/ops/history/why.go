@@ -28,7 +28,7 @@ const (
 	NodeShare = 0.2
 	// StageShare is the least part of its batches' time for which a stage is called the reason.
 	StageShare = 0.4
-	// WaitShare is likewise for waiting for memory.
+	// WaitShare is StageShare for waiting for memory.
 	WaitShare = 0.2
 	// HeldShare is the least part of a run for which a decision or an order that held it up is called the
 	// reason.

@@ -131,7 +131,7 @@ func (c *Column) choose(p *profile, numbers int, days dayOrder) {
 
 func isNumber(x candidate) bool { return x.typ.IsNumber() }
 
-// text says why a column stays text.
+// text sets the evidence of a column that stays text.
 func (c *Column) text(list []candidate, p *profile, numbers int) {
 	c.Evidence = fmt.Sprintf("text, %s different in %s, %s … %s", grouped(int64(len(p.different))),
 		rowsText(min(p.rows, sampleRows)), quoted(p.least), quoted(p.most))

@@ -12,7 +12,7 @@ type Doubt struct {
 	Text string    `json:"text"`
 }
 
-// DoubtKind says what becomes of the data.
+// DoubtKind names the effect of a doubt on the data.
 type DoubtKind string
 
 // The kinds.

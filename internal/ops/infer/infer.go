@@ -278,7 +278,7 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 // Range is the part of a sheet that the table is in, as the script says it; "": all of it.
 func (p *Proposal) Range() string { return p.from.Range }
 
-// nameColumns says what the script and expressions call the columns.
+// nameColumns chooses the names of the columns in the script and its expressions.
 func (p *Proposal) nameColumns() {
 	used := map[string]bool{}
 	for _, c := range p.Columns {

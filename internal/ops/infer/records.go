@@ -493,7 +493,7 @@ func (p *Proposal) typedCopies(ctx context.Context, o Options) error {
 	return nil
 }
 
-// kindOf says what the records of a file are taken from, by what is in it; "": CSV, or Parquet.
+// kindOf returns the format of a file's records, by its content; "": CSV, or Parquet.
 func (p *Proposal) kindOf(name string) (records.Format, error) {
 	f, err := os.Open(p.texts[name])
 	if err != nil {

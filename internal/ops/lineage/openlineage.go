@@ -37,7 +37,7 @@ const (
 	DefaultNamespace = "thalweg"
 )
 
-// Telling says how a run's events are made.
+// Telling holds the settings for a run's events.
 type Telling struct {
 	Namespace string         // of jobs and tables; "": DefaultNamespace
 	Script    *script.Script // nil: it cannot be had; then columns are not told

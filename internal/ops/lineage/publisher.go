@@ -20,7 +20,7 @@ type Registry interface {
 	List(ctx context.Context) (map[state.RunKey][]byte, error)
 }
 
-// PublisherConfig says how a Publisher works.
+// PublisherConfig configures a Publisher.
 type PublisherConfig struct {
 	To     Destination // the outlet closes it
 	Store  state.Store

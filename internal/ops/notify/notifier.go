@@ -18,7 +18,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Config says how a Notifier works.
+// Config configures a Notifier.
 type Config struct {
 	Store  Store
 	Box    Registry

@@ -45,8 +45,7 @@ type Entry struct {
 // recordVersion is that of the form of records.
 const recordVersion = 1
 
-// record says how far the telling of a run has come. Everything up to Seen has
-// been told, or is owed.
+// record is the stored progress of a run's notices. Everything up to Seen has been told, or is owed.
 type record struct {
 	Version int              `json:"v"`
 	Seen    map[string]int64 `json:"seen"`           // events of the run ("") and of its gates (short digests)

@@ -61,7 +61,7 @@ type Served struct {
 	Script   *script.Script
 }
 
-// Config says how a Service works.
+// Config configures a Service.
 type Config struct {
 	Workspace string
 	Registry  Registry // of the standings

@@ -32,7 +32,7 @@ type Node struct {
 	WriteMB float64  `json:"write_mb"` // likewise
 }
 
-// State says what calls of it cost.
+// State holds the costs of calls of the state.
 type State struct {
 	// cassandra: conditional writes that may lose against others of one partition; sqlite: one writer at a time
 	Kind  string  `json:"kind"`
@@ -46,7 +46,7 @@ type Latency struct {
 	Slow   float64 `json:"p90_ms"`
 }
 
-// Parts says how fast parts move.
+// Parts holds the speed at which parts move.
 type Parts struct {
 	WorkerMB float64 `json:"worker_mb_s"` // to or from one worker; 0: no limit
 	StoreMB  float64 `json:"store_mb_s"`  // of all workers; 0: no limit

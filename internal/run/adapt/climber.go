@@ -8,8 +8,8 @@ import (
 
 // What a climber goes by.
 const (
-	// samplesMin and samplesMax are how many samples a value is judged by: more
-	// while the error of their mean is above errorWanted of it.
+	// samplesMin and samplesMax bound the samples by which a value is judged: more are taken while the error of
+	// their mean is above errorWanted of it.
 	samplesMin  = 3
 	samplesMax  = 16
 	errorWanted = 0.02

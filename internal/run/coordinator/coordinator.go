@@ -44,9 +44,8 @@ const (
 	// GraceDefault is the time for which hints that are missing in a shared queue may still be on their way.
 	// A process may be opening the run for the first of them.
 	GraceDefault = 10 * time.Second
-	// windowMin and windowMax are how many batches of a node have hints in a shared
-	// queue at most. It begins small, so that runs take turns, and doubles when all
-	// are taken before there are more.
+	// windowMin and windowMax bound the window: the most batches of a node that have hints in a shared queue. It
+	// begins small, so that runs take turns, and doubles when all are taken before there are more.
 	windowMin = 128
 	windowMax = state.PageMax
 	// lastBatches of a node are told of one by one where the queue is full of others' hints.

@@ -18,8 +18,8 @@ const (
 	hungryAfter = 400 * time.Millisecond
 	// standsAfter is the time for which a batch is seen to be free before its hint is late.
 	standsAfter = 200 * time.Millisecond
-	// answerPatience and publishPatience are how long a broker may take to say how many
-	// hints wait, and to accept some.
+	// answerPatience limits the wait for the broker's number of waiting hints; publishPatience limits the wait
+	// until it accepts some.
 	answerPatience  = 500 * time.Millisecond
 	publishPatience = time.Second
 	// leanPage limits how many of a node's free batches are looked at. leanTrust is the time for which a look

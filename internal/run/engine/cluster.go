@@ -10,7 +10,7 @@ import (
 	"thalweg/internal/base/sqltext"
 )
 
-// Cluster says how rows may lie that come by key: as they come.
+// Cluster asks for blocks of rows whose keys come in order, which may then stay as they come.
 type Cluster struct {
 	ValueSQL string // what is compared: VARCHAR or BIGINT over Query's columns, behind q
 	Text     bool   // it is VARCHAR

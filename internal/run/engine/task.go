@@ -96,7 +96,7 @@ const (
 // BadFlag is the column of __p that is true for rows without results.
 const BadFlag = "__bad_row"
 
-// Output says where the rows of Query go. At most one of Part, File and Inspect is set.
+// Output is the destination of the rows of Query. At most one of Part, File and Inspect is set.
 type Output struct {
 	Part *PartOutput
 	File *FileOutput

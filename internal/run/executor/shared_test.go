@@ -221,7 +221,7 @@ func TestHintsAreHandedOn(t *testing.T) {
 	require.Less(t, unable.hints[executor.Handed], 1_000, "it pauses between two of them")
 }
 
-// asking says when the lead of a run was asked for.
+// asking signals when the lead of a run was asked for.
 type asking struct {
 	state.Store
 	asked chan struct{}

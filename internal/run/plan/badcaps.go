@@ -36,8 +36,8 @@ func (t BadTotals) over(b *script.BadRows) string {
 	return ""
 }
 
-// wayOut says what can be done about so many bad rows, up to the place of the caps: the
-// smallest that they are within, if all are known.
+// wayOut returns a hint about so many bad rows, without the place of the caps. If all rows are known, it
+// names the smallest caps that allow them.
 func (t BadTotals) wayOut(b *script.BadRows) string {
 	raise := "raise the cap"
 	if t.Complete {

@@ -49,8 +49,8 @@ func blocksOf(p state.Part) *keyBlocks {
 	return &b
 }
 
-// Settle says how a stored table lies, once it is complete: if no part had to be
-// put into buckets, its parts are in canonical order.
+// Settle decides the layout of a stored table once it is complete. If no part had to be put into buckets, its
+// parts are in canonical order.
 func (t *Table) Settle() {
 	if t.Layout.Hash == "" || len(t.Parts) == 0 ||
 		slices.ContainsFunc(t.Parts, func(p state.Part) bool { return !asCame(p) }) {

@@ -39,7 +39,7 @@ func (c Column) Stored() string {
 	return c.Name
 }
 
-// Layout says how a table's rows lie in its parts.
+// Layout describes the order and the buckets of a table's rows in its parts.
 type Layout struct {
 	Columns   []Column `json:"columns"`
 	OrderCols int      `json:"order_cols"` // columns __o0 …; 0: the parts are in canonical order

@@ -187,7 +187,7 @@ func lastPhase(works []Work) (last int) {
 	return last
 }
 
-// SourcesOf says what has written each table that n reads.
+// SourcesOf returns the source of each table that n reads.
 func SourcesOf(n *script.Node, in Inputs) map[string]Source {
 	out := map[string]Source{}
 	for _, t := range in.Tables(n) {

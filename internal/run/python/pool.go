@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/base/keeper"
 )
 
-// Config says how a pool runs its interpreters. Zero values are defaults.
+// Config configures a pool of interpreters. Zero values are defaults.
 type Config struct {
 	Interpreter string // "python3" if empty; looked for in PATH if it has no slash
 	Size        int    // number of processes; GOMAXPROCS if 0

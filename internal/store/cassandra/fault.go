@@ -18,8 +18,8 @@ import (
 	"thalweg/internal/base/secure"
 )
 
-// Fault says what could not be done, and whose move it is. The context's error
-// stays what it is.
+// Fault wraps an error of a request with the failed action, its kind and a hint. The context's error stays
+// what it is.
 func Fault(what string, err error) error {
 	if err == nil {
 		return nil

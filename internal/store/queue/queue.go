@@ -62,7 +62,7 @@ type Delivery struct {
 	Back func(ctx context.Context) error
 }
 
-// SignalKind says who is to look.
+// SignalKind selects the processes that have to look.
 type SignalKind int8
 
 // The signals. The numbers are on the wire: they do not change.

@@ -112,7 +112,7 @@ func (r Run) Brief(node string) (NodeBrief, bool) {
 	return r.Nodes[i], true
 }
 
-// Mark says who did something, when, and why.
+// Mark records an act: by whom, when, and why.
 type Mark struct {
 	Actor  string    `json:"actor"`
 	Via    string    `json:"via,omitempty"` // way in: see package caller; "": an older program, or none

@@ -100,7 +100,7 @@ func (q *Queue) down(err error) {
 	}
 }
 
-// Server says what the broker is, or why it cannot be reached.
+// Server returns the name and version of the broker, or the reason why it cannot be reached.
 func (q *Queue) Server(ctx context.Context) (string, error) {
 	s, err := q.pub.session(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (q *Queue) Server(ctx context.Context) (string, error) {
 	return fmt.Sprint(s.conn.Properties["product"], " ", s.conn.Properties["version"]), nil
 }
 
-// Stats says what has happened so far.
+// Stats returns the counts so far.
 func (q *Queue) Stats() queue.Stats {
 	c := &q.counts
 	return queue.Stats{Malformed: c.malformed.Load(), Newer: c.newer.Load(), Returned: c.returned.Load(),

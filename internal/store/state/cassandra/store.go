@@ -33,7 +33,7 @@ const (
 	// valuesMax limits the rows, or partitions, that one request names. Managed services refuse more:
 	// DataStax Astra 25 rows and 20 partitions, Amazon Keyspaces 100.
 	valuesMax = 20
-	// runsKnown and namesKnown are how many runs, and workspaces and notes, are remembered.
+	// runsKnown limits the runs that are remembered; namesKnown limits workspaces and notes.
 	runsKnown  = 512
 	namesKnown = 4096
 )

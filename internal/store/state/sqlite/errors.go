@@ -75,8 +75,8 @@ func isLocked(err error) bool {
 const damagedHint = "the file is damaged, or another program has written to it: restore a copy of it together with " +
 	"its -sums and -wal files; a copy must be made with all programs stopped"
 
-// describe says whose move it is after a result code. Codes that are not here
-// are ours: they stay a Bug.
+// describe sets the kind and the hint of an error by SQLite's result code. Codes that are not here are ours:
+// they stay a Bug.
 func describe(f *fault.Error, code int) {
 	if code == codes.SQLITE_IOERR_DATA {
 		f.Kind, f.Hint = fault.Environment, damagedHint

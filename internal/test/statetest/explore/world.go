@@ -44,7 +44,7 @@ const (
 	skew = 2 * tickTime
 )
 
-// Bounds say how much may happen on one path.
+// Bounds limits the events on one path.
 type Bounds struct {
 	// that the person gives, one after the other; to decide what a gate asks, and to let a paused run go on, may
 	// always be done

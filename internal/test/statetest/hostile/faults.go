@@ -11,7 +11,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Faults says how often things go wrong, each as a share of the calls.
+// Faults holds the probability of each fault, as a share of the calls.
 type Faults struct {
 	Seed   uint64
 	Lost   float64 // the call is not done, and its answer is state.ErrUnknown
