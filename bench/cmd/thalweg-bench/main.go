@@ -36,7 +36,7 @@ type options struct {
 	Thalweg      string   `default:"bin/thalweg" type:"path" help:"Command under test."`
 	Root         string   `default:"." type:"path" help:"The repository: examples, bench/peers, bench/steps."`
 	Python       string   `default:"python3" help:"Interpreter for Thalweg, and to make environments with."`
-	Environments string   `env:"THALWEG_BENCH_ENVIRONMENTS" placeholder:"DIR" type:"path" help:"Where peers' packages are, or are installed when needed; default: in the user's cache directory."`
+	Environments string   `env:"THALWEG_BENCH_ENVIRONMENTS" placeholder:"DIR" type:"path" help:"Folder of the peers' packages; default: in the user's cache."`
 	RealData     string   `env:"THALWEG_REAL_DATA" type:"path" help:"Folder with portfolio/, the real data; without it the case ark is left out."`
 	Work         string   `default:"bench/data" type:"path" help:"Generated inputs and files of runs."`
 	Results      string   `default:"bench/results" type:"path" help:"Where reports go."`

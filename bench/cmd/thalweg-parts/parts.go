@@ -76,7 +76,8 @@ func encode(ctx context.Context, o options) (paths []string, seconds float64, er
 		path := filepath.Join(o.Dir, fmt.Sprintf("%d.parquet", i))
 		rows := fmt.Sprintf(
 			`CREATE OR REPLACE TABLE t AS SELECT 'A' || lpad((h %% %d)::VARCHAR, 6, '0') AS account, ((h // 7919) %% %d)::INTEGER AS day,
-			'T' || lpad(((h // 104729) %% %d)::VARCHAR, 3, '0') AS ticker, ((h // 1299709) %% 1000)::INTEGER AS quantity, (((h // 15485863) %% 100000) / 100.0)::DOUBLE AS price
+			'T' || lpad(((h // 104729) %% %d)::VARCHAR, 3, '0') AS ticker, `+
+				`((h // 1299709) %% 1000)::INTEGER AS quantity, (((h // 15485863) %% 100000) / 100.0)::DOUBLE AS price
 			FROM (SELECT hash(range + %d) AS h FROM range(%d))`, accounts, days, tickers, o.Seed<<40+int64(i*o.PartRows), o.PartRows)
 		if _, err := db.ExecContext(ctx, rows); err != nil {
 			return nil, 0, fmt.Errorf("make rows: %w", err)

@@ -120,7 +120,8 @@ var programs = map[string]program{
 	"dbt": {
 		args: []string{"{env:dbt}/bin/dbt", "--quiet", "run", "--target-path", "{dir}/target", "--log-path",
 			"{dir}", "--vars",
-			`{"in": "{in}", "out": "{out}", "database": "{dir}/dbt.duckdb", "processes": {cores}, "memory": "{memory}", "period_start": "2020-12-31", "period_end": "2022-12-31"}`},
+			`{"in": "{in}", "out": "{out}", "database": "{dir}/dbt.duckdb", "processes": {cores}, ` +
+				`"memory": "{memory}", "period_start": "2020-12-31", "period_end": "2022-12-31"}`},
 		limit: []string{"--target", "limited"},
 		dir:   "bench/peers/dbt",
 	},

@@ -179,9 +179,11 @@ func (w *mysqlWriter) fits(c TargetColumn, kind string) bool {
 func (w *mysqlWriter) table(ctx context.Context, name string) ([]tableColumn, error) {
 	schema, table := mysqlParts(name)
 	found, err := w.rows(ctx,
-		`SELECT column_name, column_type, is_nullable = 'NO' AND column_default IS NULL AND extra NOT LIKE '%auto_increment%' AND extra NOT LIKE '%GENERATED%',
+		`SELECT column_name, column_type, is_nullable = 'NO' AND column_default IS NULL
+			AND extra NOT LIKE '%auto_increment%' AND extra NOT LIKE '%GENERATED%',
 			extra LIKE '%auto_increment%' OR is_nullable = 'NO' AND column_type LIKE 'timestamp%'
-		FROM information_schema.columns WHERE table_schema = coalesce(nullif(?, ''), database()) AND table_name = ? ORDER BY ordinal_position`, schema, table)
+		FROM information_schema.columns WHERE table_schema = coalesce(nullif(?, ''), database()) AND table_name = ?
+		ORDER BY ordinal_position`, schema, table)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -239,7 +241,8 @@ func (w *mysqlWriter) load(ctx context.Context, table string, columns []TargetCo
 func (w *mysqlWriter) clear(ctx context.Context, table string) error {
 	schema, name := mysqlParts(table)
 	found, err := w.rows(ctx, `SELECT table_name FROM information_schema.referential_constraints
-		WHERE unique_constraint_schema = coalesce(nullif(?, ''), database()) AND referenced_table_name = ? AND table_name <> referenced_table_name AND delete_rule NOT IN ('RESTRICT', 'NO ACTION') LIMIT 1`, schema, name)
+		WHERE unique_constraint_schema = coalesce(nullif(?, ''), database()) AND referenced_table_name = ?
+		AND table_name <> referenced_table_name AND delete_rule NOT IN ('RESTRICT', 'NO ACTION') LIMIT 1`, schema, name)
 	if err == nil && len(found) > 0 {
 		err = cascadeFault(table, found[0][0])
 	}

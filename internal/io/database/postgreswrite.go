@@ -138,7 +138,8 @@ func decimalOf(name string) (precision, scale int, ok bool) {
 
 func (w *postgresWriter) table(ctx context.Context, name string) ([]tableColumn, error) {
 	found, err := w.rows(ctx,
-		`SELECT a.attname, CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) ELSE format_type(a.atttypid, a.atttypmod) END,
+		`SELECT a.attname, CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod)
+			ELSE format_type(a.atttypid, a.atttypmod) END,
 			(a.attnotnull AND NOT a.atthasdef AND a.attidentity = '')::text
 		FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
 		WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`, w.path(name))
@@ -151,8 +152,10 @@ func (w *postgresWriter) table(ctx context.Context, name string) ([]tableColumn,
 
 func (w *postgresWriter) unique(ctx context.Context, table string, key []string) (bool, error) {
 	found, err := w.rows(ctx,
-		`SELECT i.indexrelid::text, a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
-		WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts = i.indnatts`, w.path(table))
+		`SELECT i.indexrelid::text, a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid
+			AND a.attnum = ANY (i.indkey)
+		WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL
+		AND i.indexprs IS NULL AND i.indnkeyatts = i.indnatts`, w.path(table))
 	return someIndexOf(found, key), err
 }
 
@@ -192,7 +195,8 @@ func (w *postgresWriter) alike(_ context.Context, _ string, key []string) ([]str
 // it, it is a view, or the user may not.
 func (w *postgresWriter) clear(ctx context.Context, table string) error {
 	got, err := w.rows(ctx,
-		`SELECT (c.relkind = 'v')::text, has_table_privilege(c.oid, 'TRUNCATE')::text, (f.conrelid IS NOT NULL)::text, coalesce(f.conrelid::regclass::text, ''), coalesce(f.confdeltype NOT IN ('a', 'r'), false)::text
+		`SELECT (c.relkind = 'v')::text, has_table_privilege(c.oid, 'TRUNCATE')::text, (f.conrelid IS NOT NULL)::text,
+			coalesce(f.conrelid::regclass::text, ''), coalesce(f.confdeltype NOT IN ('a', 'r'), false)::text
 		FROM pg_class c LEFT JOIN pg_constraint f ON f.confrelid = c.oid AND f.contype = 'f' AND f.conrelid <> c.oid
 		WHERE c.oid = to_regclass($1) ORDER BY 5 DESC LIMIT 1`, w.path(table))
 	if err != nil {

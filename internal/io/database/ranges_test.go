@@ -18,8 +18,10 @@ import (
 
 // largeTable has more pages than are copied at once, with holes, and rows that were written
 // again: they stand behind the others.
-const largeTable = `CREATE TABLE large (id int, name text, at timestamp) WITH (fillfactor = 10, autovacuum_enabled = off);
-	INSERT INTO large SELECT g, CASE g % 3 WHEN 0 THEN 'a "q",' || chr(10) || g WHEN 1 THEN '' END || repeat('x', g % 900), timestamp '2024-01-01' + g * interval '1 ms'
+const largeTable = `CREATE TABLE large (id int, name text, at timestamp)
+	WITH (fillfactor = 10, autovacuum_enabled = off);
+	INSERT INTO large SELECT g, CASE g % 3 WHEN 0 THEN 'a "q",' || chr(10) || g WHEN 1 THEN '' END || repeat('x', g % 900),
+	timestamp '2024-01-01' + g * interval '1 ms'
 		FROM generate_series(1, 14000) AS g;
 	DELETE FROM large WHERE id BETWEEN 3000 AND 9000;
 	UPDATE large SET id = -id WHERE id % 11 = 0`

@@ -130,8 +130,11 @@ func TestCopy(t *testing.T) {
 		make, types, values string
 	}{
 		{"PostgreSQL", postgres,
-			`CREATE TABLE rows (id bigint NOT NULL, name text, n numeric(30,10), f real, b boolean, d date, at timestamptz, raw bytea);
-			INSERT INTO rows VALUES (1, E'a "q",\n\\N', 0.0000000001, 1.1, true, '0001-01-01', '2024-01-01 01:00:00.5+01', '\x00ff'), (2, '', NULL, 'NaN', NULL, NULL, NULL, ''), (3, NULL, -1, NULL, false, 'infinity', NULL, NULL)`,
+			`CREATE TABLE rows (id bigint NOT NULL, name text, n numeric(30,10), f real, b boolean, d date,
+				at timestamptz, raw bytea);
+			INSERT INTO rows VALUES (1, E'a "q",\n\\N', 0.0000000001, 1.1, true, '0001-01-01',
+			'2024-01-01 01:00:00.5+01', '\x00ff'), (2, '', NULL, 'NaN', NULL, NULL, NULL, ''), (3, NULL, -1, NULL,
+			false, 'infinity', NULL, NULL)`,
 			"id int required, name string, n decimal(30,10), f float, b bool, d date, at datetime, raw string",
 			"1,\"a \"\"q\"\",\n\\N\",0.0000000001,1.1,t,0001-01-01,2024-01-01 " +
 				"00:00:00.5+00,\\x00ff\n2,\"\",,NaN,,,,\\x\n3,,-1.0000000000,,f,infinity,,\n"},

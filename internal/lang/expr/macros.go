@@ -75,7 +75,9 @@ func scanMacros() []string {
 		// The start and end of text that a number may have: keeps out the blanks, the second sign, the
 		// underscores and the names (inf, nan) that DuckDB's casts take. 50 ns.
 		`CREATE OR REPLACE TEMP MACRO thalweg_plain_number(x) AS
-			x >= '+' AND x < ':' AND NOT contains(x, '_') AND NOT starts_with(x, '+-') AND NOT (suffix(x, ' ') OR suffix(x, chr(9)) OR suffix(x, chr(10)) OR suffix(x, chr(11)) OR suffix(x, chr(12)) OR suffix(x, chr(13)))`,
+			x >= '+' AND x < ':' AND NOT contains(x, '_') AND NOT starts_with(x, '+-')
+			AND NOT (suffix(x, ' ') OR suffix(x, chr(9)) OR suffix(x, chr(10)) OR suffix(x, chr(11))
+				OR suffix(x, chr(12)) OR suffix(x, chr(13)))`,
 		// Go's ParseFloat; the few hexadecimal ones are read by Go itself.
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_float(x) AS
 			CASE WHEN thalweg_plain_number(x) AND isfinite(TRY_CAST(x AS DOUBLE)) THEN TRY_CAST(x AS DOUBLE)
@@ -97,7 +99,8 @@ func scanMacros() []string {
 				ELSE list_transform([thalweg_scan_plain_float(x)], lambda v:
 					CASE WHEN v = 0 THEN CASE WHEN NOT regexp_matches(x, '^[+-]?[0.]*[1-9]') THEN v END
 						WHEN strlen(x) < 16 OR NOT regexp_full_match(x, '[+-]?[0-9]{16,}(\.0*)?') THEN v
-						WHEN ltrim(regexp_extract(x, '[0-9]+'), '0') IN (printf('%.0f', abs(v)), regexp_extract(thalweg_float_plain(abs(v)), '^[0-9]+')) THEN v END)[1] END`,
+						WHEN ltrim(regexp_extract(x, '[0-9]+'), '0') IN (printf('%.0f', abs(v)),
+							regexp_extract(thalweg_float_plain(abs(v)), '^[0-9]+')) THEN v END)[1] END`,
 		// Exact decimal, rounded half away from zero to two digits.
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_decimal(x) AS
 			CASE WHEN thalweg_plain_number(x) THEN TRY_CAST(thalweg_without_exponent(x) AS DECIMAL(18,2)) END`,

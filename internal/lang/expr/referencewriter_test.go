@@ -57,9 +57,13 @@ An expression computes a value from the fields of a row. The syntax is that of G
 Types never change silently: an int field needs an int, so write ` + "`int(len(…))`" + ` and not ` + "`len(…)`" + `.
 
 **NULL.** A field can be NULL only if it is declared ` + "`nullable: true`" + `. An expression over such fields can be NULL, so its own field must be
-nullable, too. An operator or function with a NULL gives NULL, also ` + "`iif`" + ` with a condition that is NULL. The exceptions are ` + "`&&` and `||`" + `, which follow SQL: ` + "`false && NULL`" + ` is
-false, ` + "`true || NULL`" + ` is true. ` + "`is_null(x)`" + ` tests for NULL, ` + "`coalesce(x, y)`" + ` replaces it. ` + "`x == null`" + ` is refused, because it would be NULL
-for every x. The literal ` + "`null`" + ` takes its type from the other values in ` + "`iif` and `coalesce`" + `, from a conversion (` + "`int(null)`" + `), or from
+nullable, too. An operator or function with a NULL gives NULL, also ` + "`iif`" +
+	` with a condition that is NULL. The exceptions are ` + "`&&` and `||`" + `, which follow SQL: ` +
+	"`false && NULL`" + ` is
+false, ` + "`true || NULL`" + ` is true. ` + "`is_null(x)`" + ` tests for NULL, ` + "`coalesce(x, y)`" +
+	` replaces it. ` + "`x == null`" + ` is refused, because it would be NULL
+for every x. The literal ` + "`null`" + ` takes its type from the other values in ` + "`iif` and `coalesce`" +
+	`, from a conversion (` + "`int(null)`" + `), or from
 the field if it is the whole expression. In a condition (` + "`having`" + `, filters, tags, rules) NULL counts as false.
 
 ## Operators
@@ -75,26 +79,37 @@ the field if it is the whole expression. In a condition (` + "`having`" + `, fil
 | ` + "`&& \\|\\|`" + ` | bools | bool; the right side is not evaluated if the left side decides |
 | ` + "`!`, `-`" + ` | a bool, a number | |
 
-**Ranges.** A value that its type cannot hold is an error, never a wrong value, wherever the expression stands: the message names the row, its values and the expression.
+**Ranges.** A value that its type cannot hold is an error, never a wrong value, wherever the ` +
+	`expression stands: the message names the row, its values and the expression.
 
-**Ints.** Operators and comparisons compute ints with all of their digits, up to 38, so that ` + "`r.i + 1 > 0` and `(r.i + r.j) / 2`" + ` are right at the ends of 64 bits, too.
+**Ints.** Operators and comparisons compute ints with all of their digits, up to 38, so that ` + "`r.i + 1 > 0` and " +
+	"`(r.i + r.j) / 2`" + ` are right at the ends of 64 bits, too.
 ` + "`iif`, `coalesce` and the conversions" + ` take such a value as it is. Where it is stored, or is the argument of another function, it must fit 64 bits.
 
-**Decimals with digits.** If one side is a ` + "`decimal(p,s)`" + `, the operation is exact. The result of + or - has as many digits after the point as the side with more of them,
-a product as many as both sides together, and a quotient always 16, rounded half away from zero. A float literal counts as it is written: ` + "`r.rate * 1.1`" + ` is exact. Beside any other float the decimal becomes a float.
+**Decimals with digits.** If one side is a ` + "`decimal(p,s)`" +
+	`, the operation is exact. The result of + or - has as many digits after the point as the side with more of them,
+a product as many as both sides together, and a quotient always 16, rounded half away from zero. ` +
+	`A float literal counts as it is written: ` + "`r.rate * 1.1`" + ` is exact. Beside any other float the decimal becomes a float.
 The type of the result has room for all values, up to 38 digits; a value with more is an error. A product of 38 or more digits after the point is refused:
-give one side fewer digits with ` + "`round(x, 4)`" + `. A ` + "`decimal2`" + ` on the other side has its two digits. ` + "`iif` and `coalesce`" + ` of decimals have a type that holds all of them.
+give one side fewer digits with ` + "`round(x, 4)`" + `. A ` + "`decimal2`" +
+	` on the other side has its two digits. ` + "`iif` and `coalesce`" +
+	` of decimals have a type that holds all of them.
 
-**Decimal2.** In table fields, file columns and aggregates each operation on ` + "`decimal2`" + ` and ints alone is rounded to 2 digits, half away from zero. The result may have
-16 digits before the point, an int beside the decimal has all of its digits. In ` + "`having`" + `, filters, tags and rules + - * are exact, and / gives 16 digits; a product may have at
+**Decimal2.** In table fields, file columns and aggregates each operation on ` + "`decimal2`" +
+	` and ints alone is rounded to 2 digits, half away from zero. The result may have
+16 digits before the point, an int beside the decimal has all of its digits. In ` + "`having`" +
+	`, filters, tags and rules + - * are exact, and / gives 16 digits; a product may have at
 most 38 digits after the point, and 38 in all.
 
 A decimal2 of a Parquet file has all of the file's digits (up to 22 after the point) in the expressions of its ` + "`file_table`" + `. It is rounded to
-2 digits when it is stored. An operation on such decimals uses all digits, and its result is rounded once. Comparisons, ` + "`string`, `float`, `iif` and `coalesce`" + ` use all
-digits, too. In ` + "`having`" + ` a product of such decimals has 16 digits after the point and at most 22 before it, a sum at most 16 before it. A divisor must be
+2 digits when it is stored. An operation on such decimals uses all digits, and its result is rounded once. ` +
+	`Comparisons, ` + "`string`, `float`, `iif` and `coalesce`" + ` use all
+digits, too. In ` + "`having`" +
+	` a product of such decimals has 16 digits after the point and at most 22 before it, a sum at most 16 before it. A divisor must be
 below 10^14, unless both sides have at most two digits after the point in their files.
 
-**Having** uses the values that the expressions computed, before they are stored. With ` + "`x: r.x`" + ` the value of ` + "`w.x`" + ` is that of ` + "`r.x`" + ` in the expressions of the node: a
+**Having** uses the values that the expressions computed, before they are stored. With ` + "`x: r.x`" +
+	` the value of ` + "`w.x`" + ` is that of ` + "`r.x`" + ` in the expressions of the node: a
 datetime with microseconds, a decimal2 of Parquet with all digits. With ` + "`x: r.d + r.e`" + ` it is rounded to 2 digits, because the operation is. The table
 or the file rounds or cuts the value afterwards.
 
@@ -103,8 +118,10 @@ backslash in the left string, by a quote in the right one. So ` + "`\"abc\"`" + 
 
 **Floats** follow IEEE: division by zero gives an infinity, and NaN equals nothing.
 
-**Datetimes** are instants with microseconds; a stored datetime has milliseconds, in UTC. A datetime is printed in its own zone. It has a zone if it was read from
-text whose layout has a zone (a CSV cell, ` + "`time.Parse`" + `, a result of Python), or was made by ` + "`time.Date`" + ` with a zone. It keeps the zone within the node.
+**Datetimes** are instants with microseconds; a stored datetime has milliseconds, in UTC. A ` +
+	`datetime is printed in its own zone. It has a zone if it was read from
+text whose layout has a zone (a CSV cell, ` + "`time.Parse`" + `, a result of Python), or was made by ` +
+	"`time.Date`" + ` with a zone. It keeps the zone within the node.
 
 ## Functions
 
@@ -112,29 +129,35 @@ An argument must have exactly the type that is given here. *number* is int, floa
 `
 
 const referenceEnd = `
-An aggregate is the whole expression of a field in a lookup with ` + "`group: true`" + `: the field cannot compute anything else with it. [NULL](scripts.md#null) says what aggregates do with
+An aggregate is the whole expression of a field in a lookup with ` + "`group: true`" +
+	`: the field cannot compute anything else with it. [NULL](scripts.md#null) says what aggregates do with
 NULLs, and without any value.
 
 ## How long texts can be
 
 DuckDB computes an expression for 2,048 rows at a time on each thread. The texts that it makes meanwhile need memory beyond its share of ` + "`--memory`" + `.
-So ` + "`strings.ReplaceAll`, `fmt.Sprintf`" + ` and chains of ` + "`+`" + ` compute the length of a text before they make it. The text may be as long as the larger of two limits:
+So ` + "`strings.ReplaceAll`, `fmt.Sprintf`" + ` and chains of ` + "`+`" +
+	` compute the length of a text before they make it. The text may be as long as the larger of two limits:
 
 - the memory of the batch divided by 8,192 and by its threads: about 20 KB at 512 MB and two cores, 200 KB at 4 GB; at least 16 KiB, at most 16 MiB.
   If an expression has more than four functions that can make texts grow, they share four times that length;
 - three times the length of the fields that it is made of. So a row of 5 MB can be worked on.
 
 A longer text fails like a value that cannot be read: the message names row, column, expression, length and limit; with ` + "`bad_rows`" + ` the row is
-put aside. Give more ` + "`--memory`" + `, or fewer ` + "`--cores`" + `. Texts that cannot grow much are not checked: a replacement that is not longer than the text that it
-replaces, and a chain with each field at most four times and at most 4 KiB of literals and widths. Apart from this limit, results do not depend on ` + "`--memory`" + `.
+put aside. Give more ` + "`--memory`" + `, or fewer ` + "`--cores`" +
+	`. Texts that cannot grow much are not checked: a replacement that is not longer than the text that it
+replaces, and a chain with each field at most four times and at most 4 KiB of literals and widths. ` +
+	`Apart from this limit, results do not depend on ` + "`--memory`" + `.
 A text made of literals only is computed when the script is loaded, and has at most 1 MiB.
 
-There is no such limit for ` + "`string_agg`" + ` (its texts are as long as the rows of a group make them), for long texts in many rows that do not grow (2,048 times their
+There is no such limit for ` + "`string_agg`" +
+	` (its texts are as long as the rows of a group make them), for long texts in many rows that do not grow (2,048 times their
 length for each function), for results of Python formulas, and in ` + "`sql`" + ` nodes.
 
 ## Order expressions and indexes
 
-An order is a list of fields with modifiers: ` + "`field, field(desc), field(ignore_case, 128)`" + `. [Orders](scripts.md#orders) lists the modifiers, and says how values are sorted.
+An order is a list of fields with modifiers: ` + "`field, field(desc), field(ignore_case, 128)`" +
+	`. [Orders](scripts.md#orders) lists the modifiers, and says how values are sorted.
 An index is such a list in ` + "`unique(…)`" + ` or ` + "`non_unique(…)`" + `. [Keys](scripts.md#keys) says which values are equal in an index.
 
 ## Differences from Capillaries

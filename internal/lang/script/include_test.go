@@ -175,7 +175,8 @@ nodes:
   read:
     type: file_table
     desc: "{env.TOKEN}"
-    r: {urls: ["{env.DRI}", "/tmp/{env.TOKEN}", "x{env.GONE}"], columns: {id: int, "{env.DIR}": string}, csv: {hdr_line_idx: "{env.YES|number}", separator: "{env.N|nmber}"}}
+    r: {urls: ["{env.DRI}", "/tmp/{env.TOKEN}", "x{env.GONE}"], columns: {id: int, "{env.DIR}": string}, ` +
+		`csv: {hdr_line_idx: "{env.YES|number}", separator: "{env.N|nmber}"}}
     w: {name: src, fields: {id: '{env.TOKEN}', b: "1{env.N|number}"}}
 `}, nil)
 	var got []string

@@ -47,14 +47,16 @@ func TestBadRowsOfAllFormats(t *testing.T) {
 			"bad_rows: quarantine  # 1 of 31 rows cannot be read, the first broken record: in.csv:32: the record has " +
 				"1 fields, the first record of the file has 2"},
 		"JSON": {write(t, "in.ndjson", lines(30, "{\"a\": %d}\n")+"{oops\n"),
-			`bad_rows: quarantine  # 1 of 31 rows cannot be read, the first broken record: in.ndjson:31: the record cannot be read: "oops" is no JSON: a key in quotes is expected`},
+			`bad_rows: quarantine  # 1 of 31 rows cannot be read, the first broken record: in.ndjson:31: ` +
+				`the record cannot be read: "oops" is no JSON: a key in quotes is expected`},
 		"JSON, more": {write(t, "in.ndjson", lines(12, "{\"a\": %d}\n")+"{oops\n"),
 			"bad_rows: (action: quarantine, max_rows: 1000, max_percent: 10)  # 1 of 13 rows"},
 		"JSON, values": {write(t, "in.ndjson", lines(70, "{\"a\": %d}\n\n")+"{\"a\": 1, \"a\": 2}\n"),
 			"bad_rows: quarantine  # 1 of 71 rows cannot be read, the first broken record: in.ndjson:141: the record " +
 				"cannot be read: it has the key a twice"},
 		"a sheet": {workbook(t, append(sheet, row{61, formula("1+1")})...),
-			`bad_rows: quarantine  # 1 of 61 rows cannot be read, the first broken record: in.xlsx:63: the record cannot be read: cell B63 of sheet "Sheet1": it has a formula without a value`},
+			`bad_rows: quarantine  # 1 of 61 rows cannot be read, the first broken record: in.xlsx:63: ` +
+				`the record cannot be read: cell B63 of sheet "Sheet1": it has a formula without a value`},
 		"a mixed sheet": {workbook(t, half...), ""},
 		"UTF-8": {write(t, "in.csv", "id,name\n"+lines(30, "%d,Zürich\n")+"1,Gen\xe8ve\n"),
 			"bad_rows: quarantine  # 1 of 31 rows cannot be read, the first broken record: in.csv:32:3: column name " +

@@ -171,7 +171,8 @@ func TestShape(t *testing.T) {
 		"a bank's": {"\"Konto:\";\"1234\";\n\"Zeit:\";\"01.01.2024 - 31.01.2024\";\n" +
 			"\nTag;Zweck;Betrag;\n12.01.2024;Kauf;-12,50;\n13.01.2024;Miete;-9,00;\n", ';', true,
 			"Tag Zweck Betrag col_3"},
-		"below a title": {"\"Data Source\",\"WDI\",\n\n\"Updated\",\"2024-01-31\",\n\nCountry,Code,1960,1961,\nA,x,0,1,\nB,y,100,101,\n", ',', true, "Country Code _1960 _1961 col_4"},
+		"below a title": {"\"Data Source\",\"WDI\",\n\n\"Updated\",\"2024-01-31\",\n\n" +
+			"Country,Code,1960,1961,\nA,x,0,1,\nB,y,100,101,\n", ',', true, "Country Code _1960 _1961 col_4"},
 		"a wide title": {"EXPORT;v2;shop " +
 			"7;2024-01-31;full\nid;name;qty;price;day;x\n1;a;1;2;2024-01-02;1\n2;b;1;2;2024-01-02;1\n", ';', true,
 			"id name qty price day x"},

@@ -30,7 +30,8 @@ const measuredScript = `
 nodes:
   read:
     type: file_table
-    r: {urls: [orders.csv], csv: {hdr_line_idx: 0, first_data_line_idx: 1}, columns: {id: {csv: {col_hdr: id}, col_type: int}, price: {csv: {col_hdr: price}, col_type: int}}}
+    r: {urls: [orders.csv], csv: {hdr_line_idx: 0, first_data_line_idx: 1}, ` +
+	`columns: {id: {csv: {col_hdr: id}, col_type: int}, price: {csv: {col_hdr: price}, col_type: int}}}
     w: {name: orders, fields: {id: {expression: r.id, type: int}, price: {expression: r.price, type: int}}}
   double:
     type: table_custom_tfm_table

@@ -161,7 +161,8 @@ func publish(t *testing.T, exchange, key string, bodies ...string) {
 }
 
 func hint(batch int) queue.Hint {
-	return queue.Hint{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: state.NodeKey{RunKey: state.RunKey{Workspace: "w", Run: 1}, Node: "n"}, Batch: batch}}}
+	node := state.NodeKey{RunKey: state.RunKey{Workspace: "w", Run: 1}, Node: "n"}
+	return queue.Hint{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: batch}}}
 }
 
 // eventually waits for what happens by itself.

@@ -76,10 +76,13 @@ func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, pa
 			err := row.Scan(&o.Batch, &o.Attempt, &o.Class)
 			return o, err
 		},
-			`SELECT b.batch, b.attempt, s.class FROM batches b INDEXED BY batches_open JOIN plan_batches s ON s.plan_id = ?1 AND s.batch = b.batch
+			`SELECT b.batch, b.attempt, s.class FROM batches b INDEXED BY batches_open
+				JOIN plan_batches s ON s.plan_id = ?1 AND s.batch = b.batch
 			WHERE b.node_id = ?2 AND b.status <> 'succeeded' AND b.batch >= ?3
-			AND b.phase = (SELECT min(phase) FROM batches INDEXED BY batches_open WHERE node_id = ?2 AND status <> 'succeeded')
-			AND (b.status = 'pending' AND coalesce(b.not_before_ms, 0) <= ?4 OR b.status = 'claimed' AND b.lease_ms < ?4)
+			AND b.phase = (SELECT min(phase) FROM batches INDEXED BY batches_open
+				WHERE node_id = ?2 AND status <> 'succeeded')
+			AND (b.status = 'pending' AND coalesce(b.not_before_ms, 0) <= ?4
+				OR b.status = 'claimed' AND b.lease_ms < ?4)
 			ORDER BY b.batch LIMIT ?5`, n.planID, n.id, page.From, now.UnixMilli(), limit)
 		if len(offers) == limit {
 			next = int64(offers[limit-1].Batch) + 1
@@ -103,7 +106,8 @@ func (s *Store) Attempts(ctx context.Context, key state.NodeKey, page state.Page
 		}
 		attempts, err = list(ctx, tx, scanAttempt(key),
 			`SELECT a.batch, a.attempt, a.epoch, a.generation, a.owner, a.status,
-			a.status = 'succeeded' AND (b.batch IS NULL OR b.attempt <> a.attempt OR b.status <> 'succeeded'), a.started_ms, a.finished_ms, a.failure, a.stats
+			a.status = 'succeeded' AND (b.batch IS NULL OR b.attempt <> a.attempt OR b.status <> 'succeeded'),
+			a.started_ms, a.finished_ms, a.failure, a.stats
 			FROM attempts a LEFT JOIN batches b ON b.node_id = a.node_id AND b.batch = a.batch
 			WHERE a.node_id = ? AND a.batch BETWEEN ? AND ? ORDER BY a.batch, a.attempt`, n.id, page.From, end)
 		return err
@@ -127,7 +131,8 @@ func (s *Store) Batch(ctx context.Context, key state.BatchKey) (b state.Batch, a
 		b.Work = work
 		attempts, err = list(ctx, tx, scanAttempt(key.NodeKey), `SELECT ?2, attempt, epoch, generation, owner, status,
 			status = 'succeeded' AND (attempt <> ?3 OR ?4 <> 'succeeded'), started_ms, finished_ms, failure, stats
-			FROM attempts WHERE node_id = ?1 AND batch = ?2 ORDER BY attempt DESC LIMIT ?5`, n.id, key.Batch, b.Attempt, b.Status, state.PageMax)
+			FROM attempts WHERE node_id = ?1 AND batch = ?2 ORDER BY attempt DESC LIMIT ?5`,
+			n.id, key.Batch, b.Attempt, b.Status, state.PageMax)
 		slices.Reverse(attempts)
 		return err
 	})
@@ -186,7 +191,8 @@ func findBatch(ctx context.Context, tx *txn, key state.BatchKey) (b batchRow, ok
 	var attempt, epoch, tries, phase, open sql.NullInt64
 	err = tx.QueryRowContext(ctx, `SELECT n.id, n.run_id, n.status, n.epoch, n.fence, n.generation, n.plan_id,
 		b.status, b.attempt, b.epoch, b.tries, b.owner, b.token, b.lease_ms, b.not_before_ms,
-		b.phase, (SELECT min(o.phase) FROM batches o INDEXED BY batches_open WHERE o.node_id = n.id AND o.status <> 'succeeded')
+		b.phase, (SELECT min(o.phase) FROM batches o INDEXED BY batches_open
+			WHERE o.node_id = n.id AND o.status <> 'succeeded')
 		FROM runs r JOIN nodes n ON n.run_id = r.id LEFT JOIN batches b ON b.node_id = n.id AND b.batch = ?4
 		WHERE r.workspace = ?1 AND r.run = ?2 AND n.node = ?3`,
 		key.Workspace, key.Run, key.Node, key.Batch).
@@ -253,13 +259,15 @@ func (b batchRow) take(ctx context.Context, tx *txn, bid state.Bid, expired bool
 		}
 	}
 	_, err := tx.ExecContext(ctx,
-		`INSERT INTO attempts (node_id, batch, attempt, epoch, generation, owner, status, started_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		`INSERT INTO attempts (node_id, batch, attempt, epoch, generation, owner, status, started_ms)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		b.node.id, bid.Batch, bid.Attempt+1, bid.Epoch, b.node.generation, bid.Owner, state.Claimed, moment{bid.Now})
 	if err != nil {
 		return err
 	}
 	_, err = tx.ExecContext(ctx,
-		`UPDATE batches SET status = ?, attempt = ?, epoch = ?, tries = tries + ?, owner = ?, token = ?, lease_ms = ?, started_ms = ?,
+		`UPDATE batches SET status = ?, attempt = ?, epoch = ?, tries = tries + ?, owner = ?, token = ?, lease_ms = ?,
+			started_ms = ?,
 		not_before_ms = NULL WHERE node_id = ? AND batch = ?`,
 		state.Claimed, bid.Attempt+1, bid.Epoch, lost, bid.Owner, bid.Token, moment{bid.Lease}, moment{bid.Now},
 		b.node.id, bid.Batch)

@@ -106,7 +106,8 @@ func (s *Store) Commit(ctx context.Context, c state.Claim, out state.Outcome, no
 			return err
 		}
 		return exactlyOne(tx.ExecContext(ctx, `UPDATE nodes SET batches_done = batches_done + 1, tally = ?,
-			rows_in = rows_in + ?, rows_out = rows_out + ?, bytes_in = bytes_in + ?, bytes_out = bytes_out + ? WHERE id = ?`,
+			rows_in = rows_in + ?, rows_out = rows_out + ?, bytes_in = bytes_in + ?, bytes_out = bytes_out + ?
+			WHERE id = ?`,
 			asDocument(&t), out.Stats.RowsIn, out.Stats.RowsOut, out.Stats.BytesIn, out.Stats.BytesOut, h.node.id))
 	})
 }

@@ -43,7 +43,8 @@ func (s *Store) EndOrder(ctx context.Context, key state.RunKey, epoch int64, now
 		}
 		after := r.run.Order.Ends(r.run, stored(now))
 		_, err = tx.ExecContext(ctx,
-			`UPDATE runs SET status = ?, finished_ms = ?, failure = ?, invalidated = ?, dropped = ?, last_order = ? WHERE id = ?`,
+			`UPDATE runs SET status = ?, finished_ms = ?, failure = ?, invalidated = ?, dropped = ?, last_order = ?
+				WHERE id = ?`,
 			after.Status, moment{after.Finished}, asDocument(after.Failure), asDocument(after.Invalidated),
 			asDocument(after.Dropped), asDocument(after.Order), r.id)
 		if err != nil {
@@ -121,7 +122,8 @@ func (n nodeRow) follow(ctx context.Context, tx *txn, e state.Effect, now time.T
 	_, err = tx.ExecContext(ctx,
 		`UPDATE batches SET status = ?1, owner = '', token = '', lease_ms = NULL, started_ms = NULL,
 			finished_ms = NULL, stats = NULL, failure = NULL, tries = 0, not_before_ms = NULL
-		WHERE node_id = ?2 AND (status IN ('claimed', 'failed') OR tries > 0 AND status = 'pending' OR ?3 OR batch IN (SELECT value FROM json_each(?4)))`,
+		WHERE node_id = ?2 AND (status IN ('claimed', 'failed') OR tries > 0 AND status = 'pending' OR ?3
+		OR batch IN (SELECT value FROM json_each(?4)))`,
 		state.Pending, n.id, e.All, asDocument(&e.These))
 	if err != nil {
 		return err

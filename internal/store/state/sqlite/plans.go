@@ -97,7 +97,8 @@ func (n nodeRow) plans(ctx context.Context, tx *txn, id int64, f state.Flip) err
 	}
 	// A batch that was there in an earlier plan goes on counting its attempts.
 	result, err := tx.ExecContext(ctx, `INSERT INTO batches (node_id, batch, phase, status, attempt)
-		SELECT ?1, p.batch, p.phase, ?2, coalesce((SELECT max(a.attempt) FROM attempts a WHERE a.node_id = ?1 AND a.batch = p.batch), 0)
+		SELECT ?1, p.batch, p.phase, ?2, coalesce((SELECT max(a.attempt) FROM attempts a
+			WHERE a.node_id = ?1 AND a.batch = p.batch), 0)
 		FROM plan_batches p WHERE p.plan_id = ?3 ORDER BY p.batch`, n.id, state.Pending, id)
 	if err != nil {
 		return err

@@ -63,7 +63,8 @@ func results[T any](ctx context.Context, s *Store, key state.NodeKey, page state
 			return r, err
 		}, `SELECT b.batch, b.attempt, r.`+column+` FROM results r `+indexed[column]+
 			` JOIN batches b ON b.node_id = r.node_id AND b.batch = r.batch AND b.attempt = r.attempt
-			WHERE r.node_id = ? AND r.batch >= ? AND r.`+column+` IS NOT NULL AND b.status IN ('succeeded', 'failed') ORDER BY r.batch LIMIT ?`, n.id, page.From, limit)
+			WHERE r.node_id = ? AND r.batch >= ? AND r.`+column+
+			` IS NOT NULL AND b.status IN ('succeeded', 'failed') ORDER BY r.batch LIMIT ?`, n.id, page.From, limit)
 		if err != nil {
 			return err
 		}

@@ -105,7 +105,8 @@ func insertRun(ctx context.Context, tx *txn, run state.Run) (id int64, err error
 func insertNodes(ctx context.Context, tx *txn, runID int64, nodes []state.NodeSpec) error {
 	for _, n := range nodes {
 		_, err := tx.ExecContext(ctx,
-			`INSERT INTO nodes (run_id, node, kind, table_name, ordinal, inputs, fingerprint, status) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+			`INSERT INTO nodes (run_id, node, kind, table_name, ordinal, inputs, fingerprint, status)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 			runID, n.Name, n.Kind, n.Table, n.Ordinal, asDocument(&n.Inputs), n.Fingerprint, state.Pending)
 		if err != nil {
 			return err
@@ -170,8 +171,10 @@ func briefs(ctx context.Context, tx *txn, latest state.RunKey, oldest int64,
 		}
 		return told{}, err
 	},
-		`SELECT n.run_id, n.node, n.table_name, n.status, n.rows_out, n.bytes_out FROM runs r JOIN nodes n ON n.run_id = r.id
-		WHERE r.workspace = ? AND r.run BETWEEN ? AND ? ORDER BY r.run, n.ordinal, n.id`, latest.Workspace, oldest, latest.Run)
+		`SELECT n.run_id, n.node, n.table_name, n.status, n.rows_out, n.bytes_out FROM runs r
+			JOIN nodes n ON n.run_id = r.id
+		WHERE r.workspace = ? AND r.run BETWEEN ? AND ? ORDER BY r.run, n.ordinal, n.id`,
+		latest.Workspace, oldest, latest.Run)
 	return err
 }
 
