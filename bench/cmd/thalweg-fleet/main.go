@@ -1,8 +1,7 @@
-// Command thalweg-fleet measures a run of a script by workers of one machine over
-// Cassandra, and RabbitMQ where it is told of one, or over a directory: it makes a keyspace, starts
-// workers, runs the script as a user does, whose events it passes on, and writes
-// what services and workers have counted where the benchmark looks for it. What it
-// has made it removes.
+// Command thalweg-fleet measures a run of a script by workers of one machine. State and parts are in Cassandra, with
+// RabbitMQ where it is told of one, or in a directory. It makes a keyspace, starts workers, runs the script as a user
+// does, and passes its events on. It writes the counts of services and workers where the benchmark looks for them,
+// and removes what it has made.
 package main
 
 import (

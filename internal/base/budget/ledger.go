@@ -53,9 +53,9 @@ const (
 // give the rest back as soon as batches end.
 //
 // Where there is not enough for all, and where a batch needs everything, they
-// take turns: who waits takes a place in one line, and the first in it is waited
-// for by all others, who give all of theirs back as their batches end and go to
-// the end of the line (see turns). So nobody holds memory and waits for more of
+// take turns (see turns). A member that waits takes a place in one line. For the first in
+// the line all others make room: they give all of theirs back as their batches end, and go to
+// the end of the line. So nobody holds memory and waits for more of
 // it, and everybody gets what it would have alone. See
 // docs/decisions/0066-turns-of-memory.md.
 //

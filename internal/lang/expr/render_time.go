@@ -131,9 +131,9 @@ func layoutSQL(elements []element, layout, v string, zone *time.Location) string
 		fast + " END"
 }
 
-// ISOTextSQL is the text of a datetime, a date or a timestamptz, the last in UTC, as DuckDB
-// casts it, but for the character between the day and the time, and for years before 1, which
-// DuckDB counts by eras in a form of its own, 0044-03-15 (BC): they are counted through zero.
+// ISOTextSQL renders the text of a datetime, a date or a timestamptz, the last in UTC. The text is that of DuckDB's
+// cast, with two differences: between stands between the day and the time, and years before 1 are counted through
+// zero. DuckDB counts those by eras, in a form of its own: 0044-03-15 (BC).
 func ISOTextSQL(t Type, between, sql string) (string, error) {
 	layout := "2006-01-02" + between + "15:04:05.999999"
 	switch t {

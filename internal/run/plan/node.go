@@ -32,7 +32,6 @@ const (
 	// leanBytes is the wanted memory of a lookup's bucket even where there is more: more in flight makes
 	// nothing faster (docs/decisions/0003-memory-budget.md).
 	leanBytes = 1 << 30
-	// scansMax is the number of reads of a table, each filtered by the hash of its key, that are preferred to
 	// scansMax limits the reads of a table, each filtered by the hash of its key, that are preferred to
 	// writing it in buckets (docs/decisions/0002-parts.md).
 	scansMax = 4

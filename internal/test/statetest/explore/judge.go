@@ -87,10 +87,9 @@ func redone(o *state.Order, n *nodePicture) error {
 	return nil
 }
 
-// judgeBatches holds that only a commit makes a batch succeed, once and in the
-// name of its latest attempt; that none is lost but by an order to do it again;
-// that no claim commits that an order had ended which was carried out; and that
-// the table shows just what was committed.
+// judgeBatches checks four promises. Only a commit makes a batch succeed, once and in the name of its latest attempt.
+// No batch is lost but by an order to do it again. No claim commits after an order that ended it was carried out.
+// The table shows just what was committed.
 func (w *world) judgeBatches(c *call, answer error, was *nodePicture) error {
 	is := w.at[c.part]
 	if len(is.batches) < len(was.batches) && c.kind != hears {
