@@ -40,8 +40,8 @@ type holding struct {
 	qty    int64
 }
 
-// book is what the six funds did, in the order in which files carry it: by
-// date, then fund, then ticker.
+// book lists the trades and holdings of the six funds, in the order in which files carry them: by date, then
+// fund, then ticker.
 type book struct {
 	trades   []trade
 	holdings []holding

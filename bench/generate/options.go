@@ -21,14 +21,14 @@ const (
 // accountsPerHoldingFile makes 1,000 accounts come in 50 holding files.
 const accountsPerHoldingFile = 20
 
-// Options say what Portfolio makes.
+// Options sets the size and place of a Portfolio.
 type Options struct {
 	// Accounts is the number of accounts, 1 to MaxAccounts. Each account
 	// clones one of six funds; funds differ in size, so only multiples of six
 	// give exactly the average 14,741.7 transactions and 716.7 holdings each.
 	Accounts int
-	// Dir is where the files go. It must not exist, be empty, or hold an
-	// earlier output of Portfolio, which is then replaced.
+	// Dir is the directory of the files. It must not exist, be empty, or hold an earlier output of Portfolio,
+	// which is then replaced.
 	Dir string
 	// Format is FormatCSV or FormatParquet; empty means FormatParquet.
 	// Prices and companies are CSV in any case: Python formulas read them.
@@ -74,7 +74,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Summary says what was made. Row counts are exact.
+// Summary counts the generated rows. Row counts are exact.
 type Summary struct {
 	Accounts     int   `json:"accounts"`
 	Txns         int64 `json:"txns"`

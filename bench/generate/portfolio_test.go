@@ -104,8 +104,10 @@ func TestPortfolioKeepsItsInvariants(t *testing.T) {
 			require.Len(t, p.TxnsURLs, 12)
 			require.Len(t, p.HoldingsURLs, 3)
 			require.Equal(t, Summary{Accounts: 12, Txns: 176_900, TxnsInPeriod: sum.TxnsInPeriod, Holdings: 8_600,
-				Prices: priceCount, Companies: companyCount, Files: 3 + 12 + 3, Bytes: sum.Bytes, Params: sum.Params}, sum)
-			require.InDelta(t, 0.9, float64(sum.TxnsInPeriod)/float64(sum.Txns), 0.05, "some transactions lie before the period")
+				Prices: priceCount, Companies: companyCount, Files: 3 + 12 + 3, Bytes: sum.Bytes,
+				Params: sum.Params}, sum)
+			require.InDelta(t, 0.9, float64(sum.TxnsInPeriod)/float64(sum.Txns), 0.05,
+				"some transactions lie before the period")
 
 			query := open(t, p)
 			for _, c := range []struct{ name, query, want string }{
@@ -117,24 +119,28 @@ func TestPortfolioKeepsItsInvariants(t *testing.T) {
 				{"last day", "SELECT max(ts) FROM txns", "2022-12-31"},
 				{"zero quantities", "SELECT count(*) FROM txns WHERE qty = 0", "0"},
 				{"prices of at least a cent", "SELECT count(*) FROM txns WHERE price < 0.01", "0"},
-				{"one trade a day", "SELECT count(*) FROM (SELECT 1 FROM txns GROUP BY account_id, ticker, ts HAVING count(*) > 1)",
-					"0"},
+				{"one trade a day", "SELECT count(*) FROM (SELECT 1 FROM txns GROUP BY account_id, ticker, ts HAVING " +
+					"count(*) > 1)", "0"},
 				{"holdings", "SELECT count(*) FROM holdings", "8600"},
 				{"negative holdings", "SELECT count(*) FROM holdings WHERE qty < 0", "0"},
 				{"some are empty", "SELECT count(*) > 0 FROM holdings WHERE qty = 0", "true"},
-				{"most are not", "SELECT avg(CAST(qty > 0 AS INTEGER)) > 0.6 FROM holdings WHERE d > DATE '2020-09-30'", "true"},
+				{"most are not", "SELECT avg(CAST(qty > 0 AS INTEGER)) > 0.6 FROM holdings WHERE d > DATE '2020-09-30'",
+					"true"},
 				{"quarter ends", "SELECT string_agg(d, ' ' ORDER BY d) FROM (SELECT DISTINCT d FROM holdings)",
-					"2020-09-30 2020-12-31 2021-03-31 2021-06-30 2021-09-30 2021-12-31 2022-03-31 2022-06-30 2022-09-30 2022-12-31"},
+					"2020-09-30 2020-12-31 2021-03-31 2021-06-30 2021-09-30 2021-12-31 2022-03-31 2022-06-30 " +
+						"2022-09-30 2022-12-31"},
 				{"holdings are running sums", `SELECT count(*) FROM (
 					SELECT h.qty, coalesce(sum(t.qty), 0) AS traded FROM holdings h
 					LEFT JOIN txns t ON t.account_id = h.account_id AND t.ticker = h.ticker AND t.ts <= h.d
 					GROUP BY h.account_id, h.ticker, h.d, h.qty) WHERE qty <> traded`, "0"},
-				{"never sold short", `SELECT count(*) FROM (SELECT sum(qty) OVER (PARTITION BY account_id, ticker ORDER BY ts) AS held FROM txns) WHERE held < 0`, "0"},
+				{"never sold short", `SELECT count(*) FROM (SELECT sum(qty) OVER (PARTITION BY account_id, ticker ` +
+					`ORDER BY ts) AS held FROM txns) WHERE held < 0`, "0"},
 				{"an opening for each traded ticker",
 					`SELECT count(*) FROM (SELECT DISTINCT account_id, ticker FROM txns EXCEPT SELECT account_id, ticker FROM holdings)`, "0"},
-				{"accounts", "SELECT string_agg(DISTINCT earliest_period_start) || count(*) FROM accounts", "2020-12-3112"},
-				{"accounts trade", "SELECT count(*) FROM (SELECT account_id FROM txns INTERSECT SELECT account_id FROM accounts)",
-					"12"},
+				{"accounts", "SELECT string_agg(DISTINCT earliest_period_start) || count(*) FROM accounts",
+					"2020-12-3112"},
+				{"accounts trade", "SELECT count(*) FROM (SELECT account_id FROM txns INTERSECT SELECT account_id " +
+					"FROM accounts)", "12"},
 				{"tickers", "SELECT count(DISTINCT ticker) FROM txns", "250"},
 				{"prices", "SELECT count(*) FROM prices", "41857"},
 				{"one price a day", "SELECT count(DISTINCT (ticker, d)) FROM prices", "41857"},
@@ -144,10 +150,12 @@ func TestPortfolioKeepsItsInvariants(t *testing.T) {
 				{"sectors", "SELECT count(DISTINCT sector) FROM companies", "8"},
 				{"each traded ticker has a company",
 					"SELECT count(*) FROM (SELECT ticker FROM txns EXCEPT SELECT ticker FROM companies)", "0"},
-				{"prices around all dates", `SELECT count(*) FROM (SELECT ticker, min(ts) AS lo, max(ts) AS hi FROM txns GROUP BY ticker) t
+				{"prices around all dates",
+					`SELECT count(*) FROM (SELECT ticker, min(ts) AS lo, max(ts) AS hi FROM txns GROUP BY ticker) t
 					LEFT JOIN (SELECT ticker, min(d) AS lo, max(d) AS hi, count(*) AS n FROM prices GROUP BY ticker) p USING (ticker)
 					WHERE coalesce(p.lo > t.lo OR p.hi < t.hi OR p.hi < DATE '2022-12-31' OR n < 2, true)`, "0"},
-				{"no packing character in names", "SELECT count(*) FROM companies WHERE regexp_matches(ticker, '[|\",\\\\]')", "0"},
+				{"no packing character in names", "SELECT count(*) FROM companies WHERE regexp_matches(ticker, " +
+					"'[|\",\\\\]')", "0"},
 			} {
 				require.Equal(t, []string{c.want}, query(c.query), c.name)
 			}

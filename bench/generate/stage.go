@@ -70,7 +70,8 @@ func Existing(o Options) (Summary, bool, error) {
 	var p Params
 	text, err := os.ReadFile(m.Summary.Params)
 	if err != nil {
-		return Summary{}, false, &fault.Error{Kind: fault.Environment, Message: "reading the generated parameters", Err: err}
+		return Summary{}, false, &fault.Error{Kind: fault.Environment, Message: "reading the generated parameters",
+			Err: err}
 	}
 	if err := json.Unmarshal(text, &p); err != nil || p.DirOut != filepath.Join(o.Dir, outName) {
 		return Summary{}, false, nil // moved or edited: its URLs point elsewhere
@@ -136,7 +137,8 @@ func newStage(final string) (*stage, error) {
 	}
 	dir, err := os.MkdirTemp(parent, "."+base+".unfinished-*")
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Message: "making a temporary directory beside " + final, Err: err}
+		return nil, &fault.Error{Kind: fault.Environment, Message: "making a temporary directory beside " +
+			final, Err: err}
 	}
 	// MkdirTemp keeps others out, which is not meant for the result.
 	if err := os.Chmod(dir, 0o755); err != nil {

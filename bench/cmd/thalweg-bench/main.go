@@ -36,7 +36,7 @@ type options struct {
 	Thalweg      string   `default:"bin/thalweg" type:"path" help:"Command under test."`
 	Root         string   `default:"." type:"path" help:"The repository: examples, bench/peers, bench/steps."`
 	Python       string   `default:"python3" help:"Interpreter for Thalweg, and to make environments with."`
-	Environments string   `env:"THALWEG_BENCH_ENVIRONMENTS" placeholder:"DIR" type:"path" help:"Where peers' packages are, or are installed when needed; default: in the user's cache directory."`
+	Environments string   `env:"THALWEG_BENCH_ENVIRONMENTS" placeholder:"DIR" type:"path" help:"Folder of the peers' packages; default: in the user's cache."`
 	RealData     string   `env:"THALWEG_REAL_DATA" type:"path" help:"Folder with portfolio/, the real data; without it the case ark is left out."`
 	Work         string   `default:"bench/data" type:"path" help:"Generated inputs and files of runs."`
 	Results      string   `default:"bench/results" type:"path" help:"Where reports go."`
@@ -45,7 +45,8 @@ type options struct {
 
 func main() {
 	var o options
-	kong.Parse(&o, kong.Name("thalweg-bench"), kong.Description("Measure whole pipelines against others of their kind."),
+	kong.Parse(&o, kong.Name("thalweg-bench"),
+		kong.Description("Measure whole pipelines against others of their kind."),
 		kong.Vars{"cases": strings.Join(names(bench.Cases()), ", ")})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	missed, err := run(ctx, o, os.Stdout)
@@ -76,7 +77,8 @@ func chosen(wanted []string) ([]bench.Case, error) {
 	for _, name := range wanted {
 		i := slices.Index(names(all), name)
 		if i < 0 {
-			return nil, fault.New(fault.Script, "there is no case %q; there are %s", name, strings.Join(names(all), ", "))
+			return nil, fault.New(fault.Script, "there is no case %q; there are %s", name,
+				strings.Join(names(all), ", "))
 		}
 		cases = append(cases, all[i])
 	}

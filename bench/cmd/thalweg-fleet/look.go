@@ -20,7 +20,7 @@ type figures struct {
 	Counts map[string]float64 `json:"counts"`
 }
 
-// statements is how many a node has executed since it was started. It counts no
+// statements returns the number of statements that a node has executed since it was started. It counts no
 // batches of statements, which most conditional writes are.
 func statements(ctx context.Context, s *cassandra.Session) (n float64, err error) {
 	for _, name := range []string{"prepared_statements_executed", "regular_statements_executed"} {
@@ -138,8 +138,8 @@ type change struct {
 	by int
 }
 
-// placeFree is how long, between two moments, workers held fewer batches than they have
-// places for: what is ready waits for a place otherwise, and not to be found.
+// placeFree returns the time, between two moments, in which workers held fewer batches than they have places
+// for. At other times ready batches wait for a place, and not to be found.
 func placeFree(held []change, places int, from, to time.Time) (free time.Duration) {
 	now, since := 0, from
 	for _, c := range append(slices.Clone(held), change{at: to}) {

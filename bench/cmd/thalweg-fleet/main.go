@@ -1,8 +1,7 @@
-// Command thalweg-fleet measures a run of a script by workers of one machine over
-// Cassandra, and RabbitMQ where it is told of one, or over a directory: it makes a keyspace, starts
-// workers, runs the script as a user does, whose events it passes on, and writes
-// what services and workers have counted where the benchmark looks for it. What it
-// has made it removes.
+// Command thalweg-fleet measures a run of a script by workers of one machine. State and parts are in Cassandra, with
+// RabbitMQ where it is told of one, or in a directory. It makes a keyspace, starts workers, runs the script as a user
+// does, and passes its events on. It writes the counts of services and workers where the benchmark looks for them,
+// and removes what it has made.
 package main
 
 import (
@@ -154,14 +153,15 @@ func (s services) close(ctx context.Context) error {
 	}
 	defer s.admin.Close()
 	prefix, err := instance.QueuePrefix(ctx,
-		&clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: []string{s.host}, Keyspace: s.keyspace}}})
+		&clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: []string{s.host},
+			Keyspace: s.keyspace}}})
 	if err == nil {
 		err = forget(s.broker, prefix)
 	}
 	return errors.Join(s.admin.Make(ctx, []string{"DROP KEYSPACE IF EXISTS " + s.keyspace}), err)
 }
 
-// statements is how many the database has executed.
+// statements returns the number of statements that the database has executed.
 func (s services) statements(ctx context.Context) (float64, error) {
 	if s.admin == nil {
 		return 0, nil

@@ -38,8 +38,8 @@ func (o options) start(ctx context.Context, i int, keyspace string) (*worker, er
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{at: at, cmd: exec.Command(o.Thalweg, "worker", "--cluster", config, "--metrics", at, "--memory", o.Memory,
-		"--cores", strconv.Itoa(o.Cores), "--python", o.Python)}
+	w := &worker{at: at, cmd: exec.Command(o.Thalweg, "worker", "--cluster", config, "--metrics", at,
+		"--memory", o.Memory, "--cores", strconv.Itoa(o.Cores), "--python", o.Python)}
 	w.cmd.Stdout, w.cmd.Stderr = os.Stderr, os.Stderr
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if o.Half {

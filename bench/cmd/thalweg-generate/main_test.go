@@ -23,8 +23,8 @@ func TestPortfolio(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "params.json"))
 
 	out.Reset()
-	require.Equal(t, 0, run(t.Context(), []string{"portfolio", "--accounts", "1", "--out", dir, "--format", "csv"}, &out,
-		&talk), talk.String())
+	require.Equal(t, 0, run(t.Context(), []string{"portfolio", "--accounts", "1", "--out", dir, "--format", "csv"},
+		&out, &talk), talk.String())
 	require.Contains(t, out.String(), "run it: thalweg run examples/portfolio/script_csv.yaml --params "+
 		filepath.Join(dir, "params.json"))
 }

@@ -31,7 +31,7 @@ type options struct {
 	Figures  string   `required:"" type:"path" help:"File for the figures."`
 }
 
-// figures are what was measured; each rate is of the side as it is best.
+// figures holds the measurements; each rate is the best of its side.
 type figures struct {
 	PartBytes      int64              `json:"part_bytes"`
 	BytesPerRow    float64            `json:"bytes_per_row"`

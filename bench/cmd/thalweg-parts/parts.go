@@ -59,7 +59,8 @@ func asParts(ctx context.Context, session *cassandra.Session, o options, out *fi
 	fetching := time.Since(began).Seconds()
 	megabytes := float64(out.PartBytes) / 1e6
 	out.BytesPerRow = float64(out.PartBytes) / rows
-	out.Encode, out.Put, out.EncodeAndPut, out.Fetch = rows/encoding, rows/putting, rows/(encoding+putting), rows/fetching
+	out.Encode, out.Put, out.EncodeAndPut, out.Fetch = rows/encoding, rows/putting,
+		rows/(encoding+putting), rows/fetching
 	out.PutMB, out.FetchMB = megabytes/putting, megabytes/fetching
 	return nil
 }
@@ -73,14 +74,17 @@ func encode(ctx context.Context, o options) (paths []string, seconds float64, er
 	defer func() { err = errors.Join(err, db.Close()) }()
 	for i := range max(o.Rows/o.PartRows, 1) {
 		path := filepath.Join(o.Dir, fmt.Sprintf("%d.parquet", i))
-		rows := fmt.Sprintf(`CREATE OR REPLACE TABLE t AS SELECT 'A' || lpad((h %% %d)::VARCHAR, 6, '0') AS account, ((h // 7919) %% %d)::INTEGER AS day,
-			'T' || lpad(((h // 104729) %% %d)::VARCHAR, 3, '0') AS ticker, ((h // 1299709) %% 1000)::INTEGER AS quantity, (((h // 15485863) %% 100000) / 100.0)::DOUBLE AS price
+		rows := fmt.Sprintf(
+			`CREATE OR REPLACE TABLE t AS SELECT 'A' || lpad((h %% %d)::VARCHAR, 6, '0') AS account, ((h // 7919) %% %d)::INTEGER AS day,
+			'T' || lpad(((h // 104729) %% %d)::VARCHAR, 3, '0') AS ticker, `+
+				`((h // 1299709) %% 1000)::INTEGER AS quantity, (((h // 15485863) %% 100000) / 100.0)::DOUBLE AS price
 			FROM (SELECT hash(range + %d) AS h FROM range(%d))`, accounts, days, tickers, o.Seed<<40+int64(i*o.PartRows), o.PartRows)
 		if _, err := db.ExecContext(ctx, rows); err != nil {
 			return nil, 0, fmt.Errorf("make rows: %w", err)
 		}
 		began := time.Now()
-		if _, err := db.ExecContext(ctx, fmt.Sprintf(`COPY t TO '%s' (FORMAT parquet, COMPRESSION zstd)`, path)); err != nil {
+		if _, err := db.ExecContext(ctx, fmt.Sprintf(`COPY t TO '%s' (FORMAT parquet, COMPRESSION zstd)`,
+			path)); err != nil {
 			return nil, 0, fmt.Errorf("write %s: %w", path, err)
 		}
 		seconds += time.Since(began).Seconds()

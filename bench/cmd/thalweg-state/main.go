@@ -138,10 +138,16 @@ func runs(ctx context.Context, store state.Store, o options, steps map[string]fl
 	}
 	last := state.RunKey{Workspace: workspace, Run: int64(o.Runs)}
 	for name, read := range map[string]func() error{
-		"a page of runs":     func() error { _, _, err := store.Runs(ctx, workspace, state.Page{Limit: 20}); return err },
-		"all runs":           func() error { _, err := state.All(ctx, store.Runs, workspace); return err },
-		"nodes of a run":     func() error { _, err := store.Nodes(ctx, last); return err },
-		"a page of notes":    func() error { _, err := store.Notes(ctx, workspace, state.TopicWaiting, "", 0); return err },
+		"a page of runs": func() error {
+			_, _, err := store.Runs(ctx, workspace, state.Page{Limit: 20})
+			return err
+		},
+		"all runs":       func() error { _, err := state.All(ctx, store.Runs, workspace); return err },
+		"nodes of a run": func() error { _, err := store.Nodes(ctx, last); return err },
+		"a page of notes": func() error {
+			_, err := store.Notes(ctx, workspace, state.TopicWaiting, "", 0)
+			return err
+		},
 		"runs that are open": func() error { _, err := state.OpenRuns(ctx, store, workspace, nil); return err },
 	} {
 		began := time.Now()

@@ -43,7 +43,7 @@ type check struct {
 	note   string
 }
 
-// bigRuns is how often a side runs that takes long.
+// bigRuns is the number of runs of a side that takes long.
 const bigRuns = 2
 
 // elapsedFigure is the time that the product says a run took.
@@ -66,9 +66,10 @@ type figureOf struct {
 }
 
 var figures = map[string]figureOf{
-	"wall":      {unit: "s", of: func(r Run) (float64, bool) { return r.WallMS / 1000, true }},
-	"load_join": {unit: "s", of: func(r Run) (float64, bool) { return r.StepsMS["load_join"] / 1000, r.StepsMS != nil }},
-	"peak":      {unit: "GB", of: func(r Run) (float64, bool) { return float64(r.PeakRSS) / 1e9, true }, worst: true},
+	"wall": {unit: "s", of: func(r Run) (float64, bool) { return r.WallMS / 1000, true }},
+	"load_join": {unit: "s",
+		of: func(r Run) (float64, bool) { return r.StepsMS["load_join"] / 1000, r.StepsMS != nil }},
+	"peak": {unit: "GB", of: func(r Run) (float64, bool) { return float64(r.PeakRSS) / 1e9, true }, worst: true},
 	elapsedFigure: {unit: "s", of: func(r Run) (float64, bool) {
 		if r.Result == nil {
 			return 0, false
@@ -181,7 +182,7 @@ func (c Case) judge(r *Report, full bool, wrong map[string]bool) {
 	}
 }
 
-// value is what is held to the bar.
+// value returns the figure that is compared with the bar.
 func (k check) value(c Check) (float64, bool) {
 	switch {
 	case k.over != "":

@@ -7,7 +7,7 @@ const (
 	numpyScript = "examples/portfolio_numpy/script.yaml"
 )
 
-// smallRuns is how often a side runs that takes a second at most.
+// smallRuns is the number of runs of a side that takes a second at most.
 const smallRuns = 15
 
 // lookAt judges what somebody looks at of large runs, or of many.
@@ -20,13 +20,14 @@ func Cases() []Case {
 	numpy := []string{"--python", "{env:duckdb}/bin/python3"}
 	return []Case{
 		{
-			Name: "small", What: "a script of three nodes over a small file, a new state directory each time", input: "small",
-			size: 1000, runs: smallRuns,
+			Name: "small", What: "a script of three nodes over a small file, a new state directory each time",
+			input: "small", size: 1000, runs: smallRuns,
 			sides:  []side{{name: "thalweg", program: "thalweg", file: "bench/steps/small/script.yaml"}},
 			checks: []check{{name: "whole", figure: "wall", side: "thalweg", bar: noMore(0.15, "s")}},
 		},
 		{
-			Name: "coldstart", What: "what a start costs: thalweg version, and a script of three nodes over a small file " +
+			Name: "coldstart",
+			What: "what a start costs: thalweg version, and a script of three nodes over a small file " +
 				"beside duckdb -c of the same work",
 			input: "small", size: 1000, runs: smallRuns,
 			sides: []side{
@@ -42,8 +43,8 @@ func Cases() []Case {
 			},
 		},
 		{
-			Name: "six", What: "generated portfolio of six accounts, a new state directory each time", input: inputPortfolio,
-			size: 6, runs: smallRuns,
+			Name: "six", What: "generated portfolio of six accounts, a new state directory each time",
+			input: inputPortfolio, size: 6, runs: smallRuns,
 			sides: []side{
 				{name: "rows", program: "thalweg", file: rowsScript},
 				{name: "duckdb", program: "duckdb"},
@@ -58,12 +59,12 @@ func Cases() []Case {
 		// a batch more takes. Its instance of DuckDB, which reads and writes ten rows,
 		// is a part of that; committing the batch and publishing its file are the rest.
 		{
-			Name: "batches", What: "20 and 420 batches of next to nothing on one core", input: "batches", size: 4200, runs: 5,
-			sides: []side{
-				{name: "few", program: "thalweg", file: "bench/steps/batches/script.yaml", flags: []string{"--cores", "1"},
-					params: map[string]any{"batches": 20}, unlike: true},
-				{name: "many", program: "thalweg", file: "bench/steps/batches/script.yaml", flags: []string{"--cores", "1"},
-					params: map[string]any{"batches": 420}, unlike: true},
+			Name: "batches", What: "20 and 420 batches of next to nothing on one core", input: "batches",
+			size: 4200, runs: 5, sides: []side{
+				{name: "few", program: "thalweg", file: "bench/steps/batches/script.yaml",
+					flags: []string{"--cores", "1"}, params: map[string]any{"batches": 20}, unlike: true},
+				{name: "many", program: "thalweg", file: "bench/steps/batches/script.yaml",
+					flags: []string{"--cores", "1"}, params: map[string]any{"batches": 420}, unlike: true},
 			},
 			checks: []check{
 				{name: "DuckDB's time in a batch", figure: engineFigure + "write", side: "many", less: "few", per: 400,
@@ -82,16 +83,17 @@ func Cases() []Case {
 				{name: "many", program: "state", flags: []string{"--runs", "10000"}},
 			},
 			checks: []check{
-				{name: "claim and commit of a batch, the first 1,000", figure: stepFigure + "claim and commit, first", side: "many",
-					bar: noMore(0.002, "s")},
-				{name: "claim and commit of a batch, the last 1,000", figure: stepFigure + "claim and commit, last", side: "many",
-					bar: noMore(0.002, "s")},
-				{name: "reconciling, per batch, 100,000 against 100", figure: stepFigure + "reconcile", side: "many", over: "few",
-					bar: atMost(1)},
+				{name: "claim and commit of a batch, the first 1,000", figure: stepFigure + "claim and commit, first",
+					side: "many", bar: noMore(0.002, "s")},
+				{name: "claim and commit of a batch, the last 1,000", figure: stepFigure + "claim and commit, last",
+					side: "many", bar: noMore(0.002, "s")},
+				{name: "reconciling, per batch, 100,000 against 100", figure: stepFigure + "reconcile",
+					side: "many", over: "few", bar: atMost(1)},
 				{name: "a page of runs", figure: stepFigure + "a page of runs", side: "many", bar: noMore(0.3, "s")},
 				{name: "nodes of a run", figure: stepFigure + "nodes of a run", side: "many", bar: noMore(0.3, "s")},
 				{name: "a page of notes", figure: stepFigure + "a page of notes", side: "many", bar: noMore(0.3, "s")},
-				{name: "runs that are open", figure: stepFigure + "runs that are open", side: "many", bar: noMore(0.3, "s")},
+				{name: "runs that are open", figure: stepFigure + "runs that are open", side: "many",
+					bar: noMore(0.3, "s")},
 				{name: "all runs", figure: stepFigure + "all runs", side: "many"},
 				lookAt("history"), lookAt("audit"), lookAt("approvals"), lookAt("show"), lookAt("show a node"),
 				lookAt("show a batch"), lookAt("why"), lookAt("events behind the last"),
@@ -113,15 +115,18 @@ func Cases() []Case {
 				{name: "whole, row-wise", figure: "wall", side: "rows", over: "duckdb", bar: atMost(1)},
 				{name: "whole, numpy", figure: "wall", side: "numpy", over: "duckdb", bar: atMost(0.35)},
 				{name: "whole, ephemeral", figure: "wall", side: "rows ephemeral", over: "duckdb"},
-				{name: "peak memory, row-wise", figure: "peak", side: "rows", bar: noMore(2, "GB"), note: "no limit given"},
-				{name: "peak memory, numpy", figure: "peak", side: "numpy", bar: noMore(2, "GB"), note: "no limit given"},
+				{name: "peak memory, row-wise", figure: "peak", side: "rows", bar: noMore(2, "GB"),
+					note: "no limit given"},
+				{name: "peak memory, numpy", figure: "peak", side: "numpy", bar: noMore(2, "GB"),
+					note: "no limit given"},
 				{name: "peak memory, against by hand", figure: "peak", side: "rows", over: "duckdb"},
 				{name: "cores busy during Python nodes", figure: "python_cpu", side: "rows",
 					bar: bar{limit: 95, unit: "%", atLeast: true}},
 			},
 		},
 		{
-			Name: "rerun", What: "generated portfolio, run in a new state directory; then with a formula of the last Python " +
+			Name: "rerun",
+			What: "generated portfolio, run in a new state directory; then with a formula of the last Python " +
 				"node touched, or nothing", input: inputPortfolio, size: 1000,
 			sides: []side{
 				{name: "whole", program: "thalweg", file: rowsScript},
@@ -141,29 +146,33 @@ func Cases() []Case {
 		// Loads of the same rows under two limits: of 3 GB of them the plan makes
 		// 32 buckets with the larger one and 512 with the smaller.
 		{
-			Name: "buckets", What: "22 M rows loaded into a plain table and into one in buckets, shuffled and clustered by key",
-			input: "buckets", size: 22_000_000,
+			Name: "buckets", What: "22 M rows loaded into a plain table and into one in buckets, shuffled and " +
+				"clustered by key", input: "buckets", size: 22_000_000,
 			sides: []side{
-				bucketSide("plain 32", "plain", "shuffled", "2GB"), bucketSide("shuffled 32", "bucketed", "shuffled", "2GB"),
+				bucketSide("plain 32", "plain", "shuffled", "2GB"), bucketSide("shuffled 32", "bucketed",
+					"shuffled", "2GB"),
 				bucketSide("plain clustered 32", "plain", "clustered", "2GB"), bucketSide("clustered 32", "bucketed",
 					"clustered", "2GB"),
-				bucketSide("plain 512", "plain", "shuffled", "256MB"), bucketSide("shuffled 512", "bucketed", "shuffled", "256MB"),
-				bucketSide("plain clustered 512", "plain", "clustered", "256MB"), bucketSide("clustered 512", "bucketed",
+				bucketSide("plain 512", "plain", "shuffled", "256MB"), bucketSide("shuffled 512", "bucketed",
+					"shuffled", "256MB"),
+				bucketSide("plain clustered 512", "plain", "clustered", "256MB"),
+				bucketSide("clustered 512", "bucketed",
 					"clustered", "256MB"),
 			},
 			checks: []check{
 				{name: "shuffled rows, 32 buckets", figure: nodeFigure + "read", side: "shuffled 32", over: "plain 32",
 					bar: atMost(1.8)},
-				{name: "shuffled rows, 512 buckets", figure: nodeFigure + "read", side: "shuffled 512", over: "plain 512",
-					bar: atMost(1.8)},
-				{name: "clustered rows, 32 buckets", figure: nodeFigure + "read", side: "clustered 32", over: "plain clustered 32",
-					bar: atMost(1.1)},
+				{name: "shuffled rows, 512 buckets", figure: nodeFigure + "read", side: "shuffled 512",
+					over: "plain 512", bar: atMost(1.8)},
+				{name: "clustered rows, 32 buckets", figure: nodeFigure + "read", side: "clustered 32",
+					over: "plain clustered 32", bar: atMost(1.1)},
 				{name: "clustered rows, 512 buckets", figure: nodeFigure + "read", side: "clustered 512",
 					over: "plain clustered 512", bar: atMost(1.1)},
 			},
 		},
 		{
-			Name: "peers", What: "generated portfolio, as users of other tools would write it; memory limit where the tool " +
+			Name: "peers",
+			What: "generated portfolio, as users of other tools would write it; memory limit where the tool " +
 				"has one", input: inputPortfolio, size: 1000,
 			sides: []side{
 				{name: "rows", program: "thalweg", file: rowsScript, memory: "4GB"},
@@ -175,7 +184,8 @@ func Cases() []Case {
 				{name: "whole, against dbt-duckdb", figure: "wall", side: "rows", over: "dbt-duckdb", bar: atMost(1)},
 				{name: "whole, against Polars", figure: "wall", side: "rows", over: "polars", bar: atMost(1)},
 				{name: "whole, against PySpark", figure: "wall", side: "rows", over: "pyspark", bar: atMost(1)},
-				{name: "peak memory, against dbt-duckdb", figure: "peak", side: "rows", over: "dbt-duckdb", bar: atMost(1)},
+				{name: "peak memory, against dbt-duckdb", figure: "peak", side: "rows", over: "dbt-duckdb",
+					bar: atMost(1)},
 				{name: "peak memory, against Polars", figure: "peak", side: "rows", over: "polars", bar: atMost(1),
 					note: "Polars has no limit"},
 				{name: "peak memory, against PySpark", figure: "peak", side: "rows", over: "pyspark", bar: atMost(1),
@@ -183,7 +193,8 @@ func Cases() []Case {
 			},
 		},
 		{
-			Name: "processes", What: "generated portfolio in one process and in two on one state directory, a core each",
+			Name:  "processes",
+			What:  "generated portfolio in one process and in two on one state directory, a core each",
 			input: inputPortfolio, size: 1000,
 			sides: []side{
 				{name: "one process", program: "one core", file: rowsScript, memory: "4GB"},
@@ -202,14 +213,17 @@ func Cases() []Case {
 				{name: "numpy", program: "thalweg", file: numpyScript, flags: numpy, memory: "4GB"},
 			},
 			checks: []check{
-				{name: "row-wise, ten times the accounts", figure: "wall", side: "rows", over: "rows, a tenth", bar: atMost(10.5)},
-				{name: "numpy, ten times the accounts", figure: "wall", side: "numpy", over: "numpy, a tenth", bar: atMost(10.5)},
+				{name: "row-wise, ten times the accounts", figure: "wall", side: "rows", over: "rows, a tenth",
+					bar: atMost(10.5)},
+				{name: "numpy, ten times the accounts", figure: "wall", side: "numpy", over: "numpy, a tenth",
+					bar: atMost(10.5)},
 				{name: "peak memory, row-wise", figure: "peak", side: "rows"},
 				{name: "peak memory, numpy", figure: "peak", side: "numpy"},
 			},
 		},
 		{
-			Name: "memory", What: "generated portfolio with little memory", input: inputPortfolio, size: 10_000, runs: 1,
+			Name: "memory", What: "generated portfolio with little memory", input: inputPortfolio,
+			size: 10_000, runs: 1,
 			sides: []side{{name: "rows", program: "thalweg", file: rowsScript, memory: "1GB"}},
 			checks: []check{
 				{name: "peak memory of the process tree", figure: "peak", side: "rows", bar: noMore(1.3, "GB")},
@@ -217,19 +231,21 @@ func Cases() []Case {
 			},
 		},
 		{
-			Name: "postgres", What: "10 M rows of seven columns out of PostgreSQL into a table, and back, against psql's COPY " +
+			Name: "postgres",
+			What: "10 M rows of seven columns out of PostgreSQL into a table, and back, against psql's COPY " +
 				"to and from a file", input: inputNone, size: 10_000_000, runs: 2,
 			sides: []side{{name: "thalweg", program: "thalweg postgres"}, {name: "psql", program: "psql"}},
 			checks: []check{
 				{name: "reading a table", figure: stepFigure + "in", side: "thalweg", over: "psql", bar: atMost(2)},
-				{name: "appending to a table", figure: stepFigure + "out", side: "thalweg", over: "psql", bar: atMost(2)},
+				{name: "appending to a table", figure: stepFigure + "out", side: "thalweg", over: "psql",
+					bar: atMost(2)},
 				{name: "replacing the rows of a table", figure: stepFigure + "replace", side: "thalweg", over: "psql",
 					note: "psql empties the table first, and lets readers wait for all of it"},
 			},
 		},
 		{
-			Name: "tagging", What: "1 M rows, 250 tags of one regular expression each", input: "tagging", size: 1_000_000,
-			anyOrder: true,
+			Name: "tagging", What: "1 M rows, 250 tags of one regular expression each", input: "tagging",
+			size: 1_000_000, anyOrder: true,
 			sides: []side{
 				{name: "stored", program: "thalweg", file: "bench/steps/tagging/script.yaml"},
 				{name: "duckdb", program: "sql", file: "bench/steps/tagging/peer.sql"},
@@ -239,8 +255,8 @@ func Cases() []Case {
 		// The tables are loaded first, which is not measured. The file by hand has the
 		// rows of the two runs, in the order of the tables.
 		{
-			Name: "diff", What: "two tables of 10 M rows, one with rows that were added, removed and changed", input: "diff",
-			size: 10_000_000,
+			Name: "diff", What: "two tables of 10 M rows, one with rows that were added, removed and changed",
+			input: "diff", size: 10_000_000,
 			sides: []side{
 				{name: "by key", program: "diff", file: "bench/steps/diff/script.yaml", memory: "1GB",
 					flags: []string{"--key", "id"}, unlike: true},
@@ -257,14 +273,14 @@ func Cases() []Case {
 			},
 		},
 		{
-			Name: "cluster", What: "generated portfolio: two workers over Cassandra and RabbitMQ on this machine, and without them", input: inputPortfolio, size: 1000,
-			sides: []side{
+			Name: "cluster", What: "generated portfolio: two workers over Cassandra and RabbitMQ on this machine, " +
+				"and without them", input: inputPortfolio, size: 1000, sides: []side{
 				{name: "local", program: "thalweg", file: rowsScript},
 				{name: "two workers", program: "fleet", file: rowsScript},
 			},
 			checks: []check{
-				{name: "the run, against a local one", figure: elapsedFigure, side: "two workers", over: "local", bar: atMost(1.5),
-					note: "from the run's begin to its end"},
+				{name: "the run, against a local one", figure: elapsedFigure, side: "two workers", over: "local",
+					bar: atMost(1.5), note: "from the run's begin to its end"},
 				{name: "rows a statement in Cassandra", figure: countFigure + "rows a statement", side: "two workers",
 					bar: bar{limit: 5000, unit: "rows", atLeast: true}},
 				{name: "conditional writes of workers a batch", figure: countFigure + "conditional writes a batch",
@@ -276,12 +292,12 @@ func Cases() []Case {
 				{name: "the same, p99", figure: stepFigure + "dependents and slots, p99", side: "two workers"},
 				{name: "last commit to dependents' first claim, median", figure: stepFigure + "dependents, median",
 					side: "two workers", bar: noMore(0.05, "s")},
-				{name: "last commit to dependents' first claim, p99", figure: stepFigure + "dependents, p99", side: "two workers",
-					bar: noMore(0.25, "s")},
+				{name: "last commit to dependents' first claim, p99", figure: stepFigure + "dependents, p99",
+					side: "two workers", bar: noMore(0.25, "s")},
 				{name: "bytes of parts read, against the inputs of batches", figure: countFigure + "read over least",
 					side: "two workers", bar: atMost(1.1)},
-				{name: "bytes of parts written, against the results of batches", figure: countFigure + "written over least",
-					side: "two workers", bar: atMost(1.1)},
+				{name: "bytes of parts written, against the results of batches",
+					figure: countFigure + "written over least", side: "two workers", bar: atMost(1.1)},
 			},
 		},
 		{
@@ -299,10 +315,11 @@ func Cases() []Case {
 			},
 		},
 		{
-			Name: "cluster-lookup", What: "10 M rows looked up in 10 M rows by three workers of 1 GB each, in a directory and " +
-				"over Cassandra", input: "lookup", size: 10_000_000, runs: 1,
+			Name: "cluster-lookup", What: "10 M rows looked up in 10 M rows by three workers of 1 GB each, in a " +
+				"directory and over Cassandra", input: "lookup", size: 10_000_000, runs: 1,
 			sides: []side{
-				{name: "directory", program: "fleet in a directory", file: "bench/steps/lookup/script.yaml", flags: threeWorkers()},
+				{name: "directory", program: "fleet in a directory", file: "bench/steps/lookup/script.yaml",
+					flags: threeWorkers()},
 				{name: "cassandra", program: "fleet", file: "bench/steps/lookup/script.yaml", flags: threeWorkers()},
 			},
 			checks: []check{
@@ -312,20 +329,23 @@ func Cases() []Case {
 					"peak GB of a worker", side: "cassandra", bar: noMore(1.3, "GB")},
 				{name: "bytes of parts read, against the inputs of batches", figure: countFigure + "read over least",
 					side: "cassandra", bar: atMost(1.1)},
-				{name: "bytes of parts written, against the results of batches", figure: countFigure + "written over least",
-					side: "cassandra", bar: atMost(1.1)},
+				{name: "bytes of parts written, against the results of batches",
+					figure: countFigure + "written over least", side: "cassandra", bar: atMost(1.1)},
 			},
 		},
 		{
-			Name: "cluster-parts", What: "transactions of five columns as parts, and one prepared INSERT a row, in one " +
+			Name: "cluster-parts",
+			What: "transactions of five columns as parts, and one prepared INSERT a row, in one " +
 				"Cassandra node", input: inputNone, size: 20_000_000, runs: 3,
 			sides: []side{{name: "cassandra", program: "parts"}},
 			checks: []check{
 				{name: "rows a second as parts, over single rows", figure: countFigure + "ratio", side: "cassandra",
 					bar: bar{limit: 150, atLeast: true}},
-				{name: "the same, with the writing of the files", figure: countFigure + "ratio encoded", side: "cassandra"},
+				{name: "the same, with the writing of the files", figure: countFigure + "ratio encoded",
+					side: "cassandra"},
 				{name: "rows a second as parts", figure: countFigure + "rows a second as parts", side: "cassandra"},
-				{name: "rows a second, one by one", figure: countFigure + "rows a second one by one", side: "cassandra"},
+				{name: "rows a second, one by one", figure: countFigure + "rows a second one by one",
+					side: "cassandra"},
 			},
 		},
 		{

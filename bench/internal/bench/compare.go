@@ -146,7 +146,7 @@ func lines(path string) (*bufio.Scanner, func() error, error) {
 	return s, f.Close, nil
 }
 
-// alikeRows is how files are alike that differ by the order of their lines only.
+// alikeRows is the verdict on files that differ only by the order of their lines.
 const alikeRows = "equal, as sets of lines"
 
 // alikeLines compares the files of two directories by name, line by line
@@ -166,7 +166,8 @@ func alikeLines(a, b string) (how string, same bool, err error) {
 			return "", false, err
 		}
 		if left != right {
-			return fmt.Sprintf("%s: %d lines and %d lines, of different contents", o.Name, left.count, right.count), false, nil
+			return fmt.Sprintf("%s: %d lines and %d lines, of different contents", o.Name, left.count, right.count),
+				false, nil
 		}
 	}
 	return alikeRows, true, nil

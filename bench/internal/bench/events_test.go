@@ -31,10 +31,13 @@ func TestEventsThatBreakTheContract(t *testing.T) {
 		"silence":    {"", "end without run_finished"},
 		"unfinished": {"{\"event\":\"run_started\"}\n", "end without run_finished"},
 		"not JSON":   {"panic: oops\n{\"event\":\"run_finished\",\"status\":\"complete\"}\n", "not JSON"},
-		"early node": {`{"event":"run_finished","status":"complete","nodes":[{"node":"a","started_ms":90000,"finished_ms":101000}]}` + "\n", "outside its process"},
-		"late node":  {`{"event":"run_finished","status":"complete","nodes":[{"node":"a","started_ms":101000,"finished_ms":112000}]}` + "\n", "outside its process"},
-		"no end":     {`{"event":"run_finished","status":"complete","nodes":[{"node":"a","started_ms":101000,"finished_ms":0}]}` + "\n", "outside its process"},
-		"failed":     {"{\"event\":\"run_finished\",\"status\":\"failed\"}\n", `"failed"`},
+		"early node": {`{"event":"run_finished","status":"complete","nodes":` +
+			`[{"node":"a","started_ms":90000,"finished_ms":101000}]}` + "\n", "outside its process"},
+		"late node": {`{"event":"run_finished","status":"complete","nodes":` +
+			`[{"node":"a","started_ms":101000,"finished_ms":112000}]}` + "\n", "outside its process"},
+		"no end": {`{"event":"run_finished","status":"complete","nodes":` +
+			`[{"node":"a","started_ms":101000,"finished_ms":0}]}` + "\n", "outside its process"},
+		"failed": {"{\"event\":\"run_finished\",\"status\":\"failed\"}\n", `"failed"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

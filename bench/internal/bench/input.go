@@ -19,7 +19,7 @@ const (
 	inputNone      = "none"      // the program makes what it measures
 )
 
-// input is what a side reads.
+// input describes the input of a side.
 type input struct {
 	dir    string
 	params map[string]any // of the script, but for where results go

@@ -1,6 +1,6 @@
 package bench
 
-// peerResult is what the peer writes about a run; steps and total in seconds.
+// peerResult is a peer's record of a run; steps and total in seconds.
 type peerResult struct {
 	Steps    map[string]float64 `json:"steps"`
 	Counts   map[string]float64 `json:"counts,omitempty"`

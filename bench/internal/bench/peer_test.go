@@ -35,7 +35,8 @@ func TestPeerGivesThePublishedResults(t *testing.T) {
 	for _, plan := range []string{"fused", "staged"} {
 		out := runPeer(t, in.params, plan)
 		for _, path := range baselines {
-			difference, err := firstDifference(filepath.Join(out, strings.Replace(filepath.Base(path), "_baseline", "", 1)),
+			difference, err := firstDifference(filepath.Join(out, strings.Replace(filepath.Base(path),
+				"_baseline", "", 1)),
 				path)
 			require.NoError(t, err)
 			require.Empty(t, difference, plan)

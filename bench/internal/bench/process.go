@@ -25,7 +25,7 @@ const (
 	stopGrace         = 20 * time.Second // between asking it to stop and killing it
 )
 
-// measured is what one run of a program used.
+// measured holds the resources that one run of a program used.
 type measured struct {
 	command []string
 	started time.Time

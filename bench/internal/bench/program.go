@@ -11,12 +11,14 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// program is how a side is started. In its arguments {thalweg} is the command
-// under test, {root} the repository, {file} the side's file, {params} its
-// parameters, {in} the input's directory, {rows} its size, {out} and {dir} the
-// directories of the results and of the run, {timings} the file for a peer's
-// own timings, {python} and {cores} what they are called, {env:NAME} the
-// virtual environment with the packages of bench/peers/NAME/requirements.txt.
+// program is the command of a side. Its arguments may have these placeholders:
+//
+//   - {thalweg}: the command under test; {root}: the repository; {file}: the side's file; {params}: its parameters
+//   - {in}: the input's directory; {rows}: its size
+//   - {out}, {dir}: the directories of the results and of the run
+//   - {timings}: the file for a peer's own timings
+//   - {python}, {cores}: the interpreter and the number of cores
+//   - {env:NAME}: the virtual environment with the packages of bench/peers/NAME/requirements.txt
 type program struct {
 	args   []string
 	before [][]string // what is run first and not measured
@@ -42,8 +44,8 @@ COPY dear TO '{out}/dear.csv' (HEADER);`
 
 var programs = map[string]program{
 	"thalweg": {args: strings.Fields(runScript), limit: []string{"--memory", "{memory}"}, ours: true},
-	"one core": {args: strings.Fields("taskset -c 0 " + runScript + " --cores 1"), limit: []string{"--memory", "{memory}"},
-		ours: true},
+	"one core": {args: strings.Fields("taskset -c 0 " + runScript + " --cores 1"),
+		limit: []string{"--memory", "{memory}"}, ours: true},
 	// The second process looks for work of the first one's run, and ends with it.
 	"a process a core": {
 		args: []string{"sh", "-c", "taskset -c 1 {thalweg} worker --cores 1 --python {python} \"$@\" >&2 & " +
@@ -64,7 +66,8 @@ var programs = map[string]program{
 	},
 	// Exit code 1 says that the tables differ, as they are to.
 	"diff": {
-		before: [][]string{strings.Fields(runScript + " --param file=a"), strings.Fields(runScript + " --param file=b")},
+		before: [][]string{strings.Fields(runScript + " --param file=a"),
+			strings.Fields(runScript + " --param file=b")},
 		args: []string{"sh", "-c",
 			"{thalweg} diff last~1 last rows --workspace bench --json \"$@\" > {out}/diff.json; test $? = 1", "sh"},
 		limit: []string{"--memory", "{memory}"},
@@ -72,7 +75,8 @@ var programs = map[string]program{
 	// Built before: it measures its own steps.
 	"state": {
 		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-state ./bench/cmd/thalweg-state")},
-		args:   strings.Fields("{dir}/thalweg-state --dir {dir}/.thalweg --batches {rows} --figures {timings}"), silent: true,
+		args:   strings.Fields("{dir}/thalweg-state --dir {dir}/.thalweg --batches {rows} --figures {timings}"),
+		silent: true,
 	},
 	// A fleet of this machine: what it makes in services it removes.
 	"fleet": {
@@ -92,13 +96,13 @@ var programs = map[string]program{
 			"--figures {timings}"), silent: true, service: true,
 	},
 	"psql": {
-		args: strings.Fields("{python} {root}/bench/steps/postgres/measure.py psql {dir} {rows} {timings}"), silent: true,
-		postgres: true,
-		needs:    "psql: Debian: apt-get install postgresql-client",
+		args:   strings.Fields("{python} {root}/bench/steps/postgres/measure.py psql {dir} {rows} {timings}"),
+		silent: true, postgres: true,
+		needs: "psql: Debian: apt-get install postgresql-client",
 	},
 	"thalweg postgres": {
-		args: strings.Fields("{python} {root}/bench/steps/postgres/measure.py thalweg {dir} {rows} {timings} {thalweg} " +
-			"{root}/bench/steps/postgres/script.yaml"), silent: true, postgres: true,
+		args: strings.Fields("{python} {root}/bench/steps/postgres/measure.py thalweg {dir} {rows} {timings} " +
+			"{thalweg} {root}/bench/steps/postgres/script.yaml"), silent: true, postgres: true,
 		needs: "psql: Debian: apt-get install postgresql-client",
 	},
 	"version": {args: []string{"{thalweg}", "version"}, silent: true},
@@ -116,15 +120,16 @@ var programs = map[string]program{
 	"dbt": {
 		args: []string{"{env:dbt}/bin/dbt", "--quiet", "run", "--target-path", "{dir}/target", "--log-path",
 			"{dir}", "--vars",
-			`{"in": "{in}", "out": "{out}", "database": "{dir}/dbt.duckdb", "processes": {cores}, "memory": "{memory}", "period_start": "2020-12-31", "period_end": "2022-12-31"}`},
+			`{"in": "{in}", "out": "{out}", "database": "{dir}/dbt.duckdb", "processes": {cores}, ` +
+				`"memory": "{memory}", "period_start": "2020-12-31", "period_end": "2022-12-31"}`},
 		limit: []string{"--target", "limited"},
 		dir:   "bench/peers/dbt",
 	},
-	"polars": {args: strings.Fields("{env:polars}/bin/python3 {root}/bench/peers/polars/peer.py --params {params} --out " +
-		"{out} --processes {cores}")},
+	"polars": {args: strings.Fields("{env:polars}/bin/python3 {root}/bench/peers/polars/peer.py --params {params} " +
+		"--out {out} --processes {cores}")},
 	"pyspark": {
-		args: strings.Fields("{env:pyspark}/bin/python3 {root}/bench/peers/pyspark/peer.py --params {params} --out {out} " +
-			"--processes {cores}"),
+		args: strings.Fields("{env:pyspark}/bin/python3 {root}/bench/peers/pyspark/peer.py --params {params} --out " +
+			"{out} --processes {cores}"),
 		limit: []string{"--memory", "{memory}"},
 		needs: "java: install 17 or later (Debian: apt-get install openjdk-17-jre-headless)",
 	},

@@ -29,8 +29,8 @@ type Check struct {
 	Of   *Figure `json:"of,omitempty"`   // in Unit
 	Over *Figure `json:"over,omitempty"` // in Unit
 	Unit string  `json:"unit,omitempty"`
-	// Value is what the bar is held against: a ratio of the two, what one has
-	// more than the other, or the figure itself.
+	// Value is the figure that is compared with the bar: a ratio of the two, the excess of one, or the figure
+	// itself.
 	Value  *float64 `json:"value,omitempty"`
 	Ratio  bool     `json:"ratio,omitempty"`
 	Bar    string   `json:"bar,omitempty"`

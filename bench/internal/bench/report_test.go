@@ -122,10 +122,11 @@ func TestAlike(t *testing.T) {
 		how   string
 		same  bool
 	}{
-		"bytes":      {map[string]string{"x.csv": "h\r\n1\n2\n", "y.csv": "h\n"}, alikeBytes, true},
-		"line ends":  {map[string]string{"x.csv": "h\n1 \r\n2", "y.csv": "h\n"}, alikeBlanks, true},
-		"a value":    {map[string]string{"x.csv": "h\r\n1\n3\n", "y.csv": "h\n"}, `x.csv line 3: "2" and "3"`, false},
-		"a line":     {map[string]string{"x.csv": "h\r\n1\n2\n3\n", "y.csv": "h\n"}, "x.csv line 4: one file ends", false},
+		"bytes":     {map[string]string{"x.csv": "h\r\n1\n2\n", "y.csv": "h\n"}, alikeBytes, true},
+		"line ends": {map[string]string{"x.csv": "h\n1 \r\n2", "y.csv": "h\n"}, alikeBlanks, true},
+		"a value":   {map[string]string{"x.csv": "h\r\n1\n3\n", "y.csv": "h\n"}, `x.csv line 3: "2" and "3"`, false},
+		"a line": {map[string]string{"x.csv": "h\r\n1\n2\n3\n", "y.csv": "h\n"},
+			"x.csv line 4: one file ends", false},
 		"file names": {map[string]string{"x.csv": "h\r\n1\n2\n"}, "different files: [x.csv y.csv] and [x.csv]", false},
 	} {
 		how, same, err := alike(a, write(c.files))

@@ -18,7 +18,7 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// Config says what to measure and where things are. Paths may be relative.
+// Config holds the settings of a session. Paths may be relative.
 type Config struct {
 	Thalweg      string // the command under test
 	Root         string // the repository: examples, bench/peers, bench/steps
@@ -39,7 +39,7 @@ const minPythonMS = 2000
 // disturbedShare of all cores used by others makes a run disturbed.
 const disturbedShare = 0.05
 
-// session is what the cases of one invocation share.
+// session holds the state that the cases of one invocation share.
 type session struct {
 	config   Config
 	machine  Machine
@@ -127,9 +127,10 @@ func (s *session) measure(ctx context.Context, c Case) (Report, error) {
 			case err != nil && ctx.Err() != nil:
 				return r, err
 			case err != nil: // the other sides and cases can be measured
-				s.config.Logger.ErrorContext(ctx, "a side failed", "case", c.Name, "side", sd.name, "error", err, "detail",
-					fault.Of(err).Detail)
-				r.Checks = append(r.Checks, Check{Name: "run of " + sd.name, Bar: "completes", Status: Miss, Note: err.Error()})
+				s.config.Logger.ErrorContext(ctx, "a side failed", "case", c.Name, "side", sd.name,
+					"error", err, "detail", fault.Of(err).Detail)
+				r.Checks = append(r.Checks, Check{Name: "run of " + sd.name, Bar: "completes", Status: Miss,
+					Note: err.Error()})
 				wrong[sd.name] = true
 				continue
 			}
@@ -150,7 +151,8 @@ func (s *session) measure(ctx context.Context, c Case) (Report, error) {
 func (s *session) run(ctx context.Context, c Case, sd side, in input) (done, error) {
 	p := programs[sd.program]
 	s.runs++
-	dir := filepath.Join(s.config.WorkDir, "runs", fmt.Sprintf("%03d-%s", s.runs, strings.ReplaceAll(sd.name, " ", "-")))
+	dir := filepath.Join(s.config.WorkDir, "runs", fmt.Sprintf("%03d-%s", s.runs,
+		strings.ReplaceAll(sd.name, " ", "-")))
 	out, params, timings := filepath.Join(dir, "out"), filepath.Join(dir, "params.json"),
 		filepath.Join(dir, "timings.json")
 	if err := os.MkdirAll(out, 0o755); err != nil {
@@ -273,8 +275,8 @@ func (s *session) compare(r *Report, c Case, sd side, in input, one done) (same 
 func newRun(side string, m measured, load string) Run {
 	return Run{
 		Side: side, Started: m.started.UTC(),
-		WallMS: ms(m.wall), CPUMS: ms(m.cpu), Services: ms(m.services), PeakRSS: m.usage.peakRSS, PeakPSS: m.usage.peakPSS,
-		Procs:   m.usage.processes,
+		WallMS: ms(m.wall), CPUMS: ms(m.cpu), Services: ms(m.services), PeakRSS: m.usage.peakRSS,
+		PeakPSS: m.usage.peakPSS, Procs: m.usage.processes,
 		LoadAvg: load, Foreign: m.foreign, Stolen: m.stolen, Disturbed: m.foreign+m.stolen > disturbedShare,
 	}
 }

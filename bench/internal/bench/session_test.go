@@ -99,7 +99,8 @@ func measureAll(t *testing.T, c Config, names ...string) (map[string]Report, err
 func checkNamed(t *testing.T, r Report, name string) Check {
 	t.Helper()
 	i := slices.IndexFunc(r.Checks, func(c Check) bool { return c.Name == name })
-	require.GreaterOrEqual(t, i, 0, "%s is not among %v", name, mapped(r.Checks, func(c Check) string { return c.Name }))
+	require.GreaterOrEqual(t, i, 0, "%s is not among %v", name,
+		mapped(r.Checks, func(c Check) string { return c.Name }))
 	return r.Checks[i]
 }
 

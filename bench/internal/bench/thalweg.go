@@ -21,7 +21,7 @@ type finished struct {
 	Nodes      []node  `json:"nodes"`
 }
 
-// node is what one node of the script took.
+// node holds the figures of one node of the script.
 type node struct {
 	Node         string  `json:"node"`
 	Type         string  `json:"type"`
@@ -116,14 +116,14 @@ func (e *events) close(m measured) error {
 	from, to := m.started.Add(-clockTolerance).UnixMilli(), m.started.Add(m.wall+clockTolerance).UnixMilli()
 	for _, n := range e.finished.Nodes {
 		if n.StartedMS < from || n.FinishedMS > to || n.FinishedMS < n.StartedMS {
-			return fault.New(fault.Environment, "node %s is said to have worked from %d to %d, outside its process (%d to %d)",
-				n.Node, n.StartedMS, n.FinishedMS, from, to)
+			return fault.New(fault.Environment, "node %s is said to have worked from %d to %d, outside its "+
+				"process (%d to %d)", n.Node, n.StartedMS, n.FinishedMS, from, to)
 		}
 	}
 	return nil
 }
 
-// clockTolerance is how far a clock may be adjusted during a run.
+// clockTolerance is the largest adjustment of a clock during a run that is accepted.
 const clockTolerance = time.Second
 
 // span is a stretch of time, milliseconds since the epoch.

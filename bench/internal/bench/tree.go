@@ -19,8 +19,8 @@ import (
 const (
 	memoryEveryMS = 25
 	treeEveryMS   = 250
-	// pssPause is how many times as long as it took the next look at the
-	// proportional size waits, so that it costs the measured process 1 % at most.
+	// pssPause is the wait before the next look at the proportional size, as a multiple of the time of the
+	// last one. So looks cost the measured process 1 % at most.
 	pssPause = 100
 )
 
@@ -34,7 +34,7 @@ type moment struct {
 	cpu time.Duration // user and system time used so far by the tree
 }
 
-// usage is what a process tree used.
+// usage holds the resources of a process tree.
 type usage struct {
 	nextPSS   time.Time // not before: reading it holds up the process that is measured
 	peakRSS   int64     // bytes, pages shared between processes counted in each

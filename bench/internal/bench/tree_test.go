@@ -28,8 +28,9 @@ func writeProc(t *testing.T, processes ...fakeProc) procfs {
 		for name, text := range map[string]string{
 			"stat": fmt.Sprintf("%d (%s) S %d %d 1 0 -1 0 0 0 0 0 %d 1 %d 1 20 0 1 0 0\n", p.pid, p.name, p.parent,
 				p.group, p.own, p.waited),
-			"statm":        fmt.Sprintf("9999 %d 5 1 0 7 0\n", p.pages),
-			"smaps_rollup": fmt.Sprintf("0-1 ---p 0 00:00 0 [rollup]\nRss:  1 kB\nPss:   %d kB\nPss_Dirty: 3 kB\n", p.pssKB),
+			"statm": fmt.Sprintf("9999 %d 5 1 0 7 0\n", p.pages),
+			"smaps_rollup": fmt.Sprintf("0-1 ---p 0 00:00 0 [rollup]\nRss:  1 kB\nPss:   %d kB\nPss_Dirty: 3 kB\n",
+				p.pssKB),
 		} {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}

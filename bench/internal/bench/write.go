@@ -48,7 +48,7 @@ func (f *Figure) text(unit string) string {
 	return fmt.Sprintf("%s: %s %s%s", f.Side, number(f.Value), unit, spread)
 }
 
-// value is what the bar is held against, if it is not the figure itself.
+// value returns the figure that is compared with the bar, if it is not the figure itself.
 func (c Check) value() string {
 	switch {
 	case c.Value == nil || c.Over == nil:
@@ -96,7 +96,8 @@ func (r Report) Markdown() string {
 		fmt.Fprintf(&b, "Left out: %s.\n\n", text)
 	}
 	if r.Disturbed() {
-		b.WriteString("**Other processes used the machine during some of the runs: these figures are not to be quoted.**\n\n")
+		b.WriteString("**Other processes used the machine during some of the runs: these figures are not to be " +
+			"quoted.**\n\n")
 	}
 	fmt.Fprintf(&b, "%s\n\n", r.table().RenderMarkdown())
 	fmt.Fprintf(&b, "## Runs\n\n%s\n\n", r.runTable().RenderMarkdown())

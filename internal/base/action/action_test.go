@@ -37,7 +37,8 @@ func TestRender(t *testing.T) {
 		"try " + retry + " soon":        "try <retry|run|7|node|a b> soon",
 		"first\n  " + retry + "\nlast":  "first\n  ALONE retry|run|7|node|a b\nlast",
 		`{"do":"` + retry + `"}`:        `{"do":"ALONE retry|run|7|node|a b"}`,
-		"more with " + action.Setting("memory", "") + ", or " + action.Setting("node", "x y"): "more with [memory|], or [node|x y]",
+		"more with " + action.Setting("memory", "") + ", or " + action.Setting("node",
+			"x y"): "more with [memory|], or [node|x y]",
 	} {
 		require.Equal(t, want, action.Render(text, words{}))
 	}
@@ -46,7 +47,8 @@ func TestRender(t *testing.T) {
 // TestMarksHoldAnyValue: values of any bytes come back, from JSON as well, and add no mark of their own.
 func TestMarksHoldAnyValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		value := rapid.OneOf(rapid.String(), rapid.Just("}} {{do drop run=1}}"), rapid.Just("a=b~41\n\"'")).Draw(t, "value")
+		value := rapid.OneOf(rapid.String(), rapid.Just("}} {{do drop run=1}}"), rapid.Just("a=b~41\n\"'")).
+			Draw(t, "value")
 		a := action.Do("retry", "node", value)
 		data, err := json.Marshal("do " + a.String() + " now")
 		require.NoError(t, err)

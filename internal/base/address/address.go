@@ -92,8 +92,8 @@ func Workbook(name string) bool {
 	return false
 }
 
-// Separator is what the end of a file's name says of what separates its columns,
-// "" if it says nothing. A comma is no news.
+// Separator returns the column separator that a file's name implies by its ending: a tab or "|"; "" for any
+// other name, .csv included. A comma is no news.
 func Separator(name string) string {
 	if Scheme(name) != "" {
 		name, _, _ = strings.Cut(name, "?")
@@ -108,8 +108,8 @@ func Separator(name string) string {
 	return ""
 }
 
-// Form is what the end of a file's name says that is written there: parquet, json (lines of it, also
-// compressed) or excel; "" if it says nothing of these.
+// Form returns the form in which a file of that name is written: parquet, json (one record a line, also
+// compressed) or excel; "" for any other name, .csv included.
 func Form(name string) string {
 	if Parquet(name) {
 		return "parquet"
@@ -127,8 +127,8 @@ func Form(name string) string {
 	return ""
 }
 
-// Compression is what the end of a file's name says of its compression, gzip or zstd, and
-// the name without that end; "" if it says nothing.
+// Compression returns the compression that a file's name implies, gzip or zstd, and the name without that
+// ending. It returns "" and the name as it is for others.
 func Compression(name string) (compression, plain string) {
 	plain = name
 	if Scheme(name) != "" {
@@ -144,8 +144,8 @@ func Compression(name string) (compression, plain string) {
 	return "", name
 }
 
-// Format is what the end of a file's name says of its format, "" if it says
-// nothing: a name without an end, or with one that is nobody's.
+// Format names the format that the ending of a file's name implies, such as CSV or Parquet. It returns "" for
+// no ending or an unknown one.
 func Format(name string) string {
 	if Parquet(name) {
 		return "Parquet"
@@ -162,8 +162,8 @@ func Format(name string) string {
 		return "a spreadsheet"
 	case ".gz", ".gzip", ".tgz", ".bz2", ".xz", ".zst", ".zstd", ".lz4", ".br", ".zip", ".7z", ".rar", ".tar":
 		return "that it is compressed or an archive"
-	case ".avro", ".orc", ".arrow", ".feather", ".ipc", ".xml", ".yaml", ".yml", ".html", ".htm", ".pdf", ".db", ".sqlite",
-		".duckdb", ".sql", ".dbf", ".sav", ".dta", ".h5", ".pkl":
+	case ".avro", ".orc", ".arrow", ".feather", ".ipc", ".xml", ".yaml", ".yml", ".html", ".htm", ".pdf",
+		".db", ".sqlite", ".duckdb", ".sql", ".dbf", ".sav", ".dta", ".h5", ".pkl":
 		return strings.ToUpper(strings.TrimPrefix(strings.ToLower(path.Ext(name)), "."))
 	}
 	return ""
@@ -245,13 +245,15 @@ func (l Location) Hidden(text string) string {
 func Parse(name string) (Location, error) {
 	l := Location{Scheme: Scheme(name), URL: name}
 	if i := strings.IndexFunc(name, unicode.IsControl); i >= 0 || !utf8.ValidString(name) || len(name) > nameBytesMax {
-		return l, bad(l, "has a control character, is not UTF-8, or is too long", "name the file without such characters")
+		return l, bad(l, "has a control character, is not UTF-8, or is too long",
+			"name the file without such characters")
 	}
 	switch l.Scheme {
 	case "http", "https":
 		u, err := url.Parse(reference.ReplaceAllString(name, "env.$1")) // a secret is not there yet
 		if err != nil || u.Host == "" {
-			return l, bad(l, "is not a URL", "write "+l.Scheme+"://host/path; characters such as % in a name are written as %25")
+			return l, bad(l, "is not a URL", "write "+l.Scheme+"://host/path; characters such as % in a name are "+
+				"written as %25")
 		}
 		l.Host = u.Host
 		return l, nil

@@ -24,7 +24,7 @@ func Where(name string) string {
 	return "on another machine"
 }
 
-// DatabaseForms says how addresses of databases are written.
+// DatabaseForms lists the forms of addresses of databases, for messages.
 const DatabaseForms = "postgres://user@host:5432/database, mysql://user@host:3306/database or sqlite:///path/of/file.db"
 
 // parseDatabase takes the address of a database apart. What is behind a # says what of it.

@@ -93,7 +93,8 @@ func (c component) encode(value string) string {
 	for i := range len(value) {
 		char := value[i]
 		switch {
-		case char >= 'a' && char <= 'z', char >= 'A' && char <= 'Z', strings.IndexByte(digits+"-._~"+string(c), char) >= 0:
+		case char >= 'a' && char <= 'z', char >= 'A' && char <= 'Z',
+			strings.IndexByte(digits+"-._~"+string(c), char) >= 0:
 			b.WriteByte(char)
 		case char == '%' && i+2 < len(value) && isHex(value[i+1]) && isHex(value[i+2]):
 			b.WriteByte(char)
@@ -116,8 +117,8 @@ func Encodings(value string) (forms []string) {
 	return forms
 }
 
-// LoginPassword is what may be the password of an address that has one, also if characters in it that end it are not
-// escaped: all from the colon behind the user to the last @. "": there is none.
+// LoginPassword returns the longest possible password in an address: from the colon behind the user to the
+// last @. It so includes characters that ought to be escaped. It returns "" if there is none.
 func LoginPassword(name string) string {
 	if Scheme(name) == "" || Scheme(name) == "sqlite" {
 		return ""

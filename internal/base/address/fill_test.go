@@ -10,7 +10,8 @@ import (
 func TestFill(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ template, value, want string }{
-		{"http://joe:{env.X}@host/x.csv", "p@s/s:w?r#d% é\n", "http://joe:p%40s%2Fs%3Aw%3Fr%23d%25%20%C3%A9%0A@host/x.csv"},
+		{"http://joe:{env.X}@host/x.csv", "p@s/s:w?r#d% é\n",
+			"http://joe:p%40s%2Fs%3Aw%3Fr%23d%25%20%C3%A9%0A@host/x.csv"},
 		{"http://joe:{env.X}@host/x.csv", "p%40ss%zz%4", "http://joe:p%40ss%25zz%254@host/x.csv"},
 		{"http://{env.X}@host", "joe:a@b", "http://joe:a%40b@host"},
 		{"http://{env.X}:pw@host", "a:b", "http://a%3Ab:pw@host"},
@@ -59,10 +60,12 @@ func FuzzFill(f *testing.F) {
 		want := means(inUser.encode(value))
 		u := fill("http://joe:{env.X}@host/path?a=b#c")
 		password, _ := u.User.Password()
-		require.Equal(t, []string{"joe", want, "host", "/path", "a=b", "c"}, []string{u.User.Username(), password, u.Host,
-			u.Path, u.RawQuery, u.Fragment})
+		require.Equal(t, []string{"joe", want, "host", "/path", "a=b", "c"},
+			[]string{u.User.Username(), password, u.Host,
+				u.Path, u.RawQuery, u.Fragment})
 		u = fill("http://host/path/{env.X}?a=b#c")
-		require.Equal(t, []string{"host", "/path/" + want, "a=b", "c"}, []string{u.Host, u.Path, u.RawQuery, u.Fragment})
+		require.Equal(t, []string{"host", "/path/" + want, "a=b", "c"},
+			[]string{u.Host, u.Path, u.RawQuery, u.Fragment})
 		u = fill("http://host/path?t={env.X}&a=b#c")
 		require.Equal(t, []string{"host", "/path", want, "b", "c"}, []string{u.Host, u.Path, u.Query().Get("t"),
 			u.Query().Get("a"), u.Fragment})

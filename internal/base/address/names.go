@@ -21,8 +21,9 @@ const (
 // (dbPassword2), short ones as a part of their own (db_pw, X-SAS, pass).
 var (
 	surely = regexp.MustCompile(`(?i)passwor[dt]|passwd|passphrase|pwd|secret|authorization` + part(`pw|pass|dsn`))
-	likely = regexp.MustCompile(`(?i)token|api_?-?key|access_?-?key|private_?-?key|credential|bearer` + part(`jwt|creds?`))
-	maybe  = regexp.MustCompile(`(?i)signature|authenticat` + part(`sig|sas|key|auth|session`))
+	likely = regexp.MustCompile(`(?i)token|api_?-?key|access_?-?key|private_?-?key|credential|bearer` +
+		part(`jwt|creds?`))
+	maybe = regexp.MustCompile(`(?i)signature|authenticat` + part(`sig|sas|key|auth|session`))
 	// queryWord: in a query the names are others' and short, and nothing but the value is lost.
 	queryWord = regexp.MustCompile(`(?i)sig|key|auth|session|jwt`)
 )
@@ -68,7 +69,8 @@ const minRandomBytes = 8
 
 // LooksRandom tells a key from a name.
 func LooksRandom(value string) bool {
-	return len(value) >= minRandomBytes && !strings.ContainsAny(value, " \t()") && strings.ContainsAny(value, "0123456789")
+	return len(value) >= minRandomBytes && !strings.ContainsAny(value, " \t()") &&
+		strings.ContainsAny(value, "0123456789")
 }
 
 const (

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Mask is what is shown of a secret.
+// Mask replaces a secret in texts.
 const Mask = "xxxxx"
 
 // plainHost is a host with or without a port: something else before the path
@@ -32,7 +32,7 @@ var bareToken = regexp.MustCompile(`(^|[\s"'(<>\[{,=])([^\s/:@"'<>()\[\]{},=?&]+
 // braced is a reference to a parameter or a value of the environment, as patterns have it.
 const braced = `\{[ \t]*[A-Za-z0-9_.|]+[ \t]*\}`
 
-// stretch is what may be an address in a text; parameter one of a query.
+// stretch matches a possible address in a text; parameter matches one parameter of a query.
 var (
 	stretch   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*:/{1,3}(?:` + braced + `|[^\s"'<>\x60])+`)
 	parameter = regexp.MustCompile(`([?&;#])([A-Za-z0-9_.%\[\]-]+)=((?:` + braced + `|[^&;\s"'<>#\x60\\,)\]}])+)`)
@@ -195,7 +195,8 @@ func redactUser(name string) (out string, found []string) {
 	case ok && (password == Mask || refers(password)), !ok && (!whole || user == Mask || refers(user)):
 		return name, nil
 	case ok:
-		if i = strings.LastIndexByte(name[at:], '@'); i > len(authority) { // @ and / may be of a password that is not escaped
+		if i = strings.LastIndexByte(name[at:], '@'); i > len(authority) {
+			// @ and / may be of a password that is not escaped
 			password = name[at+len(user)+1 : at+i]
 		}
 		return name[:at] + user + ":" + Mask + name[at+i:], []string{password}

@@ -28,7 +28,7 @@ func New(every time.Duration, now func() time.Time) *Clock {
 	return &Clock{now: now, every: every, last: now()}
 }
 
-// Look is how long this process has run since New.
+// Look returns how long this process has run since New.
 func (c *Clock) Look() time.Duration {
 	now := c.now()
 	c.spent += min(max(now.Sub(c.last), 0), 2*c.every)
@@ -36,7 +36,7 @@ func (c *Clock) Look() time.Duration {
 	return c.spent
 }
 
-// looks is how often a limit is looked at until it is over.
+// looks divides a limit into the intervals at which it is checked.
 const looks = 100
 
 // timed is a context that ends by a limit as those of the standard library do.
@@ -68,7 +68,7 @@ type waits struct {
 	spent time.Duration
 }
 
-// waitsKey is where a context has those of its innermost limit.
+// waitsKey is the context key of the waits of the innermost limit.
 type waitsKey struct{}
 
 func waitsOf(ctx context.Context) *waits {
@@ -101,7 +101,7 @@ func (w *waits) add(n int) {
 	w.begun, w.since = w.begun+n, now
 }
 
-// total is how long has been waited so far.
+// total returns the time spent waiting so far.
 func (w *waits) total() time.Duration {
 	w.add(0)
 	w.mu.Lock()

@@ -11,8 +11,7 @@ const (
 	DefaultShare = 0.60
 	// MemoryBytesMin is the least budget that a run accepts.
 	MemoryBytesMin = 256 << 20
-	// baseBytes is what the process itself needs: code, Go's heap and the
-	// allocator's slack.
+	// baseBytes is reserved for the process itself: code, Go's heap and the allocator's slack.
 	baseBytes = 96 << 20
 	// pythonShare of what is left goes to the interpreters when a script has any.
 	pythonShare = 0.25
@@ -27,7 +26,7 @@ const (
 	// batchBytesMax keeps batches small enough to be a unit of retry.
 	batchBytesMax = 256 << 20
 	batchBytesMin = 4 << 20
-	// slotProcessBytes is what a slot's process needs itself, without its batch:
+	// slotProcessBytes is reserved for the process of a slot, beside its batch:
 	// docs/decisions/0048-child-slots.md.
 	slotProcessBytes = 64 << 20
 	// slotBytesMin is the least that is worth being a slot.
@@ -39,7 +38,7 @@ const (
 	broadcastBytesMax = 64 << 20
 )
 
-// Budget is what a process may use. All sizes are bytes.
+// Budget holds the limits of a process. All sizes are bytes. All sizes are bytes.
 type Budget struct {
 	TotalBytes       int64 `json:"total_bytes"`
 	Cores            int   `json:"cores"`
@@ -52,7 +51,7 @@ type Budget struct {
 	InterpreterBytes int64 `json:"interpreter_bytes"` // what each should stay within: it is recycled above
 	GoBytes          int64 `json:"go_bytes"`          // GOMEMLIMIT
 	SpillBytes       int64 `json:"spill_bytes"`       // cap of a slot's spill directory, 0: DuckDB's own
-	// ProcessBytes is what each slot's process needs besides; 0: slots are goroutines.
+	// ProcessBytes is reserved for each slot's process beside its batch; 0: slots are goroutines.
 	ProcessBytes int64 `json:"process_bytes,omitempty"`
 	// Far: parts travel to whoever reads them, so that reading one twice costs more than writing it in buckets.
 	Far bool `json:"far,omitempty"`
@@ -107,7 +106,7 @@ func SplitProcesses(total int64, cores int, python bool) (Budget, error) {
 	return b, nil
 }
 
-// divide says what slots of that size have.
+// divide sets the limits that follow from the size of a slot.
 func (b *Budget) divide(slot int64) {
 	b.SlotEngineBytes = int64(float64(slot) * engineShare)
 	b.BatchBytes = min(max(int64(float64(b.SlotEngineBytes)*batchShare), batchBytesMin), batchBytesMax)
@@ -143,17 +142,19 @@ func (b Budget) resized(total int64) Budget {
 	return b
 }
 
-// interpretersOf is how many interpreters there are beside so many of the slots.
+// interpretersOf returns the number of interpreters that belong to the given number of slots.
 func (b Budget) interpretersOf(slots int) int {
 	return (b.Interpreters*slots + b.Slots - 1) / max(b.Slots, 1)
 }
 
-// fixed is what is not for slots, where there are so many of them: processes of slots stay.
+// fixed returns the bytes that are not for slots, if there are so many of them. The processes of all slots
+// count, because they stay.
 func (b Budget) fixed(slots int) int64 {
 	return baseBytes + b.InterpreterBytes*int64(b.interpretersOf(slots)) + b.ProcessBytes*int64(b.Slots)
 }
 
-// floor is what a process needs that would have b whole to do one batch after the other.
+// floor returns the least bytes with which a process that has all of b to itself can do one batch after the
+// other.
 func (b Budget) floor() int64 {
 	return max(MemoryBytesMin, b.fixed(1)+slotBytesMin)
 }
@@ -161,5 +162,5 @@ func (b Budget) floor() int64 {
 // Default gives the budget for this machine when nobody says how much memory.
 func Default() int64 { return int64(float64(MachineBytes()) * DefaultShare) }
 
-// Cores is what Go schedules on: it respects the control group's CPU limit.
+// Cores returns the number of processors that Go schedules on: it respects the control group's CPU limit.
 func Cores() int { return runtime.GOMAXPROCS(0) }

@@ -21,21 +21,21 @@ import (
 )
 
 const (
-	// reviewEvery is how often a member looks whether others have come or gone.
+	// reviewEvery is the interval at which a member checks whether others have come or gone.
 	reviewEvery = 200 * time.Millisecond
-	// waitEvery is how often it looks while somebody waits.
+	// waitEvery is the shorter interval while a member waits.
 	waitEvery = reviewEvery / 4
-	// turnDefault is how long a process that has batches to do keeps its share
-	// although it is the turn of others, and idleAfter how long it has none to do
-	// until it gives its turn up: to make interpreters and caches again takes time.
+	// turnDefault is the time for which a process with batches to do keeps its share although it is the turn
+	// of others. idleAfter is the time without batches after which it gives its turn up: making interpreters
+	// and caches again takes time.
 	turnDefault = 3 * time.Second
 	idleAfter   = 200 * time.Millisecond
-	// sayAfter is how long a process waits before it says for whom, and sayAgain
-	// how long it waits before it says so again.
+	// sayAfter is the wait after which a process reports whom it waits for; sayAgain is the interval at which
+	// it repeats that.
 	sayAfter = 500 * time.Millisecond
 	sayAgain = time.Minute
-	// absentAfter is how long a member that does not look any more counts for what
-	// it has said: then it counts for what it takes.
+	// absentAfter is the time without a look after which a member counts with its resident memory instead of
+	// its share.
 	absentAfter = 30 * time.Second
 	shareSuffix = ".share"
 	shareBytes  = 1 << 10 // of such a file: no entry has as many
@@ -53,9 +53,9 @@ const (
 // give the rest back as soon as batches end.
 //
 // Where there is not enough for all, and where a batch needs everything, they
-// take turns: who waits takes a place in one line, and the first in it is waited
-// for by all others, who give all of theirs back as their batches end and go to
-// the end of the line (see turns). So nobody holds memory and waits for more of
+// take turns (see turns). A member that waits takes a place in one line. For the first in
+// the line all others make room: they give all of theirs back as their batches end, and go to
+// the end of the line. So nobody holds memory and waits for more of
 // it, and everybody gets what it would have alone. See
 // docs/decisions/0066-turns-of-memory.md.
 //
@@ -78,7 +78,7 @@ type Ledger struct {
 	beats  map[string]beat // of the others, by file
 }
 
-// entry is what a process's file says.
+// entry is the content of a process's file.
 type entry struct {
 	Owner string `json:"owner"`
 	Total int64  `json:"total"`   // that it was told
@@ -95,13 +95,13 @@ type entry struct {
 	absent bool // it does not look any more
 }
 
-// beat is when a member was seen to have looked.
+// beat holds the last look counted of a member, and the time when that was seen.
 type beat struct {
 	count int64
 	at    time.Duration // of the ledger's clock
 }
 
-// Member says who enters a ledger.
+// Member describes a process that enters a ledger.
 type Member struct {
 	Owner string        // for those who wait for it
 	Total int64         // that it was told
@@ -150,7 +150,8 @@ func newLedger(dir string, m Member, whole Budget) *Ledger {
 	}
 	l := &Ledger{dir: dir, member: m, whole: whole, room: NewRoom(whole), clock: awake.New(reviewEvery, nil),
 		beats: map[string]beat{},
-		entry: entry{Owner: m.Owner, Total: m.Total, Floor: whole.floor(), PID: os.Getpid(), Started: startOf(os.Getpid())}}
+		entry: entry{Owner: m.Owner, Total: m.Total, Floor: whole.floor(), PID: os.Getpid(),
+			Started: startOf(os.Getpid())}}
 	l.room.shared = true
 	l.room.become(whole.resized(0))
 	return l
@@ -224,7 +225,8 @@ func (l *Ledger) review(ctx context.Context) error {
 		l.say(all, want, d)
 		return l.write(max(want, l.entry.Held)) // what is to become smaller is held until it is
 	})
-	if err != nil || !l.room.become(l.whole.resized(want)) || !l.member.Resized(l.room.Budget()) || want == l.entry.Held {
+	if err != nil || !l.room.become(l.whole.resized(want)) || !l.member.Resized(l.room.Budget()) ||
+		want == l.entry.Held {
 		return err
 	}
 	return l.locked(ctx, func(others []entry) error {
@@ -238,14 +240,15 @@ func (l *Ledger) review(ctx context.Context) error {
 	})
 }
 
-// want is what this process is to hold now; it is the last of all.
+// want returns the bytes that this process, the last of all, is to hold now.
 func (l *Ledger) want(all []entry) int64 {
 	me := len(all) - 1
 	parts, everything := turns(all)
 	part, held := parts[me], l.entry.Held
 	switch free := free(all); {
 	case everything && part > 0: // nobody else has anything, once they have given it back
-		if held < l.entry.Total && !slices.ContainsFunc(all[:me], func(e entry) bool { return e.Held > 0 && !e.absent }) {
+		if held < l.entry.Total && !slices.ContainsFunc(all[:me],
+			func(e entry) bool { return e.Held > 0 && !e.absent }) {
 			l.in, l.since = true, time.Time{} // it was its turn
 			return l.entry.Total
 		}
@@ -267,7 +270,8 @@ func (l *Ledger) want(all []entry) int64 {
 
 // turnOver reports whether this process has had a turn, or has no use for one.
 func (l *Ledger) turnOver() bool {
-	return time.Since(l.since) >= l.member.Turn || !l.idle.IsZero() && time.Since(l.idle) >= min(idleAfter, l.member.Turn)
+	return time.Since(l.since) >= l.member.Turn || !l.idle.IsZero() &&
+		time.Since(l.idle) >= min(idleAfter, l.member.Turn)
 }
 
 // place is somebody's place in the line.
@@ -299,7 +303,7 @@ func last(all []entry) (number int64) {
 	return number
 }
 
-// figure is what all may hold together, and free what of it nobody holds.
+// figure returns the bytes that all members may hold together; free returns those of them that nobody holds.
 func figure(all []entry) int64 {
 	total := all[0].Total
 	for _, e := range all {
@@ -316,7 +320,8 @@ func free(all []entry) int64 {
 	return left
 }
 
-// counts is what a process holds, as far as others have to do without it.
+// counts returns the bytes that a process withholds from others. An absent one counts with its resident
+// memory at most.
 func (e entry) counts() int64 {
 	if e.absent {
 		return min(e.Held, residentOf(e.PID, e.Started))
@@ -324,10 +329,9 @@ func (e entry) counts() int64 {
 	return e.Held
 }
 
-// turns says what each is to have: equal parts, but for those of whom 0 is left
-// because it is the turn of others. Those who wait come in as they stand in the
-// line, and where there is not enough for them, those go who are in for longest.
-// everything: one has all of it.
+// turns returns the bytes of each member: equal parts, or 0 where it is the turn of others. everything: one
+// has all of it. Members that wait come in as they stand in the line. Where there is not enough for them,
+// those leave that have been in for longest.
 func turns(all []entry) (parts []int64, everything bool) {
 	parts = make([]int64, len(all))
 	total := figure(all)
@@ -405,7 +409,8 @@ func (l *Ledger) say(all []entry, want int64, d demand) {
 		return
 	}
 	l.said, l.told = now, true
-	l.member.Waiting(strings.Join(append(holders(all[:len(all)-1]), fmt.Sprintf("%d MiB for all", figure(all)>>20)), "; "))
+	l.member.Waiting(strings.Join(append(holders(all[:len(all)-1]), fmt.Sprintf("%d MiB for all", figure(all)>>20)),
+		"; "))
 }
 
 // sayOver tells that nothing is waited for any more, if somebody was told what is.
@@ -416,7 +421,7 @@ func (l *Ledger) sayOver() {
 	}
 }
 
-// holders says who holds what.
+// holders returns texts that name each holder and its bytes.
 func holders(all []entry) (texts []string) {
 	for _, e := range all {
 		if e.Held == 0 {
@@ -499,7 +504,7 @@ func giveUp(g *os.File, path string) (err error) {
 	return os.Remove(path)
 }
 
-// guardEvery is how often a locked guard is tried.
+// guardEvery is the interval at which a locked guard is tried again.
 const guardEvery = 2 * time.Millisecond
 
 // isAt reports whether an open file is the one of that name.
@@ -602,7 +607,7 @@ func (l *Ledger) write(held int64) (err error) {
 	return nil
 }
 
-// Waiting is who waits for memory.
+// Waiting describes the processes that wait for memory.
 type Waiting struct {
 	Texts []string // of each what it waits for, and then who holds what
 	PIDs  []int

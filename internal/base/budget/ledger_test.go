@@ -135,8 +135,8 @@ func TestLedgerLeastFigureCounts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	one := enter(t, dir, "one", 1*gib, 0)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "p1-dead"+shareSuffix), []byte(`{"granted":99999999999,"total":1}`),
-		0o600), "of a process that has died")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "p1-dead"+shareSuffix),
+		[]byte(`{"granted":99999999999,"total":1}`), 0o600), "of a process that has died")
 	entered, whole := make(chan *Ledger), wholeOf(t, 8*gib, 2, 0)
 	go func() {
 		l, err := Enter(context.Background(), dir, Member{Owner: "two", Total: 8 * gib}, whole)
@@ -660,8 +660,8 @@ func TestTurns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all []entry
 		for i := range rapid.IntRange(1, 6).Draw(t, "members") {
-			e := entry{Owner: fmt.Sprint(i), Total: rapid.SampledFrom([]int64{gib, 2 * gib, gib/2 + 5}).Draw(t, "total"),
-				Turn: int64(2*i + 1), Floor: rapid.Int64Range(MemoryBytesMin, gib).Draw(t, "floor")}
+			e := entry{Owner: fmt.Sprint(i), Total: rapid.SampledFrom([]int64{gib, 2 * gib, gib/2 + 5}).
+				Draw(t, "total"), Turn: int64(2*i + 1), Floor: rapid.Int64Range(MemoryBytesMin, gib).Draw(t, "floor")}
 			if rapid.Bool().Draw(t, "is in") {
 				e.Held = rapid.Int64Range(1, e.Total).Draw(t, "held")
 			}

@@ -15,8 +15,8 @@ type Load struct {
 	own, idle time.Duration // so far: of this process and its children; of the machine
 }
 
-// Busy is how many of so many processors were in use since it was called before: by
-// this process and its children, or by others, who leave no more. Below 0: it is not known.
+// Busy returns how many of the given cores were in use since the call before. The larger counts: the use of
+// this process and its children, or all that the machine does. It returns less than 0 if that is unknown.
 func (l *Load) Busy(cores int) float64 {
 	now := time.Now()
 	self, children, ok := l.processes.Use()

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sampleEvery is how often memory is looked at: often enough to see a batch's
-// peak, seldom enough to cost nothing.
+// sampleEvery is the interval at which memory is measured: often enough to see a batch's peak, seldom enough
+// to cost nothing.
 const sampleEvery = 100 * time.Millisecond
 
 // Meter watches what this process holds of memory and disk. It works while

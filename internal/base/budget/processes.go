@@ -14,7 +14,7 @@ import (
 // tick is the unit of processor time in /proc: Linux has no other for programs.
 const tick = 10 * time.Millisecond
 
-// Use is what processes have taken and take.
+// Use holds the processor time that processes have taken, and their resident memory.
 type Use struct {
 	CPU      time.Duration
 	Resident int64 // bytes
@@ -29,7 +29,7 @@ type Processes struct {
 	children time.Duration
 }
 
-// Use is what this process takes, and what those that it has started do.
+// Use returns the use of this process, and that of all processes that it has started.
 func (p *Processes) Use() (self, children Use, ok bool) {
 	var own, ended unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &own) != nil || unix.Getrusage(unix.RUSAGE_CHILDREN, &ended) != nil {
@@ -76,7 +76,7 @@ const (
 	fieldResident = 21 // pages
 )
 
-// processOf is what a live process has taken, with its children that have ended.
+// processOf returns the use of a live process, including the processor time of its children that have ended.
 func processOf(pid string) (u Use) {
 	f := statOf(pid)
 	if len(f) <= fieldResident {
@@ -91,7 +91,7 @@ func processOf(pid string) (u Use) {
 	return u
 }
 
-// statOf is what /proc says of a live process, behind its name.
+// statOf returns the fields of a live process's /proc stat file that follow its name.
 func statOf(pid string) []string {
 	text, _ := os.ReadFile("/proc/" + pid + "/stat") // it may have ended
 	_, behind, _ := strings.Cut(string(text), ") ")
@@ -107,8 +107,7 @@ func startOf(pid int) string {
 	return f[fieldStarted]
 }
 
-// residentOf is what a process takes together with those that it has started, 0 if
-// it cannot be seen from here.
+// residentOf returns the resident bytes of a process and its descendants, 0 if it cannot be seen from here.
 func residentOf(pid int, started string) int64 {
 	if started == "" || startOf(pid) != started {
 		return 0

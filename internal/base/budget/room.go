@@ -8,7 +8,7 @@ import (
 	"thalweg/internal/base/awake"
 )
 
-// Share is how much of the memory a batch wants.
+// Share is a step of memory that a batch asks for.
 type Share int
 
 // Shares, each more than the one before.
@@ -43,7 +43,7 @@ type waiter struct {
 	ready chan struct{} // closed when it has it
 }
 
-// Grant is what a batch has got.
+// Grant describes the slots and the memory that a batch was given.
 type Grant struct {
 	Slots       int
 	EngineBytes int64 // DuckDB's memory_limit
@@ -56,7 +56,7 @@ func NewRoom(b Budget) *Room {
 	return &Room{budget: b, most: b.TotalBytes, changed: make(chan struct{}, 1)}
 }
 
-// Budget is what the room has now.
+// Budget returns the room's present budget.
 func (r *Room) Budget() Budget {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +107,7 @@ func (r *Room) become(b Budget) (done bool) {
 	return done
 }
 
-// demand is what the batches of a room want.
+// demand sums up the state of a room's batches for the ledger.
 type demand struct {
 	everything bool // one waits for everything, or has it
 	had        bool // one has had everything since the ledger last decided
@@ -189,7 +189,7 @@ func (r *Room) arrive() bool {
 	return true
 }
 
-// slots is how many may be in use; mu is held.
+// slots returns the number of slots that may be in use; mu is held.
 func (r *Room) slots() int {
 	switch {
 	case r.paused:
@@ -208,7 +208,8 @@ func (r *Room) serve(w *waiter) bool {
 	case r.used >= slots, w.share == Everything && !whole:
 		return false
 	case w.share == OneSlot:
-		w.grant = Grant{Slots: 1, EngineBytes: r.budget.SlotEngineBytes, Turn: w.turn, Most: whole && r.budget.Slots == 1}
+		w.grant = Grant{Slots: 1, EngineBytes: r.budget.SlotEngineBytes, Turn: w.turn,
+			Most: whole && r.budget.Slots == 1}
 	case r.used > 0 || slots < r.budget.Slots:
 		return false
 	default:

@@ -90,13 +90,14 @@ func TestNext(t *testing.T) {
 // asks from any moment in between gets the next of the same moments.
 func TestEveryDayOnce(t *testing.T) {
 	t.Parallel()
-	zones := []string{"Europe/Berlin", "America/New_York", "America/Santiago", "Australia/Lord_Howe", "Africa/Casablanca",
-		"Asia/Tehran", "UTC"}
+	zones := []string{"Europe/Berlin", "America/New_York", "America/Santiago", "Australia/Lord_Howe",
+		"Africa/Casablanca", "Asia/Tehran", "UTC"}
 	rapid.Check(t, func(t *rapid.T) {
 		zone := rapid.SampledFrom(zones).Draw(t, "zone")
 		hour, minute := rapid.IntRange(0, 23).Draw(t, "hour"), rapid.IntRange(0, 59).Draw(t, "minute")
 		ticks := times(t, time.Date(2026, 1, 1, hour, minute, 0, 0, time.UTC).Format("4 15 * * *"), zone)
-		at := moment(t, "2026-01-01T00:00:00Z").Add(time.Duration(rapid.IntRange(0, 366*24).Draw(t, "hours")) * time.Hour)
+		at := moment(t, "2026-01-01T00:00:00Z").
+			Add(time.Duration(rapid.IntRange(0, 366*24).Draw(t, "hours")) * time.Hour)
 		days := map[string]bool{}
 		for range 20 {
 			next := ticks.Next(at)
@@ -123,7 +124,8 @@ func TestByTheHands(t *testing.T) {
 		for _, begin := range []string{"2026-03-28T12:00:00Z", "2026-04-04T00:00:00Z", "2026-10-03T00:00:00Z",
 			"2026-10-24T12:00:00Z"} {
 			at := moment(t, begin)
-			for m := at.Add(time.Minute).Truncate(time.Minute); m.Before(at.Add(48 * time.Hour)); m = m.Add(time.Minute) {
+			for m := at.Add(time.Minute).
+				Truncate(time.Minute); m.Before(at.Add(48 * time.Hour)); m = m.Add(time.Minute) {
 				shown := m.In(ticks.Zone())
 				if shown.Minute()%15 == 0 && shown.Hour() >= 1 && shown.Hour() <= 3 {
 					require.Equal(t, shown.Format(time.RFC3339), ticks.Next(m.Add(-1)).Format(time.RFC3339))

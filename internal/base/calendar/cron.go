@@ -11,7 +11,7 @@ import (
 	cron "github.com/netresearch/go-cron"
 )
 
-// Error is what is wrong with a text, and where in it.
+// Error describes a mistake in a text, and its place there.
 type Error struct {
 	Start, End int // bytes of the text
 	Message    string
@@ -32,13 +32,13 @@ type Times struct {
 // fieldNames are those of an expression, in its order.
 var fieldNames = [...]string{"minute", "hour", "day of month", "month", "day of week"}
 
-// searchYears is how far Next looks: further than the longest time without a 29th of February.
+// searchYears limits how far ahead Next searches: longer than the longest time without a 29th of February.
 const searchYears = 9
 
 // fieldForm is that of a field.
 var fieldForm = regexp.MustCompile(`^(\*|\?|\w+(-\w+)?)(/\d+)?(,(\*|\?|\w+(-\w+)?)(/\d+)?)*$`)
 
-// words are what may stand instead of five fields.
+// words maps the words that may replace the five fields to those fields.
 var words = map[string]string{"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *",
 	"@weekly": "0 0 * * 0", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *"}
 
@@ -68,11 +68,13 @@ func ParseTimes(text string, zone *time.Location) (*Times, error) {
 		alone := strings.Repeat("* ", i) + fields[span.start:span.end] + strings.Repeat(" *", len(spans)-1-i)
 		_, err := parser.Parse(alone)
 		if field := fields[span.start:span.end]; err == nil && !fieldForm.MatchString(field) {
-			err = errors.New("it is not a list of numbers, names, ranges and steps") // the library reads what it can: *-5 as *
+			// the library reads what it can: *-5 as *
+			err = errors.New("it is not a list of numbers, names, ranges and steps")
 		}
 		if err != nil {
 			return nil, &Error{Start: span.start, End: span.end, Message: fmt.Sprintf("the %s %q cannot be read: %v",
-				fieldNames[i], fields[span.start:span.end], err), Hint: "write 5, 1,15, 1-5, */10, * or a name such as mon or jan"}
+				fieldNames[i], fields[span.start:span.end], err),
+				Hint: "write 5, 1,15, 1-5, */10, * or a name such as mon or jan"}
 		}
 	}
 	read, err := parser.Parse(fields)
@@ -84,9 +86,11 @@ func ParseTimes(text string, zone *time.Location) (*Times, error) {
 		return nil, &Error{End: len(text), Message: "it is not a list of moments"}
 	}
 	spec.Location = time.UTC
-	t := &Times{text: text, zone: zone, spec: spec, hands: fields[spans[0].start] == '*' || fields[spans[1].start] == '*'}
+	t := &Times{text: text, zone: zone, spec: spec, hands: fields[spans[0].start] == '*' ||
+		fields[spans[1].start] == '*'}
 	if t.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return nil, &Error{End: len(text), Message: "there is no such day", Hint: "check the day of the month and the month"}
+		return nil, &Error{End: len(text), Message: "there is no such day",
+			Hint: "check the day of the month and the month"}
 	}
 	return t, nil
 }
@@ -175,7 +179,7 @@ func (t *Times) at(begin time.Time) bool {
 	return t.hands || !shown.Before(hands(begin, before))
 }
 
-// hands is what a clock shows at a moment, as if it were UTC.
+// hands returns the local time at a moment, as if it were UTC; offset is in seconds.
 func hands(at time.Time, offset int) time.Time {
 	return at.UTC().Add(time.Duration(offset) * time.Second)
 }

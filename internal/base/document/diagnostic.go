@@ -55,7 +55,7 @@ func (d Diagnostic) String() string {
 	return s
 }
 
-// Diagnostics is what Load found, in the order of the text.
+// Diagnostics lists the findings of Load, in the order of the text.
 type Diagnostics []Diagnostic
 
 // HasErrors reports whether any of them keeps the script from loading.

@@ -90,7 +90,7 @@ func unquoted(text string) iter.Seq[byte] {
 	}
 }
 
-// parenthesesOpen is how many more parentheses a part of an expression opens than it closes.
+// parenthesesOpen returns how many more parentheses a part of an expression opens than it closes.
 func parenthesesOpen(text string) (depth int) {
 	for c := range unquoted(text) {
 		switch c {
@@ -131,8 +131,8 @@ func (e *Entry) Bare() bool {
 	return rest != "" && (rest[0] == ',' || rest[0] == '}')
 }
 
-// InQuotes is how the text from a plain value to a bare key behind it is written in quotes,
-// "" if it does not fit into a line.
+// InQuotes returns the text from a plain value to a bare key behind it, in quotes; "" if it does not fit into
+// a line.
 func InQuotes(v *Value, last *Entry) string {
 	start, _ := v.Span()
 	_, end := last.Key.Span()

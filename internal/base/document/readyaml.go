@@ -81,8 +81,8 @@ func yamlHint(message string) string {
 	case strings.Contains(message, "quoted scalar"):
 		return "a quote is not closed"
 	}
-	return "see whether the line is indented as those beside it, and whether texts with : # { [ * & ! % @ in them stand " +
-		"between quotes"
+	return "see whether the line is indented as those beside it, and whether texts with : # { [ * & ! % @ in them " +
+		"stand between quotes"
 }
 
 type yamlReader struct {

@@ -22,7 +22,7 @@ func (r *Report) IsFull() bool { return r.full }
 // HasErrors reports whether one of the problems is an error.
 func (r *Report) HasErrors() bool { return r.Errors() > 0 }
 
-// Errors is how many of the problems are errors.
+// Errors counts the problems that are errors.
 func (r *Report) Errors() (count int) {
 	for _, d := range r.diags {
 		if d.Severity == Error {

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is what a value of the document is.
+// Kind is the type of a value of the document.
 type Kind uint8
 
 // The kinds of values.
@@ -22,7 +22,7 @@ func (k Kind) String() string {
 	return [...]string{"null", "text", "a number", "a boolean", "a map", "a list"}[k]
 }
 
-// Style is how a scalar is written, which decides how its text maps to the source.
+// Style is the notation of a scalar, which decides how its text maps to the source.
 type Style uint8
 
 // The styles that matter outside of this package.

@@ -85,7 +85,8 @@ func FuzzReadJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		text = strings.ToValidUTF8(text, "?")
 		v, fail := ReadJSON(NewSource("x.json", text))
-		if strings.HasPrefix(text, ByteOrderMark) || strings.Count(text, "[")+strings.Count(text, "{") > MaxDepthLevels {
+		if strings.HasPrefix(text, ByteOrderMark) || strings.Count(text, "[")+
+			strings.Count(text, "{") > MaxDepthLevels {
 			return
 		}
 		require.Equal(t, json.Valid([]byte(text)), fail == nil, "%q %+v", text, fail)

@@ -2,5 +2,5 @@
 
 package durable
 
-// exchange is what this system cannot do.
+// exchange always fails: this system cannot exchange two files.
 func exchange(_, _ string) error { return errCannotExchange }

@@ -17,7 +17,7 @@ import (
 	"thalweg/internal/base/similar"
 )
 
-// Kind says whose move it is.
+// Kind classifies an error by who has to act.
 type Kind string
 
 // The kinds. Their texts are stored in state and printed in JSON: they do not change.

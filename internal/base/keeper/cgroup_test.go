@@ -14,8 +14,8 @@ func TestHomeIn(t *testing.T) {
 	t.Parallel()
 	const (
 		unified = "29 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
-		hybrid  = "31 30 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n33 30 0:28 / /sys/fs/cgroup/freezer rw - " +
-			"cgroup cgroup rw,freezer\n"
+		hybrid  = "31 30 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n33 30 0:28 / /sys/fs/cgroup/freezer " +
+			"rw - cgroup cgroup rw,freezer\n"
 		both     = "33 30 0:28 / /sys/fs/cgroup/cpu,freezer rw - cgroup cgroup rw,cpu,freezer\n"
 		bound    = "33 30 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n"
 		escaped  = `33 30 0:26 / /mnt/a\040b rw - cgroup2 cgroup rw` + "\n"

@@ -37,7 +37,7 @@ func Cgroups() []int { return []int{2, 1} }
 // given to Main before anything else is done.
 func Called(args []string) bool { return len(args) > 2 && args[1] == Argument }
 
-// report is what a keeper tells, one or two JSON lines.
+// report is a message of a keeper: one or two JSON lines.
 type report struct {
 	Pid       int    `json:"pid,omitempty"`
 	Mechanism string `json:"mechanism,omitempty"`
@@ -47,7 +47,7 @@ type report struct {
 	Left      int    `json:"left,omitempty"`   // descendants that could not be ended
 }
 
-// State is how a program ended.
+// State describes how a program ended.
 type State struct {
 	Status syscall.WaitStatus
 	Err    error // why it could not be started
@@ -114,7 +114,8 @@ func Start(self string, p Program) (*Guard, error) {
 	cmd.ExtraFiles = append([]*os.File{theirLifeline, theirReports}, cmd.ExtraFiles...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // out of reach of what is sent to our group
 	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start a keeper for %s: %w", cmd.Args[2], err), lifeline.Close(), reports.Close())
+		return nil, errors.Join(fmt.Errorf("start a keeper for %s: %w", cmd.Args[2], err), lifeline.Close(),
+			reports.Close())
 	}
 	g.lifeline = lifeline
 	go g.listen(reports)

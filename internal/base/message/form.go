@@ -122,7 +122,7 @@ func plain(err error) error {
 	return errors.New(strings.ReplaceAll(strings.TrimPrefix(err.Error(), "template: "), "template:", "line "))
 }
 
-// functions are what templates may call besides Go's own.
+// functions returns the functions that templates may call besides Go's own.
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"json":  func(v any) (string, error) { b, err := encode(v); return string(b), err },
@@ -160,6 +160,7 @@ func teams(m Message) any {
 	}
 	card := object{"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard",
 		"version": "1.2", "body": body}
-	return object{"type": "message", "attachments": []any{object{"contentType": "application/vnd.microsoft.card.adaptive",
-		"content": card}}}
+	return object{"type": "message",
+		"attachments": []any{object{"contentType": "application/vnd.microsoft.card.adaptive",
+			"content": card}}}
 }

@@ -13,7 +13,8 @@ import (
 // Version is the version of the form of messages. Fields may be added to it.
 const Version = 1
 
-// Kind is what happened. The texts are stored, and written in scripts.
+// Kind names an event that is told of. The texts are stored, and written in scripts. The texts are stored,
+// and written in scripts.
 type Kind string
 
 // The kinds.
@@ -53,7 +54,7 @@ type Message struct {
 	Test     bool              `json:"test,omitempty"`     // nothing has happened: somebody tries the hook
 }
 
-// Failure is why a run failed.
+// Failure describes why a run failed.
 type Failure struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
@@ -62,7 +63,7 @@ type Failure struct {
 	Node    string `json:"node,omitempty"`
 }
 
-// Gate is what a run waits at.
+// Gate describes the gate that a run waits at.
 type Gate struct {
 	Name    string   `json:"name"`
 	Message string   `json:"message,omitempty"`
@@ -197,9 +198,10 @@ func (m Message) fields() (map[string]any, error) {
 func Example(kind Kind) Message {
 	at := time.Date(2026, time.March, 2, 6, 30, 0, 0, time.UTC)
 	begun := at.Add(-time.Hour)
-	m := Message{Version: Version, ID: "evt_example", Event: kind, Time: at, Workspace: "main", Run: 7, Script: "orders",
-		Path: "orders.yaml", Status: "running",
-		Created: &begun, Deadline: &at, Test: true, Commands: map[string]string{"show": action.Do("show", "run", 7).String()}}
+	m := Message{Version: Version, ID: "evt_example", Event: kind, Time: at, Workspace: "main", Run: 7,
+		Script: "orders", Path: "orders.yaml", Status: "running",
+		Created: &begun, Deadline: &at, Test: true,
+		Commands: map[string]string{"show": action.Do("show", "run", 7).String()}}
 	switch kind {
 	case Waiting:
 		m.Gate = &Gate{Name: "review", Message: "look at the totals", By: []string{"finance"}}
@@ -207,8 +209,8 @@ func Example(kind Kind) Message {
 		m.Commands["reject"] = action.Do("reject", "run", 7, "gate", "review", "comment", "TEXT").String()
 	case Failed:
 		m.Status, m.Finished = "failed", &at
-		m.Failure = &Failure{Kind: "user_data", Message: `cannot read "12,x" as a decimal2`, Place: "in/orders.csv:12:3",
-			Hint: "correct the file", Node: "read_orders"}
+		m.Failure = &Failure{Kind: "user_data", Message: `cannot read "12,x" as a decimal2`,
+			Place: "in/orders.csv:12:3", Hint: "correct the file", Node: "read_orders"}
 		m.Commands["retry"] = action.Do("retry", "run", 7).String()
 	case Done:
 		m.Status, m.Finished = "complete", &at

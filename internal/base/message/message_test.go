@@ -10,7 +10,7 @@ import (
 	"thalweg/internal/base/message"
 )
 
-// hostile is what a failure may quote from a file.
+// hostile is a text that a failure may quote from a file.
 const hostile = "value \"<!channel> & <https://x|y> **b** [a](b) {{.run}} \x00\xff\nsecond line"
 
 func render(t *testing.T, form string, m message.Message) (string, string) {

@@ -2,9 +2,9 @@
 // logs and the state see goes through it.
 //
 // It owns a run's knowledge of secrets (Known) and the rules by which they are
-// found. A secret is the value of a declared environment secret (Add), or what the
-// texts and arguments of a command have in a place that says so (Learn): the
-// password of an address, a parameter of its query such as token or X-Amz-Signature,
+// found. A secret is the value of a declared environment secret (Add), or a value in a
+// telling place of a command's texts and arguments (Learn). Such places are the
+// password of an address, a parameter of its query such as token or X-Amz-Signature, and
 // the value of a key such as password or api_key. A known secret is taken out of any
 // text wherever it stands, also escaped for JSON, for a URL, in base64 or in
 // hexadecimal. What is not known is found in addresses, well formed or mistyped, by

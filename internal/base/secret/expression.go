@@ -28,7 +28,7 @@ func newExpression(text string, start start) expression {
 	return expression{regexp.MustCompile(`(?i)` + text), regexp.MustCompile(`\A(?i:` + text + `)`), start}
 }
 
-// all is what FindAllStringSubmatch finds of the expression.
+// all returns the expression's matches as FindAllStringSubmatch does.
 func (e expression) all(text string) (matches [][]string) {
 	if foldsIntoASCII(text) {
 		return e.anywhere.FindAllStringSubmatch(text, -1)
@@ -104,7 +104,7 @@ func inWord(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_'
 }
 
-// inName is what names consist of.
+// inName reports whether c may be part of a name.
 func inName(c byte) bool { return inWord(c) || c == '.' || c == '-' }
 
 // isBlank is \s.

@@ -37,7 +37,8 @@ func forms(value string) map[string]bool {
 	return searchable(out)
 }
 
-// fragments are what may be seen of a value that was taken apart, or cut off. Other texts may have them, too.
+// fragments returns the pieces of a value that may be seen after it was taken apart or cut off. Other texts
+// may have them, too.
 func fragments(value string) map[string]bool {
 	out := map[string]bool{}
 	for _, v := range meanings(value) {

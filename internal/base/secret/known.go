@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// Mask is what is shown of a secret that has no name.
+// Mask replaces a secret that has no name.
 const Mask = address.Mask
 
 const (
@@ -21,7 +21,7 @@ const (
 	maxKnown = 10_000
 )
 
-// Known is what a command knows of secrets. It may be used by many goroutines at once.
+// Known holds the secrets of a command. It may be used by many goroutines at once.
 type Known struct {
 	mu     sync.Mutex
 	shown  map[string]string // by value

@@ -27,8 +27,8 @@ func TestTextHidesEveryForm(t *testing.T) {
 		k.Add(value, "{env.X}")
 		quoted, err := json.Marshal(before + value + after)
 		require.NoError(t, err)
-		for _, text := range []string{before + value + after, url.QueryEscape(before + value), url.PathEscape(value + after),
-			string(quoted), fmt.Sprintf("%q", value), fmt.Sprintf("%x", value)} {
+		for _, text := range []string{before + value + after, url.QueryEscape(before + value),
+			url.PathEscape(value + after), string(quoted), fmt.Sprintf("%q", value), fmt.Sprintf("%x", value)} {
 			require.Contains(t, k.Text(text), "{env.X}", text)
 		}
 		// In base64 three of its characters at either end may be left: they are shared with what is beside it.
@@ -63,8 +63,8 @@ func TestTypesAreNoSecrets(t *testing.T) {
 	for _, typ := range []string{"int", "int?", "string?", "string? = none", "date", "date 2006-01-02",
 		"datetime? 2006-01-02 15:04:05", "timestamptz 2006-01-02T15:04:05Z07:00",
 		"decimal(18,4)", "decimal(38, 10)?", "list(string)", "struct(a int, b string)?", "decimal2"} {
-		for _, text := range []string{"password: " + typ, `{id: int, secret: "` + typ + `", x: int?}`, "{id: int, pwd: " +
-			typ + ", x: int?}", "dsn: '" + typ + "'"} {
+		for _, text := range []string{"password: " + typ, `{id: int, secret: "` + typ + `", x: int?}`,
+			"{id: int, pwd: " + typ + ", x: int?}", "dsn: '" + typ + "'"} {
 			k := New()
 			k.Learn(text)
 			require.Equal(t, text, k.Stored(text))
@@ -145,8 +145,8 @@ func TestFaultKeepsKindAndPlace(t *testing.T) {
 	t.Parallel()
 	k := New()
 	k.Add("hunter2", Mask)
-	in := &fault.Error{Kind: fault.UserData, Place: fault.Place{File: "a.csv", Line: 3, Value: "hunter2"}, Message: "bad",
-		Err: errors.New("got hunter2")}
+	in := &fault.Error{Kind: fault.UserData, Place: fault.Place{File: "a.csv", Line: 3, Value: "hunter2"},
+		Message: "bad", Err: errors.New("got hunter2")}
 	out := fault.Of(k.Fault(fmt.Errorf("node x: %w", in)))
 	require.Equal(t, fault.UserData, out.Kind)
 	require.Equal(t, fault.Place{File: "a.csv", Line: 3, Value: Mask}, out.Place)

@@ -49,7 +49,7 @@ func (a *Asked) Missed(read int, err error) error {
 // missedError is the end of a connection whose client had no certificate.
 type missedError struct{ err error }
 
-// Error says what is known.
+// Error implements error.
 func (e *missedError) Error() string {
 	return "the server has asked for a certificate, got none, and ended the connection: " + e.err.Error()
 }

@@ -36,8 +36,8 @@ func Hint(err error) string {
 		return "the server refuses this side's certificate, or wants one: tls: {cert: FILE, key: FILE}, signed by an " +
 			"authority that it knows"
 	case errors.As(err, &missed):
-		return "the server may want a certificate of the client: tls: {cert: FILE, key: FILE}, signed by an authority that " +
-			"it knows"
+		return "the server may want a certificate of the client: tls: {cert: FILE, key: FILE}, signed by an " +
+			"authority that it knows"
 	case errors.As(err, &verify):
 		return "check the server's certificate, and the authorities of tls: {ca: FILE}"
 	}

@@ -46,12 +46,14 @@ func TestHint(t *testing.T) {
 		return err
 	}
 	require.NoError(t, talk(address, &tls.Config{RootCAs: authority.Pool(), Certificates: own}))
-	require.Contains(t, secure.Hint(talk(address, &tls.Config{RootCAs: stranger.Pool(), Certificates: own})), "ca: FILE")
+	require.Contains(t, secure.Hint(talk(address, &tls.Config{RootCAs: stranger.Pool(), Certificates: own})),
+		"ca: FILE")
 	require.Contains(t, secure.Hint(talk(address, &tls.Config{RootCAs: authority.Pool(), Certificates: own,
 		ServerName: "x.example"})),
 		"server_name")
 	require.Contains(t, secure.Hint(talk(address, &tls.Config{RootCAs: authority.Pool()})), "cert: FILE")
-	require.Contains(t, secure.Hint(talk(l.Addr().String(), &tls.Config{RootCAs: authority.Pool()})), "does not speak TLS")
+	require.Contains(t, secure.Hint(talk(l.Addr().String(), &tls.Config{RootCAs: authority.Pool()})),
+		"does not speak TLS")
 	require.Empty(t, secure.Hint(io.EOF))
 }
 
@@ -69,7 +71,8 @@ func TestHintOfReset(t *testing.T) {
 		defer c.Close()
 		return asked.Missed(c.Read(make([]byte, 1)))
 	}
-	require.Contains(t, secure.Hint(talk(&tls.Config{RootCAs: authority.Pool()})), "may want a certificate of the client")
+	require.Contains(t, secure.Hint(talk(&tls.Config{RootCAs: authority.Pool()})),
+		"may want a certificate of the client")
 	require.NoError(t, talk(&tls.Config{RootCAs: authority.Pool(),
 		Certificates: []tls.Certificate{authority.Sign("me").Pair}}), "it has one")
 }

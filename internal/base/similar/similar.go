@@ -15,7 +15,7 @@ import (
 // These bound the work of finding a similar name.
 const (
 	maxNameBytes = 64 // longer names are not looked at
-	// MaxNames is how many names Nearest looks through: with more it finds none.
+	// MaxNames limits how many names Nearest looks through: with more it finds none.
 	MaxNames = 2000
 )
 
@@ -72,8 +72,8 @@ func Typed(word, name string) bool {
 	if len(word) >= long {
 		most = 2
 	}
-	return len(word) <= maxNameBytes && len(name) <= maxNameBytes && editCost(strings.ToLower(word), strings.ToLower(name),
-		most) <= most
+	return len(word) <= maxNameBytes && len(name) <= maxNameBytes && editCost(strings.ToLower(word),
+		strings.ToLower(name), most) <= most
 }
 
 // before decides between two names as near: the one that starts like the

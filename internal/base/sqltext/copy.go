@@ -48,8 +48,8 @@ func (c Copy) sql(further string, options []string) string {
 	if len(c.Floats) > 0 {
 		columns := make([]string, len(c.Floats))
 		for i, f := range c.Floats {
-			columns[i] = fmt.Sprintf("CASE "+further+"WHEN isnan(%[1]s) THEN CAST('nan' AS DOUBLE) ELSE %[1]s END AS %[1]s",
-				Ident(f))
+			columns[i] = fmt.Sprintf("CASE "+further+
+				"WHEN isnan(%[1]s) THEN CAST('nan' AS DOUBLE) ELSE %[1]s END AS %[1]s", Ident(f))
 		}
 		query = "SELECT * REPLACE (" + strings.Join(columns, ", ") + ") FROM (" + query + ")"
 	}

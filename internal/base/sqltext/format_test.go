@@ -18,8 +18,9 @@ FROM (
 ) AS r
 LEFT JOIN t ON r.a = t.a
 ORDER BY a`,
-		Format("SELECT a,   'x  y' || \"b c\", count(*) FILTER (WHERE a IS DISTINCT FROM 1) -- why\nFROM (SELECT * FROM "+
-			"read_parquet(['/1', '/2', '/3', '/4'], x = ['/5', '/6']) WHERE z) AS r LEFT JOIN t ON r.a = t.a ORDER BY a"))
+		Format("SELECT a,   'x  y' || \"b c\", count(*) FILTER (WHERE a IS DISTINCT FROM 1) -- why\nFROM (SELECT * "+
+			"FROM read_parquet(['/1', '/2', '/3', '/4'], x = ['/5', '/6']) WHERE z) AS r LEFT JOIN t ON r.a = "+
+			"t.a ORDER BY a"))
 	require.Equal(t, 3, strings.Count(Format("SELECT "+strings.Repeat("somewhat_long_name, ", 10)+"x"), "\n")+1)
 }
 

@@ -2,7 +2,7 @@ package sqltext
 
 import "strings"
 
-// Dialect is whose SQL a text is.
+// Dialect names the database system whose SQL a text is in.
 type Dialect string
 
 // The dialects.

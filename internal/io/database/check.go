@@ -26,7 +26,8 @@ func (c Client) CheckSource(ctx context.Context, src Source, wanted []string) er
 	defer s.Close()
 	columns, err := s.columns(ctx, src)
 	if p, ok := s.(*postgres); ok && err == nil {
-		err = p.exec(ctx, "SELECT FROM (\n"+p.selectOf(src)+"\n) AS q LIMIT 0") // what describes a query asks for no rights
+		// what describes a query asks for no rights
+		err = p.exec(ctx, "SELECT FROM (\n"+p.selectOf(src)+"\n) AS q LIMIT 0")
 	}
 	if err == nil {
 		err = lacking(columns, wanted)
@@ -127,7 +128,8 @@ func homeless(path string) error {
 		return &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("the directory %s is not there", dir),
 			Hint: "make it, or name a file elsewhere"}
 	case err == nil && !st.IsDir():
-		return &fault.Error{Kind: fault.UserData, Message: dir + " is a file and no directory", Hint: "name a file elsewhere"}
+		return &fault.Error{Kind: fault.UserData, Message: dir + " is a file and no directory",
+			Hint: "name a file elsewhere"}
 	}
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		return &fault.Error{Kind: fault.UserData, Message: path + " is a directory", Hint: "name a file in it"}
@@ -187,7 +189,8 @@ func (w *postgresWriter) allowed(ctx context.Context, t Target, there bool) erro
 		what = records
 	}
 	return &fault.Error{Kind: fault.Script,
-		Message: fmt.Sprintf("the table %s is not there, and the user may not make it in the schema %q", what, got[0][0]),
+		Message: fmt.Sprintf("the table %s is not there, and the user may not make it in the schema %q",
+			what, got[0][0]),
 		Hint: fmt.Sprintf("GRANT CREATE ON SCHEMA %s, or let somebody else make the table",
 			w.ident(cmp.Or(got[0][0], "public")))}
 }

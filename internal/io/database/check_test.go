@@ -15,7 +15,8 @@ func TestRightsThatAreWanted(t *testing.T) {
 	t.Parallel()
 	s := postgres(t)
 	role := name(t)
-	s.exec(t, `CREATE SCHEMA shop; CREATE TABLE shop.goods (id bigint PRIMARY KEY, name text); CREATE ROLE `+role+` LOGIN`)
+	s.exec(t, `CREATE SCHEMA shop; CREATE TABLE shop.goods (id bigint PRIMARY KEY, name text); CREATE ROLE `+role+
+		` LOGIN`)
 	t.Cleanup(func() { s.exec(t, "DROP OWNED BY "+role+"; DROP ROLE "+role) })
 	u, err := url.Parse(s.url)
 	require.NoError(t, err)

@@ -10,8 +10,8 @@ import (
 // cascadeFault refuses to replace rows with which those of another table would go.
 func cascadeFault(table, other string) error {
 	return &fault.Error{Kind: fault.Script,
-		Message: fmt.Sprintf("rows of %s cannot be replaced: %s refers to them, and its rows would be removed or changed "+
-			"with them", table, other),
+		Message: fmt.Sprintf("rows of %s cannot be replaced: %s refers to them, and its rows would be removed or "+
+			"changed with them", table, other),
 		Hint: "use mode: merge, which keeps rows that stay, or take ON DELETE from the reference"}
 }
 

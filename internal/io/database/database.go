@@ -31,7 +31,7 @@ const lockSeconds = 600
 // ColumnsMax is the most columns that a table or query may have.
 const ColumnsMax = 1600
 
-// Source is what is read of a database: a table or a query.
+// Source is a table or a query of a database to read from.
 type Source struct {
 	URL   string // with its secrets, if there are some
 	Table string // may have a schema before a point
@@ -64,7 +64,7 @@ type Client struct {
 	Roots func() (*x509.CertPool, error)
 	// Hide takes the values of secrets out of texts; nil: there are none.
 	Hide func(string) string
-	// Dir is what relative names of SQLite files are seen from; "": the working directory.
+	// Dir is the directory that relative names of SQLite files refer to; "": the working directory.
 	Dir string
 }
 
@@ -220,8 +220,8 @@ func connectFault(err error) *fault.Error {
 		f.Retryable, f.Hint = false, "the server's certificate is for another name: use that one in the address"
 	case errors.Is(err, mysql.ErrNoTLS) || answersWithoutTLS(err):
 		f.Retryable, f.Hint = false,
-			"the server speaks no TLS: set it up there, or write ?sslmode=disable (MySQL: ?ssl-mode=disabled) behind the "+
-				"address if the way to it is safe"
+			"the server speaks no TLS: set it up there, or write ?sslmode=disable (MySQL: ?ssl-mode=disabled) behind "+
+				"the address if the way to it is safe"
 	case errors.As(err, &dns):
 		f.Retryable, f.Hint = dns.IsTemporary, "check the host in the address"
 	}

@@ -14,8 +14,8 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// limit is what a column takes of texts, where the server does not refuse the others: it
-// cuts blanks off that are too many, and takes the text of a number for a place in an enum.
+// limit describes the texts that a column accepts, for values that the server would change instead of
+// refusing them. Servers cut surplus blanks off, and take the text of a number for a place in an enum.
 type limit struct {
 	kind  string
 	chars int      // 0: any number

@@ -87,7 +87,7 @@ func (in *inserter) load(ctx context.Context, path string) (kept int64, err erro
 	}
 }
 
-// value is what is bound for a text.
+// value returns the value to bind for a text.
 func (in *inserter) value(c TargetColumn, text string, null bool) (any, error) {
 	switch {
 	case null && c.made:
@@ -111,8 +111,9 @@ func (in *inserter) value(c TargetColumn, text string, null bool) (any, error) {
 		v, err := strconv.ParseFloat(text, 64)
 		if err == nil && (in.noNaN && math.IsNaN(v) || in.noInf && math.IsInf(v, 0)) {
 			err = &fault.Error{Kind: fault.UserData,
-				Message: fmt.Sprintf("row %d of what is written: column %s: the database has no %s", in.row, c.Name, text),
-				Hint:    "make it NULL before, or leave the row out"}
+				Message: fmt.Sprintf("row %d of what is written: column %s: the database has no %s",
+					in.row, c.Name, text),
+				Hint: "make it NULL before, or leave the row out"}
 		}
 		return v, err
 	}
@@ -241,7 +242,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// sqlWriter is what writers by way of package database/sql have in common.
+// sqlWriter is the common part of writers that use package database/sql.
 type sqlWriter struct{ *sqlSession }
 
 func (w sqlWriter) exec(ctx context.Context, sql string) error {

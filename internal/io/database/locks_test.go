@@ -37,7 +37,8 @@ func TestBatchesCommitAtOnce(t *testing.T) {
 					}
 					require.NoError(t, group.Wait())
 				}
-				require.Equal(t, fmt.Sprintln(rounds*batches), valuesOf(t, s, "SELECT count(*) AS n FROM thalweg_commits"))
+				require.Equal(t, fmt.Sprintln(rounds*batches),
+					valuesOf(t, s, "SELECT count(*) AS n FROM thalweg_commits"))
 			})
 		}
 	}
@@ -52,8 +53,8 @@ func stageSome(t *testing.T, to database.Target, run string, batches int) (all [
 		}
 		path := filepath.Join(t.TempDir(), "rows")
 		require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, "%d,\"\",\n", batch), 0o600))
-		one, err := database.Client{}.Stage(t.Context(), to, database.Attempt{Run: run, Node: "n", Batch: batch, Attempt: 1,
-			Rows: 1}, path)
+		one, err := database.Client{}.Stage(t.Context(), to, database.Attempt{Run: run, Node: "n",
+			Batch: batch, Attempt: 1, Rows: 1}, path)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = one.Discard(context.Background()) })
 		all = append(all, one)
@@ -99,8 +100,8 @@ func TestSilentServer(t *testing.T) {
 func TestTableEmptiedWhileRead(t *testing.T) {
 	t.Parallel()
 	s := postgres(t)
-	s.exec(t, "CREATE TABLE a (v bigint); CREATE TABLE b (v bigint); INSERT INTO b VALUES (1); CREATE VIEW w AS SELECT "+
-		"v FROM b")
+	s.exec(t, "CREATE TABLE a (v bigint); CREATE TABLE b (v bigint); INSERT INTO b VALUES (1); CREATE VIEW w AS "+
+		"SELECT v FROM b")
 	for _, src := range []database.Source{{URL: s.url, Table: "b"}, {URL: s.url, Query: "SELECT v FROM w"}} {
 		snapshot, err := database.Client{}.Snapshot(t.Context(), s.url)
 		require.NoError(t, err)
@@ -129,7 +130,8 @@ func TestAppendWhileReplaced(t *testing.T) {
 	waiting := func(n int) func() bool {
 		return func() bool {
 			return valuesOf(t, s, "SELECT count(*) AS n FROM information_schema.innodb_trx JOIN "+
-				"information_schema.processlist ON id = trx_mysql_thread_id WHERE db = database() AND trx_state = 'LOCK WAIT'") ==
+				"information_schema.processlist ON id = trx_mysql_thread_id WHERE db = database() AND trx_state = "+
+				"'LOCK WAIT'") ==
 				fmt.Sprintln(n)
 		}
 	}

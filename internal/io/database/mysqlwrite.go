@@ -12,10 +12,11 @@ import (
 	"thalweg/internal/base/sqltext"
 )
 
-// mysqlKeyChars is how long a text may be that is part of a key in a table that is made.
+// mysqlKeyChars limits the characters of a text that is part of a key in a table that is made.
 const mysqlKeyChars = 255
 
-// mysqlTable is how tables are made, whatever the database's defaults: with transactions, and texts whose bytes count.
+// mysqlTable holds the options of new tables, whatever the database's defaults: with transactions, and with
+// texts that compare by bytes.
 const mysqlTable = " ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 
 // mysqlWriter writes to MySQL and MariaDB.
@@ -37,10 +38,10 @@ func (w *mysqlWriter) traits() traits {
 
 func (w *mysqlWriter) records() recordsSQL {
 	return recordsSQL{
-		create: "CREATE TABLE IF NOT EXISTS %s (run varchar(150) NOT NULL, node varchar(400) NOT NULL, batch int NOT NULL, " +
-			"attempt bigint NOT NULL, rows_written bigint NOT NULL, " +
-			"digest varchar(200) NOT NULL, committed_at timestamp NOT NULL DEFAULT current_timestamp, PRIMARY KEY (run, node, " +
-			"batch))" + mysqlTable,
+		create: "CREATE TABLE IF NOT EXISTS %s (run varchar(150) NOT NULL, node varchar(400) NOT NULL, batch int NOT " +
+			"NULL, attempt bigint NOT NULL, rows_written bigint NOT NULL, " +
+			"digest varchar(200) NOT NULL, committed_at timestamp NOT NULL DEFAULT current_timestamp, PRIMARY KEY " +
+			"(run, node, batch))" + mysqlTable,
 		old:  "committed_at < now() - INTERVAL " + strconv.Itoa(keepDays) + " DAY",
 		lock: " FOR UPDATE",
 	}
@@ -63,10 +64,10 @@ func (w *mysqlWriter) transaction(ctx context.Context, mode string) error {
 	return w.exec(ctx, "START TRANSACTION READ WRITE")
 }
 
-// idleSeconds is how long a transaction stays open in which nothing happens.
+// idleSeconds is the time after which the server ends a transaction without statements.
 const idleSeconds = lockSeconds
 
-// aloneSeconds is how long an attempt waits for another one that writes the same table.
+// aloneSeconds limits the wait for another attempt that writes the same table.
 const aloneSeconds = 60
 
 func (w *mysqlWriter) alone(ctx context.Context, name string) error {
@@ -112,7 +113,8 @@ func enumWords(kind string) []string {
 	words := []string{}
 	list := strings.TrimSuffix(strings.TrimPrefix(kind, "enum("), ")")
 	for _, t := range sqltext.Tokens(list) {
-		if word := list[t.Start:t.End]; len(word) > 1 && word[0] == '\'' { // what else a server says of the type is no value
+		if word := list[t.Start:t.End]; len(word) > 1 && word[0] == '\'' {
+			// what else a server says of the type is no value
 			words = append(words, strings.ReplaceAll(word[1:len(word)-1], "''", "'"))
 		}
 	}
@@ -152,7 +154,8 @@ func (w *mysqlWriter) fits(c TargetColumn, kind string) bool {
 	base, _, _ = strings.Cut(base, " ")
 	switch c.Type {
 	case "string": // what does not fit is refused by the server, whose mode is strict
-		return slices.Contains([]string{"varchar", "text", "mediumtext", "longtext", "tinytext", "json", "enum", "uuid"},
+		return slices.Contains([]string{"varchar", "text", "mediumtext", "longtext", "tinytext", "json",
+			"enum", "uuid"},
 			base)
 	case "int":
 		return slices.Contains([]string{"bigint", "int", "mediumint", "smallint", "tinyint"}, base) || base == "decimal"
@@ -175,9 +178,12 @@ func (w *mysqlWriter) fits(c TargetColumn, kind string) bool {
 
 func (w *mysqlWriter) table(ctx context.Context, name string) ([]tableColumn, error) {
 	schema, table := mysqlParts(name)
-	found, err := w.rows(ctx, `SELECT column_name, column_type, is_nullable = 'NO' AND column_default IS NULL AND extra NOT LIKE '%auto_increment%' AND extra NOT LIKE '%GENERATED%',
+	found, err := w.rows(ctx,
+		`SELECT column_name, column_type, is_nullable = 'NO' AND column_default IS NULL
+			AND extra NOT LIKE '%auto_increment%' AND extra NOT LIKE '%GENERATED%',
 			extra LIKE '%auto_increment%' OR is_nullable = 'NO' AND column_type LIKE 'timestamp%'
-		FROM information_schema.columns WHERE table_schema = coalesce(nullif(?, ''), database()) AND table_name = ? ORDER BY ordinal_position`, schema, table)
+		FROM information_schema.columns WHERE table_schema = coalesce(nullif(?, ''), database()) AND table_name = ?
+		ORDER BY ordinal_position`, schema, table)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -216,7 +222,8 @@ func mysqlParts(name string) (schema, table string) {
 func (w *mysqlWriter) unique(ctx context.Context, name string, key []string) (bool, error) {
 	schema, table := mysqlParts(name)
 	// A part of a column, or an expression, is no column: it gives a name that none has.
-	found, err := w.rows(ctx, `SELECT index_name, CASE WHEN sub_part IS NULL THEN column_name END FROM information_schema.statistics
+	found, err := w.rows(ctx,
+		`SELECT index_name, CASE WHEN sub_part IS NULL THEN column_name END FROM information_schema.statistics
 		WHERE table_schema = coalesce(nullif(?, ''), database()) AND table_name = ? AND non_unique = 0`, schema, table)
 	return someIndexOf(found, key), err
 }
@@ -234,7 +241,8 @@ func (w *mysqlWriter) load(ctx context.Context, table string, columns []TargetCo
 func (w *mysqlWriter) clear(ctx context.Context, table string) error {
 	schema, name := mysqlParts(table)
 	found, err := w.rows(ctx, `SELECT table_name FROM information_schema.referential_constraints
-		WHERE unique_constraint_schema = coalesce(nullif(?, ''), database()) AND referenced_table_name = ? AND table_name <> referenced_table_name AND delete_rule NOT IN ('RESTRICT', 'NO ACTION') LIMIT 1`, schema, name)
+		WHERE unique_constraint_schema = coalesce(nullif(?, ''), database()) AND referenced_table_name = ?
+		AND table_name <> referenced_table_name AND delete_rule NOT IN ('RESTRICT', 'NO ACTION') LIMIT 1`, schema, name)
 	if err == nil && len(found) > 0 {
 		err = cascadeFault(table, found[0][0])
 	}

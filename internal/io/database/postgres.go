@@ -21,8 +21,7 @@ import (
 	"thalweg/internal/base/sqltext"
 )
 
-// cancelWait is how long a server has to end a query that was cancelled, before the
-// connection is cut.
+// cancelWait is the time that a server has to end a cancelled query before the connection is cut.
 const cancelWait = 5 * time.Second
 
 // endTimeout bounds saying goodbye.
@@ -34,8 +33,8 @@ var settings = "SET lock_timeout = '" + strconv.Itoa(lockSeconds) +
 	"s'; SET datestyle = 'ISO, YMD'; SET timezone = 'UTC'; SET intervalstyle = 'iso_8601'; SET bytea_output = 'hex'; " +
 	"SET extra_float_digits = 1; SET synchronize_seqscans = off; SET max_parallel_workers_per_gather = 0; SET " +
 	"statement_timeout = 0; " +
-	"SET idle_in_transaction_session_timeout = 0; SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET " +
-	"tcp_keepalives_count = 3"
+	"SET idle_in_transaction_session_timeout = 0; SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; " +
+	"SET tcp_keepalives_count = 3"
 
 // postgres is a session with PostgreSQL.
 type postgres struct {
@@ -302,8 +301,8 @@ func postgresFault(err error) error {
 			f.Hint = "check the name, and the schema before it"
 		}
 	case class == "28" || class == "3D":
-		f.Hint = "check user, password and database: passwords are taken from PGPASSWORD, ~/.pgpass, or a secret in the " +
-			"address"
+		f.Hint = "check user, password and database: passwords are taken from PGPASSWORD, ~/.pgpass, or a secret in " +
+			"the address"
 	case said.Code == "42601": // syntax_error
 		f.Kind, f.Hint = fault.Script, cmp.Or(f.Hint, onlySelect)
 	case class == "42" || class == "0A" || said.Code == "25006":

@@ -80,7 +80,8 @@ func (p *postgres) unemptied(ctx context.Context) error {
 		return nil
 	}
 	got, err := p.rows(ctx, `SELECT c.oid::regclass::text FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
-		WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND c.relfilenode <> 0 AND c.relfilenode <> pg_relation_filenode(c.oid) LIMIT 1`)
+		WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND c.relfilenode <> 0
+		AND c.relfilenode <> pg_relation_filenode(c.oid) LIMIT 1`)
 	if err != nil || len(got) == 0 {
 		return err
 	}
@@ -116,7 +117,8 @@ func (p *postgres) ranges(ctx context.Context, src Source) ([]string, error) {
 	}
 	got, err := p.rows(ctx, `SELECT pg_relation_size(c.oid) / current_setting('block_size')::bigint
 		FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-		WHERE c.oid = to_regclass($1) AND c.relkind IN ('r', 'm') AND a.amname = 'heap' AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhparent = c.oid)`,
+		WHERE c.oid = to_regclass($1) AND c.relkind IN ('r', 'm') AND a.amname = 'heap'
+		AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhparent = c.oid)`,
 		sqltext.Path(src.Table))
 	if err != nil || len(got) == 0 {
 		return all, err

@@ -20,8 +20,8 @@ func (w *postgresWriter) traits() traits           { return traits{name: "Postgr
 
 func (w *postgresWriter) records() recordsSQL {
 	return recordsSQL{
-		create: "CREATE TABLE IF NOT EXISTS %s (run text NOT NULL, node text NOT NULL, batch integer NOT NULL, attempt " +
-			"bigint NOT NULL, rows_written bigint NOT NULL, " +
+		create: "CREATE TABLE IF NOT EXISTS %s (run text NOT NULL, node text NOT NULL, batch integer NOT NULL, " +
+			"attempt bigint NOT NULL, rows_written bigint NOT NULL, " +
 			"digest text NOT NULL, committed_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (run, node, batch))",
 		old: "committed_at < now() - interval '" + strconv.Itoa(keepDays) + " days'",
 	}
@@ -137,7 +137,9 @@ func decimalOf(name string) (precision, scale int, ok bool) {
 }
 
 func (w *postgresWriter) table(ctx context.Context, name string) ([]tableColumn, error) {
-	found, err := w.rows(ctx, `SELECT a.attname, CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) ELSE format_type(a.atttypid, a.atttypmod) END,
+	found, err := w.rows(ctx,
+		`SELECT a.attname, CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod)
+			ELSE format_type(a.atttypid, a.atttypmod) END,
 			(a.attnotnull AND NOT a.atthasdef AND a.attidentity = '')::text
 		FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
 		WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`, w.path(name))
@@ -149,8 +151,11 @@ func (w *postgresWriter) table(ctx context.Context, name string) ([]tableColumn,
 }
 
 func (w *postgresWriter) unique(ctx context.Context, table string, key []string) (bool, error) {
-	found, err := w.rows(ctx, `SELECT i.indexrelid::text, a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
-		WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts = i.indnatts`, w.path(table))
+	found, err := w.rows(ctx,
+		`SELECT i.indexrelid::text, a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid
+			AND a.attnum = ANY (i.indkey)
+		WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL
+		AND i.indexprs IS NULL AND i.indnkeyatts = i.indnatts`, w.path(table))
 	return someIndexOf(found, key), err
 }
 
@@ -189,14 +194,16 @@ func (w *postgresWriter) alike(_ context.Context, _ string, key []string) ([]str
 // clear removes rows one by one where the table cannot be emptied at once: others refer to
 // it, it is a view, or the user may not.
 func (w *postgresWriter) clear(ctx context.Context, table string) error {
-	got, err := w.rows(ctx, `SELECT (c.relkind = 'v')::text, has_table_privilege(c.oid, 'TRUNCATE')::text, (f.conrelid IS NOT NULL)::text, coalesce(f.conrelid::regclass::text, ''), coalesce(f.confdeltype NOT IN ('a', 'r'), false)::text
+	got, err := w.rows(ctx,
+		`SELECT (c.relkind = 'v')::text, has_table_privilege(c.oid, 'TRUNCATE')::text, (f.conrelid IS NOT NULL)::text,
+			coalesce(f.conrelid::regclass::text, ''), coalesce(f.confdeltype NOT IN ('a', 'r'), false)::text
 		FROM pg_class c LEFT JOIN pg_constraint f ON f.confrelid = c.oid AND f.contype = 'f' AND f.conrelid <> c.oid
 		WHERE c.oid = to_regclass($1) ORDER BY 5 DESC LIMIT 1`, w.path(table))
 	if err != nil {
 		return err
 	}
-	view, allowed, referred, other, cascades := got[0][0] == "true", got[0][1] == "true", got[0][2] == "true", got[0][3],
-		got[0][4] == "true"
+	view, allowed, referred, other, cascades := got[0][0] == "true", got[0][1] == "true",
+		got[0][2] == "true", got[0][3], got[0][4] == "true"
 	switch {
 	case cascades:
 		return cascadeFault(table, other)
@@ -220,7 +227,8 @@ func (w *postgresWriter) merge(ctx context.Context, from string, t Target, rows 
 		return n, err
 	}
 	// not all types can be compared
-	return merged(ctx, w, from, t, func(a, b string) string { return a + "::text IS NOT DISTINCT FROM " + b + "::text" })
+	return merged(ctx, w, from, t,
+		func(a, b string) string { return a + "::text IS NOT DISTINCT FROM " + b + "::text" })
 }
 
 // onConflict is an INSERT by key, as PostgreSQL and SQLite have it.

@@ -18,8 +18,10 @@ import (
 
 // largeTable has more pages than are copied at once, with holes, and rows that were written
 // again: they stand behind the others.
-const largeTable = `CREATE TABLE large (id int, name text, at timestamp) WITH (fillfactor = 10, autovacuum_enabled = off);
-	INSERT INTO large SELECT g, CASE g % 3 WHEN 0 THEN 'a "q",' || chr(10) || g WHEN 1 THEN '' END || repeat('x', g % 900), timestamp '2024-01-01' + g * interval '1 ms'
+const largeTable = `CREATE TABLE large (id int, name text, at timestamp)
+	WITH (fillfactor = 10, autovacuum_enabled = off);
+	INSERT INTO large SELECT g, CASE g % 3 WHEN 0 THEN 'a "q",' || chr(10) || g WHEN 1 THEN '' END || repeat('x', g % 900),
+	timestamp '2024-01-01' + g * interval '1 ms'
 		FROM generate_series(1, 14000) AS g;
 	DELETE FROM large WHERE id BETWEEN 3000 AND 9000;
 	UPDATE large SET id = -id WHERE id % 11 = 0`
@@ -31,8 +33,8 @@ func sessions(t *testing.T, s server, table string) string {
 	require.NoError(t, err)
 	defer snapshot.Close()
 	text, _ := csvOf(t, snapshot,
-		database.Source{URL: s.url, Query: "SELECT count(DISTINCT pid) FROM pg_locks WHERE granted AND relation = '" + table +
-			"'::regclass"})
+		database.Source{URL: s.url, Query: "SELECT count(DISTINCT pid) FROM pg_locks WHERE granted AND relation = '" +
+			table + "'::regclass"})
 	return strings.TrimSuffix(strings.Split(text, "\n")[1], ",0")
 }
 
@@ -153,8 +155,8 @@ func waitsFor(t *testing.T, s server, statement string) func() {
 			defer snapshot.Close()
 			text, _ := csvOf(t, snapshot,
 				database.Source{URL: s.url,
-					Query: "SELECT count(*) FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE " +
-						"datname = current_database())"})
+					Query: "SELECT count(*) FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM " +
+						"pg_database WHERE datname = current_database())"})
 			return strings.Contains(text, "\n1,")
 		}
 		require.Eventually(t, waits, effort.Patience, 10*time.Millisecond)

@@ -129,22 +129,26 @@ func TestCopy(t *testing.T) {
 		server              func(*testing.T) server
 		make, types, values string
 	}{
-		{"PostgreSQL", postgres, `CREATE TABLE rows (id bigint NOT NULL, name text, n numeric(30,10), f real, b boolean, d date, at timestamptz, raw bytea);
-			INSERT INTO rows VALUES (1, E'a "q",\n\\N', 0.0000000001, 1.1, true, '0001-01-01', '2024-01-01 01:00:00.5+01', '\x00ff'), (2, '', NULL, 'NaN', NULL, NULL, NULL, ''), (3, NULL, -1, NULL, false, 'infinity', NULL, NULL)`,
+		{"PostgreSQL", postgres,
+			`CREATE TABLE rows (id bigint NOT NULL, name text, n numeric(30,10), f real, b boolean, d date,
+				at timestamptz, raw bytea);
+			INSERT INTO rows VALUES (1, E'a "q",\n\\N', 0.0000000001, 1.1, true, '0001-01-01',
+			'2024-01-01 01:00:00.5+01', '\x00ff'), (2, '', NULL, 'NaN', NULL, NULL, NULL, ''), (3, NULL, -1, NULL,
+			false, 'infinity', NULL, NULL)`,
 			"id int required, name string, n decimal(30,10), f float, b bool, d date, at datetime, raw string",
 			"1,\"a \"\"q\"\",\n\\N\",0.0000000001,1.1,t,0001-01-01,2024-01-01 " +
 				"00:00:00.5+00,\\x00ff\n2,\"\",,NaN,,,,\\x\n3,,-1.0000000000,,f,infinity,,\n"},
-		{"MariaDB", mariadb, "CREATE TABLE `rows` (id bigint NOT NULL, name text, n decimal(30,10), f float, d date, at " +
-			"datetime(3), raw varbinary(9), u bigint unsigned); " +
-			"INSERT INTO `rows` VALUES (1, 'a \"q\",\n\\\\N', 0.0000000001, 1.2345678, '1000-01-01', '2024-01-01 00:00:00.5', " +
-			"x'00ff', 18446744073709551615), (2, '', NULL, NULL, NULL, NULL, '', NULL), (3, NULL, -1, 0, NULL, NULL, NULL, " +
-			"NULL)",
+		{"MariaDB", mariadb, "CREATE TABLE `rows` (id bigint NOT NULL, name text, n decimal(30,10), f float, d date, " +
+			"at datetime(3), raw varbinary(9), u bigint unsigned); " +
+			"INSERT INTO `rows` VALUES (1, 'a \"q\",\n\\\\N', 0.0000000001, 1.2345678, '1000-01-01', '2024-01-01 " +
+			"00:00:00.5', x'00ff', 18446744073709551615), (2, '', NULL, NULL, NULL, NULL, '', NULL), (3, NULL, -1, " +
+			"0, NULL, NULL, NULL, NULL)",
 			"id int required, name string, n decimal(30,10), f float, d date, at datetime, raw string, u decimal(20,0)",
 			"1,\"a \"\"q\"\",\n\\N\",0.0000000001,1.2345678,1000-01-01,2024-01-01 " +
 				"00:00:00.500,\\x00ff,18446744073709551615\n2,\"\",,,,,\\x,\n3,,-1.0000000000,0,,,,\n"},
-		{"SQLite", sqlite, "CREATE TABLE rows (id INTEGER NOT NULL, name TEXT, f REAL, b BOOLEAN, at DATETIME, raw BLOB); " +
-			"INSERT INTO rows VALUES (1, 'a \"q\",\n\\N', 0.1, 1, '2024-01-01 00:00:00', x'00ff'), (2, '', 9e999, NULL, NULL, " +
-			"''), (3, NULL, NULL, 0, 5, NULL)",
+		{"SQLite", sqlite, "CREATE TABLE rows (id INTEGER NOT NULL, name TEXT, f REAL, b BOOLEAN, at DATETIME, raw " +
+			"BLOB); INSERT INTO rows VALUES (1, 'a \"q\",\n\\N', 0.1, 1, '2024-01-01 00:00:00', x'00ff'), (2, '', " +
+			"9e999, NULL, NULL, ''), (3, NULL, NULL, 0, 5, NULL)",
 			"id int, name string, f float, b bool, at string, raw string",
 			"1,\"a \"\"q\"\",\n\\N\",0.1,1,2024-01-01 00:00:00,\\x00ff\n2,\"\",Infinity,,,\"\"\n3,,,0,5,\n"},
 	} {
@@ -242,8 +246,8 @@ func TestRefusals(t *testing.T) {
 // A server without TLS says so at once, and the hint is what may be written instead.
 func TestServersWithoutTLS(t *testing.T) {
 	t.Parallel()
-	for kind, at := range map[string]string{"PostgreSQL": postgres(t).url + "?sslmode=require", "MariaDB": mariadb(t).url +
-		"?ssl-mode=required"} {
+	for kind, at := range map[string]string{"PostgreSQL": postgres(t).url + "?sslmode=require",
+		"MariaDB": mariadb(t).url + "?ssl-mode=required"} {
 		err := database.Client{}.Check(t.Context(), at)
 		require.Error(t, err, kind)
 		require.Contains(t, fault.Of(err).Hint, "disable", "%s: %v", kind, err)
@@ -259,11 +263,11 @@ func TestCancel(t *testing.T) {
 		server               func(*testing.T) server
 	}{
 		{"PostgreSQL", "SELECT pg_sleep(60)",
-			"SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND state = 'active' AND datname = " +
-				"current_database() AND pid <> pg_backend_pid()", postgres},
+			"SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND state = 'active' AND " +
+				"datname = current_database() AND pid <> pg_backend_pid()", postgres},
 		{"MariaDB", "SELECT sleep(60)",
-			"SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%sleep(60)%' AND db = database() AND id <> " +
-				"connection_id()", mariadb},
+			"SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%sleep(60)%' AND db = database() " +
+				"AND id <> connection_id()", mariadb},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			t.Parallel()

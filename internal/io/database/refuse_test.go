@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/test/effort"
 )
 
-// valuesOf are what a query gives.
+// valuesOf returns the rows of a query as CSV, without the header.
 func valuesOf(t *testing.T, s server, query string) string {
 	t.Helper()
 	snapshot, err := database.Client{}.Snapshot(t.Context(), s.url)
@@ -39,46 +39,50 @@ func TestRowsThatAreRefused(t *testing.T) {
 		{"PostgreSQL", "blanks to merge", "CREATE TABLE x (v varchar(5) PRIMARY KEY)", text, database.Merge,
 			"\"é\"\n\"éééé  \"\n", "row 2"},
 		{"PostgreSQL", "a name", "CREATE TABLE x (v name)", text, database.Append, "\"a\"\n", "column v is name there"},
-		{"PostgreSQL", "money", "CREATE TABLE x (v money)", text, database.Append, "\"1.005\"\n", "column v is money there"},
+		{"PostgreSQL", "money", "CREATE TABLE x (v money)", text, database.Append, "\"1.005\"\n",
+			"column v is money there"},
 		{"PostgreSQL", "a reference",
-			"CREATE TABLE p (v bigint PRIMARY KEY); INSERT INTO p VALUES (1); CREATE TABLE x (v bigint REFERENCES p)", number,
-			database.Append, "1\n2\n", "violates foreign key"},
+			"CREATE TABLE p (v bigint PRIMARY KEY); INSERT INTO p VALUES (1); CREATE TABLE x (v bigint REFERENCES p)",
+			number, database.Append, "1\n2\n", "violates foreign key"},
 		{"PostgreSQL", "a late reference",
 			"CREATE TABLE p (v bigint PRIMARY KEY); INSERT INTO p VALUES (1); CREATE TABLE x (v bigint REFERENCES p " +
 				"DEFERRABLE INITIALLY DEFERRED)", number, database.Append, "1\n2\n", "violates foreign key"},
 		{"PostgreSQL", "a late key", "CREATE TABLE x (v bigint UNIQUE DEFERRABLE)", number, database.Merge, "1\n",
 			"no unique index on v"},
 		{"PostgreSQL", "a cascade",
-			"CREATE TABLE x (v bigint PRIMARY KEY); INSERT INTO x VALUES (5); CREATE TABLE other (v bigint REFERENCES x ON " +
-				"DELETE CASCADE); INSERT INTO other VALUES (5)", number, database.Replace, "5\n", "other refers to them"},
+			"CREATE TABLE x (v bigint PRIMARY KEY); INSERT INTO x VALUES (5); CREATE TABLE other (v bigint " +
+				"REFERENCES x ON DELETE CASCADE); INSERT INTO other VALUES (5)", number, database.Replace, "5\n",
+			"other refers to them"},
 		{"PostgreSQL", "rows that are referred to",
-			"CREATE TABLE x (v bigint PRIMARY KEY); INSERT INTO x VALUES (5); CREATE TABLE other (v bigint REFERENCES x); " +
-				"INSERT INTO other VALUES (5)", number, database.Replace, "5\n", "violates foreign key"},
+			"CREATE TABLE x (v bigint PRIMARY KEY); INSERT INTO x VALUES (5); CREATE TABLE other (v bigint " +
+				"REFERENCES x); INSERT INTO other VALUES (5)", number, database.Replace, "5\n", "violates foreign key"},
 		{"MariaDB", "blanks", "CREATE TABLE x (v varchar(5))", text, database.Append, "\"a    \"\n\"abcde   \"\n",
 			`row 2 of what is written: column v: a text of 8 characters is too long for varchar(5): "abcde   "`},
 		{"MariaDB", "blanks to merge", "CREATE TABLE x (v varchar(5) PRIMARY KEY)", text, database.Merge,
 			"\"é\"\n\"éééé  \"\n", "row 2"},
 		{"MariaDB", "blanks of a text", "CREATE TABLE x (v tinytext)", text, database.Append,
 			"\"a\"\n\"" + strings.Repeat("x", 255) + " \"\n", "row 2"},
-		{"MariaDB", "a place in an enum", "CREATE TABLE x (v enum('b','a','3'))", text, database.Append, "\"3\"\n\"1\"\n",
-			`row 2 of what is written: column v: "1" is none of the values of enum('b','a','3')`},
+		{"MariaDB", "a place in an enum", "CREATE TABLE x (v enum('b','a','3'))", text, database.Append,
+			"\"3\"\n\"1\"\n", `row 2 of what is written: column v: "1" is none of the values of enum('b','a','3')`},
 		{"MariaDB", "a number far behind", "CREATE TABLE x (v tinyint)", number, database.Append,
-			strings.Repeat("1\n", 1233) + "300\n", "row 1234 of what is written: MySQL: Out of range value for column 'v'"},
+			strings.Repeat("1\n", 1233) + "300\n", "row 1234 of what is written: MySQL: Out of range value " +
+				"for column 'v'"},
 		{"MariaDB", "a key that is there", "CREATE TABLE x (v bigint PRIMARY KEY); INSERT INTO x VALUES (5)", number,
 			database.Append, "4\n5\n", "row 2 of what is written: MySQL: Duplicate entry"},
 		{"MariaDB", "a reference",
-			"CREATE TABLE p (v bigint PRIMARY KEY); INSERT INTO p VALUES (1); CREATE TABLE x (v bigint, FOREIGN KEY (v) " +
-				"REFERENCES p (v))", number, database.Append, "1\n2\n", "row 2"},
-		{"MariaDB", "a generated column", "CREATE TABLE x (a bigint, v bigint AS (a) STORED)", number, database.Append, "1\n",
-			"has been ignored"},
-		{"MariaDB", "a cascade", "CREATE TABLE x (v bigint PRIMARY KEY); INSERT INTO x VALUES (5); CREATE TABLE other (v " +
-			"bigint, FOREIGN KEY (v) REFERENCES x (v) ON DELETE SET NULL); INSERT INTO other VALUES (5)", number,
+			"CREATE TABLE p (v bigint PRIMARY KEY); INSERT INTO p VALUES (1); CREATE TABLE x (v bigint, FOREIGN KEY " +
+				"(v) REFERENCES p (v))", number, database.Append, "1\n2\n", "row 2"},
+		{"MariaDB", "a generated column", "CREATE TABLE x (a bigint, v bigint AS (a) STORED)", number,
+			database.Append, "1\n", "has been ignored"},
+		{"MariaDB", "a cascade",
+			"CREATE TABLE x (v bigint PRIMARY KEY); INSERT INTO x VALUES (5); CREATE TABLE other (v " +
+				"bigint, FOREIGN KEY (v) REFERENCES x (v) ON DELETE SET NULL); INSERT INTO other VALUES (5)", number,
 			database.Replace, "5\n", "other refers to them"},
 		{"MariaDB", "a number that is rounded", "CREATE TABLE x (v double(5,2))",
 			[]database.TargetColumn{{Name: "v", Type: "float", Nullable: true}}, database.Append, "1.2345\n",
 			"column v is double(5,2) there"},
-		{"MariaDB", "a view", "CREATE TABLE y (v bigint); CREATE VIEW x AS SELECT v FROM y", number, database.Append, "1\n",
-			"x is a view"},
+		{"MariaDB", "a view", "CREATE TABLE y (v bigint); CREATE VIEW x AS SELECT v FROM y", number,
+			database.Append, "1\n", "x is a view"},
 		{"MariaDB", "a number that would be made up", "CREATE TABLE x (v bigint AUTO_INCREMENT PRIMARY KEY)", number,
 			database.Append, "7\n\n", "row 2 of what is written: column v: it is NULL"},
 		{"SQLite", "a number that would be made up", "CREATE TABLE x (v INTEGER PRIMARY KEY)", number, database.Append,
@@ -86,16 +90,16 @@ func TestRowsThatAreRefused(t *testing.T) {
 		{"SQLite", "a number that would be made up to replace",
 			"CREATE TABLE x (v INTEGER PRIMARY KEY); INSERT INTO x VALUES (5)", number, database.Replace, "7\n\n",
 			"row 2 of what is written: column v: it is NULL"},
-		{"SQLite", "a check", "CREATE TABLE x (v TEXT CHECK (length(v) < 6))", text, database.Append, "\"a\"\n\"abcdef\"\n",
-			"row 2 of what is written: SQLite"},
+		{"SQLite", "a check", "CREATE TABLE x (v TEXT CHECK (length(v) < 6))", text, database.Append,
+			"\"a\"\n\"abcdef\"\n", "row 2 of what is written: SQLite"},
 		{"SQLite", "a check that ends the transaction", "CREATE TABLE x (v TEXT UNIQUE ON CONFLICT ROLLBACK)", text,
 			database.Append, "\"a\"\n\"b\"\n\"a\"\n", "UNIQUE constraint failed"},
 		{"SQLite", "a reference",
-			"CREATE TABLE p (v INTEGER PRIMARY KEY); INSERT INTO p VALUES (1); CREATE TABLE x (v INTEGER REFERENCES p)", number,
-			database.Append, "1\n2\n", "FOREIGN KEY"},
-		{"SQLite", "a cascade", "CREATE TABLE x (v INTEGER PRIMARY KEY); INSERT INTO x VALUES (5); CREATE TABLE other (v " +
-			"INTEGER REFERENCES x ON DELETE CASCADE); INSERT INTO other VALUES (5)", number, database.Replace, "5\n",
-			"other refers to them"},
+			"CREATE TABLE p (v INTEGER PRIMARY KEY); INSERT INTO p VALUES (1); CREATE TABLE x (v INTEGER REFERENCES p)",
+			number, database.Append, "1\n2\n", "FOREIGN KEY"},
+		{"SQLite", "a cascade", "CREATE TABLE x (v INTEGER PRIMARY KEY); INSERT INTO x VALUES (5); CREATE TABLE " +
+			"other (v INTEGER REFERENCES x ON DELETE CASCADE); INSERT INTO other VALUES (5)", number,
+			database.Replace, "5\n", "other refers to them"},
 		{"SQLite", "texts that the key takes for equal", "CREATE TABLE x (v TEXT COLLATE NOCASE PRIMARY KEY)", text,
 			database.Merge, "\"a\"\n\"A\"\n", "several rows have the key v"},
 	} {
@@ -142,7 +146,8 @@ func TestKeysAreNotMadeUp(t *testing.T) {
 			require.Equal(t, fault.UserData, fault.Of(err).Kind, err)
 			if kind == "MariaDB" {
 				s.exec(t, "CREATE TABLE counted (v bigint AUTO_INCREMENT PRIMARY KEY)")
-				staged, err := stage(t, database.Target{URL: s.url, Table: "counted", Mode: database.Append, Columns: number}, "2",
+				staged, err := stage(t, database.Target{URL: s.url, Table: "counted", Mode: database.Append,
+					Columns: number}, "2",
 					1, "0\n7\n")
 				require.NoError(t, err)
 				require.NoError(t, staged.Publish(t.Context()))
@@ -157,10 +162,11 @@ func TestReplacingOneByOne(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, make string }{
 		{"a table that others refer to",
-			"CREATE TABLE x (v bigint PRIMARY KEY); INSERT INTO x VALUES (5); CREATE TABLE other (v bigint REFERENCES x)"},
+			"CREATE TABLE x (v bigint PRIMARY KEY); INSERT INTO x VALUES (5); CREATE TABLE other (v bigint " +
+				"REFERENCES x)"},
 		{"rows that others refer to, looked at late",
-			"CREATE TABLE x (v bigint PRIMARY KEY); INSERT INTO x VALUES (1); CREATE TABLE other (v bigint REFERENCES x " +
-				"DEFERRABLE INITIALLY DEFERRED); INSERT INTO other VALUES (1)"},
+			"CREATE TABLE x (v bigint PRIMARY KEY); INSERT INTO x VALUES (1); CREATE TABLE other (v bigint " +
+				"REFERENCES x DEFERRABLE INITIALLY DEFERRED); INSERT INTO other VALUES (1)"},
 		{"a view", "CREATE TABLE y (v bigint); INSERT INTO y VALUES (5); CREATE VIEW x AS SELECT v FROM y"},
 		{"an empty view", "CREATE TABLE y (v bigint); CREATE VIEW x AS SELECT v FROM y"},
 	} {
@@ -201,9 +207,10 @@ func TestTwoReplaceAnEmptyTable(t *testing.T) {
 			}()
 			waiting := map[string]string{"PostgreSQL": "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = " +
 				"current_database() AND wait_event_type = 'Lock'",
-				"MariaDB": "SELECT count(*) AS n FROM information_schema.processlist WHERE db = database() AND state = 'User lock'"}[k.name]
-			require.Eventually(t, func() bool { return len(done) > 0 || valuesOf(t, s, waiting) == "1\n" }, effort.Patience,
-				time.Millisecond)
+				"MariaDB": "SELECT count(*) AS n FROM information_schema.processlist WHERE db = database() AND state " +
+					"= 'User lock'"}[k.name]
+			require.Eventually(t, func() bool { return len(done) > 0 || valuesOf(t, s, waiting) == "1\n" },
+				effort.Patience, time.Millisecond)
 			require.NoError(t, first.Publish(t.Context()))
 			require.NoError(t, <-done)
 			require.Equal(t, "1,\"\",\n", goods(t, s))

@@ -125,7 +125,8 @@ func (s *sqlSession) Copy(ctx context.Context, src Source, to io.Writer) (n int6
 			return n, s.fault(err)
 		}
 		for i, v := range values {
-			if text, ok := v.([]byte); ok && columns[i].Layout == layoutTime && slices.Contains(src.Millis, columns[i].Name) {
+			if text, ok := v.([]byte); ok && columns[i].Layout == layoutTime && slices.Contains(src.Millis,
+				columns[i].Name) {
 				v = millis(string(text))
 			}
 			w.value(v, s.kind == SQLite || binary(columns[i].Kind)) // SQLite gives texts as such

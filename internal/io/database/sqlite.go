@@ -18,10 +18,10 @@ import (
 	"thalweg/internal/base/sqltext"
 )
 
-// busyMilliseconds is how long SQLite waits for another process's transaction.
+// busyMilliseconds limits the wait of SQLite for another process's transaction.
 const busyMilliseconds = 60_000
 
-// sqliteFile is where the file of an address is.
+// sqliteFile returns the path of the file of an address.
 func (c Client) sqliteFile(loc address.Location) string {
 	if c.Dir != "" && !filepath.IsAbs(loc.Path) {
 		return filepath.Join(c.Dir, loc.Path)
@@ -133,8 +133,8 @@ func sqliteFault(err error) error {
 		f.Retryable, f.Hint = true, "another process writes the file"
 	case sqlite3.SQLITE_NOTADB:
 		f.Kind, f.Hint = fault.UserData,
-			"name a SQLite database, which begins with the text SQLite format 3 if it is not encrypted; files of CSV and "+
-				"others are read without sqlite://"
+			"name a SQLite database, which begins with the text SQLite format 3 if it is not encrypted; files of CSV "+
+				"and others are read without sqlite://"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
 		f.Hint = "check the file's permissions, and those of its directory"
 	}

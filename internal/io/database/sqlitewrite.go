@@ -39,10 +39,10 @@ func (w *sqliteWriter) traits() traits           { return traits{name: "SQLite"}
 
 func (w *sqliteWriter) records() recordsSQL {
 	return recordsSQL{
-		create: "CREATE TABLE IF NOT EXISTS %s (run TEXT NOT NULL, node TEXT NOT NULL, batch INTEGER NOT NULL, attempt " +
-			"INTEGER NOT NULL, rows_written INTEGER NOT NULL, " +
-			"digest TEXT NOT NULL, committed_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (run, node, batch))",
-		old: "committed_at < datetime('now', '-" + strconv.Itoa(keepDays) + " days')",
+		create: "CREATE TABLE IF NOT EXISTS %s (run TEXT NOT NULL, node TEXT NOT NULL, batch INTEGER NOT NULL, " +
+			"attempt INTEGER NOT NULL, rows_written INTEGER NOT NULL, " +
+			"digest TEXT NOT NULL, committed_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (run, " +
+			"node, batch))", old: "committed_at < datetime('now', '-" + strconv.Itoa(keepDays) + " days')",
 	}
 }
 
@@ -87,7 +87,8 @@ func (w *sqliteWriter) limit(string) *limit { return nil }
 func (w *sqliteWriter) alike(ctx context.Context, name string, key []string) ([]string, error) {
 	schema, table := sqlitePath(name)
 	found, err := w.rows(ctx,
-		`SELECT DISTINCT x.name, x.coll FROM pragma_index_list(?, ?) AS l, pragma_index_xinfo(l.name, ?) AS x WHERE l."unique" AND x."key"`, table, schema, schema)
+		`SELECT DISTINCT x.name, x.coll FROM pragma_index_list(?, ?) AS l, pragma_index_xinfo(l.name, ?) AS x
+			WHERE l."unique" AND x."key"`, table, schema, schema)
 	out := idents(w, key)
 	for i, k := range key {
 		for _, r := range found {
@@ -161,7 +162,8 @@ func affinity(kind string) string {
 func (w *sqliteWriter) table(ctx context.Context, name string) ([]tableColumn, error) {
 	schema, table := sqlitePath(name)
 	found, err := w.rows(ctx,
-		`SELECT name, type, "notnull" AND dflt_value IS NULL AND NOT (pk AND upper(type) = 'INTEGER'), pk AND upper(type) = 'INTEGER' FROM pragma_table_info(?, ?)`, table, schema)
+		`SELECT name, type, "notnull" AND dflt_value IS NULL AND NOT (pk AND upper(type) = 'INTEGER'),
+			pk AND upper(type) = 'INTEGER' FROM pragma_table_info(?, ?)`, table, schema)
 	out := make([]tableColumn, len(found))
 	for i, r := range found {
 		out[i] = tableColumn{name: r[0], kind: r[1], required: r[2] == "1", made: r[3] == "1"}
@@ -179,7 +181,8 @@ func sqlitePath(name string) (schema, table string) {
 func (w *sqliteWriter) unique(ctx context.Context, name string, key []string) (bool, error) {
 	schema, table := sqlitePath(name)
 	found, err := w.rows(ctx, `SELECT '', name FROM pragma_table_info(?, ?) WHERE pk > 0
-		UNION ALL SELECT l.name, i.name FROM pragma_index_list(?, ?) AS l, pragma_index_info(l.name, ?) AS i WHERE l."unique" AND NOT l.partial`,
+		UNION ALL SELECT l.name, i.name FROM pragma_index_list(?, ?) AS l, pragma_index_info(l.name, ?) AS i
+		WHERE l."unique" AND NOT l.partial`,
 		table, schema, table, schema, schema)
 	return someIndexOf(found, key), err
 }
@@ -217,8 +220,10 @@ func (w *sqliteWriter) size(ctx context.Context, table string) (int64, error) {
 
 func (w *sqliteWriter) clear(ctx context.Context, table string) error {
 	schema, name := sqlitePath(table)
-	found, err := w.rows(ctx, `SELECT m.name FROM `+w.ident(schema)+`.sqlite_schema AS m, pragma_foreign_key_list(m.name, ?) AS f
-		WHERE m.type = 'table' AND lower(f."table") = lower(?) AND lower(m.name) <> lower(?) AND f.on_delete NOT IN ('NO ACTION', 'RESTRICT') LIMIT 1`, schema, name, name)
+	found, err := w.rows(ctx, `SELECT m.name FROM `+w.ident(schema)+
+		`.sqlite_schema AS m, pragma_foreign_key_list(m.name, ?) AS f
+		WHERE m.type = 'table' AND lower(f."table") = lower(?) AND lower(m.name) <> lower(?)
+		AND f.on_delete NOT IN ('NO ACTION', 'RESTRICT') LIMIT 1`, schema, name, name)
 	if err == nil && len(found) > 0 {
 		err = cascadeFault(table, found[0][0])
 	}

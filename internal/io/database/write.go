@@ -23,7 +23,7 @@ const (
 // RecordsTable keeps what was committed, in the database and schema of the tables.
 const RecordsTable = "thalweg_commits"
 
-// keepDays is how long a record says that an attempt was committed.
+// keepDays is the time after which the record of a committed attempt may be removed.
 const keepDays = 400
 
 // Target is a table that is written.
@@ -45,7 +45,7 @@ type TargetColumn struct {
 	limit *limit // of the column there; nil: the server refuses what does not fit
 }
 
-// Attempt is who writes what: the rows of a batch of a node of a run.
+// Attempt identifies one attempt at writing the rows of a batch.
 type Attempt struct {
 	Run     string // which no other has, in whatever state it is recorded
 	Node    string
@@ -93,11 +93,11 @@ type writer interface {
 	load(ctx context.Context, table string, columns []TargetColumn, path string) (int64, error)
 	ident(name string) string
 	path(name string) string
-	// typeOf is what a column is created as; "": nothing holds its values.
+	// typeOf returns the type that a column is created with; "": no type holds its values.
 	typeOf(c TargetColumn, key bool) string
 	// fits reports whether a column that is there holds the values of one that comes, exactly.
 	fits(c TargetColumn, kind string) bool
-	// limit is what a column that is there takes of texts.
+	// limit returns the limit of texts of an existing column.
 	limit(kind string) *limit
 	// table describes a table; none: it is not there.
 	table(ctx context.Context, name string) ([]tableColumn, error)
@@ -138,7 +138,7 @@ func someIndexOf(rows [][]string, key []string) bool {
 	return false
 }
 
-// traits say how a database differs.
+// traits describes the peculiarities of a database system.
 type traits struct {
 	name         string
 	created      string // behind the columns of a table that is made
@@ -301,7 +301,8 @@ func (s *staged) merge(ctx context.Context) (int64, error) {
 	}
 	if null[0][0] != "0" {
 		return 0, &fault.Error{Kind: fault.UserData,
-			Message: fmt.Sprintf("%s of the rows have NULL in the key %s: which row of the table that is cannot be said",
+			Message: fmt.Sprintf("%s of the rows have NULL in the key %s: which row of the table that is "+
+				"cannot be said",
 				null[0][0], strings.Join(s.t.Key, ", ")), Hint: "leave them out with having, or name another key"}
 	}
 	alike, err := s.w.alike(ctx, s.t.Table, s.t.Key)
@@ -335,14 +336,15 @@ func (s *staged) create(ctx context.Context) error {
 	return s.w.exec(ctx, "CREATE TABLE "+s.w.path(s.t.Table)+" ("+strings.Join(items, ", ")+")"+s.w.traits().created)
 }
 
-// definition is what a table that is made has.
+// definition returns the columns and the key of a CREATE TABLE statement.
 func (s *staged) definition() ([]string, error) {
 	items := make([]string, 0, len(s.t.Columns)+1)
 	for _, c := range s.t.Columns {
 		key := slices.Contains(s.t.Key, c.Name)
 		kind := s.w.typeOf(c, key)
 		if kind == "" {
-			f := fault.New(fault.Script, "column %s: %s has no type that holds a %s exactly", c.Name, s.w.traits().name, c.Type)
+			f := fault.New(fault.Script, "column %s: %s has no type that holds a %s exactly", c.Name,
+				s.w.traits().name, c.Type)
 			f.Hint = "make a text of it in a sql node before, or leave it out with columns"
 			return nil, f
 		}
@@ -388,8 +390,9 @@ func (s *staged) check(ctx context.Context, have []tableColumn) error {
 		}
 	}
 	if len(wrong) > 0 {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s does not fit what is written: %s", s.t.Table,
-			strings.Join(wrong, "; ")),
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("table %s does not fit what is written: %s", s.t.Table,
+				strings.Join(wrong, "; ")),
 			Hint: "change the columns of the node, or the table with ALTER TABLE"}
 	}
 	if s.t.Mode != Merge {
@@ -490,7 +493,8 @@ func (s *staged) Publish(ctx context.Context) error {
 
 func (s *staged) publish(ctx context.Context) error {
 	sql := s.w.records()
-	// looking for a record that is not there locks a gap in MySQL, for several at once, in which then none can put its own
+	// looking for a record that is not there locks a gap in MySQL, for several at once, in which then none can put
+	// its own
 	if s.t.Mode == Replace {
 		if err := s.w.alone(ctx, s.recordsName()); err != nil {
 			return err
@@ -508,12 +512,14 @@ func (s *staged) publish(ctx context.Context) error {
 	}
 	stmts := []string{
 		fmt.Sprintf("INSERT INTO %s (run, node, batch, attempt, rows_written, digest) VALUES (%s, %s, %d, %d, %d, %s)",
-			s.records, textSQL(s.a.Run), textSQL(s.nodeAndTable()), s.a.Batch, s.a.Attempt, s.a.Rows, textSQL(s.a.Digest)),
+			s.records, textSQL(s.a.Run), textSQL(s.nodeAndTable()), s.a.Batch, s.a.Attempt, s.a.Rows,
+			textSQL(s.a.Digest)),
 		commit,
 	}
 	if s.t.Mode != Append {
 		// An earlier attempt's. One that came since the look above stays, and the key refuses ours.
-		stmts = slices.Insert(stmts, 0, "DELETE FROM "+s.records+s.where()+fmt.Sprintf(" AND attempt < %d", s.a.Attempt))
+		stmts = slices.Insert(stmts, 0, "DELETE FROM "+s.records+s.where()+
+			fmt.Sprintf(" AND attempt < %d", s.a.Attempt))
 	}
 	for _, stmt := range stmts {
 		if err := s.w.exec(ctx, stmt); err != nil {

@@ -193,16 +193,16 @@ func TestCommitBehindTheLook(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- late.Publish(ctx) }()
 			require.Eventually(t, func() bool {
-				got := conn.ExecParams(ctx, "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'thalweg_commits'::regclass",
-					nil, nil, nil, nil).Read()
+				got := conn.ExecParams(ctx, "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = "+
+					"'thalweg_commits'::regclass", nil, nil, nil, nil).Read()
 				return got.Err == nil && len(got.Rows) > 0
 			}, effort.Patience, 10*time.Millisecond)
-			do("INSERT INTO thalweg_commits (run, node, batch, attempt, rows_written, digest) VALUES ('1', 'n > late', 0, 2, " +
-				"1, '1,\"\",\n'); COMMIT")
+			do("INSERT INTO thalweg_commits (run, node, batch, attempt, rows_written, digest) VALUES ('1', 'n > " +
+				"late', 0, 2, 1, '1,\"\",\n'); COMMIT")
 			require.Error(t, <-done)
 			require.NoError(t, late.Discard(ctx))
-			got := conn.ExecParams(ctx, "SELECT attempt, to_regclass('late') IS NULL FROM thalweg_commits WHERE run = '1'", nil,
-				nil, nil, nil).Read()
+			got := conn.ExecParams(ctx, "SELECT attempt, to_regclass('late') IS NULL FROM thalweg_commits "+
+				"WHERE run = '1'", nil, nil, nil, nil).Read()
 			require.NoError(t, got.Err)
 			require.Equal(t, [][][]byte{{[]byte("2"), []byte("t")}}, got.Rows)
 		})
@@ -223,11 +223,13 @@ func TestTablesThatDoNotFit(t *testing.T) {
 			require.Equal(t, fault.Script, fault.Of(err).Kind)
 			s.exec(t, "DROP TABLE goods")
 			s.exec(t, map[string]string{"SQLite": "CREATE TABLE goods (id bigint, name text, price text)"}[k.name]+
-				map[bool]string{true: "CREATE TABLE goods (id bigint, name varchar(3), price decimal(30,4))"}[k.name != "SQLite"])
+				map[bool]string{true: "CREATE TABLE goods (id bigint, name varchar(3), price " +
+					"decimal(30,4))"}[k.name != "SQLite"])
 			_, err = stage(t, target(s, database.Merge), "1", 1, "1,,\n")
 			require.ErrorContains(t, err, "no unique index on id")
 			index, _, _ := strings.Cut(fault.Of(err).Hint, ", or")
-			s.exec(t, index+"; DROP INDEX "+strings.Fields(index)[3]+map[bool]string{true: " ON goods"}[k.name == "MariaDB"])
+			s.exec(t, index+"; DROP INDEX "+strings.Fields(index)[3]+
+				map[bool]string{true: " ON goods"}[k.name == "MariaDB"])
 			if k.name != "SQLite" {
 				_, err = stage(t, target(s, database.Append), "1", 1, "1,\"long\",\n")
 				require.Equal(t, fault.UserData, fault.Of(err).Kind, "%v", err)
@@ -304,8 +306,8 @@ func TestKeysOfTables(t *testing.T) {
 			for index, ok := range map[string]bool{"('B', 'a', 'c,d')": true, "('a', 'c,d')": false,
 				"('a', 'B', 'c,d', 'x')": false, "('c,d', 'B', 'a')": true} {
 				s.exec(t, quoted.Replace("DROP TABLE IF EXISTS 'keys'"))
-				s.exec(t, quoted.Replace("CREATE TABLE 'keys' ('B' bigint NOT NULL, 'a' bigint NOT NULL, 'c,d' bigint NOT NULL, "+
-					"'x' bigint)"))
+				s.exec(t, quoted.Replace("CREATE TABLE 'keys' ('B' bigint NOT NULL, 'a' bigint NOT NULL, 'c,d' "+
+					"bigint NOT NULL, 'x' bigint)"))
 				s.exec(t, quoted.Replace("CREATE UNIQUE INDEX i ON 'keys' "+index))
 				staged, err := stage(t, to, index, 1, "1,2,3,4\n")
 				if !ok {

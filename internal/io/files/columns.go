@@ -211,8 +211,8 @@ func headerColumns(in Input, c script.CSVReader) ([]script.FileColumn, error) {
 		case !ok:
 			f := w.src.bad("the file ends before its header: it has %s, hdr_line_idx is %d",
 				counted(i, "record"), c.HeaderRecord)
-			f.Hint = "the columns are those of the first file: name one first that has its header in record hdr_line_idx, " +
-				"counted from 0; or list the columns: columns: {name: type}"
+			f.Hint = "the columns are those of the first file: name one first that has its header in record " +
+				"hdr_line_idx, counted from 0; or list the columns: columns: {name: type}"
 			return nil, f
 		case w.offset >= HeadBytesMax:
 			return nil, w.src.headTooLong()

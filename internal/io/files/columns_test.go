@@ -23,9 +23,11 @@ func TestColumnsOfCSV(t *testing.T) {
 	}{
 		{name: "plain", text: "id,Order ID\n1,2\n", want: []string{"id", "Order ID"}},
 		{name: "bom, quotes, CRLF", text: "\xEF\xBB\xBF\"a,b\",c\r\n1,2\r\n", want: []string{"a,b", "c"}},
-		{name: "third record", text: "title\n\nmore,of,it\nid;x\n", csv: script.CSVReader{HeaderRecord: 2, Separator: ';'},
+		{name: "third record", text: "title\n\nmore,of,it\nid;x\n", csv: script.CSVReader{HeaderRecord: 2,
+			Separator: ';'},
 			want: []string{"id", "x"}},
-		{name: "broken title", text: "\"Report\" of 2024\nid;x\n", csv: script.CSVReader{HeaderRecord: 1, Separator: ';'},
+		{name: "broken title", text: "\"Report\" of 2024\nid;x\n", csv: script.CSVReader{HeaderRecord: 1,
+			Separator: ';'},
 			want: []string{"id", "x"}},
 		{name: "no line end", text: "id", want: []string{"id"}},
 		{name: "empty", text: "", problem: "the file ends before its header"},

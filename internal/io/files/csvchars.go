@@ -9,7 +9,7 @@ import (
 // byte i.
 type csvChars struct{ quotes, separators, newlines, crs uint64 }
 
-// charBytes is how many bytes are looked at together.
+// charBytes is the number of bytes that one step examines.
 const charBytes = 64
 
 // charSearch looks for them. What is not there at all is not looked for:

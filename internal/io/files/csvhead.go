@@ -17,8 +17,8 @@ import (
 	"thalweg/internal/lang/script"
 )
 
-// csvHead is what the start of a CSV file says: how many fields a record has,
-// where the columns are, and where the data starts.
+// csvHead describes the head of a CSV file: the fields of a record, the places of the columns, and the start
+// of the data.
 type csvHead struct {
 	fields    int          // of every record; 0: the file has no records
 	index     []int        // per column of the reader, its field; -1: the file has none
@@ -65,16 +65,16 @@ func csvDialect(r *script.FileReader) error {
 			scriptFault(r.Pos, "csv.hdr_line_idx",
 				"columns are found by their headers, but hdr_line_idx says that there is none"))
 	case r.CSV.ByHeader && r.CSV.FirstDataRecord > 0 && r.CSV.FirstDataRecord < r.CSV.HeaderRecord:
-		return scriptHint("name a record below the header, or leave first_data_line_idx out: the data begins below the "+
-			"header then",
+		return scriptHint("name a record below the header, or leave first_data_line_idx out: the data begins below "+
+			"the header then",
 			scriptFault(r.Pos, "csv.first_data_line_idx", "first_data_line_idx %d is above the header, hdr_line_idx %d",
 				r.CSV.FirstDataRecord, r.CSV.HeaderRecord))
 	}
 	return nil
 }
 
-// skippedRecords is how many records lie before the data. With columns by
-// index a header record is nothing special: first_data_line_idx alone counts.
+// skippedRecords returns the number of records before the data. With columns by index a header record is
+// nothing special: first_data_line_idx alone counts.
 func skippedRecords(r *script.FileReader) int {
 	if r.CSV.ByHeader {
 		return max(r.CSV.FirstDataRecord, r.CSV.HeaderRecord+1)
@@ -119,7 +119,7 @@ func scriptHint(hint string, f *fault.Error) error {
 	return f
 }
 
-// headBlockBytes is what is read of a file at first to find its head.
+// headBlockBytes is the size of the first read of a file that looks for its head.
 const headBlockBytes = 16 << 10
 
 // walkFile walks a whole file of text, behind its byte order mark.
@@ -192,7 +192,8 @@ func parseHead(r *script.FileReader, w *csvWalker) (csvHead, error) {
 			if head.fields > 0 && r.CSV.ByHeader && i <= r.CSV.HeaderRecord {
 				f := w.src.bad("the file ends before its header: it has %s, hdr_line_idx is %d",
 					counted(i, "record"), r.CSV.HeaderRecord)
-				f.Hint = "hdr_line_idx counts records from 0, and no blank lines; if this is the wrong file, name another one"
+				f.Hint = "hdr_line_idx counts records from 0, and no blank lines; if this is the wrong file, name " +
+					"another one"
 				return head, f
 			}
 			break
@@ -263,7 +264,8 @@ func (h *csvHead) byIndex(r *script.FileReader, src source) error {
 			f := src.bad("column %s has col_idx %d, but the records have %s", c.Name, c.Index,
 				counted(h.fields, "field"))
 			f.Place.Line, f.Place.Field = 1, c.Name
-			f.Hint = "indexes start at 0; check the separator, and csv: {first_data_line_idx: N} where titles stand above the data"
+			f.Hint = "indexes start at 0; check the separator, and csv: {first_data_line_idx: N} where titles stand " +
+				"above the data"
 			return f
 		}
 		h.index = append(h.index, c.Index)
@@ -302,8 +304,8 @@ func resolveHeader(r *script.FileReader, w *csvWalker, rec csvRecord) ([]int, er
 		if c.InFile() && c.Short && !c.Placed && times[c.Header] > 1 {
 			f := w.src.bad("the header has %d columns %q", times[c.Header], shorten(c.Header))
 			f.Place.Line, f.Place.Field = line, c.Name
-			f.Hint = "under columns {type: TYPE, path: HEADER, col_idx: 3}, counted from 0, says which one is meant; or write " +
-				"the file with different headers"
+			f.Hint = "under columns {type: TYPE, path: HEADER, col_idx: 3}, counted from 0, says which one is meant; " +
+				"or write the file with different headers"
 			return nil, f
 		}
 	}
@@ -317,8 +319,8 @@ func resolveHeader(r *script.FileReader, w *csvWalker, rec csvRecord) ([]int, er
 		f.Place.Field = missing[0].Name
 	}
 	if n, at := headerBelow(r, w); n > 0 {
-		f.Hint = fmt.Sprintf("line %d has them, below titles: say csv: {hdr_line_idx: %d, first_data_line_idx: %d} on the "+
-			"node that reads it, "+
+		f.Hint = fmt.Sprintf("line %d has them, below titles: say csv: {hdr_line_idx: %d, first_data_line_idx: %d} "+
+			"on the node that reads it, "+
 			"which count records from 0", at, n, n+1)
 	}
 	if !missing[0].Placed {
@@ -390,8 +392,8 @@ func missingFault(r *script.FileReader, record []string, missing []*script.Input
 	switch {
 	case f.Hint != "":
 	case !slices.ContainsFunc(record, func(h string) bool { return !looksLikeValue(h) }):
-		f.Hint = "if the file has no header, say csv: {hdr_line_idx: -1, first_data_line_idx: 0} on the node that reads " +
-			"it: its columns are counted then"
+		f.Hint = "if the file has no header, say csv: {hdr_line_idx: -1, first_data_line_idx: 0} on the node that " +
+			"reads it: its columns are counted then"
 	case len(record) > 1 || !strings.ContainsAny(record[0], ";,\t| "):
 		f.Hint = lackingHint(names[0], record)
 	default:
@@ -422,8 +424,8 @@ func misplaced(c *script.InputColumn, header []string, src source) *fault.Error 
 		f.Message = fmt.Sprintf("the column with the index %d, counted from 0, has %s, not %s", c.Index,
 			called(header[c.Index]), called(c.Header))
 	}
-	f.Hint = "the script finds it by both (col_idx): correct the file's header; or if files may be without the column, " +
-		"say optional: true of it"
+	f.Hint = "the script finds it by both (col_idx): correct the file's header; or if files may be without the " +
+		"column, say optional: true of it"
 	return f
 }
 
@@ -432,11 +434,12 @@ func looksLikeValue(cell string) bool { return valueLike.MatchString(strings.Tri
 
 var valueLike = regexp.MustCompile(`^[-+]?[0-9][0-9.,:/TZ +-]*$`)
 
-// separatorHint is what to do about a header that is one field.
+// separatorHint returns the hint for a header that is one field.
 func separatorHint(separator byte, header string) string {
 	for _, other := range []byte(";\t|,") {
 		if other != separator && strings.IndexByte(header, other) >= 0 {
-			return fmt.Sprintf("the header is one field: say csv: {separator: %q} on the node that reads it", string(other))
+			return fmt.Sprintf("the header is one field: say csv: {separator: %q} on the node that reads it",
+				string(other))
 		}
 	}
 	return fmt.Sprintf("the header is one field: is the separator really %q?", separator)
@@ -494,7 +497,7 @@ func headerRecord(r *script.FileReader, s Slice) ([]string, error) {
 	}
 }
 
-// lackingHint is what to do about a column that a file has not got.
+// lackingHint returns the hint for a column that a file lacks.
 func lackingHint(want string, have []string) string {
 	const optional = "if files may be without it, say optional: true of the column"
 	if near := similar.Nearest(want, have); near != "" {
@@ -568,7 +571,8 @@ func (s source) badRecord(bad csvBadRecord, line, record int64, fields int) *fau
 		// a part of bad rows: it does not change
 		f = s.bad("the record has %d fields, the first record of the file has %d", bad.fields, fields)
 		f.Hint = "every record needs the same number of fields; look for an unquoted separator or a missing quote; " +
-			"where titles stand above the header, csv: {hdr_line_idx: N} says which record, counted from 0, is the header"
+			"where titles stand above the header, csv: {hdr_line_idx: N} says which record, counted from 0, " +
+			"is the header"
 	}
 	f.Place.Line, f.Place.Record = line+bad.line, record+bad.record+1
 	return f

@@ -66,7 +66,8 @@ func isMarked(marks [][]string, rec csvRecord, i int) bool {
 		return false
 	}
 	value := rec.shape.value(rec.text, i)
-	return len(value) > 0 && value[0] == cellMark || rec.shape.fields[i].quoted && slices.Contains(marks[i], string(value))
+	return len(value) > 0 && value[0] == cellMark || rec.shape.fields[i].quoted &&
+		slices.Contains(marks[i], string(value))
 }
 
 // hasMark is the condition that a text has a mark, withoutMark what is behind it.

@@ -61,10 +61,12 @@ func TestCSVNulls(t *testing.T) {
 			"NA", "a"}},
 		"text NA": {nullColumn(expr.String, "NA", false, ""), texts,
 			[]string{"", "", " ", " ", "NULL", "NA", "a"}},
-		"text NA, default": {nullColumn(expr.String, "NA", false, "def"), texts, []string{"def", "def", " ", " ", "NULL",
-			"NA", "a"}},
-		"text NA, quoted null": {nullColumn(expr.String, "NA", true, "def"), texts, []string{"def", "NULL", " ", " ", "NULL",
-			"NULL", "a"}},
+		"text NA, default": {nullColumn(expr.String, "NA", false, "def"), texts,
+			[]string{"def", "def", " ", " ", "NULL",
+				"NA", "a"}},
+		"text NA, quoted null": {nullColumn(expr.String, "NA", true, "def"), texts,
+			[]string{"def", "NULL", " ", " ", "NULL",
+				"NULL", "a"}},
 		"text NA or empty": {nullColumn(expr.String, "NA|", false, ""), texts, []string{"NULL", "", " ", " ", "NULL",
 			"NA", "a"}},
 		"int": {nullColumn(expr.Int, "|NA", false, ""), numbers, []string{"NULL", "NULL", "NULL", "NULL",
@@ -73,8 +75,9 @@ func TestCSVNulls(t *testing.T) {
 			"NULL", "NULL", "7"}},
 		"int NA, default": {nullColumn(expr.Int, "NA", false, "5"), numbers, []string{"5", "5", "5", "5", "7", "NULL",
 			"NULL", "7"}},
-		"int NA, quoted null": {nullColumn(expr.Int, "NA", true, "5"), numbers, []string{"5", "NULL", "5", "5", "7", "NULL",
-			"NULL", "7"}},
+		"int NA, quoted null": {nullColumn(expr.Int, "NA", true, "5"), numbers,
+			[]string{"5", "NULL", "5", "5", "7", "NULL",
+				"NULL", "7"}},
 		"int 7": {nullColumn(expr.Int, "7|NA", false, "5"), numbers,
 			[]string{"5", "5", "5", "5", "NULL", "NULL", "NULL", "7"}},
 		"int 7, quoted null": {nullColumn(expr.Int, "7|NA", true, "5"), numbers, []string{"5", "NULL", "5", "5", "NULL",
@@ -97,7 +100,8 @@ func TestCSVNulls(t *testing.T) {
 					require.Equal(t, want, got[i][0], "line %d", i)
 				}
 				if test.column.Type != expr.String {
-					return // its instance needs more than this one has: internal/run/engine reads such columns around bad rows
+					// its instance needs more than this one has: internal/run/engine reads such columns around bad rows
+					return
 				}
 				sound, bad, _ := tolerantRead(t, db, r, 1<<30)
 				require.Empty(t, bad)

@@ -25,7 +25,7 @@ import (
 // inside quotes, which makes it broken. A range that ends where a record of a
 // longer one ends has therefore the same records: cuts change nothing.
 
-// csvFlaw is what makes a record bad, but for its values.
+// csvFlaw names what is wrong with a record's text, whatever its values.
 type csvFlaw int
 
 const (
@@ -38,14 +38,14 @@ const (
 // broken reports whether the quotes do not say where the record ends.
 func (f csvFlaw) broken() bool { return f == flawQuotes }
 
-// csvField is where a field is in its record's text, without its quotes.
+// csvField is the place of a field in its record's text, without its quotes.
 type csvField struct {
 	from, to int
 	quoted   bool
 	escaped  bool // has doubled quotes
 }
 
-// csvShape is what the grammar says of one record.
+// csvShape describes the fields and line ends of one record.
 type csvShape struct {
 	fields   []csvField // of a broken record those before the one in which its first line ends
 	size     int        // bytes, the line end included
@@ -220,8 +220,8 @@ func (s *csvShape) values(text []byte) []string {
 	return out
 }
 
-// place is where field i begins: lines behind the record's first, and the
-// 1-based character of that line.
+// place returns the beginning of field i: the number of lines behind the record's first, and the 1-based
+// character of that line.
 func (s *csvShape) place(text []byte, i int) (lines int64, column int) {
 	at := s.fields[i].from
 	if s.fields[i].quoted {

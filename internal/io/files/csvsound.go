@@ -39,8 +39,8 @@ type csvMarks struct {
 	cr       uint64 // a line that ends in CRLF
 }
 
-// takeSound takes records from the start of block, which is that of a record.
-// fields is what each has, 0 for any number.
+// takeSound takes records from the start of block, where a record begins. fields is the number of fields of
+// each record, 0 for any. fields is what each has, 0 for any number.
 func takeSound(block []byte, search charSearch, fields, until int) soundRecords {
 	s := soundRecords{wanted: fields - 1, until: until, opens: 1, ended: 2}
 	for at := 0; at < len(block) && !s.stop; at += charBytes {

@@ -45,7 +45,9 @@ func sameScan(t *testing.T, text string, separator byte, fields, window int, dis
 	sameCuts(t, text, separator, fields, got.cuts, want.w.row)
 	for at := distance; at < size; at += distance {
 		end, some := slices.BinarySearch(ends, at)
-		cut, _ := slices.BinarySearchFunc(got.cuts, at, func(c csvCut, at int64) int { return cmp.Compare(c.Offset, at) })
+		cut, _ := slices.BinarySearchFunc(got.cuts, at, func(c csvCut, at int64) int {
+			return cmp.Compare(c.Offset, at)
+		})
 		if some || end < len(ends) { // or earlier, behind a blank line
 			require.LessOrEqual(t, got.cuts[cut].Offset, ends[end], "%q wants a cut at %d", text, at)
 		}
@@ -64,7 +66,8 @@ func sameCuts(t *testing.T, text string, separator byte, fields int, cuts []csvC
 		last = cut.Offset
 		before, _ := oneByOne(t, text[:last], separator, fields)
 		behind, _ := oneByOne(t, text[last:], separator, fields)
-		require.Equal(t, []int64{before.w.row, before.w.lines}, []int64{cut.Records, cut.Lines}, "cut %q at %d", text, last)
+		require.Equal(t, []int64{before.w.row, before.w.lines}, []int64{cut.Records, cut.Lines},
+			"cut %q at %d", text, last)
 		require.Equal(t, rows, cut.Records+behind.w.row, "cut %q at %d", text, last)
 	}
 }
@@ -156,11 +159,12 @@ func FuzzSoundRecordsSameAsOneByOne(f *testing.F) {
 // the 64 bytes that are looked at together.
 func TestSoundRecordsAreTakenAtOnce(t *testing.T) {
 	t.Parallel()
-	for _, records := range []string{"a,b\n", "\"a\",\"b\"\n", "\"a\",\"b\"\r\n", "\"\",\"\"\r\n", "\"\"\"\",\"a\"\"b\"\n",
-		"a,\"b\n\r\n\"\n", ",\n\n\r\n,\r\n", "\"a\rb\",\r\n"} {
+	for _, records := range []string{"a,b\n", "\"a\",\"b\"\n", "\"a\",\"b\"\r\n", "\"\",\"\"\r\n",
+		"\"\"\"\",\"a\"\"b\"\n", "a,\"b\n\r\n\"\n", ",\n\n\r\n,\r\n", "\"a\rb\",\r\n"} {
 		for shift := range charBytes {
 			text := strings.Repeat("x", shift) + "," + strings.Repeat("\n"+records, charBytes)
-			got := takeSound([]byte(text), charSearch{separator: ',' * everyByte, quotes: true, crs: true}, 2, len(text))
+			got := takeSound([]byte(text), charSearch{separator: ',' * everyByte, quotes: true,
+				crs: true}, 2, len(text))
 			require.Equal(t, len(text), got.size, "%q", text)
 		}
 	}
@@ -173,7 +177,8 @@ func TestOddRecordsAreNotSound(t *testing.T) {
 		"a,b,c", "a"} {
 		for shift := range charBytes {
 			before := "a,b\n" + strings.Repeat("x", shift) + ",\n"
-			got := takeSound([]byte(before+record+"\na,b\n"), charSearch{separator: ',' * everyByte, quotes: true, crs: true}, 2,
+			got := takeSound([]byte(before+record+"\na,b\n"), charSearch{separator: ',' * everyByte,
+				quotes: true, crs: true}, 2,
 				1<<10)
 			require.Equal(t, len(before), got.size, "%q", record)
 			sameScan(t, before+record+"\na,b\n", ',', 2, 0, 5)

@@ -46,7 +46,7 @@ func (s source) walk(in io.ReaderAt, offset, length int64, separator byte, field
 		offset: offset, window: window[:0]}
 }
 
-// recordsBetweenLooks is how often a walk looks whether it is to stop.
+// recordsBetweenLooks is the number of records between two checks for a stop.
 const recordsBetweenLooks = 4096
 
 // next returns the next record, or io.EOF. A failure to read is the source's.
@@ -86,7 +86,7 @@ func (w *csvWalker) next(ctx context.Context) (csvRecord, error) {
 	return rec, err
 }
 
-// rest is what has been read and not walked.
+// rest returns the bytes that were read and not yet walked.
 func (w *csvWalker) rest() []byte { return w.window[w.from:] }
 
 // whole reports whether the range ends with rest.

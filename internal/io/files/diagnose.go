@@ -104,7 +104,8 @@ func (p *parquetPlan) diagnoseFooter(ctx context.Context, db Querier) error {
 	}
 	s.view = ""
 	for _, c := range s.inFile() {
-		_, err := queryRow(ctx, db, "SELECT CAST(max(hash("+sqltext.Ident(c.Name)+")) AS VARCHAR)"+s.scan([]parquetSlice{s}))
+		_, err := queryRow(ctx, db, "SELECT CAST(max(hash("+sqltext.Ident(c.Name)+")) AS VARCHAR)"+
+			s.scan([]parquetSlice{s}))
 		if err != nil && ctx.Err() == nil {
 			return s.source().damaged(&parquetfile.DamagedError{Column: c.Name, What: "DuckDB cannot read what its footer says",
 				Err: err})
@@ -140,8 +141,8 @@ func (p *parquetPlan) diagnoseColumn(ctx context.Context, db Querier, i int) err
 	if err != nil {
 		return err
 	}
-	query := "SELECT CAST(" + s.rowNumber() + " AS VARCHAR), left(" + s.text(p.r, i) + ", " + fmtInt(shownValueRunes+1) +
-		")" + from +
+	query := "SELECT CAST(" + s.rowNumber() + " AS VARCHAR), left(" + s.text(p.r, i) + ", " +
+		fmtInt(shownValueRunes+1) + ")" + from +
 		" WHERE " + s.viewed(i) + " IS NOT NULL AND TRY(" + value + ") IS NULL LIMIT 1"
 	row, err := queryRow(ctx, db, query)
 	if err != nil || row == nil {

@@ -144,8 +144,10 @@ func TestReadLargeSameAsEncodingCSV(t *testing.T) {
 		t.Skip("reads 240 MB")
 	}
 	values := map[string]func(i int) string{
-		"plain":  func(i int) string { return fmt.Sprintf("%d,value %d,%s", i, i*7, strings.Repeat("x", i%900)) },
-		"quoted": func(i int) string { return fmt.Sprintf(`%d,"a, ""b"" %d","%s"`, i, i*7, strings.Repeat(`"",`, i%300)) },
+		"plain": func(i int) string { return fmt.Sprintf("%d,value %d,%s", i, i*7, strings.Repeat("x", i%900)) },
+		"quoted": func(i int) string {
+			return fmt.Sprintf(`%d,"a, ""b"" %d","%s"`, i, i*7, strings.Repeat(`"",`, i%300))
+		},
 		"quoted newlines": func(i int) string {
 			return fmt.Sprintf("%d,\"1,2,3\n4,5,6\n\"\"\n%d\",\"%s\"", i, i, strings.Repeat("7,8,9\n", i%200))
 		},

@@ -16,7 +16,7 @@ import (
 // HeadSampleBytes of a file's beginning say what it is.
 const HeadSampleBytes = 4 << 10
 
-// signature is how the files of a format begin.
+// signature is the beginning of the files of a format, and the error for them.
 type signature struct {
 	begin   string
 	message string
@@ -42,8 +42,8 @@ func signatures() []signature {
 		{"BZh", "the file is compressed with bzip2", decompress + "bunzip2"},
 		{"\x04\x22\x4d\x18", "the file is compressed with lz4", decompress + "unlz4"},
 		{"PK\x03\x04", "the file is a zip archive or a spreadsheet",
-			"say format: excel of a workbook (.xlsx); other archives are unpacked first: unzip -p FILE > NAME.csv; other " +
-				"spreadsheets saved as CSV in UTF-8"},
+			"say format: excel of a workbook (.xlsx); other archives are unpacked first: unzip -p FILE > NAME.csv; " +
+				"other spreadsheets saved as CSV in UTF-8"},
 		// PAR1 alone may be a header; the first byte of a page or of the footer may not.
 		{"PAR1\x15", "the file is a Parquet file",
 			"let its name end in .parquet, or give its columns parquet instead of csv"},
@@ -54,7 +54,8 @@ func signatures() []signature {
 		{"\xd0\xcf\x11\xe0", "the file is an old document of Excel or Word",
 			"open it in Excel or LibreOffice and save it as .xlsx, which format: excel reads, or as CSV"},
 		{"\x7fELF", "the file is a program", noTable},
-		{"SQLite format 3\x00", "the file is a SQLite database", "name it as urls: [\"sqlite://FILE\"] with table: NAME"},
+		{"SQLite format 3\x00", "the file is a SQLite database",
+			"name it as urls: [\"sqlite://FILE\"] with table: NAME"},
 		{"<!DOCTYPE html", "the file is a web page", webPage},
 		{"<!doctype html", "the file is a web page", webPage},
 		{"<html", "the file is a web page", webPage},
@@ -192,8 +193,8 @@ func notUTF8Hint(ctx context.Context, path string) string {
 	if f, err := os.Open(path); err == nil {
 		defer f.Close()
 		if broken := brokenBytes(ctx, io.LimitReader(f, lookedBytes)); broken > 0 {
-			return fmt.Sprintf("the file is UTF-8 but for %s: correct that value, or say bad_rows: quarantine of the node to "+
-				"put such rows aside", counted(int(broken), "byte"))
+			return fmt.Sprintf("the file is UTF-8 but for %s: correct that value, or say bad_rows: quarantine of the "+
+				"node to put such rows aside", counted(int(broken), "byte"))
 		}
 	}
 	return sayIt + "windows-1252}, or what the file is in; or mend that value"

@@ -12,8 +12,8 @@ import (
 	"thalweg/internal/lang/script"
 )
 
-// fixedCell is what a column has in all rows of a file: what its name says, or nothing
-// where the file lacks an optional column.
+// fixedCell is the one value of a column in all rows of a file. It is part of the file's name, or nothing for
+// a missing optional column.
 type fixedCell struct {
 	text  string
 	empty bool // as an empty cell without quotes
@@ -98,7 +98,7 @@ func fixedText(c *script.InputColumn, cell *fixedCell) string {
 	return "''"
 }
 
-// fixedValue is what a column of a Parquet file has where the cell is fixed.
+// fixedValue renders the value of a column of a Parquet file whose cell is fixed.
 func fixedValue(c *script.InputColumn, cell *fixedCell) (string, error) {
 	if !cell.empty {
 		return csvValue(c, sqltext.String(cell.text))

@@ -79,8 +79,8 @@ func (at Places) listed(u script.FileURL) ([]string, error) {
 	names, ok := at.Listed[u.URL]
 	switch {
 	case !ok:
-		return nil, placed(u, fault.New(fault.Environment, "%s is on another machine: its files are listed when a run begins",
-			address.Redact(u.URL)))
+		return nil, placed(u, fault.New(fault.Environment,
+			"%s is on another machine: its files are listed when a run begins", address.Redact(u.URL)))
 	case len(names) == 0:
 		return nil, noMatch(u)
 	}
@@ -89,11 +89,11 @@ func (at Places) listed(u script.FileURL) ([]string, error) {
 
 func noMatch(u script.FileURL) error {
 	err := fault.New(fault.UserData, "no file matches %s", address.Redact(u.URL))
-	err.Hint = "* stands for any characters but /, ? for one, **/ for any directories; check the directory the command " +
-		"runs in"
+	err.Hint = "* stands for any characters but /, ? for one, **/ for any directories; check the directory the " +
+		"command runs in"
 	if address.Remote(u.URL) {
-		err.Hint = "* stands for any characters but /, ? for one, **/ for any directories, and none of them for a dot at " +
-			"the beginning of a name"
+		err.Hint = "* stands for any characters but /, ? for one, **/ for any directories, and none of them for a " +
+			"dot at the beginning of a name"
 	}
 	return placed(u, err)
 }

@@ -20,7 +20,7 @@ const (
 	tickWhole   = 2 * time.Second
 )
 
-// Identity is what an input is known by without being read.
+// Identity identifies the content of an input that was not read.
 type Identity struct {
 	URL  string // without secrets
 	Text string // the same text is the same content

@@ -24,7 +24,7 @@ type Copy struct {
 	Tag     string // its strong ETag; "": it has none
 }
 
-// Places say where the files that a script names are on this machine.
+// Places maps the files that a script names to files of this machine.
 type Places struct {
 	Dir    string              // that relative names are seen from; "": the working directory
 	Copies map[string]Copy     // of remote files, by the names that the script gives them
@@ -145,9 +145,8 @@ func resolved(path string) (string, error) {
 	return real, nil
 }
 
-// PathOf is where the local file is that a script names; dir as in Places. Of one
-// that is not there it is where it would be, with an error that is
-// fs.ErrNotExist.
+// PathOf returns the path of a local file that a script names; dir as in Places. If it is not there, it
+// returns the path nevertheless, with an error that is fs.ErrNotExist.
 func PathOf(dir, name string) (string, error) {
 	path, err := address.LocalIn(dir, name)
 	if err != nil {

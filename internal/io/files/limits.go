@@ -23,12 +23,12 @@ const (
 	// HeadBytesMax bounds what lies before the first data record.
 	HeadBytesMax = 16 << 20
 
-	// scanBlockBytes is how much of a file the scanner looks at together.
+	// scanBlockBytes is the size of the blocks in which the scanner reads a file.
 	scanBlockBytes = 256 << 10
 
 	// maxOpenFiles bounds the files that one call has open together.
 	maxOpenFiles = 16
 
-	// shownValueRunes is how much of an offending value an error shows.
+	// shownValueRunes limits the characters of an offending value that an error shows.
 	shownValueRunes = 80
 )

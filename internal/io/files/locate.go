@@ -26,7 +26,9 @@ type Located struct {
 // private to the call; db reads Parquet in it and where the slices are. A place that no slice has is left out.
 func Locate(ctx context.Context, db Querier, r *script.FileReader, read []Slice, scratchDir string, places []Place,
 	found func(Located) error) error {
-	slices.SortFunc(places, func(a, b Place) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Row, b.Row)) })
+	slices.SortFunc(places, func(a, b Place) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Row, b.Row))
+	})
 	read = slices.Clone(read)
 	slices.SortFunc(read, func(a, b Slice) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.FirstRow, b.FirstRow))

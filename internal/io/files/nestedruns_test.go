@@ -119,13 +119,15 @@ func TestChaosNestedTablesStayTheSame(t *testing.T) {
 	python := arrowPython()
 	arrow := func(args ...string) {
 		if python != "" {
-			out, err := exec.CommandContext(t.Context(), python, append([]string{"-c", arrowTool}, args...)...).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), python, append([]string{"-c", arrowTool}, args...)...).
+				CombinedOutput()
 			require.NoError(t, err, "%s", out)
 		}
 	}
 	for range effort.Of(1, 1, 40) {
 		dir := t.TempDir()
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "same.py"), []byte("def same(rows):\n    return rows\n"), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "same.py"), []byte("def same(rows):\n    return rows\n"),
+			0o600))
 		nodes := object{}
 		tables := effort.Of(1, 2, 5)
 		for n := range tables {
@@ -142,7 +144,8 @@ func TestChaosNestedTablesStayTheSame(t *testing.T) {
 				var differ int
 				a, b := "SELECT * FROM read_parquet("+sqltext.String(name("in"))+")", "SELECT * FROM read_parquet("+
 					sqltext.String(out)+")"
-				query := fmt.Sprintf("SELECT count(*) FROM ((%[1]s EXCEPT ALL %[2]s) UNION ALL (%[2]s EXCEPT ALL %[1]s))", a, b)
+				query := fmt.Sprintf("SELECT count(*) FROM ((%[1]s EXCEPT ALL %[2]s) UNION ALL (%[2]s EXCEPT "+
+					"ALL %[1]s))", a, b)
 				require.NoError(t, db.QueryRowContext(t.Context(), query).Scan(&differ))
 				require.Zero(t, differ, out)
 			}

@@ -25,7 +25,8 @@ import (
 func formNodes(nodes object, n int, w *script.FileWriter, dir string) {
 	table := fmt.Sprintf("t%d", n)
 	column := func(c *script.OutputColumn, part string, of object) object {
-		return object{"name": c.Name, "expression": "r." + c.Name, "type": c.Type.String(), "nullable": c.Nullable, part: of}
+		return object{"name": c.Name, "expression": "r." + c.Name, "type": c.Type.String(), "nullable": c.Nullable,
+			part: of}
 	}
 	var inJSON, inParquet, inCSV []object
 	for _, c := range w.Columns {
@@ -74,22 +75,22 @@ func TestChaosFormsHoldTheSame(t *testing.T) {
 				types = append(types, sqltext.String(c.Name)+": "+sqltext.String(c.Type.SQL()))
 			}
 			columns := "{" + strings.Join(types, ", ") + "}"
-			csv := "auto_detect = false, strict_mode = true, header = true, delim = ',', quote = '\"', escape = '\"', nullstr " +
-				"= 'NULL', allow_quoted_nulls = false, columns = " + columns
+			csv := "auto_detect = false, strict_mode = true, header = true, delim = ',', quote = '\"', escape = " +
+				"'\"', nullstr = 'NULL', allow_quoted_nulls = false, columns = " + columns
 			if len(w.Columns) == 1 {
 				csv += ", null_padding = false"
 			}
 			path := func(end string) string { return sqltext.String(filepath.Join(dir, fmt.Sprintf("t%d%s", n, end))) }
 			want := "SELECT * FROM read_parquet(" + path(".parquet") + ")"
 			for _, got := range []string{
-				"SELECT * FROM read_json(" + path(".ndjson.zst") + ", format = 'newline_delimited', columns = " + columns + ")",
-				"SELECT * FROM read_csv(" + path(".csv.gz") + ", " + csv + ")",
+				"SELECT * FROM read_json(" + path(".ndjson.zst") + ", format = 'newline_delimited', columns = " +
+					columns + ")", "SELECT * FROM read_csv(" + path(".csv.gz") + ", " + csv + ")",
 				"SELECT * FROM read_csv(" + path(".csv/*.csv") + ", " + csv + ")",
 			} {
 				var differ int
 				require.NoError(t, db.QueryRowContext(t.Context(),
-					fmt.Sprintf("SELECT count(*) FROM ((%[1]s EXCEPT ALL %[2]s) UNION ALL (%[2]s EXCEPT ALL %[1]s))", want,
-						got)).Scan(&differ), got)
+					fmt.Sprintf("SELECT count(*) FROM ((%[1]s EXCEPT ALL %[2]s) UNION ALL (%[2]s EXCEPT ALL %[1]s))",
+						want, got)).Scan(&differ), got)
 				require.Zero(t, differ, got)
 			}
 		}

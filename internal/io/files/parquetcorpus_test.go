@@ -25,8 +25,7 @@ import (
 	"thalweg/internal/test/effort"
 )
 
-// corpusFile is what a file of the corpus must be read as; see
-// testdata/parquet/generate.py.
+// corpusFile holds the expected rows of a file of the corpus; see testdata/parquet/generate.py.
 type corpusFile struct {
 	About struct {
 		Writer, Type, Encoding, Codec, Pages string
@@ -35,7 +34,7 @@ type corpusFile struct {
 	Columns map[string][]any // text, nil, or {"refuse": part of the reason}
 }
 
-// sampleOne is how many files of the corpus one is read of, unless all are asked for.
+// sampleOne returns n: one of n files of the corpus is read, unless all are asked for.
 func sampleOne() int { return effort.Of(40, 8, 1) }
 
 // TestChaosParquetCorpus reads files of several writers over all types,
@@ -58,7 +57,8 @@ func TestChaosParquetFresh(t *testing.T) {
 		python = "python3"
 	}
 	if out, err := osexec.CommandContext(t.Context(), python, "-c", "import pyarrow").CombinedOutput(); err != nil {
-		t.Skipf("%s has no pyarrow (THALWEG_PYARROW names another interpreter): %s", python, strings.TrimSpace(string(out)))
+		t.Skipf("%s has no pyarrow (THALWEG_PYARROW names another interpreter): %s", python,
+			strings.TrimSpace(string(out)))
 	}
 	dir := t.TempDir()
 	out, err := osexec.CommandContext(t.Context(), python, "testdata/parquet/generate.py", dir).CombinedOutput()
@@ -92,7 +92,7 @@ func readCorpus(t *testing.T, dir string) (corpus map[string]corpusFile) {
 	return corpus
 }
 
-// refusedSplit is what is refused of the corpus for the sake of its encoding.
+// refusedSplit is the reason for which files of the corpus are refused because of their encoding.
 const refusedSplit = "its encoding BYTE_STREAM_SPLIT of FIXED_LEN_BYTE_ARRAY is not supported"
 
 func checkCorpus(t *testing.T, dir string) {
@@ -149,7 +149,7 @@ func checkCorpusFile(ctx context.Context, t *testing.T, db *sql.Conn, path strin
 	return problems
 }
 
-// longType is what scripts declared before there were dates and decimals with digits.
+// longType returns the type that scripts declared before there were dates and decimals with digits.
 func longType(t expr.Type) expr.Type {
 	switch {
 	case t == expr.Date || t == expr.Instant:

@@ -46,7 +46,8 @@ func TestParquetDirectory(t *testing.T) {
 				continue
 			}
 			read++
-			if queried, err := queryCorpusColumn(t, db, path, c); err == nil && c.Type != expr.Decimal && c.Type != expr.Float {
+			if queried, err := queryCorpusColumn(t, db, path, c); err == nil && c.Type != expr.Decimal &&
+				c.Type != expr.Float {
 				require.Len(t, queried, len(rows), path)
 				for i := range rows {
 					require.Equal(t, rows[i][0], queried[i][0], "%s, column %q, row %d", path, c.Name, i)

@@ -58,8 +58,8 @@ func convertExact(c *script.InputColumn, have parquetColumn, col string, view bo
 			most := digits - (scale - have.Scale)
 			limit := decimalText(strings.Repeat("9", most), have.Scale)
 			kept := fmt.Sprintf("CAST('%%s%s' AS DECIMAL(%d,%d))", limit, max(most, have.Precision), have.Scale)
-			return exactly(col, fmt.Sprintf("%s BETWEEN "+kept+" AND "+kept, col, "-", ""), "CAST("+col+" AS "+c.Type.SQL()+")",
-				c.Type), nil
+			return exactly(col, fmt.Sprintf("%s BETWEEN "+kept+" AND "+kept, col, "-", ""), "CAST("+col+" AS "+
+				c.Type.SQL()+")", c.Type), nil
 		}
 		return exactly(col, text+" IS NOT NULL", "CAST("+text+" AS "+c.Type.SQL()+")", c.Type), nil
 	}
@@ -105,7 +105,8 @@ func nanosOfDay(bytes string) string {
 	const ofDay = 6 // bytes that a day's need
 	parts := make([]string, ofDay)
 	for i := range parts {
-		parts[i] = fmt.Sprintf("CAST((CAST(%s AS HUGEINT) >> %d) & 255 AS BIGINT) * %d", bytes, 8*(11-i), int64(1)<<(8*i))
+		parts[i] = fmt.Sprintf("CAST((CAST(%s AS HUGEINT) >> %d) & 255 AS BIGINT) * %d", bytes, 8*(11-i),
+			int64(1)<<(8*i))
 	}
 	return strings.Join(parts, " + ")
 }
@@ -127,8 +128,8 @@ func wholeMillis(have parquetColumn, col string, view bool) (string, error) {
 // convertInstant reads timestamps as timestamptz; those that are not adjusted to UTC are taken for UTC.
 func convertInstant(c *script.InputColumn, have parquetColumn, col string, view bool) (string, error) {
 	if have.Kind == parquetfile.Date {
-		return "", mismatch("it has no time of the day; declare it as date, or as datetime, which reads the times of other " +
-			"files, too")
+		return "", mismatch("it has no time of the day; declare it as date, or as datetime, which reads the times of " +
+			"other files, too")
 	}
 	value, err := convertTime(have, col, view)
 	if err != nil {
@@ -151,8 +152,8 @@ func convertDate(have parquetColumn, col string, view bool) (string, error) {
 	case have.Kind != parquetfile.Date:
 		return "", mismatch("it has a time of the day; declare it as datetime or timestamptz")
 	case view:
-		return exactly(col, fmt.Sprintf("%s BETWEEN %d AND %d", col, firstDay, lastDay), "DATE '1970-01-01' + CAST("+col+
-			" AS INTEGER)", expr.Date), nil
+		return exactly(col, fmt.Sprintf("%s BETWEEN %d AND %d", col, firstDay, lastDay),
+			"DATE '1970-01-01' + CAST("+col+" AS INTEGER)", expr.Date), nil
 	}
 	return exactly(col, expr.DayOfTable(col), col, expr.Date), nil
 }
@@ -175,14 +176,16 @@ func convertFloat(c *script.InputColumn, have parquetColumn, col string, view bo
 		return exactly(col, "CAST("+value+" AS HUGEINT) = "+number, value, expr.Float), nil
 	case parquetfile.Decimal:
 		if have.Scale < 0 || have.Scale >= wideDigits {
-			return "", mismatch(fmt.Sprintf("its %d digits after the point are not between 0 and %d", have.Scale, wideDigits-1))
+			return "", mismatch(fmt.Sprintf("its %d digits after the point are not between 0 and %d",
+				have.Scale, wideDigits-1))
 		}
 		text := "CAST(" + quiet(exactDecimal(have, col, view)) + " AS VARCHAR)"
 		value := "CAST(" + text + " AS DOUBLE)"
 		if c.Round {
 			return exactly(col, text+" IS NOT NULL", value, expr.Float), nil
 		}
-		return exactly(col, withoutZeros(text)+" = "+withoutZeros("thalweg_float_plain("+value+")"), value, expr.Float), nil
+		return exactly(col, withoutZeros(text)+" = "+withoutZeros("thalweg_float_plain("+value+")"), value, expr.Float),
+			nil
 	}
 	return "", mismatch("only numbers can be read as float")
 }
@@ -250,8 +253,8 @@ var subMicroText = regexp.MustCompile(`[.,][0-9]{6}[0-9]*[1-9]`)
 
 func article(t expr.Type) string { return "a " + t.String() }
 
-// digitsHint is what to do for a number with more digits than its decimal has, before its
-// point or behind it.
+// digitsHint returns the hint for a number with more digits than its decimal has, before its point or behind
+// it.
 func digitsHint(r *script.FileReader, c *script.InputColumn, value string) string {
 	p, s := c.Type.Digits()
 	whole, _, _ := strings.Cut(strings.TrimLeft(value, "+-0"), ".")
@@ -259,31 +262,32 @@ func digitsHint(r *script.FileReader, c *script.InputColumn, value string) strin
 		return roundHint(r, c)
 	}
 	if len(whole)+s > 38 {
-		return atColumn(fmt.Sprintf("it has %d digits before the point: declare a type with fewer behind it, or a float",
-			len(whole)), r, c)
+		return atColumn(fmt.Sprintf("it has %d digits before the point: declare a type with fewer behind "+
+			"it, or a float", len(whole)), r, c)
 	}
 	return atColumn(fmt.Sprintf("it has %d digits before the point, and the type has room for %d: declare it as "+
 		"decimal(%d,%d) or larger", len(whole), p-s, len(whole)+s, s), r, c)
 }
 
-// roundHint is what to do for a value with more digits than its type keeps.
+// roundHint returns the hint for a value with more digits than its type keeps.
 func roundHint(r *script.FileReader, c *script.InputColumn) string {
 	switch {
 	case !c.Exact():
 		return ""
 	case c.Type == expr.DateTime:
-		return atColumn("declare it as timestamptz, which keeps microseconds, or cut the digits off with {type: datetime, "+
-			"round: true}", r, c)
+		return atColumn("declare it as timestamptz, which keeps microseconds, or cut the digits off with {type: "+
+			"datetime, round: true}", r, c)
 	case c.Type == expr.Instant:
 		return atColumn("cut the digits off with {type: timestamptz, round: true}", r, c)
 	case c.Type == expr.Int:
-		return atColumn("an int has 64 bits, one of them for the sign: declare it as decimal(20,0), or as decimal(38,0)", r,
-			c)
+		return atColumn("an int has 64 bits, one of them for the sign: declare it as decimal(20,0), or as "+
+			"decimal(38,0)", r, c)
 	case c.Type == expr.Float:
-		return atColumn("declare it as decimal(38,0), which keeps them, or round it with {type: float, round: true}", r, c)
+		return atColumn("declare it as decimal(38,0), which keeps them, or round it with {type: float, round: true}", r,
+			c)
 	case c.Type.IsDecimal():
-		return atColumn(fmt.Sprintf("declare a type with more digits behind the point, as far as decimal(38,37) goes, or "+
-			"round it with {type: %q, round: true}", c.Type), r, c)
+		return atColumn(fmt.Sprintf("declare a type with more digits behind the point, as far as decimal(38,37) "+
+			"goes, or round it with {type: %q, round: true}", c.Type), r, c)
 	}
 	return ""
 }

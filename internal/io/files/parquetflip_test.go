@@ -111,8 +111,8 @@ func flipSources(t *testing.T) []flipSource {
 		parquet.Compression(&parquet.Snappy), parquet.Compression(&parquet.Gzip), parquet.Compression(&parquet.Zstd)} {
 		for version := 1; version <= 2; version++ {
 			name := fmt.Sprintf("go_%d_%d.parquet", i, version)
-			require.NoError(t, parquet.WriteFile(filepath.Join(dir, name), rows, codec, parquet.DataPageVersion(version),
-				parquet.PageBufferSize(4096), parquet.MaxRowsPerRowGroup(1_200)))
+			require.NoError(t, parquet.WriteFile(filepath.Join(dir, name), rows, codec,
+				parquet.DataPageVersion(version), parquet.PageBufferSize(4096), parquet.MaxRowsPerRowGroup(1_200)))
 			names = append(names, name)
 		}
 	}

@@ -66,7 +66,8 @@ func nestedAdvice(e parquetfile.Element) string {
 	for _, inner := range e.Inner {
 		if nestedType(inner) == expr.Invalid {
 			if inner.Shape == parquetfile.Value {
-				return fmt.Sprintf("within it %q is %s, which no type is for; a sql node may read it", inner.Name, inner.Type)
+				return fmt.Sprintf("within it %q is %s, which no type is for; a sql node may read it",
+					inner.Name, inner.Type)
 			}
 			return "within it " + nestedAdvice(inner)
 		}
@@ -129,7 +130,8 @@ func (p *nestedPlan) members(t expr.Type, e parquetfile.Element, value string, d
 func (p *nestedPlan) leaf(t expr.Type, e parquetfile.Element, value string) (string, error) {
 	have := p.leaves[e.Leaf]
 	if e.Contradiction != "" {
-		return "", mismatch(fmt.Sprintf("within it %q is described twice, and differently: %s", e.Name, e.Contradiction))
+		return "", mismatch(fmt.Sprintf("within it %q is described twice, and differently: %s", e.Name,
+			e.Contradiction))
 	}
 	view := p.view && have.form() != parquetfile.Kept
 	if view {

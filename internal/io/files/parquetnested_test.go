@@ -71,8 +71,8 @@ func TestLeavesThatNeedAView(t *testing.T) {
 		return deprecated.Int96{uint32(nanos), uint32(nanos >> 32), days}
 	}
 	rows := []row{{Beside: -15, Old: old(2_440_589, 1_000_000), Small: []int8{-128, 127},
-		Olds: []deprecated.Int96{old(2_440_588, 0), old(2_440_587, 86_399_999_000_000), old(2_460_370, 3_723_004_000_000),
-			old(1_721_426, 0), old(5_373_484, 128_000_000)},
+		Olds: []deprecated.Int96{old(2_440_588, 0), old(2_440_587, 86_399_999_000_000),
+			old(2_460_370, 3_723_004_000_000), old(1_721_426, 0), old(5_373_484, 128_000_000)},
 		Nanos: []instant{{time.Unix(0, -1_000_000).UTC()}, {time.Unix(1, 2_000_000).UTC()}}}}
 	rows[0].Within.Tiny, rows[0].Within.Name = -32768, "x"
 	path := filepath.Join(t.TempDir(), "a.parquet")
@@ -85,17 +85,18 @@ func TestLeavesThatNeedAView(t *testing.T) {
 		{"beside", "beside", expr.Decimal, "-1.50"},
 		{"old", "old", expr.DateTime, "1970-01-02 00:00:00.001"},
 		{"olds", "olds", expr.ListOf(expr.DateTime),
-			"['1970-01-01 00:00:00', '1969-12-31 23:59:59.999', '2024-02-29 01:02:03.004', '0001-01-01 00:00:00', '9999-12-31 " +
-				"00:00:00.128']"},
+			"['1970-01-01 00:00:00', '1969-12-31 23:59:59.999', '2024-02-29 01:02:03.004', '0001-01-01 00:00:00', " +
+				"'9999-12-31 00:00:00.128']"},
 		{"olds", "olds", expr.ListOf(expr.Instant),
-			"['1970-01-01 00:00:00+00', '1969-12-31 23:59:59.999+00', '2024-02-29 01:02:03.004+00', '0001-01-01 00:00:00+00', " +
-				"'9999-12-31 00:00:00.128+00']"},
+			"['1970-01-01 00:00:00+00', '1969-12-31 23:59:59.999+00', '2024-02-29 01:02:03.004+00', '0001-01-01 " +
+				"00:00:00+00', '9999-12-31 00:00:00.128+00']"},
 		{"first", "olds[2]", expr.DateTime, "2024-02-29 01:02:03.004"},
 		{"small", "small", expr.ListOf(expr.Int), "[-128, 127]"},
 		{"one", "small[1]", expr.Int, "127"},
 		{"nanos", "nanos", expr.ListOf(expr.StructOf([]expr.Member{{Name: "t", Type: expr.Instant}})),
 			"[{'t': '1969-12-31 23:59:59.999+00'}, {'t': '1970-01-01 00:00:01.002+00'}]"},
-		{"within", "within", expr.StructOf([]expr.Member{{Name: "name", Type: expr.String}, {Name: "tiny", Type: expr.Int}}),
+		{"within", "within", expr.StructOf([]expr.Member{{Name: "name", Type: expr.String}, {Name: "tiny",
+			Type: expr.Int}}),
 			"{'name': x, 'tiny': -32768}"},
 		{"tiny", "within.tiny", expr.Int, "-32768"},
 	} {

@@ -120,7 +120,7 @@ func lacksWithin(e parquetfile.Element, steps []filespec.Step) bool {
 	return none
 }
 
-// shape is how a column, or what a path leads to, is called in messages.
+// shape returns the type of a column, or of the value that its path leads to, for messages.
 func (c parquetColumn) shape() string {
 	if c.Kind != parquetfile.Nested {
 		return c.Type

@@ -35,7 +35,8 @@ func nativeReads(c parquetColumn) bool {
 	case parquetfile.Decimal:
 		return nativeDecimal(c)
 	case parquetfile.Int:
-		return c.Bits == 0 || c.Bits == map[parquetfile.Physical]int{parquetfile.Int32: 32, parquetfile.Int64: 64}[c.Physical]
+		return c.Bits == 0 || c.Bits == map[parquetfile.Physical]int{parquetfile.Int32: 32,
+			parquetfile.Int64: 64}[c.Physical]
 	case parquetfile.TimestampTZ: // which DuckDB cuts to microseconds, toward 1970
 		return c.Unit != parquetfile.Nanoseconds
 	case parquetfile.Int96, parquetfile.Null:
@@ -147,7 +148,7 @@ func wideView(c parquetColumn) bool {
 	return c.Kind == parquetfile.Decimal && c.Physical == parquetfile.FixedBytes && c.Length <= 16
 }
 
-// mismatch is why a column of a file cannot be read as the declared type.
+// mismatch explains why a column of a file cannot be read as the declared type.
 type mismatch string
 
 func (m mismatch) Error() string { return string(m) }
@@ -266,7 +267,8 @@ func convertDecimal(have parquetColumn, col string, view bool) (string, error) {
 		return "", mismatch("only decimals and whole numbers can be read as decimal2")
 	}
 	if have.Scale < 0 || have.Scale > finestScale {
-		return "", mismatch(fmt.Sprintf("its %d digits after the point are not between 0 and %d", have.Scale, finestScale))
+		return "", mismatch(fmt.Sprintf("its %d digits after the point are not between 0 and %d",
+			have.Scale, finestScale))
 	}
 	digits, scale := decimalShape(have)
 	to := fmt.Sprintf("DECIMAL(%d,%d)", digits, scale)
@@ -347,8 +349,8 @@ func bigEndian(col string) string {
 	sign := "CASE WHEN hex(" + col + ") >= '8' THEN 'FF' ELSE '00' END"
 	digits := fmt.Sprintf("repeat(%s, %d) || hex(%s)", sign, bytes, col)
 	return fmt.Sprintf("CASE WHEN octet_length(%[1]s) BETWEEN 1 AND %[2]d OR octet_length(%[1]s) > %[2]d AND "+
-		"replace(left(hex(%[1]s), 2 * (octet_length(%[1]s) - %[2]d)), %[3]s, '') = '' AND (right(hex(%[1]s), 2 * %[2]d) >= "+
-		"'8') = (%[3]s = 'FF')"+
+		"replace(left(hex(%[1]s), 2 * (octet_length(%[1]s) - %[2]d)), %[3]s, '') = '' AND (right(hex(%[1]s), 2 * "+
+		"%[2]d) >= '8') = (%[3]s = 'FF')"+
 		" THEN CAST(CAST(unhex(right(%[4]s, 2 * %[2]d)) AS BIT) AS HUGEINT) WHEN %[1]s IS NOT NULL THEN "+tooManyDigits+
 		" END", col, bytes, sign, digits)
 }
@@ -368,8 +370,8 @@ func convertTime(have parquetColumn, col string, view bool) (string, error) {
 			return oldTime(col), nil
 		}
 		bytes := "CAST(" + bytesOf(col) + " AS HUGEINT)"
-		return "CASE WHEN (" + bytes + " & 255) + ((" + bytes + " >> 32) & 65535) = 0 OR " + col + " IS NULL THEN " + col +
-			" ELSE " + noTime + " END", nil
+		return "CASE WHEN (" + bytes + " & 255) + ((" + bytes + " >> 32) & 65535) = 0 OR " + col +
+			" IS NULL THEN " + col + " ELSE " + noTime + " END", nil
 	case parquetfile.Int:
 		return "", mismatch("its numbers are not marked as time; declare it as int")
 	}
@@ -428,7 +430,7 @@ func countedTime(have parquetColumn, col string) string {
 	case have.Unit == parquetfile.Nanoseconds:
 		return floorMicros(col)
 	}
-	return fmt.Sprintf("CASE WHEN %[1]s BETWEEN %[2]d AND %[3]d THEN make_timestamp(CAST(%[1]s AS BIGINT) * %[4]d) WHEN "+
-		"%[1]s IS NOT NULL THEN %[5]s END",
+	return fmt.Sprintf("CASE WHEN %[1]s BETWEEN %[2]d AND %[3]d THEN make_timestamp(CAST(%[1]s AS BIGINT) * %[4]d) "+
+		"WHEN %[1]s IS NOT NULL THEN %[5]s END",
 		col, int64(expr.FirstMicro)/factor, int64(expr.LastMicro)/factor, factor, noTime)
 }

@@ -111,7 +111,8 @@ func (s source) queryFault(column, what string) error {
 	}
 	f := s.bad("a query cannot read the file: %s", what)
 	f.Place.Field = column
-	f.Hint = "load the columns that are needed with a file_table, which looks at every value, and give the query its table"
+	f.Hint = "load the columns that are needed with a file_table, which looks at every value, and give the " +
+		"query its table"
 	return f
 }
 
@@ -143,7 +144,8 @@ func queryRefuses(c parquetColumn) string {
 		case leaf.Contradiction != "":
 			return "it is described twice, and differently: " + leaf.Contradiction
 		case !ok:
-			return fmt.Sprintf("inside of it %q is %s, which is not known to be read rightly there", leaf.Name, leaf.Type)
+			return fmt.Sprintf("inside of it %q is %s, which is not known to be read rightly there",
+				leaf.Name, leaf.Type)
 		}
 	}
 	return ""
@@ -233,8 +235,8 @@ func queryViewed(c parquetColumn, col string) (value string, ok bool) {
 		value = exactDecimal(c, col, true)
 		if wideView(c) && c.Precision == wideDigits { // the cast looks at nothing
 			most := decimalText(strings.Repeat("9", wideDigits), c.Scale)
-			value = fmt.Sprintf("CASE WHEN %[1]s BETWEEN CAST('-%[2]s' AS %[3]s) AND CAST('%[2]s' AS %[3]s) THEN %[1]s "+
-				"WHEN %[1]s IS NOT NULL THEN CAST('out of range' AS %[3]s) END", value, most, queryType(c))
+			value = fmt.Sprintf("CASE WHEN %[1]s BETWEEN CAST('-%[2]s' AS %[3]s) AND CAST('%[2]s' AS %[3]s) THEN "+
+				"%[1]s WHEN %[1]s IS NOT NULL THEN CAST('out of range' AS %[3]s) END", value, most, queryType(c))
 		}
 	case parquetfile.Timestamp:
 		if c.Unit == parquetfile.Nanoseconds {
@@ -338,8 +340,8 @@ func queryNativeValue(c parquetColumn, col string, decimals bool) string {
 	if check == "" {
 		return col
 	}
-	return fmt.Sprintf("CASE WHEN %[1]s THEN %[2]s WHEN %[2]s IS NOT NULL THEN CAST('out of range' AS %[3]s) END", check,
-		col, queryType(c))
+	return fmt.Sprintf("CASE WHEN %[1]s THEN %[2]s WHEN %[2]s IS NOT NULL THEN CAST('out of range' AS %[3]s) END",
+		check, col, queryType(c))
 }
 
 // queryCheck is the condition that a value is what the file has; "": it always is.

@@ -78,7 +78,8 @@ func TestChaosQueryParquetCorpus(t *testing.T) {
 		for _, c := range columns {
 			got, err := queryCorpusColumn(t, db, filepath.Join(dir, name), c)
 			if err != nil {
-				wide := strings.HasPrefix(name, "pa_decimal256_") && strings.Contains(err.Error(), "not known to be read rightly")
+				wide := strings.HasPrefix(name, "pa_decimal256_") && strings.Contains(err.Error(),
+					"not known to be read rightly")
 				if !crafted && !wide && !strings.Contains(err.Error(), refusedSplit) {
 					t.Errorf("%s: column %q (%s) is not read: %v", name, c.Name, c.Kind, err)
 				}
@@ -217,7 +218,8 @@ func TestQueryParquetFilesDiffer(t *testing.T) {
 		exec(t, db, "COPY (SELECT "+columns+") TO '"+filepath.Join(dir, name)+"' (FORMAT parquet)")
 	}
 	read := func() ([][]string, error) {
-		plan, err := PlanSlices(t.Context(), &script.FileReader{URLs: urls(filepath.Join(dir, "*.parquet")), Parquet: true},
+		plan, err := PlanSlices(t.Context(), &script.FileReader{URLs: urls(filepath.Join(dir, "*.parquet")),
+			Parquet: true},
 			1<<30, 1)
 		require.NoError(t, err)
 		from, prepare, err := QueryParquet(plan[0], t.TempDir())

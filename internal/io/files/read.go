@@ -20,25 +20,24 @@ const (
 	RowColumn  = "__row"  // BIGINT: 0-based data row in the file
 )
 
-// Rows says how the rows that are read are told apart.
+// Rows selects the columns by which rows are told apart.
 type Rows uint8
 
 const (
 	Unnumbered Rows = iota // not at all
-	// Ordered rows have FileColumn and RowColumn, which say only which comes first: the
-	// file is where counting began, and rows are counted on into the files behind it.
+	// Ordered rows have FileColumn and RowColumn, which only tell their order: counting starts at one file,
+	// and goes on through the files behind it.
 	Ordered
 	Positioned // rows have FileColumn and RowColumn
 )
 
 // Reading is the reading of one batch's slices.
 type Reading struct {
-	// SQL is a FROM item: a SELECT in parentheses whose columns are the fields of the reader
-	// in the order of the script, with the script's types and NULL in nullable columns only,
-	// in the order of the slices and of the rows in them; FileColumn and RowColumn, where they
-	// are asked for, come behind them. (decimal2 columns of Parquet files with a scale above 2
-	// keep it, as DECIMAL(18, scale) or with as many digits before the point as a decimal2
-	// has: behaviour §2.6.)
+	// SQL is a FROM item: a SELECT in parentheses. Its columns are the fields of the reader in the order of the
+	// script, with the script's types, and NULL in nullable columns only. FileColumn and RowColumn, where they
+	// are asked for, come behind them. Rows come in the order of the slices and of the rows in them. (decimal2
+	// columns of Parquet files with a scale above 2 keep it, as DECIMAL(18, scale) or with as many digits before the
+	// point as a decimal2 has: behaviour §2.6.)
 	SQL string
 	// Prepare must have returned before the SQL runs: it checks that the files
 	// are still those that were planned and that their bytes mean to DuckDB what

@@ -209,7 +209,7 @@ func textsAt(r *script.FileReader, field func(column int) int) []string {
 	return out
 }
 
-// csvValue is what a column has for a cell with this text.
+// csvValue renders the value of a column for a cell with this text.
 func csvValue(c *script.InputColumn, text string) (string, error) {
 	value, err := plainValue(c, text)
 	if err != nil || !c.Zoned() {

@@ -167,13 +167,15 @@ func wantedColumns(r *script.FileReader, f *parquetfile.Footer, src source, fixe
 			e.Hint = "which one is meant cannot be said: write the file with different names"
 			return nil, e
 		}
-		have := parquetColumn{Column: f.Columns[at], index: at, element: f.Element(at), leaves: leavesOf(f, at), steps: steps}
+		have := parquetColumn{Column: f.Columns[at], index: at, element: f.Element(at),
+			leaves: leavesOf(f, at), steps: steps}
 		if have.Contradiction != "" {
-			return nil, refuse("column %q is described twice in the file, and differently: %s", c.Parquet, have.Contradiction)
+			return nil, refuse("column %q is described twice in the file, and differently: %s", c.Parquet,
+				have.Contradiction)
 		}
 		if _, err := parquetValue(c, have, "x", false); err != nil {
-			e := fault.Of(refuse("column %q is %s in the file, which cannot be read as %s (column %s of the script): %s",
-				c.Parquet, have.shape(), c.Type, c.Name, err))
+			e := fault.Of(refuse("column %q is %s in the file, which cannot be read as %s (column %s of the "+
+				"script): %s", c.Parquet, have.shape(), c.Type, c.Name, err))
 			if lacks(c, f) {
 				e.Message = fmt.Sprintf("missing column %q: %s", c.Parquet, err)
 				e.Hint = "if files may be without it, say optional: true of the column"

@@ -60,15 +60,16 @@ func TestReadParquetTypes(t *testing.T) {
 		"uint64 as float":  {"CAST(9223372036854775808 AS UBIGINT)", "float", "9.223372036854776e+18", false},
 		"decimal as float": {"CAST(-0.10 AS DECIMAL(9,2))", "float", "-0.1", false},
 		"whole as float":   {"CAST(1200 AS DECIMAL(18,0))", "float", "1200.0", false},
-		"fine as float":    {"CAST('1.0000000000000000000000000000000000000' AS DECIMAL(38,37))", "float", "1.0", false},
-		"int as text":      {"CAST(-12 AS BIGINT)", "string", "-12", false},
-		"uint64 as text":   {"CAST(18446744073709551615 AS UBIGINT)", "string", "18446744073709551615", false},
-		"decimal as text":  {"CAST(-1.50 AS DECIMAL(9,2))", "string", "-1.50", false},
-		"float as text":    {"CAST(1234567 AS DOUBLE)", "string", "1234567", false},
-		"part as text":     {"CAST(0.1 AS FLOAT)", "string", "0.1", false},
-		"bool as text":     {"true", "string", "true", false},
-		"date as text":     {"DATE '2024-01-31'", "string", "2024-01-31", false},
-		"bool":             {"true", "bool", "true", false},
+		"fine as float": {"CAST('1.0000000000000000000000000000000000000' AS DECIMAL(38,37))",
+			"float", "1.0", false},
+		"int as text":     {"CAST(-12 AS BIGINT)", "string", "-12", false},
+		"uint64 as text":  {"CAST(18446744073709551615 AS UBIGINT)", "string", "18446744073709551615", false},
+		"decimal as text": {"CAST(-1.50 AS DECIMAL(9,2))", "string", "-1.50", false},
+		"float as text":   {"CAST(1234567 AS DOUBLE)", "string", "1234567", false},
+		"part as text":    {"CAST(0.1 AS FLOAT)", "string", "0.1", false},
+		"bool as text":    {"true", "string", "true", false},
+		"date as text":    {"DATE '2024-01-31'", "string", "2024-01-31", false},
+		"bool":            {"true", "bool", "true", false},
 		"all digits": {"CAST('-0.12345678901234567890123456789012345670' AS DECIMAL(38,38))", "decimal(38,37)",
 			"-0.1234567890123456789012345678901234567", false},
 		"a digit too many": {"CAST('0.12345678901234567890123456789012345678' AS DECIMAL(38,38))", "decimal(38,37)",
@@ -81,9 +82,11 @@ func TestReadParquetTypes(t *testing.T) {
 		"date":             {"DATE '1969-12-31'", "datetime", "1969-12-31 00:00:00", false},
 		"timestamp ms":     {"TIMESTAMP_MS '1960-01-02 03:04:05.678'", "datetime", "1960-01-02 03:04:05.678", false},
 		"timestamp us":     {"TIMESTAMP '2020-01-02 03:04:05.678901'", "datetime", "2020-01-02 03:04:05.678901", false},
-		"timestamp ns":     {"TIMESTAMP_NS '2020-01-02 03:04:05.678901234'", "datetime", "2020-01-02 03:04:05.678901", false},
-		"timestamp utc":    {"CAST('2020-01-02 03:04:05.5+02' AS TIMESTAMPTZ)", "datetime", "2020-01-02 01:04:05.5", false},
-		"first day":        {"TIMESTAMP '0001-01-01'", "datetime", "0001-01-01 00:00:00", false},
+		"timestamp ns": {"TIMESTAMP_NS '2020-01-02 03:04:05.678901234'", "datetime",
+			"2020-01-02 03:04:05.678901", false},
+		"timestamp utc": {"CAST('2020-01-02 03:04:05.5+02' AS TIMESTAMPTZ)", "datetime",
+			"2020-01-02 01:04:05.5", false},
+		"first day": {"TIMESTAMP '0001-01-01'", "datetime", "0001-01-01 00:00:00", false},
 
 		"text as int":  {"'1'", "int", "!only whole numbers can be read as int", false},
 		"time as text": {"TIMESTAMP '2020-01-02'", "string", "!only text, numbers, truth values and dates", false},
@@ -102,8 +105,8 @@ func TestReadParquetTypes(t *testing.T) {
 		"struct":           {"{'a': 1}", "string", "!cannot be read as string", false},
 		"time of day":      {"TIME '01:02:03'", "datetime", "!only timestamps and dates", false},
 		"uuid":             {"CAST('00000000-0000-0000-0000-000000000000' AS UUID)", "string", "!only text", false},
-		"too large for int": {"CAST(18446744073709551615 AS UBIGINT)", "int", `!value "18446744073709551615" of column "c"`,
-			false},
+		"too large for int": {"CAST(18446744073709551615 AS UBIGINT)", "int",
+			`!value "18446744073709551615" of column "c"`, false},
 		"too large a decimal": {"CAST(99999999999999999.0 AS DECIMAL(20,1))", "decimal2",
 			`!value "99999999999999999.0" of column "c"`, false},
 		"binary, not UTF-8": {"CAST('\\xFF' AS BLOB)", "string", "!of column \"c\"", false},
@@ -212,7 +215,8 @@ func TestReadParquetManyFilesInOrder(t *testing.T) {
 		if i/9%3 == 1 { // runs of files with another schema
 			cols = "'y' AS other, CAST(range * 2 AS INTEGER) AS n, 'x' AS s"
 		}
-		exec(t, db, fmt.Sprintf("COPY (SELECT %s FROM range(%d, %d)) TO '%s' (FORMAT parquet)", cols, i*100, i*100+i, path))
+		exec(t, db, fmt.Sprintf("COPY (SELECT %s FROM range(%d, %d)) TO '%s' (FORMAT parquet)", cols,
+			i*100, i*100+i, path))
 		paths = append(paths, path)
 		for k := range i {
 			want = append(want, []string{fmt.Sprint((i*100 + k) * 2), "x", fmt.Sprint(i), fmt.Sprint(k)})
@@ -220,7 +224,8 @@ func TestReadParquetManyFilesInOrder(t *testing.T) {
 	}
 	for _, threads := range []int{1, 4} {
 		for _, batches := range []int{1, 4, 100} {
-			got, err := readAll(t, openDB(t, threads), parquetReader("n|int s|string", paths...), 1, batches, Positioned)
+			got, err := readAll(t, openDB(t, threads), parquetReader("n|int s|string", paths...), 1,
+				batches, Positioned)
 			require.NoError(t, err)
 			require.Equal(t, want, got)
 		}
@@ -267,8 +272,8 @@ func TestSlicesWithinRowGroups(t *testing.T) {
 	db := openDB(t, 2)
 	for name, own := range map[string]string{"as it is": "other", "through a view": "file_row_number"} {
 		path := filepath.Join(t.TempDir(), "groups.parquet")
-		exec(t, db, fmt.Sprintf("COPY (SELECT range AS n, 7 AS %s FROM range(%d)) TO '%s' (FORMAT parquet, ROW_GROUP_SIZE "+
-			"10240)", own, rows, path))
+		exec(t, db, fmt.Sprintf("COPY (SELECT range AS n, 7 AS %s FROM range(%d)) TO '%s' (FORMAT parquet, "+
+			"ROW_GROUP_SIZE 10240)", own, rows, path))
 		r := parquetReader("n|int", path)
 		plan, err := PlanSlices(t.Context(), r, 1<<30, 1)
 		require.NoError(t, err)
@@ -296,8 +301,8 @@ func TestReadParquetFaults(t *testing.T) {
 	db := openDB(t, 2)
 	dir := t.TempDir()
 	good := filepath.Join(dir, "good.parquet")
-	exec(t, db, "COPY (SELECT range AS n, 'text ' || range AS s, 1 AS \"A\", range AS file_index FROM range(50000)) TO '"+
-		good+"' (FORMAT parquet, COMPRESSION zstd)")
+	exec(t, db, "COPY (SELECT range AS n, 'text ' || range AS s, 1 AS \"A\", range AS file_index FROM range(50000)) "+
+		"TO '"+good+"' (FORMAT parquet, COMPRESSION zstd)")
 	raw, err := os.ReadFile(good)
 	require.NoError(t, err)
 	broken := append([]byte{}, raw...)
@@ -321,8 +326,9 @@ func TestReadParquetFaults(t *testing.T) {
 		"footer length":  {string(footerless), "n|int", "it says that its footer has"},
 		"footer garbled": {string(garbled), "n|int", "not a readable Parquet file"},
 		"data damaged":   {string(broken), "n|int s|string", "cannot be decoded"},
-		"missing column": {string(raw), "n|int N2|int", `missing column "N2"; the file has: "n", "s", "A", "file_index"`},
-		"wrong case":     {string(raw), "a|int", `missing column "a"`},
+		"missing column": {string(raw), "n|int N2|int",
+			`missing column "N2"; the file has: "n", "s", "A", "file_index"`},
+		"wrong case": {string(raw), "a|int", `missing column "a"`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -380,8 +386,8 @@ func FuzzReadParquet(f *testing.F) {
 	db := openDB(f, 1)
 	for i, codec := range []string{"uncompressed", "snappy", "zstd"} {
 		path := filepath.Join(f.TempDir(), fmt.Sprintf("seed%d.parquet", i))
-		exec(f, db, "COPY (SELECT range AS n, 'text ' || range AS s, range / 3 AS v, CAST(range AS DECIMAL(9,2)) AS d, "+
-			"TIMESTAMP '2024-01-31 10:00:00' AS at, range % 2 = 0 AS b FROM range(50)) TO '"+
+		exec(f, db, "COPY (SELECT range AS n, 'text ' || range AS s, range / 3 AS v, CAST(range AS DECIMAL(9,2)) AS "+
+			"d, TIMESTAMP '2024-01-31 10:00:00' AS at, range % 2 = 0 AS b FROM range(50)) TO '"+
 			path+"' (FORMAT parquet, CODEC "+codec+", ROW_GROUP_SIZE 20)")
 		raw, err := os.ReadFile(path)
 		require.NoError(f, err)
@@ -408,8 +414,8 @@ func BenchmarkInspect(b *testing.B) {
 	var paths []string
 	for i := range 1050 {
 		path := filepath.Join(dir, fmt.Sprintf("f%04d.parquet", i))
-		exec(b, db, "COPY (SELECT range AS a, range AS b, 'x' || range AS c, range / 7 AS d, 'y' AS e FROM range(2000)) TO '"+
-			path+"' (FORMAT parquet)")
+		exec(b, db, "COPY (SELECT range AS a, range AS b, 'x' || range AS c, range / 7 AS d, 'y' AS e FROM "+
+			"range(2000)) TO '"+path+"' (FORMAT parquet)")
 		paths = append(paths, path)
 	}
 	r := parquetReader("a|int", paths...)

@@ -14,11 +14,10 @@ import (
 	"thalweg/internal/lang/script"
 )
 
-// A reader of records (JSON, Excel sheets) reads CSV that package records has made of them: the line of
-// a record in its file, then a field for each column. What is said of it is said of the
-// file that it was made of.
+// A reader of records (JSON, Excel sheets) reads CSV that package records has made of them. Each line has the number of
+// the record's line in the original file, then a field for each column. Messages name places in the original file.
 
-// madeHead knows the columns of such a file without looking.
+// madeHead sets the columns of such a file from the reader's spec, without reading the file.
 func madeHead(r *script.FileReader, head csvHead) (csvHead, error) {
 	spec, err := filespec.Decode(r.Records)
 	if err != nil {

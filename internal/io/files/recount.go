@@ -10,7 +10,7 @@ import (
 // This file holds DuckDB's CSV reader to what our own grammar has counted: a row
 // that it does not give, or gives beside the others, is an error and no result.
 
-// CSVRecords is how many data records Prepare has found in CSV text; 0 of Parquet.
+// CSVRecords returns the number of data records that Prepare found in CSV text; 0 for Parquet.
 func (r *Reading) CSVRecords() (n int64) {
 	if r.csv == nil {
 		return 0

@@ -56,7 +56,8 @@ func drawTable(rnd *rand.Rand, path string) roundTable {
 	nulls := []string{"", "", "NA", "null", "-", "0", "true", "-1.50"}
 	null := nulls[rnd.IntN(len(nulls))]
 	for i := range columns {
-		c := &script.OutputColumn{Name: fmt.Sprintf("c%d", i), Type: expr.String, Header: fmt.Sprintf("%sh%d", text(), i)}
+		c := &script.OutputColumn{Name: fmt.Sprintf("c%d", i), Type: expr.String,
+			Header: fmt.Sprintf("%sh%d", text(), i)}
 		if rnd.IntN(2) == 0 {
 			c.Type = roundTypes[rnd.IntN(len(roundTypes))]
 		}
@@ -200,8 +201,8 @@ func TestChaosCSVRoundTrip(t *testing.T) {
 		forPandas = append(forPandas, [2]string{table.path, table.w.Separator})
 		all = append(all, table)
 	}
-	t.Logf("left out: DuckDB with %d of %d tables, whose CRLF files have another line break inside quotes of the header "+
-		"before any other",
+	t.Logf("left out: DuckDB with %d of %d tables, whose CRLF files have another line break inside quotes of the "+
+		"header before any other",
 		leftOut, tables)
 	require.Less(t, leftOut, tables/2)
 	python := pandasPython(t.Context())
@@ -297,7 +298,8 @@ func requireStrict(t *testing.T, db *sql.Conn, table roundTable) {
 	want := table.texts("NULL")
 	for i, row := range want {
 		for k, c := range table.w.Columns {
-			if !c.Nullable && row[k] == table.null && table.w.Quote == script.QuoteMinimal && (len(row) > 1 || row[k] != "") {
+			if !c.Nullable && row[k] == table.null && table.w.Quote == script.QuoteMinimal &&
+				(len(row) > 1 || row[k] != "") {
 				want[i][k] = "NULL" // for DuckDB in every column
 			}
 		}

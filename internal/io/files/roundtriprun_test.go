@@ -45,7 +45,8 @@ func copyNodes(nodes object, n int, w *script.FileWriter, null, from, to string)
 	}
 	table := fmt.Sprintf("t%d", n)
 	nodes["read_"+table] = object{"type": "file_table", "w": object{"name": table, "fields": fields},
-		"r": object{"urls": []string{from}, "csv": object{"separator": w.Separator, "first_data_line_idx": 1}, "columns": in}}
+		"r": object{"urls": []string{from}, "csv": object{"separator": w.Separator, "first_data_line_idx": 1},
+			"columns": in}}
 	nodes["write_"+table] = object{"type": "table_file", "r": table,
 		"w": object{"url_template": to, "csv": object{"separator": w.Separator, "line_end": lineEnd, "quote": w.Quote},
 			"columns": out}}

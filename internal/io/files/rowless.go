@@ -51,8 +51,8 @@ func (s Slice) rowless(ctx context.Context, r *script.FileReader) (string, error
 	case err != nil || some:
 		return "", err
 	case head.fields == 0:
-		return fmt.Sprintf("input file %s has no records: its %d bytes are blank lines, and it was read as no rows", s.URL,
-			s.FileBytes), nil
+		return fmt.Sprintf("input file %s has no records: its %d bytes are blank lines, and it was read as no rows",
+			s.URL, s.FileBytes), nil
 	case r.CSV.ByHeader && skipped == r.CSV.HeaderRecord+1:
 		return fmt.Sprintf("input file %s has no rows: nothing follows its header", s.URL), nil
 	default:

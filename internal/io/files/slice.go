@@ -46,8 +46,8 @@ type Slice struct {
 	Digest    string    `json:"digest,omitempty"` // of its beginning and end; "": not taken
 }
 
-// edgeShare is how far from a wanted cut, as a part of a batch, the edge of a
-// file may be to be taken instead of splitting the file.
+// edgeShare is the largest distance between a wanted cut and the edge of a file at which the edge is taken
+// instead. It is a fraction of a batch.
 const edgeShare = 0.25
 
 // PlanSlices cuts the inputs of r into the slices of batches: contiguous in

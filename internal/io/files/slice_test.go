@@ -181,7 +181,8 @@ func countRecords(content string, s Slice) int64 {
 
 func TestSliceJSON(t *testing.T) {
 	t.Parallel()
-	plan, err := PlanSlices(t.Context(), csvTexts(2, writeFile(t, t.TempDir(), "a", strings.Repeat("1,2\n", 100))), 100, 3)
+	plan, err := PlanSlices(t.Context(), csvTexts(2, writeFile(t, t.TempDir(), "a", strings.Repeat("1,2\n", 100))), 100,
+		3)
 	require.NoError(t, err)
 	raw, err := json.Marshal(plan)
 	require.NoError(t, err)

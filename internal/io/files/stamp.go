@@ -14,9 +14,8 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// edgeBytes is how much of each end of a file goes into its digest: all of a
-// small file, and of a Parquet file the footer, which says where and how large
-// everything is.
+// edgeBytes is the size of each end of a file that goes into its digest. That covers all of a small file, and
+// the footer of a Parquet file, which holds the place and size of everything.
 const edgeBytes = 64 << 10
 
 // digestEdges identifies the beginning and the end of a file of so many bytes.
@@ -49,7 +48,7 @@ func sameTime(a, b time.Time) bool {
 	return a.Equal(b) || cutA.Equal(cutB) && (cutA.Equal(a) || cutB.Equal(b))
 }
 
-// Stamp is what a file of this machine looks like: another one is another content.
+// Stamp identifies the content of a file of this machine.
 type Stamp struct {
 	Bytes   int64     `json:"bytes"`
 	ModTime time.Time `json:"mod_time"`
@@ -117,7 +116,7 @@ func (s Slice) unchanged() error {
 	return src.unread(err)
 }
 
-// looked is what of a file is compared first.
+// looked returns the time and size of a file, for messages: they are compared first.
 func looked(at time.Time, bytes int64) string {
 	return fmt.Sprintf("%s, %d bytes", at.UTC().Format(time.RFC3339Nano), bytes)
 }
@@ -129,7 +128,8 @@ const sameLook = "its size and time are the same, its contents are not"
 func (s source) changed(format string, args ...any) *fault.Error {
 	f := s.bad("the input file changed after the run planned it ("+format+")", args...)
 	f.Hint = "what this run has read of the file does not belong to the rest: {{do retry run=RUN}}, or a run without " +
-		"{{set resume}}, begins a new one, which takes over what has not changed; with {{set fresh}} it computes everything"
+		"{{set resume}}, begins a new one, which takes over what has not changed; with {{set fresh}} it " +
+		"computes everything"
 	return f
 }
 

@@ -11,7 +11,7 @@ import (
 	"thalweg/internal/lang/script"
 )
 
-// rawBytesMax is how much of a bad record's text is kept.
+// rawBytesMax limits the bytes of a bad record's text that are kept.
 const rawBytesMax = 64 << 10
 
 // LineColumn is the third column of position, for CSV: BIGINT, the 1-based
@@ -99,9 +99,13 @@ func (t *Tolerant) Locate(ctx context.Context, db Querier, cells []BadCell,
 			}
 			var err error
 			if t.csv != nil {
-				err = t.csv.locate(ctx, s, cells[from:to], func(i int, rec BadRecord) error { return found(from+i, rec) })
+				err = t.csv.locate(ctx, s, cells[from:to], func(i int, rec BadRecord) error {
+					return found(from+i, rec)
+				})
 			} else {
-				err = t.locateParquet(ctx, db, s, cells[from:to], func(i int, rec BadRecord) error { return found(from+i, rec) })
+				err = t.locateParquet(ctx, db, s, cells[from:to], func(i int, rec BadRecord) error {
+					return found(from+i, rec)
+				})
 			}
 			if err != nil {
 				return err

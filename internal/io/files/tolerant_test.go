@@ -37,7 +37,8 @@ func tolerantRead(t testing.TB, db *sql.Conn, r *script.FileReader, target int64
 			cols = append(cols, fmt.Sprintf("CAST(%s[1] AS VARCHAR)", TolerantColumn(i)))
 		}
 		rows, err := texts(t.Context(), db,
-			"SELECT "+strings.Join(append(cols, "CAST("+RowColumn+" AS VARCHAR)", "CAST("+LineColumn+" AS VARCHAR)"), ", ")+
+			"SELECT "+strings.Join(append(cols, "CAST("+RowColumn+" AS VARCHAR)", "CAST("+LineColumn+" AS VARCHAR)"),
+				", ")+
 				" FROM "+read.SQL+" AS s")
 		require.NoError(t, err)
 		sound = append(sound, rows...)
@@ -133,23 +134,25 @@ func TestTolerantOverlongRecords(t *testing.T) {
 		bad     []string // row, line, reason
 	}{
 		"a quote that is never closed": {"a,b\nc,\"d\n" + long, 1 + rows,
-			[]string{"1 2 field 2 begins with a quote that is not closed, or another quote of the record is out of place"}},
+			[]string{"1 2 field 2 begins with a quote that is not closed, or another quote of the record is " +
+				"out of place"}},
 		"a record of many lines": {"a,b\nc,\"" + long + "\"\ne,f\n", rows + 1,
-			[]string{"1 2 field 2 begins with a quote that is not closed, or another quote of the record is out of place",
-				fmt.Sprint(rows+1, rows+2,
-					" field 1 begins with a quote that is not closed, or another quote of the record is out of place")}},
+			[]string{"1 2 field 2 begins with a quote that is not closed, or another quote of the record is " +
+				"out of place", fmt.Sprint(rows+1, rows+2,
+				" field 1 begins with a quote that is not closed, or another quote of the record is out of place")}},
 		"a line without end": {"a,b\n" + line, 1, []string{"1 2 the record is longer than 8 MiB"}},
 		"a line that is too long, and one more": {"a,b\n" + line + "\ne,f\n", 2,
 			[]string{"1 2 the record is longer than 8 MiB"}},
 		"after more lines than one is kept of": {"a,b\n\"x\n" + strings.Repeat(strings.Repeat("y", 1000)+"\n", 67), 1,
-			[]string{"1 2 field 1 begins with a quote that is not closed, or another quote of the record is out of place",
-				"2 68 the record has 1 fields, the first record of the file has 2",
+			[]string{"1 2 field 1 begins with a quote that is not closed, or another quote of the record is " +
+				"out of place", "2 68 the record has 1 fields, the first record of the file has 2",
 				"3 69 the record has 1 fields, the first record of the file has 2"}},
 	} {
 		for _, target := range []int64{1 << 30, 1 << 20} {
 			t.Run(fmt.Sprint(name, " ", target), func(t *testing.T) {
 				t.Parallel()
-				sound, bad, _ := tolerantRead(t, openDB(t, 1), csvTexts(2, writeFile(t, t.TempDir(), "in.csv", tc.content)), target)
+				sound, bad, _ := tolerantRead(t, openDB(t, 1),
+					csvTexts(2, writeFile(t, t.TempDir(), "in.csv", tc.content)), target)
 				require.Len(t, sound, tc.sound)
 				var got []string
 				for _, b := range bad {

@@ -43,7 +43,8 @@ func valueHint(r *script.FileReader, c *script.InputColumn, value string) string
 		hint = "read the column as a string, and compare it"
 	case c.Type == expr.Instant && withoutZone.MatchString(value) && c.Zone == "" && r.Records == "" && c.Format == "":
 		hint = "it has no zone: declare it as timestamptz " + layoutOf(value) +
-			" and say of which clock it is, csv: {zone: Europe/Berlin} on the node that reads it; or read it as a datetime"
+			" and say of which clock it is, csv: {zone: Europe/Berlin} on the node that reads it; or read it " +
+			"as a datetime"
 	case c.Format != "" && (c.Type == expr.DateTime || c.Type == expr.Date || c.Type == expr.Instant):
 		hint = "correct the input, or write the layout of its texts with the parts of 2006-01-02 15:04:05"
 	}
@@ -68,10 +69,11 @@ func formatHint(r *script.FileReader, c *script.InputColumn, value string) strin
 	case thousands.MatchString(value) && r.Records == "":
 		return `if its commas part thousands, leave the format out and say csv: {thousands: ","} on the node that reads it`
 	case rest == "-":
-		return "a minus behind the number is not read: read the column as a string, and compute the number from it in a field"
+		return "a minus behind the number is not read: read the column as a string, and compute the number from " +
+			"it in a field"
 	case !startsLikeNumber.MatchString(rest):
-		return fmt.Sprintf("if it always follows, say so in the format: %q; else read the column as a string, and take it "+
-			"off with strings.ReplaceAll(r.%s, …)",
+		return fmt.Sprintf("if it always follows, say so in the format: %q; else read the column as a string, and "+
+			"take it off with strings.ReplaceAll(r.%s, …)",
 			strings.TrimRight(c.Format, " ")+strings.Repeat(" ", spacesBefore(value, rest))+rest, c.Name)
 	}
 	return "correct the input, or read the column as a string and compute the number from it: strings.ReplaceAll(r." +

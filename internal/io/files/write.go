@@ -35,13 +35,14 @@ func WriteSQL(w *script.FileWriter, from, path string) (sqltext.Copy, error) {
 	return csvOutput{w}.copy(source, path)
 }
 
-// tableCopy is what package database loads: no header, NULL is nothing, and texts have quotes.
+// tableCopy returns the COPY of rows for package database: no header, NULL is nothing, and texts have quotes.
 // Servers know DuckDB's form of times before year 1 as one of theirs; SQLite keeps any text.
 func tableCopy(w *script.FileWriter, source, path string) (sqltext.Copy, error) {
 	var cols, quoted []string
 	for _, c := range w.Columns {
 		value := sqltext.Ident(c.Name)
-		if address.Scheme(w.URL) == "sqlite" && (c.Type == expr.DateTime || c.Type == expr.Date || c.Type == expr.Instant) {
+		if address.Scheme(w.URL) == "sqlite" && (c.Type == expr.DateTime || c.Type == expr.Date ||
+			c.Type == expr.Instant) {
 			text, err := expr.ISOTextSQL(c.Type, " ", value)
 			if err != nil {
 				return sqltext.Copy{}, fmt.Errorf("write the text of column %s: %w", c.Name, err)

@@ -34,8 +34,8 @@ func TestWriteCSV(t *testing.T) {
 	db := openDB(t, 2)
 	all := []string{"s|string|%s|text", "i|int|%05d|a, number", "f|float|%.2f|float", "d|decimal2|%s|money",
 		"b|bool|%t|flag", "t|datetime|2006-01-02 15:04:05|when"}
-	row := "SELECT %s AS s, CAST(42 AS BIGINT) AS i, CAST(1.005 AS DOUBLE) AS f, CAST(28.5 AS DECIMAL(18,2)) AS d, true " +
-		"AS b, TIMESTAMP '2020-01-02 03:04:05.678' AS t"
+	row := "SELECT %s AS s, CAST(42 AS BIGINT) AS i, CAST(1.005 AS DOUBLE) AS f, CAST(28.5 AS DECIMAL(18,2)) AS d, " +
+		"true AS b, TIMESTAMP '2020-01-02 03:04:05.678' AS t"
 	tests := map[string]struct {
 		writer *script.FileWriter
 		from   string
@@ -44,10 +44,10 @@ func TestWriteCSV(t *testing.T) {
 		"all types": {csvWriter(",", all...), fmt.Sprintf(row, "'plain'"),
 			"text,\"a, number\",float,money,flag,when\nplain,00042,1.00,28.50,true,2020-01-02 03:04:05\n"},
 		"what is quoted": {csvWriter(",", all[0], all[1]),
-			"SELECT unnest(['a,b', 'a\"b', 'a\nb', 'a\rb', '', ' ', 'a ', '\ta', 'a\t', 'a\tb c', '''', 'a;b', '\\', '#', " +
-				"'\u00a0', chr(0)]) AS s, CAST(1 AS BIGINT) AS i",
-			"text,\"a, number\"\n\"a,b\",00001\n\"a\"\"b\",00001\n\"a\nb\",00001\n\"a\rb\",00001\n,00001\n\" \",00001\n\"a " +
-				"\",00001\n\"\ta\",00001\n\"a\t\",00001\na\tb " +
+			"SELECT unnest(['a,b', 'a\"b', 'a\nb', 'a\rb', '', ' ', 'a ', '\ta', 'a\t', 'a\tb c', '''', 'a;b', '\\', " +
+				"'#', '\u00a0', chr(0)]) AS s, CAST(1 AS BIGINT) AS i",
+			"text,\"a, number\"\n\"a,b\",00001\n\"a\"\"b\",00001\n\"a\nb\",00001\n\"a\rb\",00001\n,00001\n\" " +
+				"\",00001\n\"a \",00001\n\"\ta\",00001\n\"a\t\",00001\na\tb " +
 				"c,00001\n',00001\na;b,00001\n\\,00001\n#,00001\n\u00a0,00001\n\"\x00\",00001\n"},
 		"one column has no empty lines": {csvWriter(",", all[0]), "SELECT unnest(['', 'x']) AS s", "text\n\"\"\nx\n"},
 		"one column of nullable ints": {nullable(csvWriter(",", "i|int||i"), ""), "SELECT unnest([1, NULL]) AS i",
@@ -55,12 +55,13 @@ func TestWriteCSV(t *testing.T) {
 		"one column with a null text": {nullable(csvWriter(",", all[0]), "NA"), "SELECT unnest(['', NULL, 'NA']) AS s",
 			"text\n\"\"\nNA\n\"NA\"\n"},
 		"nulls and empty texts": {nullable(csvWriter(",", all[0], all[1]), ""),
-			"SELECT unnest(['', NULL]) AS s, unnest([CAST(NULL AS BIGINT), 1]) AS i", "text,\"a, number\"\n\"\",\n,00001\n"},
+			"SELECT unnest(['', NULL]) AS s, unnest([CAST(NULL AS BIGINT), 1]) AS i",
+			"text,\"a, number\"\n\"\",\n,00001\n"},
 		"other separator, still the comma": {csvWriter(";", all[0], all[1]),
 			"SELECT unnest(['a,b', 'a;b']) AS s, CAST(1 AS BIGINT) AS i",
 			"text;\"a, number\"\n\"a,b\";00001\n\"a;b\";00001\n"},
-		"separator in numbers": {csvWriter(".", "d|decimal2|%s|d", all[1]), "SELECT CAST(1.5 AS DECIMAL(18,2)) AS d, 1 AS i",
-			"d.\"a, number\"\n\"1.50\".00001\n"},
+		"separator in numbers": {csvWriter(".", "d|decimal2|%s|d", all[1]),
+			"SELECT CAST(1.5 AS DECIMAL(18,2)) AS d, 1 AS i", "d.\"a, number\"\n\"1.50\".00001\n"},
 		"padded with blanks": {csvWriter(",", "i|int|%4d|i"), "SELECT 7 AS i", "i\n   7\n"},
 		"long separator": {csvWriter("||'", all[0], all[2]), "SELECT 'x|' AS s, CAST(0.5 AS DOUBLE) AS f",
 			"text||'float\n\"x|\"||'0.50\n"},
@@ -73,7 +74,8 @@ func TestWriteCSV(t *testing.T) {
 		"null is empty": {csvWriter(",", all[0], all[1]), "SELECT CAST(NULL AS VARCHAR) AS s, CAST(1 AS BIGINT) AS i",
 			"text,\"a, number\"\n,00001\n"},
 		"ordered": {csvWriter(",", all[0]),
-			"SELECT * FROM (SELECT unnest(['b', 'c', 'a']) AS s, unnest([1, 2, 3]) AS k) ORDER BY k DESC", "text\na\nc\nb\n"},
+			"SELECT * FROM (SELECT unnest(['b', 'c', 'a']) AS s, unnest([1, 2, 3]) AS k) ORDER BY k DESC",
+			"text\na\nc\nb\n"},
 		"odd header":            {csvWriter(",", "s|string|%s|a\"b\nc"), "SELECT 'x' AS s", "\"a\"\"b\nc\"\nx\n"},
 		"header like a mark":    {csvWriter(",", "s|string|%s|\ufeffa"), "SELECT 'x' AS s", "\"\ufeffa\"\nx\n"},
 		"header without text":   {csvWriter(",", "s|string|%s|"), "SELECT 'x' AS s", "\"\"\nx\n"},
@@ -175,7 +177,8 @@ func TestWriteKeepsOrder(t *testing.T) {
 					t.Fatalf("line %d is %s", n, line)
 				}
 			}
-			w := &script.FileWriter{Parquet: true, Columns: []*script.OutputColumn{{Name: "i", Type: expr.Int, Parquet: "k"}}}
+			w := &script.FileWriter{Parquet: true,
+				Columns: []*script.OutputColumn{{Name: "i", Type: expr.Int, Parquet: "k"}}}
 			query, err = WriteSQL(w, from, filepath.Join(dir, "out.parquet"))
 			require.NoError(t, err)
 			exec(t, db, query.SQL())
@@ -212,8 +215,8 @@ func TestWriteParquet(t *testing.T) {
 			continue
 		}
 		got, err = texts(t.Context(), db,
-			"SELECT name, type, repetition_type, converted_type, CAST(scale AS VARCHAR), CAST(precision AS VARCHAR) FROM "+
-				"parquet_schema('"+path+"') OFFSET 1")
+			"SELECT name, type, repetition_type, converted_type, CAST(scale AS VARCHAR), CAST(precision AS VARCHAR) "+
+				"FROM parquet_schema('"+path+"') OFFSET 1")
 		require.NoError(t, err)
 		require.Equal(t, [][]string{
 			{`p "0"`, "BYTE_ARRAY", "OPTIONAL", "UTF8", "NULL", "NULL"},
@@ -235,8 +238,9 @@ func TestWriteParquet(t *testing.T) {
 
 func TestWriteFaults(t *testing.T) {
 	t.Parallel()
-	twice := &script.FileWriter{Parquet: true, Columns: []*script.OutputColumn{{Name: "a", Parquet: "x", Type: expr.Int},
-		{Name: "b", Parquet: "X", Type: expr.Int}}}
+	twice := &script.FileWriter{Parquet: true,
+		Columns: []*script.OutputColumn{{Name: "a", Parquet: "x", Type: expr.Int},
+			{Name: "b", Parquet: "X", Type: expr.Int}}}
 	_, err := WriteSQL(twice, "SELECT 1", "p")
 	require.ErrorContains(t, err, `two Parquet columns named "x" and "X"`)
 	_, err = WriteSQL(&script.FileWriter{Parquet: true, Codec: "lzo"}, "SELECT 1", "p")

@@ -45,8 +45,8 @@ func (o csvOutput) copy(source, path string) (sqltext.Copy, error) {
 	}
 	// concat takes NULL for an empty text, where || would lose the line.
 	return sqltext.Copy{
-		Query:   "SELECT concat(" + strings.Join(parts, ", ") + ") AS " + sqltext.Ident(o.header()+end) + " FROM " + source,
-		Path:    path,
+		Query: "SELECT concat(" + strings.Join(parts, ", ") + ") AS " + sqltext.Ident(o.header()+end) +
+			" FROM " + source, Path: path,
 		Options: []string{"FORMAT csv", "HEADER true", "QUOTE ''", "ESCAPE ''", "COMPRESSION 'uncompressed'"},
 	}, nil
 }
@@ -78,7 +78,8 @@ func (o csvOutput) cell(c *script.OutputColumn, text string) string {
 	case len(needs) == 0:
 	case o.w.Quote == script.QuoteNone:
 		cell = "CASE WHEN " + strings.Join(needs, " OR ") + " THEN " +
-			o.refusal(c, "the value needs quotes, but csv.quote is none: ", "left("+text+fmt.Sprintf(", %d)", shownValueRunes)) +
+			o.refusal(c, "the value needs quotes, but csv.quote is none: ", "left("+text+
+				fmt.Sprintf(", %d)", shownValueRunes)) +
 			" ELSE " + text + " END"
 	default:
 		cell = "CASE WHEN " + strings.Join(needs, " OR ") + " THEN " + quotedSQL(text) + " ELSE " + text + " END"
@@ -90,7 +91,8 @@ func (o csvOutput) cell(c *script.OutputColumn, text string) string {
 	if c.NullText == "" && o.alone() {
 		null = sqltext.String(`""`) // not text: a reader takes it for NULL
 		if c.Type == expr.String || o.w.Quote == script.QuoteNone {
-			null = o.refusal(c, "a NULL would be an empty line, which readers pass over: give the column csv.null_text", "''")
+			null = o.refusal(c, "a NULL would be an empty line, which readers pass over: give the column csv.null_text",
+				"''")
 		}
 	}
 	return "CASE WHEN " + sqltext.Ident(c.Name) + " IS NULL THEN " + null + " ELSE " + cell + " END"

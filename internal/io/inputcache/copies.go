@@ -22,7 +22,7 @@ import (
 	"thalweg/internal/lang/filespec"
 )
 
-// atOnce is how many copies are made at once.
+// atOnce limits the copies that are made at once.
 const atOnce = 8
 
 // Want is a file of which a copy is wanted.
@@ -48,7 +48,8 @@ func (w Want) database() bool { return w.Table != "" || w.Query != "" }
 // Key names the copy of a file among others. It says nothing of the address.
 func (w Want) Key() string {
 	if w.database() {
-		sum := sha256.Sum256([]byte(w.URL + "\x00" + w.Table + "\x00" + w.Query + "\x00" + strings.Join(w.Millis, "\x00")))
+		sum := sha256.Sum256([]byte(w.URL + "\x00" + w.Table + "\x00" + w.Query + "\x00" +
+			strings.Join(w.Millis, "\x00")))
 		return fmt.Sprintf("%x", sum[:12])
 	}
 	if w.Records != "" {
@@ -82,8 +83,8 @@ type Store struct {
 
 // New keeps copies in dir, which is made when it is needed.
 func New(dir string, client *remote.Client, secrets remote.Secrets) *Store {
-	return &Store{dir: dir, spool: client.Spool(dir, secrets), client: client, secrets: secrets, texts: map[string]*text{},
-		servers: map[string]*server{}}
+	return &Store{dir: dir, spool: client.Spool(dir, secrets), client: client, secrets: secrets,
+		texts: map[string]*text{}, servers: map[string]*server{}}
 }
 
 // Look asks servers which versions they have of files, and copies none.
@@ -173,7 +174,7 @@ func (s *Store) local(ctx context.Context, w Want) (Copy, error) {
 	return Copy{Path: path, Version: version}, err
 }
 
-// form is how a copy is made of a file.
+// form identifies the conversion that makes a copy of a file.
 type form struct {
 	unpack.Form
 	Records string `json:"records,omitempty"`
@@ -197,7 +198,7 @@ func formOf(path, name string, w Want) (form form, err error) {
 	return form, nil
 }
 
-// Progress says how many copies are there, and how many bytes they and those that are being made have.
+// Progress returns how many copies are complete, and the bytes of all, including those that are being made.
 func (s *Store) Progress(wants []Want) (done int, bytes int64) {
 	size := func(path string) (int64, bool) {
 		st, err := os.Stat(path)

@@ -106,7 +106,8 @@ func (s *Store) rowsThere(w Want) (Copy, bool) {
 		return Copy{}, false
 	}
 	st, err := os.Stat(path)
-	return Copy{Path: path, Version: n.Version.Encode()}, err == nil && st.Size() == n.Version.Bytes && n.Version.Sum != ""
+	return Copy{Path: path, Version: n.Version.Encode()}, err == nil && st.Size() == n.Version.Bytes &&
+		n.Version.Sum != ""
 }
 
 // rows makes a copy: under a temporary name first, then whole, and its note after that.
@@ -133,7 +134,8 @@ func (s *Store) rows(ctx context.Context, from database.Snapshot, w Want) (c Cop
 	sum := sha256.New()
 	var n rowsNote
 	size := &countingWriter{to: io.MultiWriter(to, sum)}
-	n.Rows, err = from.Copy(ctx, database.Source{URL: s.revealed(w.URL), Table: w.Table, Query: w.Query, Millis: w.Millis},
+	n.Rows, err = from.Copy(ctx, database.Source{URL: s.revealed(w.URL), Table: w.Table, Query: w.Query,
+		Millis: w.Millis},
 		size)
 	if size.err != nil { // of the disk, or of its limit: whoever copied says only that it could not write
 		err = size.err

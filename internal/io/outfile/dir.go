@@ -60,7 +60,7 @@ func writeDir(ctx context.Context, db Engine, o Output) ([]File, error) {
 	return d.files, err
 }
 
-// nameEnd is what the names of files end in.
+// nameEnd returns the ending of the files' names.
 func nameEnd(w *script.FileWriter) string {
 	if w.Parquet {
 		return ".parquet"
@@ -155,7 +155,7 @@ func (d *dirWriter) keys() (out []string) {
 	return out
 }
 
-// read is what the staged file is read by.
+// read renders the table function that reads the staged file.
 func (d *dirWriter) read() string {
 	return "read_parquet(" + sqltext.String(sqltext.Glob(d.staged)) +
 		", file_row_number = true, hive_partitioning = false, union_by_name = false)"
@@ -208,8 +208,8 @@ func (d *dirWriter) spans(ctx context.Context, dir string, from, to int64) error
 		as = append(as, stagedName(i)+" AS "+sqltext.Ident(c.Name))
 	}
 	for _, end := range append(d.cuts(from, to), to) {
-		rows := fmt.Sprintf("SELECT %s FROM %s WHERE file_row_number >= %d AND file_row_number < %d", strings.Join(as, ", "),
-			d.read(), from, end)
+		rows := fmt.Sprintf("SELECT %s FROM %s WHERE file_row_number >= %d AND file_row_number < %d",
+			strings.Join(as, ", "), d.read(), from, end)
 		if err := d.write(ctx, rows, dir); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 	"thalweg/internal/lang/script"
 )
 
-// Engine is what runs statements.
+// Engine runs statements.
 type Engine interface {
 	// CopyTo runs a COPY whose rows come in order, and gives their count. Each try at it is
 	// inside of a call of around, if that is not nil.
@@ -23,7 +23,7 @@ type Engine interface {
 	Texts(ctx context.Context, query string) ([][]*string, error)
 }
 
-// Output is what is to be written.
+// Output describes the rows to write, and their destination.
 type Output struct {
 	Writer  *script.FileWriter
 	Rows    string // SELECT of the rows, in order, with the columns of Writer by their names
@@ -102,6 +102,7 @@ func writeFault(err error) error {
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "write the output file", Err: err,
+	return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err),
+		Message: "write the output file", Err: err,
 		Hint: "check the path in url_template, its permissions and free space"}
 }

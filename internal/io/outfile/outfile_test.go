@@ -71,8 +71,9 @@ func TestBytesFollowFromTheText(t *testing.T) {
 		} {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "out")
-			_, err := outfile.Write(t.Context(), &writer{tries: tries}, outfile.Output{Writer: written(p), Rows: "SELECT",
-				Path: path, Scratch: dir})
+			_, err := outfile.Write(t.Context(), &writer{tries: tries},
+				outfile.Output{Writer: written(p), Rows: "SELECT",
+					Path: path, Scratch: dir})
 			require.NoError(t, err)
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)

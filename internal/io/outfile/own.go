@@ -39,8 +39,8 @@ func Replaceable(dir string) error {
 		if err != nil || entry.IsDir() || listed[filepath.ToSlash(name)] {
 			return err
 		}
-		return foreign(fmt.Sprintf("directory %s is replaced as a whole, but has the file %s in it, which is none of those "+
-			"that %s lists", dir, name, script.DirManifest), nil)
+		return foreign(fmt.Sprintf("directory %s is replaced as a whole, but has the file %s in it, which is none of "+
+			"those that %s lists", dir, name, script.DirManifest), nil)
 	})
 }
 
@@ -49,8 +49,9 @@ func listedIn(dir string) (map[string]bool, error) {
 	path := filepath.Join(dir, script.DirManifest)
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, foreign(fmt.Sprintf("directory %s is replaced as a whole, but was not written by Thalweg: it has no %s",
-			dir, script.DirManifest), nil)
+		return nil,
+			foreign(fmt.Sprintf("directory %s is replaced as a whole, but was not written by Thalweg: it has no %s",
+				dir, script.DirManifest), nil)
 	}
 	var m Manifest
 	if err == nil && info.Size() > manifestBytesMax {

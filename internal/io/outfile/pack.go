@@ -13,11 +13,11 @@ import (
 	"thalweg/internal/lang/script"
 )
 
-// pieceBytes is what is compressed at a time: always so much, because what comes
-// out may depend on how the text was cut.
+// pieceBytes is the size of the pieces that are compressed: it never changes, because the result may depend
+// on the cuts.
 const pieceBytes = 256 << 10
 
-// piecesOfTarget is how exactly files of a target's size are cut.
+// piecesOfTarget is the least number of pieces of a file of a target's size: files are cut between pieces.
 const piecesOfTarget = 16
 
 // compressor gives a writer that compresses. Closing it does not close to.

@@ -29,14 +29,15 @@ func (d *dirWriter) partitions(ctx context.Context) error {
 		return err
 	}
 	found, err := d.db.Texts(ctx,
-		fmt.Sprintf("SELECT %s, CAST(__first AS VARCHAR), CAST(__last AS VARCHAR) FROM (SELECT %[2]s, min(file_row_number) "+
-			"AS __first, max(file_row_number) AS __last FROM %[3]s GROUP BY %[2]s) ORDER BY __first LIMIT %[4]d",
-			strings.Join(texts, ", "), strings.Join(keys, ", "), d.read(), filesMax+1))
+		fmt.Sprintf("SELECT %s, CAST(__first AS VARCHAR), CAST(__last AS VARCHAR) FROM (SELECT %[2]s, "+
+			"min(file_row_number) AS __first, max(file_row_number) AS __last FROM %[3]s GROUP BY %[2]s) ORDER BY "+
+			"__first LIMIT %[4]d", strings.Join(texts, ", "), strings.Join(keys, ", "), d.read(), filesMax+1))
 	if err != nil {
 		return fmt.Errorf("find the partitions: %w", err)
 	}
 	if len(found) > filesMax {
-		return d.refuse("the output would have more than %d partitions", "partition it by fewer or coarser values", filesMax)
+		return d.refuse("the output would have more than %d partitions", "partition it by fewer or coarser values",
+			filesMax)
 	}
 	for _, row := range found {
 		rows, err := numbers(row[len(keys):])
@@ -111,9 +112,10 @@ func (d *dirWriter) partition(values []*string) (dir string, err error) {
 			value = encode(*v)
 			switch {
 			case *v == "":
-				return "", d.refuse("column %s has an empty text in a row, which no directory can be named by: some readers "+
-					"would take it for NULL",
-					"leave such rows out with having, or make another text of it", name)
+				return "",
+					d.refuse("column %s has an empty text in a row, which no directory can be named by: some readers "+
+						"would take it for NULL",
+						"leave such rows out with having, or make another text of it", name)
 			case *v == nullPartition:
 				return "", d.refuse("column %s has the text %s in a row, which means NULL in the name of a directory",
 					"leave such rows out with having, or make another text of it", name, nullPartition)

@@ -18,7 +18,7 @@ type records struct {
 	ended  bool
 }
 
-// readBytes is what is read at a time.
+// readBytes is the size of one read.
 const readBytes = 64 << 10
 
 // next gives the shortest piece of at least so many bytes that ends with a record, or

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// sheetDigits is how many digits of a number Excel keeps.
+	// sheetDigits is the number of digits of a number that Excel keeps.
 	sheetDigits = 15
 	// sheetScaleMax is the most digits behind the point of a decimal.
 	sheetScaleMax = 38
@@ -101,7 +101,7 @@ func (s *sheetWriter) fill(lines io.Reader) (err error) {
 	}
 }
 
-// styleOf is how Excel shows the values of a type; "": as it does by itself.
+// styleOf returns the number format in which Excel shows the values of a type; "" for its default.
 func styleOf(t expr.Type) string {
 	switch _, scale, _ := strings.Cut(strings.TrimSuffix(t.String(), ")"), ","); {
 	case t == expr.DateTime:
@@ -121,7 +121,8 @@ func styleOf(t expr.Type) string {
 func (s *sheetWriter) add(cells []any) error {
 	if s.row > script.SheetRowsMax {
 		return s.refuse(nil, fmt.Sprintf("a sheet has at most %d rows with its header, and the table has more",
-			script.SheetRowsMax), "write CSV, partition the output with partition_by, or keep less of it with having or top")
+			script.SheetRowsMax), "write CSV, partition the output with partition_by, or keep less of it with "+
+			"having or top")
 	}
 	return s.rows.add(s.row, cells)
 }
@@ -220,7 +221,8 @@ func (s *sheetWriter) text(c *script.OutputColumn, v string) (any, error) {
 	}
 	for _, r := range v {
 		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {
-			return nil, s.refuse(c, fmt.Sprintf("a cell cannot have the character U+%04X", r), "write CSV, or replace it")
+			return nil, s.refuse(c, fmt.Sprintf("a cell cannot have the character U+%04X", r),
+				"write CSV, or replace it")
 		}
 	}
 	return v, nil

@@ -137,7 +137,7 @@ func (r *sheetRows) cell(at string, value any) error {
 	return nil
 }
 
-// codeLike is what readers of sheets take for a character's code.
+// codeLike matches texts that readers of sheets take for a character's code.
 var codeLike = regexp.MustCompile(`_x[0-9A-Fa-f]{4}_`)
 
 var sheetText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\r", "&#13;")

@@ -3,7 +3,7 @@
 // of a file.
 //
 // Values are decoded by DuckDB. What DuckDB takes from a file without looking
-// twice is what this package looks at first: sizes and offsets that lead out of
+// twice, this package looks at first: sizes and offsets that lead out of
 // the file, pages that do not hold as many values as they should, checksums
 // (of pages, and those of gzip, which DuckDB ignores), parts of a schema that
 // contradict each other.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Shape is how an element of a schema's tree is made of others.
+// Shape is the kind of nesting of an element in a schema's tree.
 type Shape string
 
 // The shapes. Of Unread ones is not known what readers take them for.

@@ -20,7 +20,7 @@ const (
 	tailBytes  = 8 // length of the footer, magic
 )
 
-// Footer is what a Parquet file says about itself.
+// Footer is the parsed footer of a Parquet file.
 type Footer struct {
 	Rows     int64
 	RawBytes int64
@@ -38,7 +38,7 @@ type Footer struct {
 	dataEnd    int64 // where the footer starts
 }
 
-// DataEnd is where the footer starts.
+// DataEnd returns the offset at which the footer starts.
 func (f *Footer) DataEnd() int64 { return f.dataEnd }
 
 // NestedLeaf is a leaf of a nested or repeated column, as far as it can be
@@ -252,7 +252,8 @@ func (f *Footer) describe(schema []schemaElement) error {
 		if f.Columns[column].Kind == Nested {
 			for _, inner := range schema[at:next] {
 				if inner.leaf() {
-					f.Nested = append(f.Nested, NestedLeaf{Column: inner.describeLeaf(), Of: column, Leaf: inner.leafIndex})
+					f.Nested = append(f.Nested, NestedLeaf{Column: inner.describeLeaf(), Of: column,
+						Leaf: inner.leafIndex})
 				}
 			}
 			column = none
@@ -396,7 +397,8 @@ func (f *Footer) decodeChunkData(r *thriftReader, c *Chunk, id int64, t thriftTy
 	case 1:
 		physical := r.int(t)
 		if c.Column != none && r.err == nil && Physical(physical) != f.Columns[c.Column].Physical {
-			r.check(fmt.Errorf("column %q has another type in a row group than in the schema", f.Columns[c.Column].Name))
+			r.check(fmt.Errorf("column %q has another type in a row group than in the schema",
+				f.Columns[c.Column].Name))
 		}
 	case 2:
 		r.list(t, thriftI32, func() {
@@ -408,7 +410,8 @@ func (f *Footer) decodeChunkData(r *thriftReader, c *Chunk, id int64, t thriftTy
 		var path []string
 		r.list(t, thriftBinary, func() { path = append(path, r.text(thriftBinary)) })
 		if c.Column != none && r.err == nil && (len(path) != 1 || path[0] != f.Columns[c.Column].Name) {
-			r.check(fmt.Errorf("column %q is called %q in a row group", f.Columns[c.Column].Name, strings.Join(path, ".")))
+			r.check(fmt.Errorf("column %q is called %q in a row group", f.Columns[c.Column].Name,
+				strings.Join(path, ".")))
 		}
 	case 4:
 		c.codec = Codec(r.int(t))

@@ -46,7 +46,7 @@ type page struct {
 	strange         bool // its header has fields that the format does not know
 }
 
-// Pages is what walking a chunk found.
+// Pages describes the pages of a chunk.
 type Pages struct {
 	Start, End int64 // its bytes in the file
 	DataAt     int64 // the first data page
@@ -117,7 +117,7 @@ func inPage(err error, n int) error {
 	return err
 }
 
-// described is what is known of a chunk's values. Within a nested column each may be missing.
+// described returns the column of a chunk's values. Within a nested column each may be missing.
 func (f *Footer) described(c Chunk) Column {
 	if !c.nested {
 		return f.Columns[c.Column]
@@ -196,7 +196,8 @@ func decodePage(r *thriftReader) page {
 		case (id == 5 || id == 7) && t == thriftStruct:
 			r.need(r.structure(func(id int64, t thriftType) bool { return p.decodeData(r, id, t) }), fields(1, 2))
 		case id == 8 && t == thriftStruct:
-			r.need(r.structure(func(id int64, t thriftType) bool { return p.decodeDataV2(r, id, t) }), fields(1, 2, 3, 4, 5, 6))
+			r.need(r.structure(func(id int64, t thriftType) bool { return p.decodeDataV2(r, id, t) }),
+				fields(1, 2, 3, 4, 5, 6))
 		default:
 			p.strange = p.strange || id != 6
 			return false

@@ -27,7 +27,7 @@ type Column struct {
 	Shape string // of nested columns: their Element in words, which tells them apart
 }
 
-// Kind is what a column's values are, as far as reading them goes.
+// Kind is the type of a column's values, as a reader has to know it.
 type Kind string
 
 // The kinds of columns.
@@ -51,7 +51,7 @@ const (
 	Other       Kind = "not readable"
 )
 
-// Unit is what a timestamp counts.
+// Unit is the unit of a timestamp.
 type Unit int
 
 // The units of timestamps, as LogicalType numbers them.
@@ -390,8 +390,8 @@ func (e schemaElement) intKind() Kind {
 	return Other
 }
 
-// IntBits is how many bits the values of an integer column need: those of its
-// physical type, whatever less it is declared with.
+// IntBits returns the number of bits of an integer column's values: those of its physical type, even if fewer
+// are declared.
 func (col Column) IntBits() int {
 	bits := 64
 	if col.Physical == Int32 {
@@ -428,8 +428,8 @@ func (e schemaElement) String() string {
 			"TIME", "TIMESTAMP", "",
 			"INTEGER", "NULL", "JSON", "BSON", "UUID", "FLOAT16", "VARIANT", "GEOMETRY", "GEOGRAPHY")
 	case e.converted != none:
-		return name + " " + numbered("converted type", e.converted, "UTF8", "MAP", "MAP_KEY_VALUE", "LIST", "ENUM", "DECIMAL",
-			"DATE", "TIME_MILLIS", "TIME_MICROS",
+		return name + " " + numbered("converted type", e.converted, "UTF8", "MAP", "MAP_KEY_VALUE", "LIST",
+			"ENUM", "DECIMAL", "DATE", "TIME_MILLIS", "TIME_MICROS",
 			"TIMESTAMP_MILLIS", "TIMESTAMP_MICROS", "UINT_8", "UINT_16", "UINT_32", "UINT_64",
 			"INT_8", "INT_16", "INT_32", "INT_64", "JSON", "BSON", "INTERVAL")
 	}

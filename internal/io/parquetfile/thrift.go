@@ -37,7 +37,7 @@ const (
 	thriftUUID   thriftType = 13
 )
 
-// thriftDepthMax is how deep structures may nest; Parquet's own go to about 6.
+// thriftDepthMax limits how deep structures may nest; Parquet's own go to about 6.
 const thriftDepthMax = 32
 
 var (

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// verifyBlockBytes is how much of a page is looked at together.
+	// verifyBlockBytes is the size of the blocks in which a page is read.
 	verifyBlockBytes = 128 << 10
 
 	// packedBytesMax bounds a compressed page that is read as a whole: unpacking takes

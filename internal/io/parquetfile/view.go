@@ -18,7 +18,7 @@ type ViewColumn struct {
 	Leaves []Form // of a nested one, for each of its leaves
 }
 
-// Form is what a view says of the type of a column's bytes.
+// Form is the type under which a view shows a column's bytes.
 type Form int
 
 // The forms.

@@ -277,8 +277,8 @@ func (x *excel) header(row int, cells map[int]cell) error {
 		case !c.Optional:
 			f := fault.Of(refuse("missing column %q; row %d of sheet %q, which is taken for its header, has: %s",
 				c.Path, row, x.sheet, strings.Join(names[:min(len(names), shownNamesMax)], ", ")))
-			f.Hint = "if the table begins elsewhere, say where: excel: {range: B3}; if files may be without the column, say " +
-				"optional: true of it"
+			f.Hint = "if the table begins elsewhere, say where: excel: {range: B3}; if files may be without the " +
+				"column, say optional: true of it"
 			return f
 		}
 	}
@@ -367,7 +367,8 @@ func (x *excel) text(c cell, column filespec.Column) (string, error) {
 			if err != nil {
 				text = number(c.text)
 			}
-			return "", fmt.Errorf("%s is an elapsed time, and no datetime: read it as string, or as a number of days", text)
+			return "", fmt.Errorf("%s is an elapsed time, and no datetime: read it as string, or as a number of days",
+				text)
 		}
 	}
 	if column.Kind != filespec.Time || c.kind != 'd' && (c.kind != 'n' || c.style == plain) {

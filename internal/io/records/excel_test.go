@@ -47,8 +47,8 @@ func TestSheets(t *testing.T) {
 		set(t, f, "Sheet1", map[string]any{"A1": "a", "A2": 7})
 		set(t, f, "Data", map[string]any{"B3": "n", "C3": " t ", "D3": "b", "E3": "d", "B4": 1.5, "C4": "x\n\"y\"",
 			"D4": true,
-			"E4": time.Date(2024, 1, 31, 10, 5, 6, 500_000_000, time.UTC), "B6": 123456789012345, "C6": 0.1, "D6": false,
-			"Z6": "beside", "B7": "x", "A8": "outside"})
+			"E4": time.Date(2024, 1, 31, 10, 5, 6, 500_000_000, time.UTC), "B6": 123456789012345,
+			"C6": 0.1, "D6": false, "Z6": "beside", "B7": "x", "A8": "outside"})
 		require.NoError(t, f.SetCellFormula("Data", "C7", "1+1"))
 	}
 	columns := []filespec.Column{{Path: "n", Kind: filespec.Number}, {Path: "t", Kind: filespec.Text},
@@ -178,8 +178,8 @@ func anyCell(rng *rand.Rand, kind int) (any, string) {
 	}
 	switch kind {
 	case 0:
-		texts := []string{"x", "a,b", `"q"`, "two\nlines", " lead", "trail ", "ä€𝄞", "=1+1", "#N/A", "_x", "007", "TRUE",
-			"1e5", strings.Repeat("long ", 500)}
+		texts := []string{"x", "a,b", `"q"`, "two\nlines", " lead", "trail ", "ä€𝄞", "=1+1", "#N/A",
+			"_x", "007", "TRUE", "1e5", strings.Repeat("long ", 500)}
 		text := texts[rng.IntN(len(texts))]
 		return text, text
 	case 1:
@@ -201,15 +201,16 @@ func TestStyles(t *testing.T) {
 	for format, want := range map[string]style{"General": plain, "0.00": plain, "0%": plain, "#,##0 [$€-407]": plain,
 		`"day" 0`: plain, "yyyy-mm-dd": day, "d. mmm": day, "mmmm": day,
 		"m/d/yy h:mm": dayTime, "hh:mm:ss": clock, "[h]:mm": elapsed, "[HH]:MM:SS": elapsed, "[mm]:ss": elapsed,
-		"[Red][ss].0;-[ss]": elapsed, "[$-F400]h:mm:ss": clock, "[magenta]0": plain, "h:mm;[h]:mm": clock, "[Red]0": plain,
-		`0 "s"`: plain, `\d0`: plain, "mm:ss.0": clock, "@": plain, "yyyy;@": day} {
+		"[Red][ss].0;-[ss]": elapsed, "[$-F400]h:mm:ss": clock, "[magenta]0": plain, "h:mm;[h]:mm": clock,
+		"[Red]0": plain, `0 "s"`: plain, `\d0`: plain, "mm:ss.0": clock, "@": plain, "yyyy;@": day} {
 		require.Equal(t, want, styleOf(164, map[int]string{164: format}), format)
 	}
 	for _, c := range []struct {
 		days string
 		from bool
 		want string
-	}{{"1", false, "1900-01-01"}, {"59", false, "1900-02-28"}, {"61", false, "1900-03-01"}, {"45322", false, "2024-01-31"},
+	}{{"1", false, "1900-01-01"}, {"59", false, "1900-02-28"}, {"61", false, "1900-03-01"},
+		{"45322", false, "2024-01-31"},
 		{"0", true, "1904-01-01"}, {"43860", true, "2024-01-31"}, {"2958465.5", false, "9999-12-31"}} {
 		got, err := (&workbook{from04: c.from}).moment(c.days)
 		require.NoError(t, err)
@@ -282,6 +283,7 @@ func TestLookExcel(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []Found{{Key: "i", Value: Integer, Letters: "A"}, {Key: "f", Value: Fraction, Letters: "B"},
 		{Key: "d", Value: Moment, Letters: "C"}, {Key: "s", Value: Any, Letters: "D"},
-		{Key: "b", Value: Truth, Letters: "E"}, {Value: Any, Letters: "G", Row: 3}, {Value: Integer, Letters: "F", Row: 4}},
+		{Key: "b", Value: Truth, Letters: "E"}, {Value: Any, Letters: "G", Row: 3}, {Value: Integer,
+			Letters: "F", Row: 4}},
 		got)
 }

@@ -53,15 +53,16 @@ func TestValues(t *testing.T) {
 		"no inside": {`{"a":1,"s":"x","o":7}`,
 			`1,"o is a number, and has no values inside","{""a"":1,""s"":""x"",""o"":7}",,,,,,`},
 		"no object": {`[[1]]`, `1,"it is no object: a record has its values by their names","[1]",,,,,,`},
-		"surrogate": {`{"a":1,"s":"\ud800"}`, `1:1,"s: \ud800 is half of a pair of \u","{""a"":1,""s"":""\ud800""}",,,,,,`},
+		"surrogate": {`{"a":1,"s":"\ud800"}`,
+			`1:1,"s: \ud800 is half of a pair of \u","{""a"":1,""s"":""\ud800""}",,,,,,`},
 		"zero": {`{"a":1,"s":"\u0000"}`,
 			`1:1,"s: a text has the character \u0000, which tables cannot hold","{""a"":1,""s"":""\u0000""}",,,,,,`},
 		"not utf-8": {"{\"a\":1,\"s\":\"\xff\"}",
 			"1,\"it is not UTF-8 text\",\"{\"\"a\"\":1,\"\"s\"\":\"\"\ufffd\"\"}\",,,,,,"},
 		"bad number": {`{"a":01,"s":""}`, `1,"""01,\""s\"":\""\""}"" is no JSON number","{""a"":01,""s"":""""}",,,,,,`},
 		"deep": {`{"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`,
-			`1,"it is nested more than 200 levels deep","{""a"":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) +
-				`}",,,,,,`},
+			`1,"it is nested more than 200 levels deep","{""a"":` + strings.Repeat("[", 300) +
+				strings.Repeat("]", 300) + `}",,,,,,`},
 	} {
 		for _, piece := range []int{1, 7, 1 << 20} {
 			got, err := convert(t, c.text, piece, columns...)
@@ -159,7 +160,8 @@ func TestTextsAsEncodingJSON(t *testing.T) {
 
 func TestLook(t *testing.T) {
 	t.Parallel()
-	got, err := Look([]byte(`{"i":1,"f":1,"s":"x","b":true,"o":{},"n":null,"big":12345678901234567890} {"f":1.5,"s":1,"i":2,"more":1}` + "\n{\"i\":"))
+	got, err := Look([]byte(`{"i":1,"f":1,"s":"x","b":true,"o":{},"n":null,"big":12345678901234567890} ` +
+		`{"f":1.5,"s":1,"i":2,"more":1}` + "\n{\"i\":"))
 	require.NoError(t, err)
 	require.Equal(t, []Found{{Key: "i", Value: Integer}, {Key: "f", Value: Fraction}, {Key: "s", Value: Any},
 		{Key: "b", Value: Truth, Missing: true}, {Key: "o", Value: Any, Missing: true},
@@ -170,7 +172,8 @@ func TestLook(t *testing.T) {
 }
 
 func BenchmarkJSON(b *testing.B) {
-	line := `{"id":123456,"name":"some name","address":{"city":"Bern","zip":"3000"},"tags":["a","b"],"price":12.50,"note":null}` + "\n"
+	line := `{"id":123456,"name":"some ` +
+		`name","address":{"city":"Bern","zip":"3000"},"tags":["a","b"],"price":12.50,"note":null}` + "\n"
 	text := []byte(strings.Repeat(line, 2_000))
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {

@@ -20,7 +20,7 @@ type Found struct {
 	Errors  map[string]int64 // how many cells have a #DIV/0! and the like; nil: none
 }
 
-// Value is what the values of a key are.
+// Value is the common type of a key's values.
 type Value string
 
 // The kinds of values.
@@ -138,7 +138,7 @@ func together(a, b Value) Value {
 	return Any
 }
 
-// Together is what values of two kinds are in one column.
+// Together returns the type of a column with values of two types.
 func Together(a, b Value) Value { return together(a, b) }
 
 // LooksJSON reports whether a text begins as one with records does: with an object that has a

@@ -48,7 +48,7 @@ func ParsePlace(field []byte) Place {
 const (
 	// RecordBytesMax is the most that a record may have, in its source and as CSV.
 	RecordBytesMax = 8 << 20
-	// DepthMax is how deep values may be nested.
+	// DepthMax limits how deep values may be nested.
 	DepthMax = 200
 	// rawBytesMax of a bad record are kept.
 	rawBytesMax = 64 << 10

@@ -10,9 +10,9 @@ import (
 
 // Limits of surveys.
 const (
-	// surveyedMax is how many different keys records may have, nested ones too.
+	// surveyedMax limits the number of different keys of records, nested ones included.
 	surveyedMax = 10_000
-	// surveyedDepthMax is how deep objects are taken apart; what is below stays JSON.
+	// surveyedDepthMax limits how deep objects are taken apart; deeper values stay JSON.
 	surveyedDepthMax = 5
 )
 

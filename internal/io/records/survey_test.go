@@ -22,7 +22,8 @@ func TestSurvey(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.Equal(t, []Found{{Key: "a", Value: Fraction}, {Key: "o.x", Value: Integer}, {Key: `o."p.q".y`, Value: Any},
 		{Key: "mixed", Value: Any},
-		{Key: "none", Missing: true}, {Key: "empty", Value: Any, Missing: true}, {Key: "late", Value: Truth, Missing: true}},
+		{Key: "none", Missing: true}, {Key: "empty", Value: Any, Missing: true}, {Key: "late", Value: Truth,
+			Missing: true}},
 		s.Found())
 }
 

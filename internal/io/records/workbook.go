@@ -39,7 +39,7 @@ type sheet struct {
 	hidden     bool
 }
 
-// style is what a cell's number means.
+// style is the meaning of a cell's number.
 type style uint8
 
 const (
@@ -67,8 +67,8 @@ func openWorkbook(in io.ReaderAt, bytes int64) (*workbook, error) {
 	}
 	if w.files["xl/workbook.xml"] == nil {
 		f := fault.New(fault.UserData, "the file is an archive, but no Excel workbook (.xlsx)")
-		f.Hint = "unpack a zip archive first: unzip -p FILE > NAME.csv; .xls, .xlsb and .ods files are opened in Excel or " +
-			"LibreOffice and saved as .xlsx"
+		f.Hint = "unpack a zip archive first: unzip -p FILE > NAME.csv; .xls, .xlsb and .ods files are opened in " +
+			"Excel or LibreOffice and saved as .xlsx"
 		return nil, f
 	}
 	for _, read := range []func() error{w.readSheets, w.readStyles, w.readShared} {
@@ -101,7 +101,9 @@ func (w *workbook) part(name string, most int64, each func(d *xml.Decoder, e xml
 	defer func() { err = errors.Join(err, in.Close()) }()
 	limited := &io.LimitedReader{R: in, N: most}
 	d := xml.NewDecoder(limited)
-	d.CharsetReader = func(string, io.Reader) (io.Reader, error) { return nil, errors.New("its parts are not in UTF-8") }
+	d.CharsetReader = func(string, io.Reader) (io.Reader, error) {
+		return nil, errors.New("its parts are not in UTF-8")
+	}
 	for {
 		token, err := d.RawToken()
 		switch {
@@ -154,8 +156,8 @@ func (w *workbook) readSheets() error {
 		case "sheet":
 			for _, a := range e.Attr {
 				if a.Name.Local == "id" && a.Name.Space != "" {
-					w.sheets = append(w.sheets, sheet{attribute(e, "name"), targets[a.Value], attribute(e, "state") != "" &&
-						attribute(e, "state") != "visible"})
+					w.sheets = append(w.sheets, sheet{attribute(e, "name"), targets[a.Value],
+						attribute(e, "state") != "" && attribute(e, "state") != "visible"})
 				}
 			}
 		}
@@ -163,7 +165,7 @@ func (w *workbook) readSheets() error {
 	})
 }
 
-// quietFormat is what says nothing of time in a number format: texts, escaped characters, what is in
+// quietFormat matches the parts of a number format that say nothing of time: texts, escaped characters, and
 // brackets, such as colours.
 var quietFormat = regexp.MustCompile(`"[^"]*"|\\.|_.|\*.|\[[^\]]*\]`)
 

@@ -6,7 +6,7 @@ import (
 	"thalweg/internal/base/address"
 )
 
-// target is where the bytes of a file go.
+// target receives the bytes of a file.
 type target interface {
 	Write(p []byte) (int, error)
 	reset() error // empty it again

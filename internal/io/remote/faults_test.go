@@ -106,7 +106,9 @@ func TestHTTPServersOfManyKinds(t *testing.T) {
 			w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 			_, _ = io.WriteString(w, content[:len(content)/2])
 		},
-		"says nothing of the version": func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, content) },
+		"says nothing of the version": func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, content)
+		},
 		"says no length": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("ETag", `"v1"`)
 			w.(http.Flusher).Flush()
@@ -218,7 +220,8 @@ func TestRedirectsDoNotTellSecrets(t *testing.T) {
 		}
 		return true
 	})
-	_, err := newClient(t, remote.Config{CAPath: s.CAFile}).Read(t.Context(), "https://"+s.Addr+"/a?token=SECRET", 10, nil)
+	_, err := newClient(t, remote.Config{CAPath: s.CAFile}).Read(t.Context(), "https://"+s.Addr+
+		"/a?token=SECRET", 10, nil)
 	require.NoError(t, err)
 	<-headers
 	require.NotContains(t, fmt.Sprint(<-headers), "SECRET")
@@ -303,7 +306,8 @@ func TestHostKeys(t *testing.T) {
 		":2 has another one: ssh-ed25519 "+ssh.FingerprintSHA256(other), "pretend")
 
 	revoked := filepath.Join(dir, "revoked")
-	putFile(t, revoked, "@revoked * "+strings.SplitN(knownhosts.Line([]string{"x"}, s.HostKey), " ", 2)[1]+"\n"+line+"\n")
+	putFile(t, revoked, "@revoked * "+strings.SplitN(knownhosts.Line([]string{"x"}, s.HostKey), " ",
+		2)[1]+"\n"+line+"\n")
 	requireFault(t, read(revoked), fault.Environment, false, "is revoked", "trust")
 
 	broken := filepath.Join(dir, "broken")
@@ -406,7 +410,8 @@ func TestS3Answers(t *testing.T) {
 		retryable     bool
 		message, hint string
 	}{
-		{403, "AccessDenied", fault.Environment, false, "answered AccessDenied: because: permission denied", "credentials"},
+		{403, "AccessDenied", fault.Environment, false, "answered AccessDenied: because: permission denied",
+			"credentials"},
 		{403, "SignatureDoesNotMatch", fault.Environment, false, "SignatureDoesNotMatch", "credentials"},
 		{404, "NoSuchKey", fault.Script, false, "no such object", "address"},
 		{404, "NoSuchBucket", fault.Script, false, "NoSuchBucket: file does not exist", "{{set s3-endpoint}}"},
@@ -534,7 +539,8 @@ func TestSecretsOfAddresses(t *testing.T) {
 	got, err := spool.Ensure(t.Context(), "https://"+s.Addr+"/{env.P}/a", "")
 	require.NoError(t, err)
 	requireCopy(t, "hello", got)
-	for _, url := range []string{"https://" + s.Addr + "/{env.P}/none", "https://{env.H}.invalid/x", "https://{env.H}/%zz",
+	for _, url := range []string{"https://" + s.Addr + "/{env.P}/none", "https://{env.H}.invalid/x",
+		"https://{env.H}/%zz",
 		"sftp://{env.H}/x"} {
 		_, err := spool.Ensure(t.Context(), url, "")
 		require.Error(t, err)

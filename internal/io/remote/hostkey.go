@@ -41,8 +41,9 @@ func (h *hostCheck) explain(err error, loc address.Location) error {
 	case lostConnection(err):
 		return broken(err, "the connection failed")
 	case h.passed:
-		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the server does not accept the key of user %s",
-			loc.User), Err: err,
+		return &fault.Error{Kind: fault.Environment,
+			Message: fmt.Sprintf("the server does not accept the key of user %s",
+				loc.User), Err: err,
 			Hint: fmt.Sprintf("check that the server knows the key; name another one with %s",
 				action.Setting("sftp-key", loc.User+"=FILE"))}
 	}
@@ -59,18 +60,20 @@ func (b *sftpBackend) hostKeyFault(err error, host string, key ssh.PublicKey) er
 	var revoked *knownhosts.RevokedError
 	switch {
 	case errors.As(err, &revoked):
-		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the key of host %s is revoked: %s", host, print),
-			Hint: "do not trust the server before its administrator explains it"}
+		return &fault.Error{Kind: fault.Environment,
+			Message: fmt.Sprintf("the key of host %s is revoked: %s", host, print),
+			Hint:    "do not trust the server before its administrator explains it"}
 	case errors.As(err, &wrong) && len(wrong.Want) > 0:
 		w := wrong.Want[0]
 		return &fault.Error{Kind: fault.Environment,
-			Message: fmt.Sprintf("the key of host %s is %s, but %s:%d has another one: %s", host, print, w.Filename, w.Line,
-				w.Key.Type()+" "+ssh.FingerprintSHA256(w.Key)),
-			Hint: "somebody may pretend to be the server; if its administrator confirms the new fingerprint, replace that " +
-				"line by: " + line}
+			Message: fmt.Sprintf("the key of host %s is %s, but %s:%d has another one: %s", host, print,
+				w.Filename, w.Line, w.Key.Type()+" "+ssh.FingerprintSHA256(w.Key)),
+			Hint: "somebody may pretend to be the server; if its administrator confirms the new fingerprint, replace " +
+				"that line by: " + line}
 	case errors.As(err, &wrong):
-		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the key of host %s is not known: %s", host, print),
-			Hint: fmt.Sprintf("if that is the server's fingerprint, add this line to %s: %s", b.knownHosts, line)}
+		return &fault.Error{Kind: fault.Environment,
+			Message: fmt.Sprintf("the key of host %s is not known: %s", host, print),
+			Hint:    fmt.Sprintf("if that is the server's fingerprint, add this line to %s: %s", b.knownHosts, line)}
 	}
 	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the key of host %s cannot be verified: %s", host,
 		print), Err: err}

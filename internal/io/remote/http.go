@@ -166,8 +166,9 @@ func contentRange(s string) (start, total int64, err error) {
 	_, size, ok3 := strings.Cut(rest, "/")
 	start, total = number(from), number(size)
 	if !ok || !ok2 || !ok3 || start < 0 || size != "*" && total < 0 {
-		return 0, -1, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the server sent the Content-Range %.100q",
-			s), Err: errContentRange, Hint: "check the server"}
+		return 0, -1, &fault.Error{Kind: fault.Environment,
+			Message: fmt.Sprintf("the server sent the Content-Range %.100q",
+				s), Err: errContentRange, Hint: "check the server"}
 	}
 	return start, total, nil
 }

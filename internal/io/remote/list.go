@@ -72,7 +72,7 @@ func (c *Client) Matching(ctx context.Context, name string, most int) ([]string,
 // asGlob lets only * and ? of a name mean something.
 func asGlob(name string) string { return strings.NewReplacer(`\`, `\\`, "[", `\[`).Replace(name) }
 
-// entry is what a server says of something in a directory.
+// entry describes an entry of a server's directory.
 type entry struct {
 	name    string
 	dir     bool

@@ -34,8 +34,8 @@ func listed(t *testing.T, w *world, pattern string) (out []string) {
 
 func TestList(t *testing.T) {
 	writable(t, func(t *testing.T, w *world) {
-		for i, name := range []string{"in/b.csv", "in/a.csv", "in/a.txt", "in/.a.csv.tmp", "in/.hidden.csv", "in/sub/c.csv",
-			"in/sub2/c.csv", "in/.git/c.csv", "other.csv", "in/größe 1.csv"} {
+		for i, name := range []string{"in/b.csv", "in/a.csv", "in/a.txt", "in/.a.csv.tmp",
+			"in/.hidden.csv", "in/sub/c.csv", "in/sub2/c.csv", "in/.git/c.csv", "other.csv", "in/größe 1.csv"} {
 			w.put(name, strings.Repeat("x", i))
 		}
 		space := "in/größe 1.csv"
@@ -86,8 +86,8 @@ func TestListThroughABadNetwork(t *testing.T) {
 // ** looks through directories of any depth, but through no hidden one and no link.
 func TestListThroughDirectories(t *testing.T) {
 	writable(t, func(t *testing.T, w *world) {
-		for _, name := range []string{"in/x.csv", "in/a/x.csv", "in/a/b/x.csv", "in/a/b/y.txt", "in/.h/x.csv", "in/a/.x.csv",
-			"other/x.csv"} {
+		for _, name := range []string{"in/x.csv", "in/a/x.csv", "in/a/b/x.csv", "in/a/b/y.txt",
+			"in/.h/x.csv", "in/a/.x.csv", "other/x.csv"} {
 			w.put(name, "x")
 		}
 		if _, dir, ok := strings.Cut(w.url(""), w.proxy.Addr); ok {
@@ -150,7 +150,8 @@ func TestListEscapedKeys(t *testing.T) {
 	s := remotetest.NewS3(t)
 	s.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		require.Equal(t, "url", r.URL.Query().Get("encoding-type"))
-		fmt.Fprint(rw, `<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>in/%01+a%2Bb.csv</Key><Size>3</Size></Contents></ListBucketResult>`)
+		fmt.Fprint(rw,
+			`<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>in/%01+a%2Bb.csv</Key><Size>3</Size></Contents></ListBucketResult>`)
 		return true
 	})
 	c := remote.New(remote.Config{S3Endpoint: s.Endpoint})
@@ -166,7 +167,8 @@ func TestListEndsWhateverTheServiceSays(t *testing.T) {
 	for token, want := range map[string]string{"": "does not say where it goes on", "more": "had to be looked at"} {
 		s := remotetest.NewS3(t)
 		s.Intercept(func(rw http.ResponseWriter, _ *http.Request) bool {
-			fmt.Fprintf(rw, `<ListBucketResult><Name>data</Name><IsTruncated>true</IsTruncated><NextContinuationToken>%s</NextContinuationToken></ListBucketResult>`, token)
+			fmt.Fprintf(rw,
+				`<ListBucketResult><Name>data</Name><IsTruncated>true</IsTruncated><NextContinuationToken>%s</NextContinuationToken></ListBucketResult>`, token)
 			return true
 		})
 		c := remote.New(remote.Config{S3Endpoint: s.Endpoint})

@@ -19,13 +19,13 @@ type Post struct {
 	Hide   func(text string) string // takes secrets out of errors; nil: only what addresses show is
 }
 
-// Answer is what came back.
+// Answer is the answer to a request.
 type Answer struct {
 	Status     int
 	RetryAfter time.Duration // that the server asks to be left alone for; 0: it does not say
 }
 
-// answerBytesMax is what is read of an answer, for the connection to be used again.
+// answerBytesMax limits the bytes that are read of an answer, so that the connection can be used again.
 const answerBytesMax = 64 << 10
 
 // Post sends a request once. It is not redirected: what it carries is for the
@@ -37,7 +37,8 @@ func (c *Client) Post(ctx context.Context, p Post) (Answer, error) {
 		loc.Hide = p.Hide
 	}
 	if err != nil || loc.Scheme != "http" && loc.Scheme != "https" {
-		return Answer{}, hidden(&fault.Error{Kind: fault.Script, Message: "this is not an http:// or https:// address"}, loc)
+		return Answer{}, hidden(&fault.Error{Kind: fault.Script, Message: "this is not an http:// or https:// address"},
+			loc)
 	}
 	// It waits for no transfer, and none waits for it: the runs need their files.
 	b, err := c.backend(ctx, loc)

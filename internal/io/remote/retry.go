@@ -81,8 +81,8 @@ func canceled(ctx context.Context) error {
 
 // broken classifies what may pass by itself.
 func broken(err error, format string, args ...any) error {
-	return retryable{fault: &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf(format, args...),
-		Err:  err,
+	return retryable{fault: &fault.Error{Kind: fault.Environment, Retryable: true,
+		Message: fmt.Sprintf(format, args...), Err: err,
 		Hint: "check the network and the server"}}
 }
 

@@ -161,15 +161,16 @@ func s3Fault(err error) error {
 		return missing("the bucket has no such object")
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		f := denied("the service answered %s%s", code, colon(message))
-		f.Hint = "check the AWS credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID …) and what they allow; without permission to " +
-			"list the bucket this also means that there is no such object"
+		f.Hint = "check the AWS credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID …) and what they allow; without " +
+			"permission to list the bucket this also means that there is no such object"
 		return f
 	case status == http.StatusMovedPermanently || status == http.StatusTemporaryRedirect ||
 		code == "AuthorizationHeaderMalformed":
-		return &fault.Error{Kind: fault.Environment, Message: "the bucket is in another region" + colon(bucketRegion(err)),
-			Hint: "set AWS_REGION to the bucket's region"}
+		return &fault.Error{Kind: fault.Environment, Message: "the bucket is in another region" +
+			colon(bucketRegion(err)), Hint: "set AWS_REGION to the bucket's region"}
 	case status >= 400 && status < 500 && !mayPass(err, status):
-		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the service answered %s%s", code, colon(message)),
+		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the service answered %s%s", code,
+			colon(message)),
 			Hint: "check the address and {{set s3-endpoint}}"}
 	case status != 0:
 		return broken(nil, "the service answered %d %s%s", status, code, colon(message))
@@ -184,8 +185,8 @@ func s3Fault(err error) error {
 	}
 	return &fault.Error{Kind: fault.Environment, Message: "no request to the service could be made",
 		Detail: cause(err).Error(),
-		Hint: "give AWS credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; public objects can be " +
-			"read by their https address"}
+		Hint: "give AWS credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; public objects can " +
+			"be read by their https address"}
 }
 
 // mayPass reports 4xx answers that may pass by themselves.

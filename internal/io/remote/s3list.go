@@ -13,7 +13,7 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// pageEntriesMin is what a page counts for at least: what full ones have.
+// pageEntriesMin is the least that a page counts for: the entries of a full one.
 const pageEntriesMin = 1000
 
 // list lists the objects and common beginnings of keys one level below dir.
@@ -37,8 +37,8 @@ func (b *s3Backend) list(ctx context.Context, loc address.Location, dir, begin s
 			return strings.TrimPrefix(text, dir)
 		}
 		for _, o := range page.Contents {
-			out = append(out, entry{name: name(o.Key), version: Version{Bytes: aws.ToInt64(o.Size), ETag: aws.ToString(o.ETag),
-				ModTime: aws.ToTime(o.LastModified)}})
+			out = append(out, entry{name: name(o.Key), version: Version{Bytes: aws.ToInt64(o.Size),
+				ETag: aws.ToString(o.ETag), ModTime: aws.ToTime(o.LastModified)}})
 		}
 		for _, p := range page.CommonPrefixes {
 			out = append(out, entry{name: strings.TrimSuffix(name(p.Prefix), "/"), dir: true})
@@ -52,7 +52,8 @@ func (b *s3Backend) list(ctx context.Context, loc address.Location, dir, begin s
 		}
 		if in.ContinuationToken = page.NextContinuationToken; aws.ToString(in.ContinuationToken) == "" {
 			return nil, &fault.Error{Kind: fault.Environment,
-				Message: "the service lists a part of the files, and does not say where it goes on", Hint: "check {{set s3-endpoint}}"}
+				Message: "the service lists a part of the files, and does not say where it goes on",
+				Hint:    "check {{set s3-endpoint}}"}
 		}
 	}
 }

@@ -94,7 +94,8 @@ func (s *s3Staged) send(ctx context.Context, f *os.File) error {
 
 func (s *s3Staged) sendPart(ctx context.Context, i int32, f *os.File, from, bytes int64) error {
 	return s.b.c.retry(ctx, s.loc, func(ctx context.Context) (bool, error) {
-		out, err := s.b.api.UploadPart(ctx, &s3.UploadPartInput{Bucket: &s.loc.Bucket, Key: &s.loc.Path, UploadId: &s.id,
+		out, err := s.b.api.UploadPart(ctx, &s3.UploadPartInput{Bucket: &s.loc.Bucket, Key: &s.loc.Path,
+			UploadId:   &s.id,
 			PartNumber: aws.Int32(i + 1), Body: io.NewSectionReader(f, from, bytes), ContentLength: &bytes})
 		if err != nil {
 			return false, s3Fault(err)
@@ -144,8 +145,8 @@ func (s *s3Staged) Discard(ctx context.Context) error {
 	return s.b.abandon(ctx, s.loc, Leftover{Upload: s.id})
 }
 
-// clockSkewMax is how far the server's clock may be behind ours: an upload that
-// was begun longer before ours is somebody else's.
+// clockSkewMax is the largest accepted lag of the server's clock: an upload that was begun longer before ours
+// is somebody else's.
 const clockSkewMax = 15 * time.Minute
 
 // abandon ends the upload that somebody began, or those that may be it where

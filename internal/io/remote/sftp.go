@@ -70,7 +70,8 @@ func (b *sftpBackend) signers(user string) ([]ssh.Signer, error) {
 		out = append(out, s)
 	}
 	if len(out) == 0 {
-		return nil, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("there is no private key for user %s", user),
+		return nil, &fault.Error{Kind: fault.Environment,
+			Message: fmt.Sprintf("there is no private key for user %s", user),
 			Hint: fmt.Sprintf("name it with %s (or THALWEG_SFTP_KEYS)",
 				action.Setting("sftp-key", user+"=FILE"))}
 	}
@@ -80,8 +81,8 @@ func (b *sftpBackend) signers(user string) ([]ssh.Signer, error) {
 func readKey(path string) (ssh.Signer, error) {
 	data, err := readLimited(path, keyBytesMax)
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Message: "the private key " + path + " cannot be read", Err: err,
-			Hint: "check {{set sftp-key}} (THALWEG_SFTP_KEYS) and the file's permissions"}
+		return nil, &fault.Error{Kind: fault.Environment, Message: "the private key " + path + " cannot be read",
+			Err: err, Hint: "check {{set sftp-key}} (THALWEG_SFTP_KEYS) and the file's permissions"}
 	}
 	s, err := ssh.ParsePrivateKey(data)
 	var locked *ssh.PassphraseMissingError

@@ -15,7 +15,7 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// connIdleMax is how long a connection is kept that nobody uses.
+// connIdleMax is the time for which an unused connection is kept.
 const connIdleMax = 30 * time.Second
 
 // sftpConn is a connection to a server as a user.

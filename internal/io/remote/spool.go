@@ -285,7 +285,8 @@ func (s *Spool) room(bytes int64) error {
 	if free := int64(st.Bavail) * int64(st.Bsize); free < bytes+freeDiskBytesMin {
 		return &fault.Error{Kind: fault.Environment,
 			Message: fmt.Sprintf("the file has %d MiB, but only %d MiB are free in %s", bytes>>20, free>>20, s.dir),
-			Hint:    "remote inputs are copied to the state directory: free space, or choose another one with {{set state}}"}
+			Hint: "remote inputs are copied to the state directory: free space, or choose another one with " +
+				"{{set state}}"}
 	}
 	return nil
 }

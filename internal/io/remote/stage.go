@@ -34,7 +34,7 @@ func (a Alone) ask(ctx context.Context) error {
 	return a(ctx)
 }
 
-// Leftover is what somebody may have left at a server who did not publish it.
+// Leftover describes an upload that may lie unpublished at a server.
 type Leftover struct {
 	Temp   string    // see Upload
 	Upload string    // what the server calls the upload; "": nobody has heard

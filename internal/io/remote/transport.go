@@ -77,7 +77,8 @@ func connectFault(err error) error {
 	case errors.As(err, &authority):
 		return &fault.Error{Kind: fault.Environment,
 			Message: "the server's certificate is not of an authority that is trusted here", Err: err,
-			Hint: "if the server has a private authority, name its certificate with {{set ca-file=FILE}} (or THALWEG_CA_FILE)"}
+			Hint: "if the server has a private authority, name its certificate with {{set ca-file=FILE}} (or " +
+				"THALWEG_CA_FILE)"}
 	case errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &verification):
 		return &fault.Error{Kind: fault.Environment, Message: "the server's certificate is not valid", Err: err,
 			Hint: "check the address, the server's certificate and this machine's clock"}
@@ -85,8 +86,8 @@ func connectFault(err error) error {
 	var alert tls.AlertError
 	var record tls.RecordHeaderError
 	if errors.As(err, &alert) || errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch) {
-		return &fault.Error{Kind: fault.Environment, Message: "the server and this machine do not agree on TLS", Err: err,
-			Hint: "check the address: is it http:// or https://, and the right port?"}
+		return &fault.Error{Kind: fault.Environment, Message: "the server and this machine do not agree on TLS",
+			Err: err, Hint: "check the address: is it http:// or https://, and the right port?"}
 	}
 	var dns *net.DNSError
 	if errors.As(err, &dns) && dns.IsNotFound {

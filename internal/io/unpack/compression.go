@@ -83,7 +83,7 @@ type members struct {
 	from *bufio.Reader
 }
 
-// errBehind is what is behind the last member and is none.
+// errBehind reports bytes behind the last gzip member that are not another one.
 var errBehind = errors.New("bytes behind the gzip data that are none")
 
 func (m *members) Read(p []byte) (int, error) {
@@ -152,7 +152,8 @@ func (s *source) damaged(c filespec.Compression, err error) error {
 	case s.err != nil:
 		return s.err
 	case errors.Is(err, errBehind):
-		f.Message = "behind its gzip data are bytes that are no gzip: something was appended to the file, or it is damaged"
+		f.Message = "behind its gzip data are bytes that are no gzip: something was appended to the file, or " +
+			"it is damaged"
 		f.Err = nil
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		f.Message = "its " + string(c) + " data ends too early: the file was not written or copied whole"

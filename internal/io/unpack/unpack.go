@@ -11,7 +11,7 @@ import (
 	"thalweg/internal/lang/filespec"
 )
 
-// Form is how the text of a file is packed into its bytes.
+// Form is the packing of a file's text into bytes: its compression and encoding.
 type Form struct {
 	Compression filespec.Compression `json:"compression,omitempty"`
 	Charset     filespec.Charset     `json:"charset,omitempty"`

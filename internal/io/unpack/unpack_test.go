@@ -112,9 +112,11 @@ func TestBehindGzip(t *testing.T) {
 	two := slices.Concat(data, packed(t, filespec.Gzip, ""), data)
 	for _, c := range []struct{ behind, fails string }{
 		{"\x00", ""}, {strings.Repeat("\x00", 10_000), ""},
-		{"x", "behind its gzip data are bytes that are no gzip"}, {strings.Repeat("garbage", 1000), "behind its gzip data"},
+		{"x", "behind its gzip data are bytes that are no gzip"}, {strings.Repeat("garbage", 1000),
+			"behind its gzip data"},
 		{"\x00\x00x", "behind its gzip data"}, {"\x00\x1f\x8b\x08\x00", "behind its gzip data"},
-		{"\x1f", "ends too early"}, {string(data[:9]), "ends too early"}, {string(data[:len(data)-1]), "ends too early"},
+		{"\x1f", "ends too early"}, {string(data[:9]), "ends too early"},
+		{string(data[:len(data)-1]), "ends too early"},
 		{"\x1fgarbage and more of it", "its gzip data is damaged"},
 	} {
 		for _, whole := range [][]byte{data, two} {
@@ -197,7 +199,8 @@ func TestReadingFails(t *testing.T) {
 	for _, c := range []filespec.Compression{filespec.Plain, filespec.Gzip, filespec.Zstd} {
 		data := packed(t, c, "a\n1\n")
 		for n := range len(data) {
-			_, err := text(t, io.MultiReader(bytes.NewReader(data[:n]), iotest.ErrReader(broken)), unpack.Form{Compression: c})
+			_, err := text(t, io.MultiReader(bytes.NewReader(data[:n]), iotest.ErrReader(broken)),
+				unpack.Form{Compression: c})
 			require.ErrorIs(t, err, broken, "%s at %d", c, n)
 		}
 	}

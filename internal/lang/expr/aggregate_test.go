@@ -18,11 +18,12 @@ func TestAggregates(t *testing.T) {
 	db := openDB(t)
 	g := generator{rand.New(rand.NewPCG(diffSeed(t), 10))}
 	args := map[string][]string{
-		"sum": {"r.i", "r.j % 1000", "r.f", "r.d", "r.d * r.e", "len(r.s)", "decimal2(r.f) * 0", "r.f * 0.1", "r.ni % 1000",
-			"r.nf", "r.nd"},
+		"sum": {"r.i", "r.j % 1000", "r.f", "r.d", "r.d * r.e", "len(r.s)", "decimal2(r.f) * 0",
+			"r.f * 0.1", "r.ni % 1000", "r.nf", "r.nd"},
 		"avg": {"r.j % 1000", "r.f", "r.d", "-(len(r.s) + 3)", "r.i % 7", "decimal2(r.j % 1000) / 7", "r.ni % 1000",
 			"r.nf", "r.nd"},
-		"min": {"r.i", "r.f", "r.d", "r.s", "r.ni", "r.ns"}, "max": {"r.i", "r.f", "r.d", "r.s", "len(r.s)", "r.nf", "r.nd"},
+		"min": {"r.i", "r.f", "r.d", "r.s", "r.ni", "r.ns"}, "max": {"r.i", "r.f", "r.d", "r.s", "len(r.s)",
+			"r.nf", "r.nd"},
 		"string_agg": {"r.s", "r.n", "string.iif(r.b, ``, r.s)", "r.ns", "iif(r.b, r.ns, null)"},
 		"count":      {"", "r.ni", "r.nt", "r.nb"},
 	}
@@ -43,7 +44,9 @@ func TestAggregates(t *testing.T) {
 			for _, arg := range of {
 				src := aggregateSource(g, fn, arg, pick(g, conditions...))
 				checkAggregate(t, src, g.IntN(2) == 0, rows,
-					func(columns []string) ([][]any, error) { return query(db, columns, "GROUP BY id % 4 ORDER BY id % 4") })
+					func(columns []string) ([][]any, error) {
+						return query(db, columns, "GROUP BY id % 4 ORDER BY id % 4")
+					})
 			}
 		}
 	}
@@ -66,8 +69,8 @@ func aggregateSource(g generator, fn, arg, condition string) string {
 func checkAggregate(t *testing.T, src string, emptyNull bool, rows []map[string]any,
 	run func([]string) ([][]any, error)) {
 	t.Helper()
-	c := compile(t, src, genScope(), expr.Mode{Round: true, Aggregates: true, EmptyNull: emptyNull, Nullable: genNullable,
-		Zoned: genZoned})
+	c := compile(t, src, genScope(), expr.Mode{Round: true, Aggregates: true, EmptyNull: emptyNull,
+		Nullable: genNullable, Zoned: genZoned})
 	require.True(t, c.Aggregate(), src)
 	require.Equal(t, emptyNull && !strings.HasPrefix(src, "count"), c.Nullable(), src)
 	// The order is descending by id, which is not how the rows lie.

@@ -13,7 +13,7 @@ import (
 // Scope says which fields can be referenced: alias → field → type.
 type Scope map[string]map[string]Type
 
-// Mode says where an expression stands.
+// Mode holds the rules of an expression's place in the script.
 type Mode struct {
 	// decimals are rounded to 2 digits after each operation (table fields, file columns, aggregates); false in having,
 	// filter, tags, rules
@@ -106,7 +106,8 @@ func (e *Expr) Check(scope Scope, mode Mode) (*Compiled, error) {
 		return nil, err
 	}
 	if root.typ == Month || root.typ == Location {
-		return nil, root.at.errorf("%s is not a value", root.typ.phrase()).hint("it can only be an argument of time.Date")
+		return nil, root.at.errorf("%s is not a value", root.typ.phrase()).
+			hint("it can only be an argument of time.Date")
 	}
 	if root.typ == Null {
 		if mode.Null == Invalid {
@@ -544,7 +545,8 @@ func (c *checker) decimalArithmetic(n *node, at span) *Error {
 	if product {
 		scale = a.scale + b.scale
 		if scale > wideDigits && !files {
-			return at.errorf("the exact product has %d digits after the point, at most %d can be kept", scale, wideDigits).
+			return at.errorf("the exact product has %d digits after the point, at most %d can be kept",
+				scale, wideDigits).
 				hint("compute with float(…)")
 		}
 	}

@@ -19,7 +19,8 @@ func (e *Expr) Comment() *Error {
 		case token.COMMENT:
 			at := span{file.Offset(pos), len(text)}
 			return at.errorf("%s is a comment: it is not computed", shorten(text)).
-				hint("a quotient is written with one /, and that of two ints is whole; else take the comment out of the expression")
+				hint("a quotient is written with one /, and that of two ints is whole; else take the comment out of " +
+					"the expression")
 		}
 	}
 }

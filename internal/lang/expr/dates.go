@@ -94,8 +94,8 @@ func (r *renderer) dateArithmetic(n *node) string {
 	far := raised(n, "a date outside of the years 1 to 9999").SQL()
 	return r.let(b, func(days string) string {
 		// Beyond some ten thousand years a number of days may not fit DuckDB's.
-		later := fmt.Sprintf("CASE WHEN %[1]s BETWEEN -4000000 AND 4000000 THEN %[2]s %[3]s CAST(%[1]s AS INTEGER) WHEN "+
-			"%[1]s IS NOT NULL THEN %[4]s END",
+		later := fmt.Sprintf("CASE WHEN %[1]s BETWEEN -4000000 AND 4000000 THEN %[2]s %[3]s CAST(%[1]s AS INTEGER) "+
+			"WHEN %[1]s IS NOT NULL THEN %[4]s END",
 			days, r.sql(a), n.tok, far)
 		return r.bind(later, false, func(v string) string {
 			return "CASE WHEN " + yearsSQL(v) + " THEN " + v + " WHEN " + v + " IS NOT NULL THEN " + far + " END"
@@ -121,10 +121,11 @@ func hintTimes(err *Error, a, b *node) {
 func dateFunctions() []*function {
 	return []*function{
 		{name: "date", group: "Dates", params: []param{{"x", toTimes()}}, result: Date, raises: true, takesNull: true,
-			doc: "The day in UTC of a datetime or a timestamptz; a string must be like 2024-12-31. The years are 1 to 9999. " +
-				"d + 7 and d - 7 are days later and earlier, d - e the days between two dates, an int. Beyond Capillaries.",
-			check: ofNull(checkToDate), sql: sqlToDate},
-		{name: "datetime", group: "Dates", params: []param{{"x", times()}}, result: DateTime, raises: true, takesNull: true,
+			doc: "The day in UTC of a datetime or a timestamptz; a string must be like 2024-12-31. The years are 1 " +
+				"to 9999. d + 7 and d - 7 are days later and earlier, d - e the days between two dates, an int. " +
+				"Beyond Capillaries.", check: ofNull(checkToDate), sql: sqlToDate},
+		{name: "datetime", group: "Dates", params: []param{{"x", times()}}, result: DateTime, raises: true,
+			takesNull: true,
 			doc: "The beginning of a day in UTC; a timestamptz, of which a datetime must hold all digits: whole " +
 				"milliseconds. Beyond Capillaries.",
 			check: ofNull(checkToTime), sql: sqlToTime},
@@ -133,10 +134,10 @@ func dateFunctions() []*function {
 			doc: "The same instant with microseconds, of the years 1 to 9999; a date is its beginning in UTC; " +
 				"a string must be like 2024-12-31T23:59:59.123456+01:00, with Z for UTC. Beyond Capillaries.",
 			check: ofNull(checkToInstant), sql: sqlToInstant},
-		{name: "time.FormatIn", group: "Dates", params: []param{{"t", times()}, text("layout"), text("zone")}, result: String,
-			raises: true,
-			doc: "Text of t in a Go layout and in a zone of the list of time zones, such as \"Europe/Berlin\", which must " +
-				"be a literal. Beyond Capillaries.",
+		{name: "time.FormatIn", group: "Dates", params: []param{{"t", times()}, text("layout"), text("zone")},
+			result: String, raises: true,
+			doc: "Text of t in a Go layout and in a zone of the list of time zones, such as \"Europe/Berlin\", which " +
+				"must be a literal. Beyond Capillaries.",
 			check: checkFormatIn, sql: sqlFormatIn},
 	}
 }
@@ -224,7 +225,8 @@ func checkToInstant(_ *checker, n *node) *Error {
 		t, ok := parseInstant(time.RFC3339Nano, v, time.UTC)
 		if !ok {
 			return a.at.errorf("%s is not a timestamptz",
-				shorten(a.text)).hint("write it like 2024-12-31T23:59:59.123456+01:00, with at most six digits of the second")
+				shorten(a.text)).hint("write it like 2024-12-31T23:59:59.123456+01:00, with at most six digits " +
+				"of the second")
 		}
 		n.constant(t)
 	case day:
@@ -277,8 +279,10 @@ func sqlToInstant(r *renderer, n *node) string {
 		return toInstant(r.sql(r.asTime(a)))
 	case String:
 		return r.let(a, func(v string) string {
-			return toInstant("coalesce(" + instantText(time.RFC3339Nano, "UTC", v) + ", CASE WHEN " + v + " IS NOT NULL THEN " +
-				raised(n, "not a timestamptz like 2024-12-31T23:59:59.123456+01:00: \"").SQL(shown(v), sqltext.String("\"")) +
+			return toInstant("coalesce(" + instantText(time.RFC3339Nano, "UTC", v) + ", CASE WHEN " + v +
+				" IS NOT NULL THEN " +
+				raised(n, "not a timestamptz like 2024-12-31T23:59:59.123456+01:00: \"").SQL(shown(v),
+					sqltext.String("\"")) +
 				" END)")
 		})
 	}

@@ -13,8 +13,8 @@ import (
 func TestDeep(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
-	_, err := db.Exec("CREATE TABLE r AS SELECT 3::BIGINT AS i, 2.50::DECIMAL(18,2) AS d, 'x' AS s, 1.5::DOUBLE AS f, " +
-		"true AS b")
+	_, err := db.Exec("CREATE TABLE r AS SELECT 3::BIGINT AS i, 2.50::DECIMAL(18,2) AS d, 'x' AS s, 1.5::DOUBLE AS " +
+		"f, true AS b")
 	require.NoError(t, err)
 	scope := expr.Scope{"r": {"i": expr.Int, "d": expr.Decimal, "s": expr.String, "f": expr.Float, "b": expr.Bool}}
 	for _, c := range []struct{ open, middle, close string }{

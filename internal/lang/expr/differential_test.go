@@ -30,7 +30,7 @@ const (
 	diffChaos   = 250_000
 )
 
-// diffCases is how many (expression, row) pairs to compare: THALWEG_DIFF_CASES or the default.
+// diffCases returns the number of (expression, row) pairs to compare: THALWEG_DIFF_CASES or the default.
 func diffCases(t *testing.T) int {
 	text := os.Getenv("THALWEG_DIFF_CASES")
 	if text == "" {

@@ -278,8 +278,8 @@ func TestDatesAndInstants(t *testing.T) {
 		n := g.Int64N(2_000) - 1_000
 		w := time.UnixMicro(g.Int64N(8_000_000_000_000_000) - 4_000_000_000_000_000).UTC()
 		at := w.Truncate(time.Millisecond)
-		from := fmt.Sprintf("(SELECT DATE '%s' AS d, DATE '%s' AS e, CAST(%d AS BIGINT) AS n, CAST(make_timestamp(%d) AS "+
-			"TIMESTAMPTZ) AS w, make_timestamp(%d) AS t) AS r",
+		from := fmt.Sprintf("(SELECT DATE '%s' AS d, DATE '%s' AS e, CAST(%d AS BIGINT) AS n, "+
+			"CAST(make_timestamp(%d) AS TIMESTAMPTZ) AS w, make_timestamp(%d) AS t) AS r",
 			d.Format(time.DateOnly), e.Format(time.DateOnly), n, w.UnixMicro(), at.UnixMicro())
 		for src, want := range map[string]string{
 			"string(r.d + r.n)":                                 d.AddDate(0, 0, int(n)).Format(time.DateOnly),
@@ -300,9 +300,10 @@ func TestDatesAndInstants(t *testing.T) {
 			"time.FormatIn(r.w, `2006-01-02 15:04:05.999999 -07:00`, `Europe/Berlin`)": w.In(berlin).
 				Format("2006-01-02 15:04:05.999999 -07:00"),
 			"string(timestamptz(time.FormatIn(r.w, `2006-01-02T15:04:05.999999Z07:00`, `Etc/GMT-5`)) == r.w)": "true",
-			"string(time.UnixMilli(r.w))":                   fmt.Sprint(w.UnixMilli()),
-			"string(coalesce(r.d, date(`2000-01-01`)))":     d.Format(time.DateOnly),
-			"string(iif(r.d > r.e, r.w, timestamptz(r.t)))": map[bool]time.Time{true: w, false: at}[d.After(e)].String(),
+			"string(time.UnixMilli(r.w))":               fmt.Sprint(w.UnixMilli()),
+			"string(coalesce(r.d, date(`2000-01-01`)))": d.Format(time.DateOnly),
+			"string(iif(r.d > r.e, r.w, timestamptz(r.t)))": map[bool]time.Time{true: w,
+				false: at}[d.After(e)].String(),
 		} {
 			c := compile(t, src, scope, expr.Mode{})
 			var got string
@@ -363,8 +364,8 @@ func TestExactAggregates(t *testing.T) {
 	db := openDB(t)
 	scope := expr.Scope{"l": {"x": expr.DecimalOf(38, 4), "y": expr.DecimalOf(10, 4), "d": expr.Date, "w": expr.Instant,
 		"t": expr.DateTime}}
-	rows := "(SELECT * FROM (VALUES (CAST('9999999999999999999999999999999999.9999' AS DECIMAL(38,4)), CAST('1.0001' AS " +
-		"DECIMAL(10,4)), DATE '2024-01-31', " +
+	rows := "(SELECT * FROM (VALUES (CAST('9999999999999999999999999999999999.9999' AS DECIMAL(38,4)), CAST('1.0001' " +
+		"AS DECIMAL(10,4)), DATE '2024-01-31', " +
 		"TIMESTAMPTZ '2024-01-31 10:00:00.000001+00', TIMESTAMP '2024-01-31 10:00:00'), (-1, 2, DATE '2024-02-29', " +
 		"TIMESTAMPTZ '2023-01-31 10:00:00+00', TIMESTAMP '1969-01-31 10:00:00')) v(x, y, d, w, t)) AS l"
 	for src, want := range map[string]string{
@@ -384,7 +385,8 @@ func TestExactAggregates(t *testing.T) {
 	c := compile(t, "sum(l.x)", scope, expr.Mode{Round: true, Aggregates: true})
 	var got any
 	err := db.QueryRow("SELECT " + c.SQL(column, "") +
-		" FROM (SELECT CAST('6000000000000000000000000000000000.0000' AS DECIMAL(38,4)) AS x FROM range(2)) AS l").Scan(&got)
+		" FROM (SELECT CAST('6000000000000000000000000000000000.0000' AS DECIMAL(38,4)) AS x FROM " +
+		"range(2)) AS l").Scan(&got)
 	require.ErrorContains(t, err, "38 digits", "DuckDB's own sum has 39")
 }
 
@@ -401,7 +403,8 @@ func TestParseType(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, got, again)
 	}
-	for _, name := range []string{"decimal", "decimal(0)", "decimal(39,2)", "decimal(4,4)", "decimal(4,5)", "decimal(a)"} {
+	for _, name := range []string{"decimal", "decimal(0)", "decimal(39,2)", "decimal(4,4)",
+		"decimal(4,5)", "decimal(a)"} {
 		_, ok := expr.ParseType(name)
 		require.False(t, ok, name)
 	}
@@ -433,22 +436,24 @@ func TestScanExactly(t *testing.T) {
 		{typ: expr.DateTime, format: "2006-01-02 15:04:05", text: "2024-01-31 10:00:00.1230000000",
 			want: "2024-01-31 10:00:00.123"},
 		{typ: expr.DateTime, format: "2006-01-02 15:04:05", text: "2024-01-31 10:00:00.1230000001"},
-		{typ: expr.DateTime, format: "2006-01-02 15:04:05", text: "2024-01-31 10:00:00.1239", how: expr.Exactly{Round: true},
-			want: "2024-01-31 10:00:00.1239"},
+		{typ: expr.DateTime, format: "2006-01-02 15:04:05", text: "2024-01-31 10:00:00.1239",
+			how: expr.Exactly{Round: true}, want: "2024-01-31 10:00:00.1239"},
 		{typ: expr.Date, text: "2024-01-31", want: "2024-01-31"},
 		{typ: expr.Date, text: "2023-02-29"},
 		{typ: expr.Date, format: "02.01.2006", text: "29.02.2024", want: "2024-02-29"},
 		{typ: expr.Instant, text: "2024-01-31T10:00:00.123456+05:30", want: "2024-01-31 04:30:00.123456+00"},
 		{typ: expr.Instant, text: "2024-01-31T10:00:00.1234567Z"},
 		{typ: expr.Instant, text: "2024-01-31T10:00:00"},
-		{typ: expr.Instant, format: "2006-01-02 15:04", text: "2024-07-31 10:00", how: expr.Exactly{Zone: "Europe/Berlin"},
-			want: "2024-07-31 08:00:00+00"},
+		{typ: expr.Instant, format: "2006-01-02 15:04", text: "2024-07-31 10:00",
+			how: expr.Exactly{Zone: "Europe/Berlin"}, want: "2024-07-31 08:00:00+00"},
 		// no clock shows it
-		{typ: expr.Instant, format: "2006-01-02 15:04", text: "2024-03-31 02:30", how: expr.Exactly{Zone: "Europe/Berlin"}},
+		{typ: expr.Instant, format: "2006-01-02 15:04", text: "2024-03-31 02:30",
+			how: expr.Exactly{Zone: "Europe/Berlin"}},
 		// they show it twice
-		{typ: expr.Instant, format: "2006-01-02 15:04", text: "2024-10-27 02:30", how: expr.Exactly{Zone: "Europe/Berlin"}},
-		{typ: expr.Instant, format: "2006-01-02 15:04", text: "2024-10-27 03:00", how: expr.Exactly{Zone: "Europe/Berlin"},
-			want: "2024-10-27 02:00:00+00"},
+		{typ: expr.Instant, format: "2006-01-02 15:04", text: "2024-10-27 02:30",
+			how: expr.Exactly{Zone: "Europe/Berlin"}},
+		{typ: expr.Instant, format: "2006-01-02 15:04", text: "2024-10-27 03:00",
+			how: expr.Exactly{Zone: "Europe/Berlin"}, want: "2024-10-27 02:00:00+00"},
 	} {
 		sql, err := expr.ScanExactSQL(test.typ, test.format, "x", test.how)
 		require.NoError(t, err)

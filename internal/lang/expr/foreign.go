@@ -31,7 +31,8 @@ func foreignFunctions() []foreignFunction {
 		{"float(x)", "double real to_double to_float tofloat number parsefloat"},
 		{"decimal(x, 18, 4), decimal2(x)", "numeric to_decimal todecimal"},
 		{"a comparison, such as x == 1", "bool boolean to_bool"},
-		{"int(x), float(x), decimal2(x), decimal(x, 18, 4), string(x)", "cast convert try_cast safe_cast astype typecast"},
+		{"int(x), float(x), decimal2(x), decimal(x, 18, 4), string(x)",
+			"cast convert try_cast safe_cast astype typecast"},
 		{"strings.ReplaceAll(s, old, new)", "replace translate str.replace strings.replace"},
 		{"x + y", "concat concat_ws concatenate strcat join strings.join"},
 		{"strings.Contains(s, part)",
@@ -68,19 +69,19 @@ func foreignFunctions() []foreignFunction {
 		{"", "upper ucase lower lcase initcap capitalize proper title strings.toupper strings.tolower"},
 		{"", "substr substring left right mid slice trim ltrim rtrim btrim strip lstrip rstrip strings.trimspace " +
 			"strings.trim"},
-		{"", "lpad rpad zfill repeat reverse split split_part strings.split regexp_replace regexp_extract regexp_substr " +
-			"re.sub"},
+		{"", "lpad rpad zfill repeat reverse split split_part strings.split regexp_replace regexp_extract " +
+			"regexp_substr re.sub"},
 		{"", "floor ceil ceiling math.floor math.ceil exp ln log log10 math.log sign sin cos random rand"},
 		{"", "date_trunc datetrunc trunc_date last_day add_months months_between weekday dayofweek dayofyear week " +
 			"weekofyear quarter minute second"},
-		{"", "count_distinct countdistinct approx_count_distinct median stddev variance percentile quantile mode first " +
-			"last any_value"},
+		{"", "count_distinct countdistinct approx_count_distinct median stddev variance percentile quantile mode " +
+			"first last any_value"},
 		{"", "row_number rank dense_rank ntile lag lead first_value last_value over"},
 		{"", "md5 sha1 sha256 hash uuid json_extract vlookup xlookup lookup"},
 	}
 }
 
-// elsewhere is where functions are that expressions do not have.
+// elsewhere is the hint about functions that expressions do not have.
 const elsewhere = "expressions have nothing like it: compute it in a sql node, which has DuckDB's functions, or in " +
 	"Python with py_calc"
 

@@ -33,7 +33,8 @@ func TestLayoutsOfOtherProgramsAreWrittenAsGoHasThem(t *testing.T) {
 		"YYYY-MM-DD HH24:MI:SS": "this one is 2006-01-02 15:04:05",
 		"%Y-%m-%d %H:%M:%S":     "this one is 2006-01-02 15:04:05",
 		"yyyy-MM-dd'T'HH:mm:ss": "this one is 2006-01-02T15:04:05",
-		"day":                   "the year is 2006, the month 01, the day 02, the hour 15, the minute 04, the second 05",
+		"day": "the year is 2006, the month 01, the day 02, the hour 15, the minute 04, " +
+			"the second 05",
 	} {
 		require.Equal(t, want, goLayout(layout), layout)
 	}

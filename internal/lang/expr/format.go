@@ -91,8 +91,9 @@ func (r *renderer) printParts(n *node, t Type, format string) ([]string, *Error)
 		if problem, hint := p.verb.fits(n.typ); problem != "" {
 			if t.IsDecimal() {
 				_, scale := t.Digits()
-				problem, hint = p.verb.text+" cannot print "+t.phrase(), fmt.Sprintf("%%s prints it with %s after the point",
-					plural(scale, "digit"))
+				problem, hint = p.verb.text+" cannot print "+t.phrase(),
+					fmt.Sprintf("%%s prints it with %s after the point",
+						plural(scale, "digit"))
 				if t == Decimal {
 					hint = "%s prints it with two digits after the point"
 				}
@@ -127,7 +128,8 @@ func ScanSQL(t Type, format, sql string) (string, error) {
 		return sql, nil
 	case Bool:
 		return r.let(n, func(v string) string {
-			return "CASE WHEN " + sqltext.OneOf(v, []string{"1", "t", "T", "TRUE", "true", "True"}) + " THEN true WHEN " +
+			return "CASE WHEN " + sqltext.OneOf(v, []string{"1", "t", "T", "TRUE", "true", "True"}) +
+				" THEN true WHEN " +
 				sqltext.OneOf(v, []string{"0", "f", "F", "FALSE", "false", "False"}) + " THEN false END"
 		}), nil
 	case DateTime:
@@ -140,7 +142,8 @@ func ScanSQL(t Type, format, sql string) (string, error) {
 		if format != "" {
 			return r.scanNumber(t, n, format, nil)
 		}
-		macro := map[Type]string{Int: "thalweg_scan_int", Float: "thalweg_scan_float", Decimal: "thalweg_scan_decimal"}[t]
+		macro := map[Type]string{Int: "thalweg_scan_int", Float: "thalweg_scan_float",
+			Decimal: "thalweg_scan_decimal"}[t]
 		return r.let(n, func(v string) string { return macro + "(" + v + ")" }), nil
 	}
 	if t.exact() {
@@ -153,8 +156,8 @@ func ScanSQL(t Type, format, sql string) (string, error) {
 	return "", whole.errorf("%s cannot be read from text", t.phrase())
 }
 
-// Exactly says how a column's text is read where a value that its type cannot
-// hold exactly is an error.
+// Exactly holds the rules for reading a column's text, if values that its type cannot hold exactly are
+// errors.
 type Exactly struct {
 	Round bool   // digits behind those that the type has are rounded off
 	Zone  string // of a timestamptz: the zone of texts without one; "": their layout has it
@@ -266,8 +269,7 @@ func (r *renderer) scanInstant(n *node, layout, zone string) (string, error) {
 	return r.let(n, func(v string) string { return toInstant(instantText(layout, zone, v)) }), nil
 }
 
-// PrintInSQL is PrintSQL of a datetime or a timestamptz in a zone.
-// Source is what messages quote.
+// PrintInSQL is PrintSQL for a datetime or a timestamptz in a zone. Source is the text that messages quote.
 func PrintInSQL(t Type, format, zone, sql, source string) (string, error) {
 	if format == "" {
 		format = t.TimeLayout()
@@ -330,8 +332,8 @@ func parseScanFormat(t Type, format string) (scanFormat, *Error) {
 			literal += "%"
 		case verbs > 0:
 			return out, at.errorf("%s is the second verb, a column is one value", v.text)
-		case !strings.ContainsRune(letters, rune(v.letter)) || v.precision >= 0 || v.minus || v.plus || v.space || v.zero &&
-			v.width < 0:
+		case !strings.ContainsRune(letters, rune(v.letter)) || v.precision >= 0 || v.minus || v.plus ||
+			v.space || v.zero && v.width < 0:
 			return out, at.errorf("%s does not read %s", v.text, t.phrase()).hint("use %%%c", letters[0])
 		default:
 			out.before, literal, verbs = literal, "", 1

@@ -46,8 +46,8 @@ func (g generator) number1() string {
 	case 0:
 		return g.mutate(s)
 	case 1:
-		return pick(g, "+", "-", " ", "$", "ID", "ID ", "+-", "0", ".") + s + pick(g, "", " ", "\t", "e3", "E-2", "e+1", "_1",
-			" items", "items", "%", ".", "0000000000000000000000000000000000000001")
+		return pick(g, "+", "-", " ", "$", "ID", "ID ", "+-", "0", ".") + s + pick(g, "", " ", "\t", "e3",
+			"E-2", "e+1", "_1", " items", "items", "%", ".", "0000000000000000000000000000000000000001")
 	}
 	return s
 }
@@ -56,8 +56,8 @@ func (g generator) texts(n int, one func() string) []string {
 	out := []string{"0", "-0", "+0", "1e999", "1e-999", "inf", "-Inf", "+Infinity", "nan", "NaN", "-nan", "ID NaN",
 		"$+Inf", "inf items", "na", "infx", "1_000",
 		"0x1p-2", "-0X1.8P+4", "0x_1p0", "0x1.fp", "0x.8p1", "0x1p99999", "0x1_0p1_0", "0xp1", "1p3", "-1.5P-2", "1p",
-		"1p3.5", "1_0p1", "$0x1p3", "0x1F.8", "0x1p3 items", "1__0", "_1", "1_", "1_.5", ".5", "5.", ".", "1e", "1e+", "0x1F",
-		"0b1", "007",
+		"1p3.5", "1_0p1", "$0x1p3", "0x1F.8", "0x1p3 items", "1__0", "_1", "1_", "1_.5", ".5", "5.", ".",
+		"1e", "1e+", "0x1F", "0b1", "007",
 		"9223372036854775807", "9223372036854775808", "-9223372036854775808", "0.005", "-0.005",
 		"0.0049999999999999999999999999999999999999999999", "1e-3", "5e-3", "4.9e-3", "5e-4", "123.456e1", "1.5e16",
 		"9999999999999999.99", "9999999999999999.994", "9999999999999999.995", "99999999999999999e-5",
@@ -230,7 +230,8 @@ func TestPrint(t *testing.T) {
 			got, err := query(db, []string{print}, "ORDER BY id")
 			require.NoError(t, err, print)
 			for i, row := range rows {
-				require.Equal(t, printed(row["r."+f.column], format), got[i][0], "%q of %v\n%s", format, row["r."+f.column], print)
+				require.Equal(t, printed(row["r."+f.column], format), got[i][0], "%q of %v\n%s", format,
+					row["r."+f.column], print)
 			}
 		}
 	}
@@ -258,8 +259,8 @@ func TestPrintErrors(t *testing.T) {
 		typ          expr.Type
 		format, want string
 	}{
-		{expr.Int, "%1001d", "%1001d is wider than 1000 characters (supported: flags - + 0 and blank, width, .precision, " +
-			"and one of d x X o b f F e E g G s v t)"},
+		{expr.Int, "%1001d", "%1001d is wider than 1000 characters (supported: flags - + 0 and blank, width, " +
+			".precision, and one of d x X o b f F e E g G s v t)"},
 		{expr.DateTime, "YYYY-MM-DD",
 			`the layout "YYYY-MM-DD" names no part of a time (Go layouts are written with 2006-01-02 15:04:05: this one is 2006-01-02)`},
 	} {
@@ -290,9 +291,10 @@ func TestPrintNotes(t *testing.T) {
 	}{
 		{expr.Int, "%s", "%s cannot print an int: it prints %!s(int64=1) (%d prints an int)"},
 		{expr.Int, "%d %d", "%d has no value: a column is one value: it prints %!d(MISSING)"},
-		{expr.Int, "x", `the format "x" prints no value: it prints %!(EXTRA int64=1) (it needs one verb, such as %s, %d, %f or %t)`},
-		{expr.Decimal, "%.2f", "%.2f cannot print a decimal2: it prints %!f(string=x) (%s prints it with two digits after " +
-			"the point)"},
+		{expr.Int, "x", `the format "x" prints no value: it prints %!(EXTRA int64=1) (it needs one verb, such as %s, ` +
+			`%d, %f or %t)`},
+		{expr.Decimal, "%.2f", "%.2f cannot print a decimal2: it prints %!f(string=x) (%s prints it with two digits " +
+			"after the point)"},
 		{expr.String, "%q", ""},
 		{expr.String, "%s %[1]q", ""},
 		{expr.Float, "%+v", ""},

@@ -13,11 +13,12 @@ import (
 func TestFound(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
-	_, err := db.Exec(`CREATE TABLE r AS SELECT 4.58028396582696e+79::DOUBLE AS huge, 5e-324::DOUBLE AS tiny, 5480.81::DECIMAL(18,2) AS d, 3415.66::DECIMAL(18,2) AS e,
+	_, err := db.Exec(
+		`CREATE TABLE r AS SELECT 4.58028396582696e+79::DOUBLE AS huge, 5e-324::DOUBLE AS tiny, 5480.81::DECIMAL(18,2) AS d, 3415.66::DECIMAL(18,2) AS e,
 		-7::BIGINT AS i, '+Inf' AS inf, '-006.20e+02x' AS bad, 'NaN' AS nan, 2.50::DECIMAL(18,2) AS c, TIMESTAMP '3227-01-01 (BC) 00:00:00' AS old, true AS b`)
 	require.NoError(t, err)
-	scope := expr.Scope{"r": {"huge": expr.Float, "tiny": expr.Float, "d": expr.Decimal, "e": expr.Decimal, "i": expr.Int,
-		"inf": expr.String, "bad": expr.String,
+	scope := expr.Scope{"r": {"huge": expr.Float, "tiny": expr.Float, "d": expr.Decimal,
+		"e": expr.Decimal, "i": expr.Int, "inf": expr.String, "bad": expr.String,
 		"nan": expr.String, "c": expr.Decimal, "old": expr.DateTime, "b": expr.Bool}}
 	for _, c := range []struct{ why, src, want string }{
 		{"format() invents digits of large floats", "fmt.Sprintf(`%f`, r.huge)",
@@ -33,8 +34,8 @@ func TestFound(t *testing.T) {
 		{"the precision of a decimal's text", "fmt.Sprintf(`%.3s|%6.2v|%-5.1s|%.0s|%x`, r.d, r.c, r.e, r.d, r.c)",
 			"548|    2.|3    ||322e35"},
 		{"the precision of a datetime's text",
-			"fmt.Sprintf(`%.10s|%12.4v|`, time.Date(2020, time.May, 6, 7, 8, 9, 0, time.UTC), time.Date(2021, time.May, 6, 7, " +
-				"8, 9, 0, time.UTC))", "2020-05-06|        2021|"},
+			"fmt.Sprintf(`%.10s|%12.4v|`, time.Date(2020, time.May, 6, 7, 8, 9, 0, time.UTC), time.Date(2021, " +
+				"time.May, 6, 7, 8, 9, 0, time.UTC))", "2020-05-06|        2021|"},
 		{"a month is a value with a name", "string(time.May)", "May"},
 		{"a month is printed by its name and its number",
 			"fmt.Sprintf(`%s %d %v %5.2s|`, time.May, time.May, time.June, time.July)", "May 5 June    Ju|"},

@@ -241,9 +241,10 @@ func checkArguments(f *function, n *node) *Error {
 			continue
 		}
 		if a.typ.Nested() {
-			return a.at.errorf("argument %d of %s cannot be a list or struct, and `%s` is one", i+1, f.name, shorten(a.text)).
-				hint("expressions pass them on as they are, and is_null(…) says whether there is one; compute with what is " +
-					"within them in a sql node")
+			return a.at.errorf("argument %d of %s cannot be a list or struct, and `%s` is one", i+1, f.name,
+				shorten(a.text)).
+				hint("expressions pass them on as they are, and is_null(…) says whether there is one; compute with " +
+					"what is within them in a sql node")
 		}
 		err := a.at.errorf("argument %d of %s must be %s, but `%s` is %s", i+1, f.name, p.types, shorten(a.text), a.typ)
 		if a.typ == GoInt && p.types.has(Int) {

@@ -13,8 +13,8 @@ func aggregateFunctions() []*function {
 	var out []*function
 	add := func(name string, params []param, result Type, resultDoc, doc string,
 		check func(*checker, *node) *Error, sql func(r *renderer, n *node, filter string) string) {
-		plain := &function{name: name, group: "Aggregates", params: params, result: result, resultDoc: resultDoc, doc: doc,
-			aggregate: true, check: check,
+		plain := &function{name: name, group: "Aggregates", params: params, result: result,
+			resultDoc: resultDoc, doc: doc, aggregate: true, check: check,
 			nullable: func(*node) bool { return true },
 			sql:      func(r *renderer, n *node) string { return sql(r, n, "") }}
 		with := *plain
@@ -34,9 +34,9 @@ func aggregateFunctions() []*function {
 		"Sum; 0 without values. The sum of a decimal(p,s) is a decimal(38,s). An int sum beyond 64 bits is an error; "+
 			"floats are added in the order of the rows.", checkAggregate, sqlSum)
 	add("avg", []param{{"x", numeric()}}, Invalid, "type of x",
-		"Average; 0 without values. The average of ints is an int, rounded down, in the long form, and a float in fields "+
-			"that are only an expression. That of a decimal2 is rounded to 2 digits; that of a decimal(p,s) is a "+
-			"decimal(38,16), rounded to 16 digits, half away from zero.", checkAverage, sqlAverage)
+		"Average; 0 without values. The average of ints is an int, rounded down, in the long form, and a float in "+
+			"fields that are only an expression. That of a decimal2 is rounded to 2 digits; that of a decimal(p,s) "+
+			"is a decimal(38,16), rounded to 16 digits, half away from zero.", checkAverage, sqlAverage)
 	add("min", []param{{"x", ordered()}}, Invalid, "type of x",
 		"Smallest value; without values 0, \"\" or the first of January of the year 1. NaN only if all values are NaN.",
 		checkAggregate, extreme("min"))
@@ -44,8 +44,8 @@ func aggregateFunctions() []*function {
 		"Largest value; else as min.",
 		checkAggregate, extreme("max"))
 	add("string_agg", []param{text("s"), text("sep")}, String, "",
-		"Texts in the order of the rows, with sep, which must be a literal, between them. Empty texts at the start are "+
-			"left out, with their separators. \"\" without values.", checkJoin, sqlJoin)
+		"Texts in the order of the rows, with sep, which must be a literal, between them. Empty texts at the start "+
+			"are left out, with their separators. \"\" without values.", checkJoin, sqlJoin)
 	return out
 }
 
@@ -191,14 +191,15 @@ func sqlAverage(r *renderer, n *node, filter string) string {
 		return r.orZero("CASE WHEN "+count+" > 0 THEN CAST(sum("+x+")"+filter+" AS DOUBLE) / "+count+" END",
 			"CAST(0 AS DOUBLE)")
 	case t == Float:
-		return r.orZero("CASE WHEN "+count+" > 0 THEN sum("+x+r.inOrder()+")"+filter+" / "+count+" END", "CAST(0 AS DOUBLE)")
+		return r.orZero("CASE WHEN "+count+" > 0 THEN sum("+x+r.inOrder()+")"+filter+" / "+count+" END",
+			"CAST(0 AS DOUBLE)")
 	case t.IsDecimal():
 		// The aggregates stand in the list, not in the lambda: DuckDB cannot capture them.
 		scale := pow10(arg.dec.scale).String()
 		return r.orZero("list_transform([{'s': sum("+x+")"+filter+", 'c': "+count+
 			"}], lambda \"thalweg:v\": CASE WHEN \"thalweg:v\".c > 0 THEN CAST(thalweg_quotient("+
-			digitsOf(`"thalweg:v".s`)+", CAST(\"thalweg:v\".c AS HUGEINT) * CAST('"+scale+"' AS HUGEINT)) AS "+n.dec.sql()+
-			") END)[1]", "CAST(0 AS "+n.dec.sql()+")")
+			digitsOf(`"thalweg:v".s`)+", CAST(\"thalweg:v\".c AS HUGEINT) * CAST('"+scale+
+			"' AS HUGEINT)) AS "+n.dec.sql()+") END)[1]", "CAST(0 AS "+n.dec.sql()+")")
 	}
 	if r.emptyNull {
 		return "CAST(CASE WHEN " + count + " > 0 THEN thalweg_average(sum(" + x + ")" + filter + ", " + count +
@@ -218,7 +219,8 @@ func extreme(name string) func(*renderer, *node, string) string {
 		case Float:
 			x, zero = "("+x+" + CAST(0 AS DOUBLE))", "CAST(0 AS DOUBLE)"
 			if name == "max" && !n.args[0].finite {
-				return r.orZero("coalesce(max(CASE WHEN NOT isnan("+x+") THEN "+x+" END)"+filter+", max("+x+")"+filter+")", zero)
+				return r.orZero("coalesce(max(CASE WHEN NOT isnan("+x+") THEN "+x+" END)"+filter+", max("+x+")"+
+					filter+")", zero)
 			}
 		case String:
 			zero = "''"

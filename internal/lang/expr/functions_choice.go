@@ -10,7 +10,8 @@ func choiceFunctions() []*function {
 	for _, c := range []struct {
 		name string
 		typ  Type
-	}{{"int.iif", Int}, {"float.iif", Float}, {"decimal2.iif", Decimal}, {"string.iif", String}, {"time.iif", DateTime}} {
+	}{{"int.iif", Int}, {"float.iif", Float}, {"decimal2.iif", Decimal}, {"string.iif", String},
+		{"time.iif", DateTime}} {
 		out = append(out, &function{name: c.name, group: "Choice", result: c.typ,
 			params: []param{{"cond", only(Bool)}, {"x", only(c.typ)}, {"y", only(c.typ)}},
 			doc:    "As iif, of this type alone.",
@@ -62,7 +63,8 @@ func (c *checker) oneOfThem(n *node, values []*node) *Error {
 		n.plain, n.finite = n.plain && v.plain, n.finite && v.finite
 		n.dec = decimalType{wide: n.dec.wide || v.dec.wide || v.whole() && !c.mode.Round,
 			scale: max(n.dec.scale, v.dec.scale), fine: n.dec.ofFiles() || v.dec.ofFiles()}
-		if n.zone != nil && (v.zone == nil || n.zone.String() != v.zone.String() || offsetOf(n.zone) != offsetOf(v.zone)) {
+		if n.zone != nil && (v.zone == nil || n.zone.String() != v.zone.String() ||
+			offsetOf(n.zone) != offsetOf(v.zone)) {
 			n.zone = nil
 		}
 	}
@@ -102,8 +104,8 @@ func nullFunctions() []*function {
 		{name: "coalesce", group: "NULL", params: []param{{"x", anyValue()}, {"y", anyValue()}}, variadic: true,
 			resultDoc: "type of x",
 			takesNull: true, handlesNull: true,
-			doc: "The first value that is not NULL; all must have the same type. Values after it are not evaluated. The " +
-				"result is never NULL if one of the values cannot be NULL. Beyond Capillaries.",
+			doc: "The first value that is not NULL; all must have the same type. Values after it are not evaluated. " +
+				"The result is never NULL if one of the values cannot be NULL. Beyond Capillaries.",
 			check: func(c *checker, n *node) *Error { return c.oneOfThem(n, n.args) },
 			nullable: func(n *node) bool {
 				for _, a := range n.args {

@@ -14,32 +14,32 @@ func conversionFunctions() []*function {
 	return []*function{
 		{name: "string", group: "Conversions", params: []param{{"x", printable()}}, result: String,
 			takesNull: true,
-			doc: "Text as Go prints it: floats in the shortest form that reads back (1e+06 from a million on), decimals " +
-				"without zeros at the end, datetimes and timestamptz as 2006-01-02 15:04:05.999999 +0000 UTC, dates as 2006-01-02.",
-			check: ofNull(checkString), sql: sqlString},
+			doc: "Text as Go prints it: floats in the shortest form that reads back (1e+06 from a million on), " +
+				"decimals without zeros at the end, datetimes and timestamptz as 2006-01-02 15:04:05.999999 +0000 " +
+				"UTC, dates as 2006-01-02.", check: ofNull(checkString), sql: sqlString},
 		{name: "int", group: "Conversions", params: value, result: Int, raises: true, takesNull: true,
-			doc: "A string must be a base-10 integer without blanks; floats and decimals are cut toward zero; true is 1. A " +
-				"value that does not fit raises an error.",
+			doc: "A string must be a base-10 integer without blanks; floats and decimals are cut toward zero; true " +
+				"is 1. A value that does not fit raises an error.",
 			check: ofNull(checkInt), sql: sqlInt},
 		{name: "float", group: "Conversions", params: value, result: Float, takesNull: true,
-			doc: "A string must be a number without blanks, as Go reads it: digits may be separated by underscores (1_000); " +
-				"decimals become the nearest float; true is 1.",
+			doc: "A string must be a number without blanks, as Go reads it: digits may be separated by underscores " +
+				"(1_000); decimals become the nearest float; true is 1.",
 			check: ofNull(checkFloat), sql: sqlFloat},
 		{name: "decimal2", group: "Conversions", params: value, result: Decimal, raises: true, takesNull: true,
-			doc: "A number that is not yet rounded to 2 digits: a float becomes its shortest decimal, up to 16 digits after " +
-				"the point; " +
-				"a string must be a number without blanks and underscores, with an exponent or without (1e5); true is 1.",
-			check: ofNull(checkDecimal), sql: sqlDecimal},
+			doc: "A number that is not yet rounded to 2 digits: a float becomes its shortest decimal, up to 16 " +
+				"digits after the point; " +
+				"a string must be a number without blanks and underscores, with an exponent or without " +
+				"(1e5); true is 1.", check: ofNull(checkDecimal), sql: sqlDecimal},
 		{name: "decimal", group: "Conversions", params: []param{{"x", convertible()}, {"digits", anyInt()},
 			{"scale", anyInt()}}, resultDoc: "decimal(digits,scale)", raises: true,
-			doc: "The same number with so many digits, of which scale are after the point; both must be literals. A number " +
-				"with more digits is an error. " +
+			doc: "The same number with so many digits, of which scale are after the point; both must be literals. A " +
+				"number with more digits is an error. " +
 				"A float has the digits of its shortest text that reads back: round(…) it first. Beyond Capillaries.",
 			check: checkToExact, sql: sqlToExact},
 		{name: "round", group: "Conversions", params: []param{{"x", numeric()}, {"scale", anyInt()}},
 			resultDoc: "decimal(p,scale)", raises: true,
-			doc: "A decimal with so many digits after the point, rounded half away from zero; scale is a literal of 0 to 16. " +
-				"A float is rounded from its shortest decimal that reads back. Beyond Capillaries.",
+			doc: "A decimal with so many digits after the point, rounded half away from zero; scale is a literal of " +
+				"0 to 16. A float is rounded from its shortest decimal that reads back. Beyond Capillaries.",
 			check: checkRound, sql: sqlRound},
 	}
 }
@@ -276,8 +276,8 @@ func sqlToExact(r *renderer, n *node) string {
 		})
 	}
 	return r.let(a, func(v string) string {
-		return "CASE WHEN TRY_CAST(" + v + " AS " + n.typ.SQL() + ") = " + v + " THEN TRY_CAST(" + v + " AS " + n.typ.SQL() +
-			") WHEN " + v +
+		return "CASE WHEN TRY_CAST(" + v + " AS " + n.typ.SQL() + ") = " + v + " THEN TRY_CAST(" + v +
+			" AS " + n.typ.SQL() + ") WHEN " + v +
 			" IS NOT NULL THEN " + lost(v) + " END"
 	})
 }

@@ -18,8 +18,8 @@ func textFunctions() []*function {
 	}
 	return []*function{
 		{name: "len", group: "Text", params: []param{text("s")}, result: GoInt,
-			doc: "Length in bytes. It can be compared and computed with; as the value of an int field write int(len(s)).",
-			check: func(_ *checker, n *node) *Error {
+			doc: "Length in bytes. It can be compared and computed with; as the value of an int field write " +
+				"int(len(s)).", check: func(_ *checker, n *node) *Error {
 				if s, ok := n.args[0].val.(string); ok {
 					n.constant(int64(len(s)))
 				}
@@ -28,23 +28,24 @@ func textFunctions() []*function {
 			sql: func(r *renderer, n *node) string { return "strlen(" + r.sql(n.args[0]) + ")" }},
 		{name: "fmt.Sprintf", group: "Text", params: []param{text("format"), {"a", printable()}}, variadic: true,
 			result: String,
-			doc: "Go's formatting, with all its verbs and flags; a decimal2 and a datetime are printed as their text. " +
-				"A verb that does not fit its argument, a missing and an extra argument give Go's marks, " +
+			doc: "Go's formatting, with all its verbs and flags; a decimal2 and a datetime are printed as their " +
+				"text. A verb that does not fit its argument, a missing and an extra argument give Go's marks, " +
 				"such as %!d(string=x), and a warning at load time. " +
 				"Usual verbs with a literal format are fast (%d %x %X %o %b for int, %f %e %g for float, " +
 				"%s %x for string, %t for bool, %s for decimal2 and datetime, " +
 				"%v for any; flags - + 0 and blank, width, precision); everything else costs a microsecond or two. " +
 				"Widths end at 1,000 characters. The result has [a limit](#how-long-texts-can-be).",
 			check: checkSprintf, sql: sqlSprintf},
-		{name: "strings.ReplaceAll", group: "Text", params: []param{text("s"), text("old"), text("new")}, result: String,
-			doc: "Every old in s becomes new. The result has [a limit](#how-long-texts-can-be).", check: checkReplace,
-			sql: sqlReplace},
+		{name: "strings.ReplaceAll", group: "Text", params: []param{text("s"), text("old"), text("new")},
+			result: String,
+			doc:    "Every old in s becomes new. The result has [a limit](#how-long-texts-can-be).",
+			check:  checkReplace, sql: sqlReplace},
 		simple("strings.Contains", "contains", "Whether part is in s."),
 		simple("strings.HasPrefix", "starts_with", "Whether s starts with part."),
 		simple("strings.HasSuffix", "suffix", "Whether s ends with part."),
 		{name: "re.MatchString", group: "Text", params: []param{text("pattern"), text("s")}, result: Bool,
-			doc: "Whether the regular expression (RE2, as Go's) matches somewhere in s. A wrong pattern is an error: at " +
-				"load time if it is a literal.",
+			doc: "Whether the regular expression (RE2, as Go's) matches somewhere in s. A wrong pattern is an error: " +
+				"at load time if it is a literal.",
 			check: checkMatch, sql: sqlMatch},
 	}
 }
@@ -111,7 +112,8 @@ func nativePieces(n *node) ([]piece, *Error) {
 		}
 		at := inLiteral(format, format.val.(string), p.offset, len(p.verb.text))
 		if used == len(args) {
-			return nil, at.errorf("%s has no argument", p.verb.text).hint("the format has more verbs than arguments follow")
+			return nil, at.errorf("%s has no argument", p.verb.text).
+				hint("the format has more verbs than arguments follow")
 		}
 		a := args[used]
 		used++
@@ -176,8 +178,8 @@ func sqlReplace(r *renderer, n *node) string {
 	return r.let(s, func(text string) string {
 		return r.let(from, func(old string) string {
 			return r.let(to, func(new string) string {
-				around := "coalesce(array_to_string(list_transform(regexp_extract_all(" + text + ", '(?s).'), lambda c: c || " +
-					new + "), ''), '')"
+				around := "coalesce(array_to_string(list_transform(regexp_extract_all(" + text +
+					", '(?s).'), lambda c: c || " + new + "), ''), '')"
 				made := "CASE WHEN " + text + " IS NULL THEN NULL WHEN " + old + " = '' THEN " + new + " || " + around +
 					" ELSE replace(" + text + ", " + old + ", " + new + ") END"
 				if !checked {

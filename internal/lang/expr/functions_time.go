@@ -18,8 +18,8 @@ func timeFunctions() []*function {
 	}
 	return []*function{
 		{name: "time.Parse", group: "Time", params: []param{text("layout"), text("s")}, result: DateTime,
-			doc: "The instant that s writes in a Go layout; without a zone it is UTC. Text that does not match raises an " +
-				"error, at load time if s is a literal.",
+			doc: "The instant that s writes in a Go layout; without a zone it is UTC. Text that does not match " +
+				"raises an error, at load time if s is a literal.",
 			check: checkParse, sql: sqlParse},
 		{name: "time.Format", group: "Time", params: []param{{"t", times()}, text("layout")}, result: String,
 			doc: "Text of t in a Go layout. A datetime that was read from a CSV cell or by time.Parse, or made by " +
@@ -28,15 +28,15 @@ func timeFunctions() []*function {
 		{name: "time.Date", group: "Time", result: DateTime, raises: true,
 			params: []param{{"year", anyInt()}, {"month", only(Month)}, {"day", anyInt()}, {"hour", anyInt()},
 				{"min", anyInt()}, {"sec", anyInt()}, {"nsec", anyInt()}, {"loc", only(Location)}},
-			doc: "The instant with these parts. Values outside their range carry over, as in Go; nanoseconds are cut to " +
-				"microseconds.",
+			doc: "The instant with these parts. Values outside their range carry over, as in Go; nanoseconds are cut " +
+				"to microseconds.",
 			check: checkDate, sql: sqlDate},
 		{name: "time.FixedZone", group: "Time", params: []param{text("name"), {"seconds", anyInt()}}, result: Location,
 			doc:   "A zone for time.Date; both arguments must be literals, seconds are east of UTC.",
 			check: checkZone, sql: func(*renderer, *node) string { return "NULL" }},
 		{name: "time.Now", group: "Time", result: DateTime,
-			doc: "Time at which the batch began, in UTC: the same for all rows of a batch, another time if the batch is " +
-				"executed again.",
+			doc: "Time at which the batch began, in UTC: the same for all rows of a batch, another time if the batch " +
+				"is executed again.",
 			check: func(_ *checker, n *node) *Error { n.zone = time.UTC; return nil },
 			sql:   func(*renderer, *node) string { return "make_timestamp(epoch_us(now()))" }},
 		{name: "time.Unix", group: "Time", params: []param{{"t", setOf(DateTime, Instant)}}, result: Int,
@@ -190,8 +190,8 @@ func sqlDate(r *renderer, n *node) string {
 		r.sql(a[3]) + " * 3600000000 + " + r.sql(a[4]) + " * 60000000 + (" + r.sql(a[5]) + " - (" +
 		strconv.Itoa(offsetOf(n.zone)) + ")) * 1000000 + CAST(floor(" + r.sql(a[6]) + " / 1000) AS BIGINT)"
 	return r.bind(micros, false, func(v string) string {
-		return fmt.Sprintf("CASE WHEN %[1]s BETWEEN %[2]d AND %[3]d THEN make_timestamp(%[1]s) WHEN %[1]s IS NOT NULL THEN "+
-			"%[4]s END",
+		return fmt.Sprintf("CASE WHEN %[1]s BETWEEN %[2]d AND %[3]d THEN make_timestamp(%[1]s) WHEN %[1]s IS NOT "+
+			"NULL THEN %[4]s END",
 			v, int64(FirstMicro), int64(LastMicro), raised(n, "a datetime out of range").SQL())
 	})
 }

@@ -38,8 +38,8 @@ const zonedLayout = "2006-01-02T15:04:05.999999999 -0700 MST"
 
 // zonedInstant is a datetime of r.z: to the microsecond, in some zone.
 func (g generator) zonedInstant() time.Time {
-	zone := pick(g, time.UTC, time.FixedZone("EST", -18000), time.FixedZone("IST", 19800), time.FixedZone("NZDT", 46800),
-		time.FixedZone("AKST", -32400))
+	zone := pick(g, time.UTC, time.FixedZone("EST", -18000), time.FixedZone("IST", 19800),
+		time.FixedZone("NZDT", 46800), time.FixedZone("AKST", -32400))
 	return time.UnixMicro(g.Int64N(4_000_000_000_000_000) - 2_000_000_000_000_000).In(zone)
 }
 
@@ -52,10 +52,11 @@ func genColumns() []string {
 }
 
 func (g generator) row() map[string]any {
-	return map[string]any{"r.i": g.integer(), "r.j": g.integer(), "r.f": g.float(), "r.h": g.float(), "r.d": g.decimal(),
-		"r.e": g.decimal(),
+	return map[string]any{"r.i": g.integer(), "r.j": g.integer(), "r.f": g.float(), "r.h": g.float(),
+		"r.d": g.decimal(), "r.e": g.decimal(),
 		"r.s": g.str(), "r.n": g.numeral(), "r.b": g.IntN(2) == 0, "r.t": g.instant(), "r.u": g.instant(),
-		"r.ni": g.maybe(g.integer()), "r.nf": g.maybe(g.float()), "r.nd": g.maybe(g.decimal()), "r.ns": g.maybe(g.str()),
+		"r.ni": g.maybe(g.integer()), "r.nf": g.maybe(g.float()), "r.nd": g.maybe(g.decimal()),
+		"r.ns": g.maybe(g.str()),
 		"r.nb": g.maybe(g.IntN(2) == 0), "r.nt": g.maybe(g.instant()), "r.z": g.zonedInstant()}
 }
 
@@ -123,8 +124,8 @@ func (g generator) str() string {
 	case 1:
 		return pick(g, `"quoted"`, `a"b`, `\"x\"`, `""`, `a\"b`, `"`, `\`, `\"`, "'", "%d", "{}", "{:d}")
 	case 2:
-		return pick(g, "é", "한국", "naïve", "😀x", "e\u0301", "ß", " lead", "trail ", "tab\tx", "line\nbreak", "ﬁ", "a\x00b",
-			"\x00", "\u2028", "\ufeffx")
+		return pick(g, "é", "한국", "naïve", "😀x", "e\u0301", "ß", " lead", "trail ", "tab\tx", "line\nbreak",
+			"ﬁ", "a\x00b", "\x00", "\u2028", "\ufeffx")
 	}
 	b := make([]byte, g.IntN(6))
 	for i := range b {
@@ -137,8 +138,8 @@ func (g generator) str() string {
 func (g generator) numeral() string {
 	switch g.IntN(9) {
 	case 8:
-		return pick(g, "0x1p-2", "-0X1.8p+4", "0x_1p0", "0x1F", "1p3", "NaN", "-Inf", "+infinity", "1_000", "1__0", "1_000.5",
-			"\x00", "1\x00", "٣", "1e3", "1e-400", "0x1p2000")
+		return pick(g, "0x1p-2", "-0X1.8p+4", "0x_1p0", "0x1F", "1p3", "NaN", "-Inf", "+infinity", "1_000",
+			"1__0", "1_000.5", "\x00", "1\x00", "٣", "1e3", "1e-400", "0x1p2000")
 	case 0:
 		return strconv.FormatInt(g.integer(), 10)
 	case 1:
@@ -223,8 +224,8 @@ func (g generator) leaf(t expr.Type) string {
 	case expr.Decimal:
 		return pick(g, "r.d", "r.e", "r.d", "r.e", "decimal2(1.25)", "decimal2(`0.333`)", "decimal2(7)")
 	case expr.String:
-		return pick(g, "r.s", "r.n", "r.s", "`"+strings.NewReplacer("`", "", "\x00", "", "\ufeff", "").Replace(g.str())+"`",
-			`"abc"`, "`12`")
+		return pick(g, "r.s", "r.n", "r.s", "`"+strings.NewReplacer("`", "", "\x00", "", "\ufeff", "").
+			Replace(g.str())+"`", `"abc"`, "`12`")
 	case expr.Bool:
 		return pick(g, "r.b", "r.b", "true", "false")
 	}
@@ -281,7 +282,8 @@ func (g generator) floatOf(d int) string {
 func (g generator) decimalOf(d int) string {
 	switch g.IntN(7) {
 	case 0:
-		return "decimal2(" + g.of(pick(g, expr.Int, expr.Decimal, expr.Bool, expr.String, expr.Float, expr.Float), d) + ")"
+		return "decimal2(" + g.of(pick(g, expr.Int, expr.Decimal, expr.Bool, expr.String, expr.Float, expr.Float), d) +
+			")"
 	case 1:
 		return "-(" + g.of(expr.Decimal, d) + ")"
 	case 2:
@@ -299,7 +301,8 @@ func (g generator) stringOf(d int) string {
 		return fmt.Sprintf("strings.ReplaceAll(%s, %s, %s)", g.of(expr.String, d), pick(g, "`a`", "``", "r.s", "`\"`"),
 			g.leaf(expr.String))
 	case 3, 4:
-		return "string(" + g.of(pick(g, expr.Int, expr.Float, expr.Decimal, expr.Bool, expr.DateTime, expr.String), d) + ")"
+		return "string(" + g.of(pick(g, expr.Int, expr.Float, expr.Decimal, expr.Bool, expr.DateTime, expr.String), d) +
+			")"
 	case 5:
 		return fmt.Sprintf("time.Format(%s, `%s`)", g.of(expr.DateTime, d), g.layout())
 	}
@@ -320,7 +323,8 @@ func (g generator) sprintf(d int) string {
 		t := pick(g, expr.Int, expr.Float, expr.Decimal, expr.String, expr.Bool, expr.DateTime)
 		letter := map[expr.Type][]string{expr.Int: {"d", "v", "x", "X", "o", "b", "d"},
 			expr.Float:   {"f", "e", "g", "v", "E", "F"},
-			expr.Decimal: {"s", "v"}, expr.String: {"s", "v", "x", "X"}, expr.Bool: {"t", "v"}, expr.DateTime: {"s", "v"}}[t]
+			expr.Decimal: {"s", "v"}, expr.String: {"s", "v", "x", "X"}, expr.Bool: {"t", "v"},
+			expr.DateTime: {"s", "v"}}[t]
 		v := pick(g, letter...)
 		width := pick(g, "", "", "", "8", "-9", "3", "12")
 		precision := ""
@@ -358,10 +362,11 @@ func (g generator) boolOf(d int) string {
 	case 4:
 		return fmt.Sprintf("(%s %s %s)", g.of(expr.DateTime, d), compare, g.of(expr.DateTime, d))
 	case 5:
-		return fmt.Sprintf("re.MatchString(`%s`, %s)", pick(g, `^[a-c]+$`, `\d`, `(?i)AB`, `a.b`, `^$`, `\pL`, `(?<n>x|y)z?`,
-			`[^\x00-\x7f]`), g.of(expr.String, d))
+		return fmt.Sprintf("re.MatchString(`%s`, %s)", pick(g, `^[a-c]+$`, `\d`, `(?i)AB`, `a.b`, `^$`,
+			`\pL`, `(?<n>x|y)z?`, `[^\x00-\x7f]`), g.of(expr.String, d))
 	case 6:
-		return fmt.Sprintf("time.%s(%s, %s)", pick(g, "Before", "After"), g.of(expr.DateTime, d), g.of(expr.DateTime, d))
+		return fmt.Sprintf("time.%s(%s, %s)", pick(g, "Before", "After"), g.of(expr.DateTime, d),
+			g.of(expr.DateTime, d))
 	case 7:
 		return fmt.Sprintf("strings.%s(%s, %s)", pick(g, "Contains", "HasPrefix", "HasSuffix"), g.of(expr.String, d),
 			g.of(expr.String, d))
@@ -378,8 +383,8 @@ func (g generator) timeOf(d int) string {
 		return fmt.Sprintf("time.Parse(`%s`, time.Format(%s, `%s`))", "2006-01-02 15:04:05", g.of(expr.DateTime, d),
 			pick(g, "2006-01-02 15:04:05", "2006-01-02 15:04:05.000", "2006-01-02"))
 	}
-	return fmt.Sprintf("time.Date(%d, time.%s, %s, %d, %d, int(len(r.s)), %d, %s)", g.IntN(3000), time.Month(1+g.IntN(12)),
-		pick(g, "1", "31", "45", "int(len(r.n))", "0"),
+	return fmt.Sprintf("time.Date(%d, time.%s, %s, %d, %d, int(len(r.s)), %d, %s)", g.IntN(3000),
+		time.Month(1+g.IntN(12)), pick(g, "1", "31", "45", "int(len(r.n))", "0"),
 		g.IntN(30), g.IntN(70), g.IntN(1000)*1000, pick(g, "time.UTC", "time.UTC", "time.FixedZone(`X`, -3600)",
 			"time.FixedZone(`IST`, 19800)"))
 }

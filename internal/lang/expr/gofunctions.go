@@ -50,11 +50,13 @@ func GoFunctions() []GoFunction {
 		{Name: goFormatIn, Result: String, Args: []Type{DateTime, String, String, String}, Call: func(args []any) any {
 			return formattedIn(args[0].(time.Time), args[1].(string), zones.find(args[2].(string)), args[3].(string))
 		}},
-		{Name: goSprintf, Result: String, Args: []Type{String, String, String, Int}, More: true, Call: func(args []any) any {
-			return printedWithin(args[0].(string), args[1].(string), args[2].(string), args[3].(int64), args[4:])
-		}},
+		{Name: goSprintf, Result: String, Args: []Type{String, String, String, Int}, More: true,
+			Call: func(args []any) any {
+				return printedWithin(args[0].(string), args[1].(string), args[2].(string), args[3].(int64), args[4:])
+			}},
 		{Name: goFormat, Result: String, Args: []Type{DateTime, String, Int, String}, Call: func(args []any) any {
-			return formatted(args[0].(time.Time).In(time.FixedZone(args[3].(string), int(args[2].(int64)))), args[1].(string))
+			return formatted(args[0].(time.Time).In(time.FixedZone(args[3].(string), int(args[2].(int64)))),
+				args[1].(string))
 		}},
 		{Name: goReformat, Result: String, Args: []Type{DateTime, String, String, String}, Call: func(args []any) any {
 			t, err := time.ParseInLocation(args[1].(string), args[2].(string), time.UTC)
@@ -121,8 +123,8 @@ func zoneLoss(t time.Time, layout string) string {
 			return fmt.Sprintf("%s is %s from UTC in %s, which the layout's %s does not show",
 				t.UTC().Format(time.RFC3339), time.Duration(offset)*time.Second, t.Location(), e.text)
 		case e.kind == year4 && (year < 0 || year > maxISOYear):
-			return fmt.Sprintf("%s is in year %d in %s, which reads back as no time", t.UTC().Format(time.RFC3339), year,
-				t.Location())
+			return fmt.Sprintf("%s is in year %d in %s, which reads back as no time",
+				t.UTC().Format(time.RFC3339), year, t.Location())
 		}
 	}
 	return ""
@@ -173,7 +175,7 @@ func printedWithin(source, kinds, format string, most int64, args []any) any {
 	return text
 }
 
-// printedBound is what printed can give at most.
+// printedBound returns the most bytes that printed can return.
 func printedBound(format string, args []any) int64 {
 	verbs, bytes := int64(strings.Count(format, "%")), int64(MaxFormatWidth)
 	for _, a := range args {

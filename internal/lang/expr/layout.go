@@ -47,7 +47,8 @@ func fixedElements() []element {
 	return []element{
 		{monthLong, "January"}, {monthShort, "Jan"},
 		{weekdayLong, "Monday"}, {weekdayShort, "Mon"}, {zoneName, "MST"},
-		{yearDay3, "002"}, {month2, "01"}, {day2, "02"}, {hour12Two, "03"}, {minute2, "04"}, {second2, "05"}, {year2, "06"},
+		{yearDay3, "002"}, {month2, "01"}, {day2, "02"}, {hour12Two, "03"}, {minute2, "04"},
+		{second2, "05"}, {year2, "06"},
 		{hour24, "15"}, {month1, "1"},
 		{year4, "2006"}, {day1, "2"},
 		{yearDayBlank, "__2"}, {dayBlank, "_2"},

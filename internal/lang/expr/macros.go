@@ -24,7 +24,8 @@ func orderMacros() []string {
 		// Values by their positions, both gathered in the same sequence.
 		`CREATE OR REPLACE TEMP MACRO thalweg_in_order(vals, positions) AS
 			CASE WHEN positions = list_sort(positions) THEN vals ELSE list_select(vals, list_grade_up(positions)) END`,
-		joinedBy(`CASE WHEN coalesce((thalweg_in_order(list(x), list(o)))[1], '') <> '' THEN array_to_string(thalweg_in_order(list(x), list(o)), sep)
+		joinedBy(
+			`CASE WHEN coalesce((thalweg_in_order(list(x), list(o)))[1], '') <> '' THEN array_to_string(thalweg_in_order(list(x), list(o)), sep)
 			ELSE coalesce(array_to_string(list_slice(thalweg_in_order(list(x), list(o)),
 				list_position(list_transform(thalweg_in_order(list(x), list(o)), lambda s: s <> ''), true), count(*)), sep), '') END`),
 	}
@@ -74,7 +75,9 @@ func scanMacros() []string {
 		// The start and end of text that a number may have: keeps out the blanks, the second sign, the
 		// underscores and the names (inf, nan) that DuckDB's casts take. 50 ns.
 		`CREATE OR REPLACE TEMP MACRO thalweg_plain_number(x) AS
-			x >= '+' AND x < ':' AND NOT contains(x, '_') AND NOT starts_with(x, '+-') AND NOT (suffix(x, ' ') OR suffix(x, chr(9)) OR suffix(x, chr(10)) OR suffix(x, chr(11)) OR suffix(x, chr(12)) OR suffix(x, chr(13)))`,
+			x >= '+' AND x < ':' AND NOT contains(x, '_') AND NOT starts_with(x, '+-')
+			AND NOT (suffix(x, ' ') OR suffix(x, chr(9)) OR suffix(x, chr(10)) OR suffix(x, chr(11))
+				OR suffix(x, chr(12)) OR suffix(x, chr(13)))`,
 		// Go's ParseFloat; the few hexadecimal ones are read by Go itself.
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_float(x) AS
 			CASE WHEN thalweg_plain_number(x) AND isfinite(TRY_CAST(x AS DOUBLE)) THEN TRY_CAST(x AS DOUBLE)
@@ -86,9 +89,9 @@ func scanMacros() []string {
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_plain_float(x) AS
 			CASE WHEN thalweg_plain_number(x) AND isfinite(TRY_CAST(x AS DOUBLE)) THEN TRY_CAST(x AS DOUBLE)
 				WHEN NOT contains(x, '_') THEN thalweg_scan_float(x) END`,
-		// The same, but no whole number whose digits a float does not keep (2^53 + 1), and no zero of a number that is none.
-		// The digits of a float are those of its value, or the shortest that read back, with zeros behind them.
-		// What is neither zero nor as large as 2^53 comes first: looking at all digits takes 270 ns more,
+		// The same, but no whole number whose digits a float does not keep (2^53 + 1), and no zero of a number that
+		// is none. The digits of a float are those of its value, or the shortest that read back, with zeros behind
+		// them. What is neither zero nor as large as 2^53 comes first: looking at all digits takes 270 ns more,
 		// and each use of a macro in another one makes the plan of every batch longer.
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_exact_float(x) AS
 			CASE WHEN thalweg_plain_number(x) AND abs(TRY_CAST(x AS DOUBLE)) BETWEEN 1e-300 AND 9007199254740991 THEN TRY_CAST(x AS DOUBLE)
@@ -96,7 +99,8 @@ func scanMacros() []string {
 				ELSE list_transform([thalweg_scan_plain_float(x)], lambda v:
 					CASE WHEN v = 0 THEN CASE WHEN NOT regexp_matches(x, '^[+-]?[0.]*[1-9]') THEN v END
 						WHEN strlen(x) < 16 OR NOT regexp_full_match(x, '[+-]?[0-9]{16,}(\.0*)?') THEN v
-						WHEN ltrim(regexp_extract(x, '[0-9]+'), '0') IN (printf('%.0f', abs(v)), regexp_extract(thalweg_float_plain(abs(v)), '^[0-9]+')) THEN v END)[1] END`,
+						WHEN ltrim(regexp_extract(x, '[0-9]+'), '0') IN (printf('%.0f', abs(v)),
+							regexp_extract(thalweg_float_plain(abs(v)), '^[0-9]+')) THEN v END)[1] END`,
 		// Exact decimal, rounded half away from zero to two digits.
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_decimal(x) AS
 			CASE WHEN thalweg_plain_number(x) THEN TRY_CAST(thalweg_without_exponent(x) AS DECIMAL(18,2)) END`,

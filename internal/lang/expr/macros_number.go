@@ -125,10 +125,10 @@ func exactProduct() string {
 		{t, fmt.Sprintf("{'h': %[1]s.a * %[1]s.c + %[2]s.carry // %[4]s + %[3]s.carry // %[4]s, "+
 			"'l': (%[3]s.carry %% %[4]s) * %[4]s + %[2]s.last}", p, q, s, half)},
 		{s, fmt.Sprintf("{'carry': %[1]s.b * %[1]s.c + %[2]s.carry %% %[3]s}", p, q, half)},
-		{q, fmt.Sprintf("{'carry': %[1]s.a * %[1]s.d + (%[1]s.b * %[1]s.d) // %[2]s, 'last': (%[1]s.b * %[1]s.d) %% %[2]s}",
-			p, half)},
-		{p, fmt.Sprintf("{'a': x // %[1]s, 'b': x %% %[1]s, 'c': y // %[1]s, 'd': y %% %[1]s, 'sign': sign(x) * sign(y)}",
-			half)},
+		{q, fmt.Sprintf("{'carry': %[1]s.a * %[1]s.d + (%[1]s.b * %[1]s.d) // %[2]s, 'last': (%[1]s.b * "+
+			"%[1]s.d) %% %[2]s}", p, half)},
+		{p, fmt.Sprintf("{'a': x // %[1]s, 'b': x %% %[1]s, 'c': y // %[1]s, 'd': y %% %[1]s, 'sign': "+
+			"sign(x) * sign(y)}", half)},
 	} {
 		body = "list_transform([" + level.value + "], lambda " + level.name + ": " + body + ")[1]"
 	}

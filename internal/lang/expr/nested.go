@@ -58,7 +58,7 @@ func (t Type) Nested() bool { return t.list() || t.structure() }
 func (t Type) list() bool      { return strings.HasPrefix(string(t), "list(") }
 func (t Type) structure() bool { return strings.HasPrefix(string(t), "struct(") }
 
-// Element is what a list is of; ok is false for other types.
+// Element returns the type of a list's elements; ok is false for other types.
 func (t Type) Element() (inner Type, ok bool) {
 	if !t.list() {
 		return Invalid, false

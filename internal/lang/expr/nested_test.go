@@ -14,7 +14,8 @@ func TestNestedTypes(t *testing.T) {
 		{" list ( decimal( 10, 4 ) ) ", "list(decimal(10,4))", "DECIMAL(10,4)[]"},
 		{"list(list(decimal(18,2)))", "list(list(decimal2))", "DECIMAL(18,2)[][]"},
 		{"struct(a int,b string)", "struct(a int, b string)", `STRUCT("a" BIGINT, "b" VARCHAR)`},
-		{`struct("a b" list(struct(x date)), "q""t" timestamptz)`, `struct("a b" list(struct(x date)), "q""t" timestamptz)`,
+		{`struct("a b" list(struct(x date)), "q""t" timestamptz)`,
+			`struct("a b" list(struct(x date)), "q""t" timestamptz)`,
 			`STRUCT("a b" STRUCT("x" DATE)[], "q""t" TIMESTAMP WITH TIME ZONE)`},
 	} {
 		typ, ok := ParseType(c.written)

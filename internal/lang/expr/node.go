@@ -19,7 +19,8 @@ const (
 	opCompare
 	opAnd // two or more terms
 	opOr
-	// args[0] to a wider number type: int or decimal to float, int to decimal; a timestamptz to a datetime, for comparison
+	// args[0] to a wider number type: int or decimal to float, int to decimal; a timestamptz to a datetime, for
+	// comparison
 	opConvert
 	opCall
 	opNull // the literal null

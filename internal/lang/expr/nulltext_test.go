@@ -20,9 +20,10 @@ func TestTypeOfNullTexts(t *testing.T) {
 		"r.s + never", "r.s + never + `x`", "never + r.s + r.s", "strings.ReplaceAll(r.s + never, `a`, r.s)",
 		"fmt.Sprintf(`%s-%d`, never, iif(true, null, 1))",
 		"time.Format(iif(true, null, time.Parse(`2006`, `2024`)), `in 2006`)",
-		"iif(r.i > 0, r.s + never, null)", "(r.s + never) == `a`", "len(r.s + never)", "coalesce(r.s + never, `a`) == `a`",
-		"r.s + never < r.s", "string(iif(true, null, 1)) + `x`", "strings.HasPrefix(r.s + never, `a`)", "int(r.s + never)",
-		"time.Parse(`2006`, r.s + never)",
+		"iif(r.i > 0, r.s + never, null)", "(r.s + never) == `a`", "len(r.s + never)",
+		"coalesce(r.s + never, `a`) == `a`",
+		"r.s + never < r.s", "string(iif(true, null, 1)) + `x`", "strings.HasPrefix(r.s + never, `a`)",
+		"int(r.s + never)", "time.Parse(`2006`, r.s + never)",
 	} {
 		src = strings.ReplaceAll(src, "never", never)
 		c := compile(t, src, scope, expr.Mode{Nullable: func(expr.Ref) bool { return true }})

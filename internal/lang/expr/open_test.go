@@ -19,7 +19,7 @@ const (
 	openTrials = 24 // expressions over one table
 )
 
-// operand is what stands on one side: a column of a file, an int or a constant.
+// operand is one side of an operation: a column of a file, an int or a constant.
 type operand struct {
 	src    string
 	values []*big.Rat // by row
@@ -135,7 +135,8 @@ func fillOpen[R any](t *testing.T, exec func(string, ...any) (R, error), columns
 // openTrial makes an operation on a column of a file and something else.
 func openTrial(t *testing.T, g generator, columns []operand) trial {
 	t.Helper()
-	x, y := columns[0], pick(g, columns[0], columns[1], columns[2], columns[3], g.decimalConstant(), g.decimalConstant())
+	x, y := columns[0], pick(g, columns[0], columns[1], columns[2], columns[3], g.decimalConstant(),
+		g.decimalConstant())
 	if g.IntN(2) == 0 {
 		x, y = y, x
 	}
@@ -153,7 +154,8 @@ func openTrial(t *testing.T, g generator, columns []operand) trial {
 	}
 	scope := expr.Scope{"r": {}}
 	for _, c := range columns {
-		scope["r"][strings.TrimPrefix(c.src, "r.")] = map[bool]expr.Type{true: expr.Int, false: expr.Decimal}[c.src == "r.i"]
+		scope["r"][strings.TrimPrefix(c.src, "r.")] = map[bool]expr.Type{true: expr.Int,
+			false: expr.Decimal}[c.src == "r.i"]
 	}
 	e, err := expr.Parse(tr.src)
 	require.NoError(t, err, tr.src)
@@ -185,7 +187,8 @@ const (
 	raises
 )
 
-// openResult is what an operation gives, and whether it must.
+// openResult returns the expected result of an operation, and whether the operation must, may or cannot give
+// it.
 func openResult(tok token.Token, x, y *big.Rat, round bool) (any, int) {
 	beyond := func(limit int, values ...*big.Rat) bool {
 		for _, v := range values {

@@ -24,7 +24,8 @@ type OrderItem struct {
 	Field            string
 	Desc, IgnoreCase bool
 	NullsFirst       bool // else NULLs come last, whether the order is ascending or descending
-	// strings: bytes that count, MinKeyBytes … MaxKeyBytes; 0 if none are given: all in keys, DefaultKeyBytes in sort keys
+	// strings: bytes that count, MinKeyBytes … MaxKeyBytes; 0 if none are given: all in keys, DefaultKeyBytes in sort
+	// keys
 	Length int
 	Offset int // of the field in the source, in bytes
 }
@@ -253,13 +254,13 @@ func (o Order) SortedSQL(query string, types map[string]Type, column func(field 
 		query += " LIMIT " + strconv.Itoa(limit)
 	}
 	if len(rests) > 0 {
-		query = "SELECT * EXCLUDE (" + strings.Join(restNames, ", ") + ") REPLACE (" + strings.Join(strs, ", ") + ") FROM (" +
-			query + ")"
+		query = "SELECT * EXCLUDE (" + strings.Join(restNames, ", ") + ") REPLACE (" +
+			strings.Join(strs, ", ") + ") FROM (" + query + ")"
 	}
 	return query
 }
 
-// direction is what an ORDER BY list says behind the component.
+// direction returns the words that follow the component in an ORDER BY list.
 func (item OrderItem) direction() string {
 	return map[bool]string{false: " ASC", true: " DESC"}[item.Desc] +
 		map[bool]string{false: " NULLS LAST", true: " NULLS FIRST"}[item.NullsFirst]
@@ -296,7 +297,7 @@ func (item OrderItem) plainSQL(c string) string {
 		c + ", ' ')"
 }
 
-// length is how many bytes of a string its component has at most.
+// length returns the most bytes of a string that its component keeps, as SQL.
 func (item OrderItem) length() string { return strconv.Itoa(cmp.Or(item.Length, DefaultKeyBytes)) }
 
 // KeySQL renders one SQL expression for each component, whose equality is that

@@ -81,8 +81,8 @@ func requireError(t *testing.T, err error, off, length int, text string) {
 func compareSQL(t *testing.T, db *sql.DB, a, b string, key func(column string) string) int {
 	t.Helper()
 	var got int
-	query := "SELECT CASE WHEN " + key("a.v") + " < " + key("b.v") + " THEN -1 WHEN " + key("a.v") + " = " + key("b.v") +
-		" THEN 0 WHEN " + key("a.v") + " > " + key("b.v") +
+	query := "SELECT CASE WHEN " + key("a.v") + " < " + key("b.v") + " THEN -1 WHEN " + key("a.v") +
+		" = " + key("b.v") + " THEN 0 WHEN " + key("a.v") + " > " + key("b.v") +
 		" THEN 1 END FROM (SELECT " + sqltext.String(a) + " AS v) a, (SELECT " + sqltext.String(b) + " AS v) b"
 	require.NoError(t, db.QueryRow(query).Scan(&got), query)
 	return got
@@ -102,7 +102,8 @@ func TestKeys(t *testing.T) {
 		{"name", "a", "a ", false}, {"name", "a", "A", false}, {"name", "", " ", false}, {"name", "", "", true},
 		{"name", "a\x00b", "a\x00c", false},
 		{"name", long + "x1", long + "x2", false}, {"name", most + "xx1", most + "xx2", false},
-		{"name(ignore_case)", "a", "A", true}, {"name(ignore_case)", "é", "É", true}, {"name(ignore_case)", "é", "E", false},
+		{"name(ignore_case)", "a", "A", true}, {"name(ignore_case)", "é", "É", true},
+		{"name(ignore_case)", "é", "E", false},
 		{"name(ignore_case)", "a ", "A", false},
 		{"name(ignore_case)", long + "yy", long + "yZ", false}, {"name(ignore_case)", "ж", "Ж", true},
 		{"name(16)", "0123456789abcdefX", "0123456789abcdefY", true},
@@ -168,7 +169,8 @@ func TestSortKeys(t *testing.T) {
 		{"name", "Ärger", "Arger", 0},
 		{"name", "a", "A", 1}, {"name(ignore_case)", "a", "A", 0}, {"name(ignore_case)", "é", "E", 0},
 		{"name", "a ", "a", 0}, {"name", "a  b", "a b", -1}, {"name", " a", "a", -1},
-		{"name", long + "yz", long + "yq", 0}, {"name", long + "y", long + "z", -1}, {"name", long + " z", long + "", 0},
+		{"name", long + "yz", long + "yq", 0}, {"name", long + "y", long + "z", -1},
+		{"name", long + " z", long + "", 0},
 		{"name(16)", "0123456789abcdefX", "0123456789abcdefY", 0}, {"name(128)", long + "yz", long + "yq", 1},
 		{"name", long + "한", long + "하", 0}, // cut inside the character: ED 95 9C and ED 95 98 share the first byte
 		{"name", long + "한", long + "가", 1}, // ED… against EA…
@@ -181,7 +183,8 @@ func TestSortKeys(t *testing.T) {
 		order, err := expr.ParseOrder(c.order, orderFields())
 		require.NoError(t, err)
 		got := compareSQL(t, db, c.a, c.b, func(column string) string {
-			key, _, _ := strings.Cut(order.SortSQL(orderFields(), func(string) string { return column }), " ASC NULLS LAST")
+			key, _, _ := strings.Cut(order.SortSQL(orderFields(), func(string) string { return column }),
+				" ASC NULLS LAST")
 			return key
 		})
 		require.Equal(t, c.want, got, "%s: %q against %q", c.order, c.a, c.b)
@@ -195,7 +198,8 @@ func TestSort(t *testing.T) {
 	order, err := expr.ParseOrder("qty(desc), name(ignore_case)", orderFields())
 	require.NoError(t, err)
 	list := order.SortSQL(orderFields(), sqltext.Ident)
-	rows, err := db.Query(`SELECT id FROM (VALUES (0, 1, 'b'), (1, 2, 'z'), (2, 1, 'A'), (3, NULL, 'a'), (4, 1, NULL), (5, 1, 'á '), (6, 1, 'a'), (7, 1, 'a ')) v(id, qty, name) ORDER BY ` + list)
+	rows, err := db.Query(`SELECT id FROM (VALUES (0, 1, 'b'), (1, 2, 'z'), (2, 1, 'A'), (3, NULL, 'a'), (4, 1, ` +
+		`NULL), (5, 1, 'á '), (6, 1, 'a'), (7, 1, 'a ')) v(id, qty, name) ORDER BY ` + list)
 	require.NoError(t, err)
 	defer rows.Close()
 	var got []int
@@ -260,16 +264,16 @@ func TestSortedRandom(t *testing.T) {
 	values := make([]string, 400)
 	for i := range values {
 		price := []string{"0", "-0", "1.5", "NaN", "-2"}[g.IntN(5)]
-		values[i] = "(" + strconv.Itoa(i) + ", " + strconv.Itoa(g.IntN(2)) + ", " + text() + ", " + text() + ", CAST('" +
-			price + "' AS DOUBLE))"
+		values[i] = "(" + strconv.Itoa(i) + ", " + strconv.Itoa(g.IntN(2)) + ", " + text() + ", " +
+			text() + ", CAST('" + price + "' AS DOUBLE))"
 	}
-	rows := "SELECT *, nullif(id % 3, 1) = 0 AS flag, nullif(CAST(id - 100 AS DECIMAL(18,2)) / 8, -12.5)::DECIMAL(18,2) " +
-		"AS amount, nullif(make_timestamp(id * 1000 - 99000), make_timestamp(0)) AS day" +
+	rows := "SELECT *, nullif(id % 3, 1) = 0 AS flag, nullif(CAST(id - 100 AS DECIMAL(18,2)) / 8, " +
+		"-12.5)::DECIMAL(18,2) AS amount, nullif(make_timestamp(id * 1000 - 99000), make_timestamp(0)) AS day" +
 		" FROM (VALUES " + strings.Join(values, ", ") + ") v(id, qty, name, note, price)"
 	types := map[string]expr.Type{"qty": expr.Int, "name": expr.String, "note": expr.String, "price": expr.Float}
 	all := func(from string) []string {
-		rows, err := db.Query("SELECT concat_ws('|', id, qty, coalesce(hex(name), 'NULL'), coalesce(hex(note), 'NULL'), " +
-			"price, signbit(price), coalesce(flag::VARCHAR, 'NULL'), coalesce(amount::VARCHAR, 'NULL'), " +
+		rows, err := db.Query("SELECT concat_ws('|', id, qty, coalesce(hex(name), 'NULL'), coalesce(hex(note), " +
+			"'NULL'), price, signbit(price), coalesce(flag::VARCHAR, 'NULL'), coalesce(amount::VARCHAR, 'NULL'), " +
 			"coalesce(day::VARCHAR, 'NULL')) FROM (" + from + ")")
 		require.NoError(t, err)
 		defer rows.Close()

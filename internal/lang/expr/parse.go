@@ -69,8 +69,8 @@ func syntaxError(src string, err error) *Error {
 	if word, ok := keywordName(src); ok {
 		name := src[word.off : word.off+word.len]
 		return word.errorf("%s is a word of the language of expressions: no field can be called that in one", name).
-			hint("give the column or field another name where it is defined; columns taken from a file's header are called %s_",
-				name)
+			hint("give the column or field another name where it is defined; columns taken from a file's header "+
+				"are called %s_", name)
 	}
 	first := list[0]
 	at := span{min(max(first.Pos.Offset, 0), len(src)), 0}
@@ -352,14 +352,16 @@ func (e *Expr) walkCall(n *ast.CallExpr, depth int) *Error {
 	case *ast.Ident:
 	case *ast.SelectorExpr:
 		if _, ok := f.X.(*ast.Ident); !ok {
-			err := e.span(f).errorf("methods of values cannot be called").hint("functions are name(…) or package.Name(…)")
+			err := e.span(f).errorf("methods of values cannot be called").
+				hint("functions are name(…) or package.Name(…)")
 			if hint, known := foreignHint(f.Sel.Name); known {
 				err.Hint = hint
 			}
 			return err
 		}
 	default:
-		return e.span(n.Fun).errorf("%s cannot be called", describe(n.Fun)).hint("functions are name(…) or package.Name(…)")
+		return e.span(n.Fun).errorf("%s cannot be called", describe(n.Fun)).
+			hint("functions are name(…) or package.Name(…)")
 	}
 	if n.Ellipsis.IsValid() {
 		return span{int(n.Ellipsis) - e.base, 3}.errorf("… after an argument is not supported")

@@ -79,18 +79,26 @@ the field if it is the whole expression. In a condition NULL counts as false. [W
 **Ints.** Operators and comparisons compute ints with up to 38 digits, so that ` + "`r.i + 1 > 0` and `(r.i + r.j) / 2`" + ` are right at the ends of 64 bits, too.
 Where such a value is stored, or is the argument of a function other than ` + "`iif`, `coalesce` and the conversions" + `, it must fit 64 bits.
 
-**Decimals with digits.** If one side is a ` + "`decimal(p,s)`" + `, the operation is exact. The result of + or - has as many digits after the point as the side with more of them,
-a product as many as both sides together, and a quotient always 16, rounded half away from zero. A float literal counts as it is written: ` + "`r.rate * 1.1`" + ` is exact. Beside any other float the decimal becomes a float.
+**Decimals with digits.** If one side is a ` + "`decimal(p,s)`" +
+	`, the operation is exact. The result of + or - has as many digits after the point as the side with more of them,
+a product as many as both sides together, and a quotient always 16, rounded half away from zero. ` +
+	`A float literal counts as it is written: ` + "`r.rate * 1.1`" + ` is exact. Beside any other float the decimal becomes a float.
 The type of the result has room for all values, up to 38 digits; a value with more is an error. A product of 38 or more digits after the point is refused:
-give one side fewer digits with ` + "`round(x, 4)`" + `. A ` + "`decimal2`" + ` on the other side has its two digits. ` + "`iif` and `coalesce`" + ` of decimals have a type that holds all of them.
+give one side fewer digits with ` + "`round(x, 4)`" + `. A ` + "`decimal2`" +
+	` on the other side has its two digits. ` + "`iif` and `coalesce`" +
+	` of decimals have a type that holds all of them.
 
-**Decimal2.** In table fields, file columns and aggregates each operation on ` + "`decimal2`" + ` and ints alone is rounded to 2 digits, half away from zero. The result may have
-16 digits before the point, an int beside the decimal has all of its digits. In ` + "`having`" + `, filters, tags and rules + - * are exact, and / gives 16 digits; a product may have at
+**Decimal2.** In table fields, file columns and aggregates each operation on ` + "`decimal2`" +
+	` and ints alone is rounded to 2 digits, half away from zero. The result may have
+16 digits before the point, an int beside the decimal has all of its digits. In ` + "`having`" +
+	`, filters, tags and rules + - * are exact, and / gives 16 digits; a product may have at
 most 38 digits after the point, and 38 in all.
 
 A decimal2 of a Parquet file has all of the file's digits (up to 22 after the point) in the expressions of its ` + "`file_table`" + `. It is rounded to
-2 digits when it is stored. An operation on such decimals uses all digits, and its result is rounded once. Comparisons, ` + "`string`, `float`, `iif` and `coalesce`" + ` use all
-digits, too. In ` + "`having`" + ` a product of such decimals has 16 digits after the point and at most 22 before it, a sum at most 16 before it. A divisor must be
+2 digits when it is stored. An operation on such decimals uses all digits, and its result is rounded once. ` +
+	`Comparisons, ` + "`string`, `float`, `iif` and `coalesce`" + ` use all
+digits, too. In ` + "`having`" +
+	` a product of such decimals has 16 digits after the point and at most 22 before it, a sum at most 16 before it. A divisor must be
 below 10^14, unless both sides have at most two digits after the point in their files.
 
 **Having** uses the values before they are stored: with ` + "`x: r.x`" + ` the value of ` + "`w.x`" + ` is a
@@ -110,7 +118,8 @@ An argument must have exactly the type that is given here. *number* is int, floa
 `
 
 const referenceEnd = `
-An aggregate is the whole expression of a field in a lookup with ` + "`group: true`" + `: the field cannot compute anything else with it. [NULL](scripts.md#null) says what aggregates do with
+An aggregate is the whole expression of a field in a lookup with ` + "`group: true`" +
+	`: the field cannot compute anything else with it. [NULL](scripts.md#null) says what aggregates do with
 NULLs, and without any value.
 
 ## How long texts can be

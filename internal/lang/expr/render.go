@@ -213,7 +213,7 @@ func decimalLiteral(v number, t decimalType) string {
 	return "CAST(" + sqltext.String(v.text(max(v.scale, t.scale))) + " AS " + t.sql() + ")"
 }
 
-// width is how many digits the type has.
+// width returns the number of digits of the type.
 func (t decimalType) width() int {
 	switch {
 	case t.digits > 0:

@@ -233,7 +233,8 @@ func (r *renderer) divideWholes(a, b *node, guard func(x, y, quotient string) st
 			slices.Sort(fits)
 			plain := func(_, _, quotient string) string { return quotient }
 			return guard(u, v, fmt.Sprintf("CASE WHEN %s THEN thalweg_divide2(%s, %s) ELSE CAST(%s AS %s) END",
-				strings.Join(fits, " AND "), r.cast(x, column), r.cast(y, column), r.longDivision(x, y, plain), column.sql()))
+				strings.Join(fits, " AND "), r.cast(x, column), r.cast(y, column),
+				r.longDivision(x, y, plain), column.sql()))
 		})
 	})
 }
@@ -299,10 +300,10 @@ func (r *renderer) decimalText(n *node) string {
 			} else if n.dec.wide {
 				digits = wideDigits
 			}
-			return fmt.Sprintf("CASE %[3]sWHEN %[1]s %% 0.1 <> 0 THEN CAST(CAST(%[1]s AS DECIMAL(%[2]d,%[4]d)) AS VARCHAR) "+
-				"WHEN %[1]s %% 1 <> 0"+
-				" THEN CAST(CAST(%[1]s AS DECIMAL(%[2]d,1)) AS VARCHAR) ELSE CAST(CAST(%[1]s AS DECIMAL(%[2]d,0)) AS VARCHAR) END",
-				v, digits, finer, columnScale)
+			return fmt.Sprintf("CASE %[3]sWHEN %[1]s %% 0.1 <> 0 THEN CAST(CAST(%[1]s AS DECIMAL(%[2]d,%[4]d)) AS "+
+				"VARCHAR) WHEN %[1]s %% 1 <> 0"+
+				" THEN CAST(CAST(%[1]s AS DECIMAL(%[2]d,1)) AS VARCHAR) ELSE CAST(CAST(%[1]s AS DECIMAL(%[2]d,0)) AS "+
+				"VARCHAR) END", v, digits, finer, columnScale)
 		}
 		return "rtrim(rtrim(CAST(" + v + " AS VARCHAR), '0'), '.')"
 	})

@@ -48,7 +48,7 @@ func (r *renderer) factor(n *node, body func(v *node) string) string {
 	return r.named(t, r.cast(n, t), n.cheap(), body)
 }
 
-// asStored is what factor gave, where the file's type is a column's.
+// asStored casts a node of a file's decimal type to that of a column; others stay as they are.
 func (n *node) asStored() *node {
 	if !n.dec.open {
 		return n
@@ -113,8 +113,8 @@ func (r *renderer) multiplyOpen(a, b *node) string {
 				return slow
 			}
 			if a.dec.open != b.dec.open { // 22 digits after the point, 2 and 14 before it are 38
-				slow = fmt.Sprintf("CASE WHEN %[1]s BETWEEN -9999999 AND 9999999 AND %[2]s BETWEEN -9999999 AND 9999999 "+
-					"THEN CAST(%[3]s * %[4]s AS %[5]s) ELSE %[6]s END",
+				slow = fmt.Sprintf("CASE WHEN %[1]s BETWEEN -9999999 AND 9999999 AND %[2]s BETWEEN -9999999 AND "+
+					"9999999 THEN CAST(%[3]s * %[4]s AS %[5]s) ELSE %[6]s END",
 					x.raw, y.raw, r.widened(x), r.widened(y), column.sql(), slow)
 			}
 			return whereStored(x, y, "thalweg_multiply("+r.cast(x, column)+", "+r.cast(y, column)+")", slow)

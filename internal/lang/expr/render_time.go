@@ -99,7 +99,8 @@ func (c *Compiled) Shown(column func(Ref) string) func(Ref) string {
 		if c.mode.Zoned == nil || c.mode.Zoned(ref) == "" {
 			return column(ref)
 		}
-		return "coalesce(nullif(" + zonedText(column(ref)) + ", ''), CAST(" + zonedInstant(column(ref)) + " AS VARCHAR))"
+		return "coalesce(nullif(" + zonedText(column(ref)) + ", ''), CAST(" +
+			zonedInstant(column(ref)) + " AS VARCHAR))"
 	}
 }
 
@@ -130,9 +131,9 @@ func layoutSQL(elements []element, layout, v string, zone *time.Location) string
 		fast + " END"
 }
 
-// ISOTextSQL is the text of a datetime, a date or a timestamptz, the last in UTC, as DuckDB
-// casts it, but for the character between the day and the time, and for years before 1, which
-// DuckDB counts by eras in a form of its own, 0044-03-15 (BC): they are counted through zero.
+// ISOTextSQL renders the text of a datetime, a date or a timestamptz, the last in UTC. The text is that of DuckDB's
+// cast, with two differences: between stands between the day and the time, and years before 1 are counted through
+// zero. DuckDB counts those by eras, in a form of its own: 0044-03-15 (BC).
 func ISOTextSQL(t Type, between, sql string) (string, error) {
 	layout := "2006-01-02" + between + "15:04:05.999999"
 	switch t {
@@ -254,8 +255,9 @@ func (r *renderer) parseTimeSQL(layout, v string) (string, error) {
 	return general, nil
 }
 
-// swiftTimeSQL is what DuckDB's own parsers read of a layout, all of it without
-// fractions of a second: NULL for the rest; "" if they read nothing.
+// swiftTimeSQL renders the reading of texts of a layout without fractions of a second by DuckDB's own
+// parsers. The SQL gives NULL for other texts. swiftTimeSQL returns "" if those parsers cannot read the
+// layout.
 func swiftTimeSQL(layout string, elements []element, v string) string {
 	switch layout {
 	case "2006-01-02":
@@ -298,7 +300,8 @@ func fixedWidth(elements []element) (format string, width int, ok bool) {
 			if strings.ContainsAny(e.text, "%\t\n\r\v\f0123456789+-") && e.text != "-" {
 				return "", 0, false
 			}
-			if strings.Contains(e.text, " ") && !(e.text == " " && i+1 < len(elements) && elements[i+1].kind == hour24) {
+			if strings.Contains(e.text, " ") && !(e.text == " " && i+1 < len(elements) &&
+				elements[i+1].kind == hour24) {
 				return "", 0, false
 			}
 			format += e.text
@@ -505,7 +508,8 @@ func assemble(g string, has map[string]bool) string {
 	}
 	month := part("m", "01")
 	if has["mon"] {
-		month = "CAST((strpos('janfebmaraprmayjunjulaugsepoctnovdec', lower(left(" + g + ".mon, 3))) + 2) // 3 AS VARCHAR)"
+		month = "CAST((strpos('janfebmaraprmayjunjulaugsepoctnovdec', lower(left(" + g +
+			".mon, 3))) + 2) // 3 AS VARCHAR)"
 	}
 	hour := part("h", "00")
 	if has["half"] && has["h"] {

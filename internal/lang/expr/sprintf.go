@@ -137,7 +137,8 @@ func (v *verb) fits(t Type) (problem, hint string) {
 		hint = map[Type]string{
 			Int: "%d prints an int", GoInt: "%d prints an int", Float: "%f, %e and %g print a float",
 			Bool: "%t prints a bool", String: "%s prints a string", DateTime: "use time.Format(…) and %s",
-			Date: "%s prints it as 2006-01-02; use time.Format(…) and %s for others", Instant: "use time.Format(…) and %s",
+			Date:    "%s prints it as 2006-01-02; use time.Format(…) and %s for others",
+			Instant: "use time.Format(…) and %s",
 		}[t]
 		if t.IsDecimal() {
 			hint = "%s prints a decimal; float(…) makes a float of it"
@@ -241,7 +242,8 @@ func (r *renderer) formattedFloat(n *node, v *verb) string {
 		}
 		special := func(f float64) string { return sqltext.String(fmt.Sprintf(v.text, f)) }
 		return "CASE WHEN isfinite(" + x + ") THEN " + number + " WHEN isnan(" + x + ") THEN " + special(math.NaN()) +
-			" WHEN " + x + " > 0 THEN " + special(math.Inf(1)) + " WHEN " + x + " < 0 THEN " + special(math.Inf(-1)) + " END"
+			" WHEN " + x + " > 0 THEN " + special(math.Inf(1)) + " WHEN " + x + " < 0 THEN " +
+			special(math.Inf(-1)) + " END"
 	})
 }
 

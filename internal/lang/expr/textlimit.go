@@ -20,22 +20,23 @@ import (
 const (
 	textBytesMin = 16 << 10 // of one text, however small the budget
 	textBytesMax = 16 << 20 // of one text, however large the budget
-	// textCopies is how many such texts of a row a thread's share holds: an
-	// expression with more functions that make texts grow gets shorter ones.
+	// textCopies divides a thread's share into texts of a row: an expression with more functions that make
+	// texts grow gets shorter ones.
 	textCopies = 4
 	vectorRows = 2048 // rows that DuckDB computes at a time
 	// constantBytesMax bounds a text that is put together when a script is loaded.
 	constantBytesMax = 1 << 20
-	// constantPartBytes is what literals and widths may add to a text without being looked at.
+	// constantPartBytes limits what literals and widths may add to a text without a check of its size.
 	constantPartBytes = 4 << 10
-	// repeatsMax is how often a text may have one field in it without being looked at.
+	// repeatsMax limits how often one field may occur in a text without a check of its size.
 	repeatsMax = 4
 	// scalarBytes is more than what is printed of a value that is no text; a
 	// float has up to 309 digits before the point.
 	scalarBytes = 400
-	// quotedBytes is what %q and %x make of a byte at most.
+	// quotedBytes is the largest number of bytes that %q and %x print for one byte.
 	quotedBytes = 10
-	// layoutGrowth is what a byte of a layout becomes at most: a zone's name of three letters.
+	// layoutGrowth is the largest number of bytes printed for one byte of a layout: a zone's name of three
+	// letters.
 	layoutGrowth = zoneNameBytes/3 + 8
 	// sourceGrowth times the length of the fields that it is made of may a text
 	// have in any case: what is there already can be worked on. (JSON with its
@@ -65,7 +66,7 @@ func textMacros(textBytes int64) []string {
 	}
 }
 
-// tooLongText is what follows the numbers in the message of a text that is too long.
+// tooLongText ends the message about a text that is too long, behind the numbers.
 const tooLongText = "are the most that its share of the memory holds (give more memory, or fewer cores)"
 
 const tooLongSQL = `'the text would have ', bytes, ' bytes, and ', most, ' ` + tooLongText + `'`
@@ -96,12 +97,12 @@ func (n *node) grows() bool {
 	return false
 }
 
-// constantBytes is what a format's own text and widths take at the most.
+// constantBytes returns the most bytes that a format's own text and widths take.
 func constantBytes(pieces []piece) int {
 	return formatBytes(pieces, func(v *verb) int { return max(v.width, v.precision, 0) })
 }
 
-// leastBytes is what a format's own text and widths give in any case.
+// leastBytes returns the least bytes that a format's own text and widths take.
 func leastBytes(pieces []piece) int {
 	return formatBytes(pieces, func(v *verb) int { return max(v.width, 0) })
 }
@@ -159,7 +160,7 @@ func growing(n *node) int {
 	return count
 }
 
-// guard is how texts that grow are rendered.
+// guard selects how the length of growing texts is checked.
 type guard int
 
 const (
@@ -177,8 +178,8 @@ func (r *renderer) guarded(n *node, render func(*node) string) string {
 	limit := "thalweg_text_limit(" + strconv.Itoa(share) + ")"
 	r.limit = limit
 	if len(sources) > 0 {
-		r.limit = "greatest(" + limit + ", " + strconv.Itoa(sourceGrowth) + " * " + sum(slices.Sorted(maps.Keys(sources))) +
-			")"
+		r.limit = "greatest(" + limit + ", " + strconv.Itoa(sourceGrowth) + " * " +
+			sum(slices.Sorted(maps.Keys(sources))) + ")"
 	}
 	r.guard = guardOff
 	short := render(n)

@@ -36,7 +36,7 @@ const (
 	anyNested Type = "list or struct" // likewise
 )
 
-// MaxDecimalDigits is how many digits a decimal has at most.
+// MaxDecimalDigits is the largest number of digits of a decimal.
 const MaxDecimalDigits = wideDigits
 
 // DecimalOf is the type of decimals with so many digits, of which scale are
@@ -132,8 +132,8 @@ func parseDecimalType(name string) (t Type, problem string) {
 	case digits < 1 || digits > wideDigits:
 		return Invalid, fmt.Sprintf("a decimal has 1 to %d digits", wideDigits)
 	case scale >= digits:
-		return Invalid, fmt.Sprintf("one digit at least is before the point: write decimal(%d,%d)", min(scale+1, wideDigits),
-			min(scale, wideDigits-1))
+		return Invalid, fmt.Sprintf("one digit at least is before the point: write decimal(%d,%d)",
+			min(scale+1, wideDigits), min(scale, wideDigits-1))
 	}
 	return DecimalOf(digits, scale), ""
 }

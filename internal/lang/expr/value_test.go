@@ -12,14 +12,15 @@ import (
 func TestValues(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
-	_, err := db.Exec(`CREATE TABLE r AS SELECT 7::BIGINT AS i, 0::BIGINT AS zero, -7::BIGINT AS neg, 2.5::DOUBLE AS f, 12345678.9::DOUBLE AS big,
+	_, err := db.Exec(
+		`CREATE TABLE r AS SELECT 7::BIGINT AS i, 0::BIGINT AS zero, -7::BIGINT AS neg, 2.5::DOUBLE AS f, 12345678.9::DOUBLE AS big,
 		'text' AS s, '"quoted"' AS q, 28.50::DECIMAL(18,2) AS d, 3.00::DECIMAL(18,2) AS d3, true AS b, TIMESTAMP '2020-12-31 23:59:58.123' AS ts,
 		'2021-02-03 04:05:06' AS tstext, '12' AS num, NULL::BIGINT AS nul, NULL::VARCHAR AS nuls, NULL::BOOLEAN AS nulb, 'éàü' AS acc`)
 	require.NoError(t, err)
 	scope := expr.Scope{"r": {"i": expr.Int, "zero": expr.Int, "neg": expr.Int, "f": expr.Float, "big": expr.Float,
 		"s": expr.String, "q": expr.String,
-		"d": expr.Decimal, "d3": expr.Decimal, "b": expr.Bool, "ts": expr.DateTime, "tstext": expr.String, "num": expr.String,
-		"nul": expr.Int, "nuls": expr.String, "nulb": expr.Bool, "acc": expr.String}}
+		"d": expr.Decimal, "d3": expr.Decimal, "b": expr.Bool, "ts": expr.DateTime, "tstext": expr.String,
+		"num": expr.String, "nul": expr.Int, "nuls": expr.String, "nulb": expr.Bool, "acc": expr.String}}
 	for _, c := range valueCases() {
 		t.Run(c.src, func(t *testing.T) {
 			compiled := compile(t, c.src, scope, expr.Mode{Round: !c.exact})
@@ -72,8 +73,8 @@ func valueCases() []valueCase {
 		{src: "int(r.num) + len(r.acc)", want: "18"},
 		{src: "time.Parse(`2006-01-02 15:04:05`, r.tstext)", want: "2021-02-03 04:05:06"},
 		{src: "time.DiffMilli(r.ts, time.Date(2020, time.December, 31, 23, 59, 58, 0, time.UTC))", want: "123"},
-		{src: "time.Format(time.Date(r.i, time.March, 5, 25, 0, 0, 0, time.FixedZone(`X`, 3600)), `2006-01-02 15:04 -0700 " +
-			"MST`)", want: "0007-03-06 01:00 +0100 X"},
+		{src: "time.Format(time.Date(r.i, time.March, 5, 25, 0, 0, 0, time.FixedZone(`X`, 3600)), `2006-01-02 15:04 " +
+			"-0700 MST`)", want: "0007-03-06 01:00 +0100 X"},
 		{src: "int.iif(r.zero != 0, r.i / r.zero, 5)", want: "5"},
 		{src: "r.zero != 0 && r.i / r.zero > 1", want: "false"},
 		{src: "r.zero == 0 || r.i / r.zero > 1", want: "true"},

@@ -19,9 +19,10 @@ import (
 func verbValues() map[expr.Type][]any {
 	cents := func(n int64) *big.Rat { return big.NewRat(n, 100) }
 	return map[expr.Type][]any{
-		expr.Int: {int64(0), int64(1), int64(-1), int64(42), int64(-1000000), int64(math.MaxInt64), int64(math.MinInt64)},
-		expr.Float: {0.0, math.Copysign(0, -1), 1.0, -1.5, 0.1, 2.5, 1e6, 1e20, 1e21, -1e21, 123456789.125, 1e-4, 1e-5, 1e42,
-			math.MaxFloat64, math.SmallestNonzeroFloat64,
+		expr.Int: {int64(0), int64(1), int64(-1), int64(42), int64(-1000000), int64(math.MaxInt64),
+			int64(math.MinInt64)},
+		expr.Float: {0.0, math.Copysign(0, -1), 1.0, -1.5, 0.1, 2.5, 1e6, 1e20, 1e21, -1e21, 123456789.125,
+			1e-4, 1e-5, 1e42, math.MaxFloat64, math.SmallestNonzeroFloat64,
 			math.NaN(), math.Inf(1), math.Inf(-1), 0.5, 1e100, 999999.5, 100000.0},
 		expr.Decimal: {cents(0), cents(1), cents(-1), cents(50), cents(-50), cents(100), cents(2850), cents(-123456),
 			cents(999999999999999999), cents(-999999999999999999)},
@@ -88,7 +89,8 @@ func TestChaosVerbs(t *testing.T) {
 			if n++; n%every != 0 {
 				continue
 			}
-			c := compile(t, fmt.Sprintf("fmt.Sprintf(`<%s>`, r.%s)", format, columns[typ]), genScope(), expr.Mode{Round: true})
+			c := compile(t, fmt.Sprintf("fmt.Sprintf(`<%s>`, r.%s)", format, columns[typ]), genScope(),
+				expr.Mode{Round: true})
 			selects, used = append(selects, c.SQL(column, "")), append(used, "<"+format+">")
 			if typ == expr.DateTime { // a column's format is a layout
 				selects, used = append(selects, c.SQL(column, "")), append(used, "<"+format+">")
@@ -108,8 +110,8 @@ func TestChaosVerbs(t *testing.T) {
 	t.Logf("%d texts", compared)
 }
 
-// wantPrinted is what Go prints. Decimals and datetimes are handed over as their
-// text, those of a file's column with two digits.
+// wantPrinted returns the text that Go prints. Decimals and datetimes are handed over as their text, those of
+// a file's column with two digits.
 func wantPrinted(format string, v any, file bool) string {
 	switch d := v.(type) {
 	case *big.Rat:

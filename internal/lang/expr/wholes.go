@@ -16,7 +16,7 @@ const (
 	hugeintBits = 127 // what a HUGEINT holds for sure
 )
 
-// width is how many bits the magnitude of the int n may have.
+// width returns the most bits that the magnitude of the int n can have.
 func (n *node) width() int {
 	switch v, constant := n.val.(int64); {
 	case constant:
@@ -32,7 +32,7 @@ func (n *node) width() int {
 // huge reports whether n is an int that 64 bits may not hold.
 func (n *node) huge() bool { return n.bits >= intBits }
 
-// digits is how many digits the int n may have.
+// digits returns the most digits that the int n can have.
 func (n *node) digits() int {
 	bits := uint(min(n.width(), hugeintBits))
 	if !n.huge() {

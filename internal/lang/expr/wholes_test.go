@@ -18,11 +18,12 @@ import (
 func TestWholes(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
-	_, err := db.Exec(`CREATE TABLE r AS SELECT 9223372036854775807::BIGINT AS i, 1::BIGINT AS j, (-9223372036854775808)::BIGINT AS k,
+	_, err := db.Exec(
+		`CREATE TABLE r AS SELECT 9223372036854775807::BIGINT AS i, 1::BIGINT AS j, (-9223372036854775808)::BIGINT AS k,
 		-1::BIGINT AS m, 0::BIGINT AS z, 0.01::DECIMAL(18,2) AS c, 9999999999999999.99::DECIMAL(18,2) AS d, 'abc' AS s`)
 	require.NoError(t, err)
-	scope := expr.Scope{"r": {"i": expr.Int, "j": expr.Int, "k": expr.Int, "m": expr.Int, "z": expr.Int, "c": expr.Decimal,
-		"d": expr.Decimal, "s": expr.String}}
+	scope := expr.Scope{"r": {"i": expr.Int, "j": expr.Int, "k": expr.Int, "m": expr.Int, "z": expr.Int,
+		"c": expr.Decimal, "d": expr.Decimal, "s": expr.String}}
 	for _, c := range []struct{ src, want string }{
 		{"r.i + 1 > 0", "true"},
 		{"r.i + r.j > 0", "true"},
@@ -84,7 +85,8 @@ func TestChaosWholesBesideDecimals(t *testing.T) {
 	for range effort.Of(60, 200, 5_000) {
 		d, i := g.digits(1+g.IntN(18), 2), g.wholeOfDigits()
 		row := map[string]any{"r.d": d, "r.i": i}
-		from := fmt.Sprintf("(SELECT CAST('%s' AS DECIMAL(18,2)) AS d, CAST('%d' AS BIGINT) AS i) AS r", d.FloatString(2), i)
+		from := fmt.Sprintf("(SELECT CAST('%s' AS DECIMAL(18,2)) AS d, CAST('%d' AS BIGINT) AS i) AS r",
+			d.FloatString(2), i)
 		for _, src := range sources {
 			round := g.IntN(2) == 0 && !strings.Contains(src, "iif") // where a value of iif is a decimal2 of 16 digits
 			want, _, err := reference(src, row, round)

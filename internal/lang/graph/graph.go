@@ -20,7 +20,7 @@ const (
 	Gate   Kind = "gate"   // people decide there
 )
 
-// Outcome says how a vertex is coloured in the picture of a run.
+// Outcome selects the colour of a vertex in the picture of a run.
 type Outcome string
 
 // What has become of a node; without one it is drawn as part of a script.
@@ -31,7 +31,7 @@ const (
 	Failed Outcome = "failed" // or declared invalid
 )
 
-// Graph is what a picture shows.
+// Graph is the content of a picture.
 type Graph struct {
 	Title    string
 	Heading  []string // lines above the picture

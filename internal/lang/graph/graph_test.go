@@ -107,11 +107,13 @@ func TestSVG(t *testing.T) {
 func TestGates(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(orders, "w: {name: items,",
-		"w: {name: items, approval: {by: [sales, boss], message: Right?, answers: {cutoff: {type: int, default: 1}}},", 1)
+		"w: {name: items, approval: {by: [sales, boss], message: Right?, answers: {cutoff: {type: int, default: 1}}},",
+		1)
 	var dot, svg bytes.Buffer
 	g := FromScript(load(t, text), Options{})
 	require.NoError(t, WriteDOT(&dot, g))
-	for _, want := range []string{`"g:items" [label="approval items\nby sales or boss\n? cutoff int", shape=hexagon, style=solid, tooltip="Right?"];`,
+	for _, want := range []string{`"g:items" [label="approval items\nby sales or boss\n? cutoff int", shape=hexagon, ` +
+		`style=solid, tooltip="Right?"];`,
 		`"n:read_items" -> "g:items" [style=dotted];`, `"g:items" -> "n:join" [style=dotted];`,
 		`"g:items" -> "n:self" [style=dotted];`} {
 		require.Contains(t, dot.String(), want)

@@ -19,8 +19,7 @@ const (
 	lineRunes   = 46 // a longer line is cut
 )
 
-// orderSweeps and placeSweeps are how often ranks are looked at again; more
-// changed no picture of the scripts tried.
+// orderSweeps and placeSweeps are the numbers of passes over all ranks; more changed no picture of the scripts tried.
 const (
 	orderSweeps = 16
 	placeSweeps = 24

@@ -43,9 +43,11 @@ func WriteSVG(w io.Writer, g Graph) error {
 	above := headingHeight(g.Heading)
 	width, height := max(p.width, headingWidth(g.Heading)), p.height+above
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" role="img">`+"\n", width, height, width, height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" `+
+		`role="img">`+"\n", width, height, width, height)
 	fmt.Fprintf(&b, "<title>%s</title>\n<style>%s</style>\n", escape(g.Title), style)
-	b.WriteString(`<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>` + "\n")
+	b.WriteString(`<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" ` +
+		`orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>` + "\n")
 	writeHeading(&b, g.Heading)
 	if above > 0 {
 		fmt.Fprintf(&b, `<g transform="translate(%.1f %.1f)">`+"\n", (width-p.width)/2, above)
@@ -124,8 +126,8 @@ func writeBox(b *strings.Builder, c *cell) {
 		escape(strings.TrimSpace(c.v.Title+"\n"+c.v.Note)))
 	if c.v.Kind == File {
 		const fold = 9
-		fmt.Fprintf(b, `<path class="paper" d="M%.1f %.1fh%.1fl%d %dv%.1fh-%.1fz"/>`, left, c.y, c.width-fold, fold, fold,
-			c.height-fold, c.width)
+		fmt.Fprintf(b, `<path class="paper" d="M%.1f %.1fh%.1fl%d %dv%.1fh-%.1fz"/>`, left, c.y,
+			c.width-fold, fold, fold, c.height-fold, c.width)
 	} else {
 		fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="6"/>`, left, c.y, c.width, c.height)
 	}

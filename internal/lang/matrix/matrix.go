@@ -54,8 +54,8 @@ func Parse(text string) (Axis, error) {
 			values, err := span(first, last)
 			if err != nil {
 				return a, refuse(text, err.Error(),
-					"ranges are of whole numbers (1..12), months (2026-01..2026-12) or days (2026-01-01..2026-01-31), the first not "+
-						"behind the last")
+					"ranges are of whole numbers (1..12), months (2026-01..2026-12) or days "+
+						"(2026-01-01..2026-01-31), the first not behind the last")
 			}
 			a.Values = append(a.Values, values...)
 		}

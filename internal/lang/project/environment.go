@@ -150,7 +150,8 @@ func read(path string) (all *document.Value, bad *unreadable, err error) {
 			all = e.Value
 		case e.Name != "environments":
 			return nil, nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s: unknown key %s", path,
-				document.Quote(e.Name)), Hint: "the file has one key, environments, and below it a map for each of them"}
+				document.Quote(e.Name)),
+				Hint: "the file has one key, environments, and below it a map for each of them"}
 		}
 	}
 	if all == nil {
@@ -162,8 +163,9 @@ func read(path string) (all *document.Value, bad *unreadable, err error) {
 
 // unknown says that there is no environment of a name.
 func unknown(path, name string, names []string) error {
-	err := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s has no environment %s", path, document.Quote(name)),
-		Hint: "it has " + strings.Join(names, ", ")}
+	err := &fault.Error{Kind: fault.Script,
+		Message: fmt.Sprintf("%s has no environment %s", path, document.Quote(name)),
+		Hint:    "it has " + strings.Join(names, ", ")}
 	if near := similar.Nearest(name, names); near != "" {
 		err.Hint = "did you mean " + near + "? " + err.Hint
 	}

@@ -14,7 +14,7 @@ import (
 // for who gives none, they have defaults, which are in the script itself: so
 // the script is read twice, the first time to find them.
 
-// answered is what is known of a script's answers before it is read.
+// answered holds the answers of a script that are known before it is read.
 type answered struct {
 	names  map[string]bool
 	params map[string]string // what the parameters say of them, instead of their defaults
@@ -120,7 +120,7 @@ func scalarText(v *document.Value) string {
 // answerUses says where a part of the document refers to answers, by name.
 type answerUses struct{ names map[string]*document.Value }
 
-// nodeUses is where a node and its approvals do.
+// nodeUses holds the references to answers in a node and in its approvals.
 type nodeUses struct{ own, front, table *answerUses }
 
 // usesOf gives what findAnswerUses has noted of a node.
@@ -161,7 +161,8 @@ func (l *loader) findAnswerUses(root *object) {
 		for i, s := range f.src.Swaps {
 			at := document.Span{Start: s.TextStart, End: max(s.TextEnd, s.TextStart+1)}
 			if l.answered.names[s.Param] && !seen[swapKey{f.src, i}] && overlaps(spans, at) {
-				l.ErrorSpan(f.src, at.Start, s.TextEnd, "", "answer %s cannot be used here: it is known when somebody has decided",
+				l.ErrorSpan(f.src, at.Start, s.TextEnd, "",
+					"answer %s cannot be used here: it is known when somebody has decided",
 					document.Quote(s.Param)).Hint = "the nodes behind its gate can use it"
 			}
 		}
@@ -217,10 +218,11 @@ func (l *loader) checkAnswerUses(drafts []*gateDraft) {
 			if g == nil || after(g, d.node) {
 				continue
 			}
-			l.ErrorAt(d.uses.own.names[name], d.path, "node %s uses answer %s, but does not wait for gate %s, which asks for it",
+			l.ErrorAt(d.uses.own.names[name], d.path,
+				"node %s uses answer %s, but does not wait for gate %s, which asks for it",
 				d.node.Name, document.Quote(name), document.Quote(g.gate.Name)).Hint =
-				"only the nodes behind a gate know its answers: put the approval in front of this node, or let the node read " +
-					"what is behind it"
+				"only the nodes behind a gate know its answers: put the approval in front of this node, or let the " +
+					"node read what is behind it"
 		}
 	}
 	for _, d := range drafts {

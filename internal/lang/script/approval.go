@@ -16,7 +16,7 @@ import (
 	"thalweg/internal/lang/expr"
 )
 
-// GatePrefix is what the names of gates in a run begin with: no node's do.
+// GatePrefix begins the names of gates in a run; no node's name begins so.
 const GatePrefix = "approval:"
 
 // Gate is a place at which a run waits until somebody has decided: in front of
@@ -175,11 +175,13 @@ func answerText(text string) (string, error) {
 	case !utf8.ValidString(text):
 		return "", fmt.Errorf("%s is not UTF-8", document.Quote(text))
 	case strings.ContainsAny(text, ends), strings.ContainsFunc(text, breaks):
-		return "", fmt.Errorf("%s has a quote, a backslash, a brace or a line break in it, which could end what it is put into", document.Quote(text))
+		return "", fmt.Errorf("%s has a quote, a backslash, a brace or a line break in it, which could end what it "+
+			"is put into", document.Quote(text))
 	case strings.TrimSpace(text) != text, strings.Contains(text, ": "), strings.Contains(text, " #"),
 		strings.HasSuffix(text, ":"):
-		return "", fmt.Errorf("%s begins or ends with a blank, or has a colon or # in it that a script's text could end at",
-			document.Quote(text))
+		return "",
+			fmt.Errorf("%s begins or ends with a blank, or has a colon or # in it that a script's text could end at",
+				document.Quote(text))
 	}
 	return text, nil
 }
@@ -368,7 +370,8 @@ func (s *Script) Differs(answered *Script) error {
 			return wrong("node " + m.Name + " has other Python files, which are looked at before the run begins")
 		case len(n.Answers) == 0 && n.Fingerprint != m.Fingerprint:
 			return wrong("node " + m.Name +
-				" uses none of them and differs: values of the environment, or columns of its inputs, are not what they were")
+				" uses none of them and differs: values of the environment, or columns of its inputs, are not " +
+				"what they were")
 		}
 	}
 	return nil

@@ -50,7 +50,8 @@ func TestAnswerValues(t *testing.T) {
 		{Answer{Type: "datetime"}, "2026-01-31", "2026-01-31"},
 		{Answer{Type: "datetime"}, "2026-02-31", ""},
 		{Answer{Type: "datetime", Max: "2026-01-31"}, "2026-01-31 00:00:01", ""},
-		{Answer{Type: "datetime", Max: "2026-01-31"}, "2026-01-31T01:00:00+01:00", "2026-01-31"}, // one text for one value
+		// one text for one value
+		{Answer{Type: "datetime", Max: "2026-01-31"}, "2026-01-31T01:00:00+01:00", "2026-01-31"},
 		{Answer{Type: "datetime"}, "2026-01-31 00:00", "2026-01-31"},
 		{Answer{Type: "datetime"}, "2026-01-31T23:59:59.5Z", "2026-01-31 23:59:59.5"},
 		{Answer{Type: "datetime"}, "1969-12-31 12:00", "1969-12-31 12:00:00"},
@@ -129,10 +130,10 @@ func TestAnswersChangeWhoUsesThem(t *testing.T) {
 	require.ErrorContains(t, s.Differs(loadAnswered(t, map[string]string{"from": "c"})), "node d reads other tables")
 
 	python := func(file string) *Script {
-		text := "nodes:\n  a: {type: file_table, r: {urls: [a.csv], columns: {id: int}}, w: {name: a, approval: {answers: " +
-			"{file: {type: string, default: f.py}}}}}\n" +
-			"  b: {type: py_table, r: a, p: {python_code_urls: [\"{file}\"], function: f, returns: {x: float}}, w: {name: b, " +
-			"fields: {x: p.x}}}\n"
+		text := "nodes:\n  a: {type: file_table, r: {urls: [a.csv], columns: {id: int}}, w: {name: a, approval: " +
+			"{answers: {file: {type: string, default: f.py}}}}}\n" +
+			"  b: {type: py_table, r: a, p: {python_code_urls: [\"{file}\"], function: f, returns: {x: float}}, w: " +
+			"{name: b, fields: {x: p.x}}}\n"
 		s, diags := Load(context.Background(),
 			Sources{Path: "script.yaml", Read: memory{"script.yaml": text, "f.py": "def f(rows): pass",
 				"g.py": "def f(rows): pass"}.read, Answers: map[string]string{"file": file}})

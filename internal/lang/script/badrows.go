@@ -44,7 +44,8 @@ func (l *loader) badRows(d *nodeDraft) {
 		return
 	}
 	if !e.Value.Present() {
-		l.WarnAt(e.Key, o.path, "bad_rows: null is the same as no bad_rows at all: the first bad row fails the node").Hint =
+		l.WarnAt(e.Key, o.path, "bad_rows: null is the same as no bad_rows at all: the first bad row "+
+			"fails the node").Hint =
 			badRowsExample
 		return
 	}
@@ -94,7 +95,8 @@ func (l *loader) badAction(d *nodeDraft, v *document.Value, path string) bool {
 		return false
 	case t == FileTable, t == TableTable, t == TableFile, t == CustomTable:
 		if v.Text == BadNull && proc != ProcPyCalc {
-			l.ErrorAt(v, path, "only a %s can go on with NULL in its calculated fields", ProcPyCalc).Hint = "write quarantine"
+			l.ErrorAt(v, path, "only a %s can go on with NULL in its calculated fields",
+				ProcPyCalc).Hint = "write quarantine"
 			return false
 		}
 	default:
@@ -126,7 +128,8 @@ func (o *object) number(key string, def, low, high float64) float64 {
 	}
 	f, err := strconv.ParseFloat(strings.ReplaceAll(v.Text, "_", ""), 64)
 	if v.Kind != document.Number || err != nil || math.IsNaN(f) {
-		o.l.ErrorAt(v, o.keyPath(key), "%s must be a number, found %s", key, describe(v)).Hint = o.typedHint(v, "number",
+		o.l.ErrorAt(v, o.keyPath(key), "%s must be a number, found %s", key,
+			describe(v)).Hint = o.typedHint(v, "number",
 			"write it without quotes")
 		return def
 	}

@@ -7,7 +7,7 @@ import (
 	"thalweg/internal/lang/expr"
 )
 
-// CheckKind says what a check looks at.
+// CheckKind names the rule of a check.
 type CheckKind string
 
 // The kinds of checks, as scripts write them.

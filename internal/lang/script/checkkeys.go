@@ -20,8 +20,8 @@ var (
 			{name: "reconcile", form: keysOf(checkReconcileShape), doc: "Totals that must agree with another table's."},
 			{name: "name", form: text(), doc: "Name of the check; default: made of what it checks."},
 			{name: "severity", form: text(SeverityError, SeverityWarn, SeverityApproval),
-				doc: "error (default): the node fails; warn: it is counted and shown; approval: the nodes that read the table " +
-					"wait until somebody has decided."},
+				doc: "error (default): the node fails; warn: it is counted and shown; approval: the nodes that read " +
+					"the table wait until somebody has decided."},
 			{name: "max_rows", form: whole(0, MaxFailedRows), doc: "Failing rows that are kept at most; default 1000."},
 			{name: "where", form: text(), doc: "Condition over w.*: the rows that are checked."},
 		}}
@@ -62,7 +62,8 @@ var (
 		{name: "table", form: text(), need: true, doc: "The other table."},
 		{name: "equals", form: text(), need: true, doc: "Aggregate over the other table's r.*."},
 		{name: "by", form: either(text(), listOf(text()), namesOf(text())),
-			doc: "Fields whose values make the groups that are compared: names, or a map of names to those of the other table."},
+			doc: "Fields whose values make the groups that are compared: names, or a map of names to those of the " +
+				"other table."},
 		{name: "tolerance", form: either(number(), text()), doc: "Largest difference that passes; default 0."},
 	}}
 )

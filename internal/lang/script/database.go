@@ -51,8 +51,8 @@ func (o *object) namesDatabase() bool {
 func (l *loader) databaseURL(v *document.Value, path string) {
 	if address.Password(v.Text) {
 		l.ErrorAt(v, path, "there is a password in the address").Hint =
-			"declare it as an environment value with secret: true and write {env.NAME} in its place, or leave it to what the " +
-				"database's own clients read (PGPASSWORD, ~/.pgpass, MYSQL_PWD)"
+			"declare it as an environment value with secret: true and write {env.NAME} in its place, or leave it to " +
+				"what the database's own clients read (PGPASSWORD, ~/.pgpass, MYSQL_PWD)"
 		return
 	}
 	if strings.Contains(v.Text, "#") {
@@ -152,8 +152,9 @@ func (l *loader) tableColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 				continue
 			}
 			given := l.shortColumn(e.Value, join(o.keyPath("types"), e.Name))
-			if t, _ := expr.ParseType(given.typ.Text); given.layout == nil && (t == expr.DateTime || t == expr.Instant ||
-				t == c.Type) {
+			if t, _ := expr.ParseType(given.typ.Text); given.layout == nil &&
+				(t == expr.DateTime || t == expr.Instant ||
+					t == c.Type) {
 				given.layout = short.layout // in which the database writes it
 			}
 			short, key = given, e.Key
@@ -186,7 +187,8 @@ func (l *loader) shortTableColumns(d *nodeDraft) {
 				continue
 			}
 			v := *c.Value
-			if word, rest, _ := strings.Cut(v.Text, " "); !strings.HasSuffix(word, "?") && !strings.Contains(v.Text, "=") {
+			if word, rest, _ := strings.Cut(v.Text, " "); !strings.HasSuffix(word, "?") &&
+				!strings.Contains(v.Text, "=") {
 				v.Text = strings.TrimSpace(word + "? " + rest)
 			}
 			c.Value = &v
@@ -238,14 +240,14 @@ func (l *loader) askColumns(ctx context.Context, o *object, f *FileReader) []Fil
 	return nil
 }
 
-// errorWithoutPlace is what an error says, but for where.
+// errorWithoutPlace returns an error's text without its place.
 func errorWithoutPlace(f *fault.Error) string {
 	plain := *f
 	plain.Place = fault.Place{}
 	return plain.Error()
 }
 
-// tableModes are what may become of the rows that a table of a database has.
+// tableModes lists the ways of writing into a table of a database that already has rows.
 var tableModes = []string{"append", "replace", "merge"}
 
 // databaseWriter reads where rows go that go to a database.

@@ -32,8 +32,9 @@ func TestFingerprint(t *testing.T) {
 		require.Equal(t, base.Nodes[0].Fingerprint, s.Nodes[0].Fingerprint, name)
 	}
 	other := map[string]memory{
-		"url":       {"script.yaml": strings.Replace(oneNode, "in.csv", "in2.csv", 1)},
-		"parameter": {"script.yaml": strings.Replace(oneNode, "in.csv", `"{file}"`, 1), "params.json": `{"file": "x.csv"}`},
+		"url": {"script.yaml": strings.Replace(oneNode, "in.csv", "in2.csv", 1)},
+		"parameter": {"script.yaml": strings.Replace(oneNode, "in.csv", `"{file}"`, 1),
+			"params.json": `{"file": "x.csv"}`},
 	}
 	for name, m := range other {
 		s := mustLoad(t, m)

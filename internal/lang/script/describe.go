@@ -42,7 +42,7 @@ type QueryProblem struct {
 	Hint       string
 }
 
-// QueryInfo is what a query does.
+// QueryInfo describes a bound query: its tables, its columns and its order.
 type QueryInfo struct {
 	SQL       string        // the query to run: files by the names of Files, choices that SQL leaves open made
 	Columns   []QueryColumn // of its rows
@@ -86,8 +86,9 @@ type SortKey struct {
 type QueryColumn struct {
 	Name    string
 	SQLType string
-	Fits    []expr.Type // types that hold its values without loss, checked where they meet; the first is what is inferred
-	Advice  string      // what to write when nothing fits
+	// types that hold its values without loss, checked where they meet; the first is what is inferred
+	Fits   []expr.Type
+	Advice string // what to write when nothing fits
 
 	Start, End int // where the query's text gives it; 0, 0: not known
 }

@@ -17,7 +17,8 @@ import (
 
 func TestDiagnosticJSON(t *testing.T) {
 	t.Parallel()
-	_, diags := memory{"script.yaml": "nodes:\n  a: {type: file_tabel, r: {urls: [x], columns: {i: int}}, w: a}\n"}.load(t)
+	_, diags := memory{"script.yaml": "nodes:\n  a: {type: file_tabel, r: {urls: [x], columns: {i: " +
+		"int}}, w: a}\n"}.load(t)
 	text, err := json.Marshal(diags)
 	require.NoError(t, err)
 	var got []map[string]any
@@ -44,10 +45,11 @@ func TestErrCarriesKindAndPlace(t *testing.T) {
 func TestErrOfUnreadableFile(t *testing.T) {
 	t.Parallel()
 	broken := &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the network is down"}
-	_, diags := Load(context.Background(), Sources{Path: "s3://b/script.yaml", Read: func(context.Context, string) ([]byte,
-		error) {
-		return nil, broken
-	}})
+	_, diags := Load(context.Background(), Sources{Path: "s3://b/script.yaml",
+		Read: func(context.Context, string) ([]byte,
+			error) {
+			return nil, broken
+		}})
 	f := fault.Of(diags.Err())
 	require.Equal(t, fault.Environment, f.Kind)
 	require.True(t, f.Retryable)

@@ -29,7 +29,7 @@ var envMark = regexp.MustCompile(envOpen + `([A-Za-z0-9_]+)(?:\|([A-Za-z]+))?` +
 
 func hasEnvironment(text string) bool { return strings.Contains(text, envOpen) }
 
-// markEnvironment is what stands for {env.name} while the text is parsed.
+// markEnvironment returns the text that stands for {env.name} while the document is parsed.
 func markEnvironment(name, typ string) string {
 	if typ != "" {
 		name += "|" + typ
@@ -194,7 +194,8 @@ func (l *loader) useEnvironment(v *document.Value, path string, declared map[str
 	}
 }
 
-// envText is what a reference is replaced by. typ number or bool makes v one.
+// envText returns the text that replaces a reference. With typ number or bool it makes v a value of that
+// type.
 func (l *loader) envText(v *document.Value, path, name, typ string, alone bool, declared map[string]envValue,
 	names []string) string {
 	env, ok := declared[name]
@@ -222,7 +223,8 @@ func (l *loader) typedEnv(v *document.Value, path, name, typ string, alone bool,
 		l.ErrorAt(v, path, "environment value %s: there is no type %s", document.Quote(name),
 			document.Quote(typ)).Hint = document.DidYouMean(typ, []string{"string", "number", "bool"})
 	case !alone:
-		l.ErrorAt(v, path, "a %s environment value must stand alone", typ).Hint = `write "{env.` + name + "|" + typ + `}"`
+		l.ErrorAt(v, path, "a %s environment value must stand alone", typ).Hint = `write "{env.` + name +
+			"|" + typ + `}"`
 	case typ == "number":
 		number, _, ok := numberText(strings.TrimSpace(text))
 		if !ok {

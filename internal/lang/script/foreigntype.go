@@ -2,16 +2,18 @@ package script
 
 import "strings"
 
-// foreignType is what a type of SQL, Python or Parquet is called here; "": nobody knows it.
+// foreignType returns a script's name for a type of SQL, Python or Parquet, "" if there is none.
 func foreignType(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	base, digits, _ := strings.Cut(name, "(")
 	switch strings.TrimSpace(base) {
-	case "integer", "bigint", "smallint", "tinyint", "int2", "int4", "int8", "int16", "int32", "int64", "long", "number":
+	case "integer", "bigint", "smallint", "tinyint", "int2", "int4", "int8", "int16", "int32", "int64",
+		"long", "number":
 		return "int"
 	case "double", "real", "float4", "float8", "float32", "float64", "double precision":
 		return "float"
-	case "varchar", "char", "text", "str", "nvarchar", "nchar", "character", "character varying", "utf8", "object", "uuid":
+	case "varchar", "char", "text", "str", "nvarchar", "nchar", "character", "character varying", "utf8",
+		"object", "uuid":
 		return "string"
 	case "boolean", "bit":
 		return "bool"

@@ -211,7 +211,8 @@ func (s *Script) readers() map[*Node][]*Node {
 func (s *Script) StartNodes() []*Node {
 	var out []*Node
 	for _, n := range s.Nodes {
-		if n.Reader == nil && n.Lookup == nil && (n.Query == nil || len(n.Query.Inputs) == 0) && n.StartPolicy == PolicyAuto {
+		if n.Reader == nil && n.Lookup == nil && (n.Query == nil || len(n.Query.Inputs) == 0) &&
+			n.StartPolicy == PolicyAuto {
 			out = append(out, n)
 		}
 	}

@@ -33,16 +33,16 @@ func graph(lines ...string) string {
 		if indexed[f[0]] {
 			index = fmt.Sprintf(", indexes: {idx_%s: unique(id)}", f[0])
 		}
-		fmt.Fprintf(&b, "  %s:\n    start_policy: %s\n    w: {name: t_%s, fields: {id: {expression: r.id, type: int}}%s}\n",
-			f[0], f[1], f[0], index)
+		fmt.Fprintf(&b, "  %s:\n    start_policy: %s\n    w: {name: t_%s, fields: {id: {expression: r.id, "+
+			"type: int}}%s}\n", f[0], f[1], f[0], index)
 		switch len(f) {
 		case 2:
 			b.WriteString("    type: file_table\n    r: {urls: [x], columns: {id: {col_type: int}}}\n")
 		case 3:
 			fmt.Fprintf(&b, "    type: table_table\n    r: {table: t_%s}\n", f[2])
 		case 4:
-			fmt.Fprintf(&b, "    type: table_lookup_table\n    r: {table: t_%s}\n    l: {index_name: idx_%s, join_on: r.id, "+
-				"join_type: left}\n", f[2], f[3])
+			fmt.Fprintf(&b, "    type: table_lookup_table\n    r: {table: t_%s}\n    l: {index_name: idx_%s, "+
+				"join_on: r.id, join_type: left}\n", f[2], f[3])
 		}
 	}
 	return b.String()

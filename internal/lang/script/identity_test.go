@@ -190,7 +190,8 @@ func write(b *strings.Builder, v reflect.Value, depth int) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
-			if !f.IsExported() || slices.Contains([]string{"Desc", "Fingerprint", "MaxBatchMSec", "RerunPolicy", "StartPolicy"},
+			if !f.IsExported() || slices.Contains([]string{"Desc", "Fingerprint", "MaxBatchMSec",
+				"RerunPolicy", "StartPolicy"},
 				f.Name) {
 				continue
 			}

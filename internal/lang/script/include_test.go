@@ -18,11 +18,11 @@ func parts() memory {
 			"  tag:\n    type: table_custom_tfm_table\n    custom_proc_type: tag_and_denormalize\n    r: src\n    p: " +
 			"{tag_field_name: tag, tag_criteria_url: tags.json}\n    w: tagged\n",
 		"lib/common.json": `{"include": ["deep/read.yaml"]}`,
-		"lib/policies.yaml": "include: [deep/read.yaml]\ndependency_policies: {standard_one: {is_default: true, rules: " +
-			"[{cmd: go, expression: nrs.run_is_current}]}}\n",
-		"lib/deep/read.yaml": "nodes:\n  read: {type: file_table, r: {urls: ['{dir}/in.csv'], columns: {id: int}}, w: src}\n" +
-			"  calc: {type: table_custom_tfm_table, custom_proc_type: py_calc, r: src, p: {python_code_urls: [calc.py], " +
-			"calculated_fields: {x: {expression: f(r.id), type: int}}}, w: calc}\n",
+		"lib/policies.yaml": "include: [deep/read.yaml]\ndependency_policies: {standard_one: {is_default: true, " +
+			"rules: [{cmd: go, expression: nrs.run_is_current}]}}\n",
+		"lib/deep/read.yaml": "nodes:\n  read: {type: file_table, r: {urls: ['{dir}/in.csv'], columns: {id: int}}, " +
+			"w: src}\n  calc: {type: table_custom_tfm_table, custom_proc_type: py_calc, r: src, p: " +
+			"{python_code_urls: [calc.py], calculated_fields: {x: {expression: f(r.id), type: int}}}, w: calc}\n",
 		"lib/deep/calc.py": "def f(x): return x\n",
 		"tags.json":        `{"a": "r.id == 1"}`,
 		"params.yaml":      "dir: /in\n",
@@ -59,8 +59,8 @@ func TestInclude(t *testing.T) {
 func TestIncludeProblems(t *testing.T) {
 	t.Parallel()
 	m := memory{
-		"script.yaml": "include: [a.yaml, gone.yaml, '', '{env.X}', 1.txt]\nnodes:\n  read: {type: file_table, r: {urls: " +
-			"[x], columns: {id: int}}, w: src}\n  bad: {type: table_table, r: tagged, w: bad}\n",
+		"script.yaml": "include: [a.yaml, gone.yaml, '', '{env.X}', 1.txt]\nnodes:\n  read: {type: file_table, r: " +
+			"{urls: [x], columns: {id: int}}, w: src}\n  bad: {type: table_table, r: tagged, w: bad}\n",
 		"a.yaml": "include: [b.yaml]\nnodes:\n  read: {type: file_table, r: {urls: [x], columns: {id: it}}, w: " +
 			"src2}\n  other: {type: table_table, r: sr, w: other}\n",
 		"b.yaml": "include: [a.yaml]\ndependency_policies: []\nnodse: {}\n",
@@ -108,7 +108,7 @@ func TestIncludeDepth(t *testing.T) {
 	require.NotContains(t, diags.Render(), "f18.yaml")
 }
 
-// env is what the environment has in these tests.
+// env looks a variable up in the environment of these tests.
 func env(name string) (string, bool) {
 	values := map[string]string{"DIR": "/data: x", "N": "7", "YES": "True", "TOKEN": "s3cr3t-value", "EMPTY": "",
 		"BAD": "\xff"}
@@ -175,7 +175,8 @@ nodes:
   read:
     type: file_table
     desc: "{env.TOKEN}"
-    r: {urls: ["{env.DRI}", "/tmp/{env.TOKEN}", "x{env.GONE}"], columns: {id: int, "{env.DIR}": string}, csv: {hdr_line_idx: "{env.YES|number}", separator: "{env.N|nmber}"}}
+    r: {urls: ["{env.DRI}", "/tmp/{env.TOKEN}", "x{env.GONE}"], columns: {id: int, "{env.DIR}": string}, ` +
+		`csv: {hdr_line_idx: "{env.YES|number}", separator: "{env.N|nmber}"}}
     w: {name: src, fields: {id: '{env.TOKEN}', b: "1{env.N|number}"}}
 `}, nil)
 	var got []string
@@ -202,16 +203,18 @@ nodes:
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "s3cr3t")
 
-	_, diags = loadEnv(t, memory{"script.yaml": "nodes: {read: {type: file_table, r: {urls: [\"{env.DIR}/x\"], columns: " +
-		"{id: int}}, w: src}}\n"}, nil)
+	_, diags = loadEnv(t,
+		memory{"script.yaml": "nodes: {read: {type: file_table, r: {urls: [\"{env.DIR}/x\"], columns: " +
+			"{id: int}}, w: src}}\n"}, nil)
 	require.Contains(t, diags.Render(), "declare it: environment: {DIR: {}}")
 }
 
 func TestEnvironmentValuesAreNotParsed(t *testing.T) {
 	t.Parallel()
 	s, diags := Load(t.Context(),
-		Sources{Path: "script.yaml", Read: memory{"script.yaml": "environment: {X: {}}\n" + strings.Replace(oneNode, "in.csv",
-			"'{env.X}'", 1)}.read,
+		Sources{Path: "script.yaml",
+			Read: memory{"script.yaml": "environment: {X: {}}\n" + strings.Replace(oneNode, "in.csv",
+				"'{env.X}'", 1)}.read,
 			Environment: func(string) (string, bool) { return "a', b: [{env.X}", true }})
 	require.Empty(t, diags, diags.Render())
 	require.Equal(t, "a', b: [{env.X}", s.Nodes[0].Files.URLs[0].URL)

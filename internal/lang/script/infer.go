@@ -135,7 +135,8 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 		}
 		l.ErrorAt(o.get("urls").Items[0], join(o.keyPath("urls"), "0"), "no column of the file can be read: %s",
 			reason).Hint =
-			"read are text, numbers, decimals, booleans, dates and timestamps that are no part of lists, maps or structs"
+			"read are text, numbers, decimals, booleans, dates and timestamps that are no part of lists, " +
+				"maps or structs"
 	} else {
 		for _, column := range unread {
 			l.WarnAt(at, o.keyPath("types"), "column %s in the file, which cannot be read: it is left out", column)
@@ -152,7 +153,8 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 			}
 			m.Entries = append(m.Entries, columnEntry(identifier(e.Name), e.Key, *short, header, parquet))
 		} else {
-			l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "the first file has no column %s", document.Quote(e.Name)).Hint =
+			l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "the first file has no column %s",
+				document.Quote(e.Name)).Hint =
 				cmp.Or(otherSeparator, document.DidYouMean(e.Name, headers))
 		}
 	}
@@ -224,7 +226,8 @@ func (l *loader) fileColumns(ctx context.Context, o *object, f *FileReader, parq
 			"list the columns in their order: columns: {name: type}"
 		return nil
 	case l.src.Columns == nil:
-		l.ErrorAt(at, o.keyPath("types"), "columns cannot be taken from files here").Hint = "list them: columns: {name: type}"
+		l.ErrorAt(at, o.keyPath("types"), "columns cannot be taken from files here").Hint = "list them: columns: " +
+			"{name: type}"
 		return nil
 	}
 	if v := o.get("urls").Items[0]; v.Src.IsPending(v.Span()) {
@@ -246,8 +249,8 @@ func (l *loader) fileColumns(ctx context.Context, o *object, f *FileReader, parq
 			said = errorWithoutPlace(known) // the file is named already
 		}
 		d := l.ErrorAt(v, o.keyPath("urls"), "cannot take the columns from %s: %s", name, said).Because(noRange)
-		d.Cause, d.Hint = err, "the first file has to be there when the script is loaded; or list the columns: columns: "+
-			"{name: type}"
+		d.Cause, d.Hint = err, "the first file has to be there when the script is loaded; or list the columns: "+
+			"columns: {name: type}"
 		switch {
 		case known == nil:
 			d.Cause = &fault.Error{Kind: fault.Environment, Message: "reading " + name, Err: err}

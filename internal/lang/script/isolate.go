@@ -27,8 +27,9 @@ func (s *Script) Isolate(names []string) (*Isolation, error) {
 			for _, other := range s.Nodes {
 				known = append(known, other.Name)
 			}
-			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the script has no node %s", document.Quote(name)),
-				Hint: document.DidYouMean(name, known)}
+			return nil, &fault.Error{Kind: fault.Script,
+				Message: fmt.Sprintf("the script has no node %s", document.Quote(name)),
+				Hint:    document.DidYouMean(name, known)}
 		}
 		i.inside[n] = true
 	}

@@ -55,7 +55,7 @@ func (l *loader) made(o *object) *filespec.Spec {
 	return nil
 }
 
-// noRange is why a sheet's columns are not known.
+// noRange explains why a sheet's columns are not known.
 const noRange = "the range of cells cannot be read"
 
 // sheet reads which cells of workbooks are meant.
@@ -119,7 +119,8 @@ func (l *loader) jsonColumns(ctx context.Context, d *nodeDraft, f *FileReader) {
 			unnamed = append(unnamed, c.Kind)
 			continue
 		case slices.Index(paths, c.Name) < i:
-			l.WarnAt(at, o.keyPath("types"), "column %d of the first sheet has no header of its own: it is left out", i+1)
+			l.WarnAt(at, o.keyPath("types"), "column %d of the first sheet has no header of its own: it is left out",
+				i+1)
 			continue
 		}
 		short, key := shortColumn{typ: textAt(at, c.Type.String()), path: textAt(at, c.Name)}, textAt(at, c.Name)
@@ -186,7 +187,8 @@ func (l *loader) sayUnnamed(o *object, cells []string, named int) {
 	hint := "write headers into the file, or read columns by their letters: excel: {header: false}"
 	if len(cells) >= named {
 		row := strings.TrimPrefix(cells[0], letters(cells[0]))
-		hint = "if row " + row + " is the header, say where the table begins: excel: {range: A" + row + "}; otherwise " + hint
+		hint = "if row " + row + " is the header, say where the table begins: excel: {range: A" + row +
+			"}; otherwise " + hint
 	}
 	tell(o.keys["types"].Key, o.keyPath("types"), "%s values, the first in cell %s, but no header: %s left out", have,
 		cells[0], they).Hint = hint
@@ -269,7 +271,8 @@ func (l *loader) madeFile(f *FileReader, drafts []*columnDraft) {
 		}
 		v := c.o.text("path")
 		if v == nil {
-			l.ErrorAt(c.key, c.path, "column %s has no path to its values in the records", document.Quote(c.column.Name)).Hint =
+			l.ErrorAt(c.key, c.path, "column %s has no path to its values in the records",
+				document.Quote(c.column.Name)).Hint =
 				"write path: key or path: key.key[0] of JSON, path: HEADER of Excel sheets"
 			continue
 		}
@@ -332,7 +335,7 @@ func kindOfValues(c *InputColumn) filespec.Kind {
 	return filespec.Text
 }
 
-// dayLayout is how the days of sheets are written for a column.
+// dayLayout returns the layout in which days of a sheet are written for a column.
 func dayLayout(c *InputColumn) string {
 	switch {
 	case c.Format != "":

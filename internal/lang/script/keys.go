@@ -24,8 +24,7 @@ type key struct {
 	need bool   // has to be there
 }
 
-// form says what a value looks like: what the JSON Schema checks. The loader
-// checks more.
+// form describes the values of a key for the JSON Schema. The loader checks more.
 type form struct {
 	kind      formKind
 	words     []string // textForm: the only values; nil: any
@@ -154,19 +153,21 @@ func nodeForms() []nodeForm {
 var (
 	rootShape = &shape{name: "script", doc: "A Thalweg script.", keys: []key{
 		{name: "name", form: text(),
-			doc: "What the script is known by: runs read the tables of earlier runs of the same name only. Without it a " +
-				"script is known by its path."},
+			doc: "What the script is known by: runs read the tables of earlier runs of the same name only. Without " +
+				"it a script is known by its path."},
 		{name: "include", form: listOf(text()),
-			doc: "Scripts whose nodes, dependency policies and environment values are part of this one; relative to this file."},
+			doc: "Scripts whose nodes, dependency policies and environment values are part of this one; relative " +
+				"to this file."},
 		{name: "environment", form: namesOf(keysOf(environmentShape)),
 			doc: "Environment variables that the script refers to as {env.NAME}."},
-		{name: "python", form: keysOf(requirementsShape), doc: "What the Python code needs of each machine that runs it."},
+		{name: "python", form: keysOf(requirementsShape),
+			doc: "What the Python code needs of each machine that runs it."},
 		{name: "nodes", form: namesOf(keysOf(nodeShape)), doc: "Map of names to nodes: the steps of the script."},
 		{name: "notify", form: either(keysOf(hookShape), listOf(keysOf(hookShape))),
 			doc: "Who is told what happens to runs: webhooks and commands."},
 		{name: "deadline", form: text(),
-			doc: "When a run is to be over: 2h, 06:30 Europe/Berlin, or a moment. If it is not, those who are told of late " +
-				"runs hear of it."},
+			doc: "When a run is to be over: 2h, 06:30 Europe/Berlin, or a moment. If it is not, those who are told " +
+				"of late runs hear of it."},
 		{name: "schedule", form: either(text(), keysOf(scheduleShape), listOf(either(text(), keysOf(scheduleShape)))),
 			doc: "When the scheduler begins runs: cron expressions."},
 		{name: "watch", form: either(text(), keysOf(watchShape), listOf(either(text(), keysOf(watchShape)))),
@@ -178,7 +179,8 @@ var (
 	environmentShape = &shape{name: "environment_value",
 		doc: "An environment variable that the script refers to as {env.NAME}.", keys: []key{
 			{name: "secret", form: boolean(),
-				doc: "The value is never stored or shown; it can be used in addresses of http://, https:// and databases only."},
+				doc: "The value is never stored or shown; it can be used in addresses of http://, https:// and " +
+					"databases only."},
 			{name: "default", form: text(), doc: "Value if the variable is not set; without it that is an error."},
 		}}
 
@@ -190,7 +192,8 @@ var (
 	}}
 
 	ruleShape = &shape{name: "dependency_rule", keys: []key{
-		{name: "cmd", form: text("go", "wait", "nogo"), need: true, doc: "go: read this run's table; wait; nogo: fail."},
+		{name: "cmd", form: text("go", "wait", "nogo"), need: true,
+			doc: "go: read this run's table; wait; nogo: fail."},
 		{name: "expression", form: text(), need: true,
 			doc: "Condition over nrs.run_id, nrs.run_is_current, nrs.run_status, nrs.node_status."},
 	}}
@@ -215,7 +218,8 @@ var (
 		{name: "query_url", form: text(), doc: "File with the SELECT of a sql node, instead of query."},
 		{name: "ordered", form: boolean(), doc: "false: the rows of a sql node come in any order; default true."},
 		{name: "by", form: either(text(), listOf(text())),
-			doc: "Fields that all tables of a sql node have: the query is run for the rows of some of their values at a time."},
+			doc: "Fields that all tables of a sql node have: the query is run for the rows of some of their " +
+				"values at a time."},
 		{name: "r", form: either(text(), listOf(text()), keysOf(readerShape)), doc: "What is read: files or tables."},
 		{name: "l", form: keysOf(lookupShape), doc: "Lookup of a table_lookup_table."},
 		{name: "p", form: either(keysOf(pyCalcShape), keysOf(tagShape), keysOf(pyTableShape)),
@@ -227,21 +231,23 @@ var (
 		{name: "approval", form: keysOf(approvalShape),
 			doc: "The run waits in front of this node until somebody has approved."},
 		{name: "reuse", form: either(boolean(), listOf(text())),
-			doc: "Whether a run may take the node over from an earlier one of the same inputs, code and parameters. false: " +
-				"each run computes it; true: its Python code gives the same each time, whatever it calls; a list: likewise, as " +
-				"long as these files, which it reads, are the same; default: unless its Python code has a clock, chance or files " +
-				"in it."},
+			doc: "Whether a run may take the node over from an earlier one of the same inputs, code and parameters. " +
+				"false: each run computes it; true: its Python code gives the same each time, whatever it calls; a " +
+				"list: likewise, as long as these files, which it reads, are the same; default: unless its Python " +
+				"code has a clock, chance or files in it."},
 	}}
 
-	approvalShape = &shape{name: "approval", doc: "A gate: the run waits there until somebody has decided.", keys: []key{
-		{name: "by", form: either(text(), listOf(text())), doc: "Roles that may decide; default: anybody."},
-		{name: "message", form: text(), doc: "What is to be decided, for people."},
-		{name: "show", form: either(text(), listOf(text())),
-			doc: "Tables that are shown; default: those that the node reads, or the table itself."},
-		{name: "timeout", form: text(), doc: "How long it waits before it is rejected: 3d, 36h, 90m; default: for ever."},
-		{name: "answers", form: namesOf(keysOf(answerShape)),
-			doc: "Values that are asked for: parameters of the nodes behind the gate."},
-	}}
+	approvalShape = &shape{name: "approval", doc: "A gate: the run waits there until somebody has decided.",
+		keys: []key{
+			{name: "by", form: either(text(), listOf(text())), doc: "Roles that may decide; default: anybody."},
+			{name: "message", form: text(), doc: "What is to be decided, for people."},
+			{name: "show", form: either(text(), listOf(text())),
+				doc: "Tables that are shown; default: those that the node reads, or the table itself."},
+			{name: "timeout", form: text(),
+				doc: "How long it waits before it is rejected: 3d, 36h, 90m; default: for ever."},
+			{name: "answers", form: namesOf(keysOf(answerShape)),
+				doc: "Values that are asked for: parameters of the nodes behind the gate."},
+		}}
 
 	answerShape = &shape{name: "answer",
 		doc: "A value that whoever approves may give: nodes behind the gate refer to it as a parameter.", keys: []key{
@@ -258,7 +264,8 @@ var (
 		keys: []key{
 			{name: "action", form: text(BadFail, BadQuarantine, BadNull), need: true,
 				doc: "quarantine: into the table NAME__bad; null (py_calc): calculated fields are NULL or zero; fail."},
-			{name: "max_rows", form: whole(0, BadRowsMax), doc: "Most bad rows of the node, over all batches; default 1000."},
+			{name: "max_rows", form: whole(0, BadRowsMax),
+				doc: "Most bad rows of the node, over all batches; default 1000."},
 			{name: "max_percent", form: number(), doc: "Most bad rows of 100 that the node reads; default 10."},
 		}}
 
@@ -272,18 +279,18 @@ var (
 			doc: "Name of a column of the files' names, as the script has them. Parts of names are columns, too: " +
 				"dir/<region>/<day datetime 2006-01-02>.csv in urls."},
 		{name: "columns", form: namesOf(either(text(), keysOf(shortColumnShape), keysOf(columnShape))),
-			doc: "Map of names to columns: expressions call them r.<name>. Short: header: type, with a Go time layout behind " +
-				"datetime, and = value behind it all for what is NULL. Without that the column may be NULL; strings of CSV files " +
-				"only with ? behind the type."},
+			doc: "Map of names to columns: expressions call them r.<name>. Short: header: type, with a Go time " +
+				"layout behind datetime, and = value behind it all for what is NULL. Without that the column may be " +
+				"NULL; strings of CSV files only with ? behind the type."},
 		{name: "table", form: text(),
 			doc: "Table of the databases that urls names, which is read; may have a schema before a point."},
 		{name: "query", form: text(), doc: "Instead of table: a SELECT that the databases of urls execute."},
 		{name: "types", form: namesOf(either(text(), keysOf(shortColumnShape))),
-			doc: "Instead of columns: takes them from the first file. Types of columns by header; others are strings, in " +
-				"Parquet files what they are."},
+			doc: "Instead of columns: takes them from the first file. Types of columns by header; others are " +
+				"strings, in Parquet files what they are."},
 		{name: "round", form: either(boolean(), listOf(text())),
-			doc: "Digits that the type of a column does not keep are rounded off: true, or the columns. Without it they are " +
-				"an error, but for decimal2 and datetime columns in the long form."},
+			doc: "Digits that the type of a column does not keep are rounded off: true, or the columns. Without it " +
+				"they are an error, but for decimal2 and datetime columns in the long form."},
 	}}
 
 	csvReaderShape = &shape{name: "csv_reader", keys: []key{
@@ -296,16 +303,18 @@ var (
 		{name: "zone", form: text(),
 			doc: "Time zone of the texts of timestamptz columns whose layout has none, e.g. Europe/Berlin."},
 		{name: "thousands", form: text(),
-			doc: "What may stand between groups of three digits of numbers: a comma, a point, an apostrophe or a space; " +
-				"default: nothing."},
-		{name: "encoding", form: text(), doc: "Of the text: utf-8 (default), latin-1, windows-1252, utf-16 and others."},
+			doc: "What may stand between groups of three digits of numbers: a comma, a point, an apostrophe or a " +
+				"space; default: nothing."},
+		{name: "encoding", form: text(),
+			doc: "Of the text: utf-8 (default), latin-1, windows-1252, utf-16 and others."},
 	}}
 
 	excelReaderShape = &shape{name: "excel_reader", keys: []key{
 		{name: "sheet", form: either(text(), whole(1, math.MaxInt32)),
 			doc: "Name of the sheet, or its number from 1; default: the first."},
 		{name: "range", form: text(),
-			doc: "The cells with the header and the rows: B3:F100, B3:F, B:F, or B3 for all from there on; default: all."},
+			doc: "The cells with the header and the rows: B3:F100, B3:F, B:F, or B3 for all from there on; " +
+				"default: all."},
 		{name: "header", form: boolean(),
 			doc: "Whether the first row with a value has the columns' names (default); else they are called A, B, …"},
 	}}
@@ -314,38 +323,43 @@ var (
 		{name: "col_type", form: typeForm(), need: true, doc: "Type of the values."},
 		{name: "col_default_value", form: text(), doc: "CSV: value of an empty cell; default: the type's zero value."},
 		{name: "nullable", form: boolean(), doc: "An empty cell of a CSV file and a null of a Parquet file are NULL."},
-		{name: "optional", form: boolean(), doc: "A file may be without the column: it is as if its cells were empty there."},
+		{name: "optional", form: boolean(),
+			doc: "A file may be without the column: it is as if its cells were empty there."},
 		{name: "path", form: text(),
-			doc: "JSON: to the value in a record: key, key.key, list[0].key. Excel: its header, or without one its letters."},
+			doc: "JSON: to the value in a record: key, key.key, list[0].key. Excel: its header, or without one " +
+				"its letters."},
 		{name: "round", form: boolean(),
-			doc: "Digits that the type does not keep are rounded off; otherwise they are an error, but for decimal2 and " +
-				"datetime in the long form."},
-		{name: "file", form: text(), doc: "The column is taken from the files' names: name, or <PART> as it is in urls."},
+			doc: "Digits that the type does not keep are rounded off; otherwise they are an error, but for decimal2 " +
+				"and datetime in the long form."},
+		{name: "file", form: text(),
+			doc: "The column is taken from the files' names: name, or <PART> as it is in urls."},
 		{name: "csv", form: keysOf(csvColumnShape), doc: "Where and how the column is in CSV files."},
 		{name: "parquet", form: keysOf(parquetColumnShape), doc: "Where the column is in Parquet files."},
 	}}
 
-	shortColumnShape = &shape{name: "short_column", doc: "A column in short form, with more than its type.", keys: []key{
-		{name: "type", form: text(), need: true,
-			doc: "What the short form says as text: int, string?, datetime 2006-01-02, int = 0."},
-		{name: "optional", form: boolean(),
-			doc: "A file, or a record of JSON, may be without the column: it is NULL there, or what = says."},
-		{name: "path", form: text(),
-			doc: "JSON and Parquet: to the value: key, key.key, list[0].key. CSV and Excel: its header. Default: the column's " +
-				"name."},
-		{name: "col_idx", form: whole(0, math.MaxInt32),
-			doc: "CSV: which of several columns with this header, or with none (path: \"\"): the one with this index, from 0. " +
-				"Files without a header: the index."},
-		{name: "null_text", form: either(text(), listOf(text())),
-			doc: "CSV: text or texts that mean NULL; default: the empty cell without quotes."},
-		{name: "round", form: boolean(),
-			doc: "Digits that the type does not keep are rounded off; otherwise they are an error."},
-	}}
+	shortColumnShape = &shape{name: "short_column", doc: "A column in short form, with more than its type.",
+		keys: []key{
+			{name: "type", form: text(), need: true,
+				doc: "What the short form says as text: int, string?, datetime 2006-01-02, int = 0."},
+			{name: "optional", form: boolean(),
+				doc: "A file, or a record of JSON, may be without the column: it is NULL there, or what = says."},
+			{name: "path", form: text(),
+				doc: "JSON and Parquet: to the value: key, key.key, list[0].key. CSV and Excel: its header. Default: " +
+					"the column's name."},
+			{name: "col_idx", form: whole(0, math.MaxInt32),
+				doc: "CSV: which of several columns with this header, or with none (path: \"\"): the one with this " +
+					"index, from 0. Files without a header: the index."},
+			{name: "null_text", form: either(text(), listOf(text())),
+				doc: "CSV: text or texts that mean NULL; default: the empty cell without quotes."},
+			{name: "round", form: boolean(),
+				doc: "Digits that the type does not keep are rounded off; otherwise they are an error."},
+		}}
 
 	csvColumnShape = &shape{name: "csv_input_column", keys: []key{
 		{name: "col_idx", form: whole(0, math.MaxInt32), doc: "Index of the column, from 0."},
 		{name: "col_hdr", form: text(), doc: "Text of the column's header, exactly."},
-		{name: "col_format", form: text(), doc: "fmt.Sscanf verb for numbers, Go time layout for datetime (required there)."},
+		{name: "col_format", form: text(),
+			doc: "fmt.Sscanf verb for numbers, Go time layout for datetime (required there)."},
 		{name: "null_text", form: either(text(), listOf(text())),
 			doc: "Nullable columns: text or texts that mean NULL; default: the empty cell without quotes."},
 		{name: "quoted_empty", form: text("value", "null"),
@@ -384,15 +398,16 @@ var (
 		{name: "join_on", form: text(), doc: "Fields of r that match the index's, in its order: r.a, r.b."},
 		{name: "table", form: text(), doc: "Instead of index_name: the table to look up."},
 		{name: "on", form: text(),
-			doc: "With table, instead of join_on: fields of r and l that are equal: id = order_id, day = day; one name if " +
-				"they are called the same."},
+			doc: "With table, instead of join_on: fields of r and l that are equal: id = order_id, day = day; one " +
+				"name if they are called the same."},
 		{name: "group", form: boolean(), doc: "One row for each row of r, with aggregates over its matches."},
 		{name: "filter", form: text(), doc: "Condition over l.*."},
 		{name: "join_type", form: text("inner", "left"), need: true,
 			doc: "inner: rows without a match are dropped; left: they are kept."},
 		{name: "nulls", form: text("never_match", "match"),
 			doc: "Whether a key that is NULL matches another one; default: never_match."},
-		{name: "idx_read_batch_size", form: whole(math.MinInt, MaxLookupReadRows), doc: "Accepted: the engine chooses."},
+		{name: "idx_read_batch_size", form: whole(math.MinInt, MaxLookupReadRows),
+			doc: "Accepted: the engine chooses."},
 		{name: "right_lookup_read_batch_size", form: whole(math.MinInt, MaxLookupReadRows),
 			doc: "Accepted: the engine chooses."},
 	}}
@@ -415,10 +430,13 @@ var (
 		doc: "A Python function over the columns of many rows, which returns columns p.*.", keys: []key{
 			{name: "python_code_urls", form: listOf(text()), need: true,
 				doc: "Python files, beside the script or in the working directory."},
-			{name: "function", form: text(), need: true, doc: "Name of the function; its first parameter gets the rows."},
-			{name: "arguments", form: namesOf(either(text(), whole(math.MinInt, math.MaxInt), boolean(), listOf(text()))),
+			{name: "function", form: text(), need: true,
+				doc: "Name of the function; its first parameter gets the rows."},
+			{name: "arguments", form: namesOf(either(text(), whole(math.MinInt, math.MaxInt), boolean(),
+				listOf(text()))),
 				doc: "Constants that every call is given by name."},
-			{name: "group_by", form: text(), doc: "Fields of r whose equal values make a group, a, b: each group is one call."},
+			{name: "group_by", form: text(),
+				doc: "Fields of r whose equal values make a group, a, b: each group is one call."},
 			{name: "batch", form: text(batchRows, batchTable),
 				doc: "Without group_by: rows (default): each call gets some rows; table: one call gets all."},
 			{name: "input", form: text(pyTableInputs()...),
@@ -448,8 +466,8 @@ var (
 			doc: "All nodes that read the table wait until somebody has approved."},
 		{name: "fields", form: either(namesOf(either(text(), keysOf(fieldShape), keysOf(queryFieldShape))),
 			listOf(either(text(), namesOf(text())))),
-			doc: "Map of names to fields. Short: name: expression; or a list of r.name, r.*, {name: expression}; left out: " +
-				"all fields of r, then of l or p."},
+			doc: "Map of names to fields. Short: name: expression; or a list of r.name, r.*, {name: expression}; " +
+				"left out: all fields of r, then of l or p."},
 		{name: "indexes", form: either(namesOf(text()), listOf(text())),
 			doc: "Map of names to unique(order) or non_unique(order); or a list of such, or of orders."},
 	}}
@@ -474,12 +492,13 @@ var (
 		{name: "table", form: text(),
 			doc: "Table of the database that url_template names, which is written; may have a schema before a point."},
 		{name: "mode", form: text(tableModes...),
-			doc: "Of a table of a database: whether the rows that it has are replaced, stay (append), or take the values of " +
-				"those with their key (merge)."},
+			doc: "Of a table of a database: whether the rows that it has are replaced, stay (append), or take the " +
+				"values of those with their key (merge)."},
 		{name: "key", form: either(text(), listOf(text())),
 			doc: "With mode: merge: the columns that say which row is which."},
 		{name: "top", form: keysOf(topShape), doc: "The first rows of an order."},
-		{name: "order", form: text(), doc: "Order of the rows, over the names of columns, of all of them; instead of top."},
+		{name: "order", form: text(),
+			doc: "Order of the rows, over the names of columns, of all of them; instead of top."},
 		{name: "csv", form: keysOf(csvWriterShape), doc: "How CSV is written."},
 		{name: "parquet", form: keysOf(parquetWriterShape), doc: "How Parquet is written."},
 		{name: "json", form: keysOf(jsonWriterShape), doc: "How lines of JSON are written."},
@@ -490,14 +509,15 @@ var (
 			doc: "Columns whose values name directories, as in Hive: url_template is a directory, with " +
 				"region=eu/part-00000.parquet in it, and is replaced as a whole."},
 		{name: "target_size", form: text(),
-			doc: "How large files are to be about, such as 256MB: url_template is a directory, with part-00000.parquet and so " +
-				"on in it, and is replaced as a whole."},
+			doc: "How large files are to be about, such as 256MB: url_template is a directory, with " +
+				"part-00000.parquet and so on in it, and is replaced as a whole."},
 		{name: "manifest", form: boolean(),
-			doc: "true: a file beside the output, url_template with .manifest.json behind it, says which files there are, " +
-				"with rows, bytes, digests, columns and run. It appears when all of them are there."},
-		{name: "columns", form: either(listOf(either(text(), keysOf(outputColumnShape), namesOf(text()))), namesOf(text())),
-			doc: "The file's columns, in their order. Short: a list of names, r.*, {header: expression}, or a map of headers " +
-				"to expressions; left out: all fields of r."},
+			doc: "true: a file beside the output, url_template with .manifest.json behind it, says which files there " +
+				"are, with rows, bytes, digests, columns and run. It appears when all of them are there."},
+		{name: "columns", form: either(listOf(either(text(), keysOf(outputColumnShape), namesOf(text()))),
+			namesOf(text())),
+			doc: "The file's columns, in their order. Short: a list of names, r.*, {header: expression}, or a map of " +
+				"headers to expressions; left out: all fields of r."},
 	}}
 
 	havingShape = &shape{keys: []key{{name: "having", form: text(),
@@ -520,8 +540,8 @@ var (
 		{name: "zone", form: text(),
 			doc: "Time zone in which timestamptz columns are printed, e.g. Europe/Berlin; default: UTC."},
 		{name: "quote", form: text(QuoteMinimal, QuoteAll, QuoteNone),
-			doc: "Which values are put in quotes: those that need it (default), all but NULLs, or none, where one that needs " +
-				"it is an error."},
+			doc: "Which values are put in quotes: those that need it (default), all but NULLs, or none, where one " +
+				"that needs it is an error."},
 		{name: "compression", form: text(compressions...),
 			doc: "Of the file; default: what the end of its name says, .gz or .zst, else none."},
 		{name: "level", form: whole(1, levelMax),
@@ -529,7 +549,8 @@ var (
 	}}
 
 	parquetWriterShape = &shape{name: "parquet_writer", keys: []key{
-		{name: "codec", form: text(parquetCodecs...), doc: "Compression; default zstd of columns in short form, else gzip."},
+		{name: "codec", form: text(parquetCodecs...),
+			doc: "Compression; default zstd of columns in short form, else gzip."},
 		{name: "level", form: whole(1, levelMax), doc: "Of codec zstd, from 1 (fast) to 22 (small); default 3."},
 	}}
 

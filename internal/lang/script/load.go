@@ -18,14 +18,14 @@ import (
 	"thalweg/internal/lang/expr"
 )
 
-// Sources says where a script comes from.
+// Sources holds the text of a script, or its path, and its parameters.
 type Sources struct {
-	Path       string            // script: .json, .yaml or .yml
-	ParamsPath string            // parameters file of the same kinds; "": none
-	Params     map[string]string // parameters of the command line: they win, and are of the type that a reference asks for
-	Offered    map[string]string // parameters that count if nobody gives others; the script need not refer to them
-	// Answers are what people have answered at the script's gates: they stand in
-	// for the defaults.
+	Path       string // script: .json, .yaml or .yml
+	ParamsPath string // parameters file of the same kinds; "": none
+	// parameters of the command line: they win, and are of the type that a reference asks for
+	Params  map[string]string
+	Offered map[string]string // parameters that count if nobody gives others; the script need not refer to them
+	// Answers holds the answers that people gave at the script's gates: they replace the defaults.
 	Answers map[string]string
 	// Lenient takes keys that look like typing errors, and keys that occur
 	// twice, as Capillaries does: the former have no effect, of the latter the
@@ -98,7 +98,8 @@ func newLoader(src Sources) *loader {
 		tables: map[string]*Node{}, indexKeys: map[*Index]*document.Value{}, byPolicy: map[string]*DependencyPolicy{},
 		drafts: map[*Node]*nodeDraft{},
 		script: &Script{Path: address.Redact(src.Path), byName: map[string]*Node{}, byTable: map[string]*Node{},
-			byIndex: map[string]*Index{}, texts: map[string]string{}, secrets: map[string]string{}, hidden: secret.New()}}
+			byIndex: map[string]*Index{}, texts: map[string]string{}, secrets: map[string]string{},
+			hidden: secret.New()}}
 }
 
 // all loads, and gives the script if there are no errors.

@@ -42,7 +42,8 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, script, params string, isJSON bool) {
 		m := memory{"common.yaml": strings.ReplaceAll(strings.ReplaceAll(oneNode, "src", "other"), "read", "other"),
 			"header.csv": "name,Price,type\n", "items.csv": "order_id,price,qty\n",
-			"params.yaml": params, "script.yaml": script, "calc.py": "def f(a, b=1): pass\n", "tags.json": `{"a": "r.id == 1"}`}
+			"params.yaml": params, "script.yaml": script, "calc.py": "def f(a, b=1): pass\n",
+			"tags.json": `{"a": "r.id == 1"}`}
 		if isJSON {
 			m = memory{"params.json": params, "script.json": script, "header.csv": "name,Price\n"}
 		}
@@ -85,7 +86,8 @@ func FuzzParams(f *testing.F) {
     w: {name: grouped, fields: {id: {expression: r.id, type: int}}}
 `
 	f.Add("text: '1'\nother: b\nlist: [a.csv]\nnumber: 0\npolicy: auto\ndir: /tmp\nflag: true\n", false)
-	f.Add(`{"text": "}\"\n{", "other": "{text|string}", "list": [], "number": 1.5e300, "policy": "manual", "dir": "$DIR", "flag": false}`, true)
+	f.Add(`{"text": "}\"\n{", "other": "{text|string}", "list": [], "number": 1.5e300, "policy": "manual", "dir": `+
+		`"$DIR", "flag": false}`, true)
 	f.Add("text: &a [x, *a]\nnumber: .inf\nlist: {a: b}\n<<: {dir: x}\n", false)
 	f.Fuzz(func(t *testing.T, params string, isJSON bool) {
 		m := memory{"script.yaml": script, "params.yaml": params}
@@ -151,7 +153,7 @@ func TestLargeScriptIsFast(t *testing.T) {
 	require.Less(t, large.Seconds(), most*small.Seconds())
 }
 
-// loadTime is what loading a script with so many nodes takes of the processors.
+// loadTime measures the processor time of loading a script with so many nodes.
 func loadTime(t *testing.T, nodes int) time.Duration {
 	t.Helper()
 	m := memory{"script.yaml": largeScript(nodes)}

@@ -110,7 +110,8 @@ func summary(s *Script) string {
 		fmt.Fprintf(&b, "gate %s always=%t by=%q message=%q show=%q timeout=%s guards=%q\n", g.Name, g.Always, g.By,
 			g.Message, names(g.Show), g.Timeout, names(g.Guards))
 		for _, a := range g.Answers {
-			fmt.Fprintf(&b, "  answer %s %s = %q %q [%s, %s] %q\n", a.Name, a.Type, a.Default, a.Message, a.Min, a.Max, a.OneOf)
+			fmt.Fprintf(&b, "  answer %s %s = %q %q [%s, %s] %q\n", a.Name, a.Type, a.Default, a.Message,
+				a.Min, a.Max, a.OneOf)
 		}
 	}
 	for _, n := range s.Nodes {
@@ -146,8 +147,8 @@ func summarizeInput(b *strings.Builder, n *Node) {
 			fmt.Fprintf(b, "    %s\n", u.URL)
 		}
 		for _, c := range f.Columns {
-			fmt.Fprintf(b, "    r.%s %s index=%d header=%q format=%q default=%q parquet=%q", c.Name, c.Type, c.Index, c.Header,
-				c.Format, c.Default, c.Parquet)
+			fmt.Fprintf(b, "    r.%s %s index=%d header=%q format=%q default=%q parquet=%q", c.Name, c.Type,
+				c.Index, c.Header, c.Format, c.Default, c.Parquet)
 			if c.Nullable {
 				fmt.Fprintf(b, " nullable texts=%q quoted=%v", c.NullTexts, c.QuotedEmptyNull)
 			}
@@ -174,7 +175,8 @@ func summarizeInput(b *strings.Builder, n *Node) {
 		}
 	}
 	if t := n.PyTable; t != nil {
-		fmt.Fprintf(b, "  function %s(%s %v) group by %v whole=%v\n", t.Function, t.Input, t.Columns, t.GroupBy, t.Whole)
+		fmt.Fprintf(b, "  function %s(%s %v) group by %v whole=%v\n", t.Function, t.Input, t.Columns,
+			t.GroupBy, t.Whole)
 		for _, a := range t.Arguments {
 			fmt.Fprintf(b, "    %s = %s\n", a.Name, a.JSON)
 		}
@@ -200,7 +202,8 @@ func summarizeOutput(b *strings.Builder, n *Node) {
 	if w := n.Table; w != nil {
 		fmt.Fprintf(b, "  table %s\n", w.Name)
 		for _, f := range w.Fields {
-			fmt.Fprintf(b, "    w.%s %s = %s default=%q%s", f.Name, f.Type, f.Expr.Source(), f.Default, nullable(f.Nullable))
+			fmt.Fprintf(b, "    w.%s %s = %s default=%q%s", f.Name, f.Type, f.Expr.Source(), f.Default,
+				nullable(f.Nullable))
 			if f.NullUnmatched {
 				b.WriteString(" unmatched=null")
 			}
@@ -214,11 +217,11 @@ func summarizeOutput(b *strings.Builder, n *Node) {
 		}
 	}
 	if w := n.Out; w != nil {
-		fmt.Fprintf(b, "  file %s perbatch=%v parquet=%v codec=%s separator=%q\n", w.URL, w.PerBatch(), w.Parquet, w.Codec,
-			w.Separator)
+		fmt.Fprintf(b, "  file %s perbatch=%v parquet=%v codec=%s separator=%q\n", w.URL, w.PerBatch(),
+			w.Parquet, w.Codec, w.Separator)
 		for _, c := range w.Columns {
-			fmt.Fprintf(b, "    w.%s %s = %s header=%q format=%q parquet=%q%s", c.Name, c.Type, c.Expr.Source(), c.Header,
-				c.Format, c.Parquet, nullable(c.Nullable))
+			fmt.Fprintf(b, "    w.%s %s = %s header=%q format=%q parquet=%q%s", c.Name, c.Type,
+				c.Expr.Source(), c.Header, c.Format, c.Parquet, nullable(c.Nullable))
 			if c.NullText != "" {
 				fmt.Fprintf(b, " null=%q", c.NullText)
 			}
@@ -241,8 +244,8 @@ func summarizeServing(b *strings.Builder, s *Script) {
 		fmt.Fprintf(b, "deadline %s\n", s.Deadline)
 	}
 	for _, h := range s.Notify {
-		fmt.Fprintf(b, "notify %v url=%s command=%q template=%q headers=%v timeout=%s\n", h.On, h.URL, h.Command, h.Template,
-			h.Headers, h.Timeout)
+		fmt.Fprintf(b, "notify %v url=%s command=%q template=%q headers=%v timeout=%s\n", h.On, h.URL,
+			h.Command, h.Template, h.Headers, h.Timeout)
 	}
 	for _, sc := range s.Schedules {
 		fmt.Fprintf(b, "schedule %q %s %s catch_up=%s overlap=%s %v\n", sc.Name, sc.Times, sc.Times.Zone(), sc.CatchUp,
@@ -274,8 +277,8 @@ func summarizeChecks(b *strings.Builder, n *Node) {
 		case CheckReferences:
 			fmt.Fprintf(b, " %s%v", c.Target.Name, c.To)
 		case CheckReconcile:
-			fmt.Fprintf(b, " %s = %s of %s by %v %v within %s", c.Value.Source(), c.Equals.Source(), c.Target.Name, c.By, c.ByEq,
-				c.Tolerance)
+			fmt.Fprintf(b, " %s = %s of %s by %v %v within %s", c.Value.Source(), c.Equals.Source(),
+				c.Target.Name, c.By, c.ByEq, c.Tolerance)
 		}
 		b.WriteByte('\n')
 	}

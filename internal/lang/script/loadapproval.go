@@ -269,8 +269,8 @@ func (l *loader) gateNames(drafts []*gateDraft) {
 			}
 			return "of table " + g.gate.Name
 		}
-		d := l.ErrorAt(g.at, g.path, "two gates would be called %s: the one %s and the one %s", document.Quote(g.gate.Name),
-			what(other), what(g))
+		d := l.ErrorAt(g.at, g.path, "two gates would be called %s: the one %s and the one %s",
+			document.Quote(g.gate.Name), what(other), what(g))
 		d.Hint = "give the node or the table another name: a gate is called what its node or table is"
 		if d.Severity != "" {
 			d.Related = append(d.Related, other.gate.Pos)
@@ -338,8 +338,8 @@ func (l *loader) gateCycles(drafts []*gateDraft) (found bool) {
 					at, path = shown.at, g.o.keyPath("show")
 				}
 			}
-			l.ErrorAt(at, path, "the gate shows table %s, which is made behind it: by node %s", document.Quote(n.Table.Name),
-				n.Name).Hint =
+			l.ErrorAt(at, path, "the gate shows table %s, which is made behind it: by node %s",
+				document.Quote(n.Table.Name), n.Name).Hint =
 				"show tables that are there when it asks"
 		}
 	}

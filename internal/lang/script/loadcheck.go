@@ -14,7 +14,8 @@ import (
 
 // checkKinds are the keys of which a check has exactly one.
 func checkKinds() []string {
-	return []string{string(CheckNotNull), string(CheckUnique), string(CheckRange), string(CheckValues), string(CheckRows),
+	return []string{string(CheckNotNull), string(CheckUnique), string(CheckRange), string(CheckValues),
+		string(CheckRows),
 		string(CheckReferences), string(CheckFreshness), string(CheckExpression), string(CheckReconcile)}
 }
 
@@ -28,7 +29,7 @@ type checkDraft struct {
 	w     *rowShape
 }
 
-// rowShape is what is known of the rows that a node writes, or of a table.
+// rowShape describes the known columns of the rows that a node writes, or of a table.
 type rowShape struct {
 	what  string // for messages
 	names []string
@@ -36,7 +37,7 @@ type rowShape struct {
 	nulls map[string]bool // fields that may be NULL
 }
 
-// scope is what expressions over such rows may refer to.
+// scope returns a scope in which expressions refer to such rows by alias.
 func (s *rowShape) scope(place, alias string) scope {
 	nulls := map[expr.Ref]bool{}
 	for name := range s.nulls {
@@ -183,7 +184,8 @@ func (c *checkDraft) readKind() bool {
 		c.check.Expr = c.l.condition(v, c.o.keyPath(c.key), c.scope("a check"))
 		return c.check.Expr != nil
 	}
-	shapes := map[CheckKind]*shape{CheckRange: checkRangeShape, CheckValues: checkValuesShape, CheckRows: checkRowsShape,
+	shapes := map[CheckKind]*shape{CheckRange: checkRangeShape, CheckValues: checkValuesShape,
+		CheckRows:       checkRowsShape,
 		CheckReferences: checkReferencesShape, CheckFreshness: checkFreshnessShape, CheckReconcile: checkReconcileShape}
 	o := c.l.object(c.o.get(c.key), c.o.keyPath(c.key), shapes[c.check.Kind])
 	if o == nil {
@@ -324,7 +326,8 @@ func (c *checkDraft) bounds(o *object) bool {
 		return false
 	}
 	if t == expr.Bool {
-		c.l.ErrorAt(o.get("field"), o.keyPath("field"), "a bool has no range").Hint = "use expression: w." + c.check.Fields[0]
+		c.l.ErrorAt(o.get("field"), o.keyPath("field"), "a bool has no range").Hint = "use expression: w." +
+			c.check.Fields[0]
 		return false
 	}
 	if !o.has("min") && !o.has("max") {
@@ -537,8 +540,8 @@ func (c *checkDraft) correspond(o *object, key string, own, other []string, targ
 	}
 	for i, name := range own {
 		if a, b := c.w.types[name], target.types[other[i]]; a != b && b != expr.Invalid {
-			c.l.ErrorAt(at, o.keyPath(key), "field %s is %s, but %s of %s is %s", name, article(a), other[i], target.what,
-				article(b))
+			c.l.ErrorAt(at, o.keyPath(key), "field %s is %s, but %s of %s is %s", name, article(a),
+				other[i], target.what, article(b))
 			return false
 		}
 	}
@@ -592,7 +595,8 @@ func (c *checkDraft) groups(o *object, target *rowShape) bool {
 		}
 		for _, name := range c.check.By {
 			if _, known := target.types[name]; !known {
-				c.l.ErrorAt(v, o.keyPath("by"), "%s has no field %s", target.what, document.Quote(name)).Hint = "write by: {" +
+				c.l.ErrorAt(v, o.keyPath("by"), "%s has no field %s", target.what,
+					document.Quote(name)).Hint = "write by: {" +
 					name + ": its name there}"
 				return false
 			}
@@ -607,7 +611,8 @@ func (c *checkDraft) groups(o *object, target *rowShape) bool {
 			return false
 		}
 		if _, known := target.types[e.Value.Text]; !known || !e.Value.Scalar() {
-			c.l.ErrorAt(e.Value, o.keyPath("by"), "%s has no field %s", target.what, document.Quote(e.Value.Text)).Hint =
+			c.l.ErrorAt(e.Value, o.keyPath("by"), "%s has no field %s", target.what,
+				document.Quote(e.Value.Text)).Hint =
 				document.DidYouMean(e.Value.Text, target.names)
 			return false
 		}

@@ -27,8 +27,9 @@ func (l *loader) lookup(d *nodeDraft) {
 		l.indexLookup(d, k)
 	}
 	if v := o.expression("filter"); v != nil {
-		k.Filter = l.condition(v, o.keyPath("filter"), newScope("a lookup's filter").nullable(d.nulls()).with("l", d.looks,
-			d.looksOK))
+		k.Filter = l.condition(v, o.keyPath("filter"), newScope("a lookup's filter").nullable(d.nulls()).
+			with("l", d.looks,
+				d.looksOK))
 	}
 }
 
@@ -56,7 +57,8 @@ func (l *loader) joinType(o *object, k *Lookup) {
 	case "left":
 		k.Left = true
 	default:
-		l.ErrorAt(v, o.keyPath("join_type"), "there is no join_type %s", document.Quote(v.Text)).Hint = "it is inner or left"
+		l.ErrorAt(v, o.keyPath("join_type"), "there is no join_type %s",
+			document.Quote(v.Text)).Hint = "it is inner or left"
 	}
 }
 
@@ -85,7 +87,8 @@ func (l *loader) joinOn(d *nodeDraft, k *Lookup) {
 			return
 		}
 		if _, ok := d.reads[field]; !ok {
-			l.ErrorSpan(v.Src, from, to, path, "r has no field %s", document.Quote(field)).Hint = document.SuggestKey(field,
+			l.ErrorSpan(v.Src, from, to, path, "r has no field %s",
+				document.Quote(field)).Hint = document.SuggestKey(field,
 				d.reads)
 			return
 		}
@@ -105,8 +108,8 @@ func (l *loader) joinComponent(d *nodeDraft, k *Lookup, src *document.Source, fr
 	}
 	i := len(k.JoinOn) - 1
 	if i >= len(k.Index.Key) {
-		l.ErrorSpan(src, from, to, path, "join_on has more fields than index %s, which has %d", document.Quote(k.Index.Name),
-			len(k.Index.Key)).Related = []document.Pos{k.Index.Pos}
+		l.ErrorSpan(src, from, to, path, "join_on has more fields than index %s, which has %d",
+			document.Quote(k.Index.Name), len(k.Index.Key)).Related = []document.Pos{k.Index.Pos}
 		return
 	}
 	left, right := d.reads[k.JoinOn[i]], d.looks[k.Index.Key[i].Field]

@@ -11,7 +11,7 @@ import (
 	"thalweg/internal/lang/filespec"
 )
 
-// NodeType is what a node does.
+// NodeType names the operation of a node.
 type NodeType string
 
 // The node types.
@@ -87,7 +87,7 @@ type Node struct {
 	Fingerprint string
 }
 
-// Reuse is what a node says of taking its rows over from an earlier run.
+// Reuse is a node's setting for taking its rows over from an earlier run.
 type Reuse int
 
 // What it may say.
@@ -157,7 +157,8 @@ type FileReader struct {
 	URLs    []FileURL
 	Parquet bool // else CSV
 	CSV     CSVReader
-	// JSON, Excel: what is taken of its records (package records), of which CSV is made that is read; "": the file is read
+	// JSON, Excel: what is taken of its records (package records), of which CSV is made that is read; "": the file is
+	// read
 	Records string
 	Table   string         // of the databases that URLs name, each with a # and what of it is read behind its address
 	Query   string         // instead of Table
@@ -190,7 +191,7 @@ type CSVReader struct {
 	Zone            string           // of timestamptz whose layout has none
 }
 
-// Numbers say how numbers are written in CSV files.
+// Numbers holds the notation of numbers in CSV files.
 type Numbers struct {
 	Comma bool // is between whole and decimal digits, else a point
 	// stands between groups of three whole digits, or is left out; "": nothing may. A space is any of those that people
@@ -200,10 +201,11 @@ type Numbers struct {
 
 // InputColumn is a column of an input file: r.<Name>.
 type InputColumn struct {
-	Name    string
-	Pos     document.Pos
-	Type    expr.Type
-	Default string  // text as given: CSV: col_default_value, for an empty cell; Parquet: parquet.default_value, for a null
+	Name string
+	Pos  document.Pos
+	Type expr.Type
+	// text as given: CSV: col_default_value, for an empty cell; Parquet: parquet.default_value, for a null
+	Default string
 	Header  string  // CSV by header
 	Index   int     // CSV by index
 	Placed  bool    // CSV by header: of the columns with this header, which may be empty, the one at Index
@@ -364,7 +366,7 @@ type DatabaseTarget struct {
 	Key   []string // of merge: columns
 }
 
-// Packing says how a file is compressed as a whole.
+// Packing holds the compression of a whole file.
 type Packing struct {
 	Compression filespec.Compression
 	Level       int // of the compression, or of a Parquet file's codec; 0: the default
@@ -393,7 +395,7 @@ func (w *FileWriter) NeedsQuotes(text string) bool {
 // each batch writes a file of its own and the count of batches is exact.
 func (w *FileWriter) PerBatch() bool { return containsBatchIndex(w.URL) }
 
-// ManifestURL is where the manifest of the files is; it may contain {run_id|string}.
+// ManifestURL returns the address of the manifest of the files; it may contain {run_id|string}.
 func (w *FileWriter) ManifestURL() string {
 	if w.Dir() {
 		return strings.TrimSuffix(w.URL, "/") + "/" + DirManifest
@@ -424,7 +426,7 @@ func (c *OutputColumn) PrintSQL(sql string) (string, error) {
 	return expr.PrintSQL(c.Type, c.Format, sql)
 }
 
-// Value is what a node writes of each row under a name.
+// Value is an expression of a node's output, and the name under which its results are written.
 type Value struct {
 	Name string
 	Expr *expr.Compiled

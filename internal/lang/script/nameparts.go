@@ -81,10 +81,11 @@ func ParseNamePattern(name string) NamePattern {
 // hiveNull is the value of a directory's name that stands for NULL.
 const hiveNull = "__HIVE_DEFAULT_PARTITION__"
 
-// hiveMoment is how the names of such directories have datetimes, with fractions of a second where there are some.
+// hiveMoment is the layout of datetimes in the names of such directories; fractions of a second follow where
+// there are some.
 const hiveMoment = time.DateTime
 
-// PartValue is what a name has for a part.
+// PartValue is the value of a part in a file's name.
 type PartValue struct {
 	Text string
 	Null bool
@@ -139,7 +140,8 @@ func (l *loader) nameColumns(o *object, urls []*document.Value) {
 		for _, m := range parts {
 			name := v.Text[m[2]:m[3]]
 			if slices.Contains(names, name) {
-				l.ErrorAt(v, o.keyPath("urls"), "the part <%s> is there twice", name).Hint = "give each part a name of its own"
+				l.ErrorAt(v, o.keyPath("urls"), "the part <%s> is there twice", name).Hint = "give each part a " +
+					"name of its own"
 				return
 			}
 			names = append(names, name)
@@ -196,7 +198,8 @@ func fileEntry(at *document.Value, name string, short shortColumn, file string) 
 	}
 	v.Entries = append(v.Entries, entryAt(at, "file", textAt(at, file)))
 	if short.layout != nil {
-		v.Entries = append(v.Entries, entryAt(at, "csv", mapAt(at, entryAt(at, "col_format", textAt(at, short.layout.Text)))))
+		v.Entries = append(v.Entries,
+			entryAt(at, "csv", mapAt(at, entryAt(at, "col_format", textAt(at, short.layout.Text)))))
 	}
 	return &document.Entry{Name: name, Key: key, Value: v}
 }
@@ -207,7 +210,8 @@ func (l *loader) nameColumn(c *columnDraft, f *FileReader) {
 	if c.column.File != WholeName {
 		name, ok := strings.CutPrefix(c.column.File, "<")
 		name, closed := strings.CutSuffix(name, ">")
-		if !ok || !closed || len(f.URLs) > 0 && !strings.Contains(f.URLs[0].Pattern, c.column.File[:len(c.column.File)-1]) {
+		if !ok || !closed || len(f.URLs) > 0 && !strings.Contains(f.URLs[0].Pattern,
+			c.column.File[:len(c.column.File)-1]) {
 			l.ErrorAt(v, c.o.keyPath("file"), "the files' names have no part %s", document.Quote(c.column.File)).Hint =
 				`write "name" for the whole name, or <PART> as it is in urls: dir/<PART>/*.csv`
 			return

@@ -99,10 +99,10 @@ func (l *loader) node(e *document.Entry) {
 	l.nodePolicy(d)
 }
 
-// tagsMax is how many tags a node may have.
+// tagsMax limits the number of tags of a node.
 const tagsMax = 50
 
-// tagWord is what a tag is made of: it is typed on command lines, several with commas between them.
+// tagWord matches a tag: tags are typed on command lines, several with commas between them.
 var tagWord = regexp.MustCompile(`^[\pL\pN_][\pL\pN_.:/-]*$`)
 
 // tags reads the words by which people name several nodes at once.
@@ -135,8 +135,10 @@ func (l *loader) reuse(o *object) (Reuse, []FileURL) {
 		var read []FileURL
 		for _, u := range o.texts("reuse") {
 			if address.Remote(u.Text) {
-				l.ErrorAt(u, o.keyPath("reuse"), "%s is on another machine: Python code cannot read it, and it cannot be looked at",
-					document.Quote(address.Redact(u.Text))).Hint = "name the files of this machine that the node's Python code opens"
+				l.ErrorAt(u, o.keyPath("reuse"), "%s is on another machine: Python code cannot read it, and it "+
+					"cannot be looked at",
+					document.Quote(address.Redact(u.Text))).Hint = "name the files of this machine that the node's " +
+					"Python code opens"
 			}
 			read = append(read, FileURL{URL: u.Text, Pos: l.pos(u)})
 		}

@@ -44,8 +44,9 @@ func (d *nodeDraft) unstored() map[expr.Ref]bool {
 	out := map[expr.Ref]bool{}
 	if d.node.Files != nil {
 		for _, c := range d.node.Files.Columns {
-			out[expr.Ref{Alias: "r", Field: c.Name}] = !c.Exact() && (c.Type == expr.DateTime || c.Type == expr.Decimal &&
-				d.node.Files.Parquet)
+			out[expr.Ref{Alias: "r", Field: c.Name}] = !c.Exact() &&
+				(c.Type == expr.DateTime || c.Type == expr.Decimal &&
+					d.node.Files.Parquet)
 		}
 	}
 	return out
@@ -126,7 +127,7 @@ func fileNulls(w *FileWriter) map[expr.Ref]bool {
 	return out
 }
 
-// allNull is what is NULL where a left lookup finds no match.
+// allNull returns references to all fields of alias, which are NULL where a left lookup finds no match.
 func allNull(alias string, fields map[string]expr.Type) map[expr.Ref]bool {
 	out := map[expr.Ref]bool{}
 	for name := range fields {
@@ -216,7 +217,8 @@ func (l *loader) nullTexts(c *columnDraft, v *document.Value) []string {
 		return nil
 	}
 	if len(items) == 0 || len(items) > MaxNullTextsCount {
-		l.ErrorAt(v, path, "null_text has %d texts: it is one text, or a list of 1 to %d", len(items), MaxNullTextsCount)
+		l.ErrorAt(v, path, "null_text has %d texts: it is one text, or a list of 1 to %d", len(items),
+			MaxNullTextsCount)
 		return nil
 	}
 	texts := make([]string, len(items))

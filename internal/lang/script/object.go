@@ -82,7 +82,8 @@ func (l *loader) uniqueEntries(v *document.Value, path string) []*document.Entry
 func (l *loader) valueless(e *document.Entry, path string) {
 	hint := "write a value behind its colon, or take it out"
 	if e.Bare() {
-		hint = "write " + e.Name + ": … or take it out; if it belongs to the value in front of the comma, put that in quotes"
+		hint = "write " + e.Name +
+			": … or take it out; if it belongs to the value in front of the comma, put that in quotes"
 	}
 	l.ErrorAt(e.Key, path, "%s has no value", document.Quote(e.Name)).Hint = hint
 }
@@ -144,7 +145,7 @@ func (o *object) missing(key, hint string, instead ...string) {
 }
 
 // where gives the value that stands for the map in messages: its first key,
-// which is what a reader recognises, else the map itself.
+// which a reader recognises, else the map itself.
 func (o *object) where() *document.Value {
 	if o.at != nil {
 		return o.at

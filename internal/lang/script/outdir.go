@@ -126,7 +126,7 @@ func (w *FileWriter) column(name string) *OutputColumn {
 	return nil
 }
 
-// Shown is what readers of the file call a column.
+// Shown returns the name of a column for readers of the file.
 func (w *FileWriter) Shown(c *OutputColumn) string {
 	if w.Parquet {
 		return c.Parquet

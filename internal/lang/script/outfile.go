@@ -207,7 +207,8 @@ func (l *loader) nestedOutput(c *object, w *FileWriter, col *OutputColumn) {
 	}
 	l.ErrorAt(c.where(), c.path, "column %s is %s, which %s do not have", document.Quote(col.Name), article(col.Type),
 		what).Hint =
-		"write Parquet or .ndjson, or list other columns: w.columns; a sql node takes values out of it or makes a text of it"
+		"write Parquet or .ndjson, or list other columns: w.columns; a sql node takes values out of it or makes " +
+			"a text of it"
 	col.Type = expr.Invalid
 }
 
@@ -239,7 +240,8 @@ func (l *loader) parquetOutput(c, parquet *object, col *OutputColumn, seen map[s
 	}
 	name := strings.ToLower(col.Parquet) // as many readers see it
 	if first := seen[name]; first != nil {
-		d := l.ErrorAt(v, parquet.keyPath("column_name"), "the Parquet column %s occurs twice", document.Quote(col.Parquet))
+		d := l.ErrorAt(v, parquet.keyPath("column_name"), "the Parquet column %s occurs twice",
+			document.Quote(col.Parquet))
 		d.Related = []document.Pos{l.pos(first)}
 		if first.Text != col.Parquet {
 			d.Hint = "give it another name than " + document.Quote(first.Text) +

@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/base/similar"
 )
 
-// FileForm is what output files are.
+// FileForm is the format of output files.
 type FileForm string
 
 // The forms.
@@ -26,7 +26,7 @@ const (
 // Text reports whether files of a form are lines of text, which can be compressed as a whole.
 func (f FileForm) Text() bool { return f == FormCSV || f == FormJSON }
 
-// Shown is how messages call a form.
+// Shown returns the name of a form in messages.
 func (f FileForm) Shown() string {
 	return map[FileForm]string{FormCSV: "CSV", FormParquet: "Parquet", FormJSON: "lines of JSON",
 		FormExcel: "an Excel sheet"}[f]
@@ -149,8 +149,8 @@ func (l *loader) fileFormat(o *object, w *FileWriter) {
 	}
 	l.ErrorAt(o.get("url_template"), o.keyPath("url_template"), "the file's name says %s, but its columns make it %s",
 		claims, w.Form.Shown()).Hint =
-		"Thalweg writes CSV (.csv, .tsv, .txt …) and lines of JSON (.ndjson), also compressed (.csv.gz, .ndjson.zst), " +
-			"Parquet (.parquet) and Excel sheets (.xlsx)"
+		"Thalweg writes CSV (.csv, .tsv, .txt …) and lines of JSON (.ndjson), also compressed (.csv.gz, " +
+			".ndjson.zst), Parquet (.parquet) and Excel sheets (.xlsx)"
 }
 
 // formKeys reads what belongs to one form, and says which keys have no effect.
@@ -216,8 +216,8 @@ func (l *loader) namedOutput(c *object, w *FileWriter, col *OutputColumn, seen m
 	v := o.get(key)
 	switch {
 	case v == nil || col.Header == "":
-		l.ErrorAt(c.where(), c.path, "column %s has no %s.%s, but the first column has one", document.Quote(col.Name), part,
-			key)
+		l.ErrorAt(c.where(), c.path, "column %s has no %s.%s, but the first column has one",
+			document.Quote(col.Name), part, key)
 		return
 	case w.Form == FormExcel:
 	case seen[col.Header] != nil:

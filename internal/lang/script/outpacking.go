@@ -28,8 +28,8 @@ func (l *loader) packing(o, format *object, w *FileWriter) {
 	case !format.has("compression") && named != "":
 		how = named
 	case named != "" && how != named:
-		l.ErrorAt(format.get("compression"), format.keyPath("compression"), "the file's name says %s, but compression is %s",
-			named, how).Hint =
+		l.ErrorAt(format.get("compression"), format.keyPath("compression"),
+			"the file's name says %s, but compression is %s", named, how).Hint =
 			"leave compression out, or give the file another name"
 	}
 	if how != compressionNone {

@@ -112,8 +112,8 @@ func (p paramValue) as(typ string) (paramValue, bool) {
 func (l *loader) unusedParams(p *parameters, text string) {
 	for _, name := range slices.Sorted(maps.Keys(l.src.Params)) {
 		if !p.used[name] && !strings.HasPrefix(name, SpareParam) {
-			d := l.AddFile(document.Error, l.script.Path, "", "the script has no reference to parameter "+document.Quote(name)+
-				" of the command line")
+			d := l.AddFile(document.Error, l.script.Path, "", "the script has no reference to parameter "+
+				document.Quote(name)+" of the command line")
 			d.Hint = knownParams(name, Parameters(text))
 		}
 	}
@@ -290,7 +290,8 @@ func (l *loader) substitute(src *document.Source, params *parameters) []pendingI
 			s.reference(m[0], m[1], name, typ)
 		}
 		if size := len(src.Original) - s.copied + s.out.Len(); size > document.MaxBytes {
-			l.ErrorSpan(src, m[0], m[1], "", "the script with its parameters is larger than %d MiB", document.MaxBytes>>20)
+			l.ErrorSpan(src, m[0], m[1], "", "the script with its parameters is larger than %d MiB",
+				document.MaxBytes>>20)
 			return nil
 		}
 	}
@@ -310,7 +311,8 @@ func (s *substitution) reference(start, end int, name, typ string) {
 		return
 	default:
 		if known { // else it is some other text in braces
-			s.issue(start, end, fmt.Sprintf("parameter %s: there is no type %s", document.Quote(name), document.Quote(typ)),
+			s.issue(start, end, fmt.Sprintf("parameter %s: there is no type %s", document.Quote(name),
+				document.Quote(typ)),
 				document.DidYouMean(typ, []string{"string", "number", "bool", "stringlist"}))
 		}
 		return
@@ -325,7 +327,8 @@ func (s *substitution) reference(start, end int, name, typ string) {
 	case !known && isBuiltin(name) && typ == "string":
 		s.swap(start, end, "{"+name+"|string}", "")
 	case !known && isBuiltin(name):
-		s.issue(start, end, fmt.Sprintf("the built-in %s is text, not a %s", document.Quote(name), typ), "write {"+name+"}")
+		s.issue(start, end, fmt.Sprintf("the built-in %s is text, not a %s", document.Quote(name), typ),
+			"write {"+name+"}")
 	case !known && s.params.guess:
 		s.swap(start, end, "0", "")
 	case !known:
@@ -397,7 +400,8 @@ func useAs(name, kind string) string {
 func (s *substitution) unknown(start, end int, name string) {
 	hint := document.DidYouMean(name, append(slices.Sorted(maps.Keys(s.params.values)), "batch_idx", "run_id"))
 	if !s.params.given {
-		hint = "no parameters file was given: give one with {{set params=FILE}}, or the value with " + action.Setting("param", name+"=VALUE")
+		hint = "no parameters file was given: give one with {{set params=FILE}}, or the value with " +
+			action.Setting("param", name+"=VALUE")
 	}
 	if givenBy(name) != "" {
 		hint = byHand(name)
@@ -420,7 +424,8 @@ func (s *substitution) withinFileName(start int) bool {
 
 func (s *substitution) enclosed(start, end int) bool {
 	t := s.src.Original
-	return start-1 >= s.copied && t[start-1] == '"' && end < len(t) && t[end] == '"' && (start < 2 || t[start-2] != '\\')
+	return start-1 >= s.copied && t[start-1] == '"' && end < len(t) && t[end] == '"' &&
+		(start < 2 || t[start-2] != '\\')
 }
 
 func (s *substitution) swap(start, end int, text, param string) {

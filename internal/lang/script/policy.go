@@ -17,12 +17,16 @@ const StandardPolicy = `is_default: true
 event_priority_order: run_is_current(desc), run_id(desc)
 rules:
   - {cmd: go, expression: nrs.run_is_current && nrs.run_status == wfmodel.RunStart && nrs.node_status == wfmodel.NodeBatchSuccess}
-  - {cmd: wait, expression: nrs.run_is_current && (nrs.run_status == wfmodel.RunStart || nrs.run_status == wfmodel.RunNone) && nrs.node_status == wfmodel.NodeBatchNone}
-  - {cmd: wait, expression: nrs.run_is_current && (nrs.run_status == wfmodel.RunStart || nrs.run_status == wfmodel.RunNone) && nrs.node_status == wfmodel.NodeBatchStart}
+  - {cmd: wait, expression: nrs.run_is_current && (nrs.run_status == wfmodel.RunStart || nrs.run_status == wfmodel.RunNone) ` +
+	`&& nrs.node_status == wfmodel.NodeBatchNone}
+  - {cmd: wait, expression: nrs.run_is_current && (nrs.run_status == wfmodel.RunStart || nrs.run_status == wfmodel.RunNone) ` +
+	`&& nrs.node_status == wfmodel.NodeBatchStart}
   - {cmd: nogo, expression: nrs.run_is_current && nrs.run_status == wfmodel.RunStart && nrs.node_status == wfmodel.NodeBatchFail}
   - {cmd: go, expression: "!nrs.run_is_current && nrs.run_status == wfmodel.RunStart && nrs.node_status == wfmodel.NodeBatchSuccess"}
-  - {cmd: wait, expression: "!nrs.run_is_current && (nrs.run_status == wfmodel.RunStart || nrs.run_status == wfmodel.RunNone) && nrs.node_status == wfmodel.NodeBatchNone"}
-  - {cmd: wait, expression: "!nrs.run_is_current && (nrs.run_status == wfmodel.RunStart || nrs.run_status == wfmodel.RunNone) && nrs.node_status == wfmodel.NodeBatchStart"}
+  - {cmd: wait, expression: "!nrs.run_is_current && (nrs.run_status == wfmodel.RunStart || nrs.run_status == wfmodel.RunNone) ` +
+	`&& nrs.node_status == wfmodel.NodeBatchNone"}
+  - {cmd: wait, expression: "!nrs.run_is_current && (nrs.run_status == wfmodel.RunStart || nrs.run_status == wfmodel.RunNone) ` +
+	`&& nrs.node_status == wfmodel.NodeBatchStart"}
   - {cmd: go, expression: "!nrs.run_is_current && nrs.run_status == wfmodel.RunComplete && nrs.node_status == wfmodel.NodeBatchSuccess"}
   - {cmd: nogo, expression: "!nrs.run_is_current && nrs.run_status == wfmodel.RunComplete && nrs.node_status == wfmodel.NodeBatchFail"}
   - {cmd: nogo, expression: "!nrs.run_is_current && nrs.run_status == wfmodel.RunStop"}
@@ -52,7 +56,8 @@ func PolicyConstant(name string) (value int, ok bool) {
 
 func policyConstants() map[string]int {
 	return map[string]int{"RunNone": 0, "RunStart": 1, "RunComplete": 2, "RunStop": 3,
-		"NodeBatchNone": 0, "NodeBatchStart": 1, "NodeBatchSuccess": 2, "NodeBatchFail": 3, "NodeBatchRunStopReceived": 104}
+		"NodeBatchNone": 0, "NodeBatchStart": 1, "NodeBatchSuccess": 2, "NodeBatchFail": 3,
+		"NodeBatchRunStopReceived": 104}
 }
 
 // statusFields are the fields of nrs: what is known of one run of a node.

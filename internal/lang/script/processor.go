@@ -136,7 +136,8 @@ func (l *loader) pyField(d *nodeDraft, f *pyFieldDraft, module *pyModule) {
 	}
 	for _, ref := range e.alien {
 		if !e.bound[ref.Alias] && module.functions[ref.Alias] == nil && !module.star {
-			l.pyError(f.v, path, ref.start, ref.end, ref.Alias+"."+ref.Field+" cannot be used in a calculated field").Hint =
+			l.pyError(f.v, path, ref.start, ref.end, ref.Alias+"."+ref.Field+
+				" cannot be used in a calculated field").Hint =
 				"allowed here: r.*, p.*"
 		}
 	}
@@ -164,7 +165,8 @@ func (l *loader) pyCall(v *document.Value, path string, call *pyCall, e *pyExpre
 	switch {
 	case f == nil && module.star:
 	case f == nil:
-		l.pyError(v, path, call.start, call.end, "function "+document.Quote(call.name)+" is not in the Python files").Hint =
+		l.pyError(v, path, call.start, call.end, "function "+document.Quote(call.name)+
+			" is not in the Python files").Hint =
 			document.DidYouMean(call.name, module.words())
 	default:
 		if why := f.accepts(call); why != "" {

@@ -19,7 +19,7 @@ type pyFunction struct {
 	unknown  bool            // its parameters cannot be told: imported, a class, decorated
 }
 
-// pyModule is what Python files define at their top level.
+// pyModule lists the names that Python files define at their top level.
 type pyModule struct {
 	functions map[string]*pyFunction
 	star      bool // a "from x import *": any name may be there
@@ -213,8 +213,8 @@ func (f *pyFunction) accepts(c *pyCall) string {
 	for i, name := range f.needed {
 		if i >= c.positional || i >= f.min {
 			if !given[name] {
-				return "takes " + count(f.max, f.min) + ", but is given " + plural(c.positional+len(c.keywords)) + ": " +
-					document.Quote(name) + " is missing"
+				return "takes " + count(f.max, f.min) + ", but is given " +
+					plural(c.positional+len(c.keywords)) + ": " + document.Quote(name) + " is missing"
 			}
 		}
 	}

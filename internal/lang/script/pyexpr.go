@@ -22,7 +22,7 @@ type pyCall struct {
 	spread     bool // *args or **kwargs: the count is not known
 }
 
-// pyExpression is what the checks know of a Python expression.
+// pyExpression lists the fields, calls and names of a Python expression, for the checks.
 type pyExpression struct {
 	refs  []pyRef
 	alien []pyRef // l.x and w.x: fields that Python does not see, unless l and w are names of its own
@@ -138,8 +138,8 @@ func (w *pyExprScan) word(t pyToken, text string) {
 		w.e.refs = append(w.e.refs, pyRef{Ref: expr.Ref{Alias: owner.text, Field: t.text}, start: w.base + owner.start,
 			end: w.base + t.end})
 	case afterDot && owner.kind == pyName && (owner.text == "l" || owner.text == "w") && !isDot(w.prev[2]):
-		w.e.alien = append(w.e.alien, pyRef{Ref: expr.Ref{Alias: owner.text, Field: t.text}, start: w.base + owner.start,
-			end: w.base + t.end})
+		w.e.alien = append(w.e.alien, pyRef{Ref: expr.Ref{Alias: owner.text, Field: t.text},
+			start: w.base + owner.start, end: w.base + t.end})
 	case afterDot:
 	case t.text == "for":
 		w.binds = true

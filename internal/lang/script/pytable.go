@@ -88,7 +88,8 @@ func (l *loader) pyTableArguments(o *object, t *PyTable) {
 			l.ErrorAt(e.Key, path, "%s is a keyword of Python", document.Quote(e.Name))
 		}
 		if !constant(e.Value) {
-			l.ErrorAt(e.Value, path, "an argument is text, a number, a boolean or a list of them, found %s", e.Value.Kind)
+			l.ErrorAt(e.Value, path, "an argument is text, a number, a boolean or a list of them, found %s",
+				e.Value.Kind)
 			continue
 		}
 		t.Arguments = append(t.Arguments,
@@ -121,7 +122,8 @@ func (l *loader) pyTableGroups(d *nodeDraft, o *object, t *PyTable) {
 	}
 	path := o.keyPath("group_by")
 	if t.Whole {
-		l.ErrorAt(v, path, "group_by and batch: table cannot both be given").Hint = "batch: table makes one group of all rows"
+		l.ErrorAt(v, path, "group_by and batch: table cannot both be given").Hint = "batch: table makes one group " +
+			"of all rows"
 	}
 	if strings.TrimSpace(v.Text) == "" {
 		l.ErrorAt(v, path, "group_by is empty").Hint = "name fields of r; for one call with all rows say batch: table"
@@ -191,8 +193,8 @@ func (l *loader) pyTableReturns(d *nodeDraft, o *object, t *PyTable) {
 				fo.at = e.Key
 				f.Type, f.Nullable = l.columnType(fo, "type"), fo.boolean("nullable")
 				if f.Round = fo.boolean("round"); f.Round && !rounds(f.Type) && f.Type != expr.Invalid {
-					l.ErrorAt(fo.get("round"), fo.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(e.Name),
-						article(f.Type)).Hint = roundedTypes
+					l.ErrorAt(fo.get("round"), fo.keyPath("round"), "column %s is %s, which is not rounded",
+						document.Quote(e.Name), article(f.Type)).Hint = roundedTypes
 				}
 			}
 		} else {
@@ -205,7 +207,7 @@ func (l *loader) pyTableReturns(d *nodeDraft, o *object, t *PyTable) {
 	}
 }
 
-// groupScope is what r.* is behind a py_table: the keys of the group.
+// groupScope limits r.* behind a py_table to the keys of the group.
 func (l *loader) groupScope(d *nodeDraft, sc scope) scope {
 	t := d.node.PyTable
 	if t == nil {

@@ -202,8 +202,8 @@ func isPyKeyword(name string) bool {
 	switch name {
 	case "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
 		"del", "elif",
-		"else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or",
-		"pass", "raise", "return", "try", "while", "with", "yield":
+		"else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda",
+		"nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield":
 		return true
 	}
 	return false
@@ -213,8 +213,8 @@ func isPyKeyword(name string) bool {
 func isPyBuiltin(name string) bool {
 	const builtins = " abs all any ascii bin bool bytearray bytes callable chr complex dict divmod enumerate filter " +
 		"float " +
-		"format frozenset getattr hasattr hash hex id int isinstance issubclass iter len list map max memoryview min next " +
-		"object " +
+		"format frozenset getattr hasattr hash hex id int isinstance issubclass iter len list map max memoryview min " +
+		"next object " +
 		"oct ord pow print range repr reversed round set slice sorted str sum tuple type vars zip "
 	return strings.Contains(builtins, " "+name+" ")
 }

@@ -134,7 +134,7 @@ func (o *object) inShort() bool {
 		})
 }
 
-// namedSeparator is what the files' names say of it, if they agree; else a comma.
+// namedSeparator returns the separator that the files' names imply, if they agree; otherwise a comma.
 func namedSeparator(urls []FileURL) byte {
 	named := ""
 	for i, u := range urls {
@@ -262,8 +262,8 @@ func (l *loader) emptySeparator(v *document.Value, path string) {
 	l.WarnAt(v, path, "the separator is empty: it is taken for a comma")
 }
 
-// separatorNamed is how a script writes the character that a separator names instead of
-// being it, "" if it names none.
+// separatorNamed returns the notation in a script of a separator that is given by its name, such as tab. It
+// returns "" if text is no such name.
 func separatorNamed(text string) string {
 	return map[string]string{"tab": `"\t"`, "tabs": `"\t"`, "tabulator": `"\t"`, `\t`: `"\t"`, "comma": `","`,
 		"semicolon": `";"`, "pipe": `"|"`, "bar": `"|"`, "space": `" "`, "blank": `" "`, "caret": `"^"`,
@@ -293,7 +293,8 @@ func (l *loader) numbers(o *object) (n Numbers) {
 	case ".", ",":
 		n.Thousands = v.Text
 		if (v.Text == ",") == n.Comma {
-			l.ErrorAt(v, o.keyPath("thousands"), "%s is before the decimal digits already", document.Quote(v.Text)).Hint =
+			l.ErrorAt(v, o.keyPath("thousands"), "%s is before the decimal digits already",
+				document.Quote(v.Text)).Hint =
 				`say which is which: decimal: ',', thousands: '.'`
 		}
 	default:
@@ -320,8 +321,8 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) (drafts []*columnDraf
 		d.readsOK = false
 		if v := o.get("columns"); (v == nil || v.Kind == document.Map) && !o.has("types") && !f.Database() &&
 			!o.namesDatabase() {
-			o.missing("columns", "a file_table names the columns that it reads, or takes them from the files with types: {}",
-				"types", "table", "query")
+			o.missing("columns", "a file_table names the columns that it reads, or takes them from the files "+
+				"with types: {}", "types", "table", "query")
 		}
 		return nil
 	}
@@ -337,9 +338,10 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) (drafts []*columnDraf
 			c.column.Default = c.o.str("col_default_value")
 			c.column.Nullable = c.o.boolean("nullable") || c.column.Type.Nested()
 			c.column.Optional = c.o.boolean("optional")
-			if c.column.Round = c.o.boolean("round"); c.column.Round && !rounds(c.column.Type) && c.column.Type != expr.Invalid {
-				l.ErrorAt(c.o.get("round"), c.o.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(e.Name),
-					article(c.column.Type)).Hint = roundedTypes
+			if c.column.Round = c.o.boolean("round"); c.column.Round && !rounds(c.column.Type) &&
+				c.column.Type != expr.Invalid {
+				l.ErrorAt(c.o.get("round"), c.o.keyPath("round"), "column %s is %s, which is not rounded",
+					document.Quote(e.Name), article(c.column.Type)).Hint = roundedTypes
 			}
 			c.column.File = c.o.str("file")
 			c.csv = l.object(c.o.get("csv"), c.o.keyPath("csv"), csvColumnShape)
@@ -370,11 +372,13 @@ func (l *loader) exactDefaults(columns []*columnDraft) {
 		if v == nil || !v.Scalar() {
 			continue
 		}
-		if _, rest, ok := expr.ParseNumberFormat(c.column.Type, c.column.Format).Read(c.column.Default); ok && rest != "" {
+		if _, rest, ok := expr.ParseNumberFormat(c.column.Type, c.column.Format).Read(c.column.Default); ok &&
+			rest != "" {
 			l.leftDefault(c, v, rest)
 			continue
 		}
-		if c.column.Short && c.column.Exact() && !expr.DefaultIsExact(c.column.Type, c.column.Default, c.column.Format) {
+		if c.column.Short && c.column.Exact() && !expr.DefaultIsExact(c.column.Type, c.column.Default,
+			c.column.Format) {
 			l.ErrorAt(v, c.path, "%s does not hold the default value %s exactly", article(c.column.Type),
 				document.Quote(c.column.Default)).Hint =
 				"write one that it holds, or say round: true of the column"
@@ -511,7 +515,8 @@ func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft,
 		}
 		if f.CSV.HeaderRecord < 0 {
 			l.ErrorAt(c.csv.get("col_hdr"), c.csv.keyPath("col_hdr"),
-				"column %s is found by its header, but hdr_line_idx says that there is none", document.Quote(c.column.Name))
+				"column %s is found by its header, but hdr_line_idx says that there is none",
+				document.Quote(c.column.Name))
 		}
 	case c.csv.get("col_hdr") != nil && c.csv.get("col_idx") == nil:
 		l.WarnAt(c.csv.get("col_hdr"), c.csv.keyPath("col_hdr"),
@@ -519,7 +524,8 @@ func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft,
 			document.Quote(c.column.Name)).Hint = "give it the header, or say csv.col_idx: 0"
 	}
 	l.columnFormat(c, f)
-	if c.column.Format == "" && (c.column.Type == expr.Int || c.column.Type == expr.Float || c.column.Type.IsDecimal()) {
+	if c.column.Format == "" && (c.column.Type == expr.Int || c.column.Type == expr.Float ||
+		c.column.Type.IsDecimal()) {
 		c.column.Numbers = numbers
 	}
 	l.columnNulls(c)
@@ -538,7 +544,8 @@ func (l *loader) columnFormat(c *columnDraft, f *FileReader) {
 		return
 	case t == expr.DateTime && c.column.Format == "":
 		if f.Database() {
-			l.ErrorAt(c.key, c.path, "nothing says how the database has the datetime %s", document.Quote(c.column.Name)).Hint =
+			l.ErrorAt(c.key, c.path, "nothing says how the database has the datetime %s",
+				document.Quote(c.column.Name)).Hint =
 				c.layoutHint() + "; of a number the query makes a text: in SQLite datetime(x, 'unixepoch')"
 			return
 		}
@@ -669,7 +676,8 @@ func (l *loader) fieldsDiffer(at *document.Value, path string, a, b *Node) bool 
 			case other == nil && !f.Nullable:
 				l.ErrorAt(at, path, "table %s has a field %s, and table %s has none", document.Quote(with.Name),
 					document.Quote(f.Name), document.Quote(without.Name)).Hint =
-					"give both the same fields in w.fields, or make it nullable: then it is NULL in the rows of " + without.Name
+					"give both the same fields in w.fields, or make it nullable: then it is NULL in " +
+						"the rows of " + without.Name
 				return true
 			case other != nil && other.Type != f.Type:
 				l.ErrorAt(at, path, "field %s is %s in table %s and %s in table %s", document.Quote(f.Name), f.Type,

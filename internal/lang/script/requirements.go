@@ -38,8 +38,8 @@ var (
 	requirementsShape = &shape{name: "python",
 		doc: "What the Python code of the script needs of each machine that runs it.", keys: []key{
 			{name: "requirements", form: text(),
-				doc: "Requirements or lock file (pip freeze, pip-compile, uv pip compile) whose packages have to be installed; " +
-					"nothing is installed."},
+				doc: "Requirements or lock file (pip freeze, pip-compile, uv pip compile) whose packages have to be " +
+					"installed; nothing is installed."},
 		}}
 
 	requirementLine = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[[^\]]*\])?\s*(.*)$`)

@@ -40,7 +40,8 @@ func TestVersions(t *testing.T) {
 		need, version string
 		met           bool
 	}{
-		{"a==1.0", "1", true}, {"a==1.0", "1.0.1", false}, {"a==1.0", "1.0+local", true}, {"a==1.0+cpu", "1.0+gpu", false},
+		{"a==1.0", "1", true}, {"a==1.0", "1.0.1", false}, {"a==1.0", "1.0+local", true},
+		{"a==1.0+cpu", "1.0+gpu", false},
 		{"a===1.0", "1", false},
 		{"a==1.2.*", "1.2.9", true}, {"a==1.2.*", "1.20", false}, {"a!=1.2.*", "1.2.9", false}, {"a!=1", "2", true},
 		{"a>=1.10", "1.9", false}, {"a>=1.10", "1.10", true}, {"a>1", "1.0.1", true}, {"a<2", "2.0rc1", true},

@@ -6,12 +6,10 @@ import (
 	"math"
 )
 
-// SchemaID is where an editor finds the JSON Schema that this binary prints:
-// relative to the repository.
+// SchemaID is the path, relative to the repository, of the JSON Schema that this binary prints.
 const SchemaID = "schemas/script.schema.json"
 
-// referencePattern is what a parameter or environment value looks like where
-// something else than text belongs.
+// referencePattern matches a parameter or environment value in a place for anything but text.
 const referencePattern = `\{[ \t]*(env\.)?[A-Za-z0-9_]+[ \t]*(\|[ \t]*[A-Za-z]+[ \t]*)?\}`
 
 // JSONSchema is the JSON Schema (draft 2020-12) of scripts, written from the

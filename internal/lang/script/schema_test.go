@@ -83,7 +83,8 @@ func TestSchemaAcceptsScripts(t *testing.T) {
 			m, scripts := memory{}, map[string]string{}
 			for _, f := range archive.Files {
 				m[f.Name] = string(f.Data)
-				if base := strings.TrimSuffix(f.Name, filepath.Ext(f.Name)); base == "script" || base == "short" || base == "long" {
+				if base := strings.TrimSuffix(f.Name, filepath.Ext(f.Name)); base == "script" || base == "short" ||
+					base == "long" {
 					scripts[f.Name] = string(f.Data)
 				}
 			}

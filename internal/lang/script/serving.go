@@ -17,9 +17,8 @@ import (
 	"thalweg/internal/base/message"
 )
 
-// Serving is what a script says of its runs besides what they do: when they
-// begin, when they are to be over, and who is told. A script that is served
-// otherwise does the same: none of it is in the fingerprint.
+// Serving holds the settings of a script's runs that do not change what they compute: schedules, watches,
+// deadline and notices. None of it is in the fingerprint: two scripts that differ only in it do the same.
 type Serving struct {
 	Notify    []Hook
 	Deadline  string // as calendar.ParseDeadline reads it; "": none
@@ -27,7 +26,7 @@ type Serving struct {
 	Watches   []Watch
 }
 
-// Hook is who is told of what. It is stored with a run: its texts do not
+// Hook sends notices of some events to a webhook or a command. It is stored with a run: its texts do not
 // change. Secrets are in it as references {env.NAME}.
 type Hook struct {
 	On       []message.Kind    `json:"on"`
@@ -119,10 +118,12 @@ var (
 			doc: "Instead of url: a program and its arguments; it reads the message as JSON from its standard input."},
 		{name: "template", form: text(),
 			doc: "What is posted: json (default), text, slack, teams, or a template of Go's text/template."},
-		{name: "headers", form: namesOf(text()), doc: "Headers of the request; values of the environment may be in them."},
+		{name: "headers", form: namesOf(text()),
+			doc: "Headers of the request; values of the environment may be in them."},
 		{name: "secret", form: text(), doc: "What the request is signed with: an environment value, {env.NAME}."},
 		{name: "environment", form: either(text(), listOf(text())),
-			doc: "Names of variables that a command sees beside PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_ALL, TZ and TMPDIR."},
+			doc: "Names of variables that a command sees beside PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_ALL, TZ " +
+				"and TMPDIR."},
 		{name: "timeout", form: text(), doc: "Longest that one attempt may take; default 10s, at most 10m."},
 	}}
 
@@ -130,10 +131,12 @@ var (
 		keys: []key{
 			{name: "name", form: text(),
 				doc: "What it is known by; default: the cron expression. Under another name it is another schedule."},
-			{name: "cron", form: text(), need: true, doc: "minute hour day-of-month month day-of-week, or @daily and the like."},
+			{name: "cron", form: text(), need: true,
+				doc: "minute hour day-of-month month day-of-week, or @daily and the like."},
 			{name: "timezone", form: text(), doc: "Zone of the list of time zones, e.g. Europe/Berlin; default: UTC."},
 			{name: "catch_up", form: text(CatchUpNone, CatchUpLast, CatchUpAll),
-				doc: "Of the moments at which no scheduler was there, which are made up for: none, the last (default), or all."},
+				doc: "Of the moments at which no scheduler was there, which are made up for: none, the last " +
+					"(default), or all."},
 			{name: "overlap", form: text(OverlapSkip, OverlapQueue),
 				doc: "If the run before is not over: skip the moment, or queue (default)."},
 			{name: "params", form: namesOf(text()),
@@ -293,7 +296,8 @@ func (l *loader) servedName(o *object, name *string, otherwise string, taken map
 		at, *name = v, v.Text
 	}
 	switch other := taken[*name]; {
-	case *name == "" || len(*name) > ServedNameChars || strings.ContainsFunc(*name, func(r rune) bool { return r < ' ' }):
+	case *name == "" || len(*name) > ServedNameChars ||
+		strings.ContainsFunc(*name, func(r rune) bool { return r < ' ' }):
 		l.ErrorAt(at, o.keyPath("name"), "a name has 1 to %d characters", ServedNameChars)
 		return false
 	case other != nil:
@@ -363,10 +367,12 @@ func (l *loader) watch(o *object) (w Watch, ok bool) {
 		w.Marker = v.Text
 		switch {
 		case !strings.Contains(v.Text, FileRef) || v.Text == FileRef:
-			l.ErrorAt(v, o.keyPath("marker"), "a marker has %s in its name, and something else", FileRef).Hint = "write " +
+			l.ErrorAt(v, o.keyPath("marker"), "a marker has %s in its name, and something else",
+				FileRef).Hint = "write " +
 				FileRef + ".done"
 		case address.Remote(w.Files) && strings.LastIndex(v.Text, FileRef) != 0:
-			l.ErrorAt(v, o.keyPath("marker"), "a marker of files of another machine begins with %s", FileRef).Hint = "write " +
+			l.ErrorAt(v, o.keyPath("marker"), "a marker of files of another machine begins with %s",
+				FileRef).Hint = "write " +
 				FileRef + ".done"
 		}
 		if o.has("stable_for") {
@@ -474,7 +480,8 @@ func (l *loader) hook(o *object) (h Hook, ok bool) {
 			h.Command = append(h.Command, v.Text)
 		}
 		if len(h.Command) == 0 || h.Command[0] == "" || len(h.Command) > MaxArgumentsCount {
-			l.ErrorAt(o.get("command"), o.keyPath("command"), "a command is a list of a program and at most %d arguments",
+			l.ErrorAt(o.get("command"), o.keyPath("command"),
+				"a command is a list of a program and at most %d arguments",
 				MaxArgumentsCount-1).Hint = `write command: ["notify-send", "done"]`
 		}
 		o.ignored("a command reads the message as JSON", "template")
@@ -489,7 +496,8 @@ func (l *loader) hookKinds(o *object) (on []message.Kind) {
 	}
 	for _, n := range o.names("on") {
 		if !slices.Contains(message.Kinds(), message.Kind(n.name)) {
-			l.ErrorAt(n.at, o.keyPath("on"), "there is no event %s", document.Quote(n.name)).Hint = document.DidYouMean(n.name,
+			l.ErrorAt(n.at, o.keyPath("on"), "there is no event %s",
+				document.Quote(n.name)).Hint = document.DidYouMean(n.name,
 				kindWords())
 			continue
 		}
@@ -511,8 +519,8 @@ func (l *loader) webhook(o *object, h *Hook) {
 	if v := o.text("template"); v != nil {
 		h.Template = v.Text
 		if _, err := message.ParseForm(v.Text); err != nil && !v.Secret {
-			l.ErrorAt(v, o.keyPath("template"), "%s", err.Error()).Hint = "write " + strings.Join(message.Forms(), ", ") +
-				", or a template such as {{.title}}"
+			l.ErrorAt(v, o.keyPath("template"), "%s", err.Error()).Hint = "write " +
+				strings.Join(message.Forms(), ", ") + ", or a template such as {{.title}}"
 		}
 	}
 	if v := o.text("secret"); v != nil {
@@ -544,7 +552,8 @@ func (l *loader) headers(o *object, h *Hook) {
 		case !isText(e.Value):
 			l.ErrorAt(e.Value, o.keyPath("headers"), "a header's value is text")
 		case len(e.Value.Text) > MaxHookTextBytes || strings.ContainsAny(e.Value.Text, "\r\n\x00"):
-			l.ErrorAt(e.Value, o.keyPath("headers"), "a header's value is one line of at most %d KiB", MaxHookTextBytes>>10)
+			l.ErrorAt(e.Value, o.keyPath("headers"), "a header's value is one line of at most %d KiB",
+				MaxHookTextBytes>>10)
 		default:
 			l.secretPlaces[e.Value] = true
 			if h.Headers == nil {

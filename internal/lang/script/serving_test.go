@@ -48,7 +48,8 @@ func TestServingIsReadByItself(t *testing.T) {
 // A run may be resumed, and its tables read, whatever becomes of its hooks.
 func TestServingIsNoPartOfTheFingerprint(t *testing.T) {
 	t.Parallel()
-	const plain = "nodes:\n  read: {type: file_table, r: {urls: [\"{scheduled_date}.csv\"], columns: {id: int}}, w: t}\n"
+	const plain = "nodes:\n  read: {type: file_table, r: {urls: [\"{scheduled_date}.csv\"], columns: {id: " +
+		"int}}, w: t}\n"
 	load := func(text string) *Script {
 		s, diags := Load(context.Background(), Sources{Path: "script.yaml", Read: memory{"script.yaml": text}.read,
 			Offered: Offers(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))})
@@ -77,8 +78,8 @@ func TestAFileOfHooksHasNothingElse(t *testing.T) {
 func TestServingOfIncludedFiles(t *testing.T) {
 	t.Parallel()
 	files := memory{"script.yaml": "include: [inner.yaml]\nschedule: 0 6 * * *\n",
-		"inner.yaml": "schedule: 0 7 * * *\ndeadline: 2h\nnodes:\n  read: {type: file_table, r: {urls: [x.csv], columns: " +
-			"{id: int}}, w: t}\n"}
+		"inner.yaml": "schedule: 0 7 * * *\ndeadline: 2h\nnodes:\n  read: {type: file_table, r: {urls: [x.csv], " +
+			"columns: {id: int}}, w: t}\n"}
 	s, diags := Load(context.Background(), Sources{Path: "script.yaml", Read: files.read})
 	require.NoError(t, diags.Err())
 	require.Len(t, s.Schedules, 1)

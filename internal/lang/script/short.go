@@ -132,7 +132,7 @@ func identifier(text string) string {
 	return name
 }
 
-// Identifiers are what expressions call columns in short form with these headers.
+// Identifiers returns the names by which expressions refer to columns in short form with these headers.
 func Identifiers(headers []string) []string { return identifiers(headers) }
 
 // identifiers makes names for all of the texts; of equal names, whatever their
@@ -155,8 +155,8 @@ func identifiers(texts []string) []string {
 // names of a file that differ in case, say, are one to expressions.
 func (l *loader) warnNumbered(at *document.Value, path, header, name string) {
 	if usual := identifier(header); header != "" && usual != name {
-		l.WarnAt(at, path, "column %s is r.%s here: r.%s is another column, because names are equal whatever their case",
-			document.Quote(header), name, usual)
+		l.WarnAt(at, path, "column %s is r.%s here: r.%s is another column, because names are equal "+
+			"whatever their case", document.Quote(header), name, usual)
 	}
 }
 
@@ -183,7 +183,7 @@ func (d *nodeDraft) shortPart(part string, v *document.Value) *document.Value {
 	return v
 }
 
-// shortColumn is what the text of an input column says: "decimal2 = 0", "datetime 2006-01-02", "string?".
+// shortColumn holds the parts of an input column's text: "decimal2 = 0", "datetime 2006-01-02", "string?".
 type shortColumn struct {
 	typ       *document.Value
 	layout    *document.Value // nil: none
@@ -215,7 +215,8 @@ func parseShortColumn(v *document.Value) shortColumn {
 	text := strings.TrimRight(v.Text, " \t\r\n")
 	start := len(text) - len(strings.TrimLeft(text, " \t\r\n"))
 	var c shortColumn
-	// A layout or format may have a = of its own; that of a default has a blank, or nothing but the type, in front of it.
+	// A layout or format may have a = of its own; that of a default has a blank, or nothing but the type, in front of
+	// it.
 	if at := strings.LastIndexByte(text, '='); at > start &&
 		(text[at-1] == ' ' || !strings.Contains(text[start:at], " ")) {
 		from := at + 1 + len(text[at+1:]) - len(strings.TrimLeft(text[at+1:], " \t"))
@@ -361,7 +362,8 @@ func typeAndRest(text string) (word, rest string) {
 	return word, rest
 }
 
-// closing is where the first parenthesis of a type ends, -1 if it does not. Names in quotes may have some.
+// closing returns the index of the parenthesis that closes the first one of a type, -1 if there is none.
+// Parentheses in quoted names do not count.
 func closing(text string) int {
 	depth, quoted := 0, false
 	for i := range len(text) {
@@ -463,8 +465,8 @@ func (l *loader) shortColumns(d *nodeDraft) {
 	}
 }
 
-// pathHeader is what finds a column of a file that is given by a path: in Parquet files a name, or a way
-// to a value within; in CSV files the header.
+// pathHeader returns the header by which a column with a path is found. In Parquet files it is a name or a
+// path to a nested value; in CSV files the header.
 func (l *loader) pathHeader(c shortColumn, path string, byIndex, parquet bool) string {
 	if parquet {
 		if _, err := filespec.ParsePath(c.path.Text); err != nil {

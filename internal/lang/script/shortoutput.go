@@ -9,7 +9,7 @@ import (
 	"thalweg/internal/lang/expr"
 )
 
-// defaultTimeFormat is how a short column of a CSV file writes a datetime.
+// defaultTimeFormat is the layout in which a short column of a CSV file writes a datetime.
 const defaultTimeFormat = "2006-01-02 15:04:05.999"
 
 // shortOutput replaces columns of a file that are left out, or listed by name
@@ -78,8 +78,8 @@ func (l *loader) shortOutputItem(d *nodeDraft, item *document.Value, form FileFo
 	it, ok := parseShortItem(item)
 	switch {
 	case !ok:
-		l.ErrorAt(item, path, "a column is a field such as r.name, all of them as r.*, {header: expression}, or a map with "+
-			"name, expression and type")
+		l.ErrorAt(item, path, "a column is a field such as r.name, all of them as r.*, {header: expression}, or a "+
+			"map with name, expression and type")
 		return false
 	case it.rest != nil && d.node.Out.Target != nil:
 		l.ErrorAt(it.rest, path, "a column of a database takes no format")

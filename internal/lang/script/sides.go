@@ -18,8 +18,8 @@ func (l *loader) sideTables() {
 				owners[side] = d.node
 				continue
 			}
-			at := l.ErrorAt(d.key, d.path, "the rows kept beside node %s would be in table %s, as are those beside node %s",
-				document.Quote(d.node.Name), document.Quote(side), document.Quote(owner.Name))
+			at := l.ErrorAt(d.key, d.path, "the rows kept beside node %s would be in table %s, as are those "+
+				"beside node %s", document.Quote(d.node.Name), document.Quote(side), document.Quote(owner.Name))
 			at.Hint = "give the node another name"
 		}
 	}
@@ -30,8 +30,8 @@ func (l *loader) sideTables() {
 		owner := owners[strings.ToLower(d.node.Table.Name)]
 		at := l.ErrorAt(d.w.get("name"), d.w.keyPath("name"), "table %s has the name of the rows kept beside node %s",
 			document.Quote(d.node.Table.Name), document.Quote(owner.Name))
-		at.Hint = "choose another name: those that end in __bad and __failed are where bad rows and the findings of checks " +
-			"are queried"
+		at.Hint = "choose another name: those that end in __bad and __failed are where bad rows and the findings of " +
+			"checks are queried"
 	}
 }
 

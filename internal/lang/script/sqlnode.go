@@ -129,7 +129,8 @@ func (l *loader) queryKey(key namedAt, path string, q *SQLQuery) bool {
 		f := in.Creator.Table.Field(key.name)
 		switch {
 		case f == nil:
-			at := l.ErrorAt(key.at, path, "table %s has no field %s", document.Quote(in.Table), document.Quote(key.name))
+			at := l.ErrorAt(key.at, path, "table %s has no field %s", document.Quote(in.Table),
+				document.Quote(key.name))
 			at.Hint = cmp.Or(document.SuggestKey(key.name, fieldTypes(in.Creator.Table)),
 				"all tables that the query reads have it: leave by out, or join that table in a node before")
 			return false
@@ -207,7 +208,8 @@ func (l *loader) describe(ctx context.Context, d *nodeDraft, text *document.Valu
 	for _, name := range info.Unused {
 		for _, e := range l.queryTables(d) {
 			if e.Name == name {
-				l.WarnAt(e.Key, join(d.r.keyPath("tables"), name), "the query does not read %s", document.Quote(name)).Hint =
+				l.WarnAt(e.Key, join(d.r.keyPath("tables"), name), "the query does not read %s",
+					document.Quote(name)).Hint =
 					"the node waits for its table all the same: leave it out"
 			}
 		}
@@ -263,8 +265,8 @@ func (l *loader) declaredFields(d *nodeDraft, text *document.Value, path string)
 				document.DidYouMean(f.field.Name, names)
 		case f.field.Type == expr.Invalid || c.holds(f.field.Type):
 		default:
-			l.ErrorAt(f.o.where(), at, "the query gives %s as %s, which %s cannot hold without loss", document.Quote(c.Name),
-				c.SQLType, f.field.Type).Hint = castHint(c.Name, f.field.Type)
+			l.ErrorAt(f.o.where(), at, "the query gives %s as %s, which %s cannot hold without loss",
+				document.Quote(c.Name), c.SQLType, f.field.Type).Hint = castHint(c.Name, f.field.Type)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(columns)) {
@@ -304,14 +306,16 @@ func (l *loader) inferredFields(d *nodeDraft, text *document.Value, path string)
 		switch {
 		case !named:
 			l.columnProblem(text, path, c, "the query gives a column %s, which is not a name for a field",
-				document.Quote(c.Name)).Hint = "name it with AS: letters, digits and underscores, beginning with a letter"
+				document.Quote(c.Name)).Hint = "name it with AS: letters, digits and underscores, beginning " +
+				"with a letter"
 			continue
 		case seen[strings.ToLower(c.Name)] != nil:
 			l.columnProblem(text, path, c, "the query gives two columns %s", document.Quote(c.Name)).Hint =
 				"name one of them with AS; names that differ only by case are the same"
 			continue
 		case slices.Contains(reservedFields(), strings.ToLower(c.Name)):
-			l.columnProblem(text, path, c, "the name %s of the query's column is reserved", document.Quote(c.Name)).Hint =
+			l.columnProblem(text, path, c, "the name %s of the query's column is reserved",
+				document.Quote(c.Name)).Hint =
 				"give it another name with AS"
 			continue
 		case len(c.Fits) == 0:

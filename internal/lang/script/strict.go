@@ -48,7 +48,8 @@ func (l *loader) unknownKey(e *document.Entry, path string, s *shape) {
 	}
 	if meant == "" && !lenient && l.ownPart(e, path, s) {
 		l.ErrorAt(e.Key, path, "unknown key %s", document.Quote(e.Name)).Hint =
-			"there is no such key, and what it is meant for is not done; " + document.DidYouMean(e.Name, s.names()) + "; " +
+			"there is no such key, and what it is meant for is not done; " + document.DidYouMean(e.Name,
+				s.names()) + "; " +
 				lenientHint
 		return
 	}
@@ -74,7 +75,8 @@ func (l *loader) ownPart(e *document.Entry, path string, s *shape) bool {
 	if len(steps) < 3 || steps[0] != "nodes" || isNote(word) || slices.Contains(capillariesKeys(), word) {
 		return false
 	}
-	if slices.ContainsFunc(s.names(), func(key string) bool { return marked(word, key) && strings.Contains(word, key) }) {
+	if slices.ContainsFunc(s.names(),
+		func(key string) bool { return marked(word, key) && strings.Contains(word, key) }) {
 		return false // put out of use on purpose
 	}
 	return l.ownNode(path)
@@ -93,8 +95,8 @@ func (l *loader) ownNode(path string) bool {
 // isNote reports whether a key is what people call remarks of their own.
 func isNote(word string) bool {
 	return strings.HasPrefix(word, "_") || strings.HasPrefix(word, "x-") || slices.Contains(ownWords(), word) ||
-		slices.Contains([]string{"description", "comment", "comments", "remark", "doc", "docs", "label", "title", "unit",
-			"owner", "source", "meta", "tags"}, word)
+		slices.Contains([]string{"description", "comment", "comments", "remark", "doc", "docs", "label",
+			"title", "unit", "owner", "source", "meta", "tags"}, word)
 }
 
 // inOwnForm reports whether a node reads or writes in a form that Capillaries does not have.
@@ -141,9 +143,10 @@ func ownColumns(v *document.Value) bool {
 		items = append(items, e.Value)
 	}
 	return slices.ContainsFunc(items, func(item *document.Value) bool {
-		return item.Made || item.Kind != document.Map || !slices.ContainsFunc(item.Entries, func(e *document.Entry) bool {
-			return slices.Contains([]string{"col_type", "expression"}, strings.ToLower(e.Name))
-		})
+		return item.Made || item.Kind != document.Map || !slices.ContainsFunc(item.Entries,
+			func(e *document.Entry) bool {
+				return slices.Contains([]string{"col_type", "expression"}, strings.ToLower(e.Name))
+			})
 	})
 }
 
@@ -232,8 +235,8 @@ func ownWords() []string {
 		"full_name"}
 }
 
-// misspelledKey and strayKey are why a key is missing at a path: it is there under
-// another name, or it is somewhere else in the node.
+// misspelledKey and strayKey are causes of a missing key: it is there under another name, or it is somewhere else in
+// the node.
 func misspelledKey(path, key string) string { return "misspelled " + join(path, key) }
 
 func strayKey(path, key string) string {
@@ -241,7 +244,7 @@ func strayKey(path, key string) string {
 	return "stray " + key + " in " + strings.Join(steps[:min(len(steps), 2)], ".")
 }
 
-// nodeTwice is why no node creates a table: another one has the node's name.
+// nodeTwice is the cause if no node creates a table because another node has the same name.
 func nodeTwice(table string) string { return "twice the node of table " + table }
 
 // tableOf is the table that a node which is not read says that it writes, as far as
@@ -432,8 +435,8 @@ func ofWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 // no meaning is ignored there, and is no typing error.
 func capillariesKeys() []string {
 	return []string{"nodes", "dependency_policies",
-		"type", "desc", "start_policy", "rerun_policy", "custom_proc_type", "handler_exe_type", "max_batch_processing_time",
-		"dependency_policy", "r", "l", "p", "w",
+		"type", "desc", "start_policy", "rerun_policy", "custom_proc_type", "handler_exe_type",
+		"max_batch_processing_time", "dependency_policy", "r", "l", "p", "w",
 		"table", "expected_batches_total", "rowset_size",
 		"urls", "csv", "hdr_line_idx", "first_data_line_idx", "separator", "columns", "col_type", "col_default_value",
 		"col_idx", "col_hdr", "col_format", "parquet", "col_name",

@@ -17,7 +17,8 @@ func TestTypingError(t *testing.T) {
 	}{
 		{nodeShape, "cheks", "checks"}, {nodeShape, "check", "checks"}, {nodeShape, "Chekcs", "checks"},
 		{nodeShape, "bad_row", "bad_rows"}, {nodeShape, "strat_policy", "start_policy"},
-		{tableWriterShape, "index", "indexes"}, {tableWriterShape, "fileds", "fields"}, {writerShape, "havng", "having"},
+		{tableWriterShape, "index", "indexes"}, {tableWriterShape, "fileds", "fields"},
+		{writerShape, "havng", "having"},
 		{writerShape, "HAVIGN", "having"},
 		{writerShape, "ordr", "order"}, {writerShape, "orderby", "order"}, {topShape, "limt", "limit"},
 		{columnShape, "nulable", "nullable"}, {lookupShape, "filtr", "filter"},
@@ -30,7 +31,8 @@ func TestTypingError(t *testing.T) {
 		{writerShape, "order_by", ""},
 		{lookupShape, "is_distinct", ""}, {nodeShape, "owner", ""}, {nodeShape, "description", ""},
 		{rootShape, "$schema", ""}, {nodeShape, "", ""}, {nodeShape, "x", ""},
-		{fileReaderShape, "type", ""}, {columnShape, "default_value", ""}, // words of Capillaries where they mean nothing
+		// words of Capillaries where they mean nothing
+		{fileReaderShape, "type", ""}, {columnShape, "default_value", ""},
 	} {
 		require.Equal(t, c.want, typingError(c.word, c.shape.names()), c.word)
 	}
@@ -43,8 +45,8 @@ func TestCapillariesKeys(t *testing.T) {
 	known := map[string]bool{}
 	for _, s := range []*shape{rootShape, nodeShape, readerShape, lookupShape, writerShape, columnShape, csvReaderShape,
 		csvColumnShape, parquetColumnShape, fieldShape,
-		pyCalcShape, pyFieldShape, tagShape, topShape, csvWriterShape, parquetWriterShape, outputColumnShape, csvOutputShape,
-		parquetOutputShape, policyShape, ruleShape} {
+		pyCalcShape, pyFieldShape, tagShape, topShape, csvWriterShape, parquetWriterShape,
+		outputColumnShape, csvOutputShape, parquetOutputShape, policyShape, ruleShape} {
 		for _, name := range s.names() {
 			known[name] = true
 		}
@@ -103,8 +105,8 @@ func TestKeysElsewhere(t *testing.T) {
 	const table = "nodes:\n  read:\n    type: file_table\n    NODE\n    r:\n      urls: [in.csv]\n      READER\n" +
 		"      columns: {id: {col_type: int, csv: {col_hdr: id, CSVCOLUMN}, COLUMN}}\n      csv: {RCSV}\n" +
 		"    w:\n      name: t\n      WRITER\n      fields: {id: {expression: r.id, type: int, FIELD}}\n" +
-		"  write:\n    type: table_file\n    r: t\n    w:\n      url_template: out.csv\n      FILE\n      csv: {WCSV}\n" +
-		"      columns: [{expression: r.id, type: int, csv: {header: id, OUTCSV}}]\nROOT\n"
+		"  write:\n    type: table_file\n    r: t\n    w:\n      url_template: out.csv\n      FILE\n      csv: " +
+		"{WCSV}\n      columns: [{expression: r.id, type: int, csv: {header: id, OUTCSV}}]\nROOT\n"
 	places := []string{"NODE", "READER", ", CSVCOLUMN", ", COLUMN", "RCSV", "WRITER", ", FIELD", "FILE", "WCSV",
 		", OUTCSV", "ROOT"}
 	put := func(where, key string) string {
@@ -250,8 +252,8 @@ func TestKeysOfOtherTypes(t *testing.T) {
 		{node: "custom_proc_type: py_calc"},
 		{node: "p: {x: 1}"},
 	} {
-		text := "nodes:\n  read:\n    type: file_table\n    r:\n      urls: [in.csv]\n      columns: {id: int}\n      " +
-			c.r + "\n" +
+		text := "nodes:\n  read:\n    type: file_table\n    r:\n      urls: [in.csv]\n      columns: {id: " +
+			"int}\n      " + c.r + "\n" +
 			"    w:\n      name: t\n      " + c.w + "\n" +
 			"  write:\n    type: table_file\n    " + c.node + "\n    r:\n      table: t\n      " + c.reads + "\n" +
 			"    w:\n      url_template: out.csv\n      " + c.writes + "\n"
@@ -267,8 +269,8 @@ func TestKeysOfOtherTypes(t *testing.T) {
 // TestEqualKeys: wherever a key occurs twice, it is reported once, with both places.
 func TestEqualKeys(t *testing.T) {
 	t.Parallel()
-	node := "  N: {type: file_table, r: {urls: [in.csv], columns: {id: {col_type: int, csv: {col_hdr: id}}}}, w: {name: " +
-		"t, fields: {id: {expression: r.id, type: int}}}}\n"
+	node := "  N: {type: file_table, r: {urls: [in.csv], columns: {id: {col_type: int, csv: {col_hdr: id}}}}, w: " +
+		"{name: t, fields: {id: {expression: r.id, type: int}}}}\n"
 	good := "nodes:\n" + strings.Replace(node, "N", "read", 1)
 	tags := good + "  tag: {type: table_custom_tfm_table, custom_proc_type: tag_and_denormalize, r: {table: t}, p: " +
 		"{tag_field_name: tag, tag_criteria_url: tags.json}, w: {name: u, fields: {tag: {expression: p.tag, type: " +
@@ -277,10 +279,11 @@ func TestEqualKeys(t *testing.T) {
 		files memory
 		want  string
 	}{
-		"node":      {memory{"script.yaml": good + strings.Replace(node, "N", "read", 1)}, "script.yaml:3:3"},
-		"json node": {memory{"script.json": `{"nodes": {"a": {}, "a": {"type": "file_table", "r": {"urls": ["x"], "columns": {"i": {"col_type": "int"}}}, "w": {"name": "t", "fields": {"i": {"expression": "r.i", "type": "int"}}}}}}`}, "script.json:1:21"},
-		"field": {memory{"script.yaml": strings.Replace(good, "fields: {", "fields: {id: {expression: r.id, type: int}, ",
-			1)}, "script.yaml:2:"},
+		"node": {memory{"script.yaml": good + strings.Replace(node, "N", "read", 1)}, "script.yaml:3:3"},
+		"json node": {memory{"script.json": `{"nodes": {"a": {}, "a": {"type": "file_table", "r": {"urls": ["x"], ` +
+			`"columns": {"i": {"col_type": "int"}}}, "w": {"name": "t", "fields": {"i": {"expression": "r.i", "type": "int"}}}}}}`}, "script.json:1:21"},
+		"field": {memory{"script.yaml": strings.Replace(good, "fields: {",
+			"fields: {id: {expression: r.id, type: int}, ", 1)}, "script.yaml:2:"},
 		"column": {memory{"script.yaml": strings.Replace(good, "columns: {", "columns: {id: {col_type: int}, ", 1)},
 			"script.yaml:2:"},
 		"case": {memory{"script.yaml": strings.Replace(good, "type: file_table", "type: file_table, Type: file_table",
@@ -323,18 +326,25 @@ func TestSynonyms(t *testing.T) {
 	for node, want := range map[string]string{
 		"{type: sql, r: [t], sql: SELECT id FROM t, query: SELECT id FROM t, w: {name: u}}": `unknown key "sql"` + "|" +
 			`did you mean "query"`,
-		"{type: sql, r: [t], query: SELECT id FROM t, partition_by: id, w: {name: u}}":       `unknown key "partition_by"|did you mean "by"`,
-		"{type: file_table, inputs: in.csv, r: {urls: [in.csv]}, w: u}":                      `unknown key "inputs"|did you mean "r"`,
-		"{type: file_table, r: {urls: [in.csv], paths: [in.csv]}, w: u}":                     `unknown key "paths"|did you mean "urls"`,
-		"{type: file_table, r: {urls: [in.csv], csv: {delimiter: ;}}, w: u}":                 `unknown key "delimiter"|did you mean "separator"`,
-		"{type: file_table, r: {urls: [in.csv], files: [in.csv]}, w: u}":                     `unknown key "files"|did you mean "urls"`,
-		"{type: table_file, r: t, w: {url_template: x.csv, path: x.csv, columns: [id]}}":     `unknown key "path"|did you mean "url_template"`,
-		"{type: table_file, r: t, w: {url_template: x.csv, order_by: id, columns: [id]}}":    `unknown key "order_by"|did you mean "order"`,
-		"{type: table_table, r: t, tests: [{not_null: id}], w: {name: u, fields: [r.id]}}":   `unknown key "tests"|did you mean "checks"`,
-		"{type: table_lookup_table, r: t, l: {table: t, on: id, how: left}, w: {name: u}}":   `unknown key "how"|did you mean "join_type"`,
-		"{type: distinct_table, rerun_policy: fail, r: t, w: {name: u, primary_key: id}}":    `unknown key "primary_key"|did you mean "indexes"`,
-		"{type: py_table, r: t, p: {function: f, udf: f.py}, w: {name: u}}":                  `unknown key "udf"|did you mean "python_code_urls"`,
-		"{type: table_custom_tfm_table, custom_proc_type: py_calc, r: t, p: {udf: f}, w: u}": `unknown key "udf"|did you mean "python_code_urls"`,
+		"{type: sql, r: [t], query: SELECT id FROM t, partition_by: id, w: {name: u}}": `unknown key "partition_by"|did you mean "by"`,
+		"{type: file_table, inputs: in.csv, r: {urls: [in.csv]}, w: u}":                `unknown key "inputs"|did you mean "r"`,
+		"{type: file_table, r: {urls: [in.csv], paths: [in.csv]}, w: u}": `unknown key "paths"|did ` +
+			`you mean "urls"`,
+		"{type: file_table, r: {urls: [in.csv], csv: {delimiter: ;}}, w: u}": `unknown key "delimiter"|did you mean "separator"`,
+		"{type: file_table, r: {urls: [in.csv], files: [in.csv]}, w: u}": `unknown key "files"|did ` +
+			`you mean "urls"`,
+		"{type: table_file, r: t, w: {url_template: x.csv, path: x.csv, columns: [id]}}": `unknown key "path"|did ` +
+			`you mean "url_template"`,
+		"{type: table_file, r: t, w: {url_template: x.csv, order_by: id, columns: [id]}}": `unknown key "order_by"|did you mean "order"`,
+		"{type: table_table, r: t, tests: [{not_null: id}], w: {name: u, fields: [r.id]}}": `unknown key "tests"|did ` +
+			`you mean "checks"`,
+		"{type: table_lookup_table, r: t, l: {table: t, on: id, how: left}, w: {name: u}}": `unknown key "how"|did ` +
+			`you mean "join_type"`,
+		"{type: distinct_table, rerun_policy: fail, r: t, w: {name: u, primary_key: id}}": `unknown key "primary_key"|did you mean "indexes"`,
+		"{type: py_table, r: t, p: {function: f, udf: f.py}, w: {name: u}}": `unknown key "udf"|did ` +
+			`you mean "python_code_urls"`,
+		"{type: table_custom_tfm_table, custom_proc_type: py_calc, r: t, p: {udf: f}, w: u}": `unknown key "udf"|did ` +
+			`you mean "python_code_urls"`,
 	} {
 		text := "nodes:\n" + input + "  b: " + node + "\n"
 		_, diags := Load(t.Context(),

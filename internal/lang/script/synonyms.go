@@ -13,8 +13,10 @@ import (
 func synonyms() map[string][]string {
 	return map[string][]string{
 		// Nodes: dbt, Airflow, Spark, Dagster.
-		"sql": {"query"}, "select": {"query"}, "statement": {"query"}, "sql_file": {"query_url"}, "query_file": {"query_url"},
-		"inputs": {"r"}, "input": {"r"}, "reads": {"r"}, "outputs": {"w"}, "output": {"w"}, "writes": {"w"}, "sink": {"w"},
+		"sql": {"query"}, "select": {"query"}, "statement": {"query"}, "sql_file": {"query_url"},
+		"query_file": {"query_url"},
+		"inputs":     {"r"}, "input": {"r"}, "reads": {"r"}, "outputs": {"w"}, "output": {"w"},
+		"writes": {"w"}, "sink": {"w"},
 		"tests": {"checks"}, "expectations": {"checks"}, "assertions": {"checks"}, "constraints": {"checks"},
 		"on_fail":      {"severity"},
 		"validations":  {"checks"},
@@ -39,8 +41,8 @@ func synonyms() map[string][]string {
 		// Tables.
 		"where": {"having", "filter"}, "order_by": {"order"}, "sort": {"order"}, "sort_by": {"order"}, "head": {"top"},
 		"primary_key": {"indexes"}, "unique_key": {"indexes"},
-		"left_on": {"join_on"}, "right_on": {"on"}, "how": {"join_type"}, "aggregate": {"group"}, "udf": {"python_code_urls"},
-		"python_file": {"python_code_urls"},
+		"left_on": {"join_on"}, "right_on": {"on"}, "how": {"join_type"}, "aggregate": {"group"},
+		"udf": {"python_code_urls"}, "python_file": {"python_code_urls"},
 		// Serving.
 		"tz": {"timezone"}, "time_zone": {"timezone"}, "schedule_interval": {"cron", "schedule"}, "crontab": {"cron"},
 		"triggers": {"schedule"}, "sensor": {"watch"}, "sensors": {"watch"},
@@ -71,8 +73,8 @@ func synonym(e *document.Entry, keys []string) string {
 	return ""
 }
 
-// wayOut says how to do what a key is meant for that has no counterpart of its own in
-// that part of a node; "" if the key is none of these.
+// wayOut returns a hint for a key that has no counterpart of its own in that part of a node. It returns "" if
+// the key is none of these.
 func wayOut(e *document.Entry, path string) string {
 	steps := strings.SplitN(path, ".", 4)
 	if len(steps) < 2 || steps[0] != "nodes" {
@@ -82,13 +84,14 @@ func wayOut(e *document.Entry, path string) string {
 	if len(steps) > 2 {
 		part = steps[2]
 	}
-	const records = "csv.hdr_line_idx is the record with the header, csv.first_data_line_idx the first with data; both " +
-		"count from 0"
+	const records = "csv.hdr_line_idx is the record with the header, csv.first_data_line_idx the first with data; " +
+		"both count from 0"
 	const headerless = "csv: {hdr_line_idx: -1} is for CSV files without a header, excel: {header: false} for sheets " +
 		"without one"
 	switch word := strings.ToLower(e.Name); word {
 	case "distinct", "dedup", "dedupe", "deduplicate", "drop_duplicates":
-		return "a node of type distinct_table keeps one row of each key, and the query of a sql node has SELECT DISTINCT"
+		return "a node of type distinct_table keeps one row of each key, and the query of a sql node has " +
+			"SELECT DISTINCT"
 	case "skip", "skip_rows", "skip_lines", "skiprows", "skip_header", "comment_lines":
 		if part == "r" {
 			return records
@@ -97,16 +100,17 @@ func wayOut(e *document.Entry, path string) string {
 		"skip_last", "skip_bottom":
 		switch {
 		case part == "r":
-			return "lines behind the data are no records of it: take them off before (head -n -1 in.csv), or put them aside " +
-				"with bad_rows"
+			return "lines behind the data are no records of it: take them off before (head -n -1 in.csv), or put " +
+				"them aside with bad_rows"
 		case part == "w":
-			return "a file has its header and its rows: write what stands behind them to a file of its own, and join both (cat)"
+			return "a file has its header and its rows: write what stands behind them to a file of its own, and " +
+				"join both (cat)"
 		}
 	case "comment", "comment_char", "comment_prefix", "comments", "comment_string":
 		remark := strings.HasPrefix("comments", word) && strings.Trim(e.Value.Text, "#;%/*!-'\"") != ""
 		if part == "r" && (len(steps) == 3 || steps[3] == "csv") && !remark {
-			return "no line is a comment: take such lines out before (grep -v '^#' in.csv); those above the header are " +
-				"records, which csv.hdr_line_idx counts"
+			return "no line is a comment: take such lines out before (grep -v '^#' in.csv); those above the header " +
+				"are records, which csv.hdr_line_idx counts"
 		}
 	case "bom", "byte_order_mark", "with_bom", "utf8_bom", "add_bom", "write_bom":
 		if part == "r" {
@@ -118,8 +122,8 @@ func wayOut(e *document.Entry, path string) string {
 			return "files are written in UTF-8: convert them with iconv -f utf-8 -t windows-1252"
 		}
 	case "escape_formulas", "sanitize_formulas", "sanitize", "formula_guard", "escape_formulae":
-		return "texts are written as they are: put the mark before those that begin a formula in the column's expression, " +
-			"with string.iif and re.MatchString"
+		return "texts are written as they are: put the mark before those that begin a formula in the column's " +
+			"expression, with string.iif and re.MatchString"
 	case "dateformat", "date_format", "timestampformat", "timestamp_format", "datetime_format", "parse_dates",
 		"time_format":
 		if part == "r" {
@@ -130,8 +134,8 @@ func wayOut(e *document.Entry, path string) string {
 		if part == "r" {
 			return "texts that mean NULL are a column's own: {type: int, null_text: [n/a, \"\"]}"
 		}
-		return "NULL is an empty cell in CSV: a text for it is an expression, coalesce(string(r.x), `n/a`), or COALESCE in " +
-			"a sql node before"
+		return "NULL is an empty cell in CSV: a text for it is an expression, coalesce(string(r.x), `n/a`), or " +
+			"COALESCE in a sql node before"
 	case "trim", "trim_ws", "strip", "skipinitialspace", "skip_initial_space", "ignore_whitespace", "trim_whitespace":
 		return "blanks belong to values: take them off in a sql node behind it, with trim(x)"
 	case "header", "headers", "has_header":
@@ -143,12 +147,13 @@ func wayOut(e *document.Entry, path string) string {
 		case part == "w" && len(steps) == 4 && steps[3] == "csv":
 			return "each CSV file has a header: take it off with tail -n +2 where none is wanted"
 		case part == "w" && word != "header":
-			return "columns: {HEADER: expression} writes headers; in the long form of a column it is csv: {header: HEADER}"
+			return "columns: {HEADER: expression} writes headers; in the long form of a column it is csv: " +
+				"{header: HEADER}"
 		}
 	case "append", "overwrite", "if_exists", "write_mode", "write_disposition":
 		if part == "w" {
-			return "a file is replaced as a whole; what becomes of the rows of a table of a database says mode: append, " +
-				"replace or merge"
+			return "a file is replaced as a whole; what becomes of the rows of a table of a database says mode: " +
+				"append, replace or merge"
 		}
 	case "quotechar", "quote_char", "quote_character", "double_quote", "doublequote", "escape", "escapechar",
 		"escape_char":

@@ -284,7 +284,8 @@ func (l *loader) indexes(d *nodeDraft) {
 		if e := d.w.keys["indexes"]; e != nil {
 			at = e.Key
 		}
-		l.ErrorAt(at, d.w.keyPath("indexes"), "a distinct_table has exactly one unique index, this one has %d", unique).Hint =
+		l.ErrorAt(at, d.w.keyPath("indexes"), "a distinct_table has exactly one unique index, this one has %d",
+			unique).Hint =
 			"its key says which rows are the same"
 	}
 }
@@ -432,7 +433,8 @@ func (l *loader) tableExpressions(d *nodeDraft) {
 		return
 	}
 	w.Having = l.condition(v, d.w.keyPath("having"),
-		newScope("having").nullable(fieldNulls("w", w.Fields)).computed(d.node.SeenByHaving).with("w", fieldTypes(w), true))
+		newScope("having").nullable(fieldNulls("w", w.Fields)).computed(d.node.SeenByHaving).with("w",
+			fieldTypes(w), true))
 }
 
 // SeenByHaving gives the expression of a field, or of a file's column, that
@@ -451,7 +453,8 @@ func (n *Node) SeenByHaving(w expr.Ref) *expr.Compiled {
 func (l *loader) condition(v *document.Value, path string, sc scope) *expr.Compiled {
 	c := l.compile(v, path, sc, expr.Mode{})
 	if c != nil && c.Type() != expr.Bool {
-		l.ErrorAt(v, path, "%s must be a bool, but it is %s", sc.place, article(c.Type())).Hint = "compare it with something"
+		l.ErrorAt(v, path, "%s must be a bool, but it is %s", sc.place,
+			article(c.Type())).Hint = "compare it with something"
 		return nil
 	}
 	return c
@@ -565,8 +568,8 @@ func (l *loader) fieldType(v *document.Value, path string, want expr.Type, c *ex
 	switch {
 	case c.Type().IsDecimal() && want.IsDecimal():
 		digits, scale := want.Digits()
-		at.Hint = fmt.Sprintf("it may have more digits behind the point: round(…, %d), or decimal(…, %d, %d) where they "+
-			"are zero, or declare the type %s", scale, digits, scale, c.Type())
+		at.Hint = fmt.Sprintf("it may have more digits behind the point: round(…, %d), or decimal(…, %d, %d) where "+
+			"they are zero, or declare the type %s", scale, digits, scale, c.Type())
 	case want.IsDecimal() && want != expr.Decimal && (c.Type().IsNumber() || c.Type() == expr.String):
 		digits, scale := want.Digits()
 		at.Hint = fmt.Sprintf("convert it with decimal(…, %d, %d), or declare the type %s", digits, scale, c.Type())

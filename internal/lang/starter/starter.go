@@ -45,8 +45,8 @@ func Write(name, dir string) (names []string, err error) {
 	for _, rel := range names {
 		to := filepath.Join(dir, rel)
 		if _, err := os.Lstat(to); err == nil {
-			return nil, &fault.Error{Kind: fault.Script, Place: fault.Place{File: to}, Message: "the file is there already",
-				Hint: "name another directory: {{do init dir=DIR}}"}
+			return nil, &fault.Error{Kind: fault.Script, Place: fault.Place{File: to},
+				Message: "the file is there already", Hint: "name another directory: {{do init dir=DIR}}"}
 		}
 	}
 	for _, rel := range names {

@@ -60,8 +60,8 @@ worker:
 		Endpoint: "https://store.example:9000",
 		Region:   "eu-1",
 		CA:       "/etc/fleet/tls/ca.pem", AccessKey: "figures", SecretKey: "open-sesame"}}, cfg.Parts)
-	require.Equal(t, &clusterconfig.RabbitMQ{Hosts: []string{"rabbit.example:5671"}, Username: "guest", Password: "s3same",
-		VHost: "fleet", TLS: &clusterconfig.TLS{}}, cfg.Queue)
+	require.Equal(t, &clusterconfig.RabbitMQ{Hosts: []string{"rabbit.example:5671"}, Username: "guest",
+		Password: "s3same", VHost: "fleet", TLS: &clusterconfig.TLS{}}, cfg.Queue)
 	require.Equal(t, clusterconfig.Worker{Scratch: "/fast", Cache: 3 << 29, Memory: 4 << 30, Cores: 8,
 		Drain:   90 * time.Second,
 		Metrics: ":9464"}, cfg.Worker)
@@ -117,7 +117,8 @@ func TestMistakes(t *testing.T) {
 		head + "parts: {s3: {url: s3://b/x, endpoint: store}}\n": {`"store" is not an address`},
 		head + "parts: {s3: {url: s3://b/}}\n":                   {"not the address of a bucket", "s3://BUCKET/PREFIX"},
 		head + "parts: {s3: {url: s3://b/x, access_key: me}}\n":  {"one of access_key and secret_key"},
-		head + "parts: {s3: {url: s3://b/x, access_key: me, secret_key: secret77, secret_key_file: x}}\n": {"secret_key and secret_key_file"},
+		head +
+			"parts: {s3: {url: s3://b/x, access_key: me, secret_key: secret77, secret_key_file: x}}\n": {"secret_key and secret_key_file"},
 		head + "queue: {}\n":                                      {"names none of rabbitmq"},
 		head + "queue: {rabbitmq: {}}\n":                          {"names no url and no hosts"},
 		head + "queue: {rabbitmq: {url: http://a}}\n":             {"not the address of a broker"},

@@ -10,7 +10,7 @@ import (
 	"thalweg/internal/run/concurrency"
 )
 
-// Config is what a cluster.yaml says. Paths are absolute.
+// Config is the content of a cluster.yaml. Paths are absolute. Paths are absolute.
 type Config struct {
 	Path   string // of the file
 	State  State
@@ -22,8 +22,8 @@ type Config struct {
 	places map[string]fault.Place // of the values, by path: state.cassandra.hosts
 }
 
-// Place is where the first of some keys that is there has its value; where none is, that of
-// the section that would have the first one.
+// Place returns the place of the value of the first key that exists. If none does, it returns that of the
+// section to which the first key belongs.
 func (c *Config) Place(keys ...string) fault.Place {
 	for _, key := range keys {
 		if at, ok := c.places[key]; ok {
@@ -39,20 +39,20 @@ func (c *Config) Place(keys ...string) fault.Place {
 	return fault.Place{File: cmp.Or(c.name, c.Path)}
 }
 
-// State says where runs are kept: one of the two.
+// State configures the place of runs: one of the two.
 type State struct {
 	Cassandra *Cassandra
 	Directory string
 }
 
-// Parts says where tables are kept: one of the three.
+// Parts configures the place of tables: one of the three.
 type Parts struct {
 	Cassandra bool // over the connection of the state
 	S3        *S3
 	Directory string // "": that of the state
 }
 
-// Cassandra is how the state's services are reached.
+// Cassandra configures the connection to the state's services.
 type Cassandra struct {
 	Hosts              []string
 	Keyspace           string
@@ -73,7 +73,7 @@ type S3 struct {
 	AccessKey, SecretKey string // "": as the AWS tools find them
 }
 
-// RabbitMQ is how the broker is reached.
+// RabbitMQ configures the connection to the broker.
 type RabbitMQ struct {
 	Hosts              []string // host:port
 	Username, Password string
@@ -81,13 +81,13 @@ type RabbitMQ struct {
 	TLS                *TLS // nil: none
 }
 
-// TLS is how connections are secured.
+// TLS configures the encryption of connections.
 type TLS struct {
 	CA, Cert, Key string // files; "": the system's authorities, no certificate of one's own
 	ServerName    string // "": the host's
 }
 
-// Worker is how each worker works, unless its command line says otherwise.
+// Worker configures each worker, unless its command line says otherwise.
 type Worker struct {
 	Scratch string // directory for files that are private to a machine; "": ScratchDefault
 	Cache   int64  // bytes of parts that are kept in it
@@ -122,7 +122,7 @@ const (
 // Dir is the directory that the file is in.
 func (c *Config) Dir() string { return filepath.Dir(c.Path) }
 
-// PartsDirectory is where parts are kept as files; "" if they are not.
+// PartsDirectory returns the directory in which parts are kept as files; "" if they are not.
 func (c *Config) PartsDirectory() string {
 	switch {
 	case c.Parts.Directory != "":

@@ -40,7 +40,8 @@ func Load(name string, opts Options) (*Config, document.Diagnostics, error) {
 			Hint: "name the file: " + filepath.Join(name, DefaultName), Err: err}
 	}
 	if err != nil {
-		return nil, nil, &fault.Error{Kind: fault.Environment, Message: "read the cluster configuration " + name, Err: err}
+		return nil, nil, &fault.Error{Kind: fault.Environment, Message: "read the cluster configuration " + name,
+			Err: err}
 	}
 	if len(text) > maxFileBytes {
 		return nil, nil, &fault.Error{Kind: fault.Script,

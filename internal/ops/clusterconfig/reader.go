@@ -108,7 +108,8 @@ func (r *reader) filled(v *document.Value, path string, fill func(string, func(s
 	}
 	for _, m := range variable.FindAllStringSubmatch(v.Text, -1) {
 		if _, ok := r.opts.Environment(m[1]); !ok {
-			r.ErrorAt(v, path, "the environment has no %s", m[1]).Hint = "set it where the command is started: export " +
+			r.ErrorAt(v, path, "the environment has no %s",
+				m[1]).Hint = "set it where the command is started: export " +
 				m[1] + "=…"
 			return ""
 		}
@@ -128,7 +129,8 @@ var secretName = regexp.MustCompile(`(?i)pass|secret|token|credential|url|(^|_)k
 // addressTo reads an address, in which values of the environment stay in their places.
 func (r *reader) addressTo(to *string) func(*document.Value, string) {
 	return func(v *document.Value, path string) {
-		if *to = strings.TrimSpace(r.filled(v, path, address.Fill)); *to == "" && v.Present() && v.Scalar() && v.Text == "" {
+		if *to = strings.TrimSpace(r.filled(v, path, address.Fill)); *to == "" && v.Present() &&
+			v.Scalar() && v.Text == "" {
 			r.ErrorAt(v, path, "%s is empty", path)
 		}
 		r.opts.Known.Learn(*to)
@@ -179,7 +181,8 @@ func (r *reader) passwordFileTo(to *string) func(*document.Value, string) {
 		text, err := os.ReadFile(name)
 		switch {
 		case err != nil:
-			r.ErrorAt(v, path, "the password cannot be read: %s", err).Hint = "the file has the password and nothing else"
+			r.ErrorAt(v, path, "the password cannot be read: %s",
+				err).Hint = "the file has the password and nothing else"
 		case len(text) > passwordFileMaxSize:
 			r.ErrorAt(v, path, "%s has more than %d bytes: it is no password", name, passwordFileMaxSize)
 		default:
@@ -233,7 +236,8 @@ func (r *reader) durationTo(to *time.Duration, most time.Duration) func(*documen
 		d, err := time.ParseDuration(text)
 		switch {
 		case err != nil:
-			r.ErrorAt(v, path, "%s is not a duration", document.Quote(text)).Hint = "write a number and a unit: 60s, 5m, 1h"
+			r.ErrorAt(v, path, "%s is not a duration",
+				document.Quote(text)).Hint = "write a number and a unit: 60s, 5m, 1h"
 		case d < 0 || d > most:
 			r.ErrorAt(v, path, "%s is not between 0 and %s", document.Quote(text), most)
 		default:

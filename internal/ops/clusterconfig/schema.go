@@ -7,8 +7,7 @@ import (
 	"thalweg/internal/run/concurrency"
 )
 
-// SchemaID is where an editor finds the JSON Schema that this binary prints:
-// relative to the repository.
+// SchemaID is the path, relative to the repository, of the JSON Schema that this binary prints.
 const SchemaID = "schemas/cluster.schema.json"
 
 type object = map[string]any
@@ -24,9 +23,9 @@ func JSONSchema() ([]byte, error) {
 		"version": object{"enum": []any{1, "1"}, "description": "The version of this file's keys."},
 		"state":   stateSchema(),
 		"parts":   partsSchema(),
-		"queue": choice("How workers tell each other of batches at once; without it they look at the state every so often.",
-			object{
-				"rabbitmq": brokerSchema()}),
+		"queue": choice("How workers tell each other of batches at once; without it they look at the state "+
+			"every so often.", object{
+			"rabbitmq": brokerSchema()}),
 		"worker": workerSchema(),
 	}, "version", "state")
 	root["$schema"], root["$id"], root["title"] = "https://json-schema.org/draft/2020-12/schema", SchemaID,
@@ -72,8 +71,9 @@ func form(pattern, description string) object {
 }
 
 func count(least, most int, description string) object {
-	return object{"description": description, "anyOf": []any{object{"type": "integer", "minimum": least, "maximum": most},
-		object{"type": "string", "pattern": "^[0-9]+$|" + reference}}}
+	return object{"description": description,
+		"anyOf": []any{object{"type": "integer", "minimum": least, "maximum": most},
+			object{"type": "string", "pattern": "^[0-9]+$|" + reference}}}
 }
 
 const (
@@ -104,7 +104,8 @@ func partsSchema() object {
 		"cassandra": section("The connection of the state.", object{}),
 		"directory": textAs("Directory that all workers see."),
 		"s3": section("A bucket of an S3-compatible service.", object{
-			"url": object{"type": "string", "pattern": `^s3://[^/]+/.|` + reference, "description": "s3://BUCKET/PREFIX"},
+			"url": object{"type": "string", "pattern": `^s3://[^/]+/.|` + reference,
+				"description": "s3://BUCKET/PREFIX"},
 			"endpoint": object{"type": "string", "pattern": `^https?://|` + reference,
 				"description": "Address of the service; default: AWS."},
 			"region":          textAs("Region; default: as the AWS tools find it."),

@@ -67,12 +67,12 @@ func TestSchemaAgreesWithTheLoader(t *testing.T) {
 		"version: 1\nstate: {cassandra: {hosts: [db1, \"db2:9043\"], replication: 2}}\n",
 		"version: 1\nstate: {cassandra: {hosts: a, keyspace: k, datacenter: eu, replication: {eu: 3}, username: u, " +
 			"password: p, tls: true}}\nparts: {cassandra: {}}\n",
-		head + "parts: {directory: y}\nworker: {scratch: s, cache: 20GB, memory: 4GiB, cores: 8, drain: 1m30s, metrics: " +
-			"\":9464\", python: pypy3}\n",
+		head + "parts: {directory: y}\nworker: {scratch: s, cache: 20GB, memory: 4GiB, cores: 8, drain: 1m30s, " +
+			"metrics: \":9464\", python: pypy3}\n",
 		head + "worker: {concurrency: 3}\n",
 		head + "worker: {concurrency: {load: 2, join: {batches: 1, threads: 2, writers: 4}, write: {threads: 1}}}\n",
-		head + "parts: {s3: {url: s3://b/x, endpoint: \"https://s:9000\", region: eu, ca: c, access_key: a, secret_key: " +
-			"b}}\n",
+		head + "parts: {s3: {url: s3://b/x, endpoint: \"https://s:9000\", region: eu, ca: c, access_key: a, " +
+			"secret_key: b}}\n",
 		head + "queue: {rabbitmq: {url: \"amqp://h/\"}}\n", head + "queue: {rabbitmq: {url: \"{env.BROKER_URL}\"}}\n",
 		head + "queue: {rabbitmq: {hosts: [h], username: u, password: p, vhost: v, tls: {ca: a, cert: b, key: c, " +
 			"server_name: d}}}\nworker: {drain: 0}\n",
@@ -87,8 +87,8 @@ func TestSchemaAgreesWithTheLoader(t *testing.T) {
 		"version: 1\nstate: {cassandra: {}}\n", "version: 1\nstate: {cassandra: {hosts: []}}\n",
 		"version: 1\nstate: {cassandra: {hosts: a, replication: 0}}\n",
 		"version: 1\nstate: {cassandra: {hosts: a, tls: {cert: c}}}\n", "version: 1\nstat: {directory: x}\n",
-		head + "worker: {drain: soon}\n", head + "worker: {cache: 20}\n", head + "worker: {cores: 0}\n", head + "worker: 7\n",
-		head + "worker: {scratch: [a]}\n",
+		head + "worker: {drain: soon}\n", head + "worker: {cache: 20}\n", head + "worker: {cores: 0}\n",
+		head + "worker: 7\n", head + "worker: {scratch: [a]}\n",
 		head + "parts: {s3: {}}\n", head + "parts: {s3: {url: bucket}}\n",
 		head + "parts: {s3: {url: s3://b/x, endpoint: store}}\n",
 		head + "queue: {}\n",

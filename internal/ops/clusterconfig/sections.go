@@ -233,7 +233,8 @@ func (r *reader) brokerAt(v *document.Value, path, address string, q *RabbitMQ, 
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "amqp" && u.Scheme != "amqps" {
-		r.ErrorAt(v, path, "%s is not the address of a broker", path).Hint = "write amqp://HOST:5672/ or amqps://HOST:5671/"
+		r.ErrorAt(v, path, "%s is not the address of a broker", path).Hint = "write amqp://HOST:5672/ or " +
+			"amqps://HOST:5671/"
 		return
 	}
 	port := rabbitPort

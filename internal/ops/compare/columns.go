@@ -30,8 +30,9 @@ func newComparison(opts Options) (*comparison, error) {
 	c := &comparison{Options: opts}
 	c.result.RowsA, c.result.RowsB = opts.A.Rows(), opts.B.Rows()
 	if opts.Limit < 0 || opts.Limit > LimitMax {
-		return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the limit of the sample is %d; it can be 0 to %d",
-			opts.Limit, LimitMax)}
+		return nil, &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("the limit of the sample is %d; it can be 0 to %d",
+				opts.Limit, LimitMax)}
 	}
 	// Not the opposite condition: NaN is none either.
 	if !(opts.Tolerance >= 0) { //nolint:staticcheck
@@ -155,7 +156,7 @@ func (c *comparison) take(name string, both map[string]column) error {
 	return nil
 }
 
-// lacks says why a column cannot be compared.
+// lacks returns the error for a column that cannot be compared.
 func (c *comparison) lacks(name string) error {
 	f := &fault.Error{Kind: fault.Script, Place: fault.Place{Field: name}}
 	var types [2]string
@@ -175,8 +176,8 @@ func (c *comparison) lacks(name string) error {
 		}
 	}
 	if f.Message == "" {
-		f.Message = fmt.Sprintf("column %s is %s in %s and %s in %s: the rows cannot be told apart by it", name, types[0],
-			c.Names[0], types[1], c.Names[1])
+		f.Message = fmt.Sprintf("column %s is %s in %s and %s in %s: the rows cannot be told apart by it", name,
+			types[0], c.Names[0], types[1], c.Names[1])
 		f.Hint = "choose a key of columns that have the same types in both"
 	}
 	return f

@@ -29,15 +29,14 @@ type Options struct {
 	Names     [2]string // what A and B are called for people
 }
 
-// engineQuarters is how many quarters of a slot's memory DuckDB's limit is here:
-// what its join and its readers take beside the limit came to 600 MB with 10 M
-// rows on a machine under load.
+// engineQuarters is DuckDB's share of a slot's memory, in quarters. Its join and its readers took 600 MB
+// beside the limit, with 10 M rows on a machine under load.
 const engineQuarters = 3
 
 // LimitMax is the most rows of each kind that a sample can have.
 const LimitMax = 10_000
 
-// Result is how B differs from A.
+// Result lists the differences of B from A.
 type Result struct {
 	Schema       []SchemaDifference
 	Key, Columns []string // that were compared, the key's columns first
@@ -105,12 +104,13 @@ func Tables(ctx context.Context, opts Options) (_ *Result, err error) {
 	return &c.result, nil
 }
 
-// failure says what a person can do about a failure of the engine's.
+// failure classifies an error of the engine, and adds a hint.
 func failure(ctx context.Context, err error) error {
 	err = engine.Classify(ctx, err, "compare the tables")
 	if errors.Is(err, engine.ErrOutOfMemory) {
-		return &fault.Error{Kind: fault.Environment, Message: "compare the tables: more memory is needed than it is given",
-			Err: err, Hint: "give more with {{set memory}}, or compare fewer columns with {{set columns}}"}
+		return &fault.Error{Kind: fault.Environment,
+			Message: "compare the tables: more memory is needed than it is given",
+			Err:     err, Hint: "give more with {{set memory}}, or compare fewer columns with {{set columns}}"}
 	}
 	return err
 }

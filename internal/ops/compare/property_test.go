@@ -52,7 +52,8 @@ func literal(typ string, v any) string {
 	switch v := v.(type) {
 	case int64:
 		if text = sqltext.Int(v); typ == "decimal2" {
-			text = fmt.Sprintf("CAST(%d.%02d AS DECIMAL(18, 2)) * %d", max(v, -v)/100, max(v, -v)%100, cmp.Compare(v, 0)|1)
+			text = fmt.Sprintf("CAST(%d.%02d AS DECIMAL(18, 2)) * %d", max(v, -v)/100, max(v, -v)%100,
+				cmp.Compare(v, 0)|1)
 		}
 	case float64:
 		text = sqltext.Float(v)
@@ -128,8 +129,8 @@ func (w world) table(t *testing.T, in *engine.Instance, dir string, side, partRo
 		}
 		path := filepath.Join(dir, fmt.Sprintf("%d-%d.parquet", side, from))
 		require.NoError(t, in.Exec(t.Context(),
-			fmt.Sprintf("COPY (SELECT * EXCLUDE n FROM (%s) ORDER BY n) TO %s (FORMAT parquet, DICTIONARY_SIZE_LIMIT 0)",
-				strings.Join(selects, " UNION ALL "), sqltext.String(path))))
+			fmt.Sprintf("COPY (SELECT * EXCLUDE n FROM (%s) ORDER BY n) TO %s (FORMAT parquet, "+
+				"DICTIONARY_SIZE_LIMIT 0)", strings.Join(selects, " UNION ALL "), sqltext.String(path))))
 		table.Parts = append(table.Parts, part(t, path, len(rows)))
 	}
 	return table

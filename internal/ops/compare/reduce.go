@@ -127,7 +127,7 @@ func without(a, b []part, same func(x, y part) bool) (restA, restB []part) {
 	return restA, restB
 }
 
-// compareBytes is how much of two files is compared at once.
+// compareBytes is the size of the blocks in which two files are compared.
 const compareBytes = 1 << 20
 
 // sameBytes reports whether two files hold the same. A checksum of 32 bits

@@ -75,8 +75,8 @@ func (c *comparison) unlike(i int, tolerant bool) string {
 	if !tolerant || c.Tolerance == 0 || i < c.keys {
 		return text
 	}
-	near := fmt.Sprintf("isfinite(%[1]s) AND isfinite(%[2]s) AND abs(%[1]s - %[2]s) <= %[3]s * greatest(1, abs(%[1]s), "+
-		"abs(%[2]s))", a, b, sqltext.Float(c.Tolerance))
+	near := fmt.Sprintf("isfinite(%[1]s) AND isfinite(%[2]s) AND abs(%[1]s - %[2]s) <= %[3]s * greatest(1, "+
+		"abs(%[1]s), abs(%[2]s))", a, b, sqltext.Float(c.Tolerance))
 	return fmt.Sprintf("(%s AND NOT coalesce(%s, false))", text, near)
 }
 
@@ -89,7 +89,7 @@ func (c *comparison) differ() string {
 // eight bytes takes little memory, and rows that share a hash by accident only go
 // the way of those that share a key.
 
-// keyColumns is how many of the columns tell rows apart.
+// keyColumns returns the number of columns that tell rows apart.
 func (c *comparison) keyColumns() int {
 	if c.keys == 0 {
 		return len(c.columns)
@@ -115,8 +115,8 @@ func (c *comparison) findRepeated(ctx context.Context) (err error) {
 	if c.keys > 0 {
 		sides = [2]string{c.read(0, c.A.Parts), c.read(1, c.B.Parts)}
 	}
-	query := fmt.Sprintf("SELECT h, sum(n) AS n FROM (SELECT %s AS h, 1 AS n, false AS b FROM (%s) UNION ALL SELECT %s, "+
-		"1, true FROM (%s)) "+
+	query := fmt.Sprintf("SELECT h, sum(n) AS n FROM (SELECT %s AS h, 1 AS n, false AS b FROM (%s) UNION ALL SELECT "+
+		"%s, 1, true FROM (%s)) "+
 		"GROUP BY h HAVING count(*) FILTER (b) > 1 OR count(*) FILTER (NOT b) > 1", c.hash(sideName(0)), sides[0],
 		c.hash(sideName(1)), sides[1])
 	path, rows, err := c.put(ctx, "repeated", query, nil)
@@ -129,8 +129,8 @@ func (c *comparison) findRepeated(ctx context.Context) (err error) {
 	}
 	for side, into := range []*int64{&c.result.RepeatedA, &c.result.RepeatedB} {
 		by := names(side, c.keys)
-		if err := c.one(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT %s FROM (%s) GROUP BY %s HAVING count(*) > 1)", by,
-			c.ofRepeated(side, sides[side], "SEMI"), by), into); err != nil {
+		if err := c.one(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT %s FROM (%s) GROUP BY %s HAVING count(*) > 1)",
+			by, c.ofRepeated(side, sides[side], "SEMI"), by), into); err != nil {
 			return err
 		}
 	}
@@ -172,8 +172,8 @@ func (c *comparison) leftOver(ctx context.Context) (relation string, err error) 
 	}
 	paths := make([]string, shares)
 	for k := range paths {
-		query := fmt.Sprintf("SELECT %s, CAST(sum(n) AS BIGINT) AS n FROM (%s) WHERE (%s >> 32) %% %d = %d GROUP BY %s "+
-			"HAVING sum(n) <> 0",
+		query := fmt.Sprintf("SELECT %s, CAST(sum(n) AS BIGINT) AS n FROM (%s) WHERE (%s >> 32) %% %d = %d GROUP BY "+
+			"%s HAVING sum(n) <> 0",
 			strings.Join(by[:count], ", "), rows, c.hash(leftName), shares, k, strings.Join(by, ", "))
 		if paths[k], _, err = c.put(ctx, fmt.Sprintf("left-%d", k), query,
 			func(_, i int) string { return leftName(i) }); err != nil {
@@ -215,7 +215,8 @@ func (c *comparison) sideBySide(ctx context.Context) (string, error) {
 func (c *comparison) apart(left string) string {
 	values := func(side int, sign string) string {
 		return strings.Join(each(len(c.columns),
-			func(i int) string { return fmt.Sprintf("CASE WHEN n %s 0 THEN v%d END AS %s", sign, i, at(side, i)) }), ", ")
+			func(i int) string { return fmt.Sprintf("CASE WHEN n %s 0 THEN v%d END AS %s", sign, i, at(side, i)) }),
+			", ")
 	}
 	return fmt.Sprintf("SELECT n > 0 AS in_a, n < 0 AS in_b, %s, %s, abs(n) AS times FROM (%s)", values(0, ">"),
 		values(1, "<"), left)
@@ -223,15 +224,16 @@ func (c *comparison) apart(left string) string {
 
 // joined makes such a relation of two sides in which no key occurs twice.
 func (c *comparison) joined(a, b string) string {
-	on := each(c.keyColumns(), func(i int) string { return fmt.Sprintf("%s IS NOT DISTINCT FROM %s", at(0, i), at(1, i)) })
+	on := each(c.keyColumns(),
+		func(i int) string { return fmt.Sprintf("%s IS NOT DISTINCT FROM %s", at(0, i), at(1, i)) })
 	for i, col := range c.columns {
 		if col.float && c.keys == 0 {
 			on = append(on, fmt.Sprintf("%s IS NOT DISTINCT FROM %s", sign(at(0, i)), sign(at(1, i))))
 		}
 	}
 	n := len(c.columns)
-	return fmt.Sprintf("SELECT coalesce(in_a, false) AS in_a, coalesce(in_b, false) AS in_b, %s, %s, CAST(1 AS BIGINT) "+
-		"AS times FROM "+
+	return fmt.Sprintf("SELECT coalesce(in_a, false) AS in_a, coalesce(in_b, false) AS in_b, %s, %s, CAST(1 AS "+
+		"BIGINT) AS times FROM "+
 		"(SELECT true AS in_a, * FROM (%s)) FULL JOIN (SELECT true AS in_b, * FROM (%s)) ON %s",
 		names(0, n), names(1, n), a, b, strings.Join(on, " AND "))
 }
@@ -241,8 +243,8 @@ func (c *comparison) joined(a, b string) string {
 func (c *comparison) joinedOnce(ctx context.Context, single, left string) (string, error) {
 	by := strings.Join(each(c.keys, leftName), ", ")
 	many, _, err := c.put(ctx, "many",
-		fmt.Sprintf("SELECT %[1]s FROM %[2]s GROUP BY %[1]s HAVING sum(greatest(n, 0)) > 1 OR sum(greatest(-n, 0)) > 1", by,
-			left), nil)
+		fmt.Sprintf("SELECT %[1]s FROM %[2]s GROUP BY %[1]s HAVING sum(greatest(n, 0)) > 1 OR sum(greatest(-n, 0)) > 1",
+			by, left), nil)
 	if err != nil {
 		return "", err
 	}
@@ -285,7 +287,8 @@ func (c *comparison) summarize(ctx context.Context, relation string) error {
 		}
 	}
 	err := c.one(ctx, fmt.Sprintf("SELECT %s FROM (SELECT *, %s FROM (%s)) WHERE NOT in_a OR NOT in_b OR %s",
-		strings.Join(list, ", "), strings.Join(flags, ", "), relation, strings.Join(each(n, unlike), " OR ")), targets...)
+		strings.Join(list, ", "), strings.Join(flags, ", "), relation,
+		strings.Join(each(n, unlike), " OR ")), targets...)
 	if err != nil {
 		return err
 	}

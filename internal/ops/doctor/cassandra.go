@@ -26,7 +26,7 @@ const (
 	peersAtOnce = 8
 )
 
-// Cassandra is what the checks of a state there need.
+// Cassandra holds the inputs of the checks of a state in Cassandra.
 type Cassandra struct {
 	Hosts       []string
 	Keyspace    string
@@ -54,7 +54,8 @@ type Cassandra struct {
 func (c *Cassandra) Service() Service {
 	s := Service{Name: "state", Close: c.Close}
 	for _, host := range c.Hosts {
-		s.Checks = append(s.Checks, Check{Name: host, Look: func(ctx context.Context) Result { return c.host(ctx, host) }})
+		s.Checks = append(s.Checks, Check{Name: host,
+			Look: func(ctx context.Context) Result { return c.host(ctx, host) }})
 	}
 	s.Checks = append(s.Checks,
 		Check{Name: "nodes", Limit: 20 * time.Second, Gate: true, Look: c.others},
@@ -161,7 +162,8 @@ func (c *Cassandra) judgeNodes(more int) Result {
 	switch {
 	case len(c.down) > 0:
 		r.Verdict, r.Seen = Warning, r.Seen+"; not "+strings.Join(away, ", ")
-		r.Mend = "start the nodes, or see why this machine does not reach them at the addresses that they tell their clients"
+		r.Mend = "start the nodes, or see why this machine does not reach them at the addresses that they tell " +
+			"their clients"
 	case len(schemas) > 1:
 		r.Verdict, r.Seen, r.Mend = Warning, r.Seen+"; they do not agree on what tables there are",
 			"wait a moment; if it lasts, see the nodes' logs"
@@ -251,8 +253,8 @@ func JudgeReplication(copies, asked map[string]int, datacenter string, all, up m
 	wanted, nodes, alive := counted(copies, datacenter, all, up)
 	if wanted == 0 {
 		return Result{Verdict: Bad, Seen: "no copies are kept in datacenter " + datacenter + ": " + CopiesText(copies),
-			Mend: "ALTER KEYSPACE … WITH replication, with the datacenter in it, then `nodetool repair --full` on each node; " +
-				StopHint}
+			Mend: "ALTER KEYSPACE … WITH replication, with the datacenter in it, then `nodetool repair --full` on " +
+				"each node; " + StopHint}
 	}
 	quorum := wanted/2 + 1
 	r := good("%s, of which each request needs %d", CopiesText(copies), quorum)
@@ -267,7 +269,8 @@ func JudgeReplication(copies, asked map[string]int, datacenter string, all, up m
 			Seen: fmt.Sprintf("%s: %d nodes are needed for each request, and %d can be reached", CopiesText(copies),
 				quorum, alive)}
 	case nodes < wanted:
-		r.Verdict, r.Seen, r.Mend = Warning, fmt.Sprintf("%s on %s", CopiesText(copies), plural(nodes, "node", "nodes")), mend
+		r.Verdict, r.Seen, r.Mend = Warning, fmt.Sprintf("%s on %s", CopiesText(copies),
+			plural(nodes, "node", "nodes")), mend
 	case len(asked) > 0 && !SameCopies(copies, asked):
 		r.Verdict, r.Seen = Warning, r.Seen+"; the configuration asks for "+CopiesText(Asked(copies, asked))
 		r.Mend = "write into the configuration what it keeps: " + Written(copies)
@@ -285,8 +288,8 @@ func JudgeReplication(copies, asked map[string]int, datacenter string, all, up m
 // quorum of them may have none of what was written before.
 const StopHint = "stop all workers until the repair has ended"
 
-// Asked is what a configuration asks of a keyspace that is there: a plain number is that of
-// each datacenter that it keeps.
+// Asked returns the copies by datacenter that a configuration asks of an existing keyspace. A plain number
+// counts for each datacenter of the keyspace.
 func Asked(copies, asked map[string]int) map[string]int {
 	n := asked[""]
 	if n == 0 || copies[""] > 0 {
@@ -327,7 +330,7 @@ func sum(copies map[string]int) (all int) {
 	return all
 }
 
-// Written is how a configuration asks for copies.
+// Written returns the configuration's setting for so many copies.
 func Written(copies map[string]int) string {
 	if n := copies[""]; n > 0 {
 		return fmt.Sprintf("`replication: %d`", n)

@@ -25,11 +25,11 @@ const (
 // Limits of a check.
 const (
 	limitDefault = 10 * time.Second
-	// afterLimit is how long a check may take to come back when its time is over.
+	// afterLimit is the time that a check has to return once its time is over.
 	afterLimit = 2 * time.Second
 )
 
-// Result is what came of a check.
+// Result is the result of a check.
 type Result struct {
 	Verdict Verdict
 	Seen    string
@@ -55,7 +55,7 @@ type Check struct {
 	Look  func(ctx context.Context) Result
 }
 
-// Service is what is looked at in order, while others are looked at, too.
+// Service lists the checks of a service. They run in order; services are checked at the same time.
 type Service struct {
 	Name   string
 	Checks []Check
@@ -134,12 +134,14 @@ func Must(ctx context.Context, s Service) error {
 func (s Service) examine(ctx context.Context, most time.Duration) (out []Finding) {
 	stopped, stuck := "", false
 	for _, c := range s.Checks {
-		f := Finding{Service: s.Name, Check: c.Name, Verdict: Skipped, Seen: "not looked at: see " + s.Name + ", " + stopped}
+		f := Finding{Service: s.Name, Check: c.Name, Verdict: Skipped,
+			Seen: "not looked at: see " + s.Name + ", " + stopped}
 		if stopped == "" && ctx.Err() == nil {
 			begun := time.Now()
 			var r Result
 			r, stuck = c.look(ctx, most)
-			f.Verdict, f.Seen, f.Mend, f.MS, f.above = r.Verdict, r.Seen, r.Mend, time.Since(begun).Milliseconds(), r.above
+			f.Verdict, f.Seen, f.Mend, f.MS, f.above = r.Verdict, r.Seen, r.Mend,
+				time.Since(begun).Milliseconds(), r.above
 			if stuck || c.Gate && r.Verdict != Good && r.Verdict != Warning {
 				stopped = c.Name
 			}

@@ -31,15 +31,16 @@ func TestOrderIsThatOfTheChecks(t *testing.T) {
 		{Name: "one", Close: func() { closed++ }, Checks: []Check{{Name: "a", Look: says(Good, "x")},
 			{Name: "b", Gate: true, Look: says(Bad,
 				"y")}, {Name: "c", Look: says(Good, "z")}}},
-		{Name: "two", Checks: []Check{{Name: "d", Gate: true, Look: says(Warning, "v")}, {Name: "e", Look: says(Ours, "w")}}},
+		{Name: "two", Checks: []Check{{Name: "d", Gate: true, Look: says(Warning, "v")}, {Name: "e",
+			Look: says(Ours, "w")}}},
 	}, 0)
 	require.NoError(t, err)
 	var got []string
 	for _, f := range found {
 		got = append(got, f.Service+" "+f.Check+" "+string(f.Verdict)+" "+f.Seen)
 	}
-	require.Equal(t, []string{"one a good x", "one b bad y", "one c skipped not looked at: see one, b", "two d warning v",
-		"two e ours w"},
+	require.Equal(t, []string{"one a good x", "one b bad y", "one c skipped not looked at: see one, b",
+		"two d warning v", "two e ours w"},
 		got)
 	require.Equal(t, 1, closed)
 	require.Equal(t, Bad, Worst(found))
@@ -78,7 +79,11 @@ func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := Examine(ctx, []Service{{Name: "a",
-		Checks: []Check{{Look: func(ctx context.Context) Result { cancel(); <-ctx.Done(); return Failed(ctx.Err()) }}}}}, 0)
+		Checks: []Check{{Look: func(ctx context.Context) Result {
+			cancel()
+			<-ctx.Done()
+			return Failed(ctx.Err())
+		}}}}}, 0)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -100,7 +105,8 @@ func TestOneCauseOnce(t *testing.T) {
 		state := Check{Look: func(context.Context) Result { return Result{Verdict: verdict} }}
 		found, err := Examine(t.Context(), []Service{{Name: "state", Checks: []Check{state}}, above}, 0)
 		require.NoError(t, err)
-		require.Equal(t, []Verdict{verdict, want, Skipped}, []Verdict{found[0].Verdict, found[1].Verdict, found[2].Verdict},
+		require.Equal(t, []Verdict{verdict, want, Skipped}, []Verdict{found[0].Verdict, found[1].Verdict,
+			found[2].Verdict},
 			"%+v", found)
 	}
 	require.ErrorIs(t, Must(t.Context(), above), gone)
@@ -129,7 +135,8 @@ func TestReplication(t *testing.T) {
 		{m{"": 3}, m{"eu": 3}, "", m{"a": 3}, m{"a": 3}, Good, "3 copies"},
 		{m{"a": 3, "b": 3}, m{"a": 3, "b": 3}, "a", m{"a": 3, "b": 3}, m{"a": 3}, Good, "3 copies in a, 3 copies in b"},
 		{m{"": 3}, m{"": 3}, "", m{"a": 1}, m{"a": 1}, Bad, "2 nodes are needed for each request, and there are 1"},
-		{m{"": 3}, m{"": 3}, "", m{"a": 3}, m{"a": 1}, Bad, "2 nodes are needed for each request, and 1 can be reached"},
+		{m{"": 3}, m{"": 3}, "", m{"a": 3}, m{"a": 1}, Bad,
+			"2 nodes are needed for each request, and 1 can be reached"},
 		{m{"": 3}, m{"": 3}, "", m{"a": 2}, m{"a": 2}, Warning, "3 copies on 2 nodes"},
 		{m{"": 1}, m{"": 1}, "", m{"a": 3}, m{"a": 3}, Warning, "a node that is away stops all work"},
 		{m{"": 2}, m{"": 2}, "", m{"a": 3}, m{"a": 3}, Warning, "a node that is away stops all work"},
@@ -147,7 +154,8 @@ func TestReplication(t *testing.T) {
 		require.Equal(t, tc.verdict != Good, r.Mend != "")
 		adds := tc.datacenter != "" && tc.copies[tc.datacenter] == 0 || strings.Contains(r.Seen, "asks for") &&
 			KeepsFewer(tc.copies, tc.asked)
-		require.Equal(t, adds, strings.Contains(r.Mend, "stop all workers until the repair has ended"), "%v %s", tc, r.Mend)
+		require.Equal(t, adds, strings.Contains(r.Mend, "stop all workers until the repair has ended"),
+			"%v %s", tc, r.Mend)
 		require.Equal(t, adds, strings.Contains(r.Mend, "repair --full"), "%v %s", tc, r.Mend)
 	}
 }
@@ -258,9 +266,10 @@ func TestParts(t *testing.T) {
 		"remove": {Good, Good, Good, Good, Bad},
 	} {
 		memory := &partstest.Memory{}
-		found, err := Examine(t.Context(), []Service{Parts("", func(context.Context) (parts.Backend, string, func(), error) {
-			return backend{memory, deny}, t.TempDir(), nil, nil
-		})}, 0)
+		found, err := Examine(t.Context(),
+			[]Service{Parts("", func(context.Context) (parts.Backend, string, func(), error) {
+				return backend{memory, deny}, t.TempDir(), nil, nil
+			})}, 0)
 		require.NoError(t, err)
 		for i, f := range found {
 			require.Equal(t, want[i], f.Verdict, "%s: %+v", deny, f)
@@ -302,6 +311,7 @@ func TestDeclared(t *testing.T) {
 		"CREATE TABLE IF NOT EXISTS t (a text,\n\t b blob, c int, PRIMARY KEY ((a), b)) WITH x = 1")
 	require.Equal(t, "t", table)
 	require.Equal(t, "a b c", strings.Join(columns, " "))
-	table, columns = cassandra.Declared("CREATE TABLE IF NOT EXISTS s (one tinyint PRIMARY KEY, version int) WITH y = 2")
+	table, columns = cassandra.Declared("CREATE TABLE IF NOT EXISTS s (one tinyint PRIMARY KEY, version " +
+		"int) WITH y = 2")
 	require.Equal(t, "s one version", table+" "+strings.Join(columns, " "))
 }

@@ -27,7 +27,7 @@ const (
 	freeBad       = 512 << 20
 )
 
-// Machine is what is looked at of this machine.
+// Machine holds the inputs of the checks of this machine.
 type Machine struct {
 	Program string // version of this program
 	Engine  string // of DuckDB
@@ -80,7 +80,8 @@ func (m Machine) memory(context.Context) Result {
 	case uses < budget.MemoryBytesMin:
 		r.Verdict, r.Mend = Bad, "a run needs at least "+format.Size(budget.MemoryBytesMin)
 	case uses > there:
-		r.Verdict, r.Mend = Bad, "the system ends processes that use more than there is: name less, worker: {memory: SIZE}"
+		r.Verdict, r.Mend = Bad,
+			"the system ends processes that use more than there is: name less, worker: {memory: SIZE}"
 	case free > 0 && free < uses:
 		r.Verdict, r.Seen = Warning, r.Seen+fmt.Sprintf("; others have left %s of it", format.Size(free))
 		r.Mend = "name less, worker: {memory: SIZE}, or end what else needs memory here"
@@ -88,7 +89,7 @@ func (m Machine) memory(context.Context) Result {
 	return r
 }
 
-// available is what the system could give at once; 0 unknown.
+// available returns the bytes that the system could give at once; 0 if that is unknown.
 func available() int64 {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -221,7 +222,7 @@ func locks(path string) Result {
 	return good("")
 }
 
-// kindOfFiles is what is known of a file system.
+// kindOfFiles describes a type of file system.
 type kindOfFiles struct {
 	name        string
 	far, memory bool

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// partBytes is how large the part is that is tried: more than one chunk of Cassandra's.
+	// partBytes is the size of the part that is tried: more than one chunk of Cassandra's.
 	partBytes = 1<<20 + 1
 	// partRoot begins its key: no workspace can be called so.
 	partRoot = "_doctor/"
-	// partForget is when a part that an earlier look has left behind is removed.
+	// partForget is the age at which a part that an earlier look has left behind is removed.
 	partForget = time.Hour
 	// partPause is slow: a part of this size takes a second.
 	partSlow = time.Second
@@ -91,7 +91,8 @@ func (p *partProbe) write(ctx context.Context) Result {
 	if err != nil {
 		return Failed(err)
 	}
-	if sum, n, err := parts.Checksum(bytes.NewReader(p.content)); err != nil || sum != info.Checksum || n != info.Bytes {
+	if sum, n, err := parts.Checksum(bytes.NewReader(p.content)); err != nil || sum != info.Checksum ||
+		n != info.Bytes {
 		return Result{Verdict: Bad, Seen: "what was written is acknowledged with another checksum",
 			Mend: "see the service's log; do not use it"}
 	}

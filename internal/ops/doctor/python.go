@@ -8,7 +8,7 @@ import (
 	"thalweg/internal/base/format"
 )
 
-// Python is what the checks of the interpreter need.
+// Python holds the inputs of the checks of the interpreter.
 type Python struct {
 	// Start starts an interpreter as runs do, and gives what it says of itself.
 	Start func(ctx context.Context) (string, error)

@@ -11,7 +11,7 @@ import (
 	"thalweg/internal/store/queue/rabbitmq"
 )
 
-// Broker is what the checks of a RabbitMQ need.
+// Broker holds the inputs of the checks of a RabbitMQ.
 type Broker struct {
 	Hosts []string
 	// Look connects to one node of the broker.
@@ -29,7 +29,8 @@ var oldestBroker = [2]int{3, 8}
 func (b *Broker) Service() Service {
 	s := Service{Name: "queue", Close: b.close}
 	for _, host := range b.Hosts {
-		s.Checks = append(s.Checks, Check{Name: host, Look: func(ctx context.Context) Result { return b.host(ctx, host) }})
+		s.Checks = append(s.Checks, Check{Name: host,
+			Look: func(ctx context.Context) Result { return b.host(ctx, host) }})
 	}
 	s.Checks = append(s.Checks,
 		Check{Name: "nodes", Gate: true, Look: b.nodes},
@@ -76,7 +77,8 @@ func JudgeBroker(product, version, secured, host string) Result {
 	case product != "RabbitMQ":
 		r.Verdict, r.Mend = Bad, "only RabbitMQ has queues of the kind that is needed"
 	case number[0] < oldestBroker[0] || number[0] == oldestBroker[0] && number[1] < oldestBroker[1]:
-		r.Verdict, r.Mend = Bad, fmt.Sprintf("quorum queues need RabbitMQ %d.%d or later", oldestBroker[0], oldestBroker[1])
+		r.Verdict, r.Mend = Bad, fmt.Sprintf("quorum queues need RabbitMQ %d.%d or later", oldestBroker[0],
+			oldestBroker[1])
 	case secured == "" && !isLoopback(host):
 		r.Verdict, r.Seen, r.Mend = Warning, r.Seen+", without TLS",
 			"passwords and names of runs can be read on the way: queue: {rabbitmq: {tls: …}}"
@@ -112,8 +114,8 @@ func (b *Broker) queues(ctx context.Context) Result {
 	for _, h := range found {
 		if h.Wrong != "" {
 			return Result{Verdict: Bad, Seen: h.Queue + " is not as workers need it: " + h.Wrong,
-				Mend: "delete the queue (`rabbitmqctl delete_queue`): workers make it anew, and what waited in it is known to " +
-					"the state"}
+				Mend: "delete the queue (`rabbitmqctl delete_queue`): workers make it anew, and what waited in it is " +
+					"known to the state"}
 		}
 		waiting += h.Waiting
 		if h.There {

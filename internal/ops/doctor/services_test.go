@@ -112,8 +112,10 @@ func TestCassandra(t *testing.T) {
 
 	require.NoError(t, session.Query("UPDATE state_schema SET version = 99 WHERE one = 0").ExecContext(t.Context()))
 	says(t, examine(t, cfg, 0), "state tables", doctor.Bad, "version 99", "newer program")
-	require.NoError(t, session.Make(t.Context(), []string{"DROP TABLE part_chunks", "ALTER TABLE state_notes DROP data"}))
-	says(t, examine(t, cfg, 0), "state tables", doctor.Bad, "missing: state_notes.data, part_chunks", "{{do cluster-init")
+	require.NoError(t, session.Make(t.Context(), []string{"DROP TABLE part_chunks",
+		"ALTER TABLE state_notes DROP data"}))
+	says(t, examine(t, cfg, 0), "state tables", doctor.Bad, "missing: state_notes.data, part_chunks",
+		"{{do cluster-init")
 	require.NoError(t, session.Make(t.Context(),
 		[]string{"ALTER KEYSPACE " + keyspace.Keyspace +
 			" WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}"}))
@@ -182,7 +184,8 @@ func TestServicesThatHang(t *testing.T) {
 	begun := time.Now()
 	found := examine(t, cfg, time.Second)
 	effort.Promised(t, begun, 30*time.Second)
-	for _, check := range []string{"state " + cfg.State.Cassandra.Hosts[0], "parts reach", "queue " + cfg.Queue.Hosts[0]} {
+	for _, check := range []string{"state " + cfg.State.Cassandra.Hosts[0], "parts reach", "queue " +
+		cfg.Queue.Hosts[0]} {
 		says(t, found, check, doctor.Bad, "no answer within 1s", "overloaded")
 	}
 	says(t, found, "machine cores", doctor.Good, "", "")
@@ -288,8 +291,8 @@ func TestStateInADirectory(t *testing.T) {
 	go func() {
 		defer close(done)
 		for tick := time.NewTicker(100 * time.Millisecond); ; {
-			data, _ := json.Marshal(registry.WorkerEntry{Owner: "elsewhere/1", Host: "elsewhere", PID: 1, Engine: "duckdb-0",
-				Python: "none"})
+			data, _ := json.Marshal(registry.WorkerEntry{Owner: "elsewhere/1", Host: "elsewhere", PID: 1,
+				Engine: "duckdb-0", Python: "none"})
 			note := state.Note{Topic: "workers", Name: "elsewhere/1", Data: data, Time: time.Now().Add(-time.Minute)}
 			if err := store.PutNote(ctx, "_fleet", note); err != nil {
 				return
@@ -334,10 +337,12 @@ func TestStateInADirectory(t *testing.T) {
 
 func TestPython(t *testing.T) {
 	t.Parallel()
-	list, err := fleet.Doctor(t.Context(), fleet.DoctorOptions{Process: runtime.Process{Interpreter: "/nowhere/python3"}})
+	list, err := fleet.Doctor(t.Context(),
+		fleet.DoctorOptions{Process: runtime.Process{Interpreter: "/nowhere/python3"}})
 	require.NoError(t, err)
-	named, err := fleet.Doctor(t.Context(), fleet.DoctorOptions{Process: runtime.Process{Interpreter: "/nowhere/python3"},
-		Named: true})
+	named, err := fleet.Doctor(t.Context(),
+		fleet.DoctorOptions{Process: runtime.Process{Interpreter: "/nowhere/python3"},
+			Named: true})
 	require.NoError(t, err)
 	require.Equal(t, doctor.Bad, named[len(named)-1].Verdict, "no worker begins without it")
 	right, err := fleet.Doctor(t.Context(), fleet.DoctorOptions{Process: runtime.Process{Interpreter: "python3"}})
@@ -370,26 +375,29 @@ func TestTLS(t *testing.T) {
 		verdict      doctor.Verdict
 		mend         string
 	}{
-		"right": {&clusterconfig.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}, node, broker, doctor.Good, ""},
+		"right": {&clusterconfig.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}, node, broker,
+			doctor.Good, ""},
 		"by name": {&clusterconfig.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key,
 			ServerName: "elsewhere.example"},
 			other,
 			otherBroker, doctor.Good, ""},
-		"wrong CA": {&clusterconfig.TLS{CA: stranger.File, Cert: client.Cert, Key: client.Key}, node, broker, doctor.Bad,
-			"tls: {ca: FILE}"},
+		"wrong CA": {&clusterconfig.TLS{CA: stranger.File, Cert: client.Cert, Key: client.Key}, node,
+			broker, doctor.Bad, "tls: {ca: FILE}"},
 		"wrong name": {&clusterconfig.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}, other, otherBroker,
 			doctor.Bad,
 			"tls: {server_name: NAME}"},
-		"no own":      {&clusterconfig.TLS{CA: authority.File}, node, broker, doctor.Bad, "tls: {cert: FILE, key: FILE}"},
+		"no own": {&clusterconfig.TLS{CA: authority.File}, node, broker, doctor.Bad,
+			"tls: {cert: FILE, key: FILE}"},
 		"no TLS here": {nil, node, broker, doctor.Bad, ""},
-		"none there":  {&clusterconfig.TLS{CA: authority.File}, keyspace.Hosts[0], u.Host, doctor.Bad, "does not speak TLS"},
+		"none there": {&clusterconfig.TLS{CA: authority.File}, keyspace.Hosts[0], u.Host, doctor.Bad,
+			"does not speak TLS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := inCassandra(cassandra.Config{Hosts: []string{tc.node}, Keyspace: keyspace.Keyspace})
 			cfg.State.Cassandra.TLS = tc.tls
-			cfg.Queue = &clusterconfig.RabbitMQ{Hosts: []string{tc.broker}, Username: u.User.Username(), Password: password,
-				VHost: "/", TLS: tc.tls}
+			cfg.Queue = &clusterconfig.RabbitMQ{Hosts: []string{tc.broker}, Username: u.User.Username(),
+				Password: password, VHost: "/", TLS: tc.tls}
 			found := examine(t, cfg, 0)
 			says(t, found, "state "+tc.node, tc.verdict, "", tc.mend)
 			says(t, found, "queue "+tc.broker, tc.verdict, "", tc.mend)
@@ -408,7 +416,8 @@ func TestClusterChaosTLS(t *testing.T) {
 	authority, stranger := securetest.NewAuthority(t), securetest.NewAuthority(t)
 	server, client := authority.Sign("127.0.0.1", "localhost"), authority.Sign("a worker")
 	dir := t.TempDir()
-	for name, from := range map[string]string{"ca.pem": authority.File, "cert.pem": server.Cert, "key.pem": server.Key} {
+	for name, from := range map[string]string{"ca.pem": authority.File, "cert.pem": server.Cert,
+		"key.pem": server.Key} {
 		text, err := os.ReadFile(from)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
@@ -416,8 +425,8 @@ func TestClusterChaosTLS(t *testing.T) {
 	services := func(args ...string) string {
 		cmd := exec.Command("../../../scripts/services", args...)
 		for _, v := range os.Environ() { // a cluster of its own, whatever the caller's is like
-			if name, _, _ := strings.Cut(v, "="); !slices.Contains([]string{"NODES", "PORTS", "ONLY", "WATCH", "CQL_PORT",
-				"AMQP_PORT",
+			if name, _, _ := strings.Cut(v, "="); !slices.Contains([]string{"NODES", "PORTS", "ONLY",
+				"WATCH", "CQL_PORT", "AMQP_PORT",
 				"THALWEG_SERVICES"}, name) {
 				cmd.Env = append(cmd.Env, v)
 			}

@@ -11,7 +11,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// File is what the checks of a state in a directory need.
+// File holds the inputs of the checks of a state in a directory.
 type File struct {
 	Dir string
 	// Open opens the state.

@@ -19,7 +19,7 @@ const (
 	renewForget = 10 * time.Minute
 )
 
-// Worker is what a worker says of itself.
+// Worker describes a worker by its own record.
 type Worker struct {
 	Name   string // host and process
 	Engine string
@@ -37,7 +37,7 @@ type OpenRuns struct {
 	Why          []string // this machine could not work on some; none: it could on all that were looked at
 }
 
-// Workers is what the checks of the other workers need.
+// Workers holds the inputs of the checks of the other workers.
 type Workers struct {
 	Open   func(ctx context.Context) error
 	List   func(ctx context.Context) ([]Worker, error)
@@ -103,7 +103,8 @@ func (w *Workers) able() Result {
 		}
 	}
 	if len(said) > 0 {
-		return Result{Verdict: Warning, Seen: strings.Join(said, "; "), Mend: "mend what they say; they go on by themselves"}
+		return Result{Verdict: Warning, Seen: strings.Join(said, "; "),
+			Mend: "mend what they say; they go on by themselves"}
 	}
 	return good("all take work")
 }
@@ -127,12 +128,15 @@ func (w *Workers) versions() Result {
 	}
 	switch {
 	case len(other) > 0:
-		return Result{Verdict: Warning, Seen: strings.Join(other, "; ") + fmt.Sprintf(" (here: %s, %s)", w.Engine, w.Hash),
-			Mend: "a run stays with workers of the versions that it began with: drain the old ones when their runs are over"}
+		return Result{Verdict: Warning, Seen: strings.Join(other, "; ") + fmt.Sprintf(" (here: %s, %s)",
+			w.Engine, w.Hash),
+			Mend: "a run stays with workers of the versions that it began with: drain the old ones when their " +
+				"runs are over"}
 	case len(pythons) > 1:
 		return Result{Verdict: Warning, Seen: "they have different Pythons: " +
 			strings.Join(slices.Sorted(maps.Keys(pythons)), ", "),
-			Mend: "a run with formulas stays with workers whose interpreter is the same: install the same one everywhere"}
+			Mend: "a run with formulas stays with workers whose interpreter is the same: install the same " +
+				"one everywhere"}
 	}
 	return good("all have DuckDB and bucket hash of this program")
 }
@@ -184,8 +188,8 @@ func (w *Workers) clocks(ctx context.Context) Result {
 	return JudgeClock(whose, worst, 0)
 }
 
-// heardAll reports whether nobody is left from whom to hear. Who seems to be gone may have
-// a clock that is behind.
+// heardAll reports whether each worker has renewed its record, or is gone for good. A worker that seems gone is waited
+// for until renewForget, because its clock may be behind.
 func (w *Workers) heardAll(told map[string]time.Duration) bool {
 	for _, k := range w.found {
 		if _, heard := told[k.Name]; !heard && !(k.Gone && w.Now().Sub(k.Seen) > renewForget) {
@@ -195,7 +199,7 @@ func (w *Workers) heardAll(told map[string]time.Duration) bool {
 	return true
 }
 
-// apart is how far a clock is off at least that showed a time at a moment between two.
+// apart returns the least error of a clock that showed a time at some moment between from and to.
 func apart(shown, from, to time.Time) time.Duration {
 	switch {
 	case shown.After(to):
@@ -213,11 +217,13 @@ func (w *Workers) runs(ctx context.Context) Result {
 	}
 	if len(runs.Why) > 0 {
 		return Result{Verdict: Warning, Seen: "this machine cannot work on: " + strings.Join(runs.Why, "; "),
-			Mend: "other workers may; else mend it here: what a run needs is looked at as a worker does before it begins"}
+			Mend: "other workers may; else mend it here: what a run needs is looked at as a worker does " +
+				"before it begins"}
 	}
 	seen := good("%s; this machine has what they need", format.Counted(int64(runs.Open), "run", "runs"))
 	if runs.Looked < runs.Open {
-		seen.Seen = fmt.Sprintf("%d runs; this machine has what the %d that were looked at need", runs.Open, runs.Looked)
+		seen.Seen = fmt.Sprintf("%d runs; this machine has what the %d that were looked at need",
+			runs.Open, runs.Looked)
 	}
 	return seen
 }

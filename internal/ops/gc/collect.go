@@ -13,7 +13,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Config says what is collected.
+// Config selects the garbage to collect.
 type Config struct {
 	Store     state.Store
 	Parts     parts.Backend
@@ -33,7 +33,7 @@ type Config struct {
 	Checkpoint func(job.CrashPoint) // for tests that die there; may be nil
 }
 
-// Amount is how many of something there are, and their bytes where that is known.
+// Amount is a number of things, and their bytes if those are known.
 type Amount struct {
 	Count int64 `json:"count"`
 	Bytes int64 `json:"bytes"`
@@ -41,7 +41,7 @@ type Amount struct {
 
 func (a *Amount) add(bytes int64) { a.Count, a.Bytes = a.Count+1, a.Bytes+bytes }
 
-// Report is what is, or would be, removed, and what was left.
+// Report lists what was, or would be, removed and what was left.
 type Report struct {
 	Drops []int64 `json:"dropped_now"` // runs that are over the limits
 	// what becomes of each run that is not dropped yet, the latest first; nil: no limits are given
@@ -51,8 +51,9 @@ type Report struct {
 	Dropped     Amount    `json:"dropped_parts"`   // of dropped runs
 	Unpublished Amount    `json:"unpublished"`     // temporary files and uploads that dead attempts announced
 	Purged      int64     `json:"purged_nodes"`    // of dropped runs: their records of work
-	Held        Amount    `json:"held_parts"`      // of dropped runs, and withdrawn ones: others read them, or are at it
-	Unknown     Amount    `json:"unknown_parts"`   // that state does not know: they stay
+	// of dropped runs, and withdrawn ones: others read them, or are at it
+	Held    Amount `json:"held_parts"`
+	Unknown Amount `json:"unknown_parts"` // that state does not know: they stay
 }
 
 // collector is one call of Collect.
@@ -213,7 +214,8 @@ func (l Limits) given() bool { return l.Keep != 0 || l.OlderThan != 0 }
 
 func (l Limits) check() error {
 	if l.Keep < 0 || l.OlderThan < 0 {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("a retention of %d runs, or of %s", l.Keep, l.OlderThan),
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("a retention of %d runs, or of %s",
+			l.Keep, l.OlderThan),
 			Hint: "{{set keep}} is a number of runs from 1 on, {{set older-than}} a time such as 30d"}
 	}
 	return nil

@@ -48,8 +48,8 @@ func TestChaosCollectMuch(t *testing.T) {
 	begun := time.Now()
 	said := b.collect(b.store, s, true)
 	runtime.ReadMemStats(&after)
-	t.Logf("%d runs, %d parts: %s, %d MB allocated in all", runs, batches*each, time.Since(begun).Round(time.Millisecond),
-		(after.TotalAlloc-before.TotalAlloc)>>20)
+	t.Logf("%d runs, %d parts: %s, %d MB allocated in all", runs, batches*each,
+		time.Since(begun).Round(time.Millisecond), (after.TotalAlloc-before.TotalAlloc)>>20)
 	require.Equal(t, int64(batches*each/2), said.Held.Count,
 		"what is withdrawn stays: runs that are not over read the node")
 	require.Equal(t, said, b.collect(b.store, s, false))

@@ -9,7 +9,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// reads is what the plans of runs that are not dropped name.
+// reads lists the nodes that plans of runs which are not dropped name.
 type reads struct {
 	foreign map[state.NodeKey]bool // nodes of other runs than the one that reads; no Node: all of the run's
 	// nodes, also of the same run, that runs which are not over were planned to read; likewise

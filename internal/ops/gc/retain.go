@@ -16,7 +16,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Verdict says what becomes of a run under the limits, and why.
+// Verdict is the decision on a run under the limits, and its reason.
 type Verdict struct {
 	Run   int64  `json:"run"`
 	Drops bool   `json:"drops"`
@@ -50,8 +50,8 @@ func (c *collector) retain(ctx context.Context) error {
 	return c.drop(ctx, over)
 }
 
-// kind is what runs have in common of which later ones take the place of earlier
-// ones: the script, what it was given, and which of its nodes were run.
+// kind returns a text that is the same for runs of which later ones replace earlier ones: script, inputs, and
+// the nodes that were run.
 func (c *collector) kind(run state.Run) string {
 	names := make([]string, len(run.Nodes))
 	for i, n := range run.Nodes {
@@ -154,7 +154,9 @@ func (c *collector) verdict(ctx context.Context, run state.Run, later int, lates
 
 // stay takes back that a run goes.
 func (c *collector) stay(run int64, why string) {
-	i, ok := slices.BinarySearchFunc(c.report.Runs, run, func(v Verdict, run int64) int { return cmp.Compare(run, v.Run) })
+	i, ok := slices.BinarySearchFunc(c.report.Runs, run, func(v Verdict, run int64) int {
+		return cmp.Compare(run, v.Run)
+	})
 	if ok {
 		c.report.Runs[i].Drops, c.report.Runs[i].Why = false, why
 	}
@@ -210,7 +212,7 @@ func (c *collector) unread(ctx context.Context, over []int64) ([]int64, error) {
 	return slices.DeleteFunc(over, func(run int64) bool { return !goes[run] }), nil
 }
 
-// readersStay is why a run stays whose tables are about to be read.
+// readersStay is the reason for keeping a run whose tables are about to be read.
 const readersStay = "another run is at work on its tables, or about to be"
 
 func (c *collector) keys(runs []int64) []state.RunKey {

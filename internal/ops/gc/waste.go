@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// partsAtOnce is how many parts are looked at before the first of them is removed.
+// partsAtOnce is the number of parts that are judged before the first of them is removed.
 const partsAtOnce = 1_000
 
 // waste removes parts that no manifest needs, in the order of their keys, which
@@ -146,7 +146,7 @@ func (j *judge) turn(ctx context.Context, c *collector, run state.RunKey, dir st
 	return nil
 }
 
-// verdict is what a part is removed as, or why it stays; nil: it is needed.
+// verdict returns the figure of the report that a part counts for, removed or held; nil: it is needed.
 func (j *judge) verdict(ctx context.Context, c *collector, key string, batch, number int) (*Amount, error) {
 	n := j.node.Node
 	held := c.reads.holds(n.NodeKey)

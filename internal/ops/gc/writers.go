@@ -12,7 +12,7 @@ import (
 // writers are the last that wrote each output, by a digest of its address.
 type writers map[[sha256.Size / 2]byte]written
 
-// written is when a run wrote an output.
+// written is the run that wrote an output, and the time.
 type written struct {
 	run int64
 	at  int64 // Unix nanoseconds
@@ -41,7 +41,7 @@ func (c *collector) writers(ctx context.Context) (writers, error) {
 	})
 }
 
-// writtenAt is when a node's files were shown, at the latest.
+// writtenAt returns the latest time at which a node's files can have been shown.
 func writtenAt(run state.Run, n state.Node) time.Time {
 	for _, at := range []time.Time{n.Finished, run.Finished} {
 		if !at.IsZero() {

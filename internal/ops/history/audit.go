@@ -9,8 +9,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// AuditEntry is what somebody has ordered. It is read from the run's events, which
-// nobody can edit.
+// AuditEntry is one order or decision about a run. It is read from the run's events, which nobody can edit.
 type AuditEntry struct {
 	Time      time.Time    `json:"time"`
 	Workspace string       `json:"workspace"`

@@ -1,7 +1,10 @@
-// Package history says what runs did and what they wait for, from what their
-// state keeps: the list of a workspace's runs (List), a run, a node or a batch
-// (ShowRun, ShowNode, ShowBatch), why a run is not further (Facts.Why), what
-// people have ordered (Audit), and the stream of a run's events (Stream).
+// Package history reports on runs from their state:
+//
+//   - List lists the runs of a workspace.
+//   - ShowRun, ShowNode and ShowBatch describe one run, node or batch.
+//   - Facts.Why explains why a run is not further.
+//   - Audit lists people's orders.
+//   - Stream follows the events of a run.
 //
 // What it reads does not grow with the number of batches: sums come from the
 // tallies of nodes, single batches from the few that are under way or in the

@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Facts are what is known of a run when somebody asks why it is not further.
+// Facts is the knowledge of a run from which Why answers.
 type Facts struct {
 	Now       time.Time
 	Zone      *time.Location // that times of day are written in
@@ -34,7 +34,7 @@ type Hold struct {
 	Order    state.Command // that it began with; none: it was complete
 }
 
-// Around is what the caller knows of the machines around a run.
+// Around is the caller's knowledge of the machines around a run.
 type Around struct {
 	Slots     int      // batches that are worked on at once; 0: not known
 	Abandoned bool     // nobody works on the run
@@ -122,13 +122,13 @@ func goesOn(k state.CommandKind) bool {
 	return k == state.CommandReopen || k == state.CommandRedo || k == state.CommandUnpause
 }
 
-// elapsed is how long the run has taken, without the times in which it stood still.
+// elapsed returns the time that the run has taken, without the times in which it stood still.
 func (f Facts) elapsed() time.Duration {
 	all := took(f.Run, f.Now)
 	return max(all-f.held(f.Run.Created, f.Run.Created.Add(all)), 0)
 }
 
-// held is how long the run stood still between two moments.
+// held returns the time for which the run stood still between two moments.
 func (f Facts) held(from, to time.Time) (sum time.Duration) {
 	for _, h := range f.Holds {
 		begin, end := h.From, h.To
@@ -143,7 +143,7 @@ func (f Facts) held(from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// its is how long the run has taken, in words.
+// its returns the run's elapsed time in words.
 func (f Facts) its() string {
 	if len(f.Holds) > 0 {
 		return "the " + format.Span(f.elapsed()) + " that nothing held it up"
@@ -151,7 +151,7 @@ func (f Facts) its() string {
 	return "its " + format.Span(f.elapsed())
 }
 
-// took is how long a node has been worked on.
+// took returns the time for which a node has been worked on.
 func (f Facts) took(n state.Node) time.Duration { return f.Worked[n.Name] }
 
 // heaviest is the node that has taken longest; ok is false if none has begun.

@@ -9,7 +9,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// FollowOptions say how long a run is followed.
+// FollowOptions sets the interval and the end of following a run.
 type FollowOptions struct {
 	Every time.Duration // how often is looked for news
 	Stay  bool          // also while the run waits for people, is paused, or nobody works on it
@@ -17,17 +17,17 @@ type FollowOptions struct {
 	Abandoned func(state.Run) bool
 }
 
-// followEvery is how often is looked for news of a run.
+// followEvery is the interval at which a run is searched for news.
 const followEvery = 250 * time.Millisecond
 
-// abandonedFor is how many looks in a row a run must have had nobody who works
-// on it to be left: it may just be changing hands.
+// abandonedFor is the number of looks in a row that must see nobody working on a run before it is left. It
+// may just be changing hands.
 const abandonedFor = 8
 
-// aboutToGoOn is how long a run that is stopped may take to go on which is to.
+// aboutToGoOn is the time that a stopped run that is to go on has for it.
 const aboutToGoOn = 10 * time.Second
 
-// linesMax is how many lines are told at once.
+// linesMax limits the lines that are told at once.
 const linesMax = state.PageMax
 
 // A run in which nothing has happened for a while is looked at less often, as is one
@@ -129,7 +129,7 @@ func (s *Stream) ends(ctx context.Context, o FollowOptions) (as string, over, ab
 	return as, false, false, nil
 }
 
-// asIs is a text that is another one whenever anything has happened to a run.
+// asIs returns a text that changes whenever anything changes in a run.
 func asIs(run state.Run, nodes []state.Node) string {
 	var b strings.Builder
 	fmt.Fprint(&b, run.Status, run.Epoch, run.Command.Pending())

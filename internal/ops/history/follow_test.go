@@ -87,13 +87,14 @@ func TestFollowEndsWhereARunWaits(t *testing.T) {
 	for name, wait := range map[string]func(p *play){
 		"at a gate": func(p *play) {
 			key := state.NodeKey{RunKey: p.key, Node: "a"}
-			require.NoError(t, p.store.MoveNode(ctx, key, state.Move{From: state.Pending, To: state.Waiting, Gate: []byte("{}"),
-				GateDigest: "d", Now: noon}))
+			require.NoError(t, p.store.MoveNode(ctx, key, state.Move{From: state.Pending, To: state.Waiting,
+				Gate: []byte("{}"), GateDigest: "d", Now: noon}))
 			for _, node := range []string{"b"} { // nothing else can be done
 				key.Node = node
 				_, err := state.PlanNode(ctx, p.store, key, 0, state.Plan{Record: []byte("x")}, "w", noon)
 				require.NoError(t, err)
-				require.NoError(t, p.store.MoveNode(ctx, key, state.Move{From: state.Running, To: state.Succeeded, Now: noon}))
+				require.NoError(t, p.store.MoveNode(ctx, key, state.Move{From: state.Running,
+					To: state.Succeeded, Now: noon}))
 			}
 		},
 		"while it is paused": func(p *play) {
@@ -109,12 +110,13 @@ func TestFollowEndsWhereARunWaits(t *testing.T) {
 
 			stay, cancel := context.WithCancel(ctx)
 			looks := 0
-			err := history.Follow(stay, history.NewStream(p.store, p.key, 0), history.FollowOptions{Every: time.Millisecond,
-				Stay:      true,
-				Abandoned: func(state.Run) bool { looks++; return true }}, func([]history.Line) error {
-				time.AfterFunc(20*time.Millisecond, cancel)
-				return nil
-			})
+			err := history.Follow(stay, history.NewStream(p.store, p.key, 0),
+				history.FollowOptions{Every: time.Millisecond,
+					Stay:      true,
+					Abandoned: func(state.Run) bool { looks++; return true }}, func([]history.Line) error {
+					time.AfterFunc(20*time.Millisecond, cancel)
+					return nil
+				})
 			require.ErrorIs(t, err, context.Canceled)
 			require.Zero(t, looks)
 		})
@@ -170,7 +172,8 @@ func TestEventsAreDocumented(t *testing.T) {
 	for _, kind := range kinds {
 		require.Regexp(t, "(?m)^\\| `"+kind[1]+"` \\| (run|node) \\|", string(page))
 	}
-	require.Len(t, regexp.MustCompile("(?m)^\\| `[a-z_]+` \\| (run|node) \\|").FindAllString(string(page), -1), len(kinds),
+	require.Len(t, regexp.MustCompile("(?m)^\\| `[a-z_]+` \\| (run|node) \\|").FindAllString(string(page),
+		-1), len(kinds),
 		"no others")
 	for _, member := range members(reflect.TypeFor[history.Line]()) {
 		require.Regexp(t, "(?m)^\\| .*`"+member+"`.* \\|", string(page))
@@ -219,10 +222,12 @@ func TestAudit(t *testing.T) {
 	void := deed("approve", "looks good", 1, state.Redo{Node: "a", Digest: "old", Role: "finance"})
 	void.Void = true
 	require.Equal(t, []history.AuditEntry{deed("create", "", 0), void,
-		deed("approve", "still does", 2, state.Redo{Node: "a", Digest: "new", Role: "finance"}), deed("drop", "gone", 4)},
+		deed("approve", "still does", 2, state.Redo{Node: "a", Digest: "new", Role: "finance"}),
+		deed("drop", "gone", 4)},
 		deeds)
 
-	_, err = p.store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "main"}, Actor: "max", Created: noon}, nil)
+	_, err = p.store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "main"}, Actor: "max",
+		Created: noon}, nil)
 	require.NoError(t, err)
 	latest, err := history.AuditAll(ctx, p.store, "main", 2)
 	require.NoError(t, err)
@@ -258,7 +263,8 @@ func TestFollowReadsLittleWhereNothingHappens(t *testing.T) {
 	p := newPlay(t, 3)
 	ctx, enough := context.WithCancel(t.Context())
 	c := &counting{Store: p.store, enough: enough}
-	err := history.Follow(ctx, history.NewStream(c, p.key, 0), history.FollowOptions{Every: time.Millisecond, Stay: true},
+	err := history.Follow(ctx, history.NewStream(c, p.key, 0), history.FollowOptions{Every: time.Millisecond,
+		Stay: true},
 		func([]history.Line) error { return nil })
 	require.ErrorIs(t, err, context.Canceled)
 	require.GreaterOrEqual(t, c.looks, 20)

@@ -115,14 +115,16 @@ func long(t *testing.T, runs, batches int) (*counted, state.RunKey) {
 	}
 	claim(t, store, node, batches-3)
 	again := claim(t, store, node, batches-2)
-	require.NoError(t, store.Retry(ctx, again, state.Failure{Message: "away"}, state.Stats{}, noon.Add(time.Minute), noon))
+	require.NoError(t, store.Retry(ctx, again, state.Failure{Message: "away"}, state.Stats{},
+		noon.Add(time.Minute), noon))
 	return &counted{Store: store}, key
 }
 
 func claim(t *testing.T, store state.Store, node state.NodeKey, batch int) state.Claim {
 	t.Helper()
-	c, err := store.Claim(t.Context(), state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: batch}},
-		Owner: "w", Token: fmt.Sprint(batch), Now: noon, Lease: noon.Add(time.Hour)})
+	c, err := store.Claim(t.Context(),
+		state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: batch}},
+			Owner: "w", Token: fmt.Sprint(batch), Now: noon, Lease: noon.Add(time.Hour)})
 	require.NoError(t, err)
 	return c
 }

@@ -42,7 +42,7 @@ type Run struct {
 	Do          string         `json:"do,omitempty"`        // what lets it go on, if nobody works on it
 }
 
-// ListOptions say what of a history is wanted.
+// ListOptions selects runs of a history.
 type ListOptions struct {
 	Limit int  // runs; 0: all
 	All   bool // also dropped ones
@@ -137,7 +137,7 @@ func (o ListOptions) alone(r state.Run, out *Run) {
 	out.NoWorker, out.Do = alone.Why, alone.Do
 }
 
-// took is how long a run has taken until it ended, or until now.
+// took returns the time that a run has taken until it ended, or until now.
 func took(r state.Run, now time.Time) time.Duration {
 	if !r.Finished.IsZero() {
 		now = r.Finished

@@ -6,10 +6,9 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// merge puts what partitions have ahead into one order: by time, each
-// partition's own order kept, and so that nothing comes before what it follows
-// from: an order before those who hear of it, its end and the end of the run
-// behind them. It stops where something could come next that has not been read.
+// merge puts the events that partitions have ahead into one order, by time. Events of one partition keep their order.
+// An order comes before the events of nodes that hear of it; its end and the end of the run come after them. merge
+// stops where an event that has not been read could come next.
 func merge(orders []state.Event, own *partition, nodes []*partition) (spans []state.Span) {
 	m := merger{orders: orders, all: append([]*partition{own}, nodes...), at: map[*partition]int{}, own: own}
 	for len(spans) < state.PageMax {

@@ -82,8 +82,8 @@ func read(ctx context.Context, store state.Store, key state.RunKey) (run state.R
 		return run, nil, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
 	}
 	for _, n := range nodes {
-		run.Nodes = append(run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status, RowsOut: n.RowsOut,
-			BytesOut: n.BytesOut})
+		run.Nodes = append(run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status,
+			RowsOut: n.RowsOut, BytesOut: n.BytesOut})
 	}
 	return run, nodes, nil
 }
@@ -101,13 +101,13 @@ func nodeWithSums(ctx context.Context, store state.Store, run state.Run, n state
 	return out, err
 }
 
-// worked is how long a node has been worked on, in milliseconds.
+// worked returns the time for which a node has been worked on, in milliseconds.
 func worked(ctx context.Context, store state.Store, run state.Run, n state.Node, now time.Time) (int64, error) {
 	took, err := state.Worked(ctx, store, run, n, now)
 	return took.Milliseconds(), err
 }
 
-// askedAt is what a gate asks, or asked; nil: the node is none, or has not asked.
+// askedAt returns the question of a gate; nil: the node is no gate, or has not asked.
 func askedAt(n state.Node) (*gate.Record, error) {
 	if len(n.Gate) == 0 {
 		return nil, nil
@@ -121,12 +121,12 @@ func askedAt(n state.Node) (*gate.Record, error) {
 
 func nodeOf(run state.Run, n state.Node, t state.Tally) Node {
 	_, warnings := t.Told()
-	out := Node{Node: n.Name, Type: n.Kind, Table: n.Table, Status: n.Status, Batches: n.BatchesTotal, Done: n.BatchesDone,
-		Failed: n.BatchesFailed,
+	out := Node{Node: n.Name, Type: n.Kind, Table: n.Table, Status: n.Status, Batches: n.BatchesTotal,
+		Done: n.BatchesDone, Failed: n.BatchesFailed,
 		RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut, Stages: StagesOf(t.Stats),
 		PeakBytes:  t.Stats.PeakBytes,
-		Generation: n.Generation, ReusedFrom: n.ReusedFrom, Decision: n.Decision, Warnings: warnings, Failure: n.Failure,
-		counters: t.Stats.Counters, medianExact: t.Median()}
+		Generation: n.Generation, ReusedFrom: n.ReusedFrom, Decision: n.Decision, Warnings: warnings,
+		Failure: n.Failure, counters: t.Stats.Counters, medianExact: t.Median()}
 	out.Median = out.medianExact.Milliseconds()
 	switch {
 	case n.Dropped:
@@ -183,7 +183,7 @@ type Batch struct {
 	Failure   *state.Failure `json:"failure,omitempty"`
 }
 
-// unsettledMax is how many batches of a node are shown one by one.
+// unsettledMax limits the batches of a node that are shown one by one.
 const unsettledMax = 20
 
 // ShowNode reads a node, its tally, and the batches that stand out.
@@ -214,11 +214,13 @@ func ShowNode(ctx context.Context, store state.Store, key state.NodeKey, now tim
 	}
 	for _, span := range tally.Spans() {
 		from, to := state.SpanBounds(span)
-		out.Times = append(out.Times, TimeSpan{From: from.Microseconds(), To: to.Microseconds(), Batches: tally.Took[span]})
+		out.Times = append(out.Times, TimeSpan{From: from.Microseconds(), To: to.Microseconds(),
+			Batches: tally.Took[span]})
 	}
 	for _, t := range tally.Longest {
 		out.Slowest = append(out.Slowest,
-			batchOf(state.Batch{BatchKey: state.BatchKey{NodeKey: key, Batch: t.Batch}, Status: state.Succeeded, Stats: t.Stats},
+			batchOf(state.Batch{BatchKey: state.BatchKey{NodeKey: key, Batch: t.Batch}, Status: state.Succeeded,
+				Stats: t.Stats},
 				now))
 	}
 	for _, b := range unsettled {

@@ -6,13 +6,16 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Stages is where the time of batches went. Read is fetching inputs and looking
-// at them before DuckDB does, Compute all that is inside DuckDB (also where a
-// statement reads files or writes a part: that cannot be told apart there),
-// Python the time of interpreters (several may work for one batch at once),
-// Write making results durable or sending them, Commit showing files under
-// their names, Wait waiting for memory, Slot for a free slot of a worker that has more batches in flight
-// than it computes at once. Other is what is left of the whole.
+// Stages divides the time of batches. Times are in milliseconds, summed over all batches:
+//
+//   - Read: fetching inputs and looking at them before DuckDB does.
+//   - Compute: all inside DuckDB, also where a statement reads files or writes a part.
+//   - Python: interpreters, of which several may work for one batch at once.
+//   - Write: making results durable, or sending them.
+//   - Commit: showing files under their names.
+//   - Wait: waiting for memory.
+//   - Slot: waiting for a free slot of a worker that has more batches in flight than it computes at once.
+//   - Other: the rest of Total.
 type Stages struct {
 	Read    int64 `json:"read_ms"`
 	Compute int64 `json:"compute_ms"`

@@ -59,7 +59,8 @@ func (p *play) step() {
 			for i := range specs {
 				specs[i].Batch = i
 			}
-			_, _ = state.PlanNode(ctx, p.store, node, n.Epoch, state.Plan{Record: []byte("x"), Batches: specs}, "w", now)
+			_, _ = state.PlanNode(ctx, p.store, node, n.Epoch, state.Plan{Record: []byte("x"),
+				Batches: specs}, "w", now)
 		}
 	case 1:
 		p.orders++
@@ -73,7 +74,8 @@ func (p *play) step() {
 		_ = state.Direct(ctx, p.store, p.key, o)
 	case 2:
 		if n.BatchesDone == n.BatchesTotal {
-			_ = p.store.MoveNode(ctx, node, state.Move{Epoch: n.Epoch, From: state.Running, To: state.Succeeded, Now: now})
+			_ = p.store.MoveNode(ctx, node, state.Move{Epoch: n.Epoch, From: state.Running,
+				To: state.Succeeded, Now: now})
 		}
 		p.complete(now)
 	case 3, 4, 5:

@@ -16,26 +16,24 @@ import (
 
 // Thresholds of the rules that say what is slow. docs/operating.md explains them.
 const (
-	// SkewTimes is how many times the middle batch the longest must have taken,
-	// of SkewBatches at least, and SkewShare what part of its node's time.
+	// SkewTimes is the least ratio of the longest batch to the middle one, of SkewBatches at least. SkewShare
+	// is its least part of the node's time.
 	SkewTimes   = 4
 	SkewBatches = 3
 	SkewShare   = 0.25
-	// OneCoreShare is what part of the run a node must have taken whose batches
-	// are fewer than there are slots.
+	// OneCoreShare is the least part of the run that a node with fewer batches than slots must have taken to
+	// be reported.
 	OneCoreShare = 0.5
-	// NodeShare is what part of the run the node that took longest must have
-	// taken for anything to be said of it.
+	// NodeShare is the least part of the run that the longest node must have taken to be reported.
 	NodeShare = 0.2
-	// StageShare is what part of its batches' time a stage must have taken to be
-	// called the reason.
+	// StageShare is the least part of its batches' time for which a stage is called the reason.
 	StageShare = 0.4
-	// WaitShare is likewise for waiting for memory.
+	// WaitShare is StageShare for waiting for memory.
 	WaitShare = 0.2
-	// HeldShare is what part of a run somebody's decision, or an order, must have
-	// held it up to be called the reason.
+	// HeldShare is the least part of a run for which a decision or an order that held it up is called the
+	// reason.
 	HeldShare = 0.5
-	// SlowAtLeast is how long a run must have taken for anything in it to be slow.
+	// SlowAtLeast is the least time of a run in which anything is called slow.
 	SlowAtLeast = time.Second
 )
 
@@ -101,7 +99,8 @@ func (f Facts) Why() []Answer {
 		}
 	}
 	if len(out) == 0 {
-		out = []Answer{{Rule: "nothing", Text: fmt.Sprintf("run %d %s: nothing in it stands out", f.Run.Run, f.progress())}}
+		out = []Answer{{Rule: "nothing", Text: fmt.Sprintf("run %d %s: nothing in it stands out",
+			f.Run.Run, f.progress())}}
 	}
 	return out
 }
@@ -119,7 +118,7 @@ func (f Facts) progress() string {
 		format.Counted(int64(all), "batch", "batches"), format.Span(f.elapsed()))
 }
 
-// noticesMost is how many notices an answer has.
+// noticesMost limits the notices of an answer.
 const noticesMost = 5
 
 // whyNotices says what workers of the run have noticed: messages of a later version, say. Nothing
@@ -286,7 +285,8 @@ func (f Facts) whyGate() (Answer, bool) {
 	text += fmt.Sprintf(", since %s, for %s", f.clock(g.Since), format.Span(f.Now.Sub(g.Since)))
 	switch {
 	case g.Over(f.Now):
-		text += fmt.Sprintf("; its time was over at %s: it is rejected when somebody works on the run", f.clock(g.Until))
+		text += fmt.Sprintf("; its time was over at %s: it is rejected when somebody works on the run",
+			f.clock(g.Until))
 	case !g.Until.IsZero():
 		text += fmt.Sprintf("; rejected if nobody approves until %s", f.clock(g.Until))
 	}
@@ -399,13 +399,14 @@ func (f Facts) whyBackoff() (Answer, bool) {
 	if many == 0 {
 		return Answer{}, false
 	}
-	text := fmt.Sprintf("waits until batch %d of node %s is tried again at %s, in %s: %s failed", b.BatchKey.Batch, n.Name,
-		f.clock(b.NotBefore),
+	text := fmt.Sprintf("waits until batch %d of node %s is tried again at %s, in %s: %s failed",
+		b.BatchKey.Batch, n.Name, f.clock(b.NotBefore),
 		format.Span(b.NotBefore.Sub(f.Now)), format.Counted(int64(b.Tries), "try", "tries"))
 	if many > 1 {
 		text += fmt.Sprintf("; %d more wait as well", many-1)
 	}
-	return Answer{Text: text, Node: n.Name, Batch: &b.BatchKey.Batch, Do: f.Run.Do("show", "node", n.Name, "batch", b.BatchKey.Batch).String()}, true
+	return Answer{Text: text, Node: n.Name, Batch: &b.BatchKey.Batch,
+		Do: f.Run.Do("show", "node", n.Name, "batch", b.BatchKey.Batch).String()}, true
 }
 
 func (f Facts) whyUnplanned() (Answer, bool) {
@@ -418,7 +419,8 @@ func (f Facts) whyUnplanned() (Answer, bool) {
 	}
 	for _, n := range f.at(state.Pending) {
 		if n.Ready(done) {
-			return Answer{Text: fmt.Sprintf("is planning node %s: all that it reads is there", n.Name), Node: n.Name}, true
+			return Answer{Text: fmt.Sprintf("is planning node %s: all that it reads is there", n.Name),
+				Node: n.Name}, true
 		}
 	}
 	return Answer{}, false
@@ -517,10 +519,11 @@ func (f Facts) whySkew() (Answer, bool) {
 		format.Span(took), longest.Batch, n.Name,
 		int64(took/median), t.Batches, format.Span(median))
 	if each := n.RowsIn / int64(max(n.BatchesDone, 1)); each > 0 && longest.Stats.RowsIn > 0 {
-		text += fmt.Sprintf("; it read %s, a batch has %s on average", format.Counted(longest.Stats.RowsIn, "row", "rows"),
-			format.Count(each))
+		text += fmt.Sprintf("; it read %s, a batch has %s on average",
+			format.Counted(longest.Stats.RowsIn, "row", "rows"), format.Count(each))
 	}
-	return Answer{Text: text, Node: n.Name, Batch: &longest.Batch, Do: f.Run.Do("show", "node", n.Name, "batch", longest.Batch).String()}, true
+	return Answer{Text: text, Node: n.Name, Batch: &longest.Batch,
+		Do: f.Run.Do("show", "node", n.Name, "batch", longest.Batch).String()}, true
 }
 
 func (f Facts) whyOneCore() (Answer, bool) {
@@ -604,7 +607,8 @@ func (f Facts) whySlots() (Answer, bool) {
 		"time, %s of %s over %s: all slots were in use",
 		format.Percent(f.took(n), f.elapsed()), f.its(), n.Name, format.Percent(ms(s.Slot), ms(s.Total)),
 		format.Span(ms(s.Slot)), format.Span(ms(s.Total)),
-		format.Counted(int64(t.Batches), "batch", "batches")), Node: n.Name, Do: f.Run.Do("show", "node", n.Name).String()}, true
+		format.Counted(int64(t.Batches), "batch", "batches")), Node: n.Name,
+		Do: f.Run.Do("show", "node", n.Name).String()}, true
 }
 
 // whyBetween finds time in which slots had no batch: state was written then, and
@@ -632,7 +636,8 @@ func (f Facts) whyBetween() (Answer, bool) {
 		"claiming and committing them, or with other programs on the machine",
 		format.Percent(f.took(n), f.elapsed()), f.its(), n.Name, format.Percent(idle, f.took(n)),
 		format.Counted(int64(n.BatchesTotal), "batch", "batches"),
-		format.Counted(n.RowsIn/int64(n.BatchesDone), "row", "rows")), Node: n.Name, Do: f.Run.Do("show", "node", n.Name).String()}, true
+		format.Counted(n.RowsIn/int64(n.BatchesDone), "row", "rows")), Node: n.Name,
+		Do: f.Run.Do("show", "node", n.Name).String()}, true
 }
 
 func (f Facts) whyMemory() (Answer, bool) {

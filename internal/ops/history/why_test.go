@@ -22,8 +22,8 @@ var noon = time.Date(2031, 5, 6, 12, 0, 0, 0, time.UTC)
 
 // stateOf is a run of nodes a and b, b reading a, that began ten minutes ago.
 func stateOf(status state.Status, change func(f *history.Facts, a, b *state.Node)) history.Facts {
-	f := history.Facts{Now: noon, Zone: time.UTC, Tallies: map[string]state.Tally{}, Unsettled: map[string][]state.Batch{},
-		Gates: map[string]gate.Record{}}
+	f := history.Facts{Now: noon, Zone: time.UTC, Tallies: map[string]state.Tally{},
+		Unsettled: map[string][]state.Batch{}, Gates: map[string]gate.Record{}}
 	f.Slots = 2
 	f.Run = state.Run{RunKey: state.RunKey{Workspace: "main", Run: 7}, Status: status, ScriptPath: "s.yaml",
 		Created: noon.Add(-10 * time.Minute)}
@@ -32,13 +32,14 @@ func stateOf(status state.Status, change func(f *history.Facts, a, b *state.Node
 	}
 	key := func(name string) state.NodeKey { return state.NodeKey{RunKey: f.Run.RunKey, Node: name} }
 	a := state.Node{NodeKey: key("a"), NodeSpec: state.NodeSpec{Name: "a"}, Status: state.Pending}
-	b := state.Node{NodeKey: key("b"), NodeSpec: state.NodeSpec{Name: "b", Inputs: []string{"a"}}, Status: state.Pending}
+	b := state.Node{NodeKey: key("b"), NodeSpec: state.NodeSpec{Name: "b", Inputs: []string{"a"}},
+		Status: state.Pending}
 	change(&f, &a, &b)
 	f.Nodes, f.Worked = []state.Node{a, b}, map[string]time.Duration{"a": worked(f, a), "b": worked(f, b)}
 	return f
 }
 
-// worked is how long a node has been worked on.
+// worked returns the time for which a node has been worked on.
 func worked(f history.Facts, n state.Node) time.Duration {
 	if n.Started.IsZero() {
 		return 0
@@ -176,8 +177,8 @@ func TestWhy(t *testing.T) {
 		}},
 		{"who has its batch waits for memory", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 100, 0, time.Second)
-			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41}, Status: state.Claimed,
-				Owner: "h/12/2", Lease: noon.Add(time.Minute)}}
+			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41},
+				Status: state.Claimed, Owner: "h/12/2", Lease: noon.Add(time.Minute)}}
 			f.Memory, f.Waits = []string{"a batch of process 12 needs all of the 1000 MiB"},
 				func(owner string) bool { return owner == "h/12/2" }
 		}},
@@ -188,8 +189,8 @@ func TestWhy(t *testing.T) {
 		{"interrupted", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 1234, 40, time.Minute)
 			f.Abandoned = true
-			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41}, Status: state.Claimed,
-				Owner: "h/1/2", Lease: noon.Add(-time.Second)}}
+			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41},
+				Status: state.Claimed, Owner: "h/1/2", Lease: noon.Add(-time.Second)}}
 		}},
 		{"no worker of the cluster", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 1234, 40, time.Minute)
@@ -201,16 +202,18 @@ func TestWhy(t *testing.T) {
 		}},
 		{"a lease that nobody extends", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 100, 99, time.Minute)
-			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41}, Status: state.Claimed,
-				Owner: "h/1/2", Started: noon.Add(-time.Minute), Lease: noon.Add(-5 * time.Second)}}
+			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41},
+				Status: state.Claimed,
+				Owner:  "h/1/2", Started: noon.Add(-time.Minute), Lease: noon.Add(-5 * time.Second)}}
 		}},
 		{"claims of a worker that has ended", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 100, 98, time.Minute)
 			f.Gone = func(owner string) bool { return owner == "h/1/2" }
 			for i := range 2 {
-				f.Unsettled["a"] = append(f.Unsettled["a"], state.Batch{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41 + i},
-					Status: state.Claimed, Owner: "h/1/2", Started: noon.Add(-time.Minute),
-					Lease: noon.Add(time.Duration(i+5) * time.Second)})
+				f.Unsettled["a"] = append(f.Unsettled["a"],
+					state.Batch{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41 + i},
+						Status: state.Claimed, Owner: "h/1/2", Started: noon.Add(-time.Minute),
+						Lease: noon.Add(time.Duration(i+5) * time.Second)})
 			}
 		}},
 		{"a lease that nobody extends, and other work", state.Running, func(f *history.Facts, a, _ *state.Node) {
@@ -220,8 +223,9 @@ func TestWhy(t *testing.T) {
 		{"tried again later", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 10, 8, time.Minute)
 			for i, wait := range []time.Duration{40, 12} {
-				f.Unsettled["a"] = append(f.Unsettled["a"], state.Batch{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: i},
-					Status: state.Pending, Tries: 2, NotBefore: noon.Add(wait * time.Second)})
+				f.Unsettled["a"] = append(f.Unsettled["a"],
+					state.Batch{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: i},
+						Status: state.Pending, Tries: 2, NotBefore: noon.Add(wait * time.Second)})
 			}
 		}},
 		{"planning", state.Running, func(f *history.Facts, a, b *state.Node) { works(a, 2, 2, time.Millisecond) }},
@@ -229,8 +233,8 @@ func TestWhy(t *testing.T) {
 			works(a, 9, 8, time.Minute)
 			f.Tallies["a"] = took(seconds(2, 2, 2, 2, 2, 2, 2, 2), computing)
 			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 5},
-				BatchSpec: state.BatchSpec{RowsIn: 4_000_000}, Status: state.Claimed, Started: noon.Add(-50 * time.Second),
-				Lease: noon.Add(time.Minute)}}
+				BatchSpec: state.BatchSpec{RowsIn: 4_000_000}, Status: state.Claimed,
+				Started: noon.Add(-50 * time.Second), Lease: noon.Add(time.Minute)}}
 		}},
 		{"a batch took most of the time", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			works(a, 5, 5, 5*time.Minute)
@@ -320,8 +324,9 @@ func TestWhy(t *testing.T) {
 		{"memory", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			works(a, 3, 3, 9*time.Minute)
 			f.Tallies["a"] = took(seconds(100, 110, 120), func(d time.Duration) state.Stats {
-				return state.Stats{Engine: d / 3, Counters: map[string]int64{state.CounterPieces: 4, state.CounterAlone: 1,
-					state.CounterSpilled: 1 << 29}}
+				return state.Stats{Engine: d / 3,
+					Counters: map[string]int64{state.CounterPieces: 4, state.CounterAlone: 1,
+						state.CounterSpilled: 1 << 29}}
 			})
 		}},
 	}

@@ -44,25 +44,27 @@ func TestBadRowsOfAllFormats(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ path, want string }{
 		"CSV": {write(t, "in.csv", "id,n\n"+lines(30, "%d,1\n")+"1\n"),
-			"bad_rows: quarantine  # 1 of 31 rows cannot be read, the first broken record: in.csv:32: the record has 1 " +
-				"fields, the first record of the file has 2"},
+			"bad_rows: quarantine  # 1 of 31 rows cannot be read, the first broken record: in.csv:32: the record has " +
+				"1 fields, the first record of the file has 2"},
 		"JSON": {write(t, "in.ndjson", lines(30, "{\"a\": %d}\n")+"{oops\n"),
-			`bad_rows: quarantine  # 1 of 31 rows cannot be read, the first broken record: in.ndjson:31: the record cannot be read: "oops" is no JSON: a key in quotes is expected`},
+			`bad_rows: quarantine  # 1 of 31 rows cannot be read, the first broken record: in.ndjson:31: ` +
+				`the record cannot be read: "oops" is no JSON: a key in quotes is expected`},
 		"JSON, more": {write(t, "in.ndjson", lines(12, "{\"a\": %d}\n")+"{oops\n"),
 			"bad_rows: (action: quarantine, max_rows: 1000, max_percent: 10)  # 1 of 13 rows"},
 		"JSON, values": {write(t, "in.ndjson", lines(70, "{\"a\": %d}\n\n")+"{\"a\": 1, \"a\": 2}\n"),
-			"bad_rows: quarantine  # 1 of 71 rows cannot be read, the first broken record: in.ndjson:141: the record cannot " +
-				"be read: it has the key a twice"},
+			"bad_rows: quarantine  # 1 of 71 rows cannot be read, the first broken record: in.ndjson:141: the record " +
+				"cannot be read: it has the key a twice"},
 		"a sheet": {workbook(t, append(sheet, row{61, formula("1+1")})...),
-			`bad_rows: quarantine  # 1 of 61 rows cannot be read, the first broken record: in.xlsx:63: the record cannot be read: cell B63 of sheet "Sheet1": it has a formula without a value`},
+			`bad_rows: quarantine  # 1 of 61 rows cannot be read, the first broken record: in.xlsx:63: ` +
+				`the record cannot be read: cell B63 of sheet "Sheet1": it has a formula without a value`},
 		"a mixed sheet": {workbook(t, half...), ""},
 		"UTF-8": {write(t, "in.csv", "id,name\n"+lines(30, "%d,Zürich\n")+"1,Gen\xe8ve\n"),
-			"bad_rows: quarantine  # 1 of 31 rows cannot be read, the first broken record: in.csv:32:3: column name is not " +
-				"valid UTF-8"},
+			"bad_rows: quarantine  # 1 of 31 rows cannot be read, the first broken record: in.csv:32:3: column name " +
+				"is not valid UTF-8"},
 		"JSON in UTF-8": {write(t, "in.ndjson", lines(30, "{\"id\": %d, \"name\": \"Zürich\"}\n")+
 			"{\"id\": 1, \"name\": \"Gen\xe8ve\"}\n"),
-			"bad_rows: quarantine  # 1 of 31 rows cannot be read, the first broken record: in.ndjson:31: the record cannot be " +
-				"read: it is not UTF-8 text"},
+			"bad_rows: quarantine  # 1 of 31 rows cannot be read, the first broken record: in.ndjson:31: the record " +
+				"cannot be read: it is not UTF-8 text"},
 		"latin-1": {write(t, "in.csv", "id,name\n"+lines(30, "%d,Z\xfcrich\n")+"1,Genève\n"), ""},
 		"many misfits": {write(t, "in.csv", misfits),
 			"bad_rows: (action: quarantine, max_rows: 1000, max_percent: 60)  # 60 of 100 rows cannot be read"},
@@ -95,7 +97,8 @@ func TestTooBroken(t *testing.T) {
 			"the record has 1 fields"},
 		"JSON": {write(t, "in.ndjson", `{"a": 1}`+"\n{oops\n"+`{"a": 1}`+"\n{oops\n"),
 			`:2: the record cannot be read: "oops" is no JSON: a key in quotes is expected`},
-		"UTF-8":  {write(t, "in.csv", "a,b\n1,éééééééé\xe9\n2,éééééé\xe9\n"), ":2: field 2 of the record is not valid UTF-8"},
+		"UTF-8": {write(t, "in.csv", "a,b\n1,éééééééé\xe9\n2,éééééé\xe9\n"),
+			":2: field 2 of the record is not valid UTF-8"},
 		"header": {write(t, "in.csv", "id,n\xe4me\n"+lines(30, "%d,Zürich\n")), "the header is not UTF-8 text"},
 	} {
 		_, err := Files(t.Context(), []string{c.path}, options(t))

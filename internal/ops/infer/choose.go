@@ -36,7 +36,7 @@ func (f form) of(typ expr.Type, format string, filled int64) (candidate, bool) {
 	return candidate{typ, format, filled - f.fits, f.misfit}, !f.dead && f.fits > 0
 }
 
-// number is what the numbers of a column are in a form.
+// number proposes a type for a column's numbers in a form.
 func (p *profile) number(i int) (candidate, bool) {
 	n := p.numbers[i]
 	c, ok := n.of(expr.Int, "", p.filled())
@@ -112,7 +112,8 @@ func (c *Column) choose(p *profile, numbers int, days dayOrder) {
 	case filled == 0:
 		c.Evidence = "no values"
 	case ambiguous(exact):
-		c.guess = fmt.Sprintf("every value is a day both of %s and of %s, so choose", exact[0].format, other(exact).format)
+		c.guess = fmt.Sprintf("every value is a day both of %s and of %s, so choose", exact[0].format,
+			other(exact).format)
 		c.Evidence = fmt.Sprintf("text %s … %s: %s", quoted(p.least), quoted(p.most), c.guess)
 	case len(exact) > 0:
 		if c.take(exact[0], p); borrowed {
@@ -130,7 +131,7 @@ func (c *Column) choose(p *profile, numbers int, days dayOrder) {
 
 func isNumber(x candidate) bool { return x.typ.IsNumber() }
 
-// text says why a column stays text.
+// text sets the evidence of a column that stays text.
 func (c *Column) text(list []candidate, p *profile, numbers int) {
 	c.Evidence = fmt.Sprintf("text, %s different in %s, %s … %s", grouped(int64(len(p.different))),
 		rowsText(min(p.rows, sampleRows)), quoted(p.least), quoted(p.most))
@@ -210,7 +211,8 @@ func orderOf(columns []*profile) dayOrder {
 
 // hasOrder reports whether a layout is one of two that differ in the order of day and month.
 func hasOrder(layout string) bool {
-	return strings.Contains(layout, "01/02/") || strings.Contains(layout, "02/01/") || strings.Contains(layout, "1/2/") ||
+	return strings.Contains(layout, "01/02/") || strings.Contains(layout, "02/01/") ||
+		strings.Contains(layout, "1/2/") ||
 		strings.Contains(layout, "2/1/") || strings.HasPrefix(layout, "01-02-") || strings.HasPrefix(layout, "02-01-")
 }
 

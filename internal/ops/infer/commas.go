@@ -93,7 +93,8 @@ func (r *rival) add(c *files.Cells) {
 
 // wins reports whether commas do not separate. Names with commas are proof only where the rival cuts more often.
 func (r *rival) wins() bool {
-	return r.fields > 1 && r.within && !r.other && (!r.named || r.fields > r.fewest) && 100*r.uneven <= unevenMax*r.records
+	return r.fields > 1 && r.within && !r.other && (!r.named || r.fields > r.fewest) &&
+		100*r.uneven <= unevenMax*r.records
 }
 
 // numberWithComma reports a number, or what is made of digits, with one comma or those between thousands.
@@ -145,7 +146,7 @@ func (s *shape) guess(ctx context.Context, f *text, candidates []byte, records [
 	return nil
 }
 
-// textsAboveValues is how many texts are at the top of a column of values.
+// textsAboveValues counts the texts at the top of a column of values.
 func textsAboveValues(records [][]string) (n int) {
 	for n < len(records) && n <= titlesMax && kindOfCell(records[n][0]) == word {
 		n++

@@ -113,7 +113,8 @@ func (p *Proposal) agreeOnHeader(list []inputFile) {
 		same = same && slices.Equal(f.shape.names, list[0].shape.names)
 	}
 	if headed < 0 {
-		if !same || !slices.ContainsFunc(list[0].shape.names, func(cell string) bool { return kindOfCell(cell) == word }) {
+		if !same || !slices.ContainsFunc(list[0].shape.names,
+			func(cell string) bool { return kindOfCell(cell) == word }) {
 			return
 		}
 		headed = 0
@@ -140,7 +141,8 @@ func (p *Proposal) unlike(first, f inputFile) string {
 	case f.shape.skip != first.shape.skip:
 		return fmt.Sprintf("%s above its header", linesAre(f.shape.skip))
 	case !f.shape.header && f.shape.fields != first.shape.fields:
-		return fmt.Sprintf("it has %s, %s has %d", counted(int64(f.shape.fields), "column"), first.name, first.shape.fields)
+		return fmt.Sprintf("it has %s, %s has %d", counted(int64(f.shape.fields), "column"), first.name,
+			first.shape.fields)
 	}
 	return ""
 }
@@ -189,8 +191,8 @@ func (p *Proposal) sayBorrowed(list []inputFile, all notation) {
 		}
 	}
 	if len(unsure) > 0 && len(unsure) < len(list) {
-		p.guessed("numbers of %s could be read in two ways, and are read as those of %s are: look whether the values are "+
-			"right",
+		p.guessed("numbers of %s could be read in two ways, and are read as those of %s are: look whether the values "+
+			"are right",
 			listed(unsure, namedMax), cmp.Or(shows, "the other files"))
 	}
 }

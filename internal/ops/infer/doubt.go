@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Doubt is what the proposal leaves out or guesses.
+// Doubt is a point that the proposal leaves out or guesses.
 type Doubt struct {
 	Kind DoubtKind `json:"kind"`
 	Text string    `json:"text"`
 }
 
-// DoubtKind says what becomes of the data.
+// DoubtKind names the effect of a doubt on the data.
 type DoubtKind string
 
 // The kinds.

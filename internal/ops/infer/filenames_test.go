@@ -27,7 +27,8 @@ func TestFileNames(t *testing.T) {
 		"of a pattern":  {[]string{"a{1}.csv", "b.csv:2"}, []string{"*.csv*"}, "a?1?.csv"},
 		"others match": {[]string{"c{d}.csv", "c1d2.csv"}, []string{"c{d}.csv"},
 			"!rename the file: as c?d?.csv, which would name it in a script, other files are called as well"},
-		"a pattern": {[]string{"c<n>1.csv"}, []string{"c<n>*.csv"}, "!name the files by a pattern with * for such parts"},
+		"a pattern": {[]string{"c<n>1.csv"}, []string{"c<n>*.csv"},
+			"!name the files by a pattern with * for such parts"},
 		"not there": {nil, []string{"c{d}.csv"}, "!rename the file, or name it by a pattern"},
 	} {
 		t.Run(name, func(t *testing.T) {

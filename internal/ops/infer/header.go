@@ -14,7 +14,7 @@ import (
 // bareRecords without a header are below titles at least.
 const bareRecords = 10
 
-// titlesMax is how many records may lie above a header.
+// titlesMax limits the records above a header.
 const titlesMax = 20
 
 // untitled finds a header below titles and comments, as reports have them: a record of names
@@ -62,7 +62,7 @@ func untitled(ctx context.Context, f *text, candidates []byte, o Options) (s sha
 	return s, records, nil
 }
 
-// titles is how many records are above a table with so many fields.
+// titles counts the records above a table with so many fields.
 func titles(all [][]string, fields int) (at int) {
 	if lacksLast(all, fields) {
 		return 0
@@ -78,7 +78,8 @@ func titles(all [][]string, fields int) (at int) {
 // lacksLast reports a first record that has a field less than those below, which end with a separator: it is their
 // header if the next one has values, else it may be a title.
 func lacksLast(all [][]string, fields int) bool {
-	if len(all) < 2 || len(all[0]) != fields-1 || len(all[1]) != fields || !slices.ContainsFunc(all[1], looksLikeValue) {
+	if len(all) < 2 || len(all[0]) != fields-1 || len(all[1]) != fields || !slices.ContainsFunc(all[1],
+		looksLikeValue) {
 		return false
 	}
 	return !slices.ContainsFunc(all[1:], func(rec []string) bool {
@@ -94,7 +95,8 @@ func namesFollow(all [][]string, fields int) bool {
 			table = append(table, rec)
 		}
 	}
-	return len(table) > 0 && slices.ContainsFunc(indexes(table[0]), func(i int) bool { return nameAboveValues(table, i) })
+	return len(table) > 0 && slices.ContainsFunc(indexes(table[0]),
+		func(i int) bool { return nameAboveValues(table, i) })
 }
 
 // isComment reports a record that begins with #, as the header of a table may as well.
@@ -359,8 +361,8 @@ func (p *recordFiles) findTable(ctx context.Context, name string, first bool, o 
 	if o.Header == HeaderGuess {
 		table := asRecords(rows[at:])
 		if below := laterHeader(table); below > 0 {
-			p.guessed("row %d of %s, %s, may be the header: its names are above values, those of row %d are not (see range)",
-				rows[at+below].Row, name, someQuoted(table[below]), rows[at].Row)
+			p.guessed("row %d of %s, %s, may be the header: its names are above values, those of row %d are not "+
+				"(see range)", rows[at+below].Row, name, someQuoted(table[below]), rows[at].Row)
 		}
 	}
 	if begins := slices.IndexFunc(rows, func(row records.SheetRow) bool { return row.Row >= p.top }); begins != at {

@@ -58,7 +58,7 @@ const (
 	HeaderNo
 )
 
-// Proposal is what was found out about files that are read together.
+// Proposal describes files that are read together, as a script would read them.
 type Proposal struct {
 	URLs      []string // as they were given: names and patterns
 	Files     []string // that they stand for, without those of another kind
@@ -117,7 +117,8 @@ func (c *Column) unzoned() bool {
 
 // Files reads all of some files, which may be named by patterns.
 func Files(ctx context.Context, urls []string, o Options) (*Proposal, error) {
-	p := &Proposal{URLs: urls, told: o.Told, seed: maphash.MakeSeed(), texts: map[string]string{}, called: map[string]string{}}
+	p := &Proposal{URLs: urls, told: o.Told, seed: maphash.MakeSeed(), texts: map[string]string{},
+		called: map[string]string{}}
 	if err := p.expand(ctx, o); err != nil {
 		return nil, err
 	}
@@ -245,7 +246,7 @@ func (p *Proposal) written() []string {
 	return out
 }
 
-// scriptName is what a script calls a file: a name in which scripts have parameters or columns is a pattern there.
+// scriptName returns a file's name for a script; characters that scripts give a meaning become wildcards.
 func scriptName(ctx context.Context, name string) (string, error) {
 	what := ""
 	switch at := strings.IndexByte(name, '<'); {
@@ -296,7 +297,8 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 			Hint: "a script reads one without infer: r: {urls: [ADDRESS], table: NAME, types: {}}; " +
 				action.Do("validate", "script", "SCRIPT", "connect", "").String() + " tries it"}
 	case address.Remote(name) && o.Fetch == nil:
-		return &fault.Error{Kind: fault.Bug, Place: fault.Place{File: name}, Message: "there is nobody to fetch remote files"}
+		return &fault.Error{Kind: fault.Bug, Place: fault.Place{File: name},
+			Message: "there is nobody to fetch remote files"}
 	case address.Remote(name):
 		path, err = o.Fetch(ctx, name)
 	default:
@@ -327,7 +329,7 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 // Range is the part of a sheet that the table is in, as the script says it; "": all of it.
 func (p *Proposal) Range() string { return p.from.Range }
 
-// nameColumns says what the script and expressions call the columns.
+// nameColumns chooses the names of the columns in the script and its expressions.
 func (p *Proposal) nameColumns() {
 	used := map[string]bool{}
 	for _, c := range p.Columns {
@@ -410,7 +412,7 @@ func unnameable(name, what, hint string) error {
 		Hint: hint}
 }
 
-// proposalName is what the script is called while it is not written.
+// proposalName is the name of the script while it is not written.
 const proposalName = "proposal.yaml"
 
 // source is some files open for queries.

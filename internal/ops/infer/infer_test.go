@@ -121,7 +121,8 @@ func TestLateValue(t *testing.T) {
 	text := "n,x\n" + strings.Repeat("1,a\n", 3*sampleRows) + "none of your business,a\n"
 	p, err := Files(t.Context(), []string{write(t, "in.csv", text)}, options(t))
 	require.NoError(t, err)
-	require.Equal(t, `int: 1 … 1; 1 value of another kind, e.g. "none of your business" in line 6002`, one(p.Columns[0]))
+	require.Equal(t, `int: 1 … 1; 1 value of another kind, e.g. "none of your business" in line 6002`,
+		one(p.Columns[0]))
 }
 
 // TestUnreadable: a type that the values only look like makes no bad rows of them all.
@@ -165,10 +166,13 @@ func TestShape(t *testing.T) {
 		"comma and tab":  {"1,5\tx\n2,5\ty\n", '\t', false, "col_0 col_1"},
 		"a first gap":    {"x,,\ny,1,2\n", ',', false, "col_0 col_1 col_2"},
 		"a pivot":        {",2019,2020,2021\nA,10,20,30\nB,40,50,60\n", ',', true, "col_0 _2019 _2020 _2021"},
-		"World Bank":     {"Country,Code,1960,1961,\nA,x,0,1,\nB,y,100,101,\n", ',', true, "Country Code _1960 _1961 col_4"},
+		"World Bank": {"Country,Code,1960,1961,\nA,x,0,1,\nB,y,100,101,\n", ',', true,
+			"Country Code _1960 _1961 col_4"},
 		"a bank's": {"\"Konto:\";\"1234\";\n\"Zeit:\";\"01.01.2024 - 31.01.2024\";\n" +
-			"\nTag;Zweck;Betrag;\n12.01.2024;Kauf;-12,50;\n13.01.2024;Miete;-9,00;\n", ';', true, "Tag Zweck Betrag col_3"},
-		"below a title": {"\"Data Source\",\"WDI\",\n\n\"Updated\",\"2024-01-31\",\n\nCountry,Code,1960,1961,\nA,x,0,1,\nB,y,100,101,\n", ',', true, "Country Code _1960 _1961 col_4"},
+			"\nTag;Zweck;Betrag;\n12.01.2024;Kauf;-12,50;\n13.01.2024;Miete;-9,00;\n", ';', true,
+			"Tag Zweck Betrag col_3"},
+		"below a title": {"\"Data Source\",\"WDI\",\n\n\"Updated\",\"2024-01-31\",\n\n" +
+			"Country,Code,1960,1961,\nA,x,0,1,\nB,y,100,101,\n", ',', true, "Country Code _1960 _1961 col_4"},
 		"a wide title": {"EXPORT;v2;shop " +
 			"7;2024-01-31;full\nid;name;qty;price;day;x\n1;a;1;2;2024-01-02;1\n2;b;1;2;2024-01-02;1\n", ';', true,
 			"id name qty price day x"},
@@ -183,25 +187,27 @@ func TestShape(t *testing.T) {
 			"store _2024_01 _2024_02"},
 		"months, points": {"store;01.2024;02.2024\nA;10,5;20\nB;11;21\n", ';', true,
 			"store _01_2024 _02_2024"},
-		"rates":                            {"EURUSD,1.2024\nEURGBP,0.8561\n", ',', false, "col_0 col_1"},
-		"hours":                            {"day,08:00,09:00\nMo,1,2\nTu,3,4\n", ',', true, "day _08_00 _09_00"},
-		"days as data":                     {"2024-01-01,5\n2024-01-02,6\n", ',', false, "col_0 col_1"},
-		"an index, texts":                  {",name,city\n0,Ann,Bern\n1,Bob,Thun\n", ',', true, "col_0 name city"},
-		"a trailing gap":                   {"name,city,\nAnn,Bern,\nBob,Thun,\n", ',', true, "name city col_2"},
-		"counted":                          {",0,1,2\n0,5,6,7\n1,8,9,9\n", ',', true, "col_0 _0 _1 _2"},
-		"counted as data":                  {"0,1,2\n3,4,5\n", ',', false, "col_0 col_1 col_2"},
-		"a text again":                     {"Ann,Bern\nBob,Bern\nCid,Thun\n", ',', false, "col_0 col_1"},
-		"the header again":                 {"name,city\nAnn,Bern\nname,city\nBob,Thun\n", ',', true, "name city"},
-		"one column":                       {"name\nx\ny\n", ',', false, "col_0"},
-		"free text":                        {"name\nSmith, J\nx\n", ';', false, "col_0"},
-		"one of numbers":                   {"count\n1\n2\n", ',', true, "count"},
-		"exponents":                        {"Unit Price;x\n3,48e12;a\n6,18e-16;b\n", ';', true, "Unit_Price x"},
-		"quoted newlines":                  {"a,b\n\"1\n,2\",3\n", ',', true, "a b"},
-		"byte order mark":                  {"\ufeffa,b\n1,2\n", ',', true, "a b"},
-		"digits first":                     {"1st,rowid\nx,y\n", ',', true, "_1st rowid_"},
-		"braces":                           {"{a},b\nx,y\n", ',', true, "a b"},
-		"comments":                         {"# c1\n# c2; x\nid;name;amt\n1;a;1.5\n2;b;2.5\n", ';', true, "id name amt"},
-		"other commas":                     {"# made by x, y, z\nid;name;amt\n1;a;1,5\n2;b;2,5\n", ';', true, "id name amt"},
+		"rates":            {"EURUSD,1.2024\nEURGBP,0.8561\n", ',', false, "col_0 col_1"},
+		"hours":            {"day,08:00,09:00\nMo,1,2\nTu,3,4\n", ',', true, "day _08_00 _09_00"},
+		"days as data":     {"2024-01-01,5\n2024-01-02,6\n", ',', false, "col_0 col_1"},
+		"an index, texts":  {",name,city\n0,Ann,Bern\n1,Bob,Thun\n", ',', true, "col_0 name city"},
+		"a trailing gap":   {"name,city,\nAnn,Bern,\nBob,Thun,\n", ',', true, "name city col_2"},
+		"counted":          {",0,1,2\n0,5,6,7\n1,8,9,9\n", ',', true, "col_0 _0 _1 _2"},
+		"counted as data":  {"0,1,2\n3,4,5\n", ',', false, "col_0 col_1 col_2"},
+		"a text again":     {"Ann,Bern\nBob,Bern\nCid,Thun\n", ',', false, "col_0 col_1"},
+		"the header again": {"name,city\nAnn,Bern\nname,city\nBob,Thun\n", ',', true, "name city"},
+		"one column":       {"name\nx\ny\n", ',', false, "col_0"},
+		"free text":        {"name\nSmith, J\nx\n", ';', false, "col_0"},
+		"one of numbers":   {"count\n1\n2\n", ',', true, "count"},
+		"exponents":        {"Unit Price;x\n3,48e12;a\n6,18e-16;b\n", ';', true, "Unit_Price x"},
+		"quoted newlines":  {"a,b\n\"1\n,2\",3\n", ',', true, "a b"},
+		"byte order mark":  {"\ufeffa,b\n1,2\n", ',', true, "a b"},
+		"digits first":     {"1st,rowid\nx,y\n", ',', true, "_1st rowid_"},
+		"braces":           {"{a},b\nx,y\n", ',', true, "a b"},
+		"comments": {"# c1\n# c2; x\nid;name;amt\n1;a;1.5\n2;b;2.5\n", ';',
+			true, "id name amt"},
+		"other commas": {"# made by x, y, z\nid;name;amt\n1;a;1,5\n2;b;2,5\n", ';',
+			true, "id name amt"},
 		"as many fields":                   {"# a,b,c\n# d,e,f\nid,name,amt\n1,a,1.5\n", ',', true, "id name amt"},
 		"a marked header":                  {"## by x\n#id;name\n1;a\n2;b\n", ';', true, "id name"},
 		"marked texts":                     {"#id;name\nx;a\ny;b\n", ';', true, "id name"},
@@ -271,15 +277,16 @@ func TestHeaderOfOtherWidth(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, hint, header, right string }{
 		"separators at ends": {"a;b\n1;2;\n3;4;\n",
-			"the header has 2 fields, and 2 records below have a separator more, at the end: write one behind the header",
-			"a;b\n", "a;b;\n"},
+			"the header has 2 fields, and 2 records below have a separator more, at the end: write one " +
+				"behind the header", "a;b\n", "a;b;\n"},
 		"a text below": {"a;b\n2020-01-02;none;\n2020-01-03;1;\n",
 			"the header has 2 fields, and 2 records below have a separator more", "a;b\n", "a;b;\n"},
 		"row numbers": {"a,b\n1,2,3\n",
 			"the header has 2 fields, and 1 record below has 3: write a name for the column that has none", "a,b\n",
 			"row,a,b\n"},
 		"header's end": {"a,b,c,\n1,2,3\n4,5,6\n",
-			"the header ends with a separator, and 2 records below have none there: take it away", "a,b,c,\n", "a,b,c\n"},
+			"the header ends with a separator, and 2 records below have none there: take it away",
+			"a,b,c,\n", "a,b,c\n"},
 		"a name more": {"a;b;c;d\n1;2;3\n4;5;6\n",
 			"the header has 4 fields, and 2 records below have 3: take the name away", "a;b;c;d\n", "a;b;c\n"},
 		"some only": {"a,b\n1,2,3\n4,5\n6,7,8\n", "correct that line", "", ""},
@@ -290,8 +297,8 @@ func TestHeaderOfOtherWidth(t *testing.T) {
 			require.ErrorContains(t, err, ":2: the record has")
 			require.Contains(t, fault.Of(err).Hint, c.hint)
 			if c.header != "" {
-				p, err := Files(t.Context(), []string{write(t, "in.csv", strings.Replace(c.text, c.header, c.right, 1))},
-					options(t))
+				p, err := Files(t.Context(),
+					[]string{write(t, "in.csv", strings.Replace(c.text, c.header, c.right, 1))}, options(t))
 				require.NoError(t, err)
 				require.True(t, p.HasHeader)
 			}
@@ -312,8 +319,8 @@ func TestGuesses(t *testing.T) {
 		"titles above bare data": {"Report of 2024\n\"Sales, by shop\"\n" + strings.Repeat("x,1.5,a\ny,2.5,b\n", 5),
 			"2 lines are above the first record of in.csv, which was not taken for a header: see first_data_line_idx"},
 		"titles above a column": {"Report of 2024\ntotal\nN/A\n4 535 617\n63 557\n",
-			"2 texts at the top of in.csv were taken for data, like the values below them: see hdr_line_idx if the last one " +
-				"is a header"},
+			"2 texts at the top of in.csv were taken for data, like the values below them: see hdr_line_idx if the " +
+				"last one is a header"},
 		"a padded title": {"Report of 2024,\nname,value\nx,1\ny,2\n",
 			"a line is above the header of in.csv, which may be data: see hdr_line_idx"},
 		"padded titles": {"Report of 2024;\n\"by shop\"\n2024-01-31;\nname;value\nx;1,5\ny;2,5\n",
@@ -321,8 +328,8 @@ func TestGuesses(t *testing.T) {
 		"one name":                       {",,id\n" + strings.Repeat("x,1.5,7\ny,2.5,8\n", 5), ""},
 		"values that lack, and no title": {"x,\ny,1\nz,2\n", ""},
 		"two records": {"a|7|2019|2,5|Ann|5%\nb|8|2024|1,5|Bob|7\n",
-			"the first record of in.csv was taken for a header, though it looks like the few below it ({{set no-header}} if it is " +
-				"data)"},
+			"the first record of in.csv was taken for a header, though it looks like the few below it ({{set " +
+				"no-header}} if it is data)"},
 		"a title of all columns": {"Report,Region,\nid,name,v\n1,a,2\n2,b,3\n",
 			`record 2 of in.csv, "id", "name", "v", may be the header: ` + above},
 		"titles of all columns": {"Report: sales, by region\nCreated, by x\nid,amount\n1,5\n2,6\n",
@@ -389,7 +396,8 @@ func TestByPosition(t *testing.T) {
 		"empty": {"id,a b,\n1,2,\n", []string{"id: int                                      # 1 … 1",
 			`a b: int                                     # r.a_b: 2 … 2`,
 			`col_2: {type: string, path: "", col_idx: 2}  # no values; 1 empty`}, ""},
-		"braces": {"Größe,{x}\n1,2\n", []string{`Gr_e: int  # header "Größe": 1 … 1`, `x: int     # header "(x)": 2 … 2`},
+		"braces": {"Größe,{x}\n1,2\n", []string{`Gr_e: int  # header "Größe": 1 … 1`,
+			`x: int     # header "(x)": 2 … 2`},
 			`because the header "(x)" has braces, in which scripts have parameters:`},
 		"by headers": {"Größe,x\n1,2\n", []string{`"Größe": int  # r.Gr_e: 1 … 1`, "x: int        # 2 … 2"}, ""},
 		"no header":  {"1,2\n3,4\n", []string{"col_0: int  # 1 … 3", "col_1: int  # 2 … 4"}, ""},
@@ -421,8 +429,9 @@ func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct{ path, want string }{
 		"ragged": {write(t, "in.csv", "a,b\n1,2,3\n"),
 			":2: the record has 3 fields, the first record of the file has 2"},
-		"open quote":  {write(t, "in.csv", "a,b\n1,\"x\n2,y\n"), ":2: field 2 begins with a quote that is not closed"},
-		"odd quote":   {write(t, "in.csv", "a;b\n1;\"x\"y\nz\";2\n"), ":2: field 2 begins with a quote that is not closed"},
+		"open quote": {write(t, "in.csv", "a,b\n1,\"x\n2,y\n"), ":2: field 2 begins with a quote that is not closed"},
+		"odd quote": {write(t, "in.csv", "a;b\n1;\"x\"y\nz\";2\n"),
+			":2: field 2 begins with a quote that is not closed"},
 		"old lines":   {write(t, "in.csv", "a,b\r1,2\r3,4\r"), "its lines seem to end in a carriage return alone"},
 		"empty":       {write(t, "in.csv", "\n\n"), "the file is empty"},
 		"directory":   {t.TempDir(), "it is a folder, not a file"},
@@ -460,7 +469,8 @@ func TestRaggedBehindTheHead(t *testing.T) {
 func TestParquet(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "in.parquet")
-	makeParquet(t, path, `SELECT 1::TINYINT AS "Small Int", 'x' AS s, NULL::DOUBLE AS f, 1.2345::DECIMAL(9,4) AS d4, DATE '2024-01-31' AS day, [1] AS list, 1::UBIGINT AS big`)
+	makeParquet(t, path, `SELECT 1::TINYINT AS "Small Int", 'x' AS s, NULL::DOUBLE AS f, 1.2345::DECIMAL(9,4) AS d4, `+
+		`DATE '2024-01-31' AS day, [1] AS list, 1::UBIGINT AS big`)
 	p, err := Files(t.Context(), []string{path}, options(t))
 	require.NoError(t, err)
 	var got []string

@@ -2,7 +2,7 @@ package infer
 
 import "slices"
 
-// notation is how numbers are written in a file.
+// notation is the number form of a file.
 type notation struct {
 	form     int
 	doubtful bool // they may be written in another way
@@ -42,7 +42,8 @@ func notationOf(columns []*profile, separator byte) notation {
 	}
 	// Whole numbers are so in all forms; where semicolons separate values, points may be between thousands.
 	differs := func(i int) bool {
-		return best != 0 || separator == ';' && slices.ContainsFunc(columns, func(p *profile) bool { return p.twofold(0, i) })
+		return best != 0 || separator == ';' && slices.ContainsFunc(columns,
+			func(p *profile) bool { return p.twofold(0, i) })
 	}
 	doubtful := false
 	for _, i := range order {
@@ -94,7 +95,7 @@ func decideThousands(columns []*profile, n notation) notation {
 	return n
 }
 
-// ownNotation is how numbers are written in one of several files. marked: some have decimal digits or separators
+// ownNotation returns the number form of one of several files. marked: some have decimal digits or separators
 // between thousands, and are numbers in the notation of all files as well.
 func ownNotation(columns []*profile, separator byte, all notation) (own notation, marked bool) {
 	own = notationOf(columns, separator)

@@ -2,8 +2,8 @@ package infer
 
 import "bytes"
 
-// numberForm is how the numbers of a file are written: what is before the decimal
-// digits, and what may stand between groups of three whole digits (0: nothing).
+// numberForm is a notation of numbers: the decimal mark, and the separator of groups of three whole digits
+// (0: none).
 type numberForm struct{ decimal, thousands byte }
 
 // numberForms lists the forms from the most usual on; of forms that fit equally
@@ -11,7 +11,7 @@ type numberForm struct{ decimal, thousands byte }
 var numberForms = [...]numberForm{{'.', 0}, {'.', ','}, {',', 0}, {',', '.'}, {',', ' '}, {'.', '\''}, {'.', ' '},
 	{',', '\''}}
 
-// digits is what a number looks like in one form.
+// digits describes a number in one form.
 type digits struct {
 	whole, fraction int // digits
 	groups          int // separators between thousands
@@ -79,7 +79,7 @@ func wholeDigits(text []byte, thousands byte, d *digits) (rest []byte, first byt
 	}
 }
 
-// separatorSize is how many bytes of text are the separator: people write several
+// separatorSize returns the size in bytes of the separator at the start of text. People write several
 // characters for an apostrophe and for a space.
 func separatorSize(text []byte, thousands byte) int {
 	if len(text) > 0 && text[0] == thousands {

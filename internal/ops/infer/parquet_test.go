@@ -148,9 +148,10 @@ func TestParquetOfTwoTypes(t *testing.T) {
 		"text, day":          {"'A1'", "DATE '2024-01-31'", "string"},
 		"int, bool":          {"17", "true", "string"},
 		"day, time":          {"DATE '2024-01-31'", "TIMESTAMP '2024-01-31 10:00:00'", "datetime"},
-		"micros, UTC":        {"TIMESTAMP '2024-01-31 10:00:00'", "TIMESTAMPTZ '2024-01-31 10:00:00.123456Z'", "timestamptz"},
-		"text, time":         {"'A1'", "TIMESTAMP '2024-01-31 10:00:00'", "invalid"},
-		"large int, float":   {"9007199254740993", "0.5::DOUBLE", "invalid"},
+		"micros, UTC": {"TIMESTAMP '2024-01-31 10:00:00'", "TIMESTAMPTZ '2024-01-31 10:00:00.123456Z'",
+			"timestamptz"},
+		"text, time":       {"'A1'", "TIMESTAMP '2024-01-31 10:00:00'", "invalid"},
+		"large int, float": {"9007199254740993", "0.5::DOUBLE", "invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,7 +162,8 @@ func TestParquetOfTwoTypes(t *testing.T) {
 			p, err := Files(t.Context(), paths, options(t))
 			require.NoError(t, err)
 			require.Equal(t, c.want, p.Columns[1].Type.String(), p.Columns[1].Evidence)
-			require.Equal(t, map[string]DoubtKind{"string": Guessed, "timestamptz": Guessed, "invalid": LeftOut}[c.want] != "",
+			require.Equal(t, map[string]DoubtKind{"string": Guessed, "timestamptz": Guessed,
+				"invalid": LeftOut}[c.want] != "",
 				len(p.Doubts) > 0)
 			loads(t, p)
 		})

@@ -16,7 +16,7 @@ const (
 	exampleChars = 24
 )
 
-// profile is what a pass over a file tells of a column.
+// profile sums up a column during a pass over a file.
 type profile struct {
 	rows, blank int64
 	nulls       map[string]int64    // texts that usually stand for nothing
@@ -31,7 +31,7 @@ type profile struct {
 	open    bool // its numbers can be read in two ways, and nothing decides
 }
 
-// form is how the values of a column do in one form.
+// form counts how well the values of a column fit one form.
 type form struct {
 	fits   int64
 	missed bool // there is a misfit
@@ -81,8 +81,8 @@ func newProfile(seed maphash.Seed) *profile {
 
 // nullLike lists texts that usually stand for a missing value.
 func nullLike() []string {
-	return []string{"NULL", "null", "Null", "NA", "N/A", "n/a", "na", "N.A.", "n.a.", "#N/A", "<NA>", `\N`, "None", "none",
-		"nil", "NaN", "nan",
+	return []string{"NULL", "null", "Null", "NA", "N/A", "n/a", "na", "N.A.", "n.a.", "#N/A", "<NA>",
+		`\N`, "None", "none", "nil", "NaN", "nan",
 		"-", "--", "?", "unknown", "Unknown", "UNKNOWN"}
 }
 
@@ -258,7 +258,8 @@ func (p *profile) merge(o *profile, file string) {
 		n.form.merge(other.form, file)
 		n.zeros, n.pluses = n.zeros+other.zeros, n.pluses+other.pluses
 		n.grouped, n.sure, n.bare = n.grouped+other.grouped, n.sure+other.sure, n.bare+other.bare
-		n.whole, n.large, n.exponents = max(n.whole, other.whole), n.large || other.large, n.exponents || other.exponents
+		n.whole, n.large, n.exponents = max(n.whole, other.whole), n.large || other.large,
+			n.exponents || other.exponents
 		if n.most = max(n.most, other.most); other.fractionsSeen && (!n.fractionsSeen || other.least < n.least) {
 			n.least, n.fractionsSeen = other.least, true
 		}

@@ -129,8 +129,8 @@ func (p *recordFiles) surveyAll(ctx context.Context, o Options) (list []recordFi
 				return nil, err
 			}
 			if p.Encoding = encoding; n > 0 && encoding != "" {
-				return nil, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "its text is in " +
-					encoding, Hint: "name files of one encoding"}
+				return nil, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name},
+					Message: "its text is in " + encoding, Hint: "name files of one encoding"}
 			}
 		}
 		p.plain[name] = p.texts[name]
@@ -244,8 +244,8 @@ func (p *recordFiles) usable(name string, found []records.Found, doubled map[str
 		case f.Key == "":
 			unnamed = append(unnamed, f.Letters)
 		case count[f.Key] > 1: // none of them can be asked for
-			p.leftOut("column %s of %s has the header of another one, %q: it is left out ({{set no-header}} reads columns by their "+
-				"letters)", f.Letters, name, f.Key)
+			p.leftOut("column %s of %s has the header of another one, %q: it is left out ({{set no-header}} reads "+
+				"columns by their letters)", f.Letters, name, f.Key)
 		case doubled[f.Key]:
 			p.leftOut("column %q of %s is left out: another file has two columns of that name", f.Key, name)
 		case strings.ContainsAny(f.Key, "{}"):
@@ -256,12 +256,12 @@ func (p *recordFiles) usable(name string, found []records.Found, doubled map[str
 	}
 	switch {
 	case len(unnamed) == 1:
-		p.leftOut("column %s of %s has values and no header: it is left out ({{set no-header}} reads columns by their letters)",
-			unnamed[0], name)
+		p.leftOut("column %s of %s has values and no header: it is left out ({{set no-header}} reads columns by "+
+			"their letters)", unnamed[0], name)
 	case len(unnamed) > 1:
 		const namedMax = 5
-		p.leftOut("columns %s of %s have values and no header: they are left out ({{set no-header}} reads columns by their "+
-			"letters)", listed(unnamed, namedMax), name)
+		p.leftOut("columns %s of %s have values and no header: they are left out ({{set no-header}} reads columns by "+
+			"their letters)", listed(unnamed, namedMax), name)
 	}
 	return out
 }
@@ -277,8 +277,8 @@ func sheetErrors(format filespec.Format) []string {
 // sayRows tells of rows of a sheet that do not exist for scripts.
 func (p *recordFiles) sayRows(f recordFile) {
 	if n := int64(f.rows) - f.found.bad - f.found.columns[0].rows; n > 0 {
-		p.leftOut("%s of %s with values only in columns that are left out: %s with them ({{set no-header}} reads columns by "+
-			"their letters)",
+		p.leftOut("%s of %s with values only in columns that are left out: %s with them ({{set no-header}} reads "+
+			"columns by their letters)",
 			rowsText(n), f.name, map[bool]string{true: "it is left out", false: "they are left out"}[n == 1])
 	}
 }
@@ -430,11 +430,11 @@ func (p *recordFiles) saySheets(ctx context.Context, name string) error {
 		case err != nil && ctx.Err() != nil:
 			return err
 		case i == 0 && s.Hidden:
-			p.guessed("the first sheet of %s, %s, is hidden: look whether it is the one that is meant (excel: {sheet: NAME})",
-				name, quoted(s.Name))
+			p.guessed("the first sheet of %s, %s, is hidden: look whether it is the one that is meant (excel: "+
+				"{sheet: NAME})", name, quoted(s.Name))
 		case i > 0 && err == nil && len(rows) > 0:
-			p.leftOut("sheet %s of %s%s is left out: a node reads one sheet, excel: {sheet: %s}", quoted(s.Name), name, hidden,
-				plain(s.Name, true))
+			p.leftOut("sheet %s of %s%s is left out: a node reads one sheet, excel: {sheet: %s}",
+				quoted(s.Name), name, hidden, plain(s.Name, true))
 		}
 	}
 	return nil
@@ -444,8 +444,8 @@ func (p *recordFiles) saySheets(ctx context.Context, name string) error {
 func (c *Column) keepKind(format filespec.Format, kind records.Value, p *profile) {
 	texts := func() {
 		behind, empty := "", c.empty
-		*c = Column{Source: c.Source, label: c.label, Index: c.Index, Optional: c.Optional, Type: expr.String, behind: behind,
-			empty: empty}
+		*c = Column{Source: c.Source, label: c.label, Index: c.Index, Optional: c.Optional,
+			Type: expr.String, behind: behind, empty: empty}
 		if c.Evidence = "no values"; p.filled() > 0 || len(p.nulls) > 0 {
 			c.Evidence = fmt.Sprintf("text, %s different in %s, %s … %s", grouped(int64(len(p.different))),
 				rowsText(min(p.rows, sampleRows)), quoted(p.least), quoted(p.most))

@@ -65,8 +65,8 @@ func (p *Proposal) writeOutput(b *strings.Builder, name string) {
 		return
 	}
 	c := plain(columns[0].Name, true)
-	fmt.Fprintf(b, "    w:\n      url_template: %s\n      columns:  # a NULL would be an empty line, which readers pass "+
-		"over\n", plain(name, false))
+	fmt.Fprintf(b, "    w:\n      url_template: %s\n      columns:  # a NULL would be an empty line, which readers "+
+		"pass over\n", plain(name, false))
 	fmt.Fprintf(b, "        - {name: %s, expression: r.%s, type: string, nullable: true, csv: {header: %s, null_text: "+
 		"\"NULL\"}}\n", c, columns[0].Name, c)
 }
@@ -129,8 +129,8 @@ func (p *Proposal) badRows() (what, limits string) {
 	if p.BadRows <= usualMax/2 && p.BadRows*2*100 <= p.Rows*usualPercent {
 		return what, "quarantine"
 	}
-	return what, fmt.Sprintf("{action: quarantine, max_rows: %d, max_percent: %d}", min(max(2*p.BadRows, usualMax), most),
-		max(limit, usualPercent))
+	return what, fmt.Sprintf("{action: quarantine, max_rows: %d, max_percent: %d}",
+		min(max(2*p.BadRows, usualMax), most), max(limit, usualPercent))
 }
 
 func (p *Proposal) readable() []Column {
@@ -226,7 +226,7 @@ func (p *Proposal) writeColumns(b *strings.Builder) {
 // lettered reports a column that is found by its letters, and called as the header has it.
 func (c *Column) lettered() bool { return c.Source != "" && c.label != "" }
 
-// evidenceColumn is where comments begin at the latest, but behind longer columns.
+// evidenceColumn is the rightmost column at which comments begin, but behind longer columns.
 const evidenceColumn = 60
 
 // columnText is a column's type in short form.
@@ -264,11 +264,13 @@ func (p *Proposal) columnText(c Column) string {
 // plain writes a text without quotes where YAML takes it as it is.
 func plain(s string, flow bool) string {
 	usual := func(r rune) bool {
-		return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" _-./:?()", r)) ||
+		return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) ||
+			strings.ContainsRune(" _-./:?()", r)) ||
 			!flow && r == ','
 	}
 	first := s != "" && s[0] < utf8.RuneSelf && (unicode.IsLetter(rune(s[0])) || s[0] == '_')
-	reserved := slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(s))
+	reserved := slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"},
+		strings.ToLower(s))
 	if !first || reserved || strings.TrimSpace(s) != s || strings.HasSuffix(s, ":") || strings.Contains(s, ": ") ||
 		strings.ContainsFunc(s, func(r rune) bool { return !usual(r) }) {
 		return yamlText(s)
@@ -364,7 +366,7 @@ func covers(pattern, name string) bool {
 	return err == nil && matches
 }
 
-// outputEnd is how the file's name ends that a proposed script writes: CSV has no lists and structs.
+// outputEnd returns the ending of the file that a proposed script writes: CSV has no lists and structs.
 func (p *Proposal) outputEnd() string {
 	for _, c := range p.Columns {
 		if c.Type.Nested() {

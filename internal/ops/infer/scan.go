@@ -22,7 +22,7 @@ type block struct {
 	lines []int64 // of each record
 }
 
-// scanned is what a pass over a CSV text tells.
+// scanned is the result of a pass over a CSV text.
 type scanned struct {
 	columns []*profile
 	bad     int64 // records whose structure is broken
@@ -87,7 +87,7 @@ func (s shape) badRecord(u string, c *files.Cells) error {
 	return f
 }
 
-// recordHint is what can be done about bad records.
+// recordHint is the hint for bad records.
 const recordHint = "correct that line; bad_rows: quarantine on the node in a script puts such lines aside"
 
 // tooBroken is the first bad record of a file, if there are too many of them.

@@ -25,7 +25,7 @@ const (
 	headRecords = 10_000
 )
 
-// shape is how a CSV file is to be cut.
+// shape describes how a CSV file is cut into records and fields.
 type shape struct {
 	separator byte
 	skip      int // records above the header or the first one of data, such as titles
@@ -52,8 +52,9 @@ func shapeOf(ctx context.Context, path, name string, o Options) (shape, error) {
 	if o.Separator != "" {
 		if len(o.Separator) != 1 || o.Separator[0] >= 0x80 || strings.ContainsAny(o.Separator, "\"\r\n\x00") {
 			return shape{}, &fault.Error{Kind: fault.Script,
-				Message: fmt.Sprintf("the separator %q is not one ASCII character other than a quote or a line end", o.Separator),
-				Hint:    "write {{set separator}} ';', or a tab as {{set separator}} $'\\t'"}
+				Message: fmt.Sprintf("the separator %q is not one ASCII character other than a quote or a line end",
+					o.Separator),
+				Hint: "write {{set separator}} ';', or a tab as {{set separator}} $'\\t'"}
 		}
 		candidates = []byte(o.Separator)
 	}
@@ -94,7 +95,8 @@ func (f *text) isText() error {
 }
 
 func openFault(path string, err error) error {
-	f := &fault.Error{Kind: fault.Environment, Place: fault.Place{File: path}, Message: "cannot read the file", Err: err}
+	f := &fault.Error{Kind: fault.Environment, Place: fault.Place{File: path},
+		Message: "cannot read the file", Err: err}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		f.Kind, f.Hint = fault.UserData, similar.FileHint(err, "check its name, and the directory the command runs in")
@@ -172,8 +174,8 @@ func badRecord(err error, all [][]string) error {
 		return f
 	}
 	f.Hint = "correct that line, or say how the fields are separated with {{set separator}}; " +
-		"bad_rows: quarantine on the node in a script puts such lines aside, and hdr_line_idx there says how many lines " +
-		"are above the header"
+		"bad_rows: quarantine on the node in a script puts such lines aside, and hdr_line_idx there says how many " +
+		"lines are above the header"
 	return f
 }
 
@@ -189,17 +191,17 @@ func otherThanHeader(all [][]string) string {
 	valued := slices.ContainsFunc(all[1:], func(rec []string) bool { return strings.TrimSpace(rec[fields-1]) != "" })
 	switch {
 	case fields == names+1 && !valued:
-		return fmt.Sprintf("the header has %d fields, and %s a separator more, at the end: write one behind the header, too",
-			names, below)
+		return fmt.Sprintf("the header has %d fields, and %s a separator more, at the end: write one behind the "+
+			"header, too", names, below)
 	case fields == names+1:
-		return fmt.Sprintf("the header has %d fields, and %s %d: write a name for the column that has none (row numbers "+
-			"come first), or correct the lines", names, below, fields)
+		return fmt.Sprintf("the header has %d fields, and %s %d: write a name for the column that has none (row "+
+			"numbers come first), or correct the lines", names, below, fields)
 	case fields == names-1 && strings.TrimSpace(all[0][fields]) == "":
-		return fmt.Sprintf("the header ends with a separator, and %s none there: take it away, or write one behind each "+
-			"record", below)
+		return fmt.Sprintf("the header ends with a separator, and %s none there: take it away, or write one behind "+
+			"each record", below)
 	case fields == names-1:
-		return fmt.Sprintf("the header has %d fields, and %s %d: take the name away that has no column, or correct the lines",
-			names, below, fields)
+		return fmt.Sprintf("the header has %d fields, and %s %d: take the name away that has no column, or "+
+			"correct the lines", names, below, fields)
 	}
 	return ""
 }

@@ -124,8 +124,8 @@ func TestHeadersOfSheets(t *testing.T) {
 			notes: []string{"row 2 was taken"}},
 		"a gap in a header": {rows: []row{{nil, "city"}, {"Ann", "Bern"}, {"Bob", "Thun"}}, names: "city",
 			notes: []string{"column A of"}},
-		"two, set apart": {rows: []row{{"Staff"}, nil, {"name", "city"}, {"Ann", "Bern"}}, area: "A3", names: "name city",
-			notes: []string{"row 3 was taken"}},
+		"two, set apart": {rows: []row{{"Staff"}, nil, {"name", "city"}, {"Ann", "Bern"}}, area: "A3",
+			names: "name city", notes: []string{"row 3 was taken"}},
 		"not at the left": {rows: []row{{nil, "Sales"}, nil, {nil, nil, "id", "amt"}, {nil, nil, 1, 2.5}}, area: "A3",
 			names: "id amt", notes: []string{"row 3 was taken"}},
 		"without headers": {rows: []row{{"id"}, {1, 2.5, "x"}, {2, 3, "y"}}, names: "id",
@@ -133,17 +133,21 @@ func TestHeadersOfSheets(t *testing.T) {
 		"an index": {rows: []row{{nil, "a", "b"}, {0, 1, 2}, {1, 2, 3}}, names: "a b",
 			notes: []string{"column A of in.xlsx has values and no header: it is left out"}},
 		"sparse rows": {rows: []row{{"id", "a", "b", "c"}, {1}, {2}, {3, nil, 4}}, names: "id a b c"},
-		"a title of all columns": {rows: []row{{"Report", "Region"}, {"id", "amt"}, {1, 2.5}, {2, 3}}, names: "Report Region",
-			notes: []string{`row 2 of in.xlsx, "id", "amt", may be the header: its names are above values, those of row 1 are not (see range)`}},
+		"a title of all columns": {rows: []row{{"Report", "Region"}, {"id", "amt"}, {1, 2.5}, {2, 3}},
+			names: "Report Region",
+			notes: []string{`row 2 of in.xlsx, "id", "amt", may be the header: its names are above values, those of ` +
+				`row 1 are not (see range)`}},
 		"above groups": {rows: []row{{nil, "Q1", nil, "Q2"}, {"shop", "cost", "gain", "cost", "fee"}, {"x", 1, 2, 3, 4},
 			{"y", 1, 2, 3, 4}}, area: "A3", names: "shop cost gain cost_2 fee",
-			notes: []string{"row 2 was taken", "columns are read by their letters, because headers are there twice in row 2"}},
+			notes: []string{"row 2 was taken", "columns are read by their letters, because headers are there " +
+				"twice in row 2"}},
 		"doubled, and gaps": {rows: []row{{"n", "n", "{x}", "none"}, {1, "a", 3, nil, 5}, {nil, nil, nil, nil, 6}},
 			area: "A2", names: "n n_2 x none E",
 			notes: []string{"because headers are there twice in row 1"}},
 		"a header is said": {rows: []row{{"x"}, {1, 2, 3}, {4, 5, 6}}, header: HeaderYes, area: "A2", names: "_1 _2 _3",
 			notes: []string{"row 2 was taken"}},
-		"no header, by order": {rows: []row{{"Sales"}, {"id", "amt", "x"}, {1, 2.5, 3}}, header: HeaderNo, names: "A B C"},
+		"no header, by order": {rows: []row{{"Sales"}, {"id", "amt", "x"}, {1, 2.5, 3}}, header: HeaderNo,
+			names: "A B C"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -188,13 +192,13 @@ func TestRowsOfUnnamedColumns(t *testing.T) {
 		"left out column C of " + first +
 			" has values and no header: it is left out ({{set no-header}} reads columns by their letters)",
 		"left out 2 rows of " + first +
-			" with values only in columns that are left out: they are left out with them ({{set no-header}} reads columns by their " +
-			"letters)",
+			" with values only in columns that are left out: they are left out with them ({{set no-header}} reads " +
+			"columns by their letters)",
 		"left out column B of " + none +
 			" has values and no header: it is left out ({{set no-header}} reads columns by their letters)",
 		"left out 1 row of " + none +
-			" with values only in columns that are left out: it is left out with them ({{set no-header}} reads columns by their " +
-			"letters)",
+			" with values only in columns that are left out: it is left out with them ({{set no-header}} reads " +
+			"columns by their letters)",
 		"guessed the only row of " + only + " was taken for a header ({{set no-header}} if it is data)",
 	}, got)
 }
@@ -234,11 +238,12 @@ func TestSheetsTogether(t *testing.T) {
 		require.Contains(t, p.Doubts,
 			Doubt{LeftOut, "column B of " + twice +
 				` has the header of another one, "a": it is left out ({{set no-header}} reads columns by their letters)`})
-		require.Contains(t, p.Doubts, Doubt{LeftOut, `column "a" of ` + once + `: another file has two columns of that name`})
+		require.Contains(t, p.Doubts, Doubt{LeftOut, `column "a" of ` + once +
+			`: another file has two columns of that name`})
 		require.Contains(t, p.Doubts,
 			Doubt{LeftOut, "1 row of " + once +
-				" with values only in columns that are left out: it is left out with them ({{set no-header}} reads columns by their " +
-				"letters)"})
+				" with values only in columns that are left out: it is left out with them ({{set no-header}} reads " +
+				"columns by their letters)"})
 		require.Equal(t, int64(2), p.Rows)
 	}
 	_, err = Files(t.Context(), []string{workbook(t, row{"a", "a"}), workbook(t, row{"a", "a"})}, options(t))

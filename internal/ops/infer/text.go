@@ -54,7 +54,8 @@ func (p *Proposal) plainText(ctx context.Context, name string, number int, o Opt
 			return "", err
 		}
 		if number == 0 {
-			p.Notes = append(p.Notes, fmt.Sprintf("the file is compressed with %s, which needs no saying", form.Compression))
+			p.Notes = append(p.Notes, fmt.Sprintf("the file is compressed with %s, which needs no saying",
+				form.Compression))
 		}
 	}
 	encoding, broken, err := encodingOf(ctx, p.texts[name], name)

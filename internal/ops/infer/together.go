@@ -9,9 +9,9 @@ import (
 	"thalweg/internal/lang/expr"
 )
 
-// columnKey is what finds a column in each of several CSV files: its header, if it is the only one
-// with it in all of them. Of others header and index have to be right, as of those without a header.
-// Without a header record it is the index alone.
+// columnKey finds a column in each of several CSV files. A header that is unique in all of them is enough;
+// otherwise header and index both have to match. Of others header and index have to be right, as of those
+// without a header. Without a header record it is the index alone.
 type columnKey struct {
 	header string
 	index  int // -1: the header is enough
@@ -122,12 +122,13 @@ func (p *Proposal) doubtPlaces(list []inputFile) {
 			case sameNeighbours(one.shape.names, f.shape.names, i), c.Source != "" &&
 				slices.Equal(one.shape.names[:i], f.shape.names[:i]):
 				if !said {
-					p.guessed("%s of %s was taken for the same as %s of %s: it stands at the same place, other columns of the files "+
-						"differ", c.called(i), f.name, c.called(i), one.name)
+					p.guessed("%s of %s was taken for the same as %s of %s: it stands at the same place, other "+
+						"columns of the files differ", c.called(i), f.name, c.called(i), one.name)
 				}
 				said = true
 			default:
-				c.leaveOut(fmt.Sprintf("what stands beside it differs in %s and %s, so it may be another one", one.name, f.name))
+				c.leaveOut(fmt.Sprintf("what stands beside it differs in %s and %s, so it may be another one",
+					one.name, f.name))
 			}
 		}
 	}
@@ -206,7 +207,7 @@ func (c *Column) leaveOut(why string) {
 	c.left, c.Evidence = why, "left out: "+why
 }
 
-// called is what people call a column.
+// called returns the column's name for people.
 func (c *Column) called(i int) string {
 	if c.title() == "" {
 		return fmt.Sprintf("column %d", i+1)

@@ -22,7 +22,7 @@ func columnsOf(p *Proposal) (out []string) {
 	return out
 }
 
-// asked is why numbers that can be read in two ways stay text.
+// asked is the doubt about numbers that can be read in two ways and stay text.
 const asked = "its numbers have decimal digits, or separators between thousands: look whether; as it is a text, " +
 	"nothing is lost (see decimal and thousands of csv)"
 
@@ -37,8 +37,9 @@ func TestFormsOfNumbers(t *testing.T) {
 	}{
 		"points": {"a;b\n1.50;2\n2.25;3\n", "", "", 1, []string{"a decimal2: 1.50 … 2.25", "b int: 2 … 3"}},
 		"commas": {"a;b\n1,5;2\n2,25;3\n", ",", "", 1, []string{"a decimal2: 1.50 … 2.25", "b int: 2 … 3"}},
-		"points, thousands": {"a;b\n1.234,50;2\n-2.000.000,25;3\n", ",", ".", 1, []string{"a decimal2: -2000000.25 … 1234.50",
-			"b int: 2 … 3"}},
+		"points, thousands": {"a;b\n1.234,50;2\n-2.000.000,25;3\n", ",", ".", 1,
+			[]string{"a decimal2: -2000000.25 … 1234.50",
+				"b int: 2 … 3"}},
 		"quoted": {"a,b\n\"1,234.50\",2\n\"2,000,000.25\",3\n", "", ",", 1,
 			[]string{"a decimal2: 1234.50 … 2000000.25", "b int: 2 … 3"}},
 		"spaces": {"a;b\n1\u00a0234,50;2\n2 000 000,25;3\n", ",", " ", 1,
@@ -54,24 +55,28 @@ func TestFormsOfNumbers(t *testing.T) {
 		"small ones show": {"a;b\n" + strings.Repeat("1.234;1,50\n", 60) + "7;2,5\n", ",", ".", 1,
 			[]string{"a int: 7 … 1234", "b decimal2: 1.50 … 2.50"}},
 		"others are bare": {"a;b\n1.234;1500,50\n2.000;2,5\n", ",", "", 1,
-			[]string{`a string: text, 2 different in 2 rows, "1.234" … "2.000"; ` + asked, "b decimal2: 2.50 … 1500.50"}},
+			[]string{`a string: text, 2 different in 2 rows, "1.234" … "2.000"; ` + asked,
+				"b decimal2: 2.50 … 1500.50"}},
 		"commas, points": {"a,b\n\"1,234\",1.5\n\"2,000\",2.25\n", "", ",", 2,
 			[]string{"a int: 1234 … 2000", "b decimal2: 1.50 … 2.25"}},
 		"commas, bare": {"a,b\n\"1,234\",1500.5\n\"2,000\",2.25\n", "", "", 1,
-			[]string{`a string: text, 2 different in 2 rows, "1,234" … "2,000"; ` + asked, "b decimal2: 2.25 … 1500.50"}},
+			[]string{`a string: text, 2 different in 2 rows, "1,234" … "2,000"; ` + asked,
+				"b decimal2: 2.25 … 1500.50"}},
 		"thousands or not": {"a;b\n1,234;x\n2,000;y\n", ",", "", 2, []string{"a decimal(18,3): 1.234 … 2.000",
 			`b string: text, 2 different in 2 rows, "x" … "y"`}},
 		"points or not": {"a;b\n1.234;x\n2.500;y\n", "", "", 2, []string{"a decimal(18,3): 1.234 … 2.500",
 			`b string: text, 2 different in 2 rows, "x" … "y"`}},
 		"points or not, n": {"a;b\n1.234;1\n2.500;2000\n", "", "", 2, []string{"a decimal(18,3): 1.234 … 2.500",
 			"b int: 1 … 2000"}},
-		"points, two ways": {"a;b\n1.234;1\n2.50;2000\n", "", "", 1, []string{"a float: 1.234 … 2.5", "b int: 1 … 2000"}},
+		"points, two ways": {"a;b\n1.234;1\n2.50;2000\n", "", "", 1, []string{"a float: 1.234 … 2.5",
+			"b int: 1 … 2000"}},
 		"a rate": {"a;b\n0.234;1\n0.500;2000\n", "", "", 1, []string{"a decimal(18,3): 0.234 … 0.500",
 			"b int: 1 … 2000"}},
 		"points, commas": {"a,b\n1.234,1\n2.500,2000\n", "", "", 1, []string{"a decimal(18,3): 1.234 … 2.500",
 			"b int: 1 … 2000"}},
 		"versions": {"a;b\n1.234;1\nx;2000\n", "", "", 1,
-			[]string{`a string: text, 2 different in 2 rows, "1.234" … "x"; not decimal(18,3) because of 1 value, e.g. "x" in line 3`, "b int: 1 … 2000"}},
+			[]string{`a string: text, 2 different in 2 rows, "1.234" … "x"; not decimal(18,3) because of 1 value, ` +
+				`e.g. "x" in line 3`, "b int: 1 … 2000"}},
 		"whole": {"a;b\n1234;1\n2500;2000\n", "", "", 1, []string{"a int: 1234 … 2500", "b int: 1 … 2000"}},
 		"no groups": {"a;b\n12,34,567;x\n1,2,3;y\n", "", "", 1,
 			[]string{`a string: text, 2 different in 2 rows, "1,2,3" … "12,34,567"`,
@@ -95,7 +100,8 @@ func TestDaysOfNeighbours(t *testing.T) {
 	p, err := Files(t.Context(), []string{write(t, "in.csv", "a,b\n03/02/2024,31/12/2023\n04/05/2024,01/02/2024\n")},
 		options(t))
 	require.NoError(t, err)
-	require.Equal(t, []string{"a date 02/01/2006: 2024-02-03 … 2024-05-04", "b date 02/01/2006: 2023-12-31 … 2024-02-01"},
+	require.Equal(t, []string{"a date 02/01/2006: 2024-02-03 … 2024-05-04",
+		"b date 02/01/2006: 2023-12-31 … 2024-02-01"},
 		columnsOf(p))
 }
 
@@ -145,7 +151,8 @@ func TestBadRows(t *testing.T) {
 		`text string: text, 1 different in 505 rows, "x" … "x"`}[:2], columnsOf(p)[:2])
 	var script strings.Builder
 	require.NoError(t, p.WriteScript(&script, false))
-	require.Contains(t, script.String(), "bad_rows: quarantine  # 4 of 505 rows cannot be read, the first broken record: ")
+	require.Contains(t, script.String(), "bad_rows: quarantine  # 4 of 505 rows cannot be read, the first "+
+		"broken record: ")
 	loads(t, p)
 }
 
@@ -170,7 +177,8 @@ func TestColumnsOfSeveralFiles(t *testing.T) {
 			doubts: []string{"column 2: what stands beside it differs in"}},
 		"an index": {texts: []string{",a,b\n0,1,2\n1,1,2\n", ",a,b\n0,3,4\n1,3,4\n"},
 			want: []string{"col_0 0", "a 1", "b 2"}},
-		"doubled, the same": {texts: []string{"id,x,x\n1,5,6\n", "id,x,x\n2,7,8\n"}, want: []string{"id 0", "x 1", "x_2 2"}},
+		"doubled, the same": {texts: []string{"id,x,x\n1,5,6\n", "id,x,x\n2,7,8\n"},
+			want: []string{"id 0", "x 1", "x_2 2"}},
 		"doubled in one": {texts: []string{"id,x,x\n1,5,6\n", "id,x,y\n2,7,8\n"},
 			want:   []string{"id 0", "x 1", "x_2 2?", "y 2?"},
 			doubts: []string{`column "x" of 1.csv was taken for the same as column "x" of 0.csv`}},
@@ -192,7 +200,8 @@ func TestColumnsOfSeveralFiles(t *testing.T) {
 		"other case, doubled": {texts: []string{"id,x,x\n1,5,6\n", "id,X\n2,7\n"},
 			want:   []string{"id 0", "x 1?", "x_2 2?", "X_3 1?"},
 			doubts: []string{`column "X" of 1.csv may be column "x" of 0.csv`}},
-		"two cases in one": {texts: []string{"id,ID\n1,5\n2,6\n", "id,n\n3,7\n"}, want: []string{"id 0", "ID_2 1?", "n 1?"}},
+		"two cases in one": {texts: []string{"id,ID\n1,5\n2,6\n", "id,n\n3,7\n"},
+			want: []string{"id 0", "ID_2 1?", "n 1?"}},
 		"braces": {texts: []string{"id,{x}\n1,2\n", "{x},id\n3,4\n"}, want: []string{"id 0", "x left out"},
 			doubts: []string{"its header has braces"}},
 	} {

@@ -10,7 +10,7 @@ import (
 // A first record is a header if it is unlike the values below it. What speaks for that, and what against it,
 // is found out for each column.
 
-// cellKind is what a text looks like.
+// cellKind is the apparent kind of a text.
 type cellKind int
 
 const (
@@ -42,7 +42,7 @@ var (
 	exponent = regexp.MustCompile(`[0-9.][eE]-[0-9]+$`)
 )
 
-// evidence is what a column says of its first cell.
+// evidence is a column's verdict on its first cell.
 type evidence int
 
 const (
@@ -56,7 +56,7 @@ const (
 	hole              // no text above some values
 )
 
-// below is what the records below the first one have in a column.
+// below sums up a column's cells below the first record.
 type below struct {
 	kinds   map[cellKind]int
 	rows    int

@@ -330,8 +330,9 @@ func (c *Columns) Find(name string) (Column, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return Column{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s is the name of %d columns: %s and %s",
-			name, len(found), found[0], found[1]), Hint: "write the whole path"}
+		return Column{}, &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("%s is the name of %d columns: %s and %s",
+				name, len(found), found[0], found[1]), Hint: "write the whole path"}
 	}
 	f := &fault.Error{Kind: fault.Script, Message: "there is no column " + name,
 		Hint: "name it as TABLE.COLUMN, or FILE.COLUMN"}

@@ -7,9 +7,9 @@
 // expressions of a script. OpenLineage tells a run's events to those who keep
 // lineage for many systems.
 //
-// It promises that what it names is what the rows were made of: a batch that is
-// executed once more has to give the rows that the run has kept, input files
-// have to be those that were read, and where more cannot be known than "one of
+// It promises that the rows that it names are those of which others were made. A batch that is
+// executed once more has to give the rows that the run has kept, and input files
+// have to be those that were read. Where more cannot be known than "one of
 // these rows" it says so (see Role of package plan). It changes nothing of a run.
 //
 // Failures are *fault.Error; a file that is gone or a script that cannot be

@@ -112,8 +112,8 @@ func (m *maker) table(ctx context.Context, table *plan.Table, works []*plan.Work
 		if _, have := m.made[key]; have {
 			continue
 		}
-		again, err := m.reader.job.TraceBatch(ctx, m.reader.key, m.specs[i], pipeline.Again{Inside: names, Dir: m.t.cfg.Dir,
-			Beside: m.t.cfg.Beside})
+		again, err := m.reader.job.TraceBatch(ctx, m.reader.key, m.specs[i], pipeline.Again{Inside: names,
+			Dir: m.t.cfg.Dir, Beside: m.t.cfg.Beside})
 		if err != nil {
 			return nil, err
 		}

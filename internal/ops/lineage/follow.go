@@ -65,8 +65,9 @@ func (t *tracer) keys(ctx context.Context, n *traced) (string, error) {
 	for _, e := range n.edges {
 		all = append(all, fmt.Sprintf("SELECT %s FROM %s", cols, e.name))
 	}
-	name, err := t.temp(ctx, fmt.Sprintf("SELECT row_number() OVER (ORDER BY %[1]s) AS n, %[1]s FROM (SELECT DISTINCT * "+
-		"FROM (%[2]s)) ORDER BY n LIMIT %[3]d", cols, strings.Join(all, " UNION ALL "), rowsMax+1))
+	name, err := t.temp(ctx,
+		fmt.Sprintf("SELECT row_number() OVER (ORDER BY %[1]s) AS n, %[1]s FROM (SELECT DISTINCT * "+
+			"FROM (%[2]s)) ORDER BY n LIMIT %[3]d", cols, strings.Join(all, " UNION ALL "), rowsMax+1))
 	if err != nil {
 		return "", err
 	}
@@ -115,7 +116,8 @@ func (t *tracer) tie(ctx context.Context, n *traced, e edge, keys string, width 
 			t.tree.Roots = append(t.tree.Roots, id)
 			continue
 		}
-		t.tree.Rows[e.reader.ids[parent]].put(Origin{Role: e.role, Run: n.key.Run, Table: n.State.Table, Count: total}, id)
+		t.tree.Rows[e.reader.ids[parent]].put(Origin{Role: e.role, Run: n.key.Run, Table: n.State.Table,
+			Count: total}, id)
 	}
 	return rows.Err()
 }
@@ -334,8 +336,8 @@ func (t *tracer) again(ctx context.Context, n *traced, keys string) (string, fil
 				format.Counted(traced.Rows, "row", "rows"), wrote[batch]))
 		}
 		lists.add(traced.Files)
-		from := fmt.Sprintf("%s AS v JOIN read_parquet(%s) AS s ON s.file_row_number = v.at_row", placesOf(byBatch[batch]),
-			sqltext.String(sqltext.Glob(traced.Path)))
+		from := fmt.Sprintf("%s AS v JOIN read_parquet(%s) AS s ON s.file_row_number = v.at_row",
+			placesOf(byBatch[batch]), sqltext.String(sqltext.Glob(traced.Path)))
 		if err := t.compare(ctx, n, keys, from); err != nil {
 			return "", nil, err
 		}

@@ -37,7 +37,7 @@ const (
 	DefaultNamespace = "thalweg"
 )
 
-// Telling says how a run's events are made.
+// Telling holds the settings for a run's events.
 type Telling struct {
 	Namespace string         // of jobs and tables; "": DefaultNamespace
 	Script    *script.Script // nil: it cannot be had; then columns are not told
@@ -256,8 +256,7 @@ func (t *teller) failure(f state.Failure, language string) map[string]any {
 		"programmingLanguage": language})
 }
 
-// endOf is how a node has ended. That it was invalidated came later: how it had
-// ended before is what was told.
+// endOf returns the event type for a node's end. An invalidated node keeps the end that was told before.
 func endOf(n state.Node) string {
 	switch n.Status {
 	case state.Succeeded:
@@ -336,8 +335,9 @@ func language(n *script.Node) string {
 func (t *teller) nodeEvent(n state.Node, kind string, at time.Time) Event {
 	e := t.event(kind, at)
 	e.Run.RunID = runID(t.runID(), n.Name, n.Generation)
-	e.Run.Facets["parent"] = facet("1-2-0/ParentRunFacet.json", map[string]any{"run": map[string]any{"runId": t.runID()},
-		"job": map[string]any{"namespace": t.Namespace, "name": t.jobName()}})
+	e.Run.Facets["parent"] = facet("1-2-0/ParentRunFacet.json",
+		map[string]any{"run": map[string]any{"runId": t.runID()},
+			"job": map[string]any{"namespace": t.Namespace, "name": t.jobName()}})
 	e.Job.Name = t.jobName() + "." + n.Name
 	e.Job.Facets["jobType"] = jobType(strings.ToUpper(n.Kind))
 	t.located(&e)
@@ -356,7 +356,7 @@ func (t *teller) nodeEvent(n state.Node, kind string, at time.Time) Event {
 	return e
 }
 
-// tableName is what a table is called for those who look at many systems.
+// tableName returns a table's name for people who look at many systems.
 func (t *teller) tableName(table string) string { return t.run.Workspace + "." + table }
 
 func (t *teller) table(name string) dataset {
@@ -398,7 +398,7 @@ func (t *teller) file(at string) dataset {
 	return d
 }
 
-// datasets are what a node reads and writes.
+// datasets returns the datasets that a node reads and writes.
 func (t *teller) datasets(ctx context.Context, n state.Node) (inputs, outputs []dataset, err error) {
 	s := t.scripted(n)
 	read, err := state.All(ctx, t.store.Inputs, n.NodeKey)
@@ -412,7 +412,8 @@ func (t *teller) datasets(ctx context.Context, n state.Node) (inputs, outputs []
 		if in.Rows >= 0 {
 			statistics["rowCount"] = in.Rows
 		}
-		d.InputFacets = map[string]any{"inputStatistics": facet("1-0-0/InputStatisticsInputDatasetFacet.json", statistics)}
+		d.InputFacets = map[string]any{"inputStatistics": facet("1-0-0/InputStatisticsInputDatasetFacet.json",
+			statistics)}
 		if s != nil && s.Files != nil {
 			var fields []map[string]any
 			for _, c := range s.Files.Columns {
@@ -537,7 +538,7 @@ func transformation(l Link, text string) map[string]any {
 	return out
 }
 
-// Alias is what the expression of a link calls the table; "r" where it names none.
+// Alias returns the table's alias in the expression of a link; "r" where it names none.
 func (l Link) Alias() string {
 	if alias, _, ok := strings.Cut(l.Text, "."); ok && (alias == "r" || alias == "l") {
 		return alias

@@ -20,7 +20,7 @@ type Registry interface {
 	List(ctx context.Context) (map[state.RunKey][]byte, error)
 }
 
-// PublisherConfig says how a Publisher works.
+// PublisherConfig configures a Publisher.
 type PublisherConfig struct {
 	To     Destination // the outlet closes it
 	Store  state.Store
@@ -153,8 +153,8 @@ func (o *Publisher) end(key state.RunKey, live *Live) bool {
 		return all
 	}
 	if err := o.cfg.Box.Remove(ctx, key); err != nil {
-		o.cfg.Logger.Debug("that OpenLineage events were told could not be written down: they are told again", "run", key.Run,
-			"error", err)
+		o.cfg.Logger.Debug("that OpenLineage events were told could not be written down: they are told again", "run",
+			key.Run, "error", err)
 	}
 	return all
 }

@@ -116,14 +116,16 @@ func (t *tracer) traceQuery(ctx context.Context, n *traced) error {
 		}
 		sql := fmt.Sprintf("SELECT e.n, %s FROM (SELECT DISTINCT k."+shownKey+
 			" AS n, unnest(s.__o%d) AS rid FROM %s AS k JOIN %s AS s ON %s) AS e JOIN (%s) AS r ON r.rid = e.rid",
-			strings.Join(orderList("r", table.Width()), ", "), i, shown, file, n.table.SameRow("k", "s"), table.Rowids(t.paths))
+			strings.Join(orderList("r", table.Width()), ", "), i, shown, file, n.table.SameRow("k", "s"),
+			table.Rowids(t.paths))
 		if err := t.step(ctx, n, plan.TraceStep{Table: table, Role: plan.RoleQuery, SQL: sql}); err != nil {
 			return err
 		}
 	}
 	for i, f := range info.Files {
 		if err := t.scanned(ctx, n, f.Reader, again.Scans[i], shown,
-			fmt.Sprintf("%s AS s ON %s", file, n.table.SameRow("k", "s")), fmt.Sprintf("s.__o%d", len(names)+i)); err != nil {
+			fmt.Sprintf("%s AS s ON %s", file, n.table.SameRow("k", "s")),
+			fmt.Sprintf("s.__o%d", len(names)+i)); err != nil {
 			return err
 		}
 	}
@@ -205,7 +207,8 @@ func (t *tracer) markEqual(ctx context.Context, n *traced, shown, stored string)
 		on[i] = fmt.Sprintf("k.%[1]s IS NOT DISTINCT FROM s.%[1]s", sqltext.Ident(c.Name))
 	}
 	rows, err := t.in.Query(ctx,
-		fmt.Sprintf("SELECT k."+shownKey+", count(*) FROM %s AS k JOIN (%s) AS s ON %s GROUP BY ALL HAVING count(*) > 1",
+		fmt.Sprintf("SELECT k."+shownKey+
+			", count(*) FROM %s AS k JOIN (%s) AS s ON %s GROUP BY ALL HAVING count(*) > 1",
 			shown, stored, strings.Join(on, " AND ")))
 	if err != nil {
 		return fmt.Errorf("look for equal rows: %w", err)

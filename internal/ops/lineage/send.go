@@ -29,7 +29,7 @@ const (
 	answerMax    = 1 << 10 // bytes of an answer that are read
 )
 
-// Destination is where events go.
+// Destination receives events.
 type Destination interface {
 	// Send delivers one event, a line of JSON. temporary says that trying again may help.
 	Send(ctx context.Context, event []byte) (temporary bool, err error)
@@ -221,7 +221,8 @@ func (l *Live) look(ctx context.Context, nodes map[string]bool, ending bool) ([]
 	}
 	slices.SortFunc(read, func(a, b state.Node) int { return a.Ordinal - b.Ordinal })
 	out := []Event{t.runEvent("START", t.run.Created)}
-	if running := (Event{EventType: "RUNNING", Run: eventRun{RunID: t.runID()}}).Key(); len(read) > 0 && !l.sent[running] {
+	if running := (Event{EventType: "RUNNING", Run: eventRun{RunID: t.runID()}}).Key(); len(read) > 0 &&
+		!l.sent[running] {
 		nodes, err := l.store.Nodes(ctx, l.key)
 		if err != nil {
 			return nil, err

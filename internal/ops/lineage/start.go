@@ -37,8 +37,8 @@ func (t *tracer) startTable(ctx context.Context, n *traced) error {
 	t.tree.Target = "table " + n.State.Table
 	if n.inner {
 		return &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("table %s is not stored in run %d: it was ephemeral, computed inside node %s", n.State.Table,
-				n.key.Run, n.Plan.ComputedIn),
+			Message: fmt.Sprintf("table %s is not stored in run %d: it was ephemeral, computed inside node %s",
+				n.State.Table, n.key.Run, n.Plan.ComputedIn),
 			Hint: "trace rows of a table or file behind it"}
 	}
 	if err := t.fetch(ctx, n.table, nil); err != nil {
@@ -150,10 +150,11 @@ func (t *tracer) startFiles(ctx context.Context, n *traced, target Target) error
 		n.ids[int64(i)+1] = t.add(r)
 		t.tree.Roots = append(t.tree.Roots, r.ID)
 	}
-	return t.values(ctx, n, fmt.Sprintf("SELECT v.n, %s FROM %s AS v JOIN read_parquet(%s) AS s ON s.file_row_number = "+
-		"v.at_row",
-		textsOf("s", names(n.Node.Out)), placesOf(n.at), sqltext.String(sqltext.Glob(again.Path))), fileColumns(n.Node.Out),
-		fileTypes(n.Node.Out))
+	return t.values(ctx, n,
+		fmt.Sprintf("SELECT v.n, %s FROM %s AS v JOIN read_parquet(%s) AS s ON s.file_row_number = "+
+			"v.at_row",
+			textsOf("s", names(n.Node.Out)), placesOf(n.at), sqltext.String(sqltext.Glob(again.Path))),
+		fileColumns(n.Node.Out), fileTypes(n.Node.Out))
 }
 
 // numbersOf reads whole numbers that literal has written.
@@ -303,8 +304,8 @@ func (t *tracer) choose(ctx context.Context, query string, paths, ids []string) 
 	}
 	list := make([]string, len(ids))
 	for i, id := range ids {
-		list[i] = fmt.Sprintf("typeof(%[1]s) = 'BLOB', CASE WHEN typeof(%[1]s) = 'BLOB' THEN hex(CAST(%[1]s AS BLOB)) ELSE "+
-			"CAST(%[1]s AS VARCHAR) END", id)
+		list[i] = fmt.Sprintf("typeof(%[1]s) = 'BLOB', CASE WHEN typeof(%[1]s) = 'BLOB' THEN hex(CAST(%[1]s AS "+
+			"BLOB)) ELSE CAST(%[1]s AS VARCHAR) END", id)
 	}
 	rows, err := in.Query(ctx, fmt.Sprintf("SELECT count(*) OVER (), %s FROM found ORDER BY %s LIMIT %d",
 		strings.Join(list, ", "), strings.Join(ids, ", "), max(t.opts.Limit, 1)))

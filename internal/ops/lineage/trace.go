@@ -34,7 +34,7 @@ type Config struct {
 	Progress func(node string) // before a node's rows are followed; may be nil
 }
 
-// Target is what is traced: rows of a table, or of output files.
+// Target selects the rows to trace: of a table, or of output files.
 type Target struct {
 	Node  state.NodeKey
 	Files []state.File // of one batch; none: the node's table
@@ -48,7 +48,7 @@ type Options struct {
 	Sample int    // of rows that many are made of, how many are followed
 }
 
-// Tree is what rows are made of. Rows name each other by their places in Rows.
+// Tree holds rows and the rows that they are made of. Rows name each other by their places in Rows.
 type Tree struct {
 	Target  string `json:"target"`
 	Run     int64  `json:"run"`

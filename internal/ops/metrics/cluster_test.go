@@ -51,12 +51,13 @@ func clusterOf(t *testing.T, dir string) (config string) {
 			&clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: []string{host},
 				Keyspace: keyspace}}})
 		require.NoError(t, err)
-		require.NoError(t, errors.Join(admin.Make(context.Background(), []string{"DROP KEYSPACE IF EXISTS " + keyspace}),
+		require.NoError(t, errors.Join(admin.Make(context.Background(),
+			[]string{"DROP KEYSPACE IF EXISTS " + keyspace}),
 			clearBroker(broker, prefix)))
 	})
 	config = filepath.Join(dir, "cluster.yaml")
-	text := fmt.Sprintf("version: 1\nstate: {cassandra: {hosts: [%q], keyspace: %s, replication: 1}}\nqueue: {rabbitmq: "+
-		"{url: %q}}\nworker: {scratch: scratch}\n", host, keyspace, broker)
+	text := fmt.Sprintf("version: 1\nstate: {cassandra: {hosts: [%q], keyspace: %s, replication: 1}}\nqueue: "+
+		"{rabbitmq: {url: %q}}\nworker: {scratch: scratch}\n", host, keyspace, broker)
 	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
 	return config
 }
@@ -113,14 +114,16 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 	}
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		err := worker.Serve(ctx, home, worker.WorkerOptions{Process: runtime.Process{MemoryBytes: memoryOfTest, Cores: 1,
-			Lease: leaseOfTest, Interpreter: "python3", Remote: client, Program: "test", Observe: func(e job.Event) {
-				m.Observe(e)
-				look()
-			}}, Isolate: &worker.Isolation{Command: command}, Hinted: m.Hinted, SlotEnded: m.SlotEnded, Decided: m.Decided,
-			Introspect: func(i worker.Introspection) {
-				m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget, AtOnce: i.AtOnce})
-			}})
+		err := worker.Serve(ctx, home,
+			worker.WorkerOptions{Process: runtime.Process{MemoryBytes: memoryOfTest, Cores: 1,
+				Lease: leaseOfTest, Interpreter: "python3", Remote: client, Program: "test",
+				Observe: func(e job.Event) {
+					m.Observe(e)
+					look()
+				}}, Isolate: &worker.Isolation{Command: command}, Hinted: m.Hinted, SlotEnded: m.SlotEnded,
+				Decided: m.Decided, Introspect: func(i worker.Introspection) {
+					m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget, AtOnce: i.AtOnce})
+				}})
 		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}

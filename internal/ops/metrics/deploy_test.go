@@ -44,7 +44,7 @@ func TestDashboardAndAlertsNameTheInventory(t *testing.T) {
 	}
 }
 
-// expressions are what a file asks Prometheus.
+// expressions returns the Prometheus queries of a file.
 func expressions(t *testing.T, name string) (out []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(deployed, name))

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Kind is how a metric's figures are to be read.
+// Kind is the type of a metric.
 type Kind string
 
 // The kinds.
@@ -50,8 +50,8 @@ func (m *Metrics) makeAll() {
 		Label{"outcome", "succeeded, failed, retried"})
 	m.stageSeconds = m.histogram("thalweg_batch_stage_seconds", batchBounds,
 		"How long batches spent in a stage. Stages overlap; Python is summed over interpreters.",
-		Label{"stage", "slot (waiting for a free one), wait (for memory), read (inputs), engine (DuckDB), python, write " +
-			"(results), commit (files under their names)"})
+		Label{"stage", "slot (waiting for a free one), wait (for memory), read (inputs), engine (DuckDB), python, " +
+			"write (results), commit (files under their names)"})
 	m.rows = m.counter("thalweg_rows_total", "rows", "Rows that batches have read and made.",
 		Label{"direction", "in, out"})
 	m.bytes = m.counter("thalweg_bytes_total", "bytes", "Bytes of inputs and results of batches, as stored.",
@@ -62,7 +62,8 @@ func (m *Metrics) makeAll() {
 	m.leasesLost = m.counter("thalweg_leases_lost_total", "claims",
 		"Claims that this worker lost while it executed the batch; it dropped the work.")
 
-	m.stateCalls = m.counter("thalweg_state_calls_total", "calls", "Calls of the state. Claims are operation=\"claim\".",
+	m.stateCalls = m.counter("thalweg_state_calls_total", "calls",
+		"Calls of the state. Claims are operation=\"claim\".",
 		Label{"operation", "a method of state.Store, in snake case"}, Label{"outcome", stateOutcomes})
 	m.stateSeconds = m.histogram("thalweg_state_seconds", requestBounds, "How long calls of the state took.",
 		Label{"operation", "as above"})
@@ -91,18 +92,20 @@ func (m *Metrics) makeAll() {
 		Label{"service", "cassandra"}, Label{"outcome", "done, lost (somebody else was first), failed"})
 
 	m.deliveries = m.counter("thalweg_queue_deliveries_total", "hints",
-		"Hints of batches that were taken from the queue. A used hint led to a claim; a handed one was passed on, because "+
-			"its class is at a fixed number here; all others were useless.",
-		Label{"fate", "used (its batch was claimed), refused (it could not be claimed any more), handed (given to others), " +
-			"unknown (of no run that is worked on, or of what is not there), broken (state did not answer)"})
-	m.slotEnds = m.counter("thalweg_slot_ends_total", "processes", "Processes of slots that ended without being told to.",
+		"Hints of batches that were taken from the queue. A used hint led to a claim; a handed one was passed on, "+
+			"because its class is at a fixed number here; all others were useless.",
+		Label{"fate", "used (its batch was claimed), refused (it could not be claimed any more), handed (given to " +
+			"others), unknown (of no run that is worked on, or of what is not there), broken (state did not answer)"})
+	m.slotEnds = m.counter("thalweg_slot_ends_total", "processes",
+		"Processes of slots that ended without being told to.",
 		Label{"why", "memory (the system had none for it), killed (it stood still, or did not stop), died"})
 	m.batchCPU = m.counter("thalweg_batch_cpu_seconds_total", "seconds",
 		"Processor time of batches that succeeded, in slots that are processes, too.",
 		Label{"stage", "engine (DuckDB, and the process around it while it works), python"})
 	m.hints = m.sampled("thalweg_queue_hints", Gauge, "hints", "Hints of batches that wait in the queue, of all runs.",
 		Label{"priority", "high, normal, low"})
-	m.slots = m.sampled("thalweg_slots", Gauge, "batches", "Batches that may be in flight at once, by memory and cores.")
+	m.slots = m.sampled("thalweg_slots", Gauge, "batches",
+		"Batches that may be in flight at once, by memory and cores.")
 	m.concurrency = m.sampled("thalweg_concurrency", Gauge, "at once",
 		"How much of each class of work is done at once, at the moment.",
 		Label{"class", classes}, Label{"knob", knobs})

@@ -25,7 +25,7 @@ type Sample struct {
 	Buckets []Bucket          `json:"buckets,omitempty"`
 }
 
-// Bucket is how many were at most that. The last one's bound is not written: it has all.
+// Bucket counts the values up to a bound. The last one's bound is not written: it has all.
 type Bucket struct {
 	AtMost float64 `json:"at_most"`
 	Count  uint64  `json:"count"`

@@ -80,8 +80,8 @@ func (m *Metrics) Observe(e job.Event) {
 func (m *Metrics) ended(outcome string, s state.Stats) {
 	m.batches.WithLabelValues(outcome).Inc()
 	m.batchSeconds.WithLabelValues(outcome).Observe(s.Elapsed.Seconds())
-	for stage, took := range map[string]time.Duration{"slot": s.Turn, "wait": s.Wait, "read": s.Read, "engine": s.Engine,
-		"python": s.Python, "write": s.Write, "commit": s.Commit} {
+	for stage, took := range map[string]time.Duration{"slot": s.Turn, "wait": s.Wait, "read": s.Read,
+		"engine": s.Engine, "python": s.Python, "write": s.Write, "commit": s.Commit} {
 		if took > 0 {
 			m.stageSeconds.WithLabelValues(stage).Observe(took.Seconds())
 		}

@@ -26,14 +26,18 @@ func labels(list []Label) string {
 
 const pageHead = `# Metrics of a worker
 
-` + "`thalweg worker --metrics :9464`" + ` (or, in a cluster, ` + "`worker: {metrics: \":9464\"}`" + ` in its configuration) answers at these paths, on loopback unless you name a host:
+` + "`thalweg worker --metrics :9464`" + ` (or, in a cluster, ` + "`worker: {metrics: \":9464\"}`" +
+	` in its configuration) answers at these paths, on loopback unless you name a host:
 
 | path | what |
 | --- | --- |
 | ` + "`/metrics`" + ` | Prometheus' format |
 | ` + "`/metrics.json`" + ` | the same as JSON: every metric of the inventory with unit, meaning and samples |
 | ` + "`/healthz`" + ` | 200 while the process answers |
-| ` + "`/readyz`" + ` | 200 while it reaches the state and the queue, can write its scratch directory, waits for no memory, and was not asked to end; else 503 (also while it waits for services that are away when it is started) with the reason. What somebody should look at is in its notices, runs that it cannot work on, too |
+| ` + "`/readyz`" +
+	` | 200 while it reaches the state and the queue, can write its scratch directory, waits for no memory, ` +
+	`and was not asked to end; else 503 (also while it waits for services that are away when it is started) ` +
+	`with the reason. What somebody should look at is in its notices, runs that it cannot work on, too |
 
 There is no password. Whoever can reach the port can read the figures; they contain no names or values of users' data. ` +
 	"`deploy/grafana.json`" + ` has a dashboard for these metrics, and ` + "`deploy/alerts.yaml`" + ` alert rules.

@@ -51,7 +51,7 @@ type partStore struct {
 	backend backend
 }
 
-// Unwrap is what is measured.
+// Unwrap returns the measured store.
 func (s *partStore) Unwrap() parts.Backend { return s.Store }
 
 // Put implements parts.Backend.
@@ -83,7 +83,7 @@ type backend struct {
 	m *Metrics
 }
 
-// Unwrap is what is measured.
+// Unwrap returns the measured backend.
 func (b *backend) Unwrap() parts.Backend { return b.Backend }
 
 func (b *backend) call(operation string, began time.Time, err *error) {

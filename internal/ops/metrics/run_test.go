@@ -30,7 +30,8 @@ const measuredScript = `
 nodes:
   read:
     type: file_table
-    r: {urls: [orders.csv], csv: {hdr_line_idx: 0, first_data_line_idx: 1}, columns: {id: {csv: {col_hdr: id}, col_type: int}, price: {csv: {col_hdr: price}, col_type: int}}}
+    r: {urls: [orders.csv], csv: {hdr_line_idx: 0, first_data_line_idx: 1}, ` +
+	`columns: {id: {csv: {col_hdr: id}, col_type: int}, price: {csv: {col_hdr: price}, col_type: int}}}
     w: {name: orders, fields: {id: {expression: r.id, type: int}, price: {expression: r.price, type: int}}}
   double:
     type: table_custom_tfm_table
@@ -115,14 +116,15 @@ func measuredRun(t *testing.T, m *metrics.Metrics, look func()) {
 		look() // while it holds what it shows of its memory, however short that is
 	}
 	serving.Go(func() {
-		err := worker.Serve(ctx, second, worker.WorkerOptions{Process: runtime.Process{MemoryBytes: memoryOfTest, Cores: 2,
-			Lease: leaseOfTest, Observe: seen, Interpreter: "python3", Waiting: func(string) { comes() }},
-			Wants:  func(state.Run) bool { return faulty.tasks.Load() > 0 },
-			Joined: func(runner.Started) { comes() },
-			Hinted: m.Hinted,
-			Introspect: func(i worker.Introspection) {
-				m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget, AtOnce: i.AtOnce})
-			}})
+		err := worker.Serve(ctx, second,
+			worker.WorkerOptions{Process: runtime.Process{MemoryBytes: memoryOfTest, Cores: 2,
+				Lease: leaseOfTest, Observe: seen, Interpreter: "python3", Waiting: func(string) { comes() }},
+				Wants:  func(state.Run) bool { return faulty.tasks.Load() > 0 },
+				Joined: func(runner.Started) { comes() },
+				Hinted: m.Hinted,
+				Introspect: func(i worker.Introspection) {
+					m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget, AtOnce: i.AtOnce})
+				}})
 		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}

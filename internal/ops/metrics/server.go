@@ -49,14 +49,14 @@ func (m *Metrics) Listen(ctx context.Context, address string, ready Ready, logge
 			Hint: "choose another port, each worker of a machine has its own", Err: err}
 	}
 	s := &Server{address: listener.Addr().String(), ended: make(chan error, 1), server: &http.Server{
-		Handler: m.handler(ready), ReadHeaderTimeout: headerTimeout, WriteTimeout: answerTimeout, MaxHeaderBytes: headerBytes,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		Handler: m.handler(ready), ReadHeaderTimeout: headerTimeout, WriteTimeout: answerTimeout,
+		MaxHeaderBytes: headerBytes, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}}
 	go func() { s.ended <- s.server.Serve(listener) }()
 	return s, nil
 }
 
-// Address is where it listens.
+// Address returns the address at which the server listens.
 func (s *Server) Address() string { return s.address }
 
 // Close ends it, and waits until it has ended.
@@ -76,7 +76,7 @@ func (s *Server) Close() error {
 // Ready says what somebody should look at, and why a worker could not take work now.
 type Ready func(context.Context) (notices []string, err error)
 
-// readyAnswer is what /readyz answers.
+// readyAnswer is the answer to /readyz.
 type readyAnswer struct {
 	Status  string   `json:"status"`
 	Why     string   `json:"why,omitempty"`
@@ -102,7 +102,8 @@ func (m *Metrics) handler(ready Ready) http.Handler {
 		defer stop()
 		notices, err := ready(ctx)
 		if err != nil {
-			answer(w, http.StatusServiceUnavailable, readyAnswer{Status: "not ready", Why: err.Error(), Notices: notices})
+			answer(w, http.StatusServiceUnavailable, readyAnswer{Status: "not ready", Why: err.Error(),
+				Notices: notices})
 			return
 		}
 		answer(w, http.StatusOK, readyAnswer{Status: "ready", Notices: notices})
@@ -110,7 +111,7 @@ func (m *Metrics) handler(ready Ready) http.Handler {
 	return mux
 }
 
-// readersMax is how many may read at once.
+// readersMax limits concurrent readers.
 const readersMax = 8
 
 // answer writes JSON. Who is gone needs none.

@@ -49,7 +49,8 @@ func TestAnEmptySecretSignsNothing(t *testing.T) {
 	r := receive(t)
 	b := newBundle(t)
 	b.env = map[string]string{"KEY": ""}
-	err := b.sender(t).Send(t.Context(), script.Hook{URL: r.URL, Secret: "{env.KEY}"}, message.Example(message.Done), "")
+	err := b.sender(t).Send(t.Context(), script.Hook{URL: r.URL, Secret: "{env.KEY}"},
+		message.Example(message.Done), "")
 	require.ErrorContains(t, err, "KEY")
 	require.ErrorContains(t, err, "is empty")
 	require.Empty(t, r.all())
@@ -118,7 +119,8 @@ func TestRecordsStaySmall(t *testing.T) {
 	require.NoError(t, teller.Follow(t.Context(), key))
 	for _, n := range nodes[1:] {
 		require.NoError(t, b.store.MoveNode(t.Context(), state.NodeKey{RunKey: key, Node: n.Name},
-			state.Move{From: state.Pending, To: state.Waiting, Gate: []byte("{}"), GateDigest: "d", Now: b.clock.Now()}))
+			state.Move{From: state.Pending, To: state.Waiting, Gate: []byte("{}"), GateDigest: "d",
+				Now: b.clock.Now()}))
 	}
 	fail(b, t, key)
 	for range 20 {
@@ -169,7 +171,8 @@ func TestLateIsToldWhenMuchIsOwed(t *testing.T) {
 		require.NoError(t, b.teller(t, "a").Follow(t.Context(), key))
 		for _, n := range nodes[1:] {
 			require.NoError(t, b.store.MoveNode(t.Context(), state.NodeKey{RunKey: key, Node: n.Name},
-				state.Move{From: state.Pending, To: state.Waiting, Gate: []byte("{}"), GateDigest: "d", Now: b.clock.Now()}))
+				state.Move{From: state.Pending, To: state.Waiting, Gate: []byte("{}"), GateDigest: "d",
+					Now: b.clock.Now()}))
 		}
 		b.clock.add(time.Hour) // nobody is there
 		fail(b, t, key)

@@ -18,7 +18,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Config says how a Notifier works.
+// Config configures a Notifier.
 type Config struct {
 	Store  Store
 	Box    Registry
@@ -49,7 +49,7 @@ const (
 	tendsAtOnce  = 32 // runs
 	// recordTimeout bounds writing down what was sent, for a process that is to end.
 	recordTimeout = 2 * time.Second
-	// FlushTime is how long a process stays for its last messages.
+	// FlushTime is the time for which a process stays for its last messages.
 	FlushTime = 5 * time.Second
 )
 
@@ -71,14 +71,14 @@ type Notifier struct {
 	woken  chan struct{} // there is something to look after
 }
 
-// tending is how it stands with what is told of a run.
+// tending is the state of the messages of a run.
 type tending struct {
 	busy bool      // somebody is at it
 	owes bool      // something is owed that this process is to send
 	next time.Time // when it is due; zero: nothing is
 }
 
-// known is what does not change of a run.
+// known is the part of a run that does not change.
 type known struct {
 	hooks []script.Hook
 	dir   string
@@ -227,7 +227,8 @@ func (t *Notifier) look(ctx context.Context) bool {
 			defer func() { <-t.places }()
 			left, next, err := t.tend(ctx, e)
 			if err != nil {
-				t.complain(ctx, "what happens to a run cannot be told now", err, "run", e.Run.Run, "workspace", e.Run.Workspace)
+				t.complain(ctx, "what happens to a run cannot be told now", err, "run", e.Run.Run, "workspace",
+					e.Run.Workspace)
 			}
 			t.mu.Lock()
 			defer t.mu.Unlock()
@@ -487,8 +488,7 @@ func (t *Notifier) judge(run state.Run, rec *record, k known, event, hook int, e
 	o.Hooks[hook] = tries
 }
 
-// pause is how long to wait after so many tries: longer each time, and not the
-// same for everybody.
+// pause returns the time to wait after so many tries: longer each time, with a random part.
 func pause(tries int) time.Duration {
 	d := retryMax
 	if tries < 10 {
@@ -497,7 +497,7 @@ func pause(tries int) time.Duration {
 	return d - rand.N(d/4+1)
 }
 
-// message is what is said of an event of a run.
+// message makes the message about an event of a run.
 func (t *Notifier) message(ctx context.Context, run state.Run, o owed) message.Message {
 	m := message.Message{Version: message.Version, ID: eventID(run, o), Event: o.Kind, Time: time.UnixMilli(o.At).UTC(),
 		Workspace: run.Workspace, Run: run.Run,
@@ -544,7 +544,8 @@ func (t *Notifier) waiting(ctx context.Context, run state.Run, o owed, m *messag
 		asks = gate.Record{Gate: gate.NameOf(o.Node)}
 	}
 	m.Gate = &message.Gate{Name: asks.Gate, Message: asks.Message, By: asks.By}
-	m.Commands["approve"], m.Commands["reject"] = asks.Decide(run.RunKey, "approve").String(), asks.Decide(run.RunKey, "reject").String()
+	m.Commands["approve"], m.Commands["reject"] = asks.Decide(run.RunKey, "approve").String(),
+		asks.Decide(run.RunKey, "reject").String()
 	if len(asks.Shows) > 0 {
 		first := asks.Shows[0]
 		m.Commands["look"] = gate.Look(state.RunKey{Workspace: run.Workspace, Run: first.Run}, first.Table).String()
@@ -555,7 +556,8 @@ func failureOf(f *state.Failure) *message.Failure {
 	if f == nil {
 		return nil
 	}
-	return &message.Failure{Kind: string(f.Kind), Message: f.Message, Place: f.Place.String(), Hint: f.Hint, Node: f.Node}
+	return &message.Failure{Kind: string(f.Kind), Message: f.Message, Place: f.Place.String(),
+		Hint: f.Hint, Node: f.Node}
 }
 
 func timeOf(at time.Time) *time.Time {

@@ -354,7 +354,8 @@ func TestRequestsAreSignedAndShowNoSecret(t *testing.T) {
 	require.Equal(t, got[0].ID, got[1].ID)
 	at, err := time.Parse(time.RFC3339, "2026-03-02T06:00:01Z")
 	require.NoError(t, err)
-	require.Equal(t, signature(t, "correct horse", got[0].ID, at, got[0].body), got[0].header.Get(notify.HeaderSignature))
+	require.Equal(t, signature(t, "correct horse", got[0].ID, at, got[0].body),
+		got[0].header.Get(notify.HeaderSignature))
 	require.Equal(t, "Bearer correct horse", got[0].header.Get("Authorization"))
 
 	r.Close()
@@ -558,10 +559,11 @@ func TestCommands(t *testing.T) {
 	b := newBundle(t)
 	out := filepath.Join(t.TempDir(), "out")
 	b.hooks = []script.Hook{
-		{On: message.Kinds(), Command: []string{"sh", "-c", `echo "$THALWEG_EVENT $THALWEG_RUN $1" >>` + out + `; cat >>` +
-			out + `; echo printed`, "sh", "a b"}, Timeout: time.Minute},
+		{On: message.Kinds(), Command: []string{"sh", "-c", `echo "$THALWEG_EVENT $THALWEG_RUN $1" >>` +
+			out + `; cat >>` + out + `; echo printed`, "sh", "a b"}, Timeout: time.Minute},
 		{On: message.Kinds(), Command: []string{"no-such-program-of-thalweg"}},
-		{On: message.Kinds(), Command: []string{"sh", "-c", "echo once >>" + out + ".failed; exit 3"}, Timeout: time.Minute},
+		{On: message.Kinds(), Command: []string{"sh", "-c", "echo once >>" + out + ".failed; exit 3"},
+			Timeout: time.Minute},
 	}
 	key := b.run(t, state.Run{})
 	teller := b.teller(t, "a")

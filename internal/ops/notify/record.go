@@ -16,7 +16,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Store is what is read of runs, and the role of who tells.
+// Store reads runs, and holds the role of the notifying process.
 type Store interface {
 	Run(ctx context.Context, key state.RunKey) (state.Run, error)
 	Nodes(ctx context.Context, key state.RunKey) ([]state.Node, error)
@@ -45,8 +45,7 @@ type Entry struct {
 // recordVersion is that of the form of records.
 const recordVersion = 1
 
-// record says how far the telling of a run has come. Everything up to Seen has
-// been told, or is owed.
+// record is the stored progress of a run's notices. Everything up to Seen has been told, or is owed.
 type record struct {
 	Version int               `json:"v"`
 	Seen    map[string]int64  `json:"seen"`           // events of the run ("") and of its gates (short digests)
@@ -65,7 +64,7 @@ type owed struct {
 	Hooks map[int]sendAttempt `json:"h"`           // by their places in the run's list
 }
 
-// tried is how often a hook was tried, and when it is again.
+// sendAttempt counts the tries of a hook, and has the time of the next one.
 type sendAttempt struct {
 	Times int   `json:"t,omitzero"`
 	Next  int64 `json:"x,omitzero"` // Unix milliseconds
@@ -290,7 +289,7 @@ func (rec *record) tidy() {
 	rec.Owed = slices.DeleteFunc(rec.Owed, func(o owed) bool { return len(o.Hooks) == 0 })
 }
 
-// next is when the first of what is owed is due; the zero time if nothing is.
+// next returns the time at which the first message is due; the zero time if none is.
 func (rec *record) next() (first time.Time) {
 	for _, o := range rec.Owed {
 		for _, tried := range o.Hooks {

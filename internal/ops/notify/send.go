@@ -39,7 +39,7 @@ type Sender struct {
 	Logger      *slog.Logger
 }
 
-// sendError is why a message could not be sent.
+// sendError explains why a message could not be sent.
 type sendError struct {
 	err   error
 	final bool          // another try would end the same
@@ -103,7 +103,8 @@ func (s *Sender) webhook(ctx context.Context, h script.Hook, m message.Message) 
 	default:
 		passes := code == http.StatusRequestTimeout || code == http.StatusTooManyRequests || code >= 500 &&
 			code != http.StatusNotImplemented
-		return &sendError{err: fmt.Errorf("%s answered %d %s", shownURL(h), code, strings.ToLower(http.StatusText(code))),
+		return &sendError{err: fmt.Errorf("%s answered %d %s", shownURL(h), code,
+			strings.ToLower(http.StatusText(code))),
 			final: !passes, after: answer.RetryAfter}
 	}
 }
@@ -204,8 +205,8 @@ func (s *Sender) command(ctx context.Context, h script.Hook, m message.Message, 
 	return &sendError{err: fmt.Errorf("command %s failed: %s", h.Command[0], end)}
 }
 
-// commandEnvironment is what a command sees of this process's environment: what
-// programs need to run, and what the hook names.
+// commandEnvironment returns the environment of a command: the variables that programs need to run, and those
+// that the hook names.
 func (s *Sender) commandEnvironment(h script.Hook) (out []string) {
 	out = keeper.Some("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
 	for _, name := range h.Environment {
@@ -242,7 +243,7 @@ func (o *output) Write(p []byte) (int, error) {
 
 func (o *output) String() string { return string(o.kept) }
 
-// asSendError is why a message could not be sent, whatever said so.
+// asSendError returns any error of sending as a sendError.
 func asSendError(err error) *sendError {
 	var e *sendError
 	if !errors.As(err, &e) {

@@ -95,8 +95,9 @@ func (s *Service) list(ctx context.Context, w script.Watch, began time.Time) (v 
 		}
 		at := f.Version
 		one := found{name: f.URL, place: f.URL, path: f.Path, bytes: at.Bytes, changed: at.ModTime,
-			marked:  markers[f.Path+behind],
-			version: digest(f.URL, strconv.FormatInt(at.Bytes, 10), at.ETag, strconv.FormatInt(at.ModTime.UnixNano(), 10))}
+			marked: markers[f.Path+behind],
+			version: digest(f.URL, strconv.FormatInt(at.Bytes, 10), at.ETag,
+				strconv.FormatInt(at.ModTime.UnixNano(), 10))}
 		if behind != "" {
 			one.marker = f.URL + behind
 		}

@@ -208,7 +208,8 @@ func TestMarkersAtServers(t *testing.T) {
 	m.put(w, "a.csv", "")
 	s := w.scheduler()
 	w.pass(t, s, time.Minute)
-	require.Equal(t, []Pending{{File: "s3://b/in/a.csv", Why: "there is no s3://b/in/a.csv.done*"}}, w.standing(t).Pending)
+	require.Equal(t, []Pending{{File: "s3://b/in/a.csv", Why: "there is no s3://b/in/a.csv.done*"}},
+		w.standing(t).Pending)
 	m.put(w, "a.csv.done", "")
 	m.put(w, "a.csv.done*", "") // nothing in a marker's name stands for anything else
 	w.pass(t, s, 31*time.Second)

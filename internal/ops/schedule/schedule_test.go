@@ -38,7 +38,7 @@ func (c *clock) set(t *testing.T, text string) {
 	c.now = at
 }
 
-// disk is what outlives processes; one that has died writes no more.
+// disk holds the registries that outlive processes; a process that has died writes no more.
 type disk struct {
 	mu    sync.Mutex
 	boxes map[string]map[string][]byte
@@ -146,7 +146,7 @@ func (r *runs) files() (out []string) {
 	return out
 }
 
-// world is what schedulers share.
+// world is the environment that schedulers share.
 type world struct {
 	disk   *disk
 	runs   *runs
@@ -310,8 +310,8 @@ func TestOverlap(t *testing.T) {
 
 func TestOnlySoManyRunsAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "schedule: [{cron: '0 6 * * *', name: a}, {cron: '0 6 * * *', name: b}, {cron: '0 6 * * *', name: "+
-		"c}]\n")
+	w := newWorld(t, "schedule: [{cron: '0 6 * * *', name: a}, {cron: '0 6 * * *', name: b}, {cron: '0 6 * * *', "+
+		"name: c}]\n")
 	w.most = 2
 	s := w.scheduler()
 	w.look(t, s, "2026-03-02T05:00:00Z")

@@ -61,7 +61,7 @@ type Served struct {
 	Script   *script.Script
 }
 
-// Config says how a Service works.
+// Config configures a Service.
 type Config struct {
 	Workspace string
 	Registry  Registry // of the standings
@@ -391,7 +391,7 @@ func levelOf(f *Failing) slog.Level {
 	return slog.LevelDebug
 }
 
-// pause is how long to wait after so many tries.
+// pause returns the time to wait after so many tries.
 func pause(tries int) time.Duration {
 	d := retryMax
 	if tries < 8 {

@@ -15,11 +15,11 @@ import (
 
 // Limits.
 const (
-	// OnTime is how late a moment may be looked at and not be missed.
+	// OnTime is the longest delay after which a moment does not count as missed.
 	OnTime = time.Minute
-	// Horizon is how far back moments are made up for.
+	// Horizon limits how far back missed moments are made up for.
 	Horizon = 31 * 24 * time.Hour
-	// QueueMax is how many moments may be due and not begun: the older ones are skipped then.
+	// QueueMax limits the moments that are due and not begun: older ones are skipped.
 	QueueMax = 100
 
 	skippedMax      = 5 // that are shown
@@ -33,7 +33,7 @@ const (
 	KindWatch    = "watch"
 )
 
-// Standing is what is known of a schedule or watch: its record. It is stored.
+// Standing is the stored record of a schedule or watch. It is stored.
 type Standing struct {
 	Version int       `json:"version"`
 	Kind    string    `json:"kind"`
@@ -73,7 +73,7 @@ type Pending struct {
 	Why  string `json:"why"`
 }
 
-// Failing is why a run cannot be begun.
+// Failing describes a run that cannot be begun.
 type Failing struct {
 	At      time.Time `json:"at"` // the moment
 	File    string    `json:"file,omitempty"`

@@ -27,26 +27,26 @@ import (
 
 // Limits of watches.
 const (
-	// WatchedMax is how many files a pattern may match.
+	// WatchedMax limits the files that a pattern may match.
 	WatchedMax = 100_000
 	scanEvery  = 2 * time.Second
 	tidyEvery  = time.Hour
-	// freshFor is how old a listing may be for a run to be begun by it.
+	// freshFor is the greatest age of a listing by which a run may be begun.
 	freshFor = 10 * time.Second
-	// tellBlindAfter is how long files cannot be looked at before it is told.
+	// tellBlindAfter is the time for which files cannot be looked at before that is told.
 	tellBlindAfter = 10 * time.Minute
 	pendingShown   = 5
 	pathShownMax   = 120
 )
 
-// taken is what is kept of a version of a file that was seen to. It is stored.
+// taken records a version of a file that was dealt with. It is stored. It is stored.
 type taken struct {
 	File    string `json:"file"` // absolute path, or address
 	Run     int64  `json:"run,omitempty"`
 	Ignored bool   `json:"ignored,omitempty"` // it was there before the watch
 }
 
-// watcher is what a process knows of a watch.
+// watcher is a process's memory of a watch.
 type watcher struct {
 	box     Registry
 	taken   map[string]taken // by version; nil: not read yet
@@ -82,7 +82,7 @@ type found struct {
 	marked  time.Time // when its marker was changed; zero: it has none
 }
 
-// view is how the files of a watch were while they were looked at.
+// view holds the files of a watch as they were during one look.
 type view struct {
 	files, marker string // of the watch
 	began, ended  time.Time
@@ -190,13 +190,14 @@ func (s *Service) blind(ctx context.Context, sv Served, w script.Watch, st *Stan
 	if wr.tries == 1 {
 		level = slog.LevelError
 	}
-	s.cfg.Logger.Log(ctx, level, "the files of a watch cannot be looked at; it is tried again", "watch", st.Name, "script",
-		st.Script, "tries", wr.tries, "error", cause)
+	s.cfg.Logger.Log(ctx, level, "the files of a watch cannot be looked at; it is tried again", "watch",
+		st.Name, "script", st.Script, "tries", wr.tries, "error", cause)
 	if !f.Told && now.Sub(f.Since) >= tellBlindAfter {
 		s.tell(ctx, sv, f, Start{Script: sv.Path, Token: TokenPrefix + digest(sv.Identity, KindWatch, w.Name, "blind",
 			f.Since.UTC().Format(time.RFC3339Nano)),
-			Description: "watch " + w.Name}, fmt.Errorf("the files of watch %s cannot be looked at since %s: %w", w.Name,
-			f.Since.Format(time.RFC3339), cause))
+			Description: "watch " + w.Name},
+			fmt.Errorf("the files of watch %s cannot be looked at since %s: %w", w.Name,
+				f.Since.Format(time.RFC3339), cause))
 	}
 	st.Blind = f
 }
@@ -438,7 +439,8 @@ func (s *Service) beginFor(ctx context.Context, sv Served, w script.Watch, st *S
 	standings map[string]*Standing) error {
 	for _, f := range complete {
 		now := s.cfg.Clock.Now()
-		if failing := wr.failing[f.version]; failing != nil && now.Before(failing.Next) && failing.Next.Sub(now) <= retryMax {
+		if failing := wr.failing[f.version]; failing != nil && now.Before(failing.Next) &&
+			failing.Next.Sub(now) <= retryMax {
 			continue // the others need not wait for it
 		}
 		open, err := s.open(ctx, st)
@@ -456,13 +458,15 @@ func (s *Service) beginFor(ctx context.Context, sv Served, w script.Watch, st *S
 		}
 		start := Start{Script: sv.Path, Token: TokenPrefix + digest(sv.Identity, KindWatch, w.Name, f.version),
 			Params:  w.Params,
-			Offered: map[string]string{script.ParamWatchedFile: f.name}, Description: fmt.Sprintf("watch %s, for %s", w.Name,
+			Offered: map[string]string{script.ParamWatchedFile: f.name},
+			Description: fmt.Sprintf("watch %s, for %s", w.Name,
 				shownPath(f.name))}
 		s.cfg.Checkpoint(job.RunDue)
 		key, err := s.cfg.Runs.Begin(ctx, start)
 		s.cfg.Checkpoint(job.RunBegun)
 		if err != nil {
-			if known := wr.failing[f.version]; known != nil || st.Failing == nil || st.Failing.File != shownPath(f.name) {
+			if known := wr.failing[f.version]; known != nil || st.Failing == nil ||
+				st.Failing.File != shownPath(f.name) {
 				st.Failing = known // else it is what a scheduler before this one met
 			}
 			if err := s.failed(ctx, sv, st, start, shownPath(f.name), err); err != nil {

@@ -9,7 +9,7 @@ import (
 	"thalweg/internal/run/job"
 )
 
-// epoch is when simulations begin.
+// epoch is the time at which simulations begin.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // clock is the time of one process.

@@ -10,7 +10,7 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// Costs are what was measured of a script, its state and its parts.
+// Costs holds the measurements of a script, its state and its parts.
 type Costs struct {
 	Name  string  `json:"name"`
 	Nodes []Node  `json:"nodes"`
@@ -32,7 +32,7 @@ type Node struct {
 	WriteMB float64  `json:"write_mb"` // likewise
 }
 
-// State says what calls of it cost.
+// State holds the costs of calls of the state.
 type State struct {
 	// cassandra: conditional writes that may lose against others of one partition; sqlite: one writer at a time
 	Kind  string  `json:"kind"`
@@ -40,13 +40,13 @@ type State struct {
 	Write Latency `json:"write"`
 }
 
-// Latency is how long a call takes.
+// Latency is the distribution of a call's time.
 type Latency struct {
 	Median float64 `json:"p50_ms"`
 	Slow   float64 `json:"p90_ms"`
 }
 
-// Parts says how fast parts move.
+// Parts holds the speed at which parts move.
 type Parts struct {
 	WorkerMB float64 `json:"worker_mb_s"` // to or from one worker; 0: no limit
 	StoreMB  float64 `json:"store_mb_s"`  // of all workers; 0: no limit
@@ -157,15 +157,18 @@ func Portfolio() Costs {
 				Batches: 4, Seconds: 0.767, ReadMB: 61.2, WriteMB: 61.2},
 			{Name: "4_calc_account_period_perf", Class: "python", Inputs: []string{"3_build_account_period_activity"},
 				Batches: 4, Seconds: 7.782, ReadMB: 61.2},
-			{Name: "5_tag_by_period", Class: "join", Inputs: []string{"4_calc_account_period_perf"}, Batches: 1, Seconds: 0.028},
+			{Name: "5_tag_by_period", Class: "join", Inputs: []string{"4_calc_account_period_perf"}, Batches: 1,
+				Seconds: 0.028},
 			{Name: "5_tag_by_sector", Class: "join", Inputs: []string{"5_tag_by_period"}, Batches: 1, Seconds: 0.153},
-			{Name: "6_perf_json_to_columns", Class: "python", Inputs: []string{"5_tag_by_sector"}, Batches: 5, Seconds: 0.27},
-			{Name: "7_file_account_period_sector_perf", Class: "write", Inputs: []string{"6_perf_json_to_columns"}, Batches: 1,
-				Seconds: 0.122},
+			{Name: "6_perf_json_to_columns", Class: "python", Inputs: []string{"5_tag_by_sector"},
+				Batches: 5, Seconds: 0.27},
+			{Name: "7_file_account_period_sector_perf", Class: "write", Inputs: []string{"6_perf_json_to_columns"},
+				Batches: 1, Seconds: 0.122},
 			{Name: "7_file_account_year_perf", Class: "write", Inputs: []string{"6_perf_json_to_columns"}, Batches: 1,
 				Seconds: 0.066},
 		},
-		State: State{Kind: Cassandra, Read: Latency{Median: 0.76, Slow: 1.71}, Write: Latency{Median: 1.55, Slow: 3.16}},
+		State: State{Kind: Cassandra, Read: Latency{Median: 0.76, Slow: 1.71},
+			Write: Latency{Median: 1.55, Slow: 3.16}},
 		Parts: Parts{WorkerMB: 146, Overlap: true},
 		Queue: Latency{Median: 2, Slow: 5},
 	}

@@ -20,7 +20,8 @@ func WriteCSV(w io.Writer, results []Result) error {
 	for _, r := range results {
 		row := []string{strconv.Itoa(r.Workers), strconv.Itoa(r.Slots), strconv.Itoa(r.Batches), number(r.Elapsed),
 			number(r.Efficiency), r.Limit,
-			strconv.Itoa(r.Reads), strconv.Itoa(r.Writes), strconv.Itoa(r.Lost), strconv.Itoa(r.Refused), strconv.Itoa(r.Deaths)}
+			strconv.Itoa(r.Reads), strconv.Itoa(r.Writes), strconv.Itoa(r.Lost), strconv.Itoa(r.Refused),
+			strconv.Itoa(r.Deaths)}
 		for _, name := range shareNames {
 			row = append(row, number(r.Shares[name]))
 		}
@@ -51,7 +52,8 @@ func WriteSVG(w io.Writer, results []Result) error {
 		"sans-serif;fill:#444}.grid{stroke:#ddd}.curve{fill:none;stroke:#06c;stroke-width:2}.point{fill:#06c}.bar{stroke:#c60;stroke-dasharray:4 3}</style>\n")
 	for percent := 0; percent <= 100; percent += 20 {
 		y := placeY(float64(percent) / 100)
-		fmt.Fprintf(&b, `<line class="grid" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/><text x="%d" y="%.1f" text-anchor="end">%d %%</text>`+"\n",
+		fmt.Fprintf(&b, `<line class="grid" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/><text x="%d" y="%.1f" `+
+			`text-anchor="end">%d %%</text>`+"\n",
 			pictureLeft, y, pictureLeft+plotWidth, y, pictureLeft-labelGap/2, y+4, percent)
 	}
 	fmt.Fprintf(&b, `<line class="bar" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/>`+"\n", pictureLeft, placeY(Bar),
@@ -60,7 +62,8 @@ func WriteSVG(w io.Writer, results []Result) error {
 	for _, r := range results {
 		x, y := placeX(r.Workers, results), placeY(r.Efficiency)
 		line = append(line, fmt.Sprintf("%.1f,%.1f", x, y))
-		fmt.Fprintf(&b, `<circle class="point" cx="%.1f" cy="%.1f" r="3"><title>%d workers: %.1f %%</title></circle><text x="%.1f" y="%d" text-anchor="middle">%d</text>`+"\n",
+		fmt.Fprintf(&b, `<circle class="point" cx="%.1f" cy="%.1f" r="3"><title>%d workers: %.1f `+
+			`%%</title></circle><text x="%.1f" y="%d" text-anchor="middle">%d</text>`+"\n",
 			x, y, r.Workers, 100*r.Efficiency, x, pictureTop+plotHeight+labelGap, r.Workers)
 	}
 	fmt.Fprintf(&b, `<polyline class="curve" points="%s"/>`+"\n</svg>\n", strings.Join(line, " "))

@@ -30,7 +30,7 @@ type Config struct {
 }
 
 const (
-	// Replace is when another worker comes for one that has died.
+	// Replace is the delay after which another worker replaces one that has died.
 	Replace = 10 * time.Second
 	// startWithin is the time within which all workers have started.
 	startWithin = 200 * time.Millisecond
@@ -40,7 +40,7 @@ const (
 	mb         = 1e6
 )
 
-// Share is what the time of the fleet's slots goes to.
+// Share names a use of the slots' time.
 type Share int
 
 // The shares.
@@ -168,7 +168,8 @@ func (f *fleet) begin(w *fleetWorker) {
 	queue := &hints{fleet: f, worker: w}
 	f.broker.ends = append(f.broker.ends, queue)
 	w.lead = coordinator.New(f.ctx, coordinator.Config{
-		Store: store, Queue: queue, Job: &simulatedJob{fleet: f, worker: w}, Owner: w.name, Slots: f.Slots, Clock: w.clock,
+		Store: store, Queue: queue, Job: &simulatedJob{fleet: f, worker: w}, Owner: w.name,
+		Slots: f.Slots, Clock: w.clock,
 	}, f.run)
 	work := executor.New(executor.Config{Store: store, Queue: queue, Runs: w, Owner: w.name, Slots: f.Slots,
 		Clock: w.clock})
@@ -277,9 +278,10 @@ func (f *fleet) node(name string) Node {
 	return Node{}
 }
 
-// takes is how long a batch is computed: the same in each attempt.
+// takes returns the time for which a batch is computed: the same in each attempt.
 func (f *fleet) takes(n Node, batch int) time.Duration {
-	factor := math.Exp(f.costs.Skew*f.chance("batch "+n.Name, uint64(batch)).NormFloat64() - f.costs.Skew*f.costs.Skew/2)
+	factor := math.Exp(f.costs.Skew*f.chance("batch "+n.Name, uint64(batch)).
+		NormFloat64() - f.costs.Skew*f.costs.Skew/2)
 	if batch == 0 && f.Hot > 1 && n.Name == f.longest() {
 		factor = f.Hot
 	}
@@ -297,8 +299,7 @@ func (f *fleet) longest() string {
 	return long.Name
 }
 
-// moves is how long the parts of a batch are under way, if what all move may be
-// waited for.
+// moves returns the time for which the parts of a batch are under way, including the wait for the store.
 func (f *fleet) moves(n Node) time.Duration {
 	size := (n.ReadMB + n.WriteMB) * f.slow
 	var own, all time.Duration

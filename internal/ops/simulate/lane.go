@@ -16,11 +16,10 @@ type lane struct {
 	pace    backoff.Tries
 }
 
-// groupCalls is how many calls one conditional write may answer, as in package
-// state/cassandra.
+// groupCalls limits the calls that one conditional write answers, as in package state/cassandra.
 const groupCalls = 64
 
-// manner is how a call goes with others.
+// manner says whether a call may share a write with others.
 type manner int
 
 const (
@@ -148,7 +147,7 @@ func (t *timed) round(partition string, l *lane, me *pending) bool {
 
 func (t *timed) costs() State { return t.fleet.costs.State }
 
-// oneWriter is what becomes of calls in a store with one writer.
+// oneWriter writes and answers calls one by one, in a store with one writer.
 func (t *timed) oneWriter(group []*pending, me *pending) bool {
 	for _, p := range group {
 		err := t.queued(p.write)

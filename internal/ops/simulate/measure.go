@@ -16,8 +16,8 @@ import (
 func Alone(ctx context.Context, c Config) (r Result, err error) {
 	dir, err := os.MkdirTemp("", "thalweg-simulate-")
 	if err != nil {
-		return Result{}, &fault.Error{Kind: fault.Environment, Message: "make a directory for the state of a simulation",
-			Err: err}
+		return Result{}, &fault.Error{Kind: fault.Environment,
+			Message: "make a directory for the state of a simulation", Err: err}
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	store, err := sqlite.OpenScratch(ctx, filepath.Join(dir, "state.db"))
@@ -28,7 +28,7 @@ func Alone(ctx context.Context, c Config) (r Result, err error) {
 	return Run(ctx, store, c)
 }
 
-// Measured is how long real runs took.
+// Measured holds the times of real runs.
 type Measured struct {
 	Runs []MeasuredRun `json:"runs"`
 }

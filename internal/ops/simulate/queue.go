@@ -9,7 +9,7 @@ import (
 	"thalweg/internal/store/queue"
 )
 
-// broker is what all processes share of the queue: hints of all, in their order.
+// broker is the part of the queue that all processes share: all hints, in their order.
 type broker struct {
 	list []queue.Hint
 	ends []*hints // of all processes, for those whose receivers wait

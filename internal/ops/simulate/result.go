@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Result is how a simulated run went.
+// Result sums up a simulated run.
 type Result struct {
 	Workers int     `json:"workers"`
 	Slots   int     `json:"slots"` // of all workers
@@ -26,7 +26,7 @@ type Result struct {
 var shareNames = [shares]string{"work", "parts", "claims", "claims_refused", "commits", "not_offered",
 	"nothing_to_take", "handover", "other"}
 
-// limits say what a share means to people.
+// limits explains the shares to people.
 var limits = [shares]string{
 	Transfers: "parts: the bandwidth of the store or of workers", Claims: "state: conditional writes of claims",
 	Refused:   "claims lost: workers bid for the same batches",

@@ -41,10 +41,10 @@ func (t *timed) read(partitions int) error {
 	return nil
 }
 
-// always is that a write is tried whatever is read before.
+// always is the condition of writes that depend on no earlier read.
 func always() bool { return true }
 
-// queued is a write of a store with one writer.
+// queued carries out a write in a store with one writer, after those before it.
 func (t *timed) queued(write func() error) error {
 	if t.fleet.world.isOver() {
 		return errOver

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// errOver is what everybody gets to hear who still waits when a simulation is over.
+// errOver ends the calls that still wait when a simulation is over.
 var errOver = context.Canceled
 
-// world lets one goroutine go on at a time: each says when it waits, and only when
-// all do the next event is taken, at whose time it then is.
+// world runs one goroutine at a time. Each tells the world that it waits. Once all wait, the world takes the next
+// event, and sets its clock to the time of that event.
 type world struct {
 	mu      sync.Mutex
 	resting *sync.Cond // nobody is at work
@@ -32,7 +32,7 @@ type waiter struct {
 	woken bool
 }
 
-// process is what dies as a whole: what waits then waits for ever.
+// process groups goroutines that die together: if one of a dead process waits, it waits for ever.
 type process struct{ dead bool }
 
 // event is that somebody goes on, or something begins.

@@ -8,16 +8,16 @@ import (
 
 // What a climber goes by.
 const (
-	// samplesMin and samplesMax are how many samples a value is judged by: more
-	// while the error of their mean is above errorWanted of it.
+	// samplesMin and samplesMax bound the samples by which a value is judged: more are taken while the error of
+	// their mean is above errorWanted of it.
 	samplesMin  = 3
 	samplesMax  = 16
 	errorWanted = 0.02
-	// gainWanted is what more at once must bring to be worth it, lossAllowed what
-	// less at once may lose against the best that was seen.
+	// gainWanted is the least gain that makes more at once worth it. lossAllowed is the loss that less at
+	// once may have against the best value seen.
 	gainWanted  = 0.05
 	lossAllowed = 0.03
-	// certainty is how many standard errors a gain must be above.
+	// certainty is the least ratio of a gain to its standard error.
 	certainty = 2.0
 	// stepsFirst is the part of a value that is tried beside it at first, and half as
 	// much until stepsLast.
@@ -28,7 +28,7 @@ const (
 	changed    = 0.3
 	oddSpreads = 1.5
 	changedFor = 6
-	// watchedMax is how many samples tell how throughput spreads.
+	// watchedMax limits the samples from which the spread of throughput is computed.
 	watchedMax = 64
 	// againFirst and againLongest space the tries of a knob that has settled.
 	againFirst   = time.Minute
@@ -62,7 +62,7 @@ func (e *estimate) sure() bool {
 	return e.n >= samplesMax || e.n >= samplesMin && e.err() <= errorWanted*e.mean
 }
 
-// phase is what a climber does with samples.
+// phase is the present use of a climber's samples.
 type phase int
 
 const (
@@ -270,7 +270,8 @@ func (c *climber) watch(now time.Time, throughput float64, may bool) {
 	}
 	switch {
 	case c.odd >= changedFor, -c.odd >= changedFor:
-		c.why, c.since = fmt.Sprintf("it did %s and does %s: something has changed", rate(c.base.mean), rate(throughput)), now
+		c.why, c.since = fmt.Sprintf("it did %s and does %s: something has changed", rate(c.base.mean),
+			rate(throughput)), now
 		c.restart()
 		c.again, c.everBefore = againFirst, false
 	case may && c.wants(now):

@@ -73,8 +73,9 @@ func ParseFixed(texts []string) (Fixed, error) {
 		}
 		if err != nil || n < 1 || n > FixedMost || name != "" && !(slices.Contains(Classes(), class) &&
 			slices.Contains(KnobsOf(class), knob)) {
-			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q does not say how much is to be done at once",
-				text),
+			return nil, &fault.Error{Kind: fault.Script,
+				Message: fmt.Sprintf("%q does not say how much is to be done at once",
+					text),
 				Hint: fmt.Sprintf("write a number from 1 to %d, or CLASS=NUMBER, with one of the classes %s, or "+
 					"CLASS.KNOB=NUMBER, with batches, threads (not of python) or writers (not of write)",
 					FixedMost, strings.Join(Classes(), ", "))}

@@ -13,10 +13,10 @@ import (
 
 // What a limiter goes by.
 const (
-	// sampleEvery is how often it looks whether there is something to be said.
+	// sampleEvery is the interval at which a pace tries to complete a sample.
 	sampleEvery = 3 * time.Second
-	// batchesEach is how many batches, for each in flight, a sample has at least: else
-	// it would say more of where it begins and ends than of what was done.
+	// batchesEach is the least number of batches in a sample, for each in flight. With fewer, a sample would
+	// depend on its beginning and end rather than on the work.
 	batchesEach = 2
 	// sampleLongest ends a sample of fewer.
 	sampleLongest = 2 * time.Minute
@@ -31,9 +31,9 @@ const (
 	// memoryShare of the budget is what batches may take as they were seen: the
 	// share of a slot is divided off already, and what is seen counts pages that are shared.
 	memoryShare = 1.2
-	// writersMost is how many requests that write parts there are at once at most.
+	// writersMost limits the concurrent requests that write parts.
 	writersMost = 32
-	// decisionsKept is how many decisions are kept for people.
+	// decisionsKept is the number of recent decisions that are kept for people.
 	decisionsKept = 8
 )
 
@@ -46,10 +46,11 @@ type Config struct {
 	Fixed Fixed
 	// Writers are the turns of requests that write parts; nil: they have none.
 	Writers *parts.ResizableSemaphore
-	// Memory is what batches may take; 0: it is not known. nil: it never is.
+	// Memory returns the bytes that batches may take, 0 if that is unknown. nil: it always is. nil: it never
+	// is.
 	Memory func() int64
-	// Busy is how many processors were in use since it was called before; below 0: it
-	// is not known. nil: it never is.
+	// Busy returns the processors in use since the call before, less than 0 if that is unknown. nil: it
+	// always is. nil: it never is.
 	Busy    func() float64
 	Decided func(Decision) // may be nil
 	Logger  *slog.Logger
@@ -79,7 +80,7 @@ type Limiter struct {
 	decisions []Decision
 }
 
-// window is what was measured of a class since its last sample.
+// window sums up the measurements of a class since its last sample.
 type window struct {
 	since              time.Time
 	own, all, idle     time.Duration // of batches of the class, of all, and of time with too little to do
@@ -91,7 +92,7 @@ type window struct {
 	looks              int
 }
 
-// Done is what a batch did.
+// Done holds the figures of a finished batch.
 type Done struct {
 	Bytes          int64 // read and written
 	Rows           int64

@@ -66,10 +66,10 @@ type tuned struct {
 	peak     float64
 }
 
-// turnMax is how long a knob keeps its turn while nothing is measured of it.
+// turnMax is the time after which a knob loses its turn if nothing is measured of it.
 const turnMax = 30 * time.Second
 
-// peakKept is what is kept of the highest peak when a lower one is seen.
+// peakKept is the factor by which the highest peak shrinks when a lower one is seen.
 const peakKept = 0.98
 
 // newTuner returns a tuner of the knobs of each class. Values out of bounds are brought into them.
@@ -108,7 +108,8 @@ func (t *tuner) observe(s sample) []Decision {
 	}
 	before := t.settings()
 	c.remember(s)
-	if throughput := s.Done / s.Span.Seconds(); s.Span > 0 && !s.Starved && throughput >= 0 && !math.IsInf(throughput, 0) {
+	if throughput := s.Done / s.Span.Seconds(); s.Span > 0 && !s.Starved && throughput >= 0 &&
+		!math.IsInf(throughput, 0) {
 		c.spare(s)
 		t.climb(c, s, throughput)
 	}

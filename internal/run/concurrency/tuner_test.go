@@ -38,7 +38,7 @@ func one(k knob) map[string][]knob { return map[string][]knob{"load": {k}} }
 
 var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// driven is what came of a time at a plant.
+// driven is the result of driving a plant for some time.
 type driven struct {
 	*tuner
 	changes []Decision

@@ -97,10 +97,10 @@ func (c *Coordinator) plan(ctx context.Context, n state.Node) (bool, error) {
 // ask has the job plan a node, which may take long, and keeps the lead and an
 // eye on the run meanwhile.
 func (c *Coordinator) ask(ctx context.Context, n state.Node) (plan state.Plan, err error) {
-	beside, end := context.WithCancel(ctx)
+	beside, stop := context.WithCancel(ctx)
 	defer c.cfg.Clock.Every(c.cfg.Lease/renewalsPerLease, func() bool { c.keep(beside); return beside.Err() == nil })()
 	defer c.cfg.Clock.Every(c.cfg.Follow, func() bool { c.overtaken(beside); return beside.Err() == nil })()
-	defer end()
+	defer stop()
 	err = job.Guard("planning node "+n.Name, func() (err error) {
 		plan, err = c.Plan(ctx, n)
 		return err
@@ -360,8 +360,8 @@ func (c *Coordinator) giveUp(ctx context.Context, n state.Node) error {
 			continue
 		}
 		claim := state.Claim{BatchKey: b.BatchKey, Epoch: b.Epoch, Attempt: b.Attempt, Owner: b.Owner, Lease: b.Lease}
-		failure := state.Failure{Kind: fault.Environment, Retryable: true, Again: true, Node: n.Name, Batch: b.BatchKey.Batch,
-			Message: "the process that worked on it, " + b.Owner + ", has ended"}
+		failure := state.Failure{Kind: fault.Environment, Retryable: true, Again: true, Node: n.Name,
+			Batch: b.BatchKey.Batch, Message: "the process that worked on it, " + b.Owner + ", has ended"}
 		err := c.cfg.Store.Retry(ctx, claim, failure, state.Stats{}, now, now)
 		switch {
 		case errors.Is(err, state.ErrLeaseLost):

@@ -21,16 +21,16 @@ import (
 const (
 	// Role is the name of the duty that one coordinator of a run has at a time.
 	Role = "coordinator"
-	// LeaseDefault is how long the role is held without being renewed.
+	// LeaseDefault is the time for which the role is held without being renewed.
 	LeaseDefault = 15 * time.Second
 	// renewalsPerLease leaves room for missed ones.
 	renewalsPerLease = 3
-	// FollowDefault is how often a run is looked at in which nothing happens
-	// here: what others do is seen after as long. Each time is another one, up
-	// to half as long again, so that many do not look at the same moment.
+	// FollowDefault is the interval between looks at a run in which nothing happens here: changes by others
+	// are seen that late. Each interval is longer by a random part, up to half, so that processes do not look
+	// all at once.
 	FollowDefault = 200 * time.Millisecond
-	// askEvery is how many of these times pass between two tries to take the
-	// lead of a run that somebody else leads.
+	// askEvery is the number of these intervals between two tries to take the lead of a run that somebody
+	// else leads.
 	askEvery = 5
 	// askShared is the same where processes share the queue.
 	askShared = 10
@@ -41,26 +41,25 @@ const (
 	// all that there is to do is in it, or FollowSlowest, if that is more: signals say when
 	// there is something to see. Who follows looks half as often again.
 	followShared = 5
-	// GraceDefault is how long hints that are missing in a shared queue may be on
-	// their way: with a process that opens the run for the first of them.
+	// GraceDefault is the time for which hints that are missing in a shared queue may still be on their way.
+	// A process may be opening the run for the first of them.
 	GraceDefault = 10 * time.Second
-	// windowMin and windowMax are how many batches of a node have hints in a shared
-	// queue at most. It begins small, so that runs take turns, and doubles when all
-	// are taken before there are more.
+	// windowMin and windowMax bound the window: the most batches of a node that have hints in a shared queue. It
+	// begins small, so that runs take turns, and doubles when all are taken before there are more.
 	windowMin = 128
 	windowMax = state.PageMax
 	// lastBatches of a node are told of one by one where the queue is full of others' hints.
 	lastBatches = 4
-	// offersPerSlot is how many batches of a node are on offer here at once at
-	// most; more are looked for when a quarter of them is left.
+	// offersPerSlot limits the batches of a node that are on offer here at once. More are looked for when a
+	// quarter of them is left.
 	offersPerSlot = 8
 	offersMin     = 32
-	// followedPerSlot is how many of them are read at once where others lead.
+	// followedPerSlot limits the batches that are read at once where others lead.
 	followedPerSlot = 4
 	// nearPage is among how many those are looked for that read what is at hand.
 	nearPage = 256
-	// planTries is how often a node is planned whose plan fails for reasons
-	// that may pass; planPause spaces them, twice as long each time.
+	// planTries limits the tries to plan a node whose plan fails for reasons that may pass. planPause spaces
+	// them, twice as long each time.
 	planTries = 4
 	planPause = time.Second
 	// finishTimeout bounds what is said when a coordinator leaves.
@@ -172,7 +171,7 @@ type Coordinator struct {
 	patience time.Duration // until it is again; see stuck
 }
 
-// node is what a coordinator knows of a node between two looks.
+// node is the coordinator's memory of a node between two looks.
 type node struct {
 	offered map[int]mark // batches that the queue has hints of, as far as is known here
 	left    int          // batches that are not done, as far as is known here
@@ -190,8 +189,8 @@ type planning struct {
 
 // New returns a coordinator. Its context ends with ctx.
 func New(ctx context.Context, cfg Config, run state.RunKey) *Coordinator {
-	c := &Coordinator{Job: cfg.Job, cfg: cfg.withDefaults(), run: run, nodes: map[string]*node{}, done: map[string]bool{},
-		plans: map[string]planning{}}
+	c := &Coordinator{Job: cfg.Job, cfg: cfg.withDefaults(), run: run, nodes: map[string]*node{},
+		done: map[string]bool{}, plans: map[string]planning{}}
 	c.wake, c.ended = c.cfg.Clock.NewAlarm(), c.cfg.Clock.NewAlarm()
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	return c
@@ -417,8 +416,9 @@ func (c *Coordinator) tell(nodes []state.Node) {
 		if first || before == now {
 			continue
 		}
-		event := job.Event{Run: c.run, Time: c.cfg.Now(), Node: n.Name, Batches: n.BatchesTotal, ReusedFrom: n.ReusedFrom,
-			Stats: state.Stats{RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut}}
+		event := job.Event{Run: c.run, Time: c.cfg.Now(), Node: n.Name, Batches: n.BatchesTotal,
+			ReusedFrom: n.ReusedFrom,
+			Stats:      state.Stats{RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut}}
 		switch n.Status {
 		case state.Running:
 			event.Kind, event.Stats = job.NodePlanned, state.Stats{}

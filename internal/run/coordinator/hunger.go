@@ -13,24 +13,24 @@ import (
 // Whatever keeps hints from arriving, a process that could work looks for work itself: each
 // of these times is so short that all of them together are less than a second.
 const (
-	// hungryAfter is how long a process waits for hints before it looks, and the least
-	// time between two looks.
+	// hungryAfter is the time for which a process waits for hints before it looks, and the least time between
+	// two looks.
 	hungryAfter = 400 * time.Millisecond
-	// standsAfter is how long a batch is seen to be free before its hint is late.
+	// standsAfter is the time for which a batch is seen to be free before its hint is late.
 	standsAfter = 200 * time.Millisecond
-	// answerPatience and publishPatience are how long a broker may take to say how many
-	// hints wait, and to accept some.
+	// answerPatience limits the wait for the broker's number of waiting hints; publishPatience limits the wait
+	// until it accepts some.
 	answerPatience  = 500 * time.Millisecond
 	publishPatience = time.Second
-	// leanPage is how many of a node's free batches are looked at, and leanTrust how long
-	// it is trusted that there are none while nothing of the node has changed.
+	// leanPage limits how many of a node's free batches are looked at. leanTrust is the time for which a look
+	// that found none stays valid while the node does not change.
 	leanPage  = 64
 	leanTrust = 2 * time.Second
-	// aloneGraces is how many graces a run goes on without its hints at most.
+	// aloneGraces limits the number of graces for which a run goes on without its hints.
 	aloneGraces = 4
 )
 
-// hunger is what is known of a process that waits for hints, beside a run that has work.
+// hunger is the state of a process that waits for hints, beside a run that has work.
 type hunger struct {
 	mu    sync.Mutex
 	since time.Duration // for how long it waits; 0: it does not
@@ -43,7 +43,7 @@ type hunger struct {
 	lean map[string]lean // what was seen of nodes; of the coordinator's own goroutine
 }
 
-// lean is what was seen of a node in a process that waits for hints.
+// lean is the last look at a node by a process that waits for hints.
 type lean struct {
 	as   string // how the node was
 	at   time.Time
@@ -178,7 +178,7 @@ func (c *Coordinator) leaveQueue(alone time.Duration) {
 	c.Poke()
 }
 
-// waiting is how many hints of the run's priority wait. A broker that does not say so soon is
+// waiting returns the number of waiting hints of the run's priority. A broker that does not say so soon is
 // left alone for a while.
 func (c *Coordinator) waiting(ctx context.Context) (int, error) {
 	limited, stop := context.WithTimeout(ctx, answerPatience)

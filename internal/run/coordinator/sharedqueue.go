@@ -14,7 +14,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// mark is what is remembered of a hint that was given to a queue.
+// mark identifies a hint that was given to a queue.
 type mark struct {
 	epoch   int64
 	attempt int
@@ -29,7 +29,7 @@ func markOf(o state.Offer, seq int64, seen time.Time) mark {
 // of reports whether it is of an offer, as that is now.
 func (m mark) of(o state.Offer) bool { return m.epoch == o.Epoch && m.attempt == o.Attempt }
 
-// sharing is what is known of a node whose hints are in a queue that processes share.
+// sharing is the state of a node whose hints are in a queue that processes share.
 type sharing struct {
 	window int       // batches that may have hints at once
 	more   bool      // there are batches that have none yet
@@ -51,13 +51,13 @@ type probe struct {
 	seq   int64 // 0: there is none
 }
 
-// left is how many of a node's hints can still wait, or be worked on.
+// left returns how many of a node's hints may still wait, or be worked on.
 func (s *sharing) left(n *node) int { return len(n.offered) - s.taken }
 
 // low reports whether they are so few that more are due.
 func (s *sharing) low(n *node) bool { return s.left(n) <= s.window/4 }
 
-// sharedAs is how the queue was used: by itself or shared, to lead or to follow.
+// sharedAs is a way of using the queue: by itself or shared, to lead or to follow.
 type sharedAs struct{ shared, leads bool }
 
 // sharing reports whether processes share the queue now. What was offered in
@@ -119,15 +119,13 @@ func (c *Coordinator) share(ctx context.Context, nodes []state.Node) error {
 	return nil
 }
 
-// probeGraces is how many graces a run in which nothing happens waits at most until it is
-// looked for lost hints again.
+// probeGraces limits the number of graces after which an idle run is searched for lost hints again.
 const probeGraces = 32
 
-// stuck reports whether nothing has changed in the run for two graces, and nobody works on
-// it: its hints may be lost although others' wait, or wait behind those. Then the last hint
-// of each node is published again. When that is taken, those before it have been, or
-// are lost. What only waits has one hint too many each time, and that is twice as rare
-// as the time before.
+// stuck reports whether nothing has changed in the run for two graces, and nobody works on it. Its hints may be lost,
+// or only wait behind those of other runs. If it is stuck, fill publishes the last hint of each node again, as a probe.
+// Once a probe is taken, all hints before it have been taken or are lost. Each time costs a run that only waits
+// one extra hint a node, so the patience before the next time doubles.
 func (c *Coordinator) stuck(ctx context.Context, work []state.Node) (bool, error) {
 	now, since := c.cfg.Now(), c.moved
 	if c.probed.After(since) {
@@ -210,9 +208,9 @@ func (c *Coordinator) probeLast(ctx context.Context, n state.Node, offers []stat
 	return nil
 }
 
-// mayHaveNew reports whether batches may be on offer that were not when they were
-// read: there were more, some have been given back, all of a phase have ended, or
-// nobody has anything to take, so that it does not matter what looking costs.
+// mayHaveNew reports whether batches may be on offer that were not when offers were last read. That is so if the page
+// was full, if batches were given back lately, if all that had hints have ended, or if the last look is old.
+// If no hints wait, it returns true, because looking then delays nobody.
 func (s *sharing) mayHaveNew(known *node, n state.Node, waiting int, now, fresh time.Time, every time.Duration) bool {
 	ended := n.BatchesDone - s.done
 	return s.more || waiting == 0 || now.Before(fresh) || now.Sub(s.looked) >= every || ended > 0 &&
@@ -267,10 +265,9 @@ func (c *Coordinator) settleOffers(n state.Node, offers []state.Offer, waiting i
 // late reports whether a hint was before one that has been taken.
 func (s *sharing) late(m mark) bool { return m.seq > 0 && m.seq < s.passed }
 
-// lost gives the offers whose hints have got lost. Of those that were published
-// and can be claimed, as many are not in the queue any more as do not wait there: the
-// oldest. That is so for a moment while somebody claims the batch, and is a loss
-// when it has been so for a grace.
+// lost returns the offers whose hints are lost. Of n published hints whose batches can be claimed, only waiting are
+// in the queue: the n - waiting oldest are missing. A hint is also missing for a moment while somebody claims
+// its batch. So it counts as lost only after it has been missing for a grace.
 func (c *Coordinator) lost(known *node, standing []state.Offer, waiting int, now time.Time) (lost []state.Offer) {
 	slices.SortFunc(standing, func(a, b state.Offer) int {
 		return cmp.Compare(known.offered[a.Batch].seq, known.offered[b.Batch].seq)
@@ -289,8 +286,8 @@ func (c *Coordinator) lost(known *node, standing []state.Offer, waiting int, now
 	}
 	if len(lost) > 0 {
 		c.patience = 0
-		c.cfg.Logger.Warn("hints of batches are missing in the queue; they are published again", "run", c.run.Run, "node",
-			lost[0].Node, "hints", len(lost))
+		c.cfg.Logger.Warn("hints of batches are missing in the queue; they are published again", "run",
+			c.run.Run, "node", lost[0].Node, "hints", len(lost))
 	}
 	return lost
 }
@@ -415,7 +412,7 @@ func (c *Coordinator) report(ctx context.Context) {
 	}
 }
 
-// countPause is how often it is counted at most what is left of nodes.
+// countPause is the least time between two counts of the batches that are left of nodes.
 const countPause = 50 * time.Millisecond
 
 // nearEnd counts what is left of the nodes of which attempts have ended here, and
@@ -487,7 +484,8 @@ func (c *Coordinator) interval() time.Duration {
 		if c.others.Load() {
 			longest *= 2
 		}
-		if c.others.Load() || !c.moreToOffer() && !c.cfg.Now().Before(c.fresh) { // who ends what a node waits for says so
+		if c.others.Load() || !c.moreToOffer() && !c.cfg.Now().Before(c.fresh) {
+			// who ends what a node waits for says so
 			shortest = longest
 		}
 	}

@@ -34,8 +34,8 @@ func TestMayHaveNew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, c.want, c.s.mayHaveNew(&node{offered: three}, state.Node{BatchesDone: c.done}, c.waiting, now,
-				c.fresh, every))
+			require.Equal(t, c.want, c.s.mayHaveNew(&node{offered: three}, state.Node{BatchesDone: c.done}, c.waiting,
+				now, c.fresh, every))
 		})
 	}
 }

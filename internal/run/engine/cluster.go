@@ -10,7 +10,7 @@ import (
 	"thalweg/internal/base/sqltext"
 )
 
-// Cluster says how rows may lie that come by key: as they come.
+// Cluster asks for blocks of rows whose keys come in order, which may then stay as they come.
 type Cluster struct {
 	ValueSQL string // what is compared: VARCHAR or BIGINT over Query's columns, behind q
 	Text     bool   // it is VARCHAR
@@ -88,8 +88,8 @@ func (x *execution) keyBlocks(ctx context.Context, c *Cluster, rowsSQL string) (
 		least, greatest = fmt.Sprintf("left(min(v), %d)", c.Runes), fmt.Sprintf("left(max(v), %d)", c.Runes)
 	}
 	rows, err := x.in.Query(ctx,
-		fmt.Sprintf("SELECT coalesce(CAST(%s AS VARCHAR), ''), coalesce(CAST(%s AS VARCHAR), ''), count(v) < count(*), "+
-			"count(v) = 0"+
+		fmt.Sprintf("SELECT coalesce(CAST(%s AS VARCHAR), ''), coalesce(CAST(%s AS VARCHAR), ''), count(v) < "+
+			"count(*), count(v) = 0"+
 			" FROM (%s) GROUP BY b ORDER BY b", least, greatest, rowsSQL))
 	if err != nil {
 		return nil, fmt.Errorf("read the keys of rows: %w", err)

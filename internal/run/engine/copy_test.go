@@ -29,7 +29,8 @@ func TestZerosKeepTheirSignAndNaNHasNone(t *testing.T) {
 	tests := map[string]func(f *fixture, query string) Task{
 		"part": func(f *fixture, query string) Task { return f.task(query, PartOutput{Floats: floats}) },
 		"buckets": func(f *fixture, query string) Task {
-			return f.task(query, PartOutput{Floats: floats, BucketSQL: "q.i % 4 // 2", SortedBy: []string{BucketColumn}})
+			return f.task(query, PartOutput{Floats: floats, BucketSQL: "q.i % 4 // 2",
+				SortedBy: []string{BucketColumn}})
 		},
 		"side": func(f *fixture, query string) Task {
 			task := f.task("SELECT 1 AS a WHERE false", PartOutput{})
@@ -37,8 +38,8 @@ func TestZerosKeepTheirSignAndNaNHasNone(t *testing.T) {
 			return task
 		},
 		"file": func(f *fixture, query string) Task {
-			file := sqltext.Copy{Query: query, Path: filepath.Join(f.dir, "out.parquet"), Options: []string{"FORMAT parquet"},
-				Floats: floats}
+			file := sqltext.Copy{Query: query, Path: filepath.Join(f.dir, "out.parquet"),
+				Options: []string{"FORMAT parquet"}, Floats: floats}
 			return Task{Name: "test", Paths: []string{f.dir}, Output: Output{File: &FileOutput{Copy: file}}}
 		},
 	}
@@ -49,16 +50,20 @@ func TestZerosKeepTheirSignAndNaNHasNone(t *testing.T) {
 			_, err := Execute(context.Background(), f.cfg, nil, task(f, zerosQuery("-0")))
 			require.NoError(t, err)
 			from := " FROM " + sqltext.String(filepath.Join(f.dir, "*.parquet"))
-			require.Equal(t, [][]any{{int64(6000), true}}, f.read(t, "SELECT count(*), bool_and(signbit(x) = (i % 2 = 1))"+from))
+			require.Equal(t, [][]any{{int64(6000), true}},
+				f.read(t, "SELECT count(*), bool_and(signbit(x) = (i % 2 = 1))"+from))
 
-			for _, nan := range []string{"CAST('nan' AS DOUBLE)", "-CAST('nan' AS DOUBLE)"} { // with and without -0 beside it
+			for _, nan := range []string{"CAST('nan' AS DOUBLE)", "-CAST('nan' AS DOUBLE)"} {
+				// with and without -0 beside it
 				for _, zero := range []string{"0", "-0"} {
 					f = newFixture(t)
-					_, err = Execute(context.Background(), f.cfg, nil, task(f, "SELECT * REPLACE (CASE WHEN i % 3 = 0 THEN "+nan+
-						" ELSE x END AS x) FROM ("+zerosQuery(zero)+")"))
+					_, err = Execute(context.Background(), f.cfg, nil,
+						task(f, "SELECT * REPLACE (CASE WHEN i % 3 = 0 THEN "+nan+
+							" ELSE x END AS x) FROM ("+zerosQuery(zero)+")"))
 					require.NoError(t, err)
 					require.Equal(t, [][]any{{int64(2000), false}}, f.read(t, "SELECT count(*), bool_or(signbit(x))"+
-						" FROM "+sqltext.String(filepath.Join(f.dir, "*.parquet"))+" WHERE isnan(x)"), "%s beside %s", nan, zero)
+						" FROM "+sqltext.String(filepath.Join(f.dir, "*.parquet"))+" WHERE isnan(x)"),
+						"%s beside %s", nan, zero)
 				}
 			}
 
@@ -84,7 +89,7 @@ func TestFailureBehindANegativeZeroIsReported(t *testing.T) {
 	require.Empty(t, f.files(t))
 }
 
-// joined is what string_agg promises: no separator behind text that is still empty.
+// joined returns the documented result of string_agg: no separator follows text that is still empty.
 func joined(texts []*string, sep string) string {
 	var out strings.Builder
 	for _, s := range texts {
@@ -117,9 +122,10 @@ func TestTextsAreJoinedInOrder(t *testing.T) {
 		bad     *Quarantine
 		lists   bool // are needed, or used to be safe
 	}{
-		"no empty ones":             {groups: [][]*string{plain("a", "b", "c"), plain("d")}, sep: ","},
-		"empty ones in between":     {groups: [][]*string{plain("a", "", "", "b", "")}, sep: ","},
-		"empty ones first":          {groups: [][]*string{plain("", "", "a", "", "b"), plain("", "", "b,", "b,")}, sep: ","},
+		"no empty ones":         {groups: [][]*string{plain("a", "b", "c"), plain("d")}, sep: ","},
+		"empty ones in between": {groups: [][]*string{plain("a", "", "", "b", "")}, sep: ","},
+		"empty ones first": {groups: [][]*string{plain("", "", "a", "", "b"), plain("", "", "b,", "b,")},
+			sep: ","},
 		"beginning like separators": {groups: [][]*string{plain("", ",a")}, sep: ",", lists: true},
 		"end of a separator": {groups: [][]*string{plain("", " ", "a"), plain("", "", " ,", "a"), plain("", "  ")},
 			sep: ", ", lists: true},
@@ -182,7 +188,8 @@ func TestTextsAreJoinedInOrder(t *testing.T) {
 			ctx := WithTrace(t.Context(), func(*Instance, string) { copies++ })
 			for range 2 { // what the first time has left does not change the second
 				copies = 0
-				_, _, err = in.Copy(ctx, sqltext.Copy{Query: query, Path: path, Options: []string{"FORMAT parquet"}}, false)
+				_, _, err = in.Copy(ctx, sqltext.Copy{Query: query, Path: path, Options: []string{"FORMAT parquet"}},
+					false)
 				require.NoError(t, err)
 				tried := tc.threads <= 1 && tc.bad == nil
 				require.Equal(t, map[bool]int{true: 2, false: 1}[tried && tc.lists], copies)

@@ -241,7 +241,8 @@ func (x *execution) copyPart(ctx context.Context, out *PartOutput, query string,
 	}
 	x.res.Written = append(x.res.Written, w) // known from here on, so that a failure removes it
 	w.Rows, w.Bytes, err = x.in.Copy(ctx, sqltext.Copy{Query: query, Path: path, Floats: out.Floats,
-		Options: []string{"FORMAT parquet", "COMPRESSION " + codec, fmt.Sprintf("ROW_GROUP_SIZE %d", group), "RETURN_STATS"}},
+		Options: []string{"FORMAT parquet", "COMPRESSION " + codec, fmt.Sprintf("ROW_GROUP_SIZE %d", group),
+			"RETURN_STATS"}},
 		ordered)
 	return w, err
 }
@@ -264,7 +265,8 @@ func (x *execution) keep(ctx context.Context, w Written) error {
 }
 
 func (x *execution) writeFile(ctx context.Context, out *FileOutput) (err error) {
-	x.res.Written = append(x.res.Written, Written{Path: out.Copy.Path}) // known from here on, so that a failure removes it
+	// known from here on, so that a failure removes it
+	x.res.Written = append(x.res.Written, Written{Path: out.Copy.Path})
 	if out.Write != nil {
 		written, err := out.Write(ctx, x.in)
 		if err != nil {

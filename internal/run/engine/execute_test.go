@@ -142,14 +142,15 @@ func TestRowsThatComeByKeyAreNotMoved(t *testing.T) {
 		as    bool // they come
 		tries int  // parts that were begun
 	}{
-		"sorted":             {"i // 100", true, 1},
-		"one after another":  {"(i // 5000 * 7) % 12", true, 1},
-		"falling":            {"-i // 100", true, 1},
-		"of many rows each":  {"i // 50000", true, 1},
-		"shuffled":           {"(i * 7919) % 60000", false, 1},
-		"by pages of 1,000":  {"i % 1000 * 60 + i // 1000", false, 1}, // each sorted
-		"sorted for a while": {fmt.Sprintf("CASE WHEN i < %d THEN i ELSE (i * 7919) %% 60000 END", 2*sampleRows), false, 2},
-		"a failing key":      {"CASE WHEN i < 5 THEN error('no key') ELSE i END", false, 0},
+		"sorted":            {"i // 100", true, 1},
+		"one after another": {"(i // 5000 * 7) % 12", true, 1},
+		"falling":           {"-i // 100", true, 1},
+		"of many rows each": {"i // 50000", true, 1},
+		"shuffled":          {"(i * 7919) % 60000", false, 1},
+		"by pages of 1,000": {"i % 1000 * 60 + i // 1000", false, 1}, // each sorted
+		"sorted for a while": {fmt.Sprintf("CASE WHEN i < %d THEN i ELSE (i * 7919) %% 60000 END", 2*sampleRows), false,
+			2},
+		"a failing key": {"CASE WHEN i < 5 THEN error('no key') ELSE i END", false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -225,7 +226,8 @@ func TestFaults(t *testing.T) {
 		kind  fault.Kind
 		text  string
 	}{
-		"conversion":    {"SELECT CAST('x' || i AS INTEGER) AS a FROM range(3) t(i)", fault.UserData, "Could not convert"},
+		"conversion": {"SELECT CAST('x' || i AS INTEGER) AS a FROM range(3) t(i)", fault.UserData,
+			"Could not convert"},
 		"outside paths": {"SELECT * FROM read_csv('/etc/passwd')", fault.Environment, "/etc/passwd"},
 		"not SQL":       {"SELECT FROM WHERE", fault.Bug, "syntax"},
 		"memory": {"SELECT list(i ORDER BY h) AS l FROM (SELECT i, hash(i) AS h FROM range(40000000) t(i))",

@@ -65,8 +65,8 @@ func classifyDuckDB(db *duckdb.Error, err error, task Task) error {
 	case duckdb.ErrorTypeOutOfMemory:
 		f.Kind, f.Err = fault.Environment, ErrOutOfMemory
 		f.Message = task.Name + ": the batch needs more memory than its share, and could not spill"
-		f.Hint = "give more with {{set memory}}, or free disk space for spilling; nothing that is committed was lost: continue " +
-			"with {{set resume}}"
+		f.Hint = "give more with {{set memory}}, or free disk space for spilling; nothing that is committed was " +
+			"lost: continue with {{set resume}}"
 		if task.MemoryHint != "" {
 			f.Hint = task.MemoryHint
 		}
@@ -110,8 +110,8 @@ func Raised(err error) (expr.Raised, bool) {
 	return expr.ParseRaised(db.Msg)
 }
 
-// Reason is what a query's failure says by itself, in one line: an
-// expression's own words, or DuckDB's without its name for the kind.
+// Reason returns the text of a query's failure in one line: an expression's own words, or DuckDB's without
+// its name for the kind.
 func Reason(err error) string {
 	var db *duckdb.Error
 	if !errors.As(err, &db) {
@@ -160,7 +160,7 @@ func ExpressionReason(err error, source string) (reason, subject, hint string) {
 	return Reason(err), "", ""
 }
 
-// Diagnosis is what DuckDB says of a query that it cannot bind.
+// Diagnosis is DuckDB's description of a query that it cannot bind.
 type Diagnosis struct {
 	Message    string // its first line
 	Full       string // all lines
@@ -171,7 +171,7 @@ type Diagnosis struct {
 	Candidates []string
 }
 
-// Missing is what a query names that does not exist.
+// Missing is the kind of a name in a query that does not exist.
 type Missing uint8
 
 // What can be missing.
@@ -229,7 +229,7 @@ func Diagnose(err error) Diagnosis {
 	return d
 }
 
-// Saying is what DuckDB says of a query in an instance without JSONErrors.
+// Saying is DuckDB's description of a query's failure, in an instance without JSONErrors.
 type Saying struct {
 	What, Hint string   // see QueryWords
 	Line       string   // of the query, with a mark below what is wrong; "": not known

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// instanceTasksMax is how many tasks an instance serves: whatever DuckDB
-	// does not give back ends with it.
+	// instanceTasksMax limits the tasks that an instance serves: memory that DuckDB does not give back ends
+	// with it.
 	instanceTasksMax = 64
-	// instanceBytesMax is what an instance may hold between two tasks.
+	// instanceBytesMax limits the memory that an instance may hold between two tasks.
 	instanceBytesMax = 8 << 20
 )
 
@@ -269,7 +269,8 @@ func (in *Instance) renew() (clean bool, err error) {
 		return false, err
 	}
 	var bytes int64
-	err = in.conn.QueryRowContext(ctx, "SELECT CAST(sum(memory_usage_bytes) AS BIGINT) FROM duckdb_memory()").Scan(&bytes)
+	err = in.conn.QueryRowContext(ctx, "SELECT CAST(sum(memory_usage_bytes) AS BIGINT) FROM duckdb_memory()").
+		Scan(&bytes)
 	return err == nil && bytes <= instanceBytesMax, err
 }
 

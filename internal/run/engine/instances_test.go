@@ -83,7 +83,8 @@ func TestNothingOfATaskIsLeftToTheNext(t *testing.T) {
 		{"temporary table", "CREATE TEMP TABLE kept AS SELECT 1 AS a", "SELECT count(*) FROM duckdb_tables()"},
 		{"temporary view", "CREATE TEMP VIEW kept AS SELECT 1 AS a",
 			"SELECT count(*) FROM duckdb_views() WHERE view_name = 'kept'"},
-		{"macro", "CREATE TEMP MACRO kept() AS 1", "SELECT count(*) FROM duckdb_functions() WHERE function_name = 'kept'"},
+		{"macro", "CREATE TEMP MACRO kept() AS 1",
+			"SELECT count(*) FROM duckdb_functions() WHERE function_name = 'kept'"},
 		{"our macro", "SELECT thalweg_scan_int('1')",
 			"SELECT count(*) FROM duckdb_functions() WHERE function_name = 'thalweg' || '_scan_int'"},
 	}
@@ -163,8 +164,8 @@ func TestCountingBehindJoinedTexts(t *testing.T) {
 	s := newSharing(t, 0)
 	path := filepath.Join(s.fixture.dir, "in.csv")
 	require.NoError(t, os.WriteFile(path, []byte("a\n1\n2\n"), 0o600))
-	task := s.task("SELECT "+expr.Joined+"(a, o, ',') AS a FROM (SELECT *, row_number() OVER () AS o FROM read_csv('"+path+
-		"', header = true, all_varchar = true, parallel = false))", PartOutput{})
+	task := s.task("SELECT "+expr.Joined+"(a, o, ',') AS a FROM (SELECT *, row_number() OVER () AS o FROM read_csv('"+
+		path+"', header = true, all_varchar = true, parallel = false))", PartOutput{})
 	task.CSV, task.FreeOrder = []CSVSource{records(2)}, true
 	for range 2 {
 		res, err := s.all.Execute(t.Context(), s.cfg, nil, task)
@@ -306,8 +307,8 @@ func TestInstancesOfManyTasksAtOnce(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 5 {
-				_, err := s.all.Execute(t.Context(), s.cfg, nil, Task{Name: "one of many", Paths: []string{s.fixture.dir},
-					Output: Output{Inspect: func(_ context.Context, db Querier) error {
+				_, err := s.all.Execute(t.Context(), s.cfg, nil, Task{Name: "one of many",
+					Paths: []string{s.fixture.dir}, Output: Output{Inspect: func(_ context.Context, db Querier) error {
 						return nil
 					}}})
 				if err != nil {

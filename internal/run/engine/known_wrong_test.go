@@ -39,8 +39,8 @@ func TestKnownWrongResults(t *testing.T) {
 		"long window sum": {
 			why:    "duckdb#24985: a window sum went wrong past 1.04 million rows",
 			memory: 512 << 20, threads: 2,
-			query: "SELECT count(*), CAST(sum(CASE WHEN s <> i * (i + 1) // 2 THEN 1 ELSE 0 END) AS VARCHAR), max(i) FROM " +
-				"(SELECT i, sum(i) OVER (ORDER BY i ROWS UNBOUNDED PRECEDING) AS s FROM range(1300000) t(i))",
+			query: "SELECT count(*), CAST(sum(CASE WHEN s <> i * (i + 1) // 2 THEN 1 ELSE 0 END) AS VARCHAR), max(i) " +
+				"FROM (SELECT i, sum(i) OVER (ORDER BY i ROWS UNBOUNDED PRECEDING) AS s FROM range(1300000) t(i))",
 			want: []any{int64(1300000), "0", int64(1299999)},
 		},
 	} {
@@ -52,7 +52,8 @@ func TestKnownWrongResults(t *testing.T) {
 			for _, stmt := range tc.setup {
 				require.NoError(t, in.Exec(context.Background(), stmt))
 			}
-			rows, err := in.Query(context.Background(), "SELECT c0, CAST(c1 AS VARCHAR), c2 FROM ("+tc.query+") t(c0, c1, c2)")
+			rows, err := in.Query(context.Background(), "SELECT c0, CAST(c1 AS VARCHAR), c2 FROM ("+tc.query+
+				") t(c0, c1, c2)")
 			require.NoError(t, err)
 			defer rows.Close()
 			require.True(t, rows.Next())

@@ -17,7 +17,8 @@ func TestMacrosByName(t *testing.T) {
 			in, err := OpenInstance(t.Context(), InstanceConfig{Threads: 1, SpillDir: t.TempDir()})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, in.Close()) }()
-			require.NoError(t, in.InRollback(t.Context(), func() error { return in.Exec(t.Context(), "SELECT '"+name+"'") }))
+			require.NoError(t, in.InRollback(t.Context(),
+				func() error { return in.Exec(t.Context(), "SELECT '"+name+"'") }))
 			require.False(t, has(t, in, name), "the rollback left it behind")
 			require.NoError(t, in.Exec(t.Context(), "SELECT '"+name+"'"))
 			require.True(t, has(t, in, name))

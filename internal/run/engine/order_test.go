@@ -24,8 +24,8 @@ func TestPlansThatLoseOrder(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, in.Close()) })
 	part := filepath.Join(dir, "part.parquet")
-	require.NoError(t, in.Exec(ctx, "COPY (SELECT i, 'x' || i % 30 AS t, i % 2 = 0 AS b FROM range(300000) AS r(i)) TO "+
-		sqltext.String(part)))
+	require.NoError(t, in.Exec(ctx,
+		"COPY (SELECT i, 'x' || i % 30 AS t, i % 2 = 0 AS b FROM range(300000) AS r(i)) TO "+sqltext.String(part)))
 	scan := "read_parquet(" + sqltext.String(part) + ")"
 	bools, err := expr.ScanSQL(expr.Bool, "", "t")
 	require.NoError(t, err)
@@ -60,11 +60,11 @@ func TestPlansThatLoseOrder(t *testing.T) {
 		{"first five", "SELECT * FROM S ORDER BY i LIMIT 5", ""},
 		{"numbered pieces", "SELECT *, row_number() OVER () AS n FROM (SELECT * FROM S UNION ALL SELECT * FROM S)", ""},
 		{"numbered pieces of a join",
-			"SELECT * FROM (SELECT *, row_number() OVER () AS n FROM (SELECT * FROM S UNION ALL SELECT * FROM S)) AS a LEFT " +
-				"JOIN (SELECT 7 AS i) AS b ON a.i = b.i ORDER BY n", "UNION"},
+			"SELECT * FROM (SELECT *, row_number() OVER () AS n FROM (SELECT * FROM S UNION ALL SELECT * FROM S)) AS " +
+				"a LEFT JOIN (SELECT 7 AS i) AS b ON a.i = b.i ORDER BY n", "UNION"},
 		{"pieces of a join, each numbered",
-			"SELECT * FROM (SELECT *, row_number() OVER () AS n FROM S UNION ALL SELECT *, 300000 + row_number() OVER () AS n " +
-				"FROM S) AS a LEFT JOIN (SELECT 7 AS i) AS b ON a.i = b.i ORDER BY n", ""},
+			"SELECT * FROM (SELECT *, row_number() OVER () AS n FROM S UNION ALL SELECT *, 300000 + row_number() " +
+				"OVER () AS n FROM S) AS a LEFT JOIN (SELECT 7 AS i) AS b ON a.i = b.i ORDER BY n", ""},
 		{"one row", "SELECT max(i) FROM S", ""},
 		{"subquery", "SELECT (SELECT max(b.i) FROM S AS b WHERE b.t = a.t) FROM S AS a", "HASH_JOIN"},
 		{"membership", "SELECT * FROM S WHERE i IN (SELECT i FROM S)", "HASH_JOIN"},

@@ -72,8 +72,8 @@ func (x *execution) groupName(group int64) string {
 		return name
 	}
 	name = fmt.Sprintf("group %d", group+1)
-	rows, err := x.in.Query(context.Background(), fmt.Sprintf("SELECT %s FROM %s WHERE %s = %d", x.task.Python.GroupName,
-		GroupTable, sqltext.Ident(GroupColumn), group))
+	rows, err := x.in.Query(context.Background(), fmt.Sprintf("SELECT %s FROM %s WHERE %s = %d",
+		x.task.Python.GroupName, GroupTable, sqltext.Ident(GroupColumn), group))
 	if err != nil {
 		return name
 	}
@@ -160,8 +160,8 @@ func (x *execution) sourceRows(ctx context.Context, step *PythonStep) (*vectorRo
 			return nil, err
 		}
 		lasts, err := x.ints(ctx,
-			fmt.Sprintf("SELECT max(%[1]s) FROM (SELECT %[1]s, sum(%[2]s) OVER (ORDER BY %[1]s) - %[2]s AS before FROM %[3]s) "+
-				"GROUP BY before // %[4]d ORDER BY 1",
+			fmt.Sprintf("SELECT max(%[1]s) FROM (SELECT %[1]s, sum(%[2]s) OVER (ORDER BY %[1]s) - %[2]s AS before "+
+				"FROM %[3]s) GROUP BY before // %[4]d ORDER BY 1",
 				sqltext.Ident(GroupColumn), sqltext.Ident(GroupRowsColumn), GroupTable, max(step.WindowRows, 1)))
 		if err != nil {
 			return nil, fmt.Errorf("share out groups: %w", err)
@@ -173,8 +173,8 @@ func (x *execution) sourceRows(ctx context.Context, step *PythonStep) (*vectorRo
 		first := int64(0)
 		for _, last := range lasts {
 			windows = append(windows,
-				fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT * FROM %s WHERE %s BETWEEN %d AND %d", WindowTable,
-					GroupTable, sqltext.Ident(GroupColumn), first, last))
+				fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT * FROM %s WHERE %s BETWEEN %d AND %d",
+					WindowTable, GroupTable, sqltext.Ident(GroupColumn), first, last))
 			first = last + 1
 		}
 	}
@@ -306,7 +306,7 @@ func (s *sink) emit(values []any) error {
 	return s.app.AppendRow(s.row...)
 }
 
-// zoneText is what a datetime in another zone than UTC was read from.
+// zoneText returns the text of a datetime in another zone than UTC; "" for UTC.
 func zoneText(t time.Time) string {
 	if _, seconds := t.Zone(); seconds == 0 {
 		return ""

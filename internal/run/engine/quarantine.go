@@ -21,7 +21,8 @@ const BadTable = "__bad"
 func BadColumns() [][2]string {
 	return [][2]string{{"file", "VARCHAR"}, {"line", "BIGINT"}, {"col", "BIGINT"}, {"record", "BIGINT"},
 		{"field", "VARCHAR"},
-		{"value", "VARCHAR"}, {"expression", "VARCHAR"}, {"reason", "VARCHAR"}, {"raw", "VARCHAR"}, {"action", "VARCHAR"}}
+		{"value", "VARCHAR"}, {"expression", "VARCHAR"}, {"reason", "VARCHAR"}, {"raw", "VARCHAR"},
+		{"action", "VARCHAR"}}
 }
 
 // What happened to a bad row: column action.
@@ -164,7 +165,8 @@ func (in *Instance) Tolerantly(ctx context.Context, f func() error) (err error) 
 		}
 	}
 	defer func() {
-		err = errors.Join(err, in.Exec(ctx, "DROP MACRO IF EXISTS temp.error"), in.Exec(ctx, "RESET disabled_optimizers"))
+		err = errors.Join(err, in.Exec(ctx, "DROP MACRO IF EXISTS temp.error"),
+			in.Exec(ctx, "RESET disabled_optimizers"))
 	}()
 	return f()
 }

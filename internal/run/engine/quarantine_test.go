@@ -69,7 +69,8 @@ func TestQuarantineIsForBadRows(t *testing.T) {
 		"success": {func(t *Task) { t.Query = "SELECT 1 AS i" }, false},
 		"no memory": {func(t *Task) { t.Prepare = fails(&fault.Error{Kind: fault.Environment, Message: "disk"}) },
 			false},
-		"a script's fault":  {func(t *Task) { t.Prepare = fails(&fault.Error{Kind: fault.Script, Message: "url"}) }, false},
+		"a script's fault": {func(t *Task) { t.Prepare = fails(&fault.Error{Kind: fault.Script, Message: "url"}) },
+			false},
 		"a bug":             {func(t *Task) { t.Query = "SELECT nothing FROM nowhere" }, false},
 		"a value":           {func(*Task) {}, true},
 		"bad while reading": {func(t *Task) { t.Prepare = fails(fault.New(fault.UserData, "ragged")) }, true},
@@ -115,7 +116,8 @@ func TestTolerantly(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, in.Close()) }()
 	require.NoError(t, in.Exec(ctx,
-		"CREATE TEMP TABLE s AS SELECT i, CASE WHEN i % 10 = 3 THEN 'x' ELSE CAST(i AS VARCHAR) END AS t FROM range(5000) r(i)"))
+		"CREATE TEMP TABLE s AS SELECT i, CASE WHEN i % 10 = 3 THEN 'x' ELSE CAST(i AS VARCHAR) END AS t FROM "+
+			"range(5000) r(i)"))
 	count := func(query string) (n int64) {
 		rows, err := in.Query(ctx, query)
 		require.NoError(t, err, query)
@@ -129,8 +131,8 @@ func TestTolerantly(t *testing.T) {
 			"SELECT count(*) FROM s WHERE TRY([CASE WHEN i % 5 = 1 THEN error('constant') ELSE i END]) IS NULL": 1000,
 			"SELECT count(*) FROM s WHERE TRY([CASE WHEN i % 5 = 1 THEN error('no ' || t) ELSE t END]) IS NULL": 1000,
 			"SELECT count(*) FROM s WHERE TRY([NULL]) IS NULL":                                                  0,
-			"SELECT count(*) FROM s WHERE CASE WHEN i % 2 = 0 THEN false WHEN TRY([CAST(t AS INTEGER)]) IS NULL THEN true " +
-				"ELSE TRY([CAST(t AS INTEGER) + CAST(t AS INTEGER)]) IS NULL END": 500,
+			"SELECT count(*) FROM s WHERE CASE WHEN i % 2 = 0 THEN false WHEN TRY([CAST(t AS INTEGER)]) IS NULL THEN " +
+				"true ELSE TRY([CAST(t AS INTEGER) + CAST(t AS INTEGER)]) IS NULL END": 500,
 		} {
 			require.Equal(t, want, count(query), query)
 		}

@@ -26,8 +26,8 @@ import (
 	"strconv"
 )
 
-// releaseBytes is how much more than after the last release the process must
-// hold for the next one: pages that are given back have to be got again.
+// releaseBytes is the growth since the last release after which memory is released again. Less would not pay:
+// pages that are given back have to be got again.
 const releaseBytes = 128 << 20
 
 // release gives the memory back that tasks have left. The allocators below
@@ -53,7 +53,7 @@ func (p *Instances) Release() {
 // releasePages gives back what the allocators below DuckDB keep.
 func releasePages() { C.thalweg_release() }
 
-// residentBytes is what this process holds, 0 where the system does not say.
+// residentBytes returns the resident memory of this process, 0 where the system does not say.
 func residentBytes() int64 {
 	data, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

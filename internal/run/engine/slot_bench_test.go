@@ -93,8 +93,8 @@ func (c *child) stop() error {
 	return c.cmd.Wait()
 }
 
-// processorTime is what this process has used: on a machine that others use it
-// says more than the wall time.
+// processorTime returns the processor time of this process: on a shared machine it tells more than the wall
+// time.
 func processorTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	var u unix.Rusage

@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/run/python"
 )
 
-// Querier is what a diagnosis may ask of the instance that failed.
+// Querier runs the queries by which a diagnosis examines the instance that failed.
 type Querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
@@ -43,9 +43,9 @@ type Task struct {
 	// Numbers says that Query numbers rows somewhere inside, in the order in
 	// which they come there: that is held also with FreeOrder.
 	Numbers bool
-	// MemoryHint is what to do when the memory is not enough; "": the usual.
+	// MemoryHint is the hint if the memory is not enough; "": the usual one.
 	MemoryHint string
-	// CSV is what CSV readers in Query read: the rows that they deliver are counted.
+	// CSV lists the sources of CSV readers in Query: the rows that they deliver are counted.
 	CSV []CSVSource
 	// Quarantine is nil for a task that its first bad row fails.
 	Quarantine *Quarantine
@@ -64,17 +64,17 @@ type CSVSource interface {
 // PythonStep computes table __p: one row for each row of Source, in its order,
 // or, where the program is a function over many rows, what it returned.
 type PythonStep struct {
-	// SELECT of Program.Inputs in order, as transport types (see TransportSQL); of functions over groups also the group's
-	// number, last
+	// SELECT of Program.Inputs in order, as transport types (see TransportSQL); of functions over groups also the
+	// group's number, last
 	Source  string
 	Program *python.Program
 	// Of functions over groups: SELECT of one row for each group, with its number from 0
-	// in GroupColumn, by which they are ordered, and its rows in GroupRowsColumn. It becomes the table GroupTable. "": all
-	// rows of Source are one group.
+	// in GroupColumn, by which they are ordered, and its rows in GroupRowsColumn. It becomes the table GroupTable.
+	// "": all rows of Source are one group.
 	Groups string
 	// WindowRows is about how many rows are read at a time, of functions over groups:
-	// Source is read for some groups after the others, which are WindowTable then. DuckDB holds what it gives, beside its
-	// memory limit.
+	// Source is read for some groups after the others, which are WindowTable then. DuckDB holds what it gives, beside
+	// its memory limit.
 	WindowRows int64
 	// GroupName is a text expression over GroupTable that names a group.
 	GroupName string
@@ -96,7 +96,7 @@ const (
 // BadFlag is the column of __p that is true for rows without results.
 const BadFlag = "__bad_row"
 
-// Output says where the rows of Query go. At most one of Part, File and Inspect is set.
+// Output is the destination of the rows of Query. At most one of Part, File and Inspect is set.
 type Output struct {
 	Part *PartOutput
 	File *FileOutput
@@ -155,7 +155,7 @@ type Written struct {
 	RawBytes int64 // uncompressed, by the Parquet footer; Bytes for other files
 }
 
-// Result is what a task did.
+// Result holds the output and the figures of a task.
 type Result struct {
 	Written []Written
 	Sides   []Written // also beside Judge's failure

@@ -153,7 +153,7 @@ type duckText struct {
 	at     *byte
 }
 
-// inlineBytes is how long a text within a duckText may be.
+// inlineBytes is the most bytes of a text that is stored within a duckText.
 const inlineBytes = 12
 
 // Text implements python.Row: bytes of DuckDB's.

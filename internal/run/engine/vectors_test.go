@@ -26,15 +26,16 @@ func TestVectorRowsAreTheDriversRows(t *testing.T) {
 	require.NoError(t, err)
 	defer in.Close()
 	types := []mapping.Type{mapping.TypeBigInt, mapping.TypeDouble, mapping.TypeBoolean, mapping.TypeVarchar}
-	const columns = "i * 1234567890123 - 5e14::BIGINT, CASE WHEN i % 5 = 0 THEN 'nan'::DOUBLE ELSE -i / 7 END, i % 3 = " +
-		"0, repeat('ü', CAST(i % 9 AS INTEGER)) || chr(0)"
+	const columns = "i * 1234567890123 - 5e14::BIGINT, CASE WHEN i % 5 = 0 THEN 'nan'::DOUBLE ELSE -i / 7 END, i % 3 " +
+		"= 0, repeat('ü', CAST(i % 9 AS INTEGER)) || chr(0)"
 	for _, rows := range []int{0, 1, 63, 65, 2_048, 2_049, 5_000} {
 		for _, query := range []string{
 			fmt.Sprintf("SELECT %s FROM range(%d) AS r(i) ORDER BY i", columns, rows),
-			fmt.Sprintf("SELECT CASE WHEN hash(i, 1) %% 3 > 0 THEN a END, CASE WHEN hash(i, 2) %% 3 > 0 THEN b END, CASE WHEN "+
-				"hash(i, 3) %% 3 > 0 THEN c END, CASE WHEN hash(i, 4) %% 3 > 0 THEN d END FROM (SELECT i, %s FROM range(%d) AS "+
-				"r(i)) AS t(i, a, b, c, d) ORDER BY i", columns, rows),
-			fmt.Sprintf("SELECT CAST(7 AS BIGINT), CAST(0.5 AS DOUBLE), true, CAST(NULL AS VARCHAR) FROM range(%d)", rows),
+			fmt.Sprintf("SELECT CASE WHEN hash(i, 1) %% 3 > 0 THEN a END, CASE WHEN hash(i, 2) %% 3 > 0 THEN b END, "+
+				"CASE WHEN hash(i, 3) %% 3 > 0 THEN c END, CASE WHEN hash(i, 4) %% 3 > 0 THEN d END FROM (SELECT i, "+
+				"%s FROM range(%d) AS r(i)) AS t(i, a, b, c, d) ORDER BY i", columns, rows),
+			fmt.Sprintf("SELECT CAST(7 AS BIGINT), CAST(0.5 AS DOUBLE), true, CAST(NULL AS VARCHAR) FROM range(%d)",
+				rows),
 		} {
 			want, err := in.Query(ctx, query)
 			require.NoError(t, err)
@@ -109,13 +110,13 @@ func TestWindowsHaveEachGroupOnce(t *testing.T) {
 			require.NoError(t, err)
 			// Group 0 has half of the rows, others a few or one.
 			require.NoError(t, in.Exec(ctx,
-				fmt.Sprintf("CREATE TEMP TABLE r AS SELECT i, CASE WHEN i %% 2 = 0 THEN 0 WHEN i %% 7 = 0 THEN i ELSE i %% 100 "+
-					"END AS k FROM range(%d) AS r(i)", rows)))
+				fmt.Sprintf("CREATE TEMP TABLE r AS SELECT i, CASE WHEN i %% 2 = 0 THEN 0 WHEN i %% 7 = 0 THEN i "+
+					"ELSE i %% 100 END AS k FROM range(%d) AS r(i)", rows)))
 			x := &execution{in: in}
 			source, err := x.sourceRows(ctx, &PythonStep{
 				Program: &python.Program{Inputs: []python.Column{{Name: "i", Type: expr.Int}}},
-				Groups: "SELECT row_number() OVER (ORDER BY first) - 1 AS \"group no\", k, n AS \"group rows\" FROM (SELECT " +
-					"k, min(i) AS first, count(*) AS n FROM r GROUP BY k)",
+				Groups: "SELECT row_number() OVER (ORDER BY first) - 1 AS \"group no\", k, n AS \"group rows\" FROM " +
+					"(SELECT k, min(i) AS first, count(*) AS n FROM r GROUP BY k)",
 				Source: "SELECT r.i, g.\"group no\" FROM r JOIN " + WindowTable +
 					" AS g ON r.k = g.k ORDER BY g.\"group no\", r.i",
 				WindowRows: window,

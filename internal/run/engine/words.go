@@ -57,8 +57,8 @@ func fill(text string, groups []string) string {
 	})
 }
 
-// phrase is what DuckDB says in one line, and what we say of it: its groups stand
-// in the text, those called type as ours are called.
+// phrase maps a line of DuckDB's to our text. Groups of the pattern are filled into the text; those called
+// type become names of our types.
 type phrase struct {
 	said *regexp.Regexp
 	what string
@@ -71,8 +71,8 @@ const (
 	hintGroup    = "add it to GROUP BY, or say which of its values is wanted: min(…), max(…), any_value(…)"
 	hintSubquery = "keep one row of it with LIMIT 1 or an aggregate, or ask whether it is among them with IN"
 	hintParts    = "known: year, quarter, month, week, day, hour, minute, second and others"
-	hintDate     = "dates are written 2024-12-31; strptime(text, '%d.%m.%Y') reads other forms, try_strptime gives NULL " +
-		"where it cannot"
+	hintDate     = "dates are written 2024-12-31; strptime(text, '%d.%m.%Y') reads other forms, try_strptime gives " +
+		"NULL where it cannot"
 	hintTime = "times are written 2024-12-31 23:59:59; strptime(text, '%d.%m.%Y %H:%M') reads other forms, " +
 		"try_strptime gives NULL where it cannot"
 )
@@ -82,9 +82,11 @@ var phrases = []phrase{
 		"%q is not %s, to which column %s is converted", hintTry},
 	{regexp.MustCompile(`Could not convert string ['"](.*)['"] to (?P<type>.+)$`), "%q is not %s",
 		hintTry + "; texts are compared with texts"},
-	{regexp.MustCompile(`Type (?P<type>\S+) with value (\S+) can't be cast because the value is out of range for the destination type (?P<type>.+?) when casting from source column (.+)$`),
+	{regexp.MustCompile(`Type (?P<type>\S+) with value (\S+) can't be cast because the value is out of range for the ` +
+		`destination type (?P<type>.+?) when casting from source column (.+)$`),
 		"%[2]s is more than %[3]s, to which %[4]s is converted, can hold", hintWider},
-	{regexp.MustCompile(`Type (?P<type>\S+) with value (\S+) can't be cast because the value is out of range for the destination type (?P<type>.+)$`), "%[2]s is more than %[3]s can hold", hintWider},
+	{regexp.MustCompile(`Type (?P<type>\S+) with value (\S+) can't be cast because the value is out of range for the ` +
+		`destination type (?P<type>.+)$`), "%[2]s is more than %[3]s can hold", hintWider},
 	{regexp.MustCompile(`Casting value "(.*)" to type (?P<type>.+) failed: value is out of range`),
 		"%s is more than %s can hold", "convert it to a decimal with more digits"},
 	{regexp.MustCompile(`Overflow in (\w+) of (?P<type>\w+) \((.*)\)!?`),
@@ -132,7 +134,8 @@ var phrases = []phrase{
 		"texts stand between '…'; a ' in them is written twice"},
 	{regexp.MustCompile(`unterminated quoted identifier`), `a quote " is not closed`,
 		`names stand between "…", texts between '…'`},
-	{regexp.MustCompile(`SELECT clause without selection list`), "SELECT has no columns", "name them, or write SELECT *"},
+	{regexp.MustCompile(`SELECT clause without selection list`), "SELECT has no columns",
+		"name them, or write SELECT *"},
 	{regexp.MustCompile(`Window functions are not supported here`), "a window function stands without OVER",
 		"write OVER (PARTITION BY … ORDER BY …) behind it"},
 	{regexp.MustCompile(`Chained comparisons are not supported`), "comparisons stand in a chain",
@@ -203,7 +206,8 @@ var typeWords = map[string]string{
 	"INT32": "an INTEGER (32 bits)", "SMALLINT": "a SMALLINT (16 bits)",
 	"INT16": "a SMALLINT (16 bits)", "TINYINT": "a TINYINT (8 bits)", "INT8": "a TINYINT (8 bits)",
 	"HUGEINT": "a HUGEINT (128 bits)", "INT128": "a HUGEINT (128 bits)",
-	"UINT64": "a UBIGINT", "UINT32": "a UINTEGER", "UINT16": "a USMALLINT", "UINT8": "a UTINYINT", "UINT128": "a UHUGEINT",
+	"UINT64": "a UBIGINT", "UINT32": "a UINTEGER", "UINT16": "a USMALLINT", "UINT8": "a UTINYINT",
+	"UINT128": "a UHUGEINT",
 }
 
 // typeWord names a type with its article.

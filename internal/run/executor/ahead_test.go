@@ -51,7 +51,7 @@ func (s *stages) await(ctx context.Context, name string) error {
 	}
 }
 
-// compute is what one batch at a time does.
+// compute runs do, one batch at a time.
 func (s *stages) compute(ctx context.Context, do func() error) error {
 	select {
 	case s.slot <- struct{}{}:

@@ -175,8 +175,9 @@ func (c *crew) work(ctx context.Context, jobs map[state.RunKey]job.Job) (map[sta
 // work drives the bundle's run to its end, or stops it when ctx ends.
 func (b bundle) work(ctx context.Context, t testing.TB, work job.Job, change func(*crew)) (state.Status, error) {
 	t.Helper()
-	c := &crew{exec: executor.Config{Store: b.store, Owner: t.Name(), Slots: 3}, coor: coordinator.Config{Store: b.store,
-		Owner: t.Name(), Slots: 3}}
+	c := &crew{exec: executor.Config{Store: b.store, Owner: t.Name(), Slots: 3},
+		coor: coordinator.Config{Store: b.store,
+			Owner: t.Name(), Slots: 3}}
 	if change != nil {
 		change(c)
 	}

@@ -61,7 +61,7 @@ func TestCoordinationCostsByBatch(t *testing.T) {
 	}
 }
 
-// BenchmarkBatches is what a batch costs that does nothing, in a node with many.
+// BenchmarkBatches measures the cost of a batch that does nothing, in a node with many.
 func BenchmarkBatches(b *testing.B) {
 	for _, batches := range []int{1_000, 32_000} {
 		b.Run(map[int]string{1_000: "1000", 32_000: "32000"}[batches], func(b *testing.B) {

@@ -19,15 +19,15 @@ import (
 
 // Defaults and limits.
 const (
-	// LeaseDefault is how long a claim lives without a heartbeat.
+	// LeaseDefault is the lifetime of a claim without a heartbeat.
 	LeaseDefault = 30 * time.Second
 	// heartbeatsPerLease leaves room for missed ones.
 	heartbeatsPerLease = 3
-	// DeadlineDefault is how long one attempt may take. It is there for what
-	// would never end; nothing that does comes near it.
+	// DeadlineDefault limits one attempt. It is there for an attempt that would never end; nothing that does
+	// comes near it.
 	DeadlineDefault = 24 * time.Hour
-	// TriesDefault is how often a batch is tried whose attempts fail for
-	// reasons that may pass, or do not come back.
+	// TriesDefault limits the tries of a batch whose attempts fail for reasons that may pass, or do not come
+	// back.
 	TriesDefault = 5
 	// retryFirst and retryLongest space the tries of a batch: each pause is
 	// twice the one before, shortened by up to half.
@@ -37,11 +37,11 @@ const (
 	finishTimeout = 30 * time.Second
 	// claimPatience bounds claims that have begun, and hints that have come, as a run or the executor ends.
 	claimPatience = 2 * time.Second
-	// GraceDefault is how long executions may take to end when their run or the
-	// executor has. DuckDB looks for an interrupt between two vectors, which may be far apart.
+	// GraceDefault is the time that executions have to end once their run or the executor has ended. DuckDB
+	// looks for an interrupt between two vectors, which may be far apart.
 	GraceDefault = time.Second
-	// refusedFirst and refusedLongest are how long a slot pauses that has handed on
-	// a hint of a run that cannot be worked on here: twice as long each time.
+	// refusedFirst is the pause of a slot that has handed on a hint of a run that cannot be worked on here. It
+	// doubles each time, up to refusedLongest.
 	refusedFirst   = 50 * time.Millisecond
 	refusedLongest = 2 * time.Second
 )
@@ -50,7 +50,8 @@ const (
 // this process, but perhaps in another: its hints are handed on.
 var ErrElsewhere = errors.New("the run cannot be worked on in this process")
 
-// Fate is what has become of a hint. The texts name metrics: they do not change.
+// Fate is the end of a hint. The texts name metrics: they do not change. The texts name metrics: they do not
+// change.
 type Fate string
 
 // The fates. In a run that nothing disturbs there is only the first.
@@ -243,8 +244,8 @@ func (e *Executor) next(ctx context.Context, m *mouth) (Fate, error) {
 	}
 	if ctx.Err() != nil {
 		// Nobody else has the hint while the connection stands.
-		finish, finished := outliving(ctx, claimPatience)
-		defer finished()
+		finish, stop := outliving(ctx, claimPatience)
+		defer stop()
 		return "", errors.Join(ctx.Err(), d.Back(finish))
 	}
 	return e.take(ctx, d, m), nil
@@ -315,8 +316,8 @@ func (e *Executor) claim(ctx context.Context, o state.Offer) (state.Claim, error
 	if err := ctx.Err(); err != nil {
 		return state.Claim{}, err
 	}
-	ctx, asked := outliving(ctx, claimPatience)
-	defer asked()
+	ctx, stop := outliving(ctx, claimPatience)
+	defer stop()
 	now := e.cfg.Now()
 	return e.cfg.Store.Claim(ctx, state.Bid{Offer: o, Owner: e.cfg.Owner, Token: rand.Text(), Now: now,
 		Lease: now.Add(e.cfg.Lease)})
@@ -338,8 +339,8 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
 	defer cancel(nil)
 	// What follows the execution must happen even when its context has ended.
-	finish, finished := finishing(ctx)
-	defer finished()
+	finish, stop := finishing(ctx)
+	defer stop()
 	if claim.Tries >= e.cfg.Tries {
 		e.record(finish, run, claim, job.Result{}, gaveUp(claim), nil)
 		return
@@ -433,8 +434,8 @@ func (e *Executor) lost(run Run, claim state.Claim, res job.Result) {
 		level = slog.LevelDebug // the run is over: nothing is lost that anybody waits for
 	}
 	discard(res)
-	e.cfg.Logger.Log(context.Background(), level, "an attempt lost its lease and was dropped", "node", claim.Node, "batch",
-		claim.Batch, "attempt", claim.Attempt)
+	e.cfg.Logger.Log(context.Background(), level, "an attempt lost its lease and was dropped", "node",
+		claim.Node, "batch", claim.Batch, "attempt", claim.Attempt)
 	run.Ended(claim, state.Pending)
 }
 
@@ -504,7 +505,7 @@ func (e *Executor) fail(ctx context.Context, claim state.Claim, err error, res j
 	return state.Failed, event, nil
 }
 
-// retryPause is how long a batch waits that has been tried so often before.
+// retryPause returns the pause before the next try of a batch that has been tried so often.
 func (e *Executor) retryPause(tries int) time.Duration {
 	d := retryFirst
 	for range tries {

@@ -326,7 +326,9 @@ func (s *lostAnswer) Commit(ctx context.Context, c state.Claim, out state.Outcom
 
 // unhurried is a store that is patient without waiting.
 func unhurried(s state.Store) state.Store {
-	return retrying.New(s, retrying.Config{Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
+	return retrying.New(s, retrying.Config{Pause: func(ctx context.Context, _ time.Duration) error {
+		return ctx.Err()
+	}})
 }
 
 func TestLostAnswerOfACommitDiscardsNothing(t *testing.T) {
@@ -339,7 +341,8 @@ func TestLostAnswerOfACommitDiscardsNothing(t *testing.T) {
 			fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
 			fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
 				part := state.Part{Key: c.Node + ".parquet", Batch: c.Batch, Rows: 1}
-				return job.Result{Outcome: state.Outcome{Parts: []state.Part{part}}, Discard: func() { discarded.Store(true) }},
+				return job.Result{Outcome: state.Outcome{Parts: []state.Part{part}},
+						Discard: func() { discarded.Store(true) }},
 					nil
 			}
 			status, err := b.work(context.Background(), t, fake, func(c *crew) {

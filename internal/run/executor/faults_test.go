@@ -83,9 +83,10 @@ func TestOnlyWhatMayPassIsTriedAgain(t *testing.T) {
 		"passes": {fault.Error{Kind: fault.Environment, Retryable: true, Message: "the server is away"}, 3, 4, ""},
 		"does not pass": {fault.Error{Kind: fault.Environment, Retryable: true, Message: "the server is away"}, 99, 5,
 			"the server is away (try 5 of 5)"},
-		"cannot pass":      {fault.Error{Kind: fault.Environment, Message: "no such file"}, 99, 1, "no such file"},
-		"bad data":         {fault.Error{Kind: fault.UserData, Retryable: true, Message: "bad row"}, 99, 1, "bad row"},
-		"a mistake of his": {fault.Error{Kind: fault.Script, Retryable: true, Message: "bad script"}, 99, 1, "bad script"},
+		"cannot pass": {fault.Error{Kind: fault.Environment, Message: "no such file"}, 99, 1, "no such file"},
+		"bad data":    {fault.Error{Kind: fault.UserData, Retryable: true, Message: "bad row"}, 99, 1, "bad row"},
+		"a mistake of his": {fault.Error{Kind: fault.Script, Retryable: true, Message: "bad script"}, 99,
+			1, "bad script"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -127,7 +128,8 @@ func TestPlanThatMayPassIsTriedAgain(t *testing.T) {
 		fake := &fakeJob{plan: func(n state.Node) (state.Plan, error) {
 			if n.Name == "a" {
 				if tries++; tries <= failures {
-					return state.Plan{}, &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the server is away"}
+					return state.Plan{}, &fault.Error{Kind: fault.Environment, Retryable: true,
+						Message: "the server is away"}
 				}
 			}
 			return planOf(1), nil

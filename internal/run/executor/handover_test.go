@@ -123,8 +123,8 @@ func TestFromCommitToClaim(t *testing.T) {
 	}
 	used, others := useless(all...)
 	took := times.between(nodes)
-	t.Logf("from a node's last commit to the next one's first claim: median %s, p99 %s, most %s; %d hints used (%d and "+
-		"%d), %d useless",
+	t.Logf("from a node's last commit to the next one's first claim: median %s, p99 %s, most %s; %d hints used (%d "+
+		"and %d), %d useless",
 		took[len(took)/2], took[len(took)*99/100], took[len(took)-1], used, all[0].hints["used"],
 		all[1].hints["used"], others)
 	require.Equal(t, []int{nodes * batches, 0}, []int{used, others})

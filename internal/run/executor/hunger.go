@@ -12,7 +12,8 @@ type hunger struct {
 	since time.Time // when the first of them began to, or work has come last
 }
 
-// mouth is what a slot knows of it: whether it waits. Hints that are of no use to it do not end that.
+// mouth says whether a slot waits for hints. Hints that are of no use to it do not end that. Hints that are
+// of no use to it do not end that.
 type mouth struct{ open bool }
 
 func (h *hunger) begin(m *mouth, now time.Time) {

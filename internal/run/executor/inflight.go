@@ -42,7 +42,7 @@ func (f inflight) begin(run Run, c state.Claim) {
 	f.up[attemptOf(c)] = &batch{run: run, claim: c, recorded: make(chan struct{})}
 }
 
-// InFlight is how many batches are being executed or recorded.
+// InFlight returns the number of batches that are being executed or recorded.
 func (e *Executor) InFlight() int {
 	e.inflight.mu.Lock()
 	defer e.inflight.mu.Unlock()
@@ -123,7 +123,8 @@ func (e *Executor) abandon(ctx context.Context, mine func(state.RunKey) bool) er
 			<-b.recorded
 			continue
 		}
-		e.cfg.Logger.Info("a batch did not stop in time; it is given back", "node", b.claim.Node, "batch", b.claim.Batch)
+		e.cfg.Logger.Info("a batch did not stop in time; it is given back", "node", b.claim.Node,
+			"batch", b.claim.Batch)
 		err := e.cfg.Store.Release(ctx, b.claim, e.cfg.Now())
 		if err != nil && !errors.Is(err, state.ErrLeaseLost) {
 			errs = append(errs, fmt.Errorf("give back %s: %w", nameOf(b.claim), err))

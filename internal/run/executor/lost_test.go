@@ -25,8 +25,9 @@ func behindOthers(t *testing.T) (b bundle, broker *hub.Hub, here *hub.Member, ot
 	ctx := patientContext(t)
 	b, broker = newBundle(t), hub.New(hub.Faults{})
 	here = broker.Join()
+	node := state.NodeKey{RunKey: state.RunKey{Workspace: "another", Run: 1}, Node: "x"}
 	for i := range foreign {
-		others = append(others, queue.Hint{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: state.NodeKey{RunKey: state.RunKey{Workspace: "another", Run: 1}, Node: "x"}, Batch: i}}})
+		others = append(others, queue.Hint{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: i}}})
 	}
 	require.NoError(t, here.Publish(ctx, others...))
 	fake := &fakeJob{batches: map[string]int{"a": lostBatches, "b": 1, "c": 1}}
@@ -84,8 +85,8 @@ func TestHintsThatWaitBehindOthers(t *testing.T) {
 func complete(t *testing.T, b bundle, d queue.Delivery) {
 	t.Helper()
 	now := time.Now()
-	claim, err := b.store.Claim(t.Context(), state.Bid{Offer: d.Offer, Owner: "test", Token: time.Now().String(), Now: now,
-		Lease: now.Add(time.Minute)})
+	claim, err := b.store.Claim(t.Context(), state.Bid{Offer: d.Offer, Owner: "test",
+		Token: time.Now().String(), Now: now, Lease: now.Add(time.Minute)})
 	require.NoError(t, err)
 	require.NoError(t, b.store.Commit(t.Context(), claim, state.Outcome{}, now))
 }

@@ -95,7 +95,8 @@ func TestWhatIsGoneIsPlannedAgainWithItsReaders(t *testing.T) {
 	fake.finds = func(n state.Node) {
 		require.NoError(t, b.store.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: state.Running,
 			To: state.Succeeded, Now: time.Now()}))
-		_, err := state.PlanNode(ctx, b.store, state.NodeKey{RunKey: b.run, Node: "c"}, 0, planOf(1), "other", time.Now())
+		_, err := state.PlanNode(ctx, b.store, state.NodeKey{RunKey: b.run, Node: "c"}, 0, planOf(1),
+			"other", time.Now())
 		require.NoError(t, err)
 	}
 	status, err := b.work(ctx, t, fake, nil)

@@ -204,7 +204,8 @@ func TestRandomRunsOnAHostileStore(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 5))
 			fake := newRandomJob(rng)
 			truth := hostile.New().Open()
-			key, err := truth.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()}, fake.nodes)
+			key, err := truth.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"},
+				Created: time.Now()}, fake.nodes)
 			require.NoError(t, err)
 			fake.order = func(ctx context.Context, kind state.CommandKind) error {
 				err := state.Direct(ctx, truth, key, state.Command{Kind: kind, Token: fmt.Sprint(kind, " ", fake.orders),

@@ -40,8 +40,8 @@ type process struct {
 }
 
 func newProcess(b bundle, name string, q queue.Queue, fake func(state.RunKey) job.Job) *process {
-	p := &process{queue: q, fake: fake, runs: map[state.RunKey]*coordinator.Coordinator{}, hints: map[executor.Fate]int{},
-		ended: make(chan state.Status, 16)}
+	p := &process{queue: q, fake: fake, runs: map[state.RunKey]*coordinator.Coordinator{},
+		hints: map[executor.Fate]int{}, ended: make(chan state.Status, 16)}
 	p.exec = executor.Config{Store: b.store, Queue: q, Runs: p, Owner: name, Slots: 2, Hinted: func(f executor.Fate) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -221,7 +221,7 @@ func TestHintsAreHandedOn(t *testing.T) {
 	require.Less(t, unable.hints[executor.Handed], 1_000, "it pauses between two of them")
 }
 
-// asking says when the lead of a run was asked for.
+// asking signals when the lead of a run was asked for.
 type asking struct {
 	state.Store
 	asked chan struct{}
@@ -341,7 +341,8 @@ func TestRandomRunsOverAnUntidyQueue(t *testing.T) {
 			fake := newRandomJob(rng)
 			fake.orders = ordersMax // none
 			b := newBundle(t)
-			key, err := b.store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()}, fake.nodes)
+			key, err := b.store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"},
+				Created: time.Now()}, fake.nodes)
 			require.NoError(t, err)
 			broker := hub.New(hub.Faults{Lose: rng.IntN(30), Double: rng.IntN(50), Shuffle: rng.IntN(30),
 				Rand: rand.New(rand.NewPCG(seed, 12))})

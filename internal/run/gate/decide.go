@@ -23,8 +23,9 @@ func Stands(n state.Node, now *Record) error {
 	who := fmt.Sprintf("%s at %s", d.Actor, d.Time.UTC().Format(time.RFC3339))
 	if !d.Approved || d.Digest != now.Digest {
 		return &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("the decision about gate %s is void: what %s decided on has changed since", now.Gate, who),
-			Hint:    AskAgain(n.RunKey)}
+			Message: fmt.Sprintf("the decision about gate %s is void: what %s decided on has changed since", now.Gate,
+				who),
+			Hint: AskAgain(n.RunKey)}
 	}
 	asked, err := Decode(n.Gate)
 	if err != nil {
@@ -51,7 +52,7 @@ func AskAgain(run state.RunKey) string {
 		run.Do("retry"))
 }
 
-// Failure is what state keeps of a gate that fails.
+// Failure returns the failure that state keeps of a gate that fails.
 func Failure(err *fault.Error, node string) *state.Failure {
 	return &state.Failure{Kind: err.Kind, Message: err.Message, Hint: err.Hint, Node: node, Batch: -1}
 }
@@ -170,8 +171,8 @@ func Void(n state.Node, digest string) *fault.Error {
 	case n.Status == state.Succeeded:
 		f.Message = fmt.Sprintf("gate %s has asked nobody: no check that would ask has failed", name)
 	case n.Status == state.Invalidated:
-		f.Message = fmt.Sprintf("gate %s does not wait for a decision: what it has shown was declared invalid, or dropped",
-			name)
+		f.Message = fmt.Sprintf("gate %s does not wait for a decision: what it has shown was declared "+
+			"invalid, or dropped", name)
 	}
 	return f
 }

@@ -67,9 +67,9 @@ func TestNamed(t *testing.T) {
 	for digits, want := range map[string][2]bool{
 		r.Digest: {true, true}, r.Short(): {true, true}, " " + strings.ToUpper(r.Short()): {true, true},
 		"sha256:" + r.Short(): {true, true},
-		r.Short()[:8]:         {true, true}, r.Short()[:7]: {false, false}, "": {false, false}, "sha256:": {false, false},
-		"latestone": {false, false},
-		"00000000":  {false, true}, r.Digest + "0": {false, true},
+		r.Short()[:8]:         {true, true}, r.Short()[:7]: {false, false}, "": {false, false},
+		"sha256:": {false, false}, "latestone": {false, false},
+		"00000000": {false, true}, r.Digest + "0": {false, true},
 	} {
 		same, ok := r.Named(digits)
 		require.Equal(t, want, [2]bool{same, ok}, digits)

@@ -26,8 +26,8 @@ type Asked struct {
 	Record Record
 }
 
-// staleAfter is how old the note of a gate that does not wait is when it is
-// removed: of one that is about to wait it is there before.
+// staleAfter is the age at which the note of a gate that does not wait is removed. The note of a gate that is
+// about to wait is written before.
 const staleAfter = time.Minute
 
 // Waiting lists the gates of a workspace that wait, by run. It costs what waits,

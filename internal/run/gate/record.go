@@ -29,7 +29,7 @@ func NameOf(node string) string { return strings.TrimPrefix(node, Prefix) }
 // version is that of the form of records that is written.
 const version = 1
 
-// Record is what is asked at a gate. It is stored: fields are only added.
+// Record is the question at a gate. It is stored: fields are only added. It is stored: fields are only added.
 type Record struct {
 	Version int        `json:"version"`
 	Gate    string     `json:"gate"`
@@ -40,7 +40,7 @@ type Record struct {
 	Shows   []Shown    `json:"shows,omitempty"`
 	Failed  []Check    `json:"failed,omitempty"` // checks because of which it asks
 	Answers []Question `json:"answers,omitempty"`
-	// MoreFailed is how many checks have failed besides Failed.
+	// MoreFailed counts the checks that have failed besides Failed.
 	MoreFailed int       `json:"more_failed,omitempty"`
 	Timeout    string    `json:"timeout,omitempty"`
 	Since      time.Time `json:"since,omitzero"`

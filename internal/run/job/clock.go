@@ -23,7 +23,7 @@ type Clock interface {
 	Every(interval time.Duration, do func() (again bool)) (stop func())
 }
 
-// Alarm is what one goroutine waits for and others ring.
+// Alarm wakes one waiting goroutine.
 type Alarm interface {
 	// Ring ends the Wait that is under way, or else the next one.
 	Ring()

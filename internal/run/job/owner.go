@@ -48,8 +48,8 @@ func IsProcess(owner string, pid int) bool {
 	return strings.HasPrefix(owner, fmt.Sprintf("%s/%d/", host(), pid))
 }
 
-// began is when a process began, in ticks of its system since that did; false
-// if there is no such process, or it has died and only its parent has not noticed.
+// began returns the start time of a process, in ticks since its system started. It returns false if there is
+// no such process, or it died and only its parent has not noticed.
 func began(pid int) (ticks int64, ok bool) {
 	const stateField, startField = 0, 19 // behind the name in parentheses, which may have anything in it
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -39,7 +39,8 @@ func TestEveryCrashPointIsListed(t *testing.T) {
 				text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
 				require.NoError(t, err)
 				require.Equal(t, 1, count(listed, job.CrashPoint(text)), "%s is in one list", text)
-				require.True(t, strings.Contains(string(page), "`"+text+"`"), "docs/guarantees.md says what happens at %s", text)
+				require.True(t, strings.Contains(string(page), "`"+text+"`"),
+					"docs/guarantees.md says what happens at %s", text)
 				found++
 			}
 			return true

@@ -2,7 +2,7 @@ package job
 
 import "context"
 
-// Threads is how many threads a batch's engine is to have.
+// Threads is the number of threads that a batch's engine is to have.
 type Threads struct {
 	Count int  `json:"count,omitempty"` // at least; 0: whoever executes it knows
 	Exact bool `json:"exact,omitempty"` // it was forced: so many
@@ -15,7 +15,7 @@ func WithThreads(ctx context.Context, t Threads) context.Context {
 	return context.WithValue(ctx, threadsKey{}, t)
 }
 
-// ThreadsOf is what was said.
+// ThreadsOf returns the threads that the context carries.
 func ThreadsOf(ctx context.Context) Threads {
 	t, _ := ctx.Value(threadsKey{}).(Threads)
 	return t

@@ -16,8 +16,8 @@ import (
 // just before.
 type Result struct {
 	Outcome state.Outcome
-	// Publications are what Publish shows, as state has it before. Of what lies
-	// anywhere before Publish, Execute has announced that it will.
+	// Publications lists what Publish is to show, as state has it before. Execute has announced whatever lies
+	// anywhere before Publish. Of what lies anywhere before Publish, Execute has announced that it will.
 	Publications []state.Publication
 	// Publish puts output files under their final names; nil if there are none.
 	// Doing it twice must be harmless: a crash may fall between it and the commit.
@@ -39,9 +39,8 @@ type Job interface {
 	// does, that an order has been given by which nodes are planned again;
 	// *UnsettledError that the node has failed.
 	Settle(ctx context.Context, node state.Node) error
-	// Execute does a batch's work. It publishes nothing. A result beside an
-	// error is what the failure leaves for people to look at: side parts and
-	// checks, which become visible together with it.
+	// Execute does a batch's work and publishes nothing. A result beside an error holds the side parts and
+	// checks that explain the failure; they become visible with it.
 	Execute(ctx context.Context, c state.Claim) (Result, error)
 }
 
@@ -73,14 +72,15 @@ func (e *UnsettledError) Unwrap() error { return e.Err }
 func Guard(doing string, fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &fault.Error{Kind: fault.Bug, Message: fmt.Sprintf("%s: panic: %v", doing, p), Detail: string(debug.Stack()),
-				Hint: "this is a mistake in Thalweg: please report it with the lines above"}
+			err = &fault.Error{Kind: fault.Bug, Message: fmt.Sprintf("%s: panic: %v", doing, p),
+				Detail: string(debug.Stack()),
+				Hint:   "this is a mistake in Thalweg: please report it with the lines above"}
 		}
 	}()
 	return fn()
 }
 
-// Event is what happened, for people who watch.
+// Event tells people who watch of one change.
 type Event struct {
 	Run     state.RunKey
 	Time    time.Time

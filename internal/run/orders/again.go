@@ -29,7 +29,8 @@ type Batches struct {
 	From, To int
 }
 
-// Reason is why something is done. The texts are printed in JSON: they do not change.
+// Reason names the cause of a step. The texts are printed in JSON: they do not change. The texts are printed
+// in JSON: they do not change.
 type Reason string
 
 // The reasons.
@@ -43,7 +44,7 @@ const (
 	Left        Reason = "left"        // it was not done when the run ended
 )
 
-// RedoStep is what is done at one node, for one reason.
+// RedoStep describes the work at one node, for one reason.
 type RedoStep struct {
 	Node    string        `json:"node"`
 	Why     Reason        `json:"why"`
@@ -63,8 +64,8 @@ func (t RedoStep) Again() bool { return t.Why != HasFailed && t.Why != Left }
 // RedoPlan is all that is done when a wish is granted, in the run's order.
 type RedoPlan struct {
 	Tasks []RedoStep
-	// Redo is what of it is done although it was done: an order's Nodes. None:
-	// the run goes on where it was.
+	// Redo lists the parts that are done although they were done: an order's Nodes. None: the run goes on
+	// where it was.
 	Redo []state.Redo
 }
 
@@ -122,8 +123,9 @@ func (c *closer) find(name string) (state.Node, error) {
 	n := c.nodes[i]
 	if n.PlanDigest == "" {
 		return n, &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("node %s of run %d has not been planned yet: there is nothing to do again", name, c.run.Run),
-			Hint:    c.run.Do("resume").String() + " lets the run go on"}
+			Message: fmt.Sprintf("node %s of run %d has not been planned yet: there is nothing to do again",
+				name, c.run.Run),
+			Hint: c.run.Do("resume").String() + " lets the run go on"}
 	}
 	return n, nil
 }
@@ -157,13 +159,16 @@ func (c *closer) batches(ctx context.Context, b Batches) error {
 		return &fault.Error{Kind: fault.Script,
 			Message: fmt.Sprintf("node %s of run %d has no batches: its rows are those of run %d", n.Name, c.run.Run,
 				n.ReusedFrom.Run),
-			Hint: fmt.Sprintf("%s does all of it here; or retry run %d", action.Setting("node", n.Name), n.ReusedFrom.Run)}
+			Hint: fmt.Sprintf("%s does all of it here; or retry run %d", action.Setting("node", n.Name),
+				n.ReusedFrom.Run)}
 	case n.BatchesTotal == 0:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d has no batches", n.Name, c.run.Run),
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d has no batches",
+			n.Name, c.run.Run),
 			Hint: action.Setting("node", n.Name) + " does what computes it again"}
 	case b.From < 0 || b.To < b.From || b.To >= n.BatchesTotal:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d has no batches %d to %d: it has %d",
-			n.Name, c.run.Run, b.From, b.To, n.BatchesTotal),
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("node %s of run %d has no batches %d to %d: it has %d",
+				n.Name, c.run.Run, b.From, b.To, n.BatchesTotal),
 			Hint: fmt.Sprintf("they are numbered from 0 to %d", n.BatchesTotal-1)}
 	}
 	redo := c.redo[n.Name]

@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Drop is what goes when a run is dropped, and who has read it.
+// Drop describes the loss if a run is dropped, and who has read the run.
 type Drop struct {
 	Run   state.Run
 	Nodes []string  // that have results of their own
@@ -70,7 +70,7 @@ var ErrDropping = errors.New("the run is about to be dropped")
 const (
 	// topicDropping is of runs that somebody is about to drop.
 	topicDropping = "dropping"
-	// droppingFor is how long such a note says something: its writer may have died.
+	// droppingFor is the time for which such a note is valid: its writer may have died.
 	droppingFor = time.Minute
 )
 
@@ -156,14 +156,14 @@ func (d *Drop) read(ctx context.Context, s state.Store, of state.NodeKey, with [
 		case n.Status == state.Invalidated:
 		case taken:
 			return &fault.Error{Kind: fault.Script,
-				Message: fmt.Sprintf("node %s of run %d has the rows of node %s of run %d: nobody could read it any more", n.Name,
-					n.Run, of.Node, of.Run),
+				Message: fmt.Sprintf("node %s of run %d has the rows of node %s of run %d: nobody could read "+
+					"it any more", n.Name, n.Run, of.Node, of.Run),
 				Hint: fmt.Sprintf("name run %d, too, to drop both; or %s computes its rows there", n.Run,
 					n.Do("retry", "node", n.Name))}
 		case !run.Status.Terminal() || run.GoesOn():
 			return &fault.Error{Kind: fault.Script,
-				Message: fmt.Sprintf("node %s of run %d, which is %s, reads node %s of run %d", n.Name, n.Run, run.Status,
-					of.Node, of.Run),
+				Message: fmt.Sprintf("node %s of run %d, which is %s, reads node %s of run %d", n.Name,
+					n.Run, run.Status, of.Node, of.Run),
 				Hint: "wait until that run is over, or stop it: " + n.Do("stop").String()}
 		case n.PlanDigest != "" && n.Kind != state.KindGate:
 			d.Made = append(d.Made, Touched{NodeKey: by, Of: of})

@@ -12,8 +12,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Invalidation is what becomes unreadable when somebody declares a run, or
-// nodes of it, invalid.
+// Invalidation lists the nodes that become unreadable when a run, or nodes of it, are declared invalid.
 type Invalidation struct {
 	Run    state.Run
 	Whole  bool     // all of the run

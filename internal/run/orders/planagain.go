@@ -12,9 +12,8 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// PlanAgainMax is how often a node is planned again by itself between two orders
-// by which people let its run go on: what it reads of other runs may change as
-// often as it is read.
+// PlanAgainMax limits how often a node is planned again by itself between two orders that let its run go on.
+// The other runs that it reads may change as often as it is read.
 const PlanAgainMax = 5
 
 // errNeedless says that there is nothing to order.
@@ -55,8 +54,8 @@ func PlanAgain(ctx context.Context, s state.Store, seen state.Node, by state.Mar
 		}
 		if times >= PlanAgainMax {
 			return o, &TooOftenError{&fault.Error{Kind: fault.Environment,
-				Message: fmt.Sprintf("node %s was planned again %d times, because what it reads of other runs did not stay as it "+
-					"was: %s", seen.Name, times, by.Reason),
+				Message: fmt.Sprintf("node %s was planned again %d times, because what it reads of other runs did "+
+					"not stay as it was: %s", seen.Name, times, by.Reason),
 				Hint: fmt.Sprintf("when nothing is done to those runs any more: %s",
 					seen.Do("resume"))}}
 		}

@@ -34,7 +34,8 @@ func newBundle(t *testing.T) bundle {
 		[]state.NodeSpec{
 			{Name: "a", Table: "a"}, {Name: "b", Table: "b", Ordinal: 1},
 			{Name: "c", Table: "c", Ordinal: 2, Inputs: []string{"a"}},
-			{Name: "d", Table: "d", Ordinal: 3, Inputs: []string{"c"}}, {Name: "e", Ordinal: 4, Inputs: []string{"b", "d"}},
+			{Name: "d", Table: "d", Ordinal: 3, Inputs: []string{"c"}}, {Name: "e", Ordinal: 4,
+				Inputs: []string{"b", "d"}},
 		})
 	require.NoError(t, err)
 	return bundle{store, run}
@@ -61,7 +62,8 @@ func (b bundle) complete(t *testing.T, nodes string) {
 			c, err := b.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: i},
 				Epoch: n.Epoch}, Owner: "test", Token: fmt.Sprint(key, i), Now: now, Lease: now.Add(time.Hour)})
 			require.NoError(t, err)
-			require.NoError(t, b.Commit(ctx, c, state.Outcome{Stats: state.Stats{RowsOut: 10, Elapsed: time.Second}}, now))
+			require.NoError(t, b.Commit(ctx, c, state.Outcome{Stats: state.Stats{RowsOut: 10, Elapsed: time.Second}},
+				now))
 		}
 		require.NoError(t, b.MoveNode(ctx, key, state.Move{Epoch: n.Epoch, From: state.Running, To: state.Succeeded,
 			Now: now}))
@@ -110,8 +112,8 @@ func TestClosure(t *testing.T) {
 			orders.RedoSelection{Nodes: []string{"c"}, Inside: map[string]string{"c": "d"}},
 			"d computes c, 40 rows in 4s\ne reads d replan, 40 rows in 4s"},
 		"one behind another": {"abcde", orders.RedoSelection{Nodes: []string{"d", "a"}},
-			"a asked, 40 rows in 4s\nc reads a replan, 0 rows in 0s\nd asked replan, 40 rows in 4s\ne reads d replan, 40 rows " +
-				"in 4s"},
+			"a asked, 40 rows in 4s\nc reads a replan, 0 rows in 0s\nd asked replan, 40 rows in 4s\ne reads d " +
+				"replan, 40 rows in 4s"},
 		"nodes that were not planned": {"ab", orders.RedoSelection{Nodes: []string{"a"}},
 			"a asked, 40 rows in 4s\nc left, 0 rows in 0s\nd left, 0 rows in 0s\ne left, 0 rows in 0s"},
 		"nothing": {"abcde", orders.RedoSelection{}, ""},

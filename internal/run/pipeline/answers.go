@@ -83,7 +83,8 @@ func (p *Pipeline) version(ctx context.Context, key string, answers map[string]s
 // with is the same pipeline for another version of the script. Tables belong to
 // a version: they know the nodes that write them.
 func (p *Pipeline) with(s *script.Script) *Pipeline {
-	v := &Pipeline{cfg: p.cfg, common: p.common, tables: map[state.NodeKey]*seenTable{}, policies: map[string]decision{}}
+	v := &Pipeline{cfg: p.cfg, common: p.common, tables: map[state.NodeKey]*seenTable{},
+		policies: map[string]decision{}}
 	v.cfg.Script = s
 	planner := *p.planner
 	planner.Script = s

@@ -31,8 +31,8 @@ func (m *busyMeter) leave() {
 	}
 }
 
-// Idle is how much of the time since start had no batch inside DuckDB or
-// Python: Thalweg's own overhead, and waiting.
+// Idle returns the time since start in which no batch was inside DuckDB or Python: Thalweg's own overhead,
+// and waiting.
 func (p *Pipeline) Idle(start time.Time) time.Duration {
 	p.busy.mu.Lock()
 	defer p.busy.mu.Unlock()

@@ -104,7 +104,7 @@ func (p *Pipeline) list(ctx context.Context, r *script.FileReader) (map[string][
 	return out, nil
 }
 
-// listedBefore is what list has found for a node.
+// listedBefore returns the files that list has found for a node.
 func (p *Pipeline) listedBefore(n *script.Node) map[string][]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -381,7 +381,7 @@ func (p *Pipeline) together(ctx context.Context, n *script.Node, inputs []cached
 	return out
 }
 
-// copyingTold is how often it is said how far copying has come.
+// copyingTold is the interval between two reports of a copy's progress.
 const copyingTold = 2 * time.Second
 
 // tellCopying says how the copying of a node's inputs goes until stop is called.
@@ -504,7 +504,8 @@ func (p *Pipeline) sourceOf(s files.Slice) (files.Slice, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return s, err
 	}
-	return files.Slice{Path: path, URL: s.URL, FileBytes: stamp.Bytes, ModTime: stamp.ModTime, Digest: stamp.Digest}, nil
+	return files.Slice{Path: path, URL: s.URL, FileBytes: stamp.Bytes, ModTime: stamp.ModTime,
+		Digest: stamp.Digest}, nil
 }
 
 // EnsureAll gives copies of inputs that the run reads. It implements Copier, for those who

@@ -11,7 +11,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// earlierRunsMax is how many runs are searched for one to compare with.
+// earlierRunsMax limits the runs that are searched for one to compare with.
 const earlierRunsMax = 1_000
 
 // prepareChecks gathers what the checks of the node's rows need to know.
@@ -67,8 +67,8 @@ func comparesRuns(n *script.Node) bool {
 	return false
 }
 
-// MeasuredBefore is what the checks of a node measured in the latest complete run before
-// another that is, as far as same says, of the same script, by the check's name.
+// MeasuredBefore returns the measurements of a node's checks, by name, in an earlier run. That is the latest
+// complete run before key's for which same returns true.
 func MeasuredBefore(ctx context.Context, store state.Store, key state.NodeKey,
 	same func(state.Run) bool) (map[string]string, error) {
 	runs, _, err := store.Runs(ctx, key.Workspace, state.Page{From: key.Run, Limit: earlierRunsMax})

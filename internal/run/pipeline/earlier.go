@@ -33,9 +33,8 @@ var (
 	}
 )
 
-// policyStatus is what a dependency policy's rules see of a candidate. A run
-// that failed is over: what it did not complete will not come, whether that
-// failed itself, waited behind what failed, or was under way beside it. So all
+// policyStatus returns the statuses that a dependency policy's rules see of a candidate. A run that failed is
+// over: nodes that it did not complete will not come, whether they failed, waited or were under way. So all
 // of it is failed to the rules, also in the moment before the run knows.
 func (c candidate) policyStatus() (run, node string) {
 	run, node = policyRunStatus[c.run.Status], policyNodeStatus[c.node.Status]
@@ -55,10 +54,8 @@ type candidate struct {
 	current bool // the reader's own run
 }
 
-// source is what wrote the table that a node reads: a node of the runs that
-// the user named, or what the reader's dependency policy says of the script's
-// runs that the source is part of. The source has succeeded by now if it is
-// part of the reader's own run.
+// source finds the node that wrote a table for a reader: in the runs that the user named, or as the reader's
+// dependency policy decides.
 func (p *Pipeline) source(ctx context.Context, source *script.Node, reader state.Node) (state.NodeKey, error) {
 	policy := p.cfg.Script.Node(reader.Name).Policy
 	own := slices.Contains(reader.Inputs, source.Name)
@@ -94,10 +91,11 @@ func (p *Pipeline) source(ctx context.Context, source *script.Node, reader state
 	}
 	said := "allows none of the runs that write it"
 	if cmd != "" {
-		said = fmt.Sprintf("says %s: run %d is %s and its node %s is %s", cmd, chosen.run.Run, chosen.run.Status, source.Name,
-			chosen.node.Status)
+		said = fmt.Sprintf("says %s: run %d is %s and its node %s is %s", cmd, chosen.run.Run,
+			chosen.run.Status, source.Name, chosen.node.Status)
 	}
-	hint := fmt.Sprintf("finish that run ({{set resume}} {{set run=N}}), or name %s in {{set start}} as well", source.Name)
+	hint := fmt.Sprintf("finish that run ({{set resume}} {{set run=N}}), or name %s in {{set start}} as well",
+		source.Name)
 	if !own {
 		hint += ", or the run to read it from with {{set from=N}}"
 	}
@@ -250,8 +248,8 @@ func fits(t *plan.Table, source *script.Node) error {
 		if nullable[f.Name] && !f.Nullable {
 			return &fault.Error{Kind: fault.Script, Place: fault.Place{File: f.Pos.File, Line: int64(f.Pos.Line),
 				Column: f.Pos.Col, Field: f.Name},
-				Message: fmt.Sprintf("field %s of table %s is not nullable now, but the table that run %d wrote may have NULLs "+
-					"in it", f.Name, source.Table.Name, t.Run.Run),
+				Message: fmt.Sprintf("field %s of table %s is not nullable now, but the table that run %d wrote may "+
+					"have NULLs in it", f.Name, source.Table.Name, t.Run.Run),
 				Hint: fmt.Sprintf("run node %s again with this script", source.Name)}
 		}
 		if stored[f.Name] != f.Type.String() {

@@ -15,10 +15,10 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// foreseeRunsMax is how many runs are searched for one to compare with.
+// foreseeRunsMax limits the runs that are searched for one to compare with.
 const foreseeRunsMax = 100
 
-// Forecast is what a run that began now would do with a node.
+// Forecast says whether a run that began now would take a node's rows over.
 type Forecast struct {
 	From *state.NodeKey // whose rows it would take over; nil: it would be computed
 	Why  string         // why it would be

@@ -71,8 +71,8 @@ func (p *Pipeline) asks(ctx context.Context, g *script.Gate, node state.Node) (g
 		rec.Guards = append(rec.Guards, n.Name)
 	}
 	for _, a := range g.Answers {
-		rec.Answers = append(rec.Answers, gate.Question{Name: a.Name, Type: a.Type, Default: a.Default, Message: a.Message,
-			Min: a.Min, Max: a.Max, OneOf: a.OneOf})
+		rec.Answers = append(rec.Answers, gate.Question{Name: a.Name, Type: a.Type, Default: a.Default,
+			Message: a.Message, Min: a.Min, Max: a.Max, OneOf: a.OneOf})
 	}
 	for _, n := range g.Show {
 		shown, err := p.shown(ctx, g, n, node, guards)
@@ -195,8 +195,8 @@ func (p *Pipeline) checkGates(ctx context.Context, n *script.Node, node state.No
 			t := in.Tables(n)[i]
 			if digest, _, _ := gate.TableDigest(t.Parts); digest != s.Digest {
 				return &fault.Error{Kind: fault.Script,
-					Message: fmt.Sprintf("it reads table %s of run %d, which is not the one that was shown at gate %s", s.Table,
-						t.Run.Run, rec.Gate),
+					Message: fmt.Sprintf("it reads table %s of run %d, which is not the one that was shown at gate %s",
+						s.Table, t.Run.Run, rec.Gate),
 					Hint: fmt.Sprintf("let it be decided again: %s",
 						p.cfg.Run.Do("retry", "node", name))}
 			}

@@ -15,7 +15,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// plannedInput is how a node of the run was planned to find a file.
+// plannedInput is a file as a node of the run was planned with it.
 type plannedInput struct {
 	node  string
 	slice files.Slice
@@ -161,7 +161,8 @@ func LocalInputs(ctx context.Context, store state.Store, dir string, key state.N
 func localSlices(dir string, inputs []state.Input) ([]files.Slice, error) {
 	var read []files.Slice
 	for _, in := range inputs {
-		if address.Remote(in.Address) || strings.Contains(in.Address, address.Mask) { // a secret was taken out of the name
+		if address.Remote(in.Address) || strings.Contains(in.Address, address.Mask) {
+			// a secret was taken out of the name
 			continue
 		}
 		path, err := files.PathOf(dir, in.Address)

@@ -184,7 +184,8 @@ func removeLocal(said []state.Publication) error {
 		}
 		if err := os.RemoveAll(filepath.Join(filepath.Dir(p.Address), p.Temp)); err != nil {
 			return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err),
-				Message: "remove what an earlier attempt left", Err: err, Hint: "check the permissions of its directory"}
+				Message: "remove what an earlier attempt left", Err: err,
+				Hint: "check the permissions of its directory"}
 		}
 	}
 	return nil

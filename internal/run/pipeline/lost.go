@@ -132,7 +132,8 @@ func (p *Pipeline) own(ctx context.Context, name string) (state.Node, error) {
 }
 
 func doneAgain(from plan.Source) error {
-	f := fault.New(fault.Environment, "node %s of run %d, whose table it reads, has been done again", from.Node, from.Run)
+	f := fault.New(fault.Environment, "node %s of run %d, whose table it reads, has been done again",
+		from.Node, from.Run)
 	f.Hint = "the rows that it was planned to read are gone: a new run reads those that are there now"
 	return f
 }

@@ -92,7 +92,7 @@ func besideManifest(manifest, file string) string {
 	return file
 }
 
-// manifestAddress is where the manifest of the node's files is.
+// manifestAddress returns the address of the manifest of the node's files.
 func (x *attempt) manifestAddress() (string, error) {
 	return x.address(script.ExpandURL(x.node.Out.ManifestURL(), int(x.claim.Run), 0))
 }

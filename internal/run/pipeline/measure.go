@@ -9,8 +9,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// measured is where the time of an attempt went outside DuckDB and Python, and
-// what it took of memory: of all pieces of its batch together.
+// measured holds an attempt's time outside DuckDB and Python, and its memory, over all pieces of its batch.
 type measured struct {
 	read   time.Duration // fetching inputs and looking at them
 	write  time.Duration // making results durable, or sending them
@@ -32,8 +31,7 @@ func (m *measured) tell(s *state.Stats) {
 	s.Read, s.Write, s.Wait, s.Turn = m.read, m.write, m.wait, m.turn
 }
 
-// stats is what an attempt is told to have measured. RowsIn and the like are
-// those of attempts that succeeded only.
+// stats returns the figures of an attempt. RowsIn and the like are set for attempts that succeeded only.
 func (x *attempt) stats(res engine.Result) state.Stats {
 	m := x.strain.measured
 	s := state.Stats{Engine: res.Engine, Python: res.Python.Busy}

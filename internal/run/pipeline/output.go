@@ -36,8 +36,8 @@ type staged interface {
 	Discard(ctx context.Context) error
 }
 
-// outputAddress is where the batch's file will be: an absolute path, whichever
-// directory this process is in, or an address.
+// outputAddress returns the final address of the batch's file: an absolute path, whatever this process's
+// directory is, or a URL.
 func (x *attempt) outputAddress() (string, error) {
 	if x.batch.Work.Manifest {
 		return x.manifestAddress()
@@ -138,8 +138,7 @@ func (x *attempt) clearUnannounced(dir string) error {
 	return nil
 }
 
-// tempBaseBytesMax is how much of a file's name its temporary name has: 255
-// bytes is all that a name may have.
+// tempBaseBytesMax limits how much of a file's name is part of its temporary name: a name may have 255 bytes.
 const tempBaseBytesMax = 100
 
 // tempName is a name that nobody else has for a file that is not to be seen yet.
@@ -232,8 +231,8 @@ func (x *attempt) send(ctx context.Context, bytes int64, sum string, rows int64)
 	if x.node.Out.Target != nil {
 		return x.sendRows(ctx, fmt.Sprintf("%s, %d bytes", sum, bytes), rows)
 	}
-	return x.p.cfg.Remote.Stage(ctx, x.final, remote.Upload{Path: x.batch.OutPath, Bytes: bytes, Checksum: sum, Temp: temp,
-		Secrets: x.p.cfg.Script,
+	return x.p.cfg.Remote.Stage(ctx, x.final, remote.Upload{Path: x.batch.OutPath, Bytes: bytes,
+		Checksum: sum, Temp: temp, Secrets: x.p.cfg.Script,
 		Named: func(ctx context.Context, upload string) error {
 			return x.announce(ctx, state.Publication{Upload: upload})
 		},
@@ -300,7 +299,7 @@ func sumFile(ctx context.Context, path string) (sum string, bytes int64, err err
 	return parts.Checksum(f)
 }
 
-// sums are what a file is known by.
+// sums holds a file's checksums.
 type sums struct{ crc, sha string }
 
 // syncFile makes a file durable and returns its checksums and size. The second

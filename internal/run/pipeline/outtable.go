@@ -34,7 +34,8 @@ func DatabaseTarget(n *script.Node, at string) database.Target {
 	w := n.Out
 	t := database.Target{URL: at, Table: w.Target.Table, Mode: w.Target.Mode, Key: w.Target.Key}
 	for _, c := range w.Columns {
-		t.Columns = append(t.Columns, database.TargetColumn{Name: c.Header, Type: c.Type.String(), Nullable: c.Nullable})
+		t.Columns = append(t.Columns, database.TargetColumn{Name: c.Header, Type: c.Type.String(),
+			Nullable: c.Nullable})
 	}
 	return t
 }

@@ -32,8 +32,8 @@ func partName(batch, attempt, seq int, side string) string {
 var partNamed = regexp.MustCompile(
 	`^([^/]+)/([0-9]{5,})/([^/]+)/b([0-9]{5,})-a([0-9]+)-[0-9]{4,}(?:-[a-z]+)?\.parquet$`)
 
-// PartOf says whose a part is by its key: the run, the directory of the node,
-// the batch and the attempt. ok is false for what no attempt has named.
+// PartOf returns the attempt that a part belongs to, by its key: the run, the directory of the node, the
+// batch and the attempt. ok is false for what no attempt has named.
 func PartOf(key string) (run state.RunKey, dir string, batch, attempt int, ok bool) {
 	m := partNamed.FindStringSubmatch(key)
 	if m == nil {

@@ -22,7 +22,7 @@ import (
 // for all other batches of the directory's processes to end, and has their memory
 // as well: so none fails because others work beside it.
 
-// strain is what a batch has needed so far beyond its slot's memory.
+// strain records a batch's need beyond its slot's memory so far.
 type strain struct {
 	share    budget.Share
 	alone    int64          // what it had when it had everything
@@ -133,7 +133,8 @@ func (x *attempt) hotKey(ctx context.Context) (found string) {
 				if err := rows.Scan(&key, &n); err != nil {
 					return err
 				}
-				found = fmt.Sprintf("%d rows of table %s have the key %.*q", n, x.in.Lookup.Node.Table.Name, keyBytesMax, key)
+				found = fmt.Sprintf("%d rows of table %s have the key %.*q", n, x.in.Lookup.Node.Table.Name,
+					keyBytesMax, key)
 			}
 			return rows.Err()
 		}}}

@@ -43,8 +43,8 @@ type Config struct {
 	// Chosen.
 	Reuse  bool
 	Chosen []string
-	// Surroundings are what decides about the results of Python beside the
-	// script, by node: see python.Pool.Check.
+	// Surroundings holds, by node, whatever beside the script decides about the results of Python: see
+	// python.Pool.Check.
 	Surroundings map[string]map[string]string
 	Store        state.Store
 	Parts        parts.Store
@@ -94,7 +94,7 @@ type Pipeline struct {
 	policies map[string]decision          // what dependency policies said before, by query
 }
 
-// common is what the pipelines of a run's versions have together (see behind).
+// common is the state that the pipelines of a run's versions share (see versionFor).
 type common struct {
 	mu          sync.Mutex // also of their tables and policies
 	versions    versions
@@ -352,9 +352,10 @@ func Voided(ctx context.Context, store state.Store, node state.Node) error {
 		what = "dropped"
 	}
 	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s of run %d was %s by %s on %s: %s",
-		cmp.Or(node.Table, node.Name), node.Run, what, cmp.Or(by.Actor, "somebody"), by.Time.Local().Format(time.DateTime),
-		cmp.Or(by.Reason, "no reason is given")),
-		Hint: "nothing reads it any more: begin a new run, which reads another one's ({{set from=N}} names it) or makes it again"}
+		cmp.Or(node.Table, node.Name), node.Run, what, cmp.Or(by.Actor, "somebody"),
+		by.Time.Local().Format(time.DateTime), cmp.Or(by.Reason, "no reason is given")),
+		Hint: "nothing reads it any more: begin a new run, which reads another one's ({{set from=N}} names it) or " +
+			"makes it again"}
 }
 
 // identityOf tells what a node has written from all else that it or any other
@@ -369,8 +370,8 @@ func (p *Pipeline) inner(ctx context.Context, t *plan.Table, key state.NodeKey, 
 	error) {
 	if key.RunKey != p.cfg.Run || t.ComputedIn != reader.Name {
 		return nil, &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("node %s reads table %s of run %d, which is not stored: there it was ephemeral, computed "+
-				"inside node %s", reader.Name, t.Node.Table.Name, key.Run, t.ComputedIn),
+			Message: fmt.Sprintf("node %s reads table %s of run %d, which is not stored: there it was ephemeral, "+
+				"computed inside node %s", reader.Name, t.Node.Table.Name, key.Run, t.ComputedIn),
 			Hint: fmt.Sprintf("name %s in {{set start}} as well, or run it again without ephemeral", key.Node)}
 	}
 	node, err := p.own(ctx, key.Node)
@@ -416,8 +417,8 @@ func readTable(ctx context.Context, store state.Store, node state.Node) (*plan.T
 	if err := still(ctx, store, node); err != nil {
 		return nil, err
 	}
-	table := &plan.Table{Run: key.RunKey, Writer: key.Node, Identity: identityOf(node), Layout: np.Layout, Parts: manifest,
-		ComputedIn: np.ComputedIn}
+	table := &plan.Table{Run: key.RunKey, Writer: key.Node, Identity: identityOf(node), Layout: np.Layout,
+		Parts: manifest, ComputedIn: np.ComputedIn}
 	table.Settle()
 	return table, nil
 }
@@ -431,8 +432,9 @@ func still(ctx context.Context, store state.Store, node state.Node) error {
 		return fmt.Errorf("read node %s of run %d: %w", node.Name, node.Run, err)
 	case identityOf(now) != identityOf(node), now.Status != node.Status && node.Status == state.Succeeded:
 		return &fault.Error{Kind: fault.Environment, Retryable: true,
-			Message: fmt.Sprintf("what node %s of run %d has written was withdrawn while it was read", node.Name, node.Run),
-			Hint:    "read it again"}
+			Message: fmt.Sprintf("what node %s of run %d has written was withdrawn while it was read",
+				node.Name, node.Run),
+			Hint: "read it again"}
 	}
 	return nil
 }
@@ -551,7 +553,7 @@ type attempt struct {
 	final   string       // absolute path or address of the output file
 	threads job.Threads  // that its engine was told to have
 	strain  *strain      // of all pieces of the batch together
-	// announced is what state has of the output file so far.
+	// announced is the state's present record of the output file.
 	announced []state.Publication
 	// manifestWas is the manifest at the file's server when the attempt began; nil: there was none.
 	manifestWas *remote.Version
@@ -786,8 +788,10 @@ func (x *attempt) warnings(ctx context.Context, partsRead bool) ([]string, []sta
 			}
 			first, values, err := files.LeftOver(ctx, r, read, x.batch.Scratch)
 			if errs = append(errs, err); values > 0 {
-				repeats = append(repeats, state.Repeat{Kind: "read in part by " + n.Name, First: first, Count: values, Of: "values",
-					Way: "write all of the text into the format, or give the column in the short form, where it is an error"})
+				repeats = append(repeats, state.Repeat{Kind: "read in part by " + n.Name, First: first,
+					Count: values, Of: "values",
+					Way: "write all of the text into the format, or give the column in the short form, where it " +
+						"is an error"})
 			}
 		}
 	})
@@ -816,14 +820,14 @@ func few(all []string, one, several, what string) []string {
 	return all
 }
 
-// evidence is what a task that failed left to be looked at. That it cannot be
-// kept does not hide why the task failed.
+// evidence keeps the side parts of a task that failed. That it cannot be kept does not hide why the task
+// failed.
 func (x *attempt) evidence(ctx context.Context, res engine.Result) job.Result {
 	out := job.Result{}
 	out.Outcome.Stats, out.Outcome.Checks = x.stats(res), x.checks
 	if err := x.putParts(ctx, &out, res.Sides); err != nil {
-		x.p.cfg.Logger.Warn("the rows that show a failure could not be kept", "node", x.claim.Node, "batch", x.claim.Batch,
-			"error", err)
+		x.p.cfg.Logger.Warn("the rows that show a failure could not be kept", "node", x.claim.Node,
+			"batch", x.claim.Batch, "error", err)
 	}
 	return out
 }

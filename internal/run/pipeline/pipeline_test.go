@@ -79,7 +79,8 @@ func newBench(t *testing.T, input string) *bench {
 	require.NoError(t, err)
 	client := remote.New(remote.Config{})
 	b.run, err = b.state.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()},
-		[]state.NodeSpec{{Name: "load"}, {Name: "write", Ordinal: 1, Inputs: []string{"load"}}, {Name: "again", Ordinal: 2},
+		[]state.NodeSpec{{Name: "load"}, {Name: "write", Ordinal: 1, Inputs: []string{"load"}},
+			{Name: "again", Ordinal: 2},
 			{Name: "listed", Ordinal: 3, Inputs: []string{"load"}}})
 	require.NoError(t, err)
 	b.cfg = pipeline.Config{Script: s, Run: b.run, Store: b.state, Parts: b.parts, Budget: shares, StateDir: "/state",
@@ -133,8 +134,8 @@ func (b *bench) do(name string) {
 		require.NoError(b.t, res.Publish(b.t.Context()))
 	}
 	require.NoError(b.t, b.state.Commit(b.t.Context(), c, res.Outcome, time.Now()))
-	require.NoError(b.t, b.state.MoveNode(b.t.Context(), b.key(name), state.Move{From: state.Running, To: state.Succeeded,
-		Now: time.Now()}))
+	require.NoError(b.t, b.state.MoveNode(b.t.Context(), b.key(name), state.Move{From: state.Running,
+		To: state.Succeeded, Now: time.Now()}))
 }
 
 // stored lists the keys of all parts.

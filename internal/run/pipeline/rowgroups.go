@@ -65,7 +65,8 @@ func (w *wantedPart) pick(store parts.Store) {
 // fetch makes what is wanted of the part local.
 func (w wantedPart) fetch(ctx context.Context, store parts.Store) (path string, release func(), err error) {
 	if pieced, ok := store.(parts.Pieced); ok && w.pieces != nil {
-		return pieced.FetchPieces(ctx, parts.Info{Key: w.part.Key, Bytes: w.part.Bytes, Checksum: w.part.Checksum}, w.pieces)
+		return pieced.FetchPieces(ctx, parts.Info{Key: w.part.Key, Bytes: w.part.Bytes,
+			Checksum: w.part.Checksum}, w.pieces)
 	}
 	return store.Fetch(ctx, w.part.Key, w.part.Checksum)
 }

@@ -19,8 +19,8 @@ import (
 // the node's results it was (identityOf).
 const topicDamaged = "damaged"
 
-// sameMax is how many of the nodes with the same rows are looked at, the latest
-// first. The notes of others are removed.
+// sameMax limits the nodes with the same rows that are looked at, the latest first. The notes of others are
+// removed.
 const sameMax = 20
 
 // noteName names a node in a topic: names are in the order of runs.
@@ -99,8 +99,8 @@ func (p *Pipeline) noteDamage(ctx context.Context, err error) {
 	note := state.Note{Topic: topicDamaged, Name: noteName(key), Run: key.Run, Node: key.Node,
 		Data: []byte(d.table.Identity), Time: time.Now()}
 	if err := p.cfg.Store.PutNote(ctx, key.Workspace, note); err != nil {
-		p.cfg.Logger.Warn("that a part is damaged could not be noted: another run may take it over", "run", key.Run, "node",
-			key.Node, "error", err)
+		p.cfg.Logger.Warn("that a part is damaged could not be noted: another run may take it over", "run",
+			key.Run, "node", key.Node, "error", err)
 	}
 }
 

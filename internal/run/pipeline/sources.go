@@ -37,8 +37,8 @@ func (p *Pipeline) told(ctx context.Context, source *script.Node) (key state.Nod
 			return key, false, Voided(ctx, p.cfg.Store, *node)
 		case node.Status != state.Succeeded:
 			f := &fault.Error{Kind: fault.Script,
-				Message: fmt.Sprintf("table %s is to be read from run %d, but node %s there is %s", source.Table.Name, run,
-					node.Name, node.Status),
+				Message: fmt.Sprintf("table %s is to be read from run %d, but node %s there is %s",
+					source.Table.Name, run, node.Name, node.Status),
 				Hint: "finish that run ({{set resume}} {{set run=N}}), or name another one"}
 			return key, false, p.mayCome(ctx, f, *node, node.Status)
 		}
@@ -94,8 +94,8 @@ func (p *Pipeline) writer(ctx context.Context, run state.RunKey, table string) (
 // that one is not taken unasked.
 func (p *Pipeline) noSource(ctx context.Context, source *script.Node, reader state.Node) error {
 	f := &fault.Error{Kind: fault.Script,
-		Message: fmt.Sprintf("it reads table %s, which no run of script %s in workspace %s has written", source.Table.Name,
-			ScriptName(p.cfg.Identity), p.cfg.Run.Workspace),
+		Message: fmt.Sprintf("it reads table %s, which no run of script %s in workspace %s has written",
+			source.Table.Name, ScriptName(p.cfg.Identity), p.cfg.Run.Workspace),
 		Hint: fmt.Sprintf("run node %s first, or name it in {{set start}}", source.Name)}
 	runs, _, err := p.cfg.Store.Runs(ctx, p.cfg.Run.Workspace, state.Page{Limit: earlierRunsMax})
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// TracedNode is a node of a run as it was planned, for those who ask what its
-// rows are made of.
+// TracedNode is a node of a run as it was planned, for tracing its rows back to their inputs.
 type TracedNode struct {
 	State state.Node
 	Node  *script.Node

@@ -19,7 +19,7 @@ import (
 // CounterBadRows counts a batch's bad rows in state.Stats.Counters.
 const CounterBadRows = "bad_rows"
 
-// BadTotals are what a node's caps are compared with.
+// BadTotals holds the row counts that a node's caps are compared with.
 type BadTotals struct {
 	Rows, Bad int64 // read; of them bad
 	Complete  bool  // all batches are in it: then the share counts too
@@ -36,8 +36,8 @@ func (t BadTotals) over(b *script.BadRows) string {
 	return ""
 }
 
-// wayOut says what can be done about so many bad rows, up to the place of the caps: the
-// smallest that they are within, if all are known.
+// wayOut returns a hint about so many bad rows, without the place of the caps. If all rows are known, it
+// names the smallest caps that allow them.
 func (t BadTotals) wayOut(b *script.BadRows) string {
 	raise := "raise the cap"
 	if t.Complete {
@@ -51,7 +51,8 @@ func (t BadTotals) wayOut(b *script.BadRows) string {
 		raise += " to " + strings.Join(caps, ", ")
 	}
 	if t.Bad*100 > t.Rows*script.BadPercentDefault && t.Rows >= manyRows {
-		return "correct the script: so many bad rows mean that a type, a format or the separator is another one; or " + raise
+		return "correct the script: so many bad rows mean that a type, a format or the separator is another one; or " +
+			raise
 	}
 	return "correct the input, or " + raise
 }
@@ -84,7 +85,8 @@ func judgeBadRows(ctx context.Context, db engine.Querier, n *script.Node, reader
 	f := &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("%d of %d %s, more than %s of bad_rows allows", t.Bad,
 		t.Rows, whose, passed),
 		Hint: fmt.Sprintf("look at them with %s, then %s at %s:%d:%d",
-			b.Run.Beside("sql", "query", fmt.Sprintf("FROM run%d.%s", b.Run.Run, plainIdent(SideTable(n, state.SideBad)))),
+			b.Run.Beside("sql", "query", fmt.Sprintf("FROM run%d.%s", b.Run.Run,
+				plainIdent(SideTable(n, state.SideBad)))),
 			t.wayOut(n.BadRows), n.BadRows.Pos.File, n.BadRows.Pos.Line, n.BadRows.Pos.Col)}
 	if err := badExamplesOf(ctx, db, badRows, f); err != nil {
 		return fmt.Errorf("read the bad rows of %s: %w", n.Name, err)

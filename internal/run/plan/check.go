@@ -25,12 +25,11 @@ const (
 	phaseSecond
 )
 
-// ErrLookAgain is how a batch ends that has some of a node's rows at hand to
-// check them, and turns out to need all (Work.Again): to say which row an
-// expression fails at, or to count itself what its shares should have counted.
+// ErrLookAgain asks for all of a node's rows, from a batch that has only some of them at hand to check. It
+// needs all to find the row at which an expression fails, or to do its shares' counting itself.
 var ErrLookAgain = errors.New("all rows are needed to check them")
 
-// CheckContext is what checks know beyond the rows.
+// CheckContext holds the facts that checks need besides the rows.
 type CheckContext struct {
 	Run      state.RunKey
 	Created  time.Time                 // of the run
@@ -41,7 +40,8 @@ type CheckContext struct {
 // indexKind is the kind of check for a table's unique index.
 const indexKind = "unique_index"
 
-// indexFailedRows is how many failing rows are kept for a unique index, which has no key of its own for it.
+// indexFailedRows limits the failing rows that are kept for a unique index, which has no key of its own for
+// it.
 const indexFailedRows = script.DefaultFailedRows
 
 // rule is a check in terms of SQL over w.
@@ -135,7 +135,8 @@ func checkedParts(n *script.Node, in Inputs, own *Table) (out []Read) {
 
 // shareReads are those that the rules of a share look at.
 func shareReads(n *script.Node, in Inputs, own *Table, share *CheckShare) (out []Read) {
-	c := checked{own: own, share: share, read: func(t *Table, slices []PartSlice) { out = append(out, Read{t, slices}) }}
+	c := checked{own: own, share: share,
+		read: func(t *Table, slices []PartSlice) { out = append(out, Read{t, slices}) }}
 	c.rows = tableRows(own, wholeTable(own), nil)
 	c.each() // whatever its rules are, it knows the columns from some part
 	(&inspection{node: n, share: share}).takeRules(n, in, c, CheckContext{})
@@ -384,7 +385,7 @@ func (x *inspection) gather(ctx context.Context, db engine.Querier, i int) error
 	return err
 }
 
-// examplesMax is how many failing rows a message shows.
+// examplesMax limits the failing rows that a message shows.
 const examplesMax = 3
 
 // others shows the first fields of a row that a rule's message does not: they
@@ -431,8 +432,8 @@ func (x *inspection) verdict(context.Context, engine.Querier, engine.Result) err
 // fault is the failure of one rule.
 func (x *inspection) fault(i int) *fault.Error {
 	r, res := x.rules[i], x.results[i]
-	place := fault.Place{File: r.pos.File, Line: int64(r.pos.Line), Column: r.pos.Col, Field: strings.Join(r.fields, ", "),
-		Value: x.values[i]}
+	place := fault.Place{File: r.pos.File, Line: int64(r.pos.Line), Column: r.pos.Col,
+		Field: strings.Join(r.fields, ", "), Value: x.values[i]}
 	if r.fault != nil {
 		f := r.fault(res, x.examples[i])
 		f.Place = place
@@ -487,7 +488,8 @@ func (x *inspection) explain(ctx context.Context, db engine.Querier, cause error
 			return err
 		}
 	}
-	rel := relation{from: x.rows.from, aliases: columns{"w": x.rows.layout}, order: x.rows.order, unknown: x.rows.unknown}
+	rel := relation{from: x.rows.from, aliases: columns{"w": x.rows.layout}, order: x.rows.order,
+		unknown: x.rows.unknown}
 	found := find(ctx, db, x.node, rel, suspects, nil, cause)
 	var f *fault.Error
 	if !errors.As(found, &f) {

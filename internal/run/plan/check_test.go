@@ -90,7 +90,8 @@ func newFileBench(t *testing.T, check, file, writer string, mine, other []string
 	t.Helper()
 	text := strings.NewReplacer("CHECK", check, "FILE", file, "WRITER", writer).Replace(checkScript)
 	s, diags := script.Load(context.Background(),
-		script.Sources{Path: "s.yaml", Read: func(context.Context, string) ([]byte, error) { return []byte(text), nil }})
+		script.Sources{Path: "s.yaml",
+			Read: func(context.Context, string) ([]byte, error) { return []byte(text), nil }})
 	require.False(t, diags.HasErrors(), diags.Render())
 	b := &checkBench{dir: t.TempDir(), paths: Paths{},
 		planner: &Planner{Script: s, Budget: budget.Budget{Slots: 1, SlotEngineBytes: 128 << 20, BatchBytes: 64 << 20,
@@ -201,8 +202,8 @@ func (b *checkBench) read(t *testing.T, path string) []string {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, in.Close()) }()
 	out, err := texts(context.Background(), in,
-		fmt.Sprintf("SELECT concat_ws('|', coalesce(CAST(i AS VARCHAR), '-'), __severity, __message) FROM read_parquet(%s)",
-			sqltext.String(path)))
+		fmt.Sprintf("SELECT concat_ws('|', coalesce(CAST(i AS VARCHAR), '-'), __severity, __message) FROM "+
+			"read_parquet(%s)", sqltext.String(path)))
 	require.NoError(t, err)
 	return out
 }
@@ -211,8 +212,8 @@ const passes = "expression: true"
 
 func TestChecksFindTheRowsThatBreakThem(t *testing.T) {
 	t.Parallel()
-	rows := []string{"1,a,1.5,0.5,2024-01-01,true", "2,b,-3,nan,2024-02-01,false", "2,,0,,,", ",it's,9,-1,2024-03-01,true",
-		"5,b,9,1,2024-01-01,false"}
+	rows := []string{"1,a,1.5,0.5,2024-01-01,true", "2,b,-3,nan,2024-02-01,false", "2,,0,,,",
+		",it's,9,-1,2024-03-01,true", "5,b,9,1,2024-01-01,false"}
 	others := []string{"1,a,2.5", "2,b,-3", "9,c,1", ",n,4"}
 	for check, want := range map[string]struct {
 		checked, failed int64
@@ -342,7 +343,8 @@ func TestFreshnessAndChangeCompareWithThePreviousRun(t *testing.T) {
 		"the same": {"freshness: {field: d}", newest("datetime", "2024-03-01 00:00:00"), "", true},
 		"the same, not newer": {"freshness: {field: d, newer_than_previous: true}",
 			newest("datetime", "2024-03-01 00:00:00"),
-			"the newest d is 2024-03-01 00:00:00, not newer than 2024-03-01 00:00:00 in the previous complete run", false},
+			"the newest d is 2024-03-01 00:00:00, not newer than 2024-03-01 00:00:00 in the previous " +
+				"complete run", false},
 		"newer": {"freshness: {field: d, newer_than_previous: true}",
 			newest("datetime", "2024-02-29 23:59:59.999"), "", true},
 		"of another type": {"freshness: {field: d}", newest("string", "9"), firstRun, true},
@@ -375,8 +377,8 @@ func TestFreshnessAndChangeCompareWithThePreviousRun(t *testing.T) {
 
 func TestAllChecksAreMadeAndNamed(t *testing.T) {
 	t.Parallel()
-	b := newCheckBench(t, "unique: i\n    - {name: small, range: {field: i, max: 1}}\n    - {rows: {max: 0}, severity: "+
-		"warn}", passes, []string{"1", "1", "7"}, nil)
+	b := newCheckBench(t, "unique: i\n    - {name: small, range: {field: i, max: 1}}\n    - {rows: {max: 0}, "+
+		"severity: warn}", passes, []string{"1", "1", "7"}, nil)
 	messages, err := b.check(t, "mine")
 	require.Equal(t, []string{"1|error|2 rows have i = 1", "1|error|2 rows have i = 1", "7|error|i = 7, above 1"},
 		messages)

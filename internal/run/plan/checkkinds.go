@@ -17,7 +17,8 @@ import (
 
 // newRule puts a check into SQL. target is the table that it compares with.
 func newRule(c *script.Check, seen checked, target *Table, ctx CheckContext) rule {
-	r := rule{name: c.Name, kind: string(c.Kind), severity: c.Severity, pos: c.Pos, fields: c.Fields, rowsMax: c.MaxRows}
+	r := rule{name: c.Name, kind: string(c.Kind), severity: c.Severity, pos: c.Pos, fields: c.Fields,
+		rowsMax: c.MaxRows}
 	here := true
 	switch c.Kind {
 	case script.CheckRows:
@@ -50,7 +51,8 @@ func newRule(c *script.Check, seen checked, target *Table, ctx CheckContext) rul
 	return r
 }
 
-// byGroup is what a reconcile check sees: without groups it is not shared out.
+// byGroup returns the rows that a reconcile check of a share compares. Without groups the check is not shared
+// out.
 func (c checked) byGroup(check *script.Check, target *Table) (keyedRows, bool) {
 	fields := targetFields(check, target.Layout)
 	if len(check.By) > 0 {
@@ -137,8 +139,8 @@ func rowCondition(c *script.Check, rows checkedRows) (breaks, message string) {
 		}
 		if c.Min != nil {
 			any = append(any, f+" < "+c.Min.SQL)
-			words = fmt.Sprintf("CASE WHEN %s < %s THEN %s ELSE %s END", f, c.Min.SQL, sqltext.String(", below "+c.Min.Text),
-				words)
+			words = fmt.Sprintf("CASE WHEN %s < %s THEN %s ELSE %s END", f, c.Min.SQL,
+				sqltext.String(", below "+c.Min.Text), words)
 		}
 		return "(" + strings.Join(any, " OR ") + ")", message + " || " + words
 	case script.CheckValues:
@@ -166,8 +168,8 @@ func uniqueRule(r *rule, rows checkedRows, where string, keys []string, words st
 	}
 	where += " AND " + strings.Join(known, " AND ")
 	group := strings.Join(keys, ", ")
-	r.query = fmt.Sprintf("SELECT CAST(coalesce(sum(n), 0) AS BIGINT), CAST(coalesce(sum(n) FILTER (WHERE n > 1), 0) AS "+
-		"BIGINT) FROM (SELECT count(*) AS n FROM %s WHERE %s GROUP BY %s)",
+	r.query = fmt.Sprintf("SELECT CAST(coalesce(sum(n), 0) AS BIGINT), CAST(coalesce(sum(n) FILTER (WHERE n > 1), 0) "+
+		"AS BIGINT) FROM (SELECT count(*) AS n FROM %s WHERE %s GROUP BY %s)",
 		rows.from, where, group)
 	r.countRows()
 	limit := max(r.rowsMax, examplesMax)
@@ -213,7 +215,7 @@ func indexRule(n *script.Node, ix *script.Index, seen checked) rule {
 	return r
 }
 
-// measured is what a check keeps for the next run's.
+// measured is the record that a check keeps for the next run's.
 type measured struct {
 	Rows   int64  `json:"rows,omitempty"`
 	Field  string `json:"field,omitempty"`
@@ -226,7 +228,7 @@ func (m measured) text() string {
 	return string(data)
 }
 
-// before is what the previous complete run's check of that name measured.
+// before returns the measurement of the previous complete run's check of that name.
 func (x CheckContext) before(name string) (m measured, ok bool) {
 	text, ok := x.Measured[name]
 	if !ok || json.Unmarshal([]byte(text), &m) != nil {
@@ -321,7 +323,8 @@ func freshnessFault(c *script.Check, newest, before string, known, older, old bo
 	case old:
 		return fmt.Sprintf("the newest %s is %s, more than %s before the run began", field, newest, age(c.MaxAge)), 1
 	case older && c.Newer:
-		return fmt.Sprintf("the newest %s is %s, not newer than %s in the previous complete run", field, newest, before), 1
+		return fmt.Sprintf("the newest %s is %s, not newer than %s in the previous complete run", field,
+			newest, before), 1
 	case older:
 		return fmt.Sprintf("the newest %s is %s, older than %s in the previous complete run", field, newest, before), 1
 	case !known && c.MaxAge == 0:

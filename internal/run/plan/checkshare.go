@@ -110,7 +110,8 @@ func (p *Planner) checkWorks(shares, phase int) []Work {
 	for i := range shares {
 		works = append(works, Work{Check: true, Phase: phase, Share: &CheckShare{Of: shares, Index: i, Scans: scans}})
 	}
-	return append(works, Work{Check: true, Phase: phase + 1, Share: &CheckShare{Of: shares, Index: shares, Scans: scans}})
+	return append(works, Work{Check: true, Phase: phase + 1, Share: &CheckShare{Of: shares,
+		Index: shares, Scans: scans}})
 }
 
 // keyOf is the order of fields as they are: the key by which rules compare rows.
@@ -122,7 +123,7 @@ func keyOf(fields []string) expr.Order {
 	return key
 }
 
-// checked is what a batch's share of a node's checks reads.
+// checked is the input of a batch's share of a node's checks.
 type checked struct {
 	own   *Table      // nil: the node writes files, whose rows are rows
 	rows  checkedRows // of all shares
@@ -137,7 +138,7 @@ func (c checked) reads(t *Table, slices []PartSlice) {
 	}
 }
 
-// each is what a rule sees that looks at rows one by one.
+// each returns the rows of the share, for a rule that looks at rows one by one.
 func (c checked) each() checkedRows {
 	if !c.share.Looks() {
 		return c.rows
@@ -147,7 +148,7 @@ func (c checked) each() checkedRows {
 	return tableRows(c.own, slices, c.paths)
 }
 
-// once is what a rule sees that is not shared out; ok is false if it is another batch's.
+// once returns the rows for a rule that is not shared out; ok is false if the rule is another batch's.
 func (c checked) once() (rows checkedRows, ok bool) {
 	if ok = !c.share.Looks() || c.share.Index == 0; ok && c.read != nil {
 		c.reads(c.own, wholeTable(c.own))
@@ -155,8 +156,8 @@ func (c checked) once() (rows checkedRows, ok bool) {
 	return c.rows, ok
 }
 
-// byKey is what a rule sees that compares rows by a key, with the keys and fields
-// of a table that it compares them with, if there is one.
+// byKey returns the rows for a rule that compares rows by a key, and those of the target table, if there is
+// one.
 func (c checked) byKey(key expr.Order, target *Table, targetKey expr.Order, fields []string) (v keyedRows, ok bool) {
 	v.rows = c.rows
 	other := keyed{target, targetKey}
@@ -201,7 +202,7 @@ const (
 	foundBatch = -1
 )
 
-// total is what a share has found by a rule.
+// total is the finding of a share by a rule.
 type total struct {
 	Checked  int64  `json:"checked,omitempty"`
 	Failed   int64  `json:"failed,omitempty"`
@@ -217,9 +218,10 @@ func placeSQL(order []string) string {
 // begin makes the table of what is found.
 func (x *inspection) begin(ctx context.Context, db engine.Querier) error {
 	_, err := oneRow(ctx, db,
-		fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s, '' AS %s, '' AS %s, CAST(0 AS BIGINT) AS %s, '' AS %s "+
-			"FROM %s WHERE false",
-			foundTable, strings.Join(x.rows.stored(), ", "), failedMessage, foundAt, foundRule, foundTotal, x.rows.from))
+		fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s, '' AS %s, '' AS %s, CAST(0 AS BIGINT) AS %s, '' "+
+			"AS %s FROM %s WHERE false",
+			foundTable, strings.Join(x.rows.stored(), ", "), failedMessage, foundAt, foundRule,
+			foundTotal, x.rows.from))
 	return err
 }
 
@@ -258,19 +260,19 @@ func (x *inspection) addUp(ctx context.Context, db engine.Querier, share CheckSh
 	if len(x.found) == 0 {
 		return false, nil
 	}
-	query := fmt.Sprintf("CREATE TEMP TABLE %s AS SELECT * FROM read_parquet(%s, hive_partitioning = false)", foundTable,
-		sqltext.Strings(x.found))
+	query := fmt.Sprintf("CREATE TEMP TABLE %s AS SELECT * FROM read_parquet(%s, hive_partitioning = false)",
+		foundTable, sqltext.Strings(x.found))
 	if _, err := oneRow(ctx, db, query); err != nil {
 		return false, err
 	}
-	batches, err := oneRow(ctx, db, fmt.Sprintf("SELECT count(*) FROM %s WHERE %s = %d AND %s = %s", foundTable, foundRule,
-		foundBatch, foundTotal, sqltext.String(x.readsText())))
+	batches, err := oneRow(ctx, db, fmt.Sprintf("SELECT count(*) FROM %s WHERE %s = %d AND %s = %s",
+		foundTable, foundRule, foundBatch, foundTotal, sqltext.String(x.readsText())))
 	if err != nil || asInt(batches[0]) != int64(share.Of) {
 		return false, err
 	}
 	for i, r := range x.rules {
-		list, err := texts(ctx, db, fmt.Sprintf("SELECT %s FROM %s WHERE %s = %d AND %s IS NOT NULL", foundTotal, foundTable,
-			foundRule, i, foundTotal))
+		list, err := texts(ctx, db, fmt.Sprintf("SELECT %s FROM %s WHERE %s = %d AND %s IS NOT NULL",
+			foundTotal, foundTable, foundRule, i, foundTotal))
 		if err != nil {
 			return false, err
 		}

@@ -25,15 +25,15 @@ import (
 
 // Limits of clustered parts.
 const (
-	// keyRunes is what a block keeps of a text: ranges begin with such texts, so
-	// no more is needed to tell on which side of a beginning a text is.
+	// keyRunes is the number of characters that a block keeps of a text. Ranges begin with such texts, so no
+	// more is needed to tell the side of a beginning on which a text is.
 	keyRunes = 32
-	// overlapsMax is how many others a block may overlap on average: neighbours
-	// share the key at which one ends.
+	// overlapsMax limits how many others a block may overlap on average: neighbours share the key at which
+	// one ends.
 	overlapsMax = 3
 )
 
-// keyBlocks is what the manifest keeps of a part that lies by key.
+// keyBlocks is the manifest's record of a part that lies by key.
 type keyBlocks struct {
 	Key    string            `json:"key"`  // fingerprint: see bucketKey
 	Rows   int64             `json:"rows"` // of each block but the last
@@ -49,8 +49,8 @@ func blocksOf(p state.Part) *keyBlocks {
 	return &b
 }
 
-// Settle says how a stored table lies, once it is complete: if no part had to be
-// put into buckets, its parts are in canonical order.
+// Settle decides the layout of a stored table once it is complete. If no part had to be put into buckets, its
+// parts are in canonical order.
 func (t *Table) Settle() {
 	if t.Layout.Hash == "" || len(t.Parts) == 0 ||
 		slices.ContainsFunc(t.Parts, func(p state.Part) bool { return !asCame(p) }) {

@@ -31,8 +31,9 @@ func drawKey(t *rapid.T, typ expr.Type) string {
 	case expr.Int:
 		return fmt.Sprintf("CAST('%d' AS BIGINT)", rapid.OneOf(rapid.Int64(), rapid.Int64Range(-5, 5)).Draw(t, "n"))
 	case expr.Decimal:
-		return fmt.Sprintf("CAST(CAST('%d' AS HUGEINT) AS DECIMAL(20,0)) / 100", rapid.OneOf(rapid.Int64Range(-1e15, 1e15),
-			rapid.Int64Range(-9, 9)).Draw(t, "cents"))
+		return fmt.Sprintf("CAST(CAST('%d' AS HUGEINT) AS DECIMAL(20,0)) / 100",
+			rapid.OneOf(rapid.Int64Range(-1e15, 1e15),
+				rapid.Int64Range(-9, 9)).Draw(t, "cents"))
 	case expr.DateTime:
 		return fmt.Sprintf("make_timestamp_ms(%d)", rapid.OneOf(rapid.Int64Range(-6e13, 2e14),
 			rapid.Int64Range(-9, 9)).Draw(t, "ms"))
@@ -69,10 +70,12 @@ func TestRangesOfKeysHaveEachRowOnce(t *testing.T) {
 				values[i] = fmt.Sprintf("(%s, %d)", drawKey(t, typ), total)
 				total++
 			}
-			query := fmt.Sprintf("SELECT CAST(c0 AS %s) AS k, CAST(c1 AS BIGINT) AS n FROM (VALUES %s) AS v(c0, c1) ORDER BY 1",
-				typ.SQL(), strings.Join(values, ", "))
+			query := fmt.Sprintf("SELECT CAST(c0 AS %s) AS k, CAST(c1 AS BIGINT) AS n FROM (VALUES %s) AS v(c0, "+
+				"c1) ORDER BY 1", typ.SQL(), strings.Join(values, ", "))
 			cluster := (&Planner{}).clusterOf(&script.Node{}, Inputs{}, layout, 3)
-			stage := func(context.Context) (string, error) { return filepath.Join(dir, fmt.Sprintf("%d.parquet", part)), nil }
+			stage := func(context.Context) (string, error) {
+				return filepath.Join(dir, fmt.Sprintf("%d.parquet", part)), nil
+			}
 			res, err := engine.Execute(context.Background(),
 				engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(dir, "spill"), Paths: []string{dir}}, nil,
 				engine.Task{Name: "test", Query: query,
@@ -105,12 +108,13 @@ func TestRangesOfKeysHaveEachRowOnce(t *testing.T) {
 		for i, c := range cuts {
 			s := k.scan(c, paths)
 			s.fields = []string{"k", "n"}
-			queries = append(queries, fmt.Sprintf("SELECT r.*, %d AS cut FROM (%s) AS r WHERE %s", i, s.sql(), k.filter(c, "r")))
+			queries = append(queries, fmt.Sprintf("SELECT r.*, %d AS cut FROM (%s) AS r WHERE %s", i, s.sql(),
+				k.filter(c, "r")))
 		}
 		var rows, distinct, split int
 		require.NoError(t, queryRow(context.Background(), in, fmt.Sprintf(
-			"SELECT count(*), count(DISTINCT n), (SELECT count(*) FROM (SELECT 1 FROM (%[1]s) AS r GROUP BY %[2]s HAVING "+
-				"count(DISTINCT cut) > 1)) FROM (%[1]s)",
+			"SELECT count(*), count(DISTINCT n), (SELECT count(*) FROM (SELECT 1 FROM (%[1]s) AS r GROUP BY %[2]s "+
+				"HAVING count(DISTINCT cut) > 1)) FROM (%[1]s)",
 			strings.Join(queries, " UNION ALL "), k.keySQL("r")[0]), &rows, &distinct, &split))
 		require.Equal(t, total, rows)
 		require.Equal(t, total, distinct)
@@ -126,7 +130,8 @@ func TestRangesAreOfEqualSize(t *testing.T) {
 	for part := range 10 { // each has all keys, as exports of one day have
 		b := keyBlocks{Key: bucketKey(keyHash, key, table.Layout.types()), Rows: 100}
 		for i := range 50 {
-			b.Blocks = append(b.Blocks, engine.KeyBlock{Min: fmt.Sprintf("A%03d", 2*i), Max: fmt.Sprintf("A%03d", 2*i+1)})
+			b.Blocks = append(b.Blocks, engine.KeyBlock{Min: fmt.Sprintf("A%03d", 2*i),
+				Max: fmt.Sprintf("A%03d", 2*i+1)})
 		}
 		data, err := json.Marshal(b)
 		require.NoError(t, err)

@@ -130,10 +130,12 @@ func (k keyed) filter(c Cut, alias string) string {
 		conditions = append(conditions, c.Range.sql(k.first(alias)))
 	}
 	if c.Buckets > 1 && slices.ContainsFunc(k.table.each(), func(m member) bool {
-		return keyed{m.Table, k.key}.span(c) == nil || m.Layout.Buckets < c.Buckets || slices.ContainsFunc(m.Parts, asCame)
+		return keyed{m.Table, k.key}.span(c) == nil || m.Layout.Buckets < c.Buckets ||
+			slices.ContainsFunc(m.Parts, asCame)
 	}) {
 		conditions = append(conditions,
-			fmt.Sprintf("%s = %d", bucketSQL(c.Hash, k.keySQL(alias), k.table.Layout.keyTypes(k.key), c.Buckets), c.Bucket))
+			fmt.Sprintf("%s = %d", bucketSQL(c.Hash, k.keySQL(alias), k.table.Layout.keyTypes(k.key), c.Buckets),
+				c.Bucket))
 	}
 	return strings.Join(conditions, " AND ")
 }
@@ -166,7 +168,7 @@ const (
 	keyHash = "thalweg-1"
 	// KeyHash is keyHash for the record of a run.
 	KeyHash = keyHash
-	// keyHashBits is how many bits it has.
+	// keyHashBits is the number of bits of the key's hash.
 	keyHashBits = 32
 	// unnamedHashVersion is the only release of DuckDB that was ever linked while
 	// plans did not name the hash: its own hash() was used.
@@ -247,7 +249,8 @@ func hashedNumber(t expr.Type, sql string) string {
 	case expr.String:
 		text = sql
 	case expr.Float:
-		text = fmt.Sprintf("CASE WHEN isnan(%[1]s) THEN 'nan' WHEN %[1]s = 0 THEN '0' ELSE CAST(%[1]s AS VARCHAR) END", sql)
+		text = fmt.Sprintf("CASE WHEN isnan(%[1]s) THEN 'nan' WHEN %[1]s = 0 THEN '0' ELSE CAST(%[1]s AS VARCHAR) END",
+			sql)
 	case expr.Bool:
 		return "CAST(" + sql + " AS BIGINT)"
 	default:

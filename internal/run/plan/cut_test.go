@@ -87,8 +87,10 @@ func TestHashOfKeysIsPinned(t *testing.T) {
 		{[]expr.Type{expr.Int}, []string{"CAST(0 AS BIGINT)"}, []any{int64(0)}, 0},
 		{[]expr.Type{expr.Int}, []string{"CAST(1 AS BIGINT)"}, []any{int64(1)}, 1485337547},
 		{[]expr.Type{expr.Int}, []string{"CAST(-1 AS BIGINT)"}, []any{int64(-1)}, 95910329},
-		{[]expr.Type{expr.Int}, []string{"CAST(9223372036854775807 AS BIGINT)"}, []any{int64(math.MaxInt64)}, 3482846876},
-		{[]expr.Type{expr.Int}, []string{"CAST(-9223372036854775808 AS BIGINT)"}, []any{int64(math.MinInt64)}, 3813018925},
+		{[]expr.Type{expr.Int}, []string{"CAST(9223372036854775807 AS BIGINT)"},
+			[]any{int64(math.MaxInt64)}, 3482846876},
+		{[]expr.Type{expr.Int}, []string{"CAST(-9223372036854775808 AS BIGINT)"},
+			[]any{int64(math.MinInt64)}, 3813018925},
 		{[]expr.Type{expr.Int}, []string{"CAST(NULL AS BIGINT)"}, []any{nil}, 0},
 		{[]expr.Type{expr.Decimal}, []string{"CAST(-12.34 AS DECIMAL(18,2))"}, []any{int64(-1234)}, 1236471224},
 		{[]expr.Type{expr.Bool}, []string{"true"}, []any{true}, 1485337547},
@@ -103,7 +105,8 @@ func TestHashOfKeysIsPinned(t *testing.T) {
 		{[]expr.Type{expr.Float}, []string{"CAST('NaN' AS DOUBLE)"}, []any{math.NaN()}, 1606620700},
 		{[]expr.Type{expr.Float}, []string{"-CAST('NaN' AS DOUBLE)"}, []any{math.NaN()}, 1606620700},
 		{[]expr.Type{expr.Float}, []string{"CAST('-Infinity' AS DOUBLE)"}, []any{math.Inf(-1)}, 3732300581},
-		{[]expr.Type{expr.Float}, []string{"CAST(0.1 AS DOUBLE) + 0.2"}, []any{0.1 + math.Nextafter(0.2, 1)}, 3107252183},
+		{[]expr.Type{expr.Float}, []string{"CAST(0.1 AS DOUBLE) + 0.2"},
+			[]any{0.1 + math.Nextafter(0.2, 1)}, 3107252183},
 		{[]expr.Type{expr.Float}, []string{"CAST(1e22 AS DOUBLE)"}, []any{1e22}, 2273138855},
 		{[]expr.Type{expr.Int, expr.String}, []string{"CAST(1 AS BIGINT)", "'2'"}, []any{int64(1), "2"}, 3189481533},
 		{[]expr.Type{expr.Int, expr.Int}, []string{"CAST(1 AS BIGINT)", "CAST(2 AS BIGINT)"}, []any{int64(1), int64(2)},
@@ -135,12 +138,13 @@ func TestEachRowIsReadInOneCut(t *testing.T) {
 	db := openDB(t, dir)
 	columns := []Column{{Name: "k", Type: "int"}, {Name: "s", Type: "string", Nullable: true}}
 	key, other := expr.Order{{Field: "k"}}, expr.Order{{Field: "s", IgnoreCase: true}}
-	source := fmt.Sprintf("SELECT i * 1000 AS k, CASE WHEN i %% 7 > 0 THEN 'Text ' || i %% 100 END AS s, i AS __o0 FROM "+
-		"range(%d) AS r(i)", rows)
+	source := fmt.Sprintf("SELECT i * 1000 AS k, CASE WHEN i %% 7 > 0 THEN 'Text ' || i %% 100 END AS s, i AS __o0 "+
+		"FROM range(%d) AS r(i)", rows)
 	types := Layout{Columns: columns}.types()
 	write := func(path, query string) {
-		require.NoError(t, db.Exec(context.Background(), fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet, ROW_GROUP_SIZE 2048)",
-			query, sqltext.String(path))))
+		require.NoError(t, db.Exec(context.Background(),
+			fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet, ROW_GROUP_SIZE 2048)",
+				query, sqltext.String(path))))
 	}
 	tables := map[string]*Table{}
 	paths := Paths{}
@@ -177,15 +181,17 @@ func TestEachRowIsReadInOneCut(t *testing.T) {
 	for i, name := range []string{"by key", "by key", "mixed", "mixed"} {
 		half := fmt.Sprintf("SELECT * FROM (%s) AS q WHERE __o0 // %d = %d", source, rows/2, i%2)
 		if name == "mixed" && i%2 == 1 {
-			add(name, byKey, -1, fmt.Sprintf("SELECT * REPLACE (__o0 + %d AS __o0), %s AS __b FROM (%s) AS q ORDER BY __b, __o0",
-				int64(orderStride), bucketSQL(keyHash, []string{"q.k"}, []expr.Type{expr.Int}, buckets), half))
+			add(name, byKey, -1,
+				fmt.Sprintf("SELECT * REPLACE (__o0 + %d AS __o0), %s AS __b FROM (%s) AS q ORDER BY __b, __o0",
+					int64(orderStride), bucketSQL(keyHash, []string{"q.k"}, []expr.Type{expr.Int}, buckets), half))
 			continue
 		}
 		add(name, byKey, -1, "SELECT * EXCLUDE (__o0) FROM ("+half+") ORDER BY k")
 		part := &tables[name].Parts[i%2]
 		noted := keyBlocks{Key: byKey.BucketKey, Rows: 500}
 		for at := rows / 2 * (i % 2); at < rows/2*(i%2+1); at += 500 {
-			noted.Blocks = append(noted.Blocks, engine.KeyBlock{Min: fmt.Sprint(at * 1000), Max: fmt.Sprint((at + 499) * 1000)})
+			noted.Blocks = append(noted.Blocks, engine.KeyBlock{Min: fmt.Sprint(at * 1000),
+				Max: fmt.Sprint((at + 499) * 1000)})
 		}
 		var err error
 		part.Batch, part.Rows = i%2, rows/2
@@ -210,7 +216,8 @@ func TestEachRowIsReadInOneCut(t *testing.T) {
 							cuts[b] = Cut{Buckets: len(cuts), Bucket: b}
 						}
 					}
-					require.Equal(t, hash != "" && n > 1 && name == "settled" && by[0].Field == "k", cuts[0].Range != nil, name)
+					require.Equal(t, hash != "" && n > 1 && name == "settled" && by[0].Field == "k",
+						cuts[0].Range != nil, name)
 					for b, cut := range cuts {
 						require.NoError(t, cut.check())
 						s := k.scan(cut, paths)
@@ -223,8 +230,8 @@ func TestEachRowIsReadInOneCut(t *testing.T) {
 					}
 					var read, distinct, split int64
 					require.NoError(t, queryRow(context.Background(), db, fmt.Sprintf(
-						"SELECT count(*), count(DISTINCT __o0), (SELECT count(*) FROM (SELECT 1 FROM (%[1]s) AS r GROUP BY %[2]s "+
-							"HAVING count(DISTINCT cut) > 1)) FROM (%[1]s)",
+						"SELECT count(*), count(DISTINCT __o0), (SELECT count(*) FROM (SELECT 1 FROM (%[1]s) AS r "+
+							"GROUP BY %[2]s HAVING count(DISTINCT cut) > 1)) FROM (%[1]s)",
 						strings.Join(queries, " UNION ALL "), strings.Join(table.Layout.keySQL(by, "r"), ", ")), &read,
 						&distinct, &split))
 					what := fmt.Sprintf("table %s by %v in %d cuts of %q", name, by, n, hash)

@@ -85,7 +85,8 @@ func (p *Planner) measured(ctx context.Context, in Inputs) (Inputs, error) {
 			if s.rows < 0 {
 				s.rows = left
 			}
-			t.Parts = append(t.Parts, state.Part{Bucket: -1, Rows: s.rows, RawBytes: estimateBytes(t.Node, []size{s}, left)})
+			t.Parts = append(t.Parts, state.Part{Bucket: -1, Rows: s.rows,
+				RawBytes: estimateBytes(t.Node, []size{s}, left)})
 		}
 		*at = &t
 	}
@@ -232,12 +233,13 @@ func (w *Work) Each(n *script.Node, visit func(*script.Node, *Work)) {
 
 // inlined is the SELECT of an ephemeral table's rows for one batch of its reader.
 type inlined struct {
-	node    *script.Node
-	layout  Layout
-	query   string                         // of nodes that join or choose rows
-	rows    func(positioned bool) relation // of all others: what their fields are computed from
-	guarded []string                       // fields that are computed for each row, whether the reader needs them or not
-	slices  []files.Slice                  // what positions are in; nil: rows have none
+	node   *script.Node
+	layout Layout
+	query  string                         // of nodes that join or choose rows
+	rows   func(positioned bool) relation // of all others: what their fields are computed from
+	// fields that are computed for each row, whether the reader needs them or not
+	guarded []string
+	slices  []files.Slice // what positions are in; nil: rows have none
 	explain func(context.Context, engine.Querier, error) error
 }
 
@@ -441,9 +443,9 @@ func computedSQL(columns []string) string {
 	return "hash(" + strings.Join(columns, ", ") + ") IS NOT NULL"
 }
 
-// places are what positions of the table's rows are positions in, where they
-// have any: of an ephemeral one the files, or the table, that it goes back to;
-// of a stored one itself.
+// places returns the slices that positions of the table's rows refer to, nil if the rows have no positions.
+// For an ephemeral table those are the files, or the stored table, that its rows come from. For a stored
+// table they are its own parts.
 func (t *Table) places() []files.Slice {
 	switch {
 	case t.inlined != nil:
@@ -479,7 +481,7 @@ func (in Inputs) placedRows() Inputs {
 	return in
 }
 
-// placedIn is what the positions of the rows are in; nil: they have none.
+// placedIn returns the slices that the rows' positions refer to; nil: rows have none.
 func (r relation) placedIn() []files.Slice {
 	if !r.positions {
 		return nil
@@ -487,7 +489,7 @@ func (r relation) placedIn() []files.Slice {
 	return r.slices
 }
 
-// keep is what a condition on rows of the table comes behind.
+// keep returns the column that says whether a condition applies to a row of the table; "" for a stored table.
 func (t *Table) keep() string {
 	if t.inlined == nil {
 		return ""
@@ -502,8 +504,8 @@ func (t *Table) notStored() string {
 	for i, c := range t.Layout.Columns {
 		cols[i] = fmt.Sprintf("CAST(NULL AS %s) AS %s", types[c.Name].SQL(), sqltext.Ident(c.Name))
 	}
-	why := fmt.Sprintf("the table of node %s is not stored in run %d: it was ephemeral, computed inside node %s", t.Writer,
-		t.Run.Run, t.ComputedIn)
+	why := fmt.Sprintf("the table of node %s is not stored in run %d: it was ephemeral, computed inside node %s",
+		t.Writer, t.Run.Run, t.ComputedIn)
 	return fmt.Sprintf("SELECT %s WHERE error(%s) IS NULL", strings.Join(cols, ", "), sqltext.String(why))
 }
 
@@ -543,7 +545,8 @@ func guarded(n *script.Node, alias string, table *Table) []string {
 // leavesOut reports whether n may not look at each row that it reads.
 func leavesOut(n *script.Node) bool {
 	l := n.Lookup
-	return n.Having() != nil || n.Out != nil && n.Out.LimitRows > 0 || l != nil && (l.Group || !l.Left || l.Filter != nil)
+	return n.Having() != nil || n.Out != nil && n.Out.LimitRows > 0 || l != nil &&
+		(l.Group || !l.Left || l.Filter != nil)
 }
 
 // readRefs are all references of what n computes.

@@ -48,7 +48,8 @@ func blameTags(ctx context.Context, db engine.Querier, n *script.Node, source re
 	}
 	numbered := fmt.Sprintf("SELECT *, %s AS __n FROM %s", source.rowNumber(), source.from)
 	tagged := tagRelation(n.Tag, numbered, source.aliases["r"], source.order)
-	tagged.row, tagged.unknown, tagged.positions, tagged.slices = "r.__n", source.unknown, source.positions, source.slices
+	tagged.row, tagged.unknown, tagged.positions, tagged.slices = "r.__n", source.unknown,
+		source.positions, source.slices
 	tagged.refer = tagRef(n.Tag, tagged)
 	return find(ctx, db, n, tagged, allSuspects(n), tagged.placedIn(), cause)
 }
@@ -94,7 +95,8 @@ func inScript(n *script.Node, suspects []suspect, cause error) error {
 // explainOutput does the same for an output file's columns.
 func explainOutput(n *script.Node, rel relation) func(context.Context, engine.Querier, error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
-		if err := find(ctx, db, n, rel, allSuspects(n), rel.placedIn(), cause); err != nil || !engine.IsValueFault(cause) {
+		if err := find(ctx, db, n, rel, allSuspects(n), rel.placedIn(), cause); err != nil ||
+			!engine.IsValueFault(cause) {
 			return err
 		}
 		// The values are fine, but the file cannot hold one of them.
@@ -111,7 +113,8 @@ func refusedHint(w *script.FileWriter) string {
 		w.Columns[0].NullText == ""
 	switch {
 	case quotes && null:
-		return "give the column csv.null_text for its NULLs; values that need quotes are written with csv.quote minimal or all"
+		return "give the column csv.null_text for its NULLs; values that need quotes are written with csv.quote " +
+			"minimal or all"
 	case null:
 		return "give the column csv.null_text, or write coalesce(…) instead of the NULL"
 	}

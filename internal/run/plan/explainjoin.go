@@ -38,7 +38,7 @@ func blameLookup(ctx context.Context, db engine.Querier, n *script.Node, in Inpu
 	return x.blameLeft()
 }
 
-// lookupFailure is what a lookup that failed is done again with.
+// lookupFailure holds the inputs for repeating a lookup that failed.
 type lookupFailure struct {
 	joiner
 	ctx context.Context
@@ -129,7 +129,8 @@ func (x lookupFailure) findLeft() (at int64, where string, failure error) {
 		shown = append(shown, expr.Ref{Alias: "r", Field: field})
 	}
 	ref := columns{"r": x.in.Reader.Layout}.ref
-	if queryRow(x.ctx, x.db, fmt.Sprintf("SELECT %s FROM (%s) AS r", shownSQL(shown, ref), oneLeft(at)), &where) != nil {
+	if queryRow(x.ctx, x.db, fmt.Sprintf("SELECT %s FROM (%s) AS r", shownSQL(shown, ref), oneLeft(at)),
+		&where) != nil {
 		return 0, "", nil
 	}
 	return at, where, failure
@@ -153,7 +154,8 @@ func (x lookupFailure) blamePair(cause error) *fault.Error {
 	pairs := relation{
 		from:    fmt.Sprintf("(%s) AS r INNER JOIN (%s) AS l ON %s", x.left.sql(), x.right.sql(), x.on()),
 		aliases: columns{"r": x.in.Reader.Layout, "l": x.in.Lookup.Layout},
-		order:   append(prefixed("r", x.left.scan.orderCols()), prefixed("l", x.right.scan.orderCols())...), unknown: true,
+		order:   append(prefixed("r", x.left.scan.orderCols()), prefixed("l", x.right.scan.orderCols())...),
+		unknown: true,
 	}
 	var f *fault.Error
 	errors.As(find(x.ctx, x.db, x.n, pairs, suspects, nil, cause), &f)

@@ -49,8 +49,9 @@ func (f *badFinder) extractBadRows(ctx context.Context, db *engine.Instance, src
 			return err
 		}
 	}
-	return db.Exec(ctx, fmt.Sprintf("DELETE FROM %s AS r WHERE r.rowid IN (SELECT id FROM __verdicts) OR %s IN (SELECT "+
-		"batch_row FROM __verdicts WHERE verdict >= 0)", src.table, src.row))
+	return db.Exec(ctx,
+		fmt.Sprintf("DELETE FROM %s AS r WHERE r.rowid IN (SELECT id FROM __verdicts) OR %s IN (SELECT "+
+			"batch_row FROM __verdicts WHERE verdict >= 0)", src.table, src.row))
 }
 
 // verdictSQL gives id, batch_row and verdict of all rows; NULL: nothing is wrong.
@@ -71,8 +72,8 @@ func (f *badFinder) verdictSQL(src badSource, suspects []suspect, having *suspec
 	// Without having the first branch is never taken: NULL is not false.
 	return fmt.Sprintf("SELECT __id AS id, __nth AS batch_row, CASE WHEN r.__having IS NOT NULL AND NOT "+
 		"coalesce(r.__having[1], false) THEN %d%s END AS verdict"+
-		" FROM (SELECT r.*, r.rowid AS __id, %s AS __nth, %s AS __having FROM %s AS r) AS r", verdictOut, cases.String(),
-		src.row, test, src.table)
+		" FROM (SELECT r.*, r.rowid AS __id, %s AS __nth, %s AS __having FROM %s AS r) AS r",
+		verdictOut, cases.String(), src.row, test, src.table)
 }
 
 // cellIndexes lists the columns of the reader that may be unreadable, in order.
@@ -135,8 +136,8 @@ func (f *badFinder) listFound(ctx context.Context, db engine.Querier, src badSou
 		at = "r." + files.FileColumn + ", r." + files.RowColumn
 	}
 	rows, err := db.QueryContext(ctx,
-		fmt.Sprintf("SELECT r.__id, r.__nth, r.__verdict, %s, CASE r.__verdict WHEN -1 THEN ''%s ELSE '' END FROM %s AS r "+
-			"ORDER BY r.__nth",
+		fmt.Sprintf("SELECT r.__id, r.__nth, r.__verdict, %s, CASE r.__verdict WHEN -1 THEN ''%s ELSE '' END FROM %s "+
+			"AS r ORDER BY r.__nth",
 			at, values.String(), badRowTable))
 	if err != nil {
 		return nil, err
@@ -201,7 +202,8 @@ func (f *badFinder) describeRecords(ctx context.Context, db engine.Querier, src 
 	return f.files.Locate(ctx, db, list, func(i int, rec files.BadRecord) error {
 		if s := found[i].verdict - len(cells); s >= 0 {
 			rec.Reason = found[i].reason
-			rec.Place.Field, rec.Place.Value, rec.Place.Expr = suspects[s].name, found[i].values, suspects[s].expr.Source()
+			rec.Place.Field, rec.Place.Value, rec.Place.Expr = suspects[s].name, found[i].values,
+				suspects[s].expr.Source()
 		}
 		return f.put(int64(rec.File), rec.Row, rec.BadRow)
 	})

@@ -24,9 +24,8 @@ const (
 	groupedBytesMin = 256 << 10
 )
 
-// Groups is what the manifest keeps of the row groups of a part that is large
-// enough: pieces of the file, one behind the other from its first byte to its
-// last. The last piece is the footer, which has no rows.
+// Groups is the manifest's list of the row groups of a part that is large enough. Its pieces cover the file,
+// one behind the other from the first byte to the last. The last piece is the footer, which has no rows.
 type Groups struct {
 	Pieces []GroupPiece `json:"pieces"`
 }
@@ -144,7 +143,8 @@ func (g *Groups) Wanted(read []PartSlice) []bool {
 		row = to
 		wanted[i] = piece.Rows == 0 || slices.ContainsFunc(read, func(s PartSlice) bool {
 			inRows := s.To == 0 && s.From < to || s.From < to && s.To > from
-			inBuckets := s.buckets == nil || piece.Last < 0 || piece.First <= s.buckets.last && piece.Last >= s.buckets.first
+			inBuckets := s.buckets == nil || piece.Last < 0 || piece.First <= s.buckets.last &&
+				piece.Last >= s.buckets.first
 			return inRows && inBuckets
 		})
 	}

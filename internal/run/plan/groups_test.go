@@ -27,9 +27,11 @@ func bucketedPart(t *testing.T, rows int) (path string, part state.Part) {
 	path = filepath.Join(dir, "part")
 	task := engine.Task{Name: "part", Paths: []string{dir},
 		Query: fmt.Sprintf("SELECT i, md5(i::VARCHAR) AS s FROM range(%d) AS r(i)", rows),
-		Output: engine.Output{Part: &engine.PartOutput{Stage: func(context.Context) (string, error) { return path, nil },
-			BucketSQL: "(q.i * 7919) % 16", NumberSQL: "row_number() OVER ()", SortedBy: []string{engine.BucketColumn, "__o0"},
-			RowGroupRows: 4096}}}
+		Output: engine.Output{Part: &engine.PartOutput{Stage: func(context.Context) (string, error) {
+			return path, nil
+		},
+			BucketSQL: "(q.i * 7919) % 16", NumberSQL: "row_number() OVER ()",
+			SortedBy: []string{engine.BucketColumn, "__o0"}, RowGroupRows: 4096}}}
 	res, err := engine.Execute(t.Context(), engine.InstanceConfig{MemoryBytes: 256 << 20, Threads: 1,
 		SpillDir: filepath.Join(dir, "spill")}, nil, task)
 	require.NoError(t, err)
@@ -106,8 +108,8 @@ func digest(t *testing.T, path, where string) (out string) {
 	db, err := sql.Open("duckdb", "")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
-	query := fmt.Sprintf("SELECT concat_ws(' ', count(*), sum(i), bit_xor(md5_number(s))) FROM read_parquet(%s) WHERE %s",
-		sqltext.String(path), where)
+	query := fmt.Sprintf("SELECT concat_ws(' ', count(*), sum(i), bit_xor(md5_number(s))) FROM "+
+		"read_parquet(%s) WHERE %s", sqltext.String(path), where)
 	require.NoError(t, db.QueryRowContext(t.Context(), query).Scan(&out))
 	return out
 }
@@ -124,8 +126,9 @@ func TestAHoleIsNotRead(t *testing.T) {
 	defer func() { require.NoError(t, db.Close()) }()
 	for _, what := range []string{"sum(i)", "max(s)", "max(__b)", "max(__o0)"} {
 		var out string
-		err := db.QueryRowContext(t.Context(), fmt.Sprintf("SELECT concat(%s) FROM read_parquet(%s) WHERE __b < 5 AND i >= 0",
-			what, sqltext.String(copied))).Scan(&out)
+		err := db.QueryRowContext(t.Context(),
+			fmt.Sprintf("SELECT concat(%s) FROM read_parquet(%s) WHERE __b < 5 AND i >= 0",
+				what, sqltext.String(copied))).Scan(&out)
 		require.Error(t, err, "%s gave %s", what, out)
 	}
 }

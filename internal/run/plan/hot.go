@@ -16,8 +16,7 @@ import (
 
 // Limits of that.
 const (
-	// hotShare is how many times as many left rows as the average a bucket has that
-	// is shared out.
+	// hotShare is the multiple of the average number of left rows from which a bucket is shared out.
 	hotShare = 2
 	// hotBatchesMax bounds the batches that read the same right rows.
 	hotBatchesMax = 64
@@ -59,9 +58,8 @@ func (p *Planner) spreadHot(n *script.Node, in Inputs, works []Work, sizes []siz
 	return outWorks, outSizes
 }
 
-// cutRows is how many of the table's rows are in each of the cuts, which share
-// out all keys; nil if that is not known. Rows of which nothing is known are shared
-// out evenly.
+// cutRows returns how many of the table's rows are in each of the cuts; the cuts share out all keys. It
+// returns nil if that is not known.
 func (k keyed) cutRows(works []Work) []int64 {
 	t, cuts := k.table, len(works)
 	if t.Ephemeral() || t.members != nil || cuts < 2 || !k.matches(keyHash) || t.Layout.Buckets < cuts ||
@@ -132,14 +130,14 @@ func (k keyed) cutSlices(c Cut) (out []PartSlice) {
 	return out
 }
 
-// bucketGroups is what is known of the buckets in a part's row groups; nil if
-// that is not so of all.
+// bucketGroups returns the row groups of a part whose buckets are known; nil unless all are.
 func bucketGroups(p state.Part) *Groups {
 	if asCame(p) {
 		return nil
 	}
 	groups := ReadGroups(p)
-	if groups == nil || slices.ContainsFunc(groups.Pieces, func(g GroupPiece) bool { return g.Rows > 0 && g.Last < 0 }) {
+	if groups == nil || slices.ContainsFunc(groups.Pieces,
+		func(g GroupPiece) bool { return g.Rows > 0 && g.Last < 0 }) {
 		return nil
 	}
 	return groups

@@ -206,15 +206,16 @@ func (j joiner) groupedByKey() string {
 	}
 	for _, i := range finerValues(j.n) {
 		if f := j.n.Table.Fields[i]; ofRight(f) {
-			values = append(values, fmt.Sprintf("%s AS %s", j.groupValue(f, order, computed, ""), groupColumn(i, computed)))
+			values = append(values, fmt.Sprintf("%s AS %s", j.groupValue(f, order, computed, ""),
+				groupColumn(i, computed)))
 		}
 	}
 	values = append(append(j.keys("l"), "true AS __m"), values...)
 	// Right rows without a left one need not be grouped at all. That leaves out
 	// those of other batches as well: their keys need not be looked at.
 	j.right.others = ""
-	grouped := fmt.Sprintf("SELECT %s FROM (%s) AS l SEMI JOIN (SELECT DISTINCT %s FROM (%s) AS r) AS r ON %s GROUP BY %s",
-		strings.Join(values, ", "), j.right.sql(), strings.Join(j.keys("r"), ", "), j.left.sql(), j.on(),
+	grouped := fmt.Sprintf("SELECT %s FROM (%s) AS l SEMI JOIN (SELECT DISTINCT %s FROM (%s) AS r) AS r ON %s "+
+		"GROUP BY %s", strings.Join(values, ", "), j.right.sql(), strings.Join(j.keys("r"), ", "), j.left.sql(), j.on(),
 		strings.Join(j.keys("l"), ", "))
 	rel := relation{
 		from:    fmt.Sprintf("(%s) AS r %s (%s) AS l ON %s", j.left.sql(), j.word(), grouped, j.on()),
@@ -265,7 +266,8 @@ func (j joiner) groupValue(f *script.Field, order string, v form, present string
 // groupedByRow joins first and groups by left row: for aggregates that look at
 // both sides.
 func (j joiner) groupedByRow() string {
-	leftOrder, order := prefixed("r", j.left.scan.orderCols()), strings.Join(prefixed("l", j.right.scan.orderCols()), ", ")
+	leftOrder, order := prefixed("r", j.left.scan.orderCols()),
+		strings.Join(prefixed("l", j.right.scan.orderCols()), ", ")
 	values := make([]string, 0, len(j.n.Table.Fields)+len(leftOrder))
 	var hidden []string
 	for i, f := range j.n.Table.Fields {

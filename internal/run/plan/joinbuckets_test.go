@@ -20,7 +20,8 @@ nodes:
     w: {name: lefts, fields: {k: {expression: r.k, type: int}}}
   right:
     type: file_table
-    r: {urls: [right.csv], csv: {hdr_line_idx: 0}, columns: {k: {col_type: int, csv: {col_hdr: k}}, x: {col_type: float, csv: {col_hdr: x}}, s: {col_type: string, csv: {col_hdr: s}}}}
+    r: {urls: [right.csv], csv: {hdr_line_idx: 0}, columns: {k: {col_type: int, csv: {col_hdr: k}}, ` +
+	`x: {col_type: float, csv: {col_hdr: x}}, s: {col_type: string, csv: {col_hdr: s}}}}
     w:
       name: rights
       fields: {k: {expression: r.k, type: int}, x: {expression: r.x, type: float}, s: {expression: r.s, type: string}}
@@ -61,7 +62,8 @@ func TestBucketsOfALookupFollowWhatItHolds(t *testing.T) {
 			t.Parallel()
 			text := strings.NewReplacer("GROUP", tc.group, "VALUE", tc.value, "TYPE", tc.typ).Replace(joinBucketsScript)
 			s, diags := script.Load(context.Background(),
-				script.Sources{Path: "s.yaml", Read: func(context.Context, string) ([]byte, error) { return []byte(text), nil }})
+				script.Sources{Path: "s.yaml",
+					Read: func(context.Context, string) ([]byte, error) { return []byte(text), nil }})
 			require.False(t, diags.HasErrors(), diags.Render())
 			table := func(node string, rows, width int64) *Table {
 				n := s.Node(node)

@@ -39,7 +39,7 @@ func (c Column) Stored() string {
 	return c.Name
 }
 
-// Layout says how a table's rows lie in its parts.
+// Layout describes the order and the buckets of a table's rows in its parts.
 type Layout struct {
 	Columns   []Column `json:"columns"`
 	OrderCols int      `json:"order_cols"` // columns __o0 …; 0: the parts are in canonical order
@@ -66,7 +66,8 @@ func layoutOf(fields []*script.Field) Layout {
 	for i, f := range fields {
 		c := Column{Name: f.Name, Type: f.Type.String(), Nullable: f.Nullable}
 		low := strings.ToLower(f.Name)
-		if seen[low] || strings.HasPrefix(low, "__") || low == "file_index" || low == "file_row_number" || low == "filename" {
+		if seen[low] || strings.HasPrefix(low, "__") || low == "file_index" || low == "file_row_number" ||
+			low == "filename" {
 			c.Physical = fmt.Sprintf("%s_%d", strings.TrimLeft(f.Name, "_"), i)
 			for declared[strings.ToLower(c.Physical)] || seen[strings.ToLower(c.Physical)] {
 				c.Physical += "_"
@@ -207,7 +208,7 @@ func rowWidth(l Layout) int64 {
 	return width
 }
 
-// NodePlan is what state keeps of a node's plan: enough to read its table.
+// NodePlan is the stored plan of a node: enough to read its table.
 type NodePlan struct {
 	Version int    `json:"version"`
 	Table   string `json:"table,omitempty"` // "" for nodes that write files
@@ -222,15 +223,15 @@ type NodePlan struct {
 	// rows of a row group, where that cannot be seen from the tables that are read; 0: it can
 	RowGroup int  `json:"row_group,omitempty"`
 	Wide     bool `json:"wide,omitempty"` // of RowGroup: see engine.PartOutput
-	// Follows is what the rows follow from (package reuse). Opaque here.
+	// Follows is the identity of the rows (package reuse). Opaque here. Opaque here.
 	Follows json.RawMessage `json:"follows,omitempty"`
 	// Unique has what is promised of the table's keys. Nothing is planned by it.
 	Unique []UniqueKey `json:"unique,omitempty"`
 }
 
-// Source is what wrote a table that a node was planned to read: a node of a
-// run, and which of its results that was (Table.Identity). A plan of an earlier
-// version has no identity, or no node either: it is the script's then.
+// Source identifies the rows of a table that a node was planned to read: the node that wrote them, and which
+// of its results (Table.Identity). A plan of an earlier version has no identity, or no node either: it is the
+// script's then.
 type Source struct {
 	state.NodeKey
 	Identity string `json:"identity,omitempty"`
@@ -267,7 +268,7 @@ func uniqueKeys(n *script.Node) []UniqueKey {
 	return out
 }
 
-// JoinPlan is how a lookup meets its two sides.
+// JoinPlan says whether a lookup joins by buckets.
 type JoinPlan struct {
 	Buckets int `json:"buckets"` // 0: every batch reads the whole right side
 }

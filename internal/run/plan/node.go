@@ -22,19 +22,18 @@ const (
 	bucketsMax = 1_024  // of a table
 	// batchesPerSlot evens out batches of unequal cost.
 	batchesPerSlot = 4
-	// joinFactor is how much of an instance's memory a right side takes, as a
-	// multiple of its uncompressed bytes: hash table or sorted rows, and the row
-	// group being written (docs/decisions/0003-memory-budget.md).
+	// joinFactor is the memory for a right side, as a multiple of its uncompressed bytes. It covers hash
+	// table or sorted rows, and the row group being written (docs/decisions/0003-memory-budget.md).
 	joinFactor = 6
 	// gatherFactor takes joinFactor's place where values are gathered: DuckDB puts
 	// none of them aside, and some buckets are larger than others
 	// (docs/decisions/0031-lookups.md).
 	gatherFactor = 8
-	// leanBytes is what a lookup's bucket should take even where there is more
-	// memory: more in flight makes nothing faster (docs/decisions/0003-memory-budget.md).
+	// leanBytes is the wanted memory of a lookup's bucket even where there is more: more in flight makes
+	// nothing faster (docs/decisions/0003-memory-budget.md).
 	leanBytes = 1 << 30
-	// scansMax is how many times a table is rather read and filtered by the
-	// hash of its key than written in buckets (docs/decisions/0002-parts.md).
+	// scansMax limits the reads of a table, each filtered by the hash of its key, that are preferred to
+	// writing it in buckets (docs/decisions/0002-parts.md).
 	scansMax = 4
 	// rowGroupRowsMin: reading some rows of a row group costs as much as
 	// reading all, so a part is not cut into less than one.
@@ -44,14 +43,14 @@ const (
 	// bucketGroupRowsMin is the least where rows lie in buckets and are not wide
 	// (docs/decisions/0031-lookups.md).
 	bucketGroupRowsMin = 4_096
-	// pythonRows is what a Python batch should have at most when its rows weigh
-	// little; reading a row group twice is nothing against computing it.
+	// pythonRows limits the rows of a Python batch whose rows are small. Reading a row group twice costs
+	// nothing beside computing it.
 	pythonRows = 20_000
 	// pythonBytes is the least that a Python batch has of rows that weigh much.
 	pythonBytes = 4 << 20
 )
 
-// Work is what state keeps of a batch: the slice of the input that it reads.
+// Work is the stored input of a batch: slices of files and parts.
 type Work struct {
 	Files []files.Slice   `json:"files,omitempty"`
 	Scans [][]files.Slice `json:"scans,omitempty"` // of the files that a query reads
@@ -173,8 +172,8 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 		if err != nil {
 			return plan, nil, fmt.Errorf("plan %s: %w", n.Name, err)
 		}
-		specs[i] = state.BatchSpec{Batch: i, Phase: w.Phase, Class: string(n.Type), RowsIn: rows, BytesIn: sizes[i].bytes,
-			Work: data}
+		specs[i] = state.BatchSpec{Batch: i, Phase: w.Phase, Class: string(n.Type), RowsIn: rows,
+			BytesIn: sizes[i].bytes, Work: data}
 	}
 	return plan, specs, nil
 }
@@ -187,7 +186,7 @@ func lastPhase(works []Work) (last int) {
 	return last
 }
 
-// SourcesOf says what has written each table that n reads.
+// SourcesOf returns the source of each table that n reads.
 func SourcesOf(n *script.Node, in Inputs) map[string]Source {
 	out := map[string]Source{}
 	for _, t := range in.Tables(n) {
@@ -196,7 +195,7 @@ func SourcesOf(n *script.Node, in Inputs) map[string]Source {
 	return out
 }
 
-// Source is what has written the table.
+// Source identifies the rows of the table.
 func (t *Table) Source() Source {
 	return Source{NodeKey: state.NodeKey{RunKey: t.Run, Node: t.Writer}, Identity: t.Identity}
 }
@@ -267,7 +266,7 @@ func sliceWorks(t *Table, groups [][]PartSlice) ([]Work, []size) {
 	return works, sizes
 }
 
-// batchCount is how many batches a table is read in.
+// batchCount returns the number of batches that read a table.
 func (p *Planner) batchCount(t *Table) int {
 	return int(min(p.batchesOf(t.Bytes()), batchesMax))
 }
@@ -286,8 +285,8 @@ func (p *Planner) pythonGroups(t *Table) [][]PartSlice {
 	return groups
 }
 
-// batchesOf is how many batches so many bytes make: none larger than a batch
-// should be, and enough to keep the slots busy to the end.
+// batchesOf returns the number of batches for so many bytes: none larger than wanted, and enough to keep the
+// slots busy to the end.
 func (p *Planner) batchesOf(bytes int64) int64 {
 	want := ceilDiv(bytes, p.Budget.BatchBytes)
 	if bytes > p.Budget.SmallBytes {
@@ -336,10 +335,9 @@ func cutWorks(cuts []Cut, t *Table) ([]Work, []size) {
 	return works, sizes
 }
 
-// joinBuckets is how many buckets a lookup needs, 0 if the right side is small
-// enough to be read whole by every batch: enough that what a bucket holds fits,
-// that one of the left is no more than a batch, and that one of the right,
-// which may be read only, is no more than a batch that holds none of it.
+// joinBuckets returns the number of buckets that a lookup needs, 0 if every batch can read the whole right
+// side. What a bucket holds has to fit. A bucket of the left side, and a right one that is only read, must be
+// no larger than a batch.
 func (p *Planner) joinBuckets(n *script.Node, in Inputs) int {
 	right := in.Lookup.Bytes()
 	if right <= p.Budget.BroadcastBytes {
@@ -369,8 +367,7 @@ func gathers(n *script.Node) bool {
 	})
 }
 
-// factorOf is how many times what a lookup holds has to fit into an instance's
-// memory.
+// factorOf returns the multiple of a lookup's held bytes that has to fit into an instance's memory.
 func factorOf(n *script.Node) int64 {
 	if gathers(n) {
 		return gatherFactor

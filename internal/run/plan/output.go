@@ -134,7 +134,8 @@ func fileOutput(n *script.Node, rows string, b Batch) (*engine.FileOutput, error
 	out := &engine.FileOutput{Copy: c}
 	if outfile.Needed(n.Out) {
 		out.Write = func(ctx context.Context, in *engine.Instance) (written []engine.Written, err error) {
-			made, err := outfile.Write(ctx, in, outfile.Output{Writer: n.Out, Rows: rows, Path: b.OutPath, Scratch: b.Scratch})
+			made, err := outfile.Write(ctx, in, outfile.Output{Writer: n.Out, Rows: rows, Path: b.OutPath,
+				Scratch: b.Scratch})
 			for _, f := range made {
 				written = append(written, engine.Written{Path: f.Path, Name: f.Name, Rows: f.Rows})
 			}

@@ -12,9 +12,9 @@ const (
 	// pieceRowsMin is the least that a range of rows is cut into: few, because a
 	// row of a lookup has all its matches.
 	pieceRowsMin = 16
-	// piecesOfWork is how many pieces a range of rows, and a share of the keys,
-	// are cut into: few, because each piece of the keys may read all that the
-	// batch read, and not two, because each attempt that fails has cost time.
+	// piecesOfWork is the number of pieces of a range of rows, and of a share of the keys. They are few,
+	// because each piece of the keys may read all that the batch read. Two would be too few, because each
+	// attempt that fails has cost time.
 	piecesOfWork = 4
 	// finerMax bounds how much finer than planned the keys are cut: what does
 	// not fit then is one key's.

@@ -15,7 +15,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Preview is what is known of a node before anything ran.
+// Preview describes a node before anything ran.
 type Preview struct {
 	Node      *script.Node
 	Plan      NodePlan
@@ -156,8 +156,8 @@ func (p *Planner) copiedInputs(ctx context.Context, n *script.Node, in Inputs) e
 	for _, r := range n.FileReaders() {
 		for _, u := range r.URLs {
 			if files.RemotePattern(u.URL) {
-				return &fault.Error{Kind: fault.Environment, Message: address.Redact(u.URL) + " is " + address.Where(u.URL) +
-					": it is looked at when a run begins"}
+				return &fault.Error{Kind: fault.Environment, Message: address.Redact(u.URL) + " is " +
+					address.Where(u.URL) + ": it is looked at when a run begins"}
 			}
 		}
 		urls, err := files.Expand(ctx, in.Places, r.URLs)
@@ -166,8 +166,8 @@ func (p *Planner) copiedInputs(ctx context.Context, n *script.Node, in Inputs) e
 		}
 		for _, u := range urls {
 			if address.Remote(u.URL) {
-				return &fault.Error{Kind: fault.Environment, Message: address.Redact(u.URL) + " is " + address.Where(u.URL) +
-					": it is looked at when a run begins"}
+				return &fault.Error{Kind: fault.Environment, Message: address.Redact(u.URL) + " is " +
+					address.Where(u.URL) + ": it is looked at when a run begins"}
 			}
 			if path, err := files.PathOf(in.Places.Dir, u.URL); err == nil && files.Packed(r, path) {
 				if r.Records != "" {

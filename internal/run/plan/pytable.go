@@ -54,8 +54,8 @@ func groupSlices(n *script.Node, t *Table, w Work) []PartSlice {
 	return keyed{t, groupOrder(n)}.slices(w.Cut)
 }
 
-// pyTableRelation is what the fields behind a function are computed from: its
-// rows p, and the keys of their groups r.
+// pyTableRelation returns the rows from which the fields behind a function are computed: its rows p, and the
+// keys of their groups r.
 func pyTableRelation(t *engine.Task, n *script.Node, in Inputs, b Batch) relation {
 	s := scan{table: in.Reader, slices: b.Work.Parts, paths: b.Paths}
 	if b.Work.Parts == nil {
@@ -75,7 +75,7 @@ func pyTableRelation(t *engine.Task, n *script.Node, in Inputs, b Batch) relatio
 	return rel
 }
 
-// tableProgram is what the interpreters run for a function that reads a table of this layout.
+// tableProgram returns the Python program of a function that reads a table of this layout.
 func tableProgram(t *script.PyTable, layout Layout) *python.Program {
 	table := &python.Table{Function: t.Function, Input: python.Input(t.Input), Grouped: t.GroupBy != nil ||
 		t.Whole, Arguments: map[string]json.RawMessage{}}
@@ -92,7 +92,8 @@ func tableProgram(t *script.PyTable, layout Layout) *python.Program {
 		prog.Inputs = append(prog.Inputs, python.Column{Name: name, Type: types[name], Nullable: c.Nullable})
 	}
 	for _, f := range t.Returns {
-		prog.Fields = append(prog.Fields, python.Field{Name: f.Name, Type: f.Type, Nullable: f.Nullable, Round: f.Round})
+		prog.Fields = append(prog.Fields, python.Field{Name: f.Name, Type: f.Type, Nullable: f.Nullable,
+			Round: f.Round})
 	}
 	return prog
 }
@@ -135,8 +136,8 @@ func groupedStep(n *script.Node, s scan, w Work) *engine.PythonStep {
 		c, _ := layout.column(name)
 		keys = append(keys, ident("r", c.Stored()))
 		joined = append(joined, ident("r", c.Stored())+" IS NOT DISTINCT FROM "+ident("g", c.Stored()))
-		names = append(names, fmt.Sprintf("%s || coalesce(left(CAST(%s AS VARCHAR), %d), 'NULL')", sqltext.String(name+" = "),
-			sqltext.Ident(c.Stored()), shownRunesMax))
+		names = append(names, fmt.Sprintf("%s || coalesce(left(CAST(%s AS VARCHAR), %d), 'NULL')",
+			sqltext.String(name+" = "), sqltext.Ident(c.Stored()), shownRunesMax))
 	}
 	number := sqltext.Ident(engine.GroupColumn)
 	order := prefixed("r", s.orderCols())
@@ -144,8 +145,8 @@ func groupedStep(n *script.Node, s scan, w Work) *engine.PythonStep {
 	rows := s
 	rows.fields = union(layout, n.PyTable.GroupBy, n.PyTable.Columns)
 	source := fmt.Sprintf("SELECT %s, g.%s FROM (%s) AS r JOIN %s AS g ON %s%s ORDER BY g.%s, %s",
-		strings.Join(transported(prog, layout), ", "), number, rows.sql(), engine.WindowTable, strings.Join(joined, " AND "),
-		where(Cut{Range: w.Cut.Range}), number, strings.Join(order, ", "))
+		strings.Join(transported(prog, layout), ", "), number, rows.sql(), engine.WindowTable,
+		strings.Join(joined, " AND "), where(Cut{Range: w.Cut.Range}), number, strings.Join(order, ", "))
 	s.fields = n.PyTable.GroupBy
 	return &engine.PythonStep{Program: prog, Source: source, Groups: groupsSQL(s, keys, where(w.Cut)),
 		WindowRows: windowRows(s.table), GroupName: "'(' || " + strings.Join(names, " || ', ' || ") + " || ')'"}
@@ -155,7 +156,7 @@ func groupedStep(n *script.Node, s scan, w Work) *engine.PythonStep {
 // time reads all of it: of narrow rows, a tenth of the work.
 const windowBytes = 256 << 20
 
-// windowRows is how many rows of a table are so many bytes.
+// windowRows returns how many rows of a table make a window.
 func windowRows(t *Table) int64 { return max(windowBytes*t.Rows()/max(t.Bytes(), 1), 1) }
 
 // groupsSQL is the SELECT of a bucket's groups: number, keys, and the order
@@ -176,7 +177,8 @@ func groupsSQL(s scan, keys []string, where string) string {
 		first = "min(struct_pack(" + strings.Join(packed, ", ") + "))"
 	}
 	grouped := fmt.Sprintf("SELECT %s, %s AS __first, count(*) AS %s FROM (%s) AS r%s GROUP BY %s",
-		strings.Join(keys, ", "), first, sqltext.Ident(engine.GroupRowsColumn), s.sql(), where, strings.Join(keys, ", "))
+		strings.Join(keys, ", "), first, sqltext.Ident(engine.GroupRowsColumn), s.sql(), where,
+		strings.Join(keys, ", "))
 	return fmt.Sprintf("SELECT row_number() OVER (ORDER BY __first) - 1 AS %s, * EXCLUDE (__first), %s FROM (%s)",
 		sqltext.Ident(engine.GroupColumn), strings.Join(unpacked, ", "), grouped)
 }

@@ -206,7 +206,8 @@ func (f *badFinder) openTable(ctx context.Context, db *engine.Instance) (badSour
 	if f.n.Out != nil {
 		source = s.ofFile(f.n.Out, f.b.Work)
 		if f.in.Reader.Scattered() {
-			source = fmt.Sprintf("SELECT * FROM (%s) ORDER BY %s", source, strings.Join(orderColumns(s.orderCols()), ", "))
+			source = fmt.Sprintf("SELECT * FROM (%s) ORDER BY %s", source,
+				strings.Join(orderColumns(s.orderCols()), ", "))
 		}
 	}
 	src := badSource{table: sourceTable, row: "r.rowid", order: prefixed("r", s.orderCols()),
@@ -241,8 +242,8 @@ func (f *badFinder) pairs(ctx context.Context, db *engine.Instance, src badSourc
 	layout := f.in.Reader.Layout
 	rel := tagRelation(f.n.Tag, "SELECT *, rowid AS __n FROM "+src.table, layout, nil)
 	tag := tagRef(f.n.Tag, rel)(expr.Ref{Alias: "p", Field: f.n.Tag.Field})
-	if err := execInOrder(ctx, db, fmt.Sprintf("CREATE TEMP TABLE %s AS SELECT r.*, %s AS __tag FROM %s", pairTable, tag,
-		rel.from)); err != nil {
+	if err := execInOrder(ctx, db, fmt.Sprintf("CREATE TEMP TABLE %s AS SELECT r.*, %s AS __tag FROM %s", pairTable,
+		tag, rel.from)); err != nil {
 		return src, err
 	}
 	out := src
@@ -285,11 +286,12 @@ func (f *badFinder) sideQuery() string {
 			s.fields = append(s.fields, c.Name)
 			pairs = append(pairs, sqltext.String(c.Name)+": "+ident("r", c.Stored()))
 		}
-		from = fmt.Sprintf("(SELECT b.* REPLACE (CASE WHEN b.raw IS NULL THEN left(CAST(t.raw AS VARCHAR), %d) ELSE b.raw "+
-			"END AS raw) FROM %s AS b"+
-			" LEFT JOIN (SELECT row_number() OVER (ORDER BY %s) - 1 AS n, to_json({%s}) AS raw FROM (%s) AS r) AS t ON t.n = "+
-			"b.at_row) AS b",
-			badRawChars, engine.BadTable, strings.Join(orderColumns(s.orderCols()), ", "), strings.Join(pairs, ", "), s.sql())
+		from = fmt.Sprintf("(SELECT b.* REPLACE (CASE WHEN b.raw IS NULL THEN left(CAST(t.raw AS VARCHAR), %d) ELSE "+
+			"b.raw END AS raw) FROM %s AS b"+
+			" LEFT JOIN (SELECT row_number() OVER (ORDER BY %s) - 1 AS n, to_json({%s}) AS raw FROM (%s) AS r) AS t "+
+			"ON t.n = b.at_row) AS b",
+			badRawChars, engine.BadTable, strings.Join(orderColumns(s.orderCols()), ", "),
+			strings.Join(pairs, ", "), s.sql())
 	}
 	return fmt.Sprintf("SELECT %s AS node, CAST(%d AS BIGINT) AS batch, %s FROM %s ORDER BY b.at_file, b.at_row",
 		sqltext.String(f.n.Name), f.b.Number, strings.Join(cols, ", "), from)

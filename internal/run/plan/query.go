@@ -165,8 +165,8 @@ func (p *Planner) queryTask(t *engine.Task, n *script.Node, in Inputs, layout La
 	// The query's own ORDER BY, or ours behind it, says the order; what is below
 	// has been made independent of it (package query), or runs on one thread.
 	t.OneThread, t.FreeOrder = info.OneThread, true
-	t.MemoryHint = "give more with {{set memory}}, or let the query have less at once: filter and aggregate in nodes before " +
-		"it, select only the columns that it needs; continue with {{set resume}}"
+	t.MemoryHint = "give more with {{set memory}}, or let the query have less at once: filter and aggregate in nodes " +
+		"before it, select only the columns that it needs; continue with {{set resume}}"
 	t.Explain = explainQuery(n)
 	return nil
 }
@@ -180,7 +180,7 @@ func queryKey(n *script.Node) expr.Order {
 	return key
 }
 
-// queryScan is what a batch reads of one of the query's tables.
+// queryScan returns a batch's scan of one of the query's tables.
 func queryScan(n *script.Node, in Inputs, table *Table, w Work, paths Paths) scan {
 	if w.Parts == nil {
 		return keyed{table, queryKey(n)}.scan(w.Cut, paths)
@@ -250,7 +250,8 @@ func scannedFile(f script.QueryFile, read []files.Slice, from string, trace bool
 		return []string{fmt.Sprintf("CREATE VIEW %s AS SELECT * FROM %s", name, from)}
 	case !f.Reader.Parquet:
 		return []string{fmt.Sprintf("CREATE TABLE %s AS SELECT * FROM %s", places, from),
-			fmt.Sprintf("CREATE TABLE %s AS SELECT * EXCLUDE (%s, %s) FROM %s", name, files.FileColumn, files.RowColumn, places)}
+			fmt.Sprintf("CREATE TABLE %s AS SELECT * EXCLUDE (%s, %s) FROM %s", name, files.FileColumn,
+				files.RowColumn, places)}
 	}
 	rows := []string{fmt.Sprintf("SELECT 0 AS %s, 0 AS %s WHERE false", files.FileColumn, files.RowColumn)}
 	for _, s := range read {
@@ -309,8 +310,8 @@ func resultQuery(n *script.Node, layout Layout, b Batch) string {
 	for i := range lists {
 		list := fmt.Sprintf("q.__o%d", i)
 		if at := i - len(n.Query.Inputs); at >= 0 { // of a file: places for numbers
-			beside += fmt.Sprintf(", (SELECT list(%s * %d + %s ORDER BY rowid) AS list FROM %s) AS places_%d", files.FileColumn,
-				int64(orderStride), files.RowColumn, filePlaces(info.Files[at]), at)
+			beside += fmt.Sprintf(", (SELECT list(%s * %d + %s ORDER BY rowid) AS list FROM %s) AS places_%d",
+				files.FileColumn, int64(orderStride), files.RowColumn, filePlaces(info.Files[at]), at)
 			list = fmt.Sprintf("list_select(coalesce(places_%d.list, CAST([] AS BIGINT[])), %s)", at, list)
 		}
 		names = append(names, fmt.Sprintf("__o%d", i))
@@ -375,8 +376,8 @@ func fittedSQL(f *script.Field, c script.QueryColumn, value string) string {
 		stored, lost = tried, fmt.Sprintf("(%[1]s IS NULL OR (%[2]s) IS NOT TRUE)", tried,
 			expr.InstantOfTable("make_timestamp(epoch_us("+tried+"))"))
 	case f.Type == expr.DateTime:
-		stored, lost = tried, fmt.Sprintf("(%[1]s IS NULL OR NOT %[2]s OR %[1]s <> date_trunc('millisecond', %[1]s))", tried,
-			expr.OfTable(tried))
+		stored, lost = tried, fmt.Sprintf("(%[1]s IS NULL OR NOT %[2]s OR %[1]s <> date_trunc('millisecond', %[1]s))",
+			tried, expr.OfTable(tried))
 	default:
 		stored, lost = tried, tried+" IS NULL"
 	}
@@ -402,8 +403,8 @@ func explainQuery(n *script.Node) func(context.Context, engine.Querier, error) e
 		if what, way := engine.QueryWords(message); way != "" {
 			message, hint = what, way
 		}
-		f := &fault.Error{Kind: fault.UserData, Message: message, Place: fault.Place{File: pos.File, Line: int64(pos.Line),
-			Column: pos.Col}, Hint: hint + tries}
+		f := &fault.Error{Kind: fault.UserData, Message: message, Place: fault.Place{File: pos.File,
+			Line: int64(pos.Line), Column: pos.Col}, Hint: hint + tries}
 		switch raised, _ := engine.Raised(cause); raised.Kind {
 		case raisedNull:
 			f.Place.Field, f.Hint = raised.Subject,

@@ -29,7 +29,8 @@ func reconcileRule(r *rule, c *script.Check, v keyedRows) {
 	differs := differing(c, a, b)
 	message := fmt.Sprintf("concat(%s, %s, %s, %s)", sqltext.String(c.Value.Source()+" is "),
 		shownValue(c.Value.Type(), a),
-		sqltext.String(", but "+c.Equals.Source()+" of table "+c.Target.Table.Name+" is "), shownValue(c.Equals.Type(), b))
+		sqltext.String(", but "+c.Equals.Source()+" of table "+c.Target.Table.Name+" is "),
+		shownValue(c.Equals.Type(), b))
 	r.query = fmt.Sprintf("SELECT count(*), count(*) FILTER (WHERE %s), max(%s) FROM %s", differs, message, both)
 	r.judge = func(values []any, res *state.CheckResult) error {
 		res.Checked, res.Failed = asInt(values[0]), asInt(values[1])
@@ -39,8 +40,8 @@ func reconcileRule(r *rule, c *script.Check, v keyedRows) {
 		return nil
 	}
 	r.totals = []comparedTotal{
-		{checkedTotal(c, c.Value), relation{from: fmt.Sprintf("(SELECT *, %s AS __n FROM %s) AS w WHERE %s", rowNumber(rows),
-			rows.from, condition(c, rows)),
+		{checkedTotal(c, c.Value), relation{from: fmt.Sprintf("(SELECT *, %s AS __n FROM %s) AS w WHERE %s",
+			rowNumber(rows), rows.from, condition(c, rows)),
 			row: "w.__n", refer: rows.ref, order: rows.order, unknown: rows.unknown}, ""},
 		{checkedTotal(c, c.Equals), relation{from: v.other, refer: v.ref, order: v.otherOrder, unknown: v.otherUnknown},
 			c.Target.Table.Name},
@@ -107,12 +108,13 @@ func failingGroups(c *script.Check, rows checkedRows, both, differs, message str
 		order[k] = fmt.Sprintf("__k%d", k)
 		keys[k] = sqltext.String(f+" = ") + " || " + shownValue(types[f], order[k])
 	}
-	return fmt.Sprintf("SELECT %s, concat_ws(', ', %s) || ': ' || %s AS %s, %s AS %s FROM %s WHERE %s ORDER BY %s LIMIT %d", strings.Join(cols, ", "),
-		strings.Join(keys, ", "), message, failedMessage, placeSQL(order), foundAt, both, differs, strings.Join(order, ", "),
-		max(limit, examplesMax))
+	return fmt.Sprintf("SELECT %s, concat_ws(', ', %s) || ': ' || %s AS %s, %s AS %s FROM %s WHERE %s ORDER BY "+
+		"%s LIMIT %d", strings.Join(cols, ", "),
+		strings.Join(keys, ", "), message, failedMessage, placeSQL(order), foundAt, both, differs,
+		strings.Join(order, ", "), max(limit, examplesMax))
 }
 
-// zeroOf is what an aggregate is over no rows.
+// zeroOf returns the value of an aggregate over no rows.
 func zeroOf(x *expr.Compiled) string {
 	t := x.Type()
 	if t == expr.GoInt {
@@ -139,8 +141,8 @@ func differing(c *script.Check, a, b string) string {
 	case c.Value.Type() == expr.Float || c.Equals.Type() == expr.Float:
 		as, tolerance = "DOUBLE", fmt.Sprintf("CAST('%s' AS DOUBLE)", c.Tolerance)
 	}
-	return fmt.Sprintf("(CAST(%s AS %s) <> CAST(%s AS %s) AND NOT coalesce(abs(CAST(%s AS %s) - CAST(%s AS %s)) <= %s, "+
-		"false))", a, as, b, as, a, as, b, as, tolerance)
+	return fmt.Sprintf("(CAST(%s AS %s) <> CAST(%s AS %s) AND NOT coalesce(abs(CAST(%s AS %s) - CAST(%s AS %s)) <= "+
+		"%s, false))", a, as, b, as, a, as, b, as, tolerance)
 }
 
 func isNumeric(t expr.Type) bool {

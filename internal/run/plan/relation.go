@@ -20,7 +20,8 @@ type relation struct {
 	order   []string              // SQL of the order columns, most significant first; nil: canonical as it comes
 	unknown bool                  // its rows have no numbers: they come in no order, but have one in order
 	row     string                // the number, from 0, of the row that one of its rows is of; "": rowNumber
-	keep    string                // condition that comes before any other, for rows that are computed on the way; "": none
+	// condition that comes before any other, for rows that are computed on the way; "": none
+	keep string
 
 	positions bool          // its rows have files.FileColumn and files.RowColumn
 	slices    []files.Slice // what they are positions in

@@ -53,8 +53,8 @@ func (w *Work) Locate(in Inputs) (err error) {
 			continue
 		case !ok:
 			return &fault.Error{Kind: fault.Environment,
-				Message: fmt.Sprintf("part %s of table %s, which the work was planned to read, is not in the table any more",
-					cmp.Or(s.Key, fmt.Sprint(s.Part)), t.Name()),
+				Message: fmt.Sprintf("part %s of table %s, which the work was planned to read, is not in the "+
+					"table any more", cmp.Or(s.Key, fmt.Sprint(s.Part)), t.Name()),
 				Hint: "the table was written again: begin a new run"}
 		}
 		w.Parts[i].Part = part
@@ -87,8 +87,8 @@ type scan struct {
 // Paths gives the local path of a part.
 type Paths map[string]string
 
-// orderCols is how many order columns the scan yields: one for a table in
-// canonical order, whose position serves as such.
+// orderCols returns the number of order columns of the scan: one for a table in canonical order, whose
+// position serves as such.
 func (s scan) orderCols() int {
 	if !s.order {
 		return 0

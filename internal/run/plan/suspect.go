@@ -29,7 +29,7 @@ type suspect struct {
 	print func(value string) (string, error)
 }
 
-// title is what messages call it.
+// title returns the suspect's name in messages.
 func (s suspect) title() string {
 	if s.of != nil {
 		return s.name
@@ -70,7 +70,7 @@ func (s suspect) seen(ref func(expr.Ref) string) string {
 	return "(" + s.sql(ref) + ")"
 }
 
-// valueOf is what a reference of having stands for.
+// valueOf returns the value that a reference of having stands for.
 func (s suspect) valueOf(ref expr.Ref) suspect {
 	i := slices.IndexFunc(s.of, func(v suspect) bool { return v.name == ref.Field })
 	return s.of[max(i, 0)] // the loader has looked
@@ -95,7 +95,8 @@ func (s suspect) failed(cause error, values string) *fault.Error {
 	reason, _, hint := engine.ExpressionReason(cause, s.expr.Quoted())
 	f := &fault.Error{Kind: fault.UserData, Message: s.title() + ": " + reason,
 		Place: fault.Place{Field: s.name, Value: values, Expr: s.expr.Source()},
-		Hint:  fmt.Sprintf("change the expression at %s:%d:%d, or correct the input", s.pos.File, s.pos.Line, s.pos.Col)}
+		Hint: fmt.Sprintf("change the expression at %s:%d:%d, or correct the input", s.pos.File,
+			s.pos.Line, s.pos.Col)}
 	if s.print != nil {
 		f.Hint = "leave csv.zone out, name another, or give the column a layout that shows all of it"
 	}
@@ -165,7 +166,8 @@ func columnSuspects(w *script.FileWriter) []suspect {
 	for _, c := range w.Columns {
 		out = append(out, suspect{name: c.Name, pos: c.Pos, expr: c.Expr, typ: c.Type})
 		if c.Zone != "" {
-			out = append(out, suspect{name: c.Name, what: "column", pos: c.Pos, expr: c.Expr, typ: c.Type, print: c.PrintSQL})
+			out = append(out, suspect{name: c.Name, what: "column", pos: c.Pos, expr: c.Expr, typ: c.Type,
+				print: c.PrintSQL})
 		}
 	}
 	return out

@@ -17,7 +17,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Batch is what Task needs to know of one batch besides the plan.
+// Batch holds Task's inputs for one batch besides the plan.
 type Batch struct {
 	Number   int
 	Work     Work
@@ -35,7 +35,7 @@ type Batch struct {
 	Traced   string       // of queries, with Trace: the query with lists of rowids behind its columns
 }
 
-// Read is what a batch reads of a table.
+// Read lists the slices that a batch reads of a table.
 type Read struct {
 	Table  *Table
 	Slices []PartSlice
@@ -174,8 +174,8 @@ func (p *Planner) tableTask(t engine.Task, n *script.Node, in Inputs, plan NodeP
 	return t, err
 }
 
-// relation is what a table node's fields are computed from; it adds to the
-// task what reading needs. Lookups and distinct tables have their own.
+// relation returns the rows from which a table node's fields are computed; it adds the inputs to the task.
+// Lookups and distinct tables have their own.
 func (p *Planner) relation(t *engine.Task, n *script.Node, in Inputs, b Batch) (relation, error) {
 	switch {
 	case n.Files != nil:
@@ -213,7 +213,7 @@ func sourceScan(n *script.Node, in Inputs, b Batch) scan {
 	return s
 }
 
-// sourceRelation is what sourceScan reads.
+// sourceRelation returns the rows of sourceScan.
 func sourceRelation(n *script.Node, in Inputs, b Batch) relation {
 	return scanned(sourceScan(n, in, b), in)
 }
@@ -224,8 +224,8 @@ func scanned(s scan, in Inputs) relation {
 		unknown: in.Reader.Scattered(), keep: in.Reader.keep(), positions: in.placed, slices: in.Reader.places()}
 }
 
-// rowRelation is what the fields of such a node are computed from. need says
-// that order columns are wanted in any case.
+// rowRelation returns the rows from which the fields of such a node are computed. need asks for order columns
+// in any case.
 func rowRelation(n *script.Node, in Inputs, b Batch, need bool) relation {
 	s := sourceScan(n, in, b)
 	s.order = s.order || need
@@ -261,8 +261,9 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 		if err != nil || prepare(ctx) != nil {
 			return nil
 		}
-		return atLine(ctx, db, n.Files, b.Work.Files, b.Scratch, explainExpressions(n, relation{from: positioned + " AS r"},
-			b.Work.Files)(ctx, db, cause))
+		return atLine(ctx, db, n.Files, b.Work.Files, b.Scratch,
+			explainExpressions(n, relation{from: positioned + " AS r"},
+				b.Work.Files)(ctx, db, cause))
 	}
 	rel := relation{from: reading.SQL + " AS r"}
 	if b.Trace {
@@ -342,9 +343,8 @@ func (p *Planner) partOutput(n *script.Node, in Inputs, plan NodePlan, b Batch) 
 	return out
 }
 
-// bucketRows is how many rows a row group of a part may have so that reading a
-// bucket does not read much of others: about half a bucket's. The footer costs by
-// the row groups, of whatever bucket, and so there are not too many of them.
+// bucketRows limits the rows of a part's row group, so that reading a bucket reads little of others: about
+// half a bucket's. The limit has a floor, because the footer costs by the row groups of all buckets.
 func (p *Planner) bucketRows(l Layout, b Batch) int {
 	rows := b.RowsIn
 	if rows < 0 {
@@ -388,8 +388,8 @@ func pythonStep(n *script.Node, t *Table, b Batch) *engine.PythonStep {
 	if n.BadRows != nil {
 		source = s.inOrder()
 	}
-	return &engine.PythonStep{Program: prog, Source: fmt.Sprintf("SELECT %s FROM (%s)", strings.Join(cols, ", "), source),
-		Bad: badPython(n, t, b)}
+	return &engine.PythonStep{Program: prog,
+		Source: fmt.Sprintf("SELECT %s FROM (%s)", strings.Join(cols, ", "), source), Bad: badPython(n, t, b)}
 }
 
 // badPython describes rows whose formulas fail; nil where the first one fails the node.
@@ -420,8 +420,7 @@ func atPos(p document.Pos) string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
 }
 
-// PythonProgram is what the interpreters run for a py_calc that reads a table
-// of this layout.
+// PythonProgram returns the Python program of a py_calc that reads a table of this layout.
 func PythonProgram(calc *script.PyCalc, layout Layout) *python.Program {
 	prog := &python.Program{}
 	for _, f := range calc.Code {
@@ -467,7 +466,8 @@ func distinctQuery(n *script.Node, in Inputs, layout Layout, b Batch) string {
 		order: prefixed("r", s.orderCols())}
 	where := ""
 	if !b.Work.whole() && distinctKey(n, in.Reader.Layout) == nil {
-		where = fmt.Sprintf(" WHERE %s = %d", bucketSQL(b.Work.Hash, keys, layout.keyTypes(uniqueKey(n)), b.Work.Buckets),
+		where = fmt.Sprintf(" WHERE %s = %d", bucketSQL(b.Work.Hash, keys, layout.keyTypes(uniqueKey(n)),
+			b.Work.Buckets),
 			b.Work.Bucket)
 	}
 	// DuckDB makes values anew from sort keys, or does not, as it plans: -0 is 0 in any case.
@@ -480,7 +480,8 @@ func distinctQuery(n *script.Node, in Inputs, layout Layout, b Batch) string {
 		all += " REPLACE (" + strings.Join(floats, ", ") + ")"
 	}
 	return fmt.Sprintf("SELECT %s FROM (%s) AS d%s QUALIFY row_number() OVER (PARTITION BY %s ORDER BY %s) = 1", all,
-		tableQuery(n, layout, rel, nil), where, strings.Join(keys, ", "), strings.Join(prefixed("d", s.orderCols()), ", "))
+		tableQuery(n, layout, rel, nil), where, strings.Join(keys, ", "),
+		strings.Join(prefixed("d", s.orderCols()), ", "))
 }
 
 // uniqueKey is the key of which a distinct table keeps one row each.

@@ -61,7 +61,7 @@ func (t *Table) rowsBefore(part int) (rows int64) {
 // Holder is the table that a part is of: the table itself, or a member.
 func (t *Table) Holder(part int) *Table { return t.each()[t.memberOf(part)].Table }
 
-// Name is what a table is called in messages.
+// Name returns the table's name in messages.
 func (t *Table) Name() string {
 	var names []string
 	for _, m := range t.each() {
@@ -99,8 +99,8 @@ func (s scan) memberOrder(at, part int) []string {
 	case !s.table.Scattered():
 		return []string{position + " AS __o0"}
 	case asCame(m.Parts[part-m.first]) && len(own) > 0: // the numbers that its rows would have got
-		position = fmt.Sprintf("(CAST(file_index AS BIGINT) + %d) * %d + file_row_number + %d", m.Parts[part-m.first].Batch,
-			int64(orderStride), m.rowsBefore(part-m.first)+1)
+		position = fmt.Sprintf("(CAST(file_index AS BIGINT) + %d) * %d + file_row_number + %d",
+			m.Parts[part-m.first].Batch, int64(orderStride), m.rowsBefore(part-m.first)+1)
 		if own = []string{position}; s.table.members == nil {
 			return []string{position + " AS __o0"}
 		}

@@ -23,7 +23,8 @@ func TestTogether(t *testing.T) {
 	db := openDB(t, dir)
 	paths := Paths{}
 	table := func(name string, layout Layout, parts ...string) *Table {
-		out := &Table{Layout: layout, Node: &script.Node{Name: name, Table: &script.TableWriter{Name: name}}, Writer: name}
+		out := &Table{Layout: layout, Node: &script.Node{Name: name, Table: &script.TableWriter{Name: name}},
+			Writer: name}
 		for i, query := range parts {
 			key := fmt.Sprintf("%s-%d", name, i)
 			paths[key] = filepath.Join(dir, key+".parquet")
@@ -43,7 +44,8 @@ func TestTogether(t *testing.T) {
 		"SELECT 'e' AS v, 2 AS k, 'x' AS Note_1 UNION ALL SELECT 'f', 1, NULL")
 	deep := table("deep", Layout{Columns: []Column{k, v}, OrderCols: 2},
 		"SELECT 1 AS k, 'h' AS v, 7 AS __o0, NULL AS __o1 UNION ALL SELECT 3, 'g', 7, 1")
-	sorted := table("sorted", Layout{Columns: []Column{k, v}, OrderCols: 1, Sort: []SortColumn{{Column: "v", Desc: true}}},
+	sorted := table("sorted", Layout{Columns: []Column{k, v}, OrderCols: 1,
+		Sort: []SortColumn{{Column: "v", Desc: true}}},
 		"SELECT 1 AS k, 'y' AS v, create_sort_key('y', 'DESC NULLS LAST') AS __o0 UNION ALL SELECT 2, 'z', "+
 			"create_sort_key('z', 'DESC NULLS LAST')")
 

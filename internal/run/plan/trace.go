@@ -136,7 +136,7 @@ type TraceStep struct {
 	SQL   string
 }
 
-// Role is what rows are to the row that is made of them.
+// Role is the part that input rows play for the row that is made of them.
 type Role string
 
 // The roles.
@@ -162,8 +162,9 @@ func TraceSteps(n *script.Node, in Inputs, layout Layout, rows string, paths Pat
 		left, right := in.Reader.width(), in.Lookup.width()
 		return []TraceStep{
 			{Table: in.Reader, Role: RoleLeft, SQL: passOn(rows, 0, left)},
-			{Table: in.Lookup, Role: RoleRight, SQL: passOn(rows, left, right) + fmt.Sprintf(" WHERE t.__o%d IS NOT NULL",
-				left)},
+			{Table: in.Lookup, Role: RoleRight,
+				SQL: passOn(rows, left, right) + fmt.Sprintf(" WHERE t.__o%d IS NOT NULL",
+					left)},
 		}
 	case n.Lookup != nil:
 		return []TraceStep{
@@ -269,8 +270,8 @@ func (t *Table) MemberSteps(rows string, paths Paths) []TraceStep {
 			step.SQL = "SELECT * FROM " + rows
 		case !t.Scattered():
 			first := int64(m.first) * orderStride
-			step.SQL = fmt.Sprintf("SELECT t.n, t.total, t.nth, t.__o0 - %d AS __o0 FROM %s AS t WHERE t.__o0 >= %d AND "+
-				"t.__o0 < %d", first, rows, first, first+int64(len(m.Parts))*orderStride)
+			step.SQL = fmt.Sprintf("SELECT t.n, t.total, t.nth, t.__o0 - %d AS __o0 FROM %s AS t WHERE t.__o0 >= %d "+
+				"AND t.__o0 < %d", first, rows, first, first+int64(len(m.Parts))*orderStride)
 		default:
 			step.Scans = true
 			s := allOf(m.Table, nil, paths)
@@ -280,8 +281,8 @@ func (t *Table) MemberSteps(rows string, paths Paths) []TraceStep {
 			if m.Layout.OrderCols == 0 { // numbered by its place among the parts of all
 				key = fmt.Sprintf("create_sort_key(m.__o0 + %d, 'ASC NULLS LAST')", int64(m.first)*orderStride)
 			}
-			step.SQL = fmt.Sprintf("SELECT t.n, t.total, t.nth, %s FROM %s AS t JOIN (%s) AS m ON t.__o0 = %d AND t.__o1 = %s",
-				strings.Join(prefixed("m", len(own)), ", "), rows, s.sql(), at, key)
+			step.SQL = fmt.Sprintf("SELECT t.n, t.total, t.nth, %s FROM %s AS t JOIN (%s) AS m ON t.__o0 = %d AND "+
+				"t.__o1 = %s", strings.Join(prefixed("m", len(own)), ", "), rows, s.sql(), at, key)
 		}
 		out = append(out, step)
 	}
@@ -294,8 +295,9 @@ func BatchRows(t *Table, w Work, n int64, paths Paths) string {
 	if w.Parts != nil {
 		s.slices = w.Parts
 	}
-	return fmt.Sprintf("SELECT CAST(%d AS BIGINT) AS n, %s FROM (%s) AS s", n, strings.Join(prefixed("s", s.orderCols()),
-		", "), s.sql())
+	return fmt.Sprintf("SELECT CAST(%d AS BIGINT) AS n, %s FROM (%s) AS s", n,
+		strings.Join(prefixed("s", s.orderCols()),
+			", "), s.sql())
 }
 
 // RowAt is n, which is 1, and the order columns of a row of a table, counted from 1.

@@ -125,7 +125,8 @@ func packed(b *testing.B, path string, accountColumn, dateColumn int) map[string
 	require.NoError(b, err)
 	texts := map[string]*strings.Builder{}
 	for _, row := range rows[1:] {
-		if date := row[dateColumn]; date < "2020-12-31" || date > "2022-12-31" || date == "2020-12-31" && len(row) == 5 {
+		if date := row[dateColumn]; date < "2020-12-31" || date > "2022-12-31" ||
+			date == "2020-12-31" && len(row) == 5 {
 			continue
 		}
 		t := texts[row[accountColumn]]

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// goneLimit is what guarantees.md promises of descendants, on a machine that has time for
-	// them.
+	// goneLimit is the limit that guarantees.md promises for the end of descendants, on a machine that has
+	// time for them.
 	goneLimit = 2 * time.Second
 
 	runnerArgument = "__pool" // a process that runs a pool, to be killed
 	cgroupsName    = "THALWEG_TEST_CGROUPS"
 )
 
-// testCgroups is what a test lets the keeper try: it names it in the environment of the interpreters.
+// testCgroups returns the cgroup versions that the keeper may try, from the environment of the interpreters.
 func testCgroups() []int {
 	switch os.Getenv(cgroupsName) {
 	case "none":
@@ -192,7 +192,8 @@ func TestCancelEndsEverything(t *testing.T) {
 		ready := filepath.Join(dir, "ready")
 		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1})
 		prog := familyProgram(dir,
-			fmt.Sprintf("open(%q, 'w').close(); signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65)); 7 ** 7 ** 9", ready))
+			fmt.Sprintf("open(%q, 'w').close(); signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65)); 7 ** 7 ** 9",
+				ready))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go func() {

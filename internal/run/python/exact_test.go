@@ -93,32 +93,35 @@ func TestTableResultsAreNotCut(t *testing.T) {
 			"has more than the milliseconds", ms},
 		{"pandas", "[None, pandas.Timestamp('2024-01-02T03:04:05.123000001Z')]", expr.DateTime,
 			"has more than the milliseconds", ms},
-		{"polars", "polars.Series([None, '2024-01-02T03:04:05.123000001']).str.to_datetime(time_unit='ns')", expr.DateTime,
-			"has more than the milliseconds", ms},
+		{"polars", "polars.Series([None, '2024-01-02T03:04:05.123000001']).str.to_datetime(time_unit='ns')",
+			expr.DateTime, "has more than the milliseconds", ms},
 		{"pyarrow", "pyarrow.array([None, 1704164645123000001], pyarrow.timestamp('ns'))", expr.DateTime,
 			"has more than the milliseconds", ms},
 
 		{"numpy", "numpy.array(['NaT', '2024-01-02T03:04:05.123456789'], dtype='datetime64[ns]')", expr.Instant,
 			"has digits below the microsecond", us},
 		{"polars", "polars.Series([None, " +
-			"'2024-01-02T03:04:05.123456789']).str.to_datetime(time_unit='ns').dt.replace_time_zone('UTC')", expr.Instant,
-			"has digits below the microsecond", us},
+			"'2024-01-02T03:04:05.123456789']).str.to_datetime(time_unit='ns').dt.replace_time_zone('UTC')",
+			expr.Instant, "has digits below the microsecond", us},
 		{"pyarrow", "pyarrow.array([None, 1704164645123456789], pyarrow.timestamp('ns', 'UTC'))", expr.Instant,
 			"has digits below the microsecond", us},
 		{"pandas", "[None, pandas.Timestamp('2024-01-02T03:04:05.123456789Z')]", expr.Instant,
 			"has digits below the microsecond", us},
-		{"math", "[None, 2**53 + 1]", expr.Float, "9007199254740993 has more than the digits of a float", float64(1 << 53)},
+		{"math", "[None, 2**53 + 1]", expr.Float, "9007199254740993 has more than the digits of a float",
+			float64(1 << 53)},
 		{"math", "[1.5, -2**60 - 1]", expr.Float, "has more than the digits of a float", float64(-1 << 60)},
 		{"numpy", "numpy.array([1, 2**53 + 1])", expr.Float, "has more than the digits of a float", float64(1 << 53)},
-		{"pandas", "pandas.Series([pandas.NA, 2**53 + 1], dtype='Int64')", expr.Float, "has more than the digits of a float",
-			float64(1 << 53)},
+		{"pandas", "pandas.Series([pandas.NA, 2**53 + 1], dtype='Int64')", expr.Float,
+			"has more than the digits of a float", float64(1 << 53)},
 		{"datetime", "[None, datetime.datetime(2024, 1, 2)]", expr.Instant, "has no time zone", nil},
 
 		{"datetime", "[None, datetime.datetime(2024, 1, 2, 3)]", expr.Date, "has a time of the day", nil},
 		{"numpy", "numpy.array(['NaT', '2024-01-02T00:00:00.000000001'], dtype='datetime64[ns]')", expr.Date,
 			"has a time of the day", nil},
-		{"pandas", "[None, pandas.Timestamp('2024-01-02T00:00:00.000000001')]", expr.Date, "has a time of the day", nil},
-		{"numpy", "numpy.array(['NaT', '300000-01-02'], dtype='datetime64[D]')", expr.Date, "expected a datetime.date", nil},
+		{"pandas", "[None, pandas.Timestamp('2024-01-02T00:00:00.000000001')]", expr.Date,
+			"has a time of the day", nil},
+		{"numpy", "numpy.array(['NaT', '300000-01-02'], dtype='datetime64[D]')", expr.Date,
+			"expected a datetime.date", nil},
 		{"numpy", "numpy.array([0, 2**62], dtype='datetime64[s]')", expr.DateTime, "expected a datetime.datetime", nil},
 
 		{"decimal", "[None, decimal.Decimal('1.08754321')]", expr.Decimal,
@@ -133,7 +136,8 @@ func TestTableResultsAreNotCut(t *testing.T) {
 		{"decimal", "[None, decimal.Decimal('1e999999')]", wide, "does not fit into a decimal(38,20)", nil},
 		{"decimal", "[None, decimal.Decimal('nan')]", wide, "NaN is not a number that a field can hold", nil},
 		{"decimal", "[None, decimal.Decimal('sNaN')]", wide, "sNaN is not a number that a field can hold", nil},
-		{"decimal", "[None, decimal.Decimal('-Infinity')]", wide, "-Infinity is not a number that a field can hold", nil},
+		{"decimal", "[None, decimal.Decimal('-Infinity')]", wide, "-Infinity is not a number that a field can hold",
+			nil},
 		{"decimal", "[None, float('inf')]", wide, "inf is not a number that a field can hold", nil},
 		{"numpy", "numpy.array([1, numpy.inf])", narrow, "inf is not a number that a field can hold", nil},
 
@@ -191,7 +195,8 @@ func TestTableResultsThatFitExactly(t *testing.T) {
 	} {
 		t.Run(c.value+" "+c.typ.String(), func(t *testing.T) {
 			pool := pools.of(t, c.module)
-			got, err := returnedOf(t, pool, c.typ, false, "import decimal, "+c.module, "def f(rows): return {'v': "+c.value+"}")
+			got, err := returnedOf(t, pool, c.typ, false, "import decimal, "+c.module,
+				"def f(rows): return {'v': "+c.value+"}")
 			require.NoError(t, err, "%s", detail(err))
 			require.Equal(t, []any{c.want}, got)
 		})

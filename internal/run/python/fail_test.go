@@ -160,7 +160,8 @@ func TestProcessEnds(t *testing.T) {
 		{"exit", "os._exit(3)", fault.Script, "row 8: the Python process ended (exit status 3)"},
 		{"segmentation fault", "os.kill(os.getpid(), signal.SIGSEGV)", fault.Script,
 			"row 8: the Python process crashed (segmentation fault)"},
-		{"killed", "os.kill(os.getpid(), signal.SIGKILL)", fault.Environment, "row 8: the system killed the Python process"},
+		{"killed", "os.kill(os.getpid(), signal.SIGKILL)", fault.Environment,
+			"row 8: the system killed the Python process"},
 		{"descriptors", "os.closerange(3, 7)", fault.Script, ": the Python process ended"},
 		{"protocol", "os.write(4, b'x' * 100)", fault.Script, "is not understood"},
 		{"large message", "os.write(4, b'\\x02' + b'\\0' * 7 + b'\\xff' * 7 + b'\\0')", fault.Script,
@@ -309,8 +310,8 @@ func TestMemoryLimit(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1, MemoryBytes: 128 << 20})
-				f := runFault(t, pool, intProgram("grow(r.n)", "kept = None", "def grow(n):", "  if n == 7:", "    "+body,
-					"  return n"), 20)
+				f := runFault(t, pool, intProgram("grow(r.n)", "kept = None", "def grow(n):",
+					"  if n == 7:", "    "+body, "  return n"), 20)
 				require.Equal(t, fault.Script, f.Kind, "%v", f)
 				require.Equal(t, int64(8), f.Place.Record)
 				require.Equal(t, hintMemory, f.Hint, "%v\n%s", f, f.Detail)
@@ -349,7 +350,8 @@ exec(sys.stdin.read())' "$@"`
 			pool := newTestPool(t, Config{Interpreter: writeScript(t, "#!/bin/sh\n"+script+"\n"), Size: 1,
 				MemoryBytes: 128 << 20})
 			_, err := pool.Run(t.Context(), intProgram("1"), ints(5), discard)
-			require.Regexp(t, `cannot work with (128|256) MiB of address space: it has mapped [0-9]+ MiB before it has done anything`, err)
+			require.Regexp(t, `cannot work with (128|256) MiB of address space: it has mapped [0-9]+ MiB before it `+
+				`has done anything`, err)
 			require.Equal(t, fault.Environment, fault.Of(err).Kind)
 			require.Contains(t, fault.Of(err).Hint, "{{set memory}}")
 		})

@@ -21,12 +21,14 @@ import (
 const (
 	maxValueChars = 200
 
-	hintMemory     = "make the formula need less at a time, or allow a Python process more memory"
-	hintRowTime    = "see whether it can end at all; if it is merely slow, allow a row more time with {{set row-timeout}}"
-	hintCallTime   = "see whether it can end at all; if it is merely slow, allow a call more time with {{set group-timeout}}"
+	hintMemory  = "make the formula need less at a time, or allow a Python process more memory"
+	hintRowTime = "see whether it can end at all; if it is merely slow, allow a row more time with {{set " +
+		"row-timeout}}"
+	hintCallTime = "see whether it can end at all; if it is merely slow, allow a call more time with {{set " +
+		"group-timeout}}"
 	hintImportTime = "importing takes too long: see what the files do when they are imported"
-	hintKilled     = "probably the machine was out of memory: run fewer Python processes, or give each a memory limit, " +
-		"so that the formula is told"
+	hintKilled     = "probably the machine was out of memory: run fewer Python processes, or give each a memory " +
+		"limit, so that the formula is told"
 	hintExit = "a formula, or a library that it uses, has ended the whole interpreter"
 )
 
@@ -110,8 +112,8 @@ func loadFault(prog *program, f *failure, interpreter string) *fault.Error {
 	}
 	switch {
 	case f.Type == "ModuleNotFoundError":
-		out.Hint = fmt.Sprintf("install the module for the interpreter %s, name one that has it with {{set python}}, or look "+
-			"whether its name is right", interpreter)
+		out.Hint = fmt.Sprintf("install the module for the interpreter %s, name one that has it with {{set python}}, "+
+			"or look whether its name is right", interpreter)
 	case f.Category == "memory":
 		out.Hint = hintMemory
 	case f.Category == "timeout":
@@ -176,8 +178,9 @@ func stoppedFault(p *process, c *chunk) *fault.Error {
 	out := fault.New(fault.Environment, "")
 	out.Retryable = true
 	out.Hint = "let it go on, instead of stopping it"
-	p.locate(out, c, rowNone, fmt.Sprintf("the Python process was stopped from outside (SIGSTOP) for %s, and killed then",
-		stallTimeout))
+	p.locate(out, c, rowNone,
+		fmt.Sprintf("the Python process was stopped from outside (SIGSTOP) for %s, and killed then",
+			stallTimeout))
 	return out
 }
 

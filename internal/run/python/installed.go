@@ -49,7 +49,7 @@ func Installed(ctx context.Context, interpreter, self string) (map[string]string
 	return out, nil
 }
 
-// Version is what an interpreter is: "CPython 3.11.2". "" is python3.
+// Version returns the name and version of an interpreter: "CPython 3.11.2". "" is python3. "" is python3.
 func Version(ctx context.Context, interpreter, self string) (string, error) {
 	ctx, cancel := awake.WithTimeout(ctx, versionTimeout)
 	defer cancel()

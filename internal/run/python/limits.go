@@ -51,7 +51,8 @@ const (
 	watchParts      = 20 // of RowTimeout between two looks
 	memoryInterval  = 100 * time.Millisecond
 	recycleInterval = 5 * time.Second
-	recycleGrowth   = 1.5 // times its memory after the first chunk: a process that is simply large is not replaced for it
+	// times its memory after the first chunk: a process that is simply large is not replaced for it
+	recycleGrowth = 1.5
 
 	oldestMajor, oldestMinor = 3, 9
 )

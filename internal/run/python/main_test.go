@@ -192,10 +192,10 @@ func (c *stillClock) now() time.Time {
 	return c.at
 }
 
-// stillAgain is how long whatever is told to end has for it before the limit passes again.
+// stillAgain is the time that a process has to end when it is told to, before the limit passes again.
 const stillAgain = 10 * time.Second
 
-// stillLimit is what the limits of pools with a stillClock are at most.
+// stillLimit is the highest limit of pools with a stillClock.
 const stillLimit = time.Hour
 
 // requireWorks shows that a pool is still good.

@@ -32,6 +32,6 @@ func kindTree(t expr.Type) any {
 		digits, scale := t.Digits()
 		return fmt.Sprintf("%s%d:%d", wireDecimal, digits, scale)
 	}
-	return map[expr.Type]wireKind{expr.String: wireString, expr.Int: wireInt, expr.Float: wireFloat, expr.Bool: wireBool,
-		expr.DateTime: wireDatetime, expr.Date: wireDate, expr.Instant: wireInstant}[t]
+	return map[expr.Type]wireKind{expr.String: wireString, expr.Int: wireInt, expr.Float: wireFloat,
+		expr.Bool: wireBool, expr.DateTime: wireDatetime, expr.Date: wireDate, expr.Instant: wireInstant}[t]
 }

@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/base/keeper"
 )
 
-// Config says how a pool runs its interpreters. Zero values are defaults.
+// Config configures a pool of interpreters. Zero values are defaults.
 type Config struct {
 	Interpreter string // "python3" if empty; looked for in PATH if it has no slash
 	Size        int    // number of processes; GOMAXPROCS if 0
@@ -29,8 +29,8 @@ type Config struct {
 	MaxChunkBytes  int64
 	MaxResultBytes int64  // results of one chunk; DefaultMaxResultBytes
 	Dir            string // working directory of the interpreters; ours if empty
-	// executable that is a keeper when it is called as one (package keeper), so that what formulas start ends with them;
-	// "": process groups do what they can
+	// executable that is a keeper when it is called as one (package keeper), so that what formulas start ends with
+	// them; "": process groups do what they can
 	Keeper string
 	// "NAME=value": the interpreters' environment, beyond PATH, HOME and LANG of ours, TZ=UTC, PYTHONHASHSEED=0, PyPy's
 	// limits and one thread for libraries
@@ -106,7 +106,8 @@ func NewPool(cfg Config) (*Pool, error) {
 	}
 	if cfg.MemoryBytes > 0 && cfg.MemoryBytes < MinMemoryBytes {
 		return nil, fault.New(fault.Environment,
-			"%d bytes of memory are too few for a Python process: at least %d are needed", cfg.MemoryBytes, MinMemoryBytes)
+			"%d bytes of memory are too few for a Python process: at least %d are needed",
+			cfg.MemoryBytes, MinMemoryBytes)
 	}
 	path, err := Find(cfg.Interpreter)
 	if err != nil {

@@ -49,7 +49,7 @@ const (
 	rowImport = -2
 )
 
-// settings is what worker.py is started with.
+// settings is the start message of worker.py.
 type settings struct {
 	RequestsFD  int   `json:"requests_fd"`
 	ResponsesFD int   `json:"responses_fd"`
@@ -391,7 +391,7 @@ func (p *process) release() {
 	}
 }
 
-// crashLog is what was written about where a process was when it ended.
+// crashLog returns the end of the crash log, which shows where the process was when it ended.
 func (p *process) crashLog() string {
 	info, err := p.crash.Stat()
 	if err != nil {
@@ -430,8 +430,8 @@ func (p *process) spent() time.Duration {
 func (p *process) usable(path string) error {
 	if h := p.hello; h.TooSmall {
 		f := fault.New(fault.Environment,
-			"the Python interpreter %s cannot work with %s of address space: it has mapped %s before it has done anything",
-			path, mebibytes(h.Limit), mebibytes(h.Mapped))
+			"the Python interpreter %s cannot work with %s of address space: it has mapped %s before it has "+
+				"done anything", path, mebibytes(h.Limit), mebibytes(h.Mapped))
 		f.Hint = hintRoom
 		return f
 	}

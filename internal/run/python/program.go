@@ -10,16 +10,16 @@ import (
 	"thalweg/internal/lang/expr"
 )
 
-// Program is what the interpreters run for one node. It is not changed once used.
+// Program is the Python code of one node. It is not changed once used. It is not changed once used.
 type Program struct {
 	Files  []Source // imported in order, once per process, into one module of this program alone
 	Inputs []Column // r.* columns, in the order in which rows carry them
 	Fields []Field  // p.* fields, in the order in which they depend on one another
-	// how decimal2 inputs appear in Python: Plain is int where it is whole, else float, the nearest to the decimal; Rich
-	// is decimal.Decimal
+	// how decimal2 inputs appear in Python: Plain is int where it is whole, else float, the nearest to the decimal;
+	// Rich is decimal.Decimal
 	Decimals Form
-	// how datetimes appear in Python, both ways: Plain is text, 2006-01-02T15:04:05.000+00:00; Rich is datetime.datetime
-	// in UTC
+	// how datetimes appear in Python, both ways: Plain is text, 2006-01-02T15:04:05.000+00:00; Rich is
+	// datetime.datetime in UTC
 	Datetimes Form
 	Dir       string // working directory of its code; "": that of the last that had one
 	// a function over many rows at once, instead of the fields' expressions; the two Forms then have no meaning
@@ -54,7 +54,7 @@ type Field struct {
 // Form chooses between the two Python types of a column type.
 type Form uint8
 
-// Plain is what Capillaries' formulas expect.
+// Plain is the form that Capillaries' formulas expect.
 const (
 	Plain Form = iota
 	Rich
@@ -75,7 +75,7 @@ func (c Cents) String() string {
 // DatetimeLayout is the text form of datetimes in Python, always in UTC.
 const DatetimeLayout = "2006-01-02T15:04:05.000-07:00"
 
-// wireKind is how a column travels; worker.py has the same names.
+// wireKind is the encoding of a column on the wire; worker.py has the same names.
 type wireKind string
 
 const (
@@ -173,7 +173,8 @@ func prepare(p *Program, collect bool) (*program, error) {
 	if len(p.Fields) == 0 {
 		return nil, fault.New(fault.Bug, "a Python program without fields")
 	}
-	spec := programSpec{Dir: p.Dir, Collect: collect, Files: []fileSpec{}, Inputs: []valueSpec{}} // empty lists, not null
+	// empty lists, not null
+	spec := programSpec{Dir: p.Dir, Collect: collect, Files: []fileSpec{}, Inputs: []valueSpec{}}
 	for _, f := range p.Files {
 		spec.Files = append(spec.Files, fileSpec(f))
 	}
@@ -181,7 +182,8 @@ func prepare(p *Program, collect bool) (*program, error) {
 	for _, c := range p.Inputs {
 		v := valueSpec{Name: c.Name, Kind: p.kind(c.Type, true), Nullable: c.Nullable}
 		if v.Kind == "" || seen["r."+c.Name] {
-			return nil, fault.New(fault.Bug, "Python input r.%s of type %s is given twice or has no such type", c.Name, c.Type)
+			return nil, fault.New(fault.Bug, "Python input r.%s of type %s is given twice or has no such type", c.Name,
+				c.Type)
 		}
 		seen["r."+c.Name] = true
 		spec.Inputs = append(spec.Inputs, v)
@@ -190,7 +192,8 @@ func prepare(p *Program, collect bool) (*program, error) {
 		v := valueSpec{Name: f.Name, Kind: p.kind(f.Type, false), Expr: strings.TrimSpace(f.Expr), Nullable: f.Nullable,
 			Round: f.Round}
 		if v.Kind == "" || seen["p."+f.Name] {
-			return nil, fault.New(fault.Bug, "Python field p.%s of type %s is given twice or has no such type", f.Name, f.Type)
+			return nil, fault.New(fault.Bug, "Python field p.%s of type %s is given twice or has no such type", f.Name,
+				f.Type)
 		}
 		seen["p."+f.Name] = true
 		spec.Fields = append(spec.Fields, v)

@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-// Stats is what a Run has used.
+// Stats sums up the resources that a Run has used.
 type Stats struct {
 	Rows      int64         // emitted
 	Chunks    int64         // computed
@@ -138,7 +138,8 @@ func (r *run) read(next func() (Row, error)) error {
 			r.pool.ended(r) // before the last chunk is offered
 		}
 		if enc.rows > 0 {
-			c := &chunk{run: r, first: total, rows: enc.rows, weight: enc.rows, columns: enc.encode(), done: make(chan struct{})}
+			c := &chunk{run: r, first: total, rows: enc.rows, weight: enc.rows, columns: enc.encode(),
+				done: make(chan struct{})}
 			total += int64(enc.rows)
 			enc.reset()
 			if err := r.submit(c); err != nil {

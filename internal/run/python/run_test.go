@@ -78,7 +78,8 @@ func TestExpressions(t *testing.T) {
 			Fields: []Field{
 				{Name: "a", Type: expr.String, Expr: "'r.n' + str(r.n) + \"p.a\""},
 				{Name: "b", Type: expr.String, Expr: "describe(r_n + p.a)"},
-				{Name: "lambda", Type: expr.String, Expr: "\n  f\"{p.a}\" +\n  ''.join(c for c in p.b if c != str(r.n)) "},
+				{Name: "lambda", Type: expr.String,
+					Expr: "\n  f\"{p.a}\" +\n  ''.join(c for c in p.b if c != str(r.n)) "},
 				{Name: "x", Type: expr.Int, Expr: "Point(r.n).x"},
 				{Name: "name", Type: expr.String, Expr: "__name__[:16] + __file__"},
 			},
@@ -426,7 +427,8 @@ func TestEnvironmentIsOurs(t *testing.T) {
 		Files: source("import os, sys, time"),
 		Fields: []Field{{Name: "env", Type: expr.String,
 			Expr: "' '.join(sorted(set(os.environ) - {'PATH', 'HOME', 'LANG'}))"},
-			{Name: "zone", Type: expr.String, Expr: "time.tzname[0]"}, {Name: "hash", Type: expr.Int, Expr: "hash('stable')"}},
+			{Name: "zone", Type: expr.String, Expr: "time.tzname[0]"}, {Name: "hash", Type: expr.Int,
+				Expr: "hash('stable')"}},
 	}
 	var first []any
 	for range 2 {
@@ -453,7 +455,8 @@ func TestLargeRows(t *testing.T) {
 			Inputs: []Column{{Name: "s", Type: expr.String}},
 			Fields: []Field{{Name: "s", Type: expr.String, Expr: "r.s + '!'"}},
 		}
-		texts := []string{strings.Repeat("x", 600_000), strings.Repeat("ü", 300_000), "small", strings.Repeat("z", 9_000_000)}
+		texts := []string{strings.Repeat("x", 600_000), strings.Repeat("ü", 300_000), "small",
+			strings.Repeat("z", 9_000_000)}
 		i := -1
 		k := 0
 		stats, err := pool.Run(t.Context(), prog, func() (Row, error) {
@@ -498,8 +501,8 @@ func TestWindowBoundsWhatIsHeld(t *testing.T) {
 	ahead, most := 0, 0
 	path := touchFile(t)
 	prog := &Program{
-		Files: source("import os, time", "def first(n):", "  while n == 0 and not os.path.exists("+fmt.Sprintf("%q", path)+
-			"): time.sleep(0.01)", "  return n"),
+		Files: source("import os, time", "def first(n):", "  while n == 0 and not os.path.exists("+
+			fmt.Sprintf("%q", path)+"): time.sleep(0.01)", "  return n"),
 		Inputs: []Column{{Name: "n", Type: expr.Int}, {Name: "s", Type: expr.String}},
 		Fields: []Field{{Name: "n", Type: expr.Int, Expr: "first(r.n)"}, {Name: "s", Type: expr.String, Expr: "r.s"}},
 	}

@@ -33,7 +33,7 @@ type slot struct {
 	time     *stopwatch // of proc
 }
 
-// sight is what was last seen of a process, and since when.
+// sight is the last observation of a process, and its time.
 type sight struct {
 	row, sequence int64
 	since         time.Time
@@ -405,7 +405,7 @@ func startFault(p *process, cfg *Config, path string, err error) error {
 	return f
 }
 
-// hintRoom is what gives a process more memory.
+// hintRoom is the hint for a process that needs more memory.
 const hintRoom = "give the run more memory ({{set memory}}), or fewer processes ({{set cores}})"
 
 func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20) }

@@ -33,7 +33,7 @@ func newStopwatch(every time.Duration, pid func() int) *stopwatch {
 		cpu: func() time.Duration { return cpuOf(pid()) }}
 }
 
-// look is how much time the process has had so far, and how much has passed here.
+// look returns the time that the process has had so far, and the time that has passed here.
 func (w *stopwatch) look() (spent, passed time.Duration) {
 	at, used := w.clock.Look(), w.cpu()
 	step, computed := at-w.at, max(used-w.used, 0)

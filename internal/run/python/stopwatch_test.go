@@ -34,8 +34,8 @@ func TestStopwatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now, used := time.Now(), time.Duration(0)
-			w := &stopwatch{clock: awake.New(step, func() time.Time { return now }), state: func() byte { return c.state },
-				cpu: func() time.Duration { return used }}
+			w := &stopwatch{clock: awake.New(step, func() time.Time { return now }),
+				state: func() byte { return c.state }, cpu: func() time.Duration { return used }}
 			for range 10 {
 				now, used = now.Add(c.passes), used+c.uses
 				w.look()

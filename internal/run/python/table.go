@@ -51,7 +51,7 @@ func (t *Table) spec() *tableSpec {
 	return s
 }
 
-// timeout is what one step of the program may take: a row, or a call.
+// timeout limits one step of the program: a row, or a call.
 func (p *program) timeout(cfg *Config) time.Duration {
 	if p.Table != nil {
 		return cfg.GroupTimeout
@@ -59,7 +59,7 @@ func (p *program) timeout(cfg *Config) time.Duration {
 	return cfg.RowTimeout
 }
 
-// call is what one call of the function gets.
+// call describes the rows of one call of the function.
 type call struct {
 	group int64 // as next numbers it
 	first int64 // rows of the Run before it
@@ -148,7 +148,8 @@ func (in *callReader) read() error {
 }
 
 func (in *callReader) chunk() *chunk {
-	c := &chunk{run: in.run, rows: len(in.calls), calls: in.calls, at: -1, columns: in.columns, done: make(chan struct{})}
+	c := &chunk{run: in.run, rows: len(in.calls), calls: in.calls, at: -1, columns: in.columns,
+		done: make(chan struct{})}
 	for _, one := range in.calls {
 		c.weight += one.rows
 	}
@@ -360,7 +361,8 @@ func (s *slot) moduleFault(prog *program, f *failure) *fault.Error {
 	out := fault.New(fault.Environment,
 		"input: %s needs the Python module %s, which the interpreter %s (%s %d.%d) cannot import: %s",
 		prog.Table.Input, module, s.pool.path, s.proc.hello.Implementation, v[0], v[1], f.Message)
-	out.Hint = fmt.Sprintf("install %s for it, name an interpreter that has it with {{set python}}, or use input: lists", module)
+	out.Hint = fmt.Sprintf("install %s for it, name an interpreter that has it with {{set python}}, or use "+
+		"input: lists", module)
 	return out
 }
 

@@ -77,7 +77,8 @@ func TestTableCallsEachGroupOnceAndInOrder(t *testing.T) {
 			case 0:
 				want = append(want, tableRow{group, 0, fmt.Sprint(sum, "sum")})
 			case 2:
-				want = append(want, tableRow{group, 0, fmt.Sprint(last, "last")}, tableRow{group, 1, fmt.Sprint(count, "")})
+				want = append(want, tableRow{group, 0, fmt.Sprint(last, "last")},
+					tableRow{group, 1, fmt.Sprint(count, "")})
 			}
 			sum, count = 0, 0
 		}
@@ -207,10 +208,11 @@ func TestTableInputTypes(t *testing.T) {
 			t.Parallel()
 			pool := newTestPool(t, Config{Interpreter: pythonWith(t, modules[input]), Size: 1})
 			prog := everyType(input, "def f(rows, kind):",
-				"    def name(v): return str(getattr(v, 'dtype', None) or (v.type if hasattr(v, 'type') else type(v[0]).__name__))",
+				"    def name(v): return str(getattr(v, 'dtype', None) or (v.type if hasattr(v, 'type') else "+
+					"type(v[0]).__name__))",
 				"    text = type(rows).__name__ + ''.join(' %s=%s' % (k, name(rows[k])) for k in 'bdistx')",
-				"    return [{'s': text, 'i': kind['a'] if isinstance(kind, dict) else len(kind), 'x': None, 'b': None, 'd': "+
-					"None, 't': None}]")
+				"    return [{'s': text, 'i': kind['a'] if isinstance(kind, dict) else len(kind), 'x': None, 'b': "+
+					"None, 'd': None, 't': None}]")
 			prog.Table.Arguments = map[string]json.RawMessage{"kind": json.RawMessage(`["a","b"]`)}
 			rows := sampleRows(prog, false)
 			i := -1
@@ -248,8 +250,8 @@ func TestTableFailures(t *testing.T) {
 			fault.Script, ""},
 		"a generator":    {"return (i for i in [1])", "got generator", fault.Script, ""},
 		"missing column": {"return {'x': [1]}", "column s is missing", fault.Script, "s"},
-		"unknown column": {"return {'x': [1], 's': ['a'], 'y': [1]}", "there is a column 'y' that p.returns does not list",
-			fault.Script, ""},
+		"unknown column": {"return {'x': [1], 's': ['a'], 'y': [1]}",
+			"there is a column 'y' that p.returns does not list", fault.Script, ""},
 		"unequal columns": {"return {'x': [1, 2], 's': ['a']}", "p.s: it has 1 values, but column x has 2",
 			fault.Script, "s"},
 		"text for a list": {"return {'x': [1], 's': 'a'}", "p.s: expected a list, a tuple or an array, got str",
@@ -264,8 +266,8 @@ func TestTableFailures(t *testing.T) {
 			fault.Script, "s"},
 		"a row too few": {"return [{'x': 1, 's': 'a'}, {'x': 1}]", "p.s in row 2 of its result: column s is missing",
 			fault.Script, "s"},
-		"a row of another": {"return [{'x': 1, 's': 'a'}, 3]", "row 2 of its result: expected a dict for each row, got int",
-			fault.Script, ""},
+		"a row of another": {"return [{'x': 1, 's': 'a'}, 3]",
+			"row 2 of its result: expected a dict for each row, got int", fault.Script, ""},
 		"exits": {"import os; os._exit(3)", "function f, group (g = 2): the Python process ended (exit status 3)",
 			fault.Script, ""},
 		"endless": {"while True: pass", "function f, group (g = 2): the time for one call is over",
@@ -284,7 +286,8 @@ func TestTableFailures(t *testing.T) {
 			if name == "endless" || name == "stubborn" {
 				body = clock.hang() + "\n        " + c.body
 			}
-			prog := tableProgram(Lists, "def f(rows):", "    if rows['g'][0] >= 2:", "        "+body, "    return "+good)
+			prog := tableProgram(Lists, "def f(rows):", "    if rows['g'][0] >= 2:", "        "+body,
+				"    return "+good)
 			got, err := runTable(t, pool, prog, grouped(50, 5))
 			require.ErrorContains(t, err, c.text)
 			f := fault.Of(err)
@@ -320,7 +323,8 @@ func TestTablePreflight(t *testing.T) {
 	pool := newTestPool(t, Config{Size: 1})
 	check := func(prog *Program) *fault.Error { return fault.Of(checked(t, pool, prog)) }
 	require.Nil(t, check(tableProgram(Lists, "def f(rows): pass")))
-	require.ErrorContains(t, check(tableProgram(Lists, "def g(rows): pass")), "there is no function f in the Python files")
+	require.ErrorContains(t, check(tableProgram(Lists, "def g(rows): pass")),
+		"there is no function f in the Python files")
 	require.ErrorContains(t, check(tableProgram(Lists, "def f(rows, more): pass")),
 		"f cannot be called with the rows and p.arguments: missing a required argument: 'more'")
 	if exec.Command("python3", "-c", "import polars").Run() != nil {
@@ -343,7 +347,8 @@ func TestTableMissingValuesOfLibraries(t *testing.T) {
 	got, err := runTable(t, pool, prog, grouped(3, 1))
 	require.NoError(t, err, "%s", detail(err))
 	require.Equal(t, []tableRow{
-		{0, 0, fmt.Sprint(1, "a")}, {0, 1, fmt.Sprint(nil, nil)}, {1, 0, fmt.Sprint(nil, "b")}, {1, 1, fmt.Sprint(3, nil)},
+		{0, 0, fmt.Sprint(1, "a")}, {0, 1, fmt.Sprint(nil, nil)}, {1, 0, fmt.Sprint(nil, "b")},
+		{1, 1, fmt.Sprint(3, nil)},
 		{2, 0, fmt.Sprint(4, "c")}, {2, 1, fmt.Sprint(5, nil)},
 	}, got)
 	prog.Fields[0].Nullable = false

@@ -63,12 +63,13 @@ func TestValuesComeBackAsTheyWere(t *testing.T) {
 				form, largest = Rich, int64(1e18-1)
 			}
 			gens := map[expr.Type]*rapid.Generator[any]{
-				expr.String:  rapid.String().AsAny(),
-				expr.Int:     rapid.Int64().AsAny(),
-				expr.Float:   rapid.Float64().Filter(func(f float64) bool { return !math.IsInf(f, 0) && !math.IsNaN(f) }).AsAny(),
-				expr.Bool:    rapid.Bool().AsAny(),
-				expr.Decimal: rapid.Map(rapid.Int64Range(-largest, largest), func(n int64) Cents { return Cents(n) }).AsAny(),
-				expr.DateTime: rapid.Map(rapid.Int64Range(-62135596800000, 253402300799999),
+				expr.String: rapid.String().AsAny(),
+				expr.Int:    rapid.Int64().AsAny(),
+				expr.Float: rapid.Float64().
+					Filter(func(f float64) bool { return !math.IsInf(f, 0) && !math.IsNaN(f) }).AsAny(),
+				expr.Bool: rapid.Bool().AsAny(),
+				expr.Decimal: rapid.Map(rapid.Int64Range(-largest, largest), func(n int64) Cents { return Cents(n) }).
+					AsAny(), expr.DateTime: rapid.Map(rapid.Int64Range(-62135596800000, 253402300799999),
 					func(ms int64) time.Time { return time.UnixMilli(ms).UTC() }).AsAny(),
 			}
 			gens[expr.Date] = rapid.Int64Range(-719162, 2932896).AsAny()
@@ -105,7 +106,8 @@ func TestDifficultTexts(t *testing.T) {
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
 		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1})
 		texts := []string{
-			"", "\x00", "a\x00b", `\`, `\'`, `'); import os; os._exit(3) #`, `"""`, "line\nline\r\n\u2028", "\\x41 %s {0} ${a}",
+			"", "\x00", "a\x00b", `\`, `\'`, `'); import os; os._exit(3) #`, `"""`, "line\nline\r\n\u2028",
+			"\\x41 %s {0} ${a}",
 			"p.y r.s", "äöü", "日本語", "🜲🜲", "\ufeff", "e\u0301", "\x7f\x1b[0m", "__import__('os')._exit(1)",
 		}
 		var rows, want [][]any
@@ -115,7 +117,8 @@ func TestDifficultTexts(t *testing.T) {
 		}
 		prog := &Program{
 			Inputs: []Column{{Name: "s", Type: expr.String}},
-			Fields: []Field{{Name: "same", Type: expr.String, Expr: "r.s"}, {Name: "size", Type: expr.Int, Expr: "len(p.same)"}},
+			Fields: []Field{{Name: "same", Type: expr.String, Expr: "r.s"}, {Name: "size", Type: expr.Int,
+				Expr: "len(p.same)"}},
 		}
 		got, err := runRows(t, pool, prog, rows...)
 		require.NoError(t, err)
@@ -210,7 +213,8 @@ func TestResults(t *testing.T) {
 		{"decimal.Decimal('9999999999999999.994')", expr.Decimal, false, Cents(999999999999999999)},
 		{"decimal.Decimal('9999999999999999.995')", expr.Decimal, false,
 			isError + "Decimal('9999999999999999.995') does not fit into 18 digits"},
-		{"decimal.Decimal('1e1000000')", expr.Decimal, false, isError + "Decimal('1E+1000000') does not fit into 18 digits"},
+		{"decimal.Decimal('1e1000000')", expr.Decimal, false, isError +
+			"Decimal('1E+1000000') does not fit into 18 digits"},
 		{"10**16", expr.Decimal, false, isError + "10000000000000000 does not fit into 18 digits"},
 		{"1e300", expr.Decimal, false, isError + "Decimal('1E+300') does not fit into 18 digits"},
 		{"float('inf')", expr.Decimal, false, isError + "inf is not a number"},
@@ -224,8 +228,10 @@ func TestResults(t *testing.T) {
 		{"'2021-03-14T01:59:26.535+01:00'", expr.DateTime, false, time.Date(2021, 3, 14, 1, 59, 26, 535e6,
 			time.FixedZone("", 3600))},
 		{"'2021-03-14T01:59:26Z'", expr.DateTime, false, time.Date(2021, 3, 14, 1, 59, 26, 0, time.UTC)},
-		{"'2021-03-14T01:59:26.535897+00:00'", expr.DateTime, false, time.Date(2021, 3, 14, 1, 59, 26, 535e6, time.UTC)},
-		{"'2021-03-14'", expr.DateTime, false, isError + "the text is not a datetime like 2006-01-02T15:04:05.000-07:00"},
+		{"'2021-03-14T01:59:26.535897+00:00'", expr.DateTime, false, time.Date(2021, 3, 14, 1, 59, 26,
+			535e6, time.UTC)},
+		{"'2021-03-14'", expr.DateTime, false, isError +
+			"the text is not a datetime like 2006-01-02T15:04:05.000-07:00"},
 		{"datetime.datetime(2021, 3, 14)", expr.DateTime, false, isError + "expected a str, got datetime"},
 		{"datetime.datetime(2021, 3, 14)", expr.DateTime, true, time.Date(2021, 3, 14, 0, 0, 0, 0, time.UTC)},
 		{"datetime.datetime(1, 1, 1, 0, 0, 0, 999)", expr.DateTime, true, time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)},

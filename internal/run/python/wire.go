@@ -231,7 +231,7 @@ func (e *encoder) appendTo(b []byte) []byte {
 	return b
 }
 
-// answer is what an interpreter says about a chunk.
+// answer is an interpreter's answer to a chunk.
 type answer struct {
 	sequence uint64
 	busy     time.Duration // for the rows
@@ -245,8 +245,7 @@ type answer struct {
 type report struct {
 	LoadError *failure  `json:"load_error"`
 	Errors    []failure `json:"errors"` // in the order of rows
-	// Surroundings is what else decides about the program's results, by name:
-	// see Check.
+	// Surroundings holds, by name, whatever else decides about the program's results: see Check.
 	Surroundings map[string]string `json:"surroundings"`
 }
 

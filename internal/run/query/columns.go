@@ -96,7 +96,8 @@ func (c *columner) operator(n node) []sourceSet {
 		below := c.under(n)
 		c.decide("group", n.list("groups"), below)
 		grouping, _ := n["grouping_functions"].([]any)
-		return slices.Concat(c.values(n.list("groups"), below), c.values(n.list("expressions"), below), sets(len(grouping)))
+		return slices.Concat(c.values(n.list("groups"), below), c.values(n.list("expressions"), below),
+			sets(len(grouping)))
 	case "LOGICAL_WINDOW":
 		below := c.under(n)
 		for _, e := range n.list("expressions") {
@@ -105,7 +106,8 @@ func (c *columner) operator(n node) []sourceSet {
 		return append(slices.Clone(below), c.values(n.list("expressions"), below)...)
 	case "LOGICAL_UNION", "LOGICAL_EXCEPT", "LOGICAL_INTERSECT":
 		return c.set(n)
-	case "LOGICAL_CROSS_PRODUCT", "LOGICAL_COMPARISON_JOIN", "LOGICAL_ANY_JOIN", "LOGICAL_DELIM_JOIN", "LOGICAL_ASOF_JOIN":
+	case "LOGICAL_CROSS_PRODUCT", "LOGICAL_COMPARISON_JOIN", "LOGICAL_ANY_JOIN", "LOGICAL_DELIM_JOIN",
+		"LOGICAL_ASOF_JOIN":
 		return c.join(n)
 	case "LOGICAL_MATERIALIZED_CTE":
 		list := n.list("children")

@@ -25,7 +25,7 @@ const inputSchema = "__in"
 // columnSet is a set of columns of an operator, by their places.
 type columnSet map[int]bool
 
-// flow is what is known of the rows that an operator gives.
+// flow describes the rows that an operator returns.
 type flow struct {
 	width int
 	// groups has for each set of input tables whose rows meet the columns that
@@ -223,7 +223,8 @@ func unknown(n node) error {
 	case "LOGICAL_GET":
 		word = "a table function of columns"
 	}
-	return &dependent{why: word + " may look at all rows", hint: "write it as a join, a group or a window with the keys"}
+	return &dependent{why: word + " may look at all rows",
+		hint: "write it as a join, a group or a window with the keys"}
 }
 
 func (c *cutter) below(n node) (flow, error) { return c.flow(only(n)) }
@@ -413,7 +414,8 @@ func (c *cutter) distinct(n node) (flow, error) {
 	if n.text("distinct_type") == "DISTINCT_ON" {
 		word = "DISTINCT ON"
 	}
-	return f, c.within(project(f, n.list("distinct_targets")), dependent{why: word, words: []string{"distinct", "union"}},
+	return f, c.within(project(f, n.list("distinct_targets")), dependent{why: word,
+		words: []string{"distinct", "union"}},
 		"its list of columns")
 }
 
@@ -497,9 +499,9 @@ func (c *cutter) set(n node) (flow, error) {
 			continue
 		case out.fixed() && f.fixed():
 		case out.fixed() != f.fixed():
-			return out, &dependent{why: "a side of " + word + " reads none of the tables: it would be there once for each batch",
-				words: []string{"union", "except", "intersect"},
-				hint:  "write these rows to a table of their own"}
+			return out, &dependent{why: "a side of " + word + " reads none of the tables: it would be there once " +
+				"for each batch", words: []string{"union", "except", "intersect"},
+				hint: "write these rows to a table of their own"}
 		default:
 			for k := range out.groups[0] {
 				maps.DeleteFunc(out.groups[0][k], func(column int, _ bool) bool { return !f.groups[0][k][column] })

@@ -28,7 +28,8 @@ func describeBy(t *testing.T) func(t *testing.T, text string, by ...string) (*sc
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	return func(t *testing.T, text string, by ...string) (*script.QueryInfo, []script.QueryProblem) {
 		t.Helper()
-		info, problems, err := d.Describe(context.Background(), script.QueryText{Text: text, Tables: cutTables(), By: by})
+		info, problems, err := d.Describe(context.Background(), script.QueryText{Text: text,
+			Tables: cutTables(), By: by})
 		require.NoError(t, err)
 		return info, problems
 	}
@@ -49,7 +50,8 @@ func TestDependentQueries(t *testing.T) {
 		{"SELECT k, row_number() OVER (ORDER BY x) AS r FROM a", "row_number",
 			"row_number OVER sees rows of several keys: PARTITION BY has no k", "add k"},
 		{"SELECT k, sum(x) OVER () AS r FROM a", "sum", "PARTITION BY has no k", ""},
-		{"SELECT k, sum(x) OVER (PARTITION BY k) AS r, max(x) OVER (PARTITION BY n) AS m FROM a", "max", "max OVER sees", ""},
+		{"SELECT k, sum(x) OVER (PARTITION BY k) AS r, max(x) OVER (PARTITION BY n) AS m FROM a", "max",
+			"max OVER sees", ""},
 		{"SELECT k, x FROM a QUALIFY row_number() OVER (PARTITION BY n ORDER BY x) = 1", "row_number",
 			"PARTITION BY has no k", ""},
 		{"SELECT DISTINCT n, x FROM a", "DISTINCT", "DISTINCT sees rows of several keys", "add k"},
@@ -89,13 +91,14 @@ func TestDependentQueries(t *testing.T) {
 		{"SELECT 'x' AS k UNION ALL SELECT k FROM a", "UNION", "reads none of the tables", ""},
 		{"SELECT v.k, a.x FROM (VALUES ('p'), ('q')) AS v(k) LEFT JOIN a ON a.k = v.k", "LEFT", "once for each batch",
 			"the other way round"},
-		{"SELECT v.k, a.x FROM a FULL JOIN (VALUES ('p'), ('q')) AS v(k) ON a.k = v.k", "FULL", "once for each batch", ""},
+		{"SELECT v.k, a.x FROM a FULL JOIN (VALUES ('p'), ('q')) AS v(k) ON a.k = v.k", "FULL",
+			"once for each batch", ""},
 		{"SELECT 1 AS one", "SELECT", "reads none of its tables", ""},
 		{"WITH RECURSIVE r AS (SELECT k, n FROM a UNION SELECT k, n - 1 FROM r WHERE n > 0) SELECT * FROM r", "WITH",
 			"WITH RECURSIVE may look at all rows", ""},
 		{"SELECT k, x FROM a ORDER BY x + 1", "ORDER", "more than its columns", "select what it sorts by"},
-		{"SELECT k, first_value(x) OVER (PARTITION BY k ORDER BY n) AS f FROM a", "SELECT", "the order in which rows arrive",
-			"add keys"},
+		{"SELECT k, first_value(x) OVER (PARTITION BY k ORDER BY n) AS f FROM a", "SELECT",
+			"the order in which rows arrive", "add keys"},
 	} {
 		t.Run(tt.query, func(t *testing.T) {
 			_, problems := describe(t, tt.query, "k")
@@ -122,9 +125,10 @@ func TestIndependentQueries(t *testing.T) {
 		{query: "SELECT sum(x) AS s FROM a GROUP BY k, n"},
 		{query: "SELECT sum(x) AS s FROM a GROUP BY k, n", by: []string{"n", "k"}},
 		{query: "SELECT k, n, sum(x) AS s FROM a GROUP BY GROUPING SETS ((k), (k, n))"},
-		{query: "SELECT k, count(*) AS c FROM (SELECT k FROM a UNION ALL SELECT k FROM b) GROUP BY k HAVING count(*) > 1"},
-		{query: "SELECT k, sum(x) OVER (PARTITION BY k, n ORDER BY x) AS s, row_number() OVER (PARTITION BY k ORDER BY x) " +
-			"AS r FROM a"},
+		{query: "SELECT k, count(*) AS c FROM (SELECT k FROM a UNION ALL SELECT k FROM b) GROUP BY k HAVING " +
+			"count(*) > 1"},
+		{query: "SELECT k, sum(x) OVER (PARTITION BY k, n ORDER BY x) AS s, row_number() OVER (PARTITION BY k ORDER " +
+			"BY x) AS r FROM a"},
 		{query: "SELECT a.k, b.y, c.z FROM a JOIN b ON a.k = b.k LEFT JOIN c ON c.k IS NOT DISTINCT FROM b.k"},
 		{query: "SELECT a.k, b.y, c.z FROM a, c, b WHERE a.k = b.k AND c.n < 3 AND b.k = c.k"},
 		{query: "SELECT a.k, b.y FROM a, b WHERE a.k = b.k AND a.n = b.n", by: []string{"k", "n"}},
@@ -139,7 +143,8 @@ func TestIndependentQueries(t *testing.T) {
 		{query: "SELECT k, x FROM a WHERE n IN (SELECT n FROM b WHERE b.k = a.k)"},
 		{query: "SELECT k, x FROM a WHERE n IN (VALUES (1), (3))"},
 		{query: "SELECT a.k, v.w FROM a LEFT JOIN (VALUES (1, 'one')) AS v(n, w) ON v.n = a.n"},
-		{query: "WITH s AS (SELECT k, sum(x) AS s FROM a GROUP BY k) SELECT a.k, a.x / s.s AS part FROM a JOIN s USING (k)"},
+		{query: "WITH s AS (SELECT k, sum(x) AS s FROM a GROUP BY k) SELECT a.k, a.x / s.s AS part FROM a JOIN " +
+			"s USING (k)"},
 		{query: "SELECT n AS k, s FROM (SELECT k AS n, sum(x) AS s FROM a GROUP BY 1)"},
 		{query: "SELECT k AS key, n, x FROM a ORDER BY x DESC NULLS FIRST, key",
 			sort: []script.SortKey{{Column: 2, Desc: true, NullsFirst: true}, {Column: 0}, {Column: 0}, {Column: 1},

@@ -34,8 +34,8 @@ func (c *cutter) join(n node) (flow, error) {
 		}
 	case !left.fixed() && !slices.Contains([]string{"LEFT", "SINGLE", "SEMI", "ANTI", "MARK"}, kind),
 		!right.fixed() && !slices.Contains([]string{"RIGHT", "RIGHT_SEMI", "RIGHT_ANTI"}, kind):
-		return left, &dependent{why: "a join keeps rows without a match of what is none of the tables: they would be there " +
-			"once for each batch",
+		return left, &dependent{why: "a join keeps rows without a match of what is none of the tables: they would be " +
+			"there once for each batch",
 			words: []string{"full", "right", "left", "join"}, hint: "join the other way round"}
 	}
 	return outer(left, right, kind)
@@ -48,9 +48,9 @@ func (c *cutter) enter(left flow, columns []node, subquery node) error {
 	if err := c.within(rows, dependent{why: "a subquery for each row"},
 		"what it compares with the rows around it"); err != nil {
 		if takesApart(subquery) {
-			err = &dependent{why: "FROM has a list or a table function of columns, which is computed once for equal values",
-				words: []string{"unnest", "range", "generate_series"},
-				hint:  "write it into the select list: SELECT k, unnest(range(x)) AS i FROM …"}
+			err = &dependent{why: "FROM has a list or a table function of columns, which is computed once for " +
+				"equal values", words: []string{"unnest", "range", "generate_series"},
+				hint: "write it into the select list: SELECT k, unnest(range(x)) AS i FROM …"}
 		}
 		return err
 	}
@@ -61,7 +61,8 @@ func (c *cutter) enter(left flow, columns []node, subquery node) error {
 // takesApart reports whether a list or a table function makes rows of an operator.
 func takesApart(operator node) (found bool) {
 	each(operator, func(n node) {
-		found = found || n.text("type") == "LOGICAL_UNNEST" || n.text("type") == "LOGICAL_GET" && len(n.list("children")) > 0
+		found = found || n.text("type") == "LOGICAL_UNNEST" || n.text("type") == "LOGICAL_GET" &&
+			len(n.list("children")) > 0
 	})
 	return found
 }
@@ -76,7 +77,8 @@ func (c *cutter) meeting(left, right flow, equal [][2]int, kind string, correlat
 			hint: "write SEMI JOIN, ANTI JOIN or EXISTS with the keys"}
 	}
 	for i, keys := range left.groups[0] {
-		if !slices.ContainsFunc(equal, func(p [2]int) bool { return keys[p[0]] && right.groups[0][i][p[1]-left.width] }) {
+		if !slices.ContainsFunc(equal,
+			func(p [2]int) bool { return keys[p[0]] && right.groups[0][i][p[1]-left.width] }) {
 			return c.apart()
 		}
 	}
@@ -114,8 +116,8 @@ func pair(left, right flow) flow {
 	return out
 }
 
-// outer is what is known of the rows of a join that is not an inner one: a
-// side whose columns may be NULL for want of a match tells no keys.
+// outer describes the rows of a join that is not an inner one. A side whose columns may be NULL for want of a
+// match has no keys.
 func outer(left, right flow, kind string) (flow, error) {
 	both := pair(left, right)
 	switch kind {

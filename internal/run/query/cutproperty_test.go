@@ -102,7 +102,9 @@ func (g *queryMaker) pieces(tables []pieceTable, by []string) (out []func(pieceT
 	if by == nil {
 		for _, one := range tables {
 			for i := range one.rows {
-				out = append(out, func(t pieceTable) string { return fmt.Sprintf("%t AND place = %d", t.name == one.name, i) })
+				out = append(out, func(t pieceTable) string {
+					return fmt.Sprintf("%t AND place = %d", t.name == one.name, i)
+				})
 			}
 		}
 		return out
@@ -127,8 +129,8 @@ func rowsOver(ctx context.Context, t *testing.T, in *engine.Instance, tables []p
 	t.Helper()
 	for _, table := range tables {
 		require.NoError(t, in.Exec(ctx,
-			fmt.Sprintf("CREATE OR REPLACE VIEW %[1]s AS SELECT * EXCLUDE (place) FROM all_%[1]s WHERE %[2]s", table.name,
-				where(table))))
+			fmt.Sprintf("CREATE OR REPLACE VIEW %[1]s AS SELECT * EXCLUDE (place) FROM all_%[1]s WHERE %[2]s",
+				table.name, where(table))))
 	}
 	rows, err := in.Query(ctx, "SELECT CAST(q AS VARCHAR) FROM ("+query+") AS q ORDER BY 1")
 	if err != nil {
@@ -152,7 +154,8 @@ func (g *queryMaker) query(depth int) string {
 	from := func() string { return "(" + g.query(depth-1) + ")" }
 	switch g.rng.IntN(14) {
 	case 0, 1:
-		return fmt.Sprintf("SELECT %s AS k, %s AS n, %s AS x FROM %s", g.of("k", "k", "k", "lower(k)", "coalesce(k, 'p')"),
+		return fmt.Sprintf("SELECT %s AS k, %s AS n, %s AS x FROM %s", g.of("k", "k", "k", "lower(k)",
+			"coalesce(k, 'p')"),
 			g.of("n", "n", "n + 1", "x"), g.of("x", "x * 2", "n"), from())
 	case 2, 3:
 		keys := g.of("k", "k", "k, n", "n, k", "n", "lower(k), k", "ROLLUP (k)", "GROUPING SETS ((k), (k, n))", "ALL")
@@ -163,7 +166,8 @@ func (g *queryMaker) query(depth int) string {
 			n = "n"
 		}
 		return fmt.Sprintf("SELECT %s AS k, %s AS n, CAST(%s AS BIGINT) AS x FROM %s GROUP BY %s%s", k, n,
-			g.of("sum(x)", "count(*)", "max(x)", "count(DISTINCT x)"), from(), keys, g.of("", "", " HAVING count(*) > 1"))
+			g.of("sum(x)", "count(*)", "max(x)", "count(DISTINCT x)"), from(), keys,
+			g.of("", "", " HAVING count(*) > 1"))
 	case 4:
 		over := "(PARTITION BY " + g.of("k", "k", "k, n", "n", "lower(k)") + g.of("", " ORDER BY n") + ")"
 		return fmt.Sprintf("SELECT k, n, CAST(%s OVER %s AS BIGINT) AS x FROM %s%s",
@@ -181,16 +185,16 @@ func (g *queryMaker) query(depth int) string {
 		return fmt.Sprintf("SELECT l.k, l.n, l.x FROM %s AS l WHERE %s", from(), g.of(
 			"EXISTS (SELECT 1 FROM "+from()+" AS r WHERE r.k = l.k)", "NOT EXISTS (SELECT 1 FROM "+from()+
 				" AS r WHERE r.k IS NOT DISTINCT FROM l.k AND r.n = l.n)",
-			"EXISTS (SELECT 1 FROM "+from()+" AS r WHERE r.n = l.n)", "l.n IN (SELECT n FROM "+from()+" AS r WHERE r.k = l.k)",
-			"l.n NOT IN (SELECT n FROM "+from()+" AS r WHERE r.k = l.k)",
-			"l.k IN (SELECT k FROM "+from()+")", "l.k NOT IN (SELECT k FROM "+from()+")", "l.x > (SELECT min(x) FROM "+from()+
-				" AS r WHERE r.k = l.k AND r.n = l.n)", "l.n IN (VALUES (1), (2))",
+			"EXISTS (SELECT 1 FROM "+from()+" AS r WHERE r.n = l.n)", "l.n IN (SELECT n FROM "+from()+
+				" AS r WHERE r.k = l.k)", "l.n NOT IN (SELECT n FROM "+from()+" AS r WHERE r.k = l.k)",
+			"l.k IN (SELECT k FROM "+from()+")", "l.k NOT IN (SELECT k FROM "+from()+")",
+			"l.x > (SELECT min(x) FROM "+from()+" AS r WHERE r.k = l.k AND r.n = l.n)", "l.n IN (VALUES (1), (2))",
 			"EXISTS "+from()))
 	case 11:
 		return fmt.Sprintf("SELECT l.k, l.n, CAST((SELECT %s FROM %s AS r WHERE %s) AS BIGINT) AS x FROM %s AS l",
 			g.of("max(r.x)", "count(*)", "sum(r.x + l.x)"), from(),
-			g.of("r.k = l.k", "r.k IS NOT DISTINCT FROM l.k", "r.k = l.k AND r.n = l.n", "r.k = l.k AND r.n < l.n", "r.n = l.n",
-				"true"), from())
+			g.of("r.k = l.k", "r.k IS NOT DISTINCT FROM l.k", "r.k = l.k AND r.n = l.n",
+				"r.k = l.k AND r.n < l.n", "r.n = l.n", "true"), from())
 	case 12:
 		name := g.name()
 		return fmt.Sprintf("WITH %[1]s AS (%[2]s) %[3]s", name, g.query(depth-1), g.join(name, g.of(name, from())))
@@ -210,7 +214,8 @@ func (g *queryMaker) join(left, right string) string {
 		"r.k IS NOT DISTINCT FROM l.k AND l.n < r.n", "l.k = r.k AND (l.x = 1 OR r.x = 2)", "l.n = r.n",
 		"l.k = r.k OR l.n = r.n", "lower(l.k) = r.k")
 	kind := g.of("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN")
-	k, n := g.of("l.k", "l.k", "r.k", "coalesce(l.k, r.k)", "coalesce(r.k, l.k)"), g.of("l.n", "r.n", "coalesce(l.n, r.n)")
+	k, n := g.of("l.k", "l.k", "r.k", "coalesce(l.k, r.k)", "coalesce(r.k, l.k)"),
+		g.of("l.n", "r.n", "coalesce(l.n, r.n)")
 	x := "l.x"
 	if kind == "SEMI JOIN" || kind == "ANTI JOIN" {
 		return fmt.Sprintf("SELECT l.k, l.n, l.x FROM %s AS l %s %s AS r ON %s", left, kind, right, on)

@@ -67,11 +67,12 @@ func (d *describer) learn(ctx context.Context) (err error) {
 		d.volatile[name] = true
 	}
 	if err := d.names(ctx, d.volatile,
-		"SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE stability <> 'CONSISTENT' AND function_name <> "+
-			"'error'"); err != nil {
+		"SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE stability <> 'CONSISTENT' AND "+
+			"function_name <> 'error'"); err != nil {
 		return fmt.Errorf("list functions: %w", err)
 	}
-	if err := d.names(ctx, d.catalog, "SELECT DISTINCT lower(view_name) FROM duckdb_views() WHERE internal"); err != nil {
+	if err := d.names(ctx, d.catalog,
+		"SELECT DISTINCT lower(view_name) FROM duckdb_views() WHERE internal"); err != nil {
 		return fmt.Errorf("list views: %w", err)
 	}
 	if err := d.names(ctx, d.choosers,
@@ -218,7 +219,8 @@ func cut(c *checker, info *script.QueryInfo, tree any) {
 			hint: "select what it sorts by, or sort where the rows are written"}
 	}
 	for _, key := range sort {
-		if strings.HasPrefix(info.Columns[key.Column].SQLType, "ENUM(") && why == nil { // whose order is not that of its text
+		if strings.HasPrefix(info.Columns[key.Column].SQLType, "ENUM(") && why == nil {
+			// whose order is not that of its text
 			why = &dependent{why: "it sorts by an ENUM", words: []string{"order"}, hint: "sort by CAST(… AS VARCHAR)"}
 		}
 	}
@@ -249,8 +251,10 @@ func (d *describer) openFiles(ctx context.Context, c *checker, info *script.Quer
 		}
 		schema := fmt.Sprintf("__%d", i)
 		if err == nil {
-			err = d.in.Exec(ctx, fmt.Sprintf("CREATE SCHEMA %[1]s; CREATE TABLE %[1]s.%[2]s (%[3]s); CREATE VIEW %[1]s.%[4]s "+
-				"AS FROM %[1]s.%[2]s", ident(schema), ident(scanFile+"_columns"), strings.Join(columns, ", "), scanFile))
+			err = d.in.Exec(ctx,
+				fmt.Sprintf("CREATE SCHEMA %[1]s; CREATE TABLE %[1]s.%[2]s (%[3]s); CREATE VIEW %[1]s.%[4]s "+
+					"AS FROM %[1]s.%[2]s", ident(schema), ident(scanFile+"_columns"),
+					strings.Join(columns, ", "), scanFile))
 		}
 		if err != nil {
 			f, text := fault.Of(err), err.Error()

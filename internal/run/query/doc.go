@@ -1,11 +1,12 @@
 // Package query understands the SQL of sql nodes: it implements
 // script.Describer with DuckDB.
 //
-// It owns the rules of such a query (one SELECT; the node's tables and
-// scan_file, nothing else; no function whose result is not determined by its
-// arguments), the mapping of DuckDB's types to those of fields, and the
-// rewriting that makes a query's result independent of the order in which its
-// rows arrive.
+// It owns
+//
+//   - the rules of such a query: one SELECT; the node's tables and scan_file, nothing else; no function whose
+//     result is not determined by its arguments,
+//   - the mapping of DuckDB's types to those of fields,
+//   - the rewriting that makes a query's result independent of the order in which its rows arrive.
 //
 // It promises that nothing is run: queries are parsed and bound against empty
 // tables in an instance that may open no file; of files that scan_file names,

@@ -19,7 +19,8 @@ func tables() []script.QueryTable {
 	return []script.QueryTable{
 		{Name: "orders", Fields: []*script.Field{{Name: "id", Type: expr.Int}, {Name: "customer", Type: expr.String},
 			{Name: "amount", Type: expr.Decimal},
-			{Name: "weight", Type: expr.Float}, {Name: "paid", Type: expr.Bool}, {Name: "bought", Type: expr.DateTime}}},
+			{Name: "weight", Type: expr.Float}, {Name: "paid", Type: expr.Bool}, {Name: "bought",
+				Type: expr.DateTime}}},
 		{Name: "items", Fields: []*script.Field{{Name: "order_id", Type: expr.Int}, {Name: "sku", Type: expr.String},
 			{Name: "user", Type: expr.String}}},
 	}

@@ -38,13 +38,13 @@ func dependenceOf(name string) dependence {
 		return onFloats
 	case inList(name, "fsum", "kahan_sum", "sumkahan", "favg", "product", "stddev", "stddev_pop", "stddev_samp",
 		"variance", "var_pop", "var_samp",
-		"sem", "skewness", "kurtosis", "kurtosis_pop", "corr", "covar_pop", "covar_samp", "entropy", "regr_avgx", "regr_avgy",
-		"regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy"):
+		"sem", "skewness", "kurtosis", "kurtosis_pop", "corr", "covar_pop", "covar_samp", "entropy",
+		"regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy"):
 		return onRounding
 	case inList(name, "list", "array_agg", "string_agg", "group_concat", "listagg", "any_value", "arbitrary", "mode",
 		"approx_quantile", "approx_top_k",
-		"arg_max", "arg_max_null", "arg_max_nulls_last", "arg_min", "arg_min_null", "arg_min_nulls_last", "argmax", "argmin",
-		"max_by", "min_by"):
+		"arg_max", "arg_max_null", "arg_max_nulls_last", "arg_min", "arg_min_null", "arg_min_nulls_last",
+		"argmax", "argmin", "max_by", "min_by"):
 		return onOrder
 	case inList(name, "first", "last"):
 		return onArrival
@@ -74,7 +74,8 @@ func (c *checker) aggregate(n node, name string) {
 	c.choose(n, name)
 	args := n.list("children")
 	if count := countArgument(name); count > 0 && len(args) > count && !constant(args[count]) {
-		c.problem(n.location(), "write a number", "how many values %s gives would be what any one row says", quote(name))
+		c.problem(n.location(), "write a number", "how many values %s gives would be what any one row says",
+			quote(name))
 		return
 	}
 	if kind == onNothing {
@@ -173,8 +174,8 @@ func constant(n node) bool {
 func (c *checker) window(n node, in selection) {
 	name := n.lower("function_name")
 	c.choose(n, name)
-	if inList(name, "rank", "dense_rank", "rank_dense", "percent_rank", "cume_dist", "count", "count_star", "min", "max",
-		"bool_and", "bool_or") {
+	if inList(name, "rank", "dense_rank", "rank_dense", "percent_rank", "cume_dist", "count",
+		"count_star", "min", "max", "bool_and", "bool_or") {
 		return
 	}
 	if inList(name, "sum", "avg", "mean") && !strings.HasSuffix(n.text("start"), "_ROWS") &&

@@ -29,21 +29,21 @@ func TestResultsDoNotDependOnTheOrderOfRows(t *testing.T) {
 			i%700, i%13, i%5, rng.NormFloat64()*1e9/float64(1+i%97*i%89), i%3 == 0, i%40))
 	}
 	for _, query := range []string{
-		"SELECT customer, sum(weight) AS s, avg(weight) AS a, stddev(weight) AS d, product(weight) AS p FROM orders GROUP " +
-			"BY customer",
-		"SELECT customer, string_agg(id, ',') AS ids, list(amount ORDER BY paid)[1:9]::VARCHAR AS l, string_agg(DISTINCT " +
-			"id, ';') AS u FROM orders GROUP BY customer",
-		"SELECT customer, arg_max(id, amount) AS x, min_by(weight, amount) AS n, any_value(bought) AS v, mode(amount) AS " +
-			"m, first(id ORDER BY amount) AS f FROM orders GROUP BY customer",
-		"SELECT id, customer, row_number() OVER (PARTITION BY customer ORDER BY amount) AS n, lag(weight) OVER (ORDER BY " +
-			"amount) AS l, ntile(7) OVER () AS t FROM orders",
-		"SELECT id, customer, sum(amount) OVER (PARTITION BY customer ORDER BY bought) AS s, avg(id) OVER (PARTITION BY " +
-			"paid ORDER BY amount GROUPS 2 PRECEDING) AS a FROM orders",
+		"SELECT customer, sum(weight) AS s, avg(weight) AS a, stddev(weight) AS d, product(weight) AS p FROM orders " +
+			"GROUP BY customer",
+		"SELECT customer, string_agg(id, ',') AS ids, list(amount ORDER BY paid)[1:9]::VARCHAR AS l, " +
+			"string_agg(DISTINCT id, ';') AS u FROM orders GROUP BY customer",
+		"SELECT customer, arg_max(id, amount) AS x, min_by(weight, amount) AS n, any_value(bought) AS v, " +
+			"mode(amount) AS m, first(id ORDER BY amount) AS f FROM orders GROUP BY customer",
+		"SELECT id, customer, row_number() OVER (PARTITION BY customer ORDER BY amount) AS n, lag(weight) OVER " +
+			"(ORDER BY amount) AS l, ntile(7) OVER () AS t FROM orders",
+		"SELECT id, customer, sum(amount) OVER (PARTITION BY customer ORDER BY bought) AS s, avg(id) OVER (PARTITION " +
+			"BY paid ORDER BY amount GROUPS 2 PRECEDING) AS a FROM orders",
 		"SELECT id, weight FROM orders ORDER BY amount LIMIT 50",
 		"SELECT * FROM (SELECT id, weight FROM orders ORDER BY amount DESC LIMIT 50)",
 		"SELECT DISTINCT ON (customer) customer, id, weight FROM orders ORDER BY customer, amount",
-		"SELECT corr(weight, id) AS c, covar_pop(weight, amount) AS p, regr_slope(weight, id) AS r, sum(weight) FILTER " +
-			"(WHERE paid) AS f FROM orders",
+		"SELECT corr(weight, id) AS c, covar_pop(weight, amount) AS p, regr_slope(weight, id) AS r, sum(weight) " +
+			"FILTER (WHERE paid) AS f FROM orders",
 	} {
 		t.Run(query, func(t *testing.T) {
 			info, problems := describe(t, query)

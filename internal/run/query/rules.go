@@ -26,7 +26,8 @@ func rowFunctions() []string {
 func environmentFunctions() []string {
 	return []string{"ago", "current_localtime", "current_localtimestamp", "current_setting", "current_catalog",
 		"current_role", "current_user",
-		"getvariable", "session_user", "user", "version", "pg_conf_load_time", "pg_postmaster_start_time", "inet_client_addr",
+		"getvariable", "session_user", "user", "version", "pg_conf_load_time", "pg_postmaster_start_time",
+		"inet_client_addr",
 		"inet_client_port", "inet_server_addr", "inet_server_port", "get_block_size", "reservoir_quantile"}
 }
 
@@ -63,7 +64,7 @@ type checker struct {
 	unread    bool   // a chooser whose arguments are not known
 }
 
-// selection is what the expressions of a SELECT see.
+// selection is the scope of the expressions of a SELECT.
 type selection struct {
 	rows    []string // names of the tables in FROM, as SQL
 	grouped bool
@@ -195,7 +196,8 @@ func (c *checker) table(n node) {
 		c.problem(n.location(), "give it another name", "%s is DuckDB's own", quote(n.text("table_name")))
 	case c.ctes[name]:
 	default:
-		c.problem(n.location(), c.tableHint(n.text("table_name")), "there is no table %s here", quote(n.text("table_name")))
+		c.problem(n.location(), c.tableHint(n.text("table_name")), "there is no table %s here",
+			quote(n.text("table_name")))
 	}
 }
 
@@ -229,8 +231,9 @@ func (c *checker) tableFunction(n node) {
 		c.scanCall(f)
 	case slices.Contains(rowFunctions(), name):
 	default:
-		c.problem(f.location(), "files are read with "+scanFile+"('url'); other functions: "+strings.Join(rowFunctions(),
-			", "), "a query cannot read from %s", quote(name))
+		c.problem(f.location(), "files are read with "+scanFile+"('url'); other functions: "+
+			strings.Join(rowFunctions(),
+				", "), "a query cannot read from %s", quote(name))
 	}
 }
 
@@ -248,7 +251,8 @@ func (c *checker) function(n node) {
 func (c *checker) refuseVolatile(n node, name string) {
 	children, _ := n["children"].([]any)
 	if c.volatile[name] || (name == "age" && len(children) == 1) {
-		c.problem(n.location(), volatileHint(name), "%s gives something else in each run, and results must not", quote(name))
+		c.problem(n.location(), volatileHint(name), "%s gives something else in each run, and results must not",
+			quote(name))
 	}
 }
 
@@ -267,7 +271,8 @@ func (c *checker) column(n node) {
 			return
 		}
 	}
-	c.problem(n.location(), volatileHint(name), "%s gives something else in each run, and results must not", quote(name))
+	c.problem(n.location(), volatileHint(name), "%s gives something else in each run, and results must not",
+		quote(name))
 }
 
 func volatileHint(name string) string {

@@ -49,8 +49,8 @@ func (c *checker) scanCall(f node) {
 				scanFile, name)
 			return
 		case value.text("class") != "CONSTANT" || !isText:
-			c.problem(a.first(), "write it as a text in single quotes", "what %s reads must be known before the query runs",
-				scanFile)
+			c.problem(a.first(), "write it as a text in single quotes",
+				"what %s reads must be known before the query runs", scanFile)
 			return
 		case i == 0 && name == "":
 			call.url, call.urlAt = text, a.first()
@@ -77,8 +77,8 @@ func (c *checker) scanCall(f node) {
 		return
 	}
 	if what := address.Records(call.url); what != "" && given == "" {
-		c.problem(call.urlAt, "load it with a file_table, and give the query its table", "%s reads CSV and Parquet, not %s",
-			scanFile, what)
+		c.problem(call.urlAt, "load it with a file_table, and give the query its table",
+			"%s reads CSV and Parquet, not %s", scanFile, what)
 		return
 	}
 	call.parquet = given == "parquet" || (given == "" && address.Parquet(call.url))
@@ -97,8 +97,8 @@ func argument(a node) (name string, value node) {
 	return a.text("alias"), a
 }
 
-// name is what stands for the i-th call in the query: as long as the call, so
-// that places in the text stay, and still called scan_file.
+// name replaces the i-th call in the query. It is as long as the call, so that places in the text stay, and
+// still called scan_file.
 func (f *fileCall) name(i int) string {
 	name := fmt.Sprintf("__%d.%s", i, scanFile)
 	return name + strings.Repeat(" ", max(f.end-f.start-len(name), 0))
@@ -125,8 +125,8 @@ func (d *describer) reader(ctx context.Context, f *fileCall) (_ *script.FileRead
 				false: "two columns " + quote(name)}[name == ""])
 			f.Hint = "read the file with a file_table, which picks columns; names that differ only by case are the same"
 			if name == "" {
-				f.Hint = "read the file with a file_table, which picks columns, and takes a header below titles: csv: " +
-					"{hdr_line_idx: N}, counted from 0"
+				f.Hint = "read the file with a file_table, which picks columns, and takes a header below titles: " +
+					"csv: {hdr_line_idx: N}, counted from 0"
 			}
 			return nil, nil, f
 		} else {

@@ -18,7 +18,7 @@ type SQLMember struct {
 	Type SQLType
 }
 
-// SQLKind says what a type is made of.
+// SQLKind is the composition of a type.
 type SQLKind int
 
 // Kinds of types.

@@ -91,7 +91,7 @@ func (s *source) span(offset int) (start, end int) {
 	return max(0, min(offset, len(s.text))), max(0, min(offset, len(s.text)))
 }
 
-// start is where the first of some tokens is, 0 if there is none.
+// start returns the place of the first token that is one of words, 0 if there is none.
 func (s *source) start(words ...string) int {
 	for i, t := range s.tokens {
 		if s.is(i, words...) {

@@ -128,7 +128,7 @@ func (x *exposer) newNames() []string {
 	return out
 }
 
-// key is what a table, a file or a common table expression is known by.
+// key returns the key of a table, a file or a common table expression.
 func key(n node) string {
 	if schema := n.text("schema_name"); schema != "" {
 		return fileKey(schema)
@@ -222,8 +222,8 @@ func (x *exposer) withs(n node, outer scope) (scope, error) {
 	return inner, nil
 }
 
-// visible is what a FROM clause gives: for each table the lists of its rows, as
-// SQL, and the names of columns that are lists, by the alias that they are behind.
+// visible describes a FROM clause for tracing. For each table it has the lists of its rows, as SQL; by alias,
+// the names of columns that are lists.
 type visible struct {
 	lists  [][]string
 	hidden map[string][]string
@@ -381,8 +381,9 @@ func (x *exposer) table(n node, inner scope, v *visible) {
 		if i >= x.tables { // numbers from 1
 			rowid = "(" + rowid + " + 1)"
 		}
-		v.lists[i] = append(v.lists[i], fmt.Sprintf("CASE WHEN %[1]s IS NULL THEN CAST([] AS BIGINT[]) ELSE [%[1]s] END",
-			rowid))
+		v.lists[i] = append(v.lists[i],
+			fmt.Sprintf("CASE WHEN %[1]s IS NULL THEN CAST([] AS BIGINT[]) ELSE [%[1]s] END",
+				rowid))
 	}
 }
 

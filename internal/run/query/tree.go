@@ -17,7 +17,7 @@ import (
 // node is a map of DuckDB's parse tree as JSON.
 type node map[string]any
 
-// parsed is what DuckDB's parser says of a text.
+// parsed is the answer of DuckDB's parser.
 type parsed struct {
 	Error      bool   `json:"error"`
 	Kind       string `json:"error_type"`

@@ -40,11 +40,12 @@ func SyntaxWords(text string, position int, message string) Syntax {
 	for _, j := range []int{i - 1, i} {
 		if j >= 0 && j < len(src.tokens) && src.tokens[j].Word {
 			if table, hint := reservedName(src, j); hint != "" {
-				return Syntax{src.tokens[j].Start, quote(src.tokenText(j)) + " is a word of SQL, and no name", hint, table}
+				return Syntax{src.tokens[j].Start, quote(src.tokenText(j)) + " is a word of SQL, and no name", hint,
+					table}
 			}
 			if hint := keywordHint(src, j); hint != "" {
-				return Syntax{At: src.tokens[j].Start, What: "the query is not understood at " + quote(src.tokenText(j)),
-					Hint: hint}
+				return Syntax{At: src.tokens[j].Start, What: "the query is not understood at " +
+					quote(src.tokenText(j)), Hint: hint}
 			}
 		}
 	}
@@ -54,8 +55,8 @@ func SyntaxWords(text string, position int, message string) Syntax {
 	}
 	if ends {
 		last := src.tokens[len(src.tokens)-1]
-		return Syntax{At: last.Start, What: "the query ends too early, behind " + quote(src.tokenText(len(src.tokens)-1)),
-			Hint: "write what belongs behind it"}
+		return Syntax{At: last.Start, What: "the query ends too early, behind " +
+			quote(src.tokenText(len(src.tokens)-1)), Hint: "write what belongs behind it"}
 	}
 	hint = "the query is SQL as DuckDB understands it: see what stands before that, too"
 	if src.is(i, ")", "]", "}") {
@@ -72,8 +73,8 @@ var reserved = []string{"all", "analyze", "asc", "case", "check", "collate", "co
 	"default", "desc", "describe",
 	"do", "end", "fetch", "for", "foreign", "full", "group", "having", "in", "inner", "into", "join", "left", "like",
 	"limit", "natural", "not",
-	"offset", "on", "only", "order", "outer", "pivot", "primary", "qualify", "references", "returning", "right", "select",
-	"show", "some",
+	"offset", "on", "only", "order", "outer", "pivot", "primary", "qualify", "references", "returning",
+	"right", "select", "show", "some",
 	"table", "then", "to", "trailing", "union", "unique", "unpivot", "using", "when", "where", "window", "with"}
 
 // reservedName is for a word of SQL that stands where a name belongs, of a table or of a column.
@@ -85,8 +86,8 @@ func reservedName(src *source, i int) (table, hint string) {
 	switch {
 	case src.is(i-1, "from", "join", "describe", "summarize") || src.is(i-1, ",") && src.listsTables(i):
 		return word, "a table of that name is written in double quotes, " + quote(word)
-	case src.is(i-1, "select", "distinct", "where", "and", "or", "on", "by", "having", ",", "(", ".", "=", "<", ">", "<=",
-		">=", "<>", "+", "-", "/", "||"):
+	case src.is(i-1, "select", "distinct", "where", "and", "or", "on", "by", "having", ",", "(", ".",
+		"=", "<", ">", "<=", ">=", "<>", "+", "-", "/", "||"):
 		return "", "a column of that name is written in double quotes, " + quote(word)
 	}
 	return "", ""

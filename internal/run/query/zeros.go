@@ -298,8 +298,8 @@ func operands(v any) (out []node) {
 func showsSign(n node) bool {
 	switch n.text("expression_class") {
 	case "BOUND_FUNCTION":
-		if inList(n.text("name"), "+", "-", "*", "abs", "round", "floor", "ceil", "ceiling", "trunc", "isnan", "isfinite",
-			"isinf", "struct_pack", "row", "list_value", "sqrt") {
+		if inList(n.text("name"), "+", "-", "*", "abs", "round", "floor", "ceil", "ceiling", "trunc",
+			"isnan", "isfinite", "isinf", "struct_pack", "row", "list_value", "sqrt") {
 			return false
 		}
 		for _, e := range n.list("children") {

@@ -34,7 +34,8 @@ func overZeros(t *testing.T) func(t *testing.T, query string) (bound, whole bool
 	var orders []*engine.Instance
 	for try := range effort.Of(2, 4, 20) {
 		rows := zeroRows()
-		orders = append(orders, shuffled(ctx, t, rows, rand.New(rand.NewPCG(5, uint64(try))).Perm(len(rows)), 1+3*(try%2)))
+		orders = append(orders, shuffled(ctx, t, rows, rand.New(rand.NewPCG(5, uint64(try))).
+			Perm(len(rows)), 1+3*(try%2)))
 	}
 	return func(t *testing.T, query string) (bound, whole bool) {
 		t.Helper()
@@ -62,7 +63,8 @@ func overZeros(t *testing.T) func(t *testing.T, query string) (bound, whole bool
 func TestZerosAndNaNsOfAggregates(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(t.TempDir(), "spill")})
+	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{Threads: 1,
+		SpillDir: filepath.Join(t.TempDir(), "spill")})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, in.Close()) }()
 	list, err := in.Query(ctx,
@@ -108,23 +110,24 @@ func TestChosenZeros(t *testing.T) {
 		{"SELECT 1 / x AS v FROM (SELECT DISTINCT x FROM " + computed + ")", true},
 		{"SELECT 1 / x AS v FROM (SELECT x FROM " + computed + " UNION SELECT weight FROM orders)", true},
 		{"SELECT 1 / x AS v FROM (SELECT x FROM " + computed + " INTERSECT SELECT weight FROM orders)", true},
-		{"SELECT 1 / weight AS v FROM (SELECT weight FROM orders INTERSECT SELECT weight FROM orders WHERE paid)", false},
+		{"SELECT 1 / weight AS v FROM (SELECT weight FROM orders INTERSECT SELECT weight FROM orders WHERE paid)",
+			false},
 		{"SELECT 1 / a.x AS v FROM " + computed + " AS a JOIN " + computed + " AS b ON a.x = b.x", true},
 		{"SELECT 1 / a.weight AS v FROM orders AS a JOIN orders AS b ON a.weight = b.weight", false},
 		{"SELECT 1 / lag(x) OVER (ORDER BY id) AS v FROM " + computed + " AS s", true},
-		{"SELECT id, weight / amount AS v, row_number() OVER (PARTITION BY customer ORDER BY weight / amount DESC) AS n " +
-			"FROM orders", false},
+		{"SELECT id, weight / amount AS v, row_number() OVER (PARTITION BY customer ORDER BY weight / amount DESC) " +
+			"AS n FROM orders", false},
 		{"SELECT 1 / min(x) OVER (PARTITION BY customer) AS v, max(x) OVER (PARTITION BY paid)::VARCHAR AS m FROM " +
 			computed, false},
 		{"SELECT 1 / x AS v FROM (SELECT x FROM " + computed + " AS s ORDER BY x LIMIT 9)", true},
 		{"SELECT x + 0 AS v FROM (SELECT x FROM " + computed + " AS s ORDER BY x LIMIT 9)", false},
 		{"SELECT list({'a': x})::VARCHAR AS v FROM " + computed, true},
-		{"SELECT customer, sum(weight) / sum(amount) AS v, max(weight * 2) AS m, 1 / min(weight * amount) AS i FROM orders " +
-			"GROUP BY customer", false},
+		{"SELECT customer, sum(weight) / sum(amount) AS v, max(weight * 2) AS m, 1 / min(weight * amount) AS i FROM " +
+			"orders GROUP BY customer", false},
 		{"SELECT mode() WITHIN GROUP (ORDER BY weight) AS v FROM orders", true},
 		{"SELECT max(customer) AS v, max(weight * amount)::VARCHAR AS w, max(amount) AS d FROM orders", false},
-		{"WITH s AS MATERIALIZED (SELECT weight * amount AS x FROM orders) SELECT (SELECT 1 / max(x) FROM s) AS v, (SELECT " +
-			"1 / min(x) FROM s) AS w", false},
+		{"WITH s AS MATERIALIZED (SELECT weight * amount AS x FROM orders) SELECT (SELECT 1 / max(x) FROM s) AS v, " +
+			"(SELECT 1 / min(x) FROM s) AS w", false},
 		{"WITH s AS MATERIALIZED (SELECT weight * amount AS x FROM orders) SELECT 1 / x AS v FROM s GROUP BY x", true},
 	} {
 		t.Run(tt.query, func(t *testing.T) {

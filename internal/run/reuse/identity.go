@@ -29,7 +29,7 @@ type Part struct {
 	Value string `json:"value"`
 }
 
-// Identity is what a node's rows follow from. It is kept in state.
+// Identity lists all that determines a node's rows. It is kept in state. It is kept in state.
 type Identity struct {
 	Parts []Part `json:"parts,omitempty"`
 	// Why says why no run may take the node over; "": any may.
@@ -100,7 +100,7 @@ func (id Identity) Differs(earlier Identity) string {
 	return ""
 }
 
-// World is what a node is computed in.
+// World is the environment in which a node is computed.
 type World struct {
 	Dir    string                       // that relative names of files are seen from
 	Budget budget.Budget                // by which nodes are planned
@@ -223,8 +223,8 @@ func (b *builder) python(n *script.Node, of string) {
 		shown := name
 		if name == python.Doubt {
 			if n.Reuse != script.ReuseAlways {
-				b.refuse("its Python code has %s, which may give something else each time; reuse: true says that it does not",
-					found[name])
+				b.refuse("its Python code has %s, which may give something else each time; reuse: true says that "+
+					"it does not", found[name])
 			}
 			continue
 		}

@@ -12,8 +12,10 @@
 // It promises:
 //
 //   - An error keeps its kind, place, hint, detail, whether it may be retried, and what errors.Is says of it.
-//   - A child that dies costs the attempt that it was at: a failure of the environment that may pass and says how it died. Between two batches it costs nothing.
-//   - A cancelled execution that does not come back in Config.Grace ends with its process, and Execute returns. So does one whose process stands still for Config.Silence.
+//   - A child that dies costs the attempt that it was at: a failure of the environment that may pass and says how it
+//     died. Between two batches it costs nothing.
+//   - A cancelled execution that does not come back in Config.Grace ends with its process, and Execute returns. So
+//     does one whose process stands still for Config.Silence.
 //   - What a child holds (stages, copies, memory, open parts) is given back when it ends, however it does.
 //   - A child ends when its parent does: its socket is closed, and Linux kills it.
 //

@@ -68,8 +68,8 @@ func toWire(err error) *wireError {
 	var f *fault.Error
 	if errors.As(err, &f) {
 		w.Exact = err == error(f) //nolint:errorlint // whether it is wrapped is the question
-		w.Fault = &wireFault{Kind: f.Kind, Retryable: f.Retryable, Place: f.Place, Table: f.Place.Table, Message: f.Message,
-			Hint: f.Hint, Detail: f.Detail, Err: toWire(f.Err)}
+		w.Fault = &wireFault{Kind: f.Kind, Retryable: f.Retryable, Place: f.Place, Table: f.Place.Table,
+			Message: f.Message, Hint: f.Hint, Detail: f.Detail, Err: toWire(f.Err)}
 	}
 	return w
 }

@@ -8,7 +8,7 @@ import (
 	"net"
 )
 
-// kind says what a frame is.
+// kind is the type of a frame.
 type kind string
 
 // The kinds of frames.

@@ -98,7 +98,8 @@ func TestStateOverAConnection(t *testing.T) {
 	root := t.TempDir()
 	statetest.Run(t, func(t *testing.T) state.Store {
 		t.Helper()
-		s, err := sqlite.Open(context.Background(), filepath.Join(root, strings.ReplaceAll(t.Name(), "/", "_"), "state.db"))
+		s, err := sqlite.Open(context.Background(),
+			filepath.Join(root, strings.ReplaceAll(t.Name(), "/", "_"), "state.db"))
 		require.NoError(t, err)
 		far, _ := sandbox.Lend(t, s, nil)
 		return far

@@ -174,7 +174,7 @@ func (p *play) end(how string) error {
 	return fmt.Errorf("there is no scene %q", how)
 }
 
-// place is where a test looks for what its children do.
+// place returns the directory in which a test observes its children.
 func (p *play) place() string { return filepath.Dir(p.WorkDir) }
 
 func (p *play) say(name string) { _ = os.WriteFile(filepath.Join(p.place(), name), nil, 0o600) }

@@ -11,8 +11,8 @@ import (
 	"thalweg/internal/store/parts"
 )
 
-// holds are what one side holds of the other's: each has a number, by which it
-// is given back. What is left is given back when the connection ends.
+// holds numbers the things that one side holds of the other's; each is given back by its number. What is left
+// is given back when the connection ends.
 type holds struct {
 	mu   sync.Mutex
 	last uint64

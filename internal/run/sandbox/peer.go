@@ -37,7 +37,7 @@ func newPeer(conn net.Conn) *peer {
 		waiting: map[uint64]chan frame{}, serving: map[uint64]context.CancelFunc{}}
 }
 
-// readBytes is what is read at once of small frames.
+// readBytes is the size of reads of small frames.
 const readBytes = 64 << 10
 
 // run serves the connection until it ends, which is no error. It returns when
@@ -132,7 +132,8 @@ func (p *peer) answer(ctx context.Context, f frame) {
 	}
 	if err := p.send(reply); errors.Is(err, errFrameTooLarge) {
 		// fails only if nobody is there
-		_ = p.send(frame{head: head{Kind: kindAnswer, ID: f.ID, Error: toWire(fmt.Errorf("answer %s: %w", f.Method, err))}})
+		_ = p.send(frame{head: head{Kind: kindAnswer, ID: f.ID,
+			Error: toWire(fmt.Errorf("answer %s: %w", f.Method, err))}})
 	}
 }
 

@@ -172,7 +172,7 @@ func (p *process) watch(ctx context.Context, silence time.Duration) {
 	}
 }
 
-// silenceTicks is how often it is looked within the time that a child may be silent.
+// silenceTicks is the number of checks within the time that a child may be silent.
 const silenceTicks = 8
 
 // kill ends the child and what it has started, for a reason.
@@ -208,8 +208,8 @@ func (p *process) death(doing string) error {
 	p.told.Store(true)
 	f := &fault.Error{Kind: fault.Environment, Retryable: true,
 		Message: fmt.Sprintf("the process of slot %d ended while it was %s", p.slot, doing),
-		Hint: "the batch is tried again in a new process; if it dies again, look into the system's log, and at what the " +
-			"batch's formulas and libraries do"}
+		Hint: "the batch is tried again in a new process; if it dies again, look into the system's log, and at what " +
+			"the batch's formulas and libraries do"}
 	if !p.gone() {
 		f.Message += ", and cannot be waited for"
 		return f
@@ -228,8 +228,8 @@ func (p *process) death(doing string) error {
 	}
 	if p.lacksMemory(f.Detail) {
 		f.Message += "; the system was probably out of memory"
-		f.Hint = "give the worker less memory ({{set memory}}) or fewer slots ({{set cores}}) than the machine has, or see what else " +
-			"uses its memory"
+		f.Hint = "give the worker less memory ({{set memory}}) or fewer slots ({{set cores}}) than the machine has, " +
+			"or see what else uses its memory"
 	}
 	return f
 }
@@ -293,7 +293,7 @@ func (o *output) begin() {
 	o.first, o.last, o.left = o.first[:0], o.last[:0], 0
 }
 
-// String is what is kept.
+// String returns the kept output.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -308,7 +308,8 @@ func (o *output) String() string {
 func lastWords(printed string) string {
 	const bytesMax = 200
 	for line := range strings.Lines(printed) {
-		for _, begin := range []string{"fatal error: ", "panic: ", "terminate called ", "SIG", "runtime: out of memory"} {
+		for _, begin := range []string{"fatal error: ", "panic: ", "terminate called ", "SIG",
+			"runtime: out of memory"} {
 			if strings.HasPrefix(line, begin) {
 				line = strings.TrimSpace(line)
 				return line[:min(len(line), bytesMax)]

@@ -14,7 +14,7 @@ type Room interface {
 	Take(ctx context.Context, share budget.Share) (g budget.Grant, release func(), err error)
 }
 
-// roomAnswer is what a batch has got.
+// roomAnswer is the answer to a batch's request for memory.
 type roomAnswer struct {
 	Grant  budget.Grant  `json:"grant"`
 	Hold   uint64        `json:"hold"`

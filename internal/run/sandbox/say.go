@@ -19,7 +19,7 @@ type Copier interface {
 
 // What parent and child say beside what is lent.
 type (
-	// hello is what a child is told first.
+	// hello is the first message to a child.
 	hello struct {
 		Protocol int             `json:"protocol"`
 		Slot     int             `json:"slot"`
@@ -51,7 +51,7 @@ type (
 		Run   state.RunKey      `json:"run"`
 		Wants []inputcache.Want `json:"wants"`
 	}
-	// logged is what a child logs.
+	// logged is a log record of a child.
 	logged struct {
 		Level   slog.Level  `json:"level"`
 		Message string      `json:"message"`

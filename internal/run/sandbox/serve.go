@@ -25,7 +25,7 @@ const Command = "slot"
 // connectionFD is a child's end of the socket, after the three standard descriptors.
 const connectionFD = 3
 
-// Parent is what a child has of the process that has started it.
+// Parent holds the services of the process that started the child.
 type Parent struct {
 	Slot     int             // its number, from 1
 	WorkDir  string          // the child's own; the parent removes it

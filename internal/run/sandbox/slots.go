@@ -35,7 +35,8 @@ type Config struct {
 	Ended    func(End) // is told of each child that was not told to end; may be nil. Called from several goroutines
 }
 
-// End is why a child ended that was not told to. The texts name metrics: they do not change.
+// End is the reason for which a child ended without being told to. The texts name metrics: they do not
+// change. The texts name metrics: they do not change.
 type End string
 
 // Why children end.
@@ -83,7 +84,8 @@ func New(cfg Config) *Slots {
 	if cfg.Ended == nil {
 		cfg.Ended = func(End) {}
 	}
-	s := &Slots{cfg: cfg, free: make(chan *place, cfg.Size), starts: make(chan func()), copiers: map[state.RunKey]Copier{}}
+	s := &Slots{cfg: cfg, free: make(chan *place, cfg.Size), starts: make(chan func()),
+		copiers: map[state.RunKey]Copier{}}
 	s.life, s.stop = context.WithCancel(context.Background())
 	for i := range cfg.Size {
 		at := &place{number: i + 1}
@@ -152,11 +154,11 @@ func copiesOf(ctx context.Context, copier Copier, wants []inputcache.Want) ([]in
 // take waits for a slot, and for a child in it.
 func (s *Slots) take(ctx context.Context) (*place, error) {
 	var at *place
-	over := awake.Waits(ctx)
-	defer over()
+	stopWait := awake.Waits(ctx)
+	defer stopWait()
 	select {
 	case at = <-s.free:
-		over()
+		stopWait()
 	case <-ctx.Done():
 		return nil, canceled(ctx, "waiting for a slot")
 	}
@@ -196,7 +198,8 @@ func (s *Slots) ready(ctx context.Context, at *place) error {
 	}
 	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("slot %d has no process",
 		at.number), Err: err,
-		Hint: "look whether the machine has memory and processes left (ulimit -u), or start the worker with {{set no-isolate}}"}
+		Hint: "look whether the machine has memory and processes left (ulimit -u), or start the worker with {{set " +
+			"no-isolate}}"}
 }
 
 // pause waits before a start that comes behind so many that failed.
@@ -236,7 +239,8 @@ func (s *Slots) start(ctx context.Context, number int) (p *process, err error) {
 		Settings: s.cfg.Settings, Budget: s.cfg.Room.Budget(), Level: lowest(s.cfg.Logger),
 		Beat: min(beatEvery, s.cfg.Silence/silenceTicks)})
 	if err == nil && answer.Protocol != protocol {
-		err = fault.New(fault.Bug, "the child speaks version %d of the slots' protocol, not %d", answer.Protocol, protocol)
+		err = fault.New(fault.Bug, "the child speaks version %d of the slots' protocol, not %d",
+			answer.Protocol, protocol)
 	}
 	if errors.Is(err, errGone) {
 		p.await()

@@ -74,7 +74,8 @@ func TestAChildThatDiesCostsOneAttempt(t *testing.T) {
 		require.Equal(t, fault.Environment, f.Kind, how)
 		require.True(t, f.Retryable, how)
 		require.Contains(t, f.Message, said, how)
-		require.Equal(t, how == "oom", bytes.Contains([]byte(f.Message), []byte("the system was probably out of memory")),
+		require.Equal(t, how == "oom", bytes.Contains([]byte(f.Message),
+			[]byte("the system was probably out of memory")),
 			f.Message)
 		require.NotEmpty(t, f.Hint)
 		res, err := b.execute("room pid") // what the dead one held is free again
@@ -233,7 +234,8 @@ func TestAChildEndsWithItsParent(t *testing.T) {
 		b := newBench(t, nil)
 		res, err := b.execute("pid")
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "pid"), fmt.Appendf(nil, "%d", res.Outcome.Stats.RowsIn), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "pid"), fmt.Appendf(nil, "%d", res.Outcome.Stats.RowsIn),
+			0o600))
 		_, _ = b.execute("deaf")
 		return
 	}

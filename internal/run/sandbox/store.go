@@ -24,7 +24,9 @@ func lendState(to *peer, from state.Store) {
 			continue
 		}
 		method := value.MethodByName(name)
-		to.calls[statePrefix+name] = func(ctx context.Context, body []byte) (any, error) { return invoke(ctx, method, body) }
+		to.calls[statePrefix+name] = func(ctx context.Context, body []byte) (any, error) {
+			return invoke(ctx, method, body)
+		}
 	}
 }
 

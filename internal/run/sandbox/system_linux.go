@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// yieldsBy is how much sooner than its parent the system ends a child that
-// needs memory: of a thousand.
+// yieldsBy is added to a child's score, of a thousand, by which the system chooses a process to end for want
+// of memory. It so ends a child before its parent.
 const yieldsBy = 300
 
 // YieldMemory has the system end this process rather than its parent when there
@@ -46,7 +46,7 @@ func memoryKills() int64 {
 	return n
 }
 
-// residentBytes is what this process holds, 0 if the system does not say.
+// residentBytes returns the resident memory of this process, 0 if the system does not say.
 func residentBytes() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -63,5 +63,5 @@ func residentBytes() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// maxrssUnit is what a system counts a process's largest resident size in.
+// maxrssUnit is the unit, in bytes, of a process's largest resident size.
 const maxrssUnit = 1 << 10

@@ -13,5 +13,5 @@ func memoryKills() int64 { return 0 }
 
 func residentBytes() int64 { return 0 }
 
-// maxrssUnit is what a system counts a process's largest resident size in.
+// maxrssUnit is the unit, in bytes, of a process's largest resident size.
 const maxrssUnit = 1

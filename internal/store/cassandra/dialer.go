@@ -18,8 +18,7 @@ import (
 	"thalweg/internal/base/secure"
 )
 
-// door opens connections for the driver, and knows why that failed: the driver
-// gives nothing but a text.
+// dialer opens connections for the driver, and remembers why that failed: the driver's errors are only texts.
 type dialer struct {
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	tls    *tls.Config
@@ -119,8 +118,8 @@ func (h heard) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// errEnded is how a node ends a connection that it does not understand, or
-// whose user it does not believe.
+// errEnded reports that a node ended the connection, because it did not understand it or did not believe its
+// user.
 var errEnded = fmt.Errorf("the node has ended the connection: %w", io.EOF)
 
 // Challenge implements gocql.Authenticator.
@@ -178,7 +177,8 @@ func (d *dialer) why(err error) error {
 	return err
 }
 
-// cannotTell is what nodes say that cannot read whom to believe, and the driver of those that say nothing.
+// cannotTell lists the texts of nodes that cannot read their users, and those of the driver for nodes that do
+// not answer.
 var cannotTell = []string{"Cannot achieve", "Unable to perform", "timed out", "no response"}
 
 // disbelieved is the failure of a login, with what the node says. It says the same to somebody whom it
@@ -196,7 +196,8 @@ func (d *dialer) disbelieved(err error) error {
 		}
 		return &fault.Error{Kind: fault.Environment, Retryable: true,
 			Message: "connect to Cassandra: the nodes cannot check the login now",
-			Err:     errors.New(text), Hint: "check that enough nodes are up for the copies of the keyspace system_auth"}
+			Err:     errors.New(text),
+			Hint:    "check that enough nodes are up for the copies of the keyspace system_auth"}
 	}
 	why := ErrLogin
 	if known {

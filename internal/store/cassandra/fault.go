@@ -18,8 +18,8 @@ import (
 	"thalweg/internal/base/secure"
 )
 
-// Fault says what could not be done, and whose move it is. The context's error
-// stays what it is.
+// Fault wraps an error of a request with the failed action, its kind and a hint. The context's error stays
+// what it is.
 func Fault(what string, err error) error {
 	if err == nil {
 		return nil
@@ -161,8 +161,9 @@ func lasting(err error) bool {
 	return strings.Contains(text, "values send got") || strings.Contains(text, "columns to scan into")
 }
 
-// Asked is what a request with a context has failed with. Who waits for the driver to
-// prepare a statement is told of the end of the connection's context, as if it was their own.
+// Asked returns the error of a request with a context. While the driver prepares a statement, an end of the
+// connection's context reaches the waiting request as if its own had ended. Asked returns ErrConnectionClosed
+// for that.
 func Asked(ctx context.Context, err error) error {
 	if ctx.Err() == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		return gocql.ErrConnectionClosed
@@ -188,7 +189,8 @@ func reachableLater(err error) bool {
 	}
 	for _, passing := range []error{
 		gocql.ErrTimeoutNoResponse, gocql.ErrConnectionClosed, gocql.ErrNoConnections, gocql.ErrNoConnectionsStarted,
-		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED,
+		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE,
+		syscall.ECONNREFUSED,
 	} {
 		if errors.Is(err, passing) {
 			return true
@@ -198,7 +200,7 @@ func reachableLater(err error) bool {
 	return errors.As(err, &network)
 }
 
-// hint is what can be done about it.
+// hint suggests a remedy for an error; "" if there is none.
 func hint(err error) string {
 	if errors.As(err, new(*shortage)) {
 		return shortageHint
@@ -254,8 +256,9 @@ func replicationText(copies map[string]int) (string, error) {
 	b.WriteString("'NetworkTopologyStrategy'")
 	for _, dc := range slices.Sorted(maps.Keys(copies)) {
 		if !datacenterNamed.MatchString(dc) || copies[dc] < 1 {
-			return "", &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("replication %d in datacenter %q cannot be",
-				copies[dc], dc), Hint: "name each datacenter with the number of copies it keeps"}
+			return "", &fault.Error{Kind: fault.Environment,
+				Message: fmt.Sprintf("replication %d in datacenter %q cannot be",
+					copies[dc], dc), Hint: "name each datacenter with the number of copies it keeps"}
 		}
 		fmt.Fprintf(&b, ", '%s': %d", dc, copies[dc])
 	}

@@ -44,14 +44,15 @@ func TestPasses(t *testing.T) {
 		"who asks has left":    {fmt.Errorf("read: %w", context.Canceled), false},
 		"who asks has no time": {context.DeadlineExceeded, false},
 		"encoding":             {gocql.MarshalError("can not marshal string into int"), false},
-		"decoding":             {fmt.Errorf("read: %w", gocql.UnmarshalError("can not unmarshal int into *string")), false},
-		"session":              {gocql.ErrSessionClosed, false},
-		"statements":           {gocql.ErrTooManyStmts, false},
-		"size":                 {gocql.ErrFrameTooBig, false},
-		"nothing found":        {gocql.ErrNotFound, false},
-		"keyspace":             {gocql.ErrKeyspaceDoesNotExist, false},
-		"said already":         {fault.New(fault.Environment, "damaged"), false},
-		"said to pass":         {&fault.Error{Kind: fault.Environment, Retryable: true, Message: "later"}, true},
+		"decoding": {fmt.Errorf("read: %w", gocql.UnmarshalError("can not unmarshal int into *string")),
+			false},
+		"session":       {gocql.ErrSessionClosed, false},
+		"statements":    {gocql.ErrTooManyStmts, false},
+		"size":          {gocql.ErrFrameTooBig, false},
+		"nothing found": {gocql.ErrNotFound, false},
+		"keyspace":      {gocql.ErrKeyspaceDoesNotExist, false},
+		"said already":  {fault.New(fault.Environment, "damaged"), false},
+		"said to pass":  {&fault.Error{Kind: fault.Environment, Retryable: true, Message: "later"}, true},
 	} {
 		require.Equal(t, tc.want, cassandra.Passes(tc.err), name)
 	}
@@ -62,7 +63,8 @@ func TestPasses(t *testing.T) {
 func TestTooFewNodes(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]error{
-		"too few nodes of Cassandra answer: 1 of the 2 that are needed": &gocql.RequestErrUnavailable{Required: 2, Alive: 1},
+		"too few nodes of Cassandra answer: 1 of the 2 that are needed": &gocql.RequestErrUnavailable{Required: 2,
+			Alive: 1},
 		"too few nodes of Cassandra answer: 0 of the 2 that are needed": &gocql.RequestErrReadTimeout{BlockFor: 2},
 		"too few nodes of Cassandra answer: 2 of the 3 that are needed": &gocql.RequestErrWriteTimeout{BlockFor: 3,
 			Received: 2},
@@ -86,7 +88,8 @@ func TestSilentNodeIsAway(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	_, err = cassandra.Open(cassandra.Config{Hosts: []string{l.Addr().String()}, Timeout: 50 * time.Millisecond})
-	require.EqualError(t, err, "connect to Cassandra: no node of Cassandra answers in time (away: "+l.Addr().String()+")")
+	require.EqualError(t, err, "connect to Cassandra: no node of Cassandra answers in time (away: "+
+		l.Addr().String()+")")
 	require.Equal(t, fault.Environment, fault.Of(err).Kind)
 	require.True(t, fault.Passes(err))
 }
@@ -147,7 +150,8 @@ func TestWhatEndsConnectionsPasses(t *testing.T) {
 			line.Answer(answer)
 			untyped := 0
 			for range 8 { // more than there are connections
-				err := cassandra.Asked(t.Context(), s.Query("SELECT release_version FROM system.local").ExecContext(t.Context()))
+				err := cassandra.Asked(t.Context(), s.Query("SELECT release_version FROM system.local").
+					ExecContext(t.Context()))
 				require.Error(t, err)
 				require.True(t, cassandra.Passes(err), "%T %v", err, err)
 				if strings.HasPrefix(err.Error(), "gocql: ") && !errors.Is(err, gocql.ErrNoConnections) {
@@ -194,8 +198,8 @@ func askSilentNode(t *testing.T) map[string]error {
 	defer s.Close()
 	defer line.Cut(true)
 	line.Answer(func([]byte) int { return 0 })
-	ctx, enough := context.WithTimeout(t.Context(), time.Minute)
-	defer enough()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
 	var seen sync.Map
 	var all sync.WaitGroup
 	for range 16 {
@@ -207,7 +211,7 @@ func askSilentNode(t *testing.T) map[string]error {
 				}
 				seen.Store(fmt.Sprint(err), err)
 				if err == nil || strings.Contains(err.Error(), "heartbeat") || errors.Is(err, gocql.ErrNoConnections) {
-					enough()
+					stop()
 				}
 			}
 		})

@@ -15,7 +15,7 @@ import (
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 )
 
-// Node is what a node says of itself.
+// Node describes a node by its own answers.
 type Node struct {
 	ID         string // that it has in the cluster
 	Address    string // host:port by which it was asked
@@ -29,7 +29,7 @@ type Node struct {
 	Peers      []Peer        // the other nodes that it knows
 }
 
-// Peer is what a node says of another one.
+// Peer describes a node by the answers of another one.
 type Peer struct {
 	ID         string
 	Address    string // host:port at which it says that clients find it
@@ -38,8 +38,7 @@ type Peer struct {
 	Schema     string
 }
 
-// clockTries is how often a node is asked for its time: the fastest answer
-// says the most.
+// clockTries is the number of requests for a node's time: the fastest answer is the most exact.
 const clockTries = 5
 
 // Ask asks one node over a connection of its own. It ends when ctx does.
@@ -101,7 +100,8 @@ func (r released) Close() error {
 
 func (n *Node) itself(ctx context.Context, s *Session) error {
 	var id, schema gocql.UUID
-	err := s.Query(`SELECT host_id, release_version, cluster_name, data_center, schema_version FROM system.local WHERE key = 'local'`).
+	err := s.Query(`SELECT host_id, release_version, cluster_name, data_center, schema_version FROM system.local `+
+		`WHERE key = 'local'`).
 		ScanContext(ctx, &id, &n.Version, &n.Cluster, &n.Datacenter, &schema)
 	n.ID, n.Schema = id.String(), schema.String()
 	return err
@@ -161,8 +161,9 @@ func (s *Session) clockOf(ctx context.Context, host string) (c Clock, err error)
 	for range clockTries {
 		var there time.Time
 		before := time.Now()
-		if err := s.Query(`SELECT toTimestamp(now()) FROM system.local WHERE key = 'local'`).SetHostID(host).ScanContext(ctx,
-			&there); err != nil {
+		if err := s.Query(`SELECT toTimestamp(now()) FROM system.local WHERE key = 'local'`).SetHostID(host).
+			ScanContext(ctx,
+				&there); err != nil {
 			return c, s.Fault("read Cassandra's clock", err)
 		}
 		took := time.Since(before)

@@ -50,8 +50,7 @@ type Config struct {
 // Session is a pool of connections, to be used by many at once.
 type Session struct {
 	*gocql.Session
-	// Serial is what conditional writes agree by, and what reads that have to
-	// see them go by.
+	// Serial is the consistency of conditional writes, and of reads that have to see them.
 	Serial   gocql.Consistency
 	Keyspace string
 }

@@ -52,8 +52,8 @@ type Backend interface {
 	Close() error
 }
 
-// Leavings is what a backend can do as well on which a Put that does not end,
-// because its process dies, leaves something that List does not show.
+// Leavings is an optional interface of backends on which an unfinished Put of a process that died leaves data
+// that List does not show.
 type Leavings interface {
 	// Unfinished yields Puts that have not ended, of processes that live or not,
 	// as List does; Bytes is what they may take. A key may come more than once.

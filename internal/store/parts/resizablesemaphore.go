@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// ResizableSemaphore lets so many do something at once, in the order in which they came. How
-// many can be changed at any time. Its methods may be called by any number of goroutines.
+// ResizableSemaphore limits how many goroutines hold it at once; the others wait in order of arrival. The limit can be
+// changed at any time. Its methods are safe for concurrent use.
 type ResizableSemaphore struct {
 	mu      sync.Mutex
 	most    int
@@ -18,7 +18,7 @@ type ResizableSemaphore struct {
 // NewResizableSemaphore lets n hold it at once, at least one.
 func NewResizableSemaphore(n int) *ResizableSemaphore { return &ResizableSemaphore{most: max(n, 1)} }
 
-// Most is how many may do it at once now.
+// Most returns the present limit.
 func (t *ResizableSemaphore) Most() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,7 +76,7 @@ func (t *ResizableSemaphore) admit() {
 	}
 }
 
-// Writing is what a backend can do whose requests that write take turns.
+// Writing is an optional interface of backends that limit their writing requests.
 type Writing interface{ Writers() *ResizableSemaphore }
 
 // WritersOf gives the turns of a backend, or of the one behind it; nil: there are none.

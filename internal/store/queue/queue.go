@@ -10,8 +10,8 @@ import (
 // ErrClosed is returned by a queue that was closed.
 var ErrClosed = errors.New("queue closed")
 
-// Priority is how urgent the hints of a run are beside those of others. The
-// numbers are on the wire: they do not change.
+// Priority orders the hints of a run against those of other runs. The numbers are on the wire: they do not
+// change.
 type Priority int8
 
 // The priorities.
@@ -62,7 +62,7 @@ type Delivery struct {
 	Back func(ctx context.Context) error
 }
 
-// SignalKind says who is to look.
+// SignalKind selects the processes that have to look.
 type SignalKind int8
 
 // The signals. The numbers are on the wire: they do not change.
@@ -100,8 +100,8 @@ type Queue interface {
 	// Shared reports whether processes share the queue, now: false where there is
 	// only this one, and while the backend cannot be reached.
 	Shared() bool
-	// Waiting is how many hints of a priority wait, of all runs, as far as can be
-	// known: those that were received do not, nor those that are only kept.
+	// Waiting counts the waiting hints of a priority, of all runs, as far as that can be known. Hints that
+	// were received do not count, nor those that are only kept.
 	Waiting(ctx context.Context, p Priority) (int, error)
 	// Signal asks the processes that share the queue, this one included, to look
 	// at a run. It does its best and waits for nobody.

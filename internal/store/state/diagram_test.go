@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// diagram is what one drawing of docs/state-machine.md says.
+// diagram holds the states and moves of one drawing of docs/state-machine.md.
 type diagram struct {
 	begin []Status
 	end   []Status

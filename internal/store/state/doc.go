@@ -6,12 +6,16 @@
 // (orders.go, plans.go, lists.go). Around decorates a store. state/sqlite is the
 // embedded store and test/statetest the suite that every store passes.
 //
-// It promises, through that suite: run numbers without gaps or doubles, one
-// winner of each claim, fencing (an attempt that is no longer the latest, or
-// was claimed before an order, cannot publish anything), a manifest that shows
-// committed parts only, and counters of a node that agree with its batches; and
-// all of it although calls are lost, doubled or late, if those whose outcome is
-// not known are repeated. A queue is only a hint beside it.
+// It promises, through that suite:
+//
+//   - Run numbers have no gaps and no doubles.
+//   - Each claim has one winner.
+//   - Fencing: an attempt that is no longer the latest, or was claimed before an order, cannot publish anything.
+//   - A manifest shows committed parts only.
+//   - The counters of a node agree with its batches.
+//
+// All of this holds although calls are lost, doubled or late, if those whose outcome is not known are repeated.
+// A queue is only a hint beside it.
 //
 // What can fail: the sentinel errors of state.go, on which callers decide;
 // *fault.Error of kind Environment when the store itself cannot work (disk

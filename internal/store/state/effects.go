@@ -2,8 +2,7 @@ package state
 
 import "thalweg/internal/base/fault"
 
-// Effect is what an order does to a node: what of the node it sets, and what
-// becomes of its batches.
+// Effect describes an order's effect on a node and on its batches.
 type Effect struct {
 	Status   Status
 	Fences   bool      // claims that were given before are worth nothing
@@ -101,7 +100,7 @@ func (c Command) decide(e *Effect, redo Redo) {
 	}
 }
 
-// Tells is what the event of a node that has heard of an order says.
+// Tells returns the data of the event by which a node records an order.
 func (e Effect) Tells(before, after Node) EventData {
 	data := EventData{Epoch: after.Epoch, Status: after.Status, Generation: after.Generation}
 	if e.Decision != before.Decision {

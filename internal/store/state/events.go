@@ -34,7 +34,7 @@ type Event struct {
 	EventData
 }
 
-// EventData is what an event tells besides.
+// EventData holds the details of an event.
 type EventData struct {
 	Status     Status    `json:"status,omitempty"` // that the run, node or attempt has now
 	Epoch      int64     `json:"epoch,omitempty"`

@@ -16,9 +16,11 @@ func TestAfterFailure(t *testing.T) {
 		failure    *state.Failure
 		show, goOn string
 	}{
-		"data":    {&state.Failure{Kind: fault.UserData, Node: "read"}, "{{do show run=7 node=read}}", "{{do retry run=7}}"},
-		"script":  {&state.Failure{Kind: fault.Script}, "{{do show run=7}}", "{{do retry run=7}}"},
-		"disk":    {&state.Failure{Kind: fault.Environment, Node: "read"}, "{{do show run=7 node=read}}", "{{do resume run=7}}"},
+		"data": {&state.Failure{Kind: fault.UserData, Node: "read"}, "{{do show run=7 node=read}}",
+			"{{do retry run=7}}"},
+		"script": {&state.Failure{Kind: fault.Script}, "{{do show run=7}}", "{{do retry run=7}}"},
+		"disk": {&state.Failure{Kind: fault.Environment, Node: "read"}, "{{do show run=7 node=read}}",
+			"{{do resume run=7}}"},
 		"unknown": {nil, "{{do show run=7}}", "{{do resume run=7}}"},
 	} {
 		show, goOn := state.Run{RunKey: state.RunKey{Run: 7}, Failure: tc.failure}.AfterFailure()

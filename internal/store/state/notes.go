@@ -35,7 +35,7 @@ const (
 // who asks a state for its fleet first, and never changes.
 const FleetName = "id"
 
-// fleetLetters is how long the id of a fleet is: each letter is one of 32.
+// fleetLetters is the length of a fleet's id: each letter is one of 32.
 const fleetLetters = 8
 
 // NewFleet is an id for the processes that share a state, by which services that

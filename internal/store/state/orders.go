@@ -79,8 +79,8 @@ func (c Command) about(node string) (Redo, bool) {
 	return Redo{}, len(c.Nodes) == 0
 }
 
-// ReasonAgain is why a run is stopped that goes on in the next order of the same
-// giver: parts of what it was doing are done again.
+// ReasonAgain is the reason of a stop that the next order of the same giver ends: parts of the run are done
+// again.
 const ReasonAgain = "parts of it are done again"
 
 // AboutToGoOn reports whether a run is stopped for a moment, unless whoever

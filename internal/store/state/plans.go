@@ -34,8 +34,8 @@ func PlanNode(ctx context.Context, s Store, key NodeKey, epoch int64, p Plan, ac
 	now time.Time) (Standing, error) {
 	for i, b := range p.Batches {
 		if b.Batch != i {
-			return Standing{}, fault.New(fault.Bug, "batches of node %s are not numbered in order: number %d at place %d",
-				key.Node, b.Batch, i)
+			return Standing{}, fault.New(fault.Bug,
+				"batches of node %s are not numbered in order: number %d at place %d", key.Node, b.Batch, i)
 		}
 	}
 	digest := p.digest()

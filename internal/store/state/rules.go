@@ -79,7 +79,7 @@ func (m Move) Moves(n Node) Node {
 	return n
 }
 
-// Tells is what the event of a move says.
+// Tells returns the data of the event of a move.
 func (m Move) Tells() EventData {
 	kept := m.Kept()
 	return EventData{Status: m.To, Failure: kept.Failure, Gate: kept.GateDigest}
@@ -110,7 +110,7 @@ func (r *Role) Take(owner string, now, until time.Time) bool {
 	return true
 }
 
-// BidAnswer is what becomes of a bid.
+// BidAnswer is the result of a bid.
 type BidAnswer int
 
 // The answers.

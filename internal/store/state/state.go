@@ -82,7 +82,7 @@ type Run struct {
 	Nodes []NodeBrief // in lists only
 }
 
-// Priority is how urgent a run is. The texts are stored.
+// Priority is the urgency of a run. The texts are stored. The texts are stored.
 type Priority string
 
 // The priorities; the usual one has no text, as runs had none before.
@@ -112,7 +112,7 @@ func (r Run) Brief(node string) (NodeBrief, bool) {
 	return r.Nodes[i], true
 }
 
-// Mark says who did something, when, and why.
+// Mark records an act: by whom, when, and why.
 type Mark struct {
 	Actor  string    `json:"actor"`
 	Via    string    `json:"via,omitempty"` // way in: see package caller; "": an older program, or none
@@ -141,7 +141,7 @@ type Pin struct {
 // and wait (see package gate).
 const KindGate = "approval"
 
-// NodeSpec is what a run knows of a node when it starts.
+// NodeSpec describes a node when its run starts.
 type NodeSpec struct {
 	Name        string
 	Kind        string   // the script's type of node
@@ -151,7 +151,7 @@ type NodeSpec struct {
 	Fingerprint string   // of its code and parameters; "": not known
 }
 
-// NodeBrief is what lists of runs say of a node.
+// NodeBrief describes a node in lists of runs.
 type NodeBrief struct {
 	Name     string
 	Table    string
@@ -191,8 +191,8 @@ type Node struct {
 	Revision      int64 // Seq of its latest event: the same one means that nothing of it has changed
 }
 
-// Decision is what somebody has decided about a node that was Waiting. It is
-// also in the node's events, which nobody can edit.
+// Decision is a decision about a node that was Waiting. It is also in the node's events, which nobody can
+// edit.
 type Decision struct {
 	Approved bool `json:"approved"`
 	Mark
@@ -201,7 +201,8 @@ type Decision struct {
 	RoleVerified bool            `json:"role_verified,omitempty"`
 	Digest       string          `json:"digest"` // of the gate that was decided upon
 	Answers      json.RawMessage `json:"answers,omitempty"`
-	Token        string          `json:"token,omitempty"` // of the order that made it; "": an older program carried it out
+	// of the order that made it; "": an older program carried it out
+	Token string `json:"token,omitempty"`
 }
 
 // BatchSpec is a planned unit of work. The same plan always gives the same specs.
@@ -240,7 +241,7 @@ type Batch struct {
 	Failure   *Failure
 }
 
-// Stats are what an attempt measured.
+// Stats holds the measurements of an attempt.
 type Stats struct {
 	RowsIn    int64            `json:"rows_in"`
 	RowsOut   int64            `json:"rows_out"`
@@ -371,9 +372,9 @@ type Part struct {
 	Rows     int64  `json:"rows"`
 	Bytes    int64  `json:"bytes"`
 	RawBytes int64  `json:"raw_bytes"` // uncompressed size by the file's own footer
-	// Keys is what package plan notes of the keys of its rows; none: nothing.
+	// Keys is a note of package plan about the keys of the rows; none: nothing.
 	Keys json.RawMessage `json:"keys,omitempty"`
-	// Groups is what package plan notes of where its row groups lie; none: nothing.
+	// Groups is a note of package plan about the places of the row groups; none: nothing.
 	Groups   json.RawMessage `json:"groups,omitempty"`
 	Schema   string          `json:"schema"`   // fingerprint of names and types
 	Checksum string          `json:"checksum"` // "crc32c:%08x" of the object's bytes
@@ -392,8 +393,7 @@ type File struct {
 	Manifest bool   `json:"manifest,omitempty"` // it is the manifest of the node's other files
 }
 
-// Offer is a batch that can be claimed, as somebody has read it: what it was
-// then is what its claim is conditional on.
+// Offer is a batch that could be claimed when it was read. A claim is conditional on it being unchanged.
 type Offer struct {
 	BatchKey
 	Epoch   int64  `json:"epoch"`   // of the node
@@ -423,8 +423,8 @@ type Claim struct {
 	Spec    BatchSpec
 }
 
-// Outcome is what an attempt publishes when it ends: one value. A failed one
-// has side parts, checks and stats only.
+// Outcome is the result that an attempt publishes when it ends: one value. A failed one has side parts,
+// checks and stats only.
 type Outcome struct {
 	Parts  []Part // Seq is unique among all of them, whatever their Side
 	Files  []File
@@ -441,12 +441,12 @@ type Publication struct {
 	Address string `json:"address"`          // final, without secrets
 	Temp    string `json:"temp,omitempty"`   // the name beside it under which its bytes are until then
 	Upload  string `json:"upload,omitempty"` // what the other side calls the unfinished upload
-	// Begun is when the attempt announced it, by its own clock: what lies at the
-	// address without a name in Upload, and was begun long before, is not its own.
+	// Begun is the time of the attempt's announcement, by its own clock. If Upload is "", an upload at the
+	// address that was begun long before is not its own.
 	Begun time.Time `json:"begun,omitzero"`
 }
 
-// CheckResult is what a check of a node's rows found.
+// CheckResult is the result of a check of a node's rows.
 type CheckResult struct {
 	NodeKey
 	Batch    int    `json:"batch"`

@@ -2,7 +2,7 @@ package state
 
 import "slices"
 
-// Status is where a run, node, batch or attempt is in its life.
+// Status is the state of a run, node, batch or attempt in its life.
 type Status string
 
 // The states. Their texts are stored and printed in JSON: they do not change.

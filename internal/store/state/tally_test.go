@@ -63,8 +63,8 @@ func TestTallyAddsUpInAnyOrder(t *testing.T) {
 func TestTallyMedian(t *testing.T) {
 	t.Parallel()
 	require.Zero(t, new(state.Tally).Median())
-	for _, d := range []time.Duration{0, 3 * time.Microsecond, 900 * time.Microsecond, 17 * time.Millisecond, time.Second,
-		61 * time.Second, 20 * time.Hour} {
+	for _, d := range []time.Duration{0, 3 * time.Microsecond, 900 * time.Microsecond,
+		17 * time.Millisecond, time.Second, 61 * time.Second, 20 * time.Hour} {
 		var tally state.Tally
 		for i := range 101 {
 			took := d

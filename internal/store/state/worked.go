@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Worked is how long a node has been worked on until now: from its first claim to its end, without
-// the times in which it had ended or stood still and an order let it go on. What was done again
-// counts each time.
+// Worked returns the time for which a node has been worked on until now, from its first claim to its end. It
+// leaves out the times between an end or standstill and the order that let the node go on. What was done
+// again counts each time.
 func Worked(ctx context.Context, s Store, run Run, n Node, now time.Time) (time.Duration, error) {
 	switch {
 	case n.Started.IsZero():

@@ -185,8 +185,8 @@ func checkCalls(t *testing.T, pkg, file string, test bool) {
 	})
 }
 
-// starters are what may start a process, in the one place that decides what it gets of ours
-// and when it ends: internal/base/keeper.
+// starters maps the functions that start a process to their replacements in internal/base/keeper, which alone
+// may call them.
 var starters = map[string]string{
 	"exec.Command": "keeper.Start", "exec.CommandContext": "keeper.Start", "exec.LookPath": "keeper.Find",
 	"os.StartProcess":  "keeper.Start",
@@ -286,7 +286,8 @@ var readsMessages = map[string]bool{"internal/run/engine/faults.go": true, "inte
 func TestNothingIsDecidedByMessages(t *testing.T) {
 	for _, pkg := range packages(t) {
 		for _, file := range files(t, pkg, false) {
-			if rel, err := filepath.Rel(root(t), file); err != nil || readsMessages[rel] || strings.HasPrefix(pkg, "bench") {
+			if rel, err := filepath.Rel(root(t), file); err != nil || readsMessages[rel] ||
+				strings.HasPrefix(pkg, "bench") {
 				continue
 			}
 			fset := token.NewFileSet()

@@ -47,8 +47,10 @@ func TestArchitecturePage(t *testing.T) {
 			for _, name := range strings.Split(row[2], ",") {
 				may = append(may, strings.Trim(name, " `"))
 			}
-			of := slices.DeleteFunc(strings.Fields(w.may), func(name string) bool { return name == row[1] && len(may) > 0 })
-			require.ElementsMatch(t, of, slices.DeleteFunc(may, func(name string) bool { return name == row[1] }), row[1])
+			of := slices.DeleteFunc(strings.Fields(w.may),
+				func(name string) bool { return name == row[1] && len(may) > 0 })
+			require.ElementsMatch(t, of, slices.DeleteFunc(may, func(name string) bool { return name == row[1] }),
+				row[1])
 		}
 	}
 	require.Len(t, seen, len(wings)+1)

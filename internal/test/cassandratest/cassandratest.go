@@ -19,7 +19,7 @@ import (
 // variable names the node that tests use.
 const variable = "THALWEG_TEST_CASSANDRA"
 
-// TB is what tests, benchmarks and examples' helpers have.
+// TB is the part of testing.TB that helpers of tests, benchmarks and examples use.
 type TB interface {
 	require.TestingT
 	Helper()
@@ -42,7 +42,8 @@ func Node(t TB) string {
 // configuration for sessions in it.
 func Keyspace(t TB, tables []string) cassandra.Config {
 	t.Helper()
-	cfg := cassandra.Config{Hosts: []string{Node(t)}, Timeout: time.Minute} // making tables takes long on a busy machine
+	// making tables takes long on a busy machine
+	cfg := cassandra.Config{Hosts: []string{Node(t)}, Timeout: time.Minute}
 	admin, err := cassandra.Open(cfg)
 	require.NoError(t, err)
 	ctx := context.Background()

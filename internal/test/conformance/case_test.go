@@ -12,7 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// caseDir is where the cases are, from this package.
+// caseDir is the directory of the cases, relative to this package.
 const caseDir = "../../../testdata/conformance"
 
 // sectionLine is the first line of a case.
@@ -106,15 +106,17 @@ func readCase(file string) (*testCase, error) {
 func (c *testCase) checkNames() error {
 	for name := range c.files {
 		switch {
-		case slices.Contains(ownNames, name), strings.HasPrefix(name, wantDir), name == "script.yaml", name == "script.json":
+		case slices.Contains(ownNames, name), strings.HasPrefix(name, wantDir), name == "script.yaml",
+			name == "script.json":
 		case name == "want", strings.HasPrefix(name, "want."):
-			return fmt.Errorf("%s means nothing: expectations are %s, %s, %s, %s and %sNAME", name, fileError, filePrefix,
-				fileWarnings, fileTableSQL, wantDir)
+			return fmt.Errorf("%s means nothing: expectations are %s, %s, %s, %s and %sNAME", name,
+				fileError, filePrefix, fileWarnings, fileTableSQL, wantDir)
 		case !c.mentioned(name):
 			return fmt.Errorf("%s is used by nothing", name)
 		}
 	}
-	for have, need := range map[string]string{wantTables: fileTableSQL, wantFiles: fileFileSQL, fileRow: fileExpressions} {
+	for have, need := range map[string]string{wantTables: fileTableSQL, wantFiles: fileFileSQL,
+		fileRow: fileExpressions} {
 		if c.has(have) && !c.has(need) {
 			return fmt.Errorf("%s without %s", have, need)
 		}
@@ -124,7 +126,8 @@ func (c *testCase) checkNames() error {
 	}
 	for _, name := range []string{fileError, fileWarnings} {
 		if line := markedDir.FindString(c.files[name]); line != "" {
-			return fmt.Errorf("%s marks a place in a line with $DIR, which is of another length elsewhere: %s", name, line)
+			return fmt.Errorf("%s marks a place in a line with $DIR, which is of another length elsewhere: %s", name,
+				line)
 		}
 	}
 	if c.script() == "" && !c.has(fileExpressions) {

@@ -34,7 +34,7 @@ func caseName(file string) string {
 	return filepath.Base(filepath.Dir(file)) + "/" + strings.TrimSuffix(filepath.Base(file), ".txtar")
 }
 
-// quickSample is how many cases stand for each one that -short runs.
+// quickSample is the number of cases of which -short runs one.
 const quickSample = 16
 
 // TestCases runs every case; with -short, a sample over all sections.
@@ -69,7 +69,8 @@ func TestChaosCasesFused(t *testing.T) {
 		c, err := readCase(file)
 		require.NoError(t, err)
 		if c.first(fileExpressions, fileError, filePrefix, fileTableSQL, fileRuns) != "" || *update {
-			continue // tables are looked at, or read by later runs; other failures are in runner.TestEphemeralFailsAsStored
+			// tables are looked at, or read by later runs; other failures are in runner.TestEphemeralFailsAsStored
+			continue
 		}
 		ran++
 		t.Run(caseName(file), func(t *testing.T) {

@@ -87,7 +87,7 @@ func runExpressions(t *testing.T, c *testCase) {
 
 const valueKind = "value"
 
-// kindOf is what a result is: refused, fails or a value; "" for none yet.
+// kindOf returns the kind of a result: refused, fails or a value; "" for none yet.
 func kindOf(result string) string {
 	switch {
 	case result == "":
@@ -207,8 +207,10 @@ func (b *bench) runText(text string) error {
 	b.t.Helper()
 	path := filepath.Join(b.dir, "script.yaml")
 	require.NoError(b.t, os.WriteFile(path, []byte(strings.ReplaceAll(text, dirMark, b.dir)), 0o644))
-	sum, err := runner.Run(context.Background(), b.home, runner.Options{ScriptPath: path, Workspace: instance.DefaultWorkspace,
-		Process: runtime.Process{MemoryBytes: caseMemoryBytes, Cores: caseCores, Interpreter: "python3", Logger: quiet}})
+	sum, err := runner.Run(context.Background(), b.home, runner.Options{ScriptPath: path,
+		Workspace: instance.DefaultWorkspace,
+		Process: runtime.Process{MemoryBytes: caseMemoryBytes, Cores: caseCores, Interpreter: "python3",
+			Logger: quiet}})
 	if err == nil && sum.Failure != nil {
 		err = errors.New(sum.Failure.Message)
 	}
@@ -261,8 +263,8 @@ func (b *bench) readFields(lines []*expressionLine, got map[*expressionLine]stri
 
 func (b *bench) query(text string) inspect.QueryResult {
 	b.t.Helper()
-	res, err := inspect.Query(context.Background(), b.home, inspect.QueryOptions{Workspace: instance.DefaultWorkspace, SQL: text,
-		Process: runtime.Process{MemoryBytes: caseMemoryBytes}})
+	res, err := inspect.Query(context.Background(), b.home, inspect.QueryOptions{Workspace: instance.DefaultWorkspace,
+		SQL: text, Process: runtime.Process{MemoryBytes: caseMemoryBytes}})
 	require.NoError(b.t, err)
 	return res
 }
@@ -289,7 +291,7 @@ func quoteYAML(s string) string {
 	return text
 }
 
-// defaultRow is what expressions see if the case has no row of its own.
+// defaultRow is the row of a case that has no row of its own.
 const defaultRow = `i int 7
 n int -3
 z int 0
@@ -330,7 +332,8 @@ func expressionScript(c *testCase) (string, error) {
 		}
 		names = append(names, cell[0])
 		cells = append(cells, `"`+strings.ReplaceAll(cell[2], `"`, `""`)+`"`)
-		columns = append(columns, fmt.Sprintf("%s: {col_type: %s, csv: {col_hdr: %s%s}}", cell[0], cell[1], cell[0], format))
+		columns = append(columns, fmt.Sprintf("%s: {col_type: %s, csv: {col_hdr: %s%s}}", cell[0], cell[1],
+			cell[0], format))
 		out = append(out, fmt.Sprintf("%s: {expression: r.%s, type: %s}", cell[0], cell[0], cell[1]))
 	}
 	c.rowCSV = strings.Join(names, ",") + "\n" + strings.Join(cells, ",") + "\n"

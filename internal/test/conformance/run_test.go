@@ -144,9 +144,10 @@ func (b *bench) run(s step) string {
 			Process: runtime.Process{Caller: caller.OfProcess(caller.CLI, s.role)}, Answers: s.answers})
 		return b.refused(err)
 	}
-	opts := runner.Options{ScriptPath: filepath.Join(b.dir, s.script), Workspace: instance.DefaultWorkspace, Start: s.start,
-		From: s.from, Lenient: s.lenient,
-		Process:   runtime.Process{MemoryBytes: caseMemoryBytes, Cores: caseCores, Interpreter: "python3", Logger: quiet},
+	opts := runner.Options{ScriptPath: filepath.Join(b.dir, s.script),
+		Workspace: instance.DefaultWorkspace, Start: s.start, From: s.from, Lenient: s.lenient,
+		Process: runtime.Process{MemoryBytes: caseMemoryBytes, Cores: caseCores,
+			Interpreter: "python3", Logger: quiet},
 		Ephemeral: b.fused, Reuse: s.reuse}
 	if s.resume {
 		opts.Resume, opts.Pinned, opts.ResumeRun = true, true, b.last.Run
@@ -255,8 +256,9 @@ func (b *bench) tables(queries string) string {
 	b.t.Helper()
 	var w bytes.Buffer
 	for i, q := range splitQueries(queries) {
-		res, err := inspect.Query(context.Background(), b.home, inspect.QueryOptions{Workspace: instance.DefaultWorkspace, SQL: q,
-			Process: runtime.Process{MemoryBytes: caseMemoryBytes}})
+		res, err := inspect.Query(context.Background(), b.home,
+			inspect.QueryOptions{Workspace: instance.DefaultWorkspace, SQL: q,
+				Process: runtime.Process{MemoryBytes: caseMemoryBytes}})
 		require.NoError(b.t, err, "%s\nwhat failed before: %s", q, b.failures)
 		writeRows(b.t, &w, i, res.Columns, res.Rows)
 	}

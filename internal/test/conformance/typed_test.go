@@ -17,7 +17,8 @@ var words = []string{"gate", "script", "query", "file", "dir"}
 func (typed) Action(a action.Action, _ bool) string {
 	line := "thalweg " + strings.ReplaceAll(a.Verb, "-", " ")
 	for _, arg := range a.Args {
-		if !slices.Contains(words, arg.Name) && (arg.Name != "run" || slices.Contains([]string{"nodes", "checks"}, a.Verb)) {
+		if !slices.Contains(words, arg.Name) &&
+			(arg.Name != "run" || slices.Contains([]string{"nodes", "checks"}, a.Verb)) {
 			line += " --" + arg.Name
 		}
 		switch {

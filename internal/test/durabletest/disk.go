@@ -13,10 +13,10 @@ import (
 	"thalweg/internal/base/durable"
 )
 
-// ErrCut is what every step fails with after the power is cut.
+// ErrCut is the error of every step after the power is cut.
 var ErrCut = errors.New("the power was cut")
 
-// Plan is what happens to a Disk.
+// Plan is the fault of a Disk.
 type Plan struct {
 	At    int   // number of the step, from 1; 0: nothing happens
 	Fail  error // it fails with; nil: the power is cut at it

@@ -46,8 +46,8 @@ func TestPictures(t *testing.T) {
 			seen[name+": "+string(text)] = true
 		}
 	}
-	for _, want := range []string{"old: old", "old: gone", "renamed: old", "renamed: gone", "new: gone", "new: ", "new: n",
-		"new: new", "new: \x00\x00\x00"} {
+	for _, want := range []string{"old: old", "old: gone", "renamed: old", "renamed: gone", "new: gone",
+		"new: ", "new: n", "new: new", "new: \x00\x00\x00"} {
 		require.True(t, seen[want], "%q has never been seen", want)
 	}
 }

@@ -2,9 +2,9 @@
 //
 // A Disk stands behind a durable.FS and a directory tree on the real file
 // system. It counts the steps, fails one of them, or takes a picture of the tree
-// as it may be after a power cut at that step: of each file the content of its
-// last Sync; of each directory the names of its last SyncDir; and of all that was
-// done since, some, at random. A file that was never synced is empty, cut short,
+// as it may be after a power cut at that step. The picture has the content of each file's
+// last Sync, and the names of each directory's last SyncDir. Of later changes it has
+// some, at random. A file that was never synced is empty, cut short,
 // full of zeros or as it was written. A rename is two changes of names, of which
 // one may be there without the other.
 //

@@ -14,7 +14,7 @@ const chaosVariable = "THALWEG_CHAOS"
 // All reports whether everything is asked for.
 func All() bool { return os.Getenv(chaosVariable) == "1" }
 
-// Of is what a test does: quick with -short, usual without, all where everything is asked for.
+// Of returns a test's amount of work: quick with -short, all where everything is asked for, otherwise usual.
 func Of[T any](quick, usual, all T) T {
 	switch {
 	case All():
@@ -25,8 +25,8 @@ func Of[T any](quick, usual, all T) T {
 	return usual
 }
 
-// Patience is how long a test waits for what has to come, in minutes because a machine
-// may be a hundredth as fast as usual for a while.
+// Patience is a test's wait for an event that has to come. It is in minutes, because a machine may be a hundredth as
+// fast as usual for a while.
 const Patience = 5 * time.Minute
 
 // Promised requires that what began then has ended within the promised time where

@@ -45,9 +45,11 @@ func scenes() []scene {
 		{name: "workers upgraded", over: everything, fault: upgraded, runs: 10, atOnce: 2},
 		{name: "queues purged", over: everything, fault: purged, runs: 10, atOnce: 2},
 		{name: "hints ten times and in reverse", over: everything, fault: doubled, runs: 10, atOnce: 2},
-		{name: "foreign hints", over: everything, fault: foreign, runs: 50, atOnce: 2, whole: true, shape: patientLeases},
+		{name: "foreign hints", over: everything, fault: foreign, runs: 50, atOnce: 2, whole: true,
+			shape: patientLeases},
 		{name: "later hints", over: everything, fault: later, runs: 50, atOnce: 2, whole: true, shape: patientLeases},
-		{name: "scratch full", over: everything, fault: scratchFull, runs: 50, atOnce: 2, root: true, shape: patientLeases},
+		{name: "scratch full", over: everything, fault: scratchFull, runs: 50, atOnce: 2, root: true,
+			shape: patientLeases},
 		{name: "probe killed", over: everything, fault: probeKilled, runs: 50, atOnce: 2, shape: spied},
 		{name: "lines cut", over: everything, fault: cut(), runs: 10, atOnce: 2, network: true},
 		{name: "lines silent", over: everything, fault: silent(), runs: 10, atOnce: 2, network: true},
@@ -58,13 +60,15 @@ func scenes() []scene {
 		{name: "lines between nodes slow", over: apart, fault: nodesFar(), runs: 5, atOnce: 2, network: true},
 		{name: "clocks a minute off", over: everything, fault: killed(1 << 20), runs: 10, atOnce: 2, shape: clocksOff},
 		{name: "the program killed", over: everything, fault: killed(1 << 20), runs: 20, atOnce: 3, shape: theProgram},
-		{name: "the program's slots killed", over: everything, fault: slotsKilled, runs: 10, atOnce: 2, shape: theProgram},
-		{name: "a moody bucket", over: func(t *testing.T) services { return inS3(t, moody()) }, fault: killed(3), runs: 10,
-			atOnce: 2},
+		{name: "the program's slots killed", over: everything, fault: slotsKilled, runs: 10, atOnce: 2,
+			shape: theProgram},
+		{name: "a moody bucket", over: func(t *testing.T) services { return inS3(t, moody()) },
+			fault: killed(3), runs: 10, atOnce: 2},
 		{name: "lines to a bucket cut as well", over: func(t *testing.T) services { return inS3(t, nil) }, fault: cut(),
 			runs: 10, atOnce: 2, network: true},
 		{name: "one node stopped", over: everything, fault: nodesStopped(1, 20*time.Second), runs: 10, atOnce: 2},
-		{name: "two nodes stopped for a minute", over: everything, fault: nodesStopped(2, time.Minute), runs: 10, atOnce: 2},
+		{name: "two nodes stopped for a minute", over: everything, fault: nodesStopped(2, time.Minute),
+			runs: 10, atOnce: 2},
 		{name: "a disk full", over: everything, fault: diskFull, runs: 10, atOnce: 2},
 	}
 }
@@ -105,7 +109,7 @@ func TestClusterChaos(t *testing.T) {
 	}
 }
 
-// minutes is how long a fault lasts at least.
+// minutes returns the least duration of a fault.
 func minutes(t *testing.T) time.Duration {
 	text := os.Getenv(minutesVariable)
 	if text == "" {

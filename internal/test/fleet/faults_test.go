@@ -15,8 +15,7 @@ import (
 	"thalweg/internal/run/sandbox"
 )
 
-// fault is what happens to a fleet, again and again, until ctx ends. It leaves
-// everything as it was.
+// fault harms a fleet, again and again, until ctx ends. It leaves everything as it was.
 type fault func(ctx context.Context, f *workerFleet) error
 
 // pause waits, and says whether time is left.
@@ -94,7 +93,8 @@ func slotsKilled(ctx context.Context, f *workerFleet) error {
 		}
 		for _, child := range childrenOf(m.cmd.Process.Pid) {
 			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", child))
-			if strings.HasSuffix(string(line), "\x00"+sandbox.Command+"\x00") && syscall.Kill(child, syscall.SIGKILL) == nil {
+			if strings.HasSuffix(string(line), "\x00"+sandbox.Command+"\x00") &&
+				syscall.Kill(child, syscall.SIGKILL) == nil {
 				f.count("slots killed", 1)
 				break
 			}
@@ -330,15 +330,15 @@ func diskFull(ctx context.Context, f *workerFleet) (err error) {
 		return nil
 	}
 	if err := errors.Join(service(whole, "stop", name),
-		sh(fmt.Sprintf("cp -a %[1]s %[1]s.whole; mount -t tmpfs -o size=1g tmpfs %[1]s; cp -a %[1]s.whole/. %[1]s; rm -rf "+
-			"%[1]s.whole", data)),
+		sh(fmt.Sprintf("cp -a %[1]s %[1]s.whole; mount -t tmpfs -o size=1g tmpfs %[1]s; cp -a %[1]s.whole/. %[1]s; "+
+			"rm -rf %[1]s.whole", data)),
 		service(whole, "start", name)); err != nil {
 		return err
 	}
 	defer func() {
 		err = errors.Join(err, service(whole, "stop", name),
-			sh(fmt.Sprintf("rm -f %[2]s; cp -a %[1]s %[1]s.whole; umount %[1]s; cp -a %[1]s.whole/. %[1]s; rm -rf %[1]s.whole",
-				data, ballast)),
+			sh(fmt.Sprintf("rm -f %[2]s; cp -a %[1]s %[1]s.whole; umount %[1]s; cp -a %[1]s.whole/. %[1]s; rm -rf "+
+				"%[1]s.whole", data, ballast)),
 			service(whole, "start", name), f.revive())
 	}()
 	if !pause(ctx, 5*time.Second) {

@@ -347,8 +347,8 @@ func (f *workerFleet) await(ctx context.Context, fl *flight) error {
 		if got[name] != want {
 			_ = os.WriteFile(filepath.Join(os.TempDir(), "fleet-want-"+name), []byte(want), 0o644)
 			_ = os.WriteFile(filepath.Join(os.TempDir(), "fleet-got-"+name), []byte(got[name]), 0o644)
-			return fmt.Errorf("run %d of seed %d: %s is not what an undisturbed run writes: both are in %s", fl.key.Run, fl.seed,
-				name, os.TempDir())
+			return fmt.Errorf("run %d of seed %d: %s is not what an undisturbed run writes: both are in %s",
+				fl.key.Run, fl.seed, name, os.TempDir())
 		}
 	}
 	if len(got) != len(fl.want) {
@@ -394,7 +394,7 @@ func (f *workerFleet) audit(ctx context.Context, fl *flight) error {
 	return nil
 }
 
-// why is what made a run fail.
+// why returns the failure of a run.
 func (f *workerFleet) why(ctx context.Context, fl *flight) string {
 	sum, err := runner.SummaryOf(ctx, f.home, fl.key)
 	if err != nil || sum.Failure == nil {

@@ -150,7 +150,8 @@ func (h *hosts) carry(from int) {
 		}
 		p := &h.paths[from][to]
 		select { // in order, so that a delay that ends brings nothing before what came earlier
-		case p.late <- latePacket{due: time.Now().Add(time.Duration(p.delay.Load())), data: append([]byte(nil), buf[:n]...)}:
+		case p.late <- latePacket{due: time.Now().Add(time.Duration(p.delay.Load())),
+			data: append([]byte(nil), buf[:n]...)}:
 		default:
 		}
 	}

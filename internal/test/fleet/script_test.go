@@ -38,8 +38,8 @@ func (s sample) write(dir, out string) (script string, err error) {
 		text.Reset()
 		text.WriteString("id,customer,product,qty,price\n")
 		for range s.rows / salesFiles {
-			fmt.Fprintf(&text, "%d,c%04d,product %d,%d,%d.%02d\n", id, r.IntN(customers+customers/10+1), r.IntN(50), 1+r.IntN(9),
-				r.IntN(1000), r.IntN(100))
+			fmt.Fprintf(&text, "%d,c%04d,product %d,%d,%d.%02d\n", id, r.IntN(customers+customers/10+1),
+				r.IntN(50), 1+r.IntN(9), r.IntN(1000), r.IntN(100))
 			id++
 		}
 		files[fmt.Sprintf("sales%d.csv", f)] = text.String()

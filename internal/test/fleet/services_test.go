@@ -81,8 +81,9 @@ func inKeyspace(t *testing.T, nodes []string) services {
 	} else {
 		t.Cleanup(func() { dropped(t, nodes, keyspace) })
 	}
-	return services{ends: nodes, config: fmt.Sprintf("state: {cassandra: {hosts: [%s], keyspace: %s, replication: %d}}\n",
-		`"`+strings.Join(nodes, `", "`)+`"`, keyspace, len(nodes))}
+	return services{ends: nodes,
+		config: fmt.Sprintf("state: {cassandra: {hosts: [%s], keyspace: %s, replication: %d}}\n",
+			`"`+strings.Join(nodes, `", "`)+`"`, keyspace, len(nodes))}
 }
 
 func dropped(t *testing.T, nodes []string, keyspace string) {
@@ -201,8 +202,8 @@ func (s services) twist() (int, error) {
 				maps.Copy(headers, d.Headers)
 				if err := ch.PublishWithContext(context.Background(), "", queue, false, false,
 					amqp.Publishing{Headers: headers, ContentType: d.ContentType, DeliveryMode: d.DeliveryMode,
-						Body: d.Body, Type: d.Type, MessageId: d.MessageId, CorrelationId: d.CorrelationId, Timestamp: d.Timestamp,
-						Expiration: d.Expiration}); err != nil {
+						Body: d.Body, Type: d.Type, MessageId: d.MessageId, CorrelationId: d.CorrelationId,
+						Timestamp: d.Timestamp, Expiration: d.Expiration}); err != nil {
 					return n, err
 				}
 				n++

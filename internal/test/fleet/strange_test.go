@@ -27,7 +27,8 @@ func patientLeases(_ int, s *spec) { s.Lease = patientLease }
 
 // foreignBodies are messages that are no hint of anything.
 func foreignBodies() []string {
-	return []string{"", "{", "null", "[]", "7", "\xff\x00\xfe", strings.Repeat("x", 70_000), strings.Repeat("[", 60_000),
+	return []string{"", "{", "null", "[]", "7", "\xff\x00\xfe", strings.Repeat("x", 70_000),
+		strings.Repeat("[", 60_000),
 		`{"v":1}`, `{"v":0,"w":"main","r":1}`, `{"v":-1}`, `{"v":1,"w":"main","r":1,"n":"nope","b":0,"e":1,"a":0}`,
 		`{"v":1,"w":"","r":1,"n":"","b":0}`, `{"v":1,"w":"elsewhere","r":1,"n":"sales","b":0,"e":1,"a":0}`,
 		`{"v":1,"w":"main","r":9223372036854775807,"n":"n","b":0}`, `{"v":1,"w":"main","r":-1,"n":"n","b":0}`,
@@ -60,7 +61,7 @@ func (s services) send(bodies func(i int) string, each int) (int, error) {
 	})
 }
 
-// foreignAtOnce is how many messages are put in front of everything.
+// foreignAtOnce is the number of messages that are put in front of all others.
 const foreignAtOnce = 100_000
 
 // foreign has every kind of message come that a broker could hold beside the hints of a run.
@@ -72,7 +73,8 @@ func foreign(ctx context.Context, f *workerFleet) error {
 				break
 			}
 			body := fmt.Sprintf(`{"v":1,"w":"main","r":%d,"n":"nope","b":%d,"e":1,"a":0}`, 1+i%3, i)
-			if err := ch.PublishWithContext(ctx, "", queue, false, false, amqp.Publishing{Body: []byte(body)}); err != nil {
+			if err := ch.PublishWithContext(ctx, "", queue, false, false,
+				amqp.Publishing{Body: []byte(body)}); err != nil {
 				return n, err
 			}
 		}
@@ -113,7 +115,8 @@ func later(ctx context.Context, f *workerFleet) error {
 		}
 		f.count("hints of a later version", n)
 		_, err = f.notes(ctx, func(m *member, a registry.WorkerEntry) bool {
-			if strings.Contains(strings.Join(a.Notices, "\n"), "of a later version of Thalweg came through the broker") {
+			if strings.Contains(strings.Join(a.Notices, "\n"),
+				"of a later version of Thalweg came through the broker") {
 				said++
 			}
 			return true
@@ -128,12 +131,13 @@ func later(ctx context.Context, f *workerFleet) error {
 	f.count("notes that tell of a later version", said)
 	f.count("answers of why that do", why)
 	if said == 0 || why == 0 {
-		return fmt.Errorf("messages of a later version came: %d notes of workers say so, and %d answers of why", said, why)
+		return fmt.Errorf("messages of a later version came: %d notes of workers say so, and %d answers of why", said,
+			why)
 	}
 	return nil
 }
 
-// tells is what a command of the program prints about the fleet, and its latest run.
+// tells returns the output of a command of the program about the fleet and its latest run.
 func (f *workerFleet) tells(ctx context.Context, command ...string) string {
 	out, _ := exec.CommandContext(ctx, os.Getenv(programVariable),
 		append(command, "--cluster", filepath.Join(f.dir, "test.yaml"))...).CombinedOutput()
@@ -274,8 +278,8 @@ func (f *workerFleet) nobodyTakes(ctx context.Context) error {
 func spied(i int, s *spec) {
 	patientLeases(i, s)
 	s.Interpreter = strings.TrimSuffix(s.Config, ".yaml") + ".python"
-	text := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *python_version*) if [ -e %[1]s.kill ]; then rm %[1]s.kill; kill -9 "+
-		"$$; fi ;; esac\nexec python3 \"$@\"\n", s.Interpreter)
+	text := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *python_version*) if [ -e %[1]s.kill ]; then rm %[1]s.kill; kill "+
+		"-9 $$; fi ;; esac\nexec python3 \"$@\"\n", s.Interpreter)
 	if err := os.WriteFile(s.Interpreter, []byte(text), 0o755); err != nil {
 		panic(err)
 	}

@@ -21,7 +21,7 @@ import (
 // workerSpec makes this test binary a worker: the JSON text of its spec.
 const workerSpec = "THALWEG_FLEET_WORKER"
 
-// spec is what a worker process is told.
+// spec is the configuration of a worker process.
 type spec struct {
 	Config  string        // cluster.yaml
 	Host    string        // that it believes to be on; "": this one

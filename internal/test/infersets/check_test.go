@@ -16,7 +16,7 @@ import (
 	"thalweg/internal/ops/infer"
 )
 
-// failure is what is wrong with what became of a set.
+// failure describes what is wrong with a set's outcome.
 type failure struct{ class, message string }
 
 func failed(class, format string, args ...any) *failure {
@@ -26,7 +26,7 @@ func failed(class, format string, args ...any) *failure {
 // unclear is no failure: what the file says can be read in several ways, of which the proposal says one.
 var unclear = &failure{class: "unclear"}
 
-// outcome is what became of a set.
+// outcome is the outcome of a set.
 type outcome struct {
 	proposal *infer.Proposal
 	script   string
@@ -139,7 +139,8 @@ func onlyLeftOut(cells, head []cell, doubled map[string]bool) bool {
 		if !there(c) {
 			continue
 		}
-		if some = true; j < len(head) && strings.TrimSpace(head[j].Text) != "" && !doubled[strings.TrimSpace(head[j].Text)] {
+		if some = true; j < len(head) && strings.TrimSpace(head[j].Text) != "" &&
+			!doubled[strings.TrimSpace(head[j].Text)] {
 			return false
 		}
 	}
@@ -170,7 +171,8 @@ func (s *set) heads(v *view, o *outcome) *failure {
 		o.said(infer.Guessed, "texts at the top", v.name) ||
 		o.said(infer.Guessed, v.name, "may be the header")
 	if above := o.above(s.format); above >= 0 && above != len(f.Titles) {
-		if !columnGuessed && (f.Header != nil && clearlyHeader(f.Header, v.rows) || f.Header == nil && clearlyData(v.rows)) {
+		if !columnGuessed && (f.Header != nil && clearlyHeader(f.Header, v.rows) || f.Header == nil &&
+			clearlyData(v.rows)) {
 			return failed("titles", "%d titles are above the table of %s, not %d", len(f.Titles), v.name, above)
 		}
 		return unclear
@@ -213,7 +215,7 @@ func (s *set) heads(v *view, o *outcome) *failure {
 	return nil
 }
 
-// above is how many titles the proposal sees; -1: files of this format have none.
+// above returns the number of titles that the proposal sees; -1: files of this format have none.
 func (o *outcome) above(format string) int {
 	switch format {
 	case "csv":
@@ -258,7 +260,8 @@ func clearlyHeader(head []cell, rows [][]cell) bool {
 			return !unicode.IsLetter(r) && r != ' ' &&
 				r != '_'
 		}) < 0
-		if plain && !slices.Contains(nullWords, name) && !slices.Contains([]string{"null", "true"}, name) && values(rows, j) {
+		if plain && !slices.Contains(nullWords, name) && !slices.Contains([]string{"null", "true"}, name) &&
+			values(rows, j) {
 			return true
 		}
 	}
@@ -430,7 +433,8 @@ func (o *outcome) sourceOf(i int, c infer.Column, n int, v *view, of []int, rows
 	}
 	for j := range rowWidth(v.rows) {
 		if !slices.Contains(of, j) && filled(v.rows, j) && o.differs(i, c, n, v, j, rows) == "" {
-			return nil, failed("column", "column %s has the values of column %d, %q, of %s", c.Name, j+1, headAt(*v, j), v.name)
+			return nil, failed("column", "column %s has the values of column %d, %q, of %s", c.Name, j+1,
+				headAt(*v, j), v.name)
 		}
 	}
 	if first == "" {
@@ -489,7 +493,8 @@ func (o *outcome) same(got string, c cell, of infer.Column) bool {
 
 // doubtsNumbers reports whether the proposal says that numbers can be read in another way.
 func (o *outcome) doubtsNumbers() bool {
-	return slices.ContainsFunc(o.proposal.Notes, func(note string) bool { return strings.Contains(note, "umbers could") })
+	return slices.ContainsFunc(o.proposal.Notes,
+		func(note string) bool { return strings.Contains(note, "umbers could") })
 }
 
 // digitsOf are a number's digits without what is at its end: they are the same in all notations.

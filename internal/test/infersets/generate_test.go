@@ -46,7 +46,7 @@ func (g *gen) rows() int {
 	return 1000 + g.IntN(3000)
 }
 
-// form is how the files of a set are written; it decides on the notation, too.
+// form chooses the format of a set's files, and with it the notation of numbers.
 func (g *gen) form() file {
 	f := file{separator: ",", lineEnd: "\n"}
 	g.numbers = notation{".", ","}

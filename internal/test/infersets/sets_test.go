@@ -186,7 +186,8 @@ func panics(do func() error) (err error) {
 func (m *machine) refusal(s *set, err error) *failure {
 	f := fault.Of(err)
 	if m.refused != nil && f.Kind != fault.Bug {
-		fmt.Fprintf(m.refused, "%d %s: %v; hint: %s\n", s.seed, s.format, strings.ReplaceAll(err.Error(), m.dir, ""), f.Hint)
+		fmt.Fprintf(m.refused, "%d %s: %v; hint: %s\n", s.seed, s.format, strings.ReplaceAll(err.Error(), m.dir, ""),
+			f.Hint)
 	}
 	switch {
 	case f.Kind == fault.Bug:
@@ -218,7 +219,8 @@ func (m *machine) run(ctx context.Context, s *set, o *outcome, dir string) *fail
 	require.NoError(m.t, os.WriteFile(path, []byte(o.script), 0o600))
 	var sum runner.Summary
 	err := panics(func() (err error) {
-		sum, err = runner.Run(ctx, m.home, runner.Options{ScriptPath: path, Workspace: instance.DefaultWorkspace, Dir: dir,
+		sum, err = runner.Run(ctx, m.home, runner.Options{ScriptPath: path,
+			Workspace: instance.DefaultWorkspace, Dir: dir,
 			Process: runtime.Process{MemoryBytes: memory, Cores: 1}, Ephemeral: s.seed%2 == 1})
 		return err
 	})

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// shrinkTime is how long a set is made smaller.
+// shrinkTime limits the time for which a set is made smaller.
 const shrinkTime = 4 * time.Second
 
 // shrink leaves out files, columns and rows as long as the set fails in the same way.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// kind is what a cell holds.
+// kind is the kind of a cell's value.
 type kind int
 
 // The kinds.
@@ -51,7 +51,7 @@ type file struct {
 	types                              []string
 }
 
-// set is what is read together.
+// set holds the files that are read together.
 type set struct {
 	seed   uint64
 	format string
@@ -59,7 +59,7 @@ type set struct {
 	keyed  bool // the first column of the first file, "row key" of all, tells rows apart
 }
 
-// notation is how numbers are written.
+// notation is the notation of numbers.
 type notation struct{ decimal, thousands string }
 
 // gen makes sets.
@@ -89,8 +89,8 @@ func plainText(s string) cell { return cell{Text: s, Kind: text} }
 // kinds of columns.
 var kinds = []string{"int", "int", "ids", "long", "cents", "cents", "thirds", "rates", "grouped", "exponents",
 	"zeros", "plus",
-	"year", "iso", "dotted", "slashed", "compact", "moment", "zoned", "bool", "bits", "words", "words", "names", "notes",
-	"codes", "odd",
+	"year", "iso", "dotted", "slashed", "compact", "moment", "zoned", "bool", "bits", "words", "words",
+	"names", "notes", "codes", "odd",
 	"nothing", "blanks"}
 
 // csvOnly are kinds that other formats have no notation for, or one that is a text there.
@@ -204,8 +204,8 @@ func (g *gen) text(kind string) string {
 	case "codes":
 		return fmt.Sprintf("%c%03d", 'A'+g.IntN(26), g.IntN(1000))
 	case "odd":
-		words = []string{"5-", "(5)", "$1,234.50", "5%", "1 2", "12:30", "2024-W05", "1e", "0x1F", "1_000", "--5", "1.2.3",
-			"10.0.0.1", "=1+1", "TRUE?", "31.02.2024", "2024-13-01", "#x", "{y}"}
+		words = []string{"5-", "(5)", "$1,234.50", "5%", "1 2", "12:30", "2024-W05", "1e", "0x1F",
+			"1_000", "--5", "1.2.3", "10.0.0.1", "=1+1", "TRUE?", "31.02.2024", "2024-13-01", "#x", "{y}"}
 	}
 	return pick(g, words...)
 }
@@ -234,11 +234,11 @@ var headers = map[string][]string{
 		"Jan-24", "007", "10%"},
 	"letters": {"größe", "prix payé", "été", "Größe (m²)", "Straße", "ÅÄÖ", "año"},
 	"wide":    {"価格", "数量", "Цена", "Имя", "Größe 🙂"},
-	"words": {"select", "from", "order", "group", "table", "index", "row", "rowid", "count(*)", "c0", "c1", "null", "NULL",
-		"nan", "column", "col_1", "_1",
+	"words": {"select", "from", "order", "group", "table", "index", "row", "rowid", "count(*)", "c0",
+		"c1", "null", "NULL", "nan", "column", "col_1", "_1",
 		"value", "wf_x", "true", "r", "w", "type", "time", "date", "int", "file_name", "__o0", "func"},
-	"odd": {`Size "cm"`, `5" pipe`, "a,b", "x;y", "two\nlines", "it's", "#no", "%", "a.b", "a[0]", "r.x", "N/A", "-", "?",
-		"x: y", "y # z", "a|b", "$", "*", "(net)", "{x}", `\`},
+	"odd": {`Size "cm"`, `5" pipe`, "a,b", "x;y", "two\nlines", "it's", "#no", "%", "a.b", "a[0]", "r.x",
+		"N/A", "-", "?", "x: y", "y # z", "a|b", "$", "*", "(net)", "{x}", `\`},
 }
 
 // headerOf makes a header.

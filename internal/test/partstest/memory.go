@@ -119,7 +119,8 @@ func (m *Memory) List(ctx context.Context, prefix, after string) iter.Seq2[parts
 		all := maps.Clone(m.parts)
 		m.mu.Unlock()
 		for _, key := range slices.Sorted(maps.Keys(all)) {
-			if strings.HasPrefix(key, prefix) && key > after && !yield(parts.Info{Key: key, Bytes: int64(len(all[key]))}, nil) {
+			if strings.HasPrefix(key, prefix) && key > after &&
+				!yield(parts.Info{Key: key, Bytes: int64(len(all[key]))}, nil) {
 				return
 			}
 		}

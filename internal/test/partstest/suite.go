@@ -71,7 +71,7 @@ func Run(t *testing.T, open func(t *testing.T) parts.Store) {
 // patience bounds what a backend may take; only a hang reaches it.
 const patience = 10 * time.Minute
 
-// bench is what nearly every test needs.
+// bench holds the store and context of a test.
 type bench struct {
 	parts.Store
 	t   *testing.T

@@ -33,7 +33,7 @@ import (
 // what it does.
 const actorSpec = "THALWEG_CHAOS_ACTOR"
 
-// deed is what a process of a trial does, and the fault that it causes itself.
+// deed is an action of a trial's process, with the fault that it causes itself.
 type deed struct {
 	Do       string // "run", "resume", "retry", "matrix", "worker", "decide", "stop", "pause", "invalidate", "gc"
 	Dir      string // of the trial: state, script.json
@@ -56,7 +56,7 @@ type deed struct {
 	Cells    []string             // of a matrix
 }
 
-// said is how a deed went, as its process prints it.
+// said is the result of a deed, as its process prints it.
 type said struct {
 	Status  state.Status `json:"status,omitempty"`
 	Kind    fault.Kind   `json:"kind,omitempty"`
@@ -198,8 +198,8 @@ const triesMax = 1000
 func (a *actor) options() runner.Options {
 	o := runner.Options{ScriptPath: filepath.Join(a.Dir, "script.json"), Workspace: "main",
 		Process: runtime.Process{MemoryBytes: a.Variant.Memory, Cores: 2, Interpreter: "python3", Remote: a.client,
-			Tune: a.Variant.tune, Lease: a.Lease, Tries: triesMax, Checkpoint: a.passed}, Token: a.Token, Reuse: a.Reuse,
-		Ephemeral: a.Variant.Fused}
+			Tune: a.Variant.tune, Lease: a.Lease, Tries: triesMax, Checkpoint: a.passed},
+		Token: a.Token, Reuse: a.Reuse, Ephemeral: a.Variant.Fused}
 	if a.TaskFail > 0 {
 		o.Executor = failsOnce(a.TaskFail, true)
 	}
@@ -232,8 +232,10 @@ func (a *actor) matrix(ctx context.Context) error {
 // collect removes what nobody needs any more, again and again.
 func (a *actor) collect(ctx context.Context, home *instance.Instance) error {
 	for range a.Times {
-		done, err := control.Collect(ctx, home, control.CollectOptions{Workspace: "main", Limits: gc.Limits{Keep: a.Keep},
-			By: caller.OfProcess(caller.CLI).Mark("old"), Process: runtime.Process{Remote: a.client, Checkpoint: a.passed}})
+		done, err := control.Collect(ctx, home, control.CollectOptions{Workspace: "main",
+			Limits: gc.Limits{Keep: a.Keep},
+			By:     caller.OfProcess(caller.CLI).Mark("old"), Process: runtime.Process{Remote: a.client,
+				Checkpoint: a.passed}})
 		if err != nil {
 			return err
 		}

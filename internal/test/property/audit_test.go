@@ -145,8 +145,8 @@ func (a *auditor) node(ctx context.Context, n state.Node) error {
 	}
 	for _, b := range batches {
 		if b.Status != state.Succeeded || counts[b.BatchKey.Batch] != b.Attempt {
-			return fmt.Errorf("batch %d is %s by attempt %d, and attempt %d counts", b.BatchKey.Batch, b.Status, b.Attempt,
-				counts[b.BatchKey.Batch])
+			return fmt.Errorf("batch %d is %s by attempt %d, and attempt %d counts", b.BatchKey.Batch,
+				b.Status, b.Attempt, counts[b.BatchKey.Batch])
 		}
 	}
 	if n.ReusedFrom == nil {

@@ -114,7 +114,8 @@ func TestChaosTrials(t *testing.T) {
 		trials++
 		if err != nil {
 			failed++
-			t.Errorf("trial %d: %v\nmake chaos %s=%d does it again\n%s", mine, err, chaosSeed, mine, strings.Join(tr.log, "\n"))
+			t.Errorf("trial %d: %v\nmake chaos %s=%d does it again\n%s", mine, err, chaosSeed, mine,
+				strings.Join(tr.log, "\n"))
 		}
 		return true
 	}

@@ -148,8 +148,8 @@ func (n *output) checkCSV(data string, want [][]any) (int, error) {
 		}
 		for j, c := range n.columns {
 			if err := c.checkCell(line[j], want[i][j]); err != nil {
-				return 0, fmt.Errorf("row %d column %s (%s): %w; the row is %v, wanted %v", i, c.header, c.formula.src, err,
-					line, want[i])
+				return 0, fmt.Errorf("row %d column %s (%s): %w; the row is %v, wanted %v", i, c.header,
+					c.formula.src, err, line, want[i])
 			}
 		}
 	}

@@ -23,7 +23,7 @@ type dialect struct {
 	columns   []csvColumn
 }
 
-// csvColumn is how a column's values are written.
+// csvColumn is a column with the notation of its values in CSV.
 type csvColumn struct {
 	column
 	at          int // index in the source

@@ -19,8 +19,8 @@ type formula struct {
 	eval     func(*env) any
 }
 
-// env is what formulas are evaluated over: a row of each alias. A row that is
-// nil is one without a match: all of its fields are NULL.
+// env holds the rows over which formulas are evaluated, one for each alias. A nil row is one without a match:
+// all of its fields are NULL.
 type env struct{ r, l, p, w []any }
 
 // refuse is panicked with where a formula has no value, or one that comes near

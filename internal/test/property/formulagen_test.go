@@ -27,7 +27,7 @@ type field struct {
 	null bool
 }
 
-// scope is what a formula may use.
+// scope lists the fields that a formula may use.
 type scope struct {
 	fields []formula // r.x, l.x, p.x or w.x
 	// exact: in conditions decimals are not rounded, so products and quotients
@@ -355,8 +355,8 @@ func (g gen) textFormula(sc scope, depth int) formula {
 		}, a, b)
 	}
 	a, b := g.formula(stringKind, sc, depth), g.formula(stringKind, sc, depth)
-	return strict(stringKind, "("+a.src+" + "+b.src+")", func(v []any) any { return short(v[0].(string) + v[1].(string)) },
-		a, b)
+	return strict(stringKind, "("+a.src+" + "+b.src+")",
+		func(v []any) any { return short(v[0].(string) + v[1].(string)) }, a, b)
 }
 
 // certain is the formula, or something else where it is NULL.

@@ -172,8 +172,8 @@ func (n *output) compare(a, b []any) int {
 
 const defaultKeyBytes = 64
 
-// collated is what of a text counts in an order: no accents, so many bytes, no
-// blanks at the end.
+// collated returns the part of a text that counts in an order: no accents, so many bytes, no blanks at the
+// end.
 func collated(s string, item orderItem) string {
 	s = withoutAccents(s)
 	n := item.length

@@ -13,7 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go/compress"
 )
 
-// parquetForm is how a source is written as Parquet.
+// parquetForm is the layout of a source in Parquet.
 type parquetForm struct {
 	g       gen
 	options []parquet.WriterOption
@@ -32,14 +32,17 @@ func (g gen) parquetForm(s *source) *parquetForm {
 	f := &parquetForm{g: g, options: []parquet.WriterOption{
 		parquet.MaxRowsPerRowGroup(pick(g, int64(1), 3, 50, 1000, 1_000_000)), parquet.DataPageVersion(pick(g, 1, 2)),
 		parquet.PageBufferSize(pick(g, 64, 1024, 1<<20)),
-		parquet.Compression(pick[compress.Codec](g, (&parquet.Uncompressed), &parquet.Snappy, &parquet.Gzip, &parquet.Zstd))}}
+		parquet.Compression(pick[compress.Codec](g, (&parquet.Uncompressed), &parquet.Snappy, &parquet.Gzip,
+			&parquet.Zstd))}}
 	if len(s.rows) > 500 {
 		f.options[0] = parquet.MaxRowsPerRowGroup(pick(g, int64(500), 5000, 1_000_000))
 	}
 	for i, c := range s.columns {
 		f.columns = append(f.columns, g.parquetColumn(c, i, s.rows))
 	}
-	slices.SortFunc(f.columns, func(a, b parquetColumn) int { return bytes.Compare([]byte(a.header), []byte(b.header)) })
+	slices.SortFunc(f.columns, func(a, b parquetColumn) int {
+		return bytes.Compare([]byte(a.header), []byte(b.header))
+	})
 	return f
 }
 
@@ -77,7 +80,8 @@ func (g gen) physical(k kind, values []any) (parquet.Node, func(any) parquet.Val
 			func(v any) parquet.Value { return parquet.Int64Value(v.(int64)) }
 	case floatKind:
 		if all(values, func(v float64) bool { return v == float64(float32(v)) }) && g.oneIn(2) {
-			return parquet.Leaf(parquet.FloatType), func(v any) parquet.Value { return parquet.FloatValue(float32(v.(float64))) }
+			return parquet.Leaf(parquet.FloatType),
+				func(v any) parquet.Value { return parquet.FloatValue(float32(v.(float64))) }
 		}
 		return parquet.Leaf(parquet.DoubleType), func(v any) parquet.Value { return parquet.DoubleValue(v.(float64)) }
 	case decimalKind:
@@ -118,7 +122,9 @@ func (g gen) decimalColumn(values []any) (parquet.Node, func(any) parquet.Value)
 
 func (g gen) timeColumn(values []any) (parquet.Node, func(any) parquet.Value) {
 	if all(values, func(t time.Time) bool { return t.Unix()%86400 == 0 && t.Nanosecond() == 0 }) && g.oneIn(2) {
-		return parquet.Date(), func(v any) parquet.Value { return parquet.Int32Value(int32(v.(time.Time).Unix() / 86400)) }
+		return parquet.Date(), func(v any) parquet.Value {
+			return parquet.Int32Value(int32(v.(time.Time).Unix() / 86400))
+		}
 	}
 	adjusted := g.oneIn(2)
 	if all(values, func(t time.Time) bool { return t.Year() > 1700 && t.Year() < 2250 }) && g.oneIn(3) {

@@ -111,7 +111,7 @@ func try(t *testing.T, seed uint64, small bool) bool {
 	return false
 }
 
-// failure is what went wrong, and the variants that show it.
+// failure is an error, and the variants that show it.
 type failure struct {
 	err      error
 	variants []variant

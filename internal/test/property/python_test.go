@@ -36,7 +36,8 @@ func (n *python) spec(s *script, at place) object {
 		calculated = append(calculated, entry{"nullable", true})
 	}
 	return object{{"type", "table_custom_tfm_table"}, {"custom_proc_type", "py_calc"}, {"r", object{{"table", n.from}}},
-		{"p", object{{"python_code_urls", []string{at.python}}, {"calculated_fields", object{{n.result.name, calculated}}}}},
+		{"p", object{{"python_code_urls", []string{at.python}},
+			{"calculated_fields", object{{n.result.name, calculated}}}}},
 		{"w", n.creator.spec(s)}}
 }
 

@@ -36,7 +36,8 @@ type failing struct {
 func (f failing) Execute(ctx context.Context, c engine.InstanceConfig, p *interpreters.Pool,
 	t engine.Task) (engine.Result, error) {
 	if f.left.Add(-1) == 0 {
-		return engine.Result{}, &fault.Error{Kind: fault.Environment, Retryable: f.again, Message: "this task fails once"}
+		return engine.Result{}, &fault.Error{Kind: fault.Environment, Retryable: f.again,
+			Message: "this task fails once"}
 	}
 	return f.Executor.Execute(ctx, c, p, t)
 }
@@ -132,7 +133,8 @@ func onlyThat(c orders.RedoPlan, before, after map[state.BatchKey]int) error {
 				t.Why == orders.Left
 		})
 		if did := attempt != before[key]; did != named && !left {
-			errs = append(errs, fmt.Errorf("batch %d of node %s: named %v, done again %v", key.Batch, key.Node, named, did))
+			errs = append(errs, fmt.Errorf("batch %d of node %s: named %v, done again %v", key.Batch,
+				key.Node, named, did))
 		}
 	}
 	return errors.Join(errs...)

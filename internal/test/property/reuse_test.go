@@ -25,9 +25,8 @@ const (
 	rounds                                 = 5
 )
 
-// TestChaosReuseIsAsFresh changes random scripts, their inputs and what they
-// have written, and runs them again: what is taken over and what is computed
-// together is what the reference says, and the bytes of a run that takes over
+// TestChaosReuseIsAsFresh changes random scripts, their inputs and their outputs, and runs them again. Rows that are
+// taken over and rows that are computed must together equal the reference, and the bytes of a run that takes over
 // nothing.
 func TestChaosReuseIsAsFresh(t *testing.T) {
 	t.Parallel()
@@ -91,8 +90,8 @@ func rerun(ctx context.Context, seed uint64, counts map[string]int) (err error) 
 		}
 		for _, name := range slices.Sorted(maps.Keys(fresh)) {
 			if files[name] != fresh[name] {
-				return fmt.Errorf("round %d: %s has other bytes than a run that takes over nothing has written:\n%.300q\n%.300q",
-					round, name, files[name], fresh[name])
+				return fmt.Errorf("round %d: %s has other bytes than a run that takes over nothing has "+
+					"written:\n%.300q\n%.300q", round, name, files[name], fresh[name])
 			}
 		}
 		if in, err = s.disturb(g, in, data, at.out); err != nil {

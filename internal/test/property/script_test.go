@@ -23,7 +23,7 @@ type node interface {
 	rows(tables map[string][][]any) [][]any
 }
 
-// place is where a variant has its files.
+// place holds the paths of a variant's files.
 type place struct {
 	inputs *inputs
 	out    string // directory

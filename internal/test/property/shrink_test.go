@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// shrinkTime is how long a failing script is made smaller.
+// shrinkTime limits the time for which a failing script is made smaller.
 const shrinkTime = 30 * time.Second
 
 // shrink leaves out nodes, conditions and rows as long as the script still

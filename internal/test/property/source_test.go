@@ -111,8 +111,8 @@ func (g gen) anyText() any {
 	case 3:
 		return pick(g, "한국", "naïve", "😀x", "ñ", "Ñu", "café", "CAFÉ", "日本語 テキスト", "Ωmega")
 	case 4:
-		return pick(g, `say "x"`, `"quoted"`, "a,b", "a;b", "two\nlines", "tab\tx", "'", `\`, `\"`, "|", "%d", "-", "#x", ",",
-			`"`, "a\"b", "NULL", "\\N", "0", "true", "1e5", "NaN")
+		return pick(g, `say "x"`, `"quoted"`, "a,b", "a;b", "two\nlines", "tab\tx", "'", `\`, `\"`, "|",
+			"%d", "-", "#x", ",", `"`, "a\"b", "NULL", "\\N", "0", "true", "1e5", "NaN")
 	case 5:
 		return strings.Repeat("x", 62+g.IntN(5)) + pick(g, "", "y", "é", " ")
 	}
@@ -134,7 +134,8 @@ func (g gen) source(name string, rows int) *source {
 			k = pick(g, intKind, stringKind)
 		}
 		s.columns = append(s.columns,
-			column{field: field{name: fmt.Sprintf("%c%d", k.String()[0], i), kind: k, null: g.oneIn(3)}, header: g.header(i)})
+			column{field: field{name: fmt.Sprintf("%c%d", k.String()[0], i), kind: k, null: g.oneIn(3)},
+				header: g.header(i)})
 		pools = append(pools, g.pool(k, pick(g, 2, 5, 20, 100)))
 	}
 	nulls := pick(g, 2, 4, 10)

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// approval is what a script asks people about a table, or before a file is written.
+// approval is a script's question to people about a table, or before a file is written.
 type approval struct {
 	always bool    // else only a check that has failed does
 	check  object  // with severity approval; nil: none
@@ -75,7 +75,8 @@ func supervised(seed uint64) *script {
 			a.always = true
 		} else if !a.always || g.oneIn(3) {
 			rows := len(s.tables()[c.name])
-			a.check = object{{"rows", object{{"min", rows + g.IntN(2)}}}, {"severity", "approval"}} // it fails, or does not
+			// it fails, or does not
+			a.check = object{{"rows", object{{"min", rows + g.IntN(2)}}}, {"severity", "approval"}}
 		}
 		asks[n.id()] = a
 	}
@@ -121,7 +122,7 @@ func (b *builder) answered(g gen, asks map[string]*approval) {
 	})
 }
 
-// answers are what people say at the gates, by parameter.
+// answers returns the answers given at the gates, by parameter.
 func (s *script) answers() map[string]string {
 	out := map[string]string{}
 	for _, a := range s.asks {

@@ -184,15 +184,15 @@ func (t *trial) compare(want map[string]string) error {
 		}
 		for name := range want {
 			if got[name] != want[name] {
-				return fmt.Errorf("%s has other bytes than the undisturbed run has written:\n%.300q\n%.300q", name, got[name],
-					want[name])
+				return fmt.Errorf("%s has other bytes than the undisturbed run has written:\n%.300q\n%.300q",
+					name, got[name], want[name])
 			}
 		}
 	}
 	return nil
 }
 
-// view is what somebody sees who looks at the state.
+// view is a look at the state.
 type view struct {
 	runs  []state.Run  // the latest first
 	run   state.Run    // the latest
@@ -279,7 +279,7 @@ func (t *trial) disturbed(ctx context.Context) error {
 	}
 }
 
-// next is what has to be done so that the round ends.
+// next returns the deed that has to follow so that the round ends.
 func (t *trial) next(v view, over bool) (deed, error) {
 	d := deed{Run: v.run.Run, Reuse: true, Pinned: t.g.oneIn(2)}
 	for _, run := range v.runs[:len(v.runs)-t.begun] {
@@ -351,7 +351,7 @@ func (t *trial) decision(v view) deed {
 	return d
 }
 
-// company is what happens beside what has to be done.
+// company starts deeds beside the one that has to be done.
 func (t *trial) company(v view, next deed) {
 	moment := func() time.Duration {
 		return time.Duration(t.g.IntN(pick(t.g, 50, 200, 600))) * time.Millisecond

@@ -45,7 +45,7 @@ func (c cents) fixed() string {
 	return fmt.Sprintf("%s%d.%02d", sign, n/100, n%100)
 }
 
-// text is what string(x) makes of a value.
+// text returns the result of string(x) for a value.
 func text(v any) string {
 	if c, ok := v.(cents); ok {
 		return strings.TrimSuffix(strings.TrimRight(c.fixed(), "0"), ".")

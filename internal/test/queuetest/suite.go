@@ -60,7 +60,7 @@ func Run(t *testing.T, open func(t *testing.T) queue.Queue) {
 // patience bounds what a backend may take; only a hang reaches it.
 const patience = 10 * time.Minute
 
-// bench is what every test needs.
+// bench holds the queue and context of a test.
 type bench struct {
 	queue.Queue
 	t   *testing.T
@@ -143,8 +143,8 @@ func testConcurrently(t *testing.T, b *bench) {
 	for _, h := range hints(publishers * each) {
 		missing[h.BatchKey] = true
 	}
-	receiving, enough := context.WithCancel(b.ctx)
-	defer enough()
+	receiving, stop := context.WithCancel(b.ctx)
+	defer stop()
 	errs := make(chan error)
 	for p := range publishers {
 		go func() {
@@ -173,7 +173,7 @@ func testConcurrently(t *testing.T, b *bench) {
 				mu.Lock()
 				delete(missing, d.BatchKey)
 				if len(missing) == 0 {
-					enough()
+					stop()
 				}
 				mu.Unlock()
 			}

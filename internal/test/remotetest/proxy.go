@@ -21,8 +21,7 @@ type Proxy struct {
 	stalled chan struct{} // closed when a connection has stopped passing bytes on
 }
 
-// Break is what happens to a connection after so many bytes from the server
-// (Down) or to it (Up); 0 never.
+// Break cuts a connection after so many bytes from the server (Down) or to it (Up); 0 never.
 type Break struct {
 	Down, Up int64
 	Stall    bool // stop passing bytes on instead of closing
@@ -64,7 +63,7 @@ func (p *Proxy) Plan(list ...Break) {
 // Stalled is closed when the first connection has stopped passing bytes on.
 func (p *Proxy) Stalled() <-chan struct{} { return p.stalled }
 
-// Connections is how many there were.
+// Connections returns the number of connections so far.
 func (p *Proxy) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

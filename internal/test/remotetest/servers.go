@@ -26,7 +26,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// TB is what a server needs of a test.
+// TB is the part of testing.TB that servers use.
 type TB interface {
 	require.TestingT
 	Cleanup(func())

@@ -40,18 +40,19 @@ func clients(t *testing.T) (out []client) {
 	if _, err := exec.LookPath("sqlite3"); err == nil {
 		out = append(out, client{name: "SQLite", at: "sqlite://" + file, command: []string{"sqlite3", "-batch", "-bail",
 			file}, in: ours,
-			types: map[string]string{"string": "TEXT", "int": "INTEGER", "float": "REAL", "bool": "BOOLEAN", "date": "TEXT",
+			types: map[string]string{"string": "TEXT", "int": "INTEGER", "float": "REAL",
+				"bool": "BOOLEAN", "date": "TEXT",
 				"datetime": "TEXT", "timestamptz": "TEXT", "decimal": "DECIMAL_TEXT"},
 			text: "CAST(x'%s' AS TEXT)", shown: map[string]string{"": "%s", "float": "ieee754_to_blob(%s)"},
 			ident: sqltext.Ident})
 	}
 	if at := os.Getenv("THALWEG_TEST_POSTGRES"); at != "" {
-		out = append(out, client{name: "PostgreSQL", at: at, command: []string{"psql", "-qAtX", "-v", "ON_ERROR_STOP=1", at},
-			in: typed,
+		out = append(out, client{name: "PostgreSQL", at: at,
+			command: []string{"psql", "-qAtX", "-v", "ON_ERROR_STOP=1", at}, in: typed,
 			types: map[string]string{"string": "text", "int": "bigint", "float": "double precision", "bool": "boolean",
 				"date": "date", "datetime": "timestamp(3)", "timestamptz": "timestamptz", "decimal": "numeric"},
-			text: `convert_from('\x%s', 'UTF8')`, shown: map[string]string{"": "encode(convert_to(%s::text, 'UTF8'), 'hex')"},
-			ident: sqltext.Ident})
+			text:  `convert_from('\x%s', 'UTF8')`,
+			shown: map[string]string{"": "encode(convert_to(%s::text, 'UTF8'), 'hex')"}, ident: sqltext.Ident})
 	}
 	if at := os.Getenv("THALWEG_TEST_MYSQL"); at != "" {
 		u, err := url.Parse(at)
@@ -180,8 +181,8 @@ func TestChaosDatabases(t *testing.T) {
 	db := openDuckDB(t)
 	known := clients(t)
 	for n := range rounds {
-		r := &round{t: t, dir: t.TempDir(), db: db, rnd: rand.New(rand.NewPCG(seed, uint64(n))), by: map[string][]column{},
-			known: map[*column][][]string{}}
+		r := &round{t: t, dir: t.TempDir(), db: db, rnd: rand.New(rand.NewPCG(seed, uint64(n))),
+			by: map[string][]column{}, known: map[*column][][]string{}}
 		for range tablesInRound {
 			r.tables = append(r.tables, map[manner]table{anything: draw(r.rnd, anything)})
 		}

@@ -97,8 +97,8 @@ func grouped(comma bool, between string) func(t table) string {
 			case "int", "decimal":
 				whole := "regexp_extract(" + text + ", '[0-9]+')"
 				groups := "reverse(rtrim(regexp_replace(reverse(" + whole + "), '([0-9]{3})', '\\1~', 'g'), '~'))"
-				out[i] = "regexp_extract(" + text + ", '^-?') || replace(" + groups + ", '~', " + sqltext.String(between) +
-					") || replace(regexp_extract(" + text +
+				out[i] = "regexp_extract(" + text + ", '^-?') || replace(" + groups + ", '~', " +
+					sqltext.String(between) + ") || replace(regexp_extract(" + text +
 					", '[.].*'), '.', " + sqltext.String(point) + ") AS " + name
 			}
 		}
@@ -118,11 +118,14 @@ func inputs() []input {
 		{name: "duck.csv", how: anything, in: inCSV, reader: csv, sql: copyTo("FORMAT csv, HEADER, DELIMITER ','")},
 		{name: "duckquoted.csv", how: anything, in: inCSV, reader: object{"csv": object{"separator": ";"}},
 			sql: copyTo(strict + ", DELIMITER ';'")},
-		{name: "duck.csv.gz", how: anything, in: inCSV, reader: csv, sql: copyTo("FORMAT csv, HEADER, COMPRESSION gzip")},
-		{name: "duck.csv.zst", how: anything, in: inCSV, reader: csv, sql: copyTo("FORMAT csv, HEADER, COMPRESSION zstd")},
+		{name: "duck.csv.gz", how: anything, in: inCSV, reader: csv,
+			sql: copyTo("FORMAT csv, HEADER, COMPRESSION gzip")},
+		{name: "duck.csv.zst", how: anything, in: inCSV, reader: csv,
+			sql: copyTo("FORMAT csv, HEADER, COMPRESSION zstd")},
 		{name: "duck.ndjson", how: anything, in: inJSON, sql: copyTo("FORMAT json"), view: asTexts},
 		{name: "duck.json", how: anything, in: inJSON, sql: copyTo("FORMAT json, ARRAY true"), view: asTexts},
-		{name: "duck.ndjson.gz", how: anything, in: inJSON, sql: copyTo("FORMAT json, COMPRESSION gzip"), view: asTexts},
+		{name: "duck.ndjson.gz", how: anything, in: inJSON, sql: copyTo("FORMAT json, COMPRESSION gzip"),
+			view: asTexts},
 		{name: "duck.parquet", how: anything, in: typed, sql: copyTo("FORMAT parquet, ROW_GROUP_SIZE 2048")},
 		{name: "nested.parquet", how: nested, in: typed, sql: copyTo("FORMAT parquet, ROW_GROUP_SIZE 2048")},
 		{name: "latin-1.csv", how: western, in: inCSV, reader: encoded("latin-1"), sql: copyTo("FORMAT csv, HEADER"),
@@ -138,10 +141,10 @@ func inputs() []input {
 			sql: copyTo("FORMAT csv, HEADER, DELIMITER ';'"), view: grouped(true, ".")},
 		{name: "commas.csv.gz", how: anything, in: inCSV, reader: numbers(",", ".", ","),
 			sql: copyTo("FORMAT csv, HEADER, COMPRESSION gzip"), view: grouped(false, ",")},
-		{name: "spaces.csv", how: anything, in: inCSV, reader: numbers(",", ",", " "), sql: copyTo("FORMAT csv, HEADER"),
-			view: grouped(true, "\u202f")},
-		{name: "packed.utf-16.csv", how: anything, in: inCSV, reader: encoded("utf-16"), sql: copyTo("FORMAT csv, HEADER"),
-			pack: squeezed(encode("utf-16"))},
+		{name: "spaces.csv", how: anything, in: inCSV, reader: numbers(",", ",", " "),
+			sql: copyTo("FORMAT csv, HEADER"), view: grouped(true, "\u202f")},
+		{name: "packed.utf-16.csv", how: anything, in: inCSV, reader: encoded("utf-16"),
+			sql: copyTo("FORMAT csv, HEADER"), pack: squeezed(encode("utf-16"))},
 
 		{name: "pandas.csv", how: anything, null: "<null>", in: inCSV, reader: csv},
 		{name: "pandas.csv.gz", how: anything, null: "<null>", in: inCSV, reader: csv},
@@ -179,7 +182,8 @@ func outputs() []output {
 	return []output{
 		{name: "plain.csv", how: anything, in: ours, reader: csv(object{})},
 		{name: "other.csv", how: anything, in: ours,
-			writer: csv(object{"separator": ";", "line_end": "crlf", "quote": "all"}), reader: csv(object{"separator": ";"})},
+			writer: csv(object{"separator": ";", "line_end": "crlf", "quote": "all"}),
+			reader: csv(object{"separator": ";"})},
 		{name: "tabs.tsv", how: anything, in: ours, reader: csv(object{})},
 		{name: "packed.csv.gz", how: anything, in: ours, reader: csv(object{})},
 		{name: "packed.csv.zst", how: anything, in: ours, reader: csv(object{})},
@@ -192,7 +196,8 @@ func outputs() []output {
 		{name: "nested.parquet", how: nested, in: typed},
 		{name: "nested.gzip.parquet", how: nested, in: typed, writer: object{"parquet": object{"codec": "gzip"}}},
 		{name: "nested.ndjson", how: nested, in: inJSON, unread: true},
-		{name: "cut.csv", how: anything, in: ours, writer: object{"target_size": "1KB"}, reader: csv(object{}), dir: true},
+		{name: "cut.csv", how: anything, in: ours, writer: object{"target_size": "1KB"},
+			reader: csv(object{}), dir: true},
 		{name: "cut.ndjson", how: anything, in: inJSON, writer: object{"target_size": "1KB"}, dir: true},
 		{name: "cut.parquet", how: anything, in: typed, writer: object{"target_size": "1KB"}, dir: true},
 		{name: "parts.csv.gz", how: anything, in: ours, reader: csv(object{}), dir: true, hive: true},
@@ -214,7 +219,8 @@ func partition(rnd *rand.Rand, t table) (out []column) {
 		fine := true
 		for _, row := range t.Rows {
 			// An empty text is refused, a long one is no name, and one is NULL's.
-			fine = fine && (row[i] == nil || *row[i] != "" && len(*row[i]) < 80 && *row[i] != "__HIVE_DEFAULT_PARTITION__")
+			fine = fine && (row[i] == nil || *row[i] != "" && len(*row[i]) < 80 &&
+				*row[i] != "__HIVE_DEFAULT_PARTITION__")
 		}
 		if fine {
 			out = append(out, c)

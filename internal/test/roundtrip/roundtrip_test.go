@@ -49,8 +49,8 @@ func TestChaosRoundTrips(t *testing.T) {
 	rounds := effort.Of(1, 1, most/tablesInRound)
 	db := openDuckDB(t)
 	for n := range rounds {
-		r := &round{t: t, dir: t.TempDir(), db: db, rnd: rand.New(rand.NewPCG(seed, uint64(n))), by: map[string][]column{},
-			known: map[*column][][]string{}}
+		r := &round{t: t, dir: t.TempDir(), db: db, rnd: rand.New(rand.NewPCG(seed, uint64(n))),
+			by: map[string][]column{}, known: map[*column][][]string{}}
 		for range tablesInRound {
 			r.tables = append(r.tables, map[manner]table{anything: draw(r.rnd, anything), western: draw(r.rnd, western),
 				sheets: draw(r.rnd, sheets), nested: draw(r.rnd, nested)})
@@ -113,8 +113,8 @@ func (r *round) do() {
 	for n, of := range r.tables {
 		for _, in := range inputs() {
 			if in.sql != nil || others {
-				r.compare(of[in.how], "SELECT * FROM read_parquet("+sqltext.String(r.path(n, "got", in.name+".parquet"))+")",
-					in.hive == nil, "input "+in.name)
+				r.compare(of[in.how], "SELECT * FROM read_parquet("+
+					sqltext.String(r.path(n, "got", in.name+".parquet"))+")", in.hive == nil, "input "+in.name)
 			}
 		}
 	}
@@ -140,7 +140,8 @@ func (r *round) readOutputs(others bool) {
 			}
 			jobs = append(jobs, r.readJobs(n, out)...)
 			if !out.unread {
-				r.readNode(nodes, fmt.Sprintf("out_%d_%s", n, out.name), t, path, out.in, "", out.reader, r.again(n, out))
+				r.readNode(nodes, fmt.Sprintf("out_%d_%s", n, out.name), t, path, out.in, "", out.reader,
+					r.again(n, out))
 			}
 		}
 	}
@@ -158,7 +159,7 @@ func (r *round) readOutputs(others bool) {
 	}
 }
 
-// again is where Thalweg writes what it has read of an output.
+// again returns the path at which Thalweg writes the rows that it has read of an output.
 func (r *round) again(n int, out output) string {
 	return r.path(n, "again", strings.NewReplacer("{", "", "}", "").Replace(out.name)+".parquet")
 }
@@ -277,7 +278,7 @@ func (r *round) files(path string) (out []string) {
 	return out
 }
 
-// duck is how DuckDB reads an output; "" if it does not.
+// duck returns DuckDB's table function for an output; "" if DuckDB cannot read it.
 func (r *round) duck(t table, path string, out output) string {
 	found := r.files(path)
 	var types, options []string
@@ -327,7 +328,7 @@ func separator(out output) string {
 	return ","
 }
 
-// readJobs are how others read an output.
+// readJobs returns the jobs by which other programs read an output.
 func (r *round) readJobs(n int, out output) []object {
 	path := r.path(n, "out", out.name)
 	found := r.files(path)
@@ -399,7 +400,8 @@ func (r *round) compare(t table, query string, ordered bool, what string) {
 	for n := range want {
 		for i, c := range t.Columns {
 			if want[n][i] != got[n][i] {
-				r.t.Errorf("%s: row %d, column %s of type %s: %q, not %q", what, n, c.Name, c.typ(), got[n][i], want[n][i])
+				r.t.Errorf("%s: row %d, column %s of type %s: %q, not %q", what, n, c.Name, c.typ(),
+					got[n][i], want[n][i])
 				return
 			}
 		}
@@ -418,7 +420,7 @@ func (r *round) want(t table) [][]string {
 	return r.known[at]
 }
 
-// rows are what a query gives, as texts that are the same where the values are.
+// rows returns the rows of a query, as texts that are equal where the values are.
 func (r *round) rows(t table, query string) (out [][]string, err error) {
 	cells := make([]string, len(t.Columns))
 	for i, c := range t.Columns {

@@ -22,7 +22,7 @@ type column struct {
 	Scale int    `json:"scale"`
 }
 
-// typ is how a script calls the column's type.
+// typ returns the script's name of the column's type.
 func (c column) typ() string {
 	switch {
 	case c.Kind == "decimal" && c.P == 18 && c.Scale == 2:
@@ -55,14 +55,13 @@ func (c column) sql() string {
 		"timestamptz": "TIMESTAMP WITH TIME ZONE", "decimal": fmt.Sprintf("DECIMAL(%d,%d)", c.P, c.Scale)}[c.Kind]
 }
 
-// table is what has to be the same however it is written: its texts are those that its types
-// have, nil is NULL.
+// table holds rows that have to stay the same in every form. Its texts are those of its types, nil is NULL.
 type table struct {
 	Columns []column    `json:"columns"`
 	Rows    [][]*string `json:"rows"`
 }
 
-// manner is what a form can hold.
+// manner names a set of values that a form can hold.
 type manner string
 
 const (
@@ -94,7 +93,8 @@ func (t table) doubles() table {
 // draw makes a table: the first column numbers the rows.
 func draw(rnd *rand.Rand, how manner) table {
 	t := table{Columns: []column{{Name: "id", Kind: "int"}}, Rows: [][]*string{}}
-	kinds := []string{"string", "string", "int", "float", "bool", "decimal", "decimal", "date", "datetime", "timestamptz"}
+	kinds := []string{"string", "string", "int", "float", "bool", "decimal", "decimal", "date",
+		"datetime", "timestamptz"}
 	if how == nested {
 		kinds = []string{"list", "texts", "struct", "struct", "string", "decimal", "timestamptz"}
 	}
@@ -157,7 +157,8 @@ func (c column) value(rnd *rand.Rand, how manner) string {
 	case "list", "texts", "struct":
 		return c.inner(rnd)
 	case "date":
-		days := []string{"2024-02-29", "1970-01-01", "2000-12-31", time.Unix(rnd.Int64N(4e9), 0).UTC().Format(time.DateOnly)}
+		days := []string{"2024-02-29", "1970-01-01", "2000-12-31", time.Unix(rnd.Int64N(4e9), 0).UTC().
+			Format(time.DateOnly)}
 		if how == sheets {
 			return pick(rnd, append(days, "1900-03-01", "9999-12-31")...)
 		}
@@ -271,8 +272,8 @@ func texts(rnd *rand.Rand, how manner) string {
 	case sheets:
 		pieces = append(pieces, "日本", "🙂", "\u2028", "e\u0301", "\u202e")
 	default:
-		pieces = append(pieces, "\r", "日本", "🙂", "\ufeff", "\u2028", "\x01", "\x1f", "\x7f", "\u0085", "e\u0301", "\u202e",
-			"\U0010ffff", "__HIVE_DEFAULT_PARTITION__")
+		pieces = append(pieces, "\r", "日本", "🙂", "\ufeff", "\u2028", "\x01", "\x1f", "\x7f", "\u0085",
+			"e\u0301", "\u202e", "\U0010ffff", "__HIVE_DEFAULT_PARTITION__")
 	}
 	var b strings.Builder
 	for range rnd.IntN(6) {

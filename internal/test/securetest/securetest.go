@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TB is what this package needs of a test.
+// TB is the part of testing.TB that this package uses.
 type TB interface {
 	require.TestingT
 	Cleanup(f func())
@@ -98,7 +98,7 @@ func (a *Authority) Sign(names ...string) Files {
 		Pair: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}
 }
 
-// Server is what a server with a certificate is like that wants one of its clients, too.
+// Server returns the configuration of a server with a certificate that asks its clients for one, too.
 func (a *Authority) Server(names ...string) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{a.Sign(names...).Pair},
 		ClientCAs:  a.Pool(),

@@ -52,7 +52,7 @@ func allEvents(ctx context.Context, s state.Store, key state.NodeKey) (all []sta
 	}
 }
 
-// audited is what a node's events have said so far.
+// audited is the state of a node as its events have told it so far.
 type audited struct {
 	orders   map[int64]state.Command
 	status   state.Status
@@ -126,7 +126,8 @@ func (a *audited) claim(e state.Event) error {
 func (a *audited) end(e state.Event) error {
 	c := a.claims[*e.Batch]
 	if c.attempt != e.Attempt || !c.open {
-		return fmt.Errorf("attempt %d of batch %d ends, which has ended: %d is the latest", e.Attempt, *e.Batch, c.attempt)
+		return fmt.Errorf("attempt %d of batch %d ends, which has ended: %d is the latest", e.Attempt,
+			*e.Batch, c.attempt)
 	}
 	if c.fenced {
 		return fmt.Errorf("attempt %d of batch %d is %s behind an order that ended it", e.Attempt, *e.Batch, e.Status)

@@ -9,16 +9,17 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// beside is what a failed attempt may publish.
+// beside returns an outcome that a failed attempt may publish.
 func beside() state.Outcome {
 	return state.Outcome{
 		Parts: []state.Part{
 			{Key: "failed", Side: state.SideFailed, Seq: 0, Bucket: -1, Rows: 2, Bytes: 9, Schema: "s",
 				Checksum: "crc32c:00000002"},
-			{Key: "bad", Side: state.SideBad, Seq: 1, Bucket: -1, Rows: 1, Bytes: 8, Schema: "t", Checksum: "crc32c:00000003"},
+			{Key: "bad", Side: state.SideBad, Seq: 1, Bucket: -1, Rows: 1, Bytes: 8, Schema: "t",
+				Checksum: "crc32c:00000003"},
 		},
-		Checks: []state.CheckResult{{Name: "id is unique", Kind: "unique", Severity: "error", Checked: 7, Failed: 4, Kept: 2,
-			Message: "it's not", Measured: "{}"}},
+		Checks: []state.CheckResult{{Name: "id is unique", Kind: "unique", Severity: "error", Checked: 7,
+			Failed: 4, Kept: 2, Message: "it's not", Measured: "{}"}},
 		Stats: state.Stats{RowsIn: 7, Elapsed: 8},
 	}
 }
@@ -37,7 +38,7 @@ func (b *bench) checks(key state.NodeKey) []state.CheckResult {
 	return results
 }
 
-// owned is what a store makes of an outcome: it belongs to the batch.
+// owned returns an outcome as a store returns it: it belongs to the batch.
 func owned(c state.Claim, out state.Outcome) state.Outcome {
 	key := c.BatchKey
 	parts, checks := append([]state.Part{}, out.Parts...), append([]state.CheckResult{}, out.Checks...)

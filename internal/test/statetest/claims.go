@@ -118,7 +118,8 @@ func testLeaseExpiry(t *testing.T, open Open) {
 	c := b.claim(key, 0, "second", at)
 	require.Equal(t, 2, c.Attempt)
 	same(t, []state.Attempt{
-		{BatchKey: batchOf(key, 0), Attempt: 1, Owner: "first", Status: state.Lost, Started: start, Finished: start.Add(at)},
+		{BatchKey: batchOf(key, 0), Attempt: 1, Owner: "first", Status: state.Lost, Started: start,
+			Finished: start.Add(at)},
 		{BatchKey: batchOf(key, 0), Attempt: 2, Owner: "second", Status: state.Claimed, Started: start.Add(at)},
 	}, b.attempts(key))
 	got := b.theBatch(key, 0)

@@ -16,8 +16,8 @@ import (
 // hostileTexts have tripped stores before: quotes, wildcards, other
 // alphabets, control characters, what looks like another type.
 var hostileTexts = []string{
-	"'", `"`, "''; DROP TABLE runs; --", "%_*?", `\`, "a b", " ", "\n\t", "ß漢字🦊", "null", "0", "-1", "1e9", "$1 ?", "ΑΒΓ",
-	"\u00e9", "e\u0301",
+	"'", `"`, "''; DROP TABLE runs; --", "%_*?", `\`, "a b", " ", "\n\t", "ß漢字🦊", "null", "0", "-1", "1e9",
+	"$1 ?", "ΑΒΓ", "\u00e9", "e\u0301",
 	strings.Repeat("x", 300),
 }
 
@@ -26,10 +26,11 @@ func testHostileText(t *testing.T, open Open) {
 	for i, text := range hostileTexts {
 		run := state.Run{
 			RunKey: state.RunKey{Workspace: b.workspace}, Created: start, StartNodes: []string{text},
-			Script: text, ScriptPath: text, ParamsPath: text, Fingerprint: text, Description: text, Actor: text, Token: text,
-			Pins: []state.Pin{{Kind: text, Name: text}},
+			Script: text, ScriptPath: text, ParamsPath: text, Fingerprint: text, Description: text,
+			Actor: text, Token: text, Pins: []state.Pin{{Kind: text, Name: text}},
 		}
-		key, err := b.CreateRun(b.ctx, run, []state.NodeSpec{{Name: text, Kind: text, Table: text, Inputs: []string{text}}},
+		key, err := b.CreateRun(b.ctx, run, []state.NodeSpec{{Name: text, Kind: text, Table: text,
+			Inputs: []string{text}}},
 			state.Blob{Digest: text, Content: []byte(text)})
 		require.NoError(t, err)
 		require.Equal(t, int64(i+1), key.Run)
@@ -46,7 +47,8 @@ func testHostileText(t *testing.T, open Open) {
 		c := b.claim(node, 0, text, 0)
 		part := state.Part{Key: text, Schema: text, Checksum: text, Attempt: 1}
 		file := state.File{NodeKey: node, URL: text, Checksum: text}
-		require.NoError(t, b.Commit(b.ctx, c, state.Outcome{Parts: []state.Part{part}, Files: []state.File{file}}, start))
+		require.NoError(t, b.Commit(b.ctx, c, state.Outcome{Parts: []state.Part{part},
+			Files: []state.File{file}}, start))
 		parts, err := state.Manifest(b.ctx, b.Store, node)
 		require.NoError(t, err)
 		same(t, []state.Part{part}, parts)
@@ -199,8 +201,8 @@ func testTwoHandles(t *testing.T, open Open) {
 	require.Equal(t, 20, two.theNode(key).BatchesTotal)
 	errs := together(40, func(i int) error {
 		b := []*bench{one, two}[i%2]
-		c, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: batchOf(key, i/2)}, Owner: fmt.Sprint("worker ", i),
-			Token: "t", Now: start, Lease: start.Add(lease)})
+		c, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: batchOf(key, i/2)},
+			Owner: fmt.Sprint("worker ", i), Token: "t", Now: start, Lease: start.Add(lease)})
 		if err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ func (b *bench) decides(key state.NodeKey, kind state.CommandKind, digest string
 		Answers: []byte(`{"limit":"3"}`)})
 }
 
-// decision is what comes of that.
+// decision returns a decision about a gate with that digest.
 func decision(approved bool, digest string) *state.Decision {
 	return &state.Decision{Approved: approved, Mark: state.Mark{Actor: "boss", Time: start, Reason: "why not"},
 		Role: "auditor", Digest: digest, Answers: []byte(`{"limit":"3"}`)}
@@ -68,7 +68,8 @@ func testGate(t *testing.T, open Open) {
 	approved := b.theNode(gate)
 	require.Equal(t, state.Pending, approved.Status)
 	same(t, decision(true, "shown"), b.made(approved.Decision))
-	require.Equal(t, []string{"what is asked about shown", "shown"}, []string{string(approved.Gate), approved.GateDigest})
+	require.Equal(t, []string{"what is asked about shown", "shown"}, []string{string(approved.Gate),
+		approved.GateDigest})
 	require.NoError(t, b.Extend(b.ctx, c, start), "others are not disturbed")
 
 	require.NoError(t, b.decides(gate, state.CommandReject, "shown"))
@@ -117,7 +118,8 @@ func testGateRejected(t *testing.T, open Open) {
 	require.NoError(t, b.decides(key, state.CommandReject, "shown"))
 	n := b.theNode(key)
 	require.Equal(t, state.Failed, n.Status)
-	same(t, &state.Failure{Kind: fault.Canceled, Message: "rejected by boss", Detail: "why not", Node: "gate", Batch: -1},
+	same(t, &state.Failure{Kind: fault.Canceled, Message: "rejected by boss", Detail: "why not",
+		Node: "gate", Batch: -1},
 		n.Failure)
 	same(t, decision(false, "shown"), b.made(n.Decision))
 	require.NoError(t, b.decides(key, state.CommandApprove, "shown"))
@@ -207,8 +209,9 @@ func testGateRedone(t *testing.T, open Open) {
 			require.NoError(t, b.move(key, state.Running, state.Succeeded))
 			require.NoError(t, again(key), name)
 			n := b.theNode(key)
-			require.Equal(t, []any{state.Pending, "", (*state.Decision)(nil), ""}, []any{n.Status, n.PlanDigest, n.Decision,
-				n.GateDigest}, name)
+			require.Equal(t, []any{state.Pending, "", (*state.Decision)(nil), ""},
+				[]any{n.Status, n.PlanDigest, n.Decision,
+					n.GateDigest}, name)
 		}
 	}
 }

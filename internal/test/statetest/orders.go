@@ -117,8 +117,9 @@ func testRedoBatch(t *testing.T, open Open) {
 	require.NoError(t, b.move(key, state.Running, state.Succeeded))
 	require.NoError(t, b.direct(key.RunKey, state.CommandRedo, state.Redo{Node: "n", Batches: []int{1}}))
 	n := b.theNode(key)
-	require.Equal(t, []any{state.Running, 1, int64(1), 2, int64(6)}, []any{n.Status, n.Generation, n.Epoch, n.BatchesDone,
-		n.RowsOut})
+	require.Equal(t, []any{state.Running, 1, int64(1), 2, int64(6)},
+		[]any{n.Status, n.Generation, n.Epoch, n.BatchesDone,
+			n.RowsOut})
 	require.Equal(t, []string{"first 0", "first 2"}, b.manifestKeys(key))
 	require.Equal(t, []int{1}, b.offers(key, 0))
 	c := b.claim(key, 1, "w", 0)

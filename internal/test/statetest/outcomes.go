@@ -23,8 +23,8 @@ func testCommit(t *testing.T, open Open) {
 		Files: []state.File{{NodeKey: key, Batch: 1, URL: "file:///out/1.csv", Rows: 7, Bytes: 70,
 			Checksum: "crc32c:00000007"}},
 		Stats: state.Stats{
-			RowsIn: 1, RowsOut: 2, BytesIn: 3, BytesOut: 4, Elapsed: 5 * time.Second, Engine: 6, Python: 7, PeakBytes: 8,
-			Counters: map[string]int64{"quarantined": 9},
+			RowsIn: 1, RowsOut: 2, BytesIn: 3, BytesOut: 4, Elapsed: 5 * time.Second, Engine: 6,
+			Python: 7, PeakBytes: 8, Counters: map[string]int64{"quarantined": 9},
 		},
 	}
 	require.NoError(t, b.Commit(b.ctx, c, out, end))
@@ -119,8 +119,8 @@ func testCounters(t *testing.T, open Open) {
 	const batches = 30
 	key := b.planned(batches)
 	errs := together(batches, func(i int) error {
-		c, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: batchOf(key, i)}, Owner: "w", Token: "t", Now: start,
-			Lease: start.Add(lease)})
+		c, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: batchOf(key, i)}, Owner: "w",
+			Token: "t", Now: start, Lease: start.Add(lease)})
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,8 @@ func testFail(t *testing.T, open Open) {
 		Started: start, Finished: end, Failure: &f,
 	}, b.theBatch(key, 0))
 	same(t, []state.Attempt{{
-		BatchKey: batchOf(key, 0), Attempt: 1, Owner: "w", Status: state.Failed, Started: start, Finished: end, Failure: &f,
+		BatchKey: batchOf(key, 0), Attempt: 1, Owner: "w", Status: state.Failed, Started: start,
+		Finished: end, Failure: &f,
 	}}, b.attempts(key))
 	require.Equal(t, 1, b.theNode(key).BatchesFailed)
 	require.Empty(t, b.manifestKeys(key))
@@ -180,7 +181,8 @@ func testRelease(t *testing.T, open Open) {
 func testReopenFailed(t *testing.T, open Open) {
 	b := newBench(t, open)
 	run := b.run("a", "b", "c", "d")
-	a, failedUnplanned, stopped, pending := state.NodeKey{RunKey: run, Node: "a"}, state.NodeKey{RunKey: run, Node: "b"},
+	a, failedUnplanned, stopped, pending := state.NodeKey{RunKey: run, Node: "a"},
+		state.NodeKey{RunKey: run, Node: "b"},
 		state.NodeKey{RunKey: run, Node: "c"}, state.NodeKey{RunKey: run, Node: "d"}
 	require.NoError(t, b.plan(a, []byte("plan"), specs(4)))
 	require.NoError(t, b.Commit(b.ctx, b.claim(a, 0, "w", 0), outcome("kept"), start))
@@ -282,7 +284,8 @@ func testFilesOrder(t *testing.T, open Open) {
 		require.NoError(t, b.plan(key, nil, specs(2)))
 		for batch := range 2 {
 			for i := range 2 {
-				want = append(want, state.File{NodeKey: key, Batch: batch, URL: fmt.Sprintf("file:///%s/%d-%d", name, batch, 1-i),
+				want = append(want, state.File{NodeKey: key, Batch: batch,
+					URL:  fmt.Sprintf("file:///%s/%d-%d", name, batch, 1-i),
 					Rows: 1, Bytes: 2})
 			}
 		}

@@ -37,8 +37,8 @@ func testPlan(t *testing.T, open Open) {
 	other[1].Work = []byte("another slice")
 	rows := specs(3)
 	rows[2].RowsIn = -1
-	for what, again := range map[string][]state.BatchSpec{"work": other, "rows": rows, "fewer": specs(2), "more": specs(4),
-		"none": nil} {
+	for what, again := range map[string][]state.BatchSpec{"work": other, "rows": rows, "fewer": specs(2),
+		"more": specs(4), "none": nil} {
 		require.ErrorIs(t, b.plan(key, plan, again), errOtherPlan, what)
 	}
 	require.ErrorIs(t, b.plan(key, []byte("other"), specs(3)), errOtherPlan)

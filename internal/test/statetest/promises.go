@@ -15,8 +15,8 @@ import (
 	"thalweg/internal/test/effort"
 )
 
-// crowd is what works on a run at the same time, each by itself: workers that
-// hold a batch while others act, coordinators, and people who change their minds.
+// crowd works on a run from many sides at once: workers that hold a batch while others act, coordinators, and
+// people who change their minds.
 type crowd struct {
 	state.Store
 	ctx context.Context

@@ -179,7 +179,8 @@ func (p *pair) order(rt *rapid.T) {
 	o := state.Command{Kind: rapid.SampledFrom(everyOrder).Draw(rt, "kind"), Epoch: run.Epoch + 1, From: run.Status,
 		Token: p.next(), Mark: state.Mark{Actor: "boss", Time: p.now}}
 	if rapid.Bool().Draw(rt, "about") {
-		redo := state.Redo{Node: rapid.SampledFrom(randomNodes).Draw(rt, "node"), Replan: rapid.Bool().Draw(rt, "replan"),
+		redo := state.Redo{Node: rapid.SampledFrom(randomNodes).Draw(rt, "node"),
+			Replan: rapid.Bool().Draw(rt, "replan"),
 			Digest: rapid.SampledFrom(randomGates).Draw(rt, "gate"), Role: "r", Answers: []byte(`{"a":1}`)}
 		if rapid.Bool().Draw(rt, "a batch") {
 			redo.Batches = []int{rapid.IntRange(0, 2).Draw(rt, "batch")}

@@ -58,7 +58,8 @@ func testPins(t *testing.T, open Open) {
 	blobs := []state.Blob{state.NewBlob([]byte("script\x00\xff")), state.NewBlob(nil)}
 	run := state.Run{RunKey: state.RunKey{Workspace: b.workspace}, Token: "once"}
 	for _, blob := range blobs {
-		run.Pins = append(run.Pins, state.Pin{Kind: state.PinScript, Digest: blob.Digest, Bytes: int64(len(blob.Content))})
+		run.Pins = append(run.Pins, state.Pin{Kind: state.PinScript, Digest: blob.Digest,
+			Bytes: int64(len(blob.Content))})
 	}
 	key, err := b.CreateRun(b.ctx, run, []state.NodeSpec{{Name: "n"}}, blobs...)
 	require.NoError(t, err)
@@ -145,8 +146,8 @@ func testEvents(t *testing.T, open Open) {
 		require.Equal(t, state.EventVersion, e.Version)
 		said = append(said, fmt.Sprint(e.Kind, " ", e.Actor, " ", e.Status, " ", e.Attempt))
 	}
-	require.Equal(t, []string{"node_planned planner running 0", "batch_claimed dead claimed 1", "batch_ended dead lost 1",
-		"batch_claimed w claimed 2",
+	require.Equal(t, []string{"node_planned planner running 0", "batch_claimed dead claimed 1",
+		"batch_ended dead lost 1", "batch_claimed w claimed 2",
 		"batch_ended w succeeded 2", "node_heard boss stopped 0"}, said)
 	require.Equal(t, int64(3), all[4].RowsOut)
 	require.Equal(t, int64(len(all)), b.theNode(key).Revision)

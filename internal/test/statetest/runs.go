@@ -32,7 +32,8 @@ func testRunNumbersConcurrently(t *testing.T, open Open) {
 	const n = 24
 	numbers := make([]int, n)
 	errs := together(n, func(i int) error {
-		key, err := b.CreateRun(b.ctx, state.Run{RunKey: state.RunKey{Workspace: b.workspace}}, []state.NodeSpec{{Name: "a"}})
+		key, err := b.CreateRun(b.ctx, state.Run{RunKey: state.RunKey{Workspace: b.workspace}},
+			[]state.NodeSpec{{Name: "a"}})
 		numbers[i] = int(key.Run)
 		return err
 	})
@@ -52,9 +53,9 @@ func testRunRoundTrip(t *testing.T, open Open) {
 		RunKey: state.RunKey{Workspace: b.workspace, Run: 77}, // the number is the store's business
 		Status: state.Failed,                                  // so is the status
 		Token:  "mine",
-		Script: "path dir/script.yaml", Sources: []int64{3, 1}, ScriptPath: "dir/script.yaml", ParamsPath: "dir/params.json",
-		Fingerprint: "sha256:00",
-		StartNodes:  []string{"read", "join"}, Description: "a test", Created: start, Actor: "me@here", Parent: 7,
+		Script: "path dir/script.yaml", Sources: []int64{3, 1}, ScriptPath: "dir/script.yaml",
+		ParamsPath: "dir/params.json", Fingerprint: "sha256:00",
+		StartNodes: []string{"read", "join"}, Description: "a test", Created: start, Actor: "me@here", Parent: 7,
 		Deadline: start.Add(time.Hour),
 		Program:  "v1", Engine: "v2", BucketHash: "h3", Priority: state.PriorityHigh,
 		Pins: []state.Pin{{Kind: state.PinScript, Name: "a.yaml", Digest: "d", Bytes: 3, Redacted: true}},

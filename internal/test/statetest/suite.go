@@ -125,7 +125,7 @@ const lease = time.Hour
 // start is the suite's clock at zero, with a fraction that a store may drop.
 var start = time.Date(2031, 5, 6, 7, 8, 9, 123_456_789, time.FixedZone("here", 2*3600))
 
-// bench is what nearly every test needs: a store, a context, a workspace.
+// bench holds a test's store, context and workspace.
 type bench struct {
 	state.Store
 	t         *testing.T
@@ -310,9 +310,9 @@ func outcome(key string) state.Outcome {
 
 // stats are those of an attempt, with every field set.
 func stats() state.Stats {
-	return state.Stats{RowsIn: 9, RowsOut: 8, BytesIn: 7, BytesOut: 6, Elapsed: 15 * time.Second, Engine: 5 * time.Second,
-		Python: 4 * time.Second,
-		Read:   3 * time.Second, Write: 2 * time.Second, Commit: time.Second, Wait: time.Minute, PeakBytes: 1 << 40,
+	return state.Stats{RowsIn: 9, RowsOut: 8, BytesIn: 7, BytesOut: 6, Elapsed: 15 * time.Second,
+		Engine: 5 * time.Second, Python: 4 * time.Second,
+		Read: 3 * time.Second, Write: 2 * time.Second, Commit: time.Second, Wait: time.Minute, PeakBytes: 1 << 40,
 		Counters: map[string]int64{"c": 1}, Warnings: []string{"w"},
 		Repeats: []state.Repeat{{Kind: "k", First: "f", Count: 2, Of: "values", Way: "w"}}}
 }

@@ -19,7 +19,7 @@ import (
 // under names that say of what key and with what checksum they are.
 const keptDir = "kept"
 
-// nameOf is what a key's copy is called there.
+// nameOf returns the file name of a key's copy.
 func nameOf(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:16])

@@ -14,8 +14,7 @@ import (
 
 var _ parts.Pieced = (*Store)(nil)
 
-// pieces is what is there of a copy that has some pieces of a part only. Where it
-// has none its file has a hole.
+// pieces lists the pieces in an incomplete copy of a part. The file has holes in place of the others.
 type pieces struct {
 	mu   sync.Mutex
 	made map[parts.Piece]chan struct{} // closed once the piece is there; those that could not be had are not in it
@@ -176,8 +175,8 @@ func (s *Store) fetchStretch(ctx context.Context, c *partCopy, part parts.Info, 
 	}
 	defer from.close()
 	if from.total != part.Bytes {
-		return 0, fmt.Errorf("fetch pieces of %s: %w: it has %d bytes instead of %d", part.Key, parts.ErrCorrupt, from.total,
-			part.Bytes)
+		return 0, fmt.Errorf("fetch pieces of %s: %w: it has %d bytes instead of %d", part.Key,
+			parts.ErrCorrupt, from.total, part.Bytes)
 	}
 	f, err := os.OpenFile(c.path, os.O_WRONLY, 0)
 	if err != nil {
@@ -195,8 +194,8 @@ func (s *Store) fetchStretch(ctx context.Context, c *partCopy, part parts.Info, 
 			return done, fmt.Errorf("copy pieces of part %s: %w", part.Key, err)
 		}
 		if sum != p.Checksum {
-			return done, fmt.Errorf("fetch bytes %d to %d of %s: %w: %s instead of %s", p.From, p.From+p.Bytes, part.Key,
-				parts.ErrCorrupt, sum, p.Checksum)
+			return done, fmt.Errorf("fetch bytes %d to %d of %s: %w: %s instead of %s", p.From,
+				p.From+p.Bytes, part.Key, parts.ErrCorrupt, sum, p.Checksum)
 		}
 	}
 	return done, nil

@@ -54,7 +54,8 @@ func (s *Store) list(ctx context.Context, prefix, after string, which func(entry
 			return
 		}
 		for last := ""; len(streams) > 0; {
-			next := slices.MinFunc(streams, func(a, b *stream) int { return strings.Compare(a.page[0].key, b.page[0].key) })
+			next := slices.MinFunc(streams,
+				func(a, b *stream) int { return strings.Compare(a.page[0].key, b.page[0].key) })
 			e := next.page[0]
 			if e.key != last && !yield(parts.Info{Key: e.key, Bytes: e.bytes, Checksum: e.checksum}, nil) {
 				return

@@ -23,7 +23,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// once is what a test is to a helper, for what all tests have together.
+// once stands in for a test, for helpers that make what all tests share.
 type once struct{ cleanups []func() }
 
 func (o *once) Helper()                   {}

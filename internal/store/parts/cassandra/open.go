@@ -13,7 +13,7 @@ import (
 	"thalweg/internal/store/parts"
 )
 
-// aheadMax is how many chunks are read before somebody wants them, by each reader.
+// aheadMax limits the chunks that each reader fetches in advance.
 const aheadMax = 4
 
 // Open implements parts.Backend.

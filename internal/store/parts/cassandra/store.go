@@ -42,7 +42,7 @@ const (
 type Config struct {
 	// Space sets the parts apart from those of other stores in the keyspace.
 	Space string
-	// Patience is how long a request is repeated; 0: patienceDefault.
+	// Patience is the time for which a failed request is repeated; 0: patienceDefault.
 	Patience time.Duration
 	// Checkpoint is called at each Point; tests die there. nil is allowed.
 	Checkpoint func(Point)
@@ -86,7 +86,7 @@ func (s *Store) Properties() parts.Properties { return parts.Properties{Concurre
 // Close implements parts.Backend.
 func (s *Store) Close() error { return nil }
 
-// place is where the index has a key.
+// place is the position of a key in the index.
 type place struct {
 	root  string
 	shard int16
@@ -100,7 +100,7 @@ func (s *Store) place(key string) place {
 
 func (s *Store) root(first string) string { return s.cfg.Space + "/" + first }
 
-// row is what the index has of one Put.
+// row is the record of one Put in the index.
 type row struct {
 	put, owner  gocql.UUID
 	bytes       int64

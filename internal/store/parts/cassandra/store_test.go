@@ -80,7 +80,9 @@ func keys(t *testing.T, list func(ctx context.Context, prefix,
 }
 
 func listed(t *testing.T, s *Store) []string {
-	return keys(t, func(ctx context.Context, p, a string) func(func(parts.Info, error) bool) { return s.List(ctx, p, a) })
+	return keys(t, func(ctx context.Context, p, a string) func(func(parts.Info, error) bool) {
+		return s.List(ctx, p, a)
+	})
 }
 
 func unfinished(t *testing.T, s *Store) []string {

@@ -35,7 +35,7 @@ const (
 	deleteChunks = `DELETE FROM part_chunks WHERE put = ? AND section = ?`
 )
 
-// chunksOf is how many chunks a part of so many bytes has.
+// chunksOf returns the number of chunks of a part of so many bytes.
 func chunksOf(bytes int64) int { return int((bytes + chunkBytes - 1) / chunkBytes) }
 
 var (

@@ -21,16 +21,15 @@ type checked struct {
 	files map[string]*checkedFile // by key
 }
 
-// checkedFile is what is known of one file. turn is held by whoever reads it:
-// the others wait for what it finds.
+// checkedFile is the verified checksum of one file. Its reader holds turn; the others wait for the result.
 type checkedFile struct {
 	turn  chan struct{}
 	sum   string
 	stamp stamp
 }
 
-// stamp is what the system says of a file's contents without reading them:
-// another stamp means that somebody may have changed it.
+// stamp identifies a file's contents without reading them: another stamp means that somebody may have changed
+// it.
 type stamp struct {
 	device, inode    uint64
 	bytes            int64
@@ -42,7 +41,8 @@ func stampOf(path string) (stamp, error) {
 	if err := unix.Lstat(path, &st); err != nil {
 		return stamp{}, &fs.PathError{Op: "lstat", Path: path, Err: err}
 	}
-	return stamp{device: uint64(st.Dev), inode: st.Ino, bytes: st.Size, modified: st.Mtim.Nano(), change: st.Ctim.Nano()},
+	return stamp{device: uint64(st.Dev), inode: st.Ino, bytes: st.Size, modified: st.Mtim.Nano(),
+			change: st.Ctim.Nano()},
 		nil
 }
 

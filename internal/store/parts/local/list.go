@@ -16,7 +16,7 @@ import (
 	"thalweg/internal/store/parts"
 )
 
-// errNotDirectory is what the system says when a part is taken for a directory.
+// errNotDirectory is the system's error if a part is taken for a directory.
 const errNotDirectory = unix.ENOTDIR
 
 // List implements parts.Store. It leaves Checksum empty, which is not kept

@@ -59,7 +59,8 @@ func newStage(root string) (s *stage, err error) {
 			return err
 		}
 		s = &stage{}
-		if s.lock, err = os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+		if s.lock, err = os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE|os.O_EXCL,
+			0o600); err != nil {
 			return err
 		}
 		if err := flock(s.lock, unix.LOCK_EX|unix.LOCK_NB); err != nil {

@@ -25,7 +25,7 @@ const (
 	versionText   = "thalweg parts 1\n" // changes with the layout
 	directoryMode = 0o755
 	stageMode     = 0o700
-	// concurrency is how many operations a local disk bears at once with gain.
+	// concurrency is the number of operations up to which a local disk becomes faster by doing them at once.
 	concurrency = 16
 )
 
@@ -292,7 +292,7 @@ func (s *Store) Reserve(ctx context.Context, _ int64) (func(), error) {
 	return func() {}, nil
 }
 
-// file is where a part lies.
+// file returns the path of a part.
 func (s *Store) file(key string) string {
 	return filepath.Join(s.data.Name(), filepath.FromSlash(key))
 }

@@ -54,7 +54,8 @@ func (s *Store) Put(ctx context.Context, key, path string) (parts.Info, error) {
 	if err != nil {
 		return parts.Info{}, diskFault(err)
 	}
-	x := &sending{Store: s, key: key, f: f, bytes: bytes, meta: map[string]string{metaPut: rand.Text(), metaChecksum: sum}}
+	x := &sending{Store: s, key: key, f: f, bytes: bytes, meta: map[string]string{metaPut: rand.Text(),
+		metaChecksum: sum}}
 	if err := x.send(ctx); err != nil {
 		return parts.Info{}, fmt.Errorf("put %s: %w", key, err)
 	}
@@ -96,7 +97,8 @@ func (x *sending) show(ctx context.Context, call func(ctx context.Context, match
 		err := x.conn.Do(ctx, func(ctx context.Context) error {
 			err := damaged(call(ctx, match))
 			switch status := remote.S3Status(err); {
-			case status == http.StatusPreconditionFailed, remote.S3Missing(err): // the upload may be gone because it is complete
+			case status == http.StatusPreconditionFailed, remote.S3Missing(err):
+				// the upload may be gone because it is complete
 				refused = true
 				return nil
 			case status == http.StatusConflict: // another one is putting it now
@@ -234,9 +236,9 @@ func (x *sending) piece(ctx context.Context, id string, number int32, from, byte
 		return done, err
 	}
 	err = x.conn.Do(ctx, func(ctx context.Context) error {
-		out, err := x.conn.API.UploadPart(ctx, &s3.UploadPartInput{Bucket: &x.bucket, Key: x.object(x.key), UploadId: &id,
-			PartNumber: &number,
-			Body:       io.NewSectionReader(x.f, from, bytes), ContentLength: &bytes, ContentMD5: &sum})
+		out, err := x.conn.API.UploadPart(ctx, &s3.UploadPartInput{Bucket: &x.bucket,
+			Key: x.object(x.key), UploadId: &id, PartNumber: &number,
+			Body: io.NewSectionReader(x.f, from, bytes), ContentLength: &bytes, ContentMD5: &sum})
 		if err == nil {
 			done.ETag, done.ChecksumCRC32 = out.ETag, out.ChecksumCRC32
 		}

@@ -48,8 +48,8 @@ type Config struct {
 	Remote remote.Config
 	// Checkpoint is called at each Point; tests die there. nil is allowed.
 	Checkpoint func(Point)
-	// PieceBytes is how large pieces are at least, and the largest part in one
-	// of them; 0: pieceBytesMin and singleBytesMax.
+	// PieceBytes is the least size of pieces, and the largest size of a part in one piece; 0: pieceBytesMin
+	// and singleBytesMax.
 	PieceBytes int64
 }
 
@@ -89,7 +89,8 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	if prefix != "" {
 		prefix += "/"
 	}
-	return &Store{cfg: cfg, conn: conn, bucket: loc.Bucket, prefix: prefix, sends: parts.NewResizableSemaphore(sendsMax)},
+	return &Store{cfg: cfg, conn: conn, bucket: loc.Bucket, prefix: prefix,
+			sends: parts.NewResizableSemaphore(sendsMax)},
 		nil
 }
 
@@ -111,8 +112,8 @@ func (s *Store) Check(ctx context.Context) error {
 		_, err := s.conn.API.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.bucket})
 		if remote.S3Status(err) == http.StatusNotFound {
 			return &fault.Error{Kind: fault.Environment, Message: "there is no bucket " + s.bucket, Err: err,
-				Hint: "make it, or check its name, and endpoint and region: parts: {s3: {url: s3://BUCKET/PREFIX, endpoint: …, " +
-					"region: …}}"}
+				Hint: "make it, or check its name, and endpoint and region: parts: {s3: {url: s3://BUCKET/PREFIX, " +
+					"endpoint: …, region: …}}"}
 		}
 		return err
 	})
@@ -180,8 +181,9 @@ func (s *Store) get(ctx context.Context, key string, offset, length int64) (body
 				return err
 			}
 			if body, total = out.Body, totalOf(out); total < 0 {
-				return &fault.Error{Kind: fault.Environment, Message: "the service does not send the range that was asked for",
-					Err: out.Body.Close(), Hint: "check the endpoint: parts need a service with ranges"}
+				return &fault.Error{Kind: fault.Environment,
+					Message: "the service does not send the range that was asked for",
+					Err:     out.Body.Close(), Hint: "check the endpoint: parts need a service with ranges"}
 			}
 			return nil
 		})
@@ -193,7 +195,7 @@ func (s *Store) get(ctx context.Context, key string, offset, length int64) (body
 	return body, total, err
 }
 
-// notFound is what a call answers that is not to be tried again.
+// notFound returns the error for a missing part; it is not retryable.
 func notFound(key string) error {
 	return &fault.Error{Kind: fault.Environment, Message: "there is no part " + key, Err: parts.ErrNotFound}
 }
@@ -257,13 +259,15 @@ func (s *Store) pages(ctx context.Context, prefix, after string, next func(ctx c
 			})
 			slices.SortFunc(page, func(a, b parts.Info) int { return strings.Compare(a.Key, b.Key) })
 			for _, info := range page {
-				if parts.CheckKey(info.Key) != nil || info.Key <= after || info.Key == last { // somebody else's, or listed twice
+				if parts.CheckKey(info.Key) != nil || info.Key <= after || info.Key == last {
+					// somebody else's, or listed twice
 					continue
 				}
 				if info.Key < last {
 					err = &fault.Error{Kind: fault.Environment,
 						Message: "the service does not list objects in the order of their keys",
-						Hint:    "check the endpoint: parts need a service that does, as S3 does for all buckets but directory buckets"}
+						Hint: "check the endpoint: parts need a service that does, as S3 does for all buckets but " +
+							"directory buckets"}
 					break
 				}
 				if last = info.Key; !yield(info, nil) {
@@ -346,8 +350,8 @@ func (s *Store) Abandon(ctx context.Context, key string) error {
 
 func (s *Store) abort(ctx context.Context, key, id string) error {
 	return s.conn.Do(ctx, func(ctx context.Context) error {
-		_, err := s.conn.API.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.bucket, Key: s.object(key),
-			UploadId: &id})
+		_, err := s.conn.API.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.bucket,
+			Key: s.object(key), UploadId: &id})
 		if remote.S3Missing(err) {
 			return nil
 		}

@@ -270,7 +270,8 @@ func TestStrangeLists(t *testing.T) {
 			_, _ = fmt.Sscan(token, &at)
 		}
 		var b strings.Builder
-		fmt.Fprintf(&b, `<ListBucketResult><IsTruncated>%v</IsTruncated><NextContinuationToken>%d</NextContinuationToken>`,
+		fmt.Fprintf(&b,
+			`<ListBucketResult><IsTruncated>%v</IsTruncated><NextContinuationToken>%d</NextContinuationToken>`,
 			at+1 < len(*pages), at+1)
 		for _, key := range strings.Fields((*pages)[at]) {
 			fmt.Fprintf(&b, `<Contents><Key>a/prefix/%s</Key><Size>1</Size></Contents>`, key)

@@ -9,8 +9,8 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// DefaultLimitHints is how many hints may wait: more than the batches of any
-// sensible node, and a few tens of megabytes at most.
+// DefaultLimitHints limits the waiting hints: more than the batches of any sensible node, and a few tens of
+// megabytes at most.
 const DefaultLimitHints = 100_000
 
 // Queue is a queue in memory.

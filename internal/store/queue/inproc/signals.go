@@ -6,8 +6,8 @@ import (
 	"thalweg/internal/store/queue"
 )
 
-// limitSignals is how many signals wait at most: more runs than any process
-// works on. What comes then is dropped, as signals may be.
+// limitSignals limits the waiting signals: more runs than any process works on. Further ones are dropped, as
+// signals may be.
 const limitSignals = 10_000
 
 // signals are those that wait, each once. The queue's lock protects them.

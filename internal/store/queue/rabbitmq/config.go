@@ -122,8 +122,8 @@ func (c Config) with(u *url.URL) Config {
 	return c
 }
 
-// logins are how this process says who it is: by its certificate where it has
-// one and no name is given.
+// logins returns the ways in which this process logs in: by its certificate if it has one and no name is
+// given.
 func (c Config) logins() []amqp.Authentication {
 	if c.Username == "" && c.TLS != nil && (len(c.TLS.Certificates) > 0 || c.TLS.GetClientCertificate != nil) {
 		return []amqp.Authentication{&amqp.ExternalAuth{}}

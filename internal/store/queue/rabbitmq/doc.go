@@ -3,9 +3,9 @@
 // fanout exchange to a queue of each process's own.
 //
 // It promises what package queue asks for. A hint is pulled when a receiver is
-// free for it, so none waits in a process that is busy; it is acknowledged when
+// free for it, so none waits in a process that is busy. It is acknowledged when
 // its claim is decided, so no patience of a broker limits how long a batch may
-// take; and what a process holds when it dies, or its connection ends, comes
+// take. Hints that a process holds when it dies, or its connection ends, come
 // again. Publish returns when the broker has confirmed, or fails within
 // answerTimeout. The connections, one to publish and one to receive, are
 // renewed by themselves, and what is needed in the broker is declared each time.

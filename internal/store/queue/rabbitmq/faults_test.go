@@ -161,7 +161,8 @@ func publish(t *testing.T, exchange, key string, bodies ...string) {
 }
 
 func hint(batch int) queue.Hint {
-	return queue.Hint{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: state.NodeKey{RunKey: state.RunKey{Workspace: "w", Run: 1}, Node: "n"}, Batch: batch}}}
+	node := state.NodeKey{RunKey: state.RunKey{Workspace: "w", Run: 1}, Node: "n"}
+	return queue.Hint{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: batch}}}
 }
 
 // eventually waits for what happens by itself.
@@ -326,7 +327,7 @@ func TestPoison(t *testing.T) {
 	eventually(t, "the later one lies aside", func() bool { return aside(t, q) == 1 })
 }
 
-// aside is how many messages were set aside.
+// aside counts the messages that were set aside.
 func aside(t *testing.T, q *Queue) (n int) {
 	admin(t, func(ch *amqp.Channel) {
 		if is, err := ch.QueueDeclarePassive(q.cfg.later(), true, false, false, false, nil); err == nil {
@@ -459,7 +460,8 @@ func TestConfiguration(t *testing.T) {
 	c, err := Config{URL: "amqps://u:p%20w@h/my%2Fhost"}.withDefaults()
 	require.NoError(t, err)
 	require.Equal(t, []string{"h:5671"}, c.Hosts)
-	require.Equal(t, []string{"u", "p w", "my/host", PrefixDefault}, []string{c.Username, c.Password, c.Vhost, c.Prefix})
+	require.Equal(t, []string{"u", "p w", "my/host", PrefixDefault}, []string{c.Username, c.Password,
+		c.Vhost, c.Prefix})
 	require.NotNil(t, c.TLS)
 	c, err = Config{Hosts: []string{"a", "[::1]", "b:7"}}.withDefaults()
 	require.NoError(t, err)

@@ -12,15 +12,15 @@ import (
 
 // What becomes of messages that a later version of this program wrote: nobody waits for them.
 const (
-	// laterLife is how long they stay where they are set aside, for who looks, and laterQueueLife
-	// how long their queue does that nobody uses.
+	// laterLife is the time for which messages stay aside, for people who look at them. laterQueueLife is
+	// that after which their unused queue is removed.
 	laterLife      = 10 * time.Minute
 	laterQueueLife = time.Hour
-	// limitLater is how many of them stay, and limitAside how many wait to be set aside;
-	// others are dropped.
+	// limitLater limits the messages that stay aside; limitAside limits those that wait for it. Others are
+	// dropped.
 	limitLater = 1_000
 	limitAside = 100
-	// laterSaid is how often it is said at most that there are some.
+	// laterSaid is the least time between two warnings of such messages.
 	laterSaid = time.Minute
 )
 
@@ -33,8 +33,8 @@ func (q *Queue) later(m amqp.Delivery) {
 	q.counts.newerAt.Store(now.UnixNano())
 	if now.Sub(q.saidLater) >= laterSaid {
 		q.saidLater = now
-		q.cfg.Logger.Warn("the queue of hints has messages of a later version of this program; they are set aside, and "+
-			"runs go on from what is in state",
+		q.cfg.Logger.Warn("the queue of hints has messages of a later version of this program; they are set aside, "+
+			"and runs go on from what is in state",
 			"queue", m.RoutingKey, "so_far", q.counts.newer.Load(), "aside", q.cfg.later())
 	}
 	select {
@@ -83,7 +83,8 @@ func (q *Queue) putLater(ctx context.Context, body []byte) error {
 		return fmt.Errorf("ask for confirms: %w", err)
 	}
 	for more := true; more; {
-		message := amqp.Publishing{ContentType: "application/json", DeliveryMode: amqp.Persistent, Body: body, Type: "hint"}
+		message := amqp.Publishing{ContentType: "application/json", DeliveryMode: amqp.Persistent,
+			Body: body, Type: "hint"}
 		confirmed, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", q.cfg.later(), false, false, message)
 		if err != nil {
 			return err

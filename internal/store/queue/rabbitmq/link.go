@@ -25,10 +25,10 @@ import (
 
 // Limits of a connection.
 const (
-	// answerTimeout is how long the broker may take for anything. One that does
-	// not answer is taken for gone.
+	// answerTimeout limits the wait for any answer of the broker. A broker that does not answer is taken for
+	// gone.
 	answerTimeout = 5 * time.Second
-	// heartbeat is how often each side says that it lives; the other is taken for gone after three.
+	// heartbeat is the interval of each side's heartbeats; a side is taken for gone after three missing ones.
 	heartbeat = 2 * time.Second
 	// redialFirst and redialLongest space the tries to connect: each pause is
 	// twice the one before, shortened by up to half, so that not all come at once.
@@ -332,7 +332,8 @@ func unreachable(err error) error {
 		f.Hint = known
 	case !errors.As(err, &refused):
 	case refused.Code == amqp.PreconditionFailed:
-		f.Hint = "a queue or an exchange of this name is there with other properties: delete it, and workers make it anew"
+		f.Hint = "a queue or an exchange of this name is there with other properties: delete it, and workers " +
+			"make it anew"
 	}
 	switch unknown := (*net.DNSError)(nil); {
 	case errors.Is(err, ErrLogin):

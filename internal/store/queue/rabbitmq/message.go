@@ -55,7 +55,8 @@ func decodeHint(body []byte) (queue.Hint, error) {
 	if err := decode(body, &m, &m.Version); err != nil {
 		return queue.Hint{}, err
 	}
-	key := state.BatchKey{NodeKey: state.NodeKey{RunKey: state.RunKey{Workspace: m.Workspace, Run: m.Run}, Node: m.Node},
+	key := state.BatchKey{NodeKey: state.NodeKey{RunKey: state.RunKey{Workspace: m.Workspace, Run: m.Run},
+		Node: m.Node},
 		Batch: m.Batch}
 	return queue.Hint{Offer: state.Offer{BatchKey: key, Epoch: m.Epoch, Attempt: m.Attempt, Class: m.Class},
 		Priority: queue.Priority(m.Priority)}, nil

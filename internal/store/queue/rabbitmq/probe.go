@@ -14,7 +14,7 @@ import (
 	"thalweg/internal/store/queue"
 )
 
-// visitQueueLife is how long the queue of a visit stays whose process dies.
+// visitQueueLife is the time after which the queue of a visit is removed if its process died.
 const visitQueueLife = time.Minute
 
 // Probe is a connection to one node of the broker for who looks at it. It
@@ -85,7 +85,7 @@ func (v *Probe) channel(ctx context.Context, do func(*amqp.Channel) error) error
 	return ch.Close()
 }
 
-// Hints is what a visit sees of a queue of hints.
+// Hints describes a queue of hints for a visit.
 type Hints struct {
 	Queue   string
 	There   bool
@@ -151,13 +151,16 @@ func (v *Probe) Try(ctx context.Context) (took time.Duration, err error) {
 		case err != nil:
 			return forbidden("receive what was published", err)
 		case !ok:
-			return &fault.Error{Kind: fault.Environment, Message: "the broker has confirmed a message that is in no queue",
-				Hint: "see the broker's log"}
+			return &fault.Error{Kind: fault.Environment,
+				Message: "the broker has confirmed a message that is in no queue", Hint: "see the broker's log"}
 		}
 		return d.Ack(false)
 	})
 	if err != nil { // its channel is over; where even this fails, the queue goes after visitQueueLife
-		_ = v.channel(ctx, func(ch *amqp.Channel) error { _, err := ch.QueueDelete(name, false, false, false); return err })
+		_ = v.channel(ctx, func(ch *amqp.Channel) error {
+			_, err := ch.QueueDelete(name, false, false, false)
+			return err
+		})
 	}
 	return took, err
 }

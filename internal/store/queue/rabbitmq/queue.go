@@ -18,7 +18,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// pageHints is how many hints are published before their confirmations are waited for.
+// pageHints is the number of hints that are published before one wait for their confirmations.
 const pageHints = 500
 
 // Queue is a queue that processes share.
@@ -44,7 +44,7 @@ type Queue struct {
 
 var _ queue.Queue = (*Queue)(nil)
 
-// counts is what went wrong.
+// counts counts the messages and hints that went wrong.
 type counts struct {
 	malformed, newer, returned, unsettled, handed, lost atomic.Uint64
 	malformedAt, newerAt                                atomic.Int64 // when there was one last, in Unix nanoseconds
@@ -100,7 +100,7 @@ func (q *Queue) down(err error) {
 	}
 }
 
-// Server says what the broker is, or why it cannot be reached.
+// Server returns the name and version of the broker, or the reason why it cannot be reached.
 func (q *Queue) Server(ctx context.Context) (string, error) {
 	s, err := q.pub.session(ctx)
 	if err != nil {
@@ -112,12 +112,13 @@ func (q *Queue) Server(ctx context.Context) (string, error) {
 	return fmt.Sprint(s.conn.Properties["product"], " ", s.conn.Properties["version"]), nil
 }
 
-// Stats says what has happened so far.
+// Stats returns the counts so far.
 func (q *Queue) Stats() queue.Stats {
 	c := &q.counts
 	return queue.Stats{Malformed: c.malformed.Load(), Newer: c.newer.Load(), Returned: c.returned.Load(),
 		Unsettled: c.unsettled.Load(),
-		Handed:    c.handed.Load(), Lost: c.lost.Load(), MalformedAt: moment(&c.malformedAt), NewerAt: moment(&c.newerAt)}
+		Handed:    c.handed.Load(), Lost: c.lost.Load(), MalformedAt: moment(&c.malformedAt),
+		NewerAt: moment(&c.newerAt)}
 }
 
 func moment(at *atomic.Int64) (t time.Time) {
@@ -182,7 +183,7 @@ func (q *Queue) publish(ctx context.Context, hints []queue.Hint) error {
 	return nil
 }
 
-// message is what one of the queues gets.
+// message is a message for one of the queues.
 type message struct {
 	queue string
 	body  []byte

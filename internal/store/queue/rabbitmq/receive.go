@@ -15,9 +15,9 @@ import (
 
 // How the broker is asked for hints.
 const (
-	// lookAgain is how long a receiver that waits trusts in being told of hints.
+	// lookAgain is the interval at which a waiting receiver looks even if it was told of no hints.
 	lookAgain = 5 * time.Second
-	// holdFor is how long a hint is held whose receiver has left meanwhile.
+	// holdFor is the time for which a hint is held after its receiver has left.
 	holdFor = 200 * time.Millisecond
 )
 

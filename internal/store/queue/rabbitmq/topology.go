@@ -12,11 +12,11 @@ import (
 
 // Limits of what is in the broker.
 const (
-	// limitWaiting is how many hints of a priority may wait; more are refused, not
-	// the oldest dropped: those are the next ones.
+	// limitWaiting limits the waiting hints of a priority. More are refused; the oldest are not dropped,
+	// because they are the next ones.
 	limitWaiting = 100_000
-	// limitDeliveries is how often a hint is given to a process that dies with it,
-	// or whose connection ends, before it is dropped. State still knows the batch.
+	// limitDeliveries limits how often a hint is delivered to a process that dies or loses its connection;
+	// then it is dropped. State still knows the batch.
 	limitDeliveries = 20
 	// limitSignals and signalLife bound what waits for a process that does not
 	// look: signals are of this moment.
@@ -91,7 +91,8 @@ func (q *Queue) preparePublisher(_ context.Context, s *session) (err error) {
 				s.kill()
 				continue
 			}
-			q.cfg.Logger.Warn("the broker accepts nothing for now; runs go on from what is in state", "reason", b.Reason)
+			q.cfg.Logger.Warn("the broker accepts nothing for now; runs go on from what is in state",
+				"reason", b.Reason)
 			s.block()
 		}
 	})

@@ -25,7 +25,7 @@ func (t *Tries) Lost() { t.most = min(max(2*t.most, First), Longest) }
 // Won says that one was not.
 func (t *Tries) Won() { t.most = 0 }
 
-// Wait is how long to wait before the next try, by chance.
+// Wait returns the random time to wait before the next try.
 func (t *Tries) Wait(r *rand.Rand) time.Duration {
 	if t.most == 0 {
 		return 0

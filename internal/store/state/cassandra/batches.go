@@ -93,14 +93,16 @@ func (m *image) pick(page state.Page, wanted func(e entry) bool) (numbers []int,
 
 // Batches implements state.Store.
 func (s *Store) Batches(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Batch, int64, error) {
-	return s.operation("Batches", "list batches of "+nameNode(key)).list(ctx, key, page, func(entry) bool { return true })
+	return s.operation("Batches", "list batches of "+nameNode(key)).list(ctx, key, page,
+		func(entry) bool { return true })
 }
 
 // Unsettled implements state.Store.
 func (s *Store) Unsettled(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Batch, int64, error) {
-	return s.operation("Unsettled", "list unsettled batches of "+nameNode(key)).list(ctx, key, page, func(e entry) bool {
-		return e.status == entryClaimed || e.status == entryFailed || e.status == entryWaiting
-	})
+	return s.operation("Unsettled", "list unsettled batches of "+nameNode(key)).list(ctx, key, page,
+		func(e entry) bool {
+			return e.status == entryClaimed || e.status == entryFailed || e.status == entryWaiting
+		})
 }
 
 // Offers implements state.Store.
@@ -164,7 +166,8 @@ func (s *Store) Batch(ctx context.Context, key state.BatchKey) (b state.Batch, a
 		if err != nil || !m.has(key.Batch) {
 			return state.Batch{}, nil, o.explain(errors.Join(err, notFoundIf(err == nil)))
 		}
-		if latest := m.entry(key.Batch).attempt; latest > 0 && (len(rows) == 0 || rows[len(rows)-1].at.n2 != int64(latest)) {
+		if latest := m.entry(key.Batch).attempt; latest > 0 &&
+			(len(rows) == 0 || rows[len(rows)-1].at.n2 != int64(latest)) {
 			continue // it was claimed in between
 		}
 		if attempts, err = o.tell(ctx, m, rows); err != nil {

@@ -74,8 +74,7 @@ func (n *nodeChange) claim(ctx context.Context, bid state.Bid) (claim state.Clai
 	return claim, true, nil
 }
 
-// early is what is planned of a batch, read while it is claimed: of the plan that
-// the node had when it was looked at last.
+// early reads the spec of a batch while the batch is claimed, from the latest known plan of the node.
 type early struct {
 	o      *operation
 	key    state.BatchKey
@@ -145,8 +144,8 @@ func (n *nodeChange) end(batch, attempt int, to state.Status, now time.Time, fai
 		a.Stats = &stats
 	}
 	n.putAttempt(at, &a, more...)
-	n.tell(state.BatchEnded, a.Owner, now, state.EventData{Status: to, Batch: &batch, Attempt: attempt, Failure: failure,
-		RowsIn: stats.RowsIn, RowsOut: stats.RowsOut, BytesOut: stats.BytesOut})
+	n.tell(state.BatchEnded, a.Owner, now, state.EventData{Status: to, Batch: &batch, Attempt: attempt,
+		Failure: failure, RowsIn: stats.RowsIn, RowsOut: stats.RowsOut, BytesOut: stats.BytesOut})
 }
 
 // hold changes a node for a claim that holds. An attempt that ended in wanted

@@ -8,7 +8,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// nodeHead is what every change of a node rewrites of it, in the head's column data.
+// nodeHead is the part of a node that every change rewrites, in the head's column data.
 type nodeHead struct {
 	Events   int64     `json:"events"` // number of the latest
 	Started  time.Time `json:"started,omitzero"`
@@ -36,8 +36,8 @@ type pubKey struct {
 	Attempt int `json:"a"`
 }
 
-// nodeSums is what a node's ended batches measured, in the head's column sums:
-// apart, because only failed ones go back when a node goes on.
+// nodeSums holds the sums over a node's ended batches, in the head's column sums. Failed ones are apart,
+// because only they go back when a node goes on.
 type nodeSums struct {
 	Good state.Tally `json:"good"`
 	Bad  state.Tally `json:"bad"`
@@ -71,7 +71,7 @@ type attemptRow struct {
 // lost reports whether the batch was freed while the attempt was at work.
 func (a attemptRow) lost(h nodeHead) bool { return a.Status == state.Claimed && a.Era < h.Era }
 
-// image is what was read of a node's partition at one moment.
+// image is a node's partition as it was read at one moment.
 type image struct {
 	p        partition
 	key      state.NodeKey
@@ -86,7 +86,7 @@ type image struct {
 	sumsRead []byte
 }
 
-// batches is how many batches the node has.
+// batches returns the number of the node's batches.
 func (m *image) batches() int {
 	if m.node.PlanDigest == "" {
 		return 0
@@ -135,7 +135,8 @@ func (m *image) full() state.Node {
 // it has one, has been read.
 func (m *image) batch(number int) state.Batch {
 	e := m.entry(number)
-	b := state.Batch{BatchKey: state.BatchKey{NodeKey: m.key, Batch: number}, Status: e.batchStatus(), Attempt: e.attempt}
+	b := state.Batch{BatchKey: state.BatchKey{NodeKey: m.key, Batch: number}, Status: e.batchStatus(),
+		Attempt: e.attempt}
 	b.BatchSpec.Batch = number
 	a := m.attempts[attemptPlace(number, e.attempt)]
 	if a == nil {
@@ -186,7 +187,7 @@ func (o *operation) readSegments(ctx context.Context, key state.NodeKey) (*image
 	return o.image(ctx, key, "kind < 2", ofNode(key).with())
 }
 
-// imageRows is how many rows an answer has, so that all of an image is in one.
+// imageRows is the page size of answers, so that one answer has all of an image.
 const imageRows = 10_000
 
 func (o *operation) image(ctx context.Context, key state.NodeKey, where string, args []any) (*image, error) {

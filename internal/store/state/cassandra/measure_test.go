@@ -43,7 +43,7 @@ func percentiles(took []time.Duration) (p50, p90 time.Duration) {
 	return at(50), at(90)
 }
 
-// count is how many requests there were.
+// count returns the number of requests.
 func (c *counter) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,8 +96,8 @@ func measure(t *testing.T, stores []*Store, c *counter, claimers, nodes int) sta
 		batches[i] = state.BatchSpec{Batch: i, Class: "load", Work: []byte("a slice of a file")}
 	}
 	for _, n := range specs {
-		_, err := state.PlanNode(ctx, stores[0], state.NodeKey{RunKey: run, Node: n.Name}, 0, state.Plan{Batches: batches},
-			"planner", time.Now())
+		_, err := state.PlanNode(ctx, stores[0], state.NodeKey{RunKey: run, Node: n.Name}, 0,
+			state.Plan{Batches: batches}, "planner", time.Now())
 		require.NoError(t, err)
 	}
 	*c = counter{}

@@ -110,7 +110,8 @@ func TestRequestsNameFewRows(t *testing.T) {
 	l := &writeQueues{known: map[state.NodeKey]*writeQueue{}}
 	way := &writeQueue{}
 	for b := range groupCalls {
-		way.waiting = append(way.waiting, &call{asker: t.Context(), places: []place{segmentPlace(0), attemptPlace(b, 1)}})
+		way.waiting = append(way.waiting, &call{asker: t.Context(),
+			places: []place{segmentPlace(0), attemptPlace(b, 1)}})
 	}
 	for left := groupCalls; left > 0; left = len(way.waiting) {
 		g := &group{way: way}

@@ -31,7 +31,8 @@ func (s *Store) Nodes(ctx context.Context, key state.RunKey) ([]state.Node, erro
 // hasNode reports whether the run is known here, and has the node; "" is the run itself.
 func (o *operation) hasNode(key state.NodeKey) bool {
 	specs, ok := o.runNodes.get(key.RunKey)
-	return ok && (key.Node == "" || slices.ContainsFunc(specs, func(n state.NodeSpec) bool { return n.Name == key.Node }))
+	return ok && (key.Node == "" ||
+		slices.ContainsFunc(specs, func(n state.NodeSpec) bool { return n.Name == key.Node }))
 }
 
 // nodes reads the heads of a run's nodes, in this order. Heads are partitions: a request

@@ -171,7 +171,7 @@ func (o *operation) makeFleet(ctx context.Context) (id string, err error) {
 	return string(data), nil
 }
 
-// blobChunk is how many bytes of a blob a row has.
+// blobChunk is the number of bytes of a blob in a row.
 const blobChunk = 512 << 10
 
 // putBlob stores a content under its digest, unless it is there. The row -1

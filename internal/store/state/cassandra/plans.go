@@ -33,7 +33,7 @@ const (
 	recordBytes = 64 << 10 // of a record, up to which it is remembered as well
 )
 
-// headerRow is what there is once of a plan. What a digest stands for never changes.
+// headerRow is the part of a plan that exists once. The content of a digest never changes.
 type headerRow struct {
 	Record []byte      `json:"record"`
 	Layout []layoutRun `json:"layout"`
@@ -122,8 +122,8 @@ func planned(key state.NodeKey, digest string, slice int, kind int8, n int, data
 	text := `INSERT INTO state_plans (workspace, run, node, digest, slice, kind, n, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 	args := ofNode(key).with(digest, slice, kind, int64(n), data)
 	if work != nil {
-		text, args = `INSERT INTO state_plans (workspace, run, node, digest, slice, kind, n, data, work) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			append(args, work)
+		text, args = `INSERT INTO state_plans (workspace, run, node, digest, slice, kind, n, data, work) VALUES (?, `+
+			`?, ?, ?, ?, ?, ?, ?, ?)`, append(args, work)
 	}
 	return planRow{slice: slice, text: text, args: args, bytes: len(data) + len(work)}
 }
@@ -151,8 +151,8 @@ func (o *operation) markSlices(ctx context.Context, key state.NodeKey, digest st
 	for some := range slices.Chunk(slices.Compact(of), batchRows) {
 		rows := make([]planRow, len(some))
 		for i, slice := range some {
-			rows[i] = planRow{text: `INSERT INTO state_plan_slices (workspace, run, node, digest, slice) VALUES (?, ?, ?, ?, ?)`,
-				args: ofNode(key).with(digest, slice)}
+			rows[i] = planRow{text: `INSERT INTO state_plan_slices (workspace, run, node, digest, slice) VALUES (?, ` +
+				`?, ?, ?, ?)`, args: ofNode(key).with(digest, slice)}
 		}
 		if err := o.writeRows(ctx, rows); err != nil {
 			return err
@@ -275,7 +275,8 @@ func (l layout) follow(b state.BatchSpec) layout {
 
 // add appends batches that come behind.
 func (l layout) add(r layoutRun) layout {
-	if n := len(l); n > 0 && l[n-1].Phase == r.Phase && l[n-1].Class == r.Class && l[n-1].First+l[n-1].Count == r.First {
+	if n := len(l); n > 0 && l[n-1].Phase == r.Phase && l[n-1].Class == r.Class && l[n-1].First+
+		l[n-1].Count == r.First {
 		l[n-1].Count += r.Count
 		return l
 	}
@@ -303,12 +304,13 @@ func (l layout) end() int {
 // plan goes on counting its attempts: its segment has them.
 func (n *nodeChange) plan(f state.Flip, l layout) {
 	node := n.node
-	node.Status, node.PlanDigest, node.InputDigest, node.ReusedFrom = state.Running, f.Digest, f.InputDigest, f.ReusedFrom
+	node.Status, node.PlanDigest, node.InputDigest, node.ReusedFrom = state.Running, f.Digest,
+		f.InputDigest, f.ReusedFrom
 	n.become(node)
 	n.head.Total, n.head.Open = f.Batches, l.phases()
 	*n.tally() = nodeSums{}
-	n.tell(state.NodePlanned, f.Actor, f.Now, state.EventData{Status: state.Running, Batches: f.Batches, Digest: f.Digest,
-		ReusedFrom: f.ReusedFrom})
+	n.tell(state.NodePlanned, f.Actor, f.Now, state.EventData{Status: state.Running, Batches: f.Batches,
+		Digest: f.Digest, ReusedFrom: f.ReusedFrom})
 }
 
 // planHeader gives what there is once of a plan, unless it has gone.
@@ -414,7 +416,8 @@ func (o *operation) scanSpec(scan func(...any) error, work bool) (b state.BatchS
 func (o *operation) spec(ctx context.Context, key state.BatchKey, digest string) (b state.BatchSpec, err error) {
 	found := false
 	err = o.query(ctx, 1, `SELECT n, data, work`+planOf+`? AND kind = 1 AND n = ?`,
-		ofNode(key.NodeKey).with(digest, key.Batch/sliceRows, int64(key.Batch)), func(scan func(...any) error) (err error) {
+		ofNode(key.NodeKey).with(digest, key.Batch/sliceRows, int64(key.Batch)),
+		func(scan func(...any) error) (err error) {
 			b, err = o.scanSpec(scan, true)
 			found = true
 			return err
@@ -496,7 +499,8 @@ func (s *Store) Inputs(ctx context.Context, key state.NodeKey, page state.Page) 
 		before = len(all)
 		at := from + len(all)
 		err = o.query(ctx, sliceRows, `SELECT data`+planOf+`? AND kind = 2 AND n >= ? LIMIT ?`,
-			ofNode(key).with(m.node.PlanDigest, at/sliceRows, int64(at), limit-len(all)), func(scan func(...any) error) error {
+			ofNode(key).with(m.node.PlanDigest, at/sliceRows, int64(at), limit-len(all)),
+			func(scan func(...any) error) error {
 				var data []byte
 				var in state.Input
 				if err := scan(&data); err != nil {

@@ -13,7 +13,7 @@ import (
 // probeWorkspace has the rows of probes: no run can have it.
 const probeWorkspace = "_doctor"
 
-// Probe is what writing, reading and removing a row took.
+// Probe holds the times that writing, reading and removing a row took.
 type Probe struct{ Write, Read, Remove time.Duration }
 
 // CheckTables refuses a keyspace without the state's tables, or with those of another version.
@@ -61,5 +61,5 @@ func Try(ctx context.Context, s *driver.Session) (p Probe, err error) {
 	return p, nil
 }
 
-// probeCleanup is how long the removal of a probe's row may take, whatever came before.
+// probeCleanup limits the removal of a probe's row, whatever came before.
 const probeCleanup = 5 * time.Second

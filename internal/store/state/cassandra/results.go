@@ -102,7 +102,7 @@ func (o *operation) unlessPurged(ctx context.Context, key state.NodeKey, missing
 	return lost(missing)
 }
 
-// lost is what is told of rows that are not where others say that they are.
+// lost returns the error for rows that are missing although others refer to them.
 func lost(err error) error {
 	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "read the state in Cassandra", Err: err,
 		Hint: "look whether Cassandra has lost writes: see its nodes' logs, and repair the keyspace (nodetool repair)"}

@@ -26,9 +26,9 @@ func published(t *testing.T, s *Store, workspace string, batches int) state.Node
 	_, err = state.PlanNode(ctx, s, key, 0, state.Plan{Batches: specs}, "planner", now)
 	require.NoError(t, err)
 	for i := range batches {
-		c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: i}}, Owner: "w",
-			Token: fmt.Sprint(i),
-			Now:   now, Lease: now.Add(time.Hour)})
+		c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: i}},
+			Owner: "w", Token: fmt.Sprint(i),
+			Now: now, Lease: now.Add(time.Hour)})
 		require.NoError(t, err)
 		require.NoError(t, s.Commit(ctx, c, state.Outcome{Parts: []state.Part{{Key: fmt.Sprint("p", i)}}}, now))
 	}
@@ -59,7 +59,8 @@ func TestMissingParts(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, all, batches)
 	where := ` WHERE workspace = ? AND run = ? AND node = ? AND kind = 3 AND n1 = ? AND n2 = 1`
-	for batch, text := range map[int]string{valuesMax + 1: `DELETE parts FROM state_rows`, 4: `DELETE FROM state_rows`} {
+	for batch, text := range map[int]string{valuesMax + 1: `DELETE parts FROM state_rows`,
+		4: `DELETE FROM state_rows`} {
 		require.NoError(t, s.session.Query(text+where, key.Workspace, key.Run, key.Node, batch).ExecContext(ctx))
 		_, _, err = s.Parts(ctx, key, state.Page{From: int64(batch), Limit: 1})
 		var f *fault.Error
@@ -118,8 +119,8 @@ func TestPurgedMeanwhile(t *testing.T) {
 		call     func(s *Store, key state.NodeKey) error
 	}{
 		"Claim": {1, func(s *Store, key state.NodeKey) error {
-			_, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key}}, Owner: "w", Token: "t",
-				Now: now, Lease: now.Add(time.Hour)})
+			_, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key}},
+				Owner: "w", Token: "t", Now: now, Lease: now.Add(time.Hour)})
 			require.ErrorIs(t, err, state.ErrNotClaimable)
 			return err
 		}},

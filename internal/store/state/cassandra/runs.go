@@ -15,7 +15,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// workspaceHead is what a workspace's partition has in its head's column data.
+// workspaceHead is the content of column data in the head of a workspace's partition.
 type workspaceHead struct {
 	Last int64 `json:"last"` // number of the latest run
 }
@@ -26,7 +26,7 @@ type tokenRow struct {
 	Run   int64  `json:"run"`
 }
 
-// runHead is what every change of a run rewrites of it.
+// runHead is the part of a run that every change rewrites.
 type runHead struct {
 	Run    state.Run             `json:"run"` // without pins and nodes
 	Events int64                 `json:"events"`
@@ -34,7 +34,7 @@ type runHead struct {
 	Roles  map[string]state.Role `json:"roles,omitempty"`
 }
 
-// runMore is what never changes of a run, and lists do without.
+// runMore is the part of a run that never changes, and that lists do not need.
 type runMore struct {
 	Nodes []state.NodeSpec `json:"nodes,omitempty"` // by ordinal
 	Pins  []state.Pin      `json:"pins,omitempty"`
@@ -98,7 +98,8 @@ func (o *operation) number(ctx context.Context, run *state.Run) error {
 			return nil, nil
 		}
 		if rev == 0 {
-			if err := o.write(ctx, `INSERT INTO state_workspaces (one, workspace) VALUES (0, ?)`, run.Workspace); err != nil {
+			if err := o.write(ctx, `INSERT INTO state_workspaces (one, workspace) VALUES (0, ?)`,
+				run.Workspace); err != nil {
 				return nil, err
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// segmentBatches is how many batches a segment has. The number is stored.
+// segmentBatches is the number of batches in a segment. The number is stored.
 const segmentBatches = 1024
 
 // What a segment knows of a batch's status. The numbers are stored.
@@ -54,7 +54,7 @@ func (e entry) code() uint64 {
 
 func (e entry) timed() bool { return e.status == entryClaimed || e.status == entryWaiting }
 
-// moment is when its time is over.
+// moment returns the time at which the entry expires, zero for never.
 func (e entry) moment() time.Time {
 	if !e.timed() {
 		return time.Time{}

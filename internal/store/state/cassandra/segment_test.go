@@ -10,8 +10,8 @@ import (
 func anySegment(t *rapid.T) segment {
 	s := segment{era: rapid.Int64Range(0, 1<<40).Draw(t, "era")}
 	for range rapid.IntRange(0, 40).Draw(t, "runs") {
-		e := entry{status: rapid.Uint8Range(0, entryWaiting).Draw(t, "status"), has: rapid.Uint8Range(0, 7).Draw(t, "has"),
-			attempt: rapid.IntRange(0, 1_000_000).Draw(t, "attempt")}
+		e := entry{status: rapid.Uint8Range(0, entryWaiting).Draw(t, "status"),
+			has: rapid.Uint8Range(0, 7).Draw(t, "has"), attempt: rapid.IntRange(0, 1_000_000).Draw(t, "attempt")}
 		if e.timed() {
 			e.until = rapid.Int64().Draw(t, "until")
 		}
@@ -46,7 +46,8 @@ func TestEras(t *testing.T) {
 	s.live(0, 0)
 	require.Equal(t, entries, s.entries)
 	s.live(3, 0)
-	require.Equal(t, []entry{{attempt: 2}, {attempt: 1}, {status: entrySucceeded, attempt: 3, has: 1}, {attempt: 4}, {}},
+	require.Equal(t, []entry{{attempt: 2}, {attempt: 1}, {status: entrySucceeded, attempt: 3, has: 1},
+		{attempt: 4}, {}},
 		s.entries)
 	s.live(5, 3) // all were freed before it was written
 	require.Equal(t, uint8(entrySucceeded), s.entries[2].status)

@@ -20,25 +20,25 @@ import (
 
 // Limits.
 const (
-	// unknownTries is how often a change whose outcome is not known is looked
-	// at again before that is said.
+	// unknownTries is the number of further looks at a change with an unknown outcome, before ErrUnknown is
+	// returned.
 	unknownTries = 3
 	// firstPause and longestPause space the tries of those who want the same partition.
 	firstPause   = 2 * time.Millisecond
 	longestPause = 100 * time.Millisecond
-	// stripes is how many partitions one process can change at the same time.
+	// stripes limits the partitions that one process can change at the same time.
 	stripes = 1024
-	// atOnce is how many requests one call has under way.
+	// atOnce limits the requests that one call has under way.
 	atOnce = 16
-	// valuesMax is how many rows, or partitions, one request names. Managed services refuse
-	// more: DataStax Astra 25 rows and 20 partitions, Amazon Keyspaces 100.
+	// valuesMax limits the rows, or partitions, that one request names. Managed services refuse more:
+	// DataStax Astra 25 rows and 20 partitions, Amazon Keyspaces 100.
 	valuesMax = 20
-	// runsKnown and namesKnown are how many runs, and workspaces and notes, are remembered.
+	// runsKnown limits the runs that are remembered; namesKnown limits workspaces and notes.
 	runsKnown  = 512
 	namesKnown = 4096
 )
 
-// Request is what an Observer is told of one request.
+// Request describes one request to an Observer.
 type Request struct {
 	Operation   string // the method's name
 	Took        time.Duration
@@ -184,7 +184,7 @@ func (o *operation) write(ctx context.Context, text string, args ...any) (err er
 	return driver.Asked(ctx, o.session.Query(text, args...).Idempotent(true).ExecContext(ctx))
 }
 
-// change is what is written to a partition, on the condition of its revision.
+// change is a write to a partition, on the condition of its revision.
 type change struct {
 	rev   int64 // that was read; 0: there is nothing yet
 	texts []string
@@ -308,9 +308,8 @@ func unsure(err error) bool {
 	return driver.Passes(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// afterUnknown is what a call fails with whose latest write may have been carried out,
-// for an error that is known: ErrUnknown, whatever has come since. But what
-// was decided on what stands since then holds.
+// afterUnknown returns the error of a call whose latest write may have been carried out: ErrUnknown, whatever
+// err is. Only a decision that was based on what stands since then is returned as it is.
 func afterUnknown(unknown, err error) error {
 	if err == nil || unknown == nil || isDecision(err) {
 		return err

@@ -15,15 +15,15 @@ import (
 
 // Limits of what is written together.
 const (
-	// groupCalls is how many calls one conditional write may answer.
+	// groupCalls limits the calls that one conditional write may answer.
 	groupCalls = 64
-	// groupPlaces is how many rows they may be about: what one request reads, and a power of
-	// two, as the forms of that request are.
+	// groupPlaces limits the rows that these calls concern: one request reads them all. It is a power of two,
+	// as the forms of that request are.
 	groupPlaces = 16
-	// groupBytes is how much they may write together, about: one more call may be
-	// as large as it is. Cassandra's limit for one partition is 16 MiB.
+	// groupBytes limits, about, what they write together: one more call may be as large as it is. Cassandra's
+	// limit for one partition is 16 MiB.
 	groupBytes = 256 << 10
-	// lanesMax is how many nodes are remembered that are not being changed.
+	// lanesMax limits the write queues that are remembered of nodes without a change under way.
 	lanesMax = 1024
 )
 
@@ -174,8 +174,8 @@ type group struct {
 	*operation
 	way   *writeQueue
 	calls []*call
-	// unknown is why it is not known what became of the latest write. Until that is
-	// known the group stays as it is: decided on the same again, the same is written.
+	// unknown is the error of the latest write if its outcome is unknown. Until that is known the group stays
+	// as it is: decided on the same again, the same is written.
 	unknown error
 }
 

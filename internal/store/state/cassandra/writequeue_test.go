@@ -50,8 +50,8 @@ func TestTogether(t *testing.T) {
 	_, err = state.PlanNode(ctx, s, key, 0, state.Plan{Batches: specs}, "planner", now)
 	require.NoError(t, err)
 	bid := func(batch int, owner string) state.Bid {
-		return state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: batch}}, Owner: owner, Token: owner,
-			Now: now, Lease: now.Add(time.Hour)}
+		return state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: batch}},
+			Owner: owner, Token: owner, Now: now, Lease: now.Add(time.Hour)}
 	}
 	first, err := s.Claim(ctx, bid(0, "first"))
 	require.NoError(t, err)
@@ -97,7 +97,8 @@ func TestTogether(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(1+1+1+others), n.Revision, "the plan, and a claim each")
 	for _, claim := range claims {
-		require.NoError(t, s.Commit(ctx, claim, state.Outcome{Parts: []state.Part{{Key: fmt.Sprint(claim.Batch)}}}, now))
+		require.NoError(t, s.Commit(ctx, claim, state.Outcome{Parts: []state.Part{{Key: fmt.Sprint(claim.Batch)}}},
+			now))
 	}
 	require.NoError(t, statetest.Audit(ctx, s, run))
 }

@@ -83,8 +83,8 @@ func Passes(err error) bool {
 		return true
 	}
 	for _, final := range []error{
-		state.ErrNotFound, state.ErrNotClaimable, state.ErrLeaseLost, state.ErrConflict, state.ErrIllegalMove, state.ErrHeld,
-		context.Canceled, context.DeadlineExceeded,
+		state.ErrNotFound, state.ErrNotClaimable, state.ErrLeaseLost, state.ErrConflict,
+		state.ErrIllegalMove, state.ErrHeld, context.Canceled, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, final) {
 			return false

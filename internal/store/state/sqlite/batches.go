@@ -51,9 +51,10 @@ func scanBatch(key state.NodeKey, more ...any) func(scanner) (state.Batch, error
 	return func(row scanner) (state.Batch, error) {
 		b := state.Batch{BatchKey: state.BatchKey{NodeKey: key}}
 		var notBefore, lease, started, finished moment
-		err := row.Scan(append([]any{&b.BatchKey.Batch, &b.Phase, &b.Class, &b.RowsIn, &b.BytesIn, &b.Status, &b.Attempt,
-			&b.Epoch, &b.Tries,
-			&notBefore, &b.Owner, &lease, &started, &finished, asDocument(&b.Stats), asDocument(&b.Failure)}, more...)...)
+		err := row.Scan(append([]any{&b.BatchKey.Batch, &b.Phase, &b.Class, &b.RowsIn, &b.BytesIn,
+			&b.Status, &b.Attempt, &b.Epoch, &b.Tries,
+			&notBefore, &b.Owner, &lease, &started, &finished, asDocument(&b.Stats),
+			asDocument(&b.Failure)}, more...)...)
 		b.BatchSpec.Batch = b.BatchKey.Batch
 		b.NotBefore, b.Lease, b.Started, b.Finished = notBefore.Time, lease.Time, started.Time, finished.Time
 		return b, err
@@ -74,10 +75,14 @@ func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, pa
 			o := state.Offer{BatchKey: state.BatchKey{NodeKey: key}, Epoch: n.epoch}
 			err := row.Scan(&o.Batch, &o.Attempt, &o.Class)
 			return o, err
-		}, `SELECT b.batch, b.attempt, s.class FROM batches b INDEXED BY batches_open JOIN plan_batches s ON s.plan_id = ?1 AND s.batch = b.batch
+		},
+			`SELECT b.batch, b.attempt, s.class FROM batches b INDEXED BY batches_open
+				JOIN plan_batches s ON s.plan_id = ?1 AND s.batch = b.batch
 			WHERE b.node_id = ?2 AND b.status <> 'succeeded' AND b.batch >= ?3
-			AND b.phase = (SELECT min(phase) FROM batches INDEXED BY batches_open WHERE node_id = ?2 AND status <> 'succeeded')
-			AND (b.status = 'pending' AND coalesce(b.not_before_ms, 0) <= ?4 OR b.status = 'claimed' AND b.lease_ms < ?4)
+			AND b.phase = (SELECT min(phase) FROM batches INDEXED BY batches_open
+				WHERE node_id = ?2 AND status <> 'succeeded')
+			AND (b.status = 'pending' AND coalesce(b.not_before_ms, 0) <= ?4
+				OR b.status = 'claimed' AND b.lease_ms < ?4)
 			ORDER BY b.batch LIMIT ?5`, n.planID, n.id, page.From, now.UnixMilli(), limit)
 		if len(offers) == limit {
 			next = int64(offers[limit-1].Batch) + 1
@@ -99,8 +104,10 @@ func (s *Store) Attempts(ctx context.Context, key state.NodeKey, page state.Page
 		if err != nil {
 			return err
 		}
-		attempts, err = list(ctx, tx, scanAttempt(key), `SELECT a.batch, a.attempt, a.epoch, a.generation, a.owner, a.status,
-			a.status = 'succeeded' AND (b.batch IS NULL OR b.attempt <> a.attempt OR b.status <> 'succeeded'), a.started_ms, a.finished_ms, a.failure, a.stats
+		attempts, err = list(ctx, tx, scanAttempt(key),
+			`SELECT a.batch, a.attempt, a.epoch, a.generation, a.owner, a.status,
+			a.status = 'succeeded' AND (b.batch IS NULL OR b.attempt <> a.attempt OR b.status <> 'succeeded'),
+			a.started_ms, a.finished_ms, a.failure, a.stats
 			FROM attempts a LEFT JOIN batches b ON b.node_id = a.node_id AND b.batch = a.batch
 			WHERE a.node_id = ? AND a.batch BETWEEN ? AND ? ORDER BY a.batch, a.attempt`, n.id, page.From, end)
 		return err
@@ -116,14 +123,16 @@ func (s *Store) Batch(ctx context.Context, key state.BatchKey) (b state.Batch, a
 			return err
 		}
 		var work []byte
-		if b, err = scanBatch(key.NodeKey, &work)(tx.QueryRowContext(ctx, `SELECT `+batchColumns+`, s.work FROM batches b JOIN plan_batches s ON s.plan_id = ? AND s.batch = b.batch
+		if b, err = scanBatch(key.NodeKey, &work)(tx.QueryRowContext(ctx, `SELECT `+batchColumns+
+			`, s.work FROM batches b JOIN plan_batches s ON s.plan_id = ? AND s.batch = b.batch
 			WHERE b.node_id = ? AND b.batch = ?`, n.planID, n.id, key.Batch)); err != nil {
 			return orNotFound(err)
 		}
 		b.Work = work
 		attempts, err = list(ctx, tx, scanAttempt(key.NodeKey), `SELECT ?2, attempt, epoch, generation, owner, status,
 			status = 'succeeded' AND (attempt <> ?3 OR ?4 <> 'succeeded'), started_ms, finished_ms, failure, stats
-			FROM attempts WHERE node_id = ?1 AND batch = ?2 ORDER BY attempt DESC LIMIT ?5`, n.id, key.Batch, b.Attempt, b.Status, state.PageMax)
+			FROM attempts WHERE node_id = ?1 AND batch = ?2 ORDER BY attempt DESC LIMIT ?5`,
+			n.id, key.Batch, b.Attempt, b.Status, state.PageMax)
 		slices.Reverse(attempts)
 		return err
 	})
@@ -137,8 +146,8 @@ func pageEnd(ctx context.Context, tx *txn, table string, nodeID int64, page stat
 	batches, err := list(ctx, tx, func(row scanner) (batch int64, err error) {
 		err = row.Scan(&batch)
 		return batch, err
-	}, `SELECT DISTINCT batch FROM `+table+` WHERE node_id = ? AND batch >= ? ORDER BY batch LIMIT ?`, nodeID, page.From,
-		pageLimit(page.Limit))
+	}, `SELECT DISTINCT batch FROM `+table+` WHERE node_id = ? AND batch >= ? ORDER BY batch LIMIT ?`,
+		nodeID, page.From, pageLimit(page.Limit))
 	if err != nil || len(batches) == 0 {
 		return -1, err
 	}
@@ -153,14 +162,14 @@ func scanAttempt(key state.NodeKey) func(scanner) (state.Attempt, error) {
 	return func(row scanner) (state.Attempt, error) {
 		a := state.Attempt{BatchKey: state.BatchKey{NodeKey: key}}
 		var started, finished moment
-		err := row.Scan(&a.Batch, &a.Attempt, &a.Epoch, &a.Generation, &a.Owner, &a.Status, &a.Withdrawn, &started, &finished,
-			asDocument(&a.Failure), asDocument(&a.Stats))
+		err := row.Scan(&a.Batch, &a.Attempt, &a.Epoch, &a.Generation, &a.Owner, &a.Status, &a.Withdrawn,
+			&started, &finished, asDocument(&a.Failure), asDocument(&a.Stats))
 		a.Started, a.Finished = started.Time, finished.Time
 		return a, err
 	}
 }
 
-// batchRow is what a decision about a batch needs.
+// batchRow holds the columns that a decision about a batch needs.
 type batchRow struct {
 	node      nodeRow
 	status    state.Status
@@ -182,11 +191,13 @@ func findBatch(ctx context.Context, tx *txn, key state.BatchKey) (b batchRow, ok
 	var attempt, epoch, tries, phase, open sql.NullInt64
 	err = tx.QueryRowContext(ctx, `SELECT n.id, n.run_id, n.status, n.epoch, n.fence, n.generation, n.plan_id,
 		b.status, b.attempt, b.epoch, b.tries, b.owner, b.token, b.lease_ms, b.not_before_ms,
-		b.phase, (SELECT min(o.phase) FROM batches o INDEXED BY batches_open WHERE o.node_id = n.id AND o.status <> 'succeeded')
+		b.phase, (SELECT min(o.phase) FROM batches o INDEXED BY batches_open
+			WHERE o.node_id = n.id AND o.status <> 'succeeded')
 		FROM runs r JOIN nodes n ON n.run_id = r.id LEFT JOIN batches b ON b.node_id = n.id AND b.batch = ?4
 		WHERE r.workspace = ?1 AND r.run = ?2 AND n.node = ?3`,
 		key.Workspace, key.Run, key.Node, key.Batch).
-		Scan(&b.node.id, &b.node.runID, &b.node.status, &b.node.epoch, &b.node.fence, &b.node.generation, &b.node.planID,
+		Scan(&b.node.id, &b.node.runID, &b.node.status, &b.node.epoch, &b.node.fence,
+			&b.node.generation, &b.node.planID,
 			&status, &attempt, &epoch, &tries, &owner, &token, &b.lease, &b.notBefore, &phase, &open)
 	b.status, b.owner, b.token = state.Status(status.String), owner.String, token.String
 	b.attempt, b.epoch, b.tries = int(attempt.Int64), epoch.Int64, int(tries.Int64)
@@ -209,7 +220,8 @@ func (s *Store) Claim(ctx context.Context, bid state.Bid) (state.Claim, error) {
 		}
 		held := state.Batch{Status: b.status, Attempt: b.attempt, Epoch: b.epoch, Tries: b.tries, Owner: b.owner,
 			Lease: b.lease.Time, NotBefore: b.notBefore.Time, BatchSpec: state.BatchSpec{Phase: b.phase}}
-		answer := bid.On(state.Node{Status: b.node.status, Epoch: b.node.epoch, Fence: b.node.fence}, held, b.token, b.open)
+		answer := bid.On(state.Node{Status: b.node.status, Epoch: b.node.epoch, Fence: b.node.fence}, held,
+			b.token, b.open)
 		switch answer {
 		case state.BidRefused:
 			return state.ErrNotClaimable
@@ -227,8 +239,8 @@ func (s *Store) Claim(ctx context.Context, bid state.Bid) (state.Claim, error) {
 		claim.Spec.Batch = bid.Batch
 		return tx.QueryRowContext(ctx,
 			`SELECT phase, class, rows_in, bytes_in, work FROM plan_batches WHERE plan_id = ? AND batch = ?`,
-			b.node.planID, bid.Batch).Scan(&claim.Spec.Phase, &claim.Spec.Class, &claim.Spec.RowsIn, &claim.Spec.BytesIn,
-			&claim.Spec.Work)
+			b.node.planID, bid.Batch).Scan(&claim.Spec.Phase, &claim.Spec.Class, &claim.Spec.RowsIn,
+			&claim.Spec.BytesIn, &claim.Spec.Work)
 	})
 	if err != nil {
 		return state.Claim{}, err
@@ -241,17 +253,21 @@ func (b batchRow) take(ctx context.Context, tx *txn, bid state.Bid, expired bool
 	lost := 0
 	if expired {
 		lost = 1
-		if err := b.endAttempt(ctx, tx, bid.Batch, b.attempt, b.owner, state.Lost, bid.Now, nil, state.Stats{}); err != nil {
+		if err := b.endAttempt(ctx, tx, bid.Batch, b.attempt, b.owner, state.Lost, bid.Now, nil,
+			state.Stats{}); err != nil {
 			return err
 		}
 	}
 	_, err := tx.ExecContext(ctx,
-		`INSERT INTO attempts (node_id, batch, attempt, epoch, generation, owner, status, started_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		`INSERT INTO attempts (node_id, batch, attempt, epoch, generation, owner, status, started_ms)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		b.node.id, bid.Batch, bid.Attempt+1, bid.Epoch, b.node.generation, bid.Owner, state.Claimed, moment{bid.Now})
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE batches SET status = ?, attempt = ?, epoch = ?, tries = tries + ?, owner = ?, token = ?, lease_ms = ?, started_ms = ?,
+	_, err = tx.ExecContext(ctx,
+		`UPDATE batches SET status = ?, attempt = ?, epoch = ?, tries = tries + ?, owner = ?, token = ?, lease_ms = ?,
+			started_ms = ?,
 		not_before_ms = NULL WHERE node_id = ? AND batch = ?`,
 		state.Claimed, bid.Attempt+1, bid.Epoch, lost, bid.Owner, bid.Token, moment{bid.Lease}, moment{bid.Now},
 		b.node.id, bid.Batch)

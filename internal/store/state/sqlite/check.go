@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// faultsMax is how many faults of a file are told.
+// faultsMax limits the faults of a file that are reported.
 const faultsMax = 5
 
 // Check reads the whole file, compares all checksums, and says what is wrong with it; nothing

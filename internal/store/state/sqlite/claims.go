@@ -38,11 +38,11 @@ func (s *Store) Announce(ctx context.Context, c state.Claim, publications []stat
 		if err != nil {
 			return err
 		}
-		return each(ctx, tx, `INSERT OR IGNORE INTO publications (node_id, batch, attempt, seq, publication) VALUES (?, ?, ?, ?, ?)`,
-			publications, func(_ int, p state.Publication) []any {
-				p.Owner = c.Owner
-				return []any{h.node.id, c.Batch, c.Attempt, p.Seq, asDocument(&p)}
-			})
+		return each(ctx, tx, `INSERT OR IGNORE INTO publications (node_id, batch, attempt, seq, publication) VALUES `+
+			`(?, ?, ?, ?, ?)`, publications, func(_ int, p state.Publication) []any {
+			p.Owner = c.Owner
+			return []any{h.node.id, c.Batch, c.Attempt, p.Seq, asDocument(&p)}
+		})
 	})
 }
 
@@ -81,8 +81,8 @@ func (s *Store) Publications(ctx context.Context, key state.NodeKey, page state.
 			err := row.Scan(&batch, &attempt, &seq, asDocument(&p))
 			p.BatchKey, p.Attempt, p.Seq = state.BatchKey{NodeKey: key, Batch: batch}, attempt, seq
 			return p, err
-		}, `SELECT batch, attempt, seq, publication FROM publications WHERE node_id = ? AND batch BETWEEN ? AND ? ORDER BY batch, attempt, seq`,
-			n.id, page.From, end)
+		}, `SELECT batch, attempt, seq, publication FROM publications WHERE node_id = ? AND batch BETWEEN ? AND ? `+
+			`ORDER BY batch, attempt, seq`, n.id, page.From, end)
 		return err
 	})
 	return all, next, err
@@ -106,7 +106,8 @@ func (s *Store) Commit(ctx context.Context, c state.Claim, out state.Outcome, no
 			return err
 		}
 		return exactlyOne(tx.ExecContext(ctx, `UPDATE nodes SET batches_done = batches_done + 1, tally = ?,
-			rows_in = rows_in + ?, rows_out = rows_out + ?, bytes_in = bytes_in + ?, bytes_out = bytes_out + ? WHERE id = ?`,
+			rows_in = rows_in + ?, rows_out = rows_out + ?, bytes_in = bytes_in + ?, bytes_out = bytes_out + ?
+			WHERE id = ?`,
 			asDocument(&t), out.Stats.RowsIn, out.Stats.RowsOut, out.Stats.BytesIn, out.Stats.BytesOut, h.node.id))
 	})
 }
@@ -129,17 +130,18 @@ func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, 
 		if err != nil {
 			return err
 		}
-		return exactlyOne(tx.ExecContext(ctx, `UPDATE nodes SET batches_failed = batches_failed + 1, tally = ? WHERE id = ?`,
-			asDocument(&t), h.node.id))
+		return exactlyOne(tx.ExecContext(ctx,
+			`UPDATE nodes SET batches_failed = batches_failed + 1, tally = ? WHERE id = ?`, asDocument(&t), h.node.id))
 	})
 }
 
 // Retry implements state.Store.
 func (s *Store) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore,
 	now time.Time) error {
-	return s.end(ctx, "retry "+nameBatch(c.BatchKey), c, state.Failed, &failure, stats, now, func(tx *txn, h held) error {
-		return h.giveBack(ctx, tx, c, 1, notBefore)
-	})
+	return s.end(ctx, "retry "+nameBatch(c.BatchKey), c, state.Failed, &failure, stats, now,
+		func(tx *txn, h held) error {
+			return h.giveBack(ctx, tx, c, 1, notBefore)
+		})
 }
 
 // Release implements state.Store.
@@ -152,7 +154,8 @@ func (s *Store) Release(ctx context.Context, c state.Claim, now time.Time) error
 
 // giveBack makes a claimed batch pending: only what counts attempts stays.
 func (h held) giveBack(ctx context.Context, tx *txn, c state.Claim, tries int, notBefore time.Time) error {
-	return exactlyOne(tx.ExecContext(ctx, `UPDATE batches SET status = ?, owner = '', token = '', lease_ms = NULL, started_ms = NULL,
+	return exactlyOne(tx.ExecContext(ctx,
+		`UPDATE batches SET status = ?, owner = '', token = '', lease_ms = NULL, started_ms = NULL,
 		tries = tries + ?, not_before_ms = ? WHERE node_id = ? AND batch = ? AND attempt = ? AND status = ?`,
 		state.Pending, tries, moment{notBefore}, h.node.id, c.Batch, c.Attempt, state.Claimed))
 }
@@ -185,7 +188,7 @@ func (s *Store) end(ctx context.Context, what string, c state.Claim, to state.St
 	})
 }
 
-// held is what has become of a claim.
+// held is the present state of a claim.
 type held struct {
 	batchRow
 	ended state.Status // of the attempt
@@ -202,7 +205,8 @@ func findHeld(ctx context.Context, tx *txn, c state.Claim) (held, error) {
 		return held{}, err
 	}
 	h := held{batchRow: b}
-	err = tx.QueryRowContext(ctx, `SELECT status, EXISTS (SELECT 1 FROM publications WHERE node_id = ?1 AND batch = ?2 AND attempt = ?3)
+	err = tx.QueryRowContext(ctx,
+		`SELECT status, EXISTS (SELECT 1 FROM publications WHERE node_id = ?1 AND batch = ?2 AND attempt = ?3)
 		FROM attempts WHERE node_id = ?1 AND batch = ?2 AND attempt = ?3 AND owner = ?4 AND epoch = ?5`,
 		b.node.id, c.Batch, c.Attempt, c.Owner, c.Epoch).Scan(&h.ended, &h.announced)
 	switch {
@@ -221,7 +225,8 @@ func finishBatch(ctx context.Context, tx *txn, h held, c state.Claim, to state.S
 	if !state.CanMove("batch", state.Claimed, to) {
 		return state.ErrIllegalMove
 	}
-	return exactlyOne(tx.ExecContext(ctx, `UPDATE batches SET status = ?, lease_ms = NULL, finished_ms = ?, stats = ?, failure = ?
+	return exactlyOne(tx.ExecContext(ctx,
+		`UPDATE batches SET status = ?, lease_ms = NULL, finished_ms = ?, stats = ?, failure = ?
 		WHERE node_id = ? AND batch = ? AND attempt = ? AND status = ?`,
 		to, moment{now}, asDocument(stats), asDocument(failure), h.node.id, c.Batch, c.Attempt, state.Claimed))
 }

@@ -40,18 +40,20 @@ func fill(t *testing.T, s *Store, runs, batches int) (dumps []string) {
 			node := state.NodeKey{RunKey: key, Node: name}
 			specs := make([]state.BatchSpec, batches)
 			for i := range specs {
-				specs[i] = state.BatchSpec{Batch: i, RowsIn: int64(i), Work: fmt.Appendf(nil, `{"parts":[{"part":%d}]}`, i)}
+				specs[i] = state.BatchSpec{Batch: i, RowsIn: int64(i),
+					Work: fmt.Appendf(nil, `{"parts":[{"part":%d}]}`, i)}
 			}
 			step(planBatches(ctx, s, node, []byte(`{"version":1}`), specs))
 			for i := range batches {
-				c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: i}}, Owner: "me",
-					Now: now, Lease: now.Add(time.Minute)})
+				c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: i}},
+					Owner: "me", Now: now, Lease: now.Add(time.Minute)})
 				step(err)
-				out := state.Outcome{Stats: state.Stats{RowsOut: int64(100 * i)}, Files: []state.File{{URL: fmt.Sprint(i)}},
+				out := state.Outcome{Stats: state.Stats{RowsOut: int64(100 * i)},
+					Files:  []state.File{{URL: fmt.Sprint(i)}},
 					Checks: []state.CheckResult{{Name: "c", Checked: int64(i)}}}
 				for p := range 3 {
-					out.Parts = append(out.Parts, state.Part{Key: fmt.Sprintf("w/%d/%s/%d-%d", key.Run, name, i, p), Seq: p,
-						Rows: int64(i*p + 7), Checksum: fmt.Sprintf("crc32c:%08x", i)})
+					out.Parts = append(out.Parts, state.Part{Key: fmt.Sprintf("w/%d/%s/%d-%d", key.Run, name, i, p),
+						Seq: p, Rows: int64(i*p + 7), Checksum: fmt.Sprintf("crc32c:%08x", i)})
 				}
 				step(s.Commit(ctx, c, out, now))
 			}
@@ -211,7 +213,8 @@ func TestChaosDamagedLog(t *testing.T) {
 			require.Equal(t, fault.Environment, fault.Of(err).Kind, "%s: %v", what, err)
 			require.NotEmpty(t, fault.Of(err).Hint)
 		case len(bad) < len(files["state.db-wal"]):
-			require.True(t, slices.Contains(dumps, got) || got == `[null,null]`, "%s: it never said that: %s", what, got)
+			require.True(t, slices.Contains(dumps, got) || got == `[null,null]`,
+				"%s: it never said that: %s", what, got)
 		default:
 			whole++
 			require.Contains(t, dumps[len(dumps)-2:], got, what)

@@ -75,8 +75,8 @@ func isLocked(err error) bool {
 const damagedHint = "the file is damaged, or another program has written to it: restore a copy of it together with " +
 	"its -sums and -wal files; a copy must be made with all programs stopped"
 
-// describe says whose move it is after a result code. Codes that are not here
-// are ours: they stay a Bug.
+// describe sets the kind and the hint of an error by SQLite's result code. Codes that are not here are ours:
+// they stay a Bug.
 func describe(f *fault.Error, code int) {
 	if code == codes.SQLITE_IOERR_DATA {
 		f.Kind, f.Hint = fault.Environment, damagedHint
@@ -85,8 +85,8 @@ func describe(f *fault.Error, code int) {
 	switch code & primaryCode {
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED, codes.SQLITE_PROTOCOL:
 		f.Kind, f.Retryable = fault.Environment, true
-		f.Hint = fmt.Sprintf("another program has held the file locked for %d s: look for one that is suspended, or for a "+
-			"database tool with an open transaction", lockWaitMillis/1000)
+		f.Hint = fmt.Sprintf("another program has held the file locked for %d s: look for one that is suspended, or "+
+			"for a database tool with an open transaction", lockWaitMillis/1000)
 	case codes.SQLITE_FULL:
 		f.Kind = fault.Environment
 		f.Hint = "the disk or the quota is full: make room, then resume the run"
@@ -98,7 +98,8 @@ func describe(f *fault.Error, code int) {
 		f.Hint = "the file's directory must exist and be writable"
 	case codes.SQLITE_IOERR, codes.SQLITE_NOMEM:
 		f.Kind = fault.Environment
-		f.Hint = "the disk or memory gave an error: see the system's log; state must be on a local disk, not on a network one"
+		f.Hint = "the disk or memory gave an error: see the system's log; state must be on a local disk, not on a " +
+			"network one"
 	case codes.SQLITE_NOTADB:
 		f.Kind = fault.Environment
 		f.Hint = "this file is not a state file: give another path or move the file away"

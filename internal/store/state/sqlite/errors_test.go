@@ -50,10 +50,11 @@ func TestOpenRefuses(t *testing.T) {
 		hint string
 	}{
 		{"not a database", func(t *testing.T) string {
-			return file(t, "name,qty\nthis is a table of another kind, and long enough to be read as a header of a hundred "+
-				"bytes or more\n")
+			return file(t, "name,qty\nthis is a table of another kind, and long enough to be read as a header of a "+
+				"hundred bytes or more\n")
 		}, "not a state file"},
-		{"another program's database", func(t *testing.T) string { return made(t, "CREATE TABLE mine (x)") }, "another path"},
+		{"another program's database", func(t *testing.T) string { return made(t, "CREATE TABLE mine (x)") },
+			"another path"},
 		{"another application's mark", func(t *testing.T) string { return made(t, "PRAGMA application_id = 7") },
 			"another path"},
 		{"newer schema", func(t *testing.T) string {

@@ -12,7 +12,8 @@ import (
 func record(ctx context.Context, tx *txn, run, node int64, kind state.EventKind, actor string, at time.Time,
 	data state.EventData) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO events (run_id, node_id, seq, version, time_ms, actor, kind, data)
-		VALUES (?1, ?2, (SELECT coalesce(max(seq), 0) + 1 FROM events WHERE run_id = ?1 AND node_id = ?2), ?3, ?4, ?5, ?6, ?7)`,
+		VALUES (?1, ?2, (SELECT coalesce(max(seq), 0) + 1 FROM events WHERE run_id = ?1 AND node_id = ?2), ?3, ?4, ?5,
+		?6, ?7)`,
 		run, node, state.EventVersion, moment{at}, actor, kind, asDocument(&data))
 	return err
 }

@@ -92,7 +92,8 @@ func (s *Store) enableLog(ctx context.Context) error {
 		return s.explain(ctx, "enable write-ahead log", err)
 	}
 	if mode != "wal" {
-		f := fault.New(fault.Environment, "the file system does not bear a write-ahead log (journal mode stays %q)", mode)
+		f := fault.New(fault.Environment, "the file system does not bear a write-ahead log (journal mode stays %q)",
+			mode)
 		f.Place.File = s.path
 		f.Hint = "state must be on a local disk, not on a network one"
 		return f

@@ -54,7 +54,8 @@ func TestVersion3(t *testing.T) {
 	failed, complete := runs[0], runs[1]
 	require.Equal(t, []state.Status{state.Failed, state.Complete}, []state.Status{failed.Status, complete.Status})
 	require.Equal(t, fault.UserData, failed.Failure.Kind)
-	require.Equal(t, []state.NodeBrief{{Name: "load", Table: "orders", Status: state.Succeeded, RowsOut: 3, BytesOut: 672},
+	require.Equal(t, []state.NodeBrief{{Name: "load", Table: "orders", Status: state.Succeeded,
+		RowsOut: 3, BytesOut: 672},
 		{Name: "write", Status: state.Succeeded, RowsOut: 3, BytesOut: 54}}, complete.Nodes)
 
 	load := state.NodeKey{RunKey: complete.RunKey, Node: "load"}

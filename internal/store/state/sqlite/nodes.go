@@ -10,8 +10,10 @@ import (
 
 // nodeQuery reads nodes. Their counters are kept beside the batches, written
 // with them, and part of no condition.
-const nodeQuery = `SELECT r.workspace, r.run, n.node, n.kind, n.table_name, n.ordinal, n.inputs, n.fingerprint, n.status, n.epoch, n.fence, n.generation,
-	n.gate, n.gate_digest, n.decision, n.dropped, n.failure, p.reused_from, coalesce(p.input_digest, ''), n.batches_total, n.batches_done, n.batches_failed,
+const nodeQuery = `SELECT r.workspace, r.run, n.node, n.kind, n.table_name, n.ordinal, n.inputs, n.fingerprint,
+	n.status, n.epoch, n.fence, n.generation,
+	n.gate, n.gate_digest, n.decision, n.dropped, n.failure, p.reused_from, coalesce(p.input_digest, ''),
+	n.batches_total, n.batches_done, n.batches_failed,
 	n.rows_in, n.rows_out, n.bytes_in, n.bytes_out, n.started_ms, n.finished_ms, coalesce(p.digest, ''),
 	(SELECT coalesce(max(e.seq), 0) FROM events e WHERE e.run_id = n.run_id AND e.node_id = n.id), %s
 	FROM runs r JOIN nodes n ON n.run_id = r.id LEFT JOIN plans p ON p.id = n.plan_id
@@ -92,14 +94,16 @@ func findWhole(ctx context.Context, tx *txn, key state.NodeKey) (nodeRow, state.
 
 // write stores what moves and orders change of a node.
 func (n nodeRow) write(ctx context.Context, tx *txn, to state.Node) error {
-	_, err := tx.ExecContext(ctx, `UPDATE nodes SET status = ?, epoch = ?, fence = ?, generation = ?, gate = ?, gate_digest = ?, decision = ?, dropped = ?,
+	_, err := tx.ExecContext(ctx,
+		`UPDATE nodes SET status = ?, epoch = ?, fence = ?, generation = ?, gate = ?, gate_digest = ?, decision = ?,
+			dropped = ?,
 		failure = ?, finished_ms = ? WHERE id = ?`,
 		to.Status, to.Epoch, to.Fence, to.Generation, to.Gate, to.GateDigest, asDocument(to.Decision), to.Dropped,
 		asDocument(to.Failure), moment{to.Finished}, n.id)
 	return err
 }
 
-// nodeRow is what a decision about a node needs.
+// nodeRow holds the columns that a decision about a node needs.
 type nodeRow struct {
 	id, runID  int64
 	status     state.Status

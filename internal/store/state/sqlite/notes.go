@@ -31,7 +31,8 @@ func putNote(ctx context.Context, tx *txn, workspace string, n state.Note) error
 func (s *Store) RemoveNote(ctx context.Context, workspace string, n state.Note) error {
 	return s.update(ctx, fmt.Sprintf("remove note %q on %q in workspace %q", n.Name, n.Topic, workspace),
 		func(tx *txn) error {
-			_, err := tx.ExecContext(ctx, `DELETE FROM notes WHERE workspace = ? AND topic = ? AND name = ? AND run = ? AND node = ?
+			_, err := tx.ExecContext(ctx,
+				`DELETE FROM notes WHERE workspace = ? AND topic = ? AND name = ? AND run = ? AND node = ?
 			AND coalesce(data, x'') = ? AND time_ms IS ?`, workspace, n.Topic, n.Name, n.Run, n.Node, bytesOf(n.Data), moment{n.Time})
 			return err
 		})
@@ -46,8 +47,8 @@ func (s *Store) Notes(ctx context.Context, workspace, topic, after string, limit
 			err := row.Scan(&n.Name, &n.Run, &n.Node, &n.Data, &at)
 			n.Time = at.Time
 			return n, err
-		}, `SELECT name, run, node, data, time_ms FROM notes WHERE workspace = ? AND topic = ? AND name > ? ORDER BY name LIMIT ?`,
-			workspace, topic, after, pageLimit(limit))
+		}, `SELECT name, run, node, data, time_ms FROM notes WHERE workspace = ? AND topic = ? AND name > ? ORDER BY `+
+			`name LIMIT ?`, workspace, topic, after, pageLimit(limit))
 		return err
 	})
 	return notes, err
@@ -116,7 +117,8 @@ func (s *Store) ExtendSequence(ctx context.Context, key state.RunKey, at int64, 
 			return err
 		}
 		if length == at {
-			return each(ctx, tx, `INSERT INTO spans (run_id, place, node, first_seq, last_seq) VALUES (?, ?, ?, ?, ?)`, spans,
+			return each(ctx, tx, `INSERT INTO spans (run_id, place, node, first_seq, last_seq) VALUES (?, ?, ?, ?, ?)`,
+				spans,
 				func(i int, s state.Span) []any { return []any{r.id, at + int64(i), s.Node, s.From, s.To} })
 		}
 		there, err := readSpans(ctx, tx, r.id, at, len(spans))

@@ -20,8 +20,8 @@ func (s *Store) BeginCommand(ctx context.Context, key state.RunKey, o state.Comm
 		if begun || err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE runs SET epoch = ?, last_order = ? WHERE id = ?`, o.Epoch, asDocument(&o),
-			r.id); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE runs SET epoch = ?, last_order = ? WHERE id = ?`,
+			o.Epoch, asDocument(&o), r.id); err != nil {
 			return err
 		}
 		return record(ctx, tx, r.id, 0, state.OrderBegun, o.Actor, o.Time, state.EventData{Epoch: o.Epoch, Command: &o})
@@ -43,7 +43,8 @@ func (s *Store) CommitCommand(ctx context.Context, key state.RunKey, epoch int64
 		}
 		after := r.run.Command.Ends(r.run, stored(now))
 		_, err = tx.ExecContext(ctx,
-			`UPDATE runs SET status = ?, finished_ms = ?, failure = ?, invalidated = ?, dropped = ?, last_order = ? WHERE id = ?`,
+			`UPDATE runs SET status = ?, finished_ms = ?, failure = ?, invalidated = ?, dropped = ?, last_order = ?
+				WHERE id = ?`,
 			after.Status, moment{after.Finished}, asDocument(after.Failure), asDocument(after.Invalidated),
 			asDocument(after.Dropped), asDocument(after.Command), r.id)
 		if err != nil {
@@ -113,19 +114,23 @@ func (n nodeRow) follow(ctx context.Context, tx *txn, e state.Effect, now time.T
 		if _, err := tx.ExecContext(ctx, `DELETE FROM batches WHERE node_id = ?`, n.id); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE nodes SET plan_id = NULL, batches_total = 0, batches_done = 0, batches_failed = 0,
+		_, err := tx.ExecContext(ctx,
+			`UPDATE nodes SET plan_id = NULL, batches_total = 0, batches_done = 0, batches_failed = 0,
 			rows_in = 0, rows_out = 0, bytes_in = 0, bytes_out = 0, tally = '{}' WHERE id = ?`, n.id)
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE batches SET status = ?1, owner = '', token = '', lease_ms = NULL, started_ms = NULL,
+	_, err = tx.ExecContext(ctx,
+		`UPDATE batches SET status = ?1, owner = '', token = '', lease_ms = NULL, started_ms = NULL,
 			finished_ms = NULL, stats = NULL, failure = NULL, tries = 0, not_before_ms = NULL
-		WHERE node_id = ?2 AND (status IN ('claimed', 'failed') OR tries > 0 AND status = 'pending' OR ?3 OR batch IN (SELECT value FROM json_each(?4)))`,
+		WHERE node_id = ?2 AND (status IN ('claimed', 'failed') OR tries > 0 AND status = 'pending' OR ?3
+		OR batch IN (SELECT value FROM json_each(?4)))`,
 		state.Pending, n.id, e.All, asDocument(&e.These))
 	if err != nil {
 		return err
 	}
 	// The counters are those of the batches that are left.
-	_, err = tx.ExecContext(ctx, `UPDATE nodes SET batches_failed = 0, (batches_done, rows_in, rows_out, bytes_in, bytes_out) =
+	_, err = tx.ExecContext(ctx,
+		`UPDATE nodes SET batches_failed = 0, (batches_done, rows_in, rows_out, bytes_in, bytes_out) =
 		(SELECT count(*), coalesce(sum(stats ->> 'rows_in'), 0), coalesce(sum(stats ->> 'rows_out'), 0),
 			coalesce(sum(stats ->> 'bytes_in'), 0), coalesce(sum(stats ->> 'bytes_out'), 0)
 			FROM batches WHERE node_id = ?1 AND status = 'succeeded') WHERE id = ?1`, n.id)

@@ -34,10 +34,10 @@ func stage(ctx context.Context, tx *txn, nodeID int64, digest string, piece stat
 	if err != nil {
 		return 0, err
 	}
-	err = each(ctx, tx, `INSERT OR IGNORE INTO plan_batches (plan_id, batch, phase, class, rows_in, bytes_in, work) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		piece.Batches, func(_ int, b state.BatchSpec) []any {
-			return []any{id, b.Batch, b.Phase, b.Class, b.RowsIn, b.BytesIn, b.Work}
-		})
+	err = each(ctx, tx, `INSERT OR IGNORE INTO plan_batches (plan_id, batch, phase, class, rows_in, bytes_in, work) `+
+		`VALUES (?, ?, ?, ?, ?, ?, ?)`, piece.Batches, func(_ int, b state.BatchSpec) []any {
+		return []any{id, b.Batch, b.Phase, b.Class, b.RowsIn, b.BytesIn, b.Work}
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -97,7 +97,8 @@ func (n nodeRow) plans(ctx context.Context, tx *txn, id int64, f state.Flip) err
 	}
 	// A batch that was there in an earlier plan goes on counting its attempts.
 	result, err := tx.ExecContext(ctx, `INSERT INTO batches (node_id, batch, phase, status, attempt)
-		SELECT ?1, p.batch, p.phase, ?2, coalesce((SELECT max(a.attempt) FROM attempts a WHERE a.node_id = ?1 AND a.batch = p.batch), 0)
+		SELECT ?1, p.batch, p.phase, ?2, coalesce((SELECT max(a.attempt) FROM attempts a
+			WHERE a.node_id = ?1 AND a.batch = p.batch), 0)
 		FROM plan_batches p WHERE p.plan_id = ?3 ORDER BY p.batch`, n.id, state.Pending, id)
 	if err != nil {
 		return err
@@ -105,7 +106,8 @@ func (n nodeRow) plans(ctx context.Context, tx *txn, id int64, f state.Flip) err
 	if stored, err := result.RowsAffected(); err != nil || stored != int64(f.Batches) {
 		return errors.Join(err, fault.New(fault.Bug, "a plan of %d batches has %d stored", f.Batches, stored))
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE nodes SET status = ?, plan_id = ?, batches_total = ?, tally = '{}' WHERE id = ?`,
+	_, err = tx.ExecContext(ctx,
+		`UPDATE nodes SET status = ?, plan_id = ?, batches_total = ?, tally = '{}' WHERE id = ?`,
 		state.Running, id, f.Batches, n.id)
 	if err != nil {
 		return err
@@ -119,7 +121,8 @@ func (s *Store) Specs(ctx context.Context, key state.NodeKey, page state.Page) (
 	return planned(ctx, s, key, page, "list the planned batches of ", func(row scanner) (b state.BatchSpec, err error) {
 		err = row.Scan(&b.Batch, &b.Phase, &b.Class, &b.RowsIn, &b.BytesIn, &b.Work)
 		return b, err
-	}, `SELECT batch, phase, class, rows_in, bytes_in, work FROM plan_batches WHERE plan_id = ? AND batch >= ? ORDER BY batch LIMIT ?`)
+	}, `SELECT batch, phase, class, rows_in, bytes_in, work FROM plan_batches WHERE plan_id = ? AND batch >= ? ORDER `+
+		`BY batch LIMIT ?`)
 }
 
 // Inputs implements state.Store.

@@ -15,7 +15,7 @@ import (
 	"thalweg/internal/test/effort"
 )
 
-// sectorBytes is what a disk writes whole.
+// sectorBytes is the unit that a disk writes whole.
 const sectorBytes = 512
 
 // A power cut loses any of the sectors that were not flushed: of the log those of

@@ -29,7 +29,8 @@ func (s *Store) Parts(ctx context.Context, key state.NodeKey, page state.Page) (
 
 // Files implements state.Store.
 func (s *Store) Files(ctx context.Context, key state.NodeKey, page state.Page) ([]state.File, int64, error) {
-	return results(ctx, s, key, page, "files", func(f *state.File, batch, _ int) { f.NodeKey, f.Batch = key, batch }, nil)
+	return results(ctx, s, key, page, "files", func(f *state.File, batch, _ int) { f.NodeKey, f.Batch = key, batch },
+		nil)
 }
 
 // Checks implements state.Store.
@@ -60,8 +61,10 @@ func results[T any](ctx context.Context, s *Store, key state.NodeKey, page state
 		page, err := list(ctx, tx, func(row scanner) (r result, err error) {
 			err = row.Scan(&r.batch, &r.attempt, asDocument(&r.values))
 			return r, err
-		}, `SELECT b.batch, b.attempt, r.`+column+` FROM results r `+indexed[column]+` JOIN batches b ON b.node_id = r.node_id AND b.batch = r.batch AND b.attempt = r.attempt
-			WHERE r.node_id = ? AND r.batch >= ? AND r.`+column+` IS NOT NULL AND b.status IN ('succeeded', 'failed') ORDER BY r.batch LIMIT ?`, n.id, page.From, limit)
+		}, `SELECT b.batch, b.attempt, r.`+column+` FROM results r `+indexed[column]+
+			` JOIN batches b ON b.node_id = r.node_id AND b.batch = r.batch AND b.attempt = r.attempt
+			WHERE r.node_id = ? AND r.batch >= ? AND r.`+column+
+			` IS NOT NULL AND b.status IN ('succeeded', 'failed') ORDER BY r.batch LIMIT ?`, n.id, page.From, limit)
 		if err != nil {
 			return err
 		}

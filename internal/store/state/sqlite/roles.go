@@ -20,7 +20,8 @@ func (s *Store) Acquire(ctx context.Context, key state.RunKey, role, owner strin
 		}
 		got = state.Role{Name: role}
 		var end moment
-		err = tx.QueryRowContext(ctx, `SELECT owner, term, until_ms FROM roles WHERE run_id = ? AND role = ?`, r.id, role).
+		err = tx.QueryRowContext(ctx, `SELECT owner, term, until_ms FROM roles WHERE run_id = ? AND role = ?`, r.id,
+			role).
 			Scan(&got.Owner, &got.Term, &end)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
@@ -45,7 +46,8 @@ func (s *Store) Resign(ctx context.Context, key state.RunKey, role, owner string
 			return err
 		}
 		_, err = tx.ExecContext(ctx,
-			`UPDATE roles SET owner = '', until_ms = NULL WHERE run_id = ? AND role = ? AND owner = ?`, r.id, role, owner)
+			`UPDATE roles SET owner = '', until_ms = NULL WHERE run_id = ? AND role = ? AND owner = ?`,
+			r.id, role, owner)
 		return err
 	})
 }

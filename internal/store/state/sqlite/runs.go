@@ -84,7 +84,8 @@ func checkNodes(workspace string, nodes []state.NodeSpec) error {
 }
 
 func insertRun(ctx context.Context, tx *txn, run state.Run) (id int64, err error) {
-	result, err := tx.ExecContext(ctx, `INSERT INTO runs (workspace, run, token, status, script, script_path, params_path, fingerprint, start_nodes,
+	result, err := tx.ExecContext(ctx,
+		`INSERT INTO runs (workspace, run, token, status, script, script_path, params_path, fingerprint, start_nodes,
 		sources, description, actor, parent, deadline_ms, created_ms, program, engine, bucket_hash, priority, pins)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		run.Workspace, run.Run, run.Token, state.Running, run.Script, run.ScriptPath, run.ParamsPath, run.Fingerprint,
@@ -104,7 +105,8 @@ func insertRun(ctx context.Context, tx *txn, run state.Run) (id int64, err error
 func insertNodes(ctx context.Context, tx *txn, runID int64, nodes []state.NodeSpec) error {
 	for _, n := range nodes {
 		_, err := tx.ExecContext(ctx,
-			`INSERT INTO nodes (run_id, node, kind, table_name, ordinal, inputs, fingerprint, status) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+			`INSERT INTO nodes (run_id, node, kind, table_name, ordinal, inputs, fingerprint, status)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 			runID, n.Name, n.Kind, n.Table, n.Ordinal, asDocument(&n.Inputs), n.Fingerprint, state.Pending)
 		if err != nil {
 			return err
@@ -135,7 +137,8 @@ func (s *Store) Runs(ctx context.Context, workspace string, page state.Page) (ru
 		}
 		limit := pageLimit(page.Limit)
 		rows, err := list(ctx, tx, func(row scanner) (runRow, error) { return scanRun(row) },
-			`SELECT `+runColumns+` FROM runs WHERE workspace = ? AND run < ? ORDER BY run DESC LIMIT ?`, workspace, below, limit)
+			`SELECT `+runColumns+` FROM runs WHERE workspace = ? AND run < ? ORDER BY run DESC LIMIT ?`,
+			workspace, below, limit)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -167,8 +170,11 @@ func briefs(ctx context.Context, tx *txn, latest state.RunKey, oldest int64,
 			tell(id, b)
 		}
 		return told{}, err
-	}, `SELECT n.run_id, n.node, n.table_name, n.status, n.rows_out, n.bytes_out FROM runs r JOIN nodes n ON n.run_id = r.id
-		WHERE r.workspace = ? AND r.run BETWEEN ? AND ? ORDER BY r.run, n.ordinal, n.id`, latest.Workspace, oldest, latest.Run)
+	},
+		`SELECT n.run_id, n.node, n.table_name, n.status, n.rows_out, n.bytes_out FROM runs r
+			JOIN nodes n ON n.run_id = r.id
+		WHERE r.workspace = ? AND r.run BETWEEN ? AND ? ORDER BY r.run, n.ordinal, n.id`,
+		latest.Workspace, oldest, latest.Run)
 	return err
 }
 
@@ -212,8 +218,8 @@ func scanRun(row scanner, more ...any) (r runRow, err error) {
 		asDocument(&run.Command), &run.Script, &run.ScriptPath,
 		&run.ParamsPath, &run.Fingerprint, asDocument(&run.StartNodes), asDocument(&run.Sources), &run.Description,
 		&run.Actor, &run.Parent,
-		&deadline, &created, &finished, asDocument(&run.Failure), asDocument(&run.Invalidated), asDocument(&run.Dropped),
-		&run.Program, &run.Engine, &run.BucketHash, &run.Priority}, more...)...)
+		&deadline, &created, &finished, asDocument(&run.Failure), asDocument(&run.Invalidated),
+		asDocument(&run.Dropped), &run.Program, &run.Engine, &run.BucketHash, &run.Priority}, more...)...)
 	run.Created, run.Finished, run.Deadline = created.Time, finished.Time, deadline.Time
 	return r, err
 }

@@ -23,9 +23,8 @@ import (
 
 // Limits.
 const (
-	// lockWaitMillis is how long a write waits for another process's write
-	// before it is reported as locked. A write takes milliseconds; planning
-	// ten thousand batches takes a few hundred.
+	// lockWaitMillis limits a write's wait for another process's write; then it is reported as locked. A
+	// write takes milliseconds; planning ten thousand batches takes a few hundred.
 	lockWaitMillis = 15_000
 	// firstPause and longestPause space the tries where SQLite does not wait.
 	firstPause   = time.Millisecond
@@ -34,7 +33,7 @@ const (
 	readConnections = 4
 	// cacheKiB is the page cache of one connection.
 	cacheKiB = 8 * 1024
-	// journalBytes is what the write-ahead log shrinks to after a checkpoint.
+	// journalBytes is the size to which the write-ahead log shrinks after a checkpoint.
 	journalBytes = 64 << 20
 	// directoryMode is for parents of the file that Open creates.
 	directoryMode = 0o755

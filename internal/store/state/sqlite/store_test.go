@@ -39,7 +39,8 @@ func TestConformance(t *testing.T) {
 func TestOpenPaths(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	for _, name := range []string{"plain", "a b", "50%41", "q?mode=memory", "h#x", "ü漢", "&_pragma=x", "'\"", ":memory:"} {
+	for _, name := range []string{"plain", "a b", "50%41", "q?mode=memory", "h#x", "ü漢", "&_pragma=x",
+		"'\"", ":memory:"} {
 		path := filepath.Join(root, name, name+".db")
 		s := openTest(t, path)
 		_, err := s.CreateRun(context.Background(), state.Run{RunKey: state.RunKey{Workspace: "w"}}, nil)

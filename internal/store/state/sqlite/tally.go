@@ -43,8 +43,8 @@ func sumUp(ctx context.Context, tx *txn, nodeID int64) (t state.Tally, err error
 			t.Count(batch, status, stats)
 		}
 		return counted{}, err
-	}, `SELECT batch, status, stats FROM batches WHERE node_id = ? AND status IN ('succeeded', 'failed') ORDER BY batch`,
-		nodeID)
+	}, `SELECT batch, status, stats FROM batches WHERE node_id = ? AND status IN ('succeeded', 'failed') `+
+		`ORDER BY batch`, nodeID)
 	return t, err
 }
 

@@ -23,7 +23,7 @@ type Hub struct {
 	faults  Faults
 }
 
-// Faults are what a hub does to hints and signals: parts of a hundred of them.
+// Faults holds the percentages of hints and signals that a hub loses, doubles and shuffles.
 type Faults struct {
 	Lose, Double, Shuffle int
 	Rand                  *rand.Rand // needed where one of them is not 0
@@ -109,7 +109,7 @@ func (h *Hub) Repeat(times int) {
 	h.waiting = all
 }
 
-// Left is how many hints wait.
+// Left returns the number of waiting hints.
 func (h *Hub) Left() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -165,7 +165,8 @@ func (h *Hub) put(hint queue.Hint) {
 		h.waiting = append(h.waiting, hint)
 	}
 	if h.happens(h.faults.Shuffle) {
-		h.faults.Rand.Shuffle(len(h.waiting), func(i, j int) { h.waiting[i], h.waiting[j] = h.waiting[j], h.waiting[i] })
+		h.faults.Rand.Shuffle(len(h.waiting),
+			func(i, j int) { h.waiting[i], h.waiting[j] = h.waiting[j], h.waiting[i] })
 	}
 }
 

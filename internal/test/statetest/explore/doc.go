@@ -1,16 +1,19 @@
 // Package explore visits every state that the contract of state allows, for two
 // workers, a person, and a run of two nodes with a gate between them: every order
-// in which their calls can come, within Bounds. After each call it is looked at what
-// package state promises: no commit is lost, counts twice or comes back after an
-// order that ended it; the gate is not passed without a decision about what it has
-// shown, and nothing behind it is made from anything else; nothing is begun in a
-// run that is paused or over. At last each state has to lead on to an end, and to a
-// complete run where nothing has failed and nobody has ended it.
+// in which their calls can come, within Bounds. After each call the promises of package state are checked:
 //
-// What is executed is the store in memory (statetest/hostile), with the rules of
-// package state that all stores share; state.Carry, state.PlanNode and
-// orders.Close as they are; and a model of what a coordinator, an executor and
-// state.Decide do between their calls: they read one thing after the other, decide
+//   - No commit is lost, counts twice or comes back after an order that ended it.
+//   - The gate is not passed without a decision about what it has shown, and nothing behind it is made from
+//     anything else.
+//   - Nothing is begun in a run that is paused or over.
+//
+// At last each state has to lead on to an end, and to a complete run where nothing has failed and nobody has
+// ended it.
+//
+// The store is the one in memory (statetest/hostile), with the rules of
+// package state that all stores share. state.Carry, state.PlanNode and
+// orders.Close run as they are. A model stands in for coordinators, executors and
+// state.Decide between their calls: they read one thing after the other, decide
 // about one, and act later. What a node's job looks at besides (package pipeline
 // compares tables and decisions once more) is left out: it has to hold without.
 // Other stores are held to the same answers on ways through these states that are

@@ -10,7 +10,7 @@ import (
 	"thalweg/internal/test/statetest/hostile"
 )
 
-// Result is what an exploration has come to.
+// Result sums up an exploration.
 type Result struct {
 	States int
 	Steps  int  // from one state to another, or the same
@@ -144,7 +144,7 @@ func (e *explorer) leave(w *world, place int, following []*world) ([]*world, err
 	return following, nil
 }
 
-// way is how a state was come to, and a step from it.
+// way returns the steps that lead to a state, and a step from it.
 func (e *explorer) way(place int32, last string) string {
 	var steps []int
 	for ; place > 0; place = e.states[place].from {

@@ -45,7 +45,8 @@ func TestChaosEveryState(t *testing.T) {
 		{explore.AgainAlive},
 		{explore.Stop, explore.GoOn}, {explore.Stop, explore.Again}, {explore.Pause, explore.Stop},
 		{explore.Stop, explore.Invalidate},
-		{explore.Again, explore.DecideLate}, {explore.AgainAlive, explore.DecideLate}, {explore.InvalidateNode, explore.GoOn},
+		{explore.Again, explore.DecideLate}, {explore.AgainAlive, explore.DecideLate},
+		{explore.InvalidateNode, explore.GoOn},
 	} {
 		all = append(all, explore.Bounds{Batches: 1, Orders: o})
 	}

@@ -87,10 +87,9 @@ func redone(o *state.Command, n *nodePicture) error {
 	return nil
 }
 
-// judgeBatches holds that only a commit makes a batch succeed, once and in the
-// name of its latest attempt; that none is lost but by an order to do it again;
-// that no claim commits that an order had ended which was carried out; and that
-// the table shows just what was committed.
+// judgeBatches checks four promises. Only a commit makes a batch succeed, once and in the name of its latest attempt.
+// No batch is lost but by an order to do it again. No claim commits after an order that ended it was carried out.
+// The table shows just what was committed.
 func (w *world) judgeBatches(c *call, answer error, was *nodePicture) error {
 	is := w.at[c.part]
 	if len(is.batches) < len(was.batches) && c.kind != hears {
@@ -102,8 +101,8 @@ func (w *world) judgeBatches(c *call, answer error, was *nodePicture) error {
 		case done && !did && c.kind != commits:
 			return fmt.Errorf("batch %d of %s has succeeded without a commit", i, is.Name)
 		case done && !did && (b.Epoch < w.over || b.Epoch < was.Fence):
-			return fmt.Errorf("batch %d of %s is revived: it was claimed in epoch %d, and order %d was carried out", i, is.Name,
-				b.Epoch, max(w.over, was.Fence))
+			return fmt.Errorf("batch %d of %s is revived: it was claimed in epoch %d, and order %d was carried out", i,
+				is.Name, b.Epoch, max(w.over, was.Fence))
 		case done && did && b.Attempt != was.batches[i].Attempt:
 			return fmt.Errorf("batch %d of %s is committed twice", i, is.Name)
 		case did && !done && c.kind != hears:
@@ -136,8 +135,8 @@ func shows(n *nodePicture, batch int, b state.Batch) error {
 		case p.Batch != batch:
 			continue
 		case p.Attempt != b.Attempt || b.Status != state.Succeeded:
-			return fmt.Errorf("the table of %s shows attempt %d of batch %d, which is %s at attempt %d", n.Name, p.Attempt,
-				batch, b.Status, b.Attempt)
+			return fmt.Errorf("the table of %s shows attempt %d of batch %d, which is %s at attempt %d",
+				n.Name, p.Attempt, batch, b.Status, b.Attempt)
 		}
 		count++
 	}

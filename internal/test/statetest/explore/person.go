@@ -13,7 +13,7 @@ import (
 // person is the actor's place among the actors, behind the workers.
 const person = 2
 
-// personState is what the person knows, who gives orders.
+// personState is the memory of the person who gives orders.
 type personState struct {
 	seen string  // what a gate has shown that the person has looked at before
 	todo []*call // to carry out the order that was given
@@ -50,7 +50,8 @@ var Choices = []Choice{Stop, Pause, GoOn, Again, AgainAlive, Invalidate, Invalid
 // carry it out, go away in the middle of that.
 func (w *world) personSteps() []step {
 	p := &w.person
-	away := step{"the person goes away", func(w *world) error { w.person.todo, w.unheard[person] = nil, nil; return nil }}
+	away := step{"the person goes away",
+		func(w *world) error { w.person.todo, w.unheard[person] = nil, nil; return nil }}
 	switch {
 	case w.unheard[person] != nil:
 		return append(w.ask(w.unheard[person]), away)
@@ -72,7 +73,8 @@ func (w *world) personSteps() []step {
 		return out
 	}
 	if shown != "" && p.seen != shown && slices.Contains(rest, DecideLate) {
-		out = append(out, step{"the person looks at " + shown, func(w *world) error { w.person.seen = shown; return nil }})
+		out = append(out, step{"the person looks at " + shown,
+			func(w *world) error { w.person.seen = shown; return nil }})
 	}
 	for _, o := range w.orders(rest[0]) {
 		out = append(out, w.give(o, false)...)

@@ -9,9 +9,8 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// workerState is what a worker knows: what it is reading of the run, piece by
-// piece, up to the one about which it decides something; what it has decided; and
-// the batch that it works on.
+// workerState is a worker's memory. It holds the pieces of the run that it has read, its decision about the
+// latest one, and the batch that it works on.
 type workerState struct {
 	name string
 	read int         // pieces that it has: the run, then the first nodes, which had succeeded
@@ -31,7 +30,8 @@ func (s *workerState) append(to []byte) []byte {
 		to = append(append(to, ' '), c.name...)
 	}
 	if c := s.claim; c != nil {
-		to = fmt.Appendf(to, " claim %s %d %d %d %d %s", c.Node, c.Batch, c.Attempt, c.Epoch, c.Lease.UnixMilli(), s.content)
+		to = fmt.Appendf(to, " claim %s %d %d %d %d %s", c.Node, c.Batch, c.Attempt, c.Epoch,
+			c.Lease.UnixMilli(), s.content)
 	}
 	return to
 }
@@ -60,7 +60,7 @@ func (w *world) workerSteps(i int) []step {
 	return out
 }
 
-// forget is what a coordinator does that looks again, or dies.
+// forget clears the memory of a coordinator that looks again, or dies.
 func (s *workerState) forget() { s.read, s.ran, s.todo = 0, nil, nil }
 
 // dies ends a worker that has a claim, if somebody can still see its lease end:
@@ -134,8 +134,8 @@ func (w *world) reads(i int) []step {
 	return out
 }
 
-// decisions are what a worker may decide about what it reads next. What it decides
-// about a node alone it may do as soon as it has read the run.
+// decisions returns the calls by which a worker may decide about the piece that it reads next. What it
+// decides about a node alone it may do as soon as it has read the run.
 func (w *world) decisions(i int) []*call {
 	s := &w.workers[i]
 	var out []*call
@@ -157,8 +157,7 @@ func (w *world) decisions(i int) []*call {
 	return out
 }
 
-// decide is what a worker that has read a node may do about it, whatever the
-// others are.
+// decide returns the calls that a worker which has read a node may make about it, whatever the others are.
 func (w *world) decide(i, at int, n *nodePicture) []*call {
 	s := &w.workers[i]
 	switch {
@@ -247,8 +246,8 @@ func (w *world) bids(i, at int, n *nodePicture) []*call {
 		bid := state.Bid{Offer: state.Offer{BatchKey: b.BatchKey, Epoch: n.Epoch, Attempt: b.Attempt}, Owner: name,
 			Token: fmt.Sprintf("%s %d", name, b.Attempt), Now: now, Lease: now.Add(leaseTime)}
 		out = append(out, &call{
-			name: fmt.Sprintf("%s claims %s %d after attempt %d in epoch %d at %d", name, n.Name, b.BatchKey.Batch, b.Attempt,
-				bid.Epoch, w.spent.tick),
+			name: fmt.Sprintf("%s claims %s %d after attempt %d in epoch %d at %d", name, n.Name,
+				b.BatchKey.Batch, b.Attempt, bid.Epoch, w.spent.tick),
 			kind: claims, part: at, bid: &bid,
 			do: func(ctx context.Context, st state.Store) error {
 				_, err := st.Claim(ctx, bid)
@@ -259,7 +258,7 @@ func (w *world) bids(i, at int, n *nodePicture) []*call {
 	return out
 }
 
-// workSteps are what a worker may do about the batch that it works on.
+// workSteps returns the steps that a worker may take about its batch.
 func (w *world) workSteps(i int) []step {
 	s, now := w.workers[i], w.now(i)
 	c := *s.claim
@@ -286,9 +285,10 @@ func (w *world) workSteps(i int) []step {
 	if s.content == "" {
 		return append(out, step{s.name + " works on " + name, func(w *world) error { w.work(i); return nil }})
 	}
-	out = append(out, change("commits "+s.content+" as", commits, over, func(ctx context.Context, st state.Store) error {
-		return st.Commit(ctx, c, state.Outcome{Parts: []state.Part{{Key: s.content, Rows: 1}}}, now)
-	})...)
+	out = append(out, change("commits "+s.content+" as", commits, over,
+		func(ctx context.Context, st state.Store) error {
+			return st.Commit(ctx, c, state.Outcome{Parts: []state.Part{{Key: s.content, Rows: 1}}}, now)
+		})...)
 	if w.spent.failed >= w.bounds.Failures {
 		return out
 	}

@@ -44,10 +44,10 @@ const (
 	skew = 2 * tickTime
 )
 
-// Bounds say how much may happen on one path.
+// Bounds limits the events on one path.
 type Bounds struct {
-	// that the person gives, one after the other; to decide what a gate asks, and to let a paused run go on, may always be
-	// done
+	// that the person gives, one after the other; to decide what a gate asks, and to let a paused run go on, may
+	// always be done
 	Orders     []Choice
 	Crashes    int // of workers, where a lease can still end
 	Ticks      int // of the clock
@@ -80,7 +80,7 @@ type world struct {
 	approved string // what the person has approved, and not taken back: one after the other
 }
 
-// spent is what has been used up of the bounds.
+// spent counts how much of the bounds is used up.
 type spent struct{ tick, orders, crashes, doubled, unheard, failed int }
 
 // call is a change of one partition of the store, as somebody asks for it.
@@ -99,7 +99,7 @@ type call struct {
 	order   *state.Command // that is begun, heard of or ended
 }
 
-// kind is what a change is, for who judges it.
+// kind classifies a change for its judges.
 type kind int
 
 const (
@@ -132,7 +132,8 @@ func newWorld(b Bounds, store *hostile.Store, workspace string) (*world, error) 
 func Begin(ctx context.Context, st state.Store, workspace string) (state.RunKey, error) {
 	return st.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: workspace}, Token: "t", Created: began},
 		[]state.NodeSpec{
-			{Name: first, Ordinal: 0, Table: first}, {Name: gate, Kind: state.KindGate, Ordinal: 1, Inputs: []string{first}},
+			{Name: first, Ordinal: 0, Table: first}, {Name: gate, Kind: state.KindGate, Ordinal: 1,
+				Inputs: []string{first}},
 			{Name: second, Ordinal: 2, Table: second, Inputs: []string{first, gate}}})
 }
 
@@ -142,7 +143,7 @@ func (w *world) clone() *world {
 	return &c
 }
 
-// now is what an actor's clock says: 0 and 1 are workers, 2 the person.
+// now returns the time on an actor's clock: 0 and 1 are workers, 2 the person.
 func (w *world) now(actor int) time.Time {
 	t := began.Add(time.Duration(w.spent.tick) * tickTime)
 	if actor == 1 {
@@ -256,13 +257,13 @@ func (w *world) change(c *call) (answer, broken error) {
 	return answer, w.judge(c, answer, &before)
 }
 
-// runPicture is what stands in the run's partition. Nobody changes it.
+// runPicture is a copy of the run's partition. Nobody changes it. Nobody changes it.
 type runPicture struct {
 	state.Run
 	digest digest
 }
 
-// nodePicture is what stands in a node's.
+// nodePicture is a copy of a node's partition.
 type nodePicture struct {
 	state.Node
 	batches  []state.Batch
@@ -301,7 +302,7 @@ func (w *world) look(part int) (err error) {
 	return nil
 }
 
-// content is what a node's table has, as those who read it would tell.
+// content returns the content of a node's table, as its readers would see it.
 func (p *nodePicture) content() string {
 	keys := make([]string, 0, len(p.parts))
 	for _, part := range p.parts {

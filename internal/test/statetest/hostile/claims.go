@@ -44,7 +44,8 @@ func (p *nodePartition) take(b *batch, bid state.Bid) {
 	b.NotBefore = time.Time{}
 	p.attempts[bid.Batch] = append(p.attempts[bid.Batch],
 		&attempt{Attempt: state.Attempt{BatchKey: bid.BatchKey, Attempt: b.Attempt,
-			Epoch: bid.Epoch, Generation: p.node.Generation, Owner: bid.Owner, Status: state.Claimed, Started: bid.Now}})
+			Epoch: bid.Epoch, Generation: p.node.Generation, Owner: bid.Owner, Status: state.Claimed,
+			Started: bid.Now}})
 	if p.node.Started.IsZero() {
 		p.node.Started = bid.Now
 	}
@@ -228,7 +229,8 @@ func (p *nodePartition) told(batch int) (all []state.Attempt) {
 // counts reports whether what an attempt published does: it is its batch's
 // latest, and the batch is as it left it.
 func (p *nodePartition) counts(batch int, a *attempt) bool {
-	return batch < len(p.batches) && p.batches[batch].Attempt == a.Attempt.Attempt && p.batches[batch].Status == a.Status
+	return batch < len(p.batches) && p.batches[batch].Attempt == a.Attempt.Attempt &&
+		p.batches[batch].Status == a.Status
 }
 
 // published lists what the attempts that count have published.

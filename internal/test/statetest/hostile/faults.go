@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Faults says how often things go wrong, each as a share of the calls.
+// Faults holds the probability of each fault, as a share of the calls.
 type Faults struct {
 	Seed   uint64
 	Lost   float64 // the call is not done, and its answer is state.ErrUnknown
@@ -26,7 +26,7 @@ func Everything(seed uint64) Faults {
 	return Faults{Seed: seed, Lost: 0.1, Silent: 0.1, Twice: 0.1, Late: 0.1}
 }
 
-// lateMax is how many calls wait to be done again at most.
+// lateMax limits the calls that wait to be done again.
 const lateMax = 20
 
 // Wrap makes calls of a store go wrong.

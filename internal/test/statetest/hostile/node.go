@@ -169,8 +169,8 @@ func (s *Store) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (
 			return fault.New(fault.Bug, "a plan of %d batches has %d stored", f.Batches, len(plan.batches))
 		}
 		standing, p.plan = f.Digest, plan
-		p.node.Status, p.node.PlanDigest, p.node.InputDigest, p.node.ReusedFrom = state.Running, f.Digest, f.InputDigest,
-			f.ReusedFrom
+		p.node.Status, p.node.PlanDigest, p.node.InputDigest, p.node.ReusedFrom = state.Running,
+			f.Digest, f.InputDigest, f.ReusedFrom
 		p.node.Plan = append([]byte{}, f.Record...)
 		for i := range f.Batches {
 			b := &batch{Batch: state.Batch{BatchKey: state.BatchKey{NodeKey: key, Batch: i}, BatchSpec: plan.batches[i],
@@ -178,8 +178,8 @@ func (s *Store) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (
 			b.Work = nil
 			p.batches = append(p.batches, b)
 		}
-		p.tell(state.NodePlanned, f.Actor, f.Now, state.EventData{Status: state.Running, Batches: f.Batches, Digest: f.Digest,
-			ReusedFrom: f.ReusedFrom})
+		p.tell(state.NodePlanned, f.Actor, f.Now, state.EventData{Status: state.Running, Batches: f.Batches,
+			Digest: f.Digest, ReusedFrom: f.ReusedFrom})
 		return nil
 	})
 	return standing, err

@@ -68,8 +68,8 @@ func (p *runPartition) append(to []byte) []byte {
 
 func (p *nodePartition) append(to []byte) []byte {
 	n := p.node
-	to = fmt.Appendf(to, "%s %d %d %d %q %q %t %t %s %t", n.Status, n.Epoch, n.Fence, n.Generation, n.Gate, n.GateDigest,
-		n.Dropped, n.Failure != nil, n.PlanDigest, p.purged != nil)
+	to = fmt.Appendf(to, "%s %d %d %d %q %q %t %t %s %t", n.Status, n.Epoch, n.Fence, n.Generation,
+		n.Gate, n.GateDigest, n.Dropped, n.Failure != nil, n.PlanDigest, p.purged != nil)
 	if d := n.Decision; d != nil {
 		to = fmt.Appendf(to, " %t %s", d.Approved, d.Digest)
 	}

@@ -32,7 +32,8 @@ func TestSnapshotsKnowEveryField(t *testing.T) {
 			BucketHash Pins Nodes Priority`},
 		{state.Command{}, "Token Kind From Nodes Done", "Epoch Mark Cause"}, // its number is the run's
 		{state.Redo{}, "Node Batches Replan Digest", "Role RoleVerified Answers"},
-		{state.Node{}, "Status Epoch Fence Generation Gate GateDigest Decision Dropped Failure PlanDigest", `NodeKey NodeSpec ReusedFrom InputDigest Started Finished
+		{state.Node{}, "Status Epoch Fence Generation Gate GateDigest Decision Dropped Failure PlanDigest",
+			`NodeKey NodeSpec ReusedFrom InputDigest Started Finished
 			Plan BatchesTotal BatchesDone BatchesFailed RowsIn RowsOut BytesIn BytesOut Revision`},
 		{state.NodeSpec{}, "", "Name Kind Table Ordinal Inputs Fingerprint"},
 		{state.Decision{}, "Approved Digest", "Mark Role RoleVerified Answers Token"},

@@ -90,7 +90,7 @@ var _ state.Store = (*Handle)(nil)
 // Open returns a handle on the store.
 func (s *Store) Open() *Handle { return &Handle{Store: s} }
 
-// errClosed is what a closed handle answers.
+// errClosed is the error of a closed handle.
 var errClosed = errors.New("the store is closed")
 
 // Run implements state.Store.
@@ -252,8 +252,8 @@ func (s *Store) Runs(ctx context.Context, workspace string, page state.Page) (ru
 		}
 		run.Pins = nil
 		for _, n := range nodes {
-			run.Nodes = append(run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status, RowsOut: n.RowsOut,
-				BytesOut: n.BytesOut})
+			run.Nodes = append(run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status,
+				RowsOut: n.RowsOut, BytesOut: n.BytesOut})
 		}
 		runs = append(runs, run)
 	}

@@ -58,12 +58,11 @@ func CheckLog(path string) (unfinished bool, err error) {
 	return false, fmt.Errorf("%w: %s", ErrLogDamaged, before)
 }
 
-// commitsUntold is how many commits a process may have written whose end it did
-// not live to see: SQLite has one writer at a time.
+// commitsUntold is the number of commits that a process may have written before it died without seeing their
+// end. SQLite has one writer at a time.
 const commitsUntold = 1
 
-// damage is what a log looks like that is damaged, unfinished, or being written;
-// the zero value: none of it.
+// damage describes a log that is damaged, unfinished, or being written; the zero value: none of it.
 type damage struct {
 	salt    [8]byte // of the log: another one each time that it begins anew
 	frame   int64   // -1: the log's header
@@ -161,7 +160,8 @@ func (l *log) frame(n int64, frame []byte) {
 	if !l.bad {
 		l.add(frame[:8])
 		l.add(frame[frameHeaderBytes:])
-		l.bad = salt != l.salt || binary.BigEndian.Uint32(frame[16:]) != l.s0 || binary.BigEndian.Uint32(frame[20:]) != l.s1
+		l.bad = salt != l.salt || binary.BigEndian.Uint32(frame[16:]) != l.s0 ||
+			binary.BigEndian.Uint32(frame[20:]) != l.s1
 		if l.badFrame = n; l.bad {
 			l.badContent = crc32.ChecksumIEEE(frame)
 		}

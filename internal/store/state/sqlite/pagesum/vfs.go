@@ -10,7 +10,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Name is what connections give as vfs once Register has been called.
+// Name is the value of a connection's parameter vfs, once Register has been called.
 const Name = "thalweg-pagesum"
 
 // Suffix of the file with the checksums.
@@ -67,7 +67,7 @@ func (r *registry) register() error {
 	return nil
 }
 
-// at is what lies at an address of SQLite's own memory.
+// at returns a pointer to the value at an address of SQLite's own memory.
 func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
 
 // address is a Go function as SQLite's translated code calls it.
