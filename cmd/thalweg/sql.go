@@ -158,21 +158,45 @@ func (c *sqlCmd) output(a *console) (to io.Writer, done func(error) error, err e
 	}, nil
 }
 
-// ask asks one query and prints its rows.
+// ask asks one query and prints its rows: of a table on the screen all together, else as they come.
 func (c *sqlCmd) ask(ctx context.Context, a *console, home *app.App, opts app.Query,
 	out io.Writer) error {
-	res, err := home.Data.Query(ctx, a.caller(), opts)
-	if err != nil {
-		return err
+	if c.Format != formatTable {
+		opts.Sink = rowsPrinter{app.NewRowWriter(c.Format, out), a}
 	}
-	a.warnQuery(res)
-	if err := c.print(a, out, res); err != nil {
+	res, err := home.Data.Query(ctx, a.caller(), opts)
+	switch {
+	case err != nil:
 		return err
+	case c.Format != formatTable:
+		if err := opts.Sink.(rowsPrinter).Flush(); err != nil {
+			return err
+		}
+	default:
+		a.warnQuery(res)
+		if err := c.print(a, out, res); err != nil {
+			return err
+		}
 	}
 	if res.More {
 		fmt.Fprintf(a.stderr, "only the first %s shown; --limit 0 shows all\n", counted(c.Limit, "row is", "rows are"))
 	}
 	return nil
+}
+
+// rowsPrinter writes rows for programs. What is to say of them is said before.
+type rowsPrinter struct {
+	app.RowWriter
+	a *console
+}
+
+// Begin implements app.RowWriter.
+func (p rowsPrinter) Begin(head app.QueryResult) error {
+	p.a.warnQuery(head)
+	if note := head.RenameEqual(); note != "" {
+		fmt.Fprintln(p.a.stderr, note)
+	}
+	return p.RowWriter.Begin(head)
 }
 
 func (a *console) warnQuery(res app.QueryResult) {
@@ -210,17 +234,6 @@ func (c *sqlCmd) parquet(ctx context.Context, a *console, home *app.App, opts ap
 }
 
 func (c *sqlCmd) print(a *console, out io.Writer, res app.QueryResult) error {
-	if c.Format != formatTable {
-		if note := res.RenameEqual(); note != "" {
-			fmt.Fprintln(a.stderr, note)
-		}
-	}
-	switch c.Format {
-	case "csv":
-		return res.WriteCSV(out)
-	case "json", "ndjson":
-		return res.WriteJSON(out)
-	}
 	headers := make([]any, len(res.Columns))
 	for i, col := range res.Columns {
 		headers[i] = col

@@ -177,3 +177,30 @@ func TestOrdersDoWhatWasPreviewed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "tester", audit[len(audit)-1].Actor)
 }
+
+// counted is a sink that keeps no row.
+type counted struct {
+	columns []string
+	rows    int64
+}
+
+func (c *counted) Begin(head app.QueryResult) error { c.columns = head.Columns; return nil }
+
+func (c *counted) Row([]any) error { c.rows++; return nil }
+
+// Rows of a query are given one by one, up to the limit, and nothing keeps them.
+func TestRowsAreGivenOneByOne(t *testing.T) {
+	t.Parallel()
+	a := instanceOf(t, t.TempDir(), nil)
+	for limit, want := range map[int]int64{0: 300_000, 1000: 1000} {
+		var got counted
+		res, err := a.Data.Query(t.Context(), app.Caller{Actor: "tester"}, app.Query{Workspace: app.DefaultWorkspace,
+			SQL: "SELECT range AS n FROM range(300000)", Sink: &got, RowsMax: limit,
+			Process: app.Process{MemoryBytes: 1 << 29}})
+		require.NoError(t, err)
+		require.Equal(t, want, got.rows)
+		require.Equal(t, []string{"n"}, got.columns)
+		require.Empty(t, res.Rows)
+		require.Equal(t, limit > 0, res.More)
+	}
+}

@@ -26,6 +26,7 @@ type (
 	ScriptService   = scripts.Service
 	Query           = inspect.QueryOptions
 	QueryResult     = inspect.QueryResult
+	RowWriter       = inspect.RowWriter
 	Comparison      = inspect.Comparison
 	DiffOptions     = inspect.DiffOptions
 	TraceOptions    = inspect.TraceOptions
@@ -123,3 +124,6 @@ func Schema(of string) ([]byte, error) { return scripts.Schema(of) }
 
 // ColumnsOf returns the columns of a script, and what each is made of.
 func ColumnsOf(s *Script) *view.Columns { return scripts.ColumnsOf(s) }
+
+// NewRowWriter returns what writes the rows of a query to out, as csv or else as json: an object a line.
+func NewRowWriter(format string, out io.Writer) RowWriter { return inspect.NewRowWriter(format, out) }

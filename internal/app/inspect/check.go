@@ -191,7 +191,7 @@ func readFailing(ctx context.Context, db engine.Querier, query string, into *Que
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	return readRows(rows, nil, 0, into) // of the types of scripts, which the driver gives as they are
+	return readRows(rows, nil, QueryOptions{}, into) // of the types of scripts, which the driver gives as they are
 }
 
 // before is what the run's own checks of a node found, by their names.

@@ -41,9 +41,10 @@ const queryRunsMax = 1_000
 type QueryOptions struct {
 	runtime.Process
 	Workspace string
-	SQL       string // user's own: it can read parts of this workspace and nothing else
-	RowsMax   int    // 0: all
-	Parquet   string // a file that all rows are written to, instead of giving them; "": none
+	SQL       string  // user's own: it can read parts of this workspace and nothing else
+	RowsMax   int     // 0: all
+	Parquet   string  // a file that all rows are written to, instead of giving them; "": none
+	Sink      RowSink // gets the rows, instead of the result; nil: none
 }
 
 // QueryResult holds a query's rows; cells are string, int64, float64, bool, Nested or nil.
@@ -98,7 +99,7 @@ func Query(ctx context.Context, home *instance.Instance, opts QueryOptions) (res
 		return res, queryFault(ctx, home, opts, err)
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	if err := readRows(rows, types, opts.RowsMax, &res); err != nil {
+	if err := readRows(rows, types, opts, &res); err != nil {
 		return res, queryFault(ctx, home, opts, err)
 	}
 	return res, nil
@@ -466,8 +467,8 @@ func sideTables(ctx context.Context, home *instance.Instance, n state.Node, np p
 	return out, nil
 }
 
-// readRows reads up to limit rows.
-func readRows(rows *sql.Rows, types []query.SQLType, limit int, res *QueryResult) error {
+// readRows reads rows into the result, or gives them to the sink.
+func readRows(rows *sql.Rows, types []query.SQLType, opts QueryOptions, res *QueryResult) error {
 	var err error
 	if res.Columns, err = rows.Columns(); err != nil {
 		return err
@@ -485,8 +486,18 @@ func readRows(rows *sql.Rows, types []query.SQLType, limit int, res *QueryResult
 	for _, t := range types {
 		res.Text = append(res.Text, isText(t.Name))
 	}
-	for rows.Next() {
-		if limit > 0 && len(res.Rows) == limit {
+	keep := func(row []any) error {
+		res.Rows = append(res.Rows, row)
+		return nil
+	}
+	if opts.Sink != nil {
+		if err := opts.Sink.Begin(*res); err != nil {
+			return err
+		}
+		keep = opts.Sink.Row
+	}
+	for count := 0; rows.Next(); count++ {
+		if opts.RowsMax > 0 && count == opts.RowsMax {
 			res.More = true
 			return nil
 		}
@@ -503,7 +514,9 @@ func readRows(rows *sql.Rows, types []query.SQLType, limit int, res *QueryResult
 				return fmt.Errorf("column %s: %w", res.Columns[i], err)
 			}
 		}
-		res.Rows = append(res.Rows, row)
+		if err := keep(row); err != nil {
+			return err
+		}
 	}
 	return rows.Err()
 }
