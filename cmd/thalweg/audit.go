@@ -77,7 +77,8 @@ const batchesMax = 5
 func redoText(r view.Redo) string {
 	text := r.Node
 	if len(r.Batches) > 0 {
-		shown := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(r.Batches[:min(len(r.Batches), batchesMax)])), ","),
+		shown := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(r.Batches[:min(len(r.Batches), batchesMax)])),
+			","),
 			"[]")
 		if len(r.Batches) > batchesMax {
 			shown += ",…"

@@ -95,8 +95,9 @@ func (f environmentFlags) settle(a *console, kctx *kong.Context) error {
 	}
 	switch {
 	case f.Yes.name != "" && f.Yes.name != env.Name:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--yes %s does not name the environment, which is %s",
-			f.Yes.name, env.Name), Hint: "if " + env.Name + " is meant, write --yes " + env.Name}
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("--yes %s does not name the environment, which is %s",
+				f.Yes.name, env.Name), Hint: "if " + env.Name + " is meant, write --yes " + env.Name}
 	case f.Yes.given && f.Yes.name == "" && env.Protected:
 		return &fault.Error{Kind: fault.Script, Message: "--yes does not name the environment, which is protected",
 			Hint: "if " + env.Name + " is meant, write --yes " + env.Name}
@@ -143,8 +144,9 @@ func apply(env *app.Environment, path string, said map[string]bool, commands fun
 		flag := flags[want.Name]
 		switch {
 		case !slices.Contains(known, want.Name):
-			f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s: environment %s: no command has the flag %s", path,
-				env.Name, view.Quote(want.Name))}
+			f := &fault.Error{Kind: fault.Script,
+				Message: fmt.Sprintf("%s: environment %s: no command has the flag %s", path,
+					env.Name, view.Quote(want.Name))}
 			return f.Suggest(want.Name, known)
 		case flag == nil || said[want.Name] || want.Name == "cluster" && said["state"] || want.Name == "state" &&
 			said["cluster"]:

@@ -45,12 +45,13 @@ func printRuns(ctx context.Context, a *console, flags stateFlags, limit int, dro
 	if asJSON {
 		return printJSON(a.stdout, runs)
 	}
-	t := a.newTable("run", "status", "started", "took", "rows", "bytes", "who", "script", "what happened").leaves("bytes",
+	t := a.newTable("run", "status", "started", "took", "rows", "bytes", "who", "script",
+		"what happened").leaves("bytes",
 		"who", "rows", "script", "took", "started")
 	rightAligned(t, 1, 4, 5, 6)
 	for _, r := range runs {
-		t.AppendRow([]any{r.Run, runStatusText(a, r.Status), r.Created.Local().Format(time.DateTime), span(ms(r.Elapsed)),
-			count(r.Rows), size(r.Bytes),
+		t.AppendRow([]any{r.Run, runStatusText(a, r.Status), r.Created.Local().Format(time.DateTime),
+			span(ms(r.Elapsed)), count(r.Rows), size(r.Bytes),
 			r.Actor, r.Script, a.whatHappened(r)})
 	}
 	t.Render()

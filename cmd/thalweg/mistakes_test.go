@@ -65,7 +65,8 @@ func cmdMistake(ts *testscript.TestScript, neg bool, args []string) {
 	if !wayOut.MatchString(got) {
 		ts.Fatalf("this has no way out:\n%s", got)
 	}
-	if !slices.Contains(withoutTwin, args[2]) && crc32.ChecksumIEEE([]byte(ts.Name()))%uint32(effort.Of(12, 6, 1)) == 0 {
+	if !slices.Contains(withoutTwin, args[2]) &&
+		crc32.ChecksumIEEE([]byte(ts.Name()))%uint32(effort.Of(12, 6, 1)) == 0 {
 		twinSays(ts, args[0], append(slices.Clone(args[1:]), "--json"), got)
 	}
 }

@@ -74,7 +74,8 @@ func (a *console) printServed(served []app.Served) {
 	count := 0
 	for _, sv := range served {
 		for _, sc := range sv.Script.Schedules {
-			fmt.Fprintf(a.stderr, "%s: schedule %s: next %s\n", sv.Path, sc.Name, sc.Times.Next(time.Now()).Format(time.RFC3339))
+			fmt.Fprintf(a.stderr, "%s: schedule %s: next %s\n", sv.Path, sc.Name, sc.Times.Next(time.Now()).
+				Format(time.RFC3339))
 			count++
 		}
 		for _, w := range sv.Script.Watches {

@@ -37,8 +37,8 @@ func (f selectFlags) selection(start []string, resume bool) (sel app.Selection, 
 			Hint:    "--from NODE is --start NODE that also brings up to date what the nodes are made of"}
 	case resume && (f.DryRun || !sel.Empty()):
 		return sel, nil, &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already",
-			Hint: "leave --node, --from, --to, --tag and --dry-run out, or --resume; `thalweg retry RUN --node NODE` does " +
-				"nodes of a run again"}
+			Hint: "leave --node, --from, --to, --tag and --dry-run out, or --resume; `thalweg retry RUN --node NODE` " +
+				"does nodes of a run again"}
 	}
 	return sel, runs, nil
 }
@@ -72,7 +72,8 @@ func printRunPlan(a *console, p view.RunPlanned, dry bool) {
 	if dry {
 		verbs = [2]string{"would compute", "would take over"}
 	}
-	fmt.Fprintf(a.stdout, "the run %s %s and %s %d\n\n", verbs[0], countNodes(computed), verbs[1], len(p.Nodes)-computed)
+	fmt.Fprintf(a.stdout, "the run %s %s and %s %d\n\n", verbs[0], countNodes(computed), verbs[1],
+		len(p.Nodes)-computed)
 	printPlanTable(a, p)
 	if len(p.Outside) > 0 {
 		fmt.Fprintf(a.stdout, "not part of it: %s\n", strings.Join(p.Outside, ", "))

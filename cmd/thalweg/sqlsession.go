@@ -46,7 +46,8 @@ func (c *sqlCmd) session(ctx context.Context, a *console, home *app.App, opts ap
 				return in.Text(), nil
 			}
 			if err := in.Err(); err != nil {
-				return "", &fault.Error{Kind: fault.Environment, Message: "read the queries from standard input", Err: err}
+				return "", &fault.Error{Kind: fault.Environment, Message: "read the queries from standard input",
+					Err: err}
 			}
 			return "", io.EOF
 		})
@@ -125,7 +126,8 @@ func (s *session) talk(ctx context.Context, strict bool, next func(prompt string
 		if query == "" && strings.HasPrefix(strings.TrimSpace(text), `\`) {
 			query = strings.TrimSpace(text) + ";"
 		} else if query += text + "\n"; len(query) > queryBytesMax {
-			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("a query is longer than %d KiB", queryBytesMax>>10)}
+			return &fault.Error{Kind: fault.Script,
+				Message: fmt.Sprintf("a query is longer than %d KiB", queryBytesMax>>10)}
 		}
 		if !strings.HasSuffix(strings.TrimSpace(query), ";") {
 			continue

@@ -26,12 +26,12 @@ func TestChaosStandstill(t *testing.T) {
 	if !effort.All() {
 		t.Skip("it waits for the clock: make chaos")
 	}
-	const script = "nodes:\n  read:\n    type: file_table\n    r: {urls: [in.csv], types: {a: int}}\n    w: {name: t, " +
-		"fields: {a: {expression: 'coalesce(r.a, 0)', type: int}}}\n" +
+	const script = "nodes:\n  read:\n    type: file_table\n    r: {urls: [in.csv], types: {a: int}}\n    w: {name: " +
+		"t, fields: {a: {expression: 'coalesce(r.a, 0)', type: int}}}\n" +
 		"  heavy:\n    type: table_custom_tfm_table\n    custom_proc_type: py_calc\n    r: t\n    p:\n      " +
 		"python_code_urls: [f.py]\n" +
-		"      calculated_fields: {x: {expression: 'f(r.a)', type: int}}\n    w: {name: heavy, fields: {x: {expression: " +
-		"p.x, type: int}}}\n"
+		"      calculated_fields: {x: {expression: 'f(r.a)', type: int}}\n    w: {name: heavy, fields: {x: " +
+		"{expression: p.x, type: int}}}\n"
 	const begin = "import os, time\ndef f(a):\n    if a == 7:\n        with open('pid.new', 'w') as f: " +
 		"f.write(str(os.getpid()))\n        os.rename('pid.new', 'pid')\n"
 	for name, body := range map[string]string{

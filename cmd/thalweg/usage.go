@@ -141,8 +141,9 @@ func usageOf(node *kong.Node) string {
 		}
 		rest = append(rest, strings.Join(names, "|"))
 	}
-	return fmt.Sprintf("%s; `%s --help` has every flag", strings.Join(append([]string{words}, append(rest, "[flags]")...),
-		" "), words)
+	return fmt.Sprintf("%s; `%s --help` has every flag",
+		strings.Join(append([]string{words}, append(rest, "[flags]")...),
+			" "), words)
 }
 
 func flagsOf(ctx *kong.Context) (names []string) {

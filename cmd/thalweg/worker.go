@@ -61,7 +61,8 @@ func (c *workerCmd) Run(ctx context.Context, a *console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	place, err := openMeasured(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, workerLevel(c.Verbose), m.Observers())
+	place, err := openMeasured(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags,
+		workerLevel(c.Verbose), m.Observers())
 	if errors.Is(err, app.ErrToldToEnd) {
 		return nil
 	}
@@ -172,7 +173,8 @@ const (
 func (f engineFlags) check() error {
 	switch {
 	case f.AttemptTimeout < attemptTimeoutMin:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--attempt-timeout %s is too short", f.AttemptTimeout),
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--attempt-timeout %s is too short",
+			f.AttemptTimeout),
 			Hint: fmt.Sprintf("the smallest possible is %s", attemptTimeoutMin)}
 	case f.Tries < 1 || f.Tries > triesMax:
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--tries %d: a batch is tried 1 to %d times",
@@ -240,8 +242,8 @@ func (c *workerCmd) observe(a *console, e view.Event) {
 		fmt.Fprintf(a.stderr, "run %d in workspace %s: batch %d of node %s: %s\n", e.Run.Run, e.Run.Workspace, e.Batch,
 			e.Node, e.Failure.Message)
 	case view.BatchRetried:
-		fmt.Fprintf(a.stderr, "run %d in workspace %s: batch %d of node %s is tried again: %s\n", e.Run.Run, e.Run.Workspace,
-			e.Batch, e.Node, e.Failure.Message)
+		fmt.Fprintf(a.stderr, "run %d in workspace %s: batch %d of node %s is tried again: %s\n", e.Run.Run,
+			e.Run.Workspace, e.Batch, e.Node, e.Failure.Message)
 	}
 }
 

@@ -91,8 +91,8 @@ type DoctorOptions struct {
 
 // Doctor looks at this machine, and at the state directory or the services of a cluster.
 func Doctor(ctx context.Context, process Process, o DoctorOptions) (view.Diagnosis, error) {
-	found, err := fleet.Doctor(ctx, fleet.DoctorOptions{Process: process, Dir: o.Dir, Cluster: o.Cluster, Named: o.Named,
-		Limit: o.Limit})
+	found, err := fleet.Doctor(ctx, fleet.DoctorOptions{Process: process, Dir: o.Dir,
+		Cluster: o.Cluster, Named: o.Named, Limit: o.Limit})
 	return view.Diagnosis{Verdict: view.Worst(found), Checks: found}, err
 }
 

@@ -92,8 +92,9 @@ func (a *App) AwaitTaken(ctx context.Context, by Caller, key view.RunKey) (canno
 		by.Mark(shortReason("no worker can take it: "+strings.Join(reasons, "; ")))); err != nil {
 		return nil, fmt.Errorf("stop run %d, which no worker can take: %w", key.Run, err)
 	}
-	return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no worker can take run %d, so it is stopped:\n%s",
-		key.Run, strings.Join(reasons, "\n")),
+	return nil, &fault.Error{Kind: fault.Script,
+		Message: fmt.Sprintf("no worker can take run %d, so it is stopped:\n%s",
+			key.Run, strings.Join(reasons, "\n")),
 		Hint: "mend these, or start a worker that can; with {{set wait}} the run waits for one"}
 }
 
@@ -145,7 +146,8 @@ func (a *App) Replaces(ctx context.Context, s *scripts.Script, o RunOptions) ([]
 }
 
 // Explain says how a run of a script would go about it, and what it would take over of earlier runs.
-func (a *App) Explain(ctx context.Context, by Caller, s *scripts.Script, o scripts.ExplainOptions) (view.Explained, error) {
+func (a *App) Explain(ctx context.Context, by Caller, s *scripts.Script, o scripts.ExplainOptions) (view.Explained,
+	error) {
 	o.Process = a.in(by)
 	return scripts.Explain(ctx, a.home, s, o)
 }

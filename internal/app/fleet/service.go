@@ -52,7 +52,8 @@ func (s *Service) Status(ctx context.Context) (out view.ClusterStatus, broker, e
 // said last.
 func onlyOpen(workers []registry.WorkerEntry, open []view.OpenRun) {
 	over := func(at registry.RunAt) bool {
-		return !slices.ContainsFunc(open, func(r view.OpenRun) bool { return r.Workspace == at.Workspace && r.Run == at.Run })
+		return !slices.ContainsFunc(open,
+			func(r view.OpenRun) bool { return r.Workspace == at.Workspace && r.Run == at.Run })
 	}
 	for i := range workers {
 		workers[i].Runs = slices.DeleteFunc(workers[i].Runs, over)

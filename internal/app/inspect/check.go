@@ -180,8 +180,8 @@ func (c *checker) check(ctx context.Context, r plan.Recheck) (out []CheckFound, 
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	b := c.planner.Budget
-	_, err = engine.Execute(ctx, engine.InstanceConfig{MemoryBytes: b.SlotEngineBytes * int64(b.Slots), Threads: b.Cores,
-		SpillDir: filepath.Join(dir, "spill"), SpillBytes: b.SpillBytes}, nil, task)
+	_, err = engine.Execute(ctx, engine.InstanceConfig{MemoryBytes: b.SlotEngineBytes * int64(b.Slots),
+		Threads: b.Cores, SpillDir: filepath.Join(dir, "spill"), SpillBytes: b.SpillBytes}, nil, task)
 	return out, err
 }
 

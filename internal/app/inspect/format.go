@@ -113,7 +113,7 @@ func (p csvResult) cell(row, column int, v any) (string, error) {
 		return `""`, nil
 	}
 	return "", &fault.Error{Kind: fault.Script, Place: fault.Place{Field: p.Columns[column]},
-		Message: fmt.Sprintf("row %d would be an empty line: column %q is NULL, and readers pass over empty lines", row+1,
-			p.Columns[column]),
+		Message: fmt.Sprintf("row %d would be an empty line: column %q is NULL, and readers pass over empty lines",
+			row+1, p.Columns[column]),
 		Hint: "coalesce the column to a text that stands for NULL, select a second column, or use {{set format=json}}"}
 }

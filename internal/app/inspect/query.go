@@ -204,7 +204,8 @@ func queryFault(ctx context.Context, home *instance.Instance, opts QueryOptions,
 	}
 	switch db.Type {
 	case duckdb.ErrorTypePermission:
-		out.Hint = "a query reads the tables of runs and nothing else; a sql node of a script can read files, with scan_file"
+		out.Hint = "a query reads the tables of runs and nothing else; a sql node of a script can read files, " +
+			"with scan_file"
 	}
 	return out
 }
@@ -224,7 +225,8 @@ func runNotThere(ctx context.Context, home *instance.Instance, opts QueryOptions
 				Hint: "{{do history}} lists the runs; " + hint}
 		case err == nil && run.Dropped != nil:
 			by := run.Dropped
-			return &fault.Error{Message: fmt.Sprintf("run %d was dropped by %s on %s: %s", n, cmp.Or(by.Actor, "somebody"),
+			return &fault.Error{Message: fmt.Sprintf("run %d was dropped by %s on %s: %s", n,
+				cmp.Or(by.Actor, "somebody"),
 				by.Time.Local().Format(time.DateTime), cmp.Or(by.Reason, "no reason is given")),
 				Hint: "its tables cannot be read any more; " + hint}
 		case err == nil && !hasTableOf(ctx, home, run.RunKey, strings.ToLower(opts.SQL)):
@@ -427,8 +429,9 @@ func runTables(ctx context.Context, home *instance.Instance, r state.Run, text s
 			case n.Status == state.Invalidated:
 				one.warning = fault.Of(pipeline.Voided(ctx, home.State, n)).Message
 			case !one.complete:
-				one.warning = fmt.Sprintf("table %s of run %d is not complete: node %s is %s, and the rows of %d of its %s are "+
-					"there", name, r.Run, n.Name, n.Status, n.BatchesDone, format.Counted(int64(n.BatchesTotal), "batch", "batches"))
+				one.warning = fmt.Sprintf("table %s of run %d is not complete: node %s is %s, and the rows of %d of "+
+					"its %s are there", name, r.Run, n.Name, n.Status, n.BatchesDone,
+					format.Counted(int64(n.BatchesTotal), "batch", "batches"))
 			}
 			out = append(out, one)
 		}

@@ -258,7 +258,8 @@ func sweepTmp(parent string) (err error) {
 		name, isLock := strings.CutSuffix(e.Name(), LockSuffix)
 		if e.IsDir() {
 			if _, err := os.Lstat(filepath.Join(parent, e.Name()+LockSuffix)); errors.Is(err, fs.ErrNotExist) {
-				if err := os.RemoveAll(filepath.Join(parent, e.Name())); err != nil { // its process died before it could lock it
+				if err := os.RemoveAll(filepath.Join(parent, e.Name())); err != nil {
+					// its process died before it could lock it
 					return err
 				}
 			}

@@ -261,7 +261,8 @@ func checkOutputs(ctx context.Context, s *script.Script, nodes []*script.Node, o
 func checkOutput(out Target, inputs, outputs []Target, owned func(path string) bool) error {
 	for _, other := range outputs {
 		if out.Meets(other) && !BothAdd(out.Node, other.Node) {
-			return out.Refuse(fmt.Sprintf("nodes %s and %s write the same file %s", other.Node.Name, out.Node.Name, out.Shown),
+			return out.Refuse(fmt.Sprintf("nodes %s and %s write the same file %s", other.Node.Name,
+				out.Node.Name, out.Shown),
 				"give them different url_templates")
 		}
 	}
@@ -272,7 +273,8 @@ func checkOutput(out Target, inputs, outputs []Target, owned func(path string) b
 				"write to another place, or run the two nodes one after the other with {{set start}}")
 		}
 		if in.Node == nil && out.Meets(in) {
-			return out.Refuse(fmt.Sprintf("node %s would replace %s, which is part of the script", out.Node.Name, in.Shown),
+			return out.Refuse(fmt.Sprintf("node %s would replace %s, which is part of the script",
+				out.Node.Name, in.Shown),
 				"write to another place")
 		}
 	}
@@ -300,7 +302,8 @@ func (t Target) replaceable() error {
 	}
 	what := map[fs.FileMode]string{fs.ModeDir: "a directory", fs.ModeNamedPipe: "a pipe",
 		fs.ModeSocket: "a socket"}[st.Mode().Type()]
-	return t.Refuse(fmt.Sprintf("node %s would replace %s, which is %s", t.Node.Name, t.Shown, cmp.Or(what, "a device")),
+	return t.Refuse(fmt.Sprintf("node %s would replace %s, which is %s", t.Node.Name, t.Shown,
+		cmp.Or(what, "a device")),
 		"an output is a regular file, or does not exist yet: write to another place")
 }
 

@@ -204,7 +204,8 @@ func AwaitCandidates(ctx context.Context, home *instance.Instance, key state.Run
 		if err != nil {
 			return out, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
 		}
-		if slices.ContainsFunc(nodes, func(n state.Node) bool { return n.Status != state.Pending || n.PlanDigest != "" }) {
+		if slices.ContainsFunc(nodes,
+			func(n state.Node) bool { return n.Status != state.Pending || n.PlanDigest != "" }) {
 			out.Taken = true // its worker has not said so yet
 			return out, nil
 		}
@@ -234,7 +235,8 @@ func NobodyTakes(ctx context.Context, home *instance.Instance, key state.RunKey)
 		return "the workers that are there were asked to end, and take no more runs",
 			"start another: " + action.Do("worker", "cluster", home.ClusterConfig.Path).String(), nil
 	case c.There == 0:
-		return "no worker is there", "start one: " + action.Do("worker", "cluster", home.ClusterConfig.Path).String(), nil
+		return "no worker is there", "start one: " + action.Do("worker", "cluster", home.ClusterConfig.Path).String(),
+			nil
 	case c.Stuck() && !c.None():
 		return "no worker that is there can work on it now: " + strings.Join(c.Reasons(), "; "),
 			"mend these, and it goes on by itself, or start another worker: {{do cluster-status}} lists them", nil

@@ -54,8 +54,8 @@ func TestStateAway(t *testing.T) {
 	drain := make(chan struct{})
 	var over sync.Once
 	require.NoError(t, worker.Serve(t.Context(), home,
-		worker.WorkerOptions{Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Remote: client,
-			Logger: logged, Observe: func(e job.Event) {
+		worker.WorkerOptions{Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2,
+			Interpreter: "python3", Remote: client, Logger: logged, Observe: func(e job.Event) {
 				mu.Lock()
 				defer mu.Unlock()
 				if e.Kind == job.BatchStarted && left < 0 {

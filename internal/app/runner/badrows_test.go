@@ -199,8 +199,8 @@ func dirtyInputs(t *testing.T) (dirty, clean string, bad int) {
 	defer func() { require.NoError(t, in.Close()) }()
 	require.NoError(t, in.Exec(context.Background(),
 		"COPY (SELECT CAST(CASE WHEN i % 700 = 9 THEN 9223372036854775808 + i ELSE i END AS UBIGINT) AS n,"+
-			" CAST(CASE WHEN i % 900 = 11 THEN 99999999999999999999 ELSE i END AS DECIMAL(30,2)) AS v FROM range(5000) AS "+
-			"t(i)) TO "+
+			" CAST(CASE WHEN i % 900 = 11 THEN 99999999999999999999 ELSE i END AS DECIMAL(30,2)) AS v FROM "+
+			"range(5000) AS t(i)) TO "+
 			sqltext.String(filepath.Join(dirty, "in.parquet"))+" (FORMAT parquet, ROW_GROUP_SIZE 2048)"))
 	return dirty, clean, bad
 }
@@ -371,9 +371,11 @@ func TestBadRowCaps(t *testing.T) {
 		fails      string
 	}{
 		{"rows, one batch", fmt.Sprintf("{action: quarantine, max_rows: %d, max_percent: 100}", unreadable-1),
-			cutInto(1, 1<<30), fmt.Sprintf("%d of 1200 rows are bad, more than max_rows: %d", unreadable, unreadable-1)},
+			cutInto(1, 1<<30), fmt.Sprintf("%d of 1200 rows are bad, more than max_rows: %d",
+				unreadable, unreadable-1)},
 		{"rows, together", fmt.Sprintf("{action: quarantine, max_rows: %d, max_percent: 100}", unreadable-1),
-			cutInto(2, 4<<10), fmt.Sprintf("%d of 1200 rows are bad, more than max_rows: %d", unreadable, unreadable-1)},
+			cutInto(2, 4<<10), fmt.Sprintf("%d of 1200 rows are bad, more than max_rows: %d",
+				unreadable, unreadable-1)},
 		{"rows, one of many batches", "{action: quarantine, max_rows: 2, max_percent: 100}", cutInto(1, 16<<10),
 			"rows of one batch are bad, more than max_rows: 2"},
 		{"none", "{action: quarantine, max_rows: 0}", cutInto(2, 4<<10), "more than max_rows: 0"},
@@ -393,8 +395,9 @@ func TestBadRowCaps(t *testing.T) {
 			home, err := instance.Open(ctx, filepath.Join(dir, "state"), true)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, home.Close()) }()
-			sum, err := runner.Run(ctx, home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
-				Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tc.tune}})
+			sum, err := runner.Run(ctx, home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
+				Workspace: "main",
+				Process:   runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tc.tune}})
 			require.NoError(t, err)
 			if tc.fails == "" {
 				require.Equal(t, state.Complete, sum.Status, "the caps are not passed")
@@ -500,7 +503,8 @@ func TestChaosBadRowsOfScatteredRows(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("in_%02d.csv", f)), []byte(text), 0o644))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "f.py"),
-		[]byte("def f(a, b):\n    if (a + b) % 23 == 0:\n        raise ValueError('not ' + str(a))\n    return a + b\n"),
+		[]byte("def f(a, b):\n    if (a + b) % 23 == 0:\n        raise ValueError('not ' + str(a))\n    "+
+			"return a + b\n"),
 		0o644))
 	tune := func(b *budget.Budget) {
 		b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.BroadcastBytes = 1, 4, 1<<30, 1<<30, 0

@@ -90,8 +90,8 @@ func Forecast(ctx context.Context, home *instance.Instance, s *script.Script, no
 		return nil, err
 	}
 	return pipeline.New(pipeline.Config{Script: s, Run: state.RunKey{Workspace: opts.Workspace},
-		Identity: home.Identity(s.Name, sources.SeenFrom(dir, opts.ScriptPath)), Identify: home.IdentityOf, From: opts.From,
-		Chosen:       opts.chosen(s),
+		Identity: home.Identity(s.Name, sources.SeenFrom(dir, opts.ScriptPath)), Identify: home.IdentityOf,
+		From: opts.From, Chosen: opts.chosen(s),
 		Surroundings: python, Store: t.Store, Parts: home.Parts, Budget: t.Budget, Room: budget.NewRoom(t.Budget),
 		Planning: t.OwnBudget, Fuse: opts.Ephemeral, Pool: t.Pool,
 		Engine: t.Engine, Dir: dir, WorkDir: t.WorkDir, Logger: opts.Logger}).Forecast(ctx, nodes)

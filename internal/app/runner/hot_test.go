@@ -36,7 +36,8 @@ nodes:
       columns: {k: {col_type: string, csv: {col_hdr: k}}, v: {col_type: decimal2, csv: {col_hdr: v}}, x: {col_type: float, csv: {col_hdr: x}}}
     w:
       name: rights
-      fields: {k: {expression: r.k, type: string}, v: {expression: r.v, type: decimal2}, x: {expression: r.x, type: float}, t: {expression: string(r.v), type: string}}
+      fields: {k: {expression: r.k, type: string}, v: {expression: r.v, type: decimal2}, x: ` +
+	`{expression: r.x, type: float}, t: {expression: string(r.v), type: string}}
       indexes: {idx_r: non_unique(k)}
   each:
     type: table_lookup_table
@@ -104,8 +105,8 @@ func TestABucketOfAHotKeyIsSharedOut(t *testing.T) {
 		at := filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Join(at, "out"), 0o700))
 		path := filepath.Join(at, "script.yaml")
-		require.NoError(t, os.WriteFile(path, []byte(replaceAll(heavyScript, "DIR", dir, "OUT", filepath.Join(at, "out"))),
-			0o600))
+		require.NoError(t, os.WriteFile(path,
+			[]byte(replaceAll(heavyScript, "DIR", dir, "OUT", filepath.Join(at, "out"))), 0o600))
 		home, err := instance.Open(t.Context(), filepath.Join(at, "state"), true)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, home.Close()) }()
@@ -118,7 +119,8 @@ func TestABucketOfAHotKeyIsSharedOut(t *testing.T) {
 		batches = map[string]int{}
 		for _, n := range nodes {
 			batches[n.Name] = n.BatchesTotal
-			require.True(t, n.Name != "each" && n.Name != "sums" || n.RowsIn == rows, "%s has read %d rows", n.Name, n.RowsIn)
+			require.True(t, n.Name != "each" && n.Name != "sums" || n.RowsIn == rows, "%s has read %d rows",
+				n.Name, n.RowsIn)
 		}
 		return outputs(t, at), batches
 	}

@@ -464,7 +464,8 @@ func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(inputs, "groups.py"), []byte(metamorphicFunctions), 0o644))
 	cut := func(slots, threads int, batch, small int64, engine int64) func(*budget.Budget) {
 		return func(b *budget.Budget) {
-			b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.BroadcastBytes = slots, max(slots, threads), batch, small, small
+			b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.BroadcastBytes = slots, max(slots, threads),
+				batch, small, small
 			if engine > 0 {
 				b.SlotEngineBytes = engine
 			}
@@ -506,7 +507,8 @@ func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
 		if want != nil && tc.name != "threads" {
 			far = withoutPaths(t, home)
 		}
-		sum, err := runner.Run(ctx, home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
+		sum, err := runner.Run(ctx, home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
+			Workspace: "main",
 			Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tc.tune,
 				Executor: short.unless(!strings.HasPrefix(tc.name, piecewise))}})
 		require.NoError(t, err, tc.name)
@@ -530,8 +532,8 @@ func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
 			require.Greater(t, len(got["ties.csv"]), 1000)
 			require.Greater(t, len(got["null_pairs.csv"]), 4000) // 400 pairs at least have no key and no label
 			for _, name := range []string{"py_groups.csv", "py_keys.csv", "py_each.csv", "py_after.csv", "py_whole.csv",
-				"py_several.csv", "several_pairs.csv", "by_rows.csv", "by_key.csv", "by_key_sorted.csv", "by_rows_looked_up.csv",
-				"by_rows_first.csv"} {
+				"py_several.csv", "several_pairs.csv", "by_rows.csv", "by_key.csv", "by_key_sorted.csv",
+				"by_rows_looked_up.csv", "by_rows_first.csv"} {
 				require.NotEmpty(t, got[name])
 				require.Greater(t, strings.Count(got[name], "\n"), 2)
 			}

@@ -127,7 +127,8 @@ func travelInputs(t *testing.T) string {
 			fmt.Fprintf(&files[4*i/travelRows], "%d,%d,%s%08x\n", i, k, side, uint32(i*2654435761))
 		}
 		for i := range files {
-			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s%d.csv", side, i)), files[i].Bytes(), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s%d.csv", side, i)),
+				files[i].Bytes(), 0o600))
 		}
 	}
 	small := "k,t\n"
@@ -208,8 +209,9 @@ type mover struct {
 func newMover(t *testing.T, dir, name string, far parts.Backend) *mover {
 	t.Helper()
 	path := filepath.Join(dir, name+".yaml")
-	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, "version: 1\nstate: {directory: %q}\nworker: {scratch: %q}\n",
-		filepath.Join(dir, "state"), filepath.Join(dir, name)), 0o600))
+	require.NoError(t, os.WriteFile(path,
+		fmt.Appendf(nil, "version: 1\nstate: {directory: %q}\nworker: {scratch: %q}\n",
+			filepath.Join(dir, "state"), filepath.Join(dir, name)), 0o600))
 	cfg, err := instance.LoadCluster(path, nil)
 	require.NoError(t, err)
 	require.NoError(t, fleet.InitCluster(t.Context(), cfg))
@@ -266,7 +268,8 @@ func TestWorkersMoveNoMoreThanThePlanNeeds(t *testing.T) {
 	var all sync.WaitGroup
 	for _, m := range movers {
 		all.Go(func() {
-			assertNoError(t, m.serve(ctx, worker.WorkerOptions{Process: runtime.Process{MemoryBytes: 512 << 20, Cores: 1}}))
+			assertNoError(t, m.serve(ctx,
+				worker.WorkerOptions{Process: runtime.Process{MemoryBytes: 512 << 20, Cores: 1}}))
 		})
 	}
 	all.Wait()

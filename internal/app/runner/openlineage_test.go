@@ -276,8 +276,8 @@ func TestOpenLineageEventsOfAllKinds(t *testing.T) {
 		return kinds
 	}
 	order := func(key state.RunKey, o state.CommandKind) {
-		require.NoError(t, state.Direct(t.Context(), home.State, key, state.Command{Kind: o, Token: string(o) + t.Name(),
-			Mark: state.Mark{Actor: "me", Reason: "wrong", Time: time.Now()}}))
+		require.NoError(t, state.Direct(t.Context(), home.State, key, state.Command{Kind: o,
+			Token: string(o) + t.Name(), Mark: state.Mark{Actor: "me", Reason: "wrong", Time: time.Now()}}))
 	}
 
 	stopped := opts

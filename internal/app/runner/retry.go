@@ -70,7 +70,8 @@ func PlanRetry(ctx context.Context, home *instance.Instance, key state.RunKey, o
 		}
 	} else {
 		now := Retry{Run: out.Run}
-		if _, err := findChanges(ctx, t, rec, nodes, &now); err == nil { // else it cannot be said: the script may be gone
+		if _, err := findChanges(ctx, t, rec, nodes, &now); err == nil {
+			// else it cannot be said: the script may be gone
 			out.Passed = now.Changed
 		}
 	}
@@ -123,7 +124,8 @@ func findChanges(ctx context.Context, t *runtime.Runtime, rec runtime.PinnedRun,
 		node := now.Node(n.Name)
 		switch {
 		case node == nil:
-			out.Changed = append(out.Changed, view.Change{What: "node", Name: n.Name, How: "is not in the script any more"})
+			out.Changed = append(out.Changed, view.Change{What: "node", Name: n.Name,
+				How: "is not in the script any more"})
 		case node.Fingerprint != n.Fingerprint && n.Fingerprint != "":
 			out.Changed = append(out.Changed, view.Change{What: "node", Name: n.Name, How: "is another one now"})
 		}
@@ -143,8 +145,8 @@ func findChanges(ctx context.Context, t *runtime.Runtime, rec runtime.PinnedRun,
 	}
 	opts := Options{Script: now, ScriptSources: src, ScriptPath: rec.Run.ScriptPath, ParamsPath: rec.Run.ParamsPath,
 		Params: rec.Params, Offered: rec.Offered, Lenient: rec.Lenient, Ephemeral: rec.Ephemeral, Reuse: true,
-		Workspace: rec.Run.Workspace, From: rec.Run.Sources, Description: rec.Run.Description, Priority: rec.Run.Priority,
-		Dir: rec.Dir, Parent: rec.Run.Run}
+		Workspace: rec.Run.Workspace, From: rec.Run.Sources, Description: rec.Run.Description,
+		Priority: rec.Run.Priority, Dir: rec.Dir, Parent: rec.Run.Run}
 	hooks, _, err := runtime.HooksOf(ctx, t.Store, rec.Run)
 	if err != nil {
 		return false, err

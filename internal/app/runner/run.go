@@ -492,15 +492,17 @@ func (r *runner) toResume(ctx context.Context) (state.RunKey, error) {
 		if err != nil {
 			return key, fmt.Errorf("read the runs of workspace %s: %w", r.opts.Workspace, err)
 		}
-		if i := slices.IndexFunc(runs, func(run state.Run) bool { return r.Instance.IdentityOf(run) == r.identity }); i >= 0 {
+		if i := slices.IndexFunc(runs,
+			func(run state.Run) bool { return r.Instance.IdentityOf(run) == r.identity }); i >= 0 {
 			key = runs[i].RunKey // the latest comes first
 		}
 	}
 	if key.Run == 0 {
 		return key, &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("there is no run of script %s to resume in workspace %s", pipeline.ScriptName(r.identity),
-				r.opts.Workspace),
-			Hint: "leave {{set resume}} out to start one; {{set run=N}} resumes a run that was begun under another name"}
+			Message: fmt.Sprintf("there is no run of script %s to resume in workspace %s",
+				pipeline.ScriptName(r.identity), r.opts.Workspace),
+			Hint: "leave {{set resume}} out to start one; {{set run=N}} resumes a run that was begun under " +
+				"another name"}
 	}
 	return key, r.checkResumable(ctx, key)
 }
@@ -544,15 +546,16 @@ func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
 			key.Run), Hint: key.Do("retry", "node", "NODE").String() + " does parts of it again"}
 	case done:
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is complete: there is nothing to resume",
-			key.Run), Hint: "without {{set resume}} a new run starts, with {{set fresh}} it computes everything again; " +
-			key.Do("retry", "node", "NODE").String() + " does parts of this one again"}
+			key.Run),
+			Hint: "without {{set resume}} a new run starts, with {{set fresh}} it computes everything again; " +
+				key.Do("retry", "node", "NODE").String() + " does parts of this one again"}
 	case run.Fingerprint != r.script.Fingerprint:
 		return &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("the script, its parameters or its Python code changed since run %d: its finished batches "+
-				"may no longer be right", key.Run),
+			Message: fmt.Sprintf("the script, its parameters or its Python code changed since run %d: its finished "+
+				"batches may no longer be right", key.Run),
 			Hint: key.Do("retry").String() +
-				" begins a new run, which takes over what has not changed; without {{set resume}}, {{set start=NODE}} begins at a node and " +
-				"{{set fresh}} computes everything; " +
+				" begins a new run, which takes over what has not changed; without {{set resume}}, {{set " +
+				"start=NODE}} begins at a node and {{set fresh}} computes everything; " +
 				"or bring the old version back"}
 	}
 	r.identity, r.opts.From = r.Instance.IdentityOf(run), run.Sources

@@ -140,7 +140,8 @@ nodes:
 	start := func(point string) *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
 		cmd.Dir, cmd.Stderr = dir, os.Stderr
-		cmd.Env = append(os.Environ(), crashAt+"=scheduler "+point, clockFile+"="+clock, tickCount+"="+strconv.Itoa(ticks))
+		cmd.Env = append(os.Environ(), crashAt+"=scheduler "+point, clockFile+"="+clock, tickCount+"="+
+			strconv.Itoa(ticks))
 		require.NoError(t, cmd.Start())
 		t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended, unless the test failed
 		return cmd

@@ -106,7 +106,8 @@ func (r *runner) toWrite(ctx context.Context, nodes []*script.Node) ([]*script.N
 		return nil, fmt.Errorf("read the nodes of run %d: %w", r.key.Run, err)
 	}
 	return slices.DeleteFunc(slices.Clone(nodes), func(n *script.Node) bool {
-		return slices.ContainsFunc(stored, func(s state.Node) bool { return s.Name == n.Name && s.Status == state.Succeeded })
+		return slices.ContainsFunc(stored,
+			func(s state.Node) bool { return s.Name == n.Name && s.Status == state.Succeeded })
 	}), nil
 }
 

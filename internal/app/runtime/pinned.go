@@ -136,9 +136,10 @@ func pinText(ctx context.Context, store state.Store, run state.Run, pin state.Pi
 	}
 	what := cmp.Or(address.Redact(pin.Name), "its "+pin.Kind)
 	return nil, &fault.Error{Kind: fault.Environment,
-		Message: fmt.Sprintf("what run %d was made from was changed in its state: %s is not what was stored", run.Run, what),
-		Hint: "somebody who may write to the state has changed it, or a disk has: find out who, do not work on the run, " +
-			"and begin it again from its script"}
+		Message: fmt.Sprintf("what run %d was made from was changed in its state: %s is not what was stored", run.Run,
+			what),
+		Hint: "somebody who may write to the state has changed it, or a disk has: find out who, do not work on the " +
+			"run, and begin it again from its script"}
 }
 
 // SettingsOf reads a recorded run's settings; nil if they were not recorded.
@@ -198,10 +199,11 @@ func (t *Runtime) RecallFrom(ctx context.Context, key state.RunKey, onlyLooks bo
 // notPinned says why a run cannot be worked on by those who did not begin it.
 func notPinned(run state.Run) error {
 	return &fault.Error{Kind: fault.Script,
-		Message: fmt.Sprintf("what run %d was made from is not all in its state: it was begun by an earlier version, or "+
-			"its script or parameters have secrets in them", run.Run),
+		Message: fmt.Sprintf("what run %d was made from is not all in its state: it was begun by an earlier version, "+
+			"or its script or parameters have secrets in them", run.Run),
 		Hint: "go on with its script: " + run.Do("run", "script", run.ScriptPath, "resume", "").String() +
-			", with the parameters that it was begun with; secrets that are values of the environment need none of this"}
+			", with the parameters that it was begun with; secrets that are values of the environment need " +
+			"none of this"}
 }
 
 // from gives the sources of a recorded run: what was pinned of it.
@@ -235,8 +237,8 @@ func (p *pinned) load(ctx context.Context, run state.Run, src script.Sources) (*
 	}
 	if s.Fingerprint != run.Fingerprint {
 		return nil, nil, &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("the script of run %d is another one when it is loaded here: values of the environment, or "+
-				"columns of its inputs, differ", run.Run),
+			Message: fmt.Sprintf("the script of run %d is another one when it is loaded here: values of the "+
+				"environment, or columns of its inputs, differ", run.Run),
 			Hint: "work on it with the environment that the run was begun in"}
 	}
 	return s, diags.Warnings(), nil

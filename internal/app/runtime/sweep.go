@@ -102,8 +102,8 @@ func (t *Runtime) SweepLeavings(ctx context.Context, key state.RunKey, dead bool
 		err = nil
 	}
 	if err := errors.Join(append(errs, err)...); err != nil {
-		t.Process.Logger.Warn("what a dead attempt left stays: a temporary file, or an upload at its server", "run", key.Run,
-			"error", err)
+		t.Process.Logger.Warn("what a dead attempt left stays: a temporary file, or an upload at its server", "run",
+			key.Run, "error", err)
 	}
 	if err := SweepNotes(ctx, t.Instance, t.Process.Remote, key); err != nil {
 		t.Process.Logger.Warn("an upload that a dead run left stays at its server", "run", key.Run, "error", err)
@@ -135,7 +135,8 @@ func SweepNotes(ctx context.Context, home *instance.Instance, client *remote.Cli
 			err = json.Unmarshal(text, &note)
 		}
 		if err == nil && note.Key != "" {
-			err = client.Abandon(ctx, "s3://"+note.Bucket+"/"+note.Key, remote.Leftover{Upload: note.Upload, Begun: note.Begun})
+			err = client.Abandon(ctx, "s3://"+note.Bucket+"/"+note.Key, remote.Leftover{Upload: note.Upload,
+				Begun: note.Begun})
 		}
 		if err == nil {
 			err = os.Remove(path)

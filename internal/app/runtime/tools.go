@@ -112,7 +112,8 @@ func (t *Runtime) Enter(ctx context.Context, python bool) (err error) {
 	ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	t.review.Go(func() {
 		t.Shares.Review(ctx, func(err error) {
-			t.Process.Logger.Warn("what other processes hold of the memory cannot be followed; it is tried again", "error", err)
+			t.Process.Logger.Warn("what other processes hold of the memory cannot be followed; it is tried again",
+				"error", err)
 		})
 	})
 	return nil
@@ -251,8 +252,8 @@ func (t *Runtime) OpenPool() error {
 		Early: min(b.Interpreters, earlyInterpreters), RowTimeout: t.Process.RowTimeout,
 		GroupTimeout: t.Process.GroupTimeout, MaxGroupBytes: min(max(b.InterpreterBytes/4, groupBytesMin),
 			python.DefaultMaxGroupBytes),
-		MemoryBytes: max(b.InterpreterBytes, interpreterBytesMin), RecycleBytes: b.InterpreterBytes, Keeper: t.Process.Keeper,
-		Logger: t.Process.Logger})
+		MemoryBytes: max(b.InterpreterBytes, interpreterBytesMin), RecycleBytes: b.InterpreterBytes,
+		Keeper: t.Process.Keeper, Logger: t.Process.Logger})
 	if err != nil {
 		return err
 	}
@@ -271,8 +272,8 @@ func (t *Runtime) CheckPython(ctx context.Context, dir string, nodes []*script.N
 	if t.Shares != nil && NeedsPython(nodes) { // it takes an interpreter, as a batch does
 		_, release, err := t.Shares.Room().Take(ctx, budget.OneSlot)
 		if err != nil {
-			return nil, &fault.Error{Kind: fault.Canceled, Retryable: true, Message: "importing the Python code was interrupted",
-				Err: context.Cause(ctx)}
+			return nil, &fault.Error{Kind: fault.Canceled, Retryable: true,
+				Message: "importing the Python code was interrupted", Err: context.Cause(ctx)}
 		}
 		defer release()
 	}
@@ -330,7 +331,8 @@ func (t *Runtime) Job(j JobSpec) *pipeline.Pipeline {
 		Identify: t.Instance.IdentityOf, From: j.From, Reuse: j.Reuse, Chosen: j.Chosen, Surroundings: j.Python,
 		Store:  t.Store,
 		Parts:  t.Instance.Parts,
-		Budget: t.Budget, Room: room, Planning: j.Planning, Fuse: j.Ephemeral, Pool: t.Pool, Engine: executor, Dir: j.Dir,
+		Budget: t.Budget, Room: room, Planning: j.Planning, Fuse: j.Ephemeral, Pool: t.Pool,
+		Engine: executor, Dir: j.Dir,
 		StateDir: t.Instance.Dir, Meter: &t.Meter, Observe: t.Process.Observe, RecordOf: t.recordOf, WorkDir: t.WorkDir,
 		Remote:    t.Process.Remote,
 		CopiesDir: copies, Copies: copier, Files: t.Instance.Files, Logger: t.Process.Logger})

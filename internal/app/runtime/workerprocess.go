@@ -86,9 +86,9 @@ func NewWorkerProcess(ctx context.Context, cfg WorkerProcessConfig) *WorkerProce
 		ended: make(chan struct{})}
 	c.taken = newDrained(c.Queue)
 	c.Exec = executor.New(executor.Config{Store: cfg.Store, Queue: c.taken, Runs: c, Owner: c.Owner,
-		Slots: cmp.Or(cfg.Most, cfg.Slots+cfg.Ahead), Admit: cfg.Admit, Room: cfg.Room, Lease: cfg.Lease, Tries: cfg.Tries,
-		Deadline: cfg.Deadline,
-		Logger:   cfg.Logger, Checkpoint: cfg.Checkpoint, Hinted: cfg.Hinted, Clock: cfg.Clock})
+		Slots: cmp.Or(cfg.Most, cfg.Slots+cfg.Ahead), Admit: cfg.Admit, Room: cfg.Room, Lease: cfg.Lease,
+		Tries: cfg.Tries, Deadline: cfg.Deadline,
+		Logger: cfg.Logger, Checkpoint: cfg.Checkpoint, Hinted: cfg.Hinted, Clock: cfg.Clock})
 	ctx, c.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(c.ended)

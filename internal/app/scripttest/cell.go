@@ -75,7 +75,8 @@ func canonicalDecimal(t expr.Type, s string) (string, bool) {
 		return "", false
 	}
 	return d.FloatString(digits),
-		new(big.Rat).Mul(d, new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil))).IsInt()
+		new(big.Rat).Mul(d, new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil))).
+			IsInt()
 }
 
 // timeLayout is how moments are shown, in UTC.

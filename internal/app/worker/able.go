@@ -53,8 +53,8 @@ type able struct {
 }
 
 func newAble(s *Server) *able {
-	a := &able{dir: s.WorkDir, in: s.Instance.Dir, logger: s.opts.Logger, probe: probeScratch, now: make(chan struct{}, 1),
-		well: make(chan struct{}), asked: make(chan struct{})}
+	a := &able{dir: s.WorkDir, in: s.Instance.Dir, logger: s.opts.Logger, probe: probeScratch,
+		now: make(chan struct{}, 1), well: make(chan struct{}), asked: make(chan struct{})}
 	close(a.well)
 	a.python = func(ctx context.Context) (string, error) {
 		return python.Version(ctx, s.opts.Interpreter, s.opts.Keeper)
@@ -84,14 +84,16 @@ func (a *able) told() (version string, cannot, notices []string) {
 // oddMessages says what was odd in the broker not long ago.
 func oddMessages(s queue.Stats, now time.Time) (said []string) {
 	if n := s.Newer; n > 0 && now.Sub(s.NewerAt) < noticeKept {
-		said = append(said, fmt.Sprintf("%s of a later version of Thalweg came through the broker: they are set aside, and "+
-			"runs go on from the state; end who writes them, or replace this worker",
-			format.Counted(int64(n), "message", "messages")))
+		said = append(said,
+			fmt.Sprintf("%s of a later version of Thalweg came through the broker: they are set aside, and "+
+				"runs go on from the state; end who writes them, or replace this worker",
+				format.Counted(int64(n), "message", "messages")))
 	}
 	if n := s.Malformed; n > 0 && now.Sub(s.MalformedAt) < noticeKept {
-		said = append(said, fmt.Sprintf("%s that nobody can read came through the broker, and were dropped: see who else "+
-			"writes to its queues",
-			format.Counted(int64(n), "message", "messages")))
+		said = append(said,
+			fmt.Sprintf("%s that nobody can read came through the broker, and were dropped: see who else "+
+				"writes to its queues",
+				format.Counted(int64(n), "message", "messages")))
 	}
 	return said
 }
@@ -293,8 +295,8 @@ func (s *Server) reasons() (cannot, notices []string) {
 	defer s.mu.Unlock()
 	for _, r := range s.refused {
 		if r.why != "" && !s.joined[r.run] && time.Now().Before(r.until.Add(r.wait)) {
-			notices = append(notices, fmt.Sprintf("run %d in workspace %s is not worked on here: %s", r.run.Run, r.run.Workspace,
-				registry.Shorten(s.opts.Known.Text(r.why))))
+			notices = append(notices, fmt.Sprintf("run %d in workspace %s is not worked on here: %s", r.run.Run,
+				r.run.Workspace, registry.Shorten(s.opts.Known.Text(r.why))))
 		}
 	}
 	slices.Sort(notices)

@@ -22,8 +22,8 @@ func (o WorkerOptions) inFlightMost() int { return max(2*slotsOf(o.Cores), o.Con
 func (s *Server) newLimiter() *concurrency.Limiter {
 	var load budget.Load
 	cores := slotsOf(s.opts.Cores)
-	return concurrency.New(concurrency.Config{Cores: cores, Slots: cores, Start: cores + runtime.AheadOf(s.Instance.Parts),
-		Most: s.opts.inFlightMost(), Fixed: s.opts.Concurrency,
+	return concurrency.New(concurrency.Config{Cores: cores, Slots: cores,
+		Start: cores + runtime.AheadOf(s.Instance.Parts), Most: s.opts.inFlightMost(), Fixed: s.opts.Concurrency,
 		Writers: parts.WritersOf(s.Instance.Parts), Logger: s.opts.Logger, Decided: s.opts.Decided,
 		Busy: func() float64 { return load.Busy(cores) },
 		Memory: func() int64 {
@@ -56,8 +56,8 @@ func (j limitedJob) Execute(ctx context.Context, c state.Claim) (job.Result, err
 	if err != nil {
 		return res, err
 	}
-	did := concurrency.Done{Bytes: res.Outcome.Stats.BytesIn + res.Outcome.Stats.BytesOut, Rows: res.Outcome.Stats.RowsIn,
-		Write: res.Outcome.Stats.Write, Elapsed: time.Since(began)}
+	did := concurrency.Done{Bytes: res.Outcome.Stats.BytesIn + res.Outcome.Stats.BytesOut,
+		Rows: res.Outcome.Stats.RowsIn, Write: res.Outcome.Stats.Write, Elapsed: time.Since(began)}
 	if j.isolated {
 		did.Peak = res.Outcome.Stats.PeakBytes
 	}

@@ -52,7 +52,8 @@ type WorkerOptions struct {
 	Concurrency   concurrency.Fixed          // how much is done at once; what is not said is found by measuring
 	Decided       func(concurrency.Decision) // how much is done at once was changed; may be nil
 	FollowSlowest time.Duration              // see coordinator.Config
-	Engine        string                     // version of DuckDB that it says it has, for tests of upgrades; "": its own
+	// version of DuckDB that it says it has, for tests of upgrades; "": its own
+	Engine string
 	// closed: no more batches are begun, and Serve ends when those in flight have; nil: never
 	Drain     <-chan struct{}
 	DrainTime time.Duration // that those may take then
@@ -101,7 +102,8 @@ func Serve(ctx context.Context, home *instance.Instance, opts WorkerOptions) (er
 			}
 			return s.hinted(works, key)
 		},
-		Store: t.Store, Slots: slotsOf(opts.Cores), Ahead: runtime.AheadOf(home.Parts), Lease: opts.Lease, Tries: opts.Tries,
+		Store: t.Store, Slots: slotsOf(opts.Cores), Ahead: runtime.AheadOf(home.Parts), Lease: opts.Lease,
+		Tries:    opts.Tries,
 		Deadline: opts.AttemptTimeout, Clock: home.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint})
 	close(ready)
 	if opts.Introspect != nil {
@@ -256,7 +258,8 @@ func (s *Server) join(ctx context.Context) (passing error) {
 			passing = errors.Join(passing, fmt.Errorf("look for runs of workspace %s: %w", w, err))
 		case s.unread[w] != err.Error():
 			s.unread[w] = err.Error()
-			s.opts.Logger.Error("runs of a workspace cannot be read, and nobody works on them", "workspace", w, "error", err)
+			s.opts.Logger.Error("runs of a workspace cannot be read, and nobody works on them", "workspace",
+				w, "error", err)
 		}
 	}
 	var unread []string
@@ -299,8 +302,8 @@ func (s *Server) consider(ctx context.Context, r state.Run) {
 	defer s.joining.Unlock()
 	how := fmt.Sprint(r.RunKey, r.Epoch)
 	s.mu.Lock()
-	known := !r.GoesOn() || s.joined[r.RunKey] || s.opts.Most > 0 && len(s.joined) >= s.opts.Most || s.opts.Wants != nil &&
-		!s.opts.Wants(r) || time.Now().Before(s.refused[how].until)
+	known := !r.GoesOn() || s.joined[r.RunKey] || s.opts.Most > 0 && len(s.joined) >= s.opts.Most ||
+		s.opts.Wants != nil && !s.opts.Wants(r) || time.Now().Before(s.refused[how].until)
 	s.mu.Unlock()
 	if known || ctx.Err() != nil || !s.able.is() {
 		return

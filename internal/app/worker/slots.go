@@ -59,8 +59,8 @@ func (s *Server) openSlots() error {
 	if err != nil {
 		return fmt.Errorf("write the settings of slots: %w", err)
 	}
-	s.Slots = sandbox.New(sandbox.Config{Command: s.opts.Isolate.Command, Size: s.opts.inFlightMost(), WorkDir: s.WorkDir,
-		Settings: settings, State: s.Store, Parts: s.Instance.Parts,
+	s.Slots = sandbox.New(sandbox.Config{Command: s.opts.Isolate.Command, Size: s.opts.inFlightMost(),
+		WorkDir: s.WorkDir, Settings: settings, State: s.Store, Parts: s.Instance.Parts,
 		Room: s.Shares.Room(), Logger: s.opts.Logger, Ended: s.opts.SlotEnded})
 	return nil
 }
@@ -91,7 +91,8 @@ func ServeSlot(conn net.Conn, connect func(client json.RawMessage, p sandbox.Par
 		b.Interpreters = min(b.Interpreters, 1) // the others are those of other slots
 		known := secret.New()
 		host := &slotHost{client: client,
-			Runtime: &runtime.Runtime{Parent: &p, Instance: &instance.Instance{Dir: set.Home, State: p.State, Parts: p.Parts,
+			Runtime: &runtime.Runtime{Parent: &p, Instance: &instance.Instance{Dir: set.Home,
+				State: p.State, Parts: p.Parts,
 				BaseDir: set.Beside, PartsDir: set.Parts}, Store: instance.RedactingStore(p.State, known),
 				WorkDir: p.WorkDir, Budget: b,
 				Process: runtime.Process{Interpreter: set.Interpreter, Keeper: set.Keeper, RowTimeout: set.RowTimeout,
