@@ -71,7 +71,7 @@ func deedAbout(d view.AuditEntry) string {
 	return strings.Join(about, ", ")
 }
 
-// batchesMax is how many batches of an order are named.
+// batchesMax is the most batches of an order that are named.
 const batchesMax = 5
 
 func redoText(r view.Redo) string {

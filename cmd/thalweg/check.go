@@ -91,7 +91,7 @@ func countFound(found []app.CheckFound) (c view.CheckCounts) {
 	return c
 }
 
-// inRun is what a check found in the run.
+// inRun returns the status that a check had in the run; "" if the run had no such check.
 func inRun(f app.CheckFound) string {
 	if f.Before == nil {
 		return ""

@@ -67,7 +67,7 @@ func (c *diffCmd) Run(ctx context.Context, a *console) error {
 	return err
 }
 
-// diffReport is what a comparison found, for people.
+// diffReport prints the result of a comparison for people.
 type diffReport struct{ app.Comparison }
 
 func (r diffReport) print(a *console) {

@@ -254,7 +254,8 @@ func linesOf(what []replaced) []string {
 	return lines
 }
 
-// questions is where somebody is asked who can answer: nil without a terminal to read from.
+// questions returns the terminal on which questions are asked; nil without a terminal to read
+// answers from. done closes it.
 func (a *console) questions() (to io.Writer, done func()) {
 	switch {
 	case !term.IsTerminal(int(os.Stdin.Fd())):

@@ -74,7 +74,7 @@ func (a *console) follow(ctx context.Context, home *app.App, key view.RunKey, f 
 	return finishRun(a, sum, err, f.asJSON)
 }
 
-// followPause is how often is looked what a run has come to.
+// followPause is the time between two looks at a run that is followed.
 const followPause = 200 * time.Millisecond
 
 // follow shows an event of a run that is followed, and of a gate that waits what it asks and how to decide.

@@ -71,7 +71,7 @@ func runStatusText(a *console, status string) string {
 	return statusText(a, view.Status(status))
 }
 
-// whatHappened is what a list says of a run beside its status.
+// whatHappened returns the remarks of a list on a run, beside its status.
 func (a *console) whatHappened(r view.ListedRun) string {
 	var said []string
 	switch {

@@ -79,7 +79,7 @@ func heavyRuns() map[string]string {
 	}
 }
 
-// interruptSample is what is tried where THALWEG_CHAOS does not ask for all.
+// interruptSample lists the kinds of runs that are tried where THALWEG_CHAOS does not ask for all.
 var interruptSample = []string{"one long row", "nested lists", "endless Python"}
 
 // TestChaosInterrupt starts a run of each kind, interrupts it while it
@@ -199,7 +199,7 @@ func awaitWork(ctx context.Context, t *testing.T, pid int, sign string) {
 	}
 }
 
-// cpuSeconds is what a process has used of the processors.
+// cpuSeconds returns the processor time that a process has used.
 func cpuSeconds(t *testing.T, pid int) float64 {
 	t.Helper()
 	const ticksPerSecond = 100 // of Linux, whatever its own clock

@@ -102,7 +102,8 @@ func TestInterruptAnyCommand(t *testing.T) {
 				if ends := slices.Contains(refused, args[0]) && code == exitUsers; code != exitOK && !ends {
 					require.Equal(t, exitInterrupted, code, "at look %d: %s", looks, said)
 					require.Regexp(t, `(?m)^(thalweg: interrupted|run \d+ was stopped; continue with --resume, or `+
-						`.thalweg resume \d+.|run \d+ is not followed any more, .*|\{"error":\{"kind":"canceled",.*"message":"interrupted",.*\}\})$`, said, "at look %d", looks)
+						`.thalweg resume \d+.|run \d+ is not followed any more, .*`+
+						`|\{"error":\{"kind":"canceled",.*"message":"interrupted",.*\}\})$`, said, "at look %d", looks)
 					said = strings.ReplaceAll(said, `{"error":{"kind":"canceled"`, "")
 					require.NotRegexp(t, `(?i)error:|context|cancel|\d+ errors`, said, "at look %d", looks)
 				}

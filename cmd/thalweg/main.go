@@ -98,7 +98,7 @@ type stateFlags struct {
 	Workspace string `help:"Workspace: runs and tables of their own." default:"${workspace}" env:"THALWEG_WORKSPACE" placeholder:"NAME"`
 }
 
-// console is where commands read and write, and what the command line has said.
+// console holds the streams that commands read and write, and the choices of the command line.
 type console struct {
 	stdout, stderr io.Writer // what is written here has no secrets
 	data           io.Writer // standard output for what is the user's own: rows, scripts
@@ -162,8 +162,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], a))
 }
 
-// interruptGrace is how long a command may take to end by itself once it was
-// interrupted. The executor of a run needs less: see executor.GraceDefault.
+// interruptGrace is the time that an interrupted command has to end by itself. The executor of a
+// run needs less: see executor.GraceDefault.
 const interruptGrace = 1500 * time.Millisecond
 
 // lastResort ends the process although something has not come back: a call into

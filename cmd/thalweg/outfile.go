@@ -16,7 +16,7 @@ type overwriteFlag struct {
 	Overwrite bool `help:"Replace FILE if it is there."`
 }
 
-// outFile is where a command writes; without a path that is standard output.
+// outFile describes the file that a command writes; without a path it is standard output.
 type outFile struct {
 	path      string
 	overwrite bool           // whatever is there

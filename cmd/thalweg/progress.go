@@ -28,7 +28,7 @@ type runView struct {
 	closed  bool
 }
 
-// nodeView is what is known of a node so far.
+// nodeView holds the progress of a node so far.
 type nodeView struct {
 	name     string
 	begun    time.Time
@@ -243,7 +243,7 @@ func (n *nodeView) apply(e view.Event) {
 	}
 }
 
-// copyingPrinted is how often logs say how far copying has come.
+// copyingPrinted is the time between two lines of a log about the progress of copying.
 const copyingPrinted = 10 * time.Second
 
 // printLine is the form for logs: a line when a node is done or fails, and

@@ -227,8 +227,8 @@ func printWaits(a *console, sum app.Summary) {
 	}
 }
 
-// nextStep is what to do about a failed run. A run goes on with the script and
-// the inputs that it was planned for: for corrected ones retry begins a new run.
+// nextStep says how to go on after a failed run. A run goes on with the script and the inputs that
+// it was planned for: for corrected ones retry begins a new run.
 func nextStep(f *view.Failure, key view.RunKey) string {
 	_, goOn := view.Run{RunKey: key, Failure: f}.AfterFailure()
 	command := goOn.String()

@@ -10,7 +10,7 @@ import (
 	"thalweg/internal/app/view"
 )
 
-// runsAtOnce is how many runs a scheduler works on unless it is told.
+// runsAtOnce is the default number of runs that a scheduler works on at once.
 const runsAtOnce = 2
 
 // schedulerCmd begins runs by the clock and for new files.

@@ -70,7 +70,7 @@ func (c *showCmd) Run(ctx context.Context, a *console) error {
 	return nil
 }
 
-// stageBar is how wide the bar of a node's stages is.
+// stageBar is the width of the bar of a node's stages.
 const stageBar = 20
 
 func (a *console) showRun(d view.RunDetail) {
@@ -243,7 +243,7 @@ func (a *console) showNode(key view.RunKey, d view.NodeDetail) {
 	}
 }
 
-// barWidth is how wide bars are that have a line of their own.
+// barWidth is the width of bars that have a line of their own.
 const barWidth = 40
 
 // printStages shows where the time of batches went, a stage a line.
@@ -320,7 +320,8 @@ func (a *console) printBatches(title string, batches []view.ListedBatch) {
 	t.Render()
 }
 
-// ofWhole is what a batch has counted: one that has not succeeded has counted nothing, which is not 0.
+// ofWhole returns a count of a batch, or "-" for a batch that has not succeeded: it has counted
+// nothing, which is not 0.
 func ofWhole(s view.Status, counted string) string {
 	if s == view.Succeeded {
 		return counted

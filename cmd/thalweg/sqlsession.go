@@ -28,7 +28,7 @@ type session struct {
 	begun   string              // the lines of the query before the one that is typed
 }
 
-// sessionHelp is what \? prints.
+// sessionHelp is the text that \? prints.
 const sessionHelp = `queries end in ; and may have several lines
 \tables     tables that can be read by their names; runN.NAME reads those of run N
 \d TABLE    columns of a table
@@ -71,7 +71,8 @@ func (c *sqlCmd) session(ctx context.Context, a *console, home *app.App, opts ap
 	}, line.AppendHistory)
 }
 
-// historyFile is where the lines of earlier sessions are; "" if there is no place for it.
+// historyFile returns the path of the file with the lines of earlier sessions; "" if there is no
+// place for it.
 func historyFile() string {
 	dir := os.Getenv("XDG_STATE_HOME")
 	if dir == "" {

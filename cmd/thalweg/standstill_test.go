@@ -15,7 +15,8 @@ import (
 	"thalweg/internal/test/effort"
 )
 
-// standstill is how long processes are stopped, and standstillLimit a row's time.
+// standstill is the time for which processes are stopped, and standstillLimit the time limit of a
+// row.
 const (
 	standstill      = 5 * time.Second
 	standstillLimit = 3 * time.Second

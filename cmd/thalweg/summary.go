@@ -10,7 +10,7 @@ import (
 	"thalweg/internal/base/format"
 )
 
-// printSummary is what a person sees when a run is over.
+// printSummary prints the summary of a run that is over.
 func printSummary(a *console, sum app.Summary) {
 	headers := []any{"node", "type", "status", "batches", "rows in", "rows out", "bytes out", "time"}
 	if len(sum.Checks) > 0 {

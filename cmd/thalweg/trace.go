@@ -153,7 +153,7 @@ func rowText(r *view.Row, run int64) string {
 	return b.String()
 }
 
-// rowRunesMax is how much of a row's values is shown.
+// rowRunesMax is the most characters of a row's values that are shown.
 const rowRunesMax = 160
 
 func cellText(v view.Value) string {

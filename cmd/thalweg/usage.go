@@ -127,7 +127,7 @@ func commandWords(node *kong.Node) string {
 	return words
 }
 
-// usageOf is how a command is written, in one line.
+// usageOf formats the usage of a command in one line.
 func usageOf(node *kong.Node) string {
 	words := "thalweg " + commandWords(node)
 	var rest []string

@@ -183,7 +183,7 @@ func (f engineFlags) check() error {
 	return nil
 }
 
-// workplace is what a process that executes batches has open.
+// workplace holds the resources that a process which executes batches has open.
 type workplace struct {
 	home        *app.App
 	logger      *slog.Logger
@@ -267,7 +267,8 @@ func levelOf(verbose bool) slog.Level {
 	return slog.LevelWarn
 }
 
-// workerLevel is what a worker logs: it works for days, and nobody watches it.
+// workerLevel returns the log level of a worker: at least info, as it works for days and nobody
+// watches it.
 func workerLevel(verbose bool) slog.Level { return min(levelOf(verbose), slog.LevelInfo) }
 
 func logTo(a *console, level slog.Level) *slog.Logger {

@@ -107,7 +107,8 @@ func (e *NotSeenError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *NotSeenError) Unwrap() error { return e.Err }
 
-// reasonMost is how many characters of why no worker takes a run are kept as the reason of its end.
+// reasonMost is the most characters that are kept of why no worker takes a run, as the reason of
+// its end.
 const reasonMost = 400
 
 func shortReason(text string) string {
@@ -217,7 +218,7 @@ func (a *App) Schedule(ctx context.Context, by Caller, o ScheduleOptions) error 
 	return scheduler.Schedule(ctx, a.home, o)
 }
 
-// OnTime is how long ago a scheduler may have looked that is there.
+// OnTime is the longest time since a scheduler's last look for which it counts as being there.
 const OnTime = fleet.OnTime
 
 // Axis is a parameter with its values.

@@ -22,7 +22,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// DecisionRequest is what somebody decides about a gate.
+// DecisionRequest holds somebody's decision about a gate.
 type DecisionRequest struct {
 	runtime.Process
 	Run     state.RunKey

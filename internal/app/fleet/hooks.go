@@ -13,7 +13,7 @@ import (
 	"thalweg/internal/ops/notify"
 )
 
-// Tried is what came of a message to a hook.
+// Tried holds the result of a message to a hook.
 type Tried struct {
 	Hook  string // its name
 	Wants bool   // to be told of the event

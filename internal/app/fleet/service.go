@@ -94,7 +94,7 @@ func (s *Service) openRuns(ctx context.Context, workers []registry.WorkerEntry) 
 	return out, nil
 }
 
-// OnTime is how long ago a scheduler may have looked that is there.
+// OnTime is the longest time since a scheduler's last look for which it counts as being there.
 const OnTime = schedule.OnTime
 
 // Schedules lists the schedules and watches of a workspace.

@@ -34,7 +34,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// queryRunsMax is how many of a workspace's latest runs a query can see.
+// queryRunsMax is the number of a workspace's latest runs that a query can see.
 const queryRunsMax = 1_000
 
 // QueryOptions of a query over the tables of a workspace's runs.
@@ -279,7 +279,7 @@ func knownTables(ctx context.Context, home *instance.Instance, opts QueryOptions
 	return "tables: " + strings.Join(known, ", ") + more + "; runN.NAME is run N's, also of a run that failed"
 }
 
-// queryViews is what a query can see: statements that define its tables.
+// queryViews holds the statements that define the tables which a query can see.
 type queryViews struct {
 	stmts    []string
 	paths    []string

@@ -127,7 +127,7 @@ func (s *Service) Diff(ctx context.Context, runs [2]state.RunKey, o DiffOptions)
 	return out, err
 }
 
-// Comparison is how a table differs between two runs.
+// Comparison holds the differences of a table between two runs.
 type Comparison struct {
 	*compare.Result
 	Table string

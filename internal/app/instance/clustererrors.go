@@ -66,7 +66,7 @@ func WrongCassandra(c *clusterconfig.Config, err error) error {
 	return cmp.Or(unknownHost(c, err, at+"hosts"), err)
 }
 
-// saidOfLogin is what a node has said of it; nil: nothing.
+// saidOfLogin returns the text with which a node refused the login; nil: none.
 func saidOfLogin(err error) error {
 	var login *cassandra.LoginError
 	if errors.As(err, &login) {
@@ -111,7 +111,7 @@ func WrongBucket(c *clusterconfig.Config, err error) error {
 	return cmp.Or(unknownHost(c, err, at+"endpoint", at+"url"), err)
 }
 
-// othersMax is how many keyspaces of other clusters are named.
+// othersMax is the most keyspaces of other clusters that are named.
 const othersMax = 5
 
 // absent says that there is no such keyspace, if that is why it cannot be opened: the driver does not.

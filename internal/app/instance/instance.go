@@ -29,8 +29,8 @@ const DefaultDir = ".thalweg"
 // DefaultWorkspace is used when nobody names one.
 const DefaultWorkspace = state.DefaultWorkspace
 
-// workspaceName is what a workspace may be called: it becomes part of file
-// names and, on a fleet, of keys.
+// workspaceName matches the names that a workspace may have. They become part of file names and, on
+// a fleet, of keys.
 var workspaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,47}$`)
 
 // CheckWorkspace refuses names that cannot be workspaces.

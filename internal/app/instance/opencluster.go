@@ -127,7 +127,8 @@ func (h *Instance) openParts(ctx context.Context, keep bool) error {
 	return nil
 }
 
-// copiesDir is where copies of parts lie: with keep, where an earlier process has left its own.
+// copiesDir returns the directory for copies of parts: with keep, the one where an earlier process
+// has left its own.
 func (h *Instance) copiesDir(keep bool) (dir string, err error) {
 	if !keep {
 		work, err := h.WorkDir()

@@ -23,8 +23,8 @@ import (
 	"thalweg/internal/lang/script"
 )
 
-// Target is where a file is that a run reads or writes, in a form in which
-// two names of one file are equal.
+// Target is the place of a file that a run reads or writes, in a form in which two names of one
+// file are equal.
 type Target struct {
 	Node  *script.Node // nil: a file of the script itself
 	Shown string
@@ -80,13 +80,14 @@ func targetAt(name string) (at string, local bool, err error) {
 	return name, false, nil
 }
 
-// outputTarget is where a node writes: its name stands for files of all
-// batches and runs.
+// outputTarget returns the target that a node writes: its name stands for files of all batches and
+// runs.
 func outputTarget(n *script.Node) (Target, error) {
 	return WrittenTarget(n, n.Out.URL, n.Out.Dir())
 }
 
-// manifestTarget is where a node writes a manifest beside its files; a directory has its own inside.
+// manifestTarget returns the target of the manifest that a node writes beside its files; a
+// directory has its own inside.
 func manifestTarget(n *script.Node) (t Target, ok bool, err error) {
 	if !n.Out.Manifest || n.Out.Dir() {
 		return t, false, nil

@@ -27,7 +27,7 @@ type OutputThere struct {
 	Unsure   error     // why it could not be looked at: it may not be there
 }
 
-// outputsThereMax is how many files of one node are listed.
+// outputsThereMax is the most files of one node that are listed.
 const outputsThereMax = 10_000
 
 // OutputsThere lists what is there already of the files or the table that a node may write:

@@ -81,7 +81,7 @@ func (a *orderAudit) look(in *engine.Instance, statement string) {
 	}
 }
 
-// columns is how many order columns the parts have that a statement reads.
+// columns returns the most order columns of the parts that a statement reads.
 func (a *orderAudit) columns(in *engine.Instance, statement string) int {
 	most := 0
 	for _, match := range quoted.FindAllStringSubmatch(statement, -1) {

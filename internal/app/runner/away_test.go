@@ -21,7 +21,7 @@ import (
 	"thalweg/internal/test/statetest/hostile"
 )
 
-// awayCalls is how many calls find the state away in TestStateAway.
+// awayCalls is the number of calls that find the state away in TestStateAway.
 const awayCalls = 12
 
 // TestStateAway takes the state away from a worker in the middle of a run: it waits, says

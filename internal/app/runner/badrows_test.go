@@ -24,7 +24,7 @@ import (
 )
 
 // dirtyScript has a bad row of each kind in each node that can put rows aside.
-// BAD is what bad_rows says; the columns in front of the unused one are dirty.
+// BAD stands for the value of bad_rows; the columns in front of the unused one are dirty.
 const dirtyScript = `
 nodes:
   load:
@@ -340,7 +340,8 @@ func requireDescribed(t *testing.T, bad map[string][]string) {
 				"`1000 / (r.id % 50)`" + `" "0,1.50,division,1" "quarantined"]`,
 		},
 		"load_parquet": {
-			`["DIR/in.parquet" <nil> <nil> '\n' "n" "9223372036854775817" <nil> "value \"9223372036854775817\" of column \"n\" (INT64 UINT_64) does not fit int" "{\"n\":\"9223372036854775817\",\"v\":\"9.00\"}" "quarantined"]`,
+			`["DIR/in.parquet" <nil> <nil> '\n' "n" "9223372036854775817" <nil> "value \"9223372036854775817\" of column \"n\" (INT64 UINT_64) does not fit int" ` +
+				`"{\"n\":\"9223372036854775817\",\"v\":\"9.00\"}" "quarantined"]`,
 		},
 	} {
 		for _, row := range rows {

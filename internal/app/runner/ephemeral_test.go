@@ -78,25 +78,30 @@ func TestEphemeralFailsAsStored(t *testing.T) {
 		"a lookup of both": {loadOf("zeros", plainFields) + second + `
   look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: left}, w: {name: u, fields: [r.*, l.v]}}` + writeU, 3, "", ""},
 		"a lookup that leaves bad rows out": {loadOf("bad", plainFields) + second + `
-  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, w: {name: u, having: w.id == 1, fields: [r.id, l.v]}}` + writeU, 3, `"x"`, "bad.csv:4:3: node load: column n"},
+  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, ` +
+			`w: {name: u, having: w.id == 1, fields: [r.id, l.v]}}` + writeU, 3, `"x"`, "bad.csv:4:3: node load: column n"},
 		"a lookup's own failure": {loadOf("zeros", plainFields) + second + `
   look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, w: {name: u, fields: [r.id, {q: l.v / r.n}]}}` + writeU, 3,
 			"division by zero", "node look: field q: division by zero in `l.v / r.n`, for the row of table t " +
 				"with r.id = 3"},
 		"rows that meet nothing": {loadOf("zeros", plainFields) + strings.Replace(second, "[r.key, r.v]",
 			"[r.key, r.v], having: w.key != 3", 1) + `
-  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, w: {name: u, having: w.q > 1, fields: [r.id, {q: l.v / r.n}]}}` + writeU, 3, "", ""},
+  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, ` +
+			`w: {name: u, having: w.q > 1, fields: [r.id, {q: l.v / r.n}]}}` + writeU, 3, "", ""},
 		"a lookup over two tables": {loadOf("zeros", plainFields) + strings.NewReplacer("load:", "more:", "name: t,",
 			"name: t2,").Replace(loadOf("zeros", plainFields)) + second + `
-  look: {type: table_lookup_table, r: {tables: [t, t2]}, l: {table: s, on: id = key, join_type: left}, w: {name: u, fields: [r.id, r.n, l.v]}}` + writeU, 2, "", ""},
+  look: {type: table_lookup_table, r: {tables: [t, t2]}, l: {table: s, on: id = key, join_type: left}, ` +
+			`w: {name: u, fields: [r.id, r.n, l.v]}}` + writeU, 2, "", ""},
 		"a grouped lookup": {loadOf("zeros", plainFields) + second + `
-  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: left, group: true}, w: {name: u, fields: [r.id, {v: sum(l.v)}]}}` + writeU, 3, "", ""},
+  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: left, group: true}, ` +
+			`w: {name: u, fields: [r.id, {v: sum(l.v)}]}}` + writeU, 3, "", ""},
 		"tags": {loadOf("zeros", plainFields) + `
   tag: {type: table_custom_tfm_table, custom_proc_type: tag_and_denormalize, r: t,
     p: {tag_field_name: g, tag_criteria: {big: r.n > 2, odd: r.id % 2 == 1, any: "true"}}, w: {name: u, fields: [r.id, p.g]}}` + writeU, 2, "", ""},
 		"a tag's failure": {loadOf("zeros", plainFields) + `
   tag: {type: table_custom_tfm_table, custom_proc_type: tag_and_denormalize, r: t,
-    p: {tag_field_name: g, tag_criteria: {big: 10 / r.n > 2, any: "true"}}, w: {name: u, fields: [r.id, p.g]}}` + writeU, 2, "division by zero", "zeros.csv:4: node tag: "},
+    p: {tag_field_name: g, tag_criteria: {big: 10 / r.n > 2, any: "true"}}, ` +
+			`w: {name: u, fields: [r.id, p.g]}}` + writeU, 2, "division by zero", "zeros.csv:4: node tag: "},
 		"the first of each key": {loadOf("zeros", "fields: [{id: r.id % 2}, r.n, r.txt]") + `
   first: {type: distinct_table, rerun_policy: fail, r: t, w: {name: u, fields: [r.id, r.n], indexes: {idx_u: unique(id)}}}` + writeU, 2, "", ""},
 		"a stored table on the way": {loadOf("zeros", plainFields) + `

@@ -14,13 +14,13 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Foreseen is what a run that began now would do with a node.
+// Foreseen describes the work that a run which began now would have with a node.
 type Foreseen = pipeline.Forecast
 
 // SelectedOf lists the nodes of a new run with these options.
 func SelectedOf(s *script.Script, opts Options) ([]*script.Node, error) { return opts.nodes(s) }
 
-// PlannedNode is what a new run does with a node.
+// PlannedNode says whether a new run computes a node or takes over its rows, and why.
 type PlannedNode struct {
 	Node string
 	From *state.NodeKey // whose rows it takes over; nil: it is computed

@@ -119,7 +119,7 @@ func victim(at string) int {
 // fileBytesMax is the largest file that a victim may write.
 const fileBytesMax = "THALWEG_TEST_FILE_BYTES"
 
-// gateAnswers are what victims answer.
+// gateAnswers returns the answers that victims give at gates.
 func gateAnswers() map[string]map[string]string {
 	return map[string]map[string]string{"orders": {"cutoff": "97"}}
 }
@@ -127,7 +127,7 @@ func gateAnswers() map[string]map[string]string {
 const (
 	// workerDiesAt makes a worker die at a crash point.
 	workerDiesAt = "THALWEG_TEST_WORKER_DIES_AT"
-	// triesOfWorkers is how often workers try a batch.
+	// triesOfWorkers is the number of times that workers try a batch.
 	triesOfWorkers = 3
 )
 

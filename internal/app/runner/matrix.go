@@ -72,14 +72,14 @@ type Matrix struct {
 	Begun  time.Time
 }
 
-// matrixNote is what a note keeps of a matrix.
+// matrixNote holds the description of a matrix in a note.
 type matrixNote struct {
 	Round  int           `json:"round"`
 	Script string        `json:"script"`
 	Axes   []matrix.Axis `json:"axes,omitempty"` // left out where they are too many
 }
 
-// cellNote is what a note keeps of a cell.
+// cellNote holds the state of a cell in a note.
 type cellNote struct {
 	Index  int               `json:"index"`
 	Try    int               `json:"try"`
@@ -376,8 +376,8 @@ func (m *sweep) do(ctx context.Context, c *cell) (err error) {
 	return c.ended(sum, err)
 }
 
-// cellLook is how often it is looked how a cell is that others work on, and
-// cellLooks how many such looks are between two whether anybody does.
+// cellLook is the time between two looks at a cell that others work on. After each cellLooks of
+// them it is looked whether anybody does.
 const (
 	cellLook  = 300 * time.Millisecond
 	cellLooks = 10

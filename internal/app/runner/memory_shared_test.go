@@ -147,7 +147,7 @@ func newSharers(t *testing.T, seed uint64) *sharers {
 	return s
 }
 
-// status is what has become of the run of a script; "" if it was not begun.
+// status returns the status of the run of a script; "" if it was not begun.
 func (s *sharers) status(n int) (status state.Status) {
 	home := openHome(s.t, s.dir)
 	defer func() { require.NoError(s.t, home.Close()) }()
@@ -253,7 +253,7 @@ func (s *sharers) sharing(want map[string]string) {
 	}
 }
 
-// greedyFiles are what a run of greedyScript writes.
+// greedyFiles returns the files that a run of greedyScript writes.
 func greedyFiles() map[string]string {
 	greedy, scored := "g,n\n", "id,v\n"
 	for g := range 3 {

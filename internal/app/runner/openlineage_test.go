@@ -199,7 +199,8 @@ func TestOpenLineageColumns(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, len(later), strings.Count(string(text), "\n"))
 	require.Contains(t, string(text),
-		`"sum":{"inputFields":[{"field":"price","name":"main.sales","namespace":"here","transformations":[{"description":"sum(l.price)","masking":false,"subtype":"TRANSFORMATION","type":"DIRECT"}]}]}`)
+		`"sum":{"inputFields":[{"field":"price","name":"main.sales","namespace":"here",`+
+			`"transformations":[{"description":"sum(l.price)","masking":false,"subtype":"TRANSFORMATION","type":"DIRECT"}]}]}`)
 	require.Contains(t, string(text), `"subtype":"JOIN","type":"INDIRECT"`)
 	require.Contains(t, string(text), `"rowCount":2,"size":`)
 	require.Contains(t, string(text), `"query":"SELECT shop, sum FROM joined`)

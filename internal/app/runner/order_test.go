@@ -49,8 +49,8 @@ var orderedTypes = []struct {
 // nullText is the k-th text that means NULL.
 func nullText(k int) string { return "<" + strings.Repeat("-", k) + ">" }
 
-// orderedTable is what the inputs hold, read without any database: the header,
-// then the rows with NULL as an empty cell.
+// orderedTable returns the rows of the inputs, read without any database: the header, then the rows
+// with NULL as an empty cell.
 func orderedTable() [][]string {
 	table := make([][]string, 0, orderedFiles*orderedRows+1)
 	header := []string{"id"}

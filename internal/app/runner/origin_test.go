@@ -42,8 +42,12 @@ func TestFailedRowsNameTheirRecords(t *testing.T) {
 			[]byte(text.String()), 0o644))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "f.py"), []byte("def half(n):\n    return 10 // n\n"), 0o644))
-	const formula = `{type: table_custom_tfm_table, custom_proc_type: py_calc, r: %s, p: {python_code_urls: [DIR/f.py], calculated_fields: {h: {expression: half(r.n), type: int}}}, w: {name: halves, fields: [{h: p.h}]}}`
-	const lookup = `{type: table_lookup_table, r: numbers, l: {index_name: idx_id, join_on: r.id, group: false, join_type: left}, w: {name: pairs, fields: [r.id, r.n, {other: l.n}]}}`
+	const formula = `{type: table_custom_tfm_table, custom_proc_type: py_calc, r: %s, ` +
+		`p: {python_code_urls: [DIR/f.py], calculated_fields: {h: {expression: half(r.n), type: int}}}, ` +
+		`w: {name: halves, fields: [{h: p.h}]}}`
+	const lookup = `{type: table_lookup_table, r: numbers, ` +
+		`l: {index_name: idx_id, join_on: r.id, group: false, join_type: left}, ` +
+		`w: {name: pairs, fields: [r.id, r.n, {other: l.n}]}}`
 	for name, tc := range map[string]struct {
 		nodes  string
 		record int64 // in the table; 0: its rows have no numbers

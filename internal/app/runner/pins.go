@@ -69,7 +69,7 @@ func (r *runner) record(startNodes []string) (state.Run, []state.Blob, error) {
 	return run, blobs, nil
 }
 
-// deadline is when the run is to be over.
+// deadline returns the time at which the run is to be over.
 func (r *runner) deadline(created time.Time) (time.Time, error) {
 	text := cmp.Or(r.opts.Deadline, r.script.Deadline)
 	if text == "" {

@@ -23,14 +23,14 @@ type RetryOptions struct {
 	Again orders.RedoSelection // nothing: what failed, and what follows from an edit
 }
 
-// Retry is what a retry of a run does.
+// Retry describes a retry of a run: the work that is done again, and whether a new run does it.
 type Retry struct {
 	Run     state.Run
 	Closure orders.RedoPlan // of the run itself
-	// Changed is why the run cannot go on as it is: then a new one begins.
+	// Changed lists the changes for which the run cannot go on as it is: then a new one begins.
 	Changed []view.Change
-	// Passed is what would have been Changed, had the user not named what is done again:
-	// that is done as the run began with it.
+	// Passed lists the changes that would be in Changed if the user had not named what is done
+	// again. That is done as the run began with it.
 	Passed  []view.Change
 	Options Options // for Run
 }
@@ -161,8 +161,8 @@ func findChanges(ctx context.Context, t *runtime.Runtime, rec runtime.PinnedRun,
 	return true, nil
 }
 
-// changedInput is what has become of an input file of a node; nil: nothing.
-// One that is gone concerns only those who still want to read it.
+// changedInput returns the change of an input file of a node; nil: none. A file that is gone
+// concerns only those who still want to read it.
 func changedInput(ctx context.Context, store state.Store, dir string, n state.Node) (*fault.Error, error) {
 	read, err := pipeline.LocalInputs(ctx, store, dir, n.NodeKey)
 	if err != nil {

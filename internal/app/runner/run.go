@@ -83,7 +83,7 @@ type Started struct {
 	Remote   bool   // others work on it
 }
 
-// Summary is how a run ended.
+// Summary describes a run that is over, or that waits for people.
 type Summary struct {
 	Key     state.RunKey
 	Status  state.Status
@@ -155,7 +155,7 @@ func goesOn(ctx context.Context, home *instance.Instance, sum *Summary) (bool, e
 	return run.Command.Pending() || run.Status == state.Running && !state.Waits(nodes), nil
 }
 
-// work does what can be done of a run now.
+// work loads the script and works on the run until it is over, or until all that is left waits for people.
 func work(ctx context.Context, home *instance.Instance, opts Options) (_ Summary, err error) {
 	start := time.Now()
 	opts.Process = opts.WithDefaults()
@@ -284,8 +284,8 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 	if err := r.SweepDead(ctx, r.key); err != nil {
 		r.opts.Logger.Warn("what dead runs left behind them stays until the next run", "error", err)
 	}
-	told := r.Tell(ctx, r.key)
-	defer told()
+	stopTelling := r.Tell(ctx, r.key)
+	defer stopTelling()
 	return r.drive(ctx, warnings)
 }
 
@@ -315,8 +315,8 @@ func (o Options) seenFrom() (string, error) {
 	return filepath.Abs(cmp.Or(o.Process.Dir, "."))
 }
 
-// chosen are the nodes of a script that are computed whatever earlier runs have: those that
-// somebody has named, but not for a run that takes another one's place.
+// chosen returns the nodes that are computed even if an earlier run has their rows. They are the nodes
+// that somebody has named; a run that takes the place of another one has none.
 func (o Options) chosen(s *script.Script) []string {
 	if o.Parent != 0 {
 		return nil
@@ -682,7 +682,7 @@ func (r *runner) summarise(sum Summary, idle time.Duration) Summary {
 	return sum
 }
 
-// SummaryOf is how a run is that others work on.
+// SummaryOf returns the summary of a run that others work on, as it is now.
 func SummaryOf(ctx context.Context, home *instance.Instance, key state.RunKey) (Summary, error) {
 	run, err := home.State.Run(ctx, key)
 	if err != nil {
@@ -716,7 +716,8 @@ func fill(ctx context.Context, h *instance.Instance, sum *Summary) {
 	sum.Nodes = inspect.Shown(ctx, h.State, sum.Nodes)
 }
 
-// Worked is how long each of a run's nodes has been worked on. What cannot be read is left out.
+// Worked returns the time for which each of a run's nodes has been worked on. Nodes of which that
+// cannot be read are left out.
 func Worked(ctx context.Context, store state.Store, run state.Run, nodes []state.Node) map[string]time.Duration {
 	out := map[string]time.Duration{}
 	for _, n := range nodes {

@@ -57,7 +57,7 @@ func (r *runner) alone(ctx context.Context, nodes []*script.Node) error {
 	return nil
 }
 
-// sharedRunsMax is how many of the latest runs that are not over are looked at.
+// sharedRunsMax is the most runs that are looked at: the latest of those that are not over.
 const sharedRunsMax = 100
 
 // shared lists what other runs of the workspace, which are under way, write, too.

@@ -103,7 +103,7 @@ func serveOne(b *testing.B, home *instance.Instance, isolate bool, memory int64,
 	return last.Sub(first), batches
 }
 
-// processorTime is what this process and those that have ended below it have used.
+// processorTime returns the processor time of this process and of its children that have ended.
 func processorTime(b *testing.B) (sum time.Duration) {
 	b.Helper()
 	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {

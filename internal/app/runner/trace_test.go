@@ -69,7 +69,7 @@ type traceTable struct {
 	unique     string // the same as an index has it
 }
 
-// inputPlace is where an input row stands.
+// inputPlace is the place of an input row.
 type inputPlace struct {
 	file      string
 	row, line int64
@@ -441,7 +441,7 @@ func (w *traceWorld) ask(home *instance.Instance, query string) (out []string) {
 	return out
 }
 
-// idOf is what names a row: its u and its w.
+// idOf returns the text that names a row: its u and its w.
 func idOf(r *lineage.Row) string {
 	values := map[string]string{}
 	for _, v := range r.Values {

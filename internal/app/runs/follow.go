@@ -152,8 +152,8 @@ type nobodyWatch struct {
 }
 
 const (
-	// nobodyEvery is how often it is looked who works on a run; a run that is taken at once is not
-	// called alone before.
+	// nobodyEvery is the time between two looks at who works on a run. A run that is taken at once
+	// is not called alone before.
 	nobodyEvery   = 2 * time.Second
 	nobodyTimeout = 5 * time.Second
 )

@@ -26,8 +26,8 @@ const PinSettings = "settings"
 // PinHooks is the kind of the pin that has who is told of the run.
 const PinHooks = "hooks"
 
-// Settings are what a run was begun with besides its sources: all that another
-// process needs to plan and execute it to the same bytes.
+// Settings hold the settings that a run was begun with, besides its sources. They are all that
+// another process needs to plan and execute it to the same bytes.
 type Settings struct {
 	Dir       string           `json:"dir"` // that relative names of files are seen from
 	Lenient   bool             `json:"lenient,omitempty"`
@@ -50,7 +50,8 @@ type Settings struct {
 // not become larger than what is pinned.
 const lookedMax = 20_000
 
-// Looked is what a run keeps of the columns that its script has asked for.
+// Looked returns the columns of files that a run keeps, which its script has asked for; nil if they
+// are too many.
 func Looked(s *script.Script) [][]script.FileColumn {
 	count := 0
 	for _, columns := range s.Looked {
@@ -75,8 +76,8 @@ func (s *Settings) columns(next func(context.Context, string, script.CSVReader, 
 	}
 }
 
-// SlotsOf is how many batches of a run were to be worked on at once where it
-// began; this machine's cores if that is not known.
+// SlotsOf returns the number of batches that a run was to work on at once where it began. If that
+// is not known, it returns the number of this machine's cores.
 func SlotsOf(ctx context.Context, h *instance.Instance, run state.Run) int {
 	if set, err := SettingsOf(ctx, h.State, run); err == nil && set != nil && set.Budget.Slots > 0 {
 		return set.Budget.Slots
@@ -84,7 +85,7 @@ func SlotsOf(ctx context.Context, h *instance.Instance, run state.Run) int {
 	return budget.Cores()
 }
 
-// pinned is what a recorded run was begun with.
+// pinned holds the settings, parameters and sources that a recorded run was begun with.
 type pinned struct {
 	Settings
 	Params map[string]string // of the command line

@@ -11,7 +11,7 @@ import (
 	"thalweg/internal/run/python"
 )
 
-// unmetMost is how many packages are named that are not as they should be.
+// unmetMost is the most packages named that are not as they should be.
 const unmetMost = 10
 
 // CheckRequirements refuses an interpreter that has not the packages that the

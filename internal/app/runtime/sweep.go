@@ -19,7 +19,7 @@ import (
 const (
 	// sweepTimeout is for removing what the dead attempts of one run left.
 	sweepTimeout = 10 * time.Second
-	// sweepRuns is how many of the latest runs are looked at.
+	// sweepRuns is the number of latest runs that are looked at.
 	sweepRuns = 20
 )
 
@@ -110,8 +110,8 @@ func (t *Runtime) SweepLeavings(ctx context.Context, key state.RunKey, dead bool
 	}
 }
 
-// uploadNote is what earlier versions kept of an upload, in a file beside the
-// copies of remote inputs.
+// uploadNote holds the note that earlier versions kept of an upload, in a file beside the copies of
+// remote inputs.
 type uploadNote struct {
 	Bucket, Key string
 	Begun       time.Time

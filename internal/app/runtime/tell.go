@@ -16,8 +16,8 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// flushInterrupted is how long a process that was asked to end stays for its
-// last messages: it has to be gone soon.
+// flushInterrupted is the time that an interrupted process has for its last messages: it has to be
+// gone soon.
 const flushInterrupted = 300 * time.Millisecond
 
 // Tell begins to tell what happens to runs, to these and those of processes that

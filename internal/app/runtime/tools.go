@@ -25,7 +25,7 @@ import (
 	"thalweg/internal/store/state/retrying"
 )
 
-// Runtime are what a process does its batches with, whatever run they are of.
+// Runtime holds the resources that a process executes batches with, whatever run they are of.
 type Runtime struct {
 	Instance  *instance.Instance
 	Process   Process
@@ -145,7 +145,7 @@ func (t *Runtime) leave() error {
 	return err
 }
 
-// Held is what the batches have of the memory now.
+// Held returns the memory that batches have now; ok is false if they have none.
 func (t *Runtime) Held() (b budget.Budget, ok bool) {
 	room := t.room.Load()
 	if room == nil {
@@ -174,11 +174,11 @@ func (t *Runtime) Split(total int64, python bool) (budget.Budget, error) {
 	return b, nil
 }
 
-// planSlotsMost is how many slots nodes are planned for at most.
+// planSlotsMost is the most slots that nodes are planned for.
 const planSlotsMost = 1024
 
-// PlanFor is what a new run's nodes are planned by: what this process may use; in a cluster the
-// smallest share that a worker's slot has, and as many slots as all workers have.
+// PlanFor returns the budget by which a new run's nodes are planned: this process's own. In a
+// cluster it has the smallest share of a worker's slot, and as many slots as all workers have.
 func (t *Runtime) PlanFor(ctx context.Context, python bool) (budget.Budget, error) {
 	out := t.OwnBudget
 	if t.Instance.ClusterConfig == nil {

@@ -42,7 +42,7 @@ type SchedulerOptions struct {
 	Clock      calendar.Clock                 // nil: the machine's
 }
 
-// scriptsEvery is how often a scheduler looks at its scripts again.
+// scriptsEvery is the time between two looks of a scheduler at its scripts.
 const scriptsEvery = 5 * time.Second
 
 // Schedule begins runs of scripts when their schedules and watches say so, and

@@ -14,8 +14,8 @@ import (
 	"thalweg/internal/lang/expr"
 )
 
-// null is how a NULL is compared and shown; no text looks like it, because
-// texts are quoted.
+// null stands for NULL where cells are compared and shown; no text looks like it, because texts are
+// quoted.
 const null = "NULL"
 
 // canonical is a cell's value as it is compared and shown: texts in quotes,
@@ -79,10 +79,10 @@ func canonicalDecimal(t expr.Type, s string) (string, bool) {
 			IsInt()
 }
 
-// timeLayout is how moments are shown, in UTC.
+// timeLayout is the layout in which moments are shown, in UTC.
 const timeLayout = "2006-01-02 15:04:05.000"
 
-// instantLayout is how those with microseconds are.
+// instantLayout is the layout of moments with microseconds.
 const instantLayout = "2006-01-02T15:04:05.000000Z"
 
 func parseTime(s string) (time.Time, bool) {

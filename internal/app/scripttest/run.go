@@ -41,7 +41,7 @@ type Options struct {
 	Remote      *remote.Client // for files of other machines
 }
 
-// Result is how a case ended.
+// Result holds the result of a case.
 type Result struct {
 	Case        *Case
 	Elapsed     time.Duration

@@ -60,8 +60,7 @@ func (v *value) fault(format string, args ...any) *fault.Error {
 	return f
 }
 
-// PathFor is where the tests of a script are by default: orders.test.yaml
-// for orders.yaml.
+// PathFor returns the default path of the tests of a script: orders.test.yaml for orders.yaml.
 func PathFor(script string) string {
 	return strings.TrimSuffix(script, filepath.Ext(script)) + ".test.yaml"
 }

@@ -31,7 +31,8 @@ const (
 	pythonAgain   = 5 * time.Minute
 )
 
-// able is what a worker knows of itself: why it takes no work, and what somebody should look at.
+// able holds the state of a worker's health: why it takes no work, and what somebody should look
+// at.
 type able struct {
 	dir    string // where it has to be able to write
 	in     string // the scratch directory that this is in
@@ -62,7 +63,8 @@ func newAble(s *Server) *able {
 	return a
 }
 
-// told is what the worker's note says: its interpreter, why it takes no work, and what is odd.
+// told returns the content of the worker's note: its interpreter's version, why it takes no work,
+// and what is odd.
 func (a *able) told() (version string, cannot, notices []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -169,7 +171,7 @@ func (a *able) note(err error) bool {
 	return true
 }
 
-// reasonOf is what the system says, without the path.
+// reasonOf returns the system's error without the path.
 func reasonOf(err error) error {
 	var at *os.PathError
 	if errors.As(err, &at) {
@@ -287,8 +289,8 @@ func (s *Server) waiting(text string) {
 	}
 }
 
-// reasons are why this worker takes no work, and what somebody should look at; those of
-// single runs are among the latter.
+// reasons returns why this worker takes no work, and what somebody should look at. What it refuses
+// single runs for is among the latter.
 func (s *Server) reasons() (cannot, notices []string) {
 	_, cannot, notices = s.able.told()
 	s.mu.Lock()

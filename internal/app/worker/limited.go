@@ -13,9 +13,8 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// inFlightMost is how many batches a worker has in flight at most, unless more are
-// forced: beside those that it computes as many again, whose inputs are fetched or whose
-// results are stored meanwhile.
+// inFlightMost returns the most batches that a worker has in flight, unless more are forced. Beside
+// those that it computes, it fetches inputs or stores results of as many again.
 func (o WorkerOptions) inFlightMost() int { return max(2*slotsOf(o.Cores), o.Concurrency.Most()) }
 
 // newLimiter settles how much a worker does at once.

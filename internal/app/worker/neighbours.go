@@ -54,7 +54,8 @@ func (s *Server) tellNeighbours(ctx context.Context, me registry.WorkerEntry) {
 	}
 }
 
-// neighboursOf is what is said to a worker that has come; "": nothing.
+// neighboursOf returns the messages to a worker that has come, about other workers of its machine;
+// "": none.
 func neighboursOf(me registry.WorkerEntry, workers []registry.WorkerEntry, machine int64) (shared, tooMuch string) {
 	workers = append(slices.DeleteFunc(slices.Clone(workers), func(w registry.WorkerEntry) bool {
 		return w.Owner == me.Owner ||

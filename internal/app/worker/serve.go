@@ -109,11 +109,11 @@ func Serve(ctx context.Context, home *instance.Instance, opts WorkerOptions) (er
 	if opts.Introspect != nil {
 		opts.Introspect(Introspection{Queue: s.crew.Queue, Budget: s.Held, AtOnce: s.limiter.Settings, Able: s.reasons})
 	}
-	told := s.Tell(ctx)
-	watched := s.watchAble(ctx)
-	attended := s.registerWorker(ctx)
-	kept := s.keepTime(ctx)
-	paced := s.settle(works)
+	stopTelling := s.Tell(ctx)
+	stopWatching := s.watchAble(ctx)
+	stopRegistering := s.registerWorker(ctx)
+	stopKeepingTime := s.keepTime(ctx)
+	stopSettling := s.settle(works)
 	err = s.watch(works)
 	if s.draining() {
 		s.drain(works)
@@ -124,15 +124,15 @@ func Serve(ctx context.Context, home *instance.Instance, opts WorkerOptions) (er
 	s.wait()
 	s.drained()
 	err = errors.Join(err, s.crew.Stop())
-	told()
-	attended()
-	watched()
-	kept()
-	paced()
+	stopTelling()
+	stopRegistering()
+	stopWatching()
+	stopKeepingTime()
+	stopSettling()
 	return err
 }
 
-// Introspection is what can be looked at while a worker works, by anybody.
+// Introspection holds the functions by which anybody can look at a worker while it works.
 type Introspection struct {
 	Queue  queue.Queue
 	Budget func() (b budget.Budget, held bool) // that its batches have now
@@ -487,8 +487,7 @@ func (s *Server) drive(ctx context.Context, key state.RunKey, how string, run *r
 	}
 }
 
-// slotsOf is how many batches a worker has in flight at most; its memory may
-// allow fewer at once.
+// slotsOf returns the most batches that a worker computes at once; its memory may allow fewer.
 func slotsOf(cores int) int {
 	if cores == 0 {
 		return budget.Cores()

@@ -31,7 +31,7 @@ type Isolation struct {
 	Client  any                   // what ServeSlot makes its remote.Client of; as JSON
 }
 
-// slotSettings are what a slot's process is told of its worker.
+// slotSettings hold the settings that a worker gives a slot's process.
 type slotSettings struct {
 	Home         string          `json:"home"`   // see Home.Dir
 	Beside       string          `json:"beside"` // see Home
@@ -134,7 +134,7 @@ func (h *slotHost) Close() error {
 	return err
 }
 
-// restAfter is how long the interpreter of a slot stays when its batch has no memory.
+// restAfter is the time that the interpreter of a slot stays when its batch has no memory.
 const restAfter = time.Second
 
 // restingRoom ends a slot's interpreter while its batches have no memory: the

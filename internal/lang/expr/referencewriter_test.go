@@ -137,7 +137,8 @@ So ` + "`strings.ReplaceAll`, `fmt.Sprintf`" + ` and chains of ` + "`+`" + ` bou
 
 A longer text fails like a value that cannot be read. Give more ` + "`--memory`" + `, or fewer ` + "`--cores`" +
 	`. Not checked are a replacement that is not longer than the text that it
-replaces, and a chain with each field at most four times and at most 4 KiB of literals and widths. Apart from this limit, results do not depend on ` + "`--memory`" + `.
+replaces, and a chain with each field at most four times and at most 4 KiB of literals and widths. ` +
+	`Apart from this limit, results do not depend on ` + "`--memory`" + `.
 A text made of literals only has at most 1 MiB.
 
 There is no such limit for ` + "`string_agg`" + `, for long texts in many rows that do not grow (2,048 times their
