@@ -69,7 +69,7 @@ type cli struct {
 	gateCmds
 	Invalidate invalidateCmd `cmd:"" group:"decide" help:"Declare a run, or nodes of it, invalid: no run reads its tables any more."`
 	Drop       dropCmd       `cmd:"" group:"decide" help:"Drop runs: nobody reads, continues or lists them any more."`
-	Gc         gcCmd         `cmd:"" group:"decide" name:"gc" help:"Remove what dead attempts left and dropped runs have written, and drop runs by number and age."`
+	Gc         gcCmd         `cmd:"" group:"decide" name:"gc" help:"Remove what dead attempts and dropped runs left behind, and drop runs by number and age."`
 
 	Worker    workerCmd    `cmd:"" group:"serve" help:"Take batches of every run of a state directory or a cluster, until it is told to end."`
 	Cluster   clusterCmd   `cmd:"" group:"serve" help:"Make what a cluster needs, and see who is there."`

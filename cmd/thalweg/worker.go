@@ -86,7 +86,7 @@ func (c *workerCmd) Run(ctx context.Context, a *console) (err error) {
 
 // metricsFlag says where a worker shows what it measures.
 type metricsFlag struct {
-	Metrics string `help:"Serve metrics, health and readiness there: /metrics, /metrics.json, /healthz, /readyz. Without HOST on loopback only." placeholder:"HOST:PORT"`
+	Metrics string `help:"Serve metrics and health there: /metrics, /metrics.json, /healthz, /readyz. Without HOST on loopback only." placeholder:"HOST:PORT"`
 }
 
 // listen begins to show what is measured of a worker at an address, which the place of a cluster's

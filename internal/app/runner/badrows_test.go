@@ -69,7 +69,8 @@ nodes:
       fields:
         id: { expression: r.id, type: int }
         name: { expression: r.name, type: string }
-        at: { expression: 'iif(r.id % 10 == 3, time.Parse("2006-01-02", r.name), time.Parse("2006-01-02", "2024-01-01"))', type: datetime }
+        at: { expression: 'iif(r.id % 10 == 3, time.Parse("2006-01-02", r.name), time.Parse("2006-01-02", ` +
+	`"2024-01-01"))', type: datetime }
   tagged:
     type: table_custom_tfm_table
     custom_proc_type: tag_and_denormalize
@@ -331,16 +332,22 @@ func requireDescribed(t *testing.T, bad map[string][]string) {
 	t.Helper()
 	for node, rows := range map[string][]string{
 		"load": {
-			`["DIR/a.csv" '\a' <nil> '\x06' <nil> <nil> <nil> "the record has 3 fields, the first record of the file has 4" "5,1.50,short" "quarantined"]`,
-			`["DIR/a.csv" '\b' <nil> '\a' <nil> <nil> <nil> "the record has 5 fields, the first record of the file has 4" "6,1.50,long,1,2" "quarantined"]`,
-			`["DIR/a.csv" '\t' '\b' '\b' "name" "caf\\xe9 7" <nil> "column name is not valid UTF-8" "7,1.50,caf\\xe9 7,1" "quarantined"]`,
-			`["DIR/a.csv" '\n' '\x03' '\t' "price" "12x8" <nil> "column price: \"12x8\" is not a decimal2" "8,12x8,price,1" "quarantined"]`,
-			`["DIR/a.csv" '\v' '\x01' '\n' "id" "no9" <nil> "column id: \"no9\" is not an int" "no9,1.50,\"quoted\nline\",1" "quarantined"]`,
+			`["DIR/a.csv" '\a' <nil> '\x06' <nil> <nil> <nil> "the record has 3 fields, ` +
+				`the first record of the file has 4" "5,1.50,short" "quarantined"]`,
+			`["DIR/a.csv" '\b' <nil> '\a' <nil> <nil> <nil> "the record has 5 fields, ` +
+				`the first record of the file has 4" "6,1.50,long,1,2" "quarantined"]`,
+			`["DIR/a.csv" '\t' '\b' '\b' "name" "caf\\xe9 7" <nil> "column name is not valid UTF-8" ` +
+				`"7,1.50,caf\\xe9 7,1" "quarantined"]`,
+			`["DIR/a.csv" '\n' '\x03' '\t' "price" "12x8" <nil> "column price: \"12x8\" is not a decimal2" ` +
+				`"8,12x8,price,1" "quarantined"]`,
+			`["DIR/a.csv" '\v' '\x01' '\n' "id" "no9" <nil> "column id: \"no9\" is not an int" ` +
+				`"no9,1.50,\"quoted\nline\",1" "quarantined"]`,
 			`["DIR/a.csv" '\x02' <nil> '\x01' "per" "r.id = 0" "1000 / (r.id % 50)" "division by zero in ` +
 				"`1000 / (r.id % 50)`" + `" "0,1.50,division,1" "quarantined"]`,
 		},
 		"load_parquet": {
-			`["DIR/in.parquet" <nil> <nil> '\n' "n" "9223372036854775817" <nil> "value \"9223372036854775817\" of column \"n\" (INT64 UINT_64) does not fit int" ` +
+			`["DIR/in.parquet" <nil> <nil> '\n' "n" "9223372036854775817" <nil> "value \"9223372036854775817\" of ` +
+				`column \"n\" (INT64 UINT_64) does not fit int" ` +
 				`"{\"n\":\"9223372036854775817\",\"v\":\"9.00\"}" "quarantined"]`,
 		},
 	} {

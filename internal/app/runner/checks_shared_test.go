@@ -26,7 +26,8 @@ const sharedChecksScript = `
 nodes:
   read_sorted:
     type: file_table
-    r: { urls: [DIR/sorted.csv], columns: { account: int, name: "string?", amount: decimal2, rate: "float?", day: datetime 2006-01-02 } }
+    r: { urls: [DIR/sorted.csv], columns: { account: int, name: "string?", amount: decimal2, rate: "float?", ` +
+	`day: datetime 2006-01-02 } }
     w: sorted
     checks: &checks
       - { unique: account, severity: warn }

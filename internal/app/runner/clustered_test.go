@@ -24,7 +24,8 @@ const clusteredScript = `
 nodes:
   keys:
     type: file_table
-    r: { urls: [ DIR/keys.csv ], csv: { hdr_line_idx: 0, first_data_line_idx: 1 }, columns: { k: { csv: { col_hdr: k }, col_type: string } } }
+    r: { urls: [ DIR/keys.csv ], csv: { hdr_line_idx: 0, first_data_line_idx: 1 }, ` +
+	`columns: { k: { csv: { col_hdr: k }, col_type: string } } }
     w: { name: keys, fields: { k: { expression: r.k, type: string } } }
   values:
     type: file_table

@@ -76,12 +76,15 @@ func TestEphemeralFailsAsStored(t *testing.T) {
 			strings.Replace(writeU, "r.*", "{q: 10 / r.n}", 1), 2, "field q: division by zero",
 			"zeros.csv:4: node write: field q"},
 		"a lookup of both": {loadOf("zeros", plainFields) + second + `
-  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: left}, w: {name: u, fields: [r.*, l.v]}}` + writeU, 3, "", ""},
+  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: left}, ` +
+			`w: {name: u, fields: [r.*, l.v]}}` + writeU, 3, "", ""},
 		"a lookup that leaves bad rows out": {loadOf("bad", plainFields) + second + `
   look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, ` +
-			`w: {name: u, having: w.id == 1, fields: [r.id, l.v]}}` + writeU, 3, `"x"`, "bad.csv:4:3: node load: column n"},
+			`w: {name: u, having: w.id == 1, fields: [r.id, l.v]}}` + writeU, 3,
+			`"x"`, "bad.csv:4:3: node load: column n"},
 		"a lookup's own failure": {loadOf("zeros", plainFields) + second + `
-  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, w: {name: u, fields: [r.id, {q: l.v / r.n}]}}` + writeU, 3,
+  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, ` +
+			`w: {name: u, fields: [r.id, {q: l.v / r.n}]}}` + writeU, 3,
 			"division by zero", "node look: field q: division by zero in `l.v / r.n`, for the row of table t " +
 				"with r.id = 3"},
 		"rows that meet nothing": {loadOf("zeros", plainFields) + strings.Replace(second, "[r.key, r.v]",
@@ -97,17 +100,20 @@ func TestEphemeralFailsAsStored(t *testing.T) {
 			`w: {name: u, fields: [r.id, {v: sum(l.v)}]}}` + writeU, 3, "", ""},
 		"tags": {loadOf("zeros", plainFields) + `
   tag: {type: table_custom_tfm_table, custom_proc_type: tag_and_denormalize, r: t,
-    p: {tag_field_name: g, tag_criteria: {big: r.n > 2, odd: r.id % 2 == 1, any: "true"}}, w: {name: u, fields: [r.id, p.g]}}` + writeU, 2, "", ""},
+    p: {tag_field_name: g, tag_criteria: {big: r.n > 2, odd: r.id % 2 == 1, any: "true"}}, ` +
+			`w: {name: u, fields: [r.id, p.g]}}` + writeU, 2, "", ""},
 		"a tag's failure": {loadOf("zeros", plainFields) + `
   tag: {type: table_custom_tfm_table, custom_proc_type: tag_and_denormalize, r: t,
     p: {tag_field_name: g, tag_criteria: {big: 10 / r.n > 2, any: "true"}}, ` +
 			`w: {name: u, fields: [r.id, p.g]}}` + writeU, 2, "division by zero", "zeros.csv:4: node tag: "},
 		"the first of each key": {loadOf("zeros", "fields: [{id: r.id % 2}, r.n, r.txt]") + `
-  first: {type: distinct_table, rerun_policy: fail, r: t, w: {name: u, fields: [r.id, r.n], indexes: {idx_u: unique(id)}}}` + writeU, 2, "", ""},
+  first: {type: distinct_table, rerun_policy: fail, r: t, ` +
+			`w: {name: u, fields: [r.id, r.n], indexes: {idx_u: unique(id)}}}` + writeU, 2, "", ""},
 		"a stored table on the way": {loadOf("zeros", plainFields) + `
   middle: {type: table_table, r: t, w: {name: u, having: w.id > 1, fields: [r.id, r.n]}}
   end: {type: table_table, r: u, w: {name: v, fields: [r.id, {q: 10 / r.n}]}}
-  also: {type: table_file, r: t, w: {url_template: also.csv, columns: [r.id]}}` + strings.ReplaceAll(writeU, "r: u", "r: v"), 2,
+  also: {type: table_file, r: t, w: {url_template: also.csv, columns: [r.id]}}` +
+			strings.ReplaceAll(writeU, "r: u", "r: v"), 2,
 			"field q: division by zero", "table t (row 3): node end: "},
 	}
 	n := 0
@@ -193,8 +199,10 @@ func TestEphemeralBatchesKeepTheirOrder(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "second.csv"),
 		[]byte("key,v\n0,0\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n"), 0o644))
 	text := fmt.Sprintf(`nodes:
-  load: {type: file_table, ephemeral: true, r: {urls: ["%[1]s/in*.csv"], types: {id: int}}, w: {name: t, fields: [r.id, {k: r.id %% 7}]}}
-  second: {type: file_table, r: {urls: ["%[1]s/second.csv"], types: {key: int, v: int}}, w: {name: s, fields: [r.key, r.v]}}
+  load: {type: file_table, ephemeral: true, r: {urls: ["%[1]s/in*.csv"], types: {id: int}}, `+
+		`w: {name: t, fields: [r.id, {k: r.id %% 7}]}}
+  second: {type: file_table, r: {urls: ["%[1]s/second.csv"], types: {key: int, v: int}}, `+
+		`w: {name: s, fields: [r.key, r.v]}}
   look: {type: table_lookup_table, r: t, l: {table: s, on: k = key, join_type: left}, w: {name: u, fields: [r.id, l.v]}}
   write: {type: table_file, r: u, w: {url_template: %[1]s/out.csv, columns: [r.*]}}
   also: {type: table_file, r: u, w: {url_template: %[1]s/also.csv, columns: [r.id]}}

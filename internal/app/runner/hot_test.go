@@ -26,14 +26,17 @@ nodes:
     r:
       urls: [DIR/l.csv]
       csv: {hdr_line_idx: 0, first_data_line_idx: 1}
-      columns: {id: {col_type: int, csv: {col_hdr: id}}, k: {col_type: string, csv: {col_hdr: k}}, t: {col_type: string, csv: {col_hdr: t}}}
-    w: {name: lefts, fields: {id: {expression: r.id, type: int}, k: {expression: r.k, type: string}, t: {expression: r.t, type: string}}}
+      columns: {id: {col_type: int, csv: {col_hdr: id}}, k: {col_type: string, csv: {col_hdr: k}}, ` +
+	`t: {col_type: string, csv: {col_hdr: t}}}
+    w: {name: lefts, fields: {id: {expression: r.id, type: int}, k: {expression: r.k, type: string}, ` +
+	`t: {expression: r.t, type: string}}}
   rights:
     type: file_table
     r:
       urls: [DIR/r.csv]
       csv: {hdr_line_idx: 0, first_data_line_idx: 1}
-      columns: {k: {col_type: string, csv: {col_hdr: k}}, v: {col_type: decimal2, csv: {col_hdr: v}}, x: {col_type: float, csv: {col_hdr: x}}}
+      columns: {k: {col_type: string, csv: {col_hdr: k}}, v: {col_type: decimal2, csv: {col_hdr: v}}, ` +
+	`x: {col_type: float, csv: {col_hdr: x}}}
     w:
       name: rights
       fields: {k: {expression: r.k, type: string}, v: {expression: r.v, type: decimal2}, x: ` +
@@ -43,7 +46,8 @@ nodes:
     type: table_lookup_table
     r: {table: lefts}
     l: {index_name: idx_r, join_on: r.k, group: false, join_type: left}
-    w: {name: each, fields: {id: {expression: r.id, type: int}, t: {expression: r.t, type: string}, v: {expression: l.v, type: decimal2}}}
+    w: {name: each, fields: {id: {expression: r.id, type: int}, t: {expression: r.t, type: string}, ` +
+	`v: {expression: l.v, type: decimal2}}}
   sums:
     type: table_lookup_table
     r: {table: lefts}

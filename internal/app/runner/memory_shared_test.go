@@ -58,13 +58,15 @@ nodes:
     r: greedy
     w:
       url_template: OUT/greedy.csv
-      columns: [{name: g, expression: r.g, type: int, csv: {header: g}}, {name: n, expression: r.n, type: int, csv: {header: n}}]
+      columns: [{name: g, expression: r.g, type: int, csv: {header: g}}, ` +
+	`{name: n, expression: r.n, type: int, csv: {header: n}}]
   write_scored:
     type: table_file
     r: scored
     w:
       url_template: OUT/scored.csv
-      columns: [{name: id, expression: r.id, type: int, csv: {header: id}}, {name: v, expression: r.v, type: int, csv: {header: v}}]
+      columns: [{name: id, expression: r.id, type: int, csv: {header: id}}, ` +
+	`{name: v, expression: r.v, type: int, csv: {header: v}}]
 `
 
 const greedyRows = 1_500

@@ -100,7 +100,8 @@ nodes:
   null_pairs:
     type: table_lookup_table
     r: { table: orders }
-    l: { index_name: idx_orders_key, join_on: "r.key, r.label", join_type: left, nulls: match, filter: "is_null(l.key) || l.key > 30" }
+    l: { index_name: idx_orders_key, join_on: "r.key, r.label", join_type: left, nulls: match, ` +
+	`filter: "is_null(l.key) || l.key > 30" }
     w:
       name: null_pairs
       fields:
@@ -200,7 +201,8 @@ nodes:
     query: |
       SELECT o.name, count(*) AS n, sum(i.value / 7) AS floats, string_agg(i.text, ';') AS list,
              arg_max(o.id, o.ratio) AS best, any_value(i.text) AS any_text,
-             (SELECT max(k) FROM (SELECT row_number() OVER (PARTITION BY n.name ORDER BY n.name) * n.other AS k FROM n WHERE n.name = o.name)) AS k
+             (SELECT max(k) FROM (SELECT row_number() OVER (PARTITION BY n.name ORDER BY n.name) * n.other AS k ` +
+	`FROM n WHERE n.name = o.name)) AS k
       FROM o JOIN i ON i.order_id = o.id GROUP BY o.name
     w:
       name: queried
@@ -223,7 +225,8 @@ nodes:
     query: |
       SELECT id, name, ratio * 3 AS ratio, label FROM o WHERE id % 3 > 0
       UNION ALL SELECT order_id, text, -0.0 * (order_id % 2), NULL FROM i WHERE value < 300
-      UNION ALL SELECT id, unnest([name, list]), CAST(other AS DOUBLE), v.w FROM n LEFT JOIN (VALUES (1, 'one'), (2, 'two')) AS v(n, w) ON v.n = other % 5
+      UNION ALL SELECT id, unnest([name, list]), CAST(other AS DOUBLE), v.w FROM n LEFT JOIN (VALUES (1, 'one'), ` +
+	`(2, 'two')) AS v(n, w) ON v.n = other % 5
     w: by_rows
   by_key:
     type: sql
@@ -276,7 +279,8 @@ nodes:
   py_keys:
     type: py_table
     r: null_pairs
-    p: { python_code_urls: [DIR/groups.py], function: keys, group_by: key, returns: { key: { type: int, nullable: true }, n: int } }
+    p: { python_code_urls: [DIR/groups.py], function: keys, group_by: key, returns: { key: { type: int, ` +
+	`nullable: true }, n: int } }
     w: py_keys
   py_each:
     type: py_table

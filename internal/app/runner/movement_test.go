@@ -36,14 +36,17 @@ nodes:
     r:
       urls: [DIR/l0.csv, DIR/l1.csv, DIR/l2.csv, DIR/l3.csv]
       csv: {hdr_line_idx: 0, first_data_line_idx: 1}
-      columns: {id: {col_type: int, csv: {col_hdr: id}}, k: {col_type: int, csv: {col_hdr: k}}, t: {col_type: string, csv: {col_hdr: t}}}
-    w: {name: lefts, fields: {id: {expression: r.id, type: int}, k: {expression: r.k, type: int}, t: {expression: r.t, type: string}}}
+      columns: {id: {col_type: int, csv: {col_hdr: id}}, k: {col_type: int, csv: {col_hdr: k}}, ` +
+	`t: {col_type: string, csv: {col_hdr: t}}}
+    w: {name: lefts, fields: {id: {expression: r.id, type: int}, k: {expression: r.k, type: int}, ` +
+	`t: {expression: r.t, type: string}}}
   rights:
     type: file_table
     r:
       urls: [DIR/r0.csv, DIR/r1.csv, DIR/r2.csv, DIR/r3.csv]
       csv: {hdr_line_idx: 0, first_data_line_idx: 1}
-      columns: {id: {col_type: int, csv: {col_hdr: id}}, k: {col_type: int, csv: {col_hdr: k}}, t: {col_type: string, csv: {col_hdr: t}}}
+      columns: {id: {col_type: int, csv: {col_hdr: id}}, k: {col_type: int, csv: {col_hdr: k}}, ` +
+	`t: {col_type: string, csv: {col_hdr: t}}}
     w:
       name: rights
       fields: {k: {expression: r.k, type: int}, t: {expression: r.t, type: string}}
@@ -99,7 +102,8 @@ nodes:
       calculated_fields: {score: {expression: "score(r.k)", type: int}}
     w:
       name: scored
-      fields: {k: {expression: r.k, type: int}, t: {expression: r.t, type: string}, score: {expression: p.score, type: int}}
+      fields: {k: {expression: r.k, type: int}, t: {expression: r.t, type: string}, ` +
+	`score: {expression: p.score, type: int}}
   out:
     type: table_file
     r: {table: scored}

@@ -200,7 +200,8 @@ func TestOpenLineageColumns(t *testing.T) {
 	require.Equal(t, len(later), strings.Count(string(text), "\n"))
 	require.Contains(t, string(text),
 		`"sum":{"inputFields":[{"field":"price","name":"main.sales","namespace":"here",`+
-			`"transformations":[{"description":"sum(l.price)","masking":false,"subtype":"TRANSFORMATION","type":"DIRECT"}]}]}`)
+			`"transformations":[{"description":"sum(l.price)","masking":false,`+
+			`"subtype":"TRANSFORMATION","type":"DIRECT"}]}]}`)
 	require.Contains(t, string(text), `"subtype":"JOIN","type":"INDIRECT"`)
 	require.Contains(t, string(text), `"rowCount":2,"size":`)
 	require.Contains(t, string(text), `"query":"SELECT shop, sum FROM joined`)
@@ -227,7 +228,8 @@ const publishedCheck = "THALWEG_OPENLINEAGE_PYTHON"
 
 const toldGateScript = `
 nodes:
-  read: {type: file_table, desc: what came, r: {urls: [DIR/sales.csv], columns: {shop: string, price: int = 0}}, w: sales}
+  read: {type: file_table, desc: what came, r: {urls: [DIR/sales.csv], columns: {shop: string, price: int = 0}}, ` +
+	`w: sales}
   calc:
     type: table_custom_tfm_table
     custom_proc_type: py_calc

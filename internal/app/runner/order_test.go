@@ -207,7 +207,8 @@ COLUMNS
   f_tagged: { type: table_file, r: tagged, w: OUT/tagged.csv }
   f_first: { type: table_file, r: first, w: OUT/first.csv }
   f_ties: { type: table_file, r: kept, w: { url_template: OUT/ties.csv, order: b, columns: [id, b] } }
-  f_top: { type: table_file, r: kept, w: { url_template: OUT/top.csv, top: { order: "key(desc)", limit: 100 }, columns: [id, key] } }
+  f_top: { type: table_file, r: kept, w: { url_template: OUT/top.csv, top: { order: "key(desc)", limit: 100 }, ` +
+		`columns: [id, key] } }
 `
 }
 

@@ -170,7 +170,8 @@ const otherScript = `
 nodes:
   load:
     type: file_table
-    r: { urls: [script.yaml], csv: { first_data_line_idx: 0, separator: "|" }, columns: { text: { csv: { col_idx: 0 }, col_type: string } } }
+    r: { urls: [script.yaml], csv: { first_data_line_idx: 0, separator: "|" }, ` +
+	`columns: { text: { csv: { col_idx: 0 }, col_type: string } } }
     w: { name: lines, fields: { text: { expression: r.text, type: string } } }
 `
 

@@ -70,7 +70,8 @@ func TestWhatACaseFinds(t *testing.T) {
 		{name: "another value", tests: `
   - node: double
     given: {orders: [{id: a, amount: 1}]}
-    expect: [{id: a, amount: 2.01}]`, differences: []string{`expected  id="a" amount=2.01`, `found     id="a" amount=2.00`}},
+    expect: [{id: a, amount: 2.01}]`, differences: []string{`expected  id="a" amount=2.01`,
+			`found     id="a" amount=2.00`}},
 		{name: "a row too many and one too few", tests: `
   - node: double
     given: {orders: [{id: a, amount: 1}, {id: a, amount: 1}]}
