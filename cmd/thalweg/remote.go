@@ -14,7 +14,7 @@ import (
 // remoteFlags say how files of other machines are reached.
 type remoteFlags struct {
 	CAFile      string            `name:"ca-file" help:"PEM file, or directory of such, of authorities to trust beside the system's." env:"THALWEG_CA_FILE,CAPI_CA_PATH" placeholder:"FILE" group:"Remote files"`
-	S3Endpoint  string            `name:"s3-endpoint" help:"S3-compatible service; default: AWS." env:"THALWEG_S3_ENDPOINT" placeholder:"URL" group:"Remote files"`
+	S3Endpoint  string            `name:"s3-endpoint" help:"URL of an S3-compatible service; default: AWS." env:"THALWEG_S3_ENDPOINT" placeholder:"URL" group:"Remote files"`
 	S3PathStyle *bool             `name:"s3-path-style" help:"Bucket in the path of S3 URLs rather than in the host's name; default: with an endpoint of one's own." negatable:"" env:"THALWEG_S3_PATH_STYLE" group:"Remote files"`
 	SFTPKey     map[string]string `name:"sftp-key" help:"Private key file of an SFTP user; default: those in ~/.ssh." mapsep:"," env:"THALWEG_SFTP_KEYS" placeholder:"USER=FILE,…" group:"Remote files"`
 	KnownHosts  string            `name:"known-hosts" help:"Host keys of SFTP servers; default: ~/.ssh/known_hosts." env:"THALWEG_KNOWN_HOSTS" placeholder:"FILE" group:"Remote files"`

@@ -181,7 +181,8 @@ func TestOpenLineageSchemaRefuses(t *testing.T) {
 	t.Parallel()
 	schema := eventSchema(t)
 	for _, text := range []string{`{}`,
-		`{"eventType":"DONE","eventTime":"2026-01-01T00:00:00Z","producer":"urn:a:b","schemaURL":"x","run":{"runId":"1"},"job":{"namespace":"a","name":"b"}}`} {
+		`{"eventType":"DONE","eventTime":"2026-01-01T00:00:00Z","producer":"urn:a:b","schemaURL":"x",` +
+			`"run":{"runId":"1"},"job":{"namespace":"a","name":"b"}}`} {
 		var doc any
 		require.NoError(t, json.Unmarshal([]byte(text), &doc))
 		require.Error(t, schema.Validate(doc), text)

@@ -66,8 +66,9 @@ func TestFailedRowsNameTheirRecords(t *testing.T) {
 		"a lookup": {"pair: " + lookup +
 			"\n  half: {type: table_table, r: pairs, w: {name: halves, fields: [{h: 10 / r.n}]}}", 0},
 		"a formula of a lookup": {"pair: " + lookup + "\n  half: " + fmt.Sprintf(formula, "pairs"), 0},
-		"the kept rows of a key": {"once: {type: distinct_table, rerun_policy: fail, r: numbers, w: {name: kept, fields: " +
-			"[r.n, r.id], indexes: {idx_n: unique(n)}}}\n  half: {type: table_table, r: kept, w: {name: halves, " +
+		"the kept rows of a key": {"once: {type: distinct_table, rerun_policy: fail, r: numbers, w: {name: kept, " +
+			"fields: [r.n, r.id], indexes: {idx_n: unique(n)}}}\n" +
+			"  half: {type: table_table, r: kept, w: {name: halves, " +
 			"fields: [{h: 10 / r.n}]}}", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -171,7 +171,8 @@ func (w *traceWorld) source(name string) {
       urls: [%[3]s]
       csv: {hdr_line_idx: %[4]d, first_data_line_idx: %[5]d}
       columns: {u: string, k: int?, s: string, v: int = 0}%[6]s        w: {expression: '""', type: string}
-%[7]s`, name, quarantine, strings.Join(urls, ", "), skip, skip+1, w.fields(name, "r.u", "r.v", "r.s", having), traceIndexes(name)))
+%[7]s`, name, quarantine, strings.Join(urls, ", "), skip, skip+1, w.fields(name, "r.u", "r.v", "r.s", having),
+		traceIndexes(name)))
 }
 
 // traceIndexes holds the place of the indexes that lookups use in the end.
