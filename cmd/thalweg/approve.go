@@ -58,8 +58,9 @@ func (c *approveCmd) answers() (map[string]string, error) {
 				Hint: "write --answer NAME=VALUE"}
 		}
 		if before, twice := out[name]; twice {
-			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--answer %s is given twice, as %s and as %s",
-				name, before, value), Hint: "answer it once"}
+			return nil, &fault.Error{Kind: fault.Script,
+				Message: fmt.Sprintf("--answer %s is given twice, as %s and as %s",
+					name, before, value), Hint: "answer it once"}
 		}
 		out[name] = value
 	}
@@ -126,8 +127,8 @@ func printDecided(a *console, key view.RunKey, w app.DecisionRequest, out app.De
 		fmt.Fprintf(a.stdout, "  a worker of the cluster goes on with it; `%s` follows it\n",
 			a.command(key.Do("attach")))
 	default:
-		fmt.Fprintf(a.stdout, "  nobody works on the run now: `%s` goes on with it, or a worker or `run --wait` that is "+
-			"there\n", a.command(key.Do("resume")))
+		fmt.Fprintf(a.stdout, "  nobody works on the run now: `%s` goes on with it, or a worker or `run --wait` that "+
+			"is there\n", a.command(key.Do("resume")))
 	}
 }
 

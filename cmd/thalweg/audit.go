@@ -71,13 +71,14 @@ func deedAbout(d view.AuditEntry) string {
 	return strings.Join(about, ", ")
 }
 
-// batchesMax is how many batches of an order are named.
+// batchesMax is the most batches of an order that are named.
 const batchesMax = 5
 
 func redoText(r view.Redo) string {
 	text := r.Node
 	if len(r.Batches) > 0 {
-		shown := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(r.Batches[:min(len(r.Batches), batchesMax)])), ","),
+		shown := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(r.Batches[:min(len(r.Batches), batchesMax)])),
+			","),
 			"[]")
 		if len(r.Batches) > batchesMax {
 			shown += ",…"

@@ -22,8 +22,8 @@ type checkCmd struct {
 
 // Help says more than the list of commands has room for.
 func (c *checkCmd) Help() string {
-	return "No node is run, and nothing is written: the checks of the script, as it is now, look at the rows that a run " +
-		"has left. " +
+	return "No node is run, and nothing is written: the checks of the script, as it is now, look at the rows that a " +
+		"run has left. " +
 		"Write a check, and try it against yesterday's run: thalweg check script.yaml --run 41"
 }
 
@@ -60,7 +60,8 @@ func (c *checkCmd) Run(ctx context.Context, a *console) error {
 			err = printJSON(a.stdout, out)
 		}
 	} else {
-		fmt.Fprintf(a.stdout, "the checks of %s, over the tables of run %d in workspace %s\n\n", s.Path, r.Run, r.Workspace)
+		fmt.Fprintf(a.stdout, "the checks of %s, over the tables of run %d in workspace %s\n\n", s.Path,
+			r.Run, r.Workspace)
 		a.printChecked(found)
 		err = a.printFailing(found)
 		fmt.Fprintf(a.stdout, "\n%s\n", countsText(a, counts))
@@ -90,7 +91,7 @@ func countFound(found []app.CheckFound) (c view.CheckCounts) {
 	return c
 }
 
-// inRun is what a check found in the run.
+// inRun returns the status that a check had in the run; "" if the run had no such check.
 func inRun(f app.CheckFound) string {
 	if f.Before == nil {
 		return ""
@@ -107,8 +108,8 @@ func (a *console) printChecked(found []app.CheckFound) {
 		if f.Before != nil {
 			before = a.paintCheck(inRun(f))
 		}
-		t.AppendRow([]any{f.Node, f.Name, a.paintCheck(view.CheckStatus(f.CheckResult)), before, count(f.Checked), count(f.Failed),
-			f.Message})
+		t.AppendRow([]any{f.Node, f.Name, a.paintCheck(view.CheckStatus(f.CheckResult)), before, count(f.Checked),
+			count(f.Failed), f.Message})
 	}
 	t.Render()
 }

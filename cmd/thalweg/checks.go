@@ -28,7 +28,8 @@ func (c *checksCmd) Run(ctx context.Context, a *console) error {
 	if c.JSON {
 		return printJSON(a.stdout, rows)
 	}
-	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, runStatusText(a, home.Runs.Status(ctx, r)))
+	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace,
+		runStatusText(a, home.Runs.Status(ctx, r)))
 	t := a.newTable("node", "check", "status", "checked", "failed", "kept", "what was found").leaves("kept",
 		"checked", "failed")
 	rightAligned(t, 4, 5, 6)
@@ -41,7 +42,8 @@ func (c *checksCmd) Run(ctx context.Context, a *console) error {
 }
 
 func (a *console) paintCheck(status string) string {
-	return a.paint(status, map[string]color{view.CheckPassed: green, view.CheckWarned: yellow, view.CheckFailed: red}[status])
+	return a.paint(status, map[string]color{view.CheckPassed: green, view.CheckWarned: yellow,
+		view.CheckFailed: red}[status])
 }
 
 // countsText says how checks ended.
@@ -62,7 +64,8 @@ func countsText(a *console, c view.CheckCounts) string {
 func printBroken(a *console, results []view.CheckResult) {
 	for _, row := range view.ChecksOf("", results) {
 		if row.Status != view.CheckPassed {
-			fmt.Fprintf(a.stdout, "  check %s: node %s, %s: %s\n", a.paintCheck(row.Status), row.Node, row.Name, row.Message)
+			fmt.Fprintf(a.stdout, "  check %s: node %s, %s: %s\n", a.paintCheck(row.Status), row.Node,
+				row.Name, row.Message)
 		}
 	}
 }

@@ -97,8 +97,8 @@ func (a *console) printWorkers(status view.ClusterStatus, config string) {
 		for _, r := range w.Runs {
 			runs = append(runs, fmt.Sprintf("%s/%d", r.Workspace, r.Run))
 		}
-		t.AppendRow([]any{w.Host, w.PID, w.Version, w.Engine, w.Python, w.Slots, size(w.Memory), span(time.Since(w.Since)),
-			strings.Join(runs, " "), status})
+		t.AppendRow([]any{w.Host, w.PID, w.Version, w.Engine, w.Python, w.Slots, size(w.Memory),
+			span(time.Since(w.Since)), strings.Join(runs, " "), status})
 	}
 	t.Render()
 	for _, s := range app.SharersOf(workers) {

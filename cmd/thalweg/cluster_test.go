@@ -70,8 +70,9 @@ func inClusters(t *testing.T, dir string, kinds []clusterKind) {
 					t.Skip(name + " is not set")
 				}
 			}
-			testscript.Run(t, testscript.Params{Dir: dir, RequireExplicitExec: true, RequireUniqueNames: true, Setup: kind.setup,
-				Cmds: map[string]func(*testscript.TestScript, bool, []string){"waitfile": cmdWaitfile},
+			testscript.Run(t, testscript.Params{Dir: dir, RequireExplicitExec: true, RequireUniqueNames: true,
+				Setup: kind.setup,
+				Cmds:  map[string]func(*testscript.TestScript, bool, []string){"waitfile": cmdWaitfile},
 				Condition: func(name string) (bool, error) {
 					if name == "cluster" {
 						return kind.state != "", nil
@@ -93,8 +94,8 @@ func (k clusterKind) setup(e *testscript.Env) error {
 	if strings.Contains(k.others, "s3") {
 		tb := setupTB{e}
 		s3 := remotetest.NewS3(tb)
-		maps.Copy(env, map[string]string{"S3": s3.Endpoint, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "AWS-SECRET",
-			"AWS_CONFIG_FILE":             os.DevNull,
+		maps.Copy(env, map[string]string{"S3": s3.Endpoint, "AWS_ACCESS_KEY_ID": "id",
+			"AWS_SECRET_ACCESS_KEY": "AWS-SECRET", "AWS_CONFIG_FILE": os.DevNull,
 			"AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true"})
 	}
 	for name, value := range env {

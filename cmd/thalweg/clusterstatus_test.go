@@ -19,8 +19,8 @@ import (
 func TestClusterStatusOfAWorkerThatHasDied(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "cluster.yaml"), []byte("version: 1\nstate: { directory: runs }\n"),
-		0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "cluster.yaml"),
+		[]byte("version: 1\nstate: { directory: runs }\n"), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), runsWait)
 	defer cancel()
 	out, err := thalweg(ctx, dir, "cluster", "init", "--cluster", "cluster.yaml").CombinedOutput()

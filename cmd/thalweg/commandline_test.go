@@ -20,23 +20,27 @@ func TestProposedCommandsNameTheirPlace(t *testing.T) {
 		script: "a.yaml", typed: []typedFlag{{"param", " --param 'x=1 2'"}, {"param", " --param y=3"},
 			{"cluster", " --cluster c.yaml"}, {"env", " --env prod"}}}
 	for text, want := range map[string]string{
-		action.Do("resume", "run", 3).String() + " lets it go on": "`thalweg resume 3 --cluster c.yaml --env prod` lets it go on",
-		action.Do("resume", "run", 3).String():                    "thalweg resume 3 --cluster c.yaml --env prod",
-		"see " + action.Do("resume", "run", 3).String() + ", or " + action.Do("runs").String(): "see `thalweg resume 3 " +
+		action.Do("resume", "run", 3).String() +
+			" lets it go on": "`thalweg resume 3 --cluster c.yaml --env prod` lets it go on",
+		action.Do("resume", "run", 3).String(): "thalweg resume 3 --cluster c.yaml --env prod",
+		"see " + action.Do("resume", "run", 3).String() + ", or " + action.Do("runs").
+			String(): "see `thalweg resume 3 " +
 			"--cluster c.yaml --env prod`, or `thalweg runs --cluster c.yaml --env prod`",
 		"with `thalweg runs`, thalweg sql 'FROM t'": "with `thalweg runs --cluster c.yaml --env prod`, " +
 			"thalweg sql --cluster c.yaml --env prod 'FROM t'",
-		"see " + action.Do("fmt", "file", "a b.yaml").String():     "see `thalweg fmt 'a b.yaml'`",
-		action.Do("worker", "cluster", "c.yaml").String():          "thalweg worker --cluster c.yaml --env prod",
-		action.Do("cluster-init").String() + " makes them":         "`thalweg cluster init --cluster c.yaml` makes them",
+		"see " + action.Do("fmt", "file", "a b.yaml").String(): "see `thalweg fmt 'a b.yaml'`",
+		action.Do("worker", "cluster", "c.yaml").String():      "thalweg worker --cluster c.yaml --env prod",
+		action.Do("cluster-init").String() + " makes them": "`thalweg cluster init --cluster " +
+			"c.yaml` makes them",
 		action.Do("runs", "state", "d", "workspace", "w").String(): "thalweg runs --state d --workspace w --env prod",
 		action.Do("validate", "script", "a.yaml").String() + " says more": "`thalweg validate a.yaml --param 'x=1 2' " +
 			"--param y=3 --cluster c.yaml --env prod` says more",
 		action.Do("run", "script", "b.yaml").String(): "thalweg run b.yaml --cluster c.yaml --env prod",
-		action.Do("run", "script", "a.yaml", "param", "z=1").String(): "thalweg run a.yaml --param z=1 --cluster c.yaml " +
-			"--env prod",
-		"leave " + action.Setting("tag", "") + " out, or say " + action.Setting("run", "N"): "leave --tag out, or say --run N",
-		"nothing of that: thalweg is a word, thalwegs, runs":                                "nothing of that: thalweg is a word, thalwegs, runs",
+		action.Do("run", "script", "a.yaml", "param", "z=1").
+			String(): "thalweg run a.yaml --param z=1 --cluster c.yaml " + "--env prod",
+		"leave " + action.Setting("tag", "") + " out, or say " +
+			action.Setting("run", "N"): "leave --tag out, or say --run N",
+		"nothing of that: thalweg is a word, thalwegs, runs": "nothing of that: thalweg is a word, thalwegs, runs",
 	} {
 		require.Equal(t, want, p.text(text))
 	}

@@ -252,7 +252,8 @@ func (l *completion) valuesOf(ctx context.Context, a *console, name, enum, kind 
 	case "file-or-table":
 		list(l.tables(ctx)) // and files, below
 	}
-	if kind == "path" || slices.Contains([]string{"script", "scripts", "params", "file", "files", "file-or-table", "tests",
+	if kind == "path" || slices.Contains([]string{"script", "scripts", "params", "file", "files",
+		"file-or-table", "tests",
 		"costs", "compare", "output", "config", "known-hosts", "ca-file", "python", "hooks"}, name) {
 		l.directive = completeFiles
 	}

@@ -25,7 +25,8 @@ func TestCopyingIsTold(t *testing.T) {
 		view.observe(job.Event{Time: at.Add(time.Duration(s*6) * time.Second), Kind: job.NodeCopying, Node: "read",
 			Copying: &job.Copying{Files: 3, FilesDone: s, Bytes: bytes}})
 	}
-	require.Regexp(t, `^ *\S+ ?\S*  read  copying inputs: 0 of 3 files, 0 B\n.*  read  copying inputs: 2 of 3 files, 2.0 MiB\n$`, out.String())
+	require.Regexp(t, `^ *\S+ ?\S*  read  copying inputs: 0 of 3 files, 0 B\n.*  read  copying inputs: 2 of 3 `+
+		`files, 2.0 MiB\n$`, out.String())
 	require.Equal(t, "copying inputs: 2 of 3 files, 2.0 MiB", view.line(view.nodes["read"]))
 	view.observe(job.Event{Time: at, Kind: job.NodePlanned, Node: "read", Batches: 2})
 	require.NotContains(t, view.line(view.nodes["read"]), "copying")

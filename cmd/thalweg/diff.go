@@ -67,7 +67,7 @@ func (c *diffCmd) Run(ctx context.Context, a *console) error {
 	return err
 }
 
-// diffReport is what a comparison found, for people.
+// diffReport prints the result of a comparison for people.
 type diffReport struct{ app.Comparison }
 
 func (r diffReport) print(a *console) {
@@ -92,8 +92,8 @@ func (r diffReport) print(a *console) {
 		case d.TypeB == "":
 			fmt.Fprintf(out, "column %s: only in %s (%s)\n", d.Column, r.Names[0], d.TypeA)
 		default:
-			fmt.Fprintf(out, "column %s: %s in %s, %s in %s; its values are not compared\n", d.Column, d.TypeA, r.Names[0],
-				d.TypeB, r.Names[1])
+			fmt.Fprintf(out, "column %s: %s in %s, %s in %s; its values are not compared\n", d.Column,
+				d.TypeA, r.Names[0], d.TypeB, r.Names[1])
 		}
 	}
 	if len(r.Columns) == 0 {
@@ -126,8 +126,8 @@ func (r diffReport) printCounts(a *console) {
 	}
 	t.Render()
 	if r.RepeatedA+r.RepeatedB > 0 {
-		fmt.Fprintf(a.data, "keys that occur more than once: %s in %s, %s in %s; their equal rows go together first, and "+
-			"where one is left on either side it has changed\n",
+		fmt.Fprintf(a.data, "keys that occur more than once: %s in %s, %s in %s; their equal rows go together first, "+
+			"and where one is left on either side it has changed\n",
 			count(r.RepeatedA), r.Names[0], count(r.RepeatedB), r.Names[1])
 	}
 }

@@ -136,9 +136,11 @@ func TestReadmeCommands(t *testing.T) {
 			{Name: "commands", Data: []byte(commands.String())},
 			{Name: "sales.csv", Data: own},
 			// The picture is that of the example's first run, but for its times and sizes.
-			{Name: "picture", Data: []byte("thalweg run examples/orders/short.yaml --params examples/orders/params.yaml " +
-				"--state new >ran\n" +
-				"thalweg show --state new --svg | " + figures + "\n" + "<" + root + "/docs/run.svg " + figures + " >shown\n")},
+			{Name: "picture",
+				Data: []byte("thalweg run examples/orders/short.yaml --params examples/orders/params.yaml " +
+					"--state new >ran\n" +
+					"thalweg show --state new --svg | " + figures + "\n" + "<" + root + "/docs/run.svg " +
+					figures + " >shown\n")},
 		},
 	}
 	dir := t.TempDir()

@@ -53,8 +53,9 @@ func TestPagesWriteCommandsThatAreThere(t *testing.T) {
 	require.Greater(t, seen, 200)
 	page, err := os.ReadFile("../../docs/commands.md")
 	require.NoError(t, err)
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+(?: [a-z]+)?)[^`]*`.*$").FindAllStringSubmatch(string(page),
-		-1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+(?: [a-z]+)?)[^`]*`.*$").
+		FindAllStringSubmatch(string(page),
+			-1) {
 		known := map[string]bool{"version": row[1] == "version"} // --version is a word for that command
 		for _, span := range codeSpans.FindAllString(row[0], -1) {
 			for path, flags := range flags {

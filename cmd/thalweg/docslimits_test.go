@@ -36,7 +36,8 @@ func TestLimitsAreThoseOfTheCode(t *testing.T) {
 		n := constantOf(t, dir, row[4])
 		spellings := []string{format.Count(n), strings.TrimSuffix(strings.ReplaceAll(format.Size(n), ".0 ", " "), " B")}
 		if n >= int64(time.Second) {
-			spellings = append(spellings, fmt.Sprintf("%d s", n/int64(time.Second)), fmt.Sprintf("%d min", n/int64(time.Minute)))
+			spellings = append(spellings, fmt.Sprintf("%d s", n/int64(time.Second)),
+				fmt.Sprintf("%d min", n/int64(time.Minute)))
 		}
 		said := regexp.MustCompile(`[0-9][0-9,]*( [KMG]iB| s\b| min\b)?`).FindAllString(row[2], -1)
 		require.NotEmpty(t, said, row[1])

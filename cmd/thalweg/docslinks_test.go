@@ -106,7 +106,8 @@ func TestEveryPageIsReached(t *testing.T) {
 	named := linksOf("docs/README.md", pages["docs/README.md"])
 	for path := range pages {
 		if dir := filepath.Dir(path); path != "docs/README.md" && (dir == "docs" || dir == "docs/nodes") {
-			require.True(t, slices.ContainsFunc(named, func(link string) bool { return strings.HasPrefix(link+"#", path+"#") }),
+			require.True(t, slices.ContainsFunc(named,
+				func(link string) bool { return strings.HasPrefix(link+"#", path+"#") }),
 				"docs/README.md does not name %s", path)
 		}
 	}
@@ -130,6 +131,6 @@ func TestAnchorsAreThoseOfTheWeb(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, map[string]bool{"infer-a-script-from-files": true, "table_custom_tfm_table-py_calc": true,
 		"what-run---json-says": true, "keys-and-more": true},
-		anchors("# infer: a script from files\n## table_custom_tfm_table: py_calc\ntext\n### What `run --json` says\n# "+
-			"Keys [and](x.md) more\n"))
+		anchors("# infer: a script from files\n## table_custom_tfm_table: py_calc\ntext\n### What `run --json` "+
+			"says\n# Keys [and](x.md) more\n"))
 }

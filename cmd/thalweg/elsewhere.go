@@ -2,7 +2,8 @@ package main
 
 // elsewhere says which command does here what a word does in other programs.
 var elsewhere = wordsOf(map[string][]string{
-	"`thalweg history` lists the latest runs, `thalweg show` shows one, `thalweg why` says what it waits for": {"status",
+	"`thalweg history` lists the latest runs, `thalweg show` shows one, `thalweg why` says what it waits for": {
+		"status",
 		"stat", "ps", "top", "jobs", "job",
 		"list", "ls", "state", "queue", "progress", "describe", "inspect", "info", "get", "view"},
 	"`thalweg events` prints what has happened to a run, and `thalweg show` where it failed": {"logs", "log", "journal",
@@ -20,20 +21,23 @@ var elsewhere = wordsOf(map[string][]string{
 	"`thalweg run SCRIPT` runs a script": {"start", "submit", "execute", "exec", "trigger", "launch", "apply", "build",
 		"make", "do", "process", "materialize",
 		"transform"},
-	"a script is run from its file: `thalweg run SCRIPT`; `thalweg scheduler SCRIPT` begins runs by the clock": {"deploy",
+	"a script is run from its file: `thalweg run SCRIPT`; `thalweg scheduler SCRIPT` begins runs by the clock": {
+		"deploy",
 		"schedule", "cron", "publish", "push",
 		"release", "register"},
 	"`thalweg run SCRIPT --matrix NAME=VALUES` runs a script once for each value": {"backfill", "loop", "each"},
-	"`thalweg retry` does again what failed, `thalweg resume` goes on with a run": {"restart", "rerun", "redo", "recover",
-		"continue", "repair"},
-	"`thalweg explain SCRIPT` shows how a run would go, `thalweg validate SCRIPT` lists the problems of a script": {"plan",
+	"`thalweg retry` does again what failed, `thalweg resume` goes on with a run": {"restart", "rerun",
+		"redo", "recover", "continue", "repair"},
+	"`thalweg explain SCRIPT` shows how a run would go, `thalweg validate SCRIPT` lists the problems of a script": {
+		"plan",
 		"compile", "dry-run", "parse",
 		"simulate-run", "analyze", "profile"},
 	"`thalweg validate SCRIPT` lists the problems of a script": {"lint", "verify", "check-script", "syntax"},
 	"`thalweg graph SCRIPT` draws a script; `thalweg lineage` says what a column is made of": {"docs", "doc", "draw",
 		"dag", "catalog", "diagram", "plot",
 		"visualize"},
-	"`thalweg sql 'FROM TABLE LIMIT 10'` shows rows of a table; `thalweg sql` alone opens a session": {"head", "preview",
+	"`thalweg sql 'FROM TABLE LIMIT 10'` shows rows of a table; `thalweg sql` alone opens a session": {
+		"head", "preview",
 		"query", "select", "cat", "sample",
 		"print", "db", "duckdb", "shell", "repl"},
 	"`thalweg sql 'SHOW TABLES'` lists the tables, `thalweg nodes` what each node of a run has written": {"tables",
@@ -57,8 +61,8 @@ var elsewhere = wordsOf(map[string][]string{
 		"members", "fleet"},
 	"`thalweg worker` takes batches": {"agent", "daemon",
 		"executor"},
-	"`thalweg approvals` lists what waits for a decision, `thalweg approve` lets a run pass": {"gates", "gate", "accept",
-		"confirm", "promote", "pending"},
+	"`thalweg approvals` lists what waits for a decision, `thalweg approve` lets a run pass": {"gates",
+		"gate", "accept", "confirm", "promote", "pending"},
 	"`thalweg trace` says what rows are made of": {"provenance", "origin",
 		"explain-row"},
 })

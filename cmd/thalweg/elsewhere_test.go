@@ -30,8 +30,8 @@ func TestWordsOfOtherPrograms(t *testing.T) {
 		}
 	}
 	for _, word := range strings.Fields(
-		"status logs cancel delete preview tables ui ps kill rm ls list start submit deploy plan apply build compile docs " +
-			"clean head query jobs web " +
+		"status logs cancel delete preview tables ui ps kill rm ls list start submit deploy plan apply build compile " +
+			"docs clean head query jobs web " +
 			"server dashboard abort undo rollback export import watch tail") {
 		assert.NotEmpty(t, elsewhere[word], word)
 	}

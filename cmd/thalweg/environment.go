@@ -23,7 +23,7 @@ import (
 // environmentFlags are of all commands.
 type environmentFlags struct {
 	Env string  `help:"Environment of thalweg.yaml, in this directory or the nearest above: its state, values and flags count where the command line has no others." env:"THALWEG_ENV" placeholder:"NAME" group:"Environments"`
-	Yes consent `help:"Do what is asked about without asking. In an environment it is named, --yes NAME, so that none is meant by mistake." group:"Environments"`
+	Yes consent `help:"Ask nothing and do it. In an environment it is named, --yes NAME, so that none is meant by mistake." group:"Environments"`
 }
 
 // consent is --yes: alone, or with the name of an environment.
@@ -95,8 +95,9 @@ func (f environmentFlags) settle(a *console, kctx *kong.Context) error {
 	}
 	switch {
 	case f.Yes.name != "" && f.Yes.name != env.Name:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--yes %s does not name the environment, which is %s",
-			f.Yes.name, env.Name), Hint: "if " + env.Name + " is meant, write --yes " + env.Name}
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("--yes %s does not name the environment, which is %s",
+				f.Yes.name, env.Name), Hint: "if " + env.Name + " is meant, write --yes " + env.Name}
 	case f.Yes.given && f.Yes.name == "" && env.Protected:
 		return &fault.Error{Kind: fault.Script, Message: "--yes does not name the environment, which is protected",
 			Hint: "if " + env.Name + " is meant, write --yes " + env.Name}
@@ -143,8 +144,9 @@ func apply(env *app.Environment, path string, said map[string]bool, commands fun
 		flag := flags[want.Name]
 		switch {
 		case !slices.Contains(known, want.Name):
-			f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s: environment %s: no command has the flag %s", path,
-				env.Name, view.Quote(want.Name))}
+			f := &fault.Error{Kind: fault.Script,
+				Message: fmt.Sprintf("%s: environment %s: no command has the flag %s", path,
+					env.Name, view.Quote(want.Name))}
 			return f.Suggest(want.Name, known)
 		case flag == nil || said[want.Name] || want.Name == "cluster" && said["state"] || want.Name == "state" &&
 			said["cluster"]:
@@ -252,7 +254,8 @@ func linesOf(what []replaced) []string {
 	return lines
 }
 
-// questions is where somebody is asked who can answer: nil without a terminal to read from.
+// questions returns the terminal on which questions are asked; nil without a terminal to read
+// answers from. done closes it.
 func (a *console) questions() (to io.Writer, done func()) {
 	switch {
 	case !term.IsTerminal(int(os.Stdin.Fd())):

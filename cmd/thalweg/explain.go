@@ -53,7 +53,8 @@ func (c *explainCmd) Run(ctx context.Context, a *console) error {
 }
 
 // explain plans the script; of the runs in the state directory it says nothing where there is none.
-func (c *explainCmd) explain(ctx context.Context, a *console, s *app.Script, memory int64) (_ view.Explained, err error) {
+func (c *explainCmd) explain(ctx context.Context, a *console, s *app.Script,
+	memory int64) (_ view.Explained, err error) {
 	o := app.ExplainOptions{Node: c.Node, Ephemeral: c.Ephemeral, Path: c.Script, Workspace: c.Workspace}
 	process := func(p *app.Process) { p.MemoryBytes, p.Cores, p.Interpreter = memory, c.Cores, c.Python }
 	if _, err := os.Stat(filepath.Join(c.State, "state.db")); c.Cluster == "" && errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +75,8 @@ func printBudget(w io.Writer, b view.Budget) {
 	fmt.Fprintf(w, "memory %s: %s with %s for DuckDB each", size(b.TotalBytes), counted(b.Slots, "slot", "slots"),
 		size(b.SlotEngineBytes))
 	if b.Interpreters > 0 {
-		fmt.Fprintf(w, ", %s with %s each", counted(b.Interpreters, "interpreter", "interpreters"), size(b.InterpreterBytes))
+		fmt.Fprintf(w, ", %s with %s each", counted(b.Interpreters, "interpreter", "interpreters"),
+			size(b.InterpreterBytes))
 	}
 	fmt.Fprintf(w, "\na batch reads up to %s; a right side up to %s is read whole by every batch of its lookup\n",
 		size(b.BatchBytes), size(b.BroadcastBytes))
@@ -146,8 +148,8 @@ func (n explainedNode) printLayout(w io.Writer) {
 	}
 	if n.ComputedIn != "" {
 		fmt.Fprintf(w, "  ephemeral, computed inside node %s: not stored, so\n", n.ComputedIn)
-		fmt.Fprintf(w, "           thalweg sql does not show it, a run that is resumed computes it again, and other runs "+
-			"cannot read it\n")
+		fmt.Fprintf(w, "           thalweg sql does not show it, a run that is resumed computes it again, and other "+
+			"runs cannot read it\n")
 		return
 	}
 	if n.Stored != "" {

@@ -16,7 +16,8 @@ func (a *console) printTwin(e view.Failed) {
 // sayInterrupted says that the command was interrupted.
 func (a *console) sayInterrupted() {
 	if a.json {
-		a.printTwin(view.Failed{Failure: view.Failure{Kind: fault.Canceled, Message: "interrupted", Batch: view.OfNoBatch},
+		a.printTwin(view.Failed{Failure: view.Failure{Kind: fault.Canceled, Message: "interrupted",
+			Batch: view.OfNoBatch},
 			ExitCode: exitInterrupted})
 		return
 	}

@@ -40,8 +40,8 @@ func (e *emptyError) Error() string {
 
 // hint says what to write instead.
 func (e *emptyError) hint() string {
-	const hint = "a variable of the shell that is not set makes such a value; leave it out if nothing is to be chosen " +
-		"by it"
+	const hint = "a variable of the shell that is not set makes such a value; leave it out if nothing is to be " +
+		"chosen by it"
 	if e.path {
 		return "write . for the current directory; " + hint
 	}

@@ -51,7 +51,7 @@ func TestNothingEmptySelects(t *testing.T) {
 	require.Greater(t, tried, 400)
 }
 
-// emptyValues are what an option or argument is given.
+// emptyValues returns the empty and blank values to try for an option or argument.
 func emptyValues(v *kong.Value) []string {
 	_, optional := mayBeEmpty[v.Name]
 	switch {

@@ -74,7 +74,7 @@ func (a *console) follow(ctx context.Context, home *app.App, key view.RunKey, f 
 	return finishRun(a, sum, err, f.asJSON)
 }
 
-// followPause is how often is looked what a run has come to.
+// followPause is the time between two looks at a run that is followed.
 const followPause = 200 * time.Millisecond
 
 // follow shows an event of a run that is followed, and of a gate that waits what it asks and how to decide.
@@ -82,7 +82,8 @@ func (v *runView) follow(e view.Event) error {
 	v.observe(e)
 	if e.Kind == view.NodeWaiting && e.Gate != nil {
 		v.say(func(w io.Writer) {
-			v.app.printAsked(w, e.Run.Workspace, view.GateAsked{Run: e.Run.Run, Node: e.Node, Record: *e.Gate}, time.Now())
+			v.app.printAsked(w, e.Run.Workspace, view.GateAsked{Run: e.Run.Run, Node: e.Node,
+				Record: *e.Gate}, time.Now())
 			fmt.Fprintf(w, "run %d waits; it is followed until it is over, and goes on when it is decided\n", e.Run.Run)
 		})
 	}
@@ -119,7 +120,8 @@ func (w *workplace) submit(ctx context.Context, a *console, asJSON bool, opts ap
 	if w.detach {
 		a.printDiagnostics(warnings)
 		if asJSON {
-			return printJSON(a.stdout, view.RunSubmitted{Event: "run_submitted", Workspace: key.Workspace, Run: key.Run})
+			return printJSON(a.stdout, view.RunSubmitted{Event: "run_submitted",
+				Workspace: key.Workspace, Run: key.Run})
 		}
 		fmt.Fprintf(a.stdout, "run %d submitted in workspace %s; `%s` follows it\n", key.Run, key.Workspace,
 			a.command(key.Do("attach")))

@@ -19,10 +19,12 @@ func (a *console) askedRows(workspace string, asked []app.Asking) []view.Asked {
 			Gate: g.Record.Gate, Over: g.Record.Over(time.Now()), Record: g.Record, Look: []string{},
 			Approve: a.command(g.Record.Decide(key, "approve")), Reject: a.command(g.Record.Decide(key, "reject"))}
 		for _, s := range g.Record.Shows {
-			rows[i].Look = append(rows[i].Look, a.command(view.ShowTable(view.RunKey{Workspace: workspace, Run: s.Run}, s.Table)))
+			rows[i].Look = append(rows[i].Look,
+				a.command(view.ShowTable(view.RunKey{Workspace: workspace, Run: s.Run}, s.Table)))
 		}
 		for _, c := range g.Record.Failed {
-			rows[i].Look = append(rows[i].Look, a.command(view.ShowTable(view.RunKey{Workspace: workspace, Run: g.Run}, c.Table)))
+			rows[i].Look = append(rows[i].Look,
+				a.command(view.ShowTable(view.RunKey{Workspace: workspace, Run: g.Run}, c.Table)))
 		}
 	}
 	return rows

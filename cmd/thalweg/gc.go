@@ -97,8 +97,8 @@ func (c *gcCmd) confirmRemoval(ctx context.Context, a *console, would view.Colle
 func (c *gcCmd) limits() (l app.Limits, err error) {
 	wrong := func(what string) error {
 		return &fault.Error{Kind: fault.Script, Message: what,
-			Hint: "--keep is a number of runs from 1 on, --older-than a time such as 30d or 36h; drop RUN drops those that it " +
-				"names"}
+			Hint: "--keep is a number of runs from 1 on, --older-than a time such as 30d or 36h; drop RUN drops " +
+				"those that it names"}
 	}
 	if c.Keep != nil {
 		if l.Keep = *c.Keep; l.Keep < 1 {
@@ -155,7 +155,7 @@ func (c *gcCmd) print(a *console, out view.Collection) {
 			size(out.Held.Bytes))
 	}
 	if out.Unknown.Count > 0 {
-		fmt.Fprintf(a.stdout, "parts that stay because state knows nothing of them: %s (%s)\n", count(out.Unknown.Count),
-			size(out.Unknown.Bytes))
+		fmt.Fprintf(a.stdout, "parts that stay because state knows nothing of them: %s (%s)\n",
+			count(out.Unknown.Count), size(out.Unknown.Bytes))
 	}
 }

@@ -22,7 +22,8 @@ import (
 func newParser(ctx context.Context, a *console, grammar any, exit func(int)) (*kong.Kong, error) {
 	return kong.New(grammar,
 		kong.Name("thalweg"),
-		kong.Description("Turns raw files into customer-ready data: runs scripts of loads, lookups, formulas and outputs."),
+		kong.Description("Turns raw files into customer-ready data: runs scripts of loads, lookups, formulas "+
+			"and outputs."),
 		kong.Vars{"state": app.DefaultDir, "workspace": app.DefaultWorkspace},
 		kong.Writers(a.stdout, a.stderr),
 		kong.Exit(exit),

@@ -45,12 +45,13 @@ func printRuns(ctx context.Context, a *console, flags stateFlags, limit int, dro
 	if asJSON {
 		return printJSON(a.stdout, runs)
 	}
-	t := a.newTable("run", "status", "started", "took", "rows", "bytes", "who", "script", "what happened").leaves("bytes",
+	t := a.newTable("run", "status", "started", "took", "rows", "bytes", "who", "script",
+		"what happened").leaves("bytes",
 		"who", "rows", "script", "took", "started")
 	rightAligned(t, 1, 4, 5, 6)
 	for _, r := range runs {
-		t.AppendRow([]any{r.Run, runStatusText(a, r.Status), r.Created.Local().Format(time.DateTime), span(ms(r.Elapsed)),
-			count(r.Rows), size(r.Bytes),
+		t.AppendRow([]any{r.Run, runStatusText(a, r.Status), r.Created.Local().Format(time.DateTime),
+			span(ms(r.Elapsed)), count(r.Rows), size(r.Bytes),
 			r.Actor, r.Script, a.whatHappened(r)})
 	}
 	t.Render()
@@ -70,7 +71,7 @@ func runStatusText(a *console, status string) string {
 	return statusText(a, view.Status(status))
 }
 
-// whatHappened is what a list says of a run beside its status.
+// whatHappened returns the remarks of a list on a run, beside its status.
 func (a *console) whatHappened(r view.ListedRun) string {
 	var said []string
 	switch {

@@ -26,7 +26,7 @@ type hooksTestCmd struct {
 	Script string            `arg:"" optional:"" help:"Script whose hooks are tried; without one those of the file."`
 	Params string            `help:"File with the script's parameters." placeholder:"FILE"`
 	Param  map[string]string `help:"One parameter, instead of the file's; may be repeated." placeholder:"NAME=VALUE" mapsep:"none"`
-	Event  string            `help:"Event that the example is of: waiting, failed, done, late or stopped." enum:"waiting,failed,done,late,stopped" default:"failed"`
+	Event  string            `help:"Event of the example: waiting, failed, done, late or stopped." enum:"waiting,failed,done,late,stopped" default:"failed"`
 	hookFlags
 	remoteFlags
 	Verbose bool `short:"v" help:"Log what the machinery does, to standard error."`

@@ -74,8 +74,8 @@ func (c *inferCmd) sayDoubts(a *console, p app.Proposal) error {
 		return nil
 	}
 	return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.First()},
-		Message: "nothing is written: --strict asks for a proposal that leaves nothing out and guesses nothing (" + things +
-			" to look at)",
+		Message: "nothing is written: --strict asks for a proposal that leaves nothing out and guesses nothing (" +
+			things + " to look at)",
 		Hint: "correct the files or name fewer of them; or leave out --strict and look at what the script does"}
 }
 

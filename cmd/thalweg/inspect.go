@@ -37,7 +37,8 @@ func (c *nodesCmd) Run(ctx context.Context, a *console) error {
 	if c.JSON {
 		return printJSON(a.stdout, app.Finished(sum).Nodes)
 	}
-	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, runStatusText(a, home.Runs.Status(ctx, r)))
+	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace,
+		runStatusText(a, home.Runs.Status(ctx, r)))
 	headers := []any{"node", "type", "status", "batches", "failed", "rows in", "rows out", "bytes out", "time"}
 	if len(sum.Checks) > 0 {
 		headers = append(headers, "checks")
@@ -45,8 +46,8 @@ func (c *nodesCmd) Run(ctx context.Context, a *console) error {
 	t := a.newTable(headers...).leaves("failed", "batches", "bytes out", "type", "time", "rows in")
 	rightAligned(t, 4, 5, 6, 7, 8, 9)
 	for _, n := range sum.Nodes {
-		row := []any{n.Name, n.Kind, nodeStatus(a, n, sum.ComputedIn), batchText(n, sum.ComputedIn), n.BatchesFailed, count(n.RowsIn),
-			count(n.RowsOut), size(n.BytesOut), span(sum.Worked[n.Name])}
+		row := []any{n.Name, n.Kind, nodeStatus(a, n, sum.ComputedIn), batchText(n, sum.ComputedIn), n.BatchesFailed,
+			count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(sum.Worked[n.Name])}
 		if len(sum.Checks) > 0 {
 			row = append(row, countsText(a, view.CountChecks(sum.Checks, n.Name)))
 		}

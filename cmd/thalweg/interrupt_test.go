@@ -48,19 +48,21 @@ func heavyRuns() map[string]string {
 		return read + "  heavy:\n    type: table_table\n    r: big\n" +
 			"    w: {name: heavy, fields: [{x: 'string(" + strings.Join(each, " || ") + ")'}]}\n" +
 			"  big:\n    type: sql\n    r: [t]\n    query: >-\n" +
-			"      SELECT a, list_aggregate(list_transform(range(3000), lambda i: md5(concat(a, ' ', i))), 'string_agg', '') " +
-			"AS s\n" +
+			"      SELECT a, list_aggregate(list_transform(range(3000), lambda i: md5(concat(a, ' ', i))), " +
+			"'string_agg', '') AS s\n" +
 			"      FROM t WHERE a < 300\n    w: {name: big, fields: {a: int, s: string}}\n"
 	}
 	python := func(code string) string {
-		return read + "  heavy:\n    type: table_custom_tfm_table\n    custom_proc_type: py_calc\n    r: t\n    p:\n      " +
-			"python_code_urls: [f.py]\n" +
-			"      calculated_fields: {x: {expression: 'f(r.a)', type: int}}\n    w: {name: heavy, fields: {x: {expression: " +
-			"p.x, type: int}}}\n-- f.py --\n" + code
+		return read + "  heavy:\n    type: table_custom_tfm_table\n    custom_proc_type: py_calc\n    r: t\n    " +
+			"p:\n      python_code_urls: [f.py]\n" +
+			"      calculated_fields: {x: {expression: 'f(r.a)', type: int}}\n    w: {name: heavy, fields: {x: " +
+			"{expression: p.x, type: int}}}\n-- f.py --\n" + code
 	}
 	return map[string]string{
-		"cross join":   sql("SELECT count(*) AS n FROM t AS a, t AS b, t AS c, t AS d WHERE (a.a * b.a + c.a * d.a) % 7 = 8"),
-		"one long row": sql("SELECT len(list_filter(range(a * 0 + 3000000000), lambda x: x % 7 = 8)) AS n FROM t WHERE a = 0"),
+		"cross join": sql("SELECT count(*) AS n FROM t AS a, t AS b, t AS c, t AS d WHERE (a.a * b.a + c.a * " +
+			"d.a) % 7 = 8"),
+		"one long row": sql("SELECT len(list_filter(range(a * 0 + 3000000000), lambda x: x % 7 = 8)) AS n FROM t " +
+			"WHERE a = 0"),
 		"nested lists": sql("SELECT list_sum(list_transform(range(a * 0 + 100000), lambda x: " +
 			"list_sum(list_transform(range(1000), lambda y: x * y % 7)))) AS n FROM t"),
 		"regular regex": sql("SELECT count(*) AS n FROM t AS a, t AS b " +
@@ -70,14 +72,14 @@ func heavyRuns() map[string]string {
 			"SELECT md5(concat(a.a, b.a, c.a)) AS k, count(*) AS n FROM t AS a, t AS b, t AS c GROUP BY k) AS g"),
 		"patterns":       patterns(),
 		"endless Python": python("def f(a):\n    open(\"started\", \"w\").close()\n    while True:\n        pass\n"),
-		"deaf Python": python("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, " +
-			"signal.SIG_IGN)\n" +
-			"def f(a):\n    open(\"started\", \"w\").close()\n    while True:\n        try:\n            while True: pass\n" +
-			"        except BaseException:\n            pass\n"),
+		"deaf Python": python("import signal\nsignal.signal(signal.SIGTERM, " +
+			"signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n" +
+			"def f(a):\n    open(\"started\", \"w\").close()\n    while True:\n        try:\n            while True: " +
+			"pass\n        except BaseException:\n            pass\n"),
 	}
 }
 
-// interruptSample is what is tried where THALWEG_CHAOS does not ask for all.
+// interruptSample lists the kinds of runs that are tried where THALWEG_CHAOS does not ask for all.
 var interruptSample = []string{"one long row", "nested lists", "endless Python"}
 
 // TestChaosInterrupt starts a run of each kind, interrupts it while it
@@ -197,7 +199,7 @@ func awaitWork(ctx context.Context, t *testing.T, pid int, sign string) {
 	}
 }
 
-// cpuSeconds is what a process has used of the processors.
+// cpuSeconds returns the processor time that a process has used.
 func cpuSeconds(t *testing.T, pid int) float64 {
 	t.Helper()
 	const ticksPerSecond = 100 // of Linux, whatever its own clock
@@ -237,8 +239,8 @@ func TestFailureDoesNotWait(t *testing.T) {
 	script, _, _ := strings.Cut(heavyRuns()["one long row"], "-- f.py --")
 	script += "  fails:\n    type: table_custom_tfm_table\n    custom_proc_type: py_calc\n    r: t\n    p:\n      " +
 		"python_code_urls: [f.py]\n" +
-		"      calculated_fields: {x: {expression: 'f(r.a)', type: int}}\n    w: {name: fails, fields: {x: {expression: " +
-		"p.x, type: int}}}\n"
+		"      calculated_fields: {x: {expression: 'f(r.a)', type: int}}\n    w: {name: fails, fields: {x: " +
+		"{expression: p.x, type: int}}}\n"
 	code := "import os, time\ndef f(a):\n    while not os.path.exists('go'):\n        time.sleep(0.01)\n    raise " +
 		"ValueError('enough')\n"
 	dir := heavyDir(t, script, code)

@@ -42,7 +42,8 @@ var interruptible = [][]string{
 	{"invalidate", "1", "--reason", "wrong", "--dry-run"}, {"drop", "1", "--reason", "old", "--dry-run"},
 	{"resume", "1"}, {"stop", "1"}, {"pause", "1"}, {"approve", "1", "t"}, {"reject", "1", "t", "--comment", "no"},
 	{"hooks", "test"}, {"gc", "--dry-run"}, {"gc"},
-	{"attach", "1"}, {"cluster", "init", "--cluster", "cluster.yaml"}, {"cluster", "status", "--cluster", "cluster.yaml"},
+	{"attach", "1"}, {"cluster", "init", "--cluster", "cluster.yaml"}, {"cluster", "status", "--cluster",
+		"cluster.yaml"},
 	{"cluster", "status", "--cluster", "cluster.yaml", "--json"},
 	{"run", "script.yaml", "--cluster", "cluster.yaml", "--detach"}, {"stop", "1", "--cluster", "cluster.yaml"},
 	{"gc", "--cluster", "cluster.yaml"},
@@ -100,7 +101,9 @@ func TestInterruptAnyCommand(t *testing.T) {
 				code, said, interrupted := execute(args, looks)
 				if ends := slices.Contains(refused, args[0]) && code == exitUsers; code != exitOK && !ends {
 					require.Equal(t, exitInterrupted, code, "at look %d: %s", looks, said)
-					require.Regexp(t, `(?m)^(thalweg: interrupted|run \d+ was stopped; continue with --resume, or .thalweg resume \d+.|run \d+ is not followed any more, .*|\{"error":\{"kind":"canceled",.*"message":"interrupted",.*\}\})$`, said, "at look %d", looks)
+					require.Regexp(t, `(?m)^(thalweg: interrupted|run \d+ was stopped; continue with --resume, or `+
+						`.thalweg resume \d+.|run \d+ is not followed any more, .*`+
+						`|\{"error":\{"kind":"canceled",.*"message":"interrupted",.*\}\})$`, said, "at look %d", looks)
 					said = strings.ReplaceAll(said, `{"error":{"kind":"canceled"`, "")
 					require.NotRegexp(t, `(?i)error:|context|cancel|\d+ errors`, said, "at look %d", looks)
 				}

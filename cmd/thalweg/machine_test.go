@@ -22,7 +22,8 @@ func TestSameBytesWhateverTheMachine(t *testing.T) {
 		command []string // before thalweg
 	}{
 		{"as it is", nil, nil},
-		{"far east, Turkish, strict", []string{"TZ=Pacific/Kiritimati", "LC_ALL=tr_TR.UTF-8", "LANG=tr_TR.UTF-8", "HOME"},
+		{"far east, Turkish, strict", []string{"TZ=Pacific/Kiritimati", "LC_ALL=tr_TR.UTF-8",
+			"LANG=tr_TR.UTF-8", "HOME"},
 			[]string{"sh", "-c", `umask 077; exec "$@"`, "sh"}},
 		{"half hours, C, open, one core", []string{"TZ=America/St_Johns", "LC_ALL=C", "GOMAXPROCS=1", "LANG"},
 			[]string{"sh", "-c", `umask 0; exec "$@"`, "sh"}},

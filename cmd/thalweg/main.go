@@ -69,7 +69,7 @@ type cli struct {
 	gateCmds
 	Invalidate invalidateCmd `cmd:"" group:"decide" help:"Declare a run, or nodes of it, invalid: no run reads its tables any more."`
 	Drop       dropCmd       `cmd:"" group:"decide" help:"Drop runs: nobody reads, continues or lists them any more."`
-	Gc         gcCmd         `cmd:"" group:"decide" name:"gc" help:"Remove what dead attempts left and dropped runs have written, and drop runs by number and age."`
+	Gc         gcCmd         `cmd:"" group:"decide" name:"gc" help:"Remove what dead attempts and dropped runs left behind, and drop runs by number and age."`
 
 	Worker    workerCmd    `cmd:"" group:"serve" help:"Take batches of every run of a state directory or a cluster, until it is told to end."`
 	Cluster   clusterCmd   `cmd:"" group:"serve" help:"Make what a cluster needs, and see who is there."`
@@ -98,7 +98,7 @@ type stateFlags struct {
 	Workspace string `help:"Workspace: runs and tables of their own." default:"${workspace}" env:"THALWEG_WORKSPACE" placeholder:"NAME"`
 }
 
-// console is where commands read and write, and what the command line has said.
+// console holds the streams that commands read and write, and the choices of the command line.
 type console struct {
 	stdout, stderr io.Writer // what is written here has no secrets
 	data           io.Writer // standard output for what is the user's own: rows, scripts
@@ -162,8 +162,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], a))
 }
 
-// interruptGrace is how long a command may take to end by itself once it was
-// interrupted. The executor of a run needs less: see executor.GraceDefault.
+// interruptGrace is the time that an interrupted command has to end by itself. The executor of a
+// run needs less: see executor.GraceDefault.
 const interruptGrace = 1500 * time.Millisecond
 
 // lastResort ends the process although something has not come back: a call into

@@ -40,8 +40,8 @@ func (c *runCmd) sweep(ctx context.Context, a *console, place *workplace, opts a
 		told.Wrap(ctx, &opts)
 	}
 	began := time.Now()
-	cells, err := place.home.RunMatrix(ctx, a.caller(), app.MatrixOptions{RunOptions: place.equip(a, opts), Dir: c.State,
-		Axes: c.Matrix, Concurrency: c.AtOnce, FailFast: c.FailFast, Again: c.Fresh,
+	cells, err := place.home.RunMatrix(ctx, a.caller(), app.MatrixOptions{RunOptions: place.equip(a, opts),
+		Dir: c.State, Axes: c.Matrix, Concurrency: c.AtOnce, FailFast: c.FailFast, Again: c.Fresh,
 		Show: func(s app.CellState) { c.showCell(a, s) }})
 	if len(cells) == 0 {
 		return err

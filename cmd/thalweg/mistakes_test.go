@@ -25,7 +25,7 @@ import (
 
 const mistakesDir = "testdata/mistakes"
 
-// fewestMistakes is how many the folder has at least.
+// fewestMistakes is the least number of mistakes in the folder.
 const fewestMistakes = 60
 
 // TestMistakes runs testdata/mistakes/*.txtar: each is a mistake that people make, and what
@@ -65,7 +65,8 @@ func cmdMistake(ts *testscript.TestScript, neg bool, args []string) {
 	if !wayOut.MatchString(got) {
 		ts.Fatalf("this has no way out:\n%s", got)
 	}
-	if !slices.Contains(withoutTwin, args[2]) && crc32.ChecksumIEEE([]byte(ts.Name()))%uint32(effort.Of(12, 6, 1)) == 0 {
+	if !slices.Contains(withoutTwin, args[2]) &&
+		crc32.ChecksumIEEE([]byte(ts.Name()))%uint32(effort.Of(12, 6, 1)) == 0 {
 		twinSays(ts, args[0], append(slices.Clone(args[1:]), "--json"), got)
 	}
 }
@@ -73,7 +74,7 @@ func cmdMistake(ts *testscript.TestScript, neg bool, args []string) {
 // withoutTwin are commands that have no --json.
 var withoutTwin = []string{"infer", "init", "fmt"}
 
-// unprivileged is how root gives up the right to use all files, which other users have not got.
+// unprivileged is the command by which root gives up its right to use all files.
 var unprivileged = []string{"setpriv", "--bounding-set", "-dac_override,-dac_read_search"}
 
 // stderrOf is the standard error of a command that ends with code, without what differs from run to run.
@@ -92,10 +93,10 @@ func stderrOf(ts *testscript.TestScript, code string, args []string) string {
 	return steady(ts.ReadFile("stderr"), ts.Getenv("WORK"))
 }
 
-// passing is what a run shows of its progress.
+// passing matches the lines of a run's progress.
 var passing = regexp.MustCompile(`(?m)^(?: *[0-9.]+ m?s  .*|run \d+ started in .*)\n`)
 
-// said is what JSON says of a failure.
+// said holds a failure as JSON tells it.
 type said struct {
 	Message, Hint string
 	Diagnostics   []said
@@ -104,7 +105,7 @@ type said struct {
 // whenRun is a time at which a test was run.
 var whenRun = regexp.MustCompile(`20[2-9]\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:Z|\.\d+Z)?`)
 
-// interpreterPath is where a machine has its Python.
+// interpreterPath matches the path of a machine's Python.
 var interpreterPath = regexp.MustCompile(`interpreter /\S*/python3[.\d]*`)
 
 func steady(text, work string) string {

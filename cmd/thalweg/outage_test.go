@@ -78,8 +78,8 @@ func TestBegunWithoutAQuorum(t *testing.T) {
 	t.Cleanup(func() { dropKeyspace(node, keyspace, "") })
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "cluster.yaml"), fmt.Appendf(nil,
-		"version: 1\nstate: { cassandra: { hosts: %q, keyspace: %s, replication: 1 } }\nworker: { scratch: scratch }\n", node,
-		keyspace), 0o600))
+		"version: 1\nstate: { cassandra: { hosts: %q, keyspace: %s, replication: 1 } }\nworker: { scratch: "+
+			"scratch }\n", node, keyspace), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), runsWait)
 	defer cancel()
 	out, err := thalweg(ctx, dir, "cluster", "init", "--cluster", "cluster.yaml").CombinedOutput()

@@ -16,7 +16,7 @@ type overwriteFlag struct {
 	Overwrite bool `help:"Replace FILE if it is there."`
 }
 
-// outFile is where a command writes; without a path that is standard output.
+// outFile describes the file that a command writes; without a path it is standard output.
 type outFile struct {
 	path      string
 	overwrite bool           // whatever is there
@@ -29,7 +29,8 @@ const headBytes = 512
 // madeSVG and madeDOT are how drawings of ours begin.
 var (
 	madeSVG = regexp.MustCompile(
-		`^<svg xmlns="http://www\.w3\.org/2000/svg" width="[0-9]+" height="[0-9]+" (?:viewBox="[0-9 ]+" )?role="img">\n`)
+		`^<svg xmlns="http://www\.w3\.org/2000/svg" width="[0-9]+" height="[0-9]+" ` +
+			`(?:viewBox="[0-9 ]+" )?role="img">\n`)
 	madeDOT = regexp.MustCompile(
 		`^digraph ".*" \{\n  node \[fontname=monospace, fontsize=11, shape=box, style=rounded\];\n`)
 )

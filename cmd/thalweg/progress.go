@@ -28,7 +28,7 @@ type runView struct {
 	closed  bool
 }
 
-// nodeView is what is known of a node so far.
+// nodeView holds the progress of a node so far.
 type nodeView struct {
 	name     string
 	begun    time.Time
@@ -58,15 +58,16 @@ func (v *runView) begin(s app.Started) {
 	for i, n := range s.Nodes {
 		names[i] = n.Name
 		v.names = max(v.names, len(n.Name))
-		if v.nodes[n.Name] = (&nodeView{name: n.Name}); !s.Remote { // all that happened is told of those that others work on
+		if v.nodes[n.Name] = (&nodeView{name: n.Name}); !s.Remote {
+			// all that happened is told of those that others work on
 			v.nodes[n.Name] = &nodeView{name: n.Name, batches: n.BatchesTotal, done: n.BatchesDone, rows: n.RowsOut,
 				bytes: n.BytesOut, planned: n.BatchesTotal > 0}
 		}
 	}
 	v.mu.Unlock()
 	if v.json {
-		v.event(view.RunStarted{Event: "run_started", Workspace: s.Key.Workspace, Run: s.Key.Run, Resumed: s.Resumed, Nodes: names,
-			Budget: s.Budget})
+		v.event(view.RunStarted{Event: "run_started", Workspace: s.Key.Workspace, Run: s.Key.Run,
+			Resumed: s.Resumed, Nodes: names, Budget: s.Budget})
 		return
 	}
 	v.app.printDiagnostics(s.Warnings)
@@ -130,8 +131,8 @@ func (v *runView) line(n *nodeView) string {
 	case n.from != 0:
 		return fmt.Sprintf("taken over from run %d", n.from)
 	}
-	s := fmt.Sprintf("%d/%s  %s  %s  %s", n.done, counted(n.batches, "batch", "batches"), countRows(n.rows), size(n.bytes),
-		span(n.elapsed()))
+	s := fmt.Sprintf("%d/%s  %s  %s  %s", n.done, counted(n.batches, "batch", "batches"),
+		countRows(n.rows), size(n.bytes), span(n.elapsed()))
 	if rest := n.rest(); rest > 0 {
 		s += "  about " + span(rest) + " left"
 	}
@@ -188,8 +189,8 @@ func (v *runView) observeJSON(e view.Event) {
 	if e.Kind == view.RunEnded {
 		return // the summary follows
 	}
-	out := view.RunEvent{Event: e.Kind, Time: e.Time, Node: e.Node, Batch: e.Batch, Attempt: e.Attempt, Batches: e.Batches,
-		Failure: e.Failure, From: view.ReusedFromOf(e.ReusedFrom), Gate: e.Gate, Copying: e.Copying}
+	out := view.RunEvent{Event: e.Kind, Time: e.Time, Node: e.Node, Batch: e.Batch, Attempt: e.Attempt,
+		Batches: e.Batches, Failure: e.Failure, From: view.ReusedFromOf(e.ReusedFrom), Gate: e.Gate, Copying: e.Copying}
 	if e.Kind == view.BatchFinished || e.Kind == view.NodeFinished {
 		out.Stats = &e.Stats
 	}
@@ -242,7 +243,7 @@ func (n *nodeView) apply(e view.Event) {
 	}
 }
 
-// copyingPrinted is how often logs say how far copying has come.
+// copyingPrinted is the time between two lines of a log about the progress of copying.
 const copyingPrinted = 10 * time.Second
 
 // printLine is the form for logs: a line when a node is done or fails, and
@@ -268,8 +269,8 @@ func (v *runView) printLine(e view.Event, n *nodeView) {
 			return
 		}
 		if e.ReusedFrom != nil {
-			fmt.Fprintf(v.app.stderr, "%8s  %-*s  taken over from run %d\n", span(time.Since(v.started)), v.names, n.name,
-				e.ReusedFrom.Run)
+			fmt.Fprintf(v.app.stderr, "%8s  %-*s  taken over from run %d\n", span(time.Since(v.started)),
+				v.names, n.name, e.ReusedFrom.Run)
 			return
 		}
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  done: %s in, %s out, %s, %s in %s\n", span(time.Since(v.started)),
@@ -279,8 +280,8 @@ func (v *runView) printLine(e view.Event, n *nodeView) {
 	case view.BatchFailed:
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d failed\n", span(time.Since(v.started)), v.names, n.name, e.Batch)
 	case view.BatchRetried:
-		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d is tried again: %s\n", span(time.Since(v.started)), v.names, n.name,
-			e.Batch, plain(e.Failure.Message))
+		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d is tried again: %s\n", span(time.Since(v.started)),
+			v.names, n.name, e.Batch, plain(e.Failure.Message))
 	case view.BatchLost:
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d: its worker went away; another one does it again\n",
 			span(time.Since(v.started)), v.names, n.name, e.Batch)

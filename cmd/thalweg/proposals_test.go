@@ -30,10 +30,10 @@ func newProposalSession(t *testing.T) *proposalSession {
 		"good.yaml": "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int}}, w: t}\n",
 		"bad.yaml":  "nodes:\n  read: {type: file_table, r: {urls: [bad.csv], columns: {a: int}}, w: u}\n",
 		"gone.yaml": "nodes:\n  read: {type: file_table, r: {urls: [gone.csv], columns: {a: int}}, w: v}\n",
-		"gate.yaml": "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int}}, w: {name: g, approval: " +
-			"{message: look}}}\n",
-		"check.yaml": "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int}}, w: c, checks: [{range: " +
-			"{field: a, max: 0}}]}\n",
+		"gate.yaml": "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int}}, w: {name: g, " +
+			"approval: {message: look}}}\n",
+		"check.yaml": "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int}}, w: c, checks: " +
+			"[{range: {field: a, max: 0}}]}\n",
 		"in.csv": "a\n1\n", "bad.csv": "a\nx\n",
 		"thalweg.yaml": "environments:\n  prod: {state: prod.state}\n  late: {flags: {priority: low}}\n",
 	} {
@@ -98,8 +98,8 @@ func TestProposalsActWhereTheyWereMade(t *testing.T) {
 		"show 99 --json", "show 2", "show 2 --json", "why 1", "why 2", "why 2 --json",
 		"runs", "history", "approvals", "approvals --json", "approve 4 nothing", "approve last v", "nodes --run 2",
 		"batches read --run 2", "checks --run 6", "events", "audit",
-		"sql SELECT~*~FROM~nothing", "sql SELECT~*~FROM~u", "sql SELECT~*~FROM~run2.u --json", "diff 1 2 t", "trace nothing",
-		"trace t", "trace u --json", "lineage t.a", "drop 4 --reason old", "stop 1 --json",
+		"sql SELECT~*~FROM~nothing", "sql SELECT~*~FROM~u", "sql SELECT~*~FROM~run2.u --json", "diff 1 2 t",
+		"trace nothing", "trace t", "trace u --json", "lineage t.a", "drop 4 --reason old", "stop 1 --json",
 		"pause 1", "invalidate 1 --node nothing --dry-run", "run good.yaml --node nothing", "run good.yaml --resume",
 		"run good.yaml --resume --json", "run good.yaml --from 99",
 		"matrix", "matrix none", "schedules", "explain bad.yaml", "validate bad.yaml --json", "check good.yaml",
@@ -138,7 +138,8 @@ func TestHooksProposeWhatWorksWhereTheyAreRead(t *testing.T) {
 	t.Cleanup(server.Close)
 	dir, err := os.Getwd()
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile("hooks.yaml", []byte("notify: [{on: [failed, waiting], url: \""+server.URL+"\"}]\n"),
+	require.NoError(t, os.WriteFile("hooks.yaml", []byte("notify: [{on: [failed, waiting], url: \""+
+		server.URL+"\"}]\n"),
 		0o600))
 	t.Setenv("THALWEG_WORKSPACE", "other")
 	for _, c := range []struct{ command, variable, value, want string }{

@@ -45,7 +45,8 @@ func cmdServers(ts *testscript.TestScript, neg bool, args []string) {
 	s3 := remotetest.NewS3(tb)
 	ts.Setenv("S3", s3.Endpoint)
 	for _, v := range [][2]string{{"AWS_ACCESS_KEY_ID", "id"}, {"AWS_SECRET_ACCESS_KEY", "AWS-SECRET"},
-		{"AWS_CONFIG_FILE", os.DevNull}, {"AWS_SHARED_CREDENTIALS_FILE", os.DevNull}, {"AWS_EC2_METADATA_DISABLED", "true"}} {
+		{"AWS_CONFIG_FILE", os.DevNull}, {"AWS_SHARED_CREDENTIALS_FILE", os.DevNull},
+		{"AWS_EC2_METADATA_DISABLED", "true"}} {
 		ts.Setenv(v[0], v[1])
 	}
 	root := filepath.Join(dir, "s3")

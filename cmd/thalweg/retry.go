@@ -113,8 +113,8 @@ func parseBatches(text string) (b app.RedoBatches, ok bool) {
 }
 
 func plannedRetry(r app.Retry, begins view.RunPlanned) view.RetryPlanned {
-	out := view.RetryPlanned{Event: "retry_planned", Workspace: r.Run.Workspace, Run: r.Run.Run, NewRun: len(r.Changed) > 0,
-		Changed: r.Changed, Nodes: begins.Nodes}
+	out := view.RetryPlanned{Event: "retry_planned", Workspace: r.Run.Workspace, Run: r.Run.Run,
+		NewRun: len(r.Changed) > 0, Changed: r.Changed, Nodes: begins.Nodes}
 	if !out.NewRun {
 		out.Tasks = r.Closure.Tasks
 	}
@@ -145,8 +145,8 @@ func printRetry(a *console, r app.Retry, begins view.RunPlanned) {
 		for _, c := range r.Passed {
 			what = append(what, strings.TrimSpace(c.What+" "+c.Name)+" "+c.How)
 		}
-		fmt.Fprintf(a.stderr, "%s %s; what is named is done as run %d began with it: `%s` takes the change into a new run\n",
-			a.mark("warning:", yellow), strings.Join(what, "; "), r.Run.Run,
+		fmt.Fprintf(a.stderr, "%s %s; what is named is done as run %d began with it: `%s` takes the change into "+
+			"a new run\n", a.mark("warning:", yellow), strings.Join(what, "; "), r.Run.Run,
 			a.command(r.Run.Do("retry")))
 	}
 	if !some {
@@ -229,7 +229,8 @@ func printNewRun(a *console, r app.Retry, begins view.RunPlanned) {
 		}
 	}
 	if !r.Run.Status.Terminal() {
-		fmt.Fprintf(a.stdout, "  run %d is not over: it is stopped, because both would write the same files\n", r.Run.Run)
+		fmt.Fprintf(a.stdout, "  run %d is not over: it is stopped, because both would write the same files\n",
+			r.Run.Run)
 	}
 	fmt.Fprintln(a.stdout)
 	printPlanTable(a, begins)

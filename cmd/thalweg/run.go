@@ -150,14 +150,15 @@ func (a *console) shared(key view.RunKey, o app.Shared) {
 			Run: key.Run, Node: o.Node, Output: o.Output, Other: o.Run, By: o.By})
 		return
 	}
-	fmt.Fprintf(a.stderr, "%s run %d is under way and writes %s, too, in node %s: what is written last stays; `%s` ends it\n",
-		a.mark("warning:", yellow), o.Run, plain(o.Output), o.By,
+	fmt.Fprintf(a.stderr, "%s run %d is under way and writes %s, too, in node %s: what is written last stays; "+
+		"`%s` ends it\n", a.mark("warning:", yellow), o.Run, plain(o.Output), o.By,
 		a.command(view.RunKey{Workspace: key.Workspace, Run: o.Run}.Do("stop")))
 }
 
 // neverBegan is the event of a run that failed, or was interrupted, before it was one.
 func neverBegan(ctx context.Context, workspace string, err error) view.RunFinished {
-	out := view.RunFinished{Event: "run_finished", Status: view.StoppedRun, Workspace: workspace, Nodes: []view.FinishedNode{}}
+	out := view.RunFinished{Event: "run_finished", Status: view.StoppedRun, Workspace: workspace,
+		Nodes: []view.FinishedNode{}}
 	if ctx.Err() == nil {
 		failure := view.FailureOf(err)
 		out.Status, out.Failure = view.FailedRun, &failure
@@ -226,8 +227,8 @@ func printWaits(a *console, sum app.Summary) {
 	}
 }
 
-// nextStep is what to do about a failed run. A run goes on with the script and
-// the inputs that it was planned for: for corrected ones retry begins a new run.
+// nextStep says how to go on after a failed run. A run goes on with the script and the inputs that
+// it was planned for: for corrected ones retry begins a new run.
 func nextStep(f *view.Failure, key view.RunKey) string {
 	_, goOn := view.Run{RunKey: key, Failure: f}.AfterFailure()
 	command := goOn.String()

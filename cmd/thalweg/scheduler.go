@@ -10,7 +10,7 @@ import (
 	"thalweg/internal/app/view"
 )
 
-// runsAtOnce is how many runs a scheduler works on unless it is told.
+// runsAtOnce is the default number of runs that a scheduler works on at once.
 const runsAtOnce = 2
 
 // schedulerCmd begins runs by the clock and for new files.
@@ -74,7 +74,8 @@ func (a *console) printServed(served []app.Served) {
 	count := 0
 	for _, sv := range served {
 		for _, sc := range sv.Script.Schedules {
-			fmt.Fprintf(a.stderr, "%s: schedule %s: next %s\n", sv.Path, sc.Name, sc.Times.Next(time.Now()).Format(time.RFC3339))
+			fmt.Fprintf(a.stderr, "%s: schedule %s: next %s\n", sv.Path, sc.Name, sc.Times.Next(time.Now()).
+				Format(time.RFC3339))
 			count++
 		}
 		for _, w := range sv.Script.Watches {

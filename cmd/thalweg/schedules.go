@@ -31,8 +31,8 @@ func (c *schedulesCmd) Run(ctx context.Context, a *console) error {
 		return printJSON(a.stdout, rows)
 	}
 	if len(rows) == 0 {
-		fmt.Fprintln(a.stderr, "no schedule or watch was served in this workspace yet: `thalweg scheduler SCRIPT` serves "+
-			"those of a script")
+		fmt.Fprintln(a.stderr, "no schedule or watch was served in this workspace yet: `thalweg scheduler SCRIPT` "+
+			"serves those of a script")
 		return nil
 	}
 	t := a.newTable("script", "schedule", "when", "next", "last run", "for", "status", "waits", "skipped").leaves("for",
@@ -45,8 +45,8 @@ func (c *schedulesCmd) Run(ctx context.Context, a *console) error {
 				moment = r.Last.File
 			}
 		}
-		t.AppendRow([]any{r.Script, r.Name, scheduleRow{r}.when(), timeText(r.Next), last, moment, runStatusText(a, r.Status),
-			len(r.Queue) + r.Waiting, r.Skips})
+		t.AppendRow([]any{r.Script, r.Name, scheduleRow{r}.when(), timeText(r.Next), last, moment,
+			runStatusText(a, r.Status), len(r.Queue) + r.Waiting, r.Skips})
 	}
 	t.Render()
 	for _, r := range rows {
@@ -81,8 +81,8 @@ func (r scheduleRow) remarks() (out []string) {
 	}
 	if f := r.Blind; f != nil {
 		out = append(out, fmt.Sprintf("its files cannot be looked at since %s (tried %s, again at %s): %s",
-			f.Since.Local().Format(time.DateTime), counted(f.Tries, "time", "times"), f.Next.Local().Format(time.TimeOnly),
-			strings.TrimSpace(f.Message)))
+			f.Since.Local().Format(time.DateTime), counted(f.Tries, "time", "times"),
+			f.Next.Local().Format(time.TimeOnly), strings.TrimSpace(f.Message)))
 	}
 	if f := r.Failing; f != nil {
 		what := timeText(&f.At)

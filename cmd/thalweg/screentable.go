@@ -62,7 +62,7 @@ func (t *screenTable) cells(row []any) []string {
 // rightAligned right-aligns columns, by number from 1.
 func rightAligned(t *screenTable, columns ...int) { t.right = columns }
 
-// widths are what the columns take, without gaps.
+// widths returns the widths of the columns, without gaps.
 func (t *screenTable) widths() []int {
 	var out []int
 	for _, row := range append([][]string{t.header}, t.rows...) {
@@ -206,7 +206,7 @@ func (t *screenTable) Render() {
 	}
 }
 
-// leftOutMax is how many columns are named that are left out.
+// leftOutMax is the most left-out columns that are named.
 const leftOutMax = 8
 
 func leftOut(names []string) string {

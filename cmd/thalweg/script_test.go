@@ -54,8 +54,8 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tmpfs": cmdTmpfs, "remount": cmdRemount,
 			"waitfile":  cmdWaitfile,
-			"portfolio": cmdPortfolio, "receiver": cmdReceiver, "servers": cmdServers, "s3get": cmdS3get, "s3put": cmdS3put,
-			"s3ls": cmdS3ls, "cassandra": cmdCassandra},
+			"portfolio": cmdPortfolio, "receiver": cmdReceiver, "servers": cmdServers, "s3get": cmdS3get,
+			"s3put": cmdS3put, "s3ls": cmdS3ls, "cassandra": cmdCassandra},
 		Condition: condition,
 	})
 }
@@ -73,7 +73,8 @@ func condition(cond string) (bool, error) {
 		_, err := exec.LookPath("pypy3")
 		return err == nil, nil
 	case "tmpfs":
-		return runtime.GOOS == "linux" && os.Geteuid() == 0 && exec.Command("unshare", "--mount", "true").Run() == nil, nil
+		return runtime.GOOS == "linux" && os.Geteuid() == 0 && exec.Command("unshare", "--mount", "true").
+			Run() == nil, nil
 	case "cassandra":
 		return os.Getenv("THALWEG_TEST_CASSANDRA") != "", nil
 	case "rabbitmq":

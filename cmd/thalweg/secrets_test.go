@@ -73,15 +73,19 @@ func oddSecretPlaces(host string) map[string]secretPlace {
 	const declared = "environment: {ODD_TOKEN: {secret: true}, ODD_URL: {secret: true}}\n"
 	const reads = "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {}}, w: t}\n"
 	for name, in := range map[string]string{
-		"password": "http://joe:{env.ODD_TOKEN}@" + host + "/x.csv", "user": "http://{env.ODD_TOKEN}:pw@" + host + "/x.csv",
-		"login": "http://{env.ODD_TOKEN}@" + host + "/x.csv", "host": "http://{env.ODD_TOKEN}/x.csv", "port": "http://" +
+		"password": "http://joe:{env.ODD_TOKEN}@" + host + "/x.csv", "user": "http://{env.ODD_TOKEN}:pw@" +
+			host + "/x.csv",
+		"login": "http://{env.ODD_TOKEN}@" + host + "/x.csv", "host": "http://{env.ODD_TOKEN}/x.csv",
+		"port": "http://" +
 			host + "{env.ODD_TOKEN}/x.csv",
-		"path": "http://" + host + "/{env.ODD_TOKEN}/x.csv", "parameter": "http://" + host + "/x.csv?q={env.ODD_TOKEN}&b=1",
+		"path": "http://" + host + "/{env.ODD_TOKEN}/x.csv", "parameter": "http://" + host +
+			"/x.csv?q={env.ODD_TOKEN}&b=1",
 		"query": "http://" + host + "/x.csv?{env.ODD_TOKEN}", "fragment": "http://" + host + "/x.csv#{env.ODD_TOKEN}",
 		"sftp": "sftp://joe:{env.ODD_TOKEN}@" + host + "/x.csv",
 	} {
-		places["odd, input, "+name] = secretPlace{files: map[string]string{"script.yaml": declared + strings.Replace(reads,
-			"in.csv", fmt.Sprintf("%q", in), 1)}}
+		places["odd, input, "+name] = secretPlace{files: map[string]string{"script.yaml": declared +
+			strings.Replace(reads,
+				"in.csv", fmt.Sprintf("%q", in), 1)}}
 		places["odd, output, "+name] = secretPlace{files: map[string]string{"script.yaml": declared + reads +
 			"  write: {type: table_file, r: t, w: {url_template: " + fmt.Sprintf("%q", in) + ", columns: [id]}}\n"}}
 	}
@@ -89,14 +93,16 @@ func oddSecretPlaces(host string) map[string]secretPlace {
 		for name, in := range map[string]string{"password": "u:{env.ODD_TOKEN}@127.0.0.1:1/d",
 			"user": "{env.ODD_TOKEN}@127.0.0.1:1/d", "host": "{env.ODD_TOKEN}/d",
 			"database": "u@127.0.0.1:1/{env.ODD_TOKEN}", "query": "u@127.0.0.1:1/d?application_name={env.ODD_TOKEN}"} {
-			columns := "types: {}" // what is asked for when the script is read fails once, and what a run asks is tried again
+			// what is asked for when the script is read fails once, and what a run asks is tried again
+			columns := "types: {}"
 			if name == "password" {
 				columns = "columns: {v: int}"
 			}
 			places["odd, "+scheme+", "+name] = secretPlace{files: map[string]string{"script.yaml": declared +
 				"nodes:\n  read: {type: file_table, r: {urls: [\"" + scheme + "://" + in + "\"], table: x, " + columns +
 				"}, w: t}\n" +
-				"  write: {type: table_file, r: t, w: {url_template: \"" + scheme + "://" + in + "\", table: y, mode: replace}}\n"},
+				"  write: {type: table_file, r: t, w: {url_template: \"" + scheme + "://" + in +
+				"\", table: y, mode: replace}}\n"},
 				commands: [][]string{{"validate", "script.yaml", "--connect"}}}
 		}
 	}
@@ -115,12 +121,13 @@ func oddSecretPlaces(host string) map[string]secretPlace {
 		"command: [sh, -c, 'echo \"$ODD_TOKEN\"; env; exit 1'], environment: [ODD_TOKEN]}")
 	for _, key := range []string{"password", "api_token", "db_pw", "passphrase"} {
 		use := strings.Replace(reads, "in.csv", `"{`+key+`}.csv"`, 1)
-		places["odd, params, "+key] = secretPlace{files: map[string]string{"script.yaml": use, "params.yaml": key + ": " + q +
-			"\n", "block.yaml": key + ": |\n  " + strings.ReplaceAll(oddSecret, "\n", "\n  ") + "\n"},
+		places["odd, params, "+key] = secretPlace{files: map[string]string{"script.yaml": use,
+			"params.yaml": key + ": " + q +
+				"\n", "block.yaml": key + ": |\n  " + strings.ReplaceAll(oddSecret, "\n", "\n  ") + "\n"},
 			commands: [][]string{{"run", "script.yaml", "--params", "params.yaml", "-v"},
 				{"run", "script.yaml", "--params", "block.yaml", "--json"},
-				{"explain", "script.yaml", "--params", "params.yaml"}, {"run", "script.yaml", "--param", key + "=" + oddSecret,
-					"--json"}, {"retry", "last"}, {"why"}, {"show", "--json"}}}
+				{"explain", "script.yaml", "--params", "params.yaml"}, {"run", "script.yaml", "--param",
+					key + "=" + oddSecret, "--json"}, {"retry", "last"}, {"why"}, {"show", "--json"}}}
 	}
 	places["odd, default of a secret"] =
 		secretPlace{files: map[string]string{"script.yaml": "environment: {TOK: {secret: true, default: " + q +
@@ -129,8 +136,8 @@ func oddSecretPlaces(host string) map[string]secretPlace {
 		"script.yaml": "environment: {X: {secret: true}, ODD_TOKEN: {}}\n" + strings.Replace(reads, "in.csv",
 			"http://joe:{env.X}@"+host+"/{env.ODD_TOKEN}", 1),
 		"odd.txt": oddSecret,
-		"thalweg.yaml": "environments:\n  a: {env: {X: {file: odd.txt}, ODD_TOKEN: {variable: ODD_TOKEN}}}\n  b: {values: " +
-			"{password: " + q + "}}\n  c: {env: {PASSWORD: " + q + "}}\n"},
+		"thalweg.yaml": "environments:\n  a: {env: {X: {file: odd.txt}, ODD_TOKEN: {variable: ODD_TOKEN}}}\n  b: " +
+			"{values: {password: " + q + "}}\n  c: {env: {PASSWORD: " + q + "}}\n"},
 		commands: [][]string{{"run", "script.yaml", "--env", "a", "-v"}, {"run", "script.yaml", "--env", "a", "--json"},
 			{"runs", "--env", "b"}, {"runs", "--env", "c", "--json"}, {"show", "--env", "a", "--json"}}}
 	places["odd, services"] = secretPlace{files: map[string]string{"script.yaml": strings.Replace(reads, "in.csv",
@@ -144,9 +151,10 @@ func oddSecretPlaces(host string) map[string]secretPlace {
 			"\"amqp://u:{env.ODD_TOKEN}@127.0.0.1:1/\"}}\n",
 		"vhost": "state: {directory: s}\nparts: {directory: p}\nqueue: {rabbitmq: {url: " +
 			"\"amqp://u:p@{env.ODD_TOKEN}/{env.ODD_TOKEN}\"}}\n",
-		"cassandra": "state: {cassandra: {hosts: [\"127.0.0.1:1\"], username: u, password: \"{env.ODD_TOKEN}\"}}\nparts: " +
-			"{cassandra: {}}\n",
-		"s3": "state: {directory: s}\nparts: {s3: {url: \"s3://b/{env.ODD_TOKEN}\", endpoint: \"http://joe:{env.ODD_TOKEN}@" +
+		"cassandra": "state: {cassandra: {hosts: [\"127.0.0.1:1\"], username: u, password: " +
+			"\"{env.ODD_TOKEN}\"}}\nparts: {cassandra: {}}\n",
+		"s3": "state: {directory: s}\nparts: {s3: {url: \"s3://b/{env.ODD_TOKEN}\", endpoint: " +
+			"\"http://joe:{env.ODD_TOKEN}@" +
 			host + "\", access_key: abcdefgh, " +
 			"secret_key: \"{env.ODD_TOKEN}\"}}\n",
 	} {
@@ -215,8 +223,8 @@ func secretPlaces(host string) map[string]secretPlace {
 			"  write: {type: table_file, r: t, w: {url_template: " + q + ", columns: [id]}}\n"}}
 		places["same line, "+name] = secretPlace{files: map[string]string{"script.yaml": strings.Replace(in,
 			"columns: {id: int}", "columns: {id: itn}, tpes: {}", 1)}}
-		places["comment, "+name] = secretPlace{files: map[string]string{"script.yaml": strings.Replace(good, "int}}, w: t}",
-			"itn}}, w: t} # was "+a, 1)}}
+		places["comment, "+name] = secretPlace{files: map[string]string{"script.yaml": strings.Replace(good,
+			"int}}, w: t}", "itn}}, w: t} # was "+a, 1)}}
 		places["python, "+name] = secretPlace{files: map[string]string{"script.yaml": good +
 			"  calc: {type: table_custom_tfm_table, custom_proc_type: py_calc, r: t, p: {python_code_urls: [" + q +
 			"], calculated_fields: {y: {expression: f(r.id), type: int}}}, w: u}\n"}}
@@ -224,8 +232,9 @@ func secretPlaces(host string) map[string]secretPlace {
 		places["parameter, "+name] = secretPlace{
 			files: map[string]string{"script.yaml": strings.Replace(good, "in.csv", `"{where}"`, 1),
 				"params.yaml": "where: " + q + "\n"},
-			commands: [][]string{{"run", "script.yaml", "--params", "params.yaml", "-v"}, {"explain", "script.yaml", "--params",
-				"params.yaml"}, {"run", "script.yaml", "--param", "where=" + a, "--json"},
+			commands: [][]string{{"run", "script.yaml", "--params", "params.yaml", "-v"},
+				{"explain", "script.yaml", "--params",
+					"params.yaml"}, {"run", "script.yaml", "--param", "where=" + a, "--json"},
 				{"validate", "script.yaml", "--params", a}}}
 		places["arguments, "+name] = secretPlace{files: map[string]string{"script.yaml": good}, commands: [][]string{
 			{"infer", a}, {"infer", a, "--json"}, {"infer", a, "-o", "x.yaml"}, {"validate", a}, {"run", a, "-v"},
@@ -234,7 +243,8 @@ func secretPlaces(host string) map[string]secretPlace {
 			{"run", "script.yaml", "--s3-endpoint", a, "--ca-file", a}, {"run", "script.yaml", "--unknown=" + a},
 			{"nowhere", a}, {"run", "script.yaml", "--python", a}, {"run", "script.yaml", "--start", a},
 			{"sql", "SELECT * FROM '" + a + "'"}, {"batches", a}, {"run", "script.yaml", "--workspace", a},
-			{"run", "script.yaml", "--sftp-key", "joe=" + a}, {"test", "script.yaml", "--tests", a}, {"nodes", "--run", a}}}
+			{"run", "script.yaml", "--sftp-key", "joe=" + a}, {"test", "script.yaml", "--tests", a},
+			{"nodes", "--run", a}}}
 	}
 	keyed := map[string]string{
 		"plain":      "password: " + m,
@@ -263,13 +273,16 @@ func secretPlaces(host string) map[string]secretPlace {
 			commands: [][]string{{"run", "script.yaml", "--lenient", "-v"}}}
 		places["params, "+name] = secretPlace{files: map[string]string{"script.yaml": use,
 			"params.yaml": strings.ReplaceAll(line, "\n      ", "\n  ") + "\n"},
-			commands: [][]string{{"run", "script.yaml", "--params", "params.yaml", "-v"}, {"validate", "script.yaml", "--params",
-				"params.yaml", "--json"}, {"fmt", "--diff", "params.yaml"}}}
-		places["tests, "+name] = secretPlace{files: map[string]string{"script.yaml": good, "script.test.yaml": "params:\n  " +
-			line + "\ntests:\n  - {name: a, node: read, given: {read: \"id\\nx\\n\"}, expect: []}\n"}}
+			commands: [][]string{{"run", "script.yaml", "--params", "params.yaml", "-v"},
+				{"validate", "script.yaml", "--params",
+					"params.yaml", "--json"}, {"fmt", "--diff", "params.yaml"}}}
+		places["tests, "+name] = secretPlace{files: map[string]string{"script.yaml": good,
+			"script.test.yaml": "params:\n  " +
+				line + "\ntests:\n  - {name: a, node: read, given: {read: \"id\\nx\\n\"}, expect: []}\n"}}
 	}
 	places["json script"] = secretPlace{files: map[string]string{"script.yaml": "x",
-		"script.json": `{"nodes": {"read": {"type": "file_tble", "password": "` + m + `", "r": {"urls": ["http://joe:` + m +
+		"script.json": `{"nodes": {"read": {"type": "file_tble", "password": "` + m +
+			`", "r": {"urls": ["http://joe:` + m +
 			`@h\u0026/x?token=` + m + `"]}}}}`},
 		commands: [][]string{{"validate", "script.json"}, {"run", "script.json"}, {"fmt", "--diff", "script.json"},
 			{"validate", "script.json", "--json"}}}
@@ -277,9 +290,10 @@ func secretPlaces(host string) map[string]secretPlace {
 		secretPlace{files: map[string]string{"script.yaml": "nodes:\n  read: {type: file_table, r: {urls: " +
 			"[\"{password}.csv\"], columns: {id: int}}, w: t}\n"},
 			commands: [][]string{{"run", "script.yaml", "--param", "password=" + m, "-v"},
-				{"run", "script.yaml", "--param=password=" + m, "--json"}, {"explain", "script.yaml", "--param", "password=" + m}}}
-	declared := "environment: {API_TOKEN: {secret: true}}\nnodes:\n  read: {type: file_table, r: {urls: [%s], columns: " +
-		"{id: int}}, w: t}\n"
+				{"run", "script.yaml", "--param=password=" + m, "--json"}, {"explain", "script.yaml", "--param",
+					"password=" + m}}}
+	declared := "environment: {API_TOKEN: {secret: true}}\nnodes:\n  read: {type: file_table, r: {urls: [%s], " +
+		"columns: {id: int}}, w: t}\n"
 	const reads = "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {}}, w: t}\n"
 	for name, text := range map[string]string{
 		"flow":     "environment: {TOK: {secret: true, default: " + m + "}}\n",

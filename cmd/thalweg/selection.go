@@ -13,7 +13,7 @@ import (
 
 // selectFlags name a part of a script.
 type selectFlags struct {
-	Node   []string `help:"Compute these nodes. What they are made of is taken over of earlier runs where nothing has changed, and computed else." placeholder:"NODE,…"`
+	Node   []string `help:"Compute these nodes. What they read is taken from earlier runs where nothing has changed, and computed else." placeholder:"NODE,…"`
 	Tag    []string `help:"Compute the nodes that have one of these tags, as --node does." placeholder:"TAG,…"`
 	From   []string `help:"Compute these nodes and run all behind them. Numbers are runs, of this or another script, to read the tables from that this run does not write; default: what the dependency policies say of earlier runs of this script." placeholder:"NODE|RUN,…"`
 	To     []string `help:"Run these nodes and what they are made of; with --from: what lies between." placeholder:"NODE,…"`
@@ -37,8 +37,8 @@ func (f selectFlags) selection(start []string, resume bool) (sel app.Selection, 
 			Hint:    "--from NODE is --start NODE that also brings up to date what the nodes are made of"}
 	case resume && (f.DryRun || !sel.Empty()):
 		return sel, nil, &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already",
-			Hint: "leave --node, --from, --to, --tag and --dry-run out, or --resume; `thalweg retry RUN --node NODE` does " +
-				"nodes of a run again"}
+			Hint: "leave --node, --from, --to, --tag and --dry-run out, or --resume; `thalweg retry RUN --node NODE` " +
+				"does nodes of a run again"}
 	}
 	return sel, runs, nil
 }
@@ -72,7 +72,8 @@ func printRunPlan(a *console, p view.RunPlanned, dry bool) {
 	if dry {
 		verbs = [2]string{"would compute", "would take over"}
 	}
-	fmt.Fprintf(a.stdout, "the run %s %s and %s %d\n\n", verbs[0], countNodes(computed), verbs[1], len(p.Nodes)-computed)
+	fmt.Fprintf(a.stdout, "the run %s %s and %s %d\n\n", verbs[0], countNodes(computed), verbs[1],
+		len(p.Nodes)-computed)
 	printPlanTable(a, p)
 	if len(p.Outside) > 0 {
 		fmt.Fprintf(a.stdout, "not part of it: %s\n", strings.Join(p.Outside, ", "))

@@ -70,12 +70,13 @@ func (c *showCmd) Run(ctx context.Context, a *console) error {
 	return nil
 }
 
-// stageBar is how wide the bar of a node's stages is.
+// stageBar is the width of the bar of a node's stages.
 const stageBar = 20
 
 func (a *console) showRun(d view.RunDetail) {
 	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s", d.Run.Run, d.Workspace, runStatusText(a, d.Status))
-	fmt.Fprintf(a.stdout, ", begun %s%s, %s\n", d.Created.Local().Format(time.DateTime), by(d.Actor), span(ms(d.Elapsed)))
+	fmt.Fprintf(a.stdout, ", begun %s%s, %s\n", d.Created.Local().Format(time.DateTime), by(d.Actor),
+		span(ms(d.Elapsed)))
 	a.say("script", d.Script)
 	a.say("", a.whatHappened(d.Run))
 	if o := d.Order; o != nil && o.Kind != view.CommandFail { // that says what the failure does
@@ -101,7 +102,8 @@ func (a *console) showRun(d view.RunDetail) {
 		}
 		if n.Gate != nil && n.Status == view.Waiting {
 			fmt.Fprintln(a.stdout)
-			a.printRecord(a.stdout, d.Workspace, view.GateAsked{Run: d.Run.Run, Node: n.Node, Record: *n.Gate}, time.Now())
+			a.printRecord(a.stdout, d.Workspace, view.GateAsked{Run: d.Run.Run, Node: n.Node,
+				Record: *n.Gate}, time.Now())
 		}
 		if d := n.Decision; d != nil {
 			a.say("node "+n.Node, decided(*d))
@@ -206,7 +208,8 @@ func longest(n view.ListedNode) string {
 func (a *console) showNode(key view.RunKey, d view.NodeDetail) {
 	n := d.Node
 	if n.ReusedFrom != nil { // what it has is the other run's
-		fmt.Fprintf(a.stdout, "node %s (%s) of run %d: taken over from run %d\n", n.Node, n.Type, key.Run, n.ReusedFrom.Run)
+		fmt.Fprintf(a.stdout, "node %s (%s) of run %d: taken over from run %d\n", n.Node, n.Type, key.Run,
+			n.ReusedFrom.Run)
 		a.say("table", n.Table)
 		a.say("reads", strings.Join(d.Inputs, ", "))
 		a.say("", a.command(n.ReusedFrom.Do("show", "node", n.ReusedFrom.Node))+
@@ -240,7 +243,7 @@ func (a *console) showNode(key view.RunKey, d view.NodeDetail) {
 	}
 }
 
-// barWidth is how wide bars are that have a line of their own.
+// barWidth is the width of bars that have a line of their own.
 const barWidth = 40
 
 // printStages shows where the time of batches went, a stage a line.
@@ -305,18 +308,20 @@ func (a *console) printBatches(title string, batches []view.ListedBatch) {
 		return
 	}
 	fmt.Fprintln(a.stdout)
-	t := a.newTable(title, "status", "rows in", "rows out", "bytes out", "time", "where it went", "").leaves("bytes out",
-		"where it went", "rows in", "rows out")
+	t := a.newTable(title, "status", "rows in", "rows out", "bytes out", "time", "where it went", "").
+		leaves("bytes out",
+			"where it went", "rows in", "rows out")
 	rightAligned(t, 1, 3, 4, 5, 6)
 	for _, b := range batches {
 		t.AppendRow([]any{b.Batch, statusText(a, b.Status), ofWhole(b.Status, count(b.RowsIn)),
-			ofWhole(b.Status, count(b.RowsOut)), ofWhole(b.Status, size(b.BytesOut)), span(ms(b.Elapsed)), bar(b.Stages),
-			batchNote(b)})
+			ofWhole(b.Status, count(b.RowsOut)), ofWhole(b.Status, size(b.BytesOut)),
+			span(ms(b.Elapsed)), bar(b.Stages), batchNote(b)})
 	}
 	t.Render()
 }
 
-// ofWhole is what a batch has counted: one that has not succeeded has counted nothing, which is not 0.
+// ofWhole returns a count of a batch, or "-" for a batch that has not succeeded: it has counted
+// nothing, which is not 0.
 func ofWhole(s view.Status, counted string) string {
 	if s == view.Succeeded {
 		return counted
@@ -341,8 +346,8 @@ func (a *console) showBatch(key view.RunKey, d view.BatchDetail) {
 	fmt.Fprintf(a.stdout, "batch %d of node %s in run %d: %s, %s\n", d.Batch.Batch, d.Node, key.Run,
 		statusText(a, d.Status), format.Counted(int64(len(d.Attempts)), "attempt", "attempts"))
 	for _, at := range d.Attempts {
-		fmt.Fprintf(a.stdout, "\nattempt %d: %s, %s, by %s at %s", at.Attempt, statusText(a, at.Status), span(ms(at.Elapsed)),
-			at.Owner, at.Started.Local().Format(time.DateTime))
+		fmt.Fprintf(a.stdout, "\nattempt %d: %s, %s, by %s at %s", at.Attempt, statusText(a, at.Status),
+			span(ms(at.Elapsed)), at.Owner, at.Started.Local().Format(time.DateTime))
 		if at.Withdrawn {
 			fmt.Fprint(a.stdout, ", withdrawn since")
 		}

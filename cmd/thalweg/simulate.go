@@ -94,7 +94,7 @@ func (c *simulateCmd) costs() (app.Costs, error) {
 	return costs, nil
 }
 
-// curve is how the curve is written to the file that is asked for.
+// curve returns the function that writes the curve in the format of the file that is asked for.
 func (c *simulateCmd) curve() (func(io.Writer, []app.Simulated) error, error) {
 	switch filepath.Ext(c.Out) {
 	case ".svg", ".csv":

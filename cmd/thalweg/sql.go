@@ -111,8 +111,9 @@ func (c *sqlCmd) choose() error {
 	format, ok := formats[ending]
 	if !ok {
 		return &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("--output: what form %s should have is not known: it is not told by %s", c.Output, ending),
-			Hint:    "let its name end in .csv, .ndjson, .parquet or .txt, or name the form with --format"}
+			Message: fmt.Sprintf("--output: what form %s should have is not known: it is not told by %s",
+				c.Output, ending),
+			Hint: "let its name end in .csv, .ndjson, .parquet or .txt, or name the form with --format"}
 	}
 	c.Format = format
 	return nil
@@ -209,7 +210,8 @@ func (a *console) warnQuery(res app.QueryResult) {
 func (c *sqlCmd) parquet(ctx context.Context, a *console, home *app.App, opts app.Query,
 	out io.Writer) (err error) {
 	if c.Output == "" && term.IsTerminal(int(os.Stdout.Fd())) {
-		return &fault.Error{Kind: fault.Script, Message: "Parquet is not for a terminal", Hint: "write it to a file: -o FILE"}
+		return &fault.Error{Kind: fault.Script, Message: "Parquet is not for a terminal",
+			Hint: "write it to a file: -o FILE"}
 	}
 	dir, err := os.MkdirTemp("", "thalweg-sql-*")
 	if err != nil {

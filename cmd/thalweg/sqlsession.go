@@ -28,7 +28,7 @@ type session struct {
 	begun   string              // the lines of the query before the one that is typed
 }
 
-// sessionHelp is what \? prints.
+// sessionHelp is the text that \? prints.
 const sessionHelp = `queries end in ; and may have several lines
 \tables     tables that can be read by their names; runN.NAME reads those of run N
 \d TABLE    columns of a table
@@ -46,7 +46,8 @@ func (c *sqlCmd) session(ctx context.Context, a *console, home *app.App, opts ap
 				return in.Text(), nil
 			}
 			if err := in.Err(); err != nil {
-				return "", &fault.Error{Kind: fault.Environment, Message: "read the queries from standard input", Err: err}
+				return "", &fault.Error{Kind: fault.Environment, Message: "read the queries from standard input",
+					Err: err}
 			}
 			return "", io.EOF
 		})
@@ -70,7 +71,8 @@ func (c *sqlCmd) session(ctx context.Context, a *console, home *app.App, opts ap
 	}, line.AppendHistory)
 }
 
-// historyFile is where the lines of earlier sessions are; "" if there is no place for it.
+// historyFile returns the path of the file with the lines of earlier sessions; "" if there is no
+// place for it.
 func historyFile() string {
 	dir := os.Getenv("XDG_STATE_HOME")
 	if dir == "" {
@@ -125,7 +127,8 @@ func (s *session) talk(ctx context.Context, strict bool, next func(prompt string
 		if query == "" && strings.HasPrefix(strings.TrimSpace(text), `\`) {
 			query = strings.TrimSpace(text) + ";"
 		} else if query += text + "\n"; len(query) > queryBytesMax {
-			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("a query is longer than %d KiB", queryBytesMax>>10)}
+			return &fault.Error{Kind: fault.Script,
+				Message: fmt.Sprintf("a query is longer than %d KiB", queryBytesMax>>10)}
 		}
 		if !strings.HasSuffix(strings.TrimSpace(query), ";") {
 			continue

@@ -15,7 +15,8 @@ import (
 	"thalweg/internal/test/effort"
 )
 
-// standstill is how long processes are stopped, and standstillLimit a row's time.
+// standstill is the time for which processes are stopped, and standstillLimit the time limit of a
+// row.
 const (
 	standstill      = 5 * time.Second
 	standstillLimit = 3 * time.Second
@@ -26,12 +27,12 @@ func TestChaosStandstill(t *testing.T) {
 	if !effort.All() {
 		t.Skip("it waits for the clock: make chaos")
 	}
-	const script = "nodes:\n  read:\n    type: file_table\n    r: {urls: [in.csv], types: {a: int}}\n    w: {name: t, " +
-		"fields: {a: {expression: 'coalesce(r.a, 0)', type: int}}}\n" +
+	const script = "nodes:\n  read:\n    type: file_table\n    r: {urls: [in.csv], types: {a: int}}\n    w: {name: " +
+		"t, fields: {a: {expression: 'coalesce(r.a, 0)', type: int}}}\n" +
 		"  heavy:\n    type: table_custom_tfm_table\n    custom_proc_type: py_calc\n    r: t\n    p:\n      " +
 		"python_code_urls: [f.py]\n" +
-		"      calculated_fields: {x: {expression: 'f(r.a)', type: int}}\n    w: {name: heavy, fields: {x: {expression: " +
-		"p.x, type: int}}}\n"
+		"      calculated_fields: {x: {expression: 'f(r.a)', type: int}}\n    w: {name: heavy, fields: {x: " +
+		"{expression: p.x, type: int}}}\n"
 	const begin = "import os, time\ndef f(a):\n    if a == 7:\n        with open('pid.new', 'w') as f: " +
 		"f.write(str(os.getpid()))\n        os.rename('pid.new', 'pid')\n"
 	for name, body := range map[string]string{

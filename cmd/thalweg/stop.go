@@ -27,10 +27,11 @@ func (c *stopCmd) Run(ctx context.Context, a *console) error {
 	case out.Before.Terminal():
 		fmt.Fprintf(a.stdout, "run %d is %s: there is nothing to stop\n", run.Run, out.Status)
 	case out.AtWork:
-		fmt.Fprintf(a.stdout, "run %d is stopped; a process has not ended its work on it within %s: what it still does "+
-			"goes nowhere\n", run.Run, app.StopBound)
+		fmt.Fprintf(a.stdout, "run %d is stopped; a process has not ended its work on it within %s: what it still "+
+			"does goes nowhere\n", run.Run, app.StopBound)
 	default:
-		fmt.Fprintf(a.stdout, "run %d is stopped, and nothing of it is under way any more (%s)\n", run.Run, span(ms(out.MS)))
+		fmt.Fprintf(a.stdout, "run %d is stopped, and nothing of it is under way any more (%s)\n", run.Run,
+			span(ms(out.MS)))
 	}
 	if !out.Before.Terminal() {
 		fmt.Fprintf(a.stdout, "  %s lets it go on\n", a.command(run.Do("resume")))

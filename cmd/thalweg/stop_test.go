@@ -19,7 +19,7 @@ import (
 	"thalweg/internal/test/effort"
 )
 
-// stopSample is what is tried where THALWEG_CHAOS does not ask for all.
+// stopSample lists the kinds of runs that are tried where THALWEG_CHAOS does not ask for all.
 var stopSample = []string{"nested lists", "deaf Python"}
 
 // TestChaosStop stops a run from another process while its batch is at work in
@@ -107,7 +107,7 @@ func requireStops(ctx context.Context, t *testing.T, dir string, run *exec.Cmd) 
 	require.Equal(t, "stopped", stopLast(ctx, t, dir).Before, "it is not stopped twice")
 }
 
-// saidStopped is what stop --json says.
+// saidStopped holds the output of stop --json.
 type saidStopped struct {
 	Before string `json:"before"`
 	Status string `json:"status"`

@@ -10,7 +10,7 @@ import (
 	"thalweg/internal/base/format"
 )
 
-// printSummary is what a person sees when a run is over.
+// printSummary prints the summary of a run that is over.
 func printSummary(a *console, sum app.Summary) {
 	headers := []any{"node", "type", "status", "batches", "rows in", "rows out", "bytes out", "time"}
 	if len(sum.Checks) > 0 {
@@ -27,15 +27,15 @@ func printSummary(a *console, sum app.Summary) {
 		t.AppendRow(row)
 	}
 	t.Render()
-	fmt.Fprintf(a.stdout, "\nrun %d in workspace %s: %s in %s", sum.Key.Run, sum.Key.Workspace, statusText(a, sum.Status),
-		span(sum.Elapsed))
+	fmt.Fprintf(a.stdout, "\nrun %d in workspace %s: %s in %s", sum.Key.Run, sum.Key.Workspace,
+		statusText(a, sum.Status), span(sum.Elapsed))
 	if sum.PeakBytes > 0 { // others have worked on it, else
 		fmt.Fprintf(a.stdout, ", peak memory %s", size(sum.PeakBytes))
 	}
 	fmt.Fprintln(a.stdout)
 	if taken := takenOver(sum.Nodes); len(taken) > 0 {
-		fmt.Fprintf(a.stdout, "  %s run, %d taken over: their inputs, code and parameters are those of an earlier run; "+
-			"--fresh runs all\n", countNodes(len(sum.Nodes)-len(taken)), len(taken))
+		fmt.Fprintf(a.stdout, "  %s run, %d taken over: their inputs, code and parameters are those of an earlier "+
+			"run; --fresh runs all\n", countNodes(len(sum.Nodes)-len(taken)), len(taken))
 	}
 	for _, f := range sum.Foreign {
 		fmt.Fprintf(a.stdout, "  table %s was read from run %d of %s\n", f.Table, f.Source.Run, f.Script)
@@ -62,7 +62,8 @@ func printFiles(a *console, files []view.File) {
 		case dir != "":
 			count, rows, bytes = count+1, rows+f.Rows, bytes+f.Bytes
 			if i+1 == len(files) || files[i+1].NodeKey != f.NodeKey {
-				fmt.Fprintf(a.stdout, "  %s  (%s, %s, %s)\n", dir, counted(count-1, "file", "files"), countRows(rows), size(bytes))
+				fmt.Fprintf(a.stdout, "  %s  (%s, %s, %s)\n", dir, counted(count-1, "file", "files"),
+					countRows(rows), size(bytes))
 				count, rows, bytes = 0, 0, 0
 			}
 		case f.Manifest:

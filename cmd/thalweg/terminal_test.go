@@ -49,8 +49,8 @@ func TestFailuresQuoteInTheirLines(t *testing.T) {
 // failed is never cut.
 func TestTablesFitTheTerminal(t *testing.T) {
 	t.Parallel()
-	const failure = "in/orders_1.csv:2:35: node read: column freight: \"4.90\" is not an int, and more of it that takes " +
-		"several lines"
+	const failure = "in/orders_1.csv:2:35: node read: column freight: \"4.90\" is not an int, and more of it that " +
+		"takes several lines"
 	for _, width := range []int{0, 40, 60, 80, 200} {
 		var out, said bytes.Buffer
 		a := &console{stdout: &out, stderr: &said, width: width}
@@ -92,7 +92,8 @@ func TestWideCellsGoOnBelowThemselves(t *testing.T) {
 		table.Render()
 		printed := map[rune]int{}
 		for line := range strings.Lines(out.String()) {
-			require.LessOrEqual(t, text.StringWidthWithoutEscSequences(strings.TrimRight(line, "\n")), width, out.String())
+			require.LessOrEqual(t, text.StringWidthWithoutEscSequences(strings.TrimRight(line, "\n")),
+				width, out.String())
 			for _, c := range line {
 				printed[c]++
 			}

@@ -43,18 +43,22 @@ func longTexts() []struct {
 		{"what is replaced is a field", "strings.ReplaceAll(r.s, r.k, r.s + r.s)", true, false},
 		{"a chain", strings.Repeat("r.s + ", 59) + "r.s", false, true},
 		{"a chain of branches", strings.Repeat("iif(r.k == ``, r.k, r.s) + ", 59) + "r.s", false, false},
-		{"chains in chains", "strings.ReplaceAll(" + strings.Repeat("r.s + ", 59) + "r.s, `a`, " + strings.Repeat("r.s + ",
-			59) + "r.s)", false, false},
+		{"chains in chains", "strings.ReplaceAll(" + strings.Repeat("r.s + ", 59) + "r.s, `a`, " +
+			strings.Repeat("r.s + ",
+				59) + "r.s)", false, false},
 		{"branches in a format", "fmt.Sprintf(`" + strings.Repeat("%s", 60) + "`" +
 			strings.Repeat(", iif(r.k == ``, r.k, r.s)", 60) + ")", false, false},
-		{"wide", "fmt.Sprintf(`" + strings.Repeat("%1000s", 100) + "`" + strings.Repeat(", r.k", 100) + ")", false, false},
-		{"less wide", "fmt.Sprintf(`" + strings.Repeat("%100s", 100) + "`" + strings.Repeat(", r.k", 100) + ")", true, false},
+		{"wide", "fmt.Sprintf(`" + strings.Repeat("%1000s", 100) + "`" + strings.Repeat(", r.k", 100) +
+			")", false, false},
+		{"less wide", "fmt.Sprintf(`" + strings.Repeat("%100s", 100) + "`" + strings.Repeat(", r.k", 100) +
+			")", true, false},
 		{"printed by Go", "fmt.Sprintf(`" + strings.Repeat("%[1]q", 60) + "`, r.s)", false, false},
-		{"printed by Go, in a format of its own", "fmt.Sprintf(strings.ReplaceAll(r.s, `w`, `%[1]s`), r.s)", false, false},
+		{"printed by Go, in a format of its own", "fmt.Sprintf(strings.ReplaceAll(r.s, `w`, `%[1]s`), r.s)", false,
+			false},
 		{"a constant", "r.k + " + nested(16, "`aaaaaaaa`", "a", "aa"), false, false},
 		{"a condition", "iif(len(" + nested(40, "r.k", "a", "aa") + ") > 3, r.k, r.k)", false, false},
-		{"a page, escaped", "strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(r.s, `&`, `&amp;`), `<`, `&lt;`), " +
-			"`>`, `&gt;`)", true, false},
+		{"a page, escaped", "strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(r.s, `&`, `&amp;`), `<`, " +
+			"`&lt;`), `>`, `&gt;`)", true, false},
 	}
 }
 

@@ -127,7 +127,7 @@ func commandWords(node *kong.Node) string {
 	return words
 }
 
-// usageOf is how a command is written, in one line.
+// usageOf formats the usage of a command in one line.
 func usageOf(node *kong.Node) string {
 	words := "thalweg " + commandWords(node)
 	var rest []string
@@ -141,8 +141,9 @@ func usageOf(node *kong.Node) string {
 		}
 		rest = append(rest, strings.Join(names, "|"))
 	}
-	return fmt.Sprintf("%s; `%s --help` has every flag", strings.Join(append([]string{words}, append(rest, "[flags]")...),
-		" "), words)
+	return fmt.Sprintf("%s; `%s --help` has every flag",
+		strings.Join(append([]string{words}, append(rest, "[flags]")...),
+			" "), words)
 }
 
 func flagsOf(ctx *kong.Context) (names []string) {

@@ -23,8 +23,8 @@ var engineSaid = ""
 var commit = ""
 
 func (c *versionCmd) Run(a *console) error {
-	b := view.Build{Version: version, Commit: commit, Go: runtime.Version(), Engine: app.EngineVersion, OS: runtime.GOOS,
-		Arch: runtime.GOARCH}
+	b := view.Build{Version: version, Commit: commit, Go: runtime.Version(), Engine: app.EngineVersion,
+		OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok && b.Commit == "" {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
@@ -35,6 +35,7 @@ func (c *versionCmd) Run(a *console) error {
 	if c.JSON {
 		return printJSON(a.stdout, b)
 	}
-	_, err := fmt.Fprintf(a.stdout, "thalweg %s %s (%s, %s, %s/%s)\n", b.Version, b.Commit, b.Go, b.Engine, b.OS, b.Arch)
+	_, err := fmt.Fprintf(a.stdout, "thalweg %s %s (%s, %s, %s/%s)\n", b.Version, b.Commit, b.Go,
+		b.Engine, b.OS, b.Arch)
 	return err
 }

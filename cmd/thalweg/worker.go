@@ -61,7 +61,8 @@ func (c *workerCmd) Run(ctx context.Context, a *console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	place, err := openMeasured(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, workerLevel(c.Verbose), m.Observers())
+	place, err := openMeasured(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags,
+		workerLevel(c.Verbose), m.Observers())
 	if errors.Is(err, app.ErrToldToEnd) {
 		return nil
 	}
@@ -85,7 +86,7 @@ func (c *workerCmd) Run(ctx context.Context, a *console) (err error) {
 
 // metricsFlag says where a worker shows what it measures.
 type metricsFlag struct {
-	Metrics string `help:"Serve metrics, health and readiness there: /metrics, /metrics.json, /healthz, /readyz. Without HOST on loopback only." placeholder:"HOST:PORT"`
+	Metrics string `help:"Serve metrics and health there: /metrics, /metrics.json, /healthz, /readyz. Without HOST on loopback only." placeholder:"HOST:PORT"`
 }
 
 // listen begins to show what is measured of a worker at an address, which the place of a cluster's
@@ -172,7 +173,8 @@ const (
 func (f engineFlags) check() error {
 	switch {
 	case f.AttemptTimeout < attemptTimeoutMin:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--attempt-timeout %s is too short", f.AttemptTimeout),
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--attempt-timeout %s is too short",
+			f.AttemptTimeout),
 			Hint: fmt.Sprintf("the smallest possible is %s", attemptTimeoutMin)}
 	case f.Tries < 1 || f.Tries > triesMax:
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--tries %d: a batch is tried 1 to %d times",
@@ -181,7 +183,7 @@ func (f engineFlags) check() error {
 	return nil
 }
 
-// workplace is what a process that executes batches has open.
+// workplace holds the resources that a process which executes batches has open.
 type workplace struct {
 	home        *app.App
 	logger      *slog.Logger
@@ -240,8 +242,8 @@ func (c *workerCmd) observe(a *console, e view.Event) {
 		fmt.Fprintf(a.stderr, "run %d in workspace %s: batch %d of node %s: %s\n", e.Run.Run, e.Run.Workspace, e.Batch,
 			e.Node, e.Failure.Message)
 	case view.BatchRetried:
-		fmt.Fprintf(a.stderr, "run %d in workspace %s: batch %d of node %s is tried again: %s\n", e.Run.Run, e.Run.Workspace,
-			e.Batch, e.Node, e.Failure.Message)
+		fmt.Fprintf(a.stderr, "run %d in workspace %s: batch %d of node %s is tried again: %s\n", e.Run.Run,
+			e.Run.Workspace, e.Batch, e.Node, e.Failure.Message)
 	}
 }
 
@@ -265,7 +267,8 @@ func levelOf(verbose bool) slog.Level {
 	return slog.LevelWarn
 }
 
-// workerLevel is what a worker logs: it works for days, and nobody watches it.
+// workerLevel returns the log level of a worker: at least info, as it works for days and nobody
+// watches it.
 func workerLevel(verbose bool) slog.Level { return min(levelOf(verbose), slog.LevelInfo) }
 
 func logTo(a *console, level slog.Level) *slog.Logger {

@@ -85,10 +85,11 @@ func Open(ctx context.Context, at Place, process Process) (*App, error) {
 	process = process.WithDefaults()
 	r := &runs.Service{Home: home, Logger: process.Logger}
 	return &App{home: home, process: process, Runs: r,
-		Scripts: &scripts.Service{Remote: process.Remote, Known: process.Known, Dir: process.Dir, Environment: process.Environment},
-		Orders:  &control.Service{Home: home, Process: process},
-		Data:    &inspect.Service{Home: home, Process: process},
-		Fleet:   &fleet.Service{Home: home, Runs: r}}, nil
+		Scripts: &scripts.Service{Remote: process.Remote, Known: process.Known, Dir: process.Dir,
+			Environment: process.Environment},
+		Orders: &control.Service{Home: home, Process: process},
+		Data:   &inspect.Service{Home: home, Process: process},
+		Fleet:  &fleet.Service{Home: home, Runs: r}}, nil
 }
 
 func openHome(ctx context.Context, at Place) (*instance.Instance, error) {

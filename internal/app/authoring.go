@@ -41,7 +41,7 @@ type (
 	TestResult      = scripttest.Result
 )
 
-// StopBound is how long a stop waits for the processes at work.
+// StopBound is the longest time that a stop waits for the processes at work.
 const StopBound = control.StopBound
 
 // LastRun names the latest run of a workspace; LastRun~1 the one before it.

@@ -91,8 +91,8 @@ type DoctorOptions struct {
 
 // Doctor looks at this machine, and at the state directory or the services of a cluster.
 func Doctor(ctx context.Context, process Process, o DoctorOptions) (view.Diagnosis, error) {
-	found, err := fleet.Doctor(ctx, fleet.DoctorOptions{Process: process, Dir: o.Dir, Cluster: o.Cluster, Named: o.Named,
-		Limit: o.Limit})
+	found, err := fleet.Doctor(ctx, fleet.DoctorOptions{Process: process, Dir: o.Dir,
+		Cluster: o.Cluster, Named: o.Named, Limit: o.Limit})
 	return view.Diagnosis{Verdict: view.Worst(found), Checks: found}, err
 }
 
@@ -101,7 +101,7 @@ func HooksIn(ctx context.Context, dir string, client *Remote, known *Secrets, pa
 	return runner.HooksIn(ctx, dir, client, known, path)
 }
 
-// Tried is what came of a message to a hook.
+// Tried holds the result of a message to a hook.
 type Tried = fleet.Tried
 
 // TryHooks sends an example of an event to each of the hooks that wants it.
@@ -119,7 +119,7 @@ func Isolation(program string, client any) *worker.Isolation {
 // SlotCommand is the word by which such a process is started.
 const SlotCommand = worker.SlotCommand
 
-// ServeSlot is what such a process does. open makes the client of what it was given.
+// ServeSlot runs such a process. open makes the client of what it was given.
 func ServeSlot(open func(client json.RawMessage, logger *slog.Logger) (*Remote, error)) error {
 	return worker.ServeInherited(open)
 }

@@ -92,8 +92,9 @@ func (a *App) AwaitTaken(ctx context.Context, by Caller, key view.RunKey) (canno
 		by.Mark(shortReason("no worker can take it: "+strings.Join(reasons, "; ")))); err != nil {
 		return nil, fmt.Errorf("stop run %d, which no worker can take: %w", key.Run, err)
 	}
-	return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no worker can take run %d, so it is stopped:\n%s",
-		key.Run, strings.Join(reasons, "\n")),
+	return nil, &fault.Error{Kind: fault.Script,
+		Message: fmt.Sprintf("no worker can take run %d, so it is stopped:\n%s",
+			key.Run, strings.Join(reasons, "\n")),
 		Hint: "mend these, or start a worker that can; with {{set wait}} the run waits for one"}
 }
 
@@ -106,7 +107,8 @@ func (e *NotSeenError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *NotSeenError) Unwrap() error { return e.Err }
 
-// reasonMost is how many characters of why no worker takes a run are kept as the reason of its end.
+// reasonMost is the most characters that are kept of why no worker takes a run, as the reason of
+// its end.
 const reasonMost = 400
 
 func shortReason(text string) string {
@@ -145,7 +147,8 @@ func (a *App) Replaces(ctx context.Context, s *scripts.Script, o RunOptions) ([]
 }
 
 // Explain says how a run of a script would go about it, and what it would take over of earlier runs.
-func (a *App) Explain(ctx context.Context, by Caller, s *scripts.Script, o scripts.ExplainOptions) (view.Explained, error) {
+func (a *App) Explain(ctx context.Context, by Caller, s *scripts.Script, o scripts.ExplainOptions) (view.Explained,
+	error) {
 	o.Process = a.in(by)
 	return scripts.Explain(ctx, a.home, s, o)
 }
@@ -215,7 +218,7 @@ func (a *App) Schedule(ctx context.Context, by Caller, o ScheduleOptions) error 
 	return scheduler.Schedule(ctx, a.home, o)
 }
 
-// OnTime is how long ago a scheduler may have looked that is there.
+// OnTime is the longest time since a scheduler's last look for which it counts as being there.
 const OnTime = fleet.OnTime
 
 // Axis is a parameter with its values.

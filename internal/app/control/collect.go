@@ -63,8 +63,8 @@ func Collect(ctx context.Context, home *instance.Instance, opts CollectOptions) 
 			error) {
 			return given(ctx, home, run)
 		}, There: outputThere(home, opts.Remote),
-		Alone: func(key state.RunKey) (func(), bool, error) { return onlyOne(home, key) }, DryRun: opts.DryRun, By: opts.By,
-		Checkpoint: opts.Checkpoint,
+		Alone:  func(key state.RunKey) (func(), bool, error) { return onlyOne(home, key) },
+		DryRun: opts.DryRun, By: opts.By, Checkpoint: opts.Checkpoint,
 	})
 	if err != nil {
 		return out, err
@@ -156,8 +156,9 @@ func collectRole(ctx context.Context, h *instance.Instance, workspace string) (d
 		case !errors.Is(err, state.ErrHeld):
 			return nil, fmt.Errorf("see whether another gc is at work: %w", err)
 		case tries == 0 || !job.Gone(owner):
-			return nil, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("another gc is at work in workspace %s: %s",
-				workspace, owner), Err: err,
+			return nil, &fault.Error{Kind: fault.Environment,
+				Message: fmt.Sprintf("another gc is at work in workspace %s: %s",
+					workspace, owner), Err: err,
 				Hint: "wait until it has ended; {{set dry-run}} works beside it"}
 		}
 		if err := h.State.Resign(ctx, first, roleCollect, held.Owner); err != nil {
@@ -192,8 +193,8 @@ func collectLock(h *instance.Instance) (*os.File, error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		closeErr := f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, &fault.Error{Kind: fault.Environment, Message: "another gc is at work in " + h.Dir, Err: closeErr,
-				Hint: "wait until it has ended; {{set dry-run}} works beside it"}
+			return nil, &fault.Error{Kind: fault.Environment, Message: "another gc is at work in " +
+				h.Dir, Err: closeErr, Hint: "wait until it has ended; {{set dry-run}} works beside it"}
 		}
 		return nil, instance.Fault(h.Dir, "lock gc", errors.Join(err, closeErr))
 	}

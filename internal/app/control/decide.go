@@ -22,7 +22,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// DecisionRequest is what somebody decides about a gate.
+// DecisionRequest holds somebody's decision about a gate.
 type DecisionRequest struct {
 	runtime.Process
 	Run     state.RunKey
@@ -183,12 +183,15 @@ func lookedAt(w DecisionRequest, r gate.Record) error {
 	}
 	switch same, ok := r.Named(w.Digest); {
 	case !ok:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("{{set digest}} %s is no digest", document.Quote(w.Digest)),
-			Hint: "it is in the command that " + w.Run.Beside("approvals").String() + " prints"}
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("{{set digest}} %s is no digest", document.Quote(w.Digest)),
+			Hint:    "it is in the command that " + w.Run.Beside("approvals").String() + " prints"}
 	case !same:
 		return &fault.Error{Kind: fault.Script, Code: fault.Conflict,
-			Message: fmt.Sprintf("gate %s no longer shows what {{set digest}} %s stands for: nothing was decided", r.Gate, w.Digest),
-			Hint:    w.Run.Beside("approvals").String() + " has the command that shows it; look at it, and decide about that"}
+			Message: fmt.Sprintf("gate %s no longer shows what {{set digest}} %s stands for: nothing was decided",
+				r.Gate, w.Digest),
+			Hint: w.Run.Beside("approvals").String() + " has the command that shows it; look at it, and " +
+				"decide about that"}
 	}
 	return nil
 }
@@ -196,7 +199,8 @@ func lookedAt(w DecisionRequest, r gate.Record) error {
 // answersTo checks what is answered, and adds the defaults of what is not.
 func answersTo(r gate.Record, w DecisionRequest) (map[string]string, error) {
 	if !w.Approve && len(w.Answers) > 0 {
-		return nil, &fault.Error{Kind: fault.Script, Message: "a rejection takes no answers", Hint: "leave {{set answer}} out"}
+		return nil, &fault.Error{Kind: fault.Script, Message: "a rejection takes no answers",
+			Hint: "leave {{set answer}} out"}
 	}
 	names := make([]string, len(r.Answers))
 	out := map[string]string{}

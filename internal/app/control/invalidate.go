@@ -16,7 +16,7 @@ type InvalidateOptions struct {
 	DryRun bool // only find out what that means
 }
 
-// Invalidated is what is invalid, and what was made of it.
+// Invalidated lists the batches and tables that are invalid, and what was made of them.
 type Invalidated struct {
 	orders.Invalidation
 	Files []state.File     // that the run has written of it; they stay

@@ -70,8 +70,8 @@ func (s *Service) in(by caller.Caller) runtime.Process {
 // Stop stops a run in whatever processes are at work on it: see StopBound.
 func (s *Service) Stop(ctx context.Context, by caller.Caller, key state.RunKey, reason string) (view.Stopped, error) {
 	out, err := Stop(ctx, s.Home, key, s.mark(by, reason))
-	return view.Stopped{Workspace: key.Workspace, Run: key.Run, Before: out.Before, Status: out.After, AtWork: out.AtWork,
-		MS: out.Took.Milliseconds()}, err
+	return view.Stopped{Workspace: key.Workspace, Run: key.Run, Before: out.Before, Status: out.After,
+		AtWork: out.AtWork, MS: out.Took.Milliseconds()}, err
 }
 
 // Pause lets a run finish the batches that are at work, and begin no others.
@@ -107,8 +107,8 @@ func (s *Service) Invalidate(ctx context.Context, by caller.Caller, key state.Ru
 
 func (s *Service) invalidate(ctx context.Context, key state.RunKey, o InvalidateOptions) (view.Invalidated, error) {
 	out, err := Invalidate(ctx, s.Home, key, o)
-	said := view.Invalidated{Workspace: key.Workspace, Run: key.Run, DryRun: o.DryRun, Nodes: out.Nodes, Files: []string{},
-		Made: append([]orders.Touched{}, out.Made...), Origins: []state.NodeKey{}}
+	said := view.Invalidated{Workspace: key.Workspace, Run: key.Run, DryRun: o.DryRun, Nodes: out.Nodes,
+		Files: []string{}, Made: append([]orders.Touched{}, out.Made...), Origins: []state.NodeKey{}}
 	for _, f := range out.Files {
 		said.Files = append(said.Files, f.URL)
 	}
@@ -191,7 +191,8 @@ func (s *Service) Collect(ctx context.Context, by caller.Caller, workspace strin
 	}); err != nil {
 		return view.Collected{}, err
 	}
-	return s.collect(ctx, CollectOptions{Process: s.in(by), Workspace: workspace, Limits: limits, By: s.mark(by, reason)})
+	return s.collect(ctx, CollectOptions{Process: s.in(by), Workspace: workspace, Limits: limits,
+		By: s.mark(by, reason)})
 }
 
 func (s *Service) collect(ctx context.Context, o CollectOptions) (view.Collected, error) {

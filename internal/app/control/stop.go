@@ -12,14 +12,14 @@ import (
 // What people order of runs that this or other processes work on.
 
 const (
-	// StopBound is how long a stop waits for the processes at work. They see it
-	// within 300 ms, and have a second for what is in flight.
+	// StopBound is the longest time that a stop waits for the processes at work. They see it within
+	// 300 ms, and have a second for what is in flight.
 	StopBound = 2 * time.Second
-	// stopLook is how often it is looked whether they have ended.
+	// stopLook is the time between two looks whether they have ended.
 	stopLook = 10 * time.Millisecond
 )
 
-// Stopped is what came of a stop.
+// Stopped describes the result of a stop.
 type Stopped struct {
 	Before state.Status  // of the run
 	After  state.Status  // of the run

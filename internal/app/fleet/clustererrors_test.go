@@ -64,8 +64,8 @@ func TestWrongReplication(t *testing.T) {
 			"write replication: {eu: 1},"},
 		"nowhere": {"replication: {asia: 1}", nil, six, "1}", "there is no datacenter asia, only eu, us",
 			"nodetool status"},
-		"not where it asks": {"datacenter: eu, replication: {us: 3}", nil, six, "{us", "no copies are kept in datacenter eu",
-			"replication: {eu: 3}"},
+		"not where it asks": {"datacenter: eu, replication: {us: 3}", nil, six, "{us",
+			"no copies are kept in datacenter eu", "replication: {eu: 3}"},
 		"as it is":         {"replication: 1", map[string]int{"eu": 1}, one, "", "", ""},
 		"as it is, unsaid": {"keyspace: x", map[string]int{"eu": 1}, one, "", "", ""},
 		"a node has left":  {"replication: {eu: 3}", map[string]int{"eu": 3}, map[string]int{"eu": 2}, "", "", ""},
@@ -77,10 +77,10 @@ func TestWrongReplication(t *testing.T) {
 		"grown by a number": {"replication: 3", map[string]int{"eu": 1}, six, "3}", "keeps 1 copy in eu",
 			"'NetworkTopologyStrategy', 'eu': 3}"},
 		"stops for a repair": {"replication: 3", map[string]int{"": 1}, six, "3}", "keeps 1 copy, and",
-			"`replication: 1`; or have it keep what is asked for: `ALTER KEYSPACE thalweg WITH replication = {'class': " +
-				"'SimpleStrategy', " +
-				"'replication_factor': 3}` by cqlsh, then `nodetool repair --full thalweg` on each node; stop all workers until " +
-				"the repair has ended"},
+			"`replication: 1`; or have it keep what is asked for: `ALTER KEYSPACE thalweg WITH replication = " +
+				"{'class': 'SimpleStrategy', " +
+				"'replication_factor': 3}` by cqlsh, then `nodetool repair --full thalweg` on each node; stop all " +
+				"workers until the repair has ended"},
 		"a number for each datacenter": {"replication: 3", six, six, "", "", ""},
 		"grown by a number in each": {"replication: 3", map[string]int{"eu": 1, "us": 1}, six, "3}",
 			"asks for 3 copies in eu, 3 copies in us",
@@ -97,10 +97,10 @@ func TestWrongReplication(t *testing.T) {
 			"'eu': 3, 'us': 3}"},
 		"gone with a datacenter": {"keyspace: x", six, one, "{hosts", "cannot be used",
 			"keep fewer copies: ALTER KEYSPACE … WITH replication, to at most"},
-		"of no use": {"replication: 3", map[string]int{"": 3}, one, "3}", "cannot be used: 3 copies: 2 nodes are needed",
-			"'replication_factor': 1}`"},
-		"of no use, by itself": {"keyspace: x", map[string]int{"eu": 3}, one, "{hosts", "cannot be used: 3 copies in eu",
-			"'eu': 1}`"},
+		"of no use": {"replication: 3", map[string]int{"": 3}, one, "3}",
+			"cannot be used: 3 copies: 2 nodes are needed", "'replication_factor': 1}`"},
+		"of no use, by itself": {"keyspace: x", map[string]int{"eu": 3}, one, "{hosts",
+			"cannot be used: 3 copies in eu", "'eu': 1}`"},
 	} {
 		cfg := asWritten(t, "state:\n  cassandra: {hosts: [a], "+tc.says+"}\n")
 		err := enoughNodes(cfg.Config, cfg.State.Cassandra.Replication, tc.there)
@@ -143,7 +143,8 @@ func TestKeepsMore(t *testing.T) {
 		require.NotContains(t, fault.Of(keepsMore(cfg.Config, keeps)).Hint, "ALTER", says)
 	}
 	for says, keeps := range map[string]map[string]int{
-		"replication: 3": six, "keyspace: x": six, "replication: {eu: 3, us: 3}": six, "replication: {us: 3}": {"eu": 3}} {
+		"replication: 3": six, "keyspace: x": six, "replication: {eu: 3, us: 3}": six,
+		"replication: {us: 3}": {"eu": 3}} {
 		require.NoError(t, keepsMore(asWritten(t, "state:\n  cassandra: {hosts: [a], "+says+"}\n").Config, keeps), says)
 	}
 }
@@ -179,7 +180,8 @@ func TestWrongLogin(t *testing.T) {
 	named.requireWrong(t, instance.WrongBroker(named.Config, refused(rabbitmq.ErrVHost)), "v}", "into vhost v",
 		"rabbitmqctl add_vhost v")
 	byURL.requireWrong(t, instance.WrongBroker(byURL.Config, unknown), "\"amqp", "there is no host a", "address")
-	named.requireWrong(t, instance.WrongBucket(named.Config, refused(fs.ErrPermission)), "hush", "refuses", "secret_key")
+	named.requireWrong(t, instance.WrongBucket(named.Config, refused(fs.ErrPermission)), "hush",
+		"refuses", "secret_key")
 	named.requireWrong(t, instance.WrongBucket(named.Config, unknown), "s3://", "there is no host a", "address")
 
 	// What may pass is left as it is.

@@ -248,8 +248,8 @@ func (d *examination) partsIn(dir string) doctor.Service {
 				Hint: "move it away, or name another directory: parts: {directory: PATH}"}
 		}
 		if _, err := os.Stat(filepath.Dir(dir)); err != nil {
-			return nil, "", nil, &fault.Error{Kind: fault.Environment, Message: "look for the directory of the parts", Err: err,
-				Hint: "it is made by {{do cluster-init}}, or the first run"}
+			return nil, "", nil, &fault.Error{Kind: fault.Environment, Message: "look for the directory of the parts",
+				Err: err, Hint: "it is made by {{do cluster-init}}, or the first run"}
 		}
 		store, err := partslocal.OpenOn(durable.FS{}, dir)
 		if err != nil {
@@ -257,7 +257,8 @@ func (d *examination) partsIn(dir string) doctor.Service {
 		}
 		stage, err := store.Stage(ctx)
 		if err != nil {
-			return nil, "", nil, errors.Join(instance.Fault(dir, "make a directory beside the parts", err), store.Close())
+			return nil, "", nil, errors.Join(instance.Fault(dir, "make a directory beside the parts",
+				err), store.Close())
 		}
 		return store, stage.Dir, func() { _ = errors.Join(stage.Close(), store.Close()) }, nil
 	})
@@ -286,7 +287,8 @@ func (d *examination) workers(c *clusterconfig.Config) doctor.Service {
 		List: func(ctx context.Context) (out []doctor.Worker, err error) {
 			there, err := registry.Workers(ctx, home)
 			for _, w := range there {
-				out = append(out, doctor.Worker{Name: fmt.Sprintf("%s (process %d)", w.Host, w.PID), Engine: w.Engine, Hash: w.Hash,
+				out = append(out, doctor.Worker{Name: fmt.Sprintf("%s (process %d)", w.Host, w.PID),
+					Engine: w.Engine, Hash: w.Hash,
 					Python: w.Python, Cannot: w.Cannot, Odd: w.Notices, Gone: w.Gone, Seen: cmp.Or(w.Clock, w.Seen)})
 			}
 			return out, err

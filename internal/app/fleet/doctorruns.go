@@ -77,8 +77,8 @@ func refuses(ctx context.Context, s *worker.Server, key state.RunKey) string {
 	return worker.WhyNot(err)
 }
 
-// worker is what a worker of this machine would be, with one interpreter. It takes no
-// share of the memory and no run.
+// worker returns a worker as this machine would have it, with one interpreter. It takes no share of
+// the memory and no run.
 func (d *examination) worker(home *instance.Instance) (*worker.Server, error) {
 	b, err := runtime.ShareOf(0, 1, true)
 	if err != nil {

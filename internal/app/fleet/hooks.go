@@ -13,7 +13,7 @@ import (
 	"thalweg/internal/ops/notify"
 )
 
-// Tried is what came of a message to a hook.
+// Tried holds the result of a message to a hook.
 type Tried struct {
 	Hook  string // its name
 	Wants bool   // to be told of the event
@@ -26,8 +26,8 @@ func TryHooks(ctx context.Context, process runtime.Process, hooks []script.Hook,
 	m := message.Example(message.Kind(event))
 	m.Say(told)
 	m.Time, m.ID = time.Now().UTC(), fmt.Sprintf("evt_test_%d", time.Now().UnixNano())
-	sender := &notify.Sender{Post: process.Remote, Keeper: process.Keeper, Environment: process.Environment, Known: process.Known,
-		Clock: calendar.System{}, Logger: process.Logger}
+	sender := &notify.Sender{Post: process.Remote, Keeper: process.Keeper, Environment: process.Environment,
+		Known: process.Known, Clock: calendar.System{}, Logger: process.Logger}
 	for _, h := range hooks {
 		t := Tried{Hook: notify.Name(h), Wants: slices.Contains(h.On, m.Event)}
 		if t.Wants {

@@ -208,8 +208,8 @@ func keepsEnough(c *clusterconfig.Config, keeps, there map[string]int) error {
 		if err := enoughNodes(c, asked, there); err != nil {
 			return err
 		}
-		return instance.Wrong(c, keepsText(k, keeps), "write into the configuration what it keeps: "+doctor.Written(keeps)+
-			raise(k.Keyspace, keeps, asked, there), nil, replicationKey)
+		return instance.Wrong(c, keepsText(k, keeps), "write into the configuration what it keeps: "+
+			doctor.Written(keeps)+raise(k.Keyspace, keeps, asked, there), nil, replicationKey)
 	}
 	r := doctor.JudgeReplication(keeps, nil, k.Datacenter, there, there)
 	if r.Verdict != doctor.Bad {

@@ -52,7 +52,8 @@ func (s *Service) Status(ctx context.Context) (out view.ClusterStatus, broker, e
 // said last.
 func onlyOpen(workers []registry.WorkerEntry, open []view.OpenRun) {
 	over := func(at registry.RunAt) bool {
-		return !slices.ContainsFunc(open, func(r view.OpenRun) bool { return r.Workspace == at.Workspace && r.Run == at.Run })
+		return !slices.ContainsFunc(open,
+			func(r view.OpenRun) bool { return r.Workspace == at.Workspace && r.Run == at.Run })
 	}
 	for i := range workers {
 		workers[i].Runs = slices.DeleteFunc(workers[i].Runs, over)
@@ -93,7 +94,7 @@ func (s *Service) openRuns(ctx context.Context, workers []registry.WorkerEntry) 
 	return out, nil
 }
 
-// OnTime is how long ago a scheduler may have looked that is there.
+// OnTime is the longest time since a scheduler's last look for which it counts as being there.
 const OnTime = schedule.OnTime
 
 // Schedules lists the schedules and watches of a workspace.

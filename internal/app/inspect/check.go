@@ -31,7 +31,7 @@ type CheckOptions struct {
 	RowsMax    int      // failing rows that are given of each check; 0: all that it keeps
 }
 
-// CheckFound is what a check found in the rows of a run.
+// CheckFound holds the result of a check over the rows of a run.
 type CheckFound struct {
 	state.CheckResult
 	Before  *state.CheckResult // what the check of this name found in the run; nil: it had none
@@ -180,8 +180,8 @@ func (c *checker) check(ctx context.Context, r plan.Recheck) (out []CheckFound, 
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	b := c.planner.Budget
-	_, err = engine.Execute(ctx, engine.InstanceConfig{MemoryBytes: b.SlotEngineBytes * int64(b.Slots), Threads: b.Cores,
-		SpillDir: filepath.Join(dir, "spill"), SpillBytes: b.SpillBytes}, nil, task)
+	_, err = engine.Execute(ctx, engine.InstanceConfig{MemoryBytes: b.SlotEngineBytes * int64(b.Slots),
+		Threads: b.Cores, SpillDir: filepath.Join(dir, "spill"), SpillBytes: b.SpillBytes}, nil, task)
 	return out, err
 }
 
@@ -194,7 +194,7 @@ func readFailing(ctx context.Context, db engine.Querier, query string, into *Que
 	return readRows(rows, nil, QueryOptions{}, into) // of the types of scripts, which the driver gives as they are
 }
 
-// before is what the run's own checks of a node found, by their names.
+// before returns the results that the run's own checks of a node had, by their names.
 func (c *checker) before(ctx context.Context, key state.NodeKey) (map[string]state.CheckResult, error) {
 	node, err := c.home.State.Node(ctx, key)
 	if errors.Is(err, state.ErrNotFound) {

@@ -52,7 +52,8 @@ func ForeignTables(ctx context.Context, h *instance.Instance, key state.RunKey, 
 		}
 	}
 	slices.SortFunc(out, func(a, b ForeignTable) int {
-		return strings.Compare(fmt.Sprintf("%s %020d", a.Table, a.Source.Run), fmt.Sprintf("%s %020d", b.Table, b.Source.Run))
+		return strings.Compare(fmt.Sprintf("%s %020d", a.Table, a.Source.Run),
+			fmt.Sprintf("%s %020d", b.Table, b.Source.Run))
 	})
 	return out, nil
 }

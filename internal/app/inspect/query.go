@@ -34,7 +34,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// queryRunsMax is how many of a workspace's latest runs a query can see.
+// queryRunsMax is the number of a workspace's latest runs that a query can see.
 const queryRunsMax = 1_000
 
 // QueryOptions of a query over the tables of a workspace's runs.
@@ -205,7 +205,8 @@ func queryFault(ctx context.Context, home *instance.Instance, opts QueryOptions,
 	}
 	switch db.Type {
 	case duckdb.ErrorTypePermission:
-		out.Hint = "a query reads the tables of runs and nothing else; a sql node of a script can read files, with scan_file"
+		out.Hint = "a query reads the tables of runs and nothing else; a sql node of a script can read files, " +
+			"with scan_file"
 	}
 	return out
 }
@@ -225,7 +226,8 @@ func runNotThere(ctx context.Context, home *instance.Instance, opts QueryOptions
 				Hint: "{{do history}} lists the runs; " + hint}
 		case err == nil && run.Dropped != nil:
 			by := run.Dropped
-			return &fault.Error{Message: fmt.Sprintf("run %d was dropped by %s on %s: %s", n, cmp.Or(by.Actor, "somebody"),
+			return &fault.Error{Message: fmt.Sprintf("run %d was dropped by %s on %s: %s", n,
+				cmp.Or(by.Actor, "somebody"),
 				by.Time.Local().Format(time.DateTime), cmp.Or(by.Reason, "no reason is given")),
 				Hint: "its tables cannot be read any more; " + hint}
 		case err == nil && !hasTableOf(ctx, home, run.RunKey, strings.ToLower(opts.SQL)):
@@ -278,7 +280,7 @@ func knownTables(ctx context.Context, home *instance.Instance, opts QueryOptions
 	return "tables: " + strings.Join(known, ", ") + more + "; runN.NAME is run N's, also of a run that failed"
 }
 
-// queryViews is what a query can see: statements that define its tables.
+// queryViews holds the statements that define the tables which a query can see.
 type queryViews struct {
 	stmts    []string
 	paths    []string
@@ -428,8 +430,9 @@ func runTables(ctx context.Context, home *instance.Instance, r state.Run, text s
 			case n.Status == state.Invalidated:
 				one.warning = fault.Of(pipeline.Voided(ctx, home.State, n)).Message
 			case !one.complete:
-				one.warning = fmt.Sprintf("table %s of run %d is not complete: node %s is %s, and the rows of %d of its %s are "+
-					"there", name, r.Run, n.Name, n.Status, n.BatchesDone, format.Counted(int64(n.BatchesTotal), "batch", "batches"))
+				one.warning = fmt.Sprintf("table %s of run %d is not complete: node %s is %s, and the rows of %d of "+
+					"its %s are there", name, r.Run, n.Name, n.Status, n.BatchesDone,
+					format.Counted(int64(n.BatchesTotal), "batch", "batches"))
 			}
 			out = append(out, one)
 		}

@@ -19,8 +19,8 @@ func Shown(ctx context.Context, store state.Store, nodes []state.Node) []state.N
 			continue
 		}
 		if origin, err := store.Node(ctx, *n.ReusedFrom); err == nil && origin.InputDigest == n.InputDigest {
-			out[i].RowsIn, out[i].RowsOut, out[i].BytesIn, out[i].BytesOut = origin.RowsIn, origin.RowsOut, origin.BytesIn,
-				origin.BytesOut
+			out[i].RowsIn, out[i].RowsOut, out[i].BytesIn, out[i].BytesOut = origin.RowsIn,
+				origin.RowsOut, origin.BytesIn, origin.BytesOut
 		}
 	}
 	return out

@@ -122,11 +122,12 @@ func (s *Service) Diff(ctx context.Context, runs [2]state.RunKey, o DiffOptions)
 	out.Table = tables[0].Name
 	out.Result, err = compare.Tables(ctx, compare.Options{A: tables[0].Table, B: tables[1].Table,
 		UniqueA: tables[0].Unique, UniqueB: tables[1].Unique, Key: o.Key, ByRows: o.ByRows, Columns: o.Columns,
-		Tolerance: o.Tolerance, Limit: o.RowsMax, Memory: memory, SpillDir: filepath.Join(dir, "spill"), Parts: s.Home.Parts, Names: out.Names})
+		Tolerance: o.Tolerance, Limit: o.RowsMax, Memory: memory, SpillDir: filepath.Join(dir, "spill"),
+		Parts: s.Home.Parts, Names: out.Names})
 	return out, err
 }
 
-// Comparison is how a table differs between two runs.
+// Comparison holds the differences of a table between two runs.
 type Comparison struct {
 	*compare.Result
 	Table string

@@ -62,7 +62,8 @@ func noTable(run state.RunKey, name string, nodes []state.Node) error {
 		}
 		known = append(known, n.Table)
 		if strings.EqualFold(n.Table, name) {
-			f.Message = fmt.Sprintf("table %s of run %d is not there: its node %s is %s", n.Table, run.Run, n.Name, n.Status)
+			f.Message = fmt.Sprintf("table %s of run %d is not there: its node %s is %s", n.Table, run.Run,
+				n.Name, n.Status)
 			f.Hint = run.Do("nodes").String() + " says more"
 			return f
 		}
@@ -78,8 +79,9 @@ func noTable(run state.RunKey, name string, nodes []state.Node) error {
 func (t queryTable) readable(nodes []state.Node) error {
 	what := fmt.Sprintf("table %s of run %d", t.name, t.table.Run.Run)
 	if t.table.ComputedIn != "" {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s was not stored: it was computed in node %s", what,
-			t.table.ComputedIn),
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("%s was not stored: it was computed in node %s", what,
+				t.table.ComputedIn),
 			Hint: "a run that computes no table inside of another node stores it"}
 	}
 	if t.complete {

@@ -86,8 +86,8 @@ func traceFirst(ctx context.Context, cfg lineage.Config, targets []lineage.Targe
 			break
 		}
 		if i > 0 && i == len(targets)-1 {
-			none.Fault.Message = fmt.Sprintf("none of the runs that have written into %s has written a row for which %s",
-				target.Files[0].URL, opts.Where)
+			none.Fault.Message = fmt.Sprintf("none of the runs that have written into %s has written a row "+
+				"for which %s", target.Files[0].URL, opts.Where)
 		}
 	}
 	return nil, none
@@ -162,8 +162,8 @@ func nothingToTrace(ctx context.Context, home *instance.Instance, opts TraceOpti
 		}
 	}
 	f := &fault.Error{Kind: fault.Script,
-		Message: fmt.Sprintf("no run of workspace %s has completed a table %s or written a file of that name", opts.Workspace,
-			opts.Name), Hint: "{{do runs}} lists the runs, {{do nodes}} what they have made"}
+		Message: fmt.Sprintf("no run of workspace %s has completed a table %s or written a file of that name",
+			opts.Workspace, opts.Name), Hint: "{{do runs}} lists the runs, {{do nodes}} what they have made"}
 	for _, side := range []string{engine.BadTable, "__failed"} {
 		if table, ok := strings.CutSuffix(opts.Name, side); ok {
 			f.Hint = fmt.Sprintf("rows that were put aside are not traced: those of %s are, and {{do sql}} shows %s",

@@ -17,7 +17,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// useOfRunsMax is how many of the latest runs are searched for a file.
+// useOfRunsMax is the most runs that are searched for a file, the latest first.
 const useOfRunsMax = 100
 
 // topicQueried is of files that queries have written: they may be written again.
@@ -28,7 +28,7 @@ func queriedName(path string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// stampOf is how a file is told from what somebody else writes at its place.
+// stampOf returns a text that tells a file from what somebody else writes at its place.
 func stampOf(file fs.FileInfo) string {
 	return fmt.Sprint(file.Size(), " ", file.ModTime().UnixNano())
 }

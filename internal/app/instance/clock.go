@@ -9,7 +9,7 @@ import (
 	"thalweg/internal/store/cassandra"
 )
 
-// ClockEvery is how often the state's clock is looked at again.
+// ClockEvery is the time between two looks at the state's clock.
 const ClockEvery = time.Minute
 
 // Clock is the time by which leases and notes are judged. Workers of several

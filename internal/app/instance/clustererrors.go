@@ -34,7 +34,8 @@ func Wrong(c *clusterconfig.Config, message, hint string, err error, keys ...str
 // WrongFile is a path of the configuration at which there is something else, or nothing, or that may not be used.
 func WrongFile(c *clusterconfig.Config, err error, hint string, keys ...string) error {
 	f := fault.Of(err)
-	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrNotExist) || f.Kind == fault.Script && f.Place.File == "" {
+	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrNotExist) || f.Kind == fault.Script &&
+		f.Place.File == "" {
 		return Wrong(c, f.Message, hint, f.Err, keys...)
 	}
 	return err
@@ -55,8 +56,8 @@ func WrongCassandra(c *clusterconfig.Config, err error) error {
 	const at = "state.cassandra."
 	switch {
 	case errors.Is(err, cassandra.ErrLogin):
-		return Wrong(c, "connect to Cassandra: "+cassandra.ErrLogin.Error(), "check username and password", saidOfLogin(err),
-			at+"password", at+"password_file", at+"username")
+		return Wrong(c, "connect to Cassandra: "+cassandra.ErrLogin.Error(), "check username and password",
+			saidOfLogin(err), at+"password", at+"password_file", at+"username")
 	case errors.Is(err, cassandra.ErrNoLogin):
 		return Wrong(c, "connect to Cassandra: "+cassandra.ErrNoLogin.Error(),
 			"add them: username, and password or password_file", nil,
@@ -65,7 +66,7 @@ func WrongCassandra(c *clusterconfig.Config, err error) error {
 	return cmp.Or(unknownHost(c, err, at+"hosts"), err)
 }
 
-// saidOfLogin is what a node has said of it; nil: nothing.
+// saidOfLogin returns the text with which a node refused the login; nil: none.
 func saidOfLogin(err error) error {
 	var login *cassandra.LoginError
 	if errors.As(err, &login) {
@@ -102,15 +103,15 @@ func WrongBucket(c *clusterconfig.Config, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return Wrong(c, "the bucket's service refuses this user",
-			"check access_key and secret_key, or what the AWS tools take in their place, and what that user may do", err,
-			at+"secret_key", at+"secret_key_file", at+"url")
+			"check access_key and secret_key, or what the AWS tools take in their place, and what that "+
+				"user may do", err, at+"secret_key", at+"secret_key_file", at+"url")
 	case remote.S3Status(err) == http.StatusNotFound && errors.As(err, &known):
 		return Wrong(c, known.Message, known.Hint, nil, at+"url")
 	}
 	return cmp.Or(unknownHost(c, err, at+"endpoint", at+"url"), err)
 }
 
-// othersMax is how many keyspaces of other clusters are named.
+// othersMax is the most keyspaces of other clusters that are named.
 const othersMax = 5
 
 // absent says that there is no such keyspace, if that is why it cannot be opened: the driver does not.

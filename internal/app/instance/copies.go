@@ -16,9 +16,9 @@ import (
 // parts/cache): each worker of a machine takes the first that is free.
 
 const (
-	// copiesMax is how many workers of a machine may keep copies.
+	// copiesMax is the most workers of a machine that may keep copies.
 	copiesMax = 256
-	// CopiesAge is how long a directory of copies waits for somebody to take it.
+	// CopiesAge is the time that a directory of copies waits for somebody to take it.
 	CopiesAge = 24 * time.Hour
 )
 

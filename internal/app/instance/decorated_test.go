@@ -76,7 +76,10 @@ func TestRedactingStore(t *testing.T) {
 		"CreateRun":    func() error { _, err := s.CreateRun(ctx, run, nil, blob); return err },
 		"BeginCommand": func() error { return s.BeginCommand(ctx, state.RunKey{}, state.Command{Cause: &failure}) },
 		"StagePlan":    func() error { return s.StagePlan(ctx, state.NodeKey{}, "", piece) },
-		"FlipPlan":     func() error { _, err := s.FlipPlan(ctx, state.NodeKey{}, state.Flip{Rest: piece}); return err },
+		"FlipPlan": func() error {
+			_, err := s.FlipPlan(ctx, state.NodeKey{}, state.Flip{Rest: piece})
+			return err
+		},
 		"MoveNode": func() error {
 			return s.MoveNode(ctx, state.NodeKey{}, state.Move{Failure: &failure, Gate: []byte(aText)})
 		},

@@ -42,7 +42,8 @@ func (h *Instance) IdentityOf(r state.Run) string {
 	return "path " + h.relative(ResolvePath(filepath.Join(h.BaseDir, r.ScriptPath)))
 }
 
-// relative is how a path is seen from beside the state directory, if it is below.
+// relative returns a path relative to the directory of the state directory, or the whole path if it
+// is not below.
 func (h *Instance) relative(path string) string {
 	if h.BaseDir == "" {
 		return filepath.ToSlash(path)

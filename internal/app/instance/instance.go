@@ -29,8 +29,8 @@ const DefaultDir = ".thalweg"
 // DefaultWorkspace is used when nobody names one.
 const DefaultWorkspace = state.DefaultWorkspace
 
-// workspaceName is what a workspace may be called: it becomes part of file
-// names and, on a fleet, of keys.
+// workspaceName matches the names that a workspace may have. They become part of file names and, on
+// a fleet, of keys.
 var workspaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,47}$`)
 
 // CheckWorkspace refuses names that cannot be workspaces.
@@ -258,7 +258,8 @@ func sweepTmp(parent string) (err error) {
 		name, isLock := strings.CutSuffix(e.Name(), LockSuffix)
 		if e.IsDir() {
 			if _, err := os.Lstat(filepath.Join(parent, e.Name()+LockSuffix)); errors.Is(err, fs.ErrNotExist) {
-				if err := os.RemoveAll(filepath.Join(parent, e.Name())); err != nil { // its process died before it could lock it
+				if err := os.RemoveAll(filepath.Join(parent, e.Name())); err != nil {
+					// its process died before it could lock it
 					return err
 				}
 			}

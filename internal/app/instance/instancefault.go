@@ -30,15 +30,18 @@ func Fault(dir, what string, err error) error {
 		return denied(dir, pathOf(err, dir))
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist):
 		if file := fileIn(dir); file != "" {
-			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s cannot be a state directory: %s is a file", dir,
-				file), Hint: another}
+			return &fault.Error{Kind: fault.Script,
+				Message: fmt.Sprintf("%s cannot be a state directory: %s is a file", dir,
+					file), Hint: another}
 		}
 	case errors.Is(err, syscall.EROFS):
 		return &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("the state directory %s cannot be written: its file system is read-only", dir), Hint: another}
+			Message: fmt.Sprintf("the state directory %s cannot be written: its file system is read-only", dir),
+			Hint:    another}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%s: the disk of the state directory %s is full",
-			what, dir), Err: err,
+		return &fault.Error{Kind: fault.Environment,
+			Message: fmt.Sprintf("%s: the disk of the state directory %s is full",
+				what, dir), Err: err,
 			Hint: "free space there ({{do gc}} removes what nobody needs any more), or " + another}
 	}
 	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%s (%s)", what, dir), Err: err,
@@ -103,7 +106,8 @@ func denied(dir, path string) error {
 	case !ok:
 		f.Hint = own
 	case stat == os.Geteuid() && !inside:
-		f.Message += fmt.Sprintf(": it is not there, and %s, in which it would be made, has the mode %v", path, info.Mode())
+		f.Message += fmt.Sprintf(": it is not there, and %s, in which it would be made, has the mode %v",
+			path, info.Mode())
 		f.Hint = own
 	case stat == os.Geteuid():
 		f.Message += fmt.Sprintf(": %s has the mode %v", path, info.Mode())
@@ -113,8 +117,10 @@ func denied(dir, path string) error {
 		f.Hint = fmt.Sprintf("%s; or work as its owner, or have it given to you: sudo chown -R %s %s", own,
 			userName(os.Geteuid()), dir)
 	default:
-		f.Message += fmt.Sprintf(": it is not there, and %s, in which it would be made, belongs to %s", path, userName(stat))
-		f.Hint = fmt.Sprintf("%s; or have it made for you: sudo install -d -m 700 -o %s %s", own, userName(os.Geteuid()), dir)
+		f.Message += fmt.Sprintf(": it is not there, and %s, in which it would be made, belongs to %s",
+			path, userName(stat))
+		f.Hint = fmt.Sprintf("%s; or have it made for you: sudo install -d -m 700 -o %s %s", own,
+			userName(os.Geteuid()), dir)
 	}
 	return f
 }

@@ -46,7 +46,8 @@ func OpenCluster(ctx context.Context, cfg *clusterconfig.Config, opts ClusterOpt
 	if err := makeSubs(scratch); err != nil {
 		return nil, scratchFault(cfg, scratch, err)
 	}
-	h := &Instance{Clock: &Clock{}, tmp: &workDir{}, Dir: scratch, ClusterConfig: cfg, HooksIn: cfg.Dir(), observers: opts.Observers}
+	h := &Instance{Clock: &Clock{}, tmp: &workDir{}, Dir: scratch, ClusterConfig: cfg, HooksIn: cfg.Dir(),
+		observers: opts.Observers}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())
@@ -100,8 +101,8 @@ func (h *Instance) openParts(ctx context.Context, keep bool) error {
 	if dir := h.ClusterConfig.PartsDirectory(); dir != "" {
 		store, err := partslocal.OpenOn(durable.FS{}, dir)
 		if err != nil {
-			return WrongFile(h.ClusterConfig, Fault(dir, "open the parts", err), "name a directory, or one that can be made",
-				"parts.directory", "state.directory")
+			return WrongFile(h.ClusterConfig, Fault(dir, "open the parts", err),
+				"name a directory, or one that can be made", "parts.directory", "state.directory")
 		}
 		h.Parts, h.PartsDir = store, dir
 		return nil
@@ -117,8 +118,8 @@ func (h *Instance) openParts(ctx context.Context, keep bool) error {
 	if err != nil {
 		return errors.Join(err, backend.Close())
 	}
-	store, err := cache.Open(cache.Config{Backend: backend, Dir: dir, LimitBytes: h.ClusterConfig.Worker.Cache, Keep: keep,
-		Observer: h.observers.Cache})
+	store, err := cache.Open(cache.Config{Backend: backend, Dir: dir, LimitBytes: h.ClusterConfig.Worker.Cache,
+		Keep: keep, Observer: h.observers.Cache})
 	if err != nil {
 		return errors.Join(err, backend.Close())
 	}
@@ -126,7 +127,8 @@ func (h *Instance) openParts(ctx context.Context, keep bool) error {
 	return nil
 }
 
-// copiesDir is where copies of parts lie: with keep, where an earlier process has left its own.
+// copiesDir returns the directory for copies of parts: with keep, the one where an earlier process
+// has left its own.
 func (h *Instance) copiesDir(keep bool) (dir string, err error) {
 	if !keep {
 		work, err := h.WorkDir()
@@ -156,9 +158,10 @@ func ScratchOf(cfg *clusterconfig.Config) (string, error) {
 }
 
 func scratchFault(cfg *clusterconfig.Config, dir string, err error) error {
-	return WrongFile(cfg, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("make the scratch directory %s", dir),
-		Err:  err,
-		Hint: "check permissions and free space, or name another one in the cluster's configuration: worker: {scratch: PATH}"},
+	return WrongFile(cfg, &fault.Error{Kind: fault.Environment,
+		Message: fmt.Sprintf("make the scratch directory %s", dir), Err: err,
+		Hint: "check permissions and free space, or name another one in the cluster's configuration: worker: " +
+			"{scratch: PATH}"},
 		"name a directory, or one that can be made: worker: {scratch: PATH}", "worker.scratch", "state.directory")
 }
 

@@ -9,8 +9,8 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// RemoteDir is where a run keeps copies of its remote inputs. It is there as
-// long as the run may go on.
+// RemoteDir returns the directory of a run's copies of its remote inputs. It is there as long as
+// the run may go on.
 func (h *Instance) RemoteDir(key state.RunKey) string {
 	return filepath.Join(h.Dir, "remote", fmt.Sprintf("%s-%d", key.Workspace, key.Run))
 }

@@ -90,7 +90,8 @@ func (s StateNotes) Empty(key state.RunKey, patient bool) (_ *RunLock, ok bool, 
 	loop.Go(func() {
 		Every(ctx, DoorEvery, func(ctx context.Context) {
 			now := s.Clock.Now()
-			_, _ = s.Store.Acquire(ctx, key, roleDoor, me, now, now.Add(DoorLease)) // it is tried again before the time is over
+			// it is tried again before the time is over
+			_, _ = s.Store.Acquire(ctx, key, roleDoor, me, now, now.Add(DoorLease))
 		})
 	})
 	return &RunLock{sync.OnceValue(func() error {

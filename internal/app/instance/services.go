@@ -28,7 +28,7 @@ import (
 
 // The services of a cluster, as its configuration names them.
 
-// CassandraOf is how Cassandra is reached.
+// CassandraOf returns the settings for connecting to Cassandra.
 func CassandraOf(c *clusterconfig.Config) (cassandra.Config, error) {
 	k := c.State.Cassandra
 	out := cassandra.Config{Hosts: k.Hosts, Keyspace: k.Keyspace, Datacenter: k.Datacenter, Username: k.Username,
@@ -103,7 +103,7 @@ func (h *Instance) openBackend(ctx context.Context) (parts.Backend, error) {
 	return partscassandra.New(h.Cassandra, partscassandra.Config{}), nil
 }
 
-// RemoteOf is how a bucket is reached.
+// RemoteOf returns the settings for connecting to a bucket.
 func RemoteOf(s *clusterconfig.S3) remote.Config {
 	return remote.Config{S3Endpoint: s.Endpoint, S3Region: s.Region, CAPath: s.CA, S3AccessKey: s.AccessKey,
 		S3SecretKey: s.SecretKey}
@@ -123,7 +123,7 @@ func (h *Instance) OpenQueue(ctx context.Context, logger *slog.Logger) (queue.Qu
 	return rabbitmq.Open(ctx, cfg)
 }
 
-// BrokerOf is how the broker is reached.
+// BrokerOf returns the settings for connecting to the broker.
 func BrokerOf(c *clusterconfig.Config, q *clusterconfig.RabbitMQ, fleet string) (rabbitmq.Config, error) {
 	secure, err := tlsOf(c, q.TLS, "queue.rabbitmq.tls")
 	if err != nil {

@@ -32,7 +32,8 @@ type Teller struct {
 
 // Open opens where to says that events go, or the environment.
 func Open(ctx context.Context, home *instance.Instance, p runtime.Process, to string) (*Teller, error) {
-	o := &Teller{hide: p.Known.Text, namespace: p.Getenv("OPENLINEAGE_NAMESPACE"), logger: p.Logger, known: map[state.NodeKey]bool{}}
+	o := &Teller{hide: p.Known.Text, namespace: p.Getenv("OPENLINEAGE_NAMESPACE"), logger: p.Logger,
+		known: map[state.NodeKey]bool{}}
 	if to == "" {
 		to = p.Getenv("OPENLINEAGE_URL")
 		if off := p.Getenv("OPENLINEAGE_DISABLED"); off == "true" || off == "1" || off == "True" {

@@ -23,8 +23,8 @@ import (
 	"thalweg/internal/lang/script"
 )
 
-// Target is where a file is that a run reads or writes, in a form in which
-// two names of one file are equal.
+// Target is the place of a file that a run reads or writes, in a form in which two names of one
+// file are equal.
 type Target struct {
 	Node  *script.Node // nil: a file of the script itself
 	Shown string
@@ -80,13 +80,14 @@ func targetAt(name string) (at string, local bool, err error) {
 	return name, false, nil
 }
 
-// outputTarget is where a node writes: its name stands for files of all
-// batches and runs.
+// outputTarget returns the target that a node writes: its name stands for files of all batches and
+// runs.
 func outputTarget(n *script.Node) (Target, error) {
 	return WrittenTarget(n, n.Out.URL, n.Out.Dir())
 }
 
-// manifestTarget is where a node writes a manifest beside its files; a directory has its own inside.
+// manifestTarget returns the target of the manifest that a node writes beside its files; a
+// directory has its own inside.
 func manifestTarget(n *script.Node) (t Target, ok bool, err error) {
 	if !n.Out.Manifest || n.Out.Dir() {
 		return t, false, nil
@@ -261,7 +262,8 @@ func checkOutputs(ctx context.Context, s *script.Script, nodes []*script.Node, o
 func checkOutput(out Target, inputs, outputs []Target, owned func(path string) bool) error {
 	for _, other := range outputs {
 		if out.Meets(other) && !BothAdd(out.Node, other.Node) {
-			return out.Refuse(fmt.Sprintf("nodes %s and %s write the same file %s", other.Node.Name, out.Node.Name, out.Shown),
+			return out.Refuse(fmt.Sprintf("nodes %s and %s write the same file %s", other.Node.Name,
+				out.Node.Name, out.Shown),
 				"give them different url_templates")
 		}
 	}
@@ -272,7 +274,8 @@ func checkOutput(out Target, inputs, outputs []Target, owned func(path string) b
 				"write to another place, or run the two nodes one after the other with {{set start}}")
 		}
 		if in.Node == nil && out.Meets(in) {
-			return out.Refuse(fmt.Sprintf("node %s would replace %s, which is part of the script", out.Node.Name, in.Shown),
+			return out.Refuse(fmt.Sprintf("node %s would replace %s, which is part of the script",
+				out.Node.Name, in.Shown),
 				"write to another place")
 		}
 	}
@@ -300,7 +303,8 @@ func (t Target) replaceable() error {
 	}
 	what := map[fs.FileMode]string{fs.ModeDir: "a directory", fs.ModeNamedPipe: "a pipe",
 		fs.ModeSocket: "a socket"}[st.Mode().Type()]
-	return t.Refuse(fmt.Sprintf("node %s would replace %s, which is %s", t.Node.Name, t.Shown, cmp.Or(what, "a device")),
+	return t.Refuse(fmt.Sprintf("node %s would replace %s, which is %s", t.Node.Name, t.Shown,
+		cmp.Or(what, "a device")),
 		"an output is a regular file, or does not exist yet: write to another place")
 }
 

@@ -27,7 +27,7 @@ type OutputThere struct {
 	Unsure   error     // why it could not be looked at: it may not be there
 }
 
-// outputsThereMax is how many files of one node are listed.
+// outputsThereMax is the most files of one node that are listed.
 const outputsThereMax = 10_000
 
 // OutputsThere lists what is there already of the files or the table that a node may write:
@@ -44,7 +44,8 @@ func OutputsThere(ctx context.Context, client *remote.Client, s *script.Script, 
 		return localThere(t)
 	}
 	const run, batch = 1_234_567_891, 1_234_567_892
-	pattern := strings.NewReplacer("1234567891", "*", "1234567892", "*").Replace(script.ExpandURL(n.Out.URL, run, batch))
+	pattern := strings.NewReplacer("1234567891", "*", "1234567892", "*").
+		Replace(script.ExpandURL(n.Out.URL, run, batch))
 	found, err := client.List(ctx, pattern, outputsThereMax)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

@@ -4,5 +4,5 @@ import (
 	"errors"
 )
 
-// ErrOther is why a run is left to other workers.
+// ErrOther says that a run is left to other workers.
 var ErrOther = errors.New("the run is left to workers that match it")

@@ -33,7 +33,7 @@ const (
 	AttendRunsMost = 20             // runs that a note names
 )
 
-// WorkerEntry is what a worker says of itself.
+// WorkerEntry holds the description that a worker publishes of itself.
 type WorkerEntry struct {
 	Owner    string    `json:"owner"`
 	Host     string    `json:"host"`
@@ -113,7 +113,7 @@ func Shorten(text string) string {
 	return text
 }
 
-// Refusal is why a worker cannot work on a run.
+// Refusal says why a worker cannot work on a run.
 type Refusal struct {
 	Host string `json:"host"`
 	PID  int    `json:"pid"`
@@ -140,7 +140,7 @@ func (c Candidates) Stuck() bool {
 	return !c.Taken && c.There > 0 && len(c.Refused)+len(c.Delayed) == c.There
 }
 
-// Reasons are why they cannot.
+// Reasons returns why they cannot.
 func (c Candidates) Reasons() (all []string) {
 	for _, r := range slices.Concat(c.Refused, c.Delayed) {
 		all = append(all, r.Text())
@@ -178,8 +178,8 @@ func candidatesOf(ctx context.Context, home *instance.Instance, store state.Stor
 	return out, nil
 }
 
-// candidatesPatience is how long workers may take to look at a new run: they
-// import its Python code.
+// candidatesPatience is the longest time that workers may take to look at a new run: they import
+// its Python code. CandidatesLook is the time between two looks whether they have.
 const (
 	candidatesPatience = 20 * time.Second
 	CandidatesLook     = 100 * time.Millisecond
@@ -204,7 +204,8 @@ func AwaitCandidates(ctx context.Context, home *instance.Instance, key state.Run
 		if err != nil {
 			return out, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
 		}
-		if slices.ContainsFunc(nodes, func(n state.Node) bool { return n.Status != state.Pending || n.PlanDigest != "" }) {
+		if slices.ContainsFunc(nodes,
+			func(n state.Node) bool { return n.Status != state.Pending || n.PlanDigest != "" }) {
 			out.Taken = true // its worker has not said so yet
 			return out, nil
 		}
@@ -234,7 +235,8 @@ func NobodyTakes(ctx context.Context, home *instance.Instance, key state.RunKey)
 		return "the workers that are there were asked to end, and take no more runs",
 			"start another: " + action.Do("worker", "cluster", home.ClusterConfig.Path).String(), nil
 	case c.There == 0:
-		return "no worker is there", "start one: " + action.Do("worker", "cluster", home.ClusterConfig.Path).String(), nil
+		return "no worker is there", "start one: " + action.Do("worker", "cluster", home.ClusterConfig.Path).String(),
+			nil
 	case c.Stuck() && !c.None():
 		return "no worker that is there can work on it now: " + strings.Join(c.Reasons(), "; "),
 			"mend these, and it goes on by itself, or start another worker: {{do cluster-status}} lists them", nil

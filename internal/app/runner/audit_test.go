@@ -42,11 +42,13 @@ var (
 	// Of these no order is seen: they are about the catalog, count, make a set
 	// that is asked for members, or have one row.
 	unordered = regexp.MustCompile(
-		`duckdb_functions\(\)|duckdb_views\(\)|^CREATE OR REPLACE TEMP TABLE __verdicts |^SELECT \(SELECT count\(\*\)|^SELECT max\(hash\(w\)\)`)
+		`duckdb_functions\(\)|duckdb_views\(\)|^CREATE OR REPLACE TEMP TABLE __verdicts |` +
+			`^SELECT \(SELECT count\(\*\)|^SELECT max\(hash\(w\)\)`)
 	// What py_calc reads: its formulas see one row at a time, and meet them again
 	// by their position in the same parts.
 	rowByRow = regexp.MustCompile(
-		`^SELECT .* FROM \(SELECT [^()]* FROM read_parquet\(\[[^]]*\], hive_partitioning = false, union_by_name = false\)( WHERE file_row_number [^()]*)?\)$`)
+		`^SELECT .* FROM \(SELECT [^()]* FROM read_parquet\(\[[^]]*\], hive_partitioning = false, ` +
+			`union_by_name = false\)( WHERE file_row_number [^()]*)?\)$`)
 )
 
 func (a *orderAudit) look(in *engine.Instance, statement string) {
@@ -81,7 +83,7 @@ func (a *orderAudit) look(in *engine.Instance, statement string) {
 	}
 }
 
-// columns is how many order columns the parts have that a statement reads.
+// columns returns the most order columns of the parts that a statement reads.
 func (a *orderAudit) columns(in *engine.Instance, statement string) int {
 	most := 0
 	for _, match := range quoted.FindAllStringSubmatch(statement, -1) {

@@ -21,7 +21,7 @@ import (
 	"thalweg/internal/test/statetest/hostile"
 )
 
-// awayCalls is how many calls find the state away in TestStateAway.
+// awayCalls is the number of calls that find the state away in TestStateAway.
 const awayCalls = 12
 
 // TestStateAway takes the state away from a worker in the middle of a run: it waits, says
@@ -54,8 +54,8 @@ func TestStateAway(t *testing.T) {
 	drain := make(chan struct{})
 	var over sync.Once
 	require.NoError(t, worker.Serve(t.Context(), home,
-		worker.WorkerOptions{Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Remote: client,
-			Logger: logged, Observe: func(e job.Event) {
+		worker.WorkerOptions{Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2,
+			Interpreter: "python3", Remote: client, Logger: logged, Observe: func(e job.Event) {
 				mu.Lock()
 				defer mu.Unlock()
 				if e.Kind == job.BatchStarted && left < 0 {

@@ -10,7 +10,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// BadRows is how many rows a node has put aside, and the command that shows them.
+// BadRows counts the rows that a node has put aside, and holds the command that shows them.
 type BadRows struct {
 	Node string
 	Rows int64

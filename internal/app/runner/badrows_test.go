@@ -24,7 +24,7 @@ import (
 )
 
 // dirtyScript has a bad row of each kind in each node that can put rows aside.
-// BAD is what bad_rows says; the columns in front of the unused one are dirty.
+// BAD stands for the value of bad_rows; the columns in front of the unused one are dirty.
 const dirtyScript = `
 nodes:
   load:
@@ -69,7 +69,8 @@ nodes:
       fields:
         id: { expression: r.id, type: int }
         name: { expression: r.name, type: string }
-        at: { expression: 'iif(r.id % 10 == 3, time.Parse("2006-01-02", r.name), time.Parse("2006-01-02", "2024-01-01"))', type: datetime }
+        at: { expression: 'iif(r.id % 10 == 3, time.Parse("2006-01-02", r.name), time.Parse("2006-01-02", ` +
+	`"2024-01-01"))', type: datetime }
   tagged:
     type: table_custom_tfm_table
     custom_proc_type: tag_and_denormalize
@@ -199,8 +200,8 @@ func dirtyInputs(t *testing.T) (dirty, clean string, bad int) {
 	defer func() { require.NoError(t, in.Close()) }()
 	require.NoError(t, in.Exec(context.Background(),
 		"COPY (SELECT CAST(CASE WHEN i % 700 = 9 THEN 9223372036854775808 + i ELSE i END AS UBIGINT) AS n,"+
-			" CAST(CASE WHEN i % 900 = 11 THEN 99999999999999999999 ELSE i END AS DECIMAL(30,2)) AS v FROM range(5000) AS "+
-			"t(i)) TO "+
+			" CAST(CASE WHEN i % 900 = 11 THEN 99999999999999999999 ELSE i END AS DECIMAL(30,2)) AS v FROM "+
+			"range(5000) AS t(i)) TO "+
 			sqltext.String(filepath.Join(dirty, "in.parquet"))+" (FORMAT parquet, ROW_GROUP_SIZE 2048)"))
 	return dirty, clean, bad
 }
@@ -331,16 +332,23 @@ func requireDescribed(t *testing.T, bad map[string][]string) {
 	t.Helper()
 	for node, rows := range map[string][]string{
 		"load": {
-			`["DIR/a.csv" '\a' <nil> '\x06' <nil> <nil> <nil> "the record has 3 fields, the first record of the file has 4" "5,1.50,short" "quarantined"]`,
-			`["DIR/a.csv" '\b' <nil> '\a' <nil> <nil> <nil> "the record has 5 fields, the first record of the file has 4" "6,1.50,long,1,2" "quarantined"]`,
-			`["DIR/a.csv" '\t' '\b' '\b' "name" "caf\\xe9 7" <nil> "column name is not valid UTF-8" "7,1.50,caf\\xe9 7,1" "quarantined"]`,
-			`["DIR/a.csv" '\n' '\x03' '\t' "price" "12x8" <nil> "column price: \"12x8\" is not a decimal2" "8,12x8,price,1" "quarantined"]`,
-			`["DIR/a.csv" '\v' '\x01' '\n' "id" "no9" <nil> "column id: \"no9\" is not an int" "no9,1.50,\"quoted\nline\",1" "quarantined"]`,
+			`["DIR/a.csv" '\a' <nil> '\x06' <nil> <nil> <nil> "the record has 3 fields, ` +
+				`the first record of the file has 4" "5,1.50,short" "quarantined"]`,
+			`["DIR/a.csv" '\b' <nil> '\a' <nil> <nil> <nil> "the record has 5 fields, ` +
+				`the first record of the file has 4" "6,1.50,long,1,2" "quarantined"]`,
+			`["DIR/a.csv" '\t' '\b' '\b' "name" "caf\\xe9 7" <nil> "column name is not valid UTF-8" ` +
+				`"7,1.50,caf\\xe9 7,1" "quarantined"]`,
+			`["DIR/a.csv" '\n' '\x03' '\t' "price" "12x8" <nil> "column price: \"12x8\" is not a decimal2" ` +
+				`"8,12x8,price,1" "quarantined"]`,
+			`["DIR/a.csv" '\v' '\x01' '\n' "id" "no9" <nil> "column id: \"no9\" is not an int" ` +
+				`"no9,1.50,\"quoted\nline\",1" "quarantined"]`,
 			`["DIR/a.csv" '\x02' <nil> '\x01' "per" "r.id = 0" "1000 / (r.id % 50)" "division by zero in ` +
 				"`1000 / (r.id % 50)`" + `" "0,1.50,division,1" "quarantined"]`,
 		},
 		"load_parquet": {
-			`["DIR/in.parquet" <nil> <nil> '\n' "n" "9223372036854775817" <nil> "value \"9223372036854775817\" of column \"n\" (INT64 UINT_64) does not fit int" "{\"n\":\"9223372036854775817\",\"v\":\"9.00\"}" "quarantined"]`,
+			`["DIR/in.parquet" <nil> <nil> '\n' "n" "9223372036854775817" <nil> "value \"9223372036854775817\" of ` +
+				`column \"n\" (INT64 UINT_64) does not fit int" ` +
+				`"{\"n\":\"9223372036854775817\",\"v\":\"9.00\"}" "quarantined"]`,
 		},
 	} {
 		for _, row := range rows {
@@ -371,9 +379,11 @@ func TestBadRowCaps(t *testing.T) {
 		fails      string
 	}{
 		{"rows, one batch", fmt.Sprintf("{action: quarantine, max_rows: %d, max_percent: 100}", unreadable-1),
-			cutInto(1, 1<<30), fmt.Sprintf("%d of 1200 rows are bad, more than max_rows: %d", unreadable, unreadable-1)},
+			cutInto(1, 1<<30), fmt.Sprintf("%d of 1200 rows are bad, more than max_rows: %d",
+				unreadable, unreadable-1)},
 		{"rows, together", fmt.Sprintf("{action: quarantine, max_rows: %d, max_percent: 100}", unreadable-1),
-			cutInto(2, 4<<10), fmt.Sprintf("%d of 1200 rows are bad, more than max_rows: %d", unreadable, unreadable-1)},
+			cutInto(2, 4<<10), fmt.Sprintf("%d of 1200 rows are bad, more than max_rows: %d",
+				unreadable, unreadable-1)},
 		{"rows, one of many batches", "{action: quarantine, max_rows: 2, max_percent: 100}", cutInto(1, 16<<10),
 			"rows of one batch are bad, more than max_rows: 2"},
 		{"none", "{action: quarantine, max_rows: 0}", cutInto(2, 4<<10), "more than max_rows: 0"},
@@ -393,8 +403,9 @@ func TestBadRowCaps(t *testing.T) {
 			home, err := instance.Open(ctx, filepath.Join(dir, "state"), true)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, home.Close()) }()
-			sum, err := runner.Run(ctx, home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
-				Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tc.tune}})
+			sum, err := runner.Run(ctx, home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
+				Workspace: "main",
+				Process:   runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tc.tune}})
 			require.NoError(t, err)
 			if tc.fails == "" {
 				require.Equal(t, state.Complete, sum.Status, "the caps are not passed")
@@ -500,7 +511,8 @@ func TestChaosBadRowsOfScatteredRows(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("in_%02d.csv", f)), []byte(text), 0o644))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "f.py"),
-		[]byte("def f(a, b):\n    if (a + b) % 23 == 0:\n        raise ValueError('not ' + str(a))\n    return a + b\n"),
+		[]byte("def f(a, b):\n    if (a + b) % 23 == 0:\n        raise ValueError('not ' + str(a))\n    "+
+			"return a + b\n"),
 		0o644))
 	tune := func(b *budget.Budget) {
 		b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.BroadcastBytes = 1, 4, 1<<30, 1<<30, 0

@@ -31,7 +31,8 @@ func (c changed) Blob(ctx context.Context, digest string) ([]byte, error) {
 func TestTextsThatWereChangedInTheState(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"a.csv": "x\n1\n", "f.py": "def f(x: int) -> int:\n    return x\n", "script.yaml": `
+	for name, text := range map[string]string{"a.csv": "x\n1\n", "f.py": "def f(x: int) -> int:\n    return x\n",
+		"script.yaml": `
 nodes:
   a: { type: file_table, r: { urls: [` + dir + `/a.csv], types: { x: int } }, w: a }
   b:

@@ -26,7 +26,8 @@ const sharedChecksScript = `
 nodes:
   read_sorted:
     type: file_table
-    r: { urls: [DIR/sorted.csv], columns: { account: int, name: "string?", amount: decimal2, rate: "float?", day: datetime 2006-01-02 } }
+    r: { urls: [DIR/sorted.csv], columns: { account: int, name: "string?", amount: decimal2, rate: "float?", ` +
+	`day: datetime 2006-01-02 } }
     w: sorted
     checks: &checks
       - { unique: account, severity: warn }
@@ -47,7 +48,8 @@ nodes:
       - { reconcile: { value: sum(w.amount), table: few, equals: count() }, severity: warn }
   read_shuffled:
     type: file_table
-    r: { urls: [DIR/shuffled_1.csv, DIR/shuffled_2.csv], columns: { account: int, name: "string?", amount: decimal2, rate: "float?", day: datetime 2006-01-02 } }
+    r: { urls: [DIR/shuffled_1.csv, DIR/shuffled_2.csv], columns: { account: int, name: "string?", ` +
+	`amount: decimal2, rate: "float?", day: datetime 2006-01-02 } }
     w: shuffled
     checks: *checks
   read_few:
@@ -88,13 +90,14 @@ func TestSameFindingsHoweverChecksAreShared(t *testing.T) {
 	inputs := map[string]string{"script.yaml": sharedChecksScript}
 	rng := rand.New(rand.NewPCG(5, 6))
 	line := func(account int) string {
-		return fmt.Sprintf("%d,%s,%d.50,%s,2024-0%d-11\n", account, []string{"", "n1", "N1", "n2", "it's", "ä"}[rng.IntN(6)],
+		return fmt.Sprintf("%d,%s,%d.50,%s,2024-0%d-11\n", account, []string{"", "n1", "N1", "n2", "it's",
+			"ä"}[rng.IntN(6)],
 			rng.IntN(100),
 			[]string{"", "NaN", "0", "-0", "1.5", "1e300", "-2.25", "0.1"}[rng.IntN(8)], 1+rng.IntN(9))
 	}
 	const header = "account,name,amount,rate,day\n"
-	inputs["sorted.csv"], inputs["shuffled_1.csv"], inputs["shuffled_2.csv"], inputs["few.csv"] = header, header, header,
-		"id,name,rate\n"
+	inputs["sorted.csv"], inputs["shuffled_1.csv"], inputs["shuffled_2.csv"], inputs["few.csv"] = header, header,
+		header, "id,name,rate\n"
 	for i := range rows {
 		inputs["sorted.csv"] += line(i / 2)
 		inputs[fmt.Sprintf("shuffled_%d.csv", 1+i%2)] += line(rng.IntN(rows / 3))
@@ -118,7 +121,8 @@ func TestSameFindingsHoweverChecksAreShared(t *testing.T) {
 			b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.SlotEngineBytes = 2, 2, 4<<10, 0, 64<<10
 		}},
 		{"many batches", 12, func(b *budget.Budget) {
-			b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.BroadcastBytes, b.SlotEngineBytes = 3, 3, 8<<10, 0, 0, 16<<10
+			b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.BroadcastBytes, b.SlotEngineBytes = 3, 3,
+				8<<10, 0, 0, 16<<10
 		}},
 	} {
 		if few := want != nil && tc.name != "many batches"; effort.Of(few, few, false) {
@@ -131,8 +135,8 @@ func TestSameFindingsHoweverChecksAreShared(t *testing.T) {
 		ctx := context.Background()
 		home, err := instance.Open(ctx, filepath.Join(dir, "state"), true)
 		require.NoError(t, err)
-		sum, err := runner.Run(ctx, home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
-			Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Tune: tc.tune}})
+		sum, err := runner.Run(ctx, home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
+			Workspace: "main", Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Tune: tc.tune}})
 		require.NoError(t, err, tc.name)
 		require.NotNil(t, sum.Failure, tc.name)
 		got := &findings{failed: map[string][][]any{}, failure: strings.ReplaceAll(sum.Failure.Place.String()+": "+
@@ -144,7 +148,8 @@ func TestSameFindingsHoweverChecksAreShared(t *testing.T) {
 			got.checks[i].Batch = 0
 		}
 		for _, table := range []string{"sorted", "shuffled", "pairs", "named", "broken"} {
-			res, err := inspect.Query(ctx, home, inspect.QueryOptions{Workspace: "main", SQL: "FROM " + table + "__failed"})
+			res, err := inspect.Query(ctx, home, inspect.QueryOptions{Workspace: "main",
+				SQL: "FROM " + table + "__failed"})
 			require.NoError(t, err, tc.name)
 			require.NotEmpty(t, res.Rows, table)
 			got.failed[table] = res.Rows

@@ -24,7 +24,8 @@ const clusteredScript = `
 nodes:
   keys:
     type: file_table
-    r: { urls: [ DIR/keys.csv ], csv: { hdr_line_idx: 0, first_data_line_idx: 1 }, columns: { k: { csv: { col_hdr: k }, col_type: string } } }
+    r: { urls: [ DIR/keys.csv ], csv: { hdr_line_idx: 0, first_data_line_idx: 1 }, ` +
+	`columns: { k: { csv: { col_hdr: k }, col_type: string } } }
     w: { name: keys, fields: { k: { expression: r.k, type: string } } }
   values:
     type: file_table
@@ -85,7 +86,9 @@ func TestRowsThatComeByKeyGiveTheSameBytes(t *testing.T) {
 	}{
 		"sorted":   {sorted, "all", true},
 		"shuffled": {shuffled, "none", false},
-		"sorted for a part": {func(i int) int { return map[bool]int{true: i, false: rows/3 + i*7919%(2*rows/3)}[i < rows/3] },
+		"sorted for a part": {func(i int) int {
+			return map[bool]int{true: i, false: rows/3 + i*7919%(2*rows/3)}[i < rows/3]
+		},
 			"some", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,8 +133,8 @@ func TestRowsThatComeByKeyGiveTheSameBytes(t *testing.T) {
 						ranges.Add(1)
 					}
 				})
-				sum, err := runner.Run(ctx, home, runner.Options{ScriptPath: filepath.Join(run, "script.yaml"), Workspace: "main",
-					Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Tune: cut}})
+				sum, err := runner.Run(ctx, home, runner.Options{ScriptPath: filepath.Join(run, "script.yaml"),
+					Workspace: "main", Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Tune: cut}})
 				require.NoError(t, err)
 				require.Nil(t, sum.Failure)
 				got := outputs(t, run)
@@ -140,7 +143,8 @@ func TestRowsThatComeByKeyGiveTheSameBytes(t *testing.T) {
 					want = got
 				} else {
 					require.Equal(t, want, got)
-					values, err := pipeline.ReadTable(context.Background(), home.State, state.NodeKey{RunKey: sum.Key, Node: "values"})
+					values, err := pipeline.ReadTable(context.Background(), home.State, state.NodeKey{RunKey: sum.Key,
+						Node: "values"})
 					require.NoError(t, err)
 					as := 0
 					for _, p := range values.Parts {

@@ -207,8 +207,10 @@ func TestCollectAtEveryPointOfARun(t *testing.T) {
 			defer mu.Unlock()
 			passed[p]++
 			order := func(kind state.CommandKind) {
-				require.NoError(t, state.Direct(context.Background(), r.home.State, state.RunKey{Workspace: "main", Run: 3},
-					state.Command{Kind: kind, Token: fmt.Sprint(kind, p, passed[p]), Mark: state.Mark{Actor: "a", Time: time.Now()}}))
+				require.NoError(t, state.Direct(context.Background(), r.home.State,
+					state.RunKey{Workspace: "main", Run: 3},
+					state.Command{Kind: kind, Token: fmt.Sprint(kind, p, passed[p]),
+						Mark: state.Mark{Actor: "a", Time: time.Now()}}))
 			}
 			if paused := p == job.Executed; paused { // what is at work may commit
 				order(state.CommandPause)
@@ -267,7 +269,8 @@ func TestCollectWhileRowsAreTakenOver(t *testing.T) {
 			r.home.State = &dropping{Store: plain, behind: behind, drop: func() {
 				once.Do(func() {
 					require.NoError(t, state.Direct(context.Background(), plain, first.Key,
-						state.Command{Kind: state.CommandDrop, Token: "t", Mark: state.Mark{Actor: "a", Time: time.Now()}}))
+						state.Command{Kind: state.CommandDrop, Token: "t",
+							Mark: state.Mark{Actor: "a", Time: time.Now()}}))
 					mid := *r.home
 					mid.State = plain
 					done, err := runGC(context.Background(), &mid, gc.Limits{}, false)

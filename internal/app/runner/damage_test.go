@@ -136,7 +136,8 @@ func TestChaosDamagedParts(t *testing.T) {
 		defer func() { require.NoError(t, home.Close()) }()
 		return inspect.Query(context.Background(), home,
 			inspect.QueryOptions{Workspace: "main", Process: runtime.Process{MemoryBytes: 128 << 20},
-				SQL: "SELECT count(*), sum(value), min(name), max(id) FROM run1.orders JOIN run1.items ON id = order_id"})
+				SQL: "SELECT count(*), sum(value), min(name), max(id) FROM run1.orders JOIN run1.items ON " +
+					"id = order_id"})
 	}
 	rows, err := query()
 	require.NoError(t, err)

@@ -33,7 +33,8 @@ nodes:
 // databases are the addresses of those that are here; SQLite's is of a new file.
 func databases(t *testing.T) map[string]string {
 	out := map[string]string{"SQLite": "sqlite://" + filepath.Join(t.TempDir(), "x.db")}
-	for kind, variable := range map[string]string{"PostgreSQL": "THALWEG_TEST_POSTGRES", "MariaDB": "THALWEG_TEST_MYSQL"} {
+	for kind, variable := range map[string]string{"PostgreSQL": "THALWEG_TEST_POSTGRES",
+		"MariaDB": "THALWEG_TEST_MYSQL"} {
 		if at := os.Getenv(variable); at != "" {
 			out[kind] = at
 		}
@@ -202,7 +203,8 @@ func TestChaosTables(t *testing.T) {
 					cmd := victimCmd(t, s.dir, "run", begun)
 					began := time.Now()
 					require.NoError(t, cmd.Start())
-					kill := time.AfterFunc(time.Duration(rng.Int64N(int64(took))), func() { _ = cmd.Process.Kill() }) // any moment
+					// any moment
+					kill := time.AfterFunc(time.Duration(rng.Int64N(int64(took))), func() { _ = cmd.Process.Kill() })
 					err := cmd.Wait()
 					kill.Stop()
 					if err == nil {
@@ -232,8 +234,8 @@ func requireSignal(t *testing.T, err error) {
 func TestTimesOfTables(t *testing.T) {
 	t.Parallel()
 	for kind, url := range databases(t) {
-		columns := map[string]string{"PostgreSQL": "timestamp '2024-01-01 00:00:00.123456' AS a, timestamptz '2024-01-01 " +
-			"01:00:00.123456+01' AS b",
+		columns := map[string]string{"PostgreSQL": "timestamp '2024-01-01 00:00:00.123456' AS a, timestamptz " +
+			"'2024-01-01 01:00:00.123456+01' AS b",
 			"MariaDB": "cast('2024-01-01 00:00:00.123456' AS datetime(6)) AS a, cast('2024-01-01 00:00:00.123456' AS " +
 				"datetime(6)) AS b"}[kind]
 		if columns == "" {
@@ -248,8 +250,8 @@ func TestTimesOfTables(t *testing.T) {
 			t.Run(kind+" "+c.types, func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
-				script := fmt.Sprintf("nodes:\n  read: {type: file_table, r: {urls: [%q], query: %q, types: {%s}}, w: rows}\n  "+
-					"write: {type: table_file, r: rows, w: out.csv}\n",
+				script := fmt.Sprintf("nodes:\n  read: {type: file_table, r: {urls: [%q], query: %q, types: {%s}}, "+
+					"w: rows}\n  write: {type: table_file, r: rows, w: out.csv}\n",
 					url, "SELECT "+columns, c.types)
 				require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(script), 0o600))
 				text, err := victimCmd(t, dir, "run", false).CombinedOutput()

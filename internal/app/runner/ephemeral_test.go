@@ -59,45 +59,61 @@ func TestEphemeralFailsAsStored(t *testing.T) {
 		"only the first are wanted": {loadOf("bad", plainFields) + strings.Replace(writeN, "columns: [r.id, r.n]",
 			"top: {limit: 1, order: id}, columns: [r.id, r.n]", 1), 1,
 			`"x"`, "bad.csv:4:3: node load: column n"},
-		"a field of the load": {loadOf("zeros", "fields: [r.id, {n: 10 / r.n}]") + writeN, 1, "field n: division by zero",
-			"zeros.csv:4: node load: "},
+		"a field of the load": {loadOf("zeros", "fields: [r.id, {n: 10 / r.n}]") + writeN, 1,
+			"field n: division by zero", "zeros.csv:4: node load: "},
 		"having keeps the failing row out": {loadOf("zeros", "having: w.n > 0, fields: [r.id, {n: r.n}]") +
 			strings.Replace(writeN, "r.n]", "{q: 10 / r.n}]", 1), 1, "", ""},
 		"a condition above having": {loadOf("zeros", "having: w.n > 0, fields: [r.id, r.n]") +
-			strings.Replace(writeN, "columns: [r.id, r.n]", "having: w.q > 2, columns: [r.id, {q: 10 / r.n}]", 1), 1, "", ""},
+			strings.Replace(writeN, "columns: [r.id, r.n]", "having: w.q > 2, columns: [r.id, {q: 10 / r.n}]", 1), 1,
+			"", ""},
 		"a column of the file": {loadOf("zeros", plainFields) + strings.Replace(writeN, "r.n]", "{q: 10 / r.n}]", 1), 1,
 			"field q: division by zero", "zeros.csv:4: node write: field q"},
 		"the middle of a chain": {loadOf("zeros", plainFields) + `
-  middle: {type: table_table, r: t, w: {name: u, having: w.id > 1, fields: [r.id, {q: 10 / r.n}]}}` + writeU, 2, "field q: division by zero", "zeros.csv:4: node middle: "},
+  middle: {type: table_table, r: t, w: {name: u, having: w.id > 1, fields: [r.id, {q: 10 / r.n}]}}` + writeU, 2,
+			"field q: division by zero", "zeros.csv:4: node middle: "},
 		"the end of a chain": {loadOf("zeros", plainFields) + `
   middle: {type: table_table, r: t, w: {name: u, having: w.id > 1, fields: [r.id, r.n]}}` +
 			strings.Replace(writeU, "r.*", "{q: 10 / r.n}", 1), 2, "field q: division by zero",
 			"zeros.csv:4: node write: field q"},
 		"a lookup of both": {loadOf("zeros", plainFields) + second + `
-  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: left}, w: {name: u, fields: [r.*, l.v]}}` + writeU, 3, "", ""},
+  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: left}, ` +
+			`w: {name: u, fields: [r.*, l.v]}}` + writeU, 3, "", ""},
 		"a lookup that leaves bad rows out": {loadOf("bad", plainFields) + second + `
-  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, w: {name: u, having: w.id == 1, fields: [r.id, l.v]}}` + writeU, 3, `"x"`, "bad.csv:4:3: node load: column n"},
+  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, ` +
+			`w: {name: u, having: w.id == 1, fields: [r.id, l.v]}}` + writeU, 3,
+			`"x"`, "bad.csv:4:3: node load: column n"},
 		"a lookup's own failure": {loadOf("zeros", plainFields) + second + `
-  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, w: {name: u, fields: [r.id, {q: l.v / r.n}]}}` + writeU, 3,
-			"division by zero", "node look: field q: division by zero in `l.v / r.n`, for the row of table t with r.id = 3"},
-		"rows that meet nothing": {loadOf("zeros", plainFields) + strings.Replace(second, "[r.key, r.v]", "[r.key, r.v], having: w.key != 3", 1) + `
-  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, w: {name: u, having: w.q > 1, fields: [r.id, {q: l.v / r.n}]}}` + writeU, 3, "", ""},
-		"a lookup over two tables": {loadOf("zeros", plainFields) + strings.NewReplacer("load:", "more:", "name: t,", "name: t2,").Replace(loadOf("zeros", plainFields)) + second + `
-  look: {type: table_lookup_table, r: {tables: [t, t2]}, l: {table: s, on: id = key, join_type: left}, w: {name: u, fields: [r.id, r.n, l.v]}}` + writeU, 2, "", ""},
+  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, ` +
+			`w: {name: u, fields: [r.id, {q: l.v / r.n}]}}` + writeU, 3,
+			"division by zero", "node look: field q: division by zero in `l.v / r.n`, for the row of table t " +
+				"with r.id = 3"},
+		"rows that meet nothing": {loadOf("zeros", plainFields) + strings.Replace(second, "[r.key, r.v]",
+			"[r.key, r.v], having: w.key != 3", 1) + `
+  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, ` +
+			`w: {name: u, having: w.q > 1, fields: [r.id, {q: l.v / r.n}]}}` + writeU, 3, "", ""},
+		"a lookup over two tables": {loadOf("zeros", plainFields) + strings.NewReplacer("load:", "more:", "name: t,",
+			"name: t2,").Replace(loadOf("zeros", plainFields)) + second + `
+  look: {type: table_lookup_table, r: {tables: [t, t2]}, l: {table: s, on: id = key, join_type: left}, ` +
+			`w: {name: u, fields: [r.id, r.n, l.v]}}` + writeU, 2, "", ""},
 		"a grouped lookup": {loadOf("zeros", plainFields) + second + `
-  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: left, group: true}, w: {name: u, fields: [r.id, {v: sum(l.v)}]}}` + writeU, 3, "", ""},
+  look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: left, group: true}, ` +
+			`w: {name: u, fields: [r.id, {v: sum(l.v)}]}}` + writeU, 3, "", ""},
 		"tags": {loadOf("zeros", plainFields) + `
   tag: {type: table_custom_tfm_table, custom_proc_type: tag_and_denormalize, r: t,
-    p: {tag_field_name: g, tag_criteria: {big: r.n > 2, odd: r.id % 2 == 1, any: "true"}}, w: {name: u, fields: [r.id, p.g]}}` + writeU, 2, "", ""},
+    p: {tag_field_name: g, tag_criteria: {big: r.n > 2, odd: r.id % 2 == 1, any: "true"}}, ` +
+			`w: {name: u, fields: [r.id, p.g]}}` + writeU, 2, "", ""},
 		"a tag's failure": {loadOf("zeros", plainFields) + `
   tag: {type: table_custom_tfm_table, custom_proc_type: tag_and_denormalize, r: t,
-    p: {tag_field_name: g, tag_criteria: {big: 10 / r.n > 2, any: "true"}}, w: {name: u, fields: [r.id, p.g]}}` + writeU, 2, "division by zero", "zeros.csv:4: node tag: "},
+    p: {tag_field_name: g, tag_criteria: {big: 10 / r.n > 2, any: "true"}}, ` +
+			`w: {name: u, fields: [r.id, p.g]}}` + writeU, 2, "division by zero", "zeros.csv:4: node tag: "},
 		"the first of each key": {loadOf("zeros", "fields: [{id: r.id % 2}, r.n, r.txt]") + `
-  first: {type: distinct_table, rerun_policy: fail, r: t, w: {name: u, fields: [r.id, r.n], indexes: {idx_u: unique(id)}}}` + writeU, 2, "", ""},
+  first: {type: distinct_table, rerun_policy: fail, r: t, ` +
+			`w: {name: u, fields: [r.id, r.n], indexes: {idx_u: unique(id)}}}` + writeU, 2, "", ""},
 		"a stored table on the way": {loadOf("zeros", plainFields) + `
   middle: {type: table_table, r: t, w: {name: u, having: w.id > 1, fields: [r.id, r.n]}}
   end: {type: table_table, r: u, w: {name: v, fields: [r.id, {q: 10 / r.n}]}}
-  also: {type: table_file, r: t, w: {url_template: also.csv, columns: [r.id]}}` + strings.ReplaceAll(writeU, "r: u", "r: v"), 2,
+  also: {type: table_file, r: t, w: {url_template: also.csv, columns: [r.id]}}` +
+			strings.ReplaceAll(writeU, "r: u", "r: v"), 2,
 			"field q: division by zero", "table t (row 3): node end: "},
 	}
 	n := 0
@@ -139,7 +155,8 @@ func runEphemeral(t *testing.T, nodes string, ephemeral bool) (files map[string]
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
 	sum, err = runner.Run(t.Context(), home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
-		Workspace: state.DefaultWorkspace, Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2}, Ephemeral: ephemeral})
+		Workspace: state.DefaultWorkspace, Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2},
+		Ephemeral: ephemeral})
 	if err != nil {
 		return nil, err.Error(), sum
 	}
@@ -179,11 +196,13 @@ func TestEphemeralBatchesKeepTheirOrder(t *testing.T) {
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("in%d.csv", f)), []byte(b.String()), 0o644))
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "second.csv"), []byte("key,v\n0,0\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n"),
-		0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "second.csv"),
+		[]byte("key,v\n0,0\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n"), 0o644))
 	text := fmt.Sprintf(`nodes:
-  load: {type: file_table, ephemeral: true, r: {urls: ["%[1]s/in*.csv"], types: {id: int}}, w: {name: t, fields: [r.id, {k: r.id %% 7}]}}
-  second: {type: file_table, r: {urls: ["%[1]s/second.csv"], types: {key: int, v: int}}, w: {name: s, fields: [r.key, r.v]}}
+  load: {type: file_table, ephemeral: true, r: {urls: ["%[1]s/in*.csv"], types: {id: int}}, `+
+		`w: {name: t, fields: [r.id, {k: r.id %% 7}]}}
+  second: {type: file_table, r: {urls: ["%[1]s/second.csv"], types: {key: int, v: int}}, `+
+		`w: {name: s, fields: [r.key, r.v]}}
   look: {type: table_lookup_table, r: t, l: {table: s, on: k = key, join_type: left}, w: {name: u, fields: [r.id, l.v]}}
   write: {type: table_file, r: u, w: {url_template: %[1]s/out.csv, columns: [r.*]}}
   also: {type: table_file, r: u, w: {url_template: %[1]s/also.csv, columns: [r.id]}}
@@ -193,7 +212,8 @@ func TestEphemeralBatchesKeepTheirOrder(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
 	sum, err := runner.Run(t.Context(), home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
-		Workspace: state.DefaultWorkspace, Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Tune: cutInto(2, 500)}})
+		Workspace: state.DefaultWorkspace, Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2,
+			Tune: cutInto(2, 500)}})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, sum.Status)
 	got, err := os.ReadFile(filepath.Join(dir, "out.csv"))
@@ -231,7 +251,8 @@ func TestEphemeralRowsOfUnlikeFilesKeepTheirOrder(t *testing.T) {
 	defer func() { require.NoError(t, home.Close()) }()
 	for range 3 {
 		sum, err := runner.Run(t.Context(), home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
-			Workspace: state.DefaultWorkspace, Process: runtime.Process{MemoryBytes: 2 << 30, Cores: 8}, Ephemeral: true})
+			Workspace: state.DefaultWorkspace, Process: runtime.Process{MemoryBytes: 2 << 30, Cores: 8},
+			Ephemeral: true})
 		require.NoError(t, err)
 		require.Nil(t, sum.Failure)
 		got, err := os.ReadFile(filepath.Join(dir, "out.csv"))

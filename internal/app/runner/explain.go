@@ -9,7 +9,8 @@ import (
 	"thalweg/internal/run/plan"
 )
 
-// Explanation is how a run of all nodes of a script would go about it.
+// Explanation describes a run of all nodes of a script before it begins: its budget and the plan of
+// each node.
 type Explanation struct {
 	Budget budget.Budget
 	Nodes  []plan.Preview // in the order in which they could run

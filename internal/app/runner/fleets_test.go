@@ -79,8 +79,10 @@ func fleetOf(t *testing.T, runs int, broker clusterconfig.RabbitMQ) {
 	var mu sync.Mutex
 	log, drain, left, fates := &bytes.Buffer{}, make(chan struct{}), runs, map[executor.Fate]int{}
 	require.NoError(t, worker.Serve(ctx, home,
-		worker.WorkerOptions{Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3", Remote: client,
-			Logger: slog.New(slog.NewTextHandler(&locked{mu: &mu, Buffer: log}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		worker.WorkerOptions{Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 1,
+			Interpreter: "python3", Remote: client,
+			Logger: slog.New(slog.NewTextHandler(&locked{mu: &mu, Buffer: log},
+				&slog.HandlerOptions{Level: slog.LevelWarn})),
 			Observe: func(e job.Event) {
 				mu.Lock()
 				defer mu.Unlock()

@@ -14,13 +14,13 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Foreseen is what a run that began now would do with a node.
+// Foreseen describes the work that a run which began now would have with a node.
 type Foreseen = pipeline.Forecast
 
 // SelectedOf lists the nodes of a new run with these options.
 func SelectedOf(s *script.Script, opts Options) ([]*script.Node, error) { return opts.nodes(s) }
 
-// PlannedNode is what a new run does with a node.
+// PlannedNode says whether a new run computes a node or takes over its rows, and why.
 type PlannedNode struct {
 	Node string
 	From *state.NodeKey // whose rows it takes over; nil: it is computed
@@ -90,8 +90,8 @@ func Forecast(ctx context.Context, home *instance.Instance, s *script.Script, no
 		return nil, err
 	}
 	return pipeline.New(pipeline.Config{Script: s, Run: state.RunKey{Workspace: opts.Workspace},
-		Identity: home.Identity(s.Name, sources.SeenFrom(dir, opts.ScriptPath)), Identify: home.IdentityOf, From: opts.From,
-		Chosen:       opts.chosen(s),
+		Identity: home.Identity(s.Name, sources.SeenFrom(dir, opts.ScriptPath)), Identify: home.IdentityOf,
+		From: opts.From, Chosen: opts.chosen(s),
 		Surroundings: python, Store: t.Store, Parts: home.Parts, Budget: t.Budget, Room: budget.NewRoom(t.Budget),
 		Planning: t.OwnBudget, Fuse: opts.Ephemeral, Pool: t.Pool,
 		Engine: t.Engine, Dir: dir, WorkDir: t.WorkDir, Logger: opts.Logger}).Forecast(ctx, nodes)

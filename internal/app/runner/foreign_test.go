@@ -54,7 +54,8 @@ nodes:
   written:
     type: table_file
     r: copied
-    w: {url_template: DIR/out.csv, columns: [{name: id, expression: r.id, type: int, csv: {header: id}}, {name: value, expression: r.value, type: int, csv: {header: value}}]}
+    w: {url_template: DIR/out.csv, columns: [{name: id, expression: r.id, type: int, csv: {header: ` +
+	`id}}, {name: value, expression: r.value, type: int, csv: {header: value}}]}
 `
 
 // foreigner runs foreignScript: first all of it, then from its second half on.
@@ -324,8 +325,9 @@ func TestASourceThatCannotBeRead(t *testing.T) {
 		t.Parallel()
 		f := newForeigner(t)
 		sum := f.run(t, 1, at(job.Committed, 1, func() {
-			require.NoError(t, state.Direct(context.Background(), f.home.State, key, state.Command{Kind: state.CommandInvalidate,
-				Token: "t", Mark: state.Mark{Actor: "ann", Reason: "wrong", Time: time.Now()}}))
+			require.NoError(t, state.Direct(context.Background(), f.home.State, key,
+				state.Command{Kind: state.CommandInvalidate,
+					Token: "t", Mark: state.Mark{Actor: "ann", Reason: "wrong", Time: time.Now()}}))
 		}))
 		require.Equal(t, state.Failed, sum.Status)
 		require.Contains(t, sum.Failure.Message, "table timed of run 1 was invalidated by ann on")
@@ -338,8 +340,9 @@ func TestASourceThatCannotBeRead(t *testing.T) {
 		t.Parallel()
 		f := newForeigner(t)
 		named := at(job.Committed, 1, func() {
-			require.NoError(t, state.Direct(context.Background(), f.home.State, key, state.Command{Kind: state.CommandInvalidate,
-				Token: "t", Mark: state.Mark{Actor: "ann", Reason: "wrong", Time: time.Now()}}))
+			require.NoError(t, state.Direct(context.Background(), f.home.State, key,
+				state.Command{Kind: state.CommandInvalidate,
+					Token: "t", Mark: state.Mark{Actor: "ann", Reason: "wrong", Time: time.Now()}}))
 		})
 		sum := f.run(t, 1, func(o *runner.Options) { named(o); o.From = []int64{1} })
 		require.Equal(t, state.Failed, sum.Status)
@@ -352,16 +355,16 @@ func TestASourceThatCannotBeRead(t *testing.T) {
 		begun := func(p job.CrashPoint) {
 			if p == job.Planned && again <= orders.PlanAgainMax {
 				again++
-				order := state.Command{Kind: state.CommandRedo, Token: fmt.Sprint(again), Nodes: []state.Redo{{Node: "base"}},
-					Mark: state.Mark{Actor: "ann", Time: time.Now()}}
+				order := state.Command{Kind: state.CommandRedo, Token: fmt.Sprint(again),
+					Nodes: []state.Redo{{Node: "base"}}, Mark: state.Mark{Actor: "ann", Time: time.Now()}}
 				require.NoError(t, state.Direct(context.Background(), f.home.State, key, order))
 				f.finish(t)
 			}
 		}
 		sum := f.run(t, 1, func(o *runner.Options) { o.Start, o.Checkpoint = []string{"timed"}, begun })
 		require.Equal(t, state.Failed, sum.Status)
-		require.Equal(t, "node timed was planned again 5 times, because what it reads of other runs did not stay as it "+
-			"was: node base of run 1, whose table it reads, has been done again", sum.Failure.Message)
+		require.Equal(t, "node timed was planned again 5 times, because what it reads of other runs did not stay as "+
+			"it was: node base of run 1, whose table it reads, has been done again", sum.Failure.Message)
 		require.Contains(t, sum.Failure.Hint, "{{do resume run=2}}")
 		deeds, err := history.Audit(t.Context(), f.home.State, sum.Key)
 		require.NoError(t, err)

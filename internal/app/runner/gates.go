@@ -25,7 +25,7 @@ func askedOf(nodes []state.Node) []gate.Asked {
 	return out
 }
 
-// decisionLook is how often a run that waits for people is looked at.
+// decisionLook is the time between two looks at a run that waits for people.
 const decisionLook = 300 * time.Millisecond
 
 // awaitDecision waits until there is something to do in a run that waits:
@@ -63,7 +63,7 @@ func wholePinned(ctx context.Context, home *instance.Instance, key state.RunKey)
 	return pins != nil, err
 }
 
-// firstEnd is when the first of some gates is rejected; zero: none is by itself.
+// firstEnd returns the time at which the first of some gates is rejected; zero: none is by itself.
 func firstEnd(asked []gate.Asked) (until time.Time) {
 	for _, a := range asked {
 		if end := a.Record.Until; !end.IsZero() && (until.IsZero() || end.Before(until)) {

@@ -491,7 +491,8 @@ func TestARunIsWaitedFor(t *testing.T) {
 		asked = append(asked, sum.Asked[0].Record.Gate)
 		require.False(t, g.home.AtWork(g.key))
 		shares, err := os.ReadFile(filepath.Join(g.home.Dir, "shares"))
-		require.True(t, err != nil || !strings.Contains(string(shares), fmt.Sprint("process ", os.Getpid())), string(shares))
+		require.True(t, err != nil || !strings.Contains(string(shares), fmt.Sprint("process ", os.Getpid())),
+			string(shares))
 		require.NoError(t, os.WriteFile(filepath.Join(g.dir, "script.yaml"), []byte("nodes: {}"), 0o600),
 			"it goes on with what it was begun with")
 		require.NoError(t, g.decide(t, sum.Asked[0].Record.Gate, true))

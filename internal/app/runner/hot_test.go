@@ -26,23 +26,28 @@ nodes:
     r:
       urls: [DIR/l.csv]
       csv: {hdr_line_idx: 0, first_data_line_idx: 1}
-      columns: {id: {col_type: int, csv: {col_hdr: id}}, k: {col_type: string, csv: {col_hdr: k}}, t: {col_type: string, csv: {col_hdr: t}}}
-    w: {name: lefts, fields: {id: {expression: r.id, type: int}, k: {expression: r.k, type: string}, t: {expression: r.t, type: string}}}
+      columns: {id: {col_type: int, csv: {col_hdr: id}}, k: {col_type: string, csv: {col_hdr: k}}, ` +
+	`t: {col_type: string, csv: {col_hdr: t}}}
+    w: {name: lefts, fields: {id: {expression: r.id, type: int}, k: {expression: r.k, type: string}, ` +
+	`t: {expression: r.t, type: string}}}
   rights:
     type: file_table
     r:
       urls: [DIR/r.csv]
       csv: {hdr_line_idx: 0, first_data_line_idx: 1}
-      columns: {k: {col_type: string, csv: {col_hdr: k}}, v: {col_type: decimal2, csv: {col_hdr: v}}, x: {col_type: float, csv: {col_hdr: x}}}
+      columns: {k: {col_type: string, csv: {col_hdr: k}}, v: {col_type: decimal2, csv: {col_hdr: v}}, ` +
+	`x: {col_type: float, csv: {col_hdr: x}}}
     w:
       name: rights
-      fields: {k: {expression: r.k, type: string}, v: {expression: r.v, type: decimal2}, x: {expression: r.x, type: float}, t: {expression: string(r.v), type: string}}
+      fields: {k: {expression: r.k, type: string}, v: {expression: r.v, type: decimal2}, x: ` +
+	`{expression: r.x, type: float}, t: {expression: string(r.v), type: string}}
       indexes: {idx_r: non_unique(k)}
   each:
     type: table_lookup_table
     r: {table: lefts}
     l: {index_name: idx_r, join_on: r.k, group: false, join_type: left}
-    w: {name: each, fields: {id: {expression: r.id, type: int}, t: {expression: r.t, type: string}, v: {expression: l.v, type: decimal2}}}
+    w: {name: each, fields: {id: {expression: r.id, type: int}, t: {expression: r.t, type: string}, ` +
+	`v: {expression: l.v, type: decimal2}}}
   sums:
     type: table_lookup_table
     r: {table: lefts}
@@ -104,8 +109,8 @@ func TestABucketOfAHotKeyIsSharedOut(t *testing.T) {
 		at := filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Join(at, "out"), 0o700))
 		path := filepath.Join(at, "script.yaml")
-		require.NoError(t, os.WriteFile(path, []byte(replaceAll(heavyScript, "DIR", dir, "OUT", filepath.Join(at, "out"))),
-			0o600))
+		require.NoError(t, os.WriteFile(path,
+			[]byte(replaceAll(heavyScript, "DIR", dir, "OUT", filepath.Join(at, "out"))), 0o600))
 		home, err := instance.Open(t.Context(), filepath.Join(at, "state"), true)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, home.Close()) }()
@@ -118,7 +123,8 @@ func TestABucketOfAHotKeyIsSharedOut(t *testing.T) {
 		batches = map[string]int{}
 		for _, n := range nodes {
 			batches[n.Name] = n.BatchesTotal
-			require.True(t, n.Name != "each" && n.Name != "sums" || n.RowsIn == rows, "%s has read %d rows", n.Name, n.RowsIn)
+			require.True(t, n.Name != "each" && n.Name != "sums" || n.RowsIn == rows, "%s has read %d rows",
+				n.Name, n.RowsIn)
 		}
 		return outputs(t, at), batches
 	}

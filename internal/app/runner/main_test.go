@@ -76,8 +76,8 @@ func victim(at string) int {
 		return collectVictim(ctx, home, client, point)
 	}
 	if at == "worker" {
-		if err := worker.Serve(ctx, home, worker.WorkerOptions{Process: runtime.Process{Remote: client, MemoryBytes: 2 << 30,
-			Cores: 1, Interpreter: "python3", Tries: triesOfWorkers,
+		if err := worker.Serve(ctx, home, worker.WorkerOptions{Process: runtime.Process{Remote: client,
+			MemoryBytes: 2 << 30, Cores: 1, Interpreter: "python3", Tries: triesOfWorkers,
 			Checkpoint: jobtest.DieAt(os.Getenv(workerDiesAt))}}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -89,7 +89,8 @@ func victim(at string) int {
 		home.State = jobtest.Orders(home.State, die)
 		_, err := control.Decide(ctx, home, control.DecisionRequest{Run: state.RunKey{Workspace: "main", Run: 1},
 			Gate: os.Getenv("THALWEG_TEST_GATE"), Approve: true,
-			Answers: gateAnswers()[os.Getenv("THALWEG_TEST_GATE")], Process: runtime.Process{Caller: sales(), Remote: client,
+			Answers: gateAnswers()[os.Getenv("THALWEG_TEST_GATE")],
+			Process: runtime.Process{Caller: sales(), Remote: client,
 				Checkpoint: die}})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -98,7 +99,8 @@ func victim(at string) int {
 		return 0
 	}
 	sum, err := runner.Run(ctx, home, runner.Options{
-		ScriptPath: filepath.Join(place, "script.yaml"), Process: runtime.Process{Remote: client, MemoryBytes: victimBytes,
+		ScriptPath: filepath.Join(place, "script.yaml"), Process: runtime.Process{Remote: client,
+			MemoryBytes: victimBytes,
 			Interpreter: "python3", Checkpoint: jobtest.DieAt(at), Tune: sharing(os.Getenv(sharedChecks) != "")},
 		Workspace: "main", Resume: os.Getenv("THALWEG_TEST_RESUME") != "",
 		Reuse: os.Getenv("THALWEG_TEST_REUSE") != "",
@@ -117,7 +119,7 @@ func victim(at string) int {
 // fileBytesMax is the largest file that a victim may write.
 const fileBytesMax = "THALWEG_TEST_FILE_BYTES"
 
-// gateAnswers are what victims answer.
+// gateAnswers returns the answers that victims give at gates.
 func gateAnswers() map[string]map[string]string {
 	return map[string]map[string]string{"orders": {"cutoff": "97"}}
 }
@@ -125,7 +127,7 @@ func gateAnswers() map[string]map[string]string {
 const (
 	// workerDiesAt makes a worker die at a crash point.
 	workerDiesAt = "THALWEG_TEST_WORKER_DIES_AT"
-	// triesOfWorkers is how often workers try a batch.
+	// triesOfWorkers is the number of times that workers try a batch.
 	triesOfWorkers = 3
 )
 

@@ -72,14 +72,14 @@ type Matrix struct {
 	Begun  time.Time
 }
 
-// matrixNote is what a note keeps of a matrix.
+// matrixNote holds the description of a matrix in a note.
 type matrixNote struct {
 	Round  int           `json:"round"`
 	Script string        `json:"script"`
 	Axes   []matrix.Axis `json:"axes,omitempty"` // left out where they are too many
 }
 
-// cellNote is what a note keeps of a cell.
+// cellNote holds the state of a cell in a note.
 type cellNote struct {
 	Index  int               `json:"index"`
 	Try    int               `json:"try"`
@@ -151,8 +151,9 @@ func (m *sweep) load(ctx context.Context) error {
 		own := map[string]string{}
 		for _, p := range c {
 			if _, given := m.opts.Params[p.Name]; given {
-				return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("parameter %s is given by {{set param}} and by {{set matrix}}",
-					p.Name), Hint: "leave {{set param}} out"}
+				return &fault.Error{Kind: fault.Script,
+					Message: fmt.Sprintf("parameter %s is given by {{set param}} and by {{set matrix}}",
+						p.Name), Hint: "leave {{set param}} out"}
 			}
 			params[p.Name], own[p.Name] = p.Value, p.Value
 		}
@@ -223,8 +224,8 @@ func (m *sweep) checkOutputs() error {
 // find gives the matrix its id, and each cell its latest run.
 func (m *sweep) find(ctx context.Context, home *instance.Instance) error {
 	loaded := slices.IndexFunc(m.cells, func(c *cell) bool { return c.script != nil })
-	parts := []any{home.Identity(m.cells[loaded].script.Name, m.opts.ScriptPath), m.opts.Axes, m.opts.Params, m.opts.Start,
-		m.opts.From, m.opts.Ephemeral}
+	parts := []any{home.Identity(m.cells[loaded].script.Name, m.opts.ScriptPath), m.opts.Axes,
+		m.opts.Params, m.opts.Start, m.opts.From, m.opts.Ephemeral}
 	if !m.opts.Select.Empty() {
 		parts = append(parts, m.opts.Select)
 	}
@@ -359,8 +360,8 @@ func (m *sweep) do(ctx context.Context, c *cell) (err error) {
 	note := func(s Started) {
 		data, err := json.Marshal(cellNote{Index: c.index, Try: c.Try, Cell: c.Cell, Params: c.Params})
 		if err == nil {
-			err = home.State.PutNote(ctx, m.opts.Workspace, state.Note{Topic: m.topic, Name: c.name, Run: s.Key.Run, Data: data,
-				Time: time.Now()})
+			err = home.State.PutNote(ctx, m.opts.Workspace, state.Note{Topic: m.topic, Name: c.name,
+				Run: s.Key.Run, Data: data, Time: time.Now()})
 		}
 		if err != nil {
 			m.opts.Logger.Warn("which run a cell has could not be noted: the same call finds it", "cell", c.Cell, "run",
@@ -375,8 +376,8 @@ func (m *sweep) do(ctx context.Context, c *cell) (err error) {
 	return c.ended(sum, err)
 }
 
-// cellLook is how often it is looked how a cell is that others work on, and
-// cellLooks how many such looks are between two whether anybody does.
+// cellLook is the time between two looks at a cell that others work on. After each cellLooks of
+// them it is looked whether anybody does.
 const (
 	cellLook  = 300 * time.Millisecond
 	cellLooks = 10
@@ -415,8 +416,8 @@ func (m *sweep) await(ctx context.Context, home *instance.Instance, key state.Ru
 			text, hint, err := registry.NobodyTakes(ctx, home, key)
 			if err == nil && text != "" && text != said {
 				said = text
-				m.opts.Logger.Warn("a cell's run waits", "run", key.Run, "workspace", key.Workspace, "why", m.opts.Known.Text(text),
-					"hint", hint)
+				m.opts.Logger.Warn("a cell's run waits", "run", key.Run, "workspace", key.Workspace, "why",
+					m.opts.Known.Text(text), "hint", hint)
 			}
 		}
 		select {

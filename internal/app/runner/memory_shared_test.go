@@ -58,13 +58,15 @@ nodes:
     r: greedy
     w:
       url_template: OUT/greedy.csv
-      columns: [{name: g, expression: r.g, type: int, csv: {header: g}}, {name: n, expression: r.n, type: int, csv: {header: n}}]
+      columns: [{name: g, expression: r.g, type: int, csv: {header: g}}, ` +
+	`{name: n, expression: r.n, type: int, csv: {header: n}}]
   write_scored:
     type: table_file
     r: scored
     w:
       url_template: OUT/scored.csv
-      columns: [{name: id, expression: r.id, type: int, csv: {header: id}}, {name: v, expression: r.v, type: int, csv: {header: v}}]
+      columns: [{name: id, expression: r.id, type: int, csv: {header: id}}, ` +
+	`{name: v, expression: r.v, type: int, csv: {header: v}}]
 `
 
 const greedyRows = 1_500
@@ -147,7 +149,7 @@ func newSharers(t *testing.T, seed uint64) *sharers {
 	return s
 }
 
-// status is what has become of the run of a script; "" if it was not begun.
+// status returns the status of the run of a script; "" if it was not begun.
 func (s *sharers) status(n int) (status state.Status) {
 	home := openHome(s.t, s.dir)
 	defer func() { require.NoError(s.t, home.Close()) }()
@@ -253,7 +255,7 @@ func (s *sharers) sharing(want map[string]string) {
 	}
 }
 
-// greedyFiles are what a run of greedyScript writes.
+// greedyFiles returns the files that a run of greedyScript writes.
 func greedyFiles() map[string]string {
 	greedy, scored := "g,n\n", "id,v\n"
 	for g := range 3 {

@@ -100,7 +100,8 @@ nodes:
   null_pairs:
     type: table_lookup_table
     r: { table: orders }
-    l: { index_name: idx_orders_key, join_on: "r.key, r.label", join_type: left, nulls: match, filter: "is_null(l.key) || l.key > 30" }
+    l: { index_name: idx_orders_key, join_on: "r.key, r.label", join_type: left, nulls: match, ` +
+	`filter: "is_null(l.key) || l.key > 30" }
     w:
       name: null_pairs
       fields:
@@ -200,7 +201,8 @@ nodes:
     query: |
       SELECT o.name, count(*) AS n, sum(i.value / 7) AS floats, string_agg(i.text, ';') AS list,
              arg_max(o.id, o.ratio) AS best, any_value(i.text) AS any_text,
-             (SELECT max(k) FROM (SELECT row_number() OVER (PARTITION BY n.name ORDER BY n.name) * n.other AS k FROM n WHERE n.name = o.name)) AS k
+             (SELECT max(k) FROM (SELECT row_number() OVER (PARTITION BY n.name ORDER BY n.name) * n.other AS k ` +
+	`FROM n WHERE n.name = o.name)) AS k
       FROM o JOIN i ON i.order_id = o.id GROUP BY o.name
     w:
       name: queried
@@ -223,7 +225,8 @@ nodes:
     query: |
       SELECT id, name, ratio * 3 AS ratio, label FROM o WHERE id % 3 > 0
       UNION ALL SELECT order_id, text, -0.0 * (order_id % 2), NULL FROM i WHERE value < 300
-      UNION ALL SELECT id, unnest([name, list]), CAST(other AS DOUBLE), v.w FROM n LEFT JOIN (VALUES (1, 'one'), (2, 'two')) AS v(n, w) ON v.n = other % 5
+      UNION ALL SELECT id, unnest([name, list]), CAST(other AS DOUBLE), v.w FROM n LEFT JOIN (VALUES (1, 'one'), ` +
+	`(2, 'two')) AS v(n, w) ON v.n = other % 5
     w: by_rows
   by_key:
     type: sql
@@ -276,7 +279,8 @@ nodes:
   py_keys:
     type: py_table
     r: null_pairs
-    p: { python_code_urls: [DIR/groups.py], function: keys, group_by: key, returns: { key: { type: int, nullable: true }, n: int } }
+    p: { python_code_urls: [DIR/groups.py], function: keys, group_by: key, returns: { key: { type: int, ` +
+	`nullable: true }, n: int } }
     w: py_keys
   py_each:
     type: py_table
@@ -464,7 +468,8 @@ func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(inputs, "groups.py"), []byte(metamorphicFunctions), 0o644))
 	cut := func(slots, threads int, batch, small int64, engine int64) func(*budget.Budget) {
 		return func(b *budget.Budget) {
-			b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.BroadcastBytes = slots, max(slots, threads), batch, small, small
+			b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.BroadcastBytes = slots, max(slots, threads),
+				batch, small, small
 			if engine > 0 {
 				b.SlotEngineBytes = engine
 			}
@@ -506,7 +511,8 @@ func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
 		if want != nil && tc.name != "threads" {
 			far = withoutPaths(t, home)
 		}
-		sum, err := runner.Run(ctx, home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
+		sum, err := runner.Run(ctx, home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
+			Workspace: "main",
 			Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tc.tune,
 				Executor: short.unless(!strings.HasPrefix(tc.name, piecewise))}})
 		require.NoError(t, err, tc.name)
@@ -530,8 +536,8 @@ func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
 			require.Greater(t, len(got["ties.csv"]), 1000)
 			require.Greater(t, len(got["null_pairs.csv"]), 4000) // 400 pairs at least have no key and no label
 			for _, name := range []string{"py_groups.csv", "py_keys.csv", "py_each.csv", "py_after.csv", "py_whole.csv",
-				"py_several.csv", "several_pairs.csv", "by_rows.csv", "by_key.csv", "by_key_sorted.csv", "by_rows_looked_up.csv",
-				"by_rows_first.csv"} {
+				"py_several.csv", "several_pairs.csv", "by_rows.csv", "by_key.csv", "by_key_sorted.csv",
+				"by_rows_looked_up.csv", "by_rows_first.csv"} {
 				require.NotEmpty(t, got[name])
 				require.Greater(t, strings.Count(got[name], "\n"), 2)
 			}

@@ -36,14 +36,17 @@ nodes:
     r:
       urls: [DIR/l0.csv, DIR/l1.csv, DIR/l2.csv, DIR/l3.csv]
       csv: {hdr_line_idx: 0, first_data_line_idx: 1}
-      columns: {id: {col_type: int, csv: {col_hdr: id}}, k: {col_type: int, csv: {col_hdr: k}}, t: {col_type: string, csv: {col_hdr: t}}}
-    w: {name: lefts, fields: {id: {expression: r.id, type: int}, k: {expression: r.k, type: int}, t: {expression: r.t, type: string}}}
+      columns: {id: {col_type: int, csv: {col_hdr: id}}, k: {col_type: int, csv: {col_hdr: k}}, ` +
+	`t: {col_type: string, csv: {col_hdr: t}}}
+    w: {name: lefts, fields: {id: {expression: r.id, type: int}, k: {expression: r.k, type: int}, ` +
+	`t: {expression: r.t, type: string}}}
   rights:
     type: file_table
     r:
       urls: [DIR/r0.csv, DIR/r1.csv, DIR/r2.csv, DIR/r3.csv]
       csv: {hdr_line_idx: 0, first_data_line_idx: 1}
-      columns: {id: {col_type: int, csv: {col_hdr: id}}, k: {col_type: int, csv: {col_hdr: k}}, t: {col_type: string, csv: {col_hdr: t}}}
+      columns: {id: {col_type: int, csv: {col_hdr: id}}, k: {col_type: int, csv: {col_hdr: k}}, ` +
+	`t: {col_type: string, csv: {col_hdr: t}}}
     w:
       name: rights
       fields: {k: {expression: r.k, type: int}, t: {expression: r.t, type: string}}
@@ -99,7 +102,8 @@ nodes:
       calculated_fields: {score: {expression: "score(r.k)", type: int}}
     w:
       name: scored
-      fields: {k: {expression: r.k, type: int}, t: {expression: r.t, type: string}, score: {expression: p.score, type: int}}
+      fields: {k: {expression: r.k, type: int}, t: {expression: r.t, type: string}, ` +
+	`score: {expression: p.score, type: int}}
   out:
     type: table_file
     r: {table: scored}
@@ -127,7 +131,8 @@ func travelInputs(t *testing.T) string {
 			fmt.Fprintf(&files[4*i/travelRows], "%d,%d,%s%08x\n", i, k, side, uint32(i*2654435761))
 		}
 		for i := range files {
-			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s%d.csv", side, i)), files[i].Bytes(), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s%d.csv", side, i)),
+				files[i].Bytes(), 0o600))
 		}
 	}
 	small := "k,t\n"
@@ -208,8 +213,9 @@ type mover struct {
 func newMover(t *testing.T, dir, name string, far parts.Backend) *mover {
 	t.Helper()
 	path := filepath.Join(dir, name+".yaml")
-	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, "version: 1\nstate: {directory: %q}\nworker: {scratch: %q}\n",
-		filepath.Join(dir, "state"), filepath.Join(dir, name)), 0o600))
+	require.NoError(t, os.WriteFile(path,
+		fmt.Appendf(nil, "version: 1\nstate: {directory: %q}\nworker: {scratch: %q}\n",
+			filepath.Join(dir, "state"), filepath.Join(dir, name)), 0o600))
 	cfg, err := instance.LoadCluster(path, nil)
 	require.NoError(t, err)
 	require.NoError(t, fleet.InitCluster(t.Context(), cfg))
@@ -266,7 +272,8 @@ func TestWorkersMoveNoMoreThanThePlanNeeds(t *testing.T) {
 	var all sync.WaitGroup
 	for _, m := range movers {
 		all.Go(func() {
-			assertNoError(t, m.serve(ctx, worker.WorkerOptions{Process: runtime.Process{MemoryBytes: 512 << 20, Cores: 1}}))
+			assertNoError(t, m.serve(ctx,
+				worker.WorkerOptions{Process: runtime.Process{MemoryBytes: 512 << 20, Cores: 1}}))
 		})
 	}
 	all.Wait()

@@ -181,7 +181,8 @@ func TestOpenLineageSchemaRefuses(t *testing.T) {
 	t.Parallel()
 	schema := eventSchema(t)
 	for _, text := range []string{`{}`,
-		`{"eventType":"DONE","eventTime":"2026-01-01T00:00:00Z","producer":"urn:a:b","schemaURL":"x","run":{"runId":"1"},"job":{"namespace":"a","name":"b"}}`} {
+		`{"eventType":"DONE","eventTime":"2026-01-01T00:00:00Z","producer":"urn:a:b","schemaURL":"x",` +
+			`"run":{"runId":"1"},"job":{"namespace":"a","name":"b"}}`} {
 		var doc any
 		require.NoError(t, json.Unmarshal([]byte(text), &doc))
 		require.Error(t, schema.Validate(doc), text)
@@ -199,7 +200,9 @@ func TestOpenLineageColumns(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, len(later), strings.Count(string(text), "\n"))
 	require.Contains(t, string(text),
-		`"sum":{"inputFields":[{"field":"price","name":"main.sales","namespace":"here","transformations":[{"description":"sum(l.price)","masking":false,"subtype":"TRANSFORMATION","type":"DIRECT"}]}]}`)
+		`"sum":{"inputFields":[{"field":"price","name":"main.sales","namespace":"here",`+
+			`"transformations":[{"description":"sum(l.price)","masking":false,`+
+			`"subtype":"TRANSFORMATION","type":"DIRECT"}]}]}`)
 	require.Contains(t, string(text), `"subtype":"JOIN","type":"INDIRECT"`)
 	require.Contains(t, string(text), `"rowCount":2,"size":`)
 	require.Contains(t, string(text), `"query":"SELECT shop, sum FROM joined`)
@@ -226,7 +229,8 @@ const publishedCheck = "THALWEG_OPENLINEAGE_PYTHON"
 
 const toldGateScript = `
 nodes:
-  read: {type: file_table, desc: what came, r: {urls: [DIR/sales.csv], columns: {shop: string, price: int = 0}}, w: sales}
+  read: {type: file_table, desc: what came, r: {urls: [DIR/sales.csv], columns: {shop: string, price: int = 0}}, ` +
+	`w: sales}
   calc:
     type: table_custom_tfm_table
     custom_proc_type: py_calc
@@ -276,8 +280,8 @@ func TestOpenLineageEventsOfAllKinds(t *testing.T) {
 		return kinds
 	}
 	order := func(key state.RunKey, o state.CommandKind) {
-		require.NoError(t, state.Direct(t.Context(), home.State, key, state.Command{Kind: o, Token: string(o) + t.Name(),
-			Mark: state.Mark{Actor: "me", Reason: "wrong", Time: time.Now()}}))
+		require.NoError(t, state.Direct(t.Context(), home.State, key, state.Command{Kind: o,
+			Token: string(o) + t.Name(), Mark: state.Mark{Actor: "me", Reason: "wrong", Time: time.Now()}}))
 	}
 
 	stopped := opts

@@ -41,15 +41,16 @@ var orderedTypes = []struct {
 	{"bool", "", "%t", func(i int) string { return strconv.FormatBool(i%3 == 0) }},
 	{"float", "", "%.2f", func(i int) string { return fmt.Sprintf("%.2f", float64(i%89)+0.25) }},
 	{"decimal2", "", "%s", func(i int) string { return fmt.Sprintf("%d.%02d", i%83, i%100) }},
-	{"datetime", "2006-01-02", "2006-01-02", func(i int) string { return fmt.Sprintf("2024-%02d-%02d", 1+i%12, 1+i%28) }},
+	{"datetime", "2006-01-02", "2006-01-02",
+		func(i int) string { return fmt.Sprintf("2024-%02d-%02d", 1+i%12, 1+i%28) }},
 	{"string", "", "%s", func(i int) string { return "v" + strconv.Itoa(i%79) }},
 }
 
 // nullText is the k-th text that means NULL.
 func nullText(k int) string { return "<" + strings.Repeat("-", k) + ">" }
 
-// orderedTable is what the inputs hold, read without any database: the header,
-// then the rows with NULL as an empty cell.
+// orderedTable returns the rows of the inputs, read without any database: the header, then the rows
+// with NULL as an empty cell.
 func orderedTable() [][]string {
 	table := make([][]string, 0, orderedFiles*orderedRows+1)
 	header := []string{"id"}
@@ -130,8 +131,8 @@ func orderedScript(parquet bool) string {
 			fmt.Fprintf(&in, "        %s: { csv: { col_hdr: %s%s }, col_type: %s%s }\n", name, name, words, typ, null)
 		}
 		fmt.Fprintf(&fields, "        %s: { expression: r.%s, type: %s%s }\n", name, name, typ, null)
-		fmt.Fprintf(&out, "        - { csv: { header: %s, format: %q }, name: %s, expression: r.%s, type: %s%s }\n", name,
-			print, name, name, typ, null)
+		fmt.Fprintf(&out, "        - { csv: { header: %s, format: %q }, name: %s, expression: r.%s, type: %s%s }\n",
+			name, print, name, name, typ, null)
 	}
 	return strings.NewReplacer("INPUT\n", in.String(), "FIELDS\n", fields.String(), "COLUMNS\n",
 		out.String()).Replace(orderedNodes(parquet))
@@ -206,14 +207,16 @@ COLUMNS
   f_tagged: { type: table_file, r: tagged, w: OUT/tagged.csv }
   f_first: { type: table_file, r: first, w: OUT/first.csv }
   f_ties: { type: table_file, r: kept, w: { url_template: OUT/ties.csv, order: b, columns: [id, b] } }
-  f_top: { type: table_file, r: kept, w: { url_template: OUT/top.csv, top: { order: "key(desc)", limit: 100 }, columns: [id, key] } }
+  f_top: { type: table_file, r: kept, w: { url_template: OUT/top.csv, top: { order: "key(desc)", limit: 100 }, ` +
+		`columns: [id, key] } }
 `
 }
 
 // orderedWant computes what the script writes.
 func orderedWant(table [][]string) map[string][][]string {
 	want := map[string][][]string{"loaded.csv": table}
-	kept, tagged, first := [][]string{{"id", "key", "b", "s"}}, [][]string{{"id", "tag"}}, [][]string{{"key", "id", "b"}}
+	kept, tagged, first := [][]string{{"id", "key", "b", "s"}}, [][]string{{"id", "tag"}},
+		[][]string{{"key", "id", "b"}}
 	for i, row := range table[1:] {
 		if i < orderedDistinctKey {
 			first = append(first, []string{strconv.Itoa(i), row[0], row[2]})
@@ -269,8 +272,8 @@ func TestChaosRowsKeepTheirOrder(t *testing.T) {
 		for range effort.Of(1, 1, 8) {
 			dir := t.TempDir()
 			runOrdered(ctx, t, filepath.Join(dir, "csv"), inputs, false, tc.slots, tc.threads, tc.small, want)
-			runOrdered(ctx, t, filepath.Join(dir, "parquet"), filepath.Join(dir, "csv", "out"), true, tc.slots, tc.threads,
-				tc.small, want)
+			runOrdered(ctx, t, filepath.Join(dir, "parquet"), filepath.Join(dir, "csv", "out"), true,
+				tc.slots, tc.threads, tc.small, want)
 		}
 	}
 	require.Greater(t, audit.statements, effort.Of(20, 40, 60))

@@ -44,8 +44,9 @@ func orderVictim(ctx context.Context, home *instance.Instance, client *remote.Cl
 			By: caller.OfProcess(caller.CLI).Mark("wrong")})
 	case "retry":
 		var r runner.Retry
-		r, err = runner.PlanRetry(ctx, home, key, runner.RetryOptions{Again: orders.RedoSelection{Nodes: []string{"items"}},
-			Process: runtime.Process{Remote: client}})
+		r, err = runner.PlanRetry(ctx, home, key,
+			runner.RetryOptions{Again: orders.RedoSelection{Nodes: []string{"items"}},
+				Process: runtime.Process{Remote: client}})
 		opts = r.Options
 	}
 	if err == nil && (verb == "retry" || verb == "resume") {
@@ -91,7 +92,8 @@ func TestChaosOrdersCutOff(t *testing.T) {
 					if tc.begun != "run" {
 						requireKilled(t, err, text)
 					}
-					text, err = victimCmd(t, dir, fmt.Sprintf("order %s %s:%d", tc.verb, point, n), false).CombinedOutput()
+					text, err = victimCmd(t, dir, fmt.Sprintf("order %s %s:%d", tc.verb, point, n), false).
+						CombinedOutput()
 					if err == nil && n > 1 { // passed fewer than n times
 						return
 					}

@@ -159,7 +159,8 @@ func TestSlotsMoveWhileTheyCompute(t *testing.T) {
 	})
 	require.NoError(t, m.serve(ctx,
 		worker.WorkerOptions{Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 1, RowTimeout: time.Minute},
-			Isolate: &worker.Isolation{Client: remote.Config{}, Command: slotCommand(strconv.FormatInt(rand.Int64(), 36))}}))
+			Isolate: &worker.Isolation{Client: remote.Config{},
+				Command: slotCommand(strconv.FormatInt(rand.Int64(), 36))}}))
 	run, err := m.home.State.Run(t.Context(), key)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, run.Status)

@@ -25,9 +25,9 @@ func (r *runner) record(startNodes []string) (state.Run, []state.Blob, error) {
 		RunKey: state.RunKey{Workspace: r.opts.Workspace}, Token: cmp.Or(r.opts.Token, rand.Text()), Script: r.identity,
 		Sources:    r.opts.From,
 		ScriptPath: address.Redact(r.opts.ScriptPath), ParamsPath: address.Redact(r.opts.ParamsPath),
-		Fingerprint: r.script.Fingerprint, StartNodes: startNodes, Description: r.opts.Description, Parent: r.opts.Parent,
-		Created: time.Now(),
-		Actor:   r.opts.Caller.Actor, Program: r.opts.Program, Engine: engine.Version, BucketHash: plan.KeyHash,
+		Fingerprint: r.script.Fingerprint, StartNodes: startNodes, Description: r.opts.Description,
+		Parent: r.opts.Parent, Created: time.Now(),
+		Actor: r.opts.Caller.Actor, Program: r.opts.Program, Engine: engine.Version, BucketHash: plan.KeyHash,
 		Priority: r.opts.Priority,
 	}
 	var err error
@@ -69,7 +69,7 @@ func (r *runner) record(startNodes []string) (state.Run, []state.Blob, error) {
 	return run, blobs, nil
 }
 
-// deadline is when the run is to be over.
+// deadline returns the time at which the run is to be over.
 func (r *runner) deadline(created time.Time) (time.Time, error) {
 	text := cmp.Or(r.opts.Deadline, r.script.Deadline)
 	if text == "" {

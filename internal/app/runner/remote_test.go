@@ -70,8 +70,8 @@ func (m *machines) victim(t *testing.T, at string, resume bool) *exec.Cmd {
 	cmd := victimCmd(t, m.dir, at, resume)
 	cmd.Env = append(cmd.Env, "THALWEG_TEST_CA="+m.https.CAFile, "THALWEG_TEST_S3="+m.s3.Endpoint, "THALWEG_TEST_KEY="+
 		m.sftp.KeyFile, "THALWEG_TEST_HOSTS="+m.sftp.KnownHosts,
-		"AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret", "AWS_CONFIG_FILE="+os.DevNull, "AWS_SHARED_CREDENTIALS_FILE="+
-			os.DevNull, "AWS_EC2_METADATA_DISABLED=true")
+		"AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret", "AWS_CONFIG_FILE="+os.DevNull,
+		"AWS_SHARED_CREDENTIALS_FILE="+os.DevNull, "AWS_EC2_METADATA_DISABLED=true")
 	return cmd
 }
 
@@ -170,7 +170,8 @@ const otherScript = `
 nodes:
   load:
     type: file_table
-    r: { urls: [script.yaml], csv: { first_data_line_idx: 0, separator: "|" }, columns: { text: { csv: { col_idx: 0 }, col_type: string } } }
+    r: { urls: [script.yaml], csv: { first_data_line_idx: 0, separator: "|" }, ` +
+	`columns: { text: { csv: { col_idx: 0 }, col_type: string } } }
     w: { name: lines, fields: { text: { expression: r.text, type: string } } }
 `
 

@@ -23,14 +23,14 @@ type RetryOptions struct {
 	Again orders.RedoSelection // nothing: what failed, and what follows from an edit
 }
 
-// Retry is what a retry of a run does.
+// Retry describes a retry of a run: the work that is done again, and whether a new run does it.
 type Retry struct {
 	Run     state.Run
 	Closure orders.RedoPlan // of the run itself
-	// Changed is why the run cannot go on as it is: then a new one begins.
+	// Changed lists the changes for which the run cannot go on as it is: then a new one begins.
 	Changed []view.Change
-	// Passed is what would have been Changed, had the user not named what is done again:
-	// that is done as the run began with it.
+	// Passed lists the changes that would be in Changed if the user had not named what is done
+	// again. That is done as the run began with it.
 	Passed  []view.Change
 	Options Options // for Run
 }
@@ -70,7 +70,8 @@ func PlanRetry(ctx context.Context, home *instance.Instance, key state.RunKey, o
 		}
 	} else {
 		now := Retry{Run: out.Run}
-		if _, err := findChanges(ctx, t, rec, nodes, &now); err == nil { // else it cannot be said: the script may be gone
+		if _, err := findChanges(ctx, t, rec, nodes, &now); err == nil {
+			// else it cannot be said: the script may be gone
 			out.Passed = now.Changed
 		}
 	}
@@ -123,7 +124,8 @@ func findChanges(ctx context.Context, t *runtime.Runtime, rec runtime.PinnedRun,
 		node := now.Node(n.Name)
 		switch {
 		case node == nil:
-			out.Changed = append(out.Changed, view.Change{What: "node", Name: n.Name, How: "is not in the script any more"})
+			out.Changed = append(out.Changed, view.Change{What: "node", Name: n.Name,
+				How: "is not in the script any more"})
 		case node.Fingerprint != n.Fingerprint && n.Fingerprint != "":
 			out.Changed = append(out.Changed, view.Change{What: "node", Name: n.Name, How: "is another one now"})
 		}
@@ -143,8 +145,8 @@ func findChanges(ctx context.Context, t *runtime.Runtime, rec runtime.PinnedRun,
 	}
 	opts := Options{Script: now, ScriptSources: src, ScriptPath: rec.Run.ScriptPath, ParamsPath: rec.Run.ParamsPath,
 		Params: rec.Params, Offered: rec.Offered, Lenient: rec.Lenient, Ephemeral: rec.Ephemeral, Reuse: true,
-		Workspace: rec.Run.Workspace, From: rec.Run.Sources, Description: rec.Run.Description, Priority: rec.Run.Priority,
-		Dir: rec.Dir, Parent: rec.Run.Run}
+		Workspace: rec.Run.Workspace, From: rec.Run.Sources, Description: rec.Run.Description,
+		Priority: rec.Run.Priority, Dir: rec.Dir, Parent: rec.Run.Run}
 	hooks, _, err := runtime.HooksOf(ctx, t.Store, rec.Run)
 	if err != nil {
 		return false, err
@@ -159,8 +161,8 @@ func findChanges(ctx context.Context, t *runtime.Runtime, rec runtime.PinnedRun,
 	return true, nil
 }
 
-// changedInput is what has become of an input file of a node; nil: nothing.
-// One that is gone concerns only those who still want to read it.
+// changedInput returns the change of an input file of a node; nil: none. A file that is gone
+// concerns only those who still want to read it.
 func changedInput(ctx context.Context, store state.Store, dir string, n state.Node) (*fault.Error, error) {
 	read, err := pipeline.LocalInputs(ctx, store, dir, n.NodeKey)
 	if err != nil {

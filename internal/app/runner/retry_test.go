@@ -160,8 +160,8 @@ func TestARetryDoesWhatItSays(t *testing.T) {
 					if did.PlanDigest == "" { // the run has failed before it
 						continue
 					}
-					require.Equal(t, n.From, did.ReusedFrom, "node %s of run %d (%s), announced: %q", n.Node, latest.Key.Run,
-						did.Status, n.Why)
+					require.Equal(t, n.From, did.ReusedFrom, "node %s of run %d (%s), announced: %q",
+						n.Node, latest.Key.Run, did.Status, n.Why)
 				}
 			}
 		})

@@ -143,7 +143,8 @@ func TestOnlyWhatHasChangedIsComputed(t *testing.T) {
 			},
 			want: []string{"orders", "totals", "scored", "one_file", "many_files"}},
 		"an output that is gone": {
-			change: func(t *testing.T, r *reuser) { require.NoError(t, os.Remove(out(r))) }, want: []string{"one_file"}},
+			change: func(t *testing.T, r *reuser) { require.NoError(t, os.Remove(out(r))) },
+			want:   []string{"one_file"}},
 		"an output of the same size": {
 			change: func(t *testing.T, r *reuser) { r.edit(t, "out/all.csv", "0", "1") }, want: []string{"one_file"}},
 		"a node that is named": {
@@ -160,7 +161,8 @@ func TestOnlyWhatHasChangedIsComputed(t *testing.T) {
 			want: []string{"totals", "scored", "one_file", "many_files"}},
 		"a check of the run's time": {
 			change: func(t *testing.T, r *reuser) {
-				r.edit(t, "script.yaml", "      - range: {field: total, min: 0}\n", "      - rows: {min: 1, change_percent: 50}\n")
+				r.edit(t, "script.yaml", "      - range: {field: total, min: 0}\n",
+					"      - rows: {min: 1, change_percent: 50}\n")
 				require.Equal(t, []string{"totals", "scored", "one_file", "many_files"}, r.computed(t, nil))
 			},
 			want: []string{"totals", "scored", "one_file", "many_files"}},
@@ -173,7 +175,8 @@ func TestOnlyWhatHasChangedIsComputed(t *testing.T) {
 			want: []string{"one_file"}}, // its file was replaced
 		"a part that is gone": {
 			change: func(t *testing.T, r *reuser) {
-				found, err := filepath.Glob(filepath.Join(r.home.Dir, "parts", "data", "main", "00001", "*-scored", "*.parquet"))
+				found, err := filepath.Glob(filepath.Join(r.home.Dir, "parts", "data", "main", "00001",
+					"*-scored", "*.parquet"))
 				require.NoError(t, err)
 				require.NotEmpty(t, found)
 				require.NoError(t, os.Remove(found[0]))
@@ -182,7 +185,8 @@ func TestOnlyWhatHasChangedIsComputed(t *testing.T) {
 		"an invalidated run": {
 			change: func(t *testing.T, r *reuser) {
 				order := state.Command{Kind: state.CommandInvalidate, Token: "t", Nodes: []state.Redo{{Node: "items"}}}
-				require.NoError(t, state.Direct(t.Context(), r.home.State, state.RunKey{Workspace: "main", Run: 1}, order))
+				require.NoError(t, state.Direct(t.Context(), r.home.State, state.RunKey{Workspace: "main",
+					Run: 1}, order))
 			},
 			want: []string{"items", "totals", "scored", "one_file", "many_files"}},
 	} {
@@ -270,7 +274,8 @@ func TestTakenOverWhileItIsInvalidated(t *testing.T) {
 				once.Do(func() {
 					order := state.Command{Kind: state.CommandInvalidate, Token: "t",
 						Mark: state.Mark{Actor: "ann", Reason: "wrong prices"}}
-					require.NoError(t, state.Direct(t.Context(), r.home.State, state.RunKey{Workspace: "main", Run: 1}, order))
+					require.NoError(t, state.Direct(t.Context(), r.home.State, state.RunKey{Workspace: "main",
+						Run: 1}, order))
 				})
 			}
 		}
@@ -294,9 +299,11 @@ func TestReadingWhatWasTakenOver(t *testing.T) {
 	require.Empty(t, r.computed(t, nil))
 	require.Empty(t, r.computed(t, nil))
 	for i, name := range allNodes() {
-		n, err := r.home.State.Node(t.Context(), state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 3}, Node: name})
+		n, err := r.home.State.Node(t.Context(), state.NodeKey{RunKey: state.RunKey{Workspace: "main",
+			Run: 3}, Node: name})
 		require.NoError(t, err)
-		require.Equal(t, &state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 1}, Node: allNodes()[i]}, n.ReusedFrom,
+		require.Equal(t, &state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 1},
+			Node: allNodes()[i]}, n.ReusedFrom,
 			"the node that computed the rows, not one that took them over")
 	}
 	query := func(text string) (inspect.QueryResult, error) {
@@ -319,8 +326,8 @@ func TestReadingWhatWasTakenOver(t *testing.T) {
 	_, err = query("FROM run3.totals")
 	require.ErrorIs(t, err, pipeline.ErrTableGone)
 	require.ErrorContains(t, err,
-		"what node totals of run 3 wrote was taken over from node totals of run 1: table totals of run 1 was invalidated "+
-			"by somebody")
+		"what node totals of run 3 wrote was taken over from node totals of run 1: table totals of run 1 was "+
+			"invalidated by somebody")
 	require.Equal(t, []string{"totals", "scored", "one_file", "many_files"}, r.computed(t, nil))
 	got, err := query("FROM totals ORDER BY id")
 	require.NoError(t, err, "the latest that is there")

@@ -83,7 +83,7 @@ type Started struct {
 	Remote   bool   // others work on it
 }
 
-// Summary is how a run ended.
+// Summary describes a run that is over, or that waits for people.
 type Summary struct {
 	Key     state.RunKey
 	Status  state.Status
@@ -155,7 +155,7 @@ func goesOn(ctx context.Context, home *instance.Instance, sum *Summary) (bool, e
 	return run.Command.Pending() || run.Status == state.Running && !state.Waits(nodes), nil
 }
 
-// work does what can be done of a run now.
+// work loads the script and works on the run until it is over, or until all that is left waits for people.
 func work(ctx context.Context, home *instance.Instance, opts Options) (_ Summary, err error) {
 	start := time.Now()
 	opts.Process = opts.WithDefaults()
@@ -284,8 +284,8 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 	if err := r.SweepDead(ctx, r.key); err != nil {
 		r.opts.Logger.Warn("what dead runs left behind them stays until the next run", "error", err)
 	}
-	told := r.Tell(ctx, r.key)
-	defer told()
+	stopTelling := r.Tell(ctx, r.key)
+	defer stopTelling()
 	return r.drive(ctx, warnings)
 }
 
@@ -315,8 +315,8 @@ func (o Options) seenFrom() (string, error) {
 	return filepath.Abs(cmp.Or(o.Process.Dir, "."))
 }
 
-// chosen are the nodes of a script that are computed whatever earlier runs have: those that
-// somebody has named, but not for a run that takes another one's place.
+// chosen returns the nodes that are computed even if an earlier run has their rows. They are the nodes
+// that somebody has named; a run that takes the place of another one has none.
 func (o Options) chosen(s *script.Script) []string {
 	if o.Parent != 0 {
 		return nil
@@ -492,15 +492,17 @@ func (r *runner) toResume(ctx context.Context) (state.RunKey, error) {
 		if err != nil {
 			return key, fmt.Errorf("read the runs of workspace %s: %w", r.opts.Workspace, err)
 		}
-		if i := slices.IndexFunc(runs, func(run state.Run) bool { return r.Instance.IdentityOf(run) == r.identity }); i >= 0 {
+		if i := slices.IndexFunc(runs,
+			func(run state.Run) bool { return r.Instance.IdentityOf(run) == r.identity }); i >= 0 {
 			key = runs[i].RunKey // the latest comes first
 		}
 	}
 	if key.Run == 0 {
 		return key, &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("there is no run of script %s to resume in workspace %s", pipeline.ScriptName(r.identity),
-				r.opts.Workspace),
-			Hint: "leave {{set resume}} out to start one; {{set run=N}} resumes a run that was begun under another name"}
+			Message: fmt.Sprintf("there is no run of script %s to resume in workspace %s",
+				pipeline.ScriptName(r.identity), r.opts.Workspace),
+			Hint: "leave {{set resume}} out to start one; {{set run=N}} resumes a run that was begun under " +
+				"another name"}
 	}
 	return key, r.checkResumable(ctx, key)
 }
@@ -544,15 +546,16 @@ func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
 			key.Run), Hint: key.Do("retry", "node", "NODE").String() + " does parts of it again"}
 	case done:
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is complete: there is nothing to resume",
-			key.Run), Hint: "without {{set resume}} a new run starts, with {{set fresh}} it computes everything again; " +
-			key.Do("retry", "node", "NODE").String() + " does parts of this one again"}
+			key.Run),
+			Hint: "without {{set resume}} a new run starts, with {{set fresh}} it computes everything again; " +
+				key.Do("retry", "node", "NODE").String() + " does parts of this one again"}
 	case run.Fingerprint != r.script.Fingerprint:
 		return &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("the script, its parameters or its Python code changed since run %d: its finished batches "+
-				"may no longer be right", key.Run),
+			Message: fmt.Sprintf("the script, its parameters or its Python code changed since run %d: its finished "+
+				"batches may no longer be right", key.Run),
 			Hint: key.Do("retry").String() +
-				" begins a new run, which takes over what has not changed; without {{set resume}}, {{set start=NODE}} begins at a node and " +
-				"{{set fresh}} computes everything; " +
+				" begins a new run, which takes over what has not changed; without {{set resume}}, {{set " +
+				"start=NODE}} begins at a node and {{set fresh}} computes everything; " +
 				"or bring the old version back"}
 	}
 	r.identity, r.opts.From = r.Instance.IdentityOf(run), run.Sources
@@ -679,7 +682,7 @@ func (r *runner) summarise(sum Summary, idle time.Duration) Summary {
 	return sum
 }
 
-// SummaryOf is how a run is that others work on.
+// SummaryOf returns the summary of a run that others work on, as it is now.
 func SummaryOf(ctx context.Context, home *instance.Instance, key state.RunKey) (Summary, error) {
 	run, err := home.State.Run(ctx, key)
 	if err != nil {
@@ -713,7 +716,8 @@ func fill(ctx context.Context, h *instance.Instance, sum *Summary) {
 	sum.Nodes = inspect.Shown(ctx, h.State, sum.Nodes)
 }
 
-// Worked is how long each of a run's nodes has been worked on. What cannot be read is left out.
+// Worked returns the time for which each of a run's nodes has been worked on. Nodes of which that
+// cannot be read are left out.
 func Worked(ctx context.Context, store state.Store, run state.Run, nodes []state.Node) map[string]time.Duration {
 	out := map[string]time.Duration{}
 	for _, n := range nodes {

@@ -132,7 +132,8 @@ name: minutes
 schedule: {cron: "* * * * *", catch_up: all, timezone: Europe/Berlin}
 notify: {on: done, url: "%s"}
 nodes:
-  read: {type: file_table, r: {urls: [in.csv], columns: {id: int}}, w: {name: t, fields: [r.id, {at: "\"{scheduled_time}\""}]}}
+  read: {type: file_table, r: {urls: [in.csv], columns: {id: int}}, `+
+		`w: {name: t, fields: [r.id, {at: "\"{scheduled_time}\""}]}}
   write: {type: table_file, r: t, w: "out/{run_id}.csv"}
 `, server.URL), 0o600))
 	ticks := effort.Of(5, 7, 120)
@@ -140,7 +141,8 @@ nodes:
 	start := func(point string) *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
 		cmd.Dir, cmd.Stderr = dir, os.Stderr
-		cmd.Env = append(os.Environ(), crashAt+"=scheduler "+point, clockFile+"="+clock, tickCount+"="+strconv.Itoa(ticks))
+		cmd.Env = append(os.Environ(), crashAt+"=scheduler "+point, clockFile+"="+clock, tickCount+"="+
+			strconv.Itoa(ticks))
 		require.NoError(t, cmd.Start())
 		t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended, unless the test failed
 		return cmd

@@ -57,7 +57,7 @@ func (r *runner) alone(ctx context.Context, nodes []*script.Node) error {
 	return nil
 }
 
-// sharedRunsMax is how many of the latest runs that are not over are looked at.
+// sharedRunsMax is the most runs that are looked at: the latest of those that are not over.
 const sharedRunsMax = 100
 
 // shared lists what other runs of the workspace, which are under way, write, too.
@@ -106,7 +106,8 @@ func (r *runner) toWrite(ctx context.Context, nodes []*script.Node) ([]*script.N
 		return nil, fmt.Errorf("read the nodes of run %d: %w", r.key.Run, err)
 	}
 	return slices.DeleteFunc(slices.Clone(nodes), func(n *script.Node) bool {
-		return slices.ContainsFunc(stored, func(s state.Node) bool { return s.Name == n.Name && s.Status == state.Succeeded })
+		return slices.ContainsFunc(stored,
+			func(s state.Node) bool { return s.Name == n.Name && s.Status == state.Succeeded })
 	}), nil
 }
 

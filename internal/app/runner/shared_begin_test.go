@@ -24,7 +24,8 @@ func TestARunBeginsBesideOneThatIsNotThereYet(t *testing.T) {
 	for name, text := range map[string]string{
 		"cluster.yaml": "version: 1\nstate: {directory: state}\nworker: {scratch: scratch}\n",
 		"in.csv":       "id\n1\n",
-		"script.yaml": "nodes:\n  read: {type: file_table, r: {urls: [" + dir + "/in.csv], types: {id: int}}, w: items}\n" +
+		"script.yaml": "nodes:\n  read: {type: file_table, r: {urls: [" + dir +
+			"/in.csv], types: {id: int}}, w: items}\n" +
 			"  write: {type: table_file, r: items, w: " + dir + "/out.csv}\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))

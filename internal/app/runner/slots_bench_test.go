@@ -34,7 +34,8 @@ func BenchmarkSlots(b *testing.B) {
 		opts.ScriptPath, opts.ParamsPath, opts.Dir, opts.MemoryBytes, cores = path, os.Getenv("THALWEG_BENCH_PARAMS"),
 			filepath.Dir(path), 4<<30, 0
 	} else {
-		require.NoError(b, os.WriteFile(filepath.Join(dir, "in.csv"), []byte("id\n"+strings.Repeat("1\n", batches)), 0o600))
+		require.NoError(b, os.WriteFile(filepath.Join(dir, "in.csv"), []byte("id\n"+strings.Repeat("1\n", batches)),
+			0o600))
 		require.NoError(b, os.WriteFile(opts.ScriptPath, fmt.Appendf(nil, `nodes:
   read: {type: file_table, r: {urls: [%s/in.csv], types: {id: int}}, w: t}
   write:
@@ -102,7 +103,7 @@ func serveOne(b *testing.B, home *instance.Instance, isolate bool, memory int64,
 	return last.Sub(first), batches
 }
 
-// processorTime is what this process and those that have ended below it have used.
+// processorTime returns the processor time of this process and of its children that have ended.
 func processorTime(b *testing.B) (sum time.Duration) {
 	b.Helper()
 	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {

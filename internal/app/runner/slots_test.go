@@ -73,8 +73,8 @@ func (r *isolated) run() state.Status {
 	home, err := instance.Open(r.t.Context(), filepath.Join(r.dir, instance.DefaultDir), true)
 	require.NoError(r.t, err)
 	defer func() { require.NoError(r.t, home.Close()) }()
-	_, err = runner.Begin(r.t.Context(), home, runner.Options{ScriptPath: filepath.Join(r.dir, "script.yaml"), Dir: r.dir,
-		Workspace: "main", Process: runtime.Process{MemoryBytes: victimBytes, Interpreter: "python3"}})
+	_, err = runner.Begin(r.t.Context(), home, runner.Options{ScriptPath: filepath.Join(r.dir, "script.yaml"),
+		Dir: r.dir, Workspace: "main", Process: runtime.Process{MemoryBytes: victimBytes, Interpreter: "python3"}})
 	require.NoError(r.t, err)
 	return r.serve(home)
 }
@@ -86,8 +86,8 @@ func (r *isolated) serve(home *instance.Instance) (status state.Status) {
 	client := remote.New(remote.Config{})
 	defer client.Close()
 	err := worker.Serve(ctx, home,
-		worker.WorkerOptions{Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Remote: client,
-			Tries: r.tries, Observe: func(e job.Event) {
+		worker.WorkerOptions{Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2,
+			Interpreter: "python3", Remote: client, Tries: r.tries, Observe: func(e job.Event) {
 				r.events.Lock()
 				r.events.all = append(r.events.all, e)
 				r.events.Unlock()
@@ -104,7 +104,8 @@ func (r *isolated) serve(home *instance.Instance) (status state.Status) {
 // slotCommand makes a slot's process, with a mark.
 func slotCommand(mark string) func() keeper.Program {
 	return func() keeper.Program {
-		return keeper.Program{Path: os.Args[0], Args: []string{sandbox.Command}, Env: append(keeper.All(), slotOf+"="+mark)}
+		return keeper.Program{Path: os.Args[0], Args: []string{sandbox.Command},
+			Env: append(keeper.All(), slotOf+"="+mark)}
 	}
 }
 

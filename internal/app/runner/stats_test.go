@@ -37,11 +37,12 @@ func TestNodeStatsHasAllWarnings(t *testing.T) {
 		_, err := state.PlanNode(ctx, store, at, 0, state.Plan{Record: []byte("x"), Batches: specs}, "w", now)
 		require.NoError(t, err)
 		for i := range specs {
-			c, err := store.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: at, Batch: i}}, Owner: "w",
-				Now: now, Lease: now.Add(time.Hour)})
+			c, err := store.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: at, Batch: i}},
+				Owner: "w", Now: now, Lease: now.Add(time.Hour)})
 			require.NoError(t, err)
 			require.NoError(t, store.Commit(ctx, c,
-				state.Outcome{Stats: state.Stats{Engine: time.Second, Warnings: []string{fmt.Sprint("of batch ", i)}}}, now))
+				state.Outcome{Stats: state.Stats{Engine: time.Second, Warnings: []string{fmt.Sprint("of batch ", i)}}},
+				now))
 		}
 	}
 	nodes, err := store.Nodes(ctx, key)
@@ -103,8 +104,8 @@ func TestWarningsThatBatchesRepeat(t *testing.T) {
 	require.GreaterOrEqual(t, sum.Nodes[0].BatchesTotal, filesWritten)
 	require.Equal(t, []string{fmt.Sprintf(
 		`%s/in_00.csv:3: column n: the format "%%d" reads 0 of "0,5" and passes over the rest, as in Capillaries `+
-			"(the first of %d values); write all of the text into the format, or give the column in the short form, where it "+
-			"is an error", dir, 2*filesWritten)},
+			"(the first of %d values); write all of the text into the format, or give the column in the short form, "+
+			"where it is an error", dir, 2*filesWritten)},
 		sum.Stats["read"].Warnings)
 	node, err := history.ShowNode(t.Context(), home.State, state.NodeKey{RunKey: sum.Key, Node: "read"}, time.Now())
 	require.NoError(t, err)

@@ -45,8 +45,8 @@ func TestTraceRandomScripts(t *testing.T) {
 		ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			traceScript(t, uint64(seed))
 		})
-		require.True(t, ok, "THALWEG_TRACE_SEED=%d go test ./internal/app/runner -run TestTraceRandomScripts runs it again",
-			seed)
+		require.True(t, ok, "THALWEG_TRACE_SEED=%d go test ./internal/app/runner -run TestTraceRandomScripts "+
+			"runs it again", seed)
 	}
 }
 
@@ -69,7 +69,7 @@ type traceTable struct {
 	unique     string // the same as an index has it
 }
 
-// inputPlace is where an input row stands.
+// inputPlace is the place of an input row.
 type inputPlace struct {
 	file      string
 	row, line int64
@@ -171,7 +171,8 @@ func (w *traceWorld) source(name string) {
       urls: [%[3]s]
       csv: {hdr_line_idx: %[4]d, first_data_line_idx: %[5]d}
       columns: {u: string, k: int?, s: string, v: int = 0}%[6]s        w: {expression: '""', type: string}
-%[7]s`, name, quarantine, strings.Join(urls, ", "), skip, skip+1, w.fields(name, "r.u", "r.v", "r.s", having), traceIndexes(name)))
+%[7]s`, name, quarantine, strings.Join(urls, ", "), skip, skip+1, w.fields(name, "r.u", "r.v", "r.s", having),
+		traceIndexes(name)))
 }
 
 // traceIndexes holds the place of the indexes that lookups use in the end.
@@ -269,8 +270,9 @@ func (w *traceWorld) node(name string) {
 	}
 	switch kind := w.IntN(14); kind {
 	case 0, 1, 2:
-		w.add(traceTable{name: name, kind: "each", reads: []string{a}}, head("table_table")+"    r: "+a+w.fields(name, own, v,
-			"r.s", having)+passW)
+		w.add(traceTable{name: name, kind: "each", reads: []string{a}}, head("table_table")+"    r: "+a+
+			w.fields(name, own, v,
+				"r.s", having)+passW)
 	case 3, 4, 5:
 		bad = ""
 		join, key := []string{"inner", "left"}[w.IntN(2)], []string{"k", "s"}[w.IntN(2)]
@@ -282,27 +284,28 @@ func (w *traceWorld) node(name string) {
 		}
 		w.add(traceTable{name: name, kind: kind, reads: append(reads, b)},
 			head("table_lookup_table")+
-				fmt.Sprintf("    r: {%s}\n    l: {index_name: idx_%s_%s, join_on: r.%s, join_type: %s, group: %t%s}", several, b,
-					key, key, join, group, filter)+
+				fmt.Sprintf("    r: {%s}\n    l: {index_name: idx_%s_%s, join_on: r.%s, join_type: %s, group: %t%s}",
+					several, b, key, key, join, group, filter)+
 				w.fields(name, fmt.Sprintf(`r.u + "/" + r.w + ".%s"`, name), "r.v", "r.s",
 					having)+fmt.Sprintf("        w: {expression: '%s', type: string}\n%s", second, traceIndexes(name)))
 	case 6:
 		bad = ""
 		unique := [][2]string{{"k", "k"}, {"s(ignore_case)", "lower(s)"}, {"s", "s"}}[w.IntN(3)]
 		w.add(traceTable{name: name, kind: "distinct", reads: []string{a}, key: unique[1], unique: unique[0]},
-			head("distinct_table")+"    rerun_policy: fail\n    r: {table: "+a+"}"+w.fields(name, own, "r.v", "r.s", "")+
-				passW)
+			head("distinct_table")+"    rerun_policy: fail\n    r: {table: "+a+"}"+
+				w.fields(name, own, "r.v", "r.s", "")+passW)
 	case 7:
 		w.add(traceTable{name: name, kind: "each", reads: []string{a}},
 			head("table_custom_tfm_table")+
-				fmt.Sprintf("    custom_proc_type: tag_and_denormalize\n    r: {table: %s}\n    p:\n      tag_field_name: tag\n  "+
-					"    tag_criteria: {odd: r.v %% 2 == 1, big: r.v > 20, any: r.v >= 0}", a)+
+				fmt.Sprintf("    custom_proc_type: tag_and_denormalize\n    r: {table: %s}\n    p:\n      "+
+					"tag_field_name: tag\n      tag_criteria: {odd: r.v %% 2 == 1, big: r.v > 20, any: r.v >= 0}", a)+
 				w.fields(name, own, v, `r.s + p.tag`, having)+passW)
 	case 8:
 		w.add(traceTable{name: name, kind: "each", reads: []string{a}},
 			head("table_custom_tfm_table")+
-				fmt.Sprintf("    custom_proc_type: py_calc\n    r: {table: %s}\n    p:\n      python_code_urls: [%s]\n      "+
-					"calculated_fields: {x: {expression: double(r.v), type: int}}", a, filepath.Join(w.dir, "code.py"))+
+				fmt.Sprintf("    custom_proc_type: py_calc\n    r: {table: %s}\n    p:\n      python_code_urls: "+
+					"[%s]\n      calculated_fields: {x: {expression: double(r.v), type: int}}", a,
+					filepath.Join(w.dir, "code.py"))+
 				w.fields(name, own, strings.ReplaceAll(v, "r.v", "p.x"), "r.s", having)+passW)
 	case 9:
 		group, kind, function, key := "group_by: k, ", "gathered", "join_group", "r.k"
@@ -312,12 +315,13 @@ func (w *traceWorld) node(name string) {
 				group = "whole: true, "
 			}
 		}
-		text := strings.Replace(w.fields(name, fmt.Sprintf(`p.x + ".%s"`, name), "1", `"g"`, ""), "'r.k'", "'"+key+"'", 1)
+		text := strings.Replace(w.fields(name, fmt.Sprintf(`p.x + ".%s"`, name), "1", `"g"`, ""),
+			"'r.k'", "'"+key+"'", 1)
 		bad = ""
 		w.add(traceTable{name: name, kind: kind, reads: reads},
 			head("py_table")+fmt.Sprintf(
-				"    r: {%s}\n    p: {python_code_urls: [%s], function: %s, %scolumns: [u, w], returns: {x: string}}", several,
-				filepath.Join(w.dir, "code.py"), function, group)+
+				"    r: {%s}\n    p: {python_code_urls: [%s], function: %s, %scolumns: [u, w], returns: "+
+					"{x: string}}", several, filepath.Join(w.dir, "code.py"), function, group)+
 				text+"        w: {expression: '\"\"', type: string}\n"+traceIndexes(name))
 	default:
 		w.query(name, a, b)
@@ -327,22 +331,23 @@ func (w *traceWorld) node(name string) {
 // traceQueries are queries over a and b, with what their rows are to those they are made of.
 var traceQueries = []struct{ kind, sql string }{
 	{"each", "SELECT u || '.NODE' AS u, k, s, v, w FROM a WHERE v % 3 <> 1"},
-	{"each", "SELECT u || '.NODE' AS u, k, s, v, w FROM a UNION ALL SELECT u || '.NODE', k, s, v, w FROM b WHERE v > 10"},
-	{"each", "WITH c AS (SELECT * FROM a WHERE v > 2) SELECT u || '.NODE' AS u, k, s, v, w FROM c QUALIFY row_number() " +
-		"OVER (PARTITION BY k ORDER BY u, w) <= 2"},
-	{"each", "SELECT u || '.NODE' AS u, k, s, v, w FROM (SELECT * FROM a ORDER BY v, u, w LIMIT 7) WHERE k IN (SELECT k " +
-		"FROM b)"},
+	{"each", "SELECT u || '.NODE' AS u, k, s, v, w FROM a UNION ALL SELECT u || '.NODE', k, s, v, w FROM b " +
+		"WHERE v > 10"},
+	{"each", "WITH c AS (SELECT * FROM a WHERE v > 2) SELECT u || '.NODE' AS u, k, s, v, w FROM c QUALIFY " +
+		"row_number() OVER (PARTITION BY k ORDER BY u, w) <= 2"},
+	{"each", "SELECT u || '.NODE' AS u, k, s, v, w FROM (SELECT * FROM a ORDER BY v, u, w LIMIT 7) WHERE k IN " +
+		"(SELECT k FROM b)"},
 	{"each", "SELECT DISTINCT ON (k, s) u || '.NODE' AS u, k, s, v, w FROM a ORDER BY k, s, v DESC, u, w"},
-	{"gathered", "SELECT string_agg(u || '/' || w, '+' ORDER BY u, w) || '.NODE' AS u, k, min(s) AS s, CAST(sum(v) AS " +
-		"BIGINT) AS v, '' AS w FROM a GROUP BY k"},
-	{"gathered", "SELECT coalesce(string_agg(u || '/' || w, '+' ORDER BY u, w), '') || '.NODE' AS u, CAST(1 AS BIGINT) " +
-		"AS k, 's' AS s, count(*) AS v, '' AS w FROM a"},
-	{"gathered", "FROM (SELECT string_agg(u || '/' || w, '+' ORDER BY u, w) || '.NODE' AS u, k, lower(s) AS s, max(v) " +
-		"AS v, '' AS w FROM (SELECT * FROM a WHERE v < 40) GROUP BY ALL)"},
-	{"pair", "SELECT a.u || '/' || a.w || '.NODE' AS u, a.k, a.s, a.v, coalesce(b.u || '/' || b.w, '') AS w FROM a LEFT " +
-		"JOIN b ON a.k = b.k AND a.v < b.v"},
-	{"pair", "SELECT x.*, coalesce(y.u || '/' || y.w, '') AS w FROM (SELECT u || '/' || w || '.NODE' AS u, k, s, v FROM " +
-		"a) AS x JOIN (SELECT * FROM b) AS y USING (k)"},
+	{"gathered", "SELECT string_agg(u || '/' || w, '+' ORDER BY u, w) || '.NODE' AS u, k, min(s) AS s, CAST(sum(v) " +
+		"AS BIGINT) AS v, '' AS w FROM a GROUP BY k"},
+	{"gathered", "SELECT coalesce(string_agg(u || '/' || w, '+' ORDER BY u, w), '') || '.NODE' AS u, CAST(1 AS " +
+		"BIGINT) AS k, 's' AS s, count(*) AS v, '' AS w FROM a"},
+	{"gathered", "FROM (SELECT string_agg(u || '/' || w, '+' ORDER BY u, w) || '.NODE' AS u, k, lower(s) AS s, " +
+		"max(v) AS v, '' AS w FROM (SELECT * FROM a WHERE v < 40) GROUP BY ALL)"},
+	{"pair", "SELECT a.u || '/' || a.w || '.NODE' AS u, a.k, a.s, a.v, coalesce(b.u || '/' || b.w, '') AS w FROM a " +
+		"LEFT JOIN b ON a.k = b.k AND a.v < b.v"},
+	{"pair", "SELECT x.*, coalesce(y.u || '/' || y.w, '') AS w FROM (SELECT u || '/' || w || '.NODE' AS u, k, s, v " +
+		"FROM a) AS x JOIN (SELECT * FROM b) AS y USING (k)"},
 }
 
 func (w *traceWorld) query(name, a, b string) {
@@ -359,9 +364,9 @@ func (w *traceWorld) query(name, a, b string) {
 		reads, tables = []string{a}, fmt.Sprintf("{a: %s}", a)
 	}
 	w.add(traceTable{name: name, kind: q.kind, reads: reads},
-		fmt.Sprintf("  make_%[1]s:\n    type: sql\n    r: {tables: %[2]s}\n    query: |\n      %[3]s\n    w:\n      name: "+
-			"%[1]s\n      fields: {u: string, k: {type: int, nullable: true}, s: string, v: int, w: string}\n%[4]s",
-			name, tables, strings.ReplaceAll(q.sql, "NODE", name), traceIndexes(name)))
+		fmt.Sprintf("  make_%[1]s:\n    type: sql\n    r: {tables: %[2]s}\n    query: |\n      %[3]s\n    w:\n      "+
+			"name: %[1]s\n      fields: {u: string, k: {type: int, nullable: true}, s: string, v: int, w: "+
+			"string}\n%[4]s", name, tables, strings.ReplaceAll(q.sql, "NODE", name), traceIndexes(name)))
 }
 
 // output writes a table to a file.
@@ -370,8 +375,8 @@ func (w *traceWorld) output(name string) {
 	having := []string{"", "having: w.v % 2 == 0, "}[w.IntN(2)]
 	top := []string{"", "top: {order: 'v(desc), s'}, ", "top: {order: 's, v', limit: 5}, "}[w.IntN(3)]
 	w.add(traceTable{name: filepath.Join(w.dir, name+".csv"), kind: "same", reads: []string{a}},
-		fmt.Sprintf("  %s:\n    type: table_file\n    r: {table: %s}\n    w: {url_template: %s, %s%scolumns: [u, s, v, w]}\n",
-			name, a, filepath.Join(w.dir, name+".csv"), having, top))
+		fmt.Sprintf("  %s:\n    type: table_file\n    r: {table: %s}\n    w: {url_template: %s, %s%scolumns: [u, "+
+			"s, v, w]}\n", name, a, filepath.Join(w.dir, name+".csv"), having, top))
 }
 
 // check traces all rows of a table or file, and compares each step.
@@ -437,7 +442,7 @@ func (w *traceWorld) ask(home *instance.Instance, query string) (out []string) {
 	return out
 }
 
-// idOf is what names a row: its u and its w.
+// idOf returns the text that names a row: its u and its w.
 func idOf(r *lineage.Row) string {
 	values := map[string]string{}
 	for _, v := range r.Values {
@@ -513,9 +518,10 @@ func (w *traceWorld) step(home *instance.Instance, tree *lineage.Tree, row *line
 		}
 		first := strings.ReplaceAll(before, "'", "''")
 		require.ElementsMatch(w.t,
-			w.ask(home, fmt.Sprintf("SELECT u || '/' || w FROM %[1]s WHERE %[2]s IS NOT DISTINCT FROM (SELECT %[2]s FROM "+
-				"%[1]s WHERE u = '%[3]s' AND w = '%[4]s')",
-				table.reads[0], table.key, first, strings.ReplaceAll(w2, "'", "''"))), by[plan.RoleSame], why)
+			w.ask(home,
+				fmt.Sprintf("SELECT u || '/' || w FROM %[1]s WHERE %[2]s IS NOT DISTINCT FROM (SELECT %[2]s FROM "+
+					"%[1]s WHERE u = '%[3]s' AND w = '%[4]s')",
+					table.reads[0], table.key, first, strings.ReplaceAll(w2, "'", "''"))), by[plan.RoleSame], why)
 	default:
 		require.Fail(w.t, "no such kind", "%q", table.kind)
 	}

@@ -73,8 +73,9 @@ func spinBy(t *testing.T, files int, heavy func(file int) bool,
 	home, err := instance.Open(t.Context(), filepath.Join(dir, "state"), true)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
-	key, err := run(home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: state.DefaultWorkspace,
-		Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: cutInto(2, 10)}})
+	key, err := run(home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
+		Workspace: state.DefaultWorkspace,
+		Process:   runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: cutInto(2, 10)}})
 	require.NoError(t, err)
 	facts, err := history.Gather(t.Context(), home.State, key, time.Now(), history.Around{Slots: 2})
 	require.NoError(t, err)
@@ -135,8 +136,8 @@ func TestWhySkew(t *testing.T) {
 	f := spin(t, 8, func(file int) bool { return file == 3 })
 	why := f.Why()[0]
 	require.Equal(t, "skew", why.Rule, "%v", f.Why())
-	require.Regexp(t, `^run 1 spent .* in batch 3 of node work: \d+ times as long as the middle one of 8, which took \d+`,
-		why.Text)
+	require.Regexp(t, `^run 1 spent .* in batch 3 of node work: \d+ times as long as the middle one of 8, `+
+		`which took \d+`, why.Text)
 }
 
 // away fails as a server that is away does.
@@ -175,7 +176,8 @@ func TestWhyTriedAgain(t *testing.T) {
 		why = f.Why()[0]
 		return why.Rule == "backoff" || f.Run.Status != state.Running
 	}, effort.Patience, 20*time.Millisecond)
-	require.Regexp(t, `^run 1 waits until batch 0 of node load is tried again at \d\d:\d\d:\d\d, in .*: \d tr(y|ies) failed$`, why.Text)
+	require.Regexp(t, `^run 1 waits until batch 0 of node load is tried again at \d\d:\d\d:\d\d, in .*: \d `+
+		`tr(y|ies) failed$`, why.Text)
 	batch, err := history.ShowBatch(t.Context(), home.State,
 		state.BatchKey{NodeKey: state.NodeKey{RunKey: key, Node: "load"}}, time.Now())
 	require.NoError(t, err)

@@ -44,7 +44,8 @@ func (s *Service) Find(ctx context.Context, workspace, ref string) (state.Run, e
 	}
 	run, err := s.Home.State.Run(ctx, runs[back].RunKey)
 	if errors.Is(err, state.ErrNotFound) {
-		return run, &fault.Error{Kind: fault.Script, Code: fault.NotFound, Message: fmt.Sprintf("run %d is gone", runs[back].Run), Err: err}
+		return run, &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+			Message: fmt.Sprintf("run %d is gone", runs[back].Run), Err: err}
 	}
 	return run, err
 }
@@ -63,8 +64,9 @@ func (s *Service) Numbered(ctx context.Context, workspace string, number int64) 
 		return state.Run{}, err
 	}
 	if len(runs) == 0 {
-		return state.Run{}, &fault.Error{Kind: fault.Script, Code: fault.NotFound, Message: "workspace " + workspace + " has no runs",
-			Hint: "run a script first, or name another workspace with {{set workspace}}"}
+		return state.Run{}, &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+			Message: "workspace " + workspace + " has no runs",
+			Hint:    "run a script first, or name another workspace with {{set workspace}}"}
 	}
 	return runs[0], nil
 }
@@ -115,8 +117,9 @@ func notOne(ref string) error {
 
 // fewRuns says that a workspace has no such run, and, of an empty one, which others there are.
 func (s *Service) fewRuns(ctx context.Context, workspace string, runs int, ref string) error {
-	f := &fault.Error{Kind: fault.Script, Code: fault.NotFound, Message: fmt.Sprintf("workspace %s has %s: there is no %s", workspace,
-		format.Counted(int64(runs), "run", "runs"), ref), Hint: "{{do runs}} lists them"}
+	f := &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+		Message: fmt.Sprintf("workspace %s has %s: there is no %s", workspace,
+			format.Counted(int64(runs), "run", "runs"), ref), Hint: "{{do runs}} lists them"}
 	if runs > 0 {
 		return f
 	}

@@ -18,8 +18,8 @@ func Finished(sum runner.Summary) view.RunFinished {
 	}
 	for _, n := range sum.Nodes {
 		s := sum.Stats[n.Name]
-		node := view.FinishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal, RowsIn: n.RowsIn,
-			RowsOut: n.RowsOut, RowsBad: runner.BadRowsOf(s), Warnings: s.Warnings,
+		node := view.FinishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal,
+			RowsIn: n.RowsIn, RowsOut: n.RowsOut, RowsBad: runner.BadRowsOf(s), Warnings: s.Warnings,
 			BytesIn: n.BytesIn, BytesOut: n.BytesOut, StartedMS: epochMS(n.Started), FinishedMS: epochMS(n.Finished),
 			ElapsedMS: sum.Worked[n.Name].Milliseconds(), EngineMS: s.Engine.Milliseconds(),
 			PythonBusyMS: s.Python.Milliseconds(), ComputedIn: sum.ComputedIn[n.Name],

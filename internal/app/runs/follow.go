@@ -45,7 +45,8 @@ func (s *Service) Follow(ctx context.Context, key state.RunKey, o FollowOptions,
 
 // FollowWork does so with events as those tell them who work on the run: each
 // node's figures are added up. What a gate asks comes with it.
-func (s *Service) FollowWork(ctx context.Context, key state.RunKey, o FollowOptions, show func(view.Event) error) error {
+func (s *Service) FollowWork(ctx context.Context, key state.RunKey, o FollowOptions,
+	show func(view.Event) error) error {
 	work := workEvents{sums: map[string]state.Stats{}, from: map[string]*state.NodeKey{}}
 	return s.Follow(ctx, key, o, func(lines []view.EventLine) error {
 		for _, l := range lines {
@@ -132,7 +133,8 @@ func workEvent(e state.Event) (job.Event, bool) {
 		}
 	case e.Kind == state.NodeMoved && e.Status == state.Succeeded:
 		out.Kind = job.NodeFinished
-	case e.Kind == state.NodeMoved && e.Status == state.Waiting && gate.Is(state.NodeSpec{Name: e.Node, Kind: gate.Kind}):
+	case e.Kind == state.NodeMoved && e.Status == state.Waiting && gate.Is(state.NodeSpec{Name: e.Node,
+		Kind: gate.Kind}):
 		out.Kind = job.NodeWaiting
 	default:
 		return out, false
@@ -150,8 +152,8 @@ type nobodyWatch struct {
 }
 
 const (
-	// nobodyEvery is how often it is looked who works on a run; a run that is taken at once is not
-	// called alone before.
+	// nobodyEvery is the time between two looks at who works on a run. A run that is taken at once
+	// is not called alone before.
 	nobodyEvery   = 2 * time.Second
 	nobodyTimeout = 5 * time.Second
 )

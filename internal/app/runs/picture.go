@@ -88,10 +88,12 @@ func resultLines(n history.Node) []string {
 	case n.Started == nil:
 		return []string{string(n.Status)}
 	}
-	lines := []string{fmt.Sprintf("%s rows in, %s out, %s", format.Count(n.RowsIn), format.Count(n.RowsOut), format.Span(milliseconds(n.Elapsed)))}
+	lines := []string{fmt.Sprintf("%s rows in, %s out, %s", format.Count(n.RowsIn), format.Count(n.RowsOut),
+		format.Span(milliseconds(n.Elapsed)))}
 	if n.Status != state.Succeeded {
-		lines = append(lines, fmt.Sprintf("%s: %d of %s done", n.Status, n.Done, format.Counted(int64(n.Batches), "batch",
-			"batches")))
+		lines = append(lines, fmt.Sprintf("%s: %d of %s done", n.Status, n.Done,
+			format.Counted(int64(n.Batches), "batch",
+				"batches")))
 	}
 	if n.Warnings > 0 {
 		lines = append(lines, format.Counted(int64(n.Warnings), "warning", "warnings"))

@@ -17,7 +17,8 @@ func Surroundings(byNode map[string]map[string]string) map[string]string {
 			module, ok := strings.CutPrefix(name, "module ")
 			_, versioned := found["version "+module]
 			switch f := strings.Fields(value); {
-			case name == python.Doubt, name == "packages", ok && versioned: // they say when and where it was installed, too
+			case name == python.Doubt, name == "packages", ok && versioned:
+				// they say when and where it was installed, too
 			case name == "python" && len(f) > 2: // without the moment and the compiler of its build
 				out[name] = f[0] + " " + f[1] + " " + f[len(f)-1]
 			default:

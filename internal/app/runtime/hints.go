@@ -56,7 +56,7 @@ func (c *WorkerProcess) listen(ctx context.Context) {
 	}
 }
 
-// hungerEvery is how often it is looked whether this process waits for work.
+// hungerEvery is the time between two looks whether this process waits for work.
 const hungerEvery = 100 * time.Millisecond
 
 // notice tells the runs for how long this process has waited for work, until ctx ends: where

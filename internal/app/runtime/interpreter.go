@@ -14,6 +14,6 @@ func FindInterpreter(name string, named fault.Place) error {
 	}
 	f := fault.Of(err)
 	return &fault.Error{Kind: fault.Script, Place: named, Message: f.Message, Err: f.Err,
-		Hint: "install it, or name another one: {{set python}}, THALWEG_PYTHON, or worker: {python: …} of a cluster's " +
-			"configuration"}
+		Hint: "install it, or name another one: {{set python}}, THALWEG_PYTHON, or worker: {python: …} of a " +
+			"cluster's configuration"}
 }

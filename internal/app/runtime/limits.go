@@ -59,8 +59,8 @@ const interpreterBytesMin = 512 << 20
 // how much there will be for them to do.
 const earlyInterpreters = 8
 
-// groupBytesMin is what a call of a function over many rows may always have; more
-// where interpreters have more: values take several times as much in Python.
+// groupBytesMin is the memory that a call of a function over many rows may always have. It may have
+// more where interpreters have more: values take several times as much in Python.
 const groupBytesMin = 16 << 20
 
 // shareProcesses is share for slots that are processes.

@@ -26,8 +26,8 @@ const PinSettings = "settings"
 // PinHooks is the kind of the pin that has who is told of the run.
 const PinHooks = "hooks"
 
-// Settings are what a run was begun with besides its sources: all that another
-// process needs to plan and execute it to the same bytes.
+// Settings hold the settings that a run was begun with, besides its sources. They are all that
+// another process needs to plan and execute it to the same bytes.
 type Settings struct {
 	Dir       string           `json:"dir"` // that relative names of files are seen from
 	Lenient   bool             `json:"lenient,omitempty"`
@@ -50,7 +50,8 @@ type Settings struct {
 // not become larger than what is pinned.
 const lookedMax = 20_000
 
-// Looked is what a run keeps of the columns that its script has asked for.
+// Looked returns the columns of files that a run keeps, which its script has asked for; nil if they
+// are too many.
 func Looked(s *script.Script) [][]script.FileColumn {
 	count := 0
 	for _, columns := range s.Looked {
@@ -75,8 +76,8 @@ func (s *Settings) columns(next func(context.Context, string, script.CSVReader, 
 	}
 }
 
-// SlotsOf is how many batches of a run were to be worked on at once where it
-// began; this machine's cores if that is not known.
+// SlotsOf returns the number of batches that a run was to work on at once where it began. If that
+// is not known, it returns the number of this machine's cores.
 func SlotsOf(ctx context.Context, h *instance.Instance, run state.Run) int {
 	if set, err := SettingsOf(ctx, h.State, run); err == nil && set != nil && set.Budget.Slots > 0 {
 		return set.Budget.Slots
@@ -84,7 +85,7 @@ func SlotsOf(ctx context.Context, h *instance.Instance, run state.Run) int {
 	return budget.Cores()
 }
 
-// pinned is what a recorded run was begun with.
+// pinned holds the settings, parameters and sources that a recorded run was begun with.
 type pinned struct {
 	Settings
 	Params map[string]string // of the command line
@@ -136,9 +137,10 @@ func pinText(ctx context.Context, store state.Store, run state.Run, pin state.Pi
 	}
 	what := cmp.Or(address.Redact(pin.Name), "its "+pin.Kind)
 	return nil, &fault.Error{Kind: fault.Environment,
-		Message: fmt.Sprintf("what run %d was made from was changed in its state: %s is not what was stored", run.Run, what),
-		Hint: "somebody who may write to the state has changed it, or a disk has: find out who, do not work on the run, " +
-			"and begin it again from its script"}
+		Message: fmt.Sprintf("what run %d was made from was changed in its state: %s is not what was stored", run.Run,
+			what),
+		Hint: "somebody who may write to the state has changed it, or a disk has: find out who, do not work on the " +
+			"run, and begin it again from its script"}
 }
 
 // SettingsOf reads a recorded run's settings; nil if they were not recorded.
@@ -198,10 +200,11 @@ func (t *Runtime) RecallFrom(ctx context.Context, key state.RunKey, onlyLooks bo
 // notPinned says why a run cannot be worked on by those who did not begin it.
 func notPinned(run state.Run) error {
 	return &fault.Error{Kind: fault.Script,
-		Message: fmt.Sprintf("what run %d was made from is not all in its state: it was begun by an earlier version, or "+
-			"its script or parameters have secrets in them", run.Run),
+		Message: fmt.Sprintf("what run %d was made from is not all in its state: it was begun by an earlier version, "+
+			"or its script or parameters have secrets in them", run.Run),
 		Hint: "go on with its script: " + run.Do("run", "script", run.ScriptPath, "resume", "").String() +
-			", with the parameters that it was begun with; secrets that are values of the environment need none of this"}
+			", with the parameters that it was begun with; secrets that are values of the environment need " +
+			"none of this"}
 }
 
 // from gives the sources of a recorded run: what was pinned of it.
@@ -235,8 +238,8 @@ func (p *pinned) load(ctx context.Context, run state.Run, src script.Sources) (*
 	}
 	if s.Fingerprint != run.Fingerprint {
 		return nil, nil, &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("the script of run %d is another one when it is loaded here: values of the environment, or "+
-				"columns of its inputs, differ", run.Run),
+			Message: fmt.Sprintf("the script of run %d is another one when it is loaded here: values of the "+
+				"environment, or columns of its inputs, differ", run.Run),
 			Hint: "work on it with the environment that the run was begun in"}
 	}
 	return s, diags.Warnings(), nil

@@ -10,8 +10,8 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// originMemoryBytes is what putting together where one row comes from takes, beside
-// the slots' memory.
+// originMemoryBytes is the memory that finding the origin of one row takes, beside the slots'
+// memory.
 const originMemoryBytes = 64 << 20
 
 // recordOf finds the record of an input file that a row comes from, which a batch of

@@ -11,7 +11,7 @@ import (
 	"thalweg/internal/run/python"
 )
 
-// unmetMost is how many packages are named that are not as they should be.
+// unmetMost is the most packages named that are not as they should be.
 const unmetMost = 10
 
 // CheckRequirements refuses an interpreter that has not the packages that the
@@ -44,7 +44,8 @@ func (t *Runtime) CheckRequirements(ctx context.Context, s *script.Script) error
 	if more := len(wrong) - unmetMost; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s: Python is not as the script requires: %s", at, text),
-		Err:  registry.ErrOther,
-		Hint: "install them for the interpreter, or name one that has them with {{set python}}; nothing is installed by itself"}
+	return &fault.Error{Kind: fault.Script,
+		Message: fmt.Sprintf("%s: Python is not as the script requires: %s", at, text), Err: registry.ErrOther,
+		Hint: "install them for the interpreter, or name one that has them with {{set python}}; nothing is " +
+			"installed by itself"}
 }

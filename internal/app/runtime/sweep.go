@@ -19,7 +19,7 @@ import (
 const (
 	// sweepTimeout is for removing what the dead attempts of one run left.
 	sweepTimeout = 10 * time.Second
-	// sweepRuns is how many of the latest runs are looked at.
+	// sweepRuns is the number of latest runs that are looked at.
 	sweepRuns = 20
 )
 
@@ -102,16 +102,16 @@ func (t *Runtime) SweepLeavings(ctx context.Context, key state.RunKey, dead bool
 		err = nil
 	}
 	if err := errors.Join(append(errs, err)...); err != nil {
-		t.Process.Logger.Warn("what a dead attempt left stays: a temporary file, or an upload at its server", "run", key.Run,
-			"error", err)
+		t.Process.Logger.Warn("what a dead attempt left stays: a temporary file, or an upload at its server", "run",
+			key.Run, "error", err)
 	}
 	if err := SweepNotes(ctx, t.Instance, t.Process.Remote, key); err != nil {
 		t.Process.Logger.Warn("an upload that a dead run left stays at its server", "run", key.Run, "error", err)
 	}
 }
 
-// uploadNote is what earlier versions kept of an upload, in a file beside the
-// copies of remote inputs.
+// uploadNote holds the note that earlier versions kept of an upload, in a file beside the copies of
+// remote inputs.
 type uploadNote struct {
 	Bucket, Key string
 	Begun       time.Time
@@ -135,7 +135,8 @@ func SweepNotes(ctx context.Context, home *instance.Instance, client *remote.Cli
 			err = json.Unmarshal(text, &note)
 		}
 		if err == nil && note.Key != "" {
-			err = client.Abandon(ctx, "s3://"+note.Bucket+"/"+note.Key, remote.Leftover{Upload: note.Upload, Begun: note.Begun})
+			err = client.Abandon(ctx, "s3://"+note.Bucket+"/"+note.Key, remote.Leftover{Upload: note.Upload,
+				Begun: note.Begun})
 		}
 		if err == nil {
 			err = os.Remove(path)

@@ -16,14 +16,15 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// flushInterrupted is how long a process that was asked to end stays for its
-// last messages: it has to be gone soon.
+// flushInterrupted is the time that an interrupted process has for its last messages: it has to be
+// gone soon.
 const flushInterrupted = 300 * time.Millisecond
 
 // Tell begins to tell what happens to runs, to these and those of processes that
 // have died. The function that it gives waits for the last messages, not for long.
 func (t *Runtime) Tell(ctx context.Context, runs ...state.RunKey) (end func()) {
-	t.teller = notify.New(notify.Config{Store: t.Store, Box: &registry.TellBox{Store: t.Store, Topic: registry.TopicTell},
+	t.teller = notify.New(notify.Config{Store: t.Store, Box: &registry.TellBox{Store: t.Store,
+		Topic: registry.TopicTell},
 		Sender: t.Sender(), Owner: job.Owner(), Clock: calendar.System{}, Logger: t.Process.Logger,
 		Checkpoint: t.Process.Checkpoint, Told: t.Instance.Told,
 		Hooks: func(ctx context.Context, run state.Run) ([]script.Hook, string, error) {

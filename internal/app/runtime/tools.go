@@ -25,7 +25,7 @@ import (
 	"thalweg/internal/store/state/retrying"
 )
 
-// Runtime are what a process does its batches with, whatever run they are of.
+// Runtime holds the resources that a process executes batches with, whatever run they are of.
 type Runtime struct {
 	Instance  *instance.Instance
 	Process   Process
@@ -112,7 +112,8 @@ func (t *Runtime) Enter(ctx context.Context, python bool) (err error) {
 	ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	t.review.Go(func() {
 		t.Shares.Review(ctx, func(err error) {
-			t.Process.Logger.Warn("what other processes hold of the memory cannot be followed; it is tried again", "error", err)
+			t.Process.Logger.Warn("what other processes hold of the memory cannot be followed; it is tried again",
+				"error", err)
 		})
 	})
 	return nil
@@ -144,7 +145,7 @@ func (t *Runtime) leave() error {
 	return err
 }
 
-// Held is what the batches have of the memory now.
+// Held returns the memory that batches have now; ok is false if they have none.
 func (t *Runtime) Held() (b budget.Budget, ok bool) {
 	room := t.room.Load()
 	if room == nil {
@@ -173,11 +174,11 @@ func (t *Runtime) Split(total int64, python bool) (budget.Budget, error) {
 	return b, nil
 }
 
-// planSlotsMost is how many slots nodes are planned for at most.
+// planSlotsMost is the most slots that nodes are planned for.
 const planSlotsMost = 1024
 
-// PlanFor is what a new run's nodes are planned by: what this process may use; in a cluster the
-// smallest share that a worker's slot has, and as many slots as all workers have.
+// PlanFor returns the budget by which a new run's nodes are planned: this process's own. In a
+// cluster it has the smallest share of a worker's slot, and as many slots as all workers have.
 func (t *Runtime) PlanFor(ctx context.Context, python bool) (budget.Budget, error) {
 	out := t.OwnBudget
 	if t.Instance.ClusterConfig == nil {
@@ -251,8 +252,8 @@ func (t *Runtime) OpenPool() error {
 		Early: min(b.Interpreters, earlyInterpreters), RowTimeout: t.Process.RowTimeout,
 		GroupTimeout: t.Process.GroupTimeout, MaxGroupBytes: min(max(b.InterpreterBytes/4, groupBytesMin),
 			python.DefaultMaxGroupBytes),
-		MemoryBytes: max(b.InterpreterBytes, interpreterBytesMin), RecycleBytes: b.InterpreterBytes, Keeper: t.Process.Keeper,
-		Logger: t.Process.Logger})
+		MemoryBytes: max(b.InterpreterBytes, interpreterBytesMin), RecycleBytes: b.InterpreterBytes,
+		Keeper: t.Process.Keeper, Logger: t.Process.Logger})
 	if err != nil {
 		return err
 	}
@@ -271,8 +272,8 @@ func (t *Runtime) CheckPython(ctx context.Context, dir string, nodes []*script.N
 	if t.Shares != nil && NeedsPython(nodes) { // it takes an interpreter, as a batch does
 		_, release, err := t.Shares.Room().Take(ctx, budget.OneSlot)
 		if err != nil {
-			return nil, &fault.Error{Kind: fault.Canceled, Retryable: true, Message: "importing the Python code was interrupted",
-				Err: context.Cause(ctx)}
+			return nil, &fault.Error{Kind: fault.Canceled, Retryable: true,
+				Message: "importing the Python code was interrupted", Err: context.Cause(ctx)}
 		}
 		defer release()
 	}
@@ -330,7 +331,8 @@ func (t *Runtime) Job(j JobSpec) *pipeline.Pipeline {
 		Identify: t.Instance.IdentityOf, From: j.From, Reuse: j.Reuse, Chosen: j.Chosen, Surroundings: j.Python,
 		Store:  t.Store,
 		Parts:  t.Instance.Parts,
-		Budget: t.Budget, Room: room, Planning: j.Planning, Fuse: j.Ephemeral, Pool: t.Pool, Engine: executor, Dir: j.Dir,
+		Budget: t.Budget, Room: room, Planning: j.Planning, Fuse: j.Ephemeral, Pool: t.Pool,
+		Engine: executor, Dir: j.Dir,
 		StateDir: t.Instance.Dir, Meter: &t.Meter, Observe: t.Process.Observe, RecordOf: t.recordOf, WorkDir: t.WorkDir,
 		Remote:    t.Process.Remote,
 		CopiesDir: copies, Copies: copier, Files: t.Instance.Files, Logger: t.Process.Logger})

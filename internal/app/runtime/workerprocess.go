@@ -19,8 +19,8 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// WorkerProcess is what works in one process: an executor, and a coordinator for each
-// run that is open. It implements executor.Runs.
+// WorkerProcess runs the work of one process: an executor, and a coordinator for each run that is
+// open. It implements executor.Runs.
 type WorkerProcess struct {
 	cfg    WorkerProcessConfig
 	Owner  string
@@ -57,11 +57,11 @@ type WorkerProcessConfig struct {
 	Clock      job.Clock
 }
 
-// aheadMost is how many batches a process has in flight beside those that it
-// computes. More would be missing to others when a node has few left.
+// aheadMost is the most batches that a process has in flight beside those that it computes. More
+// would be missing to others when a node has few left.
 const aheadMost = 1
 
-// AheadOf is how many a process has that keeps its parts in store: none where
+// AheadOf returns the number of such batches for a process that keeps its parts in store: 0 where
 // nothing has to be moved.
 func AheadOf(store parts.Store) int {
 	if store.Properties().Local {
@@ -86,9 +86,9 @@ func NewWorkerProcess(ctx context.Context, cfg WorkerProcessConfig) *WorkerProce
 		ended: make(chan struct{})}
 	c.taken = newDrained(c.Queue)
 	c.Exec = executor.New(executor.Config{Store: cfg.Store, Queue: c.taken, Runs: c, Owner: c.Owner,
-		Slots: cmp.Or(cfg.Most, cfg.Slots+cfg.Ahead), Admit: cfg.Admit, Room: cfg.Room, Lease: cfg.Lease, Tries: cfg.Tries,
-		Deadline: cfg.Deadline,
-		Logger:   cfg.Logger, Checkpoint: cfg.Checkpoint, Hinted: cfg.Hinted, Clock: cfg.Clock})
+		Slots: cmp.Or(cfg.Most, cfg.Slots+cfg.Ahead), Admit: cfg.Admit, Room: cfg.Room, Lease: cfg.Lease,
+		Tries: cfg.Tries, Deadline: cfg.Deadline,
+		Logger: cfg.Logger, Checkpoint: cfg.Checkpoint, Hinted: cfg.Hinted, Clock: cfg.Clock})
 	ctx, c.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(c.ended)

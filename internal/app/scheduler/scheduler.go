@@ -42,7 +42,7 @@ type SchedulerOptions struct {
 	Clock      calendar.Clock                 // nil: the machine's
 }
 
-// scriptsEvery is how often a scheduler looks at its scripts again.
+// scriptsEvery is the time between two looks of a scheduler at its scripts.
 const scriptsEvery = 5 * time.Second
 
 // Schedule begins runs of scripts when their schedules and watches say so, and
@@ -72,8 +72,8 @@ func Schedule(ctx context.Context, home *instance.Instance, opts SchedulerOption
 		lister = opts.Remote
 	}
 	service := schedule.New(schedule.Config{Remote: lister, Workspace: opts.Workspace,
-		Registry: registry.NewNoteBox(store, opts.Workspace, state.TopicSchedules), Runs: s, Load: s.load, Most: opts.Most,
-		Clock: opts.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint,
+		Registry: registry.NewNoteBox(store, opts.Workspace, state.TopicSchedules), Runs: s, Load: s.load,
+		Most: opts.Most, Clock: opts.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint,
 		Files: func(watch string) schedule.Registry {
 			return registry.NewNoteBox(store, opts.Workspace, registry.TopicWatched+watch)
 		}})
@@ -159,8 +159,9 @@ func (s *scheduler) read(ctx context.Context, first bool) error {
 		delete(s.wrong, path)
 		sv := schedule.Served{Path: path, Identity: s.home.Identity(sc.Name, path), Script: sc}
 		if other := identities[sv.Identity]; other != "" {
-			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s and %s are the same script by their name", other,
-				path), Hint: "give one of them another name, or serve one of them only"}
+			return &fault.Error{Kind: fault.Script,
+				Message: fmt.Sprintf("%s and %s are the same script by their name", other,
+					path), Hint: "give one of them another name, or serve one of them only"}
 		}
 		identities[sv.Identity] = path
 		s.served[path] = sv
@@ -204,7 +205,8 @@ func scriptPaths(args []string) (out scriptFiles, err error) {
 		}
 		for _, e := range entries {
 			path := filepath.Join(arg, e.Name())
-			if !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) && mayBeServed(path) {
+			if !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) &&
+				mayBeServed(path) {
 				add(path)
 			}
 		}
@@ -263,8 +265,8 @@ func (s *scheduler) Tell(ctx context.Context, start schedule.Start, served sched
 	now := s.opts.Clock.Now().UTC()
 	m := message.Message{Version: message.Version, ID: "evt_" + strings.TrimPrefix(start.Token, schedule.TokenPrefix),
 		Event: message.Failed, Time: now, Workspace: s.opts.Workspace,
-		Script: filepath.Base(served.Path), Path: served.Path, Status: string(state.Failed), Description: start.Description,
-		Commands: map[string]string{"look": "{{do schedules}}"},
+		Script: filepath.Base(served.Path), Path: served.Path, Status: string(state.Failed),
+		Description: start.Description, Commands: map[string]string{"look": "{{do schedules}}"},
 		Failure: &message.Failure{Kind: string(f.Kind), Message: s.opts.Known.Text(cause.Error()),
 			Place: s.opts.Known.Place(f.Place).String(), Hint: s.opts.Known.Text(f.Hint)}}
 	if served.Script.Name != "" {

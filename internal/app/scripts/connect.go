@@ -52,8 +52,8 @@ func (c *connection) look(ctx context.Context) error {
 		for _, r := range n.FileReaders() {
 			for _, u := range r.URLs {
 				if r.Database() {
-					c.add("input", n.Name, address.Redact(u.URL)+": it can be read", outputs.CheckSource(ctx, c.client, c.s, r, u.URL),
-						"")
+					c.add("input", n.Name, address.Redact(u.URL)+": it can be read",
+						outputs.CheckSource(ctx, c.client, c.s, r, u.URL), "")
 					continue
 				}
 				c.input(ctx, n, u.URL)
@@ -61,7 +61,8 @@ func (c *connection) look(ctx context.Context) error {
 		}
 		switch {
 		case n.Out != nil && n.Out.Target != nil:
-			c.add("output", n.Name, address.Redact(n.Out.URL)+": can be written", outputs.CheckTarget(ctx, c.client, c.s, n), "")
+			c.add("output", n.Name, address.Redact(n.Out.URL)+": can be written",
+				outputs.CheckTarget(ctx, c.client, c.s, n), "")
 		case n.Out != nil:
 			c.output(ctx, n, n.Out.URL)
 		}

@@ -39,8 +39,8 @@ func Explain(ctx context.Context, home *instance.Instance, s *script.Script, o E
 	}
 	reuse := map[*script.Node]runner.Foreseen{}
 	if home != nil {
-		if reuse, err = runner.Forecast(ctx, home, s, s.Nodes, runner.Options{ScriptPath: o.Path, Workspace: o.Workspace,
-			Ephemeral: o.Ephemeral, Process: o.Process}); err != nil {
+		if reuse, err = runner.Forecast(ctx, home, s, s.Nodes, runner.Options{ScriptPath: o.Path,
+			Workspace: o.Workspace, Ephemeral: o.Ephemeral, Process: o.Process}); err != nil {
 			return out, err
 		}
 	}
@@ -96,7 +96,8 @@ func explainNode(p plan.Preview, b budget.Budget) view.ExplainedNode {
 	if join := p.Plan.Join; join != nil {
 		out.Join = "every batch reads all of table " + n.Lookup.Index.Node.Table.Name
 		if join.Buckets > 0 {
-			out.Join = fmt.Sprintf("both tables meet in %s of the key", format.Counted(int64(join.Buckets), "bucket", "buckets"))
+			out.Join = fmt.Sprintf("both tables meet in %s of the key", format.Counted(int64(join.Buckets),
+				"bucket", "buckets"))
 		}
 	}
 	if p.Problem != nil {

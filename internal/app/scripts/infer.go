@@ -41,7 +41,8 @@ func (p Proposal) First() string { return p.of.Files[0] }
 func (s *Service) Infer(ctx context.Context, files []string, o InferOptions) (_ Proposal, err error) {
 	work, err := os.MkdirTemp("", "thalweg-infer-")
 	if err != nil {
-		return Proposal{}, &fault.Error{Kind: fault.Environment, Message: "make a directory for scratch files", Err: err}
+		return Proposal{}, &fault.Error{Kind: fault.Environment, Message: "make a directory for scratch files",
+			Err: err}
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	spool := s.Remote.Spool(filepath.Join(work, "remote"), nil)
@@ -70,8 +71,9 @@ func (s *Service) Infer(ctx context.Context, files []string, o InferOptions) (_ 
 
 // inferred returns a proposal as programs see it.
 func inferred(p *infer.Proposal) view.Inferred {
-	out := view.Inferred{File: p.URLs[0], Rows: p.Rows, BadRows: p.BadRows, Format: string(p.Format), Range: p.Range(), Encoding: p.Encoding,
-		Decimal: p.Decimal, Thousands: p.Thousands, Columns: []view.InferredColumn{}, Notes: p.Notes, Doubts: p.Doubts}
+	out := view.Inferred{File: p.URLs[0], Rows: p.Rows, BadRows: p.BadRows, Format: string(p.Format), Range: p.Range(),
+		Encoding: p.Encoding,
+		Decimal:  p.Decimal, Thousands: p.Thousands, Columns: []view.InferredColumn{}, Notes: p.Notes, Doubts: p.Doubts}
 	if len(p.Files) > 1 {
 		out.Files = p.Files
 	}
@@ -79,8 +81,8 @@ func inferred(p *infer.Proposal) view.Inferred {
 		out.Separator = string(p.Separator)
 	}
 	for _, col := range p.Columns {
-		i := view.InferredColumn{Name: col.Name, Source: col.Source, Index: col.Index, Format: col.Format, Nullable: col.Nullable,
-			NullText: col.NullTexts, Optional: col.Optional, Evidence: col.Evidence}
+		i := view.InferredColumn{Name: col.Name, Source: col.Source, Index: col.Index, Format: col.Format,
+			Nullable: col.Nullable, NullText: col.NullTexts, Optional: col.Optional, Evidence: col.Evidence}
 		if col.Type != "" {
 			i.Type = col.Type.String()
 		}

@@ -39,7 +39,8 @@ func (s *Service) Validate(ctx context.Context, n Named, connect bool, python st
 	return out, sc, err
 }
 
-// outputsRefused is what a run would refuse of the outputs before it begins; nil: nothing.
+// outputsRefused returns the problem for which a run would refuse the outputs before it begins;
+// nil: none.
 func outputsRefused(ctx context.Context, s *script.Script) *document.Diagnostic {
 	err := outputs.CheckOutputs(ctx, s)
 	if err == nil {

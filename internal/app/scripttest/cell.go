@@ -14,8 +14,8 @@ import (
 	"thalweg/internal/lang/expr"
 )
 
-// null is how a NULL is compared and shown; no text looks like it, because
-// texts are quoted.
+// null stands for NULL where cells are compared and shown; no text looks like it, because texts are
+// quoted.
 const null = "NULL"
 
 // canonical is a cell's value as it is compared and shown: texts in quotes,
@@ -75,13 +75,14 @@ func canonicalDecimal(t expr.Type, s string) (string, bool) {
 		return "", false
 	}
 	return d.FloatString(digits),
-		new(big.Rat).Mul(d, new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil))).IsInt()
+		new(big.Rat).Mul(d, new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil))).
+			IsInt()
 }
 
-// timeLayout is how moments are shown, in UTC.
+// timeLayout is the layout in which moments are shown, in UTC.
 const timeLayout = "2006-01-02 15:04:05.000"
 
-// instantLayout is how those with microseconds are.
+// instantLayout is the layout of moments with microseconds.
 const instantLayout = "2006-01-02T15:04:05.000000Z"
 
 func parseTime(s string) (time.Time, bool) {

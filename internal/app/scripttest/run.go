@@ -41,7 +41,7 @@ type Options struct {
 	Remote      *remote.Client // for files of other machines
 }
 
-// Result is how a case ended.
+// Result holds the result of a case.
 type Result struct {
 	Case        *Case
 	Elapsed     time.Duration
@@ -90,7 +90,8 @@ func (r *caseRun) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
 	sum, runErr := runner.Run(ctx, home,
-		runner.Options{Script: r.script, Process: runtime.Process{Remote: r.o.Remote, MemoryBytes: r.o.MemoryBytes, Cores: 1,
+		runner.Options{Script: r.script, Process: runtime.Process{Remote: r.o.Remote,
+			MemoryBytes: r.o.MemoryBytes, Cores: 1,
 			Interpreter: r.o.Interpreter, Keeper: r.o.Keeper, Known: r.o.Known}, ScriptPath: r.suite.Script,
 			Workspace: instance.DefaultWorkspace,
 			Start:     nodeNames(r.script), Unattended: true})
@@ -222,7 +223,8 @@ func (r *caseRun) files(ctx context.Context, in *engine.Instance, n *script.Node
 		if n.Out.PerBatch() {
 			name += "_{batch_idx|string}"
 		}
-		n.Out.URL, n.Out.Packing, n.Out.Manifest = filepath.Join(dir, name), script.Packing{}, false // its text is compared
+		// its text is compared
+		n.Out.URL, n.Out.Packing, n.Out.Manifest = filepath.Join(dir, name), script.Packing{}, false
 		n.Out.Target = nil
 		n.Out.PartitionBy, n.Out.TargetBytes = nil, 0
 	}
@@ -300,7 +302,8 @@ func (r *caseRun) input(ctx context.Context, in *engine.Instance, n *script.Node
 	}
 	columns := make([]column, len(n.Files.Columns))
 	for i, c := range n.Files.Columns {
-		columns[i] = column{name: c.Name, stored: c.Parquet, typ: c.Type, nullable: true} // files may have NULLs everywhere
+		// files may have NULLs everywhere
+		columns[i] = column{name: c.Name, stored: c.Parquet, typ: c.Type, nullable: true}
 	}
 	rows, err := v.table(columns)
 	if err != nil {

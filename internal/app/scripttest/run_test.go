@@ -70,7 +70,8 @@ func TestWhatACaseFinds(t *testing.T) {
 		{name: "another value", tests: `
   - node: double
     given: {orders: [{id: a, amount: 1}]}
-    expect: [{id: a, amount: 2.01}]`, differences: []string{`expected  id="a" amount=2.01`, `found     id="a" amount=2.00`}},
+    expect: [{id: a, amount: 2.01}]`, differences: []string{`expected  id="a" amount=2.01`,
+			`found     id="a" amount=2.00`}},
 		{name: "a row too many and one too few", tests: `
   - node: double
     given: {orders: [{id: a, amount: 1}, {id: a, amount: 1}]}
@@ -127,7 +128,8 @@ func TestWhatACaseFinds(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, s.Cases, 1)
 			work := t.TempDir()
-			res, err := Run(t.Context(), s, s.Cases[0], Options{Interpreter: "python3", MemoryBytes: 512 << 20, WorkDir: work})
+			res, err := Run(t.Context(), s, s.Cases[0], Options{Interpreter: "python3",
+				MemoryBytes: 512 << 20, WorkDir: work})
 			require.NoError(t, err)
 			left, err := os.ReadDir(work)
 			require.NoError(t, err)
@@ -170,10 +172,11 @@ func TestMistakesInTestFiles(t *testing.T) {
 		{name: "CSV text with a record that is too short",
 			tests:   "  - node: double\n    given: {orders: \"id,amount\\na\\n\"}\n    expect: []\n",
 			message: "line 2 of it: the record has 1 fields", line: 3},
-		{name: "rows that nothing reads", tests: "  - node: double\n    given: {orders: [], order: []}\n    expect: []\n",
+		{name: "rows that nothing reads",
+			tests:   "  - node: double\n    given: {orders: [], order: []}\n    expect: []\n",
 			message: "none of its nodes reads", line: 3},
-		{name: "a table without rows", tests: "  - node: double\n    expect: []\n", message: "gives no rows for table orders",
-			line: 2},
+		{name: "a table without rows", tests: "  - node: double\n    expect: []\n",
+			message: "gives no rows for table orders", line: 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -60,8 +60,7 @@ func (v *value) fault(format string, args ...any) *fault.Error {
 	return f
 }
 
-// PathFor is where the tests of a script are by default: orders.test.yaml
-// for orders.yaml.
+// PathFor returns the default path of the tests of a script: orders.test.yaml for orders.yaml.
 func PathFor(script string) string {
 	return strings.TrimSuffix(script, filepath.Ext(script)) + ".test.yaml"
 }
@@ -122,8 +121,9 @@ func readLimited(path string) ([]byte, error) {
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &fault.Error{Kind: fault.Script, Place: fault.Place{File: path}, Message: "the test file does not exist",
-			Hint: "tests of script.yaml are looked for in script.test.yaml; {{set tests}} names another file"}
+		return nil, &fault.Error{Kind: fault.Script, Place: fault.Place{File: path},
+			Message: "the test file does not exist",
+			Hint:    "tests of script.yaml are looked for in script.test.yaml; {{set tests}} names another file"}
 	case err == nil && st.Size() > suiteBytesMax:
 		return nil, &fault.Error{Kind: fault.Script, Place: fault.Place{File: path},
 			Message: fmt.Sprintf("the file is larger than %d bytes", suiteBytesMax)}
@@ -133,8 +133,8 @@ func readLimited(path string) ([]byte, error) {
 		text, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Place: fault.Place{File: path}, Message: "cannot read the file",
-			Err: err}
+		return nil, &fault.Error{Kind: fault.Environment, Place: fault.Place{File: path},
+			Message: "cannot read the file", Err: err}
 	}
 	return text, nil
 }

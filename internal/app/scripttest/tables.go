@@ -17,7 +17,7 @@ import (
 	"thalweg/internal/run/engine"
 )
 
-// column is what a given or expected table may have.
+// column describes a column that a given or expected table may have.
 type column struct {
 	name     string
 	stored   string // in the Parquet file; "" the name

@@ -62,8 +62,8 @@ func samples(client *remote.Client, secrets func() remote.Secrets) func(ctx cont
 	return func(ctx context.Context, url string, parquet bool) (string, func(), error) {
 		dir, err := os.MkdirTemp("", "thalweg-look-")
 		if err != nil {
-			return "", nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for looking at a remote file",
-				Err: err, Hint: "check TMPDIR"}
+			return "", nil, &fault.Error{Kind: fault.Environment,
+				Message: "make a directory for looking at a remote file", Err: err, Hint: "check TMPDIR"}
 		}
 		done := func() { _ = os.RemoveAll(dir) } // in a directory that the system clears
 		path := filepath.Join(dir, "sample")

@@ -1,6 +1,6 @@
 package view
 
-// Build is what the build knows of itself.
+// Build holds the version and origin of the build.
 type Build struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`

@@ -34,7 +34,7 @@ type Check struct {
 	Message  string `json:"message,omitempty"`
 }
 
-// CheckCounts is how a node's checks ended.
+// CheckCounts counts a node's checks by their status.
 type CheckCounts struct {
 	Passed int `json:"passed"`
 	Warned int `json:"warned"`

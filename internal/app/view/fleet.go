@@ -50,7 +50,7 @@ type Why struct {
 	Workers   []WorkerPace     `json:"workers,omitempty"` // of a cluster, that work on it
 }
 
-// WorkerPace is how much a worker does at once, and why.
+// WorkerPace holds the amount of work that a worker does at once, and the reasons.
 type WorkerPace struct {
 	Host        string                 `json:"host"`
 	PID         int                    `json:"pid"`

@@ -81,7 +81,7 @@ type Stopped struct {
 	MS        int64        `json:"took_ms"`
 }
 
-// Collection is what was, or would be, removed.
+// Collection counts what was removed, or would be.
 type Collection struct {
 	gc.Report
 	Copies gc.Amount `json:"remote_copies"` // of remote inputs, of runs that nobody works on: they are copied again

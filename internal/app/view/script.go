@@ -81,7 +81,7 @@ type Validated struct {
 	Connections []doctor.Finding     `json:"connections,omitempty"`
 }
 
-// Inferred is what was found out about files.
+// Inferred holds what was found out about files.
 type Inferred struct {
 	File      string           `json:"file"`
 	Files     []string         `json:"files,omitempty"` // if there are several

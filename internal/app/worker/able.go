@@ -31,7 +31,8 @@ const (
 	pythonAgain   = 5 * time.Minute
 )
 
-// able is what a worker knows of itself: why it takes no work, and what somebody should look at.
+// able holds the state of a worker's health: why it takes no work, and what somebody should look
+// at.
 type able struct {
 	dir    string // where it has to be able to write
 	in     string // the scratch directory that this is in
@@ -53,8 +54,8 @@ type able struct {
 }
 
 func newAble(s *Server) *able {
-	a := &able{dir: s.WorkDir, in: s.Instance.Dir, logger: s.opts.Logger, probe: probeScratch, now: make(chan struct{}, 1),
-		well: make(chan struct{}), asked: make(chan struct{})}
+	a := &able{dir: s.WorkDir, in: s.Instance.Dir, logger: s.opts.Logger, probe: probeScratch,
+		now: make(chan struct{}, 1), well: make(chan struct{}), asked: make(chan struct{})}
 	close(a.well)
 	a.python = func(ctx context.Context) (string, error) {
 		return python.Version(ctx, s.opts.Interpreter, s.opts.Keeper)
@@ -62,7 +63,8 @@ func newAble(s *Server) *able {
 	return a
 }
 
-// told is what the worker's note says: its interpreter, why it takes no work, and what is odd.
+// told returns the content of the worker's note: its interpreter's version, why it takes no work,
+// and what is odd.
 func (a *able) told() (version string, cannot, notices []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -84,14 +86,16 @@ func (a *able) told() (version string, cannot, notices []string) {
 // oddMessages says what was odd in the broker not long ago.
 func oddMessages(s queue.Stats, now time.Time) (said []string) {
 	if n := s.Newer; n > 0 && now.Sub(s.NewerAt) < noticeKept {
-		said = append(said, fmt.Sprintf("%s of a later version of Thalweg came through the broker: they are set aside, and "+
-			"runs go on from the state; end who writes them, or replace this worker",
-			format.Counted(int64(n), "message", "messages")))
+		said = append(said,
+			fmt.Sprintf("%s of a later version of Thalweg came through the broker: they are set aside, and "+
+				"runs go on from the state; end who writes them, or replace this worker",
+				format.Counted(int64(n), "message", "messages")))
 	}
 	if n := s.Malformed; n > 0 && now.Sub(s.MalformedAt) < noticeKept {
-		said = append(said, fmt.Sprintf("%s that nobody can read came through the broker, and were dropped: see who else "+
-			"writes to its queues",
-			format.Counted(int64(n), "message", "messages")))
+		said = append(said,
+			fmt.Sprintf("%s that nobody can read came through the broker, and were dropped: see who else "+
+				"writes to its queues",
+				format.Counted(int64(n), "message", "messages")))
 	}
 	return said
 }
@@ -167,7 +171,7 @@ func (a *able) note(err error) bool {
 	return true
 }
 
-// reasonOf is what the system says, without the path.
+// reasonOf returns the system's error without the path.
 func reasonOf(err error) error {
 	var at *os.PathError
 	if errors.As(err, &at) {
@@ -285,16 +289,16 @@ func (s *Server) waiting(text string) {
 	}
 }
 
-// reasons are why this worker takes no work, and what somebody should look at; those of
-// single runs are among the latter.
+// reasons returns why this worker takes no work, and what somebody should look at. What it refuses
+// single runs for is among the latter.
 func (s *Server) reasons() (cannot, notices []string) {
 	_, cannot, notices = s.able.told()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.refused {
 		if r.why != "" && !s.joined[r.run] && time.Now().Before(r.until.Add(r.wait)) {
-			notices = append(notices, fmt.Sprintf("run %d in workspace %s is not worked on here: %s", r.run.Run, r.run.Workspace,
-				registry.Shorten(s.opts.Known.Text(r.why))))
+			notices = append(notices, fmt.Sprintf("run %d in workspace %s is not worked on here: %s", r.run.Run,
+				r.run.Workspace, registry.Shorten(s.opts.Known.Text(r.why))))
 		}
 	}
 	slices.Sort(notices)

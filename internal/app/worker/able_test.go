@@ -28,7 +28,8 @@ import (
 )
 
 func silentAble(dir string) *able {
-	return newAble(&Server{Runtime: &runtime.Runtime{Instance: &instance.Instance{Dir: filepath.Dir(dir)}, WorkDir: dir},
+	return newAble(&Server{Runtime: &runtime.Runtime{Instance: &instance.Instance{Dir: filepath.Dir(dir)},
+		WorkDir: dir},
 		opts: WorkerOptions{Process: runtime.Process{Logger: slog.New(slog.DiscardHandler)}}})
 }
 
@@ -141,7 +142,8 @@ func TestNobodyTakes(t *testing.T) {
 			"can work on it now: h (process 7): its scratch directory is full"},
 		"one at work that is full": {[]registry.WorkerEntry{{Runs: at, Cannot: full}},
 			"can work on it now: h (process 7): its scratch"},
-		"one that refuses": {[]registry.WorkerEntry{{Refused: refuses(false)}}, "can take it: h (process 7): it lacks x"},
+		"one that refuses": {[]registry.WorkerEntry{{Refused: refuses(false)}},
+			"can take it: h (process 7): it lacks x"},
 		"one that refuses for now": {[]registry.WorkerEntry{{Refused: refuses(true)}},
 			"can work on it now: h (process 7): it lacks x"},
 		"both": {[]registry.WorkerEntry{{Refused: refuses(false)}, {Cannot: full}},
@@ -162,7 +164,8 @@ func TestNobodyTakes(t *testing.T) {
 				data, err := json.Marshal(w)
 				require.NoError(t, err)
 				require.NoError(t, home.State.PutNote(t.Context(), registry.FleetWorkspace,
-					state.Note{Topic: registry.TopicWorkers, Name: string(rune('a' + i)), Data: data, Time: home.Clock.Now()}))
+					state.Note{Topic: registry.TopicWorkers, Name: string(rune('a' + i)), Data: data,
+						Time: home.Clock.Now()}))
 			}
 			text, _, err := registry.NobodyTakes(t.Context(), home, key)
 			require.NoError(t, err)

@@ -46,7 +46,8 @@ func (s *Server) samePython(begun runtime.Settings, found map[string]map[string]
 	var differ []string
 	for _, name := range slices.Sorted(maps.Keys(begun.Python)) {
 		if wanted := begun.Python[name]; here[name] != wanted {
-			differ = append(differ, fmt.Sprintf("%s %s here, %s where it began", name, cmp.Or(here[name], "not there"), wanted))
+			differ = append(differ, fmt.Sprintf("%s %s here, %s where it began", name,
+				cmp.Or(here[name], "not there"), wanted))
 		}
 	}
 	if len(differ) == 0 {

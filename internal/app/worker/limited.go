@@ -13,17 +13,16 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// inFlightMost is how many batches a worker has in flight at most, unless more are
-// forced: beside those that it computes as many again, whose inputs are fetched or whose
-// results are stored meanwhile.
+// inFlightMost returns the most batches that a worker has in flight, unless more are forced. Beside
+// those that it computes, it fetches inputs or stores results of as many again.
 func (o WorkerOptions) inFlightMost() int { return max(2*slotsOf(o.Cores), o.Concurrency.Most()) }
 
 // newLimiter settles how much a worker does at once.
 func (s *Server) newLimiter() *concurrency.Limiter {
 	var load budget.Load
 	cores := slotsOf(s.opts.Cores)
-	return concurrency.New(concurrency.Config{Cores: cores, Slots: cores, Start: cores + runtime.AheadOf(s.Instance.Parts),
-		Most: s.opts.inFlightMost(), Fixed: s.opts.Concurrency,
+	return concurrency.New(concurrency.Config{Cores: cores, Slots: cores,
+		Start: cores + runtime.AheadOf(s.Instance.Parts), Most: s.opts.inFlightMost(), Fixed: s.opts.Concurrency,
 		Writers: parts.WritersOf(s.Instance.Parts), Logger: s.opts.Logger, Decided: s.opts.Decided,
 		Busy: func() float64 { return load.Busy(cores) },
 		Memory: func() int64 {
@@ -56,8 +55,8 @@ func (j limitedJob) Execute(ctx context.Context, c state.Claim) (job.Result, err
 	if err != nil {
 		return res, err
 	}
-	did := concurrency.Done{Bytes: res.Outcome.Stats.BytesIn + res.Outcome.Stats.BytesOut, Rows: res.Outcome.Stats.RowsIn,
-		Write: res.Outcome.Stats.Write, Elapsed: time.Since(began)}
+	did := concurrency.Done{Bytes: res.Outcome.Stats.BytesIn + res.Outcome.Stats.BytesOut,
+		Rows: res.Outcome.Stats.RowsIn, Write: res.Outcome.Stats.Write, Elapsed: time.Since(began)}
 	if j.isolated {
 		did.Peak = res.Outcome.Stats.PeakBytes
 	}

@@ -31,8 +31,8 @@ func NewMetrics(version string, drain <-chan struct{}, away *instance.Outage) *M
 // Observers measure what is asked of a cluster's services.
 func (w *Metrics) Observers() instance.Observers {
 	m := w.m
-	return instance.Observers{Cassandra: m.Requests("cassandra"), S3: m.Requests("s3"), RabbitMQ: m.Requests("rabbitmq"),
-		Cache: m.Copies(), Parts: m.Backend}
+	return instance.Observers{Cassandra: m.Requests("cassandra"), S3: m.Requests("s3"),
+		RabbitMQ: m.Requests("rabbitmq"), Cache: m.Copies(), Parts: m.Backend}
 }
 
 // Listen begins to answer at HOST:PORT, and returns the address at which it does.

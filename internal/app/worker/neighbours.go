@@ -54,7 +54,8 @@ func (s *Server) tellNeighbours(ctx context.Context, me registry.WorkerEntry) {
 	}
 }
 
-// neighboursOf is what is said to a worker that has come; "": nothing.
+// neighboursOf returns the messages to a worker that has come, about other workers of its machine;
+// "": none.
 func neighboursOf(me registry.WorkerEntry, workers []registry.WorkerEntry, machine int64) (shared, tooMuch string) {
 	workers = append(slices.DeleteFunc(slices.Clone(workers), func(w registry.WorkerEntry) bool {
 		return w.Owner == me.Owner ||
@@ -68,14 +69,14 @@ func neighboursOf(me registry.WorkerEntry, workers []registry.WorkerEntry, machi
 		case s.Scratch != me.Scratch:
 			others, count = others+s.Memory, count+s.Workers
 		case s.Workers > 1:
-			shared = fmt.Sprintf("%s of this machine divide %s of memory among themselves: they have the same scratch directory",
-				format.Counted(int64(s.Workers), "worker", "workers"), format.Size(s.Memory))
+			shared = fmt.Sprintf("%s of this machine divide %s of memory among themselves: they have the same "+
+				"scratch directory", format.Counted(int64(s.Workers), "worker", "workers"), format.Size(s.Memory))
 		}
 	}
 	if count > 0 && all > machine {
-		tooMuch = fmt.Sprintf("%s of this machine with other scratch directories %s %s of memory; together %s of %s: give "+
-			"each less ({{set memory}}, or worker: {memory: …}), or all the same directory (worker: {scratch: …}), whose workers "+
-			"divide one memory",
+		tooMuch = fmt.Sprintf("%s of this machine with other scratch directories %s %s of memory; together %s of %s: "+
+			"give each less ({{set memory}}, or worker: {memory: …}), or all the same directory (worker: {scratch: "+
+			"…}), whose workers divide one memory",
 			format.Counted(int64(count), "worker", "workers"), cmp.Or(map[bool]string{true: "has"}[count == 1], "have"),
 			format.Size(others), format.Size(all), format.Size(machine))
 	}

@@ -52,7 +52,8 @@ type WorkerOptions struct {
 	Concurrency   concurrency.Fixed          // how much is done at once; what is not said is found by measuring
 	Decided       func(concurrency.Decision) // how much is done at once was changed; may be nil
 	FollowSlowest time.Duration              // see coordinator.Config
-	Engine        string                     // version of DuckDB that it says it has, for tests of upgrades; "": its own
+	// version of DuckDB that it says it has, for tests of upgrades; "": its own
+	Engine string
 	// closed: no more batches are begun, and Serve ends when those in flight have; nil: never
 	Drain     <-chan struct{}
 	DrainTime time.Duration // that those may take then
@@ -101,17 +102,18 @@ func Serve(ctx context.Context, home *instance.Instance, opts WorkerOptions) (er
 			}
 			return s.hinted(works, key)
 		},
-		Store: t.Store, Slots: slotsOf(opts.Cores), Ahead: runtime.AheadOf(home.Parts), Lease: opts.Lease, Tries: opts.Tries,
+		Store: t.Store, Slots: slotsOf(opts.Cores), Ahead: runtime.AheadOf(home.Parts), Lease: opts.Lease,
+		Tries:    opts.Tries,
 		Deadline: opts.AttemptTimeout, Clock: home.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint})
 	close(ready)
 	if opts.Introspect != nil {
 		opts.Introspect(Introspection{Queue: s.crew.Queue, Budget: s.Held, AtOnce: s.limiter.Settings, Able: s.reasons})
 	}
-	told := s.Tell(ctx)
-	watched := s.watchAble(ctx)
-	attended := s.registerWorker(ctx)
-	kept := s.keepTime(ctx)
-	paced := s.settle(works)
+	stopTelling := s.Tell(ctx)
+	stopWatching := s.watchAble(ctx)
+	stopRegistering := s.registerWorker(ctx)
+	stopKeepingTime := s.keepTime(ctx)
+	stopSettling := s.settle(works)
 	err = s.watch(works)
 	if s.draining() {
 		s.drain(works)
@@ -122,15 +124,15 @@ func Serve(ctx context.Context, home *instance.Instance, opts WorkerOptions) (er
 	s.wait()
 	s.drained()
 	err = errors.Join(err, s.crew.Stop())
-	told()
-	attended()
-	watched()
-	kept()
-	paced()
+	stopTelling()
+	stopRegistering()
+	stopWatching()
+	stopKeepingTime()
+	stopSettling()
 	return err
 }
 
-// Introspection is what can be looked at while a worker works, by anybody.
+// Introspection holds the functions by which anybody can look at a worker while it works.
 type Introspection struct {
 	Queue  queue.Queue
 	Budget func() (b budget.Budget, held bool) // that its batches have now
@@ -256,7 +258,8 @@ func (s *Server) join(ctx context.Context) (passing error) {
 			passing = errors.Join(passing, fmt.Errorf("look for runs of workspace %s: %w", w, err))
 		case s.unread[w] != err.Error():
 			s.unread[w] = err.Error()
-			s.opts.Logger.Error("runs of a workspace cannot be read, and nobody works on them", "workspace", w, "error", err)
+			s.opts.Logger.Error("runs of a workspace cannot be read, and nobody works on them", "workspace",
+				w, "error", err)
 		}
 	}
 	var unread []string
@@ -299,8 +302,8 @@ func (s *Server) consider(ctx context.Context, r state.Run) {
 	defer s.joining.Unlock()
 	how := fmt.Sprint(r.RunKey, r.Epoch)
 	s.mu.Lock()
-	known := !r.GoesOn() || s.joined[r.RunKey] || s.opts.Most > 0 && len(s.joined) >= s.opts.Most || s.opts.Wants != nil &&
-		!s.opts.Wants(r) || time.Now().Before(s.refused[how].until)
+	known := !r.GoesOn() || s.joined[r.RunKey] || s.opts.Most > 0 && len(s.joined) >= s.opts.Most ||
+		s.opts.Wants != nil && !s.opts.Wants(r) || time.Now().Before(s.refused[how].until)
 	s.mu.Unlock()
 	if known || ctx.Err() != nil || !s.able.is() {
 		return
@@ -484,8 +487,7 @@ func (s *Server) drive(ctx context.Context, key state.RunKey, how string, run *r
 	}
 }
 
-// slotsOf is how many batches a worker has in flight at most; its memory may
-// allow fewer at once.
+// slotsOf returns the most batches that a worker computes at once; its memory may allow fewer.
 func slotsOf(cores int) int {
 	if cores == 0 {
 		return budget.Cores()

@@ -28,7 +28,7 @@ func SlotProgram(path string) keeper.Program {
 	return keeper.Program{Path: path, Name: "thalweg", Args: []string{SlotCommand}, Env: keeper.All()}
 }
 
-// ServeInherited is what a slot's process does, over the connection that it was started with.
+// ServeInherited runs a slot's process, over the connection that it was started with.
 func ServeInherited(open func(client json.RawMessage, logger *slog.Logger) (*remote.Client, error)) error {
 	conn, err := sandbox.Inherited()
 	if err != nil {

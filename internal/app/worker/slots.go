@@ -31,7 +31,7 @@ type Isolation struct {
 	Client  any                   // what ServeSlot makes its remote.Client of; as JSON
 }
 
-// slotSettings are what a slot's process is told of its worker.
+// slotSettings hold the settings that a worker gives a slot's process.
 type slotSettings struct {
 	Home         string          `json:"home"`   // see Home.Dir
 	Beside       string          `json:"beside"` // see Home
@@ -59,8 +59,8 @@ func (s *Server) openSlots() error {
 	if err != nil {
 		return fmt.Errorf("write the settings of slots: %w", err)
 	}
-	s.Slots = sandbox.New(sandbox.Config{Command: s.opts.Isolate.Command, Size: s.opts.inFlightMost(), WorkDir: s.WorkDir,
-		Settings: settings, State: s.Store, Parts: s.Instance.Parts,
+	s.Slots = sandbox.New(sandbox.Config{Command: s.opts.Isolate.Command, Size: s.opts.inFlightMost(),
+		WorkDir: s.WorkDir, Settings: settings, State: s.Store, Parts: s.Instance.Parts,
 		Room: s.Shares.Room(), Logger: s.opts.Logger, Ended: s.opts.SlotEnded})
 	return nil
 }
@@ -91,7 +91,8 @@ func ServeSlot(conn net.Conn, connect func(client json.RawMessage, p sandbox.Par
 		b.Interpreters = min(b.Interpreters, 1) // the others are those of other slots
 		known := secret.New()
 		host := &slotHost{client: client,
-			Runtime: &runtime.Runtime{Parent: &p, Instance: &instance.Instance{Dir: set.Home, State: p.State, Parts: p.Parts,
+			Runtime: &runtime.Runtime{Parent: &p, Instance: &instance.Instance{Dir: set.Home,
+				State: p.State, Parts: p.Parts,
 				BaseDir: set.Beside, PartsDir: set.Parts}, Store: instance.RedactingStore(p.State, known),
 				WorkDir: p.WorkDir, Budget: b,
 				Process: runtime.Process{Interpreter: set.Interpreter, Keeper: set.Keeper, RowTimeout: set.RowTimeout,
@@ -133,7 +134,7 @@ func (h *slotHost) Close() error {
 	return err
 }
 
-// restAfter is how long the interpreter of a slot stays when its batch has no memory.
+// restAfter is the time that the interpreter of a slot stays when its batch has no memory.
 const restAfter = time.Second
 
 // restingRoom ends a slot's interpreter while its batches have no memory: the

@@ -80,7 +80,8 @@ func TestRefusalsThatPass(t *testing.T) {
 		{&fault.Error{Kind: fault.Script, Message: "there is no module x"}, false},
 		{fs.ErrPermission, false},
 	} {
-		s := &Server{able: &able{}, opts: WorkerOptions{Process: runtime.Process{Logger: slog.New(slog.DiscardHandler)}},
+		s := &Server{able: &able{},
+			opts:    WorkerOptions{Process: runtime.Process{Logger: slog.New(slog.DiscardHandler)}},
 			refused: map[string]refusal{"of yesterday": {}}, changed: make(chan struct{}, 1)}
 		s.refuse("how", state.Run{RunKey: state.RunKey{Workspace: "w", Run: 1}}, c.err)
 		require.NotEmpty(t, s.refused["how"].why, "%v", c.err)
@@ -136,13 +137,15 @@ func TestNeighbours(t *testing.T) {
 		{"on other machines, gone, or of a version that does not tell", with(elsewhere, gone, one("")), "", ""},
 		{"with the same directory", with(one("/a")), "2 workers of this machine divide 5.0 GiB of memory", ""},
 		{"with another", with(one("/b")), "",
-			"1 worker of this machine with other scratch directories has 5.0 GiB of memory; together 11.0 GiB of 10.0 GiB: " +
-				"give each less ({{set memory}}, or worker: {memory: …})"},
+			"1 worker of this machine with other scratch directories has 5.0 GiB of memory; together 11.0 GiB of " +
+				"10.0 GiB: give each less ({{set memory}}, or worker: {memory: …})"},
 		{"its own note has not come yet", []registry.WorkerEntry{one("/b"), one("/c")}, "",
-			"2 workers of this machine with other scratch directories have 10.0 GiB of memory; together 16.0 GiB of 10.0 GiB"},
+			"2 workers of this machine with other scratch directories have 10.0 GiB of memory; together 16.0 GiB " +
+				"of 10.0 GiB"},
 	} {
 		shared, tooMuch := neighboursOf(me, c.workers, 10*gib)
-		require.True(t, strings.HasPrefix(shared, c.shared) && (shared == "") == (c.shared == ""), "%s: %s", c.name, shared)
+		require.True(t, strings.HasPrefix(shared, c.shared) && (shared == "") == (c.shared == ""),
+			"%s: %s", c.name, shared)
 		require.True(t, strings.HasPrefix(tooMuch, c.tooMuch) && (tooMuch == "") == (c.tooMuch == ""), "%s: %s",
 			c.name, tooMuch)
 	}

@@ -22,7 +22,8 @@ func head(path string) string {
 	return ""
 }
 
-// find is where a column of the reader is in a file, and the steps to it from there.
+// find returns the place of a column of the reader in a file, and the steps to it from there.
+// found counts the file's columns of that name.
 func find(c *script.InputColumn, f *parquetfile.Footer) (at, found int, steps []filespec.Step) {
 	if at, found = f.Find(c.Parquet); found > 0 {
 		return at, found, nil

@@ -175,7 +175,7 @@ func (c *csvSlice) records(ctx context.Context) iter.Seq2[csvRecord, error] {
 	}
 }
 
-// csvForm is how a range has to reach DuckDB.
+// csvForm says in which form a range has to reach DuckDB.
 type csvForm int
 
 const (

@@ -55,7 +55,7 @@ func (s source) named(err error) *fault.Error {
 	return &f
 }
 
-// irregular is what is no file to read, such as a folder.
+// irregular returns the error for what is no file to read, such as a folder.
 func (s source) irregular(st fs.FileInfo) *fault.Error {
 	if !st.IsDir() {
 		f := s.fault(fault.Environment, "it is not a regular file (%s)", st.Mode().Type())

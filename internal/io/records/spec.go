@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Place is what the first field of a record that cannot be read says.
+// Place holds the content of the first field of a record that cannot be read.
 type Place struct {
 	Line   int64  // at which it begins; 0: not known
 	Column int    // whose value is bad; -1: it is not of a column

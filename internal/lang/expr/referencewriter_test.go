@@ -57,8 +57,10 @@ An expression computes a value from the fields of a row. The syntax is that of G
 Types never change silently: an int field needs an int, so write ` + "`int(len(…))`" + ` and not ` + "`len(…)`" + `.
 
 **NULL** in an operator or function gives NULL, also in the condition of ` + "`iif`" + `. ` + "`&&` and `||`" + ` follow SQL: ` + "`false && NULL`" + ` is
-false, ` + "`true || NULL`" + ` is true. ` + "`is_null(x)`" + ` tests for NULL, ` + "`coalesce(x, y)`" + ` replaces it. ` + "`x == null`" + ` is refused, because it would be NULL
-for every x. The literal ` + "`null`" + ` takes its type from the other values in ` + "`iif` and `coalesce`" + `, from a conversion (` + "`int(null)`" + `), or from
+false, ` + "`true || NULL`" + ` is true. ` + "`is_null(x)`" + ` tests for NULL, ` + "`coalesce(x, y)`" +
+	` replaces it. ` + "`x == null`" + ` is refused, because it would be NULL
+for every x. The literal ` + "`null`" + ` takes its type from the other values in ` + "`iif` and `coalesce`" +
+	`, from a conversion (` + "`int(null)`" + `), or from
 the field if it is the whole expression. In a condition NULL counts as false. [What can be NULL](scripts.md#null) is known when the script loads.
 
 ## Operators
@@ -76,13 +78,15 @@ the field if it is the whole expression. In a condition NULL counts as false. [W
 
 **Ranges.** A value that its type cannot hold is an error: the message names the row, its values and the expression.
 
-**Ints.** Operators and comparisons compute ints with up to 38 digits, so that ` + "`r.i + 1 > 0` and `(r.i + r.j) / 2`" + ` are right at the ends of 64 bits, too.
+**Ints.** Operators and comparisons compute ints with up to 38 digits, so that ` + "`r.i + 1 > 0` and `(r.i " +
+	"+ r.j) / 2`" + ` are right at the ends of 64 bits, too.
 Where such a value is stored, or is the argument of a function other than ` + "`iif`, `coalesce` and the conversions" + `, it must fit 64 bits.
 
 **Decimals with digits.** If one side is a ` + "`decimal(p,s)`" +
 	`, the operation is exact. The result of + or - has as many digits after the point as the side with more of them,
 a product as many as both sides together, and a quotient always 16, rounded half away from zero. ` +
-	`A float literal counts as it is written: ` + "`r.rate * 1.1`" + ` is exact. Beside any other float the decimal becomes a float.
+	`A float literal counts as it is written: ` + "`r.rate * 1.1`" +
+	` is exact. Beside any other float the decimal becomes a float.
 The type of the result has room for all values, up to 38 digits; a value with more is an error. A product of 38 or more digits after the point is refused:
 give one side fewer digits with ` + "`round(x, 4)`" + `. A ` + "`decimal2`" +
 	` on the other side has its two digits. ` + "`iif` and `coalesce`" +
@@ -131,8 +135,10 @@ So ` + "`strings.ReplaceAll`, `fmt.Sprintf`" + ` and chains of ` + "`+`" + ` bou
   If an expression has more than four functions that can make texts grow, they share four times that length;
 - three times the length of the fields that it is made of. So a row of 5 MB can be worked on.
 
-A longer text fails like a value that cannot be read. Give more ` + "`--memory`" + `, or fewer ` + "`--cores`" + `. Not checked are a replacement that is not longer than the text that it
-replaces, and a chain with each field at most four times and at most 4 KiB of literals and widths. Apart from this limit, results do not depend on ` + "`--memory`" + `.
+A longer text fails like a value that cannot be read. Give more ` + "`--memory`" + `, or fewer ` + "`--cores`" +
+	`. Not checked are a replacement that is not longer than the text that it
+replaces, and a chain with each field at most four times and at most 4 KiB of literals and widths. ` +
+	`Apart from this limit, results do not depend on ` + "`--memory`" + `.
 A text made of literals only has at most 1 MiB.
 
 There is no such limit for ` + "`string_agg`" + `, for long texts in many rows that do not grow (2,048 times their

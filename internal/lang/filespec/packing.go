@@ -7,7 +7,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// Compression is how the bytes of a file are packed.
+// Compression names the compression of a file's bytes.
 type Compression string
 
 // The compressions. Their names are stored in plans: they do not change.
@@ -17,10 +17,10 @@ const (
 	Zstd  Compression = "zstd"
 )
 
-// Charset is how text is written in bytes, by its name in scripts.
+// Charset names the encoding of a text, as scripts name it.
 type Charset string
 
-// UTF8 is what everything else is turned into.
+// UTF8 is the encoding into which all others are converted.
 const UTF8 Charset = ""
 
 // The forms of UTF-16. The first has a byte order mark.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Kind is what values a column takes.
+// Kind names the kind of values that a column takes.
 type Kind string
 
 // The kinds. Their names are stored in plans: they do not change.
@@ -17,7 +17,7 @@ const (
 	Time   Kind = "time" // texts and numbers with a layout
 )
 
-// Format is what the records are taken from.
+// Format names the format of the file that records are taken from.
 type Format string
 
 // The formats.
@@ -65,8 +65,9 @@ func Decode(text string) (s Spec, err error) {
 	return s, nil
 }
 
-// Fields is how many fields a record has in CSV: its line, and the columns. A bad one has one more.
+// Fields returns the number of fields of a record in CSV: its line, and the columns. A bad one has
+// one more.
 func (s Spec) Fields() int { return 1 + len(s.Columns) }
 
-// ExcelLayout is how a datetime of a sheet is written where the script says no layout.
+// ExcelLayout is the layout of a sheet's datetimes where the script gives none.
 const ExcelLayout = "2006-01-02 15:04:05.000"

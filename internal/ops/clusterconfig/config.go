@@ -96,7 +96,7 @@ type Worker struct {
 	Drain   time.Duration
 	Metrics string // host:port; "": nowhere
 	Python  string // interpreter; "": python3
-	// Concurrency is how much is done at once; what is not said is found by measuring.
+	// Concurrency fixes the amount of work at once; measuring finds what it does not fix.
 	Concurrency concurrency.Fixed
 }
 

@@ -114,7 +114,7 @@ func encodingOf(ctx context.Context, path, name string) (encoding string, broken
 	return encoding, 0, nil
 }
 
-// encoding is what a text is written in, if all of it is in one.
+// encoding finds the encoding of a text, if all of it has the same.
 func (f *text) encoding() (string, error) {
 	if wide := files.UTF16Of(f); wide != "" {
 		return wide, nil

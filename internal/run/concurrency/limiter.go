@@ -183,7 +183,7 @@ func (l *Limiter) Room(class string) (leave func(), ok bool) {
 	return sync.OnceFunc(func() { l.change(func() { l.taken[class]-- }) }), true
 }
 
-// limit is how many batches may be in flight; mu is held. Of what class the next one will
+// limit returns the most batches that may be in flight; mu is held. Of what class the next one will
 // be nobody knows.
 func (l *Limiter) limit() (most int) {
 	for _, class := range Classes() {

@@ -17,8 +17,7 @@ type knob struct {
 	Memory   bool // each costs what a batch takes of memory
 }
 
-// sample is what a worker measured of a class in some time, with the knobs as
-// they were told to be.
+// sample holds the measurements of a class over some time, with the knobs as they were set.
 type sample struct {
 	Class   string
 	At      time.Time     // its end
@@ -88,7 +87,7 @@ func newTuner(classes map[string][]knob) *tuner {
 	return t
 }
 
-// value is what a knob is to be; 0 if there is no such one.
+// value returns the value that a knob is to have; 0 if there is no such knob.
 func (t *tuner) value(class, name string) int {
 	if c := t.classes[class]; c != nil {
 		for _, k := range c.climbers {

@@ -26,7 +26,7 @@ type Command struct {
 	Done  bool        `json:"done,omitempty"`    // carried out
 }
 
-// CommandKind is what a command demands. The texts are stored.
+// CommandKind says what a command demands. The texts are stored.
 type CommandKind string
 
 // The kinds of commands. Each but the pauses makes every claim that was given before it worthless.

@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// method is what the generated code needs of a method of the interface.
+// method describes a method of the interface for the code that is generated.
 type method struct {
 	name, label, kind string
 	params            string   // as they are declared

@@ -108,7 +108,7 @@ func decisions(shown string) []state.Command {
 	return []state.Command{{Kind: state.CommandApprove, Nodes: about}, {Kind: state.CommandReject, Nodes: about}}
 }
 
-// orders are what a choice may come to.
+// orders returns the commands that a choice may lead to.
 func (w *world) orders(choice Choice) []state.Command {
 	over := w.ran.Status.Terminal()
 	switch choice {
@@ -182,9 +182,8 @@ func (w *world) nameOf(who int) string {
 	return w.workers[who].name
 }
 
-// carry is what state.Carry does with what it reads now: who has read which nodes
-// have heard asks those that have not, one after the other, whatever they hear
-// meanwhile from others, and ends the order.
+// carry returns the calls that state.Carry makes with what it reads now. It asks the nodes that
+// have not heard, one after the other, whatever they hear meanwhile, and ends the order.
 func (w *world) carry(who int, o state.Command) []*call {
 	r := &recorder{Store: w.store.Open()}
 	run := w.ran.Run
