@@ -28,31 +28,31 @@
 // those that had been visited when that was found. Where a run does not come to
 // its end, all had to be.
 //
-//	break                                               where             what it said                                        states
-//	a claim holds whatever the fence                    rules.go          a batch is revived (stop)                           1,283
-//	a stop does not fence                               effects.go        a batch is revived (stop)                           1,597
-//	a bid of an earlier epoch counts                    rules.go          no end: a claim that is worth nothing (redo)      711,821
-//	a bid that is repeated is refused                   rules.go          no end: nobody knows of the claim (lost answer)    57,859
-//	an attempt that is lost commits                     hostile/claims.go the commit is confirmed, and lost                      55
-//	a commit that is repeated is refused                hostile/claims.go what the table shows is thrown away (lost answer)      64
-//	attempts are numbered anew after a redo             hostile/node.go   no end (redo)                                     122,076
-//	a decision about what was shown earlier counts      effects.go        passed without a decision (redo, late decision)   528,471
-//	a redo keeps the decision                           effects.go        passed without a decision (redo)                   26,212
-//	a batch that is to be redone stays done             hostile/node.go   a batch stays done (redo)                           6,898
-//	a node moves in any epoch                           rules.go          made from rows that nobody approved (redo)        450,359
-//	a gate that is redone keeps its plan                effects.go        passed without a decision (redo)                   46,334
-//	a reopening keeps a rejection                       effects.go        passed without a decision (go on)                  16,344
-//	a rejected gate goes on                             effects.go        passed without a decision                           3,190
-//	a plan is made in any epoch                         hostile/node.go   passed without a decision (redo)                   47,375
-//	a pause leaves running nodes alone                  effects.go        the run is paused, and a node is running (pause)      677
-//	a pause leaves nodes alone that are not planned     effects.go        the run is paused, and a node is pending (pause)      184
-//	a stop leaves a gate waiting                        effects.go        the run is stopped, and a node waiting (stop)       6,907
-//	a pause fences what is under way                    effects.go        no end: a claim that is worth nothing (pause)     430,077
-//	an order is heard of again                          hostile/node.go   a node forgot an order (pause)                      1,069
-//	an order is ended before all have heard             orders.go         the run is stopped, and a node goes on (stop)         353
-//	orders are carried out from the first node on       orders.go         made from rows that nobody approved (redo)         91,888
-//	a look goes on that an order has come between       orders.go         made from rows that nobody approved (redo)        192,972
-//	a run completes in any epoch                        hostile/store.go  the run is complete, and a node pending (redo)    193,794
+//	break                                           where           states  what it said
+//	a claim holds whatever the fence                rules            1,283  a batch is revived (stop)
+//	a stop does not fence                           effects          1,597  a batch is revived (stop)
+//	a bid of an earlier epoch counts                rules          711,821  no end: a claim that is worth nothing (redo)
+//	a bid that is repeated is refused               rules           57,859  no end: nobody knows of the claim (lost answer)
+//	an attempt that is lost commits                 hostile/claims      55  the commit is confirmed, and lost
+//	a commit that is repeated is refused            hostile/claims      64  what the table shows is thrown away (lost answer)
+//	attempts are numbered anew after a redo         hostile/node   122,076  no end (redo)
+//	a decision about what was shown earlier counts  effects        528,471  passed without a decision (redo, late decision)
+//	a redo keeps the decision                       effects         26,212  passed without a decision (redo)
+//	a batch that is to be redone stays done         hostile/node     6,898  a batch stays done (redo)
+//	a node moves in any epoch                       rules          450,359  made from rows that nobody approved (redo)
+//	a gate that is redone keeps its plan            effects         46,334  passed without a decision (redo)
+//	a reopening keeps a rejection                   effects         16,344  passed without a decision (go on)
+//	a rejected gate goes on                         effects          3,190  passed without a decision
+//	a plan is made in any epoch                     hostile/node    47,375  passed without a decision (redo)
+//	a pause leaves running nodes alone              effects            677  the run is paused, and a node is running (pause)
+//	a pause leaves nodes alone that are not planned effects            184  the run is paused, and a node is pending (pause)
+//	a stop leaves a gate waiting                    effects          6,907  the run is stopped, and a node waiting (stop)
+//	a pause fences what is under way                effects        430,077  no end: a claim that is worth nothing (pause)
+//	an order is heard of again                      hostile/node     1,069  a node forgot an order (pause)
+//	an order is ended before all have heard         orders             353  the run is stopped, and a node goes on (stop)
+//	orders are carried out from the first node on   orders          91,888  made from rows that nobody approved (redo)
+//	a look goes on that an order has come between   orders         192,972  made from rows that nobody approved (redo)
+//	a run completes in any epoch                    hostile/store  193,794  the run is complete, and a node pending (redo)
 //
 // One was not found, because it breaks nothing by itself: a run with an order under
 // way may be completed. Its epoch is another one than who completes it has read.
