@@ -135,15 +135,10 @@ func (p *Planner) fusedJoin(ctx context.Context, n *script.Node, in Inputs, plan
 	var sizes []size
 	switch {
 	case plan.Join.Buckets > 0:
-		cuts := rightSide(n, in).cuts(plan.Join.Buckets)
-		plan.Join.Buckets = len(cuts)
-		works, sizes = cutWorks(cuts, in.Reader)
+		works, sizes = plan.Join.works(n, in)
 		for i := range sizes {
-			sizes[i].bytes += in.Lookup.Bytes() / int64(plan.Join.Buckets)
 			works[i].Inner = all.Inner
-		}
-		if s.rows < 0 {
-			for i := range sizes {
+			if s.rows < 0 {
 				sizes[i].rows = -1
 			}
 		}
