@@ -490,7 +490,7 @@ func (x *inspection) explain(ctx context.Context, db engine.Querier, cause error
 	}
 	rel := relation{from: x.rows.from, aliases: columns{"w": x.rows.layout}, order: x.rows.order,
 		unknown: x.rows.unknown}
-	found := find(ctx, db, x.node, rel, suspects, nil, cause)
+	found := find(ctx, db, rel, suspects, cause)
 	var f *fault.Error
 	if !errors.As(found, &f) {
 		return x.explainTotals(ctx, db, cause)
@@ -516,7 +516,7 @@ func (x *inspection) explainTotals(ctx context.Context, db engine.Querier, cause
 		for _, t := range r.totals {
 			each := t.suspect
 			each.each = true
-			found := find(ctx, db, x.node, t.rows, []suspect{each}, nil, cause)
+			found := find(ctx, db, t.rows, []suspect{each}, cause)
 			if err := queryRow(ctx, db,
 				fmt.Sprintf("SELECT %s FROM %s", t.expr.SQL(t.rows.ref, strings.Join(t.rows.order, ", ")),
 					t.rows.from)); found == nil &&

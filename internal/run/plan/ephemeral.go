@@ -135,15 +135,10 @@ func (p *Planner) fusedJoin(ctx context.Context, n *script.Node, in Inputs, plan
 	var sizes []size
 	switch {
 	case plan.Join.Buckets > 0:
-		cuts := rightSide(n, in).cuts(plan.Join.Buckets)
-		plan.Join.Buckets = len(cuts)
-		works, sizes = cutWorks(cuts, in.Reader)
+		works, sizes = plan.Join.works(n, in)
 		for i := range sizes {
-			sizes[i].bytes += in.Lookup.Bytes() / int64(plan.Join.Buckets)
 			works[i].Inner = all.Inner
-		}
-		if s.rows < 0 {
-			for i := range sizes {
+			if s.rows < 0 {
 				sizes[i].rows = -1
 			}
 		}
@@ -240,7 +235,7 @@ type inlined struct {
 	// fields that are computed for each row, whether the reader needs them or not
 	guarded []string
 	slices  []files.Slice // what positions are in; nil: rows have none
-	explain func(context.Context, engine.Querier, error) error
+	explain explanation
 }
 
 // inline prepares the ephemeral tables that n reads for one batch of it: what
@@ -360,7 +355,7 @@ func (i *inlined) readFiles(t *engine.Task, b Batch, need bool) error {
 			return err
 		}
 		if rel := i.rows(true); rel.positions {
-			if found := find(ctx, db, n, rel, allSuspects(n), rel.placedIn(), cause); found != nil {
+			if found := find(ctx, db, rel, allSuspects(n), cause); found != nil {
 				return found
 			}
 		}
@@ -394,12 +389,7 @@ func ofNode(n *script.Node, err error) error {
 
 // blameRow finds the expression and the row at which a node that computes row by row failed.
 func blameRow(ctx context.Context, db engine.Querier, n *script.Node, rel relation, reads *Table, cause error) error {
-	var err error
-	if n.Tag != nil {
-		err = blameTags(ctx, db, n, rel, cause)
-	} else {
-		err = find(ctx, db, n, rel, allSuspects(n), rel.placedIn(), cause)
-	}
+	err := findRow(ctx, db, n, rel, cause)
 	var f *fault.Error
 	if errors.As(err, &f) && f.Place.File == "" && f.Place.Field != "" {
 		f.Place.PutInTable(reads.Name(), 0)
@@ -599,14 +589,12 @@ func canFail(t *Table, field string) bool {
 }
 
 // lazily makes an explanation when it is asked for: its relation may be read from files.
-func lazily(build func() func(context.Context, engine.Querier, error) error) func(context.Context, engine.Querier,
-	error) error {
+func lazily(build func() explanation) explanation {
 	return func(ctx context.Context, db engine.Querier, cause error) error { return build()(ctx, db, cause) }
 }
 
 // first asks one explanation after the other.
-func first(ask, then func(context.Context, engine.Querier, error) error) func(context.Context, engine.Querier,
-	error) error {
+func first(ask, then explanation) explanation {
 	switch {
 	case ask == nil:
 		return then

@@ -15,49 +15,40 @@ import (
 // shownRunesMax bounds a value in an error message.
 const shownRunesMax = 60
 
-// explainExpressions finds the expression and the first row at which a
-// relational task failed. slices are given for relations that read files,
-// whose rows then carry __file and __row.
-func explainExpressions(n *script.Node, rel relation, slices []files.Slice) func(context.Context, engine.Querier,
-	error) error {
-	return func(ctx context.Context, db engine.Querier, cause error) error {
-		suspects := allSuspects(n)
-		if found := find(ctx, db, n, rel, suspects, slices, cause); found != nil {
-			return found
-		}
-		return inScript(n, suspects, cause)
-	}
+// explanation turns the failure of a statement into one that says where it failed; nil: it cannot.
+type explanation = func(ctx context.Context, db engine.Querier, cause error) error
+
+// explainRows finds what n computes that failed, and the first row of rel at which
+// it did: the rows of a tag node are those that it tags.
+func explainRows(n *script.Node, rel relation) explanation {
+	return first(func(ctx context.Context, db engine.Querier, cause error) error {
+		return findRow(ctx, db, n, rel, cause)
+	}, explainScript(n))
 }
 
-// explainTags finds the criterion and the row of source at which a tag node failed, or
-// the field of one of its tags.
-func explainTags(n *script.Node, source relation) func(context.Context, engine.Querier, error) error {
-	return func(ctx context.Context, db engine.Querier, cause error) error {
-		if found := blameTags(ctx, db, n, source, cause); found != nil {
-			return found
-		}
-		return inScript(n, append(tagSuspects(n.Tag), allSuspects(n)...), cause)
+// findRow is explainRows where it finds a row; nil if it does not.
+func findRow(ctx context.Context, db engine.Querier, n *script.Node, rel relation, cause error) error {
+	if n.Tag == nil {
+		return find(ctx, db, rel, allSuspects(n), cause)
 	}
-}
-
-// blameTags is explainTags where it finds a row; nil if it does not.
-func blameTags(ctx context.Context, db engine.Querier, n *script.Node, source relation, cause error) error {
-	found, held := search(ctx, db, n, source, tagSuspects(n.Tag), source.placedIn(), cause)
+	found, held := search(ctx, db, rel, tagSuspects(n.Tag), cause)
 	if found != nil || !held {
 		return found
 	}
-	numbered := fmt.Sprintf("SELECT *, %s AS __n FROM %s", source.rowNumber(), source.from)
-	tagged := tagRelation(n.Tag, numbered, source.aliases["r"], source.order)
-	tagged.row, tagged.unknown, tagged.positions, tagged.slices = "r.__n", source.unknown,
-		source.positions, source.slices
+	numbered := fmt.Sprintf("SELECT *, %s AS __n FROM %s", rel.rowNumber(), rel.from)
+	tagged := tagRelation(n.Tag, numbered, rel.aliases["r"], rel.order)
+	tagged.row, tagged.unknown, tagged.positions, tagged.slices = "r.__n", rel.unknown, rel.positions, rel.slices
 	tagged.refer = tagRef(n.Tag, tagged)
-	return find(ctx, db, n, tagged, allSuspects(n), tagged.placedIn(), cause)
+	return find(ctx, db, tagged, allSuspects(n), cause)
 }
 
 // explainScript names the expression only.
-func explainScript(n *script.Node) func(context.Context, engine.Querier, error) error {
+func explainScript(n *script.Node) explanation {
 	return func(_ context.Context, _ engine.Querier, cause error) error {
 		suspects := allSuspects(n)
+		if n.Tag != nil {
+			suspects = append(tagSuspects(n.Tag), suspects...)
+		}
 		if n.Lookup != nil && n.Lookup.Filter != nil {
 			suspects = append(suspects, suspect{name: "filter", pos: n.Lookup.Pos, expr: n.Lookup.Filter})
 		}
@@ -93,10 +84,9 @@ func inScript(n *script.Node, suspects []suspect, cause error) error {
 }
 
 // explainOutput does the same for an output file's columns.
-func explainOutput(n *script.Node, rel relation) func(context.Context, engine.Querier, error) error {
+func explainOutput(n *script.Node, rel relation) explanation {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
-		if err := find(ctx, db, n, rel, allSuspects(n), rel.placedIn(), cause); err != nil ||
-			!engine.IsValueFault(cause) {
+		if err := find(ctx, db, rel, allSuspects(n), cause); err != nil || !engine.IsValueFault(cause) {
 			return err
 		}
 		// The values are fine, but the file cannot hold one of them.
@@ -123,9 +113,8 @@ func refusedHint(w *script.FileWriter) string {
 
 // find says which of the suspects failed, and at which row; nil: none, or it
 // cannot be said.
-func find(ctx context.Context, db engine.Querier, n *script.Node, rel relation, suspects []suspect,
-	slices []files.Slice, cause error) error {
-	found, _ := search(ctx, db, n, rel, suspects, slices, cause)
+func find(ctx context.Context, db engine.Querier, rel relation, suspects []suspect, cause error) error {
+	found, _ := search(ctx, db, rel, suspects, cause)
 	return found
 }
 
@@ -133,10 +122,9 @@ func find(ctx context.Context, db engine.Querier, n *script.Node, rel relation, 
 // suspects on all of it and halves the rows of the one that fails. A relation
 // that cannot even be read has another cause, and so has a suspect for which
 // memory is too short: nothing is found. held says that all suspects can be computed.
-func search(ctx context.Context, db engine.Querier, n *script.Node, rel relation, suspects []suspect,
-	slices []files.Slice,
-	cause error) (found error, held bool) {
-	e, err := newEvidence(ctx, db, rel, suspects, slices != nil)
+func search(ctx context.Context, db engine.Querier, rel relation, suspects []suspect, cause error) (found error,
+	held bool) {
+	e, err := newEvidence(ctx, db, rel, suspects)
 	if err != nil {
 		return nil, false
 	}
@@ -151,7 +139,7 @@ func search(ctx context.Context, db engine.Querier, n *script.Node, rel relation
 		if err := e.try(ctx, s, at, at+1); engine.IsValueFault(err) {
 			cause = err // the batch may have failed for a row behind this one
 		}
-		place, err := e.place(ctx, s, at, slices)
+		place, err := e.place(ctx, s, at)
 		if err != nil {
 			return nil, false
 		}
@@ -171,12 +159,11 @@ type evidence struct {
 	rows    int64
 }
 
-func newEvidence(ctx context.Context, db engine.Querier, rel relation, suspects []suspect, positioned bool) (*evidence,
-	error) {
+func newEvidence(ctx context.Context, db engine.Querier, rel relation, suspects []suspect) (*evidence, error) {
 	e := &evidence{db: db, rel: rel, columns: map[expr.Ref]string{}}
 	row, file, order := rel.rowNumber(), "CAST(0 AS BIGINT)", ""
 	switch {
-	case positioned:
+	case rel.placedIn() != nil:
 		row, file = "r."+files.RowColumn, "r."+files.FileColumn
 	case rel.unknown:
 		order = " ORDER BY " + strings.Join(rel.order, ", ")
@@ -224,12 +211,12 @@ func (e *evidence) holds(ctx context.Context, s suspect, from, to int64) bool {
 }
 
 // place names row at and shows the values there.
-func (e *evidence) place(ctx context.Context, s suspect, at int64, slices []files.Slice) (fault.Place, error) {
+func (e *evidence) place(ctx context.Context, s suspect, at int64) (fault.Place, error) {
 	p := fault.Place{Field: s.name, Expr: s.expr.Source()}
 	var file int64
 	err := e.query(ctx, fmt.Sprintf("SELECT at_row + 1, at_file, %s FROM __evidence AS e LIMIT 1 OFFSET %d",
 		s.shown(e.ref), at), &p.Record, &file, &p.Value)
-	for _, sl := range slices {
+	for _, sl := range e.rel.placedIn() {
 		if int64(sl.File) == file {
 			p.File = sl.URL
 		}

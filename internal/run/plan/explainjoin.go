@@ -18,14 +18,10 @@ const leftTable = "__left"
 // explainLookup finds the right row at which the filter failed, else the left
 // row whose lookup does: it does the lookup again for half of the left rows,
 // and half of those, until one is left.
-func explainLookup(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths) func(context.Context, engine.Querier,
-	error) error {
-	return func(ctx context.Context, db engine.Querier, cause error) error {
-		if found := blameLookup(ctx, db, n, in, plan, w, paths, cause); found != nil {
-			return found
-		}
-		return explainScript(n)(ctx, db, cause)
-	}
+func explainLookup(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths) explanation {
+	return first(func(ctx context.Context, db engine.Querier, cause error) error {
+		return blameLookup(ctx, db, n, in, plan, w, paths, cause)
+	}, explainScript(n))
 }
 
 // blameLookup is explainLookup where it finds a row; nil if it does not.
@@ -56,7 +52,7 @@ func (x lookupFailure) blameFilter(cause error) error {
 	right := relation{from: "(" + x.right.scan.sql() + ") AS l", aliases: columns{"l": t.Layout},
 		order: prefixed("l", x.right.scan.orderCols()), unknown: t.Scattered()}
 	var f *fault.Error
-	if !errors.As(find(x.ctx, x.db, n, right, filter, nil, cause), &f) {
+	if !errors.As(find(x.ctx, x.db, right, filter, cause), &f) {
 		return nil
 	}
 	if x.w.Cut.Buckets > 0 { // the rows of a bucket have no numbers
@@ -158,7 +154,7 @@ func (x lookupFailure) blamePair(cause error) *fault.Error {
 		unknown: true,
 	}
 	var f *fault.Error
-	errors.As(find(x.ctx, x.db, x.n, pairs, suspects, nil, cause), &f)
+	errors.As(find(x.ctx, x.db, pairs, suspects, cause), &f)
 	return f
 }
 
@@ -207,10 +203,9 @@ func firstFailure(rows int64, holds func(from, to int64) bool) int64 {
 
 // explainDistinct finds the row of the reader's table at which a distinct
 // table's field failed: its fields are computed row by row.
-func explainDistinct(n *script.Node, in Inputs, paths Paths) func(context.Context, engine.Querier, error) error {
+func explainDistinct(n *script.Node, in Inputs, paths Paths) explanation {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
-		rel := sourceRelation(n, in.placedRows(), Batch{Paths: paths})
-		err := explainExpressions(n, rel, rel.placedIn())(ctx, db, cause)
+		err := explainRows(n, sourceRelation(n, in.placedRows(), Batch{Paths: paths}))(ctx, db, cause)
 		var f *fault.Error
 		if errors.As(err, &f) && f.Place.File == "" {
 			f.Place.PutInTable(in.Reader.Name(), f.Place.Record)

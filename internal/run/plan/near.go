@@ -37,9 +37,5 @@ func (p *Planner) BatchParts(ctx context.Context, n *script.Node, in Inputs) ([]
 // SliceBytes is about what a slice of the table weighs in its part.
 func (t *Table) SliceBytes(s PartSlice) int64 {
 	p := t.Parts[s.Part]
-	to := s.To
-	if to == 0 {
-		to = p.Rows
-	}
-	return p.Bytes * (to - s.From) / max(p.Rows, 1)
+	return p.Bytes * (t.end(s) - s.From) / max(p.Rows, 1)
 }

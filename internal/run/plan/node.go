@@ -303,14 +303,20 @@ func (p *Planner) joinWorks(n *script.Node, in Inputs, plan *NodePlan) ([]Work, 
 		works, sizes := p.leftWorks(in.Reader)
 		return works, sizes, nil
 	}
-	cuts := rightSide(n, in).cuts(plan.Join.Buckets)
-	plan.Join.Buckets = len(cuts)
-	works, sizes := cutWorks(cuts, in.Reader)
-	for i := range sizes {
-		sizes[i].bytes += in.Lookup.Bytes() / int64(plan.Join.Buckets)
-	}
+	works, sizes := plan.Join.works(n, in)
 	works, sizes = p.spreadHot(n, in, works, sizes)
 	return works, sizes, nil
+}
+
+// works are the batches of a lookup whose sides are both cut by key, as the right one lies.
+func (j *JoinPlan) works(n *script.Node, in Inputs) ([]Work, []size) {
+	cuts := rightSide(n, in).cuts(j.Buckets)
+	j.Buckets = len(cuts)
+	works, sizes := cutWorks(cuts, in.Reader)
+	for i := range sizes {
+		sizes[i].bytes += in.Lookup.Bytes() / int64(j.Buckets)
+	}
+	return works, sizes
 }
 
 // leftWorks cuts the left side of a lookup.

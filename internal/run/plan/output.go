@@ -122,7 +122,7 @@ func (p *Planner) fileTask(t engine.Task, n *script.Node, in Inputs, b Batch) (e
 	if t.Output.File, err = fileOutput(n, out.sorted, b); err != nil {
 		return t, fmt.Errorf("write %s: %w", n.Name, err)
 	}
-	t.Explain = lazily(func() func(context.Context, engine.Querier, error) error {
+	t.Explain = lazily(func() explanation {
 		return explainOutput(n, outputOf(n, in.placedRows(), b.Work, b.Paths, false).rel)
 	})
 	return t, nil

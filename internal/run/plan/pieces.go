@@ -95,10 +95,7 @@ func cutSlices(t *Table, slices []PartSlice, groups int64) [][]PartSlice {
 	var group []PartSlice
 	var rows int64
 	for _, s := range slices {
-		from, to := s.From, s.To
-		if to == 0 {
-			to = t.Parts[s.Part].Rows
-		}
+		from, to := s.From, t.end(s)
 		for from < to {
 			end := to
 			if len(out) < int(groups)-1 { // the last group takes the rest

@@ -196,12 +196,7 @@ func (f *badFinder) openFiles(ctx context.Context, db *engine.Instance) (badSour
 // shown whole, and what Python has made of them.
 func (f *badFinder) openTable(ctx context.Context, db *engine.Instance) (badSource, error) {
 	layout := f.in.Reader.Layout
-	s := scan{table: f.in.Reader, slices: f.b.Work.Parts, paths: f.b.Paths, order: f.in.Reader.Scattered() || f.b.Trace}
-	var pairs []string
-	for _, c := range layout.Columns {
-		s.fields = append(s.fields, c.Name)
-		pairs = append(pairs, sqltext.String(c.Name)+": "+ident("r", c.Stored()))
-	}
+	s, text := f.wholeRows(f.in.Reader.Scattered() || f.b.Trace)
 	source := s.inOrder()
 	if f.n.Out != nil {
 		source = s.ofFile(f.n.Out, f.b.Work)
@@ -212,7 +207,7 @@ func (f *badFinder) openTable(ctx context.Context, db *engine.Instance) (badSour
 	}
 	src := badSource{table: sourceTable, row: "r.rowid", order: prefixed("r", s.orderCols()),
 		ref: columns{"r": layout}.ref,
-		raw: fmt.Sprintf("left(CAST(to_json({%s}) AS VARCHAR), %d)", strings.Join(pairs, ", "), badRawChars)}
+		raw: fmt.Sprintf("left(CAST(%s AS VARCHAR), %d)", text, badRawChars)}
 	stage := "SELECT * FROM (" + source + ") AS r"
 	if f.n.PyCalc != nil {
 		calculated := map[string]string{}
@@ -231,6 +226,17 @@ func (f *badFinder) openTable(ctx context.Context, db *engine.Instance) (badSour
 	}
 	src.try = src.ref
 	return src, execInOrder(ctx, db, "CREATE TEMP TABLE "+sourceTable+" AS "+stage)
+}
+
+// wholeRows reads all columns of the reader's table, and gives the SQL of a row as JSON.
+func (f *badFinder) wholeRows(order bool) (scan, string) {
+	s := scan{table: f.in.Reader, slices: f.b.Work.Parts, paths: f.b.Paths, order: order}
+	var pairs []string
+	for _, c := range s.table.Layout.Columns {
+		s.fields = append(s.fields, c.Name)
+		pairs = append(pairs, sqltext.String(c.Name)+": "+ident("r", c.Stored()))
+	}
+	return s, "to_json({" + strings.Join(pairs, ", ") + "})"
 }
 
 // pairs puts the rows of a tag node whose conditions fail aside and pairs the
@@ -280,18 +286,12 @@ func (f *badFinder) sideQuery() string {
 	}
 	from := engine.BadTable + " AS b"
 	if f.n.PyCalc != nil {
-		s := scan{table: f.in.Reader, slices: f.b.Work.Parts, paths: f.b.Paths, order: true}
-		var pairs []string
-		for _, c := range f.in.Reader.Layout.Columns {
-			s.fields = append(s.fields, c.Name)
-			pairs = append(pairs, sqltext.String(c.Name)+": "+ident("r", c.Stored()))
-		}
+		s, text := f.wholeRows(true)
 		from = fmt.Sprintf("(SELECT b.* REPLACE (CASE WHEN b.raw IS NULL THEN left(CAST(t.raw AS VARCHAR), %d) ELSE "+
 			"b.raw END AS raw) FROM %s AS b"+
-			" LEFT JOIN (SELECT row_number() OVER (ORDER BY %s) - 1 AS n, to_json({%s}) AS raw FROM (%s) AS r) AS t "+
+			" LEFT JOIN (SELECT row_number() OVER (ORDER BY %s) - 1 AS n, %s AS raw FROM (%s) AS r) AS t "+
 			"ON t.n = b.at_row) AS b",
-			badRawChars, engine.BadTable, strings.Join(orderColumns(s.orderCols()), ", "),
-			strings.Join(pairs, ", "), s.sql())
+			badRawChars, engine.BadTable, strings.Join(orderColumns(s.orderCols()), ", "), text, s.sql())
 	}
 	return fmt.Sprintf("SELECT %s AS node, CAST(%d AS BIGINT) AS batch, %s FROM %s ORDER BY b.at_file, b.at_row",
 		sqltext.String(f.n.Name), f.b.Number, strings.Join(cols, ", "), from)

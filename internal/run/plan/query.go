@@ -392,7 +392,7 @@ func fittedSQL(f *script.Field, c script.QueryColumn, value string) string {
 }
 
 // explainQuery places the failure of a query at its text.
-func explainQuery(n *script.Node) func(context.Context, engine.Querier, error) error {
+func explainQuery(n *script.Node) explanation {
 	return func(_ context.Context, _ engine.Querier, cause error) error {
 		if !engine.IsValueFault(cause) {
 			return nil

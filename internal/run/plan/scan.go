@@ -295,14 +295,14 @@ func rowRange(t *Table, from, to int64) []PartSlice {
 	return out
 }
 
+// end is the row of its part before which a slice ends.
+func (t *Table) end(s PartSlice) int64 { return cmp.Or(s.To, t.Parts[s.Part].Rows) }
+
 // sliceRows counts the rows of slices.
 func sliceRows(t *Table, slices []PartSlice) (rows, bytes int64) {
 	for _, s := range slices {
 		p := t.Parts[s.Part]
-		n := p.Rows - s.From
-		if s.To > 0 {
-			n = s.To - s.From
-		}
+		n := t.end(s) - s.From
 		rows += n
 		if p.Rows > 0 {
 			bytes += int64(float64(t.partBytes(s.Part)) * float64(n) / float64(p.Rows))

@@ -159,17 +159,10 @@ func (p *Planner) tableTask(t engine.Task, n *script.Node, in Inputs, plan NodeP
 		t.Explain = explainLookup(n, in, plan, b.Work, b.Paths)
 	case n.Type == script.Distinct:
 		t.Explain = explainDistinct(n, in, b.Paths)
-	case n.Tag != nil:
-		t.Explain = lazily(func() func(context.Context, engine.Querier, error) error {
-			return explainTags(n, sourceRelation(n, in.placedRows(), b))
-		})
-	case in.Reader != nil && in.Reader.inlined != nil:
-		t.Explain = lazily(func() func(context.Context, engine.Querier, error) error {
-			rel := sourceRelation(n, in.placedRows(), b)
-			return explainExpressions(n, rel, rel.placedIn())
-		})
+	case n.Tag != nil, in.Reader != nil && in.Reader.inlined != nil:
+		t.Explain = lazily(func() explanation { return explainRows(n, sourceRelation(n, in.placedRows(), b)) })
 	default:
-		t.Explain = explainExpressions(n, rel, nil)
+		t.Explain = explainRows(n, rel)
 	}
 	return t, err
 }
@@ -261,9 +254,8 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 		if err != nil || prepare(ctx) != nil {
 			return nil
 		}
-		return atLine(ctx, db, n.Files, b.Work.Files, b.Scratch,
-			explainExpressions(n, relation{from: positioned + " AS r"},
-				b.Work.Files)(ctx, db, cause))
+		rel := relation{from: positioned + " AS r", positions: true, slices: b.Work.Files}
+		return atLine(ctx, db, n.Files, b.Work.Files, b.Scratch, explainRows(n, rel)(ctx, db, cause))
 	}
 	rel := relation{from: reading.SQL + " AS r"}
 	if b.Trace {
@@ -308,8 +300,7 @@ func atLine(ctx context.Context, db engine.Querier, r *script.FileReader, read [
 }
 
 // atLines does so for the rows of an ephemeral table, whose places are those in files.
-func atLines(t *Table, scratch string, explain func(context.Context, engine.Querier, error) error) func(context.Context,
-	engine.Querier, error) error {
+func atLines(t *Table, scratch string, explain explanation) explanation {
 	r := t.fileReader()
 	if r == nil || explain == nil {
 		return explain
