@@ -39,7 +39,7 @@ func (s *Service) Status(ctx context.Context) (out view.ClusterStatus, broker, e
 	}
 	onlyOpen(workers, open)
 	out = view.ClusterStatus{Workers: append([]view.Worker{}, workers...), Runs: append([]view.OpenRun{}, open...)}
-	if broker = instance.CheckBroker(ctx, s.Home.Cluster(), false); ctx.Err() != nil {
+	if broker = CheckBroker(ctx, s.Home.Cluster(), false); ctx.Err() != nil {
 		return out, nil, ctx.Err()
 	}
 	if broker != nil {
@@ -140,7 +140,7 @@ func Prepare(ctx context.Context, cfg *Config, warn func(error)) error {
 	} else if err != nil {
 		warn(err)
 	}
-	switch err := instance.CheckBroker(ctx, cfg, true); {
+	switch err := CheckBroker(ctx, cfg, true); {
 	case err == nil:
 	case ctx.Err() != nil || fault.Of(err).Kind == fault.UserData || fault.Of(err).Kind == fault.Script:
 		return err

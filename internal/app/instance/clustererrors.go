@@ -9,10 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
-	"time"
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/similar"
@@ -151,60 +148,4 @@ func NoKeyspace(ctx context.Context, c *clusterconfig.Config, s *cassandra.Sessi
 	}
 	return Wrong(c, message+"; there are clusters in "+text, "name the one that is meant; for a new one, "+
 		initHint(c), nil, key)
-}
-
-// Limits of a look at the broker.
-const brokerPatience = 10 * time.Second // a broker that does not believe a password says so after some seconds
-
-// CheckBroker says why the broker of a cluster cannot be used; nil if it can, or there is
-// none. With try a message is sent and received.
-func CheckBroker(ctx context.Context, c *clusterconfig.Config, try bool) error {
-	if c.Queue == nil {
-		return nil
-	}
-	cfg, err := BrokerOf(c, c.Queue, "")
-	if err != nil {
-		return err
-	}
-	limited, stop := context.WithTimeout(ctx, brokerPatience)
-	defer stop()
-	visit, err := lookAny(limited, cfg)
-	if err != nil {
-		return cmp.Or(ctx.Err(), WrongBroker(c, err))
-	}
-	defer visit.Close()
-	if try {
-		if _, err := visit.Try(limited); err != nil {
-			return fmt.Errorf("try the broker: %w", err)
-		}
-	}
-	return nil
-}
-
-// lookAny connects to all nodes of a broker at once, since silent ones would take all the time
-// there is, and gives the first connection that was made. Without one, the first node says why.
-func lookAny(ctx context.Context, cfg rabbitmq.Config) (*rabbitmq.Probe, error) {
-	ctx, enough := context.WithCancel(ctx)
-	defer enough()
-	failures := make([]error, len(cfg.Hosts))
-	var won atomic.Pointer[rabbitmq.Probe]
-	var all sync.WaitGroup
-	for i, host := range cfg.Hosts {
-		all.Go(func() {
-			visit, err := rabbitmq.Look(ctx, cfg, host)
-			switch {
-			case err != nil:
-				failures[i] = err
-			case won.CompareAndSwap(nil, visit):
-				enough()
-			default:
-				visit.Close()
-			}
-		})
-	}
-	all.Wait()
-	if visit := won.Load(); visit != nil {
-		return visit, nil
-	}
-	return nil, cmp.Or(failures...)
 }

@@ -59,7 +59,7 @@ func (l *loader) badRows(d *nodeDraft) {
 			return
 		}
 		path = m.keyPath("action")
-		b.MaxRows = int64(m.integer("max_rows", BadRowsDefault, 0, BadRowsMax))
+		b.MaxRows = int64(m.integer("max_rows", BadRowsDefault))
 		b.MaxPercent = m.number("max_percent", BadPercentDefault, 0, badPercentMax)
 		if word.Text == BadFail {
 			m.ignored("with action fail the first bad row fails the node", "max_rows", "max_percent")

@@ -272,7 +272,7 @@ func (l *loader) databaseWriter(o *object, w *FileWriter) {
 		}
 	}
 	if v := o.one("mode", "say what becomes of the rows that the table has: mode: replace, append or merge"); v != nil {
-		t.Mode = o.choice("mode", "", tableModes...)
+		t.Mode = o.choice("mode", "")
 	}
 	switch v := o.get("key"); {
 	case v != nil && v.Kind == document.List:

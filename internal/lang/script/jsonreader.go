@@ -3,7 +3,6 @@ package script
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +25,7 @@ const (
 // says so, or names its columns by paths, or their first name does, in the short form. nil:
 // they are not.
 func (l *loader) made(o *object) *filespec.Spec {
-	format := o.choice("format", "", formatCSV, formatParquet, formatJSON, formatExcel)
+	format := o.choice("format", "")
 	name := ""
 	if v := o.get("urls"); v != nil && v.Kind == document.List && len(v.Items) > 0 {
 		_, name = address.Compression(v.Items[0].Text)
@@ -62,7 +61,7 @@ const noRange = "the range of cells cannot be read"
 func (l *loader) sheet(o *object) *filespec.Spec {
 	s := &filespec.Spec{Format: filespec.Workbooks}
 	if v := o.get("sheet"); v != nil && v.Kind == document.Number {
-		s.Number = o.integer("sheet", 1, 1, math.MaxInt32)
+		s.Number = o.integer("sheet", 1)
 	} else {
 		s.Sheet = o.str("sheet")
 	}

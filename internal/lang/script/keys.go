@@ -8,8 +8,8 @@ import (
 )
 
 // shape is the table of the keys that one kind of map in a script may have.
-// The loader accepts exactly these keys, and the JSON Schema is written from
-// them: a key that is added here is known to both.
+// The loader accepts exactly these keys, with the words and the ranges of numbers that
+// they have here. The JSON Schema is written from them.
 type shape struct {
 	name string // of the definition in the JSON Schema
 	doc  string
@@ -24,7 +24,7 @@ type key struct {
 	need bool   // has to be there
 }
 
-// form describes the values of a key for the JSON Schema. The loader checks more.
+// form describes the values of a key. The loader checks more.
 type form struct {
 	kind      formKind
 	words     []string // textForm: the only values; nil: any

@@ -150,13 +150,13 @@ func (c *checkDraft) read() bool {
 	c.key = kinds[0]
 	c.check.Kind = CheckKind(c.key)
 	c.check.Pos = c.l.pos(c.o.keys[c.key].Key)
-	c.check.Severity = c.o.choice("severity", SeverityError, SeverityError, SeverityWarn, SeverityApproval)
+	c.check.Severity = c.o.choice("severity", SeverityError)
 	if c.check.Severity == SeverityApproval && c.d.node.Table == nil {
 		c.l.ErrorAt(c.o.get("severity"), c.o.keyPath("severity"),
 			"a file is checked before it is written: nobody could wait behind it").Hint =
 			"put the check on the table that the node reads, or an approval in front of the node"
 	}
-	c.check.MaxRows = c.o.integer("max_rows", DefaultFailedRows, 0, MaxFailedRows)
+	c.check.MaxRows = c.o.integer("max_rows", DefaultFailedRows)
 	ok := true
 	if v := c.o.expression("where"); v != nil {
 		c.check.Where = c.l.condition(v, c.o.keyPath("where"), c.scope("a check's where"))
@@ -424,8 +424,8 @@ func tooFine(text string) bool {
 }
 
 func (c *checkDraft) rows(o *object) bool {
-	c.check.RowsMin = int64(o.integer("min", 0, 0, math.MaxInt))
-	c.check.RowsMax = int64(o.integer("max", -1, 0, math.MaxInt))
+	c.check.RowsMin = int64(o.integer("min", 0))
+	c.check.RowsMax = int64(o.integer("max", -1))
 	if v := o.get("change_percent"); v != nil {
 		f, ok := c.number(v, o.keyPath("change_percent"))
 		if !ok {

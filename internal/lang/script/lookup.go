@@ -1,7 +1,6 @@
 package script
 
 import (
-	"math"
 	"strings"
 
 	"thalweg/internal/base/document"
@@ -16,10 +15,10 @@ func (l *loader) lookup(d *nodeDraft) {
 	}
 	k := &Lookup{Pos: l.pos(o.where()), Group: o.boolean("group")}
 	d.node.Lookup = k
-	k.NullsMatch = o.choice("nulls", "never_match", "never_match", "match") == "match"
+	k.NullsMatch = o.choice("nulls", "never_match") == "match"
 	l.joinType(o, k)
 	for _, key := range []string{"idx_read_batch_size", "right_lookup_read_batch_size"} {
-		o.integer(key, 0, math.MinInt, MaxLookupReadRows)
+		o.integer(key, 0)
 	}
 	if o.has("table") || o.has("on") {
 		l.shortLookup(d, k)

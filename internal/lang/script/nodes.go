@@ -2,7 +2,6 @@ package script
 
 import (
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -80,12 +79,12 @@ func (l *loader) node(e *document.Entry) {
 	n.Type = l.nodeType(o)
 	n.Desc = o.str("desc")
 	n.Tags = l.tags(o)
-	n.StartPolicy = o.choice("start_policy", PolicyAuto, PolicyAuto, PolicyManual)
+	n.StartPolicy = o.choice("start_policy", PolicyAuto)
 	n.RerunPolicy = l.rerunPolicy(o, n)
 	n.Ephemeral = o.boolean("ephemeral")
 	n.Reuse, n.ReuseFiles = l.reuse(o)
 	o.str("handler_exe_type")
-	if n.MaxBatchMSec = o.integer("max_batch_processing_time", 0, math.MinInt, math.MaxInt); n.MaxBatchMSec < 0 {
+	if n.MaxBatchMSec = o.integer("max_batch_processing_time", 0); n.MaxBatchMSec < 0 {
 		l.WarnAt(o.get("max_batch_processing_time"), o.keyPath("max_batch_processing_time"),
 			"max_batch_processing_time is negative: the default is used").Hint = "it is in milliseconds"
 		n.MaxBatchMSec = 0
@@ -222,9 +221,9 @@ func likelyType(o *object) NodeType {
 
 func (l *loader) rerunPolicy(o *object, n *Node) string {
 	if n.Type != Distinct {
-		return o.choice("rerun_policy", PolicyRerun, PolicyRerun, PolicyFail)
+		return o.choice("rerun_policy", PolicyRerun)
 	}
-	if o.choice("rerun_policy", PolicyRerun, PolicyRerun, PolicyFail) != PolicyFail {
+	if o.choice("rerun_policy", PolicyRerun) != PolicyFail {
 		if v := o.get("rerun_policy"); v != nil {
 			l.ErrorAt(v, o.keyPath("rerun_policy"), "a distinct_table must have rerun_policy fail")
 		} else {

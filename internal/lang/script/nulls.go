@@ -178,7 +178,7 @@ func (l *loader) columnNulls(c *columnDraft) {
 	if v := c.csv.get("null_text"); v != nil {
 		c.column.NullTexts = l.nullTexts(c, v)
 	}
-	c.column.QuotedEmptyNull = c.csv.choice("quoted_empty", "value", "value", "null") == "null"
+	c.column.QuotedEmptyNull = c.csv.choice("quoted_empty", "value") == "null"
 	if v := c.o.get("col_default_value"); v != nil && slices.Contains(c.column.NullTexts, "") {
 		l.unusedDefault(v, c, c.o.keyPath("col_default_value"), "an empty cell",
 			"leave it out, or say with csv.null_text which text is NULL, so that an empty cell is not")

@@ -12,11 +12,12 @@ import (
 // object reads the keys of one map of the document. All of its methods work
 // on a nil object, which has no keys: what is wrong was reported already.
 type object struct {
-	l    *loader
-	v    *document.Value
-	path string
-	keys map[string]*document.Entry
-	at   *document.Value // where messages about the whole map point; nil: its first key
+	l     *loader
+	v     *document.Value
+	path  string
+	shape *shape // of its keys
+	keys  map[string]*document.Entry
+	at    *document.Value // where messages about the whole map point; nil: its first key
 }
 
 // object opens a map whose keys are those of a shape: of other keys it reports
@@ -30,7 +31,7 @@ func (l *loader) object(v *document.Value, path string, s *shape) *object {
 		l.ErrorAt(v, path, "expected a map here, found %s", v.Kind)
 		return nil
 	}
-	o := &object{l: l, v: v, path: path, keys: make(map[string]*document.Entry, len(v.Entries))}
+	o := &object{l: l, v: v, path: path, shape: s, keys: make(map[string]*document.Entry, len(v.Entries))}
 	cut := false
 	for i, e := range v.Entries {
 		if cut = l.restOfValue(v.Entries, i, path, cut); cut {
@@ -226,9 +227,29 @@ func (o *object) typedHint(v *document.Value, kind, otherwise string) string {
 	return otherwise
 }
 
-// integer gives the value of a whole number between low and high, def if it
+// form gives what a key that is there may be: its form, or the one of a kind where it has several.
+func (o *object) form(key string, kind formKind) form {
+	f := o.shape.keys[o.shape.index(key)].form
+	for _, one := range f.any {
+		if one.kind == kind {
+			return one
+		}
+	}
+	return f
+}
+
+// integer gives the value of a whole number in the range of its form, def if it
 // is absent or wrong.
-func (o *object) integer(key string, def, low, high int) int {
+func (o *object) integer(key string, def int) int {
+	if !o.has(key) {
+		return def
+	}
+	f := o.form(key, numberForm)
+	return o.integerWithin(key, def, f.low, f.high)
+}
+
+// integerWithin is integer for a key whose range depends on other keys.
+func (o *object) integerWithin(key string, def, low, high int) int {
 	v := o.get(key)
 	if v == nil {
 		return def
@@ -400,12 +421,13 @@ func listedName(item *document.Value) (name, value string) {
 	return name, value
 }
 
-// choice gives the text of a key that is one of a few words; def if absent or wrong.
-func (o *object) choice(key, def string, words ...string) string {
+// choice gives the text of a key that is one of the words of its form; def if absent or wrong.
+func (o *object) choice(key, def string) string {
 	v := o.text(key)
 	if v == nil || v.Text == "" {
 		return def
 	}
+	words := o.form(key, textForm).words
 	if slices.Contains(words, v.Text) {
 		return v.Text
 	}

@@ -3,7 +3,6 @@ package script
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"strings"
 
 	"thalweg/internal/base/address"
@@ -47,7 +46,7 @@ func (l *loader) fileWriter(d *nodeDraft) {
 				document.Quote(sep)).Hint = "use text without quotes and line breaks"
 		}
 	}
-	w.CRLF = csv.choice("line_end", "lf", "lf", "crlf") == "crlf"
+	w.CRLF = csv.choice("line_end", "lf") == "crlf"
 	if v := csv.text("zone"); v != nil {
 		if _, err := expr.LoadZone(v.Text); err != nil {
 			l.ErrorAt(v, csv.keyPath("zone"), "%s", err).Hint = "a name such as Europe/Berlin or UTC"
@@ -55,7 +54,7 @@ func (l *loader) fileWriter(d *nodeDraft) {
 			w.Zone = v.Text
 		}
 	}
-	w.Quote = csv.choice("quote", QuoteMinimal, QuoteMinimal, QuoteAll, QuoteNone)
+	w.Quote = csv.choice("quote", QuoteMinimal)
 	types := l.outputColumns(d, w)
 	if len(w.Columns) > 0 && w.Target == nil {
 		l.fileFormat(o, w)
@@ -87,7 +86,7 @@ func (l *loader) fileWriter(d *nodeDraft) {
 func (l *loader) fileOrder(o *object, w *FileWriter, types map[string]expr.Type) {
 	top := l.object(o.get("top"), o.keyPath("top"), topShape)
 	limit := DefaultTopLimitRows
-	if n := top.integer("limit", 0, math.MinInt, MaxTopLimitRows); n > 0 {
+	if n := top.integer("limit", 0); n > 0 {
 		limit = n
 	}
 	all := o.expression("order")

@@ -54,7 +54,7 @@ var formParts = []struct {
 // file's name.
 func (l *loader) shortForm(o *object, w *FileWriter, items []*document.Value) FileForm {
 	form := FileForm(address.Form(w.URL))
-	if given := o.choice("format", "", formWords()...); given != "" {
+	if given := o.choice("format", ""); given != "" {
 		form = FileForm(given)
 	}
 	for _, item := range items {
@@ -134,7 +134,7 @@ func (l *loader) columnForm(c *object, w *FileWriter) bool {
 
 // fileFormat refuses a file whose name, or format, says that it is something else.
 func (l *loader) fileFormat(o *object, w *FileWriter) {
-	if given := FileForm(o.choice("format", "", formWords()...)); given != "" && given != w.Form {
+	if given := FileForm(o.choice("format", "")); given != "" && given != w.Form {
 		l.ErrorAt(o.get("format"), o.keyPath("format"), "format is %s, but the columns make the file %s", string(given),
 			w.Form.Shown()).Hint = "leave format out, or write the columns in the short form"
 		return

@@ -23,7 +23,7 @@ const (
 // packing reads how a file is compressed: by the keys of its format, else by its name.
 func (l *loader) packing(o, format *object, w *FileWriter) {
 	named, _ := address.Compression(w.URL)
-	how := format.choice("compression", compressionNone, compressions...)
+	how := format.choice("compression", compressionNone)
 	switch {
 	case !format.has("compression") && named != "":
 		how = named
@@ -47,15 +47,15 @@ func (l *loader) packing(o, format *object, w *FileWriter) {
 	case filespec.Gzip:
 		most = gzipLevelMax
 	}
-	w.Packing.Level = format.integer("level", 0, 1, most)
+	w.Packing.Level = format.integerWithin("level", 0, 1, most)
 }
 
 // codec reads how the pages of a Parquet file are compressed.
 func (l *loader) codec(parquet *object, w *FileWriter) {
-	w.Codec = parquet.choice("codec", longCodec, parquetCodecs...)
+	w.Codec = parquet.choice("codec", longCodec)
 	if v := parquet.get("level"); v != nil && w.Codec != shortCodec {
 		l.ErrorAt(v, parquet.keyPath("level"), "codec %s has no levels", w.Codec).Hint = "codec zstd has"
 		return
 	}
-	w.Packing.Level = parquet.integer("level", 0, 1, levelMax)
+	w.Packing.Level = parquet.integer("level", 0)
 }

@@ -139,7 +139,7 @@ func (l *loader) policy(name string, v, key *document.Value, path string) *Depen
 		}
 		rule := DependencyRule{}
 		if cmd := r.one("cmd", "it is go, wait or nogo"); cmd != nil {
-			rule.Cmd = r.choice("cmd", "", "go", "wait", "nogo")
+			rule.Cmd = r.choice("cmd", "")
 		}
 		if e := r.one("expression", "a rule needs a condition"); e != nil {
 			l.rule(e, r.keyPath("expression"), &rule)

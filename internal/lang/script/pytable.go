@@ -33,7 +33,7 @@ func (l *loader) pyTable(ctx context.Context, d *nodeDraft) {
 	d.node.PyTable, d.p = t, o
 	var module *pyModule
 	t.Code, module = l.pythonFiles(ctx, o)
-	t.Input = o.choice("input", InputLists, pyTableInputs()...)
+	t.Input = o.choice("input", InputLists)
 	l.pyTableArguments(o, t)
 	l.pyTableFunction(o, t, module)
 	l.pyTableGroups(d, o, t)
@@ -111,7 +111,7 @@ func constant(v *document.Value) bool {
 
 // pyTableGroups reads which rows meet in one call.
 func (l *loader) pyTableGroups(d *nodeDraft, o *object, t *PyTable) {
-	t.Whole = o.choice("batch", batchRows, batchRows, batchTable) == batchTable
+	t.Whole = o.choice("batch", batchRows) == batchTable
 	v := o.text("group_by")
 	if v == nil {
 		if r := d.node.Reader; r != nil && len(r.Creators) > 1 {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -195,12 +194,12 @@ func kindOfScheme(url string) string {
 
 func (l *loader) csvReader(o *object) CSVReader {
 	c := CSVReader{Separator: ','}
-	c.HeaderRecord = o.integer("hdr_line_idx", 0, math.MinInt, math.MaxInt32)
+	c.HeaderRecord = o.integer("hdr_line_idx", 0)
 	if c.HeaderRecord < -1 {
 		l.WarnAt(o.get("hdr_line_idx"), o.keyPath("hdr_line_idx"), "hdr_line_idx is taken as -1: no header")
 		c.HeaderRecord = -1
 	}
-	c.FirstDataRecord = o.integer("first_data_line_idx", 0, math.MinInt, math.MaxInt32)
+	c.FirstDataRecord = o.integer("first_data_line_idx", 0)
 	if c.FirstDataRecord < 0 {
 		l.WarnAt(o.get("first_data_line_idx"), o.keyPath("first_data_line_idx"), "first_data_line_idx is taken as 0")
 		c.FirstDataRecord = 0
@@ -349,7 +348,7 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) (drafts []*columnDraf
 		}
 		c.column.Parquet = c.parq.str("col_name")
 		c.column.Header = c.csv.str("col_hdr")
-		c.column.Index = c.csv.integer("col_idx", 0, 0, math.MaxInt32)
+		c.column.Index = c.csv.integer("col_idx", 0)
 		c.column.Placed = c.column.Short && c.csv.has("col_hdr") && c.csv.has("col_idx")
 		c.column.Format = c.csv.str("col_format")
 		d.reads[e.Name] = c.column.Type
@@ -587,10 +586,10 @@ func (l *loader) tableReader(ctx context.Context, d *nodeDraft) {
 	}
 	r := &TableReader{}
 	d.node.Reader = r
-	if r.ExpectedBatches = o.integer("expected_batches_total", 1, 0, MaxBatchesCount); r.ExpectedBatches == 0 {
+	if r.ExpectedBatches = o.integer("expected_batches_total", 1); r.ExpectedBatches == 0 {
 		r.ExpectedBatches = 1
 	}
-	if r.RowsetSize = o.integer("rowset_size", DefaultRowsetRows, 0, MaxRowsetRows); r.RowsetSize == 0 {
+	if r.RowsetSize = o.integer("rowset_size", DefaultRowsetRows); r.RowsetSize == 0 {
 		r.RowsetSize = DefaultRowsetRows
 	}
 	r.Creators = l.readCreators(d)

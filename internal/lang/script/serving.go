@@ -335,8 +335,8 @@ func (l *loader) deadline(v *document.Value) string {
 func (l *loader) schedule(o *object) (s Schedule, ok bool) {
 	problems := l.Errors()
 	s = Schedule{Pos: l.pos(o.where()), Params: l.servedParams(o),
-		CatchUp: o.choice("catch_up", CatchUpLast, CatchUpNone, CatchUpLast, CatchUpAll),
-		Overlap: o.choice("overlap", OverlapQueue, OverlapSkip, OverlapQueue)}
+		CatchUp: o.choice("catch_up", CatchUpLast),
+		Overlap: o.choice("overlap", OverlapQueue)}
 	zone := time.UTC
 	if v := o.text("timezone"); v != nil {
 		var err error
@@ -357,8 +357,7 @@ func (l *loader) schedule(o *object) (s Schedule, ok bool) {
 
 func (l *loader) watch(o *object) (w Watch, ok bool) {
 	problems := l.Errors()
-	w = Watch{Pos: l.pos(o.where()), Params: l.servedParams(o), Existing: o.choice("existing", ExistingRun, ExistingRun,
-		ExistingIgnore),
+	w = Watch{Pos: l.pos(o.where()), Params: l.servedParams(o), Existing: o.choice("existing", ExistingRun),
 		StableFor: l.duration(o, "stable_for", DefaultStableFor, maxStableFor)}
 	if v := o.one("files", "write a pattern: in/*.csv"); v != nil {
 		l.watchedFiles(o, v, &w)

@@ -2,7 +2,6 @@ package script
 
 import (
 	"go/token"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -265,7 +264,7 @@ func (l *loader) countedColumn(v *document.Value, path string) shortColumn {
 	c := l.knownLayout(parseShortColumn(t), path)
 	c.path = o.text("path")
 	if o.has("col_idx") {
-		o.integer("col_idx", 0, 0, math.MaxInt32)
+		o.integer("col_idx", 0)
 		c.at = o.get("col_idx")
 	}
 	if o.boolean("optional") {

@@ -270,7 +270,7 @@ func JudgeReplication(copies, asked map[string]int, datacenter string, all, up m
 				quorum, alive)}
 	case nodes < wanted:
 		r.Verdict, r.Seen, r.Mend = Warning, fmt.Sprintf("%s on %s", CopiesText(copies),
-			plural(nodes, "node", "nodes")), mend
+			format.Counted(int64(nodes), "node", "nodes")), mend
 	case len(asked) > 0 && !SameCopies(copies, asked):
 		r.Verdict, r.Seen = Warning, r.Seen+"; the configuration asks for "+CopiesText(Asked(copies, asked))
 		r.Mend = "write into the configuration what it keeps: " + Written(copies)
@@ -364,20 +364,13 @@ func counted(copies map[string]int, datacenter string, all, up map[string]int) (
 // CopiesText says how many copies are kept, and where.
 func CopiesText(copies map[string]int) string {
 	if n := copies[""]; n > 0 {
-		return plural(n, "copy", "copies")
+		return format.Counted(int64(n), "copy", "copies")
 	}
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(copies)) {
-		texts = append(texts, plural(copies[name], "copy", "copies")+" in "+name)
+		texts = append(texts, format.Counted(int64(copies[name]), "copy", "copies")+" in "+name)
 	}
 	return strings.Join(texts, ", ")
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
 }
 
 func (c *Cassandra) open(ctx context.Context) Result {
