@@ -56,7 +56,9 @@ func (c *explainCmd) Run(ctx context.Context, a *console) error {
 func (c *explainCmd) explain(ctx context.Context, a *console, s *app.Script,
 	memory int64) (_ view.Explained, err error) {
 	o := app.ExplainOptions{Node: c.Node, Ephemeral: c.Ephemeral, Path: c.Script, Workspace: c.Workspace}
-	process := func(p *app.Process) { p.MemoryBytes, p.Cores, p.Interpreter = memory, c.Cores, c.Python }
+	process := func(p *app.Process) {
+		p.MemoryBytes, p.Cores, p.Interpreter, p.Logger = memory, c.Cores, c.Python, newLogger(a, false)
+	}
 	if _, err := os.Stat(filepath.Join(c.State, "state.db")); c.Cluster == "" && errors.Is(err, fs.ErrNotExist) {
 		return app.Explain(ctx, a.process(process), s, o)
 	}

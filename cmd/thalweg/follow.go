@@ -25,7 +25,7 @@ func (c *attachCmd) Run(ctx context.Context, a *console) error {
 	if c.Ref == "" {
 		find = a.findOpen
 	}
-	home, run, err := openRun(ctx, a, c.stateFlags, find)
+	home, run, err := openRun(ctx, a, c.stateFlags, find, func(p *app.Process) { p.Logger = newLogger(a, false) })
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ type followed struct {
 
 // follow shows a run that others work on until it is over, and ends as run does.
 func (a *console) follow(ctx context.Context, home *app.App, key view.RunKey, f followed) error {
-	nodes, err := home.Runs.Names(ctx, key)
+	nodes, err := home.Runs.AwaitNames(ctx, key)
 	if err != nil {
 		return err
 	}

@@ -41,11 +41,12 @@ func (c *hooksTestCmd) Run(ctx context.Context, a *console) error {
 		return err
 	}
 	defer client.Close()
+	process := a.process(func(p *app.Process) { p.Remote, p.Logger = client, logger })
 	beside, err := c.hooksDir(a)
 	if err != nil {
 		return err
 	}
-	hooks, err := app.HooksIn(ctx, beside, client, a.known, c.hookFlags.Hooks)
+	hooks, err := app.HooksIn(ctx, beside, process, c.hookFlags.Hooks)
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,6 @@ func (c *hooksTestCmd) Run(ctx context.Context, a *console) error {
 		}
 		hooks = slices.Concat(own, hooks)
 	}
-	process := a.process(func(p *app.Process) { p.Remote, p.Logger = client, logger })
 	sent, failed := 0, 0
 	app.TryHooks(ctx, process, hooks, c.Event, a.away.text, func(t app.Tried) {
 		result := "ok"

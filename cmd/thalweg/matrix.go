@@ -27,6 +27,9 @@ func (c *runCmd) sweep(ctx context.Context, a *console, place *workplace, opts a
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--matrix-concurrency %d is no number of cells",
 			c.AtOnce), Hint: "give 1 or more"}
 	}
+	if err := app.CheckAxes(c.Matrix); err != nil {
+		return err
+	}
 	opts.Reuse = true // --fresh is of the cells: each begins anew, and computes everything
 	if c.Fresh {
 		opts.Reuse = false
@@ -109,7 +112,7 @@ func (a *console) cellFailed(s app.CellState) error {
 	if a.json {
 		failure := *s.Failure
 		failure.Message = s.Cell + ": " + failure.Message
-		a.printTwin(view.Failed{Failure: failure, ExitCode: code, Next: next})
+		a.printTwin(view.FailedFrom(failure, code, next))
 		return errReported{code}
 	}
 	a.printFailure(s.Cell+": "+s.Failure.Text(), s.Failure.Place, s.Failure.Hint, s.Failure.Detail)
@@ -185,8 +188,10 @@ func (c *matrixCmd) pick(all []app.Matrix) (app.Matrix, error) {
 		return all[len(all)-1], nil
 	}
 	f := fault.New(fault.Script, "workspace %s has no matrix %s", c.Workspace, c.ID)
-	f.Code, f.Hint = fault.NotFound, "thalweg matrix lists them"
-	return app.Matrix{}, f.Suggest(c.ID, ids)
+	if f.Code = fault.NotFound; f.Suggest(c.ID, ids).Hint == "" {
+		f.Hint = "thalweg matrix lists them"
+	}
+	return app.Matrix{}, f
 }
 
 func (c *matrixCmd) list(a *console, all []app.Matrix) error {

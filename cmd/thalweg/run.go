@@ -206,7 +206,7 @@ func finishRun(a *console, sum app.Summary, err error, asJSON bool) error {
 	}
 	if f := sum.Failure; f != nil {
 		if a.json {
-			a.printTwin(view.Failed{Failure: *f, ExitCode: exitCode(f.Kind), Next: nextStep(f, sum.Key)})
+			a.printTwin(view.FailedFrom(*f, exitCode(f.Kind), nextStep(f, sum.Key)))
 			return errReported{exitCode(f.Kind)}
 		}
 		a.printFailure(f.Text(), f.Place, f.Hint, f.Detail)

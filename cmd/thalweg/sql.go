@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -166,14 +167,13 @@ func (c *sqlCmd) ask(ctx context.Context, a *console, home *app.App, opts app.Qu
 		opts.Sink = rowsPrinter{app.NewRowWriter(c.Format, out), a}
 	}
 	res, err := home.Data.Query(ctx, a.caller(), opts)
+	if printer, ok := opts.Sink.(rowsPrinter); ok { // also of a query that fails behind rows that it has given
+		err = cmp.Or(err, printer.Flush())
+	}
 	switch {
 	case err != nil:
 		return err
-	case c.Format != formatTable:
-		if err := opts.Sink.(rowsPrinter).Flush(); err != nil {
-			return err
-		}
-	default:
+	case c.Format == formatTable:
 		a.warnQuery(res)
 		if err := c.print(a, out, res); err != nil {
 			return err

@@ -31,7 +31,7 @@ func (c *stopCmd) Run(ctx context.Context, a *console) error {
 			"does goes nowhere\n", run.Run, app.StopBound)
 	default:
 		fmt.Fprintf(a.stdout, "run %d is stopped, and nothing of it is under way any more (%s)\n", run.Run,
-			span(ms(out.MS)))
+			span(out.Took))
 	}
 	if !out.Before.Terminal() {
 		fmt.Fprintf(a.stdout, "  %s lets it go on\n", a.command(run.Do("resume")))

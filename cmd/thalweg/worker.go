@@ -60,16 +60,16 @@ func (c *workerCmd) Run(ctx context.Context, a *console) (err error) {
 	if err := c.listen(ctx, a, m, measuredAt, logger); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, m.Close()) }()
 	place, err := openMeasured(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags,
 		workerLevel(c.Verbose), m.Observers())
 	if errors.Is(err, app.ErrToldToEnd) {
-		return nil
+		return m.Close()
 	}
 	if err != nil {
-		return err
+		return errors.Join(err, m.Close())
 	}
 	defer place.close()
+	defer func() { err = errors.Join(err, m.Close()) }() // it answers from what the place has
 	told, err := place.home.Tell(ctx, c.OpenLineage)
 	if err != nil {
 		return err
@@ -217,7 +217,7 @@ func openMeasured(ctx context.Context, a *console, at placeFlags, engine engineF
 		p.Tries = engine.Tries
 	})
 	if err != nil {
-		return nil, errors.Join(err, client.Close())
+		return nil, err
 	}
 	return &workplace{home: home, logger: logger}, nil
 }
@@ -226,7 +226,7 @@ func (w *workplace) close() { w.home.Close() }
 
 // process says what a command lends to what it does, as settings say.
 func (a *console) process(settings ...func(*app.Process)) app.Process {
-	p := app.Process{Program: version, Known: a.known, Keeper: ownExecutable, Logger: newLogger(a, false)}
+	p := app.Process{Program: version, Known: a.known, Keeper: ownExecutable}
 	p.Dir, _ = os.Getwd() // else relative names are seen from it all the same, as long as it can be found
 	for _, set := range settings {
 		set(&p)

@@ -70,11 +70,16 @@ func LoadCluster(path string, known *Secrets) (*Config, error) {
 }
 
 // Open opens an instance. process says what may be used of this process; its
-// Caller does not count: who orders something is an argument of the order.
+// Caller does not count: who orders something is an argument of the order. Its
+// Remote is the App's from now on, which closes it, also where Open fails.
 func Open(ctx context.Context, at Place, process Process) (*App, error) {
+	process = process.WithDefaults()
+	if process.Remote == nil {
+		process.Remote = NewRemote(RemoteConfig{Logger: process.Logger})
+	}
 	home, err := openHome(ctx, at)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, process.Remote.Close())
 	}
 	home.Told = at.Told
 	if at.Cluster != nil && at.Warn != nil {
@@ -82,7 +87,6 @@ func Open(ctx context.Context, at Place, process Process) (*App, error) {
 			at.Warn(err)
 		}
 	}
-	process = process.WithDefaults()
 	r := &runs.Service{Home: home, Logger: process.Logger}
 	return &App{home: home, process: process, Runs: r,
 		Scripts: &scripts.Service{Remote: process.Remote, Known: process.Known, Dir: process.Dir,
@@ -106,13 +110,7 @@ func openHome(ctx context.Context, at Place) (*instance.Instance, error) {
 }
 
 // Close closes the instance, and removes temporary files.
-func (a *App) Close() error {
-	err := a.home.Close()
-	if a.process.Remote != nil {
-		err = errors.Join(err, a.process.Remote.Close())
-	}
-	return err
-}
+func (a *App) Close() error { return errors.Join(a.home.Close(), a.process.Remote.Close()) }
 
 // Cluster returns the configuration of the cluster; nil if this is a state directory.
 func (a *App) Cluster() *Config { return a.home.Cluster() }

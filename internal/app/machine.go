@@ -97,8 +97,8 @@ func Doctor(ctx context.Context, process Process, o DoctorOptions) (view.Diagnos
 }
 
 // HooksIn reads the hooks of all runs from a file, or with path "" from that of a directory, if it has one.
-func HooksIn(ctx context.Context, dir string, client *Remote, known *Secrets, path string) ([]scripts.Hook, error) {
-	return runner.HooksIn(ctx, dir, client, known, path)
+func HooksIn(ctx context.Context, dir string, process Process, path string) ([]scripts.Hook, error) {
+	return runner.HooksIn(ctx, dir, process, path)
 }
 
 // Tried holds the result of a message to a hook.

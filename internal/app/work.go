@@ -54,7 +54,8 @@ func (a *App) Run(ctx context.Context, by Caller, o RunOptions) (Summary, error)
 	return runner.Run(ctx, a.home, o)
 }
 
-// with returns what may be used, in a caller's name, with what is observed of the work.
+// with returns what may be used, in a caller's name. Of what an order says of the process, only who is told
+// of the work counts: Observe, Waiting and Checkpoint.
 func (a *App) with(by Caller, seen Process) Process {
 	p := a.in(by)
 	p.Observe, p.Waiting, p.Checkpoint = seen.Observe, seen.Waiting, seen.Checkpoint
@@ -155,7 +156,7 @@ func (a *App) Explain(ctx context.Context, by Caller, s *scripts.Script, o scrip
 
 // Hooks reads who is told of all runs: from a file, or with "" from the instance's, if it has one.
 func (a *App) Hooks(ctx context.Context, path string) ([]scripts.Hook, error) {
-	return runner.Hooks(ctx, a.home, a.process.Remote, a.process.Known, path)
+	return runner.Hooks(ctx, a.home, a.process, path)
 }
 
 // MatrixOptions say how a script is run over values.
@@ -167,6 +168,12 @@ type MatrixOptions struct {
 	FailFast    bool     // no cell begins behind one that failed
 	Again       bool     // all cells, also those that are complete
 	Show        func(CellState)
+}
+
+// CheckAxes refuses texts that are no parameters with values.
+func CheckAxes(texts []string) error {
+	_, err := runner.ParseAxes(texts)
+	return err
 }
 
 // RunMatrix runs a script once for each cell that is not complete, and returns
@@ -202,10 +209,11 @@ func (a *App) MatrixCells(ctx context.Context, workspace string, m Matrix) ([]Ce
 // Work takes batches of all runs of the instance until ctx ends: see worker.Serve. m measures that; nil: nobody does.
 func (a *App) Work(ctx context.Context, by Caller, o WorkOptions, m *Metrics) error {
 	o.Process = a.with(by, o.Process)
+	home := *a.home // what is measured is what this worker asks, not what others of the App do
 	if m != nil {
-		m.Measure(a.home, &o)
+		m.Measure(&home, &o)
 	}
-	return worker.Serve(ctx, a.home, o)
+	return worker.Serve(ctx, &home, o)
 }
 
 // ScheduleOptions say what a scheduler begins.

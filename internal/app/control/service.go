@@ -71,7 +71,7 @@ func (s *Service) in(by caller.Caller) runtime.Process {
 func (s *Service) Stop(ctx context.Context, by caller.Caller, key state.RunKey, reason string) (view.Stopped, error) {
 	out, err := Stop(ctx, s.Home, key, s.mark(by, reason))
 	return view.Stopped{Workspace: key.Workspace, Run: key.Run, Before: out.Before, Status: out.After,
-		AtWork: out.AtWork, MS: out.Took.Milliseconds()}, err
+		AtWork: out.AtWork, MS: out.Took.Milliseconds(), Took: out.Took}, err
 }
 
 // Pause lets a run finish the batches that are at work, and begin no others.

@@ -71,7 +71,7 @@ func Query(ctx context.Context, home *instance.Instance, opts QueryOptions) (res
 	if err != nil {
 		return res, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { _ = os.RemoveAll(dir) }() // what is left goes with the instance's own
 	if opts.Parquet != "" {
 		views.paths = append(views.paths, opts.Parquet)
 	}

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,7 +62,7 @@ func (s *Service) Trace(ctx context.Context, by caller.Caller, o TraceOptions) (
 
 // ScriptOf returns the script that a run was begun with, and the directory that its relative names are seen from.
 func (s *Service) ScriptOf(ctx context.Context, key state.RunKey) (*script.Script, string, error) {
-	return ScriptOf(ctx, s.Home, key, s.Process.Remote, s.Process.Known)
+	return ScriptOf(ctx, s.Home, key, s.Process)
 }
 
 // LineageEvents lists the OpenLineage events of a run.
@@ -118,7 +117,7 @@ func (s *Service) Diff(ctx context.Context, runs [2]state.RunKey, o DiffOptions)
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { _ = os.RemoveAll(dir) }() // what is left goes with the instance's own
 	out.Table = tables[0].Name
 	out.Result, err = compare.Tables(ctx, compare.Options{A: tables[0].Table, B: tables[1].Table,
 		UniqueA: tables[0].Unique, UniqueB: tables[1].Unique, Key: o.Key, ByRows: o.ByRows, Columns: o.Columns,

@@ -15,9 +15,7 @@ import (
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/secret"
 	"thalweg/internal/io/database"
-	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/ops/lineage"
 	"thalweg/internal/run/engine"
@@ -55,7 +53,7 @@ func Trace(ctx context.Context, home *instance.Instance, opts TraceOptions) (_ *
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { _ = os.RemoveAll(dir) }() // what is left goes with the instance's own
 	cfg := lineage.Config{Store: home.State, Parts: home.Parts, Job: runs.Job, Dir: dir, Reach: []string{home.PartsDir},
 		Engine: engine.InstanceConfig{MemoryBytes: half, Threads: budget.Cores()}}
 	return traceFirst(ctx, cfg, targets, opts.Trace)
@@ -283,9 +281,9 @@ func asTheyWere(ctx context.Context, files []state.File) (bool, error) {
 
 // ScriptOf loads a run's script as it was when the run began; relative names in
 // it are seen from dir.
-func ScriptOf(ctx context.Context, home *instance.Instance, run state.RunKey, client *remote.Client,
-	known *secret.Known) (_ *script.Script, dir string, err error) {
-	t, err := runtime.New(home, runtime.Process{Remote: client, Known: known})
+func ScriptOf(ctx context.Context, home *instance.Instance, run state.RunKey, p runtime.Process) (_ *script.Script,
+	dir string, err error) {
+	t, err := runtime.New(home, p)
 	if err != nil {
 		return nil, "", err
 	}

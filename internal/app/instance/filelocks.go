@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,7 +15,10 @@ import (
 
 // fileLocks is the liveness of processes of one machine: locks on files below a
 // directory, shared while they work, exclusive to clear.
-type fileLocks struct{ dir string }
+type fileLocks struct {
+	dir   string
+	looks *sync.Mutex // held by who looks: two at once would take each other for somebody at work
+}
 
 // lockTries and lockPause bound the wait for somebody who only looks.
 const (
@@ -65,6 +69,8 @@ func (l fileLocks) Empty(key state.RunKey, patient bool) (*RunLock, bool, error)
 }
 
 func (l fileLocks) atWork(key state.RunKey) bool {
+	l.looks.Lock()
+	defer l.looks.Unlock()
 	f, err := l.try(key, unix.LOCK_EX)
 	if err != nil || f == nil {
 		return true

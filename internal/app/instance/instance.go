@@ -99,7 +99,7 @@ func OpenOn(ctx context.Context, files durable.FS, dir string, create bool) (_ *
 		return nil, err
 	}
 	h := &Instance{Clock: &Clock{}, tmp: &workDir{}, Dir: abs, Files: files, BaseDir: filepath.Dir(abs), HooksIn: abs,
-		PartsDir: filepath.Join(abs, "parts"), Liveness: fileLocks{abs}}
+		PartsDir: filepath.Join(abs, "parts"), Liveness: fileLocks{abs, &sync.Mutex{}}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())
@@ -168,8 +168,12 @@ func (h *Instance) Close() error {
 	if h.copies != nil {
 		errs = append(errs, leaveCopies(h.copies))
 	}
-	if h.tmp != nil && h.tmp.dir != nil {
-		errs = append(errs, h.tmp.dir.remove())
+	if h.tmp != nil {
+		h.tmp.mu.Lock()
+		if h.tmp.dir != nil {
+			errs = append(errs, h.tmp.dir.remove())
+		}
+		h.tmp.mu.Unlock()
 	}
 	if h.State != nil {
 		errs = append(errs, h.State.Close())

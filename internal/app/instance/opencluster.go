@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 
 	"thalweg/internal/base/action"
 
@@ -83,7 +84,7 @@ func (h *Instance) openState(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.State, h.BaseDir, h.Liveness = store, filepath.Dir(dir), fileLocks{dir}
+	h.State, h.BaseDir, h.Liveness = store, filepath.Dir(dir), fileLocks{dir, &sync.Mutex{}}
 	return nil
 }
 

@@ -42,6 +42,9 @@ func NewOutage(logger *slog.Logger, drain <-chan struct{}) *Outage {
 
 // Why says why a service is away; "": none is.
 func (o *Outage) Why() string {
+	if o == nil {
+		return ""
+	}
 	if why := o.why.Load(); why != nil {
 		return *why
 	}

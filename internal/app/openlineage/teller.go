@@ -55,7 +55,7 @@ func Open(ctx context.Context, home *instance.Instance, p runtime.Process, to st
 		Owner: job.Owner(), Gone: job.Gone, Logger: p.Logger,
 		How: func(ctx context.Context, key state.RunKey) (how lineage.Telling, err error) {
 			how = o.telling()
-			how.Script, how.Dir, err = inspect.ScriptOf(ctx, home, key, p.Remote, p.Known)
+			how.Script, how.Dir, err = inspect.ScriptOf(ctx, home, key, p)
 			return how, err
 		}})
 	return o, nil
@@ -93,11 +93,15 @@ func (o *Teller) WrapWorker(ctx context.Context, opts *worker.WorkerOptions) {
 	joined, observe := opts.Joined, opts.Observe
 	opts.Joined = func(s runner.Started) {
 		o.follow(ctx, s)
-		joined(s)
+		if joined != nil {
+			joined(s)
+		}
 	}
 	opts.Observe = func(e job.Event) {
 		o.observe(e)
-		observe(e)
+		if observe != nil {
+			observe(e)
+		}
 	}
 	opts.Left = o.outlet.Leave
 }

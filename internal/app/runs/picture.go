@@ -113,7 +113,7 @@ func gateLine(n history.Node) string {
 	if n.Decision.Approved {
 		verb = "approved"
 	}
-	return verb + " by " + n.Decision.Actor
+	return strings.TrimSuffix(verb+" by "+n.Decision.Actor, " by ")
 }
 
 // How much of a failure stands in a box; the mouse shows all of it.

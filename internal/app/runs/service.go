@@ -136,6 +136,15 @@ func (s *Service) Names(ctx context.Context, key state.RunKey) ([]view.Node, err
 	return s.nodes(ctx, key)
 }
 
+// AwaitNames does so as soon as the state, which may be away, is there.
+func (s *Service) AwaitNames(ctx context.Context, key state.RunKey) ([]view.Node, error) {
+	nodes, err := s.Home.Waiting(s.Logger).Nodes(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
+	}
+	return nodes, nil
+}
+
 // Batches lists the batches of a node.
 func (s *Service) Batches(ctx context.Context, key state.RunKey, node string) ([]view.Batch, error) {
 	batches, err := state.All(ctx, s.Home.State.Batches, state.NodeKey{RunKey: key, Node: node})

@@ -66,7 +66,9 @@ func NewStore(home *instance.Instance, opts Process) state.Store {
 
 func (t *Runtime) Close() error {
 	t.Meter.Close()
-	return errors.Join(t.Engine.Close(), t.GiveBack(), os.RemoveAll(t.scratch))
+	err := errors.Join(t.Engine.Close(), t.GiveBack())
+	_ = os.RemoveAll(t.scratch) // what is left goes with the instance's own, or when that is swept
+	return err
 }
 
 // GiveBack ends what takes up this process's share of the memory, and gives it back.

@@ -17,6 +17,11 @@ type Failed struct {
 	Diagnostics document.Diagnostics `json:"diagnostics,omitempty"`
 }
 
+// FailedFrom returns the failure of a run, with the command's exit code and what can be done about the run.
+func FailedFrom(f Failure, code int, next string) Failed {
+	return Failed{Failure: f, Actions: action.In(f.Hint), ExitCode: code, Next: next}
+}
+
 // FailedOf returns err as a failure that concerns no batch; code is the command's exit code.
 func FailedOf(err error, code int) Failed {
 	return Failed{Failure: FailureOf(err), Code: fault.CodeOf(err), Actions: fault.Of(err).Actions(), ExitCode: code}

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"time"
+
 	"thalweg/internal/ops/gc"
 	"thalweg/internal/run/gate"
 	"thalweg/internal/run/orders"
@@ -73,12 +75,13 @@ type Paused struct {
 
 // Stopped is the JSON form of what came of a stop.
 type Stopped struct {
-	Workspace string       `json:"workspace"`
-	Run       int64        `json:"run"`
-	Before    state.Status `json:"before"`
-	Status    state.Status `json:"status"`
-	AtWork    bool         `json:"at_work"` // a process had not ended within the time that a stop waits
-	MS        int64        `json:"took_ms"`
+	Workspace string        `json:"workspace"`
+	Run       int64         `json:"run"`
+	Before    state.Status  `json:"before"`
+	Status    state.Status  `json:"status"`
+	AtWork    bool          `json:"at_work"` // a process had not ended within the time that a stop waits
+	MS        int64         `json:"took_ms"`
+	Took      time.Duration `json:"-"` // MS, in full
 }
 
 // Collection counts what was removed, or would be.

@@ -66,7 +66,9 @@ func (w *Metrics) Measure(home *instance.Instance, opts *WorkerOptions) {
 	observe := opts.Observe
 	opts.Observe = func(e job.Event) {
 		m.Observe(e)
-		observe(e)
+		if observe != nil {
+			observe(e)
+		}
 	}
 	opts.Hinted, opts.SlotEnded, opts.Decided = m.Hinted, m.SlotEnded, m.Decided
 	w.ready.home = home

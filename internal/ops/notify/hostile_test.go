@@ -68,8 +68,8 @@ func TestAnEmptySecretSignsNothing(t *testing.T) {
 // need to run, and what it names.
 func TestCommandsSeeLittle(t *testing.T) {
 	t.Setenv("THALWEG_TEST_PASSWORD", "T0P5ECRET")
-	t.Setenv("THALWEG_TEST_NAMED", "wanted")
 	b := newBundle(t)
+	b.env["THALWEG_TEST_NAMED"] = "wanted"
 	out := filepath.Join(t.TempDir(), "env")
 	h := script.Hook{Command: []string{"sh", "-c", "env > " + out}, Environment: []string{"THALWEG_TEST_NAMED",
 		"THALWEG_TEST_UNSET"}, Timeout: time.Minute}

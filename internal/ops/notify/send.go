@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -210,7 +209,7 @@ func (s *Sender) command(ctx context.Context, h script.Hook, m message.Message, 
 func (s *Sender) commandEnvironment(h script.Hook) (out []string) {
 	out = keeper.Some("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
 	for _, name := range h.Environment {
-		if value, ok := os.LookupEnv(name); ok {
+		if value, ok := s.Environment(name); ok {
 			s.Known.Add(value, "{env."+name+"}") // it may print it
 			out = append(out, name+"="+value)
 		}
