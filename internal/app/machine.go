@@ -142,7 +142,7 @@ type Fixed = worker.Fixed
 // ParseFixed reads settings, each as N, CLASS=N or CLASS.KNOB=N.
 func ParseFixed(texts []string) (Fixed, error) { return worker.ParseFixed(texts) }
 
-// SharersOf lists the machines on which several workers share the memory.
+// SharersOf groups workers by the machine and directory over which they share their memory.
 func SharersOf(workers []view.Worker) []worker.Sharers { return worker.SharersOf(workers) }
 
 // EnvironmentFlag is the value of a setting in an environment.

@@ -100,7 +100,7 @@ func given(ctx context.Context, h *instance.Instance, run state.Run) (string, er
 const lookTimeout = 10 * time.Second
 
 // outputThere returns a function that reports whether an output exists. It reports true for outputs that it cannot
-// check: tables of databases, files of servers that do not answer, and paths on other machines of a cluster.
+// check. These are tables of databases, files of servers that do not answer, and paths on other machines of a cluster.
 func outputThere(h *instance.Instance, client *remote.Client) func(ctx context.Context, url string) bool {
 	away := client == nil
 	return func(ctx context.Context, url string) bool {

@@ -495,7 +495,7 @@ func (f Facts) whyHeld() (Answer, bool) {
 var stood = map[state.CommandKind]string{state.CommandStop: "stopped", state.CommandPause: "paused",
 	state.CommandReject: "rejected", state.CommandInvalidate: "invalidated"}
 
-// slow returns the node that took most of a run's time, and its share of that time; ok
+// slow returns the node that took most of a run's time, and its share of that time. ok
 // is false if the run was short, or no node took NodeShare of it.
 func (f Facts) slow() (n state.Node, t state.Tally, share float64, ok bool) {
 	n, ok = f.heaviest()

@@ -6,7 +6,7 @@
 // them holds the run's role and decides; the others follow, offer batches to
 // their own executors, and take over when it is gone. Each decision is a
 // conditional step of the state, so one that comes late or twice changes
-// nothing: a planner that loses uses the plan that was stored first.
+// nothing. A planner that loses uses the plan that was stored first.
 //
 // Where processes share the queue, only the leader publishes hints, one for each
 // batch. It publishes a hint again if the batch can still be claimed although its

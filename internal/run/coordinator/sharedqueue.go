@@ -416,8 +416,8 @@ func (c *Coordinator) report(ctx context.Context) {
 const countPause = 50 * time.Millisecond
 
 // nearEnd reports whether few batches are left of a node of which an attempt has
-// ended here. It reads the nodes, because hints that wait may be of other runs, and
-// other processes may have ended batches that this one believes to be left.
+// ended here. It reads the nodes, because other processes may have ended batches that
+// this one believes to be left. Hints that wait do not tell: they may be of other runs.
 func (c *Coordinator) nearEnd(ctx context.Context) (near bool) {
 	c.mu.Lock()
 	names := slices.Sorted(maps.Keys(c.done))

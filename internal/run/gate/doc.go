@@ -1,5 +1,5 @@
-// Package gate holds what a run asks people at a gate, and what they decide: the
-// record of the question, its digest, and the steps of a decision over
+// Package gate holds what a run asks people at a gate, and what they decide. It makes
+// the record of the question and its digest, and takes the steps of a decision in
 // state.Store. It knows no script and no files.
 //
 // A gate is a node of its own in a run. Its kind is Kind, and its name begins with

@@ -17,8 +17,8 @@
 // All of this holds although calls are lost, doubled or late, if callers repeat those whose outcome is not known.
 // A queue only holds hints; the state decides.
 //
-// What can fail: the sentinel errors of state.go, on which callers decide;
-// *fault.Error of kind Environment when the store itself cannot work (disk
-// full, locked for too long, not a state file), with what to do about it; and
-// the context's error.
+// What can fail: callers decide on the sentinel errors of state.go. If the store
+// itself cannot work (disk full, locked for too long, not a state file), the error is a
+// *fault.Error of kind Environment that says what to do. A call whose context has
+// ended fails with the context's error.
 package state

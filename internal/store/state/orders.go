@@ -203,7 +203,7 @@ func Decide(ctx context.Context, s Store, key RunKey, token string, now time.Tim
 }
 
 // directed updates the note that a run is open, after a command was carried out. It
-// puts reopens again if that is not nil, and calls closeRun if the run is over now.
+// puts reopens again if that is not nil. It calls closeRun if the command ends the run.
 func directed(ctx context.Context, s Store, run Run, reopens *Note) error {
 	if reopens != nil {
 		if err := s.PutNote(ctx, run.Workspace, *reopens); err != nil {

@@ -312,7 +312,7 @@ const (
 )
 
 // GoesOn returns the order that continues a run with this failure; nil: with none. It is Retry for failures of data or
-// of the script: these have to be corrected, and a run only continues with what it was begun with.
+// of the script. These have to be corrected, and a run only continues with what it was begun with.
 func (f *Failure) GoesOn() string {
 	if f != nil && (f.Kind == fault.UserData || f.Kind == fault.Script) {
 		return Retry
@@ -320,7 +320,7 @@ func (f *Failure) GoesOn() string {
 	return Resume
 }
 
-// AfterFailure returns the actions that people are offered when a run has failed: show shows the failure, and goOn
+// AfterFailure returns the actions that people are offered when a run has failed. show shows the failure. goOn
 // continues the work once the cause is gone.
 func (r Run) AfterFailure() (show, goOn action.Action) {
 	show = r.Do("show")

@@ -23,7 +23,7 @@ import (
 //
 // Every method may be called concurrently, from several processes where the
 // backend allows it. What it has changed is durable when it returns nil. Every method
-// may fail with ErrUnknown (or an error of the backend): the caller does not know then
+// may fail with ErrUnknown or an error of the backend. The caller does not know then
 // whether the change was made, and may repeat the call with the same arguments. A call
 // that arrives late, or twice, changes nothing that has moved on meanwhile.
 // Times are passed in, so that leases can be tested; they are kept to the
@@ -32,8 +32,8 @@ import (
 // Every method returns ErrNotFound for a run, node or batch that is not there.
 // Lists that cover several partitions are not a snapshot of one moment.
 type Store interface {
-	// CreateRun stores a new run in status Running with its nodes Pending, and
-	// the blobs that its pins name, and returns its number: one more than the
+	// CreateRun stores a new run in status Running, with its nodes Pending, and
+	// the blobs that its pins name. It returns its number, one more than the
 	// workspace's last. It first puts the note that the run is open (OpenNote).
 	CreateRun(ctx context.Context, run Run, nodes []NodeSpec, blobs ...Blob) (RunKey, error) //around:change
 	Run(ctx context.Context, key RunKey) (Run, error)
@@ -118,8 +118,8 @@ type Store interface {
 	// ended before now. Its cost grows with its result, not with the node.
 	Offers(ctx context.Context, key NodeKey, now time.Time, page Page) (offers []Offer, next int64, err error)
 
-	// Claim takes a batch that is unchanged since it was offered: the node is
-	// Running, and its epoch and the batch's latest attempt are those of the offer.
+	// Claim takes a batch that is unchanged since it was offered. The node must be
+	// Running. Its epoch and the batch's latest attempt must be those of the offer.
 	// The batch must be Pending and past NotBefore, or Claimed with a lease that ended
 	// before now; that earlier attempt becomes Lost. ErrNotClaimable otherwise.
 	// Repeated with its token, Claim returns the same claim while that is the batch's
@@ -159,8 +159,8 @@ type Store interface {
 	Forget(ctx context.Context, key BatchKey, attempt int) error
 
 	// Parts lists the valid parts of a node's table and side tables, in order of
-	// batch and seq: those of batches that succeeded, and the side parts of those
-	// that failed. Manifest and SideParts separate them.
+	// batch and seq. These are all parts of batches that succeeded, and the side parts
+	// of those that failed. Manifest and SideParts separate them.
 	Parts(ctx context.Context, key NodeKey, page Page) (parts []Part, next int64, err error)
 	// Checks lists what a node's checks found, by batch and in the order in
 	// which its attempt named them.
