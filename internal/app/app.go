@@ -14,15 +14,15 @@ import (
 	"thalweg/internal/app/scripts"
 )
 
-// Words of the packages below.
+// Types of the packages below that callers of App need.
 type (
 	Caller    = caller.Caller
-	Process   = runtime.Process // what a process lends to all that it does
+	Process   = runtime.Process // resources and settings of this process
 	Observers = instance.Observers
 	Config    = fleet.Config // of a cluster
 )
 
-// The ways by which callers come in.
+// The ways in which callers come in.
 const (
 	CLI       = caller.CLI
 	Session   = caller.Session
@@ -30,13 +30,13 @@ const (
 	Scheduler = caller.Scheduler
 )
 
-// What is used where nobody names another.
+// Defaults.
 const (
 	DefaultDir       = instance.DefaultDir // of state
 	DefaultWorkspace = instance.DefaultWorkspace
 )
 
-// ProcessCaller returns the user of this process, in roles of their own account.
+// ProcessCaller returns the user of this process as a caller. Nobody verifies the roles.
 func ProcessCaller(roles ...string) Caller { return caller.OfProcess(caller.CLI, roles...) }
 
 // App is an instance that is open: a state directory or a cluster.
@@ -51,17 +51,17 @@ type App struct {
 	process Process
 }
 
-// Place says which instance is opened.
+// Place says which instance to open, and how.
 type Place struct {
 	Dir     string  // of state
-	Create  bool    // the directory is made if it is not there
-	Cluster *Config // instead of Dir; nil: none
+	Create  bool    // make the directory if it does not exist
+	Cluster *Config // open this cluster instead of Dir; nil: open Dir
 
-	Keep      bool                     // of a cluster: copies of parts stay on this machine
-	Observers Observers                // are told what is asked of a cluster's services
-	Away      *instance.Outage         // waits for services of a cluster that are away; nil: that is an error
-	Told      func(text string) string // renders actions of texts that are read elsewhere; nil: they stay
-	Warn      func(err error)          // is told of what is wrong and keeps nobody from going on; may be nil
+	Keep      bool                     // of a cluster: keep copies of parts on this machine
+	Observers Observers                // see the requests to a cluster's services
+	Away      *instance.Outage         // waits while services of a cluster are away; nil: that is an error
+	Told      func(text string) string // renders the actions in texts that people read elsewhere; nil: as they are
+	Warn      func(err error)          // called with problems in spite of which Open goes on; may be nil
 }
 
 // LoadCluster reads the configuration of a cluster. known learns its secrets.
@@ -69,9 +69,9 @@ func LoadCluster(path string, known *Secrets) (*Config, error) {
 	return instance.LoadCluster(path, known)
 }
 
-// Open opens an instance. process says what may be used of this process; its
-// Caller does not count: who orders something is an argument of the order. Its
-// Remote is the App's from now on, which closes it, also where Open fails.
+// Open opens an instance. process says what the App may use of this process. Its
+// Caller is ignored, because each order names its caller. The App takes over its
+// Remote and closes it, even if Open fails.
 func Open(ctx context.Context, at Place, process Process) (*App, error) {
 	process = process.WithDefaults()
 	if process.Remote == nil {
@@ -115,7 +115,7 @@ func (a *App) Close() error { return errors.Join(a.home.Close(), a.process.Remot
 // Cluster returns the configuration of the cluster; nil if this is a state directory.
 func (a *App) Cluster() *Config { return a.home.Cluster() }
 
-// in returns what may be used, in a caller's name.
+// in returns a.process with a caller.
 func (a *App) in(by Caller) Process {
 	p := a.process
 	p.Caller = by

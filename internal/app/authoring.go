@@ -14,7 +14,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Words of requests, and of answers that are not shown as they are.
+// Types of requests, and of results that have no form in package view.
 type (
 	NamedScript     = scripts.Named
 	Script          = scripts.Script
@@ -44,7 +44,7 @@ type (
 // StopBound is the longest time that a stop waits for the processes at work.
 const StopBound = control.StopBound
 
-// LastRun names the latest run of a workspace; LastRun~1 the one before it.
+// LastRun names the latest run of a workspace. With ~1 after it, it names the run before that.
 const LastRun = runs.Last
 
 // Draw writes the picture of a run as SVG.
@@ -53,7 +53,7 @@ func Draw(w io.Writer, s *Script, d view.RunDetail) error { return runs.Draw(w, 
 // Finished returns a summary as the last event of a run.
 func Finished(sum Summary) view.RunFinished { return runs.Finished(sum) }
 
-// Settled returns nodes of a run that is over as it left them.
+// Settled returns the final nodes of a run that is over.
 func Settled(sum Summary) []view.Node { return runs.Settled(sum.Status, time.Now(), sum.Nodes) }
 
 // InvalidationReason refuses an invalidation without a reason.
@@ -62,16 +62,16 @@ func InvalidationReason(reason string) error { return control.InvalidationReason
 // DropReason refuses to drop runs without a reason.
 func DropReason(reason string) error { return control.DropReason(reason) }
 
-// ParsePriority reads how urgent a run is; false: it is none.
+// ParsePriority reads the priority of a run; false: the text is none.
 func ParsePriority(text string) (state.Priority, bool) { return state.ParsePriority(text) }
 
-// Explain says how a run of a script would go about it, where there is no instance yet.
+// Explain says how a run of a script would proceed, without an instance.
 func Explain(ctx context.Context, process Process, s *Script, o ExplainOptions) (view.Explained, error) {
 	o.Process = process
 	return scripts.Explain(ctx, nil, s, o)
 }
 
-// Tests returns the tests of a script: in a file, "" being the one beside it.
+// Tests reads the tests of a script from the file at path; "": from the file beside the script.
 func Tests(path, script string, known *Secrets) (*scripttest.Suite, error) {
 	if path == "" {
 		path = scripttest.PathFor(script)
@@ -90,16 +90,16 @@ type Suite = scripttest.Suite
 // Parameters lists the parameters of a script's text, also of one that has mistakes.
 func Parameters(text string) []scripts.Parameter { return scripts.Parameters(text) }
 
-// NodesOf lists the names of its nodes, likewise.
+// NodesOf lists the names of the nodes of a script's text, also of one that has mistakes.
 func NodesOf(text string) []string { return scripts.NodesOf(text) }
 
-// TagsOf lists the tags of its nodes, in order.
+// TagsOf lists the tags of the nodes of a script's text, in order.
 func TagsOf(text string) []string { return scripts.TagsOf(text) }
 
 // Cell returns a value of a table as it is shown.
 func Cell(v any) any { return inspect.Cell(v) }
 
-// DrawScript writes the picture of a script, as svg or dot; with fields of its tables, if that is asked for.
+// DrawScript writes the picture of a script, as svg or dot. With fields, it shows the fields of its tables.
 func DrawScript(w io.Writer, s *Script, format string, fields bool) error {
 	return scripts.Draw(w, s, format, fields)
 }
@@ -110,10 +110,10 @@ const ScriptBytesMax = scripts.BytesMax
 // FormatScript returns a script or a file of parameters in the canonical layout; name is that of its file.
 func FormatScript(name string, text []byte) ([]byte, error) { return scripts.Format(name, text) }
 
-// SpareParam begins the name of a parameter that an environment offers: it counts where the script has it.
+// SpareParam is the prefix of parameters that an environment offers. Scripts without such a parameter ignore it.
 const SpareParam = scripts.SpareParam
 
-// WriteSchemaBeside gives editors the schema that the script at path names in its first line, unless it is there.
+// WriteSchemaBeside writes the schema file that the first line of the script at path names for editors, if missing.
 func WriteSchemaBeside(path string) error { return scripts.WriteSchemaBeside(path) }
 
 // InitProject begins a project in a directory from a template, and returns the names of its files.
@@ -122,8 +122,8 @@ func InitProject(template, dir string) ([]string, error) { return scripts.Init(t
 // Schema returns the JSON Schema of scripts, or with "cluster" of cluster configurations.
 func Schema(of string) ([]byte, error) { return scripts.Schema(of) }
 
-// ColumnsOf returns the columns of a script, and what each is made of.
+// ColumnsOf returns the columns of a script's tables, and the columns that each is made of.
 func ColumnsOf(s *Script) *view.Columns { return scripts.ColumnsOf(s) }
 
-// NewRowWriter returns what writes the rows of a query to out, as csv or else as json: an object a line.
+// NewRowWriter returns a writer of query rows to out. If format is not csv, it writes one JSON object a line.
 func NewRowWriter(format string, out io.Writer) RowWriter { return inspect.NewRowWriter(format, out) }

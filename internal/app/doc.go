@@ -1,11 +1,11 @@
-// Package app is the one door to Thalweg: the command line, an API and tests
-// open an instance by it, ask its services, and give orders in the name of a
-// caller. It returns data, and never prints.
+// Package app is the only entry to Thalweg for the command line, an API and tests.
+// They open an instance, call its services, and give orders in the name of a
+// caller. The package returns data, and never prints.
 //
-// Nothing in it belongs to the process: two Apps, on two state directories and
-// with different secrets, work side by side.
+// It has no global state: two Apps, on two state directories and with different
+// secrets, can work in one process.
 //
-// Its services are those of the packages below it. It fails with *fault.Error,
-// whose Code says what callers decide on; a script that cannot be loaded is an
+// Its services are implemented by the packages below it. Errors are *fault.Error, and
+// callers decide by their Code. A script that cannot be loaded is an
 // InvalidScriptError.
 package app

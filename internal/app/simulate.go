@@ -7,7 +7,7 @@ import (
 	"thalweg/internal/ops/simulate"
 )
 
-// Words of simulated fleets.
+// Types of simulated fleets.
 type (
 	SimulatedFleet = simulate.Config
 	Simulated      = simulate.Result
@@ -15,19 +15,19 @@ type (
 	MeasuredRuns   = simulate.Measured
 )
 
-// PortfolioCosts returns the costs that were measured of the portfolio.
+// PortfolioCosts returns the costs that were measured with the portfolio.
 func PortfolioCosts() Costs { return simulate.Portfolio() }
 
-// ReadCosts reads measured costs; name is that of their file.
+// ReadCosts reads measured costs; errors name the file.
 func ReadCosts(name string, text []byte) (Costs, error) { return simulate.ReadCosts(name, text) }
 
-// WithoutBroker returns costs of fleets whose processes look at the state.
+// WithoutBroker returns the costs for fleets without a message broker.
 func WithoutBroker(c Costs) Costs {
 	c.Queue = simulate.Latency{}
 	return c
 }
 
-// ReadMeasured reads what real runs took; name is that of their file.
+// ReadMeasured reads the measured times of real runs; errors name the file.
 func ReadMeasured(name string, text []byte) (MeasuredRuns, error) {
 	return simulate.ReadMeasured(name, text)
 }

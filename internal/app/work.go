@@ -22,7 +22,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Words of those that work.
+// Types of working on runs.
 type (
 	RunOptions    = runner.Options
 	Started       = runner.Started
@@ -41,43 +41,43 @@ type (
 // ErrLeave is the cause of the end of a context whose run may go on in other processes.
 var ErrLeave = runner.ErrLeave
 
-// Tell begins to tell OpenLineage events to an address or file, or where the
-// environment says; its Close tells what is left.
+// Tell begins to send OpenLineage events to an address or file; "": to the one that the
+// process environment names. Close of the result sends the rest.
 func (a *App) Tell(ctx context.Context, to string) (*Telling, error) {
 	return openlineage.Open(ctx, a.home, a.process, to)
 }
 
-// Run works on a new run, or lets one go on, until it is over or waits: see
-// runner.Run. The summary is valid whenever its run is not 0, also beside an error.
+// Run works on a new run, or continues one, until it is over or waits: see
+// runner.Run. The summary is valid if its run is not 0, even with an error.
 func (a *App) Run(ctx context.Context, by Caller, o RunOptions) (Summary, error) {
 	o.Process = a.with(by, o.Process)
 	return runner.Run(ctx, a.home, o)
 }
 
-// with returns what may be used, in a caller's name. Of what an order says of the process, only who is told
-// of the work counts: Observe, Waiting and Checkpoint.
-func (a *App) with(by Caller, seen Process) Process {
+// with returns a.process with a caller, and with the callbacks of the given process: Observe, Waiting and
+// Checkpoint. All else of that process is ignored.
+func (a *App) with(by Caller, callbacks Process) Process {
 	p := a.in(by)
-	p.Observe, p.Waiting, p.Checkpoint = seen.Observe, seen.Waiting, seen.Checkpoint
+	p.Observe, p.Waiting, p.Checkpoint = callbacks.Observe, callbacks.Waiting, callbacks.Checkpoint
 	if cfg := a.home.Cluster(); cfg != nil && p.MemoryBytes == 0 {
 		p.MemoryBytes = cfg.Worker.Memory
 	}
 	return p
 }
 
-// Submit begins a run of a cluster, or lets one go on, and leaves the work to its workers.
+// Submit begins a run of a cluster, or continues one, and leaves the work to the cluster's workers.
 func (a *App) Submit(ctx context.Context, by Caller, o RunOptions) (view.RunKey, view.Diagnostics, error) {
 	o.Process = a.with(by, o.Process)
 	return runner.Submit(ctx, a.home, o)
 }
 
-// AwaitTaken waits until the workers have looked at a new run of a cluster. Where
-// none of them can work on it, it is stopped before anything of it is done. It
-// returns why some of them cannot.
+// AwaitTaken waits until the workers have looked at a new run of a cluster. It returns
+// the reasons of those that cannot work on it. If none can, AwaitTaken stops the run,
+// and returns an error.
 func (a *App) AwaitTaken(ctx context.Context, by Caller, key view.RunKey) (cannot []string, err error) {
 	c, err := registry.AwaitCandidates(ctx, a.home, key, a.process.Logger)
 	if ctx.Err() != nil {
-		return nil, nil // it goes on, as one does that nobody follows
+		return nil, nil // the caller leaves; the run goes on
 	}
 	if err != nil {
 		return nil, &NotSeenError{err}
@@ -99,7 +99,7 @@ func (a *App) AwaitTaken(ctx context.Context, by Caller, key view.RunKey) (canno
 		Hint: "mend these, or start a worker that can; with {{set wait}} the run waits for one"}
 }
 
-// NotSeenError says that it could not be seen whether a worker takes a run; it was submitted, whoever takes it.
+// NotSeenError says that a run was submitted, but that it is not known whether a worker can take it.
 type NotSeenError struct{ Err error }
 
 // Error implements error.
@@ -108,8 +108,7 @@ func (e *NotSeenError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *NotSeenError) Unwrap() error { return e.Err }
 
-// reasonMost is the most characters that are kept of why no worker takes a run, as the reason of
-// its end.
+// reasonMost limits the reason with which a run is stopped that no worker can take, in characters.
 const reasonMost = 400
 
 func shortReason(text string) string {
@@ -138,7 +137,7 @@ func (a *App) PlanRun(ctx context.Context, by Caller, s *scripts.Script, o RunOp
 	return out, nil
 }
 
-// Replaces lists what is there of the outputs that a new run of a script writes.
+// Replaces lists the existing outputs that a new run of a script would replace.
 func (a *App) Replaces(ctx context.Context, s *scripts.Script, o RunOptions) ([]view.Replaced, error) {
 	nodes, err := runner.SelectedOf(s, o)
 	if err != nil {
@@ -147,37 +146,37 @@ func (a *App) Replaces(ctx context.Context, s *scripts.Script, o RunOptions) ([]
 	return outputs.Replaced(ctx, a.process.Remote, s, nodes)
 }
 
-// Explain says how a run of a script would go about it, and what it would take over of earlier runs.
+// Explain says how a run of a script would proceed, and what it would take over from earlier runs.
 func (a *App) Explain(ctx context.Context, by Caller, s *scripts.Script, o scripts.ExplainOptions) (view.Explained,
 	error) {
 	o.Process = a.in(by)
 	return scripts.Explain(ctx, a.home, s, o)
 }
 
-// Hooks reads who is told of all runs: from a file, or with "" from the instance's, if it has one.
+// Hooks reads the hooks of all runs from the file at path; "": from the instance's hooks file, if it has one.
 func (a *App) Hooks(ctx context.Context, path string) ([]scripts.Hook, error) {
 	return runner.Hooks(ctx, a.home, a.process, path)
 }
 
-// MatrixOptions say how a script is run over values.
+// MatrixOptions say how a script is run once for each combination of parameter values.
 type MatrixOptions struct {
 	RunOptions
 	Dir         string   // of the state
 	Axes        []string // NAME=VALUES
 	Concurrency int      // cells at once
-	FailFast    bool     // no cell begins behind one that failed
-	Again       bool     // all cells, also those that are complete
+	FailFast    bool     // no cell begins after one has failed
+	Again       bool     // run all cells, also those that are complete
 	Show        func(CellState)
 }
 
-// CheckAxes refuses texts that are no parameters with values.
+// CheckAxes refuses texts that are not of the form NAME=VALUES.
 func CheckAxes(texts []string) error {
 	_, err := runner.ParseAxes(texts)
 	return err
 }
 
 // RunMatrix runs a script once for each cell that is not complete, and returns
-// all cells as they are then. A cell that fails is no error.
+// all cells with their final state. A cell that fails is no error.
 func (a *App) RunMatrix(ctx context.Context, by Caller, o MatrixOptions) ([]CellState, error) {
 	axes, err := runner.ParseAxes(o.Axes)
 	if err != nil {
@@ -188,12 +187,12 @@ func (a *App) RunMatrix(ctx context.Context, by Caller, o MatrixOptions) ([]Cell
 		Axes: axes, Concurrency: o.Concurrency, FailFast: o.FailFast, Again: o.Again, Show: o.Show})
 }
 
-// Matrices lists what a workspace has run over values.
+// Matrices lists the matrices of a workspace.
 func (a *App) Matrices(ctx context.Context, workspace string) ([]Matrix, error) {
 	return runner.Matrices(ctx, a.home, workspace)
 }
 
-// MatrixCells lists the cells of a matrix, with their runs as lists have them: waiting, interrupted, dropped.
+// MatrixCells lists the cells of a matrix. Statuses are those of lists of runs, as interrupted and dropped.
 func (a *App) MatrixCells(ctx context.Context, workspace string, m Matrix) ([]CellState, error) {
 	cells, err := runner.MatrixCells(ctx, a.home, workspace, m)
 	for i, s := range cells {
@@ -206,17 +205,17 @@ func (a *App) MatrixCells(ctx context.Context, workspace string, m Matrix) ([]Ce
 	return cells, err
 }
 
-// Work takes batches of all runs of the instance until ctx ends: see worker.Serve. m measures that; nil: nobody does.
+// Work takes batches of all runs of the instance until ctx ends: see worker.Serve. m measures it; nil: no metrics.
 func (a *App) Work(ctx context.Context, by Caller, o WorkOptions, m *Metrics) error {
 	o.Process = a.with(by, o.Process)
-	home := *a.home // what is measured is what this worker asks, not what others of the App do
+	home := *a.home // a copy, so that m measures only the calls of this worker
 	if m != nil {
 		m.Measure(&home, &o)
 	}
 	return worker.Serve(ctx, &home, o)
 }
 
-// ScheduleOptions say what a scheduler begins.
+// ScheduleOptions say which runs a scheduler begins.
 type ScheduleOptions = scheduler.SchedulerOptions
 
 // Schedule begins runs when their scripts' schedules and watches say so, until ctx ends.
@@ -226,7 +225,7 @@ func (a *App) Schedule(ctx context.Context, by Caller, o ScheduleOptions) error 
 	return scheduler.Schedule(ctx, a.home, o)
 }
 
-// OnTime is the longest time since a scheduler's last look for which it counts as being there.
+// OnTime is the longest time since a scheduler's last look for which it counts as alive.
 const OnTime = fleet.OnTime
 
 // Axis is a parameter with its values.

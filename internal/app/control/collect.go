@@ -32,17 +32,17 @@ import (
 	"thalweg/internal/store/state/retrying"
 )
 
-// CollectOptions say what is removed.
+// CollectOptions say what a collection removes.
 type CollectOptions struct {
 	runtime.Process
 	Workspace string
 	Limits    gc.Limits
 	DryRun    bool
-	By        state.Mark // whose reason is that of runs that are over the limits
+	By        state.Mark // recorded with the runs that are dropped because of Limits
 }
 
-// Collect removes what nobody needs any more of a workspace. One process at a
-// time does: two would be right, and count twice what they remove once.
+// Collect removes the data of a workspace that nobody needs any more. Only one process
+// at a time collects. Two would do no harm, but both would count the same removals.
 func Collect(ctx context.Context, home *instance.Instance, opts CollectOptions) (out view.Collection, err error) {
 	if err := instance.CheckWorkspace(opts.Workspace); err != nil {
 		return out, err
@@ -72,8 +72,8 @@ func Collect(ctx context.Context, home *instance.Instance, opts CollectOptions) 
 	return out, collectCopies(ctx, home, opts, &out.Copies)
 }
 
-// given says by what a run differs from others of its script: a digest of its parameters,
-// of the values that its environment offered, and of the environment values that it took.
+// given returns a digest that separates a run from others of its script. It covers the run's parameters,
+// the values that its environment offered, and the environment values that it took.
 func given(ctx context.Context, h *instance.Instance, run state.Run) (string, error) {
 	set, err := runtime.SettingsOf(ctx, h.State, run)
 	if err != nil {
@@ -96,11 +96,11 @@ func given(ctx context.Context, h *instance.Instance, run state.Run) (string, er
 	return hex.EncodeToString(sum[:]), err
 }
 
-// lookTimeout bounds the look whether an output is at its server.
+// lookTimeout limits one request to a server whether an output exists.
 const lookTimeout = 10 * time.Second
 
-// outputThere reports whether an output is there. What cannot be looked at may be: tables of
-// databases, what a server does not tell of, and places of other machines of a cluster.
+// outputThere returns a function that reports whether an output exists. It reports true for outputs that it cannot
+// check. These are tables of databases, files of servers that do not answer, and paths on other machines of a cluster.
 func outputThere(h *instance.Instance, client *remote.Client) func(ctx context.Context, url string) bool {
 	away := client == nil
 	return func(ctx context.Context, url string) bool {
@@ -121,12 +121,12 @@ func outputThere(h *instance.Instance, client *remote.Client) func(ctx context.C
 		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 		defer cancel()
 		found, err := client.Look(ctx, url, nil)
-		away = err != nil // it is not asked again, and again
+		away = err != nil // after one failure, no server is asked again
 		return away || found != nil
 	}
 }
 
-// collectAlone keeps others from collecting, until what it answers with is called.
+// collectAlone keeps other processes from collecting until done is called.
 func collectAlone(ctx context.Context, h *instance.Instance, workspace string) (done func() error, err error) {
 	if h.ClusterConfig != nil {
 		return collectRole(ctx, h, workspace)
@@ -135,12 +135,12 @@ func collectAlone(ctx context.Context, h *instance.Instance, workspace string) (
 	return func() error { return instance.Release(lock) }, err
 }
 
-// roleCollect is of a workspace's first run: roles are of runs, and that one stays
-// for as long as the workspace has any.
+// roleCollect is the name of a role of a workspace's first run. Roles belong to runs, and
+// the record of the first run stays while the workspace has any.
 const roleCollect = "gc"
 
-// collectRole is held by the process that collects in a cluster. Of a workspace
-// without runs there is nothing to collect.
+// collectRole takes and renews roleCollect, for a process that collects in a cluster. It
+// takes nothing in a workspace without runs, where there is nothing to collect.
 func collectRole(ctx context.Context, h *instance.Instance, workspace string) (done func() error, err error) {
 	first, me := state.RunKey{Workspace: workspace, Run: 1}, job.Owner()+"#"+rand.Text()[:8]
 	for tries := 2; ; tries-- {
@@ -170,7 +170,7 @@ func collectRole(ctx context.Context, h *instance.Instance, workspace string) (d
 	loop.Go(func() {
 		instance.Every(keeps, instance.DoorEvery, func(ctx context.Context) {
 			now := h.Clock.Now()
-			// it is tried again before the time is over
+			// an error is ignored: the next try comes before the lease ends
 			_, _ = h.State.Acquire(ctx, first, roleCollect, me, now, now.Add(instance.DoorLease))
 		})
 	})
@@ -183,9 +183,9 @@ func collectRole(ctx context.Context, h *instance.Instance, workspace string) (d
 	}, nil
 }
 
-// collectLock is held by the process that collects in a state directory.
+// collectLock takes the file lock of a process that collects in a state directory.
 func collectLock(h *instance.Instance) (*os.File, error) {
-	path := filepath.Join(h.Dir, "locks", "gc.lock") // a run's has a number
+	path := filepath.Join(h.Dir, "locks", "gc.lock") // locks of runs have a number as name
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, instance.Fault(h.Dir, "open the lock of gc", err)
@@ -201,7 +201,7 @@ func collectLock(h *instance.Instance) (*os.File, error) {
 	return f, nil
 }
 
-// onlyOne keeps others from working on a run, if nobody does.
+// onlyOne keeps other processes from working on a run until done is called; ok is false if one already does.
 func onlyOne(h *instance.Instance, key state.RunKey) (done func(), ok bool, err error) {
 	lock, ok, err := h.Liveness.Empty(key, false)
 	if err != nil || !ok {
@@ -210,7 +210,7 @@ func onlyOne(h *instance.Instance, key state.RunKey) (done func(), ok bool, err 
 	return func() { _ = lock.Close() }, true, nil
 }
 
-// collectCopies removes copies of remote inputs whose runs nobody works on.
+// collectCopies removes the copies of remote inputs of runs that nobody works on.
 func collectCopies(ctx context.Context, h *instance.Instance, opts CollectOptions, amount *gc.Amount) error {
 	entries, err := os.ReadDir(filepath.Join(h.Dir, "remote"))
 	if err != nil {
@@ -235,7 +235,7 @@ func collectCopiesOf(ctx context.Context, h *instance.Instance, key state.RunKey
 	defer done()
 	dir := h.RemoteDir(key)
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) { // whoever worked on the run has removed it, and ended
+		if errors.Is(err, fs.ErrNotExist) { // a process at work on the run has removed it meanwhile
 			return nil
 		}
 		if err != nil || !d.Type().IsRegular() {

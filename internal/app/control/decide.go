@@ -29,99 +29,99 @@ type DecisionRequest struct {
 	Gate    string
 	Approve bool
 	Comment string
-	Digest  string            // of what the decider has looked at, or its first digits; "": of what the gate shows now
-	Answers map[string]string // of the command line
-	Shown   func(gate.Record) // called with what is decided on, before it is; may be nil
+	Digest  string            // of the record that the caller has seen, or its first digits; "": the present one
+	Answers map[string]string // as the caller gave them, without defaults
+	Shown   func(gate.Record) // called with the record before the decision is made; may be nil
 }
 
-// Decided is a decision that stands.
+// Decided is a decision that was made.
 type Decided struct {
 	Record  gate.Record
-	Answers map[string]string // all of them
-	AtWork  bool              // a process works on the run, and sees the decision
-	Paused  bool              // the run is, and goes on when somebody lets it
+	Answers map[string]string // with defaults
+	AtWork  bool              // a process works on the run, and follows the decision
+	Paused  bool              // the run is paused, so the decision has no effect before somebody resumes it
 }
 
-// Decide approves or rejects a gate that waits, bound to what it shows now. A
-// decision that cannot be made, or does not stand, is an error that says why.
-func Decide(ctx context.Context, home *instance.Instance, w DecisionRequest) (out Decided, err error) {
-	w.Process = w.WithDefaults()
-	t, err := runtime.New(home, w.Process)
+// Decide approves or rejects a gate that waits, bound to what it shows now. If the
+// decision cannot be made, or has no effect, the error says why.
+func Decide(ctx context.Context, home *instance.Instance, req DecisionRequest) (out Decided, err error) {
+	req.Process = req.WithDefaults()
+	t, err := runtime.New(home, req.Process)
 	if err != nil {
 		return out, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	n, err := waitingGate(ctx, t, w)
+	n, err := waitingGate(ctx, t, req)
 	if err != nil {
 		return out, err
 	}
 	if out.Record, err = gate.Decode(n.Gate); err != nil {
 		return out, err
 	}
-	role, err := w.role(out.Record)
+	role, err := req.role(out.Record)
 	if err != nil {
 		return out, err
 	}
-	if err := lookedAt(w, out.Record); err != nil {
+	if err := lookedAt(req, out.Record); err != nil {
 		return out, err
 	}
-	if out.Answers, err = answersTo(out.Record, w); err != nil {
+	if out.Answers, err = answersTo(out.Record, req); err != nil {
 		return out, err
 	}
-	if w.Shown != nil {
-		w.Shown(out.Record)
+	if req.Shown != nil {
+		req.Shown(out.Record)
 	}
-	if err := unchanged(ctx, t.Store, w.Run, out.Record); err != nil {
+	if err := unchanged(ctx, t.Store, req.Run, out.Record); err != nil {
 		return out, err
 	}
-	if w.Approve {
-		if err := tryAnswers(ctx, t, w.Run, out); err != nil {
+	if req.Approve {
+		if err := tryAnswers(ctx, t, req.Run, out); err != nil {
 			return out, err
 		}
 	}
-	if w.Checkpoint != nil {
-		w.Checkpoint(job.Decided)
+	if req.Checkpoint != nil {
+		req.Checkpoint(job.Decided)
 	}
-	order := gate.DecisionRequest{Approve: w.Approve, Mark: w.Caller.Mark(w.Comment), Role: role,
-		RoleVerified: w.Caller.Verified, Digest: out.Record.Digest,
+	order := gate.DecisionRequest{Approve: req.Approve, Mark: req.Caller.Mark(req.Comment), Role: role,
+		RoleVerified: req.Caller.Verified, Digest: out.Record.Digest,
 		Token: rand.Text()}
-	if w.Approve {
+	if req.Approve {
 		order.Answers = out.Answers
 	}
 	if err := gate.Decide(ctx, t.Store, n.NodeKey, order); err != nil {
 		return out, err
 	}
-	home.Ordered(ctx, w.Run)
-	out.AtWork = home.AtWork(w.Run)
-	run, err := t.Store.Run(ctx, w.Run)
-	out.Paused = err == nil && run.Status == state.Paused // the decision stands, whatever is known of the run
+	home.Ordered(ctx, req.Run)
+	out.AtWork = home.AtWork(req.Run)
+	run, err := t.Store.Run(ctx, req.Run)
+	out.Paused = err == nil && run.Status == state.Paused // the decision is made, even if the run cannot be read
 	return out, nil
 }
 
-// waitingGate finds the gate, and refuses one that does not wait. One whose
-// time is over is rejected by looking at it.
-func waitingGate(ctx context.Context, t *runtime.Runtime, w DecisionRequest) (state.Node, error) {
-	run, err := t.Store.Run(ctx, w.Run)
+// waitingGate returns the node of the gate, and refuses one that does not wait. It
+// first rejects a gate whose deadline has passed.
+func waitingGate(ctx context.Context, t *runtime.Runtime, req DecisionRequest) (state.Node, error) {
+	run, err := t.Store.Run(ctx, req.Run)
 	if errors.Is(err, state.ErrNotFound) {
-		return state.Node{}, instance.RunNotFound(w.Run)
+		return state.Node{}, instance.RunNotFound(req.Run)
 	}
 	if err != nil {
-		return state.Node{}, fmt.Errorf("read run %d: %w", w.Run.Run, err)
+		return state.Node{}, fmt.Errorf("read run %d: %w", req.Run.Run, err)
 	}
 	if err := state.Carry(ctx, t.Store, run, time.Now()); err != nil {
-		return state.Node{}, fmt.Errorf("carry out what was ordered of run %d: %w", w.Run.Run, err)
+		return state.Node{}, fmt.Errorf("carry out what was ordered of run %d: %w", req.Run.Run, err)
 	}
-	nodes, err := t.Store.Nodes(ctx, w.Run)
+	nodes, err := t.Store.Nodes(ctx, req.Run)
 	if err != nil {
-		return state.Node{}, fmt.Errorf("read the nodes of run %d: %w", w.Run.Run, err)
+		return state.Node{}, fmt.Errorf("read the nodes of run %d: %w", req.Run.Run, err)
 	}
-	name := strings.TrimPrefix(w.Gate, gate.Prefix)
+	name := strings.TrimPrefix(req.Gate, gate.Prefix)
 	i := slices.IndexFunc(nodes, func(n state.Node) bool { return gate.Is(n.NodeSpec) && gate.NameOf(n.Name) == name })
 	if i < 0 {
-		return state.Node{}, noGate(w, nodes)
+		return state.Node{}, noGate(req, nodes)
 	}
 	n := nodes[i]
-	over, err := gate.Expire(ctx, t.Store, n, w.Caller.Actor, t.Instance.Clock.Now())
+	over, err := gate.Expire(ctx, t.Store, n, req.Caller.Actor, t.Instance.Clock.Now())
 	if err != nil {
 		return n, err
 	}
@@ -130,7 +130,7 @@ func waitingGate(ctx context.Context, t *runtime.Runtime, w DecisionRequest) (st
 			return n, fmt.Errorf("read gate %s: %w", name, err)
 		}
 		if n.Status == state.Failed {
-			if err := gate.Fail(ctx, t.Store, n, w.Caller.Actor, t.Instance.Clock.Now()); err != nil {
+			if err := gate.Fail(ctx, t.Store, n, req.Caller.Actor, t.Instance.Clock.Now()); err != nil {
 				return n, err
 			}
 		}
@@ -141,7 +141,7 @@ func waitingGate(ctx context.Context, t *runtime.Runtime, w DecisionRequest) (st
 	return n, nil
 }
 
-func noGate(w DecisionRequest, nodes []state.Node) error {
+func noGate(req DecisionRequest, nodes []state.Node) error {
 	var names []string
 	for _, n := range nodes {
 		if gate.Is(n.NodeSpec) {
@@ -149,8 +149,8 @@ func noGate(w DecisionRequest, nodes []state.Node) error {
 		}
 	}
 	f := &fault.Error{Kind: fault.Script, Code: fault.NotFound,
-		Message: fmt.Sprintf("run %d has no gate %s", w.Run.Run, document.Quote(w.Gate)),
-		Hint:    document.DidYouMean(w.Gate, names)}
+		Message: fmt.Sprintf("run %d has no gate %s", req.Run.Run, document.Quote(req.Gate)),
+		Hint:    document.DidYouMean(req.Gate, names)}
 	if len(names) == 0 {
 		f.Hint = "its script asks for no approval"
 	}
@@ -158,17 +158,17 @@ func noGate(w DecisionRequest, nodes []state.Node) error {
 }
 
 // role returns the role in which the caller decides, and refuses a caller who may not.
-func (w DecisionRequest) role(r gate.Record) (string, error) {
-	role, ok := w.Caller.RoleOf(r.By)
+func (req DecisionRequest) role(r gate.Record) (string, error) {
+	role, ok := req.Caller.RoleOf(r.By)
 	if ok {
 		return role, nil
 	}
 	f := &fault.Error{Kind: fault.Script, Code: fault.Forbidden,
 		Message: fmt.Sprintf("gate %s is decided by %s", r.Gate, strings.Join(r.By, ", ")),
 		Hint:    "say as whom with {{set role}}: " + strings.Join(r.By, ", ")}
-	if len(w.Caller.Roles) > 0 {
-		role = w.Caller.Roles[0]
-		f.Message += ", not by " + strings.Join(w.Caller.Roles, ", ")
+	if len(req.Caller.Roles) > 0 {
+		role = req.Caller.Roles[0]
+		f.Message += ", not by " + strings.Join(req.Caller.Roles, ", ")
 		if near := similar.Nearest(role, r.By); near != "" {
 			f.Hint = fmt.Sprintf("did you mean {{set role}} %q?", near)
 		}
@@ -176,29 +176,29 @@ func (w DecisionRequest) role(r gate.Record) (string, error) {
 	return "", f
 }
 
-// lookedAt refuses a decision about something else than the gate shows now.
-func lookedAt(w DecisionRequest, r gate.Record) error {
-	if w.Digest == "" {
+// lookedAt refuses a decision whose Digest is not that of the gate's record.
+func lookedAt(req DecisionRequest, r gate.Record) error {
+	if req.Digest == "" {
 		return nil
 	}
-	switch same, ok := r.Named(w.Digest); {
+	switch same, ok := r.Named(req.Digest); {
 	case !ok:
 		return &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("{{set digest}} %s is no digest", document.Quote(w.Digest)),
-			Hint:    "it is in the command that " + w.Run.Beside("approvals").String() + " prints"}
+			Message: fmt.Sprintf("{{set digest}} %s is no digest", document.Quote(req.Digest)),
+			Hint:    "it is in the command that " + req.Run.Beside("approvals").String() + " prints"}
 	case !same:
 		return &fault.Error{Kind: fault.Script, Code: fault.Conflict,
 			Message: fmt.Sprintf("gate %s no longer shows what {{set digest}} %s stands for: nothing was decided",
-				r.Gate, w.Digest),
-			Hint: w.Run.Beside("approvals").String() + " has the command that shows it; look at it, and " +
+				r.Gate, req.Digest),
+			Hint: req.Run.Beside("approvals").String() + " has the command that shows it; look at it, and " +
 				"decide about that"}
 	}
 	return nil
 }
 
-// answersTo checks what is answered, and adds the defaults of what is not.
-func answersTo(r gate.Record, w DecisionRequest) (map[string]string, error) {
-	if !w.Approve && len(w.Answers) > 0 {
+// answersTo checks the answers, and adds defaults for questions without one.
+func answersTo(r gate.Record, req DecisionRequest) (map[string]string, error) {
+	if !req.Approve && len(req.Answers) > 0 {
 		return nil, &fault.Error{Kind: fault.Script, Message: "a rejection takes no answers",
 			Hint: "leave {{set answer}} out"}
 	}
@@ -206,7 +206,7 @@ func answersTo(r gate.Record, w DecisionRequest) (map[string]string, error) {
 	out := map[string]string{}
 	for i, q := range r.Answers {
 		names[i] = q.Name
-		given, ok := w.Answers[q.Name]
+		given, ok := req.Answers[q.Name]
 		if !ok {
 			out[q.Name] = q.Default
 			continue
@@ -220,7 +220,7 @@ func answersTo(r gate.Record, w DecisionRequest) (map[string]string, error) {
 		}
 		out[q.Name] = value
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.Answers)) {
+	for _, name := range slices.Sorted(maps.Keys(req.Answers)) {
 		if !slices.Contains(names, name) {
 			f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("gate %s does not ask for %s", r.Gate,
 				document.Quote(name)), Hint: document.DidYouMean(name, names)}
@@ -233,7 +233,7 @@ func answersTo(r gate.Record, w DecisionRequest) (map[string]string, error) {
 	return out, nil
 }
 
-// unchanged refuses to decide about tables that are not as they were shown.
+// unchanged refuses a decision if a table has changed since the gate began to wait.
 func unchanged(ctx context.Context, store state.Store, run state.RunKey, r gate.Record) error {
 	for _, s := range r.Shows {
 		key := state.NodeKey{RunKey: state.RunKey{Workspace: run.Workspace, Run: s.Run}, Node: s.Node}
@@ -262,7 +262,7 @@ func unchanged(ctx context.Context, store state.Store, run state.RunKey, r gate.
 	return nil
 }
 
-// digestNow is of a table as it is; an error if nobody may read it.
+// digestNow returns the present digest of a table; an error if the table cannot or must not be read.
 func digestNow(ctx context.Context, store state.Store, key state.NodeKey) (string, error) {
 	n, err := store.Node(ctx, key)
 	if err == nil && n.Status == state.Invalidated {
@@ -279,8 +279,9 @@ func digestNow(ctx context.Context, store state.Store, key state.NodeKey) (strin
 	return digest, nil
 }
 
-// tryAnswers reads the run's script with the answers, so that who gives them is
-// told what is wrong with them. A run that is not all pinned is told when it goes on.
+// tryAnswers loads the run's script with the answers, so that the caller is told what
+// is wrong with them. If the run's sources are not all pinned, it checks nothing.
+// Then the failure comes when the run goes on.
 func tryAnswers(ctx context.Context, t *runtime.Runtime, key state.RunKey, d Decided) error {
 	if !slices.ContainsFunc(d.Record.Answers, func(q gate.Question) bool { return d.Answers[q.Name] != q.Default }) {
 		return nil

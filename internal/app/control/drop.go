@@ -11,11 +11,11 @@ import (
 // DropOptions say how runs are dropped.
 type DropOptions struct {
 	By     state.Mark
-	DryRun bool // only find out what that means
+	DryRun bool // only return what would be dropped
 }
 
-// Drop drops runs: nobody reads, continues or lists them any more. What they
-// have written stays where it is.
+// Drop drops runs: nobody reads, continues or lists them any more. Their output files
+// stay where they are.
 func Drop(ctx context.Context, home *instance.Instance, keys []state.RunKey, opts DropOptions) ([]orders.Drop, error) {
 	if opts.DryRun {
 		return orders.Drops(ctx, home.State, keys)

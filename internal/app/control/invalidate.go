@@ -13,19 +13,19 @@ import (
 type InvalidateOptions struct {
 	Nodes  []string // none: all of the run
 	By     state.Mark
-	DryRun bool // only find out what that means
+	DryRun bool // only return what would be invalid
 }
 
-// Invalidated lists the batches and tables that are invalid, and what was made of them.
+// Invalidated lists what is invalid, and what was made from it.
 type Invalidated struct {
 	orders.Invalidation
-	Files []state.File     // that the run has written of it; they stay
-	Made  []orders.Touched // by other runs
+	Files []state.File     // that the invalid nodes have written; they stay
+	Made  []orders.Touched // what other runs have made from the tables
 }
 
-// Invalidate declares tables invalid: from then on no run reads them, nor
-// commits what it was reading of them. What other runs have read before stays
-// as it is, and is named.
+// Invalidate declares tables invalid. No run reads them any more, and batches that are
+// reading them cannot commit. Results that other runs made from them before stay, and
+// are listed in Made.
 func Invalidate(ctx context.Context, home *instance.Instance, key state.RunKey,
 	opts InvalidateOptions) (out Invalidated,
 	err error) {
@@ -49,7 +49,7 @@ func Invalidate(ctx context.Context, home *instance.Instance, key state.RunKey,
 		}
 		out.Files = append(out.Files, files...)
 	}
-	// Who reads now is refused: what is found is all that there will be.
+	// Readers are refused from now on, so the list is complete.
 	out.Made, err = orders.Reaches(ctx, home.State, key, out.Nodes)
 	return out, err
 }

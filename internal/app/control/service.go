@@ -22,8 +22,8 @@ import (
 
 // Service gives orders to the runs of one instance, each in the name of a caller.
 //
-// What takes something away is previewed first. A preview has a token; an order
-// that carries it does what was previewed, or fails with fault.Conflict.
+// Orders that remove or invalidate something can be previewed. A preview has a token. An
+// order with that token does what was previewed, or fails with fault.Conflict.
 type Service struct {
 	Home    *instance.Instance
 	Process runtime.Process // what orders may use
@@ -32,7 +32,7 @@ type Service struct {
 // Preview says what an order would do.
 type Preview[T any] struct {
 	Would T
-	Token string // stands for Would
+	Token string // digest of Would
 }
 
 func previewOf[T any](would T) (Preview[T], error) {
@@ -41,7 +41,7 @@ func previewOf[T any](would T) (Preview[T], error) {
 	return Preview[T]{would, hex.EncodeToString(sum[:])}, err
 }
 
-// confirmed refuses an order whose preview shows something else by now.
+// confirmed refuses an order if its preview has changed since token was given; "": there was no preview.
 func confirmed[T any](token string, preview func() (Preview[T], error)) error {
 	if token == "" {
 		return nil
@@ -55,26 +55,26 @@ func confirmed[T any](token string, preview func() (Preview[T], error)) error {
 	return err
 }
 
-// mark returns what is recorded of an order.
+// mark returns what is recorded of an order: by whom, when and why, without secrets.
 func (s *Service) mark(by caller.Caller, reason string) state.Mark {
 	return by.Mark(s.Process.Known.Text(reason))
 }
 
-// in returns what an order may use, in a caller's name.
+// in returns s.Process with a caller.
 func (s *Service) in(by caller.Caller) runtime.Process {
 	p := s.Process
 	p.Caller = by
 	return p
 }
 
-// Stop stops a run in whatever processes are at work on it: see StopBound.
+// Stop stops a run in all processes that work on it: see StopBound.
 func (s *Service) Stop(ctx context.Context, by caller.Caller, key state.RunKey, reason string) (view.Stopped, error) {
 	out, err := Stop(ctx, s.Home, key, s.mark(by, reason))
 	return view.Stopped{Workspace: key.Workspace, Run: key.Run, Before: out.Before, Status: out.After,
 		AtWork: out.AtWork, MS: out.Took.Milliseconds(), Took: out.Took}, err
 }
 
-// Pause lets a run finish the batches that are at work, and begin no others.
+// Pause pauses a run: claimed batches are finished, no others are begun.
 func (s *Service) Pause(ctx context.Context, by caller.Caller, key state.RunKey, reason string) (view.Paused, error) {
 	status, inFlight, err := Pause(ctx, s.Home, key, s.mark(by, reason))
 	return view.Paused{Workspace: key.Workspace, Run: key.Run, Status: status, InFlight: inFlight}, err
@@ -91,7 +91,7 @@ func (s *Service) PreviewInvalidation(ctx context.Context, key state.RunKey,
 }
 
 // Invalidate declares a run, or nodes of it, invalid: no run reads its tables
-// any more. token is that of a preview; "": none is asked for.
+// any more. token is that of a preview; "": without one.
 func (s *Service) Invalidate(ctx context.Context, by caller.Caller, key state.RunKey, nodes []string,
 	reason, token string) (view.Invalidated, error) {
 	if err := InvalidationReason(reason); err != nil {
@@ -152,7 +152,7 @@ func (s *Service) drop(ctx context.Context, keys []state.RunKey, o DropOptions) 
 	return said, err
 }
 
-// needReason refuses an order that says why to nobody. whom names who is told.
+// needReason refuses an order without a reason. what names the order, whom says who is shown the reason.
 func needReason(reason, what, whom string) error {
 	if strings.TrimSpace(reason) != "" {
 		return nil
@@ -171,8 +171,8 @@ func DropReason(reason string) error { return needReason(reason, "dropping a run
 // Limits say which runs a collection drops.
 type Limits = gc.Limits
 
-// PreviewCollection says what would be removed of a workspace. The token stands
-// for the runs that would be dropped: the rest changes while runs are at work.
+// PreviewCollection says what a collection would remove in a workspace. The token covers
+// only the runs that would be dropped, because the rest changes while runs are at work.
 func (s *Service) PreviewCollection(ctx context.Context, workspace string,
 	limits Limits) (Preview[view.Collected], error) {
 	out, err := s.collect(ctx, CollectOptions{Process: s.Process, Workspace: workspace, Limits: limits, DryRun: true})
@@ -224,10 +224,10 @@ func (s *Service) Approvals(ctx context.Context, workspace string) ([]Asking, er
 }
 
 // Decide decides about a gate in a caller's name.
-func (s *Service) Decide(ctx context.Context, by caller.Caller, w DecisionRequest) (Decided, error) {
-	w.Process = s.in(by)
-	w.Comment = s.Process.Known.Text(w.Comment)
-	return Decide(ctx, s.Home, w)
+func (s *Service) Decide(ctx context.Context, by caller.Caller, req DecisionRequest) (Decided, error) {
+	req.Process = s.in(by)
+	req.Comment = s.Process.Known.Text(req.Comment)
+	return Decide(ctx, s.Home, req)
 }
 
 // PlanRetry finds out what a retry of a run does, and does none of it.

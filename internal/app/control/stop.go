@@ -9,13 +9,11 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// What people order of runs that this or other processes work on.
-
 const (
-	// StopBound is the longest time that a stop waits for the processes at work. They see it within
-	// 300 ms, and have a second for what is in flight.
+	// StopBound is the longest time that a stop waits for the processes at work. They see the order within
+	// 300 ms, and have a second to end what they are doing.
 	StopBound = 2 * time.Second
-	// stopLook is the time between two looks whether they have ended.
+	// stopLook is the time between two checks whether they have ended.
 	stopLook = 10 * time.Millisecond
 )
 
@@ -23,12 +21,12 @@ const (
 type Stopped struct {
 	Before state.Status  // of the run
 	After  state.Status  // of the run
-	AtWork bool          // a process has not ended its work on the run yet; what it does goes nowhere
-	Took   time.Duration // until all had
+	AtWork bool          // a process has not ended its work on the run yet; it cannot commit anything
+	Took   time.Duration // until all had ended, or StopBound was over
 }
 
-// Stop ends a run in whatever processes are at work on it, and waits for them
-// for StopBound at most. A run that is over already is left as it is.
+// Stop stops a run, and waits until the processes at work on it have ended, StopBound at
+// most. A run that is over already is left as it is.
 func Stop(ctx context.Context, home *instance.Instance, key state.RunKey, by state.Mark) (out Stopped, err error) {
 	begun := time.Now()
 	if out.Before, err = orders.Stop(ctx, home.Control(), key, by); err != nil {
@@ -52,8 +50,8 @@ func Stop(ctx context.Context, home *instance.Instance, key state.RunKey, by sta
 	return out, nil
 }
 
-// Pause lets a run finish the batches that are at work, and begin no others. It
-// answers with the run's status, and how many those are.
+// Pause pauses a run: claimed batches are finished, no others are begun. It returns
+// the run's status and the number of claimed batches.
 func Pause(ctx context.Context, home *instance.Instance, key state.RunKey, by state.Mark) (status state.Status,
 	inFlight int,
 	err error) {

@@ -15,19 +15,19 @@ type AuditEntry struct {
 	Workspace string       `json:"workspace"`
 	Run       int64        `json:"run"`
 	Actor     string       `json:"actor"`
-	Via       string       `json:"via,omitempty"`    // way in: see state.Mark
+	Via       string       `json:"via,omitempty"`    // how the caller came in: see state.Mark
 	Action    string       `json:"action"`           // create, or the order: see state.CommandKind
-	Nodes     []state.Redo `json:"nodes,omitempty"`  // that it is about; none: the whole run
-	Reason    string       `json:"reason,omitempty"` // by their own account
-	Script    string       `json:"script,omitempty"` // that the run is of, of create
+	Nodes     []state.Redo `json:"nodes,omitempty"`  // nodes that it is about; none: the whole run
+	Reason    string       `json:"reason,omitempty"` // as the caller gave it
+	Script    string       `json:"script,omitempty"` // path of the run's script; of create only
 	Epoch     int64        `json:"epoch,omitempty"`  // number of the order in its run
-	Void      bool         `json:"void,omitempty"`   // a decision about something else than was there
+	Void      bool         `json:"void,omitempty"`   // a decision that its gate ignored: it showed something else
 }
 
 // created is the action that begins a run.
 const created = "create"
 
-// Audit lists what people have done to a run, in its order.
+// Audit lists the orders and decisions of people about a run, the first one first.
 func Audit(ctx context.Context, store state.Store, key state.RunKey) ([]AuditEntry, error) {
 	run, err := store.Run(ctx, key)
 	if err != nil {
@@ -36,9 +36,9 @@ func Audit(ctx context.Context, store state.Store, key state.RunKey) ([]AuditEnt
 	return audit(ctx, store, run)
 }
 
-// AuditAll lists what people have done to a workspace's runs, the latest runs
-// first: at least so many deeds, if there are as many; 0: all.
-func AuditAll(ctx context.Context, store state.Store, workspace string, limit int) (deeds []AuditEntry, err error) {
+// AuditAll lists the orders and decisions about a workspace's runs, the latest run
+// first. It stops after the run with which it has limit entries; 0: all runs.
+func AuditAll(ctx context.Context, store state.Store, workspace string, limit int) (entries []AuditEntry, err error) {
 	for page := (state.Page{Limit: limit}); ; {
 		runs, next, err := store.Runs(ctx, workspace, page)
 		if err != nil {
@@ -50,17 +50,17 @@ func AuditAll(ctx context.Context, store state.Store, workspace string, limit in
 				return nil, err
 			}
 			slices.Reverse(of)
-			if deeds = append(deeds, of...); limit > 0 && len(deeds) >= limit {
-				return deeds, nil
+			if entries = append(entries, of...); limit > 0 && len(entries) >= limit {
+				return entries, nil
 			}
 		}
 		if page.From = next; next == 0 {
-			return deeds, nil
+			return entries, nil
 		}
 	}
 }
 
-func audit(ctx context.Context, store state.Store, run state.Run) (deeds []AuditEntry, err error) {
+func audit(ctx context.Context, store state.Store, run state.Run) (entries []AuditEntry, err error) {
 	for after := int64(0); ; {
 		events, err := store.Events(ctx, state.NodeKey{RunKey: run.RunKey}, after, state.PageMax)
 		if err != nil {
@@ -81,16 +81,16 @@ func audit(ctx context.Context, store state.Store, run state.Run) (deeds []Audit
 			default:
 				continue
 			}
-			deeds = append(deeds, d)
+			entries = append(entries, d)
 		}
 		if len(events) < state.PageMax {
-			return deeds, nil
+			return entries, nil
 		}
 	}
 }
 
-// void reports whether a decision was about something else than was there when
-// its node heard of it.
+// void reports whether a gate ignored a decision, because it showed something else
+// when the order reached it.
 func void(ctx context.Context, store state.Store, key state.RunKey, o state.Command) (bool, error) {
 	if o.Kind != state.CommandApprove && o.Kind != state.CommandReject {
 		return false, nil

@@ -6,9 +6,9 @@
 //   - Audit lists people's orders.
 //   - Stream follows the events of a run.
 //
-// What it reads does not grow with the number of batches: sums come from the
-// tallies of nodes, single batches from the few that are under way or in the
-// way. Everything that it gives has a form in JSON, which is a promise
+// What it reads does not grow with the number of batches. Sums come from the
+// tallies of nodes. Of single batches it reads only those that are claimed, have
+// failed, or wait to be tried again. All results have a stable form in JSON
 // (docs/commands.md, docs/events.md): members are added, never changed.
 //
 // What can fail: the sentinel errors of package state, and the store's own.

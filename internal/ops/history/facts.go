@@ -12,18 +12,18 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Facts is the knowledge of a run from which Why answers.
+// Facts holds what is known of a run. Why answers from it alone.
 type Facts struct {
 	Now       time.Time
-	Zone      *time.Location // that times of day are written in
+	Zone      *time.Location // in which times of day are written
 	Run       state.Run
 	Nodes     []state.Node
 	Tallies   map[string]state.Tally
 	Worked    map[string]time.Duration // how long each node has been worked on
 	Unsettled map[string][]state.Batch // of nodes that are running: the first page
-	Gates     map[string]gate.Record   // of nodes that wait, or have waited, for somebody
-	Voided    map[string]state.Mark    // of nodes that were invalidated: by whom; empty: not known
-	Holds     []Hold                   // what has held the run up before it went on, in order
+	Gates     map[string]gate.Record   // of nodes that wait, or have waited, for a decision
+	Voided    map[string]state.Mark    // who invalidated a node; empty: not known
+	Holds     []Hold                   // times in which the run stood still before it went on, in order
 	Around
 }
 
@@ -31,23 +31,23 @@ type Facts struct {
 // ordered, or because it had failed.
 type Hold struct {
 	From, To time.Time
-	Order    state.Command // that it began with; none: it was complete
+	Order    state.Command // with which it began; zero: the run was complete
 }
 
 // Around is the caller's knowledge of the machines around a run.
 type Around struct {
 	Slots     int      // batches that are worked on at once; 0: not known
 	Abandoned bool     // nobody works on the run
-	Alone     Alone    // what is to be said of it then
+	Alone     Alone    // why, and what lets it go on, if Abandoned
 	Memory    []string // processes that wait for memory, each with who holds it
-	Notices   []string // what workers of the run say that somebody should look at
-	// Waits reports whether an owner of batches is one of these; nil: none is known to be.
+	Notices   []string // messages of the run's workers for the operator
+	// Waits reports whether an owner of batches waits for memory; nil: none is known to.
 	Waits func(owner string) bool
-	Gone  func(owner string) bool
+	Gone  func(owner string) bool // reports whether an owner is known to have died; nil: not known
 }
 
-// Gather reads the facts of a run: as much as it has nodes, whatever the number
-// of their batches.
+// Gather reads the facts of a run. Its cost grows with the nodes, not with their
+// batches.
 func Gather(ctx context.Context, store state.Store, key state.RunKey, now time.Time, around Around) (Facts, error) {
 	f := Facts{Now: now, Zone: time.Local, Tallies: map[string]state.Tally{}, Worked: map[string]time.Duration{},
 		Unsettled: map[string][]state.Batch{}, Gates: map[string]gate.Record{}, Voided: map[string]state.Mark{},
@@ -86,8 +86,8 @@ func (f Facts) look(ctx context.Context, store state.Store, n state.Node) (err e
 	return err
 }
 
-// holds finds the times in which a run stood still, from its own events: one or
-// two for each order.
+// holds finds the times in which a run stood still. It reads the run's own events,
+// of which there are one or two for each order.
 func holds(ctx context.Context, store state.Store, key state.RunKey) (out []Hold, err error) {
 	var begun *Hold
 	var order state.Command
@@ -117,7 +117,7 @@ func holds(ctx context.Context, store state.Store, key state.RunKey) (out []Hold
 	}
 }
 
-// goesOn reports whether a run that stood still is at work after an order.
+// goesOn reports whether an order continues a run that stands still.
 func goesOn(k state.CommandKind) bool {
 	return k == state.CommandReopen || k == state.CommandRedo || k == state.CommandUnpause
 }
@@ -143,7 +143,7 @@ func (f Facts) held(from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// its returns the run's elapsed time in words.
+// its returns the run's elapsed time as part of a sentence.
 func (f Facts) its() string {
 	if len(f.Holds) > 0 {
 		return "the " + format.Span(f.elapsed()) + " that nothing held it up"
@@ -154,7 +154,7 @@ func (f Facts) its() string {
 // took returns the time for which a node has been worked on.
 func (f Facts) took(n state.Node) time.Duration { return f.Worked[n.Name] }
 
-// heaviest is the node that has taken longest; ok is false if none has begun.
+// heaviest returns the node that has been worked on longest; ok is false if none has begun.
 func (f Facts) heaviest() (n state.Node, ok bool) {
 	if len(f.Nodes) == 0 {
 		return n, false
@@ -173,7 +173,7 @@ func (f Facts) at(status state.Status) (nodes []state.Node) {
 	return nodes
 }
 
-// clock writes a moment: of another day with its day.
+// clock writes a time of day, with its date if that is not today.
 func (f Facts) clock(t time.Time) string {
 	zone := f.Zone
 	if zone == nil {

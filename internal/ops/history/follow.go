@@ -11,41 +11,42 @@ import (
 
 // FollowOptions sets the interval and the end of following a run.
 type FollowOptions struct {
-	Every time.Duration // how often is looked for news
-	Stay  bool          // also while the run waits for people, is paused, or nobody works on it
+	Every time.Duration // interval between looks for new events; 0: a default
+	Stay  bool          // Follow goes on while the run waits for people, is paused, or nobody works on it
 	// Abandoned reports whether nobody works on a run that is running; nil: not known.
 	Abandoned func(state.Run) bool
 }
 
-// followEvery is the interval at which a run is searched for news.
+// followEvery is the default interval between looks for new events of a run.
 const followEvery = 250 * time.Millisecond
 
-// abandonedFor is the number of looks in a row that must see nobody working on a run before it is left. It
-// may just be changing hands.
+// abandonedFor is the number of looks in a row that must find nobody at work on a run before Follow ends. One
+// process may just be taking the run over from another.
 const abandonedFor = 8
 
-// aboutToGoOn is the time that a stopped run that is to go on has for it.
+// aboutToGoOn is the longest wait for a stopped run to go on: see state.Run.AboutToGoOn.
 const aboutToGoOn = 10 * time.Second
 
 // linesMax limits the lines that are told at once.
 const linesMax = state.PageMax
 
-// A run in which nothing has happened for a while is looked at less often, as is one
-// that has been followed for long: after quietShare of the one time, or longShare of the
-// other, and followSlowest at most.
+// Looks become rarer while nothing happens in a run, and the longer it is followed. The
+// pause is the time since the last event divided by quietShare, or the time of following
+// divided by longShare if that is more. It is followSlowest at most.
 const (
 	quietShare    = 8
 	longShare     = 16
 	followSlowest = time.Second
 )
 
-// Follow tells all that happens to a run until it is over, or waits.
+// Follow calls tell with all events of a run, until it is over. Without Stay it also
+// ends when the run waits for people, is paused, or nobody works on it.
 func Follow(ctx context.Context, s *Stream, o FollowOptions, tell func([]Line) error) error {
 	if o.Every == 0 {
 		o.Every = followEvery
 	}
 	abandoned := 0
-	var before, now string // how the run was before it was told of, and how it is
+	var before, now string // texts of asIs: when events were last told, and at the latest look
 	began := time.Now()
 	moved := began
 	for first, over := true, false; ; first = false {
@@ -82,8 +83,8 @@ func Follow(ctx context.Context, s *Stream, o FollowOptions, tell func([]Line) e
 	}
 }
 
-// Tell tells all that has happened to a run so far, and whether that was
-// anything.
+// Tell calls tell with all new lines of a stream, and reports whether there were
+// any.
 func Tell(ctx context.Context, s *Stream, tell func([]Line) error) (told bool, err error) {
 	for {
 		lines, err := s.Next(ctx, linesMax)
@@ -97,8 +98,8 @@ func Tell(ctx context.Context, s *Stream, tell func([]Line) error) (told bool, e
 	}
 }
 
-// ends reports how the run is, whether nothing more will happen to it, or before people
-// decide, and whether nobody works on it.
+// ends looks at the run. It returns the run's text of asIs, whether Follow is to end, and
+// whether nobody works on the run.
 func (s *Stream) ends(ctx context.Context, o FollowOptions) (as string, over, abandoned bool, err error) {
 	run, nodes, err := read(ctx, s.store, s.key)
 	if err != nil {
@@ -116,7 +117,7 @@ func (s *Stream) ends(ctx context.Context, o FollowOptions) (as string, over, ab
 		return as, true, false, nil
 	case o.Stay:
 		if o.Abandoned != nil && run.Status == state.Running && !state.Waits(nodes) {
-			o.Abandoned(run) // who stays may say so, and stays
+			o.Abandoned(run) // the caller may tell people; Follow goes on
 		}
 	case run.Status == state.Paused:
 		at, err := s.atWork(ctx, nodes)

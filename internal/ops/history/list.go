@@ -8,15 +8,15 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// What people see of a run beyond its state.Status.
+// Statuses of a run that people see in addition to those of state.Status.
 const (
 	Interrupted = "interrupted" // it is running, and nobody works on it
-	Waiting     = "waiting"     // somebody has to decide; in a cluster also: a worker has to come
+	Waiting     = "waiting"     // for a decision; in a cluster also for a worker
 	Invalidated = "invalidated" // nobody may read its tables any more
 	Dropped     = "dropped"     // its tables are gone, or will be
 )
 
-// Run is a run in the list of a workspace's.
+// Run is a run in the list of a workspace.
 type Run struct {
 	Workspace   string         `json:"workspace"`
 	Run         int64          `json:"run"`
@@ -26,13 +26,13 @@ type Run struct {
 	StartNodes  []string       `json:"start_nodes"`
 	Description string         `json:"description,omitempty"`
 	Actor       string         `json:"actor,omitempty"`
-	Priority    state.Priority `json:"priority,omitempty"` // none: the usual one
+	Priority    state.Priority `json:"priority,omitempty"` // "": normal
 	Parent      int64          `json:"parent,omitempty"`
 	Created     time.Time      `json:"created"`
 	Finished    *time.Time     `json:"finished,omitempty"`
 	Elapsed     int64          `json:"elapsed_ms"`
-	Rows        int64          `json:"rows"`  // that its nodes have written
-	Bytes       int64          `json:"bytes"` // likewise
+	Rows        int64          `json:"rows"`  // written by its nodes
+	Bytes       int64          `json:"bytes"` // written by its nodes
 	Failure     *state.Failure `json:"failure,omitempty"`
 	Invalidated *state.Mark    `json:"invalidated,omitempty"`
 	Dropped     *state.Mark    `json:"dropped,omitempty"`
@@ -46,18 +46,18 @@ type Run struct {
 type ListOptions struct {
 	Limit int  // runs; 0: all
 	All   bool // also dropped ones
-	// Alone says of a run that is running whether nobody works on it; nil: it is not known.
+	// Alone reports whether nobody works on a run that is running; nil: not known.
 	Alone func(state.Run) (Alone, bool)
 	Now   time.Time
 }
 
-// Alone is of a run that is running, and nobody works on it.
+// Alone describes a run that is running although nobody works on it.
 type Alone struct {
-	Why string // no worker of the cluster does; "": it is of no cluster, and interrupted
+	Why string // why no worker of the cluster works on it; "": the run is of no cluster, and interrupted
 	Do  string // what lets it go on
 }
 
-// List gives a workspace's runs, the latest first: it reads as many as it gives.
+// List lists a workspace's runs, the latest first.
 func List(ctx context.Context, store state.Store, workspace string, o ListOptions) ([]Run, error) {
 	var out []Run
 	for page := (state.Page{}); ; {
@@ -80,13 +80,13 @@ func List(ctx context.Context, store state.Store, workspace string, o ListOption
 	}
 }
 
-// One gives one run.
+// One returns one run as List does.
 func One(ctx context.Context, store state.Store, key state.RunKey, o ListOptions) (Run, error) {
 	run, _, err := read(ctx, store, key)
 	return o.of(run), err
 }
 
-// of says what people see of a run that was read with its nodes in brief.
+// of returns a run as people see it. r must have its Nodes.
 func (o ListOptions) of(r state.Run) Run {
 	out := Run{Workspace: r.Workspace, Run: r.Run, Status: string(r.Status), Script: r.ScriptPath, Params: r.ParamsPath,
 		StartNodes:  r.StartNodes,
@@ -120,7 +120,7 @@ func (o ListOptions) of(r state.Run) Run {
 	return out
 }
 
-// alone says of a run that nobody works on how it is then.
+// alone sets the status of a running run if nobody works on it.
 func (o ListOptions) alone(r state.Run, out *Run) {
 	if o.Alone == nil {
 		return

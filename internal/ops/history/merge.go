@@ -31,13 +31,13 @@ type merger struct {
 	orders []state.Event // the run's own events from the first on
 	all    []*partition  // the run's own, then the nodes' in their order
 	own    *partition
-	at     map[*partition]int // what of each has been taken
+	at     map[*partition]int // number of events taken from each
 
 	held  int64              // Seq of the run's event that waits for nodes
-	until map[*partition]int // how much of each it waits for
+	until map[*partition]int // number of events of each that must be taken before it
 }
 
-// next finds the partition whose turn it is; nil if nobody's can be known to be.
+// next returns the partition with the next event; nil if that cannot be known yet, or there is none.
 func (m *merger) next() (first *partition) {
 	for _, p := range m.all {
 		if m.at[p] == len(p.ahead) {
@@ -56,7 +56,7 @@ func (m *merger) next() (first *partition) {
 	return first
 }
 
-// before tells whether one event comes before another one of another partition.
+// before reports whether an event comes before one of another partition.
 func before(a, b state.Event) bool {
 	if !a.Time.Equal(b.Time) {
 		return a.Time.Before(b.Time)
@@ -75,8 +75,8 @@ func rank(k state.EventKind) int {
 	return 1
 }
 
-// waits reports whether the run's next event has to wait for events of nodes
-// that it follows from.
+// waits reports whether the run's next event has to wait, because events of nodes
+// come before it.
 func (m *merger) waits() bool {
 	e := m.own.ahead[m.at[m.own]]
 	if rank(e.Kind) != 2 {
@@ -97,16 +97,16 @@ func (m *merger) waits() bool {
 	return false
 }
 
-// hearsLater reports whether a node's event is that it has heard of an order
-// whose beginning has not been taken.
+// hearsLater reports whether an event says that a node has followed an order whose
+// begin has not been taken yet.
 func (m *merger) hearsLater(e state.Event) bool {
 	return e.Kind == state.NodeHeard && slices.ContainsFunc(m.own.ahead[m.at[m.own]:], func(o state.Event) bool {
 		return o.Kind == state.OrderBegun && o.Epoch == e.Epoch
 	})
 }
 
-// epoch is the number of the order that an event of the run is the end of, or
-// that was the latest when it was complete.
+// epoch returns the number of the latest order that began before an event of the
+// run. For the end of an order, that is the order itself.
 func (m *merger) epoch(e state.Event) (epoch int64) {
 	for _, o := range m.orders {
 		if o.Kind == state.OrderBegun && o.Seq < e.Seq {
@@ -116,8 +116,8 @@ func (m *merger) epoch(e state.Event) (epoch int64) {
 	return epoch
 }
 
-// follows says how many of a node's events come before the end of an order, or
-// of the run: until the node has heard of it, or of a later one.
+// follows returns how many of a node's events come before e, the end of an order or
+// of the run. It counts up to where the node follows that order, or a later one.
 func follows(e state.Event, epoch int64, p *partition) int {
 	for i, x := range p.ahead {
 		switch {

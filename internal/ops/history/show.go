@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// RunDetail is all of a run that fits a page.
+// RunDetail is a run with its nodes, without batches.
 type RunDetail struct {
 	Run
 	Order *state.Command `json:"order,omitempty"` // the latest that was given
@@ -41,8 +41,8 @@ type Node struct {
 	Longest     *Longest        `json:"longest,omitempty"`
 	Generation  int             `json:"generation,omitempty"` // how often it was done again
 	ReusedFrom  *state.NodeKey  `json:"reused_from,omitempty"`
-	Gate        *gate.Record    `json:"gate,omitempty"`        // what is, or was, to be decided
-	Decision    *state.Decision `json:"decision,omitempty"`    // of somebody about it
+	Gate        *gate.Record    `json:"gate,omitempty"`        // the question of a gate; nil: it has not asked
+	Decision    *state.Decision `json:"decision,omitempty"`    // about the gate
 	ComputedIn  string          `json:"computed_in,omitempty"` // of an ephemeral table: the node that computes it
 	Warnings    int             `json:"warnings,omitempty"`
 	Failure     *state.Failure  `json:"failure,omitempty"`
@@ -50,7 +50,7 @@ type Node struct {
 	medianExact time.Duration
 }
 
-// Longest is the batch of a node that took longest.
+// Longest is the batch of a node that took the most time.
 type Longest struct {
 	Batch   int   `json:"batch"`
 	Elapsed int64 `json:"elapsed_ms"`
@@ -73,7 +73,7 @@ func ShowRun(ctx context.Context, store state.Store, key state.RunKey, o ListOpt
 	return out, nil
 }
 
-// read reads a run with its nodes, also in brief.
+// read reads a run and its nodes, and fills run.Nodes.
 func read(ctx context.Context, store state.Store, key state.RunKey) (run state.Run, nodes []state.Node, err error) {
 	if run, err = store.Run(ctx, key); err != nil {
 		return run, nil, fmt.Errorf("read run %d: %w", key.Run, err)
@@ -146,19 +146,19 @@ func nodeOf(run state.Run, n state.Node, t state.Tally) Node {
 	return out
 }
 
-// NodeDetail is all of a node that fits a page.
+// NodeDetail is a node with the batches that stand out.
 type NodeDetail struct {
 	Node
 	Inputs  []string   `json:"inputs,omitempty"` // nodes whose tables it reads
 	Times   []TimeSpan `json:"times,omitempty"`  // how long its batches took
 	Slowest []Batch    `json:"slowest,omitempty"`
-	// the first of those that are under way, failed, or wait to be tried again
+	// Unsettled lists the first batches that are claimed, failed, or wait to be tried again.
 	Unsettled []Batch         `json:"unsettled,omitempty"`
 	More      bool            `json:"more_unsettled,omitempty"`
 	Told      []state.Warning `json:"first_warnings,omitempty"`
 }
 
-// TimeSpan counts the batches that took from From to less than To.
+// TimeSpan counts the batches that took at least From and less than To.
 type TimeSpan struct {
 	From    int64 `json:"from_us"`
 	To      int64 `json:"to_us"`
@@ -229,7 +229,7 @@ func ShowNode(ctx context.Context, store state.Store, key state.NodeKey, now tim
 	return out, nil
 }
 
-// node reads a node, and tells which there are if it is not there.
+// node reads a node. If it is not there, the error lists the nodes of the run.
 func node(ctx context.Context, store state.Store, key state.NodeKey) (state.Node, error) {
 	n, err := store.Node(ctx, key)
 	if !errors.Is(err, state.ErrNotFound) {
@@ -266,7 +266,7 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// BatchDetail is a batch with all that was tried.
+// BatchDetail is a batch with its attempts.
 type BatchDetail struct {
 	Batch
 	Node     string    `json:"node"`

@@ -10,7 +10,7 @@ import (
 //
 //   - Read: fetching inputs and looking at them before DuckDB does.
 //   - Compute: all inside DuckDB, also where a statement reads files or writes a part.
-//   - Python: interpreters, of which several may work for one batch at once.
+//   - Python: inside interpreters; several may work for one batch at once.
 //   - Write: making results durable, or sending them.
 //   - Commit: showing files under their names.
 //   - Wait: waiting for memory.
@@ -28,14 +28,14 @@ type Stages struct {
 	Total   int64 `json:"total_ms"` // of all batches, one after the other
 }
 
-// Stage is one of them, by its name.
+// Stage is one of the Stages, with its name.
 type Stage struct {
 	Name   string
 	Letter rune
 	MS     int64
 }
 
-// StagesOf takes apart what batches measured.
+// StagesOf divides the measured time of batches into stages.
 func StagesOf(s state.Stats) Stages {
 	known := s.Turn + s.Wait + s.Read + s.Engine + s.Python + s.Write + s.Commit
 	total := max(s.Elapsed, known)
@@ -45,17 +45,17 @@ func StagesOf(s state.Stats) Stages {
 		Total: total.Milliseconds()}
 }
 
-// List gives them in the order in which a batch passes them.
+// List lists the stages in the order in which a batch passes them.
 func (s Stages) List() []Stage {
 	return []Stage{{"slot", ':', s.Slot}, {"wait", '.', s.Wait}, {"read", 'r', s.Read}, {"compute", 'c', s.Compute},
 		{"python", 'p', s.Python},
 		{"write", 'w', s.Write}, {"commit", 'k', s.Commit}, {"other", '-', s.Other}}
 }
 
-// work is the time without that in which batches waited for a slot: others had it then, and it is theirs.
+// work returns the total without Slot: while a batch waits for a slot, that time counts for the batch in the slot.
 func (s Stages) work() int64 { return s.Total - s.Slot }
 
-// share is a stage's part of the work.
+// share returns a stage's part of the work, from 0 to 1.
 func (s Stages) share(ms int64) float64 {
 	if s.work() <= 0 {
 		return 0

@@ -16,40 +16,40 @@ type Line struct {
 	state.Event
 }
 
-// Stream reads the events of a run, its own and its nodes', as one. Their order
-// over the partitions is the run's sequence: whoever comes to the end of it goes
-// on with it, so that all who read, at whatever time, read the same. It reads
-// what is new and nothing else. It is not safe for concurrent use.
+// Stream reads the events of a run and its nodes as one stream. The run's stored
+// sequence fixes their order. A reader at its end extends the sequence, so that all
+// readers get the same stream, whenever they read. A Stream reads only new events.
+// It is not safe for concurrent use.
 type Stream struct {
 	store  state.Store
 	key    state.RunKey
 	after  int64
-	n      int64                 // lines that were given or passed by
-	spans  int64                 // of the sequence that have been read
-	queue  []state.Span          // of them, that have not been given
+	n      int64                 // number of lines returned or skipped
+	spans  int64                 // number of spans of the sequence that have been read
+	queue  []state.Span          // those spans whose events are not yet returned
 	known  map[string]*partition // by node
 	orders []state.Event         // the run's own events so far
 
-	caughtUp bool // nothing that had been read is behind queue
+	caughtUp bool // queue ends with the latest event that has been read
 
-	stopped time.Time // when the run was first seen stopped that is about to go on
+	stopped time.Time // when the run was first seen stopped and about to go on; zero: it was not
 }
 
 // partition is a node's events, or the run's own.
 type partition struct {
 	node  string
-	given int64         // Seq of the last event that was given or passed by
-	ahead []state.Event // that follow those given, and have been read
-	full  bool          // there are more behind ahead
+	given int64         // Seq of the last event that was returned or skipped
+	ahead []state.Event // the events after given that have been read
+	full  bool          // there are events after ahead that have not been read
 }
 
-// NewStream reads a run's events behind the first so many lines.
+// NewStream returns a stream of a run's events that skips the first after lines.
 func NewStream(store state.Store, key state.RunKey, after int64) *Stream {
 	return &Stream{store: store, key: key, after: after, known: map[string]*partition{}}
 }
 
-// Next gives the lines that follow, at most so many: none if nothing has
-// happened since.
+// Next returns the next lines, at most limit. There are none if nothing has happened
+// since.
 func (s *Stream) Next(ctx context.Context, limit int) ([]Line, error) {
 	var lines []Line
 	s.caughtUp = false
@@ -96,13 +96,13 @@ func (s *Stream) partition(node string) *partition {
 	return p
 }
 
-// pass goes by events.
+// pass skips n events.
 func (p *partition) pass(n int64) {
 	p.given += n
 	p.ahead = p.ahead[min(n, int64(len(p.ahead))):]
 }
 
-// take gives the next events of a partition, n of which the sequence has.
+// take returns the next events of a partition: those that have been read, n at most.
 func (s *Stream) take(ctx context.Context, p *partition, n int64) ([]state.Event, error) {
 	if len(p.ahead) == 0 {
 		if err := s.fetch(ctx, p); err != nil {
@@ -118,7 +118,7 @@ func (s *Stream) take(ctx context.Context, p *partition, n int64) ([]state.Event
 	return events, nil
 }
 
-// fetch reads a page of what follows ahead.
+// fetch reads a page of the events after ahead, and appends them to it.
 func (s *Stream) fetch(ctx context.Context, p *partition) error {
 	events, err := s.store.Events(ctx, state.NodeKey{RunKey: s.key, Node: p.node}, p.read(), state.PageMax)
 	if err != nil {
@@ -128,10 +128,10 @@ func (s *Stream) fetch(ctx context.Context, p *partition) error {
 	return nil
 }
 
-// read is the Seq of the last event that has been read.
+// read returns the Seq of the last event that has been read.
 func (p *partition) read() int64 { return p.given + int64(len(p.ahead)) }
 
-// more reads on in the sequence, or goes on with it; false: there is nothing.
+// more reads the next spans of the sequence, or extends it at its end; false: there is nothing new.
 func (s *Stream) more(ctx context.Context) (bool, error) {
 	for {
 		spans, _, err := s.store.Sequence(ctx, s.key, state.Page{From: s.spans})
@@ -150,13 +150,13 @@ func (s *Stream) more(ctx context.Context) (bool, error) {
 		case err == nil:
 			s.queue, s.spans, s.caughtUp = spans, s.spans+int64(len(spans)), s.covers(spans)
 			return true, nil
-		case !errors.Is(err, state.ErrConflict): // somebody else came first: what they said is read
+		case !errors.Is(err, state.ErrConflict): // another reader came first: read what it has appended
 			return false, fmt.Errorf("go on with the sequence of run %d's events: %w", s.key.Run, err)
 		}
 	}
 }
 
-// covers reports whether spans have all that has been read ahead, and that is all there was.
+// covers reports whether spans hold all events that have been read ahead, and there were no more to read.
 func (s *Stream) covers(spans []state.Span) bool {
 	var have, read int64
 	for _, span := range spans {
@@ -171,7 +171,7 @@ func (s *Stream) covers(spans []state.Span) bool {
 	return have == read
 }
 
-// unsequenced puts what the sequence does not have yet in order.
+// unsequenced reads the events that the sequence does not hold yet, and returns spans of them in order.
 func (s *Stream) unsequenced(ctx context.Context) ([]state.Span, error) {
 	own := s.partition("")
 	var nodes []*partition
@@ -194,7 +194,7 @@ func (s *Stream) unsequenced(ctx context.Context) ([]state.Span, error) {
 			p.full = n.Revision > p.read()
 			nodes = append(nodes, p)
 		}
-		// What a node has heard the run has said before: that is read as well.
+		// An order is stored with the run before nodes follow it: read the run's events again.
 		known := len(own.ahead)
 		if err := s.fetch(ctx, own); err != nil {
 			return nil, err
@@ -207,8 +207,8 @@ func (s *Stream) unsequenced(ctx context.Context) ([]state.Span, error) {
 	return merge(s.orders, own, nodes), nil
 }
 
-// readOrders brings what the run itself has told up to date. It is little: what
-// has happened to the run as a whole.
+// readOrders updates s.orders, the run's own events from the first one on. There are
+// few of them.
 func (s *Stream) readOrders(ctx context.Context, own *partition) error {
 	for int64(len(s.orders)) < own.given {
 		events, err := s.store.Events(ctx, state.NodeKey{RunKey: s.key}, int64(len(s.orders)), state.PageMax)

@@ -37,25 +37,25 @@ const (
 	SlowAtLeast = time.Second
 )
 
-// Answer is a reason why a run is not further, in a sentence, and what can be
-// done about it. Rule is its name in the table of rules.
+// Answer is a reason why a run is not further, in a sentence (Text), and what people
+// can do about it (Do). Rule is the name of the rule that found it.
 type Answer struct {
 	Rule  string `json:"rule"`
 	Text  string `json:"text"`
 	Do    string `json:"do,omitempty"`
-	Then  string `json:"then,omitempty"` // to go on, once what Do shows is mended
+	Then  string `json:"then,omitempty"` // continues the run, once the cause that Do shows is mended
 	Node  string `json:"node,omitempty"`
 	Batch *int   `json:"batch,omitempty"`
 }
 
-// rule finds a reason; ok is false if it is none.
+// rule finds a reason; ok is false if the rule does not apply.
 type rule struct {
 	name string
 	find func(f Facts) (a Answer, ok bool)
 }
 
-// rules in the order in which they count: the first that holds is the answer.
-// What is over comes first, then what a run waits for, then what is slow in it.
+// rules lists the rules by importance: the first that applies is the main answer.
+// Why a run is over comes first, then what it waits for, then what is slow in it.
 var rules = []rule{
 	{"dropped", Facts.whyDropped},
 	{"invalidated", Facts.whyInvalidated},
@@ -87,7 +87,7 @@ var rules = []rule{
 	{"notices", Facts.whyNotices},
 }
 
-// Why gives all reasons that hold, the one that counts first. There is at
+// Why returns all reasons that apply, the most important one first. There is at
 // least one.
 func (f Facts) Why() []Answer {
 	var out []Answer
@@ -121,8 +121,8 @@ func (f Facts) progress() string {
 // noticesMost limits the notices of an answer.
 const noticesMost = 5
 
-// whyNotices says what workers of the run have noticed: messages of a later version, say. Nothing
-// of it keeps the run from going on.
+// whyNotices reports messages of the run's workers, for example that a message has a later version. None of them
+// stops the run.
 func (f Facts) whyNotices() (Answer, bool) {
 	if len(f.Notices) == 0 || f.Run.Status != state.Running {
 		return Answer{}, false
@@ -181,7 +181,7 @@ func (f Facts) whyInvalidated() (Answer, bool) {
 	return Answer{Text: "was invalidated" + f.marked(*f.Run.Invalidated)}, true
 }
 
-// whyNodesInvalidated says which nodes of a run are not to be read, though the run itself is.
+// whyNodesInvalidated says which nodes of a run were invalidated, if not the whole run was.
 func (f Facts) whyNodesInvalidated() (Answer, bool) {
 	if f.Run.Invalidated != nil || f.Run.Dropped != nil || f.Run.Command.Pending() || len(f.at(state.Invalidated)) == 0 {
 		return Answer{}, false
@@ -297,20 +297,20 @@ func (f Facts) whyGate() (Answer, bool) {
 }
 
 func (f Facts) whyMemoryOfOthers() (Answer, bool) {
-	// those that wait work on other runs
+	// the run does not wait if a process that has memory works on one of its batches
 	if f.Run.Status != state.Running || len(f.Memory) == 0 || f.claimedBy(f.withMemory) > 0 || f.Abandoned {
 		return Answer{}, false
 	}
 	return Answer{Text: "waits for memory: " + strings.Join(f.Memory, "; ")}, true
 }
 
-// withMemory reports whether an owner of batches is not known to wait for memory.
+// withMemory reports whether an owner of batches does not wait for memory, as far as is known.
 func (f Facts) withMemory(owner string) bool { return f.Waits == nil || !f.Waits(owner) }
 
 // claimed counts the batches that somebody is at work on.
 func (f Facts) claimed() int { return f.claimedBy(func(string) bool { return true }) }
 
-// claimedBy counts the batches of such owners.
+// claimedBy counts the claimed batches whose owner is such.
 func (f Facts) claimedBy(such func(owner string) bool) (n int) {
 	for _, batches := range f.Unsettled {
 		for _, b := range batches {
@@ -322,7 +322,7 @@ func (f Facts) claimedBy(such func(owner string) bool) (n int) {
 	return n
 }
 
-// left reports whether there is something to do in the run, and nobody does it.
+// left reports whether the run has work to do that nobody does.
 func (f Facts) left() bool {
 	return f.Run.Status == state.Running && f.Abandoned && !f.waits() && !f.Run.Command.Pending()
 }
@@ -347,8 +347,9 @@ func (f Facts) whyInterrupted() (Answer, bool) {
 		Do: f.Run.Do("resume").String()}, true
 }
 
-// only finds the nodes that are running and have nothing but such batches left
-// to wait for, and the batch that says most.
+// only finds a running node that waits for nothing but batches for which means is
+// true. It returns the node, the least of these batches by less, and their number;
+// 0: there is no such node.
 func (f Facts) only(means func(state.Batch) bool, less func(a, b state.Batch) int) (n state.Node, b state.Batch,
 	many int) {
 	for _, n = range f.at(state.Running) {
@@ -452,8 +453,8 @@ func reads(rows, bytes int64) string {
 	return format.Counted(rows, "row", "rows")
 }
 
-// whyHeld finds what a run has waited for that goes on now, or is over: people's
-// decisions, and the time between an order or a failure and the order to go on.
+// whyHeld finds the longest time for which a run stood still that has gone on since.
+// It waited for a decision, or for the order to go on after an order or a failure.
 func (f Facts) whyHeld() (Answer, bool) {
 	all := took(f.Run, f.Now)
 	if all < SlowAtLeast || f.Run.Status != state.Running && f.Run.Status != state.Complete {
@@ -490,12 +491,12 @@ func (f Facts) whyHeld() (Answer, bool) {
 	return a, float64(most) >= HeldShare*float64(all)
 }
 
-// stood says with which orders of people a run stands still.
+// stood names the orders with which a run stands still, as a participle for people.
 var stood = map[state.CommandKind]string{state.CommandStop: "stopped", state.CommandPause: "paused",
 	state.CommandReject: "rejected", state.CommandInvalidate: "invalidated"}
 
-// slow gives the node that a run's time went to and what part it had of it; ok
-// is false where nothing is worth speaking of.
+// slow returns the node that took most of a run's time, and its share of that time. ok
+// is false if the run was short, or no node took NodeShare of it.
 func (f Facts) slow() (n state.Node, t state.Tally, share float64, ok bool) {
 	n, ok = f.heaviest()
 	if !ok || f.elapsed() < SlowAtLeast || f.Run.Status != state.Running && f.Run.Status != state.Complete {
@@ -540,7 +541,7 @@ func (f Facts) whyOneCore() (Answer, bool) {
 		stage), Node: n.Name, Do: action.Do("explain", "script", f.Run.ScriptPath, "node", n.Name).String()}, true
 }
 
-// heaviestStage names the stage that most of the time went to.
+// heaviestStage names the stage that took the most time, without Slot.
 func heaviestStage(s Stages) string {
 	if s.work() <= 0 {
 		return ""
@@ -550,12 +551,12 @@ func heaviestStage(s Stages) string {
 	return fmt.Sprintf("; %s of that was %s", format.Percent(ms(most.MS), ms(s.work())), doing[most.Name])
 }
 
-// doing says what happens in a stage.
+// doing says for people what happens in a stage.
 var doing = map[string]string{"wait": "waiting for memory", "read": "fetching and opening inputs",
 	"compute": "computing in DuckDB", "python": "Python",
 	"write": "making results durable", "commit": "showing files", "other": "none of the stages"}
 
-// stage finds a reason in stages that took so much of a slow node's time.
+// stage finds a reason if a stage, which of reads, took at least a part of a slow node's time.
 func (f Facts) stage(least float64, what string, of func(Stages) int64) (Answer, bool) {
 	n, t, _, ok := f.slow()
 	s := StagesOf(t.Stats)
@@ -611,8 +612,8 @@ func (f Facts) whySlots() (Answer, bool) {
 		Do: f.Run.Do("show", "node", n.Name).String()}, true
 }
 
-// whyBetween finds time in which slots had no batch: state was written then, and
-// nobody has measured it.
+// whyBetween finds time in which slots had no batch. Batches were claimed and
+// committed then, which no stage measures.
 func (f Facts) whyBetween() (Answer, bool) {
 	n, t, share, ok := f.slow()
 	if !ok || share < OneCoreShare || n.BatchesDone < SkewBatches || t.Batches < n.BatchesDone {
@@ -624,7 +625,7 @@ func (f Facts) whyBetween() (Answer, bool) {
 	}
 	slots := time.Duration(f.slots())
 	busy := (t.Stats.Elapsed - t.Stats.Turn) / min(slots, time.Duration(n.BatchesTotal))
-	if len(t.Longest) > 0 { // which the others may have waited for
+	if len(t.Longest) > 0 { // all slots may have waited for the longest batch
 		busy = max(busy, t.Longest[0].Stats.Elapsed)
 	}
 	idle := f.took(n) - busy

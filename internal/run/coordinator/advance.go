@@ -53,11 +53,11 @@ func (c *Coordinator) advance(ctx context.Context, run state.Run, nodes []state.
 	if err != nil && !errors.Is(err, state.ErrConflict) {
 		return false, fmt.Errorf("complete run %d: %w", c.run.Run, err)
 	}
-	return true, nil // what stands now is read, whoever decided it
+	return true, nil // the run is read again, whoever has completed it
 }
 
-// plan plans a node. A plan that fails is the node's failure: nothing that a
-// batch could be blamed for exists yet.
+// plan plans a node, and reports whether anything has changed. If planning fails,
+// the node fails itself, because it has no batches yet.
 func (c *Coordinator) plan(ctx context.Context, n state.Node) (bool, error) {
 	p := c.plans[n.Name]
 	if c.cfg.Now().Before(p.until) || p.waits != nil && p.waits.Err() == nil {
@@ -94,8 +94,8 @@ func (c *Coordinator) plan(ctx context.Context, n state.Node) (bool, error) {
 	return true, nil
 }
 
-// ask has the job plan a node, which may take long, and keeps the lead and an
-// eye on the run meanwhile.
+// ask lets the job plan a node. That may take long: meanwhile ask renews the role,
+// and ends the coordinator's context if the run ends.
 func (c *Coordinator) ask(ctx context.Context, n state.Node) (plan state.Plan, err error) {
 	beside, stop := context.WithCancel(ctx)
 	defer c.cfg.Clock.Every(c.cfg.Lease/renewalsPerLease, func() bool { c.keep(beside); return beside.Err() == nil })()
@@ -108,8 +108,8 @@ func (c *Coordinator) ask(ctx context.Context, n state.Node) (plan state.Plan, e
 	return plan, err
 }
 
-// keep renews the role. That it is lost does no harm: a plan is stored on the
-// condition that none is.
+// keep renews the role. Losing it does no harm: a plan is stored only if the node
+// has none yet.
 func (c *Coordinator) keep(ctx context.Context) {
 	now := c.cfg.Now()
 	if _, err := c.cfg.Store.Acquire(ctx, c.run, Role, c.cfg.Owner, now, now.Add(c.cfg.Lease)); err != nil &&
@@ -118,8 +118,8 @@ func (c *Coordinator) keep(ctx context.Context) {
 	}
 }
 
-// overtaken ends the work on a run that somebody has ended meanwhile: what is
-// planned and executed is wanted no more.
+// overtaken ends the coordinator's context if somebody has ended the run meanwhile.
+// Nobody needs the plan or the attempts any more.
 func (c *Coordinator) overtaken(ctx context.Context) {
 	run, err := c.cfg.Store.Run(ctx, c.run)
 	if err == nil && run.Command.Pending() {
@@ -141,7 +141,7 @@ func (c *Coordinator) overtaken(ctx context.Context) {
 	}
 }
 
-// seenOver is the status of the run if it was seen to be over.
+// seenOver returns the final status that overtaken has found; "": none.
 func (c *Coordinator) seenOver() state.Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,8 +160,8 @@ func (c *Coordinator) planFailed(ctx context.Context, n state.Node, tries int, e
 	return true, c.move(ctx, n, state.Failed, &failure)
 }
 
-// settle ends a node whose batches are done, unless it is planned again: what it
-// took over, or has read of other runs, may be gone.
+// settle moves a node whose batches are done to Succeeded, if the job agrees. Rows of
+// other runs that it read may be gone: then it is planned again, or fails.
 func (c *Coordinator) settle(ctx context.Context, n state.Node) error {
 	err := c.Settle(ctx, n)
 	var failed *job.UnsettledError
@@ -178,8 +178,8 @@ func (c *Coordinator) settle(ctx context.Context, n state.Node) error {
 	return c.move(ctx, n, state.Succeeded, nil)
 }
 
-// order gives the run an order that follows from how it was read: not if it has
-// had another one since.
+// order gives the run an order that was decided on the run as read. It does
+// nothing if the run has had another order since.
 func (c *Coordinator) order(ctx context.Context, read state.Run, o state.Command) error {
 	o.Actor, o.Time = c.cfg.Owner, c.cfg.Now()
 	err := state.Decide(ctx, c.cfg.Store, c.run, rand.Text(), o.Time, func(run state.Run) (state.Command, error) {
@@ -217,7 +217,7 @@ func (c *Coordinator) fail(ctx context.Context, run state.Run, n state.Node) err
 	return nil
 }
 
-// firstFailure is a failed node's own failure, or that of its first failed batch.
+// firstFailure returns a failed node's own failure, or that of its first failed batch.
 func (c *Coordinator) firstFailure(ctx context.Context, n state.Node) (state.Failure, error) {
 	if n.Failure != nil {
 		return *n.Failure, nil
@@ -235,7 +235,7 @@ func (c *Coordinator) firstFailure(ctx context.Context, n state.Node) (state.Fai
 		Batch: -1}, nil
 }
 
-// works reports whether batches of a node are to be done.
+// works reports whether a node has batches left to do.
 func works(n state.Node) bool {
 	return n.Status == state.Running && n.BatchesDone < n.BatchesTotal && n.BatchesFailed == 0
 }
@@ -263,9 +263,9 @@ func (c *Coordinator) offer(ctx context.Context, nodes []state.Node) error {
 	return nil
 }
 
-// offers reads what is on offer of a node. Who leads begins at the front; others
-// begin anywhere, and read little: what they have read is soon taken by someone else.
-// Where something is near, it comes first.
+// offers reads which batches of a node can be claimed. The leader reads from the
+// first batch on. Followers begin at a random batch and read few, because others
+// soon take what they have read. Batches that are near come first: see Config.Near.
 func (c *Coordinator) offers(ctx context.Context, n state.Node) ([]state.Offer, error) {
 	limit, near := c.offersMax(), c.partLocality(ctx, n)
 	follows := c.leads.IsZero()
@@ -295,7 +295,7 @@ func (c *Coordinator) offers(ctx context.Context, n state.Node) ([]state.Offer, 
 	return nearest(offers, near)[:min(len(offers), limit)], nil
 }
 
-// near says which of a node's batches read what is at hand; nil if nothing is known.
+// partLocality returns the answer of Config.Near for a node, which it asks once for each plan; nil: not known.
 func (c *Coordinator) partLocality(ctx context.Context, n state.Node) func(batch int) bool {
 	if c.cfg.Near == nil || n.BatchesTotal < 2 {
 		return nil
@@ -322,7 +322,7 @@ func (c *Coordinator) partLocality(ctx context.Context, n state.Node) func(batch
 	return near
 }
 
-// nearest has the batches first that read what is at hand.
+// nearest sorts batches that read what is at hand before the others, and keeps the order otherwise.
 func nearest(offers []state.Offer, near func(batch int) bool) []state.Offer {
 	if near != nil {
 		held := make(map[int]bool, len(offers))
@@ -342,9 +342,9 @@ func nearest(offers []state.Offer, near func(batch int) bool) []state.Offer {
 	return offers
 }
 
-// bury gives back what a process has claimed that is known to have died, where
-// nothing else of the node is left to do: its lease may be long. It costs the
-// batch a try, as the end of the lease would.
+// giveUp ends claims of processes that are known to have died, because their leases
+// may still be long. It does so only while no other batch of the node is on offer
+// here. Each costs the batch a try, as the end of the lease would.
 func (c *Coordinator) giveUp(ctx context.Context, n state.Node) error {
 	now := c.cfg.Now()
 	if c.leads.IsZero() || !c.idle(n) || now.Sub(c.buried) < askEvery*c.cfg.Follow {
@@ -381,15 +381,15 @@ func (c *Coordinator) idle(n state.Node) bool {
 	return len(c.nodes[n.Name].offered) == 0
 }
 
-// wanted brings what is known of a node up to date and reports whether more of
-// its batches are to be looked for.
+// wanted updates the memory of a node, and reports whether to look for more of its
+// batches.
 func (c *Coordinator) wanted(n state.Node) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hungry(c.know(n))
 }
 
-// know brings what is known of a node up to date; mu is held.
+// know updates the memory of a node, and returns it; mu is held.
 func (c *Coordinator) know(n state.Node) *node {
 	known := c.nodes[n.Name]
 	if known == nil {

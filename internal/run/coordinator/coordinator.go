@@ -25,21 +25,20 @@ const (
 	LeaseDefault = 15 * time.Second
 	// renewalsPerLease leaves room for missed ones.
 	renewalsPerLease = 3
-	// FollowDefault is the interval between looks at a run in which nothing happens here: changes by others
-	// are seen that late. Each interval is longer by a random part, up to half, so that processes do not look
-	// all at once.
+	// FollowDefault is the shortest interval between two looks at a run in which nothing happens here. Changes
+	// by other processes are seen that late. A random part, up to half, is added to each interval, so that
+	// processes do not look all at once.
 	FollowDefault = 200 * time.Millisecond
 	// askEvery is the number of these intervals between two tries to take the lead of a run that somebody
 	// else leads.
 	askEvery = 5
 	// askShared is the same where processes share the queue.
 	askShared = 10
-	// quietShare is the part of the time in which nothing has changed in a run that
-	// passes until it is looked at again, at least Follow and at most FollowSlowest.
+	// quietShare sets the pause before the next look at a run in which nothing changes. The pause is the time
+	// since the last change divided by quietShare, at least Follow and at most FollowSlowest.
 	quietShare = 8
-	// followShared times as rarely a run is looked at where processes share the queue and
-	// all that there is to do is in it, or FollowSlowest, if that is more: signals say when
-	// there is something to see. Who follows looks half as often again.
+	// followShared raises the longest pause where processes share the queue, because signals tell of changes.
+	// It is followShared times Follow then, or FollowSlowest if that is more. For followers it is twice that.
 	followShared = 5
 	// GraceDefault is the time for which hints that are missing in a shared queue may still be on their way.
 	// A process may be opening the run for the first of them.
@@ -48,7 +47,8 @@ const (
 	// begins small, so that runs take turns, and doubles when all are taken before there are more.
 	windowMin = 128
 	windowMax = state.PageMax
-	// lastBatches of a node are told of one by one where the queue is full of others' hints.
+	// lastBatches is a number of batches. If no more of a node are left, each that ends is reported at once,
+	// whatever waits in the queue.
 	lastBatches = 4
 	// offersPerSlot limits the batches of a node that are on offer here at once. More are looked for when a
 	// quarter of them is left.
@@ -56,41 +56,41 @@ const (
 	offersMin     = 32
 	// followedPerSlot limits the batches that are read at once where others lead.
 	followedPerSlot = 4
-	// nearPage is among how many those are looked for that read what is at hand.
+	// nearPage limits the offers that are searched for batches whose inputs are at hand: see Config.Near.
 	nearPage = 256
 	// planTries limits the tries to plan a node whose plan fails for reasons that may pass. planPause spaces
 	// them, twice as long each time.
 	planTries = 4
 	planPause = time.Second
-	// finishTimeout bounds what is said when a coordinator leaves.
+	// finishTimeout limits the call by which a leaving coordinator gives up its role.
 	finishTimeout = 10 * time.Second
 )
 
 // errOver ends the context of a run that is over.
 var errOver = errors.New("the run is over")
 
-// Config of a coordinator. Zero values are defaults.
+// Config holds the settings of a coordinator. Zero values are defaults.
 type Config struct {
 	Store  state.Store
 	Queue  queue.Queue
 	Job    job.Job
-	Owner  string // see worker.Owner
+	Owner  string // see job.Owner
 	Slots  int    // of the executor that takes the offers
 	Lease  time.Duration
 	Follow time.Duration
-	// FollowSlowest bounds how rarely a run is looked at in which nothing happens: 0
-	// is Follow, always the same.
+	// FollowSlowest is the longest interval between two looks at a run in which nothing happens. With 0, the
+	// interval is always Follow.
 	FollowSlowest time.Duration
 	Priority      queue.Priority   // of the run's hints
 	Grace         time.Duration    // see GraceDefault
 	Now           func() time.Time // the clock's
 	Clock         job.Clock
 	Logger        *slog.Logger
-	// Near tells which of a node's batches read what this process has at hand: of what
-	// is free it takes those first, and waits for none. nil, or a nil answer: all are the same.
+	// Near returns a function that reports whether a batch of the node reads what this process has at hand.
+	// Such batches are offered first; none is waited for. nil, or a nil function: all are the same.
 	Near    func(ctx context.Context, n state.Node) (func(batch int) bool, error)
-	Stay    bool            // also while the run is paused or waits for people: see Run
-	Able    func() bool     // whether this process can plan and settle nodes now; nil: always
+	Stay    bool            // Run also stays while the run is paused or waits for people
+	Able    func() bool     // reports whether this process can plan and settle nodes now; nil: always
 	Observe func(job.Event) // called from several goroutines; nil is allowed
 	// Checkpoint is called at each CrashPoint; tests die there. nil is allowed.
 	Checkpoint func(job.CrashPoint)
@@ -128,7 +128,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Coordinator drives one run. It is also what an executor sees of the run.
+// Coordinator drives one run. An executor uses it as its view of the run.
 type Coordinator struct {
 	job.Job
 	cfg    Config
@@ -136,13 +136,13 @@ type Coordinator struct {
 	ctx    context.Context // ends when the run is over, or left
 	cancel context.CancelCauseFunc
 	wake   job.Alarm   // something happened: look
-	ended  job.Alarm   // attempts have ended here that others may have to know of
-	others atomic.Bool // somebody else leads, as far as is known
-	freed  atomic.Bool // attempts have ended here whose batches wait again
-	again  atomic.Bool // batches wait again: what is on offer is to be read
-	fresh  time.Time   // until when it may have changed because of that
-	urgent atomic.Bool // and that must be looked at, whatever waits in the queue
-	shared atomic.Bool // processes share the queue, as it was at the latest look
+	ended  job.Alarm   // attempts have ended here; report decides whether the leader must look
+	others atomic.Bool // another process leads, as far as is known
+	freed  atomic.Bool // an attempt has ended here and its batch can be claimed again
+	again  atomic.Bool // a signal says that batches can be claimed again: read the offers
+	fresh  time.Time   // until then offers may be new because of such a signal
+	urgent atomic.Bool // report must not wait until the queue is empty
+	shared atomic.Bool // processes shared the queue at the latest look
 
 	reporting sync.Once
 	reports   sync.WaitGroup
@@ -151,40 +151,40 @@ type Coordinator struct {
 	nodes  map[string]*node
 	done   map[string]bool // nodes of which attempts have ended here since they were counted
 	broken error
-	over   state.Status // that the run was seen to have while a node was planned
+	over   state.Status // final status, if the run ended while a node was planned; "": it did not
 
-	leads  time.Time           // until when the role is held; zero: somebody else has it
-	askAt  time.Time           // when to ask for the lead again, which somebody else has
-	leader string              // who had it when it was asked for; "": not known
-	vacant atomic.Bool         // it may have been given up since
-	buried time.Time           // when claims of the dead were looked for
-	seen   map[string]string   // statuses that were told of, by node; nil before the first look
-	plans  map[string]planning // nodes whose plan is on its way, or failed for now
-	apart  time.Time           // until when the run goes on without the shared queue
-	alone  time.Duration       // for how long it did so last because hints did not arrive
+	leads  time.Time           // the role is held until then; zero: another process has it
+	askAt  time.Time           // when to ask for the role again, while another process has it
+	leader string              // the owner of the role when it was last asked for; "": not known
+	vacant atomic.Bool         // the role may have been given up since
+	buried time.Time           // when claims of dead processes were last looked for: see giveUp
+	seen   map[string]string   // the last observed status and generation by node; nil before the first look
+	plans  map[string]planning // nodes whose planning is to be tried again
+	apart  time.Time           // the run goes on without the shared queue until then
+	alone  time.Duration       // how long it last did so because hints did not arrive
 	hunger hunger
 	as     sharedAs  // how the queue was used at the latest look
-	last   string    // what the run was like
-	moved  time.Time // since when it has been so
+	last   string    // epochs, statuses and revisions at the latest look: see notice
+	moved  time.Time // when last changed
 
-	probed   time.Time     // when it was looked for hints that are lost among others'
-	patience time.Duration // until it is again; see stuck
+	probed   time.Time     // when lost hints were last searched for: see stuck
+	patience time.Duration // how long nothing must change before the next search
 }
 
 // node is the coordinator's memory of a node between two looks.
 type node struct {
-	offered map[int]mark // batches that the queue has hints of, as far as is known here
+	offered map[int]mark // batches that have hints in the queue, as far as is known here
 	left    int          // batches that are not done, as far as is known here
 	shared  sharing
 	near    func(batch int) bool // see Config.Near; nil: nothing is near
-	asked   string               // the plan for which near was asked for
+	asked   string               // digest of the plan that near belongs to
 }
 
-// planning is a plan that is on its way.
+// planning is the state of a node whose planning is to be tried again.
 type planning struct {
-	tries int
-	until time.Time       // it is not tried again before
-	waits context.Context // nor while this has not ended
+	tries int             // that have failed
+	until time.Time       // the next try is not before then
+	waits context.Context // the next try is not before this has ended; nil: no such condition
 }
 
 // New returns a coordinator. Its context ends with ctx.
@@ -196,11 +196,11 @@ func New(ctx context.Context, cfg Config, run state.RunKey) *Coordinator {
 	return c
 }
 
-// Run drives the run until it is over and returns its final status, or until
-// the coordinator's context ends: Running then. Unless it is told to stay, it
-// leaves a run in which nobody works and nothing can be done before people
-// decide: Paused, or Waiting where a node of it waits. An error means that the
-// state could not be kept: the run can be resumed. The context has ended when it
+// Run drives the run until it is over and returns its final status. It returns
+// Running if the coordinator's context ends first. Without Config.Stay it also
+// leaves a run that cannot go on before people decide. It returns Paused then, if
+// nobody works on a batch, or Waiting if a node waits. An error means that the
+// state could not be kept; the run can be resumed. The context has ended when Run
 // returns.
 func (c *Coordinator) Run() (state.Status, error) {
 	status, err := c.drive()
@@ -232,7 +232,7 @@ func (c *Coordinator) drive() (state.Status, error) {
 	}
 }
 
-// resign lets the next one lead at once.
+// resign gives the role up, so that another coordinator can take it at once.
 func (c *Coordinator) resign() {
 	if c.leads.IsZero() {
 		return
@@ -247,21 +247,21 @@ func (c *Coordinator) resign() {
 // Poke makes the coordinator look at its run now.
 func (c *Coordinator) Poke() { c.wake.Ring() }
 
-// upTo is a time by chance.
+// upTo returns a random duration from 0 to most.
 func (c *Coordinator) upTo(most time.Duration) time.Duration {
 	return time.Duration(rand.New(c.cfg.Clock).Int64N(int64(most) + 1)) //nolint:gosec // spacing, not a secret
 }
 
-// Context ends when the run is over, or left.
+// Context returns a context that ends when the run is over, or left.
 func (c *Coordinator) Context() context.Context { return c.ctx }
 
-// Leave ends the context.
+// Leave ends the context with a cause; Run then returns.
 func (c *Coordinator) Leave(cause error) { c.cancel(cause) }
 
-// Observe passes on what an executor says.
+// Observe passes an executor's event on to Config.Observe.
 func (c *Coordinator) Observe(e job.Event) { c.cfg.Observe(e) }
 
-// Broken ends the coordinator: the state of the run could not be kept.
+// Broken ends the coordinator with an error: the state of the run could not be kept.
 func (c *Coordinator) Broken(err error) {
 	c.mu.Lock()
 	c.broken = errors.Join(c.broken, err)
@@ -275,7 +275,7 @@ func (c *Coordinator) failed() error {
 	return c.broken
 }
 
-// Taken says that a hint is used up.
+// Taken records that this process has taken a hint, so that the queue no longer has it.
 func (c *Coordinator) Taken(key state.BatchKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -283,10 +283,10 @@ func (c *Coordinator) Taken(key state.BatchKey) {
 	if n == nil {
 		return
 	}
-	if _, marked := n.offered[key.Batch]; c.shared.Load() && !marked && !c.others.Load() { // of somebody else's making
+	if _, marked := n.offered[key.Batch]; c.shared.Load() && !marked && !c.others.Load() { // not published here
 		return
 	}
-	if c.shared.Load() { // it stays marked: a list that was read before must not make it new
+	if c.shared.Load() { // it stays marked: offers that were read earlier must not be published again
 		n.shared.taken++
 		if n.shared.more && n.shared.low(n) {
 			c.Poke()
@@ -299,8 +299,8 @@ func (c *Coordinator) Taken(key state.BatchKey) {
 	}
 }
 
-// Ended says how an attempt was recorded. The run is looked at if that may
-// have ended its node: here, or where the run is led from.
+// Ended records the status with which an attempt of this process has ended. If the
+// node may be done by that, this coordinator or the leader looks at the run.
 func (c *Coordinator) Ended(claim state.Claim, as state.Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -330,8 +330,9 @@ func (c *Coordinator) hungry(n *node) bool { return len(n.offered) <= c.offersMa
 
 func (c *Coordinator) offersMax() int { return max(offersMin, offersPerSlot*c.cfg.Slots) }
 
-// look does what is due in the run, and says what Run does: Running if it is to
-// be looked at again. It may be repeated at any time by anybody.
+// look does what is due in the run, and returns the status that Run is to return.
+// Running means that the run is to be looked at again. Any coordinator may call
+// look at any time.
 func (c *Coordinator) look(ctx context.Context) (state.Status, error) {
 	for {
 		run, err := c.cfg.Store.Run(ctx, c.run)
@@ -355,7 +356,7 @@ func (c *Coordinator) look(ctx context.Context) (state.Status, error) {
 			return state.Running, fmt.Errorf("read the nodes of run %d: %w", c.run.Run, err)
 		}
 		if slices.ContainsFunc(nodes, run.Behind) {
-			continue // an order came between: what stands of one node does not go with what stands of another
+			continue // an order was given between the two reads: run and nodes do not fit together
 		}
 		c.tell(nodes)
 		c.notice(run, nodes)
@@ -381,8 +382,9 @@ func (c *Coordinator) look(ctx context.Context) (state.Status, error) {
 	}
 }
 
-// paused decides whether to leave a run that is paused: not while anybody is
-// still at work on a batch of it. Nothing of it is offered or planned.
+// paused returns Paused if the coordinator may leave a paused run. It returns
+// Running while somebody still works on a batch, or with Config.Stay. Nothing of a
+// paused run is offered or planned.
 func (c *Coordinator) paused(ctx context.Context, nodes []state.Node) (state.Status, error) {
 	if c.cfg.Stay {
 		return state.Running, nil
@@ -404,7 +406,7 @@ func (c *Coordinator) atWork(n state.Node, b state.Batch) bool {
 	return b.Status == state.Claimed && n.Holds(b.Epoch) && !b.Lease.Before(c.cfg.Now()) && !job.Gone(b.Owner)
 }
 
-// tell says what has become of nodes since the last look, whoever did it.
+// tell observes an event for each node that any process has moved since the last look.
 func (c *Coordinator) tell(nodes []state.Node) {
 	first := c.seen == nil
 	if first {
@@ -436,10 +438,10 @@ func (c *Coordinator) tell(nodes []state.Node) {
 	}
 }
 
-// lead takes the run's role, or renews it when a part of its time is over.
+// lead takes the role, or renews it once a third of its lease is over. A process that is not Able gives it up.
 func (c *Coordinator) lead(ctx context.Context) error {
 	now := c.cfg.Now()
-	if !c.cfg.Able() { // others may be
+	if !c.cfg.Able() { // another process may be able
 		if !c.leads.IsZero() {
 			c.resign()
 			c.signal(ctx, queue.Ordered)
@@ -456,14 +458,14 @@ func (c *Coordinator) lead(ctx context.Context) error {
 	role, err := c.cfg.Store.Acquire(ctx, c.run, Role, c.cfg.Owner, now, until)
 	switch {
 	case errors.Is(err, state.ErrHeld) && job.Gone(role.Owner):
-		// The next look takes what is free then. Whoever is slower changes nothing.
+		// The leader has died: free the role, and take it at the next look.
 		c.leader = ""
 		c.vacant.Store(true)
 		c.Poke()
 		return c.cfg.Store.Resign(ctx, c.run, Role, role.Owner)
 	case errors.Is(err, state.ErrHeld):
 		c.leads, c.leader, c.askAt = time.Time{}, role.Owner, now.Add(askEvery*c.cfg.Follow)
-		if c.shared.Load() && role.Until.After(c.askAt) { // who gives it up says so, but for older programs
+		if c.shared.Load() && role.Until.After(c.askAt) { // a leader that leaves signals it; older programs do not
 			c.askAt = now.Add(min(askShared*c.cfg.Follow, role.Until.Sub(now)))
 		}
 		c.others.Store(true)

@@ -1,19 +1,19 @@
 // Package coordinator drives one run: it plans nodes whose inputs are
-// complete, settles those whose batches are done, offers batches that can be
-// claimed to a queue, finishes orders that somebody has begun, and ends the run.
+// complete, and settles nodes whose batches are done. It gives a queue hints of the
+// batches that can be claimed, carries out orders, and ends the run.
 //
 // Any number of coordinators may drive one run, in several processes. One of
 // them holds the run's role and decides; the others follow, offer batches to
 // their own executors, and take over when it is gone. Each decision is a
 // conditional step of the state, so one that comes late or twice changes
-// nothing: a planner that loses takes the plan that stands.
+// nothing. A planner that loses uses the plan that was stored first.
 //
-// Where processes share the queue, the leader alone publishes, each batch once: what
-// it has published and can still be claimed is published again only if the hint
-// does not wait in the queue any more, for a grace. Those who follow hear of
-// batches by hints, and ask the leader to look when their commit may have ended a
-// node. While the queue is not shared, each offers batches to its own process.
+// Where processes share the queue, only the leader publishes hints, one for each
+// batch. It publishes a hint again if the batch can still be claimed although its
+// hint has been missing in the queue for a grace. Followers learn of batches by
+// these hints. They signal the leader when their commit may have ended a node.
+// While the queue is not shared, each coordinator offers batches to its own process.
 //
-// What a look at the run costs grows with what has changed since the one
-// before, not with the run: batches are never listed, only offers, page by page.
+// The cost of a look at the run grows with what has changed since the last look,
+// not with the size of the run. A look lists offers page by page, never all batches.
 package coordinator

@@ -10,8 +10,8 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// wait moves a gate to where it waits for people. It is noted in the workspace
-// before, so that nobody has to look for it in all runs.
+// wait moves a gate to Waiting. It first puts a note of it into the workspace, so
+// that nobody has to search all runs for gates that wait.
 func (c *Coordinator) wait(ctx context.Context, n state.Node, r gate.Record) error {
 	now := c.cfg.Now()
 	r = r.Begin(now)

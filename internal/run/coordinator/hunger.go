@@ -10,13 +10,13 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Whatever keeps hints from arriving, a process that could work looks for work itself: each
-// of these times is so short that all of them together are less than a second.
+// A process that waits for hints although its run has work looks for free batches in the state. hungryAfter and
+// standsAfter add up to less than a second, so missing hints cost little time, whatever the cause.
 const (
 	// hungryAfter is the time for which a process waits for hints before it looks, and the least time between
 	// two looks.
 	hungryAfter = 400 * time.Millisecond
-	// standsAfter is the time for which a batch is seen to be free before its hint is late.
+	// standsAfter is the time after which the hint of a free batch counts as late.
 	standsAfter = 200 * time.Millisecond
 	// answerPatience limits the wait for the broker's number of waiting hints; publishPatience limits the wait
 	// until it accepts some.
@@ -33,32 +33,32 @@ const (
 // hunger is the state of a process that waits for hints, beside a run that has work.
 type hunger struct {
 	mu    sync.Mutex
-	since time.Duration // for how long it waits; 0: it does not
+	since time.Duration // how long it has waited; 0: it does not wait
 	at    time.Time     // of the latest look
-	moved time.Time     // since when nothing had changed in the run then
-	works bool          // something of the run was to be done
-	free  bool          // and free
-	heard bool          // somebody else says that hints do not arrive
+	moved time.Time     // of the last change in the run, as of that look
+	works bool          // the run had batches left to do
+	free  bool          // some of them could be claimed
+	heard bool          // another process has signalled that hints do not arrive
 
-	lean map[string]lean // what was seen of nodes; of the coordinator's own goroutine
+	lean map[string]lean // the last look at each node; only the coordinator's own goroutine uses it
 }
 
 // lean is the last look at a node by a process that waits for hints.
 type lean struct {
-	as   string // how the node was
+	as   string // revision, epoch and batches done of the node: a text that changes with it
 	at   time.Time
 	free map[int]mark
 }
 
-// Hungry says for how long this process has waited for hints that it can use; 0: it does not.
-// The run is looked at if that is long.
+// Hungry tells the coordinator how long this process has waited for hints that it can use; 0: it does not wait.
+// If that is long, the coordinator looks at the run.
 func (c *Coordinator) Hungry(since time.Duration) {
 	if c.hunger.due(since, c.cfg.Now(), max(c.cfg.FollowSlowest, followShared*c.cfg.Follow)) {
 		c.Poke()
 	}
 }
 
-// due reports whether a look is. One in which nothing happens is looked at less and less.
+// due reports whether a look at the run is due. While nothing changes, the pause between looks grows up to longest.
 func (h *hunger) due(since time.Duration, now time.Time, longest time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,7 +91,7 @@ func (h *hunger) told() {
 	h.heard = h.since >= hungryAfter
 }
 
-// now says whether the process waits, and whether others have found why.
+// now reports whether the process waits, and whether another one has signalled that hints do not arrive.
 func (h *hunger) now() (waits, heard bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,8 +107,8 @@ func (h *hunger) sees(free bool) {
 	h.free = free
 }
 
-// starved reports whether batches are free and stay so, although this process waits for
-// hints: they do not arrive, whatever keeps them.
+// starved reports whether batches stay free although this process waits for hints. Then
+// hints do not arrive, whatever the cause.
 func (c *Coordinator) starved(ctx context.Context, work []state.Node) (bool, error) {
 	waits, heard := c.hunger.now()
 	if !waits || heard {
@@ -154,8 +154,8 @@ func (c *Coordinator) freeOf(ctx context.Context, n state.Node, before lean) (se
 	return seen, stands, nil
 }
 
-// feed has this process go on from what is in state for a while, and tells others: longer,
-// if the same was so a short while ago.
+// feed lets this process go on from the state for a while without the shared queue, and signals
+// that to others. The while doubles if the last one ended a short time ago.
 func (c *Coordinator) feed(ctx context.Context) error {
 	level := c.cfg.Logger.Info
 	if c.alone > 0 && c.cfg.Now().Sub(c.apart) < 2*c.cfg.Grace {
@@ -172,7 +172,7 @@ func (c *Coordinator) feed(ctx context.Context) error {
 	return nil
 }
 
-// leaveQueue has the run go on without the shared queue for a while.
+// leaveQueue lets the run go on without the shared queue for a while.
 func (c *Coordinator) leaveQueue(alone time.Duration) {
 	c.apart = c.cfg.Now().Add(alone)
 	c.Poke()

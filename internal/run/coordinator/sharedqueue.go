@@ -18,7 +18,7 @@ import (
 type mark struct {
 	epoch   int64
 	attempt int
-	seq     int64     // later ones are behind it in the queue
+	seq     int64     // position: hints with a higher one are behind it in the queue
 	seen    time.Time // when the batch was first seen to be free although its hint does not wait in the queue
 }
 
@@ -26,42 +26,42 @@ func markOf(o state.Offer, seq int64, seen time.Time) mark {
 	return mark{epoch: o.Epoch, attempt: o.Attempt, seq: seq, seen: seen}
 }
 
-// of reports whether it is of an offer, as that is now.
+// of reports whether the hint was made for this same offer, not for an earlier attempt or epoch.
 func (m mark) of(o state.Offer) bool { return m.epoch == o.Epoch && m.attempt == o.Attempt }
 
 // sharing is the state of a node whose hints are in a queue that processes share.
 type sharing struct {
 	window int       // batches that may have hints at once
-	more   bool      // there are batches that have none yet
-	read   bool      // its offers have been read at all
-	done   int       // batches that were done when they were
-	looked time.Time // when they were
-	taken  int       // hints that were taken here since
+	more   bool      // there may be batches that have no hint yet
+	read   bool      // offers have been read at least once
+	done   int       // batches that were done at that last read
+	looked time.Time // time of the last read
+	taken  int       // hints that were taken since the last read
 	seq    int64     // of the latest hint
-	short  time.Time // since when fewer hints wait in the queue than should
+	short  time.Time // since then fewer hints wait in the queue than should
 
-	probe   probe // behind all others; see Coordinator.stuck
-	passed  int64 // seq of a probe that was taken: hints before it that still stand are lost
-	overdue bool  // there are such
+	probe   probe // see Coordinator.stuck
+	passed  int64 // seq of the last probe that was taken: earlier hints whose batches are still free are lost
+	overdue bool  // there are such hints
 }
 
-// probe is the hint of the last batch in the queue, published again.
+// probe is the latest hint of a node, published a second time.
 type probe struct {
 	batch int
 	seq   int64 // 0: there is none
 }
 
-// left returns how many of a node's hints may still wait, or be worked on.
+// left returns how many of a node's hints may still wait in the queue, or be worked on elsewhere.
 func (s *sharing) left(n *node) int { return len(n.offered) - s.taken }
 
 // low reports whether they are so few that more are due.
 func (s *sharing) low(n *node) bool { return s.left(n) <= s.window/4 }
 
-// sharedAs is a way of using the queue: by itself or shared, to lead or to follow.
+// sharedAs is a way of using the queue: alone or shared, and if shared, as leader or follower.
 type sharedAs struct{ shared, leads bool }
 
-// sharing reports whether processes share the queue now. What was offered in
-// another way before is forgotten: the queue has forgotten it, or others may have it.
+// sharing reports whether processes share the queue now. When the way of using the
+// queue changes, the coordinator forgets which hints it has given to the queue.
 func (c *Coordinator) sharing() bool {
 	shared := c.cfg.Queue.Shared() && !c.cfg.Now().Before(c.apart)
 	c.shared.Store(shared)
@@ -77,9 +77,9 @@ func (c *Coordinator) sharing() bool {
 	return shared
 }
 
-// share keeps the shared queue filled, where this process leads the run. Where it
-// follows, the leader's hints come through the queue; only what stays free for
-// long although nothing waits there is offered here, because the leader may be cut off.
+// share keeps the shared queue filled, if this process leads the run. If it
+// follows, it relies on the leader's hints. The leader may be cut off: a follower
+// offers batches to its own process if they stay free while the queue is empty.
 func (c *Coordinator) share(ctx context.Context, nodes []state.Node) error {
 	if c.again.Swap(false) {
 		c.fresh = c.cfg.Now().Add(c.cfg.Grace)
@@ -98,7 +98,7 @@ func (c *Coordinator) share(ctx context.Context, nodes []state.Node) error {
 	}
 	waiting, err := c.waiting(ctx)
 	if err != nil {
-		return nil //nolint:nilerr // the next look finds it back, or not shared any more
+		return nil //nolint:nilerr // by the next look the broker answers again, or the queue is not shared any more
 	}
 	stuck := false
 	if !c.leads.IsZero() {
@@ -149,7 +149,7 @@ func (c *Coordinator) stuck(ctx context.Context, work []state.Node) (bool, error
 	return true, nil
 }
 
-// fill publishes hints of a node's batches that have none.
+// fill publishes hints for batches of a node that have none, or whose hints are lost.
 func (c *Coordinator) fill(ctx context.Context, n state.Node, waiting int, stuck bool) error {
 	now := c.cfg.Now()
 	c.mu.Lock()
@@ -217,20 +217,20 @@ func (s *sharing) mayHaveNew(known *node, n state.Node, waiting int, now, fresh 
 		len(known.offered) <= ended
 }
 
-// missing notes whether fewer hints wait than should, and reports whether that
+// missing records since when fewer hints wait than should. It reports whether that
 // has been so for a grace.
-func (s *sharing) missing(are bool, now time.Time, grace time.Duration) bool {
+func (s *sharing) missing(fewer bool, now time.Time, grace time.Duration) bool {
 	switch {
-	case !are:
+	case !fewer:
 		s.short = time.Time{}
 	case s.short.IsZero():
 		s.short = now
 	}
-	return are && now.Sub(s.short) >= grace
+	return fewer && now.Sub(s.short) >= grace
 }
 
-// settleOffers compares what can be claimed with what was published, and gives
-// the offers whose hints are due: those that never had one, and those whose hints are lost.
+// settleOffers compares the offers with the hints that were published. It returns
+// the offers that need a hint: those that never had one, and those whose hint is lost.
 func (c *Coordinator) settleOffers(n state.Node, offers []state.Offer, waiting int, now time.Time) (due []state.Offer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,7 +238,7 @@ func (c *Coordinator) settleOffers(n state.Node, offers []state.Offer, waiting i
 	s, before := &known.shared, known.offered
 	s.read, s.looked, s.done, s.taken, s.more = true, now, n.BatchesDone, 0, len(offers) == s.window
 	known.offered = map[int]mark{}
-	if s.more { // what is behind the page is as it was
+	if s.more { // keep what is known of batches after the page
 		last := offers[len(offers)-1].Batch
 		maps.Copy(known.offered, before)
 		maps.DeleteFunc(known.offered, func(batch int, _ mark) bool { return batch <= last })
@@ -262,7 +262,7 @@ func (c *Coordinator) settleOffers(n state.Node, offers []state.Offer, waiting i
 	return append(due, c.lost(known, standing, waiting, now)...)
 }
 
-// late reports whether a hint was before one that has been taken.
+// late reports whether a hint was published before a probe that has been taken.
 func (s *sharing) late(m mark) bool { return m.seq > 0 && m.seq < s.passed }
 
 // lost returns the offers whose hints are lost. Of n published hints whose batches can be claimed, only waiting are
@@ -292,8 +292,8 @@ func (c *Coordinator) lost(known *node, standing []state.Offer, waiting int, now
 	return lost
 }
 
-// publishAll publishes hints for all processes. Where the queue does not take
-// them, this process works on them at least.
+// publishAll publishes hints for all processes. If the queue does not accept them,
+// the run goes on without the shared queue for a while.
 func (c *Coordinator) publishAll(ctx context.Context, n state.Node, offers []state.Offer) error {
 	if len(offers) == 0 {
 		return nil
@@ -323,8 +323,8 @@ func (c *Coordinator) publishAll(ctx context.Context, n state.Node, offers []sta
 	return nil
 }
 
-// shadow offers to this process alone what has stayed free for a grace although
-// nothing waits in the queue.
+// shadow offers batches to this process alone if they have stayed free for half a
+// grace although the queue is empty.
 func (c *Coordinator) shadow(ctx context.Context, n state.Node, waiting int) error {
 	now := c.cfg.Now()
 	c.mu.Lock()
@@ -346,12 +346,12 @@ func (c *Coordinator) shadow(ctx context.Context, n state.Node, waiting int) err
 	return nil
 }
 
-// forgotten gives those of the offers that were there a grace ago.
+// forgotten returns hints for the offers that have been there for at least half a grace.
 func (c *Coordinator) forgotten(n state.Node, offers []state.Offer, now time.Time) (free []queue.Hint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := c.nodes[n.Name]
-	known.shared.short = now // the next look at them is later
+	known.shared.short = now // so that the next look is half a grace later
 	before := known.offered
 	known.offered = map[int]mark{}
 	for _, o := range offers {
@@ -367,12 +367,12 @@ func (c *Coordinator) forgotten(n state.Node, offers []state.Offer, now time.Tim
 	return free
 }
 
-// Signalled says that a signal has come for the run.
+// Signalled handles a signal that has come for the run.
 func (c *Coordinator) Signalled(kind queue.SignalKind) {
 	switch kind {
 	case queue.Freed:
 		c.again.Store(true)
-	case queue.Ordered: // which may have been to go on, or that who led has left
+	case queue.Ordered: // an order to go on, perhaps, or the leader has left
 		c.again.Store(true)
 		c.vacant.Store(true)
 	case queue.Starved:
@@ -383,9 +383,9 @@ func (c *Coordinator) Signalled(kind queue.SignalKind) {
 	}
 }
 
-// report looks at the run, or asks who leads it to, when an attempt has ended
-// here with which a node or a phase of it may have: when no hint waits in the
-// queue, it is among the last ones. It ends with ctx.
+// report makes the leader look at the run when an attempt that has ended here may
+// have ended its node or a phase of it. That may be so if no hint waits in the
+// queue, or if few batches of the node are left. It ends with ctx.
 func (c *Coordinator) report(ctx context.Context) {
 	pause := c.cfg.Clock.NewAlarm()
 	for {
@@ -415,9 +415,9 @@ func (c *Coordinator) report(ctx context.Context) {
 // countPause is the least time between two counts of the batches that are left of nodes.
 const countPause = 50 * time.Millisecond
 
-// nearEnd counts what is left of the nodes of which attempts have ended here, and
-// reports whether one of them is among its last batches: the hints that wait in the
-// queue may be of others, and others may have ended what is believed to be left.
+// nearEnd reports whether few batches are left of a node of which an attempt has
+// ended here. It reads the nodes, because other processes may have ended batches that
+// this one believes to be left. Hints that wait do not tell: they may be of other runs.
 func (c *Coordinator) nearEnd(ctx context.Context) (near bool) {
 	c.mu.Lock()
 	names := slices.Sorted(maps.Keys(c.done))
@@ -425,7 +425,7 @@ func (c *Coordinator) nearEnd(ctx context.Context) (near bool) {
 	c.mu.Unlock()
 	nodes, err := c.cfg.Store.Nodes(ctx, c.run) // without their plans
 	if err != nil {
-		return true // who looks finds out
+		return true // the leader's look will tell
 	}
 	for _, n := range nodes {
 		if !slices.Contains(names, n.Name) {
@@ -439,7 +439,7 @@ func (c *Coordinator) nearEnd(ctx context.Context) (near bool) {
 	return near
 }
 
-// signal does its best.
+// signal sends a signal to all processes. A failure is only logged: looks find the change later.
 func (c *Coordinator) signal(ctx context.Context, kind queue.SignalKind) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signalTimeout)
 	defer cancel()
@@ -448,10 +448,10 @@ func (c *Coordinator) signal(ctx context.Context, kind queue.SignalKind) {
 	}
 }
 
-// signalTimeout bounds what nobody waits for.
+// signalTimeout limits the time in which a signal is sent.
 const signalTimeout = 2 * time.Second
 
-// notice notes since when nothing has changed in the run.
+// notice records the time of the last change in the run.
 func (c *Coordinator) notice(run state.Run, nodes []state.Node) {
 	var now strings.Builder
 	fmt.Fprint(&now, run.Epoch, run.Status)
@@ -475,8 +475,8 @@ func (c *Coordinator) moreToOffer() bool {
 	return false
 }
 
-// interval is the pause until the run is looked at again: longer, the longer
-// nothing has changed in it.
+// interval returns the pause until the next look at the run. It grows with the
+// time since the last change.
 func (c *Coordinator) interval() time.Duration {
 	shortest, longest := c.cfg.Follow, c.cfg.FollowSlowest
 	if c.shared.Load() {
@@ -485,7 +485,7 @@ func (c *Coordinator) interval() time.Duration {
 			longest *= 2
 		}
 		if c.others.Load() || !c.moreToOffer() && !c.cfg.Now().Before(c.fresh) {
-			// who ends what a node waits for says so
+			// a process that ends what a node waits for signals that
 			shortest = longest
 		}
 	}

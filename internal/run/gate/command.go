@@ -12,9 +12,9 @@ func Look(key state.RunKey, table string) action.Action {
 	return key.Beside("sql", "query", fmt.Sprintf("SELECT * FROM run%d.%s", key.Run, table))
 }
 
-// Decide makes the action that approves or rejects a gate. What the gate asks for
-// is in it, with the defaults, and what it shows: taken later, it decides about
-// that or nothing.
+// Decide makes the action that approves or rejects a gate (verb). It contains the
+// default answers and the digest of what the gate shows. If that has changed when
+// somebody takes the action, nothing is decided.
 func (r Record) Decide(key state.RunKey, verb string) action.Action {
 	args := []any{"gate", r.Gate}
 	if r.Digest != "" {

@@ -12,9 +12,10 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Stands judges what was decided about a gate, given what it would ask now: it
-// marks the record as passed by an approval. One that was given too late, or about
-// what has changed since, is an error: the gate fails, and can be asked about again.
+// Stands checks whether the decision about a gate is still valid; now is the record of
+// what the gate would ask now. If it is, Stands marks now as passed. An approval that
+// came too late, or whose tables have changed since, is an error: the gate fails. No
+// decision is no error.
 func Stands(n state.Node, now *Record) error {
 	d := n.Decision
 	if d == nil {
@@ -39,14 +40,14 @@ func Stands(n state.Node, now *Record) error {
 	return nil
 }
 
-// TooLate is the failure of a gate whose time was over before it was approved.
+// TooLate returns the failure of a gate that nobody approved in time.
 func TooLate(run state.RunKey, r Record) *fault.Error {
 	return &fault.Error{Kind: fault.Script,
 		Message: fmt.Sprintf("nobody has approved gate %s within %s: it has been rejected since %s", r.Gate, r.Timeout,
 			r.Until.Format(time.RFC3339)), Hint: AskAgain(run)}
 }
 
-// AskAgain says how a gate that was rejected is asked about again.
+// AskAgain says how people make a rejected gate ask again.
 func AskAgain(run state.RunKey) string {
 	return fmt.Sprintf("%s asks again; what is before the gate stays as it is",
 		run.Do("retry"))
@@ -57,7 +58,7 @@ func Failure(err *fault.Error, node string) *state.Failure {
 	return &state.Failure{Kind: err.Kind, Message: err.Message, Hint: err.Hint, Node: node, Batch: -1}
 }
 
-// Answers are those of an approval, by name.
+// Answers returns the answers of an approval, by name.
 func Answers(d state.Decision) (map[string]string, error) {
 	if len(d.Answers) == 0 {
 		return nil, nil
@@ -74,30 +75,30 @@ type DecisionRequest struct {
 	Approve bool
 	state.Mark
 	Role string
-	// RoleVerified says that Role is not by the decider's own account.
+	// RoleVerified is false if only the decider says that they have the role.
 	RoleVerified bool
 	Answers      map[string]string // all that the gate asks for
 	Digest       string            // of the record that was shown
 	Token        string            // see state.Command
 }
 
-// Decide gives the order about a gate that waits, bound to the digest, and
-// looks whether it stands: others may have come first, or what was shown may
-// have changed.
-func Decide(ctx context.Context, s state.Store, key state.NodeKey, w DecisionRequest) error {
-	about := state.Redo{Node: key.Node, Digest: w.Digest, Role: w.Role, RoleVerified: w.RoleVerified}
-	order := state.Command{Kind: state.CommandApprove, Token: w.Token, Mark: w.Mark}
-	if w.Approve && len(w.Answers) > 0 {
-		data, err := json.Marshal(w.Answers)
+// Decide gives the order to approve or reject a gate that waits, bound to the digest.
+// It then reads whether the decision was made. If another decision came first, or
+// what was shown has changed, it returns the error of Void.
+func Decide(ctx context.Context, s state.Store, key state.NodeKey, req DecisionRequest) error {
+	about := state.Redo{Node: key.Node, Digest: req.Digest, Role: req.Role, RoleVerified: req.RoleVerified}
+	order := state.Command{Kind: state.CommandApprove, Token: req.Token, Mark: req.Mark}
+	if req.Approve && len(req.Answers) > 0 {
+		data, err := json.Marshal(req.Answers)
 		if err != nil {
 			return fmt.Errorf("write the answers to gate %s: %w", NameOf(key.Node), err)
 		}
 		about.Answers = data
 	}
-	if !w.Approve {
+	if !req.Approve {
 		order.Kind = state.CommandReject
-		order.Cause = Failure(&fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s has rejected gate %s: %s", w.Actor,
-			NameOf(key.Node), w.Reason), Hint: AskAgain(key.RunKey)}, key.Node)
+		order.Cause = Failure(&fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s has rejected gate %s: %s",
+			req.Actor, NameOf(key.Node), req.Reason), Hint: AskAgain(key.RunKey)}, key.Node)
 	}
 	order.Nodes = []state.Redo{about}
 	err := state.Direct(ctx, s, key.RunKey, order)
@@ -108,32 +109,32 @@ func Decide(ctx context.Context, s state.Store, key state.NodeKey, w DecisionReq
 	if readErr != nil {
 		return fmt.Errorf("look whether the decision stands: %w", readErr)
 	}
-	if !w.made(n.Decision) {
-		return Void(n, w.Digest)
+	if !req.made(n.Decision) {
+		return Void(n, req.Digest)
 	}
-	if w.Approve {
+	if req.Approve {
 		return nil
 	}
-	return Fail(ctx, s, n, w.Actor, w.Time)
+	return Fail(ctx, s, n, req.Actor, req.Time)
 }
 
-// made reports whether a decision is what came of the wish. One without a token is known by who
-// decided what, when.
-func (w DecisionRequest) made(d *state.Decision) bool {
+// made reports whether a decision was made by this request. A decision without a token is recognized by its
+// actor, its time and whether it approves.
+func (req DecisionRequest) made(d *state.Decision) bool {
 	if d == nil || d.Token != "" {
-		return d != nil && d.Token == w.Token
+		return d != nil && d.Token == req.Token
 	}
-	return d.Approved == w.Approve && d.Actor == w.Actor && d.Time.UnixMilli() == w.Time.UnixMilli()
+	return d.Approved == req.Approve && d.Actor == req.Actor && d.Time.UnixMilli() == req.Time.UnixMilli()
 }
 
-// Fail ends the run of a gate that has failed, as whoever works on it would do
-// next: there may be nobody. A gate that is asked again since fails nothing.
+// Fail ends the run of a gate that has failed. A coordinator would do the same, but
+// there may be none. It does nothing if the gate has been planned again since.
 func Fail(ctx context.Context, s state.Store, n state.Node, actor string, now time.Time) error {
 	o := state.Command{Kind: state.CommandFail, Cause: n.Failure, Mark: state.Mark{Actor: actor, Time: now,
 		Reason: "gate " + NameOf(n.Name) + " was rejected"}}
 	err := state.Decide(ctx, s, n.RunKey, rand.Text(), now, func(state.Run) (state.Command, error) {
-		stands, err := s.Node(ctx, n.NodeKey)
-		if err == nil && (stands.Status != state.Failed || stands.Epoch != n.Epoch) {
+		current, err := s.Node(ctx, n.NodeKey)
+		if err == nil && (current.Status != state.Failed || current.Epoch != n.Epoch) {
 			err = state.ErrConflict
 		}
 		return o, err
@@ -144,7 +145,7 @@ func Fail(ctx context.Context, s state.Store, n state.Node, actor string, now ti
 	return nil
 }
 
-// Void says why a decision about what had that digest does not count.
+// Void returns the error that says why a decision with that digest is not valid.
 func Void(n state.Node, digest string) *fault.Error {
 	name := NameOf(n.Name)
 	f := &fault.Error{Kind: fault.Script, Code: fault.Conflict,
@@ -184,7 +185,7 @@ func said(why string) string {
 	return ": " + why
 }
 
-// Expire rejects a gate whose time is over. It is a no-op if it is not.
+// Expire rejects a gate whose deadline has passed, and reports whether it has passed. Else it is a no-op.
 func Expire(ctx context.Context, s state.Store, n state.Node, actor string, now time.Time) (over bool, err error) {
 	if n.Status != state.Waiting || !Is(n.NodeSpec) {
 		return false, nil

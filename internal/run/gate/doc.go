@@ -1,19 +1,19 @@
-// Package gate is what a run asks people at a gate, and what they decide: the
-// record of what is asked, its digest, and the steps of a decision over
+// Package gate holds what a run asks people at a gate, and what they decide. It makes
+// the record of the question and its digest, and takes the steps of a decision in
 // state.Store. It knows no script and no files.
 //
-// A gate is a node of its own in a run, of Kind and with a name that begins with
-// Prefix. What keeps it from being passed without its decision:
+// A gate is a node of its own in a run. Its kind is Kind, and its name begins with
+// Prefix. Nobody can pass it without a valid decision:
 //
-//   - It waits with a Record, whose Digest is of the tables that are shown: of
-//     their parts' checksums and rows. An order to approve names that digest, and
-//     a gate that waits with another one ignores it.
-//   - Who plans the gate after it was approved makes the record again and compares:
-//     if the tables have changed since, the gate fails.
-//   - A record has an end (Until) if the script says so. Whoever looks first after
-//     that rejects; a decision that was given later than that counts as none.
+//   - It waits with a Record. The record's Digest covers the tables that are shown, by
+//     the checksums and rows of their parts. An order to approve names that digest,
+//     and a gate with another digest ignores the order.
+//   - When an approved gate is planned, the record is made again and compared. If the
+//     tables have changed since, the gate fails.
+//   - A record has a deadline (Until) if the script says so. The first process that
+//     looks after the deadline rejects the gate. A later decision is not valid.
 //
-// That a gate waits is noted in the workspace (Topic), so that Waiting finds it
-// without looking at runs. A note is a hint: it is there before the gate waits, and
-// removed by who finds that it does not.
+// A note in the workspace (state.TopicWaiting) says that a gate waits, so that Waiting
+// finds it without reading all runs. A note is a hint: it is put before the gate
+// waits, and a reader removes it if the gate does not wait.
 package gate

@@ -26,13 +26,13 @@ type Asked struct {
 	Record Record
 }
 
-// staleAfter is the age at which the note of a gate that does not wait is removed. The note of a gate that is
-// about to wait is written before.
+// staleAfter is the age at which the note of a gate that does not wait is removed. Younger notes stay, because
+// a note is written before its gate waits.
 const staleAfter = time.Minute
 
-// Waiting lists the gates of a workspace that wait, by run. It costs what waits,
-// however many runs there are. Notes about others are removed; a gate whose time is
-// over is listed until somebody has rejected it.
+// Waiting lists the gates of a workspace that wait, by run. Its cost grows with the
+// gates that wait, not with the runs. It removes stale notes of other gates. A gate
+// whose deadline has passed is listed until some process has rejected it.
 func Waiting(ctx context.Context, s state.Store, workspace string, now time.Time) ([]Asked, error) {
 	notes, err := state.AllNotes(ctx, s, workspace, state.TopicWaiting)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// How gates are known among the nodes of a run. The texts are stored.
+// Gates are the nodes of kind Kind whose name begins with Prefix. The texts are stored.
 const (
 	Kind   = state.KindGate
 	Prefix = "approval:"
@@ -23,28 +23,28 @@ const (
 // Is reports whether a node is a gate.
 func Is(n state.NodeSpec) bool { return n.Kind == Kind && strings.HasPrefix(n.Name, Prefix) }
 
-// NameOf is a gate's name for people.
+// NameOf returns the name of a gate for people: that of its node without Prefix.
 func NameOf(node string) string { return strings.TrimPrefix(node, Prefix) }
 
-// version is that of the form of records that is written.
+// version is the version of the format in which records are written.
 const version = 1
 
-// Record is the question at a gate. It is stored: fields are only added. It is stored: fields are only added.
+// Record is the question at a gate. It is stored: fields are only added.
 type Record struct {
 	Version int        `json:"version"`
 	Gate    string     `json:"gate"`
-	Table   string     `json:"table,omitempty"` // the gate is behind it; "": in front of a node
+	Table   string     `json:"table,omitempty"` // the gate follows this table; "": it precedes a node
 	Guards  []string   `json:"guards,omitempty"`
 	By      []string   `json:"by,omitempty"` // who may decide; none: anybody
 	Message string     `json:"message,omitempty"`
 	Shows   []Shown    `json:"shows,omitempty"`
-	Failed  []Check    `json:"failed,omitempty"` // checks because of which it asks
+	Failed  []Check    `json:"failed,omitempty"` // failed checks because of which it asks
 	Answers []Question `json:"answers,omitempty"`
-	// MoreFailed counts the checks that have failed besides Failed.
+	// MoreFailed counts the failed checks that are not in Failed.
 	MoreFailed int       `json:"more_failed,omitempty"`
 	Timeout    string    `json:"timeout,omitempty"`
 	Since      time.Time `json:"since,omitzero"`
-	Until      time.Time `json:"until,omitzero"` // zero: for ever
+	Until      time.Time `json:"until,omitzero"` // zero: no deadline
 	Passed     string    `json:"passed,omitempty"`
 	Digest     string    `json:"digest"`
 }
@@ -59,16 +59,16 @@ type Shown struct {
 	Digest string `json:"digest"`
 }
 
-// Check is a check that has opened the gate.
+// Check is a failed check because of which the gate asks.
 type Check struct {
 	Name    string `json:"check"`
 	Failed  int64  `json:"failed"`
 	Kept    int64  `json:"kept"`
-	Table   string `json:"table"` // of the rows that failed
+	Table   string `json:"table"` // table that keeps the failed rows
 	Message string `json:"message,omitempty"`
 }
 
-// Question is a value that who approves may give.
+// Question asks for a value that people may give when they approve.
 type Question struct {
 	Name    string   `json:"name"`
 	Type    string   `json:"type"`
@@ -79,10 +79,10 @@ type Question struct {
 	OneOf   []string `json:"one_of,omitempty"`
 }
 
-// Wants says in short what would do.
+// Wants says in short which answer is accepted: its name and kind.
 func (q Question) Wants() string { return q.Name + ", " + q.Kind() }
 
-// Kind says in short which kind of value would do.
+// Kind says in short which values are accepted: the type and its limits.
 func (q Question) Kind() string {
 	text := q.Type
 	switch {
@@ -98,8 +98,8 @@ func (q Question) Kind() string {
 	return text
 }
 
-// Settle gives the record its digest. It is of what people are shown and asked
-// for, not of when and by whom.
+// Settle sets the record's version and digest. The digest covers what people are
+// shown and asked, not when they are asked or who may decide.
 func (r *Record) Settle() {
 	h := newHash("thalweg gate 1")
 	h.text(r.Gate)
@@ -118,7 +118,7 @@ func (r *Record) Settle() {
 	r.Version, r.Digest = version, h.sum()
 }
 
-// Begin is the record of a gate that waits from now on.
+// Begin returns the record of a gate that waits from now on, with Since and Until set.
 func (r Record) Begin(now time.Time) Record {
 	r.Since = now.UTC()
 	if d, err := time.ParseDuration(r.Timeout); err == nil && d > 0 {
@@ -127,20 +127,20 @@ func (r Record) Begin(now time.Time) Record {
 	return r
 }
 
-// Over reports whether the time to decide is over.
+// Over reports whether the deadline (Until) has passed.
 func (r Record) Over(now time.Time) bool { return !r.Until.IsZero() && !now.Before(r.Until) }
 
 // May reports whether somebody in a role may decide.
 func (r Record) May(role string) bool { return len(r.By) == 0 || slices.Contains(r.By, role) }
 
-// A digest is shown to people, and named by them, by its first digits.
+// People see, and name, only the first digits of a digest.
 const (
 	digestKind   = "sha256:"
 	shortDigits  = 12
 	digitsNeeded = 8
 )
 
-// Short is the record's digest as people name it.
+// Short returns the first digits of the record's digest, as people name it.
 func (r Record) Short() string {
 	digits := strings.TrimPrefix(r.Digest, digestKind)
 	return digits[:min(shortDigits, len(digits))]
@@ -156,7 +156,7 @@ func (r Record) Named(digits string) (same, ok bool) {
 	return strings.HasPrefix(strings.TrimPrefix(r.Digest, digestKind), digits), true
 }
 
-// Reads lists the nodes whose tables are shown, to the gate of a run.
+// Reads lists the nodes whose tables the gate shows; run is the gate's run.
 func (r Record) Reads(run state.RunKey) []state.NodeKey {
 	out := make([]state.NodeKey, len(r.Shows))
 	for i, s := range r.Shows {
@@ -186,9 +186,10 @@ func Decode(data []byte) (Record, error) {
 	return r, nil
 }
 
-// TableDigest is of a table's rows as they are stored: of the checksums and rows
-// of its parts, in their order. The same parts have the same one, whoever wrote
-// them; rows that were computed again may lie in other parts, and have another.
+// TableDigest returns a digest of a table's parts, and their rows and bytes in sum. It
+// covers places, schemas, checksums and sizes of the parts in their order, not who
+// wrote them. Rows that were computed again may be cut into other parts, and then
+// the digest differs.
 func TableDigest(parts []state.Part) (digest string, rows, bytes int64) {
 	h := newHash("thalweg table 1")
 	for _, p := range parts {
@@ -200,7 +201,7 @@ func TableDigest(parts []state.Part) (digest string, rows, bytes int64) {
 	return h.sum(), rows, bytes
 }
 
-// hash takes fields with their lengths, so that no two lists run together.
+// hash collects fields with their lengths, so that different lists never give the same bytes.
 type hash struct{ data []byte }
 
 func newHash(kind string) *hash {

@@ -7,9 +7,9 @@ type Op struct {
 	Method Method
 	Name   string // of the method in metrics and logs: create_run
 	Kind   Kind
-	// Args are pointers to the arguments behind the context. The call gets what is there when it is made.
+	// Args are pointers to the arguments after the context. Each call uses their values at that moment.
 	Args []any
-	// Results are pointers to what the call answers with, before the error. They count even beside an error.
+	// Results are pointers to the results before the error. They are valid even if there is an error.
 	Results []any
 }
 
@@ -26,8 +26,8 @@ const (
 	Changes             // changes anything else
 )
 
-// Around returns a store that has do make each call but Close, which goes to s.
-// call makes the call on s. do may make it as often as it likes, or never, before it returns.
+// Around returns a store that passes each call to do, except Close, which goes to s.
+// call makes the call on s. do may call it any number of times, but not after it has returned.
 func Around(s Store, do func(ctx context.Context, op Op, call func(context.Context) error) error) Store {
 	return around{s, do}
 }

@@ -1,10 +1,10 @@
-// Package state owns the truth about work: runs, nodes, batches, attempts,
-// leases, and the manifest of each table. It holds the states and their legal
-// transitions (status.go, drawn in docs/state-machine.md) and the interface
-// of the store that keeps them (store.go), which is made of partitions that
-// cannot see each other; what concerns a whole run is made of its calls here
-// (orders.go, plans.go, lists.go). Around decorates a store. state/sqlite is the
-// embedded store and test/statetest the suite that every store passes.
+// Package state defines how the state of work is kept: runs, nodes, batches,
+// attempts, leases, and the manifest of each table. status.go holds the statuses
+// and their legal transitions, drawn in docs/state-machine.md. store.go holds the
+// interface of a store. A store is made of partitions, and a method changes one of
+// them. Steps that concern a whole run combine several calls (orders.go, plans.go,
+// lists.go). Around decorates a store. state/sqlite is the embedded store, and
+// test/statetest the suite that every store passes.
 //
 // It promises, through that suite:
 //
@@ -14,11 +14,11 @@
 //   - A manifest shows committed parts only.
 //   - The counters of a node agree with its batches.
 //
-// All of this holds although calls are lost, doubled or late, if those whose outcome is not known are repeated.
-// A queue is only a hint beside it.
+// All of this holds although calls are lost, doubled or late, if callers repeat those whose outcome is not known.
+// A queue only holds hints; the state decides.
 //
-// What can fail: the sentinel errors of state.go, on which callers decide;
-// *fault.Error of kind Environment when the store itself cannot work (disk
-// full, locked for too long, not a state file), with what to do about it; and
-// the context's error.
+// What can fail: callers decide on the sentinel errors of state.go. If the store
+// itself cannot work (disk full, locked for too long, not a state file), the error is a
+// *fault.Error of kind Environment that says what to do. A call whose context has
+// ended fails with the context's error.
 package state

@@ -10,18 +10,17 @@ import (
 	"time"
 )
 
-// Command is a decision about a whole run: an order, as people, events and what is stored call it. It is
-// recorded in the run's partition first, then each node follows it in its own, then the run's status does.
-// Whoever finds one half carried out carries on (Carry). Commands of a run are
-// numbered, and a node that follows a later one ignores an earlier one, so
-// that a worker that wakes up late repeats nothing.
+// Command is a decision about a whole run. People, events and stored texts call it an order. It is recorded
+// in the run's partition first. Then each node follows it in its own partition, and at last the run's status
+// changes. Any process that finds a command half carried out finishes it (Carry). Commands of a run are
+// numbered. A node that has followed one ignores earlier ones, so that a late worker repeats nothing.
 type Command struct {
 	Epoch int64       `json:"epoch"` // its number: 1, 2, 3 … in a run
-	Token string      `json:"token"` // its giver's own, so that it can be repeated
+	Token string      `json:"token"` // unique to the call that gave it, so that the call can be repeated
 	Kind  CommandKind `json:"kind"`
-	From  Status      `json:"from"` // the run's when it was given
+	From  Status      `json:"from"` // the run's status when it was given
 	Mark              // who gave it, when, why
-	Nodes []Redo      `json:"nodes,omitempty"`   // that it is about; none: all of the run's
+	Nodes []Redo      `json:"nodes,omitempty"`   // the nodes that it is about; none: all of the run's
 	Cause *Failure    `json:"failure,omitempty"` // of CommandFail and CommandReject
 	Done  bool        `json:"done,omitempty"`    // carried out
 }
@@ -29,48 +28,49 @@ type Command struct {
 // CommandKind says what a command demands. The texts are stored.
 type CommandKind string
 
-// The kinds of commands. Each but the pauses makes every claim that was given before it worthless.
+// The kinds of commands. Claims that were given before a command cannot publish anything after it. That does not
+// hold for CommandPause and CommandUnpause.
 const (
-	// what is under way ends as it does, nothing more is begun; a running run becomes Paused
+	// claimed batches are finished, no others are begun; a running run becomes Paused
 	CommandPause      CommandKind = "pause"
 	CommandUnpause    CommandKind = "unpause"    // a paused run goes on
 	CommandStop       CommandKind = "stop"       // nothing more is done; a running run becomes Stopped
-	CommandFail       CommandKind = "fail"       // likewise; it becomes Failed
+	CommandFail       CommandKind = "fail"       // nothing more is done; a running run becomes Failed
 	CommandReopen     CommandKind = "reopen"     // go on: what failed, stopped or was under way is done again
 	CommandRedo       CommandKind = "redo"       // go on, and do these nodes or batches again although they are done
 	CommandInvalidate CommandKind = "invalidate" // nobody may read these nodes' tables any more
-	CommandApprove    CommandKind = "approve"    // these nodes wait no more, if they still wait for what was decided
-	CommandReject     CommandKind = "reject"     // likewise they waited in vain: they fail, with Cause
-	// nobody reads, continues or lists the run any more, and what its nodes keep may go (Store.Purge)
+	CommandApprove    CommandKind = "approve"    // these gates are approved, if they still show what was decided on
+	CommandReject     CommandKind = "reject"     // these gates fail with Cause, under the same condition
+	// nobody reads, continues or lists the run any more; the data of its nodes may be removed (Store.Purge)
 	CommandDrop CommandKind = "drop"
 )
 
-// Redo names a node that an order is about, and for CommandRedo what of it is to
-// be done again; for CommandApprove and CommandReject what was decided upon. With a node
-// that is done again its order names, with Replan, all that have read it, themselves
-// or through others; in a run that is not over all that may come to.
+// Redo names a node that a command is about. For CommandRedo it says which batches
+// are done again. For CommandApprove and CommandReject it says what was decided on.
+// A CommandRedo also names, with Replan, all nodes that have read such a node, directly
+// or through others. In a run that is not over, it names all that may still read it.
 type Redo struct {
 	Node    string `json:"node"`
 	Batches []int  `json:"batches,omitempty"` // none: all
-	Replan  bool   `json:"replan,omitempty"`  // its inputs have changed: its plan goes, too
-	// of the gate that was shown: a node whose Gate has another one ignores the order
+	Replan  bool   `json:"replan,omitempty"`  // its inputs change, so its plan is dropped, too
+	// Digest is that of the gate that was shown. A node whose Gate has another one ignores the command.
 	Digest string `json:"digest,omitempty"`
-	Role   string `json:"role,omitempty"` // as which somebody decides
-	// RoleVerified says that Role is not by their own account.
+	Role   string `json:"role,omitempty"` // in which somebody decides
+	// RoleVerified is false if only the decider says that they have the role.
 	RoleVerified bool            `json:"role_verified,omitempty"`
 	Answers      json.RawMessage `json:"answers,omitempty"` // to what the gate asks; opaque here
 }
 
-// TokenAgain begins the tokens of orders that nobody has given: a node has to be
-// planned again, because what it reads is not what it was.
+// TokenAgain begins the tokens of commands that no person has given: a node is
+// planned again, because its inputs have changed.
 const TokenAgain = "planned again: "
 
-// OfPeople reports whether somebody has given the order, and not the machinery.
+// OfPeople reports whether a person has given the command, not the program itself.
 func (c Command) OfPeople() bool {
 	return c.Kind != CommandFail && !strings.HasPrefix(c.Token, TokenAgain)
 }
 
-// about finds what an order says of a node.
+// about returns what a command says about a node; false: it is not about that node.
 func (c Command) about(node string) (Redo, bool) {
 	i := slices.IndexFunc(c.Nodes, func(r Redo) bool { return r.Node == node })
 	if i >= 0 {
@@ -79,12 +79,11 @@ func (c Command) about(node string) (Redo, bool) {
 	return Redo{}, len(c.Nodes) == 0
 }
 
-// ReasonAgain is the reason of a stop that the next order of the same giver ends: parts of the run are done
-// again.
+// ReasonAgain is the reason of a stop that only prepares a CommandRedo by the same caller.
 const ReasonAgain = "parts of it are done again"
 
-// AboutToGoOn reports whether a run is stopped for a moment, unless whoever
-// stopped it has died since.
+// AboutToGoOn reports whether a run is stopped only until the same caller continues
+// it (ReasonAgain). If that caller has died, nobody does.
 func (r Run) AboutToGoOn() bool {
 	return r.Status == Stopped && r.Command != nil && r.Command.Kind == CommandStop && r.Command.Reason == ReasonAgain
 }
@@ -92,9 +91,9 @@ func (r Run) AboutToGoOn() bool {
 // Pending reports whether there is an order that is not carried out yet.
 func (c *Command) Pending() bool { return c != nil && !c.Done }
 
-// Behind reports whether a node has heard of an order that began after the run was
-// read: others may not have heard of it yet. Who has read them so must not
-// conclude anything from one about another, but read the run again.
+// Behind reports whether a node has followed a command that began after the run was
+// read. Other nodes may not have followed it yet. The caller must not compare
+// nodes then, but read the run again.
 func (r Run) Behind(n Node) bool { return n.Epoch > r.Epoch }
 
 // GoesOn reports whether a run is running, or will be once its order is carried out.
@@ -106,14 +105,14 @@ func (r Run) GoesOn() bool {
 	return r.Status == Running
 }
 
-// Concerns reports whether a node has to hear of the order. What goes on in
-// nodes that need not is not disturbed.
+// Concerns reports whether a node has to follow the command. Work in other nodes
+// is not disturbed.
 func (c Command) Concerns(node string) bool {
 	switch c.Kind {
 	case CommandStop, CommandFail, CommandReopen, CommandPause, CommandUnpause, CommandDrop:
 		return true
 	case CommandRedo:
-		if c.From != Running { // all others go on where they were
+		if c.From != Running { // the other nodes go on, too
 			return true
 		}
 	}
@@ -121,8 +120,8 @@ func (c Command) Concerns(node string) bool {
 	return about
 }
 
-// Leads gives the status that a run gets by an order; ok is false if it cannot
-// have it as it is.
+// Leads returns the status that a command gives to a run; ok is false if a run in
+// this status cannot have the command.
 func (c Command) Leads(run Run) (to Status, ok bool) {
 	alive := run.Status == Running || run.Status == Paused
 	void := run.Invalidated != nil || run.Dropped != nil
@@ -149,20 +148,20 @@ func (c Command) Leads(run Run) (to Status, ok bool) {
 	return run.Status, false
 }
 
-// Direct gives an order to a run and carries it out. It chooses the number; an
-// order before it that is not carried out yet is carried out first. ErrConflict
-// if a run in its status cannot have it.
+// Direct gives a command to a run and carries it out. It chooses the number. An
+// earlier command that is not carried out yet is carried out first. ErrConflict
+// if a run in its status cannot have the command.
 //
-// A run that was over and goes on is noted as open before and after that: the
-// first note is for the case that this process dies, the second for that of
-// somebody who finds the first one wrong before the order has begun.
+// If the command continues a run that was over, Direct notes the run as open twice.
+// The note before the command is needed if this process dies. The note after it is
+// needed if another process has removed the first one before the command began.
 func Direct(ctx context.Context, s Store, key RunKey, c Command) error {
 	return Decide(ctx, s, key, c.Token, c.Time, func(Run) (Command, error) { return c, nil })
 }
 
-// Decide gives the order that is decided on a run as it is, and carries it out
-// as Direct does. If the run's status or its latest order is another one when
-// the order begins, it is decided again.
+// Decide calls decide with the run as it is, gives the command that it returns, and
+// carries it out as Direct does. If the run's status or latest command changes
+// before the command begins, Decide calls decide again.
 func Decide(ctx context.Context, s Store, key RunKey, token string, now time.Time,
 	decide func(Run) (Command, error)) error {
 	var reopens *Note
@@ -196,15 +195,15 @@ func Decide(ctx context.Context, s Store, key RunKey, token string, now time.Tim
 			reopens = &note
 		}
 		c.Epoch, c.From, c.Token = run.Epoch+1, run.Status, token
-		// In the way: another order, or the run's own progress. It is looked at again.
+		// ErrConflict: another command came first, or the run has moved. Read it again.
 		if err := s.BeginCommand(ctx, key, c); err != nil && !errors.Is(err, ErrConflict) && !errors.Is(err, ErrUnknown) {
 			return err
 		}
 	}
 }
 
-// directed brings the note of a run up to date that an order was given to. A run
-// whose order leads to an end is read again when that is carried out.
+// directed updates the note that a run is open, after a command was carried out. It
+// puts reopens again if that is not nil. It calls closeRun if the command ends the run.
 func directed(ctx context.Context, s Store, run Run, reopens *Note) error {
 	if reopens != nil {
 		if err := s.PutNote(ctx, run.Workspace, *reopens); err != nil {
@@ -218,10 +217,10 @@ func directed(ctx context.Context, s Store, run Run, reopens *Note) error {
 	return closeRun(ctx, s, run.RunKey)
 }
 
-// Carry carries out a run's order, if it has one that is not carried out yet. Who
-// reads a table hears of it before who writes that: else, of two nodes that are
-// done again in a run that goes on, the first could have new rows while a claim
-// of the second, given before the order, still reads and commits.
+// Carry carries out a run's command, if that is not done yet. Nodes that read a table
+// follow the command before the node that writes it. Otherwise a node that is done
+// again could publish new rows too early: an earlier claim of its reader could still
+// read them and commit.
 func Carry(ctx context.Context, s Store, run Run, now time.Time) error {
 	if !run.Command.Pending() {
 		return nil
@@ -240,7 +239,7 @@ func Carry(ctx context.Context, s Store, run Run, now time.Time) error {
 	}
 	err = s.CommitCommand(ctx, run.RunKey, run.Command.Epoch, now)
 	if errors.Is(err, ErrConflict) {
-		return nil // others have carried it out, and there is a later one
+		return nil // another process has carried it out, and a later command exists
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func (k RunKey) Do(verb string, args ...any) action.Action {
 // Beside makes an action on the run's workspace, with arguments as action.Do takes them.
 func (k RunKey) Beside(verb string, args ...any) action.Action { return k.in(action.Do(verb, args...)) }
 
-// in names the run's workspace where it is not the one that is taken when nobody names one.
+// in adds the run's workspace to an action, unless it is the default one.
 func (k RunKey) in(a action.Action) action.Action {
 	if k.Workspace == DefaultWorkspace || k.Workspace == "" {
 		return a
@@ -56,15 +56,15 @@ type Run struct {
 	Status      Status
 	Epoch       int64    // number of the latest command
 	Command     *Command `json:"Order"` // the latest one; nil: none yet; stored under its earlier name
-	Script      string   // which script it is of (see package local); "": recorded before that was kept
+	Script      string   // identity of its script (see instance.IdentityOf); "": recorded before that was kept
 	ScriptPath  string
 	ParamsPath  string
 	Fingerprint string // of script and parameters as loaded; a resume needs the same one
 	StartNodes  []string
-	Sources     []int64 // runs that it was told to read tables from, whatever their script
+	Sources     []int64 // runs from which it was told to read tables, of any script
 	Description string
 	Actor       string // who started it
-	Parent      int64  // the run whose part it is (a backfill's); 0: none
+	Parent      int64  // the run that it is a part of, as of a backfill; 0: none
 	Deadline    time.Time
 	Created     time.Time
 	Finished    time.Time // zero while not terminal
@@ -74,25 +74,25 @@ type Run struct {
 
 	Program    string // version of thalweg that began it
 	Engine     string // version of DuckDB
-	BucketHash string // what cut its tables into buckets; "": recorded before that was kept
-	Pins       []Pin  // what it was made from; nil in lists
+	BucketHash string // hash function of its tables' buckets; "": recorded before that was kept
+	Pins       []Pin  // sources that it was made from; nil in lists
 
 	Priority Priority // how urgent its batches are beside those of other runs
 
 	Nodes []NodeBrief // in lists only
 }
 
-// Priority is the urgency of a run. The texts are stored. The texts are stored.
+// Priority is the urgency of a run. The texts are stored.
 type Priority string
 
-// The priorities; the usual one has no text, as runs had none before.
+// The priorities. The normal one is the empty text, because earlier runs have no priority.
 const (
 	PriorityHigh   Priority = "high"
 	PriorityNormal Priority = ""
 	PriorityLow    Priority = "low"
 )
 
-// ParsePriority reads what people write; ok is false for what is none.
+// ParsePriority reads a priority as people write it; ok is false if the text is none.
 func ParsePriority(text string) (p Priority, ok bool) {
 	switch p = Priority(text); p {
 	case PriorityHigh, PriorityNormal, PriorityLow:
@@ -115,12 +115,12 @@ func (r Run) Brief(node string) (NodeBrief, bool) {
 // Mark records an act: by whom, when, and why.
 type Mark struct {
 	Actor  string    `json:"actor"`
-	Via    string    `json:"via,omitempty"` // way in: see package caller; "": an older program, or none
+	Via    string    `json:"via,omitempty"` // how they called: see package caller; "": not recorded, or nobody did
 	Time   time.Time `json:"time"`
 	Reason string    `json:"reason,omitempty"`
 }
 
-// What is pinned. The texts are stored.
+// The kinds of pins. The texts are stored.
 const (
 	PinScript   = "script"
 	PinParams   = "params"   // the parameters as they were applied, without secrets
@@ -134,7 +134,7 @@ type Pin struct {
 	Name     string `json:"name"` // path or address, without secrets
 	Digest   string `json:"digest"`
 	Bytes    int64  `json:"bytes"`
-	Redacted bool   `json:"redacted,omitempty"` // a secret was taken out: it is not what was loaded
+	Redacted bool   `json:"redacted,omitempty"` // secrets were removed, so the content differs from what was loaded
 }
 
 // KindGate is the Kind of nodes at which people decide: they have no batches,
@@ -145,8 +145,8 @@ const KindGate = "approval"
 type NodeSpec struct {
 	Name        string
 	Kind        string   // the script's type of node
-	Table       string   // that it writes; "": files only
-	Ordinal     int      // order of display: topological
+	Table       string   // the table that it writes; "": it writes files only
+	Ordinal     int      // topological position, also the order of display
 	Inputs      []string // nodes of the same run whose success this one needs
 	Fingerprint string   // of its code and parameters; "": not known
 }
@@ -165,15 +165,15 @@ type Node struct {
 	NodeKey
 	NodeSpec
 	Status      Status
-	Epoch       int64     // number of the latest order that it has heard
-	Fence       int64     // claims of an earlier Epoch than this one are worth nothing
+	Epoch       int64     // number of the latest command that it has followed
+	Fence       int64     // claims with a lower Epoch than this cannot publish anything
 	Generation  int       // how often it was done again
-	Gate        []byte    // what it waits for while Waiting, or what was decided upon: opaque here
-	GateDigest  string    // of what is to be decided upon, as Move says
-	Decision    *Decision // nil: none that counts
+	Gate        []byte    // the question at a gate, while Waiting and after; opaque here
+	GateDigest  string    // digest of what the gate shows: see Move
+	Decision    *Decision // nil: no valid one
 	Dropped     bool      // its run is dropped: see Store.Purge
-	Failure     *Failure  // why it failed, where no batch says so
-	ReusedFrom  *NodeKey  // its rows are that node's
+	Failure     *Failure  // why it failed, if no batch has the failure
+	ReusedFrom  *NodeKey  // the node whose rows it has taken over; nil: none
 	InputDigest string    // of all that it reads, as planned
 	Started     time.Time // first claim
 	Finished    time.Time
@@ -188,7 +188,7 @@ type Node struct {
 	RowsOut       int64
 	BytesIn       int64
 	BytesOut      int64
-	Revision      int64 // Seq of its latest event: the same one means that nothing of it has changed
+	Revision      int64 // Seq of its latest event; while it is the same, nothing of the node has changed
 }
 
 // Decision is a decision about a node that was Waiting. It is also in the node's events, which nobody can
@@ -196,20 +196,20 @@ type Node struct {
 type Decision struct {
 	Approved bool `json:"approved"`
 	Mark
-	Role string `json:"role,omitempty"` // as which
-	// RoleVerified says that the role is not by the decider's own account.
+	Role string `json:"role,omitempty"` // in which they decided
+	// RoleVerified is false if only the decider says that they have the role.
 	RoleVerified bool            `json:"role_verified,omitempty"`
 	Digest       string          `json:"digest"` // of the gate that was decided upon
 	Answers      json.RawMessage `json:"answers,omitempty"`
-	// of the order that made it; "": an older program carried it out
+	// Token is that of the order that made the decision; "": an older program carried it out.
 	Token string `json:"token,omitempty"`
 }
 
 // BatchSpec is a planned unit of work. The same plan always gives the same specs.
 type BatchSpec struct {
 	Batch   int
-	Phase   int    // it can be claimed when those of lower phases have succeeded
-	Class   string // of work, for admission
+	Phase   int    // it can be claimed once all batches of lower phases have succeeded
+	Class   string // of work; workers limit each class
 	RowsIn  int64  // estimate, -1 if unknown
 	BytesIn int64
 	Work    []byte // planner's own description of the slice, opaque here; nil in lists of batches
@@ -219,7 +219,7 @@ type BatchSpec struct {
 type Input struct {
 	Address string    `json:"address"` // without secrets
 	Bytes   int64     `json:"bytes"`
-	Time    time.Time `json:"time"` // when it was last changed, by what it says itself
+	Time    time.Time `json:"time"` // of its last change, as its file system or server tells
 	Digest  string    `json:"digest,omitempty"`
 	Rows    int64     `json:"rows"` // -1: not known when it was planned
 }
@@ -229,9 +229,9 @@ type Batch struct {
 	BatchKey
 	BatchSpec
 	Status    Status
-	Attempt   int   // number of the latest attempt, 0 while none; it never goes back
+	Attempt   int   // number of the latest attempt, which never decreases; 0: none yet
 	Epoch     int64 // of the latest attempt's claim
-	Tries     int   // attempts since the last order that failed or were lost; released ones do not count
+	Tries     int   // attempts that failed or were lost since the last order; released ones do not count
 	NotBefore time.Time
 	Owner     string
 	Lease     time.Time // claimed until
@@ -257,21 +257,21 @@ type Stats struct {
 	Turn      time.Duration    `json:"turn_ns,omitempty"`   // for a free slot of the worker that has claimed it
 	PeakBytes int64            `json:"peak_bytes,omitempty"`
 	Counters  map[string]int64 `json:"counters,omitempty"`
-	Warnings  []string         `json:"warnings,omitempty"` // for people: what succeeded and may not be what they meant
+	Warnings  []string         `json:"warnings,omitempty"` // for people: it succeeded, but may not be what they meant
 	Repeats   []Repeat         `json:"repeats,omitempty"`  // warnings that are given once a node
 }
 
-// Repeat is a warning that many batches of a node may have, and that is given once, with the first of what it is about.
+// Repeat is a warning that many batches of a node may have. It is given once, with its first case.
 type Repeat struct {
-	Kind  string `json:"kind"`          // those of one kind are one
-	Batch int    `json:"batch"`         // the first that has it, in a tally
-	First string `json:"first"`         // what it is, and where it is so first
-	Count int64  `json:"count"`         // how often it is so
+	Kind  string `json:"kind"`          // repeats of one kind are given as one
+	Batch int    `json:"batch"`         // the first batch that has it, in a tally
+	First string `json:"first"`         // text of the first case, with its place
+	Count int64  `json:"count"`         // number of cases
 	Of    string `json:"of"`            // what is counted, in the plural
 	Way   string `json:"way,omitempty"` // what can be done
 }
 
-// Text is the warning for people.
+// Text returns the warning for people.
 func (r Repeat) Text() string {
 	text := r.First
 	if r.Count > 1 {
@@ -305,14 +305,14 @@ type Failure struct {
 	Again     bool        `json:"again,omitempty"` // of an attempt: its batch is tried again
 }
 
-// The orders by which a run goes on that has failed or was stopped.
+// The orders that continue a run that has failed or was stopped.
 const (
 	Resume = "resume" // from the sources that it was begun with
 	Retry  = "retry"  // in a new run, where the script or its inputs have changed
 )
 
-// GoesOn is the order by which a run with this failure, or with none, goes on: what is wrong with data and scripts has
-// to be corrected, and no run goes on with others than it was begun with.
+// GoesOn returns the order that continues a run with this failure; nil: with none. It is Retry for failures of data or
+// of the script. These have to be corrected, and a run only continues with what it was begun with.
 func (f *Failure) GoesOn() string {
 	if f != nil && (f.Kind == fault.UserData || f.Kind == fault.Script) {
 		return Retry
@@ -320,8 +320,8 @@ func (f *Failure) GoesOn() string {
 	return Resume
 }
 
-// AfterFailure gives the actions that are proposed wherever it is said that a run has failed: what shows the failure,
-// and what goes on once its cause is gone.
+// AfterFailure returns the actions that people are offered when a run has failed. show shows the failure. goOn
+// continues the work once the cause is gone.
 func (r Run) AfterFailure() (show, goOn action.Action) {
 	show = r.Do("show")
 	if r.Failure != nil && r.Failure.Node != "" {
@@ -330,8 +330,8 @@ func (r Run) AfterFailure() (show, goOn action.Action) {
 	return show, r.Do(r.Failure.GoesOn())
 }
 
-// Whose names the node that failed for people: also that whose table was computed
-// in its batch.
+// Whose names for people the node that failed. If a table that is computed inside
+// that node has failed, it names its node, too.
 func (f Failure) Whose() string {
 	switch inner := f.Place.Node; {
 	case inner != "" && inner != f.Node:
@@ -342,7 +342,7 @@ func (f Failure) Whose() string {
 	return ""
 }
 
-// Text says for people where it failed, in which node, and what.
+// Text returns the failure for people: place, node and message.
 func (f Failure) Text() string {
 	text := f.Message
 	if whose := f.Whose(); whose != "" {
@@ -359,7 +359,7 @@ func (f Failure) Text() string {
 const (
 	SideFailed = "failed" // rows that failed a check
 	SideBad    = "bad"    // quarantined rows
-	SideFound  = "found"  // what batches that share checks leave for the one that judges; not for people
+	SideFound  = "found"  // results of checks that several batches share, for the batch that judges; not for people
 )
 
 // Part is a manifest entry: one immutable object of a table.
@@ -372,9 +372,9 @@ type Part struct {
 	Rows     int64  `json:"rows"`
 	Bytes    int64  `json:"bytes"`
 	RawBytes int64  `json:"raw_bytes"` // uncompressed size by the file's own footer
-	// Keys is a note of package plan about the keys of the rows; none: nothing.
+	// Keys is a record of package plan about the keys of the rows; nil: none.
 	Keys json.RawMessage `json:"keys,omitempty"`
-	// Groups is a note of package plan about the places of the row groups; none: nothing.
+	// Groups is a record of package plan about the places of the row groups; nil: none.
 	Groups   json.RawMessage `json:"groups,omitempty"`
 	Schema   string          `json:"schema"`   // fingerprint of names and types
 	Checksum string          `json:"checksum"` // "crc32c:%08x" of the object's bytes
@@ -389,11 +389,11 @@ type File struct {
 	Rows     int64  `json:"rows"`
 	Bytes    int64  `json:"bytes"`
 	Checksum string `json:"checksum"`
-	SHA256   string `json:"sha256,omitempty"`   // of files that a manifest speaks of
+	SHA256   string `json:"sha256,omitempty"`   // only of files that a manifest file lists
 	Manifest bool   `json:"manifest,omitempty"` // it is the manifest of the node's other files
 }
 
-// Offer is a batch that could be claimed when it was read. A claim is conditional on it being unchanged.
+// Offer is a batch that could be claimed when it was read. A claim succeeds only if the batch is unchanged.
 type Offer struct {
 	BatchKey
 	Epoch   int64  `json:"epoch"`   // of the node
@@ -405,14 +405,15 @@ type Offer struct {
 type Bid struct {
 	Offer
 	Owner string
-	Token string // this bid's own, so that it can be repeated when its answer was not heard
+	Token string // unique to this bid, so that it can be repeated if its answer was lost
 	Now   time.Time
 	Lease time.Time // until when
 }
 
-// Claim is the right to work on a batch until the lease ends. Its Attempt and
-// Epoch fence: only the latest attempt can commit, and none that was claimed
-// before an order that its node has heard, unless that one only pauses or goes on.
+// Claim is the right to work on a batch until the lease ends. Attempt and Epoch
+// are fences: only the latest attempt can commit, and only if its Epoch is not
+// below the node's Fence. Every order raises the fence, except to pause or to go on
+// after a pause.
 type Claim struct {
 	BatchKey
 	Epoch   int64
@@ -423,7 +424,7 @@ type Claim struct {
 	Spec    BatchSpec
 }
 
-// Outcome is the result that an attempt publishes when it ends: one value. A failed one has side parts,
+// Outcome is the result that an attempt publishes when it ends. That of a failed attempt has side parts,
 // checks and stats only.
 type Outcome struct {
 	Parts  []Part // Seq is unique among all of them, whatever their Side
@@ -436,13 +437,13 @@ type Outcome struct {
 type Publication struct {
 	BatchKey
 	Attempt int    `json:"attempt"`
-	Seq     int    `json:"seq"` // its own among the attempt's, chosen by who announces
+	Seq     int    `json:"seq"` // unique in the attempt, chosen by the attempt
 	Owner   string `json:"owner"`
 	Address string `json:"address"`          // final, without secrets
-	Temp    string `json:"temp,omitempty"`   // the name beside it under which its bytes are until then
-	Upload  string `json:"upload,omitempty"` // what the other side calls the unfinished upload
-	// Begun is the time of the attempt's announcement, by its own clock. If Upload is "", an upload at the
-	// address that was begun long before is not its own.
+	Temp    string `json:"temp,omitempty"`   // temporary name of the file, in the same directory
+	Upload  string `json:"upload,omitempty"` // the server's name of the unfinished upload
+	// Begun is the time of the announcement by the attempt's clock. It matters if Upload is "": an upload to
+	// Address that was begun long before Begun is not this attempt's.
 	Begun time.Time `json:"begun,omitzero"`
 }
 
@@ -458,7 +459,7 @@ type CheckResult struct {
 	Failed   int64  `json:"failed"`  // of them
 	Kept     int64  `json:"kept"`    // of the failed ones, in side table "failed"
 	Message  string `json:"message,omitempty"`
-	Measured string `json:"measured,omitempty"` // what a later run's check compares with; opaque here
+	Measured string `json:"measured,omitempty"` // value that a later run's check compares with; opaque here
 }
 
 // Attempt is one try at a batch, kept for ever.
@@ -469,15 +470,15 @@ type Attempt struct {
 	Generation int // of the node
 	Owner      string
 	Status     Status // claimed, succeeded, failed, released, lost
-	Withdrawn  bool   // what it published does not count any more
+	Withdrawn  bool   // what it published is not valid any more
 	Started    time.Time
 	Finished   time.Time
 	Failure    *Failure
 	Stats      Stats // what it measured, also if it failed
 }
 
-// Span is a piece of a run's stream of events: those of a node with Seq from
-// From to To.
+// Span is a piece of a run's stream of events: the events of one node with a Seq
+// of From to To, both included.
 type Span struct {
 	Node string `json:"node,omitempty"` // "": the run itself
 	From int64  `json:"from"`
@@ -492,14 +493,14 @@ type Role struct {
 	Until time.Time
 }
 
-// Page asks for a piece of a list. Lists of a node's batches, and of what
-// belongs to them, are cut between batches: Limit counts those.
+// Page asks for a piece of a list. For lists of batches, and of their attempts,
+// parts and files, Limit counts batches, and a page holds whole batches.
 type Page struct {
-	From  int64 // 0: from its beginning; else what the answer before said comes next
+	From  int64 // 0: from the beginning; else next of the answer before
 	Limit int   // 0: PageMax, which is also the most
 }
 
-// PageMax is the most that one answer of a list holds, in its own units.
+// PageMax is the largest Limit of a page.
 const PageMax = 1_000
 
 // Errors that callers decide on.
@@ -513,6 +514,6 @@ var (
 	ErrUnknown      = errors.New("not known whether it was done") // the answer was lost: repeat the call, or read
 )
 
-// Stray reports whether a bid was refused because what it names is not there, or not on
-// offer: that says something of the bid, and nothing of the state.
+// Stray reports whether a bid was refused because its batch is not there, or cannot be
+// claimed. Then the bid was wrong or late, and the store works.
 func Stray(err error) bool { return errors.Is(err, ErrNotFound) || errors.Is(err, ErrNotClaimable) }
