@@ -24,6 +24,38 @@ var sharedFlags = []struct {
 	{"files", &struct{ remoteFlags }{}},
 }
 
+// morePages are the pages that say more of commands.
+var morePages = map[string]string{
+	"approvals":  "approvals.md",
+	"approve":    "approvals.md#deciding",
+	"audit":      "operating.md#who-did-what",
+	"check":      "checks.md#trying-a-check",
+	"checks":     "checks.md",
+	"cluster":    "fleet.md",
+	"completion": "#completion",
+	"diff":       "operating.md#what-changed-between-two-runs",
+	"doctor":     "fleet.md#what-is-wrong",
+	"drop":       "operating.md#drop-runs",
+	"events":     "events.md",
+	"gc":         "operating.md#make-room",
+	"hooks":      "hooks.md",
+	"infer":      "infer.md",
+	"invalidate": "operating.md#declare-a-run-invalid",
+	"lineage":    "lineage.md#columns",
+	"matrix":     "operating.md",
+	"retry":      "operating.md#do-parts-of-a-run-again",
+	"run":        "#parts-of-a-script",
+	"scheduler":  "schedules.md",
+	"schema":     "scripts.md#editors",
+	"show":       "operating.md#what-a-run-did",
+	"simulate":   "simulate.md",
+	"sql":        "#queries",
+	"test":       "testing.md",
+	"trace":      "lineage.md",
+	"why":        "operating.md#why-a-run-is-not-further",
+	"worker":     "#several-processes",
+}
+
 // The table of docs/commands.md is made of the structs of which --help is made, too.
 func TestCommandsPage(t *testing.T) {
 	t.Parallel()
@@ -82,7 +114,7 @@ func commandRow(leaf *kong.Node, shared map[string]string) string {
 		usage += " " + strings.ToUpper(strings.NewReplacer("<", "", ">", "").Replace(arg.Summary()))
 	}
 	does := leaf.Help
-	if page := leaf.Tag.Get("page"); page != "" {
+	if page := morePages[strings.Fields(usage)[0]]; page != "" {
 		name, _, _ := strings.Cut(page, "#")
 		does += fmt.Sprintf(" ([%s](%s))", cmp.Or(strings.TrimSuffix(name, ".md"), "below"), page)
 	}
