@@ -193,6 +193,3 @@ const ResumeVerb = state.Resume
 
 // DirManifest is the name of the file that lists the files of an output directory.
 const DirManifest = script.DirManifest
-
-// Renderer shows actions and settings in the way of an edge.
-type Renderer = action.Renderer

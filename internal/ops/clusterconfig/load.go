@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"thalweg/internal/base/document"
@@ -78,6 +77,3 @@ func Parse(name, path, text string, opts Options) (*Config, document.Diagnostics
 	}
 	return r.cfg, diags
 }
-
-// Render has the problems as people read them.
-func Render(diags document.Diagnostics) string { return strings.TrimRight(diags.Render(), "\n") }

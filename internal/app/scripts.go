@@ -3,67 +3,11 @@ package app
 import (
 	"context"
 	"io"
-	"time"
 
-	"thalweg/internal/app/control"
-	"thalweg/internal/app/inspect"
-	"thalweg/internal/app/runs"
 	"thalweg/internal/app/scripts"
 	"thalweg/internal/app/scripttest"
 	"thalweg/internal/app/view"
-	"thalweg/internal/store/state"
 )
-
-// Types of requests, and of results that have no form in package view.
-type (
-	NamedScript     = scripts.Named
-	Script          = scripts.Script
-	Hook            = scripts.Hook
-	Selection       = scripts.Selection
-	ExplainOptions  = scripts.ExplainOptions
-	InferOptions    = scripts.InferOptions
-	Proposal        = scripts.Proposal
-	ScriptService   = scripts.Service
-	Query           = inspect.QueryOptions
-	QueryResult     = inspect.QueryResult
-	RowWriter       = inspect.RowWriter
-	Comparison      = inspect.Comparison
-	DiffOptions     = inspect.DiffOptions
-	TraceOptions    = inspect.TraceOptions
-	CheckOptions    = inspect.CheckOptions
-	CheckFound      = inspect.CheckFound
-	DecisionRequest = control.DecisionRequest
-	Decided         = control.Decided
-	Asking          = control.Asking
-	Limits          = control.Limits
-	FollowOptions   = runs.FollowOptions
-	TestOptions     = scripttest.Options
-	TestResult      = scripttest.Result
-)
-
-// StopBound is the longest time that a stop waits for the processes at work.
-const StopBound = control.StopBound
-
-// LastRun names the latest run of a workspace. With ~1 after it, it names the run before that.
-const LastRun = runs.Last
-
-// Draw writes the picture of a run as SVG.
-func Draw(w io.Writer, s *Script, d view.RunDetail) error { return runs.Draw(w, s, d) }
-
-// Finished returns a summary as the last event of a run.
-func Finished(sum Summary) view.RunFinished { return runs.Finished(sum) }
-
-// Settled returns the final nodes of a run that is over.
-func Settled(sum Summary) []view.Node { return runs.Settled(sum.Status, time.Now(), sum.Nodes) }
-
-// InvalidationReason refuses an invalidation without a reason.
-func InvalidationReason(reason string) error { return control.InvalidationReason(reason) }
-
-// DropReason refuses to drop runs without a reason.
-func DropReason(reason string) error { return control.DropReason(reason) }
-
-// ParsePriority reads the priority of a run; false: the text is none.
-func ParsePriority(text string) (state.Priority, bool) { return state.ParsePriority(text) }
 
 // Explain says how a run of a script would proceed, without an instance.
 func Explain(ctx context.Context, process Process, s *Script, o ExplainOptions) (view.Explained, error) {
@@ -96,9 +40,6 @@ func NodesOf(text string) []string { return scripts.NodesOf(text) }
 // TagsOf lists the tags of the nodes of a script's text, in order.
 func TagsOf(text string) []string { return scripts.TagsOf(text) }
 
-// Cell returns a value of a table as it is shown.
-func Cell(v any) any { return inspect.Cell(v) }
-
 // DrawScript writes the picture of a script, as svg or dot. With fields, it shows the fields of its tables.
 func DrawScript(w io.Writer, s *Script, format string, fields bool) error {
 	return scripts.Draw(w, s, format, fields)
@@ -124,6 +65,3 @@ func Schema(of string) ([]byte, error) { return scripts.Schema(of) }
 
 // ColumnsOf returns the columns of a script's tables, and the columns that each is made of.
 func ColumnsOf(s *Script) *view.Columns { return scripts.ColumnsOf(s) }
-
-// NewRowWriter returns a writer of query rows to out. If format is not csv, it writes one JSON object a line.
-func NewRowWriter(format string, out io.Writer) RowWriter { return inspect.NewRowWriter(format, out) }

@@ -1,0 +1,71 @@
+package app
+
+import (
+	"io"
+	"time"
+
+	"thalweg/internal/app/control"
+	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/runs"
+	"thalweg/internal/app/scripts"
+	"thalweg/internal/app/scripttest"
+	"thalweg/internal/app/view"
+	"thalweg/internal/store/state"
+)
+
+// Types of requests, and of results that have no form in package view.
+type (
+	NamedScript     = scripts.Named
+	Script          = scripts.Script
+	Hook            = scripts.Hook
+	Selection       = scripts.Selection
+	ExplainOptions  = scripts.ExplainOptions
+	InferOptions    = scripts.InferOptions
+	Proposal        = scripts.Proposal
+	ScriptService   = scripts.Service
+	Query           = inspect.QueryOptions
+	QueryResult     = inspect.QueryResult
+	RowWriter       = inspect.RowWriter
+	Comparison      = inspect.Comparison
+	DiffOptions     = inspect.DiffOptions
+	TraceOptions    = inspect.TraceOptions
+	CheckOptions    = inspect.CheckOptions
+	CheckFound      = inspect.CheckFound
+	DecisionRequest = control.DecisionRequest
+	Decided         = control.Decided
+	Asking          = control.Asking
+	Limits          = control.Limits
+	FollowOptions   = runs.FollowOptions
+	TestOptions     = scripttest.Options
+	TestResult      = scripttest.Result
+)
+
+// StopBound is the longest time that a stop waits for the processes at work.
+const StopBound = control.StopBound
+
+// LastRun names the latest run of a workspace. With ~1 after it, it names the run before that.
+const LastRun = runs.Last
+
+// Draw writes the picture of a run as SVG.
+func Draw(w io.Writer, s *Script, d view.RunDetail) error { return runs.Draw(w, s, d) }
+
+// Finished returns a summary as the last event of a run.
+func Finished(sum Summary) view.RunFinished { return runs.Finished(sum) }
+
+// Settled returns the final nodes of a run that is over.
+func Settled(sum Summary) []view.Node { return runs.Settled(sum.Status, time.Now(), sum.Nodes) }
+
+// InvalidationReason refuses an invalidation without a reason.
+func InvalidationReason(reason string) error { return control.InvalidationReason(reason) }
+
+// DropReason refuses to drop runs without a reason.
+func DropReason(reason string) error { return control.DropReason(reason) }
+
+// ParsePriority reads the priority of a run; false: the text is none.
+func ParsePriority(text string) (state.Priority, bool) { return state.ParsePriority(text) }
+
+// Cell returns a value of a table as it is shown.
+func Cell(v any) any { return inspect.Cell(v) }
+
+// NewRowWriter returns a writer of query rows to out. If format is not csv, it writes one JSON object a line.
+func NewRowWriter(format string, out io.Writer) RowWriter { return inspect.NewRowWriter(format, out) }
