@@ -38,6 +38,7 @@ require (
 
 require (
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
+	github.com/danielgtaylor/huma/v2 v2.37.3 // indirect
 	github.com/peterh/liner v1.2.3 // indirect
 )
 

@@ -71,6 +71,7 @@ type cli struct {
 	Drop       dropCmd       `cmd:"" group:"decide" help:"Drop runs: nobody reads, continues or lists them any more."`
 	Gc         gcCmd         `cmd:"" group:"decide" name:"gc" help:"Remove what dead attempts and dropped runs left behind, and drop runs by number and age."`
 
+	Serve     serveCmd     `cmd:"" group:"serve" help:"Answer programs and browsers: the HTTP API over a state directory, until it is told to end."`
 	Worker    workerCmd    `cmd:"" group:"serve" help:"Take batches of every run of a state directory or a cluster, until it is told to end."`
 	Cluster   clusterCmd   `cmd:"" group:"serve" help:"Make what a cluster needs, and see who is there."`
 	Slot      slotCmd      `cmd:"" hidden:"" help:"Execute batches for the worker that has started this process."`

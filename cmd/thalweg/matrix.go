@@ -12,9 +12,9 @@ import (
 )
 
 func cellRowOf(event string, c app.CellState) view.Cell {
-	return view.Cell{Event: event, Matrix: c.Matrix, Cell: c.Cell, Params: c.Params, Run: c.Run, Try: c.Try,
-		Status: c.Status, Kept: c.Kept,
-		ElapsedMS: c.Elapsed.Milliseconds(), Failure: c.Failure}
+	row := c.View()
+	row.Event = event
+	return row
 }
 
 // sweep runs the script over values.
@@ -198,7 +198,7 @@ func (c *matrixCmd) list(a *console, all []app.Matrix) error {
 	if c.JSON {
 		rows := make([]view.Matrix, len(all))
 		for i, m := range all {
-			rows[i] = view.Matrix{Matrix: m.ID, Script: m.Script, Axes: m.Axes, Round: m.Round, Begun: m.Begun}
+			rows[i] = m.View()
 		}
 		return printJSON(a.stdout, rows)
 	}

@@ -47,7 +47,7 @@ func (c *retryCmd) Run(ctx context.Context, a *console) error {
 		}
 	}
 	if c.JSON {
-		err = printJSON(a.stdout, plannedRetry(r, begins))
+		err = printJSON(a.stdout, r.View(begins.Nodes))
 	} else {
 		printRetry(a, r, begins)
 	}
@@ -110,15 +110,6 @@ func parseBatches(text string) (b app.RedoBatches, ok bool) {
 		b.To, err = strconv.Atoi(to)
 	}
 	return b, err == nil
-}
-
-func plannedRetry(r app.Retry, begins view.RunPlanned) view.RetryPlanned {
-	out := view.RetryPlanned{Event: "retry_planned", Workspace: r.Run.Workspace, Run: r.Run.Run,
-		NewRun: len(r.Changed) > 0, Changed: r.Changed, Nodes: begins.Nodes}
-	if !out.NewRun {
-		out.Tasks = r.Closure.Tasks
-	}
-	return out
 }
 
 // printRetry says what is done, and why.

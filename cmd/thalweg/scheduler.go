@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"thalweg/internal/app"
-	"thalweg/internal/app/view"
 )
 
 // runsAtOnce is the default number of runs that a scheduler works on at once.
@@ -52,14 +51,13 @@ func (c *schedulerCmd) Run(ctx context.Context, a *console) error {
 			return err
 		}
 	}
-	work := workerCmd{engineFlags: c.engineFlags}
 	told, err := place.home.Tell(ctx, c.OpenLineage)
 	if err != nil {
 		return err
 	}
 	defer told.Close()
 	opts := app.WorkOptions{Most: c.AtOnce, Joined: a.joined}
-	opts.Observe, opts.Waiting = func(e view.Event) { work.observe(a, e) }, a.waiting
+	opts.Observe, opts.Waiting = a.observeWork, a.waiting
 	told.WrapWorker(ctx, &opts)
 	return place.home.Schedule(ctx, a.caller(), app.ScheduleOptions{
 		WorkerOptions: opts,

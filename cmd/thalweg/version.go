@@ -22,7 +22,8 @@ var engineSaid = ""
 // commit is the revision that the build was made from; see the Makefile.
 var commit = ""
 
-func (c *versionCmd) Run(a *console) error {
+// build describes this program.
+func build() view.Build {
 	b := view.Build{Version: version, Commit: commit, Go: runtime.Version(), Engine: app.EngineVersion,
 		OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok && b.Commit == "" {
@@ -32,6 +33,12 @@ func (c *versionCmd) Run(a *console) error {
 			}
 		}
 	}
+	return b
+}
+
+// Run implements kong's command.
+func (c *versionCmd) Run(a *console) error {
+	b := build()
 	if c.JSON {
 		return printJSON(a.stdout, b)
 	}

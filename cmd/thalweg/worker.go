@@ -76,7 +76,7 @@ func (c *workerCmd) Run(ctx context.Context, a *console) (err error) {
 	}
 	defer told.Close()
 	opts := app.WorkOptions{Engine: engineSaid, Drain: a.drain, DrainTime: drain, Concurrency: fixed, Joined: a.joined}
-	opts.Observe, opts.Waiting = func(e view.Event) { c.observe(a, e) }, a.waiting
+	opts.Observe, opts.Waiting = a.observeWork, a.waiting
 	if c.isolates(place.home) {
 		opts.Isolate = app.Isolation(ownExecutable, c.remoteFlags)
 	}
@@ -234,7 +234,8 @@ func (a *console) process(settings ...func(*app.Process)) app.Process {
 	return p
 }
 
-func (c *workerCmd) observe(a *console, e view.Event) {
+// observeWork says what happens to the runs that this process works on.
+func (a *console) observeWork(e view.Event) {
 	switch e.Kind {
 	case view.RunEnded:
 		fmt.Fprintf(a.stderr, "run %d in workspace %s: %s\n", e.Run.Run, e.Run.Workspace, e.Status)

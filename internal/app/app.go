@@ -115,6 +115,9 @@ func (a *App) Close() error { return errors.Join(a.home.Close(), a.process.Remot
 // Cluster returns the configuration of the cluster; nil if this is a state directory.
 func (a *App) Cluster() *Config { return a.home.Cluster() }
 
+// RunsWithoutValues returns Runs for who may not read the data: it tells of failures without values.
+func (a *App) RunsWithoutValues() *RunService { return a.Runs.WithoutValues() }
+
 // in returns a.process with a caller.
 func (a *App) in(by Caller) Process {
 	p := a.process

@@ -6,6 +6,7 @@ import (
 
 	"thalweg/internal/app/control"
 	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runs"
 	"thalweg/internal/app/scripts"
 	"thalweg/internal/app/scripttest"
@@ -36,6 +37,8 @@ type (
 	Asking          = control.Asking
 	Limits          = control.Limits
 	FollowOptions   = runs.FollowOptions
+	RunService      = runs.Service
+	RunsPage        = runs.PageOptions
 	TestOptions     = scripttest.Options
 	TestResult      = scripttest.Result
 )
@@ -63,6 +66,9 @@ func DropReason(reason string) error { return control.DropReason(reason) }
 
 // ParsePriority reads the priority of a run; false: the text is none.
 func ParsePriority(text string) (state.Priority, bool) { return state.ParsePriority(text) }
+
+// FailureWithoutValues returns a failure without values of the data; nil for nil.
+func FailureWithoutValues(f *view.Failure) *view.Failure { return instance.FailureWithoutValues(f) }
 
 // Cell returns a value of a table as it is shown.
 func Cell(v any) any { return inspect.Cell(v) }

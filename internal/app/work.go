@@ -137,6 +137,28 @@ func (a *App) PlanRun(ctx context.Context, by Caller, s *scripts.Script, o RunOp
 	return out, nil
 }
 
+// RetryPreview says what a retry of a run does, and holds the options that begin it.
+type RetryPreview struct {
+	view.RetryPlanned
+	Options RunOptions `json:"-"`
+}
+
+// PreviewRetry says what a retry of a run would do. The token is that of what it says.
+func (a *App) PreviewRetry(ctx context.Context, by Caller, key view.RunKey, again RedoSelection) (
+	out control.Preview[RetryPreview], err error) {
+	r, err := a.Orders.PlanRetry(ctx, by, key, again)
+	if err != nil {
+		return out, err
+	}
+	var begins view.RunPlanned
+	if len(r.Changed) > 0 {
+		if begins, err = a.PlanRun(ctx, by, r.Options.Script, r.Options); err != nil {
+			return out, err
+		}
+	}
+	return control.PreviewOf(RetryPreview{RetryPlanned: r.View(begins.Nodes), Options: r.Options})
+}
+
 // Replaces lists the existing outputs that a new run of a script would replace.
 func (a *App) Replaces(ctx context.Context, s *scripts.Script, o RunOptions) ([]view.Replaced, error) {
 	nodes, err := runner.SelectedOf(s, o)

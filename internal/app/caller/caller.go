@@ -27,7 +27,11 @@ type Caller struct {
 	Roles    []string // in which the caller acts
 	Verified bool     // Roles come from whoever has authenticated the caller, not from the caller
 	Via      Via
+	Request  string // unique to the request, so that it can be repeated and is done once; "": each is another one
 }
+
+// AnyRole as a role of a caller stands for all: of whoever has started a server for themselves.
+const AnyRole = "*"
 
 // OfProcess returns the user of this process, as the machine names it, in
 // roles of their own account: user@host. An empty role is none.
@@ -45,14 +49,20 @@ func OfProcess(via Via, roles ...string) Caller {
 
 // Mark returns what state keeps of an order that the caller gives now.
 func (c Caller) Mark(reason string) state.Mark {
-	return state.Mark{Actor: c.Actor, Via: string(c.Via), Time: time.Now(), Reason: reason}
+	return state.Mark{Actor: c.Actor, Via: string(c.Via), Time: time.Now(), Reason: reason,
+		Request: c.Request}
 }
 
 // RoleOf returns the caller's role among those that may decide, and reports
 // whether there is one. Where anybody may, it is the first of the caller's.
 func (c Caller) RoleOf(may []string) (role string, ok bool) {
 	for _, r := range c.Roles {
-		if len(may) == 0 || slices.Contains(may, r) {
+		switch {
+		case r == AnyRole && len(may) > 0:
+			return may[0], true
+		case r == AnyRole:
+			return "", true
+		case len(may) == 0 || slices.Contains(may, r):
 			return r, true
 		}
 	}

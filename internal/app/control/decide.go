@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -82,9 +81,10 @@ func Decide(ctx context.Context, home *instance.Instance, req DecisionRequest) (
 	if req.Checkpoint != nil {
 		req.Checkpoint(job.Decided)
 	}
-	order := gate.DecisionRequest{Approve: req.Approve, Mark: req.Caller.Mark(req.Comment), Role: role,
+	mark := req.Caller.Mark(req.Comment)
+	order := gate.DecisionRequest{Approve: req.Approve, Mark: mark, Role: role,
 		RoleVerified: req.Caller.Verified, Digest: out.Record.Digest,
-		Token: rand.Text()}
+		Token: mark.OrderToken()}
 	if req.Approve {
 		order.Answers = out.Answers
 	}

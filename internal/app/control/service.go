@@ -35,7 +35,8 @@ type Preview[T any] struct {
 	Token string // digest of Would
 }
 
-func previewOf[T any](would T) (Preview[T], error) {
+// PreviewOf returns a preview with its token.
+func PreviewOf[T any](would T) (Preview[T], error) {
 	text, err := view.JSON(would)
 	sum := sha256.Sum256(text)
 	return Preview[T]{would, hex.EncodeToString(sum[:])}, err
@@ -80,6 +81,11 @@ func (s *Service) Pause(ctx context.Context, by caller.Caller, key state.RunKey,
 	return view.Paused{Workspace: key.Workspace, Run: key.Run, Status: status, InFlight: inFlight}, err
 }
 
+// Given reports whether a run has had an order with a caller's Request.
+func (s *Service) Given(ctx context.Context, key state.RunKey, request string) (bool, error) {
+	return orders.Given(ctx, s.Home.State, key, request)
+}
+
 // PreviewInvalidation says what would be invalid: a run, or nodes of it.
 func (s *Service) PreviewInvalidation(ctx context.Context, key state.RunKey,
 	nodes []string) (Preview[view.Invalidated], error) {
@@ -87,7 +93,7 @@ func (s *Service) PreviewInvalidation(ctx context.Context, key state.RunKey,
 	if err != nil {
 		return Preview[view.Invalidated]{}, err
 	}
-	return previewOf(would)
+	return PreviewOf(would)
 }
 
 // Invalidate declares a run, or nodes of it, invalid: no run reads its tables
@@ -124,7 +130,7 @@ func (s *Service) PreviewDrop(ctx context.Context, keys []state.RunKey) (Preview
 	if err != nil {
 		return Preview[[]view.Dropped]{Would: would}, err
 	}
-	return previewOf(would)
+	return PreviewOf(would)
 }
 
 // Drop drops runs: nobody reads, continues or lists them any more. Beside an
@@ -179,7 +185,7 @@ func (s *Service) PreviewCollection(ctx context.Context, workspace string,
 	if err != nil {
 		return Preview[view.Collected]{}, err
 	}
-	drops, err := previewOf(out.Drops)
+	drops, err := PreviewOf(out.Drops)
 	return Preview[view.Collected]{Would: out, Token: drops.Token}, err
 }
 

@@ -54,7 +54,8 @@ func TableOf(ctx context.Context, home *instance.Instance, run state.RunKey, nam
 
 // noTable says that a run has not got a table, and which ones it has.
 func noTable(run state.RunKey, name string, nodes []state.Node) error {
-	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no table %s", run.Run, name)}
+	f := &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+		Message: fmt.Sprintf("run %d has no table %s", run.Run, name)}
 	var known []string
 	for _, n := range nodes {
 		if n.Table == "" {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"thalweg/internal/app/view"
+
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/outputs"
 	"thalweg/internal/app/registry"
@@ -70,6 +72,17 @@ type Matrix struct {
 	Axes   []matrix.Axis // nil: too many values to be kept
 	Round  int           // how often all of it was begun
 	Begun  time.Time
+}
+
+// View returns the matrix as programs see it.
+func (m Matrix) View() view.Matrix {
+	return view.Matrix{Matrix: m.ID, Script: m.Script, Axes: m.Axes, Round: m.Round, Begun: m.Begun}
+}
+
+// View returns the cell as programs see it.
+func (c CellState) View() view.Cell {
+	return view.Cell{Matrix: c.Matrix, Cell: c.Cell, Params: c.Params, Run: c.Run, Try: c.Try, Status: c.Status,
+		Kept: c.Kept, ElapsedMS: c.Elapsed.Milliseconds(), Failure: c.Failure}
 }
 
 // matrixNote holds the description of a matrix in a note.

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"cmp"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,7 +21,8 @@ import (
 // record is a new run as state keeps it, with the sources that it is made from.
 func (r *runner) record(startNodes []string) (state.Run, []state.Blob, error) {
 	run := state.Run{
-		RunKey: state.RunKey{Workspace: r.opts.Workspace}, Token: cmp.Or(r.opts.Token, rand.Text()), Script: r.identity,
+		RunKey: state.RunKey{Workspace: r.opts.Workspace}, Script: r.identity,
+		Token:      cmp.Or(r.opts.Token, r.opts.Caller.Mark("").OrderToken()),
 		Sources:    r.opts.From,
 		ScriptPath: address.Redact(r.opts.ScriptPath), ParamsPath: address.Redact(r.opts.ParamsPath),
 		Fingerprint: r.script.Fingerprint, StartNodes: startNodes, Description: r.opts.Description,

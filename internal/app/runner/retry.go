@@ -35,6 +35,16 @@ type Retry struct {
 	Options Options // for Run
 }
 
+// View returns what is done again as programs see it; nodes are those of the new run, if there is one.
+func (r Retry) View(nodes []view.PlannedNode) view.RetryPlanned {
+	out := view.RetryPlanned{Event: "retry_planned", Workspace: r.Run.Workspace, Run: r.Run.Run,
+		NewRun: len(r.Changed) > 0, Changed: r.Changed, Nodes: nodes}
+	if !out.NewRun {
+		out.Tasks = r.Closure.Tasks
+	}
+	return out
+}
+
 // PlanRetry finds out what a retry of a run does, and does none of it.
 func PlanRetry(ctx context.Context, home *instance.Instance, key state.RunKey, opts RetryOptions) (out Retry,
 	err error) {

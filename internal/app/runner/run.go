@@ -3,7 +3,6 @@ package runner
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -428,7 +427,8 @@ func (r *runner) specs(affected []*script.Node) []state.NodeSpec {
 
 // order is one that whoever runs this process gives.
 func (r *runner) order(kind state.CommandKind) state.Command {
-	return state.Command{Kind: kind, Token: rand.Text(), Mark: r.opts.Caller.Mark("")}
+	mark := r.opts.Caller.Mark("")
+	return state.Command{Kind: kind, Token: mark.OrderToken() + " " + string(kind), Mark: mark}
 }
 
 // KindOf is a node's type as people read it.

@@ -31,6 +31,24 @@ func (s *Service) Events(ctx context.Context, key state.RunKey, after int64,
 	return err
 }
 
+// EventsPage lists the first events behind the line after: limit of them at most. It reports whether there
+// are more now.
+func (s *Service) EventsPage(ctx context.Context, key state.RunKey, after int64,
+	limit int) (lines []view.EventLine, more bool, err error) {
+	stream := history.NewStream(s.Home.State, key, after)
+	for len(lines) <= limit {
+		next, err := stream.Next(ctx, min(limit+1-len(lines), state.PageMax))
+		if err != nil {
+			return nil, false, err
+		}
+		if len(next) == 0 {
+			return lines, false, nil
+		}
+		lines = append(lines, next...)
+	}
+	return lines[:limit], true, nil
+}
+
 // Follow does so, and goes on until the run is over, or waits.
 func (s *Service) Follow(ctx context.Context, key state.RunKey, o FollowOptions,
 	tell func([]view.EventLine) error) error {

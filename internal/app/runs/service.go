@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"thalweg/internal/app/inspect"
@@ -66,6 +67,27 @@ func (s *Service) List(ctx context.Context, workspace string, limit int, dropped
 		history.ListOptions{Limit: limit, All: dropped, Alone: s.Alone(ctx), Now: time.Now()})
 	slices.Reverse(runs)
 	return append([]view.ListedRun{}, runs...), err
+}
+
+// PageOptions select a page of a workspace's runs.
+type PageOptions struct {
+	From    int64  // number of the latest run of the page; 0: the workspace's latest
+	Limit   int    // runs
+	Dropped bool   // also those
+	Status  string // "": all
+	Script  string // part of the script's path; "": all
+}
+
+// Page lists runs of a workspace, the latest first, and returns the From of the next page; 0: there is none.
+func (s *Service) Page(ctx context.Context, workspace string, p PageOptions) ([]view.ListedRun, int64, error) {
+	o := history.ListOptions{Limit: p.Limit, From: p.From, All: p.Dropped, Alone: s.Alone(ctx), Now: time.Now()}
+	if p.Status != "" || p.Script != "" {
+		o.Keep = func(r view.ListedRun) bool {
+			return (p.Status == "" || r.Status == p.Status) && strings.Contains(r.Script, p.Script)
+		}
+	}
+	runs, next, err := history.ListPage(ctx, s.Home.State, workspace, o)
+	return append([]view.ListedRun{}, runs...), next, err
 }
 
 // Listed returns a run as List has it.
@@ -129,6 +151,20 @@ func (s *Service) AuditAll(ctx context.Context, workspace string, limit int) ([]
 	entries, err := history.AuditAll(ctx, s.Home.State, workspace, limit)
 	slices.Reverse(entries)
 	return append([]view.AuditEntry{}, entries...), err
+}
+
+// Workspaces lists the workspaces that have runs, by name.
+func (s *Service) Workspaces(ctx context.Context) ([]string, error) {
+	names, err := s.Home.State.Workspaces(ctx)
+	slices.Sort(names)
+	return names, err
+}
+
+// WithoutValues returns a service that tells of failures without values of the data.
+func (s *Service) WithoutValues() *Service {
+	home := *s.Home
+	home.State = instance.WithoutValues(home.State)
+	return &Service{Home: &home, Logger: s.Logger}
 }
 
 // Names lists the names and statuses of a run's nodes.

@@ -44,8 +44,11 @@ type Run struct {
 
 // ListOptions selects runs of a history.
 type ListOptions struct {
-	Limit int  // runs; 0: all
-	All   bool // also dropped ones
+	Limit int   // runs; 0: all
+	From  int64 // number of the latest run that is listed; 0: the workspace's latest
+	All   bool  // also dropped ones
+	// Keep selects among the runs; nil: all. With it, a page ends after PageReadMax runs that were read.
+	Keep func(Run) bool
 	// Alone reports whether nobody works on a run that is running; nil: not known.
 	Alone func(state.Run) (Alone, bool)
 	Now   time.Time
@@ -57,28 +60,49 @@ type Alone struct {
 	Do  string // what lets it go on
 }
 
+// PageReadMax limits the number of runs that are read for a page of selected ones.
+const PageReadMax = 10_000
+
 // List lists a workspace's runs, the latest first.
 func List(ctx context.Context, store state.Store, workspace string, o ListOptions) ([]Run, error) {
+	out, _, err := ListPage(ctx, store, workspace, o)
+	return out, err
+}
+
+// ListPage does so, and returns the From of the next page; 0: there is none.
+func ListPage(ctx context.Context, store state.Store, workspace string, o ListOptions) ([]Run, int64, error) {
 	var out []Run
-	for page := (state.Page{}); ; {
+	read := 0
+	for page := (state.Page{From: o.From}); ; {
 		page.Limit = 0
 		if o.Limit > 0 {
 			page.Limit = o.Limit - len(out)
 		}
+		if o.Keep != nil {
+			page.Limit = pageOfSelected
+		}
 		runs, next, err := store.Runs(ctx, workspace, page)
 		if err != nil {
-			return nil, fmt.Errorf("list the runs of workspace %s: %w", workspace, err)
+			return nil, 0, fmt.Errorf("list the runs of workspace %s: %w", workspace, err)
 		}
-		for _, r := range runs {
-			if one := o.of(r); o.All || one.Status != Dropped {
+		for i, r := range runs {
+			one := o.of(r)
+			if (o.All || one.Status != Dropped) && (o.Keep == nil || o.Keep(one)) {
 				out = append(out, one)
 			}
+			if o.Keep != nil && o.Limit > 0 && len(out) == o.Limit && i+1 < len(runs) {
+				return out, runs[i+1].Run, nil
+			}
 		}
-		if page.From = next; next == 0 || o.Limit > 0 && len(out) >= o.Limit {
-			return out, nil
+		read += len(runs)
+		if page.From = next; next == 0 || o.Limit > 0 && len(out) >= o.Limit || o.Keep != nil && read >= PageReadMax {
+			return out, next, nil
 		}
 	}
 }
+
+// pageOfSelected is the number of runs that are read at once to select among.
+const pageOfSelected = 500
 
 // One returns one run as List does.
 func One(ctx context.Context, store state.Store, key state.RunKey, o ListOptions) (Run, error) {

@@ -243,8 +243,9 @@ func node(ctx context.Context, store state.Store, key state.NodeKey) (state.Node
 	for i, n := range nodes {
 		names[i] = n.Name
 	}
-	return n, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", key.Run, key.Node),
-		Hint: "its nodes are " + strings.Join(names, ", ")}
+	return n, &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+		Message: fmt.Sprintf("run %d has no node %s", key.Run, key.Node),
+		Hint:    "its nodes are " + strings.Join(names, ", ")}
 }
 
 func batchOf(b state.Batch, now time.Time) Batch {
@@ -302,8 +303,9 @@ func ShowBatch(ctx context.Context, store state.Store, key state.BatchKey, now t
 	}
 	b, attempts, err := store.Batch(ctx, key)
 	if errors.Is(err, state.ErrNotFound) {
-		return BatchDetail{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("node %s of run %d has no batch %d",
-			key.Node, key.Run, key.Batch), Hint: numbers(n)}
+		return BatchDetail{}, &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+			Message: fmt.Sprintf("node %s of run %d has no batch %d",
+				key.Node, key.Run, key.Batch), Hint: numbers(n)}
 	}
 	if err != nil {
 		return BatchDetail{}, fmt.Errorf("read batch %d of %s: %w", key.Batch, key.Node, err)

@@ -2,7 +2,6 @@ package orders
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,7 +82,7 @@ func dropRun(ctx context.Context, s state.Store, key state.RunKey, with []state.
 	if err := s.PutNote(ctx, key.Workspace, note); err != nil {
 		return d, fmt.Errorf("note that run %d is about to be dropped: %w", key.Run, err)
 	}
-	err = state.Decide(ctx, s, key, rand.Text(), by.Time, func(run state.Run) (state.Command, error) {
+	err = state.Decide(ctx, s, key, by.OrderToken(), by.Time, func(run state.Run) (state.Command, error) {
 		var err error
 		d, err = drops(ctx, s, run, with)
 		return state.Command{Kind: state.CommandDrop, Mark: by}, err

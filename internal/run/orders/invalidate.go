@@ -2,7 +2,6 @@ package orders
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,7 +23,7 @@ type Invalidation struct {
 // else what those have, and in the same run all that was computed from them.
 func Invalidate(ctx context.Context, s state.Store, key state.RunKey, nodes []string, by state.Mark) (inv Invalidation,
 	err error) {
-	err = state.Decide(ctx, s, key, rand.Text(), by.Time, func(run state.Run) (state.Command, error) {
+	err = state.Decide(ctx, s, key, by.OrderToken(), by.Time, func(run state.Run) (state.Command, error) {
 		o := state.Command{Kind: state.CommandInvalidate, Mark: by}
 		if inv, err = Invalidates(ctx, s, run, nodes); err != nil || inv.Whole {
 			return o, err

@@ -2,7 +2,6 @@ package orders
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -19,7 +18,7 @@ var errAtWork = errors.New("the run may be worked on")
 func GoOn(ctx context.Context, s state.Store, key state.RunKey, w RedoSelection, by state.Mark) (c RedoPlan,
 	err error) {
 	for {
-		err := state.Decide(ctx, s, key, rand.Text(), by.Time, func(run state.Run) (state.Command, error) {
+		err := state.Decide(ctx, s, key, by.OrderToken(), by.Time, func(run state.Run) (state.Command, error) {
 			o := state.Command{Kind: state.CommandReopen, Mark: by}
 			if c, err = Close(ctx, s, run, w); err != nil {
 				return o, err

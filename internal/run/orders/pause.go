@@ -2,7 +2,6 @@ package orders
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -13,7 +12,7 @@ import (
 // until it goes on. It answers with the status that the run has then: one that
 // was not running stays as it is.
 func Pause(ctx context.Context, s state.Store, key state.RunKey, by state.Mark) (state.Status, error) {
-	err := state.Direct(ctx, s, key, state.Command{Kind: state.CommandPause, Token: rand.Text(), Mark: by})
+	err := state.Direct(ctx, s, key, state.Command{Kind: state.CommandPause, Token: by.OrderToken(), Mark: by})
 	if err != nil && !errors.Is(err, state.ErrConflict) {
 		return "", fmt.Errorf("pause run %d: %w", key.Run, err)
 	}

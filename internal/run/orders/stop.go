@@ -2,7 +2,6 @@ package orders
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -17,7 +16,7 @@ func Stop(ctx context.Context, s state.Store, key state.RunKey, by state.Mark) (
 	if err != nil {
 		return "", fmt.Errorf("read run %d: %w", key.Run, err)
 	}
-	err = state.Direct(ctx, s, key, state.Command{Kind: state.CommandStop, Token: rand.Text(), Mark: by})
+	err = state.Direct(ctx, s, key, state.Command{Kind: state.CommandStop, Token: by.OrderToken(), Mark: by})
 	switch {
 	case errors.Is(err, state.ErrConflict): // it is over, perhaps since a moment ago
 		if run, err = s.Run(ctx, key); err != nil {

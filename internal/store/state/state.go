@@ -1,6 +1,8 @@
 package state
 
 import (
+	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -118,7 +120,12 @@ type Mark struct {
 	Via    string    `json:"via,omitempty"` // how they called: see package caller; "": not recorded, or nobody did
 	Time   time.Time `json:"time"`
 	Reason string    `json:"reason,omitempty"`
+	// Request is unique to what the caller asks for, so that it can be repeated; "": it is not. It is not stored.
+	Request string `json:"-"`
 }
+
+// OrderToken returns the token of the order that is given with this mark.
+func (m Mark) OrderToken() string { return cmp.Or(m.Request, rand.Text()) }
 
 // The kinds of pins. The texts are stored.
 const (

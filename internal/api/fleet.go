@@ -1,0 +1,74 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"thalweg/internal/app"
+	"thalweg/internal/app/access"
+	"thalweg/internal/app/view"
+	"thalweg/internal/base/fault"
+)
+
+func (s *Server) registerFleet() {
+	const w = "/v1/workspaces/{workspace}"
+	get := func(id, path, summary string, needs access.Permission) operation {
+		return operation{id: id, method: http.MethodGet, path: path, summary: summary, tag: "fleet", needs: needs}
+	}
+	add(s, get("list-schedules", w+"/schedules", "List schedules and watches: when they were and will be.",
+		access.View), s.listSchedules)
+	add(s, get("list-matrices", w+"/matrices", "List what was run over values of parameters.", access.View),
+		s.listMatrices)
+	add(s, get("show-matrix", w+"/matrices/{matrix}", "List the cells of a matrix.", access.View), s.showMatrix)
+	add(s, get("fleet", "/v1/fleet", "List the workers of a cluster, and the runs that are not over.", access.Admin),
+		s.fleet)
+}
+
+func (s *Server) listSchedules(ctx context.Context, _ asker, in *OfWorkspace) (*reply[[]view.Schedule], error) {
+	return body(s.app.Fleet.Schedules(ctx, in.Workspace))
+}
+
+func (s *Server) listMatrices(ctx context.Context, _ asker, in *OfWorkspace) (*reply[[]view.Matrix], error) {
+	found, err := s.app.Matrices(ctx, in.Workspace)
+	out := []view.Matrix{}
+	for _, m := range found {
+		out = append(out, m.View())
+	}
+	return body(out, err)
+}
+
+type showMatrixIn struct {
+	OfWorkspace
+	Matrix string `path:"matrix" maxLength:"256" doc:"Name of the matrix."`
+}
+
+func (s *Server) showMatrix(ctx context.Context, by asker, in *showMatrixIn) (*reply[[]view.Cell], error) {
+	found, err := s.app.Matrices(ctx, in.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range found {
+		if m.ID != in.Matrix {
+			continue
+		}
+		cells, err := s.app.MatrixCells(ctx, in.Workspace, m)
+		out := []view.Cell{}
+		for _, c := range cells {
+			if !by.may(access.Read) {
+				c.Failure = app.FailureWithoutValues(c.Failure)
+			}
+			out = append(out, c.View())
+		}
+		return body(out, err)
+	}
+	return nil, &fault.Error{Kind: fault.Script, Code: fault.NotFound, Message: "there is no matrix of this name"}
+}
+
+func (s *Server) fleet(ctx context.Context, _ asker, _ *none) (*reply[view.ClusterStatus], error) {
+	if s.app.Cluster() == nil {
+		return nil, &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+			Message: "this server is over a state directory, which has no fleet"}
+	}
+	out, _, err := s.app.Fleet.Status(ctx)
+	return body(out, err)
+}

@@ -1,0 +1,81 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"thalweg/internal/app"
+	"thalweg/internal/app/access"
+	"thalweg/internal/app/view"
+	"thalweg/internal/base/fault"
+)
+
+func (s *Server) registerGates() {
+	const w = "/v1/workspaces/{workspace}"
+	add(s, operation{id: "list-gates", method: http.MethodGet, path: w + "/gates", tag: "gates",
+		summary: "List what waits for a decision.", needs: access.View}, s.listGates)
+	add(s, operation{id: "decide", method: http.MethodPost, path: w + "/runs/{run}/gates/{gate}/decision", tag: "gates",
+		summary: "Approve or reject what a gate shows.", needs: access.Decide}, s.decide)
+}
+
+// waitingGate is a gate that waits for a decision.
+type waitingGate struct {
+	Workspace string          `json:"workspace"`
+	Run       int64           `json:"run"`
+	Script    string          `json:"script"`
+	Note      string          `json:"note,omitempty" doc:"That the run was begun with."`
+	Gate      string          `json:"gate"`
+	Over      bool            `json:"over,omitempty" doc:"Its time is: it is rejected when somebody next looks at the run."`
+	Record    view.GateRecord `json:"asks"`
+	May       bool            `json:"may" doc:"You may decide."`
+}
+
+func (s *Server) listGates(ctx context.Context, by asker, in *OfWorkspace) (*reply[[]waitingGate], error) {
+	waiting, err := s.app.Orders.Approvals(ctx, in.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	caller, decides := by.caller(), by.may(access.Decide)
+	out := []waitingGate{}
+	for _, g := range waiting {
+		_, may := caller.RoleOf(g.Record.By)
+		record := g.Record
+		if !by.may(access.Read) {
+			record = record.WithoutValues()
+		}
+		out = append(out, waitingGate{Workspace: in.Workspace, Run: g.Run, Script: g.Of.ScriptPath, Note: g.Of.Description,
+			Gate: record.Gate, Over: record.Over(time.Now()), Record: record, May: may && decides})
+	}
+	return body(out, nil)
+}
+
+type decideIn struct {
+	OfRun
+	Gate string `path:"gate" maxLength:"256" doc:"Name of the gate."`
+	Body struct {
+		Approve bool              `json:"approve" doc:"false: it is rejected."`
+		Digest  string            `json:"digest" minLength:"6" maxLength:"128" doc:"Of what you have seen; its first digits do."`
+		Comment string            `json:"comment,omitempty" maxLength:"4000"`
+		Answers map[string]string `json:"answers,omitempty" doc:"To what the gate asks."`
+	}
+}
+
+func (s *Server) decide(ctx context.Context, by asker, in *decideIn) (*reply[view.Decided], error) {
+	key, err := s.key(ctx, in.OfRun)
+	if err != nil {
+		return nil, err
+	}
+	if in.Body.Digest == "" {
+		return nil, &fault.Error{Kind: fault.Script, Message: "a decision names the digest of what was seen"}
+	}
+	caller := by.caller()
+	d, err := s.app.Orders.Decide(ctx, caller, app.DecisionRequest{Run: key, Gate: in.Gate, Approve: in.Body.Approve,
+		Comment: in.Body.Comment, Digest: in.Body.Digest, Answers: in.Body.Answers})
+	if err != nil {
+		return nil, err
+	}
+	role, _ := caller.RoleOf(d.Record.By)
+	return body(view.Decided{Workspace: key.Workspace, Run: key.Run, Gate: in.Gate, Approved: in.Body.Approve, Role: role,
+		Comment: in.Body.Comment, Answers: d.Answers, Digest: d.Record.Digest, Shows: d.Record.Shows, AtWork: d.AtWork}, nil)
+}

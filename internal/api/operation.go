@@ -1,0 +1,153 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"thalweg/internal/app"
+	"thalweg/internal/app/access"
+)
+
+// What a request may be.
+const (
+	bodyBytesMax    = 1 << 20          // of a request; those that take scripts or files say their own
+	bodyReadTimeout = 10 * time.Second // for a request's body
+)
+
+// operation describes an operation of the API.
+type operation struct {
+	id      string // unique; the name of the call in clients
+	method  string // of HTTP
+	path    string // with {workspace}, if it is of one
+	summary string // one line
+	tag     string // what it is about
+	needs   access.Permission
+	status  int   // of success; 0: 200, or 204 without a body
+	bytes   int64 // of a body at most; 0: bodyBytesMax
+}
+
+// asker is who asks for an operation, and where it is asked from.
+type asker struct {
+	access.Principal
+	workspace string // of the operation; "": it is of none
+	from      string // address of the client
+}
+
+// caller returns the asker as the services know callers.
+func (a asker) caller() app.Caller { return a.Caller(a.workspace) }
+
+// reply is a body with the headers that some answers have.
+type reply[T any] struct {
+	ETag     string `header:"ETag"`
+	Location string `header:"Location"`
+	Body     T
+}
+
+// body answers with a value and no headers.
+func body[T any](v T, err error) (*reply[T], error) { return &reply[T]{Body: v}, err }
+
+// none is the input of operations that take none.
+type none struct{}
+
+// OfWorkspace is the input of operations of a workspace.
+type OfWorkspace struct {
+	Workspace string `path:"workspace" maxLength:"64" doc:"Name of the workspace."`
+}
+
+// add registers an operation. do is called with who asks, once the permission is
+// checked. Its error becomes a Problem.
+func add[I, O any](s *Server, o operation, do func(ctx context.Context, by asker, in *I) (*O, error)) {
+	op := huma.Operation{OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, Tags: []string{o.tag},
+		DefaultStatus: o.status, MaxBodyBytes: bodyBytesMax, BodyReadTimeout: bodyReadTimeout,
+		Extensions:                   map[string]any{"x-permission": string(o.needs)},
+		RejectUnknownQueryParameters: true}
+	if o.bytes > 0 {
+		op.MaxBodyBytes = o.bytes
+	}
+	op.Middlewares = huma.Middlewares{func(c huma.Context, next func(huma.Context)) { s.admit(o, c, next) }}
+	op.Responses = map[string]*huma.Response{"default": {Description: "A problem", Content: map[string]*huma.MediaType{
+		"application/problem+json": {Schema: s.problemSchema()}}}}
+	if o.needs != access.Anyone {
+		op.Security = []map[string][]string{{"session": {}}, {"token": {}}}
+	}
+	huma.Register(s.huma, op, func(ctx context.Context, in *I) (*O, error) {
+		by, _ := ctx.Value(askerKey{}).(asker)
+		out, err := do(ctx, by, in)
+		if err != nil {
+			return nil, s.failed(ctx, o, err)
+		}
+		return out, nil
+	})
+}
+
+type askerKey struct{}
+
+// admit lets a request go on whose sender has the permission of the operation.
+func (s *Server) admit(o operation, c huma.Context, next func(huma.Context)) {
+	by, err := s.asker(o, c)
+	if err != nil {
+		p := s.failed(c.Context(), o, err)
+		if p.Status == http.StatusUnauthorized {
+			c.SetHeader("WWW-Authenticate", "Bearer")
+		}
+		c.SetHeader("Content-Type", p.ContentType(""))
+		c.SetStatus(p.Status)
+		_ = s.huma.Marshal(c.BodyWriter(), "application/json", p) // the client has gone
+		return
+	}
+	next(huma.WithValue(c, askerKey{}, by))
+}
+
+// asker says who sends a request, or why its sender may not ask for the operation.
+func (s *Server) asker(o operation, c huma.Context) (asker, error) {
+	by := asker{workspace: c.Param("workspace"), from: s.from(c)}
+	if o.needs == access.Anyone {
+		return by, nil
+	}
+	p, err := s.authenticate(c)
+	if err != nil {
+		return by, err
+	}
+	by.Principal = p
+	if o.needs != access.Self && !p.May(by.workspace, o.needs) {
+		s.access.Note(c.Context(), p, access.Refused, by.workspace, o.id, by.from)
+		return by, errNotMay
+	}
+	return by, nil
+}
+
+// failed makes a Problem of an error. The log has what is not told to clients.
+func (s *Server) failed(ctx context.Context, o operation, err error) *Problem {
+	p := problem(err, s.known.Text)
+	if p.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) {
+		s.logger.ErrorContext(ctx, "a request has failed", "operation", o.id, "error", s.known.Text(err.Error()))
+	}
+	return p
+}
+
+// problemSchema returns the schema of problems.
+func (s *Server) problemSchema() *huma.Schema {
+	return huma.SchemaFromType(s.huma.OpenAPI().Components.Schemas, typeOf[Problem]())
+}
+
+// from returns the address of the client, as far as it can be believed.
+func (s *Server) from(c huma.Context) string {
+	host := c.RemoteAddr()
+	if i := strings.LastIndexByte(host, ':'); i > 0 {
+		host = host[:i]
+	}
+	if !slices.Contains(s.proxies, strings.Trim(host, "[]")) {
+		return host
+	}
+	said := strings.Split(c.Header("X-Forwarded-For"), ",")
+	if last := strings.TrimSpace(said[len(said)-1]); last != "" {
+		return last
+	}
+	return host
+}

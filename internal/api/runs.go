@@ -1,0 +1,251 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"thalweg/internal/app"
+	"thalweg/internal/app/access"
+	"thalweg/internal/app/view"
+	"thalweg/internal/base/fault"
+)
+
+// Limits of pages.
+const (
+	runsPageDefault = 100
+	runsPageMax     = 1_000
+)
+
+// OfRun is the input of operations of a run.
+type OfRun struct {
+	OfWorkspace
+	Run string `path:"run" maxLength:"24" doc:"Number of the run; last for the latest one, last~1 for the one before it."`
+}
+
+// OfNode is the input of operations of a node.
+type OfNode struct {
+	OfRun
+	Node string `path:"node" maxLength:"256" doc:"Name of the node."`
+}
+
+// runs returns the service that an asker sees runs by: without values for who may not read them.
+func (s *Server) runs(by asker) *app.RunService {
+	if by.may(access.Read) {
+		return s.app.Runs
+	}
+	return s.discreet
+}
+
+// key finds the run that a request names.
+func (s *Server) key(ctx context.Context, in OfRun) (view.RunKey, error) {
+	run, err := s.app.Runs.Find(ctx, in.Workspace, in.Run)
+	return run.RunKey, err
+}
+
+// epochTag is the ETag of a run: the number of its latest order.
+func epochTag(epoch int64) string { return strconv.Quote(strconv.FormatInt(epoch, 10)) }
+
+// runsPage is a page of a list of runs, the latest first.
+type runsPage struct {
+	Runs []view.ListedRun `json:"runs"`
+	Next string           `json:"next,omitempty" doc:"Cursor of the next page; none: this is the last one."`
+}
+
+func (s *Server) registerRuns() {
+	const w, r = "/v1/workspaces/{workspace}", "/v1/workspaces/{workspace}/runs/{run}"
+	get := func(id, path, summary string) operation {
+		return operation{id: id, method: http.MethodGet, path: path, summary: summary, tag: "runs", needs: access.View}
+	}
+	add(s, get("list-runs", w+"/runs", "List runs, the latest first."), s.listRuns)
+	add(s, get("show-run", r, "Show a run with its nodes."), s.showRun)
+	add(s, get("why", r+"/why", "Say what a run waits for, or what is slow in it."), s.why)
+	add(s, get("list-events", r+"/events", "List what has happened to a run."), s.listEvents)
+	add(s, get("audit-run", r+"/audit", "List what people have ordered of a run."), s.auditRun)
+	add(s, get("audit", w+"/audit", "List what people have ordered in a workspace."), s.auditAll)
+	add(s, get("list-checks", r+"/checks", "List what the checks of a run found."), s.listChecks)
+	add(s, get("draw-run", r+"/graph.svg", "Draw a run."), s.drawRun)
+	add(s, get("list-nodes", r+"/nodes", "List the nodes of a run with what they did."), s.listNodes)
+	add(s, get("show-node", r+"/nodes/{node}", "Show a node with the batches that stand out."), s.showNode)
+	add(s, get("list-batches", r+"/nodes/{node}/batches", "List the batches of a node."), s.listBatches)
+	add(s, get("show-batch", r+"/nodes/{node}/batches/{batch}", "Show a batch with the tries at it."), s.showBatch)
+}
+
+type listRunsIn struct {
+	OfWorkspace
+	Limit   int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Runs of a page."`
+	Cursor  string `query:"cursor" maxLength:"24" doc:"Next of the page before."`
+	Dropped bool   `query:"dropped" doc:"Also those that were dropped."`
+	Status  string `query:"status" maxLength:"24" doc:"Only those of this status."`
+	Script  string `query:"script" maxLength:"1024" doc:"Only those of scripts whose path contains this text."`
+}
+
+func (s *Server) listRuns(ctx context.Context, by asker, in *listRunsIn) (*reply[runsPage], error) {
+	before, err := cursorNumber(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	found, next, err := s.runs(by).Page(ctx, in.Workspace, app.RunsPage{From: before, Limit: in.Limit,
+		Dropped: in.Dropped, Status: in.Status, Script: in.Script})
+	if err != nil {
+		return nil, err
+	}
+	out := runsPage{Runs: found}
+	if next > 0 {
+		out.Next = strconv.FormatInt(next, 10)
+	}
+	return body(out, nil)
+}
+
+// cursorNumber reads a cursor; 0: none.
+func cursorNumber(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return 0, &fault.Error{Kind: fault.Script, Message: "the cursor is none that this server has given",
+			Hint: "begin without a cursor"}
+	}
+	return n, nil
+}
+
+func (s *Server) showRun(ctx context.Context, by asker, in *OfRun) (*reply[view.RunDetail], error) {
+	run, err := s.app.Runs.Find(ctx, in.Workspace, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.runs(by).Show(ctx, run.RunKey)
+	return &reply[view.RunDetail]{ETag: epochTag(run.Epoch), Body: d}, err
+}
+
+func (s *Server) why(ctx context.Context, by asker, in *OfRun) (*reply[view.Why], error) {
+	run, err := s.app.Runs.Find(ctx, in.Workspace, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.runs(by).Why(ctx, run)
+	return body(out, err)
+}
+
+type listEventsIn struct {
+	OfRun
+	After int64 `query:"after" minimum:"0" doc:"Only events behind the one of this number."`
+	Limit int   `query:"limit" minimum:"1" maximum:"10000" default:"1000" doc:"Events of a page."`
+}
+
+// eventsPage is a page of a run's events.
+type eventsPage struct {
+	Events []view.EventLine `json:"events"`
+	More   bool             `json:"more" doc:"There are more behind them now."`
+}
+
+func (s *Server) listEvents(ctx context.Context, by asker, in *listEventsIn) (*reply[eventsPage], error) {
+	key, err := s.key(ctx, in.OfRun)
+	if err != nil {
+		return nil, err
+	}
+	lines, more, err := s.runs(by).EventsPage(ctx, key, in.After, in.Limit)
+	return body(eventsPage{Events: append([]view.EventLine{}, lines...), More: more}, err)
+}
+
+func (s *Server) auditRun(ctx context.Context, by asker, in *OfRun) (*reply[[]view.AuditEntry], error) {
+	key, err := s.key(ctx, *in)
+	if err != nil {
+		return nil, err
+	}
+	return body(s.runs(by).Audit(ctx, key))
+}
+
+type auditAllIn struct {
+	OfWorkspace
+	Limit int `query:"limit" minimum:"1" maximum:"10000" default:"100" doc:"Entries at least, if there are as many."`
+}
+
+func (s *Server) auditAll(ctx context.Context, by asker, in *auditAllIn) (*reply[[]view.AuditEntry], error) {
+	return body(s.runs(by).AuditAll(ctx, in.Workspace, in.Limit))
+}
+
+type listChecksIn struct {
+	OfRun
+	Node string `query:"node" maxLength:"256" doc:"Only those of this node."`
+}
+
+func (s *Server) listChecks(ctx context.Context, by asker, in *listChecksIn) (*reply[[]view.Check], error) {
+	key, err := s.key(ctx, in.OfRun)
+	if err != nil {
+		return nil, err
+	}
+	checks, err := s.runs(by).Checks(ctx, key, in.Node)
+	return body(checks, err)
+}
+
+func (s *Server) drawRun(ctx context.Context, by asker, in *OfRun) (*huma.StreamResponse, error) {
+	key, err := s.key(ctx, *in)
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.runs(by).Show(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	script, _, err := s.app.Data.ScriptOf(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	var picture bytes.Buffer
+	if err := app.Draw(&picture, script, d); err != nil {
+		return nil, err
+	}
+	return &huma.StreamResponse{Body: func(c huma.Context) {
+		c.SetHeader("Content-Type", "image/svg+xml")
+		_, _ = picture.WriteTo(c.BodyWriter()) // the client has gone
+	}}, nil
+}
+
+func (s *Server) listNodes(ctx context.Context, by asker, in *OfRun) (*reply[[]view.FinishedNode], error) {
+	run, err := s.app.Runs.Find(ctx, in.Workspace, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := s.runs(by).Nodes(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	return body(app.Finished(sum).Nodes, nil)
+}
+
+func (s *Server) showNode(ctx context.Context, by asker, in *OfNode) (*reply[view.NodeDetail], error) {
+	key, err := s.key(ctx, in.OfRun)
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.runs(by).ShowNode(ctx, key, in.Node)
+	return body(d, err)
+}
+
+func (s *Server) listBatches(ctx context.Context, by asker, in *OfNode) (*reply[[]view.Batch], error) {
+	key, err := s.key(ctx, in.OfRun)
+	if err != nil {
+		return nil, err
+	}
+	batches, err := s.runs(by).Batches(ctx, key, in.Node)
+	return body(batches, err)
+}
+
+type OfBatch struct {
+	OfNode
+	Batch int `path:"batch" minimum:"0" doc:"Number of the batch."`
+}
+
+func (s *Server) showBatch(ctx context.Context, by asker, in *OfBatch) (*reply[view.BatchDetail], error) {
+	key, err := s.key(ctx, in.OfRun)
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.runs(by).ShowBatch(ctx, key, in.Node, in.Batch)
+	return body(d, err)
+}

@@ -1,0 +1,36 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+
+	"thalweg/internal/app/access"
+	"thalweg/internal/app/access/sqlite"
+	"thalweg/internal/base/fault"
+)
+
+// accessFile is the file of users and tokens in a state directory.
+const accessFile = "access.db"
+
+// Users is who may do what with an instance. The caller closes it.
+type Users struct {
+	*access.Service
+	store access.Store
+}
+
+// Close closes the store.
+func (u *Users) Close() error { return u.store.Close() }
+
+// OpenUsers opens the users and tokens of the instance.
+func (a *App) OpenUsers(ctx context.Context, logger *slog.Logger) (*Users, error) {
+	if a.home.Cluster() != nil {
+		return nil, &fault.Error{Kind: fault.Script, Message: "users and tokens of a cluster are not kept yet",
+			Hint: "serve a state directory"}
+	}
+	store, err := sqlite.Open(ctx, filepath.Join(a.home.Dir, accessFile))
+	if err != nil {
+		return nil, err
+	}
+	return &Users{access.New(store, logger, nil), store}, nil
+}
