@@ -54,9 +54,10 @@ func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, users.Close()) }()
+	news := place.home.Follow() // before there is work
 	a.polite.Store(true)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.answer(ctx, a, place, users, ln, logger) })
+	group.Go(func() error { return c.answer(ctx, a, place, news, users, ln, logger) })
 	if c.Worker {
 		group.Go(func() error { return c.work(ctx, a, place) })
 	}
@@ -64,7 +65,8 @@ func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 }
 
 // answer serves the API until ctx ends, or the process is told to drain.
-func (c *serveCmd) answer(ctx context.Context, a *console, place *workplace, users *app.Users, ln net.Listener,
+func (c *serveCmd) answer(ctx context.Context, a *console, place *workplace, news *app.News, users *app.Users,
+	ln net.Listener,
 	logger *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -79,7 +81,7 @@ func (c *serveCmd) answer(ctx context.Context, a *console, place *workplace, use
 	}()
 	defer func() { stop(); <-drained }()
 	port := ln.Addr().(*net.TCPAddr).Port
-	server := api.New(api.Config{App: place.home, Access: users.Service, Known: a.known, Build: build(), Logger: logger,
+	server := api.New(api.Config{App: place.home, News: news, Access: users.Service, Known: a.known, Build: build(), Logger: logger,
 		Hosts: hostsOf(ln), Cookie: "thalweg-" + strconv.Itoa(port),
 		Ready: func() error { return ctx.Err() }})
 	secret := users.StartSecret(a.caller().Actor)

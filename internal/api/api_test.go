@@ -61,7 +61,7 @@ func serve(t *testing.T) *served {
 	t.Cleanup(func() { require.NoError(t, s.users.Close()) })
 	s.start = s.users.StartSecret("me@here")
 	server := httptest.NewUnstartedServer(nil)
-	handler := api.New(api.Config{App: s.app, Access: s.users.Service, Known: app.NewSecrets(), Logger: logger,
+	handler := api.New(api.Config{App: s.app, News: s.app.Follow(), Access: s.users.Service, Known: app.NewSecrets(), Logger: logger,
 		Build: view.Build{Version: "v1"}, Hosts: []string{server.Listener.Addr().String()}, Cookie: "thalweg-test",
 		Ready: func() error { return nil }})
 	t.Cleanup(func() { require.NoError(t, handler.Close()) })

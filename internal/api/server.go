@@ -32,6 +32,7 @@ const (
 // Config of a Server.
 type Config struct {
 	App    *app.App
+	News   *app.News // of App
 	Access *access.Service
 	Known  *app.Secrets // kept out of problems and logs
 	Build  view.Build   // of this program
@@ -59,6 +60,8 @@ type Server struct {
 	secure   bool
 	ready    func() error
 	jobs     *jobs
+	news     *app.News
+	streams  streams
 
 	mux  *http.ServeMux
 	huma huma.API
@@ -66,7 +69,7 @@ type Server struct {
 
 // New returns a server of an instance. The caller closes it before the instance.
 func New(cfg Config) *Server {
-	s := &Server{app: cfg.App, access: cfg.Access, known: cfg.Known, build: cfg.Build, discreet: cfg.App.RunsWithoutValues(), logger: cfg.Logger,
+	s := &Server{app: cfg.App, news: cfg.News, access: cfg.Access, known: cfg.Known, build: cfg.Build, discreet: cfg.App.RunsWithoutValues(), logger: cfg.Logger,
 		proxies: cfg.Proxies, cookie: cfg.Cookie, secure: cfg.Secure, ready: cfg.Ready,
 		hosts: map[string]bool{}, mux: http.NewServeMux()}
 	for _, h := range cfg.Hosts {
@@ -126,6 +129,7 @@ func (s *Server) register() {
 	s.registerGates()
 	s.registerFleet()
 	s.registerJobs()
+	s.registerStream()
 }
 
 // ServeHTTP implements http.Handler.

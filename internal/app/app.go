@@ -7,11 +7,13 @@ import (
 	"thalweg/internal/app/caller"
 	"thalweg/internal/app/control"
 	"thalweg/internal/app/fleet"
+	"thalweg/internal/app/hub"
 	"thalweg/internal/app/inspect"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runs"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/scripts"
+	"thalweg/internal/store/state"
 )
 
 // Types of the packages below that callers of App need.
@@ -19,7 +21,10 @@ type (
 	Caller    = caller.Caller
 	Process   = runtime.Process // resources and settings of this process
 	Observers = instance.Observers
-	Config    = fleet.Config // of a cluster
+	News      = hub.Hub // of runs: see App.Follow
+	// StreamLine is a line of News.
+	StreamLine = hub.Line
+	Config     = fleet.Config // of a cluster
 )
 
 // The ways in which callers come in.
@@ -49,6 +54,21 @@ type App struct {
 
 	home    *instance.Instance
 	process Process
+	news    *hub.Hub // nil: nobody has asked for it
+}
+
+// ErrPassed tells a listener to News that it was too slow.
+var ErrPassed = hub.ErrPassed
+
+// Follow begins to follow runs for listeners: see package hub. It is called once, before the App works on runs.
+// Close ends it.
+func (a *App) Follow() *News {
+	cfg := hub.Config{Store: a.home.State, Logger: a.process.Logger,
+		List: func(ctx context.Context, key state.RunKey) (any, error) { return a.Runs.Listed(ctx, key) }}
+	cfg.Version, _ = a.home.State.(hub.Versioned)
+	a.news = hub.New(cfg)
+	a.home.State = a.news.Waking(a.home.State)
+	return a.news
 }
 
 // Place says which instance to open, and how.
@@ -110,7 +130,12 @@ func openHome(ctx context.Context, at Place) (*instance.Instance, error) {
 }
 
 // Close closes the instance, and removes temporary files.
-func (a *App) Close() error { return errors.Join(a.home.Close(), a.process.Remote.Close()) }
+func (a *App) Close() (err error) {
+	if a.news != nil {
+		err = a.news.Close()
+	}
+	return errors.Join(err, a.home.Close(), a.process.Remote.Close())
+}
 
 // Cluster returns the configuration of the cluster; nil if this is a state directory.
 func (a *App) Cluster() *Config { return a.home.Cluster() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -85,6 +86,14 @@ func (s *Stream) Next(ctx context.Context, limit int) ([]Line, error) {
 		}
 	}
 	return lines, nil
+}
+
+// SkipAll skips what has happened so far, and returns the number of lines.
+func (s *Stream) SkipAll(ctx context.Context) (int64, error) {
+	s.after = math.MaxInt64
+	_, err := s.Next(ctx, 1)
+	s.after = s.n
+	return s.n, err
 }
 
 func (s *Stream) partition(node string) *partition {

@@ -35,7 +35,7 @@ var wings = map[string]wing{
 		"clusterconfig gc compare doctor history infer lineage metrics notify schedule simulate",
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{
-		"caller sources", "access instance", "registry", "view", "outputs", "runtime", "inspect", "runner",
+		"caller sources", "access instance", "hub registry", "view", "outputs", "runtime", "inspect", "runner",
 		"control worker runs scripts", "openlineage scheduler", "fleet",
 		"scripttest", door,
 	}},

@@ -1,0 +1,217 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/app"
+	"thalweg/internal/app/access"
+	"thalweg/internal/app/view"
+)
+
+// event is one of a stream.
+type event struct{ kind, id, data string }
+
+// listen opens a stream, and returns a function that gives its next event; of an ended one none.
+func (c *client) listen(ctx context.Context, query, last string) (next func() (event, bool)) {
+	c.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, "GET", c.url+"/v1/stream?"+query, nil)
+	require.NoError(c.t, err)
+	for k, v := range c.header {
+		req.Header[k] = v
+	}
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { _ = res.Body.Close() })
+	require.Equal(c.t, http.StatusOK, res.StatusCode)
+	require.Equal(c.t, "text/event-stream", res.Header.Get("Content-Type"))
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 1<<20)
+	return func() (e event, ok bool) {
+		for lines.Scan() {
+			name, value, _ := strings.Cut(lines.Text(), ": ")
+			switch name {
+			case "event":
+				e.kind = value
+			case "id":
+				e.id = value
+			case "data":
+				return event{e.kind, e.id, value}, true
+			}
+		}
+		return e, false
+	}
+}
+
+// printed returns the events of a run as --json prints them.
+func (s *served) printed(run int64) (out []string) {
+	s.t.Helper()
+	require.NoError(s.t, s.app.Runs.Events(s.t.Context(), view.RunKey{Workspace: "main", Run: run}, 0,
+		func(lines []view.EventLine) error {
+			for _, l := range lines {
+				text, err := view.JSON(l)
+				require.NoError(s.t, err)
+				out = append(out, string(text))
+			}
+			return nil
+		}))
+	return out
+}
+
+// A stream gives the lines of a run, those of the past and new ones, and goes on where it was.
+func TestStreamOfRun(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.run()
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Reader})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	next := c.listen(ctx, "topics=main/1", "")
+	want := s.printed(1)
+	var ids []string
+	for i, line := range want {
+		e, ok := next()
+		require.True(t, ok)
+		require.Equal(t, line, e.data)
+		require.Equal(t, fmt.Sprint("main/1:", i+1), e.id)
+		ids = append(ids, e.id)
+	}
+	_, err := s.app.Orders.Invalidate(ctx, app.ProcessCaller(), view.RunKey{Workspace: "main", Run: 1}, nil, "wrong", "")
+	require.NoError(t, err)
+	e, ok := next()
+	require.True(t, ok)
+	require.Equal(t, s.printed(1)[len(want)], e.data, "what happens while it is open")
+
+	again := c.listen(ctx, "topics=main/1", ids[2])
+	for _, line := range s.printed(1)[3:] {
+		e, ok := again()
+		require.True(t, ok)
+		require.Equal(t, line, e.data, "behind the last id")
+	}
+}
+
+func TestStreamOfWorkspace(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	next := c.listen(ctx, "topics=main", "")
+	s.run()
+	for {
+		e, ok := next()
+		require.True(t, ok)
+		require.Equal(t, "run", e.kind)
+		if strings.Contains(e.data, `"status":"complete"`) {
+			return
+		}
+	}
+}
+
+// Who may no more listen is told so, soon.
+func TestStreamEndsWhenRevoked(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.run()
+	s.as("root", access.Grant{Workspace: "*", Role: access.Manager})
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	next := c.listen(ctx, "topics=main/1&after=main/1:1000", "")
+	yes := true
+	_, err := s.users.PutUser(ctx, access.Principal{}, "ann", access.UserChange{Disabled: &yes})
+	require.NoError(t, err)
+	begun := time.Now()
+	e, ok := next()
+	require.True(t, ok)
+	require.Equal(t, "closed", e.kind)
+	require.Less(t, time.Since(begun), access.RevokedWithin)
+	_, ok = next()
+	require.False(t, ok)
+}
+
+func TestStreamsOfOthers(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.run()
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer})
+	for query, status := range map[string]int{"topics=other": 403, "topics=other/1": 403, "topics=main,other": 403,
+		"topics=main/9": 404, "topics=main/x": 422, "": 422, "topics=" + strings.Repeat("main,", 21) + "main": 422} {
+		c.get("/v1/stream?" + query).problem(status)
+	}
+}
+
+// Two hundred streams hear of a commit soon.
+func TestManyStreams(t *testing.T) {
+	t.Parallel()
+	const listeners = 200
+	s := serve(t)
+	s.run()
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	known := len(s.printed(1))
+	var group sync.WaitGroup
+	took := make([]time.Time, listeners)
+	for i := range listeners {
+		next := c.listen(ctx, fmt.Sprintf("topics=main/1&after=main/1:%d", known), "")
+		group.Go(func() {
+			if _, ok := next(); ok {
+				took[i] = time.Now()
+			}
+		})
+	}
+	begun := time.Now()
+	_, err := s.app.Orders.Invalidate(ctx, app.ProcessCaller(), view.RunKey{Workspace: "main", Run: 1}, nil, "wrong", "")
+	require.NoError(t, err)
+	group.Wait()
+	longest := time.Duration(0)
+	for _, at := range took {
+		require.False(t, at.IsZero())
+		longest = max(longest, at.Sub(begun))
+	}
+	t.Logf("the last of %d after %s", listeners, longest)
+}
+
+// Values of the data reach readers, and nobody else: not in failures, checks, events or reasons.
+func TestViewersSeeNoValues(t *testing.T) {
+	t.Parallel()
+	const value = "31-Secretember"
+	s := serve(t)
+	s.file("in.csv", "id,name\n1,ann\n"+value+",ben\n")
+	s.run()
+	paths := []string{"/runs", "/runs/1", "/runs/1/why", "/runs/1/events", "/runs/1/audit", "/runs/1/nodes",
+		"/runs/1/nodes/load", "/runs/1/nodes/load/batches", "/runs/1/nodes/load/batches/0", "/runs/1/graph.svg"}
+	reader := s.as("ann", access.Grant{Workspace: "main", Role: access.Reader})
+	viewer := s.as("ben", access.Grant{Workspace: "main", Role: access.Viewer})
+	seen := 0
+	for _, path := range paths {
+		if got := reader.get(ws + path); strings.Contains(got.text, value) {
+			seen++
+		}
+		got := viewer.get(ws + path)
+		require.Equal(t, http.StatusOK, got.status, path)
+		require.NotContains(t, got.text, value, path)
+	}
+	require.Greater(t, seen, 5, "readers see it")
+	require.Contains(t, viewer.get(ws+"/runs/1").text, `in.csv","line":3`, "viewers see where it is")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	next := viewer.listen(ctx, "topics=main/1", "")
+	for range s.printed(1) {
+		e, ok := next()
+		require.True(t, ok)
+		require.NotContains(t, e.data, value)
+	}
+}
