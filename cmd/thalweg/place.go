@@ -75,7 +75,7 @@ func settlePlace(a *console, kctx *kong.Context, args []string) (at commandPlace
 		case "cluster":
 			cluster = f
 		case "config":
-			if f.Target.String() != "" {
+			if n := kctx.Selected(); f.Target.String() != "" && n != nil && n.Name == "worker" {
 				config = f.Target.String()
 			}
 		}

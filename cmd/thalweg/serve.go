@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,17 +27,27 @@ type serveCmd struct {
 	engineFlags
 	remoteFlags
 	placeFlags
-	Listen  string        `help:"Address to answer at." default:"127.0.0.1:8431" placeholder:"HOST:PORT"`
+	Listen  string        `help:"Address to answer at, instead of the configuration's; default: 127.0.0.1:8431." placeholder:"HOST:PORT"`
+	Config  string        `help:"Configuration of the server: hosts, certificate, and the scripts that may be started." type:"path" placeholder:"FILE"`
 	Worker  bool          `help:"Work on runs, too, as a worker does."`
 	Drain   time.Duration `help:"With --worker: how long batches in flight may take when the server is asked to end (SIGTERM)." placeholder:"TIME"`
 	Isolate bool          `help:"With --worker: execute batches in processes of their own, one a slot."`
 	Verbose bool          `short:"v" help:"Log what the machinery does, to standard error."`
 }
 
+// listenDefault is the address of a server that names none: of this machine, for this machine.
+const listenDefault = "127.0.0.1:8431"
+
 // Run implements kong's command.
 func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 	logger := logTo(a, workerLevel(c.Verbose))
-	ln, err := c.listenAt(ctx)
+	cfg := &app.Serving{}
+	if c.Config != "" {
+		if cfg, err = app.LoadServing(c.Config, a.known); err != nil {
+			return err
+		}
+	}
+	ln, err := c.listen(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -54,20 +67,45 @@ func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, users.Close()) }()
-	news := place.home.Follow() // before there is work
+	server := serving{cfg: cfg, ln: ln, place: place, users: users, news: place.home.Follow(), logger: logger}
+	if err := server.mayStart(ctx); err != nil {
+		return err
+	}
 	a.polite.Store(true)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.answer(ctx, a, place, news, users, ln, logger) })
+	group.Go(func() error { return server.answer(ctx, a) })
 	if c.Worker {
 		group.Go(func() error { return c.work(ctx, a, place) })
 	}
 	return group.Wait()
 }
 
+// serving is a server that is about to answer.
+type serving struct {
+	cfg    *app.Serving
+	ln     net.Listener
+	place  *workplace
+	users  *app.Users
+	news   *app.News
+	logger *slog.Logger
+}
+
+// local reports whether the server answers this machine only.
+func (s *serving) local() bool { return s.ln.Addr().(*net.TCPAddr).IP.IsLoopback() }
+
+// mayStart refuses to answer other machines without anybody who could log in.
+func (s *serving) mayStart(ctx context.Context) error {
+	users, err := s.users.Users(ctx)
+	if err != nil || s.local() || len(users) > 0 {
+		return err
+	}
+	return &fault.Error{Kind: fault.Script, Place: s.cfg.Place("listen"),
+		Message: "the server would answer other machines, and there are no users",
+		Hint:    "start it at 127.0.0.1 first, open the address that it prints, and make a user who is admin of *"}
+}
+
 // answer serves the API until ctx ends, or the process is told to drain.
-func (c *serveCmd) answer(ctx context.Context, a *console, place *workplace, news *app.News, users *app.Users,
-	ln net.Listener,
-	logger *slog.Logger) error {
+func (s *serving) answer(ctx context.Context, a *console) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	drained := make(chan struct{})
@@ -80,14 +118,21 @@ func (c *serveCmd) answer(ctx context.Context, a *console, place *workplace, new
 		}
 	}()
 	defer func() { stop(); <-drained }()
-	port := ln.Addr().(*net.TCPAddr).Port
-	server := api.New(api.Config{App: place.home, News: news, Access: users.Service, Known: a.known, Build: build(), Logger: logger,
-		Hosts: hostsOf(ln), Cookie: "thalweg-" + strconv.Itoa(port),
-		Ready: func() error { return ctx.Err() }})
-	secret := users.StartSecret(a.caller().Actor)
-	a.known.Add(secret, "{start token}")
-	fmt.Fprintf(a.screen, "serving http://%s/start#%s\n", ln.Addr(), secret)
-	return errors.Join(server.Serve(ctx, ln, serveDrain), server.Close())
+	scheme, cookie := "http", "thalweg-"+strconv.Itoa(s.ln.Addr().(*net.TCPAddr).Port)
+	secure := s.cfg.TLS != nil || len(s.cfg.Proxies) > 0
+	if secure {
+		scheme, cookie = "https", "__Host-thalweg"
+	}
+	server := api.New(api.Config{App: s.place.home, News: s.news, Serving: s.cfg, Access: s.users.Service, Known: a.known,
+		Build: build(), Logger: s.logger, Hosts: s.hosts(), Proxies: s.cfg.Proxies, Cookie: cookie, Secure: secure,
+		Ready: ctx.Err})
+	fmt.Fprintf(a.screen, "serving %s://%s\n", scheme, s.ln.Addr())
+	if s.local() {
+		secret := s.users.StartSecret(a.caller().Actor)
+		a.known.Add(secret, "{start token}")
+		fmt.Fprintf(a.screen, "to sign in: %s://%s/start#%s\n", scheme, s.ln.Addr(), secret)
+	}
+	return errors.Join(server.Serve(ctx, s.ln, serveDrain), server.Close())
 }
 
 // work takes batches until ctx ends.
@@ -104,29 +149,52 @@ func (c *serveCmd) work(ctx context.Context, a *console, place *workplace) error
 	return err
 }
 
-// listenAt begins to listen. Beyond this machine nobody may listen without users and TLS.
-func (c *serveCmd) listenAt(ctx context.Context) (net.Listener, error) {
-	host, _, err := net.SplitHostPort(c.Listen)
+// listen begins to listen, with TLS if the configuration has a certificate.
+func (c *serveCmd) listen(ctx context.Context, cfg *app.Serving) (net.Listener, error) {
+	at := cmp.Or(c.Listen, cfg.Listen, listenDefault)
+	place := cfg.Place("listen")
+	if c.Listen != "" {
+		place = fault.Place{}
+	}
+	host, _, err := net.SplitHostPort(at)
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Script, Message: "--listen " + c.Listen + " is no address", Err: err,
+		return nil, &fault.Error{Kind: fault.Script, Message: "--listen " + at + " is no address", Err: err,
 			Hint: "write HOST:PORT, such as 127.0.0.1:8431"}
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, &fault.Error{Kind: fault.Script,
-			Message: "--listen " + c.Listen + " would answer other machines, without encryption",
-			Hint:    "listen at 127.0.0.1, and let a proxy with TLS or an SSH tunnel come in there"}
+	if !app.Loopback(host) && cfg.TLS == nil && len(cfg.Proxies) == 0 {
+		return nil, &fault.Error{Kind: fault.Script, Place: place,
+			Message: at + " would answer other machines, without encryption",
+			Hint:    "name a certificate, or a proxy that has one, in the file of --config; or listen at 127.0.0.1"}
 	}
-	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
+	var pair tls.Certificate
+	if cfg.TLS != nil {
+		if pair, err = tls.LoadX509KeyPair(cfg.TLS.Certificate, cfg.TLS.Key); err != nil {
+			return nil, &fault.Error{Kind: fault.Script, Place: cfg.Place("tls"), Message: "the certificate cannot be used",
+				Hint: "certificate and key are files in PEM that belong together", Err: err}
+		}
+	}
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", at)
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Script, Message: "the server cannot listen at " + c.Listen, Err: err,
+		return nil, &fault.Error{Kind: fault.Script, Place: place, Message: "the server cannot listen at " + at, Err: err,
 			Hint: "another server may have the port (ss -ltnp shows whose it is): name another with --listen"}
+	}
+	if cfg.TLS != nil {
+		return tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
+			NextProtos: []string{"h2", "http/1.1"}}), nil
 	}
 	return ln, nil
 }
 
-// hostsOf lists the hosts that a browser on this machine names.
-func hostsOf(ln net.Listener) []string {
-	at := ln.Addr().(*net.TCPAddr)
+// hosts lists the hosts that clients name.
+func (s *serving) hosts() []string {
+	at := s.ln.Addr().(*net.TCPAddr)
 	port := strconv.Itoa(at.Port)
-	return []string{net.JoinHostPort(at.IP.String(), port), net.JoinHostPort("localhost", port)}
+	out := slices.Clone(s.cfg.Hosts)
+	for _, h := range s.cfg.Hosts {
+		out = append(out, net.JoinHostPort(h, port))
+	}
+	if s.local() {
+		out = append(out, net.JoinHostPort(at.IP.String(), port), net.JoinHostPort("localhost", port))
+	}
+	return out
 }

@@ -60,8 +60,11 @@ func serve(t *testing.T) *served {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.users.Close()) })
 	s.start = s.users.StartSecret("me@here")
+	s.file("serve.yaml", "version: 1\nworkspaces:\n  main: {scripts: .}\n")
+	serving, err := app.LoadServing(filepath.Join(dir, "serve.yaml"), app.NewSecrets())
+	require.NoError(t, err)
 	server := httptest.NewUnstartedServer(nil)
-	handler := api.New(api.Config{App: s.app, News: s.app.Follow(), Access: s.users.Service, Known: app.NewSecrets(), Logger: logger,
+	handler := api.New(api.Config{App: s.app, News: s.app.Follow(), Serving: serving, Access: s.users.Service, Known: app.NewSecrets(), Logger: logger,
 		Build: view.Build{Version: "v1"}, Hosts: []string{server.Listener.Addr().String()}, Cookie: "thalweg-test",
 		Ready: func() error { return nil }})
 	t.Cleanup(func() { require.NoError(t, handler.Close()) })
@@ -215,4 +218,124 @@ func TestLookAtRuns(t *testing.T) {
 		p := c.get(ws + path).problem(map[bool]int{true: 404, false: 422}[path != "/runs/x"])
 		require.Contains(t, p.Hint+p.Detail, hint, path)
 	}
+}
+
+// A registered script is started once for each key, and nothing else is.
+func TestStart(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.file("bad.yaml", "nodes: {load: {type: file_tabel}}")
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Operator})
+	require.Contains(t, c.get(ws+"/scripts").text, `{"script":"script.yaml"}`)
+	require.Contains(t, c.send("POST", ws+"/validations", map[string]any{"script": "bad.yaml"}).text, "file_tabel")
+
+	var plan struct{ Planned view.RunPlanned }
+	c.send("POST", ws+"/runs", map[string]any{"script": "script.yaml", "dry_run": true}).into(http.StatusCreated, &plan)
+	require.Len(t, plan.Planned.Nodes, 2)
+	var runs [3]struct{ Run int64 }
+	for i := range runs {
+		c.header.Set("Idempotency-Key", []string{"one", "one", "two"}[i])
+		c.send("POST", ws+"/runs", map[string]any{"script": "script.yaml", "note": "hi"}).into(http.StatusCreated, &runs[i])
+	}
+	require.Equal(t, []int64{1, 1, 2}, []int64{runs[0].Run, runs[1].Run, runs[2].Run})
+	shown := c.get(ws + "/runs/1").text
+	require.Contains(t, shown, `"description":"hi","actor":"ann"`)
+	p := c.send("POST", ws+"/runs", map[string]any{"script": "bad.yaml"}).problem(http.StatusUnprocessableEntity)
+	require.NotEmpty(t, p.Diags)
+	c.send("POST", ws+"/runs", map[string]any{"script": "../script.yaml"}).problem(http.StatusNotFound)
+	c.send("POST", ws+"/runs", map[string]any{"script": "script.yaml", "params": map[string]string{"a": "b"}}).
+		problem(http.StatusForbidden)
+}
+
+// An order with a key is given once, one with an old ETag never, and one with a token as it was shown.
+func TestOrders(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.run()
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Operator})
+	orders := ws + "/runs/1/orders"
+	var preview struct {
+		Token       string
+		Invalidated view.Invalidated
+	}
+	c.send("POST", orders, map[string]any{"kind": "invalidate", "dry_run": true}).into(http.StatusOK, &preview)
+	require.True(t, preview.Invalidated.DryRun)
+	c.send("POST", orders, map[string]any{"kind": "invalidate", "token": preview.Token}).
+		problem(http.StatusUnprocessableEntity) // it has no reason
+	c.header.Set("If-Match", `"7"`)
+	c.send("POST", orders, map[string]any{"kind": "invalidate", "reason": "wrong"}).problem(http.StatusConflict)
+	c.header.Set("If-Match", `"0"`)
+	c.header.Set("Idempotency-Key", "k")
+	for range 2 {
+		got := c.send("POST", orders, map[string]any{"kind": "invalidate", "reason": "wrong", "token": preview.Token})
+		require.Equal(t, http.StatusOK, got.status, got.text)
+		require.Equal(t, `"1"`, got.header.Get("ETag"))
+	}
+	var audit []view.AuditEntry
+	c.get(ws+"/runs/1/audit").into(http.StatusOK, &audit)
+	require.Len(t, audit, 2)
+	require.Equal(t, "ann", audit[1].Actor)
+	require.Equal(t, "token", audit[1].Via)
+	require.Equal(t, "wrong", audit[1].Reason)
+}
+
+// Requests that are no requests of the API are problems, too.
+func TestHostileRequests(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.run()
+	c := s.as("ann", access.Grant{Workspace: "*", Role: access.Manager})
+	raw := func(method, path, contentType, body string, header ...string) answer {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+		require.NoError(t, err)
+		req.Header = c.header.Clone()
+		req.Header.Set("Content-Type", contentType)
+		for i := 0; i < len(header); i += 2 {
+			if req.Header.Set(header[i], header[i+1]); header[i] == "Host" {
+				req.Host = header[i+1]
+			}
+		}
+		res, err := http.DefaultTransport.RoundTrip(req)
+		require.NoError(t, err)
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		return answer{t, res.StatusCode, res.Header, string(text)}
+	}
+	const order = `{"kind":"stop"}`
+	at := ws + "/runs/1/orders"
+	for name, tc := range map[string]struct {
+		got    answer
+		status int
+	}{
+		"another host":         {raw("GET", ws+"/runs", "", "", "Host", "evil.example"), 421},
+		"rebinding, a port":    {raw("GET", ws+"/runs", "", "", "Host", "evil.example:80"), 421},
+		"another site":         {raw("POST", at, "application/json", order, "Origin", "http://evil.example"), 403},
+		"site by fetch":        {raw("POST", at, "application/json", order, "Sec-Fetch-Site", "cross-site"), 403},
+		"a form":               {raw("POST", at, "text/plain", order), 415},
+		"urlencoded":           {raw("POST", at, "application/x-www-form-urlencoded", "kind=stop"), 415},
+		"no JSON":              {raw("POST", at, "application/json", "{"), 400},
+		"unknown members":      {raw("POST", at, "application/json", `{"kind":"stop","x":1}`), 422},
+		"an unknown kind":      {raw("POST", at, "application/json", `{"kind":"burn"}`), 422},
+		"too large":            {raw("POST", at, "application/json", `{"kind":"stop","reason":"`+strings.Repeat("x", 2<<20)+`"}`), 413},
+		"deep":                 {raw("POST", at, "application/json", strings.Repeat(`{"a":`, 20_000)), 400},
+		"an unknown path":      {raw("GET", "/v2", "", ""), 404},
+		"a method":             {raw("PATCH", ws+"/runs", "", ""), 405},
+		"an unknown parameter": {raw("GET", ws+"/runs?limt=3", "", ""), 422},
+		"a limit":              {raw("GET", ws+"/runs?limit=1000000", "", ""), 422},
+		"a cursor":             {raw("GET", ws+"/runs?cursor=1%27--", "", ""), 422},
+		"a number":             {raw("GET", ws+"/runs/99999999999999999999", "", ""), 422},
+		"a NUL":                {raw("GET", ws+"/runs/1/nodes/%00", "", ""), 404},
+		"a path":               {raw("GET", "/v1/workspaces/..%2f..%2fetc/runs/1", "", ""), 404},
+	} {
+		p := tc.got.problem(tc.status)
+		require.NotEmpty(t, p.Detail, name)
+		require.NotContains(t, tc.got.text, s.dir, name)
+	}
+	require.Equal(t, "complete", func() string {
+		run, err := s.app.Runs.Listed(t.Context(), view.RunKey{Workspace: "main", Run: 1})
+		require.NoError(t, err)
+		return run.Status
+	}())
 }

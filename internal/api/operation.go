@@ -2,6 +2,9 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -150,4 +153,18 @@ func (s *Server) from(c huma.Context) string {
 		return last
 	}
 	return host
+}
+
+// requestToken names a request of somebody that can be repeated, by its Idempotency-Key and what it asks for: another
+// request with the same key is another one. "": it has no key.
+func requestToken(by asker, key string, asks ...any) string {
+	if key == "" {
+		return ""
+	}
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for _, a := range append(asks, key) {
+		_ = enc.Encode(a) // of what was decoded from JSON: neither this nor a hash fails
+	}
+	return by.Name() + " " + hex.EncodeToString(h.Sum(nil)[:16])
 }

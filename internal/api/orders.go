@@ -75,8 +75,7 @@ func (s *Server) giveOrder(ctx context.Context, by asker, in *orderIn) (*reply[o
 		return nil, err
 	}
 	caller := by.caller()
-	if in.Key != "" {
-		caller.Request = by.Name() + " " + in.Key
+	if caller.Request = requestToken(by, in.Key, run.RunKey, in.Body); caller.Request != "" {
 		done, err := s.app.Orders.Given(ctx, run.RunKey, caller.Request)
 		if err != nil || done {
 			return &reply[ordered]{ETag: epochTag(run.Epoch), Body: ordered{}}, err

@@ -31,12 +31,13 @@ const (
 
 // Config of a Server.
 type Config struct {
-	App    *app.App
-	News   *app.News // of App
-	Access *access.Service
-	Known  *app.Secrets // kept out of problems and logs
-	Build  view.Build   // of this program
-	Logger *slog.Logger
+	App     *app.App
+	News    *app.News    // of App
+	Serving *app.Serving // which scripts may be started
+	Access  *access.Service
+	Known   *app.Secrets // kept out of problems and logs
+	Build   view.Build   // of this program
+	Logger  *slog.Logger
 	// Hosts are the names and addresses, each with its port unless that is the scheme's, for which the
 	// server answers.
 	Hosts   []string
@@ -61,6 +62,7 @@ type Server struct {
 	ready    func() error
 	jobs     *jobs
 	news     *app.News
+	serving  *app.Serving
 	streams  streams
 
 	mux  *http.ServeMux
@@ -69,7 +71,7 @@ type Server struct {
 
 // New returns a server of an instance. The caller closes it before the instance.
 func New(cfg Config) *Server {
-	s := &Server{app: cfg.App, news: cfg.News, access: cfg.Access, known: cfg.Known, build: cfg.Build, discreet: cfg.App.RunsWithoutValues(), logger: cfg.Logger,
+	s := &Server{app: cfg.App, news: cfg.News, serving: cfg.Serving, access: cfg.Access, known: cfg.Known, build: cfg.Build, discreet: cfg.App.RunsWithoutValues(), logger: cfg.Logger,
 		proxies: cfg.Proxies, cookie: cfg.Cookie, secure: cfg.Secure, ready: cfg.Ready,
 		hosts: map[string]bool{}, mux: http.NewServeMux()}
 	for _, h := range cfg.Hosts {
@@ -125,6 +127,7 @@ func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 func (s *Server) register() {
 	s.registerMe()
 	s.registerRuns()
+	s.registerScripts()
 	s.registerOrders()
 	s.registerGates()
 	s.registerFleet()

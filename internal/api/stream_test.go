@@ -15,6 +15,7 @@ import (
 	"thalweg/internal/app"
 	"thalweg/internal/app/access"
 	"thalweg/internal/app/view"
+	"thalweg/internal/test/effort"
 )
 
 // event is one of a stream.
@@ -75,7 +76,7 @@ func TestStreamOfRun(t *testing.T) {
 	s := serve(t)
 	s.run()
 	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Reader})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), effort.Patience)
 	defer cancel()
 	next := c.listen(ctx, "topics=main/1", "")
 	want := s.printed(1)
@@ -105,7 +106,7 @@ func TestStreamOfWorkspace(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), effort.Patience)
 	defer cancel()
 	next := c.listen(ctx, "topics=main", "")
 	s.run()
@@ -126,7 +127,7 @@ func TestStreamEndsWhenRevoked(t *testing.T) {
 	s.run()
 	s.as("root", access.Grant{Workspace: "*", Role: access.Manager})
 	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), effort.Patience)
 	defer cancel()
 	next := c.listen(ctx, "topics=main/1&after=main/1:1000", "")
 	yes := true
@@ -136,7 +137,7 @@ func TestStreamEndsWhenRevoked(t *testing.T) {
 	e, ok := next()
 	require.True(t, ok)
 	require.Equal(t, "closed", e.kind)
-	require.Less(t, time.Since(begun), access.RevokedWithin)
+	effort.Promised(t, begun, access.RevokedWithin)
 	_, ok = next()
 	require.False(t, ok)
 }
@@ -159,7 +160,7 @@ func TestManyStreams(t *testing.T) {
 	s := serve(t)
 	s.run()
 	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), effort.Patience)
 	defer cancel()
 	known := len(s.printed(1))
 	var group sync.WaitGroup
@@ -206,7 +207,7 @@ func TestViewersSeeNoValues(t *testing.T) {
 	}
 	require.Greater(t, seen, 5, "readers see it")
 	require.Contains(t, viewer.get(ws+"/runs/1").text, `in.csv","line":3`, "viewers see where it is")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), effort.Patience)
 	defer cancel()
 	next := viewer.listen(ctx, "topics=main/1", "")
 	for range s.printed(1) {

@@ -8,6 +8,8 @@ import (
 	"thalweg/internal/app/access"
 	"thalweg/internal/app/access/sqlite"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/settings"
+	"thalweg/internal/ops/serveconfig"
 )
 
 // accessFile is the file of users and tokens in a state directory.
@@ -21,6 +23,21 @@ type Users struct {
 
 // Close closes the store.
 func (u *Users) Close() error { return u.store.Close() }
+
+// Serving is the configuration of a server: see package serveconfig.
+type Serving = serveconfig.Config
+
+// LoadServing reads the configuration of a server. known learns its secrets.
+func LoadServing(path string, known *Secrets) (*Serving, error) {
+	cfg, diags, err := serveconfig.Load(path, settings.Options{Known: known})
+	if err == nil && diags.HasErrors() {
+		err = &InvalidScriptError{Diagnostics: diags}
+	}
+	return cfg, err
+}
+
+// Loopback reports whether a host is this machine and no other can reach it.
+func Loopback(host string) bool { return serveconfig.Loopback(host) }
 
 // OpenUsers opens the users and tokens of the instance.
 func (a *App) OpenUsers(ctx context.Context, logger *slog.Logger) (*Users, error) {

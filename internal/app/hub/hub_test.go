@@ -19,6 +19,7 @@ import (
 	"thalweg/internal/ops/history"
 	"thalweg/internal/store/state"
 	"thalweg/internal/store/state/sqlite"
+	"thalweg/internal/test/effort"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -108,7 +109,7 @@ func TestOneFollowerForAll(t *testing.T) {
 	const listeners = 200
 	f := open(t, 0, 0)
 	f.order(t, f.store, 3)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), effort.Patience)
 	defer cancel()
 	begun := len(f.all(t))
 	want := begun + 20*3 // events that an order makes
@@ -182,7 +183,7 @@ func TestSlowListenerIsPassed(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := slow.Next(ctx, 1)
 		return errors.Is(err, ErrPassed)
-	}, 10*time.Second, time.Millisecond)
+	}, effort.Patience, time.Millisecond)
 	slow.Close()
 	again, err := f.hub.Run(ctx, f.key, int64(len(got)))
 	require.NoError(t, err)
@@ -240,7 +241,7 @@ func TestEachListenerHearsTheStream(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		f := open(t, rapid.IntRange(1, 8).Draw(rt, "lines of the ring"), time.Millisecond)
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), effort.Patience)
 		defer cancel()
 		listeners, heard := map[int]*Listener{}, map[int][]string{}
 		defer func() {

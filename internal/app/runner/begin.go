@@ -39,7 +39,7 @@ func Begin(ctx context.Context, home *instance.Instance, opts Options) (key stat
 }
 
 // Submit records a new run, or the order that lets a run go on, and leaves the
-// work to others.
+// work to others. With the token of a run that was begun before, it gives that run.
 func Submit(ctx context.Context, home *instance.Instance, opts Options) (key state.RunKey,
 	warnings document.Diagnostics,
 	err error) {
@@ -52,6 +52,9 @@ func Submit(ctx context.Context, home *instance.Instance, opts Options) (key sta
 		return key, nil, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
+	if key, found := begunBefore(ctx, t.Store, opts.Workspace, opts.Token); found {
+		return key, nil, nil // whatever is wrong with it now
+	}
 	r := &runner{Runtime: t, opts: opts, start: time.Now()}
 	if opts.Resume {
 		warnings, err = r.letGoOn(ctx)

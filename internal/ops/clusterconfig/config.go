@@ -102,21 +102,20 @@ type Worker struct {
 
 // Defaults of what a file does not say.
 const (
-	CacheDefaultBytes   = 20 << 30
-	DrainDefault        = time.Minute
-	KeyspaceDefault     = "thalweg"
-	CassandraReplicas   = 3
-	VHostDefault        = "/"
-	rabbitPort          = "5672"
-	rabbitSecurePort    = "5671"
-	cassandraPort       = "9042"
-	DefaultName         = "cluster.yaml" // where somebody looks for one first
-	maxFileBytes        = 1 << 20
-	cacheMinBytes       = 64 << 20
-	drainMax            = 24 * time.Hour
-	coresMax            = 4096
-	replicasMax         = 9
-	passwordFileMaxSize = 4 << 10
+	CacheDefaultBytes = 20 << 30
+	DrainDefault      = time.Minute
+	KeyspaceDefault   = "thalweg"
+	CassandraReplicas = 3
+	VHostDefault      = "/"
+	rabbitPort        = "5672"
+	rabbitSecurePort  = "5671"
+	cassandraPort     = "9042"
+	DefaultName       = "cluster.yaml" // where somebody looks for one first
+	maxFileBytes      = 1 << 20
+	cacheMinBytes     = 64 << 20
+	drainMax          = 24 * time.Hour
+	coresMax          = 4096
+	replicasMax       = 9
 )
 
 // Dir is the directory that the file is in.

@@ -4,8 +4,7 @@ import (
 	"slices"
 
 	"thalweg/internal/base/document"
-	"thalweg/internal/base/fault"
-	"thalweg/internal/base/secret"
+	"thalweg/internal/base/settings"
 )
 
 // everything has each section once, so that the loader asks for all its keys.
@@ -18,9 +17,9 @@ worker: {}
 
 // KeysOf are the keys that the loader knows below a path.
 func KeysOf(path string) []string {
-	r := &reader{opts: Options{Known: secret.New()}, cfg: &Config{places: map[string]fault.Place{}},
-		asked: map[string][]string{}}
+	r := &reader{settings.New("cluster.yaml", "", Options{}), &Config{}}
+	r.Ask()
 	root, _ := document.Read(document.NewSource("cluster.yaml", everything))
 	r.root(root)
-	return slices.Sorted(slices.Values(r.asked[path]))
+	return slices.Sorted(slices.Values(r.Asked()[path]))
 }

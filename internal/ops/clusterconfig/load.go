@@ -10,13 +10,16 @@ import (
 
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/secret"
+	"thalweg/internal/base/settings"
 )
 
 // Options of Load.
-type Options struct {
-	Environment func(name string) (string, bool) // os.LookupEnv
-	Known       *secret.Known                    // learns the secrets; may be nil
+type Options = settings.Options
+
+// reader reads a configuration.
+type reader struct {
+	*settings.Reader
+	cfg *Config
 }
 
 // Load reads a configuration. name is how people call the file.
@@ -52,15 +55,9 @@ func Load(name string, opts Options) (*Config, document.Diagnostics, error) {
 
 // Parse reads the text of a configuration that lies at path.
 func Parse(name, path, text string, opts Options) (*Config, document.Diagnostics) {
-	if opts.Environment == nil {
-		opts.Environment = os.LookupEnv
-	}
-	if opts.Known == nil {
-		opts.Known = secret.New()
-	}
-	r := &reader{opts: opts, dir: filepath.Dir(path),
-		cfg: &Config{Path: path, name: name, places: map[string]fault.Place{}, Worker: Worker{Cache: CacheDefaultBytes,
-			Drain: DrainDefault}}}
+	r := &reader{settings.New(path, "a cluster configuration", opts), &Config{Path: path, name: name,
+		Worker: Worker{Cache: CacheDefaultBytes, Drain: DrainDefault}}}
+	r.cfg.places = r.Places
 	src := document.NewSource(name, text)
 	root, syntax := document.Read(src)
 	switch {
@@ -71,7 +68,7 @@ func Parse(name, path, text string, opts Options) (*Config, document.Diagnostics
 	default:
 		r.root(root)
 	}
-	diags := r.Result(name, func(string) int { return 0 }, opts.Known)
+	diags := r.Result(name, func(string) int { return 0 }, r.Known())
 	if diags.HasErrors() {
 		return nil, diags
 	}

@@ -9,24 +9,25 @@ import (
 
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/secret"
+	"thalweg/internal/base/settings"
 	"thalweg/internal/run/concurrency"
 )
 
 func (r *reader) root(v *document.Value) {
 	c := r.cfg
-	there := r.fields(v, "",
-		field{"version", r.version},
-		field{"state", r.state},
-		field{"parts", r.parts},
-		field{"queue", r.queue},
-		field{"worker", func(v *document.Value, path string) {
+	there := r.Fields(v, "",
+		settings.Key("version", r.version),
+		settings.Key("state", r.state),
+		settings.Key("parts", r.parts),
+		settings.Key("queue", r.queue),
+		settings.Key("worker", func(v *document.Value, path string) {
 			w := &c.Worker
-			r.fields(v, path, field{"scratch", r.pathTo(&w.Scratch)}, field{"cache", r.sizeTo(&w.Cache, cacheMinBytes)},
-				field{"memory", r.sizeTo(&w.Memory, cacheMinBytes)},
-				field{"cores", r.countTo(&w.Cores, 1, coresMax)}, field{"drain", r.durationTo(&w.Drain, drainMax)},
-				field{"metrics", r.metrics}, field{"python", r.textTo(&w.Python)},
-				field{"concurrency", r.concurrency})
-		}})
+			r.Fields(v, path, settings.Key("scratch", r.PathTo(&w.Scratch)), settings.Key("cache", r.SizeTo(&w.Cache, cacheMinBytes)),
+				settings.Key("memory", r.SizeTo(&w.Memory, cacheMinBytes)),
+				settings.Key("cores", r.CountTo(&w.Cores, 1, coresMax)), settings.Key("drain", r.DurationTo(&w.Drain, drainMax)),
+				settings.Key("metrics", r.metrics), settings.Key("python", r.TextTo(&w.Python)),
+				settings.Key("concurrency", r.concurrency))
+		}))
 	if there["version"] == nil {
 		r.ErrorAt(v, "version", "the version is missing").Hint = "write version: 1"
 	}
@@ -45,7 +46,7 @@ func (r *reader) root(v *document.Value) {
 }
 
 func (r *reader) version(v *document.Value, path string) {
-	if text := r.text(v, path); text != "1" && text != "" {
+	if text := r.Text(v, path); text != "1" && text != "" {
 		r.ErrorAt(v, path, "version %s is not known", document.Quote(text)).Hint = "this program knows version 1"
 	}
 }
@@ -71,17 +72,17 @@ func (r *reader) oneOf(v *document.Value, path string, there map[string]*documen
 }
 
 func (r *reader) state(v *document.Value, path string) {
-	there := r.fields(v, path, field{"cassandra", r.cassandra}, field{"directory", r.pathTo(&r.cfg.State.Directory)})
+	there := r.Fields(v, path, settings.Key("cassandra", r.cassandra), settings.Key("directory", r.PathTo(&r.cfg.State.Directory)))
 	r.oneOf(v, path, there, "cassandra", "directory")
 }
 
 func (r *reader) parts(v *document.Value, path string) {
-	there := r.fields(v, path,
-		field{"cassandra", func(v *document.Value, path string) {
-			r.fields(v, path)
+	there := r.Fields(v, path,
+		settings.Key("cassandra", func(v *document.Value, path string) {
+			r.Fields(v, path)
 			r.cfg.Parts.Cassandra = true
-		}},
-		field{"s3", r.s3}, field{"directory", r.pathTo(&r.cfg.Parts.Directory)})
+		}),
+		settings.Key("s3", r.s3), settings.Key("directory", r.PathTo(&r.cfg.Parts.Directory)))
 	r.oneOf(v, path, there, "cassandra", "s3", "directory")
 }
 
@@ -93,12 +94,12 @@ var (
 func (r *reader) cassandra(v *document.Value, path string) {
 	c := &Cassandra{Keyspace: KeyspaceDefault}
 	r.cfg.State.Cassandra = c
-	there := r.fields(v, path,
-		field{"hosts", r.hostsTo(&c.Hosts, cassandraPort)}, field{"keyspace", r.textTo(&c.Keyspace)},
-		field{"datacenter", r.textTo(&c.Datacenter)},
-		field{"replication", func(v *document.Value, path string) { c.Replication = r.replication(v, path) }},
-		field{"username", r.textTo(&c.Username)}, field{"password", r.passwordTo(&c.Password)},
-		field{"password_file", r.passwordFileTo(&c.Password)}, field{"tls", r.tlsTo(&c.TLS)})
+	there := r.Fields(v, path,
+		settings.Key("hosts", r.HostsTo(&c.Hosts, cassandraPort)), settings.Key("keyspace", r.TextTo(&c.Keyspace)),
+		settings.Key("datacenter", r.TextTo(&c.Datacenter)),
+		settings.Key("replication", func(v *document.Value, path string) { c.Replication = r.replication(v, path) }),
+		settings.Key("username", r.TextTo(&c.Username)), settings.Key("password", r.PasswordTo(&c.Password)),
+		settings.Key("password_file", r.PasswordFileTo(&c.Password)), settings.Key("tls", r.tlsTo(&c.TLS)))
 	switch {
 	case there["hosts"] == nil:
 		r.ErrorAt(v, path, "%s names no hosts", path).Hint = "write hosts: [HOST]"
@@ -134,7 +135,7 @@ func (r *reader) replication(v *document.Value, path string) map[string]int {
 	out := map[string]int{}
 	if v.Present() && v.Kind != document.Map {
 		n := 0
-		r.countTo(&n, 1, replicasMax)(v, path)
+		r.CountTo(&n, 1, replicasMax)(v, path)
 		out[r.cfg.State.Cassandra.Datacenter] = n
 		return out
 	}
@@ -147,8 +148,8 @@ func (r *reader) replication(v *document.Value, path string) map[string]int {
 		if !datacenterText.MatchString(e.Name) {
 			r.ErrorAt(e.Key, path, "%s cannot be the name of a datacenter", document.Quote(e.Name))
 		}
-		r.countTo(&n, 1, replicasMax)(e.Value, join(path, e.Name))
-		r.note(e.Value, join(path, e.Name))
+		r.CountTo(&n, 1, replicasMax)(e.Value, settings.Join(path, e.Name))
+		r.Note(e.Value, settings.Join(path, e.Name))
 		out[e.Name] = n
 	}
 	return out
@@ -157,10 +158,10 @@ func (r *reader) replication(v *document.Value, path string) map[string]int {
 func (r *reader) s3(v *document.Value, path string) {
 	s := &S3{}
 	r.cfg.Parts.S3 = s
-	there := r.fields(v, path, field{"url", r.addressTo(&s.URL)}, field{"endpoint", r.addressTo(&s.Endpoint)},
-		field{"region", r.textTo(&s.Region)}, field{"ca", r.pathTo(&s.CA)},
-		field{"access_key", r.passwordTo(&s.AccessKey)}, field{"access_key_file", r.passwordFileTo(&s.AccessKey)},
-		field{"secret_key", r.passwordTo(&s.SecretKey)}, field{"secret_key_file", r.passwordFileTo(&s.SecretKey)})
+	there := r.Fields(v, path, settings.Key("url", r.AddressTo(&s.URL)), settings.Key("endpoint", r.AddressTo(&s.Endpoint)),
+		settings.Key("region", r.TextTo(&s.Region)), settings.Key("ca", r.PathTo(&s.CA)),
+		settings.Key("access_key", r.PasswordTo(&s.AccessKey)), settings.Key("access_key_file", r.PasswordFileTo(&s.AccessKey)),
+		settings.Key("secret_key", r.PasswordTo(&s.SecretKey)), settings.Key("secret_key_file", r.PasswordFileTo(&s.SecretKey)))
 	r.onePair(v, path, there)
 	if there["url"] == nil {
 		r.ErrorAt(v, path, "%s names no url", path).Hint = "write url: s3://BUCKET/PREFIX"
@@ -170,13 +171,13 @@ func (r *reader) s3(v *document.Value, path string) {
 	if s.URL != "" && (err != nil || u.Scheme != "s3" || u.Host == "" || strings.Trim(u.Path, "/") == "" ||
 		u.User != nil || u.RawQuery != "") {
 		r.ErrorAt(there["url"], path+".url", "%s is not the address of a bucket",
-			document.Quote(r.opts.Known.Text(s.URL))).Hint =
+			document.Quote(r.Known().Text(s.URL))).Hint =
 			"write s3://BUCKET/PREFIX; keys come from the environment, as for scripts"
 	}
 	if e, err := url.Parse(s.Endpoint); s.Endpoint != "" && (err != nil || e.Host == "" || e.Scheme != "http" &&
 		e.Scheme != "https") {
 		r.ErrorAt(there["endpoint"], path+".endpoint", "%s is not an address",
-			document.Quote(r.opts.Known.Text(s.Endpoint))).Hint = "write https://HOST:PORT"
+			document.Quote(r.Known().Text(s.Endpoint))).Hint = "write https://HOST:PORT"
 	}
 }
 
@@ -196,7 +197,7 @@ func (r *reader) onePair(v *document.Value, path string, there map[string]*docum
 }
 
 func (r *reader) queue(v *document.Value, path string) {
-	there := r.fields(v, path, field{"rabbitmq", r.rabbitmq})
+	there := r.Fields(v, path, settings.Key("rabbitmq", r.rabbitmq))
 	r.oneOf(v, path, there, "rabbitmq")
 }
 
@@ -205,12 +206,12 @@ func (r *reader) rabbitmq(v *document.Value, path string) {
 	r.cfg.Queue = q
 	var address string
 	var hosts []string
-	there := r.fields(v, path,
-		field{"url", r.addressTo(&address)},
-		field{"hosts", func(v *document.Value, path string) { r.hostsTo(&hosts, rabbitPort)(v, path) }},
-		field{"username", r.textTo(&q.Username)}, field{"password", r.passwordTo(&q.Password)},
-		field{"password_file", r.passwordFileTo(&q.Password)},
-		field{"vhost", r.textTo(&q.VHost)}, field{"tls", r.tlsTo(&q.TLS)})
+	there := r.Fields(v, path,
+		settings.Key("url", r.AddressTo(&address)),
+		settings.Key("hosts", func(v *document.Value, path string) { r.HostsTo(&hosts, rabbitPort)(v, path) }),
+		settings.Key("username", r.TextTo(&q.Username)), settings.Key("password", r.PasswordTo(&q.Password)),
+		settings.Key("password_file", r.PasswordFileTo(&q.Password)),
+		settings.Key("vhost", r.TextTo(&q.VHost)), settings.Key("tls", r.tlsTo(&q.TLS)))
 	q.Hosts = hosts
 	switch {
 	case there["url"] != nil && there["hosts"] != nil:
@@ -243,11 +244,11 @@ func (r *reader) brokerAt(v *document.Value, path, address string, q *RabbitMQ, 
 			q.TLS = &TLS{}
 		}
 	}
-	r.host(v, path, u.Host, port, &q.Hosts)
+	r.Host(v, path, u.Host, port, &q.Hosts)
 	if u.User != nil {
 		q.Username = u.User.Username()
 		if q.Password, _ = u.User.Password(); q.Password != "" {
-			r.opts.Known.Add(q.Password, secret.Mask)
+			r.Known().Add(q.Password, secret.Mask)
 		}
 	}
 	if name := strings.TrimPrefix(u.Path, "/"); name != "" && !vhost {
@@ -265,8 +266,8 @@ func (r *reader) tlsTo(to **TLS) func(*document.Value, string) {
 		}
 		t := &TLS{}
 		*to = t
-		there := r.fields(v, path, field{"ca", r.pathTo(&t.CA)}, field{"cert", r.pathTo(&t.Cert)},
-			field{"key", r.pathTo(&t.Key)}, field{"server_name", r.textTo(&t.ServerName)})
+		there := r.Fields(v, path, settings.Key("ca", r.PathTo(&t.CA)), settings.Key("cert", r.PathTo(&t.Cert)),
+			settings.Key("key", r.PathTo(&t.Key)), settings.Key("server_name", r.TextTo(&t.ServerName)))
 		if (there["cert"] == nil) != (there["key"] == nil) {
 			r.ErrorAt(v, path, "%s has one of cert and key: it needs both or none", path)
 		}
@@ -275,7 +276,7 @@ func (r *reader) tlsTo(to **TLS) func(*document.Value, string) {
 
 func (r *reader) metrics(v *document.Value, path string) {
 	to := &r.cfg.Worker.Metrics
-	if r.textTo(to)(v, path); *to == "" {
+	if r.TextTo(to)(v, path); *to == "" {
 		return
 	}
 	i := strings.LastIndexByte(*to, ':')
@@ -293,7 +294,7 @@ func (r *reader) concurrency(v *document.Value, path string) {
 	r.cfg.Worker.Concurrency = fixed
 	count := func(v *document.Value, path string, of ...concurrency.Of) {
 		n := 0
-		if r.countTo(&n, 1, concurrency.FixedMost)(v, path); n > 0 {
+		if r.CountTo(&n, 1, concurrency.FixedMost)(v, path); n > 0 {
 			for _, each := range of {
 				fixed[each] = n
 			}
@@ -307,20 +308,20 @@ func (r *reader) concurrency(v *document.Value, path string) {
 		count(v, path, all...)
 		return
 	}
-	var classes []field
+	var classes []settings.Field
 	for _, class := range concurrency.Classes() {
-		classes = append(classes, field{class, func(v *document.Value, path string) {
+		classes = append(classes, settings.Key(class, func(v *document.Value, path string) {
 			if v.Present() && v.Kind != document.Map {
 				count(v, path, concurrency.Of{Class: class, Knob: concurrency.Batches})
 				return
 			}
-			var knobs []field
+			var knobs []settings.Field
 			for _, knob := range concurrency.KnobsOf(class) {
-				knobs = append(knobs, field{knob,
-					func(v *document.Value, path string) { count(v, path, concurrency.Of{Class: class, Knob: knob}) }})
+				knobs = append(knobs, settings.Key(knob,
+					func(v *document.Value, path string) { count(v, path, concurrency.Of{Class: class, Knob: knob}) }))
 			}
-			r.fields(v, path, knobs...)
-		}})
+			r.Fields(v, path, knobs...)
+		}))
 	}
-	r.fields(v, path, classes...)
+	r.Fields(v, path, classes...)
 }

@@ -22,7 +22,7 @@ type wing struct {
 // wings are the wings by name, as ARCHITECTURE.md has them.
 var wings = map[string]wing{
 	"base": {may: "base", floors: []string{
-		"action similar", "fault", "awake durable format message secure sqltext calendar", "address budget keeper", "secret", "document",
+		"action similar", "fault", "awake durable format message secure sqltext calendar", "address budget keeper", "secret", "document", "settings",
 	}},
 	"lang": {may: "base lang", floors: []string{"expr filespec matrix project starter", "script", "graph"}},
 	"io": {may: "base lang io", floors: []string{"database parquetfile remote unpack", "records", "files",
@@ -32,7 +32,7 @@ var wings = map[string]wing{
 		"concurrency gate python orders", "engine job", "query", "plan", "coordinator executor reuse sandbox", "pipeline",
 	}},
 	"ops": {may: "base lang io store run ops", floors: []string{
-		"clusterconfig gc compare doctor history infer lineage metrics notify schedule simulate",
+		"clusterconfig gc serveconfig compare doctor history infer lineage metrics notify schedule simulate",
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{
 		"caller sources", "access instance", "hub registry", "view", "outputs", "runtime", "inspect", "runner",

@@ -1,4 +1,4 @@
-package clusterconfig
+package settings
 
 import (
 	"os"
@@ -15,28 +15,61 @@ import (
 	"thalweg/internal/base/secret"
 )
 
-// reader reads the values of one document.
-type reader struct {
+// Options say where values come from that the text refers to.
+type Options struct {
+	Environment func(name string) (string, bool) // os.LookupEnv
+	Known       *secret.Known                    // learns the secrets; may be nil
+}
+
+// passwordFileBytesMax limits a file that holds a password.
+const passwordFileBytesMax = 4 << 10
+
+// Reader reads the values of one document.
+type Reader struct {
 	document.Report
-	opts Options
-	dir  string // that relative paths are seen from
-	cfg  *Config
+	Dir    string                 // that relative paths are seen from
+	Places map[string]fault.Place // of the values, by path: state.cassandra.hosts
 
-	asked map[string][]string // keys that are known, by path; nil except in tests
+	opts  Options
+	what  string              // the document is: a cluster configuration
+	asked map[string][]string // keys that are known, by path; nil unless Ask was called
 }
 
-// field reads the value of one key.
-type field struct {
-	name string
-	read func(v *document.Value, path string)
+// New returns a reader of the text of a file that lies at path. what is said of the document in messages.
+func New(path, what string, opts Options) *Reader {
+	if opts.Environment == nil {
+		opts.Environment = os.LookupEnv
+	}
+	if opts.Known == nil {
+		opts.Known = secret.New()
+	}
+	return &Reader{opts: opts, Dir: filepath.Dir(path), what: what, Places: map[string]fault.Place{}}
 }
 
-// fields reads a map, and refuses keys that it does not know. It answers with
+// Known returns the secrets that the reader has learnt.
+func (r *Reader) Known() *secret.Known { return r.opts.Known }
+
+// Ask has the reader note the keys that it knows, for tests of schemas. Asked returns them, by path.
+func (r *Reader) Ask() { r.asked = map[string][]string{} }
+
+// Asked returns the keys that the reader knows, by path, if Ask was called.
+func (r *Reader) Asked() map[string][]string { return r.asked }
+
+// Field reads the value of one key.
+type Field struct {
+	Name string
+	Read func(v *document.Value, path string)
+}
+
+// Key returns a Field.
+func Key(name string, read func(v *document.Value, path string)) Field { return Field{name, read} }
+
+// Fields reads a map, and refuses keys that it does not know. It answers with
 // the keys that are there.
-func (r *reader) fields(v *document.Value, path string, fields ...field) map[string]*document.Value {
+func (r *Reader) Fields(v *document.Value, path string, fields ...Field) map[string]*document.Value {
 	there := map[string]*document.Value{}
 	if v.Present() && v.Kind != document.Map {
-		r.ErrorAt(v, path, "%s is a map, not %s", label(path), v.Kind)
+		r.ErrorAt(v, path, "%s is a map, not %s", r.label(path), v.Kind)
 		return there
 	}
 	if !v.Present() {
@@ -44,13 +77,13 @@ func (r *reader) fields(v *document.Value, path string, fields ...field) map[str
 	}
 	names := make([]string, len(fields))
 	for i, f := range fields {
-		names[i] = f.name
+		names[i] = f.Name
 	}
 	if r.asked != nil {
 		r.asked[path] = names
 	}
 	for _, e := range v.Entries {
-		at := join(path, e.Name)
+		at := Join(path, e.Name)
 		i := slices.Index(names, e.Name)
 		switch {
 		case i < 0:
@@ -59,28 +92,29 @@ func (r *reader) fields(v *document.Value, path string, fields ...field) map[str
 			r.ErrorAt(e.Key, at, "key %s is there twice", document.Quote(e.Name))
 		default:
 			there[e.Name] = e.Value
-			r.note(e.Value, at)
-			fields[i].read(e.Value, at)
+			r.Note(e.Value, at)
+			fields[i].Read(e.Value, at)
 		}
 	}
 	return there
 }
 
-// note keeps where a value is, for what turns out to be wrong with it later.
-func (r *reader) note(v *document.Value, path string) {
+// Note keeps where a value is, for what turns out to be wrong with it later.
+func (r *Reader) Note(v *document.Value, path string) {
 	start, _ := v.Span()
 	pos := v.Src.Pos(v.Src.Origin(start, false))
-	r.cfg.places[path] = fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col}
+	r.Places[path] = fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col}
 }
 
-func label(path string) string {
+func (r *Reader) label(path string) string {
 	if path == "" {
-		return "a cluster configuration"
+		return r.what
 	}
 	return path
 }
 
-func join(path, name string) string {
+// Join returns the path of a key in a section.
+func Join(path, name string) string {
 	if path == "" {
 		return name
 	}
@@ -90,8 +124,8 @@ func join(path, name string) string {
 // variable is a reference to the environment.
 var variable = regexp.MustCompile(`\{[ \t]*env\.([A-Za-z_][A-Za-z0-9_]*)[ \t]*\}`)
 
-// text reads a text, with what it has of the environment.
-func (r *reader) text(v *document.Value, path string) string {
+// Text reads a text, with what it has of the environment.
+func (r *Reader) Text(v *document.Value, path string) string {
 	return r.filled(v, path, func(text string, value func(string) (string, bool)) string {
 		return variable.ReplaceAllStringFunc(text, func(ref string) string {
 			filled, _ := value(variable.FindStringSubmatch(ref)[1])
@@ -101,7 +135,7 @@ func (r *reader) text(v *document.Value, path string) string {
 }
 
 // filled reads a text in which fill puts what it has of the environment.
-func (r *reader) filled(v *document.Value, path string, fill func(string, func(string) (string, bool)) string) string {
+func (r *Reader) filled(v *document.Value, path string, fill func(string, func(string) (string, bool)) string) string {
 	if !v.Present() || !v.Scalar() {
 		r.ErrorAt(v, path, "%s is a text, not %s", path, v.Kind)
 		return ""
@@ -126,8 +160,8 @@ func (r *reader) filled(v *document.Value, path string, fill func(string, func(s
 // secretName is of variables whose values are shown nowhere.
 var secretName = regexp.MustCompile(`(?i)pass|secret|token|credential|url|(^|_)key(_|$)`)
 
-// addressTo reads an address, in which values of the environment stay in their places.
-func (r *reader) addressTo(to *string) func(*document.Value, string) {
+// AddressTo reads an address, in which values of the environment stay in their places.
+func (r *Reader) AddressTo(to *string) func(*document.Value, string) {
 	return func(v *document.Value, path string) {
 		if *to = strings.TrimSpace(r.filled(v, path, address.Fill)); *to == "" && v.Present() &&
 			v.Scalar() && v.Text == "" {
@@ -137,18 +171,19 @@ func (r *reader) addressTo(to *string) func(*document.Value, string) {
 	}
 }
 
-func (r *reader) textTo(to *string) func(*document.Value, string) {
+// TextTo reads a text that is not empty.
+func (r *Reader) TextTo(to *string) func(*document.Value, string) {
 	return func(v *document.Value, path string) {
-		if *to = strings.TrimSpace(r.text(v, path)); *to == "" && v.Present() && v.Scalar() && v.Text == "" {
+		if *to = strings.TrimSpace(r.Text(v, path)); *to == "" && v.Present() && v.Scalar() && v.Text == "" {
 			r.ErrorAt(v, path, "%s is empty", path)
 		}
 	}
 }
 
-// pathTo reads a path, seen from the directory of the file.
-func (r *reader) pathTo(to *string) func(*document.Value, string) {
+// PathTo reads a path, seen from the directory of the file.
+func (r *Reader) PathTo(to *string) func(*document.Value, string) {
 	return func(v *document.Value, path string) {
-		if r.textTo(to)(v, path); *to == "" {
+		if r.TextTo(to)(v, path); *to == "" {
 			return
 		}
 		if rest, ok := strings.CutPrefix(*to, "~/"); ok {
@@ -157,25 +192,25 @@ func (r *reader) pathTo(to *string) func(*document.Value, string) {
 			}
 		}
 		if !filepath.IsAbs(*to) {
-			*to = filepath.Join(r.dir, *to)
+			*to = filepath.Join(r.Dir, *to)
 		}
 	}
 }
 
-// passwordTo reads a secret.
-func (r *reader) passwordTo(to *string) func(*document.Value, string) {
+// PasswordTo reads a secret.
+func (r *Reader) PasswordTo(to *string) func(*document.Value, string) {
 	return func(v *document.Value, path string) {
-		if *to = r.text(v, path); *to != "" {
+		if *to = r.Text(v, path); *to != "" {
 			r.opts.Known.Add(*to, secret.Mask)
 		}
 	}
 }
 
-// passwordFileTo reads a secret from a file of its own, whose line end does not count.
-func (r *reader) passwordFileTo(to *string) func(*document.Value, string) {
+// PasswordFileTo reads a secret from a file of its own, whose line end does not count.
+func (r *Reader) PasswordFileTo(to *string) func(*document.Value, string) {
 	return func(v *document.Value, path string) {
 		var name string
-		if r.pathTo(&name)(v, path); name == "" {
+		if r.PathTo(&name)(v, path); name == "" {
 			return
 		}
 		text, err := os.ReadFile(name)
@@ -183,8 +218,8 @@ func (r *reader) passwordFileTo(to *string) func(*document.Value, string) {
 		case err != nil:
 			r.ErrorAt(v, path, "the password cannot be read: %s",
 				err).Hint = "the file has the password and nothing else"
-		case len(text) > passwordFileMaxSize:
-			r.ErrorAt(v, path, "%s has more than %d bytes: it is no password", name, passwordFileMaxSize)
+		case len(text) > passwordFileBytesMax:
+			r.ErrorAt(v, path, "%s has more than %d bytes: it is no password", name, passwordFileBytesMax)
 		default:
 			if *to = strings.TrimRight(string(text), "\r\n"); *to != "" {
 				r.opts.Known.Add(*to, secret.Mask)
@@ -193,14 +228,14 @@ func (r *reader) passwordFileTo(to *string) func(*document.Value, string) {
 	}
 }
 
-// sizeTo reads bytes: 20GB. Units are binary, as people mean them here.
-func (r *reader) sizeTo(to *int64, least int64) func(*document.Value, string) {
+// SizeTo reads bytes: 20GB. Units are binary, as people mean them here.
+func (r *Reader) SizeTo(to *int64, least int64) func(*document.Value, string) {
 	return func(v *document.Value, path string) {
-		text := r.text(v, path)
+		text := r.Text(v, path)
 		if text == "" {
 			return
 		}
-		n, ok := parseSize(text)
+		n, ok := ParseSize(text)
 		switch {
 		case !ok:
 			r.ErrorAt(v, path, "%s is not a size", document.Quote(text)).Hint = "write a number and MB, GB or TB: 20GB"
@@ -215,7 +250,8 @@ func (r *reader) sizeTo(to *int64, least int64) func(*document.Value, string) {
 
 var sizeText = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)[ ]?([kKmMgGtT])i?[bB]?$`)
 
-func parseSize(text string) (int64, bool) {
+// ParseSize reads bytes, such as 20GB; false: the text is no size.
+func ParseSize(text string) (int64, bool) {
 	m := sizeText.FindStringSubmatch(text)
 	if m == nil {
 		return 0, false
@@ -227,9 +263,10 @@ func parseSize(text string) (int64, bool) {
 	return int64(n), err == nil && n >= 1 && n < most
 }
 
-func (r *reader) durationTo(to *time.Duration, most time.Duration) func(*document.Value, string) {
+// DurationTo reads a duration from 0 to most.
+func (r *Reader) DurationTo(to *time.Duration, most time.Duration) func(*document.Value, string) {
 	return func(v *document.Value, path string) {
-		text := r.text(v, path)
+		text := r.Text(v, path)
 		if text == "" {
 			return
 		}
@@ -246,9 +283,10 @@ func (r *reader) durationTo(to *time.Duration, most time.Duration) func(*documen
 	}
 }
 
-func (r *reader) countTo(to *int, least, most int) func(*document.Value, string) {
+// CountTo reads a whole number from least to most.
+func (r *Reader) CountTo(to *int, least, most int) func(*document.Value, string) {
 	return func(v *document.Value, path string) {
-		text := r.text(v, path)
+		text := r.Text(v, path)
 		if text == "" {
 			return
 		}
@@ -261,8 +299,9 @@ func (r *reader) countTo(to *int, least, most int) func(*document.Value, string)
 	}
 }
 
-// hostsTo reads host or host:port, one or several.
-func (r *reader) hostsTo(to *[]string, port string) func(*document.Value, string) {
+// HostsTo reads host or host:port, one or several.
+// Host adds a host to those of a list; port is that of one without.
+func (r *Reader) HostsTo(to *[]string, port string) func(*document.Value, string) {
 	return func(v *document.Value, path string) {
 		items := []*document.Value{v}
 		if v.Present() && v.Kind == document.List {
@@ -272,8 +311,8 @@ func (r *reader) hostsTo(to *[]string, port string) func(*document.Value, string
 			r.ErrorAt(v, path, "%s names no host", path)
 		}
 		for _, item := range items {
-			for host := range strings.SplitSeq(r.text(item, path), ",") {
-				r.host(item, path, strings.TrimSpace(host), port, to)
+			for host := range strings.SplitSeq(r.Text(item, path), ",") {
+				r.Host(item, path, strings.TrimSpace(host), port, to)
 			}
 		}
 	}
@@ -281,7 +320,8 @@ func (r *reader) hostsTo(to *[]string, port string) func(*document.Value, string
 
 var hostText = regexp.MustCompile(`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:([0-9]{1,5}))?$`)
 
-func (r *reader) host(v *document.Value, path, host, port string, to *[]string) {
+// Host adds a host to those of a list; port is that of one without.
+func (r *Reader) Host(v *document.Value, path, host, port string, to *[]string) {
 	m := hostText.FindStringSubmatch(host)
 	if m == nil {
 		if host != "" {
@@ -296,4 +336,17 @@ func (r *reader) host(v *document.Value, path, host, port string, to *[]string) 
 		return
 	}
 	*to = append(*to, host)
+}
+
+// BoolTo reads true or false.
+func (r *Reader) BoolTo(to *bool) func(*document.Value, string) {
+	return func(v *document.Value, path string) {
+		switch text := r.Text(v, path); text {
+		case "true", "false":
+			*to = text == "true"
+		case "":
+		default:
+			r.ErrorAt(v, path, "%s is not true or false", document.Quote(text))
+		}
+	}
 }

@@ -1,0 +1,111 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"thalweg/internal/app"
+	"thalweg/internal/app/access"
+	"thalweg/internal/app/view"
+	"thalweg/internal/base/fault"
+)
+
+func (s *Server) registerScripts() {
+	const w = "/v1/workspaces/{workspace}"
+	add(s, operation{id: "list-scripts", method: http.MethodGet, path: w + "/scripts", tag: "scripts",
+		summary: "List the scripts that may be started.", needs: access.View}, s.listScripts)
+	add(s, operation{id: "validate-script", method: http.MethodPost, path: w + "/validations", tag: "scripts",
+		summary: "Check a script that may be started; list all problems.", needs: access.View}, s.validateScript)
+	add(s, operation{id: "start-run", method: http.MethodPost, path: w + "/runs", tag: "runs", status: http.StatusCreated,
+		summary: "Start a script, or say what a run of it would do.", needs: access.Operate}, s.startRun)
+}
+
+// script is a script that may be started.
+type script struct {
+	Script string `json:"script" doc:"Name, as start-run takes it."`
+}
+
+func (s *Server) listScripts(_ context.Context, _ asker, in *OfWorkspace) (*reply[[]script], error) {
+	found, err := s.serving.ScriptsOf(in.Workspace)
+	out := []script{}
+	for _, one := range found { // what has no nodes is a configuration, or parameters
+		if text, err := os.ReadFile(one.Path); err == nil && len(app.NodesOf(string(text))) > 0 {
+			out = append(out, script{one.Name})
+		}
+	}
+	return body(out, err)
+}
+
+type validateIn struct {
+	OfWorkspace
+	Body struct {
+		Script string `json:"script" maxLength:"1024"`
+	}
+}
+
+func (s *Server) validateScript(ctx context.Context, _ asker, in *validateIn) (*reply[view.Validated], error) {
+	one, err := s.serving.ScriptOf(in.Workspace, in.Body.Script)
+	if err != nil {
+		return nil, err
+	}
+	valid, _, err := s.app.Scripts.Validate(ctx, app.NamedScript{Path: one.Path}, false, "")
+	return body(valid, err)
+}
+
+type startIn struct {
+	OfWorkspace
+	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"A start that is repeated with it is one run."`
+	Body struct {
+		Script   string            `json:"script" maxLength:"1024" doc:"Name, as list-scripts has it."`
+		Params   map[string]string `json:"params,omitempty" doc:"Parameters, where the server's configuration allows them."`
+		Start    []string          `json:"start,omitempty" maxItems:"1000" doc:"Nodes to start with."`
+		From     []int64           `json:"from,omitempty" maxItems:"100" doc:"Runs to read tables from."`
+		Note     string            `json:"note,omitempty" maxLength:"4000" doc:"A description to keep with the run."`
+		Deadline string            `json:"deadline,omitempty" maxLength:"100" doc:"When it is to be over: 2h, 06:30, or a moment."`
+		Priority string            `json:"priority,omitempty" enum:"high,normal,low"`
+		Fresh    bool              `json:"fresh,omitempty" doc:"Run all nodes, also those that an earlier run has done."`
+		DryRun   bool              `json:"dry_run,omitempty" doc:"Only say what the run would do."`
+	}
+}
+
+// started is a run that was started, or what one would do.
+type started struct {
+	Run     int64            `json:"run,omitempty"`
+	Planned *view.RunPlanned `json:"planned,omitempty" doc:"Of a dry run."`
+}
+
+func (s *Server) startRun(ctx context.Context, by asker, in *startIn) (*reply[started], error) {
+	b := in.Body
+	one, err := s.serving.ScriptOf(in.Workspace, b.Script)
+	if err != nil {
+		return nil, err
+	}
+	if len(b.Params) > 0 && !s.serving.Workspaces[in.Workspace].Parameters {
+		return nil, &fault.Error{Kind: fault.Script, Code: fault.Forbidden,
+			Message: "scripts of this workspace are started without parameters: they could name other files",
+			Hint:    "parameters: true of the workspace in serve.yaml allows them"}
+	}
+	priority, _ := app.ParsePriority(b.Priority) // the schema takes no others
+	o := app.RunOptions{Workspace: in.Workspace, ScriptPath: one.Path, Dir: filepath.Dir(one.Path), Params: b.Params,
+		Start: b.Start, From: b.From, Description: s.known.Text(b.Note), Deadline: b.Deadline, Priority: priority,
+		Reuse: !b.Fresh}
+	caller := by.caller()
+	if b.DryRun {
+		script, _, err := s.app.Scripts.Valid(ctx, app.NamedScript{Path: one.Path, Params: b.Params})
+		if err != nil {
+			return nil, err
+		}
+		plan, err := s.app.PlanRun(ctx, caller, script, o)
+		return body(started{Planned: &plan}, err)
+	}
+	o.Token = requestToken(by, in.Key, in.Workspace, b)
+	key, _, err := s.app.Submit(ctx, caller, o)
+	if err != nil {
+		return nil, err
+	}
+	return &reply[started]{Location: "/v1/workspaces/" + key.Workspace + "/runs/" + strconv.FormatInt(key.Run, 10),
+		Body: started{Run: key.Run}}, nil
+}

@@ -1,0 +1,80 @@
+package serveconfig_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/base/settings"
+	"thalweg/internal/ops/serveconfig"
+)
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"jobs/a.yaml", "jobs/deep/b.json", "jobs/.hidden/c.yaml", "jobs/.d.yaml", "jobs/in.csv",
+		"more/a.yaml", "outside.yaml"} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(at(name)), 0o700))
+		require.NoError(t, os.WriteFile(at(name), nil, 0o600))
+	}
+	require.NoError(t, os.Symlink(at("outside.yaml"), at("jobs/link.yaml")))
+	text := `version: 1
+listen: "0.0.0.0:8431"
+hosts: [data.example.com]
+tls: {certificate: cert.pem, key: key.pem}
+workspaces:
+  main: {scripts: [jobs, more], parameters: true}
+  other: {}
+`
+	require.NoError(t, os.WriteFile(at("serve.yaml"), []byte(text), 0o600))
+	c, diags, err := serveconfig.Load(at("serve.yaml"), settings.Options{})
+	require.NoError(t, err)
+	require.Empty(t, diags)
+	require.Equal(t, at("cert.pem"), c.TLS.Certificate)
+	require.Equal(t, int64(2), c.Place("listen").Line)
+	require.True(t, c.Workspaces["main"].Parameters)
+	require.False(t, c.Workspaces["other"].Parameters)
+	all, err := c.ScriptsOf("main")
+	require.NoError(t, err)
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Name)
+	}
+	require.Equal(t, []string{"a.yaml", "deep/b.json"}, names, "no links, nothing hidden, each name once")
+	one, err := c.ScriptOf("main", "a.yaml")
+	require.NoError(t, err)
+	require.Equal(t, "jobs", filepath.Base(filepath.Dir(one.Path)), "the first directory's")
+	for _, name := range []string{"../outside.yaml", "link.yaml", "/etc/passwd", "", at("jobs/a.yaml")} {
+		_, err = c.ScriptOf("main", name)
+		require.ErrorContains(t, err, "no script", name)
+	}
+	_, err = c.ScriptOf("other", "a.yaml")
+	require.ErrorContains(t, err, "no script")
+}
+
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"listen: 127.0.0.1:1":                                 "the version is missing",
+		"version: 2":                                          `version "2" is not known`,
+		"version: 1\nlisten: here":                            `serve.yaml:2:9: error: "here" is no address`,
+		"version: 1\nlisten: 0.0.0.0:1":                       "other machines without encryption",
+		"version: 1\nlitsen: x":                               `unknown key "litsen"`,
+		"version: 1\ntls: {certificate: x}":                   "tls has no key",
+		"version: 1\nproxies: [proxy]":                        "not the address of a machine",
+		"version: 1\nhosts: ['a/b']":                          "not a name of a host",
+		"version: 1\nworkspaces: {main: {scripts: /none}}":    `"/none" is no directory`,
+		"version: 1\nworkspaces: {'a b': {}}":                 "no name of a workspace",
+		"version: 1\nworkspaces: [main]":                      "workspaces is a map",
+		"version: 1\nworkspaces: {main: {parameters: maybe}}": `"maybe" is not true or false`,
+		"[]": "a server configuration is a map",
+	} {
+		_, diags := serveconfig.Parse("serve.yaml", "/x/serve.yaml", text, settings.Options{})
+		require.True(t, diags.HasErrors(), text)
+		require.Contains(t, fmt.Sprint(diags), want, text)
+	}
+}
