@@ -102,6 +102,7 @@ func TestVectorRowsOfOtherTypesAreRefused(t *testing.T) {
 
 // Whatever the windows, each group comes once, whole, and in order.
 func TestWindowsHaveEachGroupOnce(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	ctx := context.Background()
 	for _, rows := range []int{0, 1, effort.Of(3_000, 4_000, 20_000)} {

@@ -46,6 +46,7 @@ func (s *counted) Offers(ctx context.Context, key state.NodeKey, now time.Time, 
 // What coordinating costs grows with the batches that are done, not with those
 // that there are: each is read a few times, however many there are.
 func TestCoordinationCostsByBatch(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	for _, batches := range []int{200, effort.Of(800, 2_000, 2_000)} {
 		b := newBundle(t)

@@ -13,6 +13,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 )
 
 // clock is a time that passes when it is asked for.
@@ -294,6 +295,7 @@ func TestStoreThatStaysBrokenEndsTheWork(t *testing.T) {
 // Somebody else decides how a run ends while its last batch commits: that is
 // how it ended.
 func TestEndThatSomebodyElseDecided(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	b := newBundle(t)
 	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 )
 
 // claimsLate claims a batch although the run is left while it does.
@@ -26,6 +27,7 @@ func (s claimsLate) Claim(ctx context.Context, b state.Bid) (state.Claim, error)
 
 // A claim that holds although the run was left meanwhile is given back: nobody waits for its lease.
 func TestAClaimOfARunThatIsLeftIsGivenBack(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	b := newBundle(t)
 	ctx, leave := context.WithCancel(t.Context())

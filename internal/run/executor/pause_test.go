@@ -94,6 +94,7 @@ func TestWhoStaysGoesOnWithAPausedRun(t *testing.T) {
 
 // A run in which only a decision is missing is left, and holds nothing.
 func TestARunThatWaitsIsLeft(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	b := newBundle(t)
 	c := state.NodeKey{RunKey: b.run, Node: "c"}

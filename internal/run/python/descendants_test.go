@@ -140,6 +140,7 @@ func eachMechanism(t *testing.T, test func(t *testing.T, cgroups string)) {
 }
 
 func TestDescendantsEndWithTheirInterpreter(t *testing.T) {
+	effort.Unraced(t)
 	ends := map[string]struct{ then, text string }{
 		"normal":   {"pass", ""}, // and those that a closed pool ends
 		"failure":  {"1 / 0", "ZeroDivisionError"},
@@ -210,6 +211,7 @@ func TestCancelEndsEverything(t *testing.T) {
 
 // TestDescendantsEndWithUs kills the process that runs a pool.
 func TestDescendantsEndWithUs(t *testing.T) {
+	effort.Unraced(t)
 	all := []unix.Signal{unix.SIGKILL, unix.SIGTERM, unix.SIGSEGV}
 	eachMechanism(t, func(t *testing.T, cgroups string) {
 		for _, sig := range effort.Of(all[:1], all[:1], all) {
@@ -226,6 +228,7 @@ func TestDescendantsEndWithUs(t *testing.T) {
 
 // TestDescendantsOfAKilledKeeper kills the keeper, too: a cgroup is left, and the next keeper ends what is in it.
 func TestDescendantsOfAKilledKeeper(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	r := startRunner(t, "")
 	if !strings.Contains(r.mechanism, "cgroup") {
