@@ -20,6 +20,7 @@ import (
 // Rows for Python are as the driver gives them: of every type, with and without
 // NULLs, texts within a vector and beside it, in one chunk and in several.
 func TestVectorRowsAreTheDriversRows(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	ctx := context.Background()
 	in, err := OpenInstance(ctx, InstanceConfig{Threads: 1, SpillDir: t.TempDir()})

@@ -74,6 +74,7 @@ func TestPanicCostsOneAttempt(t *testing.T) {
 
 // What may pass is tried again, a limited number of times, and nothing else is.
 func TestOnlyWhatMayPassIsTriedAgain(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		fault    fault.Error

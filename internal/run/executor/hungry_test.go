@@ -12,12 +12,14 @@ import (
 	"thalweg/internal/run/executor"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 	"thalweg/internal/test/queuetest/hub"
 )
 
 // Whatever keeps hints from arriving, the processes that could work look for work themselves:
 // here nothing else would before an hour.
 func TestHintsThatDoNotArrive(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	for name, trouble := range map[string]func(ctx context.Context, h *hub.Hub, run state.RunKey){
 		"stolen": func(ctx context.Context, h *hub.Hub, _ state.RunKey) {

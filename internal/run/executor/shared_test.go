@@ -163,6 +163,7 @@ func patientContext(t testing.TB) context.Context {
 // In a run that nothing disturbs each hint leads to a claim, and each batch has
 // one hint, whichever process has it.
 func TestSharedQueueWithoutUselessDeliveries(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	ctx := patientContext(t)
 	b, broker := newBundle(t), hub.New(hub.Faults{})
@@ -280,6 +281,7 @@ func TestALeaderThatLeavesTellsTheOthers(t *testing.T) {
 
 // Whatever happens to hints, the run ends, and nothing is done twice.
 func TestSharedQueueInTrouble(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	for name, trouble := range map[string]func(h *hub.Hub, members []*hub.Member){
 		"purged":   func(h *hub.Hub, _ []*hub.Member) { h.Purge() },

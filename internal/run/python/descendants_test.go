@@ -188,6 +188,7 @@ func TestDescendantsEndWithTheirInterpreter(t *testing.T) {
 // TestCancelEndsEverything gives up a Run, as Ctrl-C does, whose formula is deep in C,
 // deaf to signals, and has a family.
 func TestCancelEndsEverything(t *testing.T) {
+	effort.Raced(t)
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
 		dir := t.TempDir()
 		ready := filepath.Join(dir, "ready")
@@ -325,6 +326,7 @@ func (m mechanismFile) Write(b []byte) (int, error) {
 // TestChildThatGoesOnComputing forks in a formula and lets the child fall through:
 // its answer must not be taken for the interpreter's.
 func TestChildThatGoesOnComputing(t *testing.T) {
+	effort.Raced(t)
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
 		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1})
 		var got results
@@ -339,6 +341,7 @@ func TestChildThatGoesOnComputing(t *testing.T) {
 
 // TestForkingWithoutEnd has a process that is always another one: no list of processes is ever true of it.
 func TestForkingWithoutEnd(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	r := startRunner(t, "")
 	require.NoError(t, r.cmd.Process.Kill())

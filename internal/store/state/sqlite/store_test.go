@@ -39,6 +39,7 @@ func TestConformance(t *testing.T) {
 
 // Every odd name of a directory is a directory, not part of a connection string.
 func TestOpenPaths(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	root := t.TempDir()
 	for _, name := range []string{"plain", "a b", "50%41", "q?mode=memory", "h#x", "ü漢", "&_pragma=x",
