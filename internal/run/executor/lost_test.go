@@ -13,27 +13,27 @@ import (
 	"thalweg/internal/store/queue"
 	"thalweg/internal/store/queue/inproc"
 	"thalweg/internal/store/state"
-	"thalweg/internal/test/effort"
 	"thalweg/internal/test/queuetest/hub"
+	"thalweg/internal/test/runtest"
 )
 
 // foreign are hints of another run, more than the run in question has.
 const foreign = 50
 
 // behindOthers leads a run whose hints wait among those of another run.
-func behindOthers(t *testing.T) (b bundle, broker *hub.Hub, here *hub.Member, others []queue.Hint) {
-	ctx := patientContext(t)
-	b, broker = newBundle(t), hub.New(hub.Faults{})
+func behindOthers(t *testing.T) (b runtest.Bundle, broker *hub.Hub, here *hub.Member, others []queue.Hint) {
+	ctx := runtest.Patient(t)
+	b, broker = runtest.New(t), hub.New(hub.Faults{})
 	here = broker.Join()
 	node := state.NodeKey{RunKey: state.RunKey{Workspace: "another", Run: 1}, Node: "x"}
 	for i := range foreign {
 		others = append(others, queue.Hint{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: i}}})
 	}
 	require.NoError(t, here.Publish(ctx, others...))
-	fake := &fakeJob{batches: map[string]int{"a": lostBatches, "b": 1, "c": 1}}
-	c := coordinator.New(ctx, coordinator.Config{Store: b.store, Queue: broker.Join(), Job: fake,
+	fake := &runtest.Job{Batches: map[string]int{"a": lostBatches, "b": 1, "c": 1}}
+	c := coordinator.New(ctx, coordinator.Config{Store: b.Store, Queue: broker.Join(), Job: fake,
 		Owner: "leader", Slots: 1,
-		Grace: 50 * time.Millisecond, Follow: 5 * time.Millisecond}, b.run)
+		Grace: 50 * time.Millisecond, Follow: 5 * time.Millisecond}, b.Run)
 	done := make(chan error, 1)
 	go func() {
 		_, err := c.Run()
@@ -52,12 +52,12 @@ const lostBatches = 20
 // first, and when that is taken, those that were before it.
 func TestLostHintsAmongOthers(t *testing.T) {
 	t.Parallel()
-	ctx := patientContext(t)
+	ctx := runtest.Patient(t)
 	b, broker, here, others := behindOthers(t)
-	wait(t, func() bool { return broker.Left() >= foreign+lostBatches })
+	runtest.Wait(t, func() bool { return broker.Left() >= foreign+lostBatches })
 	broker.Purge()
 	require.NoError(t, here.Publish(ctx, others...))
-	wait(t, func() bool { return broker.Left() > foreign })
+	runtest.Wait(t, func() bool { return broker.Left() > foreign })
 	used := map[int]bool{}
 	for len(used) < lostBatches {
 		d, err := here.Receive(ctx)
@@ -79,62 +79,57 @@ func TestHintsThatWaitBehindOthers(t *testing.T) {
 	t.Parallel()
 	_, broker, _, _ := behindOthers(t)
 	const own = lostBatches + 1 // of nodes a and b
-	wait(t, func() bool { return broker.Left() > foreign+own })
+	runtest.Wait(t, func() bool { return broker.Left() > foreign+own })
 	require.LessOrEqual(t, broker.Left(), foreign+own+2, "one of each node, and no more before it is taken")
 }
 
-func complete(t *testing.T, b bundle, d queue.Delivery) {
+func complete(t *testing.T, b runtest.Bundle, d queue.Delivery) {
 	t.Helper()
 	now := time.Now()
-	claim, err := b.store.Claim(t.Context(), state.Bid{Offer: d.Offer, Owner: "test",
+	claim, err := b.Store.Claim(t.Context(), state.Bid{Offer: d.Offer, Owner: "test",
 		Token: time.Now().String(), Now: now, Lease: now.Add(time.Minute)})
 	require.NoError(t, err)
-	require.NoError(t, b.store.Commit(t.Context(), claim, state.Outcome{}, now))
-}
-
-func wait(t *testing.T, until func() bool) {
-	t.Helper()
-	require.Eventually(t, until, effort.Patience, time.Millisecond)
+	require.NoError(t, b.Store.Commit(t.Context(), claim, state.Outcome{}, now))
 }
 
 // A worker that has no room for a class of work leaves its hints to others, claims
 // nothing of it, and goes on with the rest.
 func TestNoRoomForAClass(t *testing.T) {
 	t.Parallel()
-	ctx := patientContext(t)
-	b, broker := newBundle(t), hub.New(hub.Faults{})
-	fake := &fakeJob{batches: map[string]int{"a": 20, "b": 20, "c": 5}}
-	full := newProcess(b, "full", broker.Join(), func(state.RunKey) job.Job { return fake })
-	full.exec.Room = func(string) (func(), bool) { return nil, false }
-	stopFull := full.start(ctx)
-	able := newProcess(b, "able", broker.Join(), func(state.RunKey) job.Job { return fake })
+	ctx := runtest.Patient(t)
+	b, broker := runtest.New(t), hub.New(hub.Faults{})
+	fake := &runtest.Job{Batches: map[string]int{"a": 20, "b": 20, "c": 5}}
+	full := runtest.NewProcess(b, "full", broker.Join(), func(state.RunKey) job.Job { return fake })
+	full.Exec.Room = func(string) (func(), bool) { return nil, false }
+	stopFull := full.Start(ctx)
+	able := runtest.NewProcess(b, "able", broker.Join(), func(state.RunKey) job.Job { return fake })
 	var inside atomic.Int64
-	able.exec.Room = func(string) (func(), bool) {
+	able.Exec.Room = func(string) (func(), bool) {
 		inside.Add(1)
 		return func() { inside.Add(-1) }, true
 	}
-	stop := able.start(ctx, b.run)
-	require.Equal(t, state.Complete, <-able.ended)
+	stop := able.Start(ctx, b.Run)
+	require.Equal(t, state.Complete, <-able.Ended)
 	require.NoError(t, stop())
 	require.NoError(t, stopFull())
-	require.Zero(t, full.hints[executor.Used])
-	require.Equal(t, 45, able.hints[executor.Used])
-	require.Less(t, full.hints[executor.Handed], 1_000, "it pauses between two of them")
+	require.Zero(t, full.Hints[executor.Used])
+	require.Equal(t, 45, able.Hints[executor.Used])
+	require.Less(t, full.Hints[executor.Handed], 1_000, "it pauses between two of them")
 	require.Zero(t, inside.Load())
 }
 
 // In a process that has a queue of its own, what had no room comes again.
 func TestNoRoomAlone(t *testing.T) {
 	t.Parallel()
-	ctx := patientContext(t)
-	b := newBundle(t)
-	fake := &fakeJob{batches: map[string]int{"a": 20, "b": 20, "c": 5}}
-	p := newProcess(b, "alone", inproc.New(0), func(state.RunKey) job.Job { return fake })
+	ctx := runtest.Patient(t)
+	b := runtest.New(t)
+	fake := &runtest.Job{Batches: map[string]int{"a": 20, "b": 20, "c": 5}}
+	p := runtest.NewProcess(b, "alone", inproc.New(0), func(state.RunKey) job.Job { return fake })
 	var asked atomic.Int64
-	p.exec.Room = func(string) (func(), bool) { return func() {}, asked.Add(1)%4 != 0 }
-	stop := p.start(ctx, b.run)
-	require.Equal(t, state.Complete, <-p.ended)
+	p.Exec.Room = func(string) (func(), bool) { return func() {}, asked.Add(1)%4 != 0 }
+	stop := p.Start(ctx, b.Run)
+	require.Equal(t, state.Complete, <-p.Ended)
 	require.NoError(t, stop())
-	require.Equal(t, 45, p.hints[executor.Used])
-	require.NotZero(t, p.hints[executor.Handed])
+	require.Equal(t, 45, p.Hints[executor.Used])
+	require.NotZero(t, p.Hints[executor.Handed])
 }
