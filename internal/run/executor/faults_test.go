@@ -3,7 +3,6 @@ package executor_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -97,73 +96,6 @@ func TestOnlyWhatMayPassIsTriedAgain(t *testing.T) {
 			require.Equal(t, tc.want, b.Failure(t).Message)
 		})
 	}
-}
-
-// A plan that fails for what may pass is tried again, too.
-func TestPlanThatMayPassIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	for failures, want := range map[int]state.Status{2: state.Complete, 99: state.Failed} {
-		b := runtest.New(t)
-		tries := 0
-		fake := &runtest.Job{Plans: func(n state.Node) (state.Plan, error) {
-			if n.Name == "a" {
-				if tries++; tries <= failures {
-					return state.Plan{}, &fault.Error{Kind: fault.Environment, Retryable: true,
-						Message: "the server is away"}
-				}
-			}
-			return runtest.Plan(1), nil
-		}}
-		status, err := b.Work(context.Background(), t, fake, runtest.Hurried(time.Minute))
-		require.NoError(t, err)
-		require.Equal(t, want, status)
-		require.Equal(t, min(failures+1, 4), tries)
-	}
-}
-
-// A batch whose workers do not come back is given up, and says so.
-func TestBatchThatEndsItsWorkersIsGivenUp(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	b := runtest.New(t)
-	at := time.Now()
-	deaths := 0
-	for { // workers that claim it and are never heard of again
-		stop, cancel := context.WithCancel(ctx)
-		fake := &runtest.Job{Batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-		fake.Executes = func(_ context.Context, c state.Claim) (job.Result, error) {
-			if c.Node == "a" {
-				cancel()
-				// As if it had died: nothing is recorded, the lease ends.
-				return job.Result{}, fmt.Errorf("%w", state.ErrLeaseLost)
-			}
-			return job.Result{}, nil
-		}
-		c := &runtest.Worker{}
-		c.Exec.Store, c.Coor.Store, c.Exec.Owner, c.Coor.Owner = b.Store, b.Store, "w", "w"
-		c.Exec.Now = func() time.Time { return at }
-		c.Coor.Now = c.Exec.Now
-		out, err := c.Work(stop, map[state.RunKey]job.Job{b.Run: fake})
-		cancel()
-		require.NoError(t, err)
-		at = at.Add(time.Hour)
-		if out[b.Run] != state.Running {
-			require.Equal(t, state.Failed, out[b.Run])
-			require.Zero(t, fake.Executed("a"))
-			break
-		}
-		deaths++
-		require.Less(t, deaths, 20, "it is given up some day")
-	}
-	require.Equal(t, 5, deaths)
-	f := b.Failure(t)
-	require.Equal(t, "batch 0 of node a was given up: 5 attempts before did not come back, or failed", f.Message)
-	require.Contains(t, f.Hint, "{{do batches run=1 node=a workspace=w}}")
-	// An order, a resume say, counts from the beginning.
-	b.Order(t, state.CommandReopen)
-	status, err := b.Work(ctx, t, &runtest.Job{Batches: map[string]int{"a": 1, "b": 1, "c": 1}}, nil)
-	require.NoError(t, err)
-	require.Equal(t, state.Complete, status)
 }
 
 // An attempt that takes too long is ended, and tried again like what may pass.
@@ -270,24 +202,6 @@ func TestStoreThatStaysBrokenEndsTheWork(t *testing.T) {
 	status, err = b.Work(context.Background(), t, &runtest.Job{Batches: fake.Batches}, runtest.Hurried(time.Minute))
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
-}
-
-// Somebody else decides how a run ends while its last batch commits: that is
-// how it ended.
-func TestEndThatSomebodyElseDecided(t *testing.T) {
-	effort.Unraced(t)
-	t.Parallel()
-	b := runtest.New(t)
-	fake := &runtest.Job{Batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	fake.Executes = func(_ context.Context, c state.Claim) (job.Result, error) {
-		if c.Node == "c" {
-			b.Order(t, state.CommandStop)
-		}
-		return job.Result{}, nil
-	}
-	status, err := b.Work(context.Background(), t, fake, nil)
-	require.NoError(t, err)
-	require.Equal(t, state.Stopped, status, "it is not said to be complete")
 }
 
 // Each batch is executed with its own run's content, in one process.

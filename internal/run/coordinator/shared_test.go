@@ -1,4 +1,4 @@
-package executor_test
+package coordinator_test
 
 import (
 	"context"
@@ -54,25 +54,6 @@ func TestSharedQueueWithoutUselessDeliveries(t *testing.T) {
 		require.NotZero(t, p.Hints[executor.Used], "each has a share")
 	}
 	require.Zero(t, broker.Left())
-}
-
-// A process that cannot work on a run leaves its hints to others.
-func TestHintsAreHandedOn(t *testing.T) {
-	t.Parallel()
-	ctx := runtest.Patient(t)
-	b, broker := runtest.New(t), hub.New(hub.Faults{})
-	fake := &runtest.Job{Batches: map[string]int{"a": 20, "b": 20, "c": 5}}
-	unable := runtest.NewProcess(b, "unable", broker.Join(), nil)
-	stopUnable := unable.Start(ctx)
-	able := runtest.NewProcess(b, "able", broker.Join(), func(state.RunKey) job.Job { return fake })
-	able.Exec.Slots = 1
-	stop := able.Start(ctx, b.Run)
-	require.Equal(t, state.Complete, <-able.Ended)
-	require.NoError(t, stop())
-	require.NoError(t, stopUnable())
-	require.Zero(t, unable.Hints[executor.Used])
-	require.Equal(t, 45, able.Hints[executor.Used])
-	require.Less(t, unable.Hints[executor.Handed], 1_000, "it pauses between two of them")
 }
 
 // asking signals when the lead of a run was asked for.

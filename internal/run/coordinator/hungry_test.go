@@ -1,4 +1,4 @@
-package executor_test
+package coordinator_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"thalweg/internal/run/executor"
 	"thalweg/internal/run/job"
+	"thalweg/internal/store/queue"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
 	"thalweg/internal/test/queuetest/hub"
@@ -33,8 +34,9 @@ func TestHintsThatDoNotArrive(t *testing.T) {
 		},
 		"behind those that nobody can use": func(ctx context.Context, h *hub.Hub, run state.RunKey) {
 			other := h.Join()
-			hint := strays(run)[0]
-			hint.Workspace = elsewhere
+			node := state.NodeKey{RunKey: run, Node: "a"}
+			node.Workspace = elsewhere
+			hint := queue.Hint{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node}}}
 			for range 100_000 {
 				_ = other.Publish(ctx, hint)
 			}
