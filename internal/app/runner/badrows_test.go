@@ -284,6 +284,7 @@ func cutInto(slots int, batch int64) func(*budget.Budget) {
 // TestChaosSameBadRowsHoweverTheWorkIsCut puts the same rows aside and keeps the
 // same bytes of the rest whatever the batches.
 func TestChaosSameBadRowsHoweverTheWorkIsCut(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	dirty, clean, unreadable := dirtyInputs(t)
 	want, wantBad, sum := runDirty(t, dirty, dirtyScript, wideCaps, cutInto(1, 1<<30))
@@ -501,6 +502,7 @@ nodes:
 // TestChaosBadRowsOfScatteredRows gives the same bad rows in the same order each
 // time, and no numbers to rows whose numbers would change.
 func TestChaosBadRowsOfScatteredRows(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	dir := t.TempDir()
 	for f := range 12 {

@@ -17,6 +17,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/matrix"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 )
 
 // celled is a matrix of a script with a gate that asks for a value.
@@ -44,6 +45,7 @@ func (g gated) cell(t *testing.T, opts runner.MatrixOptions) runner.CellState {
 
 // A cell goes on with what was answered at its gate.
 func TestACellIsAnswered(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	g, opts := celled(t)
 	require.Equal(t, state.Waiting, g.cell(t, opts).Status)
@@ -63,6 +65,7 @@ func TestACellIsAnswered(t *testing.T) {
 // Somebody else, a worker say, ends a run in the moment in which it is resumed:
 // who resumes is told so, and a cell is not begun again.
 func TestARunEndsWhileItIsResumed(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	ends := func(t *testing.T, g gated) func(*budget.Budget) {
 		require.NoError(t, g.decide(t, "orders", true))

@@ -14,6 +14,7 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 )
 
 // doomedScript has a table whose check fails, and what would follow it; and a
@@ -58,6 +59,7 @@ func doomed(t *testing.T, severity string) string {
 // passed, and resumed: it fails, there is no file and no row downstream, and
 // the failing rows are there once.
 func TestKilledWhileChecksFail(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	// the table's check fails; only the file's does; several batches share the table's
 	for _, how := range []string{"error", "warn", "error shared"} {

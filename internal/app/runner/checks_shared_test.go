@@ -85,6 +85,7 @@ nodes:
 // Counts, kept rows and words of checks do not depend on how many batches share
 // them, or on how the rows lie.
 func TestSameFindingsHoweverChecksAreShared(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	rows := effort.Of(240, 240, 900)
 	inputs := map[string]string{"script.yaml": sharedChecksScript}

@@ -18,6 +18,7 @@ import (
 	"thalweg/internal/run/engine"
 	"thalweg/internal/run/pipeline"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 )
 
 const clusteredScript = `
@@ -75,6 +76,7 @@ nodes:
 
 // Whether rows come by key decides how their table lies, and nothing else.
 func TestRowsThatComeByKeyGiveTheSameBytes(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	const rows = 2100
 	sorted := func(i int) int { return i }

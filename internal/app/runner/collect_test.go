@@ -114,6 +114,7 @@ func requireCollected(t *testing.T, home *instance.Instance, limits gc.Limits) v
 
 // The latest good run of a script stays: one of which something is invalid is none.
 func TestAnInvalidRunIsNotTheLatestGoodOne(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	r := newReuser(t)
 	fresh := func(o *runner.Options) { o.Reuse = false }
@@ -128,6 +129,7 @@ func TestAnInvalidRunIsNotTheLatestGoodOne(t *testing.T) {
 // What was done again, and what dropped runs have written, goes; what others
 // have taken over stays, and so does the latest good run.
 func TestCollect(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	r := newReuser(t)
 	sum, err := r.run(t, nil) // 1
@@ -191,6 +193,7 @@ func (r *reuser) other(t *testing.T) string {
 // At every point of a run that takes over and computes, everything is collected
 // that is not needed, and earlier runs are dropped: the run does not notice.
 func TestCollectAtEveryPointOfARun(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	r := newReuser(t)
 	_, err := r.run(t, nil) // 1
@@ -255,6 +258,7 @@ func (d *dropping) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip
 // at nothing: what has its plan by then keeps the parts, and whoever took over
 // computes instead.
 func TestCollectWhileRowsAreTakenOver(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	for _, behind := range []bool{false, true} {
 		t.Run(fmt.Sprint(behind), func(t *testing.T) {
@@ -316,6 +320,7 @@ func (b *begins) BeginCommand(ctx context.Context, key state.RunKey, o state.Com
 // A run that could take rows over begins, and ends, between the moment in which
 // a drop has found no readers and that in which it begins.
 func TestARunBetweenTheLookAndTheDrop(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	for _, how := range []string{"drop", "gc"} {
 		t.Run(how, func(t *testing.T) {
@@ -374,6 +379,7 @@ func collectVictim(ctx context.Context, home *instance.Instance, client *remote.
 // Whoever collects is killed at each of its points: nothing that is needed is
 // gone, and the next one removes the rest.
 func TestCollectCrashPoints(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	for i, point := range append(job.CollectPoints(), job.OrderPoints()...) {
 		if i%effort.Of(4, 2, 1) != 0 {
@@ -434,6 +440,7 @@ func TestCollectCrashPoints(t *testing.T) {
 // node over: nobody reads the earlier rows any more. Who had them takes the node
 // over again, or computes it, when somebody wants more of that run.
 func TestCollectWhatWasWrittenAgain(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	r := newReuser(t)
 	first, err := r.run(t, nil)

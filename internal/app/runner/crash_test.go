@@ -196,6 +196,7 @@ func finish(t *testing.T, dir string, want map[string]string) {
 // TestCrashPoints kills the process at each crash point each time that it is
 // passed, and resumes.
 func TestCrashPoints(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	want := undisturbed(t)
 	for i, point := range append(job.CrashPoints(), job.FilePoints()...) {
@@ -282,6 +283,7 @@ func replaceAll(text string, pairs ...string) string {
 
 // A run that goes on from another directory writes to where it began to.
 func TestOutputsLieWhereTheRunBegan(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	dir := crashInputs(t)
 	script := filepath.Join(dir, "script.yaml")

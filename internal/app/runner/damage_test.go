@@ -126,6 +126,7 @@ func damage(t *testing.T, path string, rng *rand.Rand) (what string, undo func()
 // TestChaosDamagedParts damages parts of an earlier run: a run that reads them,
 // and a query, fail by naming the part, or give what they gave before.
 func TestChaosDamagedParts(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	dir := damageInputs(t)
 	stored := filesBelow(t, filepath.Join(dir, instance.DefaultDir, "parts", "data"))

@@ -93,6 +93,7 @@ func (s *tablesTrial) ends(t *testing.T) {
 
 // TestTablesAreWrittenOnce kills the process at the crash points of a batch, and goes on.
 func TestTablesAreWrittenOnce(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	for kind, url := range databases(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -181,6 +182,7 @@ const firstOfMessages = 10_000
 
 // TestChaosTables kills the process at any moment, and again.
 func TestChaosTables(t *testing.T) {
+	effort.Unraced(t)
 	if !effort.All() {
 		t.Skip("part of make chaos")
 	}

@@ -43,6 +43,7 @@ const (
 // TestEphemeralFailsAsStored runs scripts with and without storing what need
 // not be stored: they write the same, or fail for the same row.
 func TestEphemeralFailsAsStored(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	tests := map[string]struct {
 		nodes string
@@ -182,6 +183,7 @@ func outputsIn(t *testing.T, dir string) map[string]string {
 // TestEphemeralBatchesKeepTheirOrder stores a lookup of a table that is computed
 // in many batches: what orders its rows goes on from batch to batch.
 func TestEphemeralBatchesKeepTheirOrder(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	const files, rows = 3, 400
 	dir := t.TempDir()
@@ -225,6 +227,7 @@ func TestEphemeralBatchesKeepTheirOrder(t *testing.T) {
 // columns come in different orders, which are read one by one: DuckDB has them
 // on the side of the join that probes, since they are more than the others.
 func TestEphemeralRowsOfUnlikeFilesKeepTheirOrder(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	const files, rows = 6, 50
 	dir := t.TempDir()

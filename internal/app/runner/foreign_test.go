@@ -155,6 +155,7 @@ func at(point job.CrashPoint, n int, do func()) func(*runner.Options) {
 // A table of another run is made again at some point of a run that reads it: all
 // of its rows are those of one table, the one that stands.
 func TestASourceIsDoneAgainWhileItIsRead(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	type moment struct {
 		point job.CrashPoint
@@ -208,6 +209,7 @@ func (m *moving) Parts(ctx context.Context, key state.NodeKey, page state.Page) 
 // A table is ordered to be made again between the look at its node and the one
 // at its parts: it is not read as the empty table that it is for that moment.
 func TestASourceIsWithdrawnBetweenTwoLooks(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	f := newForeigner(t)
 	f.write(t, "factor", "7")
@@ -250,6 +252,7 @@ func (o *outdated) Runs(ctx context.Context, workspace string, page state.Page) 
 // A table is made again, and its run is over, between the look at the list of
 // runs, which says that it is not there, and the look at its run.
 func TestASourceComesBackBetweenTwoLooks(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	f := newForeigner(t)
 	f.write(t, "factor", "7")
@@ -283,6 +286,7 @@ func (f *foreigner) goOn(t *testing.T) {
 // Rows that were taken over are declared invalid, or dropped, when the node that
 // has them is done, and others read it: all is computed that hangs on them.
 func TestTakenOverRowsAreLostWhileTheyAreRead(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	both := []state.CommandKind{state.CommandDrop, state.CommandInvalidate}
 	for _, kind := range effort.Of(both[:1], both, both) {
@@ -319,6 +323,7 @@ func TestTakenOverRowsAreLostWhileTheyAreRead(t *testing.T) {
 // A source that is gone for good is one clear failure, and so is one that is made
 // again and again.
 func TestASourceThatCannotBeRead(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	key := state.RunKey{Workspace: "main", Run: 1}
 	t.Run("invalidated", func(t *testing.T) {
@@ -419,6 +424,7 @@ func (s *fetching) Fetch(ctx context.Context, key, sum string) (string, func(), 
 // that is made again: gc removes what was withdrawn, and that run reads what
 // stands. It reads nothing that is not there.
 func TestCollectBesideAReaderThatItDoesNotKnow(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	f := newForeigner(t)
 	before := stored(t, f.home)

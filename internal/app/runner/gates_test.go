@@ -193,6 +193,7 @@ func waitsFor(t *testing.T, dir, name string) bool {
 // A process that dies at any point of a gate changes nothing of what comes
 // behind it: it is asked once, decided by those who decide, and passed.
 func TestGateCrashPoints(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	undisturbed := gateInputs(t, gateScript)
 	require.False(t, attend(t, undisturbed, "run"))
@@ -257,6 +258,7 @@ func TestOneDecidesTwiceAtOnce(t *testing.T) {
 // A decision about tables that were made again since they were shown is void,
 // whether it was given before or after.
 func TestADecisionAboutOtherTablesIsVoid(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	g := begin(t, gateScript)
 	shown := g.node(t, "approval:orders").GateDigest
@@ -299,6 +301,7 @@ func TestAnApprovalOfWhatIsGoneLetsNothingPass(t *testing.T) {
 // What people look at before a run reads it stays: the table of another run that
 // a gate shows, until the gate is decided.
 func TestWhatAGateShowsStays(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	g := begin(t, gateScript)
 	require.NoError(t, g.decide(t, "orders", true))
@@ -331,6 +334,7 @@ func TestWhatAGateShowsStays(t *testing.T) {
 // A gate that shows what somebody has declared invalid meanwhile is not decided,
 // and says what there is to do.
 func TestWhatAGateShowsIsInvalidated(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	g := begin(t, gateScript)
 	require.NoError(t, g.decide(t, "orders", true))
@@ -350,6 +354,7 @@ func TestWhatAGateShowsIsInvalidated(t *testing.T) {
 
 // A gate may show a table that nothing behind it reads, also of another run.
 func TestAGateShowsWhatNobodyReads(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	g := begin(t, `
 nodes:
@@ -465,6 +470,7 @@ func (g gated) attended(t *testing.T) state.Run {
 
 // A worker goes on with a run by itself when it is decided, with the answers.
 func TestAWorkerGoesOnWithTheAnswers(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	g := begin(t, strings.Replace(gateScript, "        severity: approval\n      - unique",
 		"        severity: warn\n      - unique", 1))
@@ -481,6 +487,7 @@ func TestAWorkerGoesOnWithTheAnswers(t *testing.T) {
 
 // A run that is waited for goes on by itself, and holds nothing while it waits.
 func TestARunIsWaitedFor(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	g := gated{dir: gateInputs(t, strings.ReplaceAll(gateScript, `"out/`, `"`+t.TempDir()+`/`)),
 		key: state.RunKey{Workspace: "main", Run: 1}}
@@ -536,6 +543,7 @@ func TestATableBehindAGateIsNotReadByOtherRuns(t *testing.T) {
 // Somebody decides when the last process has left the run because it waits, and
 // is not gone: either it goes on, or whoever decides is told that nobody does.
 func TestDecidedWhileTheLastOneLeaves(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	for _, approve := range []bool{true, false} {
 		t.Run(fmt.Sprint(approve), func(t *testing.T) {
@@ -567,6 +575,7 @@ func TestDecidedWhileTheLastOneLeaves(t *testing.T) {
 // Whoever decides while a process is about to leave, and works still by its
 // lock, is not told that nobody works on the run: the process looks once more.
 func TestDecidedBeforeTheLastOneLeaves(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	dir := gateInputs(t, strings.ReplaceAll(gateScript, `"out/`, `"`+t.TempDir()+`/`))
 	g := gated{dir: dir, home: openHome(t, dir), key: state.RunKey{Workspace: "main", Run: 1}}

@@ -15,6 +15,7 @@ import (
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 )
 
 // heavyScript looks rows up by a key that most left rows have: each match, and
@@ -87,6 +88,7 @@ nodes:
 // TestABucketOfAHotKeyIsSharedOut has a key that two thirds of the left rows
 // have: several batches have some of its rows each, and write what one would have.
 func TestABucketOfAHotKeyIsSharedOut(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	const rows, keys, cuts = 60_000, 500, 4
 	dir := t.TempDir()

@@ -14,6 +14,7 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 )
 
 func TestOpenRefusesWhatIsNoState(t *testing.T) {
@@ -61,6 +62,7 @@ func TestOpenBesideOneThatStandsStill(t *testing.T) {
 }
 
 func TestLockSaysWhetherARunIsDriven(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	home, err := instance.Open(context.Background(), t.TempDir(), true)
 	require.NoError(t, err)

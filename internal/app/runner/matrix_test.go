@@ -15,6 +15,7 @@ import (
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/lang/matrix"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 )
 
 // sweeper runs a script over two values, over and over.
@@ -66,6 +67,7 @@ func (s sweeper) out(t *testing.T, n string) string {
 // A cell's run that was begun and not noted before the process died is gone on
 // with by the same script, and by no other.
 func TestACellOfAnotherScriptIsAnotherRun(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := newSweeper(t)
 	s.run(t)
@@ -94,6 +96,7 @@ func TestACellOfAnotherScriptIsAnotherRun(t *testing.T) {
 
 // A cell of which something was declared invalid is not complete: that is made again.
 func TestACellWithInvalidRowsIsDoneAgain(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := newSweeper(t)
 	cells := s.run(t)
@@ -114,6 +117,7 @@ func TestACellWithInvalidRowsIsDoneAgain(t *testing.T) {
 
 // A cell's run of a script that has changed since does not go on beside the new one.
 func TestACellOfAnotherScriptEndsTheRunBefore(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	s := newSweeper(t)
 	gated := func() []runner.CellState {

@@ -269,6 +269,7 @@ func greedyFiles() map[string]string {
 
 // TestChaosSharedMemory has one to five processes at a time share memory in which a batch of each run fits only alone.
 func TestChaosSharedMemory(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	runs, wanted, first := 0, effort.Of(1, 5, 500), uint64(1)
 	if seed, err := strconv.ParseUint(os.Getenv("THALWEG_MEMORY_SEED"), 10, 64); err == nil {

@@ -463,6 +463,7 @@ var rareCuts = []string{"small batches, right side whole", "one batch, many buck
 // TestChaosSameBytesHoweverTheWorkIsCut runs one script under many budgets: batches
 // of a few kilobytes, tables in buckets or read whole, one slot or several.
 func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	inputs := crashInputs(t)
 	require.NoError(t, os.WriteFile(filepath.Join(inputs, "groups.py"), []byte(metamorphicFunctions), 0o644))

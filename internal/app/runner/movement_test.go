@@ -25,6 +25,7 @@ import (
 	"thalweg/internal/store/parts"
 	"thalweg/internal/store/parts/cache"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 	"thalweg/internal/test/partstest"
 )
 
@@ -254,6 +255,7 @@ func (m *mover) serve(ctx context.Context, opts worker.WorkerOptions) error {
 
 // TestWorkersMoveNoMoreThanThePlanNeeds has two workers over a store that is elsewhere.
 func TestWorkersMoveNoMoreThanThePlanNeeds(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	dir, far := travelInputs(t), &partstest.Memory{}
 	path := filepath.Join(dir, "script.yaml")

@@ -27,6 +27,7 @@ import (
 	"thalweg/internal/ops/lineage"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 )
 
 const toldScript = `
@@ -122,6 +123,7 @@ func tellRun(t *testing.T, prices string, to lineage.Destination, log *bytes.Buf
 // Events have the form that is published, each run begins and ends once, and
 // those that were sent are those that can be had later.
 func TestOpenLineageEvents(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	schema := eventSchema(t)
 	for name, tc := range map[string]struct {
@@ -178,6 +180,7 @@ func TestOpenLineageEvents(t *testing.T) {
 
 // An event that lacks what the schema wants is found.
 func TestOpenLineageSchemaRefuses(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	schema := eventSchema(t)
 	for _, text := range []string{`{}`,
@@ -191,6 +194,7 @@ func TestOpenLineageSchemaRefuses(t *testing.T) {
 
 // Columns of outputs name the columns of inputs.
 func TestOpenLineageColumns(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "events.ndjson")
 	to, err := lineage.Open(path, "", "")
@@ -210,6 +214,7 @@ func TestOpenLineageColumns(t *testing.T) {
 
 // A server that takes nothing costs the run nothing but a warning.
 func TestOpenLineageServerGone(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	srv := httptest.NewServer(http.NotFoundHandler())
 	at := srv.URL
@@ -244,6 +249,7 @@ nodes:
 // took over tables, and were invalidated: each node that has begun has ended when
 // the run has, once, and what was told before is what is told later.
 func TestOpenLineageEventsOfAllKinds(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -349,6 +355,7 @@ func (notTaken) Close() error { return nil }
 // What a process could not send, or has left when it was killed, another one sends:
 // all of it, as it can be had later. While the first one lives it is left to that.
 func TestOpenLineageEventsThatWereLeft(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "sales.csv"), []byte("shop,price\nb,3\nt,5\n"), 0o600))

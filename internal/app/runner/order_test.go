@@ -255,6 +255,7 @@ func number(s string) int {
 // the Parquet files that it made of them, and compares with the rows as they
 // were written.
 func TestChaosRowsKeepTheirOrder(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	inputs := t.TempDir()
 	want := orderedWant(orderedInputs(t, inputs))

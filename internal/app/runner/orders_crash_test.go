@@ -67,6 +67,7 @@ func orderVictim(ctx context.Context, home *instance.Instance, client *remote.Cl
 // and at each point of the work behind a retry. The order is given, or the run
 // goes on, again: the result is the undisturbed run's.
 func TestChaosOrdersCutOff(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	want := undisturbed(t)
 	for i, tc := range []struct {

@@ -50,6 +50,7 @@ func outputsInput(run int) string {
 // replaces what an earlier one wrote: a manifest that is there speaks of the files that are
 // there, and the directory is one of both runs, whole. Then the run is resumed.
 func TestKilledWhileOutputsAreReplaced(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	for _, point := range slices.Concat(job.CrashPoints(), job.FilePoints()) {
 		t.Run(string(point), func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"thalweg/internal/run/engine"
 	"thalweg/internal/run/python"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 )
 
 // hotScript gathers, for each row on the left, texts of both sides: nothing of that can be spilled.
@@ -89,6 +90,7 @@ func (f few) Execute(ctx context.Context, cfg engine.InstanceConfig, pool *pytho
 // ones fit with their matches: they are cut, whether the right side is read whole
 // or by key. With one slot, nothing could run alone.
 func TestAHotKeyIsCut(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	dir := t.TempDir()
 	left, right := []string{"id,k"}, []string{"k,t"}

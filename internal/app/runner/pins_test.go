@@ -13,11 +13,13 @@ import (
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/secret"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 )
 
 // A run can say what it was made from: every file of the script, and the
 // parameters of the command line, without secrets.
 func TestSourcesArePinned(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	dir, ctx := t.TempDir(), context.Background()
 	write := func(name, text string) string {

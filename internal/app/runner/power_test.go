@@ -179,6 +179,7 @@ func resumed(t *testing.T, dir string, want map[string]string, resume bool, what
 // What was not flushed is lost, torn, or there. Afterwards all that the state
 // refers to is whole, no file under a final name is torn, and the run goes on.
 func TestChaosPowerCuts(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	want, steps := powerUndisturbed(t)
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
@@ -218,6 +219,7 @@ func powerCut(t *testing.T, want map[string]string, plan durabletest.Plan, step 
 // Each step fails once, for want of space and of a sound disk. The run says
 // what, where and what to do, or does without; then it goes on.
 func TestChaosEveryStepFails(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	want, steps := powerUndisturbed(t)
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
@@ -269,6 +271,7 @@ func stepFails(t *testing.T, want map[string]string, plan durabletest.Plan, step
 // wherever a write of theirs comes first beyond it, and get EFBIG. The run says
 // so, or ends as it should; it goes on when there is room.
 func TestChaosFilesThatCannotGrow(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	want := undisturbed(t)
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))

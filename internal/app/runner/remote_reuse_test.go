@@ -17,6 +17,7 @@ import (
 	"thalweg/internal/io/remote"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 	"thalweg/internal/test/remotetest"
 )
 
@@ -60,6 +61,7 @@ func (s *tagged) set(change func()) {
 // An input of another machine is known by its server's strong entity tag, and
 // not copied for a node that is taken over.
 func TestRemoteInputsAreNotCopiedForWhatIsTakenOver(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	dir := t.TempDir()
 	https := remotetest.NewHTTPS(t, dir)

@@ -20,6 +20,7 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 	"thalweg/internal/test/remotetest"
 )
 
@@ -100,6 +101,7 @@ func (m *machines) stored(t *testing.T) map[string]string {
 // TestRemoteCrashPoints kills the process at each crash point each time that
 // it is passed, and resumes: the servers end up as if nothing had happened.
 func TestRemoteCrashPoints(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	want := map[string]string{"s3 out/00000.csv": "id\n1\n2\n", "s3 out/00001.csv": "id\n3\n4\n",
 		"sftp all.csv": "id\n1\n2\n3\n4\n"}
@@ -140,6 +142,7 @@ func TestRemoteCrashPoints(t *testing.T) {
 // TestWhatAKillLeavesIsRemovedByOthers kills the process at each crash point, and
 // has another run of the same state directory clean up behind it.
 func TestWhatAKillLeavesIsRemovedByOthers(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	for _, point := range []job.CrashPoint{job.Executed, job.Published} {
 		t.Run(string(point), func(t *testing.T) {
@@ -192,6 +195,7 @@ func requireNothingAnnounced(t *testing.T, dir string) {
 // A kill between beginning an upload and hearing its name: the next attempt
 // finds it at the server.
 func TestKilledBeforeTheUploadHadAName(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	m := newMachines(t)
 	cmd := m.victim(t, "run", false)

@@ -63,6 +63,7 @@ func TestAPausedRunIsNotPassedOver(t *testing.T) {
 // The run that takes another one's place after an edit is told of to the same
 // hooks: those of the script as it is now, and those beside it.
 func TestARetryAfterAnEditKeepsItsHooks(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	g := newPlain(t)
 	beside := []script.Hook{{Command: []string{"true"}, On: []message.Kind{message.Failed}}}
@@ -81,6 +82,7 @@ func TestARetryAfterAnEditKeepsItsHooks(t *testing.T) {
 // The run whose place another one takes goes on no more by itself: it would write
 // the same files, as they were before the edit.
 func TestARetryAfterAnEditEndsTheRunBefore(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	g := newPlain(t)
 	sum := g.work(t, runner.Options{})

@@ -220,6 +220,7 @@ func TestOnlyWhatHasChangedIsComputed(t *testing.T) {
 // read: the failure names the run that wrote it, and the way out that it gives
 // leads out.
 func TestDamageInWhatWasTakenOver(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	for _, way := range []string{"again", "fresh", "start"} {
 		t.Run(way, func(t *testing.T) {
@@ -263,6 +264,7 @@ func TestDamageInWhatWasTakenOver(t *testing.T) {
 // What a node has taken over may be declared invalid before it counts as done:
 // it is planned again, and computed.
 func TestTakenOverWhileItIsInvalidated(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	r := newReuser(t)
 	require.Equal(t, allNodes(), r.computed(t, nil))
@@ -293,6 +295,7 @@ func TestTakenOverWhileItIsInvalidated(t *testing.T) {
 
 // Whose rows were taken over keeps them for all, or says that they are gone.
 func TestReadingWhatWasTakenOver(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	r := newReuser(t)
 	require.Equal(t, allNodes(), r.computed(t, nil))
@@ -337,6 +340,7 @@ func TestReadingWhatWasTakenOver(t *testing.T) {
 // A process that is killed while nodes are taken over leaves a run that can be
 // resumed, and ends as if nothing had happened.
 func TestKilledWhileTakingOver(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	command := func(dir, at string, resume bool) ([]byte, error) {
 		cmd := victimCmd(t, dir, at, resume)

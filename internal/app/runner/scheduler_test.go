@@ -121,6 +121,7 @@ func (h *heard) runs() map[int64]int {
 // any moment: each minute gets one run, in order, each run is complete, and it
 // was told of each under one id.
 func TestChaosSchedulersAreKilled(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	h := &heard{byID: map[string]message.Message{}}
 	server := httptest.NewServer(h)

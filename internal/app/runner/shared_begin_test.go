@@ -14,11 +14,13 @@ import (
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 )
 
 // Whoever begins a run of a cluster while another one is being begun, whose note is there before the
 // run is, or whoever died between the two, begins it.
 func TestARunBeginsBesideOneThatIsNotThereYet(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{

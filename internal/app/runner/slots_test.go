@@ -149,6 +149,7 @@ func TestSlotsThatAreProcessesWriteTheSame(t *testing.T) {
 // Slots are killed and stopped at random, as often as the test's length allows:
 // what is written is the same, and each death costs one attempt at most.
 func TestChaosSlotsAreKilled(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	want := undisturbed(t)
 	r := newIsolated(t)

@@ -34,6 +34,7 @@ import (
 // itself, and each input row the name that the test has given it: so the traced
 // way is compared, step by step, with what the rows say.
 func TestTraceRandomScripts(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	first, last := 1, effort.Of(1, 2, 1500)
 	if s := os.Getenv("THALWEG_TRACE_SEED"); s != "" {

@@ -85,6 +85,7 @@ func spinBy(t *testing.T, files int, heavy func(file int) bool,
 
 // A run whose time goes to Python says so, and where it went adds up.
 func TestWhyPython(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	f := spin(t, 4, func(int) bool { return true })
 	why := f.Why()[0]
@@ -100,6 +101,7 @@ func TestWhyPython(t *testing.T) {
 
 // A worker that has claimed more batches than it has slots for lets them wait for a slot, not for memory.
 func TestWhySlots(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	f := spinBy(t, 2, func(int) bool { return true },
 		func(home *instance.Instance, opts runner.Options) (state.RunKey, error) {
@@ -132,6 +134,7 @@ func TestWhySlots(t *testing.T) {
 
 // A run that waited for one of its batches says for which.
 func TestWhySkew(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	f := spin(t, 8, func(file int) bool { return file == 3 })
 	why := f.Why()[0]
@@ -149,6 +152,7 @@ func (away) Execute(context.Context, engine.InstanceConfig, *python.Pool, engine
 
 // A run all of whose batches wait to be tried again says until when.
 func TestWhyTriedAgain(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "in.csv"), []byte("n\n1\n"), 0o600))

@@ -14,6 +14,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/test/effort"
 )
 
 // zerosQuery has columns i, x, y and name; x is 0 and, in odd rows, first.
@@ -24,6 +25,7 @@ func zerosQuery(first string) string {
 }
 
 func TestZerosKeepTheirSignAndNaNHasNone(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	floats := []string{"x", "y"}
 	tests := map[string]func(f *fixture, query string) Task{
@@ -107,6 +109,7 @@ func joined(texts []*string, sep string) string {
 // Texts are joined as they come where that is right, else through lists. Which
 // of the two it was does not show in the result.
 func TestTextsAreJoinedInOrder(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	plain := func(texts ...string) (list []*string) {
 		for _, s := range texts {

@@ -15,6 +15,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/test/effort"
 )
 
 // bench of one test: a directory for parts, and an instance's bounds.
@@ -135,6 +136,7 @@ func TestWritesRowsByBucketAndThenInOrder(t *testing.T) {
 
 // What comes by key stays as it comes, if all of it does.
 func TestRowsThatComeByKeyAreNotMoved(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	const rows = 60_000
 	for name, tc := range map[string]struct {
@@ -220,6 +222,7 @@ func TestFailureLeavesNothing(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		query string
@@ -288,6 +291,7 @@ func TestExplainReplacesTheFailure(t *testing.T) {
 // A batch for which memory was too short runs again with more: no row and no
 // expression may be called the cause.
 func TestMissingMemoryIsNotExplained(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	f := newFixture(t)
 	f.cfg.MemoryBytes = 64 << 20

@@ -14,6 +14,7 @@ import (
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/test/effort"
 )
 
 // sharing is a fixture whose tasks share instances.
@@ -79,6 +80,7 @@ func TestTasksShareAnInstance(t *testing.T) {
 }
 
 func TestNothingOfATaskIsLeftToTheNext(t *testing.T) {
+	effort.Raced(t)
 	leave := []struct{ name, statement, visible string }{
 		{"temporary table", "CREATE TEMP TABLE kept AS SELECT 1 AS a", "SELECT count(*) FROM duckdb_tables()"},
 		{"temporary view", "CREATE TEMP VIEW kept AS SELECT 1 AS a",
@@ -291,6 +293,7 @@ func TestSecludedTasksAreAlone(t *testing.T) {
 
 // Memory and spill files of a task are gone before the next one.
 func TestASharedInstanceGivesMemoryBack(t *testing.T) {
+	effort.Raced(t)
 	s := newSharing(t, 0)
 	s.cfg.MemoryBytes = 64 << 20
 	require.NoError(t, s.run(t, s.task("SELECT i, repeat('x', 200) AS x FROM range(400000) t(i) ORDER BY hash(i)",
@@ -341,6 +344,7 @@ func TestPreparedInstances(t *testing.T) {
 
 // What a task has held is the system's again, not the allocator's.
 func TestMemoryIsGivenBack(t *testing.T) {
+	effort.Raced(t)
 	s := newSharing(t, 0)
 	s.cfg.MemoryBytes = 1 << 30
 	var during int64

@@ -6,11 +6,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/test/effort"
 )
 
 // TestKnownWrongResults gates every renewal of DuckDB: each case is the shape
 // of a wrong result that some release gave, with an answer known by other means.
 func TestKnownWrongResults(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		why     string

@@ -6,10 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/test/effort"
 )
 
 // Every macro can be defined alone with what it uses, once, and again after a rollback.
 func TestMacrosByName(t *testing.T) {
+	effort.Raced(t)
 	all := newMacros(expr.TextBytes(0, 1))
 	for _, statement := range all.statements {
 		name := macroName.FindString(statement)

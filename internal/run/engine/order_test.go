@@ -12,11 +12,13 @@ import (
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/lang/expr"
 	"thalweg/internal/run/engine"
+	"thalweg/internal/test/effort"
 )
 
 // TestPlansThatLoseOrder asks DuckDB itself, so that a release of it that
 // plans otherwise is noticed.
 func TestPlansThatLoseOrder(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	ctx, dir := context.Background(), t.TempDir()
 	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{Threads: 4, SpillDir: filepath.Join(dir, "spill"),

@@ -20,6 +20,7 @@ import (
 // Rows for Python are as the driver gives them: of every type, with and without
 // NULLs, texts within a vector and beside it, in one chunk and in several.
 func TestVectorRowsAreTheDriversRows(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	ctx := context.Background()
 	in, err := OpenInstance(ctx, InstanceConfig{Threads: 1, SpillDir: t.TempDir()})
@@ -102,6 +103,7 @@ func TestVectorRowsOfOtherTypesAreRefused(t *testing.T) {
 
 // Whatever the windows, each group comes once, whole, and in order.
 func TestWindowsHaveEachGroupOnce(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	ctx := context.Background()
 	for _, rows := range []int{0, 1, effort.Of(3_000, 4_000, 20_000)} {

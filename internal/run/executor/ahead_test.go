@@ -11,6 +11,7 @@ import (
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
+	"thalweg/internal/test/runtest"
 )
 
 // stages tells what the batches of a job are at, and lets others wait for it.
@@ -69,12 +70,12 @@ func TestMovingWhileComputing(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithTimeout(t.Context(), effort.Patience)
 	defer stop()
-	b := newBundle(t)
+	b := runtest.New(t)
 	s := newStages()
 	var order sync.Mutex
 	number := 0
-	fake := &fakeJob{batches: map[string]int{"a": 4},
-		execute: func(ctx context.Context, _ state.Claim) (job.Result, error) {
+	fake := &runtest.Job{Batches: map[string]int{"a": 4},
+		Executes: func(ctx context.Context, _ state.Claim) (job.Result, error) {
 			order.Lock()
 			mine := number
 			number++
@@ -92,8 +93,8 @@ func TestMovingWhileComputing(t *testing.T) {
 			}
 			return job.Result{}, err
 		}}
-	status, err := b.work(ctx, t, fake, func(c *crew) { c.exec.Slots, c.exec.Ahead, c.coor.Slots = 1, 1, 2 })
+	status, err := b.Work(ctx, t, fake, func(c *runtest.Worker) { c.Exec.Slots, c.Exec.Ahead, c.Coor.Slots = 1, 1, 2 })
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
-	require.Len(t, b.attempts(t, "a"), 4)
+	require.Len(t, b.Attempts(t, "a"), 4)
 }

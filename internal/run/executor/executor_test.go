@@ -13,131 +13,28 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
-	"thalweg/internal/store/state/retrying"
 	"thalweg/internal/test/effort"
+	"thalweg/internal/test/runtest"
 )
-
-func TestRunsNodesInOrderAndCompletes(t *testing.T) {
-	t.Parallel()
-	b := newBundle(t)
-	fake := &fakeJob{batches: map[string]int{"a": 5, "b": 1, "c": 3}}
-	fake.execute = func(ctx context.Context, c state.Claim) (job.Result, error) {
-		if c.Node == "c" && (fake.executed("a") < 5 || fake.executed("b") < 1) {
-			return job.Result{}, errors.New("c began before its inputs were complete")
-		}
-		return job.Result{Outcome: state.Outcome{Stats: state.Stats{RowsOut: 2}}}, nil
-	}
-	var finished []string
-	status, err := b.work(context.Background(), t, fake, func(c *crew) {
-		c.coor.Observe = func(e job.Event) {
-			if e.Kind == job.NodeFinished {
-				finished = append(finished, e.Node)
-			}
-		}
-	})
-	require.NoError(t, err)
-	require.Equal(t, state.Complete, status)
-	require.ElementsMatch(t, []string{"a", "b", "c"}, finished)
-	nodes, err := b.store.Nodes(context.Background(), b.run)
-	require.NoError(t, err)
-	for _, n := range nodes {
-		require.Equal(t, state.Succeeded, n.Status, n.Name)
-	}
-	require.EqualValues(t, 10, nodes[0].RowsOut)
-}
-
-func TestNodeWithoutBatchesSucceeds(t *testing.T) {
-	t.Parallel()
-	b := newBundle(t)
-	status, err := b.work(context.Background(), t, &fakeJob{batches: map[string]int{"b": 1, "c": 1}}, nil)
-	require.NoError(t, err)
-	require.Equal(t, state.Complete, status)
-}
-
-func TestFailedBatchFailsTheRunAndGivesTheOthersBack(t *testing.T) {
-	t.Parallel()
-	b := newBundle(t)
-	inFlight := make(chan struct{})
-	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	fake.execute = func(ctx context.Context, c state.Claim) (job.Result, error) {
-		if c.Node == "a" { // waits for b's failure to cancel it
-			close(inFlight)
-			<-ctx.Done()
-			return job.Result{}, ctx.Err()
-		}
-		<-inFlight
-		return job.Result{}, &fault.Error{Kind: fault.UserData, Message: "bad row",
-			Place: fault.Place{File: "in.csv", Line: 7}}
-	}
-	status, err := b.work(context.Background(), t, fake, nil)
-	require.NoError(t, err)
-	require.Equal(t, state.Failed, status)
-	run, err := b.store.Run(context.Background(), b.run)
-	require.NoError(t, err)
-	require.Equal(t, "bad row", run.Failure.Message)
-	require.EqualValues(t, 7, run.Failure.Place.Line)
-	require.Zero(t, fake.executed("c"))
-
-	// The cause is gone: a resumed run does only what is left.
-	b.order(t, state.CommandReopen)
-	again := &fakeJob{batches: fake.batches}
-	status, err = b.work(context.Background(), t, again, nil)
-	require.NoError(t, err)
-	require.Equal(t, state.Complete, status)
-}
-
-func TestFailedPlanFailsTheRun(t *testing.T) {
-	t.Parallel()
-	b := newBundle(t)
-	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1},
-		planErr: map[string]error{"c": fault.New(fault.Environment, "no such file")}}
-	status, err := b.work(context.Background(), t, fake, nil)
-	require.NoError(t, err)
-	require.Equal(t, state.Failed, status)
-	run, err := b.store.Run(context.Background(), b.run)
-	require.NoError(t, err)
-	require.Equal(t, "no such file", run.Failure.Message)
-	require.Equal(t, "c", run.Failure.Node)
-}
-
-// The nodes behind the failed one in the list could be planned, but for the
-// run being over.
-func TestFailedPlanEndsTheRunAlthoughOtherNodesAreDue(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithTimeout(context.Background(), effort.Patience)
-	defer cancel()
-	b := newBundle(t)
-	fake := &fakeJob{batches: map[string]int{"b": 1, "c": 1},
-		planErr: map[string]error{"a": fault.New(fault.Environment, "no such file")}}
-	status, err := b.work(ctx, t, fake, nil)
-	require.NoError(t, err)
-	require.Equal(t, state.Failed, status)
-	run, err := b.store.Run(context.Background(), b.run)
-	require.NoError(t, err)
-	require.Equal(t, "no such file", run.Failure.Message)
-	require.Equal(t, "a", run.Failure.Node)
-	require.Zero(t, fake.executed("b"))
-	require.NoError(t, ctx.Err(), "the run has to end by itself")
-}
 
 func TestShutdownGivesBatchesBackWithoutUsingUpAnAttempt(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
+	b := runtest.New(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	fake := &fakeJob{batches: map[string]int{"a": 2, "b": 1, "c": 1}}
-	fake.execute = func(ctx context.Context, c state.Claim) (job.Result, error) {
+	fake := &runtest.Job{Batches: map[string]int{"a": 2, "b": 1, "c": 1}}
+	fake.Executes = func(ctx context.Context, c state.Claim) (job.Result, error) {
 		cancel()
 		<-ctx.Done()
 		return job.Result{}, &fault.Error{Kind: fault.Canceled, Message: "interrupted"}
 	}
-	status, err := b.work(ctx, t, fake, nil)
+	status, err := b.Work(ctx, t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Stopped, status)
-	batches := b.batches(t, "a")
+	batches := b.Batches(t, "a")
 	for _, batch := range batches {
 		require.Equal(t, state.Pending, batch.Status)
 	}
-	attempts := b.attempts(t, "a")
+	attempts := b.Attempts(t, "a")
 	for _, a := range attempts {
 		require.Equal(t, state.Released, a.Status)
 	}
@@ -173,29 +70,29 @@ func (s *beating) Extend(ctx context.Context, c state.Claim, until time.Time) er
 
 func TestAnExecutionThatDoesNotEndIsLeftBehind(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
+	b := runtest.New(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	deaf, dropped, published := make(chan struct{}), make(chan struct{}), false
-	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
+	fake := &runtest.Job{Batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	fake.Executes = func(_ context.Context, c state.Claim) (job.Result, error) {
 		cancel()
 		<-deaf
 		return job.Result{Publish: func(context.Context) error { published = true; return nil },
 			Discard: func() { close(dropped) }}, nil
 	}
 	// The worker's end is awaited here, not the execution's.
-	status, err := b.work(ctx, t, fake, func(c *crew) { c.exec.Grace, c.exec.Slots = time.Millisecond, 1 })
+	status, err := b.Work(ctx, t, fake, func(c *runtest.Worker) { c.Exec.Grace, c.Exec.Slots = time.Millisecond, 1 })
 	require.NoError(t, err)
 	require.Equal(t, state.Stopped, status)
-	batches := b.batches(t, "a")
+	batches := b.Batches(t, "a")
 	require.Equal(t, state.Pending, batches[0].Status)
-	attempts := b.attempts(t, "a")
+	attempts := b.Attempts(t, "a")
 	require.Equal(t, state.Released, attempts[0].Status, "no attempt is used up")
 	// What comes back at last finds its claim gone.
 	close(deaf)
 	<-dropped
-	batches = b.batches(t, "a")
+	batches = b.Batches(t, "a")
 	require.Equal(t, state.Pending, batches[0].Status)
 	require.False(t, published)
 }
@@ -204,10 +101,10 @@ func TestAnExecutionThatDoesNotEndIsLeftBehind(t *testing.T) {
 // than one that was interrupted.
 func TestAFailedRunLeavesBehindWhatDoesNotEnd(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
+	b := runtest.New(t)
 	inFlight, deaf, dropped, published := make(chan struct{}), make(chan struct{}), make(chan struct{}), false
-	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
+	fake := &runtest.Job{Batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	fake.Executes = func(_ context.Context, c state.Claim) (job.Result, error) {
 		if c.Node == "a" {
 			close(inFlight)
 			<-deaf
@@ -218,20 +115,20 @@ func TestAFailedRunLeavesBehindWhatDoesNotEnd(t *testing.T) {
 		return job.Result{}, &fault.Error{Kind: fault.UserData, Message: "bad row"}
 	}
 	// The run's end is awaited here, not the execution's.
-	status, err := b.work(context.Background(), t, fake, func(c *crew) { c.exec.Grace = time.Millisecond })
+	status, err := b.Work(context.Background(), t, fake, func(c *runtest.Worker) { c.Exec.Grace = time.Millisecond })
 	require.NoError(t, err)
 	require.Equal(t, state.Failed, status)
-	run, err := b.store.Run(context.Background(), b.run)
+	run, err := b.Store.Run(context.Background(), b.Run)
 	require.NoError(t, err)
 	require.Equal(t, "bad row", run.Failure.Message)
 	// A resumed run may begin before it comes back: it finds its claim gone.
-	b.order(t, state.CommandReopen)
+	b.Order(t, state.CommandReopen)
 	close(deaf)
 	<-dropped
 	require.False(t, published)
-	batches := b.batches(t, "a")
+	batches := b.Batches(t, "a")
 	require.Equal(t, state.Pending, batches[0].Status)
-	status, err = b.work(context.Background(), t, &fakeJob{batches: fake.batches}, nil)
+	status, err = b.Work(context.Background(), t, &runtest.Job{Batches: fake.Batches}, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
 }
@@ -239,12 +136,12 @@ func TestAFailedRunLeavesBehindWhatDoesNotEnd(t *testing.T) {
 func TestHeartbeatKeepsALongBatch(t *testing.T) {
 	t.Parallel()
 	const lease = 150 * time.Millisecond
-	b := newBundle(t)
+	b := runtest.New(t)
 	ctx, cancel := context.WithTimeout(context.Background(), effort.Patience)
 	defer cancel()
-	store := &beating{Store: b.store, lease: lease, at: time.Now(), beats: make(chan time.Time, 1<<16)}
-	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	fake.execute = func(ctx context.Context, c state.Claim) (job.Result, error) {
+	store := &beating{Store: b.Store, lease: lease, at: time.Now(), beats: make(chan time.Time, 1<<16)}
+	fake := &runtest.Job{Batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	fake.Executes = func(ctx context.Context, c state.Claim) (job.Result, error) {
 		if c.Node != "a" {
 			return job.Result{}, nil
 		}
@@ -262,29 +159,29 @@ func TestHeartbeatKeepsALongBatch(t *testing.T) {
 			}
 		}
 	}
-	status, err := b.work(ctx, t, fake, func(c *crew) {
-		c.exec.Lease, c.exec.Store, c.exec.Now = lease, store, store.now
-		c.coor.Store, c.coor.Now = store, store.now
+	status, err := b.Work(ctx, t, fake, func(c *runtest.Worker) {
+		c.Exec.Lease, c.Exec.Store, c.Exec.Now = lease, store, store.now
+		c.Coor.Store, c.Coor.Now = store, store.now
 	})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
-	require.Equal(t, 1, fake.executed("a"))
+	require.Equal(t, 1, fake.Executed("a"))
 }
 
 func TestLostLeaseNeverPublishes(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
+	b := runtest.New(t)
 	ctx := context.Background()
 	published := false
-	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
+	fake := &runtest.Job{Batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	fake.Executes = func(_ context.Context, c state.Claim) (job.Result, error) {
 		if c.Node != "a" || c.Attempt > 1 {
 			return job.Result{}, nil
 		}
 		// Another worker takes the batch over behind this one's back.
 		later := time.Now().Add(time.Hour)
 		offer := state.Offer{BatchKey: c.BatchKey, Epoch: c.Epoch, Attempt: c.Attempt}
-		if _, err := b.store.Claim(ctx, state.Bid{Offer: offer, Owner: "thief", Token: "t", Now: later,
+		if _, err := b.Store.Claim(ctx, state.Bid{Offer: offer, Owner: "thief", Token: "t", Now: later,
 			Lease: later.Add(time.Hour)}); err != nil {
 			return job.Result{}, err
 		}
@@ -292,8 +189,8 @@ func TestLostLeaseNeverPublishes(t *testing.T) {
 	}
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
-	status, err := b.work(stop, t, fake, func(c *crew) {
-		c.coor.Observe = func(e job.Event) {
+	status, err := b.Work(stop, t, fake, func(c *runtest.Worker) {
+		c.Coor.Observe = func(e job.Event) {
 			if e.Kind == job.NodeFinished && e.Node == "b" {
 				cancel() // the thief never finishes
 			}
@@ -324,30 +221,23 @@ func (s *lostAnswer) Commit(ctx context.Context, c state.Claim, out state.Outcom
 	return nil
 }
 
-// unhurried is a store that is patient without waiting.
-func unhurried(s state.Store) state.Store {
-	return retrying.New(s, retrying.Config{Pause: func(ctx context.Context, _ time.Duration) error {
-		return ctx.Err()
-	}})
-}
-
 func TestLostAnswerOfACommitDiscardsNothing(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string]int{"repeated": 3, "given up": 1 << 30} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBundle(t)
+			b := runtest.New(t)
 			var discarded atomic.Bool
-			fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-			fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
+			fake := &runtest.Job{Batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+			fake.Executes = func(_ context.Context, c state.Claim) (job.Result, error) {
 				part := state.Part{Key: c.Node + ".parquet", Batch: c.Batch, Rows: 1}
 				return job.Result{Outcome: state.Outcome{Parts: []state.Part{part}},
 						Discard: func() { discarded.Store(true) }},
 					nil
 			}
-			status, err := b.work(context.Background(), t, fake, func(c *crew) {
-				c.exec.Store = unhurried(&lostAnswer{Store: b.store, left: answers})
-				c.exec.Slots = 1
+			status, err := b.Work(context.Background(), t, fake, func(c *runtest.Worker) {
+				c.Exec.Store = runtest.Unhurried(&lostAnswer{Store: b.Store, left: answers})
+				c.Exec.Slots = 1
 			})
 			require.False(t, discarded.Load(), "the manifest lists the parts")
 			require.NoError(t, err)
@@ -367,12 +257,12 @@ func TestWhatAFailureLeavesIsPublishedWithIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBundle(t)
+			b := runtest.New(t)
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			var discarded atomic.Bool
-			fake := &fakeJob{batches: map[string]int{"a": 1}}
-			fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
+			fake := &runtest.Job{Batches: map[string]int{"a": 1}}
+			fake.Executes = func(_ context.Context, c state.Claim) (job.Result, error) {
 				cancelIf(cancel, !tc.published)
 				return job.Result{
 					Outcome: state.Outcome{Parts: []state.Part{{Key: "rows", Side: state.SideFailed}},
@@ -380,11 +270,11 @@ func TestWhatAFailureLeavesIsPublishedWithIt(t *testing.T) {
 					Discard: func() { discarded.Store(true) },
 				}, tc.err
 			}
-			_, err := b.work(ctx, t, fake, nil)
+			_, err := b.Work(ctx, t, fake, nil)
 			require.NoError(t, err)
-			parts, err := state.SideParts(context.Background(), b.store, state.NodeKey{RunKey: b.run, Node: "a"})
+			parts, err := state.SideParts(context.Background(), b.Store, state.NodeKey{RunKey: b.Run, Node: "a"})
 			require.NoError(t, err)
-			checks, err := state.OfNodes(context.Background(), b.store, b.run, b.store.Checks)
+			checks, err := state.OfNodes(context.Background(), b.Store, b.Run, b.Store.Checks)
 			require.NoError(t, err)
 			require.Equal(t, tc.published, len(parts) == 1)
 			require.Equal(t, tc.published, len(checks) == 1)
@@ -402,21 +292,21 @@ func cancelIf(cancel context.CancelFunc, yes bool) {
 // A result that could not be published leaves nothing, not even beside it.
 func TestFailedPublishLeavesNothing(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
+	b := runtest.New(t)
 	discarded := false
-	fake := &fakeJob{batches: map[string]int{"a": 1}}
-	fake.execute = func(context.Context, state.Claim) (job.Result, error) {
+	fake := &runtest.Job{Batches: map[string]int{"a": 1}}
+	fake.Executes = func(context.Context, state.Claim) (job.Result, error) {
 		return job.Result{
 			Outcome: state.Outcome{Parts: []state.Part{{Key: "table"}, {Key: "rows", Side: state.SideFailed, Seq: 1}}},
 			Publish: func(context.Context) error { return fault.New(fault.Environment, "no rename") },
 			Discard: func() { discarded = true },
 		}, nil
 	}
-	status, err := b.work(context.Background(), t, fake, nil)
+	status, err := b.Work(context.Background(), t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Failed, status)
 	require.True(t, discarded)
-	parts, err := state.SideParts(context.Background(), b.store, state.NodeKey{RunKey: b.run, Node: "a"})
+	parts, err := state.SideParts(context.Background(), b.Store, state.NodeKey{RunKey: b.Run, Node: "a"})
 	require.NoError(t, err)
 	require.Empty(t, parts)
 }
@@ -425,16 +315,16 @@ func TestFailedPublishLeavesNothing(t *testing.T) {
 // what is dropped stays announced until somebody has seen to it.
 func TestWhatIsPublishedIsAnnouncedBefore(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	key := state.NodeKey{RunKey: b.run, Node: "a"}
+	b := runtest.New(t)
+	key := state.NodeKey{RunKey: b.Run, Node: "a"}
 	announced := func() []state.Publication {
-		all, err := state.All(context.Background(), b.store.Publications, key)
+		all, err := state.All(context.Background(), b.Store.Publications, key)
 		require.NoError(t, err)
 		return all
 	}
 	var seen []state.Publication
-	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
+	fake := &runtest.Job{Batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	fake.Executes = func(_ context.Context, c state.Claim) (job.Result, error) {
 		if c.Node != "a" {
 			return job.Result{}, nil
 		}
@@ -446,7 +336,7 @@ func TestWhatIsPublishedIsAnnouncedBefore(t *testing.T) {
 				return nil
 			}}, nil
 	}
-	status, err := b.work(context.Background(), t, fake, hurried(time.Minute))
+	status, err := b.Work(context.Background(), t, fake, runtest.Hurried(time.Minute))
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
 	require.Len(t, seen, 2)

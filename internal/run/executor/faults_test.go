@@ -3,7 +3,6 @@ package executor_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -13,66 +12,46 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
+	"thalweg/internal/test/runtest"
 )
-
-// clock is a time that passes when it is asked for.
-type clock struct {
-	mu   sync.Mutex
-	at   time.Time
-	step time.Duration
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(c.step)
-	return c.at
-}
-
-// hurried gives a crew a clock in which pauses are over at once.
-func hurried(step time.Duration) func(*crew) {
-	return func(c *crew) {
-		clock := &clock{at: time.Now(), step: step}
-		c.exec.Now, c.coor.Now, c.coor.Follow, c.coor.Lease = clock.now, clock.now, time.Millisecond, time.Hour
-		c.exec.Lease = 24 * time.Hour
-	}
-}
 
 // A panic is a batch's failure, with its place, and the end of nothing else.
 func TestPanicCostsOneAttempt(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		fake *fakeJob
+		fake *runtest.Job
 		want string
 	}{
-		"execution": {&fakeJob{execute: func(context.Context, state.Claim) (job.Result,
+		"execution": {&runtest.Job{Executes: func(context.Context, state.Claim) (job.Result,
 			error) {
 			panic("index out of range")
 		}}, "executing batch 0 of node a: panic: index out of range"},
-		"publication": {&fakeJob{execute: func(context.Context, state.Claim) (job.Result, error) {
+		"publication": {&runtest.Job{Executes: func(context.Context, state.Claim) (job.Result, error) {
 			return job.Result{Publish: func(context.Context) error { panic("index out of range") }}, nil
 		}}, "publishing batch 0 of node a: panic: index out of range"},
-		"plan": {&fakeJob{plan: func(state.Node) (state.Plan, error) { panic("index out of range") }},
+		"plan": {&runtest.Job{Plans: func(state.Node) (state.Plan, error) { panic("index out of range") }},
 			"planning node a: panic: index out of range"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBundle(t)
-			tc.fake.batches = map[string]int{"a": 1}
-			status, err := b.work(context.Background(), t, tc.fake, nil)
+			b := runtest.New(t)
+			tc.fake.Batches = map[string]int{"a": 1}
+			status, err := b.Work(context.Background(), t, tc.fake, nil)
 			require.NoError(t, err)
 			require.Equal(t, state.Failed, status)
-			f := b.failure(t)
+			f := b.Failure(t)
 			require.Equal(t, fault.Bug, f.Kind)
 			require.Equal(t, tc.want, f.Message)
 			require.Contains(t, f.Detail, "faults_test.go", "it says where")
-			require.Len(t, b.attempts(t, "a"), map[bool]int{true: 0, false: 1}[name == "plan"])
+			require.Len(t, b.Attempts(t, "a"), map[bool]int{true: 0, false: 1}[name == "plan"])
 		})
 	}
 }
 
 // What may pass is tried again, a limited number of times, and nothing else is.
 func TestOnlyWhatMayPassIsTriedAgain(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		fault    fault.Error
@@ -90,18 +69,18 @@ func TestOnlyWhatMayPassIsTriedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBundle(t)
-			fake := &fakeJob{batches: map[string]int{"a": 1}}
-			fake.execute = func(context.Context, state.Claim) (job.Result, error) {
-				if fake.executed("a") > tc.failures {
+			b := runtest.New(t)
+			fake := &runtest.Job{Batches: map[string]int{"a": 1}}
+			fake.Executes = func(context.Context, state.Claim) (job.Result, error) {
+				if fake.Executed("a") > tc.failures {
 					return job.Result{}, nil
 				}
 				return job.Result{}, &tc.fault
 			}
-			status, err := b.work(context.Background(), t, fake, hurried(time.Minute))
+			status, err := b.Work(context.Background(), t, fake, runtest.Hurried(time.Minute))
 			require.NoError(t, err)
-			require.Equal(t, tc.tries, fake.executed("a"))
-			attempts := b.attempts(t, "a")
+			require.Equal(t, tc.tries, fake.Executed("a"))
+			attempts := b.Attempts(t, "a")
 			require.Len(t, attempts, tc.tries)
 			for i := range attempts {
 				if i > 0 && !attempts[i-1].Finished.IsZero() {
@@ -114,101 +93,34 @@ func TestOnlyWhatMayPassIsTriedAgain(t *testing.T) {
 				return
 			}
 			require.Equal(t, state.Failed, status)
-			require.Equal(t, tc.want, b.failure(t).Message)
+			require.Equal(t, tc.want, b.Failure(t).Message)
 		})
 	}
-}
-
-// A plan that fails for what may pass is tried again, too.
-func TestPlanThatMayPassIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	for failures, want := range map[int]state.Status{2: state.Complete, 99: state.Failed} {
-		b := newBundle(t)
-		tries := 0
-		fake := &fakeJob{plan: func(n state.Node) (state.Plan, error) {
-			if n.Name == "a" {
-				if tries++; tries <= failures {
-					return state.Plan{}, &fault.Error{Kind: fault.Environment, Retryable: true,
-						Message: "the server is away"}
-				}
-			}
-			return planOf(1), nil
-		}}
-		status, err := b.work(context.Background(), t, fake, hurried(time.Minute))
-		require.NoError(t, err)
-		require.Equal(t, want, status)
-		require.Equal(t, min(failures+1, 4), tries)
-	}
-}
-
-// A batch whose workers do not come back is given up, and says so.
-func TestBatchThatEndsItsWorkersIsGivenUp(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	b := newBundle(t)
-	at := time.Now()
-	deaths := 0
-	for { // workers that claim it and are never heard of again
-		stop, cancel := context.WithCancel(ctx)
-		fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-		fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
-			if c.Node == "a" {
-				cancel()
-				// As if it had died: nothing is recorded, the lease ends.
-				return job.Result{}, fmt.Errorf("%w", state.ErrLeaseLost)
-			}
-			return job.Result{}, nil
-		}
-		c := &crew{}
-		c.exec.Store, c.coor.Store, c.exec.Owner, c.coor.Owner = b.store, b.store, "w", "w"
-		c.exec.Now = func() time.Time { return at }
-		c.coor.Now = c.exec.Now
-		out, err := c.work(stop, map[state.RunKey]job.Job{b.run: fake})
-		cancel()
-		require.NoError(t, err)
-		at = at.Add(time.Hour)
-		if out[b.run] != state.Running {
-			require.Equal(t, state.Failed, out[b.run])
-			require.Zero(t, fake.executed("a"))
-			break
-		}
-		deaths++
-		require.Less(t, deaths, 20, "it is given up some day")
-	}
-	require.Equal(t, 5, deaths)
-	f := b.failure(t)
-	require.Equal(t, "batch 0 of node a was given up: 5 attempts before did not come back, or failed", f.Message)
-	require.Contains(t, f.Hint, "{{do batches run=1 node=a workspace=w}}")
-	// An order, a resume say, counts from the beginning.
-	b.order(t, state.CommandReopen)
-	status, err := b.work(ctx, t, &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}, nil)
-	require.NoError(t, err)
-	require.Equal(t, state.Complete, status)
 }
 
 // An attempt that takes too long is ended, and tried again like what may pass.
 func TestDeadlineEndsAnAttempt(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	fake := &fakeJob{batches: map[string]int{"a": 1}}
-	fake.execute = func(ctx context.Context, c state.Claim) (job.Result, error) {
+	b := runtest.New(t)
+	fake := &runtest.Job{Batches: map[string]int{"a": 1}}
+	fake.Executes = func(ctx context.Context, c state.Claim) (job.Result, error) {
 		if c.Attempt == 1 {
 			<-ctx.Done()
 			return job.Result{}, &fault.Error{Kind: fault.Canceled, Message: "interrupted", Err: ctx.Err()}
 		}
 		return job.Result{}, nil
 	}
-	status, err := b.work(context.Background(), t, fake, func(c *crew) {
-		hurried(time.Minute)(c)
-		c.exec.Deadline = time.Millisecond
+	status, err := b.Work(context.Background(), t, fake, func(c *runtest.Worker) {
+		runtest.Hurried(time.Minute)(c)
+		c.Exec.Deadline = time.Millisecond
 	})
 	require.NoError(t, err)
-	attempts := b.attempts(t, "a")
+	attempts := b.Attempts(t, "a")
 	require.Equal(t, state.Failed, attempts[0].Status)
 	require.Equal(t, "batch 0 of node a did not end within 1ms", attempts[0].Failure.Message)
 	// The machine may be too slow for the second one as well.
 	if status == state.Failed {
-		require.Contains(t, b.failure(t).Message, "did not end within 1ms (try 5 of 5)")
+		require.Contains(t, b.Failure(t).Message, "did not end within 1ms (try 5 of 5)")
 	}
 }
 
@@ -260,17 +172,17 @@ func (s *flaky) Nodes(ctx context.Context, key state.RunKey) ([]state.Node, erro
 // A store that breaks now and then ends neither the run nor an attempt.
 func TestBrokenCallsAreRepeated(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	fake := &fakeJob{batches: map[string]int{"a": 7, "b": 5, "c": 3}}
-	status, err := b.work(context.Background(), t, fake, func(c *crew) {
-		s := unhurried(&flaky{Store: b.store, every: 2, calls: map[string]int{}})
-		c.exec.Store, c.coor.Store = s, s
+	b := runtest.New(t)
+	fake := &runtest.Job{Batches: map[string]int{"a": 7, "b": 5, "c": 3}}
+	status, err := b.Work(context.Background(), t, fake, func(c *runtest.Worker) {
+		s := runtest.Unhurried(&flaky{Store: b.Store, every: 2, calls: map[string]int{}})
+		c.Exec.Store, c.Coor.Store = s, s
 	})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
 	for _, node := range []string{"a", "b", "c"} {
-		require.Equal(t, fake.batches[node], fake.executed(node))
-		for _, a := range b.attempts(t, node) {
+		require.Equal(t, fake.Batches[node], fake.Executed(node))
+		for _, a := range b.Attempts(t, node) {
 			require.Equal(t, state.Succeeded, a.Status)
 			require.Equal(t, 1, a.Attempt)
 		}
@@ -280,49 +192,33 @@ func TestBrokenCallsAreRepeated(t *testing.T) {
 // A store that stays broken ends the work in this process; the run can be resumed.
 func TestStoreThatStaysBrokenEndsTheWork(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	status, err := b.work(context.Background(), t, &fakeJob{batches: map[string]int{"a": 1}}, func(c *crew) {
-		c.exec.Store = unhurried(&flaky{Store: b.store, every: 1, calls: map[string]int{}})
+	b := runtest.New(t)
+	fake := &runtest.Job{Batches: map[string]int{"a": 1}}
+	status, err := b.Work(context.Background(), t, fake, func(c *runtest.Worker) {
+		c.Exec.Store = runtest.Unhurried(&flaky{Store: b.Store, every: 1, calls: map[string]int{}})
 	})
 	require.ErrorIs(t, err, errBroken)
 	require.Equal(t, state.Running, status)
-	status, err = b.work(context.Background(), t, &fakeJob{batches: map[string]int{"a": 1}}, hurried(time.Minute))
+	status, err = b.Work(context.Background(), t, &runtest.Job{Batches: fake.Batches}, runtest.Hurried(time.Minute))
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
-}
-
-// Somebody else decides how a run ends while its last batch commits: that is
-// how it ended.
-func TestEndThatSomebodyElseDecided(t *testing.T) {
-	t.Parallel()
-	b := newBundle(t)
-	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
-		if c.Node == "c" {
-			b.order(t, state.CommandStop)
-		}
-		return job.Result{}, nil
-	}
-	status, err := b.work(context.Background(), t, fake, nil)
-	require.NoError(t, err)
-	require.Equal(t, state.Stopped, status, "it is not said to be complete")
 }
 
 // Each batch is executed with its own run's content, in one process.
 func TestManyRunsInOneProcess(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	b := newBundle(t)
+	b := runtest.New(t)
 	jobs := map[state.RunKey]job.Job{}
 	var mu sync.Mutex
 	wrong := 0
 	for i := range 5 {
-		key, err := b.store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()},
+		key, err := b.Store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()},
 			[]state.NodeSpec{
 				{Name: "a", Ordinal: 0}, {Name: "b", Ordinal: 1, Inputs: []string{"a"}}})
 		require.NoError(t, err)
-		fake := &fakeJob{batches: map[string]int{"a": 3 + i, "b": 2}}
-		fake.execute = func(_ context.Context, c state.Claim) (job.Result, error) {
+		fake := &runtest.Job{Batches: map[string]int{"a": 3 + i, "b": 2}}
+		fake.Executes = func(_ context.Context, c state.Claim) (job.Result, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if c.RunKey != key {
@@ -335,9 +231,9 @@ func TestManyRunsInOneProcess(t *testing.T) {
 		}
 		jobs[key] = fake
 	}
-	c := &crew{}
-	c.exec.Store, c.coor.Store, c.exec.Owner, c.coor.Owner, c.exec.Slots = b.store, b.store, "w", "w", 2
-	out, err := c.work(ctx, jobs)
+	c := &runtest.Worker{}
+	c.Exec.Store, c.Coor.Store, c.Exec.Owner, c.Coor.Owner, c.Exec.Slots = b.Store, b.Store, "w", "w", 2
+	out, err := c.Work(ctx, jobs)
 	require.NoError(t, err)
 	require.Zero(t, wrong)
 	failed := 0

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
+	"thalweg/internal/test/runtest"
 )
 
 // claimsLate claims a batch although the run is left while it does.
@@ -26,16 +28,17 @@ func (s claimsLate) Claim(ctx context.Context, b state.Bid) (state.Claim, error)
 
 // A claim that holds although the run was left meanwhile is given back: nobody waits for its lease.
 func TestAClaimOfARunThatIsLeftIsGivenBack(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
-	b := newBundle(t)
+	b := runtest.New(t)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	_, _ = b.work(ctx, t, &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}, func(c *crew) {
-		c.exec.Store = claimsLate{Store: b.store, leave: leave}
-		c.exec.Slots = 1
+	_, _ = b.Work(ctx, t, &runtest.Job{Batches: map[string]int{"a": 1, "b": 1, "c": 1}}, func(c *runtest.Worker) {
+		c.Exec.Store = claimsLate{Store: b.Store, leave: leave}
+		c.Exec.Slots = 1
 	})
-	for _, batch := range b.batches(t, "a") {
+	for _, batch := range b.Batches(t, "a") {
 		require.NotEqual(t, state.Claimed, batch.Status)
 	}
-	require.NotEmpty(t, b.batches(t, "a"))
+	require.NotEmpty(t, b.Batches(t, "a"))
 }

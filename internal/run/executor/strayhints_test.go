@@ -16,16 +16,17 @@ import (
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
 	"thalweg/internal/test/queuetest/hub"
+	"thalweg/internal/test/runtest"
 )
 
 // looking is a process that looks for a run of which a hint has come, as a worker does.
-type looking struct{ *process }
+type looking struct{ *runtest.Process }
 
 func (l looking) Use(ctx context.Context, key state.RunKey) (executor.Run, func(), error) {
-	if _, err := l.exec.Store.Run(ctx, key); err != nil {
+	if _, err := l.Exec.Store.Run(ctx, key); err != nil {
 		return nil, nil, err
 	}
-	return l.process.Use(ctx, key)
+	return l.Process.Use(ctx, key)
 }
 
 // strays are hints that a broker may hold beside those of a run: of what is not there any
@@ -57,9 +58,9 @@ func strays(run state.RunKey) []queue.Hint {
 // twice, none is given up, and what names nothing is dropped.
 func TestStrayHintsChangeNothing(t *testing.T) {
 	t.Parallel()
-	ctx := patientContext(t)
-	b, broker := newBundle(t), hub.New(hub.Faults{})
-	attacker, foreign := broker.Join(), strays(b.run)
+	ctx := runtest.Patient(t)
+	b, broker := runtest.New(t), hub.New(hub.Faults{})
+	attacker, foreign := broker.Join(), strays(b.Run)
 	throw := func(n int) error {
 		for range n {
 			if err := attacker.Publish(ctx, foreign[rand.IntN(len(foreign))]); err != nil {
@@ -70,27 +71,27 @@ func TestStrayHintsChangeNothing(t *testing.T) {
 	}
 	require.NoError(t, attacker.Publish(ctx, foreign...))
 	require.NoError(t, throw(effort.Of(500, 5_000, 100_000)))
-	fake := &fakeJob{batches: map[string]int{"a": 60, "b": 20, "c": 5}}
-	fake.execute = func(context.Context, state.Claim) (job.Result, error) { return job.Result{}, throw(20) }
-	var all []*process
+	fake := &runtest.Job{Batches: map[string]int{"a": 60, "b": 20, "c": 5}}
+	fake.Executes = func(context.Context, state.Claim) (job.Result, error) { return job.Result{}, throw(20) }
+	var all []*runtest.Process
 	var stops []func() error
 	for i := range 2 {
-		p := newProcess(b, fmt.Sprint("process ", i), broker.Join(), func(state.RunKey) job.Job { return fake })
-		p.exec.Runs = looking{p}
+		p := runtest.NewProcess(b, fmt.Sprint("process ", i), broker.Join(), func(state.RunKey) job.Job { return fake })
+		p.Exec.Runs = looking{p}
 		all = append(all, p)
-		stops = append(stops, p.start(ctx, b.run))
+		stops = append(stops, p.Start(ctx, b.Run))
 	}
 	for _, p := range all {
-		require.Equal(t, state.Complete, <-p.ended)
+		require.Equal(t, state.Complete, <-p.Ended)
 	}
 	for _, stop := range stops {
 		require.NoError(t, stop(), "the state is well")
 	}
-	for node, batches := range fake.batches {
-		require.Len(t, b.attempts(t, node), batches)
-		require.Equal(t, batches, fake.executed(node))
+	for node, batches := range fake.Batches {
+		require.Len(t, b.Attempts(t, node), batches)
+		require.Equal(t, batches, fake.Executed(node))
 	}
 	for _, p := range all {
-		require.Zero(t, p.hints[executor.Broken])
+		require.Zero(t, p.Hints[executor.Broken])
 	}
 }

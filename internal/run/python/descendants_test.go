@@ -140,6 +140,7 @@ func eachMechanism(t *testing.T, test func(t *testing.T, cgroups string)) {
 }
 
 func TestDescendantsEndWithTheirInterpreter(t *testing.T) {
+	effort.Unraced(t)
 	ends := map[string]struct{ then, text string }{
 		"normal":   {"pass", ""}, // and those that a closed pool ends
 		"failure":  {"1 / 0", "ZeroDivisionError"},
@@ -187,6 +188,7 @@ func TestDescendantsEndWithTheirInterpreter(t *testing.T) {
 // TestCancelEndsEverything gives up a Run, as Ctrl-C does, whose formula is deep in C,
 // deaf to signals, and has a family.
 func TestCancelEndsEverything(t *testing.T) {
+	effort.Raced(t)
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
 		dir := t.TempDir()
 		ready := filepath.Join(dir, "ready")
@@ -210,6 +212,7 @@ func TestCancelEndsEverything(t *testing.T) {
 
 // TestDescendantsEndWithUs kills the process that runs a pool.
 func TestDescendantsEndWithUs(t *testing.T) {
+	effort.Unraced(t)
 	all := []unix.Signal{unix.SIGKILL, unix.SIGTERM, unix.SIGSEGV}
 	eachMechanism(t, func(t *testing.T, cgroups string) {
 		for _, sig := range effort.Of(all[:1], all[:1], all) {
@@ -226,6 +229,7 @@ func TestDescendantsEndWithUs(t *testing.T) {
 
 // TestDescendantsOfAKilledKeeper kills the keeper, too: a cgroup is left, and the next keeper ends what is in it.
 func TestDescendantsOfAKilledKeeper(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	r := startRunner(t, "")
 	if !strings.Contains(r.mechanism, "cgroup") {
@@ -322,6 +326,7 @@ func (m mechanismFile) Write(b []byte) (int, error) {
 // TestChildThatGoesOnComputing forks in a formula and lets the child fall through:
 // its answer must not be taken for the interpreter's.
 func TestChildThatGoesOnComputing(t *testing.T) {
+	effort.Raced(t)
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
 		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1})
 		var got results
@@ -336,6 +341,7 @@ func TestChildThatGoesOnComputing(t *testing.T) {
 
 // TestForkingWithoutEnd has a process that is always another one: no list of processes is ever true of it.
 func TestForkingWithoutEnd(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	r := startRunner(t, "")
 	require.NoError(t, r.cmd.Process.Kill())

@@ -10,6 +10,7 @@ import (
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/expr"
+	"thalweg/internal/test/effort"
 )
 
 // modulePools are pools by the module that their interpreter has: importing takes longer than the tests.
@@ -66,6 +67,7 @@ func returnedOf(t *testing.T, pool *Pool, typ expr.Type, round bool, lines ...st
 // TestTableResultsAreNotCut shows that what a type does not hold exactly is an
 // error in whatever form a function returns it, unless the script says round.
 func TestTableResultsAreNotCut(t *testing.T) {
+	effort.Raced(t)
 	pools := newModulePools(t)
 	const fine = "2024-01-02T03:04:05.123456"
 	ms := time.Date(2024, 1, 2, 3, 4, 5, 123e6, time.UTC)
@@ -170,6 +172,7 @@ func TestTableResultsAreNotCut(t *testing.T) {
 
 // TestTableResultsThatFitExactly are the neighbours of what is refused.
 func TestTableResultsThatFitExactly(t *testing.T) {
+	effort.Raced(t)
 	pools := newModulePools(t)
 	most := strings.Repeat("9", 18) + "." + strings.Repeat("9", 20)
 	for _, c := range []struct {

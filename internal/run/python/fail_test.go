@@ -18,6 +18,7 @@ import (
 func isPyPy(interpreter string) bool { return strings.HasPrefix(interpreter, "pypy") }
 
 func TestExceptionOnOneRow(t *testing.T) {
+	effort.Raced(t)
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
 		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 2})
 		prog := &Program{
@@ -52,6 +53,7 @@ func TestExceptionOnOneRow(t *testing.T) {
 }
 
 func TestKindsOfExceptions(t *testing.T) {
+	effort.Raced(t)
 	tests := []struct {
 		expr string
 		kind fault.Kind
@@ -91,6 +93,7 @@ func TestKindsOfExceptions(t *testing.T) {
 }
 
 func TestFirstFailureInInputOrder(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	pool := newTestPool(t, Config{Size: 2})
 	// Row 11 fails long after row 500 has failed elsewhere, because it takes its time.
@@ -152,6 +155,7 @@ func TestCodeThatCannotBeLoaded(t *testing.T) {
 }
 
 func TestProcessEnds(t *testing.T) {
+	effort.Raced(t)
 	tests := []struct {
 		name, code string
 		kind       fault.Kind
@@ -209,6 +213,7 @@ func requireRowAmong(t *testing.T, row int, message string) {
 }
 
 func TestEndsWhileImporting(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	pool := newTestPool(t, Config{Size: 1})
 	f := runFault(t, pool, intProgram("1", "import os", "os._exit(9)"), 1)
@@ -217,6 +222,7 @@ func TestEndsWhileImporting(t *testing.T) {
 }
 
 func TestEndlessRows(t *testing.T) {
+	effort.Raced(t)
 	tests := []struct {
 		name, body string
 		text       string
@@ -259,6 +265,7 @@ func TestEndlessRows(t *testing.T) {
 }
 
 func TestEndlessImport(t *testing.T) {
+	effort.Raced(t)
 	const stubborn = "import time\nwhile True:\n  try: time.sleep(1e6)\n  except BaseException: pass"
 	table := tableProgram(Lists)
 	for name, c := range map[string]struct {

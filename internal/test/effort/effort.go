@@ -11,6 +11,37 @@ import (
 // chaosVariable asks for everything; scripts/chaos sets it.
 const chaosVariable = "THALWEG_CHAOS"
 
+// stageVariable says which of the two stages of `make test` this is; scripts/test sets it. Elsewhere it is not set,
+// and every test runs.
+const stageVariable = "THALWEG_TEST_STAGE"
+
+// The stages: with the race detector, and then without it.
+const (
+	stageRaced   = "raced"
+	stageUnraced = "unraced"
+)
+
+// Raced is called first by a test that `make test` runs with the race detector only. A test of a package that both
+// stages run, and that calls neither Raced nor Unraced, runs in both: with little effort where it is raced.
+func Raced(t testing.TB) {
+	t.Helper()
+	skipIn(t, stageUnraced)
+}
+
+// Unraced is called first by a test that `make test` runs without the race detector only. Such a test takes long
+// under it, and goes through code that other tests race.
+func Unraced(t testing.TB) {
+	t.Helper()
+	skipIn(t, stageRaced)
+}
+
+func skipIn(t testing.TB, stage string) {
+	t.Helper()
+	if os.Getenv(stageVariable) == stage {
+		t.Skipf("not in the stage %q", stage)
+	}
+}
+
 // All reports whether everything is asked for.
 func All() bool { return os.Getenv(chaosVariable) == "1" }
 

@@ -15,12 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/store/state/retrying"
+	"thalweg/internal/test/effort"
 	"thalweg/internal/test/statetest/hostile"
 )
 
 // A node of three is killed in the middle of claims and commits, comes back,
 // and another one is killed: whatever was said to be done is there.
 func TestClusterChaosNodesKilled(t *testing.T) {
+	effort.Unraced(t)
 	services := os.Getenv("THALWEG_SERVICES")
 	if !cluster() || services == "" {
 		t.Skip("kills nodes of a cluster of its own: scripts/chaos-cluster")

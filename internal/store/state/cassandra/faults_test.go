@@ -24,6 +24,7 @@ import (
 // Whoever repeats what is not known is served by calls that are lost, done
 // twice and late as by others.
 func TestConformanceUnderFaults(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	if !long() {
 		t.Skip("what it finds is found by TestConformanceUnderLostAnswers; it is of the long form")
@@ -74,6 +75,7 @@ func (f *fates) suffer(do func() (bool, error)) (bool, error) {
 // The same, of the requests below the calls: a conditional write whose answer
 // is lost is found again, and one that comes late does nothing.
 func TestConformanceUnderLostAnswers(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	if !effort.Of(false, true, true) {
 		t.Skip("not with -short")

@@ -9,10 +9,12 @@ import (
 	"thalweg/internal/base/fault"
 	driver "thalweg/internal/store/cassandra"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 	"thalweg/internal/test/statetest"
 )
 
 func TestConformance(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	cfg := newKeyspace(t)
 	statetest.Run(t, func(t *testing.T) state.Store {

@@ -62,6 +62,7 @@ func childCrowd(ctx context.Context, path string) error {
 // is there, once, no page differs from its checksum, and nobody sees damage in
 // a log that others are writing.
 func TestCrowdKilledAtRandom(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := openTest(t, path)

@@ -153,6 +153,7 @@ func damaged(data []byte, rng *rand.Rand) (bad []byte, what string) {
 
 // A damaged state file says so, or what it said before: never something else.
 func TestChaosDamagedState(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	root := t.TempDir()
 	s := openTest(t, filepath.Join(root, "first", "state.db"))
@@ -193,6 +194,7 @@ func TestChaosDamagedState(t *testing.T) {
 // The log of a process that died is whole, without its last commit, or said to
 // be damaged. One that was cut short is that of a process that died earlier.
 func TestChaosDamagedLog(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	root := t.TempDir()
 	s := openTest(t, filepath.Join(root, "first", "state.db"))

@@ -23,6 +23,7 @@ const sectorBytes = 512
 // of its checksums any. Cut again and again, the state opens, has all that was
 // confirmed, and of the last commit all or nothing.
 func TestChaosPowerCuts(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed) // before: a trial that fails says which it was
@@ -34,6 +35,7 @@ func TestChaosPowerCuts(t *testing.T) {
 // These trials have left, by way of a frame that was cut short, what looked like
 // two commits behind damage.
 func TestWhatACutLeavesIsNoCommit(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	for _, seed := range []uint64{1584, 1613} {
 		powerCuts(t, rand.New(rand.NewPCG(seed, 7)))

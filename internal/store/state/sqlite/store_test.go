@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 	"thalweg/internal/test/statetest"
 )
 
@@ -25,6 +26,7 @@ func openTest(t *testing.T, path string) *Store {
 }
 
 func TestConformance(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	root := t.TempDir()
 	statetest.Run(t, func(t *testing.T) state.Store {
@@ -37,6 +39,7 @@ func TestConformance(t *testing.T) {
 
 // Every odd name of a directory is a directory, not part of a connection string.
 func TestOpenPaths(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	root := t.TempDir()
 	for _, name := range []string{"plain", "a b", "50%41", "q?mode=memory", "h#x", "ü漢", "&_pragma=x",
@@ -146,6 +149,7 @@ func planChild(t *testing.T, s *Store, batches int) {
 // A process is killed in the middle of its commits: what it was told is
 // committed is there, and of the rest all or nothing.
 func TestKill(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	for range 3 {
 		path := filepath.Join(t.TempDir(), "state.db")

@@ -1,4 +1,4 @@
-package executor_test
+package coordinator_test
 
 import (
 	"context"
@@ -9,11 +9,12 @@ import (
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
+	"thalweg/internal/test/runtest"
 )
 
 // endlessPlan is a job whose nodes take for ever to be planned.
 type endlessPlan struct {
-	*fakeJob
+	*runtest.Job
 	begun chan struct{}
 }
 
@@ -26,36 +27,36 @@ func (j endlessPlan) Plan(ctx context.Context, _ state.Node) (state.Plan, error)
 // A coordinator that plans a node for long sees that somebody stops the run.
 func TestAStopEndsPlanning(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	fake := endlessPlan{&fakeJob{}, make(chan struct{})}
+	b := runtest.New(t)
+	fake := endlessPlan{&runtest.Job{}, make(chan struct{})}
 	ctx, cancel := context.WithTimeout(t.Context(), effort.Patience)
 	defer cancel()
 	go func() {
 		<-fake.begun
-		b.order(t, state.CommandStop)
+		b.Order(t, state.CommandStop)
 	}()
-	c := &crew{}
-	c.exec.Store, c.exec.Owner, c.coor.Store, c.coor.Owner = b.store, t.Name(), b.store, t.Name()
-	out, err := c.work(ctx, map[state.RunKey]job.Job{b.run: fake})
+	c := &runtest.Worker{}
+	c.Exec.Store, c.Exec.Owner, c.Coor.Store, c.Coor.Owner = b.Store, t.Name(), b.Store, t.Name()
+	out, err := c.Work(ctx, map[state.RunKey]job.Job{b.Run: fake})
 	require.NoError(t, err)
 	require.NoError(t, ctx.Err(), "it has waited for the plan")
-	require.Equal(t, state.Stopped, out[b.run])
+	require.Equal(t, state.Stopped, out[b.Run])
 }
 
 // Another order leaves a plan that is on its way alone: it is dropped when it comes.
 func TestAnotherOrderDoesNotEndPlanning(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
+	b := runtest.New(t)
 	first := true
-	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	fake.plan = func(n state.Node) (state.Plan, error) {
+	fake := &runtest.Job{Batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	fake.Plans = func(n state.Node) (state.Plan, error) {
 		if n.Name == "a" && first {
 			first = false
-			b.order(t, state.CommandReopen)
+			b.Order(t, state.CommandReopen)
 		}
-		return planOf(1), nil
+		return runtest.Plan(1), nil
 	}
-	status, err := b.work(t.Context(), t, fake, nil)
+	status, err := b.Work(t.Context(), t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
 }

@@ -1,4 +1,4 @@
-package executor_test
+package coordinator_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
+	"thalweg/internal/test/runtest"
 )
 
 // counted is a store that counts what it is asked, and what it gives in lists.
@@ -46,13 +47,15 @@ func (s *counted) Offers(ctx context.Context, key state.NodeKey, now time.Time, 
 // What coordinating costs grows with the batches that are done, not with those
 // that there are: each is read a few times, however many there are.
 func TestCoordinationCostsByBatch(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	for _, batches := range []int{200, effort.Of(800, 2_000, 2_000)} {
-		b := newBundle(t)
-		s := &counted{Store: b.store}
-		status, err := b.work(context.Background(), t, &fakeJob{batches: map[string]int{"a": batches}}, func(c *crew) {
-			c.coor.Store = s
-			c.coor.Follow = time.Hour // only what happens makes it look
+		b := runtest.New(t)
+		s := &counted{Store: b.Store}
+		fake := &runtest.Job{Batches: map[string]int{"a": batches}}
+		status, err := b.Work(context.Background(), t, fake, func(c *runtest.Worker) {
+			c.Coor.Store = s
+			c.Coor.Follow = time.Hour // only what happens makes it look
 		})
 		require.NoError(t, err)
 		require.Equal(t, state.Complete, status)
@@ -66,10 +69,10 @@ func BenchmarkBatches(b *testing.B) {
 	for _, batches := range []int{1_000, 32_000} {
 		b.Run(map[int]string{1_000: "1000", 32_000: "32000"}[batches], func(b *testing.B) {
 			for b.Loop() {
-				bundle := newBundle(b)
+				bundle := runtest.New(b)
 				start := time.Now()
-				var fake job.Job = &fakeJob{batches: map[string]int{"a": batches}}
-				status, err := bundle.work(context.Background(), b, fake, nil)
+				var fake job.Job = &runtest.Job{Batches: map[string]int{"a": batches}}
+				status, err := bundle.Work(context.Background(), b, fake, nil)
 				require.NoError(b, err)
 				require.Equal(b, state.Complete, status)
 				b.ReportMetric(float64(time.Since(start).Microseconds())/float64(batches), "us/batch")

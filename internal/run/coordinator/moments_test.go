@@ -1,4 +1,4 @@
-package executor_test
+package coordinator_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/runtest"
 )
 
 // between does something between the reading of one node and that of the last,
@@ -38,36 +39,36 @@ func (s *between) Nodes(ctx context.Context, key state.RunKey) ([]state.Node, er
 // plans nothing from that: what a node reads may be about to be made again.
 func TestNothingIsPlannedFromTwoMoments(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
+	b := runtest.New(t)
 	ctx := context.Background()
-	st := &between{Store: b.store,
+	st := &between{Store: b.Store,
 		when: func(nodes []state.Node) bool {
 			return nodes[0].Status == state.Succeeded && nodes[1].Status == state.Succeeded
 		},
 		do: func() {
-			require.NoError(t, state.Direct(ctx, b.store, b.run, state.Command{Kind: state.CommandRedo, Token: "again",
+			require.NoError(t, state.Direct(ctx, b.Store, b.Run, state.Command{Kind: state.CommandRedo, Token: "again",
 				Mark:  state.Mark{Time: time.Now()},
 				Nodes: []state.Redo{{Node: "a", Replan: true}, {Node: "c", Replan: true}}}))
 		}}
-	fake := &fakeJob{batches: map[string]int{"a": 2, "b": 2, "c": 1}}
-	fake.plan = func(n state.Node) (state.Plan, error) {
+	fake := &runtest.Job{Batches: map[string]int{"a": 2, "b": 2, "c": 1}}
+	fake.Plans = func(n state.Node) (state.Plan, error) {
 		if n.Name == "c" {
-			read, err := b.store.Node(ctx, state.NodeKey{RunKey: b.run, Node: "a"})
+			read, err := b.Store.Node(ctx, state.NodeKey{RunKey: b.Run, Node: "a"})
 			require.NoError(t, err)
 			require.Equal(t, state.Succeeded, read.Status, "c is planned, which reads a")
 		}
-		return planOf(fake.batches[n.Name]), nil
+		return runtest.Plan(fake.Batches[n.Name]), nil
 	}
-	status, err := b.work(ctx, t, fake, func(c *crew) { c.exec.Store, c.coor.Store = st, st })
+	status, err := b.Work(ctx, t, fake, func(c *runtest.Worker) { c.Exec.Store, c.Coor.Store = st, st })
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
-	require.Equal(t, 4, fake.executed("a"))
+	require.Equal(t, 4, fake.Executed("a"))
 }
 
 // settling is a job that finds at first that what a has taken over is gone, and
 // something else meanwhile.
 type settling struct {
-	fakeJob
+	runtest.Job
 	store state.Store
 	once  sync.Once
 	finds func(n state.Node)
@@ -89,46 +90,46 @@ func (j *settling) Settle(ctx context.Context, n state.Node) (err error) {
 // found it good, and planned what reads it: that is planned again, too.
 func TestWhatIsGoneIsPlannedAgainWithItsReaders(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
+	b := runtest.New(t)
 	ctx := context.Background()
-	fake := &settling{store: b.store, fakeJob: fakeJob{batches: map[string]int{"a": 1, "b": 0, "c": 1}}}
+	fake := &settling{store: b.Store, Job: runtest.Job{Batches: map[string]int{"a": 1, "b": 0, "c": 1}}}
 	fake.finds = func(n state.Node) {
-		require.NoError(t, b.store.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: state.Running,
+		require.NoError(t, b.Store.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: state.Running,
 			To: state.Succeeded, Now: time.Now()}))
-		_, err := state.PlanNode(ctx, b.store, state.NodeKey{RunKey: b.run, Node: "c"}, 0, planOf(1),
+		_, err := state.PlanNode(ctx, b.Store, state.NodeKey{RunKey: b.Run, Node: "c"}, 0, runtest.Plan(1),
 			"other", time.Now())
 		require.NoError(t, err)
 	}
-	status, err := b.work(ctx, t, fake, nil)
+	status, err := b.Work(ctx, t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
-	c, err := b.store.Node(ctx, state.NodeKey{RunKey: b.run, Node: "c"})
+	c, err := b.Store.Node(ctx, state.NodeKey{RunKey: b.Run, Node: "c"})
 	require.NoError(t, err)
 	require.Equal(t, 1, c.Generation)
-	require.Equal(t, 2, fake.executed("a"))
+	require.Equal(t, 2, fake.Executed("a"))
 }
 
 // A coordinator that is behind does not fail a run again which somebody has
 // reopened since it was seen to fail.
 func TestAFailureOfBeforeEndsNothing(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
+	b := runtest.New(t)
 	ctx := context.Background()
 	give := func(o state.Command, token string) {
 		o.Token, o.Time = token, time.Now()
-		require.NoError(t, state.Direct(ctx, b.store, b.run, o))
+		require.NoError(t, state.Direct(ctx, b.Store, b.Run, o))
 	}
-	a := state.NodeKey{RunKey: b.run, Node: "a"}
-	require.NoError(t, b.store.MoveNode(ctx, a, state.Move{From: state.Pending, To: state.Failed,
+	a := state.NodeKey{RunKey: b.Run, Node: "a"}
+	require.NoError(t, b.Store.MoveNode(ctx, a, state.Move{From: state.Pending, To: state.Failed,
 		Failure: &state.Failure{Message: "of before"}, Now: time.Now()}))
-	st := &between{Store: b.store,
+	st := &between{Store: b.Store,
 		when: func(nodes []state.Node) bool { return nodes[0].Status == state.Failed },
 		do: func() {
 			give(state.Command{Kind: state.CommandFail, Cause: &state.Failure{Message: "of before"}}, "other")
 			give(state.Command{Kind: state.CommandReopen}, "again")
 		}}
-	fake := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
-	status, err := b.work(ctx, t, fake, func(c *crew) { c.exec.Store, c.coor.Store = st, st })
+	fake := &runtest.Job{Batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	status, err := b.Work(ctx, t, fake, func(c *runtest.Worker) { c.Exec.Store, c.Coor.Store = st, st })
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
 }

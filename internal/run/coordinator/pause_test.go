@@ -1,4 +1,4 @@
-package executor_test
+package coordinator_test
 
 import (
 	"context"
@@ -11,13 +11,14 @@ import (
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
+	"thalweg/internal/test/runtest"
 )
 
 // claimed counts the batches of a bundle that somebody is at work on.
-func (b bundle) claimed(t testing.TB) (n int) {
+func claimed(t testing.TB, b runtest.Bundle) (n int) {
 	t.Helper()
 	for _, node := range []string{"a", "b", "c"} {
-		for _, batch := range b.batches(t, node) {
+		for _, batch := range b.Batches(t, node) {
 			if batch.Status == state.Claimed {
 				n++
 			}
@@ -27,13 +28,13 @@ func (b bundle) claimed(t testing.TB) (n int) {
 }
 
 // pausingJob pauses its run while batches of a are in flight.
-func pausingJob(b bundle, t testing.TB) *fakeJob {
-	fake := &fakeJob{batches: map[string]int{"a": 40, "b": 20, "c": 3}}
+func pausingJob(b runtest.Bundle, t testing.TB) *runtest.Job {
+	fake := &runtest.Job{Batches: map[string]int{"a": 40, "b": 20, "c": 3}}
 	var once sync.Once
 	paused := make(chan struct{})
-	fake.execute = func(context.Context, state.Claim) (job.Result, error) {
+	fake.Executes = func(context.Context, state.Claim) (job.Result, error) {
 		once.Do(func() {
-			b.order(t, state.CommandPause)
+			b.Order(t, state.CommandPause)
 			close(paused)
 		})
 		<-paused
@@ -46,32 +47,32 @@ func pausingJob(b bundle, t testing.TB) *fakeJob {
 // hints are queued, and is left; it goes on where it was.
 func TestAPausedRunEndsWhatIsInFlightAndIsLeft(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
+	b := runtest.New(t)
 	fake := pausingJob(b, t)
-	status, err := b.work(context.Background(), t, fake, nil)
+	status, err := b.Work(context.Background(), t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Paused, status)
-	require.Zero(t, b.claimed(t))
-	before := len(fake.runs)
+	require.Zero(t, claimed(t, b))
+	before := len(fake.Begun())
 	require.LessOrEqual(t, before, 3, "no more than there are slots")
 	done := 0
-	for _, a := range append(b.attempts(t, "a"), b.attempts(t, "b")...) {
+	for _, a := range append(b.Attempts(t, "a"), b.Attempts(t, "b")...) {
 		require.Equal(t, state.Succeeded, a.Status)
 		done++
 	}
 	require.Equal(t, before, done)
 
-	b.order(t, state.CommandUnpause)
-	status, err = b.work(context.Background(), t, fake, nil)
+	b.Order(t, state.CommandUnpause)
+	status, err = b.Work(context.Background(), t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
-	require.Equal(t, 63, len(fake.runs), "each batch once")
+	require.Equal(t, 63, len(fake.Begun()), "each batch once")
 }
 
 // Who is told to stay with a paused run goes on with it.
 func TestWhoStaysGoesOnWithAPausedRun(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
+	b := runtest.New(t)
 	fake := pausingJob(b, t)
 	var human sync.WaitGroup
 	defer human.Wait()
@@ -79,40 +80,41 @@ func TestWhoStaysGoesOnWithAPausedRun(t *testing.T) {
 	defer cancel()
 	human.Go(func() {
 		for ctx.Err() == nil {
-			run, err := b.store.Run(ctx, b.run)
-			if err == nil && run.Status == state.Paused && b.claimed(t) == 0 {
-				b.order(t, state.CommandUnpause)
+			run, err := b.Store.Run(ctx, b.Run)
+			if err == nil && run.Status == state.Paused && claimed(t, b) == 0 {
+				b.Order(t, state.CommandUnpause)
 				return
 			}
 		}
 	})
-	status, err := b.work(ctx, t, fake, func(c *crew) { c.coor.Stay, c.coor.Follow = true, time.Millisecond })
+	status, err := b.Work(ctx, t, fake, func(c *runtest.Worker) { c.Coor.Stay, c.Coor.Follow = true, time.Millisecond })
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
-	require.Equal(t, 63, len(fake.runs), "each batch once")
+	require.Equal(t, 63, len(fake.Begun()), "each batch once")
 }
 
 // A run in which only a decision is missing is left, and holds nothing.
 func TestARunThatWaitsIsLeft(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
-	b := newBundle(t)
-	c := state.NodeKey{RunKey: b.run, Node: "c"}
-	require.NoError(t, b.store.MoveNode(context.Background(), c, state.Move{From: state.Pending, To: state.Waiting,
+	b := runtest.New(t)
+	c := state.NodeKey{RunKey: b.Run, Node: "c"}
+	require.NoError(t, b.Store.MoveNode(context.Background(), c, state.Move{From: state.Pending, To: state.Waiting,
 		GateDigest: "shown", Now: time.Now()}))
-	fake := &fakeJob{batches: map[string]int{"a": 5, "b": 1}}
-	status, err := b.work(context.Background(), t, fake, nil)
+	fake := &runtest.Job{Batches: map[string]int{"a": 5, "b": 1}}
+	status, err := b.Work(context.Background(), t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Waiting, status)
-	require.Equal(t, 5, fake.executed("a"), "what need not wait is done")
-	role, err := b.store.Acquire(context.Background(), b.run, "coordinator", "another", time.Now(),
+	require.Equal(t, 5, fake.Executed("a"), "what need not wait is done")
+	role, err := b.Store.Acquire(context.Background(), b.Run, "coordinator", "another", time.Now(),
 		time.Now().Add(time.Hour))
 	require.NoError(t, err, role.Owner)
-	require.NoError(t, b.store.Resign(context.Background(), b.run, "coordinator", "another"))
+	require.NoError(t, b.Store.Resign(context.Background(), b.Run, "coordinator", "another"))
 
 	approve := state.Command{Kind: state.CommandApprove, Token: "t", Mark: state.Mark{Time: time.Now()},
 		Nodes: []state.Redo{{Node: "c", Digest: "shown"}}}
-	require.NoError(t, state.Direct(context.Background(), b.store, b.run, approve))
-	status, err = b.work(context.Background(), t, fake, nil)
+	require.NoError(t, state.Direct(context.Background(), b.Store, b.Run, approve))
+	status, err = b.Work(context.Background(), t, fake, nil)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
 }

@@ -1,4 +1,4 @@
-package executor_test
+package coordinator_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
+	"thalweg/internal/test/runtest"
 	"thalweg/internal/test/statetest/hostile"
 )
 
@@ -164,7 +165,7 @@ func (j *randomJob) Plan(_ context.Context, n state.Node) (state.Plan, error) {
 		j.failed[n.Name]++
 		return state.Plan{}, &fault.Error{Kind: fault.Environment, Retryable: true, Message: "not now"}
 	}
-	p := planOf(len(j.phases[n.Name]))
+	p := runtest.Plan(len(j.phases[n.Name]))
 	for i := range p.Batches {
 		p.Batches[i].Phase = j.phases[n.Name][i]
 	}
@@ -216,7 +217,7 @@ func TestRandomRunsOnAHostileStore(t *testing.T) {
 				return err
 			}
 			store := hostile.Wrap(truth, hostile.Everything(seed))
-			clock := &clock{at: time.Now(), step: time.Minute}
+			clock := runtest.NewClock(time.Now(), time.Minute)
 			lives := make([]int64, 12) // how many calls each process lives
 			for i := range lives {
 				lives[i] = 20 + rng.Int64N(200)
@@ -248,20 +249,20 @@ func TestRandomRunsOnAHostileStore(t *testing.T) {
 }
 
 // oneLife is a process that dies at a call, or works until the run is over.
-func oneLife(ctx context.Context, store state.Store, clock *clock, owner string, key state.RunKey, fake *randomJob,
-	calls int64) (over bool, err error) {
+func oneLife(ctx context.Context, store state.Store, clock *runtest.Clock, owner string, key state.RunKey,
+	fake *randomJob, calls int64) (over bool, err error) {
 	ctx, die := context.WithCancel(ctx)
 	defer die()
 	m := &mortal{Store: store, die: die, meddle: fake.meddle}
 	m.left.Store(calls)
-	s := unhurried(m)
-	c := &crew{}
-	c.exec.Store, c.exec.Owner, c.exec.Slots, c.exec.Tries, c.exec.Now, c.exec.Lease = s, owner, 2, 1<<20, clock.now,
+	s := runtest.Unhurried(m)
+	c := &runtest.Worker{}
+	c.Exec.Store, c.Exec.Owner, c.Exec.Slots, c.Exec.Tries, c.Exec.Now, c.Exec.Lease = s, owner, 2, 1<<20, clock.Now,
 		24*time.Hour
-	c.coor.Store, c.coor.Owner, c.coor.Slots, c.coor.Now, c.coor.Lease, c.coor.Follow = s, owner, 2, clock.now,
+	c.Coor.Store, c.Coor.Owner, c.Coor.Slots, c.Coor.Now, c.Coor.Lease, c.Coor.Follow = s, owner, 2, clock.Now,
 		12*time.Hour, time.Millisecond
-	c.exec.Grace, c.exec.Ahead = time.Minute, int(max(calls, 0)%3)
-	out, err := c.work(ctx, map[state.RunKey]job.Job{key: fake})
+	c.Exec.Grace, c.Exec.Ahead = time.Minute, int(max(calls, 0)%3)
+	out, err := c.Work(ctx, map[state.RunKey]job.Job{key: fake})
 	// somebody will let it go on
 	if m.left.Load() < 0 || err == nil && (out[key] == state.Stopped || out[key] == state.Paused) {
 		return false, nil

@@ -1,4 +1,4 @@
-package executor_test
+package coordinator_test
 
 import (
 	"context"
@@ -11,13 +11,17 @@ import (
 
 	"thalweg/internal/run/executor"
 	"thalweg/internal/run/job"
+	"thalweg/internal/store/queue"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 	"thalweg/internal/test/queuetest/hub"
+	"thalweg/internal/test/runtest"
 )
 
 // Whatever keeps hints from arriving, the processes that could work look for work themselves:
 // here nothing else would before an hour.
 func TestHintsThatDoNotArrive(t *testing.T) {
+	effort.Raced(t)
 	t.Parallel()
 	for name, trouble := range map[string]func(ctx context.Context, h *hub.Hub, run state.RunKey){
 		"stolen": func(ctx context.Context, h *hub.Hub, _ state.RunKey) {
@@ -30,8 +34,9 @@ func TestHintsThatDoNotArrive(t *testing.T) {
 		},
 		"behind those that nobody can use": func(ctx context.Context, h *hub.Hub, run state.RunKey) {
 			other := h.Join()
-			hint := strays(run)[0]
-			hint.Workspace = elsewhere
+			node := state.NodeKey{RunKey: run, Node: "a"}
+			node.Workspace = elsewhere
+			hint := queue.Hint{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node}}}
 			for range 100_000 {
 				_ = other.Publish(ctx, hint)
 			}
@@ -39,35 +44,35 @@ func TestHintsThatDoNotArrive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx := patientContext(t)
-			b, broker := newBundle(t), hub.New(hub.Faults{})
-			fake := &fakeJob{batches: map[string]int{"a": 60, "b": 20, "c": 5}}
+			ctx := runtest.Patient(t)
+			b, broker := runtest.New(t), hub.New(hub.Faults{})
+			fake := &runtest.Job{Batches: map[string]int{"a": 60, "b": 20, "c": 5}}
 			var meddler sync.WaitGroup
 			meddling, over := context.WithCancel(ctx)
 			if name == "stolen" {
-				meddler.Go(func() { trouble(meddling, broker, b.run) })
+				meddler.Go(func() { trouble(meddling, broker, b.Run) })
 			} else {
-				trouble(ctx, broker, b.run)
+				trouble(ctx, broker, b.Run)
 			}
-			var all []*process
+			var all []*runtest.Process
 			var stops []func() error
 			for i := range 2 {
-				p := newProcess(b, fmt.Sprint("process ", i), broker.Join(), func(state.RunKey) job.Job { return fake })
-				p.coor.Grace, p.exec.Runs = time.Hour, picky{p}
-				p.feeds = true
+				p := runtest.NewProcess(b, fmt.Sprint("process ", i), broker.Join(), func(state.RunKey) job.Job { return fake })
+				p.Coor.Grace, p.Exec.Runs = time.Hour, picky{p}
+				p.Feeds = true
 				all = append(all, p)
-				stops = append(stops, p.start(ctx, b.run))
+				stops = append(stops, p.Start(ctx, b.Run))
 			}
 			for _, p := range all {
-				require.Equal(t, state.Complete, <-p.ended)
+				require.Equal(t, state.Complete, <-p.Ended)
 			}
 			for _, stop := range stops {
 				require.NoError(t, stop())
 			}
 			over()
 			meddler.Wait()
-			for node, batches := range fake.batches {
-				require.Len(t, b.attempts(t, node), batches)
+			for node, batches := range fake.Batches {
+				require.Len(t, b.Attempts(t, node), batches)
 			}
 		})
 	}
@@ -77,11 +82,11 @@ func TestHintsThatDoNotArrive(t *testing.T) {
 const elsewhere = "elsewhere"
 
 // picky is a process that leaves runs to others.
-type picky struct{ *process }
+type picky struct{ *runtest.Process }
 
 func (p picky) Use(ctx context.Context, key state.RunKey) (executor.Run, func(), error) {
 	if key.Workspace == elsewhere {
 		return nil, nil, executor.ErrElsewhere
 	}
-	return p.process.Use(ctx, key)
+	return p.Process.Use(ctx, key)
 }

@@ -1,4 +1,4 @@
-package executor_test
+package coordinator_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"thalweg/internal/store/queue/rabbitmq"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
+	"thalweg/internal/test/runtest"
 )
 
 // realBroker gives queues that share a name of the test's own.
@@ -49,7 +50,7 @@ func realBroker(t testing.TB) func() queue.Queue {
 }
 
 // chain is a run of nodes behind each other, as many batches each.
-func chain(ctx context.Context, t testing.TB, b bundle, nodes int) state.RunKey {
+func chain(ctx context.Context, t testing.TB, b runtest.Bundle, nodes int) state.RunKey {
 	t.Helper()
 	specs := make([]state.NodeSpec, nodes)
 	for i := range specs {
@@ -58,7 +59,7 @@ func chain(ctx context.Context, t testing.TB, b bundle, nodes int) state.RunKey 
 			specs[i].Inputs = []string{specs[i-1].Name}
 		}
 	}
-	key, err := b.store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()}, specs)
+	key, err := b.Store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()}, specs)
 	require.NoError(t, err)
 	return key
 }
@@ -99,34 +100,34 @@ func TestFromCommitToClaim(t *testing.T) {
 	t.Parallel()
 	const nodes, batches = 40, 4
 	join := realBroker(t)
-	ctx, b := patientContext(t), newBundle(t)
+	ctx, b := runtest.Patient(t), runtest.New(t)
 	key := chain(ctx, t, b, nodes)
-	fake := &fakeJob{plan: func(state.Node) (state.Plan, error) { return planOf(batches), nil }}
-	fake.execute = func(ctx context.Context, c state.Claim) (job.Result, error) {
-		pause(ctx, time.Duration(5+3*c.Batch)*time.Millisecond)
+	fake := &runtest.Job{Plans: func(state.Node) (state.Plan, error) { return runtest.Plan(batches), nil }}
+	fake.Executes = func(ctx context.Context, c state.Claim) (job.Result, error) {
+		runtest.Pause(ctx, time.Duration(5+3*c.Batch)*time.Millisecond)
 		return job.Result{}, nil
 	}
 	times := &handovers{begin: map[string]time.Time{}, end: map[string]time.Time{}}
-	var all []*process
+	var all []*runtest.Process
 	var stops []func() error
 	for i := range 2 {
-		p := newProcess(b, fmt.Sprint("process ", i), join(), func(state.RunKey) job.Job { return fake })
-		p.coor.Observe = times.observe
+		p := runtest.NewProcess(b, fmt.Sprint("process ", i), join(), func(state.RunKey) job.Job { return fake })
+		p.Coor.Observe = times.observe
 		all = append(all, p)
-		stops = append(stops, p.start(ctx, key))
+		stops = append(stops, p.Start(ctx, key))
 	}
 	for _, p := range all {
-		require.Equal(t, state.Complete, <-p.ended)
+		require.Equal(t, state.Complete, <-p.Ended)
 	}
 	for _, stop := range stops {
 		require.NoError(t, stop())
 	}
-	used, others := useless(all...)
+	used, others := runtest.Useless(all...)
 	took := times.between(nodes)
 	t.Logf("from a node's last commit to the next one's first claim: median %s, p99 %s, most %s; %d hints used (%d "+
 		"and %d), %d useless",
-		took[len(took)/2], took[len(took)*99/100], took[len(took)-1], used, all[0].hints["used"],
-		all[1].hints["used"], others)
+		took[len(took)/2], took[len(took)*99/100], took[len(took)-1], used, all[0].Hints["used"],
+		all[1].Hints["used"], others)
 	require.Equal(t, []int{nodes * batches, 0}, []int{used, others})
 	require.Less(t, took[len(took)/2], effort.Of(effort.Patience, effort.Patience, time.Second))
 }
@@ -135,24 +136,24 @@ func TestFromCommitToClaim(t *testing.T) {
 func TestPurgedBroker(t *testing.T) {
 	t.Parallel()
 	join := realBroker(t)
-	ctx, b := patientContext(t), newBundle(t)
-	fake := &fakeJob{batches: map[string]int{"a": 60, "b": 20, "c": 5}}
+	ctx, b := runtest.Patient(t), runtest.New(t)
+	fake := &runtest.Job{Batches: map[string]int{"a": 60, "b": 20, "c": 5}}
 	thief, once := join(), sync.Once{}
-	fake.execute = func(ctx context.Context, _ state.Claim) (job.Result, error) {
-		if fake.executed("a") > 10 {
+	fake.Executes = func(ctx context.Context, _ state.Claim) (job.Result, error) {
+		if fake.Executed("a") > 10 {
 			once.Do(func() { steal(ctx, thief, 20) })
 		}
-		pause(ctx, time.Millisecond)
+		runtest.Pause(ctx, time.Millisecond)
 		return job.Result{}, nil
 	}
-	p := newProcess(b, "process", join(), func(state.RunKey) job.Job { return fake })
-	p.coor.Grace, p.coor.Follow = 300*time.Millisecond, 50*time.Millisecond
-	stop := p.start(ctx, b.run)
-	require.Equal(t, state.Complete, <-p.ended)
+	p := runtest.NewProcess(b, "process", join(), func(state.RunKey) job.Job { return fake })
+	p.Coor.Grace, p.Coor.Follow = 300*time.Millisecond, 50*time.Millisecond
+	stop := p.Start(ctx, b.Run)
+	require.Equal(t, state.Complete, <-p.Ended)
 	require.NoError(t, stop())
 	require.NoError(t, thief.Close())
 	for _, node := range []string{"a", "b", "c"} {
-		for _, batch := range b.batches(t, node) {
+		for _, batch := range b.Batches(t, node) {
 			require.Equal(t, 1, batch.Attempt, "%v", batch.BatchKey)
 		}
 	}
