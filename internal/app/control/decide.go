@@ -61,6 +61,13 @@ func Decide(ctx context.Context, home *instance.Instance, req DecisionRequest) (
 	if err != nil {
 		return out, err
 	}
+	begun, err := t.Store.Run(ctx, req.Run)
+	if err != nil {
+		return out, fmt.Errorf("read run %d: %w", req.Run.Run, err)
+	}
+	if err := out.Record.Refuses(req.Caller.Actor, req.Caller.Verified, begun.Actor); err != nil {
+		return out, err
+	}
 	if err := lookedAt(req, out.Record); err != nil {
 		return out, err
 	}

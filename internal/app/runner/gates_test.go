@@ -19,6 +19,7 @@ import (
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/worker"
+	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/gc"
 	"thalweg/internal/run/gate"
 	"thalweg/internal/run/job"
@@ -679,5 +680,35 @@ func TestADecisionSaysWhetherTheRoleIsVerified(t *testing.T) {
 		require.NoError(t, err)
 		d := g.node(t, gate.Prefix+"orders").Decision
 		require.Equal(t, []any{"ann", string(via), "sales", verified}, []any{d.Actor, d.Via, d.Role, d.RoleVerified})
+	}
+}
+
+// A gate can ask for people whose roles are verified, and for somebody else than who began the run.
+func TestGatesThatNotEveryRoleDecides(t *testing.T) {
+	t.Parallel()
+	me, _, _ := strings.Cut(caller.OfProcess(caller.CLI).Actor, "@")
+	for name, tc := range map[string]struct {
+		key      string
+		actor    string
+		verified bool
+		want     string
+	}{
+		"verified":                    {"verified: true", "ann", true, ""},
+		"not verified":                {"verified: true", "ann", false, "signed in to a server"},
+		"somebody else":               {"four_eyes: true", "ann", false, ""},
+		"who began it":                {"four_eyes: true", me + "@elsewhere", false, "who began the run"},
+		"who began it, at the server": {"four_eyes: true", strings.ToUpper(me), true, "who began the run"},
+	} {
+		g := begin(t, strings.Replace(gateScript, "by: ", tc.key+"\n        by: ", 1))
+		_, err := control.Decide(t.Context(), g.home, control.DecisionRequest{
+			Process: runtime.Process{Caller: caller.Caller{Actor: tc.actor, Roles: []string{"sales"}, Verified: tc.verified}},
+			Run:     g.key, Gate: "orders", Approve: true, Answers: map[string]string{"cutoff": "97"}})
+		if tc.want == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, tc.want, name)
+		require.Equal(t, fault.Forbidden, fault.CodeOf(err), name)
+		require.Equal(t, state.Waiting, g.node(t, gate.Prefix+"orders").Status, name)
 	}
 }

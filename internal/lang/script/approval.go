@@ -22,12 +22,16 @@ const GatePrefix = "approval:"
 // Gate is a place at which a run waits until somebody has decided: in front of
 // a node, or behind the node that writes a table, for all who read that.
 type Gate struct {
-	Name    string // of the node or table that names it
-	Pos     document.Pos
-	Front   *Node // it is in front of that node; nil: it is a table's
-	Writer  *Node // it is behind the node that writes a table; nil: it is in front of a node
-	Always  bool  // it asks whatever checks have found; else only if one of SeverityApproval failed
-	By      []string
+	Name   string // of the node or table that names it
+	Pos    document.Pos
+	Front  *Node // it is in front of that node; nil: it is a table's
+	Writer *Node // it is behind the node that writes a table; nil: it is in front of a node
+	Always bool  // it asks whatever checks have found; else only if one of SeverityApproval failed
+	By     []string
+	// Verified is true if only callers count whose roles somebody else has verified; FourEyes if who began the run
+	// may not decide.
+	Verified, FourEyes bool
+
 	Message string
 	Show    []*Node // the nodes whose tables are shown
 	Timeout time.Duration

@@ -240,6 +240,9 @@ var (
 	approvalShape = &shape{name: "approval", doc: "A gate: the run waits there until somebody has decided.",
 		keys: []key{
 			{name: "by", form: either(text(), listOf(text())), doc: "Roles that may decide; default: anybody."},
+			{name: "verified", form: boolean(),
+				doc: "Only whoever has signed in to a server (serve) may decide, in a role that was given to them there."},
+			{name: "four_eyes", form: boolean(), doc: "Who began the run may not decide."},
 			{name: "message", form: text(), doc: "What is to be decided, for people."},
 			{name: "show", form: either(text(), listOf(text())),
 				doc: "Tables that are shown; default: those that the node reads, or the table itself."},

@@ -93,6 +93,7 @@ func (l *loader) readGate(g *gateDraft) {
 		g.gate.Timeout = l.timeout(v, o.keyPath("timeout"))
 	}
 	g.gate.By = l.roles(o)
+	g.gate.Verified, g.gate.FourEyes = o.boolean("verified"), o.boolean("four_eyes")
 	g.gate.Show = l.shownTables(g)
 	entries := o.members("answers")
 	if len(entries) > MaxAnswersCount {

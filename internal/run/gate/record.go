@@ -31,15 +31,18 @@ const version = 1
 
 // Record is the question at a gate. It is stored: fields are only added.
 type Record struct {
-	Version int        `json:"version"`
-	Gate    string     `json:"gate"`
-	Table   string     `json:"table,omitempty"` // the gate follows this table; "": it precedes a node
-	Guards  []string   `json:"guards,omitempty"`
-	By      []string   `json:"by,omitempty"` // who may decide; none: anybody
-	Message string     `json:"message,omitempty"`
-	Shows   []Shown    `json:"shows,omitempty"`
-	Failed  []Check    `json:"failed,omitempty"` // failed checks because of which it asks
-	Answers []Question `json:"answers,omitempty"`
+	Version int      `json:"version"`
+	Gate    string   `json:"gate"`
+	Table   string   `json:"table,omitempty"` // the gate follows this table; "": it precedes a node
+	Guards  []string `json:"guards,omitempty"`
+	By      []string `json:"by,omitempty"` // who may decide; none: anybody
+	// Verified: only callers count whose roles somebody else has verified. FourEyes: not who began the run.
+	Verified bool       `json:"verified,omitempty"`
+	FourEyes bool       `json:"four_eyes,omitempty"`
+	Message  string     `json:"message,omitempty"`
+	Shows    []Shown    `json:"shows,omitempty"`
+	Failed   []Check    `json:"failed,omitempty"` // failed checks because of which it asks
+	Answers  []Question `json:"answers,omitempty"`
 	// MoreFailed counts the failed checks that are not in Failed.
 	MoreFailed int       `json:"more_failed,omitempty"`
 	Timeout    string    `json:"timeout,omitempty"`
@@ -132,6 +135,31 @@ func (r Record) Over(now time.Time) bool { return !r.Until.IsZero() && !now.Befo
 
 // May reports whether somebody in a role may decide.
 func (r Record) May(role string) bool { return len(r.By) == 0 || slices.Contains(r.By, role) }
+
+// Refuses says why somebody may not decide whatever their role; nil: they may. begun is who began the run.
+func (r Record) Refuses(actor string, verified bool, begun string) error {
+	switch {
+	case r.Verified && !verified:
+		return &fault.Error{Kind: fault.Script, Code: fault.Forbidden,
+			Message: fmt.Sprintf("gate %s is decided by people who have signed in to a server", r.Gate),
+			Hint:    "a decision through {{do serve}} counts, in a role that was given there"}
+	case r.FourEyes && samePerson(actor, begun):
+		return &fault.Error{Kind: fault.Script, Code: fault.Forbidden,
+			Message: fmt.Sprintf("gate %s is not decided by %s, who began the run", r.Gate, begun),
+			Hint:    "somebody else has to look"}
+	}
+	return nil
+}
+
+// samePerson reports whether two names can be of one person: the account ann of a machine, ann@host, is taken for
+// the user ann of a server.
+func samePerson(a, b string) bool {
+	account := func(name string) string {
+		name, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(name)), "@")
+		return name
+	}
+	return account(a) == account(b)
+}
 
 // People see, and name, only the first digits of a digest.
 const (

@@ -49,7 +49,7 @@ const failedMost = 50
 // asks makes the record of what a gate asks now. It is Passed where nobody has
 // to be asked.
 func (p *Pipeline) asks(ctx context.Context, g *script.Gate, node state.Node) (gate.Record, error) {
-	rec := gate.Record{Gate: g.Name, By: g.By, Message: g.Message}
+	rec := gate.Record{Gate: g.Name, By: g.By, Verified: g.Verified, FourEyes: g.FourEyes, Message: g.Message}
 	if g.Timeout > 0 {
 		rec.Timeout = g.Timeout.String()
 	}
