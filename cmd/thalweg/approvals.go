@@ -20,7 +20,7 @@ func (c *approvalsCmd) Run(ctx context.Context, a *console) error {
 		return err
 	}
 	defer home.Close()
-	asked, err := home.Orders.Approvals(ctx, c.Workspace)
+	asked, err := home.Operations.Approvals(ctx, c.Workspace)
 	if err != nil {
 		return err
 	}

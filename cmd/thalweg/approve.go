@@ -87,7 +87,7 @@ func (f *decideFlags) decide(ctx context.Context, a *console, client *app.Remote
 			fmt.Fprintf(a.stdout, "  digest of what is decided on: %s\n", r.Digest)
 		}
 	}
-	out, err := home.Orders.Decide(ctx, a.caller(a.known.Text(f.Role)), w)
+	out, err := home.Operations.Decide(ctx, a.caller(a.known.Text(f.Role)), w)
 	if err != nil {
 		return err
 	}

@@ -43,13 +43,13 @@ func (c *auditCmd) Run(ctx context.Context, a *console) error {
 // read lists the deeds, the latest last.
 func (c *auditCmd) read(ctx context.Context, home *app.App) ([]view.AuditEntry, error) {
 	if c.Which == "" {
-		return home.Runs.AuditAll(ctx, c.Workspace, c.Limit)
+		return home.Operations.AuditAll(ctx, c.Workspace, c.Limit)
 	}
 	run, err := c.Which.find(ctx, home, c.Workspace)
 	if err != nil {
 		return nil, err
 	}
-	return home.Runs.Audit(ctx, run.RunKey)
+	return home.Operations.Audit(ctx, run.RunKey)
 }
 
 func deedText(a *console, d view.AuditEntry) string {

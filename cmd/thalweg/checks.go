@@ -21,7 +21,7 @@ func (c *checksCmd) Run(ctx context.Context, a *console) error {
 		return err
 	}
 	defer home.Close()
-	rows, err := home.Runs.Checks(ctx, r.RunKey, c.Node)
+	rows, err := home.Operations.Checks(ctx, r.RunKey, c.Node)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (c *checksCmd) Run(ctx context.Context, a *console) error {
 		return printJSON(a.stdout, rows)
 	}
 	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace,
-		runStatusText(a, home.Runs.Status(ctx, r)))
+		runStatusText(a, home.Operations.Status(ctx, r)))
 	t := a.newTable("node", "check", "status", "checked", "failed", "kept", "what was found").leaves("kept",
 		"checked", "failed")
 	rightAligned(t, 4, 5, 6)

@@ -36,13 +36,13 @@ func (c *dropCmd) Run(ctx context.Context, a *console) error {
 		}
 		keys = append(keys, run.RunKey)
 	}
-	would, err := home.Orders.PreviewDrop(ctx, keys)
+	would, err := home.Operations.PreviewDrop(ctx, keys)
 	said := would.Would
 	if err == nil && !c.DryRun {
 		if err := c.confirm(ctx, a, said); err != nil {
 			return err
 		}
-		said, err = home.Orders.Drop(ctx, a.caller(), keys, c.Reason, would.Token)
+		said, err = home.Operations.Drop(ctx, a.caller(), keys, c.Reason, would.Token)
 	}
 	if err != nil && len(said) == 0 {
 		return err

@@ -44,7 +44,7 @@ var elsewhere = wordsOf(map[string][]string{
 		"table", "schema-of", "datasets", "data",
 		"outputs", "results", "artifacts"},
 	"there is no such page yet: `thalweg show --svg` draws a run, `thalweg history` lists the latest": {"ui", "web",
-		"dashboard", "gui", "serve", "server",
+		"dashboard", "gui", "server",
 		"browser", "open", "portal"},
 	"`thalweg sql 'FROM TABLE' -o FILE` writes a table to a file": {"export", "dump",
 		"download", "save", "unload"},

@@ -41,7 +41,7 @@ func (c *eventsCmd) Run(ctx context.Context, a *console) error {
 		err = home.Runs.Follow(ctx, run.RunKey, app.FollowOptions{After: c.After, Stay: c.Wait,
 			Alone: a.nobodyTakes(run.RunKey)}, tell)
 	} else {
-		err = home.Runs.Events(ctx, run.RunKey, c.After, tell)
+		err = home.Operations.Events(ctx, run.RunKey, c.After, tell)
 	}
 	if errors.Is(err, syscall.EPIPE) {
 		return nil // nobody reads any more: head has seen enough

@@ -60,7 +60,7 @@ func (c *gcCmd) Run(ctx context.Context, a *console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
-	would, err := home.Orders.PreviewCollection(ctx, c.Workspace, limits)
+	would, err := home.Operations.PreviewCollection(ctx, c.Workspace, limits)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (c *gcCmd) Run(ctx context.Context, a *console) (err error) {
 		if err := c.confirmRemoval(ctx, a, out); err != nil {
 			return err
 		}
-		if out, err = home.Orders.Collect(ctx, a.caller(), c.Workspace, limits, c.Reason, would.Token); err != nil {
+		if out, err = home.Operations.Collect(ctx, a.caller(), c.Workspace, limits, c.Reason, would.Token); err != nil {
 			return err
 		}
 	}

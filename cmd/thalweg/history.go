@@ -38,7 +38,7 @@ func printRuns(ctx context.Context, a *console, flags stateFlags, limit int, dro
 		return err
 	}
 	defer home.Close()
-	runs, err := home.Runs.List(ctx, flags.Workspace, limit, dropped)
+	runs, err := home.Operations.List(ctx, flags.Workspace, limit, dropped)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ type runFlag struct {
 
 // pick finds the run in state.
 func (f runFlag) pick(ctx context.Context, home *app.App, workspace string) (view.Run, error) {
-	return home.Runs.Numbered(ctx, workspace, f.Run)
+	return home.Operations.Numbered(ctx, workspace, f.Run)
 }
 
 type nodesCmd struct {
@@ -38,7 +38,7 @@ func (c *nodesCmd) Run(ctx context.Context, a *console) error {
 		return printJSON(a.stdout, app.Finished(sum).Nodes)
 	}
 	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace,
-		runStatusText(a, home.Runs.Status(ctx, r)))
+		runStatusText(a, home.Operations.Status(ctx, r)))
 	headers := []any{"node", "type", "status", "batches", "failed", "rows in", "rows out", "bytes out", "time"}
 	if len(sum.Checks) > 0 {
 		headers = append(headers, "checks")
@@ -72,7 +72,7 @@ func (c *batchesCmd) Run(ctx context.Context, a *console) error {
 		return err
 	}
 	defer home.Close()
-	rows, err := home.Runs.Batches(ctx, r.RunKey, c.Node)
+	rows, err := home.Operations.Batches(ctx, r.RunKey, c.Node)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (c *invalidateCmd) Run(ctx context.Context, a *console) error {
 		return err
 	}
 	defer home.Close()
-	would, err := home.Orders.PreviewInvalidation(ctx, run.RunKey, c.Node)
+	would, err := home.Operations.PreviewInvalidation(ctx, run.RunKey, c.Node)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (c *invalidateCmd) Run(ctx context.Context, a *console) error {
 		if err := c.confirm(ctx, a, said); err != nil {
 			return err
 		}
-		if said, err = home.Orders.Invalidate(ctx, a.caller(), run.RunKey, c.Node, c.Reason, would.Token); err != nil {
+		if said, err = home.Operations.Invalidate(ctx, a.caller(), run.RunKey, c.Node, c.Reason, would.Token); err != nil {
 			return err
 		}
 	}

@@ -76,6 +76,7 @@ type cli struct {
 	Cluster   clusterCmd   `cmd:"" group:"serve" help:"Make what a cluster needs, and see who is there."`
 	Slot      slotCmd      `cmd:"" hidden:"" help:"Execute batches for the worker that has started this process."`
 	Simulate  simulateCmd  `cmd:"" group:"serve" help:"Say how efficient fleets of many workers would be, in virtual time, and what limits them."`
+	Login     loginCmd     `cmd:"" group:"serve" help:"Get a token of a server, and keep it for --server."`
 	Scheduler schedulerCmd `cmd:"" group:"serve" help:"Begin runs when their scripts' schedules and watches say so, and work on them, until it is told to end."`
 	Schedules schedulesCmd `cmd:"" group:"serve" help:"List schedules and watches: when they were and will be, what waits, what was skipped."`
 	Hooks     hooksCmd     `cmd:"" group:"serve" help:"Try the hooks that are told what happens to runs."`
@@ -107,6 +108,7 @@ type console struct {
 	known          *app.Secrets
 	at             commandPlace             // see there
 	away           commandPlace             // the same, for who reads elsewhere
+	server         string                   // that is asked instead of a state directory or a cluster; "": none
 	cluster        bool                     // the command looks at one: its workers go on with runs
 	terminal       bool                     // stderr is one, and shows progress
 	color          bool                     // of stdout
@@ -195,6 +197,9 @@ func run(ctx context.Context, args []string, a *console) int {
 		a.outlet.keepsOn()
 	}
 	err = env.settle(a, kctx)
+	if err == nil {
+		err = env.settleServer(a, kctx)
+	}
 	if err == nil {
 		err = checkNumbers(kctx)
 	}

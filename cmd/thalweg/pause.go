@@ -16,7 +16,7 @@ func (c *pauseCmd) Run(ctx context.Context, a *console) error {
 		return err
 	}
 	defer home.Close()
-	out, err := home.Orders.Pause(ctx, a.caller(), run.RunKey, c.Reason)
+	out, err := home.Operations.Pause(ctx, a.caller(), run.RunKey, c.Reason)
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,9 @@ func (p placeFlags) openHome(ctx context.Context, a *console, create bool, setti
 // openObserved is openHome with somebody who is told what a cluster's services do.
 func (p placeFlags) openObserved(ctx context.Context, a *console, create bool, told app.Observers,
 	settings ...func(*app.Process)) (*app.App, error) {
+	if a.server != "" {
+		return a.elsewhereApp()
+	}
 	cfg, err := p.config(a)
 	if err != nil {
 		return nil, err

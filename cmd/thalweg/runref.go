@@ -49,13 +49,13 @@ type orderFlags struct {
 
 // find finds the run in state.
 func (r runRef) find(ctx context.Context, home *app.App, workspace string) (view.Run, error) {
-	return home.Runs.Find(ctx, workspace, string(r))
+	return home.Operations.Find(ctx, workspace, string(r))
 }
 
 // findOpen finds the latest run that is not over, one that is under way before one that is paused, and says
 // so where it is not the last; that one if all are over.
 func (a *console) findOpen(ctx context.Context, home *app.App, workspace string) (view.Run, error) {
-	found, err := home.Runs.FindOpen(ctx, workspace)
+	found, err := home.Operations.FindOpen(ctx, workspace)
 	switch {
 	case err != nil || found.Count == 0:
 	case found.Count > 1:

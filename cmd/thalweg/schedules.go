@@ -23,7 +23,7 @@ func (c *schedulesCmd) Run(ctx context.Context, a *console) error {
 		return err
 	}
 	defer home.Close()
-	rows, err := home.Fleet.Schedules(ctx, c.Workspace)
+	rows, err := home.Operations.Schedules(ctx, c.Workspace)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (c *showCmd) Run(ctx context.Context, a *console) error {
 	var print func()
 	switch {
 	case c.Node == "":
-		d, err := home.Runs.Show(ctx, run.RunKey)
+		d, err := home.Operations.Show(ctx, run.RunKey)
 		if err != nil {
 			return err
 		}
@@ -51,13 +51,13 @@ func (c *showCmd) Run(ctx context.Context, a *console) error {
 		}
 		shown, print = d, func() { a.showRun(d) }
 	case c.Batch == nil:
-		d, err := home.Runs.ShowNode(ctx, run.RunKey, c.Node)
+		d, err := home.Operations.ShowNode(ctx, run.RunKey, c.Node)
 		if err != nil {
 			return err
 		}
 		shown, print = d, func() { a.showNode(run.RunKey, d) }
 	default:
-		d, err := home.Runs.ShowBatch(ctx, run.RunKey, c.Node, *c.Batch)
+		d, err := home.Operations.ShowBatch(ctx, run.RunKey, c.Node, *c.Batch)
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ func (c *stopCmd) Run(ctx context.Context, a *console) error {
 		return err
 	}
 	defer home.Close()
-	out, err := home.Orders.Stop(ctx, a.caller(), run.RunKey, c.Reason)
+	out, err := home.Operations.Stop(ctx, a.caller(), run.RunKey, c.Reason)
 	if err != nil {
 		return err
 	}

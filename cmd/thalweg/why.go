@@ -18,7 +18,7 @@ func (c *whyCmd) Run(ctx context.Context, a *console) error {
 		return err
 	}
 	defer home.Close()
-	why, err := home.Runs.Why(ctx, run)
+	why, err := home.Operations.Why(ctx, run)
 	if err != nil {
 		return err
 	}

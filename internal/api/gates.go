@@ -25,6 +25,8 @@ type waitingGate struct {
 	Run       int64           `json:"run"`
 	Script    string          `json:"script"`
 	Note      string          `json:"note,omitempty" doc:"That the run was begun with."`
+	BegunBy   string          `json:"begun_by"`
+	Begun     time.Time       `json:"begun"`
 	Gate      string          `json:"gate"`
 	Over      bool            `json:"over,omitempty" doc:"Its time is: it is rejected when somebody next looks at the run."`
 	Record    view.GateRecord `json:"asks"`
@@ -45,6 +47,7 @@ func (s *Server) listGates(ctx context.Context, by asker, in *OfWorkspace) (*rep
 			record = record.WithoutValues()
 		}
 		out = append(out, waitingGate{Workspace: in.Workspace, Run: g.Run, Script: g.Of.ScriptPath, Note: g.Of.Description,
+			BegunBy: g.Of.Actor, Begun: g.Of.Created,
 			Gate: record.Gate, Over: record.Over(time.Now()), Record: record, May: may && decides})
 	}
 	return body(out, nil)
@@ -53,6 +56,7 @@ func (s *Server) listGates(ctx context.Context, by asker, in *OfWorkspace) (*rep
 type decideIn struct {
 	OfRun
 	Gate string `path:"gate" maxLength:"256" doc:"Name of the gate."`
+	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"A decision that is repeated with it is made once."`
 	Body struct {
 		Approve bool              `json:"approve" doc:"false: it is rejected."`
 		Digest  string            `json:"digest" minLength:"6" maxLength:"128" doc:"Of what you have seen; its first digits do."`
@@ -70,6 +74,7 @@ func (s *Server) decide(ctx context.Context, by asker, in *decideIn) (*reply[vie
 		return nil, &fault.Error{Kind: fault.Script, Message: "a decision names the digest of what was seen"}
 	}
 	caller := by.caller()
+	caller.Request = requestToken(by, in.Key, key, in.Gate, in.Body)
 	d, err := s.app.Orders.Decide(ctx, caller, app.DecisionRequest{Run: key, Gate: in.Gate, Approve: in.Body.Approve,
 		Comment: in.Body.Comment, Digest: in.Body.Digest, Answers: in.Body.Answers})
 	if err != nil {

@@ -221,15 +221,16 @@ type collectIn struct {
 type collectResult struct {
 	Token     string         `json:"token,omitempty"`
 	Collected view.Collected `json:"collected"`
+	OnDisk    bool           `json:"on_disk" doc:"Parts are files that the server's machine sees."`
 }
 
 func (s *Server) collect(ctx context.Context, by asker, in *collectIn) (*reply[collectResult], error) {
 	limits := app.Limits{Keep: in.Body.Keep, OlderThan: time.Duration(in.Body.OlderSeconds) * time.Second}
 	if in.Body.DryRun {
 		would, err := s.app.Orders.PreviewCollection(ctx, in.Workspace, limits)
-		return body(collectResult{Token: would.Token, Collected: would.Would}, err)
+		return body(collectResult{would.Token, would.Would, would.Would.OnDisk}, err)
 	}
 	said, err := s.app.Orders.Collect(ctx, by.caller(), in.Workspace, limits, cmp.Or(in.Body.Reason, "retention"),
 		in.Body.Token)
-	return body(collectResult{Collected: said}, err)
+	return body(collectResult{"", said, said.OnDisk}, err)
 }

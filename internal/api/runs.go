@@ -61,6 +61,7 @@ func (s *Server) registerRuns() {
 		return operation{id: id, method: http.MethodGet, path: path, summary: summary, tag: "runs", needs: access.View}
 	}
 	add(s, get("list-runs", w+"/runs", "List runs, the latest first."), s.listRuns)
+	add(s, get("list-open-runs", w+"/open-runs", "List the runs that are not over, the one first that orders mean."), s.listOpen)
 	add(s, get("show-run", r, "Show a run with its nodes."), s.showRun)
 	add(s, get("why", r+"/why", "Say what a run waits for, or what is slow in it."), s.why)
 	add(s, get("list-events", r+"/events", "List what has happened to a run."), s.listEvents)
@@ -98,6 +99,10 @@ func (s *Server) listRuns(ctx context.Context, by asker, in *listRunsIn) (*reply
 		out.Next = strconv.FormatInt(next, 10)
 	}
 	return body(out, nil)
+}
+
+func (s *Server) listOpen(ctx context.Context, by asker, in *OfWorkspace) (*reply[[]view.ListedRun], error) {
+	return body(s.runs(by).ListOpen(ctx, in.Workspace))
 }
 
 // cursorNumber reads a cursor; 0: none.

@@ -44,8 +44,10 @@ const (
 // ProcessCaller returns the user of this process as a caller. Nobody verifies the roles.
 func ProcessCaller(roles ...string) Caller { return caller.OfProcess(caller.CLI, roles...) }
 
-// App is an instance that is open: a state directory or a cluster.
+// App is an instance that is open: a state directory or a cluster. Of one that a server has open it has Operations only.
 type App struct {
+	Operations Operations
+
 	Scripts *scripts.Service
 	Runs    *runs.Service
 	Orders  *control.Service
@@ -108,12 +110,14 @@ func Open(ctx context.Context, at Place, process Process) (*App, error) {
 		}
 	}
 	r := &runs.Service{Home: home, Logger: process.Logger}
-	return &App{home: home, process: process, Runs: r,
+	a := &App{home: home, process: process, Runs: r,
 		Scripts: &scripts.Service{Remote: process.Remote, Known: process.Known, Dir: process.Dir,
 			Environment: process.Environment},
 		Orders: &control.Service{Home: home, Process: process},
 		Data:   &inspect.Service{Home: home, Process: process},
-		Fleet:  &fleet.Service{Home: home, Runs: r}}, nil
+		Fleet:  &fleet.Service{Home: home, Runs: r}}
+	a.Operations = here{a.Runs, a.Orders, a}
+	return a, nil
 }
 
 func openHome(ctx context.Context, at Place) (*instance.Instance, error) {
@@ -131,6 +135,9 @@ func openHome(ctx context.Context, at Place) (*instance.Instance, error) {
 
 // Close closes the instance, and removes temporary files.
 func (a *App) Close() (err error) {
+	if a.home == nil {
+		return nil
+	}
 	if a.news != nil {
 		err = a.news.Close()
 	}
@@ -138,7 +145,12 @@ func (a *App) Close() (err error) {
 }
 
 // Cluster returns the configuration of the cluster; nil if this is a state directory.
-func (a *App) Cluster() *Config { return a.home.Cluster() }
+func (a *App) Cluster() *Config {
+	if a.home == nil {
+		return nil
+	}
+	return a.home.Cluster()
+}
 
 // RunsWithoutValues returns Runs for who may not read the data: it tells of failures without values.
 func (a *App) RunsWithoutValues() *RunService { return a.Runs.WithoutValues() }

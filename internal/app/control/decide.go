@@ -50,6 +50,13 @@ func Decide(ctx context.Context, home *instance.Instance, req DecisionRequest) (
 		return out, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
+	if n, done := decidedBy(ctx, t, req); done { // the same request again
+		var failed error
+		out.Record, err = gate.Decode(n.Gate)
+		out.Answers, failed = gate.Answers(*n.Decision)
+		out.AtWork = home.AtWork(req.Run)
+		return out, errors.Join(err, failed)
+	}
 	n, err := waitingGate(ctx, t, req)
 	if err != nil {
 		return out, err
@@ -103,6 +110,16 @@ func Decide(ctx context.Context, home *instance.Instance, req DecisionRequest) (
 	run, err := t.Store.Run(ctx, req.Run)
 	out.Paused = err == nil && run.Status == state.Paused // the decision is made, even if the run cannot be read
 	return out, nil
+}
+
+// decidedBy returns the node of the gate, if the decision about it was made by the caller's request.
+func decidedBy(ctx context.Context, t *runtime.Runtime, req DecisionRequest) (state.Node, bool) {
+	if req.Caller.Request == "" {
+		return state.Node{}, false
+	}
+	key := state.NodeKey{RunKey: req.Run, Node: gate.Prefix + strings.TrimPrefix(req.Gate, gate.Prefix)}
+	n, err := t.Store.Node(ctx, key)
+	return n, err == nil && n.Decision != nil && n.Decision.Token == req.Caller.Request
 }
 
 // waitingGate returns the node of the gate, and refuses one that does not wait. It

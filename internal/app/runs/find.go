@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"thalweg/internal/app/instance"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/format"
 	"thalweg/internal/store/state"
@@ -98,16 +99,38 @@ func (s *Service) FindOpen(ctx context.Context, workspace string) (out Open, err
 	if out.Count = len(open); out.Count == 0 {
 		return out, nil
 	}
-	underWay := func(r state.Run) (rank int) {
-		if r.Status == state.Running {
-			rank = 1
-		}
-		return rank
-	}
 	out.Run = slices.MaxFunc(open, func(a, b state.Run) int {
 		return cmp.Or(underWay(a)-underWay(b), cmp.Compare(a.Run, b.Run))
 	})
 	return out, nil
+}
+
+// ListOpen lists the runs that are not over, the one of FindOpen first.
+func (s *Service) ListOpen(ctx context.Context, workspace string) ([]view.ListedRun, error) {
+	open, err := state.OpenRuns(ctx, s.Home.State, workspace, nil)
+	if err != nil {
+		return nil, fmt.Errorf("look for runs that are not over: %w", err)
+	}
+	slices.SortFunc(open, func(a, b state.Run) int {
+		return cmp.Or(underWay(b)-underWay(a), cmp.Compare(b.Run, a.Run))
+	})
+	out := []view.ListedRun{}
+	for _, r := range open {
+		one, err := s.Listed(ctx, r.RunKey)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// underWay ranks a run that is running above others.
+func underWay(r state.Run) int {
+	if r.Status == state.Running {
+		return 1
+	}
+	return 0
 }
 
 func notOne(ref string) error {

@@ -164,6 +164,9 @@ func Worst(found []Finding) Verdict { return doctor.Worst(found) }
 // IsGate reports whether a node of a run is a gate.
 func IsGate(node string) bool { return strings.HasPrefix(node, gate.Prefix) }
 
+// GateNode returns the name of the node of a gate.
+func GateNode(name string) string { return gate.Prefix + name }
+
 // GateName returns the name of the gate that a node of a run is.
 func GateName(node string) string { return gate.NameOf(node) }
 

@@ -66,8 +66,9 @@ func place(pkg string) (name, top string) {
 // edges are the packages by which people and programs come in, with what they import of the product: the
 // application, what it shows, failures and figures.
 var edges = map[string]string{
-	"cmd/thalweg":  "api app app/access app/view base/fault base/format",
-	"internal/api": "app app/access app/view base/fault",
+	"cmd/thalweg":        "api apiclient app app/view base/fault base/format",
+	"internal/api":       "app app/access app/view base/fault",
+	"internal/apiclient": "app app/view base/fault",
 }
 
 func (w wing) floor(top string) int {

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"thalweg/internal/apiclient"
+	"thalweg/internal/app"
+	"thalweg/internal/base/fault"
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/term"
+)
+
+// throughServer lists the commands that a server answers, too. All others work on what is here.
+var throughServer = map[string]bool{"history": true, "runs": true, "show": true, "why": true, "events": true,
+	"audit": true, "batches": true, "checks": true, "schedules": true, "approvals": true, "approve": true, "reject": true,
+	"stop": true, "pause": true, "invalidate": true, "drop": true, "gc": true, "login": true}
+
+// hereOnly lists flags of commands of throughServer that need what is here.
+var hereOnly = []string{"state", "cluster", "follow", "wait", "svg", "role"}
+
+// settleServer settles whether the command asks a server, and refuses one that none answers.
+func (f environmentFlags) settleServer(a *console, kctx *kong.Context) error {
+	n := kctx.Selected()
+	if f.Server == "" || n == nil {
+		return nil
+	}
+	if !throughServer[n.Name] {
+		if state := hasFlag(n, "state"); !a.typed["server"] && !state {
+			return nil // THALWEG_SERVER is for others
+		}
+		return &fault.Error{Kind: fault.Script, Message: "thalweg " + n.Name + " works here, not through a server",
+			Hint: "leave --server out, and unset THALWEG_SERVER, if it is meant to"}
+	}
+	for _, name := range hereOnly {
+		if a.typed[name] {
+			return &fault.Error{Kind: fault.Script, Message: "--" + name + " does not go with --server",
+				Hint: "the server knows its state and your roles; leave one of the two out"}
+		}
+	}
+	a.server = f.Server
+	return nil
+}
+
+func hasFlag(n *kong.Node, name string) bool {
+	for _, group := range n.AllFlags(true) {
+		for _, flag := range group {
+			if flag.Name == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// elsewhereApp returns what a server answers.
+func (a *console) elsewhereApp() (*app.App, error) {
+	token, err := a.serverToken(a.server)
+	if err != nil {
+		return nil, err
+	}
+	a.known.Add(token, "{token}")
+	client, err := apiclient.New(a.server, token)
+	if err != nil {
+		return nil, err
+	}
+	a.cluster = true // others work on its runs
+	return app.Elsewhere(client), nil
+}
+
+// tokensFileBytesMax limits the file of tokens.
+const tokensFileBytesMax = 1 << 20
+
+// tokensFile is where tokens are kept, by the address of their server.
+func tokensFile() (string, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", &fault.Error{Kind: fault.Environment, Message: "there is no place for tokens", Err: err,
+			Hint: "set HOME, or give the token in THALWEG_TOKEN"}
+	}
+	return filepath.Join(dir, "thalweg", "tokens.json"), nil
+}
+
+func readTokens() (map[string]string, string, error) {
+	path, err := tokensFile()
+	if err != nil {
+		return nil, "", err
+	}
+	out := map[string]string{}
+	is, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return out, path, nil
+	case err == nil && (is.Mode().Perm()&0o077 != 0 || is.Size() > tokensFileBytesMax):
+		return nil, path, &fault.Error{Kind: fault.Script, Message: path + " can be read by others, or is too large",
+			Hint: "chmod 600 it, or remove it and log in again"}
+	}
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &out)
+	}
+	if err != nil {
+		return nil, path, &fault.Error{Kind: fault.Environment, Message: "read the tokens", Err: err,
+			Hint: "remove the file and log in again"}
+	}
+	return out, path, nil
+}
+
+// serverToken finds the token for a server.
+func (a *console) serverToken(server string) (string, error) {
+	if token := os.Getenv("THALWEG_TOKEN"); token != "" {
+		return token, nil
+	}
+	tokens, _, err := readTokens()
+	if err == nil && tokens[server] == "" {
+		err = &fault.Error{Kind: fault.Script, Message: "there is no token for " + server,
+			Hint: "`thalweg login --server " + server + "` makes one; or give one in THALWEG_TOKEN"}
+	}
+	return tokens[server], err
+}
+
+// loginCmd gets a token of a server and keeps it.
+type loginCmd struct {
+	User string `help:"Name of the user; default: it is asked." placeholder:"NAME"`
+	Days int    `help:"How long the token lives." default:"30" placeholder:"N"`
+}
+
+// Run implements kong's command.
+func (c *loginCmd) Run(ctx context.Context, a *console) error {
+	if a.server == "" {
+		return &fault.Error{Kind: fault.Script, Message: "login needs a server", Hint: "add --server https://HOST:PORT"}
+	}
+	tokens, path, err := readTokens()
+	if err != nil {
+		return err
+	}
+	in := bufio.NewReader(os.Stdin)
+	name := c.User
+	if name == "" {
+		fmt.Fprint(a.screen, "user: ")
+		if name, err = in.ReadString('\n'); err != nil {
+			return &fault.Error{Kind: fault.Script, Message: "no user was named", Hint: "add --user NAME"}
+		}
+	}
+	password, err := askPassword(a, in)
+	if err != nil {
+		return err
+	}
+	a.known.Add(password, "{password}")
+	host, _ := os.Hostname()
+	token, err := apiclient.Login(ctx, a.server, strings.TrimSpace(name), password, "login at "+cmp.Or(host, "a machine"),
+		c.Days)
+	if err != nil {
+		return err
+	}
+	tokens[a.server] = token
+	text, err := json.MarshalIndent(tokens, "", "  ")
+	if err == nil {
+		err = writePrivate(path, text)
+	}
+	if err != nil {
+		return &fault.Error{Kind: fault.Environment, Message: "keep the token", Err: err}
+	}
+	fmt.Fprintf(a.stderr, "signed in at %s for %d days; the token is in %s\n", a.server, c.Days, path)
+	return nil
+}
+
+// askPassword reads a password: from a terminal without showing it, else a line.
+func askPassword(a *console, in *bufio.Reader) (string, error) {
+	if fd := int(os.Stdin.Fd()); term.IsTerminal(fd) {
+		fmt.Fprint(a.screen, "password: ")
+		text, err := term.ReadPassword(fd)
+		fmt.Fprintln(a.screen)
+		return string(text), err
+	}
+	text, err := in.ReadString('\n')
+	if text = strings.TrimRight(text, "\r\n"); text == "" {
+		return "", &fault.Error{Kind: fault.Script, Message: "no password was given", Err: err,
+			Hint: "it is the line behind the user's name, if there is no terminal"}
+	}
+	return text, nil
+}
+
+// writePrivate replaces a file that nobody else may read.
+func writePrivate(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".tokens-*") // for its user only
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package app
+
+import (
+	"context"
+
+	"thalweg/internal/app/control"
+	"thalweg/internal/app/runs"
+	"thalweg/internal/app/view"
+)
+
+// Operations are what can be asked about runs, and ordered of them, from here and through a server alike.
+type Operations interface {
+	Find(ctx context.Context, workspace, ref string) (view.Run, error)
+	Numbered(ctx context.Context, workspace string, number int64) (view.Run, error)
+	FindOpen(ctx context.Context, workspace string) (OpenRun, error)
+	List(ctx context.Context, workspace string, limit int, dropped bool) ([]view.ListedRun, error)
+	Status(ctx context.Context, run view.Run) string
+	Show(ctx context.Context, key view.RunKey) (view.RunDetail, error)
+	ShowNode(ctx context.Context, key view.RunKey, node string) (view.NodeDetail, error)
+	ShowBatch(ctx context.Context, key view.RunKey, node string, batch int) (view.BatchDetail, error)
+	Batches(ctx context.Context, key view.RunKey, node string) ([]view.Batch, error)
+	Checks(ctx context.Context, key view.RunKey, node string) ([]view.Check, error)
+	Why(ctx context.Context, run view.Run) (view.Why, error)
+	Audit(ctx context.Context, key view.RunKey) ([]view.AuditEntry, error)
+	AuditAll(ctx context.Context, workspace string, limit int) ([]view.AuditEntry, error)
+	Events(ctx context.Context, key view.RunKey, after int64, tell func([]view.EventLine) error) error
+	Schedules(ctx context.Context, workspace string) ([]view.Schedule, error)
+
+	Stop(ctx context.Context, by Caller, key view.RunKey, reason string) (view.Stopped, error)
+	Pause(ctx context.Context, by Caller, key view.RunKey, reason string) (view.Paused, error)
+	PreviewInvalidation(ctx context.Context, key view.RunKey, nodes []string) (Preview[view.Invalidated], error)
+	Invalidate(ctx context.Context, by Caller, key view.RunKey, nodes []string, reason,
+		token string) (view.Invalidated, error)
+	PreviewDrop(ctx context.Context, keys []view.RunKey) (Preview[[]view.Dropped], error)
+	Drop(ctx context.Context, by Caller, keys []view.RunKey, reason, token string) ([]view.Dropped, error)
+	PreviewCollection(ctx context.Context, workspace string, limits Limits) (Preview[view.Collected], error)
+	Collect(ctx context.Context, by Caller, workspace string, limits Limits, reason, token string) (view.Collected, error)
+	Approvals(ctx context.Context, workspace string) ([]Asking, error)
+	Decide(ctx context.Context, by Caller, req DecisionRequest) (Decided, error)
+}
+
+// Preview says what an order would do.
+type Preview[T any] = control.Preview[T]
+
+// OpenRun is the latest run that is not over, among others.
+type OpenRun = runs.Open
+
+type (
+	runService   = runs.Service
+	orderService = control.Service
+)
+
+// here are the Operations of an instance that is open in this process.
+type here struct {
+	*runService
+	*orderService
+	app *App
+}
+
+// Schedules implements Operations.
+func (h here) Schedules(ctx context.Context, workspace string) ([]view.Schedule, error) {
+	return h.app.Fleet.Schedules(ctx, workspace)
+}
+
+// Elsewhere returns an App of a server: it has Operations and nothing else.
+func Elsewhere(o Operations) *App { return &App{Operations: o} }
