@@ -111,7 +111,7 @@ func (c *Client) ask(ctx context.Context, method, path string, header http.Heade
 	}
 	if err := json.NewDecoder(io.LimitReader(answer.Body, answerBytesMax)).Decode(out); err != nil {
 		return &fault.Error{Kind: fault.Environment, Message: "read the answer of " + c.base, Err: err,
-			Hint: "is a server of thalweg at this address?"}
+			Hint: "does Thalweg answer at this address?"}
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (c *Client) failure(answer *http.Response) error {
 	err := json.NewDecoder(io.LimitReader(answer.Body, answerBytesMax)).Decode(&p)
 	if err != nil || p.Kind == "" {
 		return &fault.Error{Kind: fault.Environment, Message: "the answer of " + c.base + " is " + answer.Status, Err: err,
-			Hint: "is a server of thalweg at this address?"}
+			Hint: "does Thalweg answer at this address?"}
 	}
 	out := &fault.Error{Kind: p.Kind, Code: p.Code, Message: p.Detail, Hint: p.Hint, Detail: p.Evidence,
 		Retryable: answer.StatusCode == http.StatusServiceUnavailable}
