@@ -19,7 +19,7 @@ type decideFlags struct {
 	Gate    string `arg:"" help:"Gate: the name of the node or table that it is at."`
 	Comment string `help:"Why, for the record." placeholder:"TEXT"`
 	Role    string `help:"As whom; one of those that the gate names, if it does." placeholder:"ROLE"`
-	Digest  string `help:"Of what was looked at, as approvals prints it: if the gate shows something else by now, nothing is decided." placeholder:"DIGITS"`
+	Digest  string `help:"As approvals prints it; decide only if the gate still shows that." placeholder:"DIGITS"`
 	JSON    bool   `name:"json" help:"Print a JSON object."`
 	stateFlags
 }
@@ -27,7 +27,7 @@ type decideFlags struct {
 // approveCmd lets a run pass a gate.
 type approveCmd struct {
 	decideFlags
-	Answer []string `help:"Answer to what the gate asks for; others are the defaults. May be repeated." placeholder:"NAME=VALUE" sep:"none"`
+	Answer []string `help:"One answer to what the gate asks for; may be repeated." placeholder:"NAME=VALUE" sep:"none"`
 	remoteFlags
 }
 

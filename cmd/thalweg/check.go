@@ -16,7 +16,7 @@ type checkCmd struct {
 	Limit  int      `help:"Failing rows to show of each check; 0 for all that the check keeps." default:"5"`
 	Memory string   `help:"Memory for the checks, e.g. 4GB; default: as run." placeholder:"SIZE"`
 	JSON   bool     `name:"json" help:"Print a JSON object."`
-	Of     int64    `name:"run" help:"Number of the run whose tables are looked at; default: the last of this script, else the last." placeholder:"N"`
+	Of     int64    `name:"run" help:"Run whose tables are checked; default: the last." placeholder:"N"`
 	stateFlags
 }
 

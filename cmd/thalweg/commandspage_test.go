@@ -88,7 +88,8 @@ func commandsTable(t *testing.T) string {
 	require.NoError(t, err)
 	var b strings.Builder
 	for _, group := range commandGroups {
-		fmt.Fprintf(&b, "\n| %s | does | flags |\n| --- | --- | --- |\n", strings.ToLower(strings.TrimSuffix(group.Title, ":")))
+		fmt.Fprintf(&b, "\n| %s | does | flags |\n| --- | --- | --- |\n",
+			strings.ToLower(strings.TrimSuffix(group.Title, ":")))
 		for _, leaf := range k.Model.Leaves(true) {
 			if groupOf(leaf) == group.Key {
 				b.WriteString(commandRow(leaf, shared))
@@ -144,7 +145,8 @@ func commandRow(leaf *kong.Node, shared map[string]string) string {
 // flagsOfGrammar lists the flags of a struct.
 func flagsOfGrammar(t *testing.T, grammar any) (out []*kong.Flag) {
 	t.Helper()
-	k, err := kong.New(reflect.New(reflect.TypeOf(grammar).Elem()).Interface(), kong.Vars{"state": ".thalweg", "workspace": "main"},
+	k, err := kong.New(reflect.New(reflect.TypeOf(grammar).Elem()).Interface(),
+		kong.Vars{"state": ".thalweg", "workspace": "main"},
 		kong.NamedMapper("path", kong.MapperFunc(decodePath)))
 	require.NoError(t, err)
 	for _, f := range k.Model.Flags {

@@ -16,7 +16,7 @@ type diffCmd struct {
 	RunA      runRef   `arg:"" name:"run-a" help:"Run: its number, last, or last~1 for the one before it."`
 	RunB      runRef   `arg:"" name:"run-b" help:"Run to compare with it."`
 	Table     string   `arg:"" help:"Table of both runs; also NAME__failed or NAME__bad."`
-	Key       []string `help:"Fields that say which row is which; default: a key that both tables are known to have." placeholder:"FIELD,…"`
+	Key       []string `help:"Fields that identify a row; default: a key that both tables have." placeholder:"FIELD,…"`
 	ByRows    bool     `help:"Compare rows as they are, without a key." xor:"key"`
 	Columns   []string `help:"Compare only these columns, and those of the key." placeholder:"COLUMN,…"`
 	Tolerance float64  `help:"Take floats for equal that differ by no more, absolutely or relative to the larger one."`

@@ -17,10 +17,10 @@ import (
 // doctorCmd says what is wrong here, and how it is mended.
 type doctorCmd struct {
 	remoteFlags
-	State   string        `help:"State directory to look at; default: none, this machine only." type:"path" env:"THALWEG_STATE" placeholder:"DIR"`
-	Cluster string        `help:"Configuration of a cluster whose services are looked at." type:"path" env:"THALWEG_CLUSTER" placeholder:"FILE"`
+	State   string        `help:"State directory to look at." type:"path" env:"THALWEG_STATE" placeholder:"DIR"`
+	Cluster string        `help:"Cluster to look at." type:"path" env:"THALWEG_CLUSTER" placeholder:"FILE"`
 	Python  string        `help:"Python interpreter that is tried." default:"python3" env:"THALWEG_PYTHON"`
-	Timeout time.Duration `help:"Longest that one check may take; default: 10s to 1m, each as it needs." placeholder:"TIME"`
+	Timeout time.Duration `help:"Longest that a check may take; default: 10s to 1m by check." placeholder:"TIME"`
 	JSON    bool          `name:"json" help:"Print a JSON object."`
 }
 

@@ -22,9 +22,9 @@ import (
 
 // environmentFlags are of all commands.
 type environmentFlags struct {
-	Env    string  `help:"Environment of thalweg.yaml, in this directory or the nearest above: its state, values and flags count where the command line has no others." env:"THALWEG_ENV" placeholder:"NAME" group:"Environments"`
-	Server string  `help:"Ask this server (thalweg serve) instead of a state directory; login gets a token." env:"THALWEG_SERVER" placeholder:"URL" group:"Environments"`
-	Yes    consent `help:"Ask nothing and do it. In an environment it is named, --yes NAME, so that none is meant by mistake." group:"Environments"`
+	Env    string  `help:"Environment of the nearest thalweg.yaml." env:"THALWEG_ENV" placeholder:"NAME" group:"Environments"`
+	Server string  `help:"Ask this server instead of a state directory." env:"THALWEG_SERVER" placeholder:"URL" group:"Environments"`
+	Yes    consent `help:"Do it without asking; --yes NAME in the environment NAME." group:"Environments"`
 }
 
 // consent is --yes: alone, or with the name of an environment.

@@ -17,8 +17,8 @@ import (
 
 type fmtCmd struct {
 	Files []string `arg:"" help:"Scripts and parameters files: .yaml or .json." placeholder:"FILE"`
-	Check bool     `help:"Change nothing; name the files that would change and exit with 2 if there are any." xor:"what"`
-	Diff  bool     `help:"Change nothing; print what would change." xor:"what"`
+	Check bool     `help:"Only name the files that would change; exit with 2 if there are any." xor:"what"`
+	Diff  bool     `help:"Only print what would change." xor:"what"`
 }
 
 func (c *fmtCmd) Run(a *console) error {

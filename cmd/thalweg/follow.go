@@ -13,7 +13,7 @@ import (
 
 // attachCmd follows a run that others work on.
 type attachCmd struct {
-	Ref  runRef `arg:"" name:"run" optional:"" help:"Run: its number, or last; default: the latest that is not over, or the last."`
+	Ref  runRef `arg:"" name:"run" optional:"" help:"Run: its number, or last; default: the latest that is not over."`
 	Wait bool   `help:"Stay while the run waits for people, or is paused."`
 	JSON bool   `name:"json" help:"Print events as JSON lines."`
 	stateFlags

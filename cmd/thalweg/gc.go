@@ -16,7 +16,7 @@ import (
 // gcCmd removes what nobody needs any more.
 type gcCmd struct {
 	Keep      *int   `help:"Drop runs, but for the latest N of each script, parameters and nodes." placeholder:"N"`
-	OlderThan *age   `help:"Drop runs that ended longer ago than this. With --keep: those that are over both." placeholder:"D"`
+	OlderThan *age   `help:"Drop runs that ended longer ago; with --keep: beyond both." placeholder:"D"`
 	Reason    string `help:"Why runs are dropped: it is recorded." default:"retention" placeholder:"TEXT"`
 	DryRun    bool   `help:"Only say what would be removed."`
 	JSON      bool   `name:"json" help:"Print a JSON object."`

@@ -10,7 +10,7 @@ import (
 
 // hookFlags say who is told of all runs.
 type hookFlags struct {
-	Hooks string `help:"File of hooks, who are told beside those of the script; default: hooks.yaml in the state directory." placeholder:"FILE"`
+	Hooks string `help:"More hooks than the script has; default: hooks.yaml in the state directory." placeholder:"FILE"`
 }
 
 func (f hookFlags) loadHooks(ctx context.Context, a *console, place *workplace) ([]app.Hook, error) {
@@ -25,8 +25,8 @@ type hooksCmd struct {
 type hooksTestCmd struct {
 	Script string            `arg:"" optional:"" help:"Script whose hooks are tried; without one those of the file."`
 	Params string            `help:"File with the script's parameters." placeholder:"FILE"`
-	Param  map[string]string `help:"One parameter, instead of the file's; may be repeated." placeholder:"NAME=VALUE" mapsep:"none"`
-	Event  string            `help:"Event of the example: waiting, failed, done, late or stopped." enum:"waiting,failed,done,late,stopped" default:"failed"`
+	Param  map[string]string `help:"One parameter; may be repeated." placeholder:"NAME=VALUE" mapsep:"none"`
+	Event  string            `help:"Event: ${enum}." enum:"waiting,failed,done,late,stopped" default:"failed"`
 	hookFlags
 	remoteFlags
 	Verbose bool `short:"v" help:"Log what the machinery does, to standard error."`

@@ -15,10 +15,10 @@ import (
 )
 
 type inferCmd struct {
-	Files     []string `arg:"" name:"file" help:"CSV and JSON files, Excel workbooks, and Parquet files by their names' endings: names, patterns, addresses."`
+	Files     []string `arg:"" name:"file" help:"CSV, JSON, Excel and Parquet files: names, patterns, addresses."`
 	Separator string   `help:"Separator of a CSV file; found out by default." placeholder:"CHAR"`
 	Header    *bool    `help:"Whether the first record of a CSV file is a header; found out by default." negatable:""`
-	Out       string   `help:"Write to FILE instead of standard output, with a schema for editors beside it." short:"o" placeholder:"FILE" type:"path"`
+	Out       string   `help:"Write to FILE, and a schema for editors beside it." short:"o" placeholder:"FILE" type:"path"`
 	Overwrite bool     `help:"Replace FILE if it is there."`
 	JSON      bool     `name:"json" help:"Print what was found out as JSON instead of a script."`
 	Strict    bool     `help:"Fail, and write nothing, if anything is left out, put aside or guessed."`

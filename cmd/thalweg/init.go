@@ -9,7 +9,7 @@ import (
 
 type initCmd struct {
 	Dir      string `arg:"" optional:"" help:"Directory of the project; default: the working directory." default:"."`
-	Template string `help:"Project: clean (untidy sales, bad rows, checks), join (orders, items), python (formulas, tests)." default:"clean" placeholder:"NAME"`
+	Template string `help:"What it shows: clean (bad rows, checks), join, or python." default:"clean" placeholder:"NAME"`
 }
 
 func (c *initCmd) Run(a *console) error {

@@ -12,7 +12,7 @@ import (
 // invalidateCmd declares what a run has written invalid.
 type invalidateCmd struct {
 	Ref    runRef   `arg:"" name:"run" help:"Run: its number, or last."`
-	Node   []string `help:"Only this node, and what was computed from it in the run; may be repeated." placeholder:"NODE,…"`
+	Node   []string `help:"Only these nodes, and what was computed from them in the run." placeholder:"NODE,…"`
 	Reason string   `help:"Why: everybody who wants to read the tables is told." placeholder:"TEXT"`
 	DryRun bool     `help:"Only say what would be invalid, and what was made of it."`
 	JSON   bool     `name:"json" help:"Print a JSON object."`

@@ -35,24 +35,24 @@ type cli struct {
 	environmentFlags
 
 	Validate validateCmd `cmd:"" group:"scripts" help:"Check a script without running it; list all problems at once."`
-	Check    checkCmd    `cmd:"" group:"scripts" help:"Make a script's checks over the tables of a run that is there, without running anything."`
+	Check    checkCmd    `cmd:"" group:"scripts" help:"Make a script's checks over the tables of a run that is there."`
 	Test     testCmd     `cmd:"" group:"scripts" help:"Run the tests beside a script: rows in, rows out, node by node."`
-	Init     initCmd     `cmd:"" group:"scripts" help:"Begin a project: a script with inputs and tests that runs as it is."`
-	Infer    inferCmd    `cmd:"" group:"scripts" help:"Propose a script for CSV, Parquet, JSON or Excel files, from all of their rows."`
-	Explain  explainCmd  `cmd:"" group:"scripts" help:"Show how a run would go about a script: layouts, batches, memory, SQL."`
+	Init     initCmd     `cmd:"" group:"scripts" help:"Begin a project: a script that runs, with inputs and tests."`
+	Infer    inferCmd    `cmd:"" group:"scripts" help:"Propose a script for data files, from all of their rows."`
+	Explain  explainCmd  `cmd:"" group:"scripts" help:"Show how a script would be run: layouts, batches, memory, SQL."`
 	Graph    graphCmd    `cmd:"" group:"scripts" help:"Draw a script: SVG or Graphviz DOT."`
 	Fmt      fmtCmd      `cmd:"" group:"scripts" help:"Put scripts and parameters files into the canonical layout."`
-	Schema   schemaCmd   `cmd:"" group:"scripts" help:"Print the JSON Schema of scripts, or of cluster configurations, for editors."`
+	Schema   schemaCmd   `cmd:"" group:"scripts" help:"Print a JSON Schema for editors."`
 
 	Run    runCmd    `cmd:"" group:"run" help:"Run a script and show its progress."`
-	Resume resumeCmd `cmd:"" group:"run" help:"Let a run go on from where it is, from the sources that it was begun with."`
-	Retry  retryCmd  `cmd:"" group:"run" help:"Do again what failed in a run, or nodes and batches of it, and what was made from them."`
+	Resume resumeCmd `cmd:"" group:"run" help:"Let a run go on, from the sources that it was begun with."`
+	Retry  retryCmd  `cmd:"" group:"run" help:"Do again what failed in a run, or nodes and batches of it."`
 	Attach attachCmd `cmd:"" group:"run" help:"Follow a run that others work on, until it is over."`
 
 	History historyCmd `cmd:"" group:"look" help:"List the latest runs of a workspace."`
 	Runs    runsCmd    `cmd:"" group:"look" help:"List all runs of a workspace."`
 	Matrix  matrixCmd  `cmd:"" group:"look" help:"List what was run over values (run --matrix), and the cells of one."`
-	Show    showCmd    `cmd:"" group:"look" help:"Show a run, a node of it or a batch: where the time went, what was tried."`
+	Show    showCmd    `cmd:"" group:"look" help:"Show a run, a node or a batch: where the time went, what was tried."`
 	Why     whyCmd     `cmd:"" group:"look" help:"Say in a sentence what a run waits for, or what is slow in it."`
 	Events  eventsCmd  `cmd:"" group:"look" help:"Print what has happened to a run, an event a line, as JSON."`
 	Audit   auditCmd   `cmd:"" group:"look" help:"List what people have ordered: who, when, what, why."`
@@ -61,28 +61,34 @@ type cli struct {
 	Checks  checksCmd  `cmd:"" group:"look" help:"List what the checks of a run found."`
 	SQL     sqlCmd     `cmd:"" group:"look" name:"sql" help:"Query the tables of any run."`
 	Diff    diffCmd    `cmd:"" group:"look" help:"Say how a table differs between two runs."`
-	Trace   traceCmd   `cmd:"" group:"look" help:"Say what rows of a table or output file are made of, down to the lines of the input files."`
+	Trace   traceCmd   `cmd:"" group:"look" help:"Say what rows are made of, down to the lines of the input files."`
 	Lineage lineageCmd `cmd:"" group:"look" help:"Say what a column is made of, and what is made of it."`
 
 	Stop  stopCmd  `cmd:"" group:"decide" help:"Stop a run, whichever processes work on it."`
 	Pause pauseCmd `cmd:"" group:"decide" help:"Let a run finish the batches that are at work, and begin no others."`
 	gateCmds
-	Invalidate invalidateCmd `cmd:"" group:"decide" help:"Declare a run, or nodes of it, invalid: no run reads its tables any more."`
+	Invalidate invalidateCmd `cmd:"" group:"decide" help:"Declare a run or nodes of it invalid: no run reads them."`
 	Drop       dropCmd       `cmd:"" group:"decide" help:"Drop runs: nobody reads, continues or lists them any more."`
-	Gc         gcCmd         `cmd:"" group:"decide" name:"gc" help:"Remove what dead attempts and dropped runs left behind, and drop runs by number and age."`
+	Gc         gcCmd         `cmd:"" group:"decide" name:"gc" help:"Remove what nobody needs; drop old runs."`
 
-	Serve     serveCmd     `cmd:"" group:"serve" help:"Answer programs and browsers: the HTTP API over a state directory, until it is told to end."`
-	Worker    workerCmd    `cmd:"" group:"serve" help:"Take batches of every run of a state directory or a cluster, until it is told to end."`
+	Serve     serveCmd     `cmd:"" group:"serve" help:"Serve the HTTP API over a state directory."`
+	Worker    workerCmd    `cmd:"" group:"serve" help:"Take batches of every run of a state directory or a cluster."`
 	Cluster   clusterCmd   `cmd:"" group:"serve" help:"Make what a cluster needs, and see who is there."`
 	Slot      slotCmd      `cmd:"" hidden:"" help:"Execute batches for the worker that has started this process."`
+<<<<<<< HEAD
 	Simulate  simulateCmd  `cmd:"" group:"serve" help:"Say how efficient fleets of many workers would be, in virtual time, and what limits them."`
 	Login     loginCmd     `cmd:"" group:"serve" help:"Get a token of a server, and keep it for --server."`
 	Scheduler schedulerCmd `cmd:"" group:"serve" help:"Begin runs when their scripts' schedules and watches say so, and work on them, until it is told to end."`
 	Schedules schedulesCmd `cmd:"" group:"serve" help:"List schedules and watches: when they were and will be, what waits, what was skipped."`
+=======
+	Simulate  simulateCmd  `cmd:"" group:"serve" help:"Say how efficient fleets would be, and what limits them."`
+	Scheduler schedulerCmd `cmd:"" group:"serve" help:"Begin runs by schedules and watches, and work on them."`
+	Schedules schedulesCmd `cmd:"" group:"serve" help:"List schedules and watches: past, next, waiting, skipped."`
+>>>>>>> tidy26
 	Hooks     hooksCmd     `cmd:"" group:"serve" help:"Try the hooks that are told what happens to runs."`
 
-	Doctor     doctorCmd     `cmd:"" group:"thalweg" help:"Look at this machine and the services of a cluster; say what is wrong and how it is mended."`
-	Completion completionCmd `cmd:"" group:"thalweg" help:"Print what bash, zsh or fish need to complete command lines."`
+	Doctor     doctorCmd     `cmd:"" group:"thalweg" help:"Say what is wrong with this machine or a cluster."`
+	Completion completionCmd `cmd:"" group:"thalweg" help:"Print what bash, zsh or fish need to complete commands."`
 	Complete   completeCmd   `cmd:"" name:"__complete" hidden:""`
 	Version    versionCmd    `cmd:"" group:"thalweg" help:"Print the version; --version does, too."`
 }
@@ -97,7 +103,7 @@ type gateCmds struct {
 // stateFlags say whose state a command looks at.
 type stateFlags struct {
 	placeFlags
-	Workspace string `help:"Workspace: runs and tables of their own." default:"${workspace}" env:"THALWEG_WORKSPACE" placeholder:"NAME"`
+	Workspace string `help:"Workspace of runs and tables." default:"${workspace}" env:"THALWEG_WORKSPACE" placeholder:"NAME"`
 }
 
 // console holds the streams that commands read and write, and the choices of the command line.

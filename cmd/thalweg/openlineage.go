@@ -9,7 +9,7 @@ import (
 
 // openLineageFlag says where OpenLineage events go.
 type openLineageFlag struct {
-	OpenLineage string `name:"openlineage" help:"File or address that OpenLineage events go to; off: nowhere; default: $OPENLINEAGE_URL." placeholder:"DEST"`
+	OpenLineage string `name:"openlineage" help:"Where OpenLineage events go: file, address or off." placeholder:"DEST"`
 }
 
 // printEvents prints the OpenLineage events of a run.

@@ -12,7 +12,7 @@ import (
 // placeFlags say where a command's state is: in a directory, or in a cluster.
 type placeFlags struct {
 	State   string `help:"State directory." default:"${state}" type:"path" env:"THALWEG_STATE" placeholder:"DIR"`
-	Cluster string `help:"Configuration of a cluster, instead of a state directory." type:"path" env:"THALWEG_CLUSTER" placeholder:"FILE"`
+	Cluster string `help:"Configuration of a cluster." type:"path" env:"THALWEG_CLUSTER" placeholder:"FILE"`
 
 	keep bool        // see app.Place
 	away *app.Outage // has the process wait for services of the cluster that are away; nil: it fails

@@ -13,12 +13,16 @@ import (
 
 // remoteFlags say how files of other machines are reached.
 type remoteFlags struct {
-	CAFile      string            `name:"ca-file" help:"PEM file, or directory of such, of authorities to trust beside the system's." env:"THALWEG_CA_FILE,CAPI_CA_PATH" placeholder:"FILE" group:"Remote files"`
-	S3Endpoint  string            `name:"s3-endpoint" help:"URL of an S3-compatible service; default: AWS." env:"THALWEG_S3_ENDPOINT" placeholder:"URL" group:"Remote files"`
-	S3PathStyle *bool             `name:"s3-path-style" help:"Bucket in the path of S3 URLs rather than in the host's name; default: with an endpoint of one's own." negatable:"" env:"THALWEG_S3_PATH_STYLE" group:"Remote files"`
-	SFTPKey     map[string]string `name:"sftp-key" help:"Private key file of an SFTP user; default: those in ~/.ssh." mapsep:"," env:"THALWEG_SFTP_KEYS" placeholder:"USER=FILE,…" group:"Remote files"`
-	KnownHosts  string            `name:"known-hosts" help:"Host keys of SFTP servers; default: ~/.ssh/known_hosts." env:"THALWEG_KNOWN_HOSTS" placeholder:"FILE" group:"Remote files"`
-	SpoolLimit  string            `name:"spool-limit" help:"Most that copies of a run's remote inputs may take; default: 1TB." env:"THALWEG_SPOOL_LIMIT" placeholder:"SIZE" group:"Remote files"`
+	remoteFileFlags `group:"Remote files"`
+}
+
+type remoteFileFlags struct {
+	CAFile      string            `help:"Authorities to trust: PEM file or directory." env:"THALWEG_CA_FILE,CAPI_CA_PATH" placeholder:"FILE"`
+	S3Endpoint  string            `name:"s3-endpoint" help:"URL of an S3-compatible service; default: AWS." env:"THALWEG_S3_ENDPOINT" placeholder:"URL"`
+	S3PathStyle *bool             `name:"s3-path-style" help:"Bucket in the path of S3 URLs." negatable:"" env:"THALWEG_S3_PATH_STYLE"`
+	SFTPKey     map[string]string `help:"Private keys of SFTP users; default: those in ~/.ssh." env:"THALWEG_SFTP_KEYS" mapsep:"," placeholder:"USER=FILE,…"`
+	KnownHosts  string            `help:"Host keys of SFTP servers; default: ~/.ssh/known_hosts." env:"THALWEG_KNOWN_HOSTS" placeholder:"FILE"`
+	SpoolLimit  string            `help:"Most that copies of remote inputs take; default: 1TB." env:"THALWEG_SPOOL_LIMIT" placeholder:"SIZE"`
 }
 
 // client makes what reaches them. The caller closes it.

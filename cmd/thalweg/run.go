@@ -16,25 +16,33 @@ import (
 type runCmd struct {
 	scriptFlags
 	engineFlags
-	Start []string `help:"Nodes to start with; default: those that read files and are not manual." placeholder:"NODE,…"`
+	Start []string `help:"Nodes to start with; default: all that read files and are not manual." placeholder:"NODE,…"`
 	selectFlags
 	Ephemeral bool     `help:"Store no table that can be computed inside the one node that reads it."`
-	Fresh     bool     `help:"Run all nodes; default: nodes are taken over whose inputs, code and parameters are those of an earlier run."`
+	Fresh     bool     `help:"Run all nodes, also those that an earlier run has done the same way."`
 	Resume    bool     `help:"Continue the script's last run at its first uncommitted batch."`
 	RunNumber int64    `name:"run" help:"With --resume: the run to continue; default: the last." placeholder:"N"`
-	Wait      bool     `help:"Stay while the run waits for people, and go on when they have decided; in a cluster also for a worker that can take it."`
+	Wait      bool     `help:"Stay while the run waits for people, or in a cluster for a worker that can take it."`
 	Note      string   `help:"A description to keep with the run."`
-	Deadline  string   `help:"When the run is to be over, instead of what the script says: 2h, '06:30 Europe/Berlin', or a moment." placeholder:"WHEN"`
-	Matrix    []string `help:"Run it once for each value of a parameter, and of several for each combination: month=2026-01..2026-12, region=eu,us. The same command goes on with what is missing or failed." placeholder:"NAME=VALUES" sep:"none"`
+	Deadline  string   `help:"When the run is to be over: 2h, '06:30 Europe/Berlin', a moment." placeholder:"WHEN"`
+	Matrix    []string `help:"Run it for each value: month=2026-01..2026-12." placeholder:"NAME=VALUES" sep:"none"`
 	AtOnce    int      `name:"matrix-concurrency" help:"Cells of --matrix at work at once." default:"1" placeholder:"N"`
 	FailFast  bool     `help:"With --matrix: begin no cell behind one that failed."`
-	Priority  string   `help:"How urgent it is for workers beside other runs: ${enum}." enum:"high,normal,low" default:"normal"`
+	Priority  string   `help:"How urgent it is beside other runs: ${enum}." enum:"high,normal,low" default:"normal"`
 	Detach    bool     `help:"With --cluster: submit the run and do not follow it."`
 	hookFlags
 	openLineageFlag
 	JSON    bool `name:"json" help:"Print events as JSON lines."`
 	Verbose bool `short:"v" help:"Log what the machinery does, to standard error."`
 	stateFlags
+}
+
+// Help implements kong.HelpProvider.
+func (c *runCmd) Help() string {
+	return "Nodes are taken over from an earlier run whose inputs, code and parameters are the same. Tables that the run " +
+		"does not write are read from the runs that --from gives by number, of this or another script, or else those " +
+		"that the dependency policies choose. With several --matrix there is a cell for each combination; the same " +
+		"command goes on with what is missing or failed."
 }
 
 func (c *runCmd) Run(ctx context.Context, a *console) error {

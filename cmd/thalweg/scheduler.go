@@ -14,10 +14,10 @@ const runsAtOnce = 2
 
 // schedulerCmd begins runs by the clock and for new files.
 type schedulerCmd struct {
-	Scripts []string          `arg:"" name:"script" help:"Scripts, and directories of scripts, that have schedule or watch."`
+	Scripts []string          `arg:"" name:"script" help:"Scripts with a schedule or watch, or directories of them."`
 	Params  string            `help:"File with the scripts' parameters." placeholder:"FILE"`
-	Param   map[string]string `help:"One parameter, instead of the file's; may be repeated." placeholder:"NAME=VALUE" mapsep:"none"`
-	Lenient bool              `help:"Ignore keys that look like typing errors, and let the last of equal keys count, with warnings."`
+	Param   map[string]string `help:"One parameter; may be repeated." placeholder:"NAME=VALUE" mapsep:"none"`
+	Lenient bool              `help:"Warn of unknown and repeated keys instead of failing."`
 	AtOnce  int               `name:"at-once" help:"Runs that are worked on at once." default:"2" placeholder:"N"`
 	hookFlags
 	engineFlags

@@ -11,8 +11,8 @@ import (
 type scriptFlags struct {
 	Script  string            `arg:"" help:"Script: .yaml or .json."`
 	Params  string            `help:"File with the script's parameters." placeholder:"FILE"`
-	Param   map[string]string `help:"One parameter, instead of the file's; may be repeated. Commas separate lists." placeholder:"NAME=VALUE" mapsep:"none"`
-	Lenient bool              `help:"Ignore keys that look like typing errors, and let the last of equal keys count, with warnings."`
+	Param   map[string]string `help:"One parameter; may be repeated." placeholder:"NAME=VALUE" mapsep:"none"`
+	Lenient bool              `help:"Warn of unknown and repeated keys instead of failing."`
 	remoteFlags
 }
 

@@ -13,10 +13,10 @@ import (
 
 // selectFlags name a part of a script.
 type selectFlags struct {
-	Node   []string `help:"Compute these nodes. What they read is taken from earlier runs where nothing has changed, and computed else." placeholder:"NODE,…"`
+	Node   []string `help:"Compute these nodes, and what has changed of what they read." placeholder:"NODE,…"`
 	Tag    []string `help:"Compute the nodes that have one of these tags, as --node does." placeholder:"TAG,…"`
-	From   []string `help:"Compute these nodes and run all behind them. Numbers are runs, of this or another script, to read the tables from that this run does not write; default: what the dependency policies say of earlier runs of this script." placeholder:"NODE|RUN,…"`
-	To     []string `help:"Run these nodes and what they are made of; with --from: what lies between." placeholder:"NODE,…"`
+	From   []string `help:"Compute these nodes and all behind; a number: read tables of that run." placeholder:"NODE|RUN,…"`
+	To     []string `help:"Compute these nodes and what they are made of." placeholder:"NODE,…"`
 	DryRun bool     `help:"Only say what would be computed, and what taken over of earlier runs."`
 }
 

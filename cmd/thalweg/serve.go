@@ -27,10 +27,10 @@ type serveCmd struct {
 	engineFlags
 	remoteFlags
 	placeFlags
-	Listen  string        `help:"Address to answer at, instead of the configuration's; default: 127.0.0.1:8431." placeholder:"HOST:PORT"`
-	Config  string        `help:"Configuration of the server: hosts, certificate, and the scripts that may be started." type:"path" placeholder:"FILE"`
+	Listen  string        `help:"Address to answer at; default: 127.0.0.1:8431." placeholder:"HOST:PORT"`
+	Config  string        `help:"Configuration of the server." type:"path" placeholder:"FILE"`
 	Worker  bool          `help:"Work on runs, too, as a worker does."`
-	Drain   time.Duration `help:"With --worker: how long batches in flight may take when the server is asked to end (SIGTERM)." placeholder:"TIME"`
+	Drain   time.Duration `help:"With --worker: how long it may finish batches after SIGTERM." placeholder:"TIME"`
 	Isolate bool          `help:"With --worker: execute batches in processes of their own, one a slot."`
 	Verbose bool          `short:"v" help:"Log what the machinery does, to standard error."`
 }
@@ -57,7 +57,8 @@ func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 			return err
 		}
 	}
-	place, err := openMeasured(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, workerLevel(c.Verbose), app.Observers{})
+	place, err := openMeasured(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, workerLevel(c.Verbose),
+		app.Observers{})
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,8 @@ func (s *serving) answer(ctx context.Context, a *console) error {
 	if secure {
 		scheme, cookie = "https", "__Host-thalweg"
 	}
-	server := api.New(api.Config{App: s.place.home, News: s.news, Serving: s.cfg, Access: s.users.Service, Known: a.known,
+	server := api.New(api.Config{App: s.place.home, News: s.news, Serving: s.cfg, Access: s.users.Service,
+		Known: a.known,
 		Build: build(), Logger: s.logger, Hosts: s.hosts(), Proxies: s.cfg.Proxies, Cookie: cookie, Secure: secure,
 		Ready: ctx.Err})
 	fmt.Fprintf(a.screen, "serving %s://%s\n", scheme, s.ln.Addr())

@@ -15,7 +15,7 @@ import (
 )
 
 type simulateCmd struct {
-	Workers []int   `help:"Fleets to simulate: their numbers of workers." default:"1,2,4,8,16,32,64,128,256" placeholder:"N,…"`
+	Workers []int   `help:"Numbers of workers." default:"1,2,4,8,16,32,64,128,256" placeholder:"N,…"`
 	Slots   int     `help:"Batches that a worker executes at once." default:"2" placeholder:"N"`
 	Batches int     `help:"Batches of the run, about." default:"10000" placeholder:"N"`
 	Seed    uint64  `help:"What chance follows from: the same seed gives the same trace." default:"1" placeholder:"N"`

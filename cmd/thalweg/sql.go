@@ -18,14 +18,21 @@ import (
 )
 
 type sqlCmd struct {
-	Query  string `arg:"" optional:"" help:"SQL of DuckDB; - reads one query from standard input. Tables: NAME for the last run that wrote it, runN.NAME for run N's. Without a query: a session, where queries end in ; and \\? says what else there is."`
-	Format string `help:"${enum}. ndjson is json: an object a line. Without it the ending of a file says it: .csv, .json, .ndjson, .jsonl, .parquet." enum:"table,csv,json,ndjson,parquet" default:"table"`
+	Query  string `arg:"" optional:"" help:"SQL of DuckDB, or - to read it from standard input; default: a session."`
+	Format string `help:"${enum}; default: as the file's name ends." enum:"table,csv,json,ndjson,parquet" default:"table"`
 	Output string `short:"o" help:"File to write to, instead of standard output." type:"path" placeholder:"FILE"`
 	overwriteFlag
-	Limit  int    `help:"Rows to print at most, 0 for all; default: 1000, and all where a file is written." default:"-1"`
+	Limit  int    `help:"Rows to print at most, 0 for all; default: 1000, and all to a file." default:"-1"`
 	JSON   bool   `name:"json" help:"As --format json; with another format only failures are JSON."`
 	Memory string `help:"Memory for the query." default:"2GB" placeholder:"SIZE"`
 	stateFlags
+}
+
+// Help implements kong.HelpProvider.
+func (c *sqlCmd) Help() string {
+	return "Tables are NAME, of the last run that wrote it, and runN.NAME, of run N. In a session queries end in ; and " +
+		"\\? says what else there is. The formats json and ndjson are the same: an object a line. Names of files end in " +
+		".csv, .json, .ndjson, .jsonl or .parquet."
 }
 
 // queryBytesMax bounds a query read from standard input.

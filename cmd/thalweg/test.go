@@ -17,7 +17,7 @@ type testCmd struct {
 	Script  string `arg:"" help:"Script whose tests are in SCRIPT.test.yaml."`
 	Tests   string `help:"File with the tests." placeholder:"FILE"`
 	Params  string `help:"File with parameters that the tests do not give." placeholder:"FILE"`
-	Lenient bool   `help:"Ignore keys of the script that look like typing errors, and let the last of equal keys count."`
+	Lenient bool   `help:"Do not fail for unknown and repeated keys of the script."`
 	Match   string `help:"Run only tests whose names match." name:"run" placeholder:"REGEXP"`
 	Python  string `help:"Interpreter for Python formulas." default:"python3" placeholder:"PROGRAM"`
 	Memory  string `help:"Memory for each test." default:"1GB" placeholder:"SIZE"`

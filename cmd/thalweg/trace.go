@@ -12,7 +12,7 @@ import (
 
 // traceCmd says what rows are made of.
 type traceCmd struct {
-	Name   string `arg:"" name:"file-or-table" help:"An output file of a run, or a table: NAME of the latest run that completed it, runN.NAME of run N."`
+	Name   string `arg:"" name:"file-or-table" help:"An output file of a run, or a table: NAME, or runN.NAME of run N."`
 	Where  string `help:"Which rows: an expression of DuckDB's SQL over the columns; default: all." placeholder:"EXPR"`
 	Limit  int    `help:"Rows to trace at most." default:"10" placeholder:"N"`
 	Sample int    `help:"Of many rows that one is made of, how many are shown and traced." default:"10" placeholder:"N"`

@@ -10,7 +10,7 @@ import (
 
 type validateCmd struct {
 	scriptFlags
-	Connect bool   `help:"Look, too, whether inputs can be read, outputs written and the interpreter started. Nothing is run or written."`
+	Connect bool   `help:"Try, too, to reach inputs and outputs, and to start the interpreter."`
 	Python  string `help:"With --connect: the Python interpreter." default:"python3" env:"THALWEG_PYTHON"`
 	JSON    bool   `name:"json" help:"Print the problems as JSON."`
 }

@@ -21,22 +21,31 @@ type workerCmd struct {
 	openLineageFlag
 	placeFlags
 	metricsFlag
-	Concurrency []string      `help:"How much is done at once, instead of what is found by measuring: N batches, or CLASS=N, or CLASS.KNOB=N. Classes are load, join, python and write; knobs are batches (in flight), threads (of the engine, a batch) and writers (requests at once that write parts)." placeholder:"CLASS=N"`
+	Concurrency []string      `help:"How much is done at once: N, CLASS=N, CLASS.KNOB=N." placeholder:"CLASS=N"`
 	Config      string        `help:"The same as --cluster." type:"path" placeholder:"FILE"`
-	Drain       time.Duration `help:"How long batches in flight may take when the worker is asked to end (SIGTERM); default: what the cluster's configuration says." placeholder:"TIME"`
-	Isolate     *bool         `help:"Execute batches in processes of their own, one a slot: a crash of the engine, or the system's end of one that needs too much memory, costs one attempt; default: in a cluster." negatable:""`
+	Drain       time.Duration `help:"How long it may finish batches after SIGTERM." placeholder:"TIME"`
+	Isolate     *bool         `help:"Execute each batch in a process of its own; default: in a cluster." negatable:""`
 	Verbose     bool          `short:"v" help:"Log what the machinery does, to standard error."`
 }
 
 // engineFlags say what a process may use.
 type engineFlags struct {
-	Memory         string        `help:"Memory for everything, Python included, e.g. 4GB; default: 60 % of the machine's." placeholder:"SIZE"`
+	Memory         string        `help:"Memory for all, e.g. 4GB; default: 60 % of the machine's." placeholder:"SIZE"`
 	Cores          int           `help:"Cores to use; 0 or default: all."`
-	Python         string        `help:"Python interpreter: CPython 3.9 or later, or PyPy." default:"python3" env:"THALWEG_PYTHON"`
+	Python         string        `help:"CPython of 3.9 or later, or PyPy." default:"python3" env:"THALWEG_PYTHON"`
 	RowTimeout     time.Duration `help:"Longest that Python may work on one row." default:"1m"`
 	GroupTimeout   time.Duration `help:"Longest that a py_table's function may work on one call." default:"10m"`
-	AttemptTimeout time.Duration `help:"Longest that one attempt at a batch may take, without waits for memory; then it is tried again." default:"24h"`
-	Tries          int           `help:"How often a batch is tried whose attempts fail for what may pass (a server that is away, a full disk), or end their process." default:"5"`
+	AttemptTimeout time.Duration `help:"Longest that an attempt may take, without waits for memory." default:"24h"`
+	Tries          int           `help:"How often a batch is tried whose failures may pass." default:"5"`
+}
+
+// Help implements kong.HelpProvider.
+func (c *workerCmd) Help() string {
+	return "It works until it is told to end. How much it does at once is found by measuring; --concurrency fixes a " +
+		"number. Classes are load, join, python and write. Knobs are batches (in flight), threads (of the engine, a " +
+		"batch) and writers (requests at once that write parts). How long it finishes batches after SIGTERM is said by " +
+		"the cluster's configuration, or --drain. With --isolate a crash of the engine, or the system's end of a " +
+		"process that needs too much memory, costs one attempt."
 }
 
 func (c *workerCmd) Run(ctx context.Context, a *console) (err error) {
@@ -86,7 +95,7 @@ func (c *workerCmd) Run(ctx context.Context, a *console) (err error) {
 
 // metricsFlag says where a worker shows what it measures.
 type metricsFlag struct {
-	Metrics string `help:"Serve metrics and health there: /metrics, /metrics.json, /healthz, /readyz. Without HOST on loopback only." placeholder:"HOST:PORT"`
+	Metrics string `help:"Serve metrics and health there; without HOST on loopback only." placeholder:"HOST:PORT"`
 }
 
 // listen begins to show what is measured of a worker at an address, which the place of a cluster's

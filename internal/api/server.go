@@ -71,7 +71,8 @@ type Server struct {
 
 // New returns a server of an instance. The caller closes it before the instance.
 func New(cfg Config) *Server {
-	s := &Server{app: cfg.App, news: cfg.News, serving: cfg.Serving, access: cfg.Access, known: cfg.Known, build: cfg.Build, discreet: cfg.App.RunsWithoutValues(), logger: cfg.Logger,
+	s := &Server{app: cfg.App, news: cfg.News, serving: cfg.Serving, access: cfg.Access, known: cfg.Known, build: cfg.Build,
+		discreet: cfg.App.RunsWithoutValues(), logger: cfg.Logger,
 		proxies: cfg.Proxies, cookie: cfg.Cookie, secure: cfg.Secure, ready: cfg.Ready,
 		hosts: map[string]bool{}, mux: http.NewServeMux()}
 	for _, h := range cfg.Hosts {

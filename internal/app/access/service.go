@@ -267,7 +267,8 @@ func (s *Service) log(ctx context.Context, e Entry) {
 		*text = plain(*text)
 	}
 	if err := s.store.Append(context.WithoutCancel(ctx), e); err != nil {
-		s.logger.ErrorContext(ctx, "the log of access cannot be written", "entry", e.Kind, "actor", e.Actor, "error", err)
+		s.logger.ErrorContext(ctx, "the log of access cannot be written", "entry", e.Kind, "actor", e.Actor,
+			"error", err)
 	}
 }
 

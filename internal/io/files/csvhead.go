@@ -564,7 +564,8 @@ func (s source) badRecord(bad csvBadRecord, line, record int64, fields int) *fau
 	case flawQuotes:
 		// The same words whether a later quote of the file happens to close it: what
 		// is said of a record must not depend on where the file was cut.
-		f = s.bad("field %d begins with a quote that is not closed, or another quote of the record is out of place", bad.fields+1)
+		f = s.bad("field %d begins with a quote that is not closed, or another quote of the record is out of place",
+			bad.fields+1)
 		f.Hint = fmt.Sprintf("quotes inside of a quoted field are doubled, and it is closed before a separator or a line "+
 			"end, within %d MiB", MaxRecordBytes>>20)
 	default:

@@ -281,8 +281,8 @@ func (s *parquetSlice) likeFirst(first *parquetSlice) error {
 			same = same && slices.Equal(s.leaves(at), first.leaves(i))
 		}
 		if !same {
-			return s.source().queryFault(want.Name, fmt.Sprintf("it is %s, and in the first file, %s, %s", have.Type, first.URL,
-				want.Type))
+			return s.source().queryFault(want.Name,
+				fmt.Sprintf("it is %s, and in the first file, %s, %s", have.Type, first.URL, want.Type))
 		}
 		columns[i] = have
 	}

@@ -139,7 +139,8 @@ func (s source) damaged(err error) error {
 }
 
 // wantedColumns finds the columns of r in a file.
-func wantedColumns(r *script.FileReader, f *parquetfile.Footer, src source, fixed []*fixedCell) ([]parquetColumn, error) {
+func wantedColumns(r *script.FileReader, f *parquetfile.Footer, src source,
+	fixed []*fixedCell) ([]parquetColumn, error) {
 	out := make([]parquetColumn, len(r.Columns))
 	for i, c := range r.Columns {
 		refuse := func(format string, args ...any) error {

@@ -62,7 +62,8 @@ func TestSheets(t *testing.T) {
 		"all": {filespec.Spec{Columns: columns[:1], Number: 2},
 			"4,\"1.5\"\n6,\"123456789012345\"\n7:0,\"cell B7 of sheet \"\"Data\"\": \"\"x\"\" is no number\",\"B: \"\"x\"\", " +
 				"C: \"\"\"\"\"\n", ""},
-		"whole": {filespec.Spec{Columns: []filespec.Column{{Path: "n", Kind: filespec.Whole}}, Number: 2, Range: "A:C4"},
+		"whole": {filespec.Spec{Columns: []filespec.Column{{Path: "n", Kind: filespec.Whole}}, Number: 2,
+			Range: "A:C4"},
 			"4:0,\"cell B4 of sheet \"\"Data\"\": 1.5 is no whole number\",\"B: \"\"1.5\"\", C: \"\"x\\n\\\"\"y\\\"\"\"\"\"\n",
 			""},
 		"formula": {filespec.Spec{Columns: columns[1:2], Sheet: "Data", Range: "B3:C7"},
@@ -84,7 +85,8 @@ func TestSheets(t *testing.T) {
 		"no sheet":  {filespec.Spec{Columns: columns, Sheet: "data"}, "", `the workbook has no sheet "data"`},
 		"no number": {filespec.Spec{Columns: columns, Number: 3}, "", `the workbook has no sheet number 3`},
 		"no header": {filespec.Spec{Columns: columns, Range: "A100"}, "", `sheet "Sheet1" has no header: it is empty`},
-		"null texts": {filespec.Spec{Columns: []filespec.Column{{Path: "n", Kind: filespec.Number, Nulls: []string{"x"}},
+		"null texts": {filespec.Spec{Columns: []filespec.Column{{Path: "n", Kind: filespec.Number,
+			Nulls: []string{"x"}},
 			{Path: "Z", Kind: filespec.Text, Optional: true}}, Sheet: "Data", Range: "B3:B7"},
 			"4,\"1.5\",\n6,\"123456789012345\",\n7,,\n", ""},
 	} {

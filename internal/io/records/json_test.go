@@ -179,7 +179,8 @@ func BenchmarkJSON(b *testing.B) {
 	for b.Loop() {
 		w, _ := NewWriter(&bytes.Buffer{}, filespec.Spec{Format: filespec.JSON, Columns: []filespec.Column{
 			{Path: "id", Kind: filespec.Number, Optional: false},
-			{Path: "name", Kind: filespec.Text, Optional: false}, {Path: "address.city", Kind: filespec.Text, Optional: false},
+			{Path: "name", Kind: filespec.Text, Optional: false},
+			{Path: "address.city", Kind: filespec.Text, Optional: false},
 			{Path: "price", Kind: filespec.Number, Optional: false}}})
 		_, _ = w.Write(text)
 		_ = w.Close()

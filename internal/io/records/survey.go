@@ -36,7 +36,8 @@ type surveyed struct {
 
 // NewSurvey returns one that has seen nothing. The text is written to it, and it is closed.
 func NewSurvey() *Survey {
-	s := &Survey{Writer: &Writer{to: io.Discard, spec: filespec.Spec{Format: filespec.JSON}, line: 1}, root: &surveyed{}}
+	s := &Survey{Writer: &Writer{to: io.Discard, spec: filespec.Spec{Format: filespec.JSON}, line: 1},
+		root: &surveyed{}}
 	s.visit = func(text []byte) error { return s.object(text, s.root, 0) }
 	return s
 }

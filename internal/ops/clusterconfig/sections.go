@@ -22,9 +22,11 @@ func (r *reader) root(v *document.Value) {
 		settings.Key("queue", r.queue),
 		settings.Key("worker", func(v *document.Value, path string) {
 			w := &c.Worker
-			r.Fields(v, path, settings.Key("scratch", r.PathTo(&w.Scratch)), settings.Key("cache", r.SizeTo(&w.Cache, cacheMinBytes)),
+			r.Fields(v, path, settings.Key("scratch", r.PathTo(&w.Scratch)),
+				settings.Key("cache", r.SizeTo(&w.Cache, cacheMinBytes)),
 				settings.Key("memory", r.SizeTo(&w.Memory, cacheMinBytes)),
-				settings.Key("cores", r.CountTo(&w.Cores, 1, coresMax)), settings.Key("drain", r.DurationTo(&w.Drain, drainMax)),
+				settings.Key("cores", r.CountTo(&w.Cores, 1, coresMax)),
+				settings.Key("drain", r.DurationTo(&w.Drain, drainMax)),
 				settings.Key("metrics", r.metrics), settings.Key("python", r.TextTo(&w.Python)),
 				settings.Key("concurrency", r.concurrency))
 		}))
@@ -72,7 +74,8 @@ func (r *reader) oneOf(v *document.Value, path string, there map[string]*documen
 }
 
 func (r *reader) state(v *document.Value, path string) {
-	there := r.Fields(v, path, settings.Key("cassandra", r.cassandra), settings.Key("directory", r.PathTo(&r.cfg.State.Directory)))
+	there := r.Fields(v, path, settings.Key("cassandra", r.cassandra),
+		settings.Key("directory", r.PathTo(&r.cfg.State.Directory)))
 	r.oneOf(v, path, there, "cassandra", "directory")
 }
 
@@ -158,10 +161,13 @@ func (r *reader) replication(v *document.Value, path string) map[string]int {
 func (r *reader) s3(v *document.Value, path string) {
 	s := &S3{}
 	r.cfg.Parts.S3 = s
-	there := r.Fields(v, path, settings.Key("url", r.AddressTo(&s.URL)), settings.Key("endpoint", r.AddressTo(&s.Endpoint)),
+	there := r.Fields(v, path, settings.Key("url", r.AddressTo(&s.URL)),
+		settings.Key("endpoint", r.AddressTo(&s.Endpoint)),
 		settings.Key("region", r.TextTo(&s.Region)), settings.Key("ca", r.PathTo(&s.CA)),
-		settings.Key("access_key", r.PasswordTo(&s.AccessKey)), settings.Key("access_key_file", r.PasswordFileTo(&s.AccessKey)),
-		settings.Key("secret_key", r.PasswordTo(&s.SecretKey)), settings.Key("secret_key_file", r.PasswordFileTo(&s.SecretKey)))
+		settings.Key("access_key", r.PasswordTo(&s.AccessKey)),
+		settings.Key("access_key_file", r.PasswordFileTo(&s.AccessKey)),
+		settings.Key("secret_key", r.PasswordTo(&s.SecretKey)),
+		settings.Key("secret_key_file", r.PasswordFileTo(&s.SecretKey)))
 	r.onePair(v, path, there)
 	if there["url"] == nil {
 		r.ErrorAt(v, path, "%s names no url", path).Hint = "write url: s3://BUCKET/PREFIX"

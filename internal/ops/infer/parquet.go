@@ -29,7 +29,8 @@ func (u *parquetFiles) survey(ctx context.Context, _ Options) ([]inputFile, erro
 	for n, name := range u.Files {
 		if !address.Parquet(name) {
 			return nil, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name},
-				Message: "it is no Parquet file, and the first one is", Hint: "files of different kinds need nodes of their own"}
+				Message: "it is no Parquet file, and the first one is",
+				Hint:    "files of different kinds need nodes of their own"}
 		}
 		list, err := u.parquetColumns(ctx, name)
 		if err != nil {

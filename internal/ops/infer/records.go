@@ -383,7 +383,8 @@ func (p *recordFiles) unite(list []recordFile) {
 				at[key.Key] = k
 				p.columns, p.kinds, p.errors = append(p.columns, newProfile(p.seed)), append(p.kinds, records.Nothing),
 					append(p.errors, map[string]int64{})
-				p.Columns = append(p.Columns, Column{Source: key.Key, label: p.labels[key.Key], Index: k, Optional: n > 0})
+				p.Columns = append(p.Columns,
+					Column{Source: key.Key, label: p.labels[key.Key], Index: k, Optional: n > 0})
 			}
 			p.columns[k].merge(f.found.columns[1+i], file)
 			p.kinds[k] = records.Together(p.kinds[k], key.Value)

@@ -225,7 +225,8 @@ func recordsOf(ctx context.Context, f *text, separator byte) (out [][]string, ba
 		out = append(out, rec.Values)
 	}
 	if len(out) == 0 {
-		return nil, 0, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: f.name}, Message: "the file has no records"}
+		return nil, 0,
+			&fault.Error{Kind: fault.UserData, Place: fault.Place{File: f.name}, Message: "the file has no records"}
 	}
 	return out, bad, tooUneven(uneven, bad, len(out))
 }

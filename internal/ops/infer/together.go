@@ -186,7 +186,9 @@ func (p *Proposal) withoutBraces(list []inputFile) {
 		return
 	}
 	header := p.Columns[with].Source
-	same := !slices.ContainsFunc(list, func(f inputFile) bool { return !slices.Equal(f.shape.names, list[0].shape.names) })
+	same := !slices.ContainsFunc(list, func(f inputFile) bool {
+		return !slices.Equal(f.shape.names, list[0].shape.names)
+	})
 	for i := range p.Columns {
 		c := &p.Columns[i]
 		if same {

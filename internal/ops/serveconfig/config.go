@@ -71,7 +71,8 @@ func Load(name string, opts settings.Options) (*Config, document.Diagnostics, er
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, nil, &fault.Error{Kind: fault.Environment, Message: "read the server configuration " + name, Err: err}
+		return nil, nil,
+			&fault.Error{Kind: fault.Environment, Message: "read the server configuration " + name, Err: err}
 	}
 	cfg, diags := Parse(name, path, string(text), opts)
 	return cfg, diags, nil
@@ -85,7 +86,8 @@ type reader struct {
 
 // Parse reads the text of a configuration that lies at path.
 func Parse(name, path, text string, opts settings.Options) (*Config, document.Diagnostics) {
-	r := &reader{settings.New(path, "a server configuration", opts), &Config{Workspaces: map[string]Workspace{}, name: name}}
+	r := &reader{settings.New(path, "a server configuration", opts),
+		&Config{Workspaces: map[string]Workspace{}, name: name}}
 	r.cfg.places = r.Places
 	src := document.NewSource(name, text)
 	root, syntax := document.Read(src)
@@ -106,7 +108,8 @@ func Parse(name, path, text string, opts settings.Options) (*Config, document.Di
 
 func (r *reader) root(v *document.Value) {
 	there := r.Fields(v, "", settings.Key("version", r.version), settings.Key("listen", r.listen),
-		settings.Key("hosts", r.listTo(&r.cfg.Hosts, hostName, "a name of a host, with a port unless it is the usual one")),
+		settings.Key("hosts",
+			r.listTo(&r.cfg.Hosts, hostName, "a name of a host, with a port unless it is the usual one")),
 		settings.Key("tls", r.tls),
 		settings.Key("proxies", r.listTo(&r.cfg.Proxies, nil, "")), settings.Key("workspaces", r.workspaces))
 	if there["version"] == nil {
@@ -140,14 +143,16 @@ func (r *reader) version(v *document.Value, path string) {
 func (r *reader) listen(v *document.Value, path string) {
 	r.TextTo(&r.cfg.Listen)(v, path)
 	if _, _, err := net.SplitHostPort(r.cfg.Listen); err != nil && r.cfg.Listen != "" {
-		r.ErrorAt(v, path, "%s is no address", document.Quote(r.cfg.Listen)).Hint = "write HOST:PORT, such as 0.0.0.0:8431"
+		f := r.ErrorAt(v, path, "%s is no address", document.Quote(r.cfg.Listen))
+		f.Hint = "write HOST:PORT, such as 0.0.0.0:8431"
 	}
 }
 
 func (r *reader) tls(v *document.Value, path string) {
 	c := &TLS{}
 	r.cfg.TLS = c
-	there := r.Fields(v, path, settings.Key("certificate", r.PathTo(&c.Certificate)), settings.Key("key", r.PathTo(&c.Key)))
+	there := r.Fields(v, path, settings.Key("certificate", r.PathTo(&c.Certificate)),
+		settings.Key("key", r.PathTo(&c.Key)))
 	for _, name := range []string{"certificate", "key"} {
 		if there[name] == nil && v.Present() && v.Kind == document.Map {
 			r.ErrorAt(v, path, "%s has no %s", path, name).Hint = "name a file in PEM"

@@ -57,7 +57,8 @@ func TestHintsThatDoNotArrive(t *testing.T) {
 			var all []*runtest.Process
 			var stops []func() error
 			for i := range 2 {
-				p := runtest.NewProcess(b, fmt.Sprint("process ", i), broker.Join(), func(state.RunKey) job.Job { return fake })
+				p := runtest.NewProcess(b, fmt.Sprint("process ", i), broker.Join(),
+					func(state.RunKey) job.Job { return fake })
 				p.Coor.Grace, p.Exec.Runs = time.Hour, picky{p}
 				p.Feeds = true
 				all = append(all, p)

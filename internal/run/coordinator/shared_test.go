@@ -222,7 +222,8 @@ func meddle(ctx context.Context, broker *hub.Hub, rng *rand.Rand) {
 func liveAndDie(ctx context.Context, b runtest.Bundle, broker *hub.Hub, key state.RunKey, fake job.Job, name string,
 	lives []time.Duration) error {
 	for life := 0; ; life++ {
-		p := runtest.NewProcess(b, fmt.Sprint(name, " ", life), broker.Join(), func(state.RunKey) job.Job { return fake })
+		p := runtest.NewProcess(b, fmt.Sprint(name, " ", life), broker.Join(),
+			func(state.RunKey) job.Job { return fake })
 		p.Coor.Grace, p.Coor.Follow, p.Coor.Lease = 100*time.Millisecond, 10*time.Millisecond, time.Second
 		p.Exec.Tries, p.Exec.Store, p.Coor.Store = 1<<20, runtest.Unhurried(b.Store), runtest.Unhurried(b.Store)
 		stop := p.Start(ctx, key)

@@ -109,12 +109,13 @@ func drops(ctx context.Context, s state.Store, run state.Run, with []state.RunKe
 	d := Drop{Run: run}
 	switch {
 	case run.Dropped != nil:
-		return d, &fault.Error{Kind: fault.Script, Code: fault.Conflict, Message: fmt.Sprintf("run %d was dropped by %s: %s", run.Run,
-			run.Dropped.Actor, run.Dropped.Reason),
-			Hint: run.Beside("gc").String() + " removes what it has written"}
+		return d, &fault.Error{Kind: fault.Script, Code: fault.Conflict,
+			Message: fmt.Sprintf("run %d was dropped by %s: %s", run.Run, run.Dropped.Actor, run.Dropped.Reason),
+			Hint:    run.Beside("gc").String() + " removes what it has written"}
 	case !run.Status.Terminal() || run.GoesOn():
-		return d, &fault.Error{Kind: fault.Script, Code: fault.Conflict, Message: fmt.Sprintf("run %d is %s", run.Run, run.Status),
-			Hint: "stop it first: " + run.Do("stop").String()}
+		return d, &fault.Error{Kind: fault.Script, Code: fault.Conflict,
+			Message: fmt.Sprintf("run %d is %s", run.Run, run.Status),
+			Hint:    "stop it first: " + run.Do("stop").String()}
 	}
 	nodes, err := s.Nodes(ctx, run.RunKey)
 	if err != nil {

@@ -41,11 +41,12 @@ func Invalidates(ctx context.Context, s state.Store, run state.Run, nodes []stri
 	inv = Invalidation{Run: run, Whole: len(nodes) == 0}
 	switch {
 	case !run.Status.Terminal():
-		return inv, &fault.Error{Kind: fault.Script, Code: fault.Conflict, Message: fmt.Sprintf("run %d is %s", run.Run, run.Status),
-			Hint: "stop it first: " + run.Do("stop").String()}
+		return inv, &fault.Error{Kind: fault.Script, Code: fault.Conflict,
+			Message: fmt.Sprintf("run %d is %s", run.Run, run.Status),
+			Hint:    "stop it first: " + run.Do("stop").String()}
 	case run.Dropped != nil:
-		return inv, &fault.Error{Kind: fault.Script, Code: fault.Conflict, Message: fmt.Sprintf("run %d was dropped: nobody reads it any more",
-			run.Run)}
+		return inv, &fault.Error{Kind: fault.Script, Code: fault.Conflict,
+			Message: fmt.Sprintf("run %d was dropped: nobody reads it any more", run.Run)}
 	}
 	all, err := s.Nodes(ctx, run.RunKey)
 	if err != nil {

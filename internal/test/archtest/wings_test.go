@@ -22,14 +22,16 @@ type wing struct {
 // wings are the wings by name, as ARCHITECTURE.md has them.
 var wings = map[string]wing{
 	"base": {may: "base", floors: []string{
-		"action similar", "fault", "awake durable format message secure sqltext calendar", "address budget keeper", "secret", "document", "settings",
+		"action similar", "fault", "awake durable format message secure sqltext calendar", "address budget keeper",
+		"secret", "document", "settings",
 	}},
 	"lang": {may: "base lang", floors: []string{"expr filespec matrix project starter", "script", "graph"}},
 	"io": {may: "base lang io", floors: []string{"database parquetfile remote unpack", "records", "files",
 		"outfile inputcache"}},
 	"store": {may: "base io/remote store", floors: []string{"cassandra", "state", "parts queue"}},
 	"run": {may: "base lang io store run", floors: []string{
-		"concurrency gate python orders", "engine job", "query", "plan", "coordinator executor reuse sandbox", "pipeline",
+		"concurrency gate python orders", "engine job", "query", "plan", "coordinator executor reuse sandbox",
+		"pipeline",
 	}},
 	"ops": {may: "base lang io store run ops", floors: []string{
 		"clusterconfig gc serveconfig compare doctor history infer lineage metrics notify schedule simulate",

@@ -15,7 +15,8 @@ func testDropped(t *testing.T, open Open) {
 	c := b.claim(key, 0, "w", 0)
 	require.ErrorIs(t, b.direct(key.RunKey, state.CommandDrop), state.ErrConflict, "it is running")
 	require.NoError(t, b.direct(key.RunKey, state.CommandStop))
-	require.ErrorIs(t, b.direct(key.RunKey, state.CommandDrop, state.Redo{Node: "n"}), state.ErrConflict, "a part of it")
+	require.ErrorIs(t, b.direct(key.RunKey, state.CommandDrop, state.Redo{Node: "n"}), state.ErrConflict,
+		"a part of it")
 	require.False(t, b.theNode(key).Dropped)
 	require.NoError(t, b.direct(key.RunKey, state.CommandDrop))
 	run, err := b.Run(b.ctx, key.RunKey)

@@ -135,7 +135,8 @@ func TestPurgedMeanwhile(t *testing.T) {
 			return err
 		}},
 		"Hear": {1, func(s *Store, key state.NodeKey) error {
-			return s.ApplyCommand(ctx, key, state.Command{Kind: state.CommandReopen, Epoch: 9, Mark: state.Mark{Time: now}})
+			return s.ApplyCommand(ctx, key,
+				state.Command{Kind: state.CommandReopen, Epoch: 9, Mark: state.Mark{Time: now}})
 		}},
 	} {
 		purged := false
