@@ -75,16 +75,10 @@ type cli struct {
 	Worker    workerCmd    `cmd:"" group:"serve" help:"Take batches of every run of a state directory or a cluster."`
 	Cluster   clusterCmd   `cmd:"" group:"serve" help:"Make what a cluster needs, and see who is there."`
 	Slot      slotCmd      `cmd:"" hidden:"" help:"Execute batches for the worker that has started this process."`
-<<<<<<< HEAD
-	Simulate  simulateCmd  `cmd:"" group:"serve" help:"Say how efficient fleets of many workers would be, in virtual time, and what limits them."`
-	Login     loginCmd     `cmd:"" group:"serve" help:"Get a token of a server, and keep it for --server."`
-	Scheduler schedulerCmd `cmd:"" group:"serve" help:"Begin runs when their scripts' schedules and watches say so, and work on them, until it is told to end."`
-	Schedules schedulesCmd `cmd:"" group:"serve" help:"List schedules and watches: when they were and will be, what waits, what was skipped."`
-=======
 	Simulate  simulateCmd  `cmd:"" group:"serve" help:"Say how efficient fleets would be, and what limits them."`
+	Login     loginCmd     `cmd:"" group:"serve" help:"Get a token of a server, and keep it for --server."`
 	Scheduler schedulerCmd `cmd:"" group:"serve" help:"Begin runs by schedules and watches, and work on them."`
 	Schedules schedulesCmd `cmd:"" group:"serve" help:"List schedules and watches: past, next, waiting, skipped."`
->>>>>>> tidy26
 	Hooks     hooksCmd     `cmd:"" group:"serve" help:"Try the hooks that are told what happens to runs."`
 
 	Doctor     doctorCmd     `cmd:"" group:"thalweg" help:"Say what is wrong with this machine or a cluster."`
