@@ -238,6 +238,7 @@ func TestWorkspace(t *testing.T) {
 
 // Whoever comes whenever, from whichever line on, hears the run's stream.
 func TestEachListenerHearsTheStream(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		f := open(t, rapid.IntRange(1, 8).Draw(rt, "lines of the ring"), time.Millisecond)
