@@ -65,6 +65,8 @@ type Server struct {
 	serving  *app.Serving
 	streams  streams
 
+	heartbeat, eventTimeout time.Duration // of streams
+
 	mux  *http.ServeMux
 	huma huma.API
 }
@@ -78,6 +80,7 @@ func New(cfg Config) *Server {
 	for _, h := range cfg.Hosts {
 		s.hosts[strings.ToLower(h)] = true
 	}
+	s.heartbeat, s.eventTimeout = heartbeatEvery, eventTimeout
 	s.jobs = newJobs(cfg.Logger)
 	s.huma = humago.New(s.mux, humaConfig(cfg.Build.Version))
 	s.register()

@@ -130,13 +130,13 @@ func (s *Server) send(c huma.Context, by asker, topics []topic) {
 		listeners.Go(func() { s.listen(ctx, i, t, news) })
 	}
 	_, w := humago.Unwrap(c)
-	out := &eventWriter{w: w, c: http.NewResponseController(w), topics: topics}
+	out := &eventWriter{w: w, c: http.NewResponseController(w), topics: topics, timeout: s.eventTimeout}
 	c.SetHeader("Content-Type", "text/event-stream")
 	c.SetHeader("X-Accel-Buffering", "no")
 	c.SetStatus(http.StatusOK)
 	out.comment("listening")
 	drain, _ := ctx.Value(drainKey{}).(<-chan struct{})
-	beat, check := time.NewTicker(heartbeatEvery), time.NewTicker(admitEvery)
+	beat, check := time.NewTicker(s.heartbeat), time.NewTicker(admitEvery)
 	defer beat.Stop()
 	defer check.Stop()
 	for out.err == nil {
@@ -238,7 +238,9 @@ type eventWriter struct {
 	w      http.ResponseWriter
 	c      *http.ResponseController
 	topics []topic
-	err    error
+	// timeout is how long the client may take no bytes.
+	timeout time.Duration
+	err     error
 }
 
 // event writes an event, with the topic that it is of and an id from which every topic can go on.
@@ -272,7 +274,7 @@ func (o *eventWriter) write(text string) {
 	if o.err != nil {
 		return
 	}
-	if o.err = o.c.SetWriteDeadline(time.Now().Add(eventTimeout)); o.err == nil {
+	if o.err = o.c.SetWriteDeadline(time.Now().Add(o.timeout)); o.err == nil {
 		_, o.err = o.w.Write([]byte(text))
 	}
 }
@@ -280,6 +282,9 @@ func (o *eventWriter) write(text string) {
 func (o *eventWriter) flush() {
 	if o.err == nil {
 		o.err = o.c.Flush()
+	}
+	if o.err == nil { // HTTP/2 would end the stream when the deadline has passed, written or not
+		o.err = o.c.SetWriteDeadline(time.Time{})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -215,4 +216,34 @@ func TestViewersSeeNoValues(t *testing.T) {
 		require.True(t, ok)
 		require.NotContains(t, e.data, value)
 	}
+}
+
+// A stream over HTTP/2 outlives the time that a client may take no bytes: nothing has to be written for it.
+func TestQuietStreamOverHTTP2(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.run()
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer})
+	s.api.SetStreamTimes(500*time.Millisecond, 100*time.Millisecond)
+	server := httptest.NewUnstartedServer(s.api)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), effort.Patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", server.URL+"/v1/stream?topics=main/1&after=main/1:1000", nil)
+	require.NoError(t, err)
+	req.Host, req.Header = strings.TrimPrefix(s.url, "http://"), c.header
+	res, err := server.Client().Do(req)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	require.Equal(t, 2, res.ProtoMajor)
+	lines, beats := bufio.NewScanner(res.Body), 0
+	for beats < 3 && lines.Scan() {
+		if strings.TrimSpace(lines.Text()) == ":" {
+			beats++
+		}
+	}
+	require.NoError(t, lines.Err())
+	require.Equal(t, 3, beats)
 }
