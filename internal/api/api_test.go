@@ -339,3 +339,38 @@ func TestHostileRequests(t *testing.T) {
 		return run.Status
 	}())
 }
+
+// An order to many runs is for those that were shown, and says of each what has become of it.
+func TestOrdersToMany(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	for range 3 {
+		s.run()
+	}
+	c := s.as("root", access.Grant{Workspace: "*", Role: access.Manager})
+	type done struct {
+		Token string
+		Runs  []struct {
+			Run     int64
+			Done    bool
+			Problem *api.Problem
+		}
+	}
+	var shown, got done
+	at, filter := ws+"/orders:bulk", map[string]any{"status": "complete"}
+	c.send("POST", at, map[string]any{"kind": "drop", "filter": filter, "dry_run": true}).into(http.StatusOK, &shown)
+	require.Len(t, shown.Runs, 3)
+	c.send("POST", at, map[string]any{"kind": "drop", "filter": filter, "reason": "old"}).
+		problem(http.StatusUnprocessableEntity) // without having looked
+	s.run()
+	c.send("POST", at, map[string]any{"kind": "drop", "filter": filter, "reason": "old", "token": shown.Token}).
+		problem(http.StatusConflict)
+	c.send("POST", at, map[string]any{"kind": "drop", "runs": []int64{1, 2}, "reason": "old"}).into(http.StatusOK, &got)
+	require.True(t, got.Runs[0].Done && got.Runs[1].Done)
+	c.send("POST", at, map[string]any{"kind": "retry", "runs": []int64{1, 3}}).into(http.StatusOK, &got)
+	require.False(t, got.Runs[0].Done)
+	require.Contains(t, got.Runs[0].Problem.Detail, "dropped")
+	operator := s.as("op", access.Grant{Workspace: "main", Role: access.Operator})
+	operator.send("POST", at, map[string]any{"kind": "drop", "runs": []int64{3}, "reason": "x"}).problem(http.StatusForbidden)
+	c.send("POST", at, map[string]any{"kind": "stop"}).problem(http.StatusUnprocessableEntity)
+}

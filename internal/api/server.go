@@ -133,6 +133,7 @@ func (s *Server) register() {
 	s.registerRuns()
 	s.registerScripts()
 	s.registerOrders()
+	s.registerBulk()
 	s.registerGates()
 	s.registerFleet()
 	s.registerJobs()
