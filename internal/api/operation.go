@@ -60,7 +60,7 @@ type none struct{}
 
 // OfWorkspace is the input of operations of a workspace.
 type OfWorkspace struct {
-	Workspace string `path:"workspace" maxLength:"64" doc:"Name of the workspace."`
+	Workspace string `path:"workspace" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,47}$" doc:"Name of the workspace."`
 }
 
 // add registers an operation. do is called with who asks, once the permission is

@@ -23,7 +23,7 @@ const (
 // OfRun is the input of operations of a run.
 type OfRun struct {
 	OfWorkspace
-	Run string `path:"run" maxLength:"24" doc:"Number of the run; last for the latest one, last~1 for the one before it."`
+	Run string `path:"run" pattern:"^(last(~[0-9]{1,3})?|[1-9][0-9]{0,17})$" doc:"Number of the run; last for the latest one, last~1 for the one before it."`
 }
 
 // OfNode is the input of operations of a node.
@@ -78,7 +78,7 @@ func (s *Server) registerRuns() {
 type listRunsIn struct {
 	OfWorkspace
 	Limit   int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Runs of a page."`
-	Cursor  string `query:"cursor" maxLength:"24" doc:"Next of the page before."`
+	Cursor  string `query:"cursor" pattern:"^[1-9][0-9]{0,17}$" doc:"Next of the page before."`
 	Dropped bool   `query:"dropped" doc:"Also those that were dropped."`
 	Status  string `query:"status" maxLength:"24" doc:"Only those of this status."`
 	Script  string `query:"script" maxLength:"1024" doc:"Only those of scripts whose path contains this text."`

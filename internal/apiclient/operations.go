@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"thalweg/internal/app"
@@ -22,6 +23,10 @@ func get[T any](ctx context.Context, c *Client, path string) (out T, err error) 
 
 // Find implements app.Operations.
 func (c *Client) Find(ctx context.Context, workspace, ref string) (view.Run, error) {
+	if err := app.CheckRunRef(ref); err != nil {
+		return view.Run{}, err
+	}
+	ref = strings.TrimLeft(ref, "0")
 	d, err := get[view.RunDetail](ctx, c, in(workspace)+"/runs/"+url.PathEscape(ref))
 	return runOf(d.Run), err
 }

@@ -46,6 +46,9 @@ type (
 // StopBound is the longest time that a stop waits for the processes at work.
 const StopBound = control.StopBound
 
+// CheckRunRef refuses what is no name of a run.
+func CheckRunRef(ref string) error { return runs.CheckRef(ref) }
+
 // LastRun names the latest run of a workspace. With ~1 after it, it names the run before that.
 const LastRun = runs.Last
 

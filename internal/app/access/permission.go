@@ -51,7 +51,7 @@ const AllWorkspaces = "*"
 // Grant gives a role in a workspace.
 type Grant struct {
 	Workspace string   `json:"workspace"` // AllWorkspaces: all
-	Role      Role     `json:"role"`
+	Role      Role     `json:"role" enum:"viewer,reader,operator,approver,author,admin"`
 	GateRoles []string `json:"gate_roles,omitempty"` // in which gates can be decided about
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,17 @@ import (
 
 // Last names the latest run of a workspace.
 const Last = "last"
+
+// refForm is the form of the names of runs.
+var refForm = regexp.MustCompile(`^(last(~[0-9]{1,3})?|0*[1-9][0-9]{0,17})$`)
+
+// CheckRef refuses what Find takes for no name of a run.
+func CheckRef(ref string) error {
+	if !refForm.MatchString(ref) {
+		return notOne(ref)
+	}
+	return nil
+}
 
 // Find finds the run that ref names: its number, last, or last~1 for the one before that.
 func (s *Service) Find(ctx context.Context, workspace, ref string) (state.Run, error) {

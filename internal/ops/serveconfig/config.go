@@ -162,7 +162,7 @@ func (r *reader) tls(v *document.Value, path string) {
 
 var (
 	hostName      = regexp.MustCompile(`^[A-Za-z0-9._-]+(:[0-9]{1,5})?$`)
-	workspaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	workspaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,47}$`)
 )
 
 // listTo reads a text or a list of texts, each of a form; nil: of any.
