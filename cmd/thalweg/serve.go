@@ -68,7 +68,7 @@ func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, users.Close()) }()
-	server := serving{cfg: cfg, ln: ln, place: place, users: users, news: place.home.Follow(), logger: logger}
+	server := serving{cfg: cfg, ln: ln, place: place, users: users, news: place.home.News, logger: logger}
 	if err := server.mayStart(ctx); err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func serve(t *testing.T) *served {
 	serving, err := app.LoadServing(filepath.Join(dir, "serve.yaml"), app.NewSecrets())
 	require.NoError(t, err)
 	server := httptest.NewUnstartedServer(nil)
-	handler := api.New(api.Config{App: s.app, News: s.app.Follow(), Serving: serving, Access: s.users.Service, Known: app.NewSecrets(), Logger: logger,
+	handler := api.New(api.Config{App: s.app, News: s.app.News, Serving: serving, Access: s.users.Service, Known: app.NewSecrets(), Logger: logger,
 		Build: view.Build{Version: "v1"}, Hosts: []string{server.Listener.Addr().String()}, Cookie: "thalweg-test",
 		Ready: func() error { return nil }})
 	t.Cleanup(func() { require.NoError(t, handler.Close()) })

@@ -13,7 +13,6 @@ import (
 	"thalweg/internal/app/runs"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/scripts"
-	"thalweg/internal/store/state"
 )
 
 // Types of the packages below that callers of App need.
@@ -21,7 +20,7 @@ type (
 	Caller    = caller.Caller
 	Process   = runtime.Process // resources and settings of this process
 	Observers = instance.Observers
-	News      = hub.Hub // of runs: see App.Follow
+	News      = hub.Hub
 	// StreamLine is a line of News.
 	StreamLine = hub.Line
 	Config     = fleet.Config // of a cluster
@@ -53,25 +52,14 @@ type App struct {
 	Orders  *control.Service
 	Data    *inspect.Service
 	Fleet   *fleet.Service
+	News    *News // of runs: reads nothing until somebody listens
 
 	home    *instance.Instance
 	process Process
-	news    *hub.Hub // nil: nobody has asked for it
 }
 
 // ErrPassed tells a listener to News that it was too slow.
 var ErrPassed = hub.ErrPassed
-
-// Follow begins to follow runs for listeners: see package hub. It is called once, before the App works on runs.
-// Close ends it.
-func (a *App) Follow() *News {
-	cfg := hub.Config{Store: a.home.State, Logger: a.process.Logger,
-		List: func(ctx context.Context, key state.RunKey) (any, error) { return a.Runs.Listed(ctx, key) }}
-	cfg.Version, _ = a.home.State.(hub.Versioned)
-	a.news = hub.New(cfg)
-	a.home.State = a.news.Waking(a.home.State)
-	return a.news
-}
 
 // Place says which instance to open, and how.
 type Place struct {
@@ -110,7 +98,8 @@ func Open(ctx context.Context, at Place, process Process) (*App, error) {
 		}
 	}
 	r := &runs.Service{Home: home, Logger: process.Logger}
-	a := &App{home: home, process: process, Runs: r,
+	r.News = follow(home, r)
+	a := &App{home: home, process: process, Runs: r, News: r.News,
 		Scripts: &scripts.Service{Remote: process.Remote, Known: process.Known, Dir: process.Dir,
 			Environment: process.Environment},
 		Orders: &control.Service{Home: home, Process: process},
@@ -133,15 +122,21 @@ func openHome(ctx context.Context, at Place) (*instance.Instance, error) {
 	return at.Away.Open(ctx, open)
 }
 
+// follow returns what follows the runs of an instance, and has what this process writes wake it.
+func follow(home *instance.Instance, r *runs.Service) *News {
+	cfg := hub.Config{Store: home.State, List: r.Listed, Signals: home.Signals}
+	cfg.Watch, _ = home.State.(hub.Watch)
+	news := hub.New(cfg)
+	home.State = news.Waking(home.State)
+	return news
+}
+
 // Close closes the instance, and removes temporary files.
-func (a *App) Close() (err error) {
+func (a *App) Close() error {
 	if a.home == nil {
 		return nil
 	}
-	if a.news != nil {
-		err = a.news.Close()
-	}
-	return errors.Join(err, a.home.Close(), a.process.Remote.Close())
+	return errors.Join(a.News.Close(), a.home.Close(), a.process.Remote.Close())
 }
 
 // Cluster returns the configuration of the cluster; nil if this is a state directory.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
 
 	"thalweg/internal/app/instance"
@@ -13,110 +12,115 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Line is a line of a stream.
-type Line struct {
-	Number int64  // 1, 2, 3 … of a run; 0 of a workspace
-	Event  string // the kind of event; "run" of a workspace
-	JSON   []byte // as events are printed
-	// Discreet is JSON without values of the data.
-	Discreet []byte
-}
-
-// ring holds the latest lines of a follower.
-type ring struct {
-	mu    sync.Mutex
-	lines []Line // numbered first, first+1, …
-	first int64
-	bytes int
-	most  int           // lines
-	moved chan struct{} // closed when something changes
-	err   error         // why the latest look failed
-	ended error         // why nothing comes any more
-}
-
-func newRing(most int) *ring { return &ring{first: 1, most: most, moved: make(chan struct{})} }
-
-// move tells those who wait. r.mu is held.
-func (r *ring) move() {
-	close(r.moved)
-	r.moved = make(chan struct{})
-}
-
-func (r *ring) add(lines []Line, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(lines) == 0 && err == nil && r.err == nil {
-		return
-	}
-	r.err = err
-	for _, l := range lines {
-		r.lines, r.bytes = append(r.lines, l), r.bytes+len(l.JSON)
-	}
-	for len(r.lines) > r.most || r.bytes > ringBytes && len(r.lines) > 1 {
-		r.bytes -= len(r.lines[0].JSON)
-		r.lines, r.first = r.lines[1:], r.first+1
-	}
-	r.move()
-}
-
-func (r *ring) close(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ended = err
-	r.move()
-}
-
-// begin empties the ring, before the line behind after.
-func (r *ring) begin(after int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.first = after + 1
-}
-
 // follower reads what happens to a run.
 type follower struct {
 	pacer
+	audience
 	*ring
-	hub       *Hub
-	key       state.RunKey
-	ready     chan struct{} // closed once the ring has begun, or cannot
-	gone      chan struct{} // closed when nobody listens any more
-	listeners int           // hub.mu
-	left      *time.Timer   // closes gone; hub.mu
+	hub   *Hub
+	key   state.RunKey
+	ready chan struct{} // closed once the ring has begun, or cannot
+	over  bool          // the run is, by what has been read of it; follow's own
 }
 
-// follow reads lines until nobody listens.
-func (f *follower) follow() {
-	stream := history.NewStream(f.hub.cfg.Store, f.key, 0)
-	begun, err := stream.SkipAll(f.hub.ctx)
-	if err == nil {
-		f.begin(begun)
-	} else {
+// follow reads lines until nobody listens. The ring begins behind the line after, or as near to it as it can.
+func (f *follower) follow(after int64) {
+	defer f.end()
+	stream, err := f.begin(after)
+	if err != nil {
 		f.close(fmt.Errorf("follow run %d: %w", f.key.Run, err))
 	}
 	close(f.ready)
-	for err == nil && f.wait(f.hub.ctx, f.hub.every(), f.gone) {
+	for ok := err == nil; ok; ok = f.wait(f.hub.ctx, f.every(), f.gone) {
+		at := time.Now()
 		f.look(stream)
+		f.looked(at, 0)
 	}
-	f.hub.forgetRun(f)
-	f.close(errEnded)
 }
 
-var errEnded = fmt.Errorf("following has ended: %w", context.Canceled)
+// begin sets where the ring begins, and returns the stream from there on.
+func (f *follower) begin(after int64) (*history.Stream, error) {
+	ctx, store := f.hub.ctx, f.hub.cfg.Store
+	run, err := store.Run(ctx, f.key)
+	if err != nil {
+		return nil, err
+	}
+	f.over = run.Status.Terminal() && !run.Command.Pending()
+	stream := history.NewStream(store, f.key, 0)
+	count, err := stream.SkipAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if from := max(after, count-int64(f.mostLines)); from < count {
+		count, stream = from, history.NewStream(store, f.key, from)
+	}
+	f.ring.begin(count)
+	return stream, nil
+}
+
+// every returns the longest time until the next look.
+func (f *follower) every() time.Duration {
+	every := f.hub.every()
+	if f.over {
+		every *= overShare
+	}
+	return every
+}
+
+// every returns the longest time between looks.
+func (h *Hub) every() time.Duration {
+	if h.cfg.Watch == nil {
+		return clusterEvery
+	}
+	return quietEvery
+}
 
 // look adds what has happened since the last look.
 func (f *follower) look(stream *history.Stream) {
 	for {
 		lines, err := stream.Next(f.hub.ctx, state.PageMax)
+		if f.hub.ctx.Err() != nil {
+			return
+		}
 		told := make([]Line, 0, len(lines))
 		for _, l := range lines {
 			told = append(told, lineOf(l))
+			f.sees(l.Event)
 		}
 		f.add(told, err)
 		if err != nil || len(lines) < state.PageMax {
 			return
 		}
 	}
+}
+
+// sees keeps whether the run is over.
+func (f *follower) sees(e state.Event) {
+	switch e.Kind {
+	case state.OrderBegun:
+		f.over = false
+	case state.RunCompleted, state.OrderEnded:
+		f.over = e.Status.Terminal()
+	}
+}
+
+// end forgets a follower that has ended by itself, and tells its listeners.
+func (f *follower) end() {
+	h := f.hub
+	h.mu.Lock()
+	f.finish()
+	if h.runs[f.key] == f {
+		f.forget()
+	}
+	h.mu.Unlock()
+	f.close(errEnded)
+}
+
+// forget makes room for another follower. Hub.mu is held.
+func (f *follower) forget() {
+	delete(f.hub.runs, f.key)
+	f.hub.followed.Add(-1)
+	f.hub.shareOut()
 }
 
 // lineOf encodes a line of a run's stream.
@@ -146,14 +150,6 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-func (h *Hub) forgetRun(f *follower) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.runs[f.key] == f {
-		delete(h.runs, f.key)
-	}
-}
-
 // Run listens to a run, from the line behind after on. The caller closes the result.
 func (h *Hub) Run(ctx context.Context, key state.RunKey, after int64) (*Listener, error) {
 	h.mu.Lock()
@@ -163,68 +159,63 @@ func (h *Hub) Run(ctx context.Context, key state.RunKey, after int64) (*Listener
 			h.mu.Unlock()
 			return nil, err
 		}
-		f = &follower{pacer: newPacer(h.cfg.pace), ring: newRing(h.cfg.ringLines), hub: h, key: key, ready: make(chan struct{}),
-			gone: make(chan struct{})}
+		f = &follower{pacer: newPacer(h.cfg.pace), audience: audience{gone: make(chan struct{})},
+			ring: newRing(h.cfg.ringLines, 0), hub: h, key: key, ready: make(chan struct{})}
 		h.runs[key] = f
-		h.done.Go(f.follow)
+		h.shareOut()
+		h.done.Go(func() { f.follow(after) })
 	}
-	f.listeners++
-	if f.left != nil {
-		f.left.Stop()
-		f.left = nil
-	}
+	f.enter()
 	h.mu.Unlock()
-	l := &Listener{follower: f, at: after, past: history.NewStream(h.cfg.Store, key, after)}
+	l := &Listener{follower: f, at: after}
 	select {
 	case <-ctx.Done():
 		l.Close()
 		return nil, context.Cause(ctx)
 	case <-f.ready:
-		return l, nil
 	}
-}
-
-// leave counts a listener less. The follower ends a while after the last.
-func (f *follower) leave() {
-	f.hub.mu.Lock()
-	defer f.hub.mu.Unlock()
-	if f.listeners--; f.listeners == 0 {
-		f.left = time.AfterFunc(lingers, f.abandon)
+	if err := f.failed(); err != nil {
+		l.Close()
+		return nil, err
 	}
-}
-
-func (f *follower) abandon() {
-	f.hub.mu.Lock()
-	defer f.hub.mu.Unlock()
-	if f.listeners > 0 || f.hub.runs[f.key] != f {
-		return
-	}
-	delete(f.hub.runs, f.key)
-	close(f.gone)
+	return l, nil
 }
 
 // Listener gets the lines of a run. It is not safe for concurrent use.
 type Listener struct {
 	*follower
-	at   int64           // number of the last line that was given
-	past *history.Stream // what is older than the ring; nil: the listener has been in the ring
+	at     int64           // number of the last line that was given
+	past   *history.Stream // reads what is older than the ring
+	inRing bool            // the listener has been
+	closed bool
 }
 
-// Close ends listening.
-func (l *Listener) Close() { l.leave() }
+// Close ends listening. It may be called more than once.
+func (l *Listener) Close() {
+	if !l.closed {
+		l.closed = true
+		l.hub.leave(&l.audience, l.forget)
+	}
+}
 
 // Next returns the next lines, limit at most. It waits until there are some, or ctx ends.
 func (l *Listener) Next(ctx context.Context, limit int) ([]Line, error) {
 	for {
-		lines, moved, err := l.inRing(limit)
-		if err != nil || len(lines) > 0 {
-			return lines, err
+		lines, moved, old, err := l.read(l.at, limit)
+		switch {
+		case err == nil && old && l.inRing:
+			return nil, ErrPassed
+		case err == nil && old:
+			lines, err = l.older(ctx, limit)
+		default:
+			l.inRing = true
 		}
-		if moved == nil {
-			if lines, err = l.older(ctx, limit); err != nil || len(lines) > 0 {
-				return lines, err
-			}
-			continue
+		if len(lines) > 0 {
+			l.at = lines[len(lines)-1].Number
+			return lines, nil
+		}
+		if err != nil {
+			return nil, err
 		}
 		select {
 		case <-ctx.Done():
@@ -234,45 +225,21 @@ func (l *Listener) Next(ctx context.Context, limit int) ([]Line, error) {
 	}
 }
 
-// inRing returns lines of the ring, or what to wait for; neither: they are older than the ring.
-func (l *Listener) inRing(limit int) ([]Line, <-chan struct{}, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	from := l.at + 1 - l.first
-	switch {
-	case from < 0 && l.past == nil:
-		return nil, nil, ErrPassed
-	case from < 0 && l.ended == nil:
-		return nil, nil, nil
-	case from >= 0 && from < int64(len(l.lines)):
-		l.past = nil
-		out := l.lines[from:min(from+int64(limit), int64(len(l.lines)))]
-		l.at += int64(len(out))
-		return append([]Line(nil), out...), nil, nil
-	case l.ended != nil:
-		return nil, nil, l.ended
-	}
-	if from == 0 || from > 0 && l.past != nil {
-		l.past = nil
-	}
-	return nil, l.moved, l.err
-}
-
-// older returns lines from before the ring.
+// older returns lines from before the ring, limit at most. There are some.
 func (l *Listener) older(ctx context.Context, limit int) ([]Line, error) {
-	l.mu.Lock()
-	until := l.first
-	l.mu.Unlock()
-	lines, err := l.past.Next(ctx, int(min(int64(limit), until-1-l.at)))
+	if l.past == nil {
+		l.past = history.NewStream(l.hub.cfg.Store, l.key, l.at)
+	}
+	lines, err := l.past.Next(ctx, int(min(int64(limit), l.before()-l.at)))
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Line, len(lines))
-	for i, line := range lines {
-		out[i], l.at = lineOf(line), line.N
-	}
 	if len(lines) == 0 {
 		return nil, fmt.Errorf("line %d of run %d cannot be read", l.at+1, l.key.Run)
+	}
+	out := make([]Line, len(lines))
+	for i, line := range lines {
+		out[i] = lineOf(line)
 	}
 	return out, nil
 }

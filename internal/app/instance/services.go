@@ -182,6 +182,17 @@ func (h *Instance) Ordered(ctx context.Context, key state.RunKey) {
 	}
 }
 
+// Signals calls heard with each run of which a process of the cluster signals something, until ctx ends. Without a
+// broker it returns at once; one that cannot be reached is tried again.
+func (h *Instance) Signals(ctx context.Context, heard func(state.RunKey)) {
+	if h.ClusterConfig == nil || h.ClusterConfig.Queue == nil {
+		return
+	}
+	if cfg, err := BrokerOf(h.ClusterConfig, h.ClusterConfig.Queue, h.fleet); err == nil {
+		_ = rabbitmq.Listen(ctx, cfg, func(s queue.Signal) { heard(s.RunKey) }) // looks find what is not heard
+	}
+}
+
 // SessionOf opens a session that outlasts the check that opens it, unless the
 // check's time is over before.
 func SessionOf(ctx context.Context, c *clusterconfig.Config, cfg cassandra.Config) (_ *cassandra.Session, end func(),

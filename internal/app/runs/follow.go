@@ -2,9 +2,11 @@ package runs
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
+	"thalweg/internal/app/hub"
 	"thalweg/internal/app/registry"
 	"thalweg/internal/app/view"
 	"thalweg/internal/ops/history"
@@ -17,7 +19,7 @@ import (
 type FollowOptions struct {
 	After int64         // the line behind which it begins
 	Stay  bool          // also while the run waits for people, is paused, or nobody works on it
-	Every time.Duration // pause between looks; 0: the default
+	Every time.Duration // pause between looks whether somebody works on the run; 0: the default
 	// Waiting has the state waited for while it is away.
 	Waiting bool
 	// Alone is told why no worker of a cluster takes the run, whenever that is another reason; may be nil.
@@ -57,8 +59,40 @@ func (s *Service) Follow(ctx context.Context, key state.RunKey, o FollowOptions,
 		store = s.Home.Waiting(s.Logger)
 	}
 	watch := nobodyWatch{service: s, key: key, alone: o.Alone}
+	listen := func(ctx context.Context, after int64) (history.News, error) {
+		l, err := s.News.Run(ctx, key, after)
+		if err != nil {
+			return nil, err
+		}
+		return runNews{l, s.discreet}, nil
+	}
 	return history.Follow(ctx, history.NewStream(store, key, o.After),
-		history.FollowOptions{Stay: o.Stay, Abandoned: watch.abandoned, Every: o.Every}, tell)
+		history.FollowOptions{Stay: o.Stay, Abandoned: watch.abandoned, Every: o.Every, Listen: listen}, tell)
+}
+
+// runNews gives the lines of a listener as history has them.
+type runNews struct {
+	*hub.Listener
+	discreet bool
+}
+
+// Next implements history.News.
+func (n runNews) Next(ctx context.Context) ([]history.Line, error) {
+	heard, err := n.Listener.Next(ctx, state.PageMax)
+	if err != nil {
+		return nil, err
+	}
+	lines := make([]history.Line, len(heard))
+	for i, l := range heard {
+		text := l.JSON
+		if n.discreet {
+			text = l.Discreet
+		}
+		if err := json.Unmarshal(text, &lines[i]); err != nil {
+			return nil, fmt.Errorf("read line %d of run %d: %w", l.Number, lines[i].Run, err)
+		}
+	}
+	return lines, nil
 }
 
 // FollowWork does so with events as those tell them who work on the run: each

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/app/hub"
 	"thalweg/internal/app/inspect"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/registry"
@@ -27,7 +28,10 @@ import (
 // Service answers questions about the runs of one instance.
 type Service struct {
 	Home   *instance.Instance
+	News   *hub.Hub
 	Logger *slog.Logger // nil: nothing is logged
+
+	discreet bool // failures are told of without values of the data
 }
 
 // Alone returns the one rule by which a run that is not over has nobody who
@@ -164,7 +168,7 @@ func (s *Service) Workspaces(ctx context.Context) ([]string, error) {
 func (s *Service) WithoutValues() *Service {
 	home := *s.Home
 	home.State = instance.WithoutValues(home.State)
-	return &Service{Home: &home, Logger: s.Logger}
+	return &Service{Home: &home, News: s.News, Logger: s.Logger, discreet: true}
 }
 
 // Names lists the names and statuses of a run's nodes.

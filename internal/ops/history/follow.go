@@ -3,40 +3,40 @@ package history
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"thalweg/internal/store/state"
 )
 
-// FollowOptions sets the interval and the end of following a run.
+// FollowOptions says how news of a run is had, and when following it ends.
 type FollowOptions struct {
-	Every time.Duration // interval between looks for new events; 0: a default
+	Every time.Duration // interval between looks at a run that nobody may be at work on; 0: a default
 	Stay  bool          // Follow goes on while the run waits for people, is paused, or nobody works on it
 	// Abandoned reports whether nobody works on a run that is running; nil: not known.
 	Abandoned func(state.Run) bool
+	// Listen returns the news behind a line. While that fails, Follow reads the state instead.
+	Listen func(ctx context.Context, after int64) (News, error)
 }
 
-// followEvery is the default interval between looks for new events of a run.
-const followEvery = 250 * time.Millisecond
+// News tells what happens to a run, as it happens.
+type News interface {
+	// Next returns the next lines. It waits until there are some, ctx ends, or the news does.
+	Next(ctx context.Context) ([]Line, error)
+	Close()
+}
 
-// abandonedFor is the number of looks in a row that must find nobody at work on a run before Follow ends. One
-// process may just be taking the run over from another.
-const abandonedFor = 8
-
-// aboutToGoOn is the longest wait for a stopped run to go on: see state.Run.AboutToGoOn.
-const aboutToGoOn = 10 * time.Second
-
-// linesMax limits the lines that are told at once.
-const linesMax = state.PageMax
-
-// Looks become rarer while nothing happens in a run, and the longer it is followed. The
-// pause is the time since the last event divided by quietShare, or the time of following
-// divided by longShare if that is more. It is followSlowest at most.
 const (
-	quietShare    = 8
-	longShare     = 16
+	// followEvery is the default of FollowOptions.Every.
+	followEvery = 250 * time.Millisecond
+	// followSlowest is the interval between looks at the run while there is no news.
 	followSlowest = time.Second
+	// abandonedFor is the number of looks in a row that must find nobody at work on a run before Follow ends. One
+	// process may just be taking the run over from another.
+	abandonedFor = 8
+	// aboutToGoOn is the longest wait for a stopped run to go on: see state.Run.AboutToGoOn.
+	aboutToGoOn = 10 * time.Second
+	// linesMax limits the lines that are told at once.
+	linesMax = state.PageMax
 )
 
 // Follow calls tell with all events of a run, until it is over. Without Stay it also
@@ -45,15 +45,14 @@ func Follow(ctx context.Context, s *Stream, o FollowOptions, tell func([]Line) e
 	if o.Every == 0 {
 		o.Every = followEvery
 	}
+	f := &following{Stream: s, o: o, tell: tell}
+	defer f.deaf()
 	abandoned := 0
-	var before, now string // texts of asIs: when events were last told, and at the latest look
-	began := time.Now()
-	moved := began
-	for first, over := true, false; ; first = false {
+	for over := false; ; {
 		told := false
-		if first || over || now != before {
+		if over || f.news == nil {
+			f.deaf() // it would tell again what is told now
 			var err error
-			before, moved = now, time.Now()
 			if told, err = Tell(ctx, s, tell); err != nil {
 				return err
 			}
@@ -63,7 +62,7 @@ func Follow(ctx context.Context, s *Stream, o FollowOptions, tell func([]Line) e
 		}
 		var alone bool
 		var err error
-		if now, over, alone, err = s.ends(ctx, o); err != nil {
+		if over, alone, err = s.ends(ctx, o); err != nil {
 			return err
 		}
 		if abandoned++; !alone {
@@ -72,14 +71,55 @@ func Follow(ctx context.Context, s *Stream, o FollowOptions, tell func([]Line) e
 		if over = over || abandoned >= abandonedFor; over {
 			continue
 		}
-		pause := time.NewTimer(min(max(o.Every, time.Since(moved)/quietShare, time.Since(began)/longShare),
-			max(o.Every, followSlowest)))
-		select {
-		case <-ctx.Done():
-			pause.Stop()
-			return context.Cause(ctx)
-		case <-pause.C:
+		pause := max(o.Every, followSlowest)
+		if alone {
+			pause = o.Every
 		}
+		if err := f.hear(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// following is a run that is followed.
+type following struct {
+	*Stream
+	o    FollowOptions
+	tell func([]Line) error
+	news News // nil: there is none now
+}
+
+// hear tells the next news. It returns after a pause if there is none, at once if there cannot be any.
+func (f *following) hear(ctx context.Context, pause time.Duration) error {
+	until, cancel := context.WithTimeout(ctx, pause)
+	defer cancel()
+	var err error
+	if f.news == nil {
+		if f.news, err = f.o.Listen(until, f.given()); err != nil {
+			f.news = nil
+			<-until.Done()
+			return context.Cause(ctx)
+		}
+	}
+	lines, err := f.news.Next(until)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case until.Err() != nil && len(lines) == 0:
+		return nil
+	case err != nil: // the state says what there is
+		f.deaf()
+		return nil
+	}
+	f.skip(lines[len(lines)-1].N)
+	return f.tell(lines)
+}
+
+// deaf ends the news.
+func (f *following) deaf() {
+	if f.news != nil {
+		f.news.Close()
+		f.news = nil
 	}
 }
 
@@ -98,46 +138,34 @@ func Tell(ctx context.Context, s *Stream, tell func([]Line) error) (told bool, e
 	}
 }
 
-// ends looks at the run. It returns the run's text of asIs, whether Follow is to end, and
-// whether nobody works on the run.
-func (s *Stream) ends(ctx context.Context, o FollowOptions) (as string, over, abandoned bool, err error) {
+// ends looks at the run. It reports whether Follow is to end, and whether nobody works on the run.
+func (s *Stream) ends(ctx context.Context, o FollowOptions) (over, abandoned bool, err error) {
 	run, nodes, err := read(ctx, s.store, s.key)
 	if err != nil {
-		return "", false, false, err
+		return false, false, err
 	}
-	as = asIs(run, nodes)
 	switch {
 	case run.Command.Pending():
 	case run.AboutToGoOn():
 		if s.stopped.IsZero() {
 			s.stopped = time.Now()
 		}
-		return as, time.Since(s.stopped) > aboutToGoOn, false, nil
+		return time.Since(s.stopped) > aboutToGoOn, false, nil
 	case run.Status.Terminal():
-		return as, true, false, nil
+		return true, false, nil
 	case o.Stay:
 		if o.Abandoned != nil && run.Status == state.Running && !state.Waits(nodes) {
 			o.Abandoned(run) // the caller may tell people; Follow goes on
 		}
 	case run.Status == state.Paused:
 		at, err := s.atWork(ctx, nodes)
-		return as, !at, false, err
+		return !at, false, err
 	case state.Waits(nodes):
-		return as, true, false, nil
+		return true, false, nil
 	default:
-		return as, false, o.Abandoned != nil && o.Abandoned(run), nil
+		return false, o.Abandoned != nil && o.Abandoned(run), nil
 	}
-	return as, false, false, nil
-}
-
-// asIs returns a text that changes whenever anything changes in a run.
-func asIs(run state.Run, nodes []state.Node) string {
-	var b strings.Builder
-	fmt.Fprint(&b, run.Status, run.Epoch, run.Command.Pending())
-	for _, n := range nodes {
-		fmt.Fprint(&b, " ", n.Revision)
-	}
-	return b.String()
+	return false, false, nil
 }
 
 // atWork reports whether a batch is claimed.

@@ -16,13 +16,41 @@ import (
 
 	"thalweg/internal/ops/history"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 )
 
 // errKilled ends a reader in the middle.
 var errKilled = errors.New("killed")
 
-// quick looks for news at once.
-var quick = history.FollowOptions{Every: time.Millisecond}
+// quick follows the run of a play, with news at once.
+func quick(p *play) history.FollowOptions {
+	return history.FollowOptions{Every: time.Millisecond, Listen: news(p.store, p.key)}
+}
+
+// news looks for news at once.
+func news(store state.Store, key state.RunKey) func(context.Context, int64) (history.News, error) {
+	return func(_ context.Context, after int64) (history.News, error) {
+		return streamNews{history.NewStream(store, key, after)}, nil
+	}
+}
+
+type streamNews struct{ *history.Stream }
+
+// Next implements history.News.
+func (n streamNews) Next(ctx context.Context) ([]history.Line, error) {
+	for tick := time.NewTicker(time.Millisecond); ; {
+		if lines, err := n.Stream.Next(ctx, 3); err != nil || len(lines) > 0 {
+			return lines, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+func (n streamNews) Close() {}
 
 // A reader that is killed again and again and goes on behind what it has printed
 // has printed, when the run is over, what one who reads later does.
@@ -65,7 +93,7 @@ func TestFollowGoesOnWhereAReaderWasKilled(t *testing.T) {
 func followFor(ctx context.Context, p *play, got *[]string) error {
 	lives := 5
 	return history.Follow(ctx, history.NewStream(p.store, p.key, int64(len(*got))),
-		history.FollowOptions{Every: time.Millisecond, Stay: true}, func(lines []history.Line) error {
+		history.FollowOptions{Every: time.Millisecond, Stay: true, Listen: news(p.store, p.key)}, func(lines []history.Line) error {
 			for _, l := range lines {
 				if lives--; lives < 0 {
 					return errKilled
@@ -106,13 +134,14 @@ func TestFollowEndsWhereARunWaits(t *testing.T) {
 			p := newPlay(t, 1)
 			wait(p)
 			none := func([]history.Line) error { return nil }
-			require.NoError(t, history.Follow(ctx, history.NewStream(p.store, p.key, 0), quick, none))
+			require.NoError(t, history.Follow(ctx, history.NewStream(p.store, p.key, 0), quick(p), none))
 
 			stay, cancel := context.WithCancel(ctx)
 			looks := 0
 			err := history.Follow(stay, history.NewStream(p.store, p.key, 0),
 				history.FollowOptions{Every: time.Millisecond,
 					Stay:      true,
+					Listen:    news(p.store, p.key),
 					Abandoned: func(state.Run) bool { looks++; return true }}, func([]history.Line) error {
 					time.AfterFunc(20*time.Millisecond, cancel)
 					return nil
@@ -124,7 +153,7 @@ func TestFollowEndsWhereARunWaits(t *testing.T) {
 	t.Run("where nobody works on it", func(t *testing.T) {
 		p, looks := newPlay(t, 1), 0
 		require.NoError(t, history.Follow(ctx, history.NewStream(p.store, p.key, 0),
-			history.FollowOptions{Every: time.Millisecond, Abandoned: func(state.Run) bool {
+			history.FollowOptions{Every: time.Millisecond, Listen: news(p.store, p.key), Abandoned: func(state.Run) bool {
 				looks++
 				return looks != 3 // it changes hands
 			}}, func([]history.Line) error { return nil }))
@@ -146,7 +175,7 @@ func TestFollowStaysWhileARunIsDoneAgain(t *testing.T) {
 	var goesOn sync.WaitGroup
 	defer goesOn.Wait()
 	var once sync.Once
-	require.NoError(t, history.Follow(ctx, history.NewStream(p.store, p.key, 0), quick, func([]history.Line) error {
+	require.NoError(t, history.Follow(ctx, history.NewStream(p.store, p.key, 0), quick(p), func([]history.Line) error {
 		once.Do(func() {
 			goesOn.Go(func() {
 				order(state.CommandReopen, "")
@@ -238,6 +267,55 @@ func TestAudit(t *testing.T) {
 	require.Len(t, all, 5)
 }
 
+// failingNews fails now and then, and gives nothing of what is to come.
+type failingNews struct {
+	history.News
+	count *int
+}
+
+// Next implements history.News.
+func (n failingNews) Next(ctx context.Context) ([]history.Line, error) {
+	if *n.count++; *n.count%3 == 0 {
+		return nil, errKilled
+	}
+	return n.News.Next(ctx)
+}
+
+// Where there is no news, or it fails, the state is read: nothing is missed, and nothing told twice.
+func TestFollowWithoutNews(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(effort.Of(3, 10, 100)) {
+		p := newPlay(t, seed)
+		fails := 0
+		o := quick(p)
+		o.Listen = func(ctx context.Context, after int64) (history.News, error) {
+			if fails++; fails%4 == 0 {
+				return nil, errKilled
+			}
+			n, err := news(p.store, p.key)(ctx, after)
+			return failingNews{n, &fails}, err
+		}
+		var got []history.Line
+		ended := make(chan error, 1)
+		go func() {
+			ended <- history.Follow(t.Context(), history.NewStream(p.store, p.key, 2), o, func(lines []history.Line) error {
+				got = append(got, lines...)
+				return nil
+			})
+		}()
+		for range 40 {
+			p.step()
+		}
+		_ = state.Direct(t.Context(), p.store, p.key, state.Command{Kind: state.CommandStop, Token: "end",
+			Mark: state.Mark{Actor: "eva", Time: p.clock()}})
+		require.NoError(t, <-ended)
+		all := &reader{Stream: history.NewStream(p.store, p.key, 2)}
+		all.readAll(t)
+		require.Equal(t, all.lines[:len(got)], got)
+		require.NotEmpty(t, got)
+	}
+}
+
 // counting counts what a reader asks for.
 type counting struct {
 	state.Store
@@ -245,28 +323,30 @@ type counting struct {
 	enough           context.CancelFunc
 }
 
+// Run implements state.Store.
 func (c *counting) Run(ctx context.Context, key state.RunKey) (state.Run, error) {
-	if c.looks++; c.looks == 20 {
+	if c.looks++; c.looks == 3 {
 		c.enough()
 	}
 	return c.Store.Run(ctx, key)
 }
 
+// Sequence implements state.Store.
 func (c *counting) Sequence(ctx context.Context, key state.RunKey, page state.Page) ([]state.Span, int64, error) {
 	c.sequences++
 	return c.Store.Sequence(ctx, key, page)
 }
 
-// Who follows a run in which nothing happens reads the run and its nodes, and no events.
+// Who follows a run in which nothing happens reads the run and its nodes now and then, and no events.
 func TestFollowReadsLittleWhereNothingHappens(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, 3)
 	ctx, enough := context.WithCancel(t.Context())
 	c := &counting{Store: p.store, enough: enough}
+	began := time.Now()
 	err := history.Follow(ctx, history.NewStream(c, p.key, 0), history.FollowOptions{Every: time.Millisecond,
-		Stay: true},
-		func([]history.Line) error { return nil })
+		Stay: true, Listen: news(p.store, p.key)}, func([]history.Line) error { return nil })
 	require.ErrorIs(t, err, context.Canceled)
-	require.GreaterOrEqual(t, c.looks, 20)
-	require.LessOrEqual(t, c.sequences, 6, "two looks for events")
+	require.GreaterOrEqual(t, time.Since(began), 2*time.Second, "looks are a second apart")
+	require.LessOrEqual(t, c.sequences, 3, "once, before there is news")
 }

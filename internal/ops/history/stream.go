@@ -96,6 +96,12 @@ func (s *Stream) SkipAll(ctx context.Context) (int64, error) {
 	return s.n, err
 }
 
+// given returns the number of the last line that was returned or is skipped.
+func (s *Stream) given() int64 { return max(s.n, s.after) }
+
+// skip skips the lines up to one.
+func (s *Stream) skip(to int64) { s.after = max(s.after, to) }
+
 func (s *Stream) partition(node string) *partition {
 	p := s.known[node]
 	if p == nil {

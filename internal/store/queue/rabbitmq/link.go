@@ -70,7 +70,6 @@ type session struct {
 	stuck   chan struct{} // closed when the broker accepts nothing any more
 	pull    *amqp.Channel // the receiver's
 	watch   *amqp.Channel // the receiver's, for questions
-	signals <-chan amqp.Delivery
 }
 
 // kill ends a session at once, whatever hangs in it.

@@ -44,6 +44,10 @@ func (c Config) declare(ch *amqp.Channel) error {
 			return fmt.Errorf("declare queue %s: %w", c.hintsOf(p), err)
 		}
 	}
+	return c.declareSignals(ch)
+}
+
+func (c Config) declareSignals(ch *amqp.Channel) error {
 	if err := ch.ExchangeDeclare(c.signals(), amqp.ExchangeFanout, true, false, false, false, nil); err != nil {
 		return fmt.Errorf("declare exchange %s: %w", c.signals(), err)
 	}
@@ -110,21 +114,27 @@ func (q *Queue) prepareReceiver(_ context.Context, s *session) (err error) {
 	if err := q.cfg.declare(s.watch); err != nil {
 		return err
 	}
-	name := q.cfg.signals() + "." + q.id
-	_, err = s.watch.QueueDeclare(name, false, true, true, false, amqp.Table{
+	return q.sub.listen(s, s.watch, q.id, q.heard)
+}
+
+// listen hears what is signalled, until the session ends. id is that of the listener.
+func (l *link) listen(s *session, ch *amqp.Channel, id string, heard func(amqp.Delivery)) error {
+	name := l.cfg.signals() + "." + id
+	_, err := ch.QueueDeclare(name, false, true, true, false, amqp.Table{
 		amqp.QueueMaxLenArg: int64(limitSignals), amqp.QueueMessageTTLArg: signalLife.Milliseconds()})
 	if err != nil {
 		return fmt.Errorf("declare queue %s: %w", name, err)
 	}
-	if err := s.watch.QueueBind(name, "", q.cfg.signals(), false, nil); err != nil {
+	if err := ch.QueueBind(name, "", l.cfg.signals(), false, nil); err != nil {
 		return fmt.Errorf("bind queue %s: %w", name, err)
 	}
-	if s.signals, err = s.watch.Consume(name, "", true, true, false, false, nil); err != nil {
+	signals, err := ch.Consume(name, "", true, true, false, false, nil)
+	if err != nil {
 		return fmt.Errorf("listen to signals: %w", err)
 	}
-	q.sub.all.Go(func() {
-		for d := range s.signals {
-			q.heard(d)
+	l.all.Go(func() {
+		for d := range signals {
+			heard(d)
 		}
 		s.kill() // also where the broker has ended only the listening
 	})

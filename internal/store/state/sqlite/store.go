@@ -45,8 +45,7 @@ type Store struct {
 	write *pool // one connection: SQLite has one writer anyway, and waiting in Go is fair
 	read  *pool
 
-	watching sync.Mutex
-	watch    *pool // one connection, of DataVersion; nil until it is asked
+	watch watch
 
 	lockWait time.Duration // lockWaitMillis except in tests
 
@@ -57,23 +56,6 @@ type Store struct {
 }
 
 var _ state.Store = (*Store)(nil)
-
-// DataVersion returns a number that changes when another connection has written to the file, of this
-// process or of another one.
-func (s *Store) DataVersion(ctx context.Context) (version int64, err error) {
-	s.watching.Lock()
-	defer s.watching.Unlock()
-	if s.watch == nil {
-		if s.watch, err = openPool(s.path, s.sync, 1, "deferred", true); err != nil {
-			return 0, s.explain(ctx, "open", err)
-		}
-	}
-	err = s.watch.QueryRowContext(ctx, "PRAGMA data_version").Scan(&version)
-	if err != nil {
-		err = s.explain(ctx, "ask whether others have written", err)
-	}
-	return version, err
-}
 
 // Open opens the state file at path and creates it, and its directory, where
 // there is none. Several Stores, in one process or in several on one machine,
@@ -220,9 +202,7 @@ func openPool(path, sync string, connections int, txlock string, queryOnly bool)
 // more than once.
 func (s *Store) Close() error {
 	s.close.Do(func() {
-		s.watching.Lock()
-		defer s.watching.Unlock()
-		for _, db := range []*pool{s.watch, s.read, s.write} {
+		for _, db := range []*pool{s.watch.end(), s.read, s.write} {
 			if db != nil {
 				s.closeErr = errors.Join(s.closeErr, db.Close())
 			}
