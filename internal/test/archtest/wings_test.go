@@ -37,22 +37,22 @@ var wings = map[string]wing{
 		"clusterconfig gc serveconfig compare doctor history infer lineage metrics notify schedule simulate",
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{
-		"caller sources", "access instance", "hub registry", "view", "outputs", "runtime", "inspect", "runner",
-		"control worker runs scripts", "openlineage scheduler", "fleet",
+		"caller sources", "access instance", "cluster hub registry", "view", "outputs", "runtime", "inspect", "runner",
+		"control worker runs scripts", "diagnosis openlineage scheduler", "fleet",
 		"scripttest", door,
 	}},
 }
 
 // seams are the packages that others know by the interface of a lower one, and the only ones that may import them.
 var seams = map[string]string{
-	"store/state/sqlite":    "store/state app/instance app/fleet ops/simulate",
-	"store/state/cassandra": "store/state app/instance app/fleet",
-	"store/parts/local":     "store/parts app/instance app/fleet",
-	"store/parts/cassandra": "store/parts app/instance app/fleet",
-	"store/parts/s3":        "store/parts app/instance app/fleet",
+	"store/state/sqlite":    "store/state app/instance app/cluster ops/simulate",
+	"store/state/cassandra": "store/state app/instance app/cluster",
+	"store/parts/local":     "store/parts app/instance app/cluster",
+	"store/parts/cassandra": "store/parts app/instance app/cluster",
+	"store/parts/s3":        "store/parts app/instance app/cluster",
 	"store/queue/inproc":    "store/queue app/runtime",
 	"app/access/sqlite":     "app",
-	"store/queue/rabbitmq":  "store/queue app/instance app/fleet ops/doctor",
+	"store/queue/rabbitmq":  "store/queue app/instance app/cluster ops/doctor",
 }
 
 // door is the package of a wing that has the wing's own name: it is above all others of it.
