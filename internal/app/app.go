@@ -14,7 +14,7 @@ import (
 	"thalweg/internal/app/runs"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/scripts"
-	"thalweg/internal/store/state"
+	"thalweg/internal/app/view"
 )
 
 // Types of the packages below that callers of App need.
@@ -65,7 +65,7 @@ var ErrPassed = hub.ErrPassed
 // Close ends it.
 func (a *App) Follow() *News {
 	cfg := hub.Config{Store: a.home.State, Logger: a.process.Logger,
-		List: func(ctx context.Context, key state.RunKey) (any, error) { return a.Runs.Listed(ctx, key) }}
+		List: func(ctx context.Context, key view.RunKey) (any, error) { return a.Runs.Listed(ctx, key) }}
 	cfg.Version, _ = a.home.State.(hub.Versioned)
 	a.news = hub.New(cfg)
 	a.home.State = a.news.Waking(a.home.State)

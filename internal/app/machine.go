@@ -16,7 +16,6 @@ import (
 	"thalweg/internal/app/view"
 	"thalweg/internal/app/worker"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/keeper"
 	"thalweg/internal/base/secret"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/project"
@@ -49,10 +48,7 @@ func NewOutage(logger *slog.Logger, drain <-chan struct{}) *Outage {
 // Kept runs the keeper, which ends the processes that formulas have started, if args
 // are those of a keeper. is reports whether they are; code is the exit code.
 func Kept(args []string) (code int, is bool) {
-	if !keeper.Called(args) {
-		return 0, false
-	}
-	return keeper.Main(args, keeper.Cgroups()), true
+	return worker.Kept(args)
 }
 
 // FindPython checks that an interpreter exists; errors name at, the place that names it.
@@ -114,7 +110,7 @@ func TryHooks(ctx context.Context, process Process, hooks []scripts.Hook, event 
 // Isolation makes a worker run each slot as a process of its own, started from
 // program. client configures their access to files on other machines.
 func Isolation(program string, client any) *worker.Isolation {
-	return &worker.Isolation{Client: client, Command: func() keeper.Program { return worker.SlotProgram(program) }}
+	return worker.IsolationBy(program, client)
 }
 
 // SlotCommand is the command-line word that starts a slot process.
