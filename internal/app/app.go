@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"thalweg/internal/app/caller"
+	"thalweg/internal/app/cluster"
 	"thalweg/internal/app/control"
 	"thalweg/internal/app/fleet"
 	"thalweg/internal/app/hub"
@@ -23,7 +24,7 @@ type (
 	News      = hub.Hub
 	// StreamLine is a line of News.
 	StreamLine = hub.Line
-	Config     = fleet.Config // of a cluster
+	Config     = cluster.Config // of a cluster
 )
 
 // The ways in which callers come in.
@@ -93,7 +94,7 @@ func Open(ctx context.Context, at Place, process Process) (*App, error) {
 	}
 	home.Told = at.Told
 	if at.Cluster != nil && at.Warn != nil {
-		if err := fleet.WrongDatacenter(home); err != nil {
+		if err := cluster.WrongDatacenter(home); err != nil {
 			at.Warn(err)
 		}
 	}

@@ -6,7 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	"thalweg/internal/app/fleet"
+	"thalweg/internal/app/cluster"
+	"thalweg/internal/app/diagnosis"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
@@ -15,7 +16,6 @@ import (
 	"thalweg/internal/app/view"
 	"thalweg/internal/app/worker"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/keeper"
 	"thalweg/internal/base/secret"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/project"
@@ -48,10 +48,7 @@ func NewOutage(logger *slog.Logger, drain <-chan struct{}) *Outage {
 // Kept runs the keeper, which ends the processes that formulas have started, if args
 // are those of a keeper. is reports whether they are; code is the exit code.
 func Kept(args []string) (code int, is bool) {
-	if !keeper.Called(args) {
-		return 0, false
-	}
-	return keeper.Main(args, keeper.Cgroups()), true
+	return worker.Kept(args)
 }
 
 // FindPython checks that an interpreter exists; errors name at, the place that names it.
@@ -78,7 +75,7 @@ func LoadEnvironment(path, name string, known *Secrets) (*Environment, error) {
 // PrepareCluster creates what a cluster's services lack. It calls warn with problems
 // in spite of which it goes on.
 func PrepareCluster(ctx context.Context, cfg *Config, warn func(error)) error {
-	return fleet.Prepare(ctx, cfg, warn)
+	return cluster.Prepare(ctx, cfg, warn)
 }
 
 // DoctorOptions say what Doctor checks.
@@ -91,7 +88,7 @@ type DoctorOptions struct {
 
 // Doctor checks this machine, and the state directory or the services of a cluster.
 func Doctor(ctx context.Context, process Process, o DoctorOptions) (view.Diagnosis, error) {
-	found, err := fleet.Doctor(ctx, fleet.DoctorOptions{Process: process, Dir: o.Dir,
+	found, err := diagnosis.Examine(ctx, diagnosis.Options{Process: process, Dir: o.Dir,
 		Cluster: o.Cluster, Named: o.Named, Limit: o.Limit})
 	return view.Diagnosis{Verdict: view.Worst(found), Checks: found}, err
 }
@@ -102,18 +99,18 @@ func HooksIn(ctx context.Context, dir string, process Process, path string) ([]s
 }
 
 // Tried is the result of one message to a hook.
-type Tried = fleet.Tried
+type Tried = diagnosis.Tried
 
 // TryHooks sends an example of an event to each of the hooks that wants it.
 func TryHooks(ctx context.Context, process Process, hooks []scripts.Hook, event string, told func(string) string,
 	tell func(Tried)) {
-	fleet.TryHooks(ctx, process.WithDefaults(), hooks, event, told, tell)
+	diagnosis.TryHooks(ctx, process.WithDefaults(), hooks, event, told, tell)
 }
 
 // Isolation makes a worker run each slot as a process of its own, started from
 // program. client configures their access to files on other machines.
 func Isolation(program string, client any) *worker.Isolation {
-	return &worker.Isolation{Client: client, Command: func() keeper.Program { return worker.SlotProgram(program) }}
+	return worker.IsolationBy(program, client)
 }
 
 // SlotCommand is the command-line word that starts a slot process.

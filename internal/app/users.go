@@ -3,51 +3,23 @@ package app
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 
-	"thalweg/internal/app/access"
-	"thalweg/internal/app/access/sqlite"
-	"thalweg/internal/base/fault"
-	"thalweg/internal/base/settings"
-	"thalweg/internal/ops/serveconfig"
+	"thalweg/internal/app/serving"
 )
 
-// accessFile is the file of users and tokens in a state directory.
-const accessFile = "access.db"
-
-// Users is who may do what with an instance. The caller closes it.
-type Users struct {
-	*access.Service
-	store access.Store
-}
-
-// Close closes the store.
-func (u *Users) Close() error { return u.store.Close() }
-
-// Serving is the configuration of a server: see package serveconfig.
-type Serving = serveconfig.Config
+// Types of what a server is set up from.
+type (
+	Users   = serving.Users  // who may do what with an instance
+	Serving = serving.Config // the configuration of a server
+)
 
 // LoadServing reads the configuration of a server. known learns its secrets.
-func LoadServing(path string, known *Secrets) (*Serving, error) {
-	cfg, diags, err := serveconfig.Load(path, settings.Options{Known: known})
-	if err == nil && diags.HasErrors() {
-		err = &InvalidScriptError{Diagnostics: diags}
-	}
-	return cfg, err
-}
+func LoadServing(path string, known *Secrets) (*Serving, error) { return serving.Load(path, known) }
 
 // Loopback reports whether a host is this machine and no other can reach it.
-func Loopback(host string) bool { return serveconfig.Loopback(host) }
+func Loopback(host string) bool { return serving.Loopback(host) }
 
 // OpenUsers opens the users and tokens of the instance.
 func (a *App) OpenUsers(ctx context.Context, logger *slog.Logger) (*Users, error) {
-	if a.home.Cluster() != nil {
-		return nil, &fault.Error{Kind: fault.Script, Message: "users and tokens of a cluster are not kept yet",
-			Hint: "serve a state directory"}
-	}
-	store, err := sqlite.Open(ctx, filepath.Join(a.home.Dir, accessFile))
-	if err != nil {
-		return nil, err
-	}
-	return &Users{access.New(store, logger, nil), store}, nil
+	return serving.OpenUsers(ctx, a.home, logger)
 }

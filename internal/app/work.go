@@ -2,24 +2,17 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"thalweg/internal/app/caller"
 	"thalweg/internal/app/control"
 	"thalweg/internal/app/fleet"
 	"thalweg/internal/app/openlineage"
-	"thalweg/internal/app/outputs"
-	"thalweg/internal/app/registry"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/scheduler"
 	"thalweg/internal/app/scripts"
 	"thalweg/internal/app/view"
 	"thalweg/internal/app/worker"
-	"thalweg/internal/base/fault"
-	"thalweg/internal/run/orders"
-	"thalweg/internal/store/state"
 )
 
 // Types of working on runs.
@@ -34,8 +27,8 @@ type (
 	Served        = scheduler.Served
 	WorkOptions   = worker.WorkerOptions
 	Telling       = openlineage.Teller
-	RedoSelection = orders.RedoSelection
-	RedoBatches   = orders.Batches
+	RedoSelection = control.RedoSelection
+	RedoBatches   = control.RedoBatches
 )
 
 // ErrLeave is the cause of the end of a context whose run may go on in other processes.
@@ -75,48 +68,11 @@ func (a *App) Submit(ctx context.Context, by Caller, o RunOptions) (view.RunKey,
 // the reasons of those that cannot work on it. If none can, AwaitTaken stops the run,
 // and returns an error.
 func (a *App) AwaitTaken(ctx context.Context, by Caller, key view.RunKey) (cannot []string, err error) {
-	c, err := registry.AwaitCandidates(ctx, a.home, key, a.process.Logger)
-	if ctx.Err() != nil {
-		return nil, nil // the caller leaves; the run goes on
-	}
-	if err != nil {
-		return nil, &NotSeenError{err}
-	}
-	reasons := c.Reasons()
-	for i, text := range reasons {
-		reasons[i] = a.process.Known.Text(text)
-	}
-	if !c.None() {
-		return reasons, nil
-	}
-	if _, err := control.Stop(ctx, a.home, key,
-		by.Mark(shortReason("no worker can take it: "+strings.Join(reasons, "; ")))); err != nil {
-		return nil, fmt.Errorf("stop run %d, which no worker can take: %w", key.Run, err)
-	}
-	return nil, &fault.Error{Kind: fault.Script,
-		Message: fmt.Sprintf("no worker can take run %d, so it is stopped:\n%s",
-			key.Run, strings.Join(reasons, "\n")),
-		Hint: "mend these, or start a worker that can; with {{set wait}} the run waits for one"}
+	return a.Orders.AwaitTaken(ctx, by, key)
 }
 
 // NotSeenError says that a run was submitted, but that it is not known whether a worker can take it.
-type NotSeenError struct{ Err error }
-
-// Error implements error.
-func (e *NotSeenError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *NotSeenError) Unwrap() error { return e.Err }
-
-// reasonMost limits the reason with which a run is stopped that no worker can take, in characters.
-const reasonMost = 400
-
-func shortReason(text string) string {
-	if r := []rune(text); len(r) > reasonMost {
-		return string(r[:reasonMost]) + "…"
-	}
-	return text
-}
+type NotSeenError = control.NotSeenError
 
 // PlanRun says what a new run of a script does with each of its nodes.
 func (a *App) PlanRun(ctx context.Context, by Caller, s *scripts.Script, o RunOptions) (view.RunPlanned, error) {
@@ -161,11 +117,7 @@ func (a *App) PreviewRetry(ctx context.Context, by Caller, key view.RunKey, agai
 
 // Replaces lists the existing outputs that a new run of a script would replace.
 func (a *App) Replaces(ctx context.Context, s *scripts.Script, o RunOptions) ([]view.Replaced, error) {
-	nodes, err := runner.SelectedOf(s, o)
-	if err != nil {
-		return nil, err
-	}
-	return outputs.Replaced(ctx, a.process.Remote, s, nodes)
+	return runner.Replaces(ctx, a.process.Remote, s, o)
 }
 
 // Explain says how a run of a script would proceed, and what it would take over from earlier runs.
@@ -218,11 +170,11 @@ func (a *App) Matrices(ctx context.Context, workspace string) ([]Matrix, error) 
 func (a *App) MatrixCells(ctx context.Context, workspace string, m Matrix) ([]CellState, error) {
 	cells, err := runner.MatrixCells(ctx, a.home, workspace, m)
 	for i, s := range cells {
-		seen, err := a.Runs.Listed(ctx, state.RunKey{Workspace: workspace, Run: s.Run})
+		seen, err := a.Runs.Listed(ctx, view.RunKey{Workspace: workspace, Run: s.Run})
 		if err != nil {
 			return nil, err
 		}
-		cells[i].Status = state.Status(seen.Status)
+		cells[i].Status = view.Status(seen.Status)
 	}
 	return cells, err
 }

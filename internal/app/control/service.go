@@ -29,6 +29,12 @@ type Service struct {
 	Process runtime.Process // what orders may use
 }
 
+// What of a run is done again: see package orders.
+type (
+	RedoSelection = orders.RedoSelection
+	RedoBatches   = orders.Batches
+)
+
 // Preview says what an order would do.
 type Preview[T any] struct {
 	Would T

@@ -1,4 +1,4 @@
-// Package fleet makes what a cluster needs and examines machines and services:
-// it initialises keyspace, bucket and queues, and says what is wrong with a
-// machine, a state directory or a cluster.
+// Package fleet says who works for an instance, on which runs, and what begins
+// when: its workers, its runs that are not over, its schedules and watches.
+// It changes nothing, and fails where the state cannot be read.
 package fleet

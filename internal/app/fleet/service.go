@@ -6,14 +6,13 @@ import (
 	"slices"
 	"time"
 
+	"thalweg/internal/app/cluster"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/registry"
 	"thalweg/internal/app/runs"
 	"thalweg/internal/app/scheduler"
 	"thalweg/internal/app/view"
 	"thalweg/internal/base/calendar"
-	"thalweg/internal/base/fault"
-	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/ops/schedule"
 	"thalweg/internal/run/gate"
@@ -39,7 +38,7 @@ func (s *Service) Status(ctx context.Context) (out view.ClusterStatus, broker, e
 	}
 	onlyOpen(workers, open)
 	out = view.ClusterStatus{Workers: append([]view.Worker{}, workers...), Runs: append([]view.OpenRun{}, open...)}
-	if broker = CheckBroker(ctx, s.Home.Cluster(), false); ctx.Err() != nil {
+	if broker = cluster.CheckBroker(ctx, s.Home.Cluster(), false); ctx.Err() != nil {
 		return out, nil, ctx.Err()
 	}
 	if broker != nil {
@@ -128,27 +127,3 @@ func (s *Service) Schedules(ctx context.Context, workspace string) ([]view.Sched
 	}
 	return out, nil
 }
-
-// Prepare makes what the cluster of a configuration needs and has not got yet.
-// warn is told what is wrong and keeps nobody from going on.
-func Prepare(ctx context.Context, cfg *Config, warn func(error)) error {
-	if err := InitCluster(ctx, cfg); err != nil {
-		return err
-	}
-	if err := CheckCopies(ctx, cfg); ctx.Err() != nil {
-		return ctx.Err()
-	} else if err != nil {
-		warn(err)
-	}
-	switch err := CheckBroker(ctx, cfg, true); {
-	case err == nil:
-	case ctx.Err() != nil || fault.Of(err).Kind == fault.UserData || fault.Of(err).Kind == fault.Script:
-		return err
-	default:
-		warn(err)
-	}
-	return nil
-}
-
-// Config is the configuration of a cluster.
-type Config = clusterconfig.Config

@@ -251,7 +251,7 @@ func runDirty(t *testing.T, inputs, nodes, badRows string, tune func(*budget.Bud
 		Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tune}})
 	require.NoError(t, err)
 	bad := map[string][]string{}
-	for _, b := range runner.ListBadRows(sum.Nodes, sum.Stats) {
+	for _, b := range inspect.ListBadRows(sum.Nodes, sum.Stats) {
 		query, ok := b.Show.Get("query")
 		require.True(t, ok)
 		res, err := inspect.Query(ctx, home, inspect.QueryOptions{Workspace: "main",

@@ -8,7 +8,7 @@ import (
 
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
-	"thalweg/internal/base/document"
+	"thalweg/internal/app/view"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/store/state"
 )
@@ -41,7 +41,7 @@ func Begin(ctx context.Context, home *instance.Instance, opts Options) (key stat
 // Submit records a new run, or the order that lets a run go on, and leaves the
 // work to others. With the token of a run that was begun before, it gives that run.
 func Submit(ctx context.Context, home *instance.Instance, opts Options) (key state.RunKey,
-	warnings document.Diagnostics,
+	warnings view.Diagnostics,
 	err error) {
 	if err := instance.CheckWorkspace(opts.Workspace); err != nil {
 		return key, nil, err
@@ -68,7 +68,7 @@ func Submit(ctx context.Context, home *instance.Instance, opts Options) (key sta
 }
 
 // letGoOn gives the order that lets a run go on.
-func (r *runner) letGoOn(ctx context.Context) (warnings document.Diagnostics, err error) {
+func (r *runner) letGoOn(ctx context.Context) (warnings view.Diagnostics, err error) {
 	if warnings, err = r.load(ctx); err != nil {
 		return nil, err
 	}

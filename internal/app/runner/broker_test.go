@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/fleet"
+	"thalweg/internal/app/cluster"
 	"thalweg/internal/ops/clusterconfig"
 )
 
@@ -22,5 +22,5 @@ func TestSilentNodesOfBroker(t *testing.T) {
 		hosts = append(hosts, l.Addr().String())
 	}
 	broker.Hosts = append(hosts, broker.Hosts...)
-	require.NoError(t, fleet.CheckBroker(t.Context(), &clusterconfig.Config{Queue: &broker}, true))
+	require.NoError(t, cluster.CheckBroker(t.Context(), &clusterconfig.Config{Queue: &broker}, true))
 }

@@ -14,7 +14,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/fleet"
+	"thalweg/internal/app/cluster"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
@@ -62,7 +62,7 @@ func fleetOf(t *testing.T, runs int, broker clusterconfig.RabbitMQ) {
 	cfg := &clusterconfig.Config{Path: filepath.Join(dir, "cluster.yaml"),
 		State: clusterconfig.State{Directory: filepath.Join(dir, "runs")}, Queue: &broker}
 	ctx := t.Context()
-	require.NoError(t, fleet.InitCluster(ctx, cfg))
+	require.NoError(t, cluster.Init(ctx, cfg))
 	home, err := instance.OpenCluster(ctx, cfg, instance.ClusterOptions{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
@@ -134,10 +134,10 @@ func clearBroker(prefix string) error {
 func TestFleetIsOne(t *testing.T) {
 	t.Parallel()
 	cfg := &clusterconfig.Config{State: clusterconfig.State{Directory: filepath.Join(t.TempDir(), "runs")}}
-	require.NoError(t, fleet.InitCluster(t.Context(), cfg))
+	require.NoError(t, cluster.Init(t.Context(), cfg))
 	oneFleet(t.Context(), t, cfg)
 	other := &clusterconfig.Config{State: clusterconfig.State{Directory: filepath.Join(t.TempDir(), "runs")}}
-	require.NoError(t, fleet.InitCluster(t.Context(), other))
+	require.NoError(t, cluster.Init(t.Context(), other))
 	require.NotEqual(t, oneFleet(t.Context(), t, cfg), oneFleet(t.Context(), t, other))
 }
 
@@ -148,7 +148,7 @@ func TestFleetIsOneInCassandra(t *testing.T) {
 	cfg := &clusterconfig.Config{Parts: clusterconfig.Parts{Cassandra: true},
 		State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: k.Hosts, Keyspace: k.Keyspace,
 			Replication: map[string]int{"": 1}}}}
-	require.NoError(t, fleet.InitCluster(t.Context(), cfg))
+	require.NoError(t, cluster.Init(t.Context(), cfg))
 	require.Regexp(t, "^"+k.Keyspace+"-[a-z2-7]{8}$", oneFleet(t.Context(), t, cfg))
 }
 

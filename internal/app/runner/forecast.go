@@ -6,9 +6,12 @@ import (
 	"slices"
 
 	"thalweg/internal/app/instance"
+	"thalweg/internal/app/outputs"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/sources"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/budget"
+	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/pipeline"
 	"thalweg/internal/store/state"
@@ -17,8 +20,14 @@ import (
 // Foreseen describes the work that a run which began now would have with a node.
 type Foreseen = pipeline.Forecast
 
-// SelectedOf lists the nodes of a new run with these options.
-func SelectedOf(s *script.Script, opts Options) ([]*script.Node, error) { return opts.nodes(s) }
+// Replaces lists the existing outputs that a new run of a script with these options would replace.
+func Replaces(ctx context.Context, client *remote.Client, s *script.Script, opts Options) ([]view.Replaced, error) {
+	nodes, err := opts.nodes(s)
+	if err != nil {
+		return nil, err
+	}
+	return outputs.Replaced(ctx, client, s, nodes)
+}
 
 // PlannedNode says whether a new run computes a node or takes over its rows, and why.
 type PlannedNode struct {

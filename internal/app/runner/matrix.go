@@ -13,13 +13,11 @@ import (
 	"sync"
 	"time"
 
-	"thalweg/internal/app/view"
-
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/outputs"
 	"thalweg/internal/app/registry"
 	"thalweg/internal/app/sources"
-	"thalweg/internal/base/document"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/matrix"
 	"thalweg/internal/lang/script"
@@ -175,7 +173,7 @@ func (m *sweep) load(ctx context.Context) error {
 		one.opts.Params, one.opts.Description = params, cmp.Or(m.opts.Description, one.Cell)
 		src := m.opts.Sources("", m.opts.ScriptPath, m.opts.ParamsPath)
 		src.Known, src.Params, src.Lenient, src.Read = m.opts.Known, params, m.opts.Lenient, read
-		var diags document.Diagnostics
+		var diags view.Diagnostics
 		if one.script, diags = script.Load(ctx, src); diags.HasErrors() { // its own files may not be there
 			one.script, one.invalid = nil, &sources.InvalidScriptError{Diagnostics: diags}
 		}

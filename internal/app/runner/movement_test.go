@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/fleet"
+	"thalweg/internal/app/cluster"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
@@ -219,7 +219,7 @@ func newMover(t *testing.T, dir, name string, far parts.Backend) *mover {
 			filepath.Join(dir, "state"), filepath.Join(dir, name)), 0o600))
 	cfg, err := instance.LoadCluster(path, nil)
 	require.NoError(t, err)
-	require.NoError(t, fleet.InitCluster(t.Context(), cfg))
+	require.NoError(t, cluster.Init(t.Context(), cfg))
 	home, err := instance.OpenCluster(t.Context(), cfg, instance.ClusterOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, home.Close()) })

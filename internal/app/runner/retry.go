@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"thalweg/internal/app/inspect"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/view"
@@ -63,7 +64,7 @@ func PlanRetry(ctx context.Context, home *instance.Instance, key state.RunKey, o
 	if err != nil {
 		return out, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
 	}
-	opts.Again.Inside = ComputedIn(ctx, home.State, nodes)
+	opts.Again.Inside = inspect.ComputedIn(ctx, home.State, nodes)
 	if out.Closure, err = orders.Close(ctx, home.State, out.Run, opts.Again); err != nil {
 		return out, err
 	}

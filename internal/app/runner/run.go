@@ -16,8 +16,9 @@ import (
 	"thalweg/internal/app/outputs"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/sources"
+	"thalweg/internal/app/view"
+	"thalweg/internal/app/workerprocess"
 	"thalweg/internal/base/budget"
-	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
@@ -76,7 +77,7 @@ type Started struct {
 	Resumed  bool
 	Nodes    []state.Node
 	Budget   budget.Budget
-	Warnings document.Diagnostics
+	Warnings view.Diagnostics
 	Script   *script.Script
 	Dir      string // that relative names of files are seen from
 	Remote   bool   // others work on it
@@ -100,6 +101,9 @@ type Summary struct {
 	Overhead   time.Duration // of Elapsed, with neither DuckDB nor Python at work
 	PeakBytes  int64         // of this process and its interpreters together
 }
+
+// BadRows lists the nodes of the run that have put rows aside.
+func (s Summary) BadRows() []inspect.BadRows { return inspect.ListBadRows(s.Nodes, s.Stats) }
 
 // Run loads a script and executes it, or continues its last run, until it is
 // over, or until all that is left of it waits for people: its status is Waiting
@@ -178,7 +182,7 @@ func work(ctx context.Context, home *instance.Instance, opts Options) (_ Summary
 
 // load loads the script, from where it is or from what was pinned of the run
 // that goes on.
-func (r *runner) load(ctx context.Context) (document.Diagnostics, error) {
+func (r *runner) load(ctx context.Context) (view.Diagnostics, error) {
 	if r.opts.Pinned {
 		rec, err := r.Recall(ctx, state.RunKey{Workspace: r.opts.Workspace, Run: r.opts.ResumeRun})
 		if err != nil {
@@ -187,7 +191,7 @@ func (r *runner) load(ctx context.Context) (document.Diagnostics, error) {
 		r.script, r.identity, r.dir, r.sources = rec.Script, r.Instance.IdentityOf(rec.Run), rec.Dir, &rec.Sources
 		return rec.Warnings, nil
 	}
-	var diags document.Diagnostics
+	var diags view.Diagnostics
 	r.sources = r.opts.ScriptSources
 	if r.script = r.opts.Script; r.script == nil {
 		src := r.opts.Sources("", r.opts.ScriptPath, r.opts.ParamsPath)
@@ -225,13 +229,13 @@ type runner struct {
 	nodes    []state.Node
 	watch    *budget.Watch
 	content  *pipeline.Pipeline
-	warnings document.Diagnostics // of the script
+	warnings view.Diagnostics // of the script
 	told     map[SharedOutput]bool
 }
 
 // run prepares what may fail before a run exists, so that a bad script leaves
 // no run behind, and then works on it.
-func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Summary, err error) {
+func (r *runner) run(ctx context.Context, warnings view.Diagnostics) (sum Summary, err error) {
 	if err := instance.CheckWorkspace(r.opts.Workspace); err != nil {
 		return sum, err
 	}
@@ -595,7 +599,7 @@ func (r *runner) resume(ctx context.Context) error {
 
 // drive works on the run until it is over or ctx ends. A run whose process is
 // asked to end is stopped.
-func (r *runner) drive(ctx context.Context, warnings document.Diagnostics) (sum Summary, err error) {
+func (r *runner) drive(ctx context.Context, warnings view.Diagnostics) (sum Summary, err error) {
 	sum = Summary{Key: r.key, Status: state.Running}
 	previous := debug.SetMemoryLimit(r.Budget.GoBytes)
 	defer debug.SetMemoryLimit(previous)
@@ -609,8 +613,8 @@ func (r *runner) drive(ctx context.Context, warnings document.Diagnostics) (sum 
 		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.Shares.Room().Budget(),
 			Warnings: warnings, Script: r.script, Dir: r.dir})
 	}
-	c := runtime.NewWorkerProcess(ctx, runtime.WorkerProcessConfig{Store: r.Store, Slots: r.OwnBudget.Slots,
-		Ahead: runtime.AheadOf(r.Instance.Parts), Lease: r.opts.Lease,
+	c := workerprocess.New(ctx, workerprocess.Config{Store: r.Store, Slots: r.OwnBudget.Slots,
+		Ahead: workerprocess.AheadOf(r.Instance.Parts), Lease: r.opts.Lease,
 		Tries: r.opts.Tries, Deadline: r.opts.AttemptTimeout, Clock: r.Instance.Clock, Logger: r.opts.Logger,
 		Checkpoint: r.opts.Checkpoint})
 	run := c.Open(ctx, r.key, state.PriorityNormal, r.content, r.content, r.lock, observe)
@@ -711,7 +715,7 @@ func fill(ctx context.Context, h *instance.Instance, sum *Summary) {
 	sum.Files, _ = inspect.Files(ctx, h.State, sum.Nodes)
 	sum.Checks, _ = inspect.Checks(ctx, h.State, sum.Nodes)
 	sum.Foreign, _ = inspect.ForeignTables(ctx, h, sum.Key, sum.Nodes)
-	sum.ComputedIn = ComputedIn(ctx, h.State, sum.Nodes)
+	sum.ComputedIn = inspect.ComputedIn(ctx, h.State, sum.Nodes)
 	sum.Stats = NodeStats(ctx, h.State, sum.Nodes)
 	sum.Nodes = inspect.Shown(ctx, h.State, sum.Nodes)
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/fleet"
+	"thalweg/internal/app/cluster"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
@@ -34,7 +34,7 @@ func TestARunBeginsBesideOneThatIsNotThereYet(t *testing.T) {
 	}
 	cfg, err := instance.LoadCluster(filepath.Join(dir, "cluster.yaml"), nil)
 	require.NoError(t, err)
-	require.NoError(t, fleet.InitCluster(t.Context(), cfg))
+	require.NoError(t, cluster.Init(t.Context(), cfg))
 	home, err := instance.OpenCluster(t.Context(), cfg, instance.ClusterOptions{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()

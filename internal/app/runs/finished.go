@@ -3,6 +3,7 @@ package runs
 import (
 	"time"
 
+	"thalweg/internal/app/inspect"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/view"
 )
@@ -19,7 +20,7 @@ func Finished(sum runner.Summary) view.RunFinished {
 	for _, n := range sum.Nodes {
 		s := sum.Stats[n.Name]
 		node := view.FinishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal,
-			RowsIn: n.RowsIn, RowsOut: n.RowsOut, RowsBad: runner.BadRowsOf(s), Warnings: s.Warnings,
+			RowsIn: n.RowsIn, RowsOut: n.RowsOut, RowsBad: inspect.BadRowsOf(s), Warnings: s.Warnings,
 			BytesIn: n.BytesIn, BytesOut: n.BytesOut, StartedMS: epochMS(n.Started), FinishedMS: epochMS(n.Finished),
 			ElapsedMS: sum.Worked[n.Name].Milliseconds(), EngineMS: s.Engine.Milliseconds(),
 			PythonBusyMS: s.Python.Milliseconds(), ComputedIn: sum.ComputedIn[n.Name],

@@ -118,7 +118,7 @@ func (s *Service) Show(ctx context.Context, key state.RunKey) (view.RunDetail, e
 	if err != nil {
 		return d, err
 	}
-	in := runner.ComputedIn(ctx, s.Home.State, nodes)
+	in := inspect.ComputedIn(ctx, s.Home.State, nodes)
 	for i, n := range d.Nodes {
 		d.Nodes[i].ComputedIn = in[n.Node]
 	}
@@ -255,7 +255,7 @@ func (s *Service) Nodes(ctx context.Context, run state.Run) (runner.Summary, err
 	nodes = Settled(run.Status, run.Finished, nodes)
 	return runner.Summary{Key: run.RunKey, Checks: checks, Stats: runner.NodeStats(ctx, s.Home.State, nodes),
 		Worked:     runner.Worked(ctx, s.Home.State, run, nodes),
-		ComputedIn: runner.ComputedIn(ctx, s.Home.State, nodes),
+		ComputedIn: inspect.ComputedIn(ctx, s.Home.State, nodes),
 		Nodes:      inspect.Shown(ctx, s.Home.State, nodes)}, nil
 }
 

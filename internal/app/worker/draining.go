@@ -30,8 +30,8 @@ func (d *drainSums) wrap(draining func() bool, observe func(job.Event)) func(job
 func (s *Server) drain(ctx context.Context) {
 	s.saysElse()
 	s.opts.Logger.Info("asked to end: no more batches are begun, and those in flight are waited for", "in_flight",
-		s.crew.Exec.InFlight(), "at_most", s.opts.DrainTime)
-	s.crew.Drain(ctx, s.opts.DrainTime)
+		s.work.Exec.InFlight(), "at_most", s.opts.DrainTime)
+	s.work.Drain(ctx, s.opts.DrainTime)
 }
 
 // drained says what has become of them.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/workerprocess"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/concurrency"
@@ -22,7 +22,7 @@ func (s *Server) newLimiter() *concurrency.Limiter {
 	var load budget.Load
 	cores := slotsOf(s.opts.Cores)
 	return concurrency.New(concurrency.Config{Cores: cores, Slots: cores,
-		Start: cores + runtime.AheadOf(s.Instance.Parts), Most: s.opts.inFlightMost(), Fixed: s.opts.Concurrency,
+		Start: cores + workerprocess.AheadOf(s.Instance.Parts), Most: s.opts.inFlightMost(), Fixed: s.opts.Concurrency,
 		Writers: parts.WritersOf(s.Instance.Parts), Logger: s.opts.Logger, Decided: s.opts.Decided,
 		Busy: func() float64 { return load.Busy(cores) },
 		Memory: func() int64 {

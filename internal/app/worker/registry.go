@@ -25,7 +25,7 @@ func (s *Server) registerWorker(ctx context.Context) (done func()) {
 	if s.Instance.ClusterConfig == nil {
 		return func() {}
 	}
-	a := registry.WorkerEntry{Owner: s.crew.Owner, PID: os.Getpid(), Version: s.opts.Program, Engine: s.engineVersion(),
+	a := registry.WorkerEntry{Owner: s.work.Owner, PID: os.Getpid(), Version: s.opts.Program, Engine: s.engineVersion(),
 		Hash: plan.KeyHash, Slots: slotsOf(s.opts.Cores), Cores: slotsOf(s.opts.Cores),
 		Memory: cmp.Or(s.opts.MemoryBytes, budget.Default()), Scratch: s.Instance.Dir,
 		Since: time.Now().UTC().Truncate(time.Second)}

@@ -14,6 +14,7 @@ import (
 	"thalweg/internal/app/registry"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/workerprocess"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
@@ -92,7 +93,7 @@ func Serve(ctx context.Context, home *instance.Instance, opts WorkerOptions) (er
 	ready := make(chan struct{})
 	works, leave := context.WithCancelCause(ctx)
 	s.limiter = s.newLimiter()
-	s.crew = runtime.NewWorkerProcess(ctx, runtime.WorkerProcessConfig{Queue: shared, Most: opts.inFlightMost(),
+	s.work = workerprocess.New(ctx, workerprocess.Config{Queue: shared, Most: opts.inFlightMost(),
 		Admit: s.admit, Room: s.room,
 		Able: s.able.is, Heard: s.look, Hinted: opts.Hinted, Slowest: opts.FollowSlowest,
 		Open: func(use context.Context, key state.RunKey) error {
@@ -102,12 +103,12 @@ func Serve(ctx context.Context, home *instance.Instance, opts WorkerOptions) (er
 			}
 			return s.hinted(works, key)
 		},
-		Store: t.Store, Slots: slotsOf(opts.Cores), Ahead: runtime.AheadOf(home.Parts), Lease: opts.Lease,
+		Store: t.Store, Slots: slotsOf(opts.Cores), Ahead: workerprocess.AheadOf(home.Parts), Lease: opts.Lease,
 		Tries:    opts.Tries,
 		Deadline: opts.AttemptTimeout, Clock: home.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint})
 	close(ready)
 	if opts.Introspect != nil {
-		opts.Introspect(Introspection{Queue: s.crew.Queue, Budget: s.Held, AtOnce: s.limiter.Settings, Able: s.reasons})
+		opts.Introspect(Introspection{Queue: s.work.Queue, Budget: s.Held, AtOnce: s.limiter.Settings, Able: s.reasons})
 	}
 	stopTelling := s.Tell(ctx)
 	stopWatching := s.watchAble(ctx)
@@ -120,10 +121,10 @@ func Serve(ctx context.Context, home *instance.Instance, opts WorkerOptions) (er
 		leave(runner.ErrLeave)
 	}
 	leave(nil)
-	err = errors.Join(err, s.crew.End())
+	err = errors.Join(err, s.work.End())
 	s.wait()
 	s.drained()
-	err = errors.Join(err, s.crew.Stop())
+	err = errors.Join(err, s.work.Stop())
 	stopTelling()
 	stopRegistering()
 	stopWatching()
@@ -158,7 +159,7 @@ func (s *Server) wait() {
 type Server struct {
 	*runtime.Runtime
 	opts    WorkerOptions
-	crew    *runtime.WorkerProcess
+	work    *workerprocess.Process
 	limiter *concurrency.Limiter
 	able    *able
 	sums    drainSums
@@ -198,7 +199,7 @@ func (s *Server) watch(ctx context.Context) error {
 			return err
 		}
 		every := lookForRuns
-		if s.crew.Queue.Shared() {
+		if s.work.Queue.Shared() {
 			every = lookShared
 		}
 		pause := time.NewTimer(every)
@@ -379,7 +380,7 @@ func (s *Server) saysElse() {
 }
 
 // open loads a run from what was pinned of it.
-func (s *Server) open(ctx context.Context, key state.RunKey) (_ *runtime.OpenRun, rec runtime.PinnedRun, err error) {
+func (s *Server) open(ctx context.Context, key state.RunKey) (_ *workerprocess.OpenRun, rec runtime.PinnedRun, err error) {
 	rec, err = s.Recall(ctx, key)
 	if err != nil {
 		return nil, rec, err
@@ -412,7 +413,7 @@ func (s *Server) open(ctx context.Context, key state.RunKey) (_ *runtime.OpenRun
 		Identity: s.Instance.IdentityOf(rec.Run),
 		From:     rec.Run.Sources, Planning: rec.Budget, Ephemeral: rec.Ephemeral, Dir: rec.Dir, OwnCopies: true,
 		Reuse: rec.Reuse, Chosen: rec.Chosen, Python: python})
-	return s.crew.Open(ctx, key, rec.Run.Priority, job, s.isolated(key, job), lock, s.opts.Observe), rec, nil
+	return s.work.Open(ctx, key, rec.Run.Priority, job, s.isolated(key, job), lock, s.opts.Observe), rec, nil
 }
 
 // likePython imports a run's Python code, and refuses one that began with another Python.
@@ -456,9 +457,9 @@ func (s *Server) prepare(ctx context.Context, sc *script.Script, dir string,
 
 // drive works on a run until it is over, nothing of it can be done before people
 // decide, or ctx ends. how names the run as it was when it was joined.
-func (s *Server) drive(ctx context.Context, key state.RunKey, how string, run *runtime.OpenRun) {
+func (s *Server) drive(ctx context.Context, key state.RunKey, how string, run *workerprocess.OpenRun) {
 	status, err := run.Run()
-	err = errors.Join(err, s.crew.Leave(ctx, key))
+	err = errors.Join(err, s.work.Leave(ctx, key))
 	run.Job.Close()
 	if s.Slots != nil {
 		s.Slots.Leave(key)

@@ -28,6 +28,20 @@ func SlotProgram(path string) keeper.Program {
 	return keeper.Program{Path: path, Name: "thalweg", Args: []string{SlotCommand}, Env: keeper.All()}
 }
 
+// IsolationBy starts each slot from the program at path; client is what ServeSlot makes its remote.Client of.
+func IsolationBy(path string, client any) *Isolation {
+	return &Isolation{Client: client, Command: func() keeper.Program { return SlotProgram(path) }}
+}
+
+// Kept runs the keeper, which ends the processes that formulas have started, if args
+// are those of a keeper. is reports whether they are; code is the exit code.
+func Kept(args []string) (code int, is bool) {
+	if !keeper.Called(args) {
+		return 0, false
+	}
+	return keeper.Main(args, keeper.Cgroups()), true
+}
+
 // ServeInherited runs a slot's process, over the connection that it was started with.
 func ServeInherited(open func(client json.RawMessage, logger *slog.Logger) (*remote.Client, error)) error {
 	conn, err := sandbox.Inherited()

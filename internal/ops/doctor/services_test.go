@@ -19,7 +19,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/fleet"
+	"thalweg/internal/app/cluster"
+	"thalweg/internal/app/diagnosis"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/registry"
 	"thalweg/internal/app/runtime"
@@ -43,8 +44,8 @@ func examine(t *testing.T, cfg *clusterconfig.Config, limit time.Duration) map[s
 	if cfg.Worker.Scratch == "" {
 		cfg.Worker.Scratch = t.TempDir()
 	}
-	list, err := fleet.Doctor(t.Context(),
-		fleet.DoctorOptions{Cluster: cfg, Process: runtime.Process{Program: "test", Interpreter: "/nowhere/python3"},
+	list, err := diagnosis.Examine(t.Context(),
+		diagnosis.Options{Cluster: cfg, Process: runtime.Process{Program: "test", Interpreter: "/nowhere/python3"},
 			Limit: limit})
 	require.NoError(t, err)
 	found := map[string]doctor.Finding{}
@@ -103,7 +104,7 @@ func TestCassandra(t *testing.T) {
 	says(t, examine(t, cfg, 0), "state datacenter", doctor.Bad, "there is no datacenter elsewhere, only datacenter1",
 		"nodetool status")
 	cfg.Worker.Scratch = t.TempDir()
-	require.ErrorContains(t, fleet.InitCluster(t.Context(), cfg), "there is no datacenter elsewhere, only datacenter1")
+	require.ErrorContains(t, cluster.Init(t.Context(), cfg), "there is no datacenter elsewhere, only datacenter1")
 	// what nodes say of each other may be incomplete
 	home, err := instance.OpenCluster(t.Context(), cfg, instance.ClusterOptions{})
 	require.NoError(t, err)
@@ -205,7 +206,7 @@ func brokerURL(t *testing.T) *url.URL {
 func sqliteCluster(t *testing.T) *clusterconfig.Config {
 	cfg := &clusterconfig.Config{Path: "cluster.yaml",
 		State: clusterconfig.State{Directory: filepath.Join(t.TempDir(), "runs")}}
-	require.NoError(t, fleet.InitCluster(t.Context(), cfg))
+	require.NoError(t, cluster.Init(t.Context(), cfg))
 	return cfg
 }
 
@@ -239,7 +240,7 @@ func TestQueueOfWrongType(t *testing.T) {
 	ch, err := conn.Channel()
 	require.NoError(t, err)
 	cfg := inCassandra(keyspace)
-	require.NoError(t, fleet.InitCluster(t.Context(), cfg))
+	require.NoError(t, cluster.Init(t.Context(), cfg))
 	prefix, err := instance.QueuePrefix(t.Context(), cfg)
 	require.NoError(t, err)
 	name := prefix + ".hints.normal"
@@ -261,15 +262,15 @@ func TestBucket(t *testing.T) {
 	cfg := sqliteCluster(t)
 	cfg.Parts.S3 = &clusterconfig.S3{URL: "s3://" + service.Bucket + "/x", Endpoint: service.Endpoint, AccessKey: "me",
 		SecretKey: "rumpelstilz"}
-	require.NoError(t, fleet.InitCluster(t.Context(), cfg))
+	require.NoError(t, cluster.Init(t.Context(), cfg))
 	found := examine(t, cfg, 0)
 	for _, check := range []string{"reach", "write", "read", "read a range", "remove"} {
 		says(t, found, "parts "+check, doctor.Good, "", "")
 	}
 	cfg.Parts.S3.URL = "s3://nowhere/x"
 	says(t, examine(t, cfg, 0), "parts reach", doctor.Bad, "there is no bucket nowhere", "check its name")
-	require.ErrorContains(t, fleet.InitCluster(t.Context(), cfg), "there is no bucket nowhere")
-	require.Equal(t, fault.Script, fault.Of(fleet.InitCluster(t.Context(), cfg)).Kind)
+	require.ErrorContains(t, cluster.Init(t.Context(), cfg), "there is no bucket nowhere")
+	require.Equal(t, fault.Script, fault.Of(cluster.Init(t.Context(), cfg)).Kind)
 	cfg.Parts.S3.Endpoint = "http://" + closedPort(t)
 	says(t, examine(t, cfg, 0), "parts reach", doctor.Bad, "refused", "")
 }
@@ -337,15 +338,15 @@ func TestStateInADirectory(t *testing.T) {
 
 func TestPython(t *testing.T) {
 	t.Parallel()
-	list, err := fleet.Doctor(t.Context(),
-		fleet.DoctorOptions{Process: runtime.Process{Interpreter: "/nowhere/python3"}})
+	list, err := diagnosis.Examine(t.Context(),
+		diagnosis.Options{Process: runtime.Process{Interpreter: "/nowhere/python3"}})
 	require.NoError(t, err)
-	named, err := fleet.Doctor(t.Context(),
-		fleet.DoctorOptions{Process: runtime.Process{Interpreter: "/nowhere/python3"},
+	named, err := diagnosis.Examine(t.Context(),
+		diagnosis.Options{Process: runtime.Process{Interpreter: "/nowhere/python3"},
 			Named: true})
 	require.NoError(t, err)
 	require.Equal(t, doctor.Bad, named[len(named)-1].Verdict, "no worker begins without it")
-	right, err := fleet.Doctor(t.Context(), fleet.DoctorOptions{Process: runtime.Process{Interpreter: "python3"}})
+	right, err := diagnosis.Examine(t.Context(), diagnosis.Options{Process: runtime.Process{Interpreter: "python3"}})
 	require.NoError(t, err)
 	require.Equal(t, doctor.Good, right[len(right)-1].Verdict)
 	require.Contains(t, right[len(right)-1].Seen, "3.")
@@ -457,7 +458,7 @@ func TestClusterChaosTLS(t *testing.T) {
 		return cfg
 	}
 	require.Eventually(t, func() bool { // the first user is made a moment after the port is open
-		return fleet.InitCluster(t.Context(), config(right, "cassandra")) == nil
+		return cluster.Init(t.Context(), config(right, "cassandra")) == nil
 	}, effort.Patience, time.Second)
 	testBroker(t, services, config(right, "cassandra"))
 	found := examine(t, config(right, "cassandra"), 0)
@@ -466,7 +467,7 @@ func TestClusterChaosTLS(t *testing.T) {
 	says(t, found, "queue "+broker, doctor.Good, "TLS 1.", "")
 	require.Contains(t, found["queue publish and receive"].Seen, "confirmed")
 
-	require.Equal(t, fault.Script, fault.Of(fleet.InitCluster(t.Context(), config(right, "rumpelstilz"))).Kind)
+	require.Equal(t, fault.Script, fault.Of(cluster.Init(t.Context(), config(right, "rumpelstilz"))).Kind)
 	says(t, examine(t, config(right, "rumpelstilz"), 0), "state "+node, doctor.Bad,
 		"do not accept the user name and the password",
 		"check username and password")

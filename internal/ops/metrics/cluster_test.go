@@ -16,7 +16,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/fleet"
+	"thalweg/internal/app/cluster"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
@@ -88,7 +88,7 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 	started := filepath.Join(dir, "started")
 	cfg, err := instance.LoadCluster(clusterOf(t, dir), nil)
 	require.NoError(t, err)
-	require.NoError(t, fleet.InitCluster(t.Context(), cfg))
+	require.NoError(t, cluster.Init(t.Context(), cfg))
 	for name, text := range map[string]string{"script.yaml": measuredScript, "orders.csv": "id,price\n1,10\n2,20\n",
 		"double.py": fmt.Sprintf("import os, time\n\ndef double(x):\n    if not os.path.exists(%[1]q):\n        "+
 			"open(%[1]q, 'w').close()\n        time.sleep(60)\n    return 2 * x\n", started)} {

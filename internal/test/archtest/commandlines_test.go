@@ -19,7 +19,7 @@ import (
 var saysCommands = map[string]string{
 	"internal/base/secret/known.go":       "finds secrets in the program's own arguments",
 	"internal/io/unpack/compression.go":   "zstd's --long",
-	"internal/app/fleet/initcluster.go":   "nodetool's --full",
+	"internal/app/cluster/replication.go": "nodetool's --full",
 	"internal/ops/doctor/cassandra.go":    "nodetool's --full",
 	"internal/ops/metrics/page.go":        "the page docs/metrics.md",
 	"internal/lang/script/definition.go":  "kind of a fingerprint",

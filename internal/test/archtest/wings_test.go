@@ -37,22 +37,22 @@ var wings = map[string]wing{
 		"clusterconfig gc serveconfig compare doctor history infer lineage metrics notify schedule simulate",
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{
-		"caller sources", "access instance", "hub registry", "view", "outputs", "runtime", "inspect", "runner",
-		"control worker runs scripts", "openlineage scheduler", "fleet",
+		"caller sources", "access instance", "cluster hub registry serving", "view", "outputs workerprocess", "runtime", "inspect", "runner",
+		"control worker runs scripts", "diagnosis openlineage scheduler", "fleet",
 		"scripttest", door,
 	}},
 }
 
 // seams are the packages that others know by the interface of a lower one, and the only ones that may import them.
 var seams = map[string]string{
-	"store/state/sqlite":    "store/state app/instance app/fleet ops/simulate",
-	"store/state/cassandra": "store/state app/instance app/fleet",
-	"store/parts/local":     "store/parts app/instance app/fleet",
-	"store/parts/cassandra": "store/parts app/instance app/fleet",
-	"store/parts/s3":        "store/parts app/instance app/fleet",
-	"store/queue/inproc":    "store/queue app/runtime",
-	"app/access/sqlite":     "app",
-	"store/queue/rabbitmq":  "store/queue app/instance app/fleet ops/doctor",
+	"store/state/sqlite":    "store/state app/instance app/cluster ops/simulate",
+	"store/state/cassandra": "store/state app/instance app/cluster",
+	"store/parts/local":     "store/parts app/instance app/cluster",
+	"store/parts/cassandra": "store/parts app/instance app/cluster",
+	"store/parts/s3":        "store/parts app/instance app/cluster",
+	"store/queue/inproc":    "store/queue app/workerprocess",
+	"app/access/sqlite":     "app/serving",
+	"store/queue/rabbitmq":  "store/queue app/instance app/cluster ops/doctor",
 }
 
 // door is the package of a wing that has the wing's own name: it is above all others of it.
@@ -123,6 +123,28 @@ func TestImportsStayInTheirWings(t *testing.T) {
 		for _, top := range strings.Fields(strings.Join(w.floors, " ")) {
 			require.True(t, used[name+"/"+top], "%s/%s is on a floor and is not there", name, top)
 		}
+	}
+}
+
+// appImportsMost bounds the packages of the product that a package of the wing app imports: one that needs more
+// has several subjects.
+const appImportsMost = 25
+
+func TestPackagesOfTheAppHaveOneSubject(t *testing.T) {
+	for _, dir := range packages(t) {
+		if dir != "internal/app" && !strings.HasPrefix(dir, "internal/app/") {
+			continue
+		}
+		used := map[string]bool{}
+		for _, file := range files(t, dir, false) {
+			for _, im := range imports(t, file) {
+				if to, ours := strings.CutPrefix(im, module); ours {
+					used[to] = true
+				}
+			}
+		}
+		require.LessOrEqual(t, len(used), appImportsMost, "%s imports %d packages of the product: split it by subject",
+			dir, len(used))
 	}
 }
 

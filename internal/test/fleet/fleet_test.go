@@ -20,7 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/fleet"
+	"thalweg/internal/app/cluster"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
@@ -84,7 +84,7 @@ func newFleet(t *testing.T, with services, workers int, shape func(i int, s *spe
 	cfg, err := instance.LoadCluster(f.config("test", with), nil)
 	require.NoError(t, err)
 	ctx := t.Context()
-	require.NoError(t, fleet.InitCluster(ctx, cfg))
+	require.NoError(t, cluster.Init(ctx, cfg))
 	f.home, err = instance.OpenCluster(ctx, cfg, instance.ClusterOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { f.home.Close() })

@@ -20,7 +20,8 @@ import (
 	"go.uber.org/goleak"
 
 	"thalweg/internal/app/instance"
-	"thalweg/internal/app/runner"
+	"thalweg/internal/app/inspect"
+"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/infer"
@@ -231,7 +232,7 @@ func (m *machine) run(ctx context.Context, s *set, o *outcome, dir string) *fail
 		return failed("refused by run", "%s: %+v", sum.Status, sum.Failure)
 	}
 	for _, of := range sum.Stats {
-		o.bad += runner.BadRowsOf(of)
+		o.bad += inspect.BadRowsOf(of)
 	}
 	found, err := filepath.Glob(filepath.Join(dir, "out", "*.csv"))
 	require.NoError(m.t, err)

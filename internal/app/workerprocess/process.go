@@ -1,4 +1,4 @@
-package runtime
+package workerprocess
 
 import (
 	"cmp"
@@ -19,10 +19,10 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// WorkerProcess runs the work of one process: an executor, and a coordinator for each run that is
+// Process runs the work of one process: an executor, and a coordinator for each run that is
 // open. It implements executor.Runs.
-type WorkerProcess struct {
-	cfg    WorkerProcessConfig
+type Process struct {
+	cfg    Config
 	Owner  string
 	Queue  queue.Queue
 	taken  *drained // what the executor takes hints from
@@ -35,21 +35,21 @@ type WorkerProcess struct {
 	runs map[state.RunKey]*OpenRun
 }
 
-// WorkerProcessConfig says how a crew works.
-type WorkerProcessConfig struct {
+// Config says how a process works.
+type Config struct {
 	Store      state.Store
 	Slots      int
 	Most       int // batches in flight that admit lets claim; 0: slots and ahead
 	Admit      func(ctx context.Context) (release func(), err error)
 	Room       func(class string) (leave func(), ok bool) // of a kind of node; nil: always
 	Able       func() bool                                // whether this process can lead runs now; nil: always
-	Ahead      int                                        // see aheadOf
+	Ahead      int                                        // see AheadOf
 	Lease      time.Duration                              // of batches and roles; 0: their defaults
 	Tries      int
 	Deadline   time.Duration // of attempts
 	Logger     *slog.Logger
 	Checkpoint func(job.CrashPoint)
-	Queue      queue.Queue                                       // closed by the crew; nil: one of its own
+	Queue      queue.Queue                                       // closed by Stop; nil: one of its own
 	Open       func(ctx context.Context, key state.RunKey) error // opens a run of which a hint has come; nil: none is
 	Heard      func(queue.Signal)                                // of a run that is not open; may be nil
 	Hinted     func(executor.Fate)                               // see executor.Config
@@ -77,12 +77,12 @@ type OpenRun struct {
 	Lock *instance.RunLock
 }
 
-// NewWorkerProcess starts an executor, which works until ctx ends or stop is called.
-func NewWorkerProcess(ctx context.Context, cfg WorkerProcessConfig) *WorkerProcess {
+// New starts an executor, which works until ctx ends or stop is called.
+func New(ctx context.Context, cfg Config) *Process {
 	if cfg.Queue == nil {
 		cfg.Queue = inproc.New(0)
 	}
-	c := &WorkerProcess{cfg: cfg, Owner: job.Owner(), Queue: cfg.Queue, runs: map[state.RunKey]*OpenRun{},
+	c := &Process{cfg: cfg, Owner: job.Owner(), Queue: cfg.Queue, runs: map[state.RunKey]*OpenRun{},
 		ended: make(chan struct{})}
 	c.taken = newDrained(c.Queue)
 	c.Exec = executor.New(executor.Config{Store: cfg.Store, Queue: c.taken, Runs: c, Owner: c.Owner,
@@ -103,7 +103,7 @@ func NewWorkerProcess(ctx context.Context, cfg WorkerProcessConfig) *WorkerProce
 }
 
 // End ends the executor: what is in flight has its grace, and is given back.
-func (c *WorkerProcess) End() error {
+func (c *Process) End() error {
 	c.cancel()
 	<-c.ended
 	return c.err
@@ -111,10 +111,10 @@ func (c *WorkerProcess) End() error {
 
 // Stop is end, and the end of the queue. Whoever still has to tell others that it
 // leaves a run does so before.
-func (c *WorkerProcess) Stop() error { return errors.Join(c.End(), c.Queue.Close()) }
+func (c *Process) Stop() error { return errors.Join(c.End(), c.Queue.Close()) }
 
 // Drain begins no more batches, and waits for those in flight, for so long at most.
-func (c *WorkerProcess) Drain(ctx context.Context, most time.Duration) {
+func (c *Process) Drain(ctx context.Context, most time.Duration) {
 	c.taken.close()
 	patience := time.NewTimer(most)
 	defer patience.Stop()
@@ -126,8 +126,8 @@ func (c *WorkerProcess) Drain(ctx context.Context, most time.Duration) {
 }
 
 // Open begins to work on a run whose job is done by content: itself, or others
-// in its name. The lock is the crew's from now on.
-func (c *WorkerProcess) Open(ctx context.Context, key state.RunKey, urgent state.Priority, job *pipeline.Pipeline,
+// in its name. The lock is the process's from now on.
+func (c *Process) Open(ctx context.Context, key state.RunKey, urgent state.Priority, job *pipeline.Pipeline,
 	content job.Job, lock *instance.RunLock, observe func(job.Event)) *OpenRun {
 	r := &OpenRun{Job: job, Lock: lock,
 		Coordinator: coordinator.New(ctx, coordinator.Config{Store: c.cfg.Store, Queue: keeping{c.Queue, c.Exec},
@@ -154,7 +154,7 @@ func levelOf(p state.Priority) queue.Priority {
 
 // Leave ends the work on a run whose coordinator has ended: what is in flight
 // has its grace, and hints that are left are dropped.
-func (c *WorkerProcess) Leave(ctx context.Context, key state.RunKey) error {
+func (c *Process) Leave(ctx context.Context, key state.RunKey) error {
 	c.mu.Lock()
 	delete(c.runs, key)
 	c.mu.Unlock()

@@ -1,4 +1,4 @@
-package fleet
+package diagnosis
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"thalweg/internal/app/cluster"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/worker"
@@ -15,8 +16,8 @@ import (
 
 // Limits of a look at open runs: each has its Python code imported.
 const (
-	doctorRuns = 20               // that are looked at
-	doctorRun  = 10 * time.Second // of each
+	runsMost   = 20               // that are looked at
+	runTimeout = 10 * time.Second // of each
 )
 
 // openRuns says which runs that are not over this machine could not work on: those that a
@@ -42,7 +43,7 @@ func (d *examination) openRuns(ctx context.Context, home *instance.Instance) (fo
 	found.Open = len(open)
 	enough, stop := lookUntil(ctx)
 	defer stop()
-	for _, r := range open[:min(len(open), doctorRuns)] {
+	for _, r := range open[:min(len(open), runsMost)] {
 		if enough.Err() != nil {
 			break
 		}
@@ -65,7 +66,7 @@ func lookUntil(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // refuses says why a run would be refused here; "": it would be worked on.
 func refuses(ctx context.Context, s *worker.Server, key state.RunKey) string {
-	limited, stop := context.WithTimeout(ctx, doctorRun)
+	limited, stop := context.WithTimeout(ctx, runTimeout)
 	defer stop()
 	err := s.Could(limited, key)
 	switch {
@@ -85,6 +86,6 @@ func (d *examination) worker(home *instance.Instance) (*worker.Server, error) {
 		return nil, err
 	}
 	opts := runtime.Process{Interpreter: d.Interpreter, Keeper: d.Keeper, Remote: d.Remote, Known: d.Known,
-		StateWithin: doctorPatience}
+		StateWithin: cluster.LookPatience}
 	return worker.NewIdle(home, opts, d.tmp, b), nil
 }

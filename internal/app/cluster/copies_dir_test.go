@@ -1,4 +1,4 @@
-package fleet
+package cluster
 
 import (
 	"bytes"
@@ -56,7 +56,7 @@ func TestCopiesStayForTheNextWorker(t *testing.T) {
 			service.Bucket, service.Endpoint), 0o600))
 	cfg, err := instance.LoadCluster(path, nil)
 	require.NoError(t, err)
-	require.NoError(t, InitCluster(t.Context(), cfg))
+	require.NoError(t, Init(t.Context(), cfg))
 	const key = "main/00001/00-a/b00000-a1-0000.parquet"
 	for i, keep := range []bool{true, false, true} {
 		home, err := instance.OpenCluster(t.Context(), cfg, instance.ClusterOptions{Keep: keep})

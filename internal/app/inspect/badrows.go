@@ -1,11 +1,10 @@
-package runner
+package inspect
 
 import (
 	"cmp"
 	"context"
 
 	"thalweg/internal/base/action"
-
 	"thalweg/internal/run/plan"
 	"thalweg/internal/store/state"
 )
@@ -35,9 +34,6 @@ func ComputedIn(ctx context.Context, store state.Store, nodes []state.Node) map[
 	}
 	return in
 }
-
-// BadRows lists the nodes of the run that have put rows aside.
-func (s Summary) BadRows() []BadRows { return ListBadRows(s.Nodes, s.Stats) }
 
 // ListBadRows lists the nodes with bad rows, given what their batches measured.
 func ListBadRows(nodes []state.Node, stats map[string]state.Stats) []BadRows {

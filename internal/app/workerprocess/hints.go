@@ -1,4 +1,4 @@
-package runtime
+package workerprocess
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // Use implements executor.Runs. A queue that processes share gives hints of any
 // run: one that is not open is opened, and left to others where that fails.
-func (c *WorkerProcess) Use(ctx context.Context, key state.RunKey) (executor.Run, func(), error) {
+func (c *Process) Use(ctx context.Context, key state.RunKey) (executor.Run, func(), error) {
 	if r := c.at(key); r != nil {
 		return r, func() {}, nil
 	}
@@ -34,14 +34,14 @@ func (c *WorkerProcess) Use(ctx context.Context, key state.RunKey) (executor.Run
 	return nil, nil, fmt.Errorf("run %d is not open: %w", key.Run, executor.ErrElsewhere)
 }
 
-func (c *WorkerProcess) at(key state.RunKey) *OpenRun {
+func (c *Process) at(key state.RunKey) *OpenRun {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.runs[key]
 }
 
 // listen passes signals on until ctx ends.
-func (c *WorkerProcess) listen(ctx context.Context) {
+func (c *Process) listen(ctx context.Context) {
 	for {
 		s, err := c.Queue.Signalled(ctx)
 		if err != nil {
@@ -61,7 +61,7 @@ const hungerEvery = 100 * time.Millisecond
 
 // notice tells the runs for how long this process has waited for work, until ctx ends: where
 // there is some, its hints do not arrive.
-func (c *WorkerProcess) notice(ctx context.Context) {
+func (c *Process) notice(ctx context.Context) {
 	tick := time.NewTicker(hungerEvery)
 	defer tick.Stop()
 	for {
@@ -96,7 +96,7 @@ func (k keeping) Keep(ctx context.Context, hints ...queue.Hint) error {
 }
 
 // signal does its best.
-func (c *WorkerProcess) signal(ctx context.Context, s queue.Signal) {
+func (c *Process) signal(ctx context.Context, s queue.Signal) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), instance.SignalPatience)
 	defer cancel()
 	if err := c.Queue.Signal(ctx, s); err != nil {
