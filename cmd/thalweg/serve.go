@@ -134,7 +134,7 @@ func (s *serving) answer(ctx context.Context, a *console) error {
 		a.known.Add(secret, "{start token}")
 		fmt.Fprintf(a.screen, "to sign in: %s://%s/start#%s\n", scheme, s.ln.Addr(), secret)
 	}
-	return errors.Join(server.Serve(ctx, s.ln, serveDrain), server.Close())
+	return server.Serve(ctx, s.ln, serveDrain)
 }
 
 // work takes batches until ctx ends.

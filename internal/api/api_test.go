@@ -67,7 +67,6 @@ func serve(t *testing.T) *served {
 	handler := api.New(api.Config{App: s.app, News: s.app.News, Serving: serving, Access: s.users.Service, Known: app.NewSecrets(), Logger: logger,
 		Build: view.Build{Version: "v1"}, Hosts: []string{server.Listener.Addr().String()}, Cookie: "thalweg-test",
 		Ready: func() error { return nil }})
-	t.Cleanup(func() { require.NoError(t, handler.Close()) })
 	server.Config.Handler, s.api = handler, handler
 	server.Start()
 	t.Cleanup(server.Close)
@@ -115,17 +114,6 @@ func (s *served) as(name string, grants ...access.Grant) *client {
 
 // nobody returns a client that has not logged in.
 func (s *served) nobody() *client { return &client{s, http.Header{}} }
-
-// owner returns a client that came in with the start secret.
-func (s *served) owner() *client {
-	s.t.Helper()
-	c := s.nobody()
-	got := c.send("POST", "/v1/login", map[string]string{"start": s.start})
-	require.Equal(s.t, http.StatusNoContent, got.status, got.text)
-	cookie, _, _ := strings.Cut(got.header.Get("Set-Cookie"), ";")
-	c.header.Set("Cookie", cookie)
-	return c
-}
 
 type answer struct {
 	t      *testing.T
@@ -373,4 +361,25 @@ func TestOrdersToMany(t *testing.T) {
 	operator := s.as("op", access.Grant{Workspace: "main", Role: access.Operator})
 	operator.send("POST", at, map[string]any{"kind": "drop", "runs": []int64{3}, "reason": "x"}).problem(http.StatusForbidden)
 	c.send("POST", at, map[string]any{"kind": "stop"}).problem(http.StatusUnprocessableEntity)
+}
+
+// The start secret begins a session in a cookie that no script reads, for whoever may do everything.
+func TestStartSession(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	c := s.nobody()
+	require.Equal(t, http.StatusUnauthorized, c.send("POST", "/v1/login", map[string]string{"start": "x"}).status)
+	got := c.send("POST", "/v1/login", map[string]string{"start": s.start})
+	require.Equal(t, http.StatusNoContent, got.status, got.text)
+	cookie := got.header.Get("Set-Cookie")
+	require.Contains(t, cookie, "HttpOnly; SameSite=Lax")
+	cookie, _, _ = strings.Cut(cookie, ";")
+	c.header.Set("Cookie", cookie)
+	require.Equal(t, http.StatusOK, c.get("/v1/users").status)
+	require.Contains(t, c.get("/v1/me").text, `"name":"me@here","via":"session"`)
+	require.Equal(t, http.StatusNoContent, c.send("POST", "/v1/logout", nil).status)
+	require.Equal(t, http.StatusUnauthorized, c.get("/v1/me").status, "a cookie that is sent again lets nobody in")
+	page := s.nobody().get("/start")
+	require.Contains(t, page.header.Get("Content-Security-Policy"), "script-src 'sha256-")
+	require.NotContains(t, page.text, s.start)
 }

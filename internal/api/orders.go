@@ -170,9 +170,6 @@ func (s *Server) submit(ctx context.Context, by app.Caller, o app.RunOptions) (o
 	return ordered{Submitted: &view.RunSubmitted{Event: "run_submitted", Workspace: key.Workspace, Run: key.Run}}, nil
 }
 
-// dropsMax limits the runs that are dropped by a request.
-const dropsMax = 1_000
-
 type dropIn struct {
 	OfWorkspace
 	Body struct {

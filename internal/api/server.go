@@ -60,7 +60,6 @@ type Server struct {
 	cookie   string
 	secure   bool
 	ready    func() error
-	jobs     *jobs
 	news     *app.News
 	serving  *app.Serving
 	streams  streams
@@ -71,7 +70,7 @@ type Server struct {
 	huma huma.API
 }
 
-// New returns a server of an instance. The caller closes it before the instance.
+// New returns a server of an instance.
 func New(cfg Config) *Server {
 	s := &Server{app: cfg.App, news: cfg.News, serving: cfg.Serving, access: cfg.Access, known: cfg.Known, build: cfg.Build,
 		discreet: cfg.App.RunsWithoutValues(), logger: cfg.Logger,
@@ -81,7 +80,6 @@ func New(cfg Config) *Server {
 		s.hosts[strings.ToLower(h)] = true
 	}
 	s.heartbeat, s.eventTimeout = heartbeatEvery, eventTimeout
-	s.jobs = newJobs(cfg.Logger)
 	s.huma = humago.New(s.mux, humaConfig(cfg.Build.Version))
 	s.register()
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -92,9 +90,6 @@ func New(cfg Config) *Server {
 
 // OpenAPI returns the description of the operations.
 func (s *Server) OpenAPI() *huma.OpenAPI { return s.huma.OpenAPI() }
-
-// Close cancels the jobs and waits for them.
-func (s *Server) Close() error { return s.jobs.close() }
 
 // humaConfig says how operations are described and answered.
 func humaConfig(version string) huma.Config {
@@ -136,7 +131,6 @@ func (s *Server) register() {
 	s.registerBulk()
 	s.registerGates()
 	s.registerFleet()
-	s.registerJobs()
 	s.registerStream()
 }
 

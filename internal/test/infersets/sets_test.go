@@ -19,9 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"thalweg/internal/app/instance"
 	"thalweg/internal/app/inspect"
-"thalweg/internal/app/runner"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/infer"
