@@ -191,7 +191,8 @@ func readFailing(ctx context.Context, db engine.Querier, query string, into *Que
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	return readRows(rows, nil, QueryOptions{}, into) // of the types of scripts, which the driver gives as they are
+	// Of the types of scripts, which the driver gives as they are.
+	return readRows(rows, nil, Prepared{}, &resultSink{res: into}, &Executed{})
 }
 
 // before returns the results that the run's own checks of a node had, by their names.
