@@ -74,6 +74,7 @@ type cli struct {
 	Worker    workerCmd    `cmd:"" group:"serve" help:"Take batches of every run of a state directory or a cluster, until it is told to end."`
 	Cluster   clusterCmd   `cmd:"" group:"serve" help:"Make what a cluster needs, and see who is there."`
 	Slot      slotCmd      `cmd:"" hidden:"" help:"Execute batches for the worker that has started this process."`
+	Peek      peekCmd      `cmd:"" hidden:"" help:"Answer questions about tables for the server that has started this process."`
 	Simulate  simulateCmd  `cmd:"" group:"serve" help:"Say how efficient fleets of many workers would be, in virtual time, and what limits them."`
 	Scheduler schedulerCmd `cmd:"" group:"serve" help:"Begin runs when their scripts' schedules and watches say so, and work on them, until it is told to end."`
 	Schedules schedulesCmd `cmd:"" group:"serve" help:"List schedules and watches: when they were and will be, what waits, what was skipped."`

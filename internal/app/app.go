@@ -9,6 +9,7 @@ import (
 	"thalweg/internal/app/fleet"
 	"thalweg/internal/app/inspect"
 	"thalweg/internal/app/instance"
+	"thalweg/internal/app/peek"
 	"thalweg/internal/app/runs"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/scripts"
@@ -46,6 +47,7 @@ type App struct {
 	Orders  *control.Service
 	Data    *inspect.Service
 	Fleet   *fleet.Service
+	Peek    *peek.Pool // pages, profiles and downloads of tables; nil if Place.Children is
 
 	home    *instance.Instance
 	process Process
@@ -60,6 +62,7 @@ type Place struct {
 	Keep      bool                     // of a cluster: keep copies of parts on this machine
 	Observers Observers                // see the requests to a cluster's services
 	Away      *instance.Outage         // waits while services of a cluster are away; nil: that is an error
+	Children  *Children                // questions about tables are answered in processes of their own; nil: in this one
 	Told      func(text string) string // renders the actions in texts that people read elsewhere; nil: as they are
 	Warn      func(err error)          // called with problems in spite of which Open goes on; may be nil
 }
@@ -88,12 +91,21 @@ func Open(ctx context.Context, at Place, process Process) (*App, error) {
 		}
 	}
 	r := &runs.Service{Home: home, Logger: process.Logger}
-	return &App{home: home, process: process, Runs: r,
+	a := &App{home: home, process: process, Runs: r,
 		Scripts: &scripts.Service{Remote: process.Remote, Known: process.Known, Dir: process.Dir,
 			Environment: process.Environment},
 		Orders: &control.Service{Home: home, Process: process},
 		Data:   &inspect.Service{Home: home, Process: process},
-		Fleet:  &fleet.Service{Home: home, Runs: r}}, nil
+		Fleet:  &fleet.Service{Home: home, Runs: r}}
+	if at.Children == nil {
+		return a, nil
+	}
+	if a.Peek, err = peek.New(peek.Config{Home: home, Process: process, Program: at.Children.Program,
+		Client: at.Children.Client, Limits: at.Children.Limits}); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	a.Data.Children = a.Peek
+	return a, nil
 }
 
 func openHome(ctx context.Context, at Place) (*instance.Instance, error) {
@@ -110,7 +122,12 @@ func openHome(ctx context.Context, at Place) (*instance.Instance, error) {
 }
 
 // Close closes the instance, and removes temporary files.
-func (a *App) Close() error { return errors.Join(a.home.Close(), a.process.Remote.Close()) }
+func (a *App) Close() (err error) {
+	if a.Peek != nil {
+		err = a.Peek.Close()
+	}
+	return errors.Join(err, a.home.Close(), a.process.Remote.Close())
+}
 
 // Cluster returns the configuration of the cluster; nil if this is a state directory.
 func (a *App) Cluster() *Config { return a.home.Cluster() }

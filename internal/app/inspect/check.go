@@ -13,6 +13,7 @@ import (
 
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/sources"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/similar"
 	"thalweg/internal/lang/script"
@@ -27,8 +28,10 @@ type CheckOptions struct {
 	runtime.Process
 	Run        state.Run
 	ScriptPath string
-	Nodes      []string // that are checked; none: all that have checks
-	RowsMax    int      // failing rows that are given of each check; 0: all that it keeps
+	// Named is the script for Children, who load it once more; without a path it is the run's own.
+	Named   sources.Named
+	Nodes   []string // that are checked; none: all that have checks
+	RowsMax int      // failing rows that are given of each check; 0: all that it keeps
 }
 
 // CheckFound holds the result of a check over the rows of a run.

@@ -14,26 +14,33 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 
+	"thalweg/internal/app/caller"
 	"thalweg/internal/app/instance"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/similar"
 	"thalweg/internal/base/sqltext"
+	"thalweg/internal/ops/lineage"
 	"thalweg/internal/run/engine"
 	"thalweg/internal/run/query"
 )
 
 // Prepared is a query that any process can execute which may read its files: nothing else is asked of the state.
 type Prepared struct {
-	Setup       []string `json:"setup"` // statements that define the tables
-	Paths       []string `json:"paths"` // the files
-	SQL         string   `json:"sql"`
-	Ours        bool     `json:"ours,omitempty"`    // SQL is no person's: it may be more than one that only reads
-	Parquet     string   `json:"parquet,omitempty"` // see QueryOptions
-	RowsMax     int      `json:"rows_max"`          // 0: all
-	CellBytes   int      `json:"cell_bytes"`        // of a cell that are given, the rest is cut off: see CutText; 0: all
-	MemoryBytes int64    `json:"memory_bytes"`
-	SpillBytes  int64    `json:"spill_bytes"` // 0: as much as there is
-	Threads     int      `json:"threads"`
+	Setup []string `json:"setup"` // statements that define the tables
+	Paths []string `json:"paths"` // the files
+	SQL   string   `json:"sql"`
+	Ours  bool     `json:"ours,omitempty"` // SQL is no person's: it may be more than one that only reads
+	// Condition is what a person has written of SQL that is ours otherwise: it has to be one expression; "": nothing.
+	Condition   string `json:"condition,omitempty"`
+	Parquet     string `json:"parquet,omitempty"` // see QueryOptions
+	RowsMax     int    `json:"rows_max"`          // 0: all
+	CellBytes   int    `json:"cell_bytes"`        // of a cell that are given, the rest is cut off: see CutText; 0: all
+	MemoryBytes int64  `json:"memory_bytes"`
+	SpillBytes  int64  `json:"spill_bytes"` // 0: as much as there is
+	Threads     int    `json:"threads"`
+
+	By caller.Caller `json:"-"` // who asks
 }
 
 // Executed says how a prepared query ended.
@@ -90,6 +97,9 @@ func (p Prepared) run(ctx context.Context, in *engine.Instance, to RowSink, out 
 		if text, err = readOnly(ctx, in, p.SQL); err != nil {
 			return err
 		}
+	}
+	if err := lineage.CheckCondition(ctx, in, p.Condition); err != nil {
+		return refused(err)
 	}
 	if p.Parquet != "" {
 		return refused(copyParquet(ctx, in, p.Parquet, text))
@@ -231,8 +241,8 @@ func refused(err error) error {
 	return r
 }
 
-// fault adds to a refusal what the state knows.
-func (r *Refusal) fault(ctx context.Context, home *instance.Instance, opts QueryOptions) error {
+// Fault is the refusal as people see it, with what the state knows.
+func (r *Refusal) Fault(ctx context.Context, home *instance.Instance, opts QueryOptions) error {
 	out := &fault.Error{Kind: fault.Script, Message: r.Message, Hint: r.Hint, Detail: r.Detail,
 		Place: fault.Place{Field: r.Field}}
 	if r.Kind != "" {
@@ -305,7 +315,7 @@ func readRows(rows *sql.Rows, types []query.SQLType, p Prepared, to RowSink, out
 			if row[i], err = typedCell(v, types[i]); err != nil {
 				return fmt.Errorf("column %s: %w", head.Columns[i], err)
 			}
-			row[i] = cut(row[i], p.CellBytes)
+			row[i] = Cut(row[i], p.CellBytes)
 		}
 		if err := to.Row(row); err != nil {
 			return err
@@ -328,20 +338,44 @@ func typesOf(rows *sql.Rows) (types []query.SQLType, err error) {
 // CutText is the beginning of a cell's text that is longer.
 type CutText string
 
-// cut cuts a text that is longer than a number of bytes, 0 being none, between two characters.
-func cut(cell any, bytes int) any {
-	text := ""
-	switch v := cell.(type) {
-	case string:
-		text = v
-	case Nested:
-		text = string(v)
-	}
-	if bytes == 0 || len(text) <= bytes {
+// Cut cuts a text that is longer than a number of bytes, 0 being none, between two characters.
+func Cut(cell any, bytes int) any {
+	text, ok := textOf(cell)
+	if !ok || bytes == 0 || len(text) <= bytes {
 		return cell
 	}
 	for bytes > 0 && !utf8.RuneStart(text[bytes]) {
 		bytes--
 	}
 	return CutText(text[:bytes])
+}
+
+// Text is the text of a cell that is not nil.
+func Text(cell any) string {
+	if text, ok := textOf(cell); ok {
+		return text
+	}
+	return view.CellText(cell)
+}
+
+// CellBytes is about what a cell takes where it is shown.
+func CellBytes(cell any) int {
+	const number = 20
+	if text, ok := textOf(cell); ok {
+		return len(text)
+	}
+	return number
+}
+
+// textOf returns the text of a cell that is one.
+func textOf(cell any) (string, bool) {
+	switch v := cell.(type) {
+	case string:
+		return v, true
+	case Nested:
+		return string(v), true
+	case CutText:
+		return string(v), true
+	}
+	return "", false
 }

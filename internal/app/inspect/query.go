@@ -66,7 +66,7 @@ func QueryIn(ctx context.Context, home *instance.Instance, in Executor, opts Que
 	sink := &resultSink{res: &res, to: opts.Sink}
 	out, err := in.Execute(ctx, p.Prepared, sink)
 	if err == nil && out.Refused != nil {
-		err = out.Refused.fault(ctx, home, opts)
+		err = out.Refused.Fault(ctx, home, opts)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = interrupted(ctx)
@@ -97,7 +97,7 @@ func Prepare(ctx context.Context, home *instance.Instance, opts QueryOptions) (*
 	}
 	return &PreparedQuery{Warnings: views.warnings, release: views.release, Prepared: Prepared{Setup: views.stmts,
 		Paths: views.paths, SQL: opts.SQL, Parquet: opts.Parquet, RowsMax: opts.RowsMax,
-		MemoryBytes: opts.MemoryBytes, Threads: budget.Cores()}}, nil
+		MemoryBytes: opts.MemoryBytes, Threads: budget.Cores(), By: opts.Caller}}, nil
 }
 
 // resultSink keeps rows in a result, unless another sink gets them.

@@ -37,6 +37,7 @@ const (
 	NotFound  Code = "not_found" // what was named is not there
 	Conflict  Code = "conflict"  // it is not as the caller has seen it, or somebody else was first
 	Forbidden Code = "forbidden" // the caller may not
+	TooMany   Code = "too_many"  // the caller asks too often, or for too much at once
 )
 
 // Place points into the user's material. Zero fields are unknown.

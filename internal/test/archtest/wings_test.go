@@ -36,7 +36,7 @@ var wings = map[string]wing{
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{
 		"caller sources", "instance", "registry", "view", "outputs", "runtime", "inspect", "runner",
-		"control worker runs scripts", "openlineage scheduler", "fleet",
+		"control worker runs scripts", "openlineage peek scheduler", "fleet",
 		"scripttest", door,
 	}},
 }
