@@ -12,11 +12,12 @@ import (
 	"thalweg/internal/app/inspect"
 )
 
-// Rows travel as a stream of bytes: the length of the head and the head as JSON, then of each row a rowMark and its
-// cells, and an endMark. A cell is a tag, and a length and so many bytes where its kind has any.
+// Rows travel as a stream of bytes: a headMark, the length of the head and the head as JSON, then of each row a rowMark
+// and its cells, and an endMark. Without rows there may be no head. A cell is a tag, and a length and so many bytes where its kind has any.
 const (
-	rowMark = 'R'
-	endMark = 'E'
+	headMark = 'H'
+	rowMark  = 'R'
+	endMark  = 'E'
 
 	tagNull   = '0'
 	tagText   = 's'
@@ -55,6 +56,7 @@ func (w *rowWriter) Begin(res inspect.QueryResult) error {
 	if err != nil {
 		return fmt.Errorf("encode the columns: %w", err)
 	}
+	_ = w.WriteByte(headMark) // see Row
 	w.length(len(text))
 	_, err = w.Write(text)
 	return err
@@ -106,48 +108,64 @@ func (w *rowWriter) end() error { return errors.Join(w.WriteByte(endMark), w.Flu
 // readRows gives the rows of a stream to a sink, cells of bytesMax bytes at most. A stream that was broken off is no
 // error of its own: whoever sends it says why.
 func readRows(from io.Reader, bytesMax int64, to inspect.RowSink) error {
-	r := bufio.NewReader(from)
-	size, err := binary.ReadUvarint(r)
-	if errors.Is(err, io.EOF) {
-		return nil // refused before the first row
-	}
-	if err != nil || size > headBytesMax {
-		return errors.Join(errGarbled, err)
-	}
-	text := make([]byte, size)
-	var h head
-	if _, err := io.ReadFull(r, text); err != nil {
-		return errors.Join(errGarbled, err)
-	}
-	if err := json.Unmarshal(text, &h); err != nil {
-		return errors.Join(errGarbled, err)
-	}
-	if len(h.Columns) > columnsMax || len(h.Types) != len(h.Columns) || len(h.Text) != len(h.Columns) {
-		return errGarbled
-	}
-	if err := to.Begin(inspect.QueryResult{Columns: h.Columns, Types: h.Types, Text: h.Text}); err != nil {
-		return err
-	}
+	r, columns := bufio.NewReader(from), -1
 	for {
 		mark, err := r.ReadByte()
 		switch {
-		case errors.Is(err, io.EOF), err == nil && mark == endMark:
+		case brokenOff(err), err == nil && mark == endMark:
 			return nil
-		case err != nil || mark != rowMark:
-			return errors.Join(errGarbled, err)
+		case err != nil:
+			return err
+		case mark == headMark && columns < 0:
+			columns, err = readHead(r, to)
+		case mark == rowMark && columns >= 0:
+			err = readRow(r, columns, bytesMax, to)
+		default:
+			err = errGarbled
 		}
-		row := make([]any, len(h.Columns))
-		for i := range row {
-			if row[i], err = readCell(r, bytesMax); errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-				return nil
-			} else if err != nil {
-				return err
-			}
+		if brokenOff(err) {
+			return nil
 		}
-		if err := to.Row(row); err != nil {
+		if err != nil {
 			return err
 		}
 	}
+}
+
+func brokenOff(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
+
+// readHead gives the head to a sink, and returns the number of columns.
+func readHead(r *bufio.Reader, to inspect.RowSink) (columns int, err error) {
+	size, err := binary.ReadUvarint(r)
+	if err != nil {
+		return 0, err
+	}
+	if size > headBytesMax {
+		return 0, errGarbled
+	}
+	text := make([]byte, size)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return 0, err
+	}
+	var h head
+	if err := json.Unmarshal(text, &h); err != nil {
+		return 0, errors.Join(errGarbled, err)
+	}
+	columns = len(h.Columns)
+	if columns > columnsMax || len(h.Types) != columns || len(h.Text) != columns {
+		return 0, errGarbled
+	}
+	return columns, to.Begin(inspect.QueryResult{Columns: h.Columns, Types: h.Types, Text: h.Text})
+}
+
+func readRow(r *bufio.Reader, columns int, bytesMax int64, to inspect.RowSink) (err error) {
+	row := make([]any, columns)
+	for i := range row {
+		if row[i], err = readCell(r, bytesMax); err != nil {
+			return err
+		}
+	}
+	return to.Row(row)
 }
 
 func readCell(r *bufio.Reader, bytesMax int64) (any, error) {

@@ -49,7 +49,7 @@ func Serve(conn net.Conn, connect Connect) error {
 		if set.Lent {
 			return newLentHost(set, notes, p, connect)
 		}
-		return &bareHost{noRuns: noRuns{notes: notes}, dir: p.WorkDir, set: set}, nil
+		return &bareHost{noRuns: noRuns{notes: notes}, dir: p.WorkDir, set: set, first: dataBytes()}, nil
 	})
 }
 
@@ -67,11 +67,18 @@ func (h noRuns) Notes() []string { return h.notes }
 // bareHost executes prepared queries, and knows nothing else.
 type bareHost struct {
 	noRuns
-	dir string // its own
-	set settings
+	dir   string // its own
+	set   settings
+	first int64 // see dataBytes, at the start
 }
 
-var _ sandbox.Answerer = (*bareHost)(nil)
+var (
+	_ sandbox.Answerer = (*bareHost)(nil)
+	_ sandbox.Wearing  = (*bareHost)(nil)
+)
+
+// Worn implements sandbox.Wearing: what a query has left of memory counts for the next one, too.
+func (h *bareHost) Worn() bool { return dataBytes()-h.first > h.set.MemoryBytes/leftShare }
 
 // Close implements sandbox.Host.
 func (h *bareHost) Close() error { return nil }

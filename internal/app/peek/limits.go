@@ -50,6 +50,8 @@ const (
 	// engineShare of a child's memory, one of so many, is DuckDB's limit: some of its buffers, Go and its threads come
 	// on top. goShare is Go's.
 	engineShare, goShare = 2, 4
+	// leftShare of a child's memory is what a query may leave behind in it: else the child ends.
+	leftShare = 4
 	// filesMax limits the files that a child has open.
 	filesMax = 4_096
 	// cpuMax limits the processor time of a child's life.

@@ -134,7 +134,7 @@ type question struct {
 	lent   bool
 	method string
 	args   any
-	doing  string // the child
+	doing  string // what it is, for people: the query
 	limit  time.Duration
 }
 
@@ -175,7 +175,7 @@ func (p *Pool) ask(ctx context.Context, q question, consume func(io.Reader) erro
 		defer close(ended)
 		answer, err = p.slots.Ask(asking, sandbox.Question{
 			Kind:  sandbox.Kind{Command: p.program(q.lent), Settings: text, Bare: !q.lent},
-			Doing: q.doing, Hint: hintOfDeath, Method: q.method, Args: q.args,
+			Doing: "answering " + q.doing, Hint: hintOfDeath, Method: q.method, Args: q.args,
 			Hear: func(hearing context.Context, piece []byte) error {
 				select {
 				case pieces <- piece:

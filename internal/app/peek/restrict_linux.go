@@ -22,8 +22,11 @@ const (
 )
 
 // engineReads are files outside the tables that DuckDB reads at its start: it ends the process where they are there and
-// cannot be read.
-var engineReads = []string{"/proc/self/cgroup", "/sys/fs/cgroup"}
+// cannot be read. ownReads say what this process takes.
+var (
+	engineReads = []string{"/proc/self/cgroup", "/sys/fs/cgroup"}
+	ownReads    = []string{"/proc/self/status", "/proc/self/statm"}
+)
 
 // Versions of Landlock from which on more can be held back.
 const (
@@ -44,7 +47,7 @@ func restrict(set settings, dir string) (notes []string, err error) {
 		err = kernel.RestrictPaths(append(rules, landlock.RODirs("/"), landlock.RWDirs(os.TempDir()))...)
 	} else {
 		err = kernel.Restrict(append(rules, landlock.PathAccess(readFile, set.Read...),
-			landlock.PathAccess(readFile, engineReads...).IgnoreIfMissing())...)
+			landlock.PathAccess(readFile, engineReads...).IgnoreIfMissing(), landlock.PathAccess(readFile, ownReads...))...)
 	}
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "hold a child to its files", Err: err,

@@ -44,6 +44,9 @@ type Answerer interface {
 	Answer(ctx context.Context, method string, args json.RawMessage, send func([]byte) error) (any, error)
 }
 
+// Wearing is a Host that says whether its process has to be replaced before it is asked again.
+type Wearing interface{ Worn() bool }
+
 // Noting is a Host that has something to say to the parent's log once it has begun.
 type Noting interface{ Notes() []string }
 
@@ -59,6 +62,7 @@ type (
 	askAnswer struct {
 		Answer    json.RawMessage `json:"answer,omitempty"`
 		HeldBytes int64           `json:"held_bytes"` // resident
+		Worn      bool            `json:"worn,omitempty"`
 	}
 )
 
@@ -103,7 +107,7 @@ func (s *Slots) Ask(ctx context.Context, q Question) (json.RawMessage, error) {
 	defer p.hear.set(nil)
 	x := &execution{slots: s, at: at, process: p, hint: q.Hint}
 	out, err := talk[askAnswer](ctx, x, q.Doing, "ask", askArgs{Method: q.Method, Args: args})
-	if out.HeldBytes > p.first+heldMax {
+	if out.Worn || out.HeldBytes > p.first+heldMax {
 		p.batches = batchesMax
 	}
 	return out.Answer, err
@@ -144,7 +148,11 @@ func (c *child) ask(ctx context.Context, a askArgs) (any, error) {
 		return err
 	})
 	text, encodeErr := json.Marshal(out)
-	return askAnswer{Answer: text, HeldBytes: residentBytes()}, errors.Join(err, encodeErr)
+	reply := askAnswer{Answer: text, HeldBytes: residentBytes()}
+	if w, ok := host.(Wearing); ok {
+		reply.Worn = w.Worn()
+	}
+	return reply, errors.Join(err, encodeErr)
 }
 
 // rawBody is the body of a call that is not JSON.
