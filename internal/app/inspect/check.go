@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -188,14 +187,9 @@ func (c *checker) check(ctx context.Context, r plan.Recheck) (out []CheckFound, 
 	return out, err
 }
 
-func readFailing(ctx context.Context, db engine.Querier, query string, into *QueryResult) (err error) {
-	var rows *sql.Rows
-	if rows, err = db.QueryContext(ctx, query); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	// Of the types of scripts, which the driver gives as they are.
-	return readRows(rows, nil, Prepared{}, &resultSink{res: into}, &Executed{})
+// readFailing reads rows of the types of scripts, which the driver gives as they are.
+func readFailing(ctx context.Context, db engine.Querier, query string, into *QueryResult) error {
+	return (&reader{in: db, to: &resultSink{res: into}, out: &Executed{}}).read(ctx, query)
 }
 
 // before returns the results that the run's own checks of a node had, by their names.

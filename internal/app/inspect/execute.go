@@ -32,13 +32,17 @@ type Prepared struct {
 	SQL   string   `json:"sql"`
 	Ours  bool     `json:"ours,omitempty"` // SQL is no person's: it may be more than one that only reads
 	// Condition is what a person has written of SQL that is ours otherwise: it has to be one expression; "": nothing.
-	Condition   string `json:"condition,omitempty"`
-	Parquet     string `json:"parquet,omitempty"` // see QueryOptions
-	RowsMax     int    `json:"rows_max"`          // 0: all
-	CellBytes   int    `json:"cell_bytes"`        // of a cell that are given, the rest is cut off: see CutText; 0: all
-	MemoryBytes int64  `json:"memory_bytes"`
-	SpillBytes  int64  `json:"spill_bytes"` // 0: as much as there is
-	Threads     int    `json:"threads"`
+	Condition string `json:"condition,omitempty"`
+	// Then are statements of ours with the same columns, whose rows come behind those of SQL. DuckDB holds the rows of a
+	// statement in memory: many are read so.
+	Then        []string `json:"then,omitempty"`
+	Spool       bool     `json:"spool,omitempty"`   // likewise, where the statement cannot be cut: rows go by the disk
+	Parquet     string   `json:"parquet,omitempty"` // see QueryOptions
+	RowsMax     int      `json:"rows_max"`          // 0: all
+	CellBytes   int      `json:"cell_bytes"`        // of a cell that are given, the rest is cut off: see CutText; 0: all
+	MemoryBytes int64    `json:"memory_bytes"`
+	SpillBytes  int64    `json:"spill_bytes"` // 0: as much as there is
+	Threads     int      `json:"threads"`
 
 	By caller.Caller `json:"-"` // who asks
 }
@@ -104,13 +108,17 @@ func (p Prepared) run(ctx context.Context, in *engine.Instance, to RowSink, out 
 	if p.Parquet != "" {
 		return refused(copyParquet(ctx, in, p.Parquet, text))
 	}
-	text, types := p.exactInCells(ctx, in, text)
-	rows, err := in.Query(ctx, text)
-	if err != nil {
-		return refused(err)
+	r := &reader{p: p, in: in, to: to, out: out}
+	if p.Spool {
+		return refused(r.spooled(ctx, in, text))
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	return refused(readRows(rows, types, p, to, out))
+	for _, text := range append([]string{text}, p.Then...) {
+		text, r.types = p.exactInCells(ctx, in, text)
+		if err := r.read(ctx, text); err != nil {
+			return refused(err)
+		}
+	}
+	return nil
 }
 
 // exactInCells gives a query whose values the driver gives as they are, with no more rows than are wanted, and one,
@@ -280,30 +288,34 @@ func interrupted(ctx context.Context) error {
 	return &fault.Error{Kind: fault.Canceled, Message: "the query was interrupted", Err: context.Cause(ctx)}
 }
 
-// readRows gives rows to a sink.
-func readRows(rows *sql.Rows, types []query.SQLType, p Prepared, to RowSink, out *Executed) error {
-	var head QueryResult
-	var err error
-	if head.Columns, err = rows.Columns(); err != nil {
+// reader gives the rows of statements to a sink.
+type reader struct {
+	p     Prepared
+	in    engine.Querier
+	to    RowSink
+	out   *Executed
+	types []query.SQLType // of the columns, before what was cast; none: as the engine says
+
+	columns []string // nil: the sink has not heard of any yet
+	count   int
+}
+
+// read gives the rows of one statement.
+func (r *reader) read(ctx context.Context, text string) (err error) {
+	rows, err := r.in.QueryContext(ctx, text)
+	if err != nil {
 		return err
 	}
-	if len(types) != len(head.Columns) { // the engine does not describe it
-		if types, err = typesOf(rows); err != nil {
-			return err
-		}
-	}
-	for _, t := range types {
-		head.Types, head.Text = append(head.Types, t.Name), append(head.Text, isText(t.Name))
-	}
-	if err := to.Begin(head); err != nil {
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	if err := r.begin(rows); err != nil {
 		return err
 	}
-	for count := 0; rows.Next(); count++ {
-		if p.RowsMax > 0 && count == p.RowsMax {
-			out.More = true
+	for ; rows.Next(); r.count++ {
+		if r.p.RowsMax > 0 && r.count == r.p.RowsMax {
+			r.out.More = true
 			return nil
 		}
-		row := make([]any, len(head.Columns))
+		row := make([]any, len(r.columns))
 		ptrs := make([]any, len(row))
 		for i := range row {
 			ptrs[i] = &row[i]
@@ -312,16 +324,77 @@ func readRows(rows *sql.Rows, types []query.SQLType, p Prepared, to RowSink, out
 			return err
 		}
 		for i, v := range row {
-			if row[i], err = typedCell(v, types[i]); err != nil {
-				return fmt.Errorf("column %s: %w", head.Columns[i], err)
+			if row[i], err = typedCell(v, r.types[i]); err != nil {
+				return fmt.Errorf("column %s: %w", r.columns[i], err)
 			}
-			row[i] = Cut(row[i], p.CellBytes)
+			row[i] = Cut(row[i], r.p.CellBytes)
 		}
-		if err := to.Row(row); err != nil {
+		if err := r.to.Row(row); err != nil {
 			return err
 		}
 	}
 	return rows.Err()
+}
+
+// begin tells the sink of the columns, once.
+func (r *reader) begin(rows *sql.Rows) error {
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	if len(r.types) != len(columns) { // the engine does not describe it
+		if r.types, err = typesOf(rows); err != nil {
+			return err
+		}
+	}
+	if r.columns != nil {
+		return nil
+	}
+	r.columns = columns
+	head := QueryResult{Columns: columns}
+	for _, t := range r.types {
+		head.Types, head.Text = append(head.Types, t.Name), append(head.Text, isText(t.Name))
+	}
+	return r.to.Begin(head)
+}
+
+// spoolRows is the number of rows of a spool that are read at once.
+const spoolRows = 100_000
+
+// spooled gives the rows of a statement by way of a table, which goes to the disk where it is large.
+func (r *reader) spooled(ctx context.Context, in *engine.Instance, text string) error {
+	names, list, err := columnsOf(ctx, in, text)
+	if err != nil {
+		return err
+	}
+	kept, read := make([]string, len(list)), make([]string, len(list))
+	for i, name := range list {
+		r.types = append(r.types, query.ParseSQLType(name))
+		column := sqltext.Ident(fmt.Sprintf("%s (column %d)", names[i], i+1))
+		kept[i] = column
+		if to, other := givable(r.types[i]); other {
+			kept[i] = castTo(to)(column) + " AS " + column
+		}
+		read[i], names[i] = column+" AS "+sqltext.Ident(names[i]), column
+	}
+	limit := ""
+	if r.p.RowsMax > 0 {
+		limit = fmt.Sprintf(" LIMIT %d", r.p.RowsMax+1)
+	}
+	if err := in.Exec(ctx, fmt.Sprintf("CREATE TEMP TABLE spool AS SELECT %s FROM (%s\n) AS q(%s)%s",
+		strings.Join(kept, ", "), text, strings.Join(names, ", "), limit)); err != nil {
+		return err
+	}
+	for from := 0; ; from += spoolRows {
+		before := r.count
+		if err := r.read(ctx, fmt.Sprintf("SELECT %s FROM spool WHERE rowid >= %d AND rowid < %d", strings.Join(read, ", "),
+			from, from+spoolRows)); err != nil {
+			return err
+		}
+		if r.count < before+spoolRows {
+			return nil
+		}
+	}
 }
 
 func typesOf(rows *sql.Rows) (types []query.SQLType, err error) {

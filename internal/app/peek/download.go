@@ -67,6 +67,7 @@ func (p *Pool) Download(ctx context.Context, by caller.Caller, d Download, out i
 		}
 		defer prepared.Close()
 		args.Prepared, args.RowsMax, opts, ask.actor = prepared.Prepared, d.SQL.Rows, of, by.Actor
+		args.Spool = true
 	} else {
 		release, err := p.downloadTable(ctx, *d.Table, &args)
 		if err != nil {
@@ -244,32 +245,32 @@ func (n named) Begin(head inspect.QueryResult) error {
 func newFormat(d downloadArgs, out *bufio.Writer) inspect.RowWriter {
 	form := inspect.NewRowWriter(map[Format]string{CSV: "csv", NDJSON: "json"}[d.Format], out)
 	if d.Format == CSV && d.Spreadsheet {
-		return harmless{form}
+		return &harmless{RowWriter: form}
 	}
 	return form
 }
 
 // harmless writes rows without texts that a spreadsheet takes for formulas: see Download.Spreadsheet.
-type harmless struct{ inspect.RowWriter }
+type harmless struct {
+	inspect.RowWriter
+	text []bool // of each column: it can have any text
+}
 
 // Begin implements inspect.RowSink.
-func (h harmless) Begin(head inspect.QueryResult) error {
+func (h *harmless) Begin(head inspect.QueryResult) error {
 	columns := make([]string, len(head.Columns))
 	for i, name := range head.Columns {
 		columns[i] = unformulated(name)
 	}
-	head.Columns = columns
+	head.Columns, h.text = columns, head.Text
 	return h.RowWriter.Begin(head)
 }
 
 // Row implements inspect.RowSink.
-func (h harmless) Row(cells []any) error {
+func (h *harmless) Row(cells []any) error {
 	for i, cell := range cells {
-		switch v := cell.(type) {
-		case string:
+		if v, is := cell.(string); is && h.text[i] {
 			cells[i] = unformulated(v)
-		case inspect.Nested:
-			cells[i] = inspect.Nested(unformulated(string(v)))
 		}
 	}
 	return h.RowWriter.Row(cells)

@@ -16,13 +16,13 @@ type Limits struct {
 	CellBytes     int           // of a cell of a page, the rest is cut off; default 64 KiB
 	LongTime      time.Duration // that a profile, difference, trace or check takes; default 2 min
 	DownloadTime  time.Duration // default 10 min
-	DownloadBytes int64         // default 8 GiB
-	SpillBytes    int64         // of a child on the disk; default 8 GiB
+	DownloadBytes int64         // default 4 GiB
+	SpillBytes    int64         // of a child on the disk; default 4 GiB
 	Idle          time.Duration // after which a child ends that nobody asks; default 1 min
 }
 
 func (l Limits) withDefaults() Limits {
-	const spillBytes = 8 << 30
+	const spillBytes = 4 << 30
 	l.Children = cmp.Or(l.Children, 2)
 	l.ChildBytes = cmp.Or(l.ChildBytes, 512<<20)
 	l.Wait = cmp.Or(l.Wait, 30*time.Second)

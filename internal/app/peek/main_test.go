@@ -35,6 +35,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == peek.Command {
 		os.Exit(child())
 	}
+	if len(os.Args) > 3 && os.Args[1] == restricted {
+		os.Exit(tries(os.Args[2], os.Args[3]))
+	}
 	if keeper.Called(os.Args) {
 		os.Exit(keeper.Main(os.Args, keeper.Cgroups()))
 	}

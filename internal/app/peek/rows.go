@@ -123,7 +123,8 @@ func columnOf(t inspect.RunTable, name string) (plan.Column, error) {
 	return plan.Column{}, f
 }
 
-// prepareTable makes the rows of a table readable from row from on: so many, 0 being all.
+// prepareTable makes the rows of a table readable from row from on: so many, 0 being all, which may be too many to be
+// held in memory.
 func (p *Pool) prepareTable(ctx context.Context, t inspect.RunTable, columns []plan.Column, q Table, from int64,
 	rows int) (out inspect.Prepared, release func(), err error) {
 	out.Ours = true
@@ -136,7 +137,8 @@ func (p *Pool) prepareTable(ctx context.Context, t inspect.RunTable, columns []p
 		if err != nil {
 			return out, nil, err
 		}
-		out.Paths, out.SQL = slices.Sorted(maps.Values(paths)), t.SelectRows(columns, from, to, paths)
+		out.Paths = slices.Sorted(maps.Values(paths))
+		out.SQL, out.Then = inPieces(t, columns, from, to, paths)
 		return out, release, nil
 	}
 	order, err := sortOf(t, q.Sort)
@@ -162,8 +164,23 @@ func (p *Pool) prepareTable(ctx context.Context, t inspect.RunTable, columns []p
 	}
 	if rows > 0 {
 		out.SQL += fmt.Sprintf(" LIMIT %d OFFSET %d", rows+1, from)
+	} else if out.Spool = true; from > 0 {
+		out.SQL += fmt.Sprintf(" OFFSET %d", from)
 	}
 	return out, release, nil
+}
+
+// pieceBytes is about what the rows take in memory that are read by one statement.
+const pieceBytes = 32 << 20
+
+// inPieces reads a range of a table's rows by statements that are small enough.
+func inPieces(t inspect.RunTable, columns []plan.Column, from, to int64, paths plan.Paths) (first string, then []string) {
+	rows := max(pieceBytes*t.Rows()/max(t.Bytes(), 1), 1)
+	for first = t.SelectRows(columns, from, min(from+rows, to), paths); from+rows < to; {
+		from += rows
+		then = append(then, t.SelectRows(columns, from, min(from+rows, to), paths))
+	}
+	return first, then
 }
 
 // sortOf lists the terms by which rows are sorted.
