@@ -75,6 +75,7 @@ type cli struct {
 	Worker    workerCmd    `cmd:"" group:"serve" help:"Take batches of every run of a state directory or a cluster."`
 	Cluster   clusterCmd   `cmd:"" group:"serve" help:"Make what a cluster needs, and see who is there."`
 	Slot      slotCmd      `cmd:"" hidden:"" help:"Execute batches for the worker that has started this process."`
+	Peek      peekCmd      `cmd:"" hidden:"" help:"Answer questions about tables for a server."`
 	Simulate  simulateCmd  `cmd:"" group:"serve" help:"Say how efficient fleets would be, and what limits them."`
 	Login     loginCmd     `cmd:"" group:"serve" help:"Get a token of a server, and keep it for --server."`
 	Scheduler schedulerCmd `cmd:"" group:"serve" help:"Begin runs by schedules and watches, and work on them."`

@@ -14,8 +14,9 @@ type placeFlags struct {
 	State   string `help:"State directory." default:"${state}" type:"path" env:"THALWEG_STATE" placeholder:"DIR"`
 	Cluster string `help:"Configuration of a cluster." type:"path" env:"THALWEG_CLUSTER" placeholder:"FILE"`
 
-	keep bool        // see app.Place
-	away *app.Outage // has the process wait for services of the cluster that are away; nil: it fails
+	keep     bool          // see app.Place
+	children *app.Children // see app.Place
+	away     *app.Outage   // has the process wait for services of the cluster that are away; nil: it fails
 }
 
 // config is the configuration of the cluster that is named; nil without one.
@@ -44,7 +45,7 @@ func (p placeFlags) openObserved(ctx context.Context, a *console, create bool, t
 		return nil, err
 	}
 	a.cluster = a.cluster || cfg != nil
-	return app.Open(ctx, app.Place{Dir: p.State, Create: create, Cluster: cfg, Keep: p.keep, Observers: told,
+	return app.Open(ctx, app.Place{Dir: p.State, Create: create, Cluster: cfg, Keep: p.keep, Observers: told, Children: p.children,
 		Away: p.away, Told: a.away.text, Warn: a.warnFault}, a.process(settings...))
 }
 

@@ -57,6 +57,7 @@ func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 			return err
 		}
 	}
+	c.children = &app.Children{Program: ownExecutable, Client: c.remoteFlags}
 	place, err := openMeasured(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, workerLevel(c.Verbose),
 		app.Observers{})
 	if err != nil {
@@ -134,6 +135,7 @@ func (s *serving) answer(ctx context.Context, a *console) error {
 		a.known.Add(secret, "{start token}")
 		fmt.Fprintf(a.screen, "to sign in: %s://%s/start#%s\n", scheme, s.ln.Addr(), secret)
 	}
+	defer server.Close()
 	return server.Serve(ctx, s.ln, serveDrain)
 }
 

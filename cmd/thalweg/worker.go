@@ -235,7 +235,7 @@ func (w *workplace) close() { w.home.Close() }
 
 // process says what a command lends to what it does, as settings say.
 func (a *console) process(settings ...func(*app.Process)) app.Process {
-	p := app.Process{Program: version, Known: a.known, Keeper: ownExecutable}
+	p := app.Process{Program: version, Known: a.known, Keeper: ownExecutable, Waiting: a.waiting}
 	p.Dir, _ = os.Getwd() // else relative names are seen from it all the same, as long as it can be found
 	for _, set := range settings {
 		set(&p)

@@ -50,9 +50,10 @@ func serve(t *testing.T) *served {
 	s := &served{t: t, dir: dir}
 	s.file("script.yaml", script)
 	s.file("in.csv", "id,name\n1,ann\n2,ben\n")
-	var err error
-	s.app, err = app.Open(t.Context(), app.Place{Dir: filepath.Join(dir, ".thalweg"), Create: true}, app.Process{Dir: dir,
-		Known: app.NewSecrets(), MemoryBytes: 1 << 30})
+	program, err := os.Executable()
+	require.NoError(t, err)
+	s.app, err = app.Open(t.Context(), app.Place{Dir: filepath.Join(dir, ".thalweg"), Create: true,
+		Children: &app.Children{Program: program}}, app.Process{Dir: dir, Known: app.NewSecrets(), MemoryBytes: 1 << 30})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.app.Close()) })
 	logger := slog.New(slog.DiscardHandler)
@@ -67,6 +68,7 @@ func serve(t *testing.T) *served {
 	handler := api.New(api.Config{App: s.app, News: s.app.News, Serving: serving, Access: s.users.Service, Known: app.NewSecrets(), Logger: logger,
 		Build: view.Build{Version: "v1"}, Hosts: []string{server.Listener.Addr().String()}, Cookie: "thalweg-test",
 		Ready: func() error { return nil }})
+	t.Cleanup(handler.Close)
 	server.Config.Handler, s.api = handler, handler
 	server.Start()
 	t.Cleanup(server.Close)

@@ -61,6 +61,7 @@ type Server struct {
 	secure   bool
 	ready    func() error
 	news     *app.News
+	jobs     *jobs
 	serving  *app.Serving
 	streams  streams
 
@@ -70,7 +71,10 @@ type Server struct {
 	huma huma.API
 }
 
-// New returns a server of an instance.
+// Close cancels the jobs and waits for them.
+func (s *Server) Close() { s.jobs.close() }
+
+// New returns a server of an instance. The caller closes it before the instance.
 func New(cfg Config) *Server {
 	s := &Server{app: cfg.App, news: cfg.News, serving: cfg.Serving, access: cfg.Access, known: cfg.Known, build: cfg.Build,
 		discreet: cfg.App.RunsWithoutValues(), logger: cfg.Logger,
@@ -80,6 +84,7 @@ func New(cfg Config) *Server {
 		s.hosts[strings.ToLower(h)] = true
 	}
 	s.heartbeat, s.eventTimeout = heartbeatEvery, eventTimeout
+	s.jobs = newJobs()
 	s.huma = humago.New(s.mux, humaConfig(cfg.Build.Version))
 	s.register()
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -132,6 +137,8 @@ func (s *Server) register() {
 	s.registerGates()
 	s.registerFleet()
 	s.registerStream()
+	s.registerData()
+	s.registerJobs()
 }
 
 // ServeHTTP implements http.Handler.

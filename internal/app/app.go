@@ -11,6 +11,7 @@ import (
 	"thalweg/internal/app/hub"
 	"thalweg/internal/app/inspect"
 	"thalweg/internal/app/instance"
+	"thalweg/internal/app/peek"
 	"thalweg/internal/app/runs"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/scripts"
@@ -53,7 +54,8 @@ type App struct {
 	Orders  *control.Service
 	Data    *inspect.Service
 	Fleet   *fleet.Service
-	News    *News // of runs: reads nothing until somebody listens
+	News    *News      // of runs: reads nothing until somebody listens
+	Peek    *peek.Pool // pages, profiles and downloads of tables; nil if Place.Children is
 
 	home    *instance.Instance
 	process Process
@@ -71,6 +73,7 @@ type Place struct {
 	Keep      bool                     // of a cluster: keep copies of parts on this machine
 	Observers Observers                // see the requests to a cluster's services
 	Away      *instance.Outage         // waits while services of a cluster are away; nil: that is an error
+	Children  *Children                // questions about tables are answered in processes of their own; nil: in this one
 	Told      func(text string) string // renders the actions in texts that people read elsewhere; nil: as they are
 	Warn      func(err error)          // called with problems in spite of which Open goes on; may be nil
 }
@@ -107,6 +110,14 @@ func Open(ctx context.Context, at Place, process Process) (*App, error) {
 		Data:   &inspect.Service{Home: home, Process: process},
 		Fleet:  &fleet.Service{Home: home, Runs: r}}
 	a.Operations = here{a.Runs, a.Orders, a}
+	if at.Children == nil {
+		return a, nil
+	}
+	if a.Peek, err = peek.New(peek.Config{Home: home, Process: process, Program: at.Children.Program,
+		Client: at.Children.Client, Limits: at.Children.Limits}); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	a.Data.Children = a.Peek
 	return a, nil
 }
 
@@ -133,11 +144,14 @@ func follow(home *instance.Instance, r *runs.Service) *News {
 }
 
 // Close closes the instance, and removes temporary files.
-func (a *App) Close() error {
+func (a *App) Close() (err error) {
 	if a.home == nil {
 		return nil
 	}
-	return errors.Join(a.News.Close(), a.home.Close(), a.process.Remote.Close())
+	if a.Peek != nil {
+		err = a.Peek.Close()
+	}
+	return errors.Join(err, a.News.Close(), a.home.Close(), a.process.Remote.Close())
 }
 
 // Cluster returns the configuration of the cluster; nil if this is a state directory.

@@ -126,7 +126,7 @@ func TestQuestionsSideBySide(t *testing.T) {
 	for i := range 6 {
 		group.Go(func() {
 			if i%2 == 0 {
-				found, err := a.Data.Diff(t.Context(), keys, app.DiffOptions{Table: "ids", RowsMax: 10,
+				found, err := a.Data.Diff(t.Context(), by, keys, app.DiffOptions{Table: "ids", RowsMax: 10,
 					MemoryBytes: 1 << 29})
 				assert.NoError(t, err)
 				assert.Equal(t, [2]int64{1, 1}, [2]int64{found.Added, found.Removed})

@@ -9,6 +9,7 @@ import (
 	"thalweg/internal/app/cluster"
 	"thalweg/internal/app/diagnosis"
 	"thalweg/internal/app/instance"
+	"thalweg/internal/app/peek"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/scripts"
@@ -119,6 +120,40 @@ const SlotCommand = worker.SlotCommand
 // ServeSlot runs a slot process. open makes the client from the configuration that Isolation has passed on.
 func ServeSlot(open func(client json.RawMessage, logger *slog.Logger) (*Remote, error)) error {
 	return worker.ServeInherited(open)
+}
+
+// Children are processes of this program in which questions about tables are answered: see package peek.
+type Children struct {
+	Program string     // this program: with PeekCommand it calls ServePeek
+	Client  any        // configures their access to files on other machines; as JSON
+	Limits  PeekLimits // zero: the defaults
+}
+
+// Types of questions about tables.
+type (
+	PeekLimits = peek.Limits
+	PeekSQL    = peek.SQL
+	PeekTable  = peek.Table
+	PeekSortBy = peek.SortBy
+	Download   = peek.Download
+	// DownloadFormat is the form of a Download.
+	DownloadFormat = peek.Format
+)
+
+// The formats of downloads.
+const (
+	DownloadCSV     = peek.CSV
+	DownloadNDJSON  = peek.NDJSON
+	DownloadParquet = peek.Parquet
+	DownloadXLSX    = peek.XLSX
+)
+
+// PeekCommand is the command-line word that starts a child.
+const PeekCommand = peek.Command
+
+// ServePeek runs a child. open makes the client from the configuration that Children has.
+func ServePeek(open func(client json.RawMessage, logger *slog.Logger) (*Remote, error)) error {
+	return peek.ServeInherited(open)
 }
 
 // EngineVersion is the version of DuckDB in this program.

@@ -11,7 +11,6 @@ import (
 	"thalweg/internal/app/scripts"
 	"thalweg/internal/app/scripttest"
 	"thalweg/internal/app/view"
-	"thalweg/internal/store/state"
 )
 
 // Types of requests, and of results that have no form in package view.
@@ -68,7 +67,7 @@ func InvalidationReason(reason string) error { return control.InvalidationReason
 func DropReason(reason string) error { return control.DropReason(reason) }
 
 // ParsePriority reads the priority of a run; false: the text is none.
-func ParsePriority(text string) (state.Priority, bool) { return state.ParsePriority(text) }
+func ParsePriority(text string) (view.Priority, bool) { return view.ParsePriority(text) }
 
 // FailureWithoutValues returns a failure without values of the data; nil for nil.
 func FailureWithoutValues(f *view.Failure) *view.Failure { return instance.FailureWithoutValues(f) }

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/sources"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/similar"
 	"thalweg/internal/lang/script"
@@ -27,8 +27,10 @@ type CheckOptions struct {
 	runtime.Process
 	Run        state.Run
 	ScriptPath string
-	Nodes      []string // that are checked; none: all that have checks
-	RowsMax    int      // failing rows that are given of each check; 0: all that it keeps
+	// Named is the script for Children, who load it once more; without a path it is the run's own.
+	Named   sources.Named
+	Nodes   []string // that are checked; none: all that have checks
+	RowsMax int      // failing rows that are given of each check; 0: all that it keeps
 }
 
 // CheckFound holds the result of a check over the rows of a run.
@@ -185,13 +187,9 @@ func (c *checker) check(ctx context.Context, r plan.Recheck) (out []CheckFound, 
 	return out, err
 }
 
-func readFailing(ctx context.Context, db engine.Querier, query string, into *QueryResult) (err error) {
-	var rows *sql.Rows
-	if rows, err = db.QueryContext(ctx, query); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	return readRows(rows, nil, QueryOptions{}, into) // of the types of scripts, which the driver gives as they are
+// readFailing reads rows of the types of scripts, which the driver gives as they are.
+func readFailing(ctx context.Context, db engine.Querier, query string, into *QueryResult) error {
+	return (&reader{in: db, to: &resultSink{res: into}, out: &Executed{}}).read(ctx, query)
 }
 
 // before returns the results that the run's own checks of a node had, by their names.

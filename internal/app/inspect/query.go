@@ -3,34 +3,23 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"math/big"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
-
-	"github.com/duckdb/duckdb-go/v2"
 
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/format"
-	"thalweg/internal/base/similar"
 	"thalweg/internal/base/sqltext"
-	"thalweg/internal/run/engine"
 	"thalweg/internal/run/pipeline"
 	"thalweg/internal/run/plan"
-	"thalweg/internal/run/query"
 	"thalweg/internal/store/state"
 )
 
@@ -47,10 +36,11 @@ type QueryOptions struct {
 	Sink      RowSink // gets the rows, instead of the result; nil: none
 }
 
-// QueryResult holds a query's rows; cells are string, int64, float64, bool, Nested or nil.
+// QueryResult holds a query's rows; cells are string, int64, float64, bool, Nested, CutText or nil.
 type QueryResult struct {
 	Columns []string
-	Text    []bool // of each column: not numbers, truth values or times
+	Types   []string // of each column, as DuckDB names them
+	Text    []bool   // of each column: not numbers, truth values or times
 	Rows    [][]any
 	More    bool // there were more than RowsMax
 	// Warnings are of tables that were named with their run, and are invalid or not complete.
@@ -60,155 +50,78 @@ type QueryResult struct {
 // Query runs SQL over tables named NAME (of the latest run that wrote it) and
 // runN.NAME, and over their side tables NAME__failed and NAME__bad (of the
 // latest run that has them). Only committed parts are seen.
-func Query(ctx context.Context, home *instance.Instance, opts QueryOptions) (res QueryResult, err error) {
+func Query(ctx context.Context, home *instance.Instance, opts QueryOptions) (QueryResult, error) {
+	return QueryIn(ctx, home, here{home}, opts)
+}
+
+// QueryIn is Query with the statements executed by in.
+func QueryIn(ctx context.Context, home *instance.Instance, in Executor, opts QueryOptions) (res QueryResult,
+	err error) {
+	p, err := Prepare(ctx, home, opts)
+	if err != nil {
+		return res, err
+	}
+	defer p.Close()
+	res.Warnings = p.Warnings
+	sink := &resultSink{res: &res, to: opts.Sink}
+	out, err := in.Execute(ctx, p.Prepared, sink)
+	if err == nil && out.Refused != nil {
+		err = out.Refused.Fault(ctx, home, opts)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = interrupted(ctx)
+	}
+	res.More = out.More
+	return res, err
+}
+
+// PreparedQuery is a query whose files are there until Close.
+type PreparedQuery struct {
+	Prepared
+	Warnings []string
+	release  func()
+}
+
+// Close gives the files back.
+func (p *PreparedQuery) Close() {
+	if p.release != nil {
+		p.release()
+	}
+}
+
+// Prepare finds what a query reads, and makes it readable.
+func Prepare(ctx context.Context, home *instance.Instance, opts QueryOptions) (*PreparedQuery, error) {
 	views, err := openViews(ctx, home, opts)
 	if err != nil {
-		return res, err
+		return nil, err
 	}
-	defer views.close()
-	res.Warnings = views.warnings
-	dir, err := home.Scratch()
-	if err != nil {
-		return res, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }() // what is left goes with the instance's own
-	if opts.Parquet != "" {
-		views.paths = append(views.paths, opts.Parquet)
-	}
-	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: opts.MemoryBytes, Threads: budget.Cores(),
-		SpillDir: filepath.Join(dir, "spill"), Paths: views.paths})
-	if err != nil {
-		return res, err
-	}
-	defer func() { err = errors.Join(err, in.Close()) }()
-	for _, stmt := range views.stmts {
-		if err := in.Exec(ctx, stmt); err != nil {
-			return res, fmt.Errorf("open the tables: %w", err)
-		}
-	}
-	text, err := readOnly(ctx, in, opts.SQL, func() string { return knownTables(ctx, home, opts) })
-	if err != nil {
-		return res, err
-	}
-	if opts.Parquet != "" {
-		return res, copyParquet(ctx, in, home, opts, text)
-	}
-	text, types := exactInCells(ctx, in, text)
-	rows, err := in.Query(ctx, text)
-	if err != nil {
-		return res, queryFault(ctx, home, opts, err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	if err := readRows(rows, types, opts, &res); err != nil {
-		return res, queryFault(ctx, home, opts, err)
-	}
-	return res, nil
+	return &PreparedQuery{Warnings: views.warnings, release: views.release, Prepared: Prepared{Setup: views.stmts,
+		Paths: views.paths, SQL: opts.SQL, Parquet: opts.Parquet, RowsMax: opts.RowsMax,
+		MemoryBytes: opts.MemoryBytes, Threads: budget.Cores(), By: opts.Caller}}, nil
 }
 
-// exactInCells gives a query whose values the driver gives as they are, and the
-// types of its columns before. One that the engine refuses is left to be refused.
-func exactInCells(ctx context.Context, in *engine.Instance, text string) (string, []query.SQLType) {
-	names, list, err := columnsOf(ctx, in, text)
-	if err != nil {
-		return text, nil
-	}
-	casts, types := make([]string, len(list)), make([]query.SQLType, len(list))
-	for i, name := range list {
-		types[i] = query.ParseSQLType(name)
-		if to, other := givable(types[i]); other {
-			casts[i] = to
-		}
-	}
-	return recast(text, names, casts), types
+// resultSink keeps rows in a result, unless another sink gets them.
+type resultSink struct {
+	res *QueryResult
+	to  RowSink
 }
 
-// readOnly refuses everything but one query, with a hint that lists the tables where one is wanted: what may read the
-// parts may not replace them. DuckDB's own parser decides; it can write out nothing but SELECT.
-func readOnly(ctx context.Context, in *engine.Instance, query string, tables func() string) (string, error) {
-	query = strings.TrimRight(strings.TrimSpace(query), "; \n\t")
-	word, _, _ := strings.Cut(strings.ToLower(query), " ")
-	if (word == "describe" || word == "summarize") && !strings.Contains(query, ";") {
-		return "SELECT * FROM (" + query + "\n)", nil
+// Begin implements RowSink.
+func (s *resultSink) Begin(head QueryResult) error {
+	s.res.Columns, s.res.Types, s.res.Text = head.Columns, head.Types, head.Text
+	if s.to == nil {
+		return nil
 	}
-	rows, err := in.Query(ctx, "SELECT CAST(json_serialize_sql("+sqltext.String(query)+") AS VARCHAR)")
-	if err != nil {
-		return "", fmt.Errorf("parse the query: %w", err)
-	}
-	defer rows.Close()
-	var parsed struct {
-		Error      bool              `json:"error"`
-		Kind       string            `json:"error_type"`
-		Message    string            `json:"error_message"`
-		Position   string            `json:"position"`
-		Statements []json.RawMessage `json:"statements"`
-	}
-	var text string
-	if rows.Next() {
-		if err := rows.Scan(&text); err != nil {
-			return "", fmt.Errorf("parse the query: %w", err)
-		}
-	}
-	if err := errors.Join(rows.Err(), json.Unmarshal([]byte(text), &parsed)); err != nil {
-		return "", fmt.Errorf("parse the query: %w", err)
-	}
-	switch {
-	case parsed.Error && parsed.Kind == "parser":
-		return "", syntaxFault(query, parsed.Position, parsed.Message, tables)
-	case parsed.Error || len(parsed.Statements) != 1:
-		return "", &fault.Error{Kind: fault.Script, Message: "one query that only reads is needed",
-			Hint: "write SELECT, FROM, WITH, VALUES, DESCRIBE or SUMMARIZE"}
-	}
-	return query, nil
+	return s.to.Begin(*s.res)
 }
 
-// syntaxFault is a text that is no SQL, with where in it.
-func syntaxFault(text, position, message string, tables func() string) error {
-	n, _ := strconv.Atoi(position)
-	s := query.SyntaxWords(text, n, message)
-	if s.Table != "" {
-		s.Hint += "; " + tables()
+// Row implements RowSink.
+func (s *resultSink) Row(cells []any) error {
+	if s.to != nil {
+		return s.to.Row(cells)
 	}
-	before := text[:min(s.At, len(text))]
-	line := 1 + strings.Count(before, "\n")
-	column := utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("line %d, column %d of the query: %s", line, column,
-		s.What), Hint: s.Hint}
-}
-
-func queryFault(ctx context.Context, home *instance.Instance, opts QueryOptions, err error) error {
-	if ctx.Err() != nil {
-		return &fault.Error{Kind: fault.Canceled, Message: "the query was interrupted", Err: context.Cause(ctx)}
-	}
-	var db *duckdb.Error
-	if !errors.As(err, &db) || db.Type == duckdb.ErrorTypeInternal || db.Type == duckdb.ErrorTypeFatal {
-		return err
-	}
-	said := engine.Said(db)
-	out := &fault.Error{Kind: fault.Script, Message: said.What, Hint: said.Hint, Detail: said.Line}
-	gone := (*fault.Error)(nil)
-	if db.Type == duckdb.ErrorTypeCatalog {
-		gone = runNotThere(ctx, home, opts)
-	}
-	switch {
-	case gone != nil:
-		out.Message, out.Hint = gone.Message, gone.Hint
-	case said.Table != "":
-		out.Message, out.Hint = fmt.Sprintf("there is no table %q", said.Table), knownTables(ctx, home, opts)
-		if tables, err := Tables(ctx, home, opts.Workspace); err == nil {
-			if near := similar.Nearest(said.Table, tables); near != "" {
-				out.Hint = "did you mean " + near + "? " + out.Hint
-			}
-		}
-	case said.Function != "":
-		out.Message, out.Hint = fmt.Sprintf("there is no function %q", said.Function),
-			query.FunctionHint(said.Function, said.Near)
-	}
-	switch db.Type {
-	case duckdb.ErrorTypePermission:
-		out.Hint = "a query reads the tables of runs and nothing else; a sql node of a script can read files, " +
-			"with scan_file"
-	}
-	return out
+	s.res.Rows = append(s.res.Rows, cells)
+	return nil
 }
 
 // ofRun finds names of tables of runs in a query.
@@ -286,19 +199,13 @@ type queryViews struct {
 	paths    []string
 	views    []queryView
 	warnings []string
-	release  func() // nil: nothing is open
+	release  func()
 }
 
 // queryView is a table under a name.
 type queryView struct {
 	table *plan.Table
 	as    string
-}
-
-func (v *queryViews) close() {
-	if v.release != nil {
-		v.release()
-	}
 }
 
 // openViews makes the tables readable that the query's text may mean: those of
@@ -468,138 +375,4 @@ func sideTables(ctx context.Context, home *instance.Instance, n state.Node, np p
 		out = append(out, queryTable{name: name + plan.SideMark + side, table: sides[side], complete: complete})
 	}
 	return out, nil
-}
-
-// readRows reads rows into the result, or gives them to the sink.
-func readRows(rows *sql.Rows, types []query.SQLType, opts QueryOptions, res *QueryResult) error {
-	var err error
-	if res.Columns, err = rows.Columns(); err != nil {
-		return err
-	}
-	if len(types) != len(res.Columns) { // the engine does not describe it
-		described, err := rows.ColumnTypes()
-		if err != nil {
-			return err
-		}
-		types = nil
-		for _, t := range described {
-			types = append(types, query.ParseSQLType(t.DatabaseTypeName()))
-		}
-	}
-	for _, t := range types {
-		res.Text = append(res.Text, isText(t.Name))
-	}
-	keep := func(row []any) error {
-		res.Rows = append(res.Rows, row)
-		return nil
-	}
-	if opts.Sink != nil {
-		if err := opts.Sink.Begin(*res); err != nil {
-			return err
-		}
-		keep = opts.Sink.Row
-	}
-	for count := 0; rows.Next(); count++ {
-		if opts.RowsMax > 0 && count == opts.RowsMax {
-			res.More = true
-			return nil
-		}
-		row := make([]any, len(res.Columns))
-		ptrs := make([]any, len(row))
-		for i := range row {
-			ptrs[i] = &row[i]
-		}
-		if err := rows.Scan(ptrs...); err != nil {
-			return err
-		}
-		for i, v := range row {
-			if row[i], err = typedCell(v, types[i]); err != nil {
-				return fmt.Errorf("column %s: %w", res.Columns[i], err)
-			}
-		}
-		if err := keep(row); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// isText reports whether cells of a type can be any text.
-func isText(typ string) bool {
-	for _, other := range []string{"BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT",
-		"UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "DATE"} {
-		if typ == other {
-			return false
-		}
-	}
-	return !strings.HasPrefix(typ, "DECIMAL") && !strings.HasPrefix(typ, "TIME") || strings.HasSuffix(typ, "]")
-}
-
-// Cell turns a value of a script's types, as the driver gives it, into what
-// can be printed as text or JSON.
-func Cell(v any) any { return plainCell(v) }
-
-// plainCell turns the driver's values into what can be printed as text or JSON.
-func plainCell(v any) any {
-	switch v := v.(type) {
-	case nil, string, bool, int64, float64:
-		return v
-	case int32:
-		return int64(v)
-	case int16:
-		return int64(v)
-	case int8:
-		return int64(v)
-	case uint32:
-		return int64(v)
-	case uint16:
-		return int64(v)
-	case uint8:
-		return int64(v)
-	case float32: // by its digits, not those that its bits have as a float64
-		wide, err := strconv.ParseFloat(strconv.FormatFloat(float64(v), 'g', -1, 32), 64)
-		if err != nil {
-			return fmt.Sprint(v)
-		}
-		return wide
-	case time.Time:
-		if text := infinity(v); text != "" {
-			return text
-		}
-		if v.Hour() == 0 && v.Minute() == 0 && v.Second() == 0 && v.Nanosecond() == 0 {
-			return v.Format(time.DateOnly)
-		}
-		return v.Format("2006-01-02 15:04:05.999999999")
-	case duckdb.Decimal:
-		return decimalText(v)
-	case duckdb.Interval:
-		return intervalText(v)
-	case []byte:
-		return blobText(v)
-	case uint64:
-		return wholeCell(new(big.Int).SetUint64(v))
-	case *big.Int:
-		return wholeCell(v)
-	case fmt.Stringer:
-		return v.String()
-	}
-	return fmt.Sprint(v)
-}
-
-// decimalText writes all digits of the type, as files have them: 40.80.
-func decimalText(d duckdb.Decimal) string {
-	if d.Value == nil {
-		return ""
-	}
-	digits := new(big.Int).Abs(d.Value).String()
-	if missing := int(d.Scale) + 1 - len(digits); missing > 0 {
-		digits = strings.Repeat("0", missing) + digits
-	}
-	if point := len(digits) - int(d.Scale); d.Scale > 0 {
-		digits = digits[:point] + "." + digits[point:]
-	}
-	if d.Value.Sign() < 0 {
-		digits = "-" + digits
-	}
-	return digits
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -225,4 +226,84 @@ func wholeCell(v *big.Int) any {
 		return v.Int64()
 	}
 	return v.String()
+}
+
+// isText reports whether cells of a type can be any text.
+func isText(typ string) bool {
+	for _, other := range []string{"BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT",
+		"UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "DATE"} {
+		if typ == other {
+			return false
+		}
+	}
+	return !strings.HasPrefix(typ, "DECIMAL") && !strings.HasPrefix(typ, "TIME") || strings.HasSuffix(typ, "]")
+}
+
+// Cell turns a value of a script's types, as the driver gives it, into what
+// can be printed as text or JSON.
+func Cell(v any) any { return plainCell(v) }
+
+// plainCell turns the driver's values into what can be printed as text or JSON.
+func plainCell(v any) any {
+	switch v := v.(type) {
+	case nil, string, bool, int64, float64:
+		return v
+	case int32:
+		return int64(v)
+	case int16:
+		return int64(v)
+	case int8:
+		return int64(v)
+	case uint32:
+		return int64(v)
+	case uint16:
+		return int64(v)
+	case uint8:
+		return int64(v)
+	case float32: // by its digits, not those that its bits have as a float64
+		wide, err := strconv.ParseFloat(strconv.FormatFloat(float64(v), 'g', -1, 32), 64)
+		if err != nil {
+			return fmt.Sprint(v)
+		}
+		return wide
+	case time.Time:
+		if text := infinity(v); text != "" {
+			return text
+		}
+		if v.Hour() == 0 && v.Minute() == 0 && v.Second() == 0 && v.Nanosecond() == 0 {
+			return v.Format(time.DateOnly)
+		}
+		return v.Format("2006-01-02 15:04:05.999999999")
+	case duckdb.Decimal:
+		return decimalText(v)
+	case duckdb.Interval:
+		return intervalText(v)
+	case []byte:
+		return blobText(v)
+	case uint64:
+		return wholeCell(new(big.Int).SetUint64(v))
+	case *big.Int:
+		return wholeCell(v)
+	case fmt.Stringer:
+		return v.String()
+	}
+	return fmt.Sprint(v)
+}
+
+// decimalText writes all digits of the type, as files have them: 40.80.
+func decimalText(d duckdb.Decimal) string {
+	if d.Value == nil {
+		return ""
+	}
+	digits := new(big.Int).Abs(d.Value).String()
+	if missing := int(d.Scale) + 1 - len(digits); missing > 0 {
+		digits = strings.Repeat("0", missing) + digits
+	}
+	if point := len(digits) - int(d.Scale); d.Scale > 0 {
+		digits = digits[:point] + "." + digits[point:]
+	}
+	if d.Value.Sign() < 0 {
+		digits = "-" + digits
+	}
+	return digits
 }

@@ -7,23 +7,18 @@ import (
 	"regexp"
 	"strings"
 
-	"thalweg/internal/app/instance"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/run/engine"
 )
 
-// copyParquet writes all rows of a query to the file of opts.
-func copyParquet(ctx context.Context, in *engine.Instance, home *instance.Instance, opts QueryOptions,
-	query string) error {
+// copyParquet writes all rows of a query to a file.
+func copyParquet(ctx context.Context, in *engine.Instance, path, query string) error {
 	query, err := exactInParquet(ctx, in, query)
-	if err == nil {
-		err = in.Exec(ctx, "COPY ("+query+"\n) TO "+sqltext.String(opts.Parquet)+" (FORMAT parquet, COMPRESSION zstd)")
-	}
 	if err != nil {
-		return queryFault(ctx, home, opts, err)
+		return err
 	}
-	return nil
+	return in.Exec(ctx, "COPY ("+query+"\n) TO "+sqltext.String(path)+" (FORMAT parquet, COMPRESSION zstd)")
 }
 
 // exactInParquet gives a query whose columns Parquet holds as they are. The engine
@@ -35,30 +30,38 @@ func exactInParquet(ctx context.Context, in *engine.Instance, query string) (str
 	if err != nil {
 		return "", err
 	}
-	casts := make([]string, len(names))
+	casts := make([]cast, len(names))
 	for i, name := range names {
 		if wide.MatchString(types[i]) {
-			casts[i] = "DECIMAL(38,0)"
+			casts[i] = castTo("DECIMAL(38,0)")
 		} else if at := inexact.FindString(quoted.ReplaceAllString(types[i], "")); at != "" {
 			return "", &fault.Error{Kind: fault.Script, Place: fault.Place{Field: name},
 				Message: fmt.Sprintf("column %q has a value of type %s, which Parquet cannot hold exactly", name, at),
 				Hint:    "cast it, e.g. CAST(… AS VARCHAR), or take {{set format=json}}"}
 		}
 	}
-	return recast(query, names, casts), nil
+	return recast(query, names, casts, false), nil
 }
 
-// recast gives a query whose columns are cast to other types where there is one.
-func recast(query string, names, casts []string) string {
+// cast makes SQL of a column; nil leaves it as it is.
+type cast func(column string) string
+
+func castTo(typ string) cast {
+	return func(column string) string { return "CAST(" + column + " AS " + typ + ")" }
+}
+
+// recast gives a query whose columns are cast where there is a cast. always: also where there is none, so that more
+// can be written behind the query.
+func recast(query string, names []string, casts []cast, always bool) string {
 	inner, outer := make([]string, len(names)), make([]string, len(names))
-	changed := false
+	changed := always
 	for i, name := range names {
 		// With its place: names that differ only in case are one name to the engine.
 		inner[i] = sqltext.Ident(fmt.Sprintf("%s (column %d)", name, i+1))
 		outer[i] = inner[i] + " AS " + sqltext.Ident(name)
-		if casts[i] != "" {
+		if casts[i] != nil {
 			changed = true
-			outer[i] = "CAST(" + inner[i] + " AS " + casts[i] + ") AS " + sqltext.Ident(name)
+			outer[i] = casts[i](inner[i]) + " AS " + sqltext.Ident(name)
 		}
 	}
 	if !changed {

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,8 +21,18 @@ import (
 
 // Service answers questions about the tables of one instance.
 type Service struct {
-	Home    *instance.Instance
-	Process runtime.Process // what answers may use
+	Home     *instance.Instance
+	Process  runtime.Process // what answers may use
+	Children Children        // execute what takes DuckDB; nil: this process does, in its turn (see budget.Guest)
+}
+
+// Children execute in processes of their own what would use DuckDB in this one: with limits, so that what goes wrong
+// there costs one answer. MemoryBytes and what else a request says of resources they decide.
+type Children interface {
+	Executor
+	Diff(ctx context.Context, by caller.Caller, runs [2]state.RunKey, o DiffOptions) (Comparison, error)
+	Trace(ctx context.Context, by caller.Caller, o TraceOptions) (*view.Tree, error)
+	Check(ctx context.Context, by caller.Caller, sc *script.Script, run state.Run, o CheckOptions) ([]CheckFound, error)
 }
 
 // in returns what an answer may use: memoryBytes of memory, in a caller's name.
@@ -31,9 +42,41 @@ func (s *Service) in(by caller.Caller, memoryBytes int64) runtime.Process {
 	return p
 }
 
+// visit waits for the memory of an answer: at most bytes, which it sets to what there is, and not less than least. An
+// answer without a figure (0) has half of what the machine has for runs.
+func (s *Service) visit(ctx context.Context, bytes *int64, least int64) (leave func() error, err error) {
+	whole := budget.Default()
+	if *bytes == 0 {
+		*bytes = max(whole/2, budget.MemoryBytesMin)
+	}
+	member := budget.Member{Owner: fmt.Sprintf("the query of process %d", os.Getpid()), Total: max(whole, 2**bytes),
+		Waiting: s.Process.Waiting, Guest: &budget.Guest{LeastBytes: min(least, *bytes), MostBytes: *bytes}}
+	*bytes, leave, err = budget.Visit(ctx, filepath.Join(s.Home.Dir, "shares"), member, func(err error) {
+		if s.Process.Logger != nil {
+			s.Process.Logger.Warn("what other processes hold of the memory cannot be followed; it is tried again",
+				"error", err)
+		}
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, interrupted(ctx)
+	case err != nil:
+		return nil, instance.Fault(s.Home.Dir, "share the memory with other processes", err)
+	}
+	return leave, nil
+}
+
 // Query runs SQL over the tables of a workspace's runs: see Query.
-func (s *Service) Query(ctx context.Context, by caller.Caller, o QueryOptions) (QueryResult, error) {
+func (s *Service) Query(ctx context.Context, by caller.Caller, o QueryOptions) (res QueryResult, err error) {
 	o.Process = s.in(by, o.MemoryBytes)
+	if s.Children != nil {
+		return QueryIn(ctx, s.Home, s.Children, o)
+	}
+	leave, err := s.visit(ctx, &o.MemoryBytes, budget.MemoryBytesMin)
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
 	return Query(ctx, s.Home, o)
 }
 
@@ -53,10 +96,18 @@ func (s *Service) UseOf(ctx context.Context, workspace, path string) (string, er
 }
 
 // Trace says what rows of a table or of an output file are made of.
-func (s *Service) Trace(ctx context.Context, by caller.Caller, o TraceOptions) (*view.Tree, error) {
+func (s *Service) Trace(ctx context.Context, by caller.Caller, o TraceOptions) (tree *view.Tree, err error) {
 	memory, interpreter := o.MemoryBytes, o.Interpreter
 	o.Process = s.in(by, memory)
 	o.Interpreter = interpreter
+	if s.Children != nil {
+		return s.Children.Trace(ctx, by, o)
+	}
+	leave, err := s.visit(ctx, &o.MemoryBytes, 2*budget.MemoryBytesMin)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
 	return Trace(ctx, s.Home, o)
 }
 
@@ -77,8 +128,16 @@ func (s *Service) LineageEvents(ctx context.Context, key state.RunKey) ([]lineag
 
 // Check makes the checks of a script over the tables of a run: of its latest, else of the last, where run is 0.
 func (s *Service) Check(ctx context.Context, by caller.Caller, sc *script.Script, run state.Run,
-	o CheckOptions) ([]CheckFound, error) {
+	o CheckOptions) (found []CheckFound, err error) {
 	o.Process, o.Run = s.in(by, o.MemoryBytes), run
+	if s.Children != nil {
+		return s.Children.Check(ctx, by, sc, run, o)
+	}
+	leave, err := s.visit(ctx, &o.MemoryBytes, budget.MemoryBytesMin)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
 	return Check(ctx, s.Home, sc, o)
 }
 
@@ -100,7 +159,22 @@ type DiffOptions struct {
 }
 
 // Diff says how a table differs between two runs.
-func (s *Service) Diff(ctx context.Context, runs [2]state.RunKey, o DiffOptions) (out Comparison, err error) {
+func (s *Service) Diff(ctx context.Context, by caller.Caller, runs [2]state.RunKey, o DiffOptions) (out Comparison,
+	err error) {
+	if s.Children != nil {
+		return s.Children.Diff(ctx, by, runs, o)
+	}
+	leave, err := s.visit(ctx, &o.MemoryBytes, budget.MemoryBytesMin)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
+	return Diff(ctx, s.Home, runs, o)
+}
+
+// Diff says how a table differs between two runs.
+func Diff(ctx context.Context, home *instance.Instance, runs [2]state.RunKey, o DiffOptions) (out Comparison,
+	err error) {
 	memory, err := budget.Split(o.MemoryBytes, 1, 0)
 	if err != nil {
 		return out, &fault.Error{Kind: fault.Script, Message: err.Error(), Hint: "give more with {{set memory}}"}
@@ -108,12 +182,12 @@ func (s *Service) Diff(ctx context.Context, runs [2]state.RunKey, o DiffOptions)
 	memory.Cores = budget.Cores()
 	var tables [2]RunTable
 	for i, key := range runs {
-		if tables[i], err = TableOf(ctx, s.Home, key, o.Table); err != nil {
+		if tables[i], err = TableOf(ctx, home, key, o.Table); err != nil {
 			return out, err
 		}
 		out.Runs[i], out.Names[i] = key.Run, fmt.Sprintf("run %d", key.Run)
 	}
-	dir, err := s.Home.Scratch()
+	dir, err := home.Scratch()
 	if err != nil {
 		return out, err
 	}
@@ -122,7 +196,7 @@ func (s *Service) Diff(ctx context.Context, runs [2]state.RunKey, o DiffOptions)
 	out.Result, err = compare.Tables(ctx, compare.Options{A: tables[0].Table, B: tables[1].Table,
 		UniqueA: tables[0].Unique, UniqueB: tables[1].Unique, Key: o.Key, ByRows: o.ByRows, Columns: o.Columns,
 		Tolerance: o.Tolerance, Limit: o.RowsMax, Memory: memory, SpillDir: filepath.Join(dir, "spill"),
-		Parts: s.Home.Parts, Names: out.Names})
+		Parts: home.Parts, Names: out.Names})
 	return out, err
 }
 

@@ -121,6 +121,20 @@ func OpenOn(ctx context.Context, files durable.FS, dir string, create bool) (_ *
 	return h, nil
 }
 
+// Lending is what a process lends to one that looks at its instance.
+type Lending struct {
+	Dir, Beside, PartsDir string // see Instance: Dir, BaseDir and PartsDir
+	Work                  string // the directory of who borrows, for what it keeps; it is removed by others
+	State                 state.Store
+	Parts                 parts.Store
+}
+
+// Lent returns an instance that another process lends to this one. It is not closed.
+func Lent(from Lending) *Instance {
+	return &Instance{Clock: &Clock{}, Dir: from.Dir, BaseDir: from.Beside, PartsDir: from.PartsDir, State: from.State,
+		Parts: from.Parts, tmp: &workDir{dir: &lockedDir{path: from.Work}}}
+}
+
 // makeSubs makes the directories that a machine has for itself.
 func makeSubs(dir string) error {
 	for _, sub := range []string{"locks", "tmp", "remote"} {

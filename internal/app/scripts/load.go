@@ -25,12 +25,7 @@ type Service struct {
 }
 
 // Named is a script as a caller names it.
-type Named struct {
-	Path       string
-	ParamsPath string
-	Params     map[string]string // which win over those of ParamsPath
-	Lenient    bool              // see script.Sources
-}
+type Named = sources.Named
 
 // Load loads a script, wherever it is. A script that has errors comes with
 // them; one that only lacks what its schedules and watches would give it gets

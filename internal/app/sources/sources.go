@@ -18,6 +18,14 @@ import (
 	"thalweg/internal/run/query"
 )
 
+// Named is a script as a caller names it.
+type Named struct {
+	Path       string
+	ParamsPath string
+	Params     map[string]string // which win over those of ParamsPath
+	Lenient    bool              // see script.Sources
+}
+
 // New reads a script's files from this machine and, by means of client,
 // from others; nil reads no others. Columns that a script takes from its
 // inputs are looked up in them, with relative names seen from dir ("": the

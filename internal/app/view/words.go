@@ -27,6 +27,7 @@ type (
 	Diagnostics = document.Diagnostics
 
 	Run         = state.Run
+	Priority    = state.Priority
 	RunKey      = state.RunKey
 	Node        = state.Node
 	NodeKey     = state.NodeKey
@@ -151,6 +152,9 @@ const (
 	Bad     = doctor.Bad
 	Ours    = doctor.Ours
 )
+
+// ParsePriority reads the priority of a run; false: the text is none.
+func ParsePriority(text string) (Priority, bool) { return state.ParsePriority(text) }
 
 // OfNoBatch is the batch of a failure that concerns none.
 const OfNoBatch = -1

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -61,6 +62,8 @@ const (
 //
 // Who is stopped, or cannot look for other reasons, cannot give back anything:
 // after absentAfter it counts for what it takes, and not where everything is wanted.
+//
+// Beside those who work there are guests, who only look: see Guest.
 type Ledger struct {
 	dir    string
 	member Member
@@ -88,7 +91,10 @@ type entry struct {
 	Turn int64 `json:"turn"`
 	// All is its place in the line for everything; 0: it does not want that.
 	All     int64  `json:"all,omitempty"`
-	Beat    int64  `json:"beat"` // counts its looks
+	Most    int64  `json:"most,omitempty"`  // of a guest; 0: it is none
+	Stays   bool   `json:"stays,omitempty"` // see Guest
+	Under   int64  `json:"under,omitempty"` // of a guest: the figure when it got its share
+	Beat    int64  `json:"beat"`            // counts its looks
 	PID     int    `json:"pid"`
 	Started string `json:"started"` // see startOf
 
@@ -111,15 +117,16 @@ type Member struct {
 	// Resized is told what the room has become, before others are told that it is
 	// smaller, and reports whether what the room has no memory for has ended; may be nil.
 	Resized func(Budget) bool
+	Guest   *Guest // nil: it works on runs; else Total is the figure of a directory with nobody but guests
 }
 
-// Enter waits for a share of the figure, of which this process would have whole.
+// Enter waits for a share of the figure, of which this process would have whole; a guest's is Guest.Whole.
 // The room follows as others come and go: see Review.
 func Enter(ctx context.Context, dir string, m Member, whole Budget) (_ *Ledger, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the directory of memory shares: %w", err)
+	l, err := Join(dir, m, whole)
+	if err != nil {
+		return nil, err
 	}
-	l := newLedger(dir, m, whole)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.Leave())
@@ -140,6 +147,14 @@ func Enter(ctx context.Context, dir string, m Member, whole Budget) (_ *Ledger, 
 	}
 }
 
+// Join enters a process that has no share yet: Review gets it one when it is its turn.
+func Join(dir string, m Member, whole Budget) (*Ledger, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the directory of memory shares: %w", err)
+	}
+	return newLedger(dir, m, whole), nil
+}
+
 func newLedger(dir string, m Member, whole Budget) *Ledger {
 	if m.Waiting == nil {
 		m.Waiting = func(string) {}
@@ -152,9 +167,23 @@ func newLedger(dir string, m Member, whole Budget) *Ledger {
 		beats: map[string]beat{},
 		entry: entry{Owner: m.Owner, Total: m.Total, Floor: whole.floor(), PID: os.Getpid(),
 			Started: startOf(os.Getpid())}}
+	if g := m.Guest; g != nil {
+		l.entry.Most, l.entry.Stays, l.entry.Floor = g.MostBytes, g.Stays, min(g.LeastBytes, g.MostBytes)
+	}
 	l.room.shared = true
-	l.room.become(whole.resized(0))
+	l.room.become(l.sized(0, 0))
 	return l
+}
+
+// sized returns what this process has of so many bytes, while guests that stay hold others.
+func (l *Ledger) sized(bytes, staying int64) Budget {
+	switch {
+	case l.member.Guest != nil:
+		return l.member.Guest.budget(bytes)
+	case bytes < l.whole.TotalBytes:
+		return l.whole.beside(staying).resized(bytes)
+	}
+	return l.whole
 }
 
 // Room is the memory of this process.
@@ -200,7 +229,7 @@ func (l *Ledger) Review(ctx context.Context, failed func(error)) {
 
 // review makes the room smaller before others are told, and larger after.
 func (l *Ledger) review(ctx context.Context) error {
-	d, want := l.room.demand(), int64(0)
+	d, want, staying := l.room.demand(), int64(0), int64(0)
 	if !d.idle {
 		l.idle = time.Time{}
 	} else if l.idle.IsZero() {
@@ -221,11 +250,11 @@ func (l *Ledger) review(ctx context.Context) error {
 			}
 		}
 		l.entry = *mine
-		want = l.want(all)
+		want, staying = l.want(all), heldByStaying(all)
 		l.say(all, want, d)
 		return l.write(max(want, l.entry.Held)) // what is to become smaller is held until it is
 	})
-	if err != nil || !l.room.become(l.whole.resized(want)) || !l.member.Resized(l.room.Budget()) ||
+	if err != nil || !l.room.become(l.sized(want, staying)) || !l.member.Resized(l.room.Budget()) ||
 		want == l.entry.Held {
 		return err
 	}
@@ -246,6 +275,8 @@ func (l *Ledger) want(all []entry) int64 {
 	parts, everything := turns(all)
 	part, held := parts[me], l.entry.Held
 	switch free := free(all); {
+	case l.entry.lasting():
+		return held
 	case everything && part > 0: // nobody else has anything, once they have given it back
 		if held < l.entry.Total && !slices.ContainsFunc(all[:me],
 			func(e entry) bool { return e.Held > 0 && !e.absent }) {
@@ -257,11 +288,11 @@ func (l *Ledger) want(all []entry) int64 {
 		return 0
 	case part == 0:
 		return held
-	case held == 0 && free < part:
+	case held == 0 && free < part && !(l.entry.Stays && free >= l.entry.Floor):
 		return 0
 	case held == 0:
-		l.in, l.since = true, time.Now()
-		return part
+		l.in, l.since, l.entry.Under = true, time.Now(), figure(all)
+		return min(part, free)
 	case part > held:
 		return min(part, held+max(free, 0))
 	}
@@ -303,30 +334,29 @@ func last(all []entry) (number int64) {
 	return number
 }
 
-// figure returns the bytes that all members may hold together; free returns those of them that nobody holds.
+// figure returns the bytes that all members may hold together: the least that one was told, else the most that a
+// guest was. free returns those of them that nobody holds.
 func figure(all []entry) int64 {
-	total := all[0].Total
+	least, most := int64(0), int64(0)
 	for _, e := range all {
-		total = min(total, e.Total)
+		switch {
+		case e.Most > 0:
+			most = max(most, e.Total)
+		case least == 0:
+			least = e.Total
+		default:
+			least = min(least, e.Total)
+		}
 	}
-	return total
+	return cmp.Or(least, most)
 }
 
 func free(all []entry) int64 {
 	left := figure(all)
-	for _, e := range all {
-		left -= e.counts()
+	for _, bytes := range counted(all) {
+		left -= bytes
 	}
 	return left
-}
-
-// counts returns the bytes that a process withholds from others. An absent one counts with its resident
-// memory at most.
-func (e entry) counts() int64 {
-	if e.absent {
-		return min(e.Held, residentOf(e.PID, e.Started))
-	}
-	return e.Held
 }
 
 // turns returns the bytes of each member: equal parts, or 0 where it is the turn of others. everything: one
@@ -334,17 +364,21 @@ func (e entry) counts() int64 {
 // those leave that have been in for longest.
 func turns(all []entry) (parts []int64, everything bool) {
 	parts = make([]int64, len(all))
-	total := figure(all)
+	whole := figure(all)
+	total, counts := whole, counted(all)
 	var in []int
 	for i, e := range all {
-		if e.absent {
-			total -= e.counts()
-		} else if e.Held > 0 {
+		switch {
+		case e.absent:
+			whole, total = whole-counts[i], total-counts[i]
+		case e.lasting(): // until it leaves
+			parts[i], total = counts[i], total-counts[i]
+		case e.Held > 0:
 			in = append(in, i)
 		}
 	}
 	slices.SortStableFunc(in, func(a, b int) int { return cmp.Compare(all[a].Turn, all[b].Turn) })
-	floor := func(i int) int64 { return max(min(all[i].Floor, total), 0) }
+	floor := func(i int) int64 { return max(min(all[i].Floor, whole), 0) }
 	for len(in) > 1 && sumOf(in, floor) > total { // somebody has come with another figure
 		in = in[1:]
 	}
@@ -352,7 +386,8 @@ func turns(all []entry) (parts []int64, everything bool) {
 	for first, p := range line(all) {
 		if p.everything {
 			if first == 0 {
-				parts[p.who] = max(total, 1)
+				clear(parts)
+				parts[p.who] = max(whole, 1)
 				return parts, true
 			}
 			break
@@ -366,7 +401,11 @@ func turns(all []entry) (parts []int64, everything bool) {
 		}
 		in = append(in, p.who)
 	}
-	return share(parts, in, floor, total), false
+	partAt := func(level int64, i int) int64 { return max(min(level, all[i].most(whole)), floor(i)) }
+	for level, n := levelOf(in, partAt, total), 0; n < len(in); n++ {
+		parts[in[n]] = partAt(level, in[n])
+	}
+	return parts, false
 }
 
 func sumOf(in []int, of func(int) int64) (sum int64) {
@@ -376,21 +415,12 @@ func sumOf(in []int, of func(int) int64) (sum int64) {
 	return sum
 }
 
-// share divides the total equally among those who are in; who needs more than an
-// equal part has that, and the others share the rest.
-func share(parts []int64, in []int, floor func(int) int64, total int64) []int64 {
-	slices.SortFunc(in, func(a, b int) int { return cmp.Compare(floor(b), floor(a)) })
-	for n, i := range in {
-		equal := total / int64(len(in)-n)
-		if parts[i] = floor(i); parts[i] <= equal {
-			for _, i := range in[n:] {
-				parts[i] = equal
-			}
-			break
-		}
-		total -= parts[i]
-	}
-	return parts
+// levelOf returns the bytes of each of those who are in, so that they have the total together: who needs more than that
+// has more, and who may not have as many has less.
+func levelOf(in []int, partAt func(level int64, i int) int64, total int64) int64 {
+	return int64(sort.Search(int(max(total, 0)+1), func(level int) bool {
+		return sumOf(in, func(i int) int64 { return partAt(int64(level), i) }) > total
+	})) - 1
 }
 
 // say tells what is waited for, if anything of this process waits.
@@ -624,7 +654,7 @@ func Waiters(ctx context.Context, dir string) (w Waiting, err error) {
 		for _, e := range all {
 			switch {
 			case e.Held == 0 && e.Turn > 0:
-				w.Texts = append(w.Texts, fmt.Sprintf("%s has none of %d MiB for all", e.Owner, e.Total>>20))
+				w.Texts = append(w.Texts, fmt.Sprintf("%s has none of %d MiB for all", e.Owner, figure(all)>>20))
 			case e.All > 0 && e.Held < e.Total:
 				w.Texts = append(w.Texts, fmt.Sprintf("a batch of %s needs all of the %d MiB", e.Owner, e.Total>>20))
 			default:

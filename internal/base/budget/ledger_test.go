@@ -1,11 +1,13 @@
 package budget
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -169,9 +171,13 @@ func TestLedgerRandom(t *testing.T) {
 			errs := make([]error, 6)
 			for i := range errs {
 				rng := rand.New(rand.NewPCG(seed, uint64(i)))
+				life := live
+				if i%3 == 0 {
+					life = visit
+				}
 				all.Go(func() {
 					for range 2 {
-						if err := live(ctx, dir, total, rng, &used); err != nil {
+						if err := life(ctx, dir, total, rng, &used); err != nil {
 							errs[i] = err
 							return
 						}
@@ -228,6 +234,31 @@ func live(ctx context.Context, dir string, total int64, rng *rand.Rand, used *at
 		return l.me.Close()
 	}
 	return l.Leave()
+}
+
+// visit is a guest's life in a ledger.
+func visit(ctx context.Context, dir string, total int64, rng *rand.Rand, used *atomic.Int64) error {
+	m := Member{Owner: "y", Total: total / 2, Guest: &Guest{LeastBytes: MemoryBytesMin / 2, MostBytes: total / 3}}
+	for range 5 {
+		bytes, leave, err := Visit(ctx, dir, m, func(error) {})
+		if err != nil {
+			return err
+		}
+		if bytes < m.Guest.LeastBytes || bytes > m.Guest.MostBytes {
+			return fmt.Errorf("a guest has %d bytes", bytes)
+		}
+		if now := used.Add(bytes); now > total+1<<20 {
+			return fmt.Errorf("%d bytes are used of %d", now, total)
+		}
+		for range rng.IntN(100) {
+			runtime.Gosched()
+		}
+		used.Add(-bytes)
+		if err := leave(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A batch waits for memory where more of it would have spared the wait, else for a slot.
@@ -662,30 +693,45 @@ func TestTurns(t *testing.T) {
 		for i := range rapid.IntRange(1, 6).Draw(t, "members") {
 			e := entry{Owner: fmt.Sprint(i), Total: rapid.SampledFrom([]int64{gib, 2 * gib, gib/2 + 5}).
 				Draw(t, "total"), Turn: int64(2*i + 1), Floor: rapid.Int64Range(MemoryBytesMin, gib).Draw(t, "floor")}
-			if rapid.Bool().Draw(t, "is in") {
-				e.Held = rapid.Int64Range(1, e.Total).Draw(t, "held")
+			guest := rapid.IntRange(0, 3).Draw(t, "guest")
+			if guest < 2 {
+				e.Most, e.Stays = rapid.Int64Range(MemoryBytesMin, e.Total).Draw(t, "most"), guest == 0
+				e.Floor = min(e.Floor, e.Most)
 			}
-			if rapid.IntRange(0, 3).Draw(t, "wants all") == 0 {
+			if rapid.Bool().Draw(t, "is in") {
+				e.Held, e.Under = rapid.Int64Range(1, cmp.Or(e.Most, e.Total)).Draw(t, "held"), e.Total
+			}
+			if e.Most == 0 && rapid.IntRange(0, 3).Draw(t, "wants all") == 0 {
 				e.All = e.Turn + int64(rapid.IntRange(0, 1).Draw(t, "later"))
 			}
 			all = append(all, e)
 		}
 		parts, everything := turns(all)
-		sum, total := int64(0), figure(all)
+		total, kept, sum, in := figure(all), int64(0), int64(0), 0
+		reversed, _ := turns(reverse(all)) // each sees the others in another order
+		reversed = reverse(reversed)
 		for i, part := range parts {
+			if all[i].lasting() {
+				kept += part // until it leaves
+				continue
+			}
+			require.Equal(t, part, reversed[i])
 			if sum += part; part > 0 {
+				in++
 				require.GreaterOrEqual(t, part, min(all[i].Floor, total))
+				require.LessOrEqual(t, part, all[i].most(total))
 			}
 		}
-		require.LessOrEqual(t, sum, total)
+		if in > 1 || kept == 0 { // else it was there before the guests, or they before its figure
+			require.LessOrEqual(t, sum+kept, total)
+		}
 		if waiting := line(all); len(waiting) > 0 {
-			require.Positive(t, parts[waiting[0].who])
+			first := waiting[0].who
+			require.True(t, parts[first] > 0 || kept+min(all[first].Floor, total) > total)
 			require.Equal(t, waiting[0].everything, everything)
 		} else {
 			require.False(t, everything)
 		}
-		reversed, _ := turns(reverse(all)) // each sees the others in another order
-		require.Equal(t, parts, reverse(reversed))
 	})
 }
 

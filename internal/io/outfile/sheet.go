@@ -215,17 +215,24 @@ func (s *sheetWriter) moment(c *script.OutputColumn, layout, v string) (any, err
 
 // text is a text that a cell can hold.
 func (s *sheetWriter) text(c *script.OutputColumn, v string) (any, error) {
+	if message, hint := notInCell(v); message != "" {
+		return nil, s.refuse(c, message, hint)
+	}
+	return v, nil
+}
+
+// notInCell says why no cell can hold a text, and what to do; "": one can.
+func notInCell(v string) (message, hint string) {
 	if len(v) > script.SheetTextMax && len(utf16.Encode([]rune(v))) > script.SheetTextMax {
-		return nil, s.refuse(c, fmt.Sprintf("a cell has at most %d characters, and a text has more: %.40s…",
-			script.SheetTextMax, v), "write CSV, or cut it off")
+		return fmt.Sprintf("a cell has at most %d characters, and a text has more: %.40s…", script.SheetTextMax, v),
+			"write CSV, or cut it off"
 	}
 	for _, r := range v {
 		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {
-			return nil, s.refuse(c, fmt.Sprintf("a cell cannot have the character U+%04X", r),
-				"write CSV, or replace it")
+			return fmt.Sprintf("a cell cannot have the character U+%04X", r), "write CSV, or replace it"
 		}
 	}
-	return v, nil
+	return "", ""
 }
 
 func (s *sheetWriter) refuse(c *script.OutputColumn, message, hint string) error {

@@ -291,7 +291,7 @@ func (t *tracer) choose(ctx context.Context, query string, paths, ids []string) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	if err := checkCondition(ctx, in, t.opts.Where); err != nil {
+	if err := CheckCondition(ctx, in, t.opts.Where); err != nil {
 		return nil, err
 	}
 	where := ""
@@ -371,8 +371,8 @@ func (t *tracer) noMatch() error {
 	return &NoMatchError{f}
 }
 
-// checkCondition refuses what is no expression.
-func checkCondition(ctx context.Context, in *engine.Instance, where string) (err error) {
+// CheckCondition refuses what is no expression; "" is none.
+func CheckCondition(ctx context.Context, in *engine.Instance, where string) (err error) {
 	if where == "" {
 		return nil
 	}

@@ -52,6 +52,38 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// UnmarshalJSON reads what MarshalJSON has written.
+func (v *Values) UnmarshalJSON(text []byte) error {
+	*v = Values{}
+	d := json.NewDecoder(bytes.NewReader(text))
+	if _, err := d.Token(); err != nil {
+		return err
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return err
+		}
+		one := Value{Name: fmt.Sprint(name)}
+		switch {
+		case bytes.HasPrefix(raw, []byte(`"`)):
+			err = json.Unmarshal(raw, &one.Text)
+		case string(raw) != "null":
+			said := string(raw)
+			one.Text, one.Bare = &said, true
+		}
+		if err != nil {
+			return err
+		}
+		*v = append(*v, one)
+	}
+	return nil
+}
+
 // textsOf are columns as text.
 func textsOf(alias string, names []string) string {
 	cols := make([]string, len(names))

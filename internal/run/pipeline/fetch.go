@@ -64,6 +64,16 @@ func FetchTables(ctx context.Context, store parts.Store, tables []*plan.Table) (
 	return fetchParts(ctx, store, wanted)
 }
 
+// FetchSlices makes what a table's slices read local, likewise: of parts that are elsewhere no more than that.
+func FetchSlices(ctx context.Context, store parts.Store, t *plan.Table, list []plan.PartSlice) (plan.Paths, func(),
+	error) {
+	wanted := make([]wantedPart, len(list))
+	for i, s := range list {
+		wanted[i] = wantedPart{table: t.Holder(s.Part), part: t.Parts[s.Part], slices: list[i : i+1]}
+	}
+	return fetchParts(ctx, store, wanted)
+}
+
 // wantedPart is a part, the table that it is of, and who reads it.
 type wantedPart struct {
 	table  *plan.Table

@@ -310,22 +310,3 @@ func sliceRows(t *Table, slices []PartSlice) (rows, bytes int64) {
 	}
 	return rows, bytes
 }
-
-// SelectAll reads the whole table under the script's names for its columns,
-// in canonical order where that costs no sort.
-func (t *Table) SelectAll(paths Paths) string {
-	fields := make([]string, len(t.Layout.Columns))
-	cols := make([]string, len(fields))
-	for i, c := range t.Layout.Columns {
-		fields[i] = c.Name
-		cols[i] = sqltext.Ident(c.Stored()) + " AS " + sqltext.Ident(c.Name)
-		if c.Physical != "" {
-			cols[i] = sqltext.Ident(c.Physical)
-		}
-	}
-	if t.ComputedIn != "" {
-		return t.notStored()
-	}
-	s := scan{table: t, slices: wholeTable(t), fields: fields, paths: paths}
-	return fmt.Sprintf("SELECT %s FROM (%s)", strings.Join(cols, ", "), s.sql())
-}

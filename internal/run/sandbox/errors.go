@@ -44,6 +44,7 @@ type wireError struct {
 // wireFault is a *fault.Error.
 type wireFault struct {
 	Kind      fault.Kind  `json:"kind"`
+	Code      fault.Code  `json:"code,omitempty"`
 	Retryable bool        `json:"retryable,omitempty"`
 	Place     fault.Place `json:"place,omitzero"`
 	Table     string      `json:"table,omitempty"` // of Place, which JSON leaves out
@@ -68,7 +69,7 @@ func toWire(err error) *wireError {
 	var f *fault.Error
 	if errors.As(err, &f) {
 		w.Exact = err == error(f) //nolint:errorlint // whether it is wrapped is the question
-		w.Fault = &wireFault{Kind: f.Kind, Retryable: f.Retryable, Place: f.Place, Table: f.Place.Table,
+		w.Fault = &wireFault{Kind: f.Kind, Code: f.Code, Retryable: f.Retryable, Place: f.Place, Table: f.Place.Table,
 			Message: f.Message, Hint: f.Hint, Detail: f.Detail, Err: toWire(f.Err)}
 	}
 	return w
@@ -83,7 +84,7 @@ func fromWire(w *wireError) error {
 	if w.Fault == nil {
 		return far
 	}
-	f := &fault.Error{Kind: w.Fault.Kind, Retryable: w.Fault.Retryable, Place: w.Fault.Place, Message: w.Fault.Message,
+	f := &fault.Error{Kind: w.Fault.Kind, Code: w.Fault.Code, Retryable: w.Fault.Retryable, Place: w.Fault.Place, Message: w.Fault.Message,
 		Hint: w.Fault.Hint, Detail: w.Fault.Detail, Err: fromWire(w.Fault.Err)}
 	f.Place.Table = w.Fault.Table
 	if w.Exact {

@@ -55,14 +55,14 @@ func writeFrame(w io.Writer, f frame) error {
 	return nil
 }
 
-// readFrame reads the next frame; io.EOF where there is none.
-func readFrame(r io.Reader) (f frame, err error) {
+// readFrame reads the next frame, of so many bytes at most; io.EOF where there is none.
+func readFrame(r io.Reader, headMax, bodyMax uint32) (f frame, err error) {
 	var start [framePrefix]byte
 	if _, err := io.ReadFull(r, start[:]); err != nil {
 		return f, err
 	}
 	text, body := binary.BigEndian.Uint32(start[:]), binary.BigEndian.Uint32(start[4:])
-	if text > frameHeadMax || body > frameBodyMax {
+	if text > headMax || body > bodyMax {
 		return f, fmt.Errorf("%w: head %d bytes, body %d bytes", errFrameTooLarge, text, body)
 	}
 	all := make([]byte, int(text)+int(body))

@@ -22,7 +22,7 @@ type sandboxedJob struct {
 // Execute implements job.Job.
 func (j *sandboxedJob) Execute(ctx context.Context, c state.Claim) (job.Result, error) {
 	asked := time.Now()
-	at, err := j.slots.take(ctx)
+	at, err := j.slots.take(ctx, j.slots.cfg.batches())
 	if err != nil {
 		return job.Result{}, err
 	}
@@ -60,6 +60,7 @@ type execution struct {
 	process *process
 	claim   state.Claim
 	out     state.Outcome
+	hint    string // for its failure if the child dies; "": that of batches
 
 	mu        sync.Mutex
 	left      bool // the child is others'
@@ -100,7 +101,7 @@ func talk[A any](ctx context.Context, x *execution, doing, method string, args a
 	if ctx.Err() != nil {
 		return got.out, canceled(ctx, doing)
 	}
-	return got.out, p.death(doing)
+	return got.out, p.death(doing, x.hint)
 }
 
 // publish is Result.Publish.
@@ -164,7 +165,7 @@ func (x *execution) giveBack() {
 	if !x.process.gone() {
 		x.process.peer.tell("settled", x.claim.BatchKey)
 	}
-	x.slots.free <- x.at
+	x.slots.giveBack(x.at)
 }
 
 func nameOf(c state.Claim) string { return fmt.Sprintf("batch %d of node %s", c.Batch, c.Node) }

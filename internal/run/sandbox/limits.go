@@ -10,6 +10,9 @@ const protocol = 1
 const (
 	frameHeadMax = 8 << 20   // bytes: an error with its detail
 	frameBodyMax = 256 << 20 // bytes
+	bareHeadMax  = 256 << 10 // bytes of a frame of a child that may be hostile: see Kind
+	bareBodyMax  = 4 << 20   // likewise
+	bareCallsMax = 2         // calls of such a child at once
 	rangeMax     = 256 << 10 // bytes of a part that one frame carries
 	listMax      = 1_000     // keys that one frame carries
 	// GraceDefault is the time that a cancelled execution has to come back. It is less than the executor's,

@@ -19,6 +19,7 @@ type handler func(ctx context.Context, body []byte) (any, error)
 // peer is one end of a connection at which both sides call each other.
 type peer struct {
 	conn  net.Conn
+	bare  bool                         // the other side may be hostile: see Kind
 	calls map[string]handler           // each call in a goroutine of its own
 	tells map[string]func(body []byte) // in the order in which they come; must not wait
 
@@ -44,10 +45,11 @@ const readBytes = 64 << 10
 // all that was being answered has ended.
 func (p *peer) run() error {
 	r := bufio.NewReaderSize(p.conn, readBytes)
+	headMax, bodyMax := p.limits()
 	var err error
 	for err == nil {
 		var f frame
-		if f, err = readFrame(r); err == nil {
+		if f, err = readFrame(r, headMax, bodyMax); err == nil {
 			err = p.take(f)
 		}
 	}
@@ -77,6 +79,14 @@ func ignoreClosed(err error) error {
 	return err
 }
 
+// limits returns the most bytes of a frame's head and body that the other side may send.
+func (p *peer) limits() (head, body uint32) {
+	if p.bare {
+		return bareHeadMax, bareBodyMax
+	}
+	return frameHeadMax, frameBodyMax
+}
+
 // take sees to one frame.
 func (p *peer) take(f frame) error {
 	switch f.Kind {
@@ -103,7 +113,11 @@ func (p *peer) take(f frame) error {
 		ctx, cancel := context.WithCancel(context.Background())
 		p.mu.Lock()
 		p.serving[f.ID] = cancel
+		count := len(p.serving)
 		p.mu.Unlock()
+		if p.bare && count > bareCallsMax {
+			return errors.New("the other side calls too often at once")
+		}
 		p.work.Go(func() { p.answer(ctx, f) })
 	default:
 		return fmt.Errorf("a frame of kind %q is not known", f.Kind)
@@ -157,9 +171,12 @@ func (p *peer) call(ctx context.Context, method string, args any) ([]byte, error
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", method, err)
 	}
-	body, err := json.Marshal(args)
-	if err != nil {
-		return nil, fmt.Errorf("encode what %s is asked: %w", method, err)
+	body, raw := []byte(nil), false
+	if body, raw = args.(rawBody); !raw {
+		var err error
+		if body, err = json.Marshal(args); err != nil {
+			return nil, fmt.Errorf("encode what %s is asked: %w", method, err)
+		}
 	}
 	answer := make(chan frame, 1)
 	p.mu.Lock()

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ import (
 // process is a child as its parent sees it.
 type process struct {
 	slot   int
+	kind   Kind
+	hear   hearer
 	peer   *peer
 	guard  *keeper.Guard
 	held   *holds
@@ -47,12 +50,12 @@ type process struct {
 
 // startProcess starts a child; it has not been told anything yet. It must be
 // called on a thread that lives as long as the child may.
-func (s *Slots) startProcess(number int) (_ *process, err error) {
+func (s *Slots) startProcess(number int, kind Kind) (_ *process, err error) {
 	dir, err := os.MkdirTemp(s.cfg.WorkDir, fmt.Sprintf("slot-%d-", number))
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for slot %d: %w", number, err)
 	}
-	p := &process{slot: number, held: newHolds(), output: &output{}, dir: dir, tell: s.cfg.Ended,
+	p := &process{slot: number, kind: kind, held: newHolds(), output: &output{}, dir: dir, tell: s.cfg.Ended,
 		logger: s.cfg.Logger.With("slot", number), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
@@ -64,7 +67,7 @@ func (s *Slots) startProcess(number int) (_ *process, err error) {
 		return nil, err
 	}
 	defer theirs.Close()
-	program := s.cfg.Command()
+	program := kind.Command()
 	program.Files, program.Stdout, program.Stderr = []*os.File{theirs}, p.output, p.output
 	program.WaitDelay = endTimeout // for what it has started that keeps its output open
 	p.peer = newPeer(ours)
@@ -103,12 +106,16 @@ func fileConn(f *os.File) (net.Conn, error) {
 
 // lend lets a child use what its parent has.
 func (s *Slots) lend(p *process) {
+	p.peer.tells["beat"] = func([]byte) { p.silences.Store(0) }
+	p.peer.calls["piece"] = p.hear.piece
+	if p.peer.bare = p.kind.Bare; p.kind.Bare {
+		return
+	}
 	lendHolds(p.peer, p.held)
 	lendState(p.peer, s.cfg.State)
 	lendParts(p.peer, s.cfg.Parts, p.held)
 	lendRoom(p.peer, s.cfg.Room, p.held, &p.waits)
 	p.peer.calls["copies"] = answers(s.copies)
-	p.peer.tells["beat"] = func([]byte) { p.silences.Store(0) }
 	p.peer.tells["log"] = hears(func(l logged) {
 		attrs := make([]slog.Attr, len(l.Attrs))
 		for i, a := range l.Attrs {
@@ -203,13 +210,13 @@ func (p *process) await() {
 	}
 }
 
-// death is the failure of what a child was doing when it died.
-func (p *process) death(doing string) error {
+// death is the failure of what a child was doing when it died; hint is what to do about it, "" for batches.
+func (p *process) death(doing, hint string) error {
 	p.told.Store(true)
 	f := &fault.Error{Kind: fault.Environment, Retryable: true,
 		Message: fmt.Sprintf("the process of slot %d ended while it was %s", p.slot, doing),
-		Hint: "the batch is tried again in a new process; if it dies again, look into the system's log, and at what " +
-			"the batch's formulas and libraries do"}
+		Hint: cmp.Or(hint, "the batch is tried again in a new process; if it dies again, look into the system's log, "+
+			"and at what the batch's formulas and libraries do")}
 	if !p.gone() {
 		f.Message += ", and cannot be waited for"
 		return f
@@ -228,8 +235,8 @@ func (p *process) death(doing string) error {
 	}
 	if p.lacksMemory(f.Detail) {
 		f.Message += "; the system was probably out of memory"
-		f.Hint = "give the worker less memory ({{set memory}}) or fewer slots ({{set cores}}) than the machine has, " +
-			"or see what else uses its memory"
+		f.Hint = cmp.Or(hint, "give the worker less memory ({{set memory}}) or fewer slots ({{set cores}}) than the machine has, "+
+			"or see what else uses its memory")
 	}
 	return f
 }

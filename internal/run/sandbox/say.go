@@ -28,10 +28,12 @@ type (
 		Budget   budget.Budget   `json:"budget"`
 		Level    slog.Level      `json:"level"`      // of what is logged
 		Beat     time.Duration   `json:"beat_every"` // see Config.Silence
+		Bare     bool            `json:"bare,omitempty"`
 	}
 	helloAnswer struct {
-		Protocol  int   `json:"protocol"`
-		HeldBytes int64 `json:"held_bytes"` // resident
+		Protocol  int      `json:"protocol"`
+		HeldBytes int64    `json:"held_bytes"`      // resident
+		Notes     []string `json:"notes,omitempty"` // see Noting
 	}
 	// executeArgs is a batch to be executed. Opening tells when a run was opened
 	// anew by the parent: then the child does so, too.

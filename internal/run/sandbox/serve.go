@@ -25,7 +25,8 @@ const Command = "slot"
 // connectionFD is a child's end of the socket, after the three standard descriptors.
 const connectionFD = 3
 
-// Parent holds the services of the process that started the child.
+// Parent holds the services of the process that started the child. One that is bare has no state, parts, room, copies
+// and log of it.
 type Parent struct {
 	Slot     int             // its number, from 1
 	WorkDir  string          // the child's own; the parent removes it
@@ -72,6 +73,7 @@ func Serve(conn net.Conn, begin func(ctx context.Context, p Parent) (Host, error
 	c.peer.calls["execute"] = answers(c.execute)
 	c.peer.calls["publish"] = answers(c.publish)
 	c.peer.calls["discard"] = answers(c.discard)
+	c.peer.calls["ask"] = answers(c.ask)
 	c.peer.tells["settled"] = hears(c.settled)
 	c.life = ctx
 	err := c.peer.run()
@@ -124,23 +126,37 @@ func (c *child) hello(ctx context.Context, h hello) (any, error) {
 				h.Protocol, protocol)
 	}
 	c.beats.Go(func() { c.beat(c.life, h.Beat) })
-	room := &farRoom{peer: c.peer}
-	room.last.Store(&h.Budget)
-	store, err := newPartStore(ctx, c.peer)
+	parent := Parent{Slot: h.Slot, WorkDir: h.WorkDir, Settings: h.Settings, Logger: slog.New(slog.DiscardHandler)}
+	if !h.Bare {
+		if err := c.borrow(ctx, &parent, h); err != nil {
+			return nil, err
+		}
+	}
+	host, err := c.begin(ctx, parent)
 	if err != nil {
 		return nil, err
 	}
-	host, err := c.begin(ctx, Parent{Slot: h.Slot, WorkDir: h.WorkDir, Settings: h.Settings, State: newStoreOf(c.peer),
-		Parts: store, Room: room,
-		Copies: func(run state.RunKey) Copier { return farCopier{c.peer, run} },
-		Logger: slog.New(&farLog{peer: c.peer, level: h.Level})})
-	if err != nil {
-		return nil, err
+	out := helloAnswer{Protocol: protocol, HeldBytes: residentBytes()}
+	if noting, ok := host.(Noting); ok {
+		out.Notes = noting.Notes()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.host = host
-	return helloAnswer{Protocol: protocol, HeldBytes: residentBytes()}, nil
+	return out, nil
+}
+
+// borrow adds what the parent lends.
+func (c *child) borrow(ctx context.Context, p *Parent, h hello) (err error) {
+	room := &farRoom{peer: c.peer}
+	room.last.Store(&h.Budget)
+	if p.Parts, err = newPartStore(ctx, c.peer); err != nil {
+		return err
+	}
+	p.State, p.Room = newStoreOf(c.peer), room
+	p.Copies = func(run state.RunKey) Copier { return farCopier{c.peer, run} }
+	p.Logger = slog.New(&farLog{peer: c.peer, level: h.Level})
+	return nil
 }
 
 func (c *child) execute(ctx context.Context, a executeArgs) (any, error) {

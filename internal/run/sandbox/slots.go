@@ -29,11 +29,15 @@ type Config struct {
 	State    state.Store
 	Parts    parts.Store
 	Room     Room
+	Nice     int           // by how much children give way to this process, 0 to 19
 	Grace    time.Duration // see GraceDefault
 	Silence  time.Duration // see SilenceDefault
 	Logger   *slog.Logger
 	Ended    func(End) // is told of each child that was not told to end; may be nil. Called from several goroutines
 }
+
+// batches is the kind of the children that execute batches.
+func (c Config) batches() Kind { return Kind{Command: c.Command, Settings: c.Settings} }
 
 // End is the reason for which a child ended without being told to. The texts name metrics: they do not
 // change. The texts name metrics: they do not change.
@@ -57,6 +61,7 @@ type Slots struct {
 	stop   context.CancelFunc // of those who watch the children
 	life   context.Context    //nolint:containedctx // of the slots
 
+	noted    sync.Once // of what children note at their start: it is the same of all
 	openings atomic.Int64
 	mu       sync.Mutex
 	copiers  map[state.RunKey]Copier
@@ -67,6 +72,7 @@ type place struct {
 	number   int
 	process  *process // nil: none was started yet
 	failures int      // starts that failed, one after the other
+	used     time.Time
 }
 
 // New returns slots, none of which has a child yet.
@@ -100,6 +106,7 @@ func New(cfg Config) *Slots {
 // the thread that has started it, and the Go runtime may end any other.
 func (s *Slots) starter() {
 	runtime.LockOSThread()
+	giveWay(s.cfg.Nice) // only this thread does, and what it starts
 	for start := range s.starts {
 		start()
 	}
@@ -151,8 +158,8 @@ func copiesOf(ctx context.Context, copier Copier, wants []inputcache.Want) ([]in
 	return copier.EnsureAll(ctx, wants)
 }
 
-// take waits for a slot, and for a child in it.
-func (s *Slots) take(ctx context.Context) (*place, error) {
+// take waits for a slot, and for a child of a kind in it.
+func (s *Slots) take(ctx context.Context, kind Kind) (*place, error) {
 	var at *place
 	stopWait := awake.Waits(ctx)
 	defer stopWait()
@@ -162,21 +169,48 @@ func (s *Slots) take(ctx context.Context) (*place, error) {
 	case <-ctx.Done():
 		return nil, canceled(ctx, "waiting for a slot")
 	}
-	if err := s.ready(ctx, at); err != nil {
+	at = s.better(at, kind)
+	if err := s.ready(ctx, at, kind); err != nil {
 		s.free <- at
 		return nil, err
 	}
 	return at, nil
 }
 
-// ready sees to it that a slot has a child that lives.
-func (s *Slots) ready(ctx context.Context, at *place) error {
-	if p := at.process; p != nil && !p.gone() && !p.worn() {
+// better exchanges a place for a free one whose child is of a kind; else for one that has no child, or whose child is
+// idle for longest.
+func (s *Slots) better(at *place, kind Kind) *place {
+	rank := func(p *place) (n int) {
+		switch {
+		case p.process == nil || p.process.gone():
+			return 1
+		case p.process.kind.is(kind):
+			return 2
+		}
+		return 0
+	}
+	for range len(s.free) {
+		select {
+		case other := <-s.free:
+			if a, b := rank(at), rank(other); b > a || b == a && other.used.Before(at.used) {
+				at, other = other, at
+			}
+			s.free <- other
+		default: // somebody was faster
+			return at
+		}
+	}
+	return at
+}
+
+// ready sees to it that a slot has a child of a kind that lives.
+func (s *Slots) ready(ctx context.Context, at *place, kind Kind) error {
+	if p := at.process; p != nil && !p.gone() && !p.worn() && p.kind.is(kind) {
 		return nil
 	}
 	if p := at.process; p != nil {
 		if p.gone() && p.reason.Load() == nil && !p.told.Load() {
-			s.cfg.Logger.Warn("a slot's process is replaced", "slot", at.number, "error", p.death("idle"))
+			s.cfg.Logger.Warn("a slot's process is replaced", "slot", at.number, "error", p.death("idle", ""))
 		}
 		p.end()
 		at.process = nil
@@ -186,7 +220,7 @@ func (s *Slots) ready(ctx context.Context, at *place) error {
 		if err = pause(ctx, at.failures); err != nil {
 			return canceled(ctx, "starting a slot's process")
 		}
-		if at.process, err = s.start(ctx, at.number); err == nil {
+		if at.process, err = s.start(ctx, at.number, kind); err == nil {
 			at.failures = 0
 			return nil
 		}
@@ -222,11 +256,11 @@ func pause(ctx context.Context, failures int) error {
 }
 
 // start starts a child and tells it how to work.
-func (s *Slots) start(ctx context.Context, number int) (p *process, err error) {
+func (s *Slots) start(ctx context.Context, number int, kind Kind) (p *process, err error) {
 	done := make(chan struct{})
 	s.starts <- func() {
 		defer close(done)
-		p, err = s.startProcess(number)
+		p, err = s.startProcess(number, kind)
 	}
 	<-done
 	if err != nil {
@@ -235,16 +269,19 @@ func (s *Slots) start(ctx context.Context, number int) (p *process, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { p.kill("it did not begin to work in time") })()
-	answer, err := ask[helloAnswer](ctx, p.peer, "hello", hello{Protocol: protocol, Slot: number, WorkDir: p.dir,
-		Settings: s.cfg.Settings, Budget: s.cfg.Room.Budget(), Level: lowest(s.cfg.Logger),
-		Beat: min(beatEvery, s.cfg.Silence/silenceTicks)})
+	said := hello{Protocol: protocol, Slot: number, WorkDir: p.dir, Settings: kind.Settings, Bare: kind.Bare,
+		Level: lowest(s.cfg.Logger), Beat: min(beatEvery, s.cfg.Silence/silenceTicks)}
+	if !kind.Bare {
+		said.Budget = s.cfg.Room.Budget()
+	}
+	answer, err := ask[helloAnswer](ctx, p.peer, "hello", said)
 	if err == nil && answer.Protocol != protocol {
 		err = fault.New(fault.Bug, "the child speaks version %d of the slots' protocol, not %d",
 			answer.Protocol, protocol)
 	}
 	if errors.Is(err, errGone) {
 		p.await()
-		err = p.death("starting")
+		err = p.death("starting", "")
 	}
 	if err != nil {
 		p.kill("it could not begin to work")
@@ -255,6 +292,9 @@ func (s *Slots) start(ctx context.Context, number int) (p *process, err error) {
 	p.killsAt.Store(memoryKills())
 	s.work.Go(func() { p.watch(s.life, s.cfg.Silence) })
 	p.logger.Debug("a slot's process has started")
+	for _, note := range answer.Notes {
+		s.noted.Do(func() { p.logger.Warn("a slot's process is not held as it should be", "what", note) })
+	}
 	return p, nil
 }
 

@@ -26,6 +26,13 @@ func YieldMemory() {
 	}
 }
 
+// giveWay has this thread, and what it starts, give way to others by so much. That it cannot be had hurts nobody.
+func giveWay(nice int) {
+	if nice > 0 {
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, nice) // 0 is the thread, on Linux
+	}
+}
+
 func closeOnExec(fd int) { unix.CloseOnExec(fd) }
 
 // memoryKills counts the processes that the system has ended for want of memory; 0 if it does not say.

@@ -38,7 +38,7 @@ var wings = map[string]wing{
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{
 		"caller sources", "access instance", "cluster hub registry serving", "view", "outputs workerprocess", "runtime", "inspect", "runner",
-		"control worker runs scripts", "diagnosis openlineage scheduler", "fleet",
+		"control worker runs scripts", "diagnosis openlineage peek scheduler", "fleet",
 		"scripttest", door,
 	}},
 }

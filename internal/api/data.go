@@ -1,0 +1,223 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"thalweg/internal/app"
+	"thalweg/internal/app/access"
+	"thalweg/internal/app/view"
+	"thalweg/internal/base/fault"
+)
+
+// downloadTimeout is how long a client may take for a download.
+const downloadTimeout = 10 * time.Minute
+
+func (s *Server) registerData() {
+	const w = "/v1/workspaces/{workspace}"
+	const t = w + "/runs/{run}/tables/{table}"
+	read := func(id, method, path, summary string) operation {
+		return operation{id: id, method: method, path: path, summary: summary, tag: "data", needs: access.Read}
+	}
+	add(s, read("list-rows", http.MethodGet, t+"/rows", "List rows of a table, in its order or another one."), s.listRows)
+	add(s, read("profile", http.MethodGet, t+"/profile", "Say what is known of a table's columns without reading rows."),
+		s.profile)
+	add(s, read("distribution", http.MethodGet, t+"/columns/{column}/distribution",
+		"Say which values a column has, and how often."), s.distribution)
+	add(s, read("download", http.MethodGet, t+"/download", "Download a table: CSV, NDJSON, Parquet or XLSX."), s.download)
+	add(s, read("query", http.MethodPost, w+"/queries", "Query the tables of a workspace's runs with SQL."), s.query)
+	diff := read("diff", http.MethodPost, w+"/diffs", "Say how a table differs between two runs: a job.")
+	diff.status = http.StatusAccepted
+	add(s, diff, s.diff)
+	trace := read("trace", http.MethodPost, w+"/traces", "Say what rows of a table are made of: a job.")
+	trace.status = http.StatusAccepted
+	add(s, trace, s.trace)
+}
+
+// OfTable is the input of operations of a table.
+type OfTable struct {
+	OfRun
+	Table string `path:"table" maxLength:"256" doc:"Name of the table; NAME__failed and NAME__bad are its side tables."`
+}
+
+type rowsIn struct {
+	OfTable
+	From    int64    `query:"from" minimum:"0" doc:"Number of the first row, from 0: next of the page before."`
+	Limit   int      `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	Columns []string `query:"columns" maxItems:"1000" doc:"None: all."`
+	Where   string   `query:"where" maxLength:"10000" doc:"A condition of SQL over the columns."`
+	Sort    []string `query:"sort" maxItems:"20" doc:"Columns; with - before it, from the greatest."`
+}
+
+func (s *Server) listRows(ctx context.Context, by asker, in *rowsIn) (*reply[view.Page], error) {
+	key, err := s.key(ctx, in.OfRun)
+	if err != nil {
+		return nil, err
+	}
+	q := app.PeekTable{Run: key, Table: in.Table, Columns: in.Columns, Where: in.Where, From: in.From, Rows: in.Limit}
+	for _, name := range in.Sort {
+		column, desc := strings.CutPrefix(name, "-")
+		q.Sort = append(q.Sort, app.PeekSortBy{Column: column, Desc: desc})
+	}
+	s.note(ctx, by, access.RowsSeen, in.OfTable)
+	return body(s.app.Peek.Rows(ctx, by.caller(), q))
+}
+
+// note writes to the log who sees or takes rows, before they do.
+func (s *Server) note(ctx context.Context, by asker, kind access.EntryKind, of OfTable) {
+	s.access.Note(ctx, by.Principal, kind, of.Workspace, fmt.Sprintf("table %s of run %s", of.Table, of.Run), by.from)
+}
+
+func (s *Server) profile(ctx context.Context, by asker, in *OfTable) (*reply[view.Profile], error) {
+	key, err := s.key(ctx, in.OfRun)
+	if err != nil {
+		return nil, err
+	}
+	s.note(ctx, by, access.RowsSeen, *in)
+	return body(s.app.Peek.Profile(ctx, by.caller(), key, in.Table))
+}
+
+type distributionIn struct {
+	OfTable
+	Column string `path:"column" maxLength:"256" doc:"Name of the column."`
+}
+
+func (s *Server) distribution(ctx context.Context, by asker, in *distributionIn) (*reply[view.Distribution], error) {
+	key, err := s.key(ctx, in.OfRun)
+	if err != nil {
+		return nil, err
+	}
+	s.note(ctx, by, access.RowsSeen, in.OfTable)
+	return body(s.app.Peek.Distribution(ctx, by.caller(), key, in.Table, in.Column))
+}
+
+type downloadIn struct {
+	OfTable
+	Format      string `query:"format" enum:"csv,ndjson,parquet,xlsx" default:"csv"`
+	Spreadsheet bool   `query:"spreadsheet" doc:"Of CSV: texts that a spreadsheet would take for formulas get an apostrophe."`
+}
+
+// mediaTypes of downloads.
+var mediaTypes = map[string]string{"csv": "text/csv; charset=utf-8", "ndjson": "application/x-ndjson",
+	"parquet": "application/vnd.apache.parquet",
+	"xlsx":    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"}
+
+func (s *Server) download(ctx context.Context, by asker, in *downloadIn) (*huma.StreamResponse, error) {
+	key, err := s.key(ctx, in.OfRun)
+	if err != nil {
+		return nil, err
+	}
+	// A table that is not there is found before the answer begins.
+	if _, err := s.app.Peek.Profile(ctx, by.caller(), key, in.Table); err != nil {
+		return nil, err
+	}
+	s.note(ctx, by, access.RowsTaken, in.OfTable)
+	return &huma.StreamResponse{Body: func(c huma.Context) {
+		_ = c.SetReadDeadline(time.Time{}) // nothing more is read
+		c.SetHeader("Content-Type", mediaTypes[in.Format])
+		c.SetHeader("Content-Disposition", fmt.Sprintf(`attachment; filename="run%d-table.%s"`, key.Run, in.Format))
+		_, w := humago.Unwrap(c)
+		out := http.NewResponseController(w)
+		_ = out.SetWriteDeadline(time.Now().Add(downloadTimeout)) // else the server's is
+		ctx, cancel := context.WithTimeout(c.Context(), downloadTimeout)
+		defer cancel()
+		err := s.app.Peek.Download(ctx, by.caller(), app.Download{Table: &app.PeekTable{Run: key, Table: in.Table},
+			Format: app.DownloadFormat(in.Format), Spreadsheet: in.Spreadsheet}, c.BodyWriter())
+		if err != nil { // what was sent is not all: the connection is cut, so that the client sees it
+			s.failed(ctx, operation{id: "download"}, err)
+			_ = out.SetWriteDeadline(time.Unix(1, 0))
+		}
+	}}, nil
+}
+
+type queryIn struct {
+	OfWorkspace
+	Body struct {
+		SQL   string `json:"sql" minLength:"1" maxLength:"100000" doc:"One query that only reads. Tables are NAME, or runN.NAME."`
+		Limit int    `json:"limit,omitempty" minimum:"1" maximum:"1000" doc:"Rows; none: 1,000."`
+	}
+}
+
+func (s *Server) query(ctx context.Context, by asker, in *queryIn) (*reply[view.Page], error) {
+	s.access.Note(ctx, by.Principal, access.RowsSeen, in.Workspace, in.Body.SQL, by.from)
+	return body(s.app.Peek.Query(ctx, by.caller(),
+		app.PeekSQL{Workspace: in.Workspace, SQL: in.Body.SQL, Rows: in.Body.Limit}))
+}
+
+type diffIn struct {
+	OfWorkspace
+	Body struct {
+		Table     string   `json:"table" maxLength:"256"`
+		RunA      int64    `json:"run_a" minimum:"1"`
+		RunB      int64    `json:"run_b" minimum:"1"`
+		Key       []string `json:"key,omitempty" maxItems:"100" doc:"Columns that say which row is which; none: a key that both are known to have."`
+		ByRows    bool     `json:"by_rows,omitempty" doc:"Rows are compared as they are, without a key."`
+		Columns   []string `json:"columns,omitempty" maxItems:"1000"`
+		Tolerance float64  `json:"tolerance,omitempty" minimum:"0"`
+		Limit     int      `json:"limit,omitempty" minimum:"1" maximum:"1000" doc:"Rows of each kind that are given; none: 10."`
+	}
+}
+
+// diffRowsDefault is the number of rows of each kind of difference.
+const diffRowsDefault = 10
+
+func (s *Server) diff(ctx context.Context, by asker, in *diffIn) (*reply[Job], error) {
+	b := in.Body
+	var keys [2]view.RunKey
+	for i, n := range []int64{b.RunA, b.RunB} {
+		run, err := s.app.Runs.Numbered(ctx, in.Workspace, n)
+		if err != nil {
+			return nil, err
+		}
+		keys[i] = run.RunKey
+	}
+	o := app.DiffOptions{Table: b.Table, Key: b.Key, ByRows: b.ByRows, Columns: b.Columns, Tolerance: b.Tolerance,
+		RowsMax: b.Limit}
+	if o.RowsMax == 0 {
+		o.RowsMax = diffRowsDefault
+	}
+	s.note(ctx, by, access.RowsSeen, OfTable{OfRun: OfRun{OfWorkspace: in.OfWorkspace,
+		Run: fmt.Sprint(b.RunA, " and ", b.RunB)}, Table: b.Table})
+	return s.job(by, operation{id: "diff"}, func(ctx context.Context) (any, error) {
+		found, err := s.app.Peek.Diff(ctx, by.caller(), keys, o)
+		if err != nil {
+			return nil, err
+		}
+		return found.View(), nil
+	})
+}
+
+// traceRows is the number of rows that a trace follows.
+const traceRows = 10
+
+type traceIn struct {
+	OfWorkspace
+	Body struct {
+		Run   string `json:"run" pattern:"^(last(~[0-9]{1,3})?|[1-9][0-9]{0,17})$"`
+		Table string `json:"table" maxLength:"256"`
+		Where string `json:"where,omitempty" maxLength:"10000" doc:"A condition of SQL: the rows that are meant."`
+	}
+}
+
+func (s *Server) trace(ctx context.Context, by asker, in *traceIn) (*reply[Job], error) {
+	key, err := s.key(ctx, OfRun{in.OfWorkspace, in.Body.Run})
+	if err != nil {
+		return nil, err
+	}
+	if in.Body.Where == "" {
+		return nil, &fault.Error{Kind: fault.Script, Message: "a trace names the rows that it follows",
+			Hint: "where is a condition over the columns of the table"}
+	}
+	s.note(ctx, by, access.RowsSeen, OfTable{OfRun: OfRun{in.OfWorkspace, in.Body.Run}, Table: in.Body.Table})
+	o := app.TraceOptions{Workspace: in.Workspace, Name: in.Body.Table, Run: key.Run}
+	o.Trace.Where, o.Trace.Limit = in.Body.Where, traceRows
+	return s.job(by, operation{id: "trace"}, func(ctx context.Context) (any, error) {
+		return s.app.Peek.Trace(ctx, by.caller(), o)
+	})
+}

@@ -1,0 +1,89 @@
+package view
+
+import "strconv"
+
+// Page holds rows of a table or of a query. Cells are texts, so that numbers of 64 bits and decimals reach any reader
+// whole; null is NULL.
+type Page struct {
+	Columns []PageColumn `json:"columns"`
+	Rows    [][]*string  `json:"rows"`
+	Cut     []CutCell    `json:"cut"`             // cells of which only the beginning is there
+	From    int64        `json:"from"`            // number of the first row, from 0
+	Next    *int64       `json:"next,omitempty"`  // number of the first row of the next page; none: there is none
+	Total   *int64       `json:"total,omitempty"` // rows of all pages, if that is known without reading them
+	// Warnings are of tables that were named with their run, and are invalid or not complete.
+	Warnings []string `json:"warnings"`
+}
+
+// PageColumn is a column of a page.
+type PageColumn struct {
+	Name string `json:"name"`
+	Type string `json:"type"` // DuckDB's name for it
+	Text bool   `json:"text"` // its cells are no numbers, truth values or times
+}
+
+// CutCell names a cell of a page by its places in the page.
+type CutCell struct {
+	Row    int `json:"row"`
+	Column int `json:"column"`
+}
+
+// CellText returns the text of a cell that holds a text, a whole number, a float or a truth value, as JSON has it.
+func CellText(cell any) string {
+	switch v := cell.(type) {
+	case string:
+		return v
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case bool:
+		return strconv.FormatBool(v)
+	}
+	text, err := JSON(CellJSON(cell))
+	if err != nil {
+		return ""
+	}
+	if said, ok := CellJSON(cell).(string); ok { // a float that is no number
+		return said
+	}
+	return string(text)
+}
+
+// Profile says what is known of a table's columns without reading its rows.
+type Profile struct {
+	Rows    int64           `json:"rows"`
+	Columns []ColumnProfile `json:"columns"`
+}
+
+// ColumnProfile is what the parts of a table say of a column. What they do not say is not there.
+type ColumnProfile struct {
+	Name  string  `json:"name"`
+	Type  string  `json:"type"` // the script's word for it
+	Nulls *int64  `json:"nulls,omitempty"`
+	Min   *string `json:"min,omitempty"`
+	Max   *string `json:"max,omitempty"`
+}
+
+// Distribution says which values a column has, and how often.
+type Distribution struct {
+	Column   string     `json:"column"`
+	Rows     int64      `json:"rows"`
+	Nulls    int64      `json:"nulls"`
+	Distinct int64      `json:"distinct"` // values that are not NULL
+	Top      []TopValue `json:"top"`      // the most frequent ones; of equally frequent ones the least
+	// Histogram has ranges of equal width between the least and the greatest value of numbers, dates and times.
+	Histogram []HistogramBar `json:"histogram"`
+}
+
+// TopValue is a value with the number of its rows.
+type TopValue struct {
+	Value string `json:"value"`
+	Cut   bool   `json:"cut,omitempty"` // only its beginning is there
+	Rows  int64  `json:"rows"`
+}
+
+// HistogramBar is a range of values, its end excluded but for the last, with the number of rows in it.
+type HistogramBar struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	Rows int64  `json:"rows"`
+}
