@@ -24,4 +24,5 @@
 //
 // What can fail: questions, with a *fault.Error that says whether the query, the machine or a limit is to blame.
 // Where the system cannot hold a child to its files or keep it from the network, the log says so, once.
+// Landlock holds plain TCP; of MPTCP and UDP it knows nothing.
 package peek

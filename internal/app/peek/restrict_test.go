@@ -2,6 +2,7 @@ package peek_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -59,7 +60,9 @@ func tries(dir, readable string) int {
 		return err
 	})
 	try("listen", func() error {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		var cfg net.ListenConfig
+		cfg.SetMultipathTCP(false) // Landlock knows plain TCP
+		l, err := cfg.Listen(context.Background(), "tcp", "127.0.0.1:0")
 		if err == nil {
 			_ = l.Close()
 		}
