@@ -41,7 +41,7 @@ var interruptible = [][]string{
 	{"run", "script.yaml", "--fresh"}, {"retry", "1", "--node", "read"}, {"retry", "1", "--node", "read", "--dry-run"},
 	{"invalidate", "1", "--reason", "wrong", "--dry-run"}, {"drop", "1", "--reason", "old", "--dry-run"},
 	{"resume", "1"}, {"stop", "1"}, {"pause", "1"}, {"approve", "1", "t"}, {"reject", "1", "t", "--comment", "no"},
-	{"hooks", "test"}, {"gc", "--dry-run"}, {"gc"},
+	{"hooks", "test"}, {"gc", "--dry-run"}, {"gc"}, {"login"},
 	{"attach", "1"}, {"cluster", "init", "--cluster", "cluster.yaml"}, {"cluster", "status", "--cluster",
 		"cluster.yaml"},
 	{"cluster", "status", "--cluster", "cluster.yaml", "--json"},
@@ -52,7 +52,7 @@ var interruptible = [][]string{
 }
 
 // refused are those of them that have nothing to do here, or find something wrong, and say so.
-var refused = []string{"resume", "stop", "pause", "approve", "reject", "hooks", "drop", "doctor", "init"}
+var refused = []string{"resume", "stop", "pause", "approve", "reject", "hooks", "drop", "doctor", "init", "login"}
 
 // TestInterruptAnyCommand interrupts every command at the places where it looks
 // for that: at the first, the third, the ninth, … It must end well or say that
@@ -142,8 +142,9 @@ func requireEveryCommand(t *testing.T) {
 	require.NoError(t, err)
 	for _, leaf := range parser.Model.Leaves(true) {
 		path := strings.Fields(leaf.Path())
-		if path[0] == "worker" || path[0] == "scheduler" {
-			continue // they end only when they are told to: testdata/script/worker.txtar, scheduler.txtar
+		if path[0] == "worker" || path[0] == "scheduler" || path[0] == "serve" {
+			// They end only when they are told to: testdata/script/worker.txtar, scheduler.txtar, TestThroughAServer.
+			continue
 		}
 		require.True(t, slices.ContainsFunc(interruptible, func(args []string) bool {
 			return args[0] == path[0]
