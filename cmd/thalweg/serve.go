@@ -43,7 +43,7 @@ func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 	logger := logTo(a, workerLevel(c.Verbose))
 	cfg := &app.Serving{}
 	if c.Config != "" {
-		if cfg, err = app.LoadServing(c.Config, a.known); err != nil {
+		if cfg, err = app.LoadServing(c.Config, a.process()); err != nil {
 			return err
 		}
 	}

@@ -62,7 +62,7 @@ func serve(t *testing.T) *served {
 	t.Cleanup(func() { require.NoError(t, s.users.Close()) })
 	s.start = s.users.StartSecret("me@here")
 	s.file("serve.yaml", "version: 1\nworkspaces:\n  main: {scripts: .}\n")
-	serving, err := app.LoadServing(filepath.Join(dir, "serve.yaml"), app.NewSecrets())
+	serving, err := app.LoadServing(filepath.Join(dir, "serve.yaml"), app.Process{})
 	require.NoError(t, err)
 	server := httptest.NewUnstartedServer(nil)
 	handler := api.New(api.Config{App: s.app, News: s.app.News, Serving: serving, Access: s.users.Service, Known: app.NewSecrets(), Logger: logger,

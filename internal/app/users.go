@@ -13,8 +13,10 @@ type (
 	Serving = serving.Config // the configuration of a server
 )
 
-// LoadServing reads the configuration of a server. known learns its secrets.
-func LoadServing(path string, known *Secrets) (*Serving, error) { return serving.Load(path, known) }
+// LoadServing reads the configuration of a server. process.Known learns its secrets.
+func LoadServing(path string, process Process) (*Serving, error) {
+	return serving.Load(path, process.Settings())
+}
 
 // Loopback reports whether a host is this machine and no other can reach it.
 func Loopback(host string) bool { return serving.Loopback(host) }

@@ -98,7 +98,7 @@ func findTargets(ctx context.Context, home *instance.Instance, opts TraceOptions
 	name, only := opts.Name, opts.Run
 	path := address.Redact(name)
 	if !address.Remote(name) {
-		if path, err = filepath.Abs(name); err != nil {
+		if path, err = filepath.Abs(address.Seen(opts.Process.Dir, name)); err != nil {
 			return nil, err
 		}
 	}

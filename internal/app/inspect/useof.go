@@ -11,7 +11,6 @@ import (
 
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
-	"thalweg/internal/app/sources"
 	"thalweg/internal/base/address"
 	"thalweg/internal/run/pipeline"
 	"thalweg/internal/store/state"
@@ -63,7 +62,7 @@ func UseOf(ctx context.Context, home *instance.Instance, workspace, path string)
 		if name == "" || address.Remote(name) {
 			return false
 		}
-		other, err := os.Stat(sources.SeenFrom(dir, name))
+		other, err := os.Stat(address.SeenFrom(dir, name))
 		return err == nil && os.SameFile(file, other)
 	}
 	runs, _, err := home.State.Runs(ctx, workspace, state.Page{Limit: useOfRunsMax})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
@@ -57,17 +58,21 @@ func (h *Instance) relative(path string) string {
 
 // ResolvePath is a path without symbolic links, as far as there is something at it.
 func ResolvePath(path string) string {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return filepath.Clean(path)
+	if !filepath.IsAbs(path) {
+		here, err := filepath.Abs(".")
+		if err != nil {
+			return filepath.Clean(path)
+		}
+		path = address.Seen(here, path)
 	}
-	if real, err := filepath.EvalSymlinks(abs); err == nil {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
 	}
-	if up := filepath.Dir(abs); up != abs {
-		return filepath.Join(ResolvePath(up), filepath.Base(abs))
+	up, name := filepath.Split(strings.TrimRight(path, "/"))
+	if up == "" || name == ".." { // of a directory that is not there
+		return filepath.Clean(path)
 	}
-	return abs
+	return filepath.Join(ResolvePath(up), name)
 }
 
 // PlanOf reads a node's plan; ok is false if it has none.

@@ -11,20 +11,20 @@ import (
 	"sync"
 
 	"thalweg/internal/base/action"
+	"thalweg/internal/base/settings"
 
 	"thalweg/internal/app/sources"
 	"thalweg/internal/base/durable"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/secret"
 	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/store/parts/cache"
 	partslocal "thalweg/internal/store/parts/local"
 	"thalweg/internal/store/state/sqlite"
 )
 
-// LoadCluster reads the configuration of a cluster. known learns its secrets.
-func LoadCluster(name string, known *secret.Known) (*clusterconfig.Config, error) {
-	cfg, diags, err := clusterconfig.Load(name, clusterconfig.Options{Known: known})
+// LoadCluster reads the configuration of a cluster.
+func LoadCluster(name string, opts settings.Options) (*clusterconfig.Config, error) {
+	cfg, diags, err := clusterconfig.Load(name, opts)
 	if err != nil {
 		return nil, err
 	}

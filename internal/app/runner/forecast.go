@@ -8,8 +8,8 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/outputs"
 	"thalweg/internal/app/runtime"
-	"thalweg/internal/app/sources"
 	"thalweg/internal/app/view"
+	"thalweg/internal/base/address"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
@@ -99,7 +99,7 @@ func Forecast(ctx context.Context, home *instance.Instance, s *script.Script, no
 		return nil, err
 	}
 	return pipeline.New(pipeline.Config{Script: s, Run: state.RunKey{Workspace: opts.Workspace},
-		Identity: home.Identity(s.Name, sources.SeenFrom(dir, opts.ScriptPath)), Identify: home.IdentityOf,
+		Identity: home.Identity(s.Name, address.SeenFrom(dir, opts.ScriptPath)), Identify: home.IdentityOf,
 		From: opts.From, Chosen: opts.chosen(s),
 		Surroundings: python, Store: t.Store, Parts: home.Parts, Budget: t.Budget, Room: budget.NewRoom(t.Budget),
 		Planning: t.OwnBudget, Fuse: opts.Ephemeral, Pool: t.Pool,

@@ -486,6 +486,36 @@ func TestAWorkerGoesOnWithTheAnswers(t *testing.T) {
 	require.Equal(t, "no check that would ask has failed", big.Passed)
 }
 
+// A worker in another directory holds the output that an answer names against the run's inputs, as they are seen from
+// the directory of the run.
+func TestAnAnswerNamesNoInput(t *testing.T) {
+	effort.Unraced(t)
+	t.Parallel()
+	dir := gateInputs(t, strings.NewReplacer("out/above_{cutoff}", "above_{cutoff}",
+		"severity: approval", "severity: warn").Replace(gateScript))
+	input := filepath.Join(dir, "above_97.csv")
+	require.NoError(t, os.Rename(filepath.Join(dir, "orders.csv"), input))
+	script, err := os.ReadFile(filepath.Join(dir, "script.yaml"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"),
+		[]byte(strings.ReplaceAll(string(script), "orders.csv", "above_97.csv")), 0o600))
+	before, err := os.ReadFile(input)
+	require.NoError(t, err)
+	g := gated{dir: dir, home: openHome(t, dir), key: state.RunKey{Workspace: "main", Run: 1}}
+	t.Cleanup(func() { require.NoError(t, g.home.Close()) })
+	require.Equal(t, state.Waiting, g.work(t, runner.Options{Dir: dir}).Status)
+	_, err = control.Decide(t.Context(), g.home, control.DecisionRequest{Run: g.key, Gate: "orders", Approve: true,
+		Process: runtime.Process{Caller: sales()}, Answers: map[string]string{"cutoff": "97"}})
+	if err == nil { // nobody asked the directory before the worker
+		run := g.attended(t)
+		require.Equal(t, state.Failed, run.Status)
+		require.Contains(t, run.Failure.Message, "which node read reads in the same run")
+	}
+	after, err := os.ReadFile(input)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after))
+}
+
 // A run that is waited for goes on by itself, and holds nothing while it waits.
 func TestARunIsWaitedFor(t *testing.T) {
 	effort.Unraced(t)

@@ -18,6 +18,7 @@ import (
 	"thalweg/internal/app/sources"
 	"thalweg/internal/app/view"
 	"thalweg/internal/app/workerprocess"
+	"thalweg/internal/base/address"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/remote"
@@ -194,7 +195,7 @@ func (r *runner) load(ctx context.Context) (view.Diagnostics, error) {
 	var diags view.Diagnostics
 	r.sources = r.opts.ScriptSources
 	if r.script = r.opts.Script; r.script == nil {
-		src := r.opts.Sources("", r.opts.ScriptPath, r.opts.ParamsPath)
+		src := r.opts.Sources(r.opts.Dir, r.opts.ScriptPath, r.opts.ParamsPath)
 		src.Known = r.opts.Known
 		src.Params, src.Offered, src.Lenient, src.Read = r.opts.Params, r.opts.Offered, r.opts.Lenient,
 			sources.Remembered(src.Read)
@@ -207,7 +208,7 @@ func (r *runner) load(ctx context.Context) (view.Diagnostics, error) {
 	if r.dir, err = r.opts.seenFrom(); err != nil {
 		return nil, err
 	}
-	r.identity = r.Instance.Identity(r.script.Name, sources.SeenFrom(r.dir, r.opts.ScriptPath))
+	r.identity = r.Instance.Identity(r.script.Name, address.SeenFrom(r.dir, r.opts.ScriptPath))
 	return diags.Warnings(), nil
 }
 
@@ -315,7 +316,11 @@ func (o Options) seenFrom() (string, error) {
 	if o.Dir != "" {
 		return o.Dir, nil
 	}
-	return filepath.Abs(cmp.Or(o.Process.Dir, "."))
+	dir, err := filepath.Abs(cmp.Or(o.Process.Dir, "."))
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir) // what .. leaves is then the same whoever looks
 }
 
 // chosen returns the nodes that are computed even if an earlier run has their rows. They are the nodes

@@ -10,6 +10,7 @@ import (
 	"thalweg/internal/app/sources"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/secret"
+	"thalweg/internal/base/settings"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/engine"
@@ -57,6 +58,11 @@ func (p Process) Sources(dir, scriptPath, paramsPath string) script.Sources {
 		src.Environment = p.Environment
 	}
 	return src
+}
+
+// Settings says how the process reads its configurations.
+func (p Process) Settings() settings.Options {
+	return settings.Options{Environment: p.Environment, Known: p.Known, Dir: p.Dir}
 }
 
 // Getenv returns the value of a variable, "" if it is not set.

@@ -3,7 +3,6 @@ package scripts
 import (
 	"context"
 	"maps"
-	"path/filepath"
 	"time"
 
 	"thalweg/internal/app/sources"
@@ -80,7 +79,7 @@ func (s *Service) offered(ctx context.Context, src script.Sources) map[string]st
 			if found, err := s.Remote.List(ctx, w.Files, schedule.WatchedMax); err == nil && len(found) > 0 {
 				out[script.ParamWatchedFile] = found[0].URL
 			}
-		} else if found, err := filepath.Glob(w.Files); err == nil && len(found) > 0 {
+		} else if found, err := address.Glob(s.Dir, w.Files); err == nil && len(found) > 0 {
 			out[script.ParamWatchedFile] = found[0]
 		}
 	}

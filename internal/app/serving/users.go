@@ -10,7 +10,6 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/sources"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/secret"
 	"thalweg/internal/base/settings"
 	"thalweg/internal/ops/serveconfig"
 )
@@ -30,9 +29,9 @@ func (u *Users) Close() error { return u.store.Close() }
 // Config is the configuration of a server: see package serveconfig.
 type Config = serveconfig.Config
 
-// Load reads the configuration of a server. known learns its secrets.
-func Load(path string, known *secret.Known) (*Config, error) {
-	cfg, diags, err := serveconfig.Load(path, settings.Options{Known: known})
+// Load reads the configuration of a server.
+func Load(path string, opts settings.Options) (*Config, error) {
+	cfg, diags, err := serveconfig.Load(path, opts)
 	if err == nil && diags.HasErrors() {
 		err = &sources.InvalidScriptError{Diagnostics: diags}
 	}

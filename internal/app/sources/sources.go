@@ -27,9 +27,9 @@ type Named struct {
 }
 
 // New reads a script's files from this machine and, by means of client,
-// from others; nil reads no others. Columns that a script takes from its
-// inputs are looked up in them, with relative names seen from dir ("": the
-// working directory), environment values that it declares in the process's.
+// from others; nil reads no others. Relative names are seen from dir ("": the
+// working directory). Columns that a script takes from its inputs are looked up
+// in them, environment values that it declares in the process's.
 func New(client *remote.Client, dir, scriptPath, paramsPath string) script.Sources {
 	var secrets remote.Secrets // once the script says which it has
 	look := files.Look{Dir: dir}
@@ -49,11 +49,11 @@ func New(client *remote.Client, dir, scriptPath, paramsPath string) script.Sourc
 		}
 		return tableColumns(c.Columns(ctx, database.Source{URL: url, Table: table, Query: query}))
 	}
-	return script.Sources{Path: scriptPath, ParamsPath: paramsPath, Columns: columns, TableColumns: tables,
+	return script.Sources{Path: scriptPath, ParamsPath: paramsPath, Dir: dir, Columns: columns, TableColumns: tables,
 		Environment: os.LookupEnv, Secrets: func(s *script.Script) { secrets = s },
 		Read: func(ctx context.Context, url string) ([]byte, error) {
 			if client == nil || !address.Remote(url) {
-				return script.ReadLocal(ctx, url)
+				return script.ReadLocal(ctx, address.SeenFrom(dir, url))
 			}
 			text, err := client.Read(ctx, url, script.MaxPythonBytes, secrets)
 			var f *fault.Error
@@ -138,16 +138,4 @@ func Remembered(read func(context.Context, string) ([]byte, error)) func(context
 		kept[url] = text
 		return text, nil
 	}
-}
-
-// SeenFrom is the path or address of a file whose relative name is seen from dir.
-func SeenFrom(dir, name string) string {
-	if name == "" || address.Remote(name) {
-		return name
-	}
-	plain, err := address.Local(name)
-	if err != nil || filepath.IsAbs(plain) {
-		return name
-	}
-	return filepath.Join(dir, plain)
 }

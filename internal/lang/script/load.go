@@ -22,6 +22,7 @@ import (
 type Sources struct {
 	Path       string // script: .json, .yaml or .yml
 	ParamsPath string // parameters file of the same kinds; "": none
+	Dir        string // relative names of files and databases are seen from it; "": the working directory
 	// parameters of the command line: they win, and are of the type that a reference asks for
 	Params  map[string]string
 	Offered map[string]string // parameters that count if nobody gives others; the script need not refer to them
@@ -90,14 +91,16 @@ func LoadHooks(ctx context.Context, src Sources) ([]Hook, document.Diagnostics) 
 
 func newLoader(src Sources) *loader {
 	if src.Read == nil {
-		src.Read = ReadLocal
+		src.Read = func(ctx context.Context, url string) ([]byte, error) {
+			return ReadLocal(ctx, address.SeenFrom(src.Dir, url))
+		}
 	}
 	return &loader{Report: &document.Report{}, src: src, fetched: map[string]fetched{},
 		isIncluded: map[*document.Source]bool{}, secretPlaces: map[*document.Value]bool{},
 		fileOrdinals: map[string]int{}, templates: map[*document.Source][]document.Span{},
 		tables: map[string]*Node{}, indexKeys: map[*Index]*document.Value{}, byPolicy: map[string]*DependencyPolicy{},
 		drafts: map[*Node]*nodeDraft{},
-		script: &Script{Path: address.Redact(src.Path), byName: map[string]*Node{}, byTable: map[string]*Node{},
+		script: &Script{Path: address.Redact(src.Path), Dir: src.Dir, byName: map[string]*Node{}, byTable: map[string]*Node{},
 			byIndex: map[string]*Index{}, texts: map[string]string{}, secrets: map[string]string{},
 			hidden: secret.New()}}
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"thalweg/internal/base/address"
+
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/settings"
@@ -56,7 +58,7 @@ func (c *Config) Place(key string) fault.Place {
 
 // Load reads a configuration. name is how people call the file.
 func Load(name string, opts settings.Options) (*Config, document.Diagnostics, error) {
-	path, err := filepath.Abs(name)
+	path, err := filepath.Abs(address.Seen(opts.Dir, name))
 	if err != nil {
 		return nil, nil, fmt.Errorf("find %s: %w", name, err)
 	}
