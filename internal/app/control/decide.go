@@ -160,7 +160,7 @@ func waitingGate(ctx context.Context, t *runtime.Runtime, req DecisionRequest) (
 		}
 	}
 	if n.Status != state.Waiting {
-		return n, gate.Void(n, n.GateDigest)
+		return n, gate.InvalidDecision(n, n.GateDigest)
 	}
 	return n, nil
 }

@@ -263,7 +263,7 @@ func TestADecisionAboutOtherTablesIsVoid(t *testing.T) {
 	t.Parallel()
 	g := begin(t, gateScript)
 	shown := g.node(t, "approval:orders").GateDigest
-	again := []state.Redo{{Node: "read", Replan: true}, {Node: "approval:orders", Replan: true}}
+	again := []state.CommandNode{{Node: "read", Replan: true}, {Node: "approval:orders", Replan: true}}
 	g.order(t, state.Command{Kind: state.CommandRedo, Nodes: again})
 	require.ErrorContains(t, g.decide(t, "orders", true), "does not wait yet")
 
@@ -288,7 +288,7 @@ func TestAnApprovalOfWhatIsGoneLetsNothingPass(t *testing.T) {
 	t.Parallel()
 	g := begin(t, gateScript)
 	require.NoError(t, g.decide(t, "orders", true))
-	g.order(t, state.Command{Kind: state.CommandRedo, Nodes: []state.Redo{{Node: "read", Replan: true}}})
+	g.order(t, state.Command{Kind: state.CommandRedo, Nodes: []state.CommandNode{{Node: "read", Replan: true}}})
 	require.NoError(t, os.WriteFile(filepath.Join(g.dir, "orders.csv"), []byte("id,price\n1,99\n"), 0o600))
 	sum := g.resume(t)
 	require.Equal(t, state.Failed, sum.Status)
@@ -396,7 +396,7 @@ func TestADecisionNamesWhatWasLookedAt(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, rec.Decide(g.key, "approve").String(), " digest="+rec.Short()+" ")
 	g.order(t, state.Command{Kind: state.CommandStop})
-	again := []state.Redo{{Node: "read", Replan: true}, {Node: "approval:orders", Replan: true}}
+	again := []state.CommandNode{{Node: "read", Replan: true}, {Node: "approval:orders", Replan: true}}
 	g.order(t, state.Command{Kind: state.CommandRedo, Nodes: again})
 	require.NoError(t, os.WriteFile(filepath.Join(g.dir, "orders.csv"), []byte("id,price\n1,99\n"), 0o600))
 	require.Equal(t, state.Waiting, g.resume(t).Status)
@@ -441,7 +441,8 @@ func TestTimeoutsReject(t *testing.T) {
 		t.Parallel()
 		g := over(t)
 		n := g.node(t, "approval:orders")
-		g.order(t, state.Command{Kind: state.CommandApprove, Nodes: []state.Redo{{Node: n.Name, Digest: n.GateDigest}}})
+		g.order(t, state.Command{Kind: state.CommandApprove,
+			Nodes: []state.CommandNode{{Node: n.Name, Digest: n.GateDigest}}})
 		require.Equal(t, state.Pending, g.node(t, "approval:orders").Status)
 		sum := g.resume(t)
 		require.Equal(t, state.Failed, sum.Status)
