@@ -45,9 +45,17 @@ nodes:
 
 // serve serves a directory with a script.
 func serve(t *testing.T) *served {
+	return serveAs(t, "version: 1\nworkspaces:\n  main: {scripts: .}\n")
+}
+
+// serveAs serves one with a configuration, in which directories are made.
+func serveAs(t *testing.T, configuration string, dirs ...string) *served {
 	t.Helper()
 	dir := t.TempDir()
 	s := &served{t: t, dir: dir}
+	for _, name := range dirs {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
+	}
 	s.file("script.yaml", script)
 	s.file("in.csv", "id,name\n1,ann\n2,ben\n")
 	program, err := os.Executable()
@@ -61,11 +69,12 @@ func serve(t *testing.T) *served {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.users.Close()) })
 	s.start = s.users.StartSecret("me@here")
-	s.file("serve.yaml", "version: 1\nworkspaces:\n  main: {scripts: .}\n")
+	s.file("serve.yaml", configuration)
 	serving, err := app.LoadServing(filepath.Join(dir, "serve.yaml"), app.Process{})
 	require.NoError(t, err)
 	server := httptest.NewUnstartedServer(nil)
-	handler := api.New(api.Config{App: s.app, News: s.app.News, Serving: serving, Access: s.users.Service, Known: app.NewSecrets(), Logger: logger,
+	handler := api.New(api.Config{App: s.app, News: s.app.News, Serving: serving, Access: s.users.Service,
+		Known: app.NewSecrets(), Logger: logger,
 		Build: view.Build{Version: "v1"}, Hosts: []string{server.Listener.Addr().String()}, Cookie: "thalweg-test",
 		Ready: func() error { return nil }})
 	t.Cleanup(handler.Close)

@@ -245,7 +245,7 @@ func targetIn(ctx context.Context, home *instance.Instance, r state.Run, name, p
 // into the table of a database; none: it is none of them.
 func filesAt(key state.NodeKey, files []state.File, path string) (out []lineage.Target) {
 	is := func(url string) bool {
-		return url == path || !address.Remote(path) && instance.ResolvePath(url) == instance.ResolvePath(path)
+		return url == path || !address.Remote(path) && address.Resolve(url) == address.Resolve(path)
 	}
 	dir := ""
 	for _, f := range files {

@@ -23,7 +23,7 @@ const useOfRunsMax = 100
 const topicQueried = "queried"
 
 func queriedName(path string) string {
-	sum := sha256.Sum256([]byte(instance.ResolvePath(path)))
+	sum := sha256.Sum256([]byte(address.Resolve(path)))
 	return hex.EncodeToString(sum[:])
 }
 

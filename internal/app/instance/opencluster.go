@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync"
 
+	"thalweg/internal/base/address"
+
 	"thalweg/internal/base/action"
 	"thalweg/internal/base/settings"
 
@@ -173,7 +175,7 @@ func (h *Instance) Owns(path string) bool {
 		own = append(own, h.ClusterConfig.State.Directory)
 	}
 	for _, dir := range own {
-		if rel, err := filepath.Rel(ResolvePath(dir), path); err == nil && filepath.IsLocal(rel) {
+		if rel, err := filepath.Rel(address.Resolve(dir), path); err == nil && filepath.IsLocal(rel) {
 			return true
 		}
 	}

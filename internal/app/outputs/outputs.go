@@ -65,7 +65,7 @@ func below(at, dir string) bool { return strings.HasPrefix(at, strings.TrimSuffi
 func targetAt(dir, name string) (at string, local bool, err error) {
 	if !address.Remote(name) {
 		name, err = address.LocalIn(dir, name)
-		return filepath.ToSlash(instance.ResolvePath(name)), true, err
+		return filepath.ToSlash(address.Resolve(name)), true, err
 	}
 	name = address.DatabaseIn(dir, name)
 	l, err := address.Parse(name)
@@ -207,13 +207,13 @@ func CheckFiles(ctx context.Context, h *instance.Instance, client *remote.Client
 	for _, n := range nodes {
 		for _, r := range n.FileReaders() {
 			for _, u := range r.URLs {
-				if err := sources.CheckAddress(ctx, client, s, u.URL, u.Pos); err != nil {
+				if err := sources.CheckAddress(ctx, client, s, u.URL, false, u.Pos); err != nil {
 					return err
 				}
 			}
 		}
 		if n.Out != nil {
-			if err := sources.CheckAddress(ctx, client, s, n.Out.URL, n.Out.Pos); err != nil {
+			if err := sources.CheckAddress(ctx, client, s, script.ExpandURL(n.Out.URL, 1, 0), true, n.Out.Pos); err != nil {
 				return err
 			}
 		}

@@ -26,7 +26,7 @@ func Replaces(ctx context.Context, client *remote.Client, s *script.Script, opts
 	if err != nil {
 		return nil, err
 	}
-	return outputs.Replaced(ctx, client, s, nodes)
+	return outputs.Replaced(ctx, client.Within(opts.Policy), s, nodes)
 }
 
 // PlannedNode says whether a new run computes a node or takes over its rows, and why.
@@ -103,5 +103,6 @@ func Forecast(ctx context.Context, home *instance.Instance, s *script.Script, no
 		From: opts.From, Chosen: opts.chosen(s),
 		Surroundings: python, Store: t.Store, Parts: home.Parts, Budget: t.Budget, Room: budget.NewRoom(t.Budget),
 		Planning: t.OwnBudget, Fuse: opts.Ephemeral, Pool: t.Pool,
-		Engine: t.Engine, Dir: dir, WorkDir: t.WorkDir, Logger: opts.Logger}).Forecast(ctx, nodes)
+		Engine: t.Engine, Dir: dir, Remote: opts.Remote.Within(opts.Policy),
+		WorkDir: t.WorkDir, Logger: opts.Logger}).Forecast(ctx, nodes)
 }

@@ -20,7 +20,7 @@ func (t *Runtime) Reload(ctx context.Context, rec PinnedRun) (*script.Script, *s
 			return nil, nil, nil
 		}
 	}
-	src := t.Process.Sources(rec.Dir, rec.Run.ScriptPath, rec.Run.ParamsPath)
+	src := t.Process.Sources(rec.Policy, rec.Dir, rec.Run.ScriptPath, rec.Run.ParamsPath)
 	src.Known, src.Params, src.Offered, src.Lenient = t.Process.Known, rec.Params, rec.Offered, rec.Lenient
 	src.Read = sources.Remembered(src.Read)
 	s, diags := script.Load(ctx, src)

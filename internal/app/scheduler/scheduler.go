@@ -141,7 +141,7 @@ func (s *scheduler) read(ctx context.Context, first bool) error {
 	}
 	identities := map[string]string{}
 	for _, path := range paths.all {
-		src := s.opts.Sources("", path, s.opts.ParamsPath)
+		src := s.opts.Sources(nil, "", path, s.opts.ParamsPath)
 		src.Known, src.Params, src.Lenient = s.opts.Known, s.opts.Params, s.opts.Lenient
 		sc, diags := script.LoadServing(ctx, src)
 		switch {
@@ -157,7 +157,8 @@ func (s *scheduler) read(ctx context.Context, first bool) error {
 			continue
 		}
 		delete(s.wrong, path)
-		sv := schedule.Served{Path: path, Identity: s.home.Identity(sc.Name, address.SeenFrom(s.opts.Process.Dir, path)), Script: sc}
+		sv := schedule.Served{Path: path, Script: sc,
+			Identity: s.home.Identity(sc.Name, address.SeenFrom(s.opts.Process.Dir, path))}
 		if other := identities[sv.Identity]; other != "" {
 			return &fault.Error{Kind: fault.Script,
 				Message: fmt.Sprintf("%s and %s are the same script by their name", other,

@@ -92,6 +92,10 @@ func (c *connection) input(ctx context.Context, n *script.Node, url string) {
 		}
 		if err == nil {
 			var f *os.File
+			if err = c.client.Policy().MayRead(address.Seen(c.s.Dir, found[0])); err != nil {
+				c.add("input", n.Name, shown, err, "")
+				return
+			}
 			if f, err = os.Open(address.Seen(c.s.Dir, found[0])); err == nil {
 				err = f.Close()
 			}

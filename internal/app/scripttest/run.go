@@ -111,7 +111,7 @@ func (r *caseRun) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	src := r.o.Sources("", r.suite.Script, params)
+	src := r.o.Sources(nil, "", r.suite.Script, params)
 	src.Lenient = r.o.Lenient
 	s, diags := script.Load(ctx, src)
 	if diags.HasErrors() {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"thalweg/internal/base/allow"
+
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/database"
@@ -24,6 +26,8 @@ type Named struct {
 	ParamsPath string
 	Params     map[string]string // which win over those of ParamsPath
 	Lenient    bool              // see script.Sources
+	Dir        string            // that relative names are seen from; "": who looks at it decides
+	Policy     *allow.Policy     // of what may be opened; nil: everything
 }
 
 // New reads a script's files from this machine and, by means of client,
@@ -32,7 +36,7 @@ type Named struct {
 // in them, environment values that it declares in the process's.
 func New(client *remote.Client, dir, scriptPath, paramsPath string) script.Sources {
 	var secrets remote.Secrets // once the script says which it has
-	look := files.Look{Dir: dir}
+	look := files.Look{Dir: dir, Policy: client.Policy()}
 	if client != nil {
 		look.Remote = samples(client, func() remote.Secrets { return secrets })
 		look.List = func(ctx context.Context, pattern string) ([]string, error) {
@@ -53,7 +57,7 @@ func New(client *remote.Client, dir, scriptPath, paramsPath string) script.Sourc
 		Environment: os.LookupEnv, Secrets: func(s *script.Script) { secrets = s },
 		Read: func(ctx context.Context, url string) ([]byte, error) {
 			if client == nil || !address.Remote(url) {
-				return script.ReadLocal(ctx, address.SeenFrom(dir, url))
+				return script.ReadLocal(ctx, client.Policy(), address.SeenFrom(dir, url))
 			}
 			text, err := client.Read(ctx, url, script.MaxPythonBytes, secrets)
 			var f *fault.Error
@@ -90,7 +94,7 @@ func samples(client *remote.Client, secrets func() remote.Secrets) func(ctx cont
 
 // Databases opens sessions with databases, by what client trusts. secrets may be nil.
 func Databases(client *remote.Client, dir string, secrets remote.Secrets) database.Client {
-	c := database.Client{Roots: client.Roots, Dir: dir}
+	c := database.Client{Roots: client.Roots, Dir: dir, Policy: client.Policy()}
 	if secrets != nil {
 		c.Hide = secrets.Hide
 	}

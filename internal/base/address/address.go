@@ -222,6 +222,25 @@ func Seen(dir, path string) string {
 	return dir + string(filepath.Separator) + path
 }
 
+// Resolve returns a path without symbolic links, as far as there is something at it.
+func Resolve(path string) string {
+	if !filepath.IsAbs(path) {
+		here, err := filepath.Abs(".")
+		if err != nil {
+			return filepath.Clean(path)
+		}
+		path = Seen(here, path)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	up, name := filepath.Split(strings.TrimRight(path, "/"))
+	if up == "" || name == ".." { // of a directory that is not there
+		return filepath.Clean(path)
+	}
+	return filepath.Join(Resolve(up), name)
+}
+
 // SeenFrom is Seen for a name that may be an address, of a file or of a database.
 func SeenFrom(dir, name string) string {
 	switch {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/base/allow"
+
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
@@ -92,7 +94,7 @@ func LoadHooks(ctx context.Context, src Sources) ([]Hook, document.Diagnostics) 
 func newLoader(src Sources) *loader {
 	if src.Read == nil {
 		src.Read = func(ctx context.Context, url string) ([]byte, error) {
-			return ReadLocal(ctx, address.SeenFrom(src.Dir, url))
+			return ReadLocal(ctx, nil, address.SeenFrom(src.Dir, url))
 		}
 	}
 	return &loader{Report: &document.Report{}, src: src, fetched: map[string]fetched{},
@@ -338,8 +340,8 @@ func (l *loader) learn(name string, v *document.Value, seen map[*document.Value]
 	}
 }
 
-// ReadLocal reads a file of this machine.
-func ReadLocal(ctx context.Context, name string) ([]byte, error) {
+// ReadLocal reads a file of this machine that a policy lets be read.
+func ReadLocal(ctx context.Context, policy *allow.Policy, name string) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &fault.Error{Kind: fault.Canceled, Message: "reading " + address.Redact(name), Err: err}
 	}
@@ -348,6 +350,9 @@ func ReadLocal(ctx context.Context, name string) ([]byte, error) {
 	}
 	path, err := address.Local(name)
 	if err != nil {
+		return nil, err
+	}
+	if err := policy.MayRead(path); err != nil {
 		return nil, err
 	}
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // opening a pipe would wait for ever

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"thalweg/internal/base/allow"
+
 	"thalweg/internal/base/address"
 
 	"thalweg/internal/base/document"
@@ -34,6 +36,7 @@ type Config struct {
 	TLS        *TLS     // nil: none
 	Proxies    []string // addresses of proxies that may say whom a request is from
 	Workspaces map[string]Workspace
+	kept       []string // what runs may not write
 
 	places map[string]fault.Place
 	name   string
@@ -44,8 +47,9 @@ type TLS struct{ Certificate, Key string }
 
 // Workspace says what people may do in a workspace through the server.
 type Workspace struct {
-	Scripts    []string // directories whose scripts may be started
-	Parameters bool     // whoever starts a script may give it parameters, and so choose what it reads and writes
+	Scripts    []string      // directories whose scripts may be started
+	Parameters bool          // whoever starts a script may give it parameters, and so choose what it reads and writes
+	Places     *allow.Policy // of what its runs may open; nil: whatever the processes that work on them can
 }
 
 // Place returns the place of a value, such as tls.certificate; else of the file.
@@ -90,7 +94,7 @@ type reader struct {
 func Parse(name, path, text string, opts settings.Options) (*Config, document.Diagnostics) {
 	r := &reader{settings.New(path, "a server configuration", opts),
 		&Config{Workspaces: map[string]Workspace{}, name: name}}
-	r.cfg.places = r.Places
+	r.cfg.places, r.cfg.kept = r.Places, []string{path}
 	src := document.NewSource(name, text)
 	root, syntax := document.Read(src)
 	switch {
@@ -201,7 +205,7 @@ func (r *reader) workspaces(v *document.Value, path string) {
 		}
 		var w Workspace
 		r.Fields(e.Value, at, settings.Key("scripts", r.directoriesTo(&w.Scripts)),
-			settings.Key("parameters", r.BoolTo(&w.Parameters)))
+			settings.Key("parameters", r.BoolTo(&w.Parameters)), settings.Key("places", r.placesTo(&w.Places)))
 		r.cfg.Workspaces[e.Name] = w
 	}
 }
