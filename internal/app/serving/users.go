@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 
 	"thalweg/internal/app/access"
+	"thalweg/internal/app/access/cassandra"
 	"thalweg/internal/app/access/sqlite"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/sources"
-	"thalweg/internal/base/fault"
 	"thalweg/internal/base/secret"
 	"thalweg/internal/base/settings"
 	"thalweg/internal/ops/serveconfig"
@@ -44,13 +44,21 @@ func Loopback(host string) bool { return serveconfig.Loopback(host) }
 
 // OpenUsers opens the users and tokens of an instance.
 func OpenUsers(ctx context.Context, home *instance.Instance, logger *slog.Logger) (*Users, error) {
-	if home.Cluster() != nil {
-		return nil, &fault.Error{Kind: fault.Script, Message: "users and tokens of a cluster are not kept yet",
-			Hint: "serve a state directory"}
-	}
-	store, err := sqlite.Open(ctx, filepath.Join(home.Dir, accessFile))
+	store, err := storeOf(ctx, home)
 	if err != nil {
 		return nil, err
 	}
 	return &Users{access.New(store, logger, nil), store}, nil
+}
+
+// storeOf opens the store beside the state: in Cassandra, or in the state's directory.
+func storeOf(ctx context.Context, home *instance.Instance) (access.Store, error) {
+	if home.Cassandra != nil {
+		return cassandra.Open(ctx, home.Cassandra)
+	}
+	dir := home.Dir
+	if c := home.Cluster(); c != nil {
+		dir = c.State.Directory
+	}
+	return sqlite.Open(ctx, filepath.Join(dir, accessFile))
 }
