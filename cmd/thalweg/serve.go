@@ -98,7 +98,7 @@ func (s *serving) local() bool { return s.ln.Addr().(*net.TCPAddr).IP.IsLoopback
 // mayStart refuses to answer other machines without anybody who could log in.
 func (s *serving) mayStart(ctx context.Context) error {
 	users, err := s.users.Users(ctx)
-	if err != nil || s.local() || len(users) > 0 {
+	if err != nil || s.local() || len(users) > 0 || s.cfg.OIDC != nil {
 		return err
 	}
 	return &fault.Error{Kind: fault.Script, Place: s.cfg.Place("listen"),
@@ -125,10 +125,18 @@ func (s *serving) answer(ctx context.Context, a *console) error {
 	if secure {
 		scheme, cookie = "https", "__Host-thalweg"
 	}
-	server := api.New(api.Config{App: s.place.home, News: s.news, Serving: s.cfg, Access: s.users.Service,
+	config := api.Config{App: s.place.home, News: s.news, Serving: s.cfg, Access: s.users.Service,
 		Known: a.known,
 		Build: build(), Logger: s.logger, Hosts: s.hosts(), Proxies: s.cfg.Proxies, Cookie: cookie, Secure: secure,
-		Ready: ctx.Err})
+		Ready: ctx.Err}
+	provider, err := app.NewProvider(s.cfg)
+	if err != nil {
+		return err
+	}
+	if provider != nil {
+		config.Provider = provider
+	}
+	server := api.New(config)
 	fmt.Fprintf(a.screen, "serving %s://%s\n", scheme, s.ln.Addr())
 	if s.local() {
 		secret := s.users.StartSecret(a.caller().Actor)

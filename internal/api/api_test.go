@@ -46,6 +46,12 @@ nodes:
 // serve serves a directory with a script.
 func serve(t *testing.T) *served {
 	t.Helper()
+	return serveAs(t, "workspaces:\n  main: {scripts: .}\n")
+}
+
+// serveAs serves a directory with a script, as a configuration says.
+func serveAs(t *testing.T, config string) *served {
+	t.Helper()
 	dir := t.TempDir()
 	s := &served{t: t, dir: dir}
 	s.file("script.yaml", script)
@@ -61,13 +67,19 @@ func serve(t *testing.T) *served {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.users.Close()) })
 	s.start = s.users.StartSecret("me@here")
-	s.file("serve.yaml", "version: 1\nworkspaces:\n  main: {scripts: .}\n")
+	s.file("serve.yaml", "version: 1\n"+config)
 	serving, err := app.LoadServing(filepath.Join(dir, "serve.yaml"), app.NewSecrets())
 	require.NoError(t, err)
 	server := httptest.NewUnstartedServer(nil)
-	handler := api.New(api.Config{App: s.app, News: s.app.News, Serving: serving, Access: s.users.Service, Known: app.NewSecrets(), Logger: logger,
+	cfg := api.Config{App: s.app, News: s.app.News, Serving: serving, Access: s.users.Service, Known: app.NewSecrets(), Logger: logger,
 		Build: view.Build{Version: "v1"}, Hosts: []string{server.Listener.Addr().String()}, Cookie: "thalweg-test",
-		Ready: func() error { return nil }})
+		Ready: func() error { return nil }}
+	provider, err := app.NewProvider(serving)
+	require.NoError(t, err)
+	if provider != nil {
+		cfg.Provider = provider
+	}
+	handler := api.New(cfg)
 	t.Cleanup(handler.Close)
 	server.Config.Handler, s.api = handler, handler
 	server.Start()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"thalweg/internal/app"
 	"thalweg/internal/app/access"
@@ -141,14 +142,20 @@ func (s *Server) problemSchema() *huma.Schema {
 
 // from returns the address of the client, as far as it can be believed.
 func (s *Server) from(c huma.Context) string {
-	host := c.RemoteAddr()
+	r, _ := humago.Unwrap(c)
+	return s.addressOf(r)
+}
+
+// addressOf is from, of a request that is of no operation.
+func (s *Server) addressOf(r *http.Request) string {
+	host := r.RemoteAddr
 	if i := strings.LastIndexByte(host, ':'); i > 0 {
 		host = host[:i]
 	}
 	if !slices.Contains(s.proxies, strings.Trim(host, "[]")) {
 		return host
 	}
-	said := strings.Split(c.Header("X-Forwarded-For"), ",")
+	said := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	if last := strings.TrimSpace(said[len(said)-1]); last != "" {
 		return last
 	}

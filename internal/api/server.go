@@ -35,9 +35,11 @@ type Config struct {
 	News    *app.News    // of App
 	Serving *app.Serving // which scripts may be started
 	Access  *access.Service
-	Known   *app.Secrets // kept out of problems and logs
-	Build   view.Build   // of this program
-	Logger  *slog.Logger
+	// Provider signs people in; nil: only passwords do.
+	Provider Provider
+	Known    *app.Secrets // kept out of problems and logs
+	Build    view.Build   // of this program
+	Logger   *slog.Logger
 	// Hosts are the names and addresses, each with its port unless that is the scheme's, for which the
 	// server answers.
 	Hosts   []string
@@ -51,6 +53,7 @@ type Config struct {
 type Server struct {
 	app      *app.App
 	access   *access.Service
+	provider Provider
 	known    *app.Secrets
 	build    view.Build
 	discreet *app.RunService // shows no values of data
@@ -76,7 +79,7 @@ func (s *Server) Close() { s.jobs.close() }
 
 // New returns a server of an instance. The caller closes it before the instance.
 func New(cfg Config) *Server {
-	s := &Server{app: cfg.App, news: cfg.News, serving: cfg.Serving, access: cfg.Access, known: cfg.Known, build: cfg.Build,
+	s := &Server{app: cfg.App, news: cfg.News, serving: cfg.Serving, access: cfg.Access, provider: cfg.Provider, known: cfg.Known, build: cfg.Build,
 		discreet: cfg.App.RunsWithoutValues(), logger: cfg.Logger,
 		proxies: cfg.Proxies, cookie: cfg.Cookie, secure: cfg.Secure, ready: cfg.Ready,
 		hosts: map[string]bool{}, mux: http.NewServeMux()}
@@ -90,6 +93,7 @@ func New(cfg Config) *Server {
 	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	s.mux.HandleFunc("GET /readyz", s.serveReady)
 	s.mux.HandleFunc("GET /start", s.serveStart)
+	s.registerProvider()
 	return s
 }
 

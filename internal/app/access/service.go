@@ -359,6 +359,10 @@ func (s *Service) PutUser(ctx context.Context, by Principal, name string, c User
 		return u, err
 	}
 	u.Name = name
+	if u.External() && (c.Grants != nil || c.Password != nil) {
+		return u, &fault.Error{Kind: fault.Script, Code: fault.Conflict, Message: name + " signs in at the provider",
+			Hint: "its grants are those of its groups, in the server's configuration; it has no password"}
+	}
 	if c.Grants != nil {
 		if err := checkGrants(*c.Grants); err != nil {
 			return u, err

@@ -7,9 +7,11 @@ import (
 
 	"thalweg/internal/app/access"
 	"thalweg/internal/app/access/cassandra"
+	"thalweg/internal/app/access/oidc"
 	"thalweg/internal/app/access/sqlite"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/sources"
+	"thalweg/internal/base/fault"
 	"thalweg/internal/base/secret"
 	"thalweg/internal/base/settings"
 	"thalweg/internal/ops/serveconfig"
@@ -36,7 +38,38 @@ func Load(path string, known *secret.Known) (*Config, error) {
 	if err == nil && diags.HasErrors() {
 		err = &sources.InvalidScriptError{Diagnostics: diags}
 	}
+	if err == nil {
+		_, err = NewProvider(cfg)
+	}
 	return cfg, err
+}
+
+// Provider signs people in at a provider of identities: see package oidc.
+type Provider = oidc.Provider
+
+// ErrNotSignedIn is the failure of a sign-in that the provider does not vouch for.
+var ErrNotSignedIn = oidc.ErrRefused
+
+// NewProvider returns the provider of a configuration; nil: it has none.
+func NewProvider(cfg *Config) (*Provider, error) {
+	c := cfg.OIDC
+	if c == nil {
+		return nil, nil
+	}
+	groups := map[string][]access.Grant{}
+	for name, grants := range c.Groups {
+		for _, g := range grants {
+			grant := access.Grant{Workspace: g.Workspace, Role: access.Role(g.Role), GateRoles: g.GateRoles}
+			if err := grant.Check(); err != nil {
+				f := *fault.Of(err)
+				f.Place = cfg.Place("oidc.groups." + name)
+				return nil, &f
+			}
+			groups[name] = append(groups[name], grant)
+		}
+	}
+	return oidc.New(oidc.Config{Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret, Scopes: c.Scopes,
+		GroupsClaim: c.GroupsClaim, Groups: groups}), nil
 }
 
 // Loopback reports whether a host is this machine and no other can reach it.

@@ -31,6 +31,7 @@ type Config struct {
 	Hosts      []string // names for which the server answers, beside those of Listen
 	TLS        *TLS     // nil: none
 	Proxies    []string // addresses of proxies that may say whom a request is from
+	OIDC       *OIDC    // nil: no provider of identities
 	Workspaces map[string]Workspace
 
 	places map[string]fault.Place
@@ -111,7 +112,8 @@ func (r *reader) root(v *document.Value) {
 		settings.Key("hosts",
 			r.listTo(&r.cfg.Hosts, hostName, "a name of a host, with a port unless it is the usual one")),
 		settings.Key("tls", r.tls),
-		settings.Key("proxies", r.listTo(&r.cfg.Proxies, nil, "")), settings.Key("workspaces", r.workspaces))
+		settings.Key("proxies", r.listTo(&r.cfg.Proxies, nil, "")), settings.Key("workspaces", r.workspaces),
+		settings.Key("oidc", r.oidc))
 	if there["version"] == nil {
 		r.ErrorAt(v, "version", "the version is missing").Hint = "write version: 1"
 	}
