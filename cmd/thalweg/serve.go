@@ -41,7 +41,7 @@ const listenDefault = "127.0.0.1:8431"
 // Run implements kong's command.
 func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 	logger := logTo(a, workerLevel(c.Verbose))
-	cfg := &app.Serving{}
+	cfg := app.DefaultServing()
 	if c.Config != "" {
 		if cfg, err = app.LoadServing(c.Config, a.known); err != nil {
 			return err

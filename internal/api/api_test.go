@@ -46,7 +46,7 @@ nodes:
 // serve serves a directory with a script.
 func serve(t *testing.T) *served {
 	t.Helper()
-	return serveAs(t, "workspaces:\n  main: {scripts: .}\n")
+	return serveAs(t, "workspaces:\n  main: {scripts: .}\n"+generous)
 }
 
 // serveAs serves a directory with a script, as a configuration says.

@@ -100,6 +100,9 @@ func (s *Server) admit(o operation, c huma.Context, next func(huma.Context)) {
 		if p.Status == http.StatusUnauthorized {
 			c.SetHeader("WWW-Authenticate", "Bearer")
 		}
+		for name, values := range p.GetHeaders() {
+			c.SetHeader(name, values[0])
+		}
 		c.SetHeader("Content-Type", p.ContentType(""))
 		c.SetStatus(p.Status)
 		_ = s.huma.Marshal(c.BodyWriter(), "application/json", p) // the client has gone
@@ -119,6 +122,9 @@ func (s *Server) asker(o operation, c huma.Context) (asker, error) {
 		return by, err
 	}
 	by.Principal = p
+	if err := s.byUser.take(p.Name(), time.Now()); err != nil {
+		return by, err
+	}
 	if o.needs != access.Self && !p.May(by.workspace, o.needs) {
 		s.access.Note(c.Context(), p, access.Refused, by.workspace, o.id, by.from)
 		return by, errNotMay

@@ -67,6 +67,8 @@ type Server struct {
 	jobs     *jobs
 	serving  *app.Serving
 	streams  streams
+	byUser   *limiter
+	byHost   *limiter
 
 	heartbeat, eventTimeout time.Duration // of streams
 
@@ -83,6 +85,10 @@ func New(cfg Config) *Server {
 		discreet: cfg.App.RunsWithoutValues(), logger: cfg.Logger,
 		proxies: cfg.Proxies, cookie: cfg.Cookie, secure: cfg.Secure, ready: cfg.Ready,
 		hosts: map[string]bool{}, mux: http.NewServeMux()}
+	l := cfg.Serving.Limits
+	s.byUser = newLimiter(l.UserRequestsPerSecond, l.UserRequestsBurst)
+	s.byHost = newLimiter(l.AddressRequestsPerSecond, l.AddressRequestsBurst)
+	s.streams = streams{most: l.Streams, mostOfOne: l.UserStreams, of: map[string]int{}}
 	for _, h := range cfg.Hosts {
 		s.hosts[strings.ToLower(h)] = true
 	}
@@ -90,7 +96,7 @@ func New(cfg Config) *Server {
 	s.jobs = newJobs()
 	s.huma = humago.New(s.mux, humaConfig(cfg.Build.Version))
 	s.register()
-	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	s.mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	s.mux.HandleFunc("GET /readyz", s.serveReady)
 	s.mux.HandleFunc("GET /start", s.serveStart)
 	s.registerProvider()
@@ -158,6 +164,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Hint: "name the host in hosts of the server's configuration"}, s.known.Text))
 		return
 	}
+	if r.URL.Path != healthPath {
+		if err := s.byHost.take(networkOf(s.addressOf(r)), time.Now()); err != nil {
+			writeProblem(w, problem(err, s.known.Text))
+			return
+		}
+	}
 	cross := http.NewCrossOriginProtection()
 	if err := cross.Check(r); err != nil {
 		writeProblem(w, problem(&fault.Error{Kind: fault.Script, Code: fault.Forbidden,
@@ -214,6 +226,9 @@ func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
 	}
 	fmt.Fprintln(w, "ready")
 }
+
+// healthPath answers whoever asks, however often: it costs nothing.
+const healthPath = "/healthz"
 
 // readyTimeout limits how long the state may take to answer.
 const readyTimeout = 2 * time.Second

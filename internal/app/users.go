@@ -16,6 +16,9 @@ type (
 // LoadServing reads the configuration of a server. known learns its secrets.
 func LoadServing(path string, known *Secrets) (*Serving, error) { return serving.Load(path, known) }
 
+// DefaultServing is the configuration of a server that is given none.
+func DefaultServing() *Serving { return serving.Default() }
+
 // ErrNotSignedIn is the failure of a sign-in that the provider of identities does not vouch for.
 var ErrNotSignedIn = serving.ErrNotSignedIn
 

@@ -135,8 +135,14 @@ func (s *Service) Login(ctx context.Context, name, password, from string) (strin
 
 func tooOften(wait time.Duration) error {
 	return &fault.Error{Kind: fault.Script, Code: fault.TooMany, Message: "there were too many failed logins",
-		Hint: fmt.Sprintf("try again in %d seconds", 1+int(wait.Seconds()))}
+		Hint: fmt.Sprintf("try again in %d seconds", 1+int(wait.Seconds())), Err: &WaitError{wait}}
 }
+
+// WaitError says that something may be tried again later.
+type WaitError struct{ Wait time.Duration }
+
+// Error implements error.
+func (e *WaitError) Error() string { return fmt.Sprintf("wait %s", e.Wait.Round(time.Second)) }
 
 // open writes a new session.
 func (s *Service) open(ctx context.Context, of session, from string) (string, error) {

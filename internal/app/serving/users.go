@@ -32,6 +32,9 @@ func (u *Users) Close() error { return u.store.Close() }
 // Config is the configuration of a server: see package serveconfig.
 type Config = serveconfig.Config
 
+// Default is the configuration of a server that is given none.
+func Default() *Config { return &Config{Limits: serveconfig.DefaultLimits()} }
+
 // Load reads the configuration of a server. known learns its secrets.
 func Load(path string, known *secret.Known) (*Config, error) {
 	cfg, diags, err := serveconfig.Load(path, settings.Options{Known: known})

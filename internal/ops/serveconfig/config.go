@@ -32,6 +32,7 @@ type Config struct {
 	TLS        *TLS     // nil: none
 	Proxies    []string // addresses of proxies that may say whom a request is from
 	OIDC       *OIDC    // nil: no provider of identities
+	Limits     Limits
 	Workspaces map[string]Workspace
 
 	places map[string]fault.Place
@@ -88,7 +89,7 @@ type reader struct {
 // Parse reads the text of a configuration that lies at path.
 func Parse(name, path, text string, opts settings.Options) (*Config, document.Diagnostics) {
 	r := &reader{settings.New(path, "a server configuration", opts),
-		&Config{Workspaces: map[string]Workspace{}, name: name}}
+		&Config{Limits: DefaultLimits(), Workspaces: map[string]Workspace{}, name: name}}
 	r.cfg.places = r.Places
 	src := document.NewSource(name, text)
 	root, syntax := document.Read(src)
@@ -113,7 +114,7 @@ func (r *reader) root(v *document.Value) {
 			r.listTo(&r.cfg.Hosts, hostName, "a name of a host, with a port unless it is the usual one")),
 		settings.Key("tls", r.tls),
 		settings.Key("proxies", r.listTo(&r.cfg.Proxies, nil, "")), settings.Key("workspaces", r.workspaces),
-		settings.Key("oidc", r.oidc))
+		settings.Key("oidc", r.oidc), settings.Key("limits", r.limits))
 	if there["version"] == nil {
 		r.ErrorAt(v, "version", "the version is missing").Hint = "write version: 1"
 	}

@@ -26,6 +26,7 @@ func TestLoad(t *testing.T) {
 listen: "0.0.0.0:8431"
 hosts: [data.example.com]
 tls: {certificate: cert.pem, key: key.pem}
+limits: {user_streams: 400}
 workspaces:
   main: {scripts: [jobs, more], parameters: true}
   other: {}
@@ -37,6 +38,9 @@ workspaces:
 	require.Equal(t, at("cert.pem"), c.TLS.Certificate)
 	require.Equal(t, int64(2), c.Place("listen").Line)
 	require.True(t, c.Workspaces["main"].Parameters)
+	limits := serveconfig.DefaultLimits()
+	limits.UserStreams = 400
+	require.Equal(t, limits, c.Limits, "what is not named is the default's")
 	require.False(t, c.Workspaces["other"].Parameters)
 	all, err := c.ScriptsOf("main")
 	require.NoError(t, err)
@@ -73,6 +77,8 @@ func TestMistakes(t *testing.T) {
 		"version: 1\noidc: {issuer: 'http://x'}":                "no address of an issuer",
 		"version: 1\noidc: {client_secret: '{env.NO_SUCH}'}":    "the environment has no NO_SUCH",
 		"version: 1\noidc: {groups: [x]}":                       "oidc.groups is a map",
+		"version: 1\nlimits: {user_streams: 0}":                 "not a whole number from 1 to 10000",
+		"version: 1\nlimits: {streams_user: 7}":                 `unknown key "streams_user"`,
 		"version: 1\nworkspaces: [main]":                        "workspaces is a map",
 		"version: 1\nworkspaces: {main: {parameters: maybe}}":   `"maybe" is not true or false`,
 		"[]": "a server configuration is a map",
