@@ -22,6 +22,9 @@ import (
 // serveDrain is the time that requests have to end when the server is told to.
 const serveDrain = 10 * time.Second
 
+// sweepEvery is how often expired sessions and tokens are removed.
+const sweepEvery = time.Hour
+
 // serveCmd answers programs and browsers.
 type serveCmd struct {
 	engineFlags
@@ -119,7 +122,12 @@ func (s *serving) answer(ctx context.Context, a *console) error {
 		case <-ctx.Done():
 		}
 	}()
-	defer func() { stop(); <-drained }()
+	swept := make(chan struct{})
+	go func() {
+		defer close(swept)
+		s.users.SweepEvery(ctx, sweepEvery)
+	}()
+	defer func() { stop(); <-drained; <-swept }()
 	scheme, cookie := "http", "thalweg-"+strconv.Itoa(s.ln.Addr().(*net.TCPAddr).Port)
 	secure := s.cfg.TLS != nil || len(s.cfg.Proxies) > 0
 	if secure {

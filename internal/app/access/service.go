@@ -296,8 +296,21 @@ func (s *Service) Entries(ctx context.Context, before string, limit int) ([]Entr
 	return s.store.Entries(ctx, before, limit)
 }
 
-// Sweep removes what has expired.
-func (s *Service) Sweep(ctx context.Context) error { return s.store.Sweep(ctx, s.now()) }
+// SweepEvery removes what has expired, at once and at intervals, until ctx ends. What fails is tried again.
+func (s *Service) SweepEvery(ctx context.Context, interval time.Duration) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		if err := s.store.Sweep(ctx, s.now()); err != nil && ctx.Err() == nil {
+			s.logger.WarnContext(ctx, "expired sessions and tokens stay for now", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
 
 // userName is the form of users' names.
 var userName = regexp.MustCompile(`^[a-z0-9][a-z0-9._@-]{0,99}$`)
