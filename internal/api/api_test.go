@@ -45,10 +45,10 @@ nodes:
 
 // serve serves a directory with a script.
 func serve(t *testing.T) *served {
-	return serveAs(t, "version: 1\nworkspaces:\n  main: {scripts: .}\n")
+	return serveAs(t, "workspaces:\n  main: {scripts: .}\n"+generous)
 }
 
-// serveAs serves one with a configuration, in which directories are made.
+// serveAs serves a directory with a script, in which others are made, as a configuration says.
 func serveAs(t *testing.T, configuration string, dirs ...string) *served {
 	t.Helper()
 	dir := t.TempDir()
@@ -69,14 +69,20 @@ func serveAs(t *testing.T, configuration string, dirs ...string) *served {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.users.Close()) })
 	s.start = s.users.StartSecret("me@here")
-	s.file("serve.yaml", configuration)
+	s.file("serve.yaml", "version: 1\n"+configuration)
 	serving, err := app.LoadServing(filepath.Join(dir, "serve.yaml"), app.Process{})
 	require.NoError(t, err)
 	server := httptest.NewUnstartedServer(nil)
-	handler := api.New(api.Config{App: s.app, News: s.app.News, Serving: serving, Access: s.users.Service,
-		Known: app.NewSecrets(), Logger: logger,
-		Build: view.Build{Version: "v1"}, Hosts: []string{server.Listener.Addr().String()}, Cookie: "thalweg-test",
-		Ready: func() error { return nil }})
+	cfg := api.Config{App: s.app, News: s.app.News, Serving: serving, Access: s.users.Service, Known: app.NewSecrets(),
+		Logger: logger,
+		Build:  view.Build{Version: "v1"}, Hosts: []string{server.Listener.Addr().String()}, Cookie: "thalweg-test",
+		Ready: func() error { return nil }}
+	provider, err := app.NewProvider(serving)
+	require.NoError(t, err)
+	if provider != nil {
+		cfg.Provider = provider
+	}
+	handler := api.New(cfg)
 	t.Cleanup(handler.Close)
 	server.Config.Handler, s.api = handler, handler
 	server.Start()

@@ -27,8 +27,8 @@ nodes:
 
 // placesOf serves anyScript, with an in and an out directory beside things that are nobody's business.
 func placesOf(t *testing.T) *served {
-	return serveAs(t, "version: 1\nworkspaces:\n  main:\n    scripts: jobs\n    parameters: true\n    places:\n"+
-		"      read: [in]\n      write: [out]\n", "jobs", "in/sub", "out/sub", "other")
+	return serveAs(t, "workspaces:\n  main:\n    scripts: jobs\n    parameters: true\n    places:\n"+
+		"      read: [in]\n      write: [out]\n"+generous, "jobs", "in/sub", "out/sub", "other")
 }
 
 func (s *served) work(ctx context.Context) (stop func()) {

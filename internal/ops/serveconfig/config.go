@@ -35,6 +35,8 @@ type Config struct {
 	Hosts      []string // names for which the server answers, beside those of Listen
 	TLS        *TLS     // nil: none
 	Proxies    []string // addresses of proxies that may say whom a request is from
+	OIDC       *OIDC    // nil: no provider of identities
+	Limits     Limits
 	Workspaces map[string]Workspace
 	kept       []string // what runs may not write
 
@@ -93,7 +95,7 @@ type reader struct {
 // Parse reads the text of a configuration that lies at path.
 func Parse(name, path, text string, opts settings.Options) (*Config, document.Diagnostics) {
 	r := &reader{settings.New(path, "a server configuration", opts),
-		&Config{Workspaces: map[string]Workspace{}, name: name}}
+		&Config{Limits: DefaultLimits(), Workspaces: map[string]Workspace{}, name: name}}
 	r.cfg.places, r.cfg.kept = r.Places, []string{path}
 	src := document.NewSource(name, text)
 	root, syntax := document.Read(src)
@@ -117,7 +119,8 @@ func (r *reader) root(v *document.Value) {
 		settings.Key("hosts",
 			r.listTo(&r.cfg.Hosts, hostName, "a name of a host, with a port unless it is the usual one")),
 		settings.Key("tls", r.tls),
-		settings.Key("proxies", r.listTo(&r.cfg.Proxies, nil, "")), settings.Key("workspaces", r.workspaces))
+		settings.Key("proxies", r.listTo(&r.cfg.Proxies, nil, "")), settings.Key("workspaces", r.workspaces),
+		settings.Key("oidc", r.oidc), settings.Key("limits", r.limits))
 	if there["version"] == nil {
 		r.ErrorAt(v, "version", "the version is missing").Hint = "write version: 1"
 	}

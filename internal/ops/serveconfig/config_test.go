@@ -27,6 +27,7 @@ func TestLoad(t *testing.T) {
 listen: "0.0.0.0:8431"
 hosts: [data.example.com]
 tls: {certificate: cert.pem, key: key.pem}
+limits: {user_streams: 400}
 workspaces:
   main: {scripts: [jobs, more], parameters: true}
   other: {}
@@ -38,6 +39,9 @@ workspaces:
 	require.Equal(t, at("cert.pem"), c.TLS.Certificate)
 	require.Equal(t, int64(2), c.Place("listen").Line)
 	require.True(t, c.Workspaces["main"].Parameters)
+	limits := serveconfig.DefaultLimits()
+	limits.UserStreams = 400
+	require.Equal(t, limits, c.Limits, "what is not named is the default's")
 	require.False(t, c.Workspaces["other"].Parameters)
 	all, err := c.ScriptsOf("main")
 	require.NoError(t, err)
@@ -105,7 +109,13 @@ func TestMistakes(t *testing.T) {
 		"version: 1\nworkspaces: {main: {places: {databases: '/x.db'}}}":      "not the address of a database",
 		"version: 1\nworkspaces: {main: {places: {environment: 'A*'}}}":       "not a name of a variable",
 		"version: 1\nworkspaces: {main: {places: {commands: 1}}}":             "is not true or false",
-		"[]": "a server configuration is a map",
+		"version: 1\noidc: {issuer: 'https://x', client_id: a}":               "oidc has no groups",
+		"version: 1\noidc: {issuer: 'http://x'}":                              "no address of an issuer",
+		"version: 1\noidc: {client_secret: '{env.NO_SUCH}'}":                  "the environment has no NO_SUCH",
+		"version: 1\noidc: {groups: [x]}":                                     "oidc.groups is a map",
+		"version: 1\nlimits: {user_streams: 0}":                               "not a whole number from 1 to 10000",
+		"version: 1\nlimits: {streams_user: 7}":                               `unknown key "streams_user"`,
+		"[]":                                                                  "a server configuration is a map",
 	} {
 		_, diags := serveconfig.Parse("serve.yaml", "/x/serve.yaml", text, settings.Options{})
 		require.True(t, diags.HasErrors(), text)

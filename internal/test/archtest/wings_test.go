@@ -52,6 +52,7 @@ var seams = map[string]string{
 	"store/parts/s3":        "store/parts app/instance app/cluster",
 	"store/queue/inproc":    "store/queue app/workerprocess",
 	"app/access/sqlite":     "app/serving",
+	"app/access/cassandra":  "app/serving app/cluster",
 	"store/queue/rabbitmq":  "store/queue app/instance app/cluster ops/doctor",
 }
 
