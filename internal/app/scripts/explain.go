@@ -11,6 +11,7 @@ import (
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/view"
 	"thalweg/internal/base/address"
+	"thalweg/internal/base/allow"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/format"
@@ -22,10 +23,12 @@ import (
 
 // ExplainOptions say what a script is planned for.
 type ExplainOptions struct {
-	Node      string // only this one; "": all
-	Ephemeral bool   // as a run with Ephemeral
-	Path      string // of the script
-	Workspace string // whose runs rows are taken over from
+	Node      string        // only this one; "": all
+	Ephemeral bool          // as a run with Ephemeral
+	Path      string        // of the script
+	Workspace string        // whose runs rows are taken over from
+	Dir       string        // that inputs are looked for from; "": the working directory
+	Policy    *allow.Policy // of what may be looked at; nil: everything
 	Process   runtime.Process
 }
 
@@ -33,7 +36,8 @@ type ExplainOptions struct {
 // and SQL, and what it would take over of the runs of home, nil being none.
 func Explain(ctx context.Context, home *instance.Instance, s *script.Script, o ExplainOptions) (out view.Explained,
 	err error) {
-	e, err := runner.Explain(ctx, s, o.Process.MemoryBytes, o.Process.Cores, o.Ephemeral)
+	e, err := runner.Explain(ctx, s, runner.Options{Process: o.Process, Ephemeral: o.Ephemeral, Dir: o.Dir,
+		Policy: o.Policy})
 	if err != nil {
 		return out, err
 	}

@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 
 	"thalweg/internal/app/view"
+	"thalweg/internal/base/allow"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
@@ -21,6 +23,8 @@ type InferOptions struct {
 	Separator   string // of a CSV file; "": it is found out
 	Header      *bool  // whether the first record of a CSV file is a header; nil: it is found out
 	MemoryBytes int64
+	Dir         string                               // that relative names are seen from; "": the service's
+	Policy      *allow.Policy                        // of what may be read; nil: everything
 	Progress    func(file string, done, total int64) // may be nil; called by several goroutines
 	Told        func(text string) string             // renders the actions of texts that go into a script
 }
@@ -45,15 +49,17 @@ func (s *Service) Infer(ctx context.Context, files []string, o InferOptions) (_ 
 			Err: err}
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	spool := s.Remote.Spool(filepath.Join(work, "remote"), nil)
-	opts := infer.Options{Separator: o.Separator, MemoryBytes: o.MemoryBytes, Threads: budget.Cores(), Dir: s.Dir, WorkDir: work,
+	client := s.Remote.Within(o.Policy)
+	spool := client.Spool(filepath.Join(work, "remote"), nil)
+	opts := infer.Options{Separator: o.Separator, MemoryBytes: o.MemoryBytes, Threads: budget.Cores(), Dir: cmp.Or(o.Dir, s.Dir),
+		Policy: o.Policy, WorkDir: work,
 		Progress: o.Progress, Told: o.Told,
 		Fetch: func(ctx context.Context, url string) (string, error) {
 			copied, err := spool.Ensure(ctx, url, "")
 			return copied.Path, err
 		},
 		List: func(ctx context.Context, pattern string, most int) (names []string, err error) {
-			found, err := s.Remote.List(ctx, pattern, most)
+			found, err := client.List(ctx, pattern, most)
 			for _, f := range found {
 				names = append(names, f.URL)
 			}
