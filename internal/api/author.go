@@ -155,7 +155,7 @@ func (s *Server) explainScript(ctx context.Context, by asker, in *explainIn) (*r
 		return nil, err
 	}
 	out, err := s.app.ExplainAlone(ctx, by.caller(), script, app.ExplainOptions{Node: in.Body.Node,
-		Ephemeral: in.Body.Ephemeral, Path: n.Path, Workspace: in.Workspace, Dir: n.Dir, Policy: n.Policy})
+		Ephemeral: in.Body.Ephemeral, Path: n.Path, Workspace: in.Workspace, Seen: n})
 	if !by.may(access.Author) { // what is made of the text is the text
 		for i := range out.Nodes {
 			out.Nodes[i].SQL, out.Nodes[i].Setup, out.Nodes[i].Python = "", nil, ""
@@ -216,8 +216,8 @@ func (s *Server) inferScript(ctx context.Context, by asker, in *inferIn) (*reply
 	b := in.Body
 	s.access.Note(ctx, by.Principal, access.RowsSeen, in.Workspace, "files "+strings.Join(b.Files, ", "), by.from)
 	return s.job(by, operation{id: "infer-script"}, func(ctx context.Context) (any, error) {
-		p, err := s.app.InferScript(ctx, b.Files, app.InferOptions{Separator: b.Separator, Header: b.Header, Dir: dir,
-			Policy: s.serving.Policy(in.Workspace)})
+		p, err := s.app.InferScript(ctx, b.Files, app.InferOptions{Separator: b.Separator, Header: b.Header,
+			Seen: app.NamedScript{Dir: dir, Policy: s.serving.Policy(in.Workspace)}})
 		if err != nil {
 			return nil, err
 		}
@@ -256,8 +256,8 @@ func (s *Server) testScript(ctx context.Context, by asker, in *testIn) (*reply[J
 	})
 }
 
-// ofScript is the input of operations of a text.
-type ofScript struct {
+// OfScript is the input of operations of a text.
+type OfScript struct {
 	OfWorkspace
 	Script string `path:"script" maxLength:"200" doc:"Name, as list-scripts has it, with %2F for /; or of a file beside one."`
 }
@@ -268,7 +268,7 @@ type scriptText struct {
 	Text   string `json:"text"`
 }
 
-func (s *Server) showScript(_ context.Context, _ asker, in *ofScript) (*reply[scriptText], error) {
+func (s *Server) showScript(_ context.Context, _ asker, in *OfScript) (*reply[scriptText], error) {
 	is, err := s.serving.ReadText(in.Workspace, in.Script)
 	if err != nil {
 		return nil, err
@@ -277,7 +277,7 @@ func (s *Server) showScript(_ context.Context, _ asker, in *ofScript) (*reply[sc
 }
 
 type putScriptIn struct {
-	ofScript
+	OfScript
 	IfMatch     string `header:"If-Match" maxLength:"100" doc:"ETag of the text that is replaced."`
 	IfNoneMatch string `header:"If-None-Match" maxLength:"1" doc:"*: there is none yet."`
 	Body        struct {

@@ -63,7 +63,7 @@ func (s *Server) startRun(ctx context.Context, by asker, in *startIn) (*reply[st
 	b := in.Body
 	n, err := s.given(ctx, by, "start-run", b.Given)
 	if err == nil && b.Text != "" {
-		err = s.unregistered(in.Workspace, b.Name)
+		err = s.mayRun(in.Workspace, b.Name, n.Dir)
 	}
 	if err != nil {
 		return nil, err
@@ -96,11 +96,18 @@ func (s *Server) startRun(ctx context.Context, by asker, in *startIn) (*reply[st
 		Body: started{Run: key.Run}}, nil
 }
 
-// unregistered refuses the name of a script for a run of a text: a retry of the run would take the script's text.
-func (s *Server) unregistered(workspace, name string) error {
-	if _, err := s.serving.ScriptOf(workspace, name); name == "" || fault.CodeOf(err) == fault.NotFound {
+// mayRun refuses a run of a text that has the name of a script, because a retry of the run would take the script's
+// text, or a directory that is not there.
+func (s *Server) mayRun(workspace, name, dir string) error {
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+			Message: "the directory that the name of the text has is not there", Hint: "give the text a name without it"}
+	}
+	_, err := s.serving.ScriptOf(workspace, name)
+	switch {
+	case name == "" || fault.CodeOf(err) == fault.NotFound:
 		return nil
-	} else if err != nil {
+	case err != nil:
 		return err
 	}
 	return &fault.Error{Kind: fault.Script, Code: fault.Conflict,

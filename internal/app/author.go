@@ -19,7 +19,8 @@ type Texts = scripts.Texts
 
 // ExplainAlone says how a run of a script would proceed. No code of the script is run: what a run would take over from
 // others is not known without that.
-func (a *App) ExplainAlone(ctx context.Context, by Caller, s *scripts.Script, o ExplainOptions) (view.Explained, error) {
+func (a *App) ExplainAlone(ctx context.Context, by Caller, s *scripts.Script, o ExplainOptions) (view.Explained,
+	error) {
 	return Explain(ctx, a.in(by), s, o)
 }
 
@@ -50,7 +51,7 @@ func (a *App) TestScript(ctx context.Context, by Caller, n NamedScript, path str
 	return out, nil
 }
 
-// InferScript proposes a script for files, as far as o.Policy allows to read them.
+// InferScript proposes a script for files, as far as o.Seen allows to read them.
 func (a *App) InferScript(ctx context.Context, files []string, o InferOptions) (Proposal, error) {
 	o.MemoryBytes = authorMemoryBytes
 	return a.Scripts.Infer(ctx, files, o)

@@ -11,7 +11,6 @@ import (
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/view"
 	"thalweg/internal/base/address"
-	"thalweg/internal/base/allow"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/format"
@@ -23,12 +22,11 @@ import (
 
 // ExplainOptions say what a script is planned for.
 type ExplainOptions struct {
-	Node      string        // only this one; "": all
-	Ephemeral bool          // as a run with Ephemeral
-	Path      string        // of the script
-	Workspace string        // whose runs rows are taken over from
-	Dir       string        // that inputs are looked for from; "": the working directory
-	Policy    *allow.Policy // of what may be looked at; nil: everything
+	Node      string // only this one; "": all
+	Ephemeral bool   // as a run with Ephemeral
+	Path      string // of the script
+	Workspace string // whose runs rows are taken over from
+	Seen      Named  // its Dir is where inputs are looked for from, and its Policy says which may be
 	Process   runtime.Process
 }
 
@@ -36,8 +34,8 @@ type ExplainOptions struct {
 // and SQL, and what it would take over of the runs of home, nil being none.
 func Explain(ctx context.Context, home *instance.Instance, s *script.Script, o ExplainOptions) (out view.Explained,
 	err error) {
-	e, err := runner.Explain(ctx, s, runner.Options{Process: o.Process, Ephemeral: o.Ephemeral, Dir: o.Dir,
-		Policy: o.Policy})
+	e, err := runner.Explain(ctx, s, runner.Options{Process: o.Process, Ephemeral: o.Ephemeral, Dir: o.Seen.Dir,
+		Policy: o.Seen.Policy})
 	if err != nil {
 		return out, err
 	}

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 
 	"thalweg/internal/app/view"
-	"thalweg/internal/base/allow"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
@@ -23,10 +22,10 @@ type InferOptions struct {
 	Separator   string // of a CSV file; "": it is found out
 	Header      *bool  // whether the first record of a CSV file is a header; nil: it is found out
 	MemoryBytes int64
-	Dir         string                               // that relative names are seen from; "": the service's
-	Policy      *allow.Policy                        // of what may be read; nil: everything
-	Progress    func(file string, done, total int64) // may be nil; called by several goroutines
-	Told        func(text string) string             // renders the actions of texts that go into a script
+	// Seen has the Dir that names are seen from, "" being the service's, and the Policy that is held to.
+	Seen     Named
+	Progress func(file string, done, total int64) // may be nil; called by several goroutines
+	Told     func(text string) string             // renders the actions of texts that go into a script
 }
 
 // Proposal is a script for files.
@@ -49,10 +48,11 @@ func (s *Service) Infer(ctx context.Context, files []string, o InferOptions) (_ 
 			Err: err}
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	client := s.Remote.Within(o.Policy)
+	client := s.Remote.Within(o.Seen.Policy)
 	spool := client.Spool(filepath.Join(work, "remote"), nil)
-	opts := infer.Options{Separator: o.Separator, MemoryBytes: o.MemoryBytes, Threads: budget.Cores(), Dir: cmp.Or(o.Dir, s.Dir),
-		Policy: o.Policy, WorkDir: work,
+	opts := infer.Options{Separator: o.Separator,
+		MemoryBytes: o.MemoryBytes, Threads: budget.Cores(), Dir: cmp.Or(o.Seen.Dir, s.Dir),
+		Policy: o.Seen.Policy, WorkDir: work,
 		Progress: o.Progress, Told: o.Told,
 		Fetch: func(ctx context.Context, url string) (string, error) {
 			copied, err := spool.Ensure(ctx, url, "")

@@ -128,9 +128,11 @@ func (c *Config) opened(dir, name string) (_ *os.Root, err error) {
 			err = errors.Join(err, root.Close())
 		}
 	}()
-	for at := name; at != "."; at = path.Dir(at) {
+	at := ""
+	for _, part := range strings.Split(name, "/") {
+		at = path.Join(at, part)
 		switch st, err := root.Lstat(at); {
-		case errors.Is(err, fs.ErrNotExist) && at == name: // its directory may be a link
+		case errors.Is(err, fs.ErrNotExist) && at == name:
 		case err != nil:
 			return nil, textFault("look at", name, err)
 		case at == name && !st.Mode().IsRegular(), at != name && !st.IsDir():
