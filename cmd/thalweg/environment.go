@@ -307,6 +307,9 @@ func (c *runCmd) confirmOutputs(ctx context.Context, a *console, place *workplac
 	case len(c.Matrix) > 0:
 		return a.confirm(ctx, "replaces", []replaced{{What: "the files of all cells of --matrix that are there"}})
 	}
+	if a.server != "" {
+		return a.confirm(ctx, "starts", []replaced{{What: "a run, which writes its files"}})
+	}
 	s, _, err := c.valid(ctx, a)
 	if err != nil {
 		return err

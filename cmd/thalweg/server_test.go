@@ -29,9 +29,9 @@ nodes:
 `
 
 // startServer serves a directory, and returns the address and a function that asks the API as who started it.
-func startServer(t *testing.T, dir string) (address string, ask func(method, path, body string)) {
+func startServer(t *testing.T, dir string, args ...string) (address string, ask func(method, path, body string)) {
 	t.Helper()
-	cmd := thalweg(context.Background(), dir, "serve", "--listen", "127.0.0.1:0")
+	cmd := thalweg(context.Background(), dir, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	said, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -78,6 +78,32 @@ type serverUser struct {
 	address string
 }
 
+// login gets the person a token.
+func (s serverUser) login() {
+	s.t.Helper()
+	login := thalweg(s.t.Context(), s.dir, "login", "--server", s.address, "--user", "ann")
+	login.Env = append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(s.dir, "config"), "HOME="+s.dir)
+	login.Stdin = strings.NewReader("correct horse battery\n")
+	said, err := login.CombinedOutput()
+	require.NoError(s.t, err, string(said))
+}
+
+// requireSame requires commands to print the same here and through the server, with and without --json.
+func (s serverUser) requireSame(commands ...[]string) {
+	s.t.Helper()
+	for _, args := range commands {
+		for _, form := range [][]string{args, append(append([]string{}, args...), "--json")} {
+			here, code := s.run(false, form...)
+			there, codeThere := s.run(true, form...)
+			require.Equal(s.t, withoutTimes(here), withoutTimes(there), strings.Join(form, " "))
+			require.Equal(s.t, code, codeThere, strings.Join(form, " "))
+		}
+	}
+}
+
+// annsGrants makes ann an admin who decides for sales.
+const annsGrants = `{"password":"correct horse battery","grants":[{"workspace":"*","role":"admin","gate_roles":["sales"]}]}`
+
 // run runs a command here, or through the server, and returns what it prints and its exit code.
 func (s serverUser) run(through bool, args ...string) (string, int) {
 	s.t.Helper()
@@ -108,38 +134,37 @@ func TestThroughAServer(t *testing.T) {
 	s.run(false, "run", "script.yaml")
 	address, ask := startServer(t, dir)
 	s.address = address
-	ask("PUT", "/v1/users/ann", `{"password":"correct horse battery","grants":[{"workspace":"*","role":"admin","gate_roles":["sales"]}]}`)
+	ask("PUT", "/v1/users/ann", annsGrants)
 
 	out, code := s.run(true, "history")
 	require.Equal(t, exitUsers, code)
 	require.Contains(t, out, "thalweg login --server "+address)
-	login := thalweg(t.Context(), dir, "login", "--server", address, "--user", "ann")
-	login.Env = append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "HOME="+dir)
-	login.Stdin = strings.NewReader("correct horse battery\n")
-	said, err := login.CombinedOutput()
-	require.NoError(t, err, string(said))
+	s.login()
 	is, err := os.Stat(filepath.Join(dir, "config", "thalweg", "tokens.json"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), is.Mode().Perm())
 
-	same := [][]string{{"history"}, {"runs"}, {"history", "--all", "--limit", "1"}, {"show", "1"}, {"show", "last"},
-		{"show", "1", "load"}, {"show", "1", "load", "--batch", "0"}, {"show", "last~1"}, {"why"}, {"why", "1"}, {"audit"},
-		{"audit", "2"}, {"batches", "load"}, {"batches", "load", "--run", "1"}, {"checks"}, {"checks", "--run", "2"},
-		{"schedules"}, {"invalidate", "1", "--dry-run"}, {"drop", "1", "--dry-run"}, {"gc", "--dry-run", "--keep", "1"},
-		{"show", "99"}, {"show", "1", "lod"}, {"batches", "lod"}, {"invalidate", "1"}, {"show", "nothing"}}
-	for _, args := range same {
-		for _, form := range [][]string{args, append(append([]string{}, args...), "--json")} {
-			here, code := s.run(false, form...)
-			there, codeThere := s.run(true, form...)
-			require.Equal(t, withoutTimes(here), withoutTimes(there), strings.Join(form, " "))
-			require.Equal(t, code, codeThere, strings.Join(form, " "))
-		}
-	}
+	s.requireSame([]string{"history"}, []string{"runs"}, []string{"history", "--all", "--limit", "1"}, []string{"show", "1"},
+		[]string{"show", "last"}, []string{"show", "1", "load"}, []string{"show", "1", "load", "--batch", "0"},
+		[]string{"show", "last~1"}, []string{"why"}, []string{"why", "1"}, []string{"audit"}, []string{"audit", "2"},
+		[]string{"batches", "load"}, []string{"batches", "load", "--run", "1"}, []string{"checks"},
+		[]string{"checks", "--run", "2"}, []string{"schedules"}, []string{"invalidate", "1", "--dry-run"},
+		[]string{"drop", "1", "--dry-run"}, []string{"gc", "--dry-run", "--keep", "1"}, []string{"show", "99"},
+		[]string{"show", "1", "lod"}, []string{"batches", "lod"}, []string{"invalidate", "1"}, []string{"show", "nothing"},
+		[]string{"nodes"}, []string{"nodes", "--run", "1"}, []string{"attach", "1"},
+		[]string{"retry", "1", "--dry-run"}, []string{"retry", "2", "--node", "load", "--dry-run"},
+		[]string{"retry", "2", "--batch", "load:9", "--dry-run"})
 	here, _ := s.run(false, "events", "2")
 	there, _ := s.run(true, "events", "2")
 	require.Equal(t, here, there)
+	out, code = s.run(true, "attach", "2", "--server", address)
+	require.Equal(t, exitWaiting, code, out)
+	require.Contains(t, out, "--comment TEXT --answer least=1 --server "+address, "roles are the server's")
+	here, _ = s.run(false, "events", "1", "--follow", "--after", "2")
+	there, _ = s.run(true, "events", "1", "--follow", "--after", "2")
+	require.Equal(t, here, there)
 
-	for _, args := range [][]string{{"run", "script.yaml"}, {"sql", "FROM ids"}, {"worker"}, {"events", "--follow"},
+	for _, args := range [][]string{{"run", "script.yaml"}, {"run", "script.yaml", "--memory", "1GB"}, {"worker"},
 		{"approve", "2", "ids", "--role", "sales"}} {
 		out, code := s.run(true, args...)
 		require.Equal(t, exitUsers, code, out)
@@ -169,6 +194,69 @@ func TestThroughAServer(t *testing.T) {
 	there, _ = s.run(true, "audit", "--json")
 	require.Equal(t, here, there)
 	require.Contains(t, here, `"actor":"ann","via":"token","action":"invalidate"`)
+}
+
+const workedScript = `
+nodes:
+  load: {type: file_table, r: {urls: [in.csv], types: {id: int}}, w: {name: ids, having: "w.id < {most}"}}
+  write: {type: table_file, r: ids, w: out.csv}
+`
+
+// Runs that a server's worker does are started, followed and done again through it, with the exit codes of runs here.
+func TestRunThroughAServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "jobs"), 0o700))
+	for name, text := range map[string]string{"jobs/work.yaml": workedScript, "jobs/in.csv": "id\n1\n2\n7\n",
+		"jobs/gate.yaml": servedScript, "jobs/bad.csv": "id\nx\n", "mine.yaml": workedScript,
+		"jobs/bad.yaml": strings.Replace(workedScript, "in.csv", "bad.csv", 1),
+		"serve.yaml":    "version: 1\nworkspaces: {main: {scripts: [jobs], parameters: true}}\n"} {
+		text = strings.NewReplacer("[in.csv", "["+dir+"/jobs/in.csv", "[bad.csv", "["+dir+"/jobs/bad.csv").Replace(text)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	address, ask := startServer(t, dir, "--worker", "--config", "serve.yaml")
+	ask("PUT", "/v1/users/ann", annsGrants)
+	s := serverUser{t: t, dir: dir, address: address}
+	s.login()
+
+	out, code := s.run(true, "run", "mine.yaml")
+	require.Equal(t, exitUsers, code, out)
+	require.Contains(t, out, "a server starts only scripts that it has")
+	out, code = s.run(true, "run", "wrk.yaml")
+	require.Equal(t, exitUsers, code, out)
+	require.Contains(t, out, "work.yaml")
+
+	out, code = s.run(true, "run", "work.yaml", "--param", "most=5", "--dry-run")
+	require.Equal(t, exitOK, code, out)
+	require.Contains(t, out, "the run would compute 2 nodes and would take over 0")
+	out, code = s.run(true, "run", "./work.yaml", "--param", "most=5", "--note", "few")
+	require.Equal(t, exitOK, code, out)
+	require.Contains(t, out, "run 1 in workspace main: complete")
+	require.Contains(t, out, "(2 rows,")
+	written, err := os.ReadFile(filepath.Join(dir, "jobs", "out.csv"))
+	require.NoError(t, err)
+	require.Equal(t, "id\n1\n2\n", string(written))
+
+	out, code = s.run(true, "run", "bad.yaml", "--param", "most=5", "--json")
+	require.Equal(t, exitUsers, code, out)
+	require.Contains(t, out, `"event":"run_finished","status":"failed"`)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "jobs", "bad.csv"), []byte("id\n4\n"), 0o600))
+	out, code = s.run(true, "retry", "2")
+	require.Equal(t, exitOK, code, out)
+	require.Contains(t, out, "run 3 in workspace main: complete")
+
+	out, code = s.run(true, "run", "gate.yaml")
+	require.Equal(t, exitWaiting, code, out)
+	require.Contains(t, out, "gate ids")
+	out, code = s.run(true, "run", "gate.yaml", "--detach", "--fresh")
+	require.Equal(t, exitOK, code, out)
+	require.Contains(t, out, "run 5 submitted")
+	out, code = s.run(true, "stop", "4")
+	require.Equal(t, exitOK, code, out)
+	out, code = s.run(true, "resume", "4")
+	require.Equal(t, exitWaiting, code, out)
+	s.requireSame([]string{"attach", "1"}, []string{"attach", "2"}, []string{"nodes", "--run", "3"},
+		[]string{"retry", "1", "--node", "load", "--dry-run"})
 }
 
 // momentary are texts that change from one moment to the next.

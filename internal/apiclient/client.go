@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ type Client struct {
 	base  string // https://host
 	token string
 	http  *http.Client
+	long  *http.Client // for streams, which have no end of their own
 }
 
 var _ app.Operations = (*Client)(nil)
@@ -50,7 +52,8 @@ func New(address, token string) (*Client, error) {
 			Hint: "write https://, or reach the server through a tunnel"}
 	}
 	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{base: u.String(), token: token, http: &http.Client{Timeout: requestTimeout, CheckRedirect: refuse}}, nil
+	return &Client{base: u.String(), token: token, http: &http.Client{Timeout: requestTimeout, CheckRedirect: refuse},
+		long: &http.Client{CheckRedirect: refuse}}, nil
 }
 
 // Login exchanges a password for a token that lives for days, with all that its owner may. It returns the name under
@@ -118,6 +121,12 @@ func (c *Client) ask(ctx context.Context, method, path string, header http.Heade
 
 // do sends a request. An answer that is none of success is an error.
 func (c *Client) do(ctx context.Context, method, path string, header http.Header, in any) (*http.Response, error) {
+	return c.through(ctx, c.http, method, path, header, in)
+}
+
+// through is do with the client that waits for the answer.
+func (c *Client) through(ctx context.Context, by *http.Client, method, path string, header http.Header,
+	in any) (*http.Response, error) {
 	var content io.Reader
 	if in != nil {
 		text, err := json.Marshal(in)
@@ -139,16 +148,28 @@ func (c *Client) do(ctx context.Context, method, path string, header http.Header
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	answer, err := c.http.Do(req)
+	answer, err := by.Do(req)
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the server cannot be reached", Err: err,
-			Hint: "is it there? `curl " + c.base + "/healthz` says ok"}
+		return nil, c.unreached(ctx, err)
 	}
 	if answer.StatusCode/100 == 2 {
 		return answer, nil
 	}
 	defer answer.Body.Close()
 	return nil, c.failure(answer)
+}
+
+// unreached is the failure of a request that no server has answered.
+func (c *Client) unreached(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return &fault.Error{Kind: fault.Canceled, Message: "the request was interrupted", Err: context.Cause(ctx)}
+	}
+	if bad := (*tls.CertificateVerificationError)(nil); errors.As(err, &bad) {
+		return &fault.Error{Kind: fault.Script, Message: c.base + " has a certificate that is not trusted here", Err: bad.Err,
+			Hint: "SSL_CERT_FILE can name the authority that has signed it; is the name in the address that of the certificate?"}
+	}
+	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the server cannot be reached", Err: err,
+		Hint: "is it there? `curl " + c.base + "/healthz` says ok"}
 }
 
 // failure makes an error of a problem.
@@ -158,6 +179,9 @@ func (c *Client) failure(answer *http.Response) error {
 	if err != nil || p.Kind == "" {
 		return &fault.Error{Kind: fault.Environment, Message: "the answer of " + c.base + " is " + answer.Status, Err: err,
 			Hint: "does Thalweg answer at this address?"}
+	}
+	if len(p.Diags) > 0 {
+		return &app.InvalidScriptError{Diagnostics: p.Diags}
 	}
 	out := &fault.Error{Kind: p.Kind, Code: p.Code, Message: p.Detail, Hint: p.Hint, Detail: p.Evidence,
 		Retryable: answer.StatusCode == http.StatusServiceUnavailable}

@@ -57,6 +57,18 @@ func Draw(w io.Writer, s *Script, d view.RunDetail) error { return runs.Draw(w, 
 // Finished returns a summary as the last event of a run.
 func Finished(sum Summary) view.RunFinished { return runs.Finished(sum) }
 
+// SummaryView returns a summary as it is sent to others.
+func SummaryView(sum Summary) view.RunSummary { return runs.SummaryView(sum) }
+
+// SummaryFrom returns the summary that a view was made of, without what waits for people.
+func SummaryFrom(v view.RunSummary) Summary { return runs.SummaryFrom(v) }
+
+// ShowWork returns what shows the lines of a run's stream as events of who works on it: see runs.ShowWork.
+func ShowWork(stay bool, asked func(node string) (*view.GateRecord, error),
+	show func(view.Event) error) func([]view.EventLine) error {
+	return runs.ShowWork(stay, asked, show)
+}
+
 // Settled returns the final nodes of a run that is over.
 func Settled(sum Summary) []view.Node { return runs.Settled(sum.Status, time.Now(), sum.Nodes) }
 

@@ -254,6 +254,24 @@ func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
+// UnmarshalJSON reads the JSON form.
+func (d *Diagnostic) UnmarshalJSON(text []byte) error {
+	var in jsonDiagnostic
+	if err := json.Unmarshal(text, &in); err != nil {
+		return fmt.Errorf("read a diagnostic: %w", err)
+	}
+	*d = Diagnostic{Severity: in.Severity, Pos: Pos{File: in.File, Line: in.Line, Col: in.Column},
+		End:  Pos{File: in.File, Line: in.EndLine, Col: in.EndCol},
+		Path: in.Path, Message: in.Message, Hint: in.Hint, Params: in.Params, Source: in.Source}
+	for _, p := range in.Related {
+		d.Related = append(d.Related, Pos{File: p.File, Line: p.Line, Col: p.Column})
+	}
+	if in.Cause != "" {
+		d.Cause = errors.New(in.Cause)
+	}
+	return nil
+}
+
 // Shorten cuts text to at most limit characters.
 func Shorten(text string, limit int) string {
 	if utf8.RuneCountInString(text) <= limit {
