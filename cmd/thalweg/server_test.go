@@ -153,7 +153,14 @@ func TestThroughAServer(t *testing.T) {
 		[]string{"show", "1", "lod"}, []string{"batches", "lod"}, []string{"invalidate", "1"}, []string{"show", "nothing"},
 		[]string{"nodes"}, []string{"nodes", "--run", "1"}, []string{"attach", "1"},
 		[]string{"retry", "1", "--dry-run"}, []string{"retry", "2", "--node", "load", "--dry-run"},
-		[]string{"retry", "2", "--batch", "load:9", "--dry-run"})
+		[]string{"retry", "2", "--batch", "load:9", "--dry-run"}, []string{"diff", "1", "2", "ids"},
+		[]string{"diff", "2", "2", "ids", "--by-rows"}, []string{"diff", "1", "2", "idz"},
+		[]string{"trace", "run2.ids", "--where", "id = 7"}, []string{"trace", "ids", "--run", "2"},
+		[]string{"trace", "ids", "--run", "2", "--where", "idd = 7"}, []string{"trace", "ids", "--run", "2", "--limit", "1"},
+		[]string{"sql", "FROM run2.ids"}, []string{"sql", "FROM run2.idz"}, []string{"sql", "SELEC 1"},
+		[]string{"sql", "FROM run2.ids ORDER BY id", "--limit", "1"}, []string{"sql", "SELECT id FROM run2.ids", "--format", "csv"},
+		[]string{"sql", "SELECT NULL a, 'x' b, 1.5::DOUBLE c, 40.80::DECIMAL(9,2) d, [1, 2] e, {'k': 'v'} f, true g, " +
+			"DATE '2026-01-02' h, 12345678901234567890::HUGEINT i, 'NaN'::FLOAT j, 3::DOUBLE k, '<&>' l"})
 	here, _ := s.run(false, "events", "2")
 	there, _ := s.run(true, "events", "2")
 	require.Equal(t, here, there)
@@ -164,7 +171,8 @@ func TestThroughAServer(t *testing.T) {
 	there, _ = s.run(true, "events", "1", "--follow", "--after", "2")
 	require.Equal(t, here, there)
 
-	for _, args := range [][]string{{"run", "script.yaml"}, {"run", "script.yaml", "--memory", "1GB"}, {"worker"},
+	for _, args := range [][]string{{"run", "script.yaml"}, {"run", "script.yaml", "--memory", "1GB"}, {"worker"}, {"sql"},
+		{"sql", "FROM ids", "--limit", "0"}, {"check", "script.yaml"},
 		{"approve", "2", "ids", "--role", "sales"}} {
 		out, code := s.run(true, args...)
 		require.Equal(t, exitUsers, code, out)

@@ -180,20 +180,26 @@ func (c *Client) failure(answer *http.Response) error {
 		return &fault.Error{Kind: fault.Environment, Message: "the answer of " + c.base + " is " + answer.Status, Err: err,
 			Hint: "does Thalweg answer at this address?"}
 	}
+	out := p.failure(answer.StatusCode)
+	if f := (*fault.Error)(nil); answer.StatusCode == http.StatusUnauthorized && errors.As(out, &f) {
+		f.Hint = "{{do login}} makes a token, and keeps it for this server"
+	}
+	return out
+}
+
+// failure returns the error that a problem tells; status is that of its answer, 0: it was part of one.
+func (p problem) failure(status int) error {
 	if len(p.Diags) > 0 {
 		return &app.InvalidScriptError{Diagnostics: p.Diags}
 	}
 	out := &fault.Error{Kind: p.Kind, Code: p.Code, Message: p.Detail, Hint: p.Hint, Detail: p.Evidence,
-		Retryable: answer.StatusCode == http.StatusServiceUnavailable}
+		Retryable: status == http.StatusServiceUnavailable}
 	if p.Place != nil { // it is in the message, too
 		out.Place = *p.Place
 		out.Message = strings.TrimPrefix(out.Message, p.Place.String()+": ")
 	}
 	for _, e := range p.Errors {
 		out.Message += "; " + e.Location + ": " + e.Message
-	}
-	if answer.StatusCode == http.StatusUnauthorized {
-		out.Hint = "{{do login}} makes a token, and keeps it for this server"
 	}
 	return out
 }

@@ -31,6 +31,9 @@ type Operations interface {
 	Summary(ctx context.Context, key view.RunKey) (Summary, error)
 	Follow(ctx context.Context, key view.RunKey, o FollowOptions, tell func([]view.EventLine) error) error
 	FollowWork(ctx context.Context, key view.RunKey, o FollowOptions, show func(view.Event) error) error
+	Query(ctx context.Context, by Caller, o Query) (QueryResult, error)
+	Diff(ctx context.Context, by Caller, runs [2]view.RunKey, o DiffOptions) (Comparison, error)
+	Trace(ctx context.Context, by Caller, o TraceOptions) (*view.Tree, error)
 
 	Submit(ctx context.Context, by Caller, o RunOptions) (view.RunKey, view.Diagnostics, error)
 	Plan(ctx context.Context, by Caller, o RunOptions) (view.RunPlanned, error)
@@ -69,6 +72,21 @@ type here struct {
 // Schedules implements Operations.
 func (h here) Schedules(ctx context.Context, workspace string) ([]view.Schedule, error) {
 	return h.app.Fleet.Schedules(ctx, workspace)
+}
+
+// Query implements Operations.
+func (h here) Query(ctx context.Context, by Caller, o Query) (QueryResult, error) {
+	return h.app.Data.Query(ctx, by, o)
+}
+
+// Diff implements Operations.
+func (h here) Diff(ctx context.Context, by Caller, runs [2]view.RunKey, o DiffOptions) (Comparison, error) {
+	return h.app.Data.Diff(ctx, by, runs, o)
+}
+
+// Trace implements Operations.
+func (h here) Trace(ctx context.Context, by Caller, o TraceOptions) (*view.Tree, error) {
+	return h.app.Data.Trace(ctx, by, o)
 }
 
 // Submit implements Operations.

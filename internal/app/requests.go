@@ -69,6 +69,12 @@ func ShowWork(stay bool, asked func(node string) (*view.GateRecord, error),
 	return runs.ShowWork(stay, asked, show)
 }
 
+// ResultFrom returns the rows of a page with cells as a query gives them.
+func ResultFrom(page view.Page) (QueryResult, error) { return inspect.ResultFrom(page) }
+
+// ComparisonFrom returns the comparison that a view was made of: of changed rows, what has changed.
+func ComparisonFrom(v view.Diff) Comparison { return inspect.ComparisonFrom(v) }
+
 // Settled returns the final nodes of a run that is over.
 func Settled(sum Summary) []view.Node { return runs.Settled(sum.Status, time.Now(), sum.Nodes) }
 
