@@ -44,8 +44,8 @@ var hereOnly = []string{"state", "cluster", "svg", "role"}
 // settleServer settles whether the command asks a server, and refuses one that none answers.
 func (f environmentFlags) settleServer(a *console, kctx *kong.Context) error {
 	n := kctx.Selected()
-	if f.Server == "" || n == nil {
-		return nil
+	if f.Server == "" || n == nil || !a.typed["server"] && (a.typed["state"] || a.typed["cluster"]) {
+		return nil // a place on the command line counts, not what the environment has for other commands
 	}
 	goes := throughServer[n.Name]
 	if !answered(n.Name) {
@@ -53,7 +53,7 @@ func (f environmentFlags) settleServer(a *console, kctx *kong.Context) error {
 			return nil // THALWEG_SERVER is for others
 		}
 		return &fault.Error{Kind: fault.Script, Message: "thalweg " + n.Name + " works here, not through a server",
-			Hint: "leave --server out, and unset THALWEG_SERVER, if it is meant to"}
+			Hint: "if it is meant to, leave --server out, unset THALWEG_SERVER, or choose an environment without server"}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.typed)) {
 		if goes == nil && !slices.Contains(hereOnly, name) ||

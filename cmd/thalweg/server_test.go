@@ -6,10 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -275,14 +277,67 @@ func withoutTimes(text string) string {
 	return regexp.MustCompile(` +`).ReplaceAllString(momentary.ReplaceAllString(text, "…"), " ")
 }
 
+// An environment of the project names a server, unless the command line names a place.
+func TestServerOfAnEnvironment(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "thalweg.yaml"),
+		[]byte("environments: {far: {server: 'http://127.0.0.1:1'}, near: {state: .thalweg}}\n"), 0o600))
+	s := serverUser{t: t, dir: dir, address: "http://127.0.0.1:1"}
+	for _, args := range [][]string{{"runs", "--env", "far"}, {"runs", "--server", "http://127.0.0.1:1", "--env", "near"}} {
+		out, code := s.run(false, args...)
+		require.Equal(t, exitUsers, code, out)
+		require.Contains(t, out, "there is no token for http://127.0.0.1:1")
+	}
+	out, code := s.run(false, "worker", "--env", "far")
+	require.Equal(t, exitUsers, code, out)
+	require.Contains(t, out, "thalweg worker works here, not through a server")
+	for _, args := range [][]string{{"runs", "--env", "far", "--state", ".thalweg"}, {"runs", "--state", ".thalweg"},
+		{"runs", "--env", "near"}} {
+		out, _ := s.run(true, args...)
+		require.NotContains(t, out, "127.0.0.1", args)
+	}
+}
+
+// A server that is not there, or is not trusted, is one error; the token is in none.
+func TestServersThatCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	stranger := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(stranger.Close)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for address, want := range map[string]struct {
+		text string
+		code int
+	}{
+		stranger.URL:               {"has a certificate that is not trusted here", exitUsers},
+		gone.URL:                   {"the server cannot be reached", exitOurs},
+		"http://data.example.com":  {"is not sent to data.example.com without encryption", exitUsers},
+		"https://u:p@data.example": {"this is no address of a server", exitUsers},
+	} {
+		cmd := thalweg(t.Context(), t.TempDir(), "runs", "--server", address)
+		cmd.Env = append(os.Environ(), "THALWEG_TOKEN=tw_verysecret")
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		require.Equal(t, want.code, cmd.ProcessState.ExitCode(), string(out))
+		require.Contains(t, string(out), want.text)
+		require.Equal(t, 1, strings.Count(string(out), "error:"), string(out))
+		require.NotContains(t, string(out), "verysecret")
+	}
+}
+
 // Each command is in the table of what a server answers, or works here.
 func TestServerTableNamesCommands(t *testing.T) {
 	t.Parallel()
 	k, err := newParser(t.Context(), &console{}, &cli{}, func(int) {})
 	require.NoError(t, err)
+	here := []string{"validate", "check", "test", "init", "infer", "explain", "graph", "fmt", "schema", "matrix", "lineage",
+		"serve", "worker", "slot", "peek", "simulate", "scheduler", "doctor", "completion", "__complete", "version",
+		"test", "status", "init"}
 	names := map[string]bool{}
 	for _, leaf := range k.Model.Leaves(true) {
 		names[leaf.Name] = true
+		require.NotEqual(t, answered(leaf.Name), slices.Contains(here, leaf.Name), leaf.Name)
 	}
 	for name := range throughServer {
 		require.True(t, names[name], name)
