@@ -67,6 +67,9 @@ func problem(err error, hide func(string) string) *Problem {
 		out.Place = &f.Place
 		out.Place.Value, out.Place.Expr = hide(f.Place.Value), hide(f.Place.Expr)
 	}
+	if status == http.StatusUnauthorized || status == http.StatusForbidden {
+		out.Kind = fault.Script // it is not for us to change
+	}
 	var invalid *app.InvalidScriptError
 	if errors.As(err, &invalid) {
 		out.Diags = invalid.Diagnostics
