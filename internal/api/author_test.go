@@ -407,6 +407,17 @@ func TestOneWrites(t *testing.T) {
 	require.Equal(t, int64(1), done.Load())
 }
 
+// What runs write among the scripts is none.
+func TestOutputsAreNoScripts(t *testing.T) {
+	t.Parallel()
+	s := serveAs(t, "workspaces:\n  main:\n    scripts: jobs\n    places: {write: [jobs/out]}\n"+generous, "jobs/out")
+	s.file("jobs/out/x.yaml", "a: 1\n")
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Writer})
+	require.Equal(t, http.StatusForbidden, c.get(ws+"/scripts/out%2Fx.yaml").status)
+	require.Equal(t, http.StatusForbidden, c.put("out/y.yaml", "a: 1\n", "If-None-Match", "*").status)
+	require.Equal(t, http.StatusOK, c.put("y.yaml", "a: 1\n", "If-None-Match", "*").status)
+}
+
 // The server's configuration is no script, though it lies among them.
 func TestConfigurationIsNoScript(t *testing.T) {
 	t.Parallel()

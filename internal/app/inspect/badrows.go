@@ -50,3 +50,11 @@ func ListBadRows(nodes []state.Node, stats map[string]state.Stats) []BadRows {
 
 // BadRowsOf counts a node's bad rows.
 func BadRowsOf(s state.Stats) int64 { return s.Counters[plan.CounterBadRows] }
+
+// CountedBadRows returns the counters of a node with bad rows; nil without any: see BadRowsOf.
+func CountedBadRows(rows int64) map[string]int64 {
+	if rows == 0 {
+		return nil
+	}
+	return map[string]int64{plan.CounterBadRows: rows}
+}

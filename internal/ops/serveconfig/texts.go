@@ -79,7 +79,7 @@ func (c *Config) findText(workspace, name string) (Text, string, error) {
 		return Text{}, "", err
 	}
 	for _, dir := range c.Workspaces[workspace].Scripts {
-		text, err := c.readIn(dir, name)
+		text, err := c.readIn(workspace, dir, name)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return text, dir, err
 		}
@@ -89,8 +89,8 @@ func (c *Config) findText(workspace, name string) (Text, string, error) {
 		Hint:    "serve.yaml names the directories, under workspaces"}
 }
 
-func (c *Config) readIn(dir, name string) (Text, error) {
-	root, err := c.opened(dir, name)
+func (c *Config) readIn(workspace, dir, name string) (Text, error) {
+	root, err := c.opened(workspace, dir, name)
 	if err != nil {
 		return Text{}, err
 	}
@@ -112,12 +112,14 @@ func (c *Config) readIn(dir, name string) (Text, error) {
 
 // opened opens a directory of scripts in which a name leads through no link, to a regular file or nothing. What the
 // name leads to later is still below the directory.
-func (c *Config) opened(dir, name string) (_ *os.Root, err error) {
-	if path.Base(name) == project.DefaultName || slices.ContainsFunc(c.kept, func(kept string) bool {
-		return address.Resolve(kept) == address.Resolve(filepath.Join(dir, name))
-	}) {
+func (c *Config) opened(workspace, dir, name string) (_ *os.Root, err error) {
+	if c.ofServer(filepath.Join(dir, name)) {
 		return nil, &fault.Error{Kind: fault.Script, Code: fault.Forbidden,
 			Message: document.Quote(name) + " belongs to the server", Hint: "give the script another name"}
+	}
+	if places := c.Policy(workspace); places != nil && places.WriteFile(filepath.Join(dir, name)) == nil {
+		return nil, &fault.Error{Kind: fault.Script, Code: fault.Forbidden,
+			Message: document.Quote(name) + " is where runs write: there are no scripts", Hint: "give another name"}
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -141,6 +143,13 @@ func (c *Config) opened(dir, name string) (_ *os.Root, err error) {
 		}
 	}
 	return root, nil
+}
+
+// ofServer reports whether a file configures the server, or those who use the program beside it.
+func (c *Config) ofServer(file string) bool {
+	return filepath.Base(file) == project.DefaultName || slices.ContainsFunc(c.kept, func(kept string) bool {
+		return kept == file || address.Resolve(kept) == address.Resolve(file)
+	})
 }
 
 // Condition says what a text must be, that is replaced. One of both is set.
@@ -179,7 +188,7 @@ func (w *TextWriter) Write(c *Config, workspace, name, text string, expect Condi
 			Message: fmt.Sprintf("%s is in a directory that is not written to", document.Quote(name)),
 			Hint:    "scripts are written to the first directory of the workspace only"}
 	}
-	root, err := c.opened(first, name)
+	root, err := c.opened(workspace, first, name)
 	if err != nil {
 		return "", err
 	}
