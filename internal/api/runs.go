@@ -3,8 +3,11 @@ package api
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -46,8 +49,17 @@ func (s *Server) key(ctx context.Context, in OfRun) (view.RunKey, error) {
 	return run.RunKey, err
 }
 
-// epochTag is the ETag of a run: the number of its latest order.
+// epochTag is the ETag of a run behind an order: the number of its latest order.
 func epochTag(epoch int64) string { return strconv.Quote(strconv.FormatInt(epoch, 10)) }
+
+// versionTag is the ETag of a run that is shown: that number, and what of the run may change without an order.
+func versionTag(epoch int64, version string) string { return fmt.Sprintf("\"%d.%s\"", epoch, version) }
+
+// isEpoch reports whether an ETag of a run is of its latest order.
+func isEpoch(tag string, epoch int64) bool {
+	of, _, _ := strings.Cut(strings.Trim(tag, `"`), ".")
+	return of == strconv.FormatInt(epoch, 10)
+}
 
 // runsPage is a page of a list of runs, the latest first.
 type runsPage struct {
@@ -82,6 +94,10 @@ type listRunsIn struct {
 	Dropped bool   `query:"dropped" doc:"Also those that were dropped."`
 	Status  string `query:"status" maxLength:"24" doc:"Only those of this status."`
 	Script  string `query:"script" maxLength:"1024" doc:"Only those of scripts whose path contains this text."`
+	Text    string `query:"text" maxLength:"256" doc:"Only those whose description contains this text, in letters of either case."`
+	// Times are moments of RFC 3339.
+	Since time.Time `query:"since" doc:"Only those that began then or later."`
+	Until time.Time `query:"until" doc:"Only those that began before then."`
 }
 
 func (s *Server) listRuns(ctx context.Context, by asker, in *listRunsIn) (*reply[runsPage], error) {
@@ -90,7 +106,7 @@ func (s *Server) listRuns(ctx context.Context, by asker, in *listRunsIn) (*reply
 		return nil, err
 	}
 	found, next, err := s.runs(by).Page(ctx, in.Workspace, app.RunsPage{From: before, Limit: in.Limit,
-		Dropped: in.Dropped, Status: in.Status, Script: in.Script})
+		Dropped: in.Dropped, Status: in.Status, Script: in.Script, Text: in.Text, Since: in.Since, Until: in.Until})
 	if err != nil {
 		return nil, err
 	}
@@ -118,13 +134,33 @@ func cursorNumber(text string) (int64, error) {
 	return n, nil
 }
 
-func (s *Server) showRun(ctx context.Context, by asker, in *OfRun) (*reply[view.RunDetail], error) {
+type showRunIn struct {
+	OfRun
+	IfNoneMatch string `header:"If-None-Match" maxLength:"256" doc:"ETag of the run: 304 if it is as it was, but for the times of what is under way."`
+}
+
+// shownRun is a run, or nothing where it is as it was.
+type shownRun struct {
+	Status int
+	ETag   string `header:"ETag"`
+	Body   *view.RunDetail
+}
+
+func (s *Server) showRun(ctx context.Context, by asker, in *showRunIn) (*shownRun, error) {
 	run, err := s.app.Runs.Find(ctx, in.Workspace, in.Run)
 	if err != nil {
 		return nil, err
 	}
+	version, err := s.runs(by).Version(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	tag := versionTag(run.Epoch, version)
+	if in.IfNoneMatch == tag {
+		return &shownRun{Status: http.StatusNotModified, ETag: tag}, nil
+	}
 	d, err := s.runs(by).Show(ctx, run.RunKey)
-	return &reply[view.RunDetail]{ETag: epochTag(run.Epoch), Body: d}, err
+	return &shownRun{Status: http.StatusOK, ETag: tag, Body: &d}, err
 }
 
 func (s *Server) why(ctx context.Context, by asker, in *OfRun) (*reply[view.Why], error) {

@@ -2,6 +2,8 @@ package runs
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -75,21 +77,32 @@ func (s *Service) List(ctx context.Context, workspace string, limit int, dropped
 
 // PageOptions select a page of a workspace's runs.
 type PageOptions struct {
-	From    int64  // number of the latest run of the page; 0: the workspace's latest
+	From    int64  // runs of lower numbers; 0: all
 	Limit   int    // runs
 	Dropped bool   // also those
 	Status  string // "": all
 	Script  string // part of the script's path; "": all
+	Text    string // part of the description, in letters of either case; "": all
+	// Since and Until limit when they began; zero: they do not.
+	Since, Until time.Time
+}
+
+// keep selects runs; nil: all.
+func (p PageOptions) keep() func(view.ListedRun) bool {
+	if p.Status == "" && p.Script == "" && p.Text == "" {
+		return nil
+	}
+	text := strings.ToLower(p.Text)
+	return func(r view.ListedRun) bool {
+		return (p.Status == "" || r.Status == p.Status) && strings.Contains(r.Script, p.Script) &&
+			strings.Contains(strings.ToLower(r.Description), text)
+	}
 }
 
 // Page lists runs of a workspace, the latest first, and returns the From of the next page; 0: there is none.
 func (s *Service) Page(ctx context.Context, workspace string, p PageOptions) ([]view.ListedRun, int64, error) {
-	o := history.ListOptions{Limit: p.Limit, From: p.From, All: p.Dropped, Alone: s.Alone(ctx), Now: time.Now()}
-	if p.Status != "" || p.Script != "" {
-		o.Keep = func(r view.ListedRun) bool {
-			return (p.Status == "" || r.Status == p.Status) && strings.Contains(r.Script, p.Script)
-		}
-	}
+	o := history.ListOptions{Limit: p.Limit, From: p.From, All: p.Dropped, Since: p.Since, Until: p.Until,
+		Keep: p.keep(), Alone: s.Alone(ctx), Now: time.Now()}
 	runs, next, err := history.ListPage(ctx, s.Home.State, workspace, o)
 	return append([]view.ListedRun{}, runs...), next, err
 }
@@ -105,6 +118,25 @@ func (s *Service) Status(ctx context.Context, r state.Run) string {
 		return seen.Status
 	}
 	return string(r.Status)
+}
+
+// Version returns a text that is another one as soon as anything of a run is that Show returns, but for the times of
+// what is under way.
+func (s *Service) Version(ctx context.Context, run state.Run) (string, error) {
+	seen, err := s.Listed(ctx, run.RunKey)
+	if err != nil {
+		return "", err
+	}
+	nodes, err := s.nodes(ctx, run.RunKey)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	fmt.Fprint(h, s.discreet, run.Epoch, seen.Status, seen.NoWorker, run.Status, run.Finished.UnixNano())
+	for _, n := range nodes {
+		fmt.Fprint(h, " ", n.Revision, n.Status, n.Dropped)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
 // Show returns a run with its nodes, where the time went, and what failed.

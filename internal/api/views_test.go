@@ -1,0 +1,77 @@
+package api_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/app"
+	"thalweg/internal/app/access"
+	"thalweg/internal/app/view"
+)
+
+// A list of runs is of those that are asked for, page by page.
+func TestSelectRuns(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	begun := time.Now()
+	for _, text := range []string{"Prices of May", "", "prices of June", "orders"} {
+		_, err := s.app.Run(t.Context(), app.ProcessCaller(), app.RunOptions{Workspace: app.DefaultWorkspace,
+			ScriptPath: s.dir + "/script.yaml", Description: text})
+		require.NoError(t, err)
+	}
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer})
+	when := func(at time.Time) string { return url.QueryEscape(at.Format(time.RFC3339Nano)) }
+	for query, want := range map[string][]int64{
+		"text=PRICES": {3, 1}, "status=complete&text=of": {3, 1}, "status=failed": nil, "script=script.y": {4, 3, 2, 1},
+		"text=%25": nil, "since=" + when(begun.Add(-time.Minute)): {4, 3, 2, 1}, "since=" + when(begun.Add(time.Hour)): nil,
+		"until=" + when(begun.Add(-time.Minute)): nil, "until=" + when(begun.Add(time.Hour)) + "&text=orders": {4}} {
+		var got []int64
+		for cursor := ""; ; {
+			var page struct {
+				Runs []view.ListedRun
+				Next string
+			}
+			c.get(ws+"/runs?limit=1&"+query+cursor).into(http.StatusOK, &page)
+			for _, r := range page.Runs {
+				got = append(got, r.Run)
+			}
+			if page.Next == "" {
+				break
+			}
+			cursor = "&cursor=" + page.Next
+		}
+		require.Equal(t, want, got, query)
+	}
+	for _, query := range []string{"since=yesterday", "until=0", "text=" + strings.Repeat("x", 300)} {
+		c.get(ws + "/runs?" + query).problem(http.StatusUnprocessableEntity)
+	}
+}
+
+// Who has seen a run as it is gets no second copy of it. Who may see less has another one.
+func TestRunAsItWas(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.run()
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Operator})
+	viewer := s.as("eve", access.Grant{Workspace: "main", Role: access.Viewer})
+	tag := c.get(ws + "/runs/1").header.Get("ETag")
+	c.header.Set("If-None-Match", tag)
+	got := c.get(ws + "/runs/1")
+	require.Equal(t, http.StatusNotModified, got.status)
+	require.Empty(t, got.text)
+	require.Equal(t, tag, got.header.Get("ETag"))
+	viewer.header.Set("If-None-Match", tag)
+	require.Equal(t, http.StatusOK, viewer.get(ws+"/runs/1").status)
+	c.header.Set("If-Match", tag)
+	order := map[string]any{"kind": "invalidate", "reason": "wrong"}
+	require.Equal(t, http.StatusOK, c.send("POST", ws+"/runs/1/orders", order).status, "it is as it was seen")
+	c.send("POST", ws+"/runs/1/orders", order).problem(http.StatusConflict)
+	got = c.get(ws + "/runs/1")
+	require.Equal(t, http.StatusOK, got.status)
+	require.NotEqual(t, tag, got.header.Get("ETag"))
+}
