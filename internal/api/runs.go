@@ -84,6 +84,8 @@ func (s *Server) registerRuns() {
 	add(s, get("list-nodes", r+"/nodes", "List the nodes of a run with what they did."), s.listNodes)
 	add(s, get("show-node", r+"/nodes/{node}", "Show a node with the batches that stand out."), s.showNode)
 	add(s, get("list-batches", r+"/nodes/{node}/batches", "List the batches of a node."), s.listBatches)
+	add(s, get("timeline", r+"/nodes/{node}/timeline",
+		"Say when the batches of a node were worked on: one by one, or in spans if they are many."), s.timeline)
 	add(s, get("show-batch", r+"/nodes/{node}/batches/{batch}", "Show a batch with the tries at it."), s.showBatch)
 }
 
@@ -266,15 +268,6 @@ func (s *Server) showNode(ctx context.Context, by asker, in *OfNode) (*reply[vie
 	}
 	d, err := s.runs(by).ShowNode(ctx, key, in.Node)
 	return body(d, err)
-}
-
-func (s *Server) listBatches(ctx context.Context, by asker, in *OfNode) (*reply[[]view.Batch], error) {
-	key, err := s.key(ctx, in.OfRun)
-	if err != nil {
-		return nil, err
-	}
-	batches, err := s.runs(by).Batches(ctx, key, in.Node)
-	return body(batches, err)
 }
 
 type OfBatch struct {

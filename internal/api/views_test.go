@@ -75,3 +75,53 @@ func TestRunAsItWas(t *testing.T) {
 	require.Equal(t, http.StatusOK, got.status)
 	require.NotEqual(t, tag, got.header.Get("ETag"))
 }
+
+// A node's batches come page by page, of a status, and as a timeline.
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.file("script.yaml", `
+nodes:
+  load:
+    type: file_table
+    r: {urls: [a.csv, b.csv, c.csv], types: {id: int}}
+    w: ids
+`)
+	for _, name := range []string{"a.csv", "c.csv", "b.csv"} {
+		s.file(name, "id\n1\n")
+	}
+	s.run()
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer})
+	at := ws + "/runs/1/nodes/load"
+	var all, page []view.Batch
+	c.get(at+"/batches").into(http.StatusOK, &all)
+	require.NotEmpty(t, all)
+	var got []view.Batch
+	for cursor := ""; ; {
+		answer := c.get(at + "/batches?limit=1" + cursor)
+		answer.into(http.StatusOK, &page)
+		require.Len(t, page, 1)
+		got = append(got, page...)
+		next := answer.header.Get("Next-Cursor")
+		if next == "" {
+			break
+		}
+		cursor = "&cursor=" + next
+	}
+	require.Equal(t, all, got)
+	c.get(at+"/batches?status=succeeded&limit=1000").into(http.StatusOK, &page)
+	require.Equal(t, all, page)
+	c.get(at+"/batches?status=failed").into(http.StatusOK, &page)
+	require.Empty(t, page)
+	var line view.Timeline
+	c.get(at+"/timeline").into(http.StatusOK, &line)
+	require.Equal(t, len(all), line.Summary.Statuses[view.Succeeded])
+	require.Len(t, line.Batches.End, len(all))
+	require.Positive(t, line.Summary.MeanMS)
+	for _, path := range []string{"/batches?status=odd", "/batches?limit=0", "/batches?cursor=-1", "/batches?cursor=9999999999",
+		"/timeline?from=-1", "/timeline?to=99999999999", "/timeline?from=1e3"} {
+		c.get(at + path).problem(http.StatusUnprocessableEntity)
+	}
+	c.get(ws + "/runs/1/nodes/laod/timeline").problem(http.StatusNotFound)
+	c.get(ws + "/runs/1/nodes/laod/batches?limit=2").problem(http.StatusNotFound)
+}

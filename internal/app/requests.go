@@ -38,6 +38,7 @@ type (
 	FollowOptions   = runs.FollowOptions
 	RunService      = runs.Service
 	RunsPage        = runs.PageOptions
+	BatchesPage     = runs.BatchesPage
 	TestOptions     = scripttest.Options
 	TestResult      = scripttest.Result
 )

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -215,24 +214,6 @@ func (s *Service) AwaitNames(ctx context.Context, key state.RunKey) ([]view.Node
 		return nil, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
 	}
 	return nodes, nil
-}
-
-// Batches lists the batches of a node.
-func (s *Service) Batches(ctx context.Context, key state.RunKey, node string) ([]view.Batch, error) {
-	batches, err := state.All(ctx, s.Home.State.Batches, state.NodeKey{RunKey: key, Node: node})
-	if errors.Is(err, state.ErrNotFound) {
-		return nil, s.noNode(ctx, key, node)
-	}
-	if err != nil {
-		return nil, err
-	}
-	rows := make([]view.Batch, len(batches))
-	for i, b := range batches {
-		rows[i] = view.Batch{Batch: b.BatchKey.Batch, Status: b.Status, Attempt: b.Attempt, Owner: b.Owner,
-			RowsIn: b.Stats.RowsIn, RowsOut: b.Stats.RowsOut, BytesIn: b.Stats.BytesIn, BytesOut: b.Stats.BytesOut,
-			MS: b.Stats.Elapsed.Milliseconds(), Took: b.Stats.Elapsed, Failure: b.Failure}
-	}
-	return rows, nil
 }
 
 // noNode is the failure of a node that a run has not got.

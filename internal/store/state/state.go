@@ -505,6 +505,9 @@ type Role struct {
 type Page struct {
 	From  int64 // 0: from the beginning; else next of the answer before
 	Limit int   // 0: PageMax, which is also the most
+	// Brief asks for batches to draw, which are many: their Failure and what they measured but for Stats.Elapsed, and
+	// what was planned of them, may be left out.
+	Brief bool
 }
 
 // PageMax is the largest Limit of a page.
