@@ -1,15 +1,12 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"thalweg/internal/app"
 	"thalweg/internal/app/access"
@@ -81,6 +78,9 @@ func (s *Server) registerRuns() {
 	add(s, get("audit", w+"/audit", "List what people have ordered in a workspace."), s.auditAll)
 	add(s, get("list-checks", r+"/checks", "List what the checks of a run found."), s.listChecks)
 	add(s, get("draw-run", r+"/graph.svg", "Draw a run."), s.drawRun)
+	add(s, get("graph", r+"/graph", "Say where the nodes, files and gates of a run are in its picture, and how they are."),
+		s.graph)
+	add(s, get("matrix", w+"/matrix", "Say what became of each node in the latest runs."), s.matrix)
 	add(s, get("list-nodes", r+"/nodes", "List the nodes of a run with what they did."), s.listNodes)
 	add(s, get("show-node", r+"/nodes/{node}", "Show a node with the batches that stand out."), s.showNode)
 	add(s, get("list-batches", r+"/nodes/{node}/batches", "List the batches of a node."), s.listBatches)
@@ -89,26 +89,36 @@ func (s *Server) registerRuns() {
 	add(s, get("show-batch", r+"/nodes/{node}/batches/{batch}", "Show a batch with the tries at it."), s.showBatch)
 }
 
-type listRunsIn struct {
+// SelectRuns says which runs of a workspace are meant.
+type SelectRuns struct {
 	OfWorkspace
-	Limit   int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Runs of a page."`
-	Cursor  string `query:"cursor" pattern:"^[1-9][0-9]{0,17}$" doc:"Next of the page before."`
-	Dropped bool   `query:"dropped" doc:"Also those that were dropped."`
-	Status  string `query:"status" maxLength:"24" doc:"Only those of this status."`
-	Script  string `query:"script" maxLength:"1024" doc:"Only those of scripts whose path contains this text."`
-	Text    string `query:"text" maxLength:"256" doc:"Only those whose description contains this text, in letters of either case."`
-	// Times are moments of RFC 3339.
-	Since time.Time `query:"since" doc:"Only those that began then or later."`
-	Until time.Time `query:"until" doc:"Only those that began before then."`
+	Cursor  string    `query:"cursor" pattern:"^[1-9][0-9]{0,17}$" doc:"Next of the page before."`
+	Dropped bool      `query:"dropped" doc:"Also those that were dropped."`
+	Status  string    `query:"status" maxLength:"24" doc:"Only those of this status."`
+	Script  string    `query:"script" maxLength:"1024" doc:"Only those of scripts whose path contains this text."`
+	Text    string    `query:"text" maxLength:"256" doc:"Only those whose description contains this text, in letters of either case."`
+	Since   time.Time `query:"since" doc:"Only those that began then or later."`
+	Until   time.Time `query:"until" doc:"Only those that began before then."`
+}
+
+// page returns the selection as the services know it.
+func (in SelectRuns) page(limit int) (app.RunsPage, error) {
+	before, err := cursorNumber(in.Cursor)
+	return app.RunsPage{From: before, Limit: limit, Dropped: in.Dropped, Status: in.Status, Script: in.Script,
+		Text: in.Text, Since: in.Since, Until: in.Until}, err
+}
+
+type listRunsIn struct {
+	SelectRuns
+	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Runs of a page."`
 }
 
 func (s *Server) listRuns(ctx context.Context, by asker, in *listRunsIn) (*reply[runsPage], error) {
-	before, err := cursorNumber(in.Cursor)
+	page, err := in.page(in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	found, next, err := s.runs(by).Page(ctx, in.Workspace, app.RunsPage{From: before, Limit: in.Limit,
-		Dropped: in.Dropped, Status: in.Status, Script: in.Script, Text: in.Text, Since: in.Since, Until: in.Until})
+	found, next, err := s.runs(by).Page(ctx, in.Workspace, page)
 	if err != nil {
 		return nil, err
 	}
@@ -224,29 +234,6 @@ func (s *Server) listChecks(ctx context.Context, by asker, in *listChecksIn) (*r
 	}
 	checks, err := s.runs(by).Checks(ctx, key, in.Node)
 	return body(checks, err)
-}
-
-func (s *Server) drawRun(ctx context.Context, by asker, in *OfRun) (*huma.StreamResponse, error) {
-	key, err := s.key(ctx, *in)
-	if err != nil {
-		return nil, err
-	}
-	d, err := s.runs(by).Show(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	script, _, err := s.app.Data.ScriptOf(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	var picture bytes.Buffer
-	if err := app.Draw(&picture, script, d); err != nil {
-		return nil, err
-	}
-	return &huma.StreamResponse{Body: func(c huma.Context) {
-		c.SetHeader("Content-Type", "image/svg+xml")
-		_, _ = picture.WriteTo(c.BodyWriter()) // the client has gone
-	}}, nil
 }
 
 func (s *Server) listNodes(ctx context.Context, by asker, in *OfRun) (*reply[[]view.FinishedNode], error) {

@@ -125,3 +125,78 @@ nodes:
 	c.get(ws + "/runs/1/nodes/laod/timeline").problem(http.StatusNotFound)
 	c.get(ws + "/runs/1/nodes/laod/batches?limit=2").problem(http.StatusNotFound)
 }
+
+// A matrix has the nodes of all runs of a page, with descriptions of the latest scripts.
+func TestMatrixOfRuns(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.run()
+	s.file("script.yaml", strings.Replace(script, "  load:\n", "  load:\n    desc: Reads <b>ids</b>\n", 1))
+	s.file("in.csv", "id,name\nx,ann\n")
+	s.run()
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer})
+	var m view.RunMatrix
+	c.get(ws+"/matrix").into(http.StatusOK, &m)
+	require.Equal(t, []view.MatrixNode{{Node: "load", Type: "file_table", Description: "Reads <b>ids</b>"},
+		{Node: "write", Type: "table_file"}}, m.Nodes)
+	require.Len(t, m.Runs, 2)
+	require.Equal(t, "failed", m.Runs[0].Status)
+	require.NotNil(t, m.Runs[0].Failure)
+	require.NotContains(t, m.Runs[0].Failure.Place.Value, "x", "a viewer sees no values")
+	require.Equal(t, view.FailedRun, m.Runs[0].Cells[0].Status)
+	cell := m.Runs[1].Cells[1]
+	require.Equal(t, view.Succeeded, cell.Status)
+	require.Equal(t, 1, cell.Node)
+	require.NotNil(t, cell.Started)
+	c.get(ws+"/matrix?limit=1").into(http.StatusOK, &m)
+	require.Equal(t, "2", m.Next)
+	m = view.RunMatrix{}
+	c.get(ws+"/matrix?limit=1&cursor=2").into(http.StatusOK, &m)
+	require.Len(t, m.Runs, 1)
+	require.EqualValues(t, 1, m.Runs[0].Run.Run)
+	require.Empty(t, m.Next)
+	m = view.RunMatrix{}
+	c.get(ws+"/matrix?status=stopped").into(http.StatusOK, &m)
+	require.Empty(t, m.Runs)
+	for _, query := range []string{"limit=101", "limit=-1", "cursor=x", "since=x"} {
+		c.get(ws + "/matrix?" + query).problem(http.StatusUnprocessableEntity)
+	}
+}
+
+// A graph has the boxes of the picture in their places, apart from each other, with what became of the nodes.
+func TestGraphOfARun(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.run()
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer})
+	var first, again view.Graph
+	c.get(ws+"/runs/1/graph").into(http.StatusOK, &first)
+	require.Equal(t, "script.yaml", first.Title)
+	require.Equal(t, []string{"load"}, first.Roots)
+	require.Len(t, first.Vertices, 4)
+	for i, v := range first.Vertices {
+		require.Equal(t, 1, v.Root, v.ID)
+		require.LessOrEqual(t, v.X+v.Width, first.Width)
+		require.LessOrEqual(t, v.Y+v.Height, first.Height)
+		if v.Kind == "step" {
+			require.Equal(t, view.Succeeded, v.Status)
+			require.Equal(t, v.Title, v.Node)
+		}
+		for _, o := range first.Vertices[:i] {
+			require.True(t, v.X >= o.X+o.Width || o.X >= v.X+v.Width || v.Y >= o.Y+o.Height || o.Y >= v.Y+v.Height)
+		}
+	}
+	for _, e := range first.Edges {
+		from, to := first.Vertices[e.From], first.Vertices[e.To]
+		require.Equal(t, "rows", e.Kind)
+		require.InDelta(t, from.Y+from.Height, e.Points[0][1], 0.01)
+		require.InDelta(t, to.Y, e.Points[len(e.Points)-1][1], 0.01)
+	}
+	s.run()
+	c.get(ws+"/runs/2/graph").into(http.StatusOK, &again)
+	require.Equal(t, first, again, "the same script")
+	require.Contains(t, c.get(ws+"/runs/1/graph?fields=true").text, "name string")
+	require.Contains(t, c.get(ws+"/runs/1/graph.svg?color=root").text, `class="step root1"`)
+	require.Contains(t, c.get(ws+"/runs/1/graph.svg").text, `class="step done"`)
+	c.get(ws + "/runs/1/graph.svg?color=red").problem(http.StatusUnprocessableEntity)
+}

@@ -28,9 +28,11 @@ import (
 
 // Service answers questions about the runs of one instance.
 type Service struct {
-	Home   *instance.Instance
-	News   *hub.Hub
-	Logger *slog.Logger // nil: nothing is logged
+	Home *instance.Instance
+	News *hub.Hub
+	// Scripts are those of runs; nil: runs are not described by them.
+	Scripts *Scripts
+	Logger  *slog.Logger // nil: nothing is logged
 
 	discreet bool // failures are told of without values of the data
 }
@@ -199,7 +201,7 @@ func (s *Service) Workspaces(ctx context.Context) ([]string, error) {
 func (s *Service) WithoutValues() *Service {
 	home := *s.Home
 	home.State = instance.WithoutValues(home.State)
-	return &Service{Home: &home, News: s.News, Logger: s.Logger, discreet: true}
+	return &Service{Home: &home, News: s.News, Scripts: s.Scripts, Logger: s.Logger, discreet: true}
 }
 
 // Names lists the names and statuses of a run's nodes.
