@@ -26,7 +26,7 @@ type clusterInitCmd struct{ clusterFlag }
 
 // Run implements kong's command.
 func (c *clusterInitCmd) Run(ctx context.Context, a *console) error {
-	cfg, err := app.LoadCluster(c.Cluster, a.known)
+	cfg, err := app.LoadCluster(c.Cluster, a.process())
 	if err != nil {
 		return err
 	}

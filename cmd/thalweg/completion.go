@@ -300,7 +300,7 @@ func (l *completion) open(ctx context.Context) (*app.App, string) {
 	dir, workspace := get("state", "THALWEG_STATE", ""), get("workspace", "THALWEG_WORKSPACE", "")
 	if name := get("env", "THALWEG_ENV", ""); name != "" {
 		here, _ := os.Getwd()
-		env, err := app.LoadEnvironment(app.FindProject(here), name, nil)
+		env, err := app.LoadEnvironment(app.FindProject(here), name, app.Process{})
 		if err != nil {
 			return nil, ""
 		}

@@ -29,7 +29,7 @@ func (c *doctorCmd) Run(ctx context.Context, a *console) error {
 	var cfg *app.Config
 	if c.Cluster != "" {
 		var err error
-		if cfg, err = app.LoadCluster(c.Cluster, a.known); err != nil {
+		if cfg, err = app.LoadCluster(c.Cluster, a.process()); err != nil {
 			return err
 		}
 		if cfg.Worker.Python != "" && c.Python == pythonDefault {

@@ -90,7 +90,7 @@ func (f environmentFlags) settle(a *console, kctx *kong.Context) error {
 	if rel, err := filepath.Rel(dir, path); err == nil {
 		path = rel
 	}
-	env, err := app.LoadEnvironment(path, f.Env, a.known)
+	env, err := app.LoadEnvironment(path, f.Env, a.process())
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/instance"
+	"thalweg/internal/app"
 	"thalweg/internal/base/secret"
 )
 
@@ -28,7 +28,7 @@ func TestShownConfigurationsOfClusters(t *testing.T) {
 	for i, text := range append(found, []string{"", string(deployed)}) {
 		name := filepath.Join(dir, strconv.Itoa(i)+".yaml")
 		require.NoError(t, os.WriteFile(name, []byte(text[1]), 0o600))
-		_, err := instance.LoadCluster(name, secret.New())
+		_, err := app.LoadCluster(name, app.Process{Known: secret.New()})
 		require.NoError(t, err, text[1])
 	}
 }

@@ -24,7 +24,7 @@ func (p placeFlags) config(a *console) (*app.Config, error) {
 	if p.Cluster == "" {
 		return nil, nil
 	}
-	return app.LoadCluster(p.Cluster, a.known)
+	return app.LoadCluster(p.Cluster, a.process())
 }
 
 // openHome opens the state. create makes a state directory that is not there; what a
@@ -54,7 +54,7 @@ func (p placeFlags) hooksDir(a *console) (string, error) {
 	if p.Cluster == "" {
 		return p.State, nil
 	}
-	cfg, err := app.LoadCluster(p.Cluster, a.known)
+	cfg, err := app.LoadCluster(p.Cluster, a.process())
 	if err != nil {
 		return "", err
 	}

@@ -22,6 +22,9 @@ import (
 // serveDrain is the time that requests have to end when the server is told to.
 const serveDrain = 10 * time.Second
 
+// sweepEvery is how often expired sessions and tokens are removed.
+const sweepEvery = time.Hour
+
 // serveCmd answers programs and browsers.
 type serveCmd struct {
 	engineFlags
@@ -41,9 +44,9 @@ const listenDefault = "127.0.0.1:8431"
 // Run implements kong's command.
 func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 	logger := logTo(a, workerLevel(c.Verbose))
-	cfg := &app.Serving{}
+	cfg := app.DefaultServing()
 	if c.Config != "" {
-		if cfg, err = app.LoadServing(c.Config, a.known); err != nil {
+		if cfg, err = app.LoadServing(c.Config, a.process()); err != nil {
 			return err
 		}
 	}
@@ -98,7 +101,7 @@ func (s *serving) local() bool { return s.ln.Addr().(*net.TCPAddr).IP.IsLoopback
 // mayStart refuses to answer other machines without anybody who could log in.
 func (s *serving) mayStart(ctx context.Context) error {
 	users, err := s.users.Users(ctx)
-	if err != nil || s.local() || len(users) > 0 {
+	if err != nil || s.local() || len(users) > 0 || s.cfg.OIDC != nil {
 		return err
 	}
 	return &fault.Error{Kind: fault.Script, Place: s.cfg.Place("listen"),
@@ -119,16 +122,29 @@ func (s *serving) answer(ctx context.Context, a *console) error {
 		case <-ctx.Done():
 		}
 	}()
-	defer func() { stop(); <-drained }()
+	swept := make(chan struct{})
+	go func() {
+		defer close(swept)
+		s.users.SweepEvery(ctx, sweepEvery)
+	}()
+	defer func() { stop(); <-drained; <-swept }()
 	scheme, cookie := "http", "thalweg-"+strconv.Itoa(s.ln.Addr().(*net.TCPAddr).Port)
 	secure := s.cfg.TLS != nil || len(s.cfg.Proxies) > 0
 	if secure {
 		scheme, cookie = "https", "__Host-thalweg"
 	}
-	server := api.New(api.Config{App: s.place.home, News: s.news, Serving: s.cfg, Access: s.users.Service,
+	config := api.Config{App: s.place.home, News: s.news, Serving: s.cfg, Access: s.users.Service,
 		Known: a.known,
 		Build: build(), Logger: s.logger, Hosts: s.hosts(), Proxies: s.cfg.Proxies, Cookie: cookie, Secure: secure,
-		Ready: ctx.Err})
+		Ready: ctx.Err}
+	provider, err := app.NewProvider(s.cfg)
+	if err != nil {
+		return err
+	}
+	if provider != nil {
+		config.Provider = provider
+	}
+	server := api.New(config)
 	fmt.Fprintf(a.screen, "serving %s://%s\n", scheme, s.ln.Addr())
 	if s.local() {
 		secret := s.users.StartSecret(a.caller().Actor)

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,8 +15,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/app/access"
+	"thalweg/internal/test/effort"
 )
 
 const servedScript = `
@@ -29,9 +35,9 @@ nodes:
 `
 
 // startServer serves a directory, and returns the address and a function that asks the API as who started it.
-func startServer(t *testing.T, dir string) (address string, ask func(method, path, body string)) {
+func startServer(t *testing.T, dir string, more ...string) (address string, ask func(method, path, body string)) {
 	t.Helper()
-	cmd := thalweg(context.Background(), dir, "serve", "--listen", "127.0.0.1:0")
+	cmd := thalweg(context.Background(), dir, append([]string{"serve", "--listen", "127.0.0.1:0"}, more...)...)
 	said, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -69,6 +75,48 @@ func startServer(t *testing.T, dir string) (address string, ask func(method, pat
 	}
 	ask("POST", "/v1/login", `{"start":"`+start+`"}`)
 	return address, ask
+}
+
+// A cluster's users are those of all its servers, and what one of them revokes the others refuse.
+func TestServersOfACluster(t *testing.T) {
+	t.Parallel()
+	node := os.Getenv("THALWEG_TEST_CASSANDRA")
+	if node == "" {
+		t.Skip("THALWEG_TEST_CASSANDRA is not set")
+	}
+	keyspace, dir := "servers_"+strings.ToLower(rand.Text()[:12]), t.TempDir()
+	t.Cleanup(func() { dropKeyspace(node, keyspace, "") })
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "cluster.yaml"), fmt.Appendf(nil,
+		"version: 1\nstate: { cassandra: { hosts: %q, keyspace: %s, replication: 1 } }\nparts: { cassandra: {} }\n"+
+			"worker: { scratch: scratch }\n", node, keyspace), 0o600))
+	out, err := thalweg(t.Context(), dir, "cluster", "init", "--cluster", "cluster.yaml").CombinedOutput()
+	require.NoError(t, err, string(out))
+	_, here := startServer(t, dir, "--cluster", "cluster.yaml")
+	there, _ := startServer(t, dir, "--cluster", "cluster.yaml")
+	here("PUT", "/v1/users/ann", `{"password":"correct horse battery","grants":[{"workspace":"*","role":"viewer"}]}`)
+	var session *http.Cookie
+	status := func(method, path, body string) int {
+		req, err := http.NewRequestWithContext(t.Context(), method, there+path, strings.NewReader(body))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", "application/json")
+		if session != nil {
+			req.AddCookie(session)
+		}
+		res, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer res.Body.Close()
+		if len(res.Cookies()) > 0 {
+			session = res.Cookies()[0]
+		}
+		return res.StatusCode
+	}
+	require.Equal(t, http.StatusNoContent, status("POST", "/v1/login", `{"name":"ann","password":"correct horse battery"}`))
+	require.Equal(t, http.StatusOK, status("GET", "/v1/me", ""))
+	here("PUT", "/v1/users/ann", `{"disabled":true}`)
+	begun := time.Now()
+	require.Eventually(t, func() bool { return status("GET", "/v1/me", "") == http.StatusUnauthorized }, effort.Patience,
+		50*time.Millisecond)
+	effort.Promised(t, begun, access.RevokedWithin)
 }
 
 // serverUser is a person with a token for a server, and one beside them who has the state directory.

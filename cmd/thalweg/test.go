@@ -51,8 +51,8 @@ func (c *testCmd) Run(ctx context.Context, a *console) (err error) {
 		return err
 	}
 	defer client.Close()
-	o := app.TestOptions{Remote: client, ParamsPath: c.Params, Lenient: c.Lenient, Interpreter: c.Python,
-		Keeper: ownExecutable, Known: a.known, MemoryBytes: memory, WorkDir: work}
+	o := app.TestOptions{Process: app.Process{Remote: client, Interpreter: c.Python, Keeper: ownExecutable,
+		Known: a.known, MemoryBytes: memory}, ParamsPath: c.Params, Lenient: c.Lenient, WorkDir: work}
 	ran, failed := 0, 0
 	for _, one := range suite.Cases {
 		if !match.MatchString(one.Name) {

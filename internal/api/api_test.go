@@ -45,9 +45,17 @@ nodes:
 
 // serve serves a directory with a script.
 func serve(t *testing.T) *served {
+	return serveAs(t, "workspaces:\n  main: {scripts: .}\n"+generous)
+}
+
+// serveAs serves a directory with a script, in which others are made, as a configuration says.
+func serveAs(t *testing.T, configuration string, dirs ...string) *served {
 	t.Helper()
 	dir := t.TempDir()
 	s := &served{t: t, dir: dir}
+	for _, name := range dirs {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
+	}
 	s.file("script.yaml", script)
 	s.file("in.csv", "id,name\n1,ann\n2,ben\n")
 	program, err := os.Executable()
@@ -61,13 +69,20 @@ func serve(t *testing.T) *served {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.users.Close()) })
 	s.start = s.users.StartSecret("me@here")
-	s.file("serve.yaml", "version: 1\nworkspaces:\n  main: {scripts: .}\n")
-	serving, err := app.LoadServing(filepath.Join(dir, "serve.yaml"), app.NewSecrets())
+	s.file("serve.yaml", "version: 1\n"+configuration)
+	serving, err := app.LoadServing(filepath.Join(dir, "serve.yaml"), app.Process{})
 	require.NoError(t, err)
 	server := httptest.NewUnstartedServer(nil)
-	handler := api.New(api.Config{App: s.app, News: s.app.News, Serving: serving, Access: s.users.Service, Known: app.NewSecrets(), Logger: logger,
-		Build: view.Build{Version: "v1"}, Hosts: []string{server.Listener.Addr().String()}, Cookie: "thalweg-test",
-		Ready: func() error { return nil }})
+	cfg := api.Config{App: s.app, News: s.app.News, Serving: serving, Access: s.users.Service, Known: app.NewSecrets(),
+		Logger: logger,
+		Build:  view.Build{Version: "v1"}, Hosts: []string{server.Listener.Addr().String()}, Cookie: "thalweg-test",
+		Ready: func() error { return nil }}
+	provider, err := app.NewProvider(serving)
+	require.NoError(t, err)
+	if provider != nil {
+		cfg.Provider = provider
+	}
+	handler := api.New(cfg)
 	t.Cleanup(handler.Close)
 	server.Config.Handler, s.api = handler, handler
 	server.Start()

@@ -176,12 +176,17 @@ func (s *Server) revokeToken(ctx context.Context, by asker, in *ofToken) (*struc
 type user struct {
 	Name     string         `json:"name"`
 	Display  string         `json:"display,omitempty"`
+	Kind     string         `json:"kind" enum:"local,oidc" doc:"Who signs them in: this server, or the provider of identities."`
 	Disabled bool           `json:"disabled,omitempty"`
 	Grants   []access.Grant `json:"grants"`
 }
 
 func userOf(u access.User) user {
-	return user{Name: u.Name, Display: u.Display, Disabled: u.Disabled, Grants: append([]access.Grant{}, u.Grants...)}
+	kind := "local"
+	if u.External() {
+		kind = "oidc"
+	}
+	return user{Name: u.Name, Kind: kind, Display: u.Display, Disabled: u.Disabled, Grants: append([]access.Grant{}, u.Grants...)}
 }
 
 func (s *Server) listUsers(ctx context.Context, _ asker, _ *none) (*reply[[]user], error) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"thalweg/internal/app"
 	"thalweg/internal/app/access"
@@ -99,6 +100,9 @@ func (s *Server) admit(o operation, c huma.Context, next func(huma.Context)) {
 		if p.Status == http.StatusUnauthorized {
 			c.SetHeader("WWW-Authenticate", "Bearer")
 		}
+		for name, values := range p.GetHeaders() {
+			c.SetHeader(name, values[0])
+		}
 		c.SetHeader("Content-Type", p.ContentType(""))
 		c.SetStatus(p.Status)
 		_ = s.huma.Marshal(c.BodyWriter(), "application/json", p) // the client has gone
@@ -118,6 +122,9 @@ func (s *Server) asker(o operation, c huma.Context) (asker, error) {
 		return by, err
 	}
 	by.Principal = p
+	if err := s.byUser.take(p.Name(), time.Now()); err != nil {
+		return by, err
+	}
 	if o.needs != access.Self && !p.May(by.workspace, o.needs) {
 		s.access.Note(c.Context(), p, access.Refused, by.workspace, o.id, by.from)
 		return by, errNotMay
@@ -141,14 +148,20 @@ func (s *Server) problemSchema() *huma.Schema {
 
 // from returns the address of the client, as far as it can be believed.
 func (s *Server) from(c huma.Context) string {
-	host := c.RemoteAddr()
+	r, _ := humago.Unwrap(c)
+	return s.addressOf(r)
+}
+
+// addressOf is from, of a request that is of no operation.
+func (s *Server) addressOf(r *http.Request) string {
+	host := r.RemoteAddr
 	if i := strings.LastIndexByte(host, ':'); i > 0 {
 		host = host[:i]
 	}
 	if !slices.Contains(s.proxies, strings.Trim(host, "[]")) {
 		return host
 	}
-	said := strings.Split(c.Header("X-Forwarded-For"), ",")
+	said := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	if last := strings.TrimSpace(said[len(said)-1]); last != "" {
 		return last
 	}

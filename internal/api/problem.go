@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -28,6 +29,8 @@ type Problem struct {
 	Next     []view.Action     `json:"next,omitempty" doc:"What the hint proposes to do."`
 	Diags    view.Diagnostics  `json:"diagnostics,omitempty" doc:"Problems of a script, each with its place."`
 	Errors   []ProblemOfMember `json:"errors,omitempty" doc:"Members of the request that cannot be taken."`
+
+	wait time.Duration // that the client should; 0: nobody knows
 }
 
 // ProblemOfMember is what is wrong with one member of a request.
@@ -66,6 +69,10 @@ func problem(err error, hide func(string) string) *Problem {
 	if f.Place != (fault.Place{}) {
 		out.Place = &f.Place
 		out.Place.Value, out.Place.Expr = hide(f.Place.Value), hide(f.Place.Expr)
+	}
+	var wait *access.WaitError
+	if errors.As(err, &wait) {
+		out.wait, out.Detail = wait.Wait, hide(f.Message)
 	}
 	var invalid *app.InvalidScriptError
 	if errors.As(err, &invalid) {
@@ -126,6 +133,9 @@ func asProblem(_ huma.Context, _ string, v any) (any, error) {
 // writeProblem answers a request that no operation has taken.
 func writeProblem(w http.ResponseWriter, p *Problem) {
 	w.Header().Set("Content-Type", p.ContentType(""))
+	for name, values := range p.GetHeaders() {
+		w.Header()[name] = values
+	}
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // the client has gone
 }

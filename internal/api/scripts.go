@@ -51,8 +51,13 @@ func (s *Server) validateScript(ctx context.Context, _ asker, in *validateIn) (*
 	if err != nil {
 		return nil, err
 	}
-	valid, _, err := s.app.Scripts.Validate(ctx, app.NamedScript{Path: one.Path}, false, "")
+	valid, _, err := s.app.Scripts.Validate(ctx, s.named(in.Workspace, one.Path, nil), false, "")
 	return body(valid, err)
+}
+
+// named is a script as its runs see it: from its directory, with what the workspace allows.
+func (s *Server) named(workspace, path string, params map[string]string) app.NamedScript {
+	return app.NamedScript{Path: path, Params: params, Dir: filepath.Dir(path), Policy: s.serving.Policy(workspace)}
 }
 
 type startIn struct {
@@ -91,10 +96,10 @@ func (s *Server) startRun(ctx context.Context, by asker, in *startIn) (*reply[st
 	priority, _ := app.ParsePriority(b.Priority) // the schema takes no others
 	o := app.RunOptions{Workspace: in.Workspace, ScriptPath: one.Path, Dir: filepath.Dir(one.Path), Params: b.Params,
 		Start: b.Start, From: b.From, Description: s.known.Text(b.Note), Deadline: b.Deadline, Priority: priority,
-		Reuse: !b.Fresh}
+		Reuse: !b.Fresh, Policy: s.serving.Policy(in.Workspace)}
 	caller := by.caller()
 	if b.DryRun {
-		script, _, err := s.app.Scripts.Valid(ctx, app.NamedScript{Path: one.Path, Params: b.Params})
+		script, _, err := s.app.Scripts.Valid(ctx, s.named(in.Workspace, one.Path, b.Params))
 		if err != nil {
 			return nil, err
 		}

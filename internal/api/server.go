@@ -35,9 +35,11 @@ type Config struct {
 	News    *app.News    // of App
 	Serving *app.Serving // which scripts may be started
 	Access  *access.Service
-	Known   *app.Secrets // kept out of problems and logs
-	Build   view.Build   // of this program
-	Logger  *slog.Logger
+	// Provider signs people in; nil: only passwords do.
+	Provider Provider
+	Known    *app.Secrets // kept out of problems and logs
+	Build    view.Build   // of this program
+	Logger   *slog.Logger
 	// Hosts are the names and addresses, each with its port unless that is the scheme's, for which the
 	// server answers.
 	Hosts   []string
@@ -51,6 +53,7 @@ type Config struct {
 type Server struct {
 	app      *app.App
 	access   *access.Service
+	provider Provider
 	known    *app.Secrets
 	build    view.Build
 	discreet *app.RunService // shows no values of data
@@ -64,6 +67,8 @@ type Server struct {
 	jobs     *jobs
 	serving  *app.Serving
 	streams  streams
+	byUser   *limiter
+	byHost   *limiter
 
 	heartbeat, eventTimeout time.Duration // of streams
 
@@ -76,10 +81,14 @@ func (s *Server) Close() { s.jobs.close() }
 
 // New returns a server of an instance. The caller closes it before the instance.
 func New(cfg Config) *Server {
-	s := &Server{app: cfg.App, news: cfg.News, serving: cfg.Serving, access: cfg.Access, known: cfg.Known, build: cfg.Build,
+	s := &Server{app: cfg.App, news: cfg.News, serving: cfg.Serving, access: cfg.Access, provider: cfg.Provider, known: cfg.Known, build: cfg.Build,
 		discreet: cfg.App.RunsWithoutValues(), logger: cfg.Logger,
 		proxies: cfg.Proxies, cookie: cfg.Cookie, secure: cfg.Secure, ready: cfg.Ready,
 		hosts: map[string]bool{}, mux: http.NewServeMux()}
+	l := cfg.Serving.Limits
+	s.byUser = newLimiter(l.UserRequestsPerSecond, l.UserRequestsBurst)
+	s.byHost = newLimiter(l.AddressRequestsPerSecond, l.AddressRequestsBurst)
+	s.streams = streams{most: l.Streams, mostOfOne: l.UserStreams, of: map[string]int{}}
 	for _, h := range cfg.Hosts {
 		s.hosts[strings.ToLower(h)] = true
 	}
@@ -87,9 +96,10 @@ func New(cfg Config) *Server {
 	s.jobs = newJobs()
 	s.huma = humago.New(s.mux, humaConfig(cfg.Build.Version))
 	s.register()
-	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	s.mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	s.mux.HandleFunc("GET /readyz", s.serveReady)
 	s.mux.HandleFunc("GET /start", s.serveStart)
+	s.registerProvider()
 	return s
 }
 
@@ -154,6 +164,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Hint: "name the host in hosts of the server's configuration"}, s.known.Text))
 		return
 	}
+	if r.URL.Path != healthPath {
+		if err := s.byHost.take(networkOf(s.addressOf(r)), time.Now()); err != nil {
+			writeProblem(w, problem(err, s.known.Text))
+			return
+		}
+	}
 	cross := http.NewCrossOriginProtection()
 	if err := cross.Check(r); err != nil {
 		writeProblem(w, problem(&fault.Error{Kind: fault.Script, Code: fault.Forbidden,
@@ -210,6 +226,9 @@ func (s *Server) serveReady(w http.ResponseWriter, r *http.Request) {
 	}
 	fmt.Fprintln(w, "ready")
 }
+
+// healthPath answers whoever asks, however often: it costs nothing.
+const healthPath = "/healthz"
 
 // readyTimeout limits how long the state may take to answer.
 const readyTimeout = 2 * time.Second

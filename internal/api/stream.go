@@ -22,12 +22,10 @@ import (
 
 // Limits of streams.
 const (
-	streamsMax      = 1_000
-	streamsOfOneMax = 250
-	heartbeatEvery  = 15 * time.Second
-	admitEvery      = 2 * time.Second  // what is revoked ends a stream within access.RevokedWithin
-	eventTimeout    = 10 * time.Second // that a client takes no bytes
-	linesAtOnce     = 256
+	heartbeatEvery = 15 * time.Second
+	admitEvery     = 2 * time.Second  // what is revoked ends a stream within access.RevokedWithin
+	eventTimeout   = 10 * time.Second // that a client takes no bytes
+	linesAtOnce    = 256
 )
 
 // Events of streams that are not of a run.
@@ -290,6 +288,8 @@ func (o *eventWriter) flush() {
 
 // streams counts the streams that are open.
 type streams struct {
+	most, mostOfOne int
+
 	mu  sync.Mutex
 	all int
 	of  map[string]int
@@ -298,12 +298,9 @@ type streams struct {
 func (s *streams) enter(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.all >= streamsMax || s.of[name] >= streamsOfOneMax {
+	if s.all >= s.most || s.of[name] >= s.mostOfOne {
 		return &fault.Error{Kind: fault.Script, Code: fault.TooMany, Message: "too many streams are open",
 			Hint: "name several topics in one stream"}
-	}
-	if s.of == nil {
-		s.of = map[string]int{}
 	}
 	s.all++
 	s.of[name]++

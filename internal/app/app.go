@@ -78,9 +78,9 @@ type Place struct {
 	Warn      func(err error)          // called with problems in spite of which Open goes on; may be nil
 }
 
-// LoadCluster reads the configuration of a cluster. known learns its secrets.
-func LoadCluster(path string, known *Secrets) (*Config, error) {
-	return instance.LoadCluster(path, known)
+// LoadCluster reads the configuration of a cluster. process.Known learns its secrets.
+func LoadCluster(path string, process Process) (*Config, error) {
+	return instance.LoadCluster(path, process.Settings())
 }
 
 // Open opens an instance. process says what the App may use of this process. Its

@@ -64,9 +64,9 @@ const ProjectFile = project.DefaultName
 // Environments lists the names of the environments in a file.
 func Environments(path string) []string { return project.Names(path) }
 
-// LoadEnvironment reads an environment and adds its secrets to known, if that is not nil.
-func LoadEnvironment(path, name string, known *Secrets) (*Environment, error) {
-	env, diags, err := project.Load(path, name, project.Options{Known: known})
+// LoadEnvironment reads an environment and adds its secrets to process.Known, if that is not nil.
+func LoadEnvironment(path, name string, process Process) (*Environment, error) {
+	env, diags, err := project.Load(path, name, project.Options{Lookup: process.Environment, Known: process.Known})
 	if err == nil && env == nil {
 		err = &InvalidScriptError{Diagnostics: diags}
 	}

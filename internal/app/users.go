@@ -13,8 +13,22 @@ type (
 	Serving = serving.Config // the configuration of a server
 )
 
-// LoadServing reads the configuration of a server. known learns its secrets.
-func LoadServing(path string, known *Secrets) (*Serving, error) { return serving.Load(path, known) }
+// LoadServing reads the configuration of a server. process.Known learns its secrets.
+func LoadServing(path string, process Process) (*Serving, error) {
+	return serving.Load(path, process.Settings())
+}
+
+// DefaultServing is the configuration of a server that is given none.
+func DefaultServing() *Serving { return serving.Default() }
+
+// ErrNotSignedIn is the failure of a sign-in that the provider of identities does not vouch for.
+var ErrNotSignedIn = serving.ErrNotSignedIn
+
+// Provider signs people in at a provider of identities.
+type Provider = serving.Provider
+
+// NewProvider returns the provider of a configuration; nil: it has none.
+func NewProvider(cfg *Serving) (*Provider, error) { return serving.NewProvider(cfg) }
 
 // Loopback reports whether a host is this machine and no other can reach it.
 func Loopback(host string) bool { return serving.Loopback(host) }

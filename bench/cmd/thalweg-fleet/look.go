@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"thalweg/internal/base/settings"
+
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"thalweg/internal/app/instance"
@@ -59,7 +61,7 @@ func forget(broker, prefix string) error {
 // node's last commit to the first claim of nodes that read it, at all and while workers
 // had one of their places free.
 func (f *figures) look(ctx context.Context, config string, places int) (err error) {
-	cfg, err := instance.LoadCluster(config, nil)
+	cfg, err := instance.LoadCluster(config, settings.Options{})
 	if err != nil {
 		return err
 	}

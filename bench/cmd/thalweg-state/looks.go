@@ -34,7 +34,7 @@ func looks(ctx context.Context, o options, steps map[string]float64) error {
 			return err
 		}},
 		{"why", func(s state.Store) error {
-			f, err := history.Gather(ctx, s, large.RunKey, now, history.Around{})
+			f, err := history.Gather(ctx, s, large.RunKey, now, history.ProcessFacts{})
 			f.Why()
 			return err
 		}},

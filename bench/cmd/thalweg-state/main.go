@@ -102,7 +102,7 @@ func mean(all []time.Duration) float64 {
 func wait(ctx context.Context, store state.Store, key state.NodeKey) error {
 	now := time.Now()
 	record := gate.Record{Gate: gate.NameOf(key.Node), Message: "well?"}
-	record.Settle()
+	record.SetDigest()
 	data, err := record.Begin(now).Encode()
 	if err != nil {
 		return err

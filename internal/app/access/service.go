@@ -135,8 +135,14 @@ func (s *Service) Login(ctx context.Context, name, password, from string) (strin
 
 func tooOften(wait time.Duration) error {
 	return &fault.Error{Kind: fault.Script, Code: fault.TooMany, Message: "there were too many failed logins",
-		Hint: fmt.Sprintf("try again in %d seconds", 1+int(wait.Seconds()))}
+		Hint: fmt.Sprintf("try again in %d seconds", 1+int(wait.Seconds())), Err: &WaitError{wait}}
 }
+
+// WaitError says that something may be tried again later.
+type WaitError struct{ Wait time.Duration }
+
+// Error implements error.
+func (e *WaitError) Error() string { return fmt.Sprintf("wait %s", e.Wait.Round(time.Second)) }
 
 // open writes a new session.
 func (s *Service) open(ctx context.Context, of session, from string) (string, error) {
@@ -290,8 +296,21 @@ func (s *Service) Entries(ctx context.Context, before string, limit int) ([]Entr
 	return s.store.Entries(ctx, before, limit)
 }
 
-// Sweep removes what has expired.
-func (s *Service) Sweep(ctx context.Context) error { return s.store.Sweep(ctx, s.now()) }
+// SweepEvery removes what has expired, at once and at intervals, until ctx ends. What fails is tried again.
+func (s *Service) SweepEvery(ctx context.Context, interval time.Duration) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		if err := s.store.Sweep(ctx, s.now()); err != nil && ctx.Err() == nil {
+			s.logger.WarnContext(ctx, "expired sessions and tokens stay for now", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
 
 // userName is the form of users' names.
 var userName = regexp.MustCompile(`^[a-z0-9][a-z0-9._@-]{0,99}$`)
@@ -359,6 +378,10 @@ func (s *Service) PutUser(ctx context.Context, by Principal, name string, c User
 		return u, err
 	}
 	u.Name = name
+	if u.External() && (c.Grants != nil || c.Password != nil) {
+		return u, &fault.Error{Kind: fault.Script, Code: fault.Conflict, Message: name + " signs in at the provider",
+			Hint: "its grants are those of its groups, in the server's configuration; it has no password"}
+	}
 	if c.Grants != nil {
 		if err := checkGrants(*c.Grants); err != nil {
 			return u, err

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/instance"
+	"thalweg/internal/base/settings"
 	"thalweg/internal/test/remotetest"
 )
 
@@ -54,7 +55,7 @@ func TestCopiesStayForTheNextWorker(t *testing.T) {
 		fmt.Appendf(nil, "version: 1\nstate: {directory: state}\nparts: {s3: {url: \"s3://%s/parts\", endpoint: %q, "+
 			"access_key: a, secret_key: b}}\nworker: {scratch: scratch}\n",
 			service.Bucket, service.Endpoint), 0o600))
-	cfg, err := instance.LoadCluster(path, nil)
+	cfg, err := instance.LoadCluster(path, settings.Options{Known: nil})
 	require.NoError(t, err)
 	require.NoError(t, Init(t.Context(), cfg))
 	const key = "main/00001/00-a/b00000-a1-0000.parquet"

@@ -12,7 +12,6 @@ import (
 	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/doctor"
 	"thalweg/internal/store/cassandra"
-	partscassandra "thalweg/internal/store/parts/cassandra"
 	"thalweg/internal/store/parts/s3"
 	statecassandra "thalweg/internal/store/state/cassandra"
 )
@@ -97,16 +96,13 @@ func initCassandra(ctx context.Context, c *clusterconfig.Config) error {
 	if err := statecassandra.Init(ctx, cfg, c.State.Cassandra.Replication); err != nil {
 		return err
 	}
-	if !c.Parts.Cassandra {
-		return nil
-	}
 	session, err := cassandra.Open(cfg)
 	if err != nil {
 		return err
 	}
 	defer session.Close()
-	if err := session.Make(ctx, partscassandra.Tables()); err != nil {
-		return fmt.Errorf("make the tables of parts: %w", err)
+	if err := session.Make(ctx, tablesOf(c)); err != nil {
+		return fmt.Errorf("make the tables of parts, users and tokens: %w", err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	accesscassandra "thalweg/internal/app/access/cassandra"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/base/durable"
 	"thalweg/internal/base/fault"
@@ -78,10 +79,11 @@ func StateService(c *clusterconfig.Config) doctor.Service {
 
 // tablesOf are the statements that make what a cluster keeps in Cassandra.
 func tablesOf(c *clusterconfig.Config) []string {
-	if !c.Parts.Cassandra {
-		return statecassandra.Statements()
+	out := append(statecassandra.Statements(), accesscassandra.Statements()...)
+	if c.Parts.Cassandra {
+		out = append(out, partscassandra.Tables()...)
 	}
-	return append(statecassandra.Statements(), partscassandra.Tables()...)
+	return out
 }
 
 // brokenService is a service of which even the configuration cannot be used.

@@ -160,7 +160,7 @@ func waitingGate(ctx context.Context, t *runtime.Runtime, req DecisionRequest) (
 		}
 	}
 	if n.Status != state.Waiting {
-		return n, gate.Void(n, n.GateDigest)
+		return n, gate.InvalidDecision(n, n.GateDigest)
 	}
 	return n, nil
 }
@@ -321,7 +321,8 @@ func tryAnswers(ctx context.Context, t *runtime.Runtime, key state.RunKey, d Dec
 	if err != nil {
 		return err
 	}
-	_, err = t.Answered(runtime.JobSpec{Script: rec.Script, Sources: &rec.Sources, Run: key})(ctx, d.Answers)
+	_, err = t.Answered(runtime.JobSpec{Policy: rec.Policy, Script: rec.Script, Sources: &rec.Sources,
+		Run: key})(ctx, d.Answers)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}

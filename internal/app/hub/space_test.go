@@ -153,7 +153,7 @@ func TestWorkspaceKeepsProgressQuiet(t *testing.T) {
 		require.NoError(t, err)
 		offers, _, err := f.store.Offers(t.Context(), node, time.Now(), state.Page{Limit: 1})
 		require.NoError(t, err)
-		claim, err := f.store.Claim(t.Context(), state.Bid{Offer: offers[0], Owner: "me", Token: "c", Now: time.Now(),
+		claim, err := f.store.Claim(t.Context(), state.ClaimRequest{Offer: offers[0], Owner: "me", Token: "c", Now: time.Now(),
 			Lease: time.Now().Add(time.Hour)})
 		require.NoError(t, err)
 		require.NoError(t, f.store.Commit(t.Context(), claim, state.Outcome{Stats: state.Stats{RowsOut: 7}}, time.Now()))

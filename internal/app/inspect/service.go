@@ -11,6 +11,7 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/view"
+	"thalweg/internal/base/address"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
@@ -87,12 +88,12 @@ func (s *Service) Tables(ctx context.Context, workspace string) ([]string, error
 
 // Written notes that a query has written a file: it may be written again.
 func (s *Service) Written(ctx context.Context, workspace, path string) error {
-	return NoteQueried(ctx, s.Home, workspace, path)
+	return NoteQueried(ctx, s.Home, workspace, address.Seen(s.Process.Dir, path))
 }
 
 // UseOf says what one of the latest runs has to do with a file of this machine; "": none has.
 func (s *Service) UseOf(ctx context.Context, workspace, path string) (string, error) {
-	return UseOf(ctx, s.Home, workspace, path)
+	return UseOf(ctx, s.Home, workspace, address.Seen(s.Process.Dir, path))
 }
 
 // Trace says what rows of a table or of an output file are made of.

@@ -98,7 +98,7 @@ func findTargets(ctx context.Context, home *instance.Instance, opts TraceOptions
 	name, only := opts.Name, opts.Run
 	path := address.Redact(name)
 	if !address.Remote(name) {
-		if path, err = filepath.Abs(name); err != nil {
+		if path, err = filepath.Abs(address.Seen(opts.Process.Dir, name)); err != nil {
 			return nil, err
 		}
 	}
@@ -245,7 +245,7 @@ func targetIn(ctx context.Context, home *instance.Instance, r state.Run, name, p
 // into the table of a database; none: it is none of them.
 func filesAt(key state.NodeKey, files []state.File, path string) (out []lineage.Target) {
 	is := func(url string) bool {
-		return url == path || !address.Remote(path) && instance.ResolvePath(url) == instance.ResolvePath(path)
+		return url == path || !address.Remote(path) && address.Resolve(url) == address.Resolve(path)
 	}
 	dir := ""
 	for _, f := range files {

@@ -11,7 +11,6 @@ import (
 
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
-	"thalweg/internal/app/sources"
 	"thalweg/internal/base/address"
 	"thalweg/internal/run/pipeline"
 	"thalweg/internal/store/state"
@@ -24,7 +23,7 @@ const useOfRunsMax = 100
 const topicQueried = "queried"
 
 func queriedName(path string) string {
-	sum := sha256.Sum256([]byte(instance.ResolvePath(path)))
+	sum := sha256.Sum256([]byte(address.Resolve(path)))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -63,7 +62,7 @@ func UseOf(ctx context.Context, home *instance.Instance, workspace, path string)
 		if name == "" || address.Remote(name) {
 			return false
 		}
-		other, err := os.Stat(sources.SeenFrom(dir, name))
+		other, err := os.Stat(address.SeenFrom(dir, name))
 		return err == nil && os.SameFile(file, other)
 	}
 	runs, _, err := home.State.Runs(ctx, workspace, state.Page{Limit: useOfRunsMax})

@@ -76,8 +76,8 @@ func TestRedactingStore(t *testing.T) {
 		"CreateRun":    func() error { _, err := s.CreateRun(ctx, run, nil, blob); return err },
 		"BeginCommand": func() error { return s.BeginCommand(ctx, state.RunKey{}, state.Command{Cause: &failure}) },
 		"StagePlan":    func() error { return s.StagePlan(ctx, state.NodeKey{}, "", piece) },
-		"FlipPlan": func() error {
-			_, err := s.FlipPlan(ctx, state.NodeKey{}, state.Flip{Rest: piece})
+		"AdoptPlan": func() error {
+			_, err := s.AdoptPlan(ctx, state.NodeKey{}, state.Adoption{Rest: piece})
 			return err
 		},
 		"MoveNode": func() error {

@@ -25,7 +25,7 @@ func (h *Instance) Identity(name, path string) string {
 	if plain, err := address.Local(path); err == nil {
 		path = plain
 	}
-	return "path " + h.relative(ResolvePath(path))
+	return "path " + h.relative(address.Resolve(path))
 }
 
 // IdentityOf is which script a recorded run is of. Runs of earlier versions
@@ -37,9 +37,9 @@ func (h *Instance) IdentityOf(r state.Run) string {
 	case address.Remote(r.ScriptPath):
 		return "path " + r.ScriptPath
 	case filepath.IsAbs(r.ScriptPath):
-		return "path " + h.relative(ResolvePath(r.ScriptPath))
+		return "path " + h.relative(address.Resolve(r.ScriptPath))
 	}
-	return "path " + h.relative(ResolvePath(filepath.Join(h.BaseDir, r.ScriptPath)))
+	return "path " + h.relative(address.Resolve(filepath.Join(h.BaseDir, r.ScriptPath)))
 }
 
 // relative returns a path relative to the directory of the state directory, or the whole path if it
@@ -48,26 +48,11 @@ func (h *Instance) relative(path string) string {
 	if h.BaseDir == "" {
 		return filepath.ToSlash(path)
 	}
-	rel, err := filepath.Rel(ResolvePath(h.BaseDir), path)
+	rel, err := filepath.Rel(address.Resolve(h.BaseDir), path)
 	if err != nil || !filepath.IsLocal(rel) {
 		return filepath.ToSlash(path)
 	}
 	return filepath.ToSlash(rel)
-}
-
-// ResolvePath is a path without symbolic links, as far as there is something at it.
-func ResolvePath(path string) string {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return filepath.Clean(path)
-	}
-	if real, err := filepath.EvalSymlinks(abs); err == nil {
-		return real
-	}
-	if up := filepath.Dir(abs); up != abs {
-		return filepath.Join(ResolvePath(up), filepath.Base(abs))
-	}
-	return abs
 }
 
 // PlanOf reads a node's plan; ok is false if it has none.

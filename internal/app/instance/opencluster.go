@@ -10,21 +10,23 @@ import (
 	"strconv"
 	"sync"
 
+	"thalweg/internal/base/address"
+
 	"thalweg/internal/base/action"
+	"thalweg/internal/base/settings"
 
 	"thalweg/internal/app/sources"
 	"thalweg/internal/base/durable"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/secret"
 	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/store/parts/cache"
 	partslocal "thalweg/internal/store/parts/local"
 	"thalweg/internal/store/state/sqlite"
 )
 
-// LoadCluster reads the configuration of a cluster. known learns its secrets.
-func LoadCluster(name string, known *secret.Known) (*clusterconfig.Config, error) {
-	cfg, diags, err := clusterconfig.Load(name, clusterconfig.Options{Known: known})
+// LoadCluster reads the configuration of a cluster.
+func LoadCluster(name string, opts settings.Options) (*clusterconfig.Config, error) {
+	cfg, diags, err := clusterconfig.Load(name, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +175,7 @@ func (h *Instance) Owns(path string) bool {
 		own = append(own, h.ClusterConfig.State.Directory)
 	}
 	for _, dir := range own {
-		if rel, err := filepath.Rel(ResolvePath(dir), path); err == nil && filepath.IsLocal(rel) {
+		if rel, err := filepath.Rel(address.Resolve(dir), path); err == nil && filepath.IsLocal(rel) {
 			return true
 		}
 	}

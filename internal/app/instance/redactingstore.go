@@ -56,7 +56,7 @@ func (d redacting) argument(pointer any) {
 	switch arg := pointer.(type) {
 	case *state.Command:
 		arg.Reason, arg.Cause = d.known.Text(arg.Reason), d.failure(arg.Cause)
-	case *state.Flip:
+	case *state.Adoption:
 		d.argument(&arg.Rest)
 	case *state.PlanPiece:
 		arg.Inputs = slices.Clone(arg.Inputs)

@@ -11,6 +11,7 @@ import (
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/worker"
+	"thalweg/internal/base/address"
 	"thalweg/internal/ops/lineage"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
@@ -46,7 +47,7 @@ func Open(ctx context.Context, home *instance.Instance, p runtime.Process, to st
 	key := p.Getenv("OPENLINEAGE_API_KEY")
 	p.Known.Add(key, "{env.OPENLINEAGE_API_KEY}")
 	p.Known.Learn(to)
-	dest, err := lineage.Open(to, p.Getenv("OPENLINEAGE_ENDPOINT"), key)
+	dest, err := lineage.Open(address.SeenFrom(p.Dir, to), p.Getenv("OPENLINEAGE_ENDPOINT"), key)
 	if err != nil {
 		return nil, err
 	}

@@ -61,12 +61,13 @@ func (t Target) Meets(o Target) bool {
 // below reports whether a path, or a pattern of some, is in a directory.
 func below(at, dir string) bool { return strings.HasPrefix(at, strings.TrimSuffix(dir, "/")+"/") }
 
-// targetAt puts an address into the form that can be compared.
-func targetAt(name string) (at string, local bool, err error) {
+// targetAt puts an address into the form that can be compared. Relative names are seen from dir.
+func targetAt(dir, name string) (at string, local bool, err error) {
 	if !address.Remote(name) {
-		name, err = address.Local(name)
-		return filepath.ToSlash(instance.ResolvePath(name)), true, err
+		name, err = address.LocalIn(dir, name)
+		return filepath.ToSlash(address.Resolve(name)), true, err
 	}
+	name = address.DatabaseIn(dir, name)
 	l, err := address.Parse(name)
 	if err != nil {
 		return "", false, err
@@ -82,46 +83,46 @@ func targetAt(name string) (at string, local bool, err error) {
 
 // outputTarget returns the target that a node writes: its name stands for files of all batches and
 // runs.
-func outputTarget(n *script.Node) (Target, error) {
-	return WrittenTarget(n, n.Out.URL, n.Out.Dir())
+func outputTarget(dir string, n *script.Node) (Target, error) {
+	return writtenTarget(dir, n, n.Out.URL, n.Out.Dir())
 }
 
 // manifestTarget returns the target of the manifest that a node writes beside its files; a
 // directory has its own inside.
-func manifestTarget(n *script.Node) (t Target, ok bool, err error) {
+func manifestTarget(dir string, n *script.Node) (t Target, ok bool, err error) {
 	if !n.Out.Manifest || n.Out.Dir() {
 		return t, false, nil
 	}
-	t, err = WrittenTarget(n, n.Out.ManifestURL(), false)
+	t, err = writtenTarget(dir, n, n.Out.ManifestURL(), false)
 	return t, true, err
 }
 
-// WrittenTargets are all files that a node writes.
-func WrittenTargets(n *script.Node) ([]Target, error) {
-	file, err := outputTarget(n)
+// WrittenTargets returns all files that a node writes, whose relative names are seen from dir.
+func WrittenTargets(dir string, n *script.Node) ([]Target, error) {
+	file, err := outputTarget(dir, n)
 	if err != nil {
 		return nil, err
 	}
-	manifest, ok, err := manifestTarget(n)
+	manifest, ok, err := manifestTarget(dir, n)
 	if err != nil || !ok {
 		return []Target{file}, err
 	}
 	return []Target{file, manifest}, nil
 }
 
-func WrittenTarget(n *script.Node, url string, dir bool) (Target, error) {
+func writtenTarget(dir string, n *script.Node, url string, whole bool) (Target, error) {
 	t := Target{Node: n, Shown: address.Redact(url), pos: n.Out.Pos}
-	at, local, err := targetAt(script.ExpandURL(url, 1, 0))
+	at, local, err := targetAt(dir, script.ExpandURL(url, 1, 0))
 	if err != nil {
 		return t, err
 	}
-	t.At, t.local, t.dir = at, local, dir
+	t.At, t.local, t.dir = at, local, whole
 	if script.ExpandURL(url, 1, 0) == url {
 		return t, nil
 	}
 	// What a number of many digits becomes is a number of any.
 	const run, batch = 1_234_567_891, 1_234_567_892
-	all, _, err := targetAt(script.ExpandURL(url, run, batch))
+	all, _, err := targetAt(dir, script.ExpandURL(url, run, batch))
 	if err != nil {
 		return t, err
 	}
@@ -133,7 +134,7 @@ func WrittenTarget(n *script.Node, url string, dir bool) (Target, error) {
 
 // inputTargets are the files that a name in a script's urls stands for: those
 // that match now, and those that a pattern would match later.
-func inputTargets(ctx context.Context, n *script.Node, u script.FileURL) ([]Target, error) {
+func inputTargets(ctx context.Context, dir string, n *script.Node, u script.FileURL) ([]Target, error) {
 	t := Target{Node: n, Shown: address.Redact(u.URL), pos: u.Pos}
 	var err error
 	if files.RemotePattern(u.URL) {
@@ -148,7 +149,7 @@ func inputTargets(ctx context.Context, n *script.Node, u script.FileURL) ([]Targ
 		t.Other, err = regexp.Compile("^" + globPattern(t.At) + "$")
 		return []Target{t}, err
 	}
-	if t.At, t.local, err = targetAt(u.URL); err != nil {
+	if t.At, t.local, err = targetAt(dir, u.URL); err != nil {
 		return nil, err
 	}
 	if !t.local || !strings.ContainsAny(u.URL, "*?") {
@@ -158,13 +159,13 @@ func inputTargets(ctx context.Context, n *script.Node, u script.FileURL) ([]Targ
 		return nil, err
 	}
 	out := []Target{t}
-	matched, err := files.Expand(ctx, files.Places{}, []script.FileURL{u})
+	matched, err := files.Expand(ctx, files.Places{Dir: dir}, []script.FileURL{u})
 	if err != nil {
 		return out, nil // that nothing matches yet is said when the node begins
 	}
 	for _, m := range matched {
 		one := t
-		if one.At, _, err = targetAt(m.URL); err != nil {
+		if one.At, _, err = targetAt(dir, m.URL); err != nil {
 			return nil, err
 		}
 		one.Other = nil
@@ -206,13 +207,13 @@ func CheckFiles(ctx context.Context, h *instance.Instance, client *remote.Client
 	for _, n := range nodes {
 		for _, r := range n.FileReaders() {
 			for _, u := range r.URLs {
-				if err := sources.CheckAddress(ctx, client, s, u.URL, u.Pos); err != nil {
+				if err := sources.CheckAddress(ctx, client, s, u.URL, false, u.Pos); err != nil {
 					return err
 				}
 			}
 		}
 		if n.Out != nil {
-			if err := sources.CheckAddress(ctx, client, s, n.Out.URL, n.Out.Pos); err != nil {
+			if err := sources.CheckAddress(ctx, client, s, script.ExpandURL(n.Out.URL, 1, 0), true, n.Out.Pos); err != nil {
 				return err
 			}
 		}
@@ -241,7 +242,7 @@ func checkOutputs(ctx context.Context, s *script.Script, nodes []*script.Node, o
 		if n.Out == nil {
 			continue
 		}
-		written, err := WrittenTargets(n)
+		written, err := WrittenTargets(s.Dir, n)
 		if err != nil {
 			f := *fault.Of(err)
 			f.Place = fault.Place{File: n.Out.Pos.File, Line: int64(n.Out.Pos.Line), Column: n.Out.Pos.Col}
@@ -317,14 +318,14 @@ func (t Target) Refuse(message, hint string) error {
 func inputsOf(ctx context.Context, s *script.Script, nodes []*script.Node) ([]Target, error) {
 	var out []Target
 	for _, name := range s.Files() {
-		if at, local, err := targetAt(name); err == nil && local {
+		if at, local, err := targetAt(s.Dir, name); err == nil && local {
 			out = append(out, Target{Shown: name, At: at, local: true})
 		}
 	}
 	for _, n := range nodes {
 		for _, r := range n.FileReaders() {
 			for _, u := range r.URLs {
-				found, err := inputTargets(ctx, n, u)
+				found, err := inputTargets(ctx, s.Dir, n, u)
 				if ctx.Err() != nil {
 					return nil, context.Cause(ctx)
 				}

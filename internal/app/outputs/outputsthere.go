@@ -36,7 +36,7 @@ func OutputsThere(ctx context.Context, client *remote.Client, s *script.Script, 
 	if n.Out.Target != nil {
 		return tableThere(ctx, client, s, n)
 	}
-	t, err := outputTarget(n)
+	t, err := outputTarget(s.Dir, n)
 	if err != nil {
 		return nil, err
 	}

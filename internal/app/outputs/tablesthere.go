@@ -19,18 +19,18 @@ func CheckSource(ctx context.Context, client *remote.Client, s *script.Script, r
 	for i, c := range r.Columns {
 		wanted[i] = c.Header
 	}
-	return sources.Databases(client, "", s).CheckSource(ctx, database.Source{URL: databaseOf(s, url), Table: r.Table,
+	return sources.Databases(client, s.Dir, s).CheckSource(ctx, database.Source{URL: databaseOf(s, url), Table: r.Table,
 		Query: r.Query}, wanted)
 }
 
 // CheckTarget finds out whether a node could write to its table of a database.
 func CheckTarget(ctx context.Context, client *remote.Client, s *script.Script, n *script.Node) error {
-	return sources.Databases(client, "", s).CheckTarget(ctx, pipeline.DatabaseTarget(n, databaseOf(s, n.Out.URL)))
+	return sources.Databases(client, s.Dir, s).CheckTarget(ctx, pipeline.DatabaseTarget(n, databaseOf(s, n.Out.URL)))
 }
 
 // tableThere lists the table that a node writes, if it is there.
 func tableThere(ctx context.Context, client *remote.Client, s *script.Script, n *script.Node) ([]OutputThere, error) {
-	there, err := sources.Databases(client, "", s).TableThere(ctx, databaseOf(s, n.Out.URL), n.Out.Target.Table)
+	there, err := sources.Databases(client, s.Dir, s).TableThere(ctx, databaseOf(s, n.Out.URL), n.Out.Target.Table)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -243,11 +243,11 @@ type dropping struct {
 	drop   func()
 }
 
-func (d *dropping) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (string, error) {
+func (d *dropping) AdoptPlan(ctx context.Context, key state.NodeKey, f state.Adoption) (string, error) {
 	if f.ReusedFrom != nil && !d.behind {
 		d.drop()
 	}
-	standing, err := d.Store.FlipPlan(ctx, key, f)
+	standing, err := d.Store.AdoptPlan(ctx, key, f)
 	if f.ReusedFrom != nil && d.behind {
 		d.drop()
 	}

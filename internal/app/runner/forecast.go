@@ -8,8 +8,8 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/outputs"
 	"thalweg/internal/app/runtime"
-	"thalweg/internal/app/sources"
 	"thalweg/internal/app/view"
+	"thalweg/internal/base/address"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
@@ -26,7 +26,7 @@ func Replaces(ctx context.Context, client *remote.Client, s *script.Script, opts
 	if err != nil {
 		return nil, err
 	}
-	return outputs.Replaced(ctx, client, s, nodes)
+	return outputs.Replaced(ctx, client.Within(opts.Policy), s, nodes)
 }
 
 // PlannedNode says whether a new run computes a node or takes over its rows, and why.
@@ -99,9 +99,10 @@ func Forecast(ctx context.Context, home *instance.Instance, s *script.Script, no
 		return nil, err
 	}
 	return pipeline.New(pipeline.Config{Script: s, Run: state.RunKey{Workspace: opts.Workspace},
-		Identity: home.Identity(s.Name, sources.SeenFrom(dir, opts.ScriptPath)), Identify: home.IdentityOf,
+		Identity: home.Identity(s.Name, address.SeenFrom(dir, opts.ScriptPath)), Identify: home.IdentityOf,
 		From: opts.From, Chosen: opts.chosen(s),
 		Surroundings: python, Store: t.Store, Parts: home.Parts, Budget: t.Budget, Room: budget.NewRoom(t.Budget),
 		Planning: t.OwnBudget, Fuse: opts.Ephemeral, Pool: t.Pool,
-		Engine: t.Engine, Dir: dir, WorkDir: t.WorkDir, Logger: opts.Logger}).Forecast(ctx, nodes)
+		Engine: t.Engine, Dir: dir, Remote: opts.Remote.Within(opts.Policy),
+		WorkDir: t.WorkDir, Logger: opts.Logger}).Forecast(ctx, nodes)
 }

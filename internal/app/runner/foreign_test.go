@@ -270,7 +270,7 @@ func TestASourceComesBackBetweenTwoLooks(t *testing.T) {
 
 // withdraw orders table timed of run 1 to be made again.
 func (f *foreigner) withdraw(t *testing.T, in state.Store) {
-	order := state.Command{Kind: state.CommandRedo, Token: "t", Nodes: []state.Redo{{Node: "timed"}},
+	order := state.Command{Kind: state.CommandRedo, Token: "t", Nodes: []state.CommandNode{{Node: "timed"}},
 		Mark: state.Mark{Actor: "ann", Time: time.Now()}}
 	require.NoError(t, state.Direct(context.Background(), in, state.RunKey{Workspace: "main", Run: 1}, order))
 }
@@ -361,7 +361,7 @@ func TestASourceThatCannotBeRead(t *testing.T) {
 			if p == job.Planned && again <= orders.PlanAgainMax {
 				again++
 				order := state.Command{Kind: state.CommandRedo, Token: fmt.Sprint(again),
-					Nodes: []state.Redo{{Node: "base"}}, Mark: state.Mark{Actor: "ann", Time: time.Now()}}
+					Nodes: []state.CommandNode{{Node: "base"}}, Mark: state.Mark{Actor: "ann", Time: time.Now()}}
 				require.NoError(t, state.Direct(context.Background(), f.home.State, key, order))
 				f.finish(t)
 			}
@@ -391,7 +391,7 @@ func (f *foreigner) finish(t *testing.T) {
 		for batch := range n.BatchesTotal {
 			now := time.Now()
 			c, err := f.home.State.Claim(ctx,
-				state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: n.NodeKey, Batch: batch}, Epoch: n.Epoch,
+				state.ClaimRequest{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: n.NodeKey, Batch: batch}, Epoch: n.Epoch,
 					Attempt: n.Generation}, Owner: "test", Token: fmt.Sprint(n.Generation, batch), Now: now,
 					Lease: now.Add(time.Minute)})
 			require.NoError(t, err)

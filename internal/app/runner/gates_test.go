@@ -263,7 +263,7 @@ func TestADecisionAboutOtherTablesIsVoid(t *testing.T) {
 	t.Parallel()
 	g := begin(t, gateScript)
 	shown := g.node(t, "approval:orders").GateDigest
-	again := []state.Redo{{Node: "read", Replan: true}, {Node: "approval:orders", Replan: true}}
+	again := []state.CommandNode{{Node: "read", Replan: true}, {Node: "approval:orders", Replan: true}}
 	g.order(t, state.Command{Kind: state.CommandRedo, Nodes: again})
 	require.ErrorContains(t, g.decide(t, "orders", true), "does not wait yet")
 
@@ -288,7 +288,7 @@ func TestAnApprovalOfWhatIsGoneLetsNothingPass(t *testing.T) {
 	t.Parallel()
 	g := begin(t, gateScript)
 	require.NoError(t, g.decide(t, "orders", true))
-	g.order(t, state.Command{Kind: state.CommandRedo, Nodes: []state.Redo{{Node: "read", Replan: true}}})
+	g.order(t, state.Command{Kind: state.CommandRedo, Nodes: []state.CommandNode{{Node: "read", Replan: true}}})
 	require.NoError(t, os.WriteFile(filepath.Join(g.dir, "orders.csv"), []byte("id,price\n1,99\n"), 0o600))
 	sum := g.resume(t)
 	require.Equal(t, state.Failed, sum.Status)
@@ -396,7 +396,7 @@ func TestADecisionNamesWhatWasLookedAt(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, rec.Decide(g.key, "approve").String(), " digest="+rec.Short()+" ")
 	g.order(t, state.Command{Kind: state.CommandStop})
-	again := []state.Redo{{Node: "read", Replan: true}, {Node: "approval:orders", Replan: true}}
+	again := []state.CommandNode{{Node: "read", Replan: true}, {Node: "approval:orders", Replan: true}}
 	g.order(t, state.Command{Kind: state.CommandRedo, Nodes: again})
 	require.NoError(t, os.WriteFile(filepath.Join(g.dir, "orders.csv"), []byte("id,price\n1,99\n"), 0o600))
 	require.Equal(t, state.Waiting, g.resume(t).Status)
@@ -441,7 +441,8 @@ func TestTimeoutsReject(t *testing.T) {
 		t.Parallel()
 		g := over(t)
 		n := g.node(t, "approval:orders")
-		g.order(t, state.Command{Kind: state.CommandApprove, Nodes: []state.Redo{{Node: n.Name, Digest: n.GateDigest}}})
+		g.order(t, state.Command{Kind: state.CommandApprove,
+			Nodes: []state.CommandNode{{Node: n.Name, Digest: n.GateDigest}}})
 		require.Equal(t, state.Pending, g.node(t, "approval:orders").Status)
 		sum := g.resume(t)
 		require.Equal(t, state.Failed, sum.Status)
@@ -484,6 +485,36 @@ func TestAWorkerGoesOnWithTheAnswers(t *testing.T) {
 	big, err := gate.Decode(g.node(t, "approval:big").Plan)
 	require.NoError(t, err)
 	require.Equal(t, "no check that would ask has failed", big.Passed)
+}
+
+// A worker in another directory holds the output that an answer names against the run's inputs, as they are seen from
+// the directory of the run.
+func TestAnAnswerNamesNoInput(t *testing.T) {
+	effort.Unraced(t)
+	t.Parallel()
+	dir := gateInputs(t, strings.NewReplacer("out/above_{cutoff}", "above_{cutoff}",
+		"severity: approval", "severity: warn").Replace(gateScript))
+	input := filepath.Join(dir, "above_97.csv")
+	require.NoError(t, os.Rename(filepath.Join(dir, "orders.csv"), input))
+	script, err := os.ReadFile(filepath.Join(dir, "script.yaml"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"),
+		[]byte(strings.ReplaceAll(string(script), "orders.csv", "above_97.csv")), 0o600))
+	before, err := os.ReadFile(input)
+	require.NoError(t, err)
+	g := gated{dir: dir, home: openHome(t, dir), key: state.RunKey{Workspace: "main", Run: 1}}
+	t.Cleanup(func() { require.NoError(t, g.home.Close()) })
+	require.Equal(t, state.Waiting, g.work(t, runner.Options{Dir: dir}).Status)
+	_, err = control.Decide(t.Context(), g.home, control.DecisionRequest{Run: g.key, Gate: "orders", Approve: true,
+		Process: runtime.Process{Caller: sales()}, Answers: map[string]string{"cutoff": "97"}})
+	if err == nil { // nobody asked the directory before the worker
+		run := g.attended(t)
+		require.Equal(t, state.Failed, run.Status)
+		require.Contains(t, run.Failure.Message, "which node read reads in the same run")
+	}
+	after, err := os.ReadFile(input)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after))
 }
 
 // A run that is waited for goes on by itself, and holds nothing while it waits.

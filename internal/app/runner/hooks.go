@@ -26,7 +26,7 @@ func Hooks(ctx context.Context, home *instance.Instance, p runtime.Process, path
 			return nil, nil
 		}
 	}
-	src := p.Sources("", path, "")
+	src := p.Sources(nil, "", path, "")
 	hooks, diags := script.LoadHooks(ctx, src)
 	if diags.HasErrors() {
 		return nil, &sources.InvalidScriptError{Diagnostics: diags}

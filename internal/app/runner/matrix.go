@@ -153,7 +153,8 @@ func (m *sweep) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	read := sources.Remembered(m.opts.Sources("", m.opts.ScriptPath, m.opts.ParamsPath).Read)
+	read := sources.Remembered(m.opts.Sources(m.opts.Policy, m.opts.Options.Dir, m.opts.ScriptPath,
+		m.opts.ParamsPath).Read)
 	for i, c := range all {
 		params := maps.Clone(m.opts.Params)
 		if params == nil {
@@ -171,7 +172,7 @@ func (m *sweep) load(ctx context.Context) error {
 		one := &cell{index: i, CellState: CellState{Cell: c.String(), Params: own, Status: state.Pending},
 			opts: m.opts.Options}
 		one.opts.Params, one.opts.Description = params, cmp.Or(m.opts.Description, one.Cell)
-		src := m.opts.Sources("", m.opts.ScriptPath, m.opts.ParamsPath)
+		src := m.opts.Sources(m.opts.Policy, m.opts.Options.Dir, m.opts.ScriptPath, m.opts.ParamsPath)
 		src.Known, src.Params, src.Lenient, src.Read = m.opts.Known, params, m.opts.Lenient, read
 		var diags view.Diagnostics
 		if one.script, diags = script.Load(ctx, src); diags.HasErrors() { // its own files may not be there
@@ -207,7 +208,7 @@ func (m *sweep) checkOutputs() error {
 			if n.Out == nil || script.ExpandURL(n.Out.URL, 1, 0) != script.ExpandURL(n.Out.URL, 2, 0) {
 				continue
 			}
-			written, err := outputs.WrittenTargets(n)
+			written, err := outputs.WrittenTargets(c.script.Dir, n)
 			if err != nil {
 				return err
 			}

@@ -20,6 +20,7 @@ import (
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/worker"
 	"thalweg/internal/base/budget"
+	"thalweg/internal/base/settings"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/parts"
@@ -217,7 +218,7 @@ func newMover(t *testing.T, dir, name string, far parts.Backend) *mover {
 	require.NoError(t, os.WriteFile(path,
 		fmt.Appendf(nil, "version: 1\nstate: {directory: %q}\nworker: {scratch: %q}\n",
 			filepath.Join(dir, "state"), filepath.Join(dir, name)), 0o600))
-	cfg, err := instance.LoadCluster(path, nil)
+	cfg, err := instance.LoadCluster(path, settings.Options{Known: nil})
 	require.NoError(t, err)
 	require.NoError(t, cluster.Init(t.Context(), cfg))
 	home, err := instance.OpenCluster(t.Context(), cfg, instance.ClusterOptions{})

@@ -54,13 +54,17 @@ func (r *runner) record(startNodes []string) (state.Run, []state.Blob, error) {
 	said, err := json.Marshal(runtime.Settings{Dir: r.dir, Lenient: r.opts.Lenient, Ephemeral: r.opts.Ephemeral,
 		Reuse: r.opts.Reuse, Chosen: r.opts.chosen(r.script), Select: r.opts.Select, Budget: r.planning,
 		Offered: r.opts.Offered, Given: r.script.Given, Python: runtime.Surroundings(r.python),
-		Looked: runtime.Looked(r.script),
-		Via:    string(r.opts.Caller.Via)})
+		Looked: runtime.Looked(r.script), Policy: r.opts.Policy,
+		Via: string(r.opts.Caller.Via)})
 	if err != nil {
 		return run, nil, fmt.Errorf("encode the settings of a run: %w", err)
 	}
 	pin(runtime.PinSettings, "", said)
-	if hooks := slices.Concat(r.script.Notify, r.opts.Hooks); len(hooks) > 0 {
+	own := slices.Clone(r.script.Notify)
+	for i := range own {
+		own[i].Policy = r.opts.Policy
+	}
+	if hooks := slices.Concat(own, r.opts.Hooks); len(hooks) > 0 {
 		if said, err = json.Marshal(hooks); err != nil {
 			return run, nil, fmt.Errorf("encode the hooks of a run: %w", err)
 		}

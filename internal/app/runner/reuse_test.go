@@ -184,7 +184,7 @@ func TestOnlyWhatHasChangedIsComputed(t *testing.T) {
 			want: []string{"scored", "one_file", "many_files"}},
 		"an invalidated run": {
 			change: func(t *testing.T, r *reuser) {
-				order := state.Command{Kind: state.CommandInvalidate, Token: "t", Nodes: []state.Redo{{Node: "items"}}}
+				order := state.Command{Kind: state.CommandInvalidate, Token: "t", Nodes: []state.CommandNode{{Node: "items"}}}
 				require.NoError(t, state.Direct(t.Context(), r.home.State, state.RunKey{Workspace: "main",
 					Run: 1}, order))
 			},
@@ -324,7 +324,7 @@ func TestReadingWhatWasTakenOver(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, [][]any{{int64(0)}}, warned.Rows, "what a check kept is seen, too")
 
-	order := state.Command{Kind: state.CommandInvalidate, Token: "t", Nodes: []state.Redo{{Node: "totals"}}}
+	order := state.Command{Kind: state.CommandInvalidate, Token: "t", Nodes: []state.CommandNode{{Node: "totals"}}}
 	require.NoError(t, state.Direct(t.Context(), r.home.State, state.RunKey{Workspace: "main", Run: 1}, order))
 	_, err = query("FROM run3.totals")
 	require.ErrorIs(t, err, pipeline.ErrTableGone)

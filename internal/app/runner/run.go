@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"thalweg/internal/base/allow"
+
 	"thalweg/internal/app/inspect"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/outputs"
@@ -18,6 +20,7 @@ import (
 	"thalweg/internal/app/sources"
 	"thalweg/internal/app/view"
 	"thalweg/internal/app/workerprocess"
+	"thalweg/internal/base/address"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/remote"
@@ -52,6 +55,7 @@ type Options struct {
 	Pinned     bool                 // with ResumeRun: from what was pinned of it, whatever ScriptPath has now
 	Again      orders.RedoSelection // with Resume: what of the run is done again besides what failed or was left
 	Dir        string               // that relative names of files are seen from; "": the working directory
+	Policy     *allow.Policy        // of what the run may open; nil: whatever its processes can
 	Parent     int64                // the run that this one takes the place of; 0: none
 	Unattended bool                 // nobody is asked at gates: they are left out, and answers are their defaults
 	Wait       bool                 // a run that waits for people is waited for: see Run
@@ -189,12 +193,13 @@ func (r *runner) load(ctx context.Context) (view.Diagnostics, error) {
 			return nil, err
 		}
 		r.script, r.identity, r.dir, r.sources = rec.Script, r.Instance.IdentityOf(rec.Run), rec.Dir, &rec.Sources
+		r.opts.Policy = rec.Policy
 		return rec.Warnings, nil
 	}
 	var diags view.Diagnostics
 	r.sources = r.opts.ScriptSources
 	if r.script = r.opts.Script; r.script == nil {
-		src := r.opts.Sources("", r.opts.ScriptPath, r.opts.ParamsPath)
+		src := r.opts.Sources(r.opts.Policy, r.opts.Dir, r.opts.ScriptPath, r.opts.ParamsPath)
 		src.Known = r.opts.Known
 		src.Params, src.Offered, src.Lenient, src.Read = r.opts.Params, r.opts.Offered, r.opts.Lenient,
 			sources.Remembered(src.Read)
@@ -207,7 +212,7 @@ func (r *runner) load(ctx context.Context) (view.Diagnostics, error) {
 	if r.dir, err = r.opts.seenFrom(); err != nil {
 		return nil, err
 	}
-	r.identity = r.Instance.Identity(r.script.Name, sources.SeenFrom(r.dir, r.opts.ScriptPath))
+	r.identity = r.Instance.Identity(r.script.Name, address.SeenFrom(r.dir, r.opts.ScriptPath))
 	return diags.Warnings(), nil
 }
 
@@ -307,7 +312,7 @@ func (r *runner) openContent() {
 	r.content = r.Job(runtime.JobSpec{Script: r.script, Sources: r.sources, Run: r.key, Identity: r.identity,
 		From:     r.opts.From,
 		Planning: r.planning, Ephemeral: r.opts.Ephemeral, Dir: r.dir, OwnCopies: r.joined,
-		Reuse: r.opts.Reuse, Chosen: r.opts.chosen(r.script), Python: r.python})
+		Reuse: r.opts.Reuse, Chosen: r.opts.chosen(r.script), Python: r.python, Policy: r.opts.Policy})
 }
 
 // seenFrom is the directory that relative names of files are seen from.
@@ -315,7 +320,11 @@ func (o Options) seenFrom() (string, error) {
 	if o.Dir != "" {
 		return o.Dir, nil
 	}
-	return filepath.Abs(cmp.Or(o.Process.Dir, "."))
+	dir, err := filepath.Abs(cmp.Or(o.Process.Dir, "."))
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir) // what .. leaves is then the same whoever looks
 }
 
 // chosen returns the nodes that are computed even if an earlier run has their rows. They are the nodes
@@ -375,8 +384,16 @@ func (r *runner) replaceParent(ctx context.Context) error {
 
 // enlist records a new run.
 func (r *runner) enlist(ctx context.Context, affected []*script.Node) error {
-	if err := outputs.CheckFiles(ctx, r.Instance, r.opts.Remote, r.script, affected); err != nil {
+	if err := outputs.CheckFiles(ctx, r.Instance, r.opts.Remote.Within(r.opts.Policy), r.script, affected); err != nil {
 		return err
+	}
+	for _, h := range r.script.Notify {
+		if len(h.Command) == 0 {
+			continue
+		}
+		if err := r.opts.Policy.Command(); err != nil {
+			return err
+		}
 	}
 	if err := r.checkSources(ctx, affected); err != nil {
 		return err

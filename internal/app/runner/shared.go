@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"thalweg/internal/app/outputs"
-	"thalweg/internal/app/sources"
-	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/store/state"
@@ -143,16 +141,11 @@ func writtenBy(dir string, nodes []*script.Node) (out []outputs.Target, err erro
 		if n.Out == nil || script.ExpandURL(n.Out.URL, 1, 0) != script.ExpandURL(n.Out.URL, 2, 0) {
 			continue
 		}
-		url := sources.SeenFrom(dir, n.Out.URL)
-		if address.Database(n.Out.URL) {
-			url = address.DatabaseIn(dir, n.Out.URL)
-		}
-		t, err := outputs.WrittenTarget(n, url, n.Out.Dir())
+		written, err := outputs.WrittenTargets(dir, n)
 		if err != nil {
 			return nil, err
 		}
-		t.Shown = address.Redact(n.Out.URL)
-		out = append(out, t)
+		out = append(out, written...)
 	}
 	return out, nil
 }

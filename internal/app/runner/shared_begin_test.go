@@ -12,6 +12,7 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
+	"thalweg/internal/base/settings"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
@@ -32,7 +33,7 @@ func TestARunBeginsBesideOneThatIsNotThereYet(t *testing.T) {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	cfg, err := instance.LoadCluster(filepath.Join(dir, "cluster.yaml"), nil)
+	cfg, err := instance.LoadCluster(filepath.Join(dir, "cluster.yaml"), settings.Options{Known: nil})
 	require.NoError(t, err)
 	require.NoError(t, cluster.Init(t.Context(), cfg))
 	home, err := instance.OpenCluster(t.Context(), cfg, instance.ClusterOptions{})

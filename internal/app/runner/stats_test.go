@@ -37,7 +37,7 @@ func TestNodeStatsHasAllWarnings(t *testing.T) {
 		_, err := state.PlanNode(ctx, store, at, 0, state.Plan{Record: []byte("x"), Batches: specs}, "w", now)
 		require.NoError(t, err)
 		for i := range specs {
-			c, err := store.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: at, Batch: i}},
+			c, err := store.Claim(ctx, state.ClaimRequest{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: at, Batch: i}},
 				Owner: "w", Now: now, Lease: now.Add(time.Hour)})
 			require.NoError(t, err)
 			require.NoError(t, store.Commit(ctx, c,

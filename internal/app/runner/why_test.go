@@ -77,7 +77,7 @@ func spinBy(t *testing.T, files int, heavy func(file int) bool,
 		Workspace: state.DefaultWorkspace,
 		Process:   runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: cutInto(2, 10)}})
 	require.NoError(t, err)
-	facts, err := history.Gather(t.Context(), home.State, key, time.Now(), history.Around{Slots: 2})
+	facts, err := history.Gather(t.Context(), home.State, key, time.Now(), history.ProcessFacts{Slots: 2})
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, facts.Run.Status)
 	return facts
@@ -175,7 +175,7 @@ func TestWhyTriedAgain(t *testing.T) {
 	key := <-started
 	var why history.Answer
 	require.Eventually(t, func() bool {
-		f, err := history.Gather(t.Context(), home.State, key, time.Now(), history.Around{Slots: 1})
+		f, err := history.Gather(t.Context(), home.State, key, time.Now(), history.ProcessFacts{Slots: 1})
 		require.NoError(t, err)
 		why = f.Why()[0]
 		return why.Rule == "backoff" || f.Run.Status != state.Running

@@ -40,8 +40,8 @@ type Service struct {
 // Alone returns the one rule by which a run that is not over has nobody who
 // works on it, and what is said then: a state directory's is interrupted, a
 // cluster's waits for a worker.
-func (s *Service) Alone(ctx context.Context) func(state.Run) (history.Alone, bool) {
-	return func(r state.Run) (out history.Alone, is bool) {
+func (s *Service) Alone(ctx context.Context) func(state.Run) (history.Orphan, bool) {
+	return func(r state.Run) (out history.Orphan, is bool) {
 		if r.Status.Terminal() {
 			return out, false
 		}
@@ -50,19 +50,19 @@ func (s *Service) Alone(ctx context.Context) func(state.Run) (history.Alone, boo
 			return out, false
 		}
 		if s.Home.Cluster() == nil {
-			return history.Alone{Do: r.Do("resume").String()}, true
+			return history.Orphan{Do: r.Do("resume").String()}, true
 		}
 		text, hint, err := registry.NobodyTakes(ctx, s.Home, r.RunKey)
 		switch {
 		case atWork && (err != nil || text == ""): // whoever works on it can
 			return out, false
 		case err != nil:
-			return history.Alone{Why: "it could not be seen which are there: " + err.Error(),
+			return history.Orphan{Why: "it could not be seen which are there: " + err.Error(),
 				Do: action.Do("doctor").String() + " looks at the cluster's services"}, true
 		case text != "":
-			return history.Alone{Why: text, Do: hint}, true
+			return history.Orphan{Why: text, Do: hint}, true
 		}
-		return history.Alone{Why: "none of those that are there has taken it yet",
+		return history.Orphan{Why: "none of those that are there has taken it yet",
 			Do: r.Do("attach").String() + " follows it"}, true
 	}
 }
@@ -303,11 +303,11 @@ func (s *Service) Why(ctx context.Context, run state.Run) (view.Why, error) {
 	if err != nil {
 		return out, err
 	}
-	around := history.Around{Slots: runtime.SlotsOf(ctx, s.Home, run), Memory: waiters.Texts, Gone: job.Gone}
+	around := history.ProcessFacts{Slots: runtime.SlotsOf(ctx, s.Home, run), Memory: waiters.Texts, Gone: job.Gone}
 	around.Waits = func(owner string) bool {
 		return slices.ContainsFunc(waiters.PIDs, func(pid int) bool { return job.IsProcess(owner, pid) })
 	}
-	around.Alone, around.Abandoned = s.Alone(ctx)(run)
+	around.Alone, around.Orphaned = s.Alone(ctx)(run)
 	workers, err := s.workersOn(ctx, run)
 	if err != nil {
 		return out, err

@@ -35,6 +35,6 @@ func (t *Runtime) Answered(j JobSpec) func(context.Context, map[string]string) (
 				mine = append(mine, node)
 			}
 		}
-		return s, outputs.CheckFiles(ctx, t.Instance, t.Process.Remote, s, mine)
+		return s, outputs.CheckFiles(ctx, t.Instance, t.Process.Remote.Within(j.Policy), s, mine)
 	}
 }

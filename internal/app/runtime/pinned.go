@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 
+	"thalweg/internal/base/allow"
+
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/sources"
 	"thalweg/internal/base/address"
@@ -42,6 +44,9 @@ type Settings struct {
 	Via     string            `json:"via,omitempty"`     // way in of who began it: see package caller
 	// interpreter and modules that the code was tried with; see surroundings
 	Python map[string]string `json:"python,omitempty"`
+
+	// Policy says what the run may open; nil: whatever its processes can.
+	Policy *allow.Policy `json:"policy,omitempty"`
 
 	Looked [][]script.FileColumn `json:"looked,omitempty"` // see script.Script; none if they are too many
 }
@@ -187,7 +192,7 @@ func (t *Runtime) RecallFrom(ctx context.Context, key state.RunKey, onlyLooks bo
 	if rec.pinned == nil {
 		return rec, notPinned(rec.Run)
 	}
-	src := t.Process.Sources(rec.Dir, rec.Run.ScriptPath, rec.Run.ParamsPath)
+	src := t.Process.Sources(rec.Policy, rec.Dir, rec.Run.ScriptPath, rec.Run.ParamsPath)
 	src.Known = t.Process.Known
 	if onlyLooks {
 		src.Columns = rec.columns(src.Columns)

@@ -6,10 +6,13 @@ import (
 	"os"
 	"time"
 
+	"thalweg/internal/base/allow"
+
 	"thalweg/internal/app/caller"
 	"thalweg/internal/app/sources"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/secret"
+	"thalweg/internal/base/settings"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/engine"
@@ -49,14 +52,21 @@ type Process struct {
 	Isolated    bool          // batches are executed in processes of their own: see Isolation
 }
 
-// Sources reads a script's files, with relative names seen from dir, "" being Dir, by what the process may use.
-func (p Process) Sources(dir, scriptPath, paramsPath string) script.Sources {
-	src := sources.New(p.Remote, cmp.Or(dir, p.Dir), scriptPath, paramsPath)
+// Sources reads a script's files, with relative names seen from dir, "" being Dir, by what the process may use and a
+// policy allows.
+func (p Process) Sources(policy *allow.Policy, dir, scriptPath, paramsPath string) script.Sources {
+	src := sources.New(p.Remote.Within(policy), cmp.Or(dir, p.Dir), scriptPath, paramsPath)
 	src.Known = p.Known
 	if p.Environment != nil {
 		src.Environment = p.Environment
 	}
+	src.Environment = policy.Environ(src.Environment)
 	return src
+}
+
+// Settings says how the process reads its configurations.
+func (p Process) Settings() settings.Options {
+	return settings.Options{Environment: p.Environment, Known: p.Known, Dir: p.Dir}
 }
 
 // Getenv returns the value of a variable, "" if it is not set.

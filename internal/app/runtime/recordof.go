@@ -67,8 +67,9 @@ func (r *TracedRuns) Job(ctx context.Context, key state.RunKey) (*pipeline.Pipel
 			return nil, err
 		}
 	}
-	job := t.Job(JobSpec{Script: sc, Sources: &rec.Sources, Run: key, Identity: t.Instance.IdentityOf(rec.Run),
-		From: rec.Run.Sources, Planning: rec.Budget, Ephemeral: rec.Ephemeral, Dir: rec.Dir, OwnCopies: true})
+	job := t.Job(JobSpec{Policy: rec.Policy, Script: sc, Sources: &rec.Sources, Run: key,
+		Identity: t.Instance.IdentityOf(rec.Run),
+		From:     rec.Run.Sources, Planning: rec.Budget, Ephemeral: rec.Ephemeral, Dir: rec.Dir, OwnCopies: true})
 	r.Jobs[key] = job
 	return job, nil
 }

@@ -14,19 +14,15 @@ import (
 // Reload loads the script from where the run was begun with it; nil if it is
 // not there any more.
 func (t *Runtime) Reload(ctx context.Context, rec PinnedRun) (*script.Script, *script.Sources, error) {
-	at := sources.SeenFrom(rec.Dir, rec.Run.ScriptPath)
+	at := address.SeenFrom(rec.Dir, rec.Run.ScriptPath)
 	if !address.Remote(at) {
 		if _, err := os.Stat(at); errors.Is(err, fs.ErrNotExist) {
 			return nil, nil, nil
 		}
 	}
-	src := t.Process.Sources(rec.Dir, rec.Run.ScriptPath, rec.Run.ParamsPath)
+	src := t.Process.Sources(rec.Policy, rec.Dir, rec.Run.ScriptPath, rec.Run.ParamsPath)
 	src.Known, src.Params, src.Offered, src.Lenient = t.Process.Known, rec.Params, rec.Offered, rec.Lenient
-	read := src.Read
-	src.Read = sources.Remembered(func(ctx context.Context, url string) ([]byte,
-		error) {
-		return read(ctx, sources.SeenFrom(rec.Dir, url))
-	})
+	src.Read = sources.Remembered(src.Read)
 	s, diags := script.Load(ctx, src)
 	if diags.HasErrors() {
 		return nil, nil, &sources.InvalidScriptError{Diagnostics: diags}

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
+
+	"thalweg/internal/base/allow"
 
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/registry"
@@ -308,6 +311,7 @@ type JobSpec struct {
 	Reuse     bool                         // see settings
 	Chosen    []string                     // see settings
 	Python    map[string]map[string]string // see checkPython
+	Policy    *allow.Policy                // see settings
 }
 
 // Job makes a run's content.
@@ -316,7 +320,9 @@ func (t *Runtime) Job(j JobSpec) *pipeline.Pipeline {
 	if j.OwnCopies {
 		copies = filepath.Join(t.WorkDir, "copies", filepath.Base(t.Instance.RemoteDir(j.Run)))
 	}
-	t.Engine.Allow(pipeline.Reach(j.Script, j.Dir, j.Run)...)
+	t.Engine.Allow(slices.DeleteFunc(pipeline.Reach(j.Script, j.Dir, j.Run), func(dir string) bool {
+		return j.Policy.MayRead(dir) != nil
+	})...)
 	var executor engine.Executor = t.Engine
 	if t.Process.Executor != nil {
 		executor = t.Process.Executor(executor)
@@ -336,6 +342,6 @@ func (t *Runtime) Job(j JobSpec) *pipeline.Pipeline {
 		Budget: t.Budget, Room: room, Planning: j.Planning, Fuse: j.Ephemeral, Pool: t.Pool,
 		Engine: executor, Dir: j.Dir,
 		StateDir: t.Instance.Dir, Meter: &t.Meter, Observe: t.Process.Observe, RecordOf: t.recordOf, WorkDir: t.WorkDir,
-		Remote:    t.Process.Remote,
+		Remote:    t.Process.Remote.Within(j.Policy),
 		CopiesDir: copies, Copies: copier, Files: t.Instance.Files, Logger: t.Process.Logger})
 }

@@ -71,7 +71,7 @@ func Schedule(ctx context.Context, home *instance.Instance, opts SchedulerOption
 	if opts.Remote != nil {
 		lister = opts.Remote
 	}
-	service := schedule.New(schedule.Config{Remote: lister, Workspace: opts.Workspace,
+	service := schedule.New(schedule.Config{Remote: lister, Dir: opts.Dir, Workspace: opts.Workspace,
 		Registry: registry.NewNoteBox(store, opts.Workspace, state.TopicSchedules), Runs: s, Load: s.load,
 		Most: opts.Most, Clock: opts.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint,
 		Files: func(watch string) schedule.Registry {
@@ -135,13 +135,13 @@ func (s *scheduler) list() []schedule.Served {
 // later it is logged, and the script is served as it was.
 func (s *scheduler) read(ctx context.Context, first bool) error {
 	s.looked = s.opts.Clock.Now()
-	paths, err := scriptPaths(s.opts.Scripts)
+	paths, err := scriptPaths(s.opts.Process.Dir, s.opts.Scripts)
 	if err != nil {
 		return err
 	}
 	identities := map[string]string{}
 	for _, path := range paths.all {
-		src := s.opts.Sources("", path, s.opts.ParamsPath)
+		src := s.opts.Sources(nil, "", path, s.opts.ParamsPath)
 		src.Known, src.Params, src.Lenient = s.opts.Known, s.opts.Params, s.opts.Lenient
 		sc, diags := script.LoadServing(ctx, src)
 		switch {
@@ -157,7 +157,8 @@ func (s *scheduler) read(ctx context.Context, first bool) error {
 			continue
 		}
 		delete(s.wrong, path)
-		sv := schedule.Served{Path: path, Identity: s.home.Identity(sc.Name, path), Script: sc}
+		sv := schedule.Served{Path: path, Script: sc,
+			Identity: s.home.Identity(sc.Name, address.SeenFrom(s.opts.Process.Dir, path))}
 		if other := identities[sv.Identity]; other != "" {
 			return &fault.Error{Kind: fault.Script,
 				Message: fmt.Sprintf("%s and %s are the same script by their name", other,
@@ -180,7 +181,7 @@ type scriptFiles struct {
 	named map[string]bool // by themselves, not by their directory
 }
 
-func scriptPaths(args []string) (out scriptFiles, err error) {
+func scriptPaths(dir string, args []string) (out scriptFiles, err error) {
 	out.named = map[string]bool{}
 	add := func(path string) {
 		if !slices.Contains(out.all, path) {
@@ -188,7 +189,7 @@ func scriptPaths(args []string) (out scriptFiles, err error) {
 		}
 	}
 	for _, arg := range args {
-		st, err := os.Stat(arg)
+		st, err := os.Stat(address.Seen(dir, arg))
 		switch {
 		case address.Remote(arg), err == nil && !st.IsDir():
 			add(arg)
@@ -199,14 +200,14 @@ func scriptPaths(args []string) (out scriptFiles, err error) {
 		case err != nil:
 			return out, &fault.Error{Kind: fault.Environment, Message: "look at " + arg, Err: err}
 		}
-		entries, err := os.ReadDir(arg)
+		entries, err := os.ReadDir(address.Seen(dir, arg))
 		if err != nil {
 			return out, &fault.Error{Kind: fault.Environment, Message: "list the scripts of " + arg, Err: err}
 		}
 		for _, e := range entries {
 			path := filepath.Join(arg, e.Name())
 			if !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) &&
-				mayBeServed(path) {
+				mayBeServed(address.Seen(dir, path)) {
 				add(path)
 			}
 		}

@@ -85,14 +85,18 @@ func (c *connection) input(ctx context.Context, n *script.Node, url string) {
 		path, err := address.Local(url)
 		var found []string
 		if err == nil {
-			found, err = filepath.Glob(path)
+			found, err = address.Glob(c.s.Dir, path)
 		}
 		if err == nil && len(found) == 0 {
 			err = errors.New(shown + ": no file matches")
 		}
 		if err == nil {
 			var f *os.File
-			if f, err = os.Open(found[0]); err == nil {
+			if err = c.client.Policy().MayRead(address.Seen(c.s.Dir, found[0])); err != nil {
+				c.add("input", n.Name, shown, err, "")
+				return
+			}
+			if f, err = os.Open(address.Seen(c.s.Dir, found[0])); err == nil {
 				err = f.Close()
 			}
 		}
@@ -121,7 +125,7 @@ func (c *connection) input(ctx context.Context, n *script.Node, url string) {
 func (c *connection) output(ctx context.Context, n *script.Node, url string) {
 	shown := address.Redact(url)
 	if !address.Remote(url) {
-		path, err := address.Local(url)
+		path, err := address.LocalIn(c.s.Dir, url)
 		dir := filepath.Dir(path)
 		for err == nil {
 			if _, failed := os.Stat(dir); failed == nil || filepath.Dir(dir) == dir {

@@ -46,7 +46,7 @@ func (s *Service) Infer(ctx context.Context, files []string, o InferOptions) (_ 
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	spool := s.Remote.Spool(filepath.Join(work, "remote"), nil)
-	opts := infer.Options{Separator: o.Separator, MemoryBytes: o.MemoryBytes, Threads: budget.Cores(), WorkDir: work,
+	opts := infer.Options{Separator: o.Separator, MemoryBytes: o.MemoryBytes, Threads: budget.Cores(), Dir: s.Dir, WorkDir: work,
 		Progress: o.Progress, Told: o.Told,
 		Fetch: func(ctx context.Context, url string) (string, error) {
 			copied, err := spool.Ensure(ctx, url, "")

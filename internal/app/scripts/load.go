@@ -1,9 +1,9 @@
 package scripts
 
 import (
+	"cmp"
 	"context"
 	"maps"
-	"path/filepath"
 	"time"
 
 	"thalweg/internal/app/sources"
@@ -34,7 +34,7 @@ func (s *Service) Load(ctx context.Context, n Named) (*script.Script, view.Diagn
 	src := s.sources(n)
 	out, diags := script.Load(ctx, src)
 	if diags.HasErrors() {
-		if src.Offered = s.offered(ctx, src); len(src.Offered) > 0 {
+		if src.Offered = s.offered(ctx, s.Remote.Within(n.Policy), src); len(src.Offered) > 0 {
 			out, diags = script.Load(ctx, src)
 		}
 	}
@@ -54,17 +54,18 @@ func (s *Service) Valid(ctx context.Context, n Named) (*script.Script, view.Diag
 }
 
 func (s *Service) sources(n Named) script.Sources {
-	src := sources.New(s.Remote, s.Dir, n.Path, n.ParamsPath)
+	src := sources.New(s.Remote.Within(n.Policy), cmp.Or(n.Dir, s.Dir), n.Path, n.ParamsPath)
 	src.Params, src.Lenient, src.Known = n.Params, n.Lenient, s.Known
 	if s.Environment != nil {
 		src.Environment = s.Environment
 	}
+	src.Environment = n.Policy.Environ(src.Environment)
 	return src
 }
 
 // offered are parameters as the schedules and watches of a script would give
 // them now: to look at it, without running it.
-func (s *Service) offered(ctx context.Context, src script.Sources) map[string]string {
+func (s *Service) offered(ctx context.Context, client *remote.Client, src script.Sources) map[string]string {
 	serving, diags := script.LoadServing(ctx, src)
 	if diags.HasErrors() {
 		return nil
@@ -77,10 +78,11 @@ func (s *Service) offered(ctx context.Context, src script.Sources) map[string]st
 	for _, w := range serving.Watches {
 		maps.Copy(out, w.Params)
 		if address.Remote(w.Files) {
-			if found, err := s.Remote.List(ctx, w.Files, schedule.WatchedMax); err == nil && len(found) > 0 {
+			if found, err := client.List(ctx, w.Files, schedule.WatchedMax); err == nil && len(found) > 0 {
 				out[script.ParamWatchedFile] = found[0].URL
 			}
-		} else if found, err := filepath.Glob(w.Files); err == nil && len(found) > 0 {
+		} else if found, err := address.Glob(src.Dir, w.Files); err == nil && len(found) > 0 &&
+			client.Policy().MayRead(address.Seen(src.Dir, found[0])) == nil {
 			out[script.ParamWatchedFile] = found[0]
 		}
 	}

@@ -32,7 +32,7 @@ func (s *Service) Validate(ctx context.Context, n Named, connect bool, python st
 	}
 	out.Nodes = len(sc.Nodes)
 	if connect {
-		look := connection{client: s.Remote, s: sc, python: python}
+		look := connection{client: s.Remote.Within(n.Policy), s: sc, python: python}
 		err = look.look(ctx)
 		out.Connections, out.OK = look.found, doctor.Worst(look.found) != doctor.Bad
 	}

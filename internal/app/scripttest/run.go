@@ -18,11 +18,10 @@ import (
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/sources"
+	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/secret"
 	"thalweg/internal/base/similar"
 	"thalweg/internal/base/sqltext"
-	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/filespec"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/engine"
@@ -31,14 +30,10 @@ import (
 
 // Options of running tests.
 type Options struct {
-	ParamsPath  string // parameters for all cases, behind those of the test file
-	Lenient     bool   // see script.Sources
-	Interpreter string
-	Keeper      string // see python.Config
-	Known       *secret.Known
-	MemoryBytes int64
-	WorkDir     string         // private, exists; the caller removes it
-	Remote      *remote.Client // for files of other machines
+	runtime.Process
+	ParamsPath string // parameters for all cases, behind those of the test file
+	Lenient    bool   // see script.Sources
+	WorkDir    string // private, exists; the caller removes it
 }
 
 // Result holds the result of a case.
@@ -89,10 +84,10 @@ func (r *caseRun) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
+	process := r.o.Process
+	process.Cores = 1
 	sum, runErr := runner.Run(ctx, home,
-		runner.Options{Script: r.script, Process: runtime.Process{Remote: r.o.Remote,
-			MemoryBytes: r.o.MemoryBytes, Cores: 1,
-			Interpreter: r.o.Interpreter, Keeper: r.o.Keeper, Known: r.o.Known}, ScriptPath: r.suite.Script,
+		runner.Options{Script: r.script, Process: process, ScriptPath: r.suite.Script,
 			Workspace: instance.DefaultWorkspace,
 			Start:     nodeNames(r.script), Unattended: true})
 	if ctx.Err() != nil {
@@ -116,8 +111,7 @@ func (r *caseRun) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	src := sources.New(r.o.Remote, "", r.suite.Script, params)
-	src.Known = r.o.Known
+	src := r.o.Sources(nil, "", r.suite.Script, params)
 	src.Lenient = r.o.Lenient
 	s, diags := script.Load(ctx, src)
 	if diags.HasErrors() {
@@ -136,7 +130,7 @@ func (r *caseRun) load(ctx context.Context) error {
 func (r *caseRun) writeParams() (string, error) {
 	merged := map[string]*yaml.Node{}
 	if r.o.ParamsPath != "" {
-		text, err := readLimited(r.o.ParamsPath)
+		text, err := readLimited(address.Seen(r.o.Dir, r.o.ParamsPath))
 		if err != nil {
 			return "", err
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"thalweg/internal/app/runtime"
+
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/base/fault"
@@ -52,6 +54,9 @@ func suite(t *testing.T, tests string) (path, script string) {
 	require.NoError(t, os.WriteFile(path, []byte("tests:\n"+tests), 0o600))
 	return path, script
 }
+
+// process is what the tests may use.
+var process = runtime.Process{Interpreter: "python3", MemoryBytes: 512 << 20}
 
 func TestWhatACaseFinds(t *testing.T) {
 	t.Parallel()
@@ -128,8 +133,7 @@ func TestWhatACaseFinds(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, s.Cases, 1)
 			work := t.TempDir()
-			res, err := Run(t.Context(), s, s.Cases[0], Options{Interpreter: "python3",
-				MemoryBytes: 512 << 20, WorkDir: work})
+			res, err := Run(t.Context(), s, s.Cases[0], Options{Process: process, WorkDir: work})
 			require.NoError(t, err)
 			left, err := os.ReadDir(work)
 			require.NoError(t, err)
@@ -183,8 +187,7 @@ func TestMistakesInTestFiles(t *testing.T) {
 			path, script := suite(t, test.tests)
 			s, err := Load(path, script, nil)
 			if err == nil {
-				_, err = Run(t.Context(), s, s.Cases[0], Options{Interpreter: "python3", MemoryBytes: 512 << 20,
-					WorkDir: t.TempDir()})
+				_, err = Run(t.Context(), s, s.Cases[0], Options{Process: process, WorkDir: t.TempDir()})
 			}
 			require.Error(t, err)
 			f := fault.Of(err)

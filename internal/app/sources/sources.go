@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"thalweg/internal/base/allow"
+
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/database"
@@ -24,15 +26,17 @@ type Named struct {
 	ParamsPath string
 	Params     map[string]string // which win over those of ParamsPath
 	Lenient    bool              // see script.Sources
+	Dir        string            // that relative names are seen from; "": who looks at it decides
+	Policy     *allow.Policy     // of what may be opened; nil: everything
 }
 
 // New reads a script's files from this machine and, by means of client,
-// from others; nil reads no others. Columns that a script takes from its
-// inputs are looked up in them, with relative names seen from dir ("": the
-// working directory), environment values that it declares in the process's.
+// from others; nil reads no others. Relative names are seen from dir ("": the
+// working directory). Columns that a script takes from its inputs are looked up
+// in them, environment values that it declares in the process's.
 func New(client *remote.Client, dir, scriptPath, paramsPath string) script.Sources {
 	var secrets remote.Secrets // once the script says which it has
-	look := files.Look{Dir: dir}
+	look := files.Look{Dir: dir, Policy: client.Policy()}
 	if client != nil {
 		look.Remote = samples(client, func() remote.Secrets { return secrets })
 		look.List = func(ctx context.Context, pattern string) ([]string, error) {
@@ -49,11 +53,11 @@ func New(client *remote.Client, dir, scriptPath, paramsPath string) script.Sourc
 		}
 		return tableColumns(c.Columns(ctx, database.Source{URL: url, Table: table, Query: query}))
 	}
-	return script.Sources{Path: scriptPath, ParamsPath: paramsPath, Columns: columns, TableColumns: tables,
+	return script.Sources{Path: scriptPath, ParamsPath: paramsPath, Dir: dir, Columns: columns, TableColumns: tables,
 		Environment: os.LookupEnv, Secrets: func(s *script.Script) { secrets = s },
 		Read: func(ctx context.Context, url string) ([]byte, error) {
 			if client == nil || !address.Remote(url) {
-				return script.ReadLocal(ctx, url)
+				return script.ReadLocal(ctx, client.Policy(), address.SeenFrom(dir, url))
 			}
 			text, err := client.Read(ctx, url, script.MaxPythonBytes, secrets)
 			var f *fault.Error
@@ -90,7 +94,7 @@ func samples(client *remote.Client, secrets func() remote.Secrets) func(ctx cont
 
 // Databases opens sessions with databases, by what client trusts. secrets may be nil.
 func Databases(client *remote.Client, dir string, secrets remote.Secrets) database.Client {
-	c := database.Client{Roots: client.Roots, Dir: dir}
+	c := database.Client{Roots: client.Roots, Dir: dir, Policy: client.Policy()}
 	if secrets != nil {
 		c.Hide = secrets.Hide
 	}
@@ -138,16 +142,4 @@ func Remembered(read func(context.Context, string) ([]byte, error)) func(context
 		kept[url] = text
 		return text, nil
 	}
-}
-
-// SeenFrom is the path or address of a file whose relative name is seen from dir.
-func SeenFrom(dir, name string) string {
-	if name == "" || address.Remote(name) {
-		return name
-	}
-	plain, err := address.Local(name)
-	if err != nil || filepath.IsAbs(plain) {
-		return name
-	}
-	return filepath.Join(dir, plain)
 }

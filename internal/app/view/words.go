@@ -37,7 +37,7 @@ type (
 	CheckResult = state.CheckResult
 	File        = state.File
 	Mark        = state.Mark
-	Redo        = state.Redo
+	Redo        = state.CommandNode
 	GateChoice  = state.Decision
 
 	ListedRun   = history.Run

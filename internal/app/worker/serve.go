@@ -409,7 +409,7 @@ func (s *Server) open(ctx context.Context, key state.RunKey) (_ *workerprocess.O
 	if err := s.openSlots(); err != nil {
 		return nil, rec, err
 	}
-	job := s.Job(runtime.JobSpec{Script: rec.Script, Sources: &rec.Sources, Run: key,
+	job := s.Job(runtime.JobSpec{Policy: rec.Policy, Script: rec.Script, Sources: &rec.Sources, Run: key,
 		Identity: s.Instance.IdentityOf(rec.Run),
 		From:     rec.Run.Sources, Planning: rec.Budget, Ephemeral: rec.Ephemeral, Dir: rec.Dir, OwnCopies: true,
 		Reuse: rec.Reuse, Chosen: rec.Chosen, Python: python})

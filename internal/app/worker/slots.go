@@ -121,7 +121,7 @@ func (h *slotHost) Open(ctx context.Context, key state.RunKey) (sandbox.Run, err
 			return nil, err
 		}
 	}
-	return h.Job(runtime.JobSpec{Script: rec.Script, Sources: &rec.Sources, Run: key,
+	return h.Job(runtime.JobSpec{Policy: rec.Policy, Script: rec.Script, Sources: &rec.Sources, Run: key,
 		Identity: h.Instance.IdentityOf(rec.Run),
 		From:     rec.Run.Sources, Planning: rec.Budget, Ephemeral: rec.Ephemeral, Dir: rec.Dir, OwnCopies: true,
 		Reuse: rec.Reuse, Chosen: rec.Chosen}), nil

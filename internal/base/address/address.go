@@ -214,7 +214,63 @@ func Seen(dir, path string) string {
 	if dir == "" || filepath.IsAbs(path) {
 		return path
 	}
-	return dir + string(filepath.Separator) + path // what .. leaves may be a link
+	if strings.HasPrefix(path, "..") { // what .. leaves may be a link: whoever cleans the path would be elsewhere
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = real
+		}
+	}
+	return dir + string(filepath.Separator) + path
+}
+
+// Resolve returns a path without symbolic links, as far as there is something at it.
+func Resolve(path string) string {
+	if !filepath.IsAbs(path) {
+		here, err := filepath.Abs(".")
+		if err != nil {
+			return filepath.Clean(path)
+		}
+		path = Seen(here, path)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	up, name := filepath.Split(strings.TrimRight(path, "/"))
+	if up == "" || name == ".." { // of a directory that is not there
+		return filepath.Clean(path)
+	}
+	return filepath.Join(Resolve(up), name)
+}
+
+// SeenFrom is Seen for a name that may be an address, of a file or of a database.
+func SeenFrom(dir, name string) string {
+	switch {
+	case name == "":
+		return ""
+	case Database(name):
+		return DatabaseIn(dir, name)
+	case Scheme(name) != "": // a file:// URL has an absolute path
+		return name
+	}
+	return Seen(dir, name)
+}
+
+// Glob lists the files that match a pattern of filepath.Glob, seen from dir ("": from the
+// working directory). Their names are relative if the pattern is.
+func Glob(dir, pattern string) ([]string, error) {
+	if dir == "" || filepath.IsAbs(pattern) {
+		return filepath.Glob(pattern)
+	}
+	base, err := filepath.EvalSymlinks(dir) // Glob cleans what it finds: .. behind a link would lead elsewhere
+	if err != nil {
+		return nil, nil //nolint:nilerr // as filepath.Glob does of what cannot be looked at
+	}
+	found, err := filepath.Glob(Seen(QuoteGlob(base), pattern))
+	for i, name := range found {
+		if found[i], err = filepath.Rel(base, name); err != nil {
+			return nil, err
+		}
+	}
+	return found, err
 }
 
 // Location is a remote file's address, taken apart.

@@ -254,6 +254,24 @@ func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
+// UnmarshalJSON reads the form that MarshalJSON writes. Of the cause there is only its text.
+func (d *Diagnostic) UnmarshalJSON(text []byte) error {
+	var in jsonDiagnostic
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	at := func(p jsonPos) Pos { return Pos{File: p.File, Line: p.Line, Col: p.Column} }
+	*d = Diagnostic{Severity: in.Severity, Pos: at(in.jsonPos), Path: in.Path, Message: in.Message, Hint: in.Hint,
+		End: Pos{File: in.File, Line: in.EndLine, Col: in.EndCol}, Params: in.Params, Source: in.Source}
+	for _, p := range in.Related {
+		d.Related = append(d.Related, at(p))
+	}
+	if in.Cause != "" {
+		d.Cause = errors.New(in.Cause)
+	}
+	return nil
+}
+
 // Shorten cuts text to at most limit characters.
 func Shorten(text string, limit int) string {
 	if utf8.RuneCountInString(text) <= limit {

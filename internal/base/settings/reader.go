@@ -19,6 +19,7 @@ import (
 type Options struct {
 	Environment func(name string) (string, bool) // os.LookupEnv
 	Known       *secret.Known                    // learns the secrets; may be nil
+	Dir         string                           // relative names are seen from it; "": the working directory
 }
 
 // passwordFileBytesMax limits a file that holds a password.

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
 )
 
@@ -67,7 +66,7 @@ func (c Client) CheckTarget(ctx context.Context, t Target) error {
 
 func (c Client) checkTarget(ctx context.Context, t Target) error {
 	if Kind(t.URL) == SQLite {
-		loc, err := address.Parse(t.URL)
+		loc, err := c.may(t.URL)
 		if err != nil {
 			return err
 		}
@@ -99,7 +98,7 @@ func (c Client) checkTarget(ctx context.Context, t Target) error {
 // TableThere reports whether a database has a table.
 func (c Client) TableThere(ctx context.Context, at, table string) (bool, error) {
 	if Kind(at) == SQLite { // whoever writes would make the file
-		loc, err := address.Parse(at)
+		loc, err := c.may(at)
 		if err != nil {
 			return false, err
 		}

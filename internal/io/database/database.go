@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/base/allow"
+
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -66,6 +68,8 @@ type Client struct {
 	Hide func(string) string
 	// Dir is the directory that relative names of SQLite files refer to; "": the working directory.
 	Dir string
+	// Policy says which databases may be opened; nil: all.
+	Policy *allow.Policy
 }
 
 // Snapshot is one moment of a database.
@@ -128,9 +132,38 @@ func (s *placedSnapshot) Copy(ctx context.Context, src Source, to io.Writer) (in
 	return n, err
 }
 
+// May reports why a database may not be opened.
+func (c Client) May(at string) error {
+	_, err := c.may(at)
+	return err
+}
+
+// may takes an address apart that the policy allows. A database that is a file is judged by where its links lead.
+func (c Client) may(at string) (address.Location, error) {
+	loc, err := address.Parse(at)
+	if err != nil || c.Policy == nil {
+		return loc, err
+	}
+	judged := loc
+	if loc.Scheme == "sqlite" {
+		judged.URL = (&url.URL{Scheme: "sqlite", Path: address.Resolve(c.sqliteFile(loc))}).String()
+		return loc, c.Policy.ReadAddress(judged)
+	}
+	if u, err := url.Parse(loc.URL); err == nil {
+		for name := range u.Query() {
+			if !slices.Contains([]string{"sslmode", "ssl-mode", "application_name"}, name) {
+				return loc, &fault.Error{Kind: fault.Script, Code: fault.Forbidden,
+					Message: "?" + name + "=… of the address may not be used by this run",
+					Hint:    "it may lead to another database than the one that is named"}
+			}
+		}
+	}
+	return loc, c.Policy.ReadAddress(judged)
+}
+
 func (c Client) open(ctx context.Context, at string) (session, error) {
 	var s session
-	loc, err := address.Parse(at)
+	loc, err := c.may(at)
 	if err == nil {
 		switch Kind(at) {
 		case Postgres:

@@ -61,6 +61,9 @@ func (c Client) mysqlConfig(loc address.Location) (*mysql.Config, error) {
 			return nil, f
 		}
 	}
+	if c.Policy != nil {
+		cfg.DialFunc = c.Policy.Dialer(connectTimeout, u.Host).DialContext
+	}
 	cfg.Collation = "utf8mb4_bin"
 	cfg.Logger = &mysql.NopLogger{}
 	cfg.ClientFoundRows = true // an UPDATE counts rows that have the values already

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"slices"
@@ -99,6 +100,11 @@ func (c Client) login(ctx context.Context, loc address.Location) (*postgres, err
 		}
 	}
 	cfg.ConnectTimeout = connectTimeout
+	if c.Policy != nil {
+		cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return c.Policy.Dialer(connectTimeout, u.Host).DialContext(ctx, network, addr)
+		}
+	}
 	cfg.RuntimeParams["client_encoding"] = "UTF8"
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "thalweg"

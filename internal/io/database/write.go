@@ -575,7 +575,7 @@ func (s *staged) Discard(context.Context) error {
 
 // writer logs in to write.
 func (c Client) writer(ctx context.Context, at string) (writer, error) {
-	loc, err := address.Parse(at)
+	loc, err := c.may(at)
 	if err != nil {
 		return nil, err
 	}

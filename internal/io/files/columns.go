@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"thalweg/internal/base/allow"
+
 	"thalweg/internal/base/address"
 	"thalweg/internal/io/parquetfile"
 	"thalweg/internal/io/records"
@@ -15,7 +17,8 @@ import (
 
 // Look looks at files before a run exists.
 type Look struct {
-	Dir string // see Places
+	Dir    string        // see Places
+	Policy *allow.Policy // see Places
 	// Remote makes a remote file's beginning, or a Parquet file's footer, readable
 	// at a path of this machine until done is called. nil: they cannot be looked at.
 	Remote func(ctx context.Context, url string, parquet bool) (path string, done func(), err error)
@@ -25,7 +28,7 @@ type Look struct {
 
 // At says where a file is, or what there is to see of it, until done is called.
 func (l Look) At(ctx context.Context, u string, parquet bool) (at Places, done func(), err error) {
-	at.Dir = l.Dir
+	at.Dir, at.Policy = l.Dir, l.Policy
 	if l.Remote == nil || !address.Remote(u) {
 		return at, func() {}, nil
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"thalweg/internal/base/allow"
+
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
@@ -27,6 +29,7 @@ type Copy struct {
 // Places maps the files that a script names to files of this machine.
 type Places struct {
 	Dir    string              // that relative names are seen from; "": the working directory
+	Policy *allow.Policy       // of what may be read; nil: everything
 	Copies map[string]Copy     // of remote files, by the names that the script gives them
 	Listed map[string][]string // the files of servers that match patterns, by those
 }
@@ -107,7 +110,7 @@ func stat(u script.FileURL, at Places) (Input, error) {
 	copied, isCopy := at.Copies[u.URL]
 	path, err := copied.Path, error(nil)
 	if !isCopy {
-		path, err = address.LocalIn(at.Dir, u.URL)
+		path, err = at.local(u.URL)
 	}
 	u.URL = address.Redact(u.URL)
 	if err != nil {
@@ -145,10 +148,19 @@ func resolved(path string) (string, error) {
 	return real, nil
 }
 
-// PathOf returns the path of a local file that a script names; dir as in Places. If it is not there, it
+// local returns the path of a file that a script names, if it may be read.
+func (at Places) local(name string) (string, error) {
+	path, err := address.LocalIn(at.Dir, name)
+	if err != nil {
+		return path, err
+	}
+	return path, at.Policy.MayRead(path)
+}
+
+// PathOf returns the path of a local file that a script names. If it is not there, it
 // returns the path nevertheless, with an error that is fs.ErrNotExist.
-func PathOf(dir, name string) (string, error) {
-	path, err := address.LocalIn(dir, name)
+func PathOf(at Places, name string) (string, error) {
+	path, err := at.local(name)
 	if err != nil {
 		return "", err
 	}

@@ -83,7 +83,7 @@ func (s *Store) tables(ctx context.Context, at string, wants []Want, which []int
 
 // databases opens sessions with what the store knows.
 func (s *Store) databases() database.Client {
-	c := database.Client{Roots: s.client.Roots}
+	c := database.Client{Roots: s.client.Roots, Policy: s.client.Policy()}
 	if s.secrets != nil {
 		c.Hide = s.secrets.Hide
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"thalweg/internal/base/allow"
+
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
 )
@@ -43,14 +45,43 @@ type Client struct {
 	cfg       Config
 	transfers chan struct{} // bounds them
 	listings  chan struct{}
+	policy    *allow.Policy // nil: it opens whatever it is asked for
 	mu        sync.Mutex
 	backends  map[string]backend
+	limited   map[string]*Client // by policy
 }
 
 // New returns a client. It opens nothing before it is used.
 func New(cfg Config) *Client {
 	return &Client{cfg: cfg.withDefaults(), transfers: make(chan struct{}, transfersMax),
 		listings: make(chan struct{}, listingsMax), backends: map[string]backend{}}
+}
+
+// Within returns the client of those who may open only what a policy allows; nil: c. Its transfers count among those
+// of c, which closes it.
+func (c *Client) Within(policy *allow.Policy) *Client {
+	if c == nil || policy == nil {
+		return c
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := policy.Digest()
+	if c.limited[key] == nil {
+		if c.limited == nil {
+			c.limited = map[string]*Client{}
+		}
+		c.limited[key] = &Client{cfg: c.cfg, transfers: c.transfers, listings: c.listings, policy: policy,
+			backends: map[string]backend{}}
+	}
+	return c.limited[key]
+}
+
+// Policy says what those who use the client may open; nil: everything, as a nil Client's.
+func (c *Client) Policy() *allow.Policy {
+	if c == nil {
+		return nil
+	}
+	return c.policy
 }
 
 // Close ends idle connections.
@@ -62,6 +93,9 @@ func (c *Client) Close() error {
 		errs = append(errs, b.close())
 	}
 	c.backends = map[string]backend{}
+	for _, l := range c.limited {
+		errs = append(errs, l.Close())
+	}
 	return errors.Join(errs...)
 }
 
@@ -103,8 +137,11 @@ func (c *Client) Check(ctx context.Context, url string, secrets Secrets) error {
 	return placed(err, loc)
 }
 
-// backend opens what serves the scheme of loc.
+// backend opens what serves the scheme of loc, if loc may be read.
 func (c *Client) backend(ctx context.Context, loc address.Location) (backend, error) {
+	if err := c.policy.ReadAddress(loc); err != nil {
+		return nil, err
+	}
 	kind := loc.Scheme
 	if kind == "https" {
 		kind = "http"
@@ -133,7 +170,7 @@ func (c *Client) open(ctx context.Context, kind string) (backend, error) {
 	if kind == "s3" {
 		return newS3(ctx, c, roots)
 	}
-	return newHTTP(c.cfg, roots), nil
+	return newHTTP(c, roots), nil
 }
 
 // begin waits for leave to transfer. The caller calls done when it has.

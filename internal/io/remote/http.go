@@ -20,9 +20,19 @@ type httpBackend struct {
 	transport *http.Transport
 }
 
-func newHTTP(cfg Config, roots *x509.CertPool) *httpBackend {
-	transport := newTransport(cfg, roots)
-	return &httpBackend{transport: transport, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}
+func newHTTP(c *Client, roots *x509.CertPool) *httpBackend {
+	transport := newTransport(c, roots)
+	return &httpBackend{transport: transport, client: &http.Client{Transport: transport,
+		CheckRedirect: func(req *http.Request, via []*http.Request) error {
+			if err := checkRedirect(req, via); err != nil {
+				return err
+			}
+			loc, err := address.Parse(req.URL.String())
+			if err != nil {
+				return err
+			}
+			return c.policy.ReadAddress(loc)
+		}}}
 }
 
 func checkRedirect(req *http.Request, via []*http.Request) error {

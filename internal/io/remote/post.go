@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"thalweg/internal/base/allow"
+
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
 )
@@ -16,6 +18,7 @@ type Post struct {
 	URL    string // of http or https, with its secrets
 	Header http.Header
 	Body   []byte
+	Policy *allow.Policy            // of who asks for it; nil: whoever runs the process
 	Hide   func(text string) string // takes secrets out of errors; nil: only what addresses show is
 }
 
@@ -41,7 +44,7 @@ func (c *Client) Post(ctx context.Context, p Post) (Answer, error) {
 			loc)
 	}
 	// It waits for no transfer, and none waits for it: the runs need their files.
-	b, err := c.backend(ctx, loc)
+	b, err := c.Within(p.Policy).backend(ctx, loc)
 	if err != nil {
 		return Answer{}, hidden(err, loc)
 	}

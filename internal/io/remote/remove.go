@@ -35,6 +35,9 @@ func (c *Client) RemoveVersion(ctx context.Context, url string, was Version, sec
 	if err != nil {
 		return err
 	}
+	if err := c.policy.WriteAddress(loc); err != nil {
+		return placed(err, loc)
+	}
 	b, err := c.backend(ctx, loc)
 	if err != nil {
 		return placed(err, loc)

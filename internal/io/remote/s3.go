@@ -34,7 +34,7 @@ type s3Backend struct {
 // newS3 takes credentials, region and profile from where the AWS tools take
 // them: environment, shared files, single sign-on, the machine's role.
 func newS3(ctx context.Context, c *Client, roots *x509.CertPool) (*s3Backend, error) {
-	ours := newTransport(c.cfg, roots)
+	ours := newTransport(c, roots)
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.TLSClientConfig =
 			ours.TLSClientConfig

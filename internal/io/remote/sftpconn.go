@@ -102,8 +102,7 @@ func (b *sftpBackend) connect(ctx context.Context, loc address.Location) (*sftpC
 	if err != nil {
 		return nil, err
 	}
-	dialer := net.Dialer{Timeout: b.c.cfg.ConnectTimeout}
-	conn, err := dialer.DialContext(ctx, "tcp", loc.Host)
+	conn, err := b.c.policy.Dialer(b.c.cfg.ConnectTimeout, loc.Host).DialContext(ctx, "tcp", loc.Host)
 	if err != nil {
 		return nil, connectFault(err)
 	}

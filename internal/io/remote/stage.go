@@ -58,6 +58,9 @@ func (c *Client) Stage(ctx context.Context, url string, u Upload) (Staged, error
 	if err != nil {
 		return nil, err
 	}
+	if err := c.policy.WriteAddress(loc); err != nil {
+		return nil, placed(err, loc)
+	}
 	done, err := c.begin(ctx)
 	if err != nil {
 		return nil, err

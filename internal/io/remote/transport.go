@@ -17,12 +17,12 @@ import (
 
 // newTransport times connecting, writing that stands still and waiting for an
 // answer. Reading that stands still is the watchdog's.
-func newTransport(cfg Config, roots *x509.CertPool) *http.Transport {
-	dialer := &net.Dialer{Timeout: cfg.ConnectTimeout}
+func newTransport(c *Client, roots *x509.CertPool) *http.Transport {
+	cfg := c.cfg
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, addr)
+			conn, err := c.policy.Dialer(cfg.ConnectTimeout, addr).DialContext(ctx, network, addr)
 			if err != nil {
 				return nil, err
 			}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/base/allow"
+
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
@@ -22,6 +24,7 @@ import (
 type Sources struct {
 	Path       string // script: .json, .yaml or .yml
 	ParamsPath string // parameters file of the same kinds; "": none
+	Dir        string // relative names of files and databases are seen from it; "": the working directory
 	// parameters of the command line: they win, and are of the type that a reference asks for
 	Params  map[string]string
 	Offered map[string]string // parameters that count if nobody gives others; the script need not refer to them
@@ -90,14 +93,16 @@ func LoadHooks(ctx context.Context, src Sources) ([]Hook, document.Diagnostics) 
 
 func newLoader(src Sources) *loader {
 	if src.Read == nil {
-		src.Read = ReadLocal
+		src.Read = func(ctx context.Context, url string) ([]byte, error) {
+			return ReadLocal(ctx, nil, address.SeenFrom(src.Dir, url))
+		}
 	}
 	return &loader{Report: &document.Report{}, src: src, fetched: map[string]fetched{},
 		isIncluded: map[*document.Source]bool{}, secretPlaces: map[*document.Value]bool{},
 		fileOrdinals: map[string]int{}, templates: map[*document.Source][]document.Span{},
 		tables: map[string]*Node{}, indexKeys: map[*Index]*document.Value{}, byPolicy: map[string]*DependencyPolicy{},
 		drafts: map[*Node]*nodeDraft{},
-		script: &Script{Path: address.Redact(src.Path), byName: map[string]*Node{}, byTable: map[string]*Node{},
+		script: &Script{Path: address.Redact(src.Path), Dir: src.Dir, byName: map[string]*Node{}, byTable: map[string]*Node{},
 			byIndex: map[string]*Index{}, texts: map[string]string{}, secrets: map[string]string{},
 			hidden: secret.New()}}
 }
@@ -335,8 +340,8 @@ func (l *loader) learn(name string, v *document.Value, seen map[*document.Value]
 	}
 }
 
-// ReadLocal reads a file of this machine.
-func ReadLocal(ctx context.Context, name string) ([]byte, error) {
+// ReadLocal reads a file of this machine that a policy lets be read.
+func ReadLocal(ctx context.Context, policy *allow.Policy, name string) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &fault.Error{Kind: fault.Canceled, Message: "reading " + address.Redact(name), Err: err}
 	}
@@ -345,6 +350,9 @@ func ReadLocal(ctx context.Context, name string) ([]byte, error) {
 	}
 	path, err := address.Local(name)
 	if err != nil {
+		return nil, err
+	}
+	if err := policy.MayRead(path); err != nil {
 		return nil, err
 	}
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // opening a pipe would wait for ever

@@ -32,7 +32,7 @@ func TestReadLocalRefusesPipes(t *testing.T) {
 	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "pipe.yaml")
 	require.NoError(t, unix.Mkfifo(pipe, 0o600))
-	_, err := ReadLocal(t.Context(), pipe)
+	_, err := ReadLocal(t.Context(), nil, pipe)
 	require.ErrorContains(t, err, "not a regular file")
 }
 

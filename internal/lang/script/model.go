@@ -35,6 +35,7 @@ const (
 // Script is a loaded, valid script. It is never changed after Load.
 type Script struct {
 	Path string
+	Dir  string // relative names of files and databases are seen from it; "": the working directory
 	Name string // what it calls itself; "": it is known by its path
 	// hash of the script with its parameters applied, and of the files that it pulls in (Python, tag criteria)
 	Fingerprint  string

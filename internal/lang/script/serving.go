@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/base/allow"
+
 	"thalweg/internal/base/action"
 
 	"thalweg/internal/base/address"
@@ -38,6 +40,8 @@ type Hook struct {
 	Timeout  time.Duration     `json:"timeout,omitempty"`
 	// Environment names variables of the process that a command may see.
 	Environment []string `json:"environment,omitempty"`
+	// Policy is that of the run that has the hook; nil: whoever runs the process has the hook.
+	Policy *allow.Policy `json:"policy,omitempty"`
 }
 
 // What a schedule does about moments at which nobody was there, and about runs

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"thalweg/internal/base/address"
+
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/settings"
@@ -24,7 +26,7 @@ type reader struct {
 
 // Load reads a configuration. name is how people call the file.
 func Load(name string, opts Options) (*Config, document.Diagnostics, error) {
-	path, err := filepath.Abs(name)
+	path, err := filepath.Abs(address.Seen(opts.Dir, name))
 	if err != nil {
 		return nil, nil, fmt.Errorf("find %s: %w", name, err)
 	}

@@ -19,6 +19,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	accesscassandra "thalweg/internal/app/access/cassandra"
 	"thalweg/internal/app/cluster"
 	"thalweg/internal/app/diagnosis"
 	"thalweg/internal/app/instance"
@@ -75,7 +76,8 @@ func inCassandra(cfg cassandra.Config) *clusterconfig.Config {
 
 func TestCassandra(t *testing.T) {
 	t.Parallel()
-	keyspace := cassandratest.Keyspace(t, append(statecassandra.Statements(), partscassandra.Tables()...))
+	keyspace := cassandratest.Keyspace(t, slices.Concat(statecassandra.Statements(), accesscassandra.Statements(),
+		partscassandra.Tables()))
 	session := cassandratest.Open(t, keyspace)
 	require.NoError(t, statecassandra.InitTables(t.Context(), session))
 	host := keyspace.Hosts[0]

@@ -111,7 +111,7 @@ func newBenchIn(t *testing.T, store state.Store, batches int) *bench {
 func (b *bench) claim(batch, attempt int) state.Claim {
 	b.t.Helper()
 	c, err := b.store.Claim(b.t.Context(),
-		state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: b.node.NodeKey, Batch: batch},
+		state.ClaimRequest{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: b.node.NodeKey, Batch: batch},
 			Attempt: attempt - 1},
 			Owner: "w", Token: fmt.Sprint(batch, attempt), Now: b.now, Lease: b.now.Add(time.Minute)})
 	require.NoError(b.t, err)

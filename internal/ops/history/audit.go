@@ -11,17 +11,17 @@ import (
 
 // AuditEntry is one order or decision about a run. It is read from the run's events, which nobody can edit.
 type AuditEntry struct {
-	Time      time.Time    `json:"time"`
-	Workspace string       `json:"workspace"`
-	Run       int64        `json:"run"`
-	Actor     string       `json:"actor"`
-	Via       string       `json:"via,omitempty"`    // how the caller came in: see state.Mark
-	Action    string       `json:"action"`           // create, or the order: see state.CommandKind
-	Nodes     []state.Redo `json:"nodes,omitempty"`  // nodes that it is about; none: the whole run
-	Reason    string       `json:"reason,omitempty"` // as the caller gave it
-	Script    string       `json:"script,omitempty"` // path of the run's script; of create only
-	Epoch     int64        `json:"epoch,omitempty"`  // number of the order in its run
-	Void      bool         `json:"void,omitempty"`   // a decision that its gate ignored: it showed something else
+	Time      time.Time           `json:"time"`
+	Workspace string              `json:"workspace"`
+	Run       int64               `json:"run"`
+	Actor     string              `json:"actor"`
+	Via       string              `json:"via,omitempty"`    // how the caller came in: see state.Mark
+	Action    string              `json:"action"`           // create, or the order: see state.CommandKind
+	Nodes     []state.CommandNode `json:"nodes,omitempty"`  // nodes that it is about; none: the whole run
+	Reason    string              `json:"reason,omitempty"` // as the caller gave it
+	Script    string              `json:"script,omitempty"` // path of the run's script; of create only
+	Epoch     int64               `json:"epoch,omitempty"`  // number of the order in its run
+	Void      bool                `json:"void,omitempty"`   // a decision that its gate ignored: it showed something else
 }
 
 // created is the action that begins a run.

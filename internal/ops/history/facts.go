@@ -24,7 +24,7 @@ type Facts struct {
 	Gates     map[string]gate.Record   // of nodes that wait, or have waited, for a decision
 	Voided    map[string]state.Mark    // who invalidated a node; empty: not known
 	Holds     []Hold                   // times in which the run stood still before it went on, in order
-	Around
+	ProcessFacts
 }
 
 // Hold is a time in which a run stood still because of what somebody had
@@ -34,13 +34,13 @@ type Hold struct {
 	Order    state.Command // with which it began; zero: the run was complete
 }
 
-// Around is the caller's knowledge of the machines around a run.
-type Around struct {
-	Slots     int      // batches that are worked on at once; 0: not known
-	Abandoned bool     // nobody works on the run
-	Alone     Alone    // why, and what lets it go on, if Abandoned
-	Memory    []string // processes that wait for memory, each with who holds it
-	Notices   []string // messages of the run's workers for the operator
+// ProcessFacts is the caller's knowledge of the machines around a run.
+type ProcessFacts struct {
+	Slots    int      // batches that are worked on at once; 0: not known
+	Orphaned bool     // nobody works on the run
+	Alone    Orphan   // why, and what lets it go on, if Orphaned
+	Memory   []string // processes that wait for memory, each with who holds it
+	Notices  []string // messages of the run's workers for the operator
 	// Waits reports whether an owner of batches waits for memory; nil: none is known to.
 	Waits func(owner string) bool
 	Gone  func(owner string) bool // reports whether an owner is known to have died; nil: not known
@@ -48,10 +48,11 @@ type Around struct {
 
 // Gather reads the facts of a run. Its cost grows with the nodes, not with their
 // batches.
-func Gather(ctx context.Context, store state.Store, key state.RunKey, now time.Time, around Around) (Facts, error) {
+func Gather(ctx context.Context, store state.Store, key state.RunKey, now time.Time,
+	around ProcessFacts) (Facts, error) {
 	f := Facts{Now: now, Zone: time.Local, Tallies: map[string]state.Tally{}, Worked: map[string]time.Duration{},
 		Unsettled: map[string][]state.Batch{}, Gates: map[string]gate.Record{}, Voided: map[string]state.Mark{},
-		Around: around}
+		ProcessFacts: around}
 	var err error
 	if f.Run, f.Nodes, err = read(ctx, store, key); err != nil {
 		return f, err

@@ -235,7 +235,7 @@ func TestAudit(t *testing.T) {
 	}
 	decide := func(reason, digest string) {
 		say(state.Command{Kind: state.CommandApprove, Mark: state.Mark{Reason: reason},
-			Nodes: []state.Redo{{Node: "a", Digest: digest, Role: "finance"}}})
+			Nodes: []state.CommandNode{{Node: "a", Digest: digest, Role: "finance"}}})
 	}
 	decide("looks good", "old")
 	decide("still does", "new")
@@ -243,15 +243,15 @@ func TestAudit(t *testing.T) {
 	say(state.Command{Kind: state.CommandDrop, Mark: state.Mark{Reason: "gone"}})
 	deeds, err := history.Audit(ctx, p.store, p.key)
 	require.NoError(t, err)
-	deed := func(action, reason string, epoch int64, nodes ...state.Redo) history.AuditEntry {
+	deed := func(action, reason string, epoch int64, nodes ...state.CommandNode) history.AuditEntry {
 		return history.AuditEntry{Time: noon, Workspace: "main", Run: 1, Actor: "eva", Action: action, Reason: reason,
 			Epoch: epoch,
 			Nodes: nodes}
 	}
-	void := deed("approve", "looks good", 1, state.Redo{Node: "a", Digest: "old", Role: "finance"})
+	void := deed("approve", "looks good", 1, state.CommandNode{Node: "a", Digest: "old", Role: "finance"})
 	void.Void = true
 	require.Equal(t, []history.AuditEntry{deed("create", "", 0), void,
-		deed("approve", "still does", 2, state.Redo{Node: "a", Digest: "new", Role: "finance"}),
+		deed("approve", "still does", 2, state.CommandNode{Node: "a", Digest: "new", Role: "finance"}),
 		deed("drop", "gone", 4)},
 		deeds)
 

@@ -123,7 +123,7 @@ func long(t *testing.T, runs, batches int) (*counted, state.RunKey) {
 func claim(t *testing.T, store state.Store, node state.NodeKey, batch int) state.Claim {
 	t.Helper()
 	c, err := store.Claim(t.Context(),
-		state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: batch}},
+		state.ClaimRequest{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: batch}},
 			Owner: "w", Token: fmt.Sprint(batch), Now: noon, Lease: noon.Add(time.Hour)})
 	require.NoError(t, err)
 	return c
@@ -157,7 +157,7 @@ func TestReadingDoesNotGrow(t *testing.T) {
 				return err
 			},
 			"why": func() error {
-				_, err := history.Gather(t.Context(), store, key, noon, history.Around{})
+				_, err := history.Gather(t.Context(), store, key, noon, history.ProcessFacts{})
 				return err
 			},
 		} {

@@ -52,12 +52,12 @@ type ListOptions struct {
 	// Keep selects among the runs; nil: all. With it, a page ends after PageReadMax runs that were read.
 	Keep func(Run) bool
 	// Alone reports whether nobody works on a run that is running; nil: not known.
-	Alone func(state.Run) (Alone, bool)
+	Alone func(state.Run) (Orphan, bool)
 	Now   time.Time
 }
 
-// Alone describes a run that is running although nobody works on it.
-type Alone struct {
+// Orphan describes a run that is running although nobody works on it.
+type Orphan struct {
 	Why string // why no worker of the cluster works on it; "": the run is of no cluster, and interrupted
 	Do  string // what lets it go on
 }

@@ -69,7 +69,7 @@ func (p *play) step() {
 		o := state.Command{Kind: kinds[p.rng.IntN(len(kinds))], Token: fmt.Sprint(p.orders),
 			Mark: state.Mark{Actor: "eva", Time: now}}
 		if o.Kind == state.CommandRedo {
-			o.Nodes = []state.Redo{{Node: node.Node}}
+			o.Nodes = []state.CommandNode{{Node: node.Node}}
 		}
 		_ = state.Direct(ctx, p.store, p.key, o)
 	case 2:
@@ -88,7 +88,7 @@ func (p *play) step() {
 		offers, _, err := p.store.Offers(ctx, node, p.now, state.Page{Limit: 3})
 		require.NoError(p.t, err)
 		for _, o := range offers {
-			if c, err := p.store.Claim(ctx, state.Bid{Offer: o, Owner: "w", Token: "t", Now: now,
+			if c, err := p.store.Claim(ctx, state.ClaimRequest{Offer: o, Owner: "w", Token: "t", Now: now,
 				Lease: p.now.Add(time.Hour)}); err == nil {
 				p.claims = append(p.claims, c)
 			}

@@ -227,7 +227,7 @@ func (f Facts) whyPaused() (Answer, bool) {
 	if f.Run.Command != nil && f.Run.Command.Kind == state.CommandPause {
 		text += f.by(f.Run.Command)
 	}
-	if n := f.claimed(); n > 0 && !f.Abandoned {
+	if n := f.claimed(); n > 0 && !f.Orphaned {
 		text += fmt.Sprintf("; %s still at work", format.Counted(int64(n), "batch is", "batches are"))
 	}
 	return Answer{Text: text, Do: f.Run.Do("resume").String()}, true
@@ -245,7 +245,7 @@ func (f Facts) whyOrdered() (Answer, bool) {
 	}
 	a := Answer{Text: fmt.Sprintf("is being told to %s%s; %s not heard of it yet", f.Run.Command.Kind, f.by(f.Run.Command),
 		haveNodes(deaf))}
-	if f.Abandoned {
+	if f.Orphaned {
 		a.Text += ", and nobody works on it"
 		a.Do = f.Run.Do("resume").String()
 		if f.Alone.Why != "" {
@@ -298,7 +298,7 @@ func (f Facts) whyGate() (Answer, bool) {
 
 func (f Facts) whyMemoryOfOthers() (Answer, bool) {
 	// the run does not wait if a process that has memory works on one of its batches
-	if f.Run.Status != state.Running || len(f.Memory) == 0 || f.claimedBy(f.withMemory) > 0 || f.Abandoned {
+	if f.Run.Status != state.Running || len(f.Memory) == 0 || f.claimedBy(f.withMemory) > 0 || f.Orphaned {
 		return Answer{}, false
 	}
 	return Answer{Text: "waits for memory: " + strings.Join(f.Memory, "; ")}, true
@@ -324,7 +324,7 @@ func (f Facts) claimedBy(such func(owner string) bool) (n int) {
 
 // left reports whether the run has work to do that nobody does.
 func (f Facts) left() bool {
-	return f.Run.Status == state.Running && f.Abandoned && !f.waits() && !f.Run.Command.Pending()
+	return f.Run.Status == state.Running && f.Orphaned && !f.waits() && !f.Run.Command.Pending()
 }
 
 func (f Facts) whyNoWorker() (Answer, bool) {
@@ -411,7 +411,7 @@ func (f Facts) whyBackoff() (Answer, bool) {
 }
 
 func (f Facts) whyUnplanned() (Answer, bool) {
-	if f.Run.Status != state.Running || f.busy() || f.Abandoned || f.Run.Command.Pending() {
+	if f.Run.Status != state.Running || f.busy() || f.Orphaned || f.Run.Command.Pending() {
 		return Answer{}, false
 	}
 	done := map[string]bool{}

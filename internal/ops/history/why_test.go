@@ -84,7 +84,7 @@ func seconds(n ...int) (all []time.Duration) {
 
 func computing(d time.Duration) state.Stats { return state.Stats{Engine: d * 9 / 10, RowsIn: 1000} }
 
-var noWorker = history.Alone{Why: "no worker is there", Do: "start one: {{do worker}}"}
+var noWorker = history.Orphan{Why: "no worker is there", Do: "start one: {{do worker}}"}
 
 func mark(reason string) state.Mark {
 	return state.Mark{Actor: "eva@host", Time: noon.Add(-time.Minute), Reason: reason}
@@ -146,15 +146,15 @@ func TestWhy(t *testing.T) {
 		}},
 		{"an order half carried out, and nobody is there", state.Running, func(f *history.Facts, a, b *state.Node) {
 			f.Run.Command = &state.Command{Kind: state.CommandStop, Epoch: 1, Mark: mark("")}
-			a.Epoch, f.Abandoned = 1, true
+			a.Epoch, f.Orphaned = 1, true
 		}},
 		{"paused, and nobody is there", state.Paused, func(f *history.Facts, a, _ *state.Node) {
-			a.Status, f.Abandoned = state.Paused, true
+			a.Status, f.Orphaned = state.Paused, true
 			f.Unsettled["a"] = []state.Batch{{Status: state.Claimed, Lease: noon.Add(time.Minute)}}
 		}},
 		{"approved, and nobody is there", state.Running, func(f *history.Facts, a, b *state.Node) {
 			works(a, 4, 4, time.Minute)
-			f.Abandoned, b.Decision = true, &state.Decision{Approved: true}
+			f.Orphaned, b.Decision = true, &state.Decision{Approved: true}
 		}},
 		{"a gate", state.Running, func(f *history.Facts, a, b *state.Node) {
 			works(a, 4, 4, time.Minute)
@@ -163,7 +163,7 @@ func TestWhy(t *testing.T) {
 				Until: noon.Add(time.Hour)}
 		}},
 		{"two gates since yesterday", state.Running, func(f *history.Facts, a, b *state.Node) {
-			f.Abandoned = true
+			f.Orphaned = true
 			a.Status, b.Status = state.Waiting, state.Waiting
 			f.Gates["a"] = gate.Record{Since: noon.Add(-30 * time.Hour), Until: noon.Add(-time.Minute)}
 		}},
@@ -184,21 +184,21 @@ func TestWhy(t *testing.T) {
 		}},
 		{"others wait for memory, and nobody is there", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 100, 0, time.Second)
-			f.Memory, f.Abandoned = []string{"process 12 has none of 1000 MiB for all"}, true
+			f.Memory, f.Orphaned = []string{"process 12 has none of 1000 MiB for all"}, true
 		}},
 		{"interrupted", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 1234, 40, time.Minute)
-			f.Abandoned = true
+			f.Orphaned = true
 			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41},
 				Status: state.Claimed, Owner: "h/1/2", Lease: noon.Add(-time.Second)}}
 		}},
 		{"no worker of the cluster", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 1234, 40, time.Minute)
-			f.Run.Workspace, f.Abandoned, f.Alone = "other", true, noWorker
+			f.Run.Workspace, f.Orphaned, f.Alone = "other", true, noWorker
 		}},
 		{"an order, and no worker of the cluster", state.Running, func(f *history.Facts, a, b *state.Node) {
 			f.Run.Command = &state.Command{Kind: state.CommandRedo, Epoch: 1, Mark: mark("")}
-			a.Epoch, f.Abandoned, f.Alone = 1, true, noWorker
+			a.Epoch, f.Orphaned, f.Alone = 1, true, noWorker
 		}},
 		{"a lease that nobody extends", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 100, 99, time.Minute)
@@ -361,7 +361,7 @@ func TestHolds(t *testing.T) {
 	order(state.CommandUnpause, noon.Add(3*time.Minute))
 	order(state.CommandStop, noon.Add(10*time.Minute))
 	order(state.CommandReopen, noon.Add(8*time.Hour))
-	f, err := history.Gather(t.Context(), store, key, noon.Add(8*time.Hour+5*time.Minute), history.Around{})
+	f, err := history.Gather(t.Context(), store, key, noon.Add(8*time.Hour+5*time.Minute), history.ProcessFacts{})
 	require.NoError(t, err)
 	f.Zone = time.UTC
 	require.Len(t, f.Holds, 2)

@@ -38,6 +38,7 @@ type Options struct {
 	MemoryBytes int64
 	Threads     int
 	WorkDir     string // for spill and scratch files: private, exists
+	Dir         string // relative names are seen from it; "": the working directory
 	// Fetch makes a copy of a remote file on this machine. nil: there are none.
 	Fetch func(ctx context.Context, url string) (path string, err error)
 	// List lists the files of a server that match a pattern: at most so many.
@@ -76,6 +77,7 @@ type Proposal struct {
 	Columns   []Column
 	Notes     []string // about the files as a whole
 	told      func(text string) string
+	dir       string  // relative names are seen from it
 	Doubts    []Doubt // what is left out or guessed
 
 	seed         maphash.Seed
@@ -117,7 +119,7 @@ func (c *Column) unzoned() bool {
 
 // Files reads all of some files, which may be named by patterns.
 func Files(ctx context.Context, urls []string, o Options) (*Proposal, error) {
-	p := &Proposal{URLs: urls, told: o.Told, seed: maphash.MakeSeed(), texts: map[string]string{},
+	p := &Proposal{URLs: urls, told: o.Told, dir: o.Dir, seed: maphash.MakeSeed(), texts: map[string]string{},
 		called: map[string]string{}}
 	if err := p.expand(ctx, o); err != nil {
 		return nil, err
@@ -201,12 +203,12 @@ func (p *Proposal) expand(ctx context.Context, o Options) error {
 	p.URLs = slices.Clone(p.URLs)
 	for i, u := range p.URLs {
 		var err error
-		if p.URLs[i], err = scriptName(ctx, u); err != nil {
+		if p.URLs[i], err = scriptName(ctx, o.Dir, u); err != nil {
 			return err
 		}
 		list = append(list, script.FileURL{URL: p.URLs[i]})
 	}
-	at := files.Places{Listed: map[string][]string{}}
+	at := files.Places{Dir: o.Dir, Listed: map[string][]string{}}
 	for _, u := range p.URLs {
 		if files.RemotePattern(u) && o.List != nil {
 			found, err := o.List(ctx, u, FilesMax)
@@ -227,7 +229,7 @@ func (p *Proposal) expand(ctx context.Context, o Options) error {
 	}
 	for _, u := range list {
 		p.Files = append(p.Files, u.URL)
-		if name, err := scriptName(ctx, u.URL); err == nil && name != u.URL {
+		if name, err := scriptName(ctx, o.Dir, u.URL); err == nil && name != u.URL {
 			p.called[u.URL] = name
 		}
 	}
@@ -247,12 +249,12 @@ func (p *Proposal) written() []string {
 }
 
 // scriptName returns a file's name for a script; characters that scripts give a meaning become wildcards.
-func scriptName(ctx context.Context, name string) (string, error) {
+func scriptName(ctx context.Context, dir, name string) (string, error) {
 	what := ""
 	switch at := strings.IndexByte(name, '<'); {
 	case strings.ContainsAny(name, "{}"):
 		what = "braces, in which scripts have parameters"
-	case at >= 0 && strings.Contains(name[at:], ">") && exists(name):
+	case at >= 0 && strings.Contains(name[at:], ">") && exists(dir, name):
 		what = "parts in < >, which scripts take for columns"
 	default:
 		return name, nil
@@ -263,11 +265,11 @@ func scriptName(ctx context.Context, name string) (string, error) {
 		}
 		return r
 	}, name)
-	if address.Remote(name) || !exists(name) {
+	if address.Remote(name) || !exists(dir, name) {
 		return "", unnameable(name, what,
 			"rename the file, or name it by a pattern with ? for such characters, if no other file matches")
 	}
-	list, err := files.Expand(ctx, files.Places{}, []script.FileURL{{URL: pattern}})
+	list, err := files.Expand(ctx, files.Places{Dir: dir}, []script.FileURL{{URL: pattern}})
 	if err != nil {
 		return "", err
 	}
@@ -279,8 +281,8 @@ func scriptName(ctx context.Context, name string) (string, error) {
 }
 
 // exists reports whether there is a local file of that very name.
-func exists(name string) bool {
-	path, err := address.Local(name)
+func exists(dir, name string) bool {
+	path, err := address.LocalIn(dir, name)
 	if err == nil && !address.Remote(name) {
 		_, err = os.Lstat(path)
 	}
@@ -302,7 +304,7 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 	case address.Remote(name):
 		path, err = o.Fetch(ctx, name)
 	default:
-		path, err = address.Local(name)
+		path, err = address.LocalIn(o.Dir, name)
 	}
 	if err != nil {
 		return err

@@ -339,7 +339,7 @@ func (p *Proposal) outputName(table string) (name string) {
 			default:
 				name += fmt.Sprintf("_out_%d", n)
 			}
-			if name += p.outputEnd(); !exists(name) &&
+			if name += p.outputEnd(); !exists(p.dir, name) &&
 				!slices.ContainsFunc(p.URLs, func(u string) bool { return covers(u, name) }) {
 				return name
 			}

@@ -22,6 +22,7 @@ import (
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/worker"
 	"thalweg/internal/base/keeper"
+	"thalweg/internal/base/settings"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/metrics"
@@ -86,7 +87,7 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 	t.Helper()
 	dir := t.TempDir()
 	started := filepath.Join(dir, "started")
-	cfg, err := instance.LoadCluster(clusterOf(t, dir), nil)
+	cfg, err := instance.LoadCluster(clusterOf(t, dir), settings.Options{Known: nil})
 	require.NoError(t, err)
 	require.NoError(t, cluster.Init(t.Context(), cfg))
 	for name, text := range map[string]string{"script.yaml": measuredScript, "orders.csv": "id,price\n1,10\n2,20\n",

@@ -57,13 +57,16 @@ func (s *Sender) Send(ctx context.Context, h script.Hook, m message.Message, dir
 	ctx, cancel := awake.WithTimeout(ctx, timeout)
 	defer cancel()
 	if len(h.Command) > 0 {
+		if err := h.Policy.Command(); err != nil {
+			return &sendError{err: err, final: true}
+		}
 		return s.command(ctx, h, m, dir)
 	}
 	return s.webhook(ctx, h, m)
 }
 
 func (s *Sender) webhook(ctx context.Context, h script.Hook, m message.Message) error {
-	v := values{environment: s.Environment, known: s.Known}
+	v := values{environment: h.Policy.Environ(s.Environment), known: s.Known}
 	if v.known == nil {
 		v.known = secret.New()
 	}
@@ -77,7 +80,8 @@ func (s *Sender) webhook(ctx context.Context, h script.Hook, m message.Message) 
 	}
 	at := s.Clock.Now()
 	p := remote.Post{URL: address.Fill(h.URL, v.value), Header: http.Header{"Content-Type": {media}, HeaderID: {m.ID},
-		HeaderTimestamp: {timestamp(at)}}, Body: body, Hide: v.known.Text}
+		HeaderTimestamp: {timestamp(at)}}, Body: body, Hide: v.known.Text,
+		Policy: h.Policy}
 	for name, text := range h.Headers {
 		p.Header.Set(name, v.reveal(text))
 	}
@@ -209,7 +213,7 @@ func (s *Sender) command(ctx context.Context, h script.Hook, m message.Message, 
 func (s *Sender) commandEnvironment(h script.Hook) (out []string) {
 	out = keeper.Some("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
 	for _, name := range h.Environment {
-		if value, ok := s.Environment(name); ok {
+		if value, ok := h.Policy.Environ(s.Environment)(name); ok {
 			s.Known.Add(value, "{env."+name+"}") // it may print it
 			out = append(out, name+"="+value)
 		}

@@ -49,6 +49,7 @@ type taken struct {
 // watcher is a process's memory of a watch.
 type watcher struct {
 	box     Registry
+	dir     string           // see Config
 	taken   map[string]taken // by version; nil: not read yet
 	seen    map[string]sight // by path
 	failing map[string]*Failing
@@ -96,7 +97,7 @@ func (s *Service) watch(ctx context.Context, sv Served, w script.Watch, standing
 	now := s.cfg.Clock.Now()
 	wr := s.watches[id]
 	if wr == nil {
-		wr = &watcher{box: s.cfg.Files(id), seen: map[string]sight{}, failing: map[string]*Failing{}}
+		wr = &watcher{box: s.cfg.Files(id), dir: s.cfg.Dir, seen: map[string]sight{}, failing: map[string]*Failing{}}
 		s.watches[id] = wr
 	}
 	if since := now.Sub(wr.tended); since >= 0 && since < scanEvery {
@@ -233,7 +234,7 @@ func (w *watcher) read(ctx context.Context) error {
 
 // scan lists the files of this machine that match, those of markers left out.
 func (w *watcher) scan(watch script.Watch) (out []found, err error) {
-	names, err := filepath.Glob(watch.Files)
+	names, err := address.Glob(w.dir, watch.Files)
 	if err != nil {
 		return nil, fmt.Errorf("look for %s: %w", watch.Files, err)
 	}
@@ -266,12 +267,12 @@ func (w *watcher) scan(watch script.Watch) (out []found, err error) {
 // local looks at a file of this machine. Its marker is looked at before it is:
 // then the marker is not of a later version than the one that is found.
 func (w *watcher) local(watch script.Watch, name string) (f found, ok bool, err error) {
-	full, err := filepath.Abs(name)
+	full, err := filepath.Abs(address.Seen(w.dir, name))
 	if err != nil {
 		return f, false, fmt.Errorf("look for %s: %w", watch.Files, err)
 	}
 	look := func() {
-		st, err := os.Stat(name)
+		st, err := os.Stat(address.Seen(w.dir, name))
 		if ok = err == nil && st.Mode().IsRegular(); !ok { // it is gone again, or none
 			return
 		}
@@ -283,7 +284,7 @@ func (w *watcher) local(watch script.Watch, name string) (f found, ok bool, err 
 		return f, ok, nil
 	}
 	f.marker = markerOf(watch, name)
-	if st, err := os.Stat(f.marker); err == nil {
+	if st, err := os.Stat(address.Seen(w.dir, f.marker)); err == nil {
 		f.marked = st.ModTime()
 	}
 	look()

@@ -12,6 +12,10 @@ import (
 	"slices"
 	"strings"
 
+	"thalweg/internal/base/allow"
+
+	"thalweg/internal/base/address"
+
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/settings"
@@ -31,7 +35,10 @@ type Config struct {
 	Hosts      []string // names for which the server answers, beside those of Listen
 	TLS        *TLS     // nil: none
 	Proxies    []string // addresses of proxies that may say whom a request is from
+	OIDC       *OIDC    // nil: no provider of identities
+	Limits     Limits
 	Workspaces map[string]Workspace
+	kept       []string // what runs may not write
 
 	places map[string]fault.Place
 	name   string
@@ -42,8 +49,9 @@ type TLS struct{ Certificate, Key string }
 
 // Workspace says what people may do in a workspace through the server.
 type Workspace struct {
-	Scripts    []string // directories whose scripts may be started
-	Parameters bool     // whoever starts a script may give it parameters, and so choose what it reads and writes
+	Scripts    []string      // directories whose scripts may be started
+	Parameters bool          // whoever starts a script may give it parameters, and so choose what it reads and writes
+	Places     *allow.Policy // of what its runs may open; nil: whatever the processes that work on them can
 }
 
 // Place returns the place of a value, such as tls.certificate; else of the file.
@@ -56,7 +64,7 @@ func (c *Config) Place(key string) fault.Place {
 
 // Load reads a configuration. name is how people call the file.
 func Load(name string, opts settings.Options) (*Config, document.Diagnostics, error) {
-	path, err := filepath.Abs(name)
+	path, err := filepath.Abs(address.Seen(opts.Dir, name))
 	if err != nil {
 		return nil, nil, fmt.Errorf("find %s: %w", name, err)
 	}
@@ -87,8 +95,8 @@ type reader struct {
 // Parse reads the text of a configuration that lies at path.
 func Parse(name, path, text string, opts settings.Options) (*Config, document.Diagnostics) {
 	r := &reader{settings.New(path, "a server configuration", opts),
-		&Config{Workspaces: map[string]Workspace{}, name: name}}
-	r.cfg.places = r.Places
+		&Config{Limits: DefaultLimits(), Workspaces: map[string]Workspace{}, name: name}}
+	r.cfg.places, r.cfg.kept = r.Places, []string{path}
 	src := document.NewSource(name, text)
 	root, syntax := document.Read(src)
 	switch {
@@ -111,7 +119,8 @@ func (r *reader) root(v *document.Value) {
 		settings.Key("hosts",
 			r.listTo(&r.cfg.Hosts, hostName, "a name of a host, with a port unless it is the usual one")),
 		settings.Key("tls", r.tls),
-		settings.Key("proxies", r.listTo(&r.cfg.Proxies, nil, "")), settings.Key("workspaces", r.workspaces))
+		settings.Key("proxies", r.listTo(&r.cfg.Proxies, nil, "")), settings.Key("workspaces", r.workspaces),
+		settings.Key("oidc", r.oidc), settings.Key("limits", r.limits))
 	if there["version"] == nil {
 		r.ErrorAt(v, "version", "the version is missing").Hint = "write version: 1"
 	}
@@ -199,7 +208,7 @@ func (r *reader) workspaces(v *document.Value, path string) {
 		}
 		var w Workspace
 		r.Fields(e.Value, at, settings.Key("scripts", r.directoriesTo(&w.Scripts)),
-			settings.Key("parameters", r.BoolTo(&w.Parameters)))
+			settings.Key("parameters", r.BoolTo(&w.Parameters)), settings.Key("places", r.placesTo(&w.Places)))
 		r.cfg.Workspaces[e.Name] = w
 	}
 }

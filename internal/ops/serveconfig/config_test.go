@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/base/allow"
 	"thalweg/internal/base/settings"
 	"thalweg/internal/ops/serveconfig"
 )
@@ -26,6 +27,7 @@ func TestLoad(t *testing.T) {
 listen: "0.0.0.0:8431"
 hosts: [data.example.com]
 tls: {certificate: cert.pem, key: key.pem}
+limits: {user_streams: 400}
 workspaces:
   main: {scripts: [jobs, more], parameters: true}
   other: {}
@@ -37,6 +39,9 @@ workspaces:
 	require.Equal(t, at("cert.pem"), c.TLS.Certificate)
 	require.Equal(t, int64(2), c.Place("listen").Line)
 	require.True(t, c.Workspaces["main"].Parameters)
+	limits := serveconfig.DefaultLimits()
+	limits.UserStreams = 400
+	require.Equal(t, limits, c.Limits, "what is not named is the default's")
 	require.False(t, c.Workspaces["other"].Parameters)
 	all, err := c.ScriptsOf("main")
 	require.NoError(t, err)
@@ -56,22 +61,61 @@ workspaces:
 	require.ErrorContains(t, err, "no script")
 }
 
+// The places of a workspace are absolute, as they are named and as their links lead.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "real"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "jobs"), 0o700))
+	require.NoError(t, os.Symlink("real", filepath.Join(dir, "link")))
+	c, diags := serveconfig.Parse("serve.yaml", filepath.Join(dir, "serve.yaml"), `
+version: 1
+workspaces:
+  main:
+    scripts: jobs
+    places: {read: [link, 's3://b/in/'], write: out, databases: 'sqlite://x.db', environment: [A, B], hosts: 'h:1'}
+  other: {}
+`, settings.Options{})
+	require.False(t, diags.HasErrors(), diags)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	require.Equal(t, &allow.Policy{Read: []string{at("link"), at("real"), "s3://b/in/", at("jobs")},
+		Write: []string{at("out")}, Kept: []string{at("jobs"), at("serve.yaml")},
+		Databases: []string{"sqlite://" + at("x.db")}, Environment: []string{"A", "B"}, Hosts: []string{"h:1"}},
+		c.Policy("main"))
+	require.Nil(t, c.Policy("other"))
+	require.Nil(t, c.Policy("none"))
+}
+
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"listen: 127.0.0.1:1":                                 "the version is missing",
-		"version: 2":                                          `version "2" is not known`,
-		"version: 1\nlisten: here":                            `serve.yaml:2:9: error: "here" is no address`,
-		"version: 1\nlisten: 0.0.0.0:1":                       "other machines without encryption",
-		"version: 1\nlitsen: x":                               `unknown key "litsen"`,
-		"version: 1\ntls: {certificate: x}":                   "tls has no key",
-		"version: 1\nproxies: [proxy]":                        "not the address of a machine",
-		"version: 1\nhosts: ['a/b']":                          "not a name of a host",
-		"version: 1\nworkspaces: {main: {scripts: /none}}":    `"/none" is no directory`,
-		"version: 1\nworkspaces: {'a b': {}}":                 "no name of a workspace",
-		"version: 1\nworkspaces: [main]":                      "workspaces is a map",
-		"version: 1\nworkspaces: {main: {parameters: maybe}}": `"maybe" is not true or false`,
-		"[]": "a server configuration is a map",
+		"listen: 127.0.0.1:1":                                                 "the version is missing",
+		"version: 2":                                                          `version "2" is not known`,
+		"version: 1\nlisten: here":                                            `serve.yaml:2:9: error: "here" is no address`,
+		"version: 1\nlisten: 0.0.0.0:1":                                       "other machines without encryption",
+		"version: 1\nlitsen: x":                                               `unknown key "litsen"`,
+		"version: 1\ntls: {certificate: x}":                                   "tls has no key",
+		"version: 1\nproxies: [proxy]":                                        "not the address of a machine",
+		"version: 1\nhosts: ['a/b']":                                          "not a name of a host",
+		"version: 1\nworkspaces: {main: {scripts: /none}}":                    `"/none" is no directory`,
+		"version: 1\nworkspaces: {'a b': {}}":                                 "no name of a workspace",
+		"version: 1\nworkspaces: [main]":                                      "workspaces is a map",
+		"version: 1\nworkspaces: {main: {parameters: maybe}}":                 `"maybe" is not true or false`,
+		"version: 1\nworkspaces: {main: {places: {reed: x}}}":                 `unknown key "reed"`,
+		"version: 1\nworkspaces: {main: {places: {read: 's3://b/*/x'}}}":      "no beginning of addresses",
+		"version: 1\nworkspaces: {main: {places: {read: 'postgres://h/d'}}}":  "the address of a database",
+		"version: 1\nworkspaces: {main: {places: {write: 'https://me@h/x'}}}": "no beginning of addresses",
+		"version: 1\nworkspaces: {main: {places: {hosts: 'https://h'}}}":      "not a host",
+		"version: 1\nworkspaces: {main: {places: {databases: '/x.db'}}}":      "not the address of a database",
+		"version: 1\nworkspaces: {main: {places: {environment: 'A*'}}}":       "not a name of a variable",
+		"version: 1\nworkspaces: {main: {places: {commands: 1}}}":             "is not true or false",
+		"version: 1\noidc: {issuer: 'https://x', client_id: a}":               "oidc has no groups",
+		"version: 1\noidc: {issuer: 'http://x'}":                              "no address of an issuer",
+		"version: 1\noidc: {client_secret: '{env.NO_SUCH}'}":                  "the environment has no NO_SUCH",
+		"version: 1\noidc: {groups: [x]}":                                     "oidc.groups is a map",
+		"version: 1\nlimits: {user_streams: 0}":                               "not a whole number from 1 to 10000",
+		"version: 1\nlimits: {streams_user: 7}":                               `unknown key "streams_user"`,
+		"[]":                                                                  "a server configuration is a map",
 	} {
 		_, diags := serveconfig.Parse("serve.yaml", "/x/serve.yaml", text, settings.Options{})
 		require.True(t, diags.HasErrors(), text)

@@ -100,18 +100,18 @@ func (t *timed) call(ctx context.Context, op state.Op, call func(context.Context
 			return err
 		}
 		return do()
-	case state.OpFlipPlan:
+	case state.OpAdoptPlan:
 		key := state.Pointer[state.NodeKey](op.Args)
 		err := t.change(nodePartition(*key), alone, always, do)
 		if err == nil {
-			t.fleet.open += state.Pointer[state.Flip](op.Args).Batches
+			t.fleet.open += state.Pointer[state.Adoption](op.Args).Batches
 		}
 		return t.note("plan", key.Node, err)
 	case state.OpMoveNode:
 		key := state.Pointer[state.NodeKey](op.Args)
 		return t.note("move", key.Node, t.change(nodePartition(*key), alone, always, do))
 	case state.OpClaim:
-		return t.claim(*state.Pointer[state.Bid](op.Args), state.Pointer[state.Claim](op.Results), do)
+		return t.claim(*state.Pointer[state.ClaimRequest](op.Args), state.Pointer[state.Claim](op.Results), do)
 	case state.OpExtend:
 		c := state.Pointer[state.Claim](op.Args)
 		return t.note("extend", batchName(c.BatchKey), t.change(nodePartition(c.NodeKey), urgent, always, do))
@@ -134,7 +134,7 @@ func (t *timed) reading(partitions int, do func() error) error {
 }
 
 // claim makes a call that claims a batch, which c is when it is done.
-func (t *timed) claim(b state.Bid, c *state.Claim, do func() error) error {
+func (t *timed) claim(b state.ClaimRequest, c *state.Claim, do func() error) error {
 	began := t.fleet.world.now
 	t.fleet.works(t.fleetWorker, 1)
 	err := t.change(nodePartition(b.NodeKey), beside, func() bool { return t.fleet.latest[b.BatchKey] == b.Attempt },

@@ -82,7 +82,7 @@ func TestHintsThatWaitBehindOthers(t *testing.T) {
 func complete(t *testing.T, b runtest.Bundle, d queue.Delivery) {
 	t.Helper()
 	now := time.Now()
-	claim, err := b.Store.Claim(t.Context(), state.Bid{Offer: d.Offer, Owner: "test",
+	claim, err := b.Store.Claim(t.Context(), state.ClaimRequest{Offer: d.Offer, Owner: "test",
 		Token: time.Now().String(), Now: now, Lease: now.Add(time.Minute)})
 	require.NoError(t, err)
 	require.NoError(t, b.Store.Commit(t.Context(), claim, state.Outcome{}, now))

@@ -48,7 +48,7 @@ func TestNothingIsPlannedFromTwoMoments(t *testing.T) {
 		do: func() {
 			require.NoError(t, state.Direct(ctx, b.Store, b.Run, state.Command{Kind: state.CommandRedo, Token: "again",
 				Mark:  state.Mark{Time: time.Now()},
-				Nodes: []state.Redo{{Node: "a", Replan: true}, {Node: "c", Replan: true}}}))
+				Nodes: []state.CommandNode{{Node: "a", Replan: true}, {Node: "c", Replan: true}}}))
 		}}
 	fake := &runtest.Job{Batches: map[string]int{"a": 2, "b": 2, "c": 1}}
 	fake.Plans = func(n state.Node) (state.Plan, error) {

@@ -112,7 +112,7 @@ func TestARunThatWaitsIsLeft(t *testing.T) {
 	require.NoError(t, b.Store.Resign(context.Background(), b.Run, "coordinator", "another"))
 
 	approve := state.Command{Kind: state.CommandApprove, Token: "t", Mark: state.Mark{Time: time.Now()},
-		Nodes: []state.Redo{{Node: "c", Digest: "shown"}}}
+		Nodes: []state.CommandNode{{Node: "c", Digest: "shown"}}}
 	require.NoError(t, state.Direct(context.Background(), b.Store, b.Run, approve))
 	status, err = b.Work(context.Background(), t, fake, nil)
 	require.NoError(t, err)

@@ -43,16 +43,16 @@ func (m *mortal) Run(ctx context.Context, key state.RunKey) (state.Run, error) {
 	return alive(m, func() (state.Run, error) { return m.Store.Run(ctx, key) })
 }
 
-func (m *mortal) Claim(ctx context.Context, b state.Bid) (state.Claim, error) {
+func (m *mortal) Claim(ctx context.Context, b state.ClaimRequest) (state.Claim, error) {
 	return alive(m, func() (state.Claim, error) { return m.Store.Claim(ctx, b) })
 }
 
-func (m *mortal) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (string, error) {
+func (m *mortal) AdoptPlan(ctx context.Context, key state.NodeKey, f state.Adoption) (string, error) {
 	return alive(m, func() (string, error) {
 		if err := m.meddle(ctx); err != nil {
 			return "", err
 		}
-		return m.Store.FlipPlan(ctx, key, f)
+		return m.Store.AdoptPlan(ctx, key, f)
 	})
 }
 

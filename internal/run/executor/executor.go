@@ -319,7 +319,7 @@ func (e *Executor) claim(ctx context.Context, o state.Offer) (state.Claim, error
 	ctx, stop := outliving(ctx, claimPatience)
 	defer stop()
 	now := e.cfg.Now()
-	return e.cfg.Store.Claim(ctx, state.Bid{Offer: o, Owner: e.cfg.Owner, Token: rand.Text(), Now: now,
+	return e.cfg.Store.Claim(ctx, state.ClaimRequest{Offer: o, Owner: e.cfg.Owner, Token: rand.Text(), Now: now,
 		Lease: now.Add(e.cfg.Lease)})
 }
 

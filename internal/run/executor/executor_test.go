@@ -181,7 +181,7 @@ func TestLostLeaseNeverPublishes(t *testing.T) {
 		// Another worker takes the batch over behind this one's back.
 		later := time.Now().Add(time.Hour)
 		offer := state.Offer{BatchKey: c.BatchKey, Epoch: c.Epoch, Attempt: c.Attempt}
-		if _, err := b.Store.Claim(ctx, state.Bid{Offer: offer, Owner: "thief", Token: "t", Now: later,
+		if _, err := b.Store.Claim(ctx, state.ClaimRequest{Offer: offer, Owner: "thief", Token: "t", Now: later,
 			Lease: later.Add(time.Hour)}); err != nil {
 			return job.Result{}, err
 		}

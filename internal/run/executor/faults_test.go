@@ -143,7 +143,7 @@ func (s *flaky) broken(call string) bool {
 	return s.calls[call]%s.every == 0
 }
 
-func (s *flaky) Claim(ctx context.Context, b state.Bid) (state.Claim, error) {
+func (s *flaky) Claim(ctx context.Context, b state.ClaimRequest) (state.Claim, error) {
 	if s.broken("claim before") {
 		return state.Claim{}, errBroken
 	}

@@ -17,7 +17,7 @@ type claimsLate struct {
 	leave func()
 }
 
-func (s claimsLate) Claim(ctx context.Context, b state.Bid) (state.Claim, error) {
+func (s claimsLate) Claim(ctx context.Context, b state.ClaimRequest) (state.Claim, error) {
 	s.leave()
 	claim, err := s.Store.Claim(context.WithoutCancel(ctx), b)
 	if ctx.Err() != nil { // whoever asked does not hear of it

@@ -12,11 +12,11 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Stands checks whether the decision about a gate is still valid; now is the record of
-// what the gate would ask now. If it is, Stands marks now as passed. An approval that
+// CheckDecision checks whether the decision about a gate is still valid; now is the record of
+// what the gate would ask now. If it is, CheckDecision marks now as passed. An approval that
 // came too late, or whose tables have changed since, is an error: the gate fails. No
 // decision is no error.
-func Stands(n state.Node, now *Record) error {
+func CheckDecision(n state.Node, now *Record) error {
 	d := n.Decision
 	if d == nil {
 		return nil
@@ -84,9 +84,9 @@ type DecisionRequest struct {
 
 // Decide gives the order to approve or reject a gate that waits, bound to the digest.
 // It then reads whether the decision was made. If another decision came first, or
-// what was shown has changed, it returns the error of Void.
+// what was shown has changed, it returns the error of InvalidDecision.
 func Decide(ctx context.Context, s state.Store, key state.NodeKey, req DecisionRequest) error {
-	about := state.Redo{Node: key.Node, Digest: req.Digest, Role: req.Role, RoleVerified: req.RoleVerified}
+	about := state.CommandNode{Node: key.Node, Digest: req.Digest, Role: req.Role, RoleVerified: req.RoleVerified}
 	order := state.Command{Kind: state.CommandApprove, Token: req.Token, Mark: req.Mark}
 	if req.Approve && len(req.Answers) > 0 {
 		data, err := json.Marshal(req.Answers)
@@ -100,7 +100,7 @@ func Decide(ctx context.Context, s state.Store, key state.NodeKey, req DecisionR
 		order.Cause = Failure(&fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s has rejected gate %s: %s",
 			req.Actor, NameOf(key.Node), req.Reason), Hint: AskAgain(key.RunKey)}, key.Node)
 	}
-	order.Nodes = []state.Redo{about}
+	order.Nodes = []state.CommandNode{about}
 	err := state.Direct(ctx, s, key.RunKey, order)
 	if err != nil && !errors.Is(err, state.ErrConflict) {
 		return fmt.Errorf("record what was decided about gate %s: %w", NameOf(key.Node), err)
@@ -110,7 +110,7 @@ func Decide(ctx context.Context, s state.Store, key state.NodeKey, req DecisionR
 		return fmt.Errorf("look whether the decision stands: %w", readErr)
 	}
 	if !req.made(n.Decision) {
-		return Void(n, req.Digest)
+		return InvalidDecision(n, req.Digest)
 	}
 	if req.Approve {
 		return nil
@@ -145,8 +145,8 @@ func Fail(ctx context.Context, s state.Store, n state.Node, actor string, now ti
 	return nil
 }
 
-// Void returns the error that says why a decision with that digest is not valid.
-func Void(n state.Node, digest string) *fault.Error {
+// InvalidDecision returns the error that says why a decision with that digest is not valid.
+func InvalidDecision(n state.Node, digest string) *fault.Error {
 	name := NameOf(n.Name)
 	f := &fault.Error{Kind: fault.Script, Code: fault.Conflict,
 		Message: fmt.Sprintf("gate %s does not wait for a decision: it is %s", name, n.Status)}

@@ -23,7 +23,7 @@ func record() gate.Record {
 		Shows:   []gate.Shown{{Table: "orders", Digest: "sha256:a", Rows: 3}},
 		Failed:  []gate.Check{{Name: "unique(id)", Failed: 2}},
 		Answers: []gate.Question{{Name: "cutoff", Type: "int", Default: "1"}}}
-	r.Settle()
+	r.SetDigest()
 	return r
 }
 
@@ -33,7 +33,7 @@ func TestDigest(t *testing.T) {
 	want := record().Digest
 	same := record().Begin(noon)
 	same.By, same.Message, same.Shows[0].Run, same.Shows[0].Bytes = nil, "other words", 9, 9
-	same.Settle()
+	same.SetDigest()
 	require.Equal(t, want, same.Digest)
 	for i, change := range []func(*gate.Record){
 		func(r *gate.Record) { r.Gate = "order" },
@@ -48,7 +48,7 @@ func TestDigest(t *testing.T) {
 	} {
 		r := record()
 		change(&r)
-		r.Settle()
+		r.SetDigest()
 		require.NotEqual(t, want, r.Digest, i)
 	}
 	data, err := same.Encode()
@@ -119,7 +119,7 @@ func TestTheTimeToDecide(t *testing.T) {
 	require.NoError(t, err)
 	decided := func(d state.Decision) (gate.Record, error) {
 		now := record()
-		err := gate.Stands(state.Node{NodeSpec: state.NodeSpec{Name: "approval:orders", Kind: gate.Kind}, Gate: data,
+		err := gate.CheckDecision(state.Node{NodeSpec: state.NodeSpec{Name: "approval:orders", Kind: gate.Kind}, Gate: data,
 			GateDigest: r.Digest, Decision: &d}, &now)
 		return now, err
 	}
@@ -213,7 +213,7 @@ func TestAGateThatIsDoneAgainAsksAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, store.MoveNode(ctx, key, state.Move{From: state.Running, To: state.Succeeded, Now: noon}))
 	require.NoError(t, state.Direct(ctx, store, run, state.Command{Kind: state.CommandRedo, Token: "again",
-		Mark: state.Mark{Actor: "boss", Time: noon}, Nodes: []state.Redo{{Node: key.Node}}}))
+		Mark: state.Mark{Actor: "boss", Time: noon}, Nodes: []state.CommandNode{{Node: key.Node}}}))
 	n, err := store.Node(ctx, key)
 	require.NoError(t, err)
 	require.Equal(t, []any{state.Pending, ""}, []any{n.Status, n.PlanDigest})

@@ -101,9 +101,9 @@ func (q Question) Kind() string {
 	return text
 }
 
-// Settle sets the record's version and digest. The digest covers what people are
+// SetDigest sets the record's version and digest. The digest covers what people are
 // shown and asked, not when they are asked or who may decide.
-func (r *Record) Settle() {
+func (r *Record) SetDigest() {
 	h := newHash("thalweg gate 1")
 	h.text(r.Gate)
 	for _, s := range r.Shows {

@@ -66,7 +66,7 @@ type RedoPlan struct {
 	Tasks []RedoStep
 	// Redo lists the parts that are done although they were done: an order's Nodes. None: the run goes on
 	// where it was.
-	Redo []state.Redo
+	Redo []state.CommandNode
 }
 
 // Close finds what a wish leads to: in the nodes that it names, those of its
@@ -80,7 +80,7 @@ func Close(ctx context.Context, s state.Store, run state.Run, w RedoSelection) (
 	if err != nil {
 		return RedoPlan{}, fmt.Errorf("read the nodes of run %d: %w", run.Run, err)
 	}
-	c := closer{store: s, run: run, nodes: nodes, inside: w.Inside, redo: map[string]*state.Redo{},
+	c := closer{store: s, run: run, nodes: nodes, inside: w.Inside, redo: map[string]*state.CommandNode{},
 		why:   map[string]RedoStep{},
 		asked: map[string][]int{}}
 	for _, name := range w.Nodes {
@@ -95,7 +95,7 @@ func Close(ctx context.Context, s state.Store, run state.Run, w RedoSelection) (
 	}
 	for _, n := range nodes {
 		if n.Status == state.Invalidated && c.redo[n.Name] == nil {
-			c.redo[n.Name], c.why[n.Name] = &state.Redo{Node: n.Name, Replan: true}, RedoStep{Why: Invalidated}
+			c.redo[n.Name], c.why[n.Name] = &state.CommandNode{Node: n.Name, Replan: true}, RedoStep{Why: Invalidated}
 		}
 	}
 	c.readers()
@@ -108,9 +108,9 @@ type closer struct {
 	run    state.Run
 	nodes  []state.Node
 	inside map[string]string
-	redo   map[string]*state.Redo // by node
-	why    map[string]RedoStep    // likewise: Why and Of
-	asked  map[string][]int       // likewise: the batches that were named
+	redo   map[string]*state.CommandNode // by node
+	why    map[string]RedoStep           // likewise: Why and Of
+	asked  map[string][]int              // likewise: the batches that were named
 }
 
 func (c *closer) find(name string) (state.Node, error) {
@@ -144,7 +144,7 @@ func (c *closer) node(ctx context.Context, name string) error {
 		why = RedoStep{Why: Computes, Of: name}
 	}
 	// What was taken over is done here, by a plan of its own.
-	c.redo[n.Name], c.why[n.Name] = &state.Redo{Node: n.Name, Replan: n.ReusedFrom != nil ||
+	c.redo[n.Name], c.why[n.Name] = &state.CommandNode{Node: n.Name, Replan: n.ReusedFrom != nil ||
 		n.Status == state.Invalidated}, why
 	return nil
 }
@@ -174,7 +174,7 @@ func (c *closer) batches(ctx context.Context, b Batches) error {
 	redo := c.redo[n.Name]
 	switch {
 	case redo == nil:
-		redo = &state.Redo{Node: n.Name}
+		redo = &state.CommandNode{Node: n.Name}
 		c.redo[n.Name], c.why[n.Name] = redo, RedoStep{Why: Asked}
 	case len(redo.Batches) == 0:
 		return nil // all of it is done again
@@ -189,7 +189,7 @@ func (c *closer) batches(ctx context.Context, b Batches) error {
 
 // follow adds the batches of later phases than the first that is done again:
 // they look at what those of earlier phases have written.
-func (c *closer) follow(ctx context.Context, n state.Node, redo *state.Redo) error {
+func (c *closer) follow(ctx context.Context, n state.Node, redo *state.CommandNode) error {
 	specs, err := state.All(ctx, c.store.Specs, n.NodeKey)
 	if err != nil {
 		return fmt.Errorf("read the batches of %s: %w", n.Name, err)
@@ -233,7 +233,7 @@ func (c *closer) readers() {
 			if before == nil {
 				c.why[n.Name] = RedoStep{Why: Reads, Of: n.Inputs[i]}
 			}
-			c.redo[n.Name], changed = &state.Redo{Node: n.Name, Replan: true}, true
+			c.redo[n.Name], changed = &state.CommandNode{Node: n.Name, Replan: true}, true
 		}
 	}
 }
@@ -262,7 +262,7 @@ func (c *closer) close(ctx context.Context) (out RedoPlan, err error) {
 }
 
 // again are the tasks of a node that is named in the order.
-func (c *closer) again(ctx context.Context, n state.Node, redo state.Redo) ([]RedoStep, error) {
+func (c *closer) again(ctx context.Context, n state.Node, redo state.CommandNode) ([]RedoStep, error) {
 	t := c.why[n.Name]
 	t.Node, t.Count, t.Total, t.Replan = n.Name, n.BatchesTotal, n.BatchesTotal, redo.Replan
 	if len(redo.Batches) == 0 {
@@ -339,5 +339,5 @@ func (c RedoPlan) Failed() bool {
 
 // Redoes reports whether something of a node is done again that was done.
 func (c RedoPlan) Redoes(node string) bool {
-	return slices.ContainsFunc(c.Redo, func(r state.Redo) bool { return r.Node == node })
+	return slices.ContainsFunc(c.Redo, func(r state.CommandNode) bool { return r.Node == node })
 }

@@ -29,7 +29,7 @@ func Invalidate(ctx context.Context, s state.Store, key state.RunKey, nodes []st
 			return o, err
 		}
 		for _, n := range inv.Nodes {
-			o.Nodes = append(o.Nodes, state.Redo{Node: n})
+			o.Nodes = append(o.Nodes, state.CommandNode{Node: n})
 		}
 		return o, nil
 	})
@@ -52,13 +52,13 @@ func Invalidates(ctx context.Context, s state.Store, run state.Run, nodes []stri
 	if err != nil {
 		return inv, fmt.Errorf("read the nodes of run %d: %w", run.Run, err)
 	}
-	c := closer{store: s, run: run, nodes: all, redo: map[string]*state.Redo{}, why: map[string]RedoStep{}}
+	c := closer{store: s, run: run, nodes: all, redo: map[string]*state.CommandNode{}, why: map[string]RedoStep{}}
 	for _, name := range nodes {
 		n, err := c.find(name)
 		if err != nil {
 			return inv, err
 		}
-		c.redo[n.Name] = &state.Redo{Node: n.Name, Replan: true}
+		c.redo[n.Name] = &state.CommandNode{Node: n.Name, Replan: true}
 	}
 	c.readers()
 	for _, n := range all {

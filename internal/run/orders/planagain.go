@@ -70,15 +70,15 @@ func PlanAgain(ctx context.Context, s state.Store, seen state.Node, by state.Mar
 
 // behind names a node and all that read it, themselves or through others, to be
 // planned again.
-func behind(nodes []state.Node, name string) []state.Redo {
-	redo := []state.Redo{{Node: name, Replan: true}}
+func behind(nodes []state.Node, name string) []state.CommandNode {
+	redo := []state.CommandNode{{Node: name, Replan: true}}
 	in := map[string]bool{name: true}
 	for changed := true; changed; {
 		changed = false
 		for _, n := range nodes {
 			if !in[n.Name] && slices.ContainsFunc(n.Inputs, func(of string) bool { return in[of] }) {
 				in[n.Name], changed = true, true
-				redo = append(redo, state.Redo{Node: n.Name, Replan: true})
+				redo = append(redo, state.CommandNode{Node: n.Name, Replan: true})
 			}
 		}
 	}

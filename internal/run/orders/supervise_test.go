@@ -59,7 +59,7 @@ func (b bundle) complete(t *testing.T, nodes string) {
 		_, err = state.PlanNode(ctx, b, key, n.Epoch, plan, "test", now)
 		require.NoError(t, err)
 		for i := range plan.Batches {
-			c, err := b.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: i},
+			c, err := b.Claim(ctx, state.ClaimRequest{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: i},
 				Epoch: n.Epoch}, Owner: "test", Token: fmt.Sprint(key, i), Now: now, Lease: now.Add(time.Hour)})
 			require.NoError(t, err)
 			require.NoError(t, b.Commit(ctx, c, state.Outcome{Stats: state.Stats{RowsOut: 10, Elapsed: time.Second}},

@@ -56,7 +56,7 @@ func (p *Pipeline) copiedInputs(ctx context.Context, n *script.Node) ([]cachedIn
 		if err != nil {
 			return nil, err
 		}
-		urls, err := files.Expand(ctx, files.Places{Dir: p.cfg.Dir, Listed: found}, r.URLs)
+		urls, err := files.Expand(ctx, files.Places{Dir: p.cfg.Dir, Policy: p.cfg.Remote.Policy(), Listed: found}, r.URLs)
 		if err != nil {
 			return nil, err
 		}
@@ -135,6 +135,11 @@ func listsRemote(n *script.Node) bool {
 	})
 }
 
+// places says where the files of the run are, and which may be read.
+func (p *Pipeline) places() files.Places {
+	return files.Places{Dir: p.cfg.Dir, Policy: p.cfg.Remote.Policy()}
+}
+
 // wanted is the copy of a file that is read; none if the file itself is.
 func (p *Pipeline) wanted(r *script.FileReader, u string) (w inputcache.Want, ok bool) {
 	w = inputcache.Want{URL: u, Text: !r.Parquet, Charset: r.CSV.Charset, Records: r.Records}
@@ -152,7 +157,7 @@ func (p *Pipeline) wanted(r *script.FileReader, u string) (w inputcache.Want, ok
 	}
 	w.Name = u
 	var err error
-	w.URL, err = files.PathOf(p.cfg.Dir, u)
+	w.URL, err = files.PathOf(p.places(), u)
 	return w, err == nil && files.Packed(r, w.URL) // whoever reads it says what is wrong with it
 }
 
@@ -221,7 +226,7 @@ func (p *Pipeline) placeAll(ctx context.Context, n *script.Node, in *plan.Inputs
 			}
 		}
 	}
-	in.Places.Dir = p.cfg.Dir
+	in.Places.Dir, in.Places.Policy = p.cfg.Dir, p.cfg.Remote.Policy()
 	in.Places.Copies, err = copies(ctx, n)
 	in.Places.Listed = p.listedBefore(n)
 	return err
@@ -500,7 +505,7 @@ func (p *Pipeline) sourceOf(s files.Slice) (files.Slice, error) {
 	if err != nil {
 		return s, err
 	}
-	path, err := files.PathOf(p.cfg.Dir, s.URL)
+	path, err := files.PathOf(p.places(), s.URL)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return s, err
 	}

@@ -52,7 +52,7 @@ type forecaster struct {
 }
 
 func (f *forecaster) node(ctx context.Context, n *script.Node) (Forecast, error) {
-	in := plan.Inputs{Named: map[string]*plan.Table{}, Places: files.Places{Dir: f.cfg.Dir}}
+	in := plan.Inputs{Named: map[string]*plan.Table{}, Places: files.Places{Dir: f.cfg.Dir, Policy: f.cfg.Remote.Policy()}}
 	for _, source := range n.Sources(f.cfg.Script) {
 		if !slices.Contains(f.nodes, source) {
 			t, err := f.table(ctx, source, state.Node{NodeKey: state.NodeKey{RunKey: f.cfg.Run, Node: n.Name},
@@ -170,7 +170,7 @@ func (f *forecaster) changedFile(ctx context.Context, n *script.Node, node state
 		was[in.Address] = true
 	}
 	for _, r := range n.FileReaders() {
-		now, err := files.Identify(ctx, r, files.Places{Dir: f.cfg.Dir})
+		now, err := files.Identify(ctx, r, files.Places{Dir: f.cfg.Dir, Policy: f.cfg.Remote.Policy()})
 		if err != nil {
 			return "", err
 		}

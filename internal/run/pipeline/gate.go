@@ -31,7 +31,7 @@ func (p *Pipeline) planGate(ctx context.Context, node state.Node) (state.Plan, e
 		return state.Plan{}, err
 	}
 	if rec.Passed == "" {
-		if err := gate.Stands(node, &rec); err != nil {
+		if err := gate.CheckDecision(node, &rec); err != nil {
 			return state.Plan{}, err
 		}
 		if rec.Passed == "" {
@@ -84,7 +84,7 @@ func (p *Pipeline) asks(ctx context.Context, g *script.Gate, node state.Node) (g
 	if err := p.noteShown(ctx, node, rec); err != nil {
 		return rec, err
 	}
-	rec.Settle()
+	rec.SetDigest()
 	if more := len(rec.Failed) - failedMost; more > 0 {
 		rec.Failed, rec.MoreFailed = rec.Failed[:failedMost], more
 	}

@@ -165,7 +165,7 @@ func localSlices(dir string, inputs []state.Input) ([]files.Slice, error) {
 			// a secret was taken out of the name
 			continue
 		}
-		path, err := files.PathOf(dir, in.Address)
+		path, err := files.PathOf(files.Places{Dir: dir}, in.Address)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}

@@ -57,6 +57,9 @@ func (x *attempt) address(url string) (string, error) {
 	if final, err = filepath.Abs(final); err != nil {
 		return "", fmt.Errorf("find the output file: %w", err)
 	}
+	if err := x.p.cfg.Remote.Policy().MayWrite(final); err != nil {
+		return "", err
+	}
 	if !x.isDir() {
 		return final, nil
 	}

@@ -20,7 +20,8 @@ func (x *attempt) sendRows(ctx context.Context, digest string, rows int64) (stag
 	const attemptBits = 24
 	at, _, _ := strings.Cut(x.final, "#")
 	t := DatabaseTarget(x.node, x.p.cfg.Script.Reveal(address.DatabaseIn(x.p.cfg.Dir, at)))
-	c := database.Client{Roots: x.p.cfg.Remote.Roots, Hide: x.p.cfg.Script.Hide, Dir: x.p.cfg.Dir}
+	c := database.Client{Roots: x.p.cfg.Remote.Roots, Hide: x.p.cfg.Script.Hide, Dir: x.p.cfg.Dir,
+		Policy: x.p.cfg.Remote.Policy()}
 	return c.Stage(ctx, t, database.Attempt{
 		Run: fmt.Sprintf("%s/%d of %s", x.claim.Workspace, x.claim.Run,
 			run.Created.UTC().Format("2006-01-02T15:04:05.000000Z")),

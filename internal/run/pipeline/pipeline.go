@@ -522,10 +522,30 @@ func (p *Pipeline) executeBatch(ctx context.Context, c state.Claim) (out job.Res
 	return x.result(ctx, res)
 }
 
-// unchanged says which of the files that the batch has read is another one now.
+// unchanged says which of the files that the batch has read is another one now, or may not be read where it leads now.
 func (x *attempt) unchanged() error {
 	defer during(&x.strain.measured.read)()
+	if err := x.mayRead(); err != nil {
+		return err
+	}
 	return files.Unchanged(slices.Concat(x.batch.Work.FileLists()...))
+}
+
+// mayRead judges the files of this machine that the batch reads.
+func (x *attempt) mayRead() error {
+	policy := x.p.cfg.Remote.Policy()
+	if policy == nil {
+		return nil
+	}
+	for _, s := range slices.Concat(x.batch.Work.FileLists()...) {
+		if s.Copy != "" {
+			continue
+		}
+		if err := policy.MayRead(s.Path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // shortSQL keeps a query with a thousand file names readable in the log.
@@ -637,6 +657,9 @@ func (x *attempt) read(ctx context.Context) (err error) {
 		return err
 	}
 	if err := x.locate(ctx); err != nil {
+		return err
+	}
+	if err := x.mayRead(); err != nil {
 		return err
 	}
 	return x.fetch(ctx)

@@ -117,7 +117,7 @@ func (b *bench) claim(name string) state.Claim {
 	offers, _, err := b.state.Offers(b.t.Context(), b.key(name), time.Now(), state.Page{})
 	require.NoError(b.t, err)
 	require.Len(b.t, offers, 1)
-	c, err := b.state.Claim(b.t.Context(), state.Bid{Offer: offers[0], Owner: b.t.Name(), Now: time.Now(),
+	c, err := b.state.Claim(b.t.Context(), state.ClaimRequest{Offer: offers[0], Owner: b.t.Name(), Now: time.Now(),
 		Lease: time.Now().Add(time.Hour)})
 	require.NoError(b.t, err)
 	return c

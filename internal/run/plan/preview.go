@@ -169,7 +169,7 @@ func (p *Planner) copiedInputs(ctx context.Context, n *script.Node, in Inputs) e
 				return &fault.Error{Kind: fault.Environment, Message: address.Redact(u.URL) + " is " +
 					address.Where(u.URL) + ": it is looked at when a run begins"}
 			}
-			if path, err := files.PathOf(in.Places.Dir, u.URL); err == nil && files.Packed(r, path) {
+			if path, err := files.PathOf(in.Places, u.URL); err == nil && files.Packed(r, path) {
 				if r.Records != "" {
 					return &fault.Error{Kind: fault.Environment, Message: u.URL +
 						" is made into CSV when a run begins, and cut into batches then"}

@@ -62,9 +62,9 @@ func TestKindsOfCalls(t *testing.T) {
 	require.Equal(t, state.Reads, told.Kind)
 	_, _ = s.Acquire(t.Context(), state.RunKey{}, "", "", time.Time{}, time.Time{})
 	require.Equal(t, state.Hints, told.Kind)
-	_, _ = s.Claim(t.Context(), state.Bid{Owner: "somebody"})
+	_, _ = s.Claim(t.Context(), state.ClaimRequest{Owner: "somebody"})
 	require.Equal(t, state.Changes, told.Kind)
-	require.Equal(t, "somebody", state.Pointer[state.Bid](told.Args).Owner)
+	require.Equal(t, "somebody", state.Pointer[state.ClaimRequest](told.Args).Owner)
 	require.Nil(t, state.Pointer[state.Note](told.Args))
 }
 

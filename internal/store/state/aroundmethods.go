@@ -26,7 +26,7 @@ const (
 	OpNodes          Method = "Nodes"
 	OpNode           Method = "Node"
 	OpStagePlan      Method = "StagePlan"
-	OpFlipPlan       Method = "FlipPlan"
+	OpAdoptPlan      Method = "AdoptPlan"
 	OpMoveNode       Method = "MoveNode"
 	OpPurge          Method = "Purge"
 	OpBatch          Method = "Batch"
@@ -175,10 +175,10 @@ func (a around) StagePlan(ctx context.Context, key NodeKey, digest string, piece
 	return a.do(ctx, op, func(ctx context.Context) error { return a.Store.StagePlan(ctx, key, digest, piece) })
 }
 
-func (a around) FlipPlan(ctx context.Context, key NodeKey, f Flip) (v string, err error) {
-	op := Op{OpFlipPlan, "flip_plan", Changes, []any{&key, &f}, []any{&v}}
+func (a around) AdoptPlan(ctx context.Context, key NodeKey, f Adoption) (v string, err error) {
+	op := Op{OpAdoptPlan, "adopt_plan", Changes, []any{&key, &f}, []any{&v}}
 	err = a.do(ctx, op, func(ctx context.Context) (err error) {
-		v, err = a.Store.FlipPlan(ctx, key, f)
+		v, err = a.Store.AdoptPlan(ctx, key, f)
 		return err
 	})
 	return v, err
@@ -248,7 +248,7 @@ func (a around) Offers(ctx context.Context, key NodeKey, now time.Time, page Pag
 	return v, w, err
 }
 
-func (a around) Claim(ctx context.Context, b Bid) (v Claim, err error) {
+func (a around) Claim(ctx context.Context, b ClaimRequest) (v Claim, err error) {
 	op := Op{OpClaim, "claim", Changes, []any{&b}, []any{&v}}
 	err = a.do(ctx, op, func(ctx context.Context) (err error) {
 		v, err = a.Store.Claim(ctx, b)

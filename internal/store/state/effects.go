@@ -62,7 +62,7 @@ func (c Command) On(n Node) Effect {
 }
 
 // goOn lets a node go on, or does it again.
-func (e *Effect) goOn(n Node, redo Redo, redone bool, again Status) {
+func (e *Effect) goOn(n Node, redo CommandNode, redone bool, again Status) {
 	switch {
 	case redone, n.Status == Invalidated:
 		e.Status, e.Renew, e.Free, e.All, e.These = again, true, true, len(redo.Batches) == 0, redo.Batches
@@ -82,7 +82,7 @@ func (e *Effect) goOn(n Node, redo Redo, redone bool, again Status) {
 
 // decide carries out a decision about a node that waits for it. One that was
 // approved while its run is paused goes on with it.
-func (c Command) decide(e *Effect, redo Redo) {
+func (c Command) decide(e *Effect, redo CommandNode) {
 	e.Decision = &Decision{Approved: c.Kind == CommandApprove, Mark: c.Mark, Role: redo.Role,
 		RoleVerified: redo.RoleVerified, Digest: redo.Digest,
 		Answers: redo.Answers, Token: c.Token}

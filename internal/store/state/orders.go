@@ -15,14 +15,14 @@ import (
 // changes. Any process that finds a command half carried out finishes it (Carry). Commands of a run are
 // numbered. A node that has followed one ignores earlier ones, so that a late worker repeats nothing.
 type Command struct {
-	Epoch int64       `json:"epoch"` // its number: 1, 2, 3 … in a run
-	Token string      `json:"token"` // unique to the call that gave it, so that the call can be repeated
-	Kind  CommandKind `json:"kind"`
-	From  Status      `json:"from"` // the run's status when it was given
-	Mark              // who gave it, when, why
-	Nodes []Redo      `json:"nodes,omitempty"`   // the nodes that it is about; none: all of the run's
-	Cause *Failure    `json:"failure,omitempty"` // of CommandFail and CommandReject
-	Done  bool        `json:"done,omitempty"`    // carried out
+	Epoch int64         `json:"epoch"` // its number: 1, 2, 3 … in a run
+	Token string        `json:"token"` // unique to the call that gave it, so that the call can be repeated
+	Kind  CommandKind   `json:"kind"`
+	From  Status        `json:"from"` // the run's status when it was given
+	Mark                // who gave it, when, why
+	Nodes []CommandNode `json:"nodes,omitempty"`   // the nodes that it is about; none: all of the run's
+	Cause *Failure      `json:"failure,omitempty"` // of CommandFail and CommandReject
+	Done  bool          `json:"done,omitempty"`    // carried out
 }
 
 // CommandKind says what a command demands. The texts are stored.
@@ -45,11 +45,11 @@ const (
 	CommandDrop CommandKind = "drop"
 )
 
-// Redo names a node that a command is about. For CommandRedo it says which batches
+// CommandNode names a node that a command is about. For CommandRedo it says which batches
 // are done again. For CommandApprove and CommandReject it says what was decided on.
 // A CommandRedo also names, with Replan, all nodes that have read such a node, directly
 // or through others. In a run that is not over, it names all that may still read it.
-type Redo struct {
+type CommandNode struct {
 	Node    string `json:"node"`
 	Batches []int  `json:"batches,omitempty"` // none: all
 	Replan  bool   `json:"replan,omitempty"`  // its inputs change, so its plan is dropped, too
@@ -71,12 +71,12 @@ func (c Command) OfPeople() bool {
 }
 
 // about returns what a command says about a node; false: it is not about that node.
-func (c Command) about(node string) (Redo, bool) {
-	i := slices.IndexFunc(c.Nodes, func(r Redo) bool { return r.Node == node })
+func (c Command) about(node string) (CommandNode, bool) {
+	i := slices.IndexFunc(c.Nodes, func(r CommandNode) bool { return r.Node == node })
 	if i >= 0 {
 		return c.Nodes[i], true
 	}
-	return Redo{}, len(c.Nodes) == 0
+	return CommandNode{}, len(c.Nodes) == 0
 }
 
 // ReasonAgain is the reason of a stop that only prepares a CommandRedo by the same caller.

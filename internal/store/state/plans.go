@@ -29,7 +29,7 @@ type Standing struct {
 // PlanNode stores a plan, piece by piece under its digest, and makes it the
 // node's by one conditional step that moves the node from Pending to Running.
 // Planners that agree are one; one that differs finds that another plan
-// stands, which is then the node's. ErrConflict as Store.FlipPlan.
+// stands, which is then the node's. ErrConflict as Store.AdoptPlan.
 func PlanNode(ctx context.Context, s Store, key NodeKey, epoch int64, p Plan, actor string,
 	now time.Time) (Standing, error) {
 	for i, b := range p.Batches {
@@ -49,7 +49,7 @@ func PlanNode(ctx context.Context, s Store, key NodeKey, epoch int64, p Plan, ac
 			return Standing{}, fmt.Errorf("store a piece of the plan of %s: %w", key.Node, err)
 		}
 	}
-	standing, err := s.FlipPlan(ctx, key, Flip{
+	standing, err := s.AdoptPlan(ctx, key, Adoption{
 		Epoch: epoch, Digest: digest, Record: p.Record, Batches: len(p.Batches), InputDigest: p.InputDigest,
 		ReusedFrom: p.ReusedFrom, Rest: rest, Actor: actor, Now: now,
 	})

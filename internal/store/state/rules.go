@@ -110,35 +110,35 @@ func (r *Role) Take(owner string, now, until time.Time) bool {
 	return true
 }
 
-// BidAnswer is the result of a bid.
-type BidAnswer int
+// ClaimAnswer is the result of a claim request.
+type ClaimAnswer int
 
 // The answers.
 const (
-	BidRefused BidAnswer = iota
-	BidTaken             // the batch is free
-	BidExpired           // it is, once its attempt is lost
-	BidHeld              // the same bid has it already
+	ClaimRefused ClaimAnswer = iota
+	ClaimTaken               // the batch is free
+	ClaimExpired             // it is, once its attempt is lost
+	ClaimHeld                // the same request has it already
 )
 
-// On decides a bid for a batch of a node, whose latest attempt was claimed
+// On decides a request for a batch of a node, whose latest attempt was claimed
 // with token. phase is the node's first one that is not done.
-func (b Bid) On(n Node, batch Batch, token string, phase int) BidAnswer {
+func (b ClaimRequest) On(n Node, batch Batch, token string, phase int) ClaimAnswer {
 	switch {
 	case batch.Status == Claimed && batch.Attempt == b.Attempt+1 && batch.Owner == b.Owner && token == b.Token &&
 		token != "" &&
 		n.Holds(batch.Epoch):
-		return BidHeld
+		return ClaimHeld
 	case n.Epoch != b.Epoch || n.Status != Running:
-		return BidRefused
+		return ClaimRefused
 	case batch.Attempt != b.Attempt || batch.Phase != phase:
-		return BidRefused
+		return ClaimRefused
 	case batch.Status == Pending && !b.Now.Before(batch.NotBefore):
-		return BidTaken
+		return ClaimTaken
 	case batch.Status == Claimed && batch.Lease.Before(b.Now):
-		return BidExpired
+		return ClaimExpired
 	}
-	return BidRefused
+	return ClaimRefused
 }
 
 // Holds reports whether a claim that was given at an epoch may still be acted on.

@@ -408,11 +408,11 @@ type Offer struct {
 	Class   string `json:"class,omitempty"`
 }
 
-// Bid asks for a batch that was on offer.
-type Bid struct {
+// ClaimRequest asks for a batch that was on offer.
+type ClaimRequest struct {
 	Offer
 	Owner string
-	Token string // unique to this bid, so that it can be repeated if its answer was lost
+	Token string // unique to this request, so that it can be repeated if its answer was lost
 	Now   time.Time
 	Lease time.Time // until when
 }
@@ -524,6 +524,6 @@ var (
 	ErrUnknown      = errors.New("not known whether it was done") // the answer was lost: repeat the call, or read
 )
 
-// Stray reports whether a bid was refused because its batch is not there, or cannot be
-// claimed. Then the bid was wrong or late, and the store works.
+// Stray reports whether a claim was refused because its batch is not there, or cannot be
+// claimed. Then the request was wrong or late, and the store works.
 func Stray(err error) bool { return errors.Is(err, ErrNotFound) || errors.Is(err, ErrNotClaimable) }

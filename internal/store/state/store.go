@@ -83,13 +83,13 @@ type Store interface {
 	Nodes(ctx context.Context, key RunKey) ([]Node, error)
 	Node(ctx context.Context, key NodeKey) (Node, error)
 	// StagePlan stores a piece of a plan under the plan's digest. Nobody sees it until
-	// FlipPlan. The call may be repeated: a digest always stands for the same plan.
+	// AdoptPlan. The call may be repeated: a digest always stands for the same plan.
 	StagePlan(ctx context.Context, key NodeKey, digest string, piece PlanPiece) error
-	// FlipPlan makes a staged plan the node's, and moves it from Pending to
+	// AdoptPlan makes a staged plan the node's, and moves it from Pending to
 	// Running. It returns the digest of the node's plan, which is another one if
 	// another planner came first. ErrConflict if the node cannot be planned (any
 	// more), or has another epoch.
-	FlipPlan(ctx context.Context, key NodeKey, f Flip) (standing string, err error) //around:change
+	AdoptPlan(ctx context.Context, key NodeKey, f Adoption) (standing string, err error) //around:change
 	// MoveNode moves a node along a transition that coordinators make (Settles);
 	// ErrConflict if it is no longer in From, or has another epoch. A move that has
 	// been made already is a no-op.
@@ -124,7 +124,7 @@ type Store interface {
 	// before now; that earlier attempt becomes Lost. ErrNotClaimable otherwise.
 	// Repeated with its token, Claim returns the same claim while that is the batch's
 	// latest and has not ended.
-	Claim(ctx context.Context, b Bid) (Claim, error) //around:change
+	Claim(ctx context.Context, b ClaimRequest) (Claim, error) //around:change
 	// Extend moves the end of the lease, never back; ErrLeaseLost if the attempt
 	// is no longer the latest, has ended, or was claimed before the node's Fence.
 	Extend(ctx context.Context, c Claim, lease time.Time) error
@@ -209,8 +209,8 @@ type PlanPiece struct {
 	First   int // place of the first of Inputs among all of the plan's
 }
 
-// Flip makes a plan the node's.
-type Flip struct {
+// Adoption makes a plan the node's.
+type Adoption struct {
 	Epoch       int64 // of the node, as its planner knows it
 	Digest      string
 	Record      []byte // see Node.Plan

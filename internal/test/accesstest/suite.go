@@ -3,6 +3,8 @@ package accesstest
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,15 +16,21 @@ import (
 
 // Run tests a backend. open opens the same new store each time that it is called with the same name.
 func Run(t *testing.T, open func(t *testing.T, name string) access.Store) {
-	for name, test := range map[string]func(*testing.T, func() access.Store){
-		"records": records, "one wins": oneWins, "log": entries, "expiry": expiry,
-	} {
+	for name, test := range tests() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, func() access.Store { return open(t, name) })
 		})
 	}
 }
+
+func tests() map[string]func(*testing.T, func() access.Store) {
+	return map[string]func(*testing.T, func() access.Store){"records": records, "one wins": oneWins, "log": entries,
+		"expiry": expiry}
+}
+
+// Names lists the names of the stores that Run opens.
+func Names() []string { return slices.Collect(maps.Keys(tests())) }
 
 func record(key string, revision int64, content string) access.Record {
 	return access.Record{Kind: access.KindUser, Key: key, Revision: revision, Content: []byte(content)}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -183,6 +184,48 @@ func checkCalls(t *testing.T, pkg, file string, test bool) {
 		}
 		return true
 	})
+}
+
+// asksTheProcess maps calls whose answers are the process's, not the App's, to the files below cmd that may make them.
+var asksTheProcess = map[string][]string{
+	"os.Getwd":     {"internal/base/keeper/keeper_linux.go"},
+	"os.Setenv":    nil,
+	"os.Chdir":     nil,
+	"os.Environ":   {"internal/base/keeper/program.go"},
+	"os.LookupEnv": {"internal/base/keeper/program.go"},
+	// as their drivers do
+	"os.Getenv": {"internal/io/database/postgres.go", "internal/io/database/mysql.go", "internal/io/remote/s3.go"},
+	"filepath.Glob": {"internal/base/address/address.go", "internal/base/budget/meter.go",
+		"internal/base/budget/processes.go", "internal/app/scripttest/run.go"},
+}
+
+// TestNothingAsksTheProcess: two Apps in one process have directories and variables of their own.
+func TestNothingAsksTheProcess(t *testing.T) {
+	for _, pkg := range packages(t) {
+		if !strings.HasPrefix(pkg, "internal/") || strings.HasPrefix(pkg, "internal/test/") {
+			continue
+		}
+		for _, file := range files(t, pkg, false) {
+			f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+			require.NoError(t, err)
+			ast.Inspect(f, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				if fn, ok := call.Fun.(*ast.SelectorExpr); ok {
+					x, _ := fn.X.(*ast.Ident)
+					if x == nil {
+						return true
+					}
+					may, asks := asksTheProcess[x.Name+"."+fn.Sel.Name]
+					assert.False(t, asks && !slices.Contains(may, pkg+"/"+filepath.Base(file)),
+						"%s calls %s.%s: see runtime.Process", file, x.Name, fn.Sel.Name)
+				}
+				return true
+			})
+		}
+	}
 }
 
 // starters maps the functions that start a process to their replacements in internal/base/keeper, which alone

@@ -23,7 +23,7 @@ type wing struct {
 var wings = map[string]wing{
 	"base": {may: "base", floors: []string{
 		"action similar", "fault", "awake durable format message secure sqltext calendar", "address budget keeper",
-		"secret", "document", "settings",
+		"secret allow", "document", "settings",
 	}},
 	"lang": {may: "base lang", floors: []string{"expr filespec matrix project starter", "script", "graph"}},
 	"io": {may: "base lang io", floors: []string{"database parquetfile remote unpack", "records", "files",
@@ -52,6 +52,7 @@ var seams = map[string]string{
 	"store/parts/s3":        "store/parts app/instance app/cluster",
 	"store/queue/inproc":    "store/queue app/workerprocess",
 	"app/access/sqlite":     "app/serving",
+	"app/access/cassandra":  "app/serving app/cluster",
 	"store/queue/rabbitmq":  "store/queue app/instance app/cluster ops/doctor",
 }
 

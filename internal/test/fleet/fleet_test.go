@@ -25,6 +25,7 @@ import (
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/budget"
+	"thalweg/internal/base/settings"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/statetest"
@@ -81,7 +82,7 @@ func newFleet(t *testing.T, with services, workers int, shape func(i int, s *spe
 	f := &workerFleet{t: t, dir: t.TempDir(), with: with, client: remote.New(remote.Config{}), counts: map[string]int{},
 		rand: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2))}
 	t.Cleanup(func() { f.client.Close() })
-	cfg, err := instance.LoadCluster(f.config("test", with), nil)
+	cfg, err := instance.LoadCluster(f.config("test", with), settings.Options{Known: nil})
 	require.NoError(t, err)
 	ctx := t.Context()
 	require.NoError(t, cluster.Init(ctx, cfg))

@@ -15,6 +15,7 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/worker"
+	"thalweg/internal/base/settings"
 	"thalweg/internal/io/remote"
 )
 
@@ -64,7 +65,7 @@ func serve(text string) int {
 }
 
 func (s spec) serve(ctx context.Context) (err error) {
-	cfg, err := instance.LoadCluster(s.Config, nil)
+	cfg, err := instance.LoadCluster(s.Config, settings.Options{Known: nil})
 	if err != nil {
 		return err
 	}

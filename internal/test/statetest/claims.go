@@ -35,12 +35,12 @@ func testClaimRace(t *testing.T, open Open) {
 	key := b.planned(batches)
 	wins := make([][]int, batches) // attempts, by batch
 	for batch := range batches {
-		claims, bids := make([]state.Claim, workers), make([]state.Bid, workers)
-		for i := range bids {
-			bids[i] = b.bid(batchOf(key, batch), fmt.Sprint("worker ", i), 0)
+		claims, requests := make([]state.Claim, workers), make([]state.ClaimRequest, workers)
+		for i := range requests {
+			requests[i] = b.request(batchOf(key, batch), fmt.Sprint("worker ", i), 0)
 		}
 		errs := together(workers, func(i int) (err error) {
-			claims[i], err = b.Claim(b.ctx, bids[i])
+			claims[i], err = b.Claim(b.ctx, requests[i])
 			return err
 		})
 		require.Equal(t, 1, split(t, errs, state.ErrNotClaimable))
@@ -62,7 +62,7 @@ func testClaimRefused(t *testing.T, open Open) {
 	key := b.planned(4)
 	refused := func(key state.NodeKey, batch int, at time.Duration) {
 		t.Helper()
-		_, err := b.Claim(b.ctx, b.bid(batchOf(key, batch), "other", at))
+		_, err := b.Claim(b.ctx, b.request(batchOf(key, batch), "other", at))
 		require.ErrorIs(t, err, state.ErrNotClaimable)
 	}
 	late := 2 * lease
@@ -81,7 +81,7 @@ func testClaimRefused(t *testing.T, open Open) {
 	refused(key, 2, late) // expired, but its node has failed
 
 	key = b.planned(1)
-	stale := b.bid(batchOf(key, 0), "w", 0)
+	stale := b.request(batchOf(key, 0), "w", 0)
 	require.NoError(t, b.direct(key.RunKey, state.CommandStop))
 	refused(key, 0, 0)
 	require.NoError(t, b.direct(key.RunKey, state.CommandReopen))
@@ -95,12 +95,12 @@ func testExpiredRace(t *testing.T, open Open) {
 	b := newBench(t, open)
 	key := b.planned(1)
 	b.claim(key, 0, "dead", 0)
-	bids := make([]state.Bid, 16)
-	for i := range bids {
-		bids[i] = b.bid(batchOf(key, 0), fmt.Sprint("worker ", i), 2*lease)
+	requests := make([]state.ClaimRequest, 16)
+	for i := range requests {
+		requests[i] = b.request(batchOf(key, 0), fmt.Sprint("worker ", i), 2*lease)
 	}
 	errs := together(16, func(i int) error {
-		_, err := b.Claim(b.ctx, bids[i])
+		_, err := b.Claim(b.ctx, requests[i])
 		return err
 	})
 	require.Equal(t, 1, split(t, errs, state.ErrNotClaimable))
@@ -134,7 +134,7 @@ func testLeaseExtended(t *testing.T, open Open) {
 	c := b.claim(key, 0, "w", 0)
 	require.NoError(t, b.Extend(b.ctx, c, start.Add(3*lease)))
 	same(t, start.Add(3*lease), b.theBatch(key, 0).Lease)
-	_, err := b.Claim(b.ctx, b.bid(batchOf(key, 0), "other", 2*lease))
+	_, err := b.Claim(b.ctx, b.request(batchOf(key, 0), "other", 2*lease))
 	require.ErrorIs(t, err, state.ErrNotClaimable)
 
 	require.NoError(t, b.Extend(b.ctx, c, start.Add(lease))) // a call that comes late

@@ -15,7 +15,7 @@ func testDropped(t *testing.T, open Open) {
 	c := b.claim(key, 0, "w", 0)
 	require.ErrorIs(t, b.direct(key.RunKey, state.CommandDrop), state.ErrConflict, "it is running")
 	require.NoError(t, b.direct(key.RunKey, state.CommandStop))
-	require.ErrorIs(t, b.direct(key.RunKey, state.CommandDrop, state.Redo{Node: "n"}), state.ErrConflict,
+	require.ErrorIs(t, b.direct(key.RunKey, state.CommandDrop, state.CommandNode{Node: "n"}), state.ErrConflict,
 		"a part of it")
 	require.False(t, b.theNode(key).Dropped)
 	require.NoError(t, b.direct(key.RunKey, state.CommandDrop))
@@ -28,7 +28,7 @@ func testDropped(t *testing.T, open Open) {
 	for _, kind := range []state.CommandKind{state.CommandReopen, state.CommandRedo, state.CommandInvalidate,
 		state.CommandDrop, state.CommandUnpause} {
 		require.ErrorIs(t, b.direct(key.RunKey, kind), state.ErrConflict, kind)
-		require.ErrorIs(t, b.direct(key.RunKey, kind, state.Redo{Node: "n"}), state.ErrConflict, kind)
+		require.ErrorIs(t, b.direct(key.RunKey, kind, state.CommandNode{Node: "n"}), state.ErrConflict, kind)
 	}
 	runs, err := state.All(b.ctx, b.Runs, b.workspace)
 	require.NoError(t, err)
@@ -139,7 +139,7 @@ func testAttemptStats(t *testing.T, open Open) {
 	}
 	same(t, []state.Stats{stats(), {}, third.Stats, second.Stats}, measured)
 	require.Equal(t, "host/1/2", attempts[0].Owner)
-	require.NoError(t, b.direct(key.RunKey, state.CommandRedo, state.Redo{Node: "n", Batches: []int{1}}))
+	require.NoError(t, b.direct(key.RunKey, state.CommandRedo, state.CommandNode{Node: "n", Batches: []int{1}}))
 	_, attempts, err = b.Batch(b.ctx, batchOf(key, 1))
 	require.NoError(t, err)
 	require.True(t, attempts[3].Withdrawn)

@@ -201,7 +201,7 @@ func testTwoHandles(t *testing.T, open Open) {
 	require.Equal(t, 20, two.theNode(key).BatchesTotal)
 	errs := together(40, func(i int) error {
 		b := []*bench{one, two}[i%2]
-		c, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: batchOf(key, i/2)},
+		c, err := b.Claim(b.ctx, state.ClaimRequest{Offer: state.Offer{BatchKey: batchOf(key, i/2)},
 			Owner: fmt.Sprint("worker ", i), Token: "t", Now: start, Lease: start.Add(lease)})
 		if err != nil {
 			return err
@@ -225,7 +225,7 @@ func testCancellation(t *testing.T, open Open) {
 
 	ended, cancel := context.WithCancel(b.ctx)
 	cancel()
-	bid := b.bid(batchOf(key, 1), "w", 0)
+	request := b.request(batchOf(key, 1), "w", 0)
 	calls := map[string]func() error{
 		"CreateRun": func() error {
 			_, err := b.CreateRun(ended, state.Run{RunKey: key.RunKey}, nil)
@@ -249,9 +249,9 @@ func testCancellation(t *testing.T, open Open) {
 		"ApplyCommand":  func() error { return b.ApplyCommand(ended, key, state.Command{Kind: state.CommandStop, Epoch: 1}) },
 		"Nodes":         func() error { _, err := b.Nodes(ended, key.RunKey); return err },
 		"StagePlan":     func() error { return b.StagePlan(ended, key, "d", state.PlanPiece{}) },
-		"FlipPlan":      func() error { return planAt(ended, b.Store, key, 0, []byte("plan"), specs(2)) },
+		"AdoptPlan":     func() error { return planAt(ended, b.Store, key, 0, []byte("plan"), specs(2)) },
 		"MoveNode":      func() error { return b.MoveNode(ended, key, state.Move{From: state.Running, To: state.Failed}) },
-		"Claim":         func() error { _, err := b.Claim(ended, bid); return err },
+		"Claim":         func() error { _, err := b.Claim(ended, request); return err },
 		"Extend":        func() error { return b.Extend(ended, c, start.Add(9*lease)) },
 		"Announce":      func() error { return b.Announce(ended, c, nil, start.Add(9*lease)) },
 		"Forget":        func() error { return b.Forget(ended, c.BatchKey, 1) },

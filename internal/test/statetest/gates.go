@@ -21,7 +21,7 @@ func (b *bench) waits(key state.NodeKey, digest string) {
 // decides gives an order about a gate that was shown.
 func (b *bench) decides(key state.NodeKey, kind state.CommandKind, digest string) error {
 	b.t.Helper()
-	return b.direct(key.RunKey, kind, state.Redo{Node: key.Node, Digest: digest, Role: "auditor",
+	return b.direct(key.RunKey, kind, state.CommandNode{Node: key.Node, Digest: digest, Role: "auditor",
 		Answers: []byte(`{"limit":"3"}`)})
 }
 
@@ -101,7 +101,7 @@ func testGate(t *testing.T, open Open) {
 	require.Equal(t, []string{"shown"}, asked)
 	same(t, []*state.Decision{decision(true, "shown")}, decided)
 
-	require.NoError(t, b.direct(run, state.CommandRedo, state.Redo{Node: "gate", Replan: true}))
+	require.NoError(t, b.direct(run, state.CommandRedo, state.CommandNode{Node: "gate", Replan: true}))
 	n = b.theNode(gate)
 	require.Equal(t, []any{state.Pending, (*state.Decision)(nil), ""}, []any{n.Status, n.Decision, n.GateDigest},
 		"it is asked again")
@@ -143,7 +143,7 @@ func testGateRejected(t *testing.T, open Open) {
 
 	// One with a failure of its own.
 	b.waits(key, "shown")
-	why := order(state.CommandReject, state.Redo{Node: "gate", Digest: "shown"})
+	why := order(state.CommandReject, state.CommandNode{Node: "gate", Digest: "shown"})
 	f := failure()
 	why.Cause = &f
 	require.NoError(t, state.Direct(b.ctx, b.Store, key.RunKey, why))
@@ -186,14 +186,14 @@ func testGateRedone(t *testing.T, open Open) {
 	b := newBench(t, open)
 	for name, again := range map[string]func(key state.NodeKey) error{
 		"redo": func(key state.NodeKey) error {
-			return b.direct(key.RunKey, state.CommandRedo, state.Redo{Node: key.Node})
+			return b.direct(key.RunKey, state.CommandRedo, state.CommandNode{Node: key.Node})
 		},
 		"redo of a batch": func(key state.NodeKey) error {
-			return b.direct(key.RunKey, state.CommandRedo, state.Redo{Node: key.Node, Batches: []int{0}})
+			return b.direct(key.RunKey, state.CommandRedo, state.CommandNode{Node: key.Node, Batches: []int{0}})
 		},
 		"reopened after it was invalid": func(key state.NodeKey) error {
 			return errors.Join(b.direct(key.RunKey, state.CommandStop), b.direct(key.RunKey, state.CommandInvalidate,
-				state.Redo{Node: key.Node}), b.direct(key.RunKey, state.CommandReopen))
+				state.CommandNode{Node: key.Node}), b.direct(key.RunKey, state.CommandReopen))
 		},
 	} {
 		for _, asked := range []bool{true, false} { // it may have been planned without
@@ -223,7 +223,7 @@ func testGateRace(t *testing.T, open Open) {
 	b.waits(key, "shown")
 	kinds := []state.CommandKind{state.CommandApprove, state.CommandReject}
 	errs := together(8, func(i int) error {
-		return state.Direct(b.ctx, b.Store, key.RunKey, order(kinds[i%2], state.Redo{Node: "gate", Digest: "shown"}))
+		return state.Direct(b.ctx, b.Store, key.RunKey, order(kinds[i%2], state.CommandNode{Node: "gate", Digest: "shown"}))
 	})
 	require.Equal(t, 8, split(t, errs, nil))
 	n := b.theNode(key)

@@ -90,7 +90,7 @@ func testOrdersAndRuns(t *testing.T, open Open) {
 	require.NoError(t, b.plan(done, nil, nil))
 	require.NoError(t, b.move(done, state.Running, state.Succeeded))
 	c := b.claim(busy, 0, "w", 0)
-	require.NoError(t, b.direct(run, state.CommandRedo, state.Redo{Node: "b"}))
+	require.NoError(t, b.direct(run, state.CommandRedo, state.CommandNode{Node: "b"}))
 	require.NoError(t, b.Commit(b.ctx, c, outcome("p"), start))
 	require.Equal(t, state.Running, b.theNode(done).Status)
 	require.Equal(t, 1, b.theNode(done).Generation)
@@ -99,7 +99,7 @@ func testOrdersAndRuns(t *testing.T, open Open) {
 	require.NoError(t, b.CompleteRun(b.ctx, run, 1, "w", start))
 
 	// A complete run goes on with what is done again.
-	require.NoError(t, b.direct(run, state.CommandRedo, state.Redo{Node: "a"}))
+	require.NoError(t, b.direct(run, state.CommandRedo, state.CommandNode{Node: "a"}))
 	require.Equal(t, []state.Status{state.Running, state.Succeeded},
 		[]state.Status{b.theNode(busy).Status, b.theNode(done).Status})
 	require.Empty(t, b.manifestKeys(busy))
@@ -115,7 +115,7 @@ func testRedoBatch(t *testing.T, open Open) {
 		require.NoError(t, b.Commit(b.ctx, b.claim(key, i, "w", 0), outcome(fmt.Sprint("first ", i)), start))
 	}
 	require.NoError(t, b.move(key, state.Running, state.Succeeded))
-	require.NoError(t, b.direct(key.RunKey, state.CommandRedo, state.Redo{Node: "n", Batches: []int{1}}))
+	require.NoError(t, b.direct(key.RunKey, state.CommandRedo, state.CommandNode{Node: "n", Batches: []int{1}}))
 	n := b.theNode(key)
 	require.Equal(t, []any{state.Running, 1, int64(1), 2, int64(6)},
 		[]any{n.Status, n.Generation, n.Epoch, n.BatchesDone,
@@ -141,7 +141,7 @@ func testRedoReplanned(t *testing.T, open Open) {
 	key := b.planned(3)
 	late := b.claim(key, 2, "w", 0)
 	require.NoError(t, b.Commit(b.ctx, b.claim(key, 0, "w", 0), outcome("first"), start))
-	require.NoError(t, b.direct(key.RunKey, state.CommandRedo, state.Redo{Node: "n", Replan: true}))
+	require.NoError(t, b.direct(key.RunKey, state.CommandRedo, state.CommandNode{Node: "n", Replan: true}))
 	n := b.theNode(key)
 	require.Equal(t, []any{state.Pending, "", 0, 0}, []any{n.Status, n.PlanDigest, n.BatchesTotal, n.BatchesDone})
 	b.ended(late)
@@ -153,7 +153,7 @@ func testRedoReplanned(t *testing.T, open Open) {
 	require.NoError(t, b.Commit(b.ctx, c, outcome("second"), start))
 	require.Equal(t, []string{"second"}, b.manifestKeys(key))
 
-	require.NoError(t, b.direct(key.RunKey, state.CommandRedo, state.Redo{Node: "n", Replan: true}))
+	require.NoError(t, b.direct(key.RunKey, state.CommandRedo, state.CommandNode{Node: "n", Replan: true}))
 	require.NoError(t, b.plan(key, []byte("plan"), specs(3))) // the plan of the beginning
 	require.Equal(t, []int{0, 1, 2}, b.offers(key, 0))
 	require.Equal(t, 2, b.claim(key, 2, "w", 0).Attempt)
@@ -169,7 +169,7 @@ func testInvalidated(t *testing.T, open Open) {
 	require.NoError(t, b.plan(a, nil, nil))
 	require.NoError(t, b.move(a, state.Running, state.Succeeded))
 	require.NoError(t, b.direct(run, state.CommandStop))
-	require.NoError(t, b.direct(run, state.CommandInvalidate, state.Redo{Node: "a"}))
+	require.NoError(t, b.direct(run, state.CommandInvalidate, state.CommandNode{Node: "a"}))
 	require.Equal(t, state.Invalidated, b.theNode(a).Status)
 	got, err := b.Run(b.ctx, run)
 	require.NoError(t, err)
@@ -183,7 +183,7 @@ func testInvalidated(t *testing.T, open Open) {
 	require.NoError(t, err)
 	same(t, &state.Mark{Actor: "boss", Time: start, Reason: "why not"}, got.Invalidated)
 	require.ErrorIs(t, b.direct(run, state.CommandReopen), state.ErrConflict)
-	require.ErrorIs(t, b.direct(run, state.CommandRedo, state.Redo{Node: "a"}), state.ErrConflict)
+	require.ErrorIs(t, b.direct(run, state.CommandRedo, state.CommandNode{Node: "a"}), state.ErrConflict)
 	runs, err := state.All(b.ctx, b.Runs, b.workspace)
 	require.NoError(t, err)
 	require.NotNil(t, runs[0].Invalidated)
@@ -207,7 +207,7 @@ func testRetry(t *testing.T, open Open) {
 		Finished: start, Failure: &f, Stats: stats()}, b.attempts(key)[0])
 	require.Zero(t, b.theNode(key).BatchesFailed)
 	require.Empty(t, b.offers(key, time.Second))
-	_, err := b.Claim(b.ctx, b.bid(c.BatchKey, "w", time.Second))
+	_, err := b.Claim(b.ctx, b.request(c.BatchKey, "w", time.Second))
 	require.ErrorIs(t, err, state.ErrNotClaimable)
 	require.Equal(t, []int{0}, b.offers(key, time.Minute))
 
@@ -255,19 +255,19 @@ func testOffers(t *testing.T, open Open) {
 func testClaimRepeated(t *testing.T, open Open) {
 	b := newBench(t, open)
 	key := b.planned(1)
-	bid := b.bid(batchOf(key, 0), "w", 0)
-	first, err := b.Claim(b.ctx, bid)
+	request := b.request(batchOf(key, 0), "w", 0)
+	first, err := b.Claim(b.ctx, request)
 	require.NoError(t, err)
-	again, err := b.Claim(b.ctx, bid)
+	again, err := b.Claim(b.ctx, request)
 	require.NoError(t, err)
 	same(t, first, again)
 	require.Len(t, b.attempts(key), 1)
-	other := bid
+	other := request
 	other.Token = "another slot of the same worker"
 	_, err = b.Claim(b.ctx, other)
 	require.ErrorIs(t, err, state.ErrNotClaimable)
 	require.NoError(t, b.Release(b.ctx, first, start))
-	_, err = b.Claim(b.ctx, bid)
+	_, err = b.Claim(b.ctx, request)
 	require.ErrorIs(t, err, state.ErrNotClaimable, "a late one: nobody would work on it")
 	require.Equal(t, []int{0}, b.offers(key, 0))
 }

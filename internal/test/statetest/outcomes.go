@@ -89,7 +89,7 @@ func testCommitRace(t *testing.T, open Open) {
 	for range 10 {
 		key := b.planned(1)
 		c := b.claim(key, 0, "w", 0)
-		late := b.bid(batchOf(key, 0), "other", 2*lease)
+		late := b.request(batchOf(key, 0), "other", 2*lease)
 		errs := together(3, func(i int) error {
 			switch i {
 			case 0:
@@ -119,7 +119,7 @@ func testCounters(t *testing.T, open Open) {
 	const batches = 30
 	key := b.planned(batches)
 	errs := together(batches, func(i int) error {
-		c, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: batchOf(key, i)}, Owner: "w",
+		c, err := b.Claim(b.ctx, state.ClaimRequest{Offer: state.Offer{BatchKey: batchOf(key, i)}, Owner: "w",
 			Token: "t", Now: start, Lease: start.Add(lease)})
 		if err != nil {
 			return err

@@ -36,7 +36,7 @@ func testPause(t *testing.T, open Open) {
 	for i := range 5 {
 		claims = append(claims, b.claim(busy, i, "w", 0))
 	}
-	hint := b.bid(batchOf(busy, 5), "w", 0)
+	hint := b.request(batchOf(busy, 5), "w", 0)
 	before := b.theNode(next)
 
 	require.NoError(t, b.direct(run, state.CommandPause))
@@ -44,7 +44,7 @@ func testPause(t *testing.T, open Open) {
 	require.Empty(t, b.offers(busy, 0))
 	_, err := b.Claim(b.ctx, hint)
 	require.ErrorIs(t, err, state.ErrNotClaimable, "a hint from before")
-	_, err = b.Claim(b.ctx, b.bid(batchOf(busy, 5), "w", 0))
+	_, err = b.Claim(b.ctx, b.request(batchOf(busy, 5), "w", 0))
 	require.ErrorIs(t, err, state.ErrNotClaimable)
 	require.ErrorIs(t, planAt(b.ctx, b.Store, next, before.Epoch, nil, specs(1)), state.ErrConflict,
 		"a planner that does not know of it")
@@ -92,26 +92,26 @@ func testPausedOrders(t *testing.T, open Open) {
 		state.CommandRedo:   {state.Running, state.Running},
 	} {
 		key := b.planned(2)
-		bid := b.bid(batchOf(key, 0), "w", 0)
-		c, err := b.Claim(b.ctx, bid)
+		request := b.request(batchOf(key, 0), "w", 0)
+		c, err := b.Claim(b.ctx, request)
 		require.NoError(t, err)
 		require.NoError(t, b.direct(key.RunKey, state.CommandPause))
-		again, err := b.Claim(b.ctx, bid)
+		again, err := b.Claim(b.ctx, request)
 		require.NoError(t, err)
 		same(t, c, again)
-		var about []state.Redo
+		var about []state.CommandNode
 		if kind == state.CommandRedo {
-			about = []state.Redo{{Node: "n", Batches: []int{1}}}
+			about = []state.CommandNode{{Node: "n", Batches: []int{1}}}
 		}
 		require.NoError(t, b.direct(key.RunKey, kind, about...))
 		require.Equal(t, want, b.statuses(key.RunKey), kind)
 		b.ended(c)
-		_, err = b.Claim(b.ctx, bid)
+		_, err = b.Claim(b.ctx, request)
 		require.ErrorIs(t, err, state.ErrNotClaimable, kind)
 	}
 	run := b.run("n")
 	require.ErrorIs(t, b.direct(run, state.CommandUnpause), state.ErrConflict, "it is not paused")
-	require.ErrorIs(t, b.direct(run, state.CommandPause, state.Redo{Node: "n"}), state.ErrConflict, "a part of it")
+	require.ErrorIs(t, b.direct(run, state.CommandPause, state.CommandNode{Node: "n"}), state.ErrConflict, "a part of it")
 }
 
 // Whoever pauses may die at any step, and a stop may come first.

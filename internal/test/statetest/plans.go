@@ -87,7 +87,7 @@ func testPlanRefused(t *testing.T, open Open) {
 	gap[2].Batch = 3
 	require.Error(t, b.plan(key, nil, gap))
 	require.Error(t, b.plan(key, nil, specs(2)[1:]))
-	_, err := b.FlipPlan(b.ctx, key, state.Flip{Digest: "d", Batches: 2, Rest: state.PlanPiece{Batches: specs(1)}})
+	_, err := b.AdoptPlan(b.ctx, key, state.Adoption{Digest: "d", Batches: 2, Rest: state.PlanPiece{Batches: specs(1)}})
 	require.Error(t, err, "a piece is missing")
 
 	require.NoError(t, b.direct(key.RunKey, state.CommandStop))

@@ -84,7 +84,7 @@ func (c crowd) work(rng *mathrand.Rand, held *[]state.Claim) error {
 	if err != nil || len(offers) == 0 {
 		return err
 	}
-	claim, err := c.Claim(c.ctx, state.Bid{Offer: offers[rng.IntN(len(offers))], Owner: "w", Token: rand.Text(),
+	claim, err := c.Claim(c.ctx, state.ClaimRequest{Offer: offers[rng.IntN(len(offers))], Owner: "w", Token: rand.Text(),
 		Now: start, Lease: start.Add(lease)})
 	if err == nil {
 		*held = append(*held, claim)
@@ -142,10 +142,10 @@ func (c crowd) order(rng *mathrand.Rand, _ *[]state.Claim) error {
 		state.CommandUnpause, state.CommandStop, state.CommandReopen, state.CommandReopen}
 	switch rng.IntN(6) {
 	case 0:
-		redo := state.Redo{Node: "a", Batches: []int{rng.IntN(4)}}
+		redo := state.CommandNode{Node: "a", Batches: []int{rng.IntN(4)}}
 		return state.Direct(c.ctx, c.Store, c.run, order(state.CommandRedo, redo))
 	case 1:
-		redo := state.Redo{Node: "gate", Replan: rng.IntN(2) == 0}
+		redo := state.CommandNode{Node: "gate", Replan: rng.IntN(2) == 0}
 		return state.Direct(c.ctx, c.Store, c.run, order(state.CommandRedo, redo))
 	}
 	return state.Direct(c.ctx, c.Store, c.run, order(kinds[rng.IntN(len(kinds))]))
@@ -166,5 +166,5 @@ func (c crowd) decide(rng *mathrand.Rand, _ *[]state.Claim) error {
 	if rng.IntN(3) == 0 {
 		kind = state.CommandReject
 	}
-	return state.Direct(c.ctx, c.Store, c.run, order(kind, state.Redo{Node: "gate", Digest: digest}))
+	return state.Direct(c.ctx, c.Store, c.run, order(kind, state.CommandNode{Node: "gate", Digest: digest}))
 }

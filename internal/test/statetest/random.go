@@ -85,7 +85,7 @@ type pair struct {
 	runs         []state.RunKey
 	touched      state.RunKey // by the latest operation
 	claims       []state.Claim
-	bids         []state.Bid
+	requests     []state.ClaimRequest
 	orders       []givenOrder
 	part, token  int
 }
@@ -179,13 +179,13 @@ func (p *pair) order(rt *rapid.T) {
 	o := state.Command{Kind: rapid.SampledFrom(everyOrder).Draw(rt, "kind"), Epoch: run.Epoch + 1, From: run.Status,
 		Token: p.next(), Mark: state.Mark{Actor: "boss", Time: p.now}}
 	if rapid.Bool().Draw(rt, "about") {
-		redo := state.Redo{Node: rapid.SampledFrom(randomNodes).Draw(rt, "node"),
+		redo := state.CommandNode{Node: rapid.SampledFrom(randomNodes).Draw(rt, "node"),
 			Replan: rapid.Bool().Draw(rt, "replan"),
 			Digest: rapid.SampledFrom(randomGates).Draw(rt, "gate"), Role: "r", Answers: []byte(`{"a":1}`)}
 		if rapid.Bool().Draw(rt, "a batch") {
 			redo.Batches = []int{rapid.IntRange(0, 2).Draw(rt, "batch")}
 		}
-		o.Nodes = []state.Redo{redo}
+		o.Nodes = []state.CommandNode{redo}
 	}
 	if len(p.orders) > 0 && rapid.IntRange(0, 4).Draw(rt, "late") == 0 {
 		late := p.drawOrder(rt)
@@ -292,26 +292,26 @@ func (p *pair) plan(rt *rapid.T) {
 	same(rt, want, got)
 }
 
-// claim bids for a batch: on offer or not, or again as before.
+// claim requests for a batch: on offer or not, or again as before.
 func (p *pair) claim(rt *rapid.T) {
 	key := p.drawNode(rt)
 	offers, _, err := p.model.Offers(p.ctx, key, p.now, state.Page{})
 	if err != nil {
 		rt.Fatal(err)
 	}
-	bid := state.Bid{Offer: state.Offer{BatchKey: batchOf(key, rapid.IntRange(0, 2).Draw(rt, "batch"))}}
+	request := state.ClaimRequest{Offer: state.Offer{BatchKey: batchOf(key, rapid.IntRange(0, 2).Draw(rt, "batch"))}}
 	if len(offers) > 0 && rapid.IntRange(0, 4).Draw(rt, "on offer") > 0 {
-		bid.Offer = rapid.SampledFrom(offers).Draw(rt, "offer")
+		request.Offer = rapid.SampledFrom(offers).Draw(rt, "offer")
 	}
-	bid.Owner, bid.Token, bid.Now = rapid.SampledFrom([]string{"w1", "w2"}).Draw(rt, "owner"), p.next(), p.now
-	bid.Lease = p.now.Add(time.Duration(rapid.IntRange(1, 3).Draw(rt, "lease")) * time.Minute)
-	if len(p.bids) > 0 && rapid.IntRange(0, 5).Draw(rt, "again") == 0 {
-		bid = rapid.SampledFrom(p.bids).Draw(rt, "bid")
-		p.touched = bid.RunKey
+	request.Owner, request.Token, request.Now = rapid.SampledFrom([]string{"w1", "w2"}).Draw(rt, "owner"), p.next(), p.now
+	request.Lease = p.now.Add(time.Duration(rapid.IntRange(1, 3).Draw(rt, "lease")) * time.Minute)
+	if len(p.requests) > 0 && rapid.IntRange(0, 5).Draw(rt, "again") == 0 {
+		request = rapid.SampledFrom(p.requests).Draw(rt, "request")
+		p.touched = request.RunKey
 	}
-	p.bids = append(p.bids, bid)
-	want, modelErr := p.model.Claim(p.ctx, bid)
-	got, storeErr := p.store.Claim(p.ctx, bid)
+	p.requests = append(p.requests, request)
+	want, modelErr := p.model.Claim(p.ctx, request)
+	got, storeErr := p.store.Claim(p.ctx, request)
 	agree(rt, modelErr, storeErr)
 	same(rt, want, got)
 	if storeErr == nil {

@@ -304,7 +304,7 @@ func testNotFound(t *testing.T, open Open) {
 	}
 	for _, key := range []state.BatchKey{batchOf(noRun, 0), batchOf(noNode, 0), batchOf(planned, 1),
 		batchOf(planned, -1)} {
-		_, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: key}, Owner: "w", Now: start,
+		_, err := b.Claim(b.ctx, state.ClaimRequest{Offer: state.Offer{BatchKey: key}, Owner: "w", Now: start,
 			Lease: start.Add(time.Hour)})
 		require.ErrorIs(t, err, state.ErrNotFound)
 		c := state.Claim{BatchKey: key, Attempt: 1, Owner: "w"}

@@ -72,7 +72,8 @@ func testStrangeBids(t *testing.T, open Open) {
 	b.refuses(zero)
 	classless := right
 	classless.Class = strings.Repeat("c", 70_000)
-	c, err := b.Claim(b.ctx, state.Bid{Offer: classless, Owner: "w", Token: "t", Now: start, Lease: start.Add(lease)})
+	c, err := b.Claim(b.ctx, state.ClaimRequest{Offer: classless, Owner: "w", Token: "t", Now: start,
+		Lease: start.Add(lease)})
 	require.NoError(t, err, "what is said beside what counts does not")
 	require.Equal(t, "load", c.Spec.Class)
 	require.NoError(t, b.Commit(b.ctx, c, outcome("p"), start))
@@ -83,10 +84,11 @@ func testStrangeBids(t *testing.T, open Open) {
 	require.Len(t, b.attempts(key), 2)
 }
 
-// refuses bids for something that is not on offer.
+// refuses requests for something that is not on offer.
 func (b *bench) refuses(o state.Offer) {
 	b.t.Helper()
-	_, err := b.Claim(b.ctx, state.Bid{Offer: o, Owner: "other", Token: "t", Now: start, Lease: start.Add(time.Hour)})
+	_, err := b.Claim(b.ctx, state.ClaimRequest{Offer: o, Owner: "other", Token: "t", Now: start,
+		Lease: start.Add(time.Hour)})
 	require.Truef(b.t, state.Stray(err), "%.100q: %v", o.RunKey.Workspace+" "+o.Node, err)
 }
 

@@ -193,7 +193,7 @@ func (b *bench) move(key state.NodeKey, from, to state.Status) error {
 }
 
 // order is one of this suite.
-func order(kind state.CommandKind, nodes ...state.Redo) state.Command {
+func order(kind state.CommandKind, nodes ...state.CommandNode) state.Command {
 	o := state.Command{Kind: kind, Token: rand.Text(), Mark: state.Mark{Actor: "boss", Time: start, Reason: "why not"},
 		Nodes: nodes}
 	if kind == state.CommandFail {
@@ -204,15 +204,15 @@ func order(kind state.CommandKind, nodes ...state.Redo) state.Command {
 }
 
 // direct gives an order and carries it out.
-func (b *bench) direct(key state.RunKey, kind state.CommandKind, nodes ...state.Redo) error {
+func (b *bench) direct(key state.RunKey, kind state.CommandKind, nodes ...state.CommandNode) error {
 	b.t.Helper()
 	return state.Direct(b.ctx, b.Store, key, order(kind, nodes...))
 }
 
-// bid asks for a batch as it is now.
-func (b *bench) bid(key state.BatchKey, owner string, at time.Duration) state.Bid {
+// request asks for a batch as it is now.
+func (b *bench) request(key state.BatchKey, owner string, at time.Duration) state.ClaimRequest {
 	b.t.Helper()
-	return state.Bid{Offer: b.offer(key), Owner: owner, Token: rand.Text(), Now: start.Add(at),
+	return state.ClaimRequest{Offer: b.offer(key), Owner: owner, Token: rand.Text(), Now: start.Add(at),
 		Lease: start.Add(at + lease)}
 }
 
@@ -261,7 +261,7 @@ func batchOf(key state.NodeKey, batch int) state.BatchKey {
 // claim takes a batch at the suite's zero plus at.
 func (b *bench) claim(key state.NodeKey, batch int, owner string, at time.Duration) state.Claim {
 	b.t.Helper()
-	c, err := b.Claim(b.ctx, b.bid(batchOf(key, batch), owner, at))
+	c, err := b.Claim(b.ctx, b.request(batchOf(key, batch), owner, at))
 	require.NoError(b.t, err)
 	return c
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Claim implements state.Store.
-func (s *Store) Claim(ctx context.Context, bid state.Bid) (state.Claim, error) {
+func (s *Store) Claim(ctx context.Context, bid state.ClaimRequest) (state.Claim, error) {
 	bid.Now, bid.Lease = stored(bid.Now), stored(bid.Lease)
 	o := s.operation("Claim", "claim "+nameBatch(bid.BatchKey))
 	early := o.fetch(ctx, bid.BatchKey)
@@ -40,8 +40,8 @@ func (s *Store) Claim(ctx context.Context, bid state.Bid) (state.Claim, error) {
 	return claim, nil
 }
 
-// claim decides a bid.
-func (n *nodeChange) claim(ctx context.Context, bid state.Bid) (claim state.Claim, changed bool, err error) {
+// claim decides a claim request.
+func (n *nodeChange) claim(ctx context.Context, bid state.ClaimRequest) (claim state.Claim, changed bool, err error) {
 	if !n.has(bid.Batch) {
 		if n.node.Epoch == bid.Epoch && n.node.Status == state.Running {
 			return claim, false, state.ErrNotFound
@@ -56,17 +56,17 @@ func (n *nodeChange) claim(ctx context.Context, bid state.Bid) (claim state.Clai
 	batch := n.batch(bid.Batch)
 	batch.Phase = l.phase(bid.Batch)
 	answer := bid.On(n.node, batch, token, n.phase())
-	if answer == state.BidRefused || answer != state.BidTaken && !held {
+	if answer == state.ClaimRefused || answer != state.ClaimTaken && !held {
 		return claim, false, state.ErrNotClaimable
 	}
 	claim = state.Claim{BatchKey: bid.BatchKey, Epoch: bid.Epoch, Attempt: bid.Attempt + 1, Tries: batch.Tries,
 		Owner: bid.Owner,
 		Lease: bid.Lease}
-	if answer == state.BidHeld {
+	if answer == state.ClaimHeld {
 		claim.Epoch, claim.Lease = batch.Epoch, batch.Lease
 		return claim, false, nil
 	}
-	if answer == state.BidExpired {
+	if answer == state.ClaimExpired {
 		claim.Tries++
 		n.end(bid.Batch, bid.Attempt, state.Lost, bid.Now, nil, state.Stats{})
 	}
@@ -121,7 +121,7 @@ func (m *image) latest(batch int) (token string, read bool) {
 }
 
 // take begins a new attempt.
-func (n *nodeChange) take(bid state.Bid, c state.Claim, phase int) {
+func (n *nodeChange) take(bid state.ClaimRequest, c state.Claim, phase int) {
 	n.setEntry(bid.Batch, entry{status: entryClaimed, attempt: c.Attempt, until: bid.Lease.UnixMilli()})
 	n.putAttempt(attemptPlace(bid.Batch, c.Attempt), &attemptRow{Epoch: bid.Epoch, Generation: n.node.Generation,
 		Owner:  bid.Owner,

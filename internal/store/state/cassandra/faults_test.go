@@ -178,7 +178,7 @@ func workSome(ctx context.Context, s state.Store, key state.NodeKey, worker, wor
 	done *atomic.Int64) error {
 	for b := worker; b < batches; b += workers {
 		now := time.Now()
-		c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: b}},
+		c, err := s.Claim(ctx, state.ClaimRequest{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: b}},
 			Owner: fmt.Sprint(worker),
 			Token: fmt.Sprint(b), Now: now, Lease: now.Add(time.Hour)})
 		if err != nil {

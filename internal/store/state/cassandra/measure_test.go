@@ -154,7 +154,7 @@ func measureSize(t *testing.T, s *Store, key state.NodeKey) {
 
 func claimAndCommit(ctx context.Context, s *Store, key state.BatchKey) error {
 	now := time.Now()
-	c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: key}, Owner: "w", Token: "t", Now: now,
+	c, err := s.Claim(ctx, state.ClaimRequest{Offer: state.Offer{BatchKey: key}, Owner: "w", Token: "t", Now: now,
 		Lease: now.Add(time.Hour)})
 	if err != nil {
 		return err

@@ -178,9 +178,9 @@ func (o *operation) writeRows(ctx context.Context, rows []planRow) (err error) {
 	return driver.Asked(ctx, batch.ExecContext(ctx))
 }
 
-// FlipPlan implements state.Store.
-func (s *Store) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (standing string, err error) {
-	o := s.operation("FlipPlan", "plan "+nameNode(key))
+// AdoptPlan implements state.Store.
+func (s *Store) AdoptPlan(ctx context.Context, key state.NodeKey, f state.Adoption) (standing string, err error) {
+	o := s.operation("AdoptPlan", "plan "+nameNode(key))
 	var l layout
 	var digest string // of the plan that stands
 	err = o.updateNode(ctx, key, func(ctx context.Context, n *nodeChange) (bool, error) {
@@ -210,7 +210,7 @@ func (s *Store) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (
 }
 
 // prepare stages the rest of a plan, and its header behind it.
-func (o *operation) prepare(ctx context.Context, key state.NodeKey, f state.Flip) (layout, error) {
+func (o *operation) prepare(ctx context.Context, key state.NodeKey, f state.Adoption) (layout, error) {
 	if err := o.stage(ctx, key, f.Digest, f.Rest, headerSlice); err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ func (o *operation) prepare(ctx context.Context, key state.NodeKey, f state.Flip
 
 // layOut says of which phase and class all batches of a plan are. What was staged
 // before its last piece is read.
-func (o *operation) layOut(ctx context.Context, key state.NodeKey, f state.Flip) (layout, error) {
+func (o *operation) layOut(ctx context.Context, key state.NodeKey, f state.Adoption) (layout, error) {
 	if b := f.Rest.Batches; len(b) != f.Batches || len(b) > 0 && b[0].Batch != 0 {
 		return o.lay(ctx, key, f.Digest, f.Batches)
 	}
@@ -302,7 +302,7 @@ func (l layout) end() int {
 
 // plan makes a stored plan the node's. A batch that was there in an earlier
 // plan goes on counting its attempts: its segment has them.
-func (n *nodeChange) plan(f state.Flip, l layout) {
+func (n *nodeChange) plan(f state.Adoption, l layout) {
 	node := n.node
 	node.Status, node.PlanDigest, node.InputDigest, node.ReusedFrom = state.Running, f.Digest,
 		f.InputDigest, f.ReusedFrom

@@ -26,7 +26,7 @@ func published(t *testing.T, s *Store, workspace string, batches int) state.Node
 	_, err = state.PlanNode(ctx, s, key, 0, state.Plan{Batches: specs}, "planner", now)
 	require.NoError(t, err)
 	for i := range batches {
-		c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: i}},
+		c, err := s.Claim(ctx, state.ClaimRequest{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: i}},
 			Owner: "w", Token: fmt.Sprint(i),
 			Now: now, Lease: now.Add(time.Hour)})
 		require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestPurgedMeanwhile(t *testing.T) {
 		call     func(s *Store, key state.NodeKey) error
 	}{
 		"Claim": {1, func(s *Store, key state.NodeKey) error {
-			_, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key}},
+			_, err := s.Claim(ctx, state.ClaimRequest{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key}},
 				Owner: "w", Token: "t", Now: now, Lease: now.Add(time.Hour)})
 			require.ErrorIs(t, err, state.ErrNotClaimable)
 			return err

@@ -49,8 +49,8 @@ func TestTogether(t *testing.T) {
 	now := time.Now()
 	_, err = state.PlanNode(ctx, s, key, 0, state.Plan{Batches: specs}, "planner", now)
 	require.NoError(t, err)
-	bid := func(batch int, owner string) state.Bid {
-		return state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: batch}},
+	bid := func(batch int, owner string) state.ClaimRequest {
+		return state.ClaimRequest{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: batch}},
 			Owner: owner, Token: owner, Now: now, Lease: now.Add(time.Hour)}
 	}
 	first, err := s.Claim(ctx, bid(0, "first"))

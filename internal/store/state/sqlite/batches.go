@@ -234,7 +234,7 @@ func findBatch(ctx context.Context, tx *txn, key state.BatchKey) (b batchRow, ok
 }
 
 // Claim implements state.Store.
-func (s *Store) Claim(ctx context.Context, bid state.Bid) (state.Claim, error) {
+func (s *Store) Claim(ctx context.Context, bid state.ClaimRequest) (state.Claim, error) {
 	bid.Now, bid.Lease = stored(bid.Now), stored(bid.Lease)
 	claim := state.Claim{BatchKey: bid.BatchKey, Epoch: bid.Epoch, Attempt: bid.Attempt + 1, Owner: bid.Owner,
 		Lease: bid.Lease}
@@ -251,17 +251,17 @@ func (s *Store) Claim(ctx context.Context, bid state.Bid) (state.Claim, error) {
 		answer := bid.On(state.Node{Status: b.node.status, Epoch: b.node.epoch, Fence: b.node.fence}, held,
 			b.token, b.open)
 		switch answer {
-		case state.BidRefused:
+		case state.ClaimRefused:
 			return state.ErrNotClaimable
-		case state.BidHeld:
+		case state.ClaimHeld:
 			claim.Lease = b.lease.Time
 		default:
-			if err := b.take(ctx, tx, bid, answer == state.BidExpired); err != nil {
+			if err := b.take(ctx, tx, bid, answer == state.ClaimExpired); err != nil {
 				return err
 			}
 		}
 		claim.Tries = b.tries
-		if answer == state.BidExpired {
+		if answer == state.ClaimExpired {
 			claim.Tries++
 		}
 		claim.Spec.Batch = bid.Batch
@@ -277,7 +277,7 @@ func (s *Store) Claim(ctx context.Context, bid state.Bid) (state.Claim, error) {
 }
 
 // take begins a new attempt; one whose lease is over is lost.
-func (b batchRow) take(ctx context.Context, tx *txn, bid state.Bid, expired bool) error {
+func (b batchRow) take(ctx context.Context, tx *txn, bid state.ClaimRequest, expired bool) error {
 	lost := 0
 	if expired {
 		lost = 1

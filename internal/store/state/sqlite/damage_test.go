@@ -45,7 +45,7 @@ func fill(t *testing.T, s *Store, runs, batches int) (dumps []string) {
 			}
 			step(planBatches(ctx, s, node, []byte(`{"version":1}`), specs))
 			for i := range batches {
-				c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: i}},
+				c, err := s.Claim(ctx, state.ClaimRequest{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: i}},
 					Owner: "me", Now: now, Lease: now.Add(time.Minute)})
 				step(err)
 				out := state.Outcome{Stats: state.Stats{RowsOut: int64(100 * i)},
@@ -239,7 +239,7 @@ func TestDamagedFrames(t *testing.T) {
 		[]state.NodeSpec{{Name: "a"}})
 	require.NoError(t, err)
 	require.NoError(t, planBatches(ctx, s, node, []byte(`{"version":1}`), []state.BatchSpec{{}}))
-	claim, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node}}, Owner: "me",
+	claim, err := s.Claim(ctx, state.ClaimRequest{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node}}, Owner: "me",
 		Now: now, Lease: now.Add(time.Minute)})
 	require.NoError(t, err)
 	var dumps []string

@@ -54,10 +54,11 @@ func childKey() state.NodeKey {
 }
 
 // bidFor asks for a batch of the child's node, which nobody has tried before.
-func bidFor(batch int, owner string) state.Bid {
+func bidFor(batch int, owner string) state.ClaimRequest {
 	now := time.Now()
-	return state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: childKey(), Batch: batch}}, Owner: owner,
-		Now: now, Lease: now.Add(time.Hour)}
+	return state.ClaimRequest{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: childKey(), Batch: batch}},
+		Owner: owner,
+		Now:   now, Lease: now.Add(time.Hour)}
 }
 
 // planBatches plans a node of no orders.

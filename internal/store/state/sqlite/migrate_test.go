@@ -111,7 +111,7 @@ func TestVersion3(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []state.Offer{{BatchKey: state.BatchKey{NodeKey: load, Batch: 1}, Epoch: 1, Attempt: 1,
 		Class: "file_table"}}, offers)
-	c, err := s.Claim(ctx, state.Bid{Offer: offers[0], Owner: "w", Now: now, Lease: now.Add(time.Hour)})
+	c, err := s.Claim(ctx, state.ClaimRequest{Offer: offers[0], Owner: "w", Now: now, Lease: now.Add(time.Hour)})
 	require.NoError(t, err)
 	require.Equal(t, int64(1), tally()[0])
 	require.NoError(t, s.Commit(ctx, c, state.Outcome{}, now))
@@ -157,7 +157,7 @@ func TestVersion4(t *testing.T) {
 		"only the latest attempt's were kept")
 
 	// What is in flight is good over a pause, and the run goes on.
-	direct := func(kind state.CommandKind, about ...state.Redo) {
+	direct := func(kind state.CommandKind, about ...state.CommandNode) {
 		t.Helper()
 		require.NoError(t, state.Direct(ctx, s, load.RunKey, state.Command{Kind: kind, Token: string(kind) + "4",
 			Mark: state.Mark{Time: now}, Nodes: about}))
@@ -166,7 +166,7 @@ func TestVersion4(t *testing.T) {
 	c := state.Claim{BatchKey: state.BatchKey{NodeKey: load, Batch: 2}, Epoch: 2, Attempt: 1, Owner: "w"}
 	require.NoError(t, s.Commit(ctx, c, state.Outcome{Parts: []state.Part{{Key: "p2"}}}, now))
 	direct(state.CommandUnpause)
-	direct(state.CommandApprove, state.Redo{Node: "gate"})
+	direct(state.CommandApprove, state.CommandNode{Node: "gate"})
 	parts, err := state.Manifest(ctx, s, load)
 	require.NoError(t, err)
 	require.Len(t, parts, 3)

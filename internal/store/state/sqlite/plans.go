@@ -62,8 +62,8 @@ func each[T any](ctx context.Context, tx *txn, statement string, all []T, args f
 	return prepared.Close()
 }
 
-// FlipPlan implements state.Store.
-func (s *Store) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (standing string, err error) {
+// AdoptPlan implements state.Store.
+func (s *Store) AdoptPlan(ctx context.Context, key state.NodeKey, f state.Adoption) (standing string, err error) {
 	what := "plan " + nameNode(key)
 	err = s.update(ctx, what, func(tx *txn) error {
 		n, err := findNode(ctx, tx, key)
@@ -89,7 +89,7 @@ func (s *Store) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (
 }
 
 // plans makes a stored plan the node's.
-func (n nodeRow) plans(ctx context.Context, tx *txn, id int64, f state.Flip) error {
+func (n nodeRow) plans(ctx context.Context, tx *txn, id int64, f state.Adoption) error {
 	_, err := tx.ExecContext(ctx, `UPDATE plans SET record = ?, input_digest = ?, reused_from = ? WHERE id = ?`,
 		bytesOf(f.Record), f.InputDigest, asDocument(f.ReusedFrom), id)
 	if err != nil {

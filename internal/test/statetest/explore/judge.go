@@ -40,7 +40,7 @@ func (w *world) noteOrder(before *runPicture) {
 		w.over = o.Epoch
 	}
 	if o != nil && o.Done && o.Kind == state.CommandRedo &&
-		slices.ContainsFunc(o.Nodes, func(r state.Redo) bool { return r.Node == gate }) && !before.Command.Done {
+		slices.ContainsFunc(o.Nodes, func(r state.CommandNode) bool { return r.Node == gate }) && !before.Command.Done {
 		w.approved = ""
 	}
 }

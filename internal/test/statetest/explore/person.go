@@ -104,7 +104,7 @@ func (w *world) give(o state.Command, free bool) []step {
 
 // decisions are those about what a gate has shown.
 func decisions(shown string) []state.Command {
-	about := []state.Redo{{Node: gate, Digest: shown}}
+	about := []state.CommandNode{{Node: gate, Digest: shown}}
 	return []state.Command{{Kind: state.CommandApprove, Nodes: about}, {Kind: state.CommandReject, Nodes: about}}
 }
 
@@ -119,7 +119,7 @@ func (w *world) orders(choice Choice) []state.Command {
 	case Invalidate:
 		return []state.Command{{Kind: state.CommandInvalidate}}
 	case InvalidateNode:
-		return []state.Command{{Kind: state.CommandInvalidate, Nodes: []state.Redo{{Node: first}}}}
+		return []state.Command{{Kind: state.CommandInvalidate, Nodes: []state.CommandNode{{Node: first}}}}
 	case GoOn:
 		if over {
 			return w.again(orders.RedoSelection{})
@@ -156,7 +156,7 @@ func (w *world) again(wish orders.RedoSelection) []state.Command {
 func replan(nodes ...string) state.Command {
 	o := state.Command{Kind: state.CommandRedo}
 	for _, name := range nodes {
-		o.Nodes = append(o.Nodes, state.Redo{Node: name, Replan: true})
+		o.Nodes = append(o.Nodes, state.CommandNode{Node: name, Replan: true})
 	}
 	return o
 }

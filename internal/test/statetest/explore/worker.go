@@ -243,7 +243,7 @@ func (w *world) bids(i, at int, n *nodePicture) []*call {
 			b.Lease.Before(now); !free {
 			continue
 		}
-		bid := state.Bid{Offer: state.Offer{BatchKey: b.BatchKey, Epoch: n.Epoch, Attempt: b.Attempt}, Owner: name,
+		bid := state.ClaimRequest{Offer: state.Offer{BatchKey: b.BatchKey, Epoch: n.Epoch, Attempt: b.Attempt}, Owner: name,
 			Token: fmt.Sprintf("%s %d", name, b.Attempt), Now: now, Lease: now.Add(leaseTime)}
 		out = append(out, &call{
 			name: fmt.Sprintf("%s claims %s %d after attempt %d in epoch %d at %d", name, n.Name,

@@ -93,10 +93,10 @@ type call struct {
 	heard func(w *world, err error)
 	next  func(w *world) *call // reads more first, and asks for that; nil: it is to be done
 
-	bid     *state.Bid     // of a claim
-	claim   *state.Claim   // of what is done to a batch
-	content string         // of what is committed
-	order   *state.Command // that is begun, heard of or ended
+	bid     *state.ClaimRequest // of a claim
+	claim   *state.Claim        // of what is done to a batch
+	content string              // of what is committed
+	order   *state.Command      // that is begun, heard of or ended
 }
 
 // kind classifies a change for its judges.

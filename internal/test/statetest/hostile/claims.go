@@ -11,7 +11,7 @@ import (
 )
 
 // Claim implements state.Store.
-func (s *Store) Claim(ctx context.Context, bid state.Bid) (c state.Claim, err error) {
+func (s *Store) Claim(ctx context.Context, bid state.ClaimRequest) (c state.Claim, err error) {
 	bid.Now, bid.Lease = milli(bid.Now), milli(bid.Lease)
 	err = s.inNode(ctx, bid.NodeKey, func(p *nodePartition) error {
 		if bid.Batch < 0 || bid.Batch >= len(p.batches) {
@@ -22,13 +22,13 @@ func (s *Store) Claim(ctx context.Context, bid state.Bid) (c state.Claim, err er
 		}
 		b := p.batches[bid.Batch]
 		switch bid.On(p.node, b.Batch, b.token, p.phase()) {
-		case state.BidRefused:
+		case state.ClaimRefused:
 			return state.ErrNotClaimable
-		case state.BidExpired:
+		case state.ClaimExpired:
 			p.end(b, state.Lost, bid.Now, nil, state.Outcome{})
 			b.Tries++
 			p.take(b, bid)
-		case state.BidTaken:
+		case state.ClaimTaken:
 			p.take(b, bid)
 		}
 		c = state.Claim{BatchKey: bid.BatchKey, Epoch: b.Epoch, Attempt: b.Attempt, Tries: b.Tries, Owner: b.Owner,
@@ -38,7 +38,7 @@ func (s *Store) Claim(ctx context.Context, bid state.Bid) (c state.Claim, err er
 	return c, err
 }
 
-func (p *nodePartition) take(b *batch, bid state.Bid) {
+func (p *nodePartition) take(b *batch, bid state.ClaimRequest) {
 	b.Status, b.Attempt, b.Epoch, b.Owner, b.token, b.Lease, b.Started = state.Claimed, bid.Attempt+1, bid.Epoch,
 		bid.Owner, bid.Token, bid.Lease, bid.Now
 	b.NotBefore = time.Time{}

@@ -152,8 +152,8 @@ func (s *Store) StagePlan(ctx context.Context, key state.NodeKey, digest string,
 	return s.inNode(ctx, key, func(p *nodePartition) error { p.stage(digest, piece); return nil })
 }
 
-// FlipPlan implements state.Store.
-func (s *Store) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (standing string, err error) {
+// AdoptPlan implements state.Store.
+func (s *Store) AdoptPlan(ctx context.Context, key state.NodeKey, f state.Adoption) (standing string, err error) {
 	err = s.inNode(ctx, key, func(p *nodePartition) error {
 		switch {
 		case p.node.Epoch != f.Epoch:
@@ -287,7 +287,7 @@ func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, pa
 	return list(ctx, s, key, page, batchesOf, func(p *nodePartition, at int) ([]state.Offer, bool) {
 		b := p.batches[at]
 		o := state.Offer{BatchKey: b.BatchKey, Epoch: p.node.Epoch, Attempt: b.Attempt, Class: b.Class}
-		free := state.Bid{Offer: o, Now: milli(now)}.On(p.node, b.Batch, b.token, p.phase()) != state.BidRefused
+		free := state.ClaimRequest{Offer: o, Now: milli(now)}.On(p.node, b.Batch, b.token, p.phase()) != state.ClaimRefused
 		if !free {
 			return nil, false
 		}

@@ -31,7 +31,7 @@ func TestSnapshotsKnowEveryField(t *testing.T) {
 			Fingerprint StartNodes Sources Description Actor Parent Deadline Created Finished Failure Program Engine
 			BucketHash Pins Nodes Priority`},
 		{state.Command{}, "Token Kind From Nodes Done", "Epoch Mark Cause"}, // its number is the run's
-		{state.Redo{}, "Node Batches Replan Digest", "Role RoleVerified Answers"},
+		{state.CommandNode{}, "Node Batches Replan Digest", "Role RoleVerified Answers"},
 		{state.Node{}, "Status Epoch Fence Generation Gate GateDigest Decision Dropped Failure PlanDigest",
 			`NodeKey NodeSpec ReusedFrom InputDigest Started Finished
 			Plan BatchesTotal BatchesDone BatchesFailed RowsIn RowsOut BytesIn BytesOut Revision`},
