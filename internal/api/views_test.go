@@ -200,3 +200,93 @@ func TestGraphOfARun(t *testing.T) {
 	require.Contains(t, c.get(ws+"/runs/1/graph.svg").text, `class="step done"`)
 	c.get(ws + "/runs/1/graph.svg?color=red").problem(http.StatusUnprocessableEntity)
 }
+
+// Bad rows, and rows that failed a check, are shown to who may read, and to nobody else.
+func TestSideRows(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.file("script.yaml", strings.Replace(script, "  load:\n", "  load:\n    bad_rows: {action: quarantine, max_rows: 9, max_percent: 90}\n"+
+		"    checks: [{name: small, range: {field: id, max: 3}, severity: warn}]\n", 1))
+	s.file("in.csv", "id,name\n1,ann\nx,ben\n2,eve\ny,kim\n7,zoe\n")
+	s.run()
+	s.file("in.csv", "id,name\n1,ann\n")
+	s.run()
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Reader})
+	at := ws + "/runs/1/nodes/load"
+	var page view.Page
+	column := func(name string) (out []string) {
+		t.Helper()
+		for i, head := range page.Columns {
+			if head.Name == name {
+				for _, row := range page.Rows {
+					out = append(out, *row[i])
+				}
+			}
+		}
+		return out
+	}
+	c.get(at+"/bad-rows").into(http.StatusOK, &page)
+	require.Equal(t, []string{"x", "y"}, column("value"))
+	require.Equal(t, []string{"x,ben", "y,kim"}, column("raw"))
+	require.EqualValues(t, 2, *page.Total)
+	c.get(at+"/bad-rows?from=1&limit=1&columns=line").into(http.StatusOK, &page)
+	require.Equal(t, []string{"5"}, column("line"))
+	c.get(at+"/bad-rows?where=line%20%3C%204").into(http.StatusOK, &page)
+	require.Len(t, page.Rows, 1)
+	page = view.Page{}
+	c.get(at+"/failed-rows").into(http.StatusOK, &page)
+	require.Equal(t, []string{"7"}, column("id"))
+	for _, path := range []string{"/runs/2/nodes/load/bad-rows", "/runs/2/nodes/load/failed-rows",
+		"/runs/1/nodes/write/bad-rows"} {
+		page = view.Page{}
+		c.get(ws+path).into(http.StatusOK, &page)
+		require.Empty(t, page.Rows, path)
+		require.NotNil(t, page.Total, path)
+	}
+	c.get(ws + "/runs/1/nodes/laod/bad-rows").problem(http.StatusNotFound)
+	for _, query := range []string{"where=1)%3B%20SELECT%20(1", "where=(SELECT%20count(*)%20FROM%20read_csv('%2Fetc%2Fpasswd'))>0",
+		"limit=0", "from=-1", "sort=nothing"} {
+		got := c.get(at + "/bad-rows?" + query)
+		require.Contains(t, []int{http.StatusUnprocessableEntity, http.StatusNotFound}, got.status, got.text)
+	}
+	viewer := s.as("eve", access.Grant{Workspace: "main", Role: access.Viewer})
+	viewer.get(at + "/bad-rows").problem(http.StatusForbidden)
+	viewer.get(at + "/failed-rows").problem(http.StatusForbidden)
+	var log []access.Entry
+	s.as("root", access.Grant{Workspace: "*", Role: access.Manager}).get("/v1/access-log?limit=1000").
+		into(http.StatusOK, &log)
+	require.Contains(t, func() (about []string) {
+		for _, e := range log {
+			about = append(about, e.What)
+		}
+		return about
+	}(), "table ids__bad of run 1")
+}
+
+// Columns have names and types, and say what they are made of, as the command line does.
+func TestColumns(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.run()
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Reader})
+	at := ws + "/runs/1/tables/ids/columns"
+	var columns view.TableColumns
+	viewer := s.as("eve", access.Grant{Workspace: "main", Role: access.Viewer})
+	viewer.get(at).into(http.StatusOK, &columns)
+	require.Equal(t, view.TableColumns{Table: "ids", Run: 1, Node: "load",
+		Columns: []view.TableColumn{{Name: "id", Type: "int", Nullable: true}, {Name: "name", Type: "string"}}}, columns)
+	script, _, err := s.app.Data.ScriptOf(t.Context(), view.RunKey{Workspace: "main", Run: 1})
+	require.NoError(t, err)
+	all := app.ColumnsOf(script)
+	id, err := all.Find("ids.id")
+	require.NoError(t, err)
+	want, err := view.JSON(view.ColumnLineage{Column: id, Links: all.Around(id)})
+	require.NoError(t, err)
+	got := c.get(at + "/id/lineage")
+	require.Equal(t, string(want)+"\n", got.text, "the bytes of --json")
+	require.Contains(t, got.text, `"of":"in.csv"`)
+	viewer.get(at + "/id/lineage").problem(http.StatusForbidden)
+	c.get(at + "/idd/lineage").problem(http.StatusNotFound)
+	c.get(ws + "/runs/1/tables/odd/columns").problem(http.StatusNotFound)
+	c.get(ws + "/runs/1/tables/" + strings.Repeat("x", 300) + "/columns").problem(http.StatusUnprocessableEntity)
+}

@@ -30,7 +30,7 @@ func timed(t testing.TB, store state.Store, batches, done int) state.NodeKey {
 	require.NoError(t, err)
 	for i := range done {
 		begin := noon.Add(time.Duration(i) * time.Second)
-		c, err := store.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: i}},
+		c, err := store.Claim(ctx, state.ClaimRequest{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: i}},
 			Owner: fmt.Sprint("w", i%2), Token: fmt.Sprint(i), Now: begin, Lease: begin.Add(time.Hour)})
 		require.NoError(t, err)
 		took := time.Duration(i+1) * time.Second
@@ -47,7 +47,7 @@ func TestTimeline(t *testing.T) {
 	t.Parallel()
 	store := hostile.New().Open()
 	node := timed(t, store, 6, 4)
-	_, err := store.Claim(t.Context(), state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: 4}},
+	_, err := store.Claim(t.Context(), state.ClaimRequest{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: 4}},
 		Owner: "w0", Token: "x", Now: noon.Add(4 * time.Second), Lease: noon.Add(time.Hour)})
 	require.NoError(t, err)
 	got, err := history.ReadTimeline(t.Context(), store, node, history.TimelineOptions{Now: noon.Add(20 * time.Second)})
