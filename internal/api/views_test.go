@@ -290,3 +290,19 @@ func TestColumns(t *testing.T) {
 	c.get(ws + "/runs/1/tables/odd/columns").problem(http.StatusNotFound)
 	c.get(ws + "/runs/1/tables/" + strings.Repeat("x", 300) + "/columns").problem(http.StatusUnprocessableEntity)
 }
+
+// Metrics are for those who may see all workspaces, in the format of Prometheus.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	c := s.as("prometheus", access.Grant{Workspace: "*", Role: access.Viewer})
+	got := c.get("/metrics")
+	require.Equal(t, http.StatusOK, got.status, got.text)
+	require.Contains(t, got.header.Get("Content-Type"), "text/plain")
+	require.Contains(t, got.text, "# TYPE thalweg_")
+	require.Contains(t, got.text, `version="v1"`)
+	s.as("ann", access.Grant{Workspace: "main", Role: access.Manager}).get("/metrics").problem(http.StatusForbidden)
+	s.nobody().get("/metrics").problem(http.StatusUnauthorized)
+	require.Contains(t, c.get("/v1/version").text, `"version":"v1"`)
+	s.nobody().get("/v1/version").problem(http.StatusUnauthorized)
+}
