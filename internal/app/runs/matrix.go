@@ -94,7 +94,7 @@ func (m *matrix) add(r view.ListedRun, nodes []state.Node) {
 func (s *Service) describe(ctx context.Context, m *matrix) error {
 	seen := map[string]bool{}
 	for _, r := range m.Runs {
-		if seen[r.Script] || len(seen) == matrixScripts {
+		if s.Scripts == nil || seen[r.Script] || len(seen) == matrixScripts {
 			continue
 		}
 		seen[r.Script] = true

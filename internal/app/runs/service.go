@@ -88,22 +88,45 @@ type PageOptions struct {
 	Since, Until time.Time
 }
 
-// keep selects runs; nil: all.
-func (p PageOptions) keep() func(view.ListedRun) bool {
+// match selects runs before their nodes are read; nil: all.
+func (p PageOptions) match() func(state.Run) bool {
 	if p.Status == "" && p.Script == "" && p.Text == "" {
 		return nil
 	}
 	text := strings.ToLower(p.Text)
-	return func(r view.ListedRun) bool {
-		return (p.Status == "" || r.Status == p.Status) && strings.Contains(r.Script, p.Script) &&
+	return func(r state.Run) bool {
+		return p.mayBe(r) && strings.Contains(r.ScriptPath, p.Script) &&
 			strings.Contains(strings.ToLower(r.Description), text)
 	}
+}
+
+// mayBe reports whether a run may have the status of the selection: its nodes, and who works on it, may decide it.
+func (p PageOptions) mayBe(r state.Run) bool {
+	switch p.Status {
+	case "":
+		return true
+	case history.Dropped:
+		return r.Dropped != nil
+	case history.Invalidated:
+		return r.Invalidated != nil
+	case history.Waiting, history.Interrupted:
+		return r.Status == state.Running
+	}
+	return string(r.Status) == p.Status
+}
+
+// keep selects runs when all is known of them; nil: all.
+func (p PageOptions) keep() func(view.ListedRun) bool {
+	if p.Status == "" {
+		return nil
+	}
+	return func(r view.ListedRun) bool { return r.Status == p.Status }
 }
 
 // Page lists runs of a workspace, the latest first, and returns the From of the next page; 0: there is none.
 func (s *Service) Page(ctx context.Context, workspace string, p PageOptions) ([]view.ListedRun, int64, error) {
 	o := history.ListOptions{Limit: p.Limit, From: p.From, All: p.Dropped, Since: p.Since, Until: p.Until,
-		Keep: p.keep(), Alone: s.Alone(ctx), Now: time.Now()}
+		Match: p.match(), Keep: p.keep(), Alone: s.Alone(ctx), Now: time.Now()}
 	runs, next, err := history.ListPage(ctx, s.Home.State, workspace, o)
 	return append([]view.ListedRun{}, runs...), next, err
 }

@@ -49,8 +49,10 @@ type ListOptions struct {
 	All   bool  // also dropped ones
 	// Since and Until limit when listed runs began; zero: they do not.
 	Since, Until time.Time
-	// Keep selects among the runs; nil: all. With it, a page ends after PageReadMax runs that were read.
-	Keep func(Run) bool
+	// Match and Keep select among the runs; nil: all. Match is asked first, without the run's nodes, which then need
+	// not be read. With one of them, a page ends after PageReadMax runs that were read.
+	Match func(state.Run) bool
+	Keep  func(Run) bool
 	// Alone reports whether nobody works on a run that is running; nil: not known.
 	Alone func(state.Run) (Orphan, bool)
 	Now   time.Time
@@ -62,8 +64,8 @@ type Orphan struct {
 	Do  string // what lets it go on
 }
 
-// PageReadMax limits the number of runs that are read for a page of selected ones.
-const PageReadMax = 10_000
+// PageReadMax limits the number of runs that are read for a page of selected ones, which may then be short, or empty.
+const PageReadMax = 5_000
 
 // List lists a workspace's runs, the latest first.
 func List(ctx context.Context, store state.Store, workspace string, o ListOptions) ([]Run, error) {
@@ -78,13 +80,14 @@ func ListPage(ctx context.Context, store state.Store, workspace string, o ListOp
 	if err := o.within(ctx, store, workspace); err != nil {
 		return nil, 0, err
 	}
+	selects := o.Keep != nil || o.Match != nil
 	for page := (state.Page{From: o.From}); ; {
 		page.Limit = 0
 		if o.Limit > 0 {
 			page.Limit = o.Limit - len(out)
 		}
-		if o.Keep != nil {
-			page.Limit = pageOfSelected
+		if selects {
+			page.Limit, page.Brief = pageOfSelected, true
 		}
 		runs, next, err := store.Runs(ctx, workspace, page)
 		if err != nil {
@@ -94,16 +97,19 @@ func ListPage(ctx context.Context, store state.Store, workspace string, o ListOp
 			if !o.Since.IsZero() && r.Created.Before(o.Since.Add(-clockSkew)) {
 				return out, 0, nil
 			}
-			one := o.of(r)
-			if (o.All || one.Status != Dropped) && (o.Keep == nil || o.Keep(one)) {
+			one, wanted, err := o.listed(ctx, store, r)
+			if err != nil {
+				return nil, 0, err
+			}
+			if wanted {
 				out = append(out, one)
 			}
-			if o.Keep != nil && o.Limit > 0 && len(out) == o.Limit && i+1 < len(runs) {
+			if selects && o.Limit > 0 && len(out) == o.Limit && i+1 < len(runs) {
 				return out, r.Run, nil
 			}
 		}
 		read += len(runs)
-		if page.From = next; next == 0 || o.Limit > 0 && len(out) >= o.Limit || o.Keep != nil && read >= PageReadMax {
+		if page.From = next; next == 0 || o.Limit > 0 && len(out) >= o.Limit || selects && read >= PageReadMax {
 			return out, next, nil
 		}
 	}
@@ -113,14 +119,14 @@ func ListPage(ctx context.Context, store state.Store, workspace string, o ListOp
 // by it.
 const clockSkew = time.Hour
 
-// within has Keep select by time, and lets the list begin at the runs that began by Until: numbers grow with time.
+// within has Match select by time, and lets the list begin at the runs that began by Until: numbers grow with time.
 func (o *ListOptions) within(ctx context.Context, store state.Store, workspace string) error {
 	if o.Since.IsZero() && o.Until.IsZero() {
 		return nil
 	}
-	keep := o.Keep
-	o.Keep = func(r Run) bool {
-		return !r.Created.Before(o.Since) && (o.Until.IsZero() || r.Created.Before(o.Until)) && (keep == nil || keep(r))
+	match := o.Match
+	o.Match = func(r state.Run) bool {
+		return !r.Created.Before(o.Since) && (o.Until.IsZero() || r.Created.Before(o.Until)) && (match == nil || match(r))
 	}
 	if o.Until.IsZero() {
 		return nil
@@ -148,11 +154,25 @@ func (o *ListOptions) within(ctx context.Context, store state.Store, workspace s
 
 // runBefore reads the latest run below a number, 0: the latest of all. It has the number 0 if there is none.
 func runBefore(ctx context.Context, store state.Store, workspace string, number int64) (state.Run, error) {
-	runs, _, err := store.Runs(ctx, workspace, state.Page{From: number, Limit: 1})
+	runs, _, err := store.Runs(ctx, workspace, state.Page{From: number, Limit: 1, Brief: true})
 	if err != nil || len(runs) == 0 {
 		return state.Run{}, err
 	}
 	return runs[0], nil
+}
+
+// listed returns a run as the list has it, and whether it does.
+func (o ListOptions) listed(ctx context.Context, store state.Store, r state.Run) (out Run, is bool, err error) {
+	if !o.All && r.Dropped != nil || o.Match != nil && !o.Match(r) {
+		return out, false, nil
+	}
+	if r.Nodes == nil {
+		if r, _, err = withNodes(ctx, store, r); err != nil {
+			return out, false, err
+		}
+	}
+	out = o.of(r)
+	return out, o.Keep == nil || o.Keep(out), nil
 }
 
 // pageOfSelected is the number of runs that are read at once to select among.

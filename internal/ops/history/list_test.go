@@ -29,8 +29,10 @@ func TestPagesOfSelectedRuns(t *testing.T) {
 		first, last int64 // numbers of the runs that come first and last
 		count       int
 	}{
-		"all":            {history.ListOptions{}, 60, 1, 60},
-		"selected":       {history.ListOptions{Keep: third}, 59, 2, 20},
+		"all":      {history.ListOptions{}, 60, 1, 60},
+		"selected": {history.ListOptions{Keep: third}, 59, 2, 20},
+		"matched": {history.ListOptions{Match: func(r state.Run) bool { return r.Run%10 == 0 }, Keep: third},
+			50, 20, 2},
 		"since":          {history.ListOptions{Since: at(50)}, 60, 51, 10},
 		"until":          {history.ListOptions{Until: at(5)}, 5, 1, 5},
 		"between":        {history.ListOptions{Since: at(10), Until: at(20)}, 20, 11, 10},

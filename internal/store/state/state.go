@@ -505,8 +505,8 @@ type Role struct {
 type Page struct {
 	From  int64 // 0: from the beginning; else next of the answer before
 	Limit int   // 0: PageMax, which is also the most
-	// Brief asks for batches to draw, which are many: their Failure and what they measured but for Stats.Elapsed, and
-	// what was planned of them, may be left out.
+	// Brief asks for little of many. Of runs, Nodes may be left out; of batches, all but Batch, Status, Attempt,
+	// Owner, Started, Finished and Stats.Elapsed.
 	Brief bool
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -208,34 +207,4 @@ func TestUnsettledReadsItsIndex(t *testing.T) {
 	require.ErrorContains(t, err, "batches_unsettled")
 	_, _, err = s.Batches(ctx, key, state.Page{})
 	require.NoError(t, err)
-}
-
-// A brief list has the batches of the full one.
-func TestBriefBatches(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
-	s, err := Open(ctx, filepath.Join(t.TempDir(), "state.db"))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.Close()) }()
-	key := childKey()
-	_, err = s.CreateRun(ctx, state.Run{RunKey: key.RunKey}, []state.NodeSpec{{Name: key.Node}})
-	require.NoError(t, err)
-	require.NoError(t, planBatches(ctx, s, key, nil, []state.BatchSpec{{Batch: 0}, {Batch: 1}, {Batch: 2}}))
-	c, err := s.Claim(ctx, bidFor(0, "w"))
-	require.NoError(t, err)
-	require.NoError(t, s.Commit(ctx, c, state.Outcome{Stats: state.Stats{RowsIn: 3, Elapsed: 1234567}}, c.Lease))
-	_, err = s.Claim(ctx, bidFor(1, "w"))
-	require.NoError(t, err)
-	full, _, err := s.Batches(ctx, key, state.Page{})
-	require.NoError(t, err)
-	for i := range full {
-		full[i].Stats = state.Stats{Elapsed: full[i].Stats.Elapsed}
-		full[i].BatchSpec, full[i].Epoch, full[i].Lease = state.BatchSpec{Batch: i}, 0, time.Time{}
-	}
-	brief, next, err := s.Batches(ctx, key, state.Page{Brief: true, Limit: 2})
-	require.NoError(t, err)
-	rest, _, err := s.Batches(ctx, key, state.Page{Brief: true, From: next})
-	require.NoError(t, err)
-	require.Equal(t, full, append(brief, rest...))
-	require.Equal(t, time.Duration(1234567), brief[0].Stats.Elapsed)
 }
