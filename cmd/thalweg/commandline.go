@@ -21,6 +21,7 @@ import (
 // and workspace, and which values a script has.
 type commandPlace struct {
 	typed  []typedFlag
+	server bool                              // the place is one: flags of hereOnly do not go with it
 	script string                            // that was named, as a word for a shell; "": none
 	within func(words string) string         // as what flags are written; nil: as they are
 	takes  func() map[string]map[string]bool // flags of each command
@@ -32,7 +33,7 @@ type typedFlag struct{ name, words string }
 // placeFlagNames are the flags that proposed commands have, too; scriptFlagNames those that they have about the same
 // script.
 var (
-	placeFlagNames  = []string{"state", "cluster", "workspace", "env"}
+	placeFlagNames  = []string{"state", "cluster", "workspace", "env", "server"}
 	scriptFlagNames = []string{"params", "param", "lenient"}
 )
 
@@ -135,6 +136,7 @@ func (p commandPlace) line(a view.Action) string {
 	words, flags := "", ""
 	for _, arg := range a.Args {
 		switch flag := p.isFlag(command, arg.Name); {
+		case p.server && slices.Contains(hereOnly, arg.Name):
 		case flag && arg.Value == "":
 			flags += " --" + arg.Name
 		case flag:
@@ -195,6 +197,7 @@ func (p commandPlace) wordsFor(command, line string) (words string) {
 	for _, f := range p.typed {
 		switch {
 		case !flags[f.name], says(f.name):
+		case f.name == "server" && !answered(command):
 		case slices.Contains(scriptFlagNames, f.name) && !same:
 		case (f.name == "cluster" || f.name == "state") && (says("cluster") || says("state")):
 		default:

@@ -51,7 +51,7 @@ func (c *diffCmd) Run(ctx context.Context, a *console) error {
 		}
 		keys[i] = r.RunKey
 	}
-	result, err := home.Data.Diff(ctx, a.caller(), keys, app.DiffOptions{Table: c.Table, Key: c.Key, ByRows: c.ByRows,
+	result, err := home.Operations.Diff(ctx, a.caller(), keys, app.DiffOptions{Table: c.Table, Key: c.Key, ByRows: c.ByRows,
 		Columns: c.Columns, Tolerance: c.Tolerance, RowsMax: c.Limit, MemoryBytes: bytes})
 	if err != nil {
 		return err

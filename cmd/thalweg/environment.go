@@ -150,7 +150,7 @@ func apply(env *app.Environment, path string, said map[string]bool, commands fun
 					env.Name, view.Quote(want.Name))}
 			return f.Suggest(want.Name, known)
 		case flag == nil || said[want.Name] || want.Name == "cluster" && said["state"] || want.Name == "state" &&
-			said["cluster"]:
+			said["cluster"] || want.Name == "server" && (said["state"] || said["cluster"]):
 			continue
 		}
 		if err := flag.Parse(kong.Scan().PushTyped(want.Value, kong.FlagValueToken), flag.Target); err != nil {
@@ -177,12 +177,16 @@ func apply(env *app.Environment, path string, said map[string]bool, commands fun
 	return nil
 }
 
-// preferDirectory lets the environment's state directory count instead of a cluster that a variable names.
+// preferDirectory lets the environment's state directory count instead of a cluster that a variable names, and either
+// of them instead of a server that one names.
 func preferDirectory(env *app.Environment, said map[string]bool, flags map[string]*kong.Flag) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(env.Flags, func(f app.EnvironmentFlag) bool { return f.Name == name })
 	}
 	if flag := flags["cluster"]; flag != nil && has("state") && !said["cluster"] {
+		flag.Target.SetString("")
+	}
+	if flag := flags["server"]; flag != nil && (has("state") || has("cluster")) && !said["server"] {
 		flag.Target.SetString("")
 	}
 }
@@ -306,6 +310,9 @@ func (c *runCmd) confirmOutputs(ctx context.Context, a *console, place *workplac
 		return a.confirm(ctx, "goes on with", []replaced{{What: "a run, which writes its files"}})
 	case len(c.Matrix) > 0:
 		return a.confirm(ctx, "replaces", []replaced{{What: "the files of all cells of --matrix that are there"}})
+	}
+	if a.server != "" {
+		return a.confirm(ctx, "starts", []replaced{{What: "a run, which writes its files"}})
 	}
 	s, _, err := c.valid(ctx, a)
 	if err != nil {

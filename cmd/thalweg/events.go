@@ -38,7 +38,7 @@ func (c *eventsCmd) Run(ctx context.Context, a *console) error {
 	defer home.Close()
 	tell := func(lines []view.EventLine) error { return printLines(a.stdout, lines) }
 	if c.Follow {
-		err = home.Runs.Follow(ctx, run.RunKey, app.FollowOptions{After: c.After, Stay: c.Wait,
+		err = home.Operations.Follow(ctx, run.RunKey, app.FollowOptions{After: c.After, Stay: c.Wait,
 			Alone: a.nobodyTakes(run.RunKey)}, tell)
 	} else {
 		err = home.Operations.Events(ctx, run.RunKey, c.After, tell)

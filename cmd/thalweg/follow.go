@@ -38,12 +38,13 @@ type followed struct {
 	resumed bool // it had begun before
 	asJSON  bool
 	wait    bool // also while it waits for people
+	queued  bool // it was left to workers, who may not have come yet
 	started app.Started
 }
 
 // follow shows a run that others work on until it is over, and ends as run does.
 func (a *console) follow(ctx context.Context, home *app.App, key view.RunKey, f followed) error {
-	nodes, err := home.Runs.AwaitNames(ctx, key)
+	nodes, err := home.Operations.AwaitNames(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -51,8 +52,8 @@ func (a *console) follow(ctx context.Context, home *app.App, key view.RunKey, f 
 	defer shown.close()
 	f.started.Key, f.started.Nodes, f.started.Resumed, f.started.Remote = key, nodes, f.resumed, true
 	shown.begin(f.started)
-	err = home.Runs.FollowWork(ctx, key, app.FollowOptions{Stay: f.wait, Every: followPause, Waiting: true,
-		Alone: a.nobodyTakes(key)}, shown.follow)
+	err = home.Operations.FollowWork(ctx, key, app.FollowOptions{Stay: f.wait, Every: followPause, Waiting: true,
+		Queued: f.queued, Alone: a.nobodyTakes(key)}, shown.follow)
 	shown.close()
 	if ctx.Err() != nil {
 		if a.unread() { // who closed standard output has seen enough
@@ -65,7 +66,7 @@ func (a *console) follow(ctx context.Context, home *app.App, key view.RunKey, f 
 	if err != nil {
 		return err
 	}
-	sum, err := home.Runs.Summary(ctx, key)
+	sum, err := home.Operations.Summary(ctx, key)
 	if err == nil && sum.Status == view.Running && home.Cluster() == nil {
 		fmt.Fprintf(a.stderr, "nobody works on run %d; `%s` lets it go on\n", key.Run,
 			a.command(key.Do("resume")))
@@ -97,10 +98,10 @@ func (a *console) nobodyTakes(key view.RunKey) func(why, hint string) {
 	}
 }
 
-// submit begins a run of a cluster, or lets one go on, and follows it.
+// submit begins a run of a cluster or a server, or lets one go on, and follows it.
 func (w *workplace) submit(ctx context.Context, a *console, asJSON bool, opts app.RunOptions) error {
 	opts = w.equip(a, opts)
-	key, warnings, err := w.home.Submit(ctx, a.caller(), opts)
+	key, warnings, err := w.home.Operations.Submit(ctx, a.caller(), opts)
 	if err != nil {
 		if asJSON {
 			if perr := printJSON(a.stdout, neverBegan(ctx, opts.Workspace, err)); perr != nil {
@@ -109,7 +110,7 @@ func (w *workplace) submit(ctx context.Context, a *console, asJSON bool, opts ap
 		}
 		return err
 	}
-	if !opts.Resume && !opts.Wait {
+	if !opts.Resume && !opts.Wait && a.server == "" {
 		if err := a.awaitTaken(ctx, w.home, key); err != nil {
 			if asJSON {
 				err = errors.Join(err, printJSON(a.stdout, neverBegan(ctx, opts.Workspace, err)))
@@ -127,7 +128,7 @@ func (w *workplace) submit(ctx context.Context, a *console, asJSON bool, opts ap
 			a.command(key.Do("attach")))
 		return nil
 	}
-	return a.follow(ctx, w.home, key, followed{resumed: opts.Resume, asJSON: asJSON, wait: opts.Wait,
+	return a.follow(ctx, w.home, key, followed{resumed: opts.Resume, asJSON: asJSON, wait: opts.Wait, queued: true,
 		started: app.Started{Warnings: warnings}})
 }
 

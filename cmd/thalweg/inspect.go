@@ -30,7 +30,7 @@ func (c *nodesCmd) Run(ctx context.Context, a *console) error {
 		return err
 	}
 	defer home.Close()
-	sum, err := home.Runs.Nodes(ctx, r)
+	sum, err := home.Operations.Nodes(ctx, r)
 	if err != nil {
 		return err
 	}

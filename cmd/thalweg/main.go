@@ -207,6 +207,7 @@ func run(ctx context.Context, args []string, a *console) int {
 	if err == nil {
 		var at commandPlace
 		at, err = settlePlace(a, kctx, args)
+		at.server = a.server != ""
 		a.place(at, kctx)
 	}
 	if err == nil {

@@ -36,41 +36,35 @@ func (c *retryCmd) Run(ctx context.Context, a *console) error {
 	if err != nil {
 		return err
 	}
-	r, err := place.home.Orders.PlanRetry(ctx, a.caller(), run.RunKey, wish)
+	r, err := place.home.Operations.PreviewRetry(ctx, a.caller(), run.RunKey, wish)
 	if err != nil {
 		return err
 	}
-	var begins view.RunPlanned
-	if len(r.Changed) > 0 {
-		if begins, err = place.home.PlanRun(ctx, a.caller(), r.Options.Script, r.Options); err != nil {
-			return err
-		}
-	}
 	if c.JSON {
-		err = printJSON(a.stdout, r.View(begins.Nodes))
+		err = printJSON(a.stdout, r.Would.RetryPlanned)
 	} else {
-		printRetry(a, r, begins)
+		printRetry(a, run, r.Would.RetryPlanned)
 	}
 	if err != nil || c.DryRun {
 		return err
 	}
-	if err := a.confirm(ctx, "does again, with the files that are written,", againOf(r, begins)); err != nil {
+	if err := a.confirm(ctx, "does again, with the files that are written,", againOf(r.Would.RetryPlanned)); err != nil {
 		return err
 	}
-	return place.work(ctx, a, c.JSON, r.Options)
+	return place.work(ctx, a, c.JSON, r.Would.Options)
 }
 
 // againOf lists the nodes that a retry does.
-func againOf(r app.Retry, begins view.RunPlanned) (what []replaced) {
-	if len(r.Changed) > 0 {
-		for _, n := range begins.Nodes {
+func againOf(r view.RetryPlanned) (what []replaced) {
+	if r.NewRun {
+		for _, n := range r.Nodes {
 			if n.From == nil {
 				what = append(what, replaced{What: "node " + n.Node})
 			}
 		}
 		return what
 	}
-	for _, task := range r.Closure.Tasks {
+	for _, task := range r.Tasks {
 		what = append(what, replaced{What: "node " + task.Node, Note: taskBatches(task)})
 	}
 	return what
@@ -113,16 +107,16 @@ func parseBatches(text string) (b app.RedoBatches, ok bool) {
 }
 
 // printRetry says what is done, and why.
-func printRetry(a *console, r app.Retry, begins view.RunPlanned) {
-	if len(r.Changed) > 0 {
-		printNewRun(a, r, begins)
+func printRetry(a *console, of view.Run, r view.RetryPlanned) {
+	if r.NewRun {
+		printNewRun(a, of, r)
 		return
 	}
-	fmt.Fprintf(a.stdout, "run %d in workspace %s: this is done, and nothing else\n\n", r.Run.Run, r.Run.Workspace)
+	fmt.Fprintf(a.stdout, "run %d in workspace %s: this is done, and nothing else\n\n", r.Run, r.Workspace)
 	t := a.newTable("node", "batches", "why", "rows before", "time before")
 	rightAligned(t, 4, 5)
 	again, some := time.Duration(0), false
-	for _, task := range r.Closure.Tasks {
+	for _, task := range r.Tasks {
 		rows, took := any("-"), "-"
 		if task.Again() {
 			again, some = again+task.Elapsed, true
@@ -137,8 +131,8 @@ func printRetry(a *console, r app.Retry, begins view.RunPlanned) {
 			what = append(what, strings.TrimSpace(c.What+" "+c.Name)+" "+c.How)
 		}
 		fmt.Fprintf(a.stderr, "%s %s; what is named is done as run %d began with it: `%s` takes the change into "+
-			"a new run\n", a.mark("warning:", yellow), strings.Join(what, "; "), r.Run.Run,
-			a.command(r.Run.Do("retry")))
+			"a new run\n", a.mark("warning:", yellow), strings.Join(what, "; "), r.Run,
+			a.command(of.Do("retry")))
 	}
 	if !some {
 		return
@@ -206,9 +200,8 @@ func ranges(numbers []int) string {
 }
 
 // printNewRun says why a new run begins, and what it does.
-func printNewRun(a *console, r app.Retry, begins view.RunPlanned) {
-	fmt.Fprintf(a.stdout, "run %d in workspace %s cannot go on as it is, so a new run begins:\n", r.Run.Run,
-		r.Run.Workspace)
+func printNewRun(a *console, of view.Run, r view.RetryPlanned) {
+	fmt.Fprintf(a.stdout, "run %d in workspace %s cannot go on as it is, so a new run begins:\n", r.Run, r.Workspace)
 	for _, c := range r.Changed {
 		switch c.What {
 		case "node":
@@ -219,10 +212,9 @@ func printNewRun(a *console, r app.Retry, begins view.RunPlanned) {
 			fmt.Fprintf(a.stdout, "  the script %s, and no node of it by itself\n", c.How)
 		}
 	}
-	if !r.Run.Status.Terminal() {
-		fmt.Fprintf(a.stdout, "  run %d is not over: it is stopped, because both would write the same files\n",
-			r.Run.Run)
+	if !of.Status.Terminal() {
+		fmt.Fprintf(a.stdout, "  run %d is not over: it is stopped, because both would write the same files\n", r.Run)
 	}
 	fmt.Fprintln(a.stdout)
-	printPlanTable(a, begins)
+	printPlanTable(a, view.RunPlanned{Nodes: r.Nodes})
 }

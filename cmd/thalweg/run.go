@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -54,9 +55,11 @@ func (c *runCmd) Run(ctx context.Context, a *console) error {
 		return err
 	}
 	defer place.close()
-	hooks, err := c.loadHooks(ctx, a, place)
-	if err != nil {
-		return err
+	var hooks []app.Hook
+	if a.server == "" { // which has its own
+		if hooks, err = c.loadHooks(ctx, a, place); err != nil {
+			return err
+		}
 	}
 	place.openLineage = c.OpenLineage
 	sel, from, err := c.selection(c.Start, c.Resume)
@@ -68,20 +71,25 @@ func (c *runCmd) Run(ctx context.Context, a *console) error {
 		ScriptPath: c.Script, ParamsPath: c.Params, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace,
 		Start: c.Start, From: from, Select: sel, Description: c.Note,
 		Ephemeral: c.Ephemeral, Reuse: !c.Fresh, Resume: c.Resume, ResumeRun: c.RunNumber, Wait: c.Wait}
+	if a.server != "" {
+		if opts, err = throughOptions(opts); err != nil {
+			return err
+		}
+	}
 	if c.DryRun && len(c.Matrix) > 0 {
 		return &fault.Error{Kind: fault.Script, Message: "--dry-run does not go with --matrix",
 			Hint: "look at one cell: give the parameter one value, with --param"}
 	}
 	if len(c.Matrix) == 0 && (!sel.Empty() || c.DryRun) {
 		if err := c.printPlan(ctx, a, place, opts); err != nil || c.DryRun {
-			return err
+			return a.ofServer(opts, err)
 		}
 	}
 	if err := c.confirmOutputs(ctx, a, place, opts); err != nil {
 		return err
 	}
 	if place.detach = c.Detach; c.Detach {
-		if err := needCluster("--detach", c.Cluster); err != nil {
+		if err := needCluster("--detach", cmp.Or(c.Cluster, a.server)); err != nil {
 			return err
 		}
 	}
@@ -92,7 +100,7 @@ func (c *runCmd) Run(ctx context.Context, a *console) error {
 	if len(c.Matrix) > 0 {
 		return c.sweep(ctx, a, place, opts)
 	}
-	return place.work(ctx, a, c.JSON, opts)
+	return a.ofServer(opts, place.work(ctx, a, c.JSON, opts))
 }
 
 // check refuses flags that would mean nothing without others.
@@ -112,7 +120,7 @@ func (c *runCmd) check(a *console) error {
 
 // work begins a run here, or goes on with one, and shows it.
 func (w *workplace) work(ctx context.Context, a *console, asJSON bool, opts app.RunOptions) error {
-	if w.home.Cluster() != nil {
+	if w.home.Cluster() != nil || a.server != "" {
 		return w.submit(ctx, a, asJSON, opts)
 	}
 	shown := newRunView(a, asJSON)

@@ -45,11 +45,7 @@ func (f selectFlags) selection(start []string, resume bool) (sel app.Selection, 
 
 // printPlan says what a run computes, and what it takes over of earlier runs, before it begins.
 func (c *runCmd) printPlan(ctx context.Context, a *console, place *workplace, opts app.RunOptions) error {
-	s, _, err := c.valid(ctx, a)
-	if err != nil {
-		return err
-	}
-	planned, err := place.home.PlanRun(ctx, a.caller(), s, opts)
+	planned, err := place.home.Operations.Plan(ctx, a.caller(), opts)
 	if err != nil {
 		return err
 	}

@@ -31,12 +31,13 @@ type serveCmd struct {
 	engineFlags
 	remoteFlags
 	placeFlags
-	Listen  string        `help:"Address to answer at; default: 127.0.0.1:8431." placeholder:"HOST:PORT"`
-	Config  string        `help:"Configuration of the server." type:"path" placeholder:"FILE"`
-	Worker  bool          `help:"Work on runs, too, as a worker does."`
-	Drain   time.Duration `help:"With --worker: how long it may finish batches after SIGTERM." placeholder:"TIME"`
-	Isolate bool          `help:"With --worker: execute batches in processes of their own, one a slot."`
-	Verbose bool          `short:"v" help:"Log what the machinery does, to standard error."`
+	Listen    string        `help:"Address to answer at; default: 127.0.0.1:8431." placeholder:"HOST:PORT"`
+	Config    string        `help:"Configuration of the server." type:"path" placeholder:"FILE"`
+	Worker    bool          `help:"Work on runs, too, as a worker does."`
+	Scheduler bool          `help:"Begin runs of the configuration's scripts by their schedules and watches, too."`
+	Drain     time.Duration `help:"With --worker: how long it may finish batches after SIGTERM." placeholder:"TIME"`
+	Isolate   bool          `help:"With --worker: execute batches in processes of their own, one a slot."`
+	Verbose   bool          `short:"v" help:"Log what the machinery does, to standard error."`
 }
 
 // listenDefault is the address of a server that names none: of this machine, for this machine.
@@ -51,12 +52,16 @@ func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 			return err
 		}
 	}
+	if c.Scheduler && len(cfg.Workspaces) == 0 {
+		return &fault.Error{Kind: fault.Script, Message: "--scheduler has no scripts",
+			Hint: "name the directories of scripts in the file of --config, under workspaces"}
+	}
 	ln, err := c.listen(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = ln.Close() }() // Serve has closed it, if it began
-	if c.Worker {
+	if c.Worker || c.Scheduler && c.Cluster == "" {
 		if err := c.findPython(nil, logger); err != nil {
 			return err
 		}
@@ -85,6 +90,11 @@ func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 	group.Go(func() error { return server.answer(ctx, a) })
 	if c.Worker {
 		group.Go(func() error { return c.work(ctx, a, place, m) })
+	}
+	if c.Scheduler {
+		for workspace := range cfg.Workspaces {
+			group.Go(func() error { return c.schedule(ctx, a, place, cfg, workspace) })
+		}
 	}
 	return group.Wait()
 }
@@ -169,6 +179,19 @@ func (c *serveCmd) work(ctx context.Context, a *console, place *workplace, m *ap
 		opts.Isolate = app.Isolation(ownExecutable, c.remoteFlags)
 	}
 	err := place.home.Work(ctx, a.caller(), opts, m)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// schedule begins the runs of a workspace's scripts until ctx ends, and works on them unless a worker does.
+func (c *serveCmd) schedule(ctx context.Context, a *console, place *workplace, cfg *app.Serving, workspace string) error {
+	opts := app.WorkOptions{Most: runsAtOnce, Joined: a.joined, Drain: a.drain, DrainTime: c.Drain}
+	opts.Observe, opts.Waiting = a.observeWork, a.waiting
+	err := place.home.Schedule(ctx, a.caller(), app.ScheduleOptions{WorkerOptions: opts, Workspace: workspace,
+		Scripts: cfg.Workspaces[workspace].Scripts, Beside: true, Policy: cfg.Policy(workspace), Leave: c.Worker,
+		Serving: a.printServed})
 	if ctx.Err() != nil {
 		return nil
 	}

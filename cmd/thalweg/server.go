@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"thalweg/internal/apiclient"
@@ -20,32 +22,46 @@ import (
 	"golang.org/x/term"
 )
 
-// throughServer lists the commands that a server answers, too. All others work on what is here.
-var throughServer = map[string]bool{"history": true, "runs": true, "show": true, "why": true, "events": true,
-	"audit": true, "batches": true, "checks": true, "schedules": true, "approvals": true, "approve": true, "reject": true,
-	"stop": true, "pause": true, "invalidate": true, "drop": true, "gc": true, "login": true}
+// throughServer lists the commands that a server answers, too. All others work on what is here. Of commands that
+// have flags for work that is done here, it lists the flags that go with a server.
+var throughServer = map[string][]string{"history": nil, "runs": nil, "show": nil, "why": nil, "events": nil,
+	"audit": nil, "batches": nil, "nodes": nil, "checks": nil, "schedules": nil, "approvals": nil, "approve": nil,
+	"reject": nil, "stop": nil, "pause": nil, "invalidate": nil, "drop": nil, "gc": nil, "login": nil, "attach": nil,
+	"run": {"param", "start", "fresh", "wait", "note", "deadline", "priority", "detach", "from", "dry-run", "json"},
+	"sql": {"format", "limit", "json"}, "diff": {"key", "by-rows", "columns", "tolerance", "limit", "json"},
+	"trace":  {"where", "limit", "sample", "run", "json"},
+	"resume": {"json"}, "retry": {"failed", "node", "batch", "dry-run", "json"}}
 
-// hereOnly lists flags of commands of throughServer that need what is here.
-var hereOnly = []string{"state", "cluster", "follow", "wait", "svg", "role"}
+// answered reports whether a server answers a command.
+func answered(command string) bool {
+	_, is := throughServer[command]
+	return is
+}
+
+// hereOnly lists flags of the other commands that need what is here.
+var hereOnly = []string{"state", "cluster", "svg", "role"}
 
 // settleServer settles whether the command asks a server, and refuses one that none answers.
 func (f environmentFlags) settleServer(a *console, kctx *kong.Context) error {
 	n := kctx.Selected()
-	if f.Server == "" || n == nil {
-		return nil
+	if f.Server == "" || n == nil || !a.typed["server"] && (a.typed["state"] || a.typed["cluster"]) {
+		return nil // a place on the command line counts, not what the environment has for other commands
 	}
-	if !throughServer[n.Name] {
+	goes := throughServer[n.Name]
+	if !answered(n.Name) {
 		if state := hasFlag(n, "state"); !a.typed["server"] && !state {
 			return nil // THALWEG_SERVER is for others
 		}
 		return &fault.Error{Kind: fault.Script, Message: "thalweg " + n.Name + " works here, not through a server",
-			Hint: "leave --server out, and unset THALWEG_SERVER, if it is meant to"}
+			Hint: "if it is meant to, leave --server out, unset THALWEG_SERVER, or choose an environment without server"}
 	}
-	for _, name := range hereOnly {
-		if a.typed[name] {
-			return &fault.Error{Kind: fault.Script, Message: "--" + name + " does not go with --server",
-				Hint: "the server knows its state and your roles; leave one of the two out"}
+	for _, name := range slices.Sorted(maps.Keys(a.typed)) {
+		if goes == nil && !slices.Contains(hereOnly, name) ||
+			goes != nil && slices.Contains(append([]string{"server", "env", "yes", "workspace"}, goes...), name) {
+			continue
 		}
+		return &fault.Error{Kind: fault.Script, Message: "--" + name + " does not go with --server",
+			Hint: "the server has its own state, settings and roles; leave one of the two out"}
 	}
 	a.server = f.Server
 	return nil
@@ -75,6 +91,33 @@ func (a *console) elsewhereApp() (*app.App, error) {
 	}
 	a.cluster = true // others work on its runs
 	return app.Elsewhere(client), nil
+}
+
+// throughOptions returns the options of a run that a server starts: it names its scripts by their paths below the
+// directories that it knows, and parameters that an environment only offers stay here.
+func throughOptions(o app.RunOptions) (app.RunOptions, error) {
+	if !o.Select.Empty() {
+		return o, &fault.Error{Kind: fault.Script, Message: "--from NODE does not go with --server",
+			Hint: "--start names the nodes that a run starts with; --from N names runs"}
+	}
+	o.ScriptPath = filepath.ToSlash(filepath.Clean(o.ScriptPath))
+	o.Params = maps.Clone(o.Params)
+	maps.DeleteFunc(o.Params, func(name, _ string) bool { return strings.HasPrefix(name, app.SpareParam) })
+	return o, nil
+}
+
+// ofServer explains a server's answer that it has no such script, where there is one here.
+func (a *console) ofServer(o app.RunOptions, err error) error {
+	f := (*fault.Error)(nil)
+	if a.server == "" || o.Resume || !errors.As(err, &f) || f.Code != fault.NotFound {
+		return err
+	}
+	if _, here := os.Stat(o.ScriptPath); here != nil {
+		return err
+	}
+	return &fault.Error{Kind: fault.Script, Code: fault.NotFound, Err: err,
+		Message: o.ScriptPath + " is here, and a server starts only scripts that it has",
+		Hint:    "put it into a directory that the server's configuration names, or run it here, without --server"}
 }
 
 // tokensFileBytesMax limits the file of tokens.

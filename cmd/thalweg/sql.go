@@ -63,6 +63,9 @@ func (c *sqlCmd) Run(ctx context.Context, a *console) (err error) {
 	}
 	defer home.Close()
 	opts := app.Query{Workspace: c.Workspace, Process: app.Process{MemoryBytes: memory}, RowsMax: c.Limit}
+	if c.Query == "" && a.server != "" {
+		return &fault.Error{Kind: fault.Script, Message: "there are no sessions through a server", Hint: "give one query"}
+	}
 	if c.Query == "" {
 		if c.Format == formatParquet || c.Output != "" {
 			return &fault.Error{Kind: fault.Script, Message: "only one query can be written to a file",
@@ -71,6 +74,10 @@ func (c *sqlCmd) Run(ctx context.Context, a *console) (err error) {
 		return c.session(ctx, a, home, opts)
 	}
 	opts.SQL = query
+	if a.server != "" && c.Format == formatParquet {
+		return &fault.Error{Kind: fault.Script, Message: "a server's answer to a query is not written as Parquet",
+			Hint: "write CSV or JSON"}
+	}
 	if err := c.spare(ctx, home); err != nil {
 		return err
 	}
@@ -173,7 +180,7 @@ func (c *sqlCmd) ask(ctx context.Context, a *console, home *app.App, opts app.Qu
 	if c.Format != formatTable {
 		opts.Sink = rowsPrinter{app.NewRowWriter(c.Format, out), a}
 	}
-	res, err := home.Data.Query(ctx, a.caller(), opts)
+	res, err := home.Operations.Query(ctx, a.caller(), opts)
 	if printer, ok := opts.Sink.(rowsPrinter); ok { // also of a query that fails behind rows that it has given
 		err = cmp.Or(err, printer.Flush())
 	}

@@ -44,7 +44,7 @@ func (c *traceCmd) Run(ctx context.Context, a *console) error {
 	o := app.TraceOptions{Workspace: c.Workspace, Name: c.Name, Run: c.RunFlag(),
 		Process: app.Process{MemoryBytes: memory, Interpreter: c.Python}}
 	o.Trace.Where, o.Trace.Limit, o.Trace.Sample = c.Where, c.Limit, c.Sample
-	tree, err := home.Data.Trace(ctx, a.caller(), o)
+	tree, err := home.Operations.Trace(ctx, a.caller(), o)
 	if err != nil {
 		return err
 	}

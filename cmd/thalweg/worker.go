@@ -216,6 +216,10 @@ func openMeasured(ctx context.Context, a *console, at placeFlags, engine engineF
 		return nil, err
 	}
 	logger := logTo(a, level)
+	if a.server != "" { // it has its own way to other machines
+		home, err := a.elsewhereApp()
+		return &workplace{home: home, logger: logger}, err
+	}
 	client, err := far.client(logger)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -13,7 +14,6 @@ import (
 	"thalweg/internal/app"
 	"thalweg/internal/app/access"
 	"thalweg/internal/app/view"
-	"thalweg/internal/base/fault"
 )
 
 // downloadTimeout is how long a client may take for a download.
@@ -212,30 +212,32 @@ func (s *Server) diff(ctx context.Context, by asker, in *diffIn) (*reply[Job], e
 	})
 }
 
-// traceRows is the number of rows that a trace follows.
+// Rows that a trace follows where a request does not say: of the table, and of those that one is made of.
 const traceRows = 10
 
 type traceIn struct {
 	OfWorkspace
 	Body struct {
-		Run   string `json:"run" pattern:"^(last(~[0-9]{1,3})?|[1-9][0-9]{0,17})$"`
-		Table string `json:"table" maxLength:"256"`
-		Where string `json:"where,omitempty" maxLength:"10000" doc:"A condition of SQL: the rows that are meant."`
+		Run    string `json:"run,omitempty" pattern:"^(last(~[0-9]{1,3})?|[1-9][0-9]{0,17})$" doc:"None: the latest that has the table."`
+		Table  string `json:"table" minLength:"1" maxLength:"4096" doc:"NAME, or runN.NAME, or an output file."`
+		Where  string `json:"where,omitempty" maxLength:"10000" doc:"A condition of SQL: the rows that are meant; none: all."`
+		Limit  int    `json:"limit,omitempty" minimum:"1" maximum:"1000" doc:"Rows to follow; none: 10."`
+		Sample int    `json:"sample,omitempty" minimum:"1" maximum:"1000" doc:"Of many rows that one is made of, how many are followed; none: 10."`
 	}
 }
 
 func (s *Server) trace(ctx context.Context, by asker, in *traceIn) (*reply[Job], error) {
-	key, err := s.key(ctx, OfRun{in.OfWorkspace, in.Body.Run})
-	if err != nil {
-		return nil, err
-	}
-	if in.Body.Where == "" {
-		return nil, &fault.Error{Kind: fault.Script, Message: "a trace names the rows that it follows",
-			Hint: "where is a condition over the columns of the table"}
+	o := app.TraceOptions{Workspace: in.Workspace, Name: in.Body.Table}
+	if in.Body.Run != "" {
+		key, err := s.key(ctx, OfRun{in.OfWorkspace, in.Body.Run})
+		if err != nil {
+			return nil, err
+		}
+		o.Run = key.Run
 	}
 	s.note(ctx, by, access.RowsSeen, OfTable{OfRun: OfRun{in.OfWorkspace, in.Body.Run}, Table: in.Body.Table})
-	o := app.TraceOptions{Workspace: in.Workspace, Name: in.Body.Table, Run: key.Run}
-	o.Trace.Where, o.Trace.Limit = in.Body.Where, traceRows
+	o.Trace.Where, o.Trace.Limit = in.Body.Where, cmp.Or(in.Body.Limit, traceRows)
+	o.Trace.Sample = cmp.Or(in.Body.Sample, traceRows)
 	return s.job(by, operation{id: "trace"}, func(ctx context.Context) (any, error) {
 		return s.app.Peek.Trace(ctx, by.caller(), o)
 	})

@@ -74,6 +74,9 @@ func problem(err error, hide func(string) string) *Problem {
 	if errors.As(err, &wait) {
 		out.wait, out.Detail = wait.Wait, hide(f.Message)
 	}
+	if status == http.StatusUnauthorized || status == http.StatusForbidden {
+		out.Kind = fault.Script // it is not for us to change
+	}
 	var invalid *app.InvalidScriptError
 	if errors.As(err, &invalid) {
 		out.Diags = invalid.Diagnostics

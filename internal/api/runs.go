@@ -74,6 +74,8 @@ func (s *Server) registerRuns() {
 	add(s, get("show-run", r, "Show a run with its nodes."), s.showRun)
 	add(s, get("why", r+"/why", "Say what a run waits for, or what is slow in it."), s.why)
 	add(s, get("list-events", r+"/events", "List what has happened to a run."), s.listEvents)
+	add(s, get("summary", r+"/summary", "Say how a run is, with what its nodes have done: what is told at its end."), s.summary)
+	add(s, get("standing", r+"/standing", "Say whether more happens to a run by itself."), s.standing)
 	add(s, get("audit-run", r+"/audit", "List what people have ordered of a run."), s.auditRun)
 	add(s, get("audit", w+"/audit", "List what people have ordered in a workspace."), s.auditAll)
 	add(s, get("list-checks", r+"/checks", "List what the checks of a run found."), s.listChecks)
@@ -203,6 +205,38 @@ func (s *Server) listEvents(ctx context.Context, by asker, in *listEventsIn) (*r
 	}
 	lines, more, err := s.runs(by).EventsPage(ctx, key, in.After, in.Limit)
 	return body(eventsPage{Events: append([]view.EventLine{}, lines...), More: more}, err)
+}
+
+type summaryIn struct {
+	OfRun
+	AsLeft bool `query:"as_left" doc:"Nodes as the run has left them: none is running when it is over."`
+}
+
+func (s *Server) summary(ctx context.Context, by asker, in *summaryIn) (*reply[view.RunSummary], error) {
+	run, err := s.app.Runs.Find(ctx, in.Workspace, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	var sum app.Summary
+	if in.AsLeft {
+		sum, err = s.runs(by).Nodes(ctx, run)
+	} else {
+		sum, err = s.runs(by).Summary(ctx, run.RunKey)
+	}
+	return body(app.SummaryView(sum), err)
+}
+
+type standingIn struct {
+	OfRun
+	Stay bool `query:"stay" doc:"A run that waits for people or is paused is not over."`
+}
+
+func (s *Server) standing(ctx context.Context, by asker, in *standingIn) (*reply[view.Standing], error) {
+	key, err := s.key(ctx, in.OfRun)
+	if err != nil {
+		return nil, err
+	}
+	return body(s.runs(by).Standing(ctx, key, in.Stay))
 }
 
 func (s *Server) auditRun(ctx context.Context, by asker, in *OfRun) (*reply[[]view.AuditEntry], error) {

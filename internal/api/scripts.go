@@ -78,8 +78,9 @@ type startIn struct {
 
 // started is a run that was started, or what one would do.
 type started struct {
-	Run     int64            `json:"run,omitempty"`
-	Planned *view.RunPlanned `json:"planned,omitempty" doc:"Of a dry run."`
+	Run      int64            `json:"run,omitempty"`
+	Planned  *view.RunPlanned `json:"planned,omitempty" doc:"Of a dry run."`
+	Warnings view.Diagnostics `json:"warnings,omitempty" doc:"Of the script."`
 }
 
 func (s *Server) startRun(ctx context.Context, by asker, in *startIn) (*reply[started], error) {
@@ -99,18 +100,14 @@ func (s *Server) startRun(ctx context.Context, by asker, in *startIn) (*reply[st
 		Reuse: !b.Fresh, Policy: s.serving.Policy(in.Workspace)}
 	caller := by.caller()
 	if b.DryRun {
-		script, _, err := s.app.Scripts.Valid(ctx, s.named(in.Workspace, one.Path, b.Params))
-		if err != nil {
-			return nil, err
-		}
-		plan, err := s.app.PlanRun(ctx, caller, script, o)
+		plan, err := s.app.Operations.Plan(ctx, caller, o)
 		return body(started{Planned: &plan}, err)
 	}
 	o.Token = requestToken(by, in.Key, in.Workspace, b)
-	key, _, err := s.app.Submit(ctx, caller, o)
+	key, warnings, err := s.app.Submit(ctx, caller, o)
 	if err != nil {
 		return nil, err
 	}
 	return &reply[started]{Location: "/v1/workspaces/" + key.Workspace + "/runs/" + strconv.FormatInt(key.Run, 10),
-		Body: started{Run: key.Run}}, nil
+		Body: started{Run: key.Run, Warnings: warnings}}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ type Client struct {
 	base  string // https://host
 	token string
 	http  *http.Client
+	long  *http.Client // for streams, which have no end of their own
 }
 
 var _ app.Operations = (*Client)(nil)
@@ -50,7 +52,8 @@ func New(address, token string) (*Client, error) {
 			Hint: "write https://, or reach the server through a tunnel"}
 	}
 	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{base: u.String(), token: token, http: &http.Client{Timeout: requestTimeout, CheckRedirect: refuse}}, nil
+	return &Client{base: u.String(), token: token, http: &http.Client{Timeout: requestTimeout, CheckRedirect: refuse},
+		long: &http.Client{CheckRedirect: refuse}}, nil
 }
 
 // Login exchanges a password for a token that lives for days, with all that its owner may. It returns the name under
@@ -118,6 +121,12 @@ func (c *Client) ask(ctx context.Context, method, path string, header http.Heade
 
 // do sends a request. An answer that is none of success is an error.
 func (c *Client) do(ctx context.Context, method, path string, header http.Header, in any) (*http.Response, error) {
+	return c.through(ctx, c.http, method, path, header, in)
+}
+
+// through is do with the client that waits for the answer.
+func (c *Client) through(ctx context.Context, by *http.Client, method, path string, header http.Header,
+	in any) (*http.Response, error) {
 	var content io.Reader
 	if in != nil {
 		text, err := json.Marshal(in)
@@ -139,16 +148,28 @@ func (c *Client) do(ctx context.Context, method, path string, header http.Header
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	answer, err := c.http.Do(req)
+	answer, err := by.Do(req)
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the server cannot be reached", Err: err,
-			Hint: "is it there? `curl " + c.base + "/healthz` says ok"}
+		return nil, c.unreached(ctx, err)
 	}
 	if answer.StatusCode/100 == 2 {
 		return answer, nil
 	}
 	defer answer.Body.Close()
 	return nil, c.failure(answer)
+}
+
+// unreached is the failure of a request that no server has answered.
+func (c *Client) unreached(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return &fault.Error{Kind: fault.Canceled, Message: "the request was interrupted", Err: context.Cause(ctx)}
+	}
+	if bad := (*tls.CertificateVerificationError)(nil); errors.As(err, &bad) {
+		return &fault.Error{Kind: fault.Script, Message: c.base + " has a certificate that is not trusted here", Err: bad.Err,
+			Hint: "SSL_CERT_FILE can name the authority that has signed it; is the name in the address that of the certificate?"}
+	}
+	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the server cannot be reached", Err: err,
+		Hint: "is it there? `curl " + c.base + "/healthz` says ok"}
 }
 
 // failure makes an error of a problem.
@@ -159,17 +180,26 @@ func (c *Client) failure(answer *http.Response) error {
 		return &fault.Error{Kind: fault.Environment, Message: "the answer of " + c.base + " is " + answer.Status, Err: err,
 			Hint: "does Thalweg answer at this address?"}
 	}
+	out := p.failure(answer.StatusCode)
+	if f := (*fault.Error)(nil); answer.StatusCode == http.StatusUnauthorized && errors.As(out, &f) {
+		f.Hint = "{{do login}} makes a token, and keeps it for this server"
+	}
+	return out
+}
+
+// failure returns the error that a problem tells; status is that of its answer, 0: it was part of one.
+func (p problem) failure(status int) error {
+	if len(p.Diags) > 0 {
+		return &app.InvalidScriptError{Diagnostics: p.Diags}
+	}
 	out := &fault.Error{Kind: p.Kind, Code: p.Code, Message: p.Detail, Hint: p.Hint, Detail: p.Evidence,
-		Retryable: answer.StatusCode == http.StatusServiceUnavailable}
+		Retryable: status == http.StatusServiceUnavailable}
 	if p.Place != nil { // it is in the message, too
 		out.Place = *p.Place
 		out.Message = strings.TrimPrefix(out.Message, p.Place.String()+": ")
 	}
 	for _, e := range p.Errors {
 		out.Message += "; " + e.Location + ": " + e.Message
-	}
-	if answer.StatusCode == http.StatusUnauthorized {
-		out.Hint = "{{do login}} makes a token, and keeps it for this server"
 	}
 	return out
 }

@@ -17,6 +17,9 @@ type ordered struct {
 	Stopped     *view.Stopped     `json:"stopped"`
 	Paused      *view.Paused      `json:"paused"`
 	Invalidated *view.Invalidated `json:"invalidated"`
+
+	Planned   *view.RetryPlanned `json:"planned"`
+	Submitted *view.RunSubmitted `json:"submitted"`
 }
 
 // object is the body of a request.

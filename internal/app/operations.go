@@ -25,7 +25,18 @@ type Operations interface {
 	AuditAll(ctx context.Context, workspace string, limit int) ([]view.AuditEntry, error)
 	Events(ctx context.Context, key view.RunKey, after int64, tell func([]view.EventLine) error) error
 	Schedules(ctx context.Context, workspace string) ([]view.Schedule, error)
+	AwaitNames(ctx context.Context, key view.RunKey) ([]view.Node, error)
+	Nodes(ctx context.Context, run view.Run) (Summary, error)
+	Summary(ctx context.Context, key view.RunKey) (Summary, error)
+	Follow(ctx context.Context, key view.RunKey, o FollowOptions, tell func([]view.EventLine) error) error
+	FollowWork(ctx context.Context, key view.RunKey, o FollowOptions, show func(view.Event) error) error
+	Query(ctx context.Context, by Caller, o Query) (QueryResult, error)
+	Diff(ctx context.Context, by Caller, runs [2]view.RunKey, o DiffOptions) (Comparison, error)
+	Trace(ctx context.Context, by Caller, o TraceOptions) (*view.Tree, error)
 
+	Submit(ctx context.Context, by Caller, o RunOptions) (view.RunKey, view.Diagnostics, error)
+	Plan(ctx context.Context, by Caller, o RunOptions) (view.RunPlanned, error)
+	PreviewRetry(ctx context.Context, by Caller, key view.RunKey, again RedoSelection) (Preview[RetryPreview], error)
 	Stop(ctx context.Context, by Caller, key view.RunKey, reason string) (view.Stopped, error)
 	Pause(ctx context.Context, by Caller, key view.RunKey, reason string) (view.Paused, error)
 	PreviewInvalidation(ctx context.Context, key view.RunKey, nodes []string) (Preview[view.Invalidated], error)
@@ -60,6 +71,42 @@ type here struct {
 // Schedules implements Operations.
 func (h here) Schedules(ctx context.Context, workspace string) ([]view.Schedule, error) {
 	return h.app.Fleet.Schedules(ctx, workspace)
+}
+
+// Query implements Operations.
+func (h here) Query(ctx context.Context, by Caller, o Query) (QueryResult, error) {
+	return h.app.Data.Query(ctx, by, o)
+}
+
+// Diff implements Operations.
+func (h here) Diff(ctx context.Context, by Caller, runs [2]view.RunKey, o DiffOptions) (Comparison, error) {
+	return h.app.Data.Diff(ctx, by, runs, o)
+}
+
+// Trace implements Operations.
+func (h here) Trace(ctx context.Context, by Caller, o TraceOptions) (*view.Tree, error) {
+	return h.app.Data.Trace(ctx, by, o)
+}
+
+// Submit implements Operations.
+func (h here) Submit(ctx context.Context, by Caller, o RunOptions) (view.RunKey, view.Diagnostics, error) {
+	return h.app.Submit(ctx, by, o)
+}
+
+// Plan implements Operations.
+func (h here) Plan(ctx context.Context, by Caller, o RunOptions) (view.RunPlanned, error) {
+	s, _, err := h.app.Scripts.Valid(ctx, NamedScript{Path: o.ScriptPath, ParamsPath: o.ParamsPath, Params: o.Params,
+		Lenient: o.Lenient, Dir: o.Dir, Policy: o.Policy})
+	if err != nil {
+		return view.RunPlanned{}, err
+	}
+	return h.app.PlanRun(ctx, by, s, o)
+}
+
+// PreviewRetry implements Operations.
+func (h here) PreviewRetry(ctx context.Context, by Caller, key view.RunKey,
+	again RedoSelection) (Preview[RetryPreview], error) {
+	return h.app.PreviewRetry(ctx, by, key, again)
 }
 
 // Elsewhere returns an App of a server: it has Operations and nothing else.

@@ -61,6 +61,24 @@ func Draw(w io.Writer, s *Script, d view.RunDetail, o DrawOptions) error {
 // Finished returns a summary as the last event of a run.
 func Finished(sum Summary) view.RunFinished { return runs.Finished(sum) }
 
+// SummaryView returns a summary as it is sent to others.
+func SummaryView(sum Summary) view.RunSummary { return runs.SummaryView(sum) }
+
+// SummaryFrom returns the summary that a view was made of, without what waits for people.
+func SummaryFrom(v view.RunSummary) Summary { return runs.SummaryFrom(v) }
+
+// ShowWork returns what shows the lines of a run's stream as events of who works on it: see runs.ShowWork.
+func ShowWork(stay bool, asked func(node string) (*view.GateRecord, error),
+	show func(view.Event) error) func([]view.EventLine) error {
+	return runs.ShowWork(stay, asked, show)
+}
+
+// ResultFrom returns the rows of a page with cells as a query gives them.
+func ResultFrom(page view.Page) (QueryResult, error) { return inspect.ResultFrom(page) }
+
+// ComparisonFrom returns the comparison that a view was made of: of changed rows, what has changed.
+func ComparisonFrom(v view.Diff) Comparison { return inspect.ComparisonFrom(v) }
+
 // Settled returns the final nodes of a run that is over.
 func Settled(sum Summary) []view.Node { return runs.Settled(sum.Status, time.Now(), sum.Nodes) }
 

@@ -86,3 +86,11 @@ func (s *Service) Columns(ctx context.Context, key state.RunKey, table string) (
 	}
 	return out, nil
 }
+
+// CountedBadRows returns the counters of a node with bad rows; nil without any: see BadRowsOf.
+func CountedBadRows(rows int64) map[string]int64 {
+	if rows == 0 {
+		return nil
+	}
+	return map[string]int64{plan.CounterBadRows: rows}
+}

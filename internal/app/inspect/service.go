@@ -186,7 +186,7 @@ func Diff(ctx context.Context, home *instance.Instance, runs [2]state.RunKey, o 
 		if tables[i], err = TableOf(ctx, home, key, o.Table); err != nil {
 			return out, err
 		}
-		out.Runs[i], out.Names[i] = key.Run, fmt.Sprintf("run %d", key.Run)
+		out.Runs[i], out.Names[i] = key.Run, runName(key.Run)
 	}
 	dir, err := home.Scratch()
 	if err != nil {
@@ -200,6 +200,8 @@ func Diff(ctx context.Context, home *instance.Instance, runs [2]state.RunKey, o 
 		Parts: home.Parts, Names: out.Names})
 	return out, err
 }
+
+func runName(run int64) string { return fmt.Sprintf("run %d", run) }
 
 // Comparison holds the differences of a table between two runs.
 type Comparison struct {

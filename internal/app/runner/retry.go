@@ -39,7 +39,7 @@ type Retry struct {
 // View returns what is done again as programs see it; nodes are those of the new run, if there is one.
 func (r Retry) View(nodes []view.PlannedNode) view.RetryPlanned {
 	out := view.RetryPlanned{Event: "retry_planned", Workspace: r.Run.Workspace, Run: r.Run.Run,
-		NewRun: len(r.Changed) > 0, Changed: r.Changed, Nodes: nodes}
+		NewRun: len(r.Changed) > 0, Changed: r.Changed, Passed: r.Passed, Nodes: nodes}
 	if !out.NewRun {
 		out.Tasks = r.Closure.Tasks
 	}

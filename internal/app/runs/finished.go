@@ -39,3 +39,54 @@ func epochMS(t time.Time) int64 {
 	}
 	return t.UnixMilli()
 }
+
+// SummaryView returns a summary as it is sent to others.
+func SummaryView(sum runner.Summary) view.RunSummary {
+	out := view.RunSummary{Run: Finished(sum), More: []view.NodeSummary{}, Checks: append([]view.CheckResult{}, sum.Checks...)}
+	for _, n := range sum.Nodes {
+		out.More = append(out.More, view.NodeSummary{Table: n.Table, BatchesDone: n.BatchesDone,
+			BatchesFailed: n.BatchesFailed})
+	}
+	return out
+}
+
+// SummaryFrom returns the summary that a view was made of, without what waits for people.
+func SummaryFrom(v view.RunSummary) runner.Summary {
+	r := v.Run
+	out := runner.Summary{Key: view.RunKey{Workspace: r.Workspace, Run: r.Run}, Status: r.Status, Failure: r.Failure,
+		Files: r.Files, Checks: v.Checks, Elapsed: ofMS(r.ElapsedMS), Overhead: ofMS(r.OverheadMS), PeakBytes: r.PeakBytes,
+		Stats: map[string]view.Stats{}, Worked: map[string]time.Duration{}, ComputedIn: map[string]string{}}
+	for _, s := range r.Sources {
+		out.Foreign = append(out.Foreign, inspect.ForeignTable{Table: s.Table, Script: s.Script,
+			Source: view.NodeKey{RunKey: view.RunKey{Workspace: r.Workspace, Run: s.Run}, Node: s.Node}})
+	}
+	for i, n := range r.Nodes {
+		node := view.Node{NodeKey: view.NodeKey{RunKey: out.Key, Node: n.Node}, Status: n.Status, BatchesTotal: n.Batches,
+			RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut, Started: timeOf(n.StartedMS),
+			Finished: timeOf(n.FinishedMS)}
+		node.Name, node.Kind = n.Node, n.Type
+		if f := n.ReusedFrom; f != nil {
+			node.ReusedFrom = &view.NodeKey{RunKey: view.RunKey{Workspace: r.Workspace, Run: f.Run}, Node: f.Node}
+		}
+		if i < len(v.More) {
+			node.Table, node.BatchesDone, node.BatchesFailed = v.More[i].Table, v.More[i].BatchesDone, v.More[i].BatchesFailed
+		}
+		out.Nodes = append(out.Nodes, node)
+		out.Stats[n.Node] = view.Stats{Warnings: n.Warnings, Engine: ofMS(n.EngineMS), Python: ofMS(n.PythonBusyMS),
+			Counters: inspect.CountedBadRows(n.RowsBad)}
+		out.Worked[n.Node] = ofMS(n.ElapsedMS)
+		if n.ComputedIn != "" {
+			out.ComputedIn[n.Node] = n.ComputedIn
+		}
+	}
+	return out
+}
+
+func ofMS(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+func timeOf(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}

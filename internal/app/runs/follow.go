@@ -20,6 +20,8 @@ type FollowOptions struct {
 	After int64         // the line behind which it begins
 	Stay  bool          // also while the run waits for people, is paused, or nobody works on it
 	Every time.Duration // pause between looks whether somebody works on the run; 0: the default
+	// Queued says that the run was left to workers: it is not left because none has come yet.
+	Queued bool
 	// Waiting has the state waited for while it is away.
 	Waiting bool
 	// Alone is told why no worker of a cluster takes the run, whenever that is another reason; may be nil.
@@ -99,16 +101,24 @@ func (n runNews) Next(ctx context.Context) ([]history.Line, error) {
 // node's figures are added up. What a gate asks comes with it.
 func (s *Service) FollowWork(ctx context.Context, key state.RunKey, o FollowOptions,
 	show func(view.Event) error) error {
+	asked := func(node string) (*gate.Record, error) { return s.asked(ctx, key, node) }
+	return s.Follow(ctx, key, o, ShowWork(o.Stay, asked, show))
+}
+
+// ShowWork returns what shows the lines of a run's stream as events of who works on it. If it stays, asked says what
+// a gate asks that waits; nil: it does not wait any more.
+func ShowWork(stay bool, asked func(node string) (*gate.Record, error),
+	show func(view.Event) error) func([]view.EventLine) error {
 	work := workEvents{sums: map[string]state.Stats{}, from: map[string]*state.NodeKey{}}
-	return s.Follow(ctx, key, o, func(lines []view.EventLine) error {
+	return func(lines []view.EventLine) error {
 		for _, l := range lines {
 			e, ok := work.of(l.Event)
 			if !ok {
 				continue
 			}
-			if e.Kind == job.NodeWaiting && o.Stay { // else it is said at the end
+			if e.Kind == job.NodeWaiting && stay { // else it is said at the end
 				var err error
-				if e.Gate, err = s.asked(ctx, key, e.Node); err != nil {
+				if e.Gate, err = asked(e.Node); err != nil {
 					return err
 				}
 			}
@@ -117,7 +127,14 @@ func (s *Service) FollowWork(ctx context.Context, key state.RunKey, o FollowOpti
 			}
 		}
 		return nil
-	})
+	}
+}
+
+// Standing says how a run stands for who follows it; stay is that of FollowOptions.
+func (s *Service) Standing(ctx context.Context, key state.RunKey, stay bool) (view.Standing, error) {
+	return history.Stand(ctx, s.Home.State, key, history.FollowOptions{Stay: stay, Abandoned: func(r state.Run) bool {
+		return s.Home.Cluster() == nil && !s.Home.AtWork(r.RunKey)
+	}})
 }
 
 // workEvents makes of the events of a run's state those that a worker tells.

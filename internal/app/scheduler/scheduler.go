@@ -19,6 +19,7 @@ import (
 	"thalweg/internal/app/sources"
 	"thalweg/internal/app/worker"
 	"thalweg/internal/base/address"
+	"thalweg/internal/base/allow"
 	"thalweg/internal/base/calendar"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/message"
@@ -37,9 +38,14 @@ type SchedulerOptions struct {
 	Params     map[string]string
 	Lenient    bool
 	Exclusive  bool // see Options
-	Hooks      []script.Hook
-	Serving    func(served []schedule.Served) // called when the scripts were read for the first time; may be nil
-	Clock      calendar.Clock                 // nil: the machine's
+	// Beside lets relative names in a script be seen from the script's directory, not from the process's.
+	Beside bool
+	Policy *allow.Policy // of what runs may open; nil: whatever their processes can
+	// Leave leaves the work on the runs to others, as in a cluster.
+	Leave   bool
+	Hooks   []script.Hook
+	Serving func(served []schedule.Served) // called when the scripts were read for the first time; may be nil
+	Clock   calendar.Clock                 // nil: the machine's
 }
 
 // scriptsEvery is the time between two looks of a scheduler at its scripts.
@@ -71,7 +77,7 @@ func Schedule(ctx context.Context, home *instance.Instance, opts SchedulerOption
 	if opts.Remote != nil {
 		lister = opts.Remote
 	}
-	service := schedule.New(schedule.Config{Remote: lister, Dir: opts.Dir, Workspace: opts.Workspace,
+	service := schedule.New(schedule.Config{Remote: lister, Workspace: opts.Workspace,
 		Registry: registry.NewNoteBox(store, opts.Workspace, state.TopicSchedules), Runs: s, Load: s.load,
 		Most: opts.Most, Clock: opts.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint,
 		Files: func(watch string) schedule.Registry {
@@ -83,8 +89,11 @@ func Schedule(ctx context.Context, home *instance.Instance, opts SchedulerOption
 	wg.Go(func() { service.Work(ctx) })
 	var err error
 	// its workers work on the runs: one that takes only some would put hints of the others back
-	if home.ClusterConfig != nil {
-		<-ctx.Done()
+	if home.ClusterConfig != nil || opts.Leave {
+		select {
+		case <-ctx.Done():
+		case <-opts.Drain:
+		}
 	} else {
 		err = worker.Serve(ctx, home, opts.WorkerOptions)
 	}
@@ -141,7 +150,7 @@ func (s *scheduler) read(ctx context.Context, first bool) error {
 	}
 	identities := map[string]string{}
 	for _, path := range paths.all {
-		src := s.opts.Sources(nil, "", path, s.opts.ParamsPath)
+		src := s.opts.Sources(s.opts.Policy, s.dirOf(path), path, s.opts.ParamsPath)
 		src.Known, src.Params, src.Lenient = s.opts.Known, s.opts.Params, s.opts.Lenient
 		sc, diags := script.LoadServing(ctx, src)
 		switch {
@@ -223,6 +232,14 @@ func mayBeServed(path string) bool {
 		(strings.Contains(string(text), "schedule") || strings.Contains(string(text), "watch"))
 }
 
+// dirOf returns the directory that relative names in a script are seen from; "": the process's.
+func (s *scheduler) dirOf(path string) string {
+	if !s.opts.Beside || address.Remote(path) {
+		return ""
+	}
+	return filepath.Dir(address.Seen(s.opts.Process.Dir, path))
+}
+
 // Begin implements schedule.Runs.
 func (s *scheduler) Begin(ctx context.Context, start schedule.Start) (state.RunKey, error) {
 	params := map[string]string{}
@@ -234,6 +251,7 @@ func (s *scheduler) Begin(ctx context.Context, start schedule.Start) (state.RunK
 	process := s.opts.Process
 	process.Observe, process.Waiting, process.Checkpoint = nil, nil, nil
 	return runner.Begin(ctx, s.home, runner.Options{Process: process, ScriptPath: start.Script,
+		Dir: s.dirOf(start.Script), Policy: s.opts.Policy,
 		ParamsPath: s.opts.ParamsPath,
 		Params:     params, Offered: start.Offered, Lenient: s.opts.Lenient, Workspace: s.opts.Workspace, Reuse: true,
 		Exclusive: s.opts.Exclusive, Description: start.Description, Token: start.Token, Nominal: start.Nominal,

@@ -64,6 +64,7 @@ type RetryPlanned struct {
 	Run       int64             `json:"run"`
 	NewRun    bool              `json:"new_run"` // a new run begins
 	Changed   []Change          `json:"changed,omitempty"`
+	Passed    []Change          `json:"passed,omitempty"` // changes that are not taken, because nodes or batches were named
 	Tasks     []orders.RedoStep `json:"tasks,omitempty"`
 	Nodes     []PlannedNode     `json:"nodes,omitempty"` // of the new run
 }
@@ -105,6 +106,20 @@ type RunFinished struct {
 	Nodes      []FinishedNode `json:"nodes"`
 	Sources    []SourceTable  `json:"sources,omitempty"`
 	Files      []state.File   `json:"files"`
+}
+
+// RunSummary is how a run is, with what its nodes have done: enough for all that people are told of it at its end.
+type RunSummary struct {
+	Run    RunFinished         `json:"run"`
+	More   []NodeSummary       `json:"more" doc:"Of each node of run, in its order."`
+	Checks []state.CheckResult `json:"checks"`
+}
+
+// NodeSummary is what people are told of a node beside FinishedNode.
+type NodeSummary struct {
+	Table         string `json:"table,omitempty"`
+	BatchesDone   int    `json:"batches_done"`
+	BatchesFailed int    `json:"batches_failed"`
 }
 
 // SourceTable is a table of another run that was read.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // CellJSON returns a cell of a result as JSON can carry it: floats without a number there are texts.
@@ -61,4 +62,40 @@ func (o *Object) MarshalJSON() ([]byte, error) {
 		b = append(append(append(b, key...), ':'), cell...)
 	}
 	return append(b, '}'), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler. Whole numbers become int64, lists and objects json.RawMessage.
+func (o *Object) UnmarshalJSON(text []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	if _, err := dec.Token(); err != nil {
+		return fmt.Errorf("read an object: %w", err)
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return fmt.Errorf("read the name of a cell: %w", err)
+		}
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return fmt.Errorf("read a cell: %w", err)
+		}
+		said, _ := name.(string)
+		o.Names, o.Cells = append(o.Names, said), append(o.Cells, cellOf(raw))
+	}
+	return nil
+}
+
+func cellOf(raw json.RawMessage) any {
+	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+		return n
+	}
+	var cell any
+	if err := json.Unmarshal(raw, &cell); err != nil {
+		return raw
+	}
+	switch cell.(type) {
+	case map[string]any, []any:
+		return raw
+	}
+	return cell
 }

@@ -52,6 +52,7 @@ type (
 	Timeline    = history.Timeline
 	AuditEntry  = history.AuditEntry
 	EventLine   = history.Line
+	Standing    = history.Standing
 
 	Event     = job.Event
 	EventKind = job.EventKind
@@ -98,6 +99,12 @@ const (
 	ListWaiting = history.Waiting
 	ListInvalid = history.Invalidated
 	Dropping    = history.Dropped
+)
+
+// How a run is followed.
+const (
+	AbandonedFor = history.AbandonedFor // looks in a row that find nobody at work on it end that
+	AboutToGoOn  = history.AboutToGoOn  // the longest wait for a stopped run to go on
 )
 
 // Values that are shown only where they are not the usual ones.

@@ -23,7 +23,7 @@ type Policy struct {
 	// Read and Write list absolute directories and files, and beginnings of addresses such as s3://bucket/in/.
 	Read  []string `json:"read,omitempty"`
 	Write []string `json:"write,omitempty"`
-	// Kept lists absolute directories and files that nothing is written to, though it be below one of Write.
+	// Kept lists absolute directories and files that nothing is written to, but what one of Write that is deeper allows.
 	Kept []string `json:"kept,omitempty"`
 	// Hosts lists names and addresses of machines, with a port or without, that http, https and sftp may reach. An
 	// address of this machine, of its link or of nobody is reached only if it is listed in numbers, or as localhost.
@@ -54,7 +54,7 @@ func (p *Policy) WriteFile(path string) error {
 	switch {
 	case p == nil:
 		return nil
-	case within(p.Kept, path):
+	case longest(p.Kept, path) > 0 && longest(p.Kept, path) >= longest(p.Write, path):
 		f := fault.New(fault.Script, "%s may not be written by this run: it belongs to the server", path)
 		f.Code, f.Hint = fault.Forbidden, "write to another place"
 		return f
@@ -65,13 +65,20 @@ func (p *Policy) WriteFile(path string) error {
 }
 
 // within reports whether a path is one of some, or below one. A path with steps up is below none.
-func within(all []string, file string) bool {
+func within(all []string, file string) bool { return longest(all, file) > 0 }
+
+// longest returns the length of the deepest of some that a path is, or is below; 0: of none.
+func longest(all []string, file string) int {
+	deepest := 0
 	if !filepath.IsAbs(file) || filepath.Clean(file) != file {
-		return false
+		return 0
 	}
-	return slices.ContainsFunc(all, func(one string) bool {
-		return filepath.IsAbs(one) && (one == file || strings.HasPrefix(file, strings.TrimSuffix(one, "/")+"/"))
-	})
+	for _, one := range all {
+		if filepath.IsAbs(one) && (one == file || strings.HasPrefix(file, strings.TrimSuffix(one, "/")+"/")) {
+			deepest = max(deepest, len(one))
+		}
+	}
+	return deepest
 }
 
 // ReadAddress judges the address of a remote file or of a database, or a pattern of some.

@@ -93,14 +93,14 @@ func TestFiles(t *testing.T) {
 	require.NoError(t, os.Symlink(at("secret/key"), at("in/link.csv")))
 	require.NoError(t, os.Symlink(at("secret"), at("in/dir")))
 	require.NoError(t, os.Symlink(at("secret"), at("out/dir")))
-	p := &allow.Policy{Read: []string{at("in"), at("one.csv")}, Write: []string{at("out"), at("scripts")},
+	p := &allow.Policy{Read: []string{at("in"), at("one.csv")}, Write: []string{at("out"), at("scripts"), at("scripts/out")},
 		Kept: []string{at("scripts")}}
 	for name, want := range map[string][2]bool{
 		at("in/a.csv"): {true, false}, at("in"): {true, false}, at("one.csv"): {true, false},
 		at("one.csv2"): {false, false}, at("inner/a.csv"): {false, false}, at("in/link.csv"): {false, false},
 		at("in/dir/key"): {false, false}, at("in/dir/none"): {false, false}, at("out/a.csv"): {true, true},
 		at("out/dir/a.csv"): {false, false}, at("out/new/deep/a.csv"): {true, true},
-		at("scripts/a.yaml"): {true, false}, at("in") + "/../secret/key": {false, false},
+		at("scripts/a.yaml"): {true, false}, at("scripts/out/a.csv"): {true, true}, at("in") + "/../secret/key": {false, false},
 		"/proc/self/environ": {false, false}, "/proc/self/root" + at("in/a.csv"): {false, false},
 		"/etc/passwd": {false, false},
 	} {

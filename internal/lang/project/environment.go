@@ -180,7 +180,7 @@ type reader struct {
 }
 
 // keys are those of an environment.
-var keys = []string{"protected", "state", "cluster", "workspace", "params", "values", "env", "flags"}
+var keys = []string{"protected", "state", "cluster", "server", "workspace", "params", "values", "env", "flags"}
 
 func (r *reader) environment(env *Environment, v *document.Value) {
 	if v.Kind == document.Null {
@@ -203,7 +203,7 @@ func (r *reader) environment(env *Environment, v *document.Value) {
 			if text, ok := r.text(e.Value, path); ok {
 				env.Flags = append(env.Flags, Flag{e.Name, r.seenFrom(text), e.Value})
 			}
-		case "workspace":
+		case "workspace", "server":
 			if text, ok := r.text(e.Value, path); ok {
 				env.Flags = append(env.Flags, Flag{e.Name, text, e.Value})
 			}
@@ -217,8 +217,8 @@ func (r *reader) environment(env *Environment, v *document.Value) {
 			r.ErrorAt(e.Key, path, "unknown key %s", document.Quote(e.Name)).Hint = document.DidYouMean(e.Name, keys)
 		}
 	}
-	if there["state"] && there["cluster"] {
-		r.ErrorAt(v, "environments."+env.Name, "an environment has a state directory or a cluster, not both")
+	if there["state"] && there["cluster"] || there["server"] && (there["state"] || there["cluster"]) {
+		r.ErrorAt(v, "environments."+env.Name, "an environment has a state directory, a cluster or a server, not both")
 	}
 }
 
@@ -279,9 +279,9 @@ func (r *reader) values(v *document.Value, path string) map[string]string {
 // flags are values of commands' flags.
 func (r *reader) flags(v *document.Value, path string) (out []Flag) {
 	for _, e := range r.entries(v, path) {
-		if slices.Contains([]string{"state", "cluster", "workspace", "params", "param", "env", "yes", "json"}, e.Name) {
+		if slices.Contains([]string{"state", "cluster", "server", "workspace", "params", "param", "env", "yes", "json"}, e.Name) {
 			r.ErrorAt(e.Key, path+"."+e.Name, "%s is not among the flags of an environment",
-				e.Name).Hint = "state, cluster, workspace, params and values are keys of the environment itself"
+				e.Name).Hint = "state, cluster, server, workspace, params and values are keys of the environment itself"
 			continue
 		}
 		if text, ok := r.text(e.Value, path+"."+e.Name); ok {

@@ -56,6 +56,8 @@ func TestMistakes(t *testing.T) {
 		"{protected: yes please}":           "protected is true or false",
 		"{protcted: true}":                  `unknown key "protcted"`,
 		"{state: a, cluster: b}":            "not both",
+		"{state: a, server: https://b}":     "not both",
+		"{server: ''}":                      "must be a text",
 		"{state: []}":                       "must be a text",
 		"{params: {a: b}}":                  "parameters by name are below the key values",
 		"{values: {db_password: hunter22}}": "the value of db_password is a secret",

@@ -30,11 +30,11 @@ const (
 	followEvery = 250 * time.Millisecond
 	// followSlowest is the interval between looks at the run while there is no news.
 	followSlowest = time.Second
-	// abandonedFor is the number of looks in a row that must find nobody at work on a run before Follow ends. One
+	// AbandonedFor is the number of looks in a row that must find nobody at work on a run before Follow ends. One
 	// process may just be taking the run over from another.
-	abandonedFor = 8
-	// aboutToGoOn is the longest wait for a stopped run to go on: see state.Run.AboutToGoOn.
-	aboutToGoOn = 10 * time.Second
+	AbandonedFor = 8
+	// AboutToGoOn is the longest wait for a stopped run to go on: see state.Run.AboutToGoOn.
+	AboutToGoOn = 10 * time.Second
 	// linesMax limits the lines that are told at once.
 	linesMax = state.PageMax
 )
@@ -68,7 +68,7 @@ func Follow(ctx context.Context, s *Stream, o FollowOptions, tell func([]Line) e
 		if abandoned++; !alone {
 			abandoned = 0
 		}
-		if over = over || abandoned >= abandonedFor; over {
+		if over = over || abandoned >= AbandonedFor; over {
 			continue
 		}
 		pause := max(o.Every, followSlowest)
@@ -138,40 +138,56 @@ func Tell(ctx context.Context, s *Stream, tell func([]Line) error) (told bool, e
 	}
 }
 
-// ends looks at the run. It reports whether Follow is to end, and whether nobody works on the run.
-func (s *Stream) ends(ctx context.Context, o FollowOptions) (over, abandoned bool, err error) {
-	run, nodes, err := read(ctx, s.store, s.key)
+// Standing is how a run stands for who follows it.
+type Standing struct {
+	Over      bool `json:"over"`           // nothing more happens to it by itself
+	GoesOn    bool `json:"about_to_go_on"` // it is stopped only until who has stopped it lets it go on
+	Abandoned bool `json:"abandoned"`      // nobody works on it, at this moment
+}
+
+// Stand says how a run stands: see Follow for when it is over.
+func Stand(ctx context.Context, store state.Store, key state.RunKey, o FollowOptions) (Standing, error) {
+	run, nodes, err := read(ctx, store, key)
 	if err != nil {
-		return false, false, err
+		return Standing{}, err
 	}
 	switch {
 	case run.Command.Pending():
 	case run.AboutToGoOn():
-		if s.stopped.IsZero() {
-			s.stopped = time.Now()
-		}
-		return time.Since(s.stopped) > aboutToGoOn, false, nil
+		return Standing{GoesOn: true}, nil
 	case run.Status.Terminal():
-		return true, false, nil
+		return Standing{Over: true}, nil
 	case o.Stay:
 		if o.Abandoned != nil && run.Status == state.Running && !state.Waits(nodes) {
 			o.Abandoned(run) // the caller may tell people; Follow goes on
 		}
 	case run.Status == state.Paused:
-		at, err := s.atWork(ctx, nodes)
-		return !at, false, err
+		at, err := atWork(ctx, store, nodes)
+		return Standing{Over: err == nil && !at}, err
 	case state.Waits(nodes):
-		return true, false, nil
+		return Standing{Over: true}, nil
 	default:
-		return false, o.Abandoned != nil && o.Abandoned(run), nil
+		return Standing{Abandoned: o.Abandoned != nil && o.Abandoned(run)}, nil
 	}
-	return false, false, nil
+	return Standing{}, nil
+}
+
+// ends reports whether a run is over, and whether nobody works on it.
+func (s *Stream) ends(ctx context.Context, o FollowOptions) (over, abandoned bool, err error) {
+	at, err := Stand(ctx, s.store, s.key, o)
+	if at.GoesOn {
+		if s.stopped.IsZero() {
+			s.stopped = time.Now()
+		}
+		at.Over = time.Since(s.stopped) > AboutToGoOn
+	}
+	return at.Over, at.Abandoned, err
 }
 
 // atWork reports whether a batch is claimed.
-func (s *Stream) atWork(ctx context.Context, nodes []state.Node) (bool, error) {
+func atWork(ctx context.Context, store state.Store, nodes []state.Node) (bool, error) {
 	for _, n := range nodes {
-		batches, _, err := s.store.Unsettled(ctx, n.NodeKey, state.Page{})
+		batches, _, err := store.Unsettled(ctx, n.NodeKey, state.Page{})
 		if err != nil {
 			return false, fmt.Errorf("read the batches of %s: %w", n.Name, err)
 		}

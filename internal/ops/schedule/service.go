@@ -68,7 +68,6 @@ type Config struct {
 	// Files gives the box of the files of a watch.
 	Files  func(watch string) Registry
 	Remote Lister // nil: there is none
-	Dir    string // relative names of watched files are seen from it; "": the working directory
 	Runs   Runs
 	Load   func(ctx context.Context) []Served // the scripts as they are now
 	Most   int                                // runs that are worked on at once

@@ -49,7 +49,7 @@ type taken struct {
 // watcher is a process's memory of a watch.
 type watcher struct {
 	box     Registry
-	dir     string           // see Config
+	dir     string           // see script.Script
 	taken   map[string]taken // by version; nil: not read yet
 	seen    map[string]sight // by path
 	failing map[string]*Failing
@@ -97,7 +97,7 @@ func (s *Service) watch(ctx context.Context, sv Served, w script.Watch, standing
 	now := s.cfg.Clock.Now()
 	wr := s.watches[id]
 	if wr == nil {
-		wr = &watcher{box: s.cfg.Files(id), dir: s.cfg.Dir, seen: map[string]sight{}, failing: map[string]*Failing{}}
+		wr = &watcher{box: s.cfg.Files(id), dir: sv.Script.Dir, seen: map[string]sight{}, failing: map[string]*Failing{}}
 		s.watches[id] = wr
 	}
 	if since := now.Sub(wr.tended); since >= 0 && since < scanEvery {

@@ -243,9 +243,10 @@ type Script struct {
 }
 
 // ScriptsOf lists the scripts of a workspace by name. Links are not followed: what is started lies where the
-// configuration says.
+// configuration says. What runs may write is left out: they could write scripts.
 func (c *Config) ScriptsOf(workspace string) ([]Script, error) {
 	found := map[string]string{}
+	places := c.Policy(workspace)
 	for _, dir := range c.Workspaces[workspace].Scripts {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
@@ -255,6 +256,11 @@ func (c *Config) ScriptsOf(workspace string) ([]Script, error) {
 			switch {
 			case err != nil:
 				return err
+			case places != nil && places.WriteFile(path) == nil: // what runs write is no script
+				if d.IsDir() {
+					return filepath.SkipDir
+				}
+				return nil
 			case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && rel != "." ||
 				strings.Count(rel, string(filepath.Separator)) >= scriptDepthMax):
 				return filepath.SkipDir

@@ -83,6 +83,14 @@ workspaces:
 		Databases: []string{"sqlite://" + at("x.db")}, Environment: []string{"A", "B"}, Hosts: []string{"h:1"}},
 		c.Policy("main"))
 	require.Nil(t, c.Policy("other"))
+	c.Workspaces["main"].Places.Write = []string{at("jobs/out")}
+	require.NoError(t, os.MkdirAll(at("jobs/out"), 0o700))
+	for _, name := range []string{"jobs/a.yaml", "jobs/out/written.yaml"} {
+		require.NoError(t, os.WriteFile(at(name), nil, 0o600))
+	}
+	all, err := c.ScriptsOf("main")
+	require.NoError(t, err)
+	require.Len(t, all, 1, "runs could have written the other")
 	require.Nil(t, c.Policy("none"))
 }
 

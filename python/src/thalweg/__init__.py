@@ -23,6 +23,7 @@ from ._errors import (
 )
 from ._program import VERSION as __version__
 from ._program import find_program
+from ._server import Server, ServerRun
 
 __all__ = [
     "BugError",
@@ -39,6 +40,8 @@ __all__ = [
     "RunInfo",
     "RunResult",
     "ScriptError",
+    "Server",
+    "ServerRun",
     "Thalweg",
     "ThalwegError",
     "Validation",
