@@ -56,10 +56,7 @@ func (c *lineageCmd) Run(ctx context.Context, a *console) error {
 	case c.Graph == "dot":
 		return writeColumnsDOT(a.stdout, column, columns.Around(column))
 	case c.JSON:
-		return printJSON(a.stdout, struct {
-			Column view.Column `json:"column"`
-			Links  []view.Link `json:"links"`
-		}{column, columns.Around(column)})
+		return printJSON(a.stdout, view.ColumnLineage{Column: column, Links: columns.Around(column)})
 	}
 	fmt.Fprintf(a.stdout, "%s\n", plain(column.String()))
 	p := columnPrinter{out: a.stdout, columns: columns}

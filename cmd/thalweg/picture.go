@@ -28,5 +28,5 @@ func (c *showCmd) draw(ctx context.Context, a *console, home *app.App, run view.
 		return err
 	}
 	return outFile{path: c.Out, overwrite: c.Overwrite, mine: madeSVG}.write(a,
-		func(w io.Writer) error { return app.Draw(w, s, d) })
+		func(w io.Writer) error { return app.Draw(w, s, d, app.DrawOptions{}) })
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -66,8 +67,10 @@ func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 		}
 	}
 	c.children = &app.Children{Program: ownExecutable, Client: c.remoteFlags}
+	m := app.NewMetrics(version, a.drain, nil)
+	shown := m.Handler()
 	place, err := openMeasured(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, workerLevel(c.Verbose),
-		app.Observers{})
+		m.Observers())
 	if err != nil {
 		return err
 	}
@@ -77,7 +80,8 @@ func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, users.Close()) }()
-	server := serving{cfg: cfg, ln: ln, place: place, users: users, news: place.home.News, logger: logger}
+	server := serving{cfg: cfg, ln: ln, place: place, users: users, news: place.home.News, logger: logger,
+		metrics: shown}
 	if err := server.mayStart(ctx); err != nil {
 		return err
 	}
@@ -85,7 +89,7 @@ func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return server.answer(ctx, a) })
 	if c.Worker {
-		group.Go(func() error { return c.work(ctx, a, place) })
+		group.Go(func() error { return c.work(ctx, a, place, m) })
 	}
 	if c.Scheduler {
 		for workspace := range cfg.Workspaces {
@@ -103,6 +107,8 @@ type serving struct {
 	users  *app.Users
 	news   *app.News
 	logger *slog.Logger
+
+	metrics http.Handler
 }
 
 // local reports whether the server answers this machine only.
@@ -146,7 +152,7 @@ func (s *serving) answer(ctx context.Context, a *console) error {
 	config := api.Config{App: s.place.home, News: s.news, Serving: s.cfg, Access: s.users.Service,
 		Known: a.known,
 		Build: build(), Logger: s.logger, Hosts: s.hosts(), Proxies: s.cfg.Proxies, Cookie: cookie, Secure: secure,
-		Ready: ctx.Err}
+		Ready: ctx.Err, Metrics: s.metrics}
 	provider, err := app.NewProvider(s.cfg)
 	if err != nil {
 		return err
@@ -166,13 +172,13 @@ func (s *serving) answer(ctx context.Context, a *console) error {
 }
 
 // work takes batches until ctx ends.
-func (c *serveCmd) work(ctx context.Context, a *console, place *workplace) error {
+func (c *serveCmd) work(ctx context.Context, a *console, place *workplace, m *app.Metrics) error {
 	opts := app.WorkOptions{Engine: engineSaid, Drain: a.drain, DrainTime: c.Drain, Joined: a.joined}
 	opts.Observe, opts.Waiting = a.observeWork, a.waiting
 	if c.Isolate {
 		opts.Isolate = app.Isolation(ownExecutable, c.remoteFlags)
 	}
-	err := place.home.Work(ctx, a.caller(), opts, nil)
+	err := place.home.Work(ctx, a.caller(), opts, m)
 	if ctx.Err() != nil {
 		return nil
 	}

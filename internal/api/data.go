@@ -26,6 +26,15 @@ func (s *Server) registerData() {
 		return operation{id: id, method: method, path: path, summary: summary, tag: "data", needs: access.Read}
 	}
 	add(s, read("list-rows", http.MethodGet, t+"/rows", "List rows of a table, in its order or another one."), s.listRows)
+	add(s, read("list-bad-rows", http.MethodGet, w+"/runs/{run}/nodes/{node}/bad-rows",
+		"List the rows that a node has put aside."), s.sideRows("bad"))
+	add(s, read("list-failed-rows", http.MethodGet, w+"/runs/{run}/nodes/{node}/failed-rows",
+		"List the rows of a node that failed its checks."), s.sideRows("failed"))
+	columns := read("list-columns", http.MethodGet, t+"/columns", "List the columns of a table.")
+	columns.needs = access.View
+	add(s, columns, s.listColumns)
+	add(s, read("column-lineage", http.MethodGet, t+"/columns/{column}/lineage",
+		"Say what a column is made of, and what is made of it."), s.columnLineage)
 	add(s, read("profile", http.MethodGet, t+"/profile", "Say what is known of a table's columns without reading rows."),
 		s.profile)
 	add(s, read("distribution", http.MethodGet, t+"/columns/{column}/distribution",
@@ -46,8 +55,8 @@ type OfTable struct {
 	Table string `path:"table" maxLength:"256" doc:"Name of the table; NAME__failed and NAME__bad are its side tables."`
 }
 
-type rowsIn struct {
-	OfTable
+// SelectRows says which rows of a table are meant.
+type SelectRows struct {
 	From    int64    `query:"from" minimum:"0" doc:"Number of the first row, from 0: next of the page before."`
 	Limit   int      `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 	Columns []string `query:"columns" maxItems:"1000" doc:"None: all."`
@@ -55,18 +64,28 @@ type rowsIn struct {
 	Sort    []string `query:"sort" maxItems:"20" doc:"Columns; with - before it, from the greatest."`
 }
 
+// of returns the selection from a table as the service knows it.
+func (in SelectRows) of(run view.RunKey, table string) app.PeekTable {
+	q := app.PeekTable{Run: run, Table: table, Columns: in.Columns, Where: in.Where, From: in.From, Rows: in.Limit}
+	for _, name := range in.Sort {
+		column, desc := strings.CutPrefix(name, "-")
+		q.Sort = append(q.Sort, app.PeekSortBy{Column: column, Desc: desc})
+	}
+	return q
+}
+
+type rowsIn struct {
+	OfTable
+	SelectRows
+}
+
 func (s *Server) listRows(ctx context.Context, by asker, in *rowsIn) (*reply[view.Page], error) {
 	key, err := s.key(ctx, in.OfRun)
 	if err != nil {
 		return nil, err
 	}
-	q := app.PeekTable{Run: key, Table: in.Table, Columns: in.Columns, Where: in.Where, From: in.From, Rows: in.Limit}
-	for _, name := range in.Sort {
-		column, desc := strings.CutPrefix(name, "-")
-		q.Sort = append(q.Sort, app.PeekSortBy{Column: column, Desc: desc})
-	}
 	s.note(ctx, by, access.RowsSeen, in.OfTable)
-	return body(s.app.Peek.Rows(ctx, by.caller(), q))
+	return body(s.app.Peek.Rows(ctx, by.caller(), in.of(key, in.Table)))
 }
 
 // note writes to the log who sees or takes rows, before they do.

@@ -81,7 +81,7 @@ func (s *Server) giveOrder(ctx context.Context, by asker, in *orderIn) (*reply[o
 			return &reply[ordered]{ETag: epochTag(run.Epoch), Body: ordered{}}, err
 		}
 	}
-	if in.IfMatch != "" && in.IfMatch != epochTag(run.Epoch) {
+	if in.IfMatch != "" && !isEpoch(in.IfMatch, run.Epoch) {
 		return nil, &fault.Error{Kind: fault.Script, Code: fault.Conflict,
 			Message: "nothing was done: the run has had an order since it was looked at",
 			Hint:    "look at it again, and order it again"}

@@ -1,12 +1,12 @@
 package api
 
 import (
-	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
-
-	"github.com/danielgtaylor/huma/v2"
+	"strings"
+	"time"
 
 	"thalweg/internal/app"
 	"thalweg/internal/app/access"
@@ -46,8 +46,17 @@ func (s *Server) key(ctx context.Context, in OfRun) (view.RunKey, error) {
 	return run.RunKey, err
 }
 
-// epochTag is the ETag of a run: the number of its latest order.
+// epochTag is the ETag of a run behind an order: the number of its latest order.
 func epochTag(epoch int64) string { return strconv.Quote(strconv.FormatInt(epoch, 10)) }
+
+// versionTag is the ETag of a run that is shown: that number, and what of the run may change without an order.
+func versionTag(epoch int64, version string) string { return fmt.Sprintf("\"%d.%s\"", epoch, version) }
+
+// isEpoch reports whether an ETag of a run is of its latest order.
+func isEpoch(tag string, epoch int64) bool {
+	of, _, _ := strings.Cut(strings.Trim(tag, `"`), ".")
+	return of == strconv.FormatInt(epoch, 10)
+}
 
 // runsPage is a page of a list of runs, the latest first.
 type runsPage struct {
@@ -71,28 +80,47 @@ func (s *Server) registerRuns() {
 	add(s, get("audit", w+"/audit", "List what people have ordered in a workspace."), s.auditAll)
 	add(s, get("list-checks", r+"/checks", "List what the checks of a run found."), s.listChecks)
 	add(s, get("draw-run", r+"/graph.svg", "Draw a run."), s.drawRun)
+	add(s, get("graph", r+"/graph", "Say where the nodes, files and gates of a run are in its picture, and how they are."),
+		s.graph)
+	add(s, get("matrix", w+"/matrix", "Say what became of each node in the latest runs."), s.matrix)
 	add(s, get("list-nodes", r+"/nodes", "List the nodes of a run with what they did."), s.listNodes)
 	add(s, get("show-node", r+"/nodes/{node}", "Show a node with the batches that stand out."), s.showNode)
 	add(s, get("list-batches", r+"/nodes/{node}/batches", "List the batches of a node."), s.listBatches)
+	add(s, get("timeline", r+"/nodes/{node}/timeline",
+		"Say when the batches of a node were worked on: one by one, or in spans if they are many."), s.timeline)
 	add(s, get("show-batch", r+"/nodes/{node}/batches/{batch}", "Show a batch with the tries at it."), s.showBatch)
 }
 
-type listRunsIn struct {
+// SelectRuns says which runs of a workspace are meant.
+type SelectRuns struct {
 	OfWorkspace
-	Limit   int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Runs of a page."`
-	Cursor  string `query:"cursor" pattern:"^[1-9][0-9]{0,17}$" doc:"Next of the page before."`
-	Dropped bool   `query:"dropped" doc:"Also those that were dropped."`
-	Status  string `query:"status" maxLength:"24" doc:"Only those of this status."`
-	Script  string `query:"script" maxLength:"1024" doc:"Only those of scripts whose path contains this text."`
+	Cursor  string    `query:"cursor" pattern:"^[1-9][0-9]{0,17}$" doc:"Next of the page before."`
+	Dropped bool      `query:"dropped" doc:"Also those that were dropped."`
+	Status  string    `query:"status" maxLength:"24" doc:"Only those of this status."`
+	Script  string    `query:"script" maxLength:"1024" doc:"Only those of scripts whose path contains this text."`
+	Text    string    `query:"text" maxLength:"256" doc:"Only those whose description contains this text, in letters of either case."`
+	Since   time.Time `query:"since" doc:"Only those that began then or later."`
+	Until   time.Time `query:"until" doc:"Only those that began before then."`
+}
+
+// page returns the selection as the services know it.
+func (in SelectRuns) page(limit int) (app.RunsPage, error) {
+	before, err := cursorNumber(in.Cursor)
+	return app.RunsPage{From: before, Limit: limit, Dropped: in.Dropped, Status: in.Status, Script: in.Script,
+		Text: in.Text, Since: in.Since, Until: in.Until}, err
+}
+
+type listRunsIn struct {
+	SelectRuns
+	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Runs of a page."`
 }
 
 func (s *Server) listRuns(ctx context.Context, by asker, in *listRunsIn) (*reply[runsPage], error) {
-	before, err := cursorNumber(in.Cursor)
+	page, err := in.page(in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	found, next, err := s.runs(by).Page(ctx, in.Workspace, app.RunsPage{From: before, Limit: in.Limit,
-		Dropped: in.Dropped, Status: in.Status, Script: in.Script})
+	found, next, err := s.runs(by).Page(ctx, in.Workspace, page)
 	if err != nil {
 		return nil, err
 	}
@@ -120,13 +148,33 @@ func cursorNumber(text string) (int64, error) {
 	return n, nil
 }
 
-func (s *Server) showRun(ctx context.Context, by asker, in *OfRun) (*reply[view.RunDetail], error) {
+type showRunIn struct {
+	OfRun
+	IfNoneMatch string `header:"If-None-Match" maxLength:"256" doc:"ETag of the run: 304 if it is as it was, but for the times of what is under way."`
+}
+
+// shownRun is a run, or nothing where it is as it was.
+type shownRun struct {
+	Status int
+	ETag   string `header:"ETag"`
+	Body   *view.RunDetail
+}
+
+func (s *Server) showRun(ctx context.Context, by asker, in *showRunIn) (*shownRun, error) {
 	run, err := s.app.Runs.Find(ctx, in.Workspace, in.Run)
 	if err != nil {
 		return nil, err
 	}
+	version, err := s.runs(by).Version(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	tag := versionTag(run.Epoch, version)
+	if in.IfNoneMatch == tag {
+		return &shownRun{Status: http.StatusNotModified, ETag: tag}, nil
+	}
 	d, err := s.runs(by).Show(ctx, run.RunKey)
-	return &reply[view.RunDetail]{ETag: epochTag(run.Epoch), Body: d}, err
+	return &shownRun{Status: http.StatusOK, ETag: tag, Body: &d}, err
 }
 
 func (s *Server) why(ctx context.Context, by asker, in *OfRun) (*reply[view.Why], error) {
@@ -222,29 +270,6 @@ func (s *Server) listChecks(ctx context.Context, by asker, in *listChecksIn) (*r
 	return body(checks, err)
 }
 
-func (s *Server) drawRun(ctx context.Context, by asker, in *OfRun) (*huma.StreamResponse, error) {
-	key, err := s.key(ctx, *in)
-	if err != nil {
-		return nil, err
-	}
-	d, err := s.runs(by).Show(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	script, _, err := s.app.Data.ScriptOf(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	var picture bytes.Buffer
-	if err := app.Draw(&picture, script, d); err != nil {
-		return nil, err
-	}
-	return &huma.StreamResponse{Body: func(c huma.Context) {
-		c.SetHeader("Content-Type", "image/svg+xml")
-		_, _ = picture.WriteTo(c.BodyWriter()) // the client has gone
-	}}, nil
-}
-
 func (s *Server) listNodes(ctx context.Context, by asker, in *OfRun) (*reply[[]view.FinishedNode], error) {
 	run, err := s.app.Runs.Find(ctx, in.Workspace, in.Run)
 	if err != nil {
@@ -264,15 +289,6 @@ func (s *Server) showNode(ctx context.Context, by asker, in *OfNode) (*reply[vie
 	}
 	d, err := s.runs(by).ShowNode(ctx, key, in.Node)
 	return body(d, err)
-}
-
-func (s *Server) listBatches(ctx context.Context, by asker, in *OfNode) (*reply[[]view.Batch], error) {
-	key, err := s.key(ctx, in.OfRun)
-	if err != nil {
-		return nil, err
-	}
-	batches, err := s.runs(by).Batches(ctx, key, in.Node)
-	return body(batches, err)
 }
 
 type OfBatch struct {

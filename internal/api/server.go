@@ -47,6 +47,8 @@ type Config struct {
 	Cookie  string   // name of the session's cookie
 	Secure  bool     // it is sent over TLS only
 	Ready   func() error
+	// Metrics answers with those of this process in the format of Prometheus.
+	Metrics http.Handler
 }
 
 // Server answers the requests to the API.
@@ -63,6 +65,7 @@ type Server struct {
 	cookie   string
 	secure   bool
 	ready    func() error
+	metrics  http.Handler
 	news     *app.News
 	jobs     *jobs
 	serving  *app.Serving
@@ -84,7 +87,7 @@ func (s *Server) Close() { s.jobs.close() }
 func New(cfg Config) *Server {
 	s := &Server{app: cfg.App, news: cfg.News, serving: cfg.Serving, access: cfg.Access, provider: cfg.Provider, known: cfg.Known, build: cfg.Build,
 		discreet: cfg.App.RunsWithoutValues(), logger: cfg.Logger,
-		proxies: cfg.Proxies, cookie: cfg.Cookie, secure: cfg.Secure, ready: cfg.Ready,
+		proxies: cfg.Proxies, cookie: cfg.Cookie, secure: cfg.Secure, ready: cfg.Ready, metrics: cfg.Metrics,
 		hosts: map[string]bool{}, mux: http.NewServeMux()}
 	l := cfg.Serving.Limits
 	s.byUser = newLimiter(l.UserRequestsPerSecond, l.UserRequestsBurst)
@@ -148,6 +151,7 @@ func (s *Server) register() {
 	s.registerBulk()
 	s.registerGates()
 	s.registerFleet()
+	s.registerMetrics()
 	s.registerStream()
 	s.registerData()
 	s.registerJobs()

@@ -109,6 +109,7 @@ func Open(ctx context.Context, at Place, process Process) (*App, error) {
 		Orders: &control.Service{Home: home, Process: process},
 		Data:   &inspect.Service{Home: home, Process: process},
 		Fleet:  &fleet.Service{Home: home, Runs: r}}
+	r.Scripts = runs.NewScripts(a.Data.ScriptOf)
 	a.Operations = here{a.Runs, a.Orders, a}
 	if at.Children == nil {
 		return a, nil

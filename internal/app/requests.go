@@ -38,6 +38,8 @@ type (
 	FollowOptions   = runs.FollowOptions
 	RunService      = runs.Service
 	RunsPage        = runs.PageOptions
+	BatchesPage     = runs.BatchesPage
+	DrawOptions     = runs.DrawOptions
 	TestOptions     = scripttest.Options
 	TestResult      = scripttest.Result
 )
@@ -52,7 +54,9 @@ func CheckRunRef(ref string) error { return runs.CheckRef(ref) }
 const LastRun = runs.Last
 
 // Draw writes the picture of a run as SVG.
-func Draw(w io.Writer, s *Script, d view.RunDetail) error { return runs.Draw(w, s, d) }
+func Draw(w io.Writer, s *Script, d view.RunDetail, o DrawOptions) error {
+	return runs.Draw(w, s, d, o)
+}
 
 // Finished returns a summary as the last event of a run.
 func Finished(sum Summary) view.RunFinished { return runs.Finished(sum) }

@@ -18,11 +18,23 @@ import (
 )
 
 // Draw writes the picture of a run as SVG: its script with what has become of each node.
-func Draw(w io.Writer, s *script.Script, d view.RunDetail) error {
-	g := graph.FromScript(s, graph.Options{})
+func Draw(w io.Writer, s *script.Script, d view.RunDetail, o DrawOptions) error {
+	g := graph.FromScript(s, graph.Options{Fields: o.Fields})
 	addRun(g, d)
+	if o.Roots {
+		g.MarkRoots()
+		for _, v := range g.Vertices {
+			v.Outcome = ""
+		}
+	}
 	g.Heading = headingOf(d)
 	return graph.WriteSVG(w, g)
+}
+
+// DrawOptions say how a run is drawn.
+type DrawOptions struct {
+	Roots  bool // colours say which root rows come from, and not what has become of nodes
+	Fields bool // list the fields of tables
 }
 
 // headingOf says which run a picture is of.

@@ -2,7 +2,8 @@ package runs
 
 import (
 	"context"
-	"errors"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -27,9 +28,11 @@ import (
 
 // Service answers questions about the runs of one instance.
 type Service struct {
-	Home   *instance.Instance
-	News   *hub.Hub
-	Logger *slog.Logger // nil: nothing is logged
+	Home *instance.Instance
+	News *hub.Hub
+	// Scripts are those of runs; nil: runs are not described by them.
+	Scripts *Scripts
+	Logger  *slog.Logger // nil: nothing is logged
 
 	discreet bool // failures are told of without values of the data
 }
@@ -75,21 +78,55 @@ func (s *Service) List(ctx context.Context, workspace string, limit int, dropped
 
 // PageOptions select a page of a workspace's runs.
 type PageOptions struct {
-	From    int64  // number of the latest run of the page; 0: the workspace's latest
+	From    int64  // runs of lower numbers; 0: all
 	Limit   int    // runs
 	Dropped bool   // also those
 	Status  string // "": all
 	Script  string // part of the script's path; "": all
+	Text    string // part of the description, in letters of either case; "": all
+	// Since and Until limit when they began; zero: they do not.
+	Since, Until time.Time
+}
+
+// match selects runs before their nodes are read; nil: all.
+func (p PageOptions) match() func(state.Run) bool {
+	if p.Status == "" && p.Script == "" && p.Text == "" {
+		return nil
+	}
+	text := strings.ToLower(p.Text)
+	return func(r state.Run) bool {
+		return p.mayBe(r) && strings.Contains(r.ScriptPath, p.Script) &&
+			strings.Contains(strings.ToLower(r.Description), text)
+	}
+}
+
+// mayBe reports whether a run may have the status of the selection: its nodes, and who works on it, may decide it.
+func (p PageOptions) mayBe(r state.Run) bool {
+	switch p.Status {
+	case "":
+		return true
+	case history.Dropped:
+		return r.Dropped != nil
+	case history.Invalidated:
+		return r.Invalidated != nil
+	case history.Waiting, history.Interrupted:
+		return r.Status == state.Running
+	}
+	return string(r.Status) == p.Status
+}
+
+// keep selects runs when all is known of them; nil: all.
+func (p PageOptions) keep() func(view.ListedRun) bool {
+	if p.Status == "" {
+		return nil
+	}
+	return func(r view.ListedRun) bool { return r.Status == p.Status }
 }
 
 // Page lists runs of a workspace, the latest first, and returns the From of the next page; 0: there is none.
 func (s *Service) Page(ctx context.Context, workspace string, p PageOptions) ([]view.ListedRun, int64, error) {
-	o := history.ListOptions{Limit: p.Limit, From: p.From, All: p.Dropped, Alone: s.Alone(ctx), Now: time.Now()}
-	if p.Status != "" || p.Script != "" {
-		o.Keep = func(r view.ListedRun) bool {
-			return (p.Status == "" || r.Status == p.Status) && strings.Contains(r.Script, p.Script)
-		}
-	}
+	o := history.ListOptions{Limit: p.Limit, From: p.From, All: p.Dropped, Since: p.Since, Until: p.Until,
+		Match: p.match(), Keep: p.keep(), Alone: s.Alone(ctx), Now: time.Now()}
 	runs, next, err := history.ListPage(ctx, s.Home.State, workspace, o)
 	return append([]view.ListedRun{}, runs...), next, err
 }
@@ -105,6 +142,25 @@ func (s *Service) Status(ctx context.Context, r state.Run) string {
 		return seen.Status
 	}
 	return string(r.Status)
+}
+
+// Version returns a text that is another one as soon as anything of a run is that Show returns, but for the times of
+// what is under way.
+func (s *Service) Version(ctx context.Context, run state.Run) (string, error) {
+	seen, err := s.Listed(ctx, run.RunKey)
+	if err != nil {
+		return "", err
+	}
+	nodes, err := s.nodes(ctx, run.RunKey)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	fmt.Fprint(h, s.discreet, run.Epoch, seen.Status, seen.NoWorker, run.Status, run.Finished.UnixNano())
+	for _, n := range nodes {
+		fmt.Fprint(h, " ", n.Revision, n.Status, n.Dropped)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
 // Show returns a run with its nodes, where the time went, and what failed.
@@ -168,7 +224,7 @@ func (s *Service) Workspaces(ctx context.Context) ([]string, error) {
 func (s *Service) WithoutValues() *Service {
 	home := *s.Home
 	home.State = instance.WithoutValues(home.State)
-	return &Service{Home: &home, News: s.News, Logger: s.Logger, discreet: true}
+	return &Service{Home: &home, News: s.News, Scripts: s.Scripts, Logger: s.Logger, discreet: true}
 }
 
 // Names lists the names and statuses of a run's nodes.
@@ -183,24 +239,6 @@ func (s *Service) AwaitNames(ctx context.Context, key state.RunKey) ([]view.Node
 		return nil, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
 	}
 	return nodes, nil
-}
-
-// Batches lists the batches of a node.
-func (s *Service) Batches(ctx context.Context, key state.RunKey, node string) ([]view.Batch, error) {
-	batches, err := state.All(ctx, s.Home.State.Batches, state.NodeKey{RunKey: key, Node: node})
-	if errors.Is(err, state.ErrNotFound) {
-		return nil, s.noNode(ctx, key, node)
-	}
-	if err != nil {
-		return nil, err
-	}
-	rows := make([]view.Batch, len(batches))
-	for i, b := range batches {
-		rows[i] = view.Batch{Batch: b.BatchKey.Batch, Status: b.Status, Attempt: b.Attempt, Owner: b.Owner,
-			RowsIn: b.Stats.RowsIn, RowsOut: b.Stats.RowsOut, BytesIn: b.Stats.BytesIn, BytesOut: b.Stats.BytesOut,
-			MS: b.Stats.Elapsed.Milliseconds(), Took: b.Stats.Elapsed, Failure: b.Failure}
-	}
-	return rows, nil
 }
 
 // noNode is the failure of a node that a run has not got.

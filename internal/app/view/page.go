@@ -1,6 +1,10 @@
 package view
 
-import "strconv"
+import (
+	"strconv"
+
+	"thalweg/internal/ops/lineage"
+)
 
 // Page holds rows of a table or of a query. Cells are texts, so that numbers of 64 bits and decimals reach any reader
 // whole; null is NULL.
@@ -20,6 +24,32 @@ type PageColumn struct {
 	Name string `json:"name"`
 	Type string `json:"type"` // DuckDB's name for it
 	Text bool   `json:"text"` // its cells are no numbers, truth values or times
+}
+
+// EmptyPage returns a page of a table that has no rows.
+func EmptyPage() Page {
+	return Page{Columns: []PageColumn{}, Rows: [][]*string{}, Cut: []CutCell{}, Total: new(int64), Warnings: []string{}}
+}
+
+// TableColumns lists the columns of a table.
+type TableColumns struct {
+	Table   string        `json:"table"`
+	Run     int64         `json:"run"`  // whose node has written it: an earlier one, if its rows were taken over
+	Node    string        `json:"node"` // that has written it
+	Columns []TableColumn `json:"columns"`
+}
+
+// TableColumn is a column of a table.
+type TableColumn struct {
+	Name     string `json:"name"`
+	Type     string `json:"type"` // the script's word for it
+	Nullable bool   `json:"nullable"`
+}
+
+// ColumnLineage says what a column is made of, and what is made of it.
+type ColumnLineage struct {
+	Column lineage.Column `json:"column"`
+	Links  []lineage.Link `json:"links"`
 }
 
 // CutCell names a cell of a page by its places in the page.

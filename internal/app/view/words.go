@@ -49,6 +49,7 @@ type (
 	Stages      = history.Stages
 	Stage       = history.Stage
 	TimeSpan    = history.TimeSpan
+	Timeline    = history.Timeline
 	AuditEntry  = history.AuditEntry
 	EventLine   = history.Line
 	Standing    = history.Standing

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync/atomic"
 
@@ -19,7 +20,8 @@ import (
 type Metrics struct {
 	m      *metrics.Metrics
 	ready  readiness
-	server *metrics.Server // nil: nobody asks
+	server *metrics.Server // nil: nobody asks there
+	asked  bool            // by way of Handler
 }
 
 // NewMetrics returns metrics of a program of this version. The worker is not
@@ -45,6 +47,12 @@ func (w *Metrics) Listen(ctx context.Context, at string, logger *slog.Logger) (s
 	return server.Address(), nil
 }
 
+// Handler answers with the metrics in the format of Prometheus. It is asked for before Measure.
+func (w *Metrics) Handler() http.Handler {
+	w.asked = true
+	return w.m.Handler()
+}
+
 // Close ends the answers.
 func (w *Metrics) Close() error {
 	if w.server == nil {
@@ -55,7 +63,7 @@ func (w *Metrics) Close() error {
 
 // Measure begins to measure the work of a worker, before its first batch. Where nobody asks it does nothing.
 func (w *Metrics) Measure(home *instance.Instance, opts *WorkerOptions) {
-	if w.server == nil {
+	if w.server == nil && !w.asked {
 		return
 	}
 	m := w.m

@@ -48,6 +48,7 @@ type Vertex struct {
 	Note  string   // shown when the mouse rests on it
 
 	Outcome Outcome // of the node in a run
+	Root    int     // number of the root that it belongs to, from 1; 0: of none or several, or not asked for
 }
 
 // Node is the vertex of a node, or nil.

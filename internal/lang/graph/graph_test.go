@@ -210,3 +210,22 @@ func TestInversions(t *testing.T) {
 		require.Equal(rt, want, inversions(append([]int{}, a...)))
 	})
 }
+
+// A vertex belongs to the root that its rows come from, whatever it looks up; one that reads several, to none.
+func TestRoots(t *testing.T) {
+	t.Parallel()
+	g := FromScript(load(t, orders), Options{})
+	require.Equal(t, []string{"read_orders", "read_items"}, g.MarkRoots())
+	roots := map[string]int{}
+	for _, v := range g.Vertices {
+		roots[v.ID] = v.Root
+	}
+	require.Equal(t, map[string]int{"r:read_orders": 1, "n:read_orders": 1, "r:read_items": 2, "n:read_items": 2,
+		"n:join": 1, "n:self": 2, "n:write": 1, "w:write": 1}, roots)
+	mixed := Graph{Vertices: []*Vertex{{ID: "a"}, {ID: "b"}, {ID: "c"}, {ID: "d"}}}
+	v := mixed.Vertices
+	mixed.Edges = []Edge{{From: v[0], To: v[2]}, {From: v[1], To: v[2]}, {From: v[2], To: v[3]}}
+	mixed.MarkRoots()
+	require.Zero(t, v[2].Root)
+	require.Zero(t, v[3].Root)
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -37,6 +38,36 @@ rect, .paper { fill: #eef4fa; stroke: #5b7fa3; }
 }
 `
 
+// rootHues are the colours of roots, which come again behind the last; boxes without an outcome have them.
+var rootHues = []int{210, 30, 130, 280, 0, 60, 180, 330}
+
+// rootClass is the class of the vertices of a root; "": it has none.
+func rootClass(root int) string {
+	if root == 0 {
+		return ""
+	}
+	return fmt.Sprintf("root%d", (root-1)%len(rootHues)+1)
+}
+
+// rootStyle has the colours of roots; nothing if no vertex has one.
+func rootStyle(g Graph) string {
+	if !slices.ContainsFunc(g.Vertices, func(v *Vertex) bool { return v.Root > 0 }) {
+		return ""
+	}
+	var b strings.Builder
+	for i, hue := range rootHues {
+		class := rootClass(i + 1)
+		fmt.Fprintf(&b, ".%s rect, .%s .paper { fill: hsl(%d 60%% 90%%); stroke: hsl(%d 45%% 45%%); }\n", class, class, hue, hue)
+	}
+	b.WriteString("@media (prefers-color-scheme: dark) {\n")
+	for i, hue := range rootHues {
+		class := rootClass(i + 1)
+		fmt.Fprintf(&b, "  .%s rect, .%s .paper { fill: hsl(%d 35%% 18%%); }\n", class, class, hue)
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
 // WriteSVG draws the graph.
 func WriteSVG(w io.Writer, g Graph) error {
 	p := layOut(g)
@@ -45,7 +76,7 @@ func WriteSVG(w io.Writer, g Graph) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" `+
 		`role="img">`+"\n", width, height, width, height)
-	fmt.Fprintf(&b, "<title>%s</title>\n<style>%s</style>\n", escape(g.Title), style)
+	fmt.Fprintf(&b, "<title>%s</title>\n<style>%s</style>\n", escape(g.Title), style+rootStyle(g))
 	b.WriteString(`<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" ` +
 		`orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>` + "\n")
 	writeHeading(&b, g.Heading)
@@ -122,7 +153,7 @@ func writeRoute(b *strings.Builder, r route) {
 
 func writeBox(b *strings.Builder, c *cell) {
 	left := c.x - c.width/2
-	fmt.Fprintf(b, `<g class="%s"><title>%s</title>`, strings.TrimSpace(string(c.v.Kind)+" "+string(c.v.Outcome)),
+	fmt.Fprintf(b, `<g class="%s"><title>%s</title>`, strings.Join(strings.Fields(string(c.v.Kind)+" "+string(c.v.Outcome)+" "+rootClass(c.v.Root)), " "),
 		escape(strings.TrimSpace(c.v.Title+"\n"+c.v.Note)))
 	if c.v.Kind == File {
 		const fold = 9

@@ -45,10 +45,14 @@ type Run struct {
 // ListOptions selects runs of a history.
 type ListOptions struct {
 	Limit int   // runs; 0: all
-	From  int64 // number of the latest run that is listed; 0: the workspace's latest
+	From  int64 // runs of lower numbers are listed; 0: all
 	All   bool  // also dropped ones
-	// Keep selects among the runs; nil: all. With it, a page ends after PageReadMax runs that were read.
-	Keep func(Run) bool
+	// Since and Until limit when listed runs began; zero: they do not.
+	Since, Until time.Time
+	// Match and Keep select among the runs; nil: all. Match is asked first, without the run's nodes, which then need
+	// not be read. With one of them, a page ends after PageReadMax runs that were read.
+	Match func(state.Run) bool
+	Keep  func(Run) bool
 	// Alone reports whether nobody works on a run that is running; nil: not known.
 	Alone func(state.Run) (Orphan, bool)
 	Now   time.Time
@@ -60,8 +64,8 @@ type Orphan struct {
 	Do  string // what lets it go on
 }
 
-// PageReadMax limits the number of runs that are read for a page of selected ones.
-const PageReadMax = 10_000
+// PageReadMax limits the number of runs that are read for a page of selected ones, which may then be short, or empty.
+const PageReadMax = 5_000
 
 // List lists a workspace's runs, the latest first.
 func List(ctx context.Context, store state.Store, workspace string, o ListOptions) ([]Run, error) {
@@ -73,32 +77,102 @@ func List(ctx context.Context, store state.Store, workspace string, o ListOption
 func ListPage(ctx context.Context, store state.Store, workspace string, o ListOptions) ([]Run, int64, error) {
 	var out []Run
 	read := 0
+	if err := o.within(ctx, store, workspace); err != nil {
+		return nil, 0, err
+	}
+	selects := o.Keep != nil || o.Match != nil
 	for page := (state.Page{From: o.From}); ; {
 		page.Limit = 0
 		if o.Limit > 0 {
 			page.Limit = o.Limit - len(out)
 		}
-		if o.Keep != nil {
-			page.Limit = pageOfSelected
+		if selects {
+			page.Limit, page.Brief = pageOfSelected, true
 		}
 		runs, next, err := store.Runs(ctx, workspace, page)
 		if err != nil {
 			return nil, 0, fmt.Errorf("list the runs of workspace %s: %w", workspace, err)
 		}
 		for i, r := range runs {
-			one := o.of(r)
-			if (o.All || one.Status != Dropped) && (o.Keep == nil || o.Keep(one)) {
+			if !o.Since.IsZero() && r.Created.Before(o.Since.Add(-clockSkew)) {
+				return out, 0, nil
+			}
+			one, wanted, err := o.listed(ctx, store, r)
+			if err != nil {
+				return nil, 0, err
+			}
+			if wanted {
 				out = append(out, one)
 			}
-			if o.Keep != nil && o.Limit > 0 && len(out) == o.Limit && i+1 < len(runs) {
-				return out, runs[i+1].Run, nil
+			if selects && o.Limit > 0 && len(out) == o.Limit && i+1 < len(runs) {
+				return out, r.Run, nil
 			}
 		}
 		read += len(runs)
-		if page.From = next; next == 0 || o.Limit > 0 && len(out) >= o.Limit || o.Keep != nil && read >= PageReadMax {
+		if page.From = next; next == 0 || o.Limit > 0 && len(out) >= o.Limit || selects && read >= PageReadMax {
 			return out, next, nil
 		}
 	}
+}
+
+// clockSkew is how much the clocks of those who begin runs may differ: a run of a higher number may seem to be older
+// by it.
+const clockSkew = time.Hour
+
+// within has Match select by time, and lets the list begin at the runs that began by Until: numbers grow with time.
+func (o *ListOptions) within(ctx context.Context, store state.Store, workspace string) error {
+	if o.Since.IsZero() && o.Until.IsZero() {
+		return nil
+	}
+	match := o.Match
+	o.Match = func(r state.Run) bool {
+		return !r.Created.Before(o.Since) && (o.Until.IsZero() || r.Created.Before(o.Until)) && (match == nil || match(r))
+	}
+	if o.Until.IsZero() {
+		return nil
+	}
+	latest, err := runBefore(ctx, store, workspace, o.From)
+	if err != nil || latest.Run == 0 {
+		return err
+	}
+	after := func(r state.Run) bool { return r.Run > 0 && !r.Created.Before(o.Until.Add(clockSkew)) }
+	low, high := int64(1), latest.Run+1 // runs below low are before, those from high on are not listed
+	for low < high {
+		middle, err := runBefore(ctx, store, workspace, (low+high)/2+1)
+		switch {
+		case err != nil:
+			return err
+		case after(middle):
+			high = middle.Run
+		default:
+			low = (low+high)/2 + 1
+		}
+	}
+	o.From = high
+	return nil
+}
+
+// runBefore reads the latest run below a number, 0: the latest of all. It has the number 0 if there is none.
+func runBefore(ctx context.Context, store state.Store, workspace string, number int64) (state.Run, error) {
+	runs, _, err := store.Runs(ctx, workspace, state.Page{From: number, Limit: 1, Brief: true})
+	if err != nil || len(runs) == 0 {
+		return state.Run{}, err
+	}
+	return runs[0], nil
+}
+
+// listed returns a run as the list has it, and whether it does.
+func (o ListOptions) listed(ctx context.Context, store state.Store, r state.Run) (out Run, is bool, err error) {
+	if !o.All && r.Dropped != nil || o.Match != nil && !o.Match(r) {
+		return out, false, nil
+	}
+	if r.Nodes == nil {
+		if r, _, err = withNodes(ctx, store, r); err != nil {
+			return out, false, err
+		}
+	}
+	out = o.of(r)
+	return out, o.Keep == nil || o.Keep(out), nil
 }
 
 // pageOfSelected is the number of runs that are read at once to select among.

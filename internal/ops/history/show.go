@@ -78,8 +78,13 @@ func read(ctx context.Context, store state.Store, key state.RunKey) (run state.R
 	if run, err = store.Run(ctx, key); err != nil {
 		return run, nil, fmt.Errorf("read run %d: %w", key.Run, err)
 	}
-	if nodes, err = store.Nodes(ctx, key); err != nil {
-		return run, nil, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
+	return withNodes(ctx, store, run)
+}
+
+// withNodes reads the nodes of a run, and fills run.Nodes.
+func withNodes(ctx context.Context, store state.Store, run state.Run) (_ state.Run, nodes []state.Node, err error) {
+	if nodes, err = store.Nodes(ctx, run.RunKey); err != nil {
+		return run, nil, fmt.Errorf("read the nodes of run %d: %w", run.Run, err)
 	}
 	for _, n := range nodes {
 		run.Nodes = append(run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status,

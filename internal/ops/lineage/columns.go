@@ -334,7 +334,7 @@ func (c *Columns) Find(name string) (Column, error) {
 			Message: fmt.Sprintf("%s is the name of %d columns: %s and %s",
 				name, len(found), found[0], found[1]), Hint: "write the whole path"}
 	}
-	f := &fault.Error{Kind: fault.Script, Message: "there is no column " + name,
+	f := &fault.Error{Kind: fault.Script, Code: fault.NotFound, Message: "there is no column " + name,
 		Hint: "name it as TABLE.COLUMN, or FILE.COLUMN"}
 	if near := similar.Nearest(name, names); near != "" {
 		f.Hint = "did you mean " + near + "?"
@@ -386,7 +386,8 @@ func compareBool(a, b bool) int {
 }
 
 // Around lists all links that lead to a column, or from it, over however many steps.
-func (c *Columns) Around(of Column) (links []Link) {
+func (c *Columns) Around(of Column) []Link {
+	links := []Link{}
 	for _, next := range []func(Column) []Link{c.Upstream, c.Downstream} {
 		seen := map[Column]bool{of: true}
 		for todo := []Column{of}; len(todo) > 0; todo = todo[1:] {

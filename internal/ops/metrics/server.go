@@ -83,9 +83,14 @@ type readyAnswer struct {
 	Notices []string `json:"notices,omitempty"`
 }
 
+// Handler answers with all metrics in the format of Prometheus.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: readersMax})
+}
+
 func (m *Metrics) handler(ready Ready) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: readersMax}))
+	mux.Handle("GET /metrics", m.Handler())
 	mux.HandleFunc("GET /metrics.json", func(w http.ResponseWriter, _ *http.Request) {
 		families, err := m.Gather()
 		if err != nil {

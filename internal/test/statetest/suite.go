@@ -37,6 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"NodeTransitions", testNodeTransitions},
 		{"TransitionsConcurrently", testTransitionRace},
 		{"NotFound", testNotFound},
+		{"BriefLists", testBriefLists},
 		{"PlanIdempotence", testPlan},
 		{"PlanEmpty", testPlanEmpty},
 		{"PlanRefused", testPlanRefused},

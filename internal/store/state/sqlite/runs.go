@@ -150,6 +150,9 @@ func (s *Store) Runs(ctx context.Context, workspace string, page state.Page) (ru
 		if last := runs[len(runs)-1].Run; len(runs) == limit && last > 1 {
 			next = last
 		}
+		if page.Brief {
+			return nil
+		}
 		return briefs(ctx, tx, rows[0].run.RunKey, runs[len(runs)-1].Run, func(run int64, b state.NodeBrief) {
 			runs[at[run]].Nodes = append(runs[at[run]].Nodes, b)
 		})
