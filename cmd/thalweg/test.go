@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"thalweg/internal/app"
-	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
 )
 
@@ -85,12 +84,7 @@ func (c *testCmd) Run(ctx context.Context, a *console) (err error) {
 func (c *testCmd) show(a *console, s *app.Suite, res app.TestResult) error {
 	ok := len(res.Differences) == 0
 	if c.JSON {
-		out := view.Tested{Test: res.Case.Name, File: s.Path, Line: res.Case.Line, Nodes: res.Case.Nodes, OK: ok,
-			ElapsedMS: float64(res.Elapsed.Microseconds()) / 1000, Differences: res.Differences}
-		if ok {
-			out.Differences = []string{}
-		}
-		return printJSON(a.stdout, out)
+		return printJSON(a.stdout, res.View(s))
 	}
 	verdict := a.paint("ok  ", green)
 	if !ok {

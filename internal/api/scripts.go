@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"thalweg/internal/app"
@@ -17,10 +16,9 @@ func (s *Server) registerScripts() {
 	const w = "/v1/workspaces/{workspace}"
 	add(s, operation{id: "list-scripts", method: http.MethodGet, path: w + "/scripts", tag: "scripts",
 		summary: "List the scripts that may be started.", needs: access.View}, s.listScripts)
-	add(s, operation{id: "validate-script", method: http.MethodPost, path: w + "/validations", tag: "scripts",
-		summary: "Check a script that may be started; list all problems.", needs: access.View}, s.validateScript)
 	add(s, operation{id: "start-run", method: http.MethodPost, path: w + "/runs", tag: "runs", status: http.StatusCreated,
-		summary: "Start a script, or say what a run of it would do.", needs: access.Operate}, s.startRun)
+		summary: "Start a script or, for authors, a text; or say what a run of it would do.", needs: access.Operate,
+		bytes: textBodyBytes}, s.startRun)
 }
 
 // script is a script that may be started.
@@ -39,32 +37,11 @@ func (s *Server) listScripts(_ context.Context, _ asker, in *OfWorkspace) (*repl
 	return body(out, err)
 }
 
-type validateIn struct {
-	OfWorkspace
-	Body struct {
-		Script string `json:"script" maxLength:"1024"`
-	}
-}
-
-func (s *Server) validateScript(ctx context.Context, _ asker, in *validateIn) (*reply[view.Validated], error) {
-	one, err := s.serving.ScriptOf(in.Workspace, in.Body.Script)
-	if err != nil {
-		return nil, err
-	}
-	valid, _, err := s.app.Scripts.Validate(ctx, s.named(in.Workspace, one.Path, nil), false, "")
-	return body(valid, err)
-}
-
-// named is a script as its runs see it: from its directory, with what the workspace allows.
-func (s *Server) named(workspace, path string, params map[string]string) app.NamedScript {
-	return app.NamedScript{Path: path, Params: params, Dir: filepath.Dir(path), Policy: s.serving.Policy(workspace)}
-}
-
 type startIn struct {
 	OfWorkspace
 	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"A start that is repeated with it is one run."`
 	Body struct {
-		Script   string            `json:"script" maxLength:"1024" doc:"Name, as list-scripts has it."`
+		Given
 		Params   map[string]string `json:"params,omitempty" doc:"Parameters, where the server's configuration allows them."`
 		Start    []string          `json:"start,omitempty" maxItems:"1000" doc:"Nodes to start with."`
 		From     []int64           `json:"from,omitempty" maxItems:"100" doc:"Runs to read tables from."`
@@ -85,19 +62,22 @@ type started struct {
 
 func (s *Server) startRun(ctx context.Context, by asker, in *startIn) (*reply[started], error) {
 	b := in.Body
-	one, err := s.serving.ScriptOf(in.Workspace, b.Script)
+	n, err := s.given(ctx, by, "start-run", b.Given)
+	if err == nil && b.Text != "" {
+		err = s.mayRun(in.Workspace, b.Name, n.Dir)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if len(b.Params) > 0 && !s.serving.Workspaces[in.Workspace].Parameters {
+	if len(b.Params) > 0 && b.Text == "" && !s.serving.Workspaces[in.Workspace].Parameters {
 		return nil, &fault.Error{Kind: fault.Script, Code: fault.Forbidden,
 			Message: "scripts of this workspace are started without parameters: they could name other files",
 			Hint:    "parameters: true of the workspace in serve.yaml allows them"}
 	}
 	priority, _ := app.ParsePriority(b.Priority) // the schema takes no others
-	o := app.RunOptions{Workspace: in.Workspace, ScriptPath: one.Path, Dir: filepath.Dir(one.Path), Params: b.Params,
+	o := app.RunOptions{Workspace: in.Workspace, ScriptPath: n.Path, Dir: n.Dir, Texts: n.Texts, Params: b.Params,
 		Start: b.Start, From: b.From, Description: s.known.Text(b.Note), Deadline: b.Deadline, Priority: priority,
-		Reuse: !b.Fresh, Policy: s.serving.Policy(in.Workspace)}
+		Reuse: !b.Fresh, Policy: n.Policy}
 	caller := by.caller()
 	if b.DryRun {
 		plan, err := s.app.Operations.Plan(ctx, caller, o)
@@ -110,4 +90,23 @@ func (s *Server) startRun(ctx context.Context, by asker, in *startIn) (*reply[st
 	}
 	return &reply[started]{Location: "/v1/workspaces/" + key.Workspace + "/runs/" + strconv.FormatInt(key.Run, 10),
 		Body: started{Run: key.Run, Warnings: warnings}}, nil
+}
+
+// mayRun refuses a run of a text that has the name of a script, because a retry of the run would take the script's
+// text, or a directory that is not there.
+func (s *Server) mayRun(workspace, name, dir string) error {
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+			Message: "the directory that the name of the text has is not there", Hint: "give the text a name without it"}
+	}
+	_, err := s.serving.ScriptOf(workspace, name)
+	switch {
+	case name == "" || fault.CodeOf(err) == fault.NotFound:
+		return nil
+	case err != nil:
+		return err
+	}
+	return &fault.Error{Kind: fault.Script, Code: fault.Conflict,
+		Message: "a script has the name of the text, and a retry of the run would take that",
+		Hint:    "give the text another name, or none"}
 }

@@ -69,6 +69,7 @@ type Server struct {
 	news     *app.News
 	jobs     *jobs
 	serving  *app.Serving
+	texts    app.TextWriter
 	streams  streams
 	byUser   *limiter
 	byHost   *limiter
@@ -145,6 +146,7 @@ func (s *Server) register() {
 	s.registerMe()
 	s.registerRuns()
 	s.registerScripts()
+	s.registerAuthor()
 	s.registerOrders()
 	s.registerBulk()
 	s.registerGates()

@@ -13,6 +13,18 @@ type (
 	Serving = serving.Config // the configuration of a server
 )
 
+// Words of the texts of scripts: see package serving.
+type (
+	TextWriter    = serving.TextWriter
+	TextCondition = serving.TextCondition
+)
+
+// TextBytesMax bounds the text of a script that is read or written through a server.
+const TextBytesMax = serving.TextBytesMax
+
+// CheckTextName refuses a name that no text of a script can have.
+func CheckTextName(name string) error { return serving.CheckTextName(name) }
+
 // LoadServing reads the configuration of a server. process.Known learns its secrets.
 func LoadServing(path string, process Process) (*Serving, error) {
 	return serving.Load(path, process.Settings())

@@ -51,6 +51,7 @@ const (
 	Refused      EntryKind = "refused"
 	RowsSeen     EntryKind = "rows_seen"
 	RowsTaken    EntryKind = "rows_taken"
+	TextWritten  EntryKind = "text_written"
 )
 
 // Errors of stores that callers decide on.

@@ -5,6 +5,7 @@ import (
 
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/budget"
+	"thalweg/internal/io/files"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/plan"
 )
@@ -19,13 +20,15 @@ type Explanation struct {
 // Explain plans all nodes of a script without running any, within a budget as
 // for Options: 0 is the machine's. Nothing is written.
 // With ephemeral, tables that can be are not stored.
-func Explain(ctx context.Context, s *script.Script, memoryBytes int64, cores int, ephemeral bool) (Explanation, error) {
+// Inputs are looked at from a directory, "" being the working directory, as far as a policy allows.
+func Explain(ctx context.Context, s *script.Script, opts Options) (Explanation, error) {
 	var out Explanation
 	var err error
-	if out.Budget, err = runtime.ShareOf(memoryBytes, cores, runtime.NeedsPython(s.Nodes)); err != nil {
+	if out.Budget, err = runtime.ShareOf(opts.MemoryBytes, opts.Cores, runtime.NeedsPython(s.Nodes)); err != nil {
 		return out, err
 	}
-	planner := plan.Planner{Script: s, Budget: out.Budget, Fuse: ephemeral}
+	planner := plan.Planner{Script: s, Budget: out.Budget, Fuse: opts.Ephemeral,
+		Places: files.Places{Dir: opts.Dir, Policy: opts.Policy}}
 	out.Nodes, err = planner.Preview(ctx)
 	return out, err
 }

@@ -56,6 +56,7 @@ type Options struct {
 	Again      orders.RedoSelection // with Resume: what of the run is done again besides what failed or was left
 	Dir        string               // that relative names of files are seen from; "": the working directory
 	Policy     *allow.Policy        // of what the run may open; nil: whatever its processes can
+	Texts      sources.Texts        // read instead of the files of a new run's script; may be nil
 	Parent     int64                // the run that this one takes the place of; 0: none
 	Unattended bool                 // nobody is asked at gates: they are left out, and answers are their defaults
 	Wait       bool                 // a run that waits for people is waited for: see Run
@@ -202,7 +203,7 @@ func (r *runner) load(ctx context.Context) (view.Diagnostics, error) {
 		src := r.opts.Sources(r.opts.Policy, r.opts.Dir, r.opts.ScriptPath, r.opts.ParamsPath)
 		src.Known = r.opts.Known
 		src.Params, src.Offered, src.Lenient, src.Read = r.opts.Params, r.opts.Offered, r.opts.Lenient,
-			sources.Remembered(src.Read)
+			sources.Remembered(r.opts.Texts.Over(src.Dir, src.Read))
 		if r.script, diags = script.Load(ctx, src); diags.HasErrors() {
 			return nil, &sources.InvalidScriptError{Diagnostics: diags}
 		}

@@ -26,6 +26,7 @@ type ExplainOptions struct {
 	Ephemeral bool   // as a run with Ephemeral
 	Path      string // of the script
 	Workspace string // whose runs rows are taken over from
+	Seen      Named  // its Dir is where inputs are looked for from, and its Policy says which may be
 	Process   runtime.Process
 }
 
@@ -33,7 +34,8 @@ type ExplainOptions struct {
 // and SQL, and what it would take over of the runs of home, nil being none.
 func Explain(ctx context.Context, home *instance.Instance, s *script.Script, o ExplainOptions) (out view.Explained,
 	err error) {
-	e, err := runner.Explain(ctx, s, o.Process.MemoryBytes, o.Process.Cores, o.Ephemeral)
+	e, err := runner.Explain(ctx, s, runner.Options{Process: o.Process, Ephemeral: o.Ephemeral, Dir: o.Seen.Dir,
+		Policy: o.Seen.Policy})
 	if err != nil {
 		return out, err
 	}

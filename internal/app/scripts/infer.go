@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,10 @@ type InferOptions struct {
 	Separator   string // of a CSV file; "": it is found out
 	Header      *bool  // whether the first record of a CSV file is a header; nil: it is found out
 	MemoryBytes int64
-	Progress    func(file string, done, total int64) // may be nil; called by several goroutines
-	Told        func(text string) string             // renders the actions of texts that go into a script
+	// Seen has the Dir that names are seen from, "" being the service's, and the Policy that is held to.
+	Seen     Named
+	Progress func(file string, done, total int64) // may be nil; called by several goroutines
+	Told     func(text string) string             // renders the actions of texts that go into a script
 }
 
 // Proposal is a script for files.
@@ -45,15 +48,18 @@ func (s *Service) Infer(ctx context.Context, files []string, o InferOptions) (_ 
 			Err: err}
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	spool := s.Remote.Spool(filepath.Join(work, "remote"), nil)
-	opts := infer.Options{Separator: o.Separator, MemoryBytes: o.MemoryBytes, Threads: budget.Cores(), Dir: s.Dir, WorkDir: work,
+	client := s.Remote.Within(o.Seen.Policy)
+	spool := client.Spool(filepath.Join(work, "remote"), nil)
+	opts := infer.Options{Separator: o.Separator,
+		MemoryBytes: o.MemoryBytes, Threads: budget.Cores(), Dir: cmp.Or(o.Seen.Dir, s.Dir),
+		Policy: o.Seen.Policy, WorkDir: work,
 		Progress: o.Progress, Told: o.Told,
 		Fetch: func(ctx context.Context, url string) (string, error) {
 			copied, err := spool.Ensure(ctx, url, "")
 			return copied.Path, err
 		},
 		List: func(ctx context.Context, pattern string, most int) (names []string, err error) {
-			found, err := s.Remote.List(ctx, pattern, most)
+			found, err := client.List(ctx, pattern, most)
 			for _, f := range found {
 				names = append(names, f.URL)
 			}

@@ -27,6 +27,9 @@ type Service struct {
 // Named is a script as a caller names it.
 type Named = sources.Named
 
+// Texts are given instead of files: see package sources.
+type Texts = sources.Texts
+
 // Load loads a script, wherever it is. A script that has errors comes with
 // them; one that only lacks what its schedules and watches would give it gets
 // what they would give it now.
@@ -60,6 +63,7 @@ func (s *Service) sources(n Named) script.Sources {
 		src.Environment = s.Environment
 	}
 	src.Environment = n.Policy.Environ(src.Environment)
+	src.Read = n.Texts.Over(src.Dir, src.Read)
 	return src
 }
 

@@ -18,7 +18,9 @@ import (
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/sources"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/address"
+	"thalweg/internal/base/allow"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/similar"
 	"thalweg/internal/base/sqltext"
@@ -34,6 +36,21 @@ type Options struct {
 	ParamsPath string // parameters for all cases, behind those of the test file
 	Lenient    bool   // see script.Sources
 	WorkDir    string // private, exists; the caller removes it
+
+	Policy *allow.Policy // of what the script may open, beside what is in WorkDir; nil: everything
+	Texts  sources.Texts // read instead of the script's files; may be nil
+}
+
+// policy is Policy with the place of what the tests give and get.
+func (o Options) policy() *allow.Policy {
+	if o.Policy == nil {
+		return nil
+	}
+	p := *o.Policy
+	for _, dir := range []string{filepath.Clean(o.WorkDir), address.Resolve(o.WorkDir)} {
+		p.Read, p.Write = append(slices.Clone(p.Read), dir), append(slices.Clone(p.Write), dir)
+	}
+	return &p
 }
 
 // Result holds the result of a case.
@@ -41,6 +58,13 @@ type Result struct {
 	Case        *Case
 	Elapsed     time.Duration
 	Differences []string // empty: the case passed
+}
+
+// View returns the result as programs see it.
+func (r Result) View(of *Suite) view.Tested {
+	return view.Tested{Test: r.Case.Name, File: of.Path, Line: r.Case.Line, Nodes: r.Case.Nodes,
+		OK: len(r.Differences) == 0, ElapsedMS: float64(r.Elapsed.Microseconds()) / 1000,
+		Differences: append([]string{}, r.Differences...)}
 }
 
 // engineBytes is for tables of given rows.
@@ -89,7 +113,7 @@ func (r *caseRun) run(ctx context.Context) (err error) {
 	sum, runErr := runner.Run(ctx, home,
 		runner.Options{Script: r.script, Process: process, ScriptPath: r.suite.Script,
 			Workspace: instance.DefaultWorkspace,
-			Start:     nodeNames(r.script), Unattended: true})
+			Start:     nodeNames(r.script), Unattended: true, Policy: r.o.policy()})
 	if ctx.Err() != nil {
 		return fmt.Errorf("test %s: %w", r.c.Name, context.Cause(ctx))
 	}
@@ -111,7 +135,8 @@ func (r *caseRun) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	src := r.o.Sources(nil, "", r.suite.Script, params)
+	src := r.o.Sources(r.o.policy(), "", r.suite.Script, params)
+	src.Read = r.o.Texts.Over(src.Dir, src.Read)
 	src.Lenient = r.o.Lenient
 	s, diags := script.Load(ctx, src)
 	if diags.HasErrors() {
@@ -265,6 +290,9 @@ func (r *caseRun) namedFiles(ctx context.Context, in *engine.Instance, n *script
 	}
 	for i := 0; i+1 < len(v.Content); i += 2 {
 		path := filepath.Join(dir, filepath.FromSlash(v.Content[i].Value))
+		if !strings.HasPrefix(path, dir+string(filepath.Separator)) {
+			return v.fault("%q leads out of the directory that the test has for given files", v.Content[i].Value)
+		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return &fault.Error{Kind: fault.Environment, Message: "write a given file", Err: err}
 		}

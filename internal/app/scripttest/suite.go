@@ -1,6 +1,7 @@
 package scripttest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/secret"
 	"thalweg/internal/base/similar"
+	lang "thalweg/internal/lang/script"
 )
 
 // Limits of a test file.
@@ -29,6 +31,8 @@ type Suite struct {
 	Script string            // path of the script
 	Params map[string]*value // parameters for all cases
 	Cases  []*Case
+
+	read func(path string) ([]byte, error)
 }
 
 // Case is a test.
@@ -67,12 +71,36 @@ func PathFor(script string) string {
 
 // Load reads a test file. Without a key script it belongs to the given one.
 func Load(path, script string, known *secret.Known) (*Suite, error) {
-	text, err := readLimited(path)
+	return load(readLimited, path, script, known)
+}
+
+// Load reads a test file as tests with these options read what it names: as far as Policy allows, and from Texts.
+func (o Options) Load(ctx context.Context, path, script string) (*Suite, error) {
+	read := o.Texts.Over("", func(ctx context.Context, path string) ([]byte, error) {
+		return lang.ReadLocal(ctx, o.Policy, path)
+	})
+	return load(func(path string) ([]byte, error) {
+		text, err := read(ctx, path)
+		if err != nil {
+			f := *fault.Of(err)
+			f.Place.File = path
+			return nil, &f
+		}
+		return text, nil
+	}, path, script, o.Known)
+}
+
+// load is Load that reads the test file, and files that it names, by a function.
+func load(read func(path string) ([]byte, error), path, script string, known *secret.Known) (*Suite, error) {
+	text, err := read(path)
 	if err != nil {
 		return nil, err
 	}
+	if len(text) > suiteBytesMax {
+		return nil, tooLarge(path)
+	}
 	known.Learn(string(text))
-	s := &Suite{Path: path, Script: script}
+	s := &Suite{Path: path, Script: script, read: read}
 	var doc yaml.Node
 	if err := yaml.Load(text, &doc); err != nil {
 		f := fault.New(fault.Script, "not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
@@ -125,8 +153,7 @@ func readLimited(path string) ([]byte, error) {
 			Message: "the test file does not exist",
 			Hint:    "tests of script.yaml are looked for in script.test.yaml; {{set tests}} names another file"}
 	case err == nil && st.Size() > suiteBytesMax:
-		return nil, &fault.Error{Kind: fault.Script, Place: fault.Place{File: path},
-			Message: fmt.Sprintf("the file is larger than %d bytes", suiteBytesMax)}
+		return nil, tooLarge(path)
 	}
 	var text []byte
 	if err == nil {
@@ -137,6 +164,11 @@ func readLimited(path string) ([]byte, error) {
 			Message: "cannot read the file", Err: err}
 	}
 	return text, nil
+}
+
+func tooLarge(path string) error {
+	return &fault.Error{Kind: fault.Script, Place: fault.Place{File: path},
+		Message: fmt.Sprintf("the file is larger than %d bytes", suiteBytesMax)}
 }
 
 // keys opens a map that has only the known keys.
@@ -273,7 +305,7 @@ func (v *value) text() (string, error) {
 			return "", err
 		}
 		if keys["file"] != nil {
-			text, err := readLimited(filepath.Join(filepath.Dir(v.suite.Path), keys["file"].Value))
+			text, err := v.suite.read(filepath.Join(filepath.Dir(v.suite.Path), keys["file"].Value))
 			return string(text), err
 		}
 	}

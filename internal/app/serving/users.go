@@ -31,6 +31,18 @@ func (u *Users) Close() error { return u.store.Close() }
 // Config is the configuration of a server: see package serveconfig.
 type Config = serveconfig.Config
 
+// Words of the texts of scripts: see package serveconfig.
+type (
+	TextWriter    = serveconfig.TextWriter
+	TextCondition = serveconfig.Condition
+)
+
+// TextBytesMax bounds the text of a script that is read or written through a server.
+const TextBytesMax = serveconfig.TextBytesMax
+
+// CheckTextName refuses a name that no text of a script can have.
+func CheckTextName(name string) error { return serveconfig.CheckTextName(name) }
+
 // Default is the configuration of a server that is given none.
 func Default() *Config { return &Config{Limits: serveconfig.DefaultLimits()} }
 

@@ -28,6 +28,7 @@ type Named struct {
 	Lenient    bool              // see script.Sources
 	Dir        string            // that relative names are seen from; "": who looks at it decides
 	Policy     *allow.Policy     // of what may be opened; nil: everything
+	Texts      Texts             // read instead of files; may be nil
 }
 
 // New reads a script's files from this machine and, by means of client,

@@ -16,6 +16,7 @@ import (
 	"thalweg/internal/base/action"
 
 	"thalweg/internal/base/address"
+	"thalweg/internal/base/allow"
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/files"
@@ -37,8 +38,9 @@ type Options struct {
 	Header      Header
 	MemoryBytes int64
 	Threads     int
-	WorkDir     string // for spill and scratch files: private, exists
-	Dir         string // relative names are seen from it; "": the working directory
+	Policy      *allow.Policy // of the local files that may be read; nil: all
+	WorkDir     string        // for spill and scratch files: private, exists
+	Dir         string        // relative names are seen from it; "": the working directory
 	// Fetch makes a copy of a remote file on this machine. nil: there are none.
 	Fetch func(ctx context.Context, url string) (path string, err error)
 	// List lists the files of a server that match a pattern: at most so many.
@@ -202,7 +204,10 @@ func (p *Proposal) expand(ctx context.Context, o Options) error {
 	var list []script.FileURL
 	p.URLs = slices.Clone(p.URLs)
 	for i, u := range p.URLs {
-		var err error
+		err := mayLook(u, o)
+		if err != nil {
+			return err
+		}
 		if p.URLs[i], err = scriptName(ctx, o.Dir, u); err != nil {
 			return err
 		}
@@ -234,6 +239,25 @@ func (p *Proposal) expand(ctx context.Context, o Options) error {
 		}
 	}
 	return nil
+}
+
+// mayLook refuses local names, and patterns in directories, at which nothing may be looked: whether there is anything
+// is not told either.
+func mayLook(name string, o Options) error {
+	if address.Remote(name) || address.Database(name) {
+		return nil
+	}
+	path, err := address.LocalIn(o.Dir, name)
+	if at := strings.IndexAny(path, "*?["); err == nil && at >= 0 && o.Policy != nil {
+		if strings.Contains(path[at:], "..") {
+			return fault.New(fault.Script, "%s: a pattern has no .. behind its wildcards", name)
+		}
+		path = filepath.Dir(path[:at] + "-")
+	}
+	if err != nil {
+		return err
+	}
+	return o.Policy.MayRead(path)
 }
 
 // written are the names that the script has: those that were given, or where files are left out those of the others.
@@ -304,7 +328,9 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 	case address.Remote(name):
 		path, err = o.Fetch(ctx, name)
 	default:
-		path, err = address.LocalIn(o.Dir, name)
+		if path, err = address.LocalIn(o.Dir, name); err == nil && o.Policy != nil {
+			path, err = address.Resolve(path), o.Policy.MayRead(path)
+		}
 	}
 	if err != nil {
 		return err

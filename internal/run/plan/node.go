@@ -130,8 +130,9 @@ func (in Inputs) Foreign(n *script.Node, run state.RunKey) []state.NodeKey {
 type Planner struct {
 	Script *script.Script
 	Budget budget.Budget
-	Fuse   bool   // tables that can be ephemeral are
-	Dir    string // that Python code works in; see python.Program
+	Fuse   bool         // tables that can be ephemeral are
+	Dir    string       // that Python code works in; see python.Program
+	Places files.Places // that previews look at inputs from
 }
 
 // PlanNode decides the layout of n's table and its batches.

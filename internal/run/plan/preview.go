@@ -65,7 +65,7 @@ func (p *Planner) Preview(ctx context.Context) ([]Preview, error) {
 
 func (p *Planner) preview(ctx context.Context, n *script.Node, tables map[*script.Node]*Table) (Preview, error) {
 	v := Preview{Node: n, Estimated: n.Files == nil}
-	in := Inputs{Named: map[string]*Table{}}
+	in := Inputs{Named: map[string]*Table{}, Places: p.Places}
 	if n.Reader != nil {
 		var read []*Table
 		for _, source := range n.Reader.Creators {

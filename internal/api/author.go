@@ -1,0 +1,300 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"thalweg/internal/app"
+	"thalweg/internal/app/access"
+	"thalweg/internal/app/view"
+	"thalweg/internal/base/fault"
+)
+
+// Limits of texts.
+const (
+	givenBytesMax = 4 << 20 // of a text and its files
+	textBodyBytes = 3 * givenBytesMax
+	lookTimeout   = 30 * time.Second // at a script
+)
+
+func (s *Server) registerAuthor() {
+	const w = "/v1/workspaces/{workspace}"
+	text := func(id, method, path, summary string, needs access.Permission) operation {
+		return operation{id: id, method: method, path: w + path, tag: "scripts", summary: summary, needs: needs,
+			bytes: textBodyBytes}
+	}
+	job := func(o operation) operation {
+		o.status = http.StatusAccepted
+		return o
+	}
+	add(s, text("validate-script", http.MethodPost, "/validations",
+		"List all problems of a script that may be started or, for authors, of a text.", access.View), s.validateScript)
+	add(s, text("explain-script", http.MethodPost, "/explanations",
+		"Say how a run of a script that may be started, or for authors of a text, would proceed.", access.View),
+		s.explainScript)
+	add(s, text("format-script", http.MethodPost, "/formats", "Lay a text out as all scripts are.", access.Author),
+		s.formatScript)
+	add(s, job(text("infer-script", http.MethodPost, "/inferences", "Propose a script for files: a job.",
+		access.Author)), s.inferScript)
+	add(s, job(text("test-script", http.MethodPost, "/tests", "Run the tests of a script or a text: a job.",
+		access.Author)), s.testScript)
+	add(s, text("show-script", http.MethodGet, "/scripts/{script}", "Show the text of a script, or of a file beside one.",
+		access.Author), s.showScript)
+	add(s, text("put-script", http.MethodPut, "/scripts/{script}",
+		"Write the text of a script, or of a file beside one.", access.Author), s.putScript)
+}
+
+// Given is a script that may be started, by its name, or a text.
+type Given struct {
+	Script string            `json:"script,omitempty" maxLength:"1024" doc:"Name, as list-scripts has it."`
+	Text   string            `json:"text,omitempty" maxLength:"1048576" doc:"Text of a script, instead. It needs author."`
+	Name   string            `json:"name,omitempty" maxLength:"200" doc:"Where the text would be, below the first directory of scripts: what it names is seen from there. None: one made of the text."`
+	Files  map[string]string `json:"files,omitempty" maxProperties:"100" doc:"Texts beside it, by where they would be below that directory: Python code, included files, tests. They are read instead of what is there."`
+}
+
+// given finds the script that a request means, as its runs see it: from its directory, with what the workspace allows.
+func (s *Server) given(ctx context.Context, by asker, operation string, g Given) (app.NamedScript, error) {
+	n := app.NamedScript{Policy: s.serving.Policy(by.workspace)}
+	if g.Text != "" && !by.may(access.Author) {
+		s.access.Note(ctx, by.Principal, access.Refused, by.workspace, operation+" of a text", by.from)
+		return n, errNotMay
+	}
+	switch {
+	case (g.Script == "") == (g.Text == ""):
+		return n, &fault.Error{Kind: fault.Script, Message: "a request means either a script or a text",
+			Hint: "script is the name of one that may be started, text is one itself"}
+	case g.Script != "" && (g.Name != "" || len(g.Files) > 0):
+		return n, &fault.Error{Kind: fault.Script, Message: "name and files belong to a text, and script names a script",
+			Hint: "leave them out, or send text instead of script"}
+	case g.Script != "":
+		one, err := s.serving.ScriptOf(by.workspace, g.Script)
+		n.Path, n.Dir = one.Path, filepath.Dir(one.Path)
+		return n, err
+	}
+	dir, err := s.serving.FirstDir(by.workspace)
+	if err != nil {
+		return n, err
+	}
+	if g.Name == "" {
+		sum := sha256.Sum256([]byte(g.Text))
+		g.Name = "text-" + hex.EncodeToString(sum[:6]) + ".yaml"
+	}
+	n.Path = filepath.Join(dir, g.Name)
+	n.Dir = filepath.Dir(n.Path)
+	n.Texts, err = textsOf(dir, g)
+	return n, err
+}
+
+// textsOf returns the texts of a request by where they would be.
+func textsOf(dir string, g Given) (app.Texts, error) {
+	out := app.Texts{}
+	total := 0
+	take := func(name, text string) error {
+		if err := app.CheckTextName(name); err != nil {
+			return err
+		}
+		if total += len(text); len(text) > app.TextBytesMax || total > givenBytesMax {
+			return fault.New(fault.Script, "a text has at most %d bytes, and all of a request %d", app.TextBytesMax,
+				givenBytesMax)
+		}
+		out[filepath.Join(dir, name)] = text
+		return nil
+	}
+	for name, text := range g.Files {
+		if err := take(name, text); err != nil {
+			return nil, err
+		}
+	}
+	if _, twice := g.Files[g.Name]; twice {
+		return nil, fault.New(fault.Script, "files has the name of the text, too")
+	}
+	return out, take(g.Name, g.Text)
+}
+
+type validateIn struct {
+	OfWorkspace
+	Body struct{ Given }
+}
+
+func (s *Server) validateScript(ctx context.Context, by asker, in *validateIn) (*reply[view.Validated], error) {
+	n, err := s.given(ctx, by, "validate-script", in.Body.Given)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	valid, _, err := s.app.Scripts.Validate(ctx, n, false, "")
+	return body(valid, err)
+}
+
+type explainIn struct {
+	OfWorkspace
+	Body struct {
+		Given
+		Node      string `json:"node,omitempty" maxLength:"256" doc:"Only this one."`
+		Ephemeral bool   `json:"ephemeral,omitempty" doc:"As a run that stores no tables which need not be."`
+	}
+}
+
+func (s *Server) explainScript(ctx context.Context, by asker, in *explainIn) (*reply[view.Explained], error) {
+	n, err := s.given(ctx, by, "explain-script", in.Body.Given)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	script, _, err := s.app.Scripts.Valid(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.app.ExplainAlone(ctx, by.caller(), script, app.ExplainOptions{Node: in.Body.Node,
+		Ephemeral: in.Body.Ephemeral, Path: n.Path, Workspace: in.Workspace, Seen: n})
+	if !by.may(access.Author) { // what is made of the text is the text
+		for i := range out.Nodes {
+			out.Nodes[i].SQL, out.Nodes[i].Setup, out.Nodes[i].Python = "", nil, ""
+		}
+	}
+	return body(out, err)
+}
+
+type formatIn struct {
+	OfWorkspace
+	Body struct {
+		Text string `json:"text" maxLength:"1048576" doc:"Of a script, or of parameters."`
+		Name string `json:"name,omitempty" maxLength:"200" doc:"Of its file: .json is laid out as JSON; default: script.yaml."`
+	}
+}
+
+// formatted is a text in the layout of all scripts.
+type formatted struct {
+	Text string `json:"text"`
+}
+
+func (s *Server) formatScript(_ context.Context, _ asker, in *formatIn) (*reply[formatted], error) {
+	name := in.Body.Name
+	if name == "" {
+		name = "script.yaml"
+	}
+	if err := app.CheckTextName(name); err != nil {
+		return nil, err
+	}
+	text, err := app.FormatScript(name, []byte(in.Body.Text))
+	return body(formatted{string(text)}, err)
+}
+
+type inferIn struct {
+	OfWorkspace
+	Body struct {
+		Files     []string `json:"files" minItems:"1" maxItems:"100" doc:"CSV, JSON, Excel or Parquet: names as a script in the first directory of scripts has them, patterns, addresses."`
+		Separator string   `json:"separator,omitempty" maxLength:"1" doc:"Of CSV; none: it is found out."`
+		Header    *bool    `json:"header,omitempty" doc:"Whether the first record of CSV is a header; none: it is found out."`
+	}
+}
+
+// inferred is a proposal.
+type inferred struct {
+	Text  string        `json:"text" doc:"The script."`
+	Found view.Inferred `json:"found"`
+}
+
+func (s *Server) inferScript(ctx context.Context, by asker, in *inferIn) (*reply[Job], error) {
+	if !by.may(access.Read) {
+		s.access.Note(ctx, by.Principal, access.Refused, by.workspace, "infer-script", by.from)
+		return nil, errNotMay
+	}
+	dir, err := s.serving.FirstDir(in.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	b := in.Body
+	s.access.Note(ctx, by.Principal, access.RowsSeen, in.Workspace, "files "+strings.Join(b.Files, ", "), by.from)
+	return s.job(by, operation{id: "infer-script"}, func(ctx context.Context) (any, error) {
+		p, err := s.app.InferScript(ctx, b.Files, app.InferOptions{Separator: b.Separator, Header: b.Header,
+			Seen: app.NamedScript{Dir: dir, Policy: s.serving.Policy(in.Workspace)}})
+		if err != nil {
+			return nil, err
+		}
+		var text bytes.Buffer
+		err = p.WriteScript(&text, false)
+		return inferred{text.String(), p.Inferred}, err
+	})
+}
+
+type testIn struct {
+	OfWorkspace
+	Body struct {
+		Given
+		Tests string `json:"tests,omitempty" maxLength:"200" doc:"Name of the tests, as of files; none: NAME.test.yaml beside the script."`
+	}
+}
+
+func (s *Server) testScript(ctx context.Context, by asker, in *testIn) (*reply[Job], error) {
+	n, err := s.given(ctx, by, "test-script", in.Body.Given)
+	if err != nil {
+		return nil, err
+	}
+	tests := in.Body.Tests
+	if tests != "" {
+		if err := app.CheckTextName(tests); err != nil {
+			return nil, err
+		}
+		dir, err := s.serving.FirstDir(in.Workspace)
+		if err != nil {
+			return nil, err
+		}
+		tests = filepath.Join(dir, tests)
+	}
+	return s.job(by, operation{id: "test-script"}, func(ctx context.Context) (any, error) {
+		return s.app.TestScript(ctx, by.caller(), n, tests)
+	})
+}
+
+// OfScript is the input of operations of a text.
+type OfScript struct {
+	OfWorkspace
+	Script string `path:"script" maxLength:"200" doc:"Name, as list-scripts has it, with %2F for /; or of a file beside one."`
+}
+
+// scriptText is a script, or a file beside one, as it is kept.
+type scriptText struct {
+	Script string `json:"script"`
+	Text   string `json:"text"`
+}
+
+func (s *Server) showScript(_ context.Context, _ asker, in *OfScript) (*reply[scriptText], error) {
+	is, err := s.serving.ReadText(in.Workspace, in.Script)
+	if err != nil {
+		return nil, err
+	}
+	return &reply[scriptText]{ETag: strconv.Quote(is.Digest), Body: scriptText{in.Script, is.Text}}, nil
+}
+
+type putScriptIn struct {
+	OfScript
+	IfMatch     string `header:"If-Match" maxLength:"100" doc:"ETag of the text that is replaced."`
+	IfNoneMatch string `header:"If-None-Match" maxLength:"1" doc:"*: there is none yet."`
+	Body        struct {
+		Text string `json:"text" maxLength:"1048576"`
+	}
+}
+
+func (s *Server) putScript(ctx context.Context, by asker, in *putScriptIn) (*reply[script], error) {
+	if (in.IfMatch == "") == (in.IfNoneMatch != "*") {
+		return nil, &fault.Error{Kind: fault.Script, Message: "a text is written over one that is known, or as a new one",
+			Hint: "send its ETag as If-Match, or If-None-Match: *"}
+	}
+	digest, err := s.texts.Write(s.serving, in.Workspace, in.Script, in.Body.Text,
+		app.TextCondition{Digest: strings.Trim(in.IfMatch, `"`), New: in.IfMatch == ""})
+	if err != nil {
+		return nil, err
+	}
+	s.access.Note(ctx, by.Principal, access.TextWritten, in.Workspace, "script "+in.Script+" "+digest, by.from)
+	return &reply[script]{ETag: strconv.Quote(digest), Body: script{in.Script}}, nil
+}
