@@ -282,7 +282,8 @@ func TestChaosServerIsKilled(t *testing.T) {
 }
 
 // amid gives an order while the server is killed, then again until it is answered, and returns the answers.
-func (k *killedServer) amid(random *rand.Rand, order func(context.Context) (status int, text string)) (answers []string) {
+func (k *killedServer) amid(random *rand.Rand,
+	order func(context.Context) (status int, text string)) (answers []string) {
 	k.t.Helper()
 	wait := time.Duration(random.IntN(25_000)) * time.Microsecond
 	done := make(chan struct{})
