@@ -100,7 +100,7 @@ func (l *lab) harmless(t *testing.T, a answer) {
 	require.Contains(t, a.header.Get("Content-Security-Policy"), "default-src 'none'")
 	require.NotContains(t, a.header.Get("Content-Type"), "html")
 	require.Empty(t, a.header.Get("Access-Control-Allow-Origin"))
-	require.Less(t, a.status, http.StatusInternalServerError, a.text)
+	require.NotEqual(t, http.StatusInternalServerError, a.status, a.text)
 }
 
 const (
@@ -146,7 +146,8 @@ func TestAttacks(t *testing.T) {
 
 func attacksByRequest(l *lab) (all []attack) {
 	for _, of := range [][]attack{rebinding(l), crossSite(), otherWorkspaces(), injectedSQL(), badBodies(), badCredentials(),
-		badPaths(), secretsAsked(), hostileTexts()} {
+		badPaths(), secretsAsked(), hostileTexts(),
+		decisions()} {
 		all = append(all, of...)
 	}
 	return all
@@ -190,9 +191,9 @@ func crossSite() (all []attack) {
 			want: http.StatusMethodNotAllowed})
 	}
 	return append(all,
-		attack{threat: "method", name: "override by a header", as: "viewer", path: ws + "/runs",
+		attack{threat: "method", name: "override by a header", as: string(access.Viewer), path: ws + "/runs",
 			header: []string{"X-HTTP-Method-Override", "POST"}, want: http.StatusOK, has: `"runs"`},
-		attack{threat: "method", name: "override by a parameter", as: "viewer", path: ws + "/runs?_method=DELETE",
+		attack{threat: "method", name: "override by a parameter", as: string(access.Viewer), path: ws + "/runs?_method=DELETE",
 			want: http.StatusUnprocessableEntity})
 }
 
@@ -200,7 +201,8 @@ func otherWorkspaces() (all []attack) {
 	for name, path := range map[string]string{"runs": ws + "/runs", "a run": ws + "/runs/1", "rows": table + "/rows",
 		"a download": table + "/download", "the audit": ws + "/audit",
 		"an encoded name": "/v1/workspaces/other%2f..%2fmain/runs/1"} {
-		all = append(all, attack{threat: "other workspace", name: name, as: "other", path: path, want: http.StatusForbidden})
+		all = append(all, attack{threat: "other workspace", name: name, as: "other", path: path,
+			want: http.StatusForbidden})
 	}
 	return append(all,
 		attack{threat: "other workspace", name: "topic", as: "other", path: "/v1/stream?topics=main/1",
@@ -220,59 +222,66 @@ func otherWorkspaces() (all []attack) {
 			want: http.StatusNotFound},
 		attack{threat: "other workspace", name: "a grant of one's own", as: "operator", method: "POST", path: "/v1/tokens",
 			body: `{"name":"x","grants":[{"workspace":"*","role":"admin"}],"days":1}`, want: http.StatusForbidden},
-		attack{threat: "other workspace", name: "a user with all", as: "manager", method: "PUT", path: "/v1/users/mallory",
+		attack{threat: "other workspace", name: "a user with all", as: string(access.Manager), method: "PUT",
+			path: "/v1/users/mallory",
 			body: `{"grants":[{"workspace":"*","role":"admin"}]}`, want: http.StatusForbidden},
 		attack{threat: "other workspace", name: "metrics of all", as: "other", path: "/metrics", want: http.StatusForbidden})
 }
 
 func injectedSQL() (all []attack) {
 	for name, sql := range map[string]string{
-		"COPY out":          "COPY ids TO '/tmp/x.csv'",
-		"COPY in":           "COPY ids FROM '/etc/passwd'",
-		"ATTACH":            "ATTACH '.thalweg/state.db' AS s (TYPE sqlite)",
-		"INSTALL":           "INSTALL httpfs",
-		"LOAD":              "LOAD httpfs",
-		"second statement":  "SELECT 1; COPY ids TO '/tmp/x.csv'",
-		"behind a comment":  "SELECT 1 -- \n; ATTACH 'x.db'",
-		"read_csv":          "SELECT * FROM read_csv('/etc/passwd')",
-		"read_text":         "SELECT * FROM read_text('/etc/passwd')",
-		"environ":           "SELECT * FROM read_blob('/proc/self/environ')",
-		"glob":              "SELECT * FROM glob('/etc/*')",
-		"file as a table":   "SELECT * FROM '/etc/passwd'",
-		"metadata address":  "SELECT * FROM read_json('http://169.254.169.254/latest/')",
-		"in a subquery":     "SELECT (SELECT content FROM read_text('/etc/passwd')) FROM ids",
-		"in a CTE":          "WITH x AS (SELECT * FROM read_text('/etc/passwd')) SELECT * FROM x",
-		"by query()":        "SELECT * FROM query('SELECT * FROM read_text(''/etc/passwd'')')",
-		"SET":               "SET memory_limit = '100GB'",
-		"unlock":            "SET enable_external_access = true",
-		"PRAGMA":            "PRAGMA database_list",
-		"CALL":              "CALL pragma_version()",
-		"CREATE":            "CREATE TABLE x AS SELECT 1",
-		"MACRO":             "CREATE MACRO m() AS 1",
-		"INSERT":            "INSERT INTO ids VALUES (3, 'x')",
-		"EXPORT":            "EXPORT DATABASE '/tmp/x'",
-		"variable":          "SELECT getenv('AWS_SECRET_ACCESS_KEY')",
-		"memory":            "SELECT list(range) FROM range(1000000000)",
-		"NUL":               "SELECT '\x00' FROM nothing",
-		"nesting":           "SELECT " + strings.Repeat("(", 20_000) + "1" + strings.Repeat(")", 20_000),
-		"multiplying joins": "SELECT list(a.range::VARCHAR || b.range) FROM range(100000) a, range(100000) b",
+		"COPY out":         "COPY ids TO '/tmp/x.csv'",
+		"COPY in":          "COPY ids FROM '/etc/passwd'",
+		"ATTACH":           "ATTACH '.thalweg/state.db' AS s (TYPE sqlite)",
+		"INSTALL":          "INSTALL httpfs",
+		"LOAD":             "LOAD httpfs",
+		"second statement": "SELECT 1; COPY ids TO '/tmp/x.csv'",
+		"behind a comment": "SELECT 1 -- \n; ATTACH 'x.db'",
+		"read_csv":         "SELECT * FROM read_csv('/etc/passwd')",
+		"read_text":        "SELECT * FROM read_text('/etc/passwd')",
+		"environ":          "SELECT * FROM read_blob('/proc/self/environ')",
+		"glob":             "SELECT * FROM glob('/etc/*')",
+		"file as a table":  "SELECT * FROM '/etc/passwd'",
+		"metadata address": "SELECT * FROM read_json('http://169.254.169.254/latest/')",
+		"in a subquery":    "SELECT (SELECT content FROM read_text('/etc/passwd')) FROM ids",
+		"in a CTE":         "WITH x AS (SELECT * FROM read_text('/etc/passwd')) SELECT * FROM x",
+		"by query()":       "SELECT * FROM query('SELECT * FROM read_text(''/etc/passwd'')')",
+		"SET":              "SET memory_limit = '100GB'",
+		"unlock":           "SET enable_external_access = true",
+		"PRAGMA":           "PRAGMA database_list",
+		"CALL":             "CALL pragma_version()",
+		"CREATE":           "CREATE TABLE x AS SELECT 1",
+		"MACRO":            "CREATE MACRO m() AS 1",
+		"INSERT":           "INSERT INTO ids VALUES (3, 'x')",
+		"EXPORT":           "EXPORT DATABASE '/tmp/x'",
+		"variable":         "SELECT getenv('AWS_SECRET_ACCESS_KEY')",
+		"NUL":              "SELECT '\x00' FROM nothing",
+		"nesting":          "SELECT " + strings.Repeat("(", 20_000) + "1" + strings.Repeat(")", 20_000),
 	} {
 		all = append(all, attack{threat: "SQL", name: name, as: "reader", method: "POST", path: ws + "/queries",
 			body: jsonOf("sql", sql), want: http.StatusUnprocessableEntity})
 	}
-	for name, where := range map[string]string{"union": "1=1) UNION ALL SELECT 1, content FROM read_text('/etc/passwd') --",
-		"second statement": "1=1; COPY ids TO '/tmp/x.csv'", "subquery": "id = (SELECT 1 FROM read_text('/etc/passwd'))"} {
+	for name, sql := range map[string]string{"memory": "SELECT list(range) FROM range(1000000000)",
+		"multiplying joins": "SELECT list(a.range::VARCHAR || b.range) FROM range(100000) a, range(100000) b"} {
+		all = append(all, attack{threat: "SQL", name: name, as: "reader", method: "POST", path: ws + "/queries",
+			body: jsonOf("sql", sql), want: http.StatusServiceUnavailable, has: "more memory than it is given"})
+	}
+	for name, where := range map[string]string{
+		"union":            "1=1) UNION ALL SELECT 1, content FROM read_text('/etc/passwd') --",
+		"second statement": "1=1; COPY ids TO '/tmp/x.csv'",
+		"subquery":         "id = (SELECT 1 FROM read_text('/etc/passwd'))",
+	} {
 		all = append(all, attack{threat: "SQL", name: name + " in where", as: "reader",
 			path: table + "/rows?where=" + url.QueryEscape(where), want: http.StatusUnprocessableEntity})
 	}
 	return append(all,
 		attack{threat: "SQL", name: "column of sort", as: "reader", path: table + "/rows?sort=" +
-			url.QueryEscape(`id" DESC; ATTACH 'x`), want: http.StatusUnprocessableEntity},
+			url.QueryEscape(`id" DESC; ATTACH 'x`), want: http.StatusNotFound},
 		attack{threat: "SQL", name: "name of a column", as: "reader", path: table + "/rows?columns=" +
-			url.QueryEscape(`id" FROM read_text('/etc/passwd') --`), want: http.StatusUnprocessableEntity},
+			url.QueryEscape(`id" FROM read_text('/etc/passwd') --`), want: http.StatusNotFound},
 		attack{threat: "SQL", name: "name of a table", as: "reader", path: ws + "/runs/1/tables/" +
 			url.PathEscape(`ids" UNION SELECT 1 --`) + "/rows", want: http.StatusNotFound},
-		attack{threat: "SQL", name: "by a viewer", as: "viewer", method: "POST", path: ws + "/queries",
+		attack{threat: "SQL", name: "by a viewer", as: string(access.Viewer), method: "POST", path: ws + "/queries",
 			body: `{"sql":"SELECT 1"}`, want: http.StatusForbidden})
 }
 
@@ -367,7 +376,7 @@ func secretsAsked() []attack {
 			path: ws + "/runs", body: `{"script":"script.yaml","params":{"a":"/etc/passwd"}}`, want: http.StatusForbidden},
 		{threat: "secrets and places", name: "text of a script by an operator", as: "operator", method: "POST",
 			path: ws + "/runs", body: `{"text":"nodes: {}"}`, want: http.StatusForbidden},
-		{threat: "secrets and places", name: "trace of a file elsewhere", as: "viewer", method: "POST",
+		{threat: "secrets and places", name: "trace of a file elsewhere", as: string(access.Viewer), method: "POST",
 			path: ws + "/traces", body: `{"table":"/etc/passwd"}`, want: http.StatusForbidden},
 	}
 }
@@ -385,6 +394,23 @@ func hostileTexts() []attack {
 			body: `{"sql":"SELECT repeat('x', 10000000) AS x"}`, want: http.StatusOK, has: "xxx"},
 		{threat: "hostile text", name: "script in a problem", as: "reader",
 			path: ws + "/runs/1/nodes/" + url.PathEscape("<script>alert(1)<"), want: http.StatusNotFound},
+	}
+}
+
+func decisions() []attack {
+	decide := func(name, as, body string, want int) attack {
+		return attack{threat: "approval", name: name, as: as, method: "POST", path: ws + "/runs/1/gates/g/decision",
+			body: body, want: want}
+	}
+	return []attack{
+		decide("by an operator", "operator", `{"approve":true,"digest":"abcdef"}`, http.StatusForbidden),
+		decide("by who is of another workspace", "other", `{"approve":true,"digest":"abcdef"}`, http.StatusForbidden),
+		decide("role by text", "root", `{"approve":true,"digest":"abcdef","role":"sales"}`, http.StatusUnprocessableEntity),
+		decide("actor by text", "root", `{"approve":true,"digest":"abcdef","actor":"ann"}`, http.StatusUnprocessableEntity),
+		decide("verified by text", "root", `{"approve":true,"digest":"abcdef","verified":true}`,
+			http.StatusUnprocessableEntity),
+		decide("of what was not seen", "root", `{"approve":true}`, http.StatusUnprocessableEntity),
+		decide("of anything", "root", `{"approve":true,"digest":""}`, http.StatusUnprocessableEntity),
 	}
 }
 
@@ -430,9 +456,8 @@ func (l *lab) tryRaw(t *testing.T, text string) {
 		return
 	}
 	defer res.Body.Close()
-	require.GreaterOrEqual(t, res.StatusCode, 400)
-	require.Less(t, res.StatusCode, 600)
-	require.NotEqual(t, http.StatusInternalServerError, res.StatusCode)
+	require.GreaterOrEqual(t, res.StatusCode, 400, "it is refused")
+	require.True(t, res.Close || res.StatusCode == http.StatusMisdirectedRequest, "nothing behind it is read as a request")
 }
 
 // serveOn serves on a listener until end is called.

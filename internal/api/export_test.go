@@ -6,3 +6,6 @@ import "time"
 func (s *Server) SetStreamTimes(heartbeat, event time.Duration) {
 	s.heartbeat, s.eventTimeout = heartbeat, event
 }
+
+// SetSecure says whether the server is reached over TLS only.
+func (s *Server) SetSecure(secure bool) { s.secure = secure }

@@ -165,6 +165,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
+	if s.secure {
+		h.Set("Strict-Transport-Security", "max-age=31536000; includeSubDomains")
+	}
 	if !s.hosts[strings.ToLower(r.Host)] {
 		writeProblem(w, problem(&fault.Error{Kind: fault.Script, Message: r.Host + " is not this server", Err: errOtherHost,
 			Hint: "name the host in hosts of the server's configuration"}, s.known.Text))
