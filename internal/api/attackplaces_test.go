@@ -117,6 +117,13 @@ func TestAttacksOnSessions(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, c.get("/v1/me").status, "replayed")
 	c.header.Set("Cookie", cookies[1][:len(cookies[1])-1])
 	require.Equal(t, http.StatusUnauthorized, c.get("/v1/me").status, "cut")
+	c.header.Set("Cookie", cookies[1])
+	require.Equal(t, http.StatusOK, c.get("/v1/me").status)
+	other := "another horse battery"
+	_, err := s.users.PutUser(t.Context(), access.Principal{}, "ann", access.UserChange{Password: &other})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return c.get("/v1/me").status == http.StatusUnauthorized }, effort.Patience,
+		effort.Patience/1000, "of the password before")
 }
 
 // Whoever tries passwords is held up, whatever address they claim to have, and whatever they call themselves.
