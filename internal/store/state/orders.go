@@ -154,7 +154,8 @@ func (c Command) Leads(run Run) (to Status, ok bool) {
 //
 // If the command continues a run that was over, Direct notes the run as open twice.
 // The note before the command is needed if this process dies. The note after it is
-// needed if another process has removed the first one before the command began.
+// needed if another process has removed the first one, or is about to: it is another
+// note, so that who has read the first one does not remove it.
 func Direct(ctx context.Context, s Store, key RunKey, c Command) error {
 	return Decide(ctx, s, key, c.Token, c.Time, func(Run) (Command, error) { return c, nil })
 }
@@ -164,7 +165,6 @@ func Direct(ctx context.Context, s Store, key RunKey, c Command) error {
 // before the command begins, Decide calls decide again.
 func Decide(ctx context.Context, s Store, key RunKey, token string, now time.Time,
 	decide func(Run) (Command, error)) error {
-	var reopens *Note
 	for {
 		run, err := s.Run(ctx, key)
 		if err != nil {
@@ -174,7 +174,7 @@ func Decide(ctx context.Context, s Store, key RunKey, token string, now time.Tim
 			return err
 		}
 		if run.Command != nil && run.Command.Token == token { // begun, here or by a call whose answer was lost
-			return directed(ctx, s, run, reopens)
+			return directed(ctx, s, run)
 		}
 		if run.Command.Pending() {
 			continue
@@ -188,11 +188,9 @@ func Decide(ctx context.Context, s Store, key RunKey, token string, now time.Tim
 			return fmt.Errorf("%s run %d, which is %s: %w", c.Kind, key.Run, run.Status, ErrConflict)
 		}
 		if run.Status.Terminal() && !to.Terminal() {
-			note := OpenNote(key.Run, token, c.Time)
-			if err := s.PutNote(ctx, key.Workspace, note); err != nil {
+			if err := s.PutNote(ctx, key.Workspace, OpenNote(key.Run, token, c.Time)); err != nil {
 				return fmt.Errorf("note that run %d is open: %w", key.Run, err)
 			}
-			reopens = &note
 		}
 		c.Epoch, c.From, c.Token = run.Epoch+1, run.Status, token
 		// ErrConflict: another command came first, or the run has moved. Read it again.
@@ -203,18 +201,19 @@ func Decide(ctx context.Context, s Store, key RunKey, token string, now time.Tim
 }
 
 // directed updates the note that a run is open, after a command was carried out. It
-// puts reopens again if that is not nil. It calls closeRun if the command ends the run.
-func directed(ctx context.Context, s Store, run Run, reopens *Note) error {
-	if reopens != nil {
-		if err := s.PutNote(ctx, run.Workspace, *reopens); err != nil {
-			return fmt.Errorf("note that run %d is open: %w", run.Run, err)
-		}
+// puts another one if the command continues a run that was over, and calls closeRun if it ends the run.
+func directed(ctx context.Context, s Store, run Run) error {
+	to, _ := run.Command.Leads(Run{Status: run.Command.From})
+	switch {
+	case to.Terminal():
+		return closeRun(ctx, s, run.RunKey)
+	case !run.Command.From.Terminal():
 		return nil
 	}
-	if to, _ := run.Command.Leads(Run{Status: run.Command.From}); !to.Terminal() {
-		return nil
+	if err := s.PutNote(ctx, run.Workspace, OpenNote(run.Run, run.Command.Token+" again", run.Command.Time)); err != nil {
+		return fmt.Errorf("note that run %d is open: %w", run.Run, err)
 	}
-	return closeRun(ctx, s, run.RunKey)
+	return nil
 }
 
 // Carry carries out a run's command, if that is not done yet. Nodes that read a table

@@ -129,6 +129,24 @@ func (s beforehand) BeginCommand(ctx context.Context, key state.RunKey, o state.
 	return errors.Join(s.do(), s.Store.BeginCommand(ctx, key, o))
 }
 
+// A note that somebody has read before its run goes on, and removes when it has, is not the one that is there by then.
+func testOpenRunsRemovedLate(t *testing.T, open Open) {
+	b := newBench(t, open)
+	run := b.run()
+	require.NoError(t, b.direct(run, state.CommandStop))
+	var read []state.Note
+	s := beforehand{Store: b.Store, do: func() error { read = b.notes(state.TopicOpen); return nil }}
+	reopen := order(state.CommandReopen)
+	require.NoError(t, state.Direct(b.ctx, s, run, reopen))
+	require.Len(t, read, 1)
+	require.NoError(t, b.RemoveNote(b.ctx, b.workspace, read[0]))
+	require.Equal(t, []int64{run.Run}, b.openRuns())
+	// nor is it if the process that has let it go on died before it could say so, and somebody repeats the command
+	require.NoError(t, b.RemoveNote(b.ctx, b.workspace, b.notes(state.TopicOpen)[0]))
+	require.NoError(t, state.Direct(b.ctx, b.Store, run, reopen))
+	require.Equal(t, []int64{run.Run}, b.openRuns())
+}
+
 // A note that somebody finds wrong just before its run goes on is put again.
 func testOpenRunsFoundWrong(t *testing.T, open Open) {
 	b := newBench(t, open)

@@ -84,6 +84,7 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"Notes", testNotes},
 		{"OpenRuns", testOpenRuns},
 		{"OpenRunsFoundWrong", testOpenRunsFoundWrong},
+		{"OpenRunsRemovedLate", testOpenRunsRemovedLate},
 		{"OpenRunsRace", testOpenRunsRace},
 		{"Sequence", testSequence},
 		{"SequenceRace", testSequenceRace},
