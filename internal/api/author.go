@@ -55,8 +55,8 @@ func (s *Server) registerAuthor() {
 type Given struct {
 	Script string            `json:"script,omitempty" maxLength:"1024" doc:"Name, as list-scripts has it."`
 	Text   string            `json:"text,omitempty" maxLength:"1048576" doc:"Text of a script, instead. It needs author."`
-	Name   string            `json:"name,omitempty" maxLength:"200" doc:"Where the text would be, below the first directory of scripts: what it names is seen from there. None: one made of the text."`
-	Files  map[string]string `json:"files,omitempty" maxProperties:"100" doc:"Texts beside it, by where they would be below that directory: Python code, included files, tests. They are read instead of what is there."`
+	Name   string            `json:"name,omitempty" maxLength:"200" doc:"Where the text would be, below the first directory of scripts."`
+	Files  map[string]string `json:"files,omitempty" maxProperties:"100" doc:"Texts beside it, by name: they are read instead of what is there."`
 }
 
 // given finds the script that a request means, as its runs see it: from its directory, with what the workspace allows.
@@ -192,7 +192,7 @@ func (s *Server) formatScript(_ context.Context, _ asker, in *formatIn) (*reply[
 type inferIn struct {
 	OfWorkspace
 	Body struct {
-		Files     []string `json:"files" minItems:"1" maxItems:"100" doc:"CSV, JSON, Excel or Parquet: names as a script in the first directory of scripts has them, patterns, addresses."`
+		Files     []string `json:"files" minItems:"1" maxItems:"100" doc:"Names as a script has them, patterns or addresses."`
 		Separator string   `json:"separator,omitempty" maxLength:"1" doc:"Of CSV; none: it is found out."`
 		Header    *bool    `json:"header,omitempty" doc:"Whether the first record of CSV is a header; none: it is found out."`
 	}

@@ -12,7 +12,7 @@ import (
 
 type drawIn struct {
 	OfRun
-	Color  string `query:"color" enum:"status,root" default:"status" doc:"What colours say: what became of a node, or the node that reads no table which its rows come from."`
+	Color  string `query:"color" enum:"status,root" default:"status" doc:"What colours say: status, or the node that rows come from."`
 	Fields bool   `query:"fields" doc:"List the fields of tables."`
 }
 
