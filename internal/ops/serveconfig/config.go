@@ -176,23 +176,12 @@ var (
 
 // listTo reads a text or a list of texts, each of a form; nil: of any.
 func (r *reader) listTo(to *[]string, form *regexp.Regexp, is string) func(*document.Value, string) {
-	return func(v *document.Value, path string) {
-		items := []*document.Value{v}
-		if v.Present() && v.Kind == document.List {
-			items = v.Items
+	return r.eachTo(to, func(item *document.Value, path, text string) []string {
+		if form != nil && !form.MatchString(text) {
+			r.ErrorAt(item, path, "%s is not %s", document.Quote(text), is)
 		}
-		if len(items) > listMax {
-			r.ErrorAt(v, path, "%s has more than %d entries", path, listMax)
-			return
-		}
-		for _, item := range items {
-			text := strings.TrimSpace(r.Text(item, path))
-			if form != nil && text != "" && !form.MatchString(text) {
-				r.ErrorAt(item, path, "%s is not %s", document.Quote(text), is)
-			}
-			*to = append(*to, text)
-		}
-	}
+		return []string{text}
+	})
 }
 
 func (r *reader) workspaces(v *document.Value, path string) {
