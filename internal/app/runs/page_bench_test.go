@@ -2,16 +2,15 @@ package runs
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/bench/generate/history"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/view"
-	"thalweg/internal/store/state"
 )
 
 // BenchmarkPages measures pages of a workspace of 100,000 runs of five nodes: the 95th of 100, of 50 of each.
@@ -21,21 +20,8 @@ func BenchmarkPages(b *testing.B) {
 	defer func() { require.NoError(b, home.Close()) }()
 	s := &Service{Home: home}
 	const runs = 100_000
-	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	nodes := make([]state.NodeSpec, 5)
-	for i := range nodes {
-		nodes[i] = state.NodeSpec{Name: fmt.Sprint("node", i), Kind: "table_table", Table: fmt.Sprint("t", i), Ordinal: i}
-	}
-	for i := range runs {
-		key, err := home.State.CreateRun(b.Context(), state.Run{RunKey: state.RunKey{Workspace: "main"}, Actor: "ann",
-			ScriptPath: fmt.Sprintf("/jobs/script%d.yaml", i%10), Description: fmt.Sprint("run number ", i),
-			Created: noon.Add(time.Duration(i) * time.Minute)}, nodes)
-		require.NoError(b, err)
-		if i < runs-5 { // few are under way
-			require.NoError(b, home.State.CompleteRun(b.Context(), key, 0, "ann", noon))
-		}
-	}
-	at := func(run int) time.Time { return noon.Add(time.Duration(run) * time.Minute) }
+	require.NoError(b, history.Runs(b.Context(), home.State, runs))
+	at := history.Began
 	for name, ask := range map[string]func(context.Context) (any, error){
 		"first":  s.asking(PageOptions{Limit: 100}),
 		"deep":   s.asking(PageOptions{Limit: 100, From: 500}),
