@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -157,26 +155,18 @@ func crash(ctx context.Context, s *server) error {
 	}
 }
 
-// busyTicks is the processor time of a child that computes, in hundredths of a second.
-const busyTicks = 50
+// computesFor is the processor time of a child that answers something long.
+const computesFor = 500 * time.Millisecond
 
 // busy lists children of the server that have computed for a while.
 func (s *server) busy() (pids []int) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is right
-	for _, path := range stats {
-		text, err := os.ReadFile(path)
+	all, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
+	for _, path := range all {
+		pid, err := strconv.Atoi(filepath.Base(path))
 		if err != nil {
-			continue // it has ended
-		}
-		_, rest, _ := strings.Cut(string(text), ") ")
-		fields := strings.Fields(rest)
-		const parent, utime = 4 - 3, 14 - 3
-		if len(fields) <= utime || fields[parent] != strconv.Itoa(s.cmd.Process.Pid) {
 			continue
 		}
-		ticks, err1 := strconv.Atoi(fields[utime])
-		pid, err2 := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err1 == nil && err2 == nil && ticks >= busyTicks {
+		if of := statOf(pid); of.parent == s.cmd.Process.Pid && of.own >= computesFor {
 			pids = append(pids, pid)
 		}
 	}

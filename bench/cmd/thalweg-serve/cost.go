@@ -84,12 +84,11 @@ func (o options) watched(ctx context.Context, behind int, out *figures) (took fl
 	if err := readers.Start(); err != nil {
 		return 0, fmt.Errorf("start readers: %w", err)
 	}
-	children := watch(ctx, s.cmd.Process.Pid)
 	took, err = work(o.measured(ctx))
 	err = errors.Join(err, readers.Process.Signal(syscall.SIGTERM), readers.Wait())
-	tree, watchErr := children()
 	left, most, memoryErr := s.memory()
-	if err = errors.Join(err, watchErr, memoryErr); err != nil {
+	own := statOf(s.cmd.Process.Pid).own
+	if err = errors.Join(err, memoryErr); err != nil {
 		return 0, fmt.Errorf("while readers read: %w: %s", err, readers.Stderr)
 	}
 	if err := out.add(said.Bytes()); err != nil {
@@ -98,8 +97,9 @@ func (o options) watched(ctx context.Context, behind int, out *figures) (took fl
 	err, ended := s.stop(), s.cmd.ProcessState
 	s = nil
 	for name, v := range map[string]float64{
-		"idle MB": idle, "most MB": most, "left MB": left, "most MB with children": tree,
-		"CPU s of the readers a run": cpuOf(readers.ProcessState), "CPU s of the server a run": cpuOf(ended),
+		"idle MB": idle, "most MB": most, "left MB": left,
+		"CPU s of the readers a run": cpuOf(readers.ProcessState), "CPU s of the server a run": own.Seconds(),
+		"CPU s of the server and its children a run": cpuOf(ended),
 	} {
 		out.Counts[name] = max(out.Counts[name], v)
 	}
@@ -184,7 +184,8 @@ func (r *readings) turn(ctx context.Context, s *server, rows string) error {
 	for from := 0; ; {
 		began := time.Now()
 		var p page
-		if err := s.ask(ctx, http.MethodGet, fmt.Sprintf("%s?from=%d&limit=%d", rows, from, pageRows), nil, &p); err != nil {
+		path := fmt.Sprintf("%s?from=%d&limit=%d", rows, from, pageRows)
+		if err := s.ask(context.WithoutCancel(ctx), http.MethodGet, path, nil, &p); err != nil {
 			return err
 		}
 		r.Pages = append(r.Pages, time.Since(began).Seconds())

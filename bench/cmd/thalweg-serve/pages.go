@@ -147,7 +147,7 @@ func node(ctx context.Context, o options, out *figures) error {
 			"batch":             at + "/batches/" + strconv.Itoa(o.Size/2),
 			"timeline":          at + "/timeline",
 			"why":               ofRun + "/why",
-			"events": ofRun + "/events?after=" + strconv.Itoa(o.Size),
+			"events":            ofRun + "/events?after=" + strconv.Itoa(o.Size),
 		})
 	})
 }

@@ -18,8 +18,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"thalweg/bench/internal/bench"
 )
 
 // Times of a server.
@@ -190,16 +188,30 @@ func (s *server) memory() (now, most float64, err error) {
 	return now, most, nil
 }
 
-// watch follows the memory of a process and its children until it is asked for what it was at most, in MB.
-func watch(ctx context.Context, pid int) func() (float64, error) {
-	ctx, stop := context.WithCancel(ctx)
-	var done sync.WaitGroup
-	var peaks bench.Peaks
-	var err error
-	done.Go(func() { peaks, err = bench.Watch(ctx, pid) })
-	return func() (float64, error) {
-		stop()
-		done.Wait()
-		return float64(peaks.RSS) / mb, err
+// stat is what the kernel counts of a process.
+type stat struct {
+	parent int
+	own    time.Duration // processor time, without that of its children
+}
+
+// statOf reads the counts of a process: none, if it has ended.
+func statOf(pid int) (s stat) {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return stat{}
 	}
+	// The name is in parentheses; fields behind it count from the third, see proc(5).
+	_, rest, _ := strings.Cut(string(text), ") ")
+	const parent, utime, stime, tick = 4 - 3, 14 - 3, 15 - 3, 10 * time.Millisecond
+	for i, field := range strings.Fields(rest) {
+		n, err := strconv.Atoi(field)
+		switch {
+		case err != nil:
+		case i == parent:
+			s.parent = n
+		case i == utime || i == stime:
+			s.own += time.Duration(n) * tick
+		}
+	}
+	return s
 }

@@ -18,7 +18,7 @@ func lookAt(step string) check {
 // Cases lists all cases, those that take seconds first.
 func Cases() []Case {
 	numpy := []string{"--python", "{env:duckdb}/bin/python3"}
-	return []Case{
+	return append(serveCases(), []Case{
 		{
 			Name: "small", What: "a script of three nodes over a small file, a new state directory each time",
 			input: "small", size: 1000, runs: smallRuns,
@@ -365,7 +365,7 @@ func Cases() []Case {
 				{name: "overhead, start and exit included", figure: "overhead", side: "rows", bar: noMore(0.5, "s")},
 			},
 		},
-	}
+	}...)
 }
 
 func threeWorkers() []string {

@@ -90,6 +90,12 @@ var programs = map[string]program{
 		args: strings.Fields("{dir}/thalweg-fleet --directory --thalweg {thalweg} --script {file} --params {params} " +
 			"--python {python} --dir {dir}/.thalweg --figures {timings}"), ours: true,
 	},
+	// A server and runs beside it: it measures its own steps.
+	"serve": {
+		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-serve ./bench/cmd/thalweg-serve")},
+		args: strings.Fields("{dir}/thalweg-serve --thalweg {thalweg} --script {file} --params {params} " +
+			"--python {python} --dir {dir}/.thalweg --figures {timings}"), silent: true,
+	},
 	"parts": {
 		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-parts ./bench/cmd/thalweg-parts")},
 		args: strings.Fields("{dir}/thalweg-parts --dir {dir}/.thalweg --rows {rows} --in-flight 32,64,128,256,512 " +
