@@ -73,16 +73,40 @@ func (h here) Execute(ctx context.Context, p Prepared, rows RowSink) (out Execut
 
 // Execute executes the query in this process. spill is a directory for DuckDB, that is made and removed.
 func (p Prepared) Execute(ctx context.Context, spill string, rows RowSink) (out Executed, err error) {
-	paths := p.Paths
-	if p.Parquet != "" {
-		paths = append(paths[:len(paths):len(paths)], p.Parquet)
-	}
-	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: p.MemoryBytes, Threads: p.Threads,
-		SpillDir: spill, SpillBytes: p.SpillBytes, Paths: paths})
+	in, err := engine.OpenInstance(ctx, p.config(spill))
 	if err != nil {
 		return out, err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
+	return p.executeIn(ctx, in, rows)
+}
+
+// ExecuteLent is Execute in an instance that others have used and will use, if nothing of the query is a person's and
+// it leaves nothing behind.
+func (p Prepared) ExecuteLent(ctx context.Context, from *engine.Instances, spill string, rows RowSink) (out Executed,
+	err error) {
+	if !p.Ours || p.Condition != "" || p.Spool || p.Parquet != "" || len(p.Setup) > 0 {
+		return p.Execute(ctx, spill, rows)
+	}
+	in, done, err := from.Lend(ctx, p.config(spill))
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, done(err == nil && out.Refused == nil)) }()
+	return p.executeIn(ctx, in, rows)
+}
+
+// config bounds the instance for the query.
+func (p Prepared) config(spill string) engine.InstanceConfig {
+	paths := p.Paths
+	if p.Parquet != "" {
+		paths = append(paths[:len(paths):len(paths)], p.Parquet)
+	}
+	return engine.InstanceConfig{MemoryBytes: p.MemoryBytes, Threads: p.Threads, SpillDir: spill,
+		SpillBytes: p.SpillBytes, Paths: paths}
+}
+
+func (p Prepared) executeIn(ctx context.Context, in *engine.Instance, rows RowSink) (out Executed, err error) {
 	err = p.run(ctx, in, rows, &out)
 	if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
 		out.Refused, err = refusal, nil

@@ -14,6 +14,7 @@ import (
 	"thalweg/internal/app/inspect"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/remote"
+	"thalweg/internal/run/engine"
 	"thalweg/internal/run/sandbox"
 	"thalweg/internal/store/state"
 )
@@ -49,7 +50,8 @@ func Serve(conn net.Conn, connect Connect) error {
 		if set.Lent {
 			return newLentHost(set, notes, p, connect)
 		}
-		return &bareHost{noRuns: noRuns{notes: notes}, dir: p.WorkDir, set: set, first: dataBytes()}, nil
+		return &bareHost{noRuns: noRuns{notes: notes}, dir: p.WorkDir, set: set, first: dataBytes(),
+			kept: engine.NewInstances(filepath.Join(p.WorkDir, "engine"))}, nil
 	})
 }
 
@@ -70,6 +72,7 @@ type bareHost struct {
 	dir   string // its own
 	set   settings
 	first int64 // see dataBytes, at the start
+	kept  *engine.Instances
 }
 
 var (
@@ -81,7 +84,7 @@ var (
 func (h *bareHost) Worn() bool { return dataBytes()-h.first > h.set.MemoryBytes/leftShare }
 
 // Close implements sandbox.Host.
-func (h *bareHost) Close() error { return nil }
+func (h *bareHost) Close() error { return h.kept.Close() }
 
 // Answer implements sandbox.Answerer.
 func (h *bareHost) Answer(ctx context.Context, method string, args json.RawMessage,
@@ -134,7 +137,7 @@ var errFull = errors.New("the page is full")
 func (h *bareHost) query(ctx context.Context, q queryArgs, out *bufio.Writer) (queryAnswer, error) {
 	rows := &rowWriter{Writer: out}
 	page := &fullPage{RowSink: rows, left: q.PageBytes, cell: q.CellBytes}
-	done, err := h.limited(q.Prepared).Execute(ctx, h.spill(), page)
+	done, err := h.limited(q.Prepared).ExecuteLent(ctx, h.kept, h.spill(), page)
 	answer := queryAnswer{Executed: done}
 	if errors.Is(err, errFull) {
 		answer.Full, answer.More, err = true, true, nil

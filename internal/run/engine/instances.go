@@ -120,6 +120,15 @@ func (p *Instances) Execute(ctx context.Context, cfg InstanceConfig, pool *pytho
 	return execute(ctx, cfg, pool, task, p)
 }
 
+// Lend gives an instance that others have used if that is possible, for statements that are all ours. The caller gives
+// it back by done, and says whether they succeeded and left nothing behind.
+func (p *Instances) Lend(ctx context.Context, cfg InstanceConfig) (in *Instance, done func(clean bool) error, err error) {
+	if in, err = p.open(ctx, cfg); err != nil {
+		return nil, nil, err
+	}
+	return in, func(clean bool) error { return p.close(in, clean) }, nil
+}
+
 // database gives a spare, or else opens one.
 func (p *Instances) database() (*sql.DB, error) {
 	p.mu.Lock()
