@@ -10,7 +10,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: help build demo release release-check python-test check test test-fast test-race lint fuzz chaos chaos-cluster bench bench-cluster services-up services-down services-status clean
+.PHONY: help build demo release release-check python-test check test test-fast test-race lint fuzz chaos chaos-cluster bench bench-cluster bench-serve services-up services-down services-status clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -64,6 +64,9 @@ chaos-cluster: ## The long tests of a fleet, on three Cassandra nodes and a brok
 
 bench: bin/thalweg ## Measure against other ways to do the same (hours; docs/benchmarks.md says how to run one case)
 	@scripts/bench
+
+bench-serve: bin/thalweg ## Measure a server over loopback (docs/benchmarks.md)
+	@scripts/bench --case serve-news,serve-rows,serve-runs,serve-node,serve-cost,serve-children
 
 bench-cluster: bin/thalweg ## Measure a fleet over the services of `make services-up` (docs/benchmarks.md)
 	@eval "$$(scripts/services env)"; scripts/bench --case cluster,cluster-scaling,cluster-lookup,cluster-parts

@@ -1,6 +1,7 @@
 package peek
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -101,7 +102,7 @@ func (p *Pool) page(ctx context.Context, q question, prepared inspect.Prepared, 
 func (p *Pool) rows(ctx context.Context, q question, args queryArgs, to inspect.RowSink) (answer queryAnswer,
 	err error) {
 	q.method, q.read = askQuery, p.reads(args.Paths)
-	args.Threads = min(threadsMax, budget.Cores())
+	args.Threads = min(cmp.Or(args.Threads, threadsMax), threadsMax, budget.Cores())
 	q.args = args
 	cellMax := int64(p.limits.PageBytes)
 	text, err := p.ask(ctx, q, func(from io.Reader) error { return readRows(from, cellMax, to) })

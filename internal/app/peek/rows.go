@@ -138,6 +138,7 @@ func (p *Pool) prepareTable(ctx context.Context, t inspect.RunTable, columns []p
 			return out, nil, err
 		}
 		out.Paths = slices.Sorted(maps.Values(paths))
+		out.Threads = 1 // of a row group or two: a second one would look for work
 		out.SQL, out.Then = inPieces(t, columns, from, to, paths)
 		return out, release, nil
 	}
