@@ -171,15 +171,22 @@ func (s serverUser) run(through bool, args ...string) (string, int) {
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
+const sweptScript = `
+nodes:
+  load: {type: file_table, r: {urls: ["{file}.csv"], types: {id: int}}, w: ids}
+  more: {type: table_table, r: ids, w: {name: more, fields: {id: r.id, twice: {expression: r.id * 2, type: int}}}}
+`
+
 // Commands print the same through a server as here, paths aside.
 func TestThroughAServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"script.yaml": servedScript, "in.csv": "id\n1\n2\n7\n", "bad.csv": "id\nx\n",
-		"bad.yaml": strings.Replace(servedScript, "in.csv", "bad.csv", 1)} {
+		"bad.yaml": strings.Replace(servedScript, "in.csv", "bad.csv", 1), "sweep.yaml": sweptScript} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	s := serverUser{t: t, dir: dir}
+	s.run(false, "run", "sweep.yaml", "--matrix", "file=in,bad", "--workspace", "sweeps")
 	s.run(false, "run", "bad.yaml")
 	s.run(false, "run", "script.yaml")
 	address, ask := startServer(t, dir)
@@ -217,6 +224,11 @@ func TestThroughAServer(t *testing.T) {
 		[]string{"sql", "FROM run2.ids ORDER BY id", "--limit", "1"}, []string{"sql", "SELECT id FROM run2.ids", "--format", "csv"},
 		[]string{"sql", "SELECT NULL a, 'x' b, 1.5::DOUBLE c, 40.80::DECIMAL(9,2) d, [1, 2] e, {'k': 'v'} f, true g, " +
 			"DATE '2026-01-02' h, 12345678901234567890::HUGEINT i, 'NaN'::FLOAT j, 3::DOUBLE k, '<&>' l"})
+	s.requireSame([]string{"matrix", "--workspace", "sweeps"}, []string{"matrix", "last", "--workspace", "sweeps"},
+		[]string{"matrix", "lost", "--workspace", "sweeps"}, []string{"lineage", "kept.id"}, []string{"lineage", "out.csv.id"},
+		[]string{"lineage", "in.csv.id", "--run", "2"}, []string{"lineage", "kept.idd"}, []string{"lineage", "kept"},
+		[]string{"lineage", "more.twice", "--run", "1", "--workspace", "sweeps"},
+		[]string{"lineage", "more.twice", "--run", "1", "--workspace", "sweeps", "--graph", "dot"})
 	here, _ := s.run(false, "events", "2")
 	there, _ := s.run(true, "events", "2")
 	require.Equal(t, here, there)
@@ -324,7 +336,7 @@ func TestRunThroughAServer(t *testing.T) {
 }
 
 // momentary are texts that change from one moment to the next.
-var momentary = regexp.MustCompile(`"elapsed_ms":\d+|\d+(\.\d+)? ?(ms|s|min|h)\b( \d+ (ms|s|min))?|for \d+ seconds|\(\d+ m?s\)`)
+var momentary = regexp.MustCompile(`"elapsed_ms":\d+|\d+(\.\d+)? ?(ms|s|min|h)\b( \d+ (ms|s|min))?|for \d+ seconds|\(\d+(\.\d+)? m?s\)`)
 
 // withoutTimes also leaves out the blanks by which columns that have them are wider.
 func withoutTimes(text string) string {
@@ -385,7 +397,7 @@ func TestServerTableNamesCommands(t *testing.T) {
 	t.Parallel()
 	k, err := newParser(t.Context(), &console{}, &cli{}, func(int) {})
 	require.NoError(t, err)
-	here := []string{"validate", "check", "test", "init", "infer", "explain", "graph", "fmt", "schema", "matrix", "lineage",
+	here := []string{"validate", "check", "test", "init", "infer", "explain", "graph", "fmt", "schema",
 		"serve", "worker", "slot", "peek", "simulate", "scheduler", "doctor", "completion", "__complete", "version",
 		"test", "status", "init"}
 	names := map[string]bool{}

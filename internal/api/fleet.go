@@ -29,12 +29,7 @@ func (s *Server) listSchedules(ctx context.Context, _ asker, in *OfWorkspace) (*
 }
 
 func (s *Server) listMatrices(ctx context.Context, _ asker, in *OfWorkspace) (*reply[[]view.Matrix], error) {
-	found, err := s.app.Matrices(ctx, in.Workspace)
-	out := []view.Matrix{}
-	for _, m := range found {
-		out = append(out, m.View())
-	}
-	return body(out, err)
+	return body(s.app.Matrices(ctx, in.Workspace))
 }
 
 type showMatrixIn struct {
@@ -43,25 +38,13 @@ type showMatrixIn struct {
 }
 
 func (s *Server) showMatrix(ctx context.Context, by asker, in *showMatrixIn) (*reply[[]view.Cell], error) {
-	found, err := s.app.Matrices(ctx, in.Workspace)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range found {
-		if m.ID != in.Matrix {
-			continue
+	cells, err := s.app.MatrixCells(ctx, in.Workspace, in.Matrix)
+	for i := range cells {
+		if !by.may(access.Read) {
+			cells[i].Failure = app.FailureWithoutValues(cells[i].Failure)
 		}
-		cells, err := s.app.MatrixCells(ctx, in.Workspace, m)
-		out := []view.Cell{}
-		for _, c := range cells {
-			if !by.may(access.Read) {
-				c.Failure = app.FailureWithoutValues(c.Failure)
-			}
-			out = append(out, c.View())
-		}
-		return body(out, err)
 	}
-	return nil, &fault.Error{Kind: fault.Script, Code: fault.NotFound, Message: "there is no matrix of this name"}
+	return body(cells, err)
 }
 
 func (s *Server) fleet(ctx context.Context, _ asker, _ *none) (*reply[view.ClusterStatus], error) {
