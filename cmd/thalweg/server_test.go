@@ -145,7 +145,7 @@ func (s serverUser) requireSame(commands ...[]string) {
 		for _, form := range [][]string{args, append(append([]string{}, args...), "--json")} {
 			here, code := s.run(false, form...)
 			there, codeThere := s.run(true, form...)
-			require.Equal(s.t, withoutTimes(here), withoutTimes(there), strings.Join(form, " "))
+			require.Equal(s.t, withoutTimes(here), withoutTimes(strings.ReplaceAll(there, s.dir+"/", "")), strings.Join(form, " "))
 			require.Equal(s.t, code, codeThere, strings.Join(form, " "))
 		}
 	}
@@ -171,6 +171,15 @@ func (s serverUser) run(through bool, args ...string) (string, int) {
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
+const checkedScript = `
+nodes:
+  load:
+    type: file_table
+    r: {urls: [in.csv], types: {id: int}}
+    w: ids
+    checks: [{name: few, range: {field: id, max: 1}}, {name: there, not_null: id}, {rows: {min: 2}}]
+`
+
 const sweptScript = `
 nodes:
   load: {type: file_table, r: {urls: ["{file}.csv"], types: {id: int}}, w: ids}
@@ -181,15 +190,17 @@ nodes:
 func TestThroughAServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"script.yaml": servedScript, "in.csv": "id\n1\n2\n7\n", "bad.csv": "id\nx\n",
-		"bad.yaml": strings.Replace(servedScript, "in.csv", "bad.csv", 1), "sweep.yaml": sweptScript} {
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "jobs"), 0o700))
+	for name, text := range map[string]string{"script.yaml": servedScript, "jobs/named.yaml": checkedScript, "in.csv": "id\n1\n2\n7\n", "bad.csv": "id\nx\n",
+		"bad.yaml": strings.Replace(servedScript, "in.csv", "bad.csv", 1), "sweep.yaml": sweptScript, "checked.yaml": checkedScript,
+		"serve.yaml": "version: 1\nworkspaces: {main: {scripts: [., jobs], parameters: true}, sweeps: {scripts: [.]}}\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	s := serverUser{t: t, dir: dir}
 	s.run(false, "run", "sweep.yaml", "--matrix", "file=in,bad", "--workspace", "sweeps")
 	s.run(false, "run", "bad.yaml")
 	s.run(false, "run", "script.yaml")
-	address, ask := startServer(t, dir)
+	address, ask := startServer(t, dir, "--config", "serve.yaml")
 	s.address = address
 	ask("PUT", "/v1/users/ann", annsGrants)
 
@@ -225,12 +236,23 @@ func TestThroughAServer(t *testing.T) {
 		[]string{"sql", "SELECT NULL a, 'x' b, 1.5::DOUBLE c, 40.80::DECIMAL(9,2) d, [1, 2] e, {'k': 'v'} f, true g, " +
 			"DATE '2026-01-02' h, 12345678901234567890::HUGEINT i, 'NaN'::FLOAT j, 3::DOUBLE k, '<&>' l"})
 	s.requireSame([]string{"matrix", "--workspace", "sweeps"}, []string{"matrix", "last", "--workspace", "sweeps"},
+		[]string{"check", "script.yaml"}, []string{"check", "script.yaml", "--run", "1"},
+		[]string{"check", "checked.yaml", "--run", "2"}, []string{"check", "checked.yaml", "--run", "2", "--node", "lod"},
+		[]string{"check", "checked.yaml", "--run", "2", "--limit", "0"}, []string{"check", "sweep.yaml", "--param", "file=in"},
+		[]string{"check", "bad.yaml", "--run", "9"},
 		[]string{"matrix", "lost", "--workspace", "sweeps"}, []string{"lineage", "kept.id"}, []string{"lineage", "out.csv.id"},
 		[]string{"lineage", "in.csv.id", "--run", "2"}, []string{"lineage", "kept.idd"}, []string{"lineage", "kept"},
 		[]string{"lineage", "more.twice", "--run", "1", "--workspace", "sweeps"},
 		[]string{"lineage", "more.twice", "--run", "1", "--workspace", "sweeps", "--graph", "dot"})
-	here, _ := s.run(false, "events", "2")
-	there, _ := s.run(true, "events", "2")
+	out, code = s.run(true, "check", "nothing.yaml")
+	require.Equal(t, exitUsers, code, out)
+	require.Contains(t, out, `has no script "nothing.yaml"`)
+	here, code := s.run(false, "check", "jobs/named.yaml", "--run", "2")
+	there, codeThere := s.run(true, "check", "named.yaml", "--run", "2")
+	require.Equal(t, strings.ReplaceAll(here, "jobs/", ""), there, "a script that only the server has")
+	require.Equal(t, code, codeThere)
+	here, _ = s.run(false, "events", "2")
+	there, _ = s.run(true, "events", "2")
 	require.Equal(t, here, there)
 	out, code = s.run(true, "attach", "2", "--server", address)
 	require.Equal(t, exitWaiting, code, out)
@@ -240,7 +262,7 @@ func TestThroughAServer(t *testing.T) {
 	require.Equal(t, here, there)
 
 	for _, args := range [][]string{{"run", "script.yaml"}, {"run", "script.yaml", "--memory", "1GB"}, {"worker"}, {"sql"},
-		{"sql", "FROM ids", "--limit", "0"}, {"check", "script.yaml"},
+		{"sql", "FROM ids", "--limit", "0"},
 		{"approve", "2", "ids", "--role", "sales"}} {
 		out, code := s.run(true, args...)
 		require.Equal(t, exitUsers, code, out)
@@ -397,7 +419,7 @@ func TestServerTableNamesCommands(t *testing.T) {
 	t.Parallel()
 	k, err := newParser(t.Context(), &console{}, &cli{}, func(int) {})
 	require.NoError(t, err)
-	here := []string{"validate", "check", "test", "init", "infer", "explain", "graph", "fmt", "schema",
+	here := []string{"validate", "test", "init", "infer", "explain", "graph", "fmt", "schema",
 		"serve", "worker", "slot", "peek", "simulate", "scheduler", "doctor", "completion", "__complete", "version",
 		"test", "status", "init"}
 	names := map[string]bool{}
