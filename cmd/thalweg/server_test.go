@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/access"
+	"thalweg/internal/app/view"
 	"thalweg/internal/test/effort"
 )
 
@@ -151,6 +152,64 @@ func (s serverUser) requireSame(commands ...[]string) {
 	}
 }
 
+// figures differ from one look at a machine to the next.
+var figures = regexp.MustCompile(`\d+(\.\d+)?`)
+
+// requireSameDiagnosis requires doctor to look at the same things here and through the server, and to say the same of
+// what it finds as good, figures aside.
+func (s serverUser) requireSameDiagnosis(hereArgs ...string) {
+	s.t.Helper()
+	var here, there view.Diagnosis
+	out, _ := s.run(false, append([]string{"doctor", "--json"}, hereArgs...)...)
+	require.NoError(s.t, json.Unmarshal([]byte(out), &here), out)
+	out, _ = s.run(true, "doctor", "--json")
+	require.NoError(s.t, json.Unmarshal([]byte(out), &there), out)
+	require.Len(s.t, there.Checks, len(here.Checks))
+	for i, h := range here.Checks {
+		f := there.Checks[i]
+		require.Equal(s.t, h.Service+" "+h.Check, f.Service+" "+f.Check)
+		if h.Verdict == f.Verdict {
+			require.Equal(s.t, figures.ReplaceAllString(withoutTimes(h.Seen+h.Mend), "0"),
+				figures.ReplaceAllString(withoutTimes(f.Seen+f.Mend), "0"))
+		}
+	}
+	text, _ := s.run(true, "doctor")
+	require.Contains(s.t, text, "it is a state of this program")
+}
+
+// A cluster's workers and open runs are listed through a server of it as they are here.
+func TestClusterStatusThroughAServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "cluster.yaml"),
+		[]byte("version: 1\nstate: { directory: runs }\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "work.yaml"), []byte(workedScript), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "in.csv"), []byte("id\n1\n"), 0o600))
+	s := serverUser{t: t, dir: dir}
+	out, code := s.run(false, "cluster", "init", "--cluster", "cluster.yaml")
+	require.Equal(t, exitOK, code, out)
+	out, code = s.run(false, "run", "work.yaml", "--param", "most=5", "--cluster", "cluster.yaml", "--detach")
+	require.Equal(t, exitOK, code, out)
+	address, ask := startServer(t, dir, "--cluster", "cluster.yaml", "--worker")
+	ask("PUT", "/v1/users/ann", annsGrants)
+	s.address = address
+	s.login()
+	out, code = s.run(true, "attach", "1")
+	require.Equal(t, exitOK, code, out)
+	for _, form := range [][]string{nil, {"--json"}} {
+		here, _ := s.run(false, append([]string{"cluster", "status", "--cluster", "cluster.yaml"}, form...)...)
+		there, code := s.run(true, append([]string{"cluster", "status"}, form...)...)
+		require.Equal(t, exitOK, code)
+		require.Equal(t, figures.ReplaceAllString(withoutTimes(here), "0"), figures.ReplaceAllString(withoutTimes(there), "0"))
+	}
+	out, _ = s.run(true, "cluster", "status")
+	require.Contains(t, out, "idle")
+	s.requireSameDiagnosis("--cluster", "cluster.yaml")
+	out, code = s.run(false, "cluster", "status")
+	require.Equal(t, exitUsers, code)
+	require.Contains(t, out, "--server URL")
+}
+
 // annsGrants makes ann an admin who decides for sales.
 const annsGrants = `{"password":"correct horse battery","grants":[{"workspace":"*","role":"admin","gate_roles":["sales"]}]}`
 
@@ -180,6 +239,17 @@ nodes:
     checks: [{name: few, range: {field: id, max: 1}}, {name: there, not_null: id}, {rows: {min: 2}}]
 `
 
+const formulaScript = `
+include: [part.yaml]
+nodes:
+  calc:
+    type: table_custom_tfm_table
+    custom_proc_type: py_calc
+    r: {table: ids}
+    p: {python_code_urls: [twice.py], calculated_fields: {n: {expression: twice(r.id), type: int}}}
+    w: {name: sums, fields: {n: {expression: p.n, type: int}}}
+`
+
 const sweptScript = `
 nodes:
   load: {type: file_table, r: {urls: ["{file}.csv"], types: {id: int}}, w: ids}
@@ -191,8 +261,11 @@ func TestThroughAServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "jobs"), 0o700))
-	for name, text := range map[string]string{"script.yaml": servedScript, "jobs/named.yaml": checkedScript, "in.csv": "id\n1\n2\n7\n", "bad.csv": "id\nx\n",
+	for name, text := range map[string]string{"script.yaml": servedScript, "jobs/named.yaml": checkedScript, "jobs/in.csv": "id\n1\n", "in.csv": "id\n1\n2\n7\n", "bad.csv": "id\nx\n",
 		"bad.yaml": strings.Replace(servedScript, "in.csv", "bad.csv", 1), "sweep.yaml": sweptScript, "checked.yaml": checkedScript,
+		"wrong.yaml": strings.Replace(servedScript, "file_table", "file_tabel", 1), "python.yaml": formulaScript,
+		"twice.py":   "def twice(n):\n    return n * 2\n",
+		"part.yaml":  "nodes:\n  load: {type: file_table, r: {urls: [in.csv], types: {id: int}}, w: ids}\n",
 		"serve.yaml": "version: 1\nworkspaces: {main: {scripts: [., jobs], parameters: true}, sweeps: {scripts: [.]}}\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
@@ -239,11 +312,20 @@ func TestThroughAServer(t *testing.T) {
 		[]string{"check", "script.yaml"}, []string{"check", "script.yaml", "--run", "1"},
 		[]string{"check", "checked.yaml", "--run", "2"}, []string{"check", "checked.yaml", "--run", "2", "--node", "lod"},
 		[]string{"check", "checked.yaml", "--run", "2", "--limit", "0"}, []string{"check", "sweep.yaml", "--param", "file=in"},
+		[]string{"validate", "script.yaml"}, []string{"validate", "wrong.yaml"}, []string{"validate", "bad.yaml"},
+		[]string{"validate", "sweep.yaml", "--param", "file=in"}, []string{"validate", "sweep.yaml"},
+		[]string{"explain", "script.yaml"}, []string{"explain", "wrong.yaml"}, []string{"explain", "script.yaml", "--node", "keep"},
+		[]string{"explain", "python.yaml"}, []string{"explain", "script.yaml", "--node", "kep"},
+		[]string{"explain", "sweep.yaml", "--param", "file=in", "--workspace", "sweeps"},
 		[]string{"check", "bad.yaml", "--run", "9"},
 		[]string{"matrix", "lost", "--workspace", "sweeps"}, []string{"lineage", "kept.id"}, []string{"lineage", "out.csv.id"},
 		[]string{"lineage", "in.csv.id", "--run", "2"}, []string{"lineage", "kept.idd"}, []string{"lineage", "kept"},
 		[]string{"lineage", "more.twice", "--run", "1", "--workspace", "sweeps"},
 		[]string{"lineage", "more.twice", "--run", "1", "--workspace", "sweeps", "--graph", "dot"})
+	s.requireSameDiagnosis("--state", ".thalweg")
+	out, code = s.run(true, "cluster", "status")
+	require.Equal(t, exitUsers, code, out)
+	require.Contains(t, out, "over a state directory, which has no fleet")
 	out, code = s.run(true, "check", "nothing.yaml")
 	require.Equal(t, exitUsers, code, out)
 	require.Contains(t, out, `has no script "nothing.yaml"`)
@@ -419,9 +501,8 @@ func TestServerTableNamesCommands(t *testing.T) {
 	t.Parallel()
 	k, err := newParser(t.Context(), &console{}, &cli{}, func(int) {})
 	require.NoError(t, err)
-	here := []string{"validate", "test", "init", "infer", "explain", "graph", "fmt", "schema",
-		"serve", "worker", "slot", "peek", "simulate", "scheduler", "doctor", "completion", "__complete", "version",
-		"test", "status", "init"}
+	here := []string{"test", "init", "infer", "graph", "fmt", "schema",
+		"serve", "worker", "slot", "peek", "simulate", "scheduler", "completion", "__complete", "version"}
 	names := map[string]bool{}
 	for _, leaf := range k.Model.Leaves(true) {
 		names[leaf.Name] = true

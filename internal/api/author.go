@@ -158,6 +158,7 @@ type explainIn struct {
 		GivenParams
 		Node      string `json:"node,omitempty" maxLength:"256" doc:"Only this one."`
 		Ephemeral bool   `json:"ephemeral,omitempty" doc:"As a run that stores no tables which need not be."`
+		Reuse     bool   `json:"reuse,omitempty" doc:"To who may start it, say, too, what a run would take over: this imports its Python."`
 	}
 }
 
@@ -172,7 +173,11 @@ func (s *Server) explainScript(ctx context.Context, by asker, in *explainIn) (*r
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.app.ExplainAlone(ctx, by.caller(), script, app.ExplainOptions{Node: in.Body.Node,
+	explain := s.app.ExplainAlone
+	if in.Body.Reuse && by.may(access.Operate) {
+		explain = s.app.Explain
+	}
+	out, err := explain(ctx, by.caller(), script, app.ExplainOptions{Node: in.Body.Node,
 		Ephemeral: in.Body.Ephemeral, Path: n.Path, Workspace: in.Workspace, Seen: n})
 	if !by.may(access.Author) { // what is made of the text is the text
 		for i := range out.Nodes {

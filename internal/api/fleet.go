@@ -20,8 +20,11 @@ func (s *Server) registerFleet() {
 	add(s, get("list-matrices", w+"/matrices", "List what was run over values of parameters.", access.View),
 		s.listMatrices)
 	add(s, get("show-matrix", w+"/matrices/{matrix}", "List the cells of a matrix.", access.View), s.showMatrix)
-	add(s, get("fleet", "/v1/fleet", "List the workers of a cluster, and the runs that are not over.", access.Admin),
+	add(s, get("fleet", "/v1/fleet", "List the workers of a cluster, and the runs that are not over.", access.View),
 		s.fleet)
+	add(s, operation{id: "doctor", method: http.MethodPost, path: "/v1/diagnoses", tag: "fleet", needs: access.Admin,
+		summary: "Look at the server's machine, and at the state or the services of the cluster: a job.",
+		status:  http.StatusAccepted}, s.doctor)
 }
 
 func (s *Server) listSchedules(ctx context.Context, _ asker, in *OfWorkspace) (*reply[[]view.Schedule], error) {
@@ -54,4 +57,10 @@ func (s *Server) fleet(ctx context.Context, _ asker, _ *none) (*reply[view.Clust
 	}
 	out, _, err := s.app.Fleet.Status(ctx)
 	return body(out, err)
+}
+
+func (s *Server) doctor(_ context.Context, by asker, _ *none) (*reply[Job], error) {
+	return s.job(by, operation{id: "doctor"}, func(ctx context.Context) (any, error) {
+		return s.app.Examine(ctx, by.caller())
+	})
 }

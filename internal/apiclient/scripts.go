@@ -3,6 +3,7 @@ package apiclient
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strconv"
 
 	"thalweg/internal/app/view"
@@ -63,4 +64,30 @@ func (c *Client) Check(ctx context.Context, workspace string, s Script, o CheckO
 	}
 	err := c.job(ctx, in(workspace)+"/checks", b, &out)
 	return out.Checked, out.Warnings, err
+}
+
+// Validate lists the problems of a script.
+func (c *Client) Validate(ctx context.Context, workspace string, s Script) (out view.Validated, err error) {
+	return out, c.ask(ctx, http.MethodPost, in(workspace)+"/validations", nil, s.object(), &out)
+}
+
+// Explain says how a run of a script would proceed: of the node, "" being all.
+func (c *Client) Explain(ctx context.Context, workspace string, s Script, node string,
+	ephemeral bool) (out view.Explained, err error) {
+	b := s.object()
+	b["reuse"], b["ephemeral"] = true, ephemeral
+	if node != "" {
+		b["node"] = node
+	}
+	return out, c.ask(ctx, http.MethodPost, in(workspace)+"/explanations", nil, b, &out)
+}
+
+// Doctor looks at the server's machine, and at the state or the services of its cluster.
+func (c *Client) Doctor(ctx context.Context) (out view.Diagnosis, err error) {
+	return out, c.job(ctx, "/v1/diagnoses", nil, &out)
+}
+
+// ClusterStatus lists the workers of the server's cluster, and the runs that are not over.
+func (c *Client) ClusterStatus(ctx context.Context) (view.ClusterStatus, error) {
+	return get[view.ClusterStatus](ctx, c, "/v1/fleet")
 }
