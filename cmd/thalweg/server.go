@@ -28,11 +28,14 @@ var throughServer = map[string][]string{"history": nil, "runs": nil, "show": nil
 	"audit": nil, "batches": nil, "nodes": nil, "checks": nil, "schedules": nil, "approvals": nil, "approve": nil,
 	"reject": nil, "stop": nil, "pause": nil, "invalidate": nil, "drop": nil, "gc": nil, "login": nil, "attach": nil,
 	"run": {"param", "start", "fresh", "wait", "note", "deadline", "priority", "detach", "from", "dry-run", "json"},
-	"sql": {"format", "limit", "json"}, "diff": {"key", "by-rows", "columns", "tolerance", "limit", "json"},
-	"validate": {"param", "json"}, "explain": {"param", "node", "ephemeral", "json"}, "doctor": {"json"}, "status": {"json"},
-	"check": {"param", "node", "limit", "run", "json"},
-	"trace": {"where", "limit", "sample", "run", "json"}, "lineage": {"graph", "run", "json"}, "matrix": nil,
-	"resume": {"json"}, "retry": {"failed", "node", "batch", "dry-run", "json"}}
+	"sql": {"format", "limit", "json", "output", "overwrite"}, "matrix": nil, "status": {"json"}, "doctor": {"json"},
+	"diff":     {"key", "by-rows", "columns", "tolerance", "limit", "json"},
+	"trace":    {"where", "limit", "sample", "run", "json"},
+	"lineage":  {"graph", "run", "json"},
+	"check":    {"param", "node", "limit", "run", "json"},
+	"validate": {"param", "json"},
+	"explain":  {"param", "node", "ephemeral", "json"},
+	"resume":   {"json"}, "retry": {"failed", "node", "batch", "dry-run", "json"}}
 
 // answered reports whether a server answers a command.
 func answered(command string) bool {

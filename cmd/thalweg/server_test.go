@@ -19,10 +19,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
+	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/access"
 	"thalweg/internal/app/view"
+	"thalweg/internal/base/fault"
 	"thalweg/internal/test/effort"
 )
 
@@ -148,6 +151,41 @@ func (s serverUser) requireSame(commands ...[]string) {
 			there, codeThere := s.run(true, form...)
 			require.Equal(s.t, withoutTimes(here), withoutTimes(strings.ReplaceAll(there, s.dir+"/", "")), strings.Join(form, " "))
 			require.Equal(s.t, code, codeThere, strings.Join(form, " "))
+		}
+	}
+}
+
+// requireSameFiles requires a query's rows to be the same in files that are written here and through the server.
+func (s serverUser) requireSameFiles() {
+	s.t.Helper()
+	const query = "SELECT range AS n, 'a,b' AS t, 1.50::DECIMAL(9,2) AS d FROM range(5000)"
+	s.requireSame([]string{"sql", query, "--format", "csv", "--limit", "0"},
+		[]string{"sql", query, "--format", "json", "--limit", "3"})
+	for _, name := range []string{"rows.csv", "rows.ndjson", "rows.parquet"} {
+		path := filepath.Join(s.dir, name)
+		var files [2][]byte
+		for i := range files {
+			out, code := s.run(i == 1, "sql", query, "-o", name, "--overwrite")
+			require.Equal(s.t, exitOK, code, out)
+			text, err := os.ReadFile(path)
+			require.NoError(s.t, err)
+			files[i] = text
+		}
+		if name == "rows.parquet" { // two that are written apart need not be the same
+			file, err := parquet.OpenFile(bytes.NewReader(files[1]), int64(len(files[1])))
+			require.NoError(s.t, err)
+			require.EqualValues(s.t, 5000, file.NumRows())
+			continue
+		}
+		require.Equal(s.t, string(files[0]), string(files[1]))
+		for _, wrong := range []string{"FROM idz", "SELECT error('late') FROM range(100000) WHERE range = 99999"} {
+			here, code := s.run(false, "sql", wrong, "-o", name)
+			there, codeThere := s.run(true, "sql", wrong, "-o", name)
+			require.Equal(s.t, here, there)
+			require.Equal(s.t, code, codeThere)
+			left, err := os.ReadFile(path)
+			require.NoError(s.t, err)
+			require.Equal(s.t, string(files[0]), string(left), "nothing is replaced by what failed")
 		}
 	}
 }
@@ -323,6 +361,7 @@ func TestThroughAServer(t *testing.T) {
 		[]string{"lineage", "more.twice", "--run", "1", "--workspace", "sweeps"},
 		[]string{"lineage", "more.twice", "--run", "1", "--workspace", "sweeps", "--graph", "dot"})
 	s.requireSameDiagnosis("--state", ".thalweg")
+	s.requireSameFiles()
 	out, code = s.run(true, "cluster", "status")
 	require.Equal(t, exitUsers, code, out)
 	require.Contains(t, out, "over a state directory, which has no fleet")
@@ -343,8 +382,8 @@ func TestThroughAServer(t *testing.T) {
 	there, _ = s.run(true, "events", "1", "--follow", "--after", "2")
 	require.Equal(t, here, there)
 
-	for _, args := range [][]string{{"run", "script.yaml"}, {"run", "script.yaml", "--memory", "1GB"}, {"worker"}, {"sql"},
-		{"sql", "FROM ids", "--limit", "0"},
+	for _, args := range [][]string{{"run", "script.yaml", "--memory", "1GB"}, {"worker"}, {"sql"},
+		{"sql", "FROM ids", "--limit", "0"}, {"sql", "FROM ids", "--format", "csv", "--limit", "1001"},
 		{"approve", "2", "ids", "--role", "sales"}} {
 		out, code := s.run(true, args...)
 		require.Equal(t, exitUsers, code, out)
@@ -507,8 +546,44 @@ func TestServerTableNamesCommands(t *testing.T) {
 	for _, leaf := range k.Model.Leaves(true) {
 		names[leaf.Name] = true
 		require.NotEqual(t, answered(leaf.Name), slices.Contains(here, leaf.Name), leaf.Name)
+		if !answered(leaf.Name) {
+			requireRefusal(t, leaf)
+		}
 	}
 	for name := range throughServer {
 		require.True(t, names[name], name)
 	}
+}
+
+// requireRefusal requires a command that works here to refuse a server in one sentence.
+func requireRefusal(t *testing.T, leaf *kong.Node) {
+	t.Helper()
+	value := func(v *kong.Value) string {
+		if v.Enum != "" {
+			return v.EnumSlice()[0]
+		}
+		return "1"
+	}
+	args := strings.Fields(leaf.FullPath())[1:]
+	for _, group := range leaf.AllFlags(false) {
+		for _, f := range group {
+			if f.Required {
+				args = append(args, "--"+f.Name+"="+value(f.Value))
+			}
+		}
+	}
+	for _, p := range leaf.Positional {
+		if p.Required {
+			args = append(args, value(p))
+		}
+	}
+	a, c := &console{}, &cli{}
+	k, err := newParser(t.Context(), a, c, func(int) {})
+	require.NoError(t, err)
+	kctx, err := k.Parse(append(args, "--server=http://127.0.0.1:1"))
+	require.NoError(t, err, leaf.FullPath())
+	a.typed = typedFlags(kctx)
+	err = c.settleServer(a, kctx)
+	require.EqualError(t, err, "thalweg "+leaf.Name+" works here, not through a server")
+	require.NotEmpty(t, fault.Of(err).Hint)
 }
