@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 
+	"thalweg/internal/apiclient"
 	"thalweg/internal/app"
 	"thalweg/internal/app/view"
 )
@@ -28,48 +28,59 @@ func (c *checkCmd) Help() string {
 }
 
 func (c *checkCmd) Run(ctx context.Context, a *console) error {
-	memory, err := parseSize(c.Memory)
+	out, warnings, err := c.check(ctx, a)
 	if err != nil {
 		return err
+	}
+	if c.JSON {
+		err = printJSON(a.stdout, out)
+	} else {
+		a.printDiagnostics(warnings)
+		fmt.Fprintf(a.stdout, "the checks of %s, over the tables of run %d in workspace %s\n\n", c.Script, out.Run,
+			out.Workspace)
+		a.printChecked(out.Checks)
+		err = a.printFailing(out.Checks)
+		fmt.Fprintf(a.stdout, "\n%s\n", countsText(a, out.Counts))
+	}
+	if err == nil && out.Counts.Failed > 0 {
+		return errReported{exitUsers}
+	}
+	return err
+}
+
+// check makes the checks, here or on the server. Warnings are of the script.
+func (c *checkCmd) check(ctx context.Context, a *console) (out view.Checked, warnings view.Diagnostics, err error) {
+	if a.server != "" {
+		client, sent, err := c.throughServer(ctx, a)
+		if err != nil {
+			return out, nil, err
+		}
+		return client.Check(ctx, c.Workspace, sent, apiclient.CheckOptions{Run: c.Of, Nodes: c.Node, RowsMax: c.Limit})
+	}
+	memory, err := parseSize(c.Memory)
+	if err != nil {
+		return out, nil, err
 	}
 	s, diags, err := c.valid(ctx, a)
 	if err != nil {
-		return err
+		return out, nil, err
 	}
 	home, err := c.openHome(ctx, a, false)
 	if err != nil {
-		return err
+		return out, nil, err
 	}
 	defer home.Close()
 	r, err := c.find(ctx, home, s)
 	if err != nil {
-		return err
-	}
-	if !c.JSON {
-		a.printDiagnostics(diags.Warnings())
+		return out, nil, err
 	}
 	found, err := home.Data.Check(ctx, a.caller(), s, r, app.CheckOptions{ScriptPath: c.Script, Nodes: c.Node,
 		Process: app.Process{MemoryBytes: memory}, RowsMax: c.Limit})
 	if err != nil {
-		return err
+		return out, nil, err
 	}
-	counts := countFound(found)
-	if c.JSON {
-		out := view.Checked{Run: r.Run, Workspace: r.Workspace, Counts: counts}
-		if out.Checks, err = checkedRows(found); err == nil {
-			err = printJSON(a.stdout, out)
-		}
-	} else {
-		fmt.Fprintf(a.stdout, "the checks of %s, over the tables of run %d in workspace %s\n\n", s.Path,
-			r.Run, r.Workspace)
-		a.printChecked(found)
-		err = a.printFailing(found)
-		fmt.Fprintf(a.stdout, "\n%s\n", countsText(a, counts))
-	}
-	if err == nil && counts.Failed > 0 {
-		return errReported{exitUsers}
-	}
-	return err
+	out, err = app.CheckedView(r, found)
+	return out, diags.Warnings(), err
 }
 
 // find is the run whose tables are looked at.
@@ -83,41 +94,24 @@ func (c *checkCmd) find(ctx context.Context, home *app.App, s *app.Script) (view
 	return runFlag{Run: c.Of}.pick(ctx, home, c.Workspace)
 }
 
-func countFound(found []app.CheckFound) (c view.CheckCounts) {
-	for _, f := range found {
-		one := view.CountChecks([]view.CheckResult{f.CheckResult}, f.Node)
-		c.Passed, c.Warned, c.Failed = c.Passed+one.Passed, c.Warned+one.Warned, c.Failed+one.Failed
-	}
-	return c
-}
-
-// inRun returns the status that a check had in the run; "" if the run had no such check.
-func inRun(f app.CheckFound) string {
-	if f.Before == nil {
-		return ""
-	}
-	return view.CheckStatus(*f.Before)
-}
-
-func (a *console) printChecked(found []app.CheckFound) {
+func (a *console) printChecked(found []view.CheckedRow) {
 	t := a.newTable("node", "check", "status", "in the run", "checked", "failed", "what was found").leaves("checked",
 		"failed", "in the run")
 	rightAligned(t, 5, 6)
 	for _, f := range found {
 		before := "not there"
-		if f.Before != nil {
-			before = a.paintCheck(inRun(f))
+		if f.InRun != "" {
+			before = a.paintCheck(f.InRun)
 		}
-		t.AppendRow([]any{f.Node, f.Name, a.paintCheck(view.CheckStatus(f.CheckResult)), before, count(f.Checked),
-			count(f.Failed), f.Message})
+		t.AppendRow([]any{f.Node, f.Name, a.paintCheck(f.Status), before, count(f.Checked), count(f.Failed), f.Message})
 	}
 	t.Render()
 }
 
 // printFailing shows rows that failed, check by check.
-func (a *console) printFailing(found []app.CheckFound) error {
+func (a *console) printFailing(found []view.CheckedRow) error {
 	for _, f := range found {
-		shown := len(f.Failing.Rows)
+		shown := len(f.Rows)
 		if shown == 0 {
 			continue
 		}
@@ -126,26 +120,23 @@ func (a *console) printFailing(found []app.CheckFound) error {
 			of = fmt.Sprintf(", the first %s", count(int64(shown)))
 		}
 		fmt.Fprintf(a.stdout, "\nnode %s, %s%s\n\n", a.plain(f.Node), a.plain(f.Name), of)
+		var rows app.QueryResult
+		for _, text := range f.Rows {
+			var row view.Object
+			if err := json.Unmarshal(text, &row); err != nil {
+				return fmt.Errorf("read a row that failed: %w", err)
+			}
+			for i, cell := range row.Cells {
+				if raw, is := cell.(json.RawMessage); is {
+					row.Cells[i] = string(raw)
+				}
+			}
+			rows.Columns, rows.Rows = row.Names, append(rows.Rows, row.Cells)
+		}
 		sheet := sqlCmd{Format: "table"}
-		if err := sheet.print(a, a.data, f.Failing); err != nil {
+		if err := sheet.print(a, a.data, rows); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// checkedRows is the JSON form of what was found, with the failing rows as objects.
-func checkedRows(found []app.CheckFound) ([]view.CheckedRow, error) {
-	out := make([]view.CheckedRow, len(found))
-	for i, f := range found {
-		out[i] = view.CheckedRow{Check: view.ChecksOf(f.Node, []view.CheckResult{f.CheckResult})[0], InRun: inRun(f)}
-		var lines bytes.Buffer
-		if err := f.Failing.WriteJSON(&lines); err != nil {
-			return nil, err
-		}
-		for line := range bytes.Lines(lines.Bytes()) {
-			out[i].Rows = append(out[i].Rows, json.RawMessage(bytes.TrimSpace(line)))
-		}
-	}
-	return out, nil
 }

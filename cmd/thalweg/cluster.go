@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -46,18 +47,13 @@ func (a *console) warnFault(err error) {
 }
 
 type clusterStatusCmd struct {
-	clusterFlag
-	JSON bool `name:"json" help:"Print a JSON object."`
+	Cluster string `help:"Configuration of the cluster." type:"path" env:"THALWEG_CLUSTER" placeholder:"FILE"`
+	JSON    bool   `name:"json" help:"Print a JSON object."`
 }
 
 // Run implements kong's command.
 func (c *clusterStatusCmd) Run(ctx context.Context, a *console) error {
-	home, err := placeFlags{Cluster: c.Cluster}.openHome(ctx, a, false)
-	if err != nil {
-		return err
-	}
-	defer home.Close()
-	out, broker, err := home.Fleet.Status(ctx)
+	out, broker, err := c.status(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -72,10 +68,34 @@ func (c *clusterStatusCmd) Run(ctx context.Context, a *console) error {
 	return nil
 }
 
+// status asks the cluster, or the server. broker is why the cluster's broker cannot be used.
+func (c *clusterStatusCmd) status(ctx context.Context, a *console) (out view.ClusterStatus, broker, err error) {
+	if a.server != "" {
+		client, err := a.serverClient()
+		if err != nil {
+			return out, nil, err
+		}
+		if out, err = client.ClusterStatus(ctx); out.Broker != "" {
+			broker = &fault.Error{Kind: fault.Environment, Message: out.Broker}
+		}
+		return out, broker, err
+	}
+	if c.Cluster == "" {
+		return out, nil, &fault.Error{Kind: fault.Script, Message: "cluster status needs a cluster",
+			Hint: "name one with --cluster FILE, or a server that has it with --server URL"}
+	}
+	home, err := placeFlags{Cluster: c.Cluster}.openHome(ctx, a, false)
+	if err != nil {
+		return out, nil, err
+	}
+	defer home.Close()
+	return home.Fleet.Status(ctx)
+}
+
 func (a *console) printWorkers(status view.ClusterStatus, config string) {
 	workers := status.Workers
 	if len(workers) == 0 {
-		fmt.Fprintf(a.stdout, "no worker is there; start one: thalweg worker --cluster %s\n", config)
+		fmt.Fprintf(a.stdout, "no worker is there; start one: thalweg worker --cluster %s\n", cmp.Or(config, "FILE"))
 		return
 	}
 	t := a.newTable("host", "process", "thalweg", "duckdb", "python", "slots", "memory", "since", "runs",

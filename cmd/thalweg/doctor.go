@@ -26,24 +26,7 @@ type doctorCmd struct {
 
 // Run implements kong's command.
 func (c *doctorCmd) Run(ctx context.Context, a *console) error {
-	var cfg *app.Config
-	if c.Cluster != "" {
-		var err error
-		if cfg, err = app.LoadCluster(c.Cluster, a.process()); err != nil {
-			return err
-		}
-		if cfg.Worker.Python != "" && c.Python == pythonDefault {
-			c.Python = cfg.Worker.Python
-		}
-	}
-	client, err := c.client(slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	found, err := app.Doctor(ctx, app.Process{Caller: a.caller(), Program: version, Interpreter: c.Python,
-		Keeper: ownExecutable, Remote: client, Known: a.known},
-		app.DoctorOptions{Dir: c.State, Cluster: cfg, Named: c.Python != pythonDefault, Limit: c.Timeout})
+	found, err := c.examine(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -61,6 +44,34 @@ func (c *doctorCmd) Run(ctx context.Context, a *console) error {
 		return errReported{exitOurs}
 	}
 	return nil
+}
+
+// examine looks here, or has the server look.
+func (c *doctorCmd) examine(ctx context.Context, a *console) (out view.Diagnosis, err error) {
+	if a.server != "" {
+		client, err := a.serverClient()
+		if err != nil {
+			return out, err
+		}
+		return client.Doctor(ctx)
+	}
+	var cfg *app.Config
+	if c.Cluster != "" {
+		if cfg, err = app.LoadCluster(c.Cluster, a.process()); err != nil {
+			return out, err
+		}
+		if cfg.Worker.Python != "" && c.Python == pythonDefault {
+			c.Python = cfg.Worker.Python
+		}
+	}
+	client, err := c.client(slog.New(slog.DiscardHandler))
+	if err != nil {
+		return out, err
+	}
+	defer client.Close()
+	return app.Doctor(ctx, app.Process{Caller: a.caller(), Program: version, Interpreter: c.Python,
+		Keeper: ownExecutable, Remote: client, Known: a.known},
+		app.DoctorOptions{Dir: c.State, Cluster: cfg, Named: c.Python != pythonDefault, Limit: c.Timeout})
 }
 
 // Layout of findings: three columns, and texts that go on below themselves.

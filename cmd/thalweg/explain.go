@@ -27,22 +27,14 @@ type explainCmd struct {
 }
 
 func (c *explainCmd) Run(ctx context.Context, a *console) error {
-	memory, err := parseSize(c.Memory)
-	if err != nil {
-		return err
-	}
-	s, diags, err := c.valid(ctx, a)
-	if err != nil {
-		return err
-	}
-	e, err := c.explain(ctx, a, s, memory)
+	e, warnings, err := c.explained(ctx, a)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
 		return printJSON(a.stdout, e)
 	}
-	a.printDiagnostics(diags.Warnings())
+	a.printDiagnostics(warnings)
 	var b strings.Builder
 	printBudget(&b, e.Budget)
 	for _, n := range e.Nodes {
@@ -50,6 +42,32 @@ func (c *explainCmd) Run(ctx context.Context, a *console) error {
 	}
 	_, err = io.WriteString(a.stdout, b.String())
 	return err
+}
+
+// explained plans the script, here or on the server. Warnings are of the script, for people.
+func (c *explainCmd) explained(ctx context.Context, a *console) (out view.Explained, warnings view.Diagnostics,
+	err error) {
+	if a.server == "" {
+		memory, err := parseSize(c.Memory)
+		if err != nil {
+			return out, nil, err
+		}
+		s, diags, err := c.valid(ctx, a)
+		if err != nil {
+			return out, nil, err
+		}
+		out, err = c.explain(ctx, a, s, memory)
+		return out, diags.Warnings(), err
+	}
+	client, sent, err := c.throughServer(ctx, a)
+	if err != nil {
+		return out, nil, err
+	}
+	if out, err = client.Explain(ctx, c.Workspace, sent, c.Node, c.Ephemeral); err != nil || c.JSON {
+		return out, nil, err
+	}
+	valid, err := client.Validate(ctx, c.Workspace, sent)
+	return out, valid.Diagnostics.Warnings(), err
 }
 
 // explain plans the script; of the runs in the state directory it says nothing where there is none.

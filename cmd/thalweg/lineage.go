@@ -43,20 +43,16 @@ func (c *lineageCmd) Run(ctx context.Context, a *console) error {
 		return &fault.Error{Kind: fault.Script, Message: "a column is needed",
 			Hint: "name it as TABLE.COLUMN, or FILE.COLUMN"}
 	}
-	s, err := c.loaded(ctx, a)
+	found, err := c.find(ctx, a)
 	if err != nil {
 		return err
 	}
-	columns := app.ColumnsOf(s)
-	column, err := columns.Find(c.Column)
-	if err != nil {
-		return err
-	}
+	column, columns := found.Column, &view.Columns{Links: found.Links}
 	switch {
 	case c.Graph == "dot":
-		return writeColumnsDOT(a.stdout, column, columns.Around(column))
+		return writeColumnsDOT(a.stdout, column, found.Links)
 	case c.JSON:
-		return printJSON(a.stdout, view.ColumnLineage{Column: column, Links: columns.Around(column)})
+		return printJSON(a.stdout, found)
 	}
 	fmt.Fprintf(a.stdout, "%s\n", plain(column.String()))
 	p := columnPrinter{out: a.stdout, columns: columns}
@@ -65,29 +61,35 @@ func (c *lineageCmd) Run(ctx context.Context, a *console) error {
 	return nil
 }
 
-// loaded is the script that was named, or that of a run.
-func (c *lineageCmd) loaded(ctx context.Context, a *console) (*app.Script, error) {
+// find finds the column in the script that was named, or in that of a run.
+func (c *lineageCmd) find(ctx context.Context, a *console) (out view.ColumnLineage, err error) {
 	if c.Script != "" {
+		if a.server != "" {
+			return out, &fault.Error{Kind: fault.Script, Message: "through a server, lineage is about the columns of runs",
+				Hint: "name a run with --run instead of the script, or leave --server out"}
+		}
 		flags := scriptFlags{Script: c.Script, Params: c.Params, Param: c.Param, Lenient: c.Lenient,
 			remoteFlags: c.remoteFlags}
 		s, _, err := flags.valid(ctx, a)
-		return s, err
+		if err != nil {
+			return out, err
+		}
+		return app.LineageOf(s, c.Column)
 	}
 	if a.typed["params"] || a.typed["param"] { // an environment's are for its scripts
-		return nil, &fault.Error{Kind: fault.Script, Message: "parameters are those of a script",
+		return out, &fault.Error{Kind: fault.Script, Message: "parameters are those of a script",
 			Hint: "name the script, too; a run has its own parameters"}
 	}
 	client, err := c.client(newLogger(a, false))
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	home, run, err := c.runFlag.open(ctx, a, c.stateFlags, func(p *app.Process) { p.Remote = client })
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	defer home.Close()
-	s, _, err := home.Data.ScriptOf(ctx, run.RunKey)
-	return s, err
+	return home.Operations.Lineage(ctx, run.RunKey, c.Column)
 }
 
 // columnPrinter draws the columns around one, each column's own once.

@@ -11,12 +11,6 @@ import (
 	"thalweg/internal/base/fault"
 )
 
-func cellRowOf(event string, c app.CellState) view.Cell {
-	row := c.View()
-	row.Event = event
-	return row
-}
-
 // sweep runs the script over values.
 func (c *runCmd) sweep(ctx context.Context, a *console, place *workplace, opts app.RunOptions) error {
 	if c.Resume || c.RunNumber != 0 {
@@ -56,7 +50,9 @@ func (c *runCmd) sweep(ctx context.Context, a *console, place *workplace, opts a
 func (c *runCmd) showCell(a *console, s app.CellState) {
 	switch {
 	case c.JSON:
-		_ = printJSON(a.stdout, cellRowOf("cell_finished", s)) // nobody is left to tell when this fails
+		row := s.View()
+		row.Event = "cell_finished"
+		_ = printJSON(a.stdout, row) // nobody is left to tell when this fails
 	case s.Kept:
 		fmt.Fprintf(a.stderr, "%s: run %d is %s\n", s.Cell, s.Run, s.Status)
 	case s.Run == 0:
@@ -85,7 +81,11 @@ func (c *runCmd) swept(ctx context.Context, a *console, cells []app.CellState, t
 			return perr
 		}
 	} else {
-		printCells(a, cells)
+		rows := make([]view.Cell, len(cells))
+		for i, s := range cells {
+			rows[i] = s.View()
+		}
+		printCells(a, rows)
 		fmt.Fprintf(a.stdout, "\nmatrix %s: %d of %s complete, in %s\n", cells[0].Matrix, counts[string(view.Complete)],
 			counted(len(cells), "cell", "cells"), span(took))
 	}
@@ -120,7 +120,7 @@ func (a *console) cellFailed(s app.CellState) error {
 	return errReported{code}
 }
 
-func printCells(a *console, cells []app.CellState) {
+func printCells(a *console, cells []view.Cell) {
 	t := a.newTable("cell", "run", "status", "tries", "took", "what happened").leaves("tries", "took")
 	rightAligned(t, 2, 4, 5)
 	for _, s := range cells {
@@ -131,7 +131,8 @@ func printCells(a *console, cells []app.CellState) {
 		if s.Failure != nil {
 			what = s.Failure.Text()
 		}
-		t.AppendRow([]any{s.Cell, run, runStatusText(a, string(s.Status)), s.Try, span(s.Elapsed), what})
+		t.AppendRow([]any{s.Cell, run, runStatusText(a, string(s.Status)), s.Try,
+			span(time.Duration(s.ElapsedMS) * time.Millisecond), what})
 	}
 	t.Render()
 }
@@ -149,7 +150,7 @@ func (c *matrixCmd) Run(ctx context.Context, a *console) error {
 		return err
 	}
 	defer home.Close()
-	all, err := home.Matrices(ctx, c.Workspace)
+	all, err := home.Operations.Matrices(ctx, c.Workspace)
 	if err != nil {
 		return err
 	}
@@ -160,27 +161,23 @@ func (c *matrixCmd) Run(ctx context.Context, a *console) error {
 	if err != nil {
 		return err
 	}
-	cells, err := home.MatrixCells(ctx, c.Workspace, one)
-	if err != nil {
+	cells, err := home.Operations.MatrixCells(ctx, c.Workspace, one.Matrix)
+	switch {
+	case err != nil:
 		return err
+	case c.JSON:
+		return printJSON(a.stdout, cells)
 	}
-	if c.JSON {
-		rows := make([]view.Cell, len(cells))
-		for i, s := range cells {
-			rows[i] = cellRowOf("", s)
-		}
-		return printJSON(a.stdout, rows)
-	}
-	fmt.Fprintf(a.stdout, "matrix %s of %s: %s\n\n", one.ID, one.Script, axesText(one.Axes))
+	fmt.Fprintf(a.stdout, "matrix %s of %s: %s\n\n", one.Matrix, one.Script, axesText(one.Axes))
 	printCells(a, cells)
 	return nil
 }
 
-func (c *matrixCmd) pick(all []app.Matrix) (app.Matrix, error) {
+func (c *matrixCmd) pick(all []view.Matrix) (view.Matrix, error) {
 	var ids []string
 	for _, m := range all {
-		ids = append(ids, m.ID)
-		if m.ID == c.ID {
+		ids = append(ids, m.Matrix)
+		if m.Matrix == c.ID {
 			return m, nil
 		}
 	}
@@ -191,20 +188,16 @@ func (c *matrixCmd) pick(all []app.Matrix) (app.Matrix, error) {
 	if f.Code = fault.NotFound; f.Suggest(c.ID, ids).Hint == "" {
 		f.Hint = "thalweg matrix lists them"
 	}
-	return app.Matrix{}, f
+	return view.Matrix{}, f
 }
 
-func (c *matrixCmd) list(a *console, all []app.Matrix) error {
+func (c *matrixCmd) list(a *console, all []view.Matrix) error {
 	if c.JSON {
-		rows := make([]view.Matrix, len(all))
-		for i, m := range all {
-			rows[i] = m.View()
-		}
-		return printJSON(a.stdout, rows)
+		return printJSON(a.stdout, all)
 	}
 	t := a.newTable("matrix", "begun", "script", "cells")
 	for _, m := range all {
-		t.AppendRow([]any{m.ID, m.Begun.Local().Format(time.DateTime), m.Script, axesText(m.Axes)})
+		t.AppendRow([]any{m.Matrix, m.Begun.Local().Format(time.DateTime), m.Script, axesText(m.Axes)})
 	}
 	t.Render()
 	return nil

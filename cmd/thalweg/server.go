@@ -28,9 +28,14 @@ var throughServer = map[string][]string{"history": nil, "runs": nil, "show": nil
 	"audit": nil, "batches": nil, "nodes": nil, "checks": nil, "schedules": nil, "approvals": nil, "approve": nil,
 	"reject": nil, "stop": nil, "pause": nil, "invalidate": nil, "drop": nil, "gc": nil, "login": nil, "attach": nil,
 	"run": {"param", "start", "fresh", "wait", "note", "deadline", "priority", "detach", "from", "dry-run", "json"},
-	"sql": {"format", "limit", "json"}, "diff": {"key", "by-rows", "columns", "tolerance", "limit", "json"},
-	"trace":  {"where", "limit", "sample", "run", "json"},
-	"resume": {"json"}, "retry": {"failed", "node", "batch", "dry-run", "json"}}
+	"sql": {"format", "limit", "json", "output", "overwrite"}, "matrix": nil, "status": {"json"}, "doctor": {"json"},
+	"diff":     {"key", "by-rows", "columns", "tolerance", "limit", "json"},
+	"trace":    {"where", "limit", "sample", "run", "json"},
+	"lineage":  {"graph", "run", "json"},
+	"check":    {"param", "node", "limit", "run", "json"},
+	"validate": {"param", "json"},
+	"explain":  {"param", "node", "ephemeral", "json"},
+	"resume":   {"json"}, "retry": {"failed", "node", "batch", "dry-run", "json"}}
 
 // answered reports whether a server answers a command.
 func answered(command string) bool {
@@ -80,6 +85,15 @@ func hasFlag(n *kong.Node, name string) bool {
 
 // elsewhereApp returns what a server answers.
 func (a *console) elsewhereApp() (*app.App, error) {
+	client, err := a.serverClient()
+	if err != nil {
+		return nil, err
+	}
+	return app.Elsewhere(client), nil
+}
+
+// serverClient returns what asks the server.
+func (a *console) serverClient() (*apiclient.Client, error) {
 	token, err := a.serverToken(a.server)
 	if err != nil {
 		return nil, err
@@ -90,7 +104,7 @@ func (a *console) elsewhereApp() (*app.App, error) {
 		return nil, err
 	}
 	a.cluster = true // others work on its runs
-	return app.Elsewhere(client), nil
+	return client, nil
 }
 
 // throughOptions returns the options of a run that a server starts: it names its scripts by their paths below the

@@ -19,9 +19,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
+	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/access"
+	"thalweg/internal/app/view"
+	"thalweg/internal/base/fault"
 	"thalweg/internal/test/effort"
 )
 
@@ -145,10 +149,103 @@ func (s serverUser) requireSame(commands ...[]string) {
 		for _, form := range [][]string{args, append(append([]string{}, args...), "--json")} {
 			here, code := s.run(false, form...)
 			there, codeThere := s.run(true, form...)
-			require.Equal(s.t, withoutTimes(here), withoutTimes(there), strings.Join(form, " "))
+			require.Equal(s.t, withoutTimes(here), withoutTimes(strings.ReplaceAll(there, s.dir+"/", "")), strings.Join(form, " "))
 			require.Equal(s.t, code, codeThere, strings.Join(form, " "))
 		}
 	}
+}
+
+// requireSameFiles requires a query's rows to be the same in files that are written here and through the server.
+func (s serverUser) requireSameFiles() {
+	s.t.Helper()
+	const query = "SELECT range AS n, 'a,b' AS t, 1.50::DECIMAL(9,2) AS d FROM range(5000)"
+	s.requireSame([]string{"sql", query, "--format", "csv", "--limit", "0"},
+		[]string{"sql", query, "--format", "json", "--limit", "3"})
+	for _, name := range []string{"rows.csv", "rows.ndjson", "rows.parquet"} {
+		path := filepath.Join(s.dir, name)
+		var files [2][]byte
+		for i := range files {
+			out, code := s.run(i == 1, "sql", query, "-o", name, "--overwrite")
+			require.Equal(s.t, exitOK, code, out)
+			text, err := os.ReadFile(path)
+			require.NoError(s.t, err)
+			files[i] = text
+		}
+		if name == "rows.parquet" { // two that are written apart need not be the same
+			file, err := parquet.OpenFile(bytes.NewReader(files[1]), int64(len(files[1])))
+			require.NoError(s.t, err)
+			require.EqualValues(s.t, 5000, file.NumRows())
+			continue
+		}
+		require.Equal(s.t, string(files[0]), string(files[1]))
+		for _, wrong := range []string{"FROM idz", "SELECT error('late') FROM range(100000) WHERE range = 99999"} {
+			here, code := s.run(false, "sql", wrong, "-o", name)
+			there, codeThere := s.run(true, "sql", wrong, "-o", name)
+			require.Equal(s.t, here, there)
+			require.Equal(s.t, code, codeThere)
+			left, err := os.ReadFile(path)
+			require.NoError(s.t, err)
+			require.Equal(s.t, string(files[0]), string(left), "nothing is replaced by what failed")
+		}
+	}
+}
+
+// figures differ from one look at a machine to the next.
+var figures = regexp.MustCompile(`\d+(\.\d+)?`)
+
+// requireSameDiagnosis requires doctor to look at the same things here and through the server, and to say the same of
+// what it finds as good, figures aside.
+func (s serverUser) requireSameDiagnosis(hereArgs ...string) {
+	s.t.Helper()
+	var here, there view.Diagnosis
+	out, _ := s.run(false, append([]string{"doctor", "--json"}, hereArgs...)...)
+	require.NoError(s.t, json.Unmarshal([]byte(out), &here), out)
+	out, _ = s.run(true, "doctor", "--json")
+	require.NoError(s.t, json.Unmarshal([]byte(out), &there), out)
+	require.Len(s.t, there.Checks, len(here.Checks))
+	for i, h := range here.Checks {
+		f := there.Checks[i]
+		require.Equal(s.t, h.Service+" "+h.Check, f.Service+" "+f.Check)
+		if h.Verdict == f.Verdict {
+			require.Equal(s.t, figures.ReplaceAllString(withoutTimes(h.Seen+h.Mend), "0"),
+				figures.ReplaceAllString(withoutTimes(f.Seen+f.Mend), "0"))
+		}
+	}
+	text, _ := s.run(true, "doctor")
+	require.Contains(s.t, text, "it is a state of this program")
+}
+
+// A cluster's workers and open runs are listed through a server of it as they are here.
+func TestClusterStatusThroughAServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "cluster.yaml"),
+		[]byte("version: 1\nstate: { directory: runs }\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "work.yaml"), []byte(workedScript), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "in.csv"), []byte("id\n1\n"), 0o600))
+	s := serverUser{t: t, dir: dir}
+	out, code := s.run(false, "cluster", "init", "--cluster", "cluster.yaml")
+	require.Equal(t, exitOK, code, out)
+	out, code = s.run(false, "run", "work.yaml", "--param", "most=5", "--cluster", "cluster.yaml", "--detach")
+	require.Equal(t, exitOK, code, out)
+	address, ask := startServer(t, dir, "--cluster", "cluster.yaml", "--worker")
+	ask("PUT", "/v1/users/ann", annsGrants)
+	s.address = address
+	s.login()
+	out, code = s.run(true, "attach", "1")
+	require.Equal(t, exitOK, code, out)
+	for _, form := range [][]string{nil, {"--json"}} {
+		here, _ := s.run(false, append([]string{"cluster", "status", "--cluster", "cluster.yaml"}, form...)...)
+		there, code := s.run(true, append([]string{"cluster", "status"}, form...)...)
+		require.Equal(t, exitOK, code)
+		require.Equal(t, figures.ReplaceAllString(withoutTimes(here), "0"), figures.ReplaceAllString(withoutTimes(there), "0"))
+	}
+	out, _ = s.run(true, "cluster", "status")
+	require.Contains(t, out, "idle")
+	s.requireSameDiagnosis("--cluster", "cluster.yaml")
+	out, code = s.run(false, "cluster", "status")
+	require.Equal(t, exitUsers, code)
+	require.Contains(t, out, "--server URL")
 }
 
 // annsGrants makes ann an admin who decides for sales.
@@ -171,18 +268,50 @@ func (s serverUser) run(through bool, args ...string) (string, int) {
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
+const checkedScript = `
+nodes:
+  load:
+    type: file_table
+    r: {urls: [in.csv], types: {id: int}}
+    w: ids
+    checks: [{name: few, range: {field: id, max: 1}}, {name: there, not_null: id}, {rows: {min: 2}}]
+`
+
+const formulaScript = `
+include: [part.yaml]
+nodes:
+  calc:
+    type: table_custom_tfm_table
+    custom_proc_type: py_calc
+    r: {table: ids}
+    p: {python_code_urls: [twice.py], calculated_fields: {n: {expression: twice(r.id), type: int}}}
+    w: {name: sums, fields: {n: {expression: p.n, type: int}}}
+`
+
+const sweptScript = `
+nodes:
+  load: {type: file_table, r: {urls: ["{file}.csv"], types: {id: int}}, w: ids}
+  more: {type: table_table, r: ids, w: {name: more, fields: {id: r.id, twice: {expression: r.id * 2, type: int}}}}
+`
+
 // Commands print the same through a server as here, paths aside.
 func TestThroughAServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"script.yaml": servedScript, "in.csv": "id\n1\n2\n7\n", "bad.csv": "id\nx\n",
-		"bad.yaml": strings.Replace(servedScript, "in.csv", "bad.csv", 1)} {
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "jobs"), 0o700))
+	for name, text := range map[string]string{"script.yaml": servedScript, "jobs/named.yaml": checkedScript, "jobs/in.csv": "id\n1\n", "in.csv": "id\n1\n2\n7\n", "bad.csv": "id\nx\n",
+		"bad.yaml": strings.Replace(servedScript, "in.csv", "bad.csv", 1), "sweep.yaml": sweptScript, "checked.yaml": checkedScript,
+		"wrong.yaml": strings.Replace(servedScript, "file_table", "file_tabel", 1), "python.yaml": formulaScript,
+		"twice.py":   "def twice(n):\n    return n * 2\n",
+		"part.yaml":  "nodes:\n  load: {type: file_table, r: {urls: [in.csv], types: {id: int}}, w: ids}\n",
+		"serve.yaml": "version: 1\nworkspaces: {main: {scripts: [., jobs], parameters: true}, sweeps: {scripts: [.]}}\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	s := serverUser{t: t, dir: dir}
+	s.run(false, "run", "sweep.yaml", "--matrix", "file=in,bad", "--workspace", "sweeps")
 	s.run(false, "run", "bad.yaml")
 	s.run(false, "run", "script.yaml")
-	address, ask := startServer(t, dir)
+	address, ask := startServer(t, dir, "--config", "serve.yaml")
 	s.address = address
 	ask("PUT", "/v1/users/ann", annsGrants)
 
@@ -217,8 +346,34 @@ func TestThroughAServer(t *testing.T) {
 		[]string{"sql", "FROM run2.ids ORDER BY id", "--limit", "1"}, []string{"sql", "SELECT id FROM run2.ids", "--format", "csv"},
 		[]string{"sql", "SELECT NULL a, 'x' b, 1.5::DOUBLE c, 40.80::DECIMAL(9,2) d, [1, 2] e, {'k': 'v'} f, true g, " +
 			"DATE '2026-01-02' h, 12345678901234567890::HUGEINT i, 'NaN'::FLOAT j, 3::DOUBLE k, '<&>' l"})
-	here, _ := s.run(false, "events", "2")
-	there, _ := s.run(true, "events", "2")
+	s.requireSame([]string{"matrix", "--workspace", "sweeps"}, []string{"matrix", "last", "--workspace", "sweeps"},
+		[]string{"check", "script.yaml"}, []string{"check", "script.yaml", "--run", "1"},
+		[]string{"check", "checked.yaml", "--run", "2"}, []string{"check", "checked.yaml", "--run", "2", "--node", "lod"},
+		[]string{"check", "checked.yaml", "--run", "2", "--limit", "0"}, []string{"check", "sweep.yaml", "--param", "file=in"},
+		[]string{"validate", "script.yaml"}, []string{"validate", "wrong.yaml"}, []string{"validate", "bad.yaml"},
+		[]string{"validate", "sweep.yaml", "--param", "file=in"}, []string{"validate", "sweep.yaml"},
+		[]string{"explain", "script.yaml"}, []string{"explain", "wrong.yaml"}, []string{"explain", "script.yaml", "--node", "keep"},
+		[]string{"explain", "python.yaml"}, []string{"explain", "script.yaml", "--node", "kep"},
+		[]string{"explain", "sweep.yaml", "--param", "file=in", "--workspace", "sweeps"},
+		[]string{"check", "bad.yaml", "--run", "9"},
+		[]string{"matrix", "lost", "--workspace", "sweeps"}, []string{"lineage", "kept.id"}, []string{"lineage", "out.csv.id"},
+		[]string{"lineage", "in.csv.id", "--run", "2"}, []string{"lineage", "kept.idd"}, []string{"lineage", "kept"},
+		[]string{"lineage", "more.twice", "--run", "1", "--workspace", "sweeps"},
+		[]string{"lineage", "more.twice", "--run", "1", "--workspace", "sweeps", "--graph", "dot"})
+	s.requireSameDiagnosis("--state", ".thalweg")
+	s.requireSameFiles()
+	out, code = s.run(true, "cluster", "status")
+	require.Equal(t, exitUsers, code, out)
+	require.Contains(t, out, "over a state directory, which has no fleet")
+	out, code = s.run(true, "check", "nothing.yaml")
+	require.Equal(t, exitUsers, code, out)
+	require.Contains(t, out, `has no script "nothing.yaml"`)
+	here, code := s.run(false, "check", "jobs/named.yaml", "--run", "2")
+	there, codeThere := s.run(true, "check", "named.yaml", "--run", "2")
+	require.Equal(t, strings.ReplaceAll(here, "jobs/", ""), there, "a script that only the server has")
+	require.Equal(t, code, codeThere)
+	here, _ = s.run(false, "events", "2")
+	there, _ = s.run(true, "events", "2")
 	require.Equal(t, here, there)
 	out, code = s.run(true, "attach", "2", "--server", address)
 	require.Equal(t, exitWaiting, code, out)
@@ -227,8 +382,8 @@ func TestThroughAServer(t *testing.T) {
 	there, _ = s.run(true, "events", "1", "--follow", "--after", "2")
 	require.Equal(t, here, there)
 
-	for _, args := range [][]string{{"run", "script.yaml"}, {"run", "script.yaml", "--memory", "1GB"}, {"worker"}, {"sql"},
-		{"sql", "FROM ids", "--limit", "0"}, {"check", "script.yaml"},
+	for _, args := range [][]string{{"run", "script.yaml", "--memory", "1GB"}, {"worker"}, {"sql"},
+		{"sql", "FROM ids", "--limit", "0"}, {"sql", "FROM ids", "--format", "csv", "--limit", "1001"},
 		{"approve", "2", "ids", "--role", "sales"}} {
 		out, code := s.run(true, args...)
 		require.Equal(t, exitUsers, code, out)
@@ -324,7 +479,7 @@ func TestRunThroughAServer(t *testing.T) {
 }
 
 // momentary are texts that change from one moment to the next.
-var momentary = regexp.MustCompile(`"elapsed_ms":\d+|\d+(\.\d+)? ?(ms|s|min|h)\b( \d+ (ms|s|min))?|for \d+ seconds|\(\d+ m?s\)`)
+var momentary = regexp.MustCompile(`"elapsed_ms":\d+|\d+(\.\d+)? ?(ms|s|min|h)\b( \d+ (ms|s|min))?|for \d+ seconds|\(\d+(\.\d+)? m?s\)`)
 
 // withoutTimes also leaves out the blanks by which columns that have them are wider.
 func withoutTimes(text string) string {
@@ -385,15 +540,50 @@ func TestServerTableNamesCommands(t *testing.T) {
 	t.Parallel()
 	k, err := newParser(t.Context(), &console{}, &cli{}, func(int) {})
 	require.NoError(t, err)
-	here := []string{"validate", "check", "test", "init", "infer", "explain", "graph", "fmt", "schema", "matrix", "lineage",
-		"serve", "worker", "slot", "peek", "simulate", "scheduler", "doctor", "completion", "__complete", "version",
-		"test", "status", "init"}
+	here := []string{"test", "init", "infer", "graph", "fmt", "schema",
+		"serve", "worker", "slot", "peek", "simulate", "scheduler", "completion", "__complete", "version"}
 	names := map[string]bool{}
 	for _, leaf := range k.Model.Leaves(true) {
 		names[leaf.Name] = true
 		require.NotEqual(t, answered(leaf.Name), slices.Contains(here, leaf.Name), leaf.Name)
+		if !answered(leaf.Name) {
+			requireRefusal(t, leaf)
+		}
 	}
 	for name := range throughServer {
 		require.True(t, names[name], name)
 	}
+}
+
+// requireRefusal requires a command that works here to refuse a server in one sentence.
+func requireRefusal(t *testing.T, leaf *kong.Node) {
+	t.Helper()
+	value := func(v *kong.Value) string {
+		if v.Enum != "" {
+			return v.EnumSlice()[0]
+		}
+		return "1"
+	}
+	args := strings.Fields(leaf.FullPath())[1:]
+	for _, group := range leaf.AllFlags(false) {
+		for _, f := range group {
+			if f.Required {
+				args = append(args, "--"+f.Name+"="+value(f.Value))
+			}
+		}
+	}
+	for _, p := range leaf.Positional {
+		if p.Required {
+			args = append(args, value(p))
+		}
+	}
+	a, c := &console{}, &cli{}
+	k, err := newParser(t.Context(), a, c, func(int) {})
+	require.NoError(t, err)
+	kctx, err := k.Parse(append(args, "--server=http://127.0.0.1:1"))
+	require.NoError(t, err, leaf.FullPath())
+	a.typed = typedFlags(kctx)
+	err = c.settleServer(a, kctx)
+	require.EqualError(t, err, "thalweg "+leaf.Name+" works here, not through a server")
+	require.NotEmpty(t, fault.Of(err).Hint)
 }

@@ -74,22 +74,27 @@ func (c *sqlCmd) Run(ctx context.Context, a *console) (err error) {
 		return c.session(ctx, a, home, opts)
 	}
 	opts.SQL = query
-	if a.server != "" && c.Format == formatParquet {
-		return &fault.Error{Kind: fault.Script, Message: "a server's answer to a query is not written as Parquet",
-			Hint: "write CSV or JSON"}
+	if c.Format == formatParquet && c.Output == "" && term.IsTerminal(int(os.Stdout.Fd())) {
+		return &fault.Error{Kind: fault.Script, Message: "Parquet is not for a terminal",
+			Hint: "write it to a file: -o FILE"}
 	}
-	if err := c.spare(ctx, home); err != nil {
-		return err
+	if a.server == "" { // else its runs have nothing to do with files that are here
+		if err := c.spare(ctx, home); err != nil {
+			return err
+		}
 	}
 	out, done, err := c.output(a)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if err = errors.Join(err, done(err)); err == nil && c.Output != "" {
+		if err = errors.Join(err, done(err)); err == nil && c.Output != "" && a.server == "" {
 			_ = home.Data.Written(ctx, c.Workspace, c.Output) // else it is not replaced once a run has read it
 		}
 	}()
+	if a.server != "" && c.Format != formatTable && (c.Format == formatParquet || c.Limit == 0) {
+		return c.download(ctx, a, query, out)
+	}
 	if c.Format == formatParquet {
 		return c.parquet(ctx, a, home, opts, out)
 	}
@@ -223,10 +228,6 @@ func (a *console) warnQuery(res app.QueryResult) {
 // parquet writes all rows of a query as a Parquet file.
 func (c *sqlCmd) parquet(ctx context.Context, a *console, home *app.App, opts app.Query,
 	out io.Writer) (err error) {
-	if c.Output == "" && term.IsTerminal(int(os.Stdout.Fd())) {
-		return &fault.Error{Kind: fault.Script, Message: "Parquet is not for a terminal",
-			Hint: "write it to a file: -o FILE"}
-	}
 	dir, err := os.MkdirTemp("", "thalweg-sql-*")
 	if err != nil {
 		return &fault.Error{Kind: fault.Environment, Message: "make a temporary directory", Err: err}
@@ -247,6 +248,25 @@ func (c *sqlCmd) parquet(ctx context.Context, a *console, home *app.App, opts ap
 		return &fault.Error{Kind: fault.Environment, Message: "write the rows", Err: err}
 	}
 	return nil
+}
+
+// download writes what a page of a server does not hold.
+func (c *sqlCmd) download(ctx context.Context, a *console, query string, out io.Writer) error {
+	client, err := a.serverClient()
+	if err != nil {
+		return err
+	}
+	format := c.Format
+	if format == "json" {
+		format = "ndjson"
+	}
+	err = client.Download(ctx, c.Workspace, query, format, c.Limit, out, func(text string) {
+		fmt.Fprintf(a.stderr, "%s %s\n", a.mark("warning:", yellow), plain(text))
+	})
+	if errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return err
 }
 
 func (c *sqlCmd) print(a *console, out io.Writer, res app.QueryResult) error {

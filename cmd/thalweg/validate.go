@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
 )
 
@@ -13,15 +14,12 @@ type validateCmd struct {
 	Connect bool   `help:"Try, too, to reach inputs and outputs, and to start the interpreter."`
 	Python  string `help:"With --connect: the Python interpreter." default:"python3" env:"THALWEG_PYTHON"`
 	JSON    bool   `name:"json" help:"Print the problems as JSON."`
+
+	Workspace string `help:"With --server: workspace of the script." default:"${workspace}" env:"THALWEG_WORKSPACE" placeholder:"NAME"`
 }
 
 func (c *validateCmd) Run(ctx context.Context, a *console) error {
-	client, err := c.client(nil)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	out, s, err := (&app.ScriptService{Remote: client, Known: a.known}).Validate(ctx, c.named(), c.Connect, c.Python)
+	out, err := c.validate(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -32,8 +30,8 @@ func (c *validateCmd) Run(ctx context.Context, a *console) error {
 		}
 	} else {
 		a.printDiagnostics(diags)
-		if s != nil {
-			fmt.Fprintf(a.stdout, "%s: %s, no errors\n", s.Path, countNodes(len(s.Nodes)))
+		if !diags.HasErrors() {
+			fmt.Fprintf(a.stdout, "%s: %s, no errors\n", c.Script, countNodes(out.Nodes))
 		} else {
 			fmt.Fprintf(a.stderr, "%s, %s\n", counted(len(diags.Errors()), "error", "errors"),
 				counted(len(diags.Warnings()), "warning", "warnings"))
@@ -45,8 +43,26 @@ func (c *validateCmd) Run(ctx context.Context, a *console) error {
 	switch {
 	case out.OK:
 		return nil
-	case s == nil: // as run does, which cannot read it either
+	case diags.HasErrors(): // as run does, which cannot read it either
 		return errReported{exitCode(fault.Of(diags.Err()).Kind)}
 	}
 	return errReported{exitUsers}
+}
+
+// validate lists the problems, as they are here or on the server.
+func (c *validateCmd) validate(ctx context.Context, a *console) (view.Validated, error) {
+	if a.server != "" {
+		client, sent, err := c.throughServer(ctx, a)
+		if err != nil {
+			return view.Validated{}, err
+		}
+		return client.Validate(ctx, c.Workspace, sent)
+	}
+	client, err := c.client(nil)
+	if err != nil {
+		return view.Validated{}, err
+	}
+	defer client.Close()
+	out, _, err := (&app.ScriptService{Remote: client, Known: a.known}).Validate(ctx, c.named(), c.Connect, c.Python)
+	return out, err
 }

@@ -92,6 +92,24 @@ func (s *Server) given(ctx context.Context, by asker, operation string, g Given)
 	return n, err
 }
 
+// GivenParams is a script or a text with values of its parameters.
+type GivenParams struct {
+	Given
+	Params map[string]string `json:"params,omitempty" doc:"Parameters; of a script, where the server's configuration allows them."`
+}
+
+// givenParams is given with parameters.
+func (s *Server) givenParams(ctx context.Context, by asker, operation string, g GivenParams) (app.NamedScript, error) {
+	n, err := s.given(ctx, by, operation, g.Given)
+	if err == nil && len(g.Params) > 0 && g.Text == "" && !s.serving.Workspaces[by.workspace].Parameters {
+		err = &fault.Error{Kind: fault.Script, Code: fault.Forbidden,
+			Message: "scripts of this workspace are started without parameters: they could name other files",
+			Hint:    "parameters: true of the workspace in serve.yaml allows them"}
+	}
+	n.Params = g.Params
+	return n, err
+}
+
 // textsOf returns the texts of a request by where they would be.
 func textsOf(dir string, g Given) (app.Texts, error) {
 	out := app.Texts{}
@@ -120,11 +138,11 @@ func textsOf(dir string, g Given) (app.Texts, error) {
 
 type validateIn struct {
 	OfWorkspace
-	Body struct{ Given }
+	Body struct{ GivenParams }
 }
 
 func (s *Server) validateScript(ctx context.Context, by asker, in *validateIn) (*reply[view.Validated], error) {
-	n, err := s.given(ctx, by, "validate-script", in.Body.Given)
+	n, err := s.givenParams(ctx, by, "validate-script", in.Body.GivenParams)
 	if err != nil {
 		return nil, err
 	}
@@ -137,14 +155,15 @@ func (s *Server) validateScript(ctx context.Context, by asker, in *validateIn) (
 type explainIn struct {
 	OfWorkspace
 	Body struct {
-		Given
+		GivenParams
 		Node      string `json:"node,omitempty" maxLength:"256" doc:"Only this one."`
 		Ephemeral bool   `json:"ephemeral,omitempty" doc:"As a run that stores no tables which need not be."`
+		Reuse     bool   `json:"reuse,omitempty" doc:"To who may start it, say, too, what a run would take over: this imports its Python."`
 	}
 }
 
 func (s *Server) explainScript(ctx context.Context, by asker, in *explainIn) (*reply[view.Explained], error) {
-	n, err := s.given(ctx, by, "explain-script", in.Body.Given)
+	n, err := s.givenParams(ctx, by, "explain-script", in.Body.GivenParams)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +173,11 @@ func (s *Server) explainScript(ctx context.Context, by asker, in *explainIn) (*r
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.app.ExplainAlone(ctx, by.caller(), script, app.ExplainOptions{Node: in.Body.Node,
+	explain := s.app.ExplainAlone
+	if in.Body.Reuse && by.may(access.Operate) {
+		explain = s.app.Explain
+	}
+	out, err := explain(ctx, by.caller(), script, app.ExplainOptions{Node: in.Body.Node,
 		Ephemeral: in.Body.Ephemeral, Path: n.Path, Workspace: in.Workspace, Seen: n})
 	if !by.may(access.Author) { // what is made of the text is the text
 		for i := range out.Nodes {

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 
-	"thalweg/internal/app"
 	"thalweg/internal/app/access"
 	"thalweg/internal/app/view"
 )
@@ -43,14 +42,5 @@ func (s *Server) columnLineage(ctx context.Context, _ asker, in *distributionIn)
 	if err != nil {
 		return nil, err
 	}
-	script, _, err := s.app.Data.ScriptOf(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	columns := app.ColumnsOf(script)
-	column, err := columns.Find(in.Table + "." + in.Column)
-	if err != nil {
-		return nil, err
-	}
-	return body(view.ColumnLineage{Column: column, Links: append([]view.Link{}, columns.Around(column)...)}, nil)
+	return body(s.app.Operations.Lineage(ctx, key, in.Table+"."+in.Column))
 }

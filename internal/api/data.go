@@ -6,18 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"thalweg/internal/app"
 	"thalweg/internal/app/access"
 	"thalweg/internal/app/view"
 )
-
-// downloadTimeout is how long a client may take for a download.
-const downloadTimeout = 10 * time.Minute
 
 func (s *Server) registerData() {
 	const w = "/v1/workspaces/{workspace}"
@@ -40,6 +35,8 @@ func (s *Server) registerData() {
 	add(s, read("distribution", http.MethodGet, t+"/columns/{column}/distribution",
 		"Say which values a column has, and how often."), s.distribution)
 	add(s, read("download", http.MethodGet, t+"/download", "Download a table: CSV, NDJSON, Parquet or XLSX."), s.download)
+	add(s, read("download-query", http.MethodPost, w+"/downloads",
+		"Download the rows of a query: CSV, NDJSON, Parquet or XLSX."), s.downloadQuery)
 	add(s, read("query", http.MethodPost, w+"/queries", "Query the tables of a workspace's runs with SQL."), s.query)
 	diff := read("diff", http.MethodPost, w+"/diffs", "Say how a table differs between two runs: a job.")
 	diff.status = http.StatusAccepted
@@ -122,11 +119,6 @@ type downloadIn struct {
 	Spreadsheet bool   `query:"spreadsheet" doc:"Of CSV: texts that a spreadsheet would take for formulas get an apostrophe."`
 }
 
-// mediaTypes of downloads.
-var mediaTypes = map[string]string{"csv": "text/csv; charset=utf-8", "ndjson": "application/x-ndjson",
-	"parquet": "application/vnd.apache.parquet",
-	"xlsx":    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"}
-
 func (s *Server) download(ctx context.Context, by asker, in *downloadIn) (*huma.StreamResponse, error) {
 	key, err := s.key(ctx, in.OfRun)
 	if err != nil {
@@ -137,22 +129,9 @@ func (s *Server) download(ctx context.Context, by asker, in *downloadIn) (*huma.
 		return nil, err
 	}
 	s.note(ctx, by, access.RowsTaken, in.OfTable)
-	return &huma.StreamResponse{Body: func(c huma.Context) {
-		_ = c.SetReadDeadline(time.Time{}) // nothing more is read
-		c.SetHeader("Content-Type", mediaTypes[in.Format])
-		c.SetHeader("Content-Disposition", fmt.Sprintf(`attachment; filename="run%d-table.%s"`, key.Run, in.Format))
-		_, w := humago.Unwrap(c)
-		out := http.NewResponseController(w)
-		_ = out.SetWriteDeadline(time.Now().Add(downloadTimeout)) // else the server's is
-		ctx, cancel := context.WithTimeout(c.Context(), downloadTimeout)
-		defer cancel()
-		err := s.app.Peek.Download(ctx, by.caller(), app.Download{Table: &app.PeekTable{Run: key, Table: in.Table},
-			Format: app.DownloadFormat(in.Format), Spreadsheet: in.Spreadsheet}, c.BodyWriter())
-		if err != nil { // what was sent is not all: the connection is cut, so that the client sees it
-			s.failed(ctx, operation{id: "download"}, err)
-			_ = out.SetWriteDeadline(time.Unix(1, 0))
-		}
-	}}, nil
+	return s.file(by, operation{id: "download"}, fmt.Sprintf("run%d-table", key.Run), app.Download{
+		Table: &app.PeekTable{Run: key, Table: in.Table}, Format: app.DownloadFormat(in.Format),
+		Spreadsheet: in.Spreadsheet}), nil
 }
 
 type queryIn struct {

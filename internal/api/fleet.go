@@ -20,8 +20,11 @@ func (s *Server) registerFleet() {
 	add(s, get("list-matrices", w+"/matrices", "List what was run over values of parameters.", access.View),
 		s.listMatrices)
 	add(s, get("show-matrix", w+"/matrices/{matrix}", "List the cells of a matrix.", access.View), s.showMatrix)
-	add(s, get("fleet", "/v1/fleet", "List the workers of a cluster, and the runs that are not over.", access.Admin),
+	add(s, get("fleet", "/v1/fleet", "List the workers of a cluster, and the runs that are not over.", access.View),
 		s.fleet)
+	add(s, operation{id: "doctor", method: http.MethodPost, path: "/v1/diagnoses", tag: "fleet", needs: access.Admin,
+		summary: "Look at the server's machine, and at the state or the services of the cluster: a job.",
+		status:  http.StatusAccepted}, s.doctor)
 }
 
 func (s *Server) listSchedules(ctx context.Context, _ asker, in *OfWorkspace) (*reply[[]view.Schedule], error) {
@@ -29,12 +32,7 @@ func (s *Server) listSchedules(ctx context.Context, _ asker, in *OfWorkspace) (*
 }
 
 func (s *Server) listMatrices(ctx context.Context, _ asker, in *OfWorkspace) (*reply[[]view.Matrix], error) {
-	found, err := s.app.Matrices(ctx, in.Workspace)
-	out := []view.Matrix{}
-	for _, m := range found {
-		out = append(out, m.View())
-	}
-	return body(out, err)
+	return body(s.app.Matrices(ctx, in.Workspace))
 }
 
 type showMatrixIn struct {
@@ -43,25 +41,13 @@ type showMatrixIn struct {
 }
 
 func (s *Server) showMatrix(ctx context.Context, by asker, in *showMatrixIn) (*reply[[]view.Cell], error) {
-	found, err := s.app.Matrices(ctx, in.Workspace)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range found {
-		if m.ID != in.Matrix {
-			continue
+	cells, err := s.app.MatrixCells(ctx, in.Workspace, in.Matrix)
+	for i := range cells {
+		if !by.may(access.Read) {
+			cells[i].Failure = app.FailureWithoutValues(cells[i].Failure)
 		}
-		cells, err := s.app.MatrixCells(ctx, in.Workspace, m)
-		out := []view.Cell{}
-		for _, c := range cells {
-			if !by.may(access.Read) {
-				c.Failure = app.FailureWithoutValues(c.Failure)
-			}
-			out = append(out, c.View())
-		}
-		return body(out, err)
 	}
-	return nil, &fault.Error{Kind: fault.Script, Code: fault.NotFound, Message: "there is no matrix of this name"}
+	return body(cells, err)
 }
 
 func (s *Server) fleet(ctx context.Context, _ asker, _ *none) (*reply[view.ClusterStatus], error) {
@@ -71,4 +57,10 @@ func (s *Server) fleet(ctx context.Context, _ asker, _ *none) (*reply[view.Clust
 	}
 	out, _, err := s.app.Fleet.Status(ctx)
 	return body(out, err)
+}
+
+func (s *Server) doctor(_ context.Context, by asker, _ *none) (*reply[Job], error) {
+	return s.job(by, operation{id: "doctor"}, func(ctx context.Context) (any, error) {
+		return s.app.Examine(ctx, by.caller())
+	})
 }

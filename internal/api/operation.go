@@ -100,15 +100,20 @@ func (s *Server) admit(o operation, c huma.Context, next func(huma.Context)) {
 		if p.Status == http.StatusUnauthorized {
 			c.SetHeader("WWW-Authenticate", "Bearer")
 		}
-		for name, values := range p.GetHeaders() {
-			c.SetHeader(name, values[0])
-		}
-		c.SetHeader("Content-Type", p.ContentType(""))
-		c.SetStatus(p.Status)
-		_ = s.huma.Marshal(c.BodyWriter(), "application/json", p) // the client has gone
+		s.refuse(c, p)
 		return
 	}
 	next(huma.WithValue(c, askerKey{}, by))
+}
+
+// refuse answers with a problem.
+func (s *Server) refuse(c huma.Context, p *Problem) {
+	for name, values := range p.GetHeaders() {
+		c.SetHeader(name, values[0])
+	}
+	c.SetHeader("Content-Type", p.ContentType(""))
+	c.SetStatus(p.Status)
+	_ = s.huma.Marshal(c.BodyWriter(), "application/json", p) // the client has gone
 }
 
 // asker says who sends a request, or why its sender may not ask for the operation.

@@ -41,15 +41,14 @@ type startIn struct {
 	OfWorkspace
 	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"A start that is repeated with it is one run."`
 	Body struct {
-		Given
-		Params   map[string]string `json:"params,omitempty" doc:"Parameters, where the server's configuration allows them."`
-		Start    []string          `json:"start,omitempty" maxItems:"1000" doc:"Nodes to start with."`
-		From     []int64           `json:"from,omitempty" maxItems:"100" doc:"Runs to read tables from."`
-		Note     string            `json:"note,omitempty" maxLength:"4000" doc:"A description to keep with the run."`
-		Deadline string            `json:"deadline,omitempty" maxLength:"100" doc:"When it is to be over: 2h, 06:30, or a moment."`
-		Priority string            `json:"priority,omitempty" enum:"high,normal,low"`
-		Fresh    bool              `json:"fresh,omitempty" doc:"Run all nodes, also those that an earlier run has done."`
-		DryRun   bool              `json:"dry_run,omitempty" doc:"Only say what the run would do."`
+		GivenParams
+		Start    []string `json:"start,omitempty" maxItems:"1000" doc:"Nodes to start with."`
+		From     []int64  `json:"from,omitempty" maxItems:"100" doc:"Runs to read tables from."`
+		Note     string   `json:"note,omitempty" maxLength:"4000" doc:"A description to keep with the run."`
+		Deadline string   `json:"deadline,omitempty" maxLength:"100" doc:"When it is to be over: 2h, 06:30, or a moment."`
+		Priority string   `json:"priority,omitempty" enum:"high,normal,low"`
+		Fresh    bool     `json:"fresh,omitempty" doc:"Run all nodes, also those that an earlier run has done."`
+		DryRun   bool     `json:"dry_run,omitempty" doc:"Only say what the run would do."`
 	}
 }
 
@@ -62,20 +61,15 @@ type started struct {
 
 func (s *Server) startRun(ctx context.Context, by asker, in *startIn) (*reply[started], error) {
 	b := in.Body
-	n, err := s.given(ctx, by, "start-run", b.Given)
+	n, err := s.givenParams(ctx, by, "start-run", b.GivenParams)
 	if err == nil && b.Text != "" {
 		err = s.mayRun(in.Workspace, b.Name, n.Dir)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if len(b.Params) > 0 && b.Text == "" && !s.serving.Workspaces[in.Workspace].Parameters {
-		return nil, &fault.Error{Kind: fault.Script, Code: fault.Forbidden,
-			Message: "scripts of this workspace are started without parameters: they could name other files",
-			Hint:    "parameters: true of the workspace in serve.yaml allows them"}
-	}
 	priority, _ := app.ParsePriority(b.Priority) // the schema takes no others
-	o := app.RunOptions{Workspace: in.Workspace, ScriptPath: n.Path, Dir: n.Dir, Texts: n.Texts, Params: b.Params,
+	o := app.RunOptions{Workspace: in.Workspace, ScriptPath: n.Path, Dir: n.Dir, Texts: n.Texts, Params: n.Params,
 		Start: b.Start, From: b.From, Description: s.known.Text(b.Note), Deadline: b.Deadline, Priority: priority,
 		Reuse: !b.Fresh, Policy: n.Policy}
 	caller := by.caller()

@@ -154,6 +154,7 @@ func (s *Server) register() {
 	s.registerMetrics()
 	s.registerStream()
 	s.registerData()
+	s.registerChecks()
 	s.registerJobs()
 }
 

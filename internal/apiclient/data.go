@@ -3,7 +3,9 @@ package apiclient
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -28,7 +30,7 @@ func (c *Client) Query(ctx context.Context, _ app.Caller, o app.Query) (app.Quer
 	if o.RowsMax == 0 || o.RowsMax > pageRowsMax || o.Parquet != "" {
 		return app.QueryResult{}, &fault.Error{Kind: fault.Script,
 			Message: fmt.Sprintf("a server gives at most %d rows of a query", pageRowsMax),
-			Hint:    "ask for fewer, for sums, or download the table from the server"}
+			Hint:    "ask for fewer, for sums, or for a file of all rows of a query with a LIMIT"}
 	}
 	var page view.Page
 	if err := c.ask(ctx, http.MethodPost, in(o.Workspace)+"/queries", nil, object{"sql": o.SQL, "limit": o.RowsMax},
@@ -48,6 +50,47 @@ func (c *Client) Query(ctx context.Context, _ app.Caller, o app.Query) (app.Quer
 		}
 	}
 	return res, nil
+}
+
+// Download writes all rows of a query to out, in the format csv, ndjson, parquet or xlsx. warned is told what is wrong
+// with its tables before the first row.
+func (c *Client) Download(ctx context.Context, workspace, sql, format string, rowsMax int, out io.Writer,
+	warned func(text string)) error {
+	b := object{"sql": sql, "format": format}
+	if rowsMax > 0 {
+		b["limit"] = rowsMax
+	}
+	answer, err := c.through(ctx, c.long, http.MethodPost, in(workspace)+"/downloads", nil, b)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	for _, text := range answer.Header.Values("Thalweg-Warning") {
+		if text, err = url.PathUnescape(text); err == nil {
+			warned(text)
+		}
+	}
+	_, err = io.Copy(out, cutBody{answer.Body, c.base})
+	if err != nil && ctx.Err() != nil {
+		return c.unreached(ctx, err)
+	}
+	return err
+}
+
+// cutBody is the body of an answer whose end may be missing.
+type cutBody struct {
+	io.Reader
+	from string
+}
+
+// Read implements io.Reader.
+func (b cutBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = &fault.Error{Kind: fault.Environment, Message: "the answer of " + b.from + " was cut off", Err: err,
+			Hint: "try again, or ask for fewer rows; the server's log says why"}
+	}
+	return n, err
 }
 
 // Diff implements app.Operations.

@@ -11,6 +11,7 @@ import (
 
 	"thalweg/internal/app"
 	"thalweg/internal/app/view"
+	"thalweg/internal/base/fault"
 )
 
 // pageMax is the number of entries that are asked for at once.
@@ -171,4 +172,25 @@ func (c *Client) Events(ctx context.Context, key view.RunKey, after int64, tell 
 // Schedules implements app.Operations.
 func (c *Client) Schedules(ctx context.Context, workspace string) ([]view.Schedule, error) {
 	return get[[]view.Schedule](ctx, c, in(workspace)+"/schedules")
+}
+
+// Matrices implements app.Operations.
+func (c *Client) Matrices(ctx context.Context, workspace string) ([]view.Matrix, error) {
+	return get[[]view.Matrix](ctx, c, in(workspace)+"/matrices")
+}
+
+// MatrixCells implements app.Operations.
+func (c *Client) MatrixCells(ctx context.Context, workspace, id string) ([]view.Cell, error) {
+	return get[[]view.Cell](ctx, c, in(workspace)+"/matrices/"+url.PathEscape(id))
+}
+
+// Lineage implements app.Operations.
+func (c *Client) Lineage(ctx context.Context, key view.RunKey, column string) (view.ColumnLineage, error) {
+	at := strings.LastIndexByte(column, '.')
+	if at <= 0 || at == len(column)-1 {
+		return view.ColumnLineage{}, &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+			Message: "there is no column " + column, Hint: "name it as TABLE.COLUMN, or FILE.COLUMN"}
+	}
+	return get[view.ColumnLineage](ctx, c, of(key)+"/tables/"+url.PathEscape(column[:at])+"/columns/"+
+		url.PathEscape(column[at+1:])+"/lineage")
 }

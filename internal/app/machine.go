@@ -94,6 +94,15 @@ func Doctor(ctx context.Context, process Process, o DoctorOptions) (view.Diagnos
 	return view.Diagnosis{Verdict: view.Worst(found), Checks: found}, err
 }
 
+// Examine is Doctor of the process that has the instance open.
+func (a *App) Examine(ctx context.Context, by Caller) (view.Diagnosis, error) {
+	p, o := a.in(by), DoctorOptions{Dir: a.home.Dir, Cluster: a.home.Cluster()}
+	if o.Cluster != nil && o.Cluster.Worker.Python != "" {
+		p.Interpreter, o.Named = o.Cluster.Worker.Python, true
+	}
+	return Doctor(ctx, p, o)
+}
+
 // HooksIn reads the hooks of all runs from the file at path; "": from the hooks file of dir, if it has one.
 func HooksIn(ctx context.Context, dir string, process Process, path string) ([]scripts.Hook, error) {
 	return runner.HooksIn(ctx, dir, process, path)

@@ -25,6 +25,9 @@ type Operations interface {
 	AuditAll(ctx context.Context, workspace string, limit int) ([]view.AuditEntry, error)
 	Events(ctx context.Context, key view.RunKey, after int64, tell func([]view.EventLine) error) error
 	Schedules(ctx context.Context, workspace string) ([]view.Schedule, error)
+	Matrices(ctx context.Context, workspace string) ([]view.Matrix, error)
+	MatrixCells(ctx context.Context, workspace, id string) ([]view.Cell, error)
+	Lineage(ctx context.Context, key view.RunKey, column string) (view.ColumnLineage, error)
 	AwaitNames(ctx context.Context, key view.RunKey) ([]view.Node, error)
 	Nodes(ctx context.Context, run view.Run) (Summary, error)
 	Summary(ctx context.Context, key view.RunKey) (Summary, error)
@@ -71,6 +74,25 @@ type here struct {
 // Schedules implements Operations.
 func (h here) Schedules(ctx context.Context, workspace string) ([]view.Schedule, error) {
 	return h.app.Fleet.Schedules(ctx, workspace)
+}
+
+// Matrices implements Operations.
+func (h here) Matrices(ctx context.Context, workspace string) ([]view.Matrix, error) {
+	return h.app.Matrices(ctx, workspace)
+}
+
+// MatrixCells implements Operations.
+func (h here) MatrixCells(ctx context.Context, workspace, id string) ([]view.Cell, error) {
+	return h.app.MatrixCells(ctx, workspace, id)
+}
+
+// Lineage implements Operations.
+func (h here) Lineage(ctx context.Context, key view.RunKey, column string) (view.ColumnLineage, error) {
+	s, _, err := h.app.Data.ScriptOf(ctx, key)
+	if err != nil {
+		return view.ColumnLineage{}, err
+	}
+	return LineageOf(s, column)
 }
 
 // Query implements Operations.

@@ -91,6 +91,11 @@ func DropReason(reason string) error { return control.DropReason(reason) }
 // ParsePriority reads the priority of a run; false: the text is none.
 func ParsePriority(text string) (view.Priority, bool) { return view.ParsePriority(text) }
 
+// CheckedView returns what the checks found over the tables of a run as programs see it.
+func CheckedView(run view.Run, found []CheckFound) (view.Checked, error) {
+	return inspect.CheckedView(run, found)
+}
+
 // FailureWithoutValues returns a failure without values of the data; nil for nil.
 func FailureWithoutValues(f *view.Failure) *view.Failure { return instance.FailureWithoutValues(f) }
 

@@ -63,5 +63,12 @@ func InitProject(template, dir string) ([]string, error) { return scripts.Init(t
 // Schema returns the JSON Schema of scripts, or with "cluster" of cluster configurations.
 func Schema(of string) ([]byte, error) { return scripts.Schema(of) }
 
-// ColumnsOf returns the columns of a script's tables, and the columns that each is made of.
-func ColumnsOf(s *Script) *view.Columns { return scripts.ColumnsOf(s) }
+// LineageOf says what a column of a script is made of, and what is made of it.
+func LineageOf(s *Script, column string) (view.ColumnLineage, error) {
+	all := scripts.ColumnsOf(s)
+	of, err := all.Find(column)
+	if err != nil {
+		return view.ColumnLineage{}, err
+	}
+	return view.ColumnLineage{Column: of, Links: append([]view.Link{}, all.Around(of)...)}, nil
+}

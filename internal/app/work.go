@@ -13,6 +13,7 @@ import (
 	"thalweg/internal/app/scripts"
 	"thalweg/internal/app/view"
 	"thalweg/internal/app/worker"
+	"thalweg/internal/base/fault"
 )
 
 // Types of working on runs.
@@ -23,7 +24,6 @@ type (
 	Shared        = runner.SharedOutput
 	Retry         = runner.Retry
 	CellState     = runner.CellState
-	Matrix        = runner.Matrix
 	Served        = scheduler.Served
 	WorkOptions   = worker.WorkerOptions
 	Telling       = openlineage.Teller
@@ -162,21 +162,39 @@ func (a *App) RunMatrix(ctx context.Context, by Caller, o MatrixOptions) ([]Cell
 }
 
 // Matrices lists the matrices of a workspace.
-func (a *App) Matrices(ctx context.Context, workspace string) ([]Matrix, error) {
-	return runner.Matrices(ctx, a.home, workspace)
+func (a *App) Matrices(ctx context.Context, workspace string) ([]view.Matrix, error) {
+	found, err := runner.Matrices(ctx, a.home, workspace)
+	out := []view.Matrix{}
+	for _, m := range found {
+		out = append(out, m.View())
+	}
+	return out, err
 }
 
 // MatrixCells lists the cells of a matrix. Statuses are those of lists of runs, as interrupted and dropped.
-func (a *App) MatrixCells(ctx context.Context, workspace string, m Matrix) ([]CellState, error) {
-	cells, err := runner.MatrixCells(ctx, a.home, workspace, m)
-	for i, s := range cells {
-		seen, err := a.Runs.Listed(ctx, view.RunKey{Workspace: workspace, Run: s.Run})
+func (a *App) MatrixCells(ctx context.Context, workspace, id string) ([]view.Cell, error) {
+	all, err := runner.Matrices(ctx, a.home, workspace)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(all, func(m runner.Matrix) bool { return m.ID == id })
+	if at < 0 {
+		return nil, &fault.Error{Kind: fault.Script, Code: fault.NotFound, Message: "there is no matrix of this name"}
+	}
+	cells, err := runner.MatrixCells(ctx, a.home, workspace, all[at])
+	if err != nil {
+		return nil, err
+	}
+	out := []view.Cell{}
+	for _, c := range cells {
+		seen, err := a.Runs.Listed(ctx, view.RunKey{Workspace: workspace, Run: c.Run})
 		if err != nil {
 			return nil, err
 		}
-		cells[i].Status = view.Status(seen.Status)
+		c.Status = view.Status(seen.Status)
+		out = append(out, c.View())
 	}
-	return cells, err
+	return out, nil
 }
 
 // Work takes batches of all runs of the instance until ctx ends: see worker.Serve. m measures it; nil: no metrics.

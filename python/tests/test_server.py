@@ -1,5 +1,6 @@
 """The client of a server, with a real one."""
 
+import importlib.util
 import json
 import os
 import re
@@ -91,6 +92,20 @@ class OverHTTP(unittest.TestCase):
             self.server.run("good.yaml", params={"a": 1})
         self.assertEqual([r.run for r in self.server.history()][:3], [1, 2, 3])
         self.assertEqual([r.run for r in self.server.history(limit=1)], [4])
+
+    @unittest.skipUnless(importlib.util.find_spec("pyarrow"), "pyarrow is not there")
+    def test_queries(self) -> None:
+        self.server.run("good.yaml")
+        self.assertEqual(self.server.table("ids").to_pydict(), {"id": [1, 2]})
+        query = "SELECT id, id / 4 AS d, CASE WHEN id = 1 THEN 'a' END AS t FROM ids ORDER BY id"
+        rows = self.server.arrow(query)
+        self.assertEqual(rows.to_pydict(), {"id": [1, 2], "d": [0.25, 0.5], "t": ["a", None]})
+        self.assertEqual(self.server.arrow("FROM range(3000)").num_rows, 3000)
+        if importlib.util.find_spec("pandas"):
+            self.assertEqual(list(self.server.pandas(query)["id"]), [1, 2])
+        with self.assertRaises(ScriptError) as unknown:
+            self.server.arrow("FROM idz")
+        self.assertIn("idz", str(unknown.exception))
 
     def test_a_token_that_is_none(self) -> None:
         with self.assertRaises(ScriptError) as refused:

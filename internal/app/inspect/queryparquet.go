@@ -80,6 +80,11 @@ var (
 func columnsOf(ctx context.Context, in *engine.Instance, query string) (names, types []string, err error) {
 	rows, err := in.Query(ctx, "SELECT column_name, column_type FROM (DESCRIBE "+query+"\n)")
 	if err != nil {
+		if own, refused := in.Query(ctx, query); refused != nil {
+			err = refused // it shows the query as it was written
+		} else {
+			err = errors.Join(err, own.Close())
+		}
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()

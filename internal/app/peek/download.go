@@ -39,6 +39,8 @@ type Download struct {
 	// Spreadsheet is for CSV that a spreadsheet will open: texts that it would take for formulas, those that begin with
 	// =, +, -, @, a tab or a carriage return, get an apostrophe before them. Such files are not what the table is.
 	Spreadsheet bool
+	// Warned is told of what is wrong with the tables of SQL, before there are rows; may be nil.
+	Warned func(warnings []string)
 }
 
 // downloadArgs ask for a file, as a stream of its bytes.
@@ -66,6 +68,9 @@ func (p *Pool) Download(ctx context.Context, by caller.Caller, d Download, out i
 			return err
 		}
 		defer prepared.Close()
+		if d.Warned != nil {
+			d.Warned(prepared.Warnings)
+		}
 		args.Prepared, args.RowsMax, opts, ask.actor = prepared.Prepared, d.SQL.Rows, of, by.Actor
 		args.Spool = true
 	} else {

@@ -42,7 +42,8 @@ func Explain(ctx context.Context, home *instance.Instance, s *script.Script, o E
 	reuse := map[*script.Node]runner.Foreseen{}
 	if home != nil {
 		if reuse, err = runner.Forecast(ctx, home, s, s.Nodes, runner.Options{ScriptPath: o.Path,
-			Workspace: o.Workspace, Ephemeral: o.Ephemeral, Process: o.Process}); err != nil {
+			Workspace: o.Workspace, Ephemeral: o.Ephemeral, Dir: o.Seen.Dir, Policy: o.Seen.Policy,
+			Process: o.Process}); err != nil {
 			return out, err
 		}
 	}

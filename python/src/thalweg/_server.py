@@ -23,6 +23,7 @@ from ._client import Event, Param, RunInfo, RunResult, Validation, _run_info, _r
 from ._errors import BugError, InterruptedRun, MachineError, Problem, ScriptError, ThalwegError, WaitingRun, error_of
 
 if TYPE_CHECKING:
+    import pandas
     import pyarrow
 
 REQUEST_SECONDS = 120.0
@@ -120,18 +121,32 @@ class Server:
 
     def table(self, name: str, *, run: Optional[int] = None) -> "pyarrow.Table":
         """Return a table of the last run, or of one run."""
+        path = self._path("runs", "last" if run is None else run, "tables", name, "download") + "?format=parquet"
+        return self._read("GET", path, None)
+
+    def arrow(self, query: str) -> "pyarrow.Table":
+        """Return the rows of a query with all their types."""
+        return self._read("POST", self._path("downloads"), {"sql": query, "format": "parquet"})
+
+    def pandas(self, query: str) -> "pandas.DataFrame":
+        """Return the rows of a query in columns of Arrow types, so that integers with NULL stay integers."""
+        import pandas
+
+        frame: "pandas.DataFrame" = self.arrow(query).to_pandas(types_mapper=pandas.ArrowDtype)
+        return frame
+
+    def _read(self, method: str, path: str, body: Optional[Mapping[str, Any]]) -> "pyarrow.Table":
         import pyarrow.parquet
 
-        with self._parquet(name, run) as path:
-            table: "pyarrow.Table" = pyarrow.parquet.read_table(path, memory_map=False)
+        with self._parquet(method, path, body) as file:
+            table: "pyarrow.Table" = pyarrow.parquet.read_table(file, memory_map=False)
         return table.replace_schema_metadata(None)
 
     @contextlib.contextmanager
-    def _parquet(self, name: str, run: Optional[int]) -> Iterator[str]:
-        path = self._path("runs", "last" if run is None else run, "tables", name, "download") + "?format=parquet"
+    def _parquet(self, method: str, path: str, body: Optional[Mapping[str, Any]]) -> Iterator[str]:
         with tempfile.TemporaryDirectory(prefix="thalweg-") as folder:
             file = Path(folder) / "rows.parquet"
-            with self._open("GET", path) as answer, file.open("wb") as out:
+            with self._open(method, path, body) as answer, file.open("wb") as out:
                 try:
                     shutil.copyfileobj(answer, out)
                 except (OSError, http.client.HTTPException) as error:
