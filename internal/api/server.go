@@ -144,6 +144,7 @@ func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 // register makes all operations known.
 func (s *Server) register() {
 	s.registerMe()
+	s.registerOwn()
 	s.registerRuns()
 	s.registerScripts()
 	s.registerAuthor()
