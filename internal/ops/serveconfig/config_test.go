@@ -130,3 +130,24 @@ func TestMistakes(t *testing.T) {
 		require.Contains(t, fmt.Sprint(diags), want, text)
 	}
 }
+
+// A script that is a link by now is not read.
+func TestTextOfAScriptThatIsSwapped(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "jobs", "sub"), 0o700))
+	path := filepath.Join(dir, "jobs", "sub", "a.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("nodes: {}\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "secret"), []byte("nodes: {secret: {}}\n"), 0o600))
+	c := &serveconfig.Config{Workspaces: map[string]serveconfig.Workspace{"main": {Scripts: []string{filepath.Join(dir, "jobs")}}}}
+	all, err := c.ScriptsOf("main")
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	text, err := all[0].Text()
+	require.NoError(t, err)
+	require.Equal(t, "nodes: {}\n", text)
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Symlink(filepath.Join(dir, "secret"), path))
+	_, err = all[0].Text()
+	require.Error(t, err)
+}
