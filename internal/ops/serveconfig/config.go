@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -309,5 +310,20 @@ func (c *Config) ScriptOf(workspace, name string) (Script, error) {
 	f := &fault.Error{Kind: fault.Script, Code: fault.NotFound,
 		Message: fmt.Sprintf("workspace %s has no script %s that may be started here", workspace, document.Quote(name)),
 		Hint:    "serve.yaml names the directories, under workspaces"}
+	if registered := namedByPath(name, names); registered != "" {
+		f.Hint = "it is started by its name, which is " + document.Quote(registered) + ", not by a path"
+		return Script{}, f
+	}
 	return Script{}, f.Suggest(name, names)
+}
+
+// namedByPath finds the name that a path ends with, the longest; "": none.
+func namedByPath(file string, names []string) (longest string) {
+	file = "/" + path.Clean(filepath.ToSlash(file))
+	for _, name := range names {
+		if strings.HasSuffix(file, "/"+name) && len(name) > len(longest) {
+			longest = name
+		}
+	}
+	return longest
 }
