@@ -61,4 +61,6 @@ func (words) Action(a view.Action, alone bool) string {
 }
 
 // Setting implements action.Renderer.
-func (words) Setting(s view.Arg) string { return strings.TrimSpace("the option " + s.Name + " " + s.Value) }
+func (words) Setting(s view.Arg) string {
+	return strings.TrimSpace("the option " + s.Name + " " + s.Value)
+}
