@@ -183,16 +183,18 @@ type ofJob struct {
 	Job string `path:"job" maxLength:"64" doc:"Id of the job."`
 }
 
-func (s *Server) showJob(_ context.Context, by asker, in *ofJob) (*reply[Job], error) {
+func (s *Server) showJob(ctx context.Context, by asker, in *ofJob) (*reply[Job], error) {
 	_, shown, err := s.jobs.find(by.Name(), in.Job)
+	shown.Problem = shown.Problem.told(ctx)
 	return body(shown, err)
 }
 
-func (s *Server) cancelJob(_ context.Context, by asker, in *ofJob) (*reply[Job], error) {
+func (s *Server) cancelJob(ctx context.Context, by asker, in *ofJob) (*reply[Job], error) {
 	one, shown, err := s.jobs.find(by.Name(), in.Job)
 	if err == nil {
 		one.cancel()
 	}
+	shown.Problem = shown.Problem.told(ctx)
 	return body(shown, err)
 }
 
@@ -200,6 +202,6 @@ func (s *Server) cancelJob(_ context.Context, by asker, in *ofJob) (*reply[Job],
 func (s *Server) job(by asker, o operation,
 	work func(ctx context.Context) (any, error)) (*reply[Job], error) {
 	begun, err := s.jobs.begin(by.Name(), o.id,
-		func(err error) *Problem { return s.failed(s.jobs.ctx, o, err) }, work)
+		func(err error) *Problem { return s.problem(s.jobs.ctx, o, err) }, work)
 	return &reply[Job]{Location: "/v1/jobs/" + begun.ID, Body: begun}, err
 }

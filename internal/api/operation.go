@@ -139,6 +139,11 @@ func (s *Server) asker(o operation, c huma.Context) (asker, error) {
 
 // failed makes a Problem of an error. The log has what is not told to clients.
 func (s *Server) failed(ctx context.Context, o operation, err error) *Problem {
+	return s.problem(ctx, o, err).told(ctx)
+}
+
+// problem is failed with marks in its texts.
+func (s *Server) problem(ctx context.Context, o operation, err error) *Problem {
 	p := problem(err, s.known.Text)
 	if p.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) {
 		s.logger.ErrorContext(ctx, "a request has failed", "operation", o.id, "error", s.known.Text(err.Error()))

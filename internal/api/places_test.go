@@ -15,6 +15,7 @@ import (
 
 	"thalweg/internal/app"
 	"thalweg/internal/app/access"
+	"thalweg/internal/app/view"
 	"thalweg/internal/test/effort"
 )
 
@@ -161,3 +162,44 @@ func TestPlacesOfALinkThatIsSwapped(t *testing.T) {
 
 // runState is what these tests look at of a run.
 type runState struct{ Status string }
+
+// Whoever resumes a run beside the state, with its script, is held to what it may open.
+func TestPlacesOfARunThatIsResumedWithItsScript(t *testing.T) {
+	t.Parallel()
+	s := placesOf(t)
+	s.file("jobs/any.yaml", anyScript)
+	s.file("in/sub/a.csv", "id\n1\n")
+	s.file("other/a.csv", "id\n424242\n")
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Operator})
+	params := map[string]string{"from": "../in/sub/a.csv", "to": "../out/x.csv"}
+	var began struct{ Run int64 }
+	c.send("POST", ws+"/runs", map[string]any{"script": "any.yaml", "params": params}).into(http.StatusCreated, &began)
+	require.NoError(t, os.RemoveAll(filepath.Join(s.dir, "in", "sub")))
+	require.NoError(t, os.Symlink(filepath.Join(s.dir, "other"), filepath.Join(s.dir, "in", "sub")))
+	sum, err := s.app.Run(t.Context(), app.ProcessCaller(), app.RunOptions{Workspace: app.DefaultWorkspace, Resume: true,
+		ResumeRun: began.Run, ScriptPath: filepath.Join(s.dir, "jobs", "any.yaml"), Params: params,
+		Dir: filepath.Join(s.dir, "jobs")})
+	require.NoError(t, err)
+	require.Equal(t, view.FailedRun, sum.Status)
+	require.Contains(t, sum.Failure.Message, "may not be read")
+	require.NoFileExists(t, filepath.Join(s.dir, "out", "x.csv"))
+}
+
+// A database that a link to nothing would make elsewhere is refused, and whether there is something elsewhere is not
+// told of an output.
+func TestPlacesOfLinksToNothing(t *testing.T) {
+	t.Parallel()
+	s := serveAs(t, "workspaces:\n  main:\n    scripts: jobs\n    places:\n      read: [in]\n      write: [out]\n"+
+		"      databases: [\"sqlite://out/x.db\"]\n"+generous, "jobs", "in", "out", "other/dir")
+	s.file("in/a.csv", "id\n1\n")
+	require.NoError(t, os.Symlink(filepath.Join(s.dir, "other", "new.db"), filepath.Join(s.dir, "out", "x.db")))
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Writer})
+	text := strings.NewReplacer("{from}", "../in/a.csv", "\"{to}\"", "{url_template: \"sqlite://../out/x.db\", table: ids, mode: append}").
+		Replace(anyScript)
+	p := c.send("POST", ws+"/runs", map[string]any{"text": text}).problem(http.StatusForbidden)
+	require.Contains(t, p.Detail, "may not be")
+	text = strings.NewReplacer("{from}", "../in/a.csv", "{to}", "../other/dir").Replace(anyScript)
+	got := c.send("POST", ws+"/validations", map[string]any{"text": text})
+	require.Equal(t, http.StatusOK, got.status)
+	require.NotContains(t, got.text, "is a directory")
+}

@@ -30,7 +30,7 @@ func (s *Server) listScripts(_ context.Context, _ asker, in *OfWorkspace) (*repl
 	found, err := s.serving.ScriptsOf(in.Workspace)
 	out := []script{}
 	for _, one := range found { // what has no nodes is a configuration, or parameters
-		if text, err := os.ReadFile(one.Path); err == nil && len(app.NodesOf(string(text))) > 0 {
+		if text, err := one.Text(); err == nil && len(app.NodesOf(text)) > 0 {
 			out = append(out, script{one.Name})
 		}
 	}

@@ -144,6 +144,7 @@ func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 // register makes all operations known.
 func (s *Server) register() {
 	s.registerMe()
+	s.registerOwn()
 	s.registerRuns()
 	s.registerScripts()
 	s.registerAuthor()
@@ -190,7 +191,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuseUnknown(w, r)
 		return
 	}
-	s.mux.ServeHTTP(w, r)
+	s.mux.ServeHTTP(w, withTexts(r))
 }
 
 // refuseUnknown answers a request for what is no operation.

@@ -142,6 +142,7 @@ func (c *Client) through(ctx context.Context, by *http.Client, method, path stri
 	for name, values := range header {
 		req.Header[name] = values
 	}
+	req.Header.Set("Thalweg-Texts", "marks") // whoever shows a failure shows its actions as commands
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}

@@ -7,11 +7,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
-
-	"thalweg/internal/base/fault"
 )
 
 // Parameters of argon2id: those that OWASP's cheat sheet on storing passwords names first.
@@ -24,20 +21,6 @@ const (
 	// hashesAtOnce limits the memory that logins take.
 	hashesAtOnce = 2
 )
-
-// Limits of passwords.
-const (
-	passwordRunesMin = 12
-	passwordBytesMax = 1_024
-)
-
-func checkPassword(password string) error {
-	if n := utf8.RuneCountInString(password); n < passwordRunesMin || len(password) > passwordBytesMax {
-		return fault.New(fault.Script, "a password has at least %d characters, and %d bytes at most", passwordRunesMin,
-			passwordBytesMax)
-	}
-	return nil
-}
 
 // hash returns what is kept of a password.
 func (s *Service) hash(ctx context.Context, password string) (string, error) {

@@ -94,6 +94,7 @@ func hashOf(secret string) string {
 type session struct {
 	User  string    `json:"user,omitempty"` // "": it came in with the start secret
 	Name  string    `json:"name"`
+	From  string    `json:"from,omitempty"` // address that it has begun at
 	Begun time.Time `json:"begun"`
 	Seen  time.Time `json:"seen"`
 }
@@ -147,7 +148,7 @@ func (e *WaitError) Error() string { return fmt.Sprintf("wait %s", e.Wait.Round(
 // open writes a new session.
 func (s *Service) open(ctx context.Context, of session, from string) (string, error) {
 	secret := secretText()
-	of.Begun = s.now().UTC()
+	of.Begun, of.From = s.now().UTC(), plain(from)
 	of.Seen = of.Begun
 	content, err := json.Marshal(of)
 	if err != nil {
@@ -174,7 +175,7 @@ func (s *Service) Session(ctx context.Context, secret string) (Principal, error)
 		return Principal{}, fmt.Errorf("read a session: %w", err)
 	}
 	now := s.now()
-	if now.Sub(of.Seen) > SessionIdle || now.Sub(of.Begun) > SessionMax {
+	if s.over(of) {
 		return Principal{}, errors.Join(ErrUnauthorized, s.store.Remove(ctx, KindSession, key))
 	}
 	p := Principal{name: of.Name, via: caller.Session, session: key}
@@ -388,8 +389,11 @@ func (s *Service) PutUser(ctx context.Context, by Principal, name string, c User
 		}
 		u.Grants = *c.Grants
 	}
+	if c.Display != nil {
+		u.Display = plain(*c.Display)
+	}
 	if c.Password != nil {
-		if err := checkPassword(*c.Password); err != nil {
+		if err := checkPassword(*c.Password, u.Name, u.Display); err != nil {
 			return u, err
 		}
 		if u.Password, err = s.hash(ctx, *c.Password); err != nil {
@@ -400,27 +404,30 @@ func (s *Service) PutUser(ctx context.Context, by Principal, name string, c User
 	if c.Disabled != nil {
 		u.Disabled, u.Sessions = *c.Disabled, s.now().UTC()
 	}
-	if c.Display != nil {
-		u.Display = plain(*c.Display)
-	}
 	if err := s.someAdminStays(ctx, u); err != nil {
 		return u, err
 	}
-	content, err := json.Marshal(u)
-	if err != nil {
-		return u, fmt.Errorf("write user %s: %w", name, err)
-	}
-	err = s.store.Put(ctx, Record{Kind: KindUser, Key: name, Revision: revision + 1, Content: content})
-	if errors.Is(err, ErrConflict) {
-		return u, &fault.Error{Kind: fault.Script, Code: fault.Conflict,
-			Message: "the user has been changed by somebody else", Hint: "look at it again", Err: err}
-	}
-	s.forget(KindUser, name)
+	err = s.putUser(ctx, u, revision+1)
 	if err == nil {
 		s.log(ctx, Entry{Kind: UserChanged, Actor: by.name, What: name})
 	}
 	u.Password = ""
 	return u, err
+}
+
+// putUser writes a user as a revision of the record.
+func (s *Service) putUser(ctx context.Context, u User, revision int64) error {
+	content, err := json.Marshal(u)
+	if err != nil {
+		return fmt.Errorf("write user %s: %w", u.Name, err)
+	}
+	err = s.store.Put(ctx, Record{Kind: KindUser, Key: u.Name, Revision: revision, Content: content})
+	if errors.Is(err, ErrConflict) {
+		return &fault.Error{Kind: fault.Script, Code: fault.Conflict,
+			Message: "the user has been changed by somebody else", Hint: "look at it again", Err: err}
+	}
+	s.forget(KindUser, u.Name)
+	return err
 }
 
 // someAdminStays refuses a change after which no user could change users any more.

@@ -52,6 +52,8 @@ const (
 	RowsSeen     EntryKind = "rows_seen"
 	RowsTaken    EntryKind = "rows_taken"
 	TextWritten  EntryKind = "text_written"
+	PasswordSet  EntryKind = "password_set" // one's own
+	SessionEnded EntryKind = "session_ended"
 )
 
 // Errors of stores that callers decide on.

@@ -14,6 +14,7 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/sources"
 	"thalweg/internal/base/address"
+	"thalweg/internal/base/allow"
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/database"
@@ -134,7 +135,7 @@ func writtenTarget(dir string, n *script.Node, url string, whole bool) (Target, 
 
 // inputTargets are the files that a name in a script's urls stands for: those
 // that match now, and those that a pattern would match later.
-func inputTargets(ctx context.Context, dir string, n *script.Node, u script.FileURL) ([]Target, error) {
+func inputTargets(ctx context.Context, at files.Places, n *script.Node, u script.FileURL) ([]Target, error) {
 	t := Target{Node: n, Shown: address.Redact(u.URL), pos: u.Pos}
 	var err error
 	if files.RemotePattern(u.URL) {
@@ -149,7 +150,7 @@ func inputTargets(ctx context.Context, dir string, n *script.Node, u script.File
 		t.Other, err = regexp.Compile("^" + globPattern(t.At) + "$")
 		return []Target{t}, err
 	}
-	if t.At, t.local, err = targetAt(dir, u.URL); err != nil {
+	if t.At, t.local, err = targetAt(at.Dir, u.URL); err != nil {
 		return nil, err
 	}
 	if !t.local || !strings.ContainsAny(u.URL, "*?") {
@@ -159,13 +160,13 @@ func inputTargets(ctx context.Context, dir string, n *script.Node, u script.File
 		return nil, err
 	}
 	out := []Target{t}
-	matched, err := files.Expand(ctx, files.Places{Dir: dir}, []script.FileURL{u})
+	matched, err := files.Expand(ctx, at, []script.FileURL{u})
 	if err != nil {
 		return out, nil // that nothing matches yet is said when the node begins
 	}
 	for _, m := range matched {
 		one := t
-		if one.At, _, err = targetAt(dir, m.URL); err != nil {
+		if one.At, _, err = targetAt(at.Dir, m.URL); err != nil {
 			return nil, err
 		}
 		one.Other = nil
@@ -218,22 +219,23 @@ func CheckFiles(ctx context.Context, h *instance.Instance, client *remote.Client
 			}
 		}
 	}
-	return checkOutputs(ctx, s, nodes, h.Owns)
+	return checkOutputs(ctx, client.Policy(), s, nodes, h.Owns)
 }
 
 // CheckOutputs refuses what a run of a script would refuse of its outputs, wherever its state is.
-func CheckOutputs(ctx context.Context, s *script.Script) error {
+func CheckOutputs(ctx context.Context, client *remote.Client, s *script.Script) error {
 	nodes, err := s.Affected(nil)
 	if err != nil {
 		return nil //nolint:nilerr // there is nothing that a run would begin with
 	}
-	return checkOutputs(ctx, s, nodes, func(string) bool { return false })
+	return checkOutputs(ctx, client.Policy(), s, nodes, func(string) bool { return false })
 }
 
 // checkOutputs refuses outputs that would replace a file that the run reads or one of
 // the state directory, and two nodes that would write the same file.
-func checkOutputs(ctx context.Context, s *script.Script, nodes []*script.Node, owned func(path string) bool) error {
-	inputs, err := inputsOf(ctx, s, nodes)
+func checkOutputs(ctx context.Context, policy *allow.Policy, s *script.Script, nodes []*script.Node,
+	owned func(path string) bool) error {
+	inputs, err := inputsOf(ctx, policy, s, nodes)
 	if err != nil {
 		return err
 	}
@@ -250,6 +252,12 @@ func checkOutputs(ctx context.Context, s *script.Script, nodes []*script.Node, o
 		}
 		for _, out := range written {
 			if err := checkOutput(out, inputs, outputs, owned); err != nil {
+				return err
+			}
+			if out.local && policy.MayWrite(filepath.FromSlash(out.At)) != nil { // nor is said what is there
+				continue
+			}
+			if err := out.replaceable(); err != nil {
 				return err
 			}
 			outputs = append(outputs, out)
@@ -284,7 +292,7 @@ func checkOutput(out Target, inputs, outputs []Target, owned func(path string) b
 		return out.Refuse(fmt.Sprintf("node %s writes %s into the state directory", out.Node.Name, out.Shown),
 			"write to another place, or choose another state directory with {{set state}}")
 	}
-	return out.replaceable()
+	return nil
 }
 
 // replaceable refuses an output that exists and is no regular file, through
@@ -315,7 +323,7 @@ func (t Target) Refuse(message, hint string) error {
 }
 
 // inputsOf lists what a run of these nodes reads: their files, and the script's.
-func inputsOf(ctx context.Context, s *script.Script, nodes []*script.Node) ([]Target, error) {
+func inputsOf(ctx context.Context, policy *allow.Policy, s *script.Script, nodes []*script.Node) ([]Target, error) {
 	var out []Target
 	for _, name := range s.Files() {
 		if at, local, err := targetAt(s.Dir, name); err == nil && local {
@@ -325,7 +333,7 @@ func inputsOf(ctx context.Context, s *script.Script, nodes []*script.Node) ([]Ta
 	for _, n := range nodes {
 		for _, r := range n.FileReaders() {
 			for _, u := range r.URLs {
-				found, err := inputTargets(ctx, s.Dir, n, u)
+				found, err := inputTargets(ctx, files.Places{Dir: s.Dir, Policy: policy}, n, u)
 				if ctx.Err() != nil {
 					return nil, context.Cause(ctx)
 				}

@@ -53,6 +53,11 @@ func restrict(set settings, dir string) (notes []string, err error) {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "hold a child to its files", Err: err,
 			Hint: "see what the system's log says of Landlock"}
 	}
+	if !set.Lent {
+		if err := noSockets(); err != nil {
+			notes = append(notes, "the system filters no system calls: children can make sockets that Landlock does not know")
+		}
+	}
 	switch abi, err := landlocksys.LandlockGetABIVersion(); {
 	case err != nil || abi < landlockFiles:
 		notes = append(notes, "the system has no Landlock: children can read what this process can, and reach the network")

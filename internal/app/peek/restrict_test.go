@@ -68,6 +68,26 @@ func tries(dir, readable string) int {
 		}
 		return err
 	})
+	for _, kind := range []struct {
+		name                     string
+		family, socket, protocol int
+	}{
+		{"TCP", syscall.AF_INET, syscall.SOCK_STREAM, 0}, {"TCP over IPv6", syscall.AF_INET6, syscall.SOCK_STREAM, 0},
+		{"MPTCP", syscall.AF_INET, syscall.SOCK_STREAM, 262}, {"UDP", syscall.AF_INET, syscall.SOCK_DGRAM, 0},
+		{"UDP over IPv6", syscall.AF_INET6, syscall.SOCK_DGRAM, 0},
+		{"ping", syscall.AF_INET, syscall.SOCK_DGRAM, syscall.IPPROTO_ICMP},
+		{"raw", syscall.AF_INET, syscall.SOCK_RAW, syscall.IPPROTO_ICMP}, {"packet", 17, syscall.SOCK_RAW, 0},
+		{"unix", syscall.AF_UNIX, syscall.SOCK_STREAM, 0}, {"netlink", 16, syscall.SOCK_RAW, 0},
+		{"vsock", 40, syscall.SOCK_STREAM, 0},
+	} {
+		fd, err := syscall.Socket(kind.family, kind.socket, kind.protocol)
+		if err == nil {
+			_ = syscall.Close(fd)
+		}
+		fmt.Printf("socket of %s: %v\n", kind.name, err)
+	}
+	_, err = syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	fmt.Printf("pair of sockets: %v\n", err)
 	try("signal its parent", func() error { return syscall.Kill(os.Getppid(), 0) })
 	return 0
 }
@@ -113,6 +133,18 @@ write beside its directory: false
 link out of its directory: false
 connect: false
 listen: false
+socket of TCP: permission denied
+socket of TCP over IPv6: permission denied
+socket of MPTCP: permission denied
+socket of UDP: permission denied
+socket of UDP over IPv6: permission denied
+socket of ping: permission denied
+socket of raw: permission denied
+socket of packet: permission denied
+socket of unix: permission denied
+socket of netlink: permission denied
+socket of vsock: permission denied
+pair of sockets: permission denied
 signal its parent: false
 `, string(text))
 }

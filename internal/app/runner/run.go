@@ -583,8 +583,24 @@ func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
 	r.identity, r.opts.From = r.Instance.IdentityOf(run), run.Sources
 	if r.begun, err = runtime.SettingsOf(ctx, r.Store, run); err == nil && r.begun != nil {
 		r.dir = r.begun.Dir
+		r.hold(r.begun.Policy)
 	}
 	return err
+}
+
+// hold holds the run to what it may open, whoever resumes it with the script.
+func (r *runner) hold(policy *allow.Policy) {
+	if policy == nil {
+		return
+	}
+	r.opts.Policy = policy
+	if r.sources != nil {
+		own := *r.sources
+		held := r.opts.Sources(policy, own.Dir, own.Path, own.ParamsPath)
+		own.Columns, own.TableColumns, own.Environment, own.Describe, own.Secrets = held.Columns, held.TableColumns,
+			held.Environment, held.Describe, held.Secrets
+		r.sources = &own
+	}
 }
 
 // resume makes the run go on. Where others are at work on it, it goes on already.

@@ -75,9 +75,9 @@ func Schedule(ctx context.Context, home *instance.Instance, opts SchedulerOption
 	store := runtime.NewStore(home, runtime.Process{Logger: opts.Logger, Known: opts.Known})
 	var lister schedule.Lister
 	if opts.Remote != nil {
-		lister = opts.Remote
+		lister = opts.Remote.Within(opts.Policy)
 	}
-	service := schedule.New(schedule.Config{Remote: lister, Workspace: opts.Workspace,
+	service := schedule.New(schedule.Config{Remote: lister, Policy: opts.Policy, Workspace: opts.Workspace,
 		Registry: registry.NewNoteBox(store, opts.Workspace, state.TopicSchedules), Runs: s, Load: s.load,
 		Most: opts.Most, Clock: opts.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint,
 		Files: func(watch string) schedule.Registry {
@@ -293,7 +293,11 @@ func (s *scheduler) Tell(ctx context.Context, start schedule.Start, served sched
 	}
 	m.Say(s.home.Told)
 	var hooks []script.Hook
-	for _, h := range slices.Concat(served.Script.Notify, s.opts.Hooks) {
+	own := slices.Clone(served.Script.Notify)
+	for i := range own {
+		own[i].Policy = s.opts.Policy
+	}
+	for _, h := range slices.Concat(own, s.opts.Hooks) {
 		if slices.Contains(h.On, message.Failed) {
 			hooks = append(hooks, h)
 		}

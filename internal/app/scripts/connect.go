@@ -85,20 +85,20 @@ func (c *connection) input(ctx context.Context, n *script.Node, url string) {
 		path, err := address.Local(url)
 		var found []string
 		if err == nil {
-			found, err = address.Glob(c.s.Dir, path)
+			found, err = c.client.Policy().Glob(c.s.Dir, path)
 		}
 		if err == nil && len(found) == 0 {
 			err = errors.New(shown + ": no file matches")
 		}
 		if err == nil {
 			var f *os.File
-			if err = c.client.Policy().MayRead(address.Seen(c.s.Dir, found[0])); err != nil {
-				c.add("input", n.Name, shown, err, "")
-				return
-			}
-			if f, err = os.Open(address.Seen(c.s.Dir, found[0])); err == nil {
+			if f, err = c.client.Policy().Open(address.Seen(c.s.Dir, found[0])); err == nil {
 				err = f.Close()
 			}
+		}
+		if fault.CodeOf(err) == fault.Forbidden {
+			c.add("input", n.Name, shown, err, "")
+			return
 		}
 		c.add("input", n.Name, shown+": "+format.Counted(int64(len(found)), "file", "files"), err,
 			"relative names are seen from the working directory")

@@ -85,8 +85,7 @@ func (s *Service) offered(ctx context.Context, client *remote.Client, src script
 			if found, err := client.List(ctx, w.Files, schedule.WatchedMax); err == nil && len(found) > 0 {
 				out[script.ParamWatchedFile] = found[0].URL
 			}
-		} else if found, err := address.Glob(src.Dir, w.Files); err == nil && len(found) > 0 &&
-			client.Policy().MayRead(address.Seen(src.Dir, found[0])) == nil {
+		} else if found, err := client.Policy().Glob(src.Dir, w.Files); err == nil && len(found) > 0 {
 			out[script.ParamWatchedFile] = found[0]
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"thalweg/internal/app/view"
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/ops/doctor"
 )
@@ -22,7 +23,7 @@ func (s *Service) Validate(ctx context.Context, n Named, connect bool, python st
 		return view.Validated{}, nil, err
 	}
 	if sc != nil {
-		if refused := outputsRefused(ctx, sc); refused != nil {
+		if refused := outputsRefused(ctx, s.Remote.Within(n.Policy), sc); refused != nil {
 			sc, diags = nil, append(diags, *refused)
 		}
 	}
@@ -41,8 +42,8 @@ func (s *Service) Validate(ctx context.Context, n Named, connect bool, python st
 
 // outputsRefused returns the problem for which a run would refuse the outputs before it begins;
 // nil: none.
-func outputsRefused(ctx context.Context, s *script.Script) *document.Diagnostic {
-	err := outputs.CheckOutputs(ctx, s)
+func outputsRefused(ctx context.Context, client *remote.Client, s *script.Script) *document.Diagnostic {
+	err := outputs.CheckOutputs(ctx, client, s)
 	if err == nil {
 		return nil
 	}

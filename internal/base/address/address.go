@@ -2,6 +2,7 @@ package address
 
 import (
 	"net/url"
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -222,8 +223,14 @@ func Seen(dir, path string) string {
 	return dir + string(filepath.Separator) + path
 }
 
-// Resolve returns a path without symbolic links, as far as there is something at it.
-func Resolve(path string) string {
+// Resolve returns a path without symbolic links, as far as there is something at it: of a link to nothing, where it
+// leads, for that is where a file would be made.
+func Resolve(path string) string { return resolve(path, linksMax) }
+
+// linksMax bounds the links to nothing, one behind the other.
+const linksMax = 40
+
+func resolve(path string, links int) string {
 	if !filepath.IsAbs(path) {
 		here, err := filepath.Abs(".")
 		if err != nil {
@@ -238,7 +245,11 @@ func Resolve(path string) string {
 	if up == "" || name == ".." { // of a directory that is not there
 		return filepath.Clean(path)
 	}
-	return filepath.Join(Resolve(up), name)
+	up = resolve(up, links)
+	if to, err := os.Readlink(filepath.Join(up, name)); err == nil && links > 0 {
+		return resolve(Seen(up, to), links-1)
+	}
+	return filepath.Join(up, name)
 }
 
 // SeenFrom is Seen for a name that may be an address, of a file or of a database.

@@ -1,12 +1,16 @@
 package allow
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -280,6 +284,62 @@ func (p *Policy) both(path string, judge func(string) error) error {
 		return err
 	}
 	return judge(address.Resolve(path))
+}
+
+// Open opens a file of this machine to read it, and judges what was opened: a link that is swapped between a look and
+// the opening leads nowhere. Only regular files are opened; a pipe would be waited for.
+func (p *Policy) Open(path string) (_ *os.File, err error) {
+	if err := p.MayRead(path); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !st.Mode().IsRegular():
+		return nil, &NotRegularError{Mode: st.Mode()}
+	case p == nil:
+		return f, nil
+	}
+	real := address.Resolve(path)
+	if err := p.ReadFile(real); err != nil {
+		return nil, err
+	}
+	if now, err := os.Stat(real); err != nil || !os.SameFile(st, now) {
+		return nil, refused("read", "%s may not be read by this run: it leads to another file by now", path)
+	}
+	return f, nil
+}
+
+// NotRegularError says that what is at a path is no file to read, such as a pipe.
+type NotRegularError struct{ Mode fs.FileMode }
+
+// Error implements error.
+func (e *NotRegularError) Error() string { return "it is not a regular file" }
+
+// Glob lists what matches a pattern, as address.Glob does, of what may be read: nothing is told of what is elsewhere.
+func (p *Policy) Glob(dir, pattern string) ([]string, error) {
+	if p != nil {
+		above := pattern
+		if at := strings.IndexAny(pattern, `*?[\`); at >= 0 {
+			above = pattern[:at] + "-"
+			above = above[:strings.LastIndexByte("/"+above, '/')]
+		}
+		if err := p.MayRead(address.Seen(dir, cmp.Or(above, "."))); err != nil {
+			return nil, err
+		}
+	}
+	found, err := address.Glob(dir, pattern)
+	return slices.DeleteFunc(found, func(name string) bool { return p.MayRead(address.Seen(dir, name)) != nil }), err
 }
 
 // Dialer returns what connects to a host: HOST or HOST:PORT, whatever address its name stands for by then. A host that

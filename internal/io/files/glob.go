@@ -39,7 +39,8 @@ func RemotePattern(u string) bool {
 // order of their bytes. A file whose name is exactly that counts as itself.
 // Names that begin with a dot match only a pattern that does. A pattern
 // without a match is a fault.UserData. Relative names are seen from at.Dir, and
-// stay relative. What matches on servers has been listed before: at.Listed.
+// stay relative. What matches on servers has been listed before: at.Listed. A directory that at.Policy does not let be
+// read is not listed.
 func Expand(ctx context.Context, at Places, urls []script.FileURL) ([]script.FileURL, error) {
 	if !slices.ContainsFunc(urls, func(u script.FileURL) bool { return isPattern(u.URL) }) {
 		return urls, nil
@@ -52,7 +53,7 @@ func Expand(ctx context.Context, at Places, urls []script.FileURL) ([]script.Fil
 		case RemotePattern(u.URL):
 			names, err = at.listed(u)
 		case isPattern(u.URL):
-			names, err = matches(ctx, at.Dir, u)
+			names, err = matches(ctx, at, u)
 		}
 		if err != nil {
 			return nil, err
@@ -99,12 +100,12 @@ func noMatch(u script.FileURL) error {
 }
 
 // matches lists the files that a pattern stands for.
-func matches(ctx context.Context, base string, u script.FileURL) ([]string, error) {
+func matches(ctx context.Context, at Places, u script.FileURL) ([]string, error) {
 	pattern, err := address.Local(u.URL)
 	if err != nil {
 		return nil, placed(u, fault.Of(err))
 	}
-	if _, err := os.Lstat(address.Seen(base, pattern)); err == nil {
+	if _, err := os.Lstat(address.Seen(at.Dir, pattern)); err == nil {
 		return []string{u.URL}, nil
 	}
 	parts := strings.Split(filepath.ToSlash(pattern), "/")
@@ -118,7 +119,7 @@ func matches(ctx context.Context, base string, u script.FileURL) ([]string, erro
 			continue
 		}
 		if part == address.AnyLevels {
-			if found, err = descend(ctx, base, found); err != nil {
+			if found, err = descend(ctx, at, found); err != nil {
 				return nil, placed(u, fault.Of(err))
 			}
 			continue
@@ -128,7 +129,10 @@ func matches(ctx context.Context, base string, u script.FileURL) ([]string, erro
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			names, err := matchIn(base, dir, part, i == len(parts)-1)
+			names, err := matchIn(at, dir, part, i == len(parts)-1)
+			if fault.CodeOf(err) == fault.Forbidden {
+				return nil, placed(u, fault.Of(err))
+			}
 			if err != nil {
 				return nil, placed(u, &fault.Error{Kind: fault.Environment,
 					Message: fmt.Sprintf("cannot look for files that match %s", u.URL), Err: err})
@@ -149,7 +153,7 @@ func matches(ctx context.Context, base string, u script.FileURL) ([]string, erro
 
 // descend lists directories, and all that are below them. Those that begin with a dot are left out,
 // and links to directories are not followed: they may lead back.
-func descend(ctx context.Context, base string, dirs []string) (out []string, err error) {
+func descend(ctx context.Context, at Places, dirs []string) (out []string, err error) {
 	seen := map[string]bool{}
 	for len(dirs) > 0 {
 		dir := dirs[len(dirs)-1]
@@ -163,8 +167,11 @@ func descend(ctx context.Context, base string, dirs []string) (out []string, err
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		entries, err := os.ReadDir(address.Seen(base, cmp.Or(dir, ".")))
+		entries, err := at.list(dir)
 		if err != nil && !notThere(err) {
+			if fault.CodeOf(err) == fault.Forbidden {
+				return nil, err
+			}
 			return nil, &fault.Error{Kind: fault.Environment, Message: "look through the directories for **", Err: err,
 				Hint: "check the permissions of the directory, or write a narrower pattern"}
 		}
@@ -179,18 +186,18 @@ func descend(ctx context.Context, base string, dirs []string) (out []string, err
 
 // matchIn lists what is in dir, seen from base, under names that match one part of a pattern.
 // Behind the last part these are files, before it directories.
-func matchIn(base, dir, part string, last bool) ([]string, error) {
+func matchIn(at Places, dir, part string, last bool) ([]string, error) {
 	if !strings.ContainsAny(part, "*?") {
 		name := dir + part
 		if !last {
 			return []string{name + "/"}, nil
 		}
-		if _, err := os.Stat(address.Seen(base, name)); notThere(err) {
+		if _, err := os.Stat(address.Seen(at.Dir, name)); notThere(err) {
 			return nil, nil
 		}
 		return []string{name}, nil
 	}
-	entries, err := os.ReadDir(address.Seen(base, cmp.Or(dir, ".")))
+	entries, err := at.list(dir)
 	if notThere(err) {
 		return nil, nil
 	}
@@ -207,7 +214,7 @@ func matchIn(base, dir, part string, last bool) ([]string, error) {
 			continue
 		}
 		name := dir + e.Name()
-		st, err := os.Stat(address.Seen(base, name))
+		st, err := os.Stat(address.Seen(at.Dir, name))
 		switch {
 		case err != nil && !notThere(err):
 			return nil, err
@@ -219,6 +226,15 @@ func matchIn(base, dir, part string, last bool) ([]string, error) {
 		}
 	}
 	return out, nil
+}
+
+// list lists a directory.
+func (at Places) list(dir string) ([]fs.DirEntry, error) {
+	path := address.Seen(at.Dir, cmp.Or(dir, "."))
+	if err := at.Policy.MayRead(path); err != nil {
+		return nil, err
+	}
+	return os.ReadDir(path)
 }
 
 // notThere reports that a path leads nowhere, or through a file.

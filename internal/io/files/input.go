@@ -43,6 +43,8 @@ type Input struct {
 	Rows     int64     // -1: not known without reading it all (CSV)
 	RawBytes int64     // estimate of the uncompressed size
 	ModTime  time.Time // of the file at Path
+
+	policy *allow.Policy // of what is opened; nil: a copy
 }
 
 // Inspect looks at every input of r: sizes, and for Parquet the rows and the
@@ -119,9 +121,18 @@ func stat(u script.FileURL, at Places) (Input, error) {
 		return Input{}, f
 	}
 	path, err = resolved(path)
-	src := source{u.URL, path}
+	src := source{url: u.URL, path: path}
 	if err != nil {
 		return Input{}, src.unread(err)
+	}
+	in := Input{URL: u.URL, Copy: copied, Path: path, Rows: -1}
+	if !isCopy {
+		in.policy = at.Policy
+	}
+	if err := in.policy.ReadFile(path); err != nil { // a link may have been swapped since
+		f := fault.Of(err)
+		f.Place = scriptPlace(u.Pos)
+		return Input{}, f
 	}
 	st, err := os.Stat(path)
 	if err != nil {
@@ -130,8 +141,8 @@ func stat(u script.FileURL, at Places) (Input, error) {
 	if !st.Mode().IsRegular() {
 		return Input{}, src.irregular(st)
 	}
-	return Input{URL: u.URL, Copy: copied, Path: path, Bytes: st.Size(), Rows: -1, RawBytes: st.Size(),
-		ModTime: st.ModTime()}, nil
+	in.Bytes, in.RawBytes, in.ModTime = st.Size(), st.Size(), st.ModTime()
+	return in, nil
 }
 
 // resolved is a path without symbolic links: DuckDB compares it with what it is

@@ -149,7 +149,7 @@ func TestQueryParquetTypes(t *testing.T) {
 		for _, viewed := range []bool{false, true} {
 			plan, err := PlanSlices(t.Context(), &script.FileReader{URLs: urls(path), Parquet: true}, 1<<30, 1)
 			require.NoError(t, err)
-			foot, err := source{path, path}.footer(func(string) bool { return true })
+			foot, err := source{url: path, path: path}.footer(func(string) bool { return true })
 			require.NoError(t, err)
 			views := filepath.Join(t.TempDir(), "views")
 			one, err := planQuery(plan[0][0], foot, filepath.Join(views, "a.parquet"))

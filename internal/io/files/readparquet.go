@@ -107,11 +107,16 @@ func planParquet(r *script.FileReader, slices []Slice, dir string, views bool) (
 
 // footer reads the footer of a Parquet file; see parquetfile.ReadFooter.
 func (s source) footer(want func(name string) bool) (*parquetfile.Footer, error) {
-	f, err := parquetfile.ReadFooter(s.path, want)
+	f, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // read only
+	foot, err := parquetfile.ReadFooterOf(f, want)
 	if err != nil {
 		return nil, s.damaged(err)
 	}
-	return f, nil
+	return foot, nil
 }
 
 // damaged says what is wrong with a Parquet file.

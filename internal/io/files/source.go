@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"thalweg/internal/base/allow"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/similar"
 )
@@ -14,17 +15,23 @@ import (
 type source struct {
 	url  string // without secrets
 	path string // on this machine; "" of a text that is no file there
+	// policy judges what is opened; nil: it is a copy, or what is read is judged once more when it has been
+	policy *allow.Policy
 }
 
 // source is the file of the input.
-func (in Input) source() source { return source{in.URL, in.Path} }
+func (in Input) source() source { return source{in.URL, in.Path, in.policy} }
 
 // source is the file of the slice.
-func (s Slice) source() source { return source{s.URL, s.Path} }
+func (s Slice) source() source { return source{url: s.URL, path: s.Path} }
 
 // open opens the file to read it.
 func (s source) open() (*os.File, error) {
-	f, err := os.Open(s.path)
+	if s.policy == nil {
+		f, err := os.Open(s.path)
+		return f, s.unread(err)
+	}
+	f, err := s.policy.Open(s.path)
 	return f, s.unread(err)
 }
 
@@ -69,6 +76,9 @@ func (s source) irregular(st fs.FileInfo) *fault.Error {
 
 // OpenFault classifies the failure to open or read an input that people know as u.
 func OpenFault(u string, err error) error {
+	if fault.CodeOf(err) == fault.Forbidden { // by a policy, which has said what may be read
+		return err
+	}
 	f := source{url: u}.fault(fault.Environment, "cannot read input file")
 	f.Err = err
 	switch {

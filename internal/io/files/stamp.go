@@ -57,7 +57,7 @@ type Stamp struct {
 
 // StampOf looks at a file; u is its name for people.
 func StampOf(path, u string) (s Stamp, err error) {
-	src := source{u, path}
+	src := source{url: u, path: path}
 	st, err := os.Stat(path)
 	if err != nil {
 		return s, src.unread(err)

@@ -137,7 +137,7 @@ func (s *Store) ensure(ctx context.Context, w Want) (Copy, error) {
 	if err != nil || !w.Text {
 		return Copy(raw), err
 	}
-	form, err := formOf(raw.Path, s.spool.Name(w.URL), w)
+	form, err := formOf(os.Open, raw.Path, s.spool.Name(w.URL), w)
 	if err != nil || !form.Changes() {
 		return Copy(raw), err
 	}
@@ -160,7 +160,7 @@ func (s *Store) local(ctx context.Context, w Want) (Copy, error) {
 		}
 		return Copy{}, err
 	}
-	form, err := formOf(w.URL, name, w)
+	form, err := formOf(s.client.Policy().Open, w.URL, name, w)
 	if err != nil || !w.Text || !form.Changes() {
 		return Copy{Path: w.URL, Version: version}, err
 	}
@@ -184,9 +184,9 @@ type form struct {
 func (f form) Changes() bool { return f != form{} }
 
 // formOf says how the text of a file is packed, and what is made of it.
-func formOf(path, name string, w Want) (form form, err error) {
+func formOf(open func(path string) (*os.File, error), path, name string, w Want) (form form, err error) {
 	form.Charset, form.Records = w.Charset, w.Records
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return form, files.OpenFault(name, err)
 	}

@@ -83,7 +83,11 @@ func (s *Store) make(ctx context.Context, path string, from source, n note) (err
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return diskFault("make the directory for copies of input files", err)
 	}
-	in, err := os.Open(from.path)
+	open := os.Open
+	if from.unchanged != nil { // no copy: it is judged where it leads by now
+		open = s.client.Policy().Open
+	}
+	in, err := open(from.path)
 	if err != nil {
 		return files.OpenFault(from.name, err)
 	}

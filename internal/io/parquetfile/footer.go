@@ -106,6 +106,11 @@ func ReadFooter(path string, want func(name string) bool) (*Footer, error) {
 		return nil, err
 	}
 	defer f.Close()
+	return ReadFooterOf(f, want)
+}
+
+// ReadFooterOf is ReadFooter for a file that is open.
+func ReadFooterOf(f *os.File, want func(name string) bool) (*Footer, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err

@@ -352,14 +352,12 @@ func ReadLocal(ctx context.Context, policy *allow.Policy, name string) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	if err := policy.MayRead(path); err != nil {
-		return nil, err
-	}
-	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // opening a pipe would wait for ever
+	f, err := policy.Open(path)
+	var irregular *allow.NotRegularError
+	switch {
+	case errors.As(err, &irregular):
 		return nil, fault.New(fault.Script, "it is not a regular file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
+	case err != nil:
 		return nil, localFault(err)
 	}
 	defer f.Close() // read only: nothing can be lost
@@ -372,6 +370,10 @@ func ReadLocal(ctx context.Context, policy *allow.Policy, name string) ([]byte, 
 
 // localFault leaves the name to the message around it.
 func localFault(err error) error {
+	var refused *fault.Error
+	if errors.As(err, &refused) {
+		return err
+	}
 	var p *os.PathError
 	if errors.As(err, &p) {
 		kind := fault.Environment

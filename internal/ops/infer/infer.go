@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -89,6 +90,7 @@ type Proposal struct {
 	from         filespec.Spec     // of which part of a file, without columns
 	byPosition   bool              // CSV: columns cannot be found by their headers
 	someBroken   bool              // some text has bytes that are no UTF-8
+	copiedBytes  int64             // see copied
 	badStructure int64
 	firstBad     error
 }
@@ -208,12 +210,12 @@ func (p *Proposal) expand(ctx context.Context, o Options) error {
 		if err != nil {
 			return err
 		}
-		if p.URLs[i], err = scriptName(ctx, o.Dir, u); err != nil {
+		if p.URLs[i], err = scriptName(ctx, o, u); err != nil {
 			return err
 		}
 		list = append(list, script.FileURL{URL: p.URLs[i]})
 	}
-	at := files.Places{Dir: o.Dir, Listed: map[string][]string{}}
+	at := files.Places{Dir: o.Dir, Policy: o.Policy, Listed: map[string][]string{}}
 	for _, u := range p.URLs {
 		if files.RemotePattern(u) && o.List != nil {
 			found, err := o.List(ctx, u, FilesMax)
@@ -234,7 +236,7 @@ func (p *Proposal) expand(ctx context.Context, o Options) error {
 	}
 	for _, u := range list {
 		p.Files = append(p.Files, u.URL)
-		if name, err := scriptName(ctx, o.Dir, u.URL); err == nil && name != u.URL {
+		if name, err := scriptName(ctx, o, u.URL); err == nil && name != u.URL {
 			p.called[u.URL] = name
 		}
 	}
@@ -273,12 +275,12 @@ func (p *Proposal) written() []string {
 }
 
 // scriptName returns a file's name for a script; characters that scripts give a meaning become wildcards.
-func scriptName(ctx context.Context, dir, name string) (string, error) {
+func scriptName(ctx context.Context, o Options, name string) (string, error) {
 	what := ""
 	switch at := strings.IndexByte(name, '<'); {
 	case strings.ContainsAny(name, "{}"):
 		what = "braces, in which scripts have parameters"
-	case at >= 0 && strings.Contains(name[at:], ">") && exists(dir, name):
+	case at >= 0 && strings.Contains(name[at:], ">") && exists(o.Dir, name):
 		what = "parts in < >, which scripts take for columns"
 	default:
 		return name, nil
@@ -289,11 +291,11 @@ func scriptName(ctx context.Context, dir, name string) (string, error) {
 		}
 		return r
 	}, name)
-	if address.Remote(name) || !exists(dir, name) {
+	if address.Remote(name) || !exists(o.Dir, name) {
 		return "", unnameable(name, what,
 			"rename the file, or name it by a pattern with ? for such characters, if no other file matches")
 	}
-	list, err := files.Expand(ctx, files.Places{Dir: dir}, []script.FileURL{{URL: pattern}})
+	list, err := files.Expand(ctx, files.Places{Dir: o.Dir, Policy: o.Policy}, []script.FileURL{{URL: pattern}})
 	if err != nil {
 		return "", err
 	}
@@ -328,8 +330,9 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 	case address.Remote(name):
 		path, err = o.Fetch(ctx, name)
 	default:
-		if path, err = address.LocalIn(o.Dir, name); err == nil && o.Policy != nil {
-			path, err = address.Resolve(path), o.Policy.MayRead(path)
+		path, err = address.LocalIn(o.Dir, name)
+		if err == nil && o.Policy != nil {
+			path, err = p.copied(ctx, name, path, o)
 		}
 	}
 	if err != nil {
@@ -342,9 +345,8 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 	case st.IsDir():
 		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is a folder, not a file",
 			Hint: "name the files in it, in quotes: '" + strings.TrimSuffix(name, "/") + "/*.csv'"}
-	case !st.Mode().IsRegular(): // opening a pipe would wait for ever
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is not a regular file",
-			Hint: "name a file, not a pipe or a device"}
+	case !st.Mode().IsRegular():
+		return notRegular(name)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -352,6 +354,50 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 	}
 	p.texts[name] = path
 	return f.Close()
+}
+
+// copiedBytesMax bounds the copies of local files that are looked at for others.
+const copiedBytesMax = 16 << 30
+
+// copied copies a local file that o.Policy lets be read: it is opened several times, and what is at its path may be
+// another file by then.
+func (p *Proposal) copied(ctx context.Context, name, path string, o Options) (_ string, err error) {
+	f, err := o.Policy.Open(path)
+	var irregular *allow.NotRegularError
+	switch {
+	case errors.As(err, &irregular) && irregular.Mode.IsDir():
+		return path, nil // which is said
+	case errors.As(err, &irregular):
+		return "", notRegular(name)
+	case err != nil:
+		return "", openFault(name, err)
+	}
+	defer f.Close() // read only
+	to, err := os.CreateTemp(o.WorkDir, "local-")
+	if err != nil {
+		return "", &fault.Error{Kind: fault.Environment, Message: "copy a file to look at it", Err: err}
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	n, err := io.CopyN(to, &cancelled{ctx, f}, copiedBytesMax-p.copiedBytes+1)
+	p.copiedBytes += n
+	switch {
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case err != nil && !errors.Is(err, io.EOF):
+		return "", &fault.Error{Kind: fault.Environment, Message: "copy " + name + " to look at it", Err: err,
+			Hint: "has the disk room for temporary files?"}
+	case p.copiedBytes > copiedBytesMax:
+		return "", &fault.Error{Kind: fault.Script, Place: fault.Place{File: name},
+			Message: fmt.Sprintf("the files have more than %d bytes together", int64(copiedBytesMax)),
+			Hint:    "name some of them, or look at them beside the server"}
+	}
+	return to.Name(), nil
+}
+
+// notRegular refuses what cannot be read as a file: opening a pipe would wait for ever.
+func notRegular(name string) error {
+	return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is not a regular file",
+		Hint: "name a file, not a pipe or a device"}
 }
 
 // Range is the part of a sheet that the table is in, as the script says it; "": all of it.

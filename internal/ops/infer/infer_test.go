@@ -5,11 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"thalweg/internal/base/allow"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
 )
@@ -487,4 +489,33 @@ func TestParquet(t *testing.T) {
 		"big int: INT64 UINT_64, 1 … 1",
 	}, got)
 	loads(t, p)
+}
+
+// What is looked at for others is one file, whatever is put at its path meanwhile.
+func TestFilesThatAreSwapped(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	for path, text := range map[string]string{"in/sub/a.csv": "id\n1\n2\n", "other/a.csv": "secret\nx\ny\nz\n"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(path)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600))
+	}
+	sub := filepath.Join(dir, "in", "sub")
+	o := options(t)
+	o.Dir, o.Policy = dir, &allow.Policy{Read: []string{filepath.Join(dir, "in")}}
+	var once sync.Once
+	o.Progress = func(string, int64, int64) {
+		once.Do(func() {
+			_ = os.Rename(sub, sub+".old")
+			_ = os.Symlink(filepath.Join(dir, "other"), sub)
+		})
+	}
+	p, err := Files(t.Context(), []string{"in/sub/a.csv"}, o)
+	require.NoError(t, err)
+	require.Equal(t, int64(2), p.Rows)
+	require.Equal(t, "id", p.Columns[0].Source)
+	_, err = Files(t.Context(), []string{"in/sub/a.csv"}, o)
+	require.Equal(t, fault.Forbidden, fault.CodeOf(err))
+	_, err = Files(t.Context(), []string{"in/su*/a.csv"}, o)
+	require.Equal(t, fault.Forbidden, fault.CodeOf(err), "what a link leads to is not listed")
 }

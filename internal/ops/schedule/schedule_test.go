@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"thalweg/internal/base/allow"
 	"thalweg/internal/base/calendar"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
@@ -154,6 +155,7 @@ type world struct {
 	served []Served
 	most   int
 	remote Lister
+	policy *allow.Policy
 }
 
 func newWorld(t *testing.T, serving string) *world {
@@ -177,7 +179,7 @@ func (w *world) serve(t *testing.T, serving string) {
 
 func (w *world) scheduler() *Service {
 	return New(Config{Workspace: "main", Registry: w.disk.box("schedules"),
-		Files: func(watch string) Registry { return w.disk.box("watched/" + watch) }, Runs: w.runs, Remote: w.remote,
+		Files: func(watch string) Registry { return w.disk.box("watched/" + watch) }, Runs: w.runs, Remote: w.remote, Policy: w.policy,
 		Load: func(context.Context) []Served { return w.served }, Most: w.most, Clock: w.clock,
 		Logger: slog.New(slog.DiscardHandler)})
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"thalweg/internal/base/allow"
 	"thalweg/internal/base/calendar"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
@@ -67,7 +68,8 @@ type Config struct {
 	Registry  Registry // of the standings
 	// Files gives the box of the files of a watch.
 	Files  func(watch string) Registry
-	Remote Lister // nil: there is none
+	Remote Lister        // nil: there is none
+	Policy *allow.Policy // of the files of this machine that watches see; nil: all
 	Runs   Runs
 	Load   func(ctx context.Context) []Served // the scripts as they are now
 	Most   int                                // runs that are worked on at once

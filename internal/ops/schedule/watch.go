@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"thalweg/internal/base/address"
+	"thalweg/internal/base/allow"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/job"
 	"thalweg/internal/store/state"
@@ -50,6 +51,7 @@ type taken struct {
 type watcher struct {
 	box     Registry
 	dir     string           // see script.Script
+	policy  *allow.Policy    // see Config
 	taken   map[string]taken // by version; nil: not read yet
 	seen    map[string]sight // by path
 	failing map[string]*Failing
@@ -97,7 +99,7 @@ func (s *Service) watch(ctx context.Context, sv Served, w script.Watch, standing
 	now := s.cfg.Clock.Now()
 	wr := s.watches[id]
 	if wr == nil {
-		wr = &watcher{box: s.cfg.Files(id), dir: sv.Script.Dir, seen: map[string]sight{}, failing: map[string]*Failing{}}
+		wr = &watcher{box: s.cfg.Files(id), dir: sv.Script.Dir, policy: s.cfg.Policy, seen: map[string]sight{}, failing: map[string]*Failing{}}
 		s.watches[id] = wr
 	}
 	if since := now.Sub(wr.tended); since >= 0 && since < scanEvery {
@@ -234,7 +236,7 @@ func (w *watcher) read(ctx context.Context) error {
 
 // scan lists the files of this machine that match, those of markers left out.
 func (w *watcher) scan(watch script.Watch) (out []found, err error) {
-	names, err := address.Glob(w.dir, watch.Files)
+	names, err := w.policy.Glob(w.dir, watch.Files)
 	if err != nil {
 		return nil, fmt.Errorf("look for %s: %w", watch.Files, err)
 	}
@@ -272,7 +274,7 @@ func (w *watcher) local(watch script.Watch, name string) (f found, ok bool, err 
 		return f, false, fmt.Errorf("look for %s: %w", watch.Files, err)
 	}
 	look := func() {
-		st, err := os.Stat(address.Seen(w.dir, name))
+		st, err := w.stat(name)
 		if ok = err == nil && st.Mode().IsRegular(); !ok { // it is gone again, or none
 			return
 		}
@@ -284,11 +286,20 @@ func (w *watcher) local(watch script.Watch, name string) (f found, ok bool, err 
 		return f, ok, nil
 	}
 	f.marker = markerOf(watch, name)
-	if st, err := os.Stat(address.Seen(w.dir, f.marker)); err == nil {
+	if st, err := w.stat(f.marker); err == nil {
 		f.marked = st.ModTime()
 	}
 	look()
 	return f, ok, nil
+}
+
+// stat looks at a file that may be read.
+func (w *watcher) stat(name string) (os.FileInfo, error) {
+	path := address.Seen(w.dir, name)
+	if err := w.policy.MayRead(path); err != nil {
+		return nil, err
+	}
+	return os.Stat(path)
 }
 
 func localVersion(full string, st os.FileInfo) string {

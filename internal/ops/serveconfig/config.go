@@ -3,10 +3,12 @@ package serveconfig
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -229,12 +231,28 @@ func (r *reader) directoriesTo(to *[]string) func(*document.Value, string) {
 type Script struct {
 	Name string `json:"name"` // path below its directory, unique in the workspace
 	Path string `json:"-"`
+
+	dir string
+}
+
+// Text returns the script's text. A link that has been put there since it was listed leads nowhere.
+func (s Script) Text() (string, error) {
+	f, err := os.OpenInRoot(s.dir, s.Name)
+	if err != nil {
+		return "", textFault("read", s.Name, err)
+	}
+	defer f.Close() // read only
+	text, err := io.ReadAll(io.LimitReader(f, TextBytesMax+1))
+	if err == nil && len(text) > TextBytesMax {
+		err = tooLong(s.Name)
+	}
+	return string(text), err
 }
 
 // ScriptsOf lists the scripts of a workspace by name. Links are not followed: what is started lies where the
 // configuration says. What runs may write is left out: they could write scripts.
 func (c *Config) ScriptsOf(workspace string) ([]Script, error) {
-	found := map[string]string{}
+	found := map[string]Script{}
 	places := c.Policy(workspace)
 	for _, dir := range c.Workspaces[workspace].Scripts {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -259,7 +277,7 @@ func (c *Config) ScriptsOf(workspace string) ([]Script, error) {
 				return fmt.Errorf("%s has more than %d scripts", dir, scriptsMax)
 			}
 			if _, twice := found[rel]; !twice {
-				found[rel] = path
+				found[rel] = Script{rel, path, dir}
 			}
 			return nil
 		})
@@ -269,7 +287,7 @@ func (c *Config) ScriptsOf(workspace string) ([]Script, error) {
 	}
 	out := []Script{}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
-		out = append(out, Script{name, found[name]})
+		out = append(out, found[name])
 	}
 	return out, nil
 }
@@ -292,5 +310,20 @@ func (c *Config) ScriptOf(workspace, name string) (Script, error) {
 	f := &fault.Error{Kind: fault.Script, Code: fault.NotFound,
 		Message: fmt.Sprintf("workspace %s has no script %s that may be started here", workspace, document.Quote(name)),
 		Hint:    "serve.yaml names the directories, under workspaces"}
+	if registered := namedByPath(name, names); registered != "" {
+		f.Hint = "it is started by its name, which is " + document.Quote(registered) + ", not by a path"
+		return Script{}, f
+	}
 	return Script{}, f.Suggest(name, names)
+}
+
+// namedByPath finds the name that a path ends with, the longest; "": none.
+func namedByPath(file string, names []string) (longest string) {
+	file = "/" + path.Clean(filepath.ToSlash(file))
+	for _, name := range names {
+		if strings.HasSuffix(file, "/"+name) && len(name) > len(longest) {
+			longest = name
+		}
+	}
+	return longest
 }

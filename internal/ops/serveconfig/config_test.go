@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/base/allow"
+	"thalweg/internal/base/fault"
 	"thalweg/internal/base/settings"
 	"thalweg/internal/ops/serveconfig"
 )
@@ -129,4 +130,43 @@ func TestMistakes(t *testing.T) {
 		require.True(t, diags.HasErrors(), text)
 		require.Contains(t, fmt.Sprint(diags), want, text)
 	}
+}
+
+// A script that is a link by now is not read.
+func TestTextOfAScriptThatIsSwapped(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "jobs", "sub"), 0o700))
+	path := filepath.Join(dir, "jobs", "sub", "a.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("nodes: {}\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "secret"), []byte("nodes: {secret: {}}\n"), 0o600))
+	c := &serveconfig.Config{Workspaces: map[string]serveconfig.Workspace{"main": {Scripts: []string{filepath.Join(dir, "jobs")}}}}
+	all, err := c.ScriptsOf("main")
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	text, err := all[0].Text()
+	require.NoError(t, err)
+	require.Equal(t, "nodes: {}\n", text)
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Symlink(filepath.Join(dir, "secret"), path))
+	_, err = all[0].Text()
+	require.Error(t, err)
+}
+
+// Whoever starts a script by its path is told its name.
+func TestScriptByItsPath(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"jobs/a.yaml", "jobs/sub/a.yaml"} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("nodes: {}\n"), 0o600))
+	}
+	c := &serveconfig.Config{Workspaces: map[string]serveconfig.Workspace{"main": {Scripts: []string{filepath.Join(dir, "jobs")}}}}
+	for given, want := range map[string]string{filepath.Join(dir, "jobs", "a.yaml"): `"a.yaml"`, "./a.yaml": `"a.yaml"`,
+		"jobs/sub/a.yaml": `"sub/a.yaml"`, "/elsewhere/sub/a.yaml": `"sub/a.yaml"`} {
+		_, err := c.ScriptOf("main", given)
+		require.Contains(t, fault.Of(err).Hint, "its name, which is "+want, given)
+	}
+	_, err := c.ScriptOf("main", "other.yaml")
+	require.NotContains(t, fault.Of(err).Hint, "its name")
 }
