@@ -34,9 +34,11 @@ const (
 	eventClosed = "closed" // you may not listen any more, or the server ends
 )
 
+const eventStreamType = "text/event-stream"
+
 func (s *Server) registerStream() {
 	add(s, operation{id: "stream", method: http.MethodGet, path: "/v1/stream", tag: "runs", needs: access.Self,
-		summary: "Listen to runs and workspaces, as server-sent events."}, s.stream)
+		summary: "Listen to runs and workspaces, as server-sent events.", media: []string{eventStreamType}, missing: true}, s.stream)
 }
 
 type streamIn struct {
@@ -129,7 +131,7 @@ func (s *Server) send(c huma.Context, by asker, topics []topic) {
 	}
 	_, w := humago.Unwrap(c)
 	out := &eventWriter{w: w, c: http.NewResponseController(w), topics: topics, timeout: s.eventTimeout}
-	c.SetHeader("Content-Type", "text/event-stream")
+	c.SetHeader("Content-Type", eventStreamType)
 	c.SetHeader("X-Accel-Buffering", "no")
 	c.SetStatus(http.StatusOK)
 	out.comment("listening")
