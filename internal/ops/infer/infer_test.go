@@ -488,3 +488,9 @@ func TestParquet(t *testing.T) {
 	}, got)
 	loads(t, p)
 }
+
+func TestNoFiles(t *testing.T) {
+	t.Parallel()
+	_, err := Files(t.Context(), nil, options(t))
+	require.ErrorContains(t, err, "no file is named")
+}
