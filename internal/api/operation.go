@@ -17,6 +17,7 @@ import (
 
 	"thalweg/internal/app"
 	"thalweg/internal/app/access"
+	"thalweg/internal/base/fault"
 )
 
 // What a request may be.
@@ -86,7 +87,11 @@ func add[I, O any](s *Server, o operation, do func(ctx context.Context, by asker
 	}
 	huma.Register(s.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		by, _ := ctx.Value(askerKey{}).(asker)
-		out, err := do(ctx, by, in)
+		var out *O
+		err := fault.Guard("answering a request", func() (err error) {
+			out, err = do(ctx, by, in)
+			return err
+		})
 		if err != nil {
 			return nil, s.failed(ctx, o, err)
 		}
@@ -112,7 +117,9 @@ func (s *Server) admit(o operation, c huma.Context, next func(huma.Context)) {
 		_ = s.huma.Marshal(c.BodyWriter(), "application/json", p) // the client has gone
 		return
 	}
-	next(huma.WithValue(c, askerKey{}, by))
+	if s.readable(c) {
+		next(huma.WithValue(c, askerKey{}, by))
+	}
 }
 
 // asker says who sends a request, or why its sender may not ask for the operation.

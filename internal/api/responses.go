@@ -14,6 +14,7 @@ const (
 	responseProblem = "Problem"
 	responseNoLogin = "NoLogin"
 	responseTooMany = "TooMany"
+	responseBad     = "Bad"
 )
 
 // problemResponses describes the answers of operations that are failures.
@@ -26,9 +27,12 @@ func problemResponses(schemas huma.Registry) map[string]*huma.Response {
 		}
 		return r
 	}
+	bad := described("It is no request: a text if it could not be read at all.", nil)
+	bad.Content["text/plain"] = &huma.MediaType{}
 	return map[string]*huma.Response{
 		responseProblem: described("A failure.", nil),
 		responseNoLogin: described("Nobody has signed in.", map[string]string{"WWW-Authenticate": "Bearer."}),
+		responseBad:     bad,
 		responseTooMany: described("There were too many requests.", map[string]string{"Retry-After": "Seconds to wait."}),
 	}
 }
@@ -44,11 +48,14 @@ func (o operation) responses(input reflect.Type) map[string]*huma.Response {
 				name = responseNoLogin
 			case http.StatusTooManyRequests:
 				name = responseTooMany
+			case http.StatusBadRequest, http.StatusRequestHeaderFieldsTooLarge:
+				name = responseBad
 			}
 			out[strconv.Itoa(status)] = &huma.Response{Ref: "#/components/responses/" + name}
 		}
 	}
 	add(http.StatusUnauthorized, http.StatusForbidden, http.StatusMisdirectedRequest, http.StatusUnprocessableEntity,
+		http.StatusBadRequest, http.StatusRequestHeaderFieldsTooLarge,
 		http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout)
 	if strings.Contains(o.path, "{") || o.missing {
 		add(http.StatusNotFound)
@@ -57,7 +64,7 @@ func (o operation) responses(input reflect.Type) map[string]*huma.Response {
 		add(http.StatusConflict)
 	}
 	if _, has := input.FieldByName("Body"); has {
-		add(http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge,
+		add(http.StatusRequestTimeout, http.StatusRequestEntityTooLarge,
 			http.StatusUnsupportedMediaType)
 	}
 	if len(o.media) > 0 {
