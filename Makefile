@@ -10,7 +10,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: help build demo release release-check python-test check test test-fast test-race lint fuzz chaos chaos-cluster bench bench-cluster bench-serve services-up services-down services-status clean
+.PHONY: help build demo release release-check python-test check test test-fast test-race lint fuzz fuzz-api chaos chaos-cluster bench bench-cluster bench-serve services-up services-down services-status clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -55,6 +55,9 @@ lint: ## go vet, staticcheck, formatting
 
 fuzz: ## Fuzz each target for FUZZTIME (default 60s)
 	@scripts/fuzz
+
+fuzz-api: bin/thalweg ## Ask a server what schemathesis makes of its API, 10,000 cases as each role (FUZZ_CASES, FUZZ_ROLES)
+	@scripts/fuzz-api
 
 chaos: ## The long tests in full (hours); with CHAOS_MINUTES=10 random kills of random runs, for so long
 	@scripts/chaos

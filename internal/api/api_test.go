@@ -160,6 +160,7 @@ func (c *client) send(method, path string, body any) answer {
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	require.NoError(c.t, err)
+	c.requireDocumented(method, path, res.StatusCode, res.Header.Get("Content-Type"))
 	return answer{c.t, res.StatusCode, res.Header, string(text)}
 }
 
@@ -393,6 +394,7 @@ func TestStartSession(t *testing.T) {
 	cookie, _, _ = strings.Cut(cookie, ";")
 	c.header.Set("Cookie", cookie)
 	require.Equal(t, http.StatusOK, c.get("/v1/users").status)
+	c.get("/v1/fleet").problem(http.StatusNotFound)
 	require.Contains(t, c.get("/v1/me").text, `"name":"me@here","via":"session"`)
 	require.Equal(t, http.StatusNoContent, c.send("POST", "/v1/logout", nil).status)
 	require.Equal(t, http.StatusUnauthorized, c.get("/v1/me").status, "a cookie that is sent again lets nobody in")

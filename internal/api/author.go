@@ -215,7 +215,7 @@ func (s *Server) formatScript(_ context.Context, _ asker, in *formatIn) (*reply[
 type inferIn struct {
 	OfWorkspace
 	Body struct {
-		Files     []string `json:"files" minItems:"1" maxItems:"100" doc:"Names as a script has them, patterns or addresses."`
+		Files     []string `json:"files" minItems:"1" maxItems:"100" nullable:"false" doc:"Names as a script has them, patterns or addresses."`
 		Separator string   `json:"separator,omitempty" maxLength:"1" doc:"Of CSV; none: it is found out."`
 		Header    *bool    `json:"header,omitempty" doc:"Whether the first record of CSV is a header; none: it is found out."`
 	}

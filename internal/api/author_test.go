@@ -427,3 +427,20 @@ func TestConfigurationIsNoScript(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, c.put("serve.yaml", "version: 1\n", "If-None-Match", "*").status)
 	c.get(ws+"/scripts/script.yaml").into(http.StatusOK, &struct{}{})
 }
+
+// What names no file is a problem of who asks, and not the server's end.
+func TestInferenceOfNoFile(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Writer})
+	for _, files := range []any{nil, []string{}} {
+		c.send("POST", ws+"/inferences", map[string]any{"files": files}).problem(http.StatusUnprocessableEntity)
+	}
+	var job api.Job
+	c.send("POST", ws+"/inferences", map[string]any{"files": []string{""}}).into(http.StatusAccepted, &job)
+	require.Eventually(t, func() bool {
+		c.get("/v1/jobs/"+job.ID).into(http.StatusOK, &job)
+		return job.Ended != nil
+	}, effort.Patience, 10*time.Millisecond)
+	require.Equal(t, "empty file name", job.Problem.Detail)
+}

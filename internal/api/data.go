@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -34,9 +36,13 @@ func (s *Server) registerData() {
 		s.profile)
 	add(s, read("distribution", http.MethodGet, t+"/columns/{column}/distribution",
 		"Say which values a column has, and how often."), s.distribution)
-	add(s, read("download", http.MethodGet, t+"/download", "Download a table: CSV, NDJSON, Parquet or XLSX."), s.download)
-	add(s, read("download-query", http.MethodPost, w+"/downloads",
-		"Download the rows of a query: CSV, NDJSON, Parquet or XLSX."), s.downloadQuery)
+	download := read("download", http.MethodGet, t+"/download", "Download a table: CSV, NDJSON, Parquet or XLSX.")
+	download.media = slices.Sorted(maps.Values(mediaTypes))
+	add(s, download, s.download)
+	rows := read("download-query", http.MethodPost, w+"/downloads",
+		"Download the rows of a query: CSV, NDJSON, Parquet or XLSX.")
+	rows.media = download.media
+	add(s, rows, s.downloadQuery)
 	add(s, read("query", http.MethodPost, w+"/queries", "Query the tables of a workspace's runs with SQL."), s.query)
 	diff := read("diff", http.MethodPost, w+"/diffs", "Say how a table differs between two runs: a job.")
 	diff.status = http.StatusAccepted

@@ -20,8 +20,9 @@ func (s *Server) registerFleet() {
 	add(s, get("list-matrices", w+"/matrices", "List what was run over values of parameters.", access.View),
 		s.listMatrices)
 	add(s, get("show-matrix", w+"/matrices/{matrix}", "List the cells of a matrix.", access.View), s.showMatrix)
-	add(s, get("fleet", "/v1/fleet", "List the workers of a cluster, and the runs that are not over.", access.View),
-		s.fleet)
+	fleet := get("fleet", "/v1/fleet", "List the workers of a cluster, and the runs that are not over.", access.View)
+	fleet.missing = true // of a directory
+	add(s, fleet, s.fleet)
 	add(s, operation{id: "doctor", method: http.MethodPost, path: "/v1/diagnoses", tag: "fleet", needs: access.Admin,
 		summary: "Look at the server's machine, and at the state or the services of the cluster: a job.",
 		status:  http.StatusAccepted}, s.doctor)

@@ -137,7 +137,10 @@ func (j *jobs) run(ctx context.Context, one *job, fail func(error) *Problem,
 		err = ctx.Err()
 	case j.turns <- struct{}{}:
 		j.set(one, func(of *Job) { of.Status = jobRuns })
-		result, err = work(ctx)
+		err = fault.Guard("doing a job", func() (err error) {
+			result, err = work(ctx)
+			return err
+		})
 		<-j.turns
 	}
 	j.set(one, func(of *Job) {

@@ -143,7 +143,7 @@ func (s *Server) listTokens(ctx context.Context, by asker, _ *none) (*reply[[]ac
 type makeTokenIn struct {
 	Body struct {
 		Name   string         `json:"name" minLength:"1" maxLength:"100" doc:"What it is for."`
-		Grants []access.Grant `json:"grants" minItems:"1" maxItems:"200"`
+		Grants []access.Grant `json:"grants" minItems:"1" maxItems:"200" nullable:"false"`
 		Days   int            `json:"days" minimum:"1" maximum:"366" doc:"It lives for so many."`
 	}
 }

@@ -14,7 +14,8 @@ import (
 // registerMetrics answers those who collect metrics. They are of all workspaces: who asks has to see all.
 func (s *Server) registerMetrics() {
 	add(s, operation{id: "metrics", method: http.MethodGet, path: "/metrics", tag: "fleet", needs: access.View,
-		summary: "Give the metrics of this process in the format of Prometheus."}, s.showMetrics)
+		summary: "Give the metrics of this process in the format of Prometheus.", missing: true,
+		media: []string{"text/plain", "application/vnd.google.protobuf"}}, s.showMetrics)
 }
 
 func (s *Server) showMetrics(context.Context, asker, *none) (*huma.StreamResponse, error) {

@@ -4,8 +4,12 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/stretchr/testify/require"
 )
 
@@ -27,4 +31,29 @@ func TestOpenAPIFile(t *testing.T) {
 	kept, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(kept), string(text), "go test ./internal/api -run TestOpenAPIFile -update writes it")
+}
+
+// requireDocumented fails if the description does not have an answer to a request.
+func (s *served) requireDocumented(method, path string, status int, mediaType string) {
+	s.t.Helper()
+	path, _, _ = strings.Cut(path, "?")
+	for template, item := range s.api.OpenAPI().Paths {
+		o := map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "PUT": item.Put, "DELETE": item.Delete}[method]
+		pattern := "^" + regexp.MustCompile(`\\\{[a-z]+\\\}`).ReplaceAllString(regexp.QuoteMeta(template), "[^/]*") + "$"
+		if o == nil || !regexp.MustCompile(pattern).MatchString(path) {
+			continue
+		}
+		r := o.Responses[strconv.Itoa(status)]
+		require.NotNil(s.t, r, "%s answers with %d", o.OperationID, status)
+		if r.Ref != "" {
+			r = s.api.OpenAPI().Components.Responses[r.Ref[strings.LastIndexByte(r.Ref, '/')+1:]]
+		}
+		mediaType, _, _ = strings.Cut(mediaType, ";")
+		types := []string{""}
+		for is := range r.Content {
+			is, _, _ = strings.Cut(is, ";")
+			types = append(types, is)
+		}
+		require.Contains(s.t, types, mediaType, "%s answers with it", o.OperationID)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"thalweg/internal/app"
 	"thalweg/internal/app/access"
+	"thalweg/internal/base/fault"
 )
 
 // What a request may be.
@@ -34,6 +36,10 @@ type operation struct {
 	needs   access.Permission
 	status  int   // of success; 0: 200, or 204 without a body
 	bytes   int64 // of a body at most; 0: bodyBytesMax
+	// media are the types of an answer that is no JSON.
+	media []string
+	// missing: what it is about may not be there, although its path has no parameters.
+	missing bool
 }
 
 // asker is who asks for an operation, and where it is asked from.
@@ -75,14 +81,17 @@ func add[I, O any](s *Server, o operation, do func(ctx context.Context, by asker
 		op.MaxBodyBytes = o.bytes
 	}
 	op.Middlewares = huma.Middlewares{func(c huma.Context, next func(huma.Context)) { s.admit(o, c, next) }}
-	op.Responses = map[string]*huma.Response{"default": {Description: "A problem", Content: map[string]*huma.MediaType{
-		"application/problem+json": {Schema: s.problemSchema()}}}}
+	op.Responses = o.responses(reflect.TypeFor[I]())
 	if o.needs != access.Anyone {
 		op.Security = []map[string][]string{{"session": {}}, {"token": {}}}
 	}
 	huma.Register(s.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		by, _ := ctx.Value(askerKey{}).(asker)
-		out, err := do(ctx, by, in)
+		var out *O
+		err := fault.Guard("answering a request", func() (err error) {
+			out, err = do(ctx, by, in)
+			return err
+		})
 		if err != nil {
 			return nil, s.failed(ctx, o, err)
 		}
@@ -103,7 +112,9 @@ func (s *Server) admit(o operation, c huma.Context, next func(huma.Context)) {
 		s.refuse(c, p)
 		return
 	}
-	next(huma.WithValue(c, askerKey{}, by))
+	if s.readable(c) {
+		next(huma.WithValue(c, askerKey{}, by))
+	}
 }
 
 // refuse answers with a problem.
@@ -149,11 +160,6 @@ func (s *Server) problem(ctx context.Context, o operation, err error) *Problem {
 		s.logger.ErrorContext(ctx, "a request has failed", "operation", o.id, "error", s.known.Text(err.Error()))
 	}
 	return p
-}
-
-// problemSchema returns the schema of problems.
-func (s *Server) problemSchema() *huma.Schema {
-	return huma.SchemaFromType(s.huma.OpenAPI().Components.Schemas, typeOf[Problem]())
 }
 
 // from returns the address of the client, as far as it can be believed.

@@ -173,7 +173,7 @@ func (s *Server) submit(ctx context.Context, by app.Caller, o app.RunOptions) (o
 type dropIn struct {
 	OfWorkspace
 	Body struct {
-		Runs   []int64 `json:"runs" minItems:"1" maxItems:"1000"`
+		Runs   []int64 `json:"runs" minItems:"1" maxItems:"1000" nullable:"false"`
 		Reason string  `json:"reason,omitempty" maxLength:"4000"`
 		DryRun bool    `json:"dry_run,omitempty"`
 		Token  string  `json:"token,omitempty" maxLength:"128" doc:"Of a dry run: do what that said, or nothing."`

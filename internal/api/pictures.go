@@ -16,6 +16,8 @@ type drawIn struct {
 	Fields bool   `query:"fields" doc:"List the fields of tables."`
 }
 
+const pictureType = "image/svg+xml"
+
 func (s *Server) drawRun(ctx context.Context, by asker, in *drawIn) (*huma.StreamResponse, error) {
 	key, err := s.key(ctx, in.OfRun)
 	if err != nil {
@@ -34,7 +36,7 @@ func (s *Server) drawRun(ctx context.Context, by asker, in *drawIn) (*huma.Strea
 		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
-		c.SetHeader("Content-Type", "image/svg+xml")
+		c.SetHeader("Content-Type", pictureType)
 		_, _ = picture.WriteTo(c.BodyWriter()) // the client has gone
 	}}, nil
 }

@@ -118,7 +118,7 @@ func TestPlaces(t *testing.T) {
 	}
 	got = start("include.yaml", map[string]string{"file": "../other/secret.csv"})
 	require.Equal(t, http.StatusForbidden, got.status, got.text)
-	start("shell.yaml", nil).problem(http.StatusForbidden)
+	start("shell.yaml", map[string]string{}).problem(http.StatusForbidden)
 	require.NoFileExists(t, filepath.Join(s.dir, "out", "x.csv"))
 	require.NoFileExists(t, filepath.Join(s.dir, "ran"))
 }

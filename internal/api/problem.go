@@ -46,7 +46,9 @@ func (p *Problem) Error() string { return p.Detail }
 func (p *Problem) GetStatus() int { return p.Status }
 
 // ContentType returns the media type of problems.
-func (p *Problem) ContentType(string) string { return "application/problem+json" }
+func (p *Problem) ContentType(string) string { return problemType }
+
+const problemType = "application/problem+json"
 
 // Failures that only the edge has.
 var (

@@ -79,7 +79,9 @@ func (s *Server) registerRuns() {
 	add(s, get("audit-run", r+"/audit", "List what people have ordered of a run."), s.auditRun)
 	add(s, get("audit", w+"/audit", "List what people have ordered in a workspace."), s.auditAll)
 	add(s, get("list-checks", r+"/checks", "List what the checks of a run found."), s.listChecks)
-	add(s, get("draw-run", r+"/graph.svg", "Draw a run."), s.drawRun)
+	draw := get("draw-run", r+"/graph.svg", "Draw a run.")
+	draw.media = []string{pictureType}
+	add(s, draw, s.drawRun)
 	add(s, get("graph", r+"/graph", "Say where the nodes, files and gates of a run are in its picture, and how they are."),
 		s.graph)
 	add(s, get("matrix", w+"/matrix", "Say what became of each node in the latest runs."), s.matrix)

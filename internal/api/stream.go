@@ -34,13 +34,15 @@ const (
 	eventClosed = "closed" // you may not listen any more, or the server ends
 )
 
+const eventStreamType = "text/event-stream"
+
 func (s *Server) registerStream() {
 	add(s, operation{id: "stream", method: http.MethodGet, path: "/v1/stream", tag: "runs", needs: access.Self,
-		summary: "Listen to runs and workspaces, as server-sent events."}, s.stream)
+		summary: "Listen to runs and workspaces, as server-sent events.", media: []string{eventStreamType}, missing: true}, s.stream)
 }
 
 type streamIn struct {
-	Topics []string `query:"topics" required:"true" minItems:"1" maxItems:"20" doc:"WORKSPACE for how its runs are, WORKSPACE/RUN for the events of a run."`
+	Topics []string `query:"topics" required:"true" minItems:"1" maxItems:"20" nullable:"false" doc:"WORKSPACE for how its runs are, WORKSPACE/RUN for the events of a run."`
 	Last   string   `header:"Last-Event-ID" maxLength:"4096" doc:"Go on behind this event, on any server."`
 	After  string   `query:"after" maxLength:"4096" doc:"As Last-Event-ID, for the first connection."`
 }
@@ -129,7 +131,7 @@ func (s *Server) send(c huma.Context, by asker, topics []topic) {
 	}
 	_, w := humago.Unwrap(c)
 	out := &eventWriter{w: w, c: http.NewResponseController(w), topics: topics, timeout: s.eventTimeout}
-	c.SetHeader("Content-Type", "text/event-stream")
+	c.SetHeader("Content-Type", eventStreamType)
 	c.SetHeader("X-Accel-Buffering", "no")
 	c.SetStatus(http.StatusOK)
 	out.comment("listening")

@@ -120,7 +120,7 @@ func (p *Pool) download(ctx context.Context, ask question, args downloadArgs, op
 		return fmt.Errorf("decode an answer: %w", err)
 	}
 	if answer.Refused != nil {
-		return answer.Refused.Fault(ctx, p.home, opts)
+		return p.refusal(ctx, answer.Refused, opts)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"thalweg/internal/app/inspect"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/budget"
@@ -199,6 +200,14 @@ func (p *Pool) ask(ctx context.Context, q question, consume func(io.Reader) erro
 
 const hintOfDeath = "nothing else has ended with it: ask for less at once, fewer rows and columns, or shorter values; " +
 	"a run has more memory and time, in a node of type sql"
+
+// refusal is why a child does not answer. Nobody gives it more memory than its limit, so whoever asks has to ask for less.
+func (p *Pool) refusal(ctx context.Context, r *inspect.Refusal, opts inspect.QueryOptions) error {
+	if r.Kind == fault.Environment {
+		return &fault.Error{Kind: fault.Script, Message: r.Message, Hint: hintOfDeath, Detail: r.Detail}
+	}
+	return r.Fault(ctx, p.home, opts)
+}
 
 // settingsOf encodes what a child is told.
 func (p *Pool) settingsOf(set settings) (json.RawMessage, error) {

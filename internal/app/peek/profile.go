@@ -168,7 +168,7 @@ func (d *distributor) query(ctx context.Context, sql string, each func([]any) er
 	answer, err := d.pool.rows(ctx, question{doing: "the profile", limit: d.pool.limits.LongTime},
 		queryArgs{Prepared: d.prepared}, sink)
 	if err == nil && answer.Refused != nil {
-		err = answer.Refused.Fault(ctx, d.pool.home, inspect.QueryOptions{})
+		err = d.pool.refusal(ctx, answer.Refused, inspect.QueryOptions{})
 	}
 	return err
 }

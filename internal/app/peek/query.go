@@ -93,7 +93,7 @@ func (p *Pool) page(ctx context.Context, q question, prepared inspect.Prepared, 
 	q.limit = p.limits.Time
 	answer, err := p.rows(ctx, q, queryArgs{Prepared: prepared, PageBytes: p.limits.PageBytes}, to)
 	if err == nil && answer.Refused != nil {
-		err = answer.Refused.Fault(ctx, p.home, opts)
+		err = p.refusal(ctx, answer.Refused, opts)
 	}
 	return answer, err
 }

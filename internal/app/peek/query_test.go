@@ -160,7 +160,7 @@ func TestAQueryThatEatsMemory(t *testing.T) {
 		"SELECT string_agg(repeat('y', 1000000)) FROM range(2000)", "SELECT range(500000000)",
 	} {
 		f := b.refused(sql)
-		require.Equal(t, fault.Environment, f.Kind, "%s: %v", sql, f)
+		require.Equal(t, fault.Script, f.Kind, "%s: %v", sql, f)
 		require.NotEmpty(t, f.Hint, sql)
 		for _, pid := range b.children() {
 			require.Less(t, peakOf(t, pid), int64(700<<20), sql)

@@ -133,6 +133,9 @@ func Files(ctx context.Context, urls []string, o Options) (*Proposal, error) {
 			return nil, err
 		}
 	}
+	if len(p.Files) == 0 {
+		return nil, &fault.Error{Kind: fault.UserData, Message: "no file is named", Hint: "name files, or patterns of files"}
+	}
 	if p.Parquet = address.Parquet(p.Files[0]); p.Parquet {
 		return p, p.propose(ctx, &parquetFiles{Proposal: p, at: map[string]int{}}, o)
 	}

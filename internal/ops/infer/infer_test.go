@@ -519,3 +519,9 @@ func TestFilesThatAreSwapped(t *testing.T) {
 	_, err = Files(t.Context(), []string{"in/su*/a.csv"}, o)
 	require.Equal(t, fault.Forbidden, fault.CodeOf(err), "what a link leads to is not listed")
 }
+
+func TestNoFiles(t *testing.T) {
+	t.Parallel()
+	_, err := Files(t.Context(), nil, options(t))
+	require.ErrorContains(t, err, "no file is named")
+}

@@ -101,7 +101,7 @@ func (c *Coordinator) ask(ctx context.Context, n state.Node) (plan state.Plan, e
 	defer c.cfg.Clock.Every(c.cfg.Lease/renewalsPerLease, func() bool { c.keep(beside); return beside.Err() == nil })()
 	defer c.cfg.Clock.Every(c.cfg.Follow, func() bool { c.overtaken(beside); return beside.Err() == nil })()
 	defer stop()
-	err = job.Guard("planning node "+n.Name, func() (err error) {
+	err = fault.Guard("planning node "+n.Name, func() (err error) {
 		plan, err = c.Plan(ctx, n)
 		return err
 	})

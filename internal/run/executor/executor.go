@@ -352,7 +352,7 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
 	defer stop()
 	start := e.cfg.Now()
 	var res job.Result
-	err := job.Guard("executing "+nameOf(claim), func() (err error) {
+	err := fault.Guard("executing "+nameOf(claim), func() (err error) {
 		res, err = run.Execute(limited, claim)
 		return err
 	})
@@ -399,7 +399,7 @@ func outliving(ctx context.Context, by time.Duration) (finish context.Context, s
 func (e *Executor) record(ctx context.Context, run Run, claim state.Claim, res job.Result, err, ended error) {
 	failed := err != nil
 	if !failed {
-		err = job.Guard("publishing "+nameOf(claim), func() error { return e.commit(ctx, claim, &res) })
+		err = fault.Guard("publishing "+nameOf(claim), func() error { return e.commit(ctx, claim, &res) })
 	}
 	if err == nil {
 		event := e.event(job.BatchFinished, claim)

@@ -3,8 +3,6 @@ package job
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"time"
 
 	"thalweg/internal/base/fault"
@@ -66,19 +64,6 @@ func (e *UnsettledError) Error() string { return e.Err.Error() }
 
 // Unwrap gives the classified failure.
 func (e *UnsettledError) Unwrap() error { return e.Err }
-
-// Guard calls fn and turns a panic into a failure that says where: one batch's
-// or plan's mistake is not the end of a process that works on others.
-func Guard(doing string, fn func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &fault.Error{Kind: fault.Bug, Message: fmt.Sprintf("%s: panic: %v", doing, p),
-				Detail: string(debug.Stack()),
-				Hint:   "this is a mistake in Thalweg: please report it with the lines above"}
-		}
-	}()
-	return fn()
-}
 
 // Event tells people who watch of one change.
 type Event struct {

@@ -35,14 +35,14 @@ func TestOwnerNamesOneProcess(t *testing.T) {
 
 func TestGuardSaysWhereAPanicWas(t *testing.T) {
 	t.Parallel()
-	err := job.Guard("executing batch 3", func() error { panicHere(); return nil })
+	err := fault.Guard("executing batch 3", func() error { panicHere(); return nil })
 	f := job.FailureOf(err, state.BatchKey{Batch: 3})
 	require.Equal(t, fault.Bug, f.Kind)
 	require.False(t, f.Retryable)
 	require.Equal(t, "executing batch 3: panic: no such luck", f.Message)
 	require.Contains(t, f.Detail, "panicHere")
 	plain := errors.New("plain")
-	require.Equal(t, plain, job.Guard("", func() error { return plain }))
+	require.Equal(t, plain, fault.Guard("", func() error { return plain }))
 }
 
 func panicHere() { panic("no such luck") }

@@ -210,13 +210,17 @@ func (p *process) await() {
 	}
 }
 
-// death is the failure of what a child was doing when it died; hint is what to do about it, "" for batches.
+// death is the failure of what a child was doing when it died. hint is what whoever has asked does about it, "" for
+// batches: those may well be good.
 func (p *process) death(doing, hint string) error {
 	p.told.Store(true)
 	f := &fault.Error{Kind: fault.Environment, Retryable: true,
 		Message: fmt.Sprintf("the process of slot %d ended while it was %s", p.slot, doing),
 		Hint: cmp.Or(hint, "the batch is tried again in a new process; if it dies again, look into the system's log, "+
 			"and at what the batch's formulas and libraries do")}
+	if hint != "" {
+		f.Kind, f.Retryable = fault.Script, false
+	}
 	if !p.gone() {
 		f.Message += ", and cannot be waited for"
 		return f

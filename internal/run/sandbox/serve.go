@@ -165,7 +165,7 @@ func (c *child) execute(ctx context.Context, a executeArgs) (any, error) {
 		return nil, err
 	}
 	var res job.Result
-	err = job.Guard(fmt.Sprintf("executing batch %d of node %s", a.Claim.Batch, a.Claim.Node), func() (err error) {
+	err = fault.Guard(fmt.Sprintf("executing batch %d of node %s", a.Claim.Batch, a.Claim.Node), func() (err error) {
 		res, err = run.Execute(job.WithThreads(ctx, a.Threads), a.Claim)
 		return err
 	})
@@ -229,13 +229,13 @@ func (c *child) publish(ctx context.Context, key state.BatchKey) (any, error) {
 	if !ok || res.Publish == nil {
 		return nil, fault.New(fault.Bug, "batch %d of node %s has nothing to publish", key.Batch, key.Node)
 	}
-	return nil, job.Guard(fmt.Sprintf("publishing batch %d of node %s", key.Batch, key.Node),
+	return nil, fault.Guard(fmt.Sprintf("publishing batch %d of node %s", key.Batch, key.Node),
 		func() error { return res.Publish(ctx) })
 }
 
 func (c *child) discard(_ context.Context, key state.BatchKey) (any, error) {
 	if res, ok := c.result(key, false); ok && res.Discard != nil {
-		return nil, job.Guard("discarding", func() error { res.Discard(); return nil })
+		return nil, fault.Guard("discarding", func() error { res.Discard(); return nil })
 	}
 	return nil, nil
 }
