@@ -2,4 +2,5 @@ import { mount } from 'svelte'
 import App from './App.svelte'
 import './styles.css'
 
-mount(App, { target: document.body })
+const target = document.getElementById('app')
+if (target) mount(App, { target })

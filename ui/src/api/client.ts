@@ -1,6 +1,6 @@
 // The client of the API: typed by docs/openapi.json, with problems (RFC 9457) as errors.
 import createClient, { type Middleware } from 'openapi-fetch'
-import type { paths, Problem } from './schema'
+import type { Problem, paths } from './schema'
 
 export type { Problem }
 

@@ -9,7 +9,12 @@ export interface Event {
 const bytesMax = 4 << 20 // of one event
 
 /** events calls back with the events of a stream, as many at once as came at once, until it ends. */
-export async function events(url: string, signal: AbortSignal, opened: () => void, heard: (events: Event[]) => void): Promise<number> {
+export async function events(
+  url: string,
+  signal: AbortSignal,
+  opened: () => void,
+  heard: (events: Event[]) => void,
+): Promise<number> {
   const answer = await fetch(url, { signal, headers: { Accept: 'text/event-stream' }, cache: 'no-store' })
   if (!answer.ok || !answer.body) return answer.status
   opened()

@@ -20,27 +20,24 @@ export function bytes(n: number): string {
   return `${unit === 0 ? n : n.toFixed(n < 10 ? 1 : 0)} ${['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'][unit]}`
 }
 
+const units: [number, string, number, string][] = [
+  [86400, 'd', 3600, 'h'],
+  [3600, 'h', 60, 'min'],
+  [60, 'min', 1, 's'],
+]
+
 /** duration writes milliseconds as the two largest units that they have. */
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`
   const s = ms / 1000
-  if (s < 60) return `${s.toFixed(s < 10 ? 1 : 0)} s`
-  const units: [number, string][] = [
-    [86400, 'd'],
-    [3600, 'h'],
-    [60, 'min'],
-    [1, 's'],
-  ]
-  const at = units.findIndex(([size]) => s >= size)
-  const [size, name] = units[at] as [number, string]
-  const [next, small] = units[at + 1] as [number, string]
-  let first = Math.floor(s / size)
-  let second = Math.round((s - first * size) / next)
-  if (second * next >= size) {
-    first++
-    second = 0
+  if (s < 59.5) return `${s.toFixed(s < 10 ? 1 : 0)} s`
+  for (const [size, name, next, small] of units) {
+    const rounded = Math.round(s / next) * next
+    if (rounded < size) continue
+    const rest = (rounded % size) / next
+    return `${Math.floor(rounded / size)} ${name}${rest ? ` ${rest} ${small}` : ''}`
   }
-  return second ? `${first} ${name} ${second} ${small}` : `${first} ${name}`
+  return `${Math.round(s)} s`
 }
 
 const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })

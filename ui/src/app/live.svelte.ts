@@ -109,7 +109,8 @@ class Live {
         this.#wants.set(m.tab, { topics: m.topics, at: Date.now() })
         if (!this.#leads) break
         this.#connect()
-        if (m.tab !== this.#tab) this.#channel?.postMessage({ say: 'is', connection: this.connection } satisfies Message)
+        if (m.tab !== this.#tab)
+          this.#channel?.postMessage({ say: 'is', connection: this.connection } satisfies Message)
         break
       case 'bye':
         this.#wants.delete(m.tab)
@@ -153,7 +154,12 @@ class Live {
     if (this.#ids) query.set('after', this.#ids)
     let status = 0
     try {
-      status = await events(`/v1/stream?${query}`, over.signal, () => this.#say({ say: 'is', connection: 'live' }), this.#received)
+      status = await events(
+        `/v1/stream?${query}`,
+        over.signal,
+        () => this.#say({ say: 'is', connection: 'live' }),
+        this.#received,
+      )
     } catch {
       // the connection is gone, or this stream is not wanted any more
     }

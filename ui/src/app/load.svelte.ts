@@ -65,7 +65,11 @@ export class Loaded<T> {
 }
 
 /** load loads a value while the component lives, and anew when what `make` reads changes or `topics` tell of a change. */
-export function load<T>(make: () => () => Promise<T>, topics: () => string[] = () => [], when: (line: Line) => boolean = () => true): Loaded<T> {
+export function load<T>(
+  make: () => () => Promise<T>,
+  topics: () => string[] = () => [],
+  when: (line: Line) => boolean = () => true,
+): Loaded<T> {
   const it = new Loaded<T>()
   $effect(() => {
     const one = make()

@@ -93,7 +93,13 @@ class Router {
     const clicked = (e: MouseEvent) => {
       const a = (e.target as Element).closest('a')
       if (!a || e.defaultPrevented || e.button || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return
-      if (a.origin !== location.origin || a.target || a.hasAttribute('download') || a.getAttribute('href')?.startsWith('#')) return
+      if (
+        a.origin !== location.origin ||
+        a.target ||
+        a.hasAttribute('download') ||
+        a.getAttribute('href')?.startsWith('#')
+      )
+        return
       e.preventDefault()
       this.go(a.href)
     }

@@ -1,5 +1,5 @@
 // Who looks, and what they may.
-import { api, data, Failure, onRefused } from '../api/client'
+import { api, data, type Failure, onRefused } from '../api/client'
 import type { Whoami, Workspace } from '../api/schema'
 
 class Session {

@@ -6,7 +6,18 @@ export interface Span {
   statuses: Record<string, number>
 }
 
-const worst = ['failed', 'lost', 'claimed', 'running', 'waiting', 'stopped', 'paused', 'invalidated', 'pending', 'succeeded']
+const worst = [
+  'failed',
+  'lost',
+  'claimed',
+  'running',
+  'waiting',
+  'stopped',
+  'paused',
+  'invalidated',
+  'pending',
+  'succeeded',
+]
 
 export interface StripCell {
   from: number
