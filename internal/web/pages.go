@@ -98,7 +98,7 @@ func policy(nonce string) string {
 
 // takesGzip reports whether the values of Accept-Encoding allow gzip.
 func takesGzip(accepted []string) bool {
-	any := false
+	other := false
 	for _, one := range strings.Split(strings.Join(accepted, ","), ",") {
 		coding, weight, _ := strings.Cut(one, ";")
 		_, q, weighed := strings.Cut(strings.ReplaceAll(weight, " ", ""), "q=")
@@ -108,8 +108,8 @@ func takesGzip(accepted []string) bool {
 		case "gzip":
 			return takes
 		case "*":
-			any = takes
+			other = takes
 		}
 	}
-	return any
+	return other
 }

@@ -3,13 +3,13 @@ import { once } from 'node:events'
 import { after, before, test } from 'node:test'
 import { openBrowser, Tab } from './browser.mjs'
 import { Server } from './server.mjs'
-import { failedRun, finishedRun, State, waitingRuns } from './state.mjs'
+import { finishedRun, State } from './state.mjs'
 
-let state, server, browser, runs
+let state, server, browser
 
 before(async () => {
   state = new State()
-  runs = { finished: await finishedRun(state), failed: await failedRun(state), ...(await waitingRuns(state)) }
+  await finishedRun(state)
   server = await Server.start(state)
   browser = await openBrowser()
 })
@@ -46,29 +46,57 @@ test('a user has their own grants', async () => {
 
 test('what is wrong on a page is seen', async () => {
   const tab = await Tab.open(browser, server)
+  const seen = async (...wanted) => {
+    while (!wanted.every((one) => tab.problems.some((p) => one.test(p)))) await once(tab, 'problem')
+  }
   await tab.page.evaluate(() => {
     const at = document.querySelector('main')
     at.setAttribute('style', 'color: red')
     at.append(Object.assign(document.createElement('img'), { src: 'http://other.invalid/x.png' }))
+    fetch('http://other.invalid/').catch(() => {})
     setTimeout(() => {
       at.innerHTML = '<b>markup</b>'
     })
   })
-  const wanted = [/policy: style-src/, /policy: img-src/, /policy: require-trusted-types-for/, /error: TypeError/]
-  while (!wanted.every((one) => tab.problems.some((p) => one.test(p)))) await once(tab, 'problem')
-  tab.forgive()
-  await tab.page.evaluate(() => fetch('http://other.invalid/').catch(() => {}))
-  assert.match(tab.forgive().join(), /connect-src/)
-  await tab.page.goto('data:text/html,<script>location = "http://other.invalid/"</script>').catch(() => {})
-  while (!tab.problems.some((p) => p.startsWith('request: http://other.invalid/'))) await once(tab, 'problem')
-  tab.forgive()
+  await seen(
+    /policy: style-src/,
+    /policy: img-src/,
+    /policy: connect-src/,
+    /policy: require-trusted-types-for/,
+    /error: TypeError/,
+  )
+  await tab.page.evaluate(() => alert('x'))
+  await seen(/dialog: x/)
+  await tab.page.goto('http://other.invalid/').catch(() => {})
+  await seen(/request: http:\/\/other.invalid\/$/)
+  await assert.rejects(tab.close())
+})
+
+test('signing in goes on to paths of this server only', async () => {
+  const tab = await Tab.open(browser, server)
+  for (const next of [
+    '//other.invalid/x',
+    '/\\other.invalid',
+    'http://other.invalid/',
+    'javascript:alert(1)',
+    'data:text/html,x',
+    'http://[',
+  ]) {
+    const start = new URL(server.signIn)
+    start.searchParams.set('next', next)
+    await tab.page.goto('about:blank')
+    await tab.page.goto(start.href)
+    await tab.page.waitForURL(`${server.url}/`)
+  }
   await tab.close()
 })
 
-test('the states have what pages show', async () => {
-  const of = async (run) => server.request('GET', `/v1/workspaces/main/runs/${run}`)
-  const statuses = Object.fromEntries(
-    await Promise.all(Object.entries(runs).map(async ([name, run]) => [name, (await of(run)).status])),
-  )
-  assert.deepEqual(statuses, { finished: 'complete', failed: 'failed', approved: 'complete', waiting: 'waiting' })
+test('a tab of before an update is told so by what it asks for', async () => {
+  const tab = await Tab.open(browser, server)
+  const said = await tab.page.evaluate(async () => {
+    const part = await fetch('/ui/000000000000000000000000/chunks/part.js')
+    return [part.status, (await part.json()).hint]
+  })
+  assert.deepEqual(said, [404, 'load the page again'])
+  await tab.close()
 })

@@ -16,5 +16,9 @@ if (files.length === 0) {
   console.error(`there are no tests ${asked.join(', ')}`)
   process.exit(2)
 }
-const ended = spawnSync(process.execPath, ['--test', '--test-reporter=spec', '--test-timeout=600000', '--test-concurrency=2', ...files], { stdio: 'inherit' })
+const ended = spawnSync(
+  process.execPath,
+  ['--test', '--test-reporter=spec', '--test-timeout=600000', '--test-concurrency=2', ...files],
+  { stdio: 'inherit' },
+)
 process.exit(ended.status ?? 1)

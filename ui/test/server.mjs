@@ -18,6 +18,7 @@ export class Server {
     const args = ['serve', '--listen', listen, '--config', state.write('serve.yaml', config), ...flags]
     s.process = spawn(program, args, { cwd: state.dir, env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
     s.ended = once(s.process, 'exit')
+    process.once('exit', () => s.process.kill('SIGKILL'))
     s.output = ''
     await new Promise((found, fail) => {
       const read = (data) => {

@@ -147,3 +147,39 @@ export async function waitingRuns(state) {
   const waiting = await state.run(script, waits)
   return { approved, waiting }
 }
+
+// hostile is text that must be shown as it is, whoever wrote it: a script, a file, a person.
+export const hostile = `</script><img src="http://other.invalid/x" onerror="alert(1)"><svg onload=alert(2)>{{7*7}}\u202e`
+
+// hostileRuns runs two scripts that have hostile text wherever text can be: one waits at gate names, one has failed.
+export async function hostileRuns(state) {
+  const text = JSON.stringify(hostile)
+  const cell = `"${hostile.replaceAll('"', '""')}\u0007"`
+  const file = '<img src=x onerror=alert(3)>.csv'
+  state.write(file, `id,name\n1,${cell}\n2,${cell}\n`)
+  const read = `type: file_table, desc: ${text}, r: {urls: ["*alert*.csv"]`
+  const gate = state.write(
+    '<b>names.yaml',
+    `nodes:
+  read: {${read}, columns: {id: int, name: string}}, w: {name: names, approval: {by: [${text}], message: ${text}, answers: {word: {type: string, default: "<b>word", message: ${text}}}}}}
+  write: {type: table_file, r: names, w: names.csv}
+`,
+  )
+  const wrong = state.write(
+    '<b>wrong.yaml',
+    `nodes:
+  read: {${read}, columns: {id: int, name: decimal2}}, w: wrong}
+  write: {type: table_file, r: wrong, w: wrong.csv}
+`,
+  )
+  const note = ['--note', hostile]
+  return { waiting: await state.run(gate, waits, ...note), failed: await state.run(wrong, failed, ...note) }
+}
+
+// until waits for what is sure to become true.
+export async function until(condition) {
+  for (const end = Date.now() + 60_000; !(await condition()); ) {
+    if (Date.now() > end) throw new Error(`never true: ${condition}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
