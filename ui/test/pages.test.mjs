@@ -19,28 +19,24 @@ after(async () => {
   state?.remove()
 })
 
-test('the page loads, signed in, at each width', async () => {
-  const tab = await Tab.open(browser, server, '/w/main')
-  await tab.page.getByText('signed in as').waitFor()
-  assert.equal(await tab.page.title(), 'Thalweg')
-  await tab.accessible()
-  for (const width of [360, 1280, 2560]) {
-    for (const dark of [false, true]) await tab.screenshot('first', { width, dark })
-  }
-  await tab.fits()
-  await tab.close()
-})
-
 test('whoever has not signed in gets the application, and nothing else', async () => {
   const tab = await Tab.open(browser, server, '/w/main', { as: null })
-  await tab.page.getByText('not signed in').waitFor()
+  await tab.page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  await tab.accessible()
   await tab.close()
 })
 
-test('a user has their own grants', async () => {
+test('a name and a password sign in, and what is wrong is said', async () => {
   const user = await server.user('view', { workspace: 'main', role: 'viewer' })
-  const tab = await Tab.open(browser, server, '/', { as: user })
-  await tab.page.getByText('signed in as view').waitFor()
+  const tab = await Tab.open(browser, server, '/w/main/runs/1', { as: null })
+  await tab.page.getByLabel('Name').fill(user.name)
+  await tab.page.getByLabel('Password').fill('something else')
+  await tab.page.getByRole('button', { name: 'Sign in' }).click()
+  await tab.page.getByRole('alert').waitFor()
+  await tab.page.getByLabel('Password').fill(user.password)
+  await tab.page.keyboard.press('Enter')
+  await tab.page.getByRole('heading', { name: 'orders #1' }).waitFor()
+  assert.equal(await tab.page.getByRole('button', { name: 'Do again' }).count(), 0, 'a viewer orders nothing')
   await tab.close()
 })
 

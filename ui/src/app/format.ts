@@ -75,7 +75,12 @@ export function short(digest: string): string {
   return digest.replace(/^sha256:/, '').slice(0, 6)
 }
 
-/** plain replaces proposals of actions in a text of the server by their words. */
+/**
+ * plain replaces proposals of actions in a text of the server by their words, and names characters that would turn the
+ * direction of writing.
+ */
 export function plain(text: string): string {
-  return text.replace(/\{\{(?:do|set) ([a-z-]+)[^}]*\}\}/g, (_, verb: string) => verb.replaceAll('-', ' '))
+  return text
+    .replace(/\{\{(?:do|set) ([a-z-]+)[^}]*\}\}/g, (_, verb: string) => verb.replaceAll('-', ' '))
+    .replace(/\p{Bidi_Control}/gu, (c) => `U+${c.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}`)
 }
