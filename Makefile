@@ -7,10 +7,10 @@ SHELL := /bin/bash
 VERSION ?= dev
 COMMIT  := $(shell git rev-parse --short HEAD 2>/dev/null)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
-SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') go.mod go.sum
+SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') $(wildcard internal/web/dist/* internal/web/dist/*/*) internal/api/start.html go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: help build demo release release-check python-test check test test-fast test-race lint fuzz fuzz-api chaos chaos-cluster bench bench-cluster bench-serve services-up services-down services-status clean
+.PHONY: help build demo release release-check python-test check test test-fast test-race lint ui check-ui test-ui fuzz fuzz-api chaos chaos-cluster bench bench-cluster bench-serve services-up services-down services-status clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -52,6 +52,15 @@ test-race: ## All Go tests with the race detector (an hour or more)
 
 lint: ## go vet, staticcheck, formatting
 	@scripts/lint
+
+ui: ## Build the pages of the server into internal/web/dist (Node 20 or later); they are committed
+	@scripts/ui build
+
+check-ui: ## Types, formatting and unit tests of the pages
+	@scripts/ui check
+
+test-ui: bin/thalweg ## The pages in a real browser, over a real server and runs
+	@scripts/ui test
 
 fuzz: ## Fuzz each target for FUZZTIME (default 60s)
 	@scripts/fuzz

@@ -2,6 +2,8 @@ module thalweg
 
 go 1.26.8
 
+ignore ./ui/node_modules
+
 require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/apache/cassandra-gocql-driver/v2 v2.1.2

@@ -1,11 +1,12 @@
 """Checks a list of what is linked in: release-sbom-check.py FILE, with `go version -m` of the program as input.
 
 It has to be valid CycloneDX, to hang together, and to name every module, every part of
-DuckDB and C++'s library.
+DuckDB, C++'s library and every package in the pages of the server.
 """
 
 import json
 import pathlib
+import re
 import sys
 
 from cyclonedx.schema import SchemaVersion
@@ -21,6 +22,7 @@ components = bom["components"]
 named = {(c["name"], c.get("version", "")) for c in components}
 wanted = [tuple(line.split()[1:3]) for line in sys.stdin if line.split()[:1] in (["dep"], ["=>"])]
 wanted += [(p["name"], p.get("version", "")) for p in json.loads(pathlib.Path("deploy/duckdb/parts.json").read_text())["parts"]]
+wanted += re.findall(r"^## (\S+) - (\S+) \(", pathlib.Path("internal/web/dist/licenses.md").read_text(), re.M)
 missing = [w for w in wanted if w not in named] + [n for n in ("duckdb", "libstdc++", "libgcc", "std") if n not in {n for n, _ in named}]
 if len(wanted) < 60 or missing:
     sys.exit("%s: of %d, these are missing: %s" % (path, len(wanted), missing))

@@ -60,6 +60,10 @@ for part in listed["parts"]:
 for name in ("libstdc++", "libgcc"):
     purl = "pkg:generic/%s@%s" % (name.replace("+", "%2B"), gcc)
     add(purl, old, name, {"expression": "GPL-3.0-or-later WITH GCC-exception-3.1"}, version=gcc, purl=purl)
+# The bundler lists what it has put into the pages of the server.
+for name, at, license in re.findall(r"^## (\S+) - (\S+) \((.+)\)$", pathlib.Path("internal/web/dist/licenses.md").read_text(), re.M):
+    purl = "pkg:npm/%s@%s" % (name.replace("@", "%40"), at)
+    add(purl, old, name, {"expression": license} if " " in license else {"license": {"id": license}}, version=at, purl=purl)
 
 # Words of licences whose texts the tool did not know, the more particular first.
 WORDS = [

@@ -18,6 +18,7 @@ import (
 	"thalweg/internal/api"
 	"thalweg/internal/app"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/web"
 )
 
 // serveDrain is the time that requests have to end when the server is told to.
@@ -153,6 +154,11 @@ func (s *serving) answer(ctx context.Context, a *console) error {
 		Known: a.known,
 		Build: build(), Logger: s.logger, Hosts: s.hosts(), Proxies: s.cfg.Proxies, Cookie: cookie, Secure: secure,
 		Ready: ctx.Err, Metrics: s.metrics}
+	pages, err := web.New()
+	if err != nil {
+		return err
+	}
+	config.Pages = pages
 	provider, err := app.NewProvider(s.cfg)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -586,4 +587,31 @@ func requireRefusal(t *testing.T, leaf *kong.Node) {
 	err = c.settleServer(a, kctx)
 	require.EqualError(t, err, "thalweg "+leaf.Name+" works here, not through a server")
 	require.NotEmpty(t, fault.Of(err).Hint)
+}
+
+// A browser that opens the server's address gets the application that is built in, with its files.
+func TestServerHasPages(t *testing.T) {
+	t.Parallel()
+	address, _ := startServer(t, t.TempDir())
+	get := func(path string) (string, http.Header) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+path, nil)
+		require.NoError(t, err)
+		req.Header.Set("Accept", "text/html,*/*")
+		res, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer res.Body.Close()
+		require.Equal(t, http.StatusOK, res.StatusCode, path)
+		text, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		return string(text), res.Header
+	}
+	page, header := get("/w/main/runs/7?tab=events")
+	require.Contains(t, header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-")
+	script := regexp.MustCompile(`src="(/ui/[0-9a-f]+/app\.js)"`).FindStringSubmatch(page)
+	require.NotNil(t, script, page)
+	text, header := get(script[1])
+	require.NotEmpty(t, text)
+	require.Equal(t, "text/javascript; charset=utf-8", header.Get("Content-Type"))
+	require.Contains(t, header.Get("Cache-Control"), "immutable")
+	require.Equal(t, "nosniff", header.Get("X-Content-Type-Options"))
 }

@@ -76,7 +76,7 @@ func serveAs(t *testing.T, configuration string, dirs ...string) *served {
 	cfg := api.Config{App: s.app, News: s.app.News, Serving: serving, Access: s.users.Service, Known: app.NewSecrets(),
 		Logger: logger,
 		Build:  view.Build{Version: "v1"}, Hosts: []string{server.Listener.Addr().String()}, Cookie: "thalweg-test",
-		Ready: func() error { return nil }, Metrics: app.NewMetrics("v1", nil, nil).Handler()}
+		Ready: func() error { return nil }, Metrics: app.NewMetrics("v1", nil, nil).Handler(), Pages: fakePages{}}
 	provider, err := app.NewProvider(serving)
 	require.NoError(t, err)
 	if provider != nil {

@@ -17,6 +17,7 @@ func (s *Server) registerMe() {
 		return operation{id: id, method: method, path: path, summary: summary, tag: "access", needs: needs}
 	}
 	add(s, op("login", http.MethodPost, "/v1/login", "Begin a session in a cookie.", access.Anyone), s.login)
+	add(s, op("ways-to-login", http.MethodGet, "/v1/login", "Say how a session can begin.", access.Anyone), s.waysToLogin)
 	add(s, op("logout", http.MethodPost, "/v1/logout", "End the session.", access.Self), s.logout)
 	add(s, op("me", http.MethodGet, "/v1/me", "Say who asks, and what they may.", access.Self), s.me)
 	add(s, op("version", http.MethodGet, "/v1/version", "Say which program answers.", access.Self), s.showVersion)
@@ -59,6 +60,22 @@ type loginIn struct {
 		Password string `json:"password,omitempty" maxLength:"1024"`
 		Start    string `json:"start,omitempty" maxLength:"128" doc:"The start token, instead of a name and a password."`
 	}
+}
+
+// loginWays are the ways in which a session can begin.
+type loginWays struct {
+	Ways []string `json:"ways" enum:"password,provider,start" doc:"A name with a password; the provider of identities, at /oidc/login; the address that the server has printed."`
+}
+
+func (s *Server) waysToLogin(context.Context, asker, *none) (*reply[loginWays], error) {
+	out := loginWays{Ways: []string{"password"}}
+	if s.provider != nil {
+		out.Ways = append(out.Ways, "provider")
+	}
+	if s.access.Starts() {
+		out.Ways = append(out.Ways, "start")
+	}
+	return body(out, nil)
 }
 
 type cookied struct {

@@ -49,6 +49,7 @@ type Config struct {
 	Ready   func() error
 	// Metrics answers with those of this process in the format of Prometheus.
 	Metrics http.Handler
+	Pages   Pages // nil: there is no web application
 }
 
 // Server answers the requests to the API.
@@ -66,6 +67,7 @@ type Server struct {
 	secure   bool
 	ready    func() error
 	metrics  http.Handler
+	pages    Pages
 	news     *app.News
 	jobs     *jobs
 	serving  *app.Serving
@@ -87,7 +89,7 @@ func (s *Server) Close() { s.jobs.close() }
 func New(cfg Config) *Server {
 	s := &Server{app: cfg.App, news: cfg.News, serving: cfg.Serving, access: cfg.Access, provider: cfg.Provider, known: cfg.Known, build: cfg.Build,
 		discreet: cfg.App.RunsWithoutValues(), logger: cfg.Logger,
-		proxies: cfg.Proxies, cookie: cfg.Cookie, secure: cfg.Secure, ready: cfg.Ready, metrics: cfg.Metrics,
+		proxies: cfg.Proxies, cookie: cfg.Cookie, secure: cfg.Secure, ready: cfg.Ready, metrics: cfg.Metrics, pages: cfg.Pages,
 		hosts: map[string]bool{}, mux: http.NewServeMux()}
 	l := cfg.Serving.Limits
 	s.byUser = newLimiter(l.UserRequestsPerSecond, l.UserRequestsBurst)
@@ -103,6 +105,9 @@ func New(cfg Config) *Server {
 	s.mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	s.mux.HandleFunc("GET /readyz", s.serveReady)
 	s.mux.HandleFunc("GET /start", s.serveStart)
+	if s.pages != nil {
+		s.mux.HandleFunc("GET "+filesPath, s.serveFile)
+	}
 	s.registerProvider()
 	return s
 }
@@ -189,6 +194,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if _, pattern := s.mux.Handler(r); pattern == "" {
+		if s.isPage(r) {
+			s.pages.ServePage(w, r)
+			return
+		}
 		s.refuseUnknown(w, r)
 		return
 	}

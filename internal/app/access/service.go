@@ -78,6 +78,9 @@ func (s *Service) StartSecret(name string) string {
 	return text
 }
 
+// Starts reports whether there is a start secret.
+func (s *Service) Starts() bool { return s.starts }
+
 // secretText returns 256 random bits as text.
 func secretText() string {
 	b := make([]byte, secretBytes)

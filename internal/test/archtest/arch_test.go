@@ -370,8 +370,8 @@ func searchesMessage(call *ast.CallExpr) bool {
 // wordsThatDoNotBelong in committed text: machine paths and placeholders.
 var wordsThatDoNotBelong = regexp.MustCompile(`/work/(main|shared)|\.\./shared|/root/|\bTODO\b|\bFIXME\b|\bXXX\b`)
 
-// generated are folders that a run of an example or a test leaves behind.
-var generated = map[string]bool{".venv": true, "data": true, "__pycache__": true, ".thalweg": true}
+// generated are folders that a run of an example or a test leaves behind, and that of the built pages.
+var generated = map[string]bool{".venv": true, "dist": true, "data": true, "__pycache__": true, ".thalweg": true}
 
 func TestTextsHaveNoMachinePathsOrUnfinishedMarks(t *testing.T) {
 	read := 0
