@@ -18,6 +18,8 @@ func (s *Server) registerOrders() {
 	add(s, operation{id: "give-order", method: http.MethodPost, path: w + "/runs/{run}/orders", tag: "orders",
 		summary: "Stop, pause, resume, retry or invalidate a run, or say what that would do.",
 		needs:   access.Operate}, s.giveOrder)
+	add(s, operation{id: "take", method: http.MethodPost, path: w + "/runs/{run}/take", tag: "orders",
+		summary: "Say that you look after the failure of a run, until it goes on.", needs: access.Operate}, s.take)
 	add(s, operation{id: "drop-runs", method: http.MethodPost, path: w + "/drops", tag: "orders",
 		summary: "Drop runs, or say what that would mean.", needs: access.Admin}, s.dropRuns)
 	add(s, operation{id: "collect", method: http.MethodPost, path: w + "/collections", tag: "orders",
@@ -168,6 +170,29 @@ func (s *Server) submit(ctx context.Context, by app.Caller, o app.RunOptions) (o
 		return ordered{}, err
 	}
 	return ordered{Submitted: &view.RunSubmitted{Event: "run_submitted", Workspace: key.Workspace, Run: key.Run}}, nil
+}
+
+type takeIn struct {
+	OfRun
+	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"A request that is repeated with it is done once."`
+	Body struct {
+		Comment string `json:"comment" maxLength:"4000" doc:"What you do about it: all others see it."`
+	}
+}
+
+func (s *Server) take(ctx context.Context, by asker, in *takeIn) (*reply[view.Taken], error) {
+	run, err := s.app.Runs.Find(ctx, in.Workspace, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	caller := by.caller()
+	if caller.Request = requestToken(by, in.Key, run.RunKey, in.Body); caller.Request != "" {
+		done, err := s.app.Orders.Given(ctx, run.RunKey, caller.Request)
+		if taken := run.Taken(); err != nil || done && taken != nil {
+			return body(view.Taken{Workspace: run.Workspace, Run: run.Run, Taken: taken}, err)
+		}
+	}
+	return body(s.app.Orders.Take(ctx, caller, run.RunKey, in.Body.Comment))
 }
 
 type dropIn struct {

@@ -85,6 +85,9 @@ func Settled(sum Summary) []view.Node { return runs.Settled(sum.Status, time.Now
 // InvalidationReason refuses an invalidation without a reason.
 func InvalidationReason(reason string) error { return control.InvalidationReason(reason) }
 
+// TakeReason refuses to take a failure without a comment.
+func TakeReason(comment string) error { return control.TakeReason(comment) }
+
 // DropReason refuses to drop runs without a reason.
 func DropReason(reason string) error { return control.DropReason(reason) }
 

@@ -87,6 +87,19 @@ func (s *Service) Pause(ctx context.Context, by caller.Caller, key state.RunKey,
 	return view.Paused{Workspace: key.Workspace, Run: key.Run, Status: status, InFlight: inFlight}, err
 }
 
+// Take records that a caller looks after the failure of a run, and says so with the comment.
+func (s *Service) Take(ctx context.Context, by caller.Caller, key state.RunKey, comment string) (view.Taken, error) {
+	if err := TakeReason(comment); err != nil {
+		return view.Taken{}, err
+	}
+	mark := s.mark(by, comment)
+	before, err := orders.Take(ctx, s.Home.Control(), key, mark)
+	if err != nil {
+		return view.Taken{}, err
+	}
+	return view.Taken{Workspace: key.Workspace, Run: key.Run, Taken: &mark, Before: before}, nil
+}
+
 // Given reports whether a run has had an order with a caller's Request.
 func (s *Service) Given(ctx context.Context, key state.RunKey, request string) (bool, error) {
 	return orders.Given(ctx, s.Home.State, key, request)
@@ -175,6 +188,15 @@ func needReason(reason, what, whom string) error {
 // InvalidationReason refuses an invalidation without a reason.
 func InvalidationReason(reason string) error {
 	return needReason(reason, "an invalidation", "shown to everybody who wants to read the tables")
+}
+
+// TakeReason refuses to take a failure without a comment.
+func TakeReason(comment string) error {
+	if strings.TrimSpace(comment) != "" {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Script, Message: "taking a failure needs a comment",
+		Hint: "{{set comment=TEXT}} says to all others what you do about it"}
 }
 
 // DropReason refuses to drop runs without a reason.

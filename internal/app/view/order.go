@@ -73,6 +73,14 @@ type Paused struct {
 	InFlight  int          `json:"in_flight"` // batches that are still at work
 }
 
+// Taken is the JSON form of a failure that somebody looks after.
+type Taken struct {
+	Workspace string      `json:"workspace"`
+	Run       int64       `json:"run"`
+	Taken     *state.Mark `json:"taken"`
+	Before    *state.Mark `json:"before,omitempty"` // who did until then
+}
+
 // Stopped is the JSON form of what came of a stop.
 type Stopped struct {
 	Workspace string        `json:"workspace"`
