@@ -62,3 +62,88 @@ func TestTakeAFailure(t *testing.T) {
 	require.Equal(t, "failed", page.Runs[0].Status)
 	require.Nil(t, page.Runs[0].Taken, "it has failed anew")
 }
+
+const gatedScript = `
+deadline: "2020-01-01T00:00:00Z"
+nodes:
+  load:
+    type: file_table
+    r: {urls: [in.csv], types: {id: int, name: string}}
+    w: {name: ids, approval: {by: [sales]}}
+  write: {type: table_file, r: ids, w: out.csv}
+`
+
+// What needs people is listed for who asks: gates that they may decide, failures without values for who may not read,
+// and runs behind their deadline with what earlier ones lead to.
+func TestNeeds(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	viewer := s.as("eve", access.Grant{Workspace: "main", Role: access.Viewer})
+	approver := s.as("zoe", access.Grant{Workspace: "main", Role: access.Approver, GateRoles: []string{"sales"}})
+	operator := s.as("ann", access.Grant{Workspace: "main", Role: access.Operator})
+	var got view.Needs
+	viewer.get(ws+"/needs").into(http.StatusOK, &got)
+	require.Empty(t, got.Needs)
+	require.Contains(t, viewer.get(ws+"/needs").text, `"needs":[],"deadlines":[]`)
+
+	s.file("in.csv", badInput)
+	s.run() // 1 fails
+	s.file("in.csv", "id,name\n1,ann\n")
+	s.file("gated.yaml", gatedScript)
+	gated := func() {
+		t.Helper()
+		_, err := s.app.Run(t.Context(), app.ProcessCaller(), app.RunOptions{Workspace: app.DefaultWorkspace,
+			ScriptPath: s.dir + "/gated.yaml"})
+		require.NoError(t, err)
+	}
+	gated() // 2 waits
+	approver.get(ws+"/needs").into(http.StatusOK, &got)
+	require.Len(t, got.Needs, 3)
+	byKind := map[string]view.Need{}
+	for _, n := range got.Needs {
+		byKind[n.Kind] = n
+	}
+	require.True(t, byKind[view.NeedGate].May)
+	require.Equal(t, "ids", byKind[view.NeedGate].Gate.Gate)
+	require.EqualValues(t, 2, byKind[view.NeedLate].Run)
+	require.Contains(t, byKind[view.NeedFailure].Failure.Place.Value, "x")
+	require.Equal(t, "no earlier run of its script with its nodes is complete", byKind[view.NeedLate].Expectation.Why)
+	got = view.Needs{}
+	viewer.get(ws+"/needs").into(http.StatusOK, &got)
+	for _, n := range got.Needs {
+		require.False(t, n.May)
+		if n.Failure != nil {
+			require.Empty(t, n.Failure.Place.Value)
+			require.Contains(t, n.Text, "you may not read")
+		}
+	}
+
+	record := byKind[view.NeedGate].Gate
+	approver.send("POST", ws+"/runs/2/gates/ids/decision", map[string]any{"approve": true, "digest": record.Digest}).
+		into(http.StatusOK, &view.Decided{})
+	_, err := s.app.Run(t.Context(), app.ProcessCaller(), app.RunOptions{Workspace: app.DefaultWorkspace, Resume: true,
+		Pinned: true, ResumeRun: 2})
+	require.NoError(t, err)
+	gated() // 3 waits, as 2 did
+	var expected view.Expectation
+	viewer.get(ws+"/runs/3/expectation").into(http.StatusOK, &expected)
+	require.Equal(t, 1, expected.Of, expected.Why)
+	require.False(t, expected.Expected.Before(*expected.From) || expected.To.Before(*expected.Expected))
+	require.Equal(t, 2020, expected.Deadline.Year())
+	expected = view.Expectation{}
+	viewer.get(ws+"/runs/2/expectation").into(http.StatusOK, &expected)
+	require.Equal(t, "it is complete", expected.Why)
+	require.Nil(t, expected.Expected)
+
+	operator.send("POST", ws+"/runs/1/take", map[string]string{"comment": "I ask"}).into(http.StatusOK, &view.Taken{})
+	got = view.Needs{}
+	operator.get(ws+"/needs").into(http.StatusOK, &got)
+	last := got.Needs[len(got.Needs)-1]
+	require.Equal(t, "I ask", last.Taken.Reason, "what somebody has taken is last")
+	s.run() // 4 makes 1 good
+	got = view.Needs{}
+	operator.get(ws+"/needs").into(http.StatusOK, &got)
+	for _, n := range got.Needs {
+		require.NotEqual(t, view.NeedFailure, n.Kind)
+	}
+}

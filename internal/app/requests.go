@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"thalweg/internal/app/control"
+	"thalweg/internal/app/fleet"
 	"thalweg/internal/app/inspect"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runs"
@@ -37,6 +38,7 @@ type (
 	Limits          = control.Limits
 	FollowOptions   = runs.FollowOptions
 	RunService      = runs.Service
+	NeedsAsker      = fleet.Asker
 	RunsPage        = runs.PageOptions
 	BatchesPage     = runs.BatchesPage
 	DrawOptions     = runs.DrawOptions

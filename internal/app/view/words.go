@@ -53,6 +53,7 @@ type (
 	AuditEntry  = history.AuditEntry
 	EventLine   = history.Line
 	Standing    = history.Standing
+	Expectation = history.Expectation
 
 	Event     = job.Event
 	EventKind = job.EventKind

@@ -1,0 +1,44 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"thalweg/internal/app/control"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/store/state"
+)
+
+// inputsMax limits the runs whose inputs are kept in memory.
+const inputsMax = 10_000
+
+// inputs keeps what runs were begun with, which never changes: see control.GivenTo.
+type inputs struct {
+	mu    sync.Mutex
+	known map[state.RunKey]string
+}
+
+// of returns a digest of the parameters that a run was begun with.
+func (s *inputs) of(ctx context.Context, home *instance.Instance, r state.Run) (string, error) {
+	s.mu.Lock()
+	digest, ok := s.known[r.RunKey]
+	s.mu.Unlock()
+	if ok {
+		return digest, nil
+	}
+	whole, err := home.State.Run(ctx, r.RunKey)
+	if err != nil {
+		return "", fmt.Errorf("read run %d: %w", r.Run, err)
+	}
+	if digest, err = control.GivenTo(ctx, home, whole); err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil || len(s.known) >= inputsMax {
+		s.known = map[state.RunKey]string{}
+	}
+	s.known[r.RunKey] = digest
+	return digest, nil
+}
