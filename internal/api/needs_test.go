@@ -147,3 +147,52 @@ func TestNeeds(t *testing.T) {
 		require.NotEqual(t, view.NeedFailure, n.Kind)
 	}
 }
+
+// A dry run says what an order would touch, with rows and time of last time, and does nothing.
+func TestDryRunsSayWhatTheyTouch(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.run()
+	s.file("in.csv", badInput)
+	s.run()
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Operator})
+	type answer struct {
+		Would       *view.Outlook
+		Planned     *view.RetryPlanned
+		Invalidated *view.Invalidated
+	}
+	ask := func(run string, order map[string]any) (got answer) {
+		t.Helper()
+		order["dry_run"] = true
+		c.send("POST", ws+"/runs/"+run+"/orders", order).into(http.StatusOK, &got)
+		return got
+	}
+	for _, kind := range []string{"stop", "pause"} {
+		would := ask("2", map[string]any{"kind": kind}).Would
+		require.Equal(t, []view.Status{view.FailedRun, view.FailedRun}, []view.Status{would.Before, would.Status}, kind)
+		require.Len(t, would.Left, 2)
+		require.Zero(t, would.InFlight)
+	}
+	would := ask("2", map[string]any{"kind": "resume"}).Would
+	require.Equal(t, view.Running, would.Status)
+	require.Equal(t, []string{"load", "write"}, []string{would.Tasks[0].Node, would.Tasks[1].Node})
+	c.send("POST", ws+"/runs/1/orders", map[string]any{"kind": "resume", "dry_run": true}).problem(http.StatusConflict)
+
+	tasks := ask("1", map[string]any{"kind": "retry", "nodes": []string{"load"}}).Planned.Tasks
+	require.Len(t, tasks, 2)
+	for _, task := range tasks {
+		require.EqualValues(t, 2, task.Rows, task.Node)
+		require.Positive(t, task.Elapsed, task.Node)
+	}
+	lost := ask("1", map[string]any{"kind": "invalidate"}).Invalidated.Lost
+	require.Len(t, lost, 2)
+	require.Equal(t, []any{"load", "ids", int64(2)}, []any{lost[0].Node, lost[0].Table, lost[0].Rows})
+	require.Positive(t, lost[0].Elapsed)
+	planned := ask("1", map[string]any{"kind": "retry"}).Planned // its input is another one now
+	require.True(t, planned.NewRun)
+	require.EqualValues(t, 2, planned.Nodes[0].Rows)
+	require.Positive(t, planned.Nodes[0].Elapsed)
+	var audit []view.AuditEntry
+	c.get(ws+"/audit").into(http.StatusOK, &audit)
+	require.Len(t, audit, 2, "nothing was ordered")
+}

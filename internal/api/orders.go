@@ -62,6 +62,7 @@ type ordered struct {
 	Planned     *view.RetryPlanned `json:"planned,omitempty" doc:"Of resume and retry."`
 	Submitted   *view.RunSubmitted `json:"submitted,omitempty" doc:"Of resume and retry: the run that goes on."`
 	Invalidated *view.Invalidated  `json:"invalidated,omitempty"`
+	Would       *view.Outlook      `json:"would,omitempty" doc:"Of a dry run of stop, pause or resume."`
 }
 
 type orderIn struct {
@@ -104,13 +105,13 @@ func (s *Server) carryOut(ctx context.Context, by app.Caller, key view.RunKey, o
 	switch o.Kind {
 	case orderStop:
 		if o.DryRun {
-			return out, s.dryRunless(o.Kind)
+			return s.previewOrder(ctx, key, o.Kind)
 		}
 		said, err := s.app.Orders.Stop(ctx, by, key, o.Reason)
 		return ordered{Stopped: &said}, err
 	case orderPause:
 		if o.DryRun {
-			return out, s.dryRunless(o.Kind)
+			return s.previewOrder(ctx, key, o.Kind)
 		}
 		said, err := s.app.Orders.Pause(ctx, by, key, o.Reason)
 		return ordered{Paused: &said}, err
@@ -120,9 +121,10 @@ func (s *Server) carryOut(ctx context.Context, by app.Caller, key view.RunKey, o
 	return s.goOn(ctx, by, key, o)
 }
 
-func (s *Server) dryRunless(kind string) error {
-	return &fault.Error{Kind: fault.Script, Message: "there is no dry run of a " + kind + ": it is about the run itself",
-		Hint: "leave dry_run out"}
+// previewOrder says what an order to a whole run would do.
+func (s *Server) previewOrder(ctx context.Context, key view.RunKey, kind string) (ordered, error) {
+	would, err := s.app.Orders.PreviewOrder(ctx, key, kind)
+	return ordered{Would: &would}, err
 }
 
 func (s *Server) invalidate(ctx context.Context, by app.Caller, key view.RunKey, o order) (ordered, error) {
@@ -138,7 +140,7 @@ func (s *Server) invalidate(ctx context.Context, by app.Caller, key view.RunKey,
 func (s *Server) goOn(ctx context.Context, by app.Caller, key view.RunKey, o order) (ordered, error) {
 	if o.Kind == orderResume {
 		if o.DryRun {
-			return ordered{}, s.dryRunless(o.Kind)
+			return s.previewOrder(ctx, key, o.Kind)
 		}
 		return s.submit(ctx, by, app.RunOptions{Workspace: key.Workspace, Resume: true, Pinned: true, ResumeRun: key.Run})
 	}

@@ -62,6 +62,7 @@ type (
 	GateAsked  = gate.Asked
 
 	RedoStep = orders.RedoStep
+	Outlook  = orders.Outlook
 	Touched  = orders.Touched
 
 	Column  = lineage.Column
