@@ -196,3 +196,68 @@ func TestDryRunsSayWhatTheyTouch(t *testing.T) {
 	c.get(ws+"/audit").into(http.StatusOK, &audit)
 	require.Len(t, audit, 2, "nothing was ordered")
 }
+
+// A gate's tables are beside those that were last approved: rows, columns and sums.
+func TestSinceTheLastApproval(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	c := s.as("zoe", access.Grant{Workspace: "main", Role: access.Approver, GateRoles: []string{"sales"}})
+	run := func(types, input string) {
+		t.Helper()
+		s.file("in.csv", input)
+		s.file("script.yaml", `
+nodes:
+  load:
+    type: file_table
+    r: {urls: [in.csv], types: {`+types+`}}
+    w: {name: ids, approval: {by: [sales]}}
+`)
+		s.run()
+	}
+	since := func(run string) (got view.GateSince) {
+		t.Helper()
+		c.get(ws+"/runs/"+run+"/gates/ids/since").into(http.StatusOK, &got)
+		return got
+	}
+	decide := func(run string, approve bool) {
+		t.Helper()
+		var gates []struct {
+			Asks view.GateRecord `json:"asks"`
+		}
+		c.get(ws+"/gates").into(http.StatusOK, &gates)
+		c.send("POST", ws+"/runs/"+run+"/gates/ids/decision", map[string]any{"approve": approve, "comment": "well",
+			"digest": gates[len(gates)-1].Asks.Digest}).into(http.StatusOK, &view.Decided{})
+	}
+	run("id: int, name: string, price: decimal2", "id,name,price\n1,ann,2.50\n2,ben,\n")
+	first := since("1")
+	require.Nil(t, first.Approved)
+	require.EqualValues(t, 2, first.Tables[0].Rows)
+	require.Nil(t, first.Tables[0].Before)
+	require.Equal(t, "2.50", first.Tables[0].Columns[2].Now.Sum)
+	require.Empty(t, first.Tables[0].Columns[0].Change)
+	decide("1", true)
+	run("id: int", "id\n9\n")
+	decide("2", false) // is none that others are held against
+	run("id: float, price: decimal2, more: string", "id,price,more\n1,2.00,x\n2,3.00,y\n3,4.25,z\n")
+	got := since("3")
+	require.EqualValues(t, 1, got.Approved.Run)
+	require.Equal(t, []string{"zoe", "well"}, []string{got.Approved.By.Actor, got.Approved.By.Reason})
+	table := got.Tables[0]
+	require.Equal(t, []any{int64(3), int64(2), false, ""}, []any{table.Rows, *table.Before, table.Same, table.Why})
+	changes := map[string]view.SinceColumn{}
+	for _, col := range table.Columns {
+		changes[col.Name] = col
+	}
+	require.Equal(t, map[string]string{"id": "retyped", "price": "", "more": "added", "name": "removed"},
+		map[string]string{"id": changes["id"].Change, "price": changes["price"].Change, "more": changes["more"].Change,
+			"name": changes["name"].Change})
+	require.Equal(t, []string{"9.25", "2.50"}, []string{changes["price"].Now.Sum, changes["price"].Then.Sum})
+	require.Equal(t, []string{"4.25", "2.50"}, []string{*changes["price"].Now.Max, *changes["price"].Then.Max})
+	require.EqualValues(t, 1, *changes["price"].Then.Nulls)
+	require.Empty(t, changes["more"].Now.Sum)
+	require.Equal(t, got, since("3"), "from what is kept of sums")
+
+	c.get(ws + "/runs/3/gates/other/since").problem(http.StatusNotFound)
+	s.as("eve", access.Grant{Workspace: "main", Role: access.Viewer}).get(ws + "/runs/3/gates/ids/since").
+		problem(http.StatusForbidden)
+}

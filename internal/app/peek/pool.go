@@ -15,6 +15,7 @@ import (
 
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/keeper"
@@ -46,7 +47,8 @@ type Pool struct {
 	stop   context.CancelFunc
 	work   sync.WaitGroup
 
-	known distributions
+	known latest[view.Distribution]
+	sums  latest[map[string]string] // of tables: see Pool.figures
 }
 
 // New returns a pool that has no child yet. It takes its share of the directory's memory as soon as others leave it.
