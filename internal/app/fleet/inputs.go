@@ -19,20 +19,23 @@ type inputs struct {
 	known map[state.RunKey]string
 }
 
-// of returns a digest of the parameters that a run was begun with.
-func (s *inputs) of(ctx context.Context, home *instance.Instance, r state.Run) (string, error) {
+// of returns a digest of the parameters that a run was begun with; ok is false if it is not known, and reads, of which
+// there may be so many more, are used up.
+func (s *inputs) of(ctx context.Context, home *instance.Instance, r state.Run, reads *int) (digest string, ok bool,
+	err error) {
 	s.mu.Lock()
-	digest, ok := s.known[r.RunKey]
+	digest, ok = s.known[r.RunKey]
 	s.mu.Unlock()
-	if ok {
-		return digest, nil
+	if ok || *reads <= 0 {
+		return digest, ok, nil
 	}
+	*reads--
 	whole, err := home.State.Run(ctx, r.RunKey)
 	if err != nil {
-		return "", fmt.Errorf("read run %d: %w", r.Run, err)
+		return "", false, fmt.Errorf("read run %d: %w", r.Run, err)
 	}
 	if digest, err = control.GivenTo(ctx, home, whole); err != nil {
-		return "", err
+		return "", false, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,5 +43,5 @@ func (s *inputs) of(ctx context.Context, home *instance.Instance, r state.Run) (
 		s.known = map[state.RunKey]string{}
 	}
 	s.known[r.RunKey] = digest
-	return digest, nil
+	return digest, true, nil
 }

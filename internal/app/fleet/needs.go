@@ -28,6 +28,7 @@ const (
 	NeedsReadMax = 5_000
 
 	needsPage    = 500
+	needsInputs  = 500 // runs whose parameters are read at once
 	deadlinesMax = 100
 	// deadlinesWithin is how far a deadline is away that is listed.
 	deadlinesWithin = 24 * time.Hour
@@ -46,7 +47,7 @@ type Asker struct {
 func (s *Service) Needs(ctx context.Context, by Asker, workspace string) (view.Needs, error) {
 	now := time.Now()
 	l := &needs{Service: s, by: by, workspace: workspace, now: now, known: history.NewExperience(by.Runs.Home.State),
-		whole: map[string][]state.Run{}}
+		whole: map[string][]state.Run{}, reads: needsInputs}
 	l.At, l.LookedTo = now, now.Add(-NeedsLookBack)
 	l.Needs.Needs, l.Deadlines = []view.Need{}, []view.Deadline{}
 	for _, look := range []func(context.Context) error{l.recent, l.gates, l.failures, l.open, l.schedules} {
@@ -75,6 +76,7 @@ type needs struct {
 	known     *history.Experience
 	whole     map[string][]state.Run // complete runs by their kind, the latest first
 	failed    []state.Run            // the latest first
+	reads     int                    // of parameters of runs that are left: later calls know what was read
 }
 
 // moreUrgent puts first what is too late soonest, then what has no such time, the latest first, and last what
@@ -201,17 +203,15 @@ func (l *needs) madeGood(ctx context.Context, failed state.Run) (bool, error) {
 	}) {
 		return true, nil
 	}
-	was, err := l.inputs.of(ctx, l.Home, failed)
-	if err != nil {
-		return false, err
-	}
-	for _, r := range later {
-		is, err := l.inputs.of(ctx, l.Home, r)
-		if err != nil || is == was {
-			return err == nil, err
+	was, known, err := l.inputs.of(ctx, l.Home, failed, &l.reads)
+	for i := 0; i < len(later) && known && err == nil; i++ {
+		var is string
+		if is, known, err = l.inputs.of(ctx, l.Home, later[i], &l.reads); known && err == nil && is == was {
+			return true, nil
 		}
 	}
-	return false, nil
+	l.More = l.More || !known
+	return false, err
 }
 
 // open adds the runs that are late, and the deadlines of all that are under way.

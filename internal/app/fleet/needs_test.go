@@ -153,6 +153,24 @@ func TestNeedsAreBounded(t *testing.T) {
 	require.True(t, got.More)
 }
 
+// Parameters of a few runs are read at once: what is not known to be made good is listed, and known later.
+func TestParametersAreReadByAndBy(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	failed := p.begin("a.yaml", "x", 2*time.Hour, nil)
+	p.ends(failed, state.CommandFail, time.Hour)
+	p.ends(p.begin("a.yaml", "x", time.Hour, func(r *state.Run) { r.Fingerprint = "mended" }), "", 0)
+	for i := range needsInputs {
+		p.ends(p.begin("a.yaml", fmt.Sprint(i), time.Hour, nil), "", 0)
+	}
+	first := p.needs(nil)
+	require.Len(t, first.Needs, 1)
+	require.True(t, first.More)
+	second := p.needs(nil)
+	require.Empty(t, second.Needs)
+	require.False(t, second.More)
+}
+
 // Who may not read sees no values, and whose decision does not count is told so.
 func TestNeedsForWhoSeesLess(t *testing.T) {
 	t.Parallel()
