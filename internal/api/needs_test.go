@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"context"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +11,7 @@ import (
 	"thalweg/internal/app"
 	"thalweg/internal/app/access"
 	"thalweg/internal/app/view"
+	"thalweg/internal/test/effort"
 )
 
 const badInput = "id,name\nx,ann\n"
@@ -260,4 +263,24 @@ nodes:
 	c.get(ws + "/runs/3/gates/other/since").problem(http.StatusNotFound)
 	s.as("eve", access.Grant{Workspace: "main", Role: access.Viewer}).get(ws + "/runs/3/gates/ids/since").
 		problem(http.StatusForbidden)
+}
+
+// Who follows a workspace sees at once that somebody has taken a failure.
+func TestTakingIsNews(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.file("in.csv", badInput)
+	s.run()
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Operator})
+	ctx, stop := context.WithTimeout(t.Context(), effort.Patience)
+	defer stop()
+	next := c.listen(ctx, "topics=main", "")
+	c.send("POST", ws+"/runs/1/take", map[string]string{"comment": "I ask"}).into(http.StatusOK, &view.Taken{})
+	for {
+		e, ok := next()
+		require.True(t, ok, "nothing was told")
+		if strings.Contains(e.data, `"taken":{"actor":"ann"`) {
+			return
+		}
+	}
 }
