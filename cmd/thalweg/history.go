@@ -81,6 +81,9 @@ func (a *console) whatHappened(r view.ListedRun) string {
 		said = append(said, strings.TrimSuffix("invalidated by "+r.Invalidated.Actor+": "+r.Invalidated.Reason, ": "))
 	case r.Failure != nil:
 		said = append(said, r.Failure.Text())
+		if r.Taken != nil {
+			said = append(said, "taken by "+r.Taken.Actor+": "+r.Taken.Reason)
+		}
 	case r.Stopped != nil:
 		said = append(said, strings.TrimSuffix("stopped by "+r.Stopped.Actor+": "+r.Stopped.Reason, ": "))
 	case r.Status == view.Interrupted:

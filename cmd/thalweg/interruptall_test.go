@@ -40,7 +40,7 @@ var interruptible = [][]string{
 	{"lineage", "t.a", "script.yaml"}, {"lineage", "t.a", "--run", "1", "--json"},
 	{"run", "script.yaml", "--fresh"}, {"retry", "1", "--node", "read"}, {"retry", "1", "--node", "read", "--dry-run"},
 	{"invalidate", "1", "--reason", "wrong", "--dry-run"}, {"drop", "1", "--reason", "old", "--dry-run"},
-	{"resume", "1"}, {"stop", "1"}, {"pause", "1"}, {"approve", "1", "t"}, {"reject", "1", "t", "--comment", "no"},
+	{"resume", "1"}, {"stop", "1"}, {"pause", "1"}, {"take", "1", "--comment", "mine"}, {"approve", "1", "t"}, {"reject", "1", "t", "--comment", "no"},
 	{"hooks", "test"}, {"gc", "--dry-run"}, {"gc"}, {"login"},
 	{"attach", "1"}, {"cluster", "init", "--cluster", "cluster.yaml"}, {"cluster", "status", "--cluster",
 		"cluster.yaml"},
@@ -52,7 +52,7 @@ var interruptible = [][]string{
 }
 
 // refused are those of them that have nothing to do here, or find something wrong, and say so.
-var refused = []string{"resume", "stop", "pause", "approve", "reject", "hooks", "drop", "doctor", "init", "login"}
+var refused = []string{"resume", "stop", "pause", "take", "approve", "reject", "hooks", "drop", "doctor", "init", "login"}
 
 // TestInterruptAnyCommand interrupts every command at the places where it looks
 // for that: at the first, the third, the ninth, … It must end well or say that

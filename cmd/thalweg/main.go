@@ -66,6 +66,7 @@ type cli struct {
 
 	Stop  stopCmd  `cmd:"" group:"decide" help:"Stop a run, whichever processes work on it."`
 	Pause pauseCmd `cmd:"" group:"decide" help:"Let a run finish the batches that are at work, and begin no others."`
+	Take  takeCmd  `cmd:"" group:"decide" help:"Say that you look after the failure of a run, until it goes on."`
 	gateCmds
 	Invalidate invalidateCmd `cmd:"" group:"decide" help:"Declare a run or nodes of it invalid: no run reads them."`
 	Drop       dropCmd       `cmd:"" group:"decide" help:"Drop runs: nobody reads, continues or lists them any more."`

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -15,6 +16,9 @@ func (s *Server) registerGates() {
 	const w = "/v1/workspaces/{workspace}"
 	add(s, operation{id: "list-gates", method: http.MethodGet, path: w + "/gates", tag: "gates",
 		summary: "List what waits for a decision.", needs: access.View}, s.listGates)
+	add(s, operation{id: "gate-since", method: http.MethodGet, path: w + "/runs/{run}/gates/{gate}/since", tag: "gates",
+		summary: "Say what of the tables of a gate has changed since it was last approved in a run of the script.",
+		needs:   access.Read}, s.gateSince)
 	add(s, operation{id: "decide", method: http.MethodPost, path: w + "/runs/{run}/gates/{gate}/decision", tag: "gates",
 		summary: "Approve or reject what a gate shows.", needs: access.Decide}, s.decide)
 }
@@ -48,7 +52,8 @@ func (s *Server) listGates(ctx context.Context, by asker, in *OfWorkspace) (*rep
 		}
 		out = append(out, waitingGate{Workspace: in.Workspace, Run: g.Run, Script: g.Of.ScriptPath, Note: g.Of.Description,
 			BegunBy: g.Of.Actor, Begun: g.Of.Created,
-			Gate: record.Gate, Over: record.Over(time.Now()), Record: record, May: may && decides})
+			Gate: record.Gate, Over: record.Over(time.Now()), Record: record,
+			May: may && decides && record.Refuses(caller.Actor, caller.Verified, g.Of.Actor) == nil})
 	}
 	return body(out, nil)
 }
@@ -83,4 +88,19 @@ func (s *Server) decide(ctx context.Context, by asker, in *decideIn) (*reply[vie
 	role, _ := caller.RoleOf(d.Record.By)
 	return body(view.Decided{Workspace: key.Workspace, Run: key.Run, Gate: in.Gate, Approved: in.Body.Approve, Role: role,
 		Comment: in.Body.Comment, Answers: d.Answers, Digest: d.Record.Digest, Shows: d.Record.Shows, AtWork: d.AtWork}, nil)
+}
+
+type gateSinceIn struct {
+	OfRun
+	Gate string `path:"gate" maxLength:"256" doc:"Name of the gate."`
+}
+
+func (s *Server) gateSince(ctx context.Context, by asker, in *gateSinceIn) (*reply[view.GateSince], error) {
+	run, err := s.app.Runs.Find(ctx, in.Workspace, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	s.access.Note(ctx, by.Principal, access.RowsSeen, in.Workspace, fmt.Sprintf("tables of gate %s of run %d", in.Gate, run.Run),
+		by.from)
+	return body(s.app.Peek.Since(ctx, by.caller(), run, in.Gate))
 }

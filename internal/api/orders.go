@@ -18,6 +18,8 @@ func (s *Server) registerOrders() {
 	add(s, operation{id: "give-order", method: http.MethodPost, path: w + "/runs/{run}/orders", tag: "orders",
 		summary: "Stop, pause, resume, retry or invalidate a run, or say what that would do.",
 		needs:   access.Operate}, s.giveOrder)
+	add(s, operation{id: "take", method: http.MethodPost, path: w + "/runs/{run}/take", tag: "orders",
+		summary: "Say that you look after the failure of a run, until it goes on.", needs: access.Operate}, s.take)
 	add(s, operation{id: "drop-runs", method: http.MethodPost, path: w + "/drops", tag: "orders",
 		summary: "Drop runs, or say what that would mean.", needs: access.Admin}, s.dropRuns)
 	add(s, operation{id: "collect", method: http.MethodPost, path: w + "/collections", tag: "orders",
@@ -60,6 +62,7 @@ type ordered struct {
 	Planned     *view.RetryPlanned `json:"planned,omitempty" doc:"Of resume and retry."`
 	Submitted   *view.RunSubmitted `json:"submitted,omitempty" doc:"Of resume and retry: the run that goes on."`
 	Invalidated *view.Invalidated  `json:"invalidated,omitempty"`
+	Would       *view.Outlook      `json:"would,omitempty" doc:"Of a dry run of stop, pause or resume."`
 }
 
 type orderIn struct {
@@ -102,13 +105,13 @@ func (s *Server) carryOut(ctx context.Context, by app.Caller, key view.RunKey, o
 	switch o.Kind {
 	case orderStop:
 		if o.DryRun {
-			return out, s.dryRunless(o.Kind)
+			return s.previewOrder(ctx, key, o.Kind)
 		}
 		said, err := s.app.Orders.Stop(ctx, by, key, o.Reason)
 		return ordered{Stopped: &said}, err
 	case orderPause:
 		if o.DryRun {
-			return out, s.dryRunless(o.Kind)
+			return s.previewOrder(ctx, key, o.Kind)
 		}
 		said, err := s.app.Orders.Pause(ctx, by, key, o.Reason)
 		return ordered{Paused: &said}, err
@@ -118,9 +121,10 @@ func (s *Server) carryOut(ctx context.Context, by app.Caller, key view.RunKey, o
 	return s.goOn(ctx, by, key, o)
 }
 
-func (s *Server) dryRunless(kind string) error {
-	return &fault.Error{Kind: fault.Script, Message: "there is no dry run of a " + kind + ": it is about the run itself",
-		Hint: "leave dry_run out"}
+// previewOrder says what an order to a whole run would do.
+func (s *Server) previewOrder(ctx context.Context, key view.RunKey, kind string) (ordered, error) {
+	would, err := s.app.Orders.PreviewOrder(ctx, key, kind)
+	return ordered{Would: &would}, err
 }
 
 func (s *Server) invalidate(ctx context.Context, by app.Caller, key view.RunKey, o order) (ordered, error) {
@@ -136,7 +140,7 @@ func (s *Server) invalidate(ctx context.Context, by app.Caller, key view.RunKey,
 func (s *Server) goOn(ctx context.Context, by app.Caller, key view.RunKey, o order) (ordered, error) {
 	if o.Kind == orderResume {
 		if o.DryRun {
-			return ordered{}, s.dryRunless(o.Kind)
+			return s.previewOrder(ctx, key, o.Kind)
 		}
 		return s.submit(ctx, by, app.RunOptions{Workspace: key.Workspace, Resume: true, Pinned: true, ResumeRun: key.Run})
 	}
@@ -168,6 +172,29 @@ func (s *Server) submit(ctx context.Context, by app.Caller, o app.RunOptions) (o
 		return ordered{}, err
 	}
 	return ordered{Submitted: &view.RunSubmitted{Event: "run_submitted", Workspace: key.Workspace, Run: key.Run}}, nil
+}
+
+type takeIn struct {
+	OfRun
+	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"A request that is repeated with it is done once."`
+	Body struct {
+		Comment string `json:"comment" maxLength:"4000" doc:"What you do about it: all others see it."`
+	}
+}
+
+func (s *Server) take(ctx context.Context, by asker, in *takeIn) (*reply[view.Taken], error) {
+	run, err := s.app.Runs.Find(ctx, in.Workspace, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	caller := by.caller()
+	if caller.Request = requestToken(by, in.Key, run.RunKey, in.Body); caller.Request != "" {
+		done, err := s.app.Orders.Given(ctx, run.RunKey, caller.Request)
+		if taken := run.Taken(); err != nil || done && taken != nil {
+			return body(view.Taken{Workspace: run.Workspace, Run: run.Run, Taken: taken}, err)
+		}
+	}
+	return body(s.app.Orders.Take(ctx, caller, run.RunKey, in.Body.Comment))
 }
 
 type dropIn struct {

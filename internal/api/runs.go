@@ -76,6 +76,9 @@ func (s *Server) registerRuns() {
 	add(s, get("list-events", r+"/events", "List what has happened to a run."), s.listEvents)
 	add(s, get("summary", r+"/summary", "Say how a run is, with what its nodes have done: what is told at its end."), s.summary)
 	add(s, get("standing", r+"/standing", "Say whether more happens to a run by itself."), s.standing)
+	add(s, get("expectation", r+"/expectation",
+		"Say when a run is expected to end, from what earlier runs of its script took."), s.expectation)
+	add(s, get("needs", w+"/needs", "List what needs people: gates, failures, late runs, broken schedules."), s.needs)
 	add(s, get("audit-run", r+"/audit", "List what people have ordered of a run."), s.auditRun)
 	add(s, get("audit", w+"/audit", "List what people have ordered in a workspace."), s.auditAll)
 	add(s, get("list-checks", r+"/checks", "List what the checks of a run found."), s.listChecks)
@@ -239,6 +242,14 @@ func (s *Server) standing(ctx context.Context, by asker, in *standingIn) (*reply
 		return nil, err
 	}
 	return body(s.runs(by).Standing(ctx, key, in.Stay))
+}
+
+func (s *Server) expectation(ctx context.Context, by asker, in *OfRun) (*reply[view.Expectation], error) {
+	run, err := s.app.Runs.Find(ctx, in.Workspace, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	return body(s.runs(by).Expect(ctx, run))
 }
 
 func (s *Server) auditRun(ctx context.Context, by asker, in *OfRun) (*reply[[]view.AuditEntry], error) {

@@ -62,6 +62,11 @@ func (c *Client) Pause(ctx context.Context, _ app.Caller, key view.RunKey, reaso
 	return *out.Paused, nil
 }
 
+// Take implements app.Operations.
+func (c *Client) Take(ctx context.Context, _ app.Caller, key view.RunKey, comment string) (out view.Taken, err error) {
+	return out, c.order(ctx, of(key)+"/take", object{"comment": comment}, &out)
+}
+
 // PreviewInvalidation implements app.Operations.
 func (c *Client) PreviewInvalidation(ctx context.Context, key view.RunKey,
 	nodes []string) (out app.Preview[view.Invalidated], err error) {

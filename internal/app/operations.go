@@ -42,6 +42,7 @@ type Operations interface {
 	PreviewRetry(ctx context.Context, by Caller, key view.RunKey, again RedoSelection) (Preview[RetryPreview], error)
 	Stop(ctx context.Context, by Caller, key view.RunKey, reason string) (view.Stopped, error)
 	Pause(ctx context.Context, by Caller, key view.RunKey, reason string) (view.Paused, error)
+	Take(ctx context.Context, by Caller, key view.RunKey, comment string) (view.Taken, error)
 	PreviewInvalidation(ctx context.Context, key view.RunKey, nodes []string) (Preview[view.Invalidated], error)
 	Invalidate(ctx context.Context, by Caller, key view.RunKey, nodes []string, reason,
 		token string) (view.Invalidated, error)

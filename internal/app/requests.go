@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"thalweg/internal/app/control"
+	"thalweg/internal/app/fleet"
 	"thalweg/internal/app/inspect"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runs"
@@ -37,6 +38,7 @@ type (
 	Limits          = control.Limits
 	FollowOptions   = runs.FollowOptions
 	RunService      = runs.Service
+	NeedsAsker      = fleet.Asker
 	RunsPage        = runs.PageOptions
 	BatchesPage     = runs.BatchesPage
 	DrawOptions     = runs.DrawOptions
@@ -84,6 +86,9 @@ func Settled(sum Summary) []view.Node { return runs.Settled(sum.Status, time.Now
 
 // InvalidationReason refuses an invalidation without a reason.
 func InvalidationReason(reason string) error { return control.InvalidationReason(reason) }
+
+// TakeReason refuses to take a failure without a comment.
+func TakeReason(comment string) error { return control.TakeReason(comment) }
 
 // DropReason refuses to drop runs without a reason.
 func DropReason(reason string) error { return control.DropReason(reason) }

@@ -111,6 +111,9 @@ func (a *App) PreviewRetry(ctx context.Context, by Caller, key view.RunKey, agai
 		if begins, err = a.PlanRun(ctx, by, r.Options.Script, r.Options); err != nil {
 			return out, err
 		}
+		if begins.Nodes, err = a.Orders.LastTime(ctx, key, begins.Nodes); err != nil {
+			return out, err
+		}
 	}
 	return control.PreviewOf(RetryPreview{RetryPlanned: r.View(begins.Nodes), Options: r.Options})
 }

@@ -61,7 +61,7 @@ func Collect(ctx context.Context, home *instance.Instance, opts CollectOptions) 
 		Workspace: opts.Workspace,
 		Limits:    opts.Limits, Script: home.IdentityOf, Given: func(ctx context.Context, run state.Run) (string,
 			error) {
-			return given(ctx, home, run)
+			return GivenTo(ctx, home, run)
 		}, There: outputThere(home, opts.Remote),
 		Alone:  func(key state.RunKey) (func(), bool, error) { return onlyOne(home, key) },
 		DryRun: opts.DryRun, By: opts.By, Checkpoint: opts.Checkpoint,
@@ -72,9 +72,9 @@ func Collect(ctx context.Context, home *instance.Instance, opts CollectOptions) 
 	return out, collectCopies(ctx, home, opts, &out.Copies)
 }
 
-// given returns a digest that separates a run from others of its script. It covers the run's parameters,
+// GivenTo returns a digest that separates a run from others of its script. It covers the run's parameters,
 // the values that its environment offered, and the environment values that it took.
-func given(ctx context.Context, h *instance.Instance, run state.Run) (string, error) {
+func GivenTo(ctx context.Context, h *instance.Instance, run state.Run) (string, error) {
 	set, err := runtime.SettingsOf(ctx, h.State, run)
 	if err != nil {
 		return "", err

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,6 +88,30 @@ func (s *Service) Pause(ctx context.Context, by caller.Caller, key state.RunKey,
 	return view.Paused{Workspace: key.Workspace, Run: key.Run, Status: status, InFlight: inFlight}, err
 }
 
+// PreviewOrder says what a stop, pause or resume of a run would do.
+func (s *Service) PreviewOrder(ctx context.Context, key state.RunKey, kind string) (view.Outlook, error) {
+	kinds := map[string]state.CommandKind{"stop": state.CommandStop, "pause": state.CommandPause,
+		"resume": state.CommandReopen}
+	command, ok := kinds[kind]
+	if !ok {
+		return view.Outlook{}, fault.New(fault.Bug, "a preview of %s", kind)
+	}
+	return orders.Preview(ctx, s.Home.State, key, command)
+}
+
+// Take records that a caller looks after the failure of a run, and says so with the comment.
+func (s *Service) Take(ctx context.Context, by caller.Caller, key state.RunKey, comment string) (view.Taken, error) {
+	if err := TakeReason(comment); err != nil {
+		return view.Taken{}, err
+	}
+	mark := s.mark(by, comment)
+	before, err := orders.Take(ctx, s.Home.Control(), key, mark)
+	if err != nil {
+		return view.Taken{}, err
+	}
+	return view.Taken{Workspace: key.Workspace, Run: key.Run, Taken: &mark, Before: before}, nil
+}
+
 // Given reports whether a run has had an order with a caller's Request.
 func (s *Service) Given(ctx context.Context, key state.RunKey, request string) (bool, error) {
 	return orders.Given(ctx, s.Home.State, key, request)
@@ -120,9 +145,17 @@ func (s *Service) Invalidate(ctx context.Context, by caller.Caller, key state.Ru
 func (s *Service) invalidate(ctx context.Context, key state.RunKey, o InvalidateOptions) (view.Invalidated, error) {
 	out, err := Invalidate(ctx, s.Home, key, o)
 	said := view.Invalidated{Workspace: key.Workspace, Run: key.Run, DryRun: o.DryRun, Nodes: out.Nodes,
-		Files: []string{}, Made: append([]orders.Touched{}, out.Made...), Origins: []state.NodeKey{}}
+		Files: []string{}, Made: append([]orders.Touched{}, out.Made...), Origins: []state.NodeKey{}, Lost: []view.LostTable{}}
 	for _, f := range out.Files {
 		said.Files = append(said.Files, f.URL)
+	}
+	for _, n := range out.Lost {
+		tally, failed := s.Home.State.Tally(ctx, n.NodeKey)
+		if failed != nil && err == nil {
+			err = fmt.Errorf("read what %s measured: %w", n.Name, failed)
+		}
+		said.Lost = append(said.Lost, view.LostTable{Node: n.Name, Table: n.Table, Rows: n.RowsOut, Bytes: n.BytesOut,
+			Elapsed: tally.Stats.Elapsed})
 	}
 	for _, n := range out.Origin {
 		said.Origins = append(said.Origins, *n.ReusedFrom)
@@ -175,6 +208,15 @@ func needReason(reason, what, whom string) error {
 // InvalidationReason refuses an invalidation without a reason.
 func InvalidationReason(reason string) error {
 	return needReason(reason, "an invalidation", "shown to everybody who wants to read the tables")
+}
+
+// TakeReason refuses to take a failure without a comment.
+func TakeReason(comment string) error {
+	if strings.TrimSpace(comment) != "" {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Script, Message: "taking a failure needs a comment",
+		Hint: "{{set comment=TEXT}} says to all others what you do about it"}
 }
 
 // DropReason refuses to drop runs without a reason.
@@ -246,4 +288,24 @@ func (s *Service) Decide(ctx context.Context, by caller.Caller, req DecisionRequ
 func (s *Service) PlanRetry(ctx context.Context, by caller.Caller, key state.RunKey,
 	again orders.RedoSelection) (runner.Retry, error) {
 	return runner.PlanRetry(ctx, s.Home, key, runner.RetryOptions{Again: again, Process: s.in(by)})
+}
+
+// LastTime returns planned nodes with the rows that those that are computed wrote in a run, and the time that it took.
+func (s *Service) LastTime(ctx context.Context, key state.RunKey, planned []view.PlannedNode) ([]view.PlannedNode, error) {
+	nodes, err := s.Home.State.Nodes(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
+	}
+	for i, p := range planned {
+		at := slices.IndexFunc(nodes, func(n state.Node) bool { return n.Name == p.Node })
+		if at < 0 || p.From != nil {
+			continue
+		}
+		tally, err := s.Home.State.Tally(ctx, nodes[at].NodeKey)
+		if err != nil {
+			return nil, fmt.Errorf("read what %s measured: %w", p.Node, err)
+		}
+		planned[i].Rows, planned[i].Elapsed = nodes[at].RowsOut, tally.Stats.Elapsed
+	}
+	return planned, nil
 }

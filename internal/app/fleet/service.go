@@ -23,6 +23,8 @@ import (
 type Service struct {
 	Home *instance.Instance
 	Runs *runs.Service
+
+	inputs inputs
 }
 
 // Status lists the workers of a cluster, and the runs that are not over. broker

@@ -16,6 +16,7 @@ import (
 	"thalweg/internal/app/inspect"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/keeper"
@@ -47,7 +48,8 @@ type Pool struct {
 	stop   context.CancelFunc
 	work   sync.WaitGroup
 
-	known distributions
+	known latest[view.Distribution]
+	sums  latest[map[string]string] // of tables: see Pool.figures
 }
 
 // New returns a pool that has no child yet. It takes its share of the directory's memory as soon as others leave it.

@@ -95,7 +95,7 @@ const (
 	topMax       = 20
 	topBytes     = 256 // of a value
 	histogramMax = 20
-	knownMax     = 256 // distributions that are kept
+	knownMax     = 256 // distributions that are kept, and sums
 )
 
 // Distribution says which values a column has, and how often. It reads the column, once: tables do not change.
@@ -231,30 +231,30 @@ func digestOf(t *plan.Table) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// distributions keeps the latest ones.
-type distributions struct {
+// latest keeps what was found last, by what it was found for.
+type latest[V any] struct {
 	mu    sync.Mutex
 	by    map[string]*list.Element
 	order list.List // of known, the latest first
 }
 
-type known struct {
+type known[V any] struct {
 	key string
-	is  view.Distribution
+	is  V
 }
 
-func (d *distributions) get(key string) (view.Distribution, bool) {
+func (d *latest[V]) get(key string) (is V, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e, ok := d.by[key]
 	if !ok {
-		return view.Distribution{}, false
+		return is, false
 	}
 	d.order.MoveToFront(e)
-	return e.Value.(known).is, true //nolint:forcetypeassert // there is nothing else in it
+	return e.Value.(known[V]).is, true //nolint:forcetypeassert // there is nothing else in it
 }
 
-func (d *distributions) put(key string, is view.Distribution) {
+func (d *latest[V]) put(key string, is V) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.by == nil {
@@ -263,9 +263,9 @@ func (d *distributions) put(key string, is view.Distribution) {
 	if _, ok := d.by[key]; ok {
 		return
 	}
-	d.by[key] = d.order.PushFront(known{key, is})
+	d.by[key] = d.order.PushFront(known[V]{key, is})
 	if d.order.Len() > knownMax {
 		last := d.order.Back()
-		delete(d.by, d.order.Remove(last).(known).key) //nolint:forcetypeassert // likewise
+		delete(d.by, d.order.Remove(last).(known[V]).key) //nolint:forcetypeassert // likewise
 	}
 }

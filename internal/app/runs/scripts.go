@@ -35,6 +35,8 @@ type drawing struct {
 	roots  []string
 	layout graph.Layout
 	nodes  map[string]string // descriptions by name
+
+	deadline string // as calendar.ParseDeadline reads it; "": none
 }
 
 // NewScripts returns the scripts that load reads.
@@ -56,7 +58,8 @@ func (s *Scripts) of(ctx context.Context, run state.Run, fields bool) (*drawing,
 		return nil, err
 	}
 	g := graph.FromScript(sc, graph.Options{Fields: fields})
-	made := &drawing{title: g.Title, roots: append([]string{}, g.MarkRoots()...), nodes: map[string]string{}}
+	made := &drawing{title: g.Title, roots: append([]string{}, g.MarkRoots()...), nodes: map[string]string{},
+		deadline: sc.Deadline}
 	made.layout = graph.Place(g)
 	for _, n := range sc.Nodes {
 		made.nodes[n.Name] = n.Desc

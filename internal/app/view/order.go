@@ -63,6 +63,16 @@ type Invalidated struct {
 	Files     []string         `json:"files"`
 	Made      []orders.Touched `json:"made_from_it"`
 	Origins   []state.NodeKey  `json:"rows_of_other_runs"` // of nodes that have those of others, which stay valid
+	Lost      []LostTable      `json:"tables"`             // what nodes have written
+}
+
+// LostTable is what a node has written, and the time that it took.
+type LostTable struct {
+	Node    string        `json:"node"`
+	Table   string        `json:"table,omitempty"`
+	Rows    int64         `json:"rows"`
+	Bytes   int64         `json:"bytes"`
+	Elapsed time.Duration `json:"elapsed_ns"`
 }
 
 // Paused is the JSON form of what came of a pause.
@@ -71,6 +81,14 @@ type Paused struct {
 	Run       int64        `json:"run"`
 	Status    state.Status `json:"status"`
 	InFlight  int          `json:"in_flight"` // batches that are still at work
+}
+
+// Taken is the JSON form of a failure that somebody looks after.
+type Taken struct {
+	Workspace string      `json:"workspace"`
+	Run       int64       `json:"run"`
+	Taken     *state.Mark `json:"taken"`
+	Before    *state.Mark `json:"before,omitempty"` // who did until then
 }
 
 // Stopped is the JSON form of what came of a stop.

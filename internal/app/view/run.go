@@ -91,6 +91,9 @@ type PlannedNode struct {
 	Node string      `json:"node"`
 	Why  string      `json:"computed,omitempty"` // why it is computed; "": it is taken over
 	From *ReusedFrom `json:"reused_from,omitempty"`
+
+	Rows    int64         `json:"rows,omitempty"` // that it wrote last time, of a retry
+	Elapsed time.Duration `json:"elapsed_ns,omitempty"`
 }
 
 // RunFinished is the last JSON event of a run.

@@ -53,6 +53,7 @@ type (
 	AuditEntry  = history.AuditEntry
 	EventLine   = history.Line
 	Standing    = history.Standing
+	Expectation = history.Expectation
 
 	Event     = job.Event
 	EventKind = job.EventKind
@@ -61,6 +62,7 @@ type (
 	GateAsked  = gate.Asked
 
 	RedoStep = orders.RedoStep
+	Outlook  = orders.Outlook
 	Touched  = orders.Touched
 
 	Column  = lineage.Column

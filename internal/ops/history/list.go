@@ -37,6 +37,7 @@ type Run struct {
 	Invalidated *state.Mark    `json:"invalidated,omitempty"`
 	Dropped     *state.Mark    `json:"dropped,omitempty"`
 	Stopped     *state.Mark    `json:"stopped,omitempty"`
+	Taken       *state.Mark    `json:"taken,omitempty"`     // who looks after its failure
 	WaitsFor    []string       `json:"waits_for,omitempty"` // nodes that somebody has to decide about
 	NoWorker    string         `json:"no_worker,omitempty"` // why no worker of the cluster works on it
 	Do          string         `json:"do,omitempty"`        // what lets it go on, if nobody works on it
@@ -189,7 +190,8 @@ func (o ListOptions) of(r state.Run) Run {
 	out := Run{Workspace: r.Workspace, Run: r.Run, Status: string(r.Status), Script: r.ScriptPath, Params: r.ParamsPath,
 		StartNodes:  r.StartNodes,
 		Description: r.Description, Actor: r.Actor, Priority: r.Priority, Parent: r.Parent, Created: r.Created,
-		Elapsed: took(r, o.Now).Milliseconds(), Failure: r.Failure, Invalidated: r.Invalidated, Dropped: r.Dropped}
+		Elapsed: took(r, o.Now).Milliseconds(), Failure: r.Failure, Invalidated: r.Invalidated, Dropped: r.Dropped,
+		Taken: r.Taken()}
 	if !r.Finished.IsZero() {
 		out.Finished = &r.Finished
 	}

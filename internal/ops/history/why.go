@@ -141,12 +141,14 @@ func (f Facts) whyFailed() (Answer, bool) {
 	}
 	show, goOn := f.Run.AfterFailure()
 	a := Answer{Text: "has failed", Do: show.String(), Then: goOn.String()}
-	if f.Run.Failure == nil {
-		return a, true
+	if f.Run.Failure != nil {
+		a.Text, a.Node = a.Text+": "+f.Run.Failure.Text(), f.Run.Failure.Node
+		if f.Run.Failure.Batch >= 0 {
+			a.Batch = &f.Run.Failure.Batch
+		}
 	}
-	a.Text, a.Node = a.Text+": "+f.Run.Failure.Text(), f.Run.Failure.Node
-	if f.Run.Failure.Batch >= 0 {
-		a.Batch = &f.Run.Failure.Batch
+	if taken := f.Run.Taken(); taken != nil {
+		a.Text += "; taken" + f.marked(*taken)
 	}
 	return a, true
 }

@@ -115,6 +115,10 @@ func TestWhy(t *testing.T) {
 		{"failed in a plan, in a workspace", state.Failed, func(f *history.Facts, a, _ *state.Node) {
 			f.Run.Workspace, f.Run.Failure = "other", &state.Failure{Message: "no such file", Node: "a", Batch: -1}
 		}},
+		{"failed, and somebody looks after it", state.Failed, func(f *history.Facts, _, _ *state.Node) {
+			f.Run.Failure = &state.Failure{Message: "no such file", Node: "a", Batch: -1}
+			f.Run.Command = &state.Command{Kind: state.CommandTake, Mark: mark("I ask the supplier"), Done: true}
+		}},
 		{"stopped", state.Stopped, func(f *history.Facts, _, _ *state.Node) {
 			f.Run.Command = &state.Command{Kind: state.CommandStop, Mark: mark("too early"), Done: true}
 		}},

@@ -1,4 +1,4 @@
-// Package orders decides what becomes of runs that people stop, do again in
+// Package orders decides what becomes of runs that people stop, take, do again in
 // parts, or declare invalid: what an order to a run has to name so that its
 // result is right and nothing else is done, and what to say of that beforehand.
 //

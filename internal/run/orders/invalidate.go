@@ -14,8 +14,9 @@ import (
 // Invalidation lists the nodes that become unreadable when a run, or nodes of it, are declared invalid.
 type Invalidation struct {
 	Run    state.Run
-	Whole  bool     // all of the run
-	Nodes  []string // that have rows; with what was computed from those that were named
+	Whole  bool         // all of the run
+	Nodes  []string     // that have rows; with what was computed from those that were named
+	Lost   []state.Node // those nodes
 	Origin []state.Node
 }
 
@@ -65,7 +66,7 @@ func Invalidates(ctx context.Context, s state.Store, run state.Run, nodes []stri
 		if !inv.Whole && c.redo[n.Name] == nil || n.PlanDigest == "" {
 			continue
 		}
-		inv.Nodes = append(inv.Nodes, n.Name)
+		inv.Nodes, inv.Lost = append(inv.Nodes, n.Name), append(inv.Lost, n)
 		if n.ReusedFrom != nil {
 			inv.Origin = append(inv.Origin, n)
 		}

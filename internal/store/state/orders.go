@@ -29,7 +29,7 @@ type Command struct {
 type CommandKind string
 
 // The kinds of commands. Claims that were given before a command cannot publish anything after it. That does not
-// hold for CommandPause and CommandUnpause.
+// hold for CommandPause, CommandUnpause and CommandTake.
 const (
 	// claimed batches are finished, no others are begun; a running run becomes Paused
 	CommandPause      CommandKind = "pause"
@@ -43,6 +43,8 @@ const (
 	CommandReject     CommandKind = "reject"     // these gates fail with Cause, under the same condition
 	// nobody reads, continues or lists the run any more; the data of its nodes may be removed (Store.Purge)
 	CommandDrop CommandKind = "drop"
+	// somebody looks after a failed run: nothing of it changes, and others see who does until its next order
+	CommandTake CommandKind = "take"
 )
 
 // CommandNode names a node that a command is about. For CommandRedo it says which batches
@@ -88,6 +90,14 @@ func (r Run) AboutToGoOn() bool {
 	return r.Status == Stopped && r.Command != nil && r.Command.Kind == CommandStop && r.Command.Reason == ReasonAgain
 }
 
+// Taken returns who looks after the failure of a run; nil: nobody does.
+func (r Run) Taken() *Mark {
+	if r.Status != Failed || r.Command == nil || r.Command.Kind != CommandTake || r.Command.Pending() {
+		return nil
+	}
+	return &r.Command.Mark
+}
+
 // Pending reports whether there is an order that is not carried out yet.
 func (c *Command) Pending() bool { return c != nil && !c.Done }
 
@@ -111,6 +121,8 @@ func (c Command) Concerns(node string) bool {
 	switch c.Kind {
 	case CommandStop, CommandFail, CommandReopen, CommandPause, CommandUnpause, CommandDrop:
 		return true
+	case CommandTake:
+		return false
 	case CommandRedo:
 		if c.From != Running { // the other nodes go on, too
 			return true
@@ -144,6 +156,8 @@ func (c Command) Leads(run Run) (to Status, ok bool) {
 		return run.Status, len(c.Nodes) > 0 && alive
 	case CommandDrop:
 		return run.Status, !alive && run.Dropped == nil && len(c.Nodes) == 0
+	case CommandTake:
+		return run.Status, run.Status == Failed && !void && len(c.Nodes) == 0
 	}
 	return run.Status, false
 }

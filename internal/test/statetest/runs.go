@@ -153,6 +153,7 @@ func testRunTransitions(t *testing.T, open Open) {
 			state.Stopped: state.Running},
 		state.CommandDrop:       {state.Failed: state.Failed, state.Stopped: state.Stopped, state.Complete: state.Complete},
 		state.CommandInvalidate: {state.Failed: state.Failed, state.Stopped: state.Stopped, state.Complete: state.Complete},
+		state.CommandTake:       {state.Failed: state.Failed},
 		state.CommandRedo:       {}, // of nothing
 		state.CommandApprove:    {},
 		state.CommandReject:     {},

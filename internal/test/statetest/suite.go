@@ -78,6 +78,7 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"GateRedone", testGateRedone},
 		{"GateRace", testGateRace},
 		{"Dropped", testDropped},
+		{"Taken", testTaken},
 		{"Purge", testPurge},
 		{"PurgeMany", testPurgeMany},
 		{"AttemptStats", testAttemptStats},

@@ -30,7 +30,7 @@ class Session {
   }
 
   async login(user: string, password: string): Promise<void> {
-    await data(api.POST('/v1/login', { body: { user, password } }))
+    await data(api.POST('/v1/login', { body: { name: user, password } }))
     await this.load()
   }
 
