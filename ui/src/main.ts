@@ -1,5 +1,5 @@
-import { mount } from 'svelte'
-import App from './App.svelte'
-import './styles.css'
+import { mount } from "svelte";
+import App from "./App.svelte";
+import "./styles.css";
 
-mount(App, { target: document.body })
+mount(App, { target: document.body });

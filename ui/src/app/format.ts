@@ -1,84 +1,84 @@
 // How figures, times and names are written. All of it is text; nothing is markup.
 
-const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 export function count(n: number): string {
-  return whole.format(n)
+  return whole.format(n);
 }
 
 export function plural(n: number, one: string, many = `${one}s`): string {
-  return `${count(n)} ${n === 1 ? one : many}`
+  return `${count(n)} ${n === 1 ? one : many}`;
 }
 
 /** bytes writes an amount with a binary unit. */
 export function bytes(n: number): string {
-  let unit = 0
+  let unit = 0;
   while (n >= 1024 && unit < 5) {
-    n /= 1024
-    unit++
+    n /= 1024;
+    unit++;
   }
-  return `${unit === 0 ? n : n.toFixed(n < 10 ? 1 : 0)} ${['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'][unit]}`
+  return `${unit === 0 ? n : n.toFixed(n < 10 ? 1 : 0)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
 }
 
 /** duration writes milliseconds as the two largest units that they have. */
 export function duration(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`
-  const s = ms / 1000
-  if (s < 60) return `${s.toFixed(s < 10 ? 1 : 0)} s`
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const s = ms / 1000;
+  if (s < 60) return `${s.toFixed(s < 10 ? 1 : 0)} s`;
   const units: [number, string][] = [
-    [86400, 'd'],
-    [3600, 'h'],
-    [60, 'min'],
-    [1, 's'],
-  ]
-  const at = units.findIndex(([size]) => s >= size)
-  const [size, name] = units[at] as [number, string]
-  const [next, small] = units[at + 1] as [number, string]
-  let first = Math.floor(s / size)
-  let second = Math.round((s - first * size) / next)
+    [86400, "d"],
+    [3600, "h"],
+    [60, "min"],
+    [1, "s"],
+  ];
+  const at = units.findIndex(([size]) => s >= size);
+  const [size, name] = units[at] as [number, string];
+  const [next, small] = units[at + 1] as [number, string];
+  let first = Math.floor(s / size);
+  let second = Math.round((s - first * size) / next);
   if (second * next >= size) {
-    first++
-    second = 0
+    first++;
+    second = 0;
   }
-  return second ? `${first} ${name} ${second} ${small}` : `${first} ${name}`
+  return second ? `${first} ${name} ${second} ${small}` : `${first} ${name}`;
 }
 
-const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
-const day = new Intl.DateTimeFormat('en-GB', { weekday: 'short', day: 'numeric', month: 'short' })
-const year = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' })
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const day = new Intl.DateTimeFormat("en-GB", { weekday: "short", day: "numeric", month: "short" });
+const year = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 
 /** moment writes an instant as briefly as it is clear at `now`, in the zone of the viewer. */
 export function moment(at: string | number | Date, now = new Date()): string {
-  const t = new Date(at)
-  if (t.toDateString() === now.toDateString()) return clock.format(t)
-  const near = Math.abs(t.getTime() - now.getTime()) < 180 * 86400_000
-  return `${(near ? day : year).format(t)} ${clock.format(t)}`
+  const t = new Date(at);
+  if (t.toDateString() === now.toDateString()) return clock.format(t);
+  const near = Math.abs(t.getTime() - now.getTime()) < 180 * 86400_000;
+  return `${(near ? day : year).format(t)} ${clock.format(t)}`;
 }
 
 /** instant writes an instant whole, for who wants to be sure. */
 export function instant(at: string | number | Date): string {
-  const t = new Date(at)
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
-  return `${t.toLocaleString('en-GB', { dateStyle: 'full', timeStyle: 'long' })}, ${zone}\n${t.toISOString()}`
+  const t = new Date(at);
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return `${t.toLocaleString("en-GB", { dateStyle: "full", timeStyle: "long" })}, ${zone}\n${t.toISOString()}`;
 }
 
 /** ago says how long ago an instant was. */
 export function ago(at: string | number | Date, now: number): string {
-  const ms = now - new Date(at).getTime()
-  return ms < 45_000 ? 'just now' : `${duration(Math.round(ms / 60_000) * 60_000 || 60_000)} ago`
+  const ms = now - new Date(at).getTime();
+  return ms < 45_000 ? "just now" : `${duration(Math.round(ms / 60_000) * 60_000 || 60_000)} ago`;
 }
 
 /** scriptName is a script's file without its folders and its ending. */
 export function scriptName(path: string): string {
-  return path.replace(/^.*\//, '').replace(/\.(ya?ml|json)$/, '')
+  return path.replace(/^.*\//, "").replace(/\.(ya?ml|json)$/, "");
 }
 
 /** short is the beginning of a digest. */
 export function short(digest: string): string {
-  return digest.replace(/^sha256:/, '').slice(0, 6)
+  return digest.replace(/^sha256:/, "").slice(0, 6);
 }
 
 /** plain replaces proposals of actions in a text of the server by their words. */
 export function plain(text: string): string {
-  return text.replace(/\{\{(?:do|set) ([a-z-]+)[^}]*\}\}/g, (_, verb: string) => verb.replaceAll('-', ' '))
+  return text.replace(/\{\{(?:do|set) ([a-z-]+)[^}]*\}\}/g, (_, verb: string) => verb.replaceAll("-", " "));
 }

@@ -1,180 +1,186 @@
 // One stream of events for all tabs of a browser: a host has six connections over HTTP/1.1, and each stream
 // would take one. Web Locks elect a tab; it listens, and hands on what it hears to the others.
-import { type Event, events } from './events'
-import { session } from './session.svelte'
+import { type Event, events } from "./events";
+import { session } from "./session.svelte";
 
-export type Connection = 'connecting' | 'live' | 'reconnecting'
+export type Connection = "connecting" | "live" | "reconnecting";
 
 /** Line is something that the server has told of a run. */
 export interface Line {
-  event: string
-  workspace: string
-  run: number
-  node?: string
-  [member: string]: unknown
+  event: string;
+  workspace: string;
+  run: number;
+  node?: string;
+  [member: string]: unknown;
 }
 
 type Message =
-  | { say: 'want'; tab: string; topics: string[] }
-  | { say: 'bye'; tab: string }
-  | { say: 'who' }
-  | { say: 'lines'; lines: Line[] }
-  | { say: 'is'; connection: Connection }
+  | { say: "want"; tab: string; topics: string[] }
+  | { say: "bye"; tab: string }
+  | { say: "who" }
+  | { say: "lines"; lines: Line[] }
+  | { say: "is"; connection: Connection };
 
-const repeatMS = 20_000 // how often a tab says what it wants; the server's heartbeat is 15 s
-const forgetMS = 180_000 // browsers let tabs in the background speak once a minute
-const silentMS = 40_000 // after which a stream is taken for dead
-const topicsMax = 20 // of the server
+const repeatMS = 20_000; // how often a tab says what it wants; the server's heartbeat is 15 s
+const forgetMS = 180_000; // browsers let tabs in the background speak once a minute
+const silentMS = 40_000; // after which a stream is taken for dead
+const topicsMax = 20; // of the server
 
 interface Listener {
-  topics: string[]
-  call: (line: Line) => void
+  topics: string[];
+  call: (line: Line) => void;
 }
 
 class Live {
-  connection = $state<Connection>('connecting')
+  connection = $state<Connection>("connecting");
   /** heard is when the server was last heard of; it is told once a second. */
-  heard = $state(Date.now())
-  #tab = crypto.randomUUID()
-  #channel: BroadcastChannel | undefined
-  #listeners = new Set<Listener>()
-  #wants = new Map<string, { topics: string[]; at: number }>()
-  #leads = false
-  #stream: AbortController | undefined
-  #open = ''
-  #ids = ''
-  #last = Date.now()
+  heard = $state(Date.now());
+  #tab = crypto.randomUUID();
+  #channel: BroadcastChannel | undefined;
+  #listeners = new Set<Listener>();
+  #wants = new Map<string, { topics: string[]; at: number }>();
+  #leads = false;
+  #stream: AbortController | undefined;
+  #open = "";
+  #ids = "";
+  #last = Date.now();
 
   /** start takes part until the returned function is called. */
   start(): () => void {
-    const over = new AbortController()
-    const channel = new BroadcastChannel('thalweg-live')
-    this.#channel = channel
-    channel.onmessage = (e: MessageEvent<Message>) => this.#hear(e.data)
+    const over = new AbortController();
+    const channel = new BroadcastChannel("thalweg-live");
+    this.#channel = channel;
+    channel.onmessage = (e: MessageEvent<Message>) => this.#hear(e.data);
     const lead = () => {
-      this.#leads = true
-      this.#say({ say: 'who' })
-      return new Promise<void>((end) => over.signal.addEventListener('abort', () => end()))
-    }
-    navigator.locks.request('thalweg-live', { signal: over.signal }, lead).catch(() => {}) // the page is left before it leads
-    const repeat = setInterval(() => this.#repeat(), repeatMS)
-    const bye = () => channel.postMessage({ say: 'bye', tab: this.#tab } satisfies Message)
-    addEventListener('pagehide', bye)
+      this.#leads = true;
+      this.#say({ say: "who" });
+      return new Promise<void>((end) => over.signal.addEventListener("abort", () => end()));
+    };
+    navigator.locks.request("thalweg-live", { signal: over.signal }, lead).catch(() => {}); // the page is left before it leads
+    const repeat = setInterval(() => this.#repeat(), repeatMS);
+    const bye = () => channel.postMessage({ say: "bye", tab: this.#tab } satisfies Message);
+    addEventListener("pagehide", bye);
     return () => {
-      clearInterval(repeat)
-      removeEventListener('pagehide', bye)
-      over.abort()
-      this.#stream?.abort()
-      bye()
-      channel.close()
-      this.#channel = undefined
-    }
+      clearInterval(repeat);
+      removeEventListener("pagehide", bye);
+      over.abort();
+      this.#stream?.abort();
+      bye();
+      channel.close();
+      this.#channel = undefined;
+    };
   }
 
   /** on calls back for each line of topics, until the returned function is called. */
   on(topics: string[], call: (line: Line) => void): () => void {
-    const l = { topics, call }
-    this.#listeners.add(l)
-    this.#want()
+    const l = { topics, call };
+    this.#listeners.add(l);
+    this.#want();
     return () => {
-      this.#listeners.delete(l)
-      queueMicrotask(() => this.#want())
-    }
+      this.#listeners.delete(l);
+      queueMicrotask(() => this.#want());
+    };
   }
 
   /** again listens anew, with the session that there is now. */
   again(): void {
-    if (this.#leads) this.#connect(true)
+    if (this.#leads) this.#connect(true);
   }
 
   #want(): void {
-    this.#say({ say: 'want', tab: this.#tab, topics: [...new Set([...this.#listeners].flatMap((l) => l.topics))] })
+    this.#say({ say: "want", tab: this.#tab, topics: [...new Set([...this.#listeners].flatMap((l) => l.topics))] });
   }
 
   #repeat(): void {
-    this.#want()
-    if (this.#leads && this.#stream && Date.now() - this.#last > silentMS) this.#connect(true)
+    this.#want();
+    if (this.#leads && this.#stream && Date.now() - this.#last > silentMS) this.#connect(true);
   }
 
   /** say tells all tabs, this one as well. */
   #say(m: Message): void {
-    if (!this.#channel) return
-    this.#channel.postMessage(m)
-    this.#hear(m)
+    if (!this.#channel) return;
+    this.#channel.postMessage(m);
+    this.#hear(m);
   }
 
   #hear(m: Message): void {
     switch (m.say) {
-      case 'want':
-        this.#wants.set(m.tab, { topics: m.topics, at: Date.now() })
-        if (!this.#leads) break
-        this.#connect()
-        if (m.tab !== this.#tab) this.#channel?.postMessage({ say: 'is', connection: this.connection } satisfies Message)
-        break
-      case 'bye':
-        this.#wants.delete(m.tab)
-        if (this.#leads) this.#connect()
-        break
-      case 'who':
-        this.#want()
-        break
-      case 'is':
-        this.connection = m.connection
-        if (m.connection === 'live') this.heard = Date.now()
-        break
-      case 'lines':
-        if (Date.now() - this.heard > 1000) this.heard = Date.now()
-        for (const line of m.lines) this.#tell(line)
+      case "want":
+        this.#wants.set(m.tab, { topics: m.topics, at: Date.now() });
+        if (!this.#leads) break;
+        this.#connect();
+        if (m.tab !== this.#tab)
+          this.#channel?.postMessage({ say: "is", connection: this.connection } satisfies Message);
+        break;
+      case "bye":
+        this.#wants.delete(m.tab);
+        if (this.#leads) this.#connect();
+        break;
+      case "who":
+        this.#want();
+        break;
+      case "is":
+        this.connection = m.connection;
+        if (m.connection === "live") this.heard = Date.now();
+        break;
+      case "lines":
+        if (Date.now() - this.heard > 1000) this.heard = Date.now();
+        for (const line of m.lines) this.#tell(line);
     }
   }
 
   #tell(line: Line): void {
-    const topic = line.event === 'run' ? line.workspace : `${line.workspace}/${line.run}`
-    for (const l of [...this.#listeners]) if (l.topics.includes(topic)) l.call(line)
+    const topic = line.event === "run" ? line.workspace : `${line.workspace}/${line.run}`;
+    for (const l of [...this.#listeners]) if (l.topics.includes(topic)) l.call(line);
   }
 
   /** connect listens to what the tabs want, if that is something else than before. */
   #connect(again = false): void {
-    const now = Date.now()
-    for (const [tab, w] of this.#wants) if (now - w.at > forgetMS) this.#wants.delete(tab)
-    const topics = [...new Set([...this.#wants.values()].flatMap((w) => w.topics))].sort().slice(0, topicsMax)
-    const open = topics.join(',')
-    if (open === this.#open && !again) return
-    this.#open = open
-    this.#stream?.abort()
-    this.#stream = undefined
-    if (topics.length) void this.#listen(open)
+    const now = Date.now();
+    for (const [tab, w] of this.#wants) if (now - w.at > forgetMS) this.#wants.delete(tab);
+    const topics = [...new Set([...this.#wants.values()].flatMap((w) => w.topics))].sort().slice(0, topicsMax);
+    const open = topics.join(",");
+    if (open === this.#open && !again) return;
+    this.#open = open;
+    this.#stream?.abort();
+    this.#stream = undefined;
+    if (topics.length) void this.#listen(open);
   }
 
   async #listen(topics: string): Promise<void> {
-    const over = new AbortController()
-    this.#stream = over
-    const query = new URLSearchParams({ topics })
-    if (this.#ids) query.set('after', this.#ids)
-    let status = 0
+    const over = new AbortController();
+    this.#stream = over;
+    const query = new URLSearchParams({ topics });
+    if (this.#ids) query.set("after", this.#ids);
+    let status = 0;
     try {
-      status = await events(`/v1/stream?${query}`, over.signal, () => this.#say({ say: 'is', connection: 'live' }), this.#received)
+      status = await events(
+        `/v1/stream?${query}`,
+        over.signal,
+        () => this.#say({ say: "is", connection: "live" }),
+        this.#received,
+      );
     } catch {
       // the connection is gone, or this stream is not wanted any more
     }
-    if (this.#stream !== over) return
-    this.#say({ say: 'is', connection: 'reconnecting' })
-    if (status === 401) void session.load()
+    if (this.#stream !== over) return;
+    this.#say({ say: "is", connection: "reconnecting" });
+    if (status === 401) void session.load();
     setTimeout(() => {
-      if (this.#stream === over) this.#connect(true)
-    }, 1500)
+      if (this.#stream === over) this.#connect(true);
+    }, 1500);
   }
 
   #received = (all: Event[]): void => {
-    this.#last = Date.now()
-    const lines: Line[] = []
+    this.#last = Date.now();
+    const lines: Line[] = [];
     for (const e of all) {
-      if (e.kind === 'reset' || e.kind === 'closed') continue // the stream ends now, and is opened again
-      if (e.id) this.#ids = e.id
-      lines.push({ ...(JSON.parse(e.data) as Line), event: e.kind })
+      if (e.kind === "reset" || e.kind === "closed") continue; // the stream ends now, and is opened again
+      if (e.id) this.#ids = e.id;
+      lines.push({ ...(JSON.parse(e.data) as Line), event: e.kind });
     }
-    if (lines.length) this.#say({ say: 'lines', lines })
-  }
+    if (lines.length) this.#say({ say: "lines", lines });
+  };
 }
 
-export const live = new Live()
+export const live = new Live();

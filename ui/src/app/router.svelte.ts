@@ -1,109 +1,115 @@
 // Where the viewer is: the address of the page holds everything that was chosen.
 
-export type Page = 'now' | 'workspace' | 'run' | 'node' | 'gate' | 'table' | 'start' | 'nowhere'
+export type Page = "now" | "workspace" | "run" | "node" | "gate" | "table" | "start" | "nowhere";
 
 export interface Place {
-  page: Page
-  params: Record<string, string>
+  page: Page;
+  params: Record<string, string>;
 }
 
 const patterns: [Page, string][] = [
-  ['now', '/'],
-  ['workspace', '/w/:workspace'],
-  ['start', '/w/:workspace/start'],
-  ['run', '/w/:workspace/runs/:run'],
-  ['node', '/w/:workspace/runs/:run/nodes/:node'],
-  ['gate', '/w/:workspace/gates/:run/:gate'],
-  ['table', '/w/:workspace/tables/:table'],
-]
+  ["now", "/"],
+  ["workspace", "/w/:workspace"],
+  ["start", "/w/:workspace/start"],
+  ["run", "/w/:workspace/runs/:run"],
+  ["node", "/w/:workspace/runs/:run/nodes/:node"],
+  ["gate", "/w/:workspace/gates/:run/:gate"],
+  ["table", "/w/:workspace/tables/:table"],
+];
 
 /** placeOf says which page a path is of. */
 export function placeOf(path: string): Place {
-  const parts = path.split('/').filter(Boolean)
+  const parts = path.split("/").filter(Boolean);
   for (const [page, pattern] of patterns) {
-    const names = pattern.split('/').filter(Boolean)
-    if (names.length !== parts.length) continue
-    const params: Record<string, string> = {}
+    const names = pattern.split("/").filter(Boolean);
+    if (names.length !== parts.length) continue;
+    const params: Record<string, string> = {};
     const fits = names.every((name, i) => {
-      if (!name.startsWith(':')) return name === parts[i]
+      if (!name.startsWith(":")) return name === parts[i];
       try {
-        params[name.slice(1)] = decodeURIComponent(parts[i] as string)
+        params[name.slice(1)] = decodeURIComponent(parts[i] as string);
       } catch {
-        return false
+        return false;
       }
-      return true
-    })
-    if (fits) return { page, params }
+      return true;
+    });
+    if (fits) return { page, params };
   }
-  return { page: 'nowhere', params: {} }
+  return { page: "nowhere", params: {} };
 }
 
 /** path writes the address of parts, each of them hostile. */
 export function path(...parts: (string | number)[]): string {
-  return `/${parts.map((p) => encodeURIComponent(p)).join('/')}`
+  return `/${parts.map((p) => encodeURIComponent(p)).join("/")}`;
 }
 
 export const links = {
-  workspace: (w: string) => path('w', w),
-  start: (w: string) => path('w', w, 'start'),
-  run: (w: string, run: number) => path('w', w, 'runs', run),
+  workspace: (w: string) => path("w", w),
+  start: (w: string) => path("w", w, "start"),
+  run: (w: string, run: number) => path("w", w, "runs", run),
   node: (w: string, run: number, node: string, tab?: string) =>
-    path('w', w, 'runs', run, 'nodes', node) + (tab ? `?tab=${encodeURIComponent(tab)}` : ''),
-  gate: (w: string, run: number, gate: string) => path('w', w, 'gates', run, gate),
-  table: (w: string, run: number, table: string) => `${path('w', w, 'tables', table)}?run=${run}`,
-}
+    path("w", w, "runs", run, "nodes", node) + (tab ? `?tab=${encodeURIComponent(tab)}` : ""),
+  gate: (w: string, run: number, gate: string) => path("w", w, "gates", run, gate),
+  table: (w: string, run: number, table: string) => `${path("w", w, "tables", table)}?run=${run}`,
+};
 
 class Router {
-  #url = $state(new URL(location.href))
+  #url = $state(new URL(location.href));
 
   get place(): Place {
-    return placeOf(this.#url.pathname)
+    return placeOf(this.#url.pathname);
   }
 
   get query(): URLSearchParams {
-    return this.#url.searchParams
+    return this.#url.searchParams;
   }
 
   get path(): string {
-    return this.#url.pathname
+    return this.#url.pathname;
   }
 
   go(to: string): void {
-    history.pushState(null, '', to)
-    this.#url = new URL(location.href)
-    scrollTo(0, 0)
+    history.pushState(null, "", to);
+    this.#url = new URL(location.href);
+    scrollTo(0, 0);
   }
 
   /** set changes parameters of the address, which the back button passes over. */
   set(changes: Record<string, string | undefined>): void {
-    const url = new URL(this.#url)
+    const url = new URL(this.#url);
     for (const [key, value] of Object.entries(changes)) {
-      if (value) url.searchParams.set(key, value)
-      else url.searchParams.delete(key)
+      if (value) url.searchParams.set(key, value);
+      else url.searchParams.delete(key);
     }
-    history.replaceState(null, '', url)
-    this.#url = url
+    history.replaceState(null, "", url);
+    this.#url = url;
   }
 
   /** listen follows links and the back button until the returned function is called. */
   listen(): () => void {
     const popped = () => {
-      this.#url = new URL(location.href)
-    }
+      this.#url = new URL(location.href);
+    };
     const clicked = (e: MouseEvent) => {
-      const a = (e.target as Element).closest('a')
-      if (!a || e.defaultPrevented || e.button || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return
-      if (a.origin !== location.origin || a.target || a.hasAttribute('download') || a.getAttribute('href')?.startsWith('#')) return
-      e.preventDefault()
-      this.go(a.href)
-    }
-    addEventListener('popstate', popped)
-    document.addEventListener('click', clicked)
+      const a = (e.target as Element).closest("a");
+      if (!a || e.defaultPrevented || e.button || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
+      if (
+        a.origin !== location.origin ||
+        a.target ||
+        a.hasAttribute("download") ||
+        a.getAttribute("href")?.startsWith("#")
+      )
+        return;
+      e.preventDefault();
+      this.go(a.href);
+    };
+    addEventListener("popstate", popped);
+    document.addEventListener("click", clicked);
     return () => {
-      removeEventListener('popstate', popped)
-      document.removeEventListener('click', clicked)
-    }
+      removeEventListener("popstate", popped);
+      document.removeEventListener("click", clicked);
+    };
   }
 }
 
-export const router = new Router()
+export const router = new Router();
