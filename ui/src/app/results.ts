@@ -79,13 +79,11 @@ export interface DiffRow {
   b?: Values;
 }
 
-/** exact reads JSON without rounding: numbers that JavaScript would write otherwise stay as they were written. */
+const texts = /"(?:[^"\\]+|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+
+/** exact reads JSON without rounding: numbers that JavaScript would write otherwise become texts. */
 export function exact<T>(text: string): T {
-  const keep = (_: string, value: unknown, context?: { source?: string }) =>
-    typeof value === "number" && context?.source !== undefined && `${value}` !== context.source
-      ? context.source
-      : value;
-  return JSON.parse(text, keep as (key: string, value: unknown) => unknown) as T;
+  return JSON.parse(text.replace(texts, (t) => (t.startsWith('"') || `${Number(t)}` === t ? t : `"${t}"`))) as T;
 }
 
 /** cell is a value as a cell shows it; null is NULL. */
