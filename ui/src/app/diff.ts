@@ -1,5 +1,5 @@
 // What is said of a difference between two tables.
-import { count, plural } from "./format";
+import { plural } from "./format";
 import type { Diff } from "./results";
 
 export interface Share {
@@ -30,7 +30,7 @@ export function sentenceOf(it: Diff): string {
   if (it.added) said.push(`${plural(it.added, "row has", "rows have")} come`);
   if (it.removed) said.push(`${plural(it.removed, "row has", "rows have")} gone`);
   const same = shares(it).find((s) => s.kind === "same")?.rows ?? 0;
-  const rest = same ? `${count(same)} are the same` : "no row is the same";
+  const rest = same ? plural(same, "is the same", "are the same") : "no row is the same";
   return `${join(said)}; ${rest}.`;
 }
 
