@@ -23,12 +23,13 @@ const filesPath = "/ui/"
 // notPages are the first parts of paths that the application has none of.
 var notPages = []string{"v1", "ui", "start", "oidc", "healthz", "readyz", "metrics"}
 
-// isPage reports whether a browser asks for a path that the application answers.
+// isPage reports whether a browser asks for a path that the application answers. Names in a path may hold anything, encoded.
 func (s *Server) isPage(r *http.Request) bool {
-	clean := path.Clean(r.URL.Path)
+	asked := r.URL.EscapedPath()
+	clean := path.Clean(asked)
 	first, _, _ := strings.Cut(strings.TrimPrefix(clean, "/"), "/")
 	return s.pages != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
-		(clean == r.URL.Path || clean+"/" == r.URL.Path) && !slices.Contains(notPages, first) &&
+		(clean == asked || clean+"/" == asked) && !slices.Contains(notPages, first) &&
 		strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/html")
 }
 

@@ -1,5 +1,5 @@
 // Nothing moves under the pointer: while somebody points at a list, or has focus in it, its rows stay where they are.
-// They show what is known of them; rows that came are counted, and those that went stay until the list is let go.
+// They show what is known of them; rows that came are counted, and shown when somebody asks for them.
 
 /** keep returns rows in the order of those that were shown before, and how many came. */
 export function keep<T>(shown: T[], now: T[], key: (row: T) => string): { rows: T[]; more: number } {
@@ -38,19 +38,16 @@ export class Held<T> {
     this.#held ??= this.#rows()
   }
 
+  /** release shows the list as it is now. */
   release = (): void => {
     this.#held = undefined
-  }
-
-  /** renew shows the rows that have come, and goes on holding. */
-  renew = (): void => {
-    this.#held = this.#rows()
   }
 
   /** around holds the list while the pointer or the focus is in an element; for {@attach}. */
   around = (element: Element): (() => void) => {
     const letGo = () => {
-      if (!element.matches(':hover') && !element.contains(document.activeElement)) this.release()
+      // What has come is shown when somebody asks for it: the list does not move when the pointer leaves, either.
+      if (!this.more && !element.matches(':hover') && !element.contains(document.activeElement)) this.release()
     }
     const events: [string, () => void][] = [
       ['pointerenter', this.hold],

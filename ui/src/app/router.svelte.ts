@@ -1,6 +1,18 @@
 // Where the viewer is: the address of the page holds everything that was chosen.
 
-export type Page = 'now' | 'workspace' | 'run' | 'node' | 'gate' | 'table' | 'start' | 'nowhere'
+export type Page =
+  | 'now'
+  | 'workspace'
+  | 'run'
+  | 'node'
+  | 'gate'
+  | 'table'
+  | 'start'
+  | 'timeline'
+  | 'trace'
+  | 'diff'
+  | 'sql'
+  | 'nowhere'
 
 export interface Place {
   page: Page
@@ -15,6 +27,10 @@ const patterns: [Page, string][] = [
   ['node', '/w/:workspace/runs/:run/nodes/:node'],
   ['gate', '/w/:workspace/gates/:run/:gate'],
   ['table', '/w/:workspace/tables/:table'],
+  ['timeline', '/w/:workspace/runs/:run/timeline'],
+  ['trace', '/w/:workspace/trace'],
+  ['diff', '/w/:workspace/diff'],
+  ['sql', '/w/:workspace/sql'],
 ]
 
 /** placeOf says which page a path is of. */
@@ -43,13 +59,25 @@ export function path(...parts: (string | number)[]): string {
   return `/${parts.map((p) => encodeURIComponent(p)).join('/')}`
 }
 
+/** query writes what follows a path, without what is empty. */
+function query(values: Record<string, string | number | undefined>): string {
+  const given = Object.entries(values).filter(([, v]) => v !== undefined && v !== '')
+  return given.length ? `?${new URLSearchParams(given.map(([k, v]) => [k, `${v}`]))}` : ''
+}
+
 export const links = {
   workspace: (w: string) => path('w', w),
+  schedules: (w: string) => `${path('w', w)}?tab=schedules`,
   start: (w: string) => path('w', w, 'start'),
   run: (w: string, run: number) => path('w', w, 'runs', run),
   node: (w: string, run: number, node: string, tab?: string) =>
     path('w', w, 'runs', run, 'nodes', node) + (tab ? `?tab=${encodeURIComponent(tab)}` : ''),
   gate: (w: string, run: number, gate: string) => path('w', w, 'gates', run, gate),
+  timeline: (w: string, run: number) => path('w', w, 'runs', run, 'timeline'),
+  trace: (w: string, table: string, run?: number, where?: string) =>
+    path('w', w, 'trace') + query({ table, run, where }),
+  diff: (w: string, table: string, a: number, b: number) => path('w', w, 'diff') + query({ table, a, b }),
+  sql: (w: string, q?: string) => path('w', w, 'sql') + query({ q }),
   table: (w: string, run: number, table: string) => `${path('w', w, 'tables', table)}?run=${run}`,
 }
 
