@@ -196,7 +196,7 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 	promises := between(t, "../../docs/guarantees.md", "\n## What is promised\n", "\n## Crash points\n")
 	features := between(t, "../../docs/features.md", "\n# What there is\n", "")
 	there := 0
-	named := regexp.MustCompile(`\bTest[A-Z][A-Za-z0-9]+|testdata/script/[a-z_]+\.txtar|` + "`statetest`")
+	named := regexp.MustCompile(`\bTest[A-Z][A-Za-z0-9]+|testdata/script/[a-z_]+\.txtar|ui/test/[a-z]+\.test\.mjs|` + "`statetest`")
 	for line := range strings.Lines(promises + features) {
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| guarantee |") ||
 			strings.HasPrefix(line, "| feature |") || strings.HasPrefix(line, "| ---") {
@@ -215,6 +215,8 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 			switch {
 			case strings.HasPrefix(name, "testdata/"):
 				require.FileExists(t, name, line)
+			case strings.HasPrefix(name, "ui/"):
+				require.FileExists(t, "../../"+name, line)
 			case strings.HasPrefix(name, "Test"):
 				require.True(t, tests[name], "there is no %s: %s", name, line)
 			}

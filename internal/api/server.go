@@ -145,8 +145,6 @@ func schemaName(t reflect.Type, hint string) string {
 	return strings.ToUpper(pkg[:1]) + pkg[1:] + name
 }
 
-func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
-
 // register makes all operations known.
 func (s *Server) register() {
 	s.registerMe()

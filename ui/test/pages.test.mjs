@@ -37,6 +37,11 @@ test('a name and a password sign in, and what is wrong is said', async () => {
   await tab.page.keyboard.press('Enter')
   await tab.page.getByRole('heading', { name: 'orders #1' }).waitFor()
   assert.equal(await tab.page.getByRole('button', { name: 'Do again' }).count(), 0, 'a viewer orders nothing')
+  await tab.page.evaluate(() => localStorage.setItem('thalweg/kept', 'what was asked'))
+  await tab.page.getByText(user.name, { exact: true }).click()
+  await tab.page.getByRole('button', { name: 'Sign out' }).click()
+  await tab.page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  assert.equal(await tab.page.evaluate(() => localStorage.length), 0)
   await tab.close()
 })
 

@@ -191,7 +191,7 @@ func (l *needs) failures(ctx context.Context) error {
 // madeGood reports whether a later run of the same script with the same parameters and nodes is complete.
 func (l *needs) madeGood(ctx context.Context, failed state.Run) (bool, error) {
 	whole := l.whole[l.kind(failed)]
-	later := whole[:len(whole)]
+	later := whole
 	if i := slices.IndexFunc(whole, func(r state.Run) bool { return r.Run < failed.Run }); i >= 0 {
 		later = whole[:i]
 	}

@@ -36,6 +36,7 @@ class Session {
 
   async logout(): Promise<void> {
     await data(api.POST('/v1/logout', {}))
+    localStorage.clear()
     location.assign('/')
   }
 
