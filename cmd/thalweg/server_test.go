@@ -150,7 +150,8 @@ func (s serverUser) requireSame(commands ...[]string) {
 		for _, form := range [][]string{args, append(append([]string{}, args...), "--json")} {
 			here, code := s.run(false, form...)
 			there, codeThere := s.run(true, form...)
-			require.Equal(s.t, withoutTimes(here), withoutTimes(strings.ReplaceAll(there, s.dir+"/", "")), strings.Join(form, " "))
+			bare := func(out string) string { return withoutTimes(strings.ReplaceAll(out, s.dir+"/", "")) }
+			require.Equal(s.t, bare(here), bare(there), strings.Join(form, " "))
 			require.Equal(s.t, code, codeThere, strings.Join(form, " "))
 		}
 	}

@@ -80,6 +80,7 @@ test('a session that has ended in a form keeps the form', async () => {
   const tab = await Tab.open(browser, server, `/w/main/gates/${waiting}/prices`, { as: user })
   const { page } = tab
   await page.getByLabel('Comment').fill('looked at all of it')
+  await page.getByRole('button', { name: /^Approve/, disabled: false }).waitFor() // all of it is there
   const cookies = await tab.context.cookies()
   await tab.context.clearCookies()
   await page.getByRole('button', { name: /^Approve/ }).click()

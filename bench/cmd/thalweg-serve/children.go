@@ -39,7 +39,7 @@ func children(ctx context.Context, o options, out *figures) error {
 	}
 	return o.with(ctx, func(s *server) error {
 		for name, misuse := range map[string]func(context.Context, *server) error{
-			"eats memory": refusedWith(eats, http.StatusServiceUnavailable),
+			"eats memory": refusedWith(eats, http.StatusUnprocessableEntity),
 			"spins":       o.spin, "crashes": crash,
 		} {
 			began := time.Now()
@@ -138,7 +138,7 @@ func crash(ctx context.Context, s *server) error {
 	ctx, cancel := context.WithTimeout(ctx, crashWithin)
 	defer cancel()
 	answered := make(chan error, 1)
-	go func() { answered <- refusedWith(spins, http.StatusServiceUnavailable)(ctx, s) }()
+	go func() { answered <- refusedWith(spins, http.StatusUnprocessableEntity)(ctx, s) }()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {

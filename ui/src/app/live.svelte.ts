@@ -1,5 +1,6 @@
 // One stream of events for all tabs of a browser: a host has six connections over HTTP/1.1, and each stream
 // would take one. Web Locks elect a tab; it listens, and hands on what it hears to the others.
+import { untrack } from 'svelte'
 import { type Event, events } from './events'
 import { session } from './session.svelte'
 
@@ -19,20 +20,29 @@ type Message =
   | { say: 'bye'; tab: string }
   | { say: 'who' }
   | { say: 'lines'; lines: Line[] }
-  | { say: 'is'; connection: Connection }
+  | { say: 'is'; connection: Connection; topics: string[]; opened?: boolean }
 
 const repeatMS = 20_000 // how often a tab says what it wants; the server's heartbeat is 15 s
 const forgetMS = 180_000 // browsers let tabs in the background speak once a minute
 const silentMS = 40_000 // after which a stream is taken for dead
+const againMS = 1500 // before a stream that has ended is opened again
 const topicsMax = 20 // of the server
 
 interface Listener {
   topics: string[]
   call: (line: Line) => void
+  opened: () => void
 }
 
 class Live {
-  connection = $state<Connection>('connecting')
+  #connection = $state<Connection>('connecting')
+  /** #served are the topics that are listened to, #mine those that this tab wants. */
+  #served = $state.raw<string[]>([])
+  #mine = $state.raw<string[]>([])
+  /** connection is how news of what this tab shows come. */
+  connection = $derived<Connection>(
+    this.#connection === 'live' && !this.#mine.every((t) => this.#served.includes(t)) ? 'connecting' : this.#connection,
+  )
   /** heard is when the server was last heard of; it is told once a second. */
   heard = $state(Date.now())
   #tab = crypto.randomUUID()
@@ -43,6 +53,8 @@ class Live {
   #stream: AbortController | undefined
   #open = ''
   #ids = ''
+  /** #refused are topics that the server does not tell of: what is not there, or may not be seen. */
+  #refused = new Set<string>()
   #last = Date.now()
 
   /** start takes part until the returned function is called. */
@@ -71,11 +83,14 @@ class Live {
     }
   }
 
-  /** on calls back for each line of topics, until the returned function is called. */
-  on(topics: string[], call: (line: Line) => void): () => void {
-    const l = { topics, call }
+  /**
+   * on calls back for each line of topics, until the returned function is called. opened is called when lines may have
+   * been missed.
+   */
+  on(topics: string[], call: (line: Line) => void, opened: () => void = () => {}): () => void {
+    const l = { topics, call, opened }
     this.#listeners.add(l)
-    this.#want()
+    untrack(() => this.#want())
     return () => {
       this.#listeners.delete(l)
       queueMicrotask(() => this.#want())
@@ -84,11 +99,13 @@ class Live {
 
   /** again listens anew, with the session that there is now. */
   again(): void {
-    if (this.#leads) this.#connect(true)
+    this.#refused.clear()
+    untrack(() => this.#leads && this.#connect(true))
   }
 
   #want(): void {
-    this.#say({ say: 'want', tab: this.#tab, topics: [...new Set([...this.#listeners].flatMap((l) => l.topics))] })
+    this.#mine = [...new Set([...this.#listeners].flatMap((l) => l.topics))]
+    this.#say({ say: 'want', tab: this.#tab, topics: this.#mine })
   }
 
   #repeat(): void {
@@ -109,8 +126,7 @@ class Live {
         this.#wants.set(m.tab, { topics: m.topics, at: Date.now() })
         if (!this.#leads) break
         this.#connect()
-        if (m.tab !== this.#tab)
-          this.#channel?.postMessage({ say: 'is', connection: this.connection } satisfies Message)
+        if (m.tab !== this.#tab) this.#channel?.postMessage(this.#is(this.#connection))
         break
       case 'bye':
         this.#wants.delete(m.tab)
@@ -120,13 +136,19 @@ class Live {
         this.#want()
         break
       case 'is':
-        this.connection = m.connection
+        this.#connection = m.connection
+        this.#served = m.topics
         if (m.connection === 'live') this.heard = Date.now()
+        if (m.opened) for (const l of [...this.#listeners]) l.opened()
         break
       case 'lines':
         if (Date.now() - this.heard > 1000) this.heard = Date.now()
         for (const line of m.lines) this.#tell(line)
     }
+  }
+
+  #is(connection: Connection): Message {
+    return { say: 'is', connection, topics: this.#open ? this.#open.split(',') : [] }
   }
 
   #tell(line: Line): void {
@@ -138,7 +160,8 @@ class Live {
   #connect(again = false): void {
     const now = Date.now()
     for (const [tab, w] of this.#wants) if (now - w.at > forgetMS) this.#wants.delete(tab)
-    const topics = [...new Set([...this.#wants.values()].flatMap((w) => w.topics))].sort().slice(0, topicsMax)
+    const wanted = [...new Set([...this.#wants.values()].flatMap((w) => w.topics))].filter((t) => !this.#refused.has(t))
+    const topics = wanted.sort().slice(0, topicsMax)
     const open = topics.join(',')
     if (open === this.#open && !again) return
     this.#open = open
@@ -157,18 +180,34 @@ class Live {
       status = await events(
         `/v1/stream?${query}`,
         over.signal,
-        () => this.#say({ say: 'is', connection: 'live' }),
+        () => this.#say({ ...this.#is('live'), opened: true } as Message),
         this.#received,
       )
     } catch {
       // the connection is gone, or this stream is not wanted any more
     }
     if (this.#stream !== over) return
-    this.#say({ say: 'is', connection: 'reconnecting' })
-    if (status === 401) void session.load()
+    this.#say(this.#is('reconnecting'))
+    if (status === 401) {
+      void session.load() // once somebody has signed in, again is called
+      return
+    }
+    if ([400, 403, 404].includes(status)) await this.#sift(topics.split(','))
     setTimeout(() => {
       if (this.#stream === over) this.#connect(true)
-    }, 1500)
+    }, againMS)
+  }
+
+  /** sift finds the topics for which the server has refused all. */
+  async #sift(topics: string[]): Promise<void> {
+    for (const topic of topics) {
+      const over = new AbortController()
+      const answer = await fetch(`/v1/stream?${new URLSearchParams({ topics: topic })}`, { signal: over.signal }).catch(
+        () => undefined,
+      )
+      if (answer && [400, 403, 404].includes(answer.status)) this.#refused.add(topic)
+      over.abort()
+    }
   }
 
   #received = (all: Event[]): void => {

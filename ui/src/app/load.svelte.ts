@@ -2,8 +2,9 @@
 import { untrack } from 'svelte'
 import type { Failure } from '../api/client'
 import { type Line, live } from './live.svelte'
+import { session } from './session.svelte'
 
-const pauseMS = 300 // between two loads of the same
+const pauseMS = 300 // between two loads of the same; longer if they take long
 const idleMS = 30_000 // after which it is loaded even if nothing was heard
 
 /** Loaded is a value of the server, as it was `at`. */
@@ -18,11 +19,20 @@ export class Loaded<T> {
   #timer: ReturnType<typeof setTimeout> | undefined
   #busy = false
   #again = false
+  #took = 0
+  #ended = false
+  #idle: boolean
+
+  /** idle: it is loaded again now and then, even if nothing is heard. */
+  constructor(idle: boolean) {
+    this.#idle = idle
+  }
 
   /** begin loads with another function. */
   begin(load: () => Promise<T>): void {
     this.#load = load
     this.#version++
+    this.#ended = false
     this.stale = this.value !== undefined
     this.#busy = false
     void this.now()
@@ -30,15 +40,18 @@ export class Loaded<T> {
 
   /** soon loads it again, at most so often. */
   soon = (): void => {
+    if (this.#ended) return
     if (this.#busy) this.#again = true
     else {
       clearTimeout(this.#timer)
-      this.#timer = setTimeout(this.now, Math.max(0, this.at + pauseMS - Date.now()))
+      this.#timer = setTimeout(this.now, Math.max(0, this.at + Math.max(pauseMS, 3 * this.#took) - Date.now()))
     }
   }
 
   now = async (): Promise<void> => {
     clearTimeout(this.#timer)
+    if (this.#ended) return
+    const began = Date.now()
     const version = this.#version
     this.#busy = true
     this.#again = false
@@ -54,28 +67,46 @@ export class Loaded<T> {
     }
     this.#busy = false
     this.at = Date.now()
+    this.#took = this.at - began
     if (this.#again) this.soon()
-    else this.#timer = setTimeout(this.now, idleMS)
+    else if (this.#idle) this.#timer = setTimeout(this.#rested, idleMS)
+  }
+
+  #rested = (): void => {
+    if (document.hidden) this.#timer = setTimeout(this.#rested, idleMS)
+    else void this.now()
   }
 
   end(): void {
+    this.#ended = true
     this.#version++
     clearTimeout(this.#timer)
   }
 }
 
-/** load loads a value while the component lives, and anew when what `make` reads changes or `topics` tell of a change. */
+/** once are the further arguments of load for what does not change while it is shown. */
+export const once: [() => string[], () => boolean, boolean] = [() => [], () => true, false]
+
+/**
+ * load loads a value while the component lives, and anew when what `make` reads changes, when `topics` tell of a change,
+ * when the stream begins again, and when who looks has signed in again. What never changes is not loaded when idle.
+ */
 export function load<T>(
   make: () => () => Promise<T>,
   topics: () => string[] = () => [],
   when: (line: Line) => boolean = () => true,
+  idle = true,
 ): Loaded<T> {
-  const it = new Loaded<T>()
+  const it = new Loaded<T>(idle)
   $effect(() => {
     const one = make()
+    if (session.expired) return
     untrack(() => it.begin(one))
     return () => it.end()
   })
-  $effect(() => live.on(topics(), (line) => when(line) && it.soon()))
+  $effect(() => {
+    const wanted = topics()
+    if (wanted.length) return live.on(wanted, (line) => when(line) && it.soon(), it.soon)
+  })
   return it
 }

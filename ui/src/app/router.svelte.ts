@@ -100,6 +100,7 @@ class Router {
     history.pushState(null, '', to)
     this.#url = new URL(location.href)
     scrollTo(0, 0)
+    document.getElementById('main')?.focus({ preventScroll: true })
   }
 
   /** set changes parameters of the address, which the back button passes over. */

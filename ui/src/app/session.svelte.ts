@@ -23,7 +23,8 @@ class Session {
       this.expired = false
       this.unreachable = ''
     } catch (e) {
-      if ((e as Failure).status === 401) this.me = undefined
+      // Who was there signs in again above the page, which keeps what was written on it.
+      if ((e as Failure).status === 401) this.expired = this.me !== undefined
       else this.unreachable = (e as Error).message
     }
     this.known = true
