@@ -69,7 +69,7 @@ func TestDiagnosis(t *testing.T) {
 	require.NotEmpty(t, found["checks"])
 	s.as("ann", access.Grant{Workspace: "*", Role: access.Viewer}).send("POST", "/v1/diagnoses", nil).
 		problem(http.StatusForbidden)
-	s.as("vic", access.Grant{Workspace: "*", Role: access.Viewer}).get("/v1/fleet").problem(http.StatusNotFound)
+	s.as("vic", access.Grant{Workspace: "*", Role: access.Manager}).get("/v1/fleet").problem(http.StatusNotFound)
 }
 
 // What a run would take over is said to who may start it, if they ask.

@@ -20,7 +20,7 @@ func (s *Server) registerFleet() {
 	add(s, get("list-matrices", w+"/matrices", "List what was run over values of parameters.", access.View),
 		s.listMatrices)
 	add(s, get("show-matrix", w+"/matrices/{matrix}", "List the cells of a matrix.", access.View), s.showMatrix)
-	fleet := get("fleet", "/v1/fleet", "List the workers of a cluster, and the runs that are not over.", access.View)
+	fleet := get("fleet", "/v1/fleet", "List the workers of a cluster, and the runs that are not over.", access.Admin)
 	fleet.missing = true // of a directory
 	add(s, fleet, s.fleet)
 	add(s, operation{id: "doctor", method: http.MethodPost, path: "/v1/diagnoses", tag: "fleet", needs: access.Admin,
@@ -28,8 +28,14 @@ func (s *Server) registerFleet() {
 		status:  http.StatusAccepted}, s.doctor)
 }
 
-func (s *Server) listSchedules(ctx context.Context, _ asker, in *OfWorkspace) (*reply[[]view.Schedule], error) {
-	return body(s.app.Fleet.Schedules(ctx, in.Workspace))
+func (s *Server) listSchedules(ctx context.Context, by asker, in *OfWorkspace) (*reply[[]view.Schedule], error) {
+	all, err := s.app.Fleet.Schedules(ctx, in.Workspace)
+	if !by.may(access.Read) {
+		for i := range all {
+			all[i].Standing = all[i].WithoutValues()
+		}
+	}
+	return body(all, err)
 }
 
 func (s *Server) listMatrices(ctx context.Context, _ asker, in *OfWorkspace) (*reply[[]view.Matrix], error) {

@@ -190,8 +190,15 @@ func (s *Server) take(ctx context.Context, by asker, in *takeIn) (*reply[view.Ta
 	caller := by.caller()
 	if caller.Request = requestToken(by, in.Key, run.RunKey, in.Body); caller.Request != "" {
 		done, err := s.app.Orders.Given(ctx, run.RunKey, caller.Request)
-		if taken := run.Taken(); err != nil || done && taken != nil {
-			return body(view.Taken{Workspace: run.Workspace, Run: run.Run, Taken: taken}, err)
+		taken := run.Taken()
+		switch {
+		case err != nil:
+			return nil, err
+		case done && taken != nil && taken.Actor == by.Name():
+			return body(view.Taken{Workspace: run.Workspace, Run: run.Run, Taken: taken}, nil)
+		case done:
+			return nil, &fault.Error{Kind: fault.Script, Code: fault.Conflict,
+				Message: "it was taken with this request, and the run has had an order since"}
 		}
 	}
 	return body(s.app.Orders.Take(ctx, caller, run.RunKey, in.Body.Comment))

@@ -67,7 +67,8 @@ func TestEveryOperationAsksForItsPermission(t *testing.T) {
 			}
 			for _, role := range all {
 				refused := ask(roles[role]) == http.StatusForbidden
-				want := !slices.Contains(may[o.Permission], role) || !of && o.Permission != access.Self
+				want := !slices.Contains(may[o.Permission], role) || !of && o.Permission != access.Self ||
+					strings.HasPrefix(path, "/v1/me/sessions") // tokens ask, which do not see the sessions of their owners
 				require.Equal(t, want, refused, "%s of a %s", o.ID, role)
 				refused = ask(other[role]) == http.StatusForbidden
 				require.Equal(t, of || want, refused, "%s of a %s of another workspace", o.ID, role)

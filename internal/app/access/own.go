@@ -114,6 +114,10 @@ func (s *Service) EndSessions(ctx context.Context, by Principal, id, from string
 
 // eachSession hands do the sessions of a principal's user that are not over, by their keys.
 func (s *Service) eachSession(ctx context.Context, by Principal, do func(key string, of session) error) error {
+	if by.bounded { // a token may do less than its owner
+		return &fault.Error{Kind: fault.Script, Code: fault.Forbidden, Message: "a token does not see its owner's sessions",
+			Hint: "log in"}
+	}
 	user := by.name
 	if !by.trusted { // who came in with the start secret is no user
 		user = ""

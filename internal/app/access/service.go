@@ -121,6 +121,8 @@ func (s *Service) Login(ctx context.Context, name, password, from string) (strin
 	if wait := s.tries.wait(s.now(), name, from); wait > 0 {
 		return "", tooOften(wait)
 	}
+	// A session is of the moment at which its user was read: what ends sessions meanwhile ends this one, too.
+	began := s.now().UTC()
 	u, _, err := s.user(ctx, name)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return "", err
@@ -134,7 +136,7 @@ func (s *Service) Login(ctx context.Context, name, password, from string) (strin
 		return "", ErrUnauthorized
 	}
 	s.tries.won(name, from)
-	return s.open(ctx, session{User: u.Name, Name: u.Name}, from)
+	return s.open(ctx, session{User: u.Name, Name: u.Name, Begun: began}, from)
 }
 
 func tooOften(wait time.Duration) error {
@@ -148,11 +150,13 @@ type WaitError struct{ Wait time.Duration }
 // Error implements error.
 func (e *WaitError) Error() string { return fmt.Sprintf("wait %s", e.Wait.Round(time.Second)) }
 
-// open writes a new session.
+// open writes a new session, begun now unless it says when.
 func (s *Service) open(ctx context.Context, of session, from string) (string, error) {
 	secret := secretText()
-	of.Begun, of.From = s.now().UTC(), plain(from)
-	of.Seen = of.Begun
+	of.Seen, of.From = s.now().UTC(), plain(from)
+	if of.Begun.IsZero() {
+		of.Begun = of.Seen
+	}
 	content, err := json.Marshal(of)
 	if err != nil {
 		return "", fmt.Errorf("write a session: %w", err)

@@ -262,6 +262,9 @@ func (l *needs) schedules(ctx context.Context) error {
 		return err
 	}
 	for _, s := range all {
+		if !l.by.Reads {
+			s.Standing = s.WithoutValues()
+		}
 		if text, since := broken(s, l.now); text != "" {
 			l.Needs.Needs = append(l.Needs.Needs, view.Need{Kind: view.NeedSchedule, Script: s.Script, Since: since, Schedule: &s,
 				Text: fmt.Sprintf("%s %s %s", s.Kind, s.Name, plain(text))})

@@ -30,6 +30,8 @@ const (
 // Since says what of the tables that a gate shows has changed since it was last approved in an earlier run of the same
 // script. Sums read the columns of numbers, once: tables do not change.
 func (p *Pool) Since(ctx context.Context, by caller.Caller, run state.Run, name string) (view.GateSince, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.limits.LongTime)
+	defer cancel()
 	out := view.GateSince{Workspace: run.Workspace, Run: run.Run, Gate: name, Tables: []view.SinceTable{}}
 	now, _, err := p.asked(ctx, run.RunKey, name)
 	if err != nil {
@@ -99,7 +101,7 @@ func (p *Pool) lastApproved(ctx context.Context, run state.Run, name string) (*g
 func (p *Pool) since(ctx context.Context, by caller.Caller, workspace string, s gate.Shown,
 	then *gate.Record) (view.SinceTable, error) {
 	out := view.SinceTable{Table: s.Table, Rows: s.Rows, RunNow: s.Run, Columns: []view.SinceColumn{}}
-	now, err := p.figures(ctx, by, state.RunKey{Workspace: workspace, Run: s.Run}, s.Table)
+	now, err := p.figures(ctx, by, workspace, s)
 	if err != nil {
 		return out, err
 	}
@@ -108,7 +110,7 @@ func (p *Pool) since(ctx context.Context, by caller.Caller, workspace string, s 
 		if i := slices.IndexFunc(then.Shows, func(o gate.Shown) bool { return o.Table == s.Table }); i >= 0 {
 			o := then.Shows[i]
 			out.Before, out.RunThen, out.Same = &o.Rows, o.Run, o.Digest == s.Digest
-			before, err = p.figures(ctx, by, state.RunKey{Workspace: workspace, Run: o.Run}, o.Table)
+			before, err = p.figures(ctx, by, workspace, o)
 			if err != nil && ctx.Err() != nil {
 				return out, err
 			}
@@ -155,8 +157,10 @@ func sinceColumns(now, then []column, known bool) []view.SinceColumn {
 	return out
 }
 
-// figures returns the columns of a table with what its parts say of them, and the sums of numbers.
-func (p *Pool) figures(ctx context.Context, by caller.Caller, run state.RunKey, table string) ([]column, error) {
+// figures returns the columns of a table as a gate has shown it, with what its parts say of them, and the sums of
+// numbers. A table that was made again since is refused.
+func (p *Pool) figures(ctx context.Context, by caller.Caller, workspace string, shown gate.Shown) ([]column, error) {
+	run, table := state.RunKey{Workspace: workspace, Run: shown.Run}, shown.Table
 	profile, err := p.Profile(ctx, by, run, table)
 	if err != nil {
 		return nil, err
@@ -164,6 +168,14 @@ func (p *Pool) figures(ctx context.Context, by caller.Caller, run state.RunKey, 
 	sums, err := p.sumsOf(ctx, run, table)
 	if err != nil {
 		return nil, err
+	}
+	t, _, err := p.table(ctx, Table{Run: run, Table: table})
+	if err != nil {
+		return nil, err
+	}
+	if is, _, _ := gate.TableDigest(t.Parts); is != shown.Digest {
+		return nil, &fault.Error{Kind: fault.Script, Code: fault.Conflict,
+			Message: fmt.Sprintf("table %s of run %d is another one by now", table, run.Run), Hint: "look at the gate again"}
 	}
 	out := make([]column, len(profile.Columns))
 	for i, c := range profile.Columns {

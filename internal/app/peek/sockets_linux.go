@@ -34,6 +34,9 @@ func noSockets() error {
 	if !known {
 		return fmt.Errorf("the system calls of %s are not known", runtime.GOARCH)
 	}
+	// Both calls are about the thread that makes them.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	filter := socketFilter(arch)
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {

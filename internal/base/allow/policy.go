@@ -310,11 +310,15 @@ func (p *Policy) Open(path string) (_ *os.File, err error) {
 	case p == nil:
 		return f, nil
 	}
-	real := address.Resolve(path)
+	// The kernel knows which file is open, whatever links have become since.
+	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err != nil {
+		return nil, fmt.Errorf("see where %s leads: %w", path, err)
+	}
 	if err := p.ReadFile(real); err != nil {
 		return nil, err
 	}
-	if now, err := os.Stat(real); err != nil || !os.SameFile(st, now) {
+	if now, err := os.Lstat(real); err != nil || !os.SameFile(st, now) {
 		return nil, refused("read", "%s may not be read by this run: it leads to another file by now", path)
 	}
 	return f, nil

@@ -84,6 +84,20 @@ type Failing struct {
 	Told    bool      `json:"told,omitempty"`
 }
 
+// WithoutValues is the record for who may see no values of data, which messages can quote.
+func (s Standing) WithoutValues() Standing {
+	discreet := func(f *Failing) *Failing {
+		if f == nil {
+			return nil
+		}
+		out := *f
+		out.Message = "who may read rows sees why"
+		return &out
+	}
+	s.Failing, s.Blind = discreet(s.Failing), discreet(s.Blind)
+	return s
+}
+
 func parseStanding(text []byte) (*Standing, error) {
 	s := &Standing{}
 	if err := json.Unmarshal(text, s); err != nil {
