@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -125,4 +126,18 @@ func TestJobs(t *testing.T) {
 	wait(c.send("POST", ws+"/traces", map[string]any{"table": "ids", "limit": 1}), &tree)
 	require.EqualValues(t, 2, tree.Matches)
 	require.Len(t, tree.Roots, 1)
+}
+
+// An answer may take longer than a request's body.
+func TestSlowAnswer(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.file("in.csv", "id,name\n1,a\n")
+	s.run()
+	s.api.SetBodyTimeout(100 * time.Millisecond)
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Reader})
+	var page view.Page
+	c.send("POST", ws+"/queries", map[string]any{"sql": "SELECT sum(range % 7) > 0 AS more FROM range(400000000)"}).
+		into(http.StatusOK, &page)
+	require.Equal(t, "true", *page.Rows[0][0])
 }

@@ -74,7 +74,7 @@ type OfWorkspace struct {
 // checked. Its error becomes a Problem.
 func add[I, O any](s *Server, o operation, do func(ctx context.Context, by asker, in *I) (*O, error)) {
 	op := huma.Operation{OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, Tags: []string{o.tag},
-		DefaultStatus: o.status, MaxBodyBytes: bodyBytesMax, BodyReadTimeout: bodyReadTimeout,
+		DefaultStatus: o.status, MaxBodyBytes: bodyBytesMax, BodyReadTimeout: -1, // no deadline any more: see readable
 		Extensions:                   map[string]any{"x-permission": string(o.needs)},
 		RejectUnknownQueryParameters: true}
 	if o.bytes > 0 {

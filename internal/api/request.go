@@ -29,7 +29,8 @@ func (s *Server) readable(c huma.Context) bool {
 	if o.RequestBody == nil {
 		return true
 	}
-	_ = c.SetReadDeadline(time.Now().Add(o.BodyReadTimeout)) // else the server's is
+	// The library lifts the deadline behind it: one that passes later would cancel the work on the answer.
+	_ = c.SetReadDeadline(time.Now().Add(s.bodyTimeout)) // else the server's is
 	r, _ := humago.Unwrap(c)
 	text, err := io.ReadAll(io.LimitReader(r.Body, o.MaxBodyBytes))
 	var late net.Error

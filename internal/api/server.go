@@ -77,6 +77,7 @@ type Server struct {
 	byHost   *limiter
 
 	heartbeat, eventTimeout time.Duration // of streams
+	bodyTimeout             time.Duration // for a request's body
 
 	mux  *http.ServeMux
 	huma huma.API
@@ -98,7 +99,7 @@ func New(cfg Config) *Server {
 	for _, h := range cfg.Hosts {
 		s.hosts[strings.ToLower(h)] = true
 	}
-	s.heartbeat, s.eventTimeout = heartbeatEvery, eventTimeout
+	s.heartbeat, s.eventTimeout, s.bodyTimeout = heartbeatEvery, eventTimeout, bodyReadTimeout
 	s.jobs = newJobs()
 	s.huma = humago.New(s.mux, humaConfig(cfg.Build.Version))
 	s.register()
