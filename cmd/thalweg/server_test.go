@@ -301,7 +301,8 @@ func TestThroughAServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "jobs"), 0o700))
-	for name, text := range map[string]string{"script.yaml": servedScript, "jobs/named.yaml": checkedScript, "jobs/in.csv": "id\n1\n", "in.csv": "id\n1\n2\n7\n", "bad.csv": "id\nx\n",
+	for name, text := range map[string]string{"script.yaml": servedScript, "jobs/named.yaml": checkedScript,
+		"jobs/in.csv": "id\n1\n", "in.csv": "id\n1\n2\n7\n", "bad.csv": "id\nx\n",
 		"bad.yaml": strings.Replace(servedScript, "in.csv", "bad.csv", 1), "sweep.yaml": sweptScript, "checked.yaml": checkedScript,
 		"wrong.yaml": strings.Replace(servedScript, "file_table", "file_tabel", 1), "python.yaml": formulaScript,
 		"twice.py":   "def twice(n):\n    return n * 2\n",

@@ -64,7 +64,7 @@ type loginIn struct {
 
 // loginWays are the ways in which a session can begin.
 type loginWays struct {
-	Ways []string `json:"ways" enum:"password,provider,start" doc:"A name with a password; the provider of identities, at /oidc/login; the address that the server has printed."`
+	Ways []string `json:"ways" enum:"password,provider,start" doc:"A name with a password; /oidc/login; the address that the server has printed."`
 }
 
 func (s *Server) waysToLogin(context.Context, asker, *none) (*reply[loginWays], error) {

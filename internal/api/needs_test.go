@@ -38,6 +38,8 @@ func TestTakeAFailure(t *testing.T) {
 	ben.send("POST", at, map[string]string{"comment": "it is mine"}).into(http.StatusOK, &got)
 	require.Equal(t, "ben", got.Taken.Actor)
 	require.Equal(t, "I ask the supplier", got.Before.Reason)
+	p := ann.send("POST", at, map[string]string{"comment": "I ask the supplier"}).problem(http.StatusConflict)
+	require.Contains(t, p.Detail, "has had an order since", "what another has taken meanwhile is not hers")
 
 	var page struct{ Runs []view.ListedRun }
 	ann.get(ws+"/runs").into(http.StatusOK, &page)
@@ -52,7 +54,7 @@ func TestTakeAFailure(t *testing.T) {
 	for _, body := range []map[string]string{{"comment": " "}, {}} {
 		ben.send("POST", at, body).problem(http.StatusUnprocessableEntity)
 	}
-	p := ben.send("POST", ws+"/runs/1/take", map[string]string{"comment": "mine"}).problem(http.StatusConflict)
+	p = ben.send("POST", ws+"/runs/1/take", map[string]string{"comment": "mine"}).problem(http.StatusConflict)
 	require.Contains(t, p.Detail, "run 1 is complete")
 	ben.send("POST", ws+"/runs/9/take", map[string]string{"comment": "mine"}).problem(http.StatusNotFound)
 

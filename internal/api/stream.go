@@ -42,7 +42,7 @@ func (s *Server) registerStream() {
 }
 
 type streamIn struct {
-	Topics []string `query:"topics" required:"true" minItems:"1" maxItems:"20" nullable:"false" doc:"WORKSPACE for how its runs are, WORKSPACE/RUN for the events of a run."`
+	Topics []string `query:"topics" required:"true" minItems:"1" maxItems:"20" nullable:"false" doc:"WORKSPACE: how its runs are. WORKSPACE/RUN: a run's events."`
 	Last   string   `header:"Last-Event-ID" maxLength:"4096" doc:"Go on behind this event, on any server."`
 	After  string   `query:"after" maxLength:"4096" doc:"As Last-Event-ID, for the first connection."`
 }

@@ -61,6 +61,32 @@ test('many tabs are live over HTTP/1.1', async () => {
   await tab.close()
 })
 
+test('a tab at what is not there does not silence the others', async () => {
+  const tab = await Tab.open(browser, server, '/w/main')
+  const lost = await tab.another()
+  await lost.goto(`${server.url}/w/main/runs/99999`)
+  await lost.getByText('has no run 99999').first().waitFor()
+  const run = await state.run('orders.yaml')
+  await tab.page.getByRole('link', { name: `orders #${run}` }).waitFor()
+  await connection(tab.page).getByText('Live').waitFor()
+  await tab.close()
+})
+
+test('events are read once', async () => {
+  const tab = await Tab.open(browser, server, '/w/main/runs/1')
+  let asked = 0
+  tab.page.on('request', (r) => {
+    if (r.url().includes('/events')) asked++
+  })
+  await tab.page.getByText('What happened').click()
+  await tab.page.getByText('run completed').waitFor()
+  await tab.page.getByText('Begun with').click()
+  await tab.page.reload() // by then, whatever would be asked again has been
+  await tab.page.getByRole('heading', { level: 1 }).waitFor()
+  assert.equal(asked, 1)
+  await tab.close()
+})
+
 test('a server that is killed is said, and what it is when it is back', async () => {
   const tab = await Tab.open(browser, server, '/w/main')
   await connection(tab.page).getByText('Live').waitFor()

@@ -1,12 +1,14 @@
 package access_test
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/access"
+	"thalweg/internal/app/access/sqlite"
 	"thalweg/internal/base/fault"
 )
 
@@ -135,4 +137,31 @@ func TestWeakPasswords(t *testing.T) {
 			access.UserChange{Password: &text, Display: &display})
 		require.NoError(t, err, text)
 	}
+}
+
+// A login that is under way while its user gets another password ends with the sessions of before.
+func TestLoginBesideANewPassword(t *testing.T) {
+	t.Parallel()
+	s, _, c, path := open(t, 1)
+	user(t, s[0], "ann", access.Grant{Workspace: "*", Role: access.Manager})
+	store, err := sqlite.Open(t.Context(), path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	asked := 0
+	late := access.New(store, slog.New(slog.DiscardHandler), func() time.Time {
+		if asked++; asked == 3 { // the password has been looked at, and the session is not written yet
+			c.pass(time.Second)
+			other := "five wild geese at dawn"
+			_, err := s[0].PutUser(t.Context(), access.Principal{}, "ann", access.UserChange{Password: &other})
+			require.NoError(t, err)
+			c.pass(time.Second)
+		}
+		return c.Now()
+	})
+	secret, err := late.Login(t.Context(), "ann", password, "::1")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, asked, 3)
+	c.pass(access.RevokedWithin)
+	_, err = s[0].Session(t.Context(), secret)
+	require.ErrorIs(t, err, access.ErrUnauthorized)
 }

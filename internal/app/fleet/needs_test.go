@@ -263,6 +263,9 @@ func TestBrokenSchedules(t *testing.T) {
 			require.Len(t, got, 1)
 			require.Equal(t, []string{view.NeedSchedule, tc.want}, []string{got[0].Kind, got[0].Text})
 			require.Equal(t, "nightly", got[0].Schedule.Name)
+			seen, err := json.Marshal(p.needs(func(by *Asker) { by.Reads = false }).Needs)
+			require.NoError(t, err)
+			require.NotContains(t, string(seen), "no such", "messages quote values")
 		})
 	}
 }
