@@ -46,7 +46,8 @@ func serveCases() []Case {
 			Name: "serve-node", What: "what is shown of a node of 32,000 batches: 95th of 50", input: inputNone, size: 32_000,
 			runs: 1, sides: sides("node", "--size", "{rows}"),
 			checks: []check{page("node", node), page("run", node), page("batches", node), page("batches, the last", node),
-				page("failed batches", node), page("batch", node), page("timeline", node), page("why", node), page("events", node), shown("all batches", "s"), memory("server MB", most)},
+				page("failed batches", node), page("batch", node), page("timeline", node),
+				page("why", node), page("events", node), shown("all batches", "s"), memory("server MB", most)},
 		},
 		{
 			Name: "serve-cost", What: "generated portfolio in ten rounds: without a server, and with one, 200 streams and a " +
