@@ -22,6 +22,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/access"
@@ -236,14 +237,17 @@ func TestClusterStatusThroughAServer(t *testing.T) {
 	s.login()
 	out, code = s.run(true, "attach", "1")
 	require.Equal(t, exitOK, code, out)
+	// A worker works before it has said that it is there, and all of what it says.
 	for _, form := range [][]string{nil, {"--json"}} {
-		here, _ := s.run(false, append([]string{"cluster", "status", "--cluster", "cluster.yaml"}, form...)...)
-		there, code := s.run(true, append([]string{"cluster", "status"}, form...)...)
-		require.Equal(t, exitOK, code)
-		require.Equal(t, figures.ReplaceAllString(withoutTimes(here), "0"), figures.ReplaceAllString(withoutTimes(there), "0"))
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			here, _ := s.run(false, append([]string{"cluster", "status", "--cluster", "cluster.yaml"}, form...)...)
+			there, code := s.run(true, append([]string{"cluster", "status"}, form...)...)
+			require.Equal(c, exitOK, code)
+			require.Equal(c, figures.ReplaceAllString(withoutTimes(here), "0"),
+				figures.ReplaceAllString(withoutTimes(there), "0"))
+			require.Regexp(c, `idle|"python"`, there)
+		}, time.Minute, 10*time.Millisecond)
 	}
-	out, _ = s.run(true, "cluster", "status")
-	require.Contains(t, out, "idle")
 	s.requireSameDiagnosis("--cluster", "cluster.yaml")
 	out, code = s.run(false, "cluster", "status")
 	require.Equal(t, exitUsers, code)
