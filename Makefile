@@ -81,7 +81,7 @@ bench-serve: bin/thalweg ## Measure a server over loopback (docs/benchmarks.md)
 	@scripts/bench --case serve-news,serve-rows,serve-runs,serve-node,serve-cost,serve-children
 
 bench-cluster: bin/thalweg ## Measure a fleet over the services of `make services-up` (docs/benchmarks.md)
-	@eval "$$(scripts/services env)"; scripts/bench --case cluster,cluster-scaling,cluster-lookup,cluster-parts
+	@eval "$$(scripts/services env)"; scripts/bench --case cluster,cluster-scaling,cluster-lookup,cluster-parts,serve-cluster-news,serve-cluster-rows
 
 services-up: ## Start a real Cassandra and RabbitMQ on loopback (NODES=3 for three; docs/services.md)
 	@scripts/services up

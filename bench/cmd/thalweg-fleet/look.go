@@ -3,16 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"thalweg/internal/base/settings"
 
-	amqp "github.com/rabbitmq/amqp091-go"
-
 	"thalweg/internal/app/instance"
-	"thalweg/internal/store/cassandra"
 	"thalweg/internal/store/state"
 )
 
@@ -20,41 +16,6 @@ import (
 type figures struct {
 	Steps  map[string]float64 `json:"steps"`
 	Counts map[string]float64 `json:"counts"`
-}
-
-// statements returns the number of statements that a node has executed since it was started. It counts no
-// batches of statements, which most conditional writes are.
-func statements(ctx context.Context, s *cassandra.Session) (n float64, err error) {
-	for _, name := range []string{"prepared_statements_executed", "regular_statements_executed"} {
-		var v float64
-		if err := s.Query("SELECT value FROM system_views.cql_metrics WHERE name = ?", name).ScanContext(ctx,
-			&v); err != nil {
-			return 0, cassandra.Fault("count statements", err)
-		}
-		n += v
-	}
-	return n, nil
-}
-
-// forget removes the queues of the broker.
-func forget(broker, prefix string) error {
-	if broker == "" {
-		return nil
-	}
-	conn, err := amqp.Dial(broker)
-	if err != nil {
-		return fmt.Errorf("reach the broker: %w", err)
-	}
-	ch, err := conn.Channel()
-	for _, level := range []string{".hints.high", ".hints.normal", ".hints.low"} {
-		if err == nil {
-			_, err = ch.QueueDelete(prefix+level, false, false, false)
-		}
-	}
-	if err == nil {
-		err = ch.ExchangeDelete(prefix+".signals", false, false)
-	}
-	return errors.Join(err, conn.Close())
 }
 
 // look adds what the run's events tell: its batches, and how long it took from a

@@ -6,40 +6,33 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/app/instance"
-	"thalweg/internal/ops/clusterconfig"
-	"thalweg/internal/store/cassandra"
+	"thalweg/bench/internal/cluster"
 )
 
 type options struct {
-	Thalweg   string `required:"" type:"path" help:"Command under test."`
-	Script    string `required:"" type:"path" help:"Script to run."`
-	Params    string `required:"" type:"path" help:"Its parameters."`
-	Python    string `default:"python3" help:"Interpreter."`
-	Dir       string `required:"" type:"path" help:"Directory for configuration and scratch space."`
-	Workers   int    `default:"2" help:"Workers."`
-	Cores     int    `default:"1" help:"Of each worker."`
-	Memory    string `default:"2GB" help:"Of each worker."`
-	Directory bool   `help:"State and parts are in a directory: no service is used."`
-	Plan      string `help:"Memory for which the run is planned; default: the machine's."`
-	Half      bool   `help:"Hold each worker to half a core (control groups of version 1, as root)."`
-	Cassandra string `default:"127.0.0.1:9042" env:"THALWEG_TEST_CASSANDRA" help:"A node."`
-	Broker    string `default:"" env:"THALWEG_TEST_RABBITMQ" help:"The broker's address."`
-	Figures   string `required:"" type:"path" help:"File for the figures."`
+	Thalweg string          `required:"" type:"path" help:"Command under test."`
+	Script  string          `required:"" type:"path" help:"Script to run."`
+	Params  string          `required:"" type:"path" help:"Its parameters."`
+	Python  string          `default:"python3" help:"Interpreter."`
+	Dir     string          `required:"" type:"path" help:"Directory for configuration and scratch space."`
+	Workers int             `default:"2" help:"Workers."`
+	Cores   int             `default:"1" help:"Of each worker."`
+	Memory  string          `default:"2GB" help:"Of each worker."`
+	Plan    string          `help:"Memory for which the run is planned; default: the machine's."`
+	Half    bool            `help:"Hold each worker to half a core (control groups of version 1, as root)."`
+	Cluster cluster.Options `embed:""`
+	Figures string          `required:"" type:"path" help:"File for the figures."`
 }
 
 const (
@@ -64,19 +57,14 @@ func run(ctx context.Context, o options) (err error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory: %w", err)
 	}
-	with, err := o.services()
+	with, err := o.Cluster.Open(ctx, o.Thalweg, o.Dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, with.close(context.WithoutCancel(ctx))) }()
-	keyspace := with.keyspace
-	shared, err := o.config("cluster", keyspace)
+	defer func() { err = errors.Join(err, with.Close(ctx)) }()
+	shared, err := with.Config("cluster")
 	if err != nil {
 		return err
-	}
-	if text, err := exec.CommandContext(ctx, o.Thalweg, "cluster", "init", "--cluster",
-		shared).CombinedOutput(); err != nil {
-		return fmt.Errorf("make the cluster: %w: %s", err, text)
 	}
 	var workers []*worker
 	defer func() {
@@ -85,7 +73,7 @@ func run(ctx context.Context, o options) (err error) {
 		}
 	}()
 	for i := range o.Workers {
-		w, err := o.start(ctx, i, keyspace)
+		w, err := o.start(ctx, i, with)
 		if err != nil {
 			return err
 		}
@@ -97,7 +85,7 @@ func run(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
-	before, err := with.statements(ctx)
+	before, err := with.Statements(ctx)
 	if err != nil {
 		return err
 	}
@@ -112,7 +100,7 @@ func run(ctx context.Context, o options) (err error) {
 		return fmt.Errorf("run the script: %w", err)
 	}
 	out.Steps["run"] = time.Since(began).Seconds()
-	after, err := with.statements(ctx)
+	after, err := with.Statements(ctx)
 	if err != nil {
 		return err
 	}
@@ -129,59 +117,6 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	return out.write(o.Figures)
-}
-
-// services are those that the workers use.
-type services struct {
-	admin                  *cassandra.Session // nil: none
-	host, keyspace, broker string
-}
-
-func (o options) services() (services, error) {
-	if o.Directory {
-		return services{}, nil
-	}
-	admin, err := cassandra.Open(cassandra.Config{Hosts: []string{o.Cassandra}})
-	return services{admin: admin, host: o.Cassandra, keyspace: "bench_" + strings.ToLower(rand.Text()[:12]),
-		broker: o.Broker}, err
-}
-
-// close removes what the workers have made there.
-func (s services) close(ctx context.Context) error {
-	if s.admin == nil {
-		return nil
-	}
-	defer s.admin.Close()
-	prefix, err := instance.QueuePrefix(ctx,
-		&clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{Hosts: []string{s.host},
-			Keyspace: s.keyspace}}})
-	if err == nil {
-		err = forget(s.broker, prefix)
-	}
-	return errors.Join(s.admin.Make(ctx, []string{"DROP KEYSPACE IF EXISTS " + s.keyspace}), err)
-}
-
-// statements returns the number of statements that the database has executed.
-func (s services) statements(ctx context.Context) (float64, error) {
-	if s.admin == nil {
-		return 0, nil
-	}
-	return statements(ctx, s.admin)
-}
-
-// config writes a configuration with scratch space of its own, as on machines of their own.
-func (o options) config(name, keyspace string) (string, error) {
-	text := fmt.Sprintf("version: 1\nstate: {directory: %q}\n", filepath.Join(o.Dir, "state"))
-	if !o.Directory {
-		text = fmt.Sprintf("version: 1\nstate: {cassandra: {hosts: [%q], keyspace: %s, replication: 1}}\n",
-			o.Cassandra, keyspace)
-	}
-	if o.Broker != "" && !o.Directory {
-		text += fmt.Sprintf("queue: {rabbitmq: {url: %q}}\n", o.Broker)
-	}
-	text += fmt.Sprintf("worker: {scratch: %q}\n", filepath.Join(o.Dir, name))
-	path := filepath.Join(o.Dir, name+".yaml")
-	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
 func (f *figures) write(path string) error {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"thalweg/bench/internal/bench"
+	"thalweg/bench/internal/cluster"
 )
 
 // worker is a process of the fleet.
@@ -29,8 +30,8 @@ type worker struct {
 }
 
 // start starts a worker with a scratch directory of its own.
-func (o options) start(ctx context.Context, i int, keyspace string) (*worker, error) {
-	config, err := o.config(fmt.Sprintf("worker%d", i), keyspace)
+func (o options) start(ctx context.Context, i int, in *cluster.Cluster) (*worker, error) {
+	config, err := in.Config(fmt.Sprintf("worker%d", i))
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ const pageEvery = 500 * time.Millisecond
 // cost measures how much longer a run takes while streams listen to it and a reader pages through a table. Alone
 // means that no server is there. Who comes first changes from round to round.
 func cost(ctx context.Context, o options, out *figures) error {
-	if _, err := work(o.measured(ctx)); err != nil { // the reader reads its table; and files are in memory
+	if _, err := o.measured(ctx); err != nil { // the reader reads its table; and files are in memory
 		return err
 	}
 	var alone, read, ratios []float64
@@ -34,7 +34,7 @@ func cost(ctx context.Context, o options, out *figures) error {
 			k := (i + j) % 2
 			var err error
 			if k == 0 {
-				times[k], err = work(o.measured(ctx))
+				times[k], err = o.measured(ctx)
 			} else {
 				times[k], err = o.watched(ctx, 1+2*i+j, out)
 			}
@@ -57,9 +57,13 @@ func median(values []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// measured is the run that is measured.
-func (o options) measured(ctx context.Context) *exec.Cmd {
-	return o.command(ctx, o.Script, o.Params, "--python", o.Python)
+// measured lets the run work that is measured, and returns how long its process took.
+func (o options) measured(ctx context.Context) (float64, error) {
+	cmd, err := o.command(ctx, o.Script, o.Params, "--python", o.Python)
+	if err != nil {
+		return 0, err
+	}
+	return work(cmd)
 }
 
 // watched lets a run work behind so many others, while a server is asked about it.
@@ -84,7 +88,7 @@ func (o options) watched(ctx context.Context, behind int, out *figures) (took fl
 	if err := readers.Start(); err != nil {
 		return 0, fmt.Errorf("start readers: %w", err)
 	}
-	took, err = work(o.measured(ctx))
+	took, err = o.measured(ctx)
 	err = errors.Join(err, readers.Process.Signal(syscall.SIGTERM), readers.Wait())
 	left, most, memoryErr := s.memory()
 	own := statOf(s.cmd.Process.Pid).own

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -71,17 +72,21 @@ func (o options) writing(ctx context.Context, urls []string, files int, flags ..
 	if err != nil {
 		return nil, fmt.Errorf("write the script: %w", err)
 	}
-	return o.command(ctx, script, params, flags...), nil
+	return o.command(ctx, script, params, flags...)
 }
 
 // command returns a run of a script as a process. It takes nothing over from earlier ones.
-func (o options) command(ctx context.Context, script, params string, flags ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, o.Thalweg, append([]string{"run", script, "--params", params, "--workspace",
-		workspace, "--state", o.state(), "--fresh", "--json"}, flags...)...)
+func (o options) command(ctx context.Context, script, params string, flags ...string) (*exec.Cmd, error) {
+	at, err := o.place("run")
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, o.Thalweg, slices.Concat([]string{"run", script, "--params", params, "--workspace",
+		workspace, "--fresh", "--json"}, at, flags)...)
 	cmd.Dir = o.Dir
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopWithin
-	return cmd
+	return cmd, nil
 }
 
 // work lets a run work and returns how long its process took.

@@ -7,9 +7,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -17,28 +19,34 @@ import (
 	"syscall"
 	"time"
 
+	"thalweg/bench/internal/cluster"
+
 	"github.com/alecthomas/kong"
 )
 
 type options struct {
-	Case    string        `required:"" enum:"${cases},listen" help:"What to measure: ${cases}. Or listen: what readers do."`
-	Thalweg string        `type:"path" help:"Command under test."`
-	Dir     string        `type:"path" help:"Directory for all that is made."`
-	Size    int           `default:"0" help:"Rows of a table, runs, batches."`
-	Streams int           `default:"200" help:"Streams that are open."`
-	Times   int           `default:"50" help:"Requests of each kind."`
-	Script  string        `type:"path" help:"For cost: script to run."`
-	Params  string        `type:"path" help:"For cost: its parameters."`
-	Table   string        `default:"txns" help:"For cost: table to page through."`
-	Python  string        `default:"python3" help:"For cost: interpreter."`
-	Rounds  int           `default:"10" help:"For cost: runs alone and with readers."`
-	Spin    time.Duration `default:"35s" help:"For children: when the client of a query that spins has enough."`
-	Figures string        `type:"path" help:"File for the figures."`
+	Case    string          `required:"" enum:"${cases},listen" help:"What to measure: ${cases}. Or listen: what readers do."`
+	Thalweg string          `type:"path" help:"Command under test."`
+	Dir     string          `type:"path" help:"Directory for all that is made."`
+	Size    int             `default:"0" help:"Rows of a table, runs, batches."`
+	Streams int             `default:"200" help:"Streams that are open."`
+	Times   int             `default:"50" help:"Requests of each kind."`
+	Script  string          `type:"path" help:"For cost: script to run."`
+	Params  string          `type:"path" help:"For cost: its parameters."`
+	Table   string          `default:"txns" help:"For cost: table to page through."`
+	Python  string          `default:"python3" help:"For cost: interpreter."`
+	Rounds  int             `default:"10" help:"For cost: runs alone and with readers."`
+	Spin    time.Duration   `default:"35s" help:"For children: when the client of a query that spins has enough."`
+	Figures string          `type:"path" help:"File for the figures."`
+	Fleet   bool            `help:"For news and rows: of a cluster with one worker."`
+	Cluster cluster.Options `embed:""`
 
 	Address string `help:"For listen: the server."`
 	Cookie  string `help:"For listen: a session."`
 	Behind  int    `help:"For listen: the run behind this one."`
 	Rows    string `help:"For listen: path of a table's rows to page through."`
+
+	in *cluster.Cluster // nil: a directory
 }
 
 // figures are what is measured: steps in seconds.
@@ -65,12 +73,19 @@ func main() {
 	}
 }
 
-func (o options) run(ctx context.Context) error {
+func (o options) run(ctx context.Context) (err error) {
 	if o.Case == "listen" {
 		return read(ctx, o)
 	}
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory: %w", err)
+	}
+	if o.Fleet {
+		stop, err := o.fleet(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
 	}
 	out := &figures{Steps: map[string]float64{}, Counts: map[string]float64{}}
 	if err := cases[o.Case](ctx, o, out); err != nil {
@@ -85,3 +100,35 @@ func (o options) run(ctx context.Context) error {
 
 // state is the directory of the state.
 func (o options) state() string { return filepath.Join(o.Dir, "state") }
+
+// fleet makes a cluster with one worker, and returns what ends both.
+func (o *options) fleet(ctx context.Context) (stop func() error, err error) {
+	if o.in, err = o.Cluster.Open(ctx, o.Thalweg, o.Dir); err != nil {
+		return nil, err
+	}
+	at, err := o.place("worker")
+	if err != nil {
+		return nil, errors.Join(err, o.in.Close(ctx))
+	}
+	worker := exec.CommandContext(ctx, o.Thalweg, append([]string{"worker"}, at...)...)
+	worker.Stdout, worker.Stderr = os.Stderr, os.Stderr
+	worker.Cancel = func() error { return worker.Process.Signal(syscall.SIGTERM) }
+	worker.WaitDelay = stopWithin
+	if err := worker.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start a worker: %w", err), o.in.Close(ctx))
+	}
+	return func() error {
+		err := worker.Process.Signal(syscall.SIGTERM)
+		return errors.Join(err, worker.Wait(), o.in.Close(ctx))
+	}, nil
+}
+
+// place returns the flags by which a process finds the state. In a cluster it has scratch space of its own, by its
+// name.
+func (o options) place(process string) ([]string, error) {
+	if o.in == nil {
+		return []string{"--state", o.state()}, nil
+	}
+	config, err := o.in.Config(process)
+	return []string{"--cluster", config}, err
+}

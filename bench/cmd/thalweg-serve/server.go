@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,7 +40,11 @@ var errNoAddress = errors.New("the server has ended before it said where it is")
 
 // serve starts a server over the state, and signs in as who started it.
 func (o options) serve(ctx context.Context) (*server, error) {
-	s := &server{cmd: exec.CommandContext(ctx, o.Thalweg, "serve", "--listen", "127.0.0.1:0", "--state", o.state())}
+	at, err := o.place("server" + rand.Text())
+	if err != nil {
+		return nil, err
+	}
+	s := &server{cmd: exec.CommandContext(ctx, o.Thalweg, append([]string{"serve", "--listen", "127.0.0.1:0"}, at...)...)}
 	s.cmd.Dir = o.Dir
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
 	s.cmd.WaitDelay = stopWithin

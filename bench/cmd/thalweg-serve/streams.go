@@ -99,7 +99,11 @@ func news(ctx context.Context, o options, out *figures) error {
 		return err
 	}
 	return o.with(ctx, func(s *server) error {
-		for name, flags := range map[string][]string{"one core": {"--cores", "1"}, "all cores": nil} {
+		kinds := map[string][]string{"one core": {"--cores", "1"}, "all cores": nil}
+		if o.in != nil {
+			kinds = map[string][]string{"fleet": nil}
+		}
+		for name, flags := range kinds {
 			if err := o.hear(ctx, s, out, name, urls, flags); err != nil {
 				return err
 			}

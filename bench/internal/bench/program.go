@@ -96,6 +96,12 @@ var programs = map[string]program{
 		args: strings.Fields("{dir}/thalweg-serve --thalweg {thalweg} --script {file} --params {params} " +
 			"--python {python} --dir {dir}/.thalweg --figures {timings}"), silent: true,
 	},
+	// The same over services, as a fleet: what it makes in them it removes.
+	"serve a fleet": {
+		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-serve ./bench/cmd/thalweg-serve")},
+		args:   strings.Fields("{dir}/thalweg-serve --fleet --thalweg {thalweg} --dir {dir}/.thalweg --figures {timings}"),
+		silent: true, service: true,
+	},
 	"parts": {
 		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-parts ./bench/cmd/thalweg-parts")},
 		args: strings.Fields("{dir}/thalweg-parts --dir {dir}/.thalweg --rows {rows} --in-flight 32,64,128,256,512 " +

@@ -14,6 +14,8 @@ func serveCases() []Case {
 	}
 	const (
 		news, rows, runs, node = 0.3, 0.2, 0.15, 0.3 // s
+		clusterNews            = 1.5                 // s
+		clusterRows            = 1.5                 // s
 		idle, most             = 80, 250             // MB
 	)
 	memory := func(name string, limit float64) check {
@@ -21,6 +23,9 @@ func serveCases() []Case {
 	}
 	sides := func(of string, flags ...string) []side {
 		return []side{{name: "serve", program: "serve", file: rowsScript, flags: append(flags, "--case", of)}}
+	}
+	fleet := func(of string, flags ...string) []side {
+		return []side{{name: "serve", program: "serve a fleet", file: rowsScript, flags: append(flags, "--case", of)}}
 	}
 	return []Case{
 		{
@@ -35,6 +40,19 @@ func serveCases() []Case {
 			size: 10_000_000, runs: 1, sides: sides("rows", "--size", "{rows}"),
 			checks: []check{page("row 1", rows), page("row 9,000,000", rows), shown("row 1, cold", "s"),
 				shown("row 9,000,000, cold", "s")},
+		},
+		{
+			Name: "serve-cluster-news", What: "200 streams of a run of 100 files by a worker over Cassandra and RabbitMQ: from a " +
+				"commit to the last of the streams, 95th hundredth", input: inputNone, size: 5_000_000, runs: 1,
+			sides: fleet("news", "--size", "{rows}"),
+			checks: []check{page("line, fleet", clusterNews), shown("line, fleet, median", "s"),
+				memory("server MB", most)},
+		},
+		{
+			Name: "serve-cluster-rows", What: "pages of 100 rows of 10 M in Cassandra: the first of a server, and the 95th of 50",
+			input: inputNone, size: 10_000_000, runs: 1, sides: fleet("rows", "--size", "{rows}"),
+			checks: []check{page("row 1, cold", clusterRows), page("row 9,000,000, cold", clusterRows), shown("row 1", "s"),
+				shown("row 9,000,000", "s")},
 		},
 		{
 			Name: "serve-runs", What: "pages of 100 of 100,000 runs: 95th of 50", input: inputNone, size: 100_000,
