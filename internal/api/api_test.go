@@ -160,7 +160,7 @@ func (c *client) send(method, path string, body any) answer {
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	require.NoError(c.t, err)
-	c.requireDocumented(method, path, res.StatusCode, res.Header.Get("Content-Type"))
+	c.requireDocumented(method, path, res.StatusCode, res.Header.Get("Content-Type"), text)
 	return answer{c.t, res.StatusCode, res.Header, string(text)}
 }
 

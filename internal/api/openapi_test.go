@@ -33,8 +33,8 @@ func TestOpenAPIFile(t *testing.T) {
 	require.Equal(t, string(kept), string(text), "go test ./internal/api -run TestOpenAPIFile -update writes it")
 }
 
-// requireDocumented fails if the description does not have an answer to a request.
-func (s *served) requireDocumented(method, path string, status int, mediaType string) {
+// requireDocumented fails if the description does not have an answer to a request, or describes another content.
+func (s *served) requireDocumented(method, path string, status int, mediaType string, content []byte) {
 	s.t.Helper()
 	path, _, _ = strings.Cut(path, "?")
 	for template, item := range s.api.OpenAPI().Paths {
@@ -55,5 +55,13 @@ func (s *served) requireDocumented(method, path string, status int, mediaType st
 			types = append(types, is)
 		}
 		require.Contains(s.t, types, mediaType, "%s answers with it", o.OperationID)
+		if is := r.Content[mediaType]; is != nil && is.Schema != nil && strings.HasSuffix(mediaType, "json") {
+			var value any
+			require.NoError(s.t, json.Unmarshal(content, &value), string(content))
+			found := &huma.ValidateResult{}
+			huma.Validate(s.api.OpenAPI().Components.Schemas, is.Schema, huma.NewPathBuffer(nil, 0), huma.ModeReadFromServer,
+				value, found)
+			require.Empty(s.t, found.Errors, "%s answers with %s", o.OperationID, content)
+		}
 	}
 }

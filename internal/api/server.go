@@ -124,6 +124,7 @@ func humaConfig(version string) huma.Config {
 	c.CreateHooks = nil // no $schema in answers: they are the bytes of --json
 	c.Transformers = []huma.Transformer{asProblem}
 	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
+	c.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[view.Diagnostic](), reflect.TypeFor[view.DiagnosticJSON]())
 	c.Components.Responses = problemResponses(c.Components.Schemas)
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"session": {Type: "apiKey", In: "cookie", Name: "session", Description: "A browser that has signed in."},

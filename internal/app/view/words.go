@@ -25,6 +25,9 @@ import (
 type (
 	Action      = action.Action
 	Diagnostics = document.Diagnostics
+	Diagnostic  = document.Diagnostic
+	// DiagnosticJSON is what a Diagnostic is encoded as.
+	DiagnosticJSON = document.DiagnosticJSON
 
 	Run         = state.Run
 	Priority    = state.Priority

@@ -218,22 +218,23 @@ func (d Diagnostic) excerpt() (line, mark string) {
 	return l.String(), m.String()
 }
 
-// jsonPos and jsonDiagnostic are the JSON form, which programs rely on.
-type jsonPos struct {
+// PosJSON is the JSON form of a Pos.
+type PosJSON struct {
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
 }
 
-type jsonDiagnostic struct {
+// DiagnosticJSON is the JSON form of a Diagnostic, which programs rely on.
+type DiagnosticJSON struct {
 	Severity Severity  `json:"severity"`
-	jsonPos            // flattened
+	PosJSON            // flattened
 	EndLine  int       `json:"end_line,omitempty"`
 	EndCol   int       `json:"end_column,omitempty"`
 	Path     string    `json:"path,omitempty"`
 	Message  string    `json:"message"`
 	Hint     string    `json:"hint,omitempty"`
-	Related  []jsonPos `json:"related,omitempty"`
+	Related  []PosJSON `json:"related,omitempty"`
 	Params   []string  `json:"params,omitempty"`
 	Source   string    `json:"source,omitempty"`
 	Cause    string    `json:"cause,omitempty"`
@@ -242,11 +243,11 @@ type jsonDiagnostic struct {
 // MarshalJSON writes the JSON form: severity, file, line, column, end_line,
 // end_column, path, message, hint, related, params, source, cause.
 func (d Diagnostic) MarshalJSON() ([]byte, error) {
-	out := jsonDiagnostic{Severity: d.Severity, jsonPos: jsonPos{d.Pos.File, d.Pos.Line, d.Pos.Col},
+	out := DiagnosticJSON{Severity: d.Severity, PosJSON: PosJSON{d.Pos.File, d.Pos.Line, d.Pos.Col},
 		EndLine: d.End.Line, EndCol: d.End.Col, Path: d.Path, Message: d.Message, Hint: d.Hint,
 		Params: d.Params, Source: Shorten(d.Source, 4*maxRenderedLineChars)}
 	for _, p := range d.elsewhere() {
-		out.Related = append(out.Related, jsonPos{p.File, p.Line, p.Col})
+		out.Related = append(out.Related, PosJSON{p.File, p.Line, p.Col})
 	}
 	if d.Cause != nil {
 		out.Cause = d.Cause.Error()
@@ -256,12 +257,12 @@ func (d Diagnostic) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the form that MarshalJSON writes. Of the cause there is only its text.
 func (d *Diagnostic) UnmarshalJSON(text []byte) error {
-	var in jsonDiagnostic
+	var in DiagnosticJSON
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
-	at := func(p jsonPos) Pos { return Pos{File: p.File, Line: p.Line, Col: p.Column} }
-	*d = Diagnostic{Severity: in.Severity, Pos: at(in.jsonPos), Path: in.Path, Message: in.Message, Hint: in.Hint,
+	at := func(p PosJSON) Pos { return Pos{File: p.File, Line: p.Line, Col: p.Column} }
+	*d = Diagnostic{Severity: in.Severity, Pos: at(in.PosJSON), Path: in.Path, Message: in.Message, Hint: in.Hint,
 		End: Pos{File: in.File, Line: in.EndLine, Col: in.EndCol}, Params: in.Params, Source: in.Source}
 	for _, p := range in.Related {
 		d.Related = append(d.Related, at(p))
