@@ -63,4 +63,12 @@ func TestSamplesAndCost(t *testing.T) {
 		sum += n.Cost.Worked
 	}
 	require.Equal(t, shown.Cost.Worked, sum)
+
+	var first, second view.Expectation
+	c.get(ws+"/runs/1/expectation").into(http.StatusOK, &first)
+	require.Nil(t, first.Last)
+	s.run()
+	c.get(ws+"/runs/2/expectation").into(http.StatusOK, &second)
+	require.Equal(t, int64(1), second.Last.Run)
+	require.Equal(t, shown.Cost, second.Last.Cost)
 }
