@@ -527,7 +527,7 @@ type Page struct {
 	From  int64 // 0: from the beginning; else next of the answer before
 	Limit int   // 0: PageMax, which is also the most
 	// Brief asks for little of many. Of runs, Nodes may be left out; of batches, all but Batch, Status, Attempt,
-	// Owner, Started, Finished and Stats.Elapsed.
+	// Owner, Started, Finished, Stats.Elapsed and Stats.RowsOut.
 	Brief bool
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Samples } from '../api/schema'
-import { chartsOfBatches, chartsOfWorkers, rowsOf, top } from './charts'
+import { chartsOfBatches, chartsOfWorkers, top } from './charts'
 import { cost, workerTime } from './format'
 import type { Bar } from './timeline'
 
@@ -19,15 +19,17 @@ test('batches and rows are spread over the time that they took', () => {
   expect(rows?.series[0]?.values[9]).toBeCloseTo(5)
   // What is outside of the stretch is not seen, and a part of what goes over its end.
   const [part] = chartsOfBatches(bars, zero + 1500, zero + 2500, 2)
-  expect(part?.series[0]?.values).toEqual([2, 1])
+  expect(part?.series[0]?.values, 'the last one lasts until the end').toEqual([2, 1, 1])
+  expect(part?.times).toEqual([zero + 1500, zero + 2000, zero + 2500])
+  expect(part?.rows().map((r) => r.values[0])).toEqual(['2', '1'])
   expect(chartsOfBatches(bars, zero, zero, 10)).toEqual([])
 })
 
 test('neighbouring batches together count as many as were at work', () => {
   const many = bar(0, 10_000, { batches: 40, busy: 30_000, rows: 1000 })
   const [running, rows] = chartsOfBatches([many], zero, zero + 20_000, 2)
-  expect(running?.series[0]?.values).toEqual([3, 0])
-  expect(rows?.series[0]?.values).toEqual([100, 0])
+  expect(running?.series[0]?.values).toEqual([3, 0, 0])
+  expect(rows?.series[0]?.values).toEqual([100, 0, 0])
 })
 
 const worker = (name: string, at: number[], more = {}) => {
@@ -53,19 +55,40 @@ test('workers have a line each, over the times of all', () => {
     'Read from and written to disks, a second',
   ])
   const [processors, memory, , traffic] = charts
-  expect(processors?.times).toEqual([zero + 10_000, zero + 15_000, zero + 20_000])
+  expect(processors?.times.map((t) => t - zero)).toEqual([-1, 0, 4999, 5000, 10_000, 15_000, 20_000])
   expect(processors?.series).toEqual([
-    { name: 'a', values: [1.5, undefined, 1.5] },
-    { name: 'b', values: [undefined, 1.5, undefined] },
+    { name: 'a', values: [null, 1.5, undefined, undefined, 1.5, undefined, 1.5] },
+    { name: 'b', values: [undefined, undefined, null, 1.5, undefined, 1.5, undefined] },
   ])
-  expect(rowsOf(memory as (typeof charts)[0], zero + 10_000, zero + 15_000)).toEqual([
+  expect(memory?.rows(), 'only what was told').toEqual([
     { time: zero + 10_000, values: ['2.0 MiB', ''] },
     { time: zero + 15_000, values: ['', '2.0 MiB'] },
+    { time: zero + 20_000, values: ['2.0 MiB', ''] },
   ])
-  expect(traffic?.say(traffic.series[1]?.values[1] ?? 0)).toBe('102 KiB')
+  expect(traffic?.rows()[1]?.values[1]).toBe('102 KiB')
   expect(chartsOfWorkers({ ...s, workers: [] }, String)).toEqual([])
-  const other = chartsOfWorkers({ ...s, workers: [...s.workers!, worker('c', [1], { cores: [8] })] }, String)
+  const other = chartsOfWorkers({ ...s, workers: [...(s.workers ?? []), worker('c', [1], { cores: [8] })] }, String)
   expect(other[0]?.title, 'of how many is not the same for all').toBe('Processors in use')
+})
+
+test('a worker that did not work on runs for a while has no line then', () => {
+  const s: Samples = { from: '2026-03-01T06:00:00Z', to: '', workers: [worker('a', [10_000, 50_000])] }
+  const [processors] = chartsOfWorkers(s, String)
+  expect(processors?.times.map((t) => t - zero)).toEqual([-1, 0, 10_000, 39_999, 40_000, 50_000])
+  expect(processors?.series[0]?.values).toEqual([null, 1.5, 1.5, null, 1.5, 1.5])
+})
+
+test('samples of many workers share times', () => {
+  const workers = Array.from({ length: 200 }, (_, w) =>
+    worker(
+      `${w}`,
+      Array.from({ length: 360 }, (_, i) => 10_000 * (i + 1) + w),
+    ),
+  )
+  const [processors] = chartsOfWorkers({ from: '2026-03-01T06:00:00Z', to: '', workers }, String)
+  expect(processors?.times.length).toBeLessThan(1100)
+  expect(processors?.rows()[0]?.values).toHaveLength(200)
+  expect(processors?.rows()[0]?.values[199]).toBe('1.5')
 })
 
 test('the top of a scale is round and above all', () => {

@@ -3,13 +3,19 @@ import type { Samples } from '../api/schema'
 import { bytes, count } from './format'
 import type { Bar } from './timeline'
 
-/** Series is a line: a value for each time of its chart; undefined: none is known then, and the line goes on. */
+/** Series is a line: a value for each time of its chart; null: none is known then; undefined: the line goes on. */
 export interface Series {
   name: string
-  values: (number | undefined)[]
+  values: (number | null | undefined)[]
 }
 
-/** Chart has its lines over the same times, milliseconds since 1970. */
+/** Row is a line of a chart's table: a time with a value of each series. */
+export interface Row {
+  time: number
+  values: string[]
+}
+
+/** Chart has its lines over the same times, milliseconds since 1970. A line is level between two times. */
 export interface Chart {
   id: string
   title: string
@@ -17,13 +23,15 @@ export interface Chart {
   what: string
   times: number[]
   series: Series[]
+  /** rows are made when the table is looked at. */
+  rows: () => Row[]
   say: (value: number) => string
-  /** steps: a value is of the time from its own to the next one. */
-  steps: boolean
+  /** ahead: a value is of the time until the next one, and not since the one before. */
+  ahead: boolean
 }
 
-const rate = (n: number) => (n >= 100 || n === 0 ? count(n) : n.toFixed(n < 10 ? 1 : 0))
-const few = (n: number) => n.toFixed(n < 10 ? 1 : 0)
+const few = (n: number) => (n >= 100 ? count(n) : String(Number(n.toPrecision(2))))
+const whole = (n: number) => bytes(Math.round(n))
 
 /** chartsOfBatches are what was done over a stretch of time, as means of so many parts of it. */
 export function chartsOfBatches(bars: Bar[], from: number, to: number, parts: number): Chart[] {
@@ -42,42 +50,69 @@ export function chartsOfBatches(bars: Bar[], from: number, to: number, parts: nu
     }
   }
   const times = running.map((_, i) => from + i * size)
-  const chart = (id: string, title: string, what: string, values: number[], say: (n: number) => string): Chart => ({
-    ...{ id, title, what, times, say, steps: true, series: [{ name: 'all', values }] },
+  const chart = (id: string, title: string, what: string, values: number[]): Chart => ({
+    ...{ id, title, what, times: [...times, to], say: few, ahead: true },
+    series: [{ name: 'all', values: [...values, values.at(-1)] }],
+    rows: () => times.map((time, i) => ({ time, values: [few(values[i] ?? 0)] })),
   })
   return [
-    chart('batches', 'Batches at work', 'mean number of batches at work', running, few),
-    chart('rows', 'Rows a second', 'rows written a second, spread over the time of their batch', rows, (n) => rate(n)),
+    chart('batches', 'Batches at work', 'mean number of batches at work', running),
+    chart('rows', 'Rows a second', 'rows written a second, spread over the time of their batch', rows),
   ]
 }
 
+type Worker = NonNullable<Samples['workers']>[number]
+
 /** chartsOfWorkers are what workers used of their machines, one line a worker. */
 export function chartsOfWorkers(s: Samples, nameOf: (worker: string) => string): Chart[] {
-  const began = Date.parse(s.from)
   const workers = s.workers ?? []
-  const times = [...new Set(workers.flatMap((w) => (w.at_ms ?? []).map((at) => began + at)))].sort((a, b) => a - b)
-  if (!times.length) return []
+  const at = placed(workers, Date.parse(s.from))
+  const told = [...new Set(workers.flatMap((w) => (w.at_ms ?? []).map(at)))].sort((a, b) => a - b)
+  if (!told.length) return []
+  const bounds = workers.map((w) => (w.at_ms ?? []).map((_, i) => begins(w, i).map(at)))
+  const times = [...new Set([...told, ...bounds.flat(2)])].sort((a, b) => a - b)
   const places = new Map(times.map((t, i) => [t, i]))
-  const lines = (of: (w: Samples['workers'] extends (infer W)[] | null ? W : never, i: number) => number): Series[] =>
-    workers.map((w) => {
-      const values = new Array<number | undefined>(times.length).fill(undefined)
-      w.at_ms?.forEach((at, i) => {
-        values[places.get(began + at) ?? 0] = of(w, i)
+  const n = (list: number[] | null | undefined, i: number) => list?.[i] ?? 0
+  const share = (a: number, ms: number) => (ms > 0 ? a / ms : 0)
+  const chart = (
+    id: string,
+    title: string,
+    what: string,
+    say: (n: number) => string,
+    of: (w: Worker, i: number) => number,
+  ): Chart => {
+    const series = workers.map((w, line) => {
+      const values = new Array<number | null | undefined>(times.length).fill(undefined)
+      const put = (time: number, value: number | null) => {
+        values[places.get(time) ?? 0] = value
+      }
+      w.at_ms?.forEach((ms, i) => {
+        const [end, begin] = bounds[line]?.[i] ?? []
+        if (end !== undefined) put(end, null)
+        if (begin !== undefined) put(begin, of(w, i))
+        put(at(ms), of(w, i))
       })
       return { name: nameOf(w.worker), values }
     })
-  const n = (list: number[] | null | undefined, i: number) => list?.[i] ?? 0
-  const share = (a: number, ms: number) => (ms > 0 ? a / ms : 0)
-  const chart = (id: string, title: string, what: string, series: Series[], say: (n: number) => string): Chart => ({
-    ...{ id, title, what, times, series, say, steps: false },
-  })
+    const rows = () => {
+      const out = new Map(told.map((time) => [time, workers.map(() => '')]))
+      workers.forEach((w, line) => {
+        w.at_ms?.forEach((ms, i) => {
+          const row = out.get(at(ms))
+          if (row) row[line] = say(of(w, i))
+        })
+      })
+      return [...out].map(([time, values]) => ({ time, values }))
+    }
+    return { id, title, what, times, series, say, rows, ahead: false }
+  }
   return [
     chart(
       'processors',
       `Processors in use${most(workers.map((w) => w.cores))}`,
       'processors in use by the worker and what it started',
-      lines((w, i) => share(n(w.cpu_ms, i) + n(w.children_cpu_ms, i), n(w.took_ms, i))),
       few,
+      (w, i) => share(n(w.cpu_ms, i) + n(w.children_cpu_ms, i), n(w.took_ms, i)),
     ),
     chart(
       'memory',
@@ -86,27 +121,36 @@ export function chartsOfWorkers(s: Samples, nameOf: (worker: string) => string):
         bytes,
       )}`,
       'memory of the worker and what it started',
-      lines((w, i) => n(w.resident_bytes, i) + n(w.children_resident_bytes, i)),
       whole,
+      (w, i) => n(w.resident_bytes, i) + n(w.children_resident_bytes, i),
     ),
-    chart(
-      'disk',
-      'Free on the disk',
-      'free space of the disk of its directory',
-      lines((w, i) => n(w.disk_free_bytes, i)),
-      whole,
+    chart('disk', 'Free on the disk', 'free space of the disk of its directory', whole, (w, i) =>
+      n(w.disk_free_bytes, i),
     ),
-    chart(
-      'traffic',
-      'Read from and written to disks, a second',
-      'bytes a second from and to disks',
-      lines((w, i) => share((n(w.read_bytes, i) + n(w.written_bytes, i)) * 1000, n(w.took_ms, i))),
-      whole,
+    chart('traffic', 'Read from and written to disks, a second', 'bytes a second from and to disks', whole, (w, i) =>
+      share((n(w.read_bytes, i) + n(w.written_bytes, i)) * 1000, n(w.took_ms, i)),
     ),
   ]
 }
 
-const whole = (n: number) => bytes(Math.round(n))
+const exactMost = 2000 // samples of which each has a time of its own
+
+/** placed gives times of samples as instants: of many samples, as one of a thousand. */
+function placed(workers: Worker[], began: number): (ms: number) => number {
+  const total = workers.reduce((sum, w) => sum + (w.at_ms?.length ?? 0), 0)
+  const last = workers.reduce((max, w) => Math.max(max, w.at_ms?.at(-1) ?? 0), 0)
+  const step = total <= exactMost ? 1 : Math.max(1, Math.ceil(last / 1000))
+  return (ms) => began + Math.round(ms / step) * step
+}
+
+const seamMS = 100 // between two samples of which one goes on from the other
+
+/** begins are the times just before a sample begins, and when it does, where none was before it. */
+function begins(w: Worker, i: number): number[] {
+  const begin = (w.at_ms?.[i] ?? 0) - (w.took_ms?.[i] ?? 0)
+  const before = i ? (w.at_ms?.[i - 1] ?? 0) : -Infinity
+  return begin - before > seamMS ? [begin - 1, begin] : []
+}
 
 /** most says how much of a thing the workers may use, if it is the same for all. */
 function most(lists: (number[] | null | undefined)[], say: (n: number) => string = count): string {
@@ -115,18 +159,10 @@ function most(lists: (number[] | null | undefined)[], say: (n: number) => string
   return all.size === 1 && one ? `, of ${say(one)}` : ''
 }
 
-/** rowsOf are the lines of a chart's table: a time with a value of each series. */
-export function rowsOf(c: Chart, from: number, to: number): { time: number; values: string[] }[] {
-  return c.times.flatMap((time, i) => {
-    if (time < from || time > to) return []
-    return [{ time, values: c.series.map((s) => (s.values[i] === undefined ? '' : c.say(s.values[i]))) }]
-  })
-}
-
 /** top is a round number that no value is above, and a half of which is written well. */
-export function top(values: Iterable<number | undefined>, binary: boolean): number {
+export function top(values: Iterable<number | null | undefined>, binary: boolean): number {
   let max = 0
-  for (const v of values) if (v !== undefined && v > max) max = v
+  for (const v of values) if ((v ?? 0) > max) max = v ?? 0
   if (!(max > 0)) return 1
   const base = binary ? 1024 : 10
   const unit = base ** Math.floor(Math.log(max) / Math.log(base))

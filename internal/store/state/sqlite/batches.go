@@ -30,11 +30,12 @@ func (s *Store) brief(ctx context.Context, key state.NodeKey, page state.Page) (
 		batches, err = list(ctx, tx, func(row scanner) (state.Batch, error) {
 			b := state.Batch{BatchKey: state.BatchKey{NodeKey: key}}
 			var started, finished moment
-			err := row.Scan(&b.BatchKey.Batch, &b.Status, &b.Attempt, &b.Owner, &started, &finished, &b.Stats.Elapsed)
+			err := row.Scan(&b.BatchKey.Batch, &b.Status, &b.Attempt, &b.Owner, &started, &finished, &b.Stats.Elapsed,
+				&b.Stats.RowsOut)
 			b.BatchSpec.Batch, b.Started, b.Finished = b.BatchKey.Batch, started.Time, finished.Time
 			return b, err
-		}, `SELECT batch, status, attempt, owner, started_ms, finished_ms, coalesce(json_extract(stats, '$.elapsed_ns'), 0)
-			FROM batches WHERE node_id = ? AND batch >= ? ORDER BY batch LIMIT ?`, n.id, page.From, limit)
+		}, `SELECT batch, status, attempt, owner, started_ms, finished_ms, coalesce(json_extract(stats, '$.elapsed_ns'), 0),
+			coalesce(json_extract(stats, '$.rows_out'), 0) FROM batches WHERE node_id = ? AND batch >= ? ORDER BY batch LIMIT ?`, n.id, page.From, limit)
 		if len(batches) == limit {
 			next = int64(batches[limit-1].BatchKey.Batch) + 1
 		}
