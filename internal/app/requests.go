@@ -41,6 +41,7 @@ type (
 	NeedsAsker      = fleet.Asker
 	RunsPage        = runs.PageOptions
 	BatchesPage     = runs.BatchesPage
+	SamplesOptions  = runs.SamplesOptions
 	DrawOptions     = runs.DrawOptions
 	TestOptions     = scripttest.Options
 	TestResult      = scripttest.Result

@@ -650,7 +650,7 @@ func (r *runner) drive(ctx context.Context, warnings view.Diagnostics) (sum Summ
 	c := workerprocess.New(ctx, workerprocess.Config{Store: r.Store, Slots: r.OwnBudget.Slots,
 		Ahead: workerprocess.AheadOf(r.Instance.Parts), Lease: r.opts.Lease,
 		Tries: r.opts.Tries, Deadline: r.opts.AttemptTimeout, Clock: r.Instance.Clock, Logger: r.opts.Logger,
-		Checkpoint: r.opts.Checkpoint})
+		Checkpoint: r.opts.Checkpoint, Sampler: workerprocess.SamplerOf(r.Instance)})
 	run := c.Open(ctx, r.key, state.PriorityNormal, r.content, r.content, r.lock, observe)
 	var runErr error
 	sum.Status, runErr = run.Run()

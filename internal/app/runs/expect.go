@@ -11,17 +11,23 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// Expect says when a run is expected to end, from what complete runs of its script took that began with the same nodes.
+// Expect says when a run is expected to end, from what complete runs of its script took that began with the same
+// nodes, and what the latest one of those before it cost.
 func (s *Service) Expect(ctx context.Context, run state.Run) (view.Expectation, error) {
+	same := func(r state.Run) bool { return s.SameScript(r, run) }
 	var earlier []state.Run
 	if run.Status == state.Running {
 		var err error
-		same := func(r state.Run) bool { return s.SameScript(r, run) }
 		if earlier, err = history.Earlier(ctx, s.Home.State, run.Workspace, same); err != nil {
 			return view.Expectation{}, err
 		}
 	}
-	return s.ExpectAfter(ctx, history.NewExperience(s.Home.State), run, earlier)
+	out, err := s.ExpectAfter(ctx, history.NewExperience(s.Home.State), run, earlier)
+	if err != nil {
+		return out, err
+	}
+	out.Last, err = history.Last(ctx, s.Home.State, run.RunKey, same)
+	return out, err
 }
 
 // ExpectAfter does so for a caller that knows the earlier runs, the latest first.

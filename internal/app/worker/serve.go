@@ -105,7 +105,8 @@ func Serve(ctx context.Context, home *instance.Instance, opts WorkerOptions) (er
 		},
 		Store: t.Store, Slots: slotsOf(opts.Cores), Ahead: workerprocess.AheadOf(home.Parts), Lease: opts.Lease,
 		Tries:    opts.Tries,
-		Deadline: opts.AttemptTimeout, Clock: home.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint})
+		Deadline: opts.AttemptTimeout, Clock: home.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint,
+		Sampler: workerprocess.SamplerOf(home)})
 	close(ready)
 	if opts.Introspect != nil {
 		opts.Introspect(Introspection{Queue: s.work.Queue, Budget: s.Held, AtOnce: s.limiter.Settings, Able: s.reasons})

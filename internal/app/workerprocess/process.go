@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"thalweg/internal/app/instance"
+	"thalweg/internal/ops/samples"
 	"thalweg/internal/run/coordinator"
 	"thalweg/internal/run/executor"
 	"thalweg/internal/run/job"
@@ -55,6 +58,7 @@ type Config struct {
 	Hinted     func(executor.Fate)                               // see executor.Config
 	Slowest    time.Duration                                     // see coordinator.Config.FollowSlowest
 	Clock      job.Clock
+	Sampler    *samples.Sampler // of what this process uses, while it works; nil: none
 }
 
 // aheadMost is the most batches that a process has in flight beside those that it computes. More
@@ -77,6 +81,11 @@ type OpenRun struct {
 	Lock *instance.RunLock
 }
 
+// SamplerOf returns what takes the samples of this process for an instance.
+func SamplerOf(home *instance.Instance) *samples.Sampler {
+	return samples.New(home.State, job.Owner(), home.Clock.Now, samples.Reader(home.Dir))
+}
+
 // New starts an executor, which works until ctx ends or stop is called.
 func New(ctx context.Context, cfg Config) *Process {
 	if cfg.Queue == nil {
@@ -95,11 +104,36 @@ func New(ctx context.Context, cfg Config) *Process {
 		var listening sync.WaitGroup
 		listening.Go(func() { c.listen(ctx) })
 		listening.Go(func() { c.notice(ctx) })
+		listening.Go(func() { c.sample(ctx) })
 		c.err = c.Exec.Work(ctx)
 		c.cancel()
 		listening.Wait()
 	}()
 	return c
+}
+
+// sample takes samples until ctx ends, and then the last one of what it has samples of.
+func (c *Process) sample(ctx context.Context) {
+	if c.cfg.Sampler == nil {
+		return
+	}
+	take := func(ctx context.Context) {
+		c.mu.Lock()
+		runs := slices.Collect(maps.Keys(c.runs))
+		c.mu.Unlock()
+		if err := c.cfg.Sampler.Take(ctx, runs); err != nil && ctx.Err() == nil {
+			c.cfg.Logger.Debug("what this worker uses could not be recorded", "error", err)
+		}
+	}
+	began := time.Now()
+	take(ctx)
+	instance.Every(ctx, samples.Every, take)
+	if time.Since(began) < samples.Every {
+		return
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), instance.PresenceTimeout)
+	defer cancel()
+	take(limited)
 }
 
 // End ends the executor: what is in flight has its grace, and is given back.

@@ -14,10 +14,11 @@ import (
 // tick is the unit of processor time in /proc: Linux has no other for programs.
 const tick = 10 * time.Millisecond
 
-// Use holds the processor time that processes have taken, and their resident memory.
+// Use holds the processor time that processes have taken, their resident memory, and what they moved from and to disks.
 type Use struct {
-	CPU      time.Duration
-	Resident int64 // bytes
+	CPU           time.Duration
+	Resident      int64 // bytes
+	Read, Written int64 // bytes; those of children that have ended are in their parent's
 }
 
 // Processes are this process and those that it has started. Their methods may be
@@ -36,11 +37,14 @@ func (p *Processes) Use() (self, children Use, ok bool) {
 		return self, children, false
 	}
 	self = Use{CPU: timeOf(own), Resident: processOf("self").Resident}
+	self.Read, self.Written = movedBy("self")
 	children.CPU = timeOf(ended)
 	descend("self", map[string]bool{}, func(pid string) {
 		u := processOf(pid)
 		children.CPU += u.CPU
 		children.Resident += u.Resident
+		read, written := movedBy(pid)
+		children.Read, children.Written = children.Read+read, children.Written+written
 	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,6 +93,22 @@ func processOf(pid string) (u Use) {
 	pages, _ := strconv.ParseInt(f[fieldResident], 10, 64)
 	u.Resident = pages * int64(os.Getpagesize())
 	return u
+}
+
+// movedBy returns the bytes that a live process has read from disks and written to them; 0 if it cannot be seen.
+func movedBy(pid string) (read, written int64) {
+	text, _ := os.ReadFile("/proc/" + pid + "/io") // it may have ended
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		n, _ := strconv.ParseInt(value, 10, 64) // of the kernel
+		switch name {
+		case "read_bytes":
+			read = n
+		case "write_bytes":
+			written = n
+		}
+	}
+	return read, written
 }
 
 // statOf returns the fields of a live process's /proc stat file that follow its name.

@@ -20,6 +20,7 @@ type Expectation struct {
 	Deadline *time.Time `json:"deadline,omitempty"` // when it is to be over
 	Of       int        `json:"of"`                 // runs that it rests on
 	Why      string     `json:"why,omitempty"`      // why nothing is expected
+	Last     *LastTime  `json:"last,omitempty"`     // the latest complete run of its script before it
 }
 
 // Late reports whether a run is not expected to be over by its deadline, or is behind it.

@@ -33,6 +33,7 @@ type Run struct {
 	Elapsed     int64          `json:"elapsed_ms"`
 	Rows        int64          `json:"rows"`  // written by its nodes
 	Bytes       int64          `json:"bytes"` // written by its nodes
+	Cost        Cost           `json:"cost"`  // of its nodes
 	Failure     *state.Failure `json:"failure,omitempty"`
 	Invalidated *state.Mark    `json:"invalidated,omitempty"`
 	Dropped     *state.Mark    `json:"dropped,omitempty"`
@@ -199,13 +200,16 @@ func (o ListOptions) of(r state.Run) Run {
 		out.Stopped = &r.Command.Mark
 	}
 	working := false
+	var spent state.Spent
 	for _, n := range r.Nodes {
+		spent = spent.Plus(n.Spent)
 		out.Rows, out.Bytes = out.Rows+n.RowsOut, out.Bytes+n.BytesOut
 		working = working || n.Status == state.Running
 		if n.Status == state.Waiting {
 			out.WaitsFor = append(out.WaitsFor, n.Name)
 		}
 	}
+	out.Cost = CostOf(spent)
 	switch {
 	case r.Dropped != nil:
 		out.Status = Dropped

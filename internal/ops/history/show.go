@@ -35,6 +35,7 @@ type Node struct {
 	Started     *time.Time      `json:"started,omitempty"`
 	Finished    *time.Time      `json:"finished,omitempty"`
 	Elapsed     int64           `json:"elapsed_ms"` // see state.Worked
+	Cost        Cost            `json:"cost"`
 	Stages      Stages          `json:"stages"`
 	PeakBytes   int64           `json:"peak_bytes,omitempty"`
 	Median      int64           `json:"median_ms,omitempty"` // of a batch, off by an eighth at most
@@ -88,7 +89,7 @@ func withNodes(ctx context.Context, store state.Store, run state.Run) (_ state.R
 	}
 	for _, n := range nodes {
 		run.Nodes = append(run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status,
-			RowsOut: n.RowsOut, BytesOut: n.BytesOut})
+			RowsOut: n.RowsOut, BytesOut: n.BytesOut, Spent: n.Spent})
 	}
 	return run, nodes, nil
 }
@@ -128,7 +129,8 @@ func nodeOf(run state.Run, n state.Node, t state.Tally) Node {
 	_, warnings := t.Told()
 	out := Node{Node: n.Name, Type: n.Kind, Table: n.Table, Status: n.Status, Batches: n.BatchesTotal,
 		Done: n.BatchesDone, Failed: n.BatchesFailed,
-		RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut, Stages: StagesOf(t.Stats),
+		RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut, Cost: CostOf(n.Spent),
+		Stages: StagesOf(t.Stats),
 		PeakBytes:  t.Stats.PeakBytes,
 		Generation: n.Generation, ReusedFrom: n.ReusedFrom, Decision: n.Decision, Warnings: warnings,
 		Failure: n.Failure, counters: t.Stats.Counters, medianExact: t.Median()}

@@ -58,6 +58,7 @@ type TimelineBatches struct {
 	Status   []int          `json:"status"` // place in Statuses
 	Worker   []int          `json:"worker"` // of the latest attempt: place in Workers; -1: none yet
 	Attempts []int          `json:"attempts"`
+	Rows     []int64        `json:"rows"`     // that it wrote
 	Start    []int64        `json:"start_ms"` // from Began; -1: not begun
 	End      []int64        `json:"end_ms"`   // from Began; -1: not over
 }
@@ -71,6 +72,8 @@ type TimelineSpan struct {
 	Start     int64                `json:"start_ms"` // the first; -1: none has begun
 	End       int64                `json:"end_ms"`   // the last; -1: none is over
 	LongestMS int64                `json:"longest_ms"`
+	TookMS    int64                `json:"took_ms"` // all together
+	Rows      int64                `json:"rows"`    // that they wrote
 }
 
 // ReadTimeline reads the batches of a node.
@@ -187,13 +190,14 @@ func slowest(list []Longest, one Longest) []Longest {
 func (t *Timeline) packed(batches []state.Batch) *TimelineBatches {
 	n := len(batches)
 	out := &TimelineBatches{Statuses: []state.Status{}, Workers: []string{}, Status: make([]int, n), Worker: make([]int, n),
-		Attempts: make([]int, n), Start: make([]int64, n), End: make([]int64, n)}
+		Attempts: make([]int, n), Rows: make([]int64, n), Start: make([]int64, n), End: make([]int64, n)}
 	statuses, workers := map[state.Status]int{}, map[string]int{"": -1}
 	for i := range batches {
 		b := &batches[i]
 		out.Status[i] = placeIn(&out.Statuses, statuses, b.Status)
 		out.Worker[i] = placeIn(&out.Workers, workers, b.Owner)
 		out.Attempts[i], out.Start[i], out.End[i] = b.Attempt, t.since(b.Started), t.since(b.Finished)
+		out.Rows[i] = b.Stats.RowsOut
 	}
 	return out
 }
@@ -221,6 +225,8 @@ func (t *Timeline) span(batches []state.Batch) TimelineSpan {
 			out.Start = start
 		}
 		out.End = max(out.End, t.since(b.Finished))
+		out.Rows += b.Stats.RowsOut
+		out.TookMS += b.Stats.Elapsed.Milliseconds()
 		out.LongestMS = max(out.LongestMS, b.Stats.Elapsed.Milliseconds())
 	}
 	return out

@@ -60,7 +60,8 @@ func TestTimeline(t *testing.T) {
 				{Batch: 0, Elapsed: 1000}}},
 		Batches: &history.TimelineBatches{Statuses: []state.Status{state.Succeeded, state.Claimed, state.Pending},
 			Workers: []string{"w0", "w1"}, Status: []int{0, 0, 0, 0, 1, 2}, Worker: []int{0, 1, 0, 1, 0, -1},
-			Attempts: []int{1, 1, 1, 1, 1, 0}, Start: []int64{0, 1000, 2000, 3000, 4000, -1},
+			Attempts: []int{1, 1, 1, 1, 1, 0}, Rows: []int64{10_000, 10_000, 10_000, 10_000, 0, 0},
+			Start: []int64{0, 1000, 2000, 3000, 4000, -1},
 			End: []int64{1000, 3000, 5000, 7000, -1, -1}}}, got)
 	require.InDelta(t, 1118.03, got.Summary.Deviation, 0.01)
 	require.InDelta(t, 0.4472, got.Summary.Variation, 0.0001)
@@ -91,7 +92,7 @@ func TestTimelineOfMany(t *testing.T) {
 	}
 	require.Equal(t, batches, at)
 	require.Equal(t, history.TimelineSpan{Batches: 6, Statuses: map[state.Status]int{state.Succeeded: 6}, Attempts: 1,
-		End: 11_000, LongestMS: 6000}, got.Spans[0])
+		End: 11_000, LongestMS: 6000, TookMS: 21_000, Rows: 60_000}, got.Spans[0])
 	require.Equal(t, int64(-1), got.Spans[5].Start)
 }
 

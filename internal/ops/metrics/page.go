@@ -53,4 +53,15 @@ This page is made from the code (` + "`go test ./internal/ops/metrics -update`" 
 const pageFoot = `
 Stages and calls are measured by the clock, processor time for each process. The stages of a batch overlap, and several batches may be in flight,
 so their seconds add up to more than the time that has passed. Each figure is that of one worker since it began; let Prometheus add them up for a fleet.
+
+## Samples
+
+Each process that works on runs (` + "`run`, `worker`, `serve --worker`" + `) also takes a sample every 10 s and keeps it in the state for 24 h, whoever
+looks: processor time of itself and of what it started, cores that it may use, resident memory and its limit, free space of the disk of its directory,
+bytes read from and written to disks. A process that works for less than 10 s leaves none; one that is killed leaves what it told. The page of a run's timeline
+draws them, and ` + "`GET …/runs/N/samples`" + ` ([serving.md](serving.md)) has them for who may view the run. A worker of several runs shows all that it used.
+
+What a run cost is there for good: ` + "`cost`" + ` in the JSON of ` + "`show`" + ` and ` + "`history`" + `, of a run and each node, is the time that workers spent on attempts,
+` + "`worked_ms`" + ` on those that succeeded and ` + "`lost_ms`" + ` on those that failed, were given back, or ended with their worker (until their lease did). Attempts under way, and
+those that a stop or another order cut off, are not in it.
 `

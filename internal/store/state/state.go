@@ -165,7 +165,27 @@ type NodeBrief struct {
 	Status   Status
 	RowsOut  int64
 	BytesOut int64
+	Spent    Spent
 }
+
+// Spent is the time that workers have spent on attempts that have ended, also on batches that were done again. Attempts
+// that an order cut off are left out. It never falls.
+type Spent struct {
+	Worked time.Duration // by attempts that succeeded
+	Lost   time.Duration // by attempts that failed, were given back, or whose lease ran out, until it did
+}
+
+// SpentOn returns the time of an attempt that ended so.
+func SpentOn(as Status, started, ended time.Time) Spent {
+	took := max(ended.Sub(started), 0)
+	if as == Succeeded {
+		return Spent{Worked: took}
+	}
+	return Spent{Lost: took}
+}
+
+// Plus returns the sum of both.
+func (s Spent) Plus(o Spent) Spent { return Spent{Worked: s.Worked + o.Worked, Lost: s.Lost + o.Lost} }
 
 // Node is a node of a run.
 type Node struct {
@@ -195,6 +215,7 @@ type Node struct {
 	RowsOut       int64
 	BytesIn       int64
 	BytesOut      int64
+	Spent         Spent // on attempts at them
 	Revision      int64 // Seq of its latest event; while it is the same, nothing of the node has changed
 }
 
@@ -506,7 +527,7 @@ type Page struct {
 	From  int64 // 0: from the beginning; else next of the answer before
 	Limit int   // 0: PageMax, which is also the most
 	// Brief asks for little of many. Of runs, Nodes may be left out; of batches, all but Batch, Status, Attempt,
-	// Owner, Started, Finished and Stats.Elapsed.
+	// Owner, Started, Finished, Stats.Elapsed and Stats.RowsOut.
 	Brief bool
 }
 

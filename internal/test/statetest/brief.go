@@ -14,7 +14,7 @@ func testBriefLists(t *testing.T, open Open) {
 	b := newBench(t, open)
 	key := b.planned(5)
 	c := b.claim(key, 0, "w", 0)
-	require.NoError(t, b.Commit(b.ctx, c, state.Outcome{Stats: state.Stats{RowsIn: 3, Elapsed: 1_234_567}},
+	require.NoError(t, b.Commit(b.ctx, c, state.Outcome{Stats: state.Stats{RowsIn: 3, RowsOut: 2, Elapsed: 1_234_567}},
 		start.Add(time.Second)))
 	c = b.claim(key, 1, "v", 0)
 	require.NoError(t, b.Retry(b.ctx, c, state.Failure{Message: "away"}, state.Stats{Elapsed: 5}, start, start))
@@ -22,7 +22,8 @@ func testBriefLists(t *testing.T, open Open) {
 	promised := func(batches []state.Batch) (out []state.Batch) {
 		for _, x := range batches {
 			out = append(out, state.Batch{BatchKey: x.BatchKey, Status: x.Status, Attempt: x.Attempt, Owner: x.Owner,
-				Started: x.Started, Finished: x.Finished, Stats: state.Stats{Elapsed: x.Stats.Elapsed}})
+				Started: x.Started, Finished: x.Finished, Stats: state.Stats{Elapsed: x.Stats.Elapsed,
+					RowsOut: x.Stats.RowsOut}})
 		}
 		return out
 	}

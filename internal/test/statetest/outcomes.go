@@ -142,6 +142,41 @@ func testCounters(t *testing.T, open Open) {
 		[]int64{int64(sum.Batches), sum.Stats.RowsIn, int64(sum.Stats.Elapsed)})
 }
 
+// Time that attempts took is kept by how they ended, until their lease ran out if nobody ended them, and stays when
+// their batches are done again.
+func testSpent(t *testing.T, open Open) {
+	b := newBench(t, open)
+	key := b.planned(3)
+	require.Zero(t, b.theNode(key).Spent)
+	first := b.claim(key, 0, "w", 0)
+	require.Zero(t, b.theNode(key).Spent, "it has not ended")
+	for range 2 { // repeated, it counts once
+		require.NoError(t, b.Commit(b.ctx, first, outcome("p"), start.Add(10*time.Second)))
+	}
+	retried := b.claim(key, 1, "w", 0)
+	later := start.Add(3 * time.Second)
+	require.NoError(t, b.Retry(b.ctx, retried, failure(), state.Stats{}, later, later))
+	require.NoError(t, b.Release(b.ctx, b.claim(key, 1, "w", 4*time.Second), start.Add(5*time.Second)))
+	require.NoError(t, b.Fail(b.ctx, b.claim(key, 1, "w", 5*time.Second), failure(), state.Outcome{},
+		start.Add(7*time.Second)))
+	b.claim(key, 2, "dead", 0)
+	late := 2*lease + time.Minute
+	next := b.claim(key, 2, "w", late)
+	require.NoError(t, b.Commit(b.ctx, next, outcome("q"), start.Add(late-time.Second)), "a clock that was put back")
+	want := state.Spent{Worked: 10 * time.Second, Lost: 3*time.Second + time.Second + 2*time.Second + lease}
+	require.Equal(t, want, b.theNode(key).Spent)
+	require.NoError(t, b.move(key, state.Running, state.Failed))
+	require.NoError(t, b.direct(key.RunKey, state.CommandFail))
+	require.NoError(t, state.Direct(b.ctx, b.Store, key.RunKey, order(state.CommandReopen)))
+	require.Zero(t, b.theNode(key).BatchesFailed)
+	require.Equal(t, want, b.theNode(key).Spent)
+	runs, _, err := b.Runs(b.ctx, key.Workspace, state.Page{})
+	require.NoError(t, err)
+	at, ok := runs[0].Brief(key.Node)
+	require.True(t, ok)
+	require.Equal(t, want, at.Spent)
+}
+
 func testFail(t *testing.T, open Open) {
 	b := newBench(t, open)
 	key := b.planned(1)

@@ -58,6 +58,7 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"CommitRepeated", testEndRepeated},
 		{"CommitRace", testCommitRace},
 		{"CountersAgree", testCounters},
+		{"TimeOfAttempts", testSpent},
 		{"Fail", testFail},
 		{"Release", testRelease},
 		{"Retry", testRetry},

@@ -40,6 +40,21 @@ export function duration(ms: number): string {
   return `${Math.round(s)} s`
 }
 
+/** workerTime writes what workers spent, in milliseconds, as hours or seconds of one worker. */
+export function workerTime(ms: number): string {
+  const hours = ms / 3_600_000
+  if (hours >= 1) return `${hours < 10 ? hours.toFixed(1) : count(hours)} worker-hours`
+  const s = ms / 1000
+  const said = s > 0 && s < 10 ? s.toFixed(1) : count(s)
+  return `${said} worker-seconds`
+}
+
+/** cost writes what work has cost, and how much of it was lost. */
+export function cost(c: { worked_ms: number; lost_ms: number }): string {
+  const all = workerTime(c.worked_ms + c.lost_ms)
+  return c.lost_ms ? `${all}, ${((100 * c.lost_ms) / (c.worked_ms + c.lost_ms)).toFixed(0)} % lost` : all
+}
+
 const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
 const day = new Intl.DateTimeFormat('en-GB', { weekday: 'short', day: 'numeric', month: 'short' })
 const year = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' })

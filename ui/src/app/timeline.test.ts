@@ -11,7 +11,7 @@ const summary = {
 const node: HistoryTimeline = {
   ...{ node: 'score', status: 'running', total: 5, from: 10, to: 15, began, summary },
   batches: {
-    ...{ statuses: ['succeeded', 'claimed', 'pending'], workers: ['vm/1/9', 'vm/2/9'] },
+    ...{ statuses: ['succeeded', 'claimed', 'pending'], workers: ['vm/1/9', 'vm/2/9'], rows: [7, 0, 0, 0, 0] },
     ...{ status: [0, 0, 0, 1, 2], worker: [0, 0, 1, 1, -1], attempts: [1, 2, 1, 1, 0] },
     ...{ start_ms: [0, 50, 0, 120, -1], end_ms: [100, 150, 90, -1, -1] },
   },
@@ -38,9 +38,13 @@ test('what overlaps is in lanes of its own, and gaps are idle', () => {
 
 test('spans have the status that matters, and no worker', () => {
   const span = { from: 0, batches: 32, statuses: { succeeded: 31, failed: 1 }, attempts: 3 }
-  const many = { ...node, batches: undefined, spans: [{ ...span, start_ms: 5, end_ms: 40, longest_ms: 9 }] }
+  const many = {
+    ...node,
+    batches: undefined,
+    spans: [{ ...span, start_ms: 5, end_ms: 40, longest_ms: 9, took_ms: 99, rows: 640 }],
+  }
   const [bar] = barsOf(many, zero)
-  expect(bar).toMatchObject({ batches: 32, status: 'failed', longest: 9, end: zero + 40 })
+  expect(bar).toMatchObject({ batches: 32, status: 'failed', longest: 9, busy: 99, rows: 640, end: zero + 40 })
   expect(groupsOf([bar as Bar], 'worker')[0]?.name).toBe('score, many batches')
   expect(worst({ succeeded: 2 })).toBe('succeeded')
   expect(worst({})).toBe('pending')

@@ -14,6 +14,10 @@ export interface Bar {
   end: number
   /** longest: of one batch. */
   longest: number
+  /** busy: milliseconds of all its batches. */
+  busy: number
+  /** rows: that were written. */
+  rows: number
 }
 
 export interface Lane {
@@ -41,6 +45,7 @@ export function barsOf(t: HistoryTimeline, now: number): Bar[] {
     const to = Math.max(at, end(b.end_ms?.[i] ?? -1))
     out.push({
       ...{ node: t.node, batch: t.from + i, batches: 1, start: at, end: to, longest: to - at },
+      ...{ busy: to - at, rows: b.rows?.[i] ?? 0 },
       status: b.statuses?.[b.status?.[i] ?? -1] ?? 'pending',
       worker: b.workers?.[b.worker?.[i] ?? -1] ?? '',
       attempts: b.attempts?.[i] ?? 1,
@@ -52,6 +57,7 @@ export function barsOf(t: HistoryTimeline, now: number): Bar[] {
     out.push({
       ...{ node: t.node, batch: s.from, batches: s.batches, attempts: s.attempts, longest: s.longest_ms },
       ...{ status: worst(s.statuses), worker: '', start: at, end: Math.max(at, end(s.end_ms)) },
+      ...{ busy: s.took_ms, rows: s.rows },
     })
   }
   return out

@@ -143,6 +143,13 @@ func (n *nodeChange) end(batch, attempt int, to state.Status, now time.Time, fai
 	if to == state.Succeeded || to == state.Failed {
 		a.Stats = &stats
 	}
+	until := a.Finished
+	if e := n.entry(batch); to == state.Lost {
+		until = e.moment() // of its lease
+	}
+	spent := state.SpentOn(to, a.Started, until)
+	n.head.Worked += spent.Worked.Milliseconds()
+	n.head.Lost += spent.Lost.Milliseconds()
 	n.putAttempt(at, &a, more...)
 	n.tell(state.BatchEnded, a.Owner, now, state.EventData{Status: to, Batch: &batch, Attempt: attempt,
 		Failure: failure, RowsIn: stats.RowsIn, RowsOut: stats.RowsOut, BytesOut: stats.BytesOut})

@@ -19,6 +19,8 @@ type nodeHead struct {
 	RowsOut  int64     `json:"rows_out,omitempty"`
 	BytesIn  int64     `json:"bytes_in,omitempty"`
 	BytesOut int64     `json:"bytes_out,omitempty"`
+	Worked   int64     `json:"worked_ms,omitempty"` // see state.Spent
+	Lost     int64     `json:"lost_ms,omitempty"`
 
 	// Eras are numbered by what has freed batches: see segment.live.
 	Era     int64 `json:"era,omitempty"`
@@ -128,6 +130,8 @@ func (m *image) full() state.Node {
 	n.Revision, n.Started = h.Events, h.Started
 	n.BatchesTotal, n.BatchesDone, n.BatchesFailed = h.Total, h.Done, h.Failed
 	n.RowsIn, n.RowsOut, n.BytesIn, n.BytesOut = h.RowsIn, h.RowsOut, h.BytesIn, h.BytesOut
+	n.Spent = state.Spent{Worked: time.Duration(h.Worked) * time.Millisecond,
+		Lost: time.Duration(h.Lost) * time.Millisecond}
 	return n
 }
 

@@ -311,8 +311,7 @@ func (o *operation) brief(ctx context.Context, key state.RunKey) (*state.Run, er
 	nodes, err := o.nodes(ctx, key, more.Nodes)
 	for _, n := range nodes {
 		head.Run.Nodes = append(head.Run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status,
-			RowsOut:  n.RowsOut,
-			BytesOut: n.BytesOut})
+			RowsOut: n.RowsOut, BytesOut: n.BytesOut, Spent: n.Spent})
 	}
 	return &head.Run, err
 }

@@ -30,11 +30,12 @@ func (s *Store) brief(ctx context.Context, key state.NodeKey, page state.Page) (
 		batches, err = list(ctx, tx, func(row scanner) (state.Batch, error) {
 			b := state.Batch{BatchKey: state.BatchKey{NodeKey: key}}
 			var started, finished moment
-			err := row.Scan(&b.BatchKey.Batch, &b.Status, &b.Attempt, &b.Owner, &started, &finished, &b.Stats.Elapsed)
+			err := row.Scan(&b.BatchKey.Batch, &b.Status, &b.Attempt, &b.Owner, &started, &finished, &b.Stats.Elapsed,
+				&b.Stats.RowsOut)
 			b.BatchSpec.Batch, b.Started, b.Finished = b.BatchKey.Batch, started.Time, finished.Time
 			return b, err
-		}, `SELECT batch, status, attempt, owner, started_ms, finished_ms, coalesce(json_extract(stats, '$.elapsed_ns'), 0)
-			FROM batches WHERE node_id = ? AND batch >= ? ORDER BY batch LIMIT ?`, n.id, page.From, limit)
+		}, `SELECT batch, status, attempt, owner, started_ms, finished_ms, coalesce(json_extract(stats, '$.elapsed_ns'), 0),
+			coalesce(json_extract(stats, '$.rows_out'), 0) FROM batches WHERE node_id = ? AND batch >= ? ORDER BY batch LIMIT ?`, n.id, page.From, limit)
 		if len(batches) == limit {
 			next = int64(batches[limit-1].BatchKey.Batch) + 1
 		}
@@ -281,7 +282,7 @@ func (b batchRow) take(ctx context.Context, tx *txn, bid state.ClaimRequest, exp
 	lost := 0
 	if expired {
 		lost = 1
-		if err := b.endAttempt(ctx, tx, bid.Batch, b.attempt, b.owner, state.Lost, bid.Now, nil,
+		if err := b.endAttempt(ctx, tx, bid.Batch, b.attempt, b.owner, state.Lost, bid.Now, b.lease.Time, nil,
 			state.Stats{}); err != nil {
 			return err
 		}
@@ -313,8 +314,7 @@ func (b batchRow) take(ctx context.Context, tx *txn, bid state.ClaimRequest, exp
 // endAttempt moves an attempt from Claimed to one of its last states, and
 // tells of it.
 func (b batchRow) endAttempt(ctx context.Context, tx *txn, batch, attempt int, owner string, to state.Status,
-	now time.Time,
-	failure *state.Failure, stats state.Stats) error {
+	now, spent time.Time, failure *state.Failure, stats state.Stats) error {
 	if !state.CanMove("attempt", state.Claimed, to) {
 		return state.ErrIllegalMove
 	}
@@ -325,7 +325,14 @@ func (b batchRow) endAttempt(ctx context.Context, tx *txn, batch, attempt int, o
 	err := exactlyOne(tx.ExecContext(ctx, `UPDATE attempts SET status = ?, finished_ms = ?, failure = ?, stats = ?
 		WHERE node_id = ? AND batch = ? AND attempt = ? AND status = ?`,
 		to, moment{now}, asDocument(failure), asDocument(measured), b.node.id, batch, attempt, state.Claimed))
-	return errors.Join(err, record(ctx, tx, b.node.runID, b.node.id, state.BatchEnded, owner, now, state.EventData{
+	column := "lost_ms"
+	if to == state.Succeeded {
+		column = "worked_ms"
+	}
+	_, spentErr := tx.ExecContext(ctx, `UPDATE nodes SET `+column+` = `+column+` + max(coalesce(?1 - (SELECT started_ms
+		FROM attempts WHERE node_id = ?2 AND batch = ?3 AND attempt = ?4), 0), 0) WHERE id = ?2`,
+		moment{spent}, b.node.id, batch, attempt)
+	return errors.Join(err, spentErr, record(ctx, tx, b.node.runID, b.node.id, state.BatchEnded, owner, now, state.EventData{
 		Status: to, Batch: &batch, Attempt: attempt, Failure: failure, RowsIn: stats.RowsIn, RowsOut: stats.RowsOut,
 		BytesOut: stats.BytesOut}))
 }

@@ -176,7 +176,7 @@ func (s *Store) end(ctx context.Context, what string, c state.Claim, to state.St
 		case !h.valid:
 			return state.ErrLeaseLost
 		}
-		if err := h.endAttempt(ctx, tx, c.Batch, c.Attempt, c.Owner, to, now, failure, stats); err != nil {
+		if err := h.endAttempt(ctx, tx, c.Batch, c.Attempt, c.Owner, to, now, now, failure, stats); err != nil {
 			return err
 		}
 		if h.announced && to == state.Succeeded {

@@ -55,8 +55,9 @@ func TestVersion3(t *testing.T) {
 	require.Equal(t, []state.Status{state.Failed, state.Complete}, []state.Status{failed.Status, complete.Status})
 	require.Equal(t, fault.UserData, failed.Failure.Kind)
 	require.Equal(t, []state.NodeBrief{{Name: "load", Table: "orders", Status: state.Succeeded,
-		RowsOut: 3, BytesOut: 672},
-		{Name: "write", Status: state.Succeeded, RowsOut: 3, BytesOut: 54}}, complete.Nodes)
+		RowsOut: 3, BytesOut: 672, Spent: state.Spent{Worked: 95 * time.Millisecond}},
+		{Name: "write", Status: state.Succeeded, RowsOut: 3, BytesOut: 54,
+			Spent: state.Spent{Worked: 58 * time.Millisecond}}}, complete.Nodes)
 
 	load := state.NodeKey{RunKey: complete.RunKey, Node: "load"}
 	n, err := s.Node(ctx, load)

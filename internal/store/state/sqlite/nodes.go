@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 
 	"thalweg/internal/store/state"
 )
@@ -14,7 +15,7 @@ const nodeQuery = `SELECT r.workspace, r.run, n.node, n.kind, n.table_name, n.or
 	n.status, n.epoch, n.fence, n.generation,
 	n.gate, n.gate_digest, n.decision, n.dropped, n.failure, p.reused_from, coalesce(p.input_digest, ''),
 	n.batches_total, n.batches_done, n.batches_failed,
-	n.rows_in, n.rows_out, n.bytes_in, n.bytes_out, n.started_ms, n.finished_ms, coalesce(p.digest, ''),
+	n.rows_in, n.rows_out, n.bytes_in, n.bytes_out, n.worked_ms, n.lost_ms, n.started_ms, n.finished_ms, coalesce(p.digest, ''),
 	(SELECT coalesce(max(e.seq), 0) FROM events e WHERE e.run_id = n.run_id AND e.node_id = n.id), %s
 	FROM runs r JOIN nodes n ON n.run_id = r.id LEFT JOIN plans p ON p.id = n.plan_id
 	WHERE r.workspace = ? AND r.run = ? `
@@ -50,14 +51,21 @@ func readNode(ctx context.Context, tx *txn, key state.NodeKey, plan string) (sta
 
 func scanNode(row scanner) (n state.Node, err error) {
 	var started, finished moment
+	var worked, lost int64
 	err = row.Scan(&n.Workspace, &n.Run, &n.Node, &n.Kind, &n.Table, &n.Ordinal, asDocument(&n.Inputs), &n.Fingerprint,
 		&n.Status, &n.Epoch, &n.Fence, &n.Generation,
 		&n.Gate, &n.GateDigest, asDocument(&n.Decision), &n.Dropped, asDocument(&n.Failure), asDocument(&n.ReusedFrom),
 		&n.InputDigest, &n.BatchesTotal, &n.BatchesDone, &n.BatchesFailed,
-		&n.RowsIn, &n.RowsOut, &n.BytesIn, &n.BytesOut, &started, &finished, &n.PlanDigest, &n.Revision, &n.Plan)
-	n.Name = n.Node
+		&n.RowsIn, &n.RowsOut, &n.BytesIn, &n.BytesOut, &worked, &lost, &started, &finished, &n.PlanDigest, &n.Revision,
+		&n.Plan)
+	n.Name, n.Spent = n.Node, spentOf(worked, lost)
 	n.Started, n.Finished = started.Time, finished.Time
 	return n, err
+}
+
+// spentOf is what the columns of a node say.
+func spentOf(worked, lost int64) state.Spent {
+	return state.Spent{Worked: time.Duration(worked) * time.Millisecond, Lost: time.Duration(lost) * time.Millisecond}
 }
 
 // MoveNode implements state.Store.

@@ -168,13 +168,16 @@ func briefs(ctx context.Context, tx *txn, latest state.RunKey, oldest int64,
 	_, err := list(ctx, tx, func(row scanner) (told, error) {
 		var id int64
 		var b state.NodeBrief
-		err := row.Scan(&id, &b.Name, &b.Table, &b.Status, &b.RowsOut, &b.BytesOut)
+		var worked, lost int64
+		err := row.Scan(&id, &b.Name, &b.Table, &b.Status, &b.RowsOut, &b.BytesOut, &worked, &lost)
 		if err == nil {
+			b.Spent = spentOf(worked, lost)
 			tell(id, b)
 		}
 		return told{}, err
 	},
-		`SELECT n.run_id, n.node, n.table_name, n.status, n.rows_out, n.bytes_out FROM runs r
+		`SELECT n.run_id, n.node, n.table_name, n.status, n.rows_out, n.bytes_out, n.worked_ms, n.lost_ms
+			FROM runs r
 			JOIN nodes n ON n.run_id = r.id
 		WHERE r.workspace = ? AND r.run BETWEEN ? AND ? ORDER BY r.run, n.ordinal, n.id`,
 		latest.Workspace, oldest, latest.Run)

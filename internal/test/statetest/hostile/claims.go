@@ -58,6 +58,11 @@ func (p *nodePartition) end(b *batch, to state.Status, now time.Time, failure *s
 	a := p.latest(b)
 	a.finish(to, now, failure)
 	a.out = out
+	until := a.Finished
+	if to == state.Lost {
+		until = b.Lease
+	}
+	p.node.Spent = p.node.Spent.Plus(state.SpentOn(to, a.Started, until))
 	batch := b.BatchKey.Batch
 	p.tell(state.BatchEnded, a.Owner, now, state.EventData{Status: to, Batch: &batch, Attempt: a.Attempt.Attempt,
 		Failure: failure,

@@ -34,7 +34,7 @@ func TestSnapshotsKnowEveryField(t *testing.T) {
 		{state.CommandNode{}, "Node Batches Replan Digest", "Role RoleVerified Answers"},
 		{state.Node{}, "Status Epoch Fence Generation Gate GateDigest Decision Dropped Failure PlanDigest",
 			`NodeKey NodeSpec ReusedFrom InputDigest Started Finished
-			Plan BatchesTotal BatchesDone BatchesFailed RowsIn RowsOut BytesIn BytesOut Revision`},
+			Plan BatchesTotal BatchesDone BatchesFailed RowsIn RowsOut BytesIn BytesOut Spent Revision`},
 		{state.NodeSpec{}, "", "Name Kind Table Ordinal Inputs Fingerprint"},
 		{state.Decision{}, "Approved Digest", "Mark Role RoleVerified Answers Token"},
 		{state.Batch{}, "Status Attempt Epoch Tries NotBefore Owner Lease",

@@ -253,7 +253,7 @@ func (s *Store) Runs(ctx context.Context, workspace string, page state.Page) (ru
 		run.Pins = nil
 		for _, n := range nodes {
 			run.Nodes = append(run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status,
-				RowsOut: n.RowsOut, BytesOut: n.BytesOut})
+				RowsOut: n.RowsOut, BytesOut: n.BytesOut, Spent: n.Spent})
 		}
 		runs = append(runs, run)
 	}
