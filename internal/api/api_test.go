@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -440,6 +441,16 @@ func TestOrdersToManyAreShown(t *testing.T) {
 		"tokens": map[string]string{"1": shown.Runs[0].Would.Token}}).Runs[0].Done)
 	shown = ask(map[string]any{"kind": "drop", "dry_run": true, "runs": []int64{1}})
 	require.Equal(t, []string{"load", "write"}, shown.Runs[0].Drops.Nodes)
+
+	// What is done to one changes what would be done to another, which was shown with it.
+	s.file("in.csv", "id,name\n1,ann\n")
+	first, second := s.run().Key.Run, s.run().Key.Run
+	both := []int64{second, first}
+	shown = ask(map[string]any{"kind": "invalidate", "dry_run": true, "runs": both})
+	require.NotEmpty(t, shown.Runs[1].Would.Invalidated.Made, "the second has taken over what the first has made")
+	got = ask(map[string]any{"kind": "invalidate", "runs": both, "reason": "wrong", "tokens": map[string]string{
+		strconv.FormatInt(second, 10): shown.Runs[0].Would.Token, strconv.FormatInt(first, 10): shown.Runs[1].Would.Token}})
+	require.True(t, got.Runs[0].Done && got.Runs[1].Done, "%+v", got.Runs[1].Problem)
 }
 
 // The start secret begins a session in a cookie that no script reads, for whoever may do everything.

@@ -107,8 +107,12 @@ func (s *Server) giveOrders(ctx context.Context, by asker, in *bulkIn) (*reply[b
 			Message: "nothing was done: other runs are meant, or some have changed, since they were shown",
 			Hint:    "ask with dry_run again"}
 	}
+	s.confirm(ctx, by, in, out.Runs)
 	for i := range out.Runs {
 		run := &out.Runs[i]
+		if run.Problem != nil {
+			continue
+		}
 		if run.GoesOn, err = s.giveOne(ctx, by, in, run.Run); err != nil {
 			run.Problem = s.failed(ctx, operation{id: "give-orders"}, err)
 		} else {
@@ -174,24 +178,56 @@ func (s *Server) previewOne(ctx context.Context, by asker, in *bulkIn, run *bulk
 	run.Would = &said
 }
 
+// confirm refuses the order to runs of which it would not do any more what was shown. All are looked at before one
+// has the order: what is done to one may change what is said of the others, which was shown with it.
+func (s *Server) confirm(ctx context.Context, by asker, in *bulkIn, runs []bulkRun) {
+	for i := range runs {
+		token := in.Body.Tokens[strconv.FormatInt(runs[i].Run, 10)]
+		if token == "" || s.hadOrder(ctx, by, in, runs[i].Run) {
+			continue
+		}
+		now := runs[i]
+		s.previewOne(ctx, by, in, &now)
+		switch {
+		case now.Problem != nil:
+			runs[i].Problem = now.Problem
+		case now.Would.Token != token:
+			runs[i].Problem = s.failed(ctx, operation{id: "give-orders"}, &fault.Error{Kind: fault.Script, Code: fault.Conflict,
+				Message: "nothing was done: what it would do has changed since it was shown",
+				Hint:    "look at it again, and order it again"})
+		}
+	}
+}
+
+// hadOrder reports whether a run has had this order: it is repeated.
+func (s *Server) hadOrder(ctx context.Context, by asker, in *bulkIn, run int64) bool {
+	key := view.RunKey{Workspace: in.Workspace, Run: run}
+	request := requestToken(by, in.Key, key, in.Body)
+	if request == "" {
+		return false
+	}
+	done, err := s.app.Orders.Given(ctx, key, request)
+	return err == nil && done
+}
+
 // giveOne gives the order to one of the runs, and returns the run that goes on; 0: none does by this order.
 func (s *Server) giveOne(ctx context.Context, by asker, in *bulkIn, run int64) (int64, error) {
 	key := view.RunKey{Workspace: in.Workspace, Run: run}
-	caller, token := by.caller(), in.Body.Tokens[strconv.FormatInt(run, 10)]
+	caller := by.caller()
 	if caller.Request = requestToken(by, in.Key, key, in.Body); caller.Request != "" {
 		if done, err := s.app.Orders.Given(ctx, key, caller.Request); err != nil || done {
 			return 0, err
 		}
 	}
 	if in.Body.Kind == bulkDrop {
-		_, err := s.app.Orders.Drop(ctx, caller, []view.RunKey{key}, in.Body.Reason, token)
+		_, err := s.app.Orders.Drop(ctx, caller, []view.RunKey{key}, in.Body.Reason, "")
 		return 0, err
 	}
 	found, err := s.app.Runs.Find(ctx, in.Workspace, strconv.FormatInt(run, 10))
 	if err != nil {
 		return 0, err
 	}
-	said, err := s.carryOut(ctx, caller, found.RunKey, order{Kind: in.Body.Kind, Reason: in.Body.Reason, Token: token})
+	said, err := s.carryOut(ctx, caller, found.RunKey, order{Kind: in.Body.Kind, Reason: in.Body.Reason})
 	if err != nil || said.Submitted == nil {
 		return 0, err
 	}
