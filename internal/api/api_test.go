@@ -444,7 +444,13 @@ func TestOrdersToManyAreShown(t *testing.T) {
 
 	// What is done to one changes what would be done to another, which was shown with it.
 	s.file("in.csv", "id,name\n1,ann\n")
-	first, second := s.run().Key.Run, s.run().Key.Run
+	reused := func() int64 {
+		sum, err := s.app.Run(t.Context(), app.ProcessCaller(), app.RunOptions{Workspace: app.DefaultWorkspace,
+			ScriptPath: filepath.Join(s.dir, "script.yaml"), Reuse: true})
+		require.NoError(t, err)
+		return sum.Key.Run
+	}
+	first, second := reused(), reused()
 	both := []int64{second, first}
 	shown = ask(map[string]any{"kind": "invalidate", "dry_run": true, "runs": both})
 	require.NotEmpty(t, shown.Runs[1].Would.Invalidated.Made, "the second has taken over what the first has made")

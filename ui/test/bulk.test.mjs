@@ -218,7 +218,7 @@ test('what is started is what is shown', async () => {
     await answers
     await route.continue()
   })
-  await page.getByLabel(/^Fresh/).check()
+  await page.getByRole('checkbox', { name: /Fresh/ }).check()
   assert.equal(await start.isDisabled(), true) // at once: the plan is of another form
   await page.keyboard.press('Enter')
   answer()
