@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { openBrowser, Tab } from './browser.mjs'
 import { Server } from './server.mjs'
-import { done, failed, failedRun, repairRetail, State } from './state.mjs'
+import { done, failed, failedRun, repairRetail, State, until } from './state.mjs'
 
 let state, server, browser
 const failures = []
@@ -29,7 +29,8 @@ workspaces:
   other: {scripts: ., parameters: true}
 limits: {user_requests_per_second: 10000, user_requests_burst: 10000, address_requests_per_second: 10000, address_requests_burst: 10000}
 `
-  server = await Server.start(state, { config })
+  state.write('yearly.yaml', `schedule: {cron: '0 5 1 1 *', name: yearly}\n${daysScript.replaceAll('{day}', 'y')}`)
+  server = await Server.start(state, { config, flags: ['--worker', '--scheduler'] })
   browser = await openBrowser()
 })
 after(async () => {
@@ -228,5 +229,33 @@ test('what is started is what is shown', async () => {
   await page.waitForURL(/\/runs\/2$/)
   await page.goto(`${server.url}/w/other/start`)
   await page.getByRole('heading', { name: 'Start days' }).waitFor() // the last one is remembered
+  await tab.close()
+})
+
+test('a schedule is paused in three clicks from Now, and goes on by keyboard alone', async () => {
+  await until(async () => (await server.request('GET', '/v1/workspaces/main/schedules')).length)
+  const tab = await Tab.open(browser, server)
+  const { page } = tab
+  const clicks = await counted(page)
+  await page.getByRole('link', { name: 'Schedules of main' }).click()
+  const row = page.getByRole('row', { name: 'yearly' })
+  await row.getByRole('button', { name: 'Pause…' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('The next ones that pass:').waitFor()
+  for (const width of [1280, 360]) await tab.screenshot('schedule-pause', { width, full: false })
+  await tab.accessible('[role="dialog"]')
+  await dialog.getByRole('button', { name: 'Pause', exact: true }).click()
+  assert.ok((await clicks()) <= 3)
+  await row.getByText('paused', { exact: true }).waitFor()
+  for (const width of [1280, 360])
+    for (const dark of [false, true]) await tab.screenshot('schedules-paused', { width, dark })
+  await tab.accessible()
+  await tab.fits()
+  await row.getByRole('button', { name: 'Resume…' }).focus()
+  await page.keyboard.press('Enter')
+  await dialog.getByText('The next runs:').waitFor()
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  await row.getByText('works').waitFor()
   await tab.close()
 })
