@@ -306,7 +306,7 @@ func TestPauseASchedule(t *testing.T) {
 	require.Eventually(t, func() bool {
 		ann.get(ws+"/schedules").into(http.StatusOK, &all)
 		return len(all) == 1
-	}, time.Minute, 10*time.Millisecond)
+	}, effort.Patience, 10*time.Millisecond)
 	stop()
 	<-done
 	at := ws + "/schedules/" + all[0].ID + "/orders"
