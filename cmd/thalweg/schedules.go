@@ -12,6 +12,9 @@ import (
 
 // schedulesCmd lists schedules and watches.
 type schedulesCmd struct {
+	Pause  string `help:"Pause the schedule or watch of this ID (see --json): it begins no runs." xor:"order" placeholder:"ID"`
+	Resume string `help:"Let the one of this ID go on." xor:"order" placeholder:"ID"`
+	Reason string `help:"Why: it is shown while it is paused." placeholder:"TEXT"`
 	JSON bool `name:"json" help:"Print a JSON array."`
 	stateFlags
 }
@@ -23,6 +26,9 @@ func (c *schedulesCmd) Run(ctx context.Context, a *console) error {
 		return err
 	}
 	defer home.Close()
+	if id := c.Pause + c.Resume; id != "" {
+		return c.order(ctx, a, home.Operations, app.ScheduleOrder{ID: id, Pause: c.Pause != "", Reason: c.Reason})
+	}
 	rows, err := home.Operations.Schedules(ctx, c.Workspace)
 	if err != nil {
 		return err
@@ -57,6 +63,23 @@ func (c *schedulesCmd) Run(ctx context.Context, a *console) error {
 	return nil
 }
 
+// order pauses a schedule or watch, or lets it go on.
+func (c *schedulesCmd) order(ctx context.Context, a *console, all app.Operations, o app.ScheduleOrder) error {
+	out, err := all.OrderSchedule(ctx, a.caller(), c.Workspace, o)
+	switch {
+	case err != nil:
+		return err
+	case c.JSON:
+		return printJSON(a.stdout, out)
+	}
+	how := "goes on"
+	if o.Pause {
+		how = "is paused: it begins no runs"
+	}
+	fmt.Fprintf(a.stdout, "%s %s of %s %s\n", out.Schedule.Kind, out.Schedule.Name, out.Schedule.Script, how)
+	return nil
+}
+
 // scheduleRow is a schedule as people read it.
 type scheduleRow struct{ view.Schedule }
 
@@ -76,6 +99,10 @@ func (r scheduleRow) when() string {
 
 // remarks say what is not as one may have expected.
 func (r scheduleRow) remarks() (out []string) {
+	if p := r.Paused; p != nil {
+		out = append(out, strings.TrimSpace(fmt.Sprintf("paused by %s at %s, goes on with --resume %s. %s", p.Actor,
+			p.Time.Local().Format(time.DateTime), r.ID, p.Reason)))
+	}
 	if since := time.Since(r.Looked); since > app.OnTime {
 		out = append(out, fmt.Sprintf("no scheduler has looked since %s", r.Looked.Local().Format(time.DateTime)))
 	}

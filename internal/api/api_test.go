@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -379,6 +380,83 @@ func TestOrdersToMany(t *testing.T) {
 	operator := s.as("op", access.Grant{Workspace: "main", Role: access.Operator})
 	operator.send("POST", at, map[string]any{"kind": "drop", "runs": []int64{3}, "reason": "x"}).problem(http.StatusForbidden)
 	c.send("POST", at, map[string]any{"kind": "stop"}).problem(http.StatusUnprocessableEntity)
+}
+
+// A dry run of an order to many says of each run what would be done, and what it would touch; the order does that, or
+// nothing, to each of them.
+func TestOrdersToManyAreShown(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.run()
+	s.file("in.csv", badInput)
+	s.run()
+	s.run()
+	c := s.as("root", access.Grant{Workspace: "*", Role: access.Manager})
+	type done struct {
+		Runs []struct {
+			Run    int64
+			Done   bool
+			GoesOn int64 `json:"goes_on"`
+			Would  *struct {
+				Token       string
+				Planned     *view.RetryPlanned
+				Invalidated *view.Invalidated
+				Would       *view.Outlook
+			}
+			Drops   *view.Dropped
+			Problem *api.Problem
+		}
+	}
+	at := ws + "/orders:bulk"
+	ask := func(order map[string]any) (out done) {
+		c.send("POST", at, order).into(http.StatusOK, &out)
+		return out
+	}
+	all := []int64{1, 2, 3}
+	shown := ask(map[string]any{"kind": "retry", "dry_run": true, "runs": all})
+	require.True(t, shown.Runs[0].Would.Planned.NewRun, "its input has changed")
+	require.Len(t, shown.Runs[1].Would.Planned.Tasks, 2)
+	require.NotNil(t, ask(map[string]any{"kind": "resume", "dry_run": true, "runs": all}).Runs[0].Problem, "it is complete")
+	failed := map[string]any{"status": "failed", "since": time.Now().Add(-time.Hour), "until": time.Now().Add(time.Hour)}
+	shown = ask(map[string]any{"kind": "retry", "dry_run": true, "filter": failed})
+	require.Len(t, shown.Runs, 2)
+	require.Empty(t, ask(map[string]any{"kind": "retry", "dry_run": true, "filter": map[string]any{"text": "none"}}).Runs)
+	require.Empty(t, ask(map[string]any{"kind": "retry", "dry_run": true,
+		"filter": map[string]any{"until": time.Now().Add(-time.Hour)}}).Runs)
+
+	// What it would do to one of them has changed since: that one is left, the other one goes on.
+	got := ask(map[string]any{"kind": "retry", "runs": []int64{2, 3}, "tokens": map[string]string{
+		"2": shown.Runs[1].Would.Token, "3": "another"}})
+	require.True(t, got.Runs[0].Done, "%+v", got.Runs[0].Problem)
+	require.Equal(t, int64(2), got.Runs[0].GoesOn)
+	require.Contains(t, got.Runs[1].Problem.Detail, "has changed since it was shown")
+
+	require.Equal(t, "stopped", string(ask(map[string]any{"kind": "stop", "dry_run": true,
+		"runs": []int64{2}}).Runs[0].Would.Would.Status))
+	shown = ask(map[string]any{"kind": "invalidate", "dry_run": true, "runs": []int64{1}})
+	require.Len(t, shown.Runs[0].Would.Invalidated.Nodes, 2)
+	c.send("POST", at, map[string]any{"kind": "invalidate", "runs": []int64{1}}).into(http.StatusOK, &got)
+	require.Contains(t, got.Runs[0].Problem.Detail, "needs a reason")
+	require.True(t, ask(map[string]any{"kind": "invalidate", "runs": []int64{1}, "reason": "wrong",
+		"tokens": map[string]string{"1": shown.Runs[0].Would.Token}}).Runs[0].Done)
+	shown = ask(map[string]any{"kind": "drop", "dry_run": true, "runs": []int64{1}})
+	require.Equal(t, []string{"load", "write"}, shown.Runs[0].Drops.Nodes)
+
+	// What is done to one changes what would be done to another, which was shown with it.
+	s.file("in.csv", "id,name\n1,ann\n")
+	reused := func() int64 {
+		sum, err := s.app.Run(t.Context(), app.ProcessCaller(), app.RunOptions{Workspace: app.DefaultWorkspace,
+			ScriptPath: filepath.Join(s.dir, "script.yaml"), Reuse: true})
+		require.NoError(t, err)
+		return sum.Key.Run
+	}
+	first, second := reused(), reused()
+	both := []int64{second, first}
+	shown = ask(map[string]any{"kind": "invalidate", "dry_run": true, "runs": both})
+	require.NotEmpty(t, shown.Runs[1].Would.Invalidated.Made, "the second has taken over what the first has made")
+	got = ask(map[string]any{"kind": "invalidate", "runs": both, "reason": "wrong", "tokens": map[string]string{
+		strconv.FormatInt(second, 10): shown.Runs[0].Would.Token, strconv.FormatInt(first, 10): shown.Runs[1].Would.Token}})
+	require.True(t, got.Runs[0].Done && got.Runs[1].Done, "%+v", got.Runs[1].Problem)
 }
 
 // The start secret begins a session in a cookie that no script reads, for whoever may do everything.

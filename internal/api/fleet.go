@@ -17,6 +17,8 @@ func (s *Server) registerFleet() {
 	}
 	add(s, get("list-schedules", w+"/schedules", "List schedules and watches: when they were and will be.",
 		access.View), s.listSchedules)
+	add(s, operation{id: "order-schedule", method: http.MethodPost, path: w + "/schedules/{schedule}/orders", tag: "fleet",
+		summary: "Pause a schedule or watch, or let it go on, or say what that would do.", needs: access.Admin}, s.orderSchedule)
 	add(s, get("list-matrices", w+"/matrices", "List what was run over values of parameters.", access.View),
 		s.listMatrices)
 	add(s, get("show-matrix", w+"/matrices/{matrix}", "List the cells of a matrix.", access.View), s.showMatrix)
@@ -36,6 +38,25 @@ func (s *Server) listSchedules(ctx context.Context, by asker, in *OfWorkspace) (
 		}
 	}
 	return body(all, err)
+}
+
+type orderScheduleIn struct {
+	OfWorkspace
+	Schedule string `path:"schedule" maxLength:"64" doc:"ID of the schedule or watch."`
+	Body     struct {
+		Kind   string `json:"kind" enum:"pause,resume"`
+		Reason string `json:"reason,omitempty" maxLength:"4000" doc:"Why: it is shown while it is paused."`
+		DryRun bool   `json:"dry_run,omitempty" doc:"Only say what would be done."`
+	}
+}
+
+func (s *Server) orderSchedule(ctx context.Context, by asker, in *orderScheduleIn) (*reply[view.ScheduleOrdered], error) {
+	out, err := s.app.OrderSchedule(ctx, by.caller(), in.Workspace, app.ScheduleOrder{ID: in.Schedule,
+		Pause: in.Body.Kind == orderPause, Reason: in.Body.Reason, DryRun: in.Body.DryRun})
+	if !by.may(access.Read) {
+		out.Schedule.Standing = out.Schedule.WithoutValues()
+	}
+	return body(out, err)
 }
 
 func (s *Server) listMatrices(ctx context.Context, _ asker, in *OfWorkspace) (*reply[[]view.Matrix], error) {

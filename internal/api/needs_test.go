@@ -3,8 +3,10 @@ package api_test
 import (
 	"context"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -285,4 +287,47 @@ func TestTakingIsNews(t *testing.T) {
 			return
 		}
 	}
+}
+
+// A schedule is paused by admins only, its dry run says which moments pass, and all see by whom it is.
+func TestPauseASchedule(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.file("nightly.yaml", "name: nightly\nschedule: {cron: '0 5 1 1 *', name: yearly}\n"+script)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		done <- s.app.Schedule(ctx, app.ProcessCaller(), app.ScheduleOptions{Workspace: "main", Leave: true,
+			Scripts: []string{filepath.Join(s.dir, "nightly.yaml")}})
+	}()
+	ann := s.as("ann", access.Grant{Workspace: "main", Role: access.Operator})
+	root := s.as("root", access.Grant{Workspace: "*", Role: access.Manager})
+	var all []view.Schedule
+	require.Eventually(t, func() bool {
+		ann.get(ws+"/schedules").into(http.StatusOK, &all)
+		return len(all) == 1
+	}, effort.Patience, 10*time.Millisecond)
+	stop()
+	<-done
+	at := ws + "/schedules/" + all[0].ID + "/orders"
+	ann.send("POST", at, map[string]any{"kind": "pause"}).problem(http.StatusForbidden)
+	root.send("POST", ws+"/schedules/none/orders", map[string]any{"kind": "pause"}).problem(http.StatusNotFound)
+	order := func(body map[string]any) (out view.ScheduleOrdered) {
+		root.send("POST", at, body).into(http.StatusOK, &out)
+		return out
+	}
+	got := order(map[string]any{"kind": "pause", "dry_run": true})
+	require.Len(t, got.Next, 3)
+	require.True(t, got.Changes)
+	require.Nil(t, got.Schedule.Paused)
+	got = order(map[string]any{"kind": "pause", "reason": "the source is away"})
+	require.Equal(t, "root", got.Schedule.Paused.Actor)
+	require.False(t, order(map[string]any{"kind": "pause"}).Changes)
+	all = nil
+	ann.get(ws+"/schedules").into(http.StatusOK, &all)
+	require.Equal(t, "the source is away", all[0].Paused.Reason)
+	require.Nil(t, order(map[string]any{"kind": "resume"}).Schedule.Paused)
+	all = nil
+	ann.get(ws+"/schedules").into(http.StatusOK, &all)
+	require.Nil(t, all[0].Paused)
 }

@@ -67,6 +67,17 @@ func (c *Client) Take(ctx context.Context, _ app.Caller, key view.RunKey, commen
 	return out, c.order(ctx, of(key)+"/take", object{"comment": comment}, &out)
 }
 
+// OrderSchedule implements app.Operations.
+func (c *Client) OrderSchedule(ctx context.Context, _ app.Caller, workspace string,
+	o app.ScheduleOrder) (out view.ScheduleOrdered, err error) {
+	kind := "resume"
+	if o.Pause {
+		kind = "pause"
+	}
+	return out, c.order(ctx, in(workspace)+"/schedules/"+url.PathEscape(o.ID)+"/orders",
+		object{"kind": kind, "reason": o.Reason, "dry_run": o.DryRun}, &out)
+}
+
 // PreviewInvalidation implements app.Operations.
 func (c *Client) PreviewInvalidation(ctx context.Context, key view.RunKey,
 	nodes []string) (out app.Preview[view.Invalidated], err error) {

@@ -25,6 +25,7 @@ type Operations interface {
 	AuditAll(ctx context.Context, workspace string, limit int) ([]view.AuditEntry, error)
 	Events(ctx context.Context, key view.RunKey, after int64, tell func([]view.EventLine) error) error
 	Schedules(ctx context.Context, workspace string) ([]view.Schedule, error)
+	OrderSchedule(ctx context.Context, by Caller, workspace string, o ScheduleOrder) (view.ScheduleOrdered, error)
 	Matrices(ctx context.Context, workspace string) ([]view.Matrix, error)
 	MatrixCells(ctx context.Context, workspace, id string) ([]view.Cell, error)
 	Lineage(ctx context.Context, key view.RunKey, column string) (view.ColumnLineage, error)
@@ -75,6 +76,11 @@ type here struct {
 // Schedules implements Operations.
 func (h here) Schedules(ctx context.Context, workspace string) ([]view.Schedule, error) {
 	return h.app.Fleet.Schedules(ctx, workspace)
+}
+
+// OrderSchedule implements Operations.
+func (h here) OrderSchedule(ctx context.Context, by Caller, workspace string, o ScheduleOrder) (view.ScheduleOrdered, error) {
+	return h.app.OrderSchedule(ctx, by, workspace, o)
 }
 
 // Matrices implements Operations.

@@ -39,6 +39,7 @@ type (
 	FollowOptions   = runs.FollowOptions
 	RunService      = runs.Service
 	NeedsAsker      = fleet.Asker
+	ScheduleOrder   = fleet.ScheduleOrder
 	RunsPage        = runs.PageOptions
 	BatchesPage     = runs.BatchesPage
 	SamplesOptions  = runs.SamplesOptions

@@ -93,6 +93,13 @@ func (a *App) PlanRun(ctx context.Context, by Caller, s *scripts.Script, o RunOp
 	return out, nil
 }
 
+// OrderSchedule pauses a schedule or watch, or lets it go on.
+func (a *App) OrderSchedule(ctx context.Context, by Caller, workspace string, o ScheduleOrder) (view.ScheduleOrdered,
+	error) {
+	o.Reason = a.process.Known.Text(o.Reason)
+	return a.Fleet.OrderSchedule(ctx, by, workspace, o)
+}
+
 // RetryPreview says what a retry of a run does, and holds the options that begin it.
 type RetryPreview struct {
 	view.RetryPlanned

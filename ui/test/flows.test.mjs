@@ -67,7 +67,7 @@ test('a failure is seen, understood and repaired', async () => {
   await page.keyboard.press('Escape')
   await dialog.waitFor({ state: 'detached' })
   repairRetail(state)
-  await page.getByRole('button', { name: 'Retry', exact: true }).click()
+  await page.getByRole('button', { name: 'Retry…', exact: true }).click()
   await dialog.getByText('has changed').first().waitFor()
   await dialog.getByRole('button', { name: 'Retry', exact: true }).click()
   await page.getByText('Complete:').waitFor()

@@ -279,6 +279,8 @@ func (l *needs) schedules(ctx context.Context) error {
 // broken says what is wrong with a schedule or watch, and since when; "": nothing.
 func broken(s view.Schedule, now time.Time) (text string, since time.Time) {
 	switch {
+	case s.Paused != nil: // somebody wants that
+		return "", since
 	case s.Failing != nil:
 		return "cannot begin its run: " + strings.TrimSpace(s.Failing.Message), s.Failing.Since
 	case s.Blind != nil:
@@ -295,7 +297,7 @@ func broken(s view.Schedule, now time.Time) (text string, since time.Time) {
 
 // next adds the deadline of the run that a schedule begins next.
 func (l *needs) next(ctx context.Context, s view.Schedule) error {
-	if s.Next == nil || s.Last == nil || s.Next.Sub(l.now) > deadlinesWithin {
+	if s.Next == nil || s.Last == nil || s.Paused != nil || s.Next.Sub(l.now) > deadlinesWithin {
 		return nil
 	}
 	last, err := l.by.Runs.Home.State.Run(ctx, state.RunKey{Workspace: l.workspace, Run: s.Last.Run})

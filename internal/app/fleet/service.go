@@ -104,9 +104,13 @@ func (s *Service) Schedules(ctx context.Context, workspace string) ([]view.Sched
 	if err != nil {
 		return nil, err
 	}
+	paused, err := schedule.PausedOf(ctx, scheduler.PausedBox(s.Home, workspace))
+	if err != nil {
+		return nil, err
+	}
 	out := []view.Schedule{}
 	for _, st := range standings {
-		r := view.Schedule{Standing: *st}
+		r := view.Schedule{ID: st.ID, Standing: *st, Paused: paused[st.ID]}
 		if st.Kind == schedule.KindSchedule {
 			zone, err := calendar.ParseZone(st.Zone)
 			if err != nil {

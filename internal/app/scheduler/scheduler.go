@@ -79,7 +79,8 @@ func Schedule(ctx context.Context, home *instance.Instance, opts SchedulerOption
 	}
 	service := schedule.New(schedule.Config{Remote: lister, Policy: opts.Policy, Workspace: opts.Workspace,
 		Registry: registry.NewNoteBox(store, opts.Workspace, state.TopicSchedules), Runs: s, Load: s.load,
-		Most: opts.Most, Clock: opts.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint,
+		Paused: registry.NewNoteBox(store, opts.Workspace, registry.TopicPaused),
+		Most:   opts.Most, Clock: opts.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint,
 		Files: func(watch string) schedule.Registry {
 			return registry.NewNoteBox(store, opts.Workspace, registry.TopicWatched+watch)
 		}})
@@ -105,6 +106,11 @@ func Schedule(ctx context.Context, home *instance.Instance, opts SchedulerOption
 // ScheduleBox has the records of a workspace's schedules, for those who look at them.
 func ScheduleBox(home *instance.Instance, workspace string) schedule.Registry {
 	return registry.NewNoteBox(home.State, workspace, state.TopicSchedules)
+}
+
+// PausedBox has what of a workspace's schedules is paused.
+func PausedBox(home *instance.Instance, workspace string) schedule.Registry {
+	return registry.NewNoteBox(home.State, workspace, registry.TopicPaused)
 }
 
 // scheduler is one call of Schedule. It implements schedule.Runs.

@@ -36,10 +36,12 @@ type Diagnosis struct {
 
 // Schedule is a schedule or watch as it is listed.
 type Schedule struct {
+	ID string `json:"id"`
 	schedule.Standing
-	Next   *time.Time  `json:"next,omitempty"`
-	Status string      `json:"status,omitempty"` // of the last run, as history has it
-	Due    []time.Time `json:"due,omitempty"`    // moments in the queue
+	Paused *schedule.Paused `json:"paused,omitempty"` // it begins no runs
+	Next   *time.Time       `json:"next,omitempty"`
+	Status string           `json:"status,omitempty"` // of the last run, as history has it
+	Due    []time.Time      `json:"due,omitempty"`    // moments in the queue
 }
 
 // Why is the JSON form of an answer.
@@ -56,4 +58,12 @@ type WorkerPace struct {
 	PID         int                    `json:"pid"`
 	Concurrency []concurrency.Setting  `json:"concurrency"`
 	Decisions   []concurrency.Decision `json:"decisions"`
+}
+
+// ScheduleOrdered says what an order to a schedule or watch has done, or would do.
+type ScheduleOrdered struct {
+	DryRun   bool        `json:"dry_run"`
+	Schedule Schedule    `json:"schedule"`
+	Changes  bool        `json:"changes"` // false: it is so already
+	Next     []time.Time `json:"next"`    // moments that come next: while it is paused they pass without a run
 }

@@ -179,7 +179,8 @@ func (w *world) serve(t *testing.T, serving string) {
 
 func (w *world) scheduler() *Service {
 	return New(Config{Workspace: "main", Registry: w.disk.box("schedules"),
-		Files: func(watch string) Registry { return w.disk.box("watched/" + watch) }, Runs: w.runs, Remote: w.remote, Policy: w.policy,
+		Paused: w.disk.box("paused"),
+		Files:  func(watch string) Registry { return w.disk.box("watched/" + watch) }, Runs: w.runs, Remote: w.remote, Policy: w.policy,
 		Load: func(context.Context) []Served { return w.served }, Most: w.most, Clock: w.clock,
 		Logger: slog.New(slog.DiscardHandler)})
 }
@@ -408,6 +409,40 @@ func TestRunsThatCannotBegin(t *testing.T) {
 	}
 	require.Len(t, w.runs.told, 3, "the next moment, and the one behind it")
 	require.Contains(t, whys(w.standing(t))[0], "it could not begin: the script is broken")
+}
+
+// What is paused begins no runs: moments pass, files wait, until it goes on.
+func TestPaused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := newWorld(t, "schedule: {cron: '30 * * * *', name: hourly, catch_up: all}\nwatch: {files: '"+dir+"/*.csv', name: files, stable_for: 1s}\n")
+	s := w.scheduler()
+	w.look(t, s, "2026-03-02T05:00:00Z")
+	box := w.disk.box("paused")
+	ids := map[string]string{}
+	for name, st := range w.standings(t) {
+		ids[name] = st.ID
+		require.NoError(t, Pause(t.Context(), box, st.ID, "ann", "the source is away", w.clock.now))
+	}
+	w.write(t, filepath.Join(dir, "a.csv"), "1")
+	w.look(t, s, "2026-03-02T05:30:00Z")
+	w.look(t, s, "2026-03-02T05:30:20Z")
+	w.look(t, w.scheduler(), "2026-03-02T06:30:00Z")
+	require.Empty(t, w.runs.begun)
+	require.Equal(t, []string{"05:30 it was paused by ann", "06:30 it was paused by ann"}, whys(w.standings(t)["hourly"]))
+	paused, err := PausedOf(t.Context(), box)
+	require.NoError(t, err)
+	require.Equal(t, "the source is away", paused[ids["files"]].Reason)
+	for _, id := range ids {
+		require.NoError(t, box.Remove(t.Context(), id))
+	}
+	w.look(t, s, "2026-03-02T06:40:00Z")
+	w.look(t, s, "2026-03-02T06:40:20Z")
+	require.Contains(t, w.runs.files(), "a.csv")
+	w.runs.finish()
+	w.look(t, s, "2026-03-02T07:30:00Z")
+	require.Contains(t, w.runs.moments(), "2026-03-02T07:30:00Z")
+	require.NotContains(t, w.runs.moments(), "2026-03-02T06:30:00Z", "what passed while it was paused is not made up for")
 }
 
 // Any number of schedulers, which die at any of their writes, at any moment:

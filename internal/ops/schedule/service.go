@@ -66,6 +66,7 @@ type Served struct {
 type Config struct {
 	Workspace string
 	Registry  Registry // of the standings
+	Paused    Registry // of what is paused
 	// Files gives the box of the files of a watch.
 	Files  func(watch string) Registry
 	Remote Lister        // nil: there is none
@@ -97,6 +98,7 @@ const TokenPrefix = "served:"
 type Service struct {
 	cfg     Config
 	watches map[string]*watcher
+	paused  map[string]*Paused   // in this look
 	noted   map[string]time.Time // when Looked was written last, by record
 
 	listings sync.WaitGroup // that are under way
@@ -142,6 +144,9 @@ func (s *Service) Look(ctx context.Context) error {
 	standings, err := standingsOf(ctx, s.cfg.Registry)
 	if err != nil {
 		return err
+	}
+	if s.paused, err = PausedOf(ctx, s.cfg.Paused); err != nil {
+		return err // what is not known to go on is not begun
 	}
 	served := s.cfg.Load(ctx)
 	var errs []error
@@ -210,6 +215,7 @@ func Standings(ctx context.Context, b Registry) ([]*Standing, error) {
 		if err != nil {
 			return nil, err
 		}
+		st.ID = e.Name
 		out = append(out, st)
 	}
 	return out, nil
@@ -235,6 +241,9 @@ func (s *Service) schedule(ctx context.Context, sv Served, sc script.Schedule, s
 	}
 	st.Script, st.Name, st.When, st.Zone = shownScript(sv), sc.Name, cut(sc.Times.String()), sc.Times.Zone().String()
 	if st.advance(sc.Times, sc.CatchUp, now, OnTime+s.slack+max(0, now.Sub(s.began))) {
+		changed = true
+	}
+	if p := s.paused[id]; p != nil && st.skipPaused(p, sc.Times.Zone()) {
 		changed = true
 	}
 	if changed || now.Sub(s.noted[id]) > noteEvery || now.Before(s.noted[id]) {

@@ -35,6 +35,7 @@ const (
 
 // Standing is the stored record of a schedule or watch. It is stored.
 type Standing struct {
+	ID      string    `json:"-"` // of the record, where it was listed
 	Version int       `json:"version"`
 	Kind    string    `json:"kind"`
 	Script  string    `json:"script"` // for people

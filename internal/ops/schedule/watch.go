@@ -128,6 +128,9 @@ func (s *Service) watch(ctx context.Context, sv Served, w script.Watch, standing
 	}
 	if wr.view != nil {
 		complete := wr.judge(w, st, *wr.view)
+		if s.paused[id] != nil {
+			complete = nil // the files wait
+		}
 		if err := s.beginFor(ctx, sv, w, st, wr, complete, standings); err != nil {
 			return err
 		}

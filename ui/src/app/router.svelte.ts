@@ -54,6 +54,26 @@ export function placeOf(path: string): Place {
   return { page: 'nowhere', params: {} }
 }
 
+/**
+ * referenceOf is the run that an address names by other than its number, as `last`; undefined: it names none like that.
+ * Pages are shown at addresses with numbers only: links from them stay with that run.
+ */
+export function referenceOf(place: Place, query: URLSearchParams): string | undefined {
+  const said = place.page === 'table' ? (query.get('run') ?? 'last') : place.params.run
+  return said === undefined || /^[1-9]\d{0,14}$/.test(said) ? undefined : said
+}
+
+/** numbered is the address of a place with the number of its run. */
+export function numbered(place: Place, query: URLSearchParams, run: number): string {
+  const pattern = (patterns.find(([page]) => page === place.page) as [Page, string])[1]
+  const params: Record<string, string | number> = { ...place.params, run }
+  const parts = pattern.split('/').filter(Boolean)
+  const said = new URLSearchParams(query)
+  if (place.page === 'table') said.set('run', `${run}`)
+  const to = path(...parts.map((p) => (p.startsWith(':') ? (params[p.slice(1)] as string | number) : p)))
+  return said.size ? `${to}?${said}` : to
+}
+
 /** path writes the address of parts, each of them hostile. */
 export function path(...parts: (string | number)[]): string {
   return `/${parts.map((p) => encodeURIComponent(p)).join('/')}`
@@ -101,6 +121,12 @@ class Router {
     this.#url = new URL(location.href)
     scrollTo(0, 0)
     document.getElementById('main')?.focus({ preventScroll: true })
+  }
+
+  /** replace goes to another address in the place of this one. */
+  replace(to: string): void {
+    history.replaceState(null, '', to)
+    this.#url = new URL(location.href)
   }
 
   /** set changes parameters of the address, which the back button passes over. */
