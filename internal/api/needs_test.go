@@ -112,6 +112,7 @@ func TestNeeds(t *testing.T) {
 	require.Equal(t, "ids", byKind[view.NeedGate].Gate.Gate)
 	require.EqualValues(t, 2, byKind[view.NeedLate].Run)
 	require.Contains(t, byKind[view.NeedFailure].Failure.Place.Value, "x")
+	require.Contains(t, byKind[view.NeedFailure].Failure.Place.Raw, "x")
 	require.Equal(t, "no earlier run of its script with its nodes is complete", byKind[view.NeedLate].Expectation.Why)
 	got = view.Needs{}
 	viewer.get(ws+"/needs").into(http.StatusOK, &got)
@@ -119,6 +120,7 @@ func TestNeeds(t *testing.T) {
 		require.False(t, n.May)
 		if n.Failure != nil {
 			require.Empty(t, n.Failure.Place.Value)
+			require.Empty(t, n.Failure.Place.Raw)
 			require.Contains(t, n.Text, "you may not read")
 		}
 	}
