@@ -288,3 +288,33 @@ func TestTakingIsNews(t *testing.T) {
 		}
 	}
 }
+
+// A retry of all that has failed for one reason says which batches these are, and does what it said.
+func TestRetryAlike(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.file("in.csv", badInput)
+	s.run()
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Operator})
+	order := func(batch int, more map[string]any) answer {
+		body := map[string]any{"kind": "retry", "like": map[string]any{"node": "load", "batch": batch}}
+		for name, value := range more {
+			body[name] = value
+		}
+		return c.send("POST", ws+"/runs/1/orders", body)
+	}
+	var said struct {
+		Token   string
+		Alike   []map[string]any
+		Planned view.RetryPlanned
+	}
+	order(0, map[string]any{"dry_run": true}).into(http.StatusOK, &said)
+	require.Equal(t, []map[string]any{{"node": "load", "from": 0.0, "to": 0.0}}, said.Alike)
+	require.Equal(t, "load", said.Planned.Tasks[0].Node)
+	require.Contains(t, order(0, map[string]any{"token": "other"}).problem(http.StatusConflict).Detail, "changed")
+	require.Contains(t, order(7, nil).problem(http.StatusConflict).Detail, "has not failed")
+	s.file("in.csv", "id,name\n1,ann\n")
+	s.run()
+	body := map[string]any{"kind": "retry", "like": map[string]any{"node": "load", "batch": 0}}
+	require.Contains(t, c.send("POST", ws+"/runs/2/orders", body).problem(http.StatusConflict).Detail, "has not failed")
+}

@@ -93,6 +93,8 @@ func (s *Server) registerRuns() {
 	add(s, get("list-batches", r+"/nodes/{node}/batches", "List the batches of a node."), s.listBatches)
 	add(s, get("timeline", r+"/nodes/{node}/timeline",
 		"Say when the batches of a node were worked on: one by one, or in spans if they are many."), s.timeline)
+	add(s, get("list-attempts", r+"/nodes/{node}/attempts", "List the tries at the batches of a node, by batch."),
+		s.listAttempts)
 	add(s, get("show-batch", r+"/nodes/{node}/batches/{batch}", "Show a batch with the tries at it."), s.showBatch)
 }
 
