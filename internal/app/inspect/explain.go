@@ -14,6 +14,7 @@ import (
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/view"
 	"thalweg/internal/base/budget"
+	"thalweg/internal/base/fault"
 	"thalweg/internal/run/engine"
 	"thalweg/internal/run/pipeline"
 	"thalweg/internal/store/state"
@@ -71,6 +72,10 @@ func ExplainBatch(ctx context.Context, home *instance.Instance, p runtime.Proces
 // holder returns the node whose batches a node's rows are of: another one, if they were taken over.
 func holder(ctx context.Context, home *instance.Instance, key state.NodeKey) (state.NodeKey, error) {
 	n, err := home.State.Node(ctx, key)
+	if errors.Is(err, state.ErrNotFound) {
+		return key, &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+			Message: fmt.Sprintf("run %d has no node %s", key.Run, key.Node), Hint: "{{do nodes}} lists them"}
+	}
 	if err != nil {
 		return key, fmt.Errorf("read node %s of run %d: %w", key.Node, key.Run, err)
 	}

@@ -51,7 +51,8 @@ export function marked(record: string, value: string): [string, string, string] 
   for (const text of [quoted, cut]) {
     // A whole field is meant rather than the same characters inside of another one.
     const whole = [...record.matchAll(new RegExp(escaped(text), 'g'))].find(
-      (m) => !/[\p{L}\p{N}]$/u.test(record.slice(0, m.index)) && !/^[\p{L}\p{N}]/u.test(record.slice(m.index + text.length)),
+      (m) =>
+        !/[\p{L}\p{N}]$/u.test(record.slice(0, m.index)) && !/^[\p{L}\p{N}]/u.test(record.slice(m.index + text.length)),
     )
     const at = text ? (whole?.index ?? record.indexOf(text)) : -1
     if (at >= 0) return [record.slice(0, at), text, record.slice(at + text.length)]
