@@ -39,7 +39,8 @@ func TestAlike(t *testing.T) {
 			}
 			return state.ErrNotFound
 		case state.OpNodes:
-			*op.Results[0].(*[]state.Node) = []state.Node{{NodeKey: state.NodeKey{RunKey: run, Node: "a"}, NodeSpec: state.NodeSpec{Name: "a"}},
+			*op.Results[0].(*[]state.Node) = []state.Node{{NodeKey: state.NodeKey{RunKey: run, Node: "a"},
+				NodeSpec: state.NodeSpec{Name: "a"}},
 				{NodeKey: state.NodeKey{RunKey: run, Node: "b"}, NodeSpec: state.NodeSpec{Name: "b"}}}
 		case state.OpUnsettled:
 			*op.Results[0].(*[]state.Batch) = all[op.Args[0].(*state.NodeKey).Node]
