@@ -44,3 +44,11 @@ func (s *Server) columnLineage(ctx context.Context, _ asker, in *distributionIn)
 	}
 	return body(s.app.Operations.Lineage(ctx, key, in.Table+"."+in.Column))
 }
+
+func (s *Server) nodeLineage(ctx context.Context, _ asker, in *OfNode) (*reply[view.NodeLineage], error) {
+	key, err := s.key(ctx, in.OfRun)
+	if err != nil {
+		return nil, err
+	}
+	return body(s.app.Data.NodeLineage(ctx, key, in.Node))
+}

@@ -32,6 +32,12 @@ func (s *Server) registerData() {
 	add(s, columns, s.listColumns)
 	add(s, read("column-lineage", http.MethodGet, t+"/columns/{column}/lineage",
 		"Say what a column is made of, and what is made of it."), s.columnLineage)
+	add(s, read("node-lineage", http.MethodGet, w+"/runs/{run}/nodes/{node}/lineage",
+		"Say what the columns of a node are made of, and what is made of them."), s.nodeLineage)
+	explain := read("explain-batch", http.MethodPost, w+"/runs/{run}/nodes/{node}/batches/{batch}/plans",
+		"Say what SQL a batch executes, and by which plan of DuckDB: a job.")
+	explain.status = http.StatusAccepted
+	add(s, explain, s.explainBatch)
 	add(s, read("profile", http.MethodGet, t+"/profile", "Say what is known of a table's columns without reading rows."),
 		s.profile)
 	add(s, read("distribution", http.MethodGet, t+"/columns/{column}/distribution",

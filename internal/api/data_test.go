@@ -126,6 +126,25 @@ func TestJobs(t *testing.T) {
 	wait(c.send("POST", ws+"/traces", map[string]any{"table": "ids", "limit": 1}), &tree)
 	require.EqualValues(t, 2, tree.Matches)
 	require.Len(t, tree.Roots, 1)
+
+	var sql view.BatchSQL
+	wait(c.send("POST", ws+"/runs/2/nodes/load/batches/0/plans", nil), &sql)
+	require.Contains(t, sql.SQL, "id")
+	require.NotContains(t, strings.Join(append(sql.Setup, sql.SQL), " "), s.dir+"/.thalweg", "no directory of ours")
+	require.NotEmpty(t, sql.Plan)
+	require.Zero(t, sql.Plan[0].Depth)
+	require.Contains(t, fmt.Sprint(sql.Plan), "READ_CSV")
+	var lineage view.NodeLineage
+	c.get(ws+"/runs/2/nodes/load/lineage").into(http.StatusOK, &lineage)
+	require.Equal(t, "id", lineage.Columns[0].Column)
+	require.Contains(t, lineage.Columns[0].From[0].From.Of, "in.csv")
+	c.get(ws + "/runs/2/nodes/none/lineage").problem(http.StatusNotFound)
+	got := c.get(ws + "/runs/2/nodes/load/attempts?limit=1")
+	var tries []view.ListedTry
+	got.into(http.StatusOK, &tries)
+	require.Len(t, tries, 1)
+	require.EqualValues(t, 2, tries[0].RowsOut)
+	require.Equal(t, view.Succeeded, tries[0].Status)
 }
 
 // An answer may take longer than a request's body.

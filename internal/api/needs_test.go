@@ -114,6 +114,7 @@ func TestNeeds(t *testing.T) {
 	require.Equal(t, "ids", byKind[view.NeedGate].Gate.Gate)
 	require.EqualValues(t, 2, byKind[view.NeedLate].Run)
 	require.Contains(t, byKind[view.NeedFailure].Failure.Place.Value, "x")
+	require.Contains(t, byKind[view.NeedFailure].Failure.Place.Raw, "x")
 	require.Equal(t, "no earlier run of its script with its nodes is complete", byKind[view.NeedLate].Expectation.Why)
 	got = view.Needs{}
 	viewer.get(ws+"/needs").into(http.StatusOK, &got)
@@ -121,6 +122,7 @@ func TestNeeds(t *testing.T) {
 		require.False(t, n.May)
 		if n.Failure != nil {
 			require.Empty(t, n.Failure.Place.Value)
+			require.Empty(t, n.Failure.Place.Raw)
 			require.Contains(t, n.Text, "you may not read")
 		}
 	}
@@ -330,4 +332,34 @@ func TestPauseASchedule(t *testing.T) {
 	all = nil
 	ann.get(ws+"/schedules").into(http.StatusOK, &all)
 	require.Nil(t, all[0].Paused)
+}
+
+// A retry of all that has failed for one reason says which batches these are, and does what it said.
+func TestRetryAlike(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.file("in.csv", badInput)
+	s.run()
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Operator})
+	order := func(batch int, more map[string]any) answer {
+		body := map[string]any{"kind": "retry", "like": map[string]any{"node": "load", "batch": batch}}
+		for name, value := range more {
+			body[name] = value
+		}
+		return c.send("POST", ws+"/runs/1/orders", body)
+	}
+	var said struct {
+		Token   string
+		Alike   []map[string]any
+		Planned view.RetryPlanned
+	}
+	order(0, map[string]any{"dry_run": true}).into(http.StatusOK, &said)
+	require.Equal(t, []map[string]any{{"node": "load", "from": 0.0, "to": 0.0}}, said.Alike)
+	require.Equal(t, "load", said.Planned.Tasks[0].Node)
+	require.Contains(t, order(0, map[string]any{"token": "other"}).problem(http.StatusConflict).Detail, "changed")
+	require.Contains(t, order(7, nil).problem(http.StatusConflict).Detail, "has not failed")
+	s.file("in.csv", "id,name\n1,ann\n")
+	s.run()
+	body := map[string]any{"kind": "retry", "like": map[string]any{"node": "load", "batch": 0}}
+	require.Contains(t, c.send("POST", ws+"/runs/2/orders", body).problem(http.StatusConflict).Detail, "has not failed")
 }

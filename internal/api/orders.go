@@ -42,8 +42,10 @@ type order struct {
 	Nodes  []string `json:"nodes,omitempty" maxItems:"1000" doc:"Of a retry or an invalidation: only these."`
 	// Batches of a retry.
 	Batches []orderBatches `json:"batches,omitempty" maxItems:"1000" doc:"Of a retry: only these batches."`
-	DryRun  bool           `json:"dry_run,omitempty" doc:"Only say what would be done."`
-	Token   string         `json:"token,omitempty" maxLength:"128" doc:"Of a dry run: do what that said, or nothing."`
+	// Like names a batch that has failed.
+	Like   *orderLike `json:"like,omitempty" doc:"Of a retry: all batches of the run that have failed for the reason that this one has."`
+	DryRun bool       `json:"dry_run,omitempty" doc:"Only say what would be done."`
+	Token  string     `json:"token,omitempty" maxLength:"128" doc:"Of a dry run: do what that said, or nothing."`
 }
 
 // orderBatches names batches of a node.
@@ -53,12 +55,19 @@ type orderBatches struct {
 	To   int    `json:"to" minimum:"0" doc:"The last one."`
 }
 
+// orderLike names a batch.
+type orderLike struct {
+	Node  string `json:"node" maxLength:"256"`
+	Batch int    `json:"batch" minimum:"0"`
+}
+
 // ordered says what an order has done, or would do. One member is there, that of its kind.
 type ordered struct {
 	DryRun      bool               `json:"dry_run"`
 	Token       string             `json:"token,omitempty" doc:"Of what a dry run has said."`
 	Stopped     *view.Stopped      `json:"stopped,omitempty"`
 	Paused      *view.Paused       `json:"paused,omitempty"`
+	Alike       []orderBatches     `json:"alike,omitempty" doc:"Of a retry with like: the batches that are meant."`
 	Planned     *view.RetryPlanned `json:"planned,omitempty" doc:"Of resume and retry."`
 	Submitted   *view.RunSubmitted `json:"submitted,omitempty" doc:"Of resume and retry: the run that goes on."`
 	Invalidated *view.Invalidated  `json:"invalidated,omitempty"`
@@ -145,6 +154,18 @@ func (s *Server) goOn(ctx context.Context, by app.Caller, key view.RunKey, o ord
 		return s.submit(ctx, by, app.RunOptions{Workspace: key.Workspace, Resume: true, Pinned: true, ResumeRun: key.Run})
 	}
 	again := app.RedoSelection{Nodes: o.Nodes}
+	var alike []orderBatches
+	if o.Like != nil {
+		found, err := s.app.Runs.Alike(ctx, view.BatchKey{NodeKey: view.NodeKey{RunKey: key, Node: o.Like.Node},
+			Batch: o.Like.Batch})
+		if err != nil {
+			return ordered{}, err
+		}
+		again.Batches = found
+		for _, b := range found {
+			alike = append(alike, orderBatches{b.Node, b.From, b.To})
+		}
+	}
 	for _, b := range o.Batches {
 		again.Batches = append(again.Batches, app.RedoBatches{Node: b.Node, From: b.From, To: b.To})
 	}
@@ -153,7 +174,7 @@ func (s *Server) goOn(ctx context.Context, by app.Caller, key view.RunKey, o ord
 		return ordered{}, err
 	}
 	if o.DryRun {
-		return ordered{Token: plan.Token, Planned: &plan.Would.RetryPlanned}, nil
+		return ordered{Token: plan.Token, Alike: alike, Planned: &plan.Would.RetryPlanned}, nil
 	}
 	if cmp.Or(o.Token, plan.Token) != plan.Token {
 		return ordered{}, &fault.Error{Kind: fault.Script, Code: fault.Conflict,

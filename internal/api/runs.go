@@ -95,6 +95,8 @@ func (s *Server) registerRuns() {
 		"Say when the batches of a node were worked on: one by one, or in spans if they are many."), s.timeline)
 	add(s, get("samples", r+"/samples",
 		"Say what the workers of a run used of processors, memory and disks: a sample every 10 s, kept for a day."), s.samples)
+	add(s, get("list-attempts", r+"/nodes/{node}/attempts", "List the tries at the batches of a node, by batch."),
+		s.listAttempts)
 	add(s, get("show-batch", r+"/nodes/{node}/batches/{batch}", "Show a batch with the tries at it."), s.showBatch)
 }
 

@@ -34,6 +34,7 @@ type Children interface {
 	Diff(ctx context.Context, by caller.Caller, runs [2]state.RunKey, o DiffOptions) (Comparison, error)
 	Trace(ctx context.Context, by caller.Caller, o TraceOptions) (*view.Tree, error)
 	Check(ctx context.Context, by caller.Caller, sc *script.Script, run state.Run, o CheckOptions) ([]CheckFound, error)
+	ExplainBatch(ctx context.Context, by caller.Caller, key state.BatchKey) (view.BatchSQL, error)
 }
 
 // in returns what an answer may use: memoryBytes of memory, in a caller's name.
@@ -115,6 +116,20 @@ func (s *Service) Trace(ctx context.Context, by caller.Caller, o TraceOptions) (
 // ScriptOf returns the script that a run was begun with, and the directory that its relative names are seen from.
 func (s *Service) ScriptOf(ctx context.Context, key state.RunKey) (*script.Script, string, error) {
 	return ScriptOf(ctx, s.Home, key, s.Process)
+}
+
+// NodeLineage says what the columns of a node are made of, and what is made of them.
+func (s *Service) NodeLineage(ctx context.Context, key state.RunKey, node string) (view.NodeLineage, error) {
+	sc, _, err := s.ScriptOf(ctx, key)
+	if err != nil {
+		return view.NodeLineage{}, err
+	}
+	n := sc.Node(node)
+	if n == nil {
+		return view.NodeLineage{}, &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+			Message: fmt.Sprintf("the script of run %d has no node %s", key.Run, node)}
+	}
+	return view.NodeLineage{Node: node, Columns: lineage.ColumnsOf(sc).OfNode(n)}, nil
 }
 
 // LineageEvents lists the OpenLineage events of a run.

@@ -64,7 +64,7 @@ func TestRedactingStore(t *testing.T) {
 		return nil
 	}), known)
 	ctx, now := t.Context(), time.Time{}
-	failure := state.Failure{Message: aText, Place: fault.Place{Value: aText}}
+	failure := state.Failure{Message: aText, Place: fault.Place{Value: aText, Raw: aText}}
 	outcome := state.Outcome{Files: []state.File{{URL: aText}}, Checks: []state.CheckResult{{Message: aText}},
 		Stats: state.Stats{Warnings: []string{aText}, Repeats: []state.Repeat{{First: aText}}}}
 	piece := state.PlanPiece{Inputs: []state.Input{{Address: aText}}}

@@ -43,7 +43,7 @@ func FailureWithoutValues(f *state.Failure) *state.Failure {
 }
 
 func placeWithoutValues(p fault.Place) fault.Place {
-	p.Value = ""
+	p.Value, p.Raw = "", ""
 	if p.Origin != nil {
 		origin := placeWithoutValues(*p.Origin)
 		p.Origin = &origin

@@ -87,6 +87,12 @@ func (h *lentHost) Answer(ctx context.Context, method string, args json.RawMessa
 		return h.trace(ctx, args)
 	case askCheck:
 		return h.check(ctx, args)
+	case askExplain:
+		var key state.BatchKey
+		if err := json.Unmarshal(args, &key); err != nil {
+			return nil, fmt.Errorf("decode a question: %w", err)
+		}
+		return inspect.ExplainBatch(ctx, h.home, h.process, key)
 	}
 	return nil, fault.New(fault.Bug, "there is no question %q", method)
 }

@@ -56,6 +56,12 @@ func (p *Pool) Trace(ctx context.Context, _ caller.Caller, o inspect.TraceOption
 	return &tree, err
 }
 
+// ExplainBatch implements inspect.Children.
+func (p *Pool) ExplainBatch(ctx context.Context, _ caller.Caller, key state.BatchKey) (out view.BatchSQL, err error) {
+	err = p.look(ctx, askExplain, "the plan", key, &out)
+	return out, err
+}
+
 // Check implements inspect.Children. The script is loaded once more where the checks are made: it is the one of
 // o.Named, or the run's own if that has no path.
 func (p *Pool) Check(ctx context.Context, _ caller.Caller, sc *script.Script, run state.Run,

@@ -39,6 +39,7 @@ const (
 	askDiff     = "diff"
 	askTrace    = "trace"
 	askCheck    = "check"
+	askExplain  = "explain"
 )
 
 // queryArgs ask for rows, as a stream.

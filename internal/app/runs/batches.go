@@ -3,10 +3,13 @@ package runs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"thalweg/internal/app/view"
+	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/history"
+	"thalweg/internal/run/orders"
 	"thalweg/internal/store/state"
 )
 
@@ -74,4 +77,49 @@ func listedBatch(b state.Batch) view.Batch {
 func (s *Service) Timeline(ctx context.Context, key state.RunKey, node string, from, to int) (view.Timeline, error) {
 	return history.ReadTimeline(ctx, s.Home.State, state.NodeKey{RunKey: key, Node: node},
 		history.TimelineOptions{From: from, To: to, Now: time.Now()})
+}
+
+// Attempts lists the tries at the batches of a node, and returns the from of the next page; 0: there is none.
+func (s *Service) Attempts(ctx context.Context, key state.RunKey, node string, from int64, limit int) (
+	[]view.ListedTry, int64, error) {
+	return history.ListAttempts(ctx, s.Home.State, state.NodeKey{RunKey: key, Node: node},
+		state.Page{From: from, Limit: limit}, time.Now())
+}
+
+// Alike lists the batches of a run that have failed for the reason that one has: those of each node in ranges.
+func (s *Service) Alike(ctx context.Context, key state.BatchKey) (out []orders.Batches, err error) {
+	like, _, err := s.Home.State.Batch(ctx, key)
+	switch {
+	case err != nil && !errors.Is(err, state.ErrNotFound):
+		return nil, fmt.Errorf("read batch %d of %s: %w", key.Batch, key.Node, err)
+	case err != nil, like.Status != state.Failed, like.Failure == nil:
+		return nil, &fault.Error{Kind: fault.Script, Code: fault.Conflict,
+			Message: fmt.Sprintf("batch %d of node %s of run %d has not failed", key.Batch, key.Node, key.Run)}
+	}
+	nodes, err := s.Home.State.Nodes(ctx, key.RunKey)
+	if err != nil {
+		return nil, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
+	}
+	reason := like.Failure.Reason()
+	for _, n := range nodes {
+		if n.ReusedFrom != nil {
+			continue
+		}
+		unsettled, err := state.All(ctx, s.Home.State.Unsettled, n.NodeKey)
+		if err != nil {
+			return nil, fmt.Errorf("read the batches of %s: %w", n.Name, err)
+		}
+		for _, b := range unsettled {
+			if b.Status != state.Failed || b.Failure == nil || b.Failure.Reason() != reason {
+				continue
+			}
+			number := b.BatchKey.Batch
+			if last := len(out) - 1; last >= 0 && out[last].Node == n.Name && out[last].To == number-1 {
+				out[last].To = number
+			} else {
+				out = append(out, orders.Batches{Node: n.Name, From: number, To: number})
+			}
+		}
+	}
+	return out, nil
 }

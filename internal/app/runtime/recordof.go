@@ -33,7 +33,7 @@ func (t *Runtime) recordOf(ctx context.Context, of *pipeline.Pipeline, row pipel
 	if err != nil || rec == nil {
 		return nil, err
 	}
-	return &fault.Place{File: rec.File, Line: rec.Line, Record: rec.Row}, nil
+	return &fault.Place{File: rec.File, Line: rec.Line, Record: rec.Row, Raw: rec.Text}, nil
 }
 
 // TracedRuns opens runs as they were begun, to look at them.

@@ -52,6 +52,30 @@ type ColumnLineage struct {
 	Links  []lineage.Link `json:"links"`
 }
 
+// NodeLineage says what the columns of a node's table are made of, and what is made of them: one step each.
+type NodeLineage struct {
+	Node    string          `json:"node"`
+	Columns []lineage.Parts `json:"columns"`
+}
+
+// BatchSQL is what a batch executes.
+type BatchSQL struct {
+	Run    int64      `json:"run"` // whose batch it is: an earlier one, if rows were taken over
+	Node   string     `json:"node"`
+	Batch  int        `json:"batch"`
+	Setup  []string   `json:"setup"`            // statements before all others
+	Python string     `json:"python,omitempty"` // what functions of Python read
+	SQL    string     `json:"sql,omitempty"`
+	Plan   []PlanStep `json:"plan"` // of what Python reads, if there is that, else of SQL; none: it has no query
+}
+
+// PlanStep is an operator of a plan. Those that it reads follow it, one deeper.
+type PlanStep struct {
+	Depth    int      `json:"depth"`
+	Operator string   `json:"operator"`
+	Says     []string `json:"says"`
+}
+
 // CutCell names a cell of a page by its places in the page.
 type CutCell struct {
 	Row    int `json:"row"`

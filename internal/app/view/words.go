@@ -34,6 +34,7 @@ type (
 	RunKey      = state.RunKey
 	Node        = state.Node
 	NodeKey     = state.NodeKey
+	BatchKey    = state.BatchKey
 	Status      = state.Status
 	Stats       = state.Stats
 	Failure     = state.Failure
@@ -49,6 +50,7 @@ type (
 	NodeDetail  = history.NodeDetail
 	ListedBatch = history.Batch
 	BatchDetail = history.BatchDetail
+	ListedTry   = history.ListedAttempt
 	Stages      = history.Stages
 	Stage       = history.Stage
 	TimeSpan    = history.TimeSpan

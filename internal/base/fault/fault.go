@@ -49,6 +49,7 @@ type Place struct {
 	Field  string `json:"field,omitempty"`  // column or field name
 	Value  string `json:"value,omitempty"`  // offending text, shortened
 	Expr   string `json:"expr,omitempty"`   // expression as written
+	Raw    string `json:"raw,omitempty"`    // the record of the file as it came, shortened
 	// whose work it was, if not that of the node that failed: its table is computed inside that
 	Node  string `json:"node,omitempty"`
 	Table string `json:"-"` // of which Record counts the rows; see PutInTable

@@ -153,6 +153,7 @@ func (k *Known) Fault(err error) error {
 // Place is a place without secrets.
 func (k *Known) Place(p fault.Place) fault.Place {
 	p.File, p.Field, p.Value, p.Expr = k.Text(p.File), k.Text(p.Field), k.Text(p.Value), k.Text(p.Expr)
+	p.Raw = k.Text(p.Raw)
 	if p.Origin != nil {
 		if hidden := k.Place(*p.Origin); hidden != *p.Origin {
 			p.Origin = &hidden

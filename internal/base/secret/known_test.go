@@ -145,11 +145,11 @@ func TestFaultKeepsKindAndPlace(t *testing.T) {
 	t.Parallel()
 	k := New()
 	k.Add("hunter2", Mask)
-	in := &fault.Error{Kind: fault.UserData, Place: fault.Place{File: "a.csv", Line: 3, Value: "hunter2"},
+	in := &fault.Error{Kind: fault.UserData, Place: fault.Place{File: "a.csv", Line: 3, Value: "hunter2", Raw: "hunter2"},
 		Message: "bad", Err: errors.New("got hunter2")}
 	out := fault.Of(k.Fault(fmt.Errorf("node x: %w", in)))
 	require.Equal(t, fault.UserData, out.Kind)
-	require.Equal(t, fault.Place{File: "a.csv", Line: 3, Value: Mask}, out.Place)
+	require.Equal(t, fault.Place{File: "a.csv", Line: 3, Value: Mask, Raw: Mask}, out.Place)
 	require.NotContains(t, out.Error(), "hunter2")
 	plain := errors.New("nothing to hide")
 	require.Same(t, plain, k.Fault(plain))

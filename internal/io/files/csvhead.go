@@ -533,11 +533,16 @@ func quoteList(names []string) string {
 }
 
 // shorten cuts a value to what an error message can bear.
-func shorten(s string) string {
-	if utf8.RuneCountInString(s) <= shownValueRunes {
+func shorten(s string) string { return cutRunes(s, shownValueRunes) }
+
+// ShownRecord cuts the text of a record to what an error keeps of it.
+func ShownRecord(s string) string { return cutRunes(s, shownRecordRunes) }
+
+func cutRunes(s string, most int) string {
+	if utf8.RuneCountInString(s) <= most {
 		return s
 	}
-	return string([]rune(s)[:shownValueRunes]) + "…"
+	return string([]rune(s)[:most]) + "…"
 }
 
 // bad describes what is wrong with the form of a record.

@@ -41,7 +41,36 @@ func Diagnose(ctx context.Context, db Querier, r *script.FileReader, slices []Sl
 	if !errors.As(found, &f) {
 		return cause // nothing found, or the search itself failed
 	}
+	addRecord(ctx, db, r, slices, scratchDir, &f.Place)
 	return f
+}
+
+// addRecord adds the record to a place that has its number. Without it, the place says enough.
+func addRecord(ctx context.Context, db Querier, r *script.FileReader, slices []Slice, scratchDir string,
+	p *fault.Place) {
+	at := slicesOf(slices, p.File)
+	if p.Raw != "" || p.Record == 0 || len(at) == 0 {
+		return
+	}
+	dir := filepath.Join(scratchDir, "record")
+	defer func() { _ = os.RemoveAll(dir) }() // it is in the scratch directory of the batch
+	raw := ""
+	if Locate(ctx, db, r, at, dir, []Place{{File: at[0].File, Row: p.Record - 1}}, func(l Located) error {
+		raw = ShownRecord(l.Text)
+		return nil
+	}) == nil {
+		p.Raw = raw
+	}
+}
+
+// slicesOf lists the slices of a file.
+func slicesOf(all []Slice, url string) (out []Slice) {
+	for _, s := range all {
+		if s.URL == url {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // queryRow runs a query for at most one row of texts; nil without a row.

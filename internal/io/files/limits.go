@@ -31,4 +31,7 @@ const (
 
 	// shownValueRunes limits the characters of an offending value that an error shows.
 	shownValueRunes = 80
+
+	// shownRecordRunes limits the characters of the record that an error shows.
+	shownRecordRunes = 1_000
 )

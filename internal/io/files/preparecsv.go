@@ -106,7 +106,7 @@ func (c *csvSlice) prepare(ctx context.Context) (records int64, err error) {
 		return 0, err
 	}
 	if bad := scan.found.bad; bad != nil {
-		return 0, c.scanFault(*bad)
+		return 0, c.scanned(ctx, *bad)
 	}
 	return scan.w.row, c.bring(ctx, f, scan)
 }
@@ -136,18 +136,30 @@ func (c *csvSlice) bring(ctx context.Context, f io.ReaderAt, scan *csvScan) erro
 
 // fault reports a bad record of a walk over the slice's data.
 func (c *csvSlice) fault(rec csvRecord) *fault.Error {
+	f := c.source().badRecord(rec.bad(), c.firstLine(), c.FirstRecord, c.head.fields)
 	if c.r.Records != "" {
-		return c.badMade(rec)
+		f = c.badMade(rec)
 	}
-	return c.scanFault(rec.bad())
+	f.Place.Raw = ShownRecord(c.raw(rec))
+	return f
 }
 
-// scanFault reports a bad record, which a scan over the slice's data has found.
-func (c *csvSlice) scanFault(bad csvBadRecord) *fault.Error {
-	if c.r.Records != "" {
-		return c.madeFault(bad)
+// scanned reports a bad record, which a scan over the slice's data has found. It is read once more, for its text.
+func (c *csvSlice) scanned(ctx context.Context, bad csvBadRecord) *fault.Error {
+	f := c.source().badRecord(bad, c.firstLine(), c.FirstRecord, c.head.fields)
+	for rec, err := range c.records(ctx) {
+		switch {
+		case err != nil:
+			return f
+		case rec.row < bad.record:
+			continue
+		case c.r.Records != "":
+			return c.fault(rec)
+		}
+		f.Place.Raw = ShownRecord(c.raw(rec))
+		return f
 	}
-	return c.source().badRecord(bad, c.firstLine(), c.FirstRecord, c.head.fields)
+	return f
 }
 
 // walk starts a walk over the slice's data.

@@ -127,53 +127,54 @@ func TestReadCSVFaults(t *testing.T) {
 	tests := map[string]struct {
 		columns string
 		content string
-		place   fault.Place // without the file
+		place   fault.Place // without the file and the record
 		message string      // part of it
+		raw     string
 	}{
 		"bad int": {"a|string b|int", "a,b\nx,1\ny,one\n", fault.Place{Line: 3, Column: 3, Record: 2, Field: "f_b",
-			Value: "one"}, `"one" is not an int`},
+			Value: "one"}, `"one" is not an int`, "y,one"},
 		"first of many": {"a|int b|int", "a,b\n1,x\ny,2\n", fault.Place{Line: 2, Column: 3, Record: 1, Field: "f_b",
-			Value: "x"}, `"x" is not an int`},
+			Value: "x"}, `"x" is not an int`, "1,x"},
 		"characters count": {"a|string b|int", "a,b\nüß,x\n", fault.Place{Line: 2, Column: 4, Record: 1, Field: "f_b",
-			Value: "x"}, "is not an int"},
+			Value: "x"}, "is not an int", "üß,x"},
 		"after quoted lines": {"a|string b|int", "a,b\n\"1\n2\n3\",4\n\n\"5\n6\",x\n",
-			fault.Place{Line: 7, Column: 4, Record: 2, Field: "f_b", Value: "x"}, "is not an int"},
+			fault.Place{Line: 7, Column: 4, Record: 2, Field: "f_b", Value: "x"}, "is not an int", "\"5\n6\",x"},
 		"after skipped lines": {"b|int", "\"a\n\",b\n1,x\n", fault.Place{Line: 3, Column: 3, Record: 1, Field: "f_b",
-			Value: "x"}, "is not an int"},
+			Value: "x"}, "is not an int", "1,x"},
 		"bad datetime": {"a|datetime|2006-01-02", "a\n2020-13-01\n", fault.Place{Line: 2, Column: 1, Record: 1,
-			Field: "f_a", Value: "2020-13-01"}, `not a datetime in the format "2006-01-02"`},
+			Field: "f_a", Value: "2020-13-01"}, `not a datetime in the format "2006-01-02"`, "2020-13-01"},
 		"bad bool": {"a|bool", "a\nyes\n", fault.Place{Line: 2, Column: 1, Record: 1, Field: "f_a", Value: "yes"},
-			"is not a bool"},
-		"bad decimal": {"a|decimal2", "a\n1,\n", fault.Place{Line: 2, Record: 1}, "2 fields"},
+			"is not a bool", "yes"},
+		"bad decimal": {"a|decimal2", "a\n1,\n", fault.Place{Line: 2, Record: 1}, "2 fields", "1,"},
 		"too few fields": {"a|string", "a,b\nx,y\nz\n", fault.Place{Line: 3, Record: 2},
-			"the record has 1 fields, the first record of the file has 2"},
-		"too many fields":    {"a|string", "a,b\nx,y\nz,z,z\n", fault.Place{Line: 3, Record: 2}, "3 fields"},
-		"extra empty field":  {"a|string", "a,b\nx,y\nz,z,\n", fault.Place{Line: 3, Record: 2}, "3 fields"},
-		"extra quoted empty": {"a|string", "a,b\nx,\"y\"\nz,z,\"\"\n", fault.Place{Line: 3, Record: 2}, "3 fields"},
+			"the record has 1 fields, the first record of the file has 2", "z"},
+		"too many fields":    {"a|string", "a,b\nx,y\nz,z,z\n", fault.Place{Line: 3, Record: 2}, "3 fields", "z,z,z"},
+		"extra empty field":  {"a|string", "a,b\nx,y\nz,z,\n", fault.Place{Line: 3, Record: 2}, "3 fields", "z,z,"},
+		"extra quoted empty": {"a|string", "a,b\nx,\"y\"\nz,z,\"\"\n", fault.Place{Line: 3, Record: 2}, "3 fields", "z,z,\"\""},
 		"missing column": {"a|string z|int", "a,b\nx,y\n", fault.Place{Line: 1, Field: "z"},
-			`missing column "z"; the header has: "a", "b"`},
+			`missing column "z"; the header has: "a", "b"`, ""},
 		"invalid UTF-8": {"a|string b|string", "a,b\nx,y\nu,\xffv\n", fault.Place{Line: 3, Column: 3, Record: 2,
-			Field: "f_b", Value: "\uFFFDv"}, "not valid UTF-8"},
+			Field: "f_b", Value: "\uFFFDv"}, "not valid UTF-8", `u,\xffv`},
 		"huge record": {"a|string", "a\n" + strings.Repeat("x", MaxRecordBytes+1), fault.Place{Line: 2, Record: 1},
-			"longer than 8 MiB"},
+			"longer than 8 MiB", strings.Repeat("x", 1_000) + "…"},
 		"huge quoted record": {"a|string", "a\nb\n\"" + strings.Repeat("x\n", MaxRecordBytes/2+1) + "\"\n",
-			fault.Place{Line: 3, Record: 2}, "field 1 begins with a quote that is not closed"},
+			fault.Place{Line: 3, Record: 2}, "field 1 begins with a quote that is not closed", "\"x"},
 		"a quote not closed": {"a|string b|string", "a,b\nx,y\nu,\"v\nw,z\n", fault.Place{Line: 3, Record: 2},
-			"field 2 begins with a quote that is not closed"},
+			"field 2 begins with a quote that is not closed", "u,\"v"},
 		"not closed at last": {"a|string b|string", "a,b\nx,y\nu,\"v", fault.Place{Line: 3, Record: 2},
-			"field 2 begins with a quote that is not closed"},
+			"field 2 begins with a quote that is not closed", "u,\"v"},
 		"text behind a quote": {"a|string b|string", "a,b\n\"x\"y,z\n\"u\",v\n", fault.Place{Line: 2, Record: 1},
-			"field 1 begins with a quote that is not closed"},
+			"field 1 begins with a quote that is not closed", "\"x\"y,z"},
 		"closed in a field": {"a|string b|string", "a,b\nx,\"y\nu,5\"\" \"v\"\n", fault.Place{Line: 2, Record: 1},
-			"field 2 begins with a quote that is not closed"},
+			"field 2 begins with a quote that is not closed", "x,\"y"},
 		"unclosed in header": {"a|string", "a,\"b\nx,y\n", fault.Place{Line: 1, Record: 1},
-			"field 2 begins with a quote that is not closed"},
-		"CR alone": {"a|string b|string", "a,b\rx,y\ru,v\r", fault.Place{Line: 1}, "carriage return alone"},
+			"field 2 begins with a quote that is not closed", ""},
+		"CR alone": {"a|string b|string", "a,b\rx,y\ru,v\r", fault.Place{Line: 1}, "carriage return alone", ""},
 		"CR alone, quoted": {"a|string b|string", "\"a\",\"b\"\r\"x\",\"y\nz\"\r", fault.Place{Line: 1},
-			"carriage return alone"},
-		"CR alone in data": {"a|string b|string", "a,b\nx,y\ru,v\r", fault.Place{Line: 2, Record: 1}, "3 fields"},
+			"carriage return alone", ""},
+		"CR alone in data": {"a|string b|string", "a,b\nx,y\ru,v\r", fault.Place{Line: 2, Record: 1}, "3 fields", "x,y\ru,v"},
 		"long value is cut": {"a|int", "a\n" + strings.Repeat("x", 200) + "\n", fault.Place{Line: 2,
-			Column: 1, Record: 1, Field: "f_a", Value: strings.Repeat("x", 80) + "…"}, "is not an int"},
+			Column: 1, Record: 1, Field: "f_a", Value: strings.Repeat("x", 80) + "…"}, "is not an int", strings.Repeat("x", 200)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -182,6 +183,8 @@ func TestReadCSVFaults(t *testing.T) {
 			require.ErrorContains(t, err, test.message)
 			f := fault.Of(err)
 			test.place.File = path
+			require.Equal(t, test.raw, f.Place.Raw)
+			f.Place.Raw = ""
 			require.Equal(t, test.place, f.Place)
 			require.Equal(t, fault.UserData, f.Kind)
 			require.False(t, f.Retryable)
@@ -277,7 +280,7 @@ func TestDiagnoseLineOfBigFile(t *testing.T) {
 	for _, batches := range []int{1, 5} {
 		_, err := readAll(t, openDB(t, 2), csvByHeader("id|int price|decimal2", path), 1, batches, Unnumbered)
 		require.Equal(t, fault.Place{File: path, Line: 123_456, Column: 8, Record: 123_455, Field: "f_price",
-			Value: "12.5.5"}, fault.Of(err).Place)
+			Value: "12.5.5", Raw: "123456,12.5.5"}, fault.Of(err).Place)
 	}
 }
 

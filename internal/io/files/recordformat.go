@@ -2,10 +2,8 @@ package files
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/records"
@@ -69,19 +67,6 @@ func (c *csvSlice) badMade(rec csvRecord) *fault.Error {
 		}
 	}
 	return f
-}
-
-// madeFault finds the bad record in the copy that the slice is of.
-func (c *csvSlice) madeFault(bad csvBadRecord) *fault.Error {
-	for rec, err := range c.records(context.Background()) {
-		if err != nil {
-			return fault.Of(err)
-		}
-		if rec.row == bad.record {
-			return c.badMade(rec)
-		}
-	}
-	return fault.Of(c.source().unread(io.EOF))
 }
 
 // raw is a record for people: as it is in its file, or the values that are read of it.

@@ -229,7 +229,7 @@ func cutCSV(ctx context.Context, r *script.FileReader, whole Slice, inside []int
 	}
 	if bad := scan.found.bad; bad != nil && !r.Tolerant {
 		c := csvSlice{Slice: whole, r: r, head: head}
-		return nil, c.scanFault(*bad)
+		return nil, c.scanned(ctx, *bad)
 	}
 	out := []Slice{}
 	open := whole

@@ -231,7 +231,7 @@ func (c *csvSlice) place(f *fault.Error, rec csvRecord, i int, value string) {
 		f.Place.Line, f.Place.Column = c.firstLine()+rec.line+lines, column
 	}
 	f.Place.Record = c.FirstRecord + rec.row + 1
-	f.Place.Field, f.Place.Value = c.r.Columns[i].Name, shorten(value)
+	f.Place.Field, f.Place.Value, f.Place.Raw = c.r.Columns[i].Name, shorten(value), ShownRecord(c.raw(rec))
 }
 
 // badRecord turns a failure of the record into what is kept of it.

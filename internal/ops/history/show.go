@@ -324,6 +324,29 @@ func ShowBatch(ctx context.Context, store state.Store, key state.BatchKey, now t
 	return out, nil
 }
 
+// ListedAttempt is a try at a batch of a node.
+type ListedAttempt struct {
+	Batch int `json:"batch"`
+	Attempt
+}
+
+// ListAttempts lists the tries at a node's batches, by batch, and returns the From of the next page; 0: there is none.
+func ListAttempts(ctx context.Context, store state.Store, key state.NodeKey, page state.Page, now time.Time) (
+	[]ListedAttempt, int64, error) {
+	if _, err := node(ctx, store, key); err != nil {
+		return nil, 0, err
+	}
+	found, next, err := store.Attempts(ctx, key, page)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the tries at %s: %w", key.Node, err)
+	}
+	out := []ListedAttempt{}
+	for _, a := range found {
+		out = append(out, ListedAttempt{a.BatchKey.Batch, attemptOf(a, now)})
+	}
+	return out, next, nil
+}
+
 // numbers says which batches a node has.
 func numbers(n state.Node) string {
 	if n.BatchesTotal == 0 {

@@ -17,6 +17,7 @@ const (
 	TimelineBatchesMax = 5_000   // batches that are given one by one; more are given as spans
 	timelineSpansMax   = 1_000
 	timelineSlowest    = 5
+	timelineRangesMax  = 10 // of a status
 )
 
 // TimelineOptions select batches of a node.
@@ -42,13 +43,15 @@ type Timeline struct {
 
 // TimelineSummary has figures of the batches that a timeline covers. Times are of those that have succeeded.
 type TimelineSummary struct {
-	Statuses  map[state.Status]int `json:"statuses"`
-	ElapsedMS int64                `json:"elapsed_ms"` // from the first start to the last end
-	MeanMS    float64              `json:"mean_ms"`
-	Deviation float64              `json:"deviation_ms"` // standard deviation
-	Variation float64              `json:"variation"`    // Deviation as a part of MeanMS
-	MedianMS  float64              `json:"median_ms"`
-	Slowest   []Longest            `json:"slowest"`
+	Statuses map[state.Status]int `json:"statuses"`
+	// Ranges have the numbers of the batches of each status, from one to another: the first few.
+	Ranges    map[state.Status][][2]int `json:"ranges"`
+	ElapsedMS int64                     `json:"elapsed_ms"` // from the first start to the last end
+	MeanMS    float64                   `json:"mean_ms"`
+	Deviation float64                   `json:"deviation_ms"` // standard deviation
+	Variation float64                   `json:"variation"`    // Deviation as a part of MeanMS
+	MedianMS  float64                   `json:"median_ms"`
+	Slowest   []Longest                 `json:"slowest"`
 }
 
 // TimelineBatches has a value for each batch in each list, in order of their numbers.
@@ -135,12 +138,13 @@ func (t *Timeline) since(at time.Time) int64 {
 
 // summary has the figures of batches.
 func (t *Timeline) summary(batches []state.Batch, now time.Time) TimelineSummary {
-	out := TimelineSummary{Statuses: map[state.Status]int{}, Slowest: []Longest{}}
+	out := TimelineSummary{Statuses: map[state.Status]int{}, Ranges: map[state.Status][][2]int{}, Slowest: []Longest{}}
 	var took []float64
 	var last time.Time
 	for i := range batches {
 		b := &batches[i]
 		out.Statuses[b.Status]++
+		out.addRange(b.Status, b.BatchKey.Batch)
 		switch {
 		case b.Status == state.Claimed:
 			last = now
@@ -172,6 +176,17 @@ func (t *Timeline) summary(batches []state.Batch, now time.Time) TimelineSummary
 	slices.Sort(took)
 	out.MedianMS = (took[(len(took)-1)/2] + took[len(took)/2]) / 2
 	return out
+}
+
+// addRange adds a batch, which is behind all others.
+func (s *TimelineSummary) addRange(status state.Status, batch int) {
+	list := s.Ranges[status]
+	switch last := len(list) - 1; {
+	case last >= 0 && list[last][1] == batch-1:
+		list[last][1] = batch
+	case len(list) < timelineRangesMax:
+		s.Ranges[status] = append(list, [2]int{batch, batch})
+	}
 }
 
 // slowest puts a batch into a list of those that took longest.

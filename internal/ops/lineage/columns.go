@@ -363,6 +363,40 @@ func (c *Columns) Downstream(of Column) []Link {
 	return c.some(func(l Link) bool { return l.From == of })
 }
 
+// Parts is a column with what has a part in it, and what it has a part in.
+type Parts struct {
+	Column string `json:"column"`
+	From   []Link `json:"from"`
+	To     []Link `json:"to"`
+}
+
+// OfNode lists the columns that a node makes, in their order: those of its table, or of the files that it writes.
+func (c *Columns) OfNode(n *script.Node) []Parts {
+	of := ""
+	switch {
+	case n.Table != nil:
+		of = n.Table.Name
+	case n.Out != nil:
+		of = outputs(n.Out)
+	}
+	out, at := []Parts{}, map[string]int{}
+	for _, column := range c.All {
+		if column.Of == of {
+			at[column.Name] = len(out)
+			out = append(out, Parts{column.Name, []Link{}, []Link{}})
+		}
+	}
+	for _, l := range c.some(func(l Link) bool { return l.From.Of == of || l.To.Of == of }) {
+		if i, is := at[l.To.Name]; is && l.To.Of == of && l.Node == n.Name {
+			out[i].From = append(out[i].From, l)
+		}
+		if i, is := at[l.From.Name]; is && l.From.Of == of {
+			out[i].To = append(out[i].To, l)
+		}
+	}
+	return out
+}
+
 func (c *Columns) some(wanted func(Link) bool) (out []Link) {
 	for _, l := range c.Links {
 		if wanted(l) {

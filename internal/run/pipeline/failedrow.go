@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"thalweg/internal/base/fault"
+	"thalweg/internal/io/files"
 	"thalweg/internal/run/plan"
 )
 
@@ -96,6 +97,9 @@ func (x *attempt) originOf(ctx context.Context, f *fault.Error, t *plan.Table, r
 		x.p.cfg.Logger.Debug("the record that a failed row comes from was not found", "node", x.claim.Node, "batch",
 			x.claim.Batch, "err", err)
 		return nil
+	}
+	if place != nil {
+		place.Raw = files.ShownRecord(place.Raw)
 	}
 	return place
 }

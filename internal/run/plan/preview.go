@@ -34,10 +34,10 @@ type Preview struct {
 	inputs Inputs
 }
 
-// Directories in the SQL of previews: where a run would have files of its own.
+// Directories in SQL that people see: where a run would have files of its own.
 const (
-	previewParts   = "/parts"
-	previewScratch = "/scratch"
+	PreviewParts   = "/parts"
+	PreviewScratch = "/scratch"
 )
 
 // Preview plans all nodes of the script as a first run with all of them would,
@@ -184,7 +184,7 @@ func (p *Planner) copiedInputs(ctx context.Context, n *script.Node, in Inputs) e
 
 // previewTask builds the task of the first batch, with made-up places.
 func (p *Planner) previewTask(n *script.Node, in Inputs, v *Preview, w Work) error {
-	b := Batch{Work: w, Paths: Paths{}, Scratch: previewScratch, StageDir: previewParts, Run: state.RunKey{Run: 1},
+	b := Batch{Work: w, Paths: Paths{}, Scratch: PreviewScratch, StageDir: PreviewParts, Run: state.RunKey{Run: 1},
 		RowsIn: v.Rows}
 	if n.Out != nil {
 		b.OutPath = script.ExpandURL(n.Out.URL, 1, 0)
@@ -192,7 +192,7 @@ func (p *Planner) previewTask(n *script.Node, in Inputs, v *Preview, w Work) err
 	for _, read := range p.Reads(n, in, b.Work, nil) {
 		for _, s := range read.Slices {
 			key := read.Table.Parts[s.Part].Key
-			b.Paths[key] = filepath.Join(previewParts, key)
+			b.Paths[key] = filepath.Join(PreviewParts, key)
 		}
 	}
 	var err error

@@ -278,11 +278,11 @@ func (s csvSource) Recount(ctx context.Context, db engine.Querier) error {
 	return s.Reading.Recount(ctx, db)
 }
 
-// atLine adds to a failure at a row of a file the line at which people find it.
+// atLine adds to a failure at a row of a file the record, and the line at which people find it.
 func atLine(ctx context.Context, db engine.Querier, r *script.FileReader, read []files.Slice, scratch string,
 	err error) error {
 	var f *fault.Error
-	if !errors.As(err, &f) || r.Parquet || f.Place.Line > 0 || f.Place.Record == 0 {
+	if !errors.As(err, &f) || r.Parquet && len(r.Columns) == 0 || f.Place.Line > 0 || f.Place.Record == 0 {
 		return err
 	}
 	for _, s := range read {
@@ -290,9 +290,12 @@ func atLine(ctx context.Context, db engine.Querier, r *script.FileReader, read [
 			continue
 		}
 		at := []files.Place{{File: s.File, Row: f.Place.Record - 1}}
-		if files.Locate(ctx, db, r, read, scratch, at,
-			func(l files.Located) error { f.Place.Line = l.Line; return nil }) != nil {
-			f.Place.Line = 0 // the row says it, too
+		place := f.Place
+		if files.Locate(ctx, db, r, read, scratch, at, func(l files.Located) error {
+			place.Line, place.Raw = l.Line, files.ShownRecord(l.Text)
+			return nil
+		}) == nil { // else the row says it, too
+			f.Place = place
 		}
 		break
 	}

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"thalweg/internal/base/action"
@@ -331,6 +333,24 @@ type Failure struct {
 	Node      string      `json:"node,omitempty"`
 	Batch     int         `json:"batch"`
 	Again     bool        `json:"again,omitempty"` // of an attempt: its batch is tried again
+}
+
+// changing is what differs between failures of one reason: numbers, and what is quoted of the data.
+var changing = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[0-9]+`)
+
+// Reason returns a text that failures of the same expression or column have in common if they say the same of other
+// values, rows and files.
+func (f *Failure) Reason() string {
+	said := f.Message
+	for p := &f.Place; p != nil; p = p.Origin {
+		for _, text := range []string{p.String(), p.File} {
+			if text != "" {
+				said = strings.ReplaceAll(said, text, "")
+			}
+		}
+	}
+	return strings.Join([]string{string(f.Kind), f.Place.Field, f.Place.Expr, changing.ReplaceAllString(said, "#")},
+		"\x00")
 }
 
 // The orders that continue a run that has failed or was stopped.

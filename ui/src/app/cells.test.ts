@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { pieces } from './cells'
+import { marked, pieces, typeName } from './cells'
 
 const written = (cell: string) =>
   pieces(cell)
@@ -18,3 +18,22 @@ test.each([
   ['😀', '😀'],
   ['\ud800', '[U+D800]'],
 ])('pieces of %j', (cell, want) => expect(written(cell)).toBe(want))
+
+test.each([
+  ['VARCHAR', 'string'],
+  ['BIGINT', 'int'],
+  ['DECIMAL(18,2)', 'decimal2'],
+  ['DECIMAL(10,4)', 'decimal(10,4)'],
+  ['TIMESTAMP', 'datetime'],
+  ['TIMESTAMP WITH TIME ZONE', 'timestamptz'],
+  ['VARCHAR[]', 'list(string)'],
+])('DuckDB calls %s what a script calls %s', (duckdb, want) => expect(typeName(duckdb)).toBe(want))
+
+test.each([
+  ['88;Basel;12,5;2026', '12,5', ['88;Basel;', '12,5', ';2026']],
+  ['11,1,1', '1', ['11,', '1', ',1']],
+  ['a,"x ""y""",b', 'x "y"', ['a,', '"x ""y"""', ',b']],
+  ['a,b', 'c', ['a,b', '', '']],
+  ['a,b', '', ['a,b', '', '']],
+  [`1,${'x'.repeat(100)},2`, `${'x'.repeat(80)}…`, ['1,', 'x'.repeat(80), `${'x'.repeat(20)},2`]],
+])('in %s the value %s is marked', (record, value, want) => expect(marked(record, value)).toEqual(want))

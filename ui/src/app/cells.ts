@@ -27,3 +27,39 @@ export function pieces(cell: string): Piece[] {
   push('·'.repeat(tail), true)
   return out
 }
+
+/** typeName is the script's word for a type of DuckDB; what scripts have no word for stays as it is. */
+export function typeName(duckdb: string): string {
+  const words: Record<string, string> = {
+    VARCHAR: 'string',
+    BIGINT: 'int',
+    DOUBLE: 'float',
+    BOOLEAN: 'bool',
+    DATE: 'date',
+    TIMESTAMP: 'datetime',
+    'TIMESTAMP WITH TIME ZONE': 'timestamptz',
+    'DECIMAL(18,2)': 'decimal2',
+  }
+  if (duckdb.endsWith('[]')) return `list(${typeName(duckdb.slice(0, -2))})`
+  return words[duckdb] ?? duckdb.toLowerCase()
+}
+
+/** marked splits a record at the first place of the value that failed: before it, it, behind it. */
+export function marked(record: string, value: string): [string, string, string] {
+  const quoted = `"${value.replaceAll('"', '""')}"`
+  const cut = value.endsWith('…') ? value.slice(0, -1) : value
+  for (const text of [quoted, cut]) {
+    // A whole field is meant rather than the same characters inside of another one.
+    const whole = [...record.matchAll(new RegExp(escaped(text), 'g'))].find(
+      (m) =>
+        !/[\p{L}\p{N}]$/u.test(record.slice(0, m.index)) && !/^[\p{L}\p{N}]/u.test(record.slice(m.index + text.length)),
+    )
+    const at = text ? (whole?.index ?? record.indexOf(text)) : -1
+    if (at >= 0) return [record.slice(0, at), text, record.slice(at + text.length)]
+  }
+  return [record, '', '']
+}
+
+function escaped(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+}

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { bytes, duration, plain, plural, scriptName, short } from './format'
+import { bytes, duration, plain, plural, ranges, scriptName, short } from './format'
 
 test.each([
   [0, '0 ms'],
@@ -26,4 +26,10 @@ test('words', () => {
   expect(scriptName('/jobs/a/orders.yaml')).toBe('orders')
   expect(short('sha256:4ec47e160be2')).toBe('4ec47e')
   expect(plain('{{do runs}} lists them')).toBe('runs lists them')
+})
+
+test('ranges are named from one to another', () => {
+  const some: [number, number][] = [[0, 3], [7, 7], [9, 1200]] // biome-ignore format: short
+  expect(ranges(some)).toBe('0–3, 7, 9–1,200')
+  expect(ranges(some, 2)).toBe('0–3, 7 …')
 })

@@ -99,3 +99,9 @@ export function plain(text: string): string {
     .replace(/\{\{(?:do|set) ([a-z-]+)[^}]*\}\}/g, (_, verb: string) => verb.replaceAll('-', ' '))
     .replace(/\p{Bidi_Control}/gu, (c) => `U+${c.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}`)
 }
+
+/** ranges is a list of numbers from one to another: the first few, as people write it. */
+export function ranges(list: [number, number][], most = 20): string {
+  const some = list.slice(0, most).map(([from, to]) => (from === to ? count(from) : `${count(from)}–${count(to)}`))
+  return some.join(', ') + (list.length > most ? ' …' : '')
+}

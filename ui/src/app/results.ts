@@ -90,3 +90,13 @@ export function exact<T>(text: string): T {
 export function cell(value: Value | undefined): string | null {
   return value === null || value === undefined ? null : `${value}`
 }
+
+/** BatchSQL is what a batch executes. Each operator of the plan reads those behind it that are one deeper. */
+export interface BatchSQL {
+  run: number
+  batch: number
+  setup: string[]
+  python?: string
+  sql?: string
+  plan: { depth: number; operator: string; says: string[] }[]
+}

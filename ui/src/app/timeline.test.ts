@@ -5,7 +5,7 @@ import { at, type Bar, barsOf, groupsOf, ticks, workerName, worst } from './time
 const began = '2026-11-28T01:00:00.000Z'
 const zero = Date.parse(began)
 const summary = {
-  ...{ statuses: {}, elapsed_ms: 0, mean_ms: 0, deviation_ms: 0, variation: 0, median_ms: 0 },
+  ...{ statuses: {}, ranges: {}, elapsed_ms: 0, mean_ms: 0, deviation_ms: 0, variation: 0, median_ms: 0 },
   slowest: [],
 }
 const node: HistoryTimeline = {
