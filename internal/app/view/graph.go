@@ -25,6 +25,7 @@ type Vertex struct {
 	Title  string       `json:"title"`
 	Lines  []string     `json:"lines"`          // below the title
 	Note   string       `json:"note,omitempty"` // description, or address
+	Tags   []string     `json:"tags,omitempty"` // of the node
 	X      float64      `json:"x"`
 	Y      float64      `json:"y"`
 	Width  float64      `json:"width"`
