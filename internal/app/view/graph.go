@@ -38,8 +38,8 @@ type Vertex struct {
 type Edge struct {
 	From   int          `json:"from"`
 	To     int          `json:"to"`
-	Kind   string       `json:"kind"` // rows, lookup, waits
-	Points [][2]float64 `json:"points"`
+	Kind   string       `json:"kind"`   // rows, lookup, waits
+	Points [][2]float64 `json:"points"` // in large pictures from where it leaves that of another edge
 }
 
 // RunMatrix shows what became of the nodes of several runs.
