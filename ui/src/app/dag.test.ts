@@ -20,7 +20,9 @@ const graph = (nodes: number, reads: (i: number) => number[], tags: (i: number) 
     height: 40,
     root: 0,
   })),
-  edges: Array.from({ length: nodes }, (_, i) => reads(i).map((from) => ({ from, to: i, kind: 'rows', points: [] }))).flat(),
+  edges: Array.from({ length: nodes }, (_, i) =>
+    reads(i).map((from) => ({ from, to: i, kind: 'rows', points: [] })),
+  ).flat(),
 })
 const none = new Set<string>()
 const chain = (i: number) => (i ? [i - 1] : [])
@@ -60,7 +62,14 @@ test('nodes of a tag are a group, even if groups read each other', () => {
 
 test('what is shown is out of its group, and so many that have failed are not all shown', () => {
   expect(fold(graph(1000, chain), failedAt(2000), new Set(['n:7']), none).boxes.some((b) => b.id === 'n:7')).toBe(true)
-  expect(fold(graph(1000, () => []), () => 'failed', none, none).boxes).toHaveLength(151)
+  expect(
+    fold(
+      graph(1000, () => []),
+      () => 'failed',
+      none,
+      none,
+    ).boxes,
+  ).toHaveLength(151)
 })
 
 test('files are where their node is', () => {

@@ -47,9 +47,7 @@ export type StatusOf = (v: Vertex) => string | undefined
 
 /** isOpen says whether a node is at work, waits for people, or has failed. */
 export function isOpen(status: string | undefined): boolean {
-  return (
-    status === 'paused' || !['done', 'open'].includes(look(status ?? 'pending').tone)
-  )
+  return status === 'paused' || !['done', 'open'].includes(look(status ?? 'pending').tone)
 }
 
 /** whole is the picture as it was laid out. */
@@ -81,7 +79,13 @@ export function fold(graph: Graph, status: StatusOf, shown: Set<string>, opened:
     byUnit.delete(key)
     for (const i of members) byUnit.set((unit[i] = vertices[i]?.id as string), [i])
   }
-  const items = [...byUnit].map(([id, members]) => item(id, members.map((i) => vertices[i] as Vertex), status))
+  const items = [...byUnit].map(([id, members]) =>
+    item(
+      id,
+      members.map((i) => vertices[i] as Vertex),
+      status,
+    ),
+  )
   const at = new Map(items.map((it, i) => [it.box.id, i]))
   const links = new Map<string, [number, number, string]>()
   for (const e of graph.edges ?? []) {
