@@ -77,7 +77,10 @@ export function fold(graph: Graph, status: StatusOf, shown: Set<string>, opened:
   for (const [key, members] of [...byUnit]) {
     if (members.filter((i) => !isFile(vertices[i])).length > 1 && !opened.has(key)) continue
     byUnit.delete(key)
-    for (const i of members) byUnit.set((unit[i] = vertices[i]?.id as string), [i])
+    for (const i of members) {
+      unit[i] = vertices[i]?.id as string
+      byUnit.set(unit[i] as string, [i])
+    }
   }
   const items = [...byUnit].map(([id, members]) =>
     item(
