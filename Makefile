@@ -10,7 +10,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') $(wildcard internal/web/dist/* internal/web/dist/*/*) internal/api/start.html go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: help build demo release release-check python-test check test test-fast test-race lint ui check-ui test-ui fuzz fuzz-api chaos chaos-cluster bench bench-cluster bench-serve services-up services-down services-status clean
+.PHONY: help build demo release release-check python-test check test test-fast test-race lint ui check-ui test-ui fuzz fuzz-api chaos chaos-cluster bench bench-cluster bench-serve bench-ui services-up services-down services-status clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -61,6 +61,10 @@ check-ui: ## Types, formatting and unit tests of the pages
 
 test-ui: bin/thalweg ## The pages in a real browser, over a real server and runs
 	@scripts/ui test
+
+bench-ui: bin/thalweg ## Measure the pages in Chromium over loopback, in ten minutes at most (PARTS="size now node dag frames leak")
+	@go build -o bin/thalweg-drive ./bench/cmd/thalweg-drive
+	@cd ui && node test/bench.mjs $(PARTS)
 
 fuzz: ## Fuzz each target for FUZZTIME (default 60s)
 	@scripts/fuzz

@@ -12,7 +12,7 @@ import (
 
 type drawIn struct {
 	OfRun
-	Color  string `query:"color" enum:"status,root" default:"status" doc:"What colours say: status, or the node that rows come from."`
+	Color  string `query:"color" enum:"status,root,none" default:"status" doc:"What colours say: status, or the node that rows come from. none: the script alone is drawn."`
 	Fields bool   `query:"fields" doc:"List the fields of tables."`
 }
 
@@ -31,8 +31,9 @@ func (s *Server) drawRun(ctx context.Context, by asker, in *drawIn) (*huma.Strea
 	if err != nil {
 		return nil, err
 	}
+	o := app.DrawOptions{Roots: in.Color == "root", Plain: in.Color == "none", Fields: in.Fields}
 	var picture bytes.Buffer
-	if err := app.Draw(&picture, script, d, app.DrawOptions{Roots: in.Color == "root", Fields: in.Fields}); err != nil {
+	if err := app.Draw(&picture, script, d, o); err != nil {
 		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {

@@ -45,6 +45,7 @@ type streamIn struct {
 	Topics []string `query:"topics" required:"true" minItems:"1" maxItems:"20" nullable:"false" doc:"WORKSPACE: how its runs are. WORKSPACE/RUN: a run's events."`
 	Last   string   `header:"Last-Event-ID" maxLength:"4096" doc:"Go on behind this event, on any server."`
 	After  string   `query:"after" maxLength:"4096" doc:"As Last-Event-ID, for the first connection."`
+	From   string   `query:"from" enum:"first,end" default:"first" doc:"Where runs begin that no event is given of: with their first event, or with what happens after the answer has begun."`
 }
 
 // topic is a run, or the runs of a workspace.
@@ -59,7 +60,11 @@ func (s *Server) stream(ctx context.Context, by asker, in *streamIn) (*huma.Stre
 	if last == "" {
 		last = in.After
 	}
-	topics, err := s.topics(ctx, by, in.Topics, last)
+	start := int64(0)
+	if in.From == "end" {
+		start = app.NewsEnd
+	}
+	topics, err := s.topics(ctx, by, in.Topics, last, start)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +77,8 @@ func (s *Server) stream(ctx context.Context, by asker, in *streamIn) (*huma.Stre
 	}}, nil
 }
 
-// topics reads what a client listens to, and from where on.
-func (s *Server) topics(ctx context.Context, by asker, names []string, last string) ([]topic, error) {
+// topics reads what a client listens to, and from where on: behind last, or where that has nothing, behind start.
+func (s *Server) topics(ctx context.Context, by asker, names []string, last string, start int64) ([]topic, error) {
 	after := map[string]int64{}
 	for _, part := range strings.Split(last, ",") {
 		i := strings.LastIndexByte(part, ':')
@@ -93,7 +98,10 @@ func (s *Server) topics(ctx context.Context, by asker, names []string, last stri
 		if !by.May(workspace, access.View) {
 			return nil, errNotMay
 		}
-		t := topic{name: name, run: view.RunKey{Workspace: workspace}, after: after[name]}
+		t := topic{name: name, run: view.RunKey{Workspace: workspace}, after: start}
+		if n, known := after[name]; known {
+			t.after = n
+		}
 		if one {
 			n, err := strconv.ParseInt(ref, 10, 64)
 			if err != nil || n < 1 {
@@ -123,12 +131,14 @@ func (s *Server) send(c huma.Context, by asker, topics []topic) {
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
 	news := make(chan heard)
-	var listeners sync.WaitGroup
+	var listeners, opening sync.WaitGroup
 	defer listeners.Wait()
 	defer cancel()
+	opening.Add(len(topics))
 	for i, t := range topics {
-		listeners.Go(func() { s.listen(ctx, i, t, news) })
+		listeners.Go(func() { s.listen(ctx, i, t, opening.Done, news) })
 	}
+	opening.Wait() // what happens once the client knows of the stream is told
 	_, w := humago.Unwrap(c)
 	out := &eventWriter{w: w, c: http.NewResponseController(w), topics: topics, timeout: s.eventTimeout}
 	c.SetHeader("Content-Type", eventStreamType)
@@ -170,8 +180,8 @@ func (s *Server) stillMay(c huma.Context, topics []topic) bool {
 	return !slices.ContainsFunc(topics, func(t topic) bool { return !p.May(t.run.Workspace, access.View) })
 }
 
-// listen passes on what a topic tells.
-func (s *Server) listen(ctx context.Context, i int, t topic, news chan<- heard) {
+// listen passes on what a topic tells. It calls opened once it hears, or cannot.
+func (s *Server) listen(ctx context.Context, i int, t topic, opened func(), news chan<- heard) {
 	pass := func(h heard) bool {
 		h.topic = i
 		select {
@@ -184,6 +194,7 @@ func (s *Server) listen(ctx context.Context, i int, t topic, news chan<- heard) 
 	var next func() ([]app.StreamLine, error)
 	if t.run.Run == 0 {
 		l, err := s.news.Workspace(t.run.Workspace)
+		opened()
 		if err != nil {
 			pass(heard{err: err})
 			return
@@ -192,6 +203,7 @@ func (s *Server) listen(ctx context.Context, i int, t topic, news chan<- heard) 
 		next = func() ([]app.StreamLine, error) { return l.Next(ctx) }
 	} else {
 		l, err := s.news.Run(ctx, t.run, t.after)
+		opened()
 		if err != nil {
 			pass(heard{err: err})
 			return
@@ -250,7 +262,7 @@ func (o *eventWriter) event(kind, topic string, data []byte) {
 	if topic != "" {
 		ids := make([]string, 0, len(o.topics))
 		for _, t := range o.topics {
-			if t.run.Run > 0 {
+			if t.run.Run > 0 && t.after != app.NewsEnd {
 				ids = append(ids, t.name+":"+strconv.FormatInt(t.after, 10))
 			}
 		}

@@ -103,6 +103,41 @@ func TestStreamOfRun(t *testing.T) {
 	}
 }
 
+// Between what is shown once a stream from the end is open, and the stream, nothing is missing; and nothing of the past
+// is told.
+func TestStreamFromTheEnd(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	for range 3 {
+		s.run()
+	}
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Reader})
+	ctx, cancel := context.WithTimeout(t.Context(), effort.Patience)
+	defer cancel()
+	invalidate := func(run int64) {
+		key := view.RunKey{Workspace: "main", Run: run}
+		_, err := s.app.Orders.Invalidate(ctx, app.ProcessCaller(), key, nil, "wrong", "")
+		require.NoError(t, err)
+	}
+	invalidated := func() bool { return strings.Contains(c.get(ws+"/runs/1").text, `"invalidated"`) }
+	require.False(t, invalidated(), "the first view")
+	invalidate(1)
+	const topics = "topics=main/1,main/2,main/3&from=end"
+	next := c.listen(ctx, topics, "")
+	require.True(t, invalidated(), "what has happened before the stream is in the view behind its opening")
+	for _, run := range []int64{2, 3} { // the second time the runs are followed already
+		known := len(s.printed(run))
+		invalidate(run)
+		for i, line := range s.printed(run)[known:] {
+			e, ok := next()
+			require.True(t, ok)
+			require.Equal(t, line, e.data, "only what happened then")
+			require.Equal(t, fmt.Sprintf("main/%d:%d", run, known+i+1), e.id, "the others begin at their ends again")
+		}
+		next = c.listen(ctx, topics, "")
+	}
+}
+
 func TestStreamOfWorkspace(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

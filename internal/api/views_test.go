@@ -198,6 +198,9 @@ func TestGraphOfARun(t *testing.T) {
 	require.Contains(t, c.get(ws+"/runs/1/graph?fields=true").text, "name string")
 	require.Contains(t, c.get(ws+"/runs/1/graph.svg?color=root").text, `class="step root1"`)
 	require.Contains(t, c.get(ws+"/runs/1/graph.svg").text, `class="step done"`)
+	plain := c.get(ws + "/runs/1/graph.svg?color=none").text
+	require.Contains(t, plain, `class="step"`)
+	require.NotContains(t, plain, "rows in")
 	c.get(ws + "/runs/1/graph.svg?color=red").problem(http.StatusUnprocessableEntity)
 }
 

@@ -61,6 +61,9 @@ type App struct {
 	process Process
 }
 
+// NewsEnd has a listener to News hear of a run only what happens from then on.
+const NewsEnd = hub.End
+
 // ErrPassed tells a listener to News that it was too slow.
 var ErrPassed = hub.ErrPassed
 

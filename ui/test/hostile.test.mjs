@@ -40,7 +40,7 @@ test('hostile text is text, on every page', async () => {
   }
   await page.goto(server.url + failed)
   await page.getByText('What happened').click()
-  await page.getByText('Begun with').click()
+  await page.getByText('Run info').click()
   await page.getByText(begins).filter({ visible: true }).last().waitFor()
   await tab.close()
 })

@@ -80,7 +80,7 @@ test('events are read once', async () => {
   })
   await tab.page.getByText('What happened').click()
   await tab.page.getByText('run completed').waitFor()
-  await tab.page.getByText('Begun with').click()
+  await tab.page.getByText('Run info').click()
   await tab.page.reload() // by then, whatever would be asked again has been
   await tab.page.getByRole('heading', { level: 1 }).waitFor()
   assert.equal(asked, 1)

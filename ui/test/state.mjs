@@ -48,6 +48,18 @@ export class State {
   }
 }
 
+// deepRun runs a script of so many nodes, one behind the other, which fails at its first one.
+export async function deepRun(state, nodes) {
+  state.write('deep.csv', 'id\nnone\n')
+  const lines = ['nodes:', '  node0: {type: file_table, r: {urls: [deep.csv], columns: {id: int}}, w: t0}']
+  for (let i = 1; i < nodes; i++) {
+    const tags = i > nodes / 2 ? ', tags: [late]' : ''
+    lines.push(`  node${i}: {type: table_table, r: t${i - 1}${tags}, w: {name: t${i}, fields: [r.id]}}`)
+  }
+  lines.push(`  write: {type: table_file, r: t${nodes - 1}, w: deep.csv.out.csv}`)
+  return state.run(state.write('deep.yaml', lines.join('\n')), failed)
+}
+
 const shops = ['Basel', 'Bern', 'Genève', 'Zürich', null, '', ' Chur ', 'zero\u200bwidth']
 
 // sales returns lines of sales; wrong names the line whose price is none.

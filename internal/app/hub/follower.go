@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"thalweg/internal/app/instance"
@@ -150,7 +151,11 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// Run listens to a run, from the line behind after on. The caller closes the result.
+// End stands for the number of a run's latest line.
+const End = math.MaxInt64
+
+// Run listens to a run, from the line behind after on; with End, to what it does not have when Run returns. The
+// caller closes the result.
 func (h *Hub) Run(ctx context.Context, key state.RunKey, after int64) (*Listener, error) {
 	h.mu.Lock()
 	f := h.runs[key]
@@ -177,6 +182,9 @@ func (h *Hub) Run(ctx context.Context, key state.RunKey, after int64) (*Listener
 	if err := f.failed(); err != nil {
 		l.Close()
 		return nil, err
+	}
+	if after == End {
+		l.at = f.last()
 	}
 	return l, nil
 }

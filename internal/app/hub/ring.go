@@ -111,6 +111,13 @@ func (r *ring) before() int64 {
 	return r.first - 1
 }
 
+// last returns the number of the last line.
+func (r *ring) last() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.first + int64(len(r.lines)) - 1
+}
+
 // read returns the lines behind a line, limit at most. Without any it returns what to wait for, or an error. old
 // reports that they are older than the ring.
 func (r *ring) read(after int64, limit int) (lines []Line, wait <-chan struct{}, old bool, err error) {

@@ -20,7 +20,9 @@ import (
 // Draw writes the picture of a run as SVG: its script with what has become of each node.
 func Draw(w io.Writer, s *script.Script, d view.RunDetail, o DrawOptions) error {
 	g := graph.FromScript(s, graph.Options{Fields: o.Fields})
-	addRun(g, d)
+	if !o.Plain {
+		addRun(g, d)
+	}
 	if o.Roots {
 		g.MarkRoots()
 		for _, v := range g.Vertices {
@@ -34,6 +36,7 @@ func Draw(w io.Writer, s *script.Script, d view.RunDetail, o DrawOptions) error 
 // DrawOptions say how a run is drawn.
 type DrawOptions struct {
 	Roots  bool // colours say which root rows come from, and not what has become of nodes
+	Plain  bool // say nothing of what has become of nodes
 	Fields bool // list the fields of tables
 }
 

@@ -104,7 +104,7 @@ func (s *Service) Graph(ctx context.Context, run state.Run, fields bool) (view.G
 		places[b.Vertex] = i
 		n := at[b.ID]
 		out.Vertices = append(out.Vertices, view.Vertex{ID: b.ID, Kind: string(b.Kind), Node: n.Name, Title: b.Title,
-			Lines: append([]string{}, b.Lines...), Note: b.Note, X: b.X, Y: b.Y, Width: b.Width, Height: b.Height,
+			Lines: append([]string{}, b.Lines...), Note: b.Note, Tags: b.Tags, X: b.X, Y: b.Y, Width: b.Width, Height: b.Height,
 			Root: b.Root, Status: n.Status})
 	}
 	for _, l := range d.layout.Lines {

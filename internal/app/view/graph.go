@@ -25,6 +25,7 @@ type Vertex struct {
 	Title  string       `json:"title"`
 	Lines  []string     `json:"lines"`          // below the title
 	Note   string       `json:"note,omitempty"` // description, or address
+	Tags   []string     `json:"tags,omitempty"` // of the node
 	X      float64      `json:"x"`
 	Y      float64      `json:"y"`
 	Width  float64      `json:"width"`
@@ -37,8 +38,8 @@ type Vertex struct {
 type Edge struct {
 	From   int          `json:"from"`
 	To     int          `json:"to"`
-	Kind   string       `json:"kind"` // rows, lookup, waits
-	Points [][2]float64 `json:"points"`
+	Kind   string       `json:"kind"`   // rows, lookup, waits
+	Points [][2]float64 `json:"points"` // in large pictures from where it leaves that of another edge
 }
 
 // RunMatrix shows what became of the nodes of several runs.

@@ -46,6 +46,7 @@ type Vertex struct {
 	Title string
 	Lines []string // below the title
 	Note  string   // shown when the mouse rests on it
+	Tags  []string // of the node
 
 	Outcome Outcome // of the node in a run
 	Root    int     // number of the root that it belongs to, from 1; 0: of none or several, or not asked for
@@ -90,7 +91,8 @@ func FromScript(s *script.Script, o Options) Graph {
 			g.Vertices = append(g.Vertices, gates[step.Gate])
 			continue
 		}
-		v := &Vertex{ID: "n:" + n.Name, Kind: Step, Title: n.Name, Note: n.Desc, Lines: nodeLines(n, o)}
+		v := &Vertex{ID: "n:" + n.Name, Kind: Step, Title: n.Name, Note: n.Desc, Lines: nodeLines(n, o),
+			Tags: n.Tags}
 		if n.StartPolicy == script.PolicyManual {
 			v.Kind = Manual
 		}

@@ -195,6 +195,32 @@ func TestLayout(t *testing.T) {
 	})
 }
 
+// A deep graph of which all look up the first has no more places than a multiple of its vertices, and its lines bend
+// where they have to.
+func TestDeepLookups(t *testing.T) {
+	t.Parallel()
+	const deep = 1000
+	g := Graph{}
+	for i := range deep {
+		v := &Vertex{ID: fmt.Sprint(i), Kind: Step, Title: fmt.Sprint("node ", i)}
+		g.Vertices = append(g.Vertices, v)
+		if i > 0 {
+			g.Edges = append(g.Edges, Edge{From: g.Vertices[i-1], To: v}, Edge{From: g.Vertices[0], To: v, Lookup: true})
+		}
+	}
+	cells := 0
+	for _, rank := range layOut(g).ranks {
+		cells += len(rank)
+	}
+	require.Less(t, cells, 3*deep)
+	points := 0
+	for _, line := range Place(g).Lines {
+		require.GreaterOrEqual(t, len(line.Points), 2)
+		points += len(line.Points)
+	}
+	require.Less(t, points, 20*deep)
+}
+
 func TestInversions(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -19,6 +19,10 @@ const (
 	lineRunes   = 46 // a longer line is cut
 )
 
+// passesMax is the number of points in ranks between, beyond which the edges from a vertex share theirs: where all
+// nodes of a deep script look up the first one, it would grow with the square of the nodes.
+const passesMax = 5_000
+
 // orderSweeps and placeSweeps are the numbers of passes over all ranks; more changed no picture of the scripts tried.
 const (
 	orderSweeps = 16
@@ -39,13 +43,21 @@ type cell struct {
 type route struct {
 	edge  Edge
 	cells []*cell
+	own   int // from this cell on the line is not that of another edge
 }
 
 // picture is a laid-out graph.
 type picture struct {
 	ranks         [][]*cell
 	routes        []route
+	shared        map[pass]*cell // nil: each edge passes by itself
 	width, height float64
+}
+
+// pass is where edges from a cell pass a rank.
+type pass struct {
+	from *cell
+	rank int
 }
 
 // layOut puts the vertices into ranks, data flowing down, orders each rank so
@@ -59,6 +71,13 @@ func layOut(g Graph) *picture {
 	}
 	for _, v := range g.Vertices {
 		p.add(cells[v])
+	}
+	passes := 0
+	for _, e := range g.Edges {
+		passes += max(0, cells[e.To].rank-cells[e.From].rank-1)
+	}
+	if passes > passesMax {
+		p.shared = map[pass]*cell{}
 	}
 	for _, e := range g.Edges {
 		p.routes = append(p.routes, p.route(e, cells[e.From], cells[e.To]))
@@ -78,16 +97,25 @@ func (p *picture) add(c *cell) {
 // route links two cells by way of one cell in each rank between them.
 func (p *picture) route(e Edge, from, to *cell) route {
 	r := route{edge: e, cells: []*cell{from}}
+	last := from
+	link := func(c *cell) { last.down, c.up, last = append(last.down, c), append(c.up, last), c }
 	for at := from.rank + 1; at < to.rank; at++ {
-		c := &cell{rank: at, width: dummyWidth}
-		p.add(c)
+		c := p.shared[pass{from, at}]
+		if c == nil {
+			c = &cell{rank: at, width: dummyWidth}
+			p.add(c)
+			link(c)
+			if p.shared != nil {
+				p.shared[pass{from, at}] = c
+			}
+		} else {
+			r.own = len(r.cells)
+		}
+		last = c
 		r.cells = append(r.cells, c)
 	}
+	link(to)
 	r.cells = append(r.cells, to)
-	for i := 1; i < len(r.cells); i++ {
-		a, b := r.cells[i-1], r.cells[i]
-		a.down, b.up = append(a.down, b), append(b.up, a)
-	}
 	return r
 }
 

@@ -1,5 +1,7 @@
 package graph
 
+import "math"
+
 // Layout is a picture as the places of its boxes and lines, in pixels from the upper left corner.
 type Layout struct {
 	Width, Height float64
@@ -13,7 +15,8 @@ type Box struct {
 	X, Y, Width, Height float64
 }
 
-// Line is an edge with the points that it passes, both ends included.
+// Line is an edge with the points that it passes, both ends included. It may begin where it leaves that of another
+// edge.
 type Line struct {
 	Edge
 	Points [][2]float64
@@ -37,17 +40,32 @@ func Place(g Graph) Layout {
 	}
 	for _, r := range p.routes {
 		line := Line{Edge: r.edge}
-		for i, c := range r.cells {
+		cells := r.cells[r.own:]
+		for i, c := range cells {
 			if i > 0 {
 				line.Points = append(line.Points, [2]float64{c.x, c.y})
 			}
-			if i < len(r.cells)-1 {
+			if i < len(cells)-1 {
 				line.Points = append(line.Points, [2]float64{c.x, c.y + c.height})
 			}
 		}
+		line.Points = bends(line.Points)
 		out.Lines = append(out.Lines, line)
 	}
 	return out
+}
+
+// bends leaves out the points at which a line that goes down goes straight on.
+func bends(points [][2]float64) [][2]float64 {
+	const same = 0.5
+	kept := points[:1]
+	for i := 1; i < len(points)-1; i++ {
+		x := points[i][0]
+		if math.Abs(kept[len(kept)-1][0]-x) > same || math.Abs(points[i+1][0]-x) > same {
+			kept = append(kept, points[i])
+		}
+	}
+	return append(kept, points[len(points)-1])
 }
 
 // MarkRoots sets the Root of each vertex, and returns the titles of the roots: the nodes that read no table. A vertex

@@ -137,12 +137,13 @@ func writeRoute(b *strings.Builder, r route) {
 	if r.edge.Waits {
 		class += " waits"
 	}
-	first := r.cells[0]
+	cells := r.cells[r.own:]
+	first := cells[0]
 	y := first.y + first.height
 	fmt.Fprintf(b, `<path class="%s" marker-end="url(#arrow)" d="M%.1f %.1f`, class, first.x, y)
-	for i, c := range r.cells[1:] {
+	for i, c := range cells[1:] {
 		bend := (c.y - y) / 2
-		fmt.Fprintf(b, "C%.1f %.1f %.1f %.1f %.1f %.1f", r.cells[i].x, y+bend, c.x, c.y-bend, c.x, c.y)
+		fmt.Fprintf(b, "C%.1f %.1f %.1f %.1f %.1f %.1f", cells[i].x, y+bend, c.x, c.y-bend, c.x, c.y)
 		if c.v == nil {
 			fmt.Fprintf(b, "L%.1f %.1f", c.x, c.y+c.height)
 		}

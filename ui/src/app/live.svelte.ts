@@ -173,7 +173,8 @@ class Live {
   async #listen(topics: string): Promise<void> {
     const over = new AbortController()
     this.#stream = over
-    const query = new URLSearchParams({ topics })
+    // What runs have behind them is not heard: once the stream is open, all that is shown is loaded again.
+    const query = new URLSearchParams({ topics, from: 'end' })
     if (this.#ids) query.set('after', this.#ids)
     let status = 0
     try {
