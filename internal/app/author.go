@@ -5,10 +5,12 @@ import (
 	"errors"
 	"os"
 
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/scripts"
 	"thalweg/internal/app/scripttest"
 	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/store/state"
 )
 
 // authorMemoryBytes is what a test of a script, or a look at files, may take in a process that others use, too.
@@ -22,6 +24,23 @@ type Texts = scripts.Texts
 func (a *App) ExplainAlone(ctx context.Context, by Caller, s *scripts.Script, o ExplainOptions) (view.Explained,
 	error) {
 	return Explain(ctx, a.in(by), s, o)
+}
+
+// RunTexts returns the texts that a run was begun with, without its parameters.
+func (a *App) RunTexts(ctx context.Context, run view.Run) (view.RunTexts, error) {
+	out := view.RunTexts{Script: run.ScriptPath, Files: []view.RunText{}}
+	texts, err := runtime.PinnedTexts(ctx, a.home.State, run)
+	if err != nil {
+		return out, err
+	}
+	for _, t := range texts {
+		one := view.RunText{File: t.Name, Text: string(t.Text)}
+		if t.Kind != state.PinFormula {
+			one.Nodes = scripts.LinesOf(one.Text)
+		}
+		out.Files = append(out.Files, one)
+	}
+	return out, nil
 }
 
 // TestScript runs the tests of a script that are in the file, or the text, at path; "": beside the script.

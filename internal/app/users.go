@@ -11,6 +11,9 @@ import (
 type (
 	Users   = serving.Users  // who may do what with an instance
 	Serving = serving.Config // the configuration of a server
+
+	ServedWorkspace = serving.Workspace // what people may do in a workspace through it
+	Dev             = serving.Dev       // how a script is seen by who develops it
 )
 
 // Words of the texts of scripts: see package serving.
