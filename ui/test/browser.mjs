@@ -14,7 +14,7 @@ const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/
 export const screens = process.env.THALWEG_TEST_SCREENS ?? join(tmpdir(), 'thalweg-screens')
 
 // patience is how long a page may take for what is sure to come, in milliseconds.
-const patience = 15_000
+const patience = 60_000
 
 // openBrowser starts Chromium, which finds no server but those of this machine.
 export function openBrowser() {
