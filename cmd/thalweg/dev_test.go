@@ -24,7 +24,7 @@ import (
 const developed = `
 nodes:
   load: {type: file_table, r: {urls: [in.csv], types: {id: int}}, w: ids}
-  keep: {type: table_table, r: ids, w: {name: kept, having: "w.id >= {least|number}", fields: [r.id]}}
+  keep: {type: table_table, r: ids, w: {name: kept, having: "w.id >= {least}", fields: [r.id]}}
   write: {type: table_file, r: kept, w: "{out}"}
 `
 
@@ -34,14 +34,14 @@ func TestDev(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"jobs/script.yaml": developed, "in.csv": "id\n1\n2\n3\n",
-		"params.yaml": "least: 2\n"} {
+		"params.yaml": "least: \"2\"\n"} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	args := []string{"jobs/script.yaml", "--params", "params.yaml", "--param", "out=out.csv", "--memory", "1GB"}
 	said, err := thalweg(t.Context(), dir, append([]string{"run"}, args...)...).CombinedOutput()
 	require.NoError(t, err, string(said))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "params.yaml"), []byte("least: 3\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "params.yaml"), []byte("least: \"3\"\n"), 0o600))
 
 	cmd := thalweg(context.Background(), dir, append([]string{"dev", "--no-browser"}, args...)...)
 	stderr, err := cmd.StderrPipe()

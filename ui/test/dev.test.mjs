@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { openBrowser, Tab } from './browser.mjs'
 import { Server } from './server.mjs'
-import { hostile, sales, State } from './state.mjs'
+import { hostile, State, sales } from './state.mjs'
 
 const script = (query, more = '') => `
 nodes:
@@ -101,7 +101,10 @@ test('what changes is seen and run, and the tables of the last good run stay', a
   await tables.getByRole('cell', { name: 'Basel' }).waitFor()
   await look(tab, 'dev-mistake')
   state.write('shops.yaml', 'nodes: [')
-  await page.getByText(/shops.yaml:[12]/).first().waitFor()
+  await page
+    .getByText(/shops.yaml:[12]/)
+    .first()
+    .waitFor()
   await latest.getByText('run 2').waitFor()
   await tables.getByRole('cell', { name: 'Basel' }).waitFor()
   rmSync(join(state.dir, 'shops.yaml'))
