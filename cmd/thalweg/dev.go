@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"html"
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 
@@ -50,7 +48,7 @@ func (c *devCmd) Run(ctx context.Context, a *console) error {
 	s := serveCmd{engineFlags: c.engineFlags, remoteFlags: c.remoteFlags, placeFlags: c.placeFlags, Worker: true,
 		Verbose: c.Verbose, Listen: net.JoinHostPort("127.0.0.1", strconv.Itoa(c.Port))}
 	first := opening{path: "/w/" + url.PathEscape(c.Workspace) + "/dev/" + url.PathEscape(dev.Script)}
-	opener := desktopOpener(os.Getenv)
+	opener := app.DesktopOpener(os.Getenv)
 	if c.NoBrowser || !a.terminal || opener == "" {
 		return s.serve(ctx, a, cfg, first)
 	}
@@ -61,9 +59,11 @@ func (c *devCmd) Run(ctx context.Context, a *console) error {
 	}
 	defer os.RemoveAll(private) // in a directory that the system clears
 	first.show = func(page string) {
-		if err := openPage(ctx, opener, private, page); err != nil {
-			fmt.Fprintf(a.stderr, "%s the browser cannot be opened: %v\n", a.mark("warning:", yellow), err)
-		}
+		go func() {
+			if err := app.OpenPage(ctx, opener, private, page); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(a.stderr, "%s the browser cannot be opened: %v\n", a.mark("warning:", yellow), err)
+			}
+		}()
 	}
 	return s.serve(ctx, a, cfg, first)
 }
@@ -83,34 +83,4 @@ func (c *devCmd) seen() (dev app.Dev, dir string, err error) {
 		return dev, "", fmt.Errorf("find the working directory: %w", err)
 	}
 	return dev, filepath.Dir(path), nil
-}
-
-// desktopOpener returns the program that opens pages on this desktop; "": there is none.
-func desktopOpener(getenv func(string) string) string {
-	name := "open" // of macOS
-	if getenv("DISPLAY") != "" || getenv("WAYLAND_DISPLAY") != "" {
-		name = "xdg-open"
-	}
-	path, err := exec.LookPath(name)
-	if err != nil || name == "open" && filepath.Dir(path) != "/usr/bin" || name == "open" && getenv("SSH_TTY") != "" {
-		return ""
-	}
-	return path
-}
-
-// openPage has the desktop open a page. Whoever is on this machine sees the arguments of programs, and the address lets
-// in: so they name a file in a private directory that leads to the page.
-func openPage(ctx context.Context, opener, private, page string) error {
-	file := filepath.Join(private, "open.html")
-	text := `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=` + html.EscapeString(page) +
-		`"><title>Thalweg</title>`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, opener, file)
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	go func() { _ = cmd.Wait() }() // what it says is for the desktop
-	return nil
 }

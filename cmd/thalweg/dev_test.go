@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -125,33 +124,5 @@ func TestDevRefuses(t *testing.T) {
 		said, err := thalweg(t.Context(), dir, append([]string{"dev"}, args...)...).CombinedOutput()
 		require.Error(t, err)
 		require.Contains(t, string(said), want)
-	}
-}
-
-// The address that lets in is not among the arguments of a program, which everybody on the machine sees.
-func TestOpenPage(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	opener := filepath.Join(dir, "opener")
-	require.NoError(t, os.WriteFile(opener, []byte("#!/bin/sh\necho \"$@\" >"+dir+"/said.part\nmv "+dir+"/said.part "+dir+
-		"/said\n"), 0o700))
-	const page = "http://127.0.0.1:1/start?next=%2Fw%2Fmain&x=\"#secret"
-	require.NoError(t, openPage(t.Context(), opener, dir, page))
-	var said []byte
-	require.Eventually(t, func() (ok bool) {
-		var err error
-		said, err = os.ReadFile(filepath.Join(dir, "said"))
-		return err == nil
-	}, effort.Patience, 10*time.Millisecond)
-	file := strings.TrimSpace(string(said))
-	is, err := os.Stat(file)
-	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o600), is.Mode().Perm())
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Contains(t, string(text), `content="0;url=http://127.0.0.1:1/start?next=%2Fw%2Fmain&amp;x=&#34;#secret"`)
-	require.Empty(t, desktopOpener(func(name string) string { return map[string]string{"SSH_TTY": "x"}[name] }))
-	if path, err := exec.LookPath("xdg-open"); err == nil {
-		require.Equal(t, path, desktopOpener(func(string) string { return ":0" }))
 	}
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/scripts"
 	"thalweg/internal/app/scripttest"
 	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/store/state"
 )
 
 // authorMemoryBytes is what a test of a script, or a look at files, may take in a process that others use, too.
@@ -35,7 +35,7 @@ func (a *App) RunTexts(ctx context.Context, run view.Run) (view.RunTexts, error)
 	}
 	for _, t := range texts {
 		one := view.RunText{File: t.Name, Text: string(t.Text)}
-		if t.Kind != state.PinFormula {
+		if filepath.Ext(t.Name) != ".py" {
 			one.Nodes = scripts.LinesOf(one.Text)
 		}
 		out.Files = append(out.Files, one)

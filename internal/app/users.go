@@ -39,6 +39,14 @@ func DefaultServing() *Serving { return serving.Default() }
 // ErrNotSignedIn is the failure of a sign-in that the provider of identities does not vouch for.
 var ErrNotSignedIn = serving.ErrNotSignedIn
 
+// DesktopOpener returns the program that opens pages on this desktop; "": there is none.
+func DesktopOpener(getenv func(string) string) string { return serving.DesktopOpener(getenv) }
+
+// OpenPage has the desktop open a page that lets in, by way of a file in a private directory.
+func OpenPage(ctx context.Context, opener, private, page string) error {
+	return serving.OpenPage(ctx, opener, private, page)
+}
+
 // Provider signs people in at a provider of identities.
 type Provider = serving.Provider
 
