@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-VERSION ?= dev
+VERSION ?= devel
 COMMIT  := $(shell git rev-parse --short HEAD 2>/dev/null)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') $(wildcard internal/web/dist/* internal/web/dist/*/*) internal/api/start.html go.mod go.sum

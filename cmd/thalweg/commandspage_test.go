@@ -33,6 +33,7 @@ var morePages = map[string]string{
 	"checks":     "checks.md",
 	"cluster":    "fleet.md",
 	"completion": "#completion",
+	"dev":        "serving.md#developing-a-script",
 	"diff":       "operating.md#what-changed-between-two-runs",
 	"doctor":     "fleet.md#what-is-wrong",
 	"drop":       "operating.md#drop-runs",

@@ -43,6 +43,7 @@ type cli struct {
 	Graph    graphCmd    `cmd:"" group:"scripts" help:"Draw a script: SVG or Graphviz DOT."`
 	Fmt      fmtCmd      `cmd:"" group:"scripts" help:"Put scripts and parameters files into the canonical layout."`
 	Schema   schemaCmd   `cmd:"" group:"scripts" help:"Print a JSON Schema for editors."`
+	Dev      devCmd      `cmd:"" group:"scripts" help:"Develop a script on a page: what is wrong, what has changed, its tables."`
 
 	Run    runCmd    `cmd:"" group:"run" help:"Run a script and show its progress."`
 	Resume resumeCmd `cmd:"" group:"run" help:"Let a run go on, from the sources that it was begun with."`

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -46,7 +47,6 @@ const listenDefault = "127.0.0.1:8431"
 
 // Run implements kong's command.
 func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
-	logger := logTo(a, workerLevel(c.Verbose))
 	cfg := app.DefaultServing()
 	if c.Config != "" {
 		if cfg, err = app.LoadServing(c.Config, a.process()); err != nil {
@@ -57,6 +57,18 @@ func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 		return &fault.Error{Kind: fault.Script, Message: "--scheduler has no scripts",
 			Hint: "name the directories of scripts in the file of --config, under workspaces"}
 	}
+	return c.serve(ctx, a, cfg, opening{})
+}
+
+// opening says where a browser is to begin.
+type opening struct {
+	path string            // "": the first page
+	show func(page string) // is called once with the address that signs in; nil: nobody is
+}
+
+// serve answers as a configuration says until ctx ends.
+func (c *serveCmd) serve(ctx context.Context, a *console, cfg *app.Serving, first opening) (err error) {
+	logger := logTo(a, workerLevel(c.Verbose))
 	ln, err := c.listen(ctx, cfg)
 	if err != nil {
 		return err
@@ -82,7 +94,7 @@ func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 	}
 	defer func() { err = errors.Join(err, users.Close()) }()
 	server := serving{cfg: cfg, ln: ln, place: place, users: users, news: place.home.News, logger: logger,
-		metrics: shown}
+		metrics: shown, first: first}
 	if err := server.mayStart(ctx); err != nil {
 		return err
 	}
@@ -110,6 +122,7 @@ type serving struct {
 	logger *slog.Logger
 
 	metrics http.Handler
+	first   opening
 }
 
 // local reports whether the server answers this machine only.
@@ -171,7 +184,15 @@ func (s *serving) answer(ctx context.Context, a *console) error {
 	if s.local() {
 		secret := s.users.StartSecret(a.caller().Actor)
 		a.known.Add(secret, "{start token}")
-		fmt.Fprintf(a.screen, "to sign in: %s://%s/start#%s\n", scheme, s.ln.Addr(), secret)
+		next := ""
+		if s.first.path != "" {
+			next = "?next=" + url.QueryEscape(s.first.path)
+		}
+		page := fmt.Sprintf("%s://%s/start%s#%s", scheme, s.ln.Addr(), next, secret)
+		fmt.Fprintf(a.screen, "to sign in: %s\n", page)
+		if s.first.show != nil {
+			s.first.show(page)
+		}
 	}
 	defer server.Close()
 	return server.Serve(ctx, s.ln, serveDrain)

@@ -14,7 +14,7 @@ type versionCmd struct {
 }
 
 // version is set by the linker for releases; see the Makefile.
-var version = "dev"
+var version = "devel"
 
 // engineSaid is the version of DuckDB that workers say they have; "": their own. Tests of upgrades set it.
 var engineSaid = ""

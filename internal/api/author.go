@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"net/http"
 	"path/filepath"
 	"strconv"
@@ -47,6 +48,9 @@ func (s *Server) registerAuthor() {
 		access.Author)), s.testScript)
 	add(s, text("show-script", http.MethodGet, "/scripts/{script}", "Show the text of a script, or of a file beside one.",
 		access.Author), s.showScript)
+	add(s, text("show-run-texts", http.MethodGet, "/runs/{run}/texts",
+		"Show the texts that a run was begun with: its script, and what that includes and uses.", access.Author),
+		s.showRunTexts)
 	add(s, text("put-script", http.MethodPut, "/scripts/{script}",
 		"Write the text of a script, or of a file beside one.", access.Author), s.putScript)
 }
@@ -74,9 +78,7 @@ func (s *Server) given(ctx context.Context, by asker, operation string, g Given)
 		return n, &fault.Error{Kind: fault.Script, Message: "name and files belong to a text, and script names a script",
 			Hint: "leave them out, or send text instead of script"}
 	case g.Script != "":
-		one, err := s.serving.ScriptOf(by.workspace, g.Script)
-		n.Path, n.Dir = one.Path, filepath.Dir(one.Path)
-		return n, err
+		return s.scriptOf(by.workspace, g.Script)
 	}
 	dir, err := s.serving.FirstDir(by.workspace)
 	if err != nil {
@@ -89,6 +91,16 @@ func (s *Server) given(ctx context.Context, by asker, operation string, g Given)
 	n.Path = filepath.Join(dir, g.Name)
 	n.Dir = filepath.Dir(n.Path)
 	n.Texts, err = textsOf(dir, g)
+	return n, err
+}
+
+// scriptOf finds a script that may be started, as its runs see it.
+func (s *Server) scriptOf(workspace, name string) (app.NamedScript, error) {
+	one, err := s.serving.ScriptOf(workspace, name)
+	n := app.NamedScript{Path: one.Path, Dir: filepath.Dir(one.Path), Policy: s.serving.Policy(workspace)}
+	if d := s.serving.Workspaces[workspace].Dev; d != nil && d.Script == name {
+		n.Dir, n.ParamsPath, n.Params, n.Lenient = d.Dir, d.ParamsPath, d.Params, d.Lenient
+	}
 	return n, err
 }
 
@@ -106,7 +118,10 @@ func (s *Server) givenParams(ctx context.Context, by asker, operation string, g 
 			Message: "scripts of this workspace are started without parameters: they could name other files",
 			Hint:    "parameters: true of the workspace in serve.yaml allows them"}
 	}
-	n.Params = g.Params
+	if n.Params = maps.Clone(n.Params); n.Params == nil {
+		n.Params = map[string]string{}
+	}
+	maps.Copy(n.Params, g.Params)
 	return n, err
 }
 
@@ -297,6 +312,14 @@ func (s *Server) showScript(_ context.Context, _ asker, in *OfScript) (*reply[sc
 		return nil, err
 	}
 	return &reply[scriptText]{ETag: strconv.Quote(is.Digest), Body: scriptText{in.Script, is.Text}}, nil
+}
+
+func (s *Server) showRunTexts(ctx context.Context, _ asker, in *OfRun) (*reply[view.RunTexts], error) {
+	run, err := s.app.Runs.Find(ctx, in.Workspace, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	return body(s.app.RunTexts(ctx, run))
 }
 
 type putScriptIn struct {

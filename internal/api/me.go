@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,8 +137,12 @@ func (s *Server) listWorkspaces(ctx context.Context, by asker, _ *none) (*reply[
 	if err != nil {
 		return nil, err
 	}
+	for name := range s.serving.Workspaces { // some may have had no run yet
+		all = append(all, name)
+	}
+	slices.Sort(all)
 	out := []workspace{}
-	for _, name := range all {
+	for _, name := range slices.Compact(all) {
 		if !by.May(name, access.View) {
 			continue
 		}

@@ -16,6 +16,8 @@ func (s *Server) registerScripts() {
 	const w = "/v1/workspaces/{workspace}"
 	add(s, operation{id: "list-scripts", method: http.MethodGet, path: w + "/scripts", tag: "scripts",
 		summary: "List the scripts that may be started.", needs: access.View}, s.listScripts)
+	add(s, operation{id: "list-script-runs", method: http.MethodGet, path: w + "/scripts/{script}/runs", tag: "scripts",
+		summary: "List the latest runs of a script that may be started.", needs: access.View}, s.listScriptRuns)
 	add(s, operation{id: "start-run", method: http.MethodPost, path: w + "/runs", tag: "runs", status: http.StatusCreated,
 		summary: "Start a script or, for authors, a text; or say what a run of it would do.", needs: access.Operate,
 		bytes: textBodyBytes}, s.startRun)
@@ -35,6 +37,24 @@ func (s *Server) listScripts(_ context.Context, _ asker, in *OfWorkspace) (*repl
 		}
 	}
 	return body(out, err)
+}
+
+type scriptRunsIn struct {
+	OfScript
+	Limit int `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"Runs at most."`
+}
+
+func (s *Server) listScriptRuns(ctx context.Context, by asker, in *scriptRunsIn) (*reply[[]view.ListedRun], error) {
+	one, err := s.serving.ScriptOf(in.Workspace, in.Script)
+	if err != nil {
+		return nil, err
+	}
+	text, err := one.Text()
+	if err != nil {
+		return nil, err
+	}
+	name, known := app.ScriptNameOf(text)
+	return body(s.runs(by).OfScript(ctx, in.Workspace, name, known, one.Path, in.Limit))
 }
 
 type startIn struct {
@@ -69,7 +89,8 @@ func (s *Server) startRun(ctx context.Context, by asker, in *startIn) (*reply[st
 		return nil, err
 	}
 	priority, _ := app.ParsePriority(b.Priority) // the schema takes no others
-	o := app.RunOptions{Workspace: in.Workspace, ScriptPath: n.Path, Dir: n.Dir, Texts: n.Texts, Params: n.Params,
+	o := app.RunOptions{Workspace: in.Workspace, ScriptPath: n.Path, ParamsPath: n.ParamsPath, Dir: n.Dir, Texts: n.Texts,
+		Params: n.Params, Lenient: n.Lenient,
 		Start: b.Start, From: b.From, Description: s.known.Text(b.Note), Deadline: b.Deadline, Priority: priority,
 		Reuse: !b.Fresh, Policy: n.Policy}
 	caller := by.caller()

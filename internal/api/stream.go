@@ -2,9 +2,11 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +32,7 @@ const (
 
 // Events of streams that are not of a run.
 const (
+	eventScript = "script" // the files that a script is made of have changed
 	eventReset  = "reset"  // lines have passed: begin again behind the last id
 	eventClosed = "closed" // you may not listen any more, or the server ends
 )
@@ -42,17 +45,22 @@ func (s *Server) registerStream() {
 }
 
 type streamIn struct {
-	Topics []string `query:"topics" required:"true" minItems:"1" maxItems:"20" nullable:"false" doc:"WORKSPACE: how its runs are. WORKSPACE/RUN: a run's events."`
+	Topics []string `query:"topics" required:"true" minItems:"1" maxItems:"20" nullable:"false" doc:"WORKSPACE: how its runs are. WORKSPACE/RUN: a run's events. WORKSPACE/script:NAME: that files of a script have changed; NAME as in an address."`
 	Last   string   `header:"Last-Event-ID" maxLength:"4096" doc:"Go on behind this event, on any server."`
 	After  string   `query:"after" maxLength:"4096" doc:"As Last-Event-ID, for the first connection."`
 	From   string   `query:"from" enum:"first,end" default:"first" doc:"Where runs begin that no event is given of: with their first event, or with what happens after the answer has begun."`
 }
 
-// topic is a run, or the runs of a workspace.
+// scriptTopic begins the topic of a script behind its workspace.
+const scriptTopic = "script:"
+
+// topic is a run, the runs of a workspace, or a script.
 type topic struct {
-	name  string
-	run   view.RunKey // Run 0: all of the workspace
-	after int64
+	name   string
+	run    view.RunKey // Run 0: all of the workspace
+	after  int64
+	script string          // name; "": it is none
+	at     app.NamedScript // the script
 }
 
 func (s *Server) stream(ctx context.Context, by asker, in *streamIn) (*huma.StreamResponse, error) {
@@ -102,7 +110,15 @@ func (s *Server) topics(ctx context.Context, by asker, names []string, last stri
 		if n, known := after[name]; known {
 			t.after = n
 		}
-		if one {
+		if escaped, is := strings.CutPrefix(ref, scriptTopic); is {
+			var err error
+			if t.script, err = url.PathUnescape(escaped); err != nil {
+				return nil, &fault.Error{Kind: fault.Script, Message: "the name of a script is not escaped as in an address"}
+			}
+			if t.at, err = s.scriptOf(workspace, t.script); err != nil {
+				return nil, err
+			}
+		} else if one {
 			n, err := strconv.ParseInt(ref, 10, 64)
 			if err != nil || n < 1 {
 				return nil, &fault.Error{Kind: fault.Script, Message: "a topic is WORKSPACE or WORKSPACE/RUN",
@@ -117,6 +133,12 @@ func (s *Server) topics(ctx context.Context, by asker, names []string, last stri
 		out = append(out, t)
 	}
 	return out, nil
+}
+
+// scriptChanged says that the files of a script have changed.
+type scriptChanged struct {
+	Workspace string `json:"workspace"`
+	Script    string `json:"script"`
 }
 
 // heard is something that a topic tells.
@@ -192,7 +214,14 @@ func (s *Server) listen(ctx context.Context, i int, t topic, opened func(), news
 		}
 	}
 	var next func() ([]app.StreamLine, error)
-	if t.run.Run == 0 {
+	if t.script != "" {
+		w := s.app.Scripts.Watch(ctx, t.at)
+		opened()
+		said, err := json.Marshal(scriptChanged{t.run.Workspace, t.script})
+		next = func() ([]app.StreamLine, error) {
+			return []app.StreamLine{{Event: eventScript, JSON: said, Discreet: said}}, errors.Join(err, w.Next(ctx))
+		}
+	} else if t.run.Run == 0 {
 		l, err := s.news.Workspace(t.run.Workspace)
 		opened()
 		if err != nil {

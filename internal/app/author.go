@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/scripts"
 	"thalweg/internal/app/scripttest"
 	"thalweg/internal/app/view"
@@ -22,6 +24,23 @@ type Texts = scripts.Texts
 func (a *App) ExplainAlone(ctx context.Context, by Caller, s *scripts.Script, o ExplainOptions) (view.Explained,
 	error) {
 	return Explain(ctx, a.in(by), s, o)
+}
+
+// RunTexts returns the texts that a run was begun with, without its parameters.
+func (a *App) RunTexts(ctx context.Context, run view.Run) (view.RunTexts, error) {
+	out := view.RunTexts{Script: run.ScriptPath, Files: []view.RunText{}}
+	texts, err := runtime.PinnedTexts(ctx, a.home.State, run)
+	if err != nil {
+		return out, err
+	}
+	for _, t := range texts {
+		one := view.RunText{File: t.Name, Text: string(t.Text)}
+		if filepath.Ext(t.Name) != ".py" {
+			one.Nodes = scripts.LinesOf(one.Text)
+		}
+		out.Files = append(out.Files, one)
+	}
+	return out, nil
 }
 
 // TestScript runs the tests of a script that are in the file, or the text, at path; "": beside the script.

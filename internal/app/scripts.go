@@ -37,6 +37,9 @@ func Parameters(text string) []scripts.Parameter { return scripts.Parameters(tex
 // NodesOf lists the names of the nodes of a script's text, also of one that has mistakes.
 func NodesOf(text string) []string { return scripts.NodesOf(text) }
 
+// ScriptNameOf returns what a script's text calls the script, "" if nothing; ok is false if the text alone does not say.
+func ScriptNameOf(text string) (name string, ok bool) { return scripts.NameOf(text) }
+
 // TagsOf lists the tags of the nodes of a script's text, in order.
 func TagsOf(text string) []string { return scripts.TagsOf(text) }
 

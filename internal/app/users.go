@@ -11,6 +11,9 @@ import (
 type (
 	Users   = serving.Users  // who may do what with an instance
 	Serving = serving.Config // the configuration of a server
+
+	ServedWorkspace = serving.Workspace // what people may do in a workspace through it
+	Dev             = serving.Dev       // how a script is seen by who develops it
 )
 
 // Words of the texts of scripts: see package serving.
@@ -35,6 +38,14 @@ func DefaultServing() *Serving { return serving.Default() }
 
 // ErrNotSignedIn is the failure of a sign-in that the provider of identities does not vouch for.
 var ErrNotSignedIn = serving.ErrNotSignedIn
+
+// DesktopOpener returns the program that opens pages on this desktop; "": there is none.
+func DesktopOpener(getenv func(string) string) string { return serving.DesktopOpener(getenv) }
+
+// OpenPage has the desktop open a page that lets in, by way of a file in a private directory.
+func OpenPage(ctx context.Context, opener, private, page string) error {
+	return serving.OpenPage(ctx, opener, private, page)
+}
 
 // Provider signs people in at a provider of identities.
 type Provider = serving.Provider

@@ -13,9 +13,13 @@ limits: {user_requests_per_second: 10000, user_requests_burst: 10000, address_re
 export class Server {
   // start starts a server over a state directory; it also works on runs. listen: an address of before, to come again.
   static async start(state, { listen = '127.0.0.1:0', flags = ['--worker'], config = configuration } = {}) {
+    return Server.run(state, 'serve', '--listen', listen, '--config', state.write('serve.yaml', config), ...flags)
+  }
+
+  // run starts a command that serves a state directory.
+  static async run(state, ...args) {
     const s = new Server()
     s.state = state
-    const args = ['serve', '--listen', listen, '--config', state.write('serve.yaml', config), ...flags]
     s.process = spawn(program, args, { cwd: state.dir, env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
     s.ended = once(s.process, 'exit')
     process.once('exit', () => s.process.kill('SIGKILL'))

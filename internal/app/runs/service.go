@@ -131,6 +131,22 @@ func (s *Service) Page(ctx context.Context, workspace string, p PageOptions) ([]
 	return append([]view.ListedRun{}, runs...), next, err
 }
 
+// OfScript lists the latest runs of a script, the latest first: of its name, "" being none, or its path. Where the name
+// is not known, they are all that were begun at the path.
+func (s *Service) OfScript(ctx context.Context, workspace, name string, known bool, path string,
+	limit int) ([]view.ListedRun, error) {
+	identity := s.Home.Identity(name, path)
+	match := func(r state.Run) bool {
+		if !known {
+			r.Script = ""
+		}
+		return s.Home.IdentityOf(r) == identity
+	}
+	runs, _, err := history.ListPage(ctx, s.Home.State, workspace,
+		history.ListOptions{Limit: limit, Match: match, Alone: s.Alone(ctx), Now: time.Now()})
+	return append([]view.ListedRun{}, runs...), err
+}
+
 // Listed returns a run as List has it.
 func (s *Service) Listed(ctx context.Context, key state.RunKey) (view.ListedRun, error) {
 	return history.One(ctx, s.Home.State, key, history.ListOptions{All: true, Alone: s.Alone(ctx)})

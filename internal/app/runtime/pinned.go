@@ -131,6 +131,36 @@ func PinnedOf(ctx context.Context, store state.Store, run state.Run) (*pinned, e
 	return p, nil
 }
 
+// PinnedText is a text that a run was made from.
+type PinnedText struct {
+	state.Pin
+	Text []byte
+}
+
+// PinnedTexts returns the script of a run, and the files that it includes and uses, as they were when it began. Those
+// with secrets, or that are too large, were not kept; that the script itself was not is an error.
+func PinnedTexts(ctx context.Context, store state.Store, run state.Run) (out []PinnedText, err error) {
+	script := false
+	for _, pin := range run.Pins {
+		switch {
+		case pin.Redacted, pin.Bytes > state.BlobBytesMax,
+			pin.Kind != state.PinScript && pin.Kind != state.PinIncluded && pin.Kind != state.PinFormula:
+			continue
+		}
+		text, err := pinText(ctx, store, run, pin)
+		if err != nil {
+			return nil, err
+		}
+		out, script = append(out, PinnedText{pin, text}), script || pin.Kind == state.PinScript
+	}
+	if !script {
+		return nil, &fault.Error{Kind: fault.Script, Code: fault.NotFound,
+			Message: fmt.Sprintf("the text of the script of run %d was not kept", run.Run),
+			Hint:    "it has secrets in it, is very large, or the run was begun by an earlier version"}
+	}
+	return out, nil
+}
+
 // pinText reads what was pinned of a run, and refuses what is not that any more.
 func pinText(ctx context.Context, store state.Store, run state.Run, pin state.Pin) ([]byte, error) {
 	text, err := store.Blob(ctx, pin.Digest)

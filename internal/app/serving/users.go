@@ -31,6 +31,12 @@ func (u *Users) Close() error { return u.store.Close() }
 // Config is the configuration of a server: see package serveconfig.
 type Config = serveconfig.Config
 
+// Words of it.
+type (
+	Workspace = serveconfig.Workspace
+	Dev       = serveconfig.Dev
+)
+
 // Words of the texts of scripts: see package serveconfig.
 type (
 	TextWriter    = serveconfig.TextWriter

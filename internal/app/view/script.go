@@ -49,6 +49,19 @@ type ExplainedNode struct {
 	Computed   string      `json:"computed,omitempty"`    // why a run would compute it
 }
 
+// RunTexts is the JSON form of what a run was begun with.
+type RunTexts struct {
+	Script string    `json:"script"` // name of its file
+	Files  []RunText `json:"files"`
+}
+
+// RunText is the JSON form of a script, or of a file that one includes or uses, as it was when a run began.
+type RunText struct {
+	File  string         `json:"file"`
+	Text  string         `json:"text"`
+	Nodes map[string]int `json:"nodes,omitempty"` // lines in which nodes begin
+}
+
 // InferredColumn is the JSON form of a column.
 type InferredColumn struct {
 	Name     string   `json:"name"`

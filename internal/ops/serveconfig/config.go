@@ -54,6 +54,16 @@ type Workspace struct {
 	Scripts    []string      // directories whose scripts may be started
 	Parameters bool          // whoever starts a script may give it parameters, and so choose what it reads and writes
 	Places     *allow.Policy // of what its runs may open; nil: whatever the processes that work on them can
+	Dev        *Dev          // none of a file; nil: none
+}
+
+// Dev says how one script of a workspace is seen, by who develops it, from where the server was started.
+type Dev struct {
+	Script     string // name
+	Dir        string // that relative names are seen from
+	ParamsPath string
+	Params     map[string]string // for all that do not say otherwise
+	Lenient    bool
 }
 
 // Place returns the place of a value, such as tls.certificate; else of the file.

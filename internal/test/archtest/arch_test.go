@@ -239,6 +239,7 @@ var starters = map[string]string{
 
 // children are the processes that the product starts, by who does.
 var children = map[string]string{
+	"internal/app/serving/desktop.go":  "what opens a page on the desktop",
 	"internal/ops/notify/send.go":      "command hooks",
 	"internal/run/python/installed.go": "interpreters that are asked what they are and have",
 	"internal/run/python/process.go":   "interpreters with the code of scripts",

@@ -1,6 +1,7 @@
 // One stream of events for all tabs of a browser: a host has six connections over HTTP/1.1, and each stream
 // would take one. Web Locks elect a tab; it listens, and hands on what it hears to the others.
 import { untrack } from 'svelte'
+import { topicOf } from './dev'
 import { type Event, events } from './events'
 import { session } from './session.svelte'
 
@@ -152,7 +153,12 @@ class Live {
   }
 
   #tell(line: Line): void {
-    const topic = line.event === 'run' ? line.workspace : `${line.workspace}/${line.run}`
+    const topic =
+      line.event === 'run'
+        ? line.workspace
+        : line.event === 'script'
+          ? topicOf(line.workspace, `${line.script}`)
+          : `${line.workspace}/${line.run}`
     for (const l of [...this.#listeners]) if (l.topics.includes(topic)) l.call(line)
   }
 

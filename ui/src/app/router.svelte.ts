@@ -12,6 +12,8 @@ export type Page =
   | 'trace'
   | 'diff'
   | 'sql'
+  | 'dev'
+  | 'script'
   | 'nowhere'
 
 export interface Place {
@@ -31,6 +33,8 @@ const patterns: [Page, string][] = [
   ['trace', '/w/:workspace/trace'],
   ['diff', '/w/:workspace/diff'],
   ['sql', '/w/:workspace/sql'],
+  ['dev', '/w/:workspace/dev/:script'],
+  ['script', '/w/:workspace/scripts/:script'],
 ]
 
 /** placeOf says which page a path is of. */
@@ -98,6 +102,12 @@ export const links = {
     path('w', w, 'trace') + query({ table, run, where }),
   diff: (w: string, table: string, a: number, b: number) => path('w', w, 'diff') + query({ table, a, b }),
   sql: (w: string, q?: string) => path('w', w, 'sql') + query({ q }),
+  dev: (w: string, script: string) => path('w', w, 'dev', script),
+  script: (w: string, file: string, at: { run?: number; line?: number; node?: string }) =>
+    path('w', w, 'scripts', file) + query({ ...at }),
+  /** source leads to the place of a failure in the script of its run, or in a file that it uses. */
+  source: (w: string, run: number, script: string, f: { node?: string; place?: { file?: string; line?: number } }) =>
+    links.script(w, f.place?.file || script, { run, line: f.place?.line, node: f.node }),
   table: (w: string, run: number, table: string) => `${path('w', w, 'tables', table)}?run=${run}`,
 }
 
