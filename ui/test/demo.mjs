@@ -32,6 +32,7 @@ const two = (n) => String(n).padStart(2, '0')
 const shopsFile = `shop,city,region\n${shops.map((s, i) => `${i},${s},${['North', 'West', 'South'][i % 3]}`).join('\n')}\n`
 
 const retail = `
+schedule: {cron: 30 5 * * *, timezone: Europe/Zurich}
 deadline: 07:15 Europe/Zurich
 nodes:
   read_shops:
@@ -65,6 +66,7 @@ nodes:
 `
 
 const prices = `
+schedule: {cron: 0 6 1 * *, timezone: Europe/Zurich}
 nodes:
   read_prices:
     type: file_table
@@ -96,8 +98,6 @@ function priceList(rows, price) {
 }
 
 const orders = `
-schedule: {cron: 30 5 * * *, timezone: Europe/Zurich, params: {region: north}}
-deadline: 07:15 Europe/Zurich
 nodes:
   read:
     type: file_table
@@ -233,4 +233,9 @@ export async function makeDemo() {
   const server = await Server.start(state, { config: configuration, flags: ['--worker', '--scheduler'] })
   const late = await server.request('POST', '/v1/workspaces/feeds/runs', { script: 'nightly.yaml' })
   return { state, server, portfolio, yesterday, today, approved, waiting, failed: wrong, late: late.run }
+}
+
+// repairDemo makes the record good at which a run failed.
+export function repairDemo({ state }) {
+  state.write('feeds/in/sales_03.csv', sales(3, 2000))
 }

@@ -78,6 +78,8 @@ export const links = {
     path('w', w, 'trace') + query({ table, run, where }),
   diff: (w: string, table: string, a: number, b: number) => path('w', w, 'diff') + query({ table, a, b }),
   sql: (w: string, q?: string) => path('w', w, 'sql') + query({ q }),
+  download: (w: string, run: number | string, table: string, format = 'csv') =>
+    `${path('v1', 'workspaces', w, 'runs', run, 'tables', table, 'download')}?format=${format}`,
   table: (w: string, run: number, table: string) => `${path('w', w, 'tables', table)}?run=${run}`,
 }
 
