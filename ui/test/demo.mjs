@@ -31,9 +31,12 @@ const two = (n) => String(n).padStart(2, '0')
 
 const shopsFile = `shop,city,region\n${shops.map((s, i) => `${i},${s},${['North', 'West', 'South'][i % 3]}`).join('\n')}\n`
 
-const retail = `
+// clock is a time of day in so many minutes, as a script has it.
+const clock = (minutes) => `${new Date(Date.now() + minutes * 60_000).toISOString().slice(11, 16)} UTC`
+
+const retail = () => `
 schedule: {cron: 30 5 * * *, timezone: Europe/Zurich}
-deadline: 07:15 Europe/Zurich
+deadline: ${clock(65)}
 nodes:
   read_shops:
     type: file_table
@@ -215,7 +218,7 @@ export async function makeDemo() {
   const waiting = await run('sales', 'prices.yaml', waits)
 
   state.write('feeds/shops.csv', shopsFile)
-  state.write('feeds/retail.yaml', retail)
+  state.write('feeds/retail.yaml', retail())
   for (let m = 1; m <= 12; m++) state.write(`feeds/in/sales_${two(m)}.csv`, sales(m, 2000))
   await run('feeds', 'retail.yaml', 0)
   state.write('feeds/in/sales_03.csv', sales(3, 2000, 1203))

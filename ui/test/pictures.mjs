@@ -93,7 +93,7 @@ await picture('sql', '/w/finance/sql', 'One query', {
     await page.getByRole('columnheader', { name: 'mean' }).waitFor()
   },
 })
-await picture('start', '/w/sales/start?script=orders.yaml', 'Start', { longest: 640 })
+await picture('start', '/w/sales/start?script=prices.yaml', 'read_prices', { longest: 640 })
 await picture('phone', `/w/feeds/runs/${failed}`, 'nothing is lost', { width: 360, longest: 720 })
 await browser.close()
 await demo.server.stop()
