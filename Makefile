@@ -10,7 +10,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') $(wildcard internal/web/dist/* internal/web/dist/*/*) internal/api/start.html go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: help build demo release release-check python-test check test test-fast test-race lint ui check-ui test-ui fuzz fuzz-api chaos chaos-cluster bench bench-cluster bench-serve bench-ui services-up services-down services-status clean
+.PHONY: help build demo release release-check python-test check test test-fast test-race lint ui check-ui test-ui ui-pictures fuzz fuzz-api chaos chaos-cluster bench bench-cluster bench-serve bench-ui services-up services-down services-status clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -26,7 +26,7 @@ bin/thalweg-generate: $(SOURCES)
 	@echo "building bin/thalweg-generate"
 	@go build -o $@ ./bench/cmd/thalweg-generate
 
-demo: bin/thalweg bin/thalweg-generate ## Build, generate a small portfolio, run it, show the result
+demo: bin/thalweg bin/thalweg-generate ## Build, generate a small portfolio, run it, show the result and its page
 	@scripts/demo $(DEMO)
 
 release: ## Archives and checksums for each architecture, in dist/ (VERSION=1.2.3)
@@ -65,6 +65,9 @@ test-ui: bin/thalweg ## The pages in a real browser, over a real server and runs
 bench-ui: bin/thalweg ## Measure the pages in Chromium over loopback, in ten minutes at most (PARTS="size now node dag frames leak")
 	@go build -o bin/thalweg-drive ./bench/cmd/thalweg-drive
 	@cd ui && node test/bench.mjs $(PARTS)
+
+ui-pictures: bin/thalweg bin/thalweg-generate ## Make the pictures of docs/ui.md again, into docs/ui (takes ImageMagick)
+	@scripts/ui pictures ../docs/ui
 
 fuzz: ## Fuzz each target for FUZZTIME (default 60s)
 	@scripts/fuzz

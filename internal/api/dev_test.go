@@ -28,6 +28,7 @@ func TestStreamOfScript(t *testing.T) {
 	defer cancel()
 	next := c.listen(ctx, "topics=main/script:a%252Cb.yaml", "")
 	for _, change := range []func(){
+		func() {}, // the first event says that it is watched
 		func() { s.file("jobs/a,b.yaml", pythonText("calc.py")+"\n") },
 		func() { s.file("jobs/calc.py", "def twice(x):\n    return 2 * x\n") },
 		func() { s.file("jobs/calc.py", "def twice(x):\n    return x + x\n") },

@@ -218,9 +218,11 @@ func (s *Server) listen(ctx context.Context, i int, t topic, opened func(), news
 		w := s.app.Scripts.Watch(ctx, t.at)
 		opened()
 		said, err := json.Marshal(scriptChanged{t.run.Workspace, t.script})
-		next = func() ([]app.StreamLine, error) {
-			return []app.StreamLine{{Event: eventScript, JSON: said, Discreet: said}}, errors.Join(err, w.Next(ctx))
+		lines := []app.StreamLine{{Event: eventScript, JSON: said, Discreet: said}}
+		if !pass(heard{lines: lines, err: err}) { // from here on changes are seen: those of before may not have been
+			return
 		}
+		next = func() ([]app.StreamLine, error) { return lines, w.Next(ctx) }
 	} else if t.run.Run == 0 {
 		l, err := s.news.Workspace(t.run.Workspace)
 		opened()

@@ -27,9 +27,9 @@ export class State {
     return name
   }
 
-  // thalweg runs a command, which has to end with a code, and returns what it prints.
-  async thalweg(args, code = done) {
-    const options = { cwd: this.dir, env: environment, maxBuffer: 64 << 20 }
+  // thalweg runs a command in a folder, which has to end with a code, and returns what it prints.
+  async thalweg(args, code = done, folder = '.') {
+    const options = { cwd: join(this.dir, folder), env: environment, maxBuffer: 64 << 20 }
     const ended = await promisify(execFile)(program, args, options).catch((e) => e)
     const got = ended.code ?? done
     if (got !== code)

@@ -108,6 +108,9 @@ export const links = {
   /** source leads to the place of a failure in the script of its run, or in a file that it uses. */
   source: (w: string, run: number, script: string, f: { node?: string; place?: { file?: string; line?: number } }) =>
     links.script(w, f.place?.file || script, { run, line: f.place?.line, node: f.node }),
+  picture: (w: string, run: number) => path('v1', 'workspaces', w, 'runs', run, 'graph.svg'),
+  download: (w: string, run: number | string, table: string, format = 'csv') =>
+    `${path('v1', 'workspaces', w, 'runs', run, 'tables', table, 'download')}?format=${format}`,
   table: (w: string, run: number, table: string) => `${path('w', w, 'tables', table)}?run=${run}`,
 }
 

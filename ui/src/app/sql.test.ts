@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { offsetOf, spotOf, tableOf } from './sql'
+import type { Page } from '../api/schema'
+import { conditionOf, offsetOf, spotOf, tableOf } from './sql'
 
 test('an error has the place that the server says', () => {
   expect(spotOf('line 2, column 18 of the query: the query ends too early, behind "where"')).toEqual({
@@ -22,4 +23,23 @@ test('a place is found in the text, also if that is shorter now', () => {
 test('a table is quoted where its name needs it', () => {
   expect(tableOf(6, 'sales')).toBe('run6.sales')
   expect(tableOf(6, 'a "b" C')).toBe('run6."a ""b"" C"')
+})
+
+test('a row is told by its cells, but not by those that are cut or have many values', () => {
+  const column = (name: string, type = 'VARCHAR') => ({ name, type, text: false })
+  const page = {
+    columns: [
+      column('a"b'),
+      column('price', 'DECIMAL(18,2)'),
+      column('none'),
+      column('long'),
+      column('list', 'INTEGER[]'),
+    ],
+    rows: [["O'Hara", '1.50', null, 'xyz', '[1]']],
+    cut: [{ row: 0, column: 3 }],
+  } as unknown as Page
+  expect(conditionOf(page, 0)).toBe(`"a""b" = 'O''Hara' AND "price" = '1.50' AND "none" IS NULL`)
+  expect(conditionOf({ ...page, rows: [] }, 0)).toBeUndefined()
+  const wide = { ...page, columns: [column('a'), column('b')], rows: [['x'.repeat(3000), 'y'.repeat(3000)]], cut: [] }
+  expect(conditionOf(wide, 0)).toBe(`"a" = '${'x'.repeat(3000)}'`)
 })

@@ -1,4 +1,5 @@
-// Places in the text of a query.
+// Places in the text of a query, and texts for queries.
+import type { Page } from '../api/schema'
 
 export interface Spot {
   line: number
@@ -28,4 +29,24 @@ export function offsetOf(text: string, spot: Spot): number {
 /** tableOf writes a table of a run as a query names it. */
 export function tableOf(run: number, table: string): string {
   return `run${run}.${/^[a-z_][a-z0-9_]*$/.test(table) ? table : `"${table.replaceAll('"', '""')}"`}`
+}
+
+/** conditionOf is true for a row that a page shows, and for those that are equal to it; undefined if nothing says which. */
+export function conditionOf(page: Page, i: number): string | undefined {
+  const cut = new Set((page.cut ?? []).filter((c) => c.row === i).map((c) => c.column))
+  const cells = (page.rows?.[i] ?? []) as (string | null)[]
+  const said = (page.columns ?? []).flatMap(({ name, type }, j) => {
+    const cell = cells[j]
+    if (cut.has(j) || cell === undefined || /[[(]|BLOB|MAP|STRUCT/.test(type.replace(/^DECIMAL\(.*\)$/, ''))) return []
+    const column = `"${name.replaceAll('"', '""')}"`
+    return [cell === null ? `${column} IS NULL` : `${column} = '${cell.replaceAll("'", "''")}'`]
+  })
+  const most = 4000 // of characters, as the server takes
+  let text = ''
+  for (const one of said) {
+    const longer = text ? `${text} AND ${one}` : one
+    if (longer.length > most) break
+    text = longer
+  }
+  return text || undefined
 }
