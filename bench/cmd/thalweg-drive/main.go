@@ -58,7 +58,11 @@ func drive(ctx context.Context, o options) error {
 			if ended++; ended == 1 {
 				begun = time.Now()
 			}
-			time.Sleep(time.Until(begun.Add(time.Duration(ended) * time.Second / time.Duration(o.Rate))))
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(time.Until(begun.Add(time.Duration(ended) * time.Second / time.Duration(o.Rate)))):
+			}
 		}
 		return call(ctx)
 	})
