@@ -380,6 +380,10 @@ func TestOrdersToMany(t *testing.T) {
 	operator := s.as("op", access.Grant{Workspace: "main", Role: access.Operator})
 	operator.send("POST", at, map[string]any{"kind": "drop", "runs": []int64{3}, "reason": "x"}).problem(http.StatusForbidden)
 	c.send("POST", at, map[string]any{"kind": "stop"}).problem(http.StatusUnprocessableEntity)
+	c.send("POST", at, map[string]any{"kind": "stop", "runs": []int64{3, 0}}).problem(http.StatusUnprocessableEntity)
+	c.send("POST", at, map[string]any{"kind": "stop", "runs": []int64{3, 99}}).problem(http.StatusNotFound)
+	c.send("POST", at, map[string]any{"kind": "stop", "runs": []int64{3, 3}}).into(http.StatusOK, &got)
+	require.Len(t, got.Runs, 1)
 }
 
 // A dry run of an order to many says of each run what would be done, and what it would touch; the order does that, or

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -125,8 +126,15 @@ func (s *Server) giveOrders(ctx context.Context, by asker, in *bulkIn) (*reply[b
 // meant lists the runs that an order is for, and a token of how they are.
 func (s *Server) meant(ctx context.Context, by asker, in *bulkIn) ([]bulkRun, string, error) {
 	var runs []view.ListedRun
-	for _, n := range in.Body.Runs {
-		run, err := s.app.Runs.Listed(ctx, view.RunKey{Workspace: in.Workspace, Run: n})
+	for i, n := range in.Body.Runs {
+		if slices.Contains(in.Body.Runs[:i], n) {
+			continue
+		}
+		found, err := s.app.Runs.Find(ctx, in.Workspace, strconv.FormatInt(n, 10))
+		if err != nil {
+			return nil, "", err
+		}
+		run, err := s.app.Runs.Listed(ctx, found.RunKey)
 		if err != nil {
 			return nil, "", err
 		}
