@@ -15,7 +15,10 @@
 //
 // It promises:
 //
-//   - There are at most Limits.Children children, with Limits.ChildBytes each, and they give way to batches.
+//   - There are at most Limits.Children children, with Limits.ChildBytes each.
+//   - They give way to batches: what is asked is ended, half a second after it was begun, if a run of any process of
+//     the directory waits for memory.
+//   - Callers have children in turn. What may take long has all but one at most of one caller, and pages go before it.
 //   - A question that takes longer than its time, or whose caller has gone, is interrupted, and a second later its
 //     child is killed, with all that it has started.
 //   - Pages are in the table's canonical order. Texts of cells hold all digits; what was cut off is marked.

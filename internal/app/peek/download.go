@@ -60,7 +60,7 @@ func (p *Pool) Download(ctx context.Context, by caller.Caller, d Download, out i
 			Hint: "take csv, ndjson, parquet or xlsx"}
 	}
 	args := downloadArgs{Format: d.Format, Spreadsheet: d.Spreadsheet}
-	ask := question{method: askDownload, doing: "the download", limit: p.limits.DownloadTime}
+	ask := question{by: by.Actor, heavy: true, method: askDownload, doing: "the download", limit: p.limits.DownloadTime}
 	opts := inspect.QueryOptions{}
 	if d.SQL != nil {
 		prepared, of, err := p.prepare(ctx, by, *d.SQL)

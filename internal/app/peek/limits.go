@@ -45,6 +45,8 @@ const (
 	grace = time.Second
 	// silence is the time without a sign of life after which a child is killed. One whose reader is slow gives none.
 	silence = 5 * time.Minute
+	// yieldAfter is how long a question goes on for whose memory a run waits: most pages are answered by then.
+	yieldAfter = time.Second / 2
 	// nice is by how much children give way to batches.
 	nice = 10
 	// engineShare of a child's memory, one of so many, is DuckDB's limit: some of its buffers, Go and its threads come

@@ -44,6 +44,7 @@ type Pool struct {
 
 	memory *budget.Ledger
 	had    int64 // bytes of the share, when it was looked at before
+	line   line  // before the memory
 	slots  *sandbox.Slots
 	stop   context.CancelFunc
 	work   sync.WaitGroup
@@ -65,7 +66,9 @@ func New(cfg Config) (_ *Pool, err error) {
 	guest := budget.Guest{LeastBytes: min(childBytesMin, p.limits.ChildBytes), Slots: p.limits.Children, Stays: true,
 		MostBytes: int64(p.limits.Children) * p.limits.ChildBytes}
 	member := budget.Member{Owner: fmt.Sprintf("the queries of process %d", os.Getpid()), Guest: &guest,
-		Total: max(budget.Default(), guest.MostBytes), Resized: p.resized}
+		Total: max(budget.Default(), guest.MostBytes), Resized: p.resized,
+		Wanted: func() { p.line.yield(yieldAfter) }}
+	p.line.resize(p.limits.Children)
 	if p.memory, err = budget.Join(filepath.Join(cfg.Home.Dir, "shares"), member, guest.Whole()); err != nil {
 		return nil, errors.Join(instance.Fault(cfg.Home.Dir, "share the memory with other processes", err),
 			os.RemoveAll(p.dir))
@@ -127,12 +130,15 @@ func (p *Pool) resized(b budget.Budget) bool {
 		p.slots.EndIdle(0)
 	}
 	p.had = b.TotalBytes
+	p.line.resize(b.Slots)
 	return true
 }
 
 // question is what a child is asked.
 type question struct {
+	by     string   // who asks
 	actor  string   // whose SQL it is; "": nobody's
+	heavy  bool     // it may take long: it leaves others a child
 	read   []string // files
 	lent   bool
 	method string
@@ -157,6 +163,11 @@ func (p *Pool) program(lent bool) func() keeper.Program {
 func (p *Pool) ask(ctx context.Context, q question, consume func(io.Reader) error) (answer json.RawMessage, err error) {
 	waiting, stopWaiting := context.WithTimeoutCause(ctx, p.limits.Wait, errBusy)
 	defer stopWaiting()
+	place, leave, err := p.line.enter(waiting, q)
+	if err != nil {
+		return nil, p.why(ctx, waiting, err, q)
+	}
+	defer leave()
 	grant, release, err := p.memory.Room().Take(waiting, budget.OneSlot)
 	if err != nil {
 		return nil, p.why(ctx, waiting, err, q)
@@ -168,8 +179,11 @@ func (p *Pool) ask(ctx context.Context, q question, consume func(io.Reader) erro
 	if err != nil {
 		return nil, err
 	}
-	asking, stopAsking := context.WithTimeoutCause(ctx, q.limit, errSlow)
-	defer stopAsking()
+	limited, stop := context.WithTimeoutCause(ctx, q.limit, errSlow)
+	defer stop()
+	asking, end := context.WithCancelCause(limited)
+	defer end(nil)
+	p.line.begin(place, func() { end(errWanted) })
 	pieces := make(chan []byte)
 	var asked sync.WaitGroup
 	defer asked.Wait()
@@ -191,9 +205,10 @@ func (p *Pool) ask(ctx context.Context, q question, consume func(io.Reader) erro
 	})
 	if consume != nil {
 		if broken := consume(&received{pieces: pieces, ended: ended}); broken != nil {
-			stopAsking()
+			why := p.why(ctx, asking, broken, q)
+			end(nil)
 			<-ended
-			return nil, p.why(ctx, asking, broken, q)
+			return nil, why
 		}
 	}
 	<-ended
@@ -230,6 +245,8 @@ func (p *Pool) settingsOf(set settings) (json.RawMessage, error) {
 var (
 	errBusy = errors.New("there is no memory for it")
 	errSlow = errors.New("it takes too long")
+	// errWanted ends what a run would wait for.
+	errWanted = errors.New("a run needs its memory")
 )
 
 // why says what ended a question: its caller, a limit, or what it did itself.
@@ -243,6 +260,10 @@ func (p *Pool) why(ctx, limited context.Context, err error, q question) error {
 		return &fault.Error{Kind: fault.Environment, Code: fault.TooMany, Retryable: true,
 			Message: fmt.Sprintf("others have asked before, and runs have the memory: %s was not begun within %s", q.doing,
 				p.limits.Wait), Hint: "ask again in a while"}
+	case errors.Is(cause, errWanted):
+		return &fault.Error{Kind: fault.Environment, Code: fault.TooMany, Retryable: true,
+			Message: fmt.Sprintf("a run needs the memory: %s was ended", q.doing),
+			Hint:    "ask again in a while, or for less: runs go before questions"}
 	case errors.Is(cause, errSlow):
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s took longer than %s, and was ended", q.doing,
 			q.limit), Hint: "ask for less at once; a run has more time, in a node of type sql"}

@@ -41,7 +41,7 @@ func (p *Pool) Profile(ctx context.Context, by caller.Caller, run state.RunKey, 
 	defer release()
 	files := slices.Sorted(maps.Values(paths))
 	sink := newPage(0)
-	if _, err := p.page(ctx, question{doing: "the profile"}, inspect.Prepared{Ours: true, Paths: files,
+	if _, err := p.page(ctx, question{by: by.Actor, doing: "the profile"}, inspect.Prepared{Ours: true, Paths: files,
 		SQL: footersSQL(files, columns), CellBytes: p.limits.CellBytes}, sink, inspect.QueryOptions{}); err != nil {
 		return view.Profile{}, err
 	}
@@ -116,7 +116,7 @@ func (p *Pool) Distribution(ctx context.Context, by caller.Caller, run state.Run
 	defer release()
 	prepared := inspect.Prepared{Ours: true, Paths: slices.Sorted(maps.Values(paths)), CellBytes: topBytes,
 		Setup: []string{"CREATE VIEW t AS " + t.SelectRows(columns, 0, t.Rows(), paths)}}
-	d := distributor{pool: p, prepared: prepared, column: columns[0], out: view.Distribution{Column: column,
+	d := distributor{pool: p, by: by.Actor, prepared: prepared, column: columns[0], out: view.Distribution{Column: column,
 		Rows: t.Rows(), Top: []view.TopValue{}, Histogram: []view.HistogramBar{}}}
 	if err := d.ask(ctx); err != nil {
 		return view.Distribution{}, err
@@ -128,6 +128,7 @@ func (p *Pool) Distribution(ctx context.Context, by caller.Caller, run state.Run
 // distributor asks for the distribution of a column.
 type distributor struct {
 	pool     *Pool
+	by       string // who asks
 	prepared inspect.Prepared
 	column   plan.Column
 	out      view.Distribution
@@ -165,8 +166,8 @@ func (d *distributor) ask(ctx context.Context) error {
 func (d *distributor) query(ctx context.Context, sql string, each func([]any) error, columns int) error {
 	d.prepared.SQL = sql
 	sink := eachRow{columns, each}
-	answer, err := d.pool.rows(ctx, question{doing: "the profile", limit: d.pool.limits.LongTime},
-		queryArgs{Prepared: d.prepared}, sink)
+	answer, err := d.pool.rows(ctx, question{by: d.by, heavy: true, doing: "the profile",
+		limit: d.pool.limits.LongTime}, queryArgs{Prepared: d.prepared}, sink)
 	if err == nil && answer.Refused != nil {
 		err = d.pool.refusal(ctx, answer.Refused, inspect.QueryOptions{})
 	}

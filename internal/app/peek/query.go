@@ -32,7 +32,8 @@ func (p *Pool) Query(ctx context.Context, by caller.Caller, q SQL) (view.Page, e
 	prepared.RowsMax, prepared.CellBytes = p.rowsOf(q.Rows), p.limits.CellBytes
 	page := newPage(0)
 	page.Warnings = append(page.Warnings, prepared.Warnings...)
-	answer, err := p.page(ctx, question{actor: by.Actor, doing: "the query"}, prepared.Prepared, page, opts)
+	answer, err := p.page(ctx, question{by: by.Actor, actor: by.Actor, heavy: true, doing: "the query"},
+		prepared.Prepared, page, opts)
 	if err != nil {
 		return view.Page{}, err
 	}
@@ -63,8 +64,8 @@ func (p *Pool) Execute(ctx context.Context, prepared inspect.Prepared, rows insp
 		return inspect.Executed{}, fault.New(fault.Bug, "a child writes no files of others")
 	}
 	bounded := &boundedSink{RowSink: rows, left: p.limits.PageBytes}
-	answer, err := p.rows(ctx, question{actor: prepared.By.Actor, doing: "the query", limit: p.limits.Time},
-		queryArgs{Prepared: prepared}, bounded)
+	answer, err := p.rows(ctx, question{by: prepared.By.Actor, actor: prepared.By.Actor, heavy: true, doing: "the query",
+		limit: p.limits.Time}, queryArgs{Prepared: prepared}, bounded)
 	return answer.Executed, err
 }
 

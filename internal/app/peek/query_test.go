@@ -283,3 +283,62 @@ func TestIdleChildrenEnd(t *testing.T) {
 		require.Eventually(t, func() bool { return len(b.children()) == 0 }, effort.Patience, time.Millisecond)
 	}
 }
+
+const spins = "SELECT count(*) FROM range(1000000000000) a, range(1000000) b"
+
+// One who asks much at once leaves others a child, for rows and for SQL.
+func TestOneCallerLeavesOthersAChild(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, peek.Limits{})
+	key := b.run(numbers, map[string]string{"numbers.csv": csvOf(10)}, nil)
+	ctx, leave := context.WithCancel(t.Context())
+	var four sync.WaitGroup
+	for range 4 {
+		four.Go(func() {
+			if _, err := b.queryAs(ctx, tester, spins); fault.Of(err).Kind != fault.Canceled {
+				t.Errorf("a query ended: %v", err)
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return len(b.busy()) == 1 }, effort.Patience, time.Millisecond)
+	other := caller.Caller{Actor: "other", Via: caller.Session}
+	page, err := b.pool.Rows(t.Context(), other, peek.Table{Run: key, Table: "numbers"})
+	require.NoError(t, err)
+	require.Len(t, page.Rows, 10)
+	page, err = b.queryAs(t.Context(), other, "SELECT 1")
+	require.NoError(t, err)
+	require.Equal(t, [][]string{{"1"}}, texts(page))
+	page, err = b.pool.Rows(t.Context(), tester, peek.Table{Run: key, Table: "numbers"})
+	require.NoError(t, err, "nor does one block the pages of one's own")
+	require.Len(t, page.Rows, 10)
+	require.LessOrEqual(t, len(b.busy()), 1)
+	leave()
+	four.Wait()
+}
+
+// A run that waits for memory gets that of the children, busy or not: what was asked ends.
+func TestChildrenGiveWayToRuns(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, peek.Limits{Time: effort.Patience})
+	_, err := b.query("SELECT 1")
+	require.NoError(t, err)
+	b.run(numbers, map[string]string{"numbers.csv": csvOf(10)}, nil) // beside one that is idle
+	require.Eventually(t, func() bool {                              // it has all of it again
+		_, err := b.query("SELECT 1")
+		return err == nil && b.pool.ChildBytes() == 512<<20
+	}, effort.Patience, time.Millisecond)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := b.query(spins)
+		failed <- err
+	}()
+	require.Eventually(t, func() bool { return len(b.busy()) == 1 }, effort.Patience, time.Millisecond)
+	b.run(numbers, map[string]string{"numbers.csv": csvOf(11)}, nil)
+	f := fault.Of(<-failed)
+	require.Equal(t, fault.TooMany, f.Code)
+	require.True(t, f.Retryable)
+	require.Contains(t, f.Message, "a run needs the memory: the query was ended")
+	page, err := b.query("SELECT count(*) FROM numbers")
+	require.NoError(t, err)
+	require.Equal(t, [][]string{{"11"}}, texts(page))
+}

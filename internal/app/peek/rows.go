@@ -53,7 +53,7 @@ func (p *Pool) Rows(ctx context.Context, by caller.Caller, q Table) (view.Page, 
 	}
 	defer release()
 	prepared.RowsMax, prepared.CellBytes = rows, p.limits.CellBytes
-	ask := question{doing: "the page"}
+	ask := question{by: by.Actor, heavy: q.Where != "" || len(q.Sort) > 0, doing: "the page"}
 	if q.Where != "" {
 		ask.actor = by.Actor
 	}

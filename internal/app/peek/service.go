@@ -16,9 +16,9 @@ import (
 var _ inspect.Children = (*Pool)(nil)
 
 // Diff implements inspect.Children.
-func (p *Pool) Diff(ctx context.Context, _ caller.Caller, runs [2]state.RunKey,
+func (p *Pool) Diff(ctx context.Context, by caller.Caller, runs [2]state.RunKey,
 	o inspect.DiffOptions) (out inspect.Comparison, err error) {
-	if err := p.look(ctx, askDiff, "the comparison", diffArgs{runs, o}, &out); err != nil {
+	if err := p.look(ctx, by, askDiff, "the comparison", diffArgs{runs, o}, &out); err != nil {
 		return out, err
 	}
 	if out.Result == nil {
@@ -50,9 +50,9 @@ func fits(d compare.Difference, columns int) bool {
 }
 
 // Trace implements inspect.Children.
-func (p *Pool) Trace(ctx context.Context, _ caller.Caller, o inspect.TraceOptions) (*view.Tree, error) {
+func (p *Pool) Trace(ctx context.Context, by caller.Caller, o inspect.TraceOptions) (*view.Tree, error) {
 	var tree view.Tree
-	err := p.look(ctx, askTrace, "the trace", traceArgs{o.Workspace, o.Name, o.Run, o.Trace}, &tree)
+	err := p.look(ctx, by, askTrace, "the trace", traceArgs{o.Workspace, o.Name, o.Run, o.Trace}, &tree)
 	return &tree, err
 }
 
@@ -64,13 +64,13 @@ func (p *Pool) ExplainBatch(ctx context.Context, _ caller.Caller, key state.Batc
 
 // Check implements inspect.Children. The script is loaded once more where the checks are made: it is the one of
 // o.Named, or the run's own if that has no path.
-func (p *Pool) Check(ctx context.Context, _ caller.Caller, sc *script.Script, run state.Run,
+func (p *Pool) Check(ctx context.Context, by caller.Caller, sc *script.Script, run state.Run,
 	o inspect.CheckOptions) (out []inspect.CheckFound, err error) {
 	args := checkArgs{Script: o.Named, Run: run, Nodes: o.Nodes, RowsMax: o.RowsMax}
 	if sc != nil {
 		args.Fingerprint = sc.Fingerprint
 	}
-	if err := p.look(ctx, askCheck, "the checks", args, &out); err != nil {
+	if err := p.look(ctx, by, askCheck, "the checks", args, &out); err != nil {
 		return nil, err
 	}
 	for i := range out {
@@ -84,9 +84,9 @@ func (p *Pool) Check(ctx context.Context, _ caller.Caller, sc *script.Script, ru
 }
 
 // look asks a child that is lent the instance.
-func (p *Pool) look(ctx context.Context, method, doing string, args, into any) error {
-	text, err := p.ask(ctx, question{lent: true, method: method, args: args, doing: doing, limit: p.limits.LongTime},
-		nil)
+func (p *Pool) look(ctx context.Context, by caller.Caller, method, doing string, args, into any) error {
+	text, err := p.ask(ctx, question{by: by.Actor, heavy: true, lent: true, method: method, args: args, doing: doing,
+		limit: p.limits.LongTime}, nil)
 	if err != nil {
 		return err
 	}

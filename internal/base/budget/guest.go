@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -11,7 +12,8 @@ import (
 // smaller figure are withheld at most half of theirs.
 //
 // One that stays (of a server) gets at most a quarter, and gives its share back between two requests when it is the
-// turn of others. Beside it, processes have as many slots as without it, each somewhat smaller.
+// turn of others. While a run waits, Member.Wanted says that it is to end them. Beside it, processes have as many slots
+// as without it, each somewhat smaller.
 type Guest struct {
 	LeastBytes int64 // below which it does not begin
 	MostBytes  int64
@@ -96,6 +98,11 @@ func heldByStaying(all []entry) (bytes int64) {
 		}
 	}
 	return bytes
+}
+
+// runWaits reports whether a process that works on runs is in the line.
+func runWaits(all []entry) bool {
+	return slices.ContainsFunc(line(all), func(p place) bool { return all[p.who].Most == 0 })
 }
 
 // smallestBeside is the share of a slot, in quarters, that is left beside guests that stay: where it would be less,

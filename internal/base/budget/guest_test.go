@@ -190,3 +190,37 @@ func TestAGuestThatStays(t *testing.T) {
 	require.NoError(t, small.Leave())
 	require.NoError(t, server.Leave())
 }
+
+// A guest that stays hears of a run that its requests keep waiting, and not of other guests.
+func TestARunThatWaitsForAGuest(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	g, wanted := Guest{LeastBytes: 192 << 20, MostBytes: gib, Slots: 2, Stays: true}, 0
+	server, err := Join(dir, Member{Owner: "server", Total: 4 * gib, Turn: time.Nanosecond, Guest: &g,
+		Wanted: func() { wanted++ }}, g.Whole())
+	require.NoError(t, err)
+	require.NoError(t, server.review(ctx))
+	_, busy, err := server.Room().Take(ctx, OneSlot)
+	require.NoError(t, err)
+	other := Guest{LeastBytes: 4 * gib, MostBytes: 4 * gib}
+	query, err := Join(dir, Member{Owner: "query", Total: 4 * gib, Guest: &other}, other.Whole())
+	require.NoError(t, err)
+	require.NoError(t, query.review(ctx))
+	require.NoError(t, server.review(ctx))
+	require.True(t, server.Room().becoming())
+	require.Zero(t, wanted)
+	require.NoError(t, query.Leave())
+	run := newLedger(dir, Member{Owner: "run", Total: gib}, wholeOf(t, gib, 2, 0))
+	require.NoError(t, run.review(ctx))
+	require.Zero(t, run.entry.Held)
+	require.NoError(t, server.review(ctx))
+	require.Equal(t, 1, wanted)
+	busy()
+	require.NoError(t, server.review(ctx))
+	require.NoError(t, run.review(ctx))
+	require.EqualValues(t, gib/4*3, run.entry.Held)
+	require.NoError(t, server.review(ctx))
+	require.Equal(t, 1, wanted)
+	require.NoError(t, run.Leave())
+	require.NoError(t, server.Leave())
+}

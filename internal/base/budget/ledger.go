@@ -117,7 +117,9 @@ type Member struct {
 	// Resized is told what the room has become, before others are told that it is
 	// smaller, and reports whether what the room has no memory for has ended; may be nil.
 	Resized func(Budget) bool
-	Guest   *Guest // nil: it works on runs; else Total is the figure of a directory with nobody but guests
+	// Wanted is told, again and again, while a run waits for memory that requests of this guest have; may be nil.
+	Wanted func()
+	Guest  *Guest // nil: it works on runs; else Total is the figure of a directory with nobody but guests
 }
 
 // Enter waits for a share of the figure, of which this process would have whole; a guest's is Guest.Whole.
@@ -160,6 +162,9 @@ func newLedger(dir string, m Member, whole Budget) *Ledger {
 		m.Waiting = func(string) {}
 	}
 	m.Turn = cmp.Or(m.Turn, turnDefault)
+	if m.Wanted == nil {
+		m.Wanted = func() {}
+	}
 	if m.Resized == nil {
 		m.Resized = func(Budget) bool { return true }
 	}
@@ -229,7 +234,7 @@ func (l *Ledger) Review(ctx context.Context, failed func(error)) {
 
 // review makes the room smaller before others are told, and larger after.
 func (l *Ledger) review(ctx context.Context) error {
-	d, want, staying := l.room.demand(), int64(0), int64(0)
+	d, want, staying, wanted := l.room.demand(), int64(0), int64(0), false
 	if !d.idle {
 		l.idle = time.Time{}
 	} else if l.idle.IsZero() {
@@ -250,13 +255,21 @@ func (l *Ledger) review(ctx context.Context) error {
 			}
 		}
 		l.entry = *mine
-		want, staying = l.want(all), heldByStaying(all)
+		want, staying, wanted = l.want(all), heldByStaying(all), l.entry.Most > 0 && runWaits(all)
 		l.say(all, want, d)
 		return l.write(max(want, l.entry.Held)) // what is to become smaller is held until it is
 	})
-	if err != nil || !l.room.become(l.sized(want, staying)) || !l.member.Resized(l.room.Budget()) ||
-		want == l.entry.Held {
+	if err != nil {
 		return err
+	}
+	if !l.room.become(l.sized(want, staying)) {
+		if wanted {
+			l.member.Wanted()
+		}
+		return nil
+	}
+	if !l.member.Resized(l.room.Budget()) || want == l.entry.Held {
+		return nil
 	}
 	return l.locked(ctx, func(others []entry) error {
 		if want == 0 { // to the end of the line, if it needs any
