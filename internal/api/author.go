@@ -252,10 +252,10 @@ func (s *Server) inferScript(ctx context.Context, by asker, in *inferIn) (*reply
 		return nil, err
 	}
 	b := in.Body
-	s.access.Note(ctx, by.Principal, access.RowsSeen, in.Workspace, "files "+strings.Join(b.Files, ", "), by.from)
 	return s.job(by, operation{id: "infer-script"}, func(ctx context.Context) (any, error) {
 		p, err := s.app.InferScript(ctx, b.Files, app.InferOptions{Separator: b.Separator, Header: b.Header,
 			Seen: app.NamedScript{Dir: dir, Policy: s.serving.Policy(in.Workspace)}})
+		s.note(ctx, by, access.RowsSeen, "files "+strings.Join(b.Files, ", "), err)
 		if err != nil {
 			return nil, err
 		}
@@ -324,7 +324,7 @@ func (s *Server) showRunTexts(ctx context.Context, _ asker, in *OfRun) (*reply[v
 
 type putScriptIn struct {
 	OfScript
-	IfMatch     string `header:"If-Match" maxLength:"100" doc:"ETag of the text that is replaced."`
+	IfMatch     string `header:"If-Match" maxLength:"4096" doc:"ETag of the text that is replaced, or several; *: whatever is there."`
 	IfNoneMatch string `header:"If-None-Match" maxLength:"1" doc:"*: there is none yet."`
 	Body        struct {
 		Text string `json:"text" maxLength:"1048576"`
@@ -337,7 +337,9 @@ func (s *Server) putScript(ctx context.Context, by asker, in *putScriptIn) (*rep
 			Hint: "send its ETag as If-Match, or If-None-Match: *"}
 	}
 	digest, err := s.texts.Write(s.serving, in.Workspace, in.Script, in.Body.Text,
-		app.TextCondition{Digest: strings.Trim(in.IfMatch, `"`), New: in.IfMatch == ""})
+		app.TextCondition{New: in.IfMatch == "", Is: func(digest string) bool {
+			return matches(in.IfMatch, func(tag string) bool { return tag == strconv.Quote(digest) })
+		}})
 	if err != nil {
 		return nil, err
 	}

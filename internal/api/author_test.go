@@ -333,6 +333,11 @@ func TestScripts(t *testing.T) {
 		require.Equal(t, http.StatusConflict, c.put(name, text, "If-Match", got.header.Get("ETag")).status)
 	}
 	require.Equal(t, http.StatusConflict, c.put("gone.yaml", "a: 1\n", "If-Match", `"00"`).status)
+	require.Equal(t, http.StatusConflict, c.put("gone.yaml", "a: 1\n", "If-Match", "*").status)
+	tag := c.get(ws + "/scripts/new.yaml").header.Get("ETag")
+	require.Equal(t, http.StatusConflict, c.put("new.yaml", "a: 1\n", "If-Match", "W/"+tag).status, "a weak one is none")
+	require.Equal(t, http.StatusOK, c.put("new.yaml", "a: 1\n", "If-Match", `"00", `+tag).status)
+	require.Equal(t, http.StatusOK, c.put("new.yaml", "a: 2\n", "If-Match", "*").status)
 	require.Equal(t, http.StatusUnprocessableEntity, c.put("gone.yaml", "a: 1\n", "X-None", "1").status)
 	require.Contains(t, c.get(ws+"/scripts").text, "sub/new.yml")
 	entries, err := s.users.Entries(t.Context(), "", 100)

@@ -42,8 +42,6 @@ func (s *Server) check(ctx context.Context, by asker, in *checkIn) (*reply[Job],
 	if err != nil {
 		return nil, err
 	}
-	s.access.Note(ctx, by.Principal, access.RowsSeen, in.Workspace,
-		fmt.Sprintf("checks of %s over run %s", cmp.Or(b.Script, b.Name, "a text"), cmp.Or(b.Run, "the latest")), by.from)
 	return s.job(by, operation{id: "check"}, func(ctx context.Context) (any, error) {
 		script, diags, err := s.app.Scripts.Valid(ctx, n)
 		if err != nil {
@@ -58,6 +56,8 @@ func (s *Server) check(ctx context.Context, by asker, in *checkIn) (*reply[Job],
 		}
 		found, err := s.app.Data.Check(ctx, by.caller(), script, run, app.CheckOptions{ScriptPath: n.Path, Named: n,
 			Nodes: b.Nodes, RowsMax: cmp.Or(b.Limit, checkRows)})
+		s.note(ctx, by, access.RowsSeen,
+			fmt.Sprintf("checks of %s over run %d", cmp.Or(b.Script, b.Name, "a text"), run.Run), err)
 		if err != nil {
 			return nil, err
 		}

@@ -23,8 +23,9 @@ func (s *Server) sideRows(side string) func(context.Context, asker, *sideRowsIn)
 		if err != nil || !has {
 			return body(view.EmptyPage(), err)
 		}
-		s.note(ctx, by, access.RowsSeen, OfTable{OfRun: in.OfRun, Table: table})
-		return body(s.app.Peek.Rows(ctx, by.caller(), in.of(key, table)))
+		page, err := s.app.Peek.Rows(ctx, by.caller(), in.of(key, table))
+		s.note(ctx, by, access.RowsSeen, rowsOf(OfTable{OfRun: in.OfRun, Table: table}), err)
+		return body(page, err)
 	}
 }
 

@@ -93,13 +93,9 @@ func (s *Server) listRows(ctx context.Context, by asker, in *rowsIn) (*reply[vie
 	if err != nil {
 		return nil, err
 	}
-	s.note(ctx, by, access.RowsSeen, in.OfTable)
-	return body(s.app.Peek.Rows(ctx, by.caller(), in.of(key, in.Table)))
-}
-
-// note writes to the log who sees or takes rows, before they do.
-func (s *Server) note(ctx context.Context, by asker, kind access.EntryKind, of OfTable) {
-	s.access.Note(ctx, by.Principal, kind, of.Workspace, fmt.Sprintf("table %s of run %s", of.Table, of.Run), by.from)
+	page, err := s.app.Peek.Rows(ctx, by.caller(), in.of(key, in.Table))
+	s.note(ctx, by, access.RowsSeen, rowsOf(in.OfTable), err)
+	return body(page, err)
 }
 
 func (s *Server) profile(ctx context.Context, by asker, in *OfTable) (*reply[view.Profile], error) {
@@ -107,8 +103,9 @@ func (s *Server) profile(ctx context.Context, by asker, in *OfTable) (*reply[vie
 	if err != nil {
 		return nil, err
 	}
-	s.note(ctx, by, access.RowsSeen, *in)
-	return body(s.app.Peek.Profile(ctx, by.caller(), key, in.Table))
+	profile, err := s.app.Peek.Profile(ctx, by.caller(), key, in.Table)
+	s.note(ctx, by, access.RowsSeen, rowsOf(*in), err)
+	return body(profile, err)
 }
 
 type distributionIn struct {
@@ -121,8 +118,9 @@ func (s *Server) distribution(ctx context.Context, by asker, in *distributionIn)
 	if err != nil {
 		return nil, err
 	}
-	s.note(ctx, by, access.RowsSeen, in.OfTable)
-	return body(s.app.Peek.Distribution(ctx, by.caller(), key, in.Table, in.Column))
+	values, err := s.app.Peek.Distribution(ctx, by.caller(), key, in.Table, in.Column)
+	s.note(ctx, by, access.RowsSeen, rowsOf(in.OfTable), err)
+	return body(values, err)
 }
 
 type downloadIn struct {
@@ -140,8 +138,8 @@ func (s *Server) download(ctx context.Context, by asker, in *downloadIn) (*huma.
 	if _, err := s.app.Peek.Profile(ctx, by.caller(), key, in.Table); err != nil {
 		return nil, err
 	}
-	s.note(ctx, by, access.RowsTaken, in.OfTable)
-	return s.file(by, operation{id: "download"}, fmt.Sprintf("run%d-table", key.Run), app.Download{
+	name := fmt.Sprintf("run%d-table", key.Run)
+	return s.file(by, operation{id: "download"}, name, rowsOf(in.OfTable), app.Download{
 		Table: &app.PeekTable{Run: key, Table: in.Table}, Format: app.DownloadFormat(in.Format),
 		Spreadsheet: in.Spreadsheet}), nil
 }
@@ -155,9 +153,10 @@ type queryIn struct {
 }
 
 func (s *Server) query(ctx context.Context, by asker, in *queryIn) (*reply[view.Page], error) {
-	s.access.Note(ctx, by.Principal, access.RowsSeen, in.Workspace, in.Body.SQL, by.from)
-	return body(s.app.Peek.Query(ctx, by.caller(),
-		app.PeekSQL{Workspace: in.Workspace, SQL: in.Body.SQL, Rows: in.Body.Limit}))
+	page, err := s.app.Peek.Query(ctx, by.caller(),
+		app.PeekSQL{Workspace: in.Workspace, SQL: in.Body.SQL, Rows: in.Body.Limit})
+	s.note(ctx, by, access.RowsSeen, in.Body.SQL, err)
+	return body(page, err)
 }
 
 type diffIn struct {
@@ -192,10 +191,9 @@ func (s *Server) diff(ctx context.Context, by asker, in *diffIn) (*reply[Job], e
 	if o.RowsMax == 0 {
 		o.RowsMax = diffRowsDefault
 	}
-	s.note(ctx, by, access.RowsSeen, OfTable{OfRun: OfRun{OfWorkspace: in.OfWorkspace,
-		Run: fmt.Sprint(b.RunA, " and ", b.RunB)}, Table: b.Table})
 	return s.job(by, operation{id: "diff"}, func(ctx context.Context) (any, error) {
 		found, err := s.app.Peek.Diff(ctx, by.caller(), keys, o)
+		s.note(ctx, by, access.RowsSeen, fmt.Sprintf("table %s of run %d and %d", b.Table, b.RunA, b.RunB), err)
 		if err != nil {
 			return nil, err
 		}
@@ -226,10 +224,11 @@ func (s *Server) trace(ctx context.Context, by asker, in *traceIn) (*reply[Job],
 		}
 		o.Run = key.Run
 	}
-	s.note(ctx, by, access.RowsSeen, OfTable{OfRun: OfRun{in.OfWorkspace, in.Body.Run}, Table: in.Body.Table})
 	o.Trace.Where, o.Trace.Limit = in.Body.Where, cmp.Or(in.Body.Limit, traceRows)
 	o.Trace.Sample = cmp.Or(in.Body.Sample, traceRows)
 	return s.job(by, operation{id: "trace"}, func(ctx context.Context) (any, error) {
-		return s.app.Peek.Trace(ctx, by.caller(), o)
+		tree, err := s.app.Peek.Trace(ctx, by.caller(), o)
+		s.note(ctx, by, access.RowsSeen, fmt.Sprintf("table %s of run %s", in.Body.Table, in.Body.Run), err)
+		return tree, err
 	})
 }

@@ -41,14 +41,13 @@ func (s *Server) downloadQuery(ctx context.Context, by asker, in *downloadQueryI
 	if b.Format == "" {
 		b.Format = string(app.DownloadCSV)
 	}
-	s.access.Note(ctx, by.Principal, access.RowsTaken, in.Workspace, b.SQL, by.from)
-	return s.file(by, operation{id: "download-query"}, "query", app.Download{SQL: &app.PeekSQL{Workspace: in.Workspace,
+	return s.file(by, operation{id: "download-query"}, "query", b.SQL, app.Download{SQL: &app.PeekSQL{Workspace: in.Workspace,
 		SQL: b.SQL, Rows: b.Limit}, Format: app.DownloadFormat(b.Format), Spreadsheet: b.Spreadsheet}), nil
 }
 
 // file answers with a file while it is made. What fails before its first byte is a problem. Later what was sent is not
-// all: the connection is cut, so that the client sees it.
-func (s *Server) file(by asker, o operation, name string, d app.Download) *huma.StreamResponse {
+// all: the connection is cut, so that the client sees it. what is taken is noted before its first byte.
+func (s *Server) file(by asker, o operation, name, what string, d app.Download) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		_ = c.SetReadDeadline(time.Time{}) // nothing more is read
 		_, w := humago.Unwrap(c)
@@ -62,6 +61,7 @@ func (s *Server) file(by asker, o operation, name string, d app.Download) *huma.
 			}
 		}
 		to := &begun{to: c.BodyWriter(), begin: func() {
+			s.note(ctx, by, access.RowsTaken, what, nil)
 			c.SetHeader("Content-Type", mediaTypes[string(d.Format)])
 			c.SetHeader("Content-Disposition", fmt.Sprintf(`attachment; filename="%s.%s"`, name, d.Format))
 		}}

@@ -100,7 +100,7 @@ func (s *Server) gateSince(ctx context.Context, by asker, in *gateSinceIn) (*rep
 	if err != nil {
 		return nil, err
 	}
-	s.access.Note(ctx, by.Principal, access.RowsSeen, in.Workspace, fmt.Sprintf("tables of gate %s of run %d", in.Gate, run.Run),
-		by.from)
-	return body(s.app.Peek.Since(ctx, by.caller(), run, in.Gate))
+	since, err := s.app.Peek.Since(ctx, by.caller(), run, in.Gate)
+	s.note(ctx, by, access.RowsSeen, fmt.Sprintf("tables of gate %s of run %d", in.Gate, run.Run), err)
+	return body(since, err)
 }

@@ -46,6 +46,7 @@ type operation struct {
 type asker struct {
 	access.Principal
 	workspace string // of the operation; "": it is of none
+	run       string // likewise, as it is named
 	from      string // address of the client
 }
 
@@ -95,6 +96,7 @@ func add[I, O any](s *Server, o operation, do func(ctx context.Context, by asker
 		if err != nil {
 			return nil, s.failed(ctx, o, err)
 		}
+		s.noteFailures(ctx, by, o, out)
 		return out, nil
 	})
 }
@@ -112,6 +114,7 @@ func (s *Server) admit(o operation, c huma.Context, next func(huma.Context)) {
 		s.refuse(c, p)
 		return
 	}
+	joinTags(c)
 	if s.readable(c) {
 		next(huma.WithValue(c, askerKey{}, by))
 	}
@@ -129,7 +132,7 @@ func (s *Server) refuse(c huma.Context, p *Problem) {
 
 // asker says who sends a request, or why its sender may not ask for the operation.
 func (s *Server) asker(o operation, c huma.Context) (asker, error) {
-	by := asker{workspace: c.Param("workspace"), from: s.from(c)}
+	by := asker{workspace: c.Param("workspace"), run: c.Param("run"), from: s.from(c)}
 	if o.needs == access.Anyone {
 		return by, nil
 	}

@@ -76,7 +76,7 @@ type ordered struct {
 
 type orderIn struct {
 	OfRun
-	IfMatch string `header:"If-Match" maxLength:"64" doc:"ETag of the run: nothing is done if it has had an order since."`
+	IfMatch string `header:"If-Match" maxLength:"4096" doc:"ETag of the run, or several: nothing is done if it has had an order since."`
 	Key     string `header:"Idempotency-Key" maxLength:"128" doc:"An order that is repeated with it is done once."`
 	Body    order
 }
@@ -93,7 +93,7 @@ func (s *Server) giveOrder(ctx context.Context, by asker, in *orderIn) (*reply[o
 			return &reply[ordered]{ETag: epochTag(run.Epoch), Body: ordered{}}, err
 		}
 	}
-	if in.IfMatch != "" && !isEpoch(in.IfMatch, run.Epoch) {
+	if in.IfMatch != "" && !matches(in.IfMatch, func(tag string) bool { return isEpoch(tag, run.Epoch) }) {
 		return nil, &fault.Error{Kind: fault.Script, Code: fault.Conflict,
 			Message: "nothing was done: the run has had an order since it was looked at",
 			Hint:    "look at it again, and order it again"}

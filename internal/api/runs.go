@@ -159,7 +159,7 @@ func cursorNumber(text string) (int64, error) {
 
 type showRunIn struct {
 	OfRun
-	IfNoneMatch string `header:"If-None-Match" maxLength:"256" doc:"ETag of the run: 304 if it is as it was, but for the times of what is under way."`
+	IfNoneMatch string `header:"If-None-Match" maxLength:"4096" doc:"ETag of the run, or several: 304 if it is as it was, but for the times of what is under way."`
 }
 
 // shownRun is a run, or nothing where it is as it was.
@@ -179,7 +179,7 @@ func (s *Server) showRun(ctx context.Context, by asker, in *showRunIn) (*shownRu
 		return nil, err
 	}
 	tag := versionTag(run.Epoch, version)
-	if in.IfNoneMatch == tag {
+	if matchesNone(in.IfNoneMatch, tag) {
 		return &shownRun{Status: http.StatusNotModified, ETag: tag}, nil
 	}
 	d, err := s.runs(by).Show(ctx, run.RunKey)
@@ -192,6 +192,9 @@ func (s *Server) why(ctx context.Context, by asker, in *OfRun) (*reply[view.Why]
 		return nil, err
 	}
 	out, err := s.runs(by).Why(ctx, run)
+	if err == nil { // the answers are texts
+		s.noteFailures(ctx, by, operation{id: "why"}, run)
+	}
 	return body(out, err)
 }
 

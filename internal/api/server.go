@@ -73,6 +73,7 @@ type Server struct {
 	serving  *app.Serving
 	texts    app.TextWriter
 	streams  streams
+	streamed lately
 	byUser   *limiter
 	byHost   *limiter
 

@@ -186,7 +186,7 @@ func (s *Server) send(c huma.Context, by asker, topics []topic) {
 				return
 			}
 		case h := <-news:
-			if !s.tell(out, by, h) {
+			if !s.tell(ctx, out, by, h) {
 				return
 			}
 		}
@@ -251,7 +251,7 @@ func (s *Server) listen(ctx context.Context, i int, t topic, opened func(), news
 }
 
 // tell writes what was heard; false: nothing more is.
-func (s *Server) tell(out *eventWriter, by asker, h heard) bool {
+func (s *Server) tell(ctx context.Context, out *eventWriter, by asker, h heard) bool {
 	switch {
 	case errors.Is(h.err, app.ErrPassed):
 		out.event(eventReset, "", []byte("{}"))
@@ -273,6 +273,9 @@ func (s *Server) tell(out *eventWriter, by asker, h heard) bool {
 		out.event(l.Event, out.topics[h.topic].name, []byte(s.known.Text(string(text))))
 	}
 	out.flush()
+	if reads {
+		s.noteStreamed(ctx, by, out.topics[h.topic], h.lines)
+	}
 	return out.err == nil
 }
 

@@ -67,6 +67,19 @@ func TestRunAsItWas(t *testing.T) {
 	require.Equal(t, tag, got.header.Get("ETag"))
 	viewer.header.Set("If-None-Match", tag)
 	require.Equal(t, http.StatusOK, viewer.get(ws+"/runs/1").status)
+	for list, status := range map[string]int{"W/" + tag: 304, `"x, y", ` + tag: 304, "*": 304, `W/"a" ,W/` + tag: 304,
+		`"x"`: 200, `W/"x"`: 200, strings.Trim(tag, `"`): 200, `"x` + tag: 200} {
+		c.header.Set("If-None-Match", list)
+		require.Equal(t, status, c.get(ws+"/runs/1").status, list)
+	}
+	c.header["If-None-Match"] = []string{`"x"`, tag}
+	require.Equal(t, http.StatusNotModified, c.get(ws+"/runs/1").status, "of several headers")
+	c.header.Del("If-None-Match")
+	preview := map[string]any{"kind": "invalidate", "dry_run": true}
+	for list, status := range map[string]int{"*": 200, `"9", ` + tag: 200, "W/" + tag: 409, `"9", W/"0"`: 409, "0": 409} {
+		c.header.Set("If-Match", list)
+		require.Equal(t, status, c.send("POST", ws+"/runs/1/orders", preview).status, list)
+	}
 	c.header.Set("If-Match", tag)
 	order := map[string]any{"kind": "invalidate", "reason": "wrong"}
 	require.Equal(t, http.StatusOK, c.send("POST", ws+"/runs/1/orders", order).status, "it is as it was seen")

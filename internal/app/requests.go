@@ -103,6 +103,9 @@ func CheckedView(run view.Run, found []CheckFound) (view.Checked, error) {
 	return inspect.CheckedView(run, found)
 }
 
+// HasValues reports whether an answer has a failure with values of the data in it.
+func HasValues(answer any) bool { return instance.HasValues(answer) }
+
 // FailureWithoutValues returns a failure without values of the data; nil for nil.
 func FailureWithoutValues(f *view.Failure) *view.Failure { return instance.FailureWithoutValues(f) }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"sync"
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/gate"
@@ -115,4 +116,72 @@ func gateWithoutValues(asks []byte) []byte {
 		return nil
 	}
 	return out
+}
+
+// HasValues reports whether a failure with values of the data is in v, or behind its pointers.
+func HasValues(v any) bool { return hasValues(reflect.ValueOf(v)) }
+
+func hasValues(v reflect.Value) bool {
+	if !v.IsValid() || !mayFail(v.Type()) {
+		return false
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return !v.IsNil() && hasValues(v.Elem())
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if hasValues(v.Index(i)) {
+				return true
+			}
+		}
+	case reflect.Map:
+		for entries := v.MapRange(); entries.Next(); {
+			if hasValues(entries.Value()) {
+				return true
+			}
+		}
+	case reflect.Struct:
+		if f, is := v.Interface().(state.Failure); is {
+			return !reflect.DeepEqual(&f, FailureWithoutValues(&f))
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() && hasValues(v.Field(i)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// failing says of types whether a failure may be in their values, so that rows are not looked through.
+var failing sync.Map
+
+func mayFail(t reflect.Type) bool {
+	if known, is := failing.Load(t); is {
+		return known.(bool) //nolint:forcetypeassert // there is nothing else in it
+	}
+	may := holdsFailures(t, map[reflect.Type]bool{})
+	failing.Store(t, may)
+	return may
+}
+
+func holdsFailures(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if t == reflect.TypeFor[state.Failure]() || t.Kind() == reflect.Interface {
+		return true
+	}
+	if seen[t] {
+		return false
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return holdsFailures(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if t.Field(i).IsExported() && holdsFailures(t.Field(i).Type, seen) {
+				return true
+			}
+		}
+	}
+	return false
 }

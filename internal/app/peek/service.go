@@ -57,8 +57,8 @@ func (p *Pool) Trace(ctx context.Context, by caller.Caller, o inspect.TraceOptio
 }
 
 // ExplainBatch implements inspect.Children.
-func (p *Pool) ExplainBatch(ctx context.Context, _ caller.Caller, key state.BatchKey) (out view.BatchSQL, err error) {
-	err = p.look(ctx, askExplain, "the plan", key, &out)
+func (p *Pool) ExplainBatch(ctx context.Context, by caller.Caller, key state.BatchKey) (out view.BatchSQL, err error) {
+	err = p.look(ctx, by, askExplain, "the plan", key, &out)
 	return out, err
 }
 

@@ -154,8 +154,8 @@ func (c *Config) ofServer(file string) bool {
 
 // Condition says what a text must be, that is replaced. One of both is set.
 type Condition struct {
-	Digest string // of what is there
-	New    bool   // nothing is there
+	Is  func(digest string) bool // it is a text of this digest
+	New bool                     // nothing is there
 }
 
 // TextWriter writes texts of scripts, one after the other. The zero value can be used.
@@ -181,7 +181,7 @@ func (w *TextWriter) Write(c *Config, workspace, name, text string, expect Condi
 		return "", conflict(name + " is not there any more")
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return "", err
-	case err == nil && is.Digest != expect.Digest:
+	case err == nil && !expect.Is(is.Digest):
 		return "", conflict(name + " has changed since it was read")
 	case err == nil && dir != first:
 		return "", &fault.Error{Kind: fault.Script, Code: fault.Forbidden,
