@@ -68,7 +68,7 @@ func TestFailuresSeen(t *testing.T) {
 	s.run()
 	s.file("in.csv", "id,name\nsecretvalue,ann\nothervalue,eve\n")
 	s.run()
-	ctx, leave := context.WithCancel(t.Context())
+	ctx, leave := context.WithTimeout(t.Context(), effort.Patience)
 	defer leave()
 	paths := []string{"/runs/2", "/runs/2/events", "/runs/2/why", "/runs", "/needs", "/runs/2/summary"}
 	for _, path := range append(paths, "/runs/1", "/runs/1/events", "/runs/1/why", "/runs/2/nodes") {
@@ -87,7 +87,7 @@ func TestFailuresSeen(t *testing.T) {
 			for {
 				e, ok := next()
 				require.True(t, ok)
-				if e.kind == "run_completed" && strings.Contains(e.data, `"run":2`) {
+				if strings.Contains(e.data, `"failure":`) && strings.Contains(e.id, "main/2:") {
 					break
 				}
 			}
