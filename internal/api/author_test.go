@@ -349,7 +349,7 @@ func TestScripts(t *testing.T) {
 			written++
 		}
 	}
-	require.Equal(t, 10, written)
+	require.Equal(t, 12, written)
 	left, err := filepath.Glob(filepath.Join(s.dir, "jobs", ".*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
