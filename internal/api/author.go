@@ -65,7 +65,7 @@ type Given struct {
 
 // given finds the script that a request means, as its runs see it: from its directory, with what the workspace allows.
 func (s *Server) given(ctx context.Context, by asker, operation string, g Given) (app.NamedScript, error) {
-	n := app.NamedScript{Policy: s.serving.Policy(by.workspace), Literal: !by.may(access.Author)}
+	n := app.NamedScript{Policy: s.serving.Policy(by.workspace)}
 	if g.Text != "" && !by.may(access.Author) {
 		s.access.Note(ctx, by.Principal, access.Refused, by.workspace, operation+" of a text", by.from)
 		return n, errNotMay
@@ -122,6 +122,7 @@ func (s *Server) givenParams(ctx context.Context, by asker, operation string, g 
 		n.Params = map[string]string{}
 	}
 	maps.Copy(n.Params, g.Params)
+	n.Literal = !by.may(access.Author)
 	return n, err
 }
 

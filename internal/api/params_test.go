@@ -21,9 +21,10 @@ func TestParametersOfOperatorsAreNoCode(t *testing.T) {
 	s := serveAs(t, "workspaces:\n  main:\n    scripts: jobs\n    parameters: true\n"+generous, "jobs", "out")
 	s.file("jobs/in.csv", "id,name\n1,\"import os; os.system('touch ran')\"\n")
 	out := filepath.Join(s.dir, "out")
-	s.file("jobs/report.yaml", `nodes:
-  read: {type: file_table, r: {urls: [in.csv], columns: {id: int, name: string}}, w: t}
+	s.file("jobs/report.yaml", `nodes: {
+  read: {type: file_table, r: {urls: [in.csv], columns: {id: int, name: string}}, w: t},
   write: {type: table_file, r: t, w: "../out/{month}.csv"}
+}
 `)
 	s.file("jobs/priced.yaml", `nodes:
   read: {type: file_table, r: {urls: [in.csv], columns: {id: int, name: string}}, w: t}
@@ -79,8 +80,26 @@ func TestParametersOfOperatorsAreNoCode(t *testing.T) {
 	}
 	require.FileExists(t, filepath.Join(out, "2026-01 (late).csv"))
 
-	// The author writes the reference into the text of the script later: a retry keeps to what an operator may.
 	author := s.as("joe", access.Grant{Workspace: "main", Role: access.Writer})
 	author.send("POST", ws+"/runs", map[string]any{"script": "priced.yaml", "params": map[string]string{
 		"factor": "(1 + 1)"}}).into(http.StatusCreated, &struct{}{})
+}
+
+// A retry that is repeated with its key is one, and says again which run goes on.
+func TestRetryIsRepeated(t *testing.T) {
+	effort.Unraced(t)
+	t.Parallel()
+	s := serve(t)
+	s.run()
+	s.file("in.csv", "id,name\n1,ann\n") // so that another run goes on
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Operator})
+	c.header.Set("Idempotency-Key", "k")
+	for _, redo := range []map[string]any{{"kind": "retry", "nodes": []string{"write"}}, {"kind": "retry"}} {
+		var said [2]struct{ Submitted struct{ Run int64 } }
+		for i := range said {
+			c.send("POST", ws+"/runs/1/orders", redo).into(http.StatusOK, &said[i])
+		}
+		require.NotZero(t, said[0].Submitted.Run)
+		require.Equal(t, said[0], said[1])
+	}
 }
