@@ -439,8 +439,10 @@ func TestOrdersToManyAreShown(t *testing.T) {
 		"runs": []int64{2}}).Runs[0].Would.Would.Status))
 	shown = ask(map[string]any{"kind": "invalidate", "dry_run": true, "runs": []int64{1}})
 	require.Len(t, shown.Runs[0].Would.Invalidated.Nodes, 2)
-	c.send("POST", at, map[string]any{"kind": "invalidate", "runs": []int64{1}}).into(http.StatusOK, &got)
-	require.Contains(t, got.Runs[0].Problem.Detail, "needs a reason")
+	for _, kind := range []string{"invalidate", "drop"} { // nothing is tried: no run would take it
+		p := c.send("POST", at, map[string]any{"kind": kind, "runs": []int64{1}}).problem(http.StatusUnprocessableEntity)
+		require.Contains(t, p.Detail, "needs a reason")
+	}
 	require.True(t, ask(map[string]any{"kind": "invalidate", "runs": []int64{1}, "reason": "wrong",
 		"tokens": map[string]string{"1": shown.Runs[0].Would.Token}}).Runs[0].Done)
 	shown = ask(map[string]any{"kind": "drop", "dry_run": true, "runs": []int64{1}})

@@ -122,6 +122,7 @@ func (s *Server) givenParams(ctx context.Context, by asker, operation string, g 
 		n.Params = map[string]string{}
 	}
 	maps.Copy(n.Params, g.Params)
+	n.Literal = !by.may(access.Author)
 	return n, err
 }
 

@@ -88,6 +88,9 @@ func (s *Server) giveOrders(ctx context.Context, by asker, in *bulkIn) (*reply[b
 	if (len(b.Runs) == 0) == (b.Filter == nil) {
 		return nil, &fault.Error{Kind: fault.Script, Message: "an order to many runs has runs, or a filter"}
 	}
+	if err := needsReason(b); err != nil {
+		return nil, err
+	}
 	if b.Filter != nil && b.Token == "" && !b.DryRun {
 		return nil, &fault.Error{Kind: fault.Script, Message: "an order with a filter needs the token of its dry run",
 			Hint: "ask with dry_run first, and look at the runs"}
@@ -121,6 +124,19 @@ func (s *Server) giveOrders(ctx context.Context, by asker, in *bulkIn) (*reply[b
 		}
 	}
 	return body(out, nil)
+}
+
+// needsReason refuses an order without a reason that no run would take. A dry run is shown before people are asked why.
+func needsReason(b bulkOrder) error {
+	switch {
+	case b.DryRun:
+		return nil
+	case b.Kind == bulkDrop:
+		return app.DropReason(b.Reason)
+	case b.Kind == orderInvalidate:
+		return app.InvalidationReason(b.Reason)
+	}
+	return nil
 }
 
 // meant lists the runs that an order is for, and a token of how they are.

@@ -90,7 +90,11 @@ func (s *Server) giveOrder(ctx context.Context, by asker, in *orderIn) (*reply[o
 	if caller.Request = requestToken(by, in.Key, run.RunKey, in.Body); caller.Request != "" {
 		done, err := s.app.Orders.Given(ctx, run.RunKey, caller.Request)
 		if err != nil || done {
-			return &reply[ordered]{ETag: epochTag(run.Epoch), Body: ordered{}}, err
+			var said ordered
+			if k := in.Body.Kind; k == orderResume || k == orderRetry {
+				said = submitted(run.RunKey)
+			}
+			return &reply[ordered]{ETag: epochTag(run.Epoch), Body: said}, err
 		}
 	}
 	if in.IfMatch != "" && !matches(in.IfMatch, func(tag string) bool { return isEpoch(tag, run.Epoch) }) {
@@ -188,11 +192,16 @@ func (s *Server) goOn(ctx context.Context, by app.Caller, key view.RunKey, o ord
 
 // submit leaves the work on a run to workers.
 func (s *Server) submit(ctx context.Context, by app.Caller, o app.RunOptions) (ordered, error) {
+	o.Token = by.Request // where a new run goes on, it is begun once
 	key, _, err := s.app.Submit(ctx, by, o)
 	if err != nil {
 		return ordered{}, err
 	}
-	return ordered{Submitted: &view.RunSubmitted{Event: "run_submitted", Workspace: key.Workspace, Run: key.Run}}, nil
+	return submitted(key), nil
+}
+
+func submitted(key view.RunKey) ordered {
+	return ordered{Submitted: &view.RunSubmitted{Event: "run_submitted", Workspace: key.Workspace, Run: key.Run}}
 }
 
 type takeIn struct {

@@ -116,8 +116,12 @@ func TestPlaces(t *testing.T) {
 		run := ended(got)
 		require.Equal(t, "failed", run.Status)
 	}
-	got = start("include.yaml", map[string]string{"file": "../other/secret.csv"})
+	include := map[string]any{"script": "include.yaml", "params": map[string]any{"file": "../other/secret.csv"}}
+	got = s.as("joe", access.Grant{Workspace: "main", Role: access.Operator},
+		access.Grant{Workspace: "main", Role: access.Writer}).send("POST", ws+"/runs", include)
 	require.Equal(t, http.StatusForbidden, got.status, got.text)
+	got = c.send("POST", ws+"/runs", include)
+	require.Contains(t, got.text, "stands in code here")
 	start("shell.yaml", map[string]string{}).problem(http.StatusForbidden)
 	require.NoFileExists(t, filepath.Join(s.dir, "out", "x.csv"))
 	require.NoFileExists(t, filepath.Join(s.dir, "ran"))

@@ -125,7 +125,7 @@ func (h here) Submit(ctx context.Context, by Caller, o RunOptions) (view.RunKey,
 // Plan implements Operations.
 func (h here) Plan(ctx context.Context, by Caller, o RunOptions) (view.RunPlanned, error) {
 	s, _, err := h.app.Scripts.Valid(ctx, NamedScript{Path: o.ScriptPath, ParamsPath: o.ParamsPath, Params: o.Params,
-		Lenient: o.Lenient, Dir: o.Dir, Policy: o.Policy, Texts: o.Texts})
+		Lenient: o.Lenient, Literal: o.Literal, Dir: o.Dir, Policy: o.Policy, Texts: o.Texts})
 	if err != nil {
 		return view.RunPlanned{}, err
 	}

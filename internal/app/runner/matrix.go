@@ -174,6 +174,7 @@ func (m *sweep) load(ctx context.Context) error {
 		one.opts.Params, one.opts.Description = params, cmp.Or(m.opts.Description, one.Cell)
 		src := m.opts.Sources(m.opts.Policy, m.opts.Options.Dir, m.opts.ScriptPath, m.opts.ParamsPath)
 		src.Known, src.Params, src.Lenient, src.Read = m.opts.Known, params, m.opts.Lenient, read
+		src.Literal = m.opts.Literal
 		var diags view.Diagnostics
 		if one.script, diags = script.Load(ctx, src); diags.HasErrors() { // its own files may not be there
 			one.script, one.invalid = nil, &sources.InvalidScriptError{Diagnostics: diags}

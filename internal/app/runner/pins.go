@@ -51,8 +51,8 @@ func (r *runner) record(startNodes []string) (state.Run, []state.Blob, error) {
 			pin(state.PinParams, "", said)
 		}
 	}
-	said, err := json.Marshal(runtime.Settings{Dir: r.dir, Lenient: r.opts.Lenient, Ephemeral: r.opts.Ephemeral,
-		Reuse: r.opts.Reuse, Chosen: r.opts.chosen(r.script), Select: r.opts.Select, Budget: r.planning,
+	said, err := json.Marshal(runtime.Settings{Dir: r.dir, Lenient: r.opts.Lenient, Literal: r.opts.Literal,
+		Ephemeral: r.opts.Ephemeral, Reuse: r.opts.Reuse, Chosen: r.opts.chosen(r.script), Select: r.opts.Select, Budget: r.planning,
 		Offered: r.opts.Offered, Given: r.script.Given, Python: runtime.Surroundings(r.python),
 		Looked: runtime.Looked(r.script), Policy: r.opts.Policy,
 		Via: string(r.opts.Caller.Via)})

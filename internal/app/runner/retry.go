@@ -155,7 +155,8 @@ func findChanges(ctx context.Context, t *runtime.Runtime, rec runtime.PinnedRun,
 		return false, nil
 	}
 	opts := Options{Script: now, ScriptSources: src, ScriptPath: rec.Run.ScriptPath, ParamsPath: rec.Run.ParamsPath,
-		Params: rec.Params, Offered: rec.Offered, Lenient: rec.Lenient, Ephemeral: rec.Ephemeral, Reuse: true,
+		Params: rec.Params, Offered: rec.Offered, Lenient: rec.Lenient, Literal: rec.Literal,
+		Ephemeral: rec.Ephemeral, Reuse: true,
 		Workspace: rec.Run.Workspace, From: rec.Run.Sources, Description: rec.Run.Description,
 		Priority: rec.Run.Priority, Dir: rec.Dir, Policy: rec.Policy, Parent: rec.Run.Run}
 	hooks, _, err := runtime.HooksOf(ctx, t.Store, rec.Run)

@@ -39,6 +39,7 @@ type Options struct {
 	ParamsPath    string
 	Params        map[string]string // parameters of the command line, which win
 	Lenient       bool              // see script.Sources
+	Literal       bool              // see script.Sources
 	Script        *script.Script    // instead of loading ScriptPath; may be nil
 	ScriptSources *script.Sources   // that Script was loaded from; nil: its gates ask for no answers
 	Workspace     string
@@ -201,7 +202,7 @@ func (r *runner) load(ctx context.Context) (view.Diagnostics, error) {
 	r.sources = r.opts.ScriptSources
 	if r.script = r.opts.Script; r.script == nil {
 		src := r.opts.Sources(r.opts.Policy, r.opts.Dir, r.opts.ScriptPath, r.opts.ParamsPath)
-		src.Known = r.opts.Known
+		src.Known, src.Literal = r.opts.Known, r.opts.Literal
 		src.Params, src.Offered, src.Lenient, src.Read = r.opts.Params, r.opts.Offered, r.opts.Lenient,
 			sources.Remembered(r.opts.Texts.Over(src.Dir, src.Read))
 		if r.script, diags = script.Load(ctx, src); diags.HasErrors() {

@@ -33,6 +33,7 @@ const PinHooks = "hooks"
 type Settings struct {
 	Dir       string           `json:"dir"` // that relative names of files are seen from
 	Lenient   bool             `json:"lenient,omitempty"`
+	Literal   bool             `json:"literal,omitempty"`
 	Ephemeral bool             `json:"ephemeral,omitempty"` // see Options
 	Reuse     bool             `json:"reuse,omitempty"`     // see Options
 	Chosen    []string         `json:"chosen,omitempty"`    // nodes that it was told to start with: they are computed
@@ -246,6 +247,7 @@ func notPinned(run state.Run) error {
 func (p *pinned) from(run state.Run, src script.Sources) script.Sources {
 	src.Path, src.ParamsPath, src.Params, src.Offered, src.Lenient = run.ScriptPath, run.ParamsPath, p.Params,
 		p.Offered, p.Lenient
+	src.Literal = p.Literal
 	src.Read = func(_ context.Context, url string) ([]byte, error) {
 		if text, ok := p.read[address.Redact(url)]; ok {
 			return text, nil

@@ -22,6 +22,7 @@ func (t *Runtime) Reload(ctx context.Context, rec PinnedRun) (*script.Script, *s
 	}
 	src := t.Process.Sources(rec.Policy, rec.Dir, rec.Run.ScriptPath, rec.Run.ParamsPath)
 	src.Known, src.Params, src.Offered, src.Lenient = t.Process.Known, rec.Params, rec.Offered, rec.Lenient
+	src.Literal = rec.Literal
 	src.Read = sources.Remembered(src.Read)
 	s, diags := script.Load(ctx, src)
 	if diags.HasErrors() {

@@ -59,6 +59,7 @@ func (s *Service) Valid(ctx context.Context, n Named) (*script.Script, view.Diag
 func (s *Service) sources(n Named) script.Sources {
 	src := sources.New(s.Remote.Within(n.Policy), cmp.Or(n.Dir, s.Dir), n.Path, n.ParamsPath)
 	src.Params, src.Lenient, src.Known = n.Params, n.Lenient, s.Known
+	src.Literal = n.Literal
 	if s.Environment != nil {
 		src.Environment = s.Environment
 	}

@@ -26,6 +26,7 @@ type Named struct {
 	ParamsPath string
 	Params     map[string]string // which win over those of ParamsPath
 	Lenient    bool              // see script.Sources
+	Literal    bool              // see script.Sources
 	Dir        string            // that relative names are seen from; "": who looks at it decides
 	Policy     *allow.Policy     // of what may be opened; nil: everything
 	Texts      Texts             // read instead of files; may be nil

@@ -34,18 +34,18 @@ func (l *loader) answers(ctx context.Context, script *document.Source, params *p
 			continue // refused where it is read
 		}
 		l.answered.names[name] = true
-		text, given := a.Default, ""
+		text, given, literal := a.Default, "", false
 		if p, ok := params.values[name]; ok {
-			given = p.text
+			given, literal = p.text, p.literal
 			l.answered.params[name], text = given, given
 		}
 		if value, err := a.Value(text); err == nil {
 			text = value
 		}
 		if said, ok := l.src.Answers[name]; ok {
-			text = said
+			text, literal = said, true
 		}
-		params.values[name] = paramValue{kind: anyKind, text: text, exact: true}
+		params.values[name] = paramValue{kind: anyKind, text: text, exact: true, literal: literal}
 		params.used[name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.src.Answers)) {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/base/document"
 )
 
 func TestAnswerValues(t *testing.T) {
@@ -129,20 +131,25 @@ func TestAnswersChangeWhoUsesThem(t *testing.T) {
 	require.NotEqual(t, s.Node("b").Fingerprint, five.Node("b").Fingerprint)
 	require.ErrorContains(t, s.Differs(loadAnswered(t, map[string]string{"from": "c"})), "node d reads other tables")
 
-	python := func(file string) *Script {
+	python := func(file string, answers bool) (*Script, document.Diagnostics) {
 		text := "nodes:\n  a: {type: file_table, r: {urls: [a.csv], columns: {id: int}}, w: {name: a, approval: " +
 			"{answers: {file: {type: string, default: f.py}}}}}\n" +
 			"  b: {type: py_table, r: a, p: {python_code_urls: [\"{file}\"], function: f, returns: {x: float}}, w: " +
 			"{name: b, fields: {x: p.x}}}\n"
-		s, diags := Load(context.Background(),
-			Sources{Path: "script.yaml", Read: memory{"script.yaml": text, "f.py": "def f(rows): pass",
-				"g.py": "def f(rows): pass"}.read, Answers: map[string]string{"file": file}})
-		require.False(t, diags.HasErrors(), diags.Render())
-		return s
+		src := Sources{Path: "script.yaml", Read: memory{"script.yaml": text, "f.py": "def f(rows): pass",
+			"g.py": "def f(rows): pass"}.read, Params: map[string]string{"file": file}}
+		if answers {
+			src.Params, src.Answers = nil, src.Params
+		}
+		return Load(context.Background(), src)
 	}
-	require.ErrorContains(t, python("f.py").Differs(python("g.py")), "node b has other Python files")
+	f, _ := python("f.py", false)
+	g, _ := python("g.py", false)
+	require.ErrorContains(t, f.Differs(g), "node b has other Python files")
+	_, diags := python("g.py", true)
+	require.Contains(t, diags.Render(), `parameter "file" stands in code here`)
 
-	_, diags := Load(context.Background(), Sources{Path: "script.yaml", Read: memory{"script.yaml": answered2}.read,
+	_, diags = Load(context.Background(), Sources{Path: "script.yaml", Read: memory{"script.yaml": answered2}.read,
 		Answers: map[string]string{"cutof": "5"}})
 	require.Contains(t, diags.Render(), `no gate of the script asks for "cutof"`)
 }

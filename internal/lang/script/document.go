@@ -76,10 +76,10 @@ type including struct {
 // readScript puts parameters into a file, parses it, and does the same with
 // what it includes. chain holds the files that lead to it.
 func (l *loader) readScript(ctx context.Context, src *document.Source, params *parameters, chain []including) {
-	issues := l.substitute(src, params)
+	issues, holes := l.substitute(src, params)
 	doc := l.parse(src)
 	l.reportPending(src, doc, issues)
-	if doc == nil {
+	if doc == nil || len(holes) > 0 && !l.keepsShape(src, doc, holes) {
 		return
 	}
 	root := l.object(doc, "", rootShape)

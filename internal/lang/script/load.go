@@ -26,7 +26,9 @@ type Sources struct {
 	ParamsPath string // parameters file of the same kinds; "": none
 	Dir        string // relative names of files and databases are seen from it; "": the working directory
 	// parameters of the command line: they win, and are of the type that a reference asks for
-	Params  map[string]string
+	Params map[string]string
+	// Literal refuses parameters of Params that stand in code and are no literals: who gives them may not write scripts.
+	Literal bool
 	Offered map[string]string // parameters that count if nobody gives others; the script need not refer to them
 	// Answers holds the answers that people gave at the script's gates: they replace the defaults.
 	Answers map[string]string
@@ -142,7 +144,7 @@ func (l *loader) load(ctx context.Context) {
 		l.src.Known.LearnArgument(strings.TrimPrefix(name, SpareParam) + "=" + value)
 	}
 	params.offer(l.src.Offered)
-	params.override(l.src.Params)
+	params.override(l.src.Params, l.src.Literal)
 	l.answers(ctx, script, params)
 	root := l.document(ctx, script, params)
 	if root == nil {

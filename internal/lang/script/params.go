@@ -23,6 +23,8 @@ type paramValue struct {
 	at   *document.Value
 
 	exact bool // a number that is put in with all of its digits
+
+	literal bool // see hole
 }
 
 // builtins are the references that are replaced when a file is written, not when the script is loaded.
@@ -60,7 +62,7 @@ const anyKind = ""
 const SpareParam = "?"
 
 // override adds the parameters of the command line, which win.
-func (p *parameters) override(values map[string]string) {
+func (p *parameters) override(values map[string]string, literal bool) {
 	for name, text := range values {
 		spare := false
 		if name, spare = strings.CutPrefix(name, SpareParam); spare {
@@ -68,7 +70,7 @@ func (p *parameters) override(values map[string]string) {
 				continue
 			}
 		}
-		p.values[name] = paramValue{kind: anyKind, text: text}
+		p.values[name] = paramValue{kind: anyKind, text: text, literal: literal}
 	}
 }
 
@@ -76,7 +78,7 @@ func (p *parameters) override(values map[string]string) {
 func (p *parameters) offer(values map[string]string) {
 	for name, text := range values {
 		if _, given := p.values[name]; !given {
-			p.values[name] = paramValue{kind: anyKind, text: text}
+			p.values[name] = paramValue{kind: anyKind, text: text, literal: name == ParamWatchedFile} // anybody's
 		}
 	}
 }
@@ -255,6 +257,7 @@ type substitution struct {
 	swaps  []document.Swap
 	copied int // how much of the original is in out
 	issues []pendingIssue
+	holes  []hole
 }
 
 // pendingIssue is a reference that cannot be replaced. It is reported once the
@@ -266,7 +269,7 @@ type pendingIssue struct {
 
 // substitute puts the parameters into the raw text of a script, before it is
 // parsed. There is one pass: values are not looked through again.
-func (l *loader) substitute(src *document.Source, params *parameters) []pendingIssue {
+func (l *loader) substitute(src *document.Source, params *parameters) ([]pendingIssue, []hole) {
 	s := &substitution{src: src, params: params}
 	for name, p := range params.values {
 		if isBuiltin(name) {
@@ -276,7 +279,7 @@ func (l *loader) substitute(src *document.Source, params *parameters) []pendingI
 	matches := document.Reference.FindAllStringSubmatchIndex(src.Original, MaxReferencesCount+1)
 	if len(matches) > MaxReferencesCount {
 		l.ErrorSpan(src, 0, 0, "", "too many references to parameters: the limit is %d", MaxReferencesCount)
-		return nil
+		return nil, nil
 	}
 	for _, m := range matches {
 		name, typ := src.Original[m[4]:m[5]], ""
@@ -292,12 +295,12 @@ func (l *loader) substitute(src *document.Source, params *parameters) []pendingI
 		if size := len(src.Original) - s.copied + s.out.Len(); size > document.MaxBytes {
 			l.ErrorSpan(src, m[0], m[1], "", "the script with its parameters is larger than %d MiB",
 				document.MaxBytes>>20)
-			return nil
+			return nil, nil
 		}
 	}
 	s.out.WriteString(src.Original[s.copied:])
 	src.Replace(s.out.String(), s.swaps)
-	return s.issues
+	return s.issues, s.holes
 }
 
 // reference deals with one {name|typ} at original[start:end].
@@ -374,12 +377,17 @@ func (s *substitution) overridden(start, end int, name, typ string, p paramValue
 		s.issue(start, end, fmt.Sprintf("parameter %s of the command line is not a %s: %s", document.Quote(name), typ,
 			document.Quote(p.text)), wantedOf(typ))
 	case typ == "string":
-		s.swap(start, end, v.text, name)
+		s.hole(start, end, name, typ, v)
 	case !s.enclosed(start, end):
 		s.issue(start, end, fmt.Sprintf("a %s parameter must stand alone between double quotes", typ), useAs(name, typ))
 	default:
-		s.swap(start-1, end+1, v.text, name)
+		s.hole(start-1, end+1, name, typ, v)
 	}
+}
+
+func (s *substitution) hole(start, end int, name, typ string, v paramValue) {
+	s.swap(start, end, v.text, name)
+	s.holes = append(s.holes, hole{swap: len(s.swaps) - 1, name: name, typ: typ, text: v.text, literal: v.literal})
 }
 
 // wantedOf shows what a parameter of a type looks like.

@@ -13,7 +13,7 @@ func TestOriginOfReplacedText(t *testing.T) {
 	t.Parallel()
 	l := &loader{src: Sources{}, script: &Script{texts: map[string]string{}}}
 	src := document.NewSource("x", `ab "{n|number}" cd {s} ef`)
-	issues := l.substitute(src,
+	issues, _ := l.substitute(src,
 		&parameters{values: map[string]paramValue{"n": {kind: "number", text: "12"},
 			"s": {kind: "string", text: "long text"}}, given: true})
 	require.Empty(t, issues)
