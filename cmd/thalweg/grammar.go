@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -66,7 +67,7 @@ func (a *console) parse(ctx context.Context, args []string) (kctx *kong.Context,
 		return nil, nil, exited, err
 	}
 	if kctx, err = parser.Parse(args); err != nil && exited < 0 {
-		err = usageFault(parser, args, err)
+		err = cmp.Or(refusedServer(err), usageFault(parser, args, err))
 	}
 	return kctx, &all.environmentFlags, exited, err
 }

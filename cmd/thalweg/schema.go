@@ -7,7 +7,7 @@ import (
 )
 
 type schemaCmd struct {
-	Of string `arg:"" optional:"" enum:"script,cluster" default:"script" help:"What it is of: ${enum}."`
+	Of string `arg:"" optional:"" enum:"script,cluster,serve" default:"script" help:"What it is of: ${enum}."`
 }
 
 func (c *schemaCmd) Run(a *console) error {

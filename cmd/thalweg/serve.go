@@ -233,7 +233,7 @@ func (c *serveCmd) listen(ctx context.Context, cfg *app.Serving) (net.Listener, 
 		place = fault.Place{}
 	}
 	host, _, err := net.SplitHostPort(at)
-	if err != nil {
+	if err = cmp.Or(err, app.CheckListen(at)); err != nil {
 		return nil, &fault.Error{Kind: fault.Script, Message: "--listen " + at + " is no address", Err: err,
 			Hint: "write HOST:PORT, such as 127.0.0.1:8431"}
 	}

@@ -57,8 +57,7 @@ func (f environmentFlags) settleServer(a *console, kctx *kong.Context) error {
 		if state := hasFlag(n, "state"); !a.typed["server"] && !state {
 			return nil // THALWEG_SERVER is for others
 		}
-		return &fault.Error{Kind: fault.Script, Message: "thalweg " + n.Name + " works here, not through a server",
-			Hint: "if it is meant to, leave --server out, unset THALWEG_SERVER, or choose an environment without server"}
+		return worksHere(n)
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.typed)) {
 		if goes == nil && !slices.Contains(hereOnly, name) ||
@@ -70,6 +69,26 @@ func (f environmentFlags) settleServer(a *console, kctx *kong.Context) error {
 	}
 	a.server = f.Server
 	return nil
+}
+
+// worksHere refuses a server for a command that none answers.
+func worksHere(n *kong.Node) error {
+	return &fault.Error{Kind: fault.Script, Message: n.FullPath() + " works here, not through a server",
+		Hint: "if it is meant to, leave --server out, unset THALWEG_SERVER, or choose an environment without server"}
+}
+
+// refusedServer is what is wrong first with a command line that names a server for a command that none answers,
+// whatever else is. nil: it does not.
+func refusedServer(err error) error {
+	var wrong *kong.ParseError
+	if !errors.As(err, &wrong) || wrong.Context == nil {
+		return nil
+	}
+	n := wrong.Context.Selected()
+	if n == nil || answered(n.Name) || !typedFlags(wrong.Context)["server"] {
+		return nil
+	}
+	return worksHere(n)
 }
 
 func hasFlag(n *kong.Node, name string) bool {

@@ -562,6 +562,20 @@ func TestServerTableNamesCommands(t *testing.T) {
 	}
 }
 
+// A command that works here says so before it says what else is missing.
+func TestServerIsRefusedFirst(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"cluster", "init"}, {"test"}, {"serve", "--nothing"}} {
+		a := &console{}
+		_, _, _, err := a.parse(t.Context(), append([]string{args[0]}, append(args[1:], "--server=http://127.0.0.1:1")...))
+		if args[len(args)-1] == "--nothing" {
+			require.ErrorContains(t, err, "no flag --nothing") // what is behind it was not read
+			continue
+		}
+		require.EqualError(t, err, "thalweg "+strings.Join(args, " ")+" works here, not through a server")
+	}
+}
+
 // requireRefusal requires a command that works here to refuse a server in one sentence.
 func requireRefusal(t *testing.T, leaf *kong.Node) {
 	t.Helper()
@@ -591,7 +605,7 @@ func requireRefusal(t *testing.T, leaf *kong.Node) {
 	require.NoError(t, err, leaf.FullPath())
 	a.typed = typedFlags(kctx)
 	err = c.settleServer(a, kctx)
-	require.EqualError(t, err, "thalweg "+leaf.Name+" works here, not through a server")
+	require.EqualError(t, err, leaf.FullPath()+" works here, not through a server")
 	require.NotEmpty(t, fault.Of(err).Hint)
 }
 

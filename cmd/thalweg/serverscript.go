@@ -9,6 +9,7 @@ import (
 
 	"thalweg/internal/apiclient"
 	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
 )
 
@@ -48,4 +49,18 @@ func (f *scriptFlags) sent(ctx context.Context, out apiclient.Script) (apiclient
 		}
 	}
 	return out, nil
+}
+
+// placesHere names files in an answer as the script is named here. Of one that is not below the working directory, the
+// server knows the name without its directory.
+func (f *scriptFlags) placesHere(ds view.Diagnostics) view.Diagnostics {
+	if filepath.IsLocal(f.Script) {
+		return ds
+	}
+	return ds.Renamed(func(file string) string {
+		if !filepath.IsLocal(file) {
+			return file
+		}
+		return filepath.Join(filepath.Dir(f.Script), file)
+	})
 }

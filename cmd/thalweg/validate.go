@@ -56,7 +56,9 @@ func (c *validateCmd) validate(ctx context.Context, a *console) (view.Validated,
 		if err != nil {
 			return view.Validated{}, err
 		}
-		return client.Validate(ctx, c.Workspace, sent)
+		out, err := client.Validate(ctx, c.Workspace, sent)
+		out.Diagnostics = c.placesHere(out.Diagnostics)
+		return out, err
 	}
 	client, err := c.client(nil)
 	if err != nil {

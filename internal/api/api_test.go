@@ -100,7 +100,13 @@ func (s *served) file(name, text string) {
 // run runs the script here.
 func (s *served) run() app.Summary {
 	s.t.Helper()
-	sum, err := s.app.Run(s.t.Context(), app.ProcessCaller(), app.RunOptions{Workspace: app.DefaultWorkspace,
+	return s.runIn(app.DefaultWorkspace)
+}
+
+// runIn is run in a workspace.
+func (s *served) runIn(workspace string) app.Summary {
+	s.t.Helper()
+	sum, err := s.app.Run(s.t.Context(), app.ProcessCaller(), app.RunOptions{Workspace: workspace,
 		ScriptPath: filepath.Join(s.dir, "script.yaml")})
 	if sum.Key.Run == 0 {
 		require.NoError(s.t, err)

@@ -2,9 +2,11 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"maps"
 	"net/http"
 	"path/filepath"
@@ -152,6 +154,22 @@ func textsOf(dir string, g Given) (app.Texts, error) {
 	return out, take(g.Name, g.Text)
 }
 
+// asGiven names the files of problems as a request does: below the directory of its script.
+func asGiven(g Given, n app.NamedScript, ds view.Diagnostics) view.Diagnostics {
+	name := cmp.Or(g.Script, g.Name, filepath.Base(n.Path))
+	root := strings.TrimSuffix(n.Path, filepath.FromSlash(name))
+	return ds.Renamed(func(file string) string { return filepath.ToSlash(strings.TrimPrefix(file, root)) })
+}
+
+// errAsGiven is asGiven of an error that has problems.
+func errAsGiven(g Given, n app.NamedScript, err error) error {
+	var invalid *app.InvalidScriptError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	return &app.InvalidScriptError{Diagnostics: asGiven(g, n, invalid.Diagnostics)}
+}
+
 type validateIn struct {
 	OfWorkspace
 	Body struct{ GivenParams }
@@ -165,6 +183,7 @@ func (s *Server) validateScript(ctx context.Context, by asker, in *validateIn) (
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	valid, _, err := s.app.Scripts.Validate(ctx, n, false, "")
+	valid.Diagnostics = asGiven(in.Body.Given, n, valid.Diagnostics)
 	return body(valid, err)
 }
 
@@ -187,7 +206,7 @@ func (s *Server) explainScript(ctx context.Context, by asker, in *explainIn) (*r
 	defer cancel()
 	script, _, err := s.app.Scripts.Valid(ctx, n)
 	if err != nil {
-		return nil, err
+		return nil, errAsGiven(in.Body.Given, n, err)
 	}
 	explain := s.app.ExplainAlone
 	if in.Body.Reuse && by.may(access.Operate) {
@@ -255,6 +274,7 @@ func (s *Server) inferScript(ctx context.Context, by asker, in *inferIn) (*reply
 	b := in.Body
 	return s.job(by, operation{id: "infer-script"}, func(ctx context.Context) (any, error) {
 		p, err := s.app.InferScript(ctx, b.Files, app.InferOptions{Separator: b.Separator, Header: b.Header,
+			Told: func(text string) string { return view.RenderActions(text, words{}) },
 			Seen: app.NamedScript{Dir: dir, Policy: s.serving.Policy(in.Workspace)}})
 		s.note(ctx, by, access.RowsSeen, "files "+strings.Join(b.Files, ", "), err)
 		if err != nil {

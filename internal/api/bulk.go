@@ -157,6 +157,9 @@ func (s *Server) meant(ctx context.Context, by asker, in *bulkIn) ([]bulkRun, st
 		runs = append(runs, run)
 	}
 	if f := in.Body.Filter; f != nil {
+		if err := checkStatus(f.Status); err != nil {
+			return nil, "", err
+		}
 		for from := int64(0); ; {
 			page, next, err := s.runs(by).Page(ctx, in.Workspace,
 				app.RunsPage{From: from, Limit: runsPageMax, Status: f.Status, Script: f.Script,

@@ -45,7 +45,7 @@ func (s *Server) check(ctx context.Context, by asker, in *checkIn) (*reply[Job],
 	return s.job(by, operation{id: "check"}, func(ctx context.Context) (any, error) {
 		script, diags, err := s.app.Scripts.Valid(ctx, n)
 		if err != nil {
-			return nil, err
+			return nil, errAsGiven(b.Given, n, err)
 		}
 		run, is, err := s.app.Data.LatestOf(ctx, in.Workspace, script, n.Path)
 		if err == nil && (b.Run != "" || !is) {
@@ -62,6 +62,6 @@ func (s *Server) check(ctx context.Context, by asker, in *checkIn) (*reply[Job],
 			return nil, err
 		}
 		out, err := app.CheckedView(run, found)
-		return checked{out, diags.Warnings()}, err
+		return checked{out, asGiven(b.Given, n, diags.Warnings())}, err
 	})
 }

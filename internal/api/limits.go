@@ -84,7 +84,11 @@ func networkOf(address string) string {
 
 // GetHeaders returns the headers of the answer.
 func (p *Problem) GetHeaders() http.Header {
-	if p.Status != http.StatusTooManyRequests {
+	switch p.Status {
+	case http.StatusTooManyRequests:
+	case http.StatusUnauthorized:
+		return http.Header{"Www-Authenticate": {"Bearer"}}
+	default:
 		return nil
 	}
 	wait := p.wait

@@ -39,11 +39,11 @@ func (s *Server) registerMe() {
 // authenticate says who sends a request: by its token, else by its cookie.
 func (s *Server) authenticate(c huma.Context) (access.Principal, error) {
 	if text := c.Header("Authorization"); text != "" {
-		secret, is := strings.CutPrefix(text, "Bearer ")
-		if !is {
+		scheme, secret, _ := strings.Cut(text, " ")
+		if !strings.EqualFold(scheme, "Bearer") {
 			return access.Principal{}, errNoLogin
 		}
-		return s.access.Bearer(c.Context(), secret)
+		return s.access.Bearer(c.Context(), strings.TrimLeft(secret, " "))
 	}
 	cookie, err := huma.ReadCookie(c, s.cookie)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -66,6 +67,9 @@ func body[T any](v T, err error) (*reply[T], error) { return &reply[T]{Body: v},
 // none is the input of operations that take none.
 type none struct{}
 
+// workspaceName is the pattern of OfWorkspace.
+var workspaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,47}$`)
+
 // OfWorkspace is the input of operations of a workspace.
 type OfWorkspace struct {
 	Workspace string `path:"workspace" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,47}$" doc:"Name of the workspace."`
@@ -107,11 +111,7 @@ type askerKey struct{}
 func (s *Server) admit(o operation, c huma.Context, next func(huma.Context)) {
 	by, err := s.asker(o, c)
 	if err != nil {
-		p := s.failed(c.Context(), o, err)
-		if p.Status == http.StatusUnauthorized {
-			c.SetHeader("WWW-Authenticate", "Bearer")
-		}
-		s.refuse(c, p)
+		s.refuse(c, s.failed(c.Context(), o, err))
 		return
 	}
 	joinTags(c)
@@ -148,7 +148,26 @@ func (s *Server) asker(o operation, c huma.Context) (asker, error) {
 		s.access.Note(c.Context(), p, access.Refused, by.workspace, o.id, by.from)
 		return by, errNotMay
 	}
-	return by, nil
+	return by, s.knowsWorkspace(c.Context(), by.workspace)
+}
+
+// knowsWorkspace refuses a workspace that has no runs and is not in the configuration.
+func (s *Server) knowsWorkspace(ctx context.Context, name string) error {
+	_, named := s.serving.Workspaces[name]
+	if _, seen := s.workspaces.Load(name); seen || named || name == "" || name == app.DefaultWorkspace ||
+		!workspaceName.MatchString(name) { // which is said with the other parameters
+		return nil
+	}
+	names, err := s.app.Runs.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(names, name) {
+		return &fault.Error{Kind: fault.Script, Code: fault.NotFound, Message: "there is no workspace " + name,
+			Hint: "a workspace begins with its first run, or in the server's configuration; GET /v1/workspaces lists them"}
+	}
+	s.workspaces.Store(name, true)
+	return nil
 }
 
 // failed makes a Problem of an error. The log has what is not told to clients.

@@ -14,15 +14,23 @@ import (
 )
 
 // readable refuses a request whose body does not arrive whole, which is none of our failures, or that has an empty
-// parameter where a text must not be empty: it would be as if it were not there. Otherwise the body has been read.
+// parameter where a text must not be empty, as if it were not there, or one twice. Otherwise the body has been read.
 func (s *Server) readable(c huma.Context) bool {
 	o := c.Operation()
 	u := c.URL()
 	sent := u.Query()
 	for _, p := range o.Parameters {
-		if values := sent[p.Name]; p.In == "query" && len(values) > 0 && values[0] == "" && !mayBeEmpty(p.Schema) {
+		values, wrong := sent[p.Name], ""
+		switch {
+		case p.In != "query" || len(values) == 0:
+		case values[0] == "" && !mayBeEmpty(p.Schema):
+			wrong = "it is empty: leave it out"
+		case len(values) > 1 && p.Schema.Type != huma.TypeArray:
+			wrong = "it is there more than once"
+		}
+		if wrong != "" {
 			_ = huma.WriteErr(s.huma, c, http.StatusUnprocessableEntity, "validation failed", // else the client has gone
-				&huma.ErrorDetail{Location: "query." + p.Name, Message: "it is empty: leave it out"})
+				&huma.ErrorDetail{Location: "query." + p.Name, Message: wrong})
 			return false
 		}
 	}
@@ -59,6 +67,10 @@ func (s *Server) describes(c huma.Context, text []byte) bool {
 	var body any
 	if content == nil || json.Unmarshal(text, &body) != nil {
 		return true
+	}
+	if wrong := ambiguous(text); wrong != nil {
+		_ = huma.WriteErr(s.huma, c, http.StatusBadRequest, "the body can be read in more than one way", wrong)
+		return false
 	}
 	path := huma.NewPathBuffer([]byte("body"), len("body"))
 	if wrong := undescribed(s.huma.OpenAPI().Components.Schemas, content.Schema, body, path); wrong != nil {

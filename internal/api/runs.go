@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -112,9 +113,24 @@ type SelectRuns struct {
 	Until   time.Time `query:"until" doc:"Only those that began before then."`
 }
 
+// runStatuses are those that lists of runs have.
+var runStatuses = []string{"running", "waiting", "paused", "interrupted", "complete", "failed", "stopped", "invalidated",
+	"dropped"}
+
+// checkStatus refuses a status that no run has. "": none is asked for.
+func checkStatus(status string) error {
+	if status == "" || slices.Contains(runStatuses, status) {
+		return nil
+	}
+	return fault.New(fault.Script, "no run has the status %q", status).Suggest(status, runStatuses)
+}
+
 // page returns the selection as the services know it.
 func (in SelectRuns) page(limit int) (app.RunsPage, error) {
 	before, err := cursorNumber(in.Cursor)
+	if err == nil {
+		err = checkStatus(in.Status)
+	}
 	return app.RunsPage{From: before, Limit: limit, Dropped: in.Dropped, Status: in.Status, Script: in.Script,
 		Text: in.Text, Since: in.Since, Until: in.Until}, err
 }

@@ -96,15 +96,15 @@ func (s *Server) startRun(ctx context.Context, by asker, in *startIn) (*reply[st
 	caller := by.caller()
 	if b.DryRun {
 		plan, err := s.app.Operations.Plan(ctx, caller, o)
-		return body(started{Planned: &plan}, err)
+		return body(started{Planned: &plan}, errAsGiven(b.Given, n, err))
 	}
 	o.Token = requestToken(by, in.Key, in.Workspace, b)
 	key, warnings, err := s.app.Submit(ctx, caller, o)
 	if err != nil {
-		return nil, err
+		return nil, errAsGiven(b.Given, n, err)
 	}
 	return &reply[started]{Location: "/v1/workspaces/" + key.Workspace + "/runs/" + strconv.FormatInt(key.Run, 10),
-		Body: started{Run: key.Run, Warnings: warnings}}, nil
+		Body: started{Run: key.Run, Warnings: asGiven(b.Given, n, warnings)}}, nil
 }
 
 // mayRun refuses a run of a text that has the name of a script, because a retry of the run would take the script's

@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -76,6 +78,8 @@ type Server struct {
 	streamed lately
 	byUser   *limiter
 	byHost   *limiter
+
+	workspaces sync.Map // names of those that have runs
 
 	heartbeat, eventTimeout time.Duration // of streams
 	bodyTimeout             time.Duration // for a request's body
@@ -194,7 +198,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Message: "a page of another site has sent this request"}, s.known.Text))
 		return
 	}
-	if _, pattern := s.mux.Handler(r); pattern == "" {
+	if _, pattern := s.mux.Handler(r); pattern == "" || redirected(r) {
 		if s.isPage(r) {
 			s.pages.ServePage(w, r)
 			return
@@ -205,10 +209,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, withTexts(r))
 }
 
+// redirected reports whether the mux would send a client to another path.
+func redirected(r *http.Request) bool {
+	asked := r.URL.EscapedPath()
+	clean := path.Clean("/" + asked)
+	return asked+"/" == filesPath || asked != clean && (asked != clean+"/" || clean == "/")
+}
+
 // refuseUnknown answers a request for what is no operation.
 func (s *Server) refuseUnknown(w http.ResponseWriter, r *http.Request) {
 	to := &headerOnly{header: http.Header{}}
 	s.mux.ServeHTTP(to, r)
+	if redirected(r) {
+		to.status = http.StatusNotFound
+	}
 	p := &Problem{Type: "about:blank", Title: http.StatusText(to.status), Status: to.status, Kind: fault.Script,
 		Code: fault.NotFound, Detail: "there is nothing at this path", Hint: "/v1/openapi.json lists the operations"}
 	if allow := to.header.Get("Allow"); allow != "" {

@@ -62,5 +62,8 @@ func (words) Action(a view.Action, alone bool) string {
 
 // Setting implements action.Renderer.
 func (words) Setting(s view.Arg) string {
+	if name, no := strings.CutPrefix(s.Name, "no-"); no {
+		return "the option " + name + " false"
+	}
 	return strings.TrimSpace("the option " + s.Name + " " + s.Value)
 }

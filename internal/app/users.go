@@ -56,6 +56,9 @@ func NewProvider(cfg *Serving) (*Provider, error) { return serving.NewProvider(c
 // Loopback reports whether a host is this machine and no other can reach it.
 func Loopback(host string) bool { return serving.Loopback(host) }
 
+// CheckListen refuses what is no HOST:PORT.
+func CheckListen(at string) error { return serving.CheckListen(at) }
+
 // OpenUsers opens the users and tokens of the instance.
 func (a *App) OpenUsers(ctx context.Context, logger *slog.Logger) (*Users, error) {
 	return serving.OpenUsers(ctx, a.home, logger)

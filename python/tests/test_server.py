@@ -101,11 +101,21 @@ class OverHTTP(unittest.TestCase):
         rows = self.server.arrow(query)
         self.assertEqual(rows.to_pydict(), {"id": [1, 2], "d": [0.25, 0.5], "t": ["a", None]})
         self.assertEqual(self.server.arrow("FROM range(3000)").num_rows, 3000)
+        self.assertEqual([len(b) for b in self.server.batches("FROM range(5)", rows=2)], [2, 2, 1])
+        if importlib.util.find_spec("polars"):
+            self.assertEqual(list(self.server.polars(query)["id"]), [1, 2])
         if importlib.util.find_spec("pandas"):
             self.assertEqual(list(self.server.pandas(query)["id"]), [1, 2])
         with self.assertRaises(ScriptError) as unknown:
             self.server.arrow("FROM idz")
         self.assertIn("idz", str(unknown.exception))
+
+    def test_a_package_that_is_missing(self) -> None:
+        with mock.patch.dict("sys.modules", {"pyarrow": None, "pyarrow.parquet": None, "polars": None}):
+            for name, call in (("arrow", lambda: self.server.arrow("FROM x")), ("polars", lambda: self.server.polars("FROM x"))):
+                with self.assertRaises(ScriptError) as missing:
+                    call()
+                self.assertEqual(missing.exception.hint, "install thalweg[%s]" % name)
 
     def test_a_token_that_is_none(self) -> None:
         with self.assertRaises(ScriptError) as refused:

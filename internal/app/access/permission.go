@@ -117,6 +117,24 @@ func may(grants []Grant, workspace string, p Permission) bool {
 	})
 }
 
+// lacks says what of some grants is not in others; "": nothing.
+func lacks(own, wanted []Grant) string {
+	for _, g := range wanted {
+		for _, p := range allows[g.Role] {
+			if !may(own, g.Workspace, p) {
+				return fmt.Sprintf("the permission %s in %s, which %s has", p, g.Workspace, g.Role)
+			}
+		}
+		roles := gateRoles(own, g.Workspace)
+		for _, r := range g.GateRoles {
+			if !contains(roles, r) {
+				return fmt.Sprintf("the gate role %s in %s", r, g.Workspace)
+			}
+		}
+	}
+	return ""
+}
+
 // gateRoles lists the roles in which grants let somebody decide in a workspace.
 func gateRoles(grants []Grant, workspace string) (out []string) {
 	for _, g := range grants {

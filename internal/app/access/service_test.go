@@ -136,11 +136,17 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	s, start, c, path := open(t, 2)
 	user(t, s[0], "root", access.Grant{Workspace: "*", Role: access.Manager})
-	user(t, s[0], "ann", access.Grant{Workspace: "w", Role: access.Operator})
+	user(t, s[0], "ann", access.Grant{Workspace: "*", Role: access.Operator})
 	session, p := login(t, s[0], "ann")
 	token, secret, err := s[0].MakeToken(t.Context(), p, "nightly", []access.Grant{{Workspace: "*", Role: access.Reader}},
 		24*time.Hour)
 	require.NoError(t, err)
+	_, _, err = s[0].MakeToken(t.Context(), p, "x", []access.Grant{{Workspace: "w", Role: access.Manager}}, time.Hour)
+	require.ErrorContains(t, err, "you lack the permission decide in w, which admin has")
+	less := []access.Grant{{Workspace: "w", Role: access.Operator}}
+	_, err = s[0].PutUser(t.Context(), p, "ann", access.UserChange{Grants: &less})
+	require.NoError(t, err)
+	c.pass(access.RevokedWithin)
 	got, err := s[1].Bearer(t.Context(), secret)
 	require.NoError(t, err)
 	require.True(t, got.May("w", access.Read))
@@ -263,13 +269,18 @@ func TestPermissionsOfTokens(t *testing.T) {
 	session, _ := login(t, s[0], "ann")
 	rapid.Check(t, func(rt *rapid.T) {
 		owner, bounds := grants.Draw(rt, "owner"), grants.Draw(rt, "token")
-		_, err := s[0].PutUser(t.Context(), access.Principal{}, "ann", access.UserChange{Grants: &owner})
+		has := func(grants []access.Grant) access.Principal {
+			_, err := s[0].PutUser(t.Context(), access.Principal{}, "ann", access.UserChange{Grants: &grants})
+			require.NoError(rt, err)
+			c.pass(access.RevokedWithin)
+			p, err := s[0].Session(t.Context(), session)
+			require.NoError(rt, err)
+			return p
+		}
+		all := has([]access.Grant{{Workspace: "*", Role: access.Manager, GateRoles: []string{"*"}}})
+		token, secret, err := s[0].MakeToken(t.Context(), all, "t", bounds, time.Hour)
 		require.NoError(rt, err)
-		c.pass(access.RevokedWithin)
-		p, err := s[0].Session(t.Context(), session)
-		require.NoError(rt, err)
-		token, secret, err := s[0].MakeToken(t.Context(), p, "t", bounds, time.Hour)
-		require.NoError(rt, err)
+		p := has(owner)
 		got, err := s[0].Bearer(t.Context(), secret)
 		require.NoError(rt, err)
 		for _, space := range []string{"", "a", "b", "c"} {

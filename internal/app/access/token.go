@@ -47,6 +47,10 @@ func (s *Service) MakeToken(ctx context.Context, by Principal, name string, gran
 	case len(grants) == 0:
 		return Token{}, "", fault.New(fault.Script, "a token without grants lets nobody do anything")
 	}
+	if lacked := lacks(by.grants, grants); lacked != "" {
+		return Token{}, "", &fault.Error{Kind: fault.Script, Message: "you lack " + lacked,
+			Hint: "a token has what its owner may, or less; GET /v1/me lists that"}
+	}
 	secret := TokenPrefix + secretText()
 	hash := hashOf(secret)
 	t := Token{ID: hash[:tokenIDBytes], Name: plain(name), Owner: by.name, Grants: grants, Made: s.now().UTC()}

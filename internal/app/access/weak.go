@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
 )
 
@@ -53,7 +54,7 @@ func checkPassword(password string, names ...string) error {
 	}
 	for _, part := range namesIn(append(names, "thalweg")) {
 		if strings.Contains(lower, part) {
-			return refused("the password contains a name that others know: the user's, or this program's")
+			return refused("the password contains " + document.Quote(part) + ", of a name that others know")
 		}
 	}
 	return nil

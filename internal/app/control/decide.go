@@ -197,6 +197,10 @@ func (req DecisionRequest) role(r gate.Record) (string, error) {
 			f.Hint = fmt.Sprintf("did you mean {{set role}} %q?", near)
 		}
 	}
+	if req.Caller.Verified {
+		f.Hint = "whoever has one of these roles may; an admin of * grants them, as gate_roles in workspace " +
+			req.Run.Workspace
+	}
 	return "", f
 }
 

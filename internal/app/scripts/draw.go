@@ -15,6 +15,7 @@ import (
 	"thalweg/internal/lang/starter"
 	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/lineage"
+	"thalweg/internal/ops/serveconfig"
 )
 
 // BytesMax bounds a script's text.
@@ -62,10 +63,13 @@ func Init(template, dir string) ([]string, error) {
 	return append(made, SchemaFile), WriteSchemaBeside(filepath.Join(dir, "script.yaml"))
 }
 
-// Schema returns the JSON Schema of scripts, or with "cluster" of cluster configurations.
+// Schema returns the JSON Schema of scripts, or with "cluster" or "serve" of such configurations.
 func Schema(of string) ([]byte, error) {
-	if of == "cluster" {
+	switch of {
+	case "cluster":
 		return clusterconfig.JSONSchema()
+	case "serve":
+		return serveconfig.JSONSchema()
 	}
 	return script.JSONSchema()
 }

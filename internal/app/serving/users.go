@@ -95,6 +95,9 @@ func NewProvider(cfg *Config) (*Provider, error) {
 // Loopback reports whether a host is this machine and no other can reach it.
 func Loopback(host string) bool { return serveconfig.Loopback(host) }
 
+// CheckListen refuses what is no HOST:PORT.
+func CheckListen(at string) error { return serveconfig.CheckListen(at) }
+
 // OpenUsers opens the users and tokens of an instance.
 func OpenUsers(ctx context.Context, home *instance.Instance, logger *slog.Logger) (*Users, error) {
 	store, err := storeOf(ctx, home)

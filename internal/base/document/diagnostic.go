@@ -58,6 +58,20 @@ func (d Diagnostic) String() string {
 // Diagnostics lists the findings of Load, in the order of the text.
 type Diagnostics []Diagnostic
 
+// Renamed returns them with other names of files.
+func (ds Diagnostics) Renamed(name func(file string) string) Diagnostics {
+	out := slices.Clone(ds)
+	for i := range out {
+		d := &out[i]
+		d.Related = slices.Clone(d.Related)
+		d.Pos.File, d.End.File = name(d.Pos.File), name(d.End.File)
+		for j := range d.Related {
+			d.Related[j].File = name(d.Related[j].File)
+		}
+	}
+	return out
+}
+
 // HasErrors reports whether any of them keeps the script from loading.
 func (ds Diagnostics) HasErrors() bool { return len(ds.Errors()) > 0 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"thalweg/internal/base/allow"
@@ -161,10 +162,22 @@ func (r *reader) version(v *document.Value, path string) {
 	}
 }
 
+// CheckListen refuses what is no HOST:PORT.
+func CheckListen(at string) error {
+	_, port, err := net.SplitHostPort(at)
+	if err != nil {
+		return err
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("%s is no port: ports are numbers from 0 to 65535", document.Quote(port))
+	}
+	return nil
+}
+
 func (r *reader) listen(v *document.Value, path string) {
 	r.TextTo(&r.cfg.Listen)(v, path)
-	if _, _, err := net.SplitHostPort(r.cfg.Listen); err != nil && r.cfg.Listen != "" {
-		f := r.ErrorAt(v, path, "%s is no address", document.Quote(r.cfg.Listen))
+	if err := CheckListen(r.cfg.Listen); err != nil && r.cfg.Listen != "" {
+		f := r.ErrorAt(v, path, "%s is no address: %v", document.Quote(r.cfg.Listen), err)
 		f.Hint = "write HOST:PORT, such as 0.0.0.0:8431"
 	}
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import decimal
+import importlib
 import json
 import numbers
 import os
@@ -19,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
-from ._errors import BugError, Problem, ThalwegError, error_of
+from ._errors import BugError, Problem, ScriptError, ThalwegError, error_of
 from ._program import VERSION, find_program
 
 if TYPE_CHECKING:
@@ -195,8 +196,7 @@ class Thalweg:
 
     def arrow(self, query: str, *, memory: Optional[str] = None, timeout: Optional[float] = None) -> "pyarrow.Table":
         """Return all rows of a query as an Arrow table, with the types that they have."""
-        import pyarrow.parquet
-
+        pyarrow = _extra("pyarrow", "pyarrow.parquet")
         with self._parquet(query, memory, timeout) as path:
             table: "pyarrow.Table" = pyarrow.parquet.read_table(path, memory_map=False)
         # What is left of Parquet says nothing about the rows.
@@ -209,24 +209,20 @@ class Thalweg:
 
         They lie in a temporary file until the last is given, or the iterator is closed.
         """
-        import pyarrow
-        import pyarrow.parquet
-
+        pyarrow = _extra("pyarrow", "pyarrow.parquet")
         with self._parquet(query, memory, timeout) as path, pyarrow.parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=rows):
                 yield pyarrow.RecordBatch.from_arrays(batch.columns, schema=batch.schema.remove_metadata())
 
     def pandas(self, query: str, *, memory: Optional[str] = None, timeout: Optional[float] = None) -> "pandas.DataFrame":
         """Return all rows of a query as a DataFrame of Arrow's types: decimals, dates and missing values stay what they are."""
-        import pandas
-
+        pandas = _extra("pandas")
         frame: "pandas.DataFrame" = self.arrow(query, memory=memory, timeout=timeout).to_pandas(types_mapper=pandas.ArrowDtype)
         return frame
 
     def polars(self, query: str, *, memory: Optional[str] = None, timeout: Optional[float] = None) -> "polars.DataFrame":
         """Return all rows of a query as a DataFrame of polars."""
-        import polars
-
+        polars = _extra("polars")
         with self._parquet(query, memory, timeout) as path:
             frame: "polars.DataFrame" = polars.read_parquet(path, memory_map=False)
         return frame
@@ -456,3 +452,13 @@ def _moment(text: str) -> datetime.datetime:
     whole, _, digits = text.rstrip("Z").partition(".")
     micros = int((digits + "000000")[:6])
     return datetime.datetime.strptime(whole, "%Y-%m-%dT%H:%M:%S").replace(microsecond=micros, tzinfo=datetime.timezone.utc)
+
+
+def _extra(name: str, part: str = "") -> Any:
+    """Return a package that one of the extras has."""
+    try:
+        importlib.import_module(part or name)
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        extra = "arrow" if (error.name or "").startswith("pyarrow") else name
+        raise ScriptError("there is no package %s" % error.name, exit_code=2, hint="install thalweg[%s]" % extra) from None
