@@ -52,7 +52,7 @@ test('a part of the pages that cannot be had is said, and had by loading again',
   assert.equal(await tab.page.getByText('Loading …').count(), 0)
   await tab.accessible()
   await tab.context.unroute('**/chunks/*')
-  await tab.page.getByRole('button', { name: 'Load the page again' }).click()
+  await tab.page.getByRole('button', { name: 'Load again' }).click()
   await tab.page.getByRole('heading', { name: 'Query' }).waitFor()
   assert.equal(await tab.page.getByRole('alert').count(), 0)
   await tab.close()
