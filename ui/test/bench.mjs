@@ -73,10 +73,11 @@ async function opened({ server, browser }, path, usable) {
   return { paint: p95(took.paint), usable: p95(took.usable) }
 }
 
-// longestTask is the processor time of the longest task of a page's main thread, in milliseconds.
+// longestTask is the processor time of the longest task of a main thread of pages, in milliseconds.
 function longestTask({ traceEvents: all }) {
-  const main = all.find((e) => e.name === 'thread_name' && e.args.name === 'CrRendererMain')
-  const tasks = all.filter((e) => e.pid === main?.pid && e.tid === main.tid && e.tdur && /RunTask$/.test(e.name))
+  const mains = all.filter((e) => e.name === 'thread_name' && e.args.name === 'CrRendererMain')
+  const threads = new Set(mains.map((e) => `${e.pid}/${e.tid}`))
+  const tasks = all.filter((e) => e.tdur && /RunTask$/.test(e.name) && threads.has(`${e.pid}/${e.tid}`))
   if (!tasks.length) throw new Error('the trace has no tasks of the page')
   return tasks.reduce((most, e) => Math.max(most, e.tdur / 1000), 0)
 }
