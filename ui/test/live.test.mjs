@@ -44,6 +44,20 @@ test('nothing moves under the pointer', async () => {
   await tab.close()
 })
 
+test('a part of the pages that cannot be had is said, and had by loading again', async () => {
+  const tab = await Tab.open(browser, server, '/w/main')
+  await tab.context.route('**/chunks/*', (route) => route.abort())
+  await tab.page.getByRole('link', { name: 'Query' }).click()
+  await tab.page.getByRole('alert').getByText('Not all of the page can be had').waitFor()
+  assert.equal(await tab.page.getByText('Loading …').count(), 0)
+  await tab.accessible()
+  await tab.context.unroute('**/chunks/*')
+  await tab.page.getByRole('button', { name: 'Load again' }).click()
+  await tab.page.getByRole('heading', { name: 'Query' }).waitFor()
+  assert.equal(await tab.page.getByRole('alert').count(), 0)
+  await tab.close()
+})
+
 test('many tabs are live over HTTP/1.1', async () => {
   const tab = await Tab.open(browser, server, '/w/main')
   const all = [tab.page]

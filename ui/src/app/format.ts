@@ -58,6 +58,7 @@ export function cost(c: { worked_ms: number; lost_ms: number }): string {
 const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
 const day = new Intl.DateTimeFormat('en-GB', { weekday: 'short', day: 'numeric', month: 'short' })
 const year = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' })
+const exact = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeStyle: 'long' })
 
 /** moment writes an instant as briefly as it is clear at `now`, in the zone of the viewer. */
 export function moment(at: string | number | Date, now = new Date()): string {
@@ -70,8 +71,7 @@ export function moment(at: string | number | Date, now = new Date()): string {
 /** instant writes an instant whole, for who wants to be sure. */
 export function instant(at: string | number | Date): string {
   const t = new Date(at)
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
-  return `${t.toLocaleString('en-GB', { dateStyle: 'full', timeStyle: 'long' })}, ${zone}\n${t.toISOString()}`
+  return `${exact.format(t)}, ${exact.resolvedOptions().timeZone}\n${t.toISOString()}`
 }
 
 /** ago says how long ago an instant was. */

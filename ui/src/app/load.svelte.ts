@@ -5,6 +5,8 @@ import { type Line, live } from './live.svelte'
 import { session } from './session.svelte'
 
 const pauseMS = 300 // between two loads of the same; longer if they take long
+const pouringMS = 1000 // between them while changes pour in
+const pouring = 20 // changes since a load began are many
 const idleMS = 30_000 // after which it is loaded even if nothing was heard
 
 /** Loaded is a value of the server, as it was `at`. */
@@ -20,6 +22,7 @@ export class Loaded<T> {
   #busy = false
   #again = false
   #took = 0
+  #changes = 0
   #ended = false
   #idle: boolean
 
@@ -41,11 +44,15 @@ export class Loaded<T> {
   /** soon loads it again, at most so often. */
   soon = (): void => {
     if (this.#ended) return
+    this.#changes++
     if (this.#busy) this.#again = true
-    else {
-      clearTimeout(this.#timer)
-      this.#timer = setTimeout(this.now, Math.max(0, this.at + Math.max(pauseMS, 3 * this.#took) - Date.now()))
-    }
+    else this.#later()
+  }
+
+  #later(): void {
+    clearTimeout(this.#timer)
+    const pause = Math.max(this.#changes > pouring ? pouringMS : pauseMS, 3 * this.#took)
+    this.#timer = setTimeout(this.now, Math.max(0, this.at + pause - Date.now()))
   }
 
   now = async (): Promise<void> => {
@@ -55,6 +62,7 @@ export class Loaded<T> {
     const version = this.#version
     this.#busy = true
     this.#again = false
+    this.#changes = 0
     try {
       const value = await this.#load()
       if (version !== this.#version) return
@@ -68,7 +76,7 @@ export class Loaded<T> {
     this.#busy = false
     this.at = Date.now()
     this.#took = this.at - began
-    if (this.#again) this.soon()
+    if (this.#again) this.#later()
     else if (this.#idle) this.#timer = setTimeout(this.#rested, idleMS)
   }
 

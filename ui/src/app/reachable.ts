@@ -5,9 +5,9 @@ export function reachable(element: HTMLElement): () => void {
     if (scrolls) element.tabIndex = 0
     else element.removeAttribute('tabindex')
   }
+  // It is called for the first time once the page is laid out: to ask before would lay it out for each element.
   const sizes = new ResizeObserver(look)
   sizes.observe(element)
   if (element.firstElementChild) sizes.observe(element.firstElementChild)
-  look()
   return () => sizes.disconnect()
 }

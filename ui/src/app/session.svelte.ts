@@ -17,8 +17,8 @@ class Session {
       if (!this.expired) this.known = true
     })
     try {
-      const me = await data(api.GET('/v1/me'))
-      this.workspaces = (await data(api.GET('/v1/workspaces'))) ?? []
+      const [me, workspaces] = await Promise.all([data(api.GET('/v1/me')), data(api.GET('/v1/workspaces'))])
+      this.workspaces = workspaces ?? []
       this.me = me
       this.expired = false
       this.unreachable = ''
