@@ -80,7 +80,7 @@ test('what matters is shown first, by kind and by node', async () => {
   assert.equal(await list.getByText('run created').count(), 0)
   await page.getByRole('button', { name: 'Only run created' }).click()
   await list.getByText('run created').waitFor()
-  await page.getByLabel('Node', { exact: true }).last().selectOption('read')
+  await page.locator('details select.node').selectOption('read')
   await list.getByText('run created').waitFor({ state: 'detached' })
   await list.getByText('batch claimed').first().waitFor()
   await page.getByRole('button', { name: 'Show what matters' }).click()
