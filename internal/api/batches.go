@@ -56,7 +56,7 @@ func (s *Server) timeline(ctx context.Context, by asker, in *timelineIn) (*reply
 type listAttemptsIn struct {
 	OfNode
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Tries of a page."`
-	Cursor string `query:"cursor" pattern:"^[1-9][0-9]{0,17}$" doc:"Next-Cursor of the page before."`
+	Cursor string `query:"cursor" pattern:"^[1-9][0-9]{0,17}$" doc:"Next-Cursor of the page before: the batch with which this one begins."`
 }
 
 // attemptsPage is a list of tries.

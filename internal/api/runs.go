@@ -216,14 +216,20 @@ func (s *Server) why(ctx context.Context, by asker, in *OfRun) (*reply[view.Why]
 
 type listEventsIn struct {
 	OfRun
-	After int64 `query:"after" minimum:"0" doc:"Only events behind the one of this number."`
-	Limit int   `query:"limit" minimum:"1" maximum:"10000" default:"1000" doc:"Events of a page."`
+	After int64    `query:"after" minimum:"0" doc:"Only events behind the one of this number."`
+	Limit int      `query:"limit" minimum:"1" maximum:"10000" default:"1000" doc:"Events of a page."`
+	Kind  []string `query:"kind" maxItems:"9" enum:"run_created,run_completed,order_begun,order_ended,node_planned,node_moved,node_heard,batch_claimed,batch_ended" doc:"Only these kinds."`
+	Not   []string `query:"not" maxItems:"9" enum:"run_created,run_completed,order_begun,order_ended,node_planned,node_moved,node_heard,batch_claimed,batch_ended" doc:"None of these kinds."`
+	Node  string   `query:"node" maxLength:"1000" doc:"Only events of this node."`
+	Text  string   `query:"text" maxLength:"1000" doc:"Only events that say this, in whatever case; values of the data are found by those who may read them."`
+	Least string   `query:"least" enum:"noise,usual,concern" default:"noise" doc:"Only events of this importance or more. usual: no claims and acknowledgements. concern: no batches that have ended well, either."`
 }
 
 // eventsPage is a page of a run's events.
 type eventsPage struct {
 	Events []view.EventLine `json:"events"`
-	More   bool             `json:"more" doc:"There are more behind them now."`
+	More   bool             `json:"more" doc:"There are more behind them now, or may be: a page of few, or none, ends where the server has looked at 20,000 events."`
+	Next   int64            `json:"next" doc:"The after of the next page."`
 }
 
 func (s *Server) listEvents(ctx context.Context, by asker, in *listEventsIn) (*reply[eventsPage], error) {
@@ -231,8 +237,9 @@ func (s *Server) listEvents(ctx context.Context, by asker, in *listEventsIn) (*r
 	if err != nil {
 		return nil, err
 	}
-	lines, more, err := s.runs(by).EventsPage(ctx, key, in.After, in.Limit)
-	return body(eventsPage{Events: append([]view.EventLine{}, lines...), More: more}, err)
+	page, err := s.runs(by).EventsPage(ctx, key, in.After, in.Limit, view.EventChoice{Kinds: in.Kind,
+		Not: in.Not, Node: in.Node, Text: in.Text, Least: view.Importance(in.Least)})
+	return body(eventsPage{append([]view.EventLine{}, page.Events...), page.More, page.Next}, err)
 }
 
 type summaryIn struct {

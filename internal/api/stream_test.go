@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -281,4 +282,57 @@ func TestQuietStreamOverHTTP2(t *testing.T) {
 	}
 	require.NoError(t, lines.Err())
 	require.Equal(t, 3, beats)
+}
+
+// Events are selected by the server, whose search finds no value for those who may not read it.
+func TestEventsSelected(t *testing.T) {
+	t.Parallel()
+	const value = "31-Secretember"
+	s := serve(t)
+	s.file("in.csv", "id,name\n1,ann\n"+value+",ben\n")
+	s.run()
+	reader := s.as("ann", access.Grant{Workspace: "main", Role: access.Reader})
+	viewer := s.as("ben", access.Grant{Workspace: "main", Role: access.Viewer})
+	type answer struct {
+		Events []view.EventLine
+		More   bool
+		Next   int64
+	}
+	list := func(c *client, query string) (page answer) {
+		c.get(ws+"/runs/1/events?"+query).into(http.StatusOK, &page)
+		return page
+	}
+	all := list(viewer, "")
+	require.False(t, all.More)
+	require.EqualValues(t, len(all.Events), all.Next)
+
+	found := list(reader, "text=secretember")
+	require.NotEmpty(t, found.Events)
+	require.Less(t, len(found.Events), len(all.Events))
+	require.Equal(t, all.Next, found.Next)
+	for _, text := range []string{"secretember", "31-", value + ",ben"} {
+		require.Empty(t, list(viewer, "text="+text).Events, text)
+	}
+	require.NotEmpty(t, list(viewer, "text=in.csv:3").Events, "viewers see where it is")
+
+	for query, is := range map[string]func(view.EventLine) bool{
+		"kind=batch_claimed,batch_ended": func(l view.EventLine) bool { return l.Batch != nil },
+		"not=batch_claimed,batch_ended":  func(l view.EventLine) bool { return l.Batch == nil },
+		"node=load":                      func(l view.EventLine) bool { return l.Node == "load" },
+		"least=usual": func(l view.EventLine) bool {
+			return l.Kind != "batch_claimed" && l.Kind != "node_heard" && l.Kind != "order_ended"
+		},
+	} {
+		want := slices.DeleteFunc(slices.Clone(all.Events), func(l view.EventLine) bool { return !is(l) })
+		require.NotEmpty(t, want, query)
+		require.Less(t, len(want), len(all.Events), query)
+		var got []view.EventLine
+		for page := (answer{More: true}); page.More; { // one at a time: nothing is left out or comes twice
+			page = list(viewer, fmt.Sprintf("%s&limit=1&after=%d", query, page.Next))
+			require.LessOrEqual(t, len(page.Events), 1)
+			got = append(got, page.Events...)
+		}
+		require.Equal(t, want, got, query)
+	}
+	viewer.get(ws + "/runs/1/events?kind=batch").problem(http.StatusUnprocessableEntity)
 }

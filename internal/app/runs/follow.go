@@ -35,22 +35,43 @@ func (s *Service) Events(ctx context.Context, key state.RunKey, after int64,
 	return err
 }
 
-// EventsPage lists the first events behind the line after: limit of them at most. It reports whether there
-// are more now.
-func (s *Service) EventsPage(ctx context.Context, key state.RunKey, after int64,
-	limit int) (lines []view.EventLine, more bool, err error) {
-	stream := history.NewStream(s.Home.State, key, after)
-	for len(lines) <= limit {
-		next, err := stream.Next(ctx, min(limit+1-len(lines), state.PageMax))
-		if err != nil {
-			return nil, false, err
+// EventsPage is a piece of what has happened to a run.
+type EventsPage struct {
+	Events []view.EventLine
+	Next   int64 // the line behind which the next page begins
+	More   bool  // there are more lines behind it now
+}
+
+// EventsLooked is the most lines of which one page selects: it may hold none, and more are behind it.
+const EventsLooked = 20_000
+
+// EventsPage lists the first selected events behind the line after: limit of them at most.
+func (s *Service) EventsPage(ctx context.Context, key state.RunKey, after int64, limit int,
+	selected view.EventChoice) (EventsPage, error) {
+	stream, page := history.NewStream(s.Home.State, key, after), EventsPage{Next: after}
+	for looked := 0; looked < EventsLooked; {
+		size := min(state.PageMax, EventsLooked-looked)
+		if selected.All() {
+			size = min(size, limit+1-len(page.Events))
 		}
-		if len(next) == 0 {
-			return lines, false, nil
+		lines, err := stream.Next(ctx, size)
+		if err != nil || len(lines) == 0 {
+			return page, err
 		}
-		lines = append(lines, next...)
+		for _, l := range lines {
+			if len(page.Events) == limit {
+				page.More = true
+				return page, nil
+			}
+			page.Next = l.N
+			if selected.Has(l.Event) {
+				page.Events = append(page.Events, l)
+			}
+		}
+		looked += len(lines)
 	}
-	return lines[:limit], true, nil
+	page.More = true
+	return page, nil
 }
 
 // Follow does so, and goes on until the run is over, or waits.

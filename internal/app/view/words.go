@@ -57,6 +57,8 @@ type (
 	Timeline    = history.Timeline
 	AuditEntry  = history.AuditEntry
 	EventLine   = history.Line
+	EventChoice = history.Selection
+	Importance  = history.Importance
 	Standing    = history.Standing
 	Expectation = history.Expectation
 
