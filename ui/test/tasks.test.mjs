@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import { openBrowser, Tab } from './browser.mjs'
-import { makeDemo, repairDemo } from './demo.mjs'
+import { failDemo, makeDemo, repairDemo } from './demo.mjs'
 
 let demo, browser
 
@@ -89,13 +89,40 @@ task('what has changed since the run before?', 2, async (page, click) => {
   await page.getByText('24 rows have come and 24 rows have gone').waitFor()
 })
 
+task('what did it cost, and last time?', 1, async (page, click) => {
+  await click(ended(page, `orders #${demo.today}`))
+  const cost = page.locator('dl.facts div').filter({ hasText: /^Cost/ })
+  await cost.getByText(new RegExp(`[0-9.]+ worker-seconds .*run ${demo.yesterday}: [0-9.]+ worker-seconds`)).waitFor()
+})
+
+task('pause a schedule', 3, async (page, click) => {
+  await click(page.getByRole('link', { name: 'Schedules of feeds' }))
+  const row = page.getByRole('row', { name: 'retail' })
+  await click(row.getByRole('button', { name: 'Pause…' }))
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('The next ones that pass:').waitFor()
+  await click(dialog.getByRole('button', { name: 'Pause', exact: true }))
+  await row.getByText('paused', { exact: true }).waitFor()
+})
+
 task('retry one batch', 2, async (page, click) => {
   repairDemo(demo)
-  await click(needs(page, 'retail #2').getByRole('button', { name: 'Retry…' }))
+  await click(needs(page, 'retail #2').getByRole('button', { name: 'Retry this batch…' }))
   const dialog = page.getByRole('dialog')
   await dialog.getByText('has changed').first().waitFor()
   await dialog.getByText('read_sales').first().waitFor()
   await click(dialog.getByRole('button', { name: 'Retry', exact: true }))
   // With another input it is a run of its own, whose page comes.
   await page.getByText('Complete:').waitFor()
+})
+
+task("retry this morning's failures", 3, async (page, click) => {
+  await failDemo(demo)
+  repairDemo(demo)
+  await click(page.getByRole('button', { name: 'Retry all 2 failures…' }))
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('a new run, because of input').nth(1).waitFor()
+  await click(dialog.getByRole('button', { name: 'Retry 2 runs' }))
+  await dialog.getByText('2 orders given.').waitFor()
+  for (let i = 0; i < 2; i++) await dialog.getByRole('row').filter({ hasText: 'complete' }).nth(i).waitFor()
 })
