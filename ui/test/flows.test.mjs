@@ -75,7 +75,7 @@ test('a failure is seen, understood and repaired', async () => {
   // What is named cannot be done alone any more: the order is that of the run.
   await page.getByRole('button', { name: 'Retry this batch' }).click()
   await dialog.getByText('An input file has changed').waitFor()
-  await dialog.getByText('A new run begins').waitFor()
+  await dialog.getByText('A new run begins, because').waitFor()
   await tab.accessible('[role="dialog"]')
   await tab.screenshot('retry-instead', { full: false })
   await dialog.getByRole('button', { name: 'Retry', exact: true }).click()
