@@ -96,7 +96,7 @@ test('hostile comments, reasons and names of workers are text', async () => {
     [`${read}?tab=sql`, 'alert'],
     [`${read}?tab=attempts`, begins],
     [`${read}?tab=lineage`, 'alert'],
-    ['/w/main/scripts/%3Cb%3Ewrong.yaml', 'alert(1)'],
+    ['/w/main/scripts/%3Cb%3Ewrong.yaml', 'cannot be the name'],
     [`/w/main/scripts/%3Cb%3Ewrong.yaml?run=${runs.failed}`, 'alert(1)'],
     ['/w/main/dev/%3Cb%3Ewrong.yaml', '<b>wrong'],
     ['/w/main/start?script=%3Cb%3Enames.yaml', '<b>names'],
@@ -104,8 +104,8 @@ test('hostile comments, reasons and names of workers are text', async () => {
     [`/w/main?pick=${runs.failed}`, '<b>'],
   ]) {
     await page.goto(server.url + path)
-    await see(shows).catch((e) => {
-      throw new Error(`${path}: ${e.message}`)
+    await see(shows).catch(async () => {
+      throw new Error(`${path} shows ${await page.locator('main').innerText()}`)
     })
   }
   await page.getByRole('button', { name: 'Retry…' }).click()
