@@ -105,7 +105,7 @@ test('hostile comments, reasons and names of workers are text', async () => {
   ]) {
     await page.goto(server.url + path)
     await see(shows).catch(async () => {
-      throw new Error(`${path} shows ${await page.locator('main').innerText()}`)
+      throw new Error(`${path} shows ${await page.locator('main').textContent()}`)
     })
   }
   await page.getByRole('button', { name: 'Retry…' }).click()
