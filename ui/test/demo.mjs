@@ -235,13 +235,7 @@ export async function makeDemo() {
 
   const server = await Server.start(state, { config: configuration, flags: ['--worker', '--scheduler'] })
   const late = await server.request('POST', '/v1/workspaces/feeds/runs', { script: 'nightly.yaml' })
-  return { state, server, run, portfolio, yesterday, today, approved, waiting, failed: wrong, late: late.run }
-}
-
-// failDemo makes a record wrong again, and two runs that fail at it.
-export async function failDemo({ state, run }) {
-  state.write('feeds/in/sales_03.csv', sales(3, 2000, 1203))
-  for (let i = 0; i < 2; i++) await run('feeds', 'retail.yaml', failed)
+  return { state, server, portfolio, yesterday, today, approved, waiting, failed: wrong, late: late.run }
 }
 
 // repairDemo makes the record good at which a run failed.
