@@ -100,7 +100,7 @@ test('hostile comments, reasons and names of workers are text', async () => {
     [`/w/main/scripts/%3Cb%3Ewrong.yaml?run=${runs.failed}`, 'alert(1)'],
     ['/w/main/dev/%3Cb%3Ewrong.yaml', '<b>wrong'],
     ['/w/main/start?script=%3Cb%3Enames.yaml', '<b>names'],
-    [`/w/main/tables/names/trace?run=${runs.waiting}`, 'names'],
+    [`/w/main/trace?table=names&run=${runs.waiting}`, 'names'],
     [`/w/main?pick=${runs.failed}`, '<b>'],
   ]) {
     await page.goto(server.url + path)
