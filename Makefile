@@ -59,7 +59,7 @@ ui: ## Build the pages of the server into internal/web/dist (Node 20 or later); 
 check-ui: ## Types, formatting and unit tests of the pages
 	@scripts/ui check
 
-test-ui: bin/thalweg ## The pages in a real browser, over a real server and runs
+test-ui: bin/thalweg bin/thalweg-generate ## The pages in a real browser, over a real server and runs
 	@scripts/ui test
 
 bench-ui: bin/thalweg ## Measure the pages in Chromium over loopback, in ten minutes at most (PARTS="size now node dag frames leak")

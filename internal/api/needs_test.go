@@ -162,8 +162,6 @@ func TestDryRunsSayWhatTheyTouch(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	s.run()
-	s.file("in.csv", badInput)
-	s.run()
 	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Operator})
 	type answer struct {
 		Would       *view.Outlook
@@ -176,6 +174,14 @@ func TestDryRunsSayWhatTheyTouch(t *testing.T) {
 		c.send("POST", ws+"/runs/"+run+"/orders", order).into(http.StatusOK, &got)
 		return got
 	}
+	tasks := ask("1", map[string]any{"kind": "retry", "nodes": []string{"load"}}).Planned.Tasks
+	require.Len(t, tasks, 2)
+	for _, task := range tasks {
+		require.EqualValues(t, 2, task.Rows, task.Node)
+		require.Positive(t, task.Elapsed, task.Node)
+	}
+	s.file("in.csv", badInput)
+	s.run()
 	for _, kind := range []string{"stop", "pause"} {
 		would := ask("2", map[string]any{"kind": kind}).Would
 		require.Equal(t, []view.Status{view.FailedRun, view.FailedRun}, []view.Status{would.Before, would.Status}, kind)
@@ -187,12 +193,6 @@ func TestDryRunsSayWhatTheyTouch(t *testing.T) {
 	require.Equal(t, []string{"load", "write"}, []string{would.Tasks[0].Node, would.Tasks[1].Node})
 	c.send("POST", ws+"/runs/1/orders", map[string]any{"kind": "resume", "dry_run": true}).problem(http.StatusConflict)
 
-	tasks := ask("1", map[string]any{"kind": "retry", "nodes": []string{"load"}}).Planned.Tasks
-	require.Len(t, tasks, 2)
-	for _, task := range tasks {
-		require.EqualValues(t, 2, task.Rows, task.Node)
-		require.Positive(t, task.Elapsed, task.Node)
-	}
 	lost := ask("1", map[string]any{"kind": "invalidate"}).Invalidated.Lost
 	require.Len(t, lost, 2)
 	require.Equal(t, []any{"load", "ids", int64(2)}, []any{lost[0].Node, lost[0].Table, lost[0].Rows})
@@ -201,6 +201,17 @@ func TestDryRunsSayWhatTheyTouch(t *testing.T) {
 	require.True(t, planned.NewRun)
 	require.EqualValues(t, 2, planned.Nodes[0].Rows)
 	require.Positive(t, planned.Nodes[0].Elapsed)
+	// What the order would refuse, its dry run refuses.
+	s.file("in.csv", "id,name\n1,eve\n")
+	for _, order := range []map[string]any{{"kind": "resume"}, {"kind": "retry", "nodes": []string{"load"}},
+		{"kind": "retry", "batches": []map[string]any{{"node": "load", "from": 0, "to": 0}}},
+		{"kind": "retry", "like": map[string]any{"node": "load", "batch": 0}}} {
+		for _, dry := range []bool{true, false} {
+			order["dry_run"] = dry
+			said := c.send("POST", ws+"/runs/2/orders", order).problem(http.StatusUnprocessableEntity)
+			require.Contains(t, said.Detail, "in.csv: the input file changed after the run planned it", order)
+		}
+	}
 	var audit []view.AuditEntry
 	c.get(ws+"/audit").into(http.StatusOK, &audit)
 	require.Len(t, audit, 2, "nothing was ordered")

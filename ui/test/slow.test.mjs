@@ -55,7 +55,7 @@ test('an order is given once, however often its button is pressed', async () => 
   repairRetail(state)
   const tab = await slow(`/w/main/runs/${failed}`, 'nothing is lost')
   const { page } = tab
-  await page.getByRole('button', { name: 'Retry', exact: true }).click()
+  await page.getByRole('button', { name: 'Retry…', exact: true }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByText('Asking what it would do …').waitFor()
   assert.ok(await dialog.getByRole('button', { name: 'Retry', exact: true }).isDisabled(), 'before it is known')

@@ -96,7 +96,12 @@ func (s *Service) PreviewOrder(ctx context.Context, key state.RunKey, kind strin
 	if !ok {
 		return view.Outlook{}, fault.New(fault.Bug, "a preview of %s", kind)
 	}
-	return orders.Preview(ctx, s.Home.State, key, command)
+	out, err := orders.Preview(ctx, s.Home.State, key, command)
+	at := s.Home.AtWork(key) && out.Before == state.Running // then it goes on already
+	if err == nil && command == state.CommandReopen && !at {
+		err = runner.PlanResume(ctx, s.Home, key, s.Process)
+	}
+	return out, err
 }
 
 // Take records that a caller looks after the failure of a run, and says so with the comment.

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -31,7 +32,7 @@ type Retry struct {
 	// Changed lists the changes for which the run cannot go on as it is: then a new one begins.
 	Changed []view.Change
 	// Passed lists the changes that would be in Changed if the user had not named what is done
-	// again. That is done as the run began with it.
+	// again. That is done as the run began with it; with another input file it is refused.
 	Passed  []view.Change
 	Options Options // for Run
 }
@@ -80,6 +81,9 @@ func PlanRetry(ctx context.Context, home *instance.Instance, key state.RunKey, o
 			return out, nothingFailed(out.Run, nodes)
 		}
 	} else {
+		if err := goesOnWithInputs(ctx, home.State, rec, nodes, out.Closure); err != nil {
+			return out, err
+		}
 		now := Retry{Run: out.Run}
 		if _, err := findChanges(ctx, t, rec, nodes, &now); err == nil {
 			// else it cannot be said: the script may be gone
@@ -140,7 +144,7 @@ func findChanges(ctx context.Context, t *runtime.Runtime, rec runtime.PinnedRun,
 		case node.Fingerprint != n.Fingerprint && n.Fingerprint != "":
 			out.Changed = append(out.Changed, view.Change{What: "node", Name: n.Name, How: "is another one now"})
 		}
-		input, err := changedInput(ctx, t.Store, rec.Dir, n)
+		input, err := changedInput(ctx, t.Store, rec.Dir, n, n.Status != state.Succeeded)
 		if err != nil {
 			return false, err
 		}
@@ -173,14 +177,40 @@ func findChanges(ctx context.Context, t *runtime.Runtime, rec runtime.PinnedRun,
 	return true, nil
 }
 
+// PlanResume refuses what a run is not resumed with: input files that have changed since.
+func PlanResume(ctx context.Context, home *instance.Instance, key state.RunKey, process runtime.Process) error {
+	t := &runtime.Runtime{Instance: home, Process: process, Store: home.State}
+	rec, err := t.Recall(ctx, key)
+	if err != nil {
+		return err
+	}
+	nodes, err := home.State.Nodes(ctx, key)
+	if err != nil {
+		return fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
+	}
+	return goesOnWithInputs(ctx, home.State, rec, nodes, orders.RedoPlan{})
+}
+
+// goesOnWithInputs returns the change of an input file for which a run does not go on: pipeline.CheckInputs refuses it.
+func goesOnWithInputs(ctx context.Context, store state.Store, rec runtime.PinnedRun, nodes []state.Node,
+	again orders.RedoPlan) error {
+	for _, n := range nodes {
+		wanted := n.Status != state.Succeeded || again.Redoes(n.Name)
+		if input, err := changedInput(ctx, store, rec.Dir, n, wanted); input != nil || err != nil {
+			return cmp.Or(err, error(input))
+		}
+	}
+	return nil
+}
+
 // changedInput returns the change of an input file of a node; nil: none. A file that is gone
 // concerns only those who still want to read it.
-func changedInput(ctx context.Context, store state.Store, dir string, n state.Node) (*fault.Error, error) {
+func changedInput(ctx context.Context, store state.Store, dir string, n state.Node, wanted bool) (*fault.Error, error) {
 	read, err := pipeline.LocalInputs(ctx, store, dir, n.NodeKey)
 	if err != nil {
 		return nil, err
 	}
-	read = slices.DeleteFunc(read, func(s files.Slice) bool { return n.Status == state.Succeeded && s.Gone() })
+	read = slices.DeleteFunc(read, func(s files.Slice) bool { return !wanted && s.Gone() })
 	if err := files.Unchanged(read); err != nil {
 		return fault.Of(err), nil
 	}
