@@ -14,7 +14,6 @@ import (
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/format"
-	"thalweg/internal/base/similar"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/plan"
@@ -59,11 +58,7 @@ func Explain(ctx context.Context, home *instance.Instance, s *script.Script, o E
 		}
 	}
 	if len(out.Nodes) == 0 {
-		f := fault.New(fault.Script, "the script has no node %q", o.Node)
-		if near := similar.Nearest(o.Node, names); near != "" {
-			f.Hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		return out, f
+		return out, fault.New(fault.Script, "the script has no node %q", o.Node).Suggest(o.Node, names)
 	}
 	return out, nil
 }
