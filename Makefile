@@ -26,6 +26,10 @@ bin/thalweg-generate: $(SOURCES)
 	@echo "building bin/thalweg-generate"
 	@go build -o $@ ./bench/cmd/thalweg-generate
 
+bin/thalweg-drive: $(SOURCES)
+	@echo "building bin/thalweg-drive"
+	@go build -o $@ ./bench/cmd/thalweg-drive
+
 demo: bin/thalweg bin/thalweg-generate ## Build, generate a small portfolio, run it, show the result and its page
 	@scripts/demo $(DEMO)
 
@@ -59,11 +63,10 @@ ui: ## Build the pages of the server into internal/web/dist (Node 20 or later); 
 check-ui: ## Types, formatting and unit tests of the pages
 	@scripts/ui check
 
-test-ui: bin/thalweg bin/thalweg-generate ## The pages in a real browser, over a real server and runs
+test-ui: bin/thalweg bin/thalweg-generate bin/thalweg-drive ## The pages in a real browser, over a real server and runs
 	@scripts/ui test
 
-bench-ui: bin/thalweg ## Measure the pages in Chromium over loopback, in ten minutes at most (PARTS="size now node dag frames leak")
-	@go build -o bin/thalweg-drive ./bench/cmd/thalweg-drive
+bench-ui: bin/thalweg bin/thalweg-drive ## Measure the pages in Chromium over loopback, in ten minutes at most (PARTS="size now node dag frames leak")
 	@cd ui && node test/bench.mjs $(PARTS)
 
 ui-pictures: bin/thalweg bin/thalweg-generate ## Make the pictures of docs/ui.md again, into docs/ui (takes ImageMagick)

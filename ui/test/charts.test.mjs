@@ -111,6 +111,7 @@ test('what a run cost is one look away, and what it cost last time', async () =>
   const tab = await Tab.open(browser, server, `/w/main/runs/${again}`)
   const { page } = tab
   const fact = (name) => page.locator('dl.facts div').filter({ has: page.locator('dt', { hasText: name }) })
+  await fact('Cost').getByText(`run ${quick}`).waitFor()
   const said = await fact('Cost').textContent()
   assert.match(said, new RegExp(`^Cost[0-9.,]+ worker-seconds \\(run ${quick}: [0-9.,]+ worker-seconds\\)$`))
   const loaded = await page.evaluate(() => performance.getEntriesByType('resource').map((r) => r.name))

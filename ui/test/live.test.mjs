@@ -93,7 +93,7 @@ test('events are read once', async () => {
     if (r.url().includes('/events')) asked++
   })
   await tab.page.getByText('What happened').click()
-  await tab.page.getByText('run completed').waitFor()
+  await tab.page.getByRole('cell', { name: 'run completed: complete' }).waitFor()
   await tab.page.getByText('Run info').click()
   await tab.page.reload() // by then, whatever would be asked again has been
   await tab.page.getByRole('heading', { level: 1 }).waitFor()
