@@ -15,7 +15,7 @@ type schedulesCmd struct {
 	Pause  string `help:"Pause the schedule or watch of this ID (see --json): it begins no runs." xor:"order" placeholder:"ID"`
 	Resume string `help:"Let the one of this ID go on." xor:"order" placeholder:"ID"`
 	Reason string `help:"Why: it is shown while it is paused." placeholder:"TEXT"`
-	JSON bool `name:"json" help:"Print a JSON array."`
+	JSON   bool   `name:"json" help:"Print a JSON array."`
 	stateFlags
 }
 

@@ -130,7 +130,7 @@ func nodeOf(run state.Run, n state.Node, t state.Tally) Node {
 	out := Node{Node: n.Name, Type: n.Kind, Table: n.Table, Status: n.Status, Batches: n.BatchesTotal,
 		Done: n.BatchesDone, Failed: n.BatchesFailed,
 		RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut, Cost: CostOf(n.Spent),
-		Stages: StagesOf(t.Stats),
+		Stages:     StagesOf(t.Stats),
 		PeakBytes:  t.Stats.PeakBytes,
 		Generation: n.Generation, ReusedFrom: n.ReusedFrom, Decision: n.Decision, Warnings: warnings,
 		Failure: n.Failure, counters: t.Stats.Counters, medianExact: t.Median()}

@@ -62,7 +62,7 @@ func TestTimeline(t *testing.T) {
 			Workers: []string{"w0", "w1"}, Status: []int{0, 0, 0, 0, 1, 2}, Worker: []int{0, 1, 0, 1, 0, -1},
 			Attempts: []int{1, 1, 1, 1, 1, 0}, Rows: []int64{10_000, 10_000, 10_000, 10_000, 0, 0},
 			Start: []int64{0, 1000, 2000, 3000, 4000, -1},
-			End: []int64{1000, 3000, 5000, 7000, -1, -1}}}, got)
+			End:   []int64{1000, 3000, 5000, 7000, -1, -1}}}, got)
 	require.InDelta(t, 1118.03, got.Summary.Deviation, 0.01)
 	require.InDelta(t, 0.4472, got.Summary.Variation, 0.0001)
 	some, err := history.ReadTimeline(t.Context(), store, node, history.TimelineOptions{From: 2, To: 4})
