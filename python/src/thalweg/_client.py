@@ -196,7 +196,9 @@ class Thalweg:
 
     def arrow(self, query: str, *, memory: Optional[str] = None, timeout: Optional[float] = None) -> "pyarrow.Table":
         """Return all rows of a query as an Arrow table, with the types that they have."""
-        pyarrow = _extra("pyarrow", "pyarrow.parquet")
+        _need("pyarrow.parquet")
+        import pyarrow.parquet
+
         with self._parquet(query, memory, timeout) as path:
             table: "pyarrow.Table" = pyarrow.parquet.read_table(path, memory_map=False)
         # What is left of Parquet says nothing about the rows.
@@ -209,20 +211,26 @@ class Thalweg:
 
         They lie in a temporary file until the last is given, or the iterator is closed.
         """
-        pyarrow = _extra("pyarrow", "pyarrow.parquet")
+        _need("pyarrow.parquet")
+        import pyarrow.parquet
+
         with self._parquet(query, memory, timeout) as path, pyarrow.parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=rows):
                 yield pyarrow.RecordBatch.from_arrays(batch.columns, schema=batch.schema.remove_metadata())
 
     def pandas(self, query: str, *, memory: Optional[str] = None, timeout: Optional[float] = None) -> "pandas.DataFrame":
         """Return all rows of a query as a DataFrame of Arrow's types: decimals, dates and missing values stay what they are."""
-        pandas = _extra("pandas")
+        _need("pandas")
+        import pandas
+
         frame: "pandas.DataFrame" = self.arrow(query, memory=memory, timeout=timeout).to_pandas(types_mapper=pandas.ArrowDtype)
         return frame
 
     def polars(self, query: str, *, memory: Optional[str] = None, timeout: Optional[float] = None) -> "polars.DataFrame":
         """Return all rows of a query as a DataFrame of polars."""
-        polars = _extra("polars")
+        _need("polars")
+        import polars
+
         with self._parquet(query, memory, timeout) as path:
             frame: "polars.DataFrame" = polars.read_parquet(path, memory_map=False)
         return frame
@@ -454,11 +462,11 @@ def _moment(text: str) -> datetime.datetime:
     return datetime.datetime.strptime(whole, "%Y-%m-%dT%H:%M:%S").replace(microsecond=micros, tzinfo=datetime.timezone.utc)
 
 
-def _extra(name: str, part: str = "") -> Any:
-    """Return a package that one of the extras has."""
+def _need(name: str) -> None:
+    """Say which extra has a package, if it is not there."""
     try:
-        importlib.import_module(part or name)
-        return importlib.import_module(name)
+        importlib.import_module(name)
     except ModuleNotFoundError as error:
-        extra = "arrow" if (error.name or "").startswith("pyarrow") else name
-        raise ScriptError("there is no package %s" % error.name, exit_code=2, hint="install thalweg[%s]" % extra) from None
+        missing = error.name or name
+        extra = "arrow" if missing.startswith("pyarrow") else missing
+        raise ScriptError("there is no package %s" % missing, exit_code=2, hint="install thalweg[%s]" % extra) from None

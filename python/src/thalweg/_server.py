@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Type
 
-from ._client import Event, Param, RunInfo, RunResult, Validation, _extra, _run_info, _run_result, _text
+from ._client import Event, Param, RunInfo, RunResult, Validation, _need, _run_info, _run_result, _text
 from ._errors import BugError, InterruptedRun, MachineError, Problem, ScriptError, ThalwegError, WaitingRun, error_of
 
 if TYPE_CHECKING:
@@ -134,27 +134,35 @@ class Server:
 
     def pandas(self, query: str) -> "pandas.DataFrame":
         """Return the rows of a query in columns of Arrow types, so that integers with NULL stay integers."""
-        pandas = _extra("pandas")
+        _need("pandas")
+        import pandas
+
         frame: "pandas.DataFrame" = self.arrow(query).to_pandas(types_mapper=pandas.ArrowDtype)
         return frame
 
     def polars(self, query: str) -> "polars.DataFrame":
         """Return the rows of a query as a DataFrame of polars."""
-        polars = _extra("polars")
+        _need("polars")
+        import polars
+
         with self._parquet("POST", self._path("downloads"), {"sql": query, "format": "parquet"}) as file:
             frame: "polars.DataFrame" = polars.read_parquet(file, memory_map=False)
         return frame
 
     def batches(self, query: str, *, rows: int = 65536) -> Iterator["pyarrow.RecordBatch"]:
         """Give the rows of a query in batches of Arrow, at most so many rows each: for what is larger than memory."""
-        pyarrow = _extra("pyarrow", "pyarrow.parquet")
+        _need("pyarrow.parquet")
+        import pyarrow.parquet
+
         body = {"sql": query, "format": "parquet"}
         with self._parquet("POST", self._path("downloads"), body) as path, pyarrow.parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=rows):
                 yield pyarrow.RecordBatch.from_arrays(batch.columns, schema=batch.schema.remove_metadata())
 
     def _read(self, method: str, path: str, body: Optional[Mapping[str, Any]]) -> "pyarrow.Table":
-        pyarrow = _extra("pyarrow", "pyarrow.parquet")
+        _need("pyarrow.parquet")
+        import pyarrow.parquet
+
         with self._parquet(method, path, body) as file:
             table: "pyarrow.Table" = pyarrow.parquet.read_table(file, memory_map=False)
         return table.replace_schema_metadata(None)
