@@ -53,6 +53,9 @@ func (s *Server) registerData() {
 	begin := read("begin-query", http.MethodPost, w+"/query-jobs", "Query tables, as query does, in a job.")
 	begin.status = http.StatusAccepted
 	add(s, begin, s.beginQuery)
+	file := read("begin-download", http.MethodPost, w+"/download-jobs", "Make a file of the rows of a query, in a job.")
+	file.status = http.StatusAccepted
+	add(s, file, s.downloadJob)
 	diff := read("diff", http.MethodPost, w+"/diffs", "Say how a table differs between two runs: a job.")
 	diff.status = http.StatusAccepted
 	add(s, diff, s.diff)
