@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"io"
 	"os"
 	"testing"
 	"time"
@@ -50,14 +49,4 @@ func TestFilesOfJobsAreForgotten(t *testing.T) {
 	j.close()
 	_, err = f.Stat()
 	require.ErrorIs(t, err, os.ErrClosed)
-}
-
-// A file that is made in a job has a limit.
-func TestLimited(t *testing.T) {
-	t.Parallel()
-	to := &limited{to: io.Discard, left: 3}
-	_, err := to.Write([]byte("abc"))
-	require.NoError(t, err)
-	_, err = to.Write([]byte("d"))
-	require.ErrorContains(t, err, "more than")
 }

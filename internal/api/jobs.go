@@ -28,8 +28,6 @@ const (
 	jobKeptFor     = 15 * time.Minute // after its end
 	jobTimeout     = 10 * time.Minute
 	jobSweepsEvery = 30 * time.Second
-	// jobFileBytesMax limits the file of a download: a stream has no such limit.
-	jobFileBytesMax = 4 << 30
 )
 
 // jobStatus is where a job is.
@@ -259,28 +257,14 @@ func (s *Server) downloadJob(ctx context.Context, by asker, in *downloadQueryIn)
 			return nil, fmt.Errorf("take the name from the file of a download: %w", err)
 		}
 		made := &jobFile{Name: "query." + string(d.Format), mediaType: mediaTypes[string(d.Format)], content: f}
-		to := &limited{to: f, left: jobFileBytesMax}
-		if err := s.app.Peek.Download(ctx, by.caller(), d, to); err != nil {
+		if err := s.app.Peek.Download(ctx, by.caller(), d, f); err != nil {
 			return nil, err
 		}
-		made.Bytes = jobFileBytesMax - to.left
+		if made.Bytes, err = f.Seek(0, io.SeekEnd); err != nil {
+			return nil, fmt.Errorf("measure the file of a download: %w", err)
+		}
 		return made, nil
 	})
-}
-
-// limited is a writer that takes so many bytes.
-type limited struct {
-	to   io.Writer
-	left int64
-}
-
-// Write implements io.Writer.
-func (l *limited) Write(p []byte) (int, error) {
-	if l.left -= int64(len(p)); l.left < 0 {
-		return 0, &fault.Error{Kind: fault.Script, Message: "the file has more than 4 GiB",
-			Hint: "download it as a stream, or in parts"}
-	}
-	return l.to.Write(p)
 }
 
 // jobFile answers with the file of a job, or with a part of it.
