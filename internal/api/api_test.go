@@ -392,6 +392,31 @@ func TestOrdersToMany(t *testing.T) {
 	require.Len(t, got.Runs, 1)
 }
 
+// An admin drops a run by an order, which does what its dry run has said.
+func TestDropByAnOrder(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.run()
+	root := s.as("root", access.Grant{Workspace: "*", Role: access.Manager})
+	at, drop := ws+"/runs/1/orders", func(more map[string]any) map[string]any {
+		more["kind"] = "drop"
+		return more
+	}
+	s.as("op", access.Grant{Workspace: "main", Role: access.Operator}).
+		send("POST", at, drop(map[string]any{"dry_run": true})).problem(http.StatusForbidden)
+	var said struct {
+		Token   string
+		Dropped view.Dropped
+	}
+	root.send("POST", at, drop(map[string]any{"dry_run": true})).into(http.StatusOK, &said)
+	require.Equal(t, []string{"load", "write"}, said.Dropped.Nodes)
+	root.send("POST", at, drop(map[string]any{"token": said.Token})).problem(http.StatusUnprocessableEntity) // no reason
+	root.send("POST", at, drop(map[string]any{"token": "another", "reason": "old"})).problem(http.StatusConflict)
+	root.send("POST", at, drop(map[string]any{"token": said.Token, "reason": "old"})).into(http.StatusOK, &said)
+	require.False(t, said.Dropped.DryRun)
+	require.Contains(t, root.send("POST", at, map[string]any{"kind": "retry"}).problem(http.StatusConflict).Detail, "dropped")
+}
+
 // A dry run of an order to many says of each run what would be done, and what it would touch; the order does that, or
 // nothing, to each of them.
 func TestOrdersToManyAreShown(t *testing.T) {
@@ -411,9 +436,9 @@ func TestOrdersToManyAreShown(t *testing.T) {
 				Token       string
 				Planned     *view.RetryPlanned
 				Invalidated *view.Invalidated
+				Dropped     *view.Dropped
 				Would       *view.Outlook
 			}
-			Drops   *view.Dropped
 			Problem *api.Problem
 		}
 	}
@@ -452,7 +477,7 @@ func TestOrdersToManyAreShown(t *testing.T) {
 	require.True(t, ask(map[string]any{"kind": "invalidate", "runs": []int64{1}, "reason": "wrong",
 		"tokens": map[string]string{"1": shown.Runs[0].Would.Token}}).Runs[0].Done)
 	shown = ask(map[string]any{"kind": "drop", "dry_run": true, "runs": []int64{1}})
-	require.Equal(t, []string{"load", "write"}, shown.Runs[0].Drops.Nodes)
+	require.Equal(t, []string{"load", "write"}, shown.Runs[0].Would.Dropped.Nodes)
 
 	// What is done to one changes what would be done to another, which was shown with it.
 	s.file("in.csv", "id,name\n1,ann\n")

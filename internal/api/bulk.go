@@ -30,9 +30,6 @@ func (s *Server) registerBulk() {
 		s.giveOrders)
 }
 
-// bulkDrop is the kind of an order that is an admin's.
-const bulkDrop = "drop"
-
 type bulkIn struct {
 	OfWorkspace
 	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"Orders that are repeated with it are given once."`
@@ -69,20 +66,19 @@ type bulkDone struct {
 
 // bulkRun is a run that an order to many was for.
 type bulkRun struct {
-	Run     int64         `json:"run"`
-	Status  string        `json:"status" doc:"Before."`
-	Script  string        `json:"script"`
-	Created time.Time     `json:"created"`
-	Done    bool          `json:"done"`
-	GoesOn  int64         `json:"goes_on,omitempty" doc:"Of a resume or retry: the run that goes on, which is another one if something has changed."`
-	Would   *ordered      `json:"would,omitempty" doc:"Of a dry run."`
-	Drops   *view.Dropped `json:"drops,omitempty" doc:"Of a dry run of drop."`
-	Problem *Problem      `json:"problem,omitempty" doc:"Why it was not done, or would not be."`
+	Run     int64     `json:"run"`
+	Status  string    `json:"status" doc:"Before."`
+	Script  string    `json:"script"`
+	Created time.Time `json:"created"`
+	Done    bool      `json:"done"`
+	GoesOn  int64     `json:"goes_on,omitempty" doc:"Of a resume or retry: the run that goes on, which is another one if something has changed."`
+	Would   *ordered  `json:"would,omitempty" doc:"Of a dry run."`
+	Problem *Problem  `json:"problem,omitempty" doc:"Why it was not done, or would not be."`
 }
 
 func (s *Server) giveOrders(ctx context.Context, by asker, in *bulkIn) (*reply[bulkDone], error) {
 	b := in.Body
-	if b.Kind == bulkDrop && !by.may(access.Admin) {
+	if b.Kind == orderDrop && !by.may(access.Admin) {
 		return nil, errNotMay
 	}
 	if (len(b.Runs) == 0) == (b.Filter == nil) {
@@ -131,7 +127,7 @@ func needsReason(b bulkOrder) error {
 	switch {
 	case b.DryRun:
 		return nil
-	case b.Kind == bulkDrop:
+	case b.Kind == orderDrop:
 		return app.DropReason(b.Reason)
 	case b.Kind == orderInvalidate:
 		return app.InvalidationReason(b.Reason)
@@ -188,16 +184,8 @@ func (s *Server) meant(ctx context.Context, by asker, in *bulkIn) ([]bulkRun, st
 // previewOne says what the order would do to one of the runs.
 func (s *Server) previewOne(ctx context.Context, by asker, in *bulkIn, run *bulkRun) {
 	key := view.RunKey{Workspace: in.Workspace, Run: run.Run}
-	said, err := ordered{DryRun: true}, error(nil)
-	if in.Body.Kind == bulkDrop {
-		var would app.Preview[[]view.Dropped]
-		if would, err = s.app.Orders.PreviewDrop(ctx, []view.RunKey{key}); err == nil && len(would.Would) == 1 {
-			run.Drops, said.Token = &would.Would[0], would.Token
-		}
-	} else if _, err = s.app.Runs.Find(ctx, in.Workspace, strconv.FormatInt(run.Run, 10)); err == nil {
-		said, err = s.carryOut(ctx, by.caller(), key, order{Kind: in.Body.Kind, DryRun: true})
-		said.DryRun = true
-	}
+	said, err := s.carryOut(ctx, by.caller(), key, order{Kind: in.Body.Kind, DryRun: true})
+	said.DryRun = true
 	if err != nil {
 		run.Problem = s.failed(ctx, operation{id: "give-orders"}, err)
 		return
@@ -245,10 +233,6 @@ func (s *Server) giveOne(ctx context.Context, by asker, in *bulkIn, run int64) (
 		if done, err := s.app.Orders.Given(ctx, key, caller.Request); err != nil || done {
 			return 0, err
 		}
-	}
-	if in.Body.Kind == bulkDrop {
-		_, err := s.app.Orders.Drop(ctx, caller, []view.RunKey{key}, in.Body.Reason, "")
-		return 0, err
 	}
 	found, err := s.app.Runs.Find(ctx, in.Workspace, strconv.FormatInt(run, 10))
 	if err != nil {

@@ -50,6 +50,12 @@ func (s *Server) registerData() {
 	rows.media = download.media
 	add(s, rows, s.downloadQuery)
 	add(s, read("query", http.MethodPost, w+"/queries", "Query the tables of a workspace's runs with SQL."), s.query)
+	begin := read("begin-query", http.MethodPost, w+"/query-jobs", "Query tables, as query does, in a job.")
+	begin.status = http.StatusAccepted
+	add(s, begin, s.beginQuery)
+	file := read("begin-download", http.MethodPost, w+"/download-jobs", "Make a file of the rows of a query, in a job.")
+	file.status = http.StatusAccepted
+	add(s, file, s.downloadJob)
 	diff := read("diff", http.MethodPost, w+"/diffs", "Say how a table differs between two runs: a job.")
 	diff.status = http.StatusAccepted
 	add(s, diff, s.diff)
@@ -68,9 +74,9 @@ type OfTable struct {
 type SelectRows struct {
 	From    int64    `query:"from" minimum:"0" doc:"Number of the first row, from 0: next of the page before."`
 	Limit   int      `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-	Columns []string `query:"columns" maxItems:"1000" doc:"None: all."`
+	Columns []string `query:"columns,explode" maxItems:"1000" doc:"None: all."`
 	Where   string   `query:"where" maxLength:"10000" doc:"A condition of SQL over the columns."`
-	Sort    []string `query:"sort" maxItems:"20" doc:"Columns; with - before it, from the greatest."`
+	Sort    []string `query:"sort,explode" maxItems:"20" doc:"Columns; with - before it, from the greatest."`
 }
 
 // of returns the selection from a table as the service knows it.
@@ -153,10 +159,19 @@ type queryIn struct {
 }
 
 func (s *Server) query(ctx context.Context, by asker, in *queryIn) (*reply[view.Page], error) {
+	return body(s.queried(ctx, by, in))
+}
+
+// beginQuery is query for those who do not stay on the line: the job is cancelled as others are.
+func (s *Server) beginQuery(_ context.Context, by asker, in *queryIn) (*reply[Job], error) {
+	return s.job(by, operation{id: "query"}, func(ctx context.Context) (any, error) { return s.queried(ctx, by, in) })
+}
+
+func (s *Server) queried(ctx context.Context, by asker, in *queryIn) (view.Page, error) {
 	page, err := s.app.Peek.Query(ctx, by.caller(),
 		app.PeekSQL{Workspace: in.Workspace, SQL: in.Body.SQL, Rows: in.Body.Limit})
 	s.note(ctx, by, access.RowsSeen, in.Body.SQL, err)
-	return body(page, err)
+	return page, err
 }
 
 type diffIn struct {

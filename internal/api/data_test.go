@@ -16,6 +16,7 @@ import (
 	"thalweg/internal/app/access"
 	"thalweg/internal/app/view"
 	"thalweg/internal/base/keeper"
+	"thalweg/internal/test/effort"
 )
 
 func TestMain(m *testing.M) {
@@ -53,6 +54,9 @@ func TestData(t *testing.T) {
 	require.EqualValues(t, 2, *page.Next)
 	c.get(table+"/rows?sort=-id&where=id%20%3C%205").into(http.StatusOK, &page)
 	require.Equal(t, []string{"3", "2"}, []string{*page.Rows[0][0], *page.Rows[1][0]})
+	c.get(table+"/rows?columns=name&columns=id&sort=name&sort=-id").into(http.StatusOK, &page)
+	require.Len(t, page.Rows[0], 2, "lists have a parameter for each of them: names may have commas")
+	require.Equal(t, []string{"<script>", "=1+1"}, []string{*page.Rows[1][0], *page.Rows[2][0]})
 
 	var profile view.Profile
 	c.get(table+"/profile").into(http.StatusOK, &profile)
@@ -126,6 +130,31 @@ func TestJobs(t *testing.T) {
 	wait(c.send("POST", ws+"/traces", map[string]any{"table": "ids", "limit": 1}), &tree)
 	require.EqualValues(t, 2, tree.Matches)
 	require.Len(t, tree.Roots, 1)
+
+	var page view.Page
+	wait(c.send("POST", ws+"/query-jobs", map[string]any{"sql": "SELECT count(*) AS n FROM run2.ids"}), &page)
+	require.Equal(t, "2", *page.Rows[0][0])
+	var made struct{ Name, File string }
+	wait(c.send("POST", ws+"/download-jobs", map[string]any{"sql": "FROM run2.ids ORDER BY id"}), &made)
+	file := c.get(made.File)
+	require.Equal(t, "id,name\n1,ann\n3,eve\n", strings.ReplaceAll(file.text, "\r", ""))
+	require.Contains(t, file.header.Get("Content-Disposition"), made.Name)
+	s.as("eve", access.Grant{Workspace: "*", Role: access.Manager}).get(made.File).problem(http.StatusNotFound)
+	long := c.send("POST", ws+"/query-jobs", map[string]any{"sql": "SELECT count(*) FROM range(1000000000000)"})
+	at := long.header.Get("Location")
+	c.send("DELETE", at, nil)
+	require.Eventually(t, func() bool { return strings.Contains(c.get(at).text, `"canceled"`) }, effort.Patience,
+		time.Millisecond)
+
+	begun := c.send("POST", ws+"/download-jobs", map[string]any{"sql": "FROM run2.ids"}).header.Get("Location")
+	none := []access.Grant{}
+	_, err := s.users.PutUser(t.Context(), access.Principal{}, "ann", access.UserChange{Grants: &none})
+	require.NoError(t, err)
+	c.get(begun).problem(http.StatusNotFound) // who may not read any more has no results of reading, either
+	c.get(begun + "/file").problem(http.StatusNotFound)
+	_, err = s.users.PutUser(t.Context(), access.Principal{}, "ann",
+		access.UserChange{Grants: &[]access.Grant{{Workspace: "main", Role: access.Reader}}})
+	require.NoError(t, err)
 
 	var sql view.BatchSQL
 	wait(c.send("POST", ws+"/runs/2/nodes/load/batches/0/plans", nil), &sql)

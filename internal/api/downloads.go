@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -36,13 +37,15 @@ type downloadQueryIn struct {
 	}
 }
 
-func (s *Server) downloadQuery(ctx context.Context, by asker, in *downloadQueryIn) (*huma.StreamResponse, error) {
+// download is what is asked for.
+func (in *downloadQueryIn) download() app.Download {
 	b := in.Body
-	if b.Format == "" {
-		b.Format = string(app.DownloadCSV)
-	}
-	return s.file(by, operation{id: "download-query"}, "query", b.SQL, app.Download{SQL: &app.PeekSQL{Workspace: in.Workspace,
-		SQL: b.SQL, Rows: b.Limit}, Format: app.DownloadFormat(b.Format), Spreadsheet: b.Spreadsheet}), nil
+	return app.Download{SQL: &app.PeekSQL{Workspace: in.Workspace, SQL: b.SQL, Rows: b.Limit},
+		Format: app.DownloadFormat(cmp.Or(b.Format, string(app.DownloadCSV))), Spreadsheet: b.Spreadsheet}
+}
+
+func (s *Server) downloadQuery(ctx context.Context, by asker, in *downloadQueryIn) (*huma.StreamResponse, error) {
+	return s.file(by, operation{id: "download-query"}, "query", in.Body.SQL, in.download()), nil
 }
 
 // file answers with a file while it is made. What fails before its first byte is a problem. Later what was sent is not

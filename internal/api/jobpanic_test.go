@@ -2,11 +2,13 @@ package api
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/app/access"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/test/effort"
 )
@@ -17,12 +19,34 @@ func TestAJobThatPanics(t *testing.T) {
 	j := newJobs()
 	defer j.close()
 	fail := func(err error) *Problem { return problem(err, func(text string) string { return text }) }
-	one, err := j.begin("ann", "test", fail, func(context.Context) (any, error) { panic("no such luck") })
+	ann := asker{needs: access.Anyone}
+	one, err := j.begin(ann, "test", fail, func(context.Context) (any, error) { panic("no such luck") })
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		_, one, err = j.find("ann", one.ID)
+		_, one, err = j.find(ann, one.ID)
 		return err == nil && one.Ended != nil
 	}, effort.Patience, time.Millisecond)
 	require.Equal(t, jobFailed, one.Status)
 	require.Equal(t, fault.Bug, one.Problem.Kind)
+}
+
+// The file of a job goes with its result.
+func TestFilesOfJobsAreForgotten(t *testing.T) {
+	t.Parallel()
+	j := newJobs()
+	f, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	ann := asker{needs: access.Anyone}
+	one, err := j.begin(ann, "test", nil, func(context.Context) (any, error) { return &jobFile{content: f}, nil })
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, one, err = j.find(ann, one.ID)
+		return err == nil && one.Ended != nil
+	}, effort.Patience, time.Millisecond)
+	j.forget(time.Now())
+	_, err = f.Stat()
+	require.NoError(t, err)
+	j.close()
+	_, err = f.Stat()
+	require.ErrorIs(t, err, os.ErrClosed)
 }

@@ -3,9 +3,18 @@ package api
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
 	"net/http"
+	"os"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"thalweg/internal/app/access"
 	"thalweg/internal/base/fault"
@@ -44,10 +53,21 @@ type Job struct {
 	Result  any        `json:"result,omitempty" doc:"Of a job that is done."`
 }
 
+// jobFile is the result of a download.
+type jobFile struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+	File  string `json:"file" doc:"Where it is to be had, as long as the job is kept."`
+
+	mediaType string
+	// content has no name any more: it goes with the process, however that ends.
+	content *os.File
+}
+
 // job is a Job with what only the server sees.
 type job struct {
 	Job
-	owner  string
+	by     asker // who began it, with what that takes
 	cancel context.CancelFunc
 }
 
@@ -69,10 +89,11 @@ func newJobs() *jobs {
 	return j
 }
 
-// close cancels all jobs and waits for them.
+// close cancels all jobs, waits for them and forgets their results.
 func (j *jobs) close() {
 	j.end()
 	j.done.Wait()
+	j.forget(time.Now().Add(2 * jobKeptFor))
 }
 
 // sweep forgets results whose time is over.
@@ -95,12 +116,15 @@ func (j *jobs) forget(now time.Time) {
 	for id, one := range j.all {
 		if one.Ended != nil && now.Sub(*one.Ended) > jobKeptFor {
 			delete(j.all, id)
+			if f, is := one.Result.(*jobFile); is {
+				_ = f.content.Close() // who reads it has opened it
+			}
 		}
 	}
 }
 
 // begin starts a job of somebody. work is cancelled by cancel, by close, and after jobTimeout.
-func (j *jobs) begin(owner, kind string, fail func(error) *Problem,
+func (j *jobs) begin(by asker, kind string, fail func(error) *Problem,
 	work func(ctx context.Context) (any, error)) (Job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -109,7 +133,7 @@ func (j *jobs) begin(owner, kind string, fail func(error) *Problem,
 	}
 	own := 0
 	for _, one := range j.all {
-		if one.owner == owner && one.Ended == nil {
+		if one.by.Name() == by.Name() && one.Ended == nil {
 			own++
 		}
 	}
@@ -118,7 +142,7 @@ func (j *jobs) begin(owner, kind string, fail func(error) *Problem,
 			Message: "there are too many jobs", Hint: "wait until some have ended, or cancel them"}
 	}
 	ctx, cancel := context.WithTimeout(j.ctx, jobTimeout)
-	one := &job{Job: Job{ID: rand.Text(), Kind: kind, Status: jobWaits, Begun: time.Now().UTC()}, owner: owner,
+	one := &job{Job: Job{ID: rand.Text(), Kind: kind, Status: jobWaits, Begun: time.Now().UTC()}, by: by,
 		cancel: cancel}
 	j.all[one.ID] = one
 	j.done.Go(func() {
@@ -143,6 +167,9 @@ func (j *jobs) run(ctx context.Context, one *job, fail func(error) *Problem,
 		})
 		<-j.turns
 	}
+	if f, is := result.(*jobFile); is {
+		f.File = "/v1/jobs/" + one.ID + "/file"
+	}
 	j.set(one, func(of *Job) {
 		now := time.Now().UTC()
 		of.Ended = &now
@@ -163,12 +190,12 @@ func (j *jobs) set(one *job, change func(*Job)) {
 	change(&one.Job)
 }
 
-// find returns a job of somebody. Those of others are not there.
-func (j *jobs) find(owner, id string) (*job, Job, error) {
+// find returns a job of somebody who may still do what it does. Those of others are not there.
+func (j *jobs) find(by asker, id string) (*job, Job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	one, is := j.all[id]
-	if !is || one.owner != owner {
+	if !is || one.by.Name() != by.Name() || !by.May(one.by.workspace, one.by.needs) {
 		return nil, Job{}, &fault.Error{Kind: fault.Script, Code: fault.NotFound, Message: "you have no such job here",
 			Hint: "a result is kept for 15 minutes, on the server that has made it"}
 	}
@@ -180,6 +207,9 @@ func (s *Server) registerJobs() {
 		summary: "Show a job of yours, with its result.", needs: access.Self}, s.showJob)
 	add(s, operation{id: "cancel-job", method: http.MethodDelete, path: "/v1/jobs/{job}", tag: "jobs",
 		summary: "Cancel a job of yours.", needs: access.Self}, s.cancelJob)
+	add(s, operation{id: "job-file", method: http.MethodGet, path: "/v1/jobs/{job}/file", tag: "jobs",
+		media: slices.Sorted(maps.Values(mediaTypes)), summary: "Get the file that a job of yours has made.",
+		needs: access.Self}, s.jobFile)
 }
 
 type ofJob struct {
@@ -187,13 +217,13 @@ type ofJob struct {
 }
 
 func (s *Server) showJob(ctx context.Context, by asker, in *ofJob) (*reply[Job], error) {
-	_, shown, err := s.jobs.find(by.Name(), in.Job)
+	_, shown, err := s.jobs.find(by, in.Job)
 	shown.Problem = shown.Problem.told(ctx)
 	return body(shown, err)
 }
 
 func (s *Server) cancelJob(ctx context.Context, by asker, in *ofJob) (*reply[Job], error) {
-	one, shown, err := s.jobs.find(by.Name(), in.Job)
+	one, shown, err := s.jobs.find(by, in.Job)
 	if err == nil {
 		one.cancel()
 	}
@@ -204,7 +234,61 @@ func (s *Server) cancelJob(ctx context.Context, by asker, in *ofJob) (*reply[Job
 // job begins a job for a request, and answers with it.
 func (s *Server) job(by asker, o operation,
 	work func(ctx context.Context) (any, error)) (*reply[Job], error) {
-	begun, err := s.jobs.begin(by.Name(), o.id,
+	begun, err := s.jobs.begin(by, o.id,
 		func(err error) *Problem { return s.problem(s.jobs.ctx, o, err) }, work)
 	return &reply[Job]{Location: "/v1/jobs/" + begun.ID, Body: begun}, err
+}
+
+// downloadJob begins a job that makes a file, for those who do not stay on the line.
+func (s *Server) downloadJob(ctx context.Context, by asker, in *downloadQueryIn) (*reply[Job], error) {
+	o := operation{id: "download"}
+	return s.job(by, o, func(ctx context.Context) (_ any, err error) {
+		d := in.download()
+		f, err := os.CreateTemp("", "thalweg-download-*")
+		if err != nil {
+			return nil, fmt.Errorf("make a file for a download: %w", err)
+		}
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, f.Close())
+			}
+		}()
+		if err := os.Remove(f.Name()); err != nil {
+			return nil, fmt.Errorf("take the name from the file of a download: %w", err)
+		}
+		made := &jobFile{Name: "query." + string(d.Format), mediaType: mediaTypes[string(d.Format)], content: f}
+		if err := s.app.Peek.Download(ctx, by.caller(), d, f); err != nil {
+			return nil, err
+		}
+		if made.Bytes, err = f.Seek(0, io.SeekEnd); err != nil {
+			return nil, fmt.Errorf("measure the file of a download: %w", err)
+		}
+		return made, nil
+	})
+}
+
+// jobFile answers with the file of a job, or with a part of it.
+func (s *Server) jobFile(ctx context.Context, by asker, in *ofJob) (*huma.StreamResponse, error) {
+	_, shown, err := s.jobs.find(by, in.Job)
+	if err != nil {
+		return nil, err
+	}
+	made, is := shown.Result.(*jobFile)
+	if !is {
+		return nil, &fault.Error{Kind: fault.Script, Code: fault.NotFound, Message: "the job has made no file",
+			Hint: "look at it: it may not have ended"}
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", made.content.Fd()))
+	if err != nil {
+		return nil, fmt.Errorf("open the file of a job: %w", err)
+	}
+	s.note(ctx, by, access.RowsTaken, made.Name+" of job "+shown.ID, nil)
+	return &huma.StreamResponse{Body: func(c huma.Context) {
+		defer f.Close()
+		r, w := humago.Unwrap(c)
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(downloadTimeout)) // else the server's is
+		c.SetHeader("Content-Type", made.mediaType)
+		c.SetHeader("Content-Disposition", fmt.Sprintf("attachment; filename=%q", made.Name))
+		http.ServeContent(w, r, "", time.Time{}, f)
+	}}, nil
 }

@@ -49,6 +49,7 @@ type asker struct {
 	workspace string // of the operation; "": it is of none
 	run       string // likewise, as it is named
 	from      string // address of the client
+	needs     access.Permission
 }
 
 // caller returns the asker as the services know callers.
@@ -132,7 +133,7 @@ func (s *Server) refuse(c huma.Context, p *Problem) {
 
 // asker says who sends a request, or why its sender may not ask for the operation.
 func (s *Server) asker(o operation, c huma.Context) (asker, error) {
-	by := asker{workspace: c.Param("workspace"), run: c.Param("run"), from: s.from(c)}
+	by := asker{workspace: c.Param("workspace"), run: c.Param("run"), from: s.from(c), needs: o.needs}
 	if o.needs == access.Anyone {
 		return by, nil
 	}

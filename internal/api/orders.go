@@ -16,7 +16,7 @@ import (
 func (s *Server) registerOrders() {
 	const w = "/v1/workspaces/{workspace}"
 	add(s, operation{id: "give-order", method: http.MethodPost, path: w + "/runs/{run}/orders", tag: "orders",
-		summary: "Stop, pause, resume, retry or invalidate a run, or say what that would do.",
+		summary: "Stop, pause, resume, retry, invalidate or drop a run, or say what that would do. Admins drop.",
 		needs:   access.Operate}, s.giveOrder)
 	add(s, operation{id: "take", method: http.MethodPost, path: w + "/runs/{run}/take", tag: "orders",
 		summary: "Say that you look after the failure of a run, until it goes on.", needs: access.Operate}, s.take)
@@ -33,12 +33,13 @@ const (
 	orderResume     = "resume"
 	orderRetry      = "retry"
 	orderInvalidate = "invalidate"
+	orderDrop       = "drop" // an admin's
 )
 
 // order is what a request orders of a run.
 type order struct {
-	Kind   string   `json:"kind" enum:"stop,pause,resume,retry,invalidate"`
-	Reason string   `json:"reason,omitempty" maxLength:"4000" doc:"Why; an invalidation needs one."`
+	Kind   string   `json:"kind" enum:"stop,pause,resume,retry,invalidate,drop"`
+	Reason string   `json:"reason,omitempty" maxLength:"4000" doc:"Why; an invalidation and a drop need one."`
 	Nodes  []string `json:"nodes,omitempty" maxItems:"1000" doc:"Of a retry or an invalidation: only these."`
 	// Batches of a retry.
 	Batches []orderBatches `json:"batches,omitempty" maxItems:"1000" doc:"Of a retry: only these batches."`
@@ -71,6 +72,7 @@ type ordered struct {
 	Planned     *view.RetryPlanned `json:"planned,omitempty" doc:"Of resume and retry."`
 	Submitted   *view.RunSubmitted `json:"submitted,omitempty" doc:"Of resume and retry: the run that goes on."`
 	Invalidated *view.Invalidated  `json:"invalidated,omitempty"`
+	Dropped     *view.Dropped      `json:"dropped,omitempty"`
 	Would       *view.Outlook      `json:"would,omitempty" doc:"Of a dry run of stop, pause or resume."`
 }
 
@@ -82,6 +84,9 @@ type orderIn struct {
 }
 
 func (s *Server) giveOrder(ctx context.Context, by asker, in *orderIn) (*reply[ordered], error) {
+	if in.Body.Kind == orderDrop && !by.may(access.Admin) {
+		return nil, errNotMay
+	}
 	run, err := s.app.Runs.Find(ctx, in.Workspace, in.Run)
 	if err != nil {
 		return nil, err
@@ -130,6 +135,8 @@ func (s *Server) carryOut(ctx context.Context, by app.Caller, key view.RunKey, o
 		return ordered{Paused: &said}, err
 	case orderInvalidate:
 		return s.invalidate(ctx, by, key, o)
+	case orderDrop:
+		return s.drop(ctx, by, key, o)
 	}
 	return s.goOn(ctx, by, key, o)
 }
@@ -147,6 +154,20 @@ func (s *Server) invalidate(ctx context.Context, by app.Caller, key view.RunKey,
 	}
 	said, err := s.app.Orders.Invalidate(ctx, by, key, o.Nodes, o.Reason, o.Token)
 	return ordered{Invalidated: &said}, err
+}
+
+func (s *Server) drop(ctx context.Context, by app.Caller, key view.RunKey, o order) (out ordered, err error) {
+	var said []view.Dropped
+	if o.DryRun {
+		would, failed := s.app.Orders.PreviewDrop(ctx, []view.RunKey{key})
+		said, err, out.Token = would.Would, failed, would.Token
+	} else {
+		said, err = s.app.Orders.Drop(ctx, by, []view.RunKey{key}, o.Reason, o.Token)
+	}
+	if len(said) > 0 {
+		out.Dropped = &said[0]
+	}
+	return out, err
 }
 
 // goOn lets a run go on, or does parts of it again. Workers do the work.

@@ -89,7 +89,8 @@ func gateRolesOf(role access.Role) []string {
 // example fills in the parameters of a path.
 func example(path string) string {
 	for name, value := range map[string]string{"{workspace}": "main", "{run}": "1", "{node}": "load", "{batch}": "0",
-		"{gate}": "g", "{matrix}": "m", "{job}": "j", "{table}": "none", "{column}": "c", "{token}": "t", "{session}": "t", "{user}": "U", "{script}": "none.yaml", "{schedule}": "none"} {
+		"{gate}": "g", "{matrix}": "m", "{job}": "j", "{table}": "none", "{column}": "c", "{token}": "t", "{session}": "t", "{user}": "U",
+		"{script}": "none.yaml", "{schedule}": "none"} {
 		path = strings.ReplaceAll(path, name, value)
 	}
 	return path

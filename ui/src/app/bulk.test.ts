@@ -48,8 +48,8 @@ test('an order that changes nothing, or is refused, or is not known yet, is not 
 test('what was made from runs is named, but not without end', () => {
   const touches = [3, 3, 4, 5, 6, 7, 8].map((run) => ({ workspace: 'main', run, node: 'n' }))
   expect(touched(touches as never)).toBe('#3, #4, #5, #6, #7 and 1 more')
-  const drops = { bytes: 2048, dry_run: true, nodes: ['a'], run: 1, workspace: 'main', made_from_it: touches }
-  expect(effectOf(run(1, { would: { dry_run: true }, drops }))).toMatchObject({ text: '1 node, 2.0 KiB', touches })
+  const dropped = { bytes: 2048, dry_run: true, nodes: ['a'], run: 1, workspace: 'main', made_from_it: touches }
+  expect(effectOf(run(1, { would: { dry_run: true, dropped } }))).toMatchObject({ text: '1 node, 2.0 KiB', touches })
 })
 
 test('commands and requests name each run of its workspace', () => {

@@ -54,7 +54,7 @@ export interface Effect {
 
 /** effectOf says what a dry run says of a run; undefined: it says nothing of it. */
 export function effectOf(it: BulkRun): Effect | undefined {
-  const { planned, invalidated, would } = it.would ?? {}
+  const { planned, invalidated, dropped, would } = it.would ?? {}
   const said = (text: string, more: Partial<Effect> = {}): Effect => ({
     ...{ rows: 0, ms: 0, touches: [], none: false },
     ...{ text, ...more },
@@ -63,9 +63,9 @@ export function effectOf(it: BulkRun): Effect | undefined {
     rows: all.reduce((n, t) => n + (t.rows ?? 0), 0),
     ms: all.reduce((n, t) => n + (t.elapsed_ns ?? 0), 0) / 1e6,
   })
-  if (it.drops)
-    return said(`${plural(it.drops.nodes?.length ?? 0, 'node')}, ${bytes(it.drops.bytes)}`, {
-      touches: it.drops.made_from_it ?? [],
+  if (dropped)
+    return said(`${plural(dropped.nodes?.length ?? 0, 'node')}, ${bytes(dropped.bytes)}`, {
+      touches: dropped.made_from_it ?? [],
     })
   if (planned?.new_run) {
     const changed = (planned.changed ?? []).map((c) => [c.what, c.name].filter(Boolean).join(' '))
