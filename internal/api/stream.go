@@ -225,12 +225,14 @@ func (s *Server) listen(ctx context.Context, i int, t topic, opened func(), news
 		next = func() ([]app.StreamLine, error) { return lines, w.Next(ctx) }
 	} else if t.run.Run == 0 {
 		l, err := s.news.Workspace(t.run.Workspace)
-		opened()
 		if err != nil {
+			opened()
 			pass(heard{err: err})
 			return
 		}
 		defer l.Close()
+		l.Ready(ctx)
+		opened()
 		next = func() ([]app.StreamLine, error) { return l.Next(ctx) }
 	} else {
 		l, err := s.news.Run(ctx, t.run, t.after)

@@ -27,8 +27,9 @@ const (
 type space struct {
 	pacer
 	audience
-	hub  *Hub
-	name string
+	hub   *Hub
+	name  string
+	ready chan struct{} // closed behind the first look
 
 	// Of look alone:
 	newest int64           // the latest run's number
@@ -71,9 +72,11 @@ func (s *space) hears(run int64) {
 // follow reads until nobody listens.
 func (s *space) follow() {
 	defer s.end()
+	first := sync.OnceFunc(func() { close(s.ready) })
 	for ok := true; ok; ok = s.wait(s.hub.ctx, s.hub.every(), s.gone) {
 		at := time.Now()
 		s.look()
+		first()
 		s.looked(at, min(spaceRests*time.Since(at), quietEvery))
 	}
 }
@@ -277,7 +280,7 @@ func (h *Hub) Workspace(name string) (*SpaceListener, error) {
 			return nil, err
 		}
 		s = &space{pacer: newPacer(h.cfg.pace), audience: audience{gone: make(chan struct{})}, hub: h, name: name,
-			moved: make(chan struct{})}
+			ready: make(chan struct{}), moved: make(chan struct{})}
 		h.spaces[name] = s
 		h.done.Go(s.follow)
 	}
@@ -297,6 +300,14 @@ func (l *SpaceListener) Close() {
 	if !l.closed {
 		l.closed = true
 		l.hub.leave(&l.audience, l.forget)
+	}
+}
+
+// Ready waits until changes from now on are told, or ctx ends. What runs that are over are like before is not told.
+func (l *SpaceListener) Ready(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-l.ready:
 	}
 }
 

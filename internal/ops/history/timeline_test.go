@@ -56,6 +56,7 @@ func TestTimeline(t *testing.T) {
 		Summary: history.TimelineSummary{ElapsedMS: 20_000, MeanMS: 2500, Deviation: got.Summary.Deviation,
 			Variation: got.Summary.Variation, MedianMS: 2500,
 			Statuses: map[state.Status]int{state.Succeeded: 4, state.Claimed: 1, state.Pending: 1},
+			Ranges:   map[state.Status][][2]int{state.Succeeded: {{0, 3}}, state.Claimed: {{4, 4}}, state.Pending: {{5, 5}}},
 			Slowest: []history.Longest{{Batch: 3, Elapsed: 4000}, {Batch: 2, Elapsed: 3000}, {Batch: 1, Elapsed: 2000},
 				{Batch: 0, Elapsed: 1000}}},
 		Batches: &history.TimelineBatches{Statuses: []state.Status{state.Succeeded, state.Claimed, state.Pending},
