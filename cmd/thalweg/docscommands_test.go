@@ -114,6 +114,7 @@ func flagsOfCommands(t *testing.T) map[string]map[string]bool {
 var unrun = map[string]string{
 	"fleet":      "needs Cassandra and a broker: testdata/cluster has the commands",
 	"installing": "changes the machine: scripts/release-check installs what is released",
+	"serving":    "serves until it is told to end, and asks as people who sign in",
 	"services":   "starts services, and containers",
 	"schedules":  "serves until it is told to end: testdata/script/scheduler.txtar",
 }

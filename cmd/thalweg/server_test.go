@@ -547,7 +547,7 @@ func TestServerTableNamesCommands(t *testing.T) {
 	t.Parallel()
 	k, err := newParser(t.Context(), &console{}, &cli{}, func(int) {})
 	require.NoError(t, err)
-	here := []string{"test", "init", "infer", "graph", "fmt", "schema",
+	here := []string{"test", "init", "infer", "dev", "graph", "fmt", "schema",
 		"serve", "worker", "slot", "peek", "simulate", "scheduler", "completion", "__complete", "version"}
 	names := map[string]bool{}
 	for _, leaf := range k.Model.Leaves(true) {
