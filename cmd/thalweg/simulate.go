@@ -16,6 +16,8 @@ import (
 
 type simulateCmd struct {
 	Workers []int   `help:"Numbers of workers." default:"1,2,4,8,16,32,64,128,256" placeholder:"N,…"`
+	Of      *runRef `name:"run" help:"Simulate this complete run: its number, or last." placeholder:"RUN"`
+	Scale   float64 `help:"Its files are so many times as large." default:"1" placeholder:"X"`
 	Slots   int     `help:"Batches that a worker executes at once." default:"2" placeholder:"N"`
 	Batches int     `help:"Batches of the run, about." default:"10000" placeholder:"N"`
 	Seed    uint64  `help:"What chance follows from: the same seed gives the same trace." default:"1" placeholder:"N"`
@@ -30,11 +32,12 @@ type simulateCmd struct {
 	Out     string  `help:"Write the curve to FILE: .svg, .csv or .json." short:"o" placeholder:"FILE" type:"path"`
 	overwriteFlag
 	JSON bool `name:"json" help:"Print a JSON array."`
+	stateFlags
 }
 
 // Run implements kong's command.
 func (c *simulateCmd) Run(ctx context.Context, a *console) error {
-	costs, err := c.costs()
+	costs, err := c.costs(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -77,9 +80,14 @@ func (c *simulateCmd) Run(ctx context.Context, a *console) error {
 	return nil
 }
 
-func (c *simulateCmd) costs() (app.Costs, error) {
+func (c *simulateCmd) costs(ctx context.Context, a *console) (app.Costs, error) {
 	costs := app.PortfolioCosts()
-	if c.Costs != "" {
+	switch {
+	case c.Of != nil:
+		return c.ofRun(ctx, a)
+	case a.typed["scale"]:
+		return costs, fault.New(fault.Script, "--scale goes with --run")
+	case c.Costs != "":
 		text, err := readSmall(c.Costs)
 		if err != nil {
 			return costs, err
@@ -92,6 +100,22 @@ func (c *simulateCmd) costs() (app.Costs, error) {
 		costs = app.WithoutBroker(costs)
 	}
 	return costs, nil
+}
+
+// ofRun returns the costs of a run. The batches are as many as it would have, unless a number is given.
+func (c *simulateCmd) ofRun(ctx context.Context, a *console) (app.Costs, error) {
+	if c.Costs != "" {
+		return app.Costs{}, fault.New(fault.Script, "--run does not go with --costs")
+	}
+	if !a.typed["batches"] {
+		c.Batches = 0
+	}
+	home, run, err := c.Of.open(ctx, a, c.stateFlags)
+	if err != nil {
+		return app.Costs{}, err
+	}
+	defer home.Close()
+	return home.CostsOf(ctx, run.RunKey, c.Scale, 0, 0)
 }
 
 // curve returns the function that writes the curve in the format of the file that is asked for.

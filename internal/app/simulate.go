@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 
+	"thalweg/internal/app/runtime"
+	"thalweg/internal/app/view"
 	"thalweg/internal/ops/simulate"
 )
 
@@ -25,6 +27,16 @@ func ReadCosts(name string, text []byte) (Costs, error) { return simulate.ReadCo
 func WithoutBroker(c Costs) Costs {
 	c.Queue = simulate.Latency{}
 	return c
+}
+
+// CostsOf returns the costs of a complete run, on scale times its files, for workers of so many cores and so much
+// memory; 0: as this machine has.
+func (a *App) CostsOf(ctx context.Context, key view.RunKey, scale float64, memoryBytes int64, cores int) (Costs, error) {
+	b, err := runtime.ShareOf(memoryBytes, cores, true)
+	if err != nil {
+		return Costs{}, err
+	}
+	return a.Runs.Replay(ctx, key, scale, b)
 }
 
 // ReadMeasured reads the measured times of real runs; errors name the file.

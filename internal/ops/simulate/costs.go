@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,8 @@ type Node struct {
 	Seconds float64  `json:"seconds"`  // of one slot for one batch
 	ReadMB  float64  `json:"read_mb"`  // of parts, by one batch
 	WriteMB float64  `json:"write_mb"` // likewise
+	// Spread is what batches took over their mean, at even quantiles; none: they spread by Skew.
+	Spread []float64 `json:"spread,omitempty"`
 }
 
 // State holds the costs of calls of the state.
@@ -99,6 +102,9 @@ func (c Costs) check() *fault.Error {
 		if n.Name == "" || seen[n.Name] || n.Batches < 1 || n.Seconds < 0 || n.ReadMB < 0 || n.WriteMB < 0 {
 			return fault.New(fault.Script, "node %q has no name of its own, no batches, or a cost below 0", n.Name)
 		}
+		if slices.ContainsFunc(n.Spread, func(x float64) bool { return !(x >= 0 && x <= spreadMax) }) {
+			return fault.New(fault.Script, "node %s: spread has what is below 0 or above %d", n.Name, int(spreadMax))
+		}
 		seen[n.Name] = true
 	}
 	switch {
@@ -112,8 +118,14 @@ func (c Costs) check() *fault.Error {
 	return nil
 }
 
-// scaled gives the nodes so many batches in all, or a little more: each has one at least.
+// spreadMax limits how many times the mean a batch may take.
+const spreadMax = 1e6
+
+// scaled gives the nodes so many batches in all, or a little more: each has one at least. 0 leaves them as they are.
 func (c Costs) scaled(batches int) []Node {
+	if batches == 0 {
+		return c.Nodes
+	}
 	measured := 0
 	for _, n := range c.Nodes {
 		measured += n.Batches
@@ -135,6 +147,11 @@ func (c Costs) scaled(batches int) []Node {
 
 // PortfolioName is the name of the built-in costs.
 const PortfolioName = "portfolio"
+
+// Directory returns the costs of calls of a state directory, whose SQLite database has one writer at a time.
+func Directory() State {
+	return State{Kind: SQLite, Read: Latency{Median: 0.1, Slow: 0.3}, Write: Latency{Median: 0.5, Slow: 1.5}}
+}
 
 // Portfolio is the portfolio example with 1,000 accounts on two slots: times and
 // batches of bench/results/2026-11-22-portfolio-3.json, a node's time on both slots

@@ -21,7 +21,7 @@ type Config struct {
 	Costs   Costs
 	Workers int
 	Slots   int // of each worker
-	Batches int // in all, about
+	Batches int // in all, about; 0: as many as the costs say
 	Seed    uint64
 	Hot     float64   // how many times as long the first batch of the longest node takes; 0 or 1: as the others
 	Deaths  float64   // that a worker suffers in an hour; another one comes for it after Replace
@@ -133,7 +133,7 @@ func (c Config) check() error {
 	if err := c.Costs.check(); err != nil {
 		return err
 	}
-	if c.Workers < 1 || c.Workers > WorkersMax || c.Slots < 1 || c.Batches < 1 || c.Batches > BatchesMax {
+	if c.Workers < 1 || c.Workers > WorkersMax || c.Slots < 1 || c.Batches < 0 || c.Batches > BatchesMax {
 		return fault.New(fault.Script,
 			"%d workers of %d slots with %d batches: there must be 1 to %d workers, a slot, and 1 to %d batches",
 			c.Workers, c.Slots, c.Batches, WorkersMax, BatchesMax)
@@ -280,8 +280,15 @@ func (f *fleet) node(name string) Node {
 
 // takes returns the time for which a batch is computed: the same in each attempt.
 func (f *fleet) takes(n Node, batch int) time.Duration {
-	factor := math.Exp(f.costs.Skew*f.chance("batch "+n.Name, uint64(batch)).
-		NormFloat64() - f.costs.Skew*f.costs.Skew/2)
+	chance := f.chance("batch "+n.Name, uint64(batch))
+	factor := 1.0
+	if len(n.Spread) > 0 {
+		// each as often as any other: the node takes as long in all as it did
+		order := f.chance("order "+n.Name, uint64(batch/len(n.Spread))).Perm(len(n.Spread))
+		factor = n.Spread[order[batch%len(n.Spread)]]
+	} else {
+		factor = math.Exp(f.costs.Skew*chance.NormFloat64() - f.costs.Skew*f.costs.Skew/2)
+	}
 	if batch == 0 && f.Hot > 1 && n.Name == f.longest() {
 		factor = f.Hot
 	}

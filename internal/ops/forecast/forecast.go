@@ -1,0 +1,145 @@
+package forecast
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"thalweg/internal/ops/simulate"
+)
+
+// Fleet is where a run is to work.
+type Fleet struct {
+	Workers int
+	Slots   int // of each
+}
+
+// Forecast is what a run is expected to take. Four of five runs lie between the low and the high ends.
+type Forecast struct {
+	Elapsed Interval
+	Worked  Interval // of slots, by batches
+	Of      int      // runs that it rests on
+	Limit   string   // what takes most of the time of slots that is no work
+}
+
+// Interval holds the middle and both ends of what is expected.
+type Interval struct{ Low, Middle, High time.Duration }
+
+const (
+	// seeds is how many runs are simulated for one forecast.
+	seeds = 9
+	// aloneOff is by what a forecast from one record is taken to be off, as a logarithm: nothing can be left out.
+	aloneOff = 0.2
+	// offMin is what it is off at least: machines are never that even.
+	offMin = 0.03
+)
+
+// Forecast simulates a run of that load.
+func (m Model) Forecast(ctx context.Context, l Load, fleet Fleet) (Forecast, error) {
+	out := Forecast{Of: len(m.records)}
+	costs := m.Costs(l)
+	var took []float64
+	for seed := range uint64(seeds) {
+		r, err := simulate.Alone(ctx, simulate.Config{Costs: costs, Workers: fleet.Workers, Slots: fleet.Slots, Seed: seed + 1})
+		if err != nil {
+			return out, err
+		}
+		took, out.Limit = append(took, r.Elapsed), r.Limit
+	}
+	slices.Sort(took)
+	rest, err := m.rest(ctx, l)
+	if err != nil {
+		return out, err
+	}
+	off := m.off(l) * quantile(len(m.records))
+	work := 0.0
+	for _, n := range costs.Nodes {
+		work += n.Seconds * float64(n.Batches)
+	}
+	middle := took[seeds/2]
+	out.Elapsed = interval(middle+rest, math.Hypot(off, math.Log((took[seeds-1]+rest)/(middle+rest))),
+		math.Hypot(off, math.Log((middle+rest)/(took[0]+rest))))
+	out.Worked = interval(work, off, off)
+	return out, nil
+}
+
+func interval(middle, up, down float64) Interval {
+	of := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	return Interval{Low: of(middle * math.Exp(-down)), Middle: of(middle), High: of(middle * math.Exp(up))}
+}
+
+// off returns by how much the model is off for a record that it has not seen, as a logarithm: the root of the mean of
+// squares over its records.
+func (m Model) off(l Load) float64 {
+	if len(m.records) < 2 {
+		return aloneOff
+	}
+	sum := 0.0
+	for i, r := range m.records {
+		others := slices.Delete(slices.Clone(m.records), i, i+1)
+		left, err := Fit(others)
+		if err != nil {
+			continue
+		}
+		files := map[string]int64{}
+		want := 0.0
+		for _, n := range r.Nodes {
+			want += n.Worked.Seconds()
+			if len(n.Inputs) == 0 {
+				files[n.Name] = n.Files
+			}
+		}
+		got := 0.0
+		l.Files, l.Scale = files, 0
+		for _, n := range left.Costs(l).Nodes {
+			got += n.Seconds * float64(n.Batches)
+		}
+		if want > 0 && got > 0 {
+			sum += math.Pow(math.Log(got/want), 2)
+		}
+	}
+	return max(math.Sqrt(sum/float64(len(m.records))), offMin)
+}
+
+// quantiles of Student's distribution: nine tenths lie below, with so many degrees of freedom.
+var quantiles = [...]float64{1: 3.078, 2: 1.886, 3: 1.638, 4: 1.533, 5: 1.476, 6: 1.440, 7: 1.415, 8: 1.397, 9: 1.383}
+
+// quantile returns how many times what a model of n records is off covers four fifths.
+func quantile(n int) float64 {
+	switch {
+	case n < 2:
+		return 1.282 // aloneOff is not measured
+	case n-1 < len(quantiles):
+		return quantiles[n-1]
+	}
+	return 1.33
+}
+
+// restOf is how many of the latest records say what the simulator does not know.
+const restOf = 3
+
+// rest returns the seconds that runs took longer than the simulator says of them: the middle of the latest records.
+func (m Model) rest(ctx context.Context, l Load) (float64, error) {
+	var more []float64
+	for _, r := range m.records[:min(len(m.records), restOf)] {
+		if r.Workers == 0 || r.Slots == 0 {
+			continue
+		}
+		own := Model{records: []Record{r}, lines: map[string]line{}}
+		for _, n := range r.Nodes {
+			own.lines[n.Name] = line{a: n.Worked.Seconds()}
+		}
+		l.Files, l.Scale = nil, 0
+		simulated, err := simulate.Alone(ctx, simulate.Config{Costs: own.Costs(l), Workers: r.Workers, Slots: r.Slots, Seed: 1})
+		if err != nil {
+			return 0, err
+		}
+		more = append(more, max(r.Elapsed.Seconds()-simulated.Elapsed, 0))
+	}
+	if len(more) == 0 {
+		return 0, nil
+	}
+	slices.Sort(more)
+	return more[len(more)/2], nil
+}

@@ -1,0 +1,169 @@
+package forecast
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"thalweg/internal/base/budget"
+	"thalweg/internal/ops/simulate"
+	"thalweg/internal/run/plan"
+)
+
+// ErrNoRecord means that there is no run to learn from.
+var ErrNoRecord = errors.New("no complete run of this script can be learnt from")
+
+// RecordsMost is how many of the latest records a model rests on.
+const RecordsMost = 20
+
+// Model foretells what nodes take.
+type Model struct {
+	records []Record // the latest first
+	lines   map[string]line
+}
+
+// line is the time of a node: a + b × bytes, in seconds.
+type line struct{ a, b float64 }
+
+// Fit learns from records of one script, the latest first. Those that have other nodes than the latest are left out.
+func Fit(records []Record) (Model, error) {
+	m := Model{lines: map[string]line{}}
+	for _, r := range records {
+		if len(m.records) < RecordsMost && (len(m.records) == 0 || sameNodes(r, m.records[0])) {
+			m.records = append(m.records, r)
+		}
+	}
+	if len(m.records) == 0 || len(m.records[0].Nodes) == 0 {
+		return m, ErrNoRecord
+	}
+	for _, n := range m.records[0].Nodes {
+		var points []point
+		for _, r := range m.records {
+			one := r.node(n.Name)
+			if one.Worked > 0 {
+				points = append(points, point{float64(r.bytes(one)), one.Worked.Seconds()})
+			}
+		}
+		m.lines[n.Name] = fitLine(points)
+	}
+	return m, nil
+}
+
+// Of returns how many runs the model rests on.
+func (m Model) Of() int { return len(m.records) }
+
+func sameNodes(a, b Record) bool {
+	return slices.EqualFunc(a.Nodes, b.Nodes, func(x, y Node) bool { return x.Name == y.Name && x.Kind == y.Kind })
+}
+
+// bytes returns what a node reads. Of tables that were never stored it is what their nodes read.
+func (r Record) bytes(n Node) int64 {
+	read, lookup, _ := r.reads(n)
+	if all := read.Bytes + lookup.Bytes; all > 0 || len(n.Inputs) == 0 {
+		return all
+	}
+	var all int64
+	for _, name := range n.Inputs {
+		all += r.bytes(r.node(name))
+	}
+	return all
+}
+
+// point is what a node read, and how long that took.
+type point struct{ bytes, seconds float64 }
+
+// alikeBytes is how much larger the largest of a node's inputs must be than the smallest before a part of its time can
+// be told from its bytes.
+const alikeBytes = 1.25
+
+// fitLine returns the line with the least sum of squares of relative errors, of which neither part is below 0.
+func fitLine(points []point) line {
+	if len(points) == 0 {
+		return line{}
+	}
+	least, most := math.Inf(1), 0.0
+	var ww, wx, xx, wy, xy float64 // of weights 1/seconds²
+	for _, p := range points {
+		least, most = min(least, p.bytes), max(most, p.bytes)
+		w := 1 / (p.seconds * p.seconds)
+		ww, wx, xx = ww+w, wx+w*p.bytes, xx+w*p.bytes*p.bytes
+		wy, xy = wy+w*p.seconds, xy+w*p.bytes*p.seconds
+	}
+	switch {
+	case most == 0:
+		return line{a: wy / ww}
+	case most < alikeBytes*least:
+		return line{b: xy / xx}
+	}
+	det := ww*xx - wx*wx
+	l := line{a: (wy*xx - xy*wx) / det, b: (ww*xy - wx*wy) / det}
+	switch {
+	case l.a < 0:
+		return line{b: xy / xx}
+	case l.b < 0:
+		return line{a: wy / ww}
+	}
+	return l
+}
+
+// Load is what a run is to read and where it runs.
+type Load struct {
+	// Files holds the bytes of files that nodes will read; of a node that is not there, Scale times what it read last.
+	Files map[string]int64
+	Scale float64 // 0 is 1
+	// Budget cuts the batches.
+	Budget budget.Budget
+	State  simulate.State
+	Queue  simulate.Latency
+}
+
+// Costs returns what the simulator needs for a run of that load.
+func (m Model) Costs(l Load) simulate.Costs {
+	last := m.records[0]
+	c := simulate.Costs{Name: fmt.Sprintf("run %d", last.Run.Run), State: l.State, Queue: l.Queue}
+	next := last.grown(l)
+	moved, took := 0.0, 0.0
+	for i, n := range last.Nodes {
+		grown := next.Nodes[i]
+		read, lookup, stored := next.reads(grown)
+		wasRead, wasLookup, was := last.reads(n)
+		ratio := float64(plan.EstimateBatches(l.Budget, n.Kind, read, lookup)) /
+			float64(plan.EstimateBatches(l.Budget, n.Kind, wasRead, wasLookup))
+		batches := max(int(math.Round(float64(n.Batches)*ratio)), 1)
+		next.Nodes[i].Out.Parts = n.Out.Parts * batches / max(n.Batches, 1)
+		seconds := m.lines[n.Name].a + m.lines[n.Name].b*float64(next.bytes(grown))
+		each := float64(batches)
+		c.Nodes = append(c.Nodes, simulate.Node{
+			Name: n.Name, Class: string(n.Kind), Inputs: n.Inputs, Batches: batches, Seconds: seconds / each,
+			ReadMB: float64(stored) / 1e6 / each, WriteMB: float64(grown.Stored) / 1e6 / each, Spread: n.Spread,
+		})
+		moved, took = moved+float64(was+n.Stored)/1e6, took+n.Moved.Seconds()
+	}
+	if took > 0 {
+		c.Parts = simulate.Parts{WorkerMB: moved / took * float64(max(last.Slots, 1)), Overlap: true}
+	}
+	return c
+}
+
+// grown returns the record with the sizes that its tables will have.
+func (r Record) grown(l Load) Record {
+	scale := l.Scale
+	if scale == 0 {
+		scale = 1
+	}
+	out := Record{Run: r.Run, Nodes: slices.Clone(r.Nodes)}
+	for i, n := range r.Nodes {
+		by := scale
+		if bytes, ok := l.Files[n.Name]; ok && n.Files > 0 {
+			by = float64(bytes) / float64(n.Files)
+		} else if was := r.bytes(n); len(n.Inputs) > 0 && was > 0 {
+			by = float64(out.bytes(n)) / float64(was)
+		}
+		times := func(v int64) int64 { return int64(math.Round(float64(v) * by)) }
+		out.Nodes[i].Files = times(n.Files)
+		out.Nodes[i].Out = plan.Size{Rows: times(n.Out.Rows), Bytes: times(n.Out.Bytes), Parts: n.Out.Parts}
+		out.Nodes[i].Stored = times(n.Stored)
+	}
+	return out
+}

@@ -1,0 +1,146 @@
+package forecast
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"thalweg/internal/lang/script"
+	"thalweg/internal/run/plan"
+	"thalweg/internal/store/state"
+)
+
+// Record is what a complete run took.
+type Record struct {
+	Run     state.RunKey
+	Elapsed time.Duration
+	Workers int // that worked on it; 0: not known
+	Slots   int // of each; 0: not known
+	Nodes   []Node // in the order in which they read each other
+}
+
+// Node is what a node of a run took.
+type Node struct {
+	Name    string
+	Kind    script.NodeType
+	Inputs  []string
+	Batches int
+	Files   int64         // bytes of the files that it read, if it reads no table
+	Out     plan.Size     // its table
+	Stored  int64         // bytes of its table's parts
+	Worked  time.Duration // of slots, by batches that succeeded; without waits, and without Moved
+	Moved   time.Duration // fetching and storing parts
+	Spread  []float64     // the times of its batches over their mean, the shortest first; nil: one batch
+}
+
+// spreadMax limits the points of a spread.
+const spreadMax = 32
+
+// Read returns the record of a complete run.
+func Read(ctx context.Context, store state.Store, run state.Run) (Record, error) {
+	rec := Record{Run: run.RunKey, Elapsed: run.Finished.Sub(run.Created)}
+	nodes, err := store.Nodes(ctx, run.RunKey)
+	if err != nil {
+		return rec, fmt.Errorf("read the nodes of run %d: %w", run.Run, err)
+	}
+	for _, n := range nodes {
+		one := Node{Name: n.Name, Kind: script.NodeType(n.Kind), Inputs: n.Inputs, Batches: max(n.BatchesTotal, 1)}
+		tally, err := store.Tally(ctx, n.NodeKey)
+		if err != nil {
+			return rec, fmt.Errorf("read what node %s of run %d took: %w", n.Name, run.Run, err)
+		}
+		s := tally.Stats
+		one.Moved = s.Read + s.Write
+		one.Worked = max(s.Elapsed-s.Turn-s.Wait-one.Moved, 0)
+		if len(n.Inputs) == 0 {
+			one.Files = s.BytesIn
+		}
+		one.Spread = spread(tally)
+		if one.Out, one.Stored, err = table(ctx, store, n.NodeKey); err != nil {
+			return rec, err
+		}
+		rec.Nodes = append(rec.Nodes, one)
+	}
+	return rec, nil
+}
+
+// table returns the size of a node's table.
+func table(ctx context.Context, store state.Store, key state.NodeKey) (size plan.Size, stored int64, err error) {
+	for page := (state.Page{}); ; {
+		parts, next, err := store.Parts(ctx, key, page)
+		if err != nil {
+			return size, stored, fmt.Errorf("read the parts of node %s of run %d: %w", key.Node, key.Run, err)
+		}
+		for _, p := range parts {
+			if p.Side == "" {
+				size.Rows, size.Bytes, size.Parts = size.Rows+p.Rows, size.Bytes+p.RawBytes, size.Parts+1
+				stored += p.Bytes
+			}
+		}
+		if page.From = next; next == 0 {
+			return size, stored, nil
+		}
+	}
+}
+
+// spread returns the quantiles of the times that batches took, as multiples of their mean.
+func spread(t state.Tally) []float64 {
+	total := 0
+	for _, n := range t.Took {
+		total += n
+	}
+	if total < 2 {
+		return nil
+	}
+	out, seen, next := make([]float64, 0, spreadMax), 0, 0
+	points := min(total, spreadMax)
+	for _, span := range t.Spans() {
+		from, to := state.SpanBounds(span)
+		for seen += t.Took[span]; next < points && (2*next+1)*total < 2*points*seen; next++ {
+			out = append(out, float64(from+(to-from)/2))
+		}
+	}
+	return scaledToMean(out)
+}
+
+func scaledToMean(values []float64) []float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	if sum <= 0 || math.IsInf(sum, 0) {
+		return nil
+	}
+	for i := range values {
+		values[i] *= float64(len(values)) / sum
+	}
+	return values
+}
+
+// reads returns the sizes of the tables that a node reads, with what it looks up apart, and the bytes of their parts.
+func (r Record) reads(n Node) (read, lookup plan.Size, stored int64) {
+	if len(n.Inputs) == 0 {
+		return plan.Size{Bytes: n.Files}, lookup, 0
+	}
+	for i, name := range n.Inputs {
+		in := r.node(name)
+		stored += in.Stored
+		if n.Kind == script.LookupTable && i > 0 {
+			lookup = in.Out
+			continue
+		}
+		read.Rows, read.Bytes = read.Rows+in.Out.Rows, read.Bytes+in.Out.Bytes
+		read.Parts += in.Out.Parts
+	}
+	return read, lookup, stored
+}
+
+func (r Record) node(name string) Node {
+	for _, n := range r.Nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return Node{}
+}
