@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"thalweg/internal/app"
 	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/format"
 )
 
 // selectFlags name a part of a script.
@@ -74,7 +76,28 @@ func printRunPlan(a *console, p view.RunPlanned, dry bool) {
 	if len(p.Outside) > 0 {
 		fmt.Fprintf(a.stdout, "not part of it: %s\n", strings.Join(p.Outside, ", "))
 	}
+	if p.Forecast != nil && (dry || p.Forecast.Elapsed != nil) {
+		fmt.Fprintln(a.stdout, forecastText(*p.Forecast))
+	}
 	fmt.Fprintln(a.stdout)
+}
+
+// forecastText says what a run is expected to take, and what that rests on.
+func forecastText(f view.Forecast) string {
+	if f.Elapsed == nil {
+		return "how long it takes is not foreseen: " + f.Why
+	}
+	of := func(s view.ForecastSpan) string {
+		ms := func(n int64) string { return span(time.Duration(n) * time.Millisecond) }
+		return fmt.Sprintf("%s (four of five: %s to %s)", ms(s.Middle), ms(s.Low), ms(s.High))
+	}
+	text := fmt.Sprintf("expected: %s on %s\nwork of slots: %s\nfrom %s", of(*f.Elapsed),
+		format.Counted(int64(f.Slots), "slot", "slots"), of(*f.Worked),
+		format.Counted(int64(f.Of), "earlier run", "earlier runs"))
+	if f.Of == 1 {
+		text += ", in proportion to the bytes of its files"
+	}
+	return text
 }
 
 // printPlanTable prints what becomes of each node.

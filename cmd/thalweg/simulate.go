@@ -107,6 +107,9 @@ func (c *simulateCmd) ofRun(ctx context.Context, a *console) (app.Costs, error) 
 	if c.Costs != "" {
 		return app.Costs{}, fault.New(fault.Script, "--run does not go with --costs")
 	}
+	if !(c.Scale > 0 && c.Scale <= scaleMax) {
+		return app.Costs{}, fault.New(fault.Script, "--scale %g: it is above 0 and at most %d", c.Scale, scaleMax)
+	}
 	if !a.typed["batches"] {
 		c.Batches = 0
 	}
@@ -192,6 +195,9 @@ func (c *simulateCmd) print(a *console, results []app.Simulated, measured app.Me
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// scaleMax limits how many times as large files can be simulated.
+const scaleMax = 10_000
 
 // smallMax bounds files of costs and of what was measured.
 const smallMax = 1 << 20

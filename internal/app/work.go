@@ -9,6 +9,8 @@ import (
 	"thalweg/internal/app/fleet"
 	"thalweg/internal/app/openlineage"
 	"thalweg/internal/app/runner"
+	"thalweg/internal/app/runs"
+	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/scheduler"
 	"thalweg/internal/app/scripts"
 	"thalweg/internal/app/view"
@@ -90,7 +92,29 @@ func (a *App) PlanRun(ctx context.Context, by Caller, s *scripts.Script, o RunOp
 			out.Outside = append(out.Outside, n.Name)
 		}
 	}
-	return out, nil
+	out.Forecast, err = a.forecast(ctx, s, o, nodes)
+	return out, err
+}
+
+// forecast says what a run that is planned so is expected to take.
+func (a *App) forecast(ctx context.Context, s *scripts.Script, o RunOptions, nodes []runner.PlannedNode) (*view.Forecast,
+	error) {
+	b, err := runtime.ShareOf(o.MemoryBytes, o.Cores, runtime.NeedsPython(s.Nodes))
+	if err != nil {
+		return nil, err
+	}
+	identity, err := o.Identity(a.home, s)
+	if err != nil {
+		return nil, err
+	}
+	next := runs.Next{Workspace: o.Workspace, Script: identity, Files: map[string]int64{},
+		Computed: map[string]bool{}, Budget: b}
+	for _, n := range nodes {
+		if next.Computed[n.Node] = n.From == nil; n.Bytes >= 0 {
+			next.Files[n.Node] = n.Bytes
+		}
+	}
+	return a.Runs.Forecast(ctx, next)
 }
 
 // OrderSchedule pauses a schedule or watch, or lets it go on.

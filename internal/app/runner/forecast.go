@@ -11,6 +11,8 @@ import (
 	"thalweg/internal/app/view"
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/budget"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/io/files"
 	"thalweg/internal/io/remote"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/pipeline"
@@ -34,6 +36,8 @@ type PlannedNode struct {
 	Node string
 	From *state.NodeKey // whose rows it takes over; nil: it is computed
 	Why  string         // why it is computed
+	// Bytes are those of its files; -1: it reads none, or they are not known before it does.
+	Bytes int64
 }
 
 // PlanRun says what a new run of a script with these options does with each of its nodes.
@@ -66,9 +70,30 @@ func PlanRun(ctx context.Context, home *instance.Instance, s *script.Script, opt
 			one.From, one.Why = f.From, f.Why
 		}
 		computed[n.Name] = one.From == nil
+		if one.Bytes = -1; one.From == nil {
+			if one.Bytes, err = inputBytes(ctx, n, opts); err != nil {
+				return nil, err
+			}
+		}
 		out = append(out, one)
 	}
 	return out, nil
+}
+
+// inputBytes returns the bytes of a node's files; -1: there are none, or some are remote or not there yet.
+func inputBytes(ctx context.Context, n *script.Node, opts Options) (int64, error) {
+	if n.Files == nil || slices.ContainsFunc(n.Files.URLs, func(u script.FileURL) bool { return address.Remote(u.URL) }) {
+		return -1, nil
+	}
+	dir, err := opts.seenFrom()
+	if err != nil {
+		return -1, err
+	}
+	bytes, err := files.Bytes(ctx, n.Files, files.Places{Dir: dir, Policy: opts.Policy})
+	if f := new(fault.Error); errors.As(err, &f) && f.Kind != fault.Canceled {
+		return -1, nil // a run says it
+	}
+	return bytes, err
 }
 
 // Forecast says of nodes of a script what a run of them, with these options, would

@@ -329,6 +329,12 @@ func (o Options) seenFrom() (string, error) {
 	return filepath.EvalSymlinks(dir) // what .. leaves is then the same whoever looks
 }
 
+// Identity returns the identity that a run with these options has.
+func (o Options) Identity(home *instance.Instance, s *script.Script) (string, error) {
+	dir, err := o.seenFrom()
+	return home.Identity(s.Name, address.SeenFrom(dir, o.ScriptPath)), err
+}
+
 // chosen returns the nodes that are computed even if an earlier run has their rows. They are the nodes
 // that somebody has named; a run that takes the place of another one has none.
 func (o Options) chosen(s *script.Script) []string {

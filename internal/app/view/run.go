@@ -85,6 +85,25 @@ type RunPlanned struct {
 	Event   string        `json:"event"`
 	Nodes   []PlannedNode `json:"nodes"`
 	Outside []string      `json:"not_part"`
+	// Forecast is what the run is expected to take.
+	Forecast *Forecast `json:"forecast,omitempty"`
+}
+
+// Forecast is what a run is expected to take: four of five lie between low and high.
+type Forecast struct {
+	Elapsed *ForecastSpan `json:"elapsed,omitempty"`
+	Worked  *ForecastSpan `json:"worked,omitempty"` // of slots, on batches
+	Workers int           `json:"workers,omitempty"`
+	Slots   int           `json:"slots,omitempty"` // of all workers
+	Of      int           `json:"of"`              // earlier runs that it rests on
+	Why     string        `json:"why,omitempty"`   // why nothing is expected
+}
+
+// ForecastSpan is an interval of times, with its middle.
+type ForecastSpan struct {
+	Low    int64 `json:"low_ms"`
+	Middle int64 `json:"middle_ms"`
+	High   int64 `json:"high_ms"`
 }
 
 type PlannedNode struct {

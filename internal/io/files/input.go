@@ -93,6 +93,17 @@ func inspectAll(ctx context.Context, r *script.FileReader, at Places) ([]inspect
 	return out, err
 }
 
+// Bytes returns the bytes of all inputs of r, uncompressed, as plans count them. Remote ones are not looked at: r names
+// none.
+func Bytes(ctx context.Context, r *script.FileReader, at Places) (int64, error) {
+	inputs, err := inspectAll(ctx, r, at)
+	var sum int64
+	for _, in := range inputs {
+		sum += in.RawBytes
+	}
+	return sum, err
+}
+
 // rowBytesMin is the least that a row of r takes in memory.
 func rowBytesMin(r *script.FileReader) int64 {
 	const valueBytes, stringBytes = 8, 24

@@ -27,20 +27,23 @@ type Forecast struct {
 type Interval struct{ Low, Middle, High time.Duration }
 
 const (
-	// seeds is how many runs are simulated for one forecast.
-	seeds = 9
-	// aloneOff is by what a forecast from one record is taken to be off, as a logarithm: nothing can be left out.
-	aloneOff = 0.2
-	// offMin is what it is off at least: machines are never that even.
-	offMin = 0.03
+	// seeds is how many runs are simulated for one forecast: fewer, where they have more than batchesMost together.
+	seeds       = 9
+	batchesMost = 50_000
+	// assumedOff is by what a forecast is taken to be off before anything is known, as a logarithm. That counts as much
+	// as what is seen of assumedRuns.
+	assumedOff, assumedRuns = 0.15, 2
 )
 
 // Forecast simulates a run of that load.
 func (m Model) Forecast(ctx context.Context, l Load, fleet Fleet) (Forecast, error) {
 	out := Forecast{Of: len(m.records)}
 	costs := m.Costs(l)
+	if len(costs.Nodes) == 0 {
+		return out, nil
+	}
 	var took []float64
-	for seed := range uint64(seeds) {
+	for seed := range uint64(min(max(batchesMost/batches(costs), 1), seeds)) {
 		r, err := simulate.Alone(ctx, simulate.Config{Costs: costs, Workers: fleet.Workers, Slots: fleet.Slots, Seed: seed + 1})
 		if err != nil {
 			return out, err
@@ -53,14 +56,10 @@ func (m Model) Forecast(ctx context.Context, l Load, fleet Fleet) (Forecast, err
 		return out, err
 	}
 	off := m.off(l) * quantile(len(m.records))
-	work := 0.0
-	for _, n := range costs.Nodes {
-		work += n.Seconds * float64(n.Batches)
-	}
-	middle := took[seeds/2]
-	out.Elapsed = interval(middle+rest, math.Hypot(off, math.Log((took[seeds-1]+rest)/(middle+rest))),
+	middle, most := took[len(took)/2], took[len(took)-1]
+	out.Elapsed = interval(middle+rest, math.Hypot(off, math.Log((most+rest)/(middle+rest))),
 		math.Hypot(off, math.Log((middle+rest)/(took[0]+rest))))
-	out.Worked = interval(work, off, off)
+	out.Worked = interval(work(costs), off, off)
 	return out, nil
 }
 
@@ -69,37 +68,43 @@ func interval(middle, up, down float64) Interval {
 	return Interval{Low: of(middle * math.Exp(-down)), Middle: of(middle), High: of(middle * math.Exp(up))}
 }
 
-// off returns by how much the model is off for a record that it has not seen, as a logarithm: the root of the mean of
-// squares over its records.
+// off returns by how much the model is off, as a logarithm: the root of the mean of squares over its records, each
+// foretold from the others, and over what is assumed.
 func (m Model) off(l Load) float64 {
-	if len(m.records) < 2 {
-		return aloneOff
-	}
-	sum := 0.0
+	sum, n := assumedRuns*assumedOff*assumedOff, float64(assumedRuns)
 	for i, r := range m.records {
-		others := slices.Delete(slices.Clone(m.records), i, i+1)
-		left, err := Fit(others)
-		if err != nil {
+		others, err := Fit(slices.Delete(slices.Clone(m.records), i, i+1))
+		if err != nil { // there are no others
 			continue
 		}
-		files := map[string]int64{}
 		want := 0.0
+		l.Files, l.Scale, l.Computed = map[string]int64{}, 0, nil
 		for _, n := range r.Nodes {
-			want += n.Worked.Seconds()
-			if len(n.Inputs) == 0 {
-				files[n.Name] = n.Files
+			if want += n.Worked.Seconds(); len(n.Inputs) == 0 {
+				l.Files[n.Name] = n.Files
 			}
 		}
-		got := 0.0
-		l.Files, l.Scale = files, 0
-		for _, n := range left.Costs(l).Nodes {
-			got += n.Seconds * float64(n.Batches)
-		}
+		got := work(others.Costs(l))
 		if want > 0 && got > 0 {
-			sum += math.Pow(math.Log(got/want), 2)
+			sum, n = sum+math.Pow(math.Log(got/want), 2), n+1
 		}
 	}
-	return max(math.Sqrt(sum/float64(len(m.records))), offMin)
+	return math.Sqrt(sum / n)
+}
+
+func batches(c simulate.Costs) (n int) {
+	for _, node := range c.Nodes {
+		n += node.Batches
+	}
+	return n
+}
+
+// work returns the seconds of slots that batches take.
+func work(c simulate.Costs) (sum float64) {
+	for _, n := range c.Nodes {
+		sum += n.Seconds * float64(n.Batches)
+	}
+	return sum
 }
 
 // quantiles of Student's distribution: nine tenths lie below, with so many degrees of freedom.
@@ -107,13 +112,10 @@ var quantiles = [...]float64{1: 3.078, 2: 1.886, 3: 1.638, 4: 1.533, 5: 1.476, 6
 
 // quantile returns how many times what a model of n records is off covers four fifths.
 func quantile(n int) float64 {
-	switch {
-	case n < 2:
-		return 1.282 // aloneOff is not measured
-	case n-1 < len(quantiles):
-		return quantiles[n-1]
+	if free := n + assumedRuns - 1; free < len(quantiles) {
+		return quantiles[free]
 	}
-	return 1.33
+	return 1.33 // of 20 degrees of freedom
 }
 
 // restOf is how many of the latest records say what the simulator does not know.

@@ -112,6 +112,8 @@ type Load struct {
 	// Files holds the bytes of files that nodes will read; of a node that is not there, Scale times what it read last.
 	Files map[string]int64
 	Scale float64 // 0 is 1
+	// Computed reports whether a node has any work; nil: all have. The rows of others are there.
+	Computed func(node string) bool
 	// Budget cuts the batches.
 	Budget budget.Budget
 	State  simulate.State
@@ -132,6 +134,10 @@ func (m Model) Costs(l Load) simulate.Costs {
 			float64(plan.EstimateBatches(l.Budget, n.Kind, wasRead, wasLookup))
 		batches := max(int(math.Round(float64(n.Batches)*ratio)), 1)
 		next.Nodes[i].Out.Parts = n.Out.Parts * batches / max(n.Batches, 1)
+		if l.Computed != nil && !l.Computed(n.Name) {
+			c.Nodes = append(c.Nodes, simulate.Node{Name: n.Name, Class: string(n.Kind), Inputs: n.Inputs, Batches: 1})
+			continue
+		}
 		seconds := m.lines[n.Name].a + m.lines[n.Name].b*float64(next.bytes(grown))
 		each := float64(batches)
 		c.Nodes = append(c.Nodes, simulate.Node{

@@ -15,8 +15,8 @@ import (
 type Record struct {
 	Run     state.RunKey
 	Elapsed time.Duration
-	Workers int // that worked on it; 0: not known
-	Slots   int // of each; 0: not known
+	Workers int    // that worked on it; 0: not known
+	Slots   int    // of each; 0: not known
 	Nodes   []Node // in the order in which they read each other
 }
 
@@ -116,6 +116,16 @@ func scaledToMean(values []float64) []float64 {
 		values[i] *= float64(len(values)) / sum
 	}
 	return values
+}
+
+// Has reports whether the run had all nodes of a set that have work.
+func (r Record) Has(work map[string]bool) bool {
+	for name, has := range work {
+		if has && r.node(name).Name == "" {
+			return false
+		}
+	}
+	return true
 }
 
 // reads returns the sizes of the tables that a node reads, with what it looks up apart, and the bytes of their parts.

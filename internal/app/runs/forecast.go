@@ -1,0 +1,125 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"thalweg/internal/app/registry"
+	"thalweg/internal/app/view"
+	"thalweg/internal/base/budget"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/ops/forecast"
+	"thalweg/internal/ops/history"
+	"thalweg/internal/ops/simulate"
+	"thalweg/internal/store/state"
+)
+
+// Next is a run that has not begun.
+type Next struct {
+	Workspace string
+	Script    string           // identity
+	Files     map[string]int64 // bytes of the files of nodes, as far as they are known
+	Computed  map[string]bool  // its nodes, and whether they have work
+	Budget    budget.Budget    // by which workers cut their batches
+}
+
+// Forecast says what a run is expected to take, from earlier runs of its script.
+func (s *Service) Forecast(ctx context.Context, n Next) (*view.Forecast, error) {
+	earlier, err := history.Earlier(ctx, s.Home.State, n.Workspace, func(r state.Run) bool {
+		return s.Home.IdentityOf(r) == n.Script
+	})
+	if err != nil {
+		return nil, err
+	}
+	fleet, err := s.fleet(ctx, n.Budget)
+	if err != nil {
+		return nil, err
+	}
+	var records []forecast.Record
+	for _, r := range earlier {
+		record, err := forecast.Read(ctx, s.Home.State, r)
+		if err != nil {
+			return nil, err
+		}
+		if record.Has(n.Computed) {
+			records = append(records, record)
+		}
+	}
+	model, err := forecast.Fit(records)
+	if errors.Is(err, forecast.ErrNoRecord) {
+		return &view.Forecast{Why: "no earlier run of this script with these nodes is complete"}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if fleet.Workers == 0 {
+		return &view.Forecast{Why: "no worker is there"}, nil
+	}
+	load := s.load(n.Budget)
+	load.Files, load.Computed = n.Files, func(node string) bool { return n.Computed[node] }
+	f, err := model.Forecast(ctx, load, fleet)
+	if err != nil {
+		return nil, fmt.Errorf("simulate a run of %s: %w", n.Script, err)
+	}
+	return &view.Forecast{Elapsed: span(f.Elapsed), Worked: span(f.Worked), Of: f.Of, Workers: fleet.Workers,
+		Slots: fleet.Workers * fleet.Slots}, nil
+}
+
+func span(i forecast.Interval) *view.ForecastSpan {
+	return &view.ForecastSpan{Low: i.Low.Milliseconds(), Middle: i.Middle.Milliseconds(), High: i.High.Milliseconds()}
+}
+
+// fleet returns the workers that there are; those of a cluster are taken to be alike.
+func (s *Service) fleet(ctx context.Context, b budget.Budget) (out forecast.Fleet, err error) {
+	if s.Home.Cluster() == nil {
+		return forecast.Fleet{Workers: 1, Slots: b.Slots}, nil
+	}
+	workers, err := registry.Workers(ctx, s.Home)
+	if err != nil {
+		return out, fmt.Errorf("see which workers there are: %w", err)
+	}
+	slots := 0
+	for _, w := range workers {
+		if !w.Gone && !w.Draining && w.Slots > 0 {
+			out.Workers, slots = out.Workers+1, slots+w.Slots
+		}
+	}
+	out.Slots = (slots + out.Workers/2) / max(out.Workers, 1)
+	return out, nil
+}
+
+// load returns what runs of this instance have in common.
+func (s *Service) load(b budget.Budget) forecast.Load {
+	if s.Home.Cluster() == nil {
+		return forecast.Load{Budget: b, State: simulate.Directory()}
+	}
+	portfolio := simulate.Portfolio()
+	return forecast.Load{Budget: b, State: portfolio.State, Queue: portfolio.Queue}
+}
+
+// Replay returns what the simulator needs to carry a complete run out again, on scale times its files. Workers of that
+// budget cut the batches.
+func (s *Service) Replay(ctx context.Context, key state.RunKey, scale float64, b budget.Budget) (simulate.Costs, error) {
+	run, err := s.Numbered(ctx, key.Workspace, key.Run)
+	if err != nil {
+		return simulate.Costs{}, err
+	}
+	if !history.Whole(run) {
+		f := fault.New(fault.Script, "run %d is not complete, or its tables may not be read any more: it cannot be "+
+			"simulated", run.Run)
+		f.Hint = "{{do history}} lists runs"
+		return simulate.Costs{}, f
+	}
+	record, err := forecast.Read(ctx, s.Home.State, run)
+	if err != nil {
+		return simulate.Costs{}, err
+	}
+	model, err := forecast.Fit([]forecast.Record{record})
+	if errors.Is(err, forecast.ErrNoRecord) {
+		return simulate.Costs{}, fault.New(fault.Script, "run %d has no nodes that took any time", run.Run)
+	}
+	load := s.load(b)
+	load.Scale = scale
+	return model.Costs(load), err
+}

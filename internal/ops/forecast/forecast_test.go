@@ -1,0 +1,129 @@
+package forecast_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"thalweg/internal/base/budget"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/ops/forecast"
+	"thalweg/internal/ops/simulate"
+	"thalweg/internal/run/plan"
+	"thalweg/internal/store/state"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// mib is a unit of the records' sizes.
+const mib = 1 << 20
+
+// record is a run that read so many MiB: its load takes 1 s and 0.1 s a MiB, its formulas 0.5 s a MiB.
+func record(number, size int64) forecast.Record {
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	table := plan.Size{Rows: size * 10_000, Bytes: size * mib, Parts: 1}
+	return forecast.Record{Run: state.RunKey{Workspace: "w", Run: number}, Elapsed: seconds(5 + 0.6*float64(size)),
+		Workers: 1, Slots: 1,
+		Nodes: []forecast.Node{
+			{Name: "load", Kind: script.FileTable, Batches: 1, Files: size * mib, Out: table, Stored: size * mib / 4,
+				Worked: seconds(1 + 0.1*float64(size))},
+			{Name: "calc", Kind: script.ProcPyCalc, Inputs: []string{"load"}, Batches: 1,
+				Out: table, Stored: size * mib / 4, Worked: seconds(0.5 * float64(size))},
+		}}
+}
+
+func load(t *testing.T, size int64) forecast.Load {
+	t.Helper()
+	b, err := budget.Split(4<<30, 1, 1)
+	require.NoError(t, err)
+	return forecast.Load{Files: map[string]int64{"load": size * mib}, Budget: b, State: simulate.Directory()}
+}
+
+// worked returns the seconds of a node of a model's costs.
+func worked(c simulate.Costs, node string) float64 {
+	for _, n := range c.Nodes {
+		if n.Name == node {
+			return n.Seconds * float64(n.Batches)
+		}
+	}
+	return -1
+}
+
+func TestNodesTakeAPartThatIsFixedAndOneByBytes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name       string
+		runs       []forecast.Record
+		size       int64
+		load, calc float64
+	}{
+		{"one run: in proportion", []forecast.Record{record(1, 10)}, 40, 8, 20},
+		{"runs of one size: in proportion", []forecast.Record{record(2, 10), record(1, 10)}, 20, 4, 10},
+		{"runs of two sizes", []forecast.Record{record(2, 2), record(1, 10)}, 40, 5, 20},
+		{"runs of three sizes", []forecast.Record{record(3, 4), record(2, 20), record(1, 10)}, 1, 1.1, 0.5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m, err := forecast.Fit(c.runs)
+			require.NoError(t, err)
+			costs := m.Costs(load(t, c.size))
+			require.InEpsilon(t, c.load, worked(costs, "load"), 1e-6)
+			require.InEpsilon(t, c.calc, worked(costs, "calc"), 1e-6)
+		})
+	}
+}
+
+// TestNodesThatTookNoTimeAreNoReason holds that rows which were taken over do not make a node look quick.
+func TestNodesThatTookNoTimeAreNoReason(t *testing.T) {
+	t.Parallel()
+	reused := record(2, 10)
+	reused.Nodes[0].Worked = 0
+	m, err := forecast.Fit([]forecast.Record{reused, record(1, 10)})
+	require.NoError(t, err)
+	require.InEpsilon(t, 2, worked(m.Costs(load(t, 10)), "load"), 1e-6)
+	l := load(t, 10)
+	l.Computed = func(node string) bool { return node == "calc" }
+	require.Zero(t, worked(m.Costs(l), "load"))
+}
+
+// TestIntervals holds that they lie around the truth, and narrow with runs.
+func TestIntervals(t *testing.T) {
+	t.Parallel()
+	var runs []forecast.Record
+	widest := time.Hour
+	for n := range int64(4) {
+		runs = append(runs, record(n+1, 10*(n+1)))
+		m, err := forecast.Fit(runs)
+		require.NoError(t, err)
+		f, err := m.Forecast(t.Context(), load(t, 10), forecast.Fleet{Workers: 1, Slots: 1})
+		require.NoError(t, err)
+		require.Equal(t, int(n)+1, f.Of)
+		truth := record(1, 10).Elapsed
+		require.Less(t, f.Elapsed.Low, truth, f)
+		require.Greater(t, f.Elapsed.High, truth, f)
+		if n > 0 { // the first one is in proportion
+			require.Less(t, f.Worked.High-f.Worked.Low, widest)
+		}
+		widest = f.Worked.High - f.Worked.Low
+	}
+}
+
+func TestWithoutRecords(t *testing.T) {
+	t.Parallel()
+	_, err := forecast.Fit(nil)
+	require.ErrorIs(t, err, forecast.ErrNoRecord)
+	_, err = forecast.Fit([]forecast.Record{{}})
+	require.ErrorIs(t, err, forecast.ErrNoRecord)
+}
+
+// TestOtherScriptsAreLeftOut holds that what had other nodes than the latest run is no record.
+func TestOtherScriptsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	other := record(1, 10)
+	other.Nodes = other.Nodes[:1]
+	m, err := forecast.Fit([]forecast.Record{record(2, 10), other})
+	require.NoError(t, err)
+	require.Equal(t, 1, m.Of())
+}
