@@ -152,7 +152,8 @@ async function committed(server, tab, run, node, since) {
 function turned(tab, ask, whole, of) {
   return tab.page.evaluate(
     ([askText, wholeText, value]) =>
-      new Promise((done) => {
+      new Promise((done, fail) => {
+        setTimeout(() => fail(new Error(`never on the screen: ${value}`)), 60_000)
         const [asks, isWhole] = [askText, wholeText].map((text) => new Function(`return ${text}`)())
         const before = document.querySelector('main tbody a')?.textContent
         const seen = new MutationObserver(() => {
@@ -409,7 +410,7 @@ const parts = {
       }
       const whole = ([, , first]) => document.querySelector('main tbody tr')?.textContent.includes(first)
       for (let i = 0; i < times; i++)
-        took.script.push(await turned(tab, filter, whole, ['script', `script${i % 9}`, `script${i % 9}.yaml #`]))
+        took.script.push(await turned(tab, filter, whole, ['script', `script${i % 9}`, `script${i % 9} #`]))
       await tab.page.goto(tab.page.url().split('?')[0] + '?tab=runs')
       await tab.page.locator('main tbody a').first().waitFor()
       for (let i = 0; i < times; i++)
