@@ -71,7 +71,7 @@ test-ui: bin/thalweg bin/thalweg-generate bin/thalweg-drive ## The pages in a re
 	@scripts/ui test
 
 bench-ui: bin/thalweg bin/thalweg-drive bin/thalweg-serve ## Measure the pages in Chromium over loopback, in ten minutes at most (PARTS="size now node dag frames leak screen rows runs", and screen-cluster, hour)
-	@cd ui && node test/bench.mjs $(PARTS)
+	@eval "$$(scripts/services env)"; cd ui && node test/bench.mjs $(PARTS)
 
 ui-pictures: bin/thalweg bin/thalweg-generate ## Make the pictures of docs/ui.md again, into docs/ui (takes ImageMagick)
 	@scripts/ui pictures ../docs/ui
