@@ -30,6 +30,10 @@ bin/thalweg-drive: $(SOURCES)
 	@echo "building bin/thalweg-drive"
 	@go build -o $@ ./bench/cmd/thalweg-drive
 
+bin/thalweg-serve: $(SOURCES)
+	@echo "building bin/thalweg-serve"
+	@go build -o $@ ./bench/cmd/thalweg-serve
+
 demo: bin/thalweg bin/thalweg-generate ## Build, generate a small portfolio, run it, show the result and its page
 	@scripts/demo $(DEMO)
 
@@ -66,8 +70,8 @@ check-ui: ## Types, formatting and unit tests of the pages
 test-ui: bin/thalweg bin/thalweg-generate bin/thalweg-drive ## The pages in a real browser, over a real server and runs
 	@scripts/ui test
 
-bench-ui: bin/thalweg bin/thalweg-drive ## Measure the pages in Chromium over loopback, in ten minutes at most (PARTS="size now node dag frames leak")
-	@cd ui && node test/bench.mjs $(PARTS)
+bench-ui: bin/thalweg bin/thalweg-drive bin/thalweg-serve ## Measure the pages in Chromium over loopback, in ten minutes at most (PARTS="size now node dag frames leak screen rows runs", and screen-cluster, hour)
+	@eval "$$(scripts/services env)"; cd ui && node test/bench.mjs $(PARTS)
 
 ui-pictures: bin/thalweg bin/thalweg-generate ## Make the pictures of docs/ui.md again, into docs/ui (takes ImageMagick)
 	@scripts/ui pictures ../docs/ui

@@ -63,6 +63,8 @@ func drive(ctx context.Context, o options) error {
 				return context.Cause(ctx)
 			case <-time.After(time.Until(begun.Add(time.Duration(ended) * time.Second / time.Duration(o.Rate)))):
 			}
+			// Its event tells when the commit began, not when the wait for it did.
+			*op.Args[len(op.Args)-1].(*time.Time) = time.Now()
 		}
 		return call(ctx)
 	})

@@ -144,7 +144,7 @@ func (f *figures) add(text []byte) error {
 
 var errNothingRead = errors.New("readers have read nothing")
 
-// read listens to the run behind a number and pages through a table, until the process is told to end.
+// read listens to the run behind a number and pages through a table, if there is one, until the process is told to end.
 func read(ctx context.Context, o options) error {
 	s := &server{address: o.Address, cookie: o.Cookie}
 	http.DefaultTransport.(*http.Transport).MaxIdleConnsPerHost = o.Streams
@@ -162,9 +162,11 @@ func read(ctx context.Context, o options) error {
 			}))
 		})
 	}
-	group.Go(func() error { return ended(ctx, r.turn(ctx, s, o.Rows)) })
+	if o.Rows != "" {
+		group.Go(func() error { return ended(ctx, r.turn(ctx, s, o.Rows)) })
+	}
 	err = group.Wait()
-	if r.Lines = lines.Load(); err == nil && (r.Lines == 0 || len(r.Pages) == 0) {
+	if r.Lines = lines.Load(); err == nil && (r.Lines == 0 || o.Rows != "" && len(r.Pages) == 0) {
 		err = errNothingRead
 	}
 	if err != nil {

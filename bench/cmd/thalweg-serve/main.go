@@ -39,12 +39,13 @@ type options struct {
 	Spin    time.Duration   `default:"35s" help:"For children: when the client of a query that spins has enough."`
 	Figures string          `type:"path" help:"File for the figures."`
 	Fleet   bool            `help:"For news and rows: of a cluster with one worker."`
+	Pages   bool            `help:"For news, rows and runs: make what is measured, and serve it to who looks at the pages."`
 	Cluster cluster.Options `embed:""`
 
 	Address string `help:"For listen: the server."`
 	Cookie  string `help:"For listen: a session."`
 	Behind  int    `help:"For listen: the run behind this one."`
-	Rows    string `help:"For listen: path of a table's rows to page through."`
+	Rows    string `help:"For listen: path of a table's rows to page through; none if empty."`
 
 	in *cluster.Cluster // nil: a directory
 }
@@ -90,6 +91,9 @@ func (o options) run(ctx context.Context) (err error) {
 	out := &figures{Steps: map[string]float64{}, Counts: map[string]float64{}}
 	if err := cases[o.Case](ctx, o, out); err != nil {
 		return fmt.Errorf("%s: %w", o.Case, err)
+	}
+	if o.Pages { // whoever looks has the figures
+		return nil
 	}
 	text, err := json.MarshalIndent(out, "", "  ")
 	if err != nil {

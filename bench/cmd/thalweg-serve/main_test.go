@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -68,6 +69,27 @@ func TestCases(t *testing.T) {
 			for _, count := range c.counts {
 				require.Positive(t, f.Counts[count], "%s: %s", count, text)
 			}
+		})
+	}
+	// Whoever looks at pages is told where they are, and is gone at once here.
+	for name, places := range map[string]int{"news": 2, "rows": 1, "runs": 1} {
+		t.Run("pages of "+name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "thalweg-serve"), "--pages", "--case", name,
+				"--thalweg", filepath.Join(bin, "thalweg"), "--dir", t.TempDir(), "--times", "3", "--streams", "5",
+				"--size", "400000")
+			if name == "runs" {
+				cmd.Args = append(cmd.Args, "--size", "400")
+			}
+			said, err := cmd.Output()
+			require.NoError(t, err, string(said))
+			lines := json.NewDecoder(bytes.NewReader(said))
+			for range places {
+				var p place
+				require.NoError(t, lines.Decode(&p))
+				require.Contains(t, p.Address, "http://127.0.0.1:")
+				require.NotEmpty(t, p.Cookie)
+			}
+			require.False(t, lines.More())
 		})
 	}
 }

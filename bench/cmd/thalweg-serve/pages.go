@@ -44,6 +44,9 @@ func rows(ctx context.Context, o options, out *figures) error {
 	if out.Steps["load"], err = work(cmd); err != nil {
 		return err
 	}
+	if o.Pages {
+		return o.with(ctx, func(s *server) error { return s.show(ctx) })
+	}
 	for name, from := range map[string]int{"row 1": 0, "row 9,000,000": o.Size / 10 * 9} {
 		err := o.with(ctx, func(s *server) (err error) {
 			var last page
@@ -97,6 +100,9 @@ func runs(ctx context.Context, o options, out *figures) error {
 	out.Steps["fill"] = time.Since(began).Seconds()
 	at := func(run int) string { return url.QueryEscape(history.Began(run).Format(time.RFC3339)) }
 	return o.with(ctx, func(s *server) error {
+		if o.Pages {
+			return s.show(ctx)
+		}
 		list := inWorkspace + "/runs?limit=" + strconv.Itoa(pageRows)
 		var middle struct {
 			Next string `json:"next"`

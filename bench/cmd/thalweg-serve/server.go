@@ -99,6 +99,33 @@ func (s *server) stop() error {
 	return nil
 }
 
+// place tells who looks at the pages where they are.
+type place struct {
+	Address string `json:"address"`
+	Cookie  string `json:"cookie"`
+}
+
+// show says where the server is, and waits until who looks at its pages says a byte, or has gone.
+func (s *server) show(ctx context.Context) error {
+	if err := json.NewEncoder(os.Stdout).Encode(place{s.address, s.cookie}); err != nil {
+		return fmt.Errorf("say where the server is: %w", err)
+	}
+	said := make(chan error, 1)
+	go func() {
+		_, err := os.Stdin.Read(make([]byte, 1))
+		said <- err
+	}()
+	select {
+	case err := <-said:
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // send asks the server. The caller closes the answer's body.
 func (s *server) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	text, err := json.Marshal(body)

@@ -103,10 +103,19 @@ func news(ctx context.Context, o options, out *figures) error {
 		if o.in != nil {
 			kinds = map[string][]string{"fleet": nil}
 		}
+		if o.Pages {
+			if err := s.show(ctx); err != nil {
+				return err
+			}
+			kinds = map[string][]string{"shown": nil}
+		}
 		for name, flags := range kinds {
 			if err := o.hear(ctx, s, out, name, urls, flags); err != nil {
 				return err
 			}
+		}
+		if o.Pages {
+			return s.show(ctx)
 		}
 		_, most, err := s.memory()
 		out.Counts["server MB"] = most
