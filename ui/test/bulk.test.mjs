@@ -51,20 +51,27 @@ async function counted(page) {
 test('one workspace that fails does not blank the others', async () => {
   const tab = await Tab.open(browser, server, '/w/main')
   const { page } = tab
+  let away = true
   let asked // requests that wait: no look of the page's own may come before the click
-  await page.route('**/v1/workspaces/other/needs', (route) =>
-    asked
-      ? asked.push(route)
-      : route.fulfill({ status: 503, contentType: 'application/problem+json', body: '{"detail":"the state is away"}' }),
-  )
+  await page.route('**/v1/workspaces/other/needs', (route) => {
+    if (asked) return asked.push(route)
+    if (!away) return route.continue()
+    return route.fulfill({
+      status: 503,
+      contentType: 'application/problem+json',
+      body: '{"detail":"the state is away"}',
+    })
+  })
   await page.getByRole('link', { name: 'Thalweg' }).click()
   await page.getByRole('alert').filter({ hasText: 'Not all of other can be shown: the state is away' }).waitFor()
   await page.getByText('3 things need you').waitFor()
   await tab.accessible()
   asked = []
   await page.getByRole('button', { name: 'Try again' }).click()
-  await page.unroute('**/v1/workspaces/other/needs')
-  for (const route of asked) await route.continue()
+  away = false
+  const waiting = asked
+  asked = undefined
+  for (const route of waiting) await route.continue()
   await page.getByRole('alert').waitFor({ state: 'detached' })
   await tab.close()
 })
