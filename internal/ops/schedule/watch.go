@@ -191,7 +191,7 @@ func (s *Service) blind(ctx context.Context, sv Served, w script.Watch, st *Stan
 	if st.Blind != nil {
 		*f = *st.Blind
 	}
-	f.Tries, f.Message, f.Next = wr.tries, Cut(cause.Error()), wr.next
+	f.Tries, f.Message, f.Next = wr.tries, Cut(strings.TrimPrefix(cause.Error(), f.File+": ")), wr.next
 	level := slog.LevelDebug
 	if wr.tries == 1 {
 		level = slog.LevelError
