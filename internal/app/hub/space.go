@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"thalweg/internal/app/instance"
-	"thalweg/internal/app/registry"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/store/state"
 )
@@ -119,7 +118,7 @@ func (s *space) look() {
 
 // schedules tells whether schedules were paused, or go on, since the last look.
 func (s *space) schedules(ctx context.Context) error {
-	notes, err := state.AllNotes(ctx, s.hub.cfg.Store, s.name, registry.TopicPaused)
+	notes, err := state.AllNotes(ctx, s.hub.cfg.Store, s.name, state.TopicPaused)
 	if err != nil {
 		return err
 	}

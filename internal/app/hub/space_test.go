@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/app/registry"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/store/state"
 )
@@ -99,7 +98,7 @@ func TestWorkspaceHearsPauses(t *testing.T) {
 		l.next(t) // the run
 		return l
 	}
-	note := state.Note{Topic: registry.TopicPaused, Name: "a", Data: []byte("{}"), Time: time.Now()}
+	note := state.Note{Topic: state.TopicPaused, Name: "a", Data: []byte("{}"), Time: time.Now()}
 	require.NoError(t, f.other.PutNote(t.Context(), "w", note))
 	l := listen()
 	heard := func() {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"thalweg/internal/app/registry"
 	"thalweg/internal/store/state"
 )
 
@@ -43,7 +42,7 @@ func (h *Hub) Waking(s state.Store) state.Store {
 				h.wake(key)
 			}
 		}
-		if note := state.Pointer[state.Note](op.Args); note != nil && note.Topic == registry.TopicPaused {
+		if note := state.Pointer[state.Note](op.Args); note != nil && note.Topic == state.TopicPaused {
 			h.wake(state.RunKey{Workspace: *state.Pointer[string](op.Args)})
 		}
 		return err
