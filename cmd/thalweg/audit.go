@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,7 +35,7 @@ func (c *auditCmd) Run(ctx context.Context, a *console) error {
 	t := a.newTable("when", "run", "who", "what", "about", "why").leaves("when", "about")
 	rightAligned(t, 2)
 	for _, d := range deeds {
-		t.AppendRow([]any{d.Time.Local().Format(time.DateTime), d.Run, d.Actor, deedText(a, d), deedAbout(d), d.Reason})
+		t.AppendRow([]any{d.Time.Local().Format(time.DateTime), deedRun(d), d.Actor, deedText(a, d), deedAbout(d), d.Reason})
 	}
 	t.Render()
 	return nil
@@ -59,11 +60,22 @@ func deedText(a *console, d view.AuditEntry) string {
 	return d.Action
 }
 
+// deedRun is the number of the run that an order was about, if it was about one.
+func deedRun(d view.AuditEntry) string {
+	if d.Run == 0 {
+		return ""
+	}
+	return strconv.FormatInt(d.Run, 10)
+}
+
 // deedAbout says what an order was about.
 func deedAbout(d view.AuditEntry) string {
 	var about []string
 	for _, n := range d.Nodes {
 		about = append(about, redoText(n))
+	}
+	if d.Schedule != "" {
+		about = append(about, d.Schedule)
 	}
 	if d.Script != "" {
 		about = append(about, d.Script)

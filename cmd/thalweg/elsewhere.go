@@ -43,7 +43,7 @@ var elsewhere = wordsOf(map[string][]string{
 	"`thalweg sql 'SHOW TABLES'` lists the tables, `thalweg nodes` what each node of a run has written": {"tables",
 		"table", "schema-of", "datasets", "data",
 		"outputs", "results", "artifacts"},
-	"there is no such page yet: `thalweg show --svg` draws a run, `thalweg history` lists the latest": {"ui", "web",
+	"`thalweg serve` has pages for a browser, `thalweg dev SCRIPT` opens that of a script": {"ui", "web",
 		"dashboard", "gui", "server",
 		"browser", "open", "portal"},
 	"`thalweg sql 'FROM TABLE' -o FILE` writes a table to a file": {"export", "dump",

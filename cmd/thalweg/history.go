@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"thalweg/internal/app/view"
+	"thalweg/internal/base/format"
 )
 
 type historyCmd struct {
@@ -45,17 +46,25 @@ func printRuns(ctx context.Context, a *console, flags stateFlags, limit int, dro
 	if asJSON {
 		return printJSON(a.stdout, runs)
 	}
-	t := a.newTable("run", "status", "started", "took", "rows", "bytes", "who", "script",
+	t := a.newTable("run", "status", "started", "took", "cost", "rows", "bytes", "who", "script",
 		"what happened").leaves("bytes",
-		"who", "rows", "script", "took", "started")
-	rightAligned(t, 1, 4, 5, 6)
+		"cost", "who", "rows", "script", "took", "started")
+	rightAligned(t, 1, 4, 5, 6, 7)
 	for _, r := range runs {
 		t.AppendRow([]any{r.Run, runStatusText(a, r.Status), r.Created.Local().Format(time.DateTime),
-			span(ms(r.Elapsed)), count(r.Rows), size(r.Bytes),
+			span(ms(r.Elapsed)), costText(r.Cost), count(r.Rows), size(r.Bytes),
 			r.Actor, r.Script, a.whatHappened(r)})
 	}
 	t.Render()
 	return nil
+}
+
+// costText writes what work has cost; none is "-".
+func costText(c view.Cost) string {
+	if c == (view.Cost{}) {
+		return "-"
+	}
+	return format.Cost(ms(c.Worked), ms(c.Lost))
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

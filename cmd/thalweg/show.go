@@ -77,6 +77,7 @@ func (a *console) showRun(d view.RunDetail) {
 	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s", d.Run.Run, d.Workspace, runStatusText(a, d.Status))
 	fmt.Fprintf(a.stdout, ", begun %s%s, %s\n", d.Created.Local().Format(time.DateTime), by(d.Actor),
 		span(ms(d.Elapsed)))
+	a.say("cost", costText(d.Cost))
 	a.say("script", d.Script)
 	a.say("", a.whatHappened(d.Run))
 	if o := d.Order; o != nil && o.Kind != view.CommandFail { // that says what the failure does
@@ -222,6 +223,7 @@ func (a *console) showNode(key view.RunKey, d view.NodeDetail) {
 	a.say("table", n.Table)
 	a.say("reads", strings.Join(d.Inputs, ", "))
 	a.say("rows", fmt.Sprintf("%s in, %s out, %s", count(n.RowsIn), count(n.RowsOut), size(n.BytesOut)))
+	a.say("cost", costText(n.Cost))
 	if n.PeakBytes > 0 {
 		a.say("peak memory", size(n.PeakBytes))
 	}

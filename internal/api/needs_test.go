@@ -333,16 +333,33 @@ func TestPauseASchedule(t *testing.T) {
 	require.Len(t, got.Next, 3)
 	require.True(t, got.Changes)
 	require.Nil(t, got.Schedule.Paused)
+	patient, leave := context.WithTimeout(t.Context(), effort.Patience)
+	defer leave()
+	next := ann.listen(patient, "topics=main", "")
+	heard := func(why string) {
+		t.Helper()
+		said, ok := next()
+		require.True(t, ok, why)
+		require.Equal(t, event{kind: "schedules", data: `{"workspace":"main"}`}, said, why)
+	}
 	got = order(map[string]any{"kind": "pause", "reason": "the source is away"})
 	require.Equal(t, "root", got.Schedule.Paused.Actor)
+	heard("it was paused")
 	require.False(t, order(map[string]any{"kind": "pause"}).Changes)
 	all = nil
 	ann.get(ws+"/schedules").into(http.StatusOK, &all)
 	require.Equal(t, "the source is away", all[0].Paused.Reason)
 	require.Nil(t, order(map[string]any{"kind": "resume"}).Schedule.Paused)
+	heard("it goes on")
 	all = nil
 	ann.get(ws+"/schedules").into(http.StatusOK, &all)
 	require.Nil(t, all[0].Paused)
+	var audit []view.AuditEntry
+	ann.get(ws+"/audit").into(http.StatusOK, &audit)
+	require.Len(t, audit, 2, "of what had an effect")
+	require.Equal(t, []string{"pause", "resume"}, []string{audit[0].Action, audit[1].Action})
+	require.Equal(t, view.AuditEntry{Time: audit[0].Time, Workspace: "main", Actor: "root", Via: "token", Action: "pause",
+		Reason: "the source is away", Schedule: "schedule yearly", Script: all[0].Script}, audit[0])
 }
 
 // A retry of all that has failed for one reason says which batches these are, and does what it said.

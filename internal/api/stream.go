@@ -45,7 +45,7 @@ func (s *Server) registerStream() {
 }
 
 type streamIn struct {
-	Topics []string `query:"topics" required:"true" minItems:"1" maxItems:"20" nullable:"false" doc:"WORKSPACE: how its runs are. WORKSPACE/RUN: a run's events. WORKSPACE/script:NAME: that files of a script have changed; NAME as in an address."`
+	Topics []string `query:"topics" required:"true" minItems:"1" maxItems:"20" nullable:"false" doc:"WORKSPACE: how its runs are, and that schedules are paused or go on. WORKSPACE/RUN: a run's events. WORKSPACE/script:NAME: that files of a script have changed; NAME as in an address."`
 	Last   string   `header:"Last-Event-ID" maxLength:"4096" doc:"Go on behind this event, on any server."`
 	After  string   `query:"after" maxLength:"4096" doc:"As Last-Event-ID, for the first connection."`
 	From   string   `query:"from" enum:"first,end" default:"first" doc:"Where runs begin that no event is given of: with their first event, or with what happens after the answer has begun."`

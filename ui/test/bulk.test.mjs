@@ -248,6 +248,11 @@ test('a schedule is paused in three clicks from Now, and goes on by keyboard alo
   await until(async () => (await server.request('GET', '/v1/workspaces/main/schedules')).length)
   const tab = await Tab.open(browser, server)
   const { page } = tab
+  const other = await Tab.open(browser, server, '/w/main?tab=schedules')
+  const there = other.page.getByRole('row', { name: 'yearly' })
+  await there.getByText('works').waitFor()
+  await other.page.getByRole('banner').getByRole('status').getByText('Live').waitFor()
+  const heard = (text) => there.getByText(text, { exact: true }).waitFor({ timeout: 10_000 }) // by itself it looks every 30 s
   const clicks = await counted(page)
   await page.getByRole('link', { name: 'Schedules of main' }).click()
   const row = page.getByRole('row', { name: 'yearly' })
@@ -259,6 +264,7 @@ test('a schedule is paused in three clicks from Now, and goes on by keyboard alo
   await dialog.getByRole('button', { name: 'Pause', exact: true }).click()
   assert.ok((await clicks()) <= 3)
   await row.getByText('paused', { exact: true }).waitFor()
+  await heard('paused')
   for (const width of [1280, 360])
     for (const dark of [false, true]) await tab.screenshot('schedules-paused', { width, dark })
   await tab.accessible()
@@ -269,5 +275,38 @@ test('a schedule is paused in three clicks from Now, and goes on by keyboard alo
   await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')
   await row.getByText('works').waitFor()
+  await heard('works')
+  await other.close()
+  await page.goto(`${server.url}/w/main?tab=audit`)
+  const order = (did) => page.getByRole('row', { name: `${did} schedule yearly` })
+  await order('pause').waitFor()
+  await order('resume').waitFor()
+  await tab.fits()
+  await tab.screenshot('audit-schedules', { width: 1280 })
+  await tab.close()
+})
+
+test('a watch that cannot look at its files is paused on Now', async () => {
+  const files = 'sftp://me@127.0.0.1:1/in/*.csv'
+  const script = daysScript.replaceAll('{day}', 'w').replace('day.csv', '{watched_file}')
+  state.write('inbox.yaml', `watch: {files: '${files}', name: inbox}\n${script}`)
+  const tab = await Tab.open(browser, server)
+  const { page } = tab
+  const need = page.getByRole('listitem').filter({ hasText: 'watch inbox cannot look at its files' }).filter({ hasText: 'main ·' })
+  await until(async () => (await server.request('GET', '/v1/workspaces/main/needs')).needs.some((n) => n.schedule))
+  await page.reload()
+  await need.waitFor()
+  assert.equal((await need.innerText()).split('127.0.0.1').length, 2) // the address is said once
+  for (const width of [1280, 360])
+    for (const dark of [false, true]) await tab.screenshot('now-watch', { width, dark })
+  await tab.accessible()
+  await tab.fits()
+  await need.getByRole('button', { name: 'Pause…' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('Files that come wait').waitFor()
+  await dialog.getByRole('button', { name: 'Pause', exact: true }).click()
+  await until(async () => (await server.request('GET', '/v1/workspaces/main/schedules')).some((s) => s.name === 'inbox' && s.paused))
+  await page.getByText('Nothing runs.').click() // a list that has the focus keeps its rows
+  await need.waitFor({ state: 'detached' })
   await tab.close()
 })

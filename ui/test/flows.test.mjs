@@ -26,6 +26,7 @@ const pages = () => [
   ['now', '/', '2 things need you'],
   ['workspace', '/w/main', 'orders #1'],
   ['matrix', '/w/main?tab=matrix', 'retail #2'],
+  ['diagram', '/w/main?tab=diagram&script=retail', 'This is the latest run that the filter selects'],
   ['schedules', '/w/main?tab=schedules', 'No script has a schedule'],
   ['audit', '/w/main?tab=audit', 'as last month'],
   ['run', `/w/main/runs/${failed}`, 'nothing is lost'],

@@ -151,3 +151,30 @@ test('a grant that is withdrawn is said', async () => {
   })
   await tab.close()
 })
+
+test('an order to a run is pending until its event comes', async () => {
+  const tab = await Tab.open(browser, server, `/w/main/runs/${waiting}`)
+  const { page } = tab
+  await connection(page).getByText('Live').waitFor()
+  // The answer comes, and the event does not: nothing is ordered.
+  let order
+  await page.route('**/orders', (route) => {
+    const body = route.request().postDataJSON()
+    if (body.dry_run) return route.continue()
+    order = body
+    return route.fulfill({ status: 200, contentType: 'application/json', body: '{}' })
+  })
+  await page.getByRole('button', { name: 'Stop…' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('batches are under way').waitFor()
+  await dialog.getByRole('button', { name: 'Stop', exact: true }).click()
+  await dialog.waitFor({ state: 'detached' })
+  const pending = page.getByRole('button', { name: 'Stop: pending …' })
+  await pending.waitFor()
+  await tab.accessible()
+  await tab.screenshot('order-pending', { width: 1280 })
+  await server.request('POST', `/v1/workspaces/main/runs/${waiting}/orders`, order)
+  await pending.waitFor({ state: 'detached' })
+  await page.getByRole('button', { name: 'Resume…' }).waitFor()
+  await tab.close()
+})

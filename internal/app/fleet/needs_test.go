@@ -217,7 +217,7 @@ func TestLateRuns(t *testing.T) {
 	require.Len(t, got.Needs, 2)
 	require.Equal(t, view.NeedFailure, got.Needs[0].Kind)
 	require.Equal(t, view.NeedLate, got.Needs[1].Kind)
-	require.Regexp(t, `^run 1 is behind its deadline, for 1m0`, got.Needs[1].Text)
+	require.Regexp(t, `^run 1 is behind its deadline, for 1 min`, got.Needs[1].Text)
 	require.Equal(t, "nobody works on it", got.Needs[1].Expectation.Why)
 	var due []int64
 	for _, d := range got.Deadlines {

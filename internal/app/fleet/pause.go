@@ -11,7 +11,9 @@ import (
 	"thalweg/internal/app/view"
 	"thalweg/internal/base/calendar"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/ops/history"
 	"thalweg/internal/ops/schedule"
+	"thalweg/internal/store/state"
 )
 
 // nextShown is how many moments are shown before a schedule is paused or goes on.
@@ -48,9 +50,12 @@ func (s *Service) OrderSchedule(ctx context.Context, by caller.Caller, workspace
 	if o.DryRun || !out.Changes {
 		return out, nil
 	}
+	mark := by.Mark(o.Reason)
+	if err = s.record(ctx, mark, workspace, o, out.Schedule); err != nil { // what has an effect is in the audit
+		return out, err
+	}
 	box := scheduler.PausedBox(s.Home, workspace)
 	if o.Pause {
-		mark := by.Mark(o.Reason)
 		err = schedule.Pause(ctx, box, o.ID, mark.Actor, mark.Reason, mark.Time)
 	} else if _, err = box.List(ctx); err == nil { // a note is removed as it was read
 		err = box.Remove(ctx, o.ID)
@@ -59,6 +64,17 @@ func (s *Service) OrderSchedule(ctx context.Context, by caller.Caller, workspace
 		return out, err
 	}
 	return out, find()
+}
+
+// record keeps an order for the audit.
+func (s *Service) record(ctx context.Context, mark state.Mark, workspace string, o ScheduleOrder, of view.Schedule) error {
+	e := view.AuditEntry{Time: mark.Time.UTC(), Workspace: workspace, Actor: schedule.Cut(mark.Actor), Via: mark.Via,
+		Action: "resume", Reason: schedule.Cut(mark.Reason), Schedule: schedule.Cut(of.Kind + " " + of.Name),
+		Script: schedule.Cut(of.Script)}
+	if o.Pause {
+		e.Action = "pause"
+	}
+	return history.RecordScheduleOrder(ctx, s.Home.State, o.ID, e)
 }
 
 // nextOf lists the next moments of a schedule; a watch has none.

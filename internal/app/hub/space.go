@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,6 +33,7 @@ type space struct {
 	ready chan struct{} // closed behind the first look
 
 	// Of look alone:
+	paused *string         // what of its schedules is paused; nil: it was not read yet
 	newest int64           // the latest run's number
 	seen   map[int64]int64 // revisions of runs that were listed
 	whole  time.Time       // when it looked at all runs that are not over
@@ -40,6 +42,7 @@ type space struct {
 	heard  map[int64]bool // numbers of runs that have changed; 0: of some
 	runs   map[int64]told // that are not over, and the latest of those that are
 	change int64          // counts the changes
+	orders int64          // the change with which schedules were last paused or went on; 0: they were not
 	moved  chan struct{}
 	err    error // of the latest look
 	ended  error
@@ -93,6 +96,7 @@ func (s *space) look() {
 	if some := list[0]; all || some {
 		delete(list, 0)
 		list, err = s.suspects(ctx, list, all)
+		err = errors.Join(err, s.schedules(ctx))
 	}
 	if all {
 		s.whole = time.Now()
@@ -110,6 +114,34 @@ func (s *space) look() {
 	if ctx.Err() == nil {
 		s.take(now, failed, err)
 	}
+}
+
+// schedules tells whether schedules were paused, or go on, since the last look.
+func (s *space) schedules(ctx context.Context) error {
+	notes, err := state.AllNotes(ctx, s.hub.cfg.Store, s.name, state.TopicPaused)
+	if err != nil {
+		return err
+	}
+	var all strings.Builder
+	for _, n := range notes {
+		fmt.Fprintf(&all, "%q %q\n", n.Name, n.Data)
+	}
+	before, now := s.paused, all.String()
+	if s.paused = &now; before == nil || *before == now {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.change++
+	s.orders = s.change
+	s.tellAll()
+	return nil
+}
+
+// tellAll has those look who wait. s.mu is held.
+func (s *space) tellAll() {
+	close(s.moved)
+	s.moved = make(chan struct{})
 }
 
 func (s *space) key(run int64) state.RunKey { return state.RunKey{Workspace: s.name, Run: run} }
@@ -214,8 +246,7 @@ func (s *space) take(now map[int64]history.Run, failed []int64, err error) {
 	}
 	s.trim()
 	if moved {
-		close(s.moved)
-		s.moved = make(chan struct{})
+		s.tellAll()
 	}
 }
 
@@ -270,7 +301,8 @@ func (s *space) forget() {
 
 // Workspace listens to the runs of a workspace: first each that is not over, and of those that have ended lately some;
 // then each that begins, moves on, asks for a decision, ends, or is otherwise not as it was but for its progress. A
-// line is a run as lists have it. The caller closes the result.
+// line is a run as lists have it; one of event schedules says that some were paused, or go on. The caller closes the
+// result.
 func (h *Hub) Workspace(name string) (*SpaceListener, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -311,8 +343,8 @@ func (l *SpaceListener) Ready(ctx context.Context) {
 	}
 }
 
-// Next returns the runs that have changed since the last call, in the order of their changes. Of several changes
-// of a run it gives the last one. It waits until there are some, or ctx ends.
+// Next returns the runs that have changed since the last call, in the order of their changes, and behind them whether
+// schedules have. Of several changes it gives the last one. It waits until there are some, or ctx ends.
 func (l *SpaceListener) Next(ctx context.Context) ([]Line, error) {
 	for {
 		lines, wait, err := l.changed()
@@ -340,6 +372,10 @@ func (l *SpaceListener) changed() (lines []Line, wait <-chan struct{}, err error
 	slices.SortFunc(changed, func(a, b told) int { return cmp.Compare(a.change, b.change) })
 	for _, t := range changed {
 		lines = append(lines, t.Line)
+	}
+	if l.orders > l.at {
+		said := encode(map[string]string{"workspace": l.name})
+		lines = append(lines, Line{Event: "schedules", JSON: said, Discreet: said})
 	}
 	l.at = l.change
 	switch {

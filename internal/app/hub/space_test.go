@@ -86,6 +86,37 @@ func TestWorkspace(t *testing.T) {
 	require.Equal(t, []int64{f.key.Run}, open)
 }
 
+// Who listens to a workspace hears that a schedule is paused or goes on, whoever writes; who comes later is told of none
+// of before.
+func TestWorkspaceHearsPauses(t *testing.T) {
+	t.Parallel()
+	f := open(t, Config{pace: time.Millisecond})
+	listen := func() *SpaceListener {
+		l, err := f.hub.Workspace("w")
+		require.NoError(t, err)
+		t.Cleanup(l.Close)
+		l.next(t) // the run
+		return l
+	}
+	note := state.Note{Topic: state.TopicPaused, Name: "a", Data: []byte("{}"), Time: time.Now()}
+	require.NoError(t, f.other.PutNote(t.Context(), "w", note))
+	l := listen()
+	heard := func() {
+		t.Helper()
+		lines, err := l.Next(t.Context())
+		require.NoError(t, err)
+		require.Len(t, lines, 1)
+		require.Equal(t, "schedules", lines[0].Event)
+		require.JSONEq(t, `{"workspace":"w"}`, string(lines[0].Discreet))
+	}
+	for _, by := range []state.Store{f.other, f.store} {
+		require.NoError(t, by.RemoveNote(t.Context(), "w", note))
+		heard()
+		require.NoError(t, by.PutNote(t.Context(), "w", note))
+		heard()
+	}
+}
+
 // Nobody misses a run that is over before it is looked at, in a cluster.
 func TestWorkspaceOfShortRuns(t *testing.T) {
 	t.Parallel()

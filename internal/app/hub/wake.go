@@ -42,6 +42,9 @@ func (h *Hub) Waking(s state.Store) state.Store {
 				h.wake(key)
 			}
 		}
+		if note := state.Pointer[state.Note](op.Args); note != nil && note.Topic == state.TopicPaused {
+			h.wake(state.RunKey{Workspace: *state.Pointer[string](op.Args)})
+		}
 		return err
 	})
 }
@@ -72,7 +75,7 @@ func runOf(v reflect.Value) (state.RunKey, bool) {
 	return state.RunKey{}, false
 }
 
-// wake has those look who follow a run or its workspace.
+// wake has those look who follow a run or its workspace; Run 0: those who follow the workspace.
 func (h *Hub) wake(key state.RunKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

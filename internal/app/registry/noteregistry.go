@@ -19,7 +19,6 @@ import (
 const (
 	TopicTell    = "tell"     // what is to be told of runs, by their numbers
 	TopicWatched = "watched/" // followed by a watch: versions of files that were seen to
-	TopicPaused  = "paused"   // schedules that begin no runs
 	topicLineage = "lineage"  // whose OpenLineage events are not all told, by the numbers of runs
 )
 

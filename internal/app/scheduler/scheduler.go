@@ -79,7 +79,7 @@ func Schedule(ctx context.Context, home *instance.Instance, opts SchedulerOption
 	}
 	service := schedule.New(schedule.Config{Remote: lister, Policy: opts.Policy, Workspace: opts.Workspace,
 		Registry: registry.NewNoteBox(store, opts.Workspace, state.TopicSchedules), Runs: s, Load: s.load,
-		Paused: registry.NewNoteBox(store, opts.Workspace, registry.TopicPaused),
+		Paused: registry.NewNoteBox(store, opts.Workspace, state.TopicPaused),
 		Most:   opts.Most, Clock: opts.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint,
 		Files: func(watch string) schedule.Registry {
 			return registry.NewNoteBox(store, opts.Workspace, registry.TopicWatched+watch)
@@ -110,7 +110,7 @@ func ScheduleBox(home *instance.Instance, workspace string) schedule.Registry {
 
 // PausedBox has what of a workspace's schedules is paused.
 func PausedBox(home *instance.Instance, workspace string) schedule.Registry {
-	return registry.NewNoteBox(home.State, workspace, registry.TopicPaused)
+	return registry.NewNoteBox(home.State, workspace, state.TopicPaused)
 }
 
 // scheduler is one call of Schedule. It implements schedule.Runs.

@@ -51,6 +51,7 @@ type (
 	ListedBatch = history.Batch
 	BatchDetail = history.BatchDetail
 	ListedTry   = history.ListedAttempt
+	Cost        = history.Cost
 	Stages      = history.Stages
 	Stage       = history.Stage
 	TimeSpan    = history.TimeSpan

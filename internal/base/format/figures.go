@@ -2,6 +2,7 @@ package format
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -40,17 +41,60 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", v, "KMGTP"[i])
 }
 
-// Span writes a time that something took; none is "-".
+// Span writes a time that something took, as pages do: a minute and more as the two largest units that it has. None is
+// "-".
 func Span(d time.Duration) string {
 	switch {
 	case d <= 0:
 		return "-"
 	case d < time.Second:
 		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < time.Minute:
+	case d < 10*time.Second:
 		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Minute-time.Second/2:
+		return fmt.Sprintf("%.0f s", d.Seconds())
 	}
-	return d.Round(time.Second).String()
+	const day = 24 * time.Hour
+	for _, u := range []struct {
+		size, rest  time.Duration
+		name, small string
+	}{{day, time.Hour, "d", "h"}, {time.Hour, time.Minute, "h", "min"}} {
+		if whole := d.Round(u.rest); whole >= u.size {
+			return inUnits(whole, u.size, u.rest, u.name, u.small)
+		}
+	}
+	return inUnits(d.Round(time.Second), time.Minute, time.Second, "min", "s")
+}
+
+func inUnits(d, size, rest time.Duration, name, small string) string {
+	text := fmt.Sprintf("%d %s", d/size, name)
+	if left := d % size / rest; left > 0 {
+		text += fmt.Sprintf(" %d %s", left, small)
+	}
+	return text
+}
+
+// WorkerTime writes what workers spent, as hours or seconds of one worker.
+func WorkerTime(d time.Duration) string {
+	switch hours, seconds := d.Hours(), d.Seconds(); {
+	case hours >= 10:
+		return Count(int64(math.Round(hours))) + " worker-hours"
+	case hours >= 1:
+		return fmt.Sprintf("%.1f worker-hours", hours)
+	case seconds > 0 && seconds < 10:
+		return fmt.Sprintf("%.1f worker-seconds", seconds)
+	default:
+		return Count(int64(math.Round(seconds))) + " worker-seconds"
+	}
+}
+
+// Cost writes what work has cost, and how much of it was lost.
+func Cost(worked, lost time.Duration) string {
+	text := WorkerTime(worked + lost)
+	if lost > 0 {
+		text += ", " + Percent(lost, worked+lost) + " lost"
+	}
+	return text
 }
 
 // Percent writes part of whole, rounded: a part is never more than the whole.

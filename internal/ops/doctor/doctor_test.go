@@ -170,7 +170,7 @@ func TestClocks(t *testing.T) {
 		{3 * time.Millisecond, time.Millisecond, Good, "within 3 ms of this machine's"},
 		{2 * time.Second, 3 * time.Second, Good, "within 3.0 s"},
 		{-2 * time.Second, 0, Warning, "that of x is 2.0 s behind this machine's"},
-		{time.Minute, time.Second, Bad, "that of x is 1m0s ahead of this machine's"},
+		{time.Minute, time.Second, Bad, "that of x is 1 min ahead of this machine's"},
 	} {
 		r := JudgeClock("x", tc.ahead, tc.doubt)
 		require.Equal(t, tc.verdict, r.Verdict)

@@ -9,19 +9,21 @@ import (
 	"thalweg/internal/store/state"
 )
 
-// AuditEntry is one order or decision about a run. It is read from the run's events, which nobody can edit.
+// AuditEntry is one order or decision about a run, or one about a schedule. Those about a run are read from its events,
+// which nobody can edit.
 type AuditEntry struct {
 	Time      time.Time           `json:"time"`
 	Workspace string              `json:"workspace"`
-	Run       int64               `json:"run"`
+	Run       int64               `json:"run"` // 0: it is about a schedule
 	Actor     string              `json:"actor"`
-	Via       string              `json:"via,omitempty"`    // how the caller came in: see state.Mark
-	Action    string              `json:"action"`           // create, or the order: see state.CommandKind
-	Nodes     []state.CommandNode `json:"nodes,omitempty"`  // nodes that it is about; none: the whole run
-	Reason    string              `json:"reason,omitempty"` // as the caller gave it
-	Script    string              `json:"script,omitempty"` // path of the run's script; of create only
-	Epoch     int64               `json:"epoch,omitempty"`  // number of the order in its run
-	Void      bool                `json:"void,omitempty"`   // a decision that its gate ignored: it showed something else
+	Via       string              `json:"via,omitempty"`      // how the caller came in: see state.Mark
+	Action    string              `json:"action"`             // create, or the order: see state.CommandKind
+	Nodes     []state.CommandNode `json:"nodes,omitempty"`    // nodes that it is about; none: the whole run
+	Reason    string              `json:"reason,omitempty"`   // as the caller gave it
+	Script    string              `json:"script,omitempty"`   // path of the script; of create and of schedules only
+	Epoch     int64               `json:"epoch,omitempty"`    // number of the order in its run
+	Void      bool                `json:"void,omitempty"`     // a decision that its gate ignored: it showed something else
+	Schedule  string              `json:"schedule,omitempty"` // schedule or watch that it is about, by kind and name
 }
 
 // created is the action that begins a run.
@@ -37,8 +39,13 @@ func Audit(ctx context.Context, store state.Store, key state.RunKey) ([]AuditEnt
 }
 
 // AuditAll lists the orders and decisions about a workspace's runs, the latest run
-// first. It stops after the run with which it has limit entries; 0: all runs.
+// first. It stops after the run with which it has limit entries; 0: all runs. Orders
+// about schedules are between those about the runs that began before and after them.
 func AuditAll(ctx context.Context, store state.Store, workspace string, limit int) (entries []AuditEntry, err error) {
+	schedules, err := scheduleOrders(ctx, store, workspace, limit)
+	if err != nil {
+		return nil, err
+	}
 	for page := (state.Page{Limit: limit}); ; {
 		runs, next, err := store.Runs(ctx, workspace, page)
 		if err != nil {
@@ -50,12 +57,15 @@ func AuditAll(ctx context.Context, store state.Store, workspace string, limit in
 				return nil, err
 			}
 			slices.Reverse(of)
+			for len(schedules) > 0 && schedules[0].Time.After(r.Created) {
+				entries, schedules = append(entries, schedules[0]), schedules[1:]
+			}
 			if entries = append(entries, of...); limit > 0 && len(entries) >= limit {
 				return entries, nil
 			}
 		}
 		if page.From = next; next == 0 {
-			return entries, nil
+			return append(entries, schedules...), nil
 		}
 	}
 }

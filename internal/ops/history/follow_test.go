@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"regexp"
@@ -265,6 +266,23 @@ func TestAudit(t *testing.T) {
 	all, err := history.AuditAll(ctx, p.store, "main", 0)
 	require.NoError(t, err)
 	require.Len(t, all, 5)
+
+	for _, minute := range []time.Duration{-1, 1, 2} { // before both runs, and after them
+		require.NoError(t, history.RecordScheduleOrder(ctx, p.store, "id", history.AuditEntry{Action: "pause",
+			Time: noon.Add(minute * time.Minute), Workspace: "main", Schedule: "watch inbox", Reason: fmt.Sprint(int(minute))}))
+	}
+	reasons := func(limit int) (out []string) {
+		entries, err := history.AuditAll(ctx, p.store, "main", limit)
+		require.NoError(t, err)
+		for _, e := range entries {
+			if out = append(out, e.Action); e.Schedule != "" {
+				out[len(out)-1] = e.Reason
+			}
+		}
+		return out
+	}
+	require.Equal(t, []string{"2", "1", "create", "drop", "approve", "approve", "create", "-1"}, reasons(0))
+	require.Equal(t, []string{"2", "1", "create"}, reasons(2))
 }
 
 // failingNews fails now and then, and gives nothing of what is to come.

@@ -371,6 +371,6 @@ func TestHolds(t *testing.T) {
 	require.Len(t, f.Holds, 2)
 	require.Equal(t, state.CommandPause, f.Holds[0].Order.Kind)
 	require.Equal(t, 7*time.Hour+50*time.Minute, f.Holds[1].To.Sub(f.Holds[1].From))
-	require.Equal(t, "run 1 stood still for 7h50m0s of its 8h5m0s: stopped by eva@host at 12:10:00; it went on at "+
+	require.Equal(t, "run 1 stood still for 7 h 50 min of its 8 h 5 min: stopped by eva@host at 12:10:00; it went on at "+
 		"20:00:00", f.Why()[0].Text)
 }

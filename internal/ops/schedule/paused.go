@@ -20,7 +20,7 @@ type Paused struct {
 
 // Pause pauses the schedule or watch of an ID.
 func Pause(ctx context.Context, b Registry, id, actor, reason string, at time.Time) error {
-	text, err := json.Marshal(Paused{standingVersion, cut(actor), at.UTC(), cut(reason)})
+	text, err := json.Marshal(Paused{standingVersion, Cut(actor), at.UTC(), Cut(reason)})
 	if err != nil {
 		return fmt.Errorf("encode the pause of a schedule: %w", err)
 	}

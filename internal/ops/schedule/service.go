@@ -239,7 +239,7 @@ func (s *Service) schedule(ctx context.Context, sv Served, sc script.Schedule, s
 		st = &Standing{Version: standingVersion, Kind: KindSchedule, Looked: now}
 		standings[id] = st
 	}
-	st.Script, st.Name, st.When, st.Zone = shownScript(sv), sc.Name, cut(sc.Times.String()), sc.Times.Zone().String()
+	st.Script, st.Name, st.When, st.Zone = shownScript(sv), sc.Name, Cut(sc.Times.String()), sc.Times.Zone().String()
 	if st.advance(sc.Times, sc.CatchUp, now, OnTime+s.slack+max(0, now.Sub(s.began))) {
 		changed = true
 	}
@@ -374,7 +374,7 @@ func (s *Service) failed(ctx context.Context, sv Served, st *Standing, start Sta
 		*f = *before // others may have the one before
 	}
 	f.Tries++
-	f.Message, f.Next = cut(cause.Error()), now.Add(pause(f.Tries))
+	f.Message, f.Next = Cut(cause.Error()), now.Add(pause(f.Tries))
 	st.Failing = f
 	s.cfg.Logger.Log(ctx, levelOf(f), "a run could not begin; it is tried again", st.Kind, st.Name, "script", st.Script,
 		"tries", f.Tries, "error", cause)

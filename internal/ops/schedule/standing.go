@@ -123,14 +123,14 @@ func (s *Standing) encode() ([]byte, error) {
 // skip notes that a moment is not begun.
 func (s *Standing) skip(at time.Time, why string) {
 	s.Skips++
-	s.Skipped = append(s.Skipped, Skip{At: at, Why: cut(why)})
+	s.Skipped = append(s.Skipped, Skip{At: at, Why: Cut(why)})
 	if n := len(s.Skipped); n > skippedMax {
 		s.Skipped = slices.Delete(s.Skipped, 0, n-skippedMax)
 	}
 }
 
-// cut is the beginning of a text, for people.
-func cut(text string) string {
+// Cut is the beginning of a text, for people.
+func Cut(text string) string {
 	if text = clean(text); len(text) > shownBytesMax {
 		text = strings.ToValidUTF8(text[:shownBytesMax], "") + "…"
 	}

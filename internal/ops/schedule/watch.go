@@ -122,7 +122,7 @@ func (s *Service) watch(ctx context.Context, sv Served, w script.Watch, standing
 		}
 	}
 	before := *st
-	st.Looked, st.Script, st.Name, st.When = now, shownScript(sv), w.Name, cut(address.Redact(w.Files))
+	st.Looked, st.Script, st.Name, st.When = now, shownScript(sv), w.Name, Cut(address.Redact(w.Files))
 	if err := s.see(ctx, sv, w, st, wr); err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (s *Service) blind(ctx context.Context, sv Served, w script.Watch, st *Stan
 	if st.Blind != nil {
 		*f = *st.Blind
 	}
-	f.Tries, f.Message, f.Next = wr.tries, cut(cause.Error()), wr.next
+	f.Tries, f.Message, f.Next = wr.tries, Cut(strings.TrimPrefix(cause.Error(), f.File+": ")), wr.next
 	level := slog.LevelDebug
 	if wr.tries == 1 {
 		level = slog.LevelError

@@ -28,6 +28,7 @@ const (
 	TopicWaiting   = "waiting"   // nodes that wait for a decision, put before they do
 	TopicSame      = "same/"     // followed by a digest: nodes whose table can be taken over
 	TopicSchedules = "schedules" // what is to be started when
+	TopicPaused    = "paused"    // schedules that begin no runs
 	TopicFleet     = "fleet"     // of no workspace: see NewFleet
 )
 

@@ -154,7 +154,7 @@ class Live {
 
   #tell(line: Line): void {
     const topic =
-      line.event === 'run'
+      line.event === 'run' || line.event === 'schedules'
         ? line.workspace
         : line.event === 'script'
           ? topicOf(line.workspace, `${line.script}`)
