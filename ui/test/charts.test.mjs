@@ -63,6 +63,21 @@ test('what was done and used over time is drawn, and is in tables', async () => 
   }
 })
 
+test('with forced colours a chart still has its own', async () => {
+  const tab = await Tab.open(browser, server, `/w/main/runs/${slow}/timeline`, { forcedColors: 'active' })
+  const { page } = tab
+  await page.getByRole('figure', { name: 'Memory' }).locator('canvas').waitFor()
+  const tones = await page.evaluate(() =>
+    Object.fromEntries(
+      [...document.querySelectorAll('[data-tone]')].map((e) => [e.dataset.tone, getComputedStyle(e).color]),
+    ),
+  )
+  const colours = ['done', 'busy', 'failed', 'accent', 'sheet'].map((tone) => tones[tone])
+  assert.equal(new Set(colours).size, colours.length, JSON.stringify(tones))
+  assert.equal(tones.ground, tones.sheet)
+  await tab.close()
+})
+
 test('the charts lie below the lanes, have the same stretch of time, and each has a table', async () => {
   const tab = await Tab.open(browser, server, `/w/main/runs/${slow}/timeline`)
   const { page } = tab

@@ -124,7 +124,9 @@ nodes:
 function orderList(rows, more) {
   const lines = ['order,customer,amount']
   for (let i = 0; i < rows; i++)
-    lines.push(`${i},customer ${two(i % 24)},${i % 40 === 39 ? 0 : (i * 31 + more) % 900}.${two((i * 3) % 100)}`)
+    lines.push(
+      `${i},customer ${two(i % 24)},${i % 40 === 39 ? '0.00' : `${(i * 31 + more) % 900}.${two((i * 3) % 100)}`}`,
+    )
   return `${lines.join('\n')}\n`
 }
 

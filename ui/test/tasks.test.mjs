@@ -33,6 +33,42 @@ function task(name, most, steps) {
   })
 }
 
+// What a page says without a click, and that it says all of it: no column of a list is cut off at this width.
+for (const [path, shows] of [
+  ['/', 'Ended in the last 24 hours'],
+  ['/w/feeds', 'retail #2'],
+  ['/w/feeds?tab=schedules', 'no private key'],
+  ['/w/finance/runs/1', '2 files written'],
+])
+  test(`no column of ${path} is cut off`, async () => {
+    const tab = await Tab.open(browser, demo.server, path)
+    await tab.page.getByText(shows).first().waitFor()
+    const cut = await tab.page.evaluate(() =>
+      [...document.querySelectorAll('.scroll')].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.textContent),
+    )
+    assert.deepEqual(cut, [])
+    await tab.close()
+  })
+
+test('a run that has failed does not begin, and a check that only warns is said', async () => {
+  const tab = await Tab.open(browser, demo.server, '/')
+  const lane = tab.page.getByRole('listitem').filter({ hasText: /retail #2.*due/ })
+  await lane.getByText('failed, due').waitFor()
+  assert.doesNotMatch(await lane.textContent(), /begins/)
+  await tab.page.goto(`${demo.server.url}/w/sales/runs/${demo.today}`)
+  await tab.page.getByText('1 check has found wrong rows').waitFor()
+  const download = tab.page.waitForEvent('download')
+  await tab.page
+    .getByRole('region', { name: 'Checks that found something' })
+    .getByRole('link', { name: 'As CSV' })
+    .click()
+  const rows = readFileSync(await (await download).path(), 'utf8')
+    .trim()
+    .split('\n')
+  assert.equal(rows.length, 1 + 10)
+  await tab.close()
+})
+
 const needs = (page, text) => page.getByRole('listitem').filter({ hasText: text })
 const ended = (page, run) => page.getByRole('row').getByRole('link', { name: run })
 
@@ -85,7 +121,7 @@ task('where does this row of an output come from?', 3, async (page, click) => {
 
 task('what has changed since the run before?', 2, async (page, click) => {
   await click(ended(page, `orders #${demo.today}`))
-  await click(page.getByRole('link', { name: 'customers: what has changed' }))
+  await click(page.getByRole('link', { name: 'customers: changes since' }))
   await page.getByText('24 rows have come and 24 rows have gone').waitFor()
 })
 

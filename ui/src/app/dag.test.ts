@@ -60,6 +60,18 @@ test('nodes of a tag are a group, even if groups read each other', () => {
   expect(new Set(p.boxes.map((b) => b.y)).size).toBe(2)
 })
 
+test('what groups of tags read is above them, and what reads them below', () => {
+  const reads = (i: number) => (i === 0 ? [] : i <= 290 ? [0] : [i - 290])
+  const p = fold(
+    graph(300, reads, (i) => (i && i <= 290 ? [`t${i % 3}`] : [])),
+    () => 'succeeded',
+    none,
+    none,
+  )
+  expect(p.boxes.map((b) => b.vertex?.title ?? b.group?.nodes.length).sort()).toEqual([9, 96, 97, 97, 'node 0'])
+  expect(p.links.every((l) => l.from.y + l.from.height <= l.to.y)).toBe(true)
+})
+
 test('what is shown is out of its group, and so many that have failed are not all shown', () => {
   expect(fold(graph(1000, chain), failedAt(2000), new Set(['n:7']), none).boxes.some((b) => b.id === 'n:7')).toBe(true)
   expect(

@@ -125,6 +125,11 @@ function units(graph: Graph, status: StatusOf, shown: Set<string>): string[] {
   for (const e of edges) {
     if (kept[e.to]) note(e.from, `>${e.to}`)
     if (kept[e.from]) note(e.to, `<${e.from}`)
+    // What tags read and what reads them is not one group: it would be above and below them.
+    if (!kept[e.to] && !kept[e.from]) {
+      if (tag[e.to] && !tag[e.from]) note(e.from, '>#')
+      if (tag[e.from] && !tag[e.to]) note(e.to, '<#')
+    }
   }
   const out = vertices.map((v, i) => {
     if (kept[i]) return v.id
