@@ -17,6 +17,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"thalweg/internal/app/access"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
 )
 
@@ -44,13 +45,15 @@ const (
 
 // Job is long work that a request has begun.
 type Job struct {
-	ID      string     `json:"id"`
-	Kind    string     `json:"kind"`
-	Status  jobStatus  `json:"status" enum:"waiting,running,done,failed,canceled"`
-	Begun   time.Time  `json:"begun"`
-	Ended   *time.Time `json:"ended,omitempty"`
-	Problem *Problem   `json:"problem,omitempty" doc:"Why it failed."`
-	Result  any        `json:"result,omitempty" doc:"Of a job that is done."`
+	ID     string     `json:"id"`
+	Kind   string     `json:"kind"`
+	Status jobStatus  `json:"status" enum:"waiting,running,done,failed,canceled"`
+	Begun  time.Time  `json:"begun"`
+	Ended  *time.Time `json:"ended,omitempty"`
+	// Progress is never changed: another one takes its place.
+	Progress *view.Progress `json:"progress,omitempty" doc:"Of a job that is running: what can be counted of it."`
+	Problem  *Problem       `json:"problem,omitempty" doc:"Why it failed."`
+	Result   any            `json:"result,omitempty" doc:"Of a job that is done."`
 }
 
 // jobFile is the result of a download.
@@ -162,7 +165,9 @@ func (j *jobs) run(ctx context.Context, one *job, fail func(error) *Problem,
 	case j.turns <- struct{}{}:
 		j.set(one, func(of *Job) { of.Status = jobRuns })
 		err = fault.Guard("doing a job", func() (err error) {
-			result, err = work(ctx)
+			result, err = work(view.HearProgress(ctx, func(p view.Progress) {
+				j.set(one, func(of *Job) { of.Progress = &p })
+			}))
 			return err
 		})
 		<-j.turns
@@ -172,7 +177,7 @@ func (j *jobs) run(ctx context.Context, one *job, fail func(error) *Problem,
 	}
 	j.set(one, func(of *Job) {
 		now := time.Now().UTC()
-		of.Ended = &now
+		of.Ended, of.Progress = &now, nil
 		switch {
 		case err == nil:
 			of.Status, of.Result = jobDone, result
@@ -187,7 +192,9 @@ func (j *jobs) run(ctx context.Context, one *job, fail func(error) *Problem,
 func (j *jobs) set(one *job, change func(*Job)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	change(&one.Job)
+	if one.Ended == nil { // what tells of its progress may be late
+		change(&one.Job)
+	}
 }
 
 // find returns a job of somebody who may still do what it does. Those of others are not there.
