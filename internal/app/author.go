@@ -11,7 +11,6 @@ import (
 	"thalweg/internal/app/scripttest"
 	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/progress"
 )
 
 // authorMemoryBytes is what a test of a script, or a look at files, may take in a process that others use, too.
@@ -62,7 +61,7 @@ func (a *App) TestScript(ctx context.Context, by Caller, n NamedScript, path str
 	}
 	out = []view.Tested{}
 	for i, one := range suite.Cases {
-		progress.Tell(ctx, progress.Progress{Phase: "running test " + one.Name, Done: int64(i), Of: int64(len(suite.Cases)),
+		view.TellProgress(ctx, view.Progress{Phase: "running test " + one.Name, Done: int64(i), Of: int64(len(suite.Cases)),
 			Unit: "tests"})
 		found, err := scripttest.Run(ctx, suite, one, o)
 		if err != nil {
