@@ -15,9 +15,9 @@ import (
 
 	"thalweg/internal/app/caller"
 	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/progress"
 	"thalweg/internal/io/outfile"
 )
 
@@ -103,7 +103,7 @@ func (p *Pool) downloadTable(ctx context.Context, q Table, args *downloadArgs) (
 func (p *Pool) download(ctx context.Context, ask question, args downloadArgs, opts inspect.QueryOptions,
 	to io.Writer) error {
 	out := &counted{ctx: ctx, to: to}
-	ctx = progress.Heard(ctx, out.hear)
+	ctx = view.HearProgress(ctx, out.hear)
 	args.Threads = min(threadsMax, budget.Cores())
 	ask.args, ask.read = args, p.reads(args.Paths)
 	text, err := p.ask(ctx, ask, func(from io.Reader) error {
@@ -227,7 +227,7 @@ func (h *bareHost) parquet(ctx context.Context, p inspect.Prepared, names []stri
 	if err != nil {
 		return queryAnswer{}, fmt.Errorf("look at what was written: %w", err)
 	}
-	progress.Tell(ctx, progress.Progress{Phase: "handing over the file", Of: about.Size(), Unit: "bytes"})
+	view.TellProgress(ctx, view.Progress{Phase: "handing over the file", Of: about.Size(), Unit: "bytes"})
 	_, err = io.Copy(out, f)
 	return queryAnswer{}, errors.Join(err, out.Flush())
 }

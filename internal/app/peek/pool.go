@@ -20,7 +20,6 @@ import (
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/keeper"
-	"thalweg/internal/base/progress"
 	"thalweg/internal/run/sandbox"
 )
 
@@ -162,7 +161,7 @@ func (p *Pool) program(lent bool) func() keeper.Program {
 // ask has a child answer a question once there is memory for it. consume reads what the child sends meanwhile; if it
 // returns an error, that is the answer. nil: nothing is sent.
 func (p *Pool) ask(ctx context.Context, q question, consume func(io.Reader) error) (answer json.RawMessage, err error) {
-	progress.Tell(ctx, progress.Progress{Phase: "waiting for memory"})
+	view.TellProgress(ctx, view.Progress{Phase: "waiting for memory"})
 	waiting, stopWaiting := context.WithTimeoutCause(ctx, p.limits.Wait, errBusy)
 	defer stopWaiting()
 	place, leave, err := p.line.enter(waiting, q)
@@ -175,7 +174,7 @@ func (p *Pool) ask(ctx context.Context, q question, consume func(io.Reader) erro
 		return nil, p.why(ctx, waiting, err, q)
 	}
 	defer release()
-	progress.Tell(ctx, progress.Progress{Phase: "at work on " + q.doing})
+	view.TellProgress(ctx, view.Progress{Phase: "at work on " + q.doing})
 	set := settings{Lent: q.lent, Actor: q.actor, Read: q.read, MemoryBytes: min(grant.EngineBytes, p.limits.ChildBytes),
 		SpillBytes: p.limits.SpillBytes}
 	text, err := p.settingsOf(set)

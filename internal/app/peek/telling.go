@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"thalweg/internal/base/progress"
+	"thalweg/internal/app/view"
 )
 
 // What a piece is that a child sends, by its first byte.
@@ -26,7 +26,7 @@ const (
 
 // telling is a context whose work tells the parent how far it is, until stop.
 func telling(ctx context.Context, send func([]byte) error) (_ context.Context, stop func()) {
-	var last atomic.Pointer[progress.Progress]
+	var last atomic.Pointer[view.Progress]
 	var work sync.WaitGroup
 	told, done := make(chan struct{}, 1), make(chan struct{})
 	work.Go(func() {
@@ -47,14 +47,14 @@ func telling(ctx context.Context, send func([]byte) error) (_ context.Context, s
 			}
 		}
 	})
-	hear := func(p progress.Progress) {
+	hear := func(p view.Progress) {
 		last.Store(&p)
 		select {
 		case told <- struct{}{}:
 		default: // it is known that there is something
 		}
 	}
-	return progress.Heard(ctx, hear), func() {
+	return view.HearProgress(ctx, hear), func() {
 		close(done)
 		work.Wait()
 	}
@@ -68,11 +68,11 @@ func hear(ctx context.Context, piece []byte) (is bool, err error) {
 	if piece[0] == pieceOfAnswer {
 		return false, nil
 	}
-	var p progress.Progress
+	var p view.Progress
 	if err := json.Unmarshal(piece[1:], &p); err != nil {
 		return false, errGarbled
 	}
-	progress.Tell(ctx, p)
+	view.TellProgress(ctx, p)
 	return true, nil
 }
 
@@ -82,7 +82,7 @@ type counted struct {
 	to  io.Writer
 
 	mu   sync.Mutex
-	last progress.Progress // of the child
+	last view.Progress // of the child
 	n    int64
 }
 
@@ -93,7 +93,7 @@ func (c *counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *counted) hear(p progress.Progress) { c.tell(func() { c.last = p }) }
+func (c *counted) hear(p view.Progress) { c.tell(func() { c.last = p }) }
 
 func (c *counted) tell(change func()) {
 	c.mu.Lock()
@@ -103,5 +103,5 @@ func (c *counted) tell(change func()) {
 	if now.Bytes = c.n; now.Unit == "bytes" {
 		now.Done = c.n
 	}
-	progress.Tell(c.ctx, now)
+	view.TellProgress(c.ctx, now)
 }

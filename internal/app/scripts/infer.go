@@ -14,7 +14,6 @@ import (
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/base/progress"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/ops/infer"
 )
@@ -49,7 +48,7 @@ func (s *Service) Infer(ctx context.Context, files []string, o InferOptions) (_ 
 			Err: err}
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	progress.Tell(ctx, progress.Progress{Phase: "looking at the files"})
+	view.TellProgress(ctx, view.Progress{Phase: "looking at the files"})
 	client := s.Remote.Within(o.Seen.Policy)
 	spool := client.Spool(filepath.Join(work, "remote"), nil)
 	opts := infer.Options{Separator: o.Separator,
@@ -57,7 +56,7 @@ func (s *Service) Infer(ctx context.Context, files []string, o InferOptions) (_ 
 		Policy: o.Seen.Policy, WorkDir: work,
 		Told: o.Told,
 		Fetch: func(ctx context.Context, url string) (string, error) {
-			progress.Tell(ctx, progress.Progress{Phase: "copying " + address.Redact(url)})
+			view.TellProgress(ctx, view.Progress{Phase: "copying " + address.Redact(url)})
 			copied, err := spool.Ensure(ctx, url, "")
 			return copied.Path, err
 		},
