@@ -215,7 +215,7 @@ func otherWorkspaces() (all []attack) {
 			path: "/v1/workspaces/other/runs/1/tables/ids/rows", want: http.StatusNotFound},
 		attack{threat: "other workspace", name: "a query in one's own", as: "other", method: "POST",
 			path: "/v1/workspaces/other/queries", body: `{"sql":"SELECT * FROM run1.ids"}`,
-			want: http.StatusNotFound},
+			want: http.StatusUnprocessableEntity},
 		attack{threat: "other workspace", name: "many runs", as: "other", method: "POST", path: ws + "/orders:bulk",
 			body: `{"kind":"stop","runs":[1]}`, want: http.StatusForbidden},
 		attack{threat: "other workspace", name: "a job", as: "other", path: "/v1/jobs/AAAAAAAAAAAAAAAAAAAAAAAAAA",

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -82,4 +83,30 @@ func TestProgressOfJobs(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, one.Progress)
 	require.Equal(t, "all", one.Result)
+}
+
+// Who asks for a file while it is forgotten gets it, or hears that it is not there.
+func TestFilesThatAreJustForgotten(t *testing.T) {
+	t.Parallel()
+	j := newJobs()
+	defer j.close()
+	ann := asker{needs: access.Anyone}
+	at := time.Now().Add(-2 * jobKeptFor)
+	for range 1000 {
+		content, err := os.Open(os.DevNull)
+		require.NoError(t, err)
+		one := &job{Job: Job{ID: "x", Status: jobDone, Ended: &at, Result: &jobFile{content: content}}, by: ann}
+		j.mu.Lock()
+		j.all[one.ID] = one
+		j.mu.Unlock()
+		var forgets sync.WaitGroup
+		forgets.Go(func() { j.forget(time.Now()) })
+		_, f, err := j.file(ann, "x")
+		forgets.Wait()
+		if err != nil {
+			require.Equal(t, fault.NotFound, fault.CodeOf(err), "%v", err)
+			continue
+		}
+		require.NoError(t, f.Close())
+	}
 }

@@ -201,12 +201,36 @@ func (j *jobs) set(one *job, change func(*Job)) {
 func (j *jobs) find(by asker, id string) (*job, Job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	return j.held(by, id)
+}
+
+func (j *jobs) held(by asker, id string) (*job, Job, error) {
 	one, is := j.all[id]
 	if !is || one.by.Name() != by.Name() || !by.May(one.by.workspace, one.by.needs) {
 		return nil, Job{}, &fault.Error{Kind: fault.Script, Code: fault.NotFound, Message: "you have no such job here",
 			Hint: "a result is kept for 15 minutes, on the server that has made it"}
 	}
 	return one, one.Job, nil
+}
+
+// file opens the file of a job. It is not forgotten meanwhile: another one could be behind its descriptor then.
+func (j *jobs) file(by asker, id string) (*jobFile, *os.File, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, shown, err := j.held(by, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	made, is := shown.Result.(*jobFile)
+	if !is {
+		return nil, nil, &fault.Error{Kind: fault.Script, Code: fault.NotFound, Message: "the job has made no file",
+			Hint: "look at it: it may not have ended"}
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", made.content.Fd()))
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the file of a job: %w", err)
+	}
+	return made, f, nil
 }
 
 func (s *Server) registerJobs() {
@@ -276,20 +300,11 @@ func (s *Server) downloadJob(ctx context.Context, by asker, in *downloadQueryIn)
 
 // jobFile answers with the file of a job, or with a part of it.
 func (s *Server) jobFile(ctx context.Context, by asker, in *ofJob) (*huma.StreamResponse, error) {
-	_, shown, err := s.jobs.find(by, in.Job)
+	made, f, err := s.jobs.file(by, in.Job)
 	if err != nil {
 		return nil, err
 	}
-	made, is := shown.Result.(*jobFile)
-	if !is {
-		return nil, &fault.Error{Kind: fault.Script, Code: fault.NotFound, Message: "the job has made no file",
-			Hint: "look at it: it may not have ended"}
-	}
-	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", made.content.Fd()))
-	if err != nil {
-		return nil, fmt.Errorf("open the file of a job: %w", err)
-	}
-	s.note(ctx, by, access.RowsTaken, made.Name+" of job "+shown.ID, nil)
+	s.note(ctx, by, access.RowsTaken, made.Name+" of job "+in.Job, nil)
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		defer f.Close()
 		r, w := humago.Unwrap(c)
