@@ -159,7 +159,7 @@ test('who waits for a job sees how far it is', async () => {
   assert.equal(await bar.count(), 0, 'what cannot be counted has no bar')
   now = undefined
   await page.getByRole('status').filter({ hasText: 'Waiting for memory' }).waitFor({ state: 'detached' })
-  await page.getByText('sales.csv').first().waitFor()
+  await page.getByRole('tree').waitFor()
   await tab.close()
 })
 
