@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"thalweg/internal/app"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/format"
 )
@@ -42,8 +42,8 @@ func (c *inferCmd) Run(ctx context.Context, a *console) (err error) {
 	defer func() { err = errors.Join(err, client.Close()) }()
 	progress := newLookProgress(a)
 	defer progress.end()
-	p, err := (&app.ScriptService{Remote: client, Known: a.known}).Infer(ctx, c.Files, app.InferOptions{
-		Separator: c.Separator, Header: c.Header, MemoryBytes: bytes, Progress: progress.show, Told: a.at.text})
+	p, err := (&app.ScriptService{Remote: client, Known: a.known}).Infer(view.HearProgress(ctx, progress.show), c.Files,
+		app.InferOptions{Separator: c.Separator, Header: c.Header, MemoryBytes: bytes, Told: a.at.text})
 	if err != nil {
 		return err
 	}
@@ -91,17 +91,16 @@ type lookProgress struct {
 func newLookProgress(a *console) *lookProgress { return &lookProgress{a: a, begun: time.Now()} }
 
 // show is called by whoever looks.
-func (l *lookProgress) show(file string, done, total int64) {
+func (l *lookProgress) show(p view.Progress) {
 	const patience, pause = time.Second, 200 * time.Millisecond
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if !l.a.terminal || now.Sub(l.begun) < patience || now.Sub(l.last) < pause || total == 0 {
+	if !l.a.terminal || now.Sub(l.begun) < patience || now.Sub(l.last) < pause || p.Of == 0 {
 		return
 	}
 	l.last, l.shown = now, true
-	fmt.Fprintf(l.a.stderr, "\r\x1b[Klooking at %s: %s of %s", filepath.Base(file), format.Size(done),
-		format.Size(total))
+	fmt.Fprintf(l.a.stderr, "\r\x1b[K%s: %s of %s", p.Phase, format.Size(p.Done), format.Size(p.Of))
 }
 
 // end clears what was shown.

@@ -473,6 +473,12 @@ func TestOrdersToManyAreShown(t *testing.T) {
 	for _, kind := range []string{"invalidate", "drop"} { // nothing is tried: no run would take it
 		p := c.send("POST", at, map[string]any{"kind": kind, "runs": []int64{1}}).problem(http.StatusUnprocessableEntity)
 		require.Contains(t, p.Detail, "needs a reason")
+		dry := map[string]any{"kind": kind, "dry_run": true, "runs": []int64{1}}
+		for path, b := range map[string]map[string]any{at: dry, ws + "/runs/1/orders": {"kind": kind, "dry_run": true}} {
+			require.Contains(t, c.send("POST", path, b).text, `"needs_reason":true`)
+			b["reason"] = "wrong"
+			require.NotContains(t, c.send("POST", path, b).text, `"needs_reason"`)
+		}
 	}
 	require.True(t, ask(map[string]any{"kind": "invalidate", "runs": []int64{1}, "reason": "wrong",
 		"tokens": map[string]string{"1": shown.Runs[0].Would.Token}}).Runs[0].Done)

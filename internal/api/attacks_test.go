@@ -12,12 +12,14 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/app"
 	"thalweg/internal/app/access"
 	"thalweg/internal/base/allow"
 	"thalweg/internal/test/effort"
@@ -55,8 +57,13 @@ func newLab(t *testing.T) *lab {
 	s.file("env.yaml", "nodes: {load: {type: file_table, r: {urls: [\"{env.AWS_SECRET_ACCESS_KEY}.csv\"], "+
 		"types: {id: int}}, w: ids}}")
 	s.run()
+	s.file("own.yaml", strings.ReplaceAll(script, "ids", "mine"))
+	_, err := s.app.Run(t.Context(), app.ProcessCaller(), app.RunOptions{Workspace: "own",
+		ScriptPath: filepath.Join(s.dir, "own.yaml")})
+	require.NoError(t, err)
 	l := &lab{s, map[string]*client{"": s.nobody(),
-		"other": s.as("mallory", access.Grant{Workspace: "other", Role: access.Manager})}}
+		"other": s.as("mallory", access.Grant{Workspace: "other", Role: access.Manager},
+			access.Grant{Workspace: "own", Role: access.Manager})}}
 	for _, role := range []access.Role{access.Viewer, access.Reader, access.Operator, access.Manager} {
 		l.clients[string(role)] = s.as("a-"+string(role), access.Grant{Workspace: "main", Role: role})
 	}
@@ -214,8 +221,11 @@ func otherWorkspaces() (all []attack) {
 		attack{threat: "other workspace", name: "rows in one's own", as: "other",
 			path: "/v1/workspaces/other/runs/1/tables/ids/rows", want: http.StatusNotFound},
 		attack{threat: "other workspace", name: "a query in one's own", as: "other", method: "POST",
-			path: "/v1/workspaces/other/queries", body: `{"sql":"SELECT * FROM run1.ids"}`,
-			want: http.StatusNotFound},
+			path: "/v1/workspaces/own/queries", body: `{"sql":"SELECT * FROM run1.ids"}`,
+			want: http.StatusUnprocessableEntity, has: "ids"},
+		attack{threat: "other workspace", name: "a query of one's own is answered", as: "other", method: "POST",
+			path: "/v1/workspaces/own/queries", body: `{"sql":"SELECT count(*) AS n FROM run1.mine"}`,
+			want: http.StatusOK, has: `"2"`},
 		attack{threat: "other workspace", name: "many runs", as: "other", method: "POST", path: ws + "/orders:bulk",
 			body: `{"kind":"stop","runs":[1]}`, want: http.StatusForbidden},
 		attack{threat: "other workspace", name: "a job", as: "other", path: "/v1/jobs/AAAAAAAAAAAAAAAAAAAAAAAAAA",

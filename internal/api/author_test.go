@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/api"
+	"thalweg/internal/app"
 	"thalweg/internal/app/access"
 	"thalweg/internal/app/view"
 	"thalweg/internal/test/effort"
@@ -245,6 +246,12 @@ func TestTestsOfScripts(t *testing.T) {
 		require.Equal(t, "wrong", cases[1].(map[string]any)["test"], name)
 	}
 	require.NoFileExists(t, filepath.Join(s.dir, "out", "ids.csv"))
+	var told []view.Progress
+	_, err := s.app.TestScript(view.HearProgress(t.Context(), func(p view.Progress) { told = append(told, p) }),
+		app.ProcessCaller(), app.NamedScript{Dir: filepath.Join(s.dir, "jobs"), Path: filepath.Join(s.dir, "jobs", "ids.yaml")},
+		"")
+	require.NoError(t, err)
+	require.Contains(t, told, view.Progress{Phase: "running test wrong", Done: 1, Of: 2, Unit: "tests"})
 	given := func(input, expect string) body {
 		return body{"t.yaml": "tests: [{node: load, given: {load: " + input + "}, expect: {ids: " + expect + "}}]"}
 	}

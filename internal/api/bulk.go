@@ -59,9 +59,10 @@ type bulkFilter struct {
 
 // bulkDone says what has become of the order to each run.
 type bulkDone struct {
-	DryRun bool      `json:"dry_run"`
-	Token  string    `json:"token" doc:"Of the runs that are meant, as they are."`
-	Runs   []bulkRun `json:"runs"`
+	DryRun      bool      `json:"dry_run"`
+	NeedsReason bool      `json:"needs_reason,omitempty" doc:"Of a dry run: the order is refused without a reason."`
+	Token       string    `json:"token" doc:"Of the runs that are meant, as they are."`
+	Runs        []bulkRun `json:"runs"`
 }
 
 // bulkRun is a run that an order to many was for.
@@ -84,8 +85,9 @@ func (s *Server) giveOrders(ctx context.Context, by asker, in *bulkIn) (*reply[b
 	if (len(b.Runs) == 0) == (b.Filter == nil) {
 		return nil, &fault.Error{Kind: fault.Script, Message: "an order to many runs has runs, or a filter"}
 	}
-	if err := needsReason(b); err != nil {
-		return nil, err
+	reason := needsReason(b.Kind, b.Reason)
+	if reason != nil && !b.DryRun {
+		return nil, reason
 	}
 	if b.Filter != nil && b.Token == "" && !b.DryRun {
 		return nil, &fault.Error{Kind: fault.Script, Message: "an order with a filter needs the token of its dry run",
@@ -95,7 +97,7 @@ func (s *Server) giveOrders(ctx context.Context, by asker, in *bulkIn) (*reply[b
 	if err != nil {
 		return nil, err
 	}
-	out := bulkDone{DryRun: b.DryRun, Token: token, Runs: runs}
+	out := bulkDone{DryRun: b.DryRun, NeedsReason: reason != nil, Token: token, Runs: runs}
 	if b.DryRun {
 		for i := range out.Runs[:min(len(out.Runs), bulkPreviewsMax)] {
 			s.previewOne(ctx, by, in, &out.Runs[i])
@@ -122,15 +124,14 @@ func (s *Server) giveOrders(ctx context.Context, by asker, in *bulkIn) (*reply[b
 	return body(out, nil)
 }
 
-// needsReason refuses an order without a reason that no run would take. A dry run is shown before people are asked why.
-func needsReason(b bulkOrder) error {
-	switch {
-	case b.DryRun:
-		return nil
-	case b.Kind == orderDrop:
-		return app.DropReason(b.Reason)
-	case b.Kind == orderInvalidate:
-		return app.InvalidationReason(b.Reason)
+// needsReason refuses an order without a reason that no run would take. A dry run is shown before people are asked why:
+// it says so.
+func needsReason(kind, reason string) error {
+	switch kind {
+	case orderDrop:
+		return app.DropReason(reason)
+	case orderInvalidate:
+		return app.InvalidationReason(reason)
 	}
 	return nil
 }

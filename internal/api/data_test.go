@@ -142,6 +142,9 @@ func TestJobs(t *testing.T) {
 	s.as("eve", access.Grant{Workspace: "*", Role: access.Manager}).get(made.File).problem(http.StatusNotFound)
 	long := c.send("POST", ws+"/query-jobs", map[string]any{"sql": "SELECT count(*) FROM range(1000000000000)"})
 	at := long.header.Get("Location")
+	require.Eventually(t, func() bool {
+		return strings.Contains(c.get(at).text, `"progress":{"phase":"at work on the query"}`)
+	}, effort.Patience, time.Millisecond)
 	c.send("DELETE", at, nil)
 	require.Eventually(t, func() bool { return strings.Contains(c.get(at).text, `"canceled"`) }, effort.Patience,
 		time.Millisecond)

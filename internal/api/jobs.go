@@ -17,6 +17,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"thalweg/internal/app/access"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
 )
 
@@ -44,13 +45,15 @@ const (
 
 // Job is long work that a request has begun.
 type Job struct {
-	ID      string     `json:"id"`
-	Kind    string     `json:"kind"`
-	Status  jobStatus  `json:"status" enum:"waiting,running,done,failed,canceled"`
-	Begun   time.Time  `json:"begun"`
-	Ended   *time.Time `json:"ended,omitempty"`
-	Problem *Problem   `json:"problem,omitempty" doc:"Why it failed."`
-	Result  any        `json:"result,omitempty" doc:"Of a job that is done."`
+	ID     string     `json:"id"`
+	Kind   string     `json:"kind"`
+	Status jobStatus  `json:"status" enum:"waiting,running,done,failed,canceled"`
+	Begun  time.Time  `json:"begun"`
+	Ended  *time.Time `json:"ended,omitempty"`
+	// Progress is never changed: another one takes its place.
+	Progress *view.Progress `json:"progress,omitempty" doc:"Of a job that is running: what can be counted of it."`
+	Problem  *Problem       `json:"problem,omitempty" doc:"Why it failed."`
+	Result   any            `json:"result,omitempty" doc:"Of a job that is done."`
 }
 
 // jobFile is the result of a download.
@@ -162,7 +165,9 @@ func (j *jobs) run(ctx context.Context, one *job, fail func(error) *Problem,
 	case j.turns <- struct{}{}:
 		j.set(one, func(of *Job) { of.Status = jobRuns })
 		err = fault.Guard("doing a job", func() (err error) {
-			result, err = work(ctx)
+			result, err = work(view.HearProgress(ctx, func(p view.Progress) {
+				j.set(one, func(of *Job) { of.Progress = &p })
+			}))
 			return err
 		})
 		<-j.turns
@@ -172,7 +177,7 @@ func (j *jobs) run(ctx context.Context, one *job, fail func(error) *Problem,
 	}
 	j.set(one, func(of *Job) {
 		now := time.Now().UTC()
-		of.Ended = &now
+		of.Ended, of.Progress = &now, nil
 		switch {
 		case err == nil:
 			of.Status, of.Result = jobDone, result
@@ -187,19 +192,45 @@ func (j *jobs) run(ctx context.Context, one *job, fail func(error) *Problem,
 func (j *jobs) set(one *job, change func(*Job)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	change(&one.Job)
+	if one.Ended == nil { // what tells of its progress may be late
+		change(&one.Job)
+	}
 }
 
 // find returns a job of somebody who may still do what it does. Those of others are not there.
 func (j *jobs) find(by asker, id string) (*job, Job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	return j.held(by, id)
+}
+
+func (j *jobs) held(by asker, id string) (*job, Job, error) {
 	one, is := j.all[id]
 	if !is || one.by.Name() != by.Name() || !by.May(one.by.workspace, one.by.needs) {
 		return nil, Job{}, &fault.Error{Kind: fault.Script, Code: fault.NotFound, Message: "you have no such job here",
 			Hint: "a result is kept for 15 minutes, on the server that has made it"}
 	}
 	return one, one.Job, nil
+}
+
+// file opens the file of a job. It is not forgotten meanwhile: another one could be behind its descriptor then.
+func (j *jobs) file(by asker, id string) (*jobFile, *os.File, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, shown, err := j.held(by, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	made, is := shown.Result.(*jobFile)
+	if !is {
+		return nil, nil, &fault.Error{Kind: fault.Script, Code: fault.NotFound, Message: "the job has made no file",
+			Hint: "look at it: it may not have ended"}
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", made.content.Fd()))
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the file of a job: %w", err)
+	}
+	return made, f, nil
 }
 
 func (s *Server) registerJobs() {
@@ -269,20 +300,11 @@ func (s *Server) downloadJob(ctx context.Context, by asker, in *downloadQueryIn)
 
 // jobFile answers with the file of a job, or with a part of it.
 func (s *Server) jobFile(ctx context.Context, by asker, in *ofJob) (*huma.StreamResponse, error) {
-	_, shown, err := s.jobs.find(by, in.Job)
+	made, f, err := s.jobs.file(by, in.Job)
 	if err != nil {
 		return nil, err
 	}
-	made, is := shown.Result.(*jobFile)
-	if !is {
-		return nil, &fault.Error{Kind: fault.Script, Code: fault.NotFound, Message: "the job has made no file",
-			Hint: "look at it: it may not have ended"}
-	}
-	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", made.content.Fd()))
-	if err != nil {
-		return nil, fmt.Errorf("open the file of a job: %w", err)
-	}
-	s.note(ctx, by, access.RowsTaken, made.Name+" of job "+shown.ID, nil)
+	s.note(ctx, by, access.RowsTaken, made.Name+" of job "+in.Job, nil)
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		defer f.Close()
 		r, w := humago.Unwrap(c)

@@ -65,6 +65,7 @@ type orderLike struct {
 // ordered says what an order has done, or would do. One member is there, that of its kind.
 type ordered struct {
 	DryRun      bool               `json:"dry_run"`
+	NeedsReason bool               `json:"needs_reason,omitempty" doc:"Of a dry run: the order is refused without a reason."`
 	Token       string             `json:"token,omitempty" doc:"Of what a dry run has said."`
 	Stopped     *view.Stopped      `json:"stopped,omitempty"`
 	Paused      *view.Paused       `json:"paused,omitempty"`
@@ -112,6 +113,7 @@ func (s *Server) giveOrder(ctx context.Context, by asker, in *orderIn) (*reply[o
 		return nil, err
 	}
 	out.DryRun = in.Body.DryRun
+	out.NeedsReason = out.DryRun && needsReason(in.Body.Kind, in.Body.Reason) != nil
 	if run, err = s.app.Runs.Find(ctx, in.Workspace, strconv.FormatInt(run.Run, 10)); err != nil {
 		return nil, err
 	}

@@ -157,17 +157,27 @@ func (s *Server) send(c huma.Context, by asker, topics []topic) {
 	defer listeners.Wait()
 	defer cancel()
 	opening.Add(len(topics))
+	opened := make(chan struct{})
 	for i, t := range topics {
 		listeners.Go(func() { s.listen(ctx, i, t, opening.Done, news) })
 	}
-	opening.Wait() // what happens once the client knows of the stream is told
+	listeners.Go(func() {
+		opening.Wait()
+		close(opened)
+	})
+	drain, _ := ctx.Value(drainKey{}).(<-chan struct{})
+	select {
+	case <-opened: // what happens once the client knows of the stream is told
+	case <-drain:
+	case <-ctx.Done():
+		return
+	}
 	_, w := humago.Unwrap(c)
 	out := &eventWriter{w: w, c: http.NewResponseController(w), topics: topics, timeout: s.eventTimeout}
 	c.SetHeader("Content-Type", eventStreamType)
 	c.SetHeader("X-Accel-Buffering", "no")
 	c.SetStatus(http.StatusOK)
 	out.comment("listening")
-	drain, _ := ctx.Value(drainKey{}).(<-chan struct{})
 	beat, check := time.NewTicker(s.heartbeat), time.NewTicker(admitEvery)
 	defer beat.Stop()
 	defer check.Stop()

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -16,7 +18,9 @@ import (
 
 	"thalweg/internal/app"
 	"thalweg/internal/app/access"
+	"thalweg/internal/app/hub"
 	"thalweg/internal/app/view"
+	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
 )
 
@@ -335,4 +339,42 @@ func TestEventsSelected(t *testing.T) {
 		require.Equal(t, want, got, query)
 	}
 	viewer.get(ws + "/runs/1/events?kind=batch").problem(http.StatusUnprocessableEntity)
+}
+
+// A stream whose first look has not ended hears that the server ends.
+func TestTheEndOfAServerReachesStreamsThatWait(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Viewer})
+	looks := make(chan struct{}, 1)
+	news := hub.New(hub.Config{Store: state.Around(nil, func(ctx context.Context, _ state.Op,
+		_ func(context.Context) error) error {
+		select {
+		case looks <- struct{}{}:
+		default:
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})})
+	defer news.Close()
+	s.api.SetNews(news)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, end := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- s.api.Serve(ctx, ln, 2*time.Second) }()
+	go func() {
+		<-looks
+		end()
+	}()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+ln.Addr().String()+"/v1/stream?topics=main", nil)
+	require.NoError(t, err)
+	req.Host, req.Header = strings.TrimPrefix(s.url, "http://"), c.header
+	res, err := http.DefaultTransport.RoundTrip(req)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "the server ends")
+	require.NoError(t, <-served)
 }

@@ -60,7 +60,9 @@ func (a *App) TestScript(ctx context.Context, by Caller, n NamedScript, path str
 		return nil, err
 	}
 	out = []view.Tested{}
-	for _, one := range suite.Cases {
+	for i, one := range suite.Cases {
+		view.TellProgress(ctx, view.Progress{Phase: "running test " + one.Name, Done: int64(i), Of: int64(len(suite.Cases)),
+			Unit: "tests"})
 		found, err := scripttest.Run(ctx, suite, one, o)
 		if err != nil {
 			return nil, err

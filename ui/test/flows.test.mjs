@@ -133,6 +133,37 @@ test('rows are seen as they are, sorted, filtered and turned', async () => {
   await tab.close()
 })
 
+test('who waits for a job sees how far it is', async () => {
+  const tab = await Tab.open(browser, server)
+  const { page } = tab
+  let now = { phase: 'following the rows of node <b>read', done: 1, of: 3, unit: 'nodes' }
+  await page.route('**/v1/jobs/*', async (route) => {
+    if (!now || route.request().method() !== 'GET') return route.continue()
+    const answer = await route.fetch()
+    const { result: _, ended: __, ...job } = await answer.json()
+    await route.fulfill({ response: answer, json: { ...job, status: 'running', progress: now } })
+  })
+  await page.goto(`${server.url}/w/main/trace?table=sales&run=${complete}`)
+  const waits = page.getByRole('status').filter({ hasText: 'Following the rows of node <b>read …' })
+  await waits.getByText('1 of 3 nodes').waitFor()
+  const bar = page.getByRole('progressbar', { name: 'Following the rows of node <b>read' })
+  assert.equal(await bar.evaluate((b) => b.position), 1 / 3)
+  for (const width of [1280, 360])
+    for (const dark of [false, true]) {
+      await page.setViewportSize({ width, height: 800 })
+      await tab.screenshot('job', { dark, width })
+      await tab.accessible()
+      await tab.fits()
+    }
+  now = { phase: 'waiting for memory' }
+  await page.getByText('Waiting for memory …').waitFor()
+  assert.equal(await bar.count(), 0, 'what cannot be counted has no bar')
+  now = undefined
+  await page.getByRole('status').filter({ hasText: 'Waiting for memory' }).waitFor({ state: 'detached' })
+  await page.getByRole('tree').waitFor()
+  await tab.close()
+})
+
 test('everything is found by the keyboard alone', async () => {
   const tab = await Tab.open(browser, server)
   const { page } = tab

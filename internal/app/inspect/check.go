@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"thalweg/internal/base/action"
+	"thalweg/internal/base/progress"
 
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runtime"
@@ -61,7 +62,14 @@ func Check(ctx context.Context, home *instance.Instance, s *script.Script, opts 
 		all = append(all, r)
 	}
 	var out []CheckFound
+	now := progress.Progress{Unit: "checks"}
 	for _, r := range all {
+		now.Of += int64(len(r.Node.Checks))
+	}
+	for _, r := range all {
+		now.Phase = "checking node " + r.Node.Name
+		progress.Tell(ctx, now)
+		now.Done += int64(len(r.Node.Checks))
 		found, err := c.check(ctx, r)
 		if err != nil {
 			return nil, err

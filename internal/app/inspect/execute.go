@@ -18,6 +18,7 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/progress"
 	"thalweg/internal/base/similar"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/ops/lineage"
@@ -322,6 +323,7 @@ type reader struct {
 
 	columns []string // nil: the sink has not heard of any yet
 	count   int
+	known   int64 // rows that there are to give; 0: nobody knows
 }
 
 // read gives the rows of one statement.
@@ -356,8 +358,16 @@ func (r *reader) read(ctx context.Context, text string) (err error) {
 		if err := r.to.Row(row); err != nil {
 			return err
 		}
+		if r.known > 0 && (r.count+1)%toldRows == 0 {
+			r.tell(ctx, r.count+1)
+		}
 	}
 	return rows.Err()
+}
+
+// tell says how many of the rows of a spool were given.
+func (r *reader) tell(ctx context.Context, given int) {
+	progress.Tell(ctx, progress.Progress{Phase: "writing the rows", Done: int64(given), Of: r.known, Unit: "rows"})
 }
 
 // begin tells the sink of the columns, once.
@@ -382,8 +392,12 @@ func (r *reader) begin(rows *sql.Rows) error {
 	return r.to.Begin(head)
 }
 
-// spoolRows is the number of rows of a spool that are read at once.
-const spoolRows = 100_000
+const (
+	// spoolRows is the number of rows of a spool that are read at once.
+	spoolRows = 100_000
+	// toldRows is the number of rows after which it is told how many were given.
+	toldRows = 1_000
+)
 
 // spooled gives the rows of a statement by way of a table, which goes to the disk where it is large.
 func (r *reader) spooled(ctx context.Context, in *engine.Instance, text string) error {
@@ -409,6 +423,13 @@ func (r *reader) spooled(ctx context.Context, in *engine.Instance, text string) 
 		strings.Join(kept, ", "), text, strings.Join(names, ", "), limit)); err != nil {
 		return err
 	}
+	if r.known, err = countSpool(ctx, in); err != nil {
+		return err
+	}
+	if r.p.RowsMax > 0 {
+		r.known = min(r.known, int64(r.p.RowsMax))
+	}
+	r.tell(ctx, 0)
 	for from := 0; ; from += spoolRows {
 		before := r.count
 		if err := r.read(ctx, fmt.Sprintf("SELECT %s FROM spool WHERE rowid >= %d AND rowid < %d", strings.Join(read, ", "),
@@ -419,6 +440,20 @@ func (r *reader) spooled(ctx context.Context, in *engine.Instance, text string) 
 			return nil
 		}
 	}
+}
+
+func countSpool(ctx context.Context, in *engine.Instance) (n int64, err error) {
+	rows, err := in.Query(ctx, "SELECT count(*) FROM spool")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := rows.Scan(&n); err != nil {
+			return 0, err
+		}
+	}
+	return n, rows.Err()
 }
 
 func typesOf(rows *sql.Rows) (types []query.SQLType, err error) {

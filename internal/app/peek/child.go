@@ -89,6 +89,8 @@ func (h *bareHost) Close() error { return h.kept.Close() }
 // Answer implements sandbox.Answerer.
 func (h *bareHost) Answer(ctx context.Context, method string, args json.RawMessage,
 	send func([]byte) error) (any, error) {
+	ctx, stop := telling(ctx, send)
+	defer stop()
 	out := bufio.NewWriterSize(sender(send), sandbox.PieceMax/2)
 	switch method {
 	case askQuery:
@@ -115,8 +117,8 @@ type sender func([]byte) error
 // Write implements io.Writer.
 func (s sender) Write(p []byte) (n int, err error) {
 	for len(p) > n && err == nil {
-		piece := p[n:min(len(p), n+sandbox.PieceMax)]
-		if err = s(piece); err == nil {
+		piece := p[n:min(len(p), n+sandbox.PieceMax-1)]
+		if err = s(append([]byte{pieceOfAnswer}, piece...)); err == nil {
 			n += len(piece)
 		}
 	}

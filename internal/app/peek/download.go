@@ -15,6 +15,7 @@ import (
 
 	"thalweg/internal/app/caller"
 	"thalweg/internal/app/inspect"
+	"thalweg/internal/app/view"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/outfile"
@@ -100,7 +101,9 @@ func (p *Pool) downloadTable(ctx context.Context, q Table, args *downloadArgs) (
 }
 
 func (p *Pool) download(ctx context.Context, ask question, args downloadArgs, opts inspect.QueryOptions,
-	out io.Writer) error {
+	to io.Writer) error {
+	out := &counted{ctx: ctx, to: to}
+	ctx = view.HearProgress(ctx, out.hear)
 	args.Threads = min(threadsMax, budget.Cores())
 	ask.args, ask.read = args, p.reads(args.Paths)
 	text, err := p.ask(ctx, ask, func(from io.Reader) error {
@@ -220,6 +223,11 @@ func (h *bareHost) parquet(ctx context.Context, p inspect.Prepared, names []stri
 		return queryAnswer{}, fmt.Errorf("read what was written: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+	about, err := f.Stat()
+	if err != nil {
+		return queryAnswer{}, fmt.Errorf("look at what was written: %w", err)
+	}
+	view.TellProgress(ctx, view.Progress{Phase: "handing over the file", Of: about.Size(), Unit: "bytes"})
 	_, err = io.Copy(out, f)
 	return queryAnswer{}, errors.Join(err, out.Flush())
 }

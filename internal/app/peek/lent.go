@@ -74,7 +74,10 @@ func newLentHost(set settings, notes []string, p sandbox.Parent, connect Connect
 func (h *lentHost) Close() error { return h.client.Close() }
 
 // Answer implements sandbox.Answerer.
-func (h *lentHost) Answer(ctx context.Context, method string, args json.RawMessage, _ func([]byte) error) (any, error) {
+func (h *lentHost) Answer(ctx context.Context, method string, args json.RawMessage,
+	send func([]byte) error) (any, error) {
+	ctx, stop := telling(ctx, send)
+	defer stop()
 	switch method {
 	case askDiff:
 		var a diffArgs

@@ -161,6 +161,7 @@ func (p *Pool) program(lent bool) func() keeper.Program {
 // ask has a child answer a question once there is memory for it. consume reads what the child sends meanwhile; if it
 // returns an error, that is the answer. nil: nothing is sent.
 func (p *Pool) ask(ctx context.Context, q question, consume func(io.Reader) error) (answer json.RawMessage, err error) {
+	view.TellProgress(ctx, view.Progress{Phase: "waiting for memory"})
 	waiting, stopWaiting := context.WithTimeoutCause(ctx, p.limits.Wait, errBusy)
 	defer stopWaiting()
 	place, leave, err := p.line.enter(waiting, q)
@@ -173,6 +174,7 @@ func (p *Pool) ask(ctx context.Context, q question, consume func(io.Reader) erro
 		return nil, p.why(ctx, waiting, err, q)
 	}
 	defer release()
+	view.TellProgress(ctx, view.Progress{Phase: "at work on " + q.doing})
 	set := settings{Lent: q.lent, Actor: q.actor, Read: q.read, MemoryBytes: min(grant.EngineBytes, p.limits.ChildBytes),
 		SpillBytes: p.limits.SpillBytes}
 	text, err := p.settingsOf(set)
@@ -194,8 +196,11 @@ func (p *Pool) ask(ctx context.Context, q question, consume func(io.Reader) erro
 			Kind:  sandbox.Kind{Command: p.program(q.lent), Settings: text, Bare: !q.lent},
 			Doing: "answering " + q.doing, Hint: hintOfDeath, Method: q.method, Args: q.args,
 			Hear: func(hearing context.Context, piece []byte) error {
+				if told, err := hear(ctx, piece); told || err != nil {
+					return err
+				}
 				select {
-				case pieces <- piece:
+				case pieces <- piece[1:]:
 					return nil
 				case <-hearing.Done():
 				case <-asking.Done():

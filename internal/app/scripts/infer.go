@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"thalweg/internal/app/view"
+	"thalweg/internal/base/address"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/lang/script"
@@ -23,9 +24,8 @@ type InferOptions struct {
 	Header      *bool  // whether the first record of a CSV file is a header; nil: it is found out
 	MemoryBytes int64
 	// Seen has the Dir that names are seen from, "" being the service's, and the Policy that is held to.
-	Seen     Named
-	Progress func(file string, done, total int64) // may be nil; called by several goroutines
-	Told     func(text string) string             // renders the actions of texts that go into a script
+	Seen Named
+	Told func(text string) string // renders the actions of texts that go into a script
 }
 
 // Proposal is a script for files.
@@ -48,13 +48,15 @@ func (s *Service) Infer(ctx context.Context, files []string, o InferOptions) (_ 
 			Err: err}
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	view.TellProgress(ctx, view.Progress{Phase: "looking at the files"})
 	client := s.Remote.Within(o.Seen.Policy)
 	spool := client.Spool(filepath.Join(work, "remote"), nil)
 	opts := infer.Options{Separator: o.Separator,
 		MemoryBytes: o.MemoryBytes, Threads: budget.Cores(), Dir: cmp.Or(o.Seen.Dir, s.Dir),
 		Policy: o.Seen.Policy, WorkDir: work,
-		Progress: o.Progress, Told: o.Told,
+		Told: o.Told,
 		Fetch: func(ctx context.Context, url string) (string, error) {
+			view.TellProgress(ctx, view.Progress{Phase: "copying " + address.Redact(url)})
 			copied, err := spool.Ensure(ctx, url, "")
 			return copied.Path, err
 		},

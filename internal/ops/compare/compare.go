@@ -7,6 +7,7 @@ import (
 
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/progress"
 	"thalweg/internal/run/engine"
 	"thalweg/internal/run/plan"
 	"thalweg/internal/store/parts"
@@ -79,6 +80,7 @@ func Tables(ctx context.Context, opts Options) (_ *Result, err error) {
 	if len(c.columns) == 0 {
 		return &c.result, nil
 	}
+	progress.Tell(ctx, progress.Progress{Phase: "looking for parts that are equal"})
 	release, err := c.separate(ctx)
 	if err != nil {
 		return nil, err
@@ -138,6 +140,7 @@ func (c *comparison) compareRows(ctx context.Context) error {
 	if len(c.kept)+len(c.rest[0])+len(c.rest[1]) == 0 {
 		return nil
 	}
+	progress.Tell(ctx, progress.Progress{Phase: "comparing the rows that are not at the same places"})
 	if !c.unique {
 		if err := c.findRepeated(ctx); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/progress"
 	"thalweg/internal/base/sqltext"
 	"thalweg/internal/run/pipeline"
 	"thalweg/internal/run/plan"
@@ -173,6 +174,8 @@ func sameBytes(ctx context.Context, a, b string) (same bool, err error) {
 func (c *comparison) comparePairs(ctx context.Context) error {
 	left := max(keptRowsMin, max(c.result.RowsA, c.result.RowsB)/keptShare)
 	for i, pair := range c.pairs {
+		progress.Tell(ctx, progress.Progress{Phase: "comparing rows at the same places", Done: int64(i),
+			Of: int64(len(c.pairs)), Unit: "parts"})
 		query := fmt.Sprintf("SELECT * FROM (%s) POSITIONAL JOIN (%s) WHERE %s LIMIT %d", c.read(0, pair[:1]),
 			c.read(1, pair[1:]), c.differ(), left+1)
 		path, rows, err := c.put(ctx, fmt.Sprintf("kept-%d", i), query, at)

@@ -46,8 +46,6 @@ type Options struct {
 	Fetch func(ctx context.Context, url string) (path string, err error)
 	// List lists the files of a server that match a pattern: at most so many.
 	List func(ctx context.Context, pattern string, most int) ([]string, error)
-	// Progress, if any, is told of each file how many of its bytes have been looked at.
-	Progress func(file string, done, total int64)
 	// Told renders the actions and settings of a note for the comments of the script. nil: they stay marks.
 	Told func(text string) string
 }

@@ -13,6 +13,7 @@ import (
 
 	"thalweg/internal/base/allow"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/progress"
 	"thalweg/internal/lang/script"
 )
 
@@ -504,13 +505,13 @@ func TestFilesThatAreSwapped(t *testing.T) {
 	o := options(t)
 	o.Dir, o.Policy = dir, &allow.Policy{Read: []string{filepath.Join(dir, "in")}}
 	var once sync.Once
-	o.Progress = func(string, int64, int64) {
+	ctx := progress.Heard(t.Context(), func(progress.Progress) {
 		once.Do(func() {
 			_ = os.Rename(sub, sub+".old")
 			_ = os.Symlink(filepath.Join(dir, "other"), sub)
 		})
-	}
-	p, err := Files(t.Context(), []string{"in/sub/a.csv"}, o)
+	})
+	p, err := Files(ctx, []string{"in/sub/a.csv"}, o)
 	require.NoError(t, err)
 	require.Equal(t, int64(2), p.Rows)
 	require.Equal(t, "id", p.Columns[0].Source)
@@ -524,4 +525,23 @@ func TestNoFiles(t *testing.T) {
 	t.Parallel()
 	_, err := Files(t.Context(), nil, options(t))
 	require.ErrorContains(t, err, "no file is named")
+}
+
+// A look at files tells how many of the bytes it has seen.
+func TestProgressOfInference(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "in.csv")
+	text := "id,name\n" + strings.Repeat("1,ann\n", 1000)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	var mu sync.Mutex
+	var told []progress.Progress
+	ctx := progress.Heard(t.Context(), func(p progress.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, p)
+	})
+	_, err := Files(ctx, []string{path}, Options{MemoryBytes: 256 << 20, Threads: 1, WorkDir: t.TempDir()})
+	require.NoError(t, err)
+	size := int64(len(text))
+	require.Contains(t, told, progress.Progress{Phase: "looking at in.csv", Done: size, Of: size, Unit: "bytes"})
 }

@@ -3,11 +3,14 @@ package infer
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 
+	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/progress"
 	"thalweg/internal/io/files"
 	"thalweg/internal/io/records"
 )
@@ -62,7 +65,7 @@ func (out *scanned) scan(ctx context.Context, f *text, s shape, o Options) error
 				close(to)
 			}
 		}()
-		return out.cut(ctx, f, s, hands, o.Progress)
+		return out.cut(ctx, f, s, hands)
 	})
 	return group.Wait()
 }
@@ -101,13 +104,11 @@ func (out *scanned) tooBroken() error {
 }
 
 // cut hands the records of a text on.
-func (out *scanned) cut(ctx context.Context, f *text, s shape, hands []chan *block,
-	progress func(file string, done, total int64)) error {
+func (out *scanned) cut(ctx context.Context, f *text, s shape, hands []chan *block) error {
 	now := &block{}
 	flush := func(at int64) error {
-		if progress != nil {
-			progress(f.name, at, f.size)
-		}
+		progress.Tell(ctx, progress.Progress{Phase: "looking at " + filepath.Base(address.Redact(f.name)), Done: at,
+			Of: f.size, Unit: "bytes"})
 		for _, to := range hands {
 			select {
 			case to <- now:

@@ -22,9 +22,6 @@ func (t *tracer) follow(ctx context.Context, n *traced) error {
 	if len(n.edges) == 0 && len(n.at) == 0 {
 		return nil
 	}
-	if t.cfg.Progress != nil {
-		t.cfg.Progress(n.key.Node)
-	}
 	keys := ""
 	if n.State.Table != "" {
 		var err error

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/progress"
 	"thalweg/internal/io/files"
 	"thalweg/internal/run/engine"
 	"thalweg/internal/run/pipeline"
@@ -26,12 +27,11 @@ type Config struct {
 	Store state.Store
 	Parts parts.Store
 	// Job gives the content of a run, as it was begun.
-	Job      func(ctx context.Context, run state.RunKey) (*pipeline.Pipeline, error)
-	Dir      string   // private to the call
-	Reach    []string // directories of the parts
-	Engine   engine.InstanceConfig
-	Beside   bool              // other batches are at work: see pipeline.Again
-	Progress func(node string) // before a node's rows are followed; may be nil
+	Job    func(ctx context.Context, run state.RunKey) (*pipeline.Pipeline, error)
+	Dir    string   // private to the call
+	Reach  []string // directories of the parts
+	Engine engine.InstanceConfig
+	Beside bool // other batches are at work: see pipeline.Again
 }
 
 // Target selects the rows to trace: of a table, or of output files.
@@ -149,7 +149,9 @@ func Trace(ctx context.Context, cfg Config, target Target, opts Options) (_ *Tre
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range slices.Backward(t.order) {
+	for i, n := range slices.Backward(t.order) {
+		progress.Tell(ctx, progress.Progress{Phase: "following the rows of node " + n.key.Node,
+			Done: int64(len(t.order) - 1 - i), Of: int64(len(t.order)), Unit: "nodes"})
 		if err := t.follow(ctx, n); err != nil {
 			return nil, err
 		}

@@ -1,7 +1,7 @@
 // Long work of the server: it is begun, looked at until it is over, and cancelled when it is not wanted any more.
 import { untrack } from 'svelte'
 import { api, Failure } from '../api/client'
-import type { Job } from '../api/schema'
+import type { Job, ProgressProgress } from '../api/schema'
 import { exact } from './results'
 
 const firstMS = 80 // until it is looked at first
@@ -18,6 +18,7 @@ export class Work<T> {
   failure = $state.raw<Failure>()
   status = $state<'none' | 'waiting' | 'running' | 'done' | 'failed' | 'canceled'>('none')
   began = $state(0)
+  progress = $state.raw<ProgressProgress>()
   #over = new AbortController()
   #id = ''
 
@@ -31,6 +32,7 @@ export class Work<T> {
     const { signal } = this.#over
     this.failure = undefined
     this.result = undefined
+    this.progress = undefined
     this.status = 'waiting'
     this.began = Date.now()
     try {
@@ -48,6 +50,7 @@ export class Work<T> {
   async #wait(job: Job, signal: AbortSignal): Promise<void> {
     for (let looks = 0; job.status === 'waiting' || job.status === 'running'; looks++) {
       this.status = job.status
+      this.progress = job.progress
       await pause(delayOf(looks), signal)
       const params = { path: { job: job.id } }
       const { data } = await api.GET('/v1/jobs/{job}', { params, signal, parseAs: 'text' })
