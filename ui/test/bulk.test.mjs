@@ -292,20 +292,24 @@ test('a watch that cannot look at its files is paused on Now', async () => {
   state.write('inbox.yaml', `watch: {files: '${files}', name: inbox}\n${script}`)
   const tab = await Tab.open(browser, server)
   const { page } = tab
-  const need = page.getByRole('listitem').filter({ hasText: 'watch inbox cannot look at its files' }).filter({ hasText: 'main ·' })
+  const need = page
+    .getByRole('listitem')
+    .filter({ hasText: 'watch inbox cannot look at its files' })
+    .filter({ hasText: 'main ·' })
   await until(async () => (await server.request('GET', '/v1/workspaces/main/needs')).needs.some((n) => n.schedule))
   await page.reload()
   await need.waitFor()
   assert.equal((await need.innerText()).split('127.0.0.1').length, 2) // the address is said once
-  for (const width of [1280, 360])
-    for (const dark of [false, true]) await tab.screenshot('now-watch', { width, dark })
+  for (const width of [1280, 360]) for (const dark of [false, true]) await tab.screenshot('now-watch', { width, dark })
   await tab.accessible()
   await tab.fits()
   await need.getByRole('button', { name: 'Pause…' }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByText('Files that come wait').waitFor()
   await dialog.getByRole('button', { name: 'Pause', exact: true }).click()
-  await until(async () => (await server.request('GET', '/v1/workspaces/main/schedules')).some((s) => s.name === 'inbox' && s.paused))
+  await until(async () =>
+    (await server.request('GET', '/v1/workspaces/main/schedules')).some((s) => s.name === 'inbox' && s.paused),
+  )
   await page.getByText('Nothing runs.').click() // a list that has the focus keeps its rows
   await need.waitFor({ state: 'detached' })
   await tab.close()

@@ -34,7 +34,8 @@ var wings = map[string]wing{
 		"pipeline",
 	}},
 	"ops": {may: "base lang io store run ops", floors: []string{
-		"forecast", "clusterconfig gc serveconfig compare doctor history infer lineage metrics notify samples schedule simulate",
+		"clusterconfig gc serveconfig compare doctor history infer lineage metrics notify samples schedule simulate",
+		"forecast",
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{
 		"caller sources", "access instance", "cluster hub registry serving", "view", "outputs workerprocess", "runtime", "inspect", "runner",
