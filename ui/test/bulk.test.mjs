@@ -299,7 +299,7 @@ test('a watch that cannot look at its files is paused on Now', async () => {
   await until(async () => (await server.request('GET', '/v1/workspaces/main/needs')).needs.some((n) => n.schedule))
   await page.reload()
   await need.waitFor()
-  assert.equal((await need.innerText()).split('127.0.0.1').length, 2) // the address is said once
+  assert.equal((await need.textContent()).split('127.0.0.1').length, 2) // the address is said once
   for (const width of [1280, 360]) for (const dark of [false, true]) await tab.screenshot('now-watch', { width, dark })
   await tab.accessible()
   await tab.fits()
