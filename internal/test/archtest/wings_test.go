@@ -34,7 +34,7 @@ var wings = map[string]wing{
 		"pipeline",
 	}},
 	"ops": {may: "base lang io store run ops", floors: []string{
-		"clusterconfig gc serveconfig compare doctor history infer lineage metrics notify samples schedule simulate",
+		"clusterconfig gc serveconfig compare doctor history infer lineage metrics notify price samples schedule simulate",
 		"forecast",
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{
