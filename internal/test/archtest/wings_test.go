@@ -34,8 +34,8 @@ var wings = map[string]wing{
 		"pipeline",
 	}},
 	"ops": {may: "base lang io store run ops", floors: []string{
-		"clusterconfig gc serveconfig compare doctor history infer lineage metrics notify price samples schedule simulate",
-		"forecast",
+		"chart clusterconfig gc serveconfig compare doctor history infer lineage metrics notify price samples schedule simulate",
+		"capacity forecast",
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{
 		"caller sources", "access instance", "cluster hub registry serving", "view", "outputs workerprocess", "runtime", "inspect", "runner",
