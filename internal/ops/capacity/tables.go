@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"thalweg/internal/base/format"
 	"thalweg/internal/ops/price"
 )
 
@@ -158,12 +159,20 @@ func (r Report) modelsTable() Table {
 		}
 		parts := make([]string, len(m.fit.Parts))
 		for k, part := range m.fit.Parts {
-			parts[k] = fmt.Sprintf("%s %.4g", part, m.fit.Values[k])
+			parts[k] = part + " " + partText(m.fit.Values[k])
 		}
 		t.Rows = append(t.Rows, []string{m.Name, percent(m.Median), percent(m.Worst), fmt.Sprintf("%d of %d", m.Held, m.Of),
 			m.Formula + ": " + strings.Join(parts, ", ")})
 	}
 	return t
+}
+
+// partText writes the value of a part: of a large one no fractions.
+func partText(v float64) string {
+	if math.Abs(v) < 1000 {
+		return fmt.Sprintf("%.3g", v)
+	}
+	return format.Count(int64(min(math.Round(v), math.MaxInt64/2)))
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }

@@ -33,9 +33,9 @@ type Panel struct {
 
 // Measures in pixels.
 const (
-	width        = 760
+	width        = 820
 	panelHeight  = 340
-	left, right  = 80, 150
+	left, right  = 80, 210
 	above, below = 40, 60
 	lineHeight   = 18
 	charWidth    = 7

@@ -18,10 +18,10 @@ const Dollar Money = 1_000_000
 // decimals is the number of digits behind the point that Money has.
 const decimals = 6
 
-// For returns what a time costs at a price an hour, rounded to a millionth, half away from zero. Beyond what Money can
+// For returns what a time costs at m an hour, rounded to a millionth, half away from zero. Beyond what Money can
 // hold, it is the most that it can.
-func (perHour Money) For(d time.Duration) Money {
-	product := new(big.Int).Mul(big.NewInt(int64(perHour)), big.NewInt(int64(d)))
+func (m Money) For(d time.Duration) Money {
+	product := new(big.Int).Mul(big.NewInt(int64(m)), big.NewInt(int64(d)))
 	hour := big.NewInt(int64(time.Hour))
 	product.Mul(product, big.NewInt(2))
 	if product.Sign() < 0 {
