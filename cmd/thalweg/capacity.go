@@ -37,7 +37,7 @@ func (c *capacityStudyCmd) Run(a *console) error {
 
 type capacityTableCmd struct {
 	File   string `arg:"" help:"Runs, a line each: nodes, cores, seconds; usd_per_hour or machine; load_s, …" type:"path"`
-	By     string `help:"class: show the time by class of node, from columns such as load_s." enum:"class," default:""`
+	By     string `help:"class: with the time by class of node." enum:"deployment,class" default:"deployment"`
 	Prices string `help:"Prices of machines, beside the published ones and before them." placeholder:"FILE" type:"path"`
 	reportFlags
 }
@@ -147,8 +147,9 @@ func (a *console) printTexts(heading string, texts []string) {
 	}
 	const blank = "\ue000" // of a shape, such as 4 × 8, which is not broken
 	for _, said := range texts {
-		lines := strings.Split(text.WrapSoft(strings.ReplaceAll(plain(said), " × ", blank+"×"+blank), max(width, screenLeast)-len("- ")), "\n")
-		for i, line := range lines {
+		said = strings.ReplaceAll(plain(said), " × ", blank+"×"+blank)
+		lines := text.WrapSoft(said, max(width, screenLeast)-len("- "))
+		for i, line := range strings.Split(lines, "\n") {
 			line = strings.ReplaceAll(strings.TrimRight(line, " "), blank, " ")
 			fmt.Fprintf(a.stdout, "%s %s\n", map[bool]string{true: "-", false: " "}[i == 0], line)
 		}

@@ -92,10 +92,10 @@ type Planning struct {
 	overs     []float64
 }
 
-// TryPlanning plans for deadlines in equal ratios from the fastest to the slowest run. Each time it chooses the cheapest
-// deployment whose time, foreseen from all others and lengthened by the margin, is in time; what is foreseen of one
-// never rests on its own run. If none is in time, the deadline is refused. What the choice really took and cost is then
-// held against the deadline, and against the cheapest deployment that really was in time.
+// TryPlanning plans for deadlines in equal ratios from the fastest to the slowest run. Each time it chooses the
+// cheapest deployment whose time, foreseen from all others and lengthened by the margin, is in time; what is foreseen
+// of one never rests on its own run. If none is in time, the deadline is refused. What the choice really took and cost
+// is then held against the deadline, and against the cheapest deployment that really was in time.
 func TryPlanning(m Model, runs []Run, margin float64, deadlines int) (Planning, error) {
 	all := deployments(runs)
 	foreseen, err := LeftOut(m, all)

@@ -12,7 +12,8 @@ import (
 // WriteSVG draws the report.
 func (r Report) WriteSVG(w io.Writer) error { return chart.Write(w, r.Title, r.panels) }
 
-// runPanels has time over nodes, even and by logarithms, and cost over nodes: a line for each number of cores of a node.
+// runPanels has time over nodes, even and by logarithms, and cost over nodes. Each number of cores of a node has a
+// line.
 func runPanels(runs []Run) []chart.Panel {
 	byCores := map[int][]Run{}
 	for _, r := range deployments(runs) {

@@ -177,7 +177,7 @@ func (f Fit) squares(runs []Run) (sum float64) {
 func (f Fit) At(s Shape) float64 {
 	t := dot(f.terms(s), f.Values)
 	if f.power {
-		return math.Exp(t)
+		return math.Exp(max(-farthest, min(t, farthest)))
 	}
 	return t
 }
@@ -194,8 +194,9 @@ func (f Fit) Between(s Shape) (lower, upper float64) {
 	return f.At(s) / width, f.At(s) * width
 }
 
-// widest keeps the ends of intervals numbers: what is wider says nothing anyway.
-const widest = 100
+// farthest and widest, logarithms, keep times and the ends of their intervals numbers: what is farther says nothing
+// anyway.
+const farthest, widest = 300, 100
 
 // Part returns the value of a part, by its name in the formula, and its 80 % interval.
 func (f Fit) Part(name string) (value, lower, upper float64) {

@@ -61,7 +61,8 @@ func netflixStudy() (Report, error) {
 		if l.Writes > 0 {
 			known.Points = append(known.Points, chart.Point{X: x, Y: l.Writes, Text: rate(l.Writes) + " writes/s"})
 		}
-		linear.Points = append(linear.Points, chart.Point{X: x, Y: x * last.PerNode, Text: rate(x*last.PerNode) + " writes/s"})
+		linear.Points = append(linear.Points, chart.Point{X: x, Y: x * last.PerNode,
+			Text: rate(x*last.PerNode) + " writes/s"})
 	}
 	r.Lines, r.tables = lines, []Table{t}
 	r.panels = []chart.Panel{{Title: r.Title, X: "nodes", Y: "client writes a second", Log: true,
@@ -69,9 +70,11 @@ func netflixStudy() (Report, error) {
 	r.Findings = []string{
 		fmt.Sprintf("%d nodes took %s writes a second, %s of each, each written %.0f times.", last.Nodes, rate(last.Writes),
 			rate(last.PerNode), last.Replicated/last.Writes),
-		"The text calls throughput linear from 48 to 288 nodes, and the load of each node the same; each run had a client for 4.8 nodes.",
+		"The text calls throughput linear from 48 to 288 nodes, and the load of each node the same; each run had a " +
+			"client for 4.8 nodes.",
 		"The whole test took less than two hours and a few hundred dollars."}
-	r.Doubts = []string{"The rates of the three smaller clusters are in the chart alone: linearity is the text's word here, not a fit."}
+	r.Doubts = []string{"The rates of the three smaller clusters are in the chart alone: linearity is the text's word " +
+		"here, not a fit."}
 	return r, nil
 }
 
@@ -113,7 +116,8 @@ func armStudy() (Report, error) {
 	r := Report{Name: "arm", Title: "Cassandra on Armv8 beside x86, 3 nodes"}
 	rates := Table{Title: "operations a second, and US dollars per billion of them at the sustained rate of 3 nodes",
 		Header: []string{"platform", "workload", "operations", "peak/s", "sustained/s", "$/h of a node", "$/10⁹"}}
-	latencies := Table{Title: "latency in ms", Header: []string{"platform", "workload", "operations", "mean", "p50", "p95", "p99",
+	latencies := Table{Title: "latency in ms", Header: []string{"platform", "workload", "operations", "mean", "p50",
+		"p95", "p99",
 		"p99.9", "max"}}
 	var lines []ArmLine
 	var series []chart.Series
@@ -157,7 +161,8 @@ func armFindings(lines []ArmLine) (out []string) {
 		for _, arm := range lines {
 			if arm.Platform != x.Platform && arm.Platform < x.Platform && arm.Workload == x.Workload &&
 				arm.Operations == x.Operations {
-				out = append(out, fmt.Sprintf("%s, %s operations: %s sustained %.2f of the rate of %s, at %.2f of its dollars an operation.",
+				out = append(out, fmt.Sprintf("%s, %s operations: %s sustained %.2f of the rate of %s, at %.2f of its dollars "+
+					"an operation.",
 					x.Workload, rate(x.Operations), arm.Platform, arm.Sustained/x.Sustained, x.Platform, arm.PerBillion/x.PerBillion))
 			}
 		}
@@ -186,12 +191,14 @@ type AerospikeLine struct {
 func aerospikeStudy() (Report, error) {
 	r := Report{Name: "aerospike", Title: "Aerospike on EC2: a million reads a second, 2014"}
 	t := Table{Title: "100 % reads in memory, 10 M objects of 100 bytes; US dollars",
-		Header: []string{"instance", "reads/s", "bandwidth", "an hour", "a month", "1 y reserved", "3 y reserved", "cores limit", "$/10⁹"}}
+		Header: []string{"instance", "reads/s", "bandwidth", "an hour", "a month", "1 y reserved", "3 y reserved",
+			"cores limit", "$/10⁹"}}
 	var lines []AerospikeLine
 	var series []chart.Series
 	least, most := AerospikeLine{PerBillion: math.Inf(1)}, AerospikeLine{}
 	err := eachRow(aerospikeText, func(row *row) {
-		l := AerospikeLine{Instance: row.text("instance"), Bandwidth: row.text("peak_bandwidth"), Reads: row.number("tps_max"),
+		l := AerospikeLine{Instance: row.text("instance"), Bandwidth: row.text("peak_bandwidth"),
+			Reads:   row.number("tps_max"),
 			PerHour: row.money("on_demand_usd_per_hour"), Month: row.money("on_demand_usd_per_month"),
 			Year1: row.money("reserved_1y_usd_per_year"), Year3: row.money("reserved_3y_usd_per_year"),
 			Cores: row.text("core_bottleneck") == "yes"}
@@ -219,11 +226,13 @@ func aerospikeStudy() (Report, error) {
 	}
 	r.Lines, r.tables = lines, []Table{t}
 	r.panels = []chart.Panel{{Title: r.Title, X: "reads a second", Y: "US dollars a billion reads", Series: series}}
-	r.Findings = []string{fmt.Sprintf("%s reads the cheapest, %.3f dollars a billion; %s the dearest, %.3f.", least.Instance,
+	r.Findings = []string{fmt.Sprintf("%s reads the cheapest, %.3f dollars a billion; %s the dearest, %.3f.",
+		least.Instance,
 		least.PerBillion, most.Instance, most.PerBillion)}
 	for _, l := range lines {
 		if l.Reads >= 1e6 {
-			r.Findings = append(r.Findings, fmt.Sprintf("%s reads a second cost %s an hour on %s.", rate(l.Reads), l.PerHour, l.Instance))
+			r.Findings = append(r.Findings, fmt.Sprintf("%s reads a second cost %s an hour on %s.", rate(l.Reads), l.PerHour,
+				l.Instance))
 		}
 	}
 	return r, nil

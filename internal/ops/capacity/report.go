@@ -13,19 +13,20 @@ import (
 
 // Report is what is said of the runs of a study or a table.
 type Report struct {
-	Name     string          `json:"name"`
-	Title    string          `json:"title"`
-	Sources  []string        `json:"sources,omitempty"`
-	Runs     []ReportedRun   `json:"runs,omitempty"`
-	Models   []ReportedModel `json:"models,omitempty"`
-	Foreseen []Foreseen      `json:"foreseen,omitempty"` // each deployment, by the model to plan with, fitted to the others
-	Steps    []Step          `json:"doublings,omitempty"`
-	Frontier []Choice        `json:"frontier,omitempty"`
-	Planning *Planning       `json:"planning,omitempty"`
-	Classes  []ClassFit      `json:"classes,omitempty"`
-	Lines    any             `json:"lines,omitempty"` // of a study that has no runs: a row of its table each
-	Findings []string        `json:"findings,omitempty"`
-	Doubts   []string        `json:"does_not_add_up,omitempty"`
+	Name    string          `json:"name"`
+	Title   string          `json:"title"`
+	Sources []string        `json:"sources,omitempty"`
+	Runs    []ReportedRun   `json:"runs,omitempty"`
+	Models  []ReportedModel `json:"models,omitempty"`
+	// Foreseen has each deployment by the model to plan with, fitted to the others.
+	Foreseen []Foreseen `json:"foreseen,omitempty"`
+	Steps    []Step     `json:"doublings,omitempty"`
+	Frontier []Choice   `json:"frontier,omitempty"`
+	Planning *Planning  `json:"planning,omitempty"`
+	Classes  []ClassFit `json:"classes,omitempty"`
+	Lines    any        `json:"lines,omitempty"` // of a study that has no runs: a row of its table each
+	Findings []string   `json:"findings,omitempty"`
+	Doubts   []string   `json:"does_not_add_up,omitempty"`
 
 	tables []Table
 	panels []chart.Panel
@@ -44,9 +45,9 @@ type ReportedModel struct {
 	Name    string             `json:"model"`
 	Formula string             `json:"formula"`
 	Parts   map[string]float64 `json:"parts,omitempty"`
-	Errors
-	Why string `json:"not_fitted,omitempty"`
-	fit Fit
+	*Errors                    // nil: it was not fitted
+	Why     string             `json:"not_fitted,omitempty"`
+	fit     Fit
 }
 
 // ClassFit is the time of a class of nodes by Amdahl's law: what no core shortens, and what is divided by all.
@@ -108,7 +109,8 @@ func (r *Report) addModels(runs []Run) {
 		if err = cmp.Or(fitErr, err); err != nil {
 			one.Why = err.Error()
 		} else {
-			one.fit, one.Errors, one.Parts = fit, ErrorsOf(foreseen), map[string]float64{}
+			errors := ErrorsOf(foreseen)
+			one.fit, one.Errors, one.Parts = fit, &errors, map[string]float64{}
 			for k, part := range m.Parts {
 				one.Parts[part] = fit.Values[k]
 			}
@@ -164,19 +166,22 @@ func (r *Report) addFindings(runs []Run) {
 		s, sLow, sHigh := r.fit.Part("s")
 		p, _, _ := r.fit.Part("p")
 		q, qLow, qHigh := r.fit.Part("q")
-		say("A run takes %.0f s [%.0f–%.0f] that nothing shortens, %s core-seconds that all cores share, and %.0f [%.0f–%.0f] "+
-			"that only the cores of one node share: more nodes do not shorten those (80 %% intervals).", s, sLow, sHigh,
+		say("A run takes %.0f s [%.0f–%.0f] that nothing shortens, %s core-seconds that all cores share, and %.0f "+
+			"[%.0f–%.0f] that only the cores of one node share: more nodes do not shorten those (80 %% intervals).", s, sLow,
+				sHigh,
 			format.Count(int64(math.Round(p))), q, qLow, qHigh)
 	}
 	r.addEqualCores(runs, say)
 	r.addDoublings(say)
 	if n := len(r.Frontier); n > 1 && *r.Frontier[n-1].Cost > 0 {
 		first, last := r.Frontier[0], r.Frontier[n-1]
-		say("A shorter deadline costs more: the fastest, %s, takes %.2f of the time of the cheapest, %s, and costs %.2f times as much.",
+		say("A shorter deadline costs more: the fastest, %s, takes %.2f of the time of the cheapest, %s, and costs %.2f "+
+			"times as much.",
 			first.Shape, first.Seconds/last.Seconds, last.Shape, first.Cost.USD()/last.Cost.USD())
 	}
 	if p := r.Planning; p != nil && p.Planned > 0 {
-		say("Planned with %.0f %% margin, each deployment foreseen from the others: of %d deadlines %d were refused, %d of %d kept, "+
+		say("Planned with %.0f %% margin, each deployment foreseen from the others: of %d deadlines %d were refused, %d "+
+			"of %d kept, "+
 			"at a median of %.0f %% above the best possible cost.", 100*p.Margin, p.Deadlines, p.Refused, p.Kept, p.Planned,
 			100*p.Over)
 	}
@@ -228,17 +233,18 @@ func (r *Report) addDoublings(say func(string, ...any)) {
 				fine = append(fine, fmt.Sprintf("%s to %s", s.From, s.To))
 			}
 		}
-		if of > 0 {
-			say("Scaling %s raises the cost of a run by a tenth at most in %d of %d doublings: %s.",
-				map[bool]string{true: "up", false: "out"}[up], len(fine), of, listed(fine))
+		way := map[bool]string{true: "up", false: "out"}[up]
+		switch {
+		case of > 0 && len(fine) == 0:
+			say("Scaling %s raises the cost of a run by more than a tenth in all %d doublings.", way, of)
+		case of > 0:
+			say("Scaling %s raises the cost of a run by a tenth at most in %d of %d doublings: %s.", way, len(fine), of,
+				listed(fine))
 		}
 	}
 }
 
 func listed(texts []string) string {
-	if len(texts) == 0 {
-		return "none"
-	}
 	out := texts[0]
 	for i, t := range texts[1:] {
 		if i == len(texts)-2 {

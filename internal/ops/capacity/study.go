@@ -112,7 +112,8 @@ func portfolioStudy(study string) (Report, error) {
 		if cores == n.cores && perHour == n.perHour {
 			deployments++
 		} else {
-			doubts = append(doubts, fmt.Sprintf("%s: the note has %d cores for %s an hour; the sum of its machines is %d for %s.",
+			doubts = append(doubts, fmt.Sprintf("%s: the note has %d cores for %s an hour; the sum of its machines is %d "+
+				"for %s.",
 				n.Shape, n.cores, n.perHour.Text(4), cores, perHour.Text(4)))
 		}
 		if run.Cost.String() == n.cost.String() {
@@ -130,8 +131,9 @@ func portfolioStudy(study string) (Report, error) {
 		return r, err
 	}
 	r.Sources = append(sources, pricesOf(notes, book)...)
-	r.Findings = append(r.Findings, fmt.Sprintf("Of the note's figures, cores and price an hour of %d of %d deployments, and the costs "+
-		"of %d of %d runs, are the sums of its machines.", deployments, len(notes), costs, len(notes)))
+	r.Findings = append(r.Findings, fmt.Sprintf("Of the note's figures, cores and price an hour of %d of %d "+
+		"deployments, and the costs of %d of %d runs, are the sums of its machines.", deployments, len(notes), costs,
+			len(notes)))
 	r.Doubts = append(doubts, miscounted(notes, book)...)
 	r.Doubts = append(r.Doubts, unequalStages(runs)...)
 	r.panels = runPanels(runs)
@@ -163,7 +165,8 @@ func miscounted(notes []notedRun, book *price.Book) (out []string) {
 	}
 	for i := range n.services {
 		if n.services[i] != n.counted[i] {
-			out = append(out, fmt.Sprintf("The note's sums count its %s host as one more %s: %d cores and %s an hour for %s, where its "+
+			out = append(out, fmt.Sprintf("The note's sums count its %s host as one more %s: %d cores and %s an hour for "+
+				"%s, where its "+
 				"machines have %d and cost %s. Prices and costs here are as the note counts.", n.services[i], n.counted[i], n.cores,
 				n.perHour.Text(4), n.Shape, cores, perHour.Text(4)))
 		}
@@ -179,7 +182,8 @@ func unequalStages(runs []Run) (out []string) {
 			sum += c.Seconds
 		}
 		if len(r.Classes) > 0 && (sum-r.Seconds > 1 || r.Seconds-sum > 1) {
-			out = append(out, fmt.Sprintf("%s takes %s by its stages, and %s in the text; the text's time is used here.", r.Shape,
+			out = append(out, fmt.Sprintf("%s takes %s by its stages, and %s in the text; the text's time is used here.",
+				r.Shape,
 				secondsText(sum), secondsText(r.Seconds)))
 		}
 	}

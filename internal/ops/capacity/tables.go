@@ -25,7 +25,8 @@ func (r Report) Tables() []Table {
 		return out
 	}
 	out = append(out, r.runsTable())
-	out = append(out, r.pivot("run time in seconds, and what it would be if all cores were as good as the smallest deployment's",
+	out = append(out, r.pivot("run time in seconds, and what it would be if all cores were as good as the smallest "+
+		"deployment's",
 		func(run ReportedRun) string {
 			return fmt.Sprintf("%.0f / %.0f", math.Round(run.Seconds), math.Round(run.PerfectSeconds))
 		}))

@@ -61,7 +61,8 @@ func Write(w io.Writer, title string, panels []Panel) error {
 		width, height, width, height)
 	fmt.Fprintf(&b, "<title>%s</title>\n<style>%s", escaped(title), style)
 	for i, hue := range hues {
-		fmt.Fprintf(&b, ".s%d { stroke: hsl(%d 70%% 45%%); } circle.s%d, .t%d { fill: hsl(%d 70%% 45%%); }\n", i, hue, i, i, hue)
+		fmt.Fprintf(&b, ".s%d { stroke: hsl(%d 70%% 45%%); } circle.s%d, .t%d { fill: hsl(%d 70%% 45%%); }\n", i, hue, i, i,
+			hue)
 	}
 	b.WriteString("</style>\n")
 	for i, p := range panels {
@@ -129,7 +130,8 @@ func (p Panel) draw(b *strings.Builder) {
 		y.low, y.high = math.Log(y.low), math.Log(y.high)
 	}
 	for _, t := range ticks {
-		fmt.Fprintf(b, `<line class="grid" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n",
+		fmt.Fprintf(b, `<line class="grid" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/>`+
+			`<text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n",
 			left, y.at(t), width-right, y.at(t), left-8, y.at(t)+4, figure(t))
 	}
 	taken := math.Inf(-1) // by the tick before, in pixels
@@ -167,11 +169,13 @@ func (p Panel) drawSeries(b *strings.Builder, x, y axis) {
 			fmt.Fprintf(b, `<polyline class="line %s%s" points="%s"/>`+"\n", class, dashed, strings.Join(line, " "))
 		}
 		for _, v := range s.Points {
-			fmt.Fprintf(b, `<circle class="%s" cx="%.1f" cy="%.1f" r="%d"><title>%s</title></circle>`+"\n", class, x.at(v.X), y.at(v.Y),
+			fmt.Fprintf(b, `<circle class="%s" cx="%.1f" cy="%.1f" r="%d"><title>%s</title></circle>`+"\n", class, x.at(v.X),
+				y.at(v.Y),
 				map[bool]int{true: 2, false: 3}[s.Dashed], escaped(v.Text))
 		}
 		at := above + lineHeight*i + 4
-		fmt.Fprintf(b, `<line class="line %s%s" x1="%d" y1="%d" x2="%d" y2="%d"/><text x="%d" y="%d">%s</text>`+"\n", class, dashed,
+		fmt.Fprintf(b, `<line class="line %s%s" x1="%d" y1="%d" x2="%d" y2="%d"/><text x="%d" y="%d">%s</text>`+"\n", class,
+			dashed,
 			width-right+14, at, width-right+34, at, width-right+40, at+4, escaped(s.Name))
 	}
 }
