@@ -8,7 +8,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"thalweg/internal/app"
+	"thalweg/internal/app/sizing"
 	"thalweg/internal/base/fault"
 )
 
@@ -32,7 +32,7 @@ type capacityStudyCmd struct {
 
 // Run implements kong's command.
 func (c *capacityStudyCmd) Run(a *console) error {
-	return c.give(a, func() (app.CapacityReport, error) { return app.CapacityStudy(c.Study) })
+	return c.give(a, func() (sizing.Report, error) { return sizing.Study(c.Study) })
 }
 
 type capacityTableCmd struct {
@@ -45,8 +45,8 @@ type capacityTableCmd struct {
 // Run implements kong's command.
 func (c *capacityTableCmd) Run(a *console) error { return c.give(a, c.report) }
 
-func (c *capacityTableCmd) report() (r app.CapacityReport, err error) {
-	prices, err := app.PublishedPrices()
+func (c *capacityTableCmd) report() (r sizing.Report, err error) {
+	prices, err := sizing.PublishedPrices()
 	if err != nil {
 		return r, err
 	}
@@ -55,7 +55,7 @@ func (c *capacityTableCmd) report() (r app.CapacityReport, err error) {
 		if err != nil {
 			return r, err
 		}
-		ours, err := app.ReadPrices(c.Prices, text)
+		ours, err := sizing.ReadPrices(c.Prices, text)
 		if err != nil {
 			return r, err
 		}
@@ -65,11 +65,11 @@ func (c *capacityTableCmd) report() (r app.CapacityReport, err error) {
 	if err != nil {
 		return r, err
 	}
-	return app.CapacityTable(c.File, text, prices, c.By == "class")
+	return sizing.Table(c.File, text, prices, c.By == "class")
 }
 
 // give makes a report, draws it where that is asked for, and prints it.
-func (f reportFlags) give(a *console, report func() (app.CapacityReport, error)) error {
+func (f reportFlags) give(a *console, report func() (sizing.Report, error)) error {
 	if f.Out != "" && filepath.Ext(f.Out) != ".svg" {
 		return fault.New(fault.Script, "%s: charts are drawn as .svg", f.Out)
 	}
@@ -93,7 +93,7 @@ func (f reportFlags) give(a *console, report func() (app.CapacityReport, error))
 	return nil
 }
 
-func (a *console) printReport(r app.CapacityReport) {
+func (a *console) printReport(r sizing.Report) {
 	fmt.Fprintln(a.stdout, a.paint(plain(r.Title), bold))
 	for _, table := range r.Tables() {
 		fmt.Fprintf(a.stdout, "\n%s\n", a.paint(plain(table.Title), bold))

@@ -168,7 +168,7 @@ func (r *Report) addFindings(runs []Run) {
 		q, qLow, qHigh := r.fit.Part("q")
 		say("A run takes %.0f s [%.0f–%.0f] that nothing shortens, %s core-seconds that all cores share, and %.0f "+
 			"[%.0f–%.0f] that only the cores of one node share: more nodes do not shorten those (80 %% intervals).", s, sLow,
-				sHigh,
+			sHigh,
 			format.Count(int64(math.Round(p))), q, qLow, qHigh)
 	}
 	r.addEqualCores(runs, say)

@@ -133,7 +133,7 @@ func portfolioStudy(study string) (Report, error) {
 	r.Sources = append(sources, pricesOf(notes, book)...)
 	r.Findings = append(r.Findings, fmt.Sprintf("Of the note's figures, cores and price an hour of %d of %d "+
 		"deployments, and the costs of %d of %d runs, are the sums of its machines.", deployments, len(notes), costs,
-			len(notes)))
+		len(notes)))
 	r.Doubts = append(doubts, miscounted(notes, book)...)
 	r.Doubts = append(r.Doubts, unequalStages(runs)...)
 	r.panels = runPanels(runs)

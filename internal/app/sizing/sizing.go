@@ -1,24 +1,24 @@
-package app
+package sizing
 
 import (
 	"thalweg/internal/ops/capacity"
 	"thalweg/internal/ops/price"
 )
 
-// CapacityReport is what is said of measured runs of several deployments.
-type CapacityReport = capacity.Report
+// Report is what is said of measured runs of several deployments.
+type Report = capacity.Report
 
 // Prices are prices of machines.
 type Prices = price.Book
 
-// CapacityStudy returns the report of a published study, by name.
-func CapacityStudy(name string) (CapacityReport, error) { return capacity.Study(name) }
+// Study returns the report of a published study, by name.
+func Study(name string) (Report, error) { return capacity.Study(name) }
 
-// CapacityTable returns the report of the runs of a table in CSV; errors name the file.
-func CapacityTable(name string, text []byte, prices *Prices, byClass bool) (CapacityReport, error) {
+// Table returns the report of the runs of a table in CSV; errors name the file.
+func Table(name string, text []byte, prices *Prices, byClass bool) (Report, error) {
 	runs, err := capacity.ReadRuns(name, string(text), prices)
 	if err != nil {
-		return CapacityReport{}, err
+		return Report{}, err
 	}
 	return capacity.TableOf(name, runs, byClass)
 }
