@@ -29,6 +29,7 @@ var interruptible = [][]string{
 	{"explain", "script.yaml"}, {"explain", "hangs.yaml"}, {"explain", "hangs.yaml", "--json"},
 	{"graph", "script.yaml"}, {"graph", "hangs.yaml", "-o", "a/b.svg"},
 	{"simulate", "--workers", "2", "--batches", "60"}, {"simulate", "--print-costs"},
+	{"capacity", "study", "2025"}, {"capacity", "study", "arm", "--json"}, {"capacity", "table", "runs.csv"},
 	{"runs"}, {"runs", "--json"}, {"nodes"}, {"batches", "read"}, {"checks"},
 	{"sql", "SELECT count(*) FROM t"}, {"sql", "SELECT count(*) FROM t", "--format", "json"},
 	{"fmt", "--check", "script.yaml"}, {"schema"}, {"version"}, {"completion", "bash"},
@@ -75,6 +76,7 @@ func TestInterruptAnyCommand(t *testing.T) {
 		"hangs.yaml":       "nodes:\n  read: {type: file_table, r: {urls: [" + hang + "], types: {}}, w: t}\n",
 		"script.test.yaml": "tests:\n  - {name: one, node: read, given: {read: \"a\\n1\\n\"}, expect: [{a: 1}]}\n",
 		"in.csv":           "a\n1\n2\n",
+		"runs.csv":         "nodes,cores,seconds\n1,2,60\n",
 		"cluster.yaml":     "version: 1\nstate: {directory: fleet}\n",
 	} {
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))

@@ -199,7 +199,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 // scaleMax limits how many times as large files can be simulated.
 const scaleMax = 10_000
 
-// smallMax bounds files of costs and of what was measured.
+// smallMax bounds files of costs, prices, and of what was measured: larger ones are refused, not cut.
 const smallMax = 1 << 20
 
 func readSmall(path string) ([]byte, error) {
@@ -208,9 +208,12 @@ func readSmall(path string) ([]byte, error) {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "open " + path, Err: err}
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(f, smallMax))
+	text, err := io.ReadAll(io.LimitReader(f, smallMax+1))
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "read " + path, Err: err}
+	}
+	if len(text) > smallMax {
+		return nil, fault.New(fault.Script, "%s is larger than %d MiB", path, smallMax>>20)
 	}
 	return text, nil
 }

@@ -34,11 +34,11 @@ var wings = map[string]wing{
 		"pipeline",
 	}},
 	"ops": {may: "base lang io store run ops", floors: []string{
-		"clusterconfig gc serveconfig compare doctor history infer lineage metrics notify samples schedule simulate",
-		"forecast",
+		"chart clusterconfig gc serveconfig compare doctor history infer lineage metrics notify price samples schedule simulate",
+		"capacity forecast",
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{
-		"caller sources", "access instance", "cluster hub registry serving", "view", "outputs workerprocess", "runtime", "inspect", "runner",
+		"caller sizing sources", "access instance", "cluster hub registry serving", "view", "outputs workerprocess", "runtime", "inspect", "runner",
 		"control worker runs scripts", "diagnosis openlineage peek scheduler", "fleet",
 		"scripttest", door,
 	}},
@@ -70,7 +70,7 @@ func place(pkg string) (name, top string) {
 // edges are the packages by which people and programs come in, with what they import of the product: the
 // application, what it shows, failures and figures.
 var edges = map[string]string{
-	"cmd/thalweg":        "api apiclient app app/view base/fault base/format web",
+	"cmd/thalweg":        "api apiclient app app/sizing app/view base/fault base/format web",
 	"internal/api":       "app app/access app/view base/fault",
 	"internal/apiclient": "app app/view base/fault",
 	"internal/web":       "",

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"thalweg/internal/app/sizing"
+	"thalweg/internal/base/fault"
+)
+
+// capacityCmd is about what runs take and cost on other deployments.
+type capacityCmd struct {
+	Study capacityStudyCmd `cmd:"" help:"Show a published study: tables, costs, fits, findings, charts."`
+	Table capacityTableCmd `cmd:"" help:"Show the same of measured runs in a CSV file: nodes, cores, seconds."`
+}
+
+// reportFlags say where a report goes.
+type reportFlags struct {
+	Out string `help:"Draw charts to FILE: .svg." short:"o" placeholder:"FILE" type:"path"`
+	overwriteFlag
+	JSON bool `name:"json" help:"Print a JSON object."`
+}
+
+type capacityStudyCmd struct {
+	Study string `arg:"" enum:"2024,2025,2026,netflix,arm,aerospike" help:"${enum}."`
+	reportFlags
+}
+
+// Run implements kong's command.
+func (c *capacityStudyCmd) Run(a *console) error {
+	return c.give(a, func() (sizing.Report, error) { return sizing.Study(c.Study) })
+}
+
+type capacityTableCmd struct {
+	File   string `arg:"" help:"Runs, a line each: nodes, cores, seconds; usd_per_hour or machine; load_s, …" type:"path"`
+	By     string `help:"class: with the time by class of node." enum:"deployment,class" default:"deployment"`
+	Prices string `help:"Prices of machines, beside the published ones and before them." placeholder:"FILE" type:"path"`
+	reportFlags
+}
+
+// Run implements kong's command.
+func (c *capacityTableCmd) Run(a *console) error { return c.give(a, c.report) }
+
+func (c *capacityTableCmd) report() (r sizing.Report, err error) {
+	prices, err := sizing.PublishedPrices()
+	if err != nil {
+		return r, err
+	}
+	if c.Prices != "" {
+		text, err := readSmall(c.Prices)
+		if err != nil {
+			return r, err
+		}
+		ours, err := sizing.ReadPrices(c.Prices, text)
+		if err != nil {
+			return r, err
+		}
+		prices = prices.With(ours)
+	}
+	text, err := readSmall(c.File)
+	if err != nil {
+		return r, err
+	}
+	return sizing.Table(c.File, text, prices, c.By == "class")
+}
+
+// give makes a report, draws it where that is asked for, and prints it.
+func (f reportFlags) give(a *console, report func() (sizing.Report, error)) error {
+	if f.Out != "" && filepath.Ext(f.Out) != ".svg" {
+		return fault.New(fault.Script, "%s: charts are drawn as .svg", f.Out)
+	}
+	to := outFile{path: f.Out, overwrite: f.Overwrite, mine: madeSVG}
+	if err := to.check(); err != nil {
+		return err
+	}
+	r, err := report()
+	if err != nil {
+		return err
+	}
+	if f.Out != "" {
+		if err := to.write(a, func(w io.Writer) error { return r.WriteSVG(w) }); err != nil {
+			return err
+		}
+	}
+	if f.JSON {
+		return printJSON(a.stdout, r)
+	}
+	a.printReport(r)
+	return nil
+}
+
+func (a *console) printReport(r sizing.Report) {
+	fmt.Fprintln(a.stdout, a.paint(plain(r.Title), bold))
+	for _, table := range r.Tables() {
+		fmt.Fprintf(a.stdout, "\n%s\n", a.paint(plain(table.Title), bold))
+		header := make([]any, len(table.Header))
+		var right []int
+		for i, name := range table.Header {
+			if header[i] = name; ofFigures(table.Rows, i) {
+				right = append(right, i+1)
+			}
+		}
+		t := a.newTable(header...)
+		rightAligned(t, right...)
+		for _, row := range table.Rows {
+			cells := make([]any, len(row))
+			for i, cell := range row {
+				cells[i] = cell
+			}
+			t.AppendRow(cells)
+		}
+		t.Render()
+	}
+	a.printTexts("findings", r.Findings)
+	a.printTexts("what does not add up", r.Doubts)
+	a.printTexts("sources", r.Sources)
+}
+
+// ofFigures reports whether at least half of the cells of a column that have something begin as figures do.
+func ofFigures(rows [][]string, column int) bool {
+	figures, all := 0, 0
+	for _, row := range rows {
+		if row[column] != "" {
+			all++
+			figures += map[bool]int{true: 1}[strings.ContainsAny(row[column][:1], "0123456789$+-")]
+		}
+	}
+	return all > 0 && 2*figures >= all
+}
+
+// reportWidth is the widest that sentences of a report are.
+const reportWidth = 100
+
+// printTexts prints sentences below a heading, in lines that fit.
+func (a *console) printTexts(heading string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	fmt.Fprintf(a.stdout, "\n%s\n", a.paint(heading, bold))
+	width := a.width
+	if width == 0 || width > reportWidth {
+		width = reportWidth
+	}
+	const blank = "\ue000" // of a shape, such as 4 × 8, which is not broken
+	for _, said := range texts {
+		said = strings.ReplaceAll(plain(said), " × ", blank+"×"+blank)
+		lines := text.WrapSoft(said, max(width, screenLeast)-len("- "))
+		for i, line := range strings.Split(lines, "\n") {
+			line = strings.ReplaceAll(strings.TrimRight(line, " "), blank, " ")
+			fmt.Fprintf(a.stdout, "%s %s\n", map[bool]string{true: "-", false: " "}[i == 0], line)
+		}
+	}
+}
