@@ -20,8 +20,8 @@ run "single" {
     cassandra          = null
   }
   assert {
-    condition     = output.output_total_cpus == 8 && output.output_total_ec2_hourly_cost == "$0.290000/hr" && output.output_worker_instances == 0
-    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}"
+    condition     = output.output_total_cpus == 8 && output.output_total_ec2_hourly_cost == "$0.290000/hr" && output.output_besides_hourly_cost == "$0.0313/hr" && output.output_worker_instances == 0
+    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}, ${output.output_besides_hourly_cost}"
   }
   assert {
     condition     = length(local.planned) == 1 && length(local.planned[0].disks) == 2 && module.network.plan.ingress == ["hub 22-22 203.0.113.0/24"]
@@ -38,8 +38,8 @@ run "team" {
     flavor = "team"
   }
   assert {
-    condition     = output.output_total_cpus == 42 && output.output_total_ec2_hourly_cost == "$1.522500/hr"
-    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}"
+    condition     = output.output_total_cpus == 42 && output.output_total_ec2_hourly_cost == "$1.522500/hr" && output.output_besides_hourly_cost == "$0.1471/hr"
+    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}, ${output.output_besides_hourly_cost}"
   }
   assert {
     condition     = length(local.planned) == 6 && length(flatten(local.planned[*].disks)) == 9 && length(module.network.plan.ingress) == 7
@@ -63,7 +63,7 @@ run "aws_arm64_c7g_8_x4" {
   }
   assert {
     condition     = output.output_total_cpus == 42 && output.output_total_ec2_hourly_cost == "$1.814100/hr"
-    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}"
+    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}, ${output.output_besides_hourly_cost}"
   }
   assert {
     condition     = output.output_cassandra_hosts == 4 && output.output_cassandra_total_cpus == 32 && output.output_worker_slots == 2 && output.output_worker_total_cpus == 8 && length(local.planned) == 9
@@ -79,7 +79,7 @@ run "aws_arm64_c7g_8_x8" {
   }
   assert {
     condition     = output.output_total_cpus == 82 && output.output_total_ec2_hourly_cost == "$3.555700/hr"
-    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}"
+    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}, ${output.output_besides_hourly_cost}"
   }
   assert {
     condition     = output.output_cassandra_hosts == 8 && output.output_cassandra_total_cpus == 64 && output.output_worker_slots == 2 && output.output_worker_total_cpus == 16 && length(local.planned) == 17
@@ -95,7 +95,7 @@ run "aws_arm64_c7g_8_x16" {
   }
   assert {
     condition     = output.output_total_cpus == 162 && output.output_total_ec2_hourly_cost == "$7.038900/hr"
-    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}"
+    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}, ${output.output_besides_hourly_cost}"
   }
   assert {
     condition     = output.output_cassandra_hosts == 16 && output.output_cassandra_total_cpus == 128 && output.output_worker_slots == 2 && output.output_worker_total_cpus == 32 && length(local.planned) == 33
@@ -111,7 +111,7 @@ run "aws_arm64_c7g_8_x32" {
   }
   assert {
     condition     = output.output_total_cpus == 322 && output.output_total_ec2_hourly_cost == "$14.005300/hr"
-    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}"
+    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}, ${output.output_besides_hourly_cost}"
   }
   assert {
     condition     = output.output_cassandra_hosts == 32 && output.output_cassandra_total_cpus == 256 && output.output_worker_slots == 2 && output.output_worker_total_cpus == 64 && length(local.planned) == 65
@@ -127,7 +127,7 @@ run "aws_arm64_c7g_16_x4" {
   }
   assert {
     condition     = output.output_total_cpus == 82 && output.output_total_ec2_hourly_cost == "$3.555700/hr"
-    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}"
+    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}, ${output.output_besides_hourly_cost}"
   }
   assert {
     condition     = output.output_cassandra_hosts == 4 && output.output_cassandra_total_cpus == 64 && output.output_worker_slots == 4 && output.output_worker_total_cpus == 16 && length(local.planned) == 9
@@ -143,7 +143,7 @@ run "aws_arm64_c7g_16_x8" {
   }
   assert {
     condition     = output.output_total_cpus == 162 && output.output_total_ec2_hourly_cost == "$7.038900/hr"
-    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}"
+    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}, ${output.output_besides_hourly_cost}"
   }
   assert {
     condition     = output.output_cassandra_hosts == 8 && output.output_cassandra_total_cpus == 128 && output.output_worker_slots == 4 && output.output_worker_total_cpus == 32 && length(local.planned) == 17
@@ -159,7 +159,7 @@ run "aws_arm64_c7g_16_x16" {
   }
   assert {
     condition     = output.output_total_cpus == 322 && output.output_total_ec2_hourly_cost == "$14.005300/hr"
-    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}"
+    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}, ${output.output_besides_hourly_cost}"
   }
   assert {
     condition     = output.output_cassandra_hosts == 16 && output.output_cassandra_total_cpus == 256 && output.output_worker_slots == 4 && output.output_worker_total_cpus == 64 && length(local.planned) == 33
@@ -175,7 +175,7 @@ run "aws_arm64_c7g_32_x4" {
   }
   assert {
     condition     = output.output_total_cpus == 162 && output.output_total_ec2_hourly_cost == "$7.038500/hr"
-    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}"
+    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}, ${output.output_besides_hourly_cost}"
   }
   assert {
     condition     = output.output_cassandra_hosts == 4 && output.output_cassandra_total_cpus == 128 && output.output_worker_slots == 8 && output.output_worker_total_cpus == 32 && length(local.planned) == 9
@@ -191,7 +191,7 @@ run "aws_arm64_c7g_32_x8" {
   }
   assert {
     condition     = output.output_total_cpus == 322 && output.output_total_ec2_hourly_cost == "$14.004500/hr"
-    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}"
+    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}, ${output.output_besides_hourly_cost}"
   }
   assert {
     condition     = output.output_cassandra_hosts == 8 && output.output_cassandra_total_cpus == 256 && output.output_worker_slots == 8 && output.output_worker_total_cpus == 64 && length(local.planned) == 17
@@ -207,7 +207,7 @@ run "aws_arm64_c7g_64_x4" {
   }
   assert {
     condition     = output.output_total_cpus == 322 && output.output_total_ec2_hourly_cost == "$14.004500/hr"
-    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}"
+    error_message = "${output.output_total_cpus} cores, ${output.output_total_ec2_hourly_cost}, ${output.output_besides_hourly_cost}"
   }
   assert {
     condition     = output.output_cassandra_hosts == 4 && output.output_cassandra_total_cpus == 256 && output.output_worker_slots == 16 && output.output_worker_total_cpus == 64 && length(local.planned) == 9

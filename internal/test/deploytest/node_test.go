@@ -33,7 +33,7 @@ func TestUnitsAreHardened(t *testing.T) {
 
 func TestScriptsPassShellcheck(t *testing.T) {
 	check := program(t, "shellcheck")
-	args := []string{"--external-sources", "scripts/deploy-test", "scripts/deploy-test-inside"}
+	args := []string{"--external-sources", "scripts/deploy-check", "scripts/deploy-test", "scripts/deploy-test-inside"}
 	for _, name := range []string{"install", "boot", "users", "password"} {
 		args = append(args, "deploy/node/"+name)
 	}
