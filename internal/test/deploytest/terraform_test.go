@@ -36,7 +36,7 @@ func program(t *testing.T, name string) string {
 // terraform runs in dir and returns what it prints.
 func terraform(t *testing.T, dir string, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), effort.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*effort.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program(t, "terraform"), args...)
 	cmd.Dir = dir
