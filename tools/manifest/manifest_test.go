@@ -40,7 +40,7 @@ func TestManifest(t *testing.T) {
 		if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
 			t.Errorf("document %d, %s: %v", i+1, of.Kind, err)
 		}
-		if d, is := into.(*apps.Deployment); is {
+		if d, ok := into.(*apps.Deployment); ok {
 			deployments++
 			holdPod(t, d)
 		}
@@ -61,9 +61,9 @@ func holdPod(t *testing.T, d *apps.Deployment) {
 			t.Errorf("%s selects other pods than its own", d.Name)
 		}
 	}
-	if pod.SecurityContext == nil || pod.SecurityContext.RunAsNonRoot == nil || !*pod.SecurityContext.RunAsNonRoot ||
-		pod.SecurityContext.SeccompProfile == nil || pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken ||
-		pod.HostNetwork || pod.HostPID || pod.HostIPC {
+	held := pod.SecurityContext
+	if held == nil || !is(held.RunAsNonRoot, true) || held.SeccompProfile == nil ||
+		!is(pod.AutomountServiceAccountToken, false) || pod.HostNetwork || pod.HostPID || pod.HostIPC {
 		t.Errorf("%s: its pods may do too much", d.Name)
 	}
 	volumes := map[string]bool{}
@@ -75,8 +75,8 @@ func holdPod(t *testing.T, d *apps.Deployment) {
 	}
 	for _, c := range append(pod.InitContainers, pod.Containers...) {
 		s := c.SecurityContext
-		if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil ||
-			*s.AllowPrivilegeEscalation || s.Capabilities == nil || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" {
+		if s == nil || !is(s.ReadOnlyRootFilesystem, true) || !is(s.AllowPrivilegeEscalation, false) ||
+			s.Capabilities == nil || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" {
 			t.Errorf("%s: %s may do too much", d.Name, c.Name)
 		}
 		if c.Resources.Limits.Memory().IsZero() {
@@ -94,3 +94,5 @@ func holdPod(t *testing.T, d *apps.Deployment) {
 		}
 	}
 }
+
+func is(said *bool, want bool) bool { return said != nil && *said == want }

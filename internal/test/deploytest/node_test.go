@@ -25,8 +25,8 @@ func TestUnitsAreHardened(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, units, 4)
 	for _, unit := range units {
-		out, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=20", "--no-pager", unit).
-			CombinedOutput()
+		cmd := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=20", "--no-pager", unit)
+		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		require.Contains(t, string(out), "Overall exposure level for "+filepath.Base(unit))
 	}

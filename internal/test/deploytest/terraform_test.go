@@ -256,8 +256,10 @@ func TestChecksOfThePlan(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), from, to, 1)), 0o600))
 	}
 	change("modules/machine/main.tf", `"required"`, `"optional"`)
-	change("modules/machine/main.tf", "size              = var.data_gb\n  encrypted         = true", "size = var.data_gb\n encrypted = false")
-	change("modules/machine/main.tf", "package_update = true", `package_update = join("", [for i in range(1000) : sha256(i)])`)
+	change("modules/machine/main.tf", "size              = var.data_gb\n  encrypted         = true",
+		"size = var.data_gb\n encrypted = false")
+	change("modules/machine/main.tf", "package_update = true",
+		`package_update = join("", [for i in range(1000) : sha256(i)])`)
 	change("modules/network/main.tf", "from_port         = 22", "from_port         = 21")
 	change("modules/hub/main.tf", "public         = true", "public         = false")
 	change("roles.tf", `"s3:ListBucket", `, `"s3:List*", `)
