@@ -10,7 +10,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') $(wildcard internal/web/dist/* internal/web/dist/*/*) internal/api/start.html go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: help build demo release release-check python-test check test test-fast test-race lint ui check-ui test-ui ui-pictures fuzz fuzz-api chaos chaos-cluster bench bench-cluster bench-serve bench-ui services-up services-down services-status clean
+.PHONY: deploy-check deploy-test help build demo release release-check python-test check test test-fast test-race lint ui check-ui test-ui ui-pictures fuzz fuzz-api chaos chaos-cluster bench bench-cluster bench-serve bench-ui services-up services-down services-status clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -75,6 +75,12 @@ bench-ui: bin/thalweg bin/thalweg-drive bin/thalweg-serve ## Measure the pages i
 
 ui-pictures: bin/thalweg bin/thalweg-generate ## Make the pictures of docs/ui.md again, into docs/ui (takes ImageMagick)
 	@scripts/ui pictures ../docs/ui
+
+deploy-check: ## All tests of deploy/: Terraform, units, scripts, the manifest, then deploy-test; gets the tools that Debian has
+	@scripts/deploy-check
+
+deploy-test: ## Install the package in a fresh Debian root, and run what the units start (root; PACKAGE=FILE.deb)
+	@scripts/deploy-test
 
 fuzz: ## Fuzz each target for FUZZTIME (default 60s)
 	@scripts/fuzz
