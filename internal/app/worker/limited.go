@@ -9,6 +9,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/concurrency"
 	"thalweg/internal/run/job"
+	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/parts"
 	"thalweg/internal/store/state"
 )
@@ -42,8 +43,9 @@ type limitedJob struct {
 
 // Execute implements job.Job.
 func (j limitedJob) Execute(ctx context.Context, c state.Claim) (job.Result, error) {
-	asked := time.Now()
+	asked, over := time.Now(), sheet.Waits(ctx)
 	threads, exact, end, err := j.limiter.Enter(ctx, concurrency.ClassOf(c.Spec.Class))
+	over()
 	if err != nil {
 		return job.Result{}, &fault.Error{Kind: fault.Canceled, Retryable: true,
 			Message: "waiting for a turn was interrupted", Err: err}
