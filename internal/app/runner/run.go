@@ -264,6 +264,9 @@ func (r *runner) run(ctx context.Context, warnings view.Diagnostics) (sum Summar
 	if err := r.OpenPool(); err != nil {
 		return sum, err
 	}
+	if err := r.Account(r.OwnBudget.Slots); err != nil {
+		return sum, err
+	}
 	r.Engine.Prepare(min(r.Budget.Slots, starts(affected, r.script)))
 	if runtime.NeedsPython(affected) {
 		if err := r.CheckRequirements(ctx, r.script); err != nil {
@@ -657,7 +660,8 @@ func (r *runner) drive(ctx context.Context, warnings view.Diagnostics) (sum Summ
 	c := workerprocess.New(ctx, workerprocess.Config{Store: r.Store, Slots: r.OwnBudget.Slots,
 		Ahead: workerprocess.AheadOf(r.Instance.Parts), Lease: r.opts.Lease,
 		Tries: r.opts.Tries, Deadline: r.opts.AttemptTimeout, Clock: r.Instance.Clock, Logger: r.opts.Logger,
-		Checkpoint: r.opts.Checkpoint, Sampler: workerprocess.SamplerOf(r.Instance)})
+		Checkpoint: r.opts.Checkpoint, Sampler: workerprocess.SamplerOf(r.Instance),
+		Sheets: r.Sheets})
 	run := c.Open(ctx, r.key, state.PriorityNormal, r.content, r.content, r.lock, observe)
 	var runErr error
 	sum.Status, runErr = run.Run()

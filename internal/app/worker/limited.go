@@ -9,7 +9,6 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/concurrency"
 	"thalweg/internal/run/job"
-	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/parts"
 	"thalweg/internal/store/state"
 )
@@ -43,7 +42,7 @@ type limitedJob struct {
 
 // Execute implements job.Job.
 func (j limitedJob) Execute(ctx context.Context, c state.Claim) (job.Result, error) {
-	asked, over := time.Now(), sheet.Waits(ctx)
+	asked, over := time.Now(), job.Waits(ctx)
 	threads, exact, end, err := j.limiter.Enter(ctx, concurrency.ClassOf(c.Spec.Class))
 	over()
 	if err != nil {

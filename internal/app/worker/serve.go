@@ -78,6 +78,9 @@ func Serve(ctx context.Context, home *instance.Instance, opts WorkerOptions) (er
 	if _, err := t.Split(cmp.Or(opts.MemoryBytes, budget.Default()), false); err != nil {
 		return err // too little for any run
 	}
+	if err := t.Account(slotsOf(opts.Cores)); err != nil {
+		return err
+	}
 	shared, err := home.OpenQueue(ctx, opts.Logger)
 	if err != nil {
 		return err
@@ -106,7 +109,7 @@ func Serve(ctx context.Context, home *instance.Instance, opts WorkerOptions) (er
 		Store: t.Store, Slots: slotsOf(opts.Cores), Ahead: workerprocess.AheadOf(home.Parts), Lease: opts.Lease,
 		Tries:    opts.Tries,
 		Deadline: opts.AttemptTimeout, Clock: home.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint,
-		Sampler: workerprocess.SamplerOf(home)})
+		Sampler: workerprocess.SamplerOf(home), Sheets: t.Sheets})
 	close(ready)
 	if opts.Introspect != nil {
 		opts.Introspect(Introspection{Queue: s.work.Queue, Budget: s.Held, AtOnce: s.limiter.Settings, Able: s.reasons})

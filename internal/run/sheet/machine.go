@@ -3,6 +3,7 @@ package sheet
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime/metrics"
 	"strings"
 	"time"
@@ -10,8 +11,11 @@ import (
 	"thalweg/internal/base/budget"
 )
 
-// MachineMax is the longest name of a type of machine, in bytes.
-const MachineMax = 64
+// machineName matches the names of types of machines.
+var machineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// IsMachine reports whether a text may name a type of machine.
+func IsMachine(name string) bool { return machineName.MatchString(name) }
 
 // firmware has what the machine says of itself.
 const firmware = "sys/devices/virtual/dmi/id"
@@ -25,7 +29,7 @@ func machineOf(root string) string {
 		return strings.TrimSpace(string(text))
 	}
 	name := read("product_name")
-	if read("sys_vendor") != "Amazon EC2" || len(name) > MachineMax {
+	if read("sys_vendor") != "Amazon EC2" || !IsMachine(name) {
 		return ""
 	}
 	return name
