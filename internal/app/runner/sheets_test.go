@@ -124,7 +124,7 @@ func TestSheetOfALocalRun(t *testing.T) {
 func TestSheetsOfSeveralWorkers(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	dir := sleepyInputs(t, 0.6)
+	dir := sleepyInputs(t, 0.4)
 	home := openHome(t, dir)
 	defer func() { require.NoError(t, home.Close()) }()
 	key, err := runner.Begin(ctx, home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir,
