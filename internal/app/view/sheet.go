@@ -29,7 +29,7 @@ type SlotShare struct {
 // shareTexts explains the shares to people.
 var shareTexts = [sheet.Count]string{
 	sheet.Work: "work", sheet.Parts: "parts on their way", sheet.Claims: "claims", sheet.Refused: "claims refused",
-	sheet.Commits: "commits", sheet.Unoffered: "free batches not heard of", sheet.Nothing: "others had all batches",
+	sheet.Commits: "commits", sheet.Unoffered: "free batches not heard of", sheet.Nothing: "all batches were taken",
 	sheet.Handover: "nothing to work on", sheet.Other: "lost attempts, waits for memory or a turn",
 }
 
