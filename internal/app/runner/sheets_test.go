@@ -17,6 +17,7 @@ import (
 	"thalweg/internal/base/budget"
 	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
 )
 
 // sleepyScript has 64 batches that sleep.
@@ -152,7 +153,7 @@ func TestSheetsOfSeveralWorkers(t *testing.T) {
 	}
 	until := func(what string, is func() bool) {
 		t.Helper()
-		require.Eventually(t, is, 90*time.Second, 50*time.Millisecond, what)
+		require.Eventually(t, is, effort.Patience, 50*time.Millisecond, what)
 	}
 	until("both are at work", func() bool {
 		one, _ := of(workers[0])

@@ -24,7 +24,6 @@ import (
 	"thalweg/internal/run/plan"
 	"thalweg/internal/run/python"
 	"thalweg/internal/run/sandbox"
-	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/state"
 	"thalweg/internal/store/state/retrying"
 )
@@ -47,7 +46,6 @@ type Runtime struct {
 	scratch   string // WorkDir, if Close removes it
 	cancel    context.CancelFunc
 	Pool      *python.Pool     // nil: nothing has needed one so far
-	Sheets    *sheet.Keeper    // of what it does for runs; nil: none are kept
 	Slots     *sandbox.Slots   // where batches are executed; nil: in this process
 	Parent    *sandbox.Parent  // of a process that is a slot: what it works with; nil: it is none
 	teller    *notify.Notifier // nil: nothing is told yet

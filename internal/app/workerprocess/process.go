@@ -16,7 +16,6 @@ import (
 	"thalweg/internal/run/executor"
 	"thalweg/internal/run/job"
 	"thalweg/internal/run/pipeline"
-	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/parts"
 	"thalweg/internal/store/queue"
 	"thalweg/internal/store/queue/inproc"
@@ -60,7 +59,7 @@ type Config struct {
 	Slowest    time.Duration                                     // see coordinator.Config.FollowSlowest
 	Clock      job.Clock
 	Sampler    *samples.Sampler // of what this process uses, while it works; nil: none
-	Sheets     *sheet.Keeper    // of what this process does for runs; nil: none
+	Sheets     *Sheets          // of what this process does for runs; nil: none
 }
 
 // aheadMost is the most batches that a process has in flight beside those that it computes. More
