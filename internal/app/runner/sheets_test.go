@@ -188,3 +188,19 @@ func TestSheetsOfSeveralWorkers(t *testing.T) {
 	require.Greater(t, last.CPU+last.ChildrenCPU, all/10)
 	require.GreaterOrEqual(t, dead.Batches+last.Batches, int64(50))
 }
+
+// Slots that are processes compute while they hold memory.
+func TestSheetOfSlotsThatAreProcesses(t *testing.T) {
+	t.Parallel()
+	r := newIsolated(t)
+	require.Equal(t, state.Complete, r.run())
+	home := openHome(t, r.dir)
+	defer func() { require.NoError(t, home.Close()) }()
+	sheets, err := sheet.Of(t.Context(), home.State, state.RunKey{Workspace: "main", Run: 1})
+	require.NoError(t, err)
+	require.Len(t, sheets, 1)
+	requireSheet(t, sheets[0])
+	require.Positive(t, sheets[0].Time(sheet.Work))
+	require.Positive(t, sheets[0].Time(sheet.Parts))
+	require.Positive(t, sheets[0].ChildrenCPU)
+}
