@@ -12,6 +12,9 @@ import (
 // check looks at what the flags of a picture go with.
 func (c *showCmd) check() error {
 	switch {
+	case c.Workers && (c.Node != "" || c.SVG):
+		return &fault.Error{Kind: fault.Script, Message: "--workers shows those of a whole run",
+			Hint: "leave the node, the batch and --svg out"}
 	case c.SVG && (c.Node != "" || c.JSON):
 		return &fault.Error{Kind: fault.Script, Message: "--svg draws a whole run",
 			Hint: "leave the node, the batch and --json out"}

@@ -337,6 +337,7 @@ func TestThroughAServer(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), is.Mode().Perm())
 
 	s.requireSame([]string{"history"}, []string{"runs"}, []string{"history", "--all", "--limit", "1"}, []string{"show", "1"},
+		[]string{"show", "1", "--workers"}, []string{"show", "1", "--workers", "--json"}, []string{"show", "1", "--json"},
 		[]string{"show", "last"}, []string{"show", "1", "load"}, []string{"show", "1", "load", "--batch", "0"},
 		[]string{"show", "last~1"}, []string{"why"}, []string{"why", "1"}, []string{"audit"}, []string{"audit", "2"},
 		[]string{"batches", "load"}, []string{"batches", "load", "--run", "1"}, []string{"checks"},

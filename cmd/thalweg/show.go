@@ -13,12 +13,13 @@ import (
 )
 
 type showCmd struct {
-	Which runRef `arg:"" name:"run" optional:"" default:"last" help:"Number of the run, or last."`
-	Node  string `arg:"" optional:"" help:"Node of it."`
-	Batch *int   `arg:"" optional:"" help:"Batch of the node."`
-	JSON  bool   `name:"json" help:"Print a JSON object."`
-	SVG   bool   `name:"svg" help:"Draw the run: its script's nodes with their rows, times and failures."`
-	Out   string `help:"Write the picture to FILE instead of standard output." short:"o" placeholder:"FILE" type:"path"`
+	Which   runRef `arg:"" name:"run" optional:"" default:"last" help:"Number of the run, or last."`
+	Node    string `arg:"" optional:"" help:"Node of it."`
+	Batch   *int   `arg:"" optional:"" help:"Batch of the node."`
+	JSON    bool   `name:"json" help:"Print a JSON object."`
+	Workers bool   `help:"Show the time sheets of its workers: what the time of their slots went to."`
+	SVG     bool   `name:"svg" help:"Draw the run: its script's nodes with their rows, times and failures."`
+	Out     string `help:"Write the picture to FILE instead of standard output." short:"o" placeholder:"FILE" type:"path"`
 	overwriteFlag
 	remoteFlags
 	stateFlags
@@ -41,6 +42,12 @@ func (c *showCmd) Run(ctx context.Context, a *console) error {
 	var shown any
 	var print func()
 	switch {
+	case c.Workers:
+		w, err := home.Operations.Workers(ctx, run.RunKey)
+		if err != nil {
+			return err
+		}
+		shown, print = w, func() { a.showWorkers(w) }
 	case c.Node == "":
 		d, err := home.Operations.Show(ctx, run.RunKey)
 		if err != nil {
@@ -82,6 +89,9 @@ func (a *console) showRun(d view.RunDetail) {
 	a.say("", a.whatHappened(d.Run))
 	if o := d.Order; o != nil && o.Kind != view.CommandFail { // that says what the failure does
 		a.say("last order", string(o.Kind)+mark(o.Mark))
+	}
+	if w := d.Workers; w != nil {
+		a.say("workers", workersLine(*w))
 	}
 	fmt.Fprintln(a.stdout)
 	t := a.newTable("node", "type", "status", "batches", "rows in", "rows out", "bytes out", "time", "where it went",

@@ -73,6 +73,8 @@ func (s *Server) registerRuns() {
 	add(s, get("list-runs", w+"/runs", "List runs, the latest first."), s.listRuns)
 	add(s, get("list-open-runs", w+"/open-runs", "List the runs that are not over, the one first that orders mean."), s.listOpen)
 	add(s, get("show-run", r, "Show a run with its nodes."), s.showRun)
+	add(s, get("list-run-workers", r+"/workers",
+		"List the workers that were there for a run, with their time sheets: what their slots' time went to."), s.listRunWorkers)
 	add(s, get("why", r+"/why", "Say what a run waits for, or what is slow in it."), s.why)
 	add(s, get("list-events", r+"/events", "List what has happened to a run."), s.listEvents)
 	add(s, get("summary", r+"/summary", "Say how a run is, with what its nodes have done: what is told at its end."), s.summary)
@@ -200,6 +202,14 @@ func (s *Server) showRun(ctx context.Context, by asker, in *showRunIn) (*shownRu
 	}
 	d, err := s.runs(by).Show(ctx, run.RunKey)
 	return &shownRun{Status: http.StatusOK, ETag: tag, Body: &d}, err
+}
+
+func (s *Server) listRunWorkers(ctx context.Context, by asker, in *OfRun) (*reply[view.RunWorkers], error) {
+	run, err := s.app.Runs.Find(ctx, in.Workspace, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	return body(s.runs(by).Workers(ctx, run.RunKey))
 }
 
 func (s *Server) why(ctx context.Context, by asker, in *OfRun) (*reply[view.Why], error) {

@@ -103,6 +103,11 @@ func (c *Client) Show(ctx context.Context, key view.RunKey) (view.RunDetail, err
 	return get[view.RunDetail](ctx, c, of(key))
 }
 
+// Workers implements app.Operations.
+func (c *Client) Workers(ctx context.Context, key view.RunKey) (view.RunWorkers, error) {
+	return get[view.RunWorkers](ctx, c, of(key)+"/workers")
+}
+
 // ShowNode implements app.Operations.
 func (c *Client) ShowNode(ctx context.Context, key view.RunKey, node string) (view.NodeDetail, error) {
 	return get[view.NodeDetail](ctx, c, of(key)+"/nodes/"+url.PathEscape(node))

@@ -16,6 +16,7 @@ type Operations interface {
 	List(ctx context.Context, workspace string, limit int, dropped bool) ([]view.ListedRun, error)
 	Status(ctx context.Context, run view.Run) string
 	Show(ctx context.Context, key view.RunKey) (view.RunDetail, error)
+	Workers(ctx context.Context, key view.RunKey) (view.RunWorkers, error)
 	ShowNode(ctx context.Context, key view.RunKey, node string) (view.NodeDetail, error)
 	ShowBatch(ctx context.Context, key view.RunKey, node string, batch int) (view.BatchDetail, error)
 	Batches(ctx context.Context, key view.RunKey, node string) ([]view.Batch, error)

@@ -238,6 +238,7 @@ type runner struct {
 	content  *pipeline.Pipeline
 	warnings view.Diagnostics // of the script
 	told     map[SharedOutput]bool
+	sheets   *workerprocess.Sheets
 }
 
 // run prepares what may fail before a run exists, so that a bad script leaves
@@ -262,6 +263,10 @@ func (r *runner) run(ctx context.Context, warnings view.Diagnostics) (sum Summar
 		return sum, err
 	}
 	if err := r.OpenPool(); err != nil {
+		return sum, err
+	}
+	if r.sheets, r.Store, err = workerprocess.Account(r.Instance, r.Store, workerprocess.Means{Getenv: r.Process.Getenv,
+		Cores: r.Process.Cores, Slots: r.OwnBudget.Slots, Memory: r.Process.MemoryBytes, Held: r.Held}); err != nil {
 		return sum, err
 	}
 	r.Engine.Prepare(min(r.Budget.Slots, starts(affected, r.script)))
@@ -657,7 +662,8 @@ func (r *runner) drive(ctx context.Context, warnings view.Diagnostics) (sum Summ
 	c := workerprocess.New(ctx, workerprocess.Config{Store: r.Store, Slots: r.OwnBudget.Slots,
 		Ahead: workerprocess.AheadOf(r.Instance.Parts), Lease: r.opts.Lease,
 		Tries: r.opts.Tries, Deadline: r.opts.AttemptTimeout, Clock: r.Instance.Clock, Logger: r.opts.Logger,
-		Checkpoint: r.opts.Checkpoint, Sampler: workerprocess.SamplerOf(r.Instance)})
+		Checkpoint: r.opts.Checkpoint, Sampler: workerprocess.SamplerOf(r.Instance),
+		Sheets: r.sheets})
 	run := c.Open(ctx, r.key, state.PriorityNormal, r.content, r.content, r.lock, observe)
 	var runErr error
 	sum.Status, runErr = run.Run()

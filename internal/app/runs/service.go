@@ -23,6 +23,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/run/job"
+	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/state"
 )
 
@@ -171,7 +172,17 @@ func (s *Service) Version(ctx context.Context, run state.Run) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	sheets, err := sheet.Of(ctx, s.Home.State, run.RunKey)
+	if err != nil {
+		return "", err
+	}
 	h := sha256.New()
+	for _, w := range sheets {
+		fmt.Fprint(h, " ", w.Worker)
+		if run.Status.Terminal() { // else they are of what is under way
+			fmt.Fprint(h, w.To.UnixNano())
+		}
+	}
 	fmt.Fprint(h, s.discreet, run.Epoch, seen.Status, seen.NoWorker, run.Status, run.Finished.UnixNano())
 	for _, n := range nodes {
 		fmt.Fprint(h, " ", n.Revision, n.Status, n.Dropped)
@@ -195,6 +206,13 @@ func (s *Service) Show(ctx context.Context, key state.RunKey) (view.RunDetail, e
 		d.Nodes[i].ComputedIn = in[n.Node]
 	}
 	return d, nil
+}
+
+// Workers returns the time sheets of a run.
+func (s *Service) Workers(ctx context.Context, key state.RunKey) (view.RunWorkers, error) {
+	sheets, err := sheet.Of(ctx, s.Home.State, key)
+	return view.RunWorkers{Workspace: key.Workspace, Run: key.Run, Total: sheet.TotalOf(sheets),
+		Workers: append([]view.TimeSheet{}, sheets...)}, err
 }
 
 func (s *Service) nodes(ctx context.Context, key state.RunKey) ([]state.Node, error) {

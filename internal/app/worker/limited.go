@@ -42,8 +42,9 @@ type limitedJob struct {
 
 // Execute implements job.Job.
 func (j limitedJob) Execute(ctx context.Context, c state.Claim) (job.Result, error) {
-	asked := time.Now()
+	asked, over := time.Now(), job.Waits(ctx)
 	threads, exact, end, err := j.limiter.Enter(ctx, concurrency.ClassOf(c.Spec.Class))
+	over()
 	if err != nil {
 		return job.Result{}, &fault.Error{Kind: fault.Canceled, Retryable: true,
 			Message: "waiting for a turn was interrupted", Err: err}

@@ -78,6 +78,12 @@ func Serve(ctx context.Context, home *instance.Instance, opts WorkerOptions) (er
 	if _, err := t.Split(cmp.Or(opts.MemoryBytes, budget.Default()), false); err != nil {
 		return err // too little for any run
 	}
+	sheets, counted, err := workerprocess.Account(home, t.Store, workerprocess.Means{Getenv: t.Process.Getenv,
+		Cores: opts.Cores, Slots: slotsOf(opts.Cores), Memory: opts.MemoryBytes, Held: t.Held})
+	if err != nil {
+		return err
+	}
+	t.Store = counted
 	shared, err := home.OpenQueue(ctx, opts.Logger)
 	if err != nil {
 		return err
@@ -106,7 +112,7 @@ func Serve(ctx context.Context, home *instance.Instance, opts WorkerOptions) (er
 		Store: t.Store, Slots: slotsOf(opts.Cores), Ahead: workerprocess.AheadOf(home.Parts), Lease: opts.Lease,
 		Tries:    opts.Tries,
 		Deadline: opts.AttemptTimeout, Clock: home.Clock, Logger: opts.Logger, Checkpoint: opts.Checkpoint,
-		Sampler: workerprocess.SamplerOf(home)})
+		Sampler: workerprocess.SamplerOf(home), Sheets: sheets})
 	close(ready)
 	if opts.Introspect != nil {
 		opts.Introspect(Introspection{Queue: s.work.Queue, Budget: s.Held, AtOnce: s.limiter.Settings, Able: s.reasons})

@@ -59,6 +59,7 @@ type Config struct {
 	Slowest    time.Duration                                     // see coordinator.Config.FollowSlowest
 	Clock      job.Clock
 	Sampler    *samples.Sampler // of what this process uses, while it works; nil: none
+	Sheets     *Sheets          // of what this process does for runs; nil: none
 }
 
 // aheadMost is the most batches that a process has in flight beside those that it computes. More
@@ -97,7 +98,8 @@ func New(ctx context.Context, cfg Config) *Process {
 	c.Exec = executor.New(executor.Config{Store: cfg.Store, Queue: c.taken, Runs: c, Owner: c.Owner,
 		Slots: cmp.Or(cfg.Most, cfg.Slots+cfg.Ahead), Admit: cfg.Admit, Room: cfg.Room, Lease: cfg.Lease,
 		Tries: cfg.Tries, Deadline: cfg.Deadline,
-		Logger: cfg.Logger, Checkpoint: cfg.Checkpoint, Hinted: cfg.Hinted, Clock: cfg.Clock})
+		Logger: cfg.Logger, Checkpoint: cfg.Checkpoint, Hinted: cfg.Hinted, Clock: cfg.Clock,
+		Sheet: cfg.Sheets.Meter()})
 	ctx, c.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(c.ended)
@@ -105,6 +107,7 @@ func New(ctx context.Context, cfg Config) *Process {
 		listening.Go(func() { c.listen(ctx) })
 		listening.Go(func() { c.notice(ctx) })
 		listening.Go(func() { c.sample(ctx) })
+		listening.Go(func() { c.keepSheets(ctx) })
 		c.err = c.Exec.Work(ctx)
 		c.cancel()
 		listening.Wait()
@@ -140,6 +143,9 @@ func (c *Process) sample(ctx context.Context) {
 func (c *Process) End() error {
 	c.cancel()
 	<-c.ended
+	for _, run := range c.cfg.Sheets.Meter().Runs() {
+		c.closeSheet(run)
+	}
 	return c.err
 }
 
@@ -169,6 +175,7 @@ func (c *Process) Open(ctx context.Context, key state.RunKey, urgent state.Prior
 			Slots: c.cfg.Slots + c.cfg.Ahead, Priority: levelOf(urgent), Near: job.Near, Lease: c.cfg.Lease,
 			FollowSlowest: c.cfg.Slowest, Logger: c.cfg.Logger, Observe: observe, Checkpoint: c.cfg.Checkpoint,
 			Clock: c.cfg.Clock}, key)}
+	c.cfg.Sheets.Meter().Open(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.runs[key] = r
@@ -193,6 +200,7 @@ func (c *Process) Leave(ctx context.Context, key state.RunKey) error {
 	delete(c.runs, key)
 	c.mu.Unlock()
 	err := c.Exec.Leave(ctx, key)
+	c.closeSheet(key)
 	if c.Queue.Shared() { // what was given back is free now
 		c.signal(ctx, queue.Signal{RunKey: key, Kind: queue.Freed})
 	}

@@ -49,6 +49,7 @@ worker:
   cores: 8
   drain: 90s
   metrics: ":9464"
+  machine: c7g.large
 `)
 	require.Empty(t, said)
 	require.Equal(t, &clusterconfig.Cassandra{Hosts: []string{"db1:9042", "db2:9043"}, Keyspace: "figures",
@@ -64,7 +65,7 @@ worker:
 		Password: "s3same", VHost: "fleet", TLS: &clusterconfig.TLS{}}, cfg.Queue)
 	require.Equal(t, clusterconfig.Worker{Scratch: "/fast", Cache: 3 << 29, Memory: 4 << 30, Cores: 8,
 		Drain:   90 * time.Second,
-		Metrics: ":9464"}, cfg.Worker)
+		Metrics: ":9464", Machine: "c7g.large"}, cfg.Worker)
 	require.NotContains(t, known.Text("a rumpelstilz and a s3same"), "rumpelstilz")
 	require.NotContains(t, known.Text("a rumpelstilz and a s3same"), "s3same")
 	require.NotContains(t, known.Text("an open-sesame"), "sesame")
@@ -109,6 +110,7 @@ func TestMistakes(t *testing.T) {
 		head + "worker: {memory: [1GB]}\n":                       {"worker.memory is a text, not a list"},
 		head + "worker: {cores: 0}\n":                            {"whole number from 1"},
 		head + "worker: {metrics: 9464}\n":                       {"is not HOST:PORT"},
+		head + "worker: {machine: my own}\n":                     {`"my own" does not name a type of machine`},
 		head + "worker: 7\n":                                     {"worker is a map, not a number"},
 		head + "worker: {scratch: \"{env.NOWHERE}\"}\n":          {"the environment has no NOWHERE"},
 		head + "parts: {cassandra: {}}\n":                        {"need the state there, too"},

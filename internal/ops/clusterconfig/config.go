@@ -96,6 +96,7 @@ type Worker struct {
 	Drain   time.Duration
 	Metrics string // host:port; "": nowhere
 	Python  string // interpreter; "": python3
+	Machine string // type of machine; "": as its firmware says, if it does
 	// Concurrency fixes the amount of work at once; measuring finds what it does not fix.
 	Concurrency concurrency.Fixed
 }

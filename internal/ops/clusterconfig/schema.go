@@ -148,6 +148,7 @@ func workerSchema() object {
 		"drain": object{"anyOf": []any{form(durationPattern, ""), object{"const": 0}},
 			"description": "How long batches in flight may take when a worker is asked to end: 60s."},
 		"metrics": textAs("HOST:PORT of the metrics' page."), "python": textAs("Interpreter; default: python3."),
+		"machine":     textAs("Type of machine, for time sheets: c7g.large; default: as EC2's firmware says."),
 		"concurrency": concurrencySchema(),
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"thalweg/internal/base/secret"
 	"thalweg/internal/base/settings"
 	"thalweg/internal/run/concurrency"
+	"thalweg/internal/run/sheet"
 )
 
 func (r *reader) root(v *document.Value) {
@@ -28,6 +29,7 @@ func (r *reader) root(v *document.Value) {
 				settings.Key("cores", r.CountTo(&w.Cores, 1, coresMax)),
 				settings.Key("drain", r.DurationTo(&w.Drain, drainMax)),
 				settings.Key("metrics", r.metrics), settings.Key("python", r.TextTo(&w.Python)),
+				settings.Key("machine", r.machine),
 				settings.Key("concurrency", r.concurrency))
 		}))
 	if there["version"] == nil {
@@ -290,6 +292,14 @@ func (r *reader) metrics(v *document.Value, path string) {
 	if i < 0 || err != nil || port < 0 || port > 65535 || slices.Contains([]string{"http", "https"}, (*to)[:i]) {
 		r.ErrorAt(v, path, "%s is not HOST:PORT",
 			document.Quote(*to)).Hint = "write :9464 for this machine alone, or HOST:9464"
+	}
+}
+
+func (r *reader) machine(v *document.Value, path string) {
+	to := &r.cfg.Worker.Machine
+	if r.TextTo(to)(v, path); *to != "" && !sheet.IsMachine(*to) {
+		r.ErrorAt(v, path, "%s does not name a type of machine", document.Quote(*to)).Hint =
+			"use up to 64 letters, digits, dots, _ and -: c7g.large"
 	}
 }
 

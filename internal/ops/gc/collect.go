@@ -9,6 +9,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/job"
 	"thalweg/internal/run/pipeline"
+	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/parts"
 	"thalweg/internal/store/state"
 )
@@ -176,6 +177,11 @@ func (c *collector) leavingsOf(ctx context.Context, key state.NodeKey) (err erro
 func (c *collector) purge(ctx context.Context) error {
 	for number := range c.dropped {
 		key := state.RunKey{Workspace: c.Workspace, Run: number}
+		if !c.DryRun {
+			if err := sheet.Drop(ctx, c.Store, key); err != nil {
+				return err
+			}
+		}
 		nodes, err := c.Store.Nodes(ctx, key)
 		if err != nil {
 			return fmt.Errorf("read the nodes of run %d: %w", number, err)

@@ -9,6 +9,7 @@ import (
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/gate"
+	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/state"
 )
 
@@ -17,6 +18,8 @@ type RunDetail struct {
 	Run
 	Order *state.Command `json:"order,omitempty"` // the latest that was given
 	Nodes []Node         `json:"nodes"`
+	// Workers sums up the time sheets of its workers; nil: there are none, as of runs of older programs.
+	Workers *sheet.Total `json:"workers,omitempty" doc:"Sums of the time sheets of its workers; none: there are none."`
 }
 
 // Node is a node of a run.
@@ -71,7 +74,9 @@ func ShowRun(ctx context.Context, store state.Store, key state.RunKey, o ListOpt
 		}
 		out.Nodes = append(out.Nodes, one)
 	}
-	return out, nil
+	sheets, err := sheet.Of(ctx, store, key)
+	out.Workers = sheet.TotalOf(sheets)
+	return out, err
 }
 
 // read reads a run and its nodes, and fills run.Nodes.

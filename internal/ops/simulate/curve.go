@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"thalweg/internal/run/sheet"
 )
 
 // WriteCSV writes results as a table.
@@ -14,7 +16,7 @@ func WriteCSV(w io.Writer, results []Result) error {
 	out := csv.NewWriter(w)
 	head := []string{"workers", "slots", "batches", "elapsed_s", "efficiency", "limit", "state_reads", "state_writes",
 		"writes_lost", "claims_refused", "deaths"}
-	if err := out.Write(append(head, shareNames[:]...)); err != nil {
+	if err := out.Write(append(head, sheet.Names()...)); err != nil {
 		return fmt.Errorf("write the curve: %w", err)
 	}
 	for _, r := range results {
@@ -22,7 +24,7 @@ func WriteCSV(w io.Writer, results []Result) error {
 			number(r.Efficiency), r.Limit,
 			strconv.Itoa(r.Reads), strconv.Itoa(r.Writes), strconv.Itoa(r.Lost), strconv.Itoa(r.Refused),
 			strconv.Itoa(r.Deaths)}
-		for _, name := range shareNames {
+		for _, name := range sheet.Names() {
 			row = append(row, number(r.Shares[name]))
 		}
 		if err := out.Write(row); err != nil {

@@ -13,6 +13,7 @@ import (
 	"thalweg/internal/run/coordinator"
 	"thalweg/internal/run/executor"
 	"thalweg/internal/run/job"
+	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/state"
 )
 
@@ -40,23 +41,6 @@ const (
 	mb         = 1e6
 )
 
-// Share names a use of the slots' time.
-type Share int
-
-// The shares.
-const (
-	Work      Share = iota // computing what is committed
-	Transfers              // of parts, beside which nothing was computed
-	Claims                 // calls that claimed a batch
-	Refused                // calls that claimed none: another was first
-	Commits                // calls that committed
-	Unoffered              // batches could be taken, and nobody had told this worker
-	Nothing                // others were at work on all batches that could be taken
-	Handover               // nobody was at work: between nodes, before the first and after the last
-	Other                  // attempts that were lost with their worker, and what is left
-	shares
-)
-
 // fleet is one simulation. What it counts is changed by one goroutine at a time.
 type fleet struct {
 	Config
@@ -76,7 +60,7 @@ type fleet struct {
 
 	slots, idle, working, open int // now: alive, without work, at work, and batches that can be taken
 	capacity                   time.Duration
-	spent                      [shares]time.Duration
+	spent                      sheet.Times
 	reads, writes, lost        int
 	refused, batches           int
 	deaths, begun              int

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/queue"
 )
 
@@ -170,11 +171,11 @@ func (h *hints) Close() error { return errors.New("queues of simulations are not
 func (f *fleet) passing(d time.Duration) {
 	f.capacity += time.Duration(f.slots) * d
 	unoffered := min(f.idle, f.open)
-	f.spent[Unoffered] += time.Duration(unoffered) * d
+	f.spent[sheet.Unoffered] += time.Duration(unoffered) * d
 	rest := time.Duration(f.idle-unoffered) * d
 	if f.working > 0 {
-		f.spent[Nothing] += rest
+		f.spent[sheet.Nothing] += rest
 	} else {
-		f.spent[Handover] += rest
+		f.spent[sheet.Handover] += rest
 	}
 }

@@ -3,6 +3,8 @@ package simulate
 import (
 	"fmt"
 	"time"
+
+	"thalweg/internal/run/sheet"
 )
 
 // Result sums up a simulated run.
@@ -22,38 +24,34 @@ type Result struct {
 	Deaths     int                `json:"deaths"`
 }
 
-// shareNames are texts of JSON output: they do not change.
-var shareNames = [shares]string{"work", "parts", "claims", "claims_refused", "commits", "not_offered",
-	"nothing_to_take", "handover", "other"}
-
 // limits explains the shares to people.
-var limits = [shares]string{
-	Transfers: "parts: the bandwidth of the store or of workers", Claims: "state: conditional writes of claims",
-	Refused:   "claims lost: workers bid for the same batches",
-	Commits:   "state: conditional writes of commits",
-	Unoffered: "offers: batches could be taken, and workers had not heard", Nothing: "skew: a node's last batches",
-	Handover: "handover from node to node", Other: "attempts lost with their workers",
+var limits = [sheet.Count]string{
+	sheet.Parts: "parts: the bandwidth of the store or of workers", sheet.Claims: "state: conditional writes of claims",
+	sheet.Refused:   "claims lost: workers bid for the same batches",
+	sheet.Commits:   "state: conditional writes of commits",
+	sheet.Unoffered: "offers: batches could be taken, and workers had not heard", sheet.Nothing: "skew: a node's last batches",
+	sheet.Handover: "handover from node to node", sheet.Other: "attempts lost with their workers",
 }
 
 func (f *fleet) result() Result {
 	rest := f.capacity
-	for _, d := range f.spent[:Other] {
+	for _, d := range f.spent[:sheet.Other] {
 		rest -= d
 	}
-	f.spent[Other] = max(rest, 0)
+	f.spent[sheet.Other] = max(rest, 0)
 	r := Result{
 		Workers: f.Workers, Slots: f.Workers * f.Slots, Batches: f.batches, Elapsed: f.world.now.Seconds(),
 		Shares: map[string]float64{},
 		Reads:  f.reads, Writes: f.writes, Lost: f.lost, Refused: f.refused, Deaths: f.deaths,
 	}
-	worst := Transfers
-	for s := range shares {
-		r.Shares[shareNames[s]] = float64(f.spent[s]) / float64(max(f.capacity, time.Nanosecond))
-		if s != Work && f.spent[s] > f.spent[worst] {
+	worst := sheet.Parts
+	for s := range sheet.Count {
+		r.Shares[s.String()] = float64(f.spent[s]) / float64(max(f.capacity, time.Nanosecond))
+		if s != sheet.Work && f.spent[s] > f.spent[worst] {
 			worst = s
 		}
 	}
-	r.Efficiency = r.Shares[shareNames[Work]]
+	r.Efficiency = r.Shares[sheet.Work.String()]
 	r.Limit = fmt.Sprintf("%s (%.1f %%)", limits[worst], 100*float64(f.spent[worst])/float64(f.capacity))
 	return r
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/state"
 )
 
@@ -149,13 +150,13 @@ func (t *timed) claim(b state.ClaimRequest, c *state.Claim, do func() error) err
 	took := t.fleet.world.now - began
 	switch {
 	case err == nil:
-		t.fleet.spent[Claims] += took
+		t.fleet.spent[sheet.Claims] += took
 		if c.Attempt == 1 {
 			t.fleet.open--
 		}
 	case errors.Is(err, state.ErrNotClaimable):
 		t.fleet.refused++
-		t.fleet.spent[Refused] += took
+		t.fleet.spent[sheet.Refused] += took
 	}
 	return t.note("claim", batchName(b.BatchKey), err)
 }
@@ -170,10 +171,10 @@ func (t *timed) commit(c state.Claim, stats state.Stats, do func() error) error 
 	if errors.Is(err, errOver) {
 		return err
 	}
-	t.fleet.spent[Commits] += t.fleet.world.now - began
+	t.fleet.spent[sheet.Commits] += t.fleet.world.now - began
 	if err == nil {
-		t.fleet.spent[Work] += stats.Engine
-		t.fleet.spent[Transfers] += stats.Read
+		t.fleet.spent[sheet.Work] += stats.Engine
+		t.fleet.spent[sheet.Parts] += stats.Read
 		t.fleet.batches++
 	}
 	return err

@@ -12,7 +12,9 @@ import (
 
 	"thalweg/internal/base/awake"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/run/concurrency"
 	"thalweg/internal/run/job"
+	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/queue"
 	"thalweg/internal/store/state"
 )
@@ -122,6 +124,8 @@ type Config struct {
 	// Hinted is told what has become of each hint; nil is allowed. It is called from
 	// several goroutines.
 	Hinted func(f Fate)
+	// Sheet measures what the time of places goes to; nil is allowed.
+	Sheet *sheet.Meter
 }
 
 func (c Config) withDefaults() Config {
@@ -207,7 +211,8 @@ func (e *Executor) Work(ctx context.Context) error {
 
 // serve takes hints until ctx ends.
 func (e *Executor) serve(ctx context.Context) error {
-	var m mouth
+	m := mouth{place: e.cfg.Sheet.Place()}
+	defer m.place.Leave()
 	defer func() { e.hunger.end(&m) }()
 	for refused := time.Duration(0); ; {
 		fate, err := e.next(ctx, &m)
@@ -270,7 +275,9 @@ func (e *Executor) take(ctx context.Context, d queue.Delivery, m *mouth) Fate {
 		return e.hinted(Unknown)
 	}
 	defer release()
+	m.place.Claims(d.RunKey)
 	claim, err := e.claim(run.Context(), d.Offer)
+	m.place.Claimed(claim, err)
 	if err != nil && !state.Stray(err) && run.Context().Err() != nil { // it is left: the batch may still be free
 		run.Taken(d.BatchKey)
 		return e.handOn(ctx, d)
@@ -293,7 +300,8 @@ func (e *Executor) take(ctx context.Context, d queue.Delivery, m *mouth) Fate {
 	}
 	e.cfg.Checkpoint(job.Claimed)
 	run.Observe(e.event(job.BatchStarted, claim))
-	e.attempt(ctx, run, claim)
+	moved, committed := e.attempt(ctx, run, claim, m.place)
+	m.place.Ended(committed, moved)
 	return Used
 }
 
@@ -333,9 +341,10 @@ func (e *Executor) event(kind job.EventKind, c state.Claim) job.Event {
 	return job.Event{Run: c.RunKey, Time: e.cfg.Now(), Kind: kind, Node: c.Node, Batch: c.Batch, Attempt: c.Attempt}
 }
 
-// attempt executes a claimed batch under its lease and records how it ended.
-func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
-	exec, cancel := context.WithCancelCause(run.Context())
+// attempt executes a claimed batch under its lease and records how it ended: what it moved, and whether it is committed.
+func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim, place *sheet.Place) (moved sheet.Moved,
+	committed bool) {
+	exec, cancel := context.WithCancelCause(place.Context(run.Context()))
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
 	defer cancel(nil)
 	// What follows the execution must happen even when its context has ended.
@@ -343,7 +352,7 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
 	defer stop()
 	if claim.Tries >= e.cfg.Tries {
 		e.record(finish, run, claim, job.Result{}, gaveUp(claim), nil)
-		return
+		return moved, false
 	}
 	defer e.cfg.Clock.Every(e.cfg.Lease/heartbeatsPerLease, func() bool { return e.heartbeat(exec, claim, cancel) })()
 	defer cancel(nil)
@@ -358,8 +367,9 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
 	})
 	if !e.inflight.land(claim) { // left behind: nobody listens any more
 		discard(res)
-		return
+		return moved, false
 	}
+	place.Commits()
 	defer e.inflight.recorded(claim)
 	res.Outcome.Stats.Elapsed = e.cfg.Now().Sub(start)
 	e.cfg.Checkpoint(job.Executed)
@@ -367,7 +377,20 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
 		err = &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("%s did not end within %s",
 			nameOf(claim), e.cfg.Deadline), Detail: err.Error()}
 	}
-	e.record(finish, run, claim, res, err, context.Cause(exec))
+	moved = movedBy(claim, res.Outcome)
+	return moved, e.record(finish, run, claim, res, err, context.Cause(exec))
+}
+
+// movedBy says what an attempt read and wrote of parts.
+func movedBy(c state.Claim, out state.Outcome) (m sheet.Moved) {
+	m.PeakBytes = out.Stats.PeakBytes
+	if concurrency.ClassOf(c.Spec.Class) != concurrency.Load { // those read files
+		m.Read = c.Spec.BytesIn
+	}
+	for _, p := range out.Parts {
+		m.Written += p.Bytes
+	}
+	return m
 }
 
 // finishing is a context for what follows an execution: it goes on when ctx ends, for
@@ -396,7 +419,8 @@ func outliving(ctx context.Context, by time.Duration) (finish context.Context, s
 
 // record commits an attempt or says how it failed. ended is why its execution
 // was ended from outside, if it was.
-func (e *Executor) record(ctx context.Context, run Run, claim state.Claim, res job.Result, err, ended error) {
+func (e *Executor) record(ctx context.Context, run Run, claim state.Claim, res job.Result, err,
+	ended error) (committed bool) {
 	failed := err != nil
 	if !failed {
 		err = fault.Guard("publishing "+nameOf(claim), func() error { return e.commit(ctx, claim, &res) })
@@ -406,7 +430,7 @@ func (e *Executor) record(ctx context.Context, run Run, claim state.Claim, res j
 		event.Stats, event.Checks = res.Outcome.Stats, res.Outcome.Checks
 		run.Observe(event)
 		run.Ended(claim, state.Succeeded)
-		return
+		return true
 	}
 	if !failed { // to publish: nothing of it is left
 		discard(res)
@@ -414,7 +438,7 @@ func (e *Executor) record(ctx context.Context, run Run, claim state.Claim, res j
 	}
 	if errors.Is(ended, errLeaseLost) || errors.Is(err, state.ErrLeaseLost) {
 		e.lost(run, claim, res)
-		return
+		return false
 	}
 	as, event, err := e.fail(ctx, claim, err, res)
 	switch {
@@ -426,6 +450,7 @@ func (e *Executor) record(ctx context.Context, run Run, claim state.Claim, res j
 		run.Observe(event)
 		run.Ended(claim, as)
 	}
+	return false
 }
 
 func (e *Executor) lost(run Run, claim state.Claim, res job.Result) {

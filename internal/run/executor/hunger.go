@@ -3,6 +3,8 @@ package executor
 import (
 	"sync"
 	"time"
+
+	"thalweg/internal/run/sheet"
 )
 
 // hunger knows since when slots wait for work that does not come.
@@ -12,9 +14,11 @@ type hunger struct {
 	since time.Time // when the first of them began to, or work has come last
 }
 
-// mouth says whether a slot waits for hints. Hints that are of no use to it do not end that. Hints that are
-// of no use to it do not end that.
-type mouth struct{ open bool }
+// mouth says whether a slot waits for hints. Hints that are of no use to it do not end that.
+type mouth struct {
+	open  bool
+	place *sheet.Place // of the slot
+}
 
 func (h *hunger) begin(m *mouth, now time.Time) {
 	h.mu.Lock()

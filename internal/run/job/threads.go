@@ -1,6 +1,10 @@
 package job
 
-import "context"
+import (
+	"context"
+
+	"thalweg/internal/run/sheet"
+)
 
 // Threads is the number of threads that a batch's engine is to have.
 type Threads struct {
@@ -20,3 +24,6 @@ func ThreadsOf(ctx context.Context) Threads {
 	t, _ := ctx.Value(threadsKey{}).(Threads)
 	return t
 }
+
+// Waits says that the attempt of the context waits for its turn or for memory, until over is called.
+func Waits(ctx context.Context) (over func()) { return sheet.Waits(ctx) }

@@ -12,6 +12,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/engine"
 	"thalweg/internal/run/plan"
+	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/state"
 )
 
@@ -151,9 +152,10 @@ func (x *attempt) hotKey(ctx context.Context) (found string) {
 func (p *Pipeline) executeWith(ctx context.Context, x *attempt, task engine.Task, share budget.Share) (engine.Result,
 	budget.Grant, error) {
 	var waited time.Duration
-	taken := during(&waited)
+	taken, over := during(&waited), sheet.Waits(ctx)
 	grant, release, err := p.cfg.Room.Take(ctx, share)
 	taken()
+	over()
 	if grant.Turn {
 		x.strain.measured.turn += waited
 	} else {
@@ -164,6 +166,7 @@ func (p *Pipeline) executeWith(ctx context.Context, x *attempt, task engine.Task
 			" was interrupted", Err: err}
 	}
 	defer release()
+	defer sheet.Computes(ctx)()
 	if share == budget.Everything {
 		x.strain.alone = grant.EngineBytes
 	}

@@ -9,6 +9,7 @@ import (
 
 	"thalweg/internal/base/awake"
 	"thalweg/internal/run/job"
+	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/state"
 )
 
@@ -22,15 +23,19 @@ type sandboxedJob struct {
 // Execute implements job.Job.
 func (j *sandboxedJob) Execute(ctx context.Context, c state.Claim) (job.Result, error) {
 	asked := time.Now()
+	over := sheet.Waits(ctx)
 	at, err := j.slots.take(ctx, j.slots.cfg.batches())
+	over()
 	if err != nil {
 		return job.Result{}, err
 	}
 	turn := time.Since(asked)
 	p := at.process
 	p.batches++
-	waits := func() func() { return awake.Waits(ctx) }
-	p.waits.Store(&waits)
+	p.batch.Store(&batchHooks{computes: func() func() { return sheet.Computes(ctx) }, waits: func() func() {
+		limits, slots := awake.Waits(ctx), sheet.Waits(ctx)
+		return func() { limits(); slots() }
+	}})
 	p.output.begin()
 	x := &execution{slots: j.slots, at: at, process: p, claim: c}
 	out, err := talk[executeAnswer](ctx, x, "executing "+nameOf(c), "execute", executeArgs{Opening: j.opening, Claim: c,

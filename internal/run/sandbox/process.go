@@ -36,10 +36,10 @@ type process struct {
 	batches  int
 	killsAt  atomic.Int64 // see memoryKills, not long ago
 	silences atomic.Int64
-	reason   atomic.Pointer[string]        // why we have killed it; nil: we have not
-	told     atomic.Bool                   // its death has failed an attempt
-	asked    atomic.Bool                   // it was told to end
-	waits    atomic.Pointer[func() func()] // awake.Waits of the batch that it executes; nil: none
+	reason   atomic.Pointer[string]     // why we have killed it; nil: we have not
+	told     atomic.Bool                // its death has failed an attempt
+	asked    atomic.Bool                // it was told to end
+	batch    atomic.Pointer[batchHooks] // of the batch that it executes; nil: none
 	tell     func(End)
 
 	ended chan struct{} // closed when it is gone, and nothing of it is held any more
@@ -114,7 +114,7 @@ func (s *Slots) lend(p *process) {
 	lendHolds(p.peer, p.held)
 	lendState(p.peer, s.cfg.State)
 	lendParts(p.peer, s.cfg.Parts, p.held)
-	lendRoom(p.peer, s.cfg.Room, p.held, &p.waits)
+	lendRoom(p.peer, s.cfg.Room, p.held, &p.batch)
 	p.peer.calls["copies"] = answers(s.copies)
 	p.peer.tells["log"] = hears(func(l logged) {
 		attrs := make([]slog.Attr, len(l.Attrs))

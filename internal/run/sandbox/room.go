@@ -21,15 +21,23 @@ type roomAnswer struct {
 	Budget budget.Budget `json:"budget"` // of the whole room now
 }
 
-// lendRoom lets the other side take memory. The wait for it is no work of the batch there.
-func lendRoom(to *peer, from Room, held *holds, waits *atomic.Pointer[func() func()]) {
+// batchHooks are told what a batch does: each until what it answers with is called.
+type batchHooks struct{ waits, computes func() func() }
+
+// lendRoom lets the other side take memory. The wait for it is no work of the batch there; with it, it computes.
+func lendRoom(to *peer, from Room, held *holds, of *atomic.Pointer[batchHooks]) {
 	to.calls["room.take"] = answers(func(ctx context.Context, share budget.Share) (any, error) {
-		if begin := waits.Load(); begin != nil {
-			defer (*begin)()()
+		batch := of.Load()
+		if batch != nil {
+			defer batch.waits()()
 		}
 		g, release, err := from.Take(ctx, share)
 		if err != nil {
 			return nil, err
+		}
+		if batch != nil {
+			over, free := batch.computes(), release
+			release = func() { over(); free() }
 		}
 		return roomAnswer{Grant: g, Hold: held.add(release), Budget: from.Budget()}, nil
 	})

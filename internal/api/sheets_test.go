@@ -1,0 +1,45 @@
+package api_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/app/access"
+	"thalweg/internal/app/view"
+	"thalweg/internal/run/sheet"
+)
+
+// A run has the sums of its time sheets, and lists them; one that comes late makes the run another one.
+func TestTimeSheets(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	run := s.run()
+	c := s.as("eve", access.Grant{Workspace: "main", Role: access.Viewer})
+	var got view.RunWorkers
+	c.get(ws+"/runs/1/workers").into(http.StatusOK, &got)
+	require.Len(t, got.Workers, 1)
+	one := got.Workers[0]
+	require.InEpsilon(t, one.Presence*float64(one.Slots), one.SlotTime().Seconds(), 0.005)
+	var shown view.RunDetail
+	before := c.get(ws + "/runs/1")
+	before.into(http.StatusOK, &shown)
+	require.Equal(t, got.Total, shown.Workers)
+	require.Equal(t, 1, shown.Workers.Workers)
+
+	now := time.Now()
+	m := sheet.NewMeter(sheet.Config{Worker: "late/1/1", Host: "late", Slots: 2, Now: func() time.Time { return now }})
+	m.Open(run.Key)
+	now = now.Add(time.Hour)
+	require.NoError(t, sheet.NewKeeper(m, s.app.Runs.Home.State).Close(t.Context(), run.Key))
+	after := c.get(ws + "/runs/1")
+	after.into(http.StatusOK, &shown)
+	require.NotEqual(t, before.header.Get("ETag"), after.header.Get("ETag"))
+	require.Equal(t, 2, shown.Workers.Workers)
+	require.Greater(t, shown.Workers.SlotTime, 7200.0)
+	c.get(ws+"/runs/1/workers").into(http.StatusOK, &got)
+	require.Equal(t, "late/1/1", got.Workers[1].Worker)
+	c.get(ws + "/runs/9/workers").problem(http.StatusNotFound)
+}

@@ -1,0 +1,4 @@
+package sheet
+
+// MachineOf is Machine of a file system.
+var MachineOf = machineOf
