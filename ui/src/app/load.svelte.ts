@@ -4,7 +4,7 @@ import type { Failure } from '../api/client'
 import { type Line, live } from './live.svelte'
 import { session } from './session.svelte'
 
-const pauseMS = 300 // between two loads of the same; longer if they take long
+const pauseMS = 150 // between two loads of the same; longer if they take long
 const pouringMS = 1000 // between them while changes pour in
 const pouring = 20 // changes since a load began are many
 const idleMS = 30_000 // after which it is loaded even if nothing was heard
