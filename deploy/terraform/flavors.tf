@@ -25,7 +25,8 @@ locals {
   worker    = local.alone ? local.none : local.prices[local.flavor.worker]
   cassandra = local.alone ? local.none : local.prices[local.flavor.cassandra]
 
-  # An hour of what is beside the machines, us-east-1 in 2025: a public address, a gateway, disks (a month has 730 hours).
+  # An hour of what is beside the machines, us-east-1 in 2025: a public address 0.005 and a NAT gateway 0.045 (AWS's list
+  # of prices for VPC), gp3 disks 0.08 a GB and month of 730 hours (its list for EBS).
   volumes_gb  = local.alone ? var.data_gb : local.cassandra.nvme ? 0 : var.data_gb * local.flavor.cassandra_hosts
   machines    = 1 + local.flavor.workers + local.flavor.cassandra_hosts
   besides_usd = (local.alone ? 0.005 : 0.005 + 0.045 + 0.005) + (local.volumes_gb + local.root_gb * local.machines) * 0.08 / 730

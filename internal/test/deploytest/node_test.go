@@ -1,9 +1,12 @@
 package deploytest_test
 
 import (
+	"bytes"
+	"encoding/csv"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,6 +16,7 @@ import (
 	"thalweg/internal/base/secret"
 	"thalweg/internal/base/settings"
 	"thalweg/internal/ops/clusterconfig"
+	"thalweg/internal/ops/price"
 	"thalweg/internal/ops/serveconfig"
 )
 
@@ -90,4 +94,23 @@ func canServe(t *testing.T, text, scripts string) {
 		settings.Options{Known: secret.New(), Environment: os.LookupEnv})
 	require.Empty(t, diags)
 	require.Equal(t, "127.0.0.1:8431", server.Listen)
+}
+
+// TestPricesAreThoseOfTheBook holds that Terraform and the price book know the same machines alike.
+func TestPricesAreThoseOfTheBook(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../deploy/terraform/prices.csv")
+	require.NoError(t, err)
+	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	require.NoError(t, err)
+	book, err := price.Published()
+	require.NoError(t, err)
+	for _, row := range rows[1:] {
+		line, known := book.Find(row[0])
+		require.True(t, known, row[0])
+		usd, err := price.Parse(row[3])
+		require.NoError(t, err)
+		require.Equal(t, line.PerHour, usd, row[0])
+		require.Equal(t, strconv.Itoa(line.Cores), row[1], row[0])
+	}
 }
