@@ -1,0 +1,108 @@
+package bill
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"thalweg/internal/ops/price"
+	"thalweg/internal/run/sheet"
+)
+
+// lostShare returns which part of sheet.Other is of attempts that were lost: the rest of it was waited. The time of an
+// attempt whose worker has died runs until its lease ended; of that, only what a sheet has was paid.
+func lostShare(sheets []sheet.Sheet, nodes []Node) float64 {
+	var other, lost time.Duration
+	for _, s := range sheets {
+		other += s.Time(sheet.Other)
+	}
+	for _, n := range nodes {
+		lost += n.Spent.Lost
+	}
+	if other <= 0 {
+		return 0
+	}
+	return min(float64(lost)/float64(other), 1)
+}
+
+// hostShare returns which part of its host's price a worker pays, by the cores of the workers that were there at the
+// same time.
+func hostShare(sheets []sheet.Sheet, i int) float64 {
+	own := sheets[i]
+	times := []time.Time{own.From, own.To}
+	var others []sheet.Sheet
+	for at, s := range sheets {
+		if at != i && s.Host == own.Host && s.From.Before(own.To) && own.From.Before(s.To) {
+			others = append(others, s)
+			times = append(times, s.From, s.To)
+		}
+	}
+	if len(others) == 0 {
+		return 1
+	}
+	share := 0.0
+	spans(times, func(from, to time.Time) {
+		if from.Before(own.From) || to.After(own.To) {
+			return
+		}
+		cores := max(own.Cores, 1)
+		for _, s := range others {
+			if !s.From.After(from) && !s.To.Before(to) {
+				cores += max(s.Cores, 1)
+			}
+		}
+		share += to.Sub(from).Seconds() * float64(max(own.Cores, 1)) / float64(cores)
+	})
+	return share / own.To.Sub(own.From).Seconds()
+}
+
+// attended returns how long workers were there for a run, less what they did for other runs meanwhile. A worker that
+// has left the run between From and To counts as evenly spread over that time.
+func attended(sheets []sheet.Sheet) time.Duration {
+	var times []time.Time
+	var own, others float64
+	for _, s := range sheets {
+		times = append(times, s.From, s.To)
+		own, others = own+s.SlotTime().Seconds(), others+s.Elsewhere
+	}
+	there := 0.0
+	spans(times, func(from, to time.Time) {
+		most := 0.0
+		for _, s := range sheets {
+			if !s.From.After(from) && !s.To.Before(to) {
+				most = max(most, min(s.Presence/s.To.Sub(s.From).Seconds(), 1))
+			}
+		}
+		there += most * to.Sub(from).Seconds()
+	})
+	if others > 0 {
+		there *= own / (own + others)
+	}
+	return scaled(time.Second, there)
+}
+
+// spans calls do for each span between two of the times that follow each other.
+func spans(times []time.Time, do func(from, to time.Time)) {
+	slices.SortFunc(times, time.Time.Compare)
+	for i := 1; i < len(times); i++ {
+		if times[i].After(times[i-1]) {
+			do(times[i-1], times[i])
+		}
+	}
+}
+
+func scaled(d time.Duration, by float64) time.Duration {
+	return time.Duration(math.Round(float64(d) * by))
+}
+
+// seconds returns a time in seconds, of which it keeps microseconds.
+func seconds(d time.Duration) float64 { return round(d.Seconds()) }
+
+func round(seconds float64) float64 { return math.Round(seconds*1e6) / 1e6 }
+
+func valueOf(m *price.Money) price.Money {
+	if m == nil {
+		return 0
+	}
+	return *m
+}
