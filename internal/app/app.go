@@ -99,6 +99,9 @@ func Open(ctx context.Context, at Place, process Process) (*App, error) {
 		return nil, errors.Join(err, process.Remote.Close())
 	}
 	home.Told = at.Told
+	if err := home.ReadPrices(process.Getenv, process.Dir); err != nil {
+		return nil, errors.Join(err, home.Close(), process.Remote.Close())
+	}
 	if at.Cluster != nil && at.Warn != nil {
 		if err := cluster.WrongDatacenter(home); err != nil {
 			at.Warn(err)

@@ -17,6 +17,8 @@ type Operations interface {
 	Status(ctx context.Context, run view.Run) string
 	Show(ctx context.Context, key view.RunKey) (view.RunDetail, error)
 	Workers(ctx context.Context, key view.RunKey) (view.RunWorkers, error)
+	Costs(ctx context.Context, workspace string, o CostOptions) (view.Costs, error)
+	Workspaces(ctx context.Context) ([]string, error)
 	ShowNode(ctx context.Context, key view.RunKey, node string) (view.NodeDetail, error)
 	ShowBatch(ctx context.Context, key view.RunKey, node string, batch int) (view.BatchDetail, error)
 	Batches(ctx context.Context, key view.RunKey, node string) ([]view.Batch, error)

@@ -41,6 +41,7 @@ type (
 	NeedsAsker      = fleet.Asker
 	ScheduleOrder   = fleet.ScheduleOrder
 	RunsPage        = runs.PageOptions
+	CostOptions     = runs.CostOptions
 	BatchesPage     = runs.BatchesPage
 	SamplesOptions  = runs.SamplesOptions
 	DrawOptions     = runs.DrawOptions

@@ -105,6 +105,7 @@ type Summary struct {
 	ComputedIn map[string]string // of ephemeral nodes: the node inside which their table is computed
 	Elapsed    time.Duration
 	Overhead   time.Duration // of Elapsed, with neither DuckDB nor Python at work
+	Bill       *view.Bill    // what it cost; nil: not known
 	PeakBytes  int64         // of this process and its interpreters together
 }
 
@@ -764,6 +765,7 @@ func fill(ctx context.Context, h *instance.Instance, sum *Summary) {
 	sum.Foreign, _ = inspect.ForeignTables(ctx, h, sum.Key, sum.Nodes)
 	sum.ComputedIn = inspect.ComputedIn(ctx, h.State, sum.Nodes)
 	sum.Stats = NodeStats(ctx, h.State, sum.Nodes)
+	sum.Bill, _ = h.Bill(ctx, sum.Key, sum.Nodes)
 	sum.Nodes = inspect.Shown(ctx, h.State, sum.Nodes)
 }
 

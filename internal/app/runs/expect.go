@@ -26,7 +26,9 @@ func (s *Service) Expect(ctx context.Context, run state.Run) (view.Expectation, 
 	if err != nil {
 		return out, err
 	}
-	out.Last, err = history.Last(ctx, s.Home.State, run.RunKey, same)
+	if out.Last, err = history.Last(ctx, s.Home.State, run.RunKey, same); err == nil && out.Last != nil {
+		err = s.price(ctx, state.RunKey{Workspace: run.Workspace, Run: out.Last.Run}, &out.Last.Cost)
+	}
 	return out, err
 }
 

@@ -12,7 +12,7 @@ import (
 func Finished(sum runner.Summary) view.RunFinished {
 	out := view.RunFinished{Event: "run_finished", Status: sum.Status, Workspace: sum.Key.Workspace, Run: sum.Key.Run,
 		ElapsedMS: sum.Elapsed.Milliseconds(), OverheadMS: sum.Overhead.Milliseconds(), PeakBytes: sum.PeakBytes,
-		Failure: sum.Failure, Nodes: []view.FinishedNode{}, Files: sum.Files}
+		Failure: sum.Failure, Nodes: []view.FinishedNode{}, Files: sum.Files, Bill: sum.Bill}
 	for _, f := range sum.Foreign {
 		out.Sources = append(out.Sources, view.SourceTable{Table: f.Table, Run: f.Source.Run, Node: f.Source.Node,
 			Script: f.Script})
@@ -54,7 +54,7 @@ func SummaryView(sum runner.Summary) view.RunSummary {
 func SummaryFrom(v view.RunSummary) runner.Summary {
 	r := v.Run
 	out := runner.Summary{Key: view.RunKey{Workspace: r.Workspace, Run: r.Run}, Status: r.Status, Failure: r.Failure,
-		Files: r.Files, Checks: v.Checks, Elapsed: ofMS(r.ElapsedMS), Overhead: ofMS(r.OverheadMS), PeakBytes: r.PeakBytes,
+		Files: r.Files, Bill: r.Bill, Checks: v.Checks, Elapsed: ofMS(r.ElapsedMS), Overhead: ofMS(r.OverheadMS), PeakBytes: r.PeakBytes,
 		Stats: map[string]view.Stats{}, Worked: map[string]time.Duration{}, ComputedIn: map[string]string{}}
 	for _, s := range r.Sources {
 		out.Foreign = append(out.Foreign, inspect.ForeignTable{Table: s.Table, Script: s.Script,

@@ -21,6 +21,7 @@ import (
 	"thalweg/internal/base/action"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/ops/bill"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/run/job"
 	"thalweg/internal/run/sheet"
@@ -73,6 +74,9 @@ func (s *Service) Alone(ctx context.Context) func(state.Run) (history.Orphan, bo
 func (s *Service) List(ctx context.Context, workspace string, limit int, dropped bool) ([]view.ListedRun, error) {
 	runs, err := history.List(ctx, s.Home.State, workspace,
 		history.ListOptions{Limit: limit, All: dropped, Alone: s.Alone(ctx), Now: time.Now()})
+	if err == nil {
+		err = s.priceAll(ctx, runs)
+	}
 	slices.Reverse(runs)
 	return append([]view.ListedRun{}, runs...), err
 }
@@ -87,6 +91,7 @@ type PageOptions struct {
 	Text    string // part of the description, in letters of either case; "": all
 	// Since and Until limit when they began; zero: they do not.
 	Since, Until time.Time
+	Priced       bool // with what they cost in money
 }
 
 // match selects runs before their nodes are read; nil: all.
@@ -129,6 +134,9 @@ func (s *Service) Page(ctx context.Context, workspace string, p PageOptions) ([]
 	o := history.ListOptions{Limit: p.Limit, From: p.From, All: p.Dropped, Since: p.Since, Until: p.Until,
 		Match: p.match(), Keep: p.keep(), Alone: s.Alone(ctx), Now: time.Now()}
 	runs, next, err := history.ListPage(ctx, s.Home.State, workspace, o)
+	if err == nil && p.Priced {
+		err = s.priceAll(ctx, runs)
+	}
 	return append([]view.ListedRun{}, runs...), next, err
 }
 
@@ -183,6 +191,9 @@ func (s *Service) Version(ctx context.Context, run state.Run) (string, error) {
 			fmt.Fprint(h, w.To.UnixNano())
 		}
 	}
+	if b := bill.Of(sheets, nil, s.Home.Basis); b != nil && b.Total != nil && run.Status.Terminal() { // prices may be others
+		fmt.Fprint(h, b.Total.Text(6), b.Unpriced)
+	}
 	fmt.Fprint(h, s.discreet, run.Epoch, seen.Status, seen.NoWorker, run.Status, run.Finished.UnixNano())
 	for _, n := range nodes {
 		fmt.Fprint(h, " ", n.Revision, n.Status, n.Dropped)
@@ -193,7 +204,7 @@ func (s *Service) Version(ctx context.Context, run state.Run) (string, error) {
 // Show returns a run with its nodes, where the time went, and what failed.
 func (s *Service) Show(ctx context.Context, key state.RunKey) (view.RunDetail, error) {
 	d, err := history.ShowRun(ctx, s.Home.State, key,
-		history.ListOptions{All: true, Alone: s.Alone(ctx), Now: time.Now()})
+		history.ListOptions{All: true, Alone: s.Alone(ctx), Now: time.Now(), Basis: s.Home.Basis})
 	if err != nil {
 		return d, err
 	}

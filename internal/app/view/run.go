@@ -128,6 +128,7 @@ type RunFinished struct {
 	Nodes      []FinishedNode `json:"nodes"`
 	Sources    []SourceTable  `json:"sources,omitempty"`
 	Files      []state.File   `json:"files"`
+	Bill       *Bill          `json:"bill,omitempty" doc:"What it cost; none: there are no time sheets."`
 }
 
 // RunSummary is how a run is, with what its nodes have done: enough for all that people are told of it at its end.

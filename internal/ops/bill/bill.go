@@ -36,6 +36,15 @@ type Node struct {
 	Spent state.Spent
 }
 
+// NodesOf returns the nodes of a run as bills have them.
+func NodesOf(nodes []state.Node) []Node {
+	out := make([]Node, len(nodes))
+	for i, n := range nodes {
+		out[i] = Node{n.Name, n.Spent}
+	}
+	return out
+}
+
 // Part is a part of what a run cost.
 type Part struct {
 	Seconds float64      `json:"machine_s" doc:"Time of machines."`

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/base/secret"
+	"thalweg/internal/ops/bill"
 	"thalweg/internal/ops/clusterconfig"
 )
 
@@ -50,6 +51,11 @@ worker:
   drain: 90s
   metrics: ":9464"
   machine: c7g.large
+cost:
+  services: {m8g.large: 2, c7g.large: 3}
+  others: {nat: 0.045}
+  bring_up: 4m
+  prices: prices.yaml
 `)
 	require.Empty(t, said)
 	require.Equal(t, &clusterconfig.Cassandra{Hosts: []string{"db1:9042", "db2:9043"}, Keyspace: "figures",
@@ -66,6 +72,10 @@ worker:
 	require.Equal(t, clusterconfig.Worker{Scratch: "/fast", Cache: 3 << 29, Memory: 4 << 30, Cores: 8,
 		Drain:   90 * time.Second,
 		Metrics: ":9464", Machine: "c7g.large"}, cfg.Worker)
+	require.Equal(t, clusterconfig.Cost{Basis: bill.Basis{
+		Services: []bill.Service{{Machine: "m8g.large", Count: 2}, {Machine: "c7g.large", Count: 3}},
+		Others:   []bill.Hourly{{Name: "nat", PerHour: 45_000}}, BringUp: 4 * time.Minute}, Prices: "/etc/fleet/prices.yaml"},
+		cfg.Cost)
 	require.NotContains(t, known.Text("a rumpelstilz and a s3same"), "rumpelstilz")
 	require.NotContains(t, known.Text("a rumpelstilz and a s3same"), "s3same")
 	require.NotContains(t, known.Text("an open-sesame"), "sesame")
@@ -104,6 +114,11 @@ func TestMistakes(t *testing.T) {
 			`did you mean "state"?`},
 		head + "worker: {drian: 3s}\n":                           {"cluster.yaml:3:10", `did you mean "drain"?`},
 		head + "worker: {drain: soon}\n":                         {`"soon" is not a duration`},
+		head + "cost: {others: {nat: 1e3}}\n":                    {"cluster.yaml:3:22", `"1e3" is not a price`},
+		head + "cost: {others: {nat: -1}}\n":                     {`"-1" is not a price`},
+		head + "cost: {services: {a/b: 1}}\n":                    {`"a/b" cannot be a name here`},
+		head + "cost: {services: {a: 1, a: 2}}\n":                {"twice"},
+		head + "cost: {services: {a: -1}}\n":                     {"cost.services.a"},
 		head + "worker: {drain: 30h}\n":                          {"not between 0 and 24h"},
 		head + "worker: {cache: 20}\n":                           {`"20" is not a size`},
 		head + "worker: {cache: 20kB}\n":                         {"is too little", "the least is 64MB"},

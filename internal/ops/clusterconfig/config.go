@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"thalweg/internal/base/fault"
+	"thalweg/internal/ops/bill"
 	"thalweg/internal/run/concurrency"
 )
 
@@ -17,6 +18,7 @@ type Config struct {
 	Parts  Parts
 	Queue  *RabbitMQ // nil: workers look at the state every so often
 	Worker Worker
+	Cost   Cost
 
 	name   string                 // of the file, as people call it
 	places map[string]fault.Place // of the values, by path: state.cassandra.hosts
@@ -101,6 +103,12 @@ type Worker struct {
 	Concurrency concurrency.Fixed
 }
 
+// Cost says what is paid beside the machines of workers.
+type Cost struct {
+	bill.Basis        // without a book
+	Prices     string // file of prices, which go before the published ones; "": none
+}
+
 // Defaults of what a file does not say.
 const (
 	CacheDefaultBytes = 20 << 30
@@ -117,6 +125,8 @@ const (
 	drainMax          = 24 * time.Hour
 	coresMax          = 4096
 	replicasMax       = 9
+	servicesMax       = 100_000
+	bringUpMax        = 24 * time.Hour
 )
 
 // Dir is the directory that the file is in.

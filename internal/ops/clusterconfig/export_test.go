@@ -13,6 +13,7 @@ state: {cassandra: {hosts: a, tls: {}}, directory: x}
 parts: {cassandra: {}, s3: {url: s3://b/x}, directory: x}
 queue: {rabbitmq: {url: "amqp://h/", tls: {}}}
 worker: {}
+cost: {}
 `
 
 // KeysOf are the keys that the loader knows below a path.

@@ -27,6 +27,7 @@ func JSONSchema() ([]byte, error) {
 			"every so often.", object{
 			"rabbitmq": brokerSchema()}),
 		"worker": workerSchema(),
+		"cost":   costSchema(),
 	}, "version", "state")
 	root["$schema"], root["$id"], root["title"] = "https://json-schema.org/draft/2020-12/schema", SchemaID,
 		"Thalweg cluster"
@@ -150,6 +151,21 @@ func workerSchema() object {
 		"metrics": textAs("HOST:PORT of the metrics' page."), "python": textAs("Interpreter; default: python3."),
 		"machine":     textAs("Type of machine, for time sheets: c7g.large; default: as EC2's firmware says."),
 		"concurrency": concurrencySchema(),
+	})
+}
+
+func costSchema() object {
+	things := func(description string, value object) object {
+		return object{"type": "object", "minProperties": 1, "description": description, "additionalProperties": value,
+			"propertyNames": object{"pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"}}
+	}
+	return section("What is paid beside the machines of workers, and prices.", object{
+		"services": things("Machines of services, by type.", count(1, servicesMax, "How many.")),
+		"others": things("Other things that are paid by the hour.", object{"type": []any{"number", "string"},
+			"description": "US dollars an hour: 0.0225."}),
+		"bring_up": object{"anyOf": []any{form(durationPattern, ""), object{"const": 0}},
+			"description": "How long machines are paid for before they can work: 4m."},
+		"prices": textAs("File of prices, which go before the published ones."),
 	})
 }
 

@@ -73,6 +73,7 @@ func TestSchemaAgreesWithTheLoader(t *testing.T) {
 		head + "worker: {concurrency: {load: 2, join: {batches: 1, threads: 2, writers: 4}, write: {threads: 1}}}\n",
 		head + "parts: {s3: {url: s3://b/x, endpoint: \"https://s:9000\", region: eu, ca: c, access_key: a, " +
 			"secret_key: b}}\n",
+		head + "cost: {services: {c7g.large: 3}, others: {nat: 0.045, lb: \"0.0225\"}, bring_up: 4m, prices: p.yaml}\n",
 		head + "queue: {rabbitmq: {url: \"amqp://h/\"}}\n", head + "queue: {rabbitmq: {url: \"{env.BROKER_URL}\"}}\n",
 		head + "queue: {rabbitmq: {hosts: [h], username: u, password: p, vhost: v, tls: {ca: a, cert: b, key: c, " +
 			"server_name: d}}}\nworker: {drain: 0}\n",
@@ -92,6 +93,9 @@ func TestSchemaAgreesWithTheLoader(t *testing.T) {
 		head + "parts: {s3: {}}\n", head + "parts: {s3: {url: bucket}}\n",
 		head + "parts: {s3: {url: s3://b/x, endpoint: store}}\n",
 		head + "queue: {}\n",
+		head + "cost: {services: {}}\n", head + "cost: {services: {c7g.large: 0}}\n", head + "cost: {services: [a]}\n",
+		head + "cost: {services: {a b: 1}}\n", head + "cost: {others: {nat: [1]}}\n", head + "cost: {bring_up: soon}\n",
+		head + "cost: {service: {a: 1}}\n",
 		head + "worker: {concurrency: 0}\n", head + "worker: {concurrency: {all: 2}}\n",
 		head + "worker: {concurrency: {python: {threads: 2}}}\n",
 		head + "queue: {rabbitmq: {url: http://a}}\n",
@@ -138,5 +142,5 @@ func TestSchemaHasTheKeysOfTheLoader(t *testing.T) {
 		}
 	}
 	look("", root)
-	require.Equal(t, 11, looked)
+	require.Equal(t, 12, looked)
 }

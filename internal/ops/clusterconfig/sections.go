@@ -31,7 +31,8 @@ func (r *reader) root(v *document.Value) {
 				settings.Key("metrics", r.metrics), settings.Key("python", r.TextTo(&w.Python)),
 				settings.Key("machine", r.machine),
 				settings.Key("concurrency", r.concurrency))
-		}))
+		}),
+		settings.Key("cost", r.cost))
 	if there["version"] == nil {
 		r.ErrorAt(v, "version", "the version is missing").Hint = "write version: 1"
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"thalweg/internal/ops/bill"
+	"thalweg/internal/ops/price"
 	"thalweg/internal/store/state"
 )
 
@@ -11,11 +13,30 @@ import (
 type Cost struct {
 	Worked int64 `json:"worked_ms"` // by attempts that succeeded
 	Lost   int64 `json:"lost_ms"`   // by attempts that failed, were given back, or were lost with their worker
+	// USD is of all that was paid, also while workers waited; a node has its part of what was worked and lost.
+	USD     *price.Money `json:"usd,omitempty" doc:"Price in US dollars; none: none is known, or asked for."`
+	Partial bool         `json:"usd_partial,omitempty" doc:"Something of it has no price."`
 }
 
 // CostOf returns it in that form.
 func CostOf(s state.Spent) Cost {
 	return Cost{Worked: s.Worked.Milliseconds(), Lost: s.Lost.Milliseconds()}
+}
+
+// Price adds the price of a run; nil: none is known.
+func (c *Cost) Price(b *bill.Bill) {
+	if b != nil && b.Total != nil {
+		c.USD, c.Partial = b.Total, !b.Complete()
+	}
+}
+
+// priceOf adds a node's part of the price of its run.
+func (c *Cost) priceOf(n bill.Share, b *bill.Bill) {
+	var of bill.Sum
+	of.AddNode(b, n)
+	if of.Total != nil {
+		c.USD, c.Partial = of.Total, of.Partial
+	}
 }
 
 // LastTime is what a complete run took that a later one can be compared with.

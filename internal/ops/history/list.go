@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"thalweg/internal/ops/bill"
 	"thalweg/internal/store/state"
 )
 
@@ -58,6 +59,7 @@ type ListOptions struct {
 	// Alone reports whether nobody works on a run that is running; nil: not known.
 	Alone func(state.Run) (Orphan, bool)
 	Now   time.Time
+	Basis bill.Basis // of bills
 }
 
 // Orphan describes a run that is running although nobody works on it.

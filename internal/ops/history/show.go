@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"thalweg/internal/base/fault"
+	"thalweg/internal/ops/bill"
 	"thalweg/internal/run/gate"
 	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/state"
@@ -20,6 +21,7 @@ type RunDetail struct {
 	Nodes []Node         `json:"nodes"`
 	// Workers sums up the time sheets of its workers; nil: there are none, as of runs of older programs.
 	Workers *sheet.Total `json:"workers,omitempty" doc:"Sums of the time sheets of its workers; none: there are none."`
+	Bill    *bill.Bill   `json:"bill,omitempty" doc:"What it cost so far, by what was paid for; none: there are no time sheets."`
 }
 
 // Node is a node of a run.
@@ -76,6 +78,13 @@ func ShowRun(ctx context.Context, store state.Store, key state.RunKey, o ListOpt
 	}
 	sheets, err := sheet.Of(ctx, store, key)
 	out.Workers = sheet.TotalOf(sheets)
+	if out.Bill = bill.Of(sheets, bill.NodesOf(nodes), o.Basis); out.Bill == nil {
+		return out, err
+	}
+	out.Cost.Price(out.Bill)
+	for i, n := range out.Bill.Nodes {
+		out.Nodes[i].Cost.priceOf(n, out.Bill)
+	}
 	return out, err
 }
 

@@ -107,7 +107,7 @@ func (r *reader) machine(e *document.Entry) {
 	there := r.Fields(e.Value, at, settings.Key("cores", r.CountTo(&line.Cores, 1, CoresMax)),
 		settings.Key("memory", r.SizeTo(&line.MemoryBytes, memoryLeast)),
 		settings.Key("arch", r.shortTo(&line.Arch)), settings.Key("nvme", r.BoolTo(&line.NVMe)),
-		settings.Key("usd_per_hour", r.perHourTo(&line.PerHour)),
+		settings.Key("usd_per_hour", PerHourTo(r.Reader, &line.PerHour)),
 		settings.Key("region", r.shortTo(&line.Region)), settings.Key("date", r.dateTo(&line.Date)),
 		settings.Key("source", r.shortTo(&line.Source)))
 	if e.Value.Present() && e.Value.Kind != document.Map {
@@ -125,8 +125,8 @@ func (r *reader) machine(e *document.Entry) {
 	r.book.lines[e.Name] = line
 }
 
-// perHourTo reads a price as it is written: by way of a float it would drift.
-func (r *reader) perHourTo(to *Money) func(*document.Value, string) {
+// PerHourTo reads a price as it is written: by way of a float it would drift.
+func PerHourTo(r *settings.Reader, to *Money) func(*document.Value, string) {
 	return func(v *document.Value, path string) {
 		if !v.Present() || !v.Scalar() {
 			r.ErrorAt(v, path, "%s is an amount of US dollars, not %s", path, kindOf(v))

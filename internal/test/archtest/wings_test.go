@@ -34,7 +34,8 @@ var wings = map[string]wing{
 		"pipeline",
 	}},
 	"ops": {may: "base lang io store run ops", floors: []string{
-		"chart clusterconfig gc serveconfig compare doctor history infer lineage metrics notify price samples schedule simulate",
+		"chart gc infer notify price samples schedule", "bill",
+		"clusterconfig compare doctor history lineage metrics serveconfig simulate",
 		"capacity forecast",
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{

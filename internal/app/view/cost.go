@@ -1,0 +1,60 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+
+	"thalweg/internal/ops/bill"
+	"thalweg/internal/ops/price"
+)
+
+// Shapes of what runs cost.
+type (
+	Money    = price.Money
+	Bill     = bill.Bill
+	BillPart = bill.Part
+	CostSum  = bill.Sum
+)
+
+// What costs are put together by.
+const (
+	CostsByRun       = "run"
+	CostsByNode      = "node"
+	CostsByScript    = "script"
+	CostsByDay       = "day"
+	CostsByWorkspace = "workspace"
+)
+
+// CostsBy lists them.
+func CostsBy() []string {
+	return []string{CostsByRun, CostsByNode, CostsByScript, CostsByDay, CostsByWorkspace}
+}
+
+// CostGroup is what several runs cost, or nodes of them. Which of its names it has depends on By.
+type CostGroup struct {
+	Run       int64  `json:"run,omitempty"`
+	Script    string `json:"script,omitempty"`
+	Node      string `json:"node,omitempty"`
+	Day       string `json:"day,omitempty" doc:"On which the runs began, UTC."`
+	Workspace string `json:"workspace,omitempty"`
+	*CostSum
+}
+
+// Costs is what runs cost.
+type Costs struct {
+	By     string      `json:"by"`
+	Groups []CostGroup `json:"groups"`
+	Total  CostSum     `json:"total" doc:"Of all of the runs; also what nodes have no part in."`
+}
+
+// SortCosts orders groups: runs and days as they were, others by their time, the most first.
+func SortCosts(by string, groups []CostGroup) {
+	slices.SortFunc(groups, func(a, b CostGroup) int {
+		time := 0
+		if by != CostsByRun && by != CostsByDay {
+			time = cmp.Compare(b.Seconds(), a.Seconds())
+		}
+		return cmp.Or(time, cmp.Compare(a.Run, b.Run), cmp.Compare(a.Day, b.Day), cmp.Compare(a.Workspace, b.Workspace),
+			cmp.Compare(a.Script, b.Script), cmp.Compare(a.Node, b.Node))
+	})
+}

@@ -1,0 +1,178 @@
+package bill_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"thalweg/internal/ops/bill"
+	"thalweg/internal/ops/price"
+	"thalweg/internal/run/sheet"
+	"thalweg/internal/store/state"
+)
+
+var noon = time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
+
+// worker is the sheet of a worker of two slots that was there for an hour: half an hour of work, a quarter of waits,
+// the rest other.
+func worker(name, host, machine string, more ...func(*sheet.Sheet)) sheet.Sheet {
+	s := sheet.Sheet{Worker: name, Host: host, Machine: machine, Cores: 2, Slots: 2, From: noon, To: noon.Add(time.Hour),
+		Presence: 3600, Shares: map[string]float64{"work": 3000, "parts": 500, "commits": 100, "claims": 10,
+			"nothing_to_take": 1790, "other": 1800}}
+	for _, m := range more {
+		m(&s)
+	}
+	return s
+}
+
+func halved(s *sheet.Sheet) { // it worked for another run half of the time
+	for name := range s.Shares {
+		s.Shares[name] /= 2
+	}
+	s.Elsewhere = 3600
+}
+
+func later(s *sheet.Sheet) { s.From, s.To = s.From.Add(time.Hour), s.To.Add(time.Hour) }
+
+func of(worked, lost time.Duration) state.Spent { return state.Spent{Worked: worked, Lost: lost} }
+
+func basis(t *testing.T) bill.Basis {
+	t.Helper()
+	book, err := price.Published()
+	require.NoError(t, err)
+	return bill.Basis{Book: book}
+}
+
+func TestBills(t *testing.T) {
+	t.Parallel()
+	const large = "c7g.large" // $0.0725 an hour
+	none := []bill.Node{}
+	services := func(b *bill.Basis) {
+		b.Services = []bill.Service{{Machine: large, Count: 3}}
+		b.Others = []bill.Hourly{{Name: "balancer", PerHour: 22_500}}
+	}
+	for name, c := range map[string]struct {
+		sheets []sheet.Sheet
+		nodes  []bill.Node
+		basis  func(*bill.Basis)
+		want   string // worked, waited, lost; services; whole; unpriced; bring-up
+	}{
+		"a machine": {[]sheet.Sheet{worker("w", "h", large)}, none, nil,
+			"1800s $0.03625, 1800s $0.03625, 0s $0; -; $0.0725; 0s; -"},
+		"what was lost was paid": {[]sheet.Sheet{worker("w", "h", large)},
+			[]bill.Node{{"a", of(time.Hour, 900*time.Second)}}, nil,
+			"1800s $0.03625, 1350s $0.027187, 450s $0.009063; -; $0.0725; 0s; -"},
+		"a lease behind a worker's death was not": {[]sheet.Sheet{worker("w", "h", large)},
+			[]bill.Node{{"a", of(time.Hour, time.Hour)}}, nil,
+			"1800s $0.03625, 900s $0.018125, 900s $0.018125; -; $0.0725; 0s; -"},
+		"unknown machine": {[]sheet.Sheet{worker("w", "h", "")}, none, nil, "1800s -, 1800s -, 0s -; -; -; 3600s; -"},
+		"no price":        {[]sheet.Sheet{worker("w", "h", "rack")}, none, nil, "1800s -, 1800s -, 0s -; -; -; 3600s; -"},
+		"mixed": {[]sheet.Sheet{worker("v", "g", ""), worker("w", "h", large)}, none, nil,
+			"3600s $0.03625, 3600s $0.03625, 0s $0; -; $0.0725; 3600s; -"},
+		"one host is paid once": {[]sheet.Sheet{worker("v", "h", large), worker("w", "h", large)}, none, nil,
+			"1800s $0.03625, 1800s $0.03625, 0s $0; -; $0.0725; 0s; -"},
+		"one after the other is paid twice": {[]sheet.Sheet{worker("v", "h", large), worker("w", "h", large, later)}, none,
+			nil, "3600s $0.0725, 3600s $0.0725, 0s $0; -; $0.145; 0s; -"},
+		"another run pays its part": {[]sheet.Sheet{worker("w", "h", large, halved)}, none, services,
+			"900s $0.018125, 900s $0.018125, 0s $0; 1800s $0.12; $0.15625; 0s; -"},
+		"services are paid while anybody is there": {
+			[]sheet.Sheet{worker("v", "g", large), worker("w", "h", large), worker("x", "h", large, later)}, none, services,
+			"5400s $0.10875, 5400s $0.10875, 0s $0; 7200s $0.48; $0.6975; 0s; -"},
+		"services without workers' prices": {[]sheet.Sheet{worker("w", "h", "")}, none, services,
+			"1800s -, 1800s -, 0s -; 3600s $0.24; $0.24; 3600s; -"},
+		"bring-up is apart": {[]sheet.Sheet{worker("v", "g", large), worker("w", "h", large), worker("x", "h", large, later)},
+			none, func(b *bill.Basis) {
+				services(b)
+				b.BringUp = 6 * time.Minute
+			}, "5400s $0.10875, 5400s $0.10875, 0s $0; 7200s $0.48; $0.6975; 0s; 1800s $0.0385"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := basis(t)
+			if c.basis != nil {
+				c.basis(&b)
+			}
+			got := bill.Of(c.sheets, c.nodes, b)
+			require.Equal(t, c.want, fmt.Sprintf("%s, %s, %s; %s; %s; %gs; %s", partOf(&got.Worked), partOf(&got.Waited),
+				partOf(&got.Lost), partOf(got.Services), usd(got.Total), got.Unpriced, partOf(got.BringUp)))
+			require.Equal(t, got.Unpriced == 0, got.Complete())
+			text, err := json.Marshal(got)
+			require.NoError(t, err)
+			var back bill.Bill
+			require.NoError(t, json.Unmarshal(text, &back))
+			require.Equal(t, *got, back)
+		})
+	}
+	require.Nil(t, bill.Of(nil, none, basis(t)))
+}
+
+func partOf(p *bill.Part) string {
+	if p == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%gs %s", p.Seconds, usd(p.USD))
+}
+
+func usd(m *price.Money) string {
+	if m == nil {
+		return "-"
+	}
+	text, _ := m.MarshalJSON()
+	return "$" + string(text)
+}
+
+func TestBillsSayWhatTheyRestOn(t *testing.T) {
+	t.Parallel()
+	b := basis(t)
+	b.Services = []bill.Service{{Machine: "rack", Count: 2}}
+	got := bill.Of([]sheet.Sheet{worker("v", "g", ""), worker("w", "h", "c7g.large"), worker("x", "i", "c7g.large")}, nil, b)
+	require.False(t, got.Complete())
+	require.Len(t, got.Machines, 2)
+	require.Equal(t, bill.Machine{Workers: 1, Seconds: 3600}, got.Machines[0])
+	line, _ := b.Book.Find("c7g.large")
+	require.Equal(t, bill.Machine{Machine: "c7g.large", Workers: 2, Seconds: 7200, PerHour: &line.PerHour,
+		USD: new(2 * line.PerHour), Date: line.Date, Source: line.Source}, got.Machines[1])
+	require.Equal(t, []string{line.Date}, got.Dates)
+	require.Equal(t, []bill.Beside{{Name: "rack", Count: 2}}, got.Beside)
+	require.Nil(t, got.Services.USD)
+	require.Equal(t, 3600.0, got.Services.Seconds)
+}
+
+// Nodes have all that was worked and lost, whatever is rounded; worked, waited and lost are the machines' time.
+func TestBillsAddUp(t *testing.T) {
+	t.Parallel()
+	b := basis(t)
+	rapid.Check(t, func(t *rapid.T) {
+		var sheets []sheet.Sheet
+		var own price.Money
+		seconds := 0.0
+		for i := range rapid.IntRange(1, 4).Draw(t, "workers") {
+			s := worker(fmt.Sprint(i), fmt.Sprint(i), rapid.SampledFrom([]string{"c7g.large", "c8g.medium"}).Draw(t, "machine"))
+			s.Slots = rapid.IntRange(1, 7).Draw(t, "slots")
+			s.Shares["work"] = rapid.Float64Range(0, 1e5).Draw(t, "work")
+			line, _ := b.Book.Find(s.Machine)
+			own += line.PerHour.For(time.Duration(float64(s.SlotTime())/float64(s.Slots) + 0.5))
+			seconds += s.SlotTime().Seconds() / float64(s.Slots)
+			sheets = append(sheets, s)
+		}
+		var nodes []bill.Node
+		for i := range rapid.IntRange(1, 9).Draw(t, "nodes") {
+			nodes = append(nodes, bill.Node{Name: fmt.Sprint(i), Spent: of(time.Duration(rapid.Int64Range(1, 1e12).Draw(t, "worked")),
+				time.Duration(rapid.Int64Range(1, 1e12).Draw(t, "lost")))})
+		}
+		got := bill.Of(sheets, nodes, b)
+		require.Equal(t, own, *got.Total)
+		require.Equal(t, own, *got.Worked.USD+*got.Waited.USD+*got.Lost.USD)
+		require.InDelta(t, seconds, got.Worked.Seconds+got.Waited.Seconds+got.Lost.Seconds, 1e-4)
+		var worked, lost price.Money
+		for _, n := range got.Nodes {
+			worked, lost = worked+*n.Worked.USD, lost+*n.Lost.USD
+		}
+		require.Equal(t, *got.Worked.USD, worked)
+		require.Equal(t, *got.Lost.USD, lost)
+	})
+}
