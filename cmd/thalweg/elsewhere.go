@@ -64,7 +64,8 @@ var elsewhere = wordsOf(map[string][]string{
 	"`thalweg approvals` lists what waits for a decision, `thalweg approve` lets a run pass": {"gates",
 		"gate", "accept", "confirm", "promote", "pending"},
 	"`thalweg capacity study 2024` shows what runs took and cost by deployment, `thalweg capacity table FILE` of your own": {
-		"cost", "costs", "price", "prices", "estimate", "sizing", "scale", "study"},
+		"estimate", "sizing", "scale", "study"},
+	"`thalweg cost` says what runs cost": {"costs", "price", "prices", "bill", "spend"},
 	"`thalweg trace` says what rows are made of": {"provenance", "origin",
 		"explain-row"},
 })

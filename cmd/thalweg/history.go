@@ -64,7 +64,11 @@ func costText(c view.Cost) string {
 	if c == (view.Cost{}) {
 		return "-"
 	}
-	return format.Cost(ms(c.Worked), ms(c.Lost))
+	text := format.Cost(ms(c.Worked), ms(c.Lost))
+	if c.USD != nil {
+		text += ", " + knownMoney(c.USD, c.Partial)
+	}
+	return text
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -34,7 +34,7 @@ var interruptible = [][]string{
 	{"sql", "SELECT count(*) FROM t"}, {"sql", "SELECT count(*) FROM t", "--format", "json"},
 	{"fmt", "--check", "script.yaml"}, {"schema"}, {"version"}, {"completion", "bash"},
 	{"__complete", "bash", "--", "show", ""},
-	{"history"}, {"history", "--json"}, {"show", "1"}, {"show", "1", "--svg"}, {"show", "1", "--workers"}, {"show", "1", "read"},
+	{"history"}, {"history", "--json"}, {"cost", "1"}, {"cost", "--by", "workspace", "--json"}, {"show", "1"}, {"show", "1", "--svg"}, {"show", "1", "--workers"}, {"show", "1", "read"},
 	{"show", "1", "read", "0"}, {"why", "1"},
 	{"events", "1"}, {"audit"}, {"audit", "1"}, {"approvals"}, {"schedules"}, {"matrix"},
 	{"diff", "1", "1", "t"}, {"trace", "t", "--run", "1", "--where", "a = 2"},

@@ -54,6 +54,7 @@ type cli struct {
 	Runs    runsCmd    `cmd:"" group:"look" help:"List all runs of a workspace."`
 	Matrix  matrixCmd  `cmd:"" group:"look" help:"List what was run over values (run --matrix), and the cells of one."`
 	Show    showCmd    `cmd:"" group:"look" help:"Show a run, a node or a batch: where the time went, what was tried."`
+	Cost    costCmd    `cmd:"" group:"look" help:"Say what runs cost: worked, waited, lost and services apart."`
 	Why     whyCmd     `cmd:"" group:"look" help:"Say in a sentence what a run waits for, or what is slow in it."`
 	Events  eventsCmd  `cmd:"" group:"look" help:"Print what has happened to a run, an event a line, as JSON."`
 	Audit   auditCmd   `cmd:"" group:"look" help:"List what people have ordered: who, when, what, why."`

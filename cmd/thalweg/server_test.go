@@ -336,7 +336,8 @@ func TestThroughAServer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), is.Mode().Perm())
 
-	s.requireSame([]string{"history"}, []string{"runs"}, []string{"history", "--all", "--limit", "1"}, []string{"show", "1"},
+	s.requireSame([]string{"history"}, []string{"cost"}, []string{"cost", "last", "1"}, []string{"cost", "--by", "node"},
+		[]string{"cost", "--by", "workspace", "--since", "2d"}, []string{"runs"}, []string{"history", "--all", "--limit", "1"}, []string{"show", "1"},
 		[]string{"show", "1", "--workers"}, []string{"show", "1", "--workers", "--json"}, []string{"show", "1", "--json"},
 		[]string{"show", "last"}, []string{"show", "1", "load"}, []string{"show", "1", "load", "--batch", "0"},
 		[]string{"show", "last~1"}, []string{"why"}, []string{"why", "1"}, []string{"audit"}, []string{"audit", "2"},

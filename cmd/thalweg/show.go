@@ -93,6 +93,7 @@ func (a *console) showRun(d view.RunDetail) {
 	if w := d.Workers; w != nil {
 		a.say("workers", workersLine(*w))
 	}
+	a.sayBill(d.Bill)
 	fmt.Fprintln(a.stdout)
 	t := a.newTable("node", "type", "status", "batches", "rows in", "rows out", "bytes out", "time", "where it went",
 		"longest batch").leaves("longest batch", "type", "batches", "bytes out", "rows in", "where it went")

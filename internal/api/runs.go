@@ -75,6 +75,7 @@ func (s *Server) registerRuns() {
 	add(s, get("show-run", r, "Show a run with its nodes."), s.showRun)
 	add(s, get("list-run-workers", r+"/workers",
 		"List the workers that were there for a run, with their time sheets: what their slots' time went to."), s.listRunWorkers)
+	add(s, get("costs", w+"/costs", "Say what runs cost: worked, waited, lost and services apart."), s.costs)
 	add(s, get("why", r+"/why", "Say what a run waits for, or what is slow in it."), s.why)
 	add(s, get("list-events", r+"/events", "List what has happened to a run."), s.listEvents)
 	add(s, get("summary", r+"/summary", "Say how a run is, with what its nodes have done: what is told at its end."), s.summary)
@@ -139,7 +140,8 @@ func (in SelectRuns) page(limit int) (app.RunsPage, error) {
 
 type listRunsIn struct {
 	SelectRuns
-	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Runs of a page."`
+	Limit  int  `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Runs of a page."`
+	Priced bool `query:"priced" doc:"With what they cost in money, where it is known."`
 }
 
 func (s *Server) listRuns(ctx context.Context, by asker, in *listRunsIn) (*reply[runsPage], error) {
@@ -147,6 +149,7 @@ func (s *Server) listRuns(ctx context.Context, by asker, in *listRunsIn) (*reply
 	if err != nil {
 		return nil, err
 	}
+	page.Priced = in.Priced
 	found, next, err := s.runs(by).Page(ctx, in.Workspace, page)
 	if err != nil {
 		return nil, err
@@ -210,6 +213,17 @@ func (s *Server) listRunWorkers(ctx context.Context, by asker, in *OfRun) (*repl
 		return nil, err
 	}
 	return body(s.runs(by).Workers(ctx, run.RunKey))
+}
+
+type costsIn struct {
+	OfWorkspace
+	By    string    `query:"by" enum:"run,node,script,day,workspace" default:"run" doc:"What costs are put together by."`
+	Since time.Time `query:"since" doc:"Only runs that began then or later."`
+	Runs  []int64   `query:"run,explode" maxItems:"1000" doc:"Only runs of these numbers."`
+}
+
+func (s *Server) costs(ctx context.Context, by asker, in *costsIn) (*reply[view.Costs], error) {
+	return body(s.runs(by).Costs(ctx, in.Workspace, app.CostOptions{By: in.By, Since: in.Since, Runs: in.Runs}))
 }
 
 func (s *Server) why(ctx context.Context, by asker, in *OfRun) (*reply[view.Why], error) {

@@ -129,6 +129,7 @@ func humaConfig(version string) huma.Config {
 	c.CreateHooks = nil // no $schema in answers: they are the bytes of --json
 	c.Transformers = []huma.Transformer{asProblem}
 	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
+	c.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[view.Money](), reflect.TypeFor[float64]())
 	c.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[view.Diagnostic](), reflect.TypeFor[view.DiagnosticJSON]())
 	c.Components.Responses = problemResponses(c.Components.Schemas)
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{

@@ -71,7 +71,7 @@ func (c *Client) List(ctx context.Context, workspace string, limit int, dropped 
 		if limit > 0 {
 			size = min(size, limit-len(out))
 		}
-		q := url.Values{"limit": {strconv.Itoa(size)}, "dropped": {strconv.FormatBool(dropped)}}
+		q := url.Values{"limit": {strconv.Itoa(size)}, "dropped": {strconv.FormatBool(dropped)}, "priced": {"true"}}
 		if cursor != "" {
 			q.Set("cursor", cursor)
 		}
@@ -106,6 +106,29 @@ func (c *Client) Show(ctx context.Context, key view.RunKey) (view.RunDetail, err
 // Workers implements app.Operations.
 func (c *Client) Workers(ctx context.Context, key view.RunKey) (view.RunWorkers, error) {
 	return get[view.RunWorkers](ctx, c, of(key)+"/workers")
+}
+
+// Workspaces implements app.Operations.
+func (c *Client) Workspaces(ctx context.Context) (names []string, err error) {
+	all, err := get[[]struct {
+		Workspace string `json:"workspace"`
+	}](ctx, c, "/v1/workspaces")
+	for _, w := range all {
+		names = append(names, w.Workspace)
+	}
+	return names, err
+}
+
+// Costs implements app.Operations.
+func (c *Client) Costs(ctx context.Context, workspace string, o app.CostOptions) (view.Costs, error) {
+	q := url.Values{"by": {o.By}}
+	if !o.Since.IsZero() {
+		q.Set("since", o.Since.Format(time.RFC3339Nano))
+	}
+	for _, run := range o.Runs {
+		q.Add("run", strconv.FormatInt(run, 10))
+	}
+	return get[view.Costs](ctx, c, in(workspace)+"/costs?"+q.Encode())
 }
 
 // ShowNode implements app.Operations.

@@ -70,8 +70,8 @@ func (s *Service) Costs(ctx context.Context, workspace string, o CostOptions) (v
 	if err := group.Wait(); err != nil {
 		return out, err
 	}
-	groups := map[view.CostGroup]*view.CostSum{}
-	in := func(of view.CostGroup) *view.CostSum {
+	groups := map[view.CostName]*view.CostSum{}
+	in := func(of view.CostName) *view.CostSum {
 		if groups[of] == nil {
 			groups[of] = &view.CostSum{}
 		}
@@ -83,13 +83,12 @@ func (s *Service) Costs(ctx context.Context, workspace string, o CostOptions) (v
 			in(groupOf(r, o.By)).Add(bills[i])
 		} else if bills[i] != nil {
 			for _, n := range bills[i].Nodes {
-				in(view.CostGroup{Script: r.Script, Node: n.Node}).AddNode(bills[i], n)
+				in(view.CostName{Script: r.Script, Node: n.Node}).AddNode(bills[i], n)
 			}
 		}
 	}
 	for of, sum := range groups {
-		of.CostSum = sum
-		out.Groups = append(out.Groups, of)
+		out.Groups = append(out.Groups, view.CostGroup{CostName: of, CostSum: *sum})
 	}
 	view.SortCosts(o.By, out.Groups)
 	return out, nil
@@ -135,14 +134,14 @@ func (s *Service) billed(ctx context.Context, workspace string, o CostOptions) (
 const runsPage = 500
 
 // groupOf returns what a run is put together with.
-func groupOf(r view.ListedRun, by string) view.CostGroup {
+func groupOf(r view.ListedRun, by string) view.CostName {
 	switch by {
 	case view.CostsByScript:
-		return view.CostGroup{Script: r.Script}
+		return view.CostName{Script: r.Script}
 	case view.CostsByDay:
-		return view.CostGroup{Day: r.Created.UTC().Format(time.DateOnly)}
+		return view.CostName{Day: r.Created.UTC().Format(time.DateOnly)}
 	case view.CostsByWorkspace:
-		return view.CostGroup{Workspace: r.Workspace}
+		return view.CostName{Workspace: r.Workspace}
 	}
-	return view.CostGroup{Run: r.Run, Script: r.Script, Day: r.Created.UTC().Format(time.DateOnly)}
+	return view.CostName{Run: r.Run, Script: r.Script, Day: r.Created.UTC().Format(time.DateOnly)}
 }

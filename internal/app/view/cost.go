@@ -30,14 +30,19 @@ func CostsBy() []string {
 	return []string{CostsByRun, CostsByNode, CostsByScript, CostsByDay, CostsByWorkspace}
 }
 
-// CostGroup is what several runs cost, or nodes of them. Which of its names it has depends on By.
-type CostGroup struct {
+// CostName says what runs, or nodes of them, have in common. Which of its fields it has depends on By.
+type CostName struct {
 	Run       int64  `json:"run,omitempty"`
 	Script    string `json:"script,omitempty"`
 	Node      string `json:"node,omitempty"`
 	Day       string `json:"day,omitempty" doc:"On which the runs began, UTC."`
 	Workspace string `json:"workspace,omitempty"`
-	*CostSum
+}
+
+// CostGroup is what several runs cost, or nodes of them.
+type CostGroup struct {
+	CostName
+	CostSum
 }
 
 // Costs is what runs cost.
