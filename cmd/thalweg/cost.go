@@ -153,7 +153,7 @@ func (a *console) sayBill(b *view.Bill) {
 
 func partText(p view.BillPart) string {
 	text := span(seconds(p.Seconds))
-	if p.USD != nil {
+	if p.USD != nil && p.Seconds > 0 {
 		text += " (" + moneyText(*p.USD) + ")"
 	}
 	return text

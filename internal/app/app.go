@@ -99,15 +99,15 @@ func Open(ctx context.Context, at Place, process Process) (*App, error) {
 		return nil, errors.Join(err, process.Remote.Close())
 	}
 	home.Told = at.Told
-	if err := home.ReadPrices(process.Getenv, process.Dir); err != nil {
-		return nil, errors.Join(err, home.Close(), process.Remote.Close())
-	}
 	if at.Cluster != nil && at.Warn != nil {
 		if err := cluster.WrongDatacenter(home); err != nil {
 			at.Warn(err)
 		}
 	}
 	r := &runs.Service{Home: home, Logger: process.Logger}
+	if err := r.ReadPrices(process.Getenv, process.Dir); err != nil {
+		return nil, errors.Join(err, home.Close(), process.Remote.Close())
+	}
 	r.News = follow(home, r)
 	a := &App{home: home, process: process, Runs: r, News: r.News,
 		Scripts: &scripts.Service{Remote: process.Remote, Known: process.Known, Dir: process.Dir,

@@ -15,7 +15,6 @@ import (
 
 	"thalweg/internal/base/durable"
 	"thalweg/internal/base/fault"
-	"thalweg/internal/ops/bill"
 	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/store/cassandra"
 	"thalweg/internal/store/parts"
@@ -58,7 +57,7 @@ type Instance struct {
 	Liveness      liveness              // who works on which run
 	ClusterConfig *clusterconfig.Config // nil: a state directory
 	fleet         string                // its id; "": it has no queue
-	Basis         bill.Basis            // of bills
+	Costs         clusterconfig.Cost    // what bills rest on
 
 	Cassandra *cassandra.Session // nil: none
 	Clock     *Clock             // by which leases and notes are judged

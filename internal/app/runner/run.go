@@ -765,7 +765,7 @@ func fill(ctx context.Context, h *instance.Instance, sum *Summary) {
 	sum.Foreign, _ = inspect.ForeignTables(ctx, h, sum.Key, sum.Nodes)
 	sum.ComputedIn = inspect.ComputedIn(ctx, h.State, sum.Nodes)
 	sum.Stats = NodeStats(ctx, h.State, sum.Nodes)
-	sum.Bill, _ = h.Bill(ctx, sum.Key, sum.Nodes)
+	sum.Bill, _ = workerprocess.Bill(ctx, h, sum.Key, sum.Nodes)
 	sum.Nodes = inspect.Shown(ctx, h.State, sum.Nodes)
 }
 

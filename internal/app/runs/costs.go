@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"thalweg/internal/app/view"
+	"thalweg/internal/app/workerprocess"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/bill"
 	"thalweg/internal/ops/history"
@@ -28,9 +29,14 @@ type CostOptions struct {
 	Runs  []int64   // only these; none: all
 }
 
+// ReadPrices reads what bills rest on: see workerprocess.ReadPrices.
+func (s *Service) ReadPrices(getenv func(name string) string, dir string) error {
+	return workerprocess.ReadPrices(s.Home, getenv, dir)
+}
+
 // price adds what a run cost in money, where it is known.
 func (s *Service) price(ctx context.Context, key state.RunKey, to *view.Cost) error {
-	b, err := s.Home.Bill(ctx, key, nil)
+	b, err := workerprocess.Bill(ctx, s.Home, key, nil)
 	to.Price(b)
 	return err
 }
@@ -62,7 +68,7 @@ func (s *Service) Costs(ctx context.Context, workspace string, o CostOptions) (v
 			key := state.RunKey{Workspace: workspace, Run: r.Run}
 			nodes, err := s.nodes(reading, key)
 			if err == nil {
-				bills[i], err = s.Home.Bill(reading, key, nodes)
+				bills[i], err = workerprocess.Bill(reading, s.Home, key, nodes)
 			}
 			return err
 		})

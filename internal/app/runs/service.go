@@ -18,6 +18,7 @@ import (
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/view"
+	"thalweg/internal/app/workerprocess"
 	"thalweg/internal/base/action"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
@@ -191,7 +192,7 @@ func (s *Service) Version(ctx context.Context, run state.Run) (string, error) {
 			fmt.Fprint(h, w.To.UnixNano())
 		}
 	}
-	if b := bill.Of(sheets, nil, s.Home.Basis); b != nil && b.Total != nil && run.Status.Terminal() { // prices may be others
+	if b := bill.Of(sheets, nil, s.Home.Costs.Basis); b != nil && b.Total != nil && run.Status.Terminal() { // prices may be others
 		fmt.Fprint(h, b.Total.Text(6), b.Unpriced)
 	}
 	fmt.Fprint(h, s.discreet, run.Epoch, seen.Status, seen.NoWorker, run.Status, run.Finished.UnixNano())
@@ -204,7 +205,7 @@ func (s *Service) Version(ctx context.Context, run state.Run) (string, error) {
 // Show returns a run with its nodes, where the time went, and what failed.
 func (s *Service) Show(ctx context.Context, key state.RunKey) (view.RunDetail, error) {
 	d, err := history.ShowRun(ctx, s.Home.State, key,
-		history.ListOptions{All: true, Alone: s.Alone(ctx), Now: time.Now(), Basis: s.Home.Basis})
+		history.ListOptions{All: true, Alone: s.Alone(ctx), Now: time.Now(), Basis: s.Home.Costs.Basis})
 	if err != nil {
 		return d, err
 	}
@@ -236,7 +237,17 @@ func (s *Service) nodes(ctx context.Context, key state.RunKey) ([]state.Node, er
 
 // ShowNode returns a node of a run, with its slowest and its unsettled batches.
 func (s *Service) ShowNode(ctx context.Context, key state.RunKey, node string) (view.NodeDetail, error) {
-	return history.ShowNode(ctx, s.Home.State, state.NodeKey{RunKey: key, Node: node}, time.Now())
+	d, err := history.ShowNode(ctx, s.Home.State, state.NodeKey{RunKey: key, Node: node}, time.Now())
+	if err != nil {
+		return d, err
+	}
+	nodes, err := s.nodes(ctx, key)
+	if err != nil {
+		return d, err
+	}
+	b, err := workerprocess.Bill(ctx, s.Home, key, nodes)
+	d.Cost.PriceNode(b, node)
+	return d, err
 }
 
 // ShowBatch returns a batch of a node, with its attempts.

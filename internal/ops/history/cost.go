@@ -30,12 +30,17 @@ func (c *Cost) Price(b *bill.Bill) {
 	}
 }
 
-// priceOf adds a node's part of the price of its run.
-func (c *Cost) priceOf(n bill.Share, b *bill.Bill) {
-	var of bill.Sum
-	of.AddNode(b, n)
-	if of.Total != nil {
-		c.USD, c.Partial = of.Total, of.Partial
+// PriceNode adds a node's part of the price of its run; nil: none is known.
+func (c *Cost) PriceNode(b *bill.Bill, node string) {
+	if b == nil {
+		return
+	}
+	for _, n := range b.Nodes {
+		if n.Node == node {
+			var of bill.Sum
+			of.AddNode(b, n)
+			c.USD, c.Partial = of.Total, of.Total != nil && of.Partial
+		}
 	}
 }
 

@@ -78,12 +78,10 @@ func ShowRun(ctx context.Context, store state.Store, key state.RunKey, o ListOpt
 	}
 	sheets, err := sheet.Of(ctx, store, key)
 	out.Workers = sheet.TotalOf(sheets)
-	if out.Bill = bill.Of(sheets, bill.NodesOf(nodes), o.Basis); out.Bill == nil {
-		return out, err
-	}
+	out.Bill = bill.Of(sheets, bill.NodesOf(nodes), o.Basis)
 	out.Cost.Price(out.Bill)
-	for i, n := range out.Bill.Nodes {
-		out.Nodes[i].Cost.priceOf(n, out.Bill)
+	for i, n := range nodes {
+		out.Nodes[i].Cost.PriceNode(out.Bill, n.Name)
 	}
 	return out, err
 }

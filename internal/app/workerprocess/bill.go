@@ -1,4 +1,4 @@
-package instance
+package workerprocess
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"thalweg/internal/app/instance"
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/bill"
@@ -18,18 +19,18 @@ import (
 // pricesVariable names a file of prices in the environment: they go before those of a cluster's file.
 const pricesVariable = "THALWEG_PRICES"
 
-// ReadPrices reads what bills rest on: the published prices, those of the cluster's file, and those of a file that the
-// environment names, seen from dir.
-func (h *Instance) ReadPrices(getenv func(name string) string, dir string) (err error) {
-	if cfg := h.Cluster(); cfg != nil {
-		h.Basis = cfg.Cost.Basis
+// ReadPrices reads what bills of an instance rest on: the published prices, those of the cluster's file, and those of a
+// file that the environment names, seen from dir.
+func ReadPrices(home *instance.Instance, getenv func(name string) string, dir string) (err error) {
+	if cfg := home.Cluster(); cfg != nil {
+		home.Costs = cfg.Cost
 	}
-	if h.Basis.Book, err = price.Published(); err != nil {
+	if home.Costs.Book, err = price.Published(); err != nil {
 		return err
 	}
 	var files []string
-	if cfg := h.Cluster(); cfg != nil && cfg.Cost.Prices != "" {
-		files = append(files, cfg.Cost.Prices)
+	if home.Costs.Prices != "" {
+		files = append(files, home.Costs.Prices)
 	}
 	if name := getenv(pricesVariable); name != "" {
 		files = append(files, address.Seen(dir, name))
@@ -39,7 +40,7 @@ func (h *Instance) ReadPrices(getenv func(name string) string, dir string) (err 
 		if err != nil {
 			return err
 		}
-		h.Basis.Book = h.Basis.Book.With(book)
+		home.Costs.Book = home.Costs.Book.With(book)
 	}
 	return nil
 }
@@ -58,10 +59,10 @@ func pricesIn(name string) (*price.Book, error) {
 }
 
 // Bill returns what a run has cost so far; nil: it has no time sheets.
-func (h *Instance) Bill(ctx context.Context, key state.RunKey, nodes []state.Node) (*bill.Bill, error) {
-	sheets, err := sheet.Of(ctx, h.State, key)
+func Bill(ctx context.Context, home *instance.Instance, key state.RunKey, nodes []state.Node) (*bill.Bill, error) {
+	sheets, err := sheet.Of(ctx, home.State, key)
 	if err != nil {
 		return nil, fmt.Errorf("bill run %d: %w", key.Run, err)
 	}
-	return bill.Of(sheets, bill.NodesOf(nodes), h.Basis), nil
+	return bill.Of(sheets, bill.NodesOf(nodes), home.Costs.Basis), nil
 }
