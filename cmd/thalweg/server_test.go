@@ -261,7 +261,8 @@ const annsGrants = `{"password":"correct horse battery","grants":[{"workspace":"
 func (s serverUser) run(through bool, args ...string) (string, int) {
 	s.t.Helper()
 	cmd := thalweg(s.t.Context(), s.dir, args...)
-	cmd.Env = append(os.Environ(), "HOME="+s.dir, "XDG_CONFIG_HOME="+filepath.Join(s.dir, "config"), "TZ=UTC")
+	cmd.Env = append(os.Environ(), "HOME="+s.dir, "XDG_CONFIG_HOME="+filepath.Join(s.dir, "config"), "TZ=UTC",
+		"THALWEG_MACHINE=c7g.large")
 	if through {
 		cmd.Env = append(cmd.Env, "THALWEG_SERVER="+s.address)
 	}
@@ -336,8 +337,13 @@ func TestThroughAServer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), is.Mode().Perm())
 
+	for _, args := range [][]string{{"cost", "--json"}, {"history", "--json"}, {"show", "1", "--json"}} {
+		out, _ = s.run(true, args...)
+		require.Contains(t, out, `"usd":0.0`, args)
+	}
 	s.requireSame([]string{"history"}, []string{"cost"}, []string{"cost", "last", "1"}, []string{"cost", "--by", "node"},
-		[]string{"cost", "--by", "workspace", "--since", "2d"}, []string{"runs"}, []string{"history", "--all", "--limit", "1"}, []string{"show", "1"},
+		[]string{"cost", "--by", "workspace", "--since", "2d"}, []string{"runs"},
+		[]string{"history", "--all", "--limit", "1"}, []string{"show", "1"},
 		[]string{"show", "1", "--workers"}, []string{"show", "1", "--workers", "--json"}, []string{"show", "1", "--json"},
 		[]string{"show", "last"}, []string{"show", "1", "load"}, []string{"show", "1", "load", "--batch", "0"},
 		[]string{"show", "last~1"}, []string{"why"}, []string{"why", "1"}, []string{"audit"}, []string{"audit", "2"},

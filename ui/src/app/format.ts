@@ -49,10 +49,19 @@ export function workerTime(ms: number): string {
   return `${said} worker-seconds`
 }
 
-/** cost writes what work has cost, and how much of it was lost. */
-export function cost(c: { worked_ms: number; lost_ms: number }): string {
+/** dollars writes an amount in cents, and one of less than a dime with two digits that say something. */
+export function dollars(usd: number): string {
+  let digits = 2
+  for (let least = 0.1; usd && usd < least && digits < 6; least /= 10) digits++
+  return `$${usd.toFixed(digits)}`
+}
+
+/** cost writes what work has cost, how much of it was lost, and its price as far as it is known. */
+export function cost(c: { worked_ms: number; lost_ms: number; usd?: number; usd_partial?: boolean }): string {
   const all = workerTime(c.worked_ms + c.lost_ms)
-  return c.lost_ms ? `${all}, ${((100 * c.lost_ms) / (c.worked_ms + c.lost_ms)).toFixed(0)} % lost` : all
+  const lost = c.lost_ms ? `, ${((100 * c.lost_ms) / (c.worked_ms + c.lost_ms)).toFixed(0)} % lost` : ''
+  const price = c.usd === undefined ? '' : `, ${c.usd_partial ? '≥ ' : ''}${dollars(c.usd)}`
+  return all + lost + price
 }
 
 const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
