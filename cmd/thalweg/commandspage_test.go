@@ -34,6 +34,7 @@ var morePages = map[string]string{
 	"checks":     "checks.md",
 	"cluster":    "fleet.md",
 	"completion": "#completion",
+	"cost":       "cost.md",
 	"dev":        "serving.md#developing-a-script",
 	"diff":       "operating.md#what-changed-between-two-runs",
 	"doctor":     "fleet.md#what-is-wrong",

@@ -22,7 +22,7 @@ const (
 
 // Matrix shows what became of the nodes of a page of runs. What it reads does not grow with their batches.
 func (s *Service) Matrix(ctx context.Context, workspace string, p PageOptions) (view.RunMatrix, error) {
-	p.Limit = min(p.Limit, MatrixRunsMax)
+	p.Limit, p.Priced = min(p.Limit, MatrixRunsMax), true
 	runs, next, err := s.Page(ctx, workspace, p)
 	if err != nil {
 		return view.RunMatrix{}, err

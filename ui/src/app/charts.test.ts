@@ -112,6 +112,8 @@ test('cost is said in seconds or hours of a worker', () => {
   expect(cost({ worked_ms: 30_000, lost_ms: 10_000 })).toBe('40 worker-seconds, 25 % lost')
   expect(cost({ worked_ms: 30_000, lost_ms: 0 })).toBe('30 worker-seconds')
   expect(cost({ worked_ms: 30_000, lost_ms: 10_000, usd: 14.005 })).toBe('40 worker-seconds, 25 % lost, $14.01')
-  expect(cost({ worked_ms: 1000, lost_ms: 0, usd: 0.000_181, usd_partial: true })).toBe('1.0 worker-seconds, ≥ $0.00018')
+  expect(cost({ worked_ms: 1000, lost_ms: 0, usd: 0.000_181, usd_partial: true })).toBe(
+    '1.0 worker-seconds, ≥ $0.00018',
+  )
   expect([0, 0.000_003, 0.0144, 0.1].map(dollars)).toEqual(['$0.00', '$0.000003', '$0.014', '$0.10'])
 })
