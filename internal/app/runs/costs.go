@@ -109,7 +109,11 @@ func (s *Service) billed(ctx context.Context, workspace string, o CostOptions) (
 	if len(o.Runs) > 0 {
 		numbers := slices.Compact(slices.Sorted(slices.Values(o.Runs)))
 		for _, n := range numbers {
-			r, err := history.One(ctx, s.Home.State, state.RunKey{Workspace: workspace, Run: n}, history.ListOptions{All: true})
+			run, err := s.Find(ctx, workspace, strconv.FormatInt(n, 10))
+			if err != nil {
+				return nil, err
+			}
+			r, err := history.One(ctx, s.Home.State, run.RunKey, history.ListOptions{All: true})
 			if err != nil {
 				return nil, err
 			}
