@@ -50,6 +50,8 @@ func (c *checkCmd) Run(ctx context.Context, a *console) error {
 
 // check makes the checks, here or on the server. Warnings are of the script.
 func (c *checkCmd) check(ctx context.Context, a *console) (out view.Checked, warnings view.Diagnostics, err error) {
+	ctx, end := a.showProgress(ctx)
+	defer end()
 	if a.server != "" {
 		client, sent, err := c.throughServer(ctx, a)
 		if err != nil {

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 
 	"thalweg/internal/app"
 	"thalweg/internal/base/fault"
@@ -26,7 +30,7 @@ type devCmd struct {
 // Help implements kong.HelpProvider.
 func (c *devCmd) Help() string {
 	return "The page shows what is wrong with the script whenever its file is written, or one that it includes or uses, " +
-		"and what has changed since it was run. A button runs that; the tables of the last good run stay in view " +
+		"and what has changed since it was run. A button runs that, and so do r and Enter in the terminal; the tables of the last good run stay in view " +
 		"meanwhile. It answers this machine only, and works on runs as a worker does."
 }
 
@@ -42,12 +46,17 @@ func (c *devCmd) Run(ctx context.Context, a *console) error {
 	}
 	cfg := app.DefaultServing()
 	cfg.Workspaces = map[string]app.ServedWorkspace{c.Workspace: {Scripts: []string{dir}, Parameters: true, Dev: &dev}}
-	if _, err := cfg.ScriptOf(c.Workspace, dev.Script); err != nil {
+	script, err := cfg.ScriptOf(c.Workspace, dev.Script)
+	if err != nil {
 		return err
 	}
 	s := serveCmd{engineFlags: c.engineFlags, remoteFlags: c.remoteFlags, placeFlags: c.placeFlags, Worker: true,
 		Verbose: c.Verbose, Listen: net.JoinHostPort("127.0.0.1", strconv.Itoa(c.Port))}
 	first := opening{path: "/w/" + url.PathEscape(c.Workspace) + "/dev/" + url.PathEscape(dev.Script)}
+	first.keys = func(ctx context.Context, a *console, home *app.App) {
+		a.hearKeys(ctx, home, app.RunOptions{Workspace: c.Workspace, ScriptPath: script.Path, ParamsPath: dev.ParamsPath,
+			Dir: dev.Dir, Params: dev.Params, Lenient: dev.Lenient, Reuse: true, Policy: cfg.Policy(c.Workspace)})
+	}
 	opener := app.DesktopOpener(os.Getenv)
 	if c.NoBrowser || !a.terminal || opener == "" {
 		return s.serve(ctx, a, cfg, first)
@@ -66,6 +75,48 @@ func (c *devCmd) Run(ctx context.Context, a *console) error {
 		}()
 	}
 	return s.serve(ctx, a, cfg, first)
+}
+
+// hearKeys runs what has changed whenever r is typed, until ctx or standard input ends.
+func (a *console) hearKeys(ctx context.Context, home *app.App, o app.RunOptions) {
+	signal.Ignore(syscall.SIGTTIN) // in the background of a shell it hears nothing, and goes on
+	lines := make(chan string)
+	go func() { // it may wait for the terminal until the process ends
+		defer close(lines)
+		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+			select {
+			case lines <- in.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	fmt.Fprintln(a.screen, "r and Enter run what has changed")
+	for {
+		select {
+		case line, more := <-lines:
+			if !more {
+				return
+			}
+			if strings.TrimSpace(line) == "r" {
+				a.runAgain(ctx, home, o)
+			}
+		case <-a.drain:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (a *console) runAgain(ctx context.Context, home *app.App, o app.RunOptions) {
+	key, warnings, err := home.Submit(ctx, a.caller(), o)
+	if err != nil {
+		a.report(ctx, err)
+		return
+	}
+	a.printDiagnostics(warnings)
+	fmt.Fprintf(a.stderr, "run %d has begun\n", key.Run)
 }
 
 // seen returns how the script is seen, as run sees it, and the directory that it is in.

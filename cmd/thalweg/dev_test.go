@@ -45,6 +45,8 @@ func TestDev(t *testing.T) {
 	cmd := thalweg(context.Background(), dir, append([]string{"dev", "--no-browser"}, args...)...)
 	stderr, err := cmd.StderrPipe()
 	require.NoError(t, err)
+	keys, err := cmd.StdinPipe()
+	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	lines := bufio.NewScanner(stderr)
 	var page *url.URL
@@ -106,6 +108,19 @@ func TestDev(t *testing.T) {
 	out, err := os.ReadFile(filepath.Join(dir, "out.csv"))
 	require.NoError(t, err)
 	require.Equal(t, "id\n3\n", string(out))
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "params.yaml"), []byte("least: \"2\"\n"), 0o600))
+	_, err = io.WriteString(keys, "x\nr\n")
+	require.NoError(t, err)
+	for lines.Scan() && lines.Text() != "run 3 has begun" {
+	}
+	require.Eventually(t, func() bool {
+		ask("GET", "/v1/workspaces/main/runs/3", "", &run)
+		return run.Status == "complete"
+	}, effort.Patience, 20*time.Millisecond)
+	out, err = os.ReadFile(filepath.Join(dir, "out.csv"))
+	require.NoError(t, err)
+	require.Equal(t, "id\n2\n3\n", string(out))
 }
 
 func TestDevRefuses(t *testing.T) {

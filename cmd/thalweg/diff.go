@@ -51,8 +51,11 @@ func (c *diffCmd) Run(ctx context.Context, a *console) error {
 		}
 		keys[i] = r.RunKey
 	}
+	ctx, end := a.showProgress(ctx)
+	defer end()
 	result, err := home.Operations.Diff(ctx, a.caller(), keys, app.DiffOptions{Table: c.Table, Key: c.Key, ByRows: c.ByRows,
 		Columns: c.Columns, Tolerance: c.Tolerance, RowsMax: c.Limit, MemoryBytes: bytes})
+	end()
 	if err != nil {
 		return err
 	}

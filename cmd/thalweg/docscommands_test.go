@@ -115,7 +115,7 @@ var unrun = map[string]string{
 	"deploy":     "asks machines of AWS: make deploy-check plans and installs them here",
 	"fleet":      "needs Cassandra and a broker: testdata/cluster has the commands",
 	"installing": "changes the machine: scripts/release-check installs what is released",
-	"serving":    "serves until it is told to end, and asks as people who sign in",
+	"serving":    "serves until it is told to end, and asks as people who sign in: TestFirstWalk",
 	"services":   "starts services, and containers",
 	"schedules":  "serves until it is told to end: testdata/script/scheduler.txtar",
 }

@@ -53,6 +53,8 @@ func (c *doctorCmd) examine(ctx context.Context, a *console) (out view.Diagnosis
 		if err != nil {
 			return out, err
 		}
+		ctx, end := a.showProgress(ctx)
+		defer end()
 		return client.Doctor(ctx)
 	}
 	var cfg *app.Config

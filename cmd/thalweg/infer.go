@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
-	"time"
 
 	"thalweg/internal/app"
-	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/format"
 )
@@ -40,14 +37,14 @@ func (c *inferCmd) Run(ctx context.Context, a *console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	progress := newLookProgress(a)
-	defer progress.end()
-	p, err := (&app.ScriptService{Remote: client, Known: a.known}).Infer(view.HearProgress(ctx, progress.show), c.Files,
+	ctx, end := a.showProgress(ctx)
+	defer end()
+	p, err := (&app.ScriptService{Remote: client, Known: a.known}).Infer(ctx, c.Files,
 		app.InferOptions{Separator: c.Separator, Header: c.Header, MemoryBytes: bytes, Told: a.at.text})
 	if err != nil {
 		return err
 	}
-	progress.end()
+	end()
 	if err := c.sayDoubts(a, p); err != nil {
 		return err
 	}
@@ -77,38 +74,4 @@ func (c *inferCmd) sayDoubts(a *console, p app.Proposal) error {
 		Message: "nothing is written: --strict asks for a proposal that leaves nothing out and guesses nothing (" +
 			things + " to look at)",
 		Hint: "correct the files or name fewer of them; or leave out --strict and look at what the script does"}
-}
-
-// lookProgress says on a terminal how far a look at files is, once it takes long.
-type lookProgress struct {
-	a     *console
-	mu    sync.Mutex
-	begun time.Time
-	last  time.Time
-	shown bool
-}
-
-func newLookProgress(a *console) *lookProgress { return &lookProgress{a: a, begun: time.Now()} }
-
-// show is called by whoever looks.
-func (l *lookProgress) show(p view.Progress) {
-	const patience, pause = time.Second, 200 * time.Millisecond
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	if !l.a.terminal || now.Sub(l.begun) < patience || now.Sub(l.last) < pause || p.Of == 0 {
-		return
-	}
-	l.last, l.shown = now, true
-	fmt.Fprintf(l.a.stderr, "\r\x1b[K%s: %s of %s", p.Phase, format.Size(p.Done), format.Size(p.Of))
-}
-
-// end clears what was shown.
-func (l *lookProgress) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.shown {
-		fmt.Fprint(l.a.stderr, "\r\x1b[K")
-	}
-	l.shown = false
 }

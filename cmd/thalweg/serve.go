@@ -62,8 +62,9 @@ func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 
 // opening says where a browser is to begin.
 type opening struct {
-	path string            // "": the first page
-	show func(page string) // is called once with the address that signs in; nil: nobody is
+	path string                                               // "": the first page
+	show func(page string)                                    // is called once with the address that signs in; nil: nobody is
+	keys func(ctx context.Context, a *console, home *app.App) // hears what is typed until ctx ends; nil: nothing is heard
 }
 
 // serve answers as a configuration says until ctx ends.
@@ -103,6 +104,9 @@ func (c *serveCmd) serve(ctx context.Context, a *console, cfg *app.Serving, firs
 	group.Go(func() error { return server.answer(ctx, a) })
 	if c.Worker {
 		group.Go(func() error { return c.work(ctx, a, place, m) })
+	}
+	if first.keys != nil {
+		group.Go(func() error { first.keys(ctx, a, place.home); return nil })
 	}
 	if c.Scheduler {
 		for workspace := range cfg.Workspaces {

@@ -42,8 +42,8 @@ nodes:
   write: {type: table_file, r: kept, w: out.csv}
 `
 
-// startServer serves a directory, and returns the address and a function that asks the API as who started it.
-func startServer(t *testing.T, dir string, args ...string) (address string, ask func(method, path, body string)) {
+// newServer serves a directory, and returns the address and the token that signs in who started it.
+func newServer(t *testing.T, dir string, args ...string) (address, start string) {
 	t.Helper()
 	cmd := thalweg(context.Background(), dir, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	said, err := cmd.StderrPipe()
@@ -51,7 +51,6 @@ func startServer(t *testing.T, dir string, args ...string) (address string, ask 
 	require.NoError(t, cmd.Start())
 	lines := bufio.NewScanner(said)
 	signIn := regexp.MustCompile(`to sign in: (http://[^/]+)/start#(\S+)`)
-	var start string
 	for start == "" && lines.Scan() {
 		if m := signIn.FindStringSubmatch(lines.Text()); m != nil {
 			address, start = m[1], m[2]
@@ -64,6 +63,13 @@ func startServer(t *testing.T, dir string, args ...string) (address string, ask 
 		}
 		require.NoError(t, cmd.Wait(), "it ends by itself when it is told to")
 	})
+	return address, start
+}
+
+// startServer serves a directory, and returns the address and a function that asks the API as who started it.
+func startServer(t *testing.T, dir string, args ...string) (address string, ask func(method, path, body string)) {
+	t.Helper()
+	address, start := newServer(t, dir, args...)
 	var cookie *http.Cookie
 	ask = func(method, path, body string) {
 		t.Helper()
@@ -642,4 +648,49 @@ func TestServerHasPages(t *testing.T) {
 	require.Equal(t, "text/javascript; charset=utf-8", header.Get("Content-Type"))
 	require.Contains(t, header.Get("Cache-Control"), "immutable")
 	require.Equal(t, "nosniff", header.Get("X-Content-Type-Options"))
+}
+
+// The first walk of docs/serving.md is run as it is printed, but for what the reader fills in.
+func TestFirstWalk(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("there is no curl here")
+	}
+	page, err := os.ReadFile("../../docs/serving.md")
+	require.NoError(t, err)
+	_, walk, is := strings.Cut(string(page), "\n## A first walk\n")
+	require.True(t, is)
+	walk, _, _ = strings.Cut(walk, "\n## ")
+	block := func(language string) string {
+		found := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```$").FindStringSubmatch(walk)
+		require.Len(t, found, 2, "the walk has no block of "+language)
+		return found[1]
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "examples/orders"), os.DirFS("../../examples/orders")))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "serve.yaml"), []byte(block("yaml")), 0o600))
+	address, start := newServer(t, dir, "--worker", "--config", "serve.yaml")
+
+	steps := block("sh")
+	wait := "until curl -H \"$A\" $W/runs/1 | grep -q '\"status\":\"complete\"'; do sleep 0.1; done\n"
+	for _, r := range [][2]string{
+		{"http://127.0.0.1:8431", address}, {"START", start},
+		{"curl -b jar -H \"$J\" $S/v1/tokens", "curl -o token -b jar -H \"$J\" $S/v1/tokens"},
+		{"tw_…", `$(sed 's/.*"secret":"\([^"]*\)".*/\1/' token)`},
+		{`curl -H "$A" -N -m 5 `, wait + `! curl -H "$A" -N -m 5 `},                          // it has no end
+		{`curl -H "$A" -H "$J" $W/runs/1/gates/`, `! curl -H "$A" -H "$J" $W/runs/1/gates/`}, // the script has none
+		{"curl ", "curl --fail-with-body -sS "},
+	} {
+		require.Contains(t, steps, r[0])
+		steps = strings.ReplaceAll(steps, r[0], r[1])
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-e")
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(steps)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), `{"script":"short.yaml"}`)
+	require.Contains(t, string(out), "event: run_completed")
+	require.Contains(t, string(out), `["o-1","Anna Berg",`)
+	require.Contains(t, string(out), "its script asks for no approval")
+	require.FileExists(t, filepath.Join(dir, "demo/orders/orders.csv"))
 }

@@ -358,9 +358,15 @@ func batchNote(b view.ListedBatch) string {
 func (a *console) showBatch(key view.RunKey, d view.BatchDetail) {
 	fmt.Fprintf(a.stdout, "batch %d of node %s in run %d: %s, %s\n", d.Batch.Batch, d.Node, key.Run,
 		statusText(a, d.Status), format.Counted(int64(len(d.Attempts)), "attempt", "attempts"))
+	if d.Covers != "" {
+		a.say("slice", d.Covers)
+	}
 	for _, at := range d.Attempts {
-		fmt.Fprintf(a.stdout, "\nattempt %d: %s, %s, by %s at %s", at.Attempt, statusText(a, at.Status),
-			span(ms(at.Elapsed)), at.Owner, at.Started.Local().Format(time.DateTime))
+		fmt.Fprintf(a.stdout, "\nattempt %d: %s, %s, by %s", at.Attempt, statusText(a, at.Status), span(ms(at.Elapsed)), at.Owner)
+		if at.Slot > 0 {
+			fmt.Fprintf(a.stdout, " in slot %d", at.Slot)
+		}
+		fmt.Fprintf(a.stdout, " at %s", at.Started.Local().Format(time.DateTime))
 		if at.Withdrawn {
 			fmt.Fprint(a.stdout, ", withdrawn since")
 		}

@@ -44,7 +44,10 @@ func (c *traceCmd) Run(ctx context.Context, a *console) error {
 	o := app.TraceOptions{Workspace: c.Workspace, Name: c.Name, Run: c.RunFlag(),
 		Process: app.Process{MemoryBytes: memory, Interpreter: c.Python}}
 	o.Trace.Where, o.Trace.Limit, o.Trace.Sample = c.Where, c.Limit, c.Sample
+	ctx, end := a.showProgress(ctx)
+	defer end()
 	tree, err := home.Operations.Trace(ctx, a.caller(), o)
+	end()
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,30 @@ func TestInterruptedWaitCancels(t *testing.T) {
 	require.True(t, canceled.Load())
 }
 
+// Who waits for a job hears how far it is.
+func TestJobsTellTheirProgress(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/workspaces/main/traces", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusAccepted)
+		fmt.Fprint(w, `{"id":"J","status":"waiting"}`)
+	})
+	var asked atomic.Int64
+	mux.HandleFunc("GET /v1/jobs/J", func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) == 1 {
+			fmt.Fprint(w, `{"id":"J","status":"running","progress":{"phase":"at work","done":3,"of":12,"unit":"nodes"}}`)
+			return
+		}
+		fmt.Fprint(w, `{"id":"J","status":"done","result":{"matches":1}}`)
+	})
+	var heard []view.Progress
+	ctx := view.HearProgress(t.Context(), func(p view.Progress) { heard = append(heard, p) })
+	tree, err := client(t, mux).Trace(ctx, app.Caller{}, app.TraceOptions{Workspace: "main", Name: "t"})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, tree.Matches)
+	require.Equal(t, []view.Progress{{Phase: "at work", Done: 3, Of: 12, Unit: "nodes"}}, heard)
+}
+
 // A run is followed without gap or double over cuts of the stream, and while the server is away.
 func TestFollowOverCuts(t *testing.T) {
 	t.Parallel()

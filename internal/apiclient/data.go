@@ -118,19 +118,23 @@ func (c *Client) Trace(ctx context.Context, _ app.Caller, o app.TraceOptions) (*
 	return &tree, c.job(ctx, in(o.Workspace)+"/traces", b, &tree)
 }
 
-// job has a server do long work and waits for its result. When ctx ends, the job is cancelled.
+// job has a server do long work, tells who listens how far it is, and waits for its result. When ctx ends, the job is cancelled.
 func (c *Client) job(ctx context.Context, path string, body, out any) error {
 	var j struct {
-		ID      string          `json:"id"`
-		Status  string          `json:"status"`
-		Problem *problem        `json:"problem"`
-		Result  json.RawMessage `json:"result"`
+		ID       string          `json:"id"`
+		Status   string          `json:"status"`
+		Progress *view.Progress  `json:"progress"`
+		Problem  *problem        `json:"problem"`
+		Result   json.RawMessage `json:"result"`
 	}
 	if err := c.ask(ctx, http.MethodPost, path, nil, body, &j); err != nil {
 		return err
 	}
 	at := "/v1/jobs/" + url.PathEscape(j.ID)
 	for pause := 10 * time.Millisecond; j.Status == "waiting" || j.Status == "running"; pause = min(2*pause, jobPauseMax) {
+		if j.Progress != nil {
+			view.TellProgress(ctx, *j.Progress)
+		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:

@@ -40,6 +40,7 @@ test('the card of a failure has the record, with the value marked', async () => 
   await record.waitFor()
   assert.match(await record.textContent(), /201,.*,12;5,2026-03-06/)
   assert.equal(await record.locator('mark').textContent(), '12;5')
+  await tab.page.getByRole('button', { name: 'Take' }).waitFor()
   await tab.close()
 })
 
@@ -99,6 +100,17 @@ test('a node says how its batches stand, one try what it did, and a column where
   await page.getByRole('tab', { name: 'Attempts' }).click()
   await page.getByRole('button', { name: 'Try 1 of batch 0' }).click()
   await page.getByText('Committed').waitFor()
+  await page
+    .getByRole('cell', { name: /slot \d+$/ })
+    .first()
+    .waitFor()
+  await page.goto(`${server.url}/w/main/runs/${complete}/nodes/read?batch=0`)
+  await page
+    .getByRole('region', { name: 'Batch 0' })
+    .getByText(/sales_/)
+    .first()
+    .waitFor()
+  await page.goBack()
   await page.getByRole('tab', { name: 'Lineage' }).click()
   await page.getByRole('link', { name: 'sums.price' }).first().click()
   await page.getByRole('heading', { name: 'sum', level: 1 }).waitFor()

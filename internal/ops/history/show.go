@@ -292,7 +292,10 @@ type BatchDetail struct {
 	Node     string    `json:"node"`
 	Phase    int       `json:"phase"`
 	Class    string    `json:"class,omitempty"`
+	Covers   string    `json:"covers,omitempty"` // its slice: rows, files, parts or a bucket of keys
 	Attempts []Attempt `json:"attempts"`
+
+	Spec state.BatchSpec `json:"-"`
 }
 
 // Attempt is one try at a batch.
@@ -301,6 +304,7 @@ type Attempt struct {
 	Status    state.Status   `json:"status"`
 	Withdrawn bool           `json:"withdrawn,omitempty"` // what it wrote does not count any more
 	Owner     string         `json:"owner"`
+	Slot      int            `json:"slot,omitempty"` // of the owner's, from 1 on; 0: it was not recorded
 	Started   time.Time      `json:"started"`
 	Finished  *time.Time     `json:"finished,omitempty"`
 	Elapsed   int64          `json:"elapsed_ms"`
@@ -329,7 +333,7 @@ func ShowBatch(ctx context.Context, store state.Store, key state.BatchKey, now t
 	if err != nil {
 		return BatchDetail{}, fmt.Errorf("read batch %d of %s: %w", key.Batch, key.Node, err)
 	}
-	out := BatchDetail{Batch: batchOf(b, now), Node: key.Node, Phase: b.Phase, Class: b.Class, Attempts: []Attempt{}}
+	out := BatchDetail{Batch: batchOf(b, now), Node: key.Node, Phase: b.Phase, Class: b.Class, Attempts: []Attempt{}, Spec: b.BatchSpec}
 	for _, a := range attempts {
 		out.Attempts = append(out.Attempts, attemptOf(a, now))
 	}
@@ -373,7 +377,7 @@ func attemptOf(a state.Attempt, now time.Time) Attempt {
 		end = a.Finished
 	}
 	s := a.Stats
-	return Attempt{Attempt: a.Attempt, Status: a.Status, Withdrawn: a.Withdrawn, Owner: a.Owner, Started: a.Started,
+	return Attempt{Attempt: a.Attempt, Status: a.Status, Withdrawn: a.Withdrawn, Owner: a.Owner, Slot: a.Stats.Slot, Started: a.Started,
 		Finished: moment(a.Finished),
 		Elapsed:  max(end.Sub(a.Started), 0).Milliseconds(), Stages: StagesOf(s), RowsIn: s.RowsIn, RowsOut: s.RowsOut,
 		BytesIn: s.BytesIn, BytesOut: s.BytesOut,

@@ -187,7 +187,7 @@ func (e *Executor) Work(ctx context.Context) error {
 	var slots sync.WaitGroup
 	errs := make([]error, e.cfg.Slots+e.cfg.Ahead)
 	for i := range errs {
-		slots.Go(func() { errs[i] = e.serve(ctx) })
+		slots.Go(func() { errs[i] = e.serve(ctx, i+1) })
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -209,9 +209,9 @@ func (e *Executor) Work(ctx context.Context) error {
 	}
 }
 
-// serve takes hints until ctx ends.
-func (e *Executor) serve(ctx context.Context) error {
-	m := mouth{place: e.cfg.Sheet.Place()}
+// serve takes hints until ctx ends, as a slot of the worker.
+func (e *Executor) serve(ctx context.Context, slot int) error {
+	m := mouth{place: e.cfg.Sheet.Place(), slot: slot}
 	defer m.place.Leave()
 	defer func() { e.hunger.end(&m) }()
 	for refused := time.Duration(0); ; {
@@ -300,7 +300,7 @@ func (e *Executor) take(ctx context.Context, d queue.Delivery, m *mouth) Fate {
 	}
 	e.cfg.Checkpoint(job.Claimed)
 	run.Observe(e.event(job.BatchStarted, claim))
-	moved, committed := e.attempt(ctx, run, claim, m.place)
+	moved, committed := e.attempt(ctx, run, claim, m)
 	m.place.Ended(committed, moved)
 	return Used
 }
@@ -342,8 +342,9 @@ func (e *Executor) event(kind job.EventKind, c state.Claim) job.Event {
 }
 
 // attempt executes a claimed batch under its lease and records how it ended: what it moved, and whether it is committed.
-func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim, place *sheet.Place) (moved sheet.Moved,
+func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim, m *mouth) (moved sheet.Moved,
 	committed bool) {
+	place := m.place
 	exec, cancel := context.WithCancelCause(place.Context(run.Context()))
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
 	defer cancel(nil)
@@ -371,7 +372,7 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim, plac
 	}
 	place.Commits()
 	defer e.inflight.recorded(claim)
-	res.Outcome.Stats.Elapsed = e.cfg.Now().Sub(start)
+	res.Outcome.Stats.Elapsed, res.Outcome.Stats.Slot = e.cfg.Now().Sub(start), m.slot
 	e.cfg.Checkpoint(job.Executed)
 	if err != nil && errors.Is(context.Cause(limited), errDeadline) {
 		err = &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("%s did not end within %s",

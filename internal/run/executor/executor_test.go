@@ -40,6 +40,29 @@ func TestShutdownGivesBatchesBackWithoutUsingUpAnAttempt(t *testing.T) {
 	}
 }
 
+func TestAttemptsHaveTheirSlot(t *testing.T) {
+	t.Parallel()
+	b := runtest.New(t)
+	fake := &runtest.Job{Batches: map[string]int{"a": 2, "b": 1, "c": 1}}
+	var both sync.WaitGroup
+	both.Add(2)
+	fake.Executes = func(_ context.Context, c state.Claim) (job.Result, error) {
+		if c.Node == "a" { // both at once, so each is in another slot
+			both.Done()
+			both.Wait()
+		}
+		return job.Result{}, nil
+	}
+	status, err := b.Work(t.Context(), t, fake, func(c *runtest.Worker) { c.Exec.Slots = 2 })
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+	var slots []int
+	for _, a := range b.Attempts(t, "a") {
+		slots = append(slots, a.Stats.Slot)
+	}
+	require.ElementsMatch(t, []int{1, 2}, slots)
+}
+
 // beating is a store with a clock in which time passes with heartbeats only:
 // with each that the store has accepted, nearly a lease.
 type beating struct {

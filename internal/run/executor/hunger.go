@@ -18,6 +18,7 @@ type hunger struct {
 type mouth struct {
 	open  bool
 	place *sheet.Place // of the slot
+	slot  int          // its number, from 1 on
 }
 
 func (h *hunger) begin(m *mouth, now time.Time) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/format"
 	"thalweg/internal/store/state"
 )
 
@@ -43,8 +44,16 @@ func CheckDecision(n state.Node, now *Record) error {
 // TooLate returns the failure of a gate that nobody approved in time.
 func TooLate(run state.RunKey, r Record) *fault.Error {
 	return &fault.Error{Kind: fault.Script,
-		Message: fmt.Sprintf("nobody has approved gate %s within %s: it has been rejected since %s", r.Gate, r.Timeout,
+		Message: fmt.Sprintf("nobody has approved gate %s within %s: it has been rejected since %s", r.Gate, r.within(),
 			r.Until.Format(time.RFC3339)), Hint: AskAgain(run)}
+}
+
+// within is the timeout for people.
+func (r Record) within() string {
+	if d, err := time.ParseDuration(r.Timeout); err == nil {
+		return format.Span(d)
+	}
+	return r.Timeout
 }
 
 // AskAgain says how people make a rejected gate ask again.

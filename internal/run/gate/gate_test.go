@@ -131,7 +131,7 @@ func TestTheTimeToDecide(t *testing.T) {
 	_, err = decided(state.Decision{Approved: true, Mark: in, Digest: "sha256:other"})
 	require.ErrorContains(t, err, "is void: what boss at 2026-01-01T13:00:00Z decided on has changed since")
 	_, err = decided(state.Decision{Approved: true, Mark: state.Mark{Actor: "boss", Time: r.Until}, Digest: r.Digest})
-	require.ErrorContains(t, err, "nobody has approved gate orders within 36h0m0s")
+	require.ErrorContains(t, err, "nobody has approved gate orders within 1 d 12 h")
 	_, err = decided(state.Decision{Mark: in, Digest: r.Digest})
 	require.Error(t, err, "a rejection lets nothing pass")
 }

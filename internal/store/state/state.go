@@ -286,6 +286,7 @@ type Stats struct {
 	Wait      time.Duration    `json:"wait_ns,omitempty"`   // for memory
 	Turn      time.Duration    `json:"turn_ns,omitempty"`   // for a free slot of the worker that has claimed it
 	PeakBytes int64            `json:"peak_bytes,omitempty"`
+	Slot      int              `json:"slot,omitempty"` // of the worker's, from 1 on; 0: not known, or of several batches
 	Counters  map[string]int64 `json:"counters,omitempty"`
 	Warnings  []string         `json:"warnings,omitempty"` // for people: it succeeded, but may not be what they meant
 	Repeats   []Repeat         `json:"repeats,omitempty"`  // warnings that are given once a node

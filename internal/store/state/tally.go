@@ -71,7 +71,7 @@ func (t *Tally) Count(batch int, as Status, s Stats) {
 	}
 	if as == Succeeded {
 		brief := s
-		brief.Counters, brief.Warnings, brief.Repeats = nil, nil, nil
+		brief.Slot, brief.Counters, brief.Warnings, brief.Repeats = 0, nil, nil, nil
 		one.Took, one.Longest = map[int]int{spanOf(s.Elapsed): 1}, []Taken{{Batch: batch, Stats: brief}}
 	}
 	t.Merge(one)
