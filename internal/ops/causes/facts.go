@@ -80,9 +80,9 @@ func Gather(ctx context.Context, store state.Store, key state.RunKey, now time.T
 	return f, err
 }
 
-// classes are the classes of nodes by their types.
+// classes are the classes of nodes by their kinds.
 var classes = map[script.NodeType]string{script.FileTable: "load", script.LookupTable: "join",
-	script.CustomTable: "python", script.PyTableNode: "python", script.TableFile: "write"}
+	script.CustomTable: "python", script.ProcPyCalc: "python", script.PyTableNode: "python", script.TableFile: "write"}
 
 func classOf(t script.NodeType) string {
 	if class, ok := classes[t]; ok {

@@ -33,6 +33,8 @@ type Cause struct {
 	Seconds  float64 `json:"slots_s" doc:"Time of slots that it took."`
 	Part     float64 `json:"part" doc:"Part of the node's time of slots."`
 	Gain     float64 `json:"gain_s" doc:"What the run would gain without it, at most."`
+	Least    float64 `json:"least" doc:"From which part on it is a cause, if the run would gain a tenth."`
+	Source   string  `json:"source" doc:"Where that is from."`
 	Evidence string  `json:"evidence,omitempty"`
 	Do       string  `json:"do,omitempty" doc:"What to do about it; none: it is no cause."`
 }
@@ -113,7 +115,7 @@ func byGain(a, b Cause) int {
 
 // judge says whether a rule applies to a node, whose time of slots is all.
 func (r rule) judge(a *at, all float64) Cause {
-	c := Cause{Cause: r.name, Words: r.words, Verdict: Unknown}
+	c := Cause{Cause: r.name, Words: r.words, Verdict: Unknown, Least: r.least, Source: r.source}
 	f := r.find(a)
 	if f.unknown {
 		return c

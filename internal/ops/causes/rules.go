@@ -41,27 +41,27 @@ type finding struct {
 
 // rules are the causes, in the order of tables in which nothing else decides.
 var rules = []rule{
-	{"few_batches", "too few batches", SlotsLeast, "why: skew", (*at).few,
+	{"few_batches", "too few batches", SlotsLeast, "as why has it of a long batch", (*at).few,
 		"Cut its input into more batches: smaller files, or a smaller batch size; or use fewer slots."},
-	{"last_batches", "last batches", SlotsLeast, "why: skew", (*at).last,
+	{"last_batches", "last batches", SlotsLeast, "as why has it of a long batch", (*at).last,
 		"Cut its input into smaller batches, so that the last ones end together."},
-	{"skew", "a batch far longer than others", SlotsLeast, "why: skew", (*at).skew,
+	{"skew", "a batch far longer than others", SlotsLeast, "as why has it of a long batch", (*at).skew,
 		"Look at what that batch reads: one large file or group of rows can often be cut."},
-	{"handover", "free slots without a batch", SlotsLeast, "why: skew", (*at).handover,
+	{"handover", "free slots without a batch", SlotsLeast, "as why has it of a long batch", (*at).handover,
 		"Put small nodes together, or use fewer slots; with workers, have a broker tell them of batches."},
-	{"parts", "parts and files on their way", history.StageShare, "why: reading, disk", (*at).parts,
+	{"parts", "parts and files on their way", history.StageShare, "as why has it of stages", (*at).parts,
 		"Bring workers nearer to the parts and files, give them a cache, or use a faster store or network."},
-	{"state", "database of the state", 0.2, "why: wait", (*at).state,
+	{"state", "database of the state", history.WaitShare, "as why has it of waits for memory", (*at).state,
 		"Bring workers nearer to the state, or cut fewer and larger batches."},
-	{"claims_refused", "claims refused", SlotsLeast, "why: skew", (*at).refused,
+	{"claims_refused", "claims refused", SlotsLeast, "as why has it of a long batch", (*at).refused,
 		"Cut larger batches, or let fewer workers with more slots each take them."},
-	{"memory", "memory", history.WaitShare, "why: wait", (*at).memory,
+	{"memory", "memory", history.WaitShare, "as why has it of waits for memory", (*at).memory,
 		"Give workers more memory, fewer slots, or smaller batches."},
 	{"collector", "Go's garbage collector", CollectorShare, "half of where Go limits its collector", (*at).collector,
 		"Give workers more memory, or fewer slots: the part of it that Go has is used up."},
-	{"python", "Python that waits", history.StageShare, "why: python", (*at).python,
+	{"python", "Python that waits", history.StageShare, "as why has it of stages", (*at).python,
 		"Its code sleeps or waits for something else: let it ask less often, or for many rows at once."},
-	{"others_load", "load of other programs", history.WaitShare, "why: wait", (*at).load,
+	{"others_load", "load of other programs", history.WaitShare, "as why has it of waits for memory", (*at).load,
 		"Take other programs off the machine, or give the worker fewer slots."},
 }
 
@@ -116,17 +116,19 @@ func (a *at) idle(seconds float64, format string, args ...any) finding {
 	if a.slots <= 0 {
 		return finding{unknown: true}
 	}
+	if seconds <= 0 {
+		return finding{}
+	}
 	return finding{seconds: seconds, gain: seconds / a.slots, evidence: fmt.Sprintf(format, args...)}
 }
 
 // within is a finding of a part of the time in which batches were executed.
 func (a *at) within(seconds float64, format string, args ...any) finding {
 	seconds = min(seconds, a.d.busy)
-	f := finding{seconds: seconds, evidence: fmt.Sprintf(format, args...)}
-	if a.d.busy > 0 {
-		f.gain = seconds / a.d.busy * a.d.window
+	if seconds <= 0 {
+		return finding{}
 	}
-	return f
+	return finding{seconds: seconds, gain: seconds / a.d.busy * a.d.window, evidence: fmt.Sprintf(format, args...)}
 }
 
 func (a *at) few() finding {
@@ -186,7 +188,7 @@ func (a *at) state() finding {
 	}
 	each := time.Duration(float64(a.shares[sheet.Claims]+a.shares[sheet.Commits]) / a.batches)
 	return a.idle(a.ofBatches(a.shares[sheet.Claims]+a.shares[sheet.Commits]),
-		"a claim and a commit took %s, of the run's batches on average", each.Round(10*time.Microsecond))
+		"claim and commit together took %s on average", each.Round(10*time.Microsecond))
 }
 
 func (a *at) refused() finding {
@@ -227,7 +229,9 @@ func (a *at) collector() finding {
 	if a.gc >= CollectorShare*a.own {
 		seconds = a.gc * a.awake() / a.busy
 	}
-	return a.within(seconds, "%.0f %% of the workers' own processor time", 100*a.gc/a.own)
+	f := a.within(seconds, "")
+	f.evidence = fmt.Sprintf("%.0f %% of the workers' own processor time", 100*a.gc/a.own)
+	return f
 }
 
 // asleep is the time of slots in which interpreters had no processor; ok is false if it is not measured.
