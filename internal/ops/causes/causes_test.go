@@ -167,6 +167,17 @@ func TestRulesAtTheirThresholds(t *testing.T) {
 	}
 }
 
+// Python that waits for a processor does not sleep.
+func TestStarvedPythonDoesNotSleep(t *testing.T) {
+	t.Parallel()
+	r := Explain(steady(func(_ *Facts, s *state.Stats) {
+		s.Python, s.Counters = durationOf(100), map[string]int64{state.CounterPythonCPU: 20e6,
+			state.CounterPythonStarved: 50e6}
+	}))
+	require.Empty(t, r.Named)
+	require.InDelta(t, 30, causeOf(t, r, "n", "python").Seconds, 0.01)
+}
+
 func TestMemoryCountsPiecesAndSpills(t *testing.T) {
 	t.Parallel()
 	of := func(counters map[string]int64) Cause {

@@ -57,7 +57,7 @@ var rules = []rule{
 		"Cut larger batches, or let fewer workers with more slots each take them."},
 	{"memory", "memory", history.WaitShare, "as why has it of waits for memory", (*at).memory,
 		"Give workers more memory, fewer slots, or smaller batches."},
-	{"collector", "Go's garbage collector", CollectorShare, "half of where Go limits its collector", (*at).collector,
+	{"collector", "Go's garbage collector", GainLeast, "of workers a quarter, half of where Go limits it", (*at).collector,
 		"Give workers more memory, or fewer slots: the part of it that Go has is used up."},
 	{"python", "Python that waits", history.StageShare, "as why has it of stages", (*at).python,
 		"Its code sleeps or waits for something else: let it ask less often, or for many rows at once."},
@@ -234,7 +234,7 @@ func (a *at) collector() finding {
 	return f
 }
 
-// asleep is the time of slots in which interpreters had no processor; ok is false if it is not measured.
+// asleep is the time of slots in which interpreters neither had a processor nor waited for one; ok is false if it is not measured.
 func (a *at) asleep() (seconds float64, ok bool) {
 	s := a.n.Tally.Stats
 	cpu := time.Duration(s.Counters[state.CounterPythonCPU]) * time.Microsecond
@@ -244,7 +244,8 @@ func (a *at) asleep() (seconds float64, ok bool) {
 	case cpu == 0:
 		return 0, false
 	}
-	seconds = max(s.Python-cpu, 0).Seconds() * a.scale()
+	starved := time.Duration(s.Counters[state.CounterPythonStarved]) * time.Microsecond
+	seconds = max(s.Python-cpu-starved, 0).Seconds() * a.scale()
 	return max(seconds-a.loads[a.n.Name].seconds, 0), true
 }
 
@@ -255,7 +256,9 @@ func (a *at) python() finding {
 	}
 	s := a.n.Tally.Stats
 	cpu := time.Duration(s.Counters[state.CounterPythonCPU]) * time.Microsecond
-	return a.within(seconds, "%s in Python, %s of processors", format.Span(s.Python), format.Span(cpu))
+	starved := time.Duration(s.Counters[state.CounterPythonStarved]) * time.Microsecond
+	return a.within(seconds, "%s in Python, %s of processors, %s of waits for one", format.Span(s.Python), format.Span(cpu),
+		format.Span(starved))
 }
 
 func (a *at) load() finding {
