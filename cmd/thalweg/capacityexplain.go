@@ -44,7 +44,7 @@ func (c *capacityExplainCmd) Run(ctx context.Context, a *console) error {
 		return err
 	}
 	defer home.Close()
-	r, err := home.Runs.Causes(ctx, run.RunKey)
+	r, err := home.Fleet.Causes(ctx, run.RunKey)
 	switch {
 	case err != nil:
 		return err

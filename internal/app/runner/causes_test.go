@@ -55,6 +55,14 @@ type planted struct {
 	tune    func(b *budget.Budget)
 }
 
+// delayed is the delay that is planted.
+func delayed(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
 // slowParts is a store of parts that is far away.
 type slowParts struct {
 	parts.Store
@@ -62,7 +70,7 @@ type slowParts struct {
 }
 
 func (s slowParts) Put(ctx context.Context, key, path string) (parts.Info, error) {
-	time.Sleep(s.delay) // what is planted
+	delayed(ctx, s.delay)
 	return s.Store.Put(ctx, key, path)
 }
 
@@ -110,7 +118,7 @@ func (p planted) run(t *testing.T) causes.Report {
 		home.State = state.Around(home.State, func(ctx context.Context, op state.Op,
 			call func(context.Context) error) error {
 			if op.Method == state.OpClaim || op.Method == state.OpCommit {
-				time.Sleep(p.state) // what is planted
+				delayed(ctx, p.state)
 			}
 			return call(ctx)
 		})
