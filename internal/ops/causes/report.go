@@ -157,14 +157,14 @@ func (n Named) Sentence() string {
 func (r Report) WriteSVG(w io.Writer) error {
 	title := fmt.Sprintf("run %d of workspace %s", r.Run, r.Workspace)
 	there := chart.Series{Name: "slots there", Line: true, Points: r.points(r.Series.Slots, "slots there")}
-	at := []chart.Series{there}
-	var done []chart.Series
+	var at, done []chart.Series
 	for _, class := range slices.Sorted(maps.Keys(r.Series.Working)) {
 		at = append(at, chart.Series{Name: class, Line: true, Points: r.points(r.Series.Working[class], class)})
 		done = append(done, chart.Series{Name: class, Line: true, Points: r.points(r.Series.Done[class], class)})
 	}
 	return chart.Write(w, title, []chart.Panel{
-		{Title: title + ": slots at work", X: "seconds", Y: "slots", Even: true, Series: at},
+		{Title: title + ": slots at work", X: "seconds", Y: "slots", Even: true,
+			Series: append(at, there)}, // a class has one colour in both
 		{Title: "batches done", X: "seconds", Y: "batches", Even: true, Series: done}})
 }
 
