@@ -10,7 +10,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') $(wildcard internal/web/dist/* internal/web/dist/*/*) internal/api/start.html go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: deploy-check deploy-test help build demo release release-check python-test check test test-fast test-race lint ui check-ui test-ui ui-pictures fuzz fuzz-api chaos chaos-cluster bench bench-cluster bench-serve bench-ui services-up services-down services-status clean
+.PHONY: deploy-check deploy-test help build demo release release-check python-test check test test-fast test-race lint ui check-ui test-ui ui-pictures fuzz fuzz-api chaos chaos-cluster bench planted bench-cluster bench-serve bench-ui services-up services-down services-status clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -54,6 +54,9 @@ test: ## Everything that CI checks
 
 test-fast: ## The tests without the race detector, and small samples of what takes long
 	@scripts/test-fast
+
+planted: ## Plant causes into runs, and require capacity explain to name them, in 2 of 3 runs each
+	@THALWEG_PLANTED_REPEATS=3 go test -count=1 -v -run TestPlantedCauses ./internal/app/runner
 
 test-race: ## All Go tests with the race detector (an hour or more)
 	@scripts/test-race

@@ -14,8 +14,9 @@ import (
 
 // capacityCmd is about what runs take and cost on other deployments.
 type capacityCmd struct {
-	Study capacityStudyCmd `cmd:"" help:"Show a published study: tables, costs, fits, findings, charts."`
-	Table capacityTableCmd `cmd:"" help:"Show the same of measured runs in a CSV file: nodes, cores, seconds."`
+	Explain capacityExplainCmd `cmd:"" help:"Say what limited a run: a table of causes for each node, and what each costs."`
+	Study   capacityStudyCmd   `cmd:"" help:"Show a published study: tables, costs, fits, findings, charts."`
+	Table   capacityTableCmd   `cmd:"" help:"Show the same of measured runs in a CSV file: nodes, cores, seconds."`
 }
 
 // reportFlags say where a report goes.

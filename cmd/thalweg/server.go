@@ -43,6 +43,14 @@ func answered(command string) bool {
 	return is
 }
 
+// askedAs is the name of a command in throughServer: capacity has commands that are named as others are.
+func askedAs(n *kong.Node) string {
+	if n.Parent != nil && n.Parent.Name == "capacity" {
+		return "capacity " + n.Name
+	}
+	return n.Name
+}
+
 // hereOnly lists flags of the other commands that need what is here.
 var hereOnly = []string{"state", "cluster", "svg", "role"}
 
@@ -52,8 +60,8 @@ func (f environmentFlags) settleServer(a *console, kctx *kong.Context) error {
 	if f.Server == "" || n == nil || !a.typed["server"] && (a.typed["state"] || a.typed["cluster"]) {
 		return nil // a place on the command line counts, not what the environment has for other commands
 	}
-	goes := throughServer[n.Name]
-	if !answered(n.Name) {
+	goes := throughServer[askedAs(n)]
+	if !answered(askedAs(n)) {
 		if state := hasFlag(n, "state"); !a.typed["server"] && !state {
 			return nil // THALWEG_SERVER is for others
 		}
@@ -85,7 +93,7 @@ func refusedServer(err error) error {
 		return nil
 	}
 	n := wrong.Context.Selected()
-	if n == nil || answered(n.Name) || !typedFlags(wrong.Context)["server"] {
+	if n == nil || answered(askedAs(n)) || !typedFlags(wrong.Context)["server"] {
 		return nil
 	}
 	return worksHere(n)

@@ -562,12 +562,13 @@ func TestServerTableNamesCommands(t *testing.T) {
 	k, err := newParser(t.Context(), &console{}, &cli{}, func(int) {})
 	require.NoError(t, err)
 	here := []string{"test", "init", "infer", "dev", "graph", "fmt", "schema",
-		"serve", "worker", "slot", "peek", "simulate", "study", "table", "scheduler", "completion", "__complete", "version"}
+		"serve", "worker", "slot", "peek", "simulate", "capacity study", "capacity table", "capacity explain", "scheduler", "completion", "__complete", "version"}
 	names := map[string]bool{}
 	for _, leaf := range k.Model.Leaves(true) {
-		names[leaf.Name] = true
-		require.NotEqual(t, answered(leaf.Name), slices.Contains(here, leaf.Name), leaf.Name)
-		if !answered(leaf.Name) {
+		name := askedAs(leaf)
+		names[name] = true
+		require.NotEqual(t, answered(name), slices.Contains(here, name), name)
+		if !answered(name) {
 			requireRefusal(t, leaf)
 		}
 	}

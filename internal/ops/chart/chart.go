@@ -22,12 +22,13 @@ type Series struct {
 	Points []Point
 	Dashed bool // in the colour of the series before it: what would be, beside what is
 	Dots   bool // points without a line
+	Line   bool // a line without points
 }
 
-// Panel is a pair of axes. X goes by logarithms, as numbers of machines do, Y if Log says so.
+// Panel is a pair of axes. X goes by logarithms, as numbers of machines do, unless it is Even, Y if Log says so.
 type Panel struct {
 	Title, X, Y string
-	Log         bool
+	Log, Even   bool
 	Series      []Series
 }
 
@@ -103,7 +104,7 @@ func (a axis) at(v float64) float64 {
 // shown reports whether a point can be drawn.
 func (p Panel) shown(v Point) bool {
 	finite := !math.IsNaN(v.X+v.Y) && !math.IsInf(v.X+v.Y, 0)
-	return finite && v.X > 0 && (v.Y > 0 || v.Y == 0 && !p.Log)
+	return finite && (v.X > 0 || v.X == 0 && p.Even) && (v.Y > 0 || v.Y == 0 && !p.Log)
 }
 
 // draw draws a panel at the origin.
@@ -123,6 +124,10 @@ func (p Panel) draw(b *strings.Builder) {
 	slices.Sort(xs)
 	xs = slices.Compact(xs)
 	x := axis{math.Log(xs[0]), math.Log(xs[len(xs)-1]), left + 10, width - right, true}
+	if p.Even {
+		xs = ticksOf(0, xs[len(xs)-1], false)
+		x = axis{0, xs[len(xs)-1], left + 10, width - right, false}
+	}
 	y := axis{0, 0, panelHeight - below, above, p.Log}
 	ticks := ticksOf(slices.Min(ys), slices.Max(ys), p.Log)
 	y.low, y.high = ticks[0], ticks[len(ticks)-1]
@@ -168,7 +173,11 @@ func (p Panel) drawSeries(b *strings.Builder, x, y axis) {
 		if !s.Dots {
 			fmt.Fprintf(b, `<polyline class="line %s%s" points="%s"/>`+"\n", class, dashed, strings.Join(line, " "))
 		}
-		for _, v := range s.Points {
+		points := s.Points
+		if s.Line {
+			points = nil
+		}
+		for _, v := range points {
 			fmt.Fprintf(b, `<circle class="%s" cx="%.1f" cy="%.1f" r="%d"><title>%s</title></circle>`+"\n", class, x.at(v.X),
 				y.at(v.Y),
 				map[bool]int{true: 2, false: 3}[s.Dashed], escaped(v.Text))

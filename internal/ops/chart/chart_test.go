@@ -48,6 +48,14 @@ func TestWhatCannotBeDrawnIsLeftOut(t *testing.T) {
 	require.Equal(t, 1, strings.Count(drawn(t, Panel{Series: []Series{{Points: []Point{{3, 0, ""}}}}}), "<circle"))
 }
 
+func TestEvenAxesBeginAtZero(t *testing.T) {
+	t.Parallel()
+	svg := drawn(t, Panel{Even: true, X: "s", Series: []Series{{Name: "l", Line: true, Points: []Point{{0, 0, "a"},
+		{50, 5, "b"}, {100, 10, "c"}}}}})
+	require.Contains(t, svg, `points="90.0,280.0 350.0,160.0 610.0,40.0"`)
+	require.NotContains(t, svg, "<circle ")
+}
+
 func TestTicksAreRound(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []float64{0, 500, 1000, 1500}, ticksOf(115, 1408, false))

@@ -182,6 +182,7 @@ func (r *Result) Add(more Result) {
 	r.Python.Chunks += more.Python.Chunks
 	r.Python.Busy += more.Python.Busy
 	r.Python.CPU += more.Python.CPU
+	r.Python.Starved += more.Python.Starved
 	r.Python.PeakBytes = max(r.Python.PeakBytes, more.Python.PeakBytes)
 }
 

@@ -43,7 +43,8 @@ func (x *attempt) stats(res engine.Result) state.Stats {
 	}
 	for name, n := range map[string]int64{plan.CounterBadRows: res.BadRows, state.CounterPieces: m.pieces,
 		state.CounterAlone: alone, state.CounterSpilled: spilled,
-		state.CounterEngineCPU: m.cpu.Microseconds(), state.CounterPythonCPU: res.Python.CPU.Microseconds()} {
+		state.CounterEngineCPU: m.cpu.Microseconds(), state.CounterPythonCPU: res.Python.CPU.Microseconds(),
+		state.CounterPythonStarved: res.Python.Starved.Microseconds()} {
 		if n > 0 {
 			if s.Counters == nil {
 				s.Counters = map[string]int64{}

@@ -99,6 +99,7 @@ type process struct {
 	firstBytes   int64
 	peakBytes    int64
 	cpuSeen      time.Duration // see spent
+	starvedSeen  time.Duration // likewise
 	memoryLooked time.Time
 }
 
@@ -418,12 +419,13 @@ func (p *process) memory(look bool) int64 {
 	return rss
 }
 
-// spent is the processor time that the process has used since it was asked before.
-func (p *process) spent() time.Duration {
-	now := cpuOf(p.pid)
-	spent := max(now-p.cpuSeen, 0)
-	p.cpuSeen = max(p.cpuSeen, now)
-	return spent
+// spent is the processor time that the process has used since it was asked before, and the time for which it waited for
+// a processor.
+func (p *process) spent() (cpu, starved time.Duration) {
+	now, waited := cpuOf(p.pid), starvedOf(p.pid)
+	cpu, starved = max(now-p.cpuSeen, 0), max(waited-p.starvedSeen, 0)
+	p.cpuSeen, p.starvedSeen = max(p.cpuSeen, now), max(p.starvedSeen, waited)
+	return cpu, starved
 }
 
 // usable says what is wrong with the interpreter, after its hello.

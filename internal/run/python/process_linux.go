@@ -56,6 +56,17 @@ func statusBytes(status []byte, name string) int64 {
 	return kib << 10
 }
 
+// starvedOf is the time for which the first thread of a process has waited for a processor; 0 if unknown.
+func starvedOf(pid int) time.Duration {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/schedstat")
+	if fields := bytes.Fields(b); err == nil && len(fields) > 1 {
+		if ns, err := strconv.ParseInt(string(fields[1]), 10, 64); err == nil {
+			return time.Duration(ns)
+		}
+	}
+	return 0
+}
+
 // stateOf is the state of a process, as a letter of proc(5); 0 if unknown.
 func stateOf(pid int) byte {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

@@ -30,4 +30,6 @@ func memoryOf(int) (rss, peak int64) { return 0, 0 }
 
 func cpuOf(int) time.Duration { return 0 }
 
+func starvedOf(int) time.Duration { return 0 }
+
 func stateOf(int) byte { return 0 }

@@ -18,6 +18,7 @@ type Stats struct {
 	Chunks    int64         // computed
 	Busy      time.Duration // of interpreters, all processes together
 	CPU       time.Duration // of them; 0 where the system does not say
+	Starved   time.Duration // for which they waited for a processor; 0 where the system does not say
 	PeakBytes int64         // most memory that one of the processes has held, ever; 0 where the system does not say
 }
 
@@ -37,16 +38,16 @@ type run struct {
 	chunkRows atomic.Int64 // to put into the next chunk
 
 	// Guarded by pool.mu.
-	ready     []*chunk // made, not given to a process
-	pending   int      // chunks offered and not emitted
-	inProcess int
-	heldBytes int64
-	ended     bool // all chunks are made
-	chunks    int64
-	busy, cpu time.Duration
-	rowCost   float64 // ns, of late; 0: nothing has come back yet
-	largest   int     // rows of the largest chunk that came back
-	peakBytes int64
+	ready              []*chunk // made, not given to a process
+	pending            int      // chunks offered and not emitted
+	inProcess          int
+	heldBytes          int64
+	ended              bool // all chunks are made
+	chunks             int64
+	busy, cpu, starved time.Duration
+	rowCost            float64 // ns, of late; 0: nothing has come back yet
+	largest            int     // rows of the largest chunk that came back
+	peakBytes          int64
 }
 
 func (p *Pool) newRun(prog *program) *run {
@@ -119,7 +120,7 @@ func (p *Pool) drive(ctx context.Context, r *run, read func() error, take func(c
 func (r *run) stats(rows int64) Stats {
 	r.pool.mu.Lock()
 	defer r.pool.mu.Unlock()
-	return Stats{Rows: rows, Chunks: r.chunks, Busy: r.busy, CPU: r.cpu, PeakBytes: r.peakBytes}
+	return Stats{Rows: rows, Chunks: r.chunks, Busy: r.busy, CPU: r.cpu, Starved: r.starved, PeakBytes: r.peakBytes}
 }
 
 // errStopped ends the reader; nobody sees it.

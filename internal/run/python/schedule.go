@@ -160,7 +160,7 @@ func (p *Pool) neediest() *run {
 }
 
 // finished takes over a chunk's answer or error from a slot.
-func (p *Pool) finished(s *slot, c *chunk, a *answer, err error, peakBytes int64, cpu time.Duration) {
+func (p *Pool) finished(s *slot, c *chunk, a *answer, err error, peakBytes int64, cpu, starved time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := c.run
@@ -169,6 +169,7 @@ func (p *Pool) finished(s *slot, c *chunk, a *answer, err error, peakBytes int64
 	r.chunks++
 	r.peakBytes = max(r.peakBytes, peakBytes)
 	r.cpu += cpu
+	r.starved += starved
 	size := int64(0)
 	if a != nil {
 		size = int64(len(a.columns))

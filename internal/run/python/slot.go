@@ -215,11 +215,12 @@ var errNotReady = errors.New("it was not ready after " + startTimeout.String())
 // finish gives a chunk back as done.
 func (s *slot) finish(c *chunk, a *answer, err error) {
 	var peak int64
-	var cpu time.Duration
+	var cpu, starved time.Duration
 	if s.proc != nil {
-		peak, cpu = s.proc.peakBytes, s.proc.spent()
+		peak = s.proc.peakBytes
+		cpu, starved = s.proc.spent()
 	}
-	s.pool.finished(s, c, a, err, peak, cpu)
+	s.pool.finished(s, c, a, err, peak, cpu, starved)
 }
 
 // receive handles a message, or the end of the process's stream.

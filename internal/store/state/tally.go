@@ -12,9 +12,10 @@ const (
 	CounterPieces  = "pieces"        // that a batch was cut into
 	CounterAlone   = "alone"         // batches that had the memory of all slots
 	CounterSpilled = "spilled_bytes" // the most that a batch was seen to have in spill files
-	// CounterEngineCPU and CounterPythonCPU are microseconds.
-	CounterEngineCPU = "engine_cpu_us" // of the process, while the batch was in DuckDB
-	CounterPythonCPU = "python_cpu_us" // of interpreters
+	// These are microseconds.
+	CounterEngineCPU     = "engine_cpu_us"     // of the process, while the batch was in DuckDB
+	CounterPythonCPU     = "python_cpu_us"     // of interpreters
+	CounterPythonStarved = "python_starved_us" // for which interpreters waited for a processor
 )
 
 // Tally sums up what the ended batches of a node measured, so that nobody has

@@ -36,7 +36,7 @@ var wings = map[string]wing{
 	"ops": {may: "base lang io store run ops", floors: []string{
 		"chart gc infer notify price samples schedule", "bill",
 		"clusterconfig compare doctor history lineage metrics serveconfig simulate",
-		"capacity forecast",
+		"capacity causes forecast",
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{
 		"caller sizing sources", "access instance", "cluster hub registry serving", "view", "outputs workerprocess", "runtime", "inspect", "runner",
