@@ -3,17 +3,17 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { openBrowser, Tab } from './browser.mjs'
 import { Server } from './server.mjs'
-import { failedRun, finishedRun, repairRetail, State, waitingRuns } from './state.mjs'
+import { failedRun, finishedRun, repairRetail, State, waitingRuns, waits } from './state.mjs'
 
 const stepsMax = 80 // of the Tab key, to come to anything
 
-let state, server, browser, complete, failed, waiting
+let state, server, browser, complete, failed, approved, waiting
 
 before(async () => {
   state = new State()
   complete = await finishedRun(state)
   failed = await failedRun(state)
-  ;({ waiting } = await waitingRuns(state))
+  ;({ approved, waiting } = await waitingRuns(state))
   server = await Server.start(state)
   browser = await openBrowser()
 })
@@ -40,6 +40,66 @@ async function press(page, locator, key = 'Enter') {
   await reach(page, locator)
   await page.keyboard.press(key)
 }
+
+test('rows are sorted, filtered and taken along', async () => {
+  const tab = await Tab.open(browser, server, `/w/main/tables/sales?run=${complete}`)
+  const { page } = tab
+  const rows = page.getByRole('region', { name: 'Rows' }).getByRole('row')
+  await reach(page, page.getByRole('link', { name: 'CSV', exact: true }))
+  const [file] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('Enter')])
+  assert.equal(await file.failure(), null)
+  await page.reload()
+  await reach(page, page.getByLabel('Only rows where'))
+  await page.keyboard.type('id >= 1007')
+  await page.keyboard.press('Enter')
+  await press(page, page.getByRole('button', { name: 'id', exact: true }))
+  await page.getByRole('button', { name: 'id ↑' }).waitFor()
+  await rows.nth(1).getByText('1007').waitFor()
+  await tab.close()
+})
+
+test('a query is asked, and rows are followed to their files', async () => {
+  const tab = await Tab.open(browser, server, '/w/main/sql')
+  const { page } = tab
+  await reach(page, page.getByLabel('One query that only reads'))
+  await page.keyboard.type('SELECT count(*) AS n FROM sales')
+  await page.keyboard.press('Control+Enter')
+  await page.getByRole('cell', { name: '1200', exact: true }).waitFor()
+  await page.goto(`${server.url}/w/main/trace?run=${complete}`)
+  await reach(page, page.getByLabel('Table or output file'))
+  await page.keyboard.type('sales')
+  await reach(page, page.getByLabel('Rows for which'))
+  await page.keyboard.type('id = 1007')
+  await page.keyboard.press('Enter')
+  const first = page.getByRole('treeitem').first()
+  await reach(page, first)
+  await page.keyboard.press('End')
+  assert.ok(await first.evaluate((e) => e !== document.activeElement && document.activeElement.role === 'treeitem'))
+  await tab.close()
+})
+
+test('two runs are compared', async () => {
+  const tab = await Tab.open(browser, server, `/w/main/diff?table=prices&a=${approved}&b=${waiting}`)
+  const { page } = tab
+  await reach(page, page.getByLabel('Table'))
+  await press(page, page.getByRole('button', { name: 'Compare' }))
+  await page.getByRole('region', { name: 'Counts' }).waitFor()
+  await tab.close()
+})
+
+test('a run is stopped', async () => {
+  const run = await state.run(`${state.dir}/prices.yaml`, waits)
+  const tab = await Tab.open(browser, server, `/w/main/runs/${run}`)
+  const { page } = tab
+  const dialog = page.getByRole('dialog')
+  await press(page, page.getByRole('button', { name: 'Stop…' }))
+  await dialog.getByText('batches are under way').waitFor()
+  await reach(page, dialog.getByRole('textbox').first())
+  await page.keyboard.type('of the wrong day')
+  await press(page, dialog.getByRole('button', { name: 'Stop', exact: true }))
+  await page.getByRole('button', { name: 'Resume…' }).waitFor()
+  await tab.close()
+})
 
 test('a failure is taken, and retried once its input is right', async () => {
   const tab = await Tab.open(browser, server)
