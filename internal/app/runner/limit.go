@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"thalweg/internal/base/fault"
@@ -22,6 +23,20 @@ type Ask struct {
 
 // Empty reports whether nothing is said.
 func (a Ask) Empty() bool { return a == Ask{} }
+
+// askOf asks for what a run may take.
+func askOf(l *state.Limit) (a Ask) {
+	if l == nil {
+		return a
+	}
+	if l.Elapsed > 0 {
+		a.Elapsed = l.Elapsed.String()
+	}
+	if l.Cost > 0 {
+		a.Cost = strings.TrimPrefix(price.Money(l.Cost).Text(6), "$")
+	}
+	return a
+}
 
 // on returns a limit with what is asked.
 func (a Ask) on(before *state.Limit) (state.Limit, error) {

@@ -632,7 +632,12 @@ func (r *runner) resume(ctx context.Context) error {
 		r.opts.Reuse, r.opts.Start = r.begun.Reuse, r.begun.Chosen
 	}
 	r.openContent()
-	if r.joined && run.Status == state.Running && r.opts.Again.Empty() && r.opts.Most.Empty() {
+	if r.joined && run.Status == state.Running && r.opts.Again.Empty() {
+		if !r.opts.Most.Empty() {
+			return &fault.Error{Kind: fault.Script, Code: fault.Conflict,
+				Message: fmt.Sprintf("run %d is running: its limit is not changed now", run.Run),
+				Hint:    "pause it first: " + run.Do("pause").String()}
+		}
 		return nil
 	}
 	wanted, err := orders.Close(ctx, r.Store, run, r.opts.Again)
