@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/format"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/ops/price"
 	"thalweg/internal/run/limit"
@@ -78,6 +79,8 @@ type Prospect struct {
 	Low   limit.Used
 	Of    int
 	Nodes map[string]time.Duration // of slots, by node
+	// Elapsed is the middle of what it is expected to take.
+	Elapsed time.Duration
 }
 
 // Rates are the prices of a run's time.
@@ -114,13 +117,13 @@ func (r *runner) limitNew(ctx context.Context) (*state.Limit, error) {
 	if p.Of == 0 {
 		return &l, nil
 	}
-	l.Expected = p.Nodes
+	l.Expected, l.ExpectedElapsed = p.Nodes, p.Elapsed
 	low := p.Low.Plus(l, 0, 0)
 	if name, figures := low.Exceeds(l); name != "" {
 		return nil, &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("nothing was begun: from the last %d runs, %s at least", p.Of, figures),
-			Hint: fmt.Sprintf("{{set %s=%s}} with more, without it, or {{set dry-run}} to see what is expected", name,
-				cmp.Or(map[string]string{limit.MaxElapsed: "DURATION"}[name], "USD"))}
+			Message: "nothing was begun: the run would reach its limit. At least " + figures + ", by " +
+				format.Counted(int64(p.Of), "earlier run", "earlier runs"),
+			Hint: fmt.Sprintf("give a higher {{set %s=%s}}, or none; {{set dry-run}} shows what is expected", name, unit(name))}
 	}
 	return &l, nil
 }
@@ -187,7 +190,15 @@ func spendable(ctx context.Context, s state.Store, run state.Run, l state.Limit,
 	return &fault.Error{Kind: fault.Script, Code: fault.Conflict,
 		Message: fmt.Sprintf("run %d has reached its limit: %s", run.Run, figures),
 		Hint: fmt.Sprintf("%s goes on with a higher one; {{set %s=none}} takes it away",
-			run.Do("resume", name, map[string]string{limit.MaxElapsed: "DURATION", limit.MaxCost: "USD"}[name]), name)}
+			run.Do("resume", name, unit(name)), name)}
+}
+
+// unit is what a limit is given in.
+func unit(name string) string {
+	if name == limit.MaxElapsed {
+		return "DURATION"
+	}
+	return "USD"
 }
 
 // lastSign returns when anything last happened in a run that nobody works on, if that was before now.

@@ -42,7 +42,8 @@ func (s *Service) Prospect(ctx context.Context, n Next) (runner.Prospect, error)
 	if err != nil || why != "" {
 		return runner.Prospect{}, err
 	}
-	return runner.Prospect{Low: limit.Used{Elapsed: f.Elapsed.Low, Slots: f.Worked.Low}, Of: f.Of, Nodes: f.Nodes}, nil
+	return runner.Prospect{Low: limit.Used{Elapsed: f.Elapsed.Low, Slots: f.Worked.Low}, Of: f.Of, Nodes: f.Nodes,
+		Elapsed: f.Elapsed.Middle}, nil
 }
 
 // foretell simulates the run. why says why nothing is expected.

@@ -63,9 +63,9 @@ func (u Used) Reached(l state.Limit) (name, figures string) {
 func (u Used) Exceeds(l state.Limit) (name, figures string) {
 	switch {
 	case l.Elapsed > 0 && u.Elapsed > l.Elapsed:
-		return MaxElapsed, fmt.Sprintf("it is expected to take %s, and may take %s", Time(u.Elapsed), Time(l.Elapsed))
+		return MaxElapsed, fmt.Sprintf("expected are %s, of %s", Time(u.Elapsed), Time(l.Elapsed))
 	case l.Cost > 0 && u.Cost > l.Cost:
-		return MaxCost, fmt.Sprintf("it is expected to cost %s, and may cost %s", Dollars(u.Cost), Dollars(l.Cost))
+		return MaxCost, fmt.Sprintf("expected are %s, of %s", Dollars(u.Cost), Dollars(l.Cost))
 	}
 	return "", ""
 }
@@ -84,22 +84,33 @@ func (u Used) Left(l state.Limit) (left time.Duration, ok bool) {
 	return max(left, 0), ok
 }
 
-// Nothing is foreseen before foreseenFrom of a limit is used: the first batches say little.
-const foreseenFrom = 0.1
+// Nothing is foreseen before so much of a limit is used: the first batches say little, and less where no earlier run
+// says anything.
+const (
+	foreseenFrom = 0.1
+	guessedFrom  = 0.3
+)
 
 // Expect returns what a run with these nodes is expected to take in all; ok is false if that cannot be said yet. A node
 // that has no plan yet counts with what it was expected to take when the run began, or not at all: it is at least so
 // much.
 func (u Used) Expect(l state.Limit, nodes []state.Node) (all Used, ok bool) {
-	if u.Slots <= 0 || float64(u.Elapsed) < foreseenFrom*float64(l.Elapsed) && float64(u.Cost) < foreseenFrom*float64(l.Cost) {
+	from := foreseenFrom
+	if l.ExpectedElapsed == 0 {
+		from = guessedFrom
+	}
+	early := func(used, most float64) bool { return most == 0 || used < from*most }
+	if u.Slots <= 0 || early(float64(u.Elapsed), float64(l.Elapsed)) && early(float64(u.Cost), float64(l.Cost)) {
 		return u, false
 	}
-	var left time.Duration
+	var left, expected time.Duration
 	for _, n := range nodes {
 		left += leftOf(n, l.Expected[n.Name])
+		expected += l.Expected[n.Name]
 	}
-	longer := time.Duration(float64(left) * float64(u.Elapsed) / float64(u.Slots))
-	return u.Plus(l, longer, left), true
+	// what an hour of slots takes here, and took in earlier runs
+	ratio := float64(u.Elapsed+l.ExpectedElapsed) / float64(u.Slots+expected)
+	return u.Plus(l, time.Duration(float64(left)*ratio), left), true
 }
 
 // leftOf returns the time of slots that is left of a node that was expected to take so much.

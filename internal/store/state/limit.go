@@ -16,7 +16,9 @@ type Limit struct {
 	PerSlotHour Money `json:"usd_millionths_per_slot_hour,omitempty"`
 	// Expected is the time of slots that nodes were expected to take when the run began; nil: nothing was.
 	Expected map[string]time.Duration `json:"expected_ns,omitempty"`
-	Foreseen bool                     `json:"foreseen,omitempty"` // it was told once that the run is about to reach it
+	// ExpectedElapsed is what the run was expected to take then.
+	ExpectedElapsed time.Duration `json:"expected_elapsed_ns,omitempty"`
+	Foreseen        bool          `json:"foreseen,omitempty"` // it was told once that the run is about to reach it
 }
 
 // Money is an amount of US dollars in millionths.
