@@ -7,7 +7,6 @@ import (
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/scripts"
 	"thalweg/internal/app/workerprocess"
-	"thalweg/internal/ops/price"
 )
 
 // limiter is the runner.Limiter of an instance.
@@ -33,9 +32,9 @@ func (l limiter) Rates(ctx context.Context) (out runner.Rates, err error) {
 	if err != nil {
 		return out, err
 	}
-	workers, where := 1, "this machine"
+	workers := 1
 	if cfg := home.Cluster(); cfg != nil {
-		machine, where = cfg.Worker.Machine, "the cluster's workers"
+		machine = cfg.Worker.Machine
 		all, err := registry.Workers(ctx, home)
 		if err != nil {
 			return out, err
@@ -48,19 +47,6 @@ func (l limiter) Rates(ctx context.Context) (out runner.Rates, err error) {
 		}
 		workers = max(workers, 1)
 	}
-	if machine == "" {
-		out.Unpriced = "the type of " + where + " is not known"
-		return out, nil
-	}
-	book, err := price.Published()
-	if err != nil {
-		return out, err
-	}
-	line, ok := book.Find(machine)
-	if !ok {
-		out.Unpriced = "there is no price for " + machine
-		return out, nil
-	}
-	out.PerHour = line.PerHour.Times(workers)
+	out.PerHour, out.Unpriced = home.Basis.PerHour(machine, workers)
 	return out, nil
 }

@@ -140,7 +140,8 @@ func (r *runner) priced(ctx context.Context, l *state.Limit) error {
 	if rates.Unpriced != "" {
 		return &fault.Error{Kind: fault.Script,
 			Message: "{{set max-cost}} needs the price of what the run works on: " + rates.Unpriced,
-			Hint:    "name the machine's type, or add its price; {{set max-elapsed=DURATION}} needs none"}
+			Hint: "THALWEG_MACHINE, or worker.machine of the cluster, names the type of machine; THALWEG_PRICES, or cost.prices, " +
+				"a file of prices; {{set max-elapsed=DURATION}} needs neither"}
 	}
 	l.PerHour, l.PerSlotHour = state.Money(rates.PerHour), state.Money(rates.PerSlotHour)
 	return nil
