@@ -37,7 +37,7 @@ nodes:
         a: { expression: r.a * 3, type: int }
   parts:
     type: table_file
-    r: { table: items, expected_batches_total: 20 }
+    r: { table: items, expected_batches_total: 60 }
     w:
       url_template: "out/part_{batch_idx|string}.csv"
       columns:
@@ -49,11 +49,11 @@ func limitInputs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	var names []string
-	for i := range 30 {
+	for i := range 3 {
 		names = append(names, fmt.Sprintf("in_%d.csv", i))
 		text := "a\n"
-		for row := range 20 {
-			text += fmt.Sprintln(i*20 + row)
+		for row := range 200 {
+			text += fmt.Sprintln(i*200 + row)
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, names[i]), []byte(text), 0o600))
 	}
@@ -63,7 +63,7 @@ func limitInputs(t *testing.T) string {
 }
 
 // batchTakes is what each batch takes at least.
-const batchTakes = 20 * time.Millisecond
+const batchTakes = 30 * time.Millisecond
 
 // work makes batches take a while.
 func work(p job.CrashPoint) {
@@ -139,11 +139,11 @@ func TestLimitsPauseRuns(t *testing.T) {
 	_, err := runLimited(t, dir, runner.Options{})
 	require.NoError(t, err)
 	want, batches := outputs(t, dir), len(look(t, dir, 1).attempts)
-	require.Len(t, want, 20)
-	require.Greater(t, batches, 40)
+	require.Len(t, want, 60)
+	require.Greater(t, batches, 60)
 	least := time.Duration(batches) * batchTakes // of slots, whatever else the machine does
 	number := int64(1)
-	for i := range effort.Of(20, 20, 4) {
+	for i := range effort.Of(20, 6, 4) {
 		part := 0.2 + 0.6*float64(i/2)/9
 		ask := runner.Ask{Elapsed: time.Duration(part * float64(least) / limitSlots).Round(time.Millisecond).String()}
 		if i%2 == 1 {
@@ -251,8 +251,8 @@ func TestLimitsOutliveProcesses(t *testing.T) {
 	require.NoError(t, err)
 	want, batches := outputs(t, dir), len(look(t, dir, 1).attempts)
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "out")))
-	cmd := victimCmd(t, dir, string(job.Executed)+":9", false)
-	cmd.Env = append(cmd.Env, limitOf+"="+fmt.Sprintf("%.6f", 0.6*float64(batches)*batchTakes.Seconds()/1e3))
+	cmd := victimCmd(t, dir, string(job.Executed)+":6", false)
+	cmd.Env = append(cmd.Env, limitOf+"="+fmt.Sprintf("%.6f", 0.9*float64(batches)*batchTakes.Seconds()/1e3))
 	text, err := cmd.CombinedOutput()
 	requireKilled(t, err, text)
 	killed := look(t, dir, 2)
