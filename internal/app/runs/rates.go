@@ -29,6 +29,6 @@ func (s *Service) Rates(ctx context.Context, getenv func(name string) string) (o
 		}
 		workers = max(workers, 1)
 	}
-	out.PerHour, out.Unpriced = s.Home.Basis.PerHour(machine, workers)
+	out.PerHour, out.Unpriced = s.Home.Costs.Basis.PerHour(machine, workers)
 	return out, nil
 }
