@@ -13,7 +13,6 @@ import (
 	"thalweg/internal/ops/forecast"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/ops/simulate"
-	"thalweg/internal/run/limit"
 	"thalweg/internal/store/state"
 )
 
@@ -42,8 +41,9 @@ func (s *Service) Prospect(ctx context.Context, n Next) (runner.Prospect, error)
 	if err != nil || why != "" {
 		return runner.Prospect{}, err
 	}
-	return runner.Prospect{Low: limit.Used{Elapsed: f.Elapsed.Low, Slots: f.Worked.Low}, Of: f.Of, Nodes: f.Nodes,
-		Elapsed: f.Elapsed.Middle}, nil
+	p := runner.Prospect{Of: f.Of, Nodes: f.Nodes, Elapsed: f.Elapsed.Middle}
+	p.Low.Elapsed, p.Low.Slots = f.Elapsed.Low, f.Worked.Low
+	return p, nil
 }
 
 // foretell simulates the run. why says why nothing is expected.
