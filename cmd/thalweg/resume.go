@@ -12,6 +12,7 @@ import (
 type driveFlags struct {
 	engineFlags
 	remoteFlags
+	limitFlags
 	JSON    bool `name:"json" help:"Print events as JSON lines."`
 	Verbose bool `short:"v" help:"Log what the machinery does, to standard error."`
 	stateFlags
@@ -49,5 +50,6 @@ func (f *driveFlags) drive(ctx context.Context, a *console, ref runRef,
 		return err
 	}
 	opts.Workspace, opts.Resume, opts.Pinned, opts.ResumeRun = f.Workspace, true, true, run.Run
+	opts.Most = f.again(a)
 	return place.work(ctx, a, f.JSON, opts)
 }

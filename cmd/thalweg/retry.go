@@ -51,7 +51,11 @@ func (c *retryCmd) Run(ctx context.Context, a *console) error {
 	if err := a.confirm(ctx, "does again, with the files that are written,", againOf(r.Would.RetryPlanned)); err != nil {
 		return err
 	}
-	return place.work(ctx, a, c.JSON, r.Would.Options)
+	opts := r.Would.Options
+	if most := c.again(a); most != (app.LimitAsk{}) {
+		opts.Most = most
+	}
+	return place.work(ctx, a, c.JSON, opts)
 }
 
 // againOf lists the nodes that a retry does.

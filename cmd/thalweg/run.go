@@ -19,18 +19,19 @@ type runCmd struct {
 	engineFlags
 	Start []string `help:"Nodes to start with; default: all that read files and are not manual." placeholder:"NODE,…"`
 	selectFlags
-	Ephemeral bool     `help:"Store no table that can be computed inside the one node that reads it."`
-	Fresh     bool     `help:"Run all nodes, also those that an earlier run has done the same way."`
-	Resume    bool     `help:"Continue the script's last run at its first uncommitted batch."`
-	RunNumber int64    `name:"run" help:"With --resume: the run to continue; default: the last." placeholder:"N"`
-	Wait      bool     `help:"Stay while the run waits for people, or in a cluster for a worker that can take it."`
-	Note      string   `help:"A description to keep with the run."`
-	Deadline  string   `help:"When the run is to be over: 2h, '06:30 Europe/Berlin', a moment." placeholder:"WHEN"`
-	Matrix    []string `help:"Run it for each value: month=2026-01..2026-12." placeholder:"NAME=VALUES" sep:"none"`
-	AtOnce    int      `name:"matrix-concurrency" help:"Cells of --matrix at work at once." default:"1" placeholder:"N"`
-	FailFast  bool     `help:"With --matrix: begin no cell behind one that failed."`
-	Priority  string   `help:"How urgent it is beside other runs: ${enum}." enum:"high,normal,low" default:"normal"`
-	Detach    bool     `help:"With --cluster: submit the run and do not follow it."`
+	Ephemeral bool   `help:"Store no table that can be computed inside the one node that reads it."`
+	Fresh     bool   `help:"Run all nodes, also those that an earlier run has done the same way."`
+	Resume    bool   `help:"Continue the script's last run at its first uncommitted batch."`
+	RunNumber int64  `name:"run" help:"With --resume: the run to continue; default: the last." placeholder:"N"`
+	Wait      bool   `help:"Stay while the run waits for people, or in a cluster for a worker that can take it."`
+	Note      string `help:"A description to keep with the run."`
+	Deadline  string `help:"When the run is to be over: 2h, '06:30 Europe/Berlin', a moment." placeholder:"WHEN"`
+	limitFlags
+	Matrix   []string `help:"Run it for each value: month=2026-01..2026-12." placeholder:"NAME=VALUES" sep:"none"`
+	AtOnce   int      `name:"matrix-concurrency" help:"Cells of --matrix at work at once." default:"1" placeholder:"N"`
+	FailFast bool     `help:"With --matrix: begin no cell behind one that failed."`
+	Priority string   `help:"How urgent it is beside other runs: ${enum}." enum:"high,normal,low" default:"normal"`
+	Detach   bool     `help:"With --cluster: submit the run and do not follow it."`
 	hookFlags
 	openLineageFlag
 	JSON    bool `name:"json" help:"Print events as JSON lines."`
@@ -70,7 +71,10 @@ func (c *runCmd) Run(ctx context.Context, a *console) error {
 	opts := app.RunOptions{Deadline: c.Deadline, Hooks: hooks, Priority: priority,
 		ScriptPath: c.Script, ParamsPath: c.Params, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace,
 		Start: c.Start, From: from, Select: sel, Description: c.Note,
-		Ephemeral: c.Ephemeral, Reuse: !c.Fresh, Resume: c.Resume, ResumeRun: c.RunNumber, Wait: c.Wait}
+		Ephemeral: c.Ephemeral, Reuse: !c.Fresh, Resume: c.Resume, ResumeRun: c.RunNumber, Wait: c.Wait, Most: c.ask()}
+	if c.Resume {
+		opts.Most = c.again(a)
+	}
 	if a.server != "" {
 		if opts, err = throughOptions(opts); err != nil {
 			return err

@@ -27,7 +27,7 @@ import (
 var throughServer = map[string][]string{"history": nil, "cost": nil, "runs": nil, "show": nil, "why": nil,
 	"events": nil, "audit": nil, "batches": nil, "nodes": nil, "checks": nil, "schedules": nil, "approvals": nil, "approve": nil,
 	"reject": nil, "stop": nil, "pause": nil, "take": nil, "invalidate": nil, "drop": nil, "gc": nil, "login": nil, "attach": nil,
-	"run": {"param", "start", "fresh", "wait", "note", "deadline", "priority", "detach", "from", "dry-run", "json"},
+	"run": {"param", "start", "fresh", "wait", "note", "deadline", "priority", "max-elapsed", "max-cost", "detach", "from", "dry-run", "json"},
 	"sql": {"format", "limit", "json", "output", "overwrite"}, "matrix": nil, "status": {"json"}, "doctor": {"json"},
 	"diff":     {"key", "by-rows", "columns", "tolerance", "limit", "json"},
 	"trace":    {"where", "limit", "sample", "run", "json"},
@@ -35,7 +35,8 @@ var throughServer = map[string][]string{"history": nil, "cost": nil, "runs": nil
 	"check":    {"param", "node", "limit", "run", "json"},
 	"validate": {"param", "json"},
 	"explain":  {"param", "node", "ephemeral", "json"},
-	"resume":   {"json"}, "retry": {"failed", "node", "batch", "dry-run", "json"}}
+	"resume":   {"max-elapsed", "max-cost", "json"},
+	"retry":    {"failed", "node", "batch", "max-elapsed", "max-cost", "dry-run", "json"}}
 
 // answered reports whether a server answers a command.
 func answered(command string) bool {

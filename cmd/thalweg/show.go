@@ -85,6 +85,9 @@ func (a *console) showRun(d view.RunDetail) {
 	fmt.Fprintf(a.stdout, ", begun %s%s, %s\n", d.Created.Local().Format(time.DateTime), by(d.Actor),
 		span(ms(d.Elapsed)))
 	a.say("cost", costText(d.Cost))
+	if d.Limit != nil {
+		a.say("limit", d.Limit.Text())
+	}
 	a.say("script", d.Script)
 	a.say("", a.whatHappened(d.Run))
 	if o := d.Order; o != nil && o.Kind != view.CommandFail { // that says what the failure does

@@ -44,10 +44,20 @@ type order struct {
 	// Batches of a retry.
 	Batches []orderBatches `json:"batches,omitempty" maxItems:"1000" doc:"Of a retry: only these batches."`
 	// Like names a batch that has failed.
-	Like   *orderLike `json:"like,omitempty" doc:"Of a retry: all batches of the run that have failed for the reason that this one has."`
-	DryRun bool       `json:"dry_run,omitempty" doc:"Only say what would be done."`
-	Token  string     `json:"token,omitempty" maxLength:"128" doc:"Of a dry run: do what that said, or nothing."`
+	Like *orderLike `json:"like,omitempty" doc:"Of a retry: all batches of the run that have failed for the reason that this one has."`
+	// What a run may take that is resumed or retried.
+	askedLimit
+	DryRun bool   `json:"dry_run,omitempty" doc:"Only say what would be done."`
+	Token  string `json:"token,omitempty" maxLength:"128" doc:"Of a dry run: do what that said, or nothing."`
 }
+
+// askedLimit says what a run may take.
+type askedLimit struct {
+	MaxElapsed string `json:"max_elapsed,omitempty" maxLength:"32" doc:"The run pauses when it has taken so long: 2h, 90m; none: no limit."`
+	MaxCost    string `json:"max_cost,omitempty" maxLength:"32" doc:"The run pauses when it has cost so much, in US dollars: 12.50; none: no limit."`
+}
+
+func (l askedLimit) ask() app.LimitAsk { return app.LimitAsk{Elapsed: l.MaxElapsed, Cost: l.MaxCost} }
 
 // orderBatches names batches of a node.
 type orderBatches struct {
@@ -178,7 +188,8 @@ func (s *Server) goOn(ctx context.Context, by app.Caller, key view.RunKey, o ord
 		if o.DryRun {
 			return s.previewOrder(ctx, key, o.Kind)
 		}
-		return s.submit(ctx, by, app.RunOptions{Workspace: key.Workspace, Resume: true, Pinned: true, ResumeRun: key.Run})
+		return s.submit(ctx, by, app.RunOptions{Workspace: key.Workspace, Resume: true, Pinned: true, ResumeRun: key.Run,
+			Most: o.ask()})
 	}
 	again := app.RedoSelection{Nodes: o.Nodes}
 	var alike []orderBatches
@@ -208,7 +219,11 @@ func (s *Server) goOn(ctx context.Context, by app.Caller, key view.RunKey, o ord
 			Message: "nothing was done: what it would do has changed since it was shown",
 			Hint:    "look at it again, and order it again"}
 	}
-	out, err := s.submit(ctx, by, plan.Would.Options)
+	opts := plan.Would.Options
+	if most := o.ask(); most != (app.LimitAsk{}) {
+		opts.Most = most
+	}
+	out, err := s.submit(ctx, by, opts)
 	out.Planned = &plan.Would.RetryPlanned
 	return out, err
 }

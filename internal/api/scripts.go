@@ -67,8 +67,9 @@ type startIn struct {
 		Note     string   `json:"note,omitempty" maxLength:"4000" doc:"A description to keep with the run."`
 		Deadline string   `json:"deadline,omitempty" maxLength:"100" doc:"When it is to be over: 2h, 06:30, or a moment."`
 		Priority string   `json:"priority,omitempty" enum:"high,normal,low"`
-		Fresh    bool     `json:"fresh,omitempty" doc:"Run all nodes, also those that an earlier run has done."`
-		DryRun   bool     `json:"dry_run,omitempty" doc:"Only say what the run would do."`
+		askedLimit
+		Fresh  bool `json:"fresh,omitempty" doc:"Run all nodes, also those that an earlier run has done."`
+		DryRun bool `json:"dry_run,omitempty" doc:"Only say what the run would do."`
 	}
 }
 
@@ -91,7 +92,7 @@ func (s *Server) startRun(ctx context.Context, by asker, in *startIn) (*reply[st
 	priority, _ := app.ParsePriority(b.Priority) // the schema takes no others
 	o := app.RunOptions{Workspace: in.Workspace, ScriptPath: n.Path, ParamsPath: n.ParamsPath, Dir: n.Dir, Texts: n.Texts,
 		Params: n.Params, Lenient: n.Lenient,
-		Start: b.Start, From: b.From, Description: s.known.Text(b.Note), Deadline: b.Deadline, Priority: priority,
+		Start: b.Start, From: b.From, Description: s.known.Text(b.Note), Deadline: b.Deadline, Priority: priority, Most: b.ask(),
 		Reuse: !b.Fresh, Policy: n.Policy, Literal: n.Literal}
 	caller := by.caller()
 	if b.DryRun {

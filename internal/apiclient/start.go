@@ -19,7 +19,8 @@ type started struct {
 // start starts a script that the server has, or says what a run of it would do.
 func (c *Client) start(ctx context.Context, o app.RunOptions, dryRun bool) (out started, err error) {
 	b := object{"script": o.ScriptPath, "note": o.Description, "fresh": !o.Reuse, "dry_run": dryRun}
-	for name, value := range map[string]string{"deadline": o.Deadline, "priority": string(o.Priority)} {
+	for name, value := range map[string]string{"deadline": o.Deadline, "priority": string(o.Priority),
+		"max_elapsed": o.Most.Elapsed, "max_cost": o.Most.Cost} {
 		if value != "" {
 			b[name] = value
 		}
@@ -55,6 +56,11 @@ func (c *Client) Submit(ctx context.Context, _ app.Caller, o app.RunOptions) (vi
 	if o.Token != "" {
 		b = retryOf(o.Again)
 		b["token"] = o.Token
+	}
+	for name, value := range map[string]string{"max_elapsed": o.Most.Elapsed, "max_cost": o.Most.Cost} {
+		if value != "" {
+			b[name] = value
+		}
 	}
 	out, err := c.give(ctx, key, b)
 	if err == nil && out.Submitted != nil { // else this is the repetition of a request whose answer was lost

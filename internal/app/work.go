@@ -25,6 +25,7 @@ type (
 	Summary       = runner.Summary
 	Shared        = runner.SharedOutput
 	Retry         = runner.Retry
+	LimitAsk      = runner.Ask
 	CellState     = runner.CellState
 	Served        = scheduler.Served
 	WorkOptions   = worker.WorkerOptions
@@ -45,7 +46,7 @@ func (a *App) Tell(ctx context.Context, to string) (*Telling, error) {
 // Run works on a new run, or continues one, until it is over or waits: see
 // runner.Run. The summary is valid if its run is not 0, even with an error.
 func (a *App) Run(ctx context.Context, by Caller, o RunOptions) (Summary, error) {
-	o.Process = a.with(by, o.Process)
+	o.Process, o.Limiter = a.with(by, o.Process), limiter{a}
 	return runner.Run(ctx, a.home, o)
 }
 
@@ -62,7 +63,7 @@ func (a *App) with(by Caller, callbacks Process) Process {
 
 // Submit begins a run of a cluster, or continues one, and leaves the work to the cluster's workers.
 func (a *App) Submit(ctx context.Context, by Caller, o RunOptions) (view.RunKey, view.Diagnostics, error) {
-	o.Process = a.with(by, o.Process)
+	o.Process, o.Limiter = a.with(by, o.Process), limiter{a}
 	return runner.Submit(ctx, a.home, o)
 }
 
@@ -99,22 +100,28 @@ func (a *App) PlanRun(ctx context.Context, by Caller, s *scripts.Script, o RunOp
 // forecast says what a run that is planned so is expected to take.
 func (a *App) forecast(ctx context.Context, s *scripts.Script, o RunOptions, nodes []runner.PlannedNode) (*view.Forecast,
 	error) {
-	b, err := runtime.ShareOf(o.MemoryBytes, o.Cores, runtime.NeedsPython(s.Nodes))
+	next, err := a.next(s, o, nodes)
 	if err != nil {
 		return nil, err
 	}
-	identity, err := o.Identity(a.home, s)
-	if err != nil {
-		return nil, err
+	return a.Runs.Forecast(ctx, next)
+}
+
+// next describes a run that is planned so.
+func (a *App) next(s *scripts.Script, o RunOptions, nodes []runner.PlannedNode) (next runs.Next, err error) {
+	next = runs.Next{Workspace: o.Workspace, Files: map[string]int64{}, Computed: map[string]bool{}}
+	if next.Budget, err = runtime.ShareOf(o.MemoryBytes, o.Cores, runtime.NeedsPython(s.Nodes)); err != nil {
+		return next, err
 	}
-	next := runs.Next{Workspace: o.Workspace, Script: identity, Files: map[string]int64{},
-		Computed: map[string]bool{}, Budget: b}
+	if next.Script, err = o.Identity(a.home, s); err != nil {
+		return next, err
+	}
 	for _, n := range nodes {
 		if next.Computed[n.Node] = n.From == nil; n.Bytes >= 0 {
 			next.Files[n.Node] = n.Bytes
 		}
 	}
-	return a.Runs.Forecast(ctx, next)
+	return next, nil
 }
 
 // OrderSchedule pauses a schedule or watch, or lets it go on.
@@ -190,7 +197,7 @@ func (a *App) RunMatrix(ctx context.Context, by Caller, o MatrixOptions) ([]Cell
 	if err != nil {
 		return nil, err
 	}
-	o.Process = a.with(by, o.Process)
+	o.Process, o.Limiter = a.with(by, o.Process), limiter{a}
 	return runner.RunMatrix(ctx, runner.MatrixOptions{Options: o.RunOptions, Dir: o.Dir, Cluster: a.home.Cluster(),
 		Axes: axes, Concurrency: o.Concurrency, FailFast: o.FailFast, Again: o.Again, Show: o.Show})
 }

@@ -99,6 +99,7 @@ func victim(at string) int {
 		return 0
 	}
 	sum, err := runner.Run(ctx, home, runner.Options{
+		Most: runner.Ask{Cost: os.Getenv(limitOf)}, Limiter: perSlot,
 		ScriptPath: filepath.Join(place, "script.yaml"), Process: runtime.Process{Remote: client,
 			MemoryBytes: victimBytes,
 			Interpreter: "python3", Checkpoint: jobtest.DieAt(at), Tune: sharing(os.Getenv(sharedChecks) != "")},
@@ -115,6 +116,9 @@ func victim(at string) int {
 	}
 	return 0
 }
+
+// limitOf is what the run of a victim may cost, with perSlot.
+const limitOf = "THALWEG_TEST_MAX_COST"
 
 // fileBytesMax is the largest file that a victim may write.
 const fileBytesMax = "THALWEG_TEST_FILE_BYTES"

@@ -71,6 +71,8 @@ type Options struct {
 	Nominal  time.Time         // when it was to begin; zero: now
 	Hooks    []script.Hook     // beside the script's
 	Priority state.Priority    // of a new run
+	Most     Ask               // what it may take
+	Limiter  Limiter           // needed with Most
 
 	Exclusive bool // it does not begin while another run writes one of its outputs
 	// Shared is told of such outputs, else: also before the run has a number; may be nil.
@@ -141,7 +143,7 @@ func Run(ctx context.Context, home *instance.Instance, opts Options) (Summary, e
 		}
 		opts.Resume, opts.ResumeRun, opts.Start, opts.From, opts.Again, opts.Parent = true, sum.Key.Run, nil, nil,
 			orders.RedoSelection{}, 0
-		opts.Select = script.Selection{}
+		opts.Select, opts.Most = script.Selection{}, Ask{}
 	}
 }
 
@@ -434,6 +436,9 @@ func (r *runner) enlist(ctx context.Context, affected []*script.Node) error {
 	if err != nil {
 		return err
 	}
+	if run.Limit, err = r.limitNew(ctx); err != nil {
+		return err
+	}
 	r.key, err = r.Store.CreateRun(ctx, run, specs, blobs...)
 	if err != nil {
 		return fmt.Errorf("record a new run: %w", err)
@@ -628,6 +633,11 @@ func (r *runner) resume(ctx context.Context) error {
 	}
 	r.openContent()
 	if r.joined && run.Status == state.Running && r.opts.Again.Empty() {
+		if !r.opts.Most.Empty() {
+			return &fault.Error{Kind: fault.Script, Code: fault.Conflict,
+				Message: fmt.Sprintf("run %d is running: its limit is not changed now", run.Run),
+				Hint:    "pause it first: " + run.Do("pause").String()}
+		}
 		return nil
 	}
 	wanted, err := orders.Close(ctx, r.Store, run, r.opts.Again)
@@ -637,7 +647,7 @@ func (r *runner) resume(ctx context.Context) error {
 	if err := r.content.CheckInputs(ctx, wanted.Redoes); err != nil {
 		return err
 	}
-	_, err = orders.GoOn(ctx, r.Store, r.key, r.opts.Again, r.opts.Caller.Mark(""))
+	_, err = orders.GoOn(ctx, r.Store, r.key, r.opts.Again, r.opts.Caller.Mark(""), r.limitAgain(ctx))
 	if errors.Is(err, state.ErrConflict) { // others have ended it since it was looked at
 		err = cmp.Or(r.checkResumable(ctx, r.key), err)
 	}

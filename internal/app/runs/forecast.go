@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"thalweg/internal/app/registry"
+	"thalweg/internal/app/runner"
 	"thalweg/internal/app/view"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
@@ -26,21 +27,41 @@ type Next struct {
 
 // Forecast says what a run is expected to take, from earlier runs of its script.
 func (s *Service) Forecast(ctx context.Context, n Next) (*view.Forecast, error) {
+	f, fleet, why, err := s.foretell(ctx, n)
+	if err != nil || why != "" {
+		return &view.Forecast{Why: why}, err
+	}
+	return &view.Forecast{Elapsed: span(f.Elapsed), Worked: span(f.Worked), Of: f.Of, Workers: fleet.Workers,
+		Slots: fleet.Workers * fleet.Slots}, nil
+}
+
+// Prospect says so for the limit of a run.
+func (s *Service) Prospect(ctx context.Context, n Next) (runner.Prospect, error) {
+	f, _, why, err := s.foretell(ctx, n)
+	if err != nil || why != "" {
+		return runner.Prospect{}, err
+	}
+	p := runner.Prospect{Of: f.Of, Nodes: f.Nodes, Elapsed: f.Elapsed.Middle}
+	p.Low.Elapsed, p.Low.Slots = f.Elapsed.Low, f.Worked.Low
+	return p, nil
+}
+
+// foretell simulates the run. why says why nothing is expected.
+func (s *Service) foretell(ctx context.Context, n Next) (f forecast.Forecast, fleet forecast.Fleet, why string, err error) {
 	earlier, err := history.Earlier(ctx, s.Home.State, n.Workspace, func(r state.Run) bool {
 		return s.Home.IdentityOf(r) == n.Script
 	})
 	if err != nil {
-		return nil, err
+		return f, fleet, "", err
 	}
-	fleet, err := s.fleet(ctx, n.Budget)
-	if err != nil {
-		return nil, err
+	if fleet, err = s.fleet(ctx, n.Budget); err != nil {
+		return f, fleet, "", err
 	}
 	var records []forecast.Record
 	for _, r := range earlier {
 		record, err := forecast.Read(ctx, s.Home.State, r)
 		if err != nil {
-			return nil, err
+			return f, fleet, "", err
 		}
 		if record.Has(n.Computed) {
 			records = append(records, record)
@@ -48,22 +69,20 @@ func (s *Service) Forecast(ctx context.Context, n Next) (*view.Forecast, error) 
 	}
 	model, err := forecast.Fit(records)
 	if errors.Is(err, forecast.ErrNoRecord) {
-		return &view.Forecast{Why: "no earlier run of this script with these nodes is complete"}, nil
+		return f, fleet, "no earlier run of this script with these nodes is complete", nil
 	}
 	if err != nil {
-		return nil, err
+		return f, fleet, "", err
 	}
 	if fleet.Workers == 0 {
-		return &view.Forecast{Why: "no worker is there"}, nil
+		return f, fleet, "no worker is there", nil
 	}
 	load := s.load(n.Budget)
 	load.Files, load.Computed = n.Files, func(node string) bool { return n.Computed[node] }
-	f, err := model.Forecast(ctx, load, fleet)
-	if err != nil {
-		return nil, fmt.Errorf("simulate a run of %s: %w", n.Script, err)
+	if f, err = model.Forecast(ctx, load, fleet); err != nil {
+		return f, fleet, "", fmt.Errorf("simulate a run of %s: %w", n.Script, err)
 	}
-	return &view.Forecast{Elapsed: span(f.Elapsed), Worked: span(f.Worked), Of: f.Of, Workers: fleet.Workers,
-		Slots: fleet.Workers * fleet.Slots}, nil
+	return f, fleet, "", nil
 }
 
 func span(i forecast.Interval) *view.ForecastSpan {

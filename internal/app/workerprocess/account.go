@@ -27,20 +27,29 @@ type Means struct {
 	Held   func() (b budget.Budget, held bool) // of the memory, now
 }
 
-// Account returns what keeps the time sheets of this process, and the store with its calls counted.
-func Account(home *instance.Instance, store state.Store, m Means) (*Sheets, state.Store, error) {
-	machine := m.Getenv(machineVariable)
+// Machine returns the type of machine of this process; "": it is not known.
+func Machine(home *instance.Instance, getenv func(name string) string) (string, error) {
+	machine := getenv(machineVariable)
 	if machine != "" && !sheet.IsMachine(machine) {
-		return nil, nil, &fault.Error{Kind: fault.Script,
+		return "", &fault.Error{Kind: fault.Script,
 			Message: machineVariable + " does not name a type of machine: " + machine,
 			Hint:    "use up to 64 letters, digits, dots, _ and -: c7g.large"}
 	}
 	if cfg := home.Cluster(); cfg != nil {
 		machine = cmp.Or(machine, cfg.Worker.Machine)
 	}
+	return cmp.Or(machine, sheet.Machine()), nil
+}
+
+// Account returns what keeps the time sheets of this process, and the store with its calls counted.
+func Account(home *instance.Instance, store state.Store, m Means) (*Sheets, state.Store, error) {
+	machine, err := Machine(home, m.Getenv)
+	if err != nil {
+		return nil, nil, err
+	}
 	owner := job.Owner()
 	host, _, _ := strings.Cut(owner, "/")
-	meter := sheet.NewMeter(sheet.Config{Worker: owner, Host: host, Machine: cmp.Or(machine, sheet.Machine()),
+	meter := sheet.NewMeter(sheet.Config{Worker: owner, Host: host, Machine: machine,
 		Cores: cmp.Or(m.Cores, budget.Cores()), Slots: m.Slots, Memory: cmp.Or(m.Memory, budget.Default()),
 		Stamp: home.Clock.Now, Usage: sheet.UsageOf(),
 		Budget: func() int64 {

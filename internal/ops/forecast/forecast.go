@@ -21,6 +21,8 @@ type Forecast struct {
 	Worked  Interval // of slots, by batches
 	Of      int      // runs that it rests on
 	Limit   string   // what takes most of the time of slots that is no work
+	// Nodes is the time of slots that batches of each node take.
+	Nodes map[string]time.Duration
 }
 
 // Interval holds the middle and both ends of what is expected.
@@ -60,6 +62,10 @@ func (m Model) Forecast(ctx context.Context, l Load, fleet Fleet) (Forecast, err
 	out.Elapsed = interval(middle+rest, math.Hypot(off, math.Log((most+rest)/(middle+rest))),
 		math.Hypot(off, math.Log((middle+rest)/(took[0]+rest))))
 	out.Worked = interval(work(costs), off, off)
+	out.Nodes = map[string]time.Duration{}
+	for _, n := range costs.Nodes {
+		out.Nodes[n.Name] = time.Duration(n.Seconds * float64(n.Batches) * float64(time.Second))
+	}
 	return out, nil
 }
 

@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/format"
 	"thalweg/internal/ops/bill"
+	"thalweg/internal/ops/price"
 	"thalweg/internal/run/gate"
+	"thalweg/internal/run/limit"
 	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/state"
 )
@@ -18,6 +21,7 @@ import (
 type RunDetail struct {
 	Run
 	Order *state.Command `json:"order,omitempty"` // the latest that was given
+	Limit *Limit         `json:"limit,omitempty" doc:"What it may take before it is paused; none: any."`
 	Nodes []Node         `json:"nodes"`
 	// Workers sums up the time sheets of its workers; nil: there are none, as of runs of older programs.
 	Workers *sheet.Total `json:"workers,omitempty" doc:"Sums of the time sheets of its workers; none: there are none."`
@@ -56,6 +60,29 @@ type Node struct {
 	medianExact time.Duration
 }
 
+// Limit is what a run may take before it is paused.
+type Limit struct {
+	Elapsed  int64       `json:"max_elapsed_ms,omitempty"`
+	Cost     price.Money `json:"max_cost_usd,omitempty"`
+	Foreseen bool        `json:"foreseen,omitempty" doc:"It was expected to reach it."`
+}
+
+// Text says so for people.
+func (l Limit) Text() string {
+	var parts []string
+	if l.Elapsed > 0 {
+		parts = append(parts, format.Span(time.Duration(l.Elapsed)*time.Millisecond))
+	}
+	if l.Cost > 0 {
+		parts = append(parts, limit.Dollars(state.Money(l.Cost)))
+	}
+	text := strings.Join(parts, ", ")
+	if l.Foreseen {
+		text += "; it is expected to reach it"
+	}
+	return text
+}
+
 // Longest is the batch of a node that took the most time.
 type Longest struct {
 	Batch   int   `json:"batch"`
@@ -69,6 +96,9 @@ func ShowRun(ctx context.Context, store state.Store, key state.RunKey, o ListOpt
 		return RunDetail{}, err
 	}
 	out := RunDetail{Run: o.of(run), Order: run.Command, Nodes: []Node{}}
+	if l := run.Limit; !l.None() {
+		out.Limit = &Limit{Elapsed: l.Elapsed.Milliseconds(), Cost: price.Money(l.Cost), Foreseen: l.Foreseen}
+	}
 	for _, n := range nodes {
 		one, err := nodeWithSums(ctx, store, run, n, o.Now)
 		if err != nil {

@@ -163,6 +163,7 @@ type Coordinator struct {
 	apart  time.Time           // the run goes on without the shared queue until then
 	alone  time.Duration       // how long it last did so because hints did not arrive
 	hunger hunger
+	held   *held    // to the run's limit; nil: it has none
 	as     sharedAs  // how the queue was used at the latest look
 	last   string    // epochs, statuses and revisions at the latest look: see notice
 	moved  time.Time // when last changed
@@ -225,7 +226,7 @@ func (c *Coordinator) drive() (state.Status, error) {
 		if err = errors.Join(err, c.failed()); err != nil || status != state.Running {
 			return status, err
 		}
-		c.wake.Wait(c.ctx, c.interval())
+		c.wake.Wait(c.ctx, c.untilLimit(c.interval()))
 		if c.ctx.Err() != nil {
 			return state.Running, c.failed()
 		}
@@ -259,7 +260,10 @@ func (c *Coordinator) Context() context.Context { return c.ctx }
 func (c *Coordinator) Leave(cause error) { c.cancel(cause) }
 
 // Observe passes an executor's event on to Config.Observe.
-func (c *Coordinator) Observe(e job.Event) { c.cfg.Observe(e) }
+func (c *Coordinator) Observe(e job.Event) {
+	c.begins(e)
+	c.cfg.Observe(e)
+}
 
 // Broken ends the coordinator with an error: the state of the run could not be kept.
 func (c *Coordinator) Broken(err error) {
@@ -308,6 +312,7 @@ func (c *Coordinator) Ended(claim state.Claim, as state.Status) {
 	if n != nil && as == state.Succeeded {
 		n.left--
 	}
+	c.spent(claim)
 	switch {
 	case c.shared.Load():
 		if as != state.Succeeded {
@@ -335,6 +340,7 @@ func (c *Coordinator) offersMax() int { return max(offersMin, offersPerSlot*c.cf
 // look at any time.
 func (c *Coordinator) look(ctx context.Context) (state.Status, error) {
 	for {
+		known := c.spentHere()
 		run, err := c.cfg.Store.Run(ctx, c.run)
 		if err != nil {
 			return state.Running, fmt.Errorf("read run %d: %w", c.run.Run, err)
@@ -361,14 +367,18 @@ func (c *Coordinator) look(ctx context.Context) (state.Status, error) {
 		c.tell(nodes)
 		c.notice(run, nodes)
 		if run.Status == state.Paused {
+			c.letGo() // state refuses claims now
 			return c.paused(ctx, nodes)
 		}
 		changed := false
-		if err := c.lead(ctx); err != nil {
+		if err := errors.Join(c.measure(ctx, run, nodes, known), c.lead(ctx)); err != nil {
 			return state.Running, err
 		}
 		if !c.leads.IsZero() {
-			if changed, err = c.advance(ctx, run, nodes); err != nil {
+			if changed, err = c.keepTo(ctx, run, nodes); err == nil && !changed {
+				changed, err = c.advance(ctx, run, nodes)
+			}
+			if err != nil {
 				return state.Running, err
 			}
 		}

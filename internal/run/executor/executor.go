@@ -78,6 +78,8 @@ type Run interface {
 	Context() context.Context
 	// Taken says that a hint is used up, whether there is a claim now or not.
 	Taken(key state.BatchKey)
+	// Full reports whether the run has reached its limit: no more of it may be claimed.
+	Full() bool
 	// Ended says that an attempt is recorded, and how: Succeeded, Failed, or
 	// Pending where the batch can be claimed again.
 	Ended(c state.Claim, as state.Status)
@@ -275,6 +277,9 @@ func (e *Executor) take(ctx context.Context, d queue.Delivery, m *mouth) Fate {
 		return e.hinted(Unknown)
 	}
 	defer release()
+	if run.Full() {
+		return e.handOn(ctx, d)
+	}
 	m.place.Claims(d.RunKey)
 	claim, err := e.claim(run.Context(), d.Offer)
 	m.place.Claimed(claim, err)

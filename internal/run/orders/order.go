@@ -15,8 +15,10 @@ var errAtWork = errors.New("the run may be worked on")
 // is was decided on the run as it is when the order begins: a run that moves
 // meanwhile is looked at again, and one that others may be at work on is
 // stopped first, so that no node is planned behind the decision's back.
-func GoOn(ctx context.Context, s state.Store, key state.RunKey, w RedoSelection, by state.Mark) (c RedoPlan,
-	err error) {
+//
+// change may change the command that lets the run go on; nil: it stays.
+func GoOn(ctx context.Context, s state.Store, key state.RunKey, w RedoSelection, by state.Mark,
+	change func(run state.Run, c *state.Command) error) (c RedoPlan, err error) {
 	for {
 		err := state.Decide(ctx, s, key, by.OrderToken(), by.Time, func(run state.Run) (state.Command, error) {
 			o := state.Command{Kind: state.CommandReopen, Mark: by}
@@ -30,6 +32,9 @@ func GoOn(ctx context.Context, s state.Store, key state.RunKey, w RedoSelection,
 				o.Kind, o.Nodes = state.CommandRedo, c.Redo
 			case run.Status == state.Paused: // what is in flight is not disturbed
 				o.Kind = state.CommandUnpause
+			}
+			if change != nil {
+				return o, change(run, &o)
 			}
 			return o, nil
 		})

@@ -154,7 +154,7 @@ func TestGoOnStopsARunThatMoves(t *testing.T) {
 	ctx, by := context.Background(), state.Mark{Actor: "test", Time: time.Now()}
 	b := newBundle(t)
 	b.complete(t, "a")
-	c, err := orders.GoOn(ctx, b, b.run, orders.RedoSelection{Nodes: []string{"a"}}, by)
+	c, err := orders.GoOn(ctx, b, b.run, orders.RedoSelection{Nodes: []string{"a"}}, by, nil)
 	require.NoError(t, err)
 	require.Len(t, c.Redo, 1)
 	run, err := b.Run(ctx, b.run)

@@ -22,14 +22,17 @@ type Command struct {
 	Mark                // who gave it, when, why
 	Nodes []CommandNode `json:"nodes,omitempty"`   // the nodes that it is about; none: all of the run's
 	Cause *Failure      `json:"failure,omitempty"` // of CommandFail and CommandReject
-	Done  bool          `json:"done,omitempty"`    // carried out
+	Limit *Limit        `json:"limit,omitempty"`   // of a command that lets a run go on: its new one; nil: as before
+	// Left is when somebody last worked on a run that nobody had ended; zero: until the command.
+	Left *time.Time `json:"left,omitempty"`
+	Done bool       `json:"done,omitempty"` // carried out
 }
 
 // CommandKind says what a command demands. The texts are stored.
 type CommandKind string
 
 // The kinds of commands. Claims that were given before a command cannot publish anything after it. That does not
-// hold for CommandPause, CommandUnpause and CommandTake.
+// hold for CommandPause, CommandUnpause, CommandTake and CommandForesee.
 const (
 	// claimed batches are finished, no others are begun; a running run becomes Paused
 	CommandPause      CommandKind = "pause"
@@ -45,6 +48,8 @@ const (
 	CommandDrop CommandKind = "drop"
 	// somebody looks after a failed run: nothing of it changes, and others see who does until its next order
 	CommandTake CommandKind = "take"
+	// a running run is expected to reach its limit: nothing of it changes, and it is told once
+	CommandForesee CommandKind = "foresee"
 )
 
 // CommandNode names a node that a command is about. For CommandRedo it says which batches
@@ -69,7 +74,7 @@ const TokenAgain = "planned again: "
 
 // OfPeople reports whether a person has given the command, not the program itself.
 func (c Command) OfPeople() bool {
-	return c.Kind != CommandFail && !strings.HasPrefix(c.Token, TokenAgain)
+	return c.Kind != CommandFail && !strings.HasPrefix(c.Token, TokenAgain) && !c.OfLimit()
 }
 
 // about returns what a command says about a node; false: it is not about that node.
@@ -121,7 +126,7 @@ func (c Command) Concerns(node string) bool {
 	switch c.Kind {
 	case CommandStop, CommandFail, CommandReopen, CommandPause, CommandUnpause, CommandDrop:
 		return true
-	case CommandTake:
+	case CommandTake, CommandForesee:
 		return false
 	case CommandRedo:
 		if c.From != Running { // the other nodes go on, too
@@ -158,6 +163,9 @@ func (c Command) Leads(run Run) (to Status, ok bool) {
 		return run.Status, !alive && run.Dropped == nil && len(c.Nodes) == 0
 	case CommandTake:
 		return run.Status, run.Status == Failed && !void && len(c.Nodes) == 0
+	case CommandForesee:
+		told := run.Limit == nil || run.Limit.Foreseen
+		return run.Status, run.Status == Running && !told && len(c.Nodes) == 0
 	}
 	return run.Status, false
 }

@@ -32,6 +32,7 @@ func (c *Command) Ends(run Run, now time.Time) Run {
 			run.Finished = now
 		}
 	}
+	run.Limit = c.limitAfter(run.Limit)
 	switch {
 	case c.Kind == CommandFail:
 		run.Failure = c.Cause

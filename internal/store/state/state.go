@@ -82,6 +82,7 @@ type Run struct {
 	Pins       []Pin  // sources that it was made from; nil in lists
 
 	Priority Priority // how urgent its batches are beside those of other runs
+	Limit    *Limit   // what it may take; nil: any
 
 	Nodes []NodeBrief // in lists only
 }

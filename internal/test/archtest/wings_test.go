@@ -30,7 +30,7 @@ var wings = map[string]wing{
 		"outfile inputcache"}},
 	"store": {may: "base io/remote store", floors: []string{"cassandra", "state", "parts queue"}},
 	"run": {may: "base lang io store run", floors: []string{
-		"concurrency gate python orders sheet", "engine job", "query", "plan", "coordinator executor reuse sandbox",
+		"concurrency gate limit python orders sheet", "engine job", "query", "plan", "coordinator executor reuse sandbox",
 		"pipeline",
 	}},
 	"ops": {may: "base lang io store run ops", floors: []string{

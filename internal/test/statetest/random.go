@@ -167,7 +167,8 @@ func (p *pair) next() string {
 
 var everyOrder = []state.CommandKind{state.CommandStop, state.CommandFail, state.CommandReopen, state.CommandRedo,
 	state.CommandRedo, state.CommandInvalidate, state.CommandApprove, state.CommandReject,
-	state.CommandPause, state.CommandUnpause, state.CommandDrop, state.CommandTake}
+	state.CommandPause, state.CommandUnpause, state.CommandDrop, state.CommandTake,
+	state.CommandForesee}
 
 // order begins an order, a new one or again one that was begun before.
 func (p *pair) order(rt *rapid.T) {

@@ -58,6 +58,8 @@ func testRunRoundTrip(t *testing.T, open Open) {
 		StartNodes: []string{"read", "join"}, Description: "a test", Created: start, Actor: "me@here", Parent: 7,
 		Deadline: start.Add(time.Hour),
 		Program:  "v1", Engine: "v2", BucketHash: "h3", Priority: state.PriorityHigh,
+		Limit: &state.Limit{Elapsed: time.Hour, Cost: 5_000_000, PerHour: 72_500, PerSlotHour: 1,
+			Expected: map[string]time.Duration{"n": time.Minute}},
 		Pins: []state.Pin{{Kind: state.PinScript, Name: "a.yaml", Digest: "d", Bytes: 3, Redacted: true}},
 	}
 	nodes := []state.NodeSpec{
@@ -155,6 +157,7 @@ func testRunTransitions(t *testing.T, open Open) {
 		state.CommandInvalidate: {state.Failed: state.Failed, state.Stopped: state.Stopped, state.Complete: state.Complete},
 		state.CommandTake:       {state.Failed: state.Failed},
 		state.CommandRedo:       {}, // of nothing
+		state.CommandForesee:    {}, // no limit
 		state.CommandApprove:    {},
 		state.CommandReject:     {},
 		"unknown":               {},

@@ -80,6 +80,7 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"GateRace", testGateRace},
 		{"Dropped", testDropped},
 		{"Taken", testTaken},
+		{"Limits", testLimits},
 		{"Purge", testPurge},
 		{"PurgeMany", testPurgeMany},
 		{"AttemptStats", testAttemptStats},

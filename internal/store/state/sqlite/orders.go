@@ -43,10 +43,10 @@ func (s *Store) CommitCommand(ctx context.Context, key state.RunKey, epoch int64
 		}
 		after := r.run.Command.Ends(r.run, stored(now))
 		_, err = tx.ExecContext(ctx,
-			`UPDATE runs SET status = ?, finished_ms = ?, failure = ?, invalidated = ?, dropped = ?, last_order = ?
+			`UPDATE runs SET status = ?, finished_ms = ?, failure = ?, invalidated = ?, dropped = ?, last_order = ?, most = ?
 				WHERE id = ?`,
 			after.Status, moment{after.Finished}, asDocument(after.Failure), asDocument(after.Invalidated),
-			asDocument(after.Dropped), asDocument(after.Command), r.id)
+			asDocument(after.Dropped), asDocument(after.Command), asDocument(after.Limit), r.id)
 		if err != nil {
 			return err
 		}

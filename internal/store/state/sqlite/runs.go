@@ -15,7 +15,7 @@ import (
 // runColumns are those that lists have as well; pinColumns are for one run.
 const (
 	runColumns = `id, workspace, run, token, status, epoch, last_order, script, script_path, params_path, fingerprint, start_nodes,
-	sources, description, actor, parent, deadline_ms, created_ms, finished_ms, failure, invalidated, dropped, program, engine, bucket_hash, priority`
+	sources, description, actor, parent, deadline_ms, created_ms, finished_ms, failure, invalidated, dropped, program, engine, bucket_hash, priority, most`
 	pinColumns = runColumns + `, pins`
 )
 
@@ -86,13 +86,13 @@ func checkNodes(workspace string, nodes []state.NodeSpec) error {
 func insertRun(ctx context.Context, tx *txn, run state.Run) (id int64, err error) {
 	result, err := tx.ExecContext(ctx,
 		`INSERT INTO runs (workspace, run, token, status, script, script_path, params_path, fingerprint, start_nodes,
-		sources, description, actor, parent, deadline_ms, created_ms, program, engine, bucket_hash, priority, pins)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		sources, description, actor, parent, deadline_ms, created_ms, program, engine, bucket_hash, priority, most, pins)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		run.Workspace, run.Run, run.Token, state.Running, run.Script, run.ScriptPath, run.ParamsPath, run.Fingerprint,
 		asDocument(&run.StartNodes),
 		asDocument(&run.Sources), run.Description, run.Actor, run.Parent, moment{run.Deadline}, moment{run.Created},
 		run.Program, run.Engine,
-		run.BucketHash, run.Priority, asDocument(&run.Pins))
+		run.BucketHash, run.Priority, asDocument(run.Limit), asDocument(&run.Pins))
 	if err != nil {
 		return 0, err
 	}
@@ -225,7 +225,7 @@ func scanRun(row scanner, more ...any) (r runRow, err error) {
 		&run.ParamsPath, &run.Fingerprint, asDocument(&run.StartNodes), asDocument(&run.Sources), &run.Description,
 		&run.Actor, &run.Parent,
 		&deadline, &created, &finished, asDocument(&run.Failure), asDocument(&run.Invalidated),
-		asDocument(&run.Dropped), &run.Program, &run.Engine, &run.BucketHash, &run.Priority}, more...)...)
+		asDocument(&run.Dropped), &run.Program, &run.Engine, &run.BucketHash, &run.Priority, asDocument(&run.Limit)}, more...)...)
 	run.Created, run.Finished, run.Deadline = created.Time, finished.Time, deadline.Time
 	return r, err
 }
