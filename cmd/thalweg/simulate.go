@@ -33,6 +33,8 @@ type simulateCmd struct {
 	overwriteFlag
 	JSON bool `name:"json" help:"Print a JSON array."`
 	stateFlags
+
+	rests []string // what the costs of a run rest on
 }
 
 // Run implements kong's command.
@@ -77,6 +79,7 @@ func (c *simulateCmd) Run(ctx context.Context, a *console) error {
 		return printJSON(a.stdout, results)
 	}
 	c.print(a, results, measured)
+	a.printTexts("what that rests on", c.rests)
 	return nil
 }
 
@@ -118,7 +121,9 @@ func (c *simulateCmd) ofRun(ctx context.Context, a *console) (app.Costs, error) 
 		return app.Costs{}, err
 	}
 	defer home.Close()
-	return home.CostsOf(ctx, run.RunKey, c.Scale, 0, 0)
+	replayed, err := home.Replay(ctx, run.RunKey, c.Scale, 1)
+	c.rests = replayed.Rests
+	return replayed.Costs, err
 }
 
 // curve returns the function that writes the curve in the format of the file that is asked for.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"thalweg/internal/app/runs"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/view"
 	"thalweg/internal/ops/simulate"
@@ -29,14 +30,17 @@ func WithoutBroker(c Costs) Costs {
 	return c
 }
 
-// CostsOf returns the costs of a complete run, on scale times its files, for workers of so many cores and so much
-// memory; 0: as this machine has.
-func (a *App) CostsOf(ctx context.Context, key view.RunKey, scale float64, memoryBytes int64, cores int) (Costs, error) {
-	b, err := runtime.ShareOf(memoryBytes, cores, true)
+// Replayed is a complete run as the simulator carries it out again.
+type Replayed = runs.Replayed
+
+// Replay returns what the simulator needs to carry a complete run out again, on scale times its files, by slots that
+// are speed times as fast, for workers as this machine would have.
+func (a *App) Replay(ctx context.Context, key view.RunKey, scale, speed float64) (Replayed, error) {
+	b, err := runtime.ShareOf(0, 0, true)
 	if err != nil {
-		return Costs{}, err
+		return Replayed{}, err
 	}
-	return a.Runs.Replay(ctx, key, scale, b)
+	return a.Runs.Replay(ctx, key, scale, speed, b)
 }
 
 // ReadMeasured reads the measured times of real runs; errors name the file.

@@ -55,13 +55,21 @@ func (m Model) Forecast(ctx context.Context, l Load, fleet Fleet) (Forecast, err
 	if err != nil {
 		return out, err
 	}
-	off := m.off(l) * quantile(len(m.records))
+	off := math.Hypot(m.off(l), beyond(l.Beyond)) * quantile(len(m.records))
 	middle, most := took[len(took)/2], took[len(took)-1]
 	out.Elapsed = interval(middle+rest, math.Hypot(off, math.Log((most+rest)/(middle+rest))),
 		math.Hypot(off, math.Log((middle+rest)/(took[0]+rest))))
 	out.Worked = interval(work(costs), off, off)
 	return out, nil
 }
+
+// Known is how many times as large as what was measured a run may be before more is assumed to be off.
+const Known = 2
+
+// assumedBeyond is what is assumed to be off more for each doubling beyond Known.
+const assumedBeyond = 0.1
+
+func beyond(times float64) float64 { return assumedBeyond * max(math.Log2(times/Known), 0) }
 
 func interval(middle, up, down float64) Interval {
 	of := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
@@ -78,7 +86,7 @@ func (m Model) off(l Load) float64 {
 			continue
 		}
 		want := 0.0
-		l.Files, l.Scale, l.Computed = map[string]int64{}, 0, nil
+		l.Files, l.Scale, l.Computed, l.Speed = map[string]int64{}, 0, nil, 0
 		for _, n := range r.Nodes {
 			if want += n.Worked.Seconds(); len(n.Inputs) == 0 {
 				l.Files[n.Name] = n.Files
@@ -123,6 +131,8 @@ const restOf = 3
 
 // rest returns the seconds that runs took longer than the simulator says of them: the middle of the latest records.
 func (m Model) rest(ctx context.Context, l Load) (float64, error) {
+	was := l.was()
+	back := Load{Budget: was.Budget, State: was.State, Queue: was.Queue}
 	var more []float64
 	for _, r := range m.records[:min(len(m.records), restOf)] {
 		if r.Workers == 0 || r.Slots == 0 {
@@ -132,8 +142,7 @@ func (m Model) rest(ctx context.Context, l Load) (float64, error) {
 		for _, n := range r.Nodes {
 			own.lines[n.Name] = line{a: n.Worked.Seconds()}
 		}
-		l.Files, l.Scale = nil, 0
-		simulated, err := simulate.Alone(ctx, simulate.Config{Costs: own.Costs(l), Workers: r.Workers, Slots: r.Slots, Seed: 1})
+		simulated, err := simulate.Alone(ctx, simulate.Config{Costs: own.Costs(back), Workers: r.Workers, Slots: r.Slots, Seed: 1})
 		if err != nil {
 			return 0, err
 		}
