@@ -7,6 +7,7 @@ import (
 	"thalweg/internal/app/runs"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/view"
+	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/simulate"
 )
 
@@ -16,6 +17,7 @@ type (
 	Simulated      = simulate.Result
 	Costs          = simulate.Costs
 	MeasuredRuns   = simulate.Measured
+	HostSpeed      = simulate.Speed
 )
 
 // PortfolioCosts returns the costs that were measured with the portfolio.
@@ -46,6 +48,43 @@ func (a *App) Replay(ctx context.Context, key view.RunKey, scale, speed float64)
 // ReadMeasured reads the measured times of real runs; errors name the file.
 func ReadMeasured(name string, text []byte) (MeasuredRuns, error) {
 	return simulate.ReadMeasured(name, text)
+}
+
+// ReadSpeed reads how fast the cores of a host are; errors name the file.
+func ReadSpeed(name string, text []byte) (HostSpeed, error) { return simulate.ReadSpeed(name, text) }
+
+// Compared is a complete run beside its simulation.
+type Compared struct {
+	Run       int64     `json:"run"`
+	Workers   int       `json:"workers"`
+	Slots     int       `json:"slots"` // of each
+	Real      RealRun   `json:"real"`
+	Simulated Simulated `json:"simulated"`
+}
+
+// RealRun is what a run took.
+type RealRun struct {
+	Elapsed float64            `json:"elapsed_s"`
+	Shares  map[string]float64 `json:"shares"` // of the slots' time, by what it went to
+}
+
+// Compare simulates a complete run on as many workers and slots as it had, by costs; nil: by its own.
+func (a *App) Compare(ctx context.Context, key view.RunKey, costs *Costs, seed uint64) (c Compared, err error) {
+	own, err := a.Replay(ctx, key, 1, 1)
+	if err != nil {
+		return c, err
+	}
+	if costs == nil {
+		costs = &own.Costs
+	}
+	r := own.Record
+	if r.Workers == 0 {
+		return c, fault.New(fault.Script, "run %d has no time sheets to compare with: its workers were of an older program",
+			key.Run)
+	}
+	c = Compared{Run: key.Run, Workers: r.Workers, Slots: r.Slots, Real: RealRun{r.Elapsed.Seconds(), r.Shares}}
+	c.Simulated, err = Simulate(ctx, SimulatedFleet{Costs: *costs, Workers: r.Workers, Slots: r.Slots, Seed: seed})
+	return c, err
 }
 
 // Simulate says how efficient a fleet would be, in virtual time, and what limits it.
