@@ -51,11 +51,11 @@ func (m Model) Forecast(ctx context.Context, l Load, fleet Fleet) (Forecast, err
 		took, out.Limit = append(took, r.Elapsed), r.Limit
 	}
 	slices.Sort(took)
-	rest, err := m.rest(ctx, l)
+	rest, err := m.Rest(ctx, l)
 	if err != nil {
 		return out, err
 	}
-	off := math.Hypot(m.off(l), beyond(l.Beyond)) * quantile(len(m.records))
+	off := m.Spread(l)
 	middle, most := took[len(took)/2], took[len(took)-1]
 	out.Elapsed = interval(middle+rest, math.Hypot(off, math.Log((most+rest)/(middle+rest))),
 		math.Hypot(off, math.Log((middle+rest)/(took[0]+rest))))
@@ -70,6 +70,11 @@ const Known = 2
 const assumedBeyond = 0.1
 
 func beyond(times float64) float64 { return assumedBeyond * max(math.Log2(times/Known), 0) }
+
+// Spread returns how far the ends of four of five runs are from the middle at least, as a logarithm.
+func (m Model) Spread(l Load) float64 {
+	return math.Hypot(m.off(l), beyond(l.Beyond)) * quantile(len(m.records))
+}
 
 func interval(middle, up, down float64) Interval {
 	of := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
@@ -129,8 +134,8 @@ func quantile(n int) float64 {
 // restOf is how many of the latest records say what the simulator does not know.
 const restOf = 3
 
-// rest returns the seconds that runs took longer than the simulator says of them: the middle of the latest records.
-func (m Model) rest(ctx context.Context, l Load) (float64, error) {
+// Rest returns the seconds that runs took longer than the simulator says of them: the middle of the latest records.
+func (m Model) Rest(ctx context.Context, l Load) (float64, error) {
 	was := l.was()
 	back := Load{Budget: was.Budget, State: was.State, Queue: was.Queue}
 	var more []float64

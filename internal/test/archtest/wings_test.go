@@ -35,7 +35,7 @@ var wings = map[string]wing{
 	}},
 	"ops": {may: "base lang io store run ops", floors: []string{
 		"chart clusterconfig gc serveconfig compare doctor history infer lineage metrics notify price samples schedule simulate",
-		"capacity forecast",
+		"capacity forecast", "planning",
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{
 		"caller sizing sources", "access instance", "cluster hub registry serving", "view", "outputs workerprocess", "runtime", "inspect", "runner",
