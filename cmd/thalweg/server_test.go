@@ -549,7 +549,7 @@ func TestServerTableNamesCommands(t *testing.T) {
 	k, err := newParser(t.Context(), &console{}, &cli{}, func(int) {})
 	require.NoError(t, err)
 	here := []string{"test", "init", "infer", "dev", "graph", "fmt", "schema",
-		"serve", "worker", "slot", "peek", "simulate", "study", "table", "scheduler", "completion", "__complete", "version"}
+		"serve", "worker", "slot", "peek", "simulate", "study", "plan", "table", "scheduler", "completion", "__complete", "version"}
 	names := map[string]bool{}
 	for _, leaf := range k.Model.Leaves(true) {
 		names[leaf.Name] = true

@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -13,6 +14,7 @@ import (
 type Fleet struct {
 	Workers int
 	Slots   int // of each
+	Seeds   int // how many runs are simulated at most; 0: nine
 }
 
 // Forecast is what a run is expected to take. Four of five runs lie between the low and the high ends.
@@ -43,7 +45,7 @@ func (m Model) Forecast(ctx context.Context, l Load, fleet Fleet) (Forecast, err
 		return out, nil
 	}
 	var took []float64
-	for seed := range uint64(min(max(batchesMost/batches(costs), 1), seeds)) {
+	for seed := range uint64(min(max(batchesMost/batches(costs), 1), cmp.Or(fleet.Seeds, seeds))) {
 		r, err := simulate.Alone(ctx, simulate.Config{Costs: costs, Workers: fleet.Workers, Slots: fleet.Slots, Seed: seed + 1})
 		if err != nil {
 			return out, err

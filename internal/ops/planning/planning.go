@@ -43,6 +43,7 @@ type Question struct {
 	Deadline    time.Duration
 	Budget      price.Money
 	BringUp     time.Duration // of each machine: it is paid
+	Seeds       int           // how many runs of a deployment are simulated at most; 0: nine
 }
 
 // Choice is a deployment as it is foreseen.
@@ -292,7 +293,7 @@ func (p *planner) simulate(ctx context.Context, all []candidate) error {
 
 // foresee simulates a deployment.
 func (p *planner) foresee(ctx context.Context, c candidate) (Choice, error) {
-	f, err := p.Model.Forecast(ctx, c.load, forecast.Fleet{Workers: c.Count, Slots: c.Slots})
+	f, err := p.Model.Forecast(ctx, c.load, forecast.Fleet{Workers: c.Count, Slots: c.Slots, Seeds: p.Seeds})
 	if err != nil {
 		return c.Choice, fmt.Errorf("simulate %d × %s: %w", c.Count, c.Machine, err)
 	}

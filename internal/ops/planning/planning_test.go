@@ -51,7 +51,7 @@ func question(t *testing.T, names ...string) planning.Question {
 	portfolio := simulate.Portfolio()
 	load := forecast.Load{Budget: b, State: portfolio.State, Queue: portfolio.Queue, Scale: 1}
 	load.Was = &forecast.Place{Budget: b, State: load.State, Queue: load.Queue}
-	return planning.Question{Model: m, Record: r, Alone: load, Many: load, Machines: machines, BringUp: time.Minute}
+	return planning.Question{Model: m, Record: r, Alone: load, Many: load, Machines: machines, BringUp: time.Minute, Seeds: 1}
 }
 
 // holds checks what holds of all plans.
@@ -96,11 +96,11 @@ func holds(t *testing.T, q planning.Question, p planning.Plan) {
 
 func TestPlansKeepTheirDeadlinesAndBudgets(t *testing.T) {
 	t.Parallel()
-	for _, deadline := range []time.Duration{time.Second, 20 * time.Second, 30 * time.Second, time.Minute, 3 * time.Minute} {
-		for _, scale := range []float64{0.5, 1, 3} {
+	for _, deadline := range []time.Duration{time.Second, 40 * time.Second, 3 * time.Minute} {
+		for _, scale := range []float64{0.5, 2} {
 			t.Run(fmt.Sprintf("%s of %g", deadline, scale), func(t *testing.T) {
 				t.Parallel()
-				q := question(t, "c7g.medium", "c7g.large", "c8g.2xlarge")
+				q := question(t, "c7g.large", "c8g.2xlarge")
 				q.Deadline, q.Alone.Scale, q.Many.Scale = deadline, scale, scale
 				p, err := planning.Answer(t.Context(), q)
 				require.NoError(t, err)
@@ -115,10 +115,10 @@ func TestPlansKeepTheirDeadlinesAndBudgets(t *testing.T) {
 			})
 		}
 	}
-	for _, usd := range []float64{0.0001, 0.005, 0.05, 1} {
+	for _, usd := range []float64{0.0001, 0.02} {
 		t.Run(fmt.Sprintf("%g dollars", usd), func(t *testing.T) {
 			t.Parallel()
-			q := question(t, "c7g.large", "c7g.2xlarge")
+			q := question(t, "c7g.large")
 			q.Budget = price.Money(usd * float64(price.Dollar))
 			p, err := planning.Answer(t.Context(), q)
 			require.NoError(t, err)
