@@ -53,14 +53,18 @@ func (m Model) Forecast(ctx context.Context, l Load, fleet Fleet) (Forecast, err
 		took, out.Limit = append(took, r.Elapsed), r.Limit
 	}
 	slices.Sort(took)
-	rest, err := m.Rest(ctx, l)
+	rest, err := l.Rest, error(nil)
+	if rest == nil {
+		worked, rerr := m.Rest(ctx, l)
+		rest, err = &worked, rerr
+	}
 	if err != nil {
 		return out, err
 	}
 	off := m.Spread(l)
 	middle, most := took[len(took)/2], took[len(took)-1]
-	out.Elapsed = interval(middle+rest, math.Hypot(off, math.Log((most+rest)/(middle+rest))),
-		math.Hypot(off, math.Log((middle+rest)/(took[0]+rest))))
+	out.Elapsed = interval(middle+*rest, math.Hypot(off, math.Log((most+*rest)/(middle+*rest))),
+		math.Hypot(off, math.Log((middle+*rest)/(took[0]+*rest))))
 	out.Worked = interval(work(costs), off, off)
 	return out, nil
 }

@@ -128,6 +128,7 @@ type Load struct {
 	Speed, Batches float64
 	// Beyond is how many times as large as what was measured the run or its fleet is: it widens the interval.
 	Beyond float64
+	Rest   *float64 // what Rest says; nil: it is not known yet
 }
 
 // Place is where runs are.

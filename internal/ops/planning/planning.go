@@ -43,6 +43,7 @@ type Question struct {
 	Deadline    time.Duration
 	Budget      price.Money
 	BringUp     time.Duration // of each machine: it is paid
+	Most        int           // machines of a type; 0: CountMost
 	Seeds       int           // how many runs of a deployment are simulated at most; 0: nine
 }
 
@@ -148,7 +149,7 @@ func (p *planner) bounded() (out []candidate, err error) {
 				return nil, f
 			}
 		}
-		for count := 1; count <= CountMost; count++ {
+		for count := 1; count <= cmp.Or(p.Most, CountMost); count++ {
 			p.out.Considered++
 			c, why := p.candidate(m, count, costs[min(count-1, 1)])
 			if why != "" {
@@ -184,7 +185,7 @@ func (p *planner) load(m Machine, count int) (l forecast.Load, slots int, ok boo
 	if err != nil || b.Slots < min(slots, m.Cores) || memory/int64(slots) < r.Peak {
 		return l, slots, false
 	}
-	l.Budget, l.Speed = b, m.Speed
+	l.Budget, l.Speed, l.Rest = b, m.Speed, &p.rest
 	l.Beyond = max(l.Scale, float64(m.Cores*count)/float64(r.Cores*r.Workers))
 	return l, slots, true
 }
@@ -348,7 +349,7 @@ func (p *planner) upAndOut(ctx context.Context) error {
 		cores, count int
 		of           **Choice
 	}{{2 * a.Cores, a.Count / 2, &p.out.Up}, {a.Cores / 2, 2 * a.Count, &p.out.Out}} {
-		if beside.cores*beside.count != a.Cores*a.Count || beside.count > CountMost {
+		if beside.cores*beside.count != a.Cores*a.Count || beside.count > cmp.Or(p.Most, CountMost) {
 			continue
 		}
 		i := slices.IndexFunc(p.Machines, func(m Machine) bool {
