@@ -6,7 +6,6 @@ import (
 
 	"thalweg/internal/app/runs"
 	"thalweg/internal/app/runtime"
-	"thalweg/internal/app/sizing"
 	"thalweg/internal/app/view"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/simulate"
@@ -102,10 +101,10 @@ func WriteCurve(w io.Writer, format string, results []Simulated) error {
 }
 
 // PlanFor chooses machines for a complete run, or a larger one of its script.
-func (a *App) PlanFor(ctx context.Context, key view.RunKey, w sizing.Wanted) (sizing.Planned, error) {
+func (a *App) PlanFor(ctx context.Context, key view.RunKey, w runs.Wanted) (runs.Planned, error) {
 	b, err := runtime.ShareOf(0, 0, true)
 	if err != nil {
-		return sizing.Planned{}, err
+		return runs.Planned{}, err
 	}
 	return a.Runs.PlanFor(ctx, key, w, b)
 }

@@ -12,6 +12,12 @@ import (
 	"thalweg/internal/store/state"
 )
 
+// Types of plans.
+type (
+	Wanted  = sizing.Wanted
+	Planned = sizing.Planned
+)
+
 // PlanFor chooses machines for a complete run, or a larger one of its script. here cuts the batches where its time
 // sheets do not say how much memory there was.
 func (s *Service) PlanFor(ctx context.Context, key state.RunKey, w sizing.Wanted, here budget.Budget) (sizing.Planned,

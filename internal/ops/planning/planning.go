@@ -145,7 +145,7 @@ func (p *planner) bounded() (out []candidate, err error) {
 			costs[i] = p.Model.Costs(load)
 			if n := batches(costs[i]); n > batchesMost {
 				f := fault.New(fault.Script, "the run would have %d batches, and plans are made for at most %d", n, batchesMost)
-				f.Hint = "--batches 0.1x plans with a tenth of them"
+				f.Hint = "plan with fewer by {{set batches}}: 0.1x"
 				return nil, f
 			}
 		}
