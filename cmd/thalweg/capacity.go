@@ -16,6 +16,7 @@ import (
 type capacityCmd struct {
 	Explain capacityExplainCmd `cmd:"" help:"Say what limited a run: a table of causes for each node, and what each costs."`
 	Study   capacityStudyCmd   `cmd:"" help:"Show a published study: tables, costs, fits, findings, charts."`
+	Plan    capacityPlanCmd    `cmd:"" help:"Choose machines for a run, for a deadline or a budget."`
 	Table   capacityTableCmd   `cmd:"" help:"Show the same of measured runs in a CSV file: nodes, cores, seconds."`
 }
 
@@ -46,21 +47,27 @@ type capacityTableCmd struct {
 // Run implements kong's command.
 func (c *capacityTableCmd) Run(a *console) error { return c.give(a, c.report) }
 
-func (c *capacityTableCmd) report() (r sizing.Report, err error) {
+// pricesOf returns the published prices, with those of a file before them; "": there is none.
+func pricesOf(file string) (*sizing.Prices, error) {
 	prices, err := sizing.PublishedPrices()
+	if err != nil || file == "" {
+		return prices, err
+	}
+	text, err := readSmall(file)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := sizing.ReadPrices(file, text)
+	if err != nil {
+		return nil, err
+	}
+	return prices.With(ours), nil
+}
+
+func (c *capacityTableCmd) report() (r sizing.Report, err error) {
+	prices, err := pricesOf(c.Prices)
 	if err != nil {
 		return r, err
-	}
-	if c.Prices != "" {
-		text, err := readSmall(c.Prices)
-		if err != nil {
-			return r, err
-		}
-		ours, err := sizing.ReadPrices(c.Prices, text)
-		if err != nil {
-			return r, err
-		}
-		prices = prices.With(ours)
 	}
 	text, err := readSmall(c.File)
 	if err != nil {
@@ -69,13 +76,19 @@ func (c *capacityTableCmd) report() (r sizing.Report, err error) {
 	return sizing.Table(c.File, text, prices, c.By == "class")
 }
 
+// chart returns the file that charts are drawn to, if it can be written.
+func (f reportFlags) chart() (to outFile, err error) {
+	if f.Out != "" && filepath.Ext(f.Out) != ".svg" {
+		return to, fault.New(fault.Script, "%s: charts are drawn as .svg", f.Out)
+	}
+	to = outFile{path: f.Out, overwrite: f.Overwrite, mine: madeSVG}
+	return to, to.check()
+}
+
 // give makes a report, draws it where that is asked for, and prints it.
 func (f reportFlags) give(a *console, report func() (sizing.Report, error)) error {
-	if f.Out != "" && filepath.Ext(f.Out) != ".svg" {
-		return fault.New(fault.Script, "%s: charts are drawn as .svg", f.Out)
-	}
-	to := outFile{path: f.Out, overwrite: f.Overwrite, mine: madeSVG}
-	if err := to.check(); err != nil {
+	to, err := f.chart()
+	if err != nil {
 		return err
 	}
 	r, err := report()

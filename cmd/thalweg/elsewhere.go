@@ -63,7 +63,7 @@ var elsewhere = wordsOf(map[string][]string{
 		"executor"},
 	"`thalweg approvals` lists what waits for a decision, `thalweg approve` lets a run pass": {"gates",
 		"gate", "accept", "confirm", "promote", "pending"},
-	"`thalweg capacity study 2024` shows what runs took and cost by deployment, `thalweg capacity table FILE` of your own": {
+	"`thalweg capacity study 2024` shows what runs took and cost by deployment, `thalweg capacity plan` chooses machines": {
 		"estimate", "sizing", "scale", "study"},
 	"`thalweg cost` says what runs cost": {"costs", "price", "prices", "bill", "spend"},
 	"`thalweg trace` says what rows are made of": {"provenance", "origin",

@@ -562,7 +562,8 @@ func TestServerTableNamesCommands(t *testing.T) {
 	k, err := newParser(t.Context(), &console{}, &cli{}, func(int) {})
 	require.NoError(t, err)
 	here := []string{"test", "init", "infer", "dev", "graph", "fmt", "schema",
-		"serve", "worker", "slot", "peek", "simulate", "capacity study", "capacity table", "capacity explain", "scheduler", "completion", "__complete", "version"}
+		"serve", "worker", "slot", "peek", "simulate", "capacity study", "capacity table", "capacity explain",
+		"capacity plan", "scheduler", "completion", "__complete", "version"}
 	names := map[string]bool{}
 	for _, leaf := range k.Model.Leaves(true) {
 		name := askedAs(leaf)

@@ -15,24 +15,27 @@ import (
 )
 
 type simulateCmd struct {
-	Workers []int   `help:"Numbers of workers." default:"1,2,4,8,16,32,64,128,256" placeholder:"N,…"`
-	Of      *runRef `name:"run" help:"Simulate this complete run: its number, or last." placeholder:"RUN"`
-	Scale   float64 `help:"Its files are so many times as large." default:"1" placeholder:"X"`
-	Slots   int     `help:"Batches that a worker executes at once." default:"2" placeholder:"N"`
-	Batches int     `help:"Batches of the run, about." default:"10000" placeholder:"N"`
-	Seed    uint64  `help:"What chance follows from: the same seed gives the same trace." default:"1" placeholder:"N"`
-	Costs   string  `help:"Read measured costs from FILE instead of the portfolio's." placeholder:"FILE" type:"path"`
-	Print   bool    `help:"Print the costs, and simulate nothing." name:"print-costs"`
-	Broker  bool    `help:"Hints go by a broker, and state is not polled for them." negatable:"" default:"true"`
-	Deaths  float64 `help:"How often a worker dies in an hour." default:"0" placeholder:"X"`
-	Slow    float64 `help:"State and parts take so many times as long." name:"slow-store" default:"1" placeholder:"X"`
-	Hot     float64 `help:"One batch takes so many times as long." default:"1" placeholder:"X"`
-	Compare string  `help:"Show what real runs took beside it, from FILE." placeholder:"FILE" type:"path"`
-	Trace   string  `help:"Write what happens in the last fleet to FILE." placeholder:"FILE" type:"path"`
-	Out     string  `help:"Write the curve to FILE: .svg, .csv or .json." short:"o" placeholder:"FILE" type:"path"`
+	Workers []int    `help:"Numbers of workers." default:"1,2,4,8,16,32,64,128,256" placeholder:"N,…"`
+	Of      *runRef  `name:"run" help:"Simulate this complete run: its number, or last." placeholder:"RUN"`
+	Scale   float64  `help:"Its files are so many times as large." default:"1" placeholder:"X"`
+	Slots   int      `help:"Batches that a worker executes at once." default:"2" placeholder:"N"`
+	Batches int      `help:"Batches of the run, about." default:"10000" placeholder:"N"`
+	Seed    uint64   `help:"What chance follows from: the same seed gives the same trace." default:"1" placeholder:"N"`
+	Costs   string   `help:"Read measured costs from FILE instead of the portfolio's." placeholder:"FILE" type:"path"`
+	Print   bool     `help:"Print the costs, and simulate nothing." name:"print-costs"`
+	Broker  bool     `help:"Hints go by a broker, and state is not polled for them." negatable:"" default:"true"`
+	Deaths  float64  `help:"How often a worker dies in an hour." default:"0" placeholder:"X"`
+	Slow    float64  `help:"State and parts take so many times as long." name:"slow-store" default:"1" placeholder:"X"`
+	Hot     float64  `help:"One batch takes so many times as long." default:"1" placeholder:"X"`
+	Compare []string `help:"Show real runs beside it: complete runs by number, or times from FILE." placeholder:"RUN,…"`
+	Machine string   `help:"As fast as the host that 'bench host --json' has measured into FILE." placeholder:"FILE" type:"path"`
+	Trace   string   `help:"Write what happens in the last fleet to FILE." placeholder:"FILE" type:"path"`
+	Out     string   `help:"Write the curve to FILE: .svg, .csv or .json." short:"o" placeholder:"FILE" type:"path"`
 	overwriteFlag
 	JSON bool `name:"json" help:"Print a JSON array."`
 	stateFlags
+
+	rests []string // what the costs of a run rest on
 }
 
 // Run implements kong's command.
@@ -46,6 +49,9 @@ func (c *simulateCmd) Run(ctx context.Context, a *console) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(costs)
 	}
+	if refs := c.runs(); len(refs) > 0 {
+		return c.compare(ctx, a, costs, refs)
+	}
 	write, err := c.curve()
 	if err != nil {
 		return err
@@ -54,15 +60,9 @@ func (c *simulateCmd) Run(ctx context.Context, a *console) error {
 	if err := to.check(); err != nil {
 		return err
 	}
-	var measured app.MeasuredRuns
-	if c.Compare != "" {
-		text, err := readSmall(c.Compare)
-		if err != nil {
-			return err
-		}
-		if measured, err = app.ReadMeasured(c.Compare, text); err != nil {
-			return err
-		}
+	measured, err := c.measured()
+	if err != nil {
+		return err
 	}
 	results, err := c.simulate(ctx, costs)
 	if err != nil {
@@ -77,6 +77,7 @@ func (c *simulateCmd) Run(ctx context.Context, a *console) error {
 		return printJSON(a.stdout, results)
 	}
 	c.print(a, results, measured)
+	a.printTexts("what that rests on", c.rests)
 	return nil
 }
 
@@ -85,8 +86,8 @@ func (c *simulateCmd) costs(ctx context.Context, a *console) (app.Costs, error) 
 	switch {
 	case c.Of != nil:
 		return c.ofRun(ctx, a)
-	case a.typed["scale"]:
-		return costs, fault.New(fault.Script, "--scale goes with --run")
+	case a.typed["scale"], a.typed["machine"]:
+		return costs, fault.New(fault.Script, "--scale and --machine go with --run")
 	case c.Costs != "":
 		text, err := readSmall(c.Costs)
 		if err != nil {
@@ -113,12 +114,26 @@ func (c *simulateCmd) ofRun(ctx context.Context, a *console) (app.Costs, error) 
 	if !a.typed["batches"] {
 		c.Batches = 0
 	}
+	speed := 1.0
+	if c.Machine != "" {
+		text, err := readSmall(c.Machine)
+		if err != nil {
+			return app.Costs{}, err
+		}
+		host, err := app.ReadSpeed(c.Machine, text)
+		if err != nil {
+			return app.Costs{}, err
+		}
+		speed = host.CoreSpeed
+	}
 	home, run, err := c.Of.open(ctx, a, c.stateFlags)
 	if err != nil {
 		return app.Costs{}, err
 	}
 	defer home.Close()
-	return home.CostsOf(ctx, run.RunKey, c.Scale, 0, 0)
+	replayed, err := home.Replay(ctx, run.RunKey, c.Scale, speed)
+	c.rests = replayed.Rests
+	return replayed.Costs, err
 }
 
 // curve returns the function that writes the curve in the format of the file that is asked for.

@@ -117,28 +117,43 @@ func (s *Service) load(b budget.Budget) forecast.Load {
 	return forecast.Load{Budget: b, State: portfolio.State, Queue: portfolio.Queue}
 }
 
-// Replay returns what the simulator needs to carry a complete run out again, on scale times its files. Workers of that
-// budget cut the batches.
-func (s *Service) Replay(ctx context.Context, key state.RunKey, scale float64, b budget.Budget) (simulate.Costs, error) {
+// Replayed is a complete run as the simulator carries it out again.
+type Replayed struct {
+	Costs  simulate.Costs
+	Record forecast.Record
+	Rests  []string // what the costs rest on that are not of batches, a sentence each
+}
+
+// Replay returns what the simulator needs to carry a complete run out again, on scale times its files, by slots that are
+// speed times as fast. Workers of that budget cut the batches.
+func (s *Service) Replay(ctx context.Context, key state.RunKey, scale, speed float64, b budget.Budget) (Replayed, error) {
+	model, record, err := s.learnt(ctx, key)
+	if err != nil {
+		return Replayed{}, err
+	}
+	load := s.load(b)
+	load.Scale, load.Speed = scale, speed
+	return Replayed{Costs: model.Costs(load), Record: record, Rests: model.Rests(load)}, nil
+}
+
+// learnt returns what one complete run teaches.
+func (s *Service) learnt(ctx context.Context, key state.RunKey) (m forecast.Model, record forecast.Record, err error) {
 	run, err := s.Numbered(ctx, key.Workspace, key.Run)
 	if err != nil {
-		return simulate.Costs{}, err
+		return m, record, err
 	}
 	if !history.Whole(run) {
 		f := fault.New(fault.Script, "run %d is not complete, or its tables may not be read any more: it cannot be "+
 			"simulated", run.Run)
 		f.Hint = "{{do history}} lists runs"
-		return simulate.Costs{}, f
+		return m, record, f
 	}
-	record, err := forecast.Read(ctx, s.Home.State, run)
-	if err != nil {
-		return simulate.Costs{}, err
+	if record, err = forecast.Read(ctx, s.Home.State, run); err != nil {
+		return m, record, err
 	}
-	model, err := forecast.Fit([]forecast.Record{record})
+	m, err = forecast.Fit([]forecast.Record{record})
 	if errors.Is(err, forecast.ErrNoRecord) {
-		return simulate.Costs{}, fault.New(fault.Script, "run %d has no nodes that took any time", run.Run)
+		err = fault.New(fault.Script, "run %d has no nodes that took any time", run.Run)
 	}
-	load := s.load(b)
-	load.Scale = scale
-	return model.Costs(load), err
+	return m, record, err
 }

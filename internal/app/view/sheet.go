@@ -41,3 +41,6 @@ func SharesOf(s TimeSheet) []SlotShare {
 	}
 	return all
 }
+
+// ShareNames lists the shares of slots' time: their names, and the texts that explain them to people.
+func ShareNames() (names, texts []string) { return sheet.Names(), shareTexts[:] }

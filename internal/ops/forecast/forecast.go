@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -13,6 +14,7 @@ import (
 type Fleet struct {
 	Workers int
 	Slots   int // of each
+	Seeds   int // how many runs are simulated at most; 0: nine
 }
 
 // Forecast is what a run is expected to take. Four of five runs lie between the low and the high ends.
@@ -45,7 +47,7 @@ func (m Model) Forecast(ctx context.Context, l Load, fleet Fleet) (Forecast, err
 		return out, nil
 	}
 	var took []float64
-	for seed := range uint64(min(max(batchesMost/batches(costs), 1), seeds)) {
+	for seed := range uint64(min(max(batchesMost/batches(costs), 1), cmp.Or(fleet.Seeds, seeds))) {
 		r, err := simulate.Alone(ctx, simulate.Config{Costs: costs, Workers: fleet.Workers, Slots: fleet.Slots, Seed: seed + 1})
 		if err != nil {
 			return out, err
@@ -53,20 +55,37 @@ func (m Model) Forecast(ctx context.Context, l Load, fleet Fleet) (Forecast, err
 		took, out.Limit = append(took, r.Elapsed), r.Limit
 	}
 	slices.Sort(took)
-	rest, err := m.rest(ctx, l)
+	rest, err := l.Rest, error(nil)
+	if rest == nil {
+		worked, rerr := m.Rest(ctx, l)
+		rest, err = &worked, rerr
+	}
 	if err != nil {
 		return out, err
 	}
-	off := m.off(l) * quantile(len(m.records))
+	off := m.Spread(l)
 	middle, most := took[len(took)/2], took[len(took)-1]
-	out.Elapsed = interval(middle+rest, math.Hypot(off, math.Log((most+rest)/(middle+rest))),
-		math.Hypot(off, math.Log((middle+rest)/(took[0]+rest))))
+	out.Elapsed = interval(middle+*rest, math.Hypot(off, math.Log((most+*rest)/(middle+*rest))),
+		math.Hypot(off, math.Log((middle+*rest)/(took[0]+*rest))))
 	out.Worked = interval(work(costs), off, off)
 	out.Nodes = map[string]time.Duration{}
 	for _, n := range costs.Nodes {
 		out.Nodes[n.Name] = time.Duration(n.Seconds * float64(n.Batches) * float64(time.Second))
 	}
 	return out, nil
+}
+
+// Known is how many times as large as what was measured a run may be before more is assumed to be off.
+const Known = 2
+
+// assumedBeyond is what is assumed to be off more for each doubling beyond Known.
+const assumedBeyond = 0.1
+
+func beyond(times float64) float64 { return assumedBeyond * max(math.Log2(times/Known), 0) }
+
+// Spread returns how far the ends of four of five runs are from the middle at least, as a logarithm.
+func (m Model) Spread(l Load) float64 {
+	return math.Hypot(m.off(l), beyond(l.Beyond)) * quantile(len(m.records))
 }
 
 func interval(middle, up, down float64) Interval {
@@ -84,7 +103,7 @@ func (m Model) off(l Load) float64 {
 			continue
 		}
 		want := 0.0
-		l.Files, l.Scale, l.Computed = map[string]int64{}, 0, nil
+		l.Files, l.Scale, l.Computed, l.Speed = map[string]int64{}, 0, nil, 0
 		for _, n := range r.Nodes {
 			if want += n.Worked.Seconds(); len(n.Inputs) == 0 {
 				l.Files[n.Name] = n.Files
@@ -127,8 +146,10 @@ func quantile(n int) float64 {
 // restOf is how many of the latest records say what the simulator does not know.
 const restOf = 3
 
-// rest returns the seconds that runs took longer than the simulator says of them: the middle of the latest records.
-func (m Model) rest(ctx context.Context, l Load) (float64, error) {
+// Rest returns the seconds that runs took longer than the simulator says of them: the middle of the latest records.
+func (m Model) Rest(ctx context.Context, l Load) (float64, error) {
+	was := l.was()
+	back := Load{Budget: was.Budget, State: was.State, Queue: was.Queue}
 	var more []float64
 	for _, r := range m.records[:min(len(m.records), restOf)] {
 		if r.Workers == 0 || r.Slots == 0 {
@@ -138,8 +159,7 @@ func (m Model) rest(ctx context.Context, l Load) (float64, error) {
 		for _, n := range r.Nodes {
 			own.lines[n.Name] = line{a: n.Worked.Seconds()}
 		}
-		l.Files, l.Scale = nil, 0
-		simulated, err := simulate.Alone(ctx, simulate.Config{Costs: own.Costs(l), Workers: r.Workers, Slots: r.Slots, Seed: 1})
+		simulated, err := simulate.Alone(ctx, simulate.Config{Costs: own.Costs(back), Workers: r.Workers, Slots: r.Slots, Seed: 1})
 		if err != nil {
 			return 0, err
 		}

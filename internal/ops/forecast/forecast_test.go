@@ -127,3 +127,25 @@ func TestOtherScriptsAreLeftOut(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, m.Of())
 }
+
+// TestWhatTheSimulatorDoesNotKnowIsAdded holds that a run of the same size is foreseen to take as long as it did, whatever
+// a run of a part of its nodes asks.
+func TestWhatTheSimulatorDoesNotKnowIsAdded(t *testing.T) {
+	t.Parallel()
+	m, err := forecast.Fit([]forecast.Record{record(1, 10)})
+	require.NoError(t, err)
+	fleet := forecast.Fleet{Workers: 1, Slots: 1}
+	f, err := m.Forecast(t.Context(), load(t, 10), fleet)
+	require.NoError(t, err)
+	require.InEpsilon(t, 11, f.Elapsed.Middle.Seconds(), 0.01)
+	l := load(t, 10)
+	l.Computed = func(node string) bool { return node == "calc" }
+	part, err := m.Forecast(t.Context(), l, fleet)
+	require.NoError(t, err)
+	require.InEpsilon(t, 9, part.Elapsed.Middle.Seconds(), 0.01)
+	far := load(t, 10)
+	far.Beyond = 8
+	wide, err := m.Forecast(t.Context(), far, fleet)
+	require.NoError(t, err)
+	require.Greater(t, wide.Elapsed.High-wide.Elapsed.Low, f.Elapsed.High-f.Elapsed.Low)
+}

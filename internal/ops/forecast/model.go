@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -118,12 +119,39 @@ type Load struct {
 	Budget budget.Budget
 	State  simulate.State
 	Queue  simulate.Latency
+	// Was is where the records' runs were; nil: there as well. With another kind of state they say nothing of how quick
+	// state and parts are: State and Parts alone do.
+	Was   *Place
+	Parts simulate.Parts
+	// Speed is how many times as fast a slot is as one of the records; Batches is how many times as many batches nodes
+	// have that have several. 0 is 1.
+	Speed, Batches float64
+	// Beyond is how many times as large as what was measured the run or its fleet is: it widens the interval.
+	Beyond float64
+	Rest   *float64 // what Rest says; nil: it is not known yet
 }
+
+// Place is where runs are.
+type Place struct {
+	Budget budget.Budget
+	State  simulate.State
+	Queue  simulate.Latency
+}
+
+func (l Load) was() Place {
+	if l.Was != nil {
+		return *l.Was
+	}
+	return Place{l.Budget, l.State, l.Queue}
+}
+
+// moves reports whether state and parts are others than those of the records.
+func (l Load) moves() bool { return l.was().State.Kind != l.State.Kind }
 
 // Costs returns what the simulator needs for a run of that load.
 func (m Model) Costs(l Load) simulate.Costs {
 	last := m.records[0]
-	c := simulate.Costs{Name: fmt.Sprintf("run %d", last.Run.Run), State: l.State, Queue: l.Queue}
+	c := simulate.Costs{Name: fmt.Sprintf("run %d", last.Run.Run), State: last.state(l), Queue: l.Queue}
 	next := last.grown(l)
 	moved, took := 0.0, 0.0
 	for i, n := range last.Nodes {
@@ -131,14 +159,17 @@ func (m Model) Costs(l Load) simulate.Costs {
 		read, lookup, stored := next.reads(grown)
 		wasRead, wasLookup, was := last.reads(n)
 		ratio := float64(plan.EstimateBatches(l.Budget, n.Kind, read, lookup)) /
-			float64(plan.EstimateBatches(l.Budget, n.Kind, wasRead, wasLookup))
+			float64(plan.EstimateBatches(l.was().Budget, n.Kind, wasRead, wasLookup))
 		batches := max(int(math.Round(float64(n.Batches)*ratio)), 1)
+		if batches > 1 {
+			batches = max(int(math.Round(float64(batches)*cmp.Or(l.Batches, 1))), 1)
+		}
 		next.Nodes[i].Out.Parts = n.Out.Parts * batches / max(n.Batches, 1)
 		if l.Computed != nil && !l.Computed(n.Name) {
 			c.Nodes = append(c.Nodes, simulate.Node{Name: n.Name, Class: string(n.Kind), Inputs: n.Inputs, Batches: 1})
 			continue
 		}
-		seconds := m.lines[n.Name].a + m.lines[n.Name].b*float64(next.bytes(grown))
+		seconds := (m.lines[n.Name].a + m.lines[n.Name].b*float64(next.bytes(grown))) / cmp.Or(l.Speed, 1)
 		each := float64(batches)
 		c.Nodes = append(c.Nodes, simulate.Node{
 			Name: n.Name, Class: string(n.Kind), Inputs: n.Inputs, Batches: batches, Seconds: seconds / each,
@@ -146,7 +177,10 @@ func (m Model) Costs(l Load) simulate.Costs {
 		})
 		moved, took = moved+float64(was+n.Stored)/1e6, took+n.Moved.Seconds()
 	}
-	if took > 0 {
+	switch {
+	case l.moves():
+		c.Parts = l.Parts
+	case took > 0:
 		c.Parts = simulate.Parts{WorkerMB: moved / took * float64(max(last.Slots, 1)), Overlap: true}
 	}
 	return c

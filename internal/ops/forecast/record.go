@@ -8,6 +8,7 @@ import (
 
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/plan"
+	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/state"
 )
 
@@ -15,9 +16,17 @@ import (
 type Record struct {
 	Run     state.RunKey
 	Elapsed time.Duration
-	Workers int    // that worked on it; 0: not known
-	Slots   int    // of each; 0: not known
 	Nodes   []Node // in the order in which they read each other
+
+	// What its time sheets say; 0: there are none. Elapsed is then without times in which no worker was there.
+	Workers int                // that were there, in the mean
+	Slots   int                // of each
+	Cores   int                // of each
+	Memory  int64              // that each may use: of the one with the least
+	Peak    int64              // most memory that a worker was seen to have, by its slots
+	Machine string             // type; "": not known, or of several
+	Shares  map[string]float64 // parts of the slots' time by what it went to, by name
+	Claim   time.Duration      // mean of calls that claimed a batch; 0: there are too few
 }
 
 // Node is what a node of a run took.
@@ -32,6 +41,28 @@ type Node struct {
 	Worked  time.Duration // of slots, by batches that succeeded; without waits, and without Moved
 	Moved   time.Duration // fetching and storing parts
 	Spread  []float64     // the times of its batches over their mean, the shortest first; nil: one batch
+}
+
+// classes are those of nodes, in the order in which scripts have them.
+var classes = []string{"load", "join", "python", "write"}
+
+// classOf returns the class of a type of node.
+func classOf(kind script.NodeType) string {
+	switch kind {
+	case script.FileTable:
+		return "load"
+	case script.ProcPyCalc, script.PyTableNode:
+		return "python"
+	case script.TableFile:
+		return "write"
+	}
+	return "join"
+}
+
+// ClassTime is the time of a run that nodes of a class took.
+type ClassTime struct {
+	Class   string
+	Seconds float64
 }
 
 // spreadMax limits the points of a spread.
@@ -62,6 +93,11 @@ func Read(ctx context.Context, store state.Store, run state.Run) (Record, error)
 		}
 		rec.Nodes = append(rec.Nodes, one)
 	}
+	sheets, err := sheet.Of(ctx, store, run.RunKey)
+	if err != nil {
+		return rec, err
+	}
+	rec.attend(sheets)
 	return rec, nil
 }
 

@@ -70,9 +70,22 @@ func (l Latency) sample(r *rand.Rand) time.Duration {
 	if l.Median <= 0 {
 		return 0
 	}
-	sigma := math.Log(max(l.Slow, l.Median)/l.Median) / normalP90
-	return time.Duration(l.Median * math.Exp(sigma*r.NormFloat64()) * float64(time.Millisecond))
+	return time.Duration(l.Median * math.Exp(l.sigma()*r.NormFloat64()) * float64(time.Millisecond))
 }
+
+// sigma is the spread of the logarithm.
+func (l Latency) sigma() float64 { return math.Log(max(l.Slow, l.Median)/l.Median) / normalP90 }
+
+// Mean returns the mean in milliseconds.
+func (l Latency) Mean() float64 {
+	if l.Median <= 0 {
+		return 0
+	}
+	return l.Median * math.Exp(l.sigma()*l.sigma()/2)
+}
+
+// Times returns the latency of calls that take so many times as long.
+func (l Latency) Times(by float64) Latency { return Latency{Median: by * l.Median, Slow: by * l.Slow} }
 
 // ReadCosts reads them from JSON.
 func ReadCosts(name string, text []byte) (Costs, error) {

@@ -163,7 +163,7 @@ type Coordinator struct {
 	apart  time.Time           // the run goes on without the shared queue until then
 	alone  time.Duration       // how long it last did so because hints did not arrive
 	hunger hunger
-	held   *held    // to the run's limit; nil: it has none
+	held   *held     // to the run's limit; nil: it has none
 	as     sharedAs  // how the queue was used at the latest look
 	last   string    // epochs, statuses and revisions at the latest look: see notice
 	moved  time.Time // when last changed

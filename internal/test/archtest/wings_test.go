@@ -37,6 +37,7 @@ var wings = map[string]wing{
 		"chart gc infer notify price samples schedule", "bill",
 		"clusterconfig compare doctor history lineage metrics serveconfig simulate",
 		"capacity causes forecast",
+		"planning",
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{
 		"caller sizing sources", "access instance", "cluster hub registry serving", "view", "outputs workerprocess", "runtime", "inspect", "runner",

@@ -1,0 +1,87 @@
+package planning
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thalweg/internal/base/fault"
+	"thalweg/internal/ops/forecast"
+	"thalweg/internal/ops/price"
+)
+
+// Family returns the part of a type's name that says what it is, without its size: c7g of c7g.large.
+func Family(machine string) string {
+	family, _, _ := strings.Cut(machine, ".")
+	return family
+}
+
+// MachinesOf returns the types that may be taken: those that are named, or the family of the run's own machine. speeds
+// has those that were measured.
+func MachinesOf(book *price.Book, names []string, own string, speeds map[string]float64) ([]Machine, error) {
+	if len(names) == 0 {
+		if _, priced := book.Find(own); !priced {
+			f := fault.New(fault.Script, "the run's own machine is %s: nobody knows which machines may be taken",
+				map[bool]string{true: "not known", false: own + ", which has no price"}[own == ""])
+			f.Hint = "name types of machines with {{set machines}}, and prices with {{set prices}}"
+			return nil, f
+		}
+		for _, name := range book.Machines() {
+			if Family(name) == Family(own) {
+				names = append(names, name)
+			}
+		}
+	}
+	var out []Machine
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		line, ok := book.Find(name)
+		switch {
+		case !ok:
+			return nil, fault.New(fault.Script, "machine %q has no price", name).Suggest(name, book.Machines())
+		case line.Cores == 0:
+			return nil, fault.New(fault.Script, "the price of machine %s does not say how many cores it has", name)
+		}
+		m := Machine{Line: line, Speed: speeds[name]}
+		if m.Measured = m.Speed > 0; !m.Measured {
+			m.Speed = 1
+		}
+		out = append(out, m)
+	}
+	slices.SortStableFunc(out, func(a, b Machine) int { return a.Cores - b.Cores })
+	return out, nil
+}
+
+// Notes says what a plan rests on, and what it does not know: a sentence each.
+func (q Question) Notes() []string {
+	out := q.Model.Rests(q.Alone)
+	if q.Alone.State.Kind != q.Many.State.Kind {
+		out[0] = "Of one machine: " + out[0]
+		out = append(out, "Several machines need a cluster: its state and parts have the built-in times.")
+	}
+	var guessed []string
+	for _, m := range q.Machines {
+		if !m.Measured && m.Machine != q.Record.Machine {
+			guessed = append(guessed, m.Machine)
+		}
+	}
+	if len(guessed) > 0 {
+		out = append(out, fmt.Sprintf("Nobody has measured %s: a core is taken to be as fast as the run's own.",
+			strings.Join(guessed, ", ")))
+	}
+	return append(out, fmt.Sprintf("Each machine is paid %s of bring-up, which is not in the times; services of a cluster "+
+		"are not in the costs.", q.BringUp))
+}
+
+// Warnings says where a plan goes beyond what was measured.
+func (q Question) Warnings(p Plan) (out []string) {
+	if q.Alone.Scale > forecast.Known {
+		out = append(out, fmt.Sprintf("The run is %.3g times as large as the measured one: beyond twice, intervals are "+
+			"wider.", q.Alone.Scale))
+	}
+	cores := q.Record.Cores * q.Record.Workers
+	if a := p.Answer; a != nil && a.Cores*a.Count > forecast.Known*cores {
+		out = append(out, fmt.Sprintf("The run was measured on %d cores, and the answer has %d: beyond twice, intervals are "+
+			"wider.", cores, a.Cores*a.Count))
+	}
+	return out
+}
