@@ -12,7 +12,6 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/forecast"
 	"thalweg/internal/ops/history"
-	"thalweg/internal/ops/simulate"
 	"thalweg/internal/store/state"
 )
 
@@ -110,16 +109,12 @@ func (s *Service) fleet(ctx context.Context, b budget.Budget) (out forecast.Flee
 
 // load returns what runs of this instance have in common.
 func (s *Service) load(b budget.Budget) forecast.Load {
-	if s.Home.Cluster() == nil {
-		return forecast.Load{Budget: b, State: simulate.Directory()}
-	}
-	portfolio := simulate.Portfolio()
-	return forecast.Load{Budget: b, State: portfolio.State, Queue: portfolio.Queue}
+	return forecast.LoadOf(b, s.Home.Cluster() != nil)
 }
 
 // Replayed is a complete run as the simulator carries it out again.
 type Replayed struct {
-	Costs  simulate.Costs
+	Costs  forecast.Costs
 	Record forecast.Record
 	Rests  []string // what the costs rest on that are not of batches, a sentence each
 }

@@ -25,7 +25,6 @@ import (
 	"thalweg/internal/ops/bill"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/run/job"
-	"thalweg/internal/run/plan"
 	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/state"
 )
@@ -253,10 +252,8 @@ func (s *Service) ShowNode(ctx context.Context, key state.RunKey, node string) (
 
 // ShowBatch returns a batch of a node, with its attempts.
 func (s *Service) ShowBatch(ctx context.Context, key state.RunKey, node string, batch int) (view.BatchDetail, error) {
-	d, err := history.ShowBatch(ctx, s.Home.State,
+	return history.ShowBatch(ctx, s.Home.State,
 		state.BatchKey{NodeKey: state.NodeKey{RunKey: key, Node: node}, Batch: batch}, time.Now())
-	d.Covers = plan.CoversOf(d.Spec)
-	return d, err
 }
 
 // Audit lists what people have ordered of a run, the latest last.

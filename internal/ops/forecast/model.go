@@ -148,6 +148,18 @@ func (l Load) was() Place {
 // moves reports whether state and parts are others than those of the records.
 func (l Load) moves() bool { return l.was().State.Kind != l.State.Kind }
 
+// Costs are what the simulator needs.
+type Costs = simulate.Costs
+
+// LoadOf returns what all runs of a state directory, or of a cluster, have in common.
+func LoadOf(b budget.Budget, cluster bool) Load {
+	if !cluster {
+		return Load{Budget: b, State: simulate.Directory()}
+	}
+	portfolio := simulate.Portfolio()
+	return Load{Budget: b, State: portfolio.State, Queue: portfolio.Queue}
+}
+
 // Costs returns what the simulator needs for a run of that load.
 func (m Model) Costs(l Load) simulate.Costs {
 	last := m.records[0]

@@ -13,6 +13,7 @@ import (
 	"thalweg/internal/ops/price"
 	"thalweg/internal/run/gate"
 	"thalweg/internal/run/limit"
+	"thalweg/internal/run/plan"
 	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/state"
 )
@@ -324,8 +325,6 @@ type BatchDetail struct {
 	Class    string    `json:"class,omitempty"`
 	Covers   string    `json:"covers,omitempty"` // its slice: rows, files, parts or a bucket of keys
 	Attempts []Attempt `json:"attempts"`
-
-	Spec state.BatchSpec `json:"-"`
 }
 
 // Attempt is one try at a batch.
@@ -363,7 +362,8 @@ func ShowBatch(ctx context.Context, store state.Store, key state.BatchKey, now t
 	if err != nil {
 		return BatchDetail{}, fmt.Errorf("read batch %d of %s: %w", key.Batch, key.Node, err)
 	}
-	out := BatchDetail{Batch: batchOf(b, now), Node: key.Node, Phase: b.Phase, Class: b.Class, Attempts: []Attempt{}, Spec: b.BatchSpec}
+	out := BatchDetail{Batch: batchOf(b, now), Node: key.Node, Phase: b.Phase, Class: b.Class,
+		Covers: plan.CoversOf(b.BatchSpec), Attempts: []Attempt{}}
 	for _, a := range attempts {
 		out.Attempts = append(out.Attempts, attemptOf(a, now))
 	}
