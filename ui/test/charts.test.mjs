@@ -121,6 +121,20 @@ test('a run that was over before a sample was taken says so, and loads no charts
   await tab.close()
 })
 
+test('below the run is when its nodes were worked on', async () => {
+  const tab = await Tab.open(browser, server, `/w/main/runs/${quick}`)
+  const { page } = tab
+  const fold = page.locator('details').filter({ has: page.locator('summary', { hasText: 'Timeline' }) })
+  await fold.locator('summary').press('Enter')
+  await fold.getByRole('link', { name: 'By worker and batch' }).waitFor()
+  const nodes = page.getByRole('region', { name: 'What they did' }).locator('tbody tr')
+  assert.equal(await fold.locator('tbody tr').count(), await nodes.count())
+  assert.equal(await fold.locator('svg rect').count(), await nodes.count())
+  for (const width of [1280, 360]) for (const dark of [false, true]) await tab.screenshot('run-times', { width, dark })
+  await tab.accessible()
+  await tab.close()
+})
+
 test('what a run cost is one look away, and what it cost last time', async () => {
   const again = await state.run('orders.yaml')
   const tab = await Tab.open(browser, server, `/w/main/runs/${again}`)
