@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"thalweg/internal/app"
 	"thalweg/internal/app/sizing"
 	"thalweg/internal/base/fault"
 )
@@ -17,7 +19,7 @@ type capacityCmd struct {
 	Explain capacityExplainCmd `cmd:"" help:"Say what limited a run: a table of causes for each node, and what each costs."`
 	Study   capacityStudyCmd   `cmd:"" help:"Show a published study: tables, costs, fits, findings, charts."`
 	Plan    capacityPlanCmd    `cmd:"" help:"Choose machines for a run, for a deadline or a budget."`
-	Table   capacityTableCmd   `cmd:"" help:"Show the same of measured runs in a CSV file: nodes, cores, seconds."`
+	Table   capacityTableCmd   `cmd:"" help:"Show the same of runs, by number or in a CSV file: nodes, cores, seconds."`
 }
 
 // reportFlags say where a report goes.
@@ -38,14 +40,17 @@ func (c *capacityStudyCmd) Run(a *console) error {
 }
 
 type capacityTableCmd struct {
-	File   string `arg:"" help:"Runs, a line each: nodes, cores, seconds; usd_per_hour or machine; load_s, …" type:"path"`
-	By     string `help:"class: with the time by class of node." enum:"deployment,class" default:"deployment"`
-	Prices string `help:"Prices of machines, beside the published ones and before them." placeholder:"FILE" type:"path"`
+	Of     []string `arg:"" name:"run|file" help:"Numbers of runs, or a CSV file of one a line: nodes, cores, seconds; usd_per_hour or machine; load_s, …"`
+	By     string   `help:"class: with the time by class of node." enum:"deployment,class" default:"deployment"`
+	Prices string   `help:"Prices of machines, beside the published ones and before them." placeholder:"FILE" type:"path"`
 	reportFlags
+	stateFlags
 }
 
 // Run implements kong's command.
-func (c *capacityTableCmd) Run(a *console) error { return c.give(a, c.report) }
+func (c *capacityTableCmd) Run(ctx context.Context, a *console) error {
+	return c.give(a, func() (sizing.Report, error) { return c.report(ctx, a) })
+}
 
 // pricesOf returns the published prices, with those of a file before them; "": there is none.
 func pricesOf(file string) (*sizing.Prices, error) {
@@ -64,16 +69,36 @@ func pricesOf(file string) (*sizing.Prices, error) {
 	return prices.With(ours), nil
 }
 
-func (c *capacityTableCmd) report() (r sizing.Report, err error) {
+func (c *capacityTableCmd) report(ctx context.Context, a *console) (r sizing.Report, err error) {
 	prices, err := pricesOf(c.Prices)
 	if err != nil {
 		return r, err
 	}
-	text, err := readSmall(c.File)
+	if file := c.Of[0]; len(c.Of) == 1 && app.CheckRunRef(file) != nil {
+		text, err := readSmall(file)
+		if err != nil {
+			return r, err
+		}
+		return sizing.Table(file, text, prices, c.By == "class")
+	}
+	home, err := c.openHome(ctx, a, false)
 	if err != nil {
 		return r, err
 	}
-	return sizing.Table(c.File, text, prices, c.By == "class")
+	defer home.Close()
+	var records []sizing.Record
+	for _, ref := range c.Of {
+		run, err := home.Operations.Find(ctx, c.Workspace, ref)
+		if err != nil {
+			return r, err
+		}
+		measured, err := home.Replay(ctx, run.RunKey, 1, 1)
+		if err != nil {
+			return r, err
+		}
+		records = append(records, measured.Record)
+	}
+	return sizing.TableOfRuns(records, prices, c.By == "class")
 }
 
 // chart returns the file that charts are drawn to, if it can be written.

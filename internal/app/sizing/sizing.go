@@ -1,12 +1,17 @@
 package sizing
 
 import (
+	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/capacity"
+	"thalweg/internal/ops/forecast"
 	"thalweg/internal/ops/price"
 )
 
 // Report is what is said of measured runs of several deployments.
 type Report = capacity.Report
+
+// Record is what a complete run took.
+type Record = forecast.Record
 
 // Prices are prices of machines.
 type Prices = price.Book
@@ -21,6 +26,26 @@ func Table(name string, text []byte, prices *Prices, byClass bool) (Report, erro
 		return Report{}, err
 	}
 	return capacity.TableOf(name, runs, byClass)
+}
+
+// TableOfRuns returns the report of complete runs, by their records. A machine without a price has no cost.
+func TableOfRuns(records []Record, prices *Prices, byClass bool) (Report, error) {
+	var runs []capacity.Run
+	for _, r := range records {
+		if r.Workers == 0 {
+			return Report{}, fault.New(fault.Script, "run %d has no time sheets: nobody knows how many worked on it", r.Run.Run)
+		}
+		one := capacity.Run{Shape: capacity.Shape{Nodes: r.Workers, Cores: r.Cores}, Machines: r.Machine,
+			TotalCores: r.Workers * r.Cores, Seconds: r.Elapsed.Seconds()}
+		for _, c := range r.Classes() {
+			one.Classes = append(one.Classes, capacity.Class{Name: c.Class, Seconds: c.Seconds})
+		}
+		if line, known := prices.Find(r.Machine); known {
+			one = one.Priced(line.PerHour.Times(r.Workers))
+		}
+		runs = append(runs, one)
+	}
+	return capacity.TableOf("this workspace", runs, byClass)
 }
 
 // PublishedPrices returns the prices that come with the program.

@@ -182,7 +182,7 @@ func (t *table) ofMachines(run Run, field int, machine string) (Run, error) {
 		return run, t.wrong(field, "a %s has %d cores, and the table says %d", machine, line.Cores, run.Cores)
 	}
 	run.Machines, run.TotalCores = machine, run.Total()
-	return run.priced(line.PerHour.Times(run.Nodes)), nil
+	return run.Priced(line.PerHour.Times(run.Nodes)), nil
 }
 
 func (t *table) ofPrice(run Run, field int, text string) (Run, error) {
@@ -190,7 +190,7 @@ func (t *table) ofPrice(run Run, field int, text string) (Run, error) {
 	if err != nil || perHour > price.PerHourMax {
 		return run, t.wrong(field, "%q is not a price in US dollars an hour of at most %s", text, price.PerHourMax.Text(0))
 	}
-	return run.priced(perHour), nil
+	return run.Priced(perHour), nil
 }
 
 func (t *table) whole(field int, text string) (int, error) {

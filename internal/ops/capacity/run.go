@@ -45,8 +45,8 @@ type Class struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// priced returns the run with the cost that follows from a price an hour.
-func (r Run) priced(perHour price.Money) Run {
+// Priced returns the run with the cost that follows from a price an hour.
+func (r Run) Priced(perHour price.Money) Run {
 	cost := perHour.For(duration(r.Seconds))
 	r.PerHour, r.Cost = &perHour, &cost
 	return r

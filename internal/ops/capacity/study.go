@@ -107,7 +107,7 @@ func portfolioStudy(study string) (Report, error) {
 			return Report{}, err
 		}
 		n.TotalCores = cores
-		run := n.priced(perHour)
+		run := n.Priced(perHour)
 		runs = append(runs, run)
 		if cores == n.cores && perHour == n.perHour {
 			deployments++

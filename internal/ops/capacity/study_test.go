@@ -192,7 +192,7 @@ func TestEveryTableCanBeShown(t *testing.T) {
 				Classes: []Class{{"load", rapid.Float64Range(0, secondsMax).Draw(t, "load")}}}
 			perHour := price.Money(rapid.Int64Range(-1, int64(price.PerHourMax)).Draw(t, "price"))
 			if perHour >= 0 {
-				run = run.priced(perHour * price.Money(rapid.IntRange(0, 1).Draw(t, "free")))
+				run = run.Priced(perHour * price.Money(rapid.IntRange(0, 1).Draw(t, "free")))
 			}
 			runs = append(runs, run)
 		}
