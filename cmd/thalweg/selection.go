@@ -97,6 +97,10 @@ func forecastText(f view.Forecast) string {
 	if f.Of == 1 {
 		text += ", in proportion to the bytes of its files"
 	}
+	if f.Cost != nil {
+		text += fmt.Sprintf("\ncost: %s (four of five: %s to %s)", moneyText(f.Cost.Middle), moneyText(f.Cost.Low),
+			moneyText(f.Cost.High))
+	}
 	return text
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"slices"
+	"time"
 
 	"thalweg/internal/app/caller"
 	"thalweg/internal/app/control"
@@ -104,7 +105,17 @@ func (a *App) forecast(ctx context.Context, s *scripts.Script, o RunOptions, nod
 	if err != nil {
 		return nil, err
 	}
-	return a.Runs.Forecast(ctx, next)
+	f, err := a.Runs.Forecast(ctx, next)
+	if err != nil || f.Elapsed == nil {
+		return f, err
+	}
+	rates, err := a.Runs.Rates(ctx, a.process.Getenv)
+	if f.Unpriced = rates.Unpriced; err != nil || f.Unpriced != "" {
+		return f, err
+	}
+	of := func(ms int64) view.Money { return rates.PerHour.For(time.Duration(ms) * time.Millisecond) }
+	f.Cost = &view.ForecastCost{Low: of(f.Elapsed.Low), Middle: of(f.Elapsed.Middle), High: of(f.Elapsed.High)}
+	return f, nil
 }
 
 // next describes a run that is planned so.

@@ -97,6 +97,16 @@ type Forecast struct {
 	Slots   int           `json:"slots,omitempty"` // of all workers
 	Of      int           `json:"of"`              // earlier runs that it rests on
 	Why     string        `json:"why,omitempty"`   // why nothing is expected
+	Cost    *ForecastCost `json:"cost,omitempty"`  // of all workers while it goes on, as if no other run was
+	// Unpriced says why there is no cost.
+	Unpriced string `json:"unpriced,omitempty"`
+}
+
+// ForecastCost is an interval of costs in US dollars, with its middle.
+type ForecastCost struct {
+	Low    Money `json:"low_usd"`
+	Middle Money `json:"middle_usd"`
+	High   Money `json:"high_usd"`
 }
 
 // ForecastSpan is an interval of times, with its middle.
