@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"thalweg/internal/base/format"
 	"thalweg/internal/ops/chart"
 )
 
@@ -21,7 +22,7 @@ func runPanels(runs []Run) []chart.Panel {
 	}
 	var times, costs []chart.Series
 	for _, cores := range slices.Sorted(maps.Keys(byCores)) {
-		time := chart.Series{Name: fmt.Sprintf("%d cores each", cores)}
+		time := chart.Series{Name: fmt.Sprintf("%s each", format.Counted(int64(cores), "core", "cores"))}
 		perfect := chart.Series{Name: "if perfect", Dashed: true}
 		cost := time
 		for _, r := range byCores[cores] {

@@ -102,7 +102,7 @@ func (r Report) pivot(title string, cell func(ReportedRun) string) Table {
 	t := Table{Title: title, Header: []string{"nodes"}}
 	columns := slices.Sorted(maps.Keys(cores))
 	for _, c := range columns {
-		t.Header = append(t.Header, fmt.Sprintf("%d cores each", c))
+		t.Header = append(t.Header, fmt.Sprintf("%s each", format.Counted(int64(c), "core", "cores")))
 	}
 	for _, n := range slices.Sorted(maps.Keys(nodes)) {
 		row := []string{fmt.Sprint(n)}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/format"
 	"thalweg/internal/ops/forecast"
 	"thalweg/internal/ops/price"
 )
@@ -69,7 +70,7 @@ func (q Question) Notes() []string {
 			strings.Join(guessed, ", ")))
 	}
 	return append(out, fmt.Sprintf("Each machine is paid %s of bring-up, which is not in the times; services of a cluster "+
-		"are not in the costs.", q.BringUp))
+		"are not in the costs.", format.Span(q.BringUp)))
 }
 
 // Warnings says where a plan goes beyond what was measured.
@@ -80,8 +81,8 @@ func (q Question) Warnings(p Plan) (out []string) {
 	}
 	cores := q.Record.Cores * q.Record.Workers
 	if a := p.Answer; a != nil && a.Cores*a.Count > forecast.Known*cores {
-		out = append(out, fmt.Sprintf("The run was measured on %d cores, and the answer has %d: beyond twice, intervals are "+
-			"wider.", cores, a.Cores*a.Count))
+		out = append(out, fmt.Sprintf("The run was measured on %s, and the answer has %d: beyond twice, intervals are "+
+			"wider.", format.Counted(int64(cores), "core", "cores"), a.Cores*a.Count))
 	}
 	return out
 }
