@@ -37,6 +37,9 @@ func (c *explainCmd) Run(ctx context.Context, a *console) error {
 	a.printDiagnostics(warnings)
 	var b strings.Builder
 	printBudget(&b, e.Budget)
+	if e.Forecast != nil && e.Forecast.Elapsed != nil {
+		fmt.Fprintf(&b, "\n%s\n", forecastText(*e.Forecast))
+	}
 	for _, n := range e.Nodes {
 		explainedNode{n}.print(&b)
 	}

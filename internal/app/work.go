@@ -94,17 +94,16 @@ func (a *App) PlanRun(ctx context.Context, by Caller, s *scripts.Script, o RunOp
 			out.Outside = append(out.Outside, n.Name)
 		}
 	}
-	out.Forecast, err = a.forecast(ctx, s, o, nodes)
+	next, err := a.next(s, o, nodes)
+	if err != nil {
+		return out, err
+	}
+	out.Forecast, err = a.forecast(ctx, next)
 	return out, err
 }
 
-// forecast says what a run that is planned so is expected to take.
-func (a *App) forecast(ctx context.Context, s *scripts.Script, o RunOptions, nodes []runner.PlannedNode) (*view.Forecast,
-	error) {
-	next, err := a.next(s, o, nodes)
-	if err != nil {
-		return nil, err
-	}
+// forecast says what a run is expected to take and cost.
+func (a *App) forecast(ctx context.Context, next runs.Next) (*view.Forecast, error) {
 	f, err := a.Runs.Forecast(ctx, next)
 	if err != nil || f.Elapsed == nil {
 		return f, err
@@ -176,7 +175,21 @@ func (a *App) Replaces(ctx context.Context, s *scripts.Script, o RunOptions) ([]
 func (a *App) Explain(ctx context.Context, by Caller, s *scripts.Script, o scripts.ExplainOptions) (view.Explained,
 	error) {
 	o.Process = a.in(by)
-	return scripts.Explain(ctx, a.home, s, o)
+	out, err := scripts.Explain(ctx, a.home, s, o)
+	if err != nil || o.Node != "" {
+		return out, err
+	}
+	next, err := a.next(s, RunOptions{ScriptPath: o.Path, Workspace: o.Workspace, Dir: o.Seen.Dir, Process: o.Process}, nil)
+	if err != nil {
+		return out, err
+	}
+	for _, n := range out.Nodes {
+		if next.Computed[n.Node] = n.ReusedFrom == nil; !n.Estimated && n.Problem == "" {
+			next.Files[n.Node] = n.BytesIn
+		}
+	}
+	out.Forecast, err = a.forecast(ctx, next)
+	return out, err
 }
 
 // Hooks reads the hooks of all runs from the file at path; "": from the instance's hooks file, if it has one.

@@ -12,6 +12,8 @@ import (
 type Explained struct {
 	Budget budget.Budget   `json:"budget"`
 	Nodes  []ExplainedNode `json:"nodes"`
+	// Forecast is what a run of all nodes is expected to take; none: one node is explained, or no runs are known.
+	Forecast *Forecast `json:"forecast,omitempty"`
 }
 
 type ExplainedNode struct {
