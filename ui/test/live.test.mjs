@@ -1,9 +1,10 @@
 // What a page says while its server, its session or its grants change.
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { openBrowser, Tab } from './browser.mjs'
 import { Server } from './server.mjs'
-import { finishedRun, State, until, waitingRuns } from './state.mjs'
+import { finishedRun, State, until, waitingRuns, waits } from './state.mjs'
 
 let state, server, browser, waiting
 
@@ -153,7 +154,8 @@ test('a grant that is withdrawn is said', async () => {
 })
 
 test('an order to a run is pending until its event comes', async () => {
-  const tab = await Tab.open(browser, server, `/w/main/runs/${waiting}`)
+  const run = await state.run(join(state.dir, 'prices.yaml'), waits)
+  const tab = await Tab.open(browser, server, `/w/main/runs/${run}`)
   const { page } = tab
   await connection(page).getByText('Live').waitFor()
   // The answer comes, and the event does not: nothing is ordered.
@@ -173,7 +175,7 @@ test('an order to a run is pending until its event comes', async () => {
   await pending.waitFor()
   await tab.accessible()
   await tab.screenshot('order-pending', { width: 1280 })
-  await server.request('POST', `/v1/workspaces/main/runs/${waiting}/orders`, order)
+  await server.request('POST', `/v1/workspaces/main/runs/${run}/orders`, order)
   await pending.waitFor({ state: 'detached' })
   await page.getByRole('button', { name: 'Resume…' }).waitFor()
   await tab.close()
