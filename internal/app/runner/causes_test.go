@@ -166,7 +166,7 @@ func TestPlantedCauses(t *testing.T) {
 	for _, p := range plantedRuns {
 		t.Run(p.name, func(t *testing.T) {
 			if testing.Short() && p.want != "python" && p.want != "" {
-				t.Skip("takes long")
+				t.Skip("a planted run takes seconds: it is for whole runs of the tests, not -short ones")
 			}
 			found := 0
 			for i := 0; i < repeats && found < least; i++ {

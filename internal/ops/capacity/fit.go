@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/stats"
 )
 
 // Model says how the time of a run follows from the shape of its deployment.
@@ -190,7 +191,7 @@ func (f Fit) Between(s Shape) (lower, upper float64) {
 	for k := range slope {
 		unknown += slope[k] * dot(f.inverse[k], slope)
 	}
-	width := math.Exp(min(widest, student90(f.free)*f.spread*math.Sqrt(1+unknown)))
+	width := math.Exp(min(widest, stats.Student90(f.free)*f.spread*math.Sqrt(1+unknown)))
 	return f.At(s) / width, f.At(s) * width
 }
 
@@ -202,7 +203,7 @@ const farthest, widest = 300, 100
 func (f Fit) Part(name string) (value, lower, upper float64) {
 	for k, part := range f.Parts {
 		if part == name {
-			width := student90(f.free) * f.spread * math.Sqrt(f.inverse[k][k])
+			width := stats.Student90(f.free) * f.spread * math.Sqrt(f.inverse[k][k])
 			value, lower, upper = f.Values[k], f.Values[k]-width, f.Values[k]+width
 		}
 	}
@@ -210,16 +211,4 @@ func (f Fit) Part(name string) (value, lower, upper float64) {
 		lower = max(0, lower)
 	}
 	return value, lower, upper
-}
-
-// student90 is where nine tenths of Student's distribution lie below, for so many degrees of freedom: between it and
-// its negative lie 80 %.
-func student90(free int) float64 {
-	few := []float64{3.0777, 1.8856, 1.6377, 1.5332, 1.4759, 1.4398, 1.4149, 1.3968, 1.3830, 1.3722} // 1 to 10
-	if free <= len(few) {
-		return few[free-1]
-	}
-	const z = 1.2816 // of the normal distribution; Fisher's expansion
-	v := float64(free)
-	return z + (z*z*z+z)/(4*v) + (5*z*z*z*z*z+16*z*z*z+3*z)/(96*v*v)
 }

@@ -87,11 +87,3 @@ func TestLeftOutRunsAreNotSeen(t *testing.T) {
 	require.InEpsilon(t, runs[3].Seconds, foreseen[0].Seconds, 1e-6)
 	require.InEpsilon(t, runs[3].Seconds, foreseen[1].Seconds, 1e-6)
 }
-
-func TestStudent90(t *testing.T) {
-	t.Parallel()
-	for free, want := range map[int]float64{1: 3.078, 5: 1.476, 10: 1.372, 11: 1.363, 12: 1.356, 20: 1.325, 30: 1.310,
-		1000: 1.282} {
-		require.InDelta(t, want, student90(free), 0.0006, free)
-	}
-}

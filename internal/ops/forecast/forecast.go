@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"thalweg/internal/base/stats"
 	"thalweg/internal/ops/simulate"
 )
 
@@ -85,7 +86,7 @@ func beyond(times float64) float64 { return assumedBeyond * max(math.Log2(times/
 
 // Spread returns how far the ends of four of five runs are from the middle at least, as a logarithm.
 func (m Model) Spread(l Load) float64 {
-	return math.Hypot(m.off(l), beyond(l.Beyond)) * quantile(len(m.records))
+	return math.Hypot(m.off(l), beyond(l.Beyond)) * stats.Student90(len(m.records)+assumedRuns-1)
 }
 
 func interval(middle, up, down float64) Interval {
@@ -130,17 +131,6 @@ func work(c simulate.Costs) (sum float64) {
 		sum += n.Seconds * float64(n.Batches)
 	}
 	return sum
-}
-
-// quantiles of Student's distribution: nine tenths lie below, with so many degrees of freedom.
-var quantiles = [...]float64{1: 3.078, 2: 1.886, 3: 1.638, 4: 1.533, 5: 1.476, 6: 1.440, 7: 1.415, 8: 1.397, 9: 1.383}
-
-// quantile returns how many times what a model of n records is off covers four fifths.
-func quantile(n int) float64 {
-	if free := n + assumedRuns - 1; free < len(quantiles) {
-		return quantiles[free]
-	}
-	return 1.33 // of 20 degrees of freedom
 }
 
 // restOf is how many of the latest records say what the simulator does not know.
