@@ -101,7 +101,8 @@ func (c *capacityPlanCmd) print(a *console, p sizing.Planned) {
 	if machine == "" {
 		machine = counted(m.Cores, "core", "cores")
 	}
-	fmt.Fprintf(a.stdout, "run %d took %s on %d × %s, %s each\n", p.Run, span(seconds(m.Elapsed)), m.Workers, plain(machine),
+	fmt.Fprintf(a.stdout, "run %d took %s on %d × %s, %s each\n", p.Run, span(seconds(m.Elapsed)), m.Workers,
+		plain(machine),
 		counted(m.Slots, "slot", "slots"))
 	fmt.Fprintln(a.stdout, a.paint(c.answer(p), bold))
 	if p.Up != nil || p.Out != nil {

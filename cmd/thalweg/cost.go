@@ -90,7 +90,8 @@ func (c *costCmd) read(ctx context.Context, home *app.App) (view.Costs, error) {
 
 func (a *console) showCosts(c view.Costs) {
 	head := map[string][]any{view.CostsByRun: {"run", "script"}, view.CostsByNode: {"node", "script", "runs"},
-		view.CostsByScript: {"script", "runs"}, view.CostsByDay: {"day", "runs"}, view.CostsByWorkspace: {"workspace", "runs"}}
+		view.CostsByScript: {"script", "runs"}, view.CostsByDay: {"day", "runs"},
+		view.CostsByWorkspace: {"workspace", "runs"}}
 	t := a.newTable(append(head[c.By], "worked", "waited", "lost", "services", "cost")...).leaves("services", "script")
 	var right []int
 	for i := range 5 {

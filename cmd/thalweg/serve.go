@@ -62,8 +62,9 @@ func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 
 // opening says where a browser is to begin.
 type opening struct {
-	path string                                               // "": the first page
-	show func(page string)                                    // is called once with the address that signs in; nil: nobody is
+	path string // "": the first page
+	// is called once with the address that signs in; nil: nobody is
+	show func(page string)
 	keys func(ctx context.Context, a *console, home *app.App) // hears what is typed until ctx ends; nil: nothing is heard
 }
 

@@ -25,9 +25,11 @@ import (
 // throughServer lists the commands that a server answers, too. All others work on what is here. Of commands that
 // have flags for work that is done here, it lists the flags that go with a server.
 var throughServer = map[string][]string{"history": nil, "cost": nil, "runs": nil, "show": nil, "why": nil,
-	"events": nil, "audit": nil, "batches": nil, "nodes": nil, "checks": nil, "schedules": nil, "approvals": nil, "approve": nil,
-	"reject": nil, "stop": nil, "pause": nil, "take": nil, "invalidate": nil, "drop": nil, "gc": nil, "login": nil, "attach": nil,
-	"run": {"param", "start", "fresh", "wait", "note", "deadline", "priority", "max-elapsed", "max-cost", "detach", "from", "dry-run", "json"},
+	"events": nil, "audit": nil, "batches": nil, "nodes": nil, "checks": nil, "schedules": nil, "approvals": nil,
+	"approve": nil,
+	"reject":  nil, "stop": nil, "pause": nil, "take": nil, "invalidate": nil, "drop": nil, "gc": nil, "login": nil, "attach": nil,
+	"run": {"param", "start", "fresh", "wait", "note", "deadline", "priority", "max-elapsed", "max-cost", "detach", "from",
+		"dry-run", "json"},
 	"sql": {"format", "limit", "json", "output", "overwrite"}, "matrix": nil, "status": {"json"}, "doctor": {"json"},
 	"diff":     {"key", "by-rows", "columns", "tolerance", "limit", "json"},
 	"trace":    {"where", "limit", "sample", "run", "json"},

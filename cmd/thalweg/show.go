@@ -365,7 +365,8 @@ func (a *console) showBatch(key view.RunKey, d view.BatchDetail) {
 		a.say("slice", d.Covers)
 	}
 	for _, at := range d.Attempts {
-		fmt.Fprintf(a.stdout, "\nattempt %d: %s, %s, by %s", at.Attempt, statusText(a, at.Status), span(ms(at.Elapsed)), at.Owner)
+		fmt.Fprintf(a.stdout, "\nattempt %d: %s, %s, by %s", at.Attempt, statusText(a, at.Status), span(ms(at.Elapsed)),
+			at.Owner)
 		if at.Slot > 0 {
 			fmt.Fprintf(a.stdout, " in slot %d", at.Slot)
 		}

@@ -248,7 +248,8 @@ func TestTestsOfScripts(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(s.dir, "out", "ids.csv"))
 	var told []view.Progress
 	_, err := s.app.TestScript(view.HearProgress(t.Context(), func(p view.Progress) { told = append(told, p) }),
-		app.ProcessCaller(), app.NamedScript{Dir: filepath.Join(s.dir, "jobs"), Path: filepath.Join(s.dir, "jobs", "ids.yaml")},
+		app.ProcessCaller(), app.NamedScript{Dir: filepath.Join(s.dir, "jobs"),
+			Path: filepath.Join(s.dir, "jobs", "ids.yaml")},
 		"")
 	require.NoError(t, err)
 	require.Contains(t, told, view.Progress{Phase: "running test wrong", Done: 1, Of: 2, Unit: "tests"})

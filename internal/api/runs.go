@@ -74,7 +74,8 @@ func (s *Server) registerRuns() {
 	add(s, get("list-open-runs", w+"/open-runs", "List the runs that are not over, the one first that orders mean."), s.listOpen)
 	add(s, get("show-run", r, "Show a run with its nodes."), s.showRun)
 	add(s, get("list-run-workers", r+"/workers",
-		"List the workers that were there for a run, with their time sheets: what their slots' time went to."), s.listRunWorkers)
+		"List the workers that were there for a run, with their time sheets: what their slots' time went to."),
+		s.listRunWorkers)
 	add(s, get("costs", w+"/costs", "Say what runs cost: worked, waited, lost and services apart."), s.costs)
 	add(s, get("why", r+"/why", "Say what a run waits for, or what is slow in it."), s.why)
 	add(s, get("list-events", r+"/events", "List what has happened to a run."), s.listEvents)

@@ -92,7 +92,8 @@ func (s *Server) startRun(ctx context.Context, by asker, in *startIn) (*reply[st
 	priority, _ := app.ParsePriority(b.Priority) // the schema takes no others
 	o := app.RunOptions{Workspace: in.Workspace, ScriptPath: n.Path, ParamsPath: n.ParamsPath, Dir: n.Dir, Texts: n.Texts,
 		Params: n.Params, Lenient: n.Lenient,
-		Start: b.Start, From: b.From, Description: s.known.Text(b.Note), Deadline: b.Deadline, Priority: priority, Most: b.ask(),
+		Start: b.Start, From: b.From, Description: s.known.Text(b.Note), Deadline: b.Deadline, Priority: priority,
+		Most:  b.ask(),
 		Reuse: !b.Fresh, Policy: n.Policy, Literal: n.Literal}
 	caller := by.caller()
 	if b.DryRun {

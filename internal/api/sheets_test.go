@@ -44,7 +44,8 @@ func TestTimeSheets(t *testing.T) {
 	c.get(ws + "/runs/9/workers").problem(http.StatusNotFound)
 }
 
-// Runs have bills, by which lists are priced if that is asked for; costs are put together, for viewers of the workspace.
+// Runs have bills, by which lists are priced if that is asked for; costs are put together, for viewers of the
+// workspace.
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

@@ -118,7 +118,8 @@ func (c *Client) Trace(ctx context.Context, _ app.Caller, o app.TraceOptions) (*
 	return &tree, c.job(ctx, in(o.Workspace)+"/traces", b, &tree)
 }
 
-// job has a server do long work, tells who listens how far it is, and waits for its result. When ctx ends, the job is cancelled.
+// job has a server do long work, tells who listens how far it is, and waits for its result. When ctx ends, the job is
+// cancelled.
 func (c *Client) job(ctx context.Context, path string, body, out any) error {
 	var j struct {
 		ID       string          `json:"id"`

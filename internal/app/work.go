@@ -179,7 +179,8 @@ func (a *App) Explain(ctx context.Context, by Caller, s *scripts.Script, o scrip
 	if err != nil || o.Node != "" {
 		return out, err
 	}
-	next, err := a.next(s, RunOptions{ScriptPath: o.Path, Workspace: o.Workspace, Dir: o.Seen.Dir, Process: o.Process}, nil)
+	next, err := a.next(s, RunOptions{ScriptPath: o.Path, Workspace: o.Workspace, Dir: o.Seen.Dir, Process: o.Process},
+		nil)
 	if err != nil {
 		return out, err
 	}

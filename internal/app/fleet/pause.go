@@ -67,7 +67,8 @@ func (s *Service) OrderSchedule(ctx context.Context, by caller.Caller, workspace
 }
 
 // record keeps an order for the audit.
-func (s *Service) record(ctx context.Context, mark state.Mark, workspace string, o ScheduleOrder, of view.Schedule) error {
+func (s *Service) record(ctx context.Context, mark state.Mark, workspace string, o ScheduleOrder,
+	of view.Schedule) error {
 	e := view.AuditEntry{Time: mark.Time.UTC(), Workspace: workspace, Actor: schedule.Cut(mark.Actor), Via: mark.Via,
 		Action: "resume", Reason: schedule.Cut(mark.Reason), Schedule: schedule.Cut(of.Kind + " " + of.Name),
 		Script: schedule.Cut(of.Script)}

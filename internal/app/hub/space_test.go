@@ -86,8 +86,8 @@ func TestWorkspace(t *testing.T) {
 	require.Equal(t, []int64{f.key.Run}, open)
 }
 
-// Who listens to a workspace hears that a schedule is paused or goes on, whoever writes; who comes later is told of none
-// of before.
+// Who listens to a workspace hears that a schedule is paused or goes on, whoever writes; who comes later is told of
+// none of before.
 func TestWorkspaceHearsPauses(t *testing.T) {
 	t.Parallel()
 	f := open(t, Config{pace: time.Millisecond})

@@ -87,7 +87,8 @@ var plantedRuns = []planted{
 	{name: "a delay before the parts", batches: 16, slots: 2, call: "work", ms: always(5), parts: 200 * time.Millisecond,
 		want: "parts", runWide: true},
 	{name: "GOMEMLIMIT at the edge", batches: 16, slots: 2, call: "plain", ms: always(1), rows: 20_000,
-		tune: func(b *budget.Budget) { b.GoBytes, b.BatchBytes, b.SmallBytes = 1<<20, 1<<18, 1<<18 }, want: "collector", runWide: true},
+		tune: func(b *budget.Budget) { b.GoBytes, b.BatchBytes, b.SmallBytes = 1<<20, 1<<18, 1<<18 }, want: "collector",
+		runWide: true},
 	{name: "clean", batches: 16, slots: 2, call: "work", ms: always(300)},
 }
 

@@ -24,7 +24,8 @@ type Limiter interface {
 	Rates(ctx context.Context) (workerprocess.Rates, error)
 }
 
-// limitNew returns the limit of a new run; nil: it has none. One that is expected to be exceeded in any case is refused.
+// limitNew returns the limit of a new run; nil: it has none. One that is expected to be exceeded in any case is
+// refused.
 func (r *runner) limitNew(ctx context.Context) (*state.Limit, error) {
 	l, err := r.opts.Most.On(nil)
 	if err != nil || l.None() {

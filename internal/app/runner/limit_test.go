@@ -195,7 +195,8 @@ func notAbove(t *testing.T, s seen) {
 	require.Equal(t, limit.MaxCost, command.Actor)
 	require.GreaterOrEqual(t, s.used.Cost, l.Cost)
 	above := s.used.Cost - l.Cost
-	require.LessOrEqual(t, above, l.PerSlotHour.For(2*limitSlots*longest), "the round that reached it, and what was at work")
+	require.LessOrEqual(t, above, l.PerSlotHour.For(2*limitSlots*longest),
+		"the round that reached it, and what was at work")
 }
 
 func ordersOf(t *testing.T, dir string, number int64, kind state.CommandKind) (out []state.Command) {

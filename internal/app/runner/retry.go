@@ -163,7 +163,8 @@ func findChanges(ctx context.Context, t *runtime.Runtime, rec runtime.PinnedRun,
 		Params: rec.Params, Offered: rec.Offered, Lenient: rec.Lenient, Literal: rec.Literal,
 		Ephemeral: rec.Ephemeral, Reuse: true,
 		Workspace: rec.Run.Workspace, From: rec.Run.Sources, Description: rec.Run.Description,
-		Priority: rec.Run.Priority, Most: workerprocess.AskOf(rec.Run.Limit), Dir: rec.Dir, Policy: rec.Policy, Parent: rec.Run.Run}
+		Priority: rec.Run.Priority, Most: workerprocess.AskOf(rec.Run.Limit), Dir: rec.Dir, Policy: rec.Policy,
+		Parent: rec.Run.Run}
 	hooks, _, err := runtime.HooksOf(ctx, t.Store, rec.Run)
 	if err != nil {
 		return false, err

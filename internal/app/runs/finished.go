@@ -54,8 +54,9 @@ func SummaryView(sum runner.Summary) view.RunSummary {
 func SummaryFrom(v view.RunSummary) runner.Summary {
 	r := v.Run
 	out := runner.Summary{Key: view.RunKey{Workspace: r.Workspace, Run: r.Run}, Status: r.Status, Failure: r.Failure,
-		Files: r.Files, Bill: r.Bill, Checks: v.Checks, Elapsed: ofMS(r.ElapsedMS), Overhead: ofMS(r.OverheadMS), PeakBytes: r.PeakBytes,
-		Stats: map[string]view.Stats{}, Worked: map[string]time.Duration{}, ComputedIn: map[string]string{}}
+		Files: r.Files, Bill: r.Bill, Checks: v.Checks, Elapsed: ofMS(r.ElapsedMS), Overhead: ofMS(r.OverheadMS),
+		PeakBytes: r.PeakBytes,
+		Stats:     map[string]view.Stats{}, Worked: map[string]time.Duration{}, ComputedIn: map[string]string{}}
 	for _, s := range r.Sources {
 		out.Foreign = append(out.Foreign, inspect.ForeignTable{Table: s.Table, Script: s.Script,
 			Source: view.NodeKey{RunKey: view.RunKey{Workspace: r.Workspace, Run: s.Run}, Node: s.Node}})

@@ -46,7 +46,8 @@ func (s *Service) Prospect(ctx context.Context, n Next) (runner.Prospect, error)
 }
 
 // foretell simulates the run. why says why nothing is expected.
-func (s *Service) foretell(ctx context.Context, n Next) (f forecast.Forecast, fleet forecast.Fleet, why string, err error) {
+func (s *Service) foretell(ctx context.Context, n Next) (f forecast.Forecast, fleet forecast.Fleet, why string,
+	err error) {
 	earlier, err := history.Earlier(ctx, s.Home.State, n.Workspace, func(r state.Run) bool {
 		return s.Home.IdentityOf(r) == n.Script
 	})
@@ -119,9 +120,10 @@ type Replayed struct {
 	Rests  []string // what the costs rest on that are not of batches, a sentence each
 }
 
-// Replay returns what the simulator needs to carry a complete run out again, on scale times its files, by slots that are
-// speed times as fast. Workers of that budget cut the batches.
-func (s *Service) Replay(ctx context.Context, key state.RunKey, scale, speed float64, b budget.Budget) (Replayed, error) {
+// Replay returns what the simulator needs to carry a complete run out again, on scale times its files, by slots that
+// are speed times as fast. Workers of that budget cut the batches.
+func (s *Service) Replay(ctx context.Context, key state.RunKey, scale, speed float64, b budget.Budget) (Replayed,
+	error) {
 	model, record, err := s.learnt(ctx, key)
 	if err != nil {
 		return Replayed{}, err

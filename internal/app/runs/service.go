@@ -192,7 +192,8 @@ func (s *Service) Version(ctx context.Context, run state.Run) (string, error) {
 			fmt.Fprint(h, w.To.UnixNano())
 		}
 	}
-	if b := bill.Of(sheets, nil, s.Home.Costs.Basis); b != nil && b.Total != nil && run.Status.Terminal() { // prices may be others
+	// prices may be others
+	if b := bill.Of(sheets, nil, s.Home.Costs.Basis); b != nil && b.Total != nil && run.Status.Terminal() {
 		fmt.Fprint(h, b.Total.Text(6), b.Unpriced)
 	}
 	fmt.Fprint(h, s.discreet, run.Epoch, seen.Status, seen.NoWorker, run.Status, run.Finished.UnixNano())

@@ -73,7 +73,8 @@ func (a Ask) On(before *state.Limit) (state.Limit, error) {
 
 // Prospect is what a new run is expected to take, and the prices of that.
 type Prospect struct {
-	// Low is the lower end of what is expected, and Of the number of earlier runs that it rests on; 0: nothing is expected.
+	// Low is the lower end of what is expected, and Of the number of earlier runs that it rests on; 0: nothing is
+	// expected.
 	Low   limit.Used
 	Of    int
 	Nodes map[string]time.Duration // of slots, by node

@@ -1,5 +1,5 @@
-// Package progress lets long work say how far it is, to whoever has begun it and listens. What is told has been counted;
-// what cannot be is left out, and nothing is estimated.
+// Package progress lets long work say how far it is, to whoever has begun it and listens. What is told has been
+// counted; what cannot be is left out, and nothing is estimated.
 package progress
 
 import "context"

@@ -1,8 +1,8 @@
 // Package stats holds the figures of statistics that several packages judge errors by. Nothing in it fails.
 package stats
 
-// Student90 is where nine tenths of Student's distribution lie below, for so many degrees of freedom, at least 1: between
-// it and its negative lie 80 %.
+// Student90 is where nine tenths of Student's distribution lie below, for so many degrees of freedom, at least 1:
+// between it and its negative lie 80 %.
 func Student90(free int) float64 {
 	few := []float64{3.0777, 1.8856, 1.6377, 1.5332, 1.4759, 1.4398, 1.4149, 1.3968, 1.3830, 1.3722} // 1 to 10
 	if free <= len(few) {

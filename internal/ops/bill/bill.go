@@ -120,7 +120,8 @@ func (s sum) part() Part {
 	return p
 }
 
-// Of returns the bill of a run, from the time sheets of its workers and the times of its nodes; nil: there are no sheets.
+// Of returns the bill of a run, from the time sheets of its workers and the times of its nodes; nil: there are no
+// sheets.
 func Of(sheets []sheet.Sheet, nodes []Node, basis Basis) *Bill {
 	if len(sheets) == 0 {
 		return nil

@@ -129,7 +129,8 @@ func TestBillsSayWhatTheyRestOn(t *testing.T) {
 	t.Parallel()
 	b := basis(t)
 	b.Services = []bill.Service{{Machine: "rack", Count: 2}}
-	got := bill.Of([]sheet.Sheet{worker("v", "g", ""), worker("w", "h", "c7g.large"), worker("x", "i", "c7g.large")}, nil, b)
+	got := bill.Of([]sheet.Sheet{worker("v", "g", ""), worker("w", "h", "c7g.large"), worker("x", "i", "c7g.large")}, nil,
+		b)
 	require.False(t, got.Complete())
 	require.Len(t, got.Machines, 2)
 	require.Equal(t, bill.Machine{Workers: 1, Seconds: 3600}, got.Machines[0])
@@ -161,8 +162,9 @@ func TestBillsAddUp(t *testing.T) {
 		}
 		var nodes []bill.Node
 		for i := range rapid.IntRange(1, 9).Draw(t, "nodes") {
-			nodes = append(nodes, bill.Node{Name: fmt.Sprint(i), Spent: of(time.Duration(rapid.Int64Range(1, 1e12).Draw(t, "worked")),
-				time.Duration(rapid.Int64Range(1, 1e12).Draw(t, "lost")))})
+			nodes = append(nodes, bill.Node{Name: fmt.Sprint(i),
+				Spent: of(time.Duration(rapid.Int64Range(1, 1e12).Draw(t, "worked")),
+					time.Duration(rapid.Int64Range(1, 1e12).Draw(t, "lost")))})
 		}
 		got := bill.Of(sheets, nodes, b)
 		require.Equal(t, own, *got.Total)

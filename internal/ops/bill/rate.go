@@ -2,8 +2,8 @@ package bill
 
 import "thalweg/internal/ops/price"
 
-// PerHour returns what an hour of so many workers costs, each on a machine of its own, with the services beside them. why
-// says what has no price; "": all has one.
+// PerHour returns what an hour of so many workers costs, each on a machine of its own, with the services beside them.
+// why says what has no price; "": all has one.
 func (basis Basis) PerHour(machine string, workers int) (rate price.Money, why string) {
 	if machine == "" {
 		return 0, "the type of the workers' machines is not known"

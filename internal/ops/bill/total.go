@@ -27,8 +27,9 @@ func (s *Sum) Add(b *Bill) {
 		s.Unmeasured++
 		return
 	}
-	s.plus(Sum{Worked: b.Worked, Waited: &b.Waited, Lost: b.Lost, Services: b.Services, Total: b.Total, Unpriced: b.Unpriced,
-		Partial: !b.Complete(), Dates: b.Dates})
+	s.plus(Sum{Worked: b.Worked, Waited: &b.Waited, Lost: b.Lost, Services: b.Services, Total: b.Total,
+		Unpriced: b.Unpriced,
+		Partial:  !b.Complete(), Dates: b.Dates})
 }
 
 // AddNode adds a node of a run that has a bill.

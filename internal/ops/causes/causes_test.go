@@ -25,7 +25,8 @@ func durationOf(seconds float64) time.Duration { return time.Duration(seconds * 
 func factsOf(elapsed, slots float64, nodes ...Node) Facts {
 	f := Facts{Run: state.Run{RunKey: state.RunKey{Workspace: "main", Run: 7}, Status: state.Complete, Created: began,
 		Finished: after(elapsed)}, To: after(elapsed), Nodes: nodes}
-	f.Workers = []sheet.Sheet{{Worker: "a", Slots: int(slots), From: began, To: after(elapsed), Presence: elapsed, CPU: 100,
+	f.Workers = []sheet.Sheet{{Worker: "a", Slots: int(slots), From: began, To: after(elapsed), Presence: elapsed,
+		CPU:    100,
 		Shares: map[string]float64{"work": slots * elapsed}}}
 	return f
 }

@@ -112,7 +112,10 @@ func (s *sweep) collect() {
 	for _, h := range s.f.Holds {
 		s.changes = append(s.changes, change{at: h.From, node: -1, holds: 1}, change{at: h.To, node: -1, holds: -1})
 	}
-	slices.SortStableFunc(s.changes, func(a, b change) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(b.more, a.more)) })
+	slices.SortStableFunc(s.changes, func(a, b change) int {
+		return cmp.Or(a.at.Compare(b.at),
+			cmp.Compare(b.more, a.more))
+	})
 	s.begins = make([]int, len(s.changes)) // the node that begins a batch next
 	next := -1
 	for i := len(s.changes) - 1; i >= 0; i-- {

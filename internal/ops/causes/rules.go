@@ -234,7 +234,8 @@ func (a *at) collector() finding {
 	return f
 }
 
-// asleep is the time of slots in which interpreters neither had a processor nor waited for one; ok is false if it is not measured.
+// asleep is the time of slots in which interpreters neither had a processor nor waited for one; ok is false if it is
+// not measured.
 func (a *at) asleep() (seconds float64, ok bool) {
 	s := a.n.Tally.Stats
 	cpu := time.Duration(s.Counters[state.CounterPythonCPU]) * time.Microsecond
@@ -257,7 +258,8 @@ func (a *at) python() finding {
 	s := a.n.Tally.Stats
 	cpu := time.Duration(s.Counters[state.CounterPythonCPU]) * time.Microsecond
 	starved := time.Duration(s.Counters[state.CounterPythonStarved]) * time.Microsecond
-	return a.within(seconds, "%s in Python, %s of processors, %s of waits for one", format.Span(s.Python), format.Span(cpu),
+	return a.within(seconds, "%s in Python, %s of processors, %s of waits for one", format.Span(s.Python),
+		format.Span(cpu),
 		format.Span(starved))
 }
 

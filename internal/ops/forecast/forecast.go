@@ -49,7 +49,8 @@ func (m Model) Forecast(ctx context.Context, l Load, fleet Fleet) (Forecast, err
 	}
 	var took []float64
 	for seed := range uint64(min(max(batchesMost/batches(costs), 1), cmp.Or(fleet.Seeds, seeds))) {
-		r, err := simulate.Alone(ctx, simulate.Config{Costs: costs, Workers: fleet.Workers, Slots: fleet.Slots, Seed: seed + 1})
+		r, err := simulate.Alone(ctx, simulate.Config{Costs: costs, Workers: fleet.Workers, Slots: fleet.Slots,
+			Seed: seed + 1})
 		if err != nil {
 			return out, err
 		}
@@ -149,7 +150,8 @@ func (m Model) Rest(ctx context.Context, l Load) (float64, error) {
 		for _, n := range r.Nodes {
 			own.lines[n.Name] = line{a: n.Worked.Seconds()}
 		}
-		simulated, err := simulate.Alone(ctx, simulate.Config{Costs: own.Costs(back), Workers: r.Workers, Slots: r.Slots, Seed: 1})
+		simulated, err := simulate.Alone(ctx, simulate.Config{Costs: own.Costs(back), Workers: r.Workers, Slots: r.Slots,
+			Seed: 1})
 		if err != nil {
 			return 0, err
 		}

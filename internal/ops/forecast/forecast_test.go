@@ -128,8 +128,8 @@ func TestOtherScriptsAreLeftOut(t *testing.T) {
 	require.Equal(t, 1, m.Of())
 }
 
-// TestWhatTheSimulatorDoesNotKnowIsAdded holds that a run of the same size is foreseen to take as long as it did, whatever
-// a run of a part of its nodes asks.
+// TestWhatTheSimulatorDoesNotKnowIsAdded holds that a run of the same size is foreseen to take as long as it did,
+// whatever a run of a part of its nodes asks.
 func TestWhatTheSimulatorDoesNotKnowIsAdded(t *testing.T) {
 	t.Parallel()
 	m, err := forecast.Fit([]forecast.Record{record(1, 10)})

@@ -15,7 +15,8 @@ import (
 func sheetOf(worker string, from, to int) sheet.Sheet {
 	at := func(s int) time.Time { return time.Unix(1_000_000+int64(s), 0) }
 	there := float64(to - from)
-	return sheet.Sheet{Worker: worker, Machine: "c7g.large", Cores: 2, Slots: 2, Memory: 4 << 30, From: at(from), To: at(to),
+	return sheet.Sheet{Worker: worker, Machine: "c7g.large", Cores: 2, Slots: 2, Memory: 4 << 30, From: at(from),
+		To:       at(to),
 		Presence: there, PeakResident: 1 << 30, Batches: 10,
 		Shares: map[string]float64{"work": 2*there - 0.04, "claims": 0.04}}
 }
@@ -27,12 +28,13 @@ func TestSheetsSayWhoWasThere(t *testing.T) {
 		workers int
 		elapsed time.Duration
 	}{
-		"nobody":                   {nil, 0, time.Minute},
-		"one":                      {[]sheet.Sheet{sheetOf("a", 0, 60)}, 1, time.Minute},
-		"two at once":              {[]sheet.Sheet{sheetOf("a", 0, 60), sheetOf("b", 2, 60)}, 2, time.Minute},
-		"one behind the other":     {[]sheet.Sheet{sheetOf("a", 0, 30), sheetOf("b", 30, 60)}, 1, time.Minute},
-		"with a pause between":     {[]sheet.Sheet{sheetOf("a", 0, 20), sheetOf("b", 50, 60)}, 1, 30 * time.Second},
-		"one within another's":     {[]sheet.Sheet{sheetOf("a", 0, 60), sheetOf("b", 10, 12), sheetOf("c", 58, 60)}, 1, time.Minute},
+		"nobody":               {nil, 0, time.Minute},
+		"one":                  {[]sheet.Sheet{sheetOf("a", 0, 60)}, 1, time.Minute},
+		"two at once":          {[]sheet.Sheet{sheetOf("a", 0, 60), sheetOf("b", 2, 60)}, 2, time.Minute},
+		"one behind the other": {[]sheet.Sheet{sheetOf("a", 0, 30), sheetOf("b", 30, 60)}, 1, time.Minute},
+		"with a pause between": {[]sheet.Sheet{sheetOf("a", 0, 20), sheetOf("b", 50, 60)}, 1, 30 * time.Second},
+		"one within another's": {[]sheet.Sheet{sheetOf("a", 0, 60), sheetOf("b", 10, 12), sheetOf("c", 58, 60)}, 1,
+			time.Minute},
 		"a sheet that has no time": {[]sheet.Sheet{sheetOf("a", 5, 5)}, 0, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {

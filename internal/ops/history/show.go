@@ -407,7 +407,8 @@ func attemptOf(a state.Attempt, now time.Time) Attempt {
 		end = a.Finished
 	}
 	s := a.Stats
-	return Attempt{Attempt: a.Attempt, Status: a.Status, Withdrawn: a.Withdrawn, Owner: a.Owner, Slot: a.Stats.Slot, Started: a.Started,
+	return Attempt{Attempt: a.Attempt, Status: a.Status, Withdrawn: a.Withdrawn, Owner: a.Owner, Slot: a.Stats.Slot,
+		Started:  a.Started,
 		Finished: moment(a.Finished),
 		Elapsed:  max(end.Sub(a.Started), 0).Milliseconds(), Stages: StagesOf(s), RowsIn: s.RowsIn, RowsOut: s.RowsOut,
 		BytesIn: s.BytesIn, BytesOut: s.BytesOut,

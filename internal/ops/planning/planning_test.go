@@ -54,7 +54,8 @@ func question(t *testing.T, names ...string) planning.Question {
 	portfolio := simulate.Portfolio()
 	load := forecast.Load{Budget: b, State: portfolio.State, Queue: portfolio.Queue, Scale: 1}
 	load.Was = &forecast.Place{Budget: b, State: load.State, Queue: load.Queue}
-	return planning.Question{Model: m, Record: r, Alone: load, Many: load, Machines: machines, BringUp: time.Minute, Most: most, Seeds: 1}
+	return planning.Question{Model: m, Record: r, Alone: load, Many: load, Machines: machines, BringUp: time.Minute,
+		Most: most, Seeds: 1}
 }
 
 // holds checks what holds of all plans.
@@ -143,8 +144,9 @@ func TestTheSameQuestionHasTheSameAnswer(t *testing.T) {
 	require.Equal(t, first, again)
 	a := first.Answer
 	require.NotNil(t, a)
-	require.Equal(t, "4 × c7g.large, 3.9 of 5.4 s, $0.0051, up 2 × c7g.xlarge, out none", fmt.Sprintf("%d × %s, %.1f of %.1f s, %s, up %s, out %s", a.Count, a.Machine, a.Middle, a.High,
-		a.Cost.Text(4), name(first.Up), name(first.Out)))
+	require.Equal(t, "4 × c7g.large, 3.9 of 5.4 s, $0.0051, up 2 × c7g.xlarge, out none",
+		fmt.Sprintf("%d × %s, %.1f of %.1f s, %s, up %s, out %s", a.Count, a.Machine, a.Middle, a.High,
+			a.Cost.Text(4), name(first.Up), name(first.Out)))
 }
 
 func name(c *planning.Choice) string {

@@ -29,8 +29,9 @@ var limits = [sheet.Count]string{
 	sheet.Parts: "parts: the bandwidth of the store or of workers", sheet.Claims: "state: conditional writes of claims",
 	sheet.Refused:   "claims lost: workers bid for the same batches",
 	sheet.Commits:   "state: conditional writes of commits",
-	sheet.Unoffered: "offers: batches could be taken, and workers had not heard", sheet.Nothing: "skew: a node's last batches",
-	sheet.Handover: "handover from node to node", sheet.Other: "attempts lost with their workers",
+	sheet.Unoffered: "offers: batches could be taken, and workers had not heard",
+	sheet.Nothing:   "skew: a node's last batches",
+	sheet.Handover:  "handover from node to node", sheet.Other: "attempts lost with their workers",
 }
 
 func (f *fleet) result() Result {

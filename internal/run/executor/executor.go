@@ -346,7 +346,8 @@ func (e *Executor) event(kind job.EventKind, c state.Claim) job.Event {
 	return job.Event{Run: c.RunKey, Time: e.cfg.Now(), Kind: kind, Node: c.Node, Batch: c.Batch, Attempt: c.Attempt}
 }
 
-// attempt executes a claimed batch under its lease and records how it ended: what it moved, and whether it is committed.
+// attempt executes a claimed batch under its lease and records how it ended: what it moved, and whether it is
+// committed.
 func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim, m *mouth) (moved sheet.Moved,
 	committed bool) {
 	place := m.place

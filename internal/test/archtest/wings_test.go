@@ -22,7 +22,8 @@ type wing struct {
 // wings are the wings by name, as ARCHITECTURE.md has them.
 var wings = map[string]wing{
 	"base": {may: "base", floors: []string{
-		"action progress similar stats", "fault", "awake durable format message secure sqltext calendar", "address budget keeper",
+		"action progress similar stats", "fault", "awake durable format message secure sqltext calendar",
+		"address budget keeper",
 		"secret allow", "document", "settings",
 	}},
 	"lang": {may: "base lang", floors: []string{"expr filespec matrix project starter", "script", "graph"}},
@@ -40,7 +41,8 @@ var wings = map[string]wing{
 		"planning",
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{
-		"caller sizing sources", "access instance", "cluster hub registry serving", "view", "outputs workerprocess", "runtime", "inspect", "runner",
+		"caller sizing sources", "access instance", "cluster hub registry serving", "view", "outputs workerprocess",
+		"runtime", "inspect", "runner",
 		"control worker runs scripts", "diagnosis openlineage peek scheduler", "fleet",
 		"scripttest", door,
 	}},

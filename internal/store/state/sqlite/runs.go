@@ -15,7 +15,8 @@ import (
 // runColumns are those that lists have as well; pinColumns are for one run.
 const (
 	runColumns = `id, workspace, run, token, status, epoch, last_order, script, script_path, params_path, fingerprint, start_nodes,
-	sources, description, actor, parent, deadline_ms, created_ms, finished_ms, failure, invalidated, dropped, program, engine, bucket_hash, priority, most`
+	sources, description, actor, parent, deadline_ms, created_ms, finished_ms, failure, invalidated, dropped, program,
+		engine, bucket_hash, priority, most`
 	pinColumns = runColumns + `, pins`
 )
 
@@ -225,7 +226,8 @@ func scanRun(row scanner, more ...any) (r runRow, err error) {
 		&run.ParamsPath, &run.Fingerprint, asDocument(&run.StartNodes), asDocument(&run.Sources), &run.Description,
 		&run.Actor, &run.Parent,
 		&deadline, &created, &finished, asDocument(&run.Failure), asDocument(&run.Invalidated),
-		asDocument(&run.Dropped), &run.Program, &run.Engine, &run.BucketHash, &run.Priority, asDocument(&run.Limit)}, more...)...)
+		asDocument(&run.Dropped), &run.Program, &run.Engine, &run.BucketHash, &run.Priority, asDocument(&run.Limit)},
+		more...)...)
 	run.Created, run.Finished, run.Deadline = created.Time, finished.Time, deadline.Time
 	return r, err
 }
