@@ -185,10 +185,10 @@ func TestSlowAnswer(t *testing.T) {
 	s := serve(t)
 	s.file("in.csv", "id,name\n1,a\n")
 	s.run()
-	s.api.SetBodyTimeout(100 * time.Millisecond)
+	s.api.SetBodyTimeout(50 * time.Millisecond)
 	c := s.as("ann", access.Grant{Workspace: "main", Role: access.Reader})
 	var page view.Page
-	c.send("POST", ws+"/queries", map[string]any{"sql": "SELECT sum(range % 7) > 0 AS more FROM range(400000000)"}).
+	c.send("POST", ws+"/queries", map[string]any{"sql": "SELECT sum(range % 7) > 0 AS more FROM range(60000000)"}).
 		into(http.StatusOK, &page)
 	require.Equal(t, "true", *page.Rows[0][0])
 }

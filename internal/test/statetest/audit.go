@@ -129,7 +129,7 @@ func (a *audited) end(e state.Event) error {
 		return fmt.Errorf("attempt %d of batch %d ends, which has ended: %d is the latest", e.Attempt,
 			*e.Batch, c.attempt)
 	}
-	if c.fenced {
+	if c.fenced && e.Status != state.Lost { // its lease may end all the same
 		return fmt.Errorf("attempt %d of batch %d is %s behind an order that ended it", e.Attempt, *e.Batch, e.Status)
 	}
 	c.open = false

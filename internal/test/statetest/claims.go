@@ -203,6 +203,22 @@ func testFencingByOrder(t *testing.T, open Open) {
 	require.NoError(t, b.Commit(b.ctx, c, outcome("p"), start))
 }
 
+// A decision about a node that is at work changes nothing of it, but fences it as any
+// order does: its batch is lost when its lease ends, and the events may say so.
+func testFencedAndLost(t *testing.T, open Open) {
+	b := newBench(t, open)
+	key := b.planned(1)
+	c := b.claim(key, 0, "first", 0)
+	require.NoError(t, b.decides(key, state.CommandReject, "shown"))
+	require.Equal(t, state.Running, b.theNode(key).Status)
+	b.ended(c)
+	second := b.claim(key, 0, "second", lease+time.Second)
+	require.Equal(t, state.Lost, b.attempts(key)[0].Status)
+	b.ended(c)
+	require.NoError(t, b.Commit(b.ctx, second, outcome("p"), start.Add(lease+time.Second)))
+	require.NoError(t, Audit(b.ctx, b, key.RunKey))
+}
+
 // A claim that the store never gave is worth nothing.
 func testFencingOfStrangers(t *testing.T, open Open) {
 	b := newBench(t, open)

@@ -126,7 +126,7 @@ func (p *pair) create(rt *rapid.T) {
 	if len(p.runs) == 3 {
 		rt.Skip("enough runs")
 	}
-	run := state.Run{RunKey: state.RunKey{Workspace: p.workspace}, Token: p.next(), Created: p.now}
+	run := state.Run{RunKey: state.RunKey{Workspace: p.workspace}, Token: p.next(), Created: p.now, Limit: drawLimit(rt)}
 	specs := make([]state.NodeSpec, len(randomNodes))
 	for i, name := range randomNodes {
 		specs[i] = state.NodeSpec{Name: name, Ordinal: len(specs) - i}
@@ -137,6 +137,12 @@ func (p *pair) create(rt *rapid.T) {
 	same(rt, want, got)
 	p.runs = append(p.runs, got)
 	p.touched = got
+}
+
+// drawLimit draws what a run may take: mostly anything.
+func drawLimit(rt *rapid.T) *state.Limit {
+	limits := []*state.Limit{nil, nil, {}, {Elapsed: time.Minute}, {Cost: 7, Expected: map[string]time.Duration{"a": 1}}}
+	return rapid.SampledFrom(limits).Draw(rt, "limit")
 }
 
 func (p *pair) drawRun(rt *rapid.T) state.RunKey {
@@ -178,7 +184,7 @@ func (p *pair) order(rt *rapid.T) {
 		rt.Fatal(err)
 	}
 	o := state.Command{Kind: rapid.SampledFrom(everyOrder).Draw(rt, "kind"), Epoch: run.Epoch + 1, From: run.Status,
-		Token: p.next(), Mark: state.Mark{Actor: "boss", Time: p.now}}
+		Token: p.next(), Mark: state.Mark{Actor: "boss", Time: p.now}, Limit: drawLimit(rt)}
 	if rapid.Bool().Draw(rt, "about") {
 		redo := state.CommandNode{Node: rapid.SampledFrom(randomNodes).Draw(rt, "node"),
 			Replan: rapid.Bool().Draw(rt, "replan"),

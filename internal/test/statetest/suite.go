@@ -53,6 +53,7 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"LeaseExtended", testLeaseExtended},
 		{"Fencing", testFencing},
 		{"FencingByOrder", testFencingByOrder},
+		{"FencedAndLost", testFencedAndLost},
 		{"FencingOfStrangers", testFencingOfStrangers},
 		{"CommitPublishes", testCommit},
 		{"CommitRepeated", testEndRepeated},

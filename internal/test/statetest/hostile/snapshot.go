@@ -57,8 +57,14 @@ func (s *Store) AppendState(to []byte, key state.NodeKey) []byte {
 
 func (p *runPartition) append(to []byte) []byte {
 	to = fmt.Appendf(to, "%s %d %t %t", p.run.Status, p.run.Epoch, p.run.Invalidated != nil, p.run.Dropped != nil)
+	if l := p.run.Limit; l != nil {
+		to = fmt.Appendf(to, " %d %d %t", l.Elapsed, l.Cost, l.Foreseen)
+	}
 	if o := p.run.Command; o != nil {
 		to = fmt.Appendf(to, " %s %s %s %t", o.Kind, o.Token, o.From, o.Done)
+		if l := o.Limit; l != nil { // what the run may take once the order is carried out
+			to = fmt.Appendf(to, " %d %d", l.Elapsed, l.Cost)
+		}
 		for _, r := range o.Nodes {
 			to = fmt.Appendf(to, " %s %v %t %s", r.Node, r.Batches, r.Replan, r.Digest)
 		}

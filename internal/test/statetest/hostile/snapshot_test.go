@@ -27,10 +27,11 @@ func TestSnapshotsKnowEveryField(t *testing.T) {
 		{stagedPlan{}, "", "batches inputs"}, // the digest says them
 		{batch{}, "Batch token", ""},
 		{attempt{}, "Attempt out", ""},
-		{state.Run{}, "Status Epoch Command Invalidated Dropped", `RunKey Token Script ScriptPath ParamsPath
+		{state.Run{}, "Status Epoch Command Invalidated Dropped Limit", `RunKey Token Script ScriptPath ParamsPath
 			Fingerprint StartNodes Sources Description Actor Parent Deadline Created Finished Failure Program Engine
 			BucketHash Pins Nodes Priority`},
-		{state.Command{}, "Token Kind From Nodes Done", "Epoch Mark Cause"}, // its number is the run's
+		{state.Command{}, "Token Kind From Nodes Limit Done", "Epoch Mark Cause Left"}, // its number is the run's
+		{state.Limit{}, "Elapsed Cost Foreseen", "PerHour PerSlotHour Expected ExpectedElapsed"},
 		{state.CommandNode{}, "Node Batches Replan Digest", "Role RoleVerified Answers"},
 		{state.Node{}, "Status Epoch Fence Generation Gate GateDigest Decision Dropped Failure PlanDigest",
 			`NodeKey NodeSpec ReusedFrom InputDigest Started Finished
