@@ -30,16 +30,12 @@ type options struct {
 	Cores   int             `default:"1" help:"Of each worker."`
 	Memory  string          `default:"2GB" help:"Of each worker."`
 	Plan    string          `help:"Memory for which the run is planned; default: the machine's."`
-	Half    bool            `help:"Hold each worker to half a core (control groups of version 1, as root)."`
+	Held    float64         `placeholder:"N" help:"Cores that each worker gets (control groups of version 1, as root); default: all."`
 	Cluster cluster.Options `embed:""`
 	Figures string          `required:"" type:"path" help:"File for the figures."`
 }
 
-const (
-	workspace  = "bench"
-	stopWithin = time.Minute
-	tryEvery   = 50 * time.Millisecond
-)
+const workspace = "bench"
 
 func main() {
 	var o options
@@ -69,7 +65,7 @@ func run(ctx context.Context, o options) (err error) {
 	var workers []*worker
 	defer func() {
 		for _, w := range workers {
-			err = errors.Join(err, w.stop())
+			err = errors.Join(err, w.Stop())
 		}
 	}()
 	for i := range o.Workers {
@@ -81,7 +77,7 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	out := figures{Steps: map[string]float64{}, Counts: map[string]float64{"useless deliveries": 0}}
 	for _, w := range workers {
-		if err := w.ready(ctx); err != nil {
+		if err := w.Ready(ctx); err != nil {
 			return err
 		}
 	}

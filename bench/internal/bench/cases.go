@@ -304,8 +304,8 @@ func Cases() []Case {
 			Name: "cluster-scaling", What: "generated portfolio: four workers of half a core each, and one",
 			input: inputPortfolio, size: 1000,
 			sides: []side{
-				{name: "one", program: "fleet", file: rowsScript, flags: []string{"--workers", "1", "--half"}},
-				{name: "four", program: "fleet", file: rowsScript, flags: []string{"--workers", "4", "--half"}},
+				{name: "one", program: "fleet", file: rowsScript, flags: []string{"--workers", "1", "--held", "0.5"}},
+				{name: "four", program: "fleet", file: rowsScript, flags: []string{"--workers", "4", "--held", "0.5"}},
 			},
 			checks: []check{
 				{name: "Python node, one against four", figure: nodeFigure + "4_calc_account_period_perf", side: "one",
