@@ -18,7 +18,7 @@ func lookAt(step string) check {
 // Cases lists all cases, those that take seconds first.
 func Cases() []Case {
 	numpy := []string{"--python", "{env:duckdb}/bin/python3"}
-	return append(serveCases(), []Case{
+	return append(append(serveCases(), forecastCases()...), []Case{
 		{
 			Name: "small", What: "a script of three nodes over a small file, a new state directory each time",
 			input: "small", size: 1000, runs: smallRuns,

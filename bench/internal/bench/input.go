@@ -49,7 +49,7 @@ func (s *session) input(ctx context.Context, kind string, size int64) (in input,
 		return in, why, err
 	}
 	s.inputs[key] = in
-	return in, "", warm(in.dir)
+	return in, "", Warm(in.dir)
 }
 
 // generated returns the generated portfolio.

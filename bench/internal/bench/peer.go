@@ -8,6 +8,8 @@ type peerResult struct {
 	Plan     string             `json:"plan"`
 	Accounts int64              `json:"accounts"`
 	Rows     int64              `json:"rows"`
+
+	Forecasts []Forecast `json:"forecasts,omitempty"`
 }
 
 // steps are the figures of a run under the names that Thalweg's have.

@@ -126,9 +126,9 @@ func (t *tail) Write(p []byte) (int, error) {
 
 func (t *tail) String() string { return t.buf.String() }
 
-// warm reads the files of a directory once, so that the first measured run
+// Warm reads the files of a directory once, so that the first measured run
 // finds them in memory as the later ones do.
-func warm(dir string) error {
+func Warm(dir string) error {
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return err

@@ -15,7 +15,7 @@ import (
 //
 //   - {thalweg}: the command under test; {root}: the repository; {file}: the side's file; {params}: its parameters
 //   - {in}: the input's directory; {rows}: its size
-//   - {out}, {dir}: the directories of the results and of the run
+//   - {out}, {dir}, {work}: the directories of the results, of the run, and of all inputs
 //   - {timings}: the file for a peer's own timings
 //   - {python}, {cores}: the interpreter and the number of cores
 //   - {env:NAME}: the virtual environment with the packages of bench/peers/NAME/requirements.txt
@@ -35,6 +35,12 @@ type program struct {
 
 // run is the product's command line for a script.
 const runScript = "{thalweg} run {file} --params {params} --workspace bench --json --python {python}"
+
+const (
+	buildForecast = "go build -C {root} -o {dir}/thalweg-forecast ./bench/cmd/thalweg-forecast"
+	runForecast   = "{dir}/thalweg-forecast --thalweg {thalweg} --script {file} --python {python} --dir {dir}/.thalweg " +
+		"--figures {timings}"
+)
 
 // smallByHand is the work of bench/steps/small.
 const smallByHand = `CREATE TABLE items AS SELECT id, name, price
@@ -101,6 +107,14 @@ var programs = map[string]program{
 		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-serve ./bench/cmd/thalweg-serve")},
 		args:   strings.Fields("{dir}/thalweg-serve --fleet --thalweg {thalweg} --dir {dir}/.thalweg --figures {timings}"),
 		silent: true, service: true,
+	},
+	// Runs and what was expected of them: it measures its own steps, and removes what it makes in services.
+	"forecast": {
+		before: [][]string{strings.Fields(buildForecast)}, args: strings.Fields(runForecast + " size"), silent: true,
+	},
+	"forecast over services": {
+		before: [][]string{strings.Fields(buildForecast)}, silent: true, service: true,
+		args: strings.Fields(runForecast + " fleet --params {params}"),
 	},
 	"parts": {
 		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-parts ./bench/cmd/thalweg-parts")},

@@ -167,8 +167,8 @@ func (s *session) run(ctx context.Context, c Case, sd side, in input) (done, err
 	}
 	values := map[string]string{
 		"file": filepath.Join(s.config.Root, sd.file), "params": params, "in": in.dir, "out": out, "dir": dir,
-		"timings": timings,
-		"memory":  sd.memory, "rows": fmt.Sprint(in.about["rows"]), "cores": fmt.Sprint(s.machine.Cores),
+		"timings": timings, "work": s.config.WorkDir,
+		"memory": sd.memory, "rows": fmt.Sprint(in.about["rows"]), "cores": fmt.Sprint(s.machine.Cores),
 	}
 	args, err := s.command(ctx, sd, values)
 	if err != nil {

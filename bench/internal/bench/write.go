@@ -20,7 +20,10 @@ import (
 // Text renders checks and runs for a terminal.
 func (r Report) Text() string {
 	text := ""
-	for _, t := range []table.Writer{r.table(), r.runTable()} {
+	for _, t := range []table.Writer{r.table(), r.forecastTable(), r.runTable()} {
+		if t == nil {
+			continue
+		}
 		t.SetStyle(table.StyleLight)
 		text += t.Render() + "\n"
 	}
@@ -100,6 +103,9 @@ func (r Report) Markdown() string {
 			"quoted.**\n\n")
 	}
 	fmt.Fprintf(&b, "%s\n\n", r.table().RenderMarkdown())
+	if t := r.forecastTable(); t != nil {
+		fmt.Fprintf(&b, "## Forecasts\n\n%s\n\n", t.RenderMarkdown())
+	}
 	fmt.Fprintf(&b, "## Runs\n\n%s\n\n", r.runTable().RenderMarkdown())
 	fmt.Fprintf(&b, "## Circumstances\n\n- machine: %s\n", r.Machine)
 	for _, key := range slices.Sorted(maps.Keys(r.Versions)) {
