@@ -35,7 +35,8 @@ type simulateCmd struct {
 	JSON bool `name:"json" help:"Print a JSON array."`
 	stateFlags
 
-	rests []string // what the costs of a run rest on
+	rests []string                           // what the costs of a run rest on
+	of    func(workers, slots int) app.Costs // a run's, for a fleet; nil: costs are no run's
 }
 
 // Run implements kong's command.
@@ -132,7 +133,7 @@ func (c *simulateCmd) ofRun(ctx context.Context, a *console) (app.Costs, error) 
 	}
 	defer home.Close()
 	replayed, err := home.Replay(ctx, run.RunKey, c.Scale, speed)
-	c.rests = replayed.Rests
+	c.rests, c.of = replayed.Rests, replayed.For
 	return replayed.Costs, err
 }
 
@@ -156,6 +157,9 @@ func (c *simulateCmd) simulate(ctx context.Context, costs app.Costs) ([]app.Simu
 	for i, workers := range c.Workers {
 		config := app.SimulatedFleet{Costs: costs, Workers: workers, Slots: c.Slots, Batches: c.Batches, Seed: c.Seed,
 			Deaths: c.Deaths, Slow: c.Slow, Hot: c.Hot}
+		if c.of != nil {
+			config.Costs = c.of(workers, c.Slots)
+		}
 		r, err := c.one(ctx, config, i == len(c.Workers)-1)
 		if err != nil {
 			return nil, err

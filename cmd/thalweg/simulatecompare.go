@@ -55,9 +55,9 @@ func (c *simulateCmd) compare(ctx context.Context, a *console, costs app.Costs, 
 		return err
 	}
 	defer home.Close()
-	by := &costs
-	if c.Of == nil && c.Costs == "" { // each by its own
-		by = nil
+	by := c.of
+	if c.Costs != "" {
+		by = func(int, int) app.Costs { return costs }
 	}
 	all := []app.Compared{}
 	for _, ref := range refs {

@@ -68,14 +68,15 @@ type RealRun struct {
 	Shares  map[string]float64 `json:"shares"` // of the slots' time, by what it went to
 }
 
-// Compare simulates a complete run on as many workers and slots as it had, by costs; nil: by its own.
-func (a *App) Compare(ctx context.Context, key view.RunKey, costs *Costs, seed uint64) (c Compared, err error) {
+// Compare simulates a complete run on as many workers and slots as it had, by costs for them; nil: by its own.
+func (a *App) Compare(ctx context.Context, key view.RunKey, costs func(workers, slots int) Costs, seed uint64) (
+	c Compared, err error) {
 	own, err := a.Replay(ctx, key, 1, 1)
 	if err != nil {
 		return c, err
 	}
 	if costs == nil {
-		costs = &own.Costs
+		costs = func(int, int) Costs { return own.Costs }
 	}
 	r := own.Record
 	if r.Workers == 0 {
@@ -83,7 +84,7 @@ func (a *App) Compare(ctx context.Context, key view.RunKey, costs *Costs, seed u
 			key.Run)
 	}
 	c = Compared{Run: key.Run, Workers: r.Workers, Slots: r.Slots, Real: RealRun{r.Elapsed.Seconds(), r.Shares}}
-	c.Simulated, err = Simulate(ctx, SimulatedFleet{Costs: *costs, Workers: r.Workers, Slots: r.Slots, Seed: seed})
+	c.Simulated, err = Simulate(ctx, SimulatedFleet{Costs: costs(r.Workers, r.Slots), Workers: r.Workers, Slots: r.Slots, Seed: seed})
 	return c, err
 }
 

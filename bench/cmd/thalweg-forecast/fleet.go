@@ -172,11 +172,12 @@ func learn(ctx context.Context, config string, number int64) (m forecast.Model, 
 // expect asks the model and the simulator what a fleet will take.
 func (c *fleetCmd) expect(ctx context.Context, o *options, m forecast.Model, config string, run int64, d deployment,
 	x *bench.Forecast) error {
-	b, err := budget.Split(workerBytes, 1, 1) // all runs are planned with the same: it cuts no batch otherwise
+	b, err := budget.Split(workerBytes, 1, 1) // all runs are planned with the same, but for their slots
 	if err != nil {
 		return err
 	}
 	load := forecast.LoadOf(b, true)
+	load.Workers, load.Slots = d.workers, d.slots
 	load.Speed, load.Beyond = x.Speed, float64(d.workers)*d.held/(float64(one.workers)*one.held)
 	f, err := m.Forecast(ctx, load, forecast.Fleet{Workers: d.workers, Slots: d.slots})
 	if err != nil {
@@ -202,11 +203,12 @@ func (c *fleetCmd) expect(ctx context.Context, o *options, m forecast.Model, con
 	}
 	var simulated []struct {
 		Elapsed float64 `json:"elapsed_s"`
+		Batches int     `json:"batches"`
 	}
 	if err := json.Unmarshal(out, &simulated); err != nil || len(simulated) != 1 {
 		return fmt.Errorf("read what was simulated: %w: %s", err, out)
 	}
-	x.Simulated = simulated[0].Elapsed
+	x.Simulated, x.Expected = simulated[0].Elapsed, simulated[0].Batches
 	return nil
 }
 

@@ -20,6 +20,7 @@ type Forecast struct {
 	Low       float64 `json:"low_s,omitempty"`
 	High      float64 `json:"high_s,omitempty"`
 	Simulated float64 `json:"simulated_s,omitempty"` // by `simulate --run`; 0: it was not asked
+	Expected  int     `json:"batches_foretold,omitempty"`
 	Speed     float64 `json:"core_speed,omitempty"`  // of a slot, as measured; 0: as one of the run it rests on
 	Of        int     `json:"of,omitempty"`          // runs that it rests on
 	Shape     bool    `json:"shape,omitempty"`       // it is one of several that have the same cores
@@ -124,7 +125,7 @@ func scoreShapes(byName map[string][]Forecast, out map[string]float64) {
 func (r Report) forecastTable() table.Writer {
 	t := table.NewWriter()
 	t.AppendHeader(table.Row{"run", "repeat", "measured s", "foretold s", "80 % interval", "off %", "simulate --run s",
-		"off %", "core speed", "rests on runs", "batches"})
+		"off %", "core speed", "rests on runs", "batches", "foretold"})
 	s := func(v float64, how string) string {
 		if v == 0 {
 			return ""
@@ -145,7 +146,7 @@ func (r Report) forecastTable() table.Writer {
 				simulatedOff = fmt.Sprintf("%+.1f", 100*(f.Simulated/f.Measured-1))
 			}
 			t.AppendRow(table.Row{f.Name, f.Repeat, s(f.Measured, "%.1f"), s(f.Middle, "%.1f"), interval, off,
-				s(f.Simulated, "%.1f"), simulatedOff, s(f.Speed, "%.2f"), f.Of, f.Batches})
+				s(f.Simulated, "%.1f"), simulatedOff, s(f.Speed, "%.2f"), f.Of, f.Batches, f.Expected})
 		}
 	}
 	if t.Length() == 0 {

@@ -78,6 +78,7 @@ func (s *Service) foretell(ctx context.Context, n Next) (f forecast.Forecast, fl
 		return f, fleet, "no worker is there", nil
 	}
 	load := s.load(n.Budget)
+	load.Workers, load.Slots = fleet.Workers, fleet.Slots
 	load.Files, load.Computed = n.Files, func(node string) bool { return n.Computed[node] }
 	if f, err = model.Forecast(ctx, load, fleet); err != nil {
 		return f, fleet, "", fmt.Errorf("simulate a run of %s: %w", n.Script, err)
@@ -118,6 +119,8 @@ type Replayed struct {
 	Costs  forecast.Costs
 	Record forecast.Record
 	Rests  []string // what the costs rest on that are not of batches, a sentence each
+	// For returns the costs for so many workers, with so many slots each: the more of them, the more batches are planned.
+	For func(workers, slots int) forecast.Costs
 }
 
 // Replay returns what the simulator needs to carry a complete run out again, on scale times its files, by slots that
@@ -130,7 +133,12 @@ func (s *Service) Replay(ctx context.Context, key state.RunKey, scale, speed flo
 	}
 	load := s.load(b)
 	load.Scale, load.Speed = scale, speed
-	return Replayed{Costs: model.Costs(load), Record: record, Rests: model.Rests(load)}, nil
+	return Replayed{Costs: model.Costs(load), Record: record, Rests: model.Rests(load),
+		For: func(workers, slots int) forecast.Costs {
+			of := load
+			of.Workers, of.Slots = workers, slots
+			return model.Costs(of)
+		}}, nil
 }
 
 // learnt returns what one complete run teaches.

@@ -106,6 +106,7 @@ func (m Model) off(l Load) float64 {
 		}
 		want := 0.0
 		l.Files, l.Scale, l.Computed, l.Speed = map[string]int64{}, 0, nil, 0
+		l.Workers, l.Slots = r.Workers, r.Slots
 		for _, n := range r.Nodes {
 			if want += n.Worked.Seconds(); len(n.Inputs) == 0 {
 				l.Files[n.Name] = n.Files
@@ -148,7 +149,7 @@ func (m Model) Rest(ctx context.Context, l Load) (float64, error) {
 		}
 		own := Model{records: []Record{r}, lines: map[string]line{}}
 		for _, n := range r.Nodes {
-			own.lines[n.Name] = line{a: n.Worked.Seconds()}
+			own.lines[n.Name] = line{a: n.Worked.Seconds() * r.threads(n, r.Slots, n.Batches)}
 		}
 		simulated, err := simulate.Alone(ctx, simulate.Config{Costs: own.Costs(back), Workers: r.Workers, Slots: r.Slots,
 			Seed: 1})

@@ -43,7 +43,7 @@ func Fit(records []Record) (Model, error) {
 		for _, r := range m.records {
 			one := r.node(n.Name)
 			if one.Worked > 0 {
-				points = append(points, point{float64(r.bytes(one)), one.Worked.Seconds()})
+				points = append(points, point{float64(r.bytes(one)), one.Worked.Seconds() * r.threads(one, r.Slots, one.Batches)})
 			}
 		}
 		m.lines[n.Name] = fitLine(points)
@@ -129,6 +129,30 @@ type Load struct {
 	// Beyond is how many times as large as what was measured the run or its fleet is: it widens the interval.
 	Beyond float64
 	Rest   *float64 // what Rest says; nil: it is not known yet
+	// Workers and Slots, of each, are those for which nodes are planned: more slots have more batches. 0: as many as the
+	// records had.
+	Workers, Slots int
+}
+
+// budgets returns those by which nodes are planned and were planned: a fleet's has the slots of all workers.
+func (l Load) budgets(r Record) (now, was budget.Budget) {
+	now, was = l.Budget, l.was().Budget
+	if l.Workers > 0 && r.Workers > 0 {
+		now.Slots, was.Slots = l.Workers*l.Slots, r.Workers*r.Slots
+	}
+	return now, was
+}
+
+// threadBytes is the least input of a batch that is worth a second thread to the pipeline.
+const threadBytes = 1 << 20
+
+// threads returns how many cores a batch of a node has. Workers give nodes of fewer batches than they have slots the
+// idle ones as threads, so that what one such batch takes says too little of several.
+func (r Record) threads(n Node, slots, batches int) float64 {
+	if slots <= batches || classOf(n.Kind) == "python" || r.bytes(n)/int64(max(batches, 1)) <= threadBytes {
+		return 1
+	}
+	return float64(slots / max(batches, 1))
 }
 
 // Place is where runs are.
@@ -165,13 +189,14 @@ func (m Model) Costs(l Load) simulate.Costs {
 	last := m.records[0]
 	c := simulate.Costs{Name: fmt.Sprintf("run %d", last.Run.Run), State: last.state(l), Queue: l.Queue}
 	next := last.grown(l)
+	nowBudget, wasBudget := l.budgets(last)
 	moved, took := 0.0, 0.0
 	for i, n := range last.Nodes {
 		grown := next.Nodes[i]
 		read, lookup, stored := next.reads(grown)
 		wasRead, wasLookup, was := last.reads(n)
-		ratio := float64(plan.EstimateBatches(l.Budget, n.Kind, read, lookup)) /
-			float64(plan.EstimateBatches(l.was().Budget, n.Kind, wasRead, wasLookup))
+		ratio := float64(plan.EstimateBatches(nowBudget, n.Kind, read, lookup)) /
+			float64(plan.EstimateBatches(wasBudget, n.Kind, wasRead, wasLookup))
 		batches := max(int(math.Round(float64(n.Batches)*ratio)), 1)
 		if batches > 1 {
 			batches = max(int(math.Round(float64(batches)*cmp.Or(l.Batches, 1))), 1)
@@ -182,6 +207,7 @@ func (m Model) Costs(l Load) simulate.Costs {
 			continue
 		}
 		seconds := (m.lines[n.Name].a + m.lines[n.Name].b*float64(next.bytes(grown))) / cmp.Or(l.Speed, 1)
+		seconds /= next.threads(grown, cmp.Or(l.Slots, last.Slots), batches)
 		each := float64(batches)
 		c.Nodes = append(c.Nodes, simulate.Node{
 			Name: n.Name, Class: string(n.Kind), Inputs: n.Inputs, Batches: batches, Seconds: seconds / each,
