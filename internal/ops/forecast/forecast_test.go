@@ -149,3 +149,38 @@ func TestWhatTheSimulatorDoesNotKnowIsAdded(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, wide.Elapsed.High-wide.Elapsed.Low, f.Elapsed.High-f.Elapsed.Low)
 }
+
+// TestMoreSlotsHaveMoreBatches holds that nodes are cut for the slots of the whole fleet.
+func TestMoreSlotsHaveMoreBatches(t *testing.T) {
+	t.Parallel()
+	r := record(1, 100)
+	for i := range r.Nodes {
+		r.Nodes[i].Batches = 4 // as planned for one slot
+	}
+	m, err := forecast.Fit([]forecast.Record{r})
+	require.NoError(t, err)
+	l := load(t, 100)
+	require.Equal(t, 4, m.Costs(l).Nodes[0].Batches)
+	l.Workers, l.Slots = 4, 2
+	c := m.Costs(l)
+	require.Equal(t, 32, c.Nodes[0].Batches)
+	require.InEpsilon(t, 11, worked(c, "load"), 1e-6)
+}
+
+// TestThreadsOfFewBatchesCount holds that a batch which had both cores stands for twice its time where there are several,
+// and that one of Python does not.
+func TestThreadsOfFewBatchesCount(t *testing.T) {
+	t.Parallel()
+	r := record(1, 10)
+	r.Slots = 2 // and one batch
+	m, err := forecast.Fit([]forecast.Record{r})
+	require.NoError(t, err)
+	l := load(t, 10)
+	l.Workers, l.Slots = 1, 2
+	require.InEpsilon(t, 2, worked(m.Costs(l), "load"), 1e-6)
+	l.Files["load"] = 100 * mib
+	many := m.Costs(l)
+	require.Greater(t, many.Nodes[0].Batches, 1)
+	require.InEpsilon(t, 40, worked(many, "load"), 1e-6)
+	require.InEpsilon(t, 50, worked(many, "calc"), 1e-6)
+}
