@@ -21,9 +21,9 @@ type Forecast struct {
 	High      float64 `json:"high_s,omitempty"`
 	Simulated float64 `json:"simulated_s,omitempty"` // by `simulate --run`; 0: it was not asked
 	Expected  int     `json:"batches_foretold,omitempty"`
-	Speed     float64 `json:"core_speed,omitempty"`  // of a slot, as measured; 0: as one of the run it rests on
-	Of        int     `json:"of,omitempty"`          // runs that it rests on
-	Shape     bool    `json:"shape,omitempty"`       // it is one of several that have the same cores
+	Speed     float64 `json:"core_speed,omitempty"` // of a slot, as measured; 0: as one of the run it rests on
+	Of        int     `json:"of,omitempty"`         // runs that it rests on
+	Shape     bool    `json:"shape,omitempty"`      // it is one of several that have the same cores
 }
 
 // off returns by what share a foretold time is off.
@@ -164,7 +164,7 @@ func forecastCases() []Case {
 	return []Case{
 		{
 			Name: "forecast-fleet", What: "a run of one worker of 0.4 core foretells runs of others, over Cassandra and " +
-				"RabbitMQ; three repeats", input: inputPortfolio, size: 450, runs: 1,
+				"RabbitMQ", input: inputPortfolio, size: 450, runs: 1,
 			sides: []side{{name: "forecast", program: "forecast over services", file: rowsScript}},
 			checks: []check{judged(MedianError, noMore(8, "%")), judged(WorstError, noMore(15, "%")), within,
 				judged(ShapesWrong, noMore(0, "pairs")), judged(ShapePairs, bar{}), judged(MostSpread, bar{}),
@@ -172,7 +172,7 @@ func forecastCases() []Case {
 		},
 		{
 			Name: "forecast-size", What: "runs of 0.1 and 0.5 times the accounts foretell 2 and 5 times as many, row-wise and " +
-				"with numpy; three repeats", input: inputNone, size: 500, runs: 1,
+				"with numpy", input: inputNone, size: 500, runs: 1,
 			sides: []side{{name: "forecast", program: "forecast", file: rowsScript, flags: []string{"--accounts", "{rows}",
 				"--inputs", "{work}", "--numpy-script", "{root}/" + numpyScript, "--numpy", "{env:duckdb}/bin/python3"}}},
 			checks: []check{judged(WorstError, noMore(10, "%")), judged(MedianError, bar{}), within, judged(MostSpread, bar{})},

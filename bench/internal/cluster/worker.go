@@ -172,10 +172,18 @@ func (g *Group) Remove() error {
 	if g == nil {
 		return nil
 	}
-	var err error
-	for end := time.Now().Add(stopWithin); ; time.Sleep(tryEvery) {
-		if err = os.Remove(g.dir); err == nil || !errors.Is(err, syscall.EBUSY) || time.Now().After(end) {
+	tick := time.NewTicker(tryEvery)
+	defer tick.Stop()
+	late := time.After(stopWithin)
+	for {
+		err := os.Remove(g.dir)
+		if !errors.Is(err, syscall.EBUSY) {
 			return err
+		}
+		select {
+		case <-late:
+			return err
+		case <-tick.C:
 		}
 	}
 }
