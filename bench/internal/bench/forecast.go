@@ -146,7 +146,8 @@ func (r Report) forecastTable() table.Writer {
 				simulatedOff = fmt.Sprintf("%+.1f", 100*(f.Simulated/f.Measured-1))
 			}
 			t.AppendRow(table.Row{f.Name, f.Repeat, s(f.Measured, "%.1f"), s(f.Middle, "%.1f"), interval, off,
-				s(f.Simulated, "%.1f"), simulatedOff, s(f.Speed, "%.2f"), f.Of, f.Batches, f.Expected})
+				s(f.Simulated, "%.1f"), simulatedOff, s(f.Speed, "%.2f"), s(float64(f.Of), "%g"), f.Batches,
+				s(float64(f.Expected), "%g")})
 		}
 	}
 	if t.Length() == 0 {
