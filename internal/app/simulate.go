@@ -84,7 +84,8 @@ func (a *App) Compare(ctx context.Context, key view.RunKey, costs func(workers, 
 			key.Run)
 	}
 	c = Compared{Run: key.Run, Workers: r.Workers, Slots: r.Slots, Real: RealRun{r.Elapsed.Seconds(), r.Shares}}
-	c.Simulated, err = Simulate(ctx, SimulatedFleet{Costs: costs(r.Workers, r.Slots), Workers: r.Workers, Slots: r.Slots, Seed: seed})
+	c.Simulated, err = Simulate(ctx, SimulatedFleet{Costs: costs(r.Workers, r.Slots), Workers: r.Workers, Slots: r.Slots,
+		Seed: seed})
 	return c, err
 }
 

@@ -33,8 +33,8 @@ type deployment struct {
 	slots   int     // of each
 }
 
-// one is the fleet from which others are foretold. A core has as many slots as it would have, whole: a worker of 1.6 has
-// two, of 0.8 each. How fast such a slot is, is measured, and said to the simulator as that of another machine.
+// one is the fleet from which others are foretold. A worker of 1.6 cores has two slots of 0.8 each: a slot
+// uses one core at most. How fast such a slot is, is measured, and said to the simulator as that of another machine.
 var (
 	one    = deployment{1, 0.4, 1}
 	others = []deployment{{2, 0.4, 1}, {3, 0.4, 1}, {4, 0.4, 1}, {1, 1.6, 2}, {2, 0.8, 1}}

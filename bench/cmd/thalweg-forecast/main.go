@@ -101,8 +101,8 @@ type ran struct {
 }
 
 // run carries out a script.
-func (o *options) run(ctx context.Context, name string, repeat int, script string, flags ...string) (ran, bench.Forecast,
-	error) {
+func (o *options) run(ctx context.Context, name string, repeat int, script string, flags ...string) (
+	ran, bench.Forecast, error) {
 	f := bench.Forecast{Name: name, Repeat: repeat}
 	var r ran
 	out, err := o.thalweg(ctx, append([]string{"run", script, "--workspace", workspace, "--fresh", "--json"}, flags...)...)

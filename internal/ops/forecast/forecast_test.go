@@ -167,8 +167,8 @@ func TestMoreSlotsHaveMoreBatches(t *testing.T) {
 	require.InEpsilon(t, 11, worked(c, "load"), 1e-6)
 }
 
-// TestThreadsOfFewBatchesCount holds that a batch which had both cores stands for twice its time where there are several,
-// and that one of Python does not.
+// TestThreadsOfFewBatchesCount holds that a batch which had both cores stands for twice its time where there are
+// several, and that one of Python does not.
 func TestThreadsOfFewBatchesCount(t *testing.T) {
 	t.Parallel()
 	r := record(1, 10)
