@@ -2,12 +2,14 @@ package simulate_test
 
 import (
 	"bytes"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"thalweg/internal/ops/simulate"
+	"thalweg/internal/store/state/sqlite"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,13 +32,14 @@ func two(workers, batches int) simulate.Config {
 }
 
 // TestSameSeedSameTrace holds the promise of the package over fleets in which
-// workers die, many want the same batches, and the state is of either kind.
+// workers die, many want the same batches, and the state is of either kind. A real store gives the same trace.
 func TestSameSeedSameTrace(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*simulate.Config){
 		"plain":  func(*simulate.Config) {},
 		"polls":  func(c *simulate.Config) { c.Costs.Queue = simulate.Latency{} },
 		"deaths": func(c *simulate.Config) { c.Deaths = 200 },
+		"many":   func(c *simulate.Config) { c.Batches, c.Deaths = 2000, 20 },
 		"crowd":  func(c *simulate.Config) { c.Workers, c.Hot = 12, 5 },
 		"sqlite": func(c *simulate.Config) { c.Costs.State.Kind, c.Slow = simulate.SQLite, 3 },
 	} {
@@ -49,6 +52,14 @@ func TestSameSeedSameTrace(t *testing.T) {
 			r := run(t, c)
 			c.Trace = &again
 			require.Equal(t, r, run(t, c))
+			require.Equal(t, first.String(), again.String())
+			again.Reset()
+			store, err := sqlite.OpenScratch(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, store.Close()) }()
+			real, err := simulate.Run(t.Context(), store, c)
+			require.NoError(t, err)
+			require.Equal(t, r, real, "a store that runs have decides as that of simulations")
 			require.Equal(t, first.String(), again.String())
 			if name == "plain" {
 				c.Trace, c.Seed = &other, 2

@@ -4,29 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"thalweg/internal/base/fault"
-	"thalweg/internal/store/state/sqlite"
 )
 
-// Alone simulates over an empty store of its own, which is removed again.
-func Alone(ctx context.Context, c Config) (r Result, err error) {
-	dir, err := os.MkdirTemp("", "thalweg-simulate-")
-	if err != nil {
-		return Result{}, &fault.Error{Kind: fault.Environment,
-			Message: "make a directory for the state of a simulation", Err: err}
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	store, err := sqlite.OpenScratch(ctx, filepath.Join(dir, "state.db"))
-	if err != nil {
-		return Result{}, err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	return Run(ctx, store, c)
-}
+// Alone simulates over an empty state of its own, in memory.
+func Alone(ctx context.Context, c Config) (Result, error) { return Run(ctx, newMemory(), c) }
 
 // Measured holds the times of real runs.
 type Measured struct {

@@ -65,8 +65,8 @@ func (t *timed) note(op string, key any, err error) error {
 		return err
 	}
 	said := "ok"
-	if err != nil {
-		said = err.Error()
+	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+		said = cause.Error()
 	}
 	fmt.Fprintf(t.fleet.trace, "%.6f %s %s %v %s\n", t.fleet.world.now.Seconds(), t.name, op, key, said)
 	return err
