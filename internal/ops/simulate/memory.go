@@ -104,7 +104,9 @@ func (m *memory) Resign(_ context.Context, _ state.RunKey, role, owner string) e
 }
 
 // Notes implements state.Store: there are none.
-func (m *memory) Notes(context.Context, string, string, string, int) ([]state.Note, error) { return nil, nil }
+func (m *memory) Notes(context.Context, string, string, string, int) ([]state.Note, error) {
+	return nil, nil
+}
 
 // Nodes implements state.Store.
 func (m *memory) Nodes(context.Context, state.RunKey) ([]state.Node, error) {
@@ -328,4 +330,3 @@ func (m *memory) Commit(_ context.Context, c state.Claim, out state.Outcome, now
 		n.Revision++
 	})
 }
-

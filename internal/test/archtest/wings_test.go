@@ -50,7 +50,7 @@ var wings = map[string]wing{
 
 // seams are the packages that others know by the interface of a lower one, and the only ones that may import them.
 var seams = map[string]string{
-	"store/state/sqlite":    "store/state app/instance app/cluster ops/simulate",
+	"store/state/sqlite":    "store/state app/instance app/cluster",
 	"store/state/cassandra": "store/state app/instance app/cluster",
 	"store/parts/local":     "store/parts app/instance app/cluster",
 	"store/parts/cassandra": "store/parts app/instance app/cluster",
