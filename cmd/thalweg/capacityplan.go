@@ -117,7 +117,7 @@ func (c *capacityPlanCmd) print(a *console, p sizing.Planned) {
 		rightAligned(t, 2, 3, 4, 5, 6)
 		for _, choice := range p.Frontier {
 			t.AppendRow([]any{sizing.ChoiceText(choice), choice.Count * choice.Cores, span(seconds(choice.Middle)),
-				span(seconds(choice.High)), sizing.CostText(choice.Cost), sizing.CostText(choice.Most), shortLimit(choice.Limit)})
+				span(seconds(choice.High)), choice.Cost.String(), choice.Most.String(), shortLimit(choice.Limit)})
 		}
 		t.Render()
 	}
@@ -129,7 +129,7 @@ func (c *capacityPlanCmd) print(a *console, p sizing.Planned) {
 func (c *capacityPlanCmd) answer(p sizing.Planned) string {
 	aim := fmt.Sprintf("in %s", span(c.Deadline))
 	if p.Budget != nil {
-		aim = "for " + sizing.CostText(*p.Budget)
+		aim = "for $" + c.Budget
 	}
 	if p.Scale != 1 {
 		aim = fmt.Sprintf("%.4g times as large, %s", p.Scale, aim)
@@ -138,7 +138,7 @@ func (c *capacityPlanCmd) answer(p sizing.Planned) string {
 		return aim + ": no deployment does in 9 of 10 runs"
 	}
 	return fmt.Sprintf("%s: %s, %s (9 of 10: %s), %s", aim, sizing.ChoiceText(*p.Answer), span(seconds(p.Answer.Middle)),
-		span(seconds(p.Answer.High)), sizing.CostText(p.Answer.Cost))
+		span(seconds(p.Answer.High)), p.Answer.Cost.String())
 }
 
 // besideText writes another shape of as many cores.
@@ -146,7 +146,7 @@ func besideText(c *sizing.Choice) string {
 	if c == nil {
 		return "none"
 	}
-	return fmt.Sprintf("%s, %s, %s", sizing.ChoiceText(*c), span(seconds(c.Middle)), sizing.CostText(c.Cost))
+	return fmt.Sprintf("%s, %s, %s", sizing.ChoiceText(*c), span(seconds(c.Middle)), c.Cost.String())
 }
 
 // shortLimit leaves out what explains a limit.

@@ -104,7 +104,7 @@ func (a *console) showCosts(c view.Costs) {
 			view.CostsByWorkspace: {g.Workspace, g.Runs}}
 		services := "-"
 		if s := g.Services; s != nil && s.USD != nil {
-			services = moneyText(*s.USD)
+			services = s.USD.String()
 		}
 		waited := "-"
 		if g.Waited != nil {
@@ -155,7 +155,7 @@ func (a *console) sayBill(b *view.Bill) {
 func partText(p view.BillPart) string {
 	text := span(seconds(p.Seconds))
 	if p.USD != nil && p.Seconds > 0 {
-		text += " (" + moneyText(*p.USD) + ")"
+		text += " (" + p.USD.String() + ")"
 	}
 	return text
 }
@@ -166,17 +166,7 @@ func knownMoney(m *view.Money, partial bool) string {
 	case m == nil:
 		return "-"
 	case partial:
-		return "≥ " + moneyText(*m)
+		return "≥ " + m.String()
 	}
-	return moneyText(*m)
-}
-
-// moneyText writes an amount in cents, and one of less than a dime with two digits that say something.
-func moneyText(m view.Money) string {
-	const cent = 10_000
-	digits := 2
-	for least := view.Money(10 * cent); m != 0 && m < least && digits < 6; least /= 10 {
-		digits++
-	}
-	return m.Text(digits)
+	return m.String()
 }

@@ -98,8 +98,8 @@ func forecastText(f view.Forecast) string {
 		text += ", in proportion to the bytes of its files"
 	}
 	if f.Cost != nil {
-		text += fmt.Sprintf("\ncost: %s (four of five: %s to %s)", moneyText(f.Cost.Middle), moneyText(f.Cost.Low),
-			moneyText(f.Cost.High))
+		text += fmt.Sprintf("\ncost: %s (four of five: %s to %s)", f.Cost.Middle, f.Cost.Low,
+			f.Cost.High)
 	}
 	return text
 }

@@ -2,7 +2,6 @@ package sizing
 
 import (
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,7 +95,7 @@ func ReadSpeeds(name string, text []byte, to map[string]float64) error {
 // WriteSVG draws time and cost of the deployments that were simulated.
 func (p Planned) WriteSVG(w io.Writer) error {
 	point := func(c Choice) chart.Point {
-		return chart.Point{X: c.Middle, Y: c.Cost.USD(), Text: ChoiceText(c) + ": " + c.Cost.Text(costDigits(c.Cost))}
+		return chart.Point{X: c.Middle, Y: c.Cost.USD(), Text: ChoiceText(c) + ": " + c.Cost.String()}
 	}
 	front := chart.Series{Name: "frontier"}
 	for _, c := range p.Frontier {
@@ -117,16 +116,3 @@ func (p Planned) WriteSVG(w io.Writer) error {
 
 // ChoiceText names a deployment: 4 × c7g.large.
 func ChoiceText(c Choice) string { return strconv.Itoa(c.Count) + " × " + c.Machine }
-
-// costDigits is how many digits behind the point tell an amount from others about as large.
-func costDigits(m price.Money) int {
-	const digits, most = 3, 6
-	usd := math.Abs(m.USD())
-	if usd == 0 {
-		return 2
-	}
-	return min(max(digits-1-int(math.Floor(math.Log10(usd))), 2), most)
-}
-
-// CostText writes an amount with three figures at least.
-func CostText(m price.Money) string { return m.Text(costDigits(m)) }

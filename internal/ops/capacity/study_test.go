@@ -257,7 +257,7 @@ func TestTablesOfRuns(t *testing.T) {
 	runs, err := readTable(t, "\ufeffnodes,cores,seconds,machine,load_s,join_s\n"+
 		"4,8,100.5,c7gd.2xlarge,60,40\n8,8,60,,,3\n")
 	require.NoError(t, err)
-	require.Equal(t, "$0.04", runs[0].Cost.String())
+	require.Equal(t, "$0.041", runs[0].Cost.String())
 	require.Equal(t, "$1.4516", runs[0].PerHour.Text(4))
 	require.Equal(t, []Class{{"load", 60}, {"join", 40}}, runs[0].Classes)
 	require.Nil(t, runs[1].Cost)

@@ -28,7 +28,7 @@ func (r Report) Tables() []Table {
 	out = append(out, r.pivot("run time in seconds, and what it would be if all cores were as good as the smallest "+
 		"deployment's",
 		func(run ReportedRun) string {
-			return fmt.Sprintf("%.0f / %.0f", math.Round(run.Seconds), math.Round(run.PerfectSeconds))
+			return figure(run.Seconds) + " / " + figure(run.PerfectSeconds)
 		}))
 	if r.Frontier != nil {
 		out = append(out, r.pivot("cost of a run in US dollars, and what it would be likewise", func(run ReportedRun) string {
@@ -51,9 +51,31 @@ func (r Report) Tables() []Table {
 	return out
 }
 
-func moneyText(m *price.Money, digits int) string {
+// figure writes seconds without their unit: of few of them two figures.
+func figure(seconds float64) string {
+	const few = 10
+	if seconds < few {
+		return fmt.Sprintf("%.2g", seconds)
+	}
+	return fmt.Sprintf("%.0f", math.Round(seconds))
+}
+
+// costText writes what is known to cost something.
+func costText(m *price.Money) string {
 	if m == nil {
 		return "-"
+	}
+	return m.String()
+}
+
+// hourText writes what an hour costs: prices differ from the fourth digit on.
+func hourText(m *price.Money) string {
+	if m == nil {
+		return "-"
+	}
+	const digits = 4
+	if text := m.String(); len(text) > len(m.Text(digits)) {
+		return text
 	}
 	return m.Text(digits)
 }
@@ -65,8 +87,8 @@ func (r Report) runsTable() Table {
 		if run.TotalCores > 0 {
 			cores = fmt.Sprint(run.TotalCores)
 		}
-		t.Rows = append(t.Rows, []string{run.Shape.String(), run.Machines, cores, moneyText(run.PerHour, 4),
-			secondsText(run.Seconds), moneyText(run.Cost, 2)})
+		t.Rows = append(t.Rows, []string{run.Shape.String(), run.Machines, cores, hourText(run.PerHour),
+			secondsText(run.Seconds), costText(run.Cost)})
 	}
 	return t.withoutEmpty()
 }

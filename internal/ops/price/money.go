@@ -73,8 +73,16 @@ func pointed(whole string, digits int) string {
 	return whole[:len(whole)-digits] + "." + whole[len(whole)-digits:]
 }
 
-// String writes the amount in cents: $0.72.
-func (m Money) String() string { return m.Text(2) }
+// String writes the amount in cents, and one of less than a dime with its first two figures: $0.72, $0.0051. It is how
+// amounts are shown wherever no table has its own digits.
+func (m Money) String() string {
+	const cents = 2
+	digits, n := cents, new(big.Int).Abs(big.NewInt(int64(m)))
+	for least := int64(Dollar / 10); n.Sign() != 0 && digits < decimals && n.Cmp(big.NewInt(least)) < 0; least /= 10 {
+		digits++
+	}
+	return m.Text(digits)
+}
 
 // MarshalJSON writes the amount as a number of US dollars with all of its digits.
 func (m Money) MarshalJSON() ([]byte, error) {

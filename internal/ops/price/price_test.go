@@ -66,7 +66,12 @@ func TestMoneyDoesNotDrift(t *testing.T) {
 	for text, want := range map[string]string{"0.005": "$0.01", "0.004999": "$0.00", "14.0053": "$14.01", "7": "$7.00"} {
 		m, err := Parse(text)
 		require.NoError(t, err)
-		require.Equal(t, want, m.String())
+		require.Equal(t, want, m.Text(2))
+	}
+	for m, want := range map[Money]string{0: "$0.00", 3: "$0.000003", 12: "$0.000012", 181: "$0.00018", 5_106: "$0.0051",
+		-5_106: "-$0.0051", 10_000: "$0.010", 99_999: "$0.100", 100_000: "$0.10", 1_450_000: "$1.45",
+		math.MinInt64: "-$9223372036854.78"} {
+		require.Equal(t, want, m.String(), int64(m))
 	}
 	require.Equal(t, "-$0.50", (-Dollar / 2).String())
 	require.Equal(t, "$2", (Dollar + Dollar/2).Text(0))

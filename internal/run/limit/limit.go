@@ -189,10 +189,14 @@ func (c *Clock) hear(e state.Event) {
 // Time returns a time as it is shown.
 func Time(d time.Duration) string { return format.Span(d) }
 
-// Dollars returns an amount as it is shown: in cents, and below a dollar in hundredths of them.
+// Dollars returns an amount as it is shown: in cents, below a dollar in hundredths of them, and of what has fewer than two
+// figures so all that it has.
 func Dollars(m state.Money) string {
 	digits := 2
-	if m < 1_000_000 {
+	switch {
+	case m < 1_000:
+		digits = 6
+	case m < 1_000_000:
 		digits = 4
 	}
 	text := strconv.FormatFloat(float64(m)/1e6, 'f', digits, 64)

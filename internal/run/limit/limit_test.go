@@ -64,7 +64,7 @@ func TestWhatIsExpected(t *testing.T) {
 
 func TestDollars(t *testing.T) {
 	for m, want := range map[state.Money]string{0: "$0.00", 12_500_000: "$12.50", 499_900: "$0.4999", 10_000: "$0.01",
-		100_100: "$0.1001"} {
+		100_100: "$0.1001", 181: "$0.000181", 3: "$0.000003"} {
 		require.Equal(t, want, limit.Dollars(m))
 	}
 }
