@@ -58,15 +58,20 @@ func pricesOf(file string) (*sizing.Prices, error) {
 	if err != nil || file == "" {
 		return prices, err
 	}
-	text, err := readSmall(file)
-	if err != nil {
-		return nil, err
-	}
-	ours, err := sizing.ReadPrices(file, text)
+	ours, err := pricesIn(file)
 	if err != nil {
 		return nil, err
 	}
 	return prices.With(ours), nil
+}
+
+// pricesIn returns the prices of a file.
+func pricesIn(file string) (*sizing.Prices, error) {
+	text, err := readSmall(file)
+	if err != nil {
+		return nil, err
+	}
+	return sizing.ReadPrices(file, text)
 }
 
 func (c *capacityTableCmd) report(ctx context.Context, a *console) (r sizing.Report, err error) {

@@ -12,15 +12,15 @@ import (
 )
 
 type capacityPlanCmd struct {
-	Of       runRef        `name:"run" required:"" help:"Complete run to plan from: its number, or last." placeholder:"RUN"`
-	Scale    float64       `help:"Its files are so many times as large." default:"1" placeholder:"X"`
-	Batches  string        `help:"Nodes have so many times as many batches: 4x." default:"1x" placeholder:"Kx"`
-	Deadline time.Duration `help:"Find the cheapest machines that are in time in 9 of 10 runs: 30m." placeholder:"DURATION"`
-	Budget   string        `help:"Find the quickest machines that cost no more in 9 of 10 runs." placeholder:"USD"`
-	Machines []string      `help:"Types that may be taken. Default: the family of the run's own." placeholder:"TYPE,…"`
-	Speeds   []string      `help:"Speeds of types that 'bench host --json' has measured." placeholder:"FILE,…"`
-	BringUp  time.Duration `help:"Time of each machine that is paid before and after the run." default:"1m" placeholder:"DURATION"`
-	Prices   string        `help:"Prices of machines, beside the published ones and before them." placeholder:"FILE" type:"path"`
+	Of       runRef         `name:"run" required:"" help:"Complete run to plan from: its number, or last." placeholder:"RUN"`
+	Scale    float64        `help:"Its files are so many times as large." default:"1" placeholder:"X"`
+	Batches  string         `help:"Nodes have so many times as many batches: 4x." default:"1x" placeholder:"Kx"`
+	Deadline time.Duration  `help:"Find the cheapest machines that are in time in 9 of 10 runs: 30m." placeholder:"DURATION"`
+	Budget   string         `help:"Find the quickest machines that cost no more in 9 of 10 runs." placeholder:"USD"`
+	Machines []string       `help:"Types that may be taken. Default: the family of the run's own." placeholder:"TYPE,…"`
+	Speeds   []string       `help:"Speeds of types that 'bench host --json' has measured." placeholder:"FILE,…"`
+	BringUp  *time.Duration `help:"Time of each machine that is paid before and after the run. Default: bring_up of the cluster's file, else 1m." placeholder:"DURATION"`
+	Prices   string         `help:"Prices of machines, beside the published ones and before them." placeholder:"FILE" type:"path"`
 	reportFlags
 	stateFlags
 }
@@ -69,7 +69,7 @@ func (c *capacityPlanCmd) wanted() (w sizing.Wanted, err error) {
 		return w, fault.New(fault.Script, "--scale %g: it is above 0 and at most %d", c.Scale, scaleMax)
 	case (c.Deadline > 0) == (c.Budget != ""), c.Deadline < 0:
 		return w, fault.New(fault.Script, "a plan is for a --deadline above 0, or for a --budget")
-	case c.BringUp < 0 || c.BringUp > bringUpMax:
+	case c.BringUp != nil && (*c.BringUp < 0 || *c.BringUp > bringUpMax):
 		return w, fault.New(fault.Script, "--bring-up %s: it is 0 to %s", c.BringUp, bringUpMax)
 	}
 	w = sizing.Wanted{Scale: c.Scale, Deadline: c.Deadline, BringUp: c.BringUp, Machines: c.Machines,
@@ -91,7 +91,9 @@ func (c *capacityPlanCmd) wanted() (w sizing.Wanted, err error) {
 			return w, err
 		}
 	}
-	w.Prices, err = pricesOf(c.Prices)
+	if c.Prices != "" {
+		w.Prices, err = pricesIn(c.Prices)
+	}
 	return w, err
 }
 
@@ -171,6 +173,9 @@ func withoutText(p sizing.Planned) string {
 		}
 	}
 	out := fmt.Sprintf("%s considered, %d simulated", counted(p.Considered, "deployment", "deployments"), len(p.Simulated))
+	if p.Unsearched > 0 {
+		parts = append(parts, count(int64(p.Unsearched))+" not simulated, as there were too many")
+	}
 	if len(parts) > 0 {
 		out += "; " + strings.Join(parts, ", ")
 	}

@@ -21,5 +21,5 @@ func (s *Service) PlanFor(ctx context.Context, key state.RunKey, w Wanted, here 
 	if err != nil {
 		return Planned{}, err
 	}
-	return w.Answer(ctx, model, record, s.load(here))
+	return w.Answer(ctx, model, record, s.load(here), s.Home.Costs.Basis)
 }

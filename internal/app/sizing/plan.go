@@ -23,11 +23,14 @@ type Wanted struct {
 	Batches  float64 // its nodes have so many times as many batches
 	Deadline time.Duration
 	Budget   price.Money
-	BringUp  time.Duration
-	Machines []string // types; none: the family of the run's own
-	Prices   *Prices
+	BringUp  *time.Duration     // nil: that of the cluster, or DefaultBringUp
+	Machines []string           // types; none: the family of the run's own
+	Prices   *Prices            // before those of the basis; nil: none
 	Speeds   map[string]float64 // of cores of types that were measured, times one of the run's
 }
+
+// DefaultBringUp is how long machines are paid for before and after a run, if nobody says it.
+const DefaultBringUp = time.Minute
 
 // Planned is a plan with what it is about.
 type Planned struct {
@@ -35,7 +38,8 @@ type Planned struct {
 	Scale    float64      `json:"scale"`
 	Deadline float64      `json:"deadline_s,omitempty"`
 	Budget   *price.Money `json:"budget_usd,omitempty"`
-	BringUp  float64      `json:"bring_up_s"`
+	BringUp  float64      `json:"bring_up_s" doc:"Paid for each machine and for services, and not in the times."`
+	Beside   *price.Money `json:"services_usd_per_hour,omitempty" doc:"Paid beside the machines; none: there are none."`
 	Measured Measured     `json:"measured"`
 	planning.Plan
 	Notes    []string `json:"notes"`

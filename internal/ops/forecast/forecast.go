@@ -48,7 +48,7 @@ func (m Model) Forecast(ctx context.Context, l Load, fleet Fleet) (Forecast, err
 		return out, nil
 	}
 	var took []float64
-	for seed := range uint64(min(max(batchesMost/batches(costs), 1), cmp.Or(fleet.Seeds, seeds))) {
+	for seed := range uint64(SeedsOf(BatchesOf(costs), fleet.Seeds)) {
 		r, err := simulate.Alone(ctx, simulate.Config{Costs: costs, Workers: fleet.Workers, Slots: fleet.Slots,
 			Seed: seed + 1})
 		if err != nil {
@@ -120,7 +120,13 @@ func (m Model) off(l Load) float64 {
 	return math.Sqrt(sum / n)
 }
 
-func batches(c simulate.Costs) (n int) {
+// SeedsOf returns how many runs of so many batches are simulated for one forecast, most of them; 0: nine.
+func SeedsOf(batches, most int) int {
+	return min(max(batchesMost/max(batches, 1), 1), cmp.Or(most, seeds))
+}
+
+// BatchesOf counts batches.
+func BatchesOf(c simulate.Costs) (n int) {
 	for _, node := range c.Nodes {
 		n += node.Batches
 	}

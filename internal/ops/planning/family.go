@@ -34,9 +34,25 @@ func MachinesOf(book *price.Book, names []string, own string, speeds map[string]
 		}
 	}
 	var out []Machine
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	if len(names) > machinesMost {
+		f := fault.New(fault.Script, "there are %d types of machines; a plan takes %d", len(names), machinesMost)
+		f.Hint = "name fewer with {{set machines}}"
+		return nil, f
+	}
+	for measured := range speeds {
+		if !slices.Contains(names, measured) {
+			return nil, fault.New(fault.Script, "there is a speed of machine %s, which the plan does not take: it takes %s",
+				measured, strings.Join(names, ", "))
+		}
+	}
+	for _, name := range names {
 		line, ok := book.Find(name)
 		switch {
+		case name == "":
+			f := fault.New(fault.Script, "a type of machine has no name")
+			f.Hint = "name types with {{set machines}}: c7g.large"
+			return nil, f
 		case !ok:
 			return nil, fault.New(fault.Script, "machine %q has no price", name).Suggest(name, book.Machines())
 		case line.Cores == 0:
@@ -69,8 +85,17 @@ func (q Question) Notes() []string {
 		out = append(out, fmt.Sprintf("Nobody has measured %s: a core is taken to be as fast as the run's own.",
 			strings.Join(guessed, ", ")))
 	}
-	return append(out, fmt.Sprintf("Each machine is paid %s of bring-up, which is not in the times; services of a cluster "+
-		"are not in the costs.", format.Span(q.BringUp)))
+	var sizes []string
+	for _, m := range q.Machines {
+		if m.MemoryBytes == 0 {
+			sizes = append(sizes, m.Machine)
+		}
+	}
+	if len(sizes) > 0 {
+		out = append(out, fmt.Sprintf("The price of %s does not say how much memory it has: as much for a core is taken as "+
+			"the run had.", strings.Join(sizes, ", ")))
+	}
+	return out
 }
 
 // Warnings says where a plan goes beyond what was measured.

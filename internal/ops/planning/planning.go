@@ -23,8 +23,11 @@ const (
 	// atOnce is how many of the cheapest deployments are simulated. If none of them does, as many others are, so often
 	// at most.
 	atOnce, roundsMost = 20, 6
-	// batchesMost bounds the batches of a run that is simulated that often.
-	batchesMost = 100_000
+	// batchesMost bounds the batches of a run that is simulated that often. Once simulatedMost are, no more deployments are
+	// begun: that is about a minute.
+	batchesMost, simulatedMost = 50_000, 1_000_000
+	// machinesMost is how many types a plan takes.
+	machinesMost = 64
 )
 
 // Machine is a type that may be taken.
@@ -42,7 +45,8 @@ type Question struct {
 	Machines    []Machine
 	Deadline    time.Duration
 	Budget      price.Money
-	BringUp     time.Duration // of each machine: it is paid
+	BringUp     time.Duration // of each machine and of services: it is paid
+	Beside      price.Money   // an hour of services, which are paid as long as the machines
 	Most        int           // machines of a type; 0: CountMost
 	Seeds       int           // how many runs of a deployment are simulated at most; 0: nine
 }
@@ -71,6 +75,7 @@ type Plan struct {
 	Up         *Choice  `json:"up,omitempty" doc:"Half as many machines as the answer, twice as large."`
 	Out        *Choice  `json:"out,omitempty" doc:"Twice as many machines as the answer, half as large."`
 	Considered int      `json:"considered"`
+	Unsearched int      `json:"unsearched,omitempty" doc:"Could do, and were not simulated: there were too many."`
 	// Without says how many deployments are out without a simulation, by why.
 	Without map[string]int `json:"without"`
 }
@@ -89,6 +94,7 @@ type candidate struct {
 	machine Machine
 	load    forecast.Load
 	least   price.Money // of its bound
+	batches int
 }
 
 // planner answers a question.
@@ -97,6 +103,8 @@ type planner struct {
 	rest   float64
 	out    Plan
 	failed map[string]float64 // machines of a type: counts of at least (deadline) or below (budget) may do
+
+	batches int // that were simulated
 }
 
 // Answer plans.
@@ -117,17 +125,19 @@ func Answer(ctx context.Context, q Question) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	for range roundsMost {
+	for rounds := 0; p.out.Answer == nil; rounds++ {
 		round := p.next(&remain)
 		if len(round) == 0 {
+			break
+		}
+		if rounds == roundsMost || p.batches >= simulatedMost {
+			p.out.Unsearched = len(round) + len(remain)
 			break
 		}
 		if err := p.simulate(ctx, round); err != nil {
 			return Plan{}, err
 		}
-		if p.choose(); p.out.Answer != nil {
-			break
-		}
+		p.choose()
 	}
 	p.out.Frontier = frontier(p.out.Simulated)
 	return p.out, p.upAndOut(ctx)
@@ -143,7 +153,7 @@ func (p *planner) bounded() (out []candidate, err error) {
 				break
 			}
 			costs[i] = p.Model.Costs(load)
-			if n := batches(costs[i]); n > batchesMost {
+			if n := forecast.BatchesOf(costs[i]); n > batchesMost {
 				f := fault.New(fault.Script, "the run would have %d batches, and plans are made for at most %d", n, batchesMost)
 				f.Hint = "plan with fewer by {{set batches}}: 0.1x"
 				return nil, f
@@ -199,7 +209,7 @@ func (p *planner) candidate(m Machine, count int, costs simulate.Costs) (c candi
 	work, chain := bounds(costs, count*slots)
 	c = candidate{machine: m, load: load}
 	c.Choice = Choice{Machine: m.Machine, Count: count, Cores: m.Cores, Slots: slots, Bound: max(work, chain) + p.rest}
-	c.least = p.cost(c, c.Bound)
+	c.least, c.batches = p.cost(c, c.Bound), forecast.BatchesOf(costs)
 	late := math.Exp(p.Model.Spread(load)) // nine of ten take so many times as long, or more than that
 	if p.Deadline > 0 && c.Bound*late > p.Deadline.Seconds() {
 		if (chain+p.rest)*late > p.Deadline.Seconds() {
@@ -214,7 +224,7 @@ func (p *planner) candidate(m Machine, count int, costs simulate.Costs) (c candi
 }
 
 func (p *planner) cost(c candidate, seconds float64) price.Money {
-	return c.machine.PerHour.For(time.Duration(seconds*float64(time.Second)) + p.BringUp).Times(c.Count)
+	return (c.machine.PerHour.Times(c.Count) + p.Beside).For(time.Duration(seconds*float64(time.Second)) + p.BringUp)
 }
 
 // bounds returns the least seconds that a run takes on so many slots: by its work, and by the longest chain of nodes
@@ -237,13 +247,6 @@ func bounds(costs simulate.Costs, slots int) (work, chain float64) {
 		work, inTurn, chain = work+all, max(inTurn, ends[n.Name]), max(chain, chains[n.Name])
 	}
 	return max(work, inTurn), chain
-}
-
-func batches(c simulate.Costs) (n int) {
-	for _, node := range c.Nodes {
-		n += node.Batches
-	}
-	return n
 }
 
 // next takes the next deployments to be simulated, without those that cannot do as others of their machines did not.
@@ -278,6 +281,7 @@ func (p *planner) simulate(ctx context.Context, all []candidate) error {
 		return err
 	}
 	for _, c := range all {
+		p.batches += c.batches * forecast.SeedsOf(c.batches, p.Seeds)
 		p.out.Simulated = append(p.out.Simulated, c.Choice)
 		if c.Fits {
 			continue
@@ -285,7 +289,7 @@ func (p *planner) simulate(ctx context.Context, all []candidate) error {
 		if p.Deadline > 0 { // more machines shorten a run by as much as they are more at most
 			least := float64(c.Count) * c.High / p.Deadline.Seconds()
 			p.failed[c.Machine] = max(p.failed[c.Machine], least)
-		} else {
+		} else if p.Beside == 0 { // else more machines may cost less: services are paid for a shorter time
 			p.failed[c.Machine] = min(cmp.Or(p.failed[c.Machine], CountMost), float64(c.Count))
 		}
 	}

@@ -241,3 +241,131 @@ func TestQuestionsThatMakeNoSense(t *testing.T) {
 	_, err = planning.Answer(t.Context(), q)
 	require.ErrorContains(t, err, "run 3 has no time sheets")
 }
+
+// TestServicesArePaidAsLongAsMachines holds what is paid: of the same times, machines and services for the run and the
+// bring-up.
+func TestServicesArePaidAsLongAsMachines(t *testing.T) {
+	t.Parallel()
+	q := question(t, "c7g.large")
+	q.Deadline = time.Hour
+	alone, err := planning.Answer(t.Context(), q)
+	require.NoError(t, err)
+	q.Beside, q.BringUp = 100*price.Dollar, time.Second
+	served, err := planning.Answer(t.Context(), q)
+	require.NoError(t, err)
+	holds(t, q, served)
+	seen := map[int]planning.Choice{}
+	for _, c := range alone.Simulated {
+		seen[c.Count] = c
+	}
+	line := q.Machines[0].PerHour
+	for _, c := range served.Simulated {
+		require.Equal(t, seen[c.Count].Middle, c.Middle)
+		there := time.Duration(c.Middle*float64(time.Second)) + time.Second
+		require.Equal(t, (line.Times(c.Count) + 100*price.Dollar).For(there), c.Cost)
+		require.Equal(t, line.Times(c.Count).For(there+59*time.Second), seen[c.Count].Cost)
+	}
+	require.Greater(t, served.Answer.Count, alone.Answer.Count, "who is quicker pays for less of the services")
+
+	q.Deadline, q.Budget = 0, served.Answer.Most // one machine costs more
+	within, err := planning.Answer(t.Context(), q)
+	require.NoError(t, err)
+	holds(t, q, within)
+	require.NotNil(t, within.Answer, "a larger deployment may be within a budget that a smaller one is not")
+}
+
+// TestUpAndOutHaveAsManyCores holds what stands beside an answer, what limits each, and what the frontier is.
+func TestUpAndOutHaveAsManyCores(t *testing.T) {
+	t.Parallel()
+	q := question(t, "c7g.medium", "c7g.large", "c7g.xlarge", "c8g.xlarge")
+	q.Deadline = 6 * time.Second
+	q.Machines = q.Machines[1:] // the answer is not one of the smallest
+	p, err := planning.Answer(t.Context(), q)
+	require.NoError(t, err)
+	holds(t, q, p)
+	a := p.Answer
+	require.NotNil(t, a)
+	require.NotNil(t, p.Up)
+	require.Equal(t, a.Cores*a.Count, p.Up.Cores*p.Up.Count)
+	require.Equal(t, a.Count, 2*p.Up.Count)
+	require.Equal(t, planning.Family(a.Machine), planning.Family(p.Up.Machine))
+	require.Positive(t, p.Up.Cost)
+	require.Contains(t, p.Up.Limit, "%")
+	require.NotEmpty(t, p.Frontier)
+	for _, c := range p.Frontier {
+		require.Regexp(t, `^[a-z ]+.*\([0-9.]+ %\)$`, c.Limit, "what limits it, and how much of the slots' time that takes")
+	}
+	q.Machines = append(question(t, "c7g.medium").Machines, q.Machines...)
+	q.Deadline = 20 * time.Second
+	p, err = planning.Answer(t.Context(), q)
+	require.NoError(t, err)
+	require.NotNil(t, p.Answer)
+	if out := p.Out; out != nil {
+		require.Equal(t, p.Answer.Cores*p.Answer.Count, out.Cores*out.Count)
+		require.Equal(t, 2*p.Answer.Count, out.Count)
+	}
+}
+
+// TestMoreThanTwiceTheCoresIsWarnedOf holds the same of cores as of sizes.
+func TestMoreThanTwiceTheCoresIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	q := question(t, "c7g.large")
+	q.Deadline = 6 * time.Second
+	p, err := planning.Answer(t.Context(), q)
+	require.NoError(t, err)
+	require.Greater(t, p.Answer.Cores*p.Answer.Count, 4)
+	require.Equal(t, []string{"The run was measured on 2 cores, and the answer has 8: beyond twice, intervals are wider."},
+		q.Warnings(p))
+	for i, c := range p.Simulated {
+		wide := math.Log(c.High / c.Middle)
+		if c.Cores*c.Count <= 4 {
+			require.Empty(t, q.Warnings(planning.Plan{Answer: &c}))
+		} else if i > 0 && p.Simulated[i-1].Count < c.Count && p.Simulated[i-1].Cores*p.Simulated[i-1].Count >= 4 {
+			require.Greater(t, wide, math.Log(p.Simulated[i-1].High/p.Simulated[i-1].Middle))
+		}
+	}
+}
+
+func TestMachinesThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	lines := "version: 1\ndate: 2026\nsource: us\nmachines:\n  bare: {usd_per_hour: 1}\n  blind: {cores: 2, usd_per_hour: 1}\n"
+	many := make([]string, 65)
+	for i := range many {
+		many[i] = fmt.Sprintf("m.%d", i)
+		lines += "  " + many[i] + ": {cores: 1, memory: 8GB, usd_per_hour: 0.1}\n"
+	}
+	book, diags := price.Read("prices.yaml", lines)
+	require.NoError(t, diags.Err())
+	for _, c := range []struct {
+		names  []string
+		speeds map[string]float64
+		want   string
+	}{
+		{[]string{""}, nil, "a type of machine has no name"},
+		{[]string{"bare"}, nil, "does not say how many cores it has"},
+		{many, nil, "there are 65 types of machines; a plan takes 64"},
+		{nil, nil, "there are 65 types of machines; a plan takes 64"},
+		{[]string{"m.1"}, map[string]float64{"m.2": 2}, "a speed of machine m.2, which the plan does not take: it takes m.1"},
+	} {
+		_, err := planning.MachinesOf(book, c.names, "m.1", c.speeds)
+		require.ErrorContains(t, err, c.want)
+	}
+	q := question(t, "c7g.large")
+	var err error
+	q.Machines, err = planning.MachinesOf(book, append(many[:63], "blind"), "", nil)
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(q.Notes(), " "), "The price of blind does not say how much memory it has")
+	q.Deadline = 12 * time.Second
+	p, err := planning.Answer(t.Context(), q)
+	require.NoError(t, err)
+	holds(t, q, p)
+	require.Len(t, q.Machines, 64)
+}
+
+func TestRunsOfTooManyBatchesAreRefused(t *testing.T) {
+	t.Parallel()
+	q := question(t, "c7g.large")
+	q.Deadline, q.Alone.Batches, q.Many.Batches = time.Hour, 10_000, 10_000
+	_, err := planning.Answer(t.Context(), q)
+	require.ErrorContains(t, err, "batches, and plans are made for at most 50000")
+}
