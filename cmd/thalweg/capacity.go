@@ -16,6 +16,7 @@ import (
 
 // capacityCmd is about what runs take and cost on other deployments.
 type capacityCmd struct {
+	Compare capacityCompareCmd `cmd:"" help:"Compare two sets of runs, or two hosts: ratios, with intervals."`
 	Explain capacityExplainCmd `cmd:"" help:"Say what limited a run: a table of causes for each node, and what each costs."`
 	Study   capacityStudyCmd   `cmd:"" help:"Show a published study: tables, costs, fits, findings, charts."`
 	Plan    capacityPlanCmd    `cmd:"" help:"Choose machines for a run, for a deadline or a budget."`
@@ -84,26 +85,34 @@ func (c *capacityTableCmd) report(ctx context.Context, a *console) (r sizing.Rep
 		if err != nil {
 			return r, err
 		}
-		return sizing.Table(file, text, prices, c.By == "class")
+		return sizing.TableIn(file, text, prices, c.By == "class")
 	}
 	home, err := c.openHome(ctx, a, false)
 	if err != nil {
 		return r, err
 	}
 	defer home.Close()
-	var records []sizing.Record
-	for _, ref := range c.Of {
-		run, err := home.Operations.Find(ctx, c.Workspace, ref)
+	records, err := recordsOf(ctx, home, c.Workspace, c.Of)
+	if err != nil {
+		return r, err
+	}
+	return sizing.TableOfRuns(records, prices, c.By == "class")
+}
+
+// recordsOf returns what complete runs of a workspace took.
+func recordsOf(ctx context.Context, home *app.App, workspace string, refs []string) (records []sizing.Record, err error) {
+	for _, ref := range refs {
+		run, err := home.Operations.Find(ctx, workspace, ref)
 		if err != nil {
-			return r, err
+			return nil, err
 		}
 		measured, err := home.Replay(ctx, run.RunKey, 1, 1)
 		if err != nil {
-			return r, err
+			return nil, err
 		}
 		records = append(records, measured.Record)
 	}
-	return sizing.TableOfRuns(records, prices, c.By == "class")
+	return records, nil
 }
 
 // chart returns the file that charts are drawn to, if it can be written.
@@ -139,7 +148,15 @@ func (f reportFlags) give(a *console, report func() (sizing.Report, error)) erro
 
 func (a *console) printReport(r sizing.Report) {
 	fmt.Fprintln(a.stdout, a.paint(plain(r.Title), bold))
-	for _, table := range r.Tables() {
+	a.printTables(r.Tables())
+	a.printTexts("findings", r.Findings)
+	a.printTexts("what does not add up", r.Doubts)
+	a.printTexts("sources", r.Sources)
+}
+
+// printTables prints tables, each below its title.
+func (a *console) printTables(tables []sizing.Table) {
+	for _, table := range tables {
 		fmt.Fprintf(a.stdout, "\n%s\n", a.paint(plain(table.Title), bold))
 		header := make([]any, len(table.Header))
 		var right []int
@@ -159,9 +176,6 @@ func (a *console) printReport(r sizing.Report) {
 		}
 		t.Render()
 	}
-	a.printTexts("findings", r.Findings)
-	a.printTexts("what does not add up", r.Doubts)
-	a.printTexts("sources", r.Sources)
 }
 
 // ofFigures reports whether at least half of the cells of a column that have something begin as figures do.

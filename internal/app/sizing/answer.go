@@ -52,7 +52,7 @@ func (w Wanted) Answer(ctx context.Context, model forecast.Model, record forecas
 		return Planned{}, err
 	}
 	out := Planned{Run: record.Run.Run, Scale: w.Scale, Deadline: w.Deadline.Seconds(), BringUp: bringUp.Seconds(),
-		Measured: Measured{Machine: record.Machine, Workers: record.Workers, Cores: record.Cores,
+		Measured: Deployment{Machine: record.Machine, Workers: record.Workers, Cores: record.Cores,
 			Slots: record.Slots, Elapsed: record.Elapsed.Round(time.Millisecond).Seconds()},
 		Plan: plan, Notes: append(q.Notes(), paid), Warnings: q.Warnings(plan)}
 	if w.Budget > 0 {

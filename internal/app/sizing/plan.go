@@ -40,14 +40,14 @@ type Planned struct {
 	Budget   *price.Money `json:"budget_usd,omitempty"`
 	BringUp  float64      `json:"bring_up_s" doc:"Paid for each machine and for services, and not in the times."`
 	Beside   *price.Money `json:"services_usd_per_hour,omitempty" doc:"Paid beside the machines; none: there are none."`
-	Measured Measured     `json:"measured"`
+	Measured Deployment   `json:"measured"`
 	planning.Plan
 	Notes    []string `json:"notes"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Measured is the deployment that carried the run out.
-type Measured struct {
+// Deployment is what carried the run out.
+type Deployment struct {
 	Machine string  `json:"machine,omitempty"` // type; none: not known
 	Workers int     `json:"workers"`
 	Cores   int     `json:"cores"` // of each

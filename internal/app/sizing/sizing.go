@@ -1,6 +1,7 @@
 package sizing
 
 import (
+	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/capacity"
 	"thalweg/internal/ops/forecast"
@@ -19,8 +20,8 @@ type Prices = price.Book
 // Study returns the report of a published study, by name.
 func Study(name string) (Report, error) { return capacity.Study(name) }
 
-// Table returns the report of the runs of a table in CSV; errors name the file.
-func Table(name string, text []byte, prices *Prices, byClass bool) (Report, error) {
+// TableIn returns the report of the runs of a table in CSV; errors name the file.
+func TableIn(name string, text []byte, prices *Prices, byClass bool) (Report, error) {
 	runs, err := capacity.ReadRuns(name, string(text), prices)
 	if err != nil {
 		return Report{}, err
@@ -30,10 +31,17 @@ func Table(name string, text []byte, prices *Prices, byClass bool) (Report, erro
 
 // TableOfRuns returns the report of complete runs, by their records. A machine without a price has no cost.
 func TableOfRuns(records []Record, prices *Prices, byClass bool) (Report, error) {
-	var runs []capacity.Run
+	runs, err := runsOf(records, prices)
+	if err != nil {
+		return Report{}, err
+	}
+	return capacity.TableOf("this workspace", runs, byClass)
+}
+
+func runsOf(records []Record, prices *Prices) (runs []capacity.Run, err error) {
 	for _, r := range records {
 		if r.Workers == 0 {
-			return Report{}, fault.New(fault.Script, "run %d has no time sheets: nobody knows how many worked on it", r.Run.Run)
+			return nil, fault.New(fault.Script, "run %d has no time sheets: nobody knows how many worked on it", r.Run.Run)
 		}
 		one := capacity.Run{Shape: capacity.Shape{Nodes: r.Workers, Cores: r.Cores}, Machines: r.Machine,
 			TotalCores: r.Workers * r.Cores, Seconds: r.Elapsed.Seconds()}
@@ -45,8 +53,34 @@ func TableOfRuns(records []Record, prices *Prices, byClass bool) (Report, error)
 		}
 		runs = append(runs, one)
 	}
-	return capacity.TableOf("this workspace", runs, byClass)
+	return runs, nil
 }
+
+// Types of comparisons, and of the tables that they and reports have.
+type (
+	Table    = capacity.Table
+	Measured = capacity.Measured
+	Compared = capacity.Compared
+)
+
+// MeasuredIn returns what a file says was measured: figures of a host, if it is JSON, else runs in CSV. Errors name the
+// file.
+func MeasuredIn(name string, text []byte, prices *Prices) (Measured, error) {
+	if document.IsJSON(name) {
+		return capacity.ReadFigures(name, text)
+	}
+	runs, err := capacity.ReadRuns(name, string(text), prices)
+	return capacity.MeasuredRuns(name, runs), err
+}
+
+// MeasuredBy returns what complete runs have taken, by their records. name is of the set.
+func MeasuredBy(name string, records []Record, prices *Prices) (Measured, error) {
+	runs, err := runsOf(records, prices)
+	return capacity.MeasuredRuns(name, runs), err
+}
+
+// Compare sets two sets of measurements beside each other.
+func Compare(a, b Measured) (Compared, error) { return capacity.Compare(a, b) }
 
 // PublishedPrices returns the prices that come with the program.
 func PublishedPrices() (*Prices, error) { return price.Published() }
