@@ -149,7 +149,7 @@ func (m *Meter) Sheet(run state.RunKey) (Sheet, bool) {
 	for of := range Count {
 		s.Shares[of.String()] = round(times[of])
 	}
-	return s, true
+	return s.ordered(), true
 }
 
 // advance divides the time of the slots since it was divided last; mu is held.

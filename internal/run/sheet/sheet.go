@@ -105,6 +105,14 @@ func (s Sheet) plus(before Sheet) Sheet {
 	s.Calls += before.Calls
 	s.Batches += before.Batches
 	s.Lost += before.Lost
+	return s.ordered()
+}
+
+// ordered has the sheet end no earlier than its presence allows: the clock of the state may have been set back.
+func (s Sheet) ordered() Sheet {
+	if least := s.From.Add(durationOf(s.Presence)); s.To.Before(least) {
+		s.To = least
+	}
 	return s
 }
 
