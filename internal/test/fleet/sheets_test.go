@@ -56,7 +56,9 @@ func sheetsOver(t *testing.T, with services) {
 	for i, m := range workers {
 		s := of[m]
 		require.InEpsilon(t, s.Presence*float64(s.Slots), s.SlotTime().Seconds(), 0.005, "%+v", s)
-		require.InDelta(t, s.To.Sub(s.From).Seconds(), s.Presence, 0.1, "worker %d", i)
+		// who stands still while it asks for the state's time is off until it asks again
+		require.InDelta(t, s.To.Sub(s.From).Seconds(), s.Presence, (2 * leaseTime).Seconds(), "worker %d", i)
+		require.GreaterOrEqual(t, s.To.Sub(s.From).Seconds(), s.Presence-1e-3, "worker %d", i)
 		require.Positive(t, s.CPU)
 		require.Positive(t, s.Calls)
 		sum.Presence, sum.CPU, sum.Lost = sum.Presence+s.Presence, sum.CPU+s.CPU+s.ChildrenCPU, sum.Lost+s.Lost
