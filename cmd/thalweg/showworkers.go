@@ -37,8 +37,12 @@ func (a *console) showWorker(w view.TimeSheet) {
 		format.Counted(int64(w.Cores), "core", "cores"), format.Counted(int64(w.Slots), "slot", "slots"), size(w.Memory))
 	a.say("there", fmt.Sprintf("%s, from %s to %s", span(seconds(w.Presence)), w.From.Local().Format(time.DateTime),
 		w.To.Local().Format(time.DateTime)))
-	a.say("processor time", fmt.Sprintf("%s, and %s of its processes; its garbage collector took %s",
-		span(seconds(w.CPU)), span(seconds(w.ChildrenCPU)), span(seconds(w.GC))))
+	collector := "its garbage collector took " + span(seconds(w.GC))
+	if w.ChildrenGC > 0 {
+		collector += ", those of its slots " + span(seconds(w.ChildrenGC))
+	}
+	a.say("processor time", fmt.Sprintf("%s, and %s of its processes; %s", span(seconds(w.CPU)),
+		span(seconds(w.ChildrenCPU)), collector))
 	a.say("peak memory", fmt.Sprintf("%s; %s of the budget held", size(w.PeakResident), size(w.PeakBudget)))
 	a.say("parts", fmt.Sprintf("%s read, %s written", size(w.PartsRead), size(w.PartsWritten)))
 	a.say("state", format.Counted(w.Calls, "call", "calls"))

@@ -76,7 +76,11 @@ func victim(at string) int {
 		return collectVictim(ctx, home, client, point)
 	}
 	if at == "worker" {
-		if err := worker.Serve(ctx, home, worker.WorkerOptions{Process: runtime.Process{Remote: client,
+		var isolate *worker.Isolation
+		if os.Getenv(slotsAreProcesses) != "" {
+			isolate = &worker.Isolation{Client: remote.Config{}, Command: slotCommand("")}
+		}
+		if err := worker.Serve(ctx, home, worker.WorkerOptions{Isolate: isolate, Process: runtime.Process{Remote: client,
 			MemoryBytes: 2 << 30, Cores: 1, Interpreter: "python3", Tries: triesOfWorkers,
 			Checkpoint: jobtest.DieAt(os.Getenv(workerDiesAt))}}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -119,6 +123,9 @@ func victim(at string) int {
 
 // limitOf is what the run of a victim may cost, with perSlot.
 const limitOf = "THALWEG_TEST_MAX_COST"
+
+// slotsAreProcesses makes the slots of a victim that is a worker processes.
+const slotsAreProcesses = "THALWEG_TEST_ISOLATED"
 
 // fileBytesMax is the largest file that a victim may write.
 const fileBytesMax = "THALWEG_TEST_FILE_BYTES"

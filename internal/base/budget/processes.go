@@ -25,50 +25,102 @@ type Use struct {
 // called by any number of goroutines.
 type Processes struct {
 	mu sync.Mutex
-	// children is the most processor time of children that was seen: one that ends
-	// while we look may be in neither sum.
-	children time.Duration
+	// The rest is of the last look in which no child ended: one that ends while we look may be in neither sum.
+	live  map[string]time.Duration // most that was seen of children, with all that they have started
+	ended time.Duration            // of children that have ended
+	lost  time.Duration            // of what the dead had started, and nobody has waited for: the kernel forgets it
 }
+
+// looks is the number of tries at a look in which no child ends.
+const looks = 3
 
 // Use returns the use of this process, and that of all processes that it has started.
 func (p *Processes) Use() (self, children Use, ok bool) {
-	var own, ended unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &own) != nil || unix.Getrusage(unix.RUSAGE_CHILDREN, &ended) != nil {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var own, before, ended unix.Rusage
+	for range looks {
+		if unix.Getrusage(unix.RUSAGE_CHILDREN, &before) != nil {
+			return self, children, false
+		}
+		live := map[string]time.Duration{}
+		children = childrenOf(live)
+		if unix.Getrusage(unix.RUSAGE_CHILDREN, &ended) != nil {
+			return self, children, false
+		}
+		if p.live == nil || timeOf(before) == timeOf(ended) {
+			p.take(live, timeOf(ended))
+			break
+		}
+	}
+	if unix.Getrusage(unix.RUSAGE_SELF, &own) != nil {
 		return self, children, false
 	}
 	self = Use{CPU: timeOf(own), Resident: processOf("self").Resident}
 	self.Read, self.Written = movedBy("self")
-	children.CPU = timeOf(ended)
-	descend("self", map[string]bool{}, func(pid string) {
-		u := processOf(pid)
-		children.CPU += u.CPU
-		children.Resident += u.Resident
-		read, written := movedBy(pid)
-		children.Read, children.Written = children.Read+read, children.Written+written
-	})
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.children = max(p.children, children.CPU)
-	children.CPU = p.children
+	children.CPU = p.ended + p.lost
+	for _, cpu := range p.live {
+		children.CPU += cpu
+	}
 	return self, children, true
+}
+
+// take takes in a look: the children that live, and the time of those that have ended; mu is held.
+func (p *Processes) take(live map[string]time.Duration, ended time.Duration) {
+	gone := time.Duration(0)
+	for name, cpu := range p.live {
+		if _, lives := live[name]; lives {
+			live[name] = max(live[name], cpu)
+		} else {
+			gone += cpu
+		}
+	}
+	p.lost += max(gone-(ended-p.ended), 0)
+	p.live, p.ended = live, ended
+}
+
+// childrenOf sums up the living processes that this one has started, and adds the processor time of each child with
+// all that it has started to live.
+func childrenOf(live map[string]time.Duration) (sum Use) {
+	seen := map[string]bool{}
+	eachChild("self", func(child string) {
+		began := startIn(statOf(child))
+		add := func(pid string) {
+			u := processOf(pid)
+			live[child+" "+began] += u.CPU
+			sum.Resident += u.Resident
+			read, written := movedBy(pid)
+			sum.Read, sum.Written = sum.Read+read, sum.Written+written
+		}
+		seen[child] = true
+		add(child)
+		descend(child, seen, add)
+	})
+	return sum
 }
 
 func timeOf(r unix.Rusage) time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// descend visits what a process has started. Children are listed by the thread
-// that started them.
+// descend visits what a process has started.
 func descend(pid string, seen map[string]bool, visit func(pid string)) {
+	eachChild(pid, func(child string) {
+		if !seen[child] {
+			seen[child] = true
+			visit(child)
+			descend(child, seen, visit)
+		}
+	})
+}
+
+// eachChild visits the children of a process. They are listed by the thread that started them.
+func eachChild(pid string, visit func(pid string)) {
 	tasks, _ := filepath.Glob("/proc/" + pid + "/task/*/children") // the pattern is ours
 	for _, t := range tasks {
 		list, _ := os.ReadFile(t) // it may have ended
-		for _, child := range strings.Fields(string(list)) {
-			if !seen[child] {
-				seen[child] = true
-				visit(child)
-				descend(child, seen, visit)
-			}
+		for child := range strings.FieldsSeq(string(list)) {
+			visit(child)
 		}
 	}
 }
@@ -120,7 +172,11 @@ func statOf(pid string) []string {
 
 // startOf tells a live process from others that have had its number, or have it elsewhere; "" if it cannot be told.
 func startOf(pid int) string {
-	f := statOf(strconv.Itoa(pid))
+	return startIn(statOf(strconv.Itoa(pid)))
+}
+
+// startIn is startOf, in the fields of a stat file.
+func startIn(f []string) string {
 	if len(f) <= fieldStarted {
 		return ""
 	}

@@ -178,3 +178,16 @@ func TestBillsAddUp(t *testing.T) {
 		require.Equal(t, *got.Lost.USD, lost)
 	})
 }
+
+// A sheet that ends when it begins costs nothing, also beside others of its host.
+func TestABillOfNoTime(t *testing.T) {
+	t.Parallel()
+	short := worker("b", "h", "c7g.large", func(s *sheet.Sheet) {
+		s.From = noon.Add(time.Minute)
+		s.To, s.Presence, s.Shares = s.From, 0, map[string]float64{"work": 0}
+	})
+	alone := bill.Of([]sheet.Sheet{worker("a", "h", "c7g.large")}, nil, basis(t))
+	both := bill.Of([]sheet.Sheet{worker("a", "h", "c7g.large"), short}, nil, basis(t))
+	require.Equal(t, *alone.Total, *both.Total)
+	require.Equal(t, alone.Worked, both.Worked)
+}

@@ -37,7 +37,7 @@ func hostShare(sheets []sheet.Sheet, i int) float64 {
 			times = append(times, s.From, s.To)
 		}
 	}
-	if len(others) == 0 {
+	if len(others) == 0 || !own.To.After(own.From) {
 		return 1
 	}
 	share := 0.0

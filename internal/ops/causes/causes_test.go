@@ -136,6 +136,9 @@ func TestRulesAtTheirThresholds(t *testing.T) {
 		{"memory", ofStats(func(s *state.Stats, x float64) { s.Wait = durationOf(x) }), 19, 21, 21, 21},
 		{"collector", func(x float64) Facts { return steady(func(f *Facts, _ *state.Stats) { f.Workers[0].GC = x }) },
 			24, 26, 26, 26},
+		{"collector", func(x float64) Facts {
+			return steady(func(f *Facts, _ *state.Stats) { f.Workers[0].ChildrenCPU, f.Workers[0].ChildrenGC = 100, x })
+		}, 24, 26, 26, 26},
 		{"python", ofStats(func(s *state.Stats, x float64) {
 			s.Python, s.Counters = durationOf(100), map[string]int64{state.CounterPythonCPU: int64((100 - x) * 1e6)}
 		}), 39, 41, 41, 41},

@@ -80,8 +80,9 @@ type run struct {
 	batches float64 // of all nodes
 	busy    float64 // seconds of slots in which Python did not sleep
 	shares  sheet.Times
-	cpu, gc float64 // seconds of processors: of all, and of collectors
-	own     float64 // of the workers themselves
+	cpu     float64 // seconds of processors: of all
+	own, gc float64 // of the workers themselves, and of their collectors
+	childGC float64 // of collectors of slots that are processes
 	loads   map[string]load
 }
 
@@ -92,7 +93,8 @@ func derive(f *Facts, of []divided) *run {
 		for s := range sheet.Count {
 			r.shares[s] += w.Time(s)
 		}
-		r.cpu, r.gc, r.own = r.cpu+w.CPU+w.ChildrenCPU, r.gc+w.GC, r.own+w.CPU
+		r.cpu, r.own = r.cpu+w.CPU+w.ChildrenCPU, r.own+w.CPU
+		r.gc, r.childGC = r.gc+w.GC, r.childGC+w.ChildrenGC
 	}
 	if r.elapsed > 0 {
 		r.slots = r.shares.Sum().Seconds() / r.elapsed
@@ -225,12 +227,19 @@ func (a *at) collector() finding {
 	if a.own <= 0 || a.busy <= 0 {
 		return finding{unknown: true}
 	}
-	seconds := 0.0
+	gc := 0.0
 	if a.gc >= CollectorShare*a.own {
-		seconds = a.gc * a.awake() / a.busy
+		gc += a.gc
 	}
-	f := a.within(seconds, "")
+	slots := a.cpu - a.own
+	if a.childGC >= CollectorShare*slots {
+		gc += a.childGC
+	}
+	f := a.within(gc*a.awake()/a.busy, "")
 	f.evidence = fmt.Sprintf("%.0f %% of the workers' own processor time", 100*a.gc/a.own)
+	if a.childGC > 0 && slots > 0 {
+		f.evidence += fmt.Sprintf(", %.0f %% of their processes'", 100*a.childGC/slots)
+	}
 	return f
 }
 

@@ -41,6 +41,8 @@ func (j *sandboxedJob) Execute(ctx context.Context, c state.Claim) (job.Result, 
 	out, err := talk[executeAnswer](ctx, x, "executing "+nameOf(c), "execute", executeArgs{Opening: j.opening, Claim: c,
 		Threads: job.ThreadsOf(ctx)})
 	out.Outcome.Stats.Turn += turn
+	sheet.Collected(ctx, out.Collector-p.collector)
+	p.collector = max(p.collector, out.Collector)
 	x.out = out.Outcome
 	if out.HeldBytes > p.first+heldMax {
 		p.batches = batchesMax

@@ -32,15 +32,17 @@ type process struct {
 	dir    string
 	logger *slog.Logger
 
-	first    int64 // what it held after its start
-	batches  int
-	killsAt  atomic.Int64 // see memoryKills, not long ago
-	silences atomic.Int64
-	reason   atomic.Pointer[string]     // why we have killed it; nil: we have not
-	told     atomic.Bool                // its death has failed an attempt
-	asked    atomic.Bool                // it was told to end
-	batch    atomic.Pointer[batchHooks] // of the batch that it executes; nil: none
-	tell     func(End)
+	first   int64 // what it held after its start
+	batches int
+	// collector is the processor time of its garbage collector up to its last batch.
+	collector time.Duration
+	killsAt   atomic.Int64 // see memoryKills, not long ago
+	silences  atomic.Int64
+	reason    atomic.Pointer[string]     // why we have killed it; nil: we have not
+	told      atomic.Bool                // its death has failed an attempt
+	asked     atomic.Bool                // it was told to end
+	batch     atomic.Pointer[batchHooks] // of the batch that it executes; nil: none
+	tell      func(End)
 
 	ended chan struct{} // closed when it is gone, and nothing of it is held any more
 	state keeper.State  // then

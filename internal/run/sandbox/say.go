@@ -4,8 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"thalweg/internal/io/inputcache"
 	"time"
+
+	"thalweg/internal/io/inputcache"
 
 	"thalweg/internal/base/budget"
 	"thalweg/internal/run/job"
@@ -48,6 +49,7 @@ type (
 		Publish      bool                `json:"publish,omitempty"` // there is something to publish
 		Discard      bool                `json:"discard,omitempty"` // there is something to discard
 		HeldBytes    int64               `json:"held_bytes"`
+		Collector    time.Duration       `json:"collector"` // processor time that it has taken since the child began
 	}
 	copiesArgs struct {
 		Run   state.RunKey      `json:"run"`

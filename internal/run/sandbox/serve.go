@@ -15,6 +15,7 @@ import (
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/run/job"
+	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/parts"
 	"thalweg/internal/store/state"
 )
@@ -173,7 +174,7 @@ func (c *child) execute(ctx context.Context, a executeArgs) (any, error) {
 	c.results[a.Claim.BatchKey] = res
 	c.keeping.Unlock()
 	return executeAnswer{Outcome: res.Outcome, Publications: res.Publications, Publish: res.Publish != nil,
-		Discard: res.Discard != nil, HeldBytes: residentBytes()}, err
+		Discard: res.Discard != nil, HeldBytes: residentBytes(), Collector: sheet.Collector()}, err
 }
 
 // run opens a run, or gives it as it was opened before.

@@ -38,16 +38,22 @@ func machineOf(root string) string {
 // collector is the processor time of Go's garbage collector, as the runtime estimates it.
 const collector = "/cpu/classes/gc/total:cpu-seconds"
 
+// Collector returns the processor time of this process's garbage collector so far, as the runtime estimates it.
+func Collector() time.Duration {
+	gc := []metrics.Sample{{Name: collector}}
+	metrics.Read(gc)
+	if gc[0].Value.Kind() != metrics.KindFloat64 {
+		return 0
+	}
+	return time.Duration(gc[0].Value.Float64() * float64(time.Second))
+}
+
 // UsageOf returns what asks for the usage of this process.
 func UsageOf() func() (Usage, bool) {
 	var processes budget.Processes
 	return func() (u Usage, ok bool) {
 		self, children, ok := processes.Use()
-		gc := []metrics.Sample{{Name: collector}}
-		metrics.Read(gc)
-		if gc[0].Value.Kind() == metrics.KindFloat64 {
-			u.GC = time.Duration(gc[0].Value.Float64() * float64(time.Second))
-		}
+		u.GC = Collector()
 		u.CPU, u.Children, u.Resident = self.CPU, children.CPU, self.Resident+children.Resident
 		return u, ok
 	}

@@ -56,6 +56,7 @@ type account struct {
 	cpu       float64
 	children  float64
 	gc        float64
+	childGC   float64
 
 	peakBudget, peakResident int64
 	read, written            int64
@@ -142,13 +143,13 @@ func (m *Meter) Sheet(run state.RunKey) (Sheet, bool) {
 	}
 	s := Sheet{Worker: m.cfg.Worker, Host: m.cfg.Host, Machine: m.cfg.Machine, Cores: m.cfg.Cores, Slots: m.cfg.Slots,
 		Memory: m.cfg.Memory, From: a.from, To: m.cfg.Stamp(), Presence: round(a.presence), Shares: map[string]float64{},
-		Elsewhere: round(a.elsewhere), CPU: round(a.cpu), ChildrenCPU: round(a.children), GC: round(a.gc),
+		Elsewhere: round(a.elsewhere), CPU: round(a.cpu), ChildrenCPU: round(a.children), GC: round(a.gc), ChildrenGC: round(a.childGC),
 		PeakBudget: a.peakBudget, PeakResident: a.peakResident, PartsRead: a.read, PartsWritten: a.written,
 		Calls: a.calls, Batches: a.batches, Lost: a.lost}
 	for of := range Count {
 		s.Shares[of.String()] = round(times[of])
 	}
-	return s, true
+	return s.ordered(), true
 }
 
 // advance divides the time of the slots since it was divided last; mu is held.

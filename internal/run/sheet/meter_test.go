@@ -28,6 +28,7 @@ type machine struct {
 	*sheet.Meter
 	t     require.TestingT
 	now   time.Time
+	ahead time.Duration // of the state's clock
 	usage sheet.Usage
 	nodes []state.Node
 	state state.Store
@@ -37,6 +38,7 @@ func newMachine(t require.TestingT, slots int) *machine {
 	m := &machine{t: t, now: zero}
 	m.Meter = sheet.NewMeter(sheet.Config{Worker: "host/1/2", Host: "host", Machine: "c7g.large", Cores: 4, Slots: slots,
 		Memory: 8 << 30, Now: func() time.Time { return m.now },
+		Stamp: func() time.Time { return m.now.Add(m.ahead) },
 		Usage: func() (sheet.Usage, bool) { return m.usage, true }, Budget: func() int64 { return 5 << 30 }})
 	m.state = m.Store(nodesOf{nodes: &m.nodes})
 	return m
@@ -162,9 +164,11 @@ func TestLostAttempts(t *testing.T) {
 	p := m.Place()
 	p.Claims(run)
 	p.Claimed(claim(2), nil)
-	over := sheet.Computes(p.Context(t.Context()))
+	ctx := p.Context(t.Context())
+	over := sheet.Computes(ctx)
 	m.passes(10)
-	m.has(run, map[sheet.Share]float64{sheet.Other: 10})
+	sheet.Collected(ctx, 2*time.Second)
+	require.InDelta(t, 2, m.has(run, map[sheet.Share]float64{sheet.Other: 10}).ChildrenGC, 1e-9)
 	p.Commits()
 	m.passes(1)
 	p.Ended(false, sheet.Moved{Written: 5})
@@ -177,12 +181,14 @@ func TestLostAttempts(t *testing.T) {
 	m.passes(1)
 	p.Ended(true, sheet.Moved{})
 	m.has(run, map[sheet.Share]float64{sheet.Other: 11, sheet.Parts: 1})
+	sheet.Collected(ctx, time.Hour) // of the attempt before
 	p.Claims(run)
 	m.passes(1)
 	p.Claimed(state.Claim{}, state.ErrUnknown)
 	p.Leave()
 	m.passes(1)
-	m.has(run, map[sheet.Share]float64{sheet.Other: 12, sheet.Parts: 1, sheet.Handover: 1})
+	s = m.has(run, map[sheet.Share]float64{sheet.Other: 12, sheet.Parts: 1, sheet.Handover: 1})
+	require.InDelta(t, 2, s.ChildrenGC, 1e-9)
 }
 
 // Processor time and what nobody does are divided among the runs that are open; memory is all runs'.
@@ -327,6 +333,41 @@ func TestSheetsAreKept(t *testing.T) {
 	require.Len(t, of(run), 1, "damage is left out")
 	require.NoError(t, sheet.Drop(t.Context(), store, run))
 	require.Empty(t, of(run))
+}
+
+// A clock of the state that is set back, or ahead, changes no time that has passed.
+func TestSheetsOfAClockThatIsSet(t *testing.T) {
+	t.Parallel()
+	store := hostile.New().Open()
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	m := newMachine(t, 2)
+	keeper := sheet.NewKeeper(m.Meter, store)
+	closed := func() sheet.Sheet {
+		require.NoError(t, keeper.Close(t.Context(), run))
+		all, err := sheet.Of(t.Context(), store, run)
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		require.Equal(t, zero, all[0].From)
+		require.Equal(t, time.Duration(all[0].Presence*2*float64(time.Second)), all[0].SlotTime())
+		return all[0]
+	}
+	m.Open(run)
+	m.passes(10)
+	m.ahead = -time.Hour
+	s := closed()
+	require.InDelta(t, 10, s.Presence, 1e-9)
+	require.Equal(t, zero.Add(10*time.Second), s.To)
+	m.Open(run)
+	m.passes(5)
+	s = closed()
+	require.InDelta(t, 15, s.Presence, 1e-9)
+	require.Equal(t, zero.Add(15*time.Second), s.To)
+	m.ahead = time.Hour
+	m.Open(run)
+	m.passes(5)
+	s = closed()
+	require.InDelta(t, 20, s.Presence, 1e-9)
+	require.Equal(t, m.now.Add(time.Hour), s.To)
 }
 
 // A sheet fits into a note, whatever there is to say.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"thalweg/internal/store/state"
 )
@@ -176,6 +177,19 @@ func (p *Place) Ended(committed bool, moved Moved) {
 		a.written += moved.Written
 		p.ended(&[Count]float64{Work: p.had[computing], Parts: p.had[moving], Commits: p.had[calling],
 			Other: p.had[waiting]})
+	})
+}
+
+// Collected says how much processor time the garbage collector of a slot's process took for the attempt of the context.
+func Collected(ctx context.Context, d time.Duration) {
+	in, ok := ctx.Value(placeKey{}).(inContext)
+	if !ok {
+		return
+	}
+	in.place.change(func() {
+		if a := in.place.m.open[in.place.run]; a != nil && in.place.attempt == in.attempt {
+			a.childGC += max(d, 0).Seconds()
+		}
 	})
 }
 

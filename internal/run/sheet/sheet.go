@@ -25,6 +25,7 @@ type Sheet struct {
 	CPU         float64 `json:"cpu_s" doc:"Processor time of the worker itself."`
 	ChildrenCPU float64 `json:"children_cpu_s" doc:"Processor time of processes that it has started."`
 	GC          float64 `json:"gc_cpu_s" doc:"Processor time of the worker's own garbage collector, as it estimates it."`
+	ChildrenGC  float64 `json:"children_gc_cpu_s" doc:"The same of its slots that are processes, up to the latest batch of each."`
 	// PeakBudget is the most of the memory budget that the worker held, PeakResident the most memory that it and its
 	// children were seen to have.
 	PeakBudget   int64 `json:"peak_budget_bytes" doc:"Most of the memory budget that it held."`
@@ -55,7 +56,7 @@ type Total struct {
 	Busy     float64            `json:"busy" doc:"Part of that in which something was computed that was committed."`
 	Shares   map[string]float64 `json:"shares_s" doc:"Time of slots by what it went to."`
 	CPU      float64            `json:"cpu_s" doc:"Processor time of workers and of the processes that they have started."`
-	GC       float64            `json:"gc_cpu_s" doc:"Part of it that workers' own garbage collectors took."`
+	GC       float64            `json:"gc_cpu_s" doc:"Part of it that garbage collectors of workers and of their slots' processes took."`
 	Lost     int64              `json:"attempts_lost"`
 }
 
@@ -69,7 +70,7 @@ func TotalOf(sheets []Sheet) *Total {
 		t.Presence += s.Presence
 		t.SlotTime += s.SlotTime().Seconds()
 		t.CPU += s.CPU + s.ChildrenCPU
-		t.GC += s.GC
+		t.GC += s.GC + s.ChildrenGC
 		t.Lost += s.Lost
 		for of := range Count {
 			t.Shares[of.String()] += s.Shares[of.String()]
@@ -96,7 +97,7 @@ func (s Sheet) plus(before Sheet) Sheet {
 	s.Shares = shares
 	s.Elsewhere = round(s.Elsewhere + before.Elsewhere)
 	s.CPU, s.ChildrenCPU = round(s.CPU+before.CPU), round(s.ChildrenCPU+before.ChildrenCPU)
-	s.GC = round(s.GC + before.GC)
+	s.GC, s.ChildrenGC = round(s.GC+before.GC), round(s.ChildrenGC+before.ChildrenGC)
 	s.PeakBudget = max(s.PeakBudget, before.PeakBudget)
 	s.PeakResident = max(s.PeakResident, before.PeakResident)
 	s.PartsRead += before.PartsRead
@@ -104,6 +105,14 @@ func (s Sheet) plus(before Sheet) Sheet {
 	s.Calls += before.Calls
 	s.Batches += before.Batches
 	s.Lost += before.Lost
+	return s.ordered()
+}
+
+// ordered has the sheet end no earlier than its presence allows: the clock of the state may have been set back.
+func (s Sheet) ordered() Sheet {
+	if least := s.From.Add(durationOf(s.Presence)); s.To.Before(least) {
+		s.To = least
+	}
 	return s
 }
 
