@@ -13,7 +13,7 @@ import (
 type capacityExplainCmd struct {
 	Which runRef `arg:"" name:"run" optional:"" default:"last" help:"Number of the run, or last."`
 	JSON  bool   `name:"json" help:"Print a JSON object."`
-	SVG   bool   `name:"svg" help:"Draw slots at work and batches done over time, by class of node."`
+	SVG   bool   `name:"svg" help:"Draw slots, batches, rows, bytes, and processors over time, by class of node."`
 	Out   string `help:"Write the charts to FILE instead of standard output." short:"o" placeholder:"FILE" type:"path"`
 	overwriteFlag
 	stateFlags
@@ -67,6 +67,16 @@ func (a *console) showCauses(r view.Causes) {
 	for _, n := range r.Named {
 		a.say("", n.Sentence())
 		a.say("", "  "+n.Do)
+	}
+	if len(r.Zones) > 0 {
+		fmt.Fprintf(a.stdout, "\n%s\n", a.paint("processors of workers by class of the nodes at work", bold))
+		t := a.newTable("class", "time of workers", "workers", "their processes")
+		rightAligned(t, 2, 3, 4)
+		for _, z := range r.Zones {
+			t.AppendRow([]any{a.plain(z.Class), fmt.Sprintf("%.3g s", z.Seconds), fmt.Sprintf("%.0f %%", 100*z.CPU),
+				fmt.Sprintf("%.0f %%", 100*z.Children)})
+		}
+		t.Render()
 	}
 	for _, n := range r.Nodes {
 		fmt.Fprintf(a.stdout, "\n%s\n", a.paint(plain(fmt.Sprintf("%s (%s): %s, %.3g s of slots", n.Node, n.Class,

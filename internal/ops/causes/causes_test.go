@@ -74,7 +74,7 @@ func beside(times, cpu float64) Facts {
 	n := Node{Name: "n", Class: "table"}
 	end := 50 * times
 	add := func(owner string, from, to float64) {
-		n.Batches = append(n.Batches, Batch{n.Planned, owner, Times{after(from), after(to)}})
+		n.Batches = append(n.Batches, Batch{Number: n.Planned, Owner: owner, Times: Times{after(from), after(to)}})
 		n.Tally.Count(n.Planned, state.Succeeded, state.Stats{Elapsed: durationOf(to - from)})
 		n.Planned++
 	}
@@ -291,7 +291,7 @@ func TestCharts(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	require.Equal(t, 3, strings.Count(out.String(), "<polyline"))
+	require.Equal(t, 6, strings.Count(out.String(), "<polyline"))
 	require.Contains(t, out.String(), ">load</text>")
 	require.Contains(t, out.String(), fmt.Sprintf("run %d of workspace main: slots at work", 7))
 	require.NotContains(t, out.String(), "<circle ")

@@ -14,6 +14,13 @@ type Series struct {
 	Slots   []float64            `json:"slots" doc:"Slots that were there, on average."`
 	Working map[string][]float64 `json:"working" doc:"Slots at work by class of node, on average."`
 	Done    map[string][]float64 `json:"batches" doc:"Batches done by class of node, up to the end of each time."`
+	Rows    map[string][]float64 `json:"rows_per_s" doc:"Rows made a second by class of node."`
+	Bytes   map[string][]float64 `json:"bytes_per_s" doc:"Bytes read and written a second by class of node."`
+	Calls   []float64            `json:"claims_and_commits_per_s" doc:"Batches claimed and committed a second."`
+	// What workers used of their processors: nothing if no sample is kept.
+	CPU      []float64 `json:"cpu,omitempty" doc:"Processors that workers used themselves."`
+	Children []float64 `json:"children_cpu,omitempty" doc:"Processors of processes that they have started."`
+	Cores    []float64 `json:"cores,omitempty" doc:"Processors that they might use."`
 }
 
 // Bins is the number of values of a series.
@@ -67,8 +74,10 @@ type sweep struct {
 func divide(f *Facts) ([]divided, *Series) {
 	s := &sweep{f: f, nodes: make([]node, len(f.Nodes)), out: make([]divided, len(f.Nodes)),
 		series: &Series{Step: f.elapsed() / Bins, Slots: make([]float64, Bins), Working: map[string][]float64{},
-			Done: map[string][]float64{}}}
+			Done: map[string][]float64{}, Rows: map[string][]float64{}, Bytes: map[string][]float64{},
+			Calls: make([]float64, Bins)}}
 	s.collect()
+	s.drawSamples()
 	for i, c := range s.changes {
 		s.apply(c)
 		if i+1 < len(s.changes) {
@@ -93,14 +102,18 @@ func (s *sweep) collect() {
 			s.nodes[i].planned = len(n.Batches)
 		}
 		middle := middleOf(n.Batches)
+		for _, by := range []map[string][]float64{s.series.Working, s.series.Done, s.series.Rows, s.series.Bytes} {
+			if by[n.Class] == nil {
+				by[n.Class] = make([]float64, Bins)
+			}
+		}
 		for _, b := range n.Batches {
 			took := b.To.Sub(b.From)
+			s.spread(s.series.Rows[n.Class], b.From, b.To, float64(b.Rows)/took.Seconds())
+			s.spread(s.series.Bytes[n.Class], b.From, b.To, float64(b.Bytes)/took.Seconds())
 			long := len(n.Batches) >= history.SkewBatches && took >= history.SkewTimes*middle
 			s.changes = append(s.changes, change{at: b.From, node: i, more: 1, long: long},
 				change{at: b.To, node: i, more: -1, long: long})
-		}
-		if len(s.series.Working[n.Class]) == 0 {
-			s.series.Working[n.Class], s.series.Done[n.Class] = make([]float64, Bins), make([]float64, Bins)
 		}
 	}
 	for _, w := range s.f.Workers {
@@ -150,12 +163,15 @@ func (s *sweep) apply(c change) {
 	if c.long {
 		n.long += c.more
 	}
+	i := s.bin(c.at)
+	if i >= 0 {
+		s.series.Calls[i] += 1 / s.series.Step
+	}
 	if c.more > 0 {
 		n.begun++
 		return
 	}
-	s.ended = c.node
-	if i := s.bin(c.at); i >= 0 {
+	if s.ended = c.node; i >= 0 {
 		s.series.Done[s.f.Nodes[c.node].Class][i]++
 	}
 }

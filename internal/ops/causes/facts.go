@@ -7,6 +7,7 @@ import (
 
 	"thalweg/internal/lang/script"
 	"thalweg/internal/ops/history"
+	"thalweg/internal/ops/samples"
 	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/state"
 )
@@ -18,6 +19,7 @@ type Facts struct {
 	Holds   []Times   // in which the run stood still, or waited for a decision
 	Nodes   []Node    // that have batches of this run
 	Workers []sheet.Sheet
+	Samples []samples.Worker // what workers used of their processors
 }
 
 // Times is a time from one moment to another.
@@ -38,6 +40,8 @@ type Batch struct {
 	Number int
 	Owner  string
 	Times
+	Rows  int64 // that it made
+	Bytes int64 // that it read and wrote
 }
 
 // batchesMost limits the batches of a run that are read.
@@ -70,13 +74,16 @@ func Gather(ctx context.Context, store state.Store, key state.RunKey, now time.T
 		}
 		one := Node{Name: n.Name, Class: classOf(script.NodeType(n.Kind)), Planned: n.BatchesTotal,
 			Tally: h.Tallies[n.Name]}
-		if one.Batches, one.More, err = batchesOf(ctx, store, n, one.Tally.Stats.Turn > 0, left, f.To); err != nil {
+		if one.Batches, one.More, err = batchesOf(ctx, store, n, left, f.To); err != nil {
 			return f, err
 		}
 		left -= len(one.Batches)
 		f.Nodes = append(f.Nodes, one)
 	}
-	f.Workers, err = sheet.Of(ctx, store, key)
+	if f.Workers, err = sheet.Of(ctx, store, key); err != nil {
+		return f, err
+	}
+	f.Samples, err = samples.Of(ctx, store, key, samples.Options{From: f.Run.Created, To: f.To, Now: now})
 	return f, err
 }
 
@@ -91,17 +98,18 @@ func classOf(t script.NodeType) string {
 	return "table"
 }
 
-// batchesOf reads when the batches of a node had slots: most of them. With turns a batch has waited for its slot.
-func batchesOf(ctx context.Context, store state.Store, n state.Node, turns bool, most int, now time.Time) (out []Batch,
-	more bool, err error) {
-	for page := (state.Page{Brief: !turns}); ; {
+// batchesOf reads when the batches of a node had slots: most of them.
+func batchesOf(ctx context.Context, store state.Store, n state.Node, most int, now time.Time) (out []Batch, more bool,
+	err error) {
+	for page := (state.Page{}); ; {
 		some, next, err := store.Batches(ctx, n.NodeKey, page)
 		if err != nil {
 			return nil, false, fmt.Errorf("read the batches of node %s: %w", n.Name, err)
 		}
 		for _, b := range some {
 			if at := slotOf(b, now); at.From.Before(at.To) {
-				out = append(out, Batch{Number: b.BatchKey.Batch, Owner: b.Owner, Times: at})
+				out = append(out, Batch{Number: b.BatchKey.Batch, Owner: b.Owner, Times: at, Rows: b.Stats.RowsOut,
+					Bytes: b.Stats.BytesIn + b.Stats.BytesOut})
 			}
 		}
 		if page.From = next; next == 0 || len(out) >= most {

@@ -63,6 +63,7 @@ type Report struct {
 	Slots     float64      `json:"slots" doc:"On average; 0: there are no time sheets, and nothing is said of free slots."`
 	Why       string       `json:"why,omitempty" doc:"Why no cause is named."`
 	Named     []Named      `json:"named"`
+	Zones     []Zone       `json:"zones" doc:"Use of workers' processors by class of node; none: no sample is kept."`
 	Nodes     []NodeReport `json:"nodes"`
 	Series    *Series      `json:"series"`
 }
@@ -72,7 +73,8 @@ func Explain(f Facts) Report {
 	of, series := divide(&f)
 	r := derive(&f, of)
 	out := Report{Workspace: f.Run.Workspace, Run: f.Run.Run, Status: f.Run.Status, Elapsed: rounded(r.elapsed),
-		Slots: rounded(r.slots), Named: []Named{}, Nodes: []NodeReport{}, Series: series.rounded()}
+		Slots: rounded(r.slots), Named: []Named{}, Zones: zonesOf(&f), Nodes: []NodeReport{},
+		Series: series.rounded()}
 	for i := range f.Nodes {
 		a := &at{r, &f.Nodes[i], of[i]}
 		n := NodeReport{Node: a.n.Name, Class: a.n.Class, Batches: a.n.Planned}
@@ -136,10 +138,11 @@ func rounded(v float64) float64 { return math.Round(v*1e3) / 1e3 }
 
 func (s *Series) rounded() *Series {
 	s.Step = math.Round(s.Step*1e6) / 1e6
-	for i, v := range s.Slots {
-		s.Slots[i] = rounded(v)
+	all := [][]float64{s.Slots, s.Calls, s.CPU, s.Children, s.Cores}
+	for _, by := range []map[string][]float64{s.Working, s.Rows, s.Bytes} {
+		all = slices.AppendSeq(all, maps.Values(by))
 	}
-	for _, values := range s.Working {
+	for _, values := range all {
 		for i, v := range values {
 			values[i] = rounded(v)
 		}
@@ -156,16 +159,35 @@ func (n Named) Sentence() string {
 // WriteSVG draws what went on over time, by class of node.
 func (r Report) WriteSVG(w io.Writer) error {
 	title := fmt.Sprintf("run %d of workspace %s", r.Run, r.Workspace)
-	there := chart.Series{Name: "slots there", Line: true, Points: r.points(r.Series.Slots, "slots there")}
-	var at, done []chart.Series
-	for _, class := range slices.Sorted(maps.Keys(r.Series.Working)) {
-		at = append(at, chart.Series{Name: class, Line: true, Points: r.points(r.Series.Working[class], class)})
-		done = append(done, chart.Series{Name: class, Line: true, Points: r.points(r.Series.Done[class], class)})
+	panels := []chart.Panel{
+		{Title: title + ": slots at work", Y: "slots",
+			Series: append(r.byClass(r.Series.Working), r.line("slots there", r.Series.Slots))}, // a class has one colour in all
+		{Title: "batches done", Y: "batches", Series: r.byClass(r.Series.Done)}}
+	if r.Series.Cores != nil {
+		panels = append(panels, chart.Panel{Title: "processors of workers", Y: "processors", Series: []chart.Series{
+			r.line("workers", r.Series.CPU), r.line("their processes", r.Series.Children),
+			r.line("there are", r.Series.Cores)}})
 	}
-	return chart.Write(w, title, []chart.Panel{
-		{Title: title + ": slots at work", X: "seconds", Y: "slots", Even: true,
-			Series: append(at, there)}, // a class has one colour in both
-		{Title: "batches done", X: "seconds", Y: "batches", Even: true, Series: done}})
+	panels = append(panels,
+		chart.Panel{Title: "rows made a second", Y: "rows a second", Series: r.byClass(r.Series.Rows)},
+		chart.Panel{Title: "bytes read and written a second", Y: "bytes a second", Series: r.byClass(r.Series.Bytes)},
+		chart.Panel{Title: "calls of the state: batches claimed and committed a second", Y: "batches a second",
+			Series: []chart.Series{r.line("all nodes", r.Series.Calls)}})
+	for i := range panels {
+		panels[i].X, panels[i].Even = "seconds", true
+	}
+	return chart.Write(w, title, panels)
+}
+
+func (r Report) byClass(of map[string][]float64) (out []chart.Series) {
+	for _, class := range slices.Sorted(maps.Keys(of)) {
+		out = append(out, r.line(class, of[class]))
+	}
+	return out
+}
+
+func (r Report) line(name string, values []float64) chart.Series {
+	return chart.Series{Name: name, Line: true, Points: r.points(values, name)}
 }
 
 func (r Report) points(values []float64, name string) (out []chart.Point) {
