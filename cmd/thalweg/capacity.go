@@ -151,6 +151,7 @@ func (a *console) printReport(r sizing.Report) {
 	a.printTables(r.Tables())
 	a.printTexts("findings", r.Findings)
 	a.printTexts("what does not add up", r.Doubts)
+	a.printTexts("more of the note, and the same of your runs", r.Asked)
 	a.printTexts("sources", r.Sources)
 }
 

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -223,11 +225,18 @@ const smallMax = 1 << 20
 
 func readSmall(path string) ([]byte, error) {
 	f, err := os.Open(path)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &fault.Error{Kind: fault.Script, Message: "open " + path, Err: err,
+			Hint: "check the name, and the directory the command runs in"}
+	case err != nil:
 		return nil, &fault.Error{Kind: fault.Environment, Message: "open " + path, Err: err}
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	text, err := io.ReadAll(io.LimitReader(f, smallMax+1))
+	if st, _ := f.Stat(); st != nil && st.IsDir() {
+		return nil, fault.New(fault.Script, "%s is a directory", path)
+	}
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "read " + path, Err: err}
 	}

@@ -1,8 +1,12 @@
 package sizing
 
 import (
+	"fmt"
+	"slices"
+
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/format"
 	"thalweg/internal/ops/capacity"
 	"thalweg/internal/ops/forecast"
 	"thalweg/internal/ops/price"
@@ -35,7 +39,9 @@ func TableOfRuns(records []Record, prices *Prices, byClass bool) (Report, error)
 	if err != nil {
 		return Report{}, err
 	}
-	return capacity.TableOf("this workspace", runs, byClass)
+	r, err := capacity.TableOf("this workspace", runs, byClass)
+	r.Doubts = append(r.Doubts, unlike(records)...)
+	return r, err
 }
 
 func runsOf(records []Record, prices *Prices) (runs []capacity.Run, err error) {
@@ -54,6 +60,36 @@ func runsOf(records []Record, prices *Prices) (runs []capacity.Run, err error) {
 		runs = append(runs, one)
 	}
 	return runs, nil
+}
+
+// alikeMost is how many times as large files are, at most, for runs to have done the same work.
+const alikeMost = 1.05
+
+// unlike says which runs have not done the work of the first one: their times say nothing of their machines.
+func unlike(records []Record) (out []string) {
+	first := records[0]
+	names, files := workOf(first)
+	for _, r := range records[1:] {
+		n, size := workOf(r)
+		switch {
+		case !slices.Equal(names, n):
+			out = append(out, fmt.Sprintf("Run %d has other nodes than run %d: their times are not of the same work.",
+				r.Run.Run, first.Run.Run))
+		case float64(max(size, files)) > alikeMost*float64(min(size, files)):
+			out = append(out, fmt.Sprintf("Run %d read files of %s, and run %d of %s: their times are not of the same work.",
+				r.Run.Run, format.Size(size), first.Run.Run, format.Size(files)))
+		}
+	}
+	return out
+}
+
+// workOf returns the nodes of a run by name, and the bytes of the files that they read.
+func workOf(r Record) (nodes []string, files int64) {
+	for _, n := range r.Nodes {
+		nodes, files = append(nodes, n.Name), files+n.Files
+	}
+	slices.Sort(nodes)
+	return nodes, files
 }
 
 // Types of comparisons, and of the tables that they and reports have.

@@ -13,14 +13,14 @@ import (
 // WriteSVG draws the report.
 func (r Report) WriteSVG(w io.Writer) error { return chart.Write(w, r.Title, r.panels) }
 
-// runPanels has time over nodes, even and by logarithms, and cost over nodes. Each number of cores of a node has a
-// line.
+// runPanels has time over nodes, even and by logarithms, cost over nodes, and cost against time. Each number of cores
+// of a node has a colour.
 func runPanels(runs []Run) []chart.Panel {
 	byCores := map[int][]Run{}
 	for _, r := range deployments(runs) {
 		byCores[r.Cores] = append(byCores[r.Cores], r)
 	}
-	var times, costs []chart.Series
+	var times, costs, against []chart.Series
 	for _, cores := range slices.Sorted(maps.Keys(byCores)) {
 		time := chart.Series{Name: fmt.Sprintf("%s each", format.Counted(int64(cores), "core", "cores"))}
 		perfect := chart.Series{Name: "if perfect", Dashed: true}
@@ -39,6 +39,7 @@ func runPanels(runs []Run) []chart.Panel {
 		times = append(times, time, perfect)
 		if cost.Points != nil {
 			costs = append(costs, cost)
+			against = append(against, againstTime(cost, byCores[cores]))
 		}
 	}
 	panels := []chart.Panel{{Title: "run time", X: "nodes", Y: "seconds", Series: times},
@@ -46,5 +47,25 @@ func runPanels(runs []Run) []chart.Panel {
 	if costs != nil {
 		panels = append(panels, chart.Panel{Title: "cost of a run", X: "nodes", Y: "US dollars", Series: costs})
 	}
+	if allPriced(runs) {
+		frontier := chart.Series{Name: "cheapest in time", Line: true}
+		for _, c := range Frontier(runs) {
+			frontier.Points = append(frontier.Points, chart.Point{X: c.Seconds, Y: c.Cost.USD()})
+		}
+		panels = append(panels, chart.Panel{Title: "cost against time", X: "seconds", Y: "US dollars",
+			Series: append(against, frontier)})
+	}
 	return panels
+}
+
+// againstTime is a series of costs with the times of their runs in the place of nodes.
+func againstTime(cost chart.Series, runs []Run) chart.Series {
+	out := chart.Series{Name: cost.Name, Dots: true}
+	for _, r := range runs {
+		if r.Cost != nil {
+			out.Points = append(out.Points, chart.Point{X: r.Seconds, Y: r.Cost.USD(),
+				Text: fmt.Sprintf("%s: %s, %s", r.Shape, secondsText(r.Seconds), r.Cost)})
+		}
+	}
+	return out
 }

@@ -1,9 +1,11 @@
 package capacity
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"thalweg/internal/base/format"
@@ -114,7 +116,7 @@ type ArmLine struct {
 
 func armStudy() (Report, error) {
 	r := Report{Name: "arm", Title: "Cassandra on Armv8 beside x86, 3 nodes"}
-	rates := Table{Title: "operations a second, and US dollars per billion of them at the sustained rate of 3 nodes",
+	rates := Table{Title: "operations a second; US dollars per billion at the sustained rate of 3 nodes",
 		Header: []string{"platform", "workload", "operations", "peak/s", "sustained/s", "$/h of a node", "$/10⁹"}}
 	latencies := Table{Title: "latency in ms", Header: []string{"platform", "workload", "operations", "mean", "p50",
 		"p95", "p99",
@@ -182,7 +184,9 @@ type AerospikeLine struct {
 	Reads      float64     `json:"reads_per_s"`
 	PerHour    price.Money `json:"usd_per_hour"`
 	Month      price.Money `json:"usd_per_month"`
+	Month1     price.Money `json:"reserved_1y_usd_per_month"`
 	Year1      price.Money `json:"reserved_1y_usd_per_year"`
+	Month3     price.Money `json:"reserved_3y_usd_per_month"`
 	Year3      price.Money `json:"reserved_3y_usd_per_year"`
 	Cores      bool        `json:"cores_limit"` // its cores are the bottleneck
 	PerBillion float64     `json:"usd_per_billion_reads"`
@@ -190,30 +194,26 @@ type AerospikeLine struct {
 
 func aerospikeStudy() (Report, error) {
 	r := Report{Name: "aerospike", Title: "Aerospike on EC2: a million reads a second, 2014"}
-	t := Table{Title: "100 % reads in memory, 10 M objects of 100 bytes; US dollars",
-		Header: []string{"instance", "reads/s", "bandwidth", "an hour", "a month", "1 y reserved", "3 y reserved",
-			"cores limit", "$/10⁹"}}
+	rates := Table{Title: "100 % reads in memory, 10 M objects of 100 bytes; US dollars per billion reads",
+		Header: []string{"instance", "reads/s", "bandwidth", "cores limit", "an hour", "$/10⁹"}}
+	prices := Table{Title: "prices in US dollars: on demand, and reserved for one and three years",
+		Header: []string{"instance", "a month", "1 y: a month", "1 y: a year", "3 y: a month", "3 y: a year"}}
 	var lines []AerospikeLine
 	var series []chart.Series
-	least, most := AerospikeLine{PerBillion: math.Inf(1)}, AerospikeLine{}
 	err := eachRow(aerospikeText, func(row *row) {
 		l := AerospikeLine{Instance: row.text("instance"), Bandwidth: row.text("peak_bandwidth"),
 			Reads:   row.number("tps_max"),
 			PerHour: row.money("on_demand_usd_per_hour"), Month: row.money("on_demand_usd_per_month"),
-			Year1: row.money("reserved_1y_usd_per_year"), Year3: row.money("reserved_3y_usd_per_year"),
+			Month1: row.money("reserved_1y_usd_per_month"), Year1: row.money("reserved_1y_usd_per_year"),
+			Month3: row.money("reserved_3y_usd_per_month"), Year3: row.money("reserved_3y_usd_per_year"),
 			Cores: row.text("core_bottleneck") == "yes"}
 		l.PerBillion = perBillion(l.PerHour, l.Reads)
 		r.addSource(row)
 		lines = append(lines, l)
-		t.Rows = append(t.Rows, []string{l.Instance, rate(l.Reads), l.Bandwidth, l.PerHour.Text(3), l.Month.String(),
-			l.Year1.String(), l.Year3.String(), map[bool]string{true: "yes", false: "no"}[l.Cores],
-			fmt.Sprintf("%.3f", l.PerBillion)})
-		if l.PerBillion < least.PerBillion {
-			least = l
-		}
-		if l.PerBillion > most.PerBillion {
-			most = l
-		}
+		rates.Rows = append(rates.Rows, []string{l.Instance, rate(l.Reads), l.Bandwidth,
+			map[bool]string{true: "yes", false: "no"}[l.Cores], l.PerHour.Text(3), fmt.Sprintf("%.3f", l.PerBillion)})
+		prices.Rows = append(prices.Rows, []string{l.Instance, l.Month.String(), l.Month1.String(), l.Year1.String(),
+			l.Month3.String(), l.Year3.String()})
 		if n := len(series); n == 0 || series[n-1].Name != l.Instance[:2] {
 			series = append(series, chart.Series{Name: l.Instance[:2]})
 		}
@@ -224,16 +224,33 @@ func aerospikeStudy() (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	r.Lines, r.tables = lines, []Table{t}
+	r.Lines, r.tables = lines, []Table{rates, prices}
 	r.panels = []chart.Panel{{Title: r.Title, X: "reads a second", Y: "US dollars a billion reads", Series: series}}
-	r.Findings = []string{fmt.Sprintf("%s reads the cheapest, %.3f dollars a billion; %s the dearest, %.3f.",
-		least.Instance,
+	r.Findings, r.Doubts = aerospikeFindings(lines), aerospikeDoubts(lines)
+	return r, nil
+}
+
+func aerospikeFindings(lines []AerospikeLine) []string {
+	byPrice := func(a, b AerospikeLine) int { return cmp.Compare(a.PerBillion, b.PerBillion) }
+	least, most := slices.MinFunc(lines, byPrice), slices.MaxFunc(lines, byPrice)
+	out := []string{fmt.Sprintf("%s reads the cheapest, %.3f dollars a billion; %s the dearest, %.3f.", least.Instance,
 		least.PerBillion, most.Instance, most.PerBillion)}
 	for _, l := range lines {
 		if l.Reads >= 1e6 {
-			r.Findings = append(r.Findings, fmt.Sprintf("%s reads a second cost %s an hour on %s.", rate(l.Reads), l.PerHour,
-				l.Instance))
+			out = append(out, fmt.Sprintf("%s reads a second cost %s an hour on %s.", rate(l.Reads), l.PerHour, l.Instance))
 		}
 	}
-	return r, nil
+	return out
+}
+
+// aerospikeDoubts says where twelve months of a reservation are not its year.
+func aerospikeDoubts(lines []AerospikeLine) []string {
+	low, high := math.Inf(1), 0.0
+	for _, l := range lines {
+		times := l.Month3.Times(12).USD() / l.Year3.USD()
+		low, high = min(low, times), max(high, times)
+	}
+	return []string{fmt.Sprintf("Reserved for three years, twelve months cost %.1f to %.1f times as much as a year: %s "+
+		"beside %s on %s. Reserved for one year, they agree within one per cent.", low, high,
+		lines[0].Month3.Times(12), lines[0].Year3, lines[0].Instance)}
 }

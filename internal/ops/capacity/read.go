@@ -41,6 +41,7 @@ func ReadRuns(name, text string, book *price.Book) ([]Run, error) {
 	if !utf8.ValidString(text) {
 		return nil, t.wrong(-1, "the table is not UTF-8")
 	}
+	t.csv.TrimLeadingSpace = true
 	if err := t.readHeader(); err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func ReadRuns(name, text string, book *price.Book) ([]Run, error) {
 			break
 		}
 		if err != nil {
-			return nil, t.unreadable(err)
+			return nil, t.unreadable(err, len(record))
 		}
 		if len(runs) == RunsMax {
 			return nil, t.wrong(0, "there are more than %d runs", RunsMax)
@@ -63,7 +64,7 @@ func ReadRuns(name, text string, book *price.Book) ([]Run, error) {
 		runs = append(runs, run)
 	}
 	if len(runs) == 0 {
-		return nil, t.wrong(-1, "the table has no runs")
+		return nil, t.needs(-1, "the table has no runs")
 	}
 	return runs, nil
 }
@@ -87,12 +88,25 @@ func (t *table) wrong(field int, text string, args ...any) *fault.Error {
 	return err
 }
 
-func (t *table) unreadable(err error) error {
+// needs is wrong, with what a table has.
+func (t *table) needs(field int, text string, args ...any) *fault.Error {
+	err := t.wrong(field, text, args...)
+	err.Hint = "a table of runs has a header with nodes, cores (of one node) and seconds; usd_per_hour (of all) or " +
+		"machine, and seconds of classes of nodes such as load_s, if they are known"
+	return err
+}
+
+// unreadable says what is wrong with the record that was read last, which has so many fields.
+func (t *table) unreadable(err error, fields int) error {
 	var parse *csv.ParseError
 	if !errors.As(err, &parse) {
 		return fmt.Errorf("read %s: %w", t.name, err)
 	}
 	wrong := fault.New(fault.UserData, "the table cannot be read: %v", parse.Err)
+	if errors.Is(err, csv.ErrFieldCount) {
+		wrong = fault.New(fault.UserData, "there are %d fields, and the header has %d", fields, len(t.header))
+		wrong.Hint = "a number has a decimal point, and no comma"
+	}
 	wrong.Place.File, wrong.Place.Line, wrong.Place.Column = t.name, int64(parse.Line), parse.Column
 	return wrong
 }
@@ -101,9 +115,14 @@ func (t *table) readHeader() error {
 	header, err := t.csv.Read()
 	switch {
 	case errors.Is(err, io.EOF):
-		return t.wrong(-1, "the table is empty")
+		return t.needs(-1, "the table is empty")
 	case err != nil:
-		return t.unreadable(err)
+		return t.unreadable(err, len(header))
+	}
+	if len(header) == 1 && strings.ContainsAny(header[0], ";\t") {
+		wrong := t.wrong(0, "the header has no commas")
+		wrong.Hint = "separate columns by commas, and not by semicolons or tabs"
+		return wrong
 	}
 	classes := 0
 	for i, column := range header {
@@ -113,7 +132,7 @@ func (t *table) readHeader() error {
 			return t.wrong(i, "column %q is there twice", column)
 		case slices.Contains(columnsKnown, column):
 		case !isClass || class == "" || utf8.RuneCountInString(class) > classChars:
-			return t.wrong(i, "column %q is none of a table of runs", column).Suggest(column, columnsKnown)
+			return t.needs(i, "column %q is none of a table of runs", column).Suggest(column, columnsKnown)
 		default:
 			classes++
 		}
@@ -123,10 +142,7 @@ func (t *table) readHeader() error {
 	}
 	for _, column := range columnsKnown[:3] {
 		if !slices.Contains(header, column) {
-			wrong := t.wrong(0, "there is no column %s", column)
-			wrong.Hint = "a table of runs has nodes, cores (of one node) and seconds; usd_per_hour (of all) or machine, and " +
-				"seconds of classes of nodes such as load_s, if they are known"
-			return wrong
+			return t.needs(0, "there is no column %s", column)
 		}
 	}
 	if slices.Contains(header, "machine") && slices.Contains(header, "usd_per_hour") {

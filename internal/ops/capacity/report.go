@@ -27,6 +27,8 @@ type Report struct {
 	Lines    any        `json:"lines,omitempty"` // of a study that has no runs: a row of its table each
 	Findings []string   `json:"findings,omitempty"`
 	Doubts   []string   `json:"does_not_add_up,omitempty"`
+	// Asked is what the note says and asks beside its tables, and which command says so of runs of one's own.
+	Asked []string `json:"note_and_own_runs,omitempty"`
 
 	tables []Table
 	panels []chart.Panel
@@ -159,6 +161,9 @@ func (r *Report) addClasses(runs []Run) {
 	}
 }
 
+// floorLeast is the shortest floor of a class, in seconds, that is called one.
+const floorLeast = 1
+
 // addFindings says in words what the fit and the tables show.
 func (r *Report) addFindings(runs []Run) {
 	say := func(text string, args ...any) { r.Findings = append(r.Findings, fmt.Sprintf(text, args...)) }
@@ -186,10 +191,11 @@ func (r *Report) addFindings(runs []Run) {
 			100*p.Over)
 	}
 	for _, c := range r.Classes {
-		if c.Floor < 1 {
-			say("%s has no floor: %.0f core-seconds divided by the cores.", c.Name, c.CoreSeconds)
+		coreSeconds := format.Count(int64(min(math.Round(c.CoreSeconds), math.MaxInt64/2)))
+		if c.Floor < floorLeast {
+			say("%s has no floor: %s core-seconds divided by the cores.", c.Name, coreSeconds)
 		} else {
-			say("%s has a floor of %.0f s beside %.0f core-seconds divided by the cores.", c.Name, c.Floor, c.CoreSeconds)
+			say("%s has a floor of %.0f s beside %s core-seconds divided by the cores.", c.Name, c.Floor, coreSeconds)
 		}
 	}
 	r.addBeyond(runs, say)

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/csv"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,8 +137,61 @@ func portfolioStudy(study string) (Report, error) {
 		len(notes)))
 	r.Doubts = append(doubts, miscounted(notes, book)...)
 	r.Doubts = append(r.Doubts, unequalStages(runs)...)
+	r.Asked = asked[study]
+	if study == "2025" {
+		r.Findings = append(r.Findings, theories(r.Classes, runs)...)
+	}
 	r.panels = runPanels(runs)
 	return r, nil
+}
+
+// asked is what notes say and ask beside their tables, and which command says so of one's own runs.
+var asked = map[string][]string{
+	"2024": {
+		"Up or out? `capacity plan` says so for a run of yours and a deadline.",
+		"Three things had changed since the runs before: NVMe in the place of a RAM disk, daemons with a quarter and no " +
+			"longer half of Cassandra's cores, Graviton in the place of AMD. Its figures do not tell them apart.",
+		"Writes peak at 2.3 million a second on 16 × 64. The charts of `capacity explain` have processors, rows, bytes " +
+			"and calls of the state over time, of a run of yours."},
+	"2025": {
+		"Loading keeps daemons at 95 % of their processors and Cassandra at 65 %, joins low and at 60 %, Python at 100 % " +
+			"and low. `capacity explain` finds these zones of your workers.",
+		"No thread should be idle. What slots did all the time stands with the workers in `show`.",
+		"With GOMEMLIMIT at 75 % of the memory, daemons settle at 85 %. The peak of each of your workers stands there, " +
+			"too.",
+		"Larger data and smaller batches might tell. `capacity plan` simulates both, for a run of yours."},
+}
+
+// theories holds what the note of 2025 supposes of its largest deployments against the classes of nodes.
+func theories(classes []ClassFit, runs []Run) []string {
+	most := 0
+	for _, r := range runs {
+		most = max(most, r.Total())
+	}
+	low, high := math.Inf(1), 0.0
+	for _, r := range runs {
+		if r.Total() == most {
+			low, high = min(low, r.Seconds), max(high, r.Seconds)
+		}
+	}
+	var free, floors []string
+	for _, c := range classes {
+		if c.Floor < floorLeast {
+			free = append(free, c.Name)
+		} else {
+			floors = append(floors, fmt.Sprintf("%.0f s of %s", c.Floor, c.Name))
+		}
+	}
+	if len(free) == 0 || len(floors) == 0 {
+		return nil
+	}
+	return []string{
+		fmt.Sprintf("Too little to do (the note's first theory) is not so for %s, which has no floor.", listed(free)),
+		fmt.Sprintf("Idle by batches (its second) are at most the floors: %s, of %.0f–%.0f s with %d cores.", listed(floors),
+			low, high, most),
+		fmt.Sprintf("A ceiling of the network (its third) is not seen: %s moves the most, and has no floor.",
+			listed(free)),
+		"Limits of the design (its fourth) are what is left. `capacity explain` has their parts of a run of yours."}
 }
 
 // pricesOf lists the sources of the prices of the nodes and daemons.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/price"
 )
 
@@ -33,6 +34,35 @@ var publishedDeployments = map[string]string{
 		"163 7.0703 323 14.0323 643 27.9563 323 14.0327 643 27.9571 1283 55.8059",
 	"2025": "42 1.8141 82 3.5557 162 7.0389 322 14.0053 82 3.5557 162 7.0389 322 14.0053 162 7.0385 322 14.0045 322 " +
 		"14.0045",
+}
+
+// Seconds of the notes' 34 runs, and of the stages of those of 2025, likewise.
+var publishedSeconds = map[string]string{
+	"2024": "1408 776 469 301 634 344 263 214 336 231 179 236 147 115",
+	"2025": "976 578 296 198 503 275 176 270 176 209",
+	"2026": "903 497 298 182 441 248 160 259 144 151",
+}
+
+const publishedStages = "468/235/264 243/179/156 91/106/99 48/77/73 " +
+	"224/131/148 82/99/94 48/61/67 83/89/98 46/67/63 55/84/70"
+
+func TestSecondsAreTheNotes(t *testing.T) {
+	t.Parallel()
+	for study, want := range publishedSeconds {
+		var seconds, stages []string
+		for _, run := range studied(t, study).Runs {
+			seconds = append(seconds, fmt.Sprint(run.Seconds))
+			var of []string
+			for _, class := range run.Classes {
+				of = append(of, fmt.Sprint(class.Seconds))
+			}
+			stages = append(stages, strings.Join(of, "/"))
+		}
+		require.Equal(t, want, strings.Join(seconds, " "), study)
+		if study == "2025" {
+			require.Equal(t, publishedStages, strings.Join(stages, " "))
+		}
+	}
 }
 
 func TestCostsAndDeploymentsAreTheNotes(t *testing.T) {
@@ -153,8 +183,11 @@ func TestFindingsAreThoseOfTheFit(t *testing.T) {
 				"and " +
 				"4 × 16 to 4 × 32.",
 			"14 of 14 deployments, and the costs of 14 of 14 runs", "costs 2.82 times as much"},
-		"2025": {"took 9–13 % less time", "by a median of 12 %", "load has no floor: 12693 core-seconds",
-			"join has a floor of 47 s", "calc has a floor of 40 s", "10 of 10 deployments, and the costs of 10 of 10 runs"},
+		"2025": {"took 9–13 % less time", "by a median of 12 %", "load has no floor: 12,693 core-seconds",
+			"join has a floor of 47 s", "calc has a floor of 40 s",
+			"at most the floors: 47 s of join and 40 s of calc, of 176–209 s with 256 cores",
+			"first theory) is not so for load", "third) is not seen: load moves the most",
+			"10 of 10 deployments, and the costs of 10 of 10 runs"},
 		"2026": {"took 11–21 % less time", "by a median of 5 %", "10 of 10 deployments, and the costs of 10 of 10 runs"},
 		"arm": {"write, 1,000,000 operations: thunderx_96c sustained 0.83 of the rate of xeon_e3_4c, at 1.50 of its " +
 			"dollars"},
@@ -163,6 +196,19 @@ func TestFindingsAreThoseOfTheFit(t *testing.T) {
 			"1,000,000 reads a second cost $1.68 an hour on c3.8xlarge"},
 	} {
 		all := strings.Join(studied(t, study).Findings, "\n")
+		for _, text := range want {
+			require.Contains(t, all, text, study)
+		}
+	}
+}
+
+func TestWhatNotesAskIsSaid(t *testing.T) {
+	t.Parallel()
+	for study, want := range map[string][]string{
+		"2024": {"Up or out?", "NVMe in the place of a RAM disk", "2.3 million a second on 16 × 64"},
+		"2025": {"daemons at 95 % of their processors and Cassandra at 65 %", "No thread should be idle",
+			"GOMEMLIMIT at 75 % of the memory, daemons settle at 85 %", "Larger data and smaller batches"}} {
+		all := strings.Join(studied(t, study).Asked, "\n")
 		for _, text := range want {
 			require.Contains(t, all, text, study)
 		}
@@ -178,6 +224,9 @@ func TestItSaysWhereTheNotesDoNotAddUp(t *testing.T) {
 	require.Equal(t, []string{"4 × 8 takes 967 s by its stages, and 976 s in the text; the text's time is used here."},
 		studied(t, "2025").Doubts)
 	require.Empty(t, studied(t, "2026").Doubts)
+	require.Equal(t, []string{"Reserved for three years, twelve months cost 1.8 to 2.5 times as much as a year: $974.40 " +
+		"beside $526.60 on m3.xlarge. Reserved for one year, they agree within one per cent."}, studied(t,
+		"aerospike").Doubts)
 }
 
 // Whatever runs a table has, its report can be shown: no number of it is infinite or none.
@@ -212,6 +261,56 @@ func TestEveryTableCanBeShown(t *testing.T) {
 	})
 }
 
+// cellsOf are the first columns of a table, and all of a second one behind those that it begins with.
+func cellsOf(first, second Table, columns, same int) string {
+	out := "\n"
+	for i, row := range first.Rows {
+		out += strings.Join(append(row[:columns:columns], second.Rows[i][same:]...), "  ") + "\n"
+	}
+	return out
+}
+
+// The study of Armv8: operations, peak, sustained, and latencies from the mean to the maximum.
+const publishedArm = `
+thunderx_96c  write  1,000,000  192,449  129,170  1.5  0.8  2.6  7.3  170.9  321.6
+thunderx_96c  write  10,000,000  220,000  137,689  1.4  0.8  1.3  4.3  45.4  397.0
+thunderx_96c  write  20,000,000  193,220  124,784  1.5  0.8  1.4  4.3  41.1  567.4
+thunderx_96c  write  50,000,000  206,000  129,000  1.5  0.8  1.3  2.1  72.3  584.0
+thunderx_96c  mixed_75r_25w  1,000,000  124,000  123,000  2.1  0.7  6.2  7.6  51.5  124.0
+thunderx_96c  mixed_75r_25w  10,000,000  150,842  122,000  4.9  2.2  6.2  25.2  125.9  256.2
+thunderx_96c  mixed_75r_25w  20,000,000  147,000  138,000  6.6  3.1  9.6  97.7  138.6  429.4
+thunderx_96c  mixed_75r_25w  50,000,000  155,000  135,000  6.7  3.2  8.6  101.3  140.0  229.2
+xeon_e3_4c  write  1,000,000  174,877  154,738  1.3  0.7  2.7  5.0  44.7  82.5
+xeon_e3_4c  mixed_75r_25w  1,000,000  117,000  117,000  1.5  1.5  4.2  9.9  86.5  88.0
+xeon_e3_4c  mixed_75r_25w  10,000,000  86,000  80,000  5.0  1.8  15.5  43.0  87.4  377.3
+`
+
+// Aerospike's study: reads, bandwidth, whether cores limit, prices on demand, and reserved for a year and three.
+const publishedAerospike = `
+m3.xlarge  87,000  ~700Mbps  no  $0.280  $201.60  $127.28  $1534.24  $81.20  $526.60
+m3.2xlarge  87,000  1Gbps  no  $0.560  $403.20  $253.12  $3050.96  $161.40  $1052.20
+c3.2xlarge  250,000  1Gbps  yes  $0.420  $302.40  $183.88  $2215.04  $121.80  $789.40
+c3.4xlarge  500,000  1Gbps  yes  $0.840  $604.80  $368.48  $4438.84  $242.60  $1577.80
+c3.8xlarge  1,000,000  8.86Gbps  yes  $1.680  $1209.60  $735.24  $8868.92  $484.48  $3145.84
+r3.large  80,000  ~600Mbps  no  $0.175  $126.00  $69.76  $830.08  $47.72  $228.76
+r3.xlarge  120,000  1Gbps  no  $0.350  $252.00  $138.52  $1660.16  $95.44  $456.52
+r3.2xlarge  250,000  1Gbps  yes  $0.700  $504.00  $276.04  $3320.32  $189.88  $912.04
+r3.4xlarge  500,000  1Gbps  yes  $1.400  $1008.00  $551.08  $6640.64  $379.76  $1823.08
+r3.8xlarge  1,000,000  8.86Gbps  yes  $2.800  $2016.00  $1102.16  $13281.28  $759.52  $3645.16
+`
+
+func TestCellsOfTheOtherStudiesAreTheirs(t *testing.T) {
+	t.Parallel()
+	arm, aerospike := studied(t, "arm").Tables(), studied(t, "aerospike").Tables()
+	require.Equal(t, publishedArm, cellsOf(arm[0], arm[1], 5, 3))
+	require.Equal(t, publishedAerospike, cellsOf(aerospike[0], aerospike[1], 5, 1))
+	require.Equal(t, [][]string{{"48", "10", "-", "-", "-"}, {"96", "20", "-", "-", "-"}, {"144", "30", "-", "-", "-"},
+		{"288", "60", "1,100,000", "3,300,000", "3,819"}}, studied(t, "netflix").Tables()[0].Rows)
+	for _, row := range arm[0].Rows {
+		require.Equal(t, map[string]string{"thunderx_96c": "$0.50", "xeon_e3_4c": "$0.40"}[row[0]], row[5])
+	}
+}
+
 // A dollar price of a billion reads of each of Aerospike's instances follows from its price an hour.
 func TestAerospikesReadsArePriced(t *testing.T) {
 	t.Parallel()
@@ -240,6 +339,10 @@ func TestEveryStudyCanBeShown(t *testing.T) {
 		require.NoError(t, r.WriteSVG(&svg))
 		require.Contains(t, svg.String(), "<circle")
 		require.NotContains(t, svg.String(), "nothing to draw")
+		if r.Frontier != nil { // of cost over nodes and against time; four of time, two of them what would be
+			require.Equal(t, 6*len(r.Runs), strings.Count(svg.String(), "<circle"), name)
+			require.Contains(t, svg.String(), "cheapest in time")
+		}
 	}
 	_, err := Study("2023")
 	require.ErrorContains(t, err, `there is no study "2023": 2024, 2025`)
@@ -319,7 +422,10 @@ func TestTablesAreReadStrictly(t *testing.T) {
 		head + "0,1,1\n":                                         `nodes is "0"`,
 		head + "1,65537,1\n":                                     `cores is "65537"`,
 		head + "1.5,1,1\n":                                       `nodes is "1.5"`,
-		head + "1,1\n":                                           "wrong number of fields",
+		head + "1,1\n":                                           "runs.csv:2:1: there are 2 fields, and the header has 3",
+		head + "1,1,0,5\n":                                       "there are 4 fields, and the header has 3",
+		"nodes;cores;seconds\n":                                  "runs.csv:1:1: the header has no commas",
+		"nodes\tcores\tseconds\n":                                "the header has no commas",
 		head + "1,1,\"2\n":                                       "the table cannot be read",
 		head + "1,1,1\xff\n":                                     "not UTF-8",
 		head + strings.Repeat("1,1,1\n", RunsMax+1):              "more than 500 runs",
@@ -333,6 +439,39 @@ func TestTablesAreReadStrictly(t *testing.T) {
 	} {
 		_, err := readTable(t, text)
 		require.ErrorContains(t, err, want, text[:min(len(text), 100)])
+	}
+}
+
+// People write tables by hand: blanks behind commas are none of a name or a number.
+func TestBlanksBehindCommasAreLeftOut(t *testing.T) {
+	t.Parallel()
+	runs, err := readTable(t, "nodes, cores, seconds\r\n4, 8, 100\r\n")
+	require.NoError(t, err)
+	require.Equal(t, []Run{{Shape: Shape{4, 8}, Seconds: 100}}, runs)
+}
+
+// Every refusal of a table that is none says what one has.
+func TestWhoHasNoTableIsToldWhatOneHas(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "nodes,cores,seconds\n", "4,8,100\n", "nodes,cores\n1,1\n"} {
+		_, err := readTable(t, text)
+		require.Contains(t, fault.Of(err).Hint, "a table of runs has a header with nodes, cores", text)
+	}
+}
+
+// Costs below ten cents have two digits at least, and times below 10 s too.
+func TestSmallFiguresAreShown(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"360,7": "$0.70", "360,0.5": "$0.050", "7.7,0.0725": "$0.00016"} {
+		runs, err := readTable(t, "nodes,cores,seconds,usd_per_hour\n1,2,"+text+"\n")
+		require.NoError(t, err)
+		r, err := TableOf("x", runs, false)
+		require.NoError(t, err)
+		row := r.Tables()[0].Rows[0]
+		require.Equal(t, want, row[len(row)-1])
+		if strings.HasPrefix(text, "7.7,") {
+			require.Equal(t, "7.7 / 7.7", r.Tables()[1].Rows[0][1], "short times have a tenth")
+		}
 	}
 }
 

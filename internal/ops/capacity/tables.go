@@ -25,13 +25,12 @@ func (r Report) Tables() []Table {
 		return out
 	}
 	out = append(out, r.runsTable())
-	out = append(out, r.pivot("run time in seconds, and what it would be if all cores were as good as the smallest "+
-		"deployment's",
+	out = append(out, r.pivot("seconds of a run / if all cores were as good as the smallest deployment's",
 		func(run ReportedRun) string {
 			return figure(run.Seconds) + " / " + figure(run.PerfectSeconds)
 		}))
 	if r.Frontier != nil {
-		out = append(out, r.pivot("cost of a run in US dollars, and what it would be likewise", func(run ReportedRun) string {
+		out = append(out, r.pivot("cost of a run in US dollars / likewise", func(run ReportedRun) string {
 			return fmt.Sprintf("%s / %s", run.Cost, run.PerfectCost)
 		}))
 	}
@@ -177,7 +176,7 @@ func (r Report) modelsTable() Table {
 		Header: []string{"model", "median", "worst", "80 % intervals held", "formula and parts"}}
 	for _, m := range r.Models {
 		if m.Why != "" {
-			t.Rows = append(t.Rows, []string{m.Name, "-", "-", "-", m.Why})
+			t.Rows = append(t.Rows, []string{m.Name, "-", "-", "-", "not fitted: " + m.Why})
 			continue
 		}
 		parts := make([]string, len(m.fit.Parts))

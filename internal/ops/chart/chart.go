@@ -145,7 +145,7 @@ func (p Panel) draw(b *strings.Builder) {
 		half := float64(len(text)*charWidth) / 2
 		if at := x.at(t); at-half > taken {
 			fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", at, panelHeight-below+lineHeight, text)
-			taken = at + half
+			taken = at + half + charWidth
 		}
 	}
 	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", (left+width-right)/2,
