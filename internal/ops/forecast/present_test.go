@@ -34,12 +34,12 @@ func TestSheetsSayWhoWasThere(t *testing.T) {
 		workers int
 		elapsed time.Duration
 	}{
-		"nobody":                      {nil, 0, time.Minute},
-		"one":                         {[]sheet.Sheet{sheetOf("a", 0, 60)}, 1, time.Minute},
-		"two at once":                 {[]sheet.Sheet{sheetOf("a", 0, 60), sheetOf("b", 2, 60)}, 2, time.Minute},
-		"one behind the other":        {[]sheet.Sheet{sheetOf("a", 0, 30), sheetOf("b", 30, 60)}, 1, time.Minute},
-		"with a pause between":        {[]sheet.Sheet{sheetOf("a", 0, 20), sheetOf("b", 50, 60)}, 1, 30 * time.Second},
-		"who has left meanwhile":      {[]sheet.Sheet{left(sheetOf("a", 0, 60), 10)}, 1, 10 * time.Second},
+		"nobody":                 {nil, 0, time.Minute},
+		"one":                    {[]sheet.Sheet{sheetOf("a", 0, 60)}, 1, time.Minute},
+		"two at once":            {[]sheet.Sheet{sheetOf("a", 0, 60), sheetOf("b", 2, 60)}, 2, time.Minute},
+		"one behind the other":   {[]sheet.Sheet{sheetOf("a", 0, 30), sheetOf("b", 30, 60)}, 1, time.Minute},
+		"with a pause between":   {[]sheet.Sheet{sheetOf("a", 0, 20), sheetOf("b", 50, 60)}, 1, 30 * time.Second},
+		"who has left meanwhile": {[]sheet.Sheet{left(sheetOf("a", 0, 60), 10)}, 1, 10 * time.Second},
 		"two who have left meanwhile": {[]sheet.Sheet{left(sheetOf("a", 0, 60), 10), left(sheetOf("b", 0, 60), 10)}, 2,
 			10 * time.Second},
 		"one within another's": {[]sheet.Sheet{sheetOf("a", 0, 60), sheetOf("b", 10, 12), sheetOf("c", 58, 60)}, 1,
