@@ -83,6 +83,8 @@ func (c *costCmd) read(ctx context.Context, home *app.App) (view.Costs, error) {
 		}
 		all.Groups = append(all.Groups, one.Groups...)
 		all.Total.Plus(one.Total)
+		all.Twice.Machines += one.Twice.Machines
+		all.Twice.Services += one.Twice.Services
 	}
 	view.SortCosts(c.By, all.Groups)
 	return all, nil
@@ -123,6 +125,16 @@ func (a *console) showCosts(c view.Costs) {
 			text += "; services " + partText(*c.Total.Services)
 		}
 		a.say("of no node", text)
+	}
+	var twice []string
+	if s := c.Twice.Machines; s >= 0.001 {
+		twice = append(twice, span(seconds(s))+" of machines")
+	}
+	if s := c.Twice.Services; s >= 0.001 {
+		twice = append(twice, span(seconds(s))+" of services")
+	}
+	if len(twice) > 0 {
+		a.say("paid twice", strings.Join(twice, ", ")+", by runs with workers of their own at once")
 	}
 	switch {
 	case c.Total.Unpriced > 0:

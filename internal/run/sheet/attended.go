@@ -13,13 +13,17 @@ func Attended(sheets []Sheet) time.Duration {
 	for _, s := range sheets {
 		times = append(times, s.From, s.To)
 	}
+	coming := slices.SortedFunc(slices.Values(sheets), func(a, b Sheet) int { return a.From.Compare(b.From) })
+	var present []Sheet
 	there := 0.0
 	Spans(times, func(from, to time.Time) {
+		for ; len(coming) > 0 && !coming[0].From.After(from); coming = coming[1:] {
+			present = append(present, coming[0])
+		}
+		present = slices.DeleteFunc(present, func(s Sheet) bool { return s.To.Before(to) })
 		most := 0.0
-		for _, s := range sheets {
-			if !s.From.After(from) && !s.To.Before(to) {
-				most = max(most, min(s.Presence/s.To.Sub(s.From).Seconds(), 1))
-			}
+		for _, s := range present {
+			most = max(most, min(s.Presence/s.To.Sub(s.From).Seconds(), 1))
 		}
 		there += most * to.Sub(from).Seconds()
 	})
