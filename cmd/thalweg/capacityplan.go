@@ -18,7 +18,7 @@ type capacityPlanCmd struct {
 	Deadline time.Duration  `help:"Find the cheapest machines that are in time in 9 of 10 runs: 30m." placeholder:"DURATION"`
 	Budget   string         `help:"Find the quickest machines that cost no more in 9 of 10 runs." placeholder:"USD"`
 	Machines []string       `help:"Types that may be taken. Default: the family of the run's own." placeholder:"TYPE,…"`
-	Speeds   []string       `help:"Speeds of types that 'bench host --json' has measured." placeholder:"FILE,…"`
+	Speeds   []string       `help:"Speeds of types: JSON files with machine and core_speed." placeholder:"FILE,…"`
 	BringUp  *time.Duration `help:"Time of each machine that is paid before and after the run. Default: bring_up of the cluster's file, else 1m." placeholder:"DURATION"`
 	Prices   string         `help:"Prices of machines, beside the published ones and before them." placeholder:"FILE" type:"path"`
 	reportFlags

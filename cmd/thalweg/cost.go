@@ -83,6 +83,8 @@ func (c *costCmd) read(ctx context.Context, home *app.App) (view.Costs, error) {
 		}
 		all.Groups = append(all.Groups, one.Groups...)
 		all.Total.Plus(one.Total)
+		all.Twice.Machines += one.Twice.Machines
+		all.Twice.Services += one.Twice.Services
 	}
 	view.SortCosts(c.By, all.Groups)
 	return all, nil
@@ -117,18 +119,33 @@ func (a *console) showCosts(c view.Costs) {
 	fmt.Fprintln(a.stdout)
 	a.say("all", fmt.Sprintf("%s, %s of machines, %s", format.Counted(int64(c.Total.Runs), "run", "runs"),
 		span(seconds(c.Total.Seconds())), strings.Replace(knownMoney(c.Total.Total, c.Total.Partial), "-", "no price", 1)))
-	a.sayMissing(c.Total.Unpriced, c.Total.Dates)
+	if c.By == view.CostsByNode && c.Total.Waited != nil {
+		text := "waited " + partText(*c.Total.Waited)
+		if c.Total.Services != nil {
+			text += "; services " + partText(*c.Total.Services)
+		}
+		a.say("of no node", text)
+	}
+	var twice []string
+	if s := c.Twice.Machines; s >= 0.001 {
+		twice = append(twice, span(seconds(s))+" of machines")
+	}
+	if s := c.Twice.Services; s >= 0.001 {
+		twice = append(twice, span(seconds(s))+" of services")
+	}
+	if len(twice) > 0 {
+		a.say("paid twice", strings.Join(twice, ", ")+", by runs with workers of their own at once")
+	}
+	switch {
+	case c.Total.Unpriced > 0:
+		a.say("without a price", span(seconds(c.Total.Unpriced))+" of machines; show says of which")
+	case c.Total.Partial:
+		a.say("without a price", "some of the services; show says which")
+	}
+	a.say("prices of", strings.Join(c.Total.Dates, ", "))
 	if n := c.Total.Unmeasured; n > 0 {
 		a.say("not known", format.Counted(int64(n), "run has", "runs have")+" no time sheets")
 	}
-}
-
-// sayMissing says what has no price, and of when the others are.
-func (a *console) sayMissing(unpriced float64, dates []string) {
-	if unpriced > 0 {
-		a.say("without a price", span(seconds(unpriced))+" of machines; THALWEG_MACHINE names a worker's machine")
-	}
-	a.say("prices of", strings.Join(dates, ", "))
 }
 
 // sayBill says what a run cost, by what was paid for.
@@ -141,7 +158,17 @@ func (a *console) sayBill(b *view.Bill) {
 		text += "; services " + partText(*b.Services)
 	}
 	a.say("machines", text)
-	a.sayMissing(b.Unpriced, b.Dates)
+	a.say("prices of", strings.Join(b.Dates, ", "))
+	for _, m := range b.Machines {
+		switch {
+		case m.PerHour != nil || m.Seconds == 0:
+		case m.Machine == "":
+			a.say("without a price", span(seconds(m.Seconds))+" of a machine of unknown type: THALWEG_MACHINE names it")
+		default:
+			a.say("without a price", fmt.Sprintf("%s of %s: the file in THALWEG_PRICES can give it one",
+				span(seconds(m.Seconds)), m.Machine))
+		}
+	}
 	for _, o := range b.Beside {
 		if o.PerHour == nil {
 			a.say("without a price", strconv.Itoa(o.Count)+" × "+o.Name+", of the services")

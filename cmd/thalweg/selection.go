@@ -101,6 +101,9 @@ func forecastText(f view.Forecast) string {
 		text += fmt.Sprintf("\ncost: %s (four of five: %s to %s)", f.Cost.Middle, f.Cost.Low,
 			f.Cost.High)
 	}
+	if f.Unpriced != "" {
+		text += "\ncost: not foreseen: " + f.Unpriced
+	}
 	return text
 }
 

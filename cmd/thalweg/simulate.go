@@ -30,7 +30,7 @@ type simulateCmd struct {
 	Slow    float64  `help:"State and parts take so many times as long." name:"slow-store" default:"1" placeholder:"X"`
 	Hot     float64  `help:"One batch takes so many times as long." default:"1" placeholder:"X"`
 	Compare []string `help:"Show real runs beside it: complete runs by number, or times from FILE." placeholder:"RUN,…"`
-	Machine string   `help:"As fast as the host that 'bench host --json' has measured into FILE." placeholder:"FILE" type:"path"`
+	Machine string   `help:"As fast as the host whose core_speed is in FILE: JSON, see docs/simulate.md." placeholder:"FILE" type:"path"`
 	Trace   string   `help:"Write what happens in the last fleet to FILE." placeholder:"FILE" type:"path"`
 	Out     string   `help:"Write the curve to FILE: .svg, .csv or .json." short:"o" placeholder:"FILE" type:"path"`
 	overwriteFlag

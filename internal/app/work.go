@@ -126,6 +126,7 @@ func (a *App) next(s *scripts.Script, o RunOptions, nodes []runner.PlannedNode) 
 	if next.Script, err = o.Identity(a.home, s); err != nil {
 		return next, err
 	}
+	next.Code = runs.CodeOf(s)
 	for _, n := range nodes {
 		if next.Computed[n.Node] = n.From == nil; n.Bytes >= 0 {
 			next.Files[n.Node] = n.Bytes

@@ -13,6 +13,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/bill"
 	"thalweg/internal/ops/history"
+	"thalweg/internal/run/sheet"
 	"thalweg/internal/store/state"
 )
 
@@ -60,7 +61,7 @@ func (s *Service) Costs(ctx context.Context, workspace string, o CostOptions) (v
 	if err != nil {
 		return out, err
 	}
-	bills := make([]*bill.Bill, len(runs))
+	bills, sheets := make([]*bill.Bill, len(runs)), make([][]sheet.Sheet, len(runs))
 	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(billedAtOnce)
 	for i, r := range runs {
@@ -68,13 +69,18 @@ func (s *Service) Costs(ctx context.Context, workspace string, o CostOptions) (v
 			key := state.RunKey{Workspace: workspace, Run: r.Run}
 			nodes, err := s.nodes(reading, key)
 			if err == nil {
-				bills[i], err = workerprocess.Bill(reading, s.Home, key, nodes)
+				sheets[i], err = sheet.Of(reading, s.Home.State, key)
 			}
+			bills[i] = bill.Of(sheets[i], bill.NodesOf(nodes), s.Home.Costs.Basis)
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return out, err
+	}
+	machines, services := bill.Twice(sheets)
+	if out.Twice.Machines = machines.Seconds(); len(s.Home.Costs.Services)+len(s.Home.Costs.Others) > 0 {
+		out.Twice.Services = services.Seconds()
 	}
 	groups := map[view.CostName]*view.CostSum{}
 	in := func(of view.CostName) *view.CostSum {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"thalweg/internal/app/registry"
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/view"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/lang/script"
 	"thalweg/internal/ops/forecast"
 	"thalweg/internal/ops/history"
 	"thalweg/internal/store/state"
@@ -22,6 +24,60 @@ type Next struct {
 	Files     map[string]int64 // bytes of the files of nodes, as far as they are known
 	Computed  map[string]bool  // its nodes, and whether they have work
 	Budget    budget.Budget    // by which workers cut their batches
+	Code      Code
+}
+
+// Code is what the nodes of a run do.
+type Code struct {
+	Nodes map[string]string // fingerprints of code and parameters
+	Files []string          // digests of the script's files without its parameters, sorted
+}
+
+// CodeOf returns the code of a script.
+func CodeOf(s *script.Script) Code {
+	c := Code{Nodes: map[string]string{}}
+	for _, n := range s.Nodes {
+		c.Nodes[n.Name] = n.Fingerprint
+	}
+	for _, name := range s.Code() {
+		text, _ := s.Text(name)
+		c.Files = append(c.Files, state.NewBlob([]byte(text)).Digest)
+	}
+	slices.Sort(c.Files)
+	return c
+}
+
+// other marks the nodes of a record that other code has computed. That is the same where its fingerprint is, and where
+// only parameters differ.
+func (s *Service) other(ctx context.Context, c Code, run state.Run, record *forecast.Record) error {
+	pinned := false // the files are known
+	var files []string
+	for i, n := range record.Nodes {
+		if n.Code == c.Nodes[n.Name] && n.Code != "" {
+			continue
+		}
+		if !pinned {
+			whole, err := s.Home.State.Run(ctx, run.RunKey)
+			if err != nil {
+				return fmt.Errorf("read what run %d was made from: %w", run.Run, err)
+			}
+			pinned, files = true, digests(whole.Pins)
+		}
+		record.Nodes[i].Other = len(files) == 0 || !slices.Equal(files, c.Files)
+	}
+	return nil
+}
+
+// digests returns those of a run's files that are code.
+func digests(pins []state.Pin) (out []string) {
+	for _, p := range pins {
+		switch p.Kind {
+		case state.PinScript, state.PinFormula, state.PinIncluded:
+			out = append(out, p.Digest)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // Forecast says what a run is expected to take, from earlier runs of its script.
@@ -63,10 +119,14 @@ func (s *Service) foretell(ctx context.Context, n Next) (f forecast.Forecast, fl
 		if err != nil {
 			return f, fleet, "", err
 		}
+		if err := s.other(ctx, n.Code, r, &record); err != nil {
+			return f, fleet, "", err
+		}
 		if record.Has(n.Computed) {
 			records = append(records, record)
 		}
 	}
+	computed := func(node string) bool { return n.Computed[node] }
 	model, err := forecast.Fit(records)
 	if errors.Is(err, forecast.ErrNoRecord) {
 		return f, fleet, "no earlier run of this script with these nodes is complete", nil
@@ -74,12 +134,15 @@ func (s *Service) foretell(ctx context.Context, n Next) (f forecast.Forecast, fl
 	if err != nil {
 		return f, fleet, "", err
 	}
+	if _, node := model.Of(computed); node != "" {
+		return f, fleet, "no complete run has computed " + node + " by its present code", nil
+	}
 	if fleet.Workers == 0 {
 		return f, fleet, "no worker is there", nil
 	}
 	load := s.load(n.Budget)
 	load.Workers, load.Slots = fleet.Workers, fleet.Slots
-	load.Files, load.Computed = n.Files, func(node string) bool { return n.Computed[node] }
+	load.Files, load.Computed = n.Files, computed
 	if f, err = model.Forecast(ctx, load, fleet); err != nil {
 		return f, fleet, "", fmt.Errorf("simulate a run of %s: %w", n.Script, err)
 	}
@@ -157,8 +220,8 @@ func (s *Service) learnt(ctx context.Context, key state.RunKey) (m forecast.Mode
 		return m, record, err
 	}
 	m, err = forecast.Fit([]forecast.Record{record})
-	if errors.Is(err, forecast.ErrNoRecord) {
-		err = fault.New(fault.Script, "run %d has no nodes that took any time", run.Run)
+	if errors.Is(err, forecast.ErrNoRecord) || err == nil && !record.Computed() {
+		err = fault.New(fault.Script, "run %d has computed nothing", run.Run)
 	}
 	return m, record, err
 }

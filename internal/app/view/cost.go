@@ -30,6 +30,12 @@ func CostsBy() []string {
 	return []string{CostsByRun, CostsByNode, CostsByScript, CostsByDay, CostsByWorkspace}
 }
 
+// CostTwice is part of the times of runs.
+type CostTwice struct {
+	Machines float64 `json:"machine_s" doc:"Of hosts with workers of several runs."`
+	Services float64 `json:"services_s"`
+}
+
 // CostName says what runs, or nodes of them, have in common. Which of its fields it has depends on By.
 type CostName struct {
 	Run       int64  `json:"run,omitempty"`
@@ -50,6 +56,7 @@ type Costs struct {
 	By     string      `json:"by"`
 	Groups []CostGroup `json:"groups"`
 	Total  CostSum     `json:"total" doc:"Of all of the runs; also what nodes have no part in."`
+	Twice  CostTwice   `json:"paid_twice" doc:"Paid whole by several runs with workers of their own."`
 }
 
 // SortCosts orders groups: runs and days as they were, others by their time, the most first.

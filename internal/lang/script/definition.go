@@ -39,8 +39,14 @@ func (s *Script) Text(name string) (text string, ok bool) {
 // Files names the files that were read during Load, as Text knows them.
 func (s *Script) Files() []string { return slices.Sorted(maps.Keys(s.texts)) }
 
+// Code names the files of Files that are not the parameters.
+func (s *Script) Code() []string {
+	return slices.DeleteFunc(s.Files(), func(name string) bool { return name == s.params })
+}
+
 // identify computes definition and fingerprints.
 func (l *loader) identify(doc *document.Value) {
+	l.script.params = address.Redact(l.src.ParamsPath)
 	l.script.definition = canonicalJSON(doc, canonicalOptions{redact: true, known: l.src.Known})
 	h := sha256.New()
 	fmt.Fprintln(h, fingerprintVersion)

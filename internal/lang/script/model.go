@@ -49,6 +49,7 @@ type Script struct {
 	byTable      map[string]*Node // table name -> node that creates it
 	byIndex      map[string]*Index
 	definition   []byte
+	params       string            // name of the file of parameters; "": none
 	texts        map[string]string // of the files that were read, by name
 	Given        string            // digest of its environment values that are no secrets; "": it has none
 	secrets      map[string]string // environment values that are only in memory, by name

@@ -112,6 +112,8 @@ func (s *sum) add(d time.Duration, perHour *price.Money) {
 	}
 }
 
+func (s sum) plus(o sum) sum { return sum{s.time + o.time, s.usd + o.usd, s.priced || o.priced} }
+
 func (s sum) part() Part {
 	p := Part{Seconds: seconds(s.time)}
 	if s.priced {
@@ -135,16 +137,15 @@ func Of(sheets []sheet.Sheet, nodes []Node, basis Basis) *Bill {
 		part := hostShare(sheets, i) / float64(max(s.Slots, 1))
 		all := scaled(s.SlotTime(), part)
 		did := scaled(s.Time(sheet.Work)+s.Time(sheet.Parts)+s.Time(sheet.Commits), part)
-		failed := scaled(s.Time(sheet.Other), part*lost)
-		paid := sum{}
+		failed := min(scaled(s.Time(sheet.Other), part*lost), all-did)
+		paid, own, off := sum{}, sum{}, sum{}
 		paid.add(all, perHour)
-		before := worked.usd + gone.usd
-		worked.add(did, perHour)
-		gone.add(failed, perHour)
-		waited.time += all - did - failed
-		waited.usd += paid.usd - (worked.usd + gone.usd - before)
-		waited.priced = waited.priced || paid.priced
-		whole.time, whole.usd, whole.priced = whole.time+paid.time, whole.usd+paid.usd, whole.priced || paid.priced
+		own.add(did, perHour)
+		off.add(failed, perHour)
+		off.usd = min(off.usd, paid.usd-own.usd) // both may have been rounded up
+		worked, gone = worked.plus(own), gone.plus(off)
+		waited = waited.plus(sum{all - did - failed, paid.usd - own.usd - off.usd, paid.priced})
+		whole = whole.plus(paid)
 		if perHour == nil {
 			unpriced += all
 		}

@@ -191,3 +191,111 @@ func TestABillOfNoTime(t *testing.T) {
 	require.Equal(t, *alone.Total, *both.Total)
 	require.Equal(t, alone.Worked, both.Worked)
 }
+
+// TestAnyBillsAddUp holds that whatever sheets say, parts are the machines' time and money, nodes have what was worked
+// and lost, and sums of runs and of their nodes have what the bills have.
+func TestAnyBillsAddUp(t *testing.T) {
+	t.Parallel()
+	book := basis(t)
+	rapid.Check(t, func(t *rapid.T) {
+		b := book
+		if rapid.Bool().Draw(t, "services") {
+			b.Services = []bill.Service{{Machine: rapid.SampledFrom([]string{"c7g.large", "rack"}).Draw(t, "service"), Count: 3}}
+			b.Others = []bill.Hourly{{Name: "balancer", PerHour: 22_500}}
+		}
+		var all, nodes bill.Sum
+		var total price.Money
+		var seconds, unpriced float64
+		for range rapid.IntRange(1, 4).Draw(t, "runs") {
+			got := bill.Of(anySheets(t), anyNodes(t), b)
+			all.Add(got)
+			if got == nil {
+				continue
+			}
+			addsUp(t, got)
+			total, unpriced = total+value(got.Total), unpriced+got.Unpriced
+			seconds += got.Worked.Seconds + got.Waited.Seconds + got.Lost.Seconds
+			for _, n := range got.Nodes {
+				nodes.AddNode(got, n)
+			}
+			if len(got.Nodes) == 0 {
+				nodes.AddNode(got, bill.Share{Worked: got.Worked, Lost: got.Lost})
+			}
+		}
+		require.Equal(t, total, value(all.Total))
+		require.Equal(t, total, value(all.Worked.USD)+value(all.Lost.USD)+of0(all.Waited)+of0(all.Services))
+		require.InDelta(t, seconds, all.Seconds(), 1e-4)
+		require.InDelta(t, unpriced, all.Unpriced, 1e-4)
+		require.Equal(t, value(all.Worked.USD)+value(all.Lost.USD), value(nodes.Total))
+		require.InDelta(t, all.Worked.Seconds+all.Lost.Seconds, nodes.Seconds(), 1e-4)
+	})
+}
+
+func addsUp(t *rapid.T, b *bill.Bill) {
+	var machines, worked, lost price.Money
+	seconds, unpriced, workedS, lostS := 0.0, 0.0, 0.0, 0.0
+	for _, m := range b.Machines {
+		machines, seconds = machines+value(m.USD), seconds+m.Seconds
+		if m.PerHour == nil {
+			unpriced += m.Seconds
+		}
+		require.GreaterOrEqual(t, m.Seconds, 0.0)
+	}
+	for _, p := range []bill.Part{b.Worked, b.Waited, b.Lost} {
+		require.GreaterOrEqual(t, p.Seconds, 0.0)
+		require.GreaterOrEqual(t, value(p.USD), price.Money(0))
+	}
+	require.Equal(t, machines, value(b.Worked.USD)+value(b.Waited.USD)+value(b.Lost.USD))
+	require.Equal(t, machines+of0(b.Services), value(b.Total))
+	require.InDelta(t, seconds, b.Worked.Seconds+b.Waited.Seconds+b.Lost.Seconds, 1e-4)
+	require.InDelta(t, unpriced, b.Unpriced, 1e-4)
+	for _, n := range b.Nodes {
+		worked, lost = worked+value(n.Worked.USD), lost+value(n.Lost.USD)
+		workedS, lostS = workedS+n.Worked.Seconds, lostS+n.Lost.Seconds
+	}
+	if len(b.Nodes) > 0 {
+		require.Equal(t, value(b.Worked.USD)+value(b.Lost.USD), worked+lost)
+		require.InDelta(t, b.Worked.Seconds+b.Lost.Seconds, workedS+lostS, 1e-4)
+	}
+}
+
+func value(m *price.Money) price.Money {
+	if m == nil {
+		return 0
+	}
+	return *m
+}
+
+func of0(p *bill.Part) price.Money {
+	if p == nil {
+		return 0
+	}
+	return value(p.USD)
+}
+
+// anySheets are of workers on few hosts, some of which were there for no time.
+func anySheets(t *rapid.T) (out []sheet.Sheet) {
+	for i := range rapid.IntRange(0, 5).Draw(t, "workers") {
+		from := noon.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "from")) * time.Minute)
+		to := from.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "for")) * time.Minute)
+		s := sheet.Sheet{Worker: fmt.Sprint(i), Host: rapid.SampledFrom([]string{"g", "h"}).Draw(t, "host"),
+			Machine: rapid.SampledFrom([]string{"c7g.large", "c8g.medium", "", "rack"}).Draw(t, "machine"),
+			Cores:   rapid.IntRange(0, 4).Draw(t, "cores"), Slots: rapid.IntRange(0, 4).Draw(t, "slots"), From: from, To: to,
+			Presence: rapid.Float64Range(0, 400).Draw(t, "presence"), Shares: map[string]float64{},
+			Elsewhere: rapid.Float64Range(0, 400).Draw(t, "elsewhere")}
+		for _, name := range []string{"work", "parts", "commits", "nothing_to_take", "other"} {
+			s.Shares[name] = rapid.Float64Range(0, 1e5).Draw(t, name)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// anyNodes are some that may have lost nothing.
+func anyNodes(t *rapid.T) (out []bill.Node) {
+	for i := range rapid.IntRange(0, 4).Draw(t, "nodes") {
+		out = append(out, bill.Node{Name: fmt.Sprint(i), Spent: of(time.Duration(rapid.Int64Range(1, 1e12).Draw(t, "worked")),
+			time.Duration(rapid.SampledFrom([]int64{0, 1, 1e9, 1e13}).Draw(t, "lost")))})
+	}
+	return out
+}

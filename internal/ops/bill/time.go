@@ -2,7 +2,6 @@ package bill
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"thalweg/internal/ops/price"
@@ -41,7 +40,7 @@ func hostShare(sheets []sheet.Sheet, i int) float64 {
 		return 1
 	}
 	share := 0.0
-	spans(times, func(from, to time.Time) {
+	sheet.Spans(times, func(from, to time.Time) {
 		if from.Before(own.From) || to.After(own.To) {
 			return
 		}
@@ -56,39 +55,17 @@ func hostShare(sheets []sheet.Sheet, i int) float64 {
 	return share / own.To.Sub(own.From).Seconds()
 }
 
-// attended returns how long workers were there for a run, less what they did for other runs meanwhile. A worker that
-// has left the run between From and To counts as evenly spread over that time.
+// attended returns how long workers were there for a run, less what they did for other runs meanwhile.
 func attended(sheets []sheet.Sheet) time.Duration {
-	var times []time.Time
 	var own, others float64
 	for _, s := range sheets {
-		times = append(times, s.From, s.To)
-		own, others = own+s.SlotTime().Seconds(), others+s.Elsewhere
+		own, others = own+s.SlotTime().Seconds(), others+max(s.Elsewhere, 0)
 	}
-	there := 0.0
-	spans(times, func(from, to time.Time) {
-		most := 0.0
-		for _, s := range sheets {
-			if !s.From.After(from) && !s.To.Before(to) {
-				most = max(most, min(s.Presence/s.To.Sub(s.From).Seconds(), 1))
-			}
-		}
-		there += most * to.Sub(from).Seconds()
-	})
+	there := sheet.Attended(sheets)
 	if others > 0 {
-		there *= own / (own + others)
+		there = scaled(there, own/(own+others))
 	}
-	return scaled(time.Second, there)
-}
-
-// spans calls do for each span between two of the times that follow each other.
-func spans(times []time.Time, do func(from, to time.Time)) {
-	slices.SortFunc(times, time.Time.Compare)
-	for i := 1; i < len(times); i++ {
-		if times[i].After(times[i-1]) {
-			do(times[i-1], times[i])
-		}
-	}
+	return there
 }
 
 func scaled(d time.Duration, by float64) time.Duration {

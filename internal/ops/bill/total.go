@@ -35,7 +35,8 @@ func (s *Sum) Add(b *Bill) {
 // AddNode adds a node of a run that has a bill.
 func (s *Sum) AddNode(b *Bill, n Share) {
 	s.Runs++
-	one := Sum{Worked: n.Worked, Lost: n.Lost, Partial: b.Unpriced > 0, Dates: b.Dates}
+	one := Sum{Worked: n.Worked, Lost: n.Lost, Partial: b.Unpriced > 0 && n.Worked.Seconds+n.Lost.Seconds > 0,
+		Dates: b.Dates}
 	both := n.Worked.plus(n.Lost)
 	one.Total = both.USD
 	s.plus(one)

@@ -42,7 +42,8 @@ const (
 
 // Forecast simulates a run of that load.
 func (m Model) Forecast(ctx context.Context, l Load, fleet Fleet) (Forecast, error) {
-	out := Forecast{Of: len(m.records)}
+	var out Forecast
+	out.Of, _ = m.Of(l.Computed)
 	costs := m.Costs(l)
 	if len(costs.Nodes) == 0 {
 		return out, nil
@@ -87,7 +88,8 @@ func beyond(times float64) float64 { return assumedBeyond * max(math.Log2(times/
 
 // Spread returns how far the ends of four of five runs are from the middle at least, as a logarithm.
 func (m Model) Spread(l Load) float64 {
-	return math.Hypot(m.off(l), beyond(l.Beyond)) * stats.Student90(len(m.records)+assumedRuns-1)
+	of, _ := m.Of(l.Computed)
+	return math.Hypot(m.off(l), beyond(l.Beyond)) * stats.Student90(of+assumedRuns-1)
 }
 
 func interval(middle, up, down float64) Interval {
@@ -100,16 +102,20 @@ func interval(middle, up, down float64) Interval {
 func (m Model) off(l Load) float64 {
 	sum, n := assumedRuns*assumedOff*assumedOff, float64(assumedRuns)
 	for i, r := range m.records {
-		others, err := Fit(slices.Delete(slices.Clone(m.records), i, i+1))
+		others, err := fit(slices.Delete(slices.Clone(m.records), i, i+1))
 		if err != nil { // there are no others
 			continue
 		}
 		want := 0.0
-		l.Files, l.Scale, l.Computed, l.Speed = map[string]int64{}, 0, nil, 0
+		known := func(node string) bool { return r.node(node).measured() && others.of[node] > 0 }
+		l.Files, l.Scale, l.Computed, l.Speed = map[string]int64{}, 0, known, 0
 		l.Workers, l.Slots = r.Workers, r.Slots
 		for _, n := range r.Nodes {
-			if want += n.Worked.Seconds(); len(n.Inputs) == 0 {
+			if len(n.Inputs) == 0 {
 				l.Files[n.Name] = n.Files
+			}
+			if known(n.Name) {
+				want += n.Worked.Seconds()
 			}
 		}
 		got := work(others.Costs(l))
@@ -150,7 +156,7 @@ func (m Model) Rest(ctx context.Context, l Load) (float64, error) {
 	back := Load{Budget: was.Budget, State: was.State, Queue: was.Queue}
 	var more []float64
 	for _, r := range m.records[:min(len(m.records), restOf)] {
-		if r.Workers == 0 || r.Slots == 0 {
+		if r.Workers == 0 || r.Slots == 0 || !r.Computed() {
 			continue
 		}
 		own := Model{records: []Record{r}, lines: map[string]line{}}

@@ -75,17 +75,76 @@ func TestNodesTakeAPartThatIsFixedAndOneByBytes(t *testing.T) {
 	}
 }
 
-// TestNodesThatTookNoTimeAreNoReason holds that rows which were taken over do not make a node look quick.
-func TestNodesThatTookNoTimeAreNoReason(t *testing.T) {
+// TestWhatWasTakenOverIsNoMeasure holds that a run teaches what it has computed itself. What no run of the latest has
+// computed is known from where that was done, once.
+func TestWhatWasTakenOverIsNoMeasure(t *testing.T) {
 	t.Parallel()
-	reused := record(2, 10)
-	reused.Nodes[0].Worked = 0
-	m, err := forecast.Fit([]forecast.Record{reused, record(1, 10)})
+	taken := func(number int64, nodes ...int) forecast.Record {
+		r := record(number, 10)
+		for _, i := range nodes {
+			r.Nodes[i].Taken = true
+			r.Elapsed -= r.Nodes[i].Worked
+		}
+		return r
+	}
+	wrong := taken(3, 0)
+	wrong.Nodes[0].Worked = time.Hour
+	for _, c := range []struct {
+		name       string
+		runs       []forecast.Record
+		of         int
+		load, calc float64
+	}{
+		{"one node", []forecast.Record{wrong, record(1, 10)}, 1, 4, 10},
+		{"all nodes", []forecast.Record{taken(4, 0, 1), taken(3, 0, 1), record(2, 10), record(1, 10)}, 2, 4, 10},
+		{"in all runs", []forecast.Record{taken(4, 0), taken(3, 0)}, 1, 4, 10},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m, err := forecast.Fit(c.runs)
+			require.NoError(t, err)
+			l := load(t, 20)
+			l.Computed = func(string) bool { return true }
+			f, err := m.Forecast(t.Context(), l, forecast.Fleet{Workers: 1, Slots: 1})
+			require.NoError(t, err)
+			require.Equal(t, c.of, f.Of)
+			require.InEpsilon(t, c.load, f.Nodes["load"].Seconds(), 1e-6)
+			require.InEpsilon(t, c.calc, f.Nodes["calc"].Seconds(), 1e-6)
+			require.InEpsilon(t, c.load+c.calc+4, f.Elapsed.Middle.Seconds(), 0.01, "4 s that the simulator does not know")
+			l.Computed = func(node string) bool { return node == "calc" }
+			require.Zero(t, worked(m.Costs(l), "load"))
+		})
+	}
+	m, err := forecast.Fit([]forecast.Record{taken(2, 0)})
 	require.NoError(t, err)
-	require.InEpsilon(t, 2, worked(m.Costs(load(t, 10)), "load"), 1e-6)
-	l := load(t, 10)
-	l.Computed = func(node string) bool { return node == "calc" }
-	require.Zero(t, worked(m.Costs(l), "load"))
+	require.Zero(t, worked(m.Costs(load(t, 10)), "load"), "a run is simulated as it was")
+}
+
+// TestOtherCodeIsNoMeasure holds that nothing is said of a node that only other code has computed.
+func TestOtherCodeIsNoMeasure(t *testing.T) {
+	t.Parallel()
+	other := record(2, 10)
+	other.Nodes[1].Other, other.Nodes[1].Worked = true, time.Hour
+	m, err := forecast.Fit([]forecast.Record{other})
+	require.NoError(t, err)
+	of, node := m.Of(func(string) bool { return true })
+	require.Zero(t, of)
+	require.Equal(t, "calc", node)
+	of, node = m.Of(func(node string) bool { return node == "load" })
+	require.Equal(t, 1, of)
+	require.Empty(t, node)
+	m, err = forecast.Fit([]forecast.Record{other, record(1, 10)})
+	require.NoError(t, err)
+	of, _ = m.Of(nil)
+	require.Equal(t, 1, of)
+	require.InEpsilon(t, 5, worked(m.Costs(load(t, 10)), "calc"), 1e-6)
+	taken := other
+	taken.Nodes = append([]forecast.Node{}, other.Nodes...)
+	taken.Nodes[1].Taken = true
+	m, err = forecast.Fit([]forecast.Record{taken})
+	require.NoError(t, err)
+	_, node = m.Of(func(string) bool { return true })
+	require.Equal(t, "calc", node)
 }
 
 // TestIntervals holds that they lie around the truth, and narrow with runs.
@@ -125,7 +184,8 @@ func TestOtherScriptsAreLeftOut(t *testing.T) {
 	other.Nodes = other.Nodes[:1]
 	m, err := forecast.Fit([]forecast.Record{record(2, 10), other})
 	require.NoError(t, err)
-	require.Equal(t, 1, m.Of())
+	of, _ := m.Of(nil)
+	require.Equal(t, 1, of)
 }
 
 // TestWhatTheSimulatorDoesNotKnowIsAdded holds that a run of the same size is foreseen to take as long as it did,

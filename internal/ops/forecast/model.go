@@ -10,6 +10,7 @@ import (
 	"thalweg/internal/base/budget"
 	"thalweg/internal/ops/simulate"
 	"thalweg/internal/run/plan"
+	"thalweg/internal/store/state"
 )
 
 // ErrNoRecord means that there is no run to learn from.
@@ -22,14 +23,30 @@ const RecordsMost = 20
 type Model struct {
 	records []Record // the latest first
 	lines   map[string]line
+	of      map[string]int // runs that a node was measured in
 }
 
 // line is the time of a node: a + b × bytes, in seconds.
 type line struct{ a, b float64 }
 
-// Fit learns from records of one script, the latest first. Those that have other nodes than the latest are left out.
+// Fit learns from records of one script, the latest first. Those that have other nodes than the latest are left out. A
+// node that all of them have taken over took what it took where it was computed.
 func Fit(records []Record) (Model, error) {
-	m := Model{lines: map[string]line{}}
+	m, err := fit(records)
+	if err != nil {
+		return m, err
+	}
+	for _, n := range m.records[0].Nodes {
+		if m.of[n.Name] == 0 && n.Taken && !n.Other && n.Worked > 0 {
+			m.of[n.Name], m.lines[n.Name] = 1, fitLine([]point{m.records[0].point(n)})
+		}
+	}
+	return m, nil
+}
+
+// fit learns from what the records' own runs have computed.
+func fit(records []Record) (Model, error) {
+	m := Model{lines: map[string]line{}, of: map[string]int{}}
 	for _, r := range records {
 		if len(m.records) < RecordsMost && (len(m.records) == 0 || sameNodes(r, m.records[0])) {
 			m.records = append(m.records, r)
@@ -42,8 +59,11 @@ func Fit(records []Record) (Model, error) {
 		var points []point
 		for _, r := range m.records {
 			one := r.node(n.Name)
-			if one.Worked > 0 {
-				points = append(points, point{float64(r.bytes(one)), one.Worked.Seconds() * r.threads(one, r.Slots, one.Batches)})
+			if !one.measured() {
+				continue
+			}
+			if m.of[n.Name]++; one.Worked > 0 {
+				points = append(points, r.point(one))
 			}
 		}
 		m.lines[n.Name] = fitLine(points)
@@ -51,8 +71,20 @@ func Fit(records []Record) (Model, error) {
 	return m, nil
 }
 
-// Of returns how many runs the model rests on.
-func (m Model) Of() int { return len(m.records) }
+// Of returns how many runs the model rests on, for nodes that have work: in the least of them each was measured. node
+// is one that was measured in none; "": each was. A nil work is that of the latest record.
+func (m Model) Of(work func(node string) bool) (of int, node string) {
+	of = len(m.records)
+	for _, n := range m.records[0].Nodes {
+		if work == nil && n.Taken || work != nil && !work(n.Name) || n.Kind == state.KindGate {
+			continue
+		}
+		if of = min(of, m.of[n.Name]); m.of[n.Name] == 0 {
+			return 0, n.Name
+		}
+	}
+	return of, ""
+}
 
 func sameNodes(a, b Record) bool {
 	return slices.EqualFunc(a.Nodes, b.Nodes, func(x, y Node) bool { return x.Name == y.Name && x.Kind == y.Kind })
@@ -73,6 +105,10 @@ func (r Record) bytes(n Node) int64 {
 
 // point is what a node read, and how long that took.
 type point struct{ bytes, seconds float64 }
+
+func (r Record) point(n Node) point {
+	return point{float64(r.bytes(n)), n.Worked.Seconds() * r.threads(n, r.Slots, n.Batches)}
+}
 
 // alikeBytes is how much larger the largest of a node's inputs must be than the smallest before a part of its time can
 // be told from its bytes.
@@ -113,7 +149,8 @@ type Load struct {
 	// Files holds the bytes of files that nodes will read; of a node that is not there, Scale times what it read last.
 	Files map[string]int64
 	Scale float64 // 0 is 1
-	// Computed reports whether a node has any work; nil: all have. The rows of others are there.
+	// Computed reports whether a node has any work; nil: those have that the latest record has computed. The rows of
+	// others are there.
 	Computed func(node string) bool
 	// Budget cuts the batches.
 	Budget budget.Budget
@@ -202,7 +239,7 @@ func (m Model) Costs(l Load) simulate.Costs {
 			batches = max(int(math.Round(float64(batches)*cmp.Or(l.Batches, 1))), 1)
 		}
 		next.Nodes[i].Out.Parts = n.Out.Parts * batches / max(n.Batches, 1)
-		if l.Computed != nil && !l.Computed(n.Name) {
+		if l.Computed == nil && n.Taken || l.Computed != nil && !l.Computed(n.Name) {
 			c.Nodes = append(c.Nodes, simulate.Node{Name: n.Name, Class: string(n.Kind), Inputs: n.Inputs, Batches: 1})
 			continue
 		}

@@ -38,7 +38,7 @@ func (r *Record) attend(sheets []sheet.Sheet) {
 	}
 	nearest := func(v float64) int { return max(int(math.Round(v)), 1) }
 	there, gaps := present(sheets)
-	r.Elapsed -= gaps
+	r.Elapsed = max(r.Elapsed-gaps, 0)
 	r.Slots, r.Cores = nearest(slots/total.Presence), nearest(cores/total.Presence)
 	r.Workers = nearest(total.Presence / max(there.Seconds(), 1e-9))
 	if claims >= claimsLeast {
@@ -46,21 +46,19 @@ func (r *Record) attend(sheets []sheet.Sheet) {
 	}
 }
 
-// present returns the time for which any worker was there, and that between workers in which none was. Sheets come in
-// the order in which they begin.
+// present returns the time for which any worker was there, and that between workers in which none was.
 func present(sheets []sheet.Sheet) (there, gaps time.Duration) {
-	until := sheets[0].From
+	from, to := sheets[0].From, sheets[0].To
 	for _, s := range sheets {
-		if s.From.After(until) {
-			gaps += s.From.Sub(until)
-			until = s.From
+		if s.From.Before(from) {
+			from = s.From
 		}
-		if s.To.After(until) {
-			there += s.To.Sub(until)
-			until = s.To
+		if s.To.After(to) {
+			to = s.To
 		}
 	}
-	return there, gaps
+	there = sheet.Attended(sheets)
+	return there, max(to.Sub(from)-there, 0)
 }
 
 // state returns the times of the state's calls: those that are known of its kind, so many times as long as the claims

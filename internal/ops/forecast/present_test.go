@@ -21,6 +21,12 @@ func sheetOf(worker string, from, to int) sheet.Sheet {
 		Shares: map[string]float64{"work": 2*there - 0.04, "claims": 0.04}}
 }
 
+// left returns the sheet of a worker that was there for so many seconds only.
+func left(s sheet.Sheet, seconds float64) sheet.Sheet {
+	s.Presence = seconds
+	return s
+}
+
 func TestSheetsSayWhoWasThere(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -28,11 +34,14 @@ func TestSheetsSayWhoWasThere(t *testing.T) {
 		workers int
 		elapsed time.Duration
 	}{
-		"nobody":               {nil, 0, time.Minute},
-		"one":                  {[]sheet.Sheet{sheetOf("a", 0, 60)}, 1, time.Minute},
-		"two at once":          {[]sheet.Sheet{sheetOf("a", 0, 60), sheetOf("b", 2, 60)}, 2, time.Minute},
-		"one behind the other": {[]sheet.Sheet{sheetOf("a", 0, 30), sheetOf("b", 30, 60)}, 1, time.Minute},
-		"with a pause between": {[]sheet.Sheet{sheetOf("a", 0, 20), sheetOf("b", 50, 60)}, 1, 30 * time.Second},
+		"nobody":                 {nil, 0, time.Minute},
+		"one":                    {[]sheet.Sheet{sheetOf("a", 0, 60)}, 1, time.Minute},
+		"two at once":            {[]sheet.Sheet{sheetOf("a", 0, 60), sheetOf("b", 2, 60)}, 2, time.Minute},
+		"one behind the other":   {[]sheet.Sheet{sheetOf("a", 0, 30), sheetOf("b", 30, 60)}, 1, time.Minute},
+		"with a pause between":   {[]sheet.Sheet{sheetOf("a", 0, 20), sheetOf("b", 50, 60)}, 1, 30 * time.Second},
+		"who has left meanwhile": {[]sheet.Sheet{left(sheetOf("a", 0, 60), 10)}, 1, 10 * time.Second},
+		"two who have left meanwhile": {[]sheet.Sheet{left(sheetOf("a", 0, 60), 10), left(sheetOf("b", 0, 60), 10)}, 2,
+			10 * time.Second},
 		"one within another's": {[]sheet.Sheet{sheetOf("a", 0, 60), sheetOf("b", 10, 12), sheetOf("c", 58, 60)}, 1,
 			time.Minute},
 		"a sheet that has no time": {[]sheet.Sheet{sheetOf("a", 5, 5)}, 0, time.Minute},

@@ -2,8 +2,10 @@ package forecast
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"thalweg/internal/lang/script"
@@ -41,7 +43,13 @@ type Node struct {
 	Worked  time.Duration // of slots, by batches that succeeded; without waits, and without Moved
 	Moved   time.Duration // fetching and storing parts
 	Spread  []float64     // the times of its batches over their mean, the shortest first; nil: one batch
+	Code    string        // fingerprint of its code and parameters
+	Taken   bool          // its rows were taken over: what they took is of the run that computed them
+	Other   bool          // other code than that of the next run computed it
 }
+
+// measured reports whether the run says what the next one takes at the node.
+func (n Node) measured() bool { return !n.Taken && !n.Other }
 
 // classes are those of nodes, in the order in which scripts have them.
 var classes = []string{"load", "join", "python", "write"}
@@ -76,20 +84,9 @@ func Read(ctx context.Context, store state.Store, run state.Run) (Record, error)
 		return rec, fmt.Errorf("read the nodes of run %d: %w", run.Run, err)
 	}
 	for _, n := range nodes {
-		one := Node{Name: n.Name, Kind: script.NodeType(n.Kind), Inputs: n.Inputs, Batches: max(n.BatchesTotal, 1)}
-		tally, err := store.Tally(ctx, n.NodeKey)
+		one, err := readNode(ctx, store, n)
 		if err != nil {
 			return rec, fmt.Errorf("read what node %s of run %d took: %w", n.Name, run.Run, err)
-		}
-		s := tally.Stats
-		one.Moved = s.Read + s.Write
-		one.Worked = max(s.Elapsed-s.Turn-s.Wait-one.Moved, 0)
-		if len(n.Inputs) == 0 {
-			one.Files = s.BytesIn
-		}
-		one.Spread = spread(tally)
-		if one.Out, one.Stored, err = table(ctx, store, n.NodeKey); err != nil {
-			return rec, err
 		}
 		rec.Nodes = append(rec.Nodes, one)
 	}
@@ -101,12 +98,43 @@ func Read(ctx context.Context, store state.Store, run state.Run) (Record, error)
 	return rec, nil
 }
 
+// readNode reads what a node took, where its rows were computed.
+func readNode(ctx context.Context, store state.Store, n state.Node) (one Node, err error) {
+	one = Node{Name: n.Name, Kind: script.NodeType(n.Kind), Inputs: n.Inputs, Code: n.Fingerprint}
+	if n.ReusedFrom != nil {
+		one.Taken = true
+		origin, err := store.Node(ctx, *n.ReusedFrom)
+		switch {
+		case errors.Is(err, state.ErrNotFound): // nothing of it is left
+			one.Batches = 1
+			return one, nil
+		case err != nil:
+			return one, err
+		}
+		n = origin
+	}
+	one.Batches = max(n.BatchesTotal, 1)
+	tally, err := store.Tally(ctx, n.NodeKey)
+	if err != nil {
+		return one, err
+	}
+	s := tally.Stats
+	one.Moved = s.Read + s.Write
+	one.Worked = max(s.Elapsed-s.Turn-s.Wait-one.Moved, 0)
+	if len(n.Inputs) == 0 {
+		one.Files = s.BytesIn
+	}
+	one.Spread = spread(tally)
+	one.Out, one.Stored, err = table(ctx, store, n.NodeKey)
+	return one, err
+}
+
 // table returns the size of a node's table.
 func table(ctx context.Context, store state.Store, key state.NodeKey) (size plan.Size, stored int64, err error) {
 	for page := (state.Page{}); ; {
 		parts, next, err := store.Parts(ctx, key, page)
 		if err != nil {
-			return size, stored, fmt.Errorf("read the parts of node %s of run %d: %w", key.Node, key.Run, err)
+			return size, stored, fmt.Errorf("read its parts: %w", err)
 		}
 		for _, p := range parts {
 			if p.Side == "" {
@@ -162,6 +190,11 @@ func (r Record) Has(work map[string]bool) bool {
 		}
 	}
 	return true
+}
+
+// Computed reports whether the run has computed any node itself.
+func (r Record) Computed() bool {
+	return slices.ContainsFunc(r.Nodes, func(n Node) bool { return !n.Taken })
 }
 
 // reads returns the sizes of the tables that a node reads, with what it looks up apart, and the bytes of their parts.

@@ -139,6 +139,7 @@ func TestFilesOfPricesAreReadStrictly(t *testing.T) {
 		head + "  a: {usd_per_hour: 1, memory: -4GB}":                  "is not a size",
 		head + "  a: {usd_per_hour: 1, prise: 2}":                      `unknown key "prise"`,
 		head + "  a: {usd_per_hour: 1, date: 1.11.2026}":               "is not a date",
+		head + "  a: {usd_per_hour: 1, date: 2026-02-29}":              "is not a date",
 		head + "  a: {usd_per_hour: 1, source: \"a\\nb\"}":             "is no text of",
 		head + "  a: {usd_per_hour: 1}\n  a: {usd_per_hour: 2}\n":      "twice",
 		"version: 1\ndate: 2026\nmachines: {a: {usd_per_hour: 1}}":     "has no source",

@@ -3,6 +3,7 @@ package price
 import (
 	"regexp"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -155,12 +156,18 @@ func kindOf(v *document.Value) string {
 func (r *reader) dateTo(to *string) func(*document.Value, string) {
 	return func(v *document.Value, path string) {
 		text := r.Text(v, path)
-		if text != "" && !dateText.MatchString(text) {
+		if text != "" && !isDate(text) {
 			r.ErrorAt(v, path, "%s is not a date", document.Quote(text)).Hint = "write a day, a month or a year: 2026-11-01"
 			return
 		}
 		*to = text
 	}
+}
+
+// isDate reports whether a text is a year, a month or a day that there is.
+func isDate(text string) bool {
+	_, err := time.Parse(time.DateOnly[:min(len(text), len(time.DateOnly))], text)
+	return err == nil && dateText.MatchString(text)
 }
 
 func (r *reader) shortTo(to *string) func(*document.Value, string) {
