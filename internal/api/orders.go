@@ -53,8 +53,8 @@ type order struct {
 
 // askedLimit says what a run may take.
 type askedLimit struct {
-	MaxElapsed string `json:"max_elapsed,omitempty" maxLength:"32" doc:"The run pauses when it has taken so long: 2h, 90m; none: no limit."`
-	MaxCost    string `json:"max_cost,omitempty" maxLength:"32" doc:"The run pauses when it has cost so much, in US dollars: 12.50; none: no limit."`
+	MaxElapsed string `json:"max_elapsed,omitempty" minLength:"1" maxLength:"32" doc:"The run pauses when it has taken so long: 2h, 90m; none: no limit."`
+	MaxCost    string `json:"max_cost,omitempty" minLength:"1" maxLength:"32" doc:"The run pauses when it has cost so much, in US dollars: 12.50; none: no limit."`
 }
 
 func (l askedLimit) ask() app.LimitAsk { return app.LimitAsk{Elapsed: l.MaxElapsed, Cost: l.MaxCost} }
@@ -220,9 +220,7 @@ func (s *Server) goOn(ctx context.Context, by app.Caller, key view.RunKey, o ord
 			Hint:    "look at it again, and order it again"}
 	}
 	opts := plan.Would.Options
-	if most := o.ask(); most != (app.LimitAsk{}) {
-		opts.Most = most
-	}
+	opts.Most = o.ask().Over(opts.Most)
 	out, err := s.submit(ctx, by, opts)
 	out.Planned = &plan.Would.RetryPlanned
 	return out, err

@@ -279,7 +279,7 @@ type ScheduleOptions = scheduler.SchedulerOptions
 // Schedule begins runs when their scripts' schedules and watches say so, until ctx ends.
 func (a *App) Schedule(ctx context.Context, by Caller, o ScheduleOptions) error {
 	o.Process = a.with(by, o.Process)
-	o.Process.Caller.Via = caller.Scheduler
+	o.Process.Caller.Via, o.Limiter = caller.Scheduler, limiter{a}
 	return scheduler.Schedule(ctx, a.home, o)
 }
 
