@@ -184,6 +184,9 @@ func (s *Server) drop(ctx context.Context, by app.Caller, key view.RunKey, o ord
 
 // goOn lets a run go on, or does parts of it again. Workers do the work.
 func (s *Server) goOn(ctx context.Context, by app.Caller, key view.RunKey, o order) (ordered, error) {
+	if _, err := o.ask().On(nil); err != nil {
+		return ordered{}, err
+	}
 	if o.Kind == orderResume {
 		if o.DryRun {
 			return s.previewOrder(ctx, key, o.Kind)

@@ -102,7 +102,7 @@ func Spendable(ctx context.Context, s state.Store, run state.Run, l state.Limit,
 	if name == "" {
 		return nil
 	}
-	return &fault.Error{Kind: fault.Script, Code: fault.Conflict,
+	return &fault.Error{Kind: fault.Script,
 		Message: fmt.Sprintf("run %d has reached its limit: %s", run.Run, figures),
 		Hint: fmt.Sprintf("%s goes on with a higher one; {{set %s=none}} takes it away",
 			run.Do("resume", name, unit(name)), name)}
