@@ -51,10 +51,10 @@ func TestLimitsOfRuns(t *testing.T) {
 		p := c.send("POST", orders, body{"kind": kind}).problem(http.StatusConflict)
 		require.Contains(t, p.Detail, "run 1 has reached its limit")
 		p = c.send("POST", orders, body{"kind": kind, "max_elapsed": "2ms"}).problem(http.StatusUnprocessableEntity)
-		require.Contains(t, p.Detail, "run 1 has reached its limit")
+		require.Contains(t, p.Detail, "run 1 has reached its limit", "%+v", p)
 		p = c.send("POST", orders, body{"kind": kind, "max_cost": "1", "max_elapsed": "none"}).
 			problem(http.StatusUnprocessableEntity)
-		require.Contains(t, p.Detail, "max_cost needs the price")
+		require.Contains(t, p.Detail, "max-cost needs the price")
 	}
 	c.get(ws+"/runs/1").into(http.StatusOK, &shown)
 	require.Equal(t, view.PausedRun, shown.Status)
