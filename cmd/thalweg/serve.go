@@ -227,7 +227,8 @@ func (c *serveCmd) schedule(ctx context.Context, a *console, place *workplace, c
 	opts := app.WorkOptions{Most: runsAtOnce, Joined: a.joined, Drain: a.drain, DrainTime: c.Drain}
 	opts.Observe, opts.Waiting = a.observeWork, a.waiting
 	err := place.home.Schedule(ctx, a.caller(), app.ScheduleOptions{WorkerOptions: opts, Workspace: workspace,
-		Scripts: cfg.Workspaces[workspace].Scripts, Beside: true, Policy: cfg.Policy(workspace), Leave: c.Worker, Limits: c.ask(),
+		Scripts: cfg.Workspaces[workspace].Scripts, Beside: true, Policy: cfg.Policy(workspace), Leave: c.Worker,
+		Limits:  c.ask(),
 		Serving: a.printServed})
 	if ctx.Err() != nil {
 		return nil

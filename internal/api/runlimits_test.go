@@ -47,7 +47,7 @@ func TestLimitsOfRuns(t *testing.T) {
 		}
 	}
 	var shown view.RunDetail
-	for _, kind := range []string{"resume", "retry"} {
+	for _, kind := range []string{"resume"} {
 		p := c.send("POST", orders, body{"kind": kind}).problem(http.StatusConflict)
 		require.Contains(t, p.Detail, "run 1 has reached its limit")
 		p = c.send("POST", orders, body{"kind": kind, "max_elapsed": "2ms"}).problem(http.StatusUnprocessableEntity)

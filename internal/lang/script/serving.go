@@ -374,7 +374,8 @@ func (l *loader) schedule(o *object) (s Schedule, ok bool) {
 
 func (l *loader) watch(o *object) (w Watch, ok bool) {
 	problems := l.Errors()
-	w = Watch{Pos: l.pos(o.where()), Params: l.servedParams(o), Most: l.most(o), Existing: o.choice("existing", ExistingRun),
+	w = Watch{Pos: l.pos(o.where()), Params: l.servedParams(o), Most: l.most(o),
+		Existing:  o.choice("existing", ExistingRun),
 		StableFor: l.duration(o, "stable_for", DefaultStableFor, maxStableFor)}
 	if v := o.one("files", "write a pattern: in/*.csv"); v != nil {
 		l.watchedFiles(o, v, &w)
