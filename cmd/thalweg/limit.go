@@ -4,8 +4,8 @@ import "thalweg/internal/app"
 
 // limitFlags say what a run may take.
 type limitFlags struct {
-	MaxElapsed string `help:"Pause the run when it has taken so long: 2h, 90m; none: no limit." placeholder:"DURATION"`
-	MaxCost    string `help:"Pause the run when it has cost so much, in US dollars: 12.50; none: no limit." placeholder:"USD"`
+	MaxElapsed string `help:"Pause a run when it has taken so long: 2h, 90m; none: no limit." placeholder:"DURATION"`
+	MaxCost    string `help:"Pause a run when it has cost so much, in US dollars: 12.50; none: no limit." placeholder:"USD"`
 }
 
 // ask returns what a new run may take.

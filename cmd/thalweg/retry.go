@@ -52,9 +52,7 @@ func (c *retryCmd) Run(ctx context.Context, a *console) error {
 		return err
 	}
 	opts := r.Would.Options
-	if most := c.again(a); most != (app.LimitAsk{}) {
-		opts.Most = most
-	}
+	opts.Most = c.again(a).Over(opts.Most)
 	return place.work(ctx, a, c.JSON, opts)
 }
 

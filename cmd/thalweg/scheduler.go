@@ -22,6 +22,7 @@ type schedulerCmd struct {
 	hookFlags
 	engineFlags
 	remoteFlags
+	limitFlags
 	openLineageFlag
 	Verbose bool `short:"v" help:"Log what the machinery does, to standard error."`
 	stateFlags
@@ -62,7 +63,7 @@ func (c *schedulerCmd) Run(ctx context.Context, a *console) error {
 	return place.home.Schedule(ctx, a.caller(), app.ScheduleOptions{
 		WorkerOptions: opts,
 		Workspace:     c.Workspace, Scripts: c.Scripts, ParamsPath: c.Params, Params: c.Param,
-		Lenient: c.Lenient, Exclusive: a.protected(), Hooks: hooks,
+		Lenient: c.Lenient, Exclusive: a.protected(), Hooks: hooks, Limits: c.ask(),
 		Serving: func(served []app.Served) { a.printServed(served) },
 	})
 }

@@ -80,6 +80,9 @@ func printRunPlan(a *console, p view.RunPlanned, dry bool) {
 		fmt.Fprintln(a.stdout, forecastText(*p.Forecast))
 	}
 	fmt.Fprintln(a.stdout)
+	if dry && p.Refused != "" {
+		fmt.Fprintf(a.stderr, "%s %s\n", a.mark("warning:", yellow), plain(a.at.text(p.Refused)))
+	}
 }
 
 // forecastText says what a run is expected to take, and what that rests on.

@@ -39,7 +39,8 @@ type serveCmd struct {
 	Scheduler bool          `help:"Begin runs of the configuration's scripts by their schedules and watches, too."`
 	Drain     time.Duration `help:"With --worker: how long it may finish batches after SIGTERM." placeholder:"TIME"`
 	Isolate   bool          `help:"With --worker: execute batches in processes of their own, one a slot."`
-	Verbose   bool          `short:"v" help:"Log what the machinery does, to standard error."`
+	limitFlags
+	Verbose bool `short:"v" help:"Log what the machinery does, to standard error."`
 }
 
 // listenDefault is the address of a server that names none: of this machine, for this machine.
@@ -52,6 +53,10 @@ func (c *serveCmd) Run(ctx context.Context, a *console) (err error) {
 		if cfg, err = app.LoadServing(c.Config, a.process()); err != nil {
 			return err
 		}
+	}
+	if !c.Scheduler && c.again(a) != (app.LimitAsk{}) {
+		return &fault.Error{Kind: fault.Script, Message: "--max-elapsed and --max-cost are of runs that schedules begin",
+			Hint: "add --scheduler; who starts a run says what that may take"}
 	}
 	if c.Scheduler && len(cfg.Workspaces) == 0 {
 		return &fault.Error{Kind: fault.Script, Message: "--scheduler has no scripts",
@@ -223,6 +228,7 @@ func (c *serveCmd) schedule(ctx context.Context, a *console, place *workplace, c
 	opts.Observe, opts.Waiting = a.observeWork, a.waiting
 	err := place.home.Schedule(ctx, a.caller(), app.ScheduleOptions{WorkerOptions: opts, Workspace: workspace,
 		Scripts: cfg.Workspaces[workspace].Scripts, Beside: true, Policy: cfg.Policy(workspace), Leave: c.Worker,
+		Limits:  c.ask(),
 		Serving: a.printServed})
 	if ctx.Err() != nil {
 		return nil

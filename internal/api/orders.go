@@ -46,18 +46,18 @@ type order struct {
 	// Like names a batch that has failed.
 	Like *orderLike `json:"like,omitempty" doc:"Of a retry: all batches of the run that have failed for the reason that this one has."`
 	// What a run may take that is resumed or retried.
-	askedLimit
+	AskedLimit
 	DryRun bool   `json:"dry_run,omitempty" doc:"Only say what would be done."`
 	Token  string `json:"token,omitempty" maxLength:"128" doc:"Of a dry run: do what that said, or nothing."`
 }
 
-// askedLimit says what a run may take.
-type askedLimit struct {
-	MaxElapsed string `json:"max_elapsed,omitempty" maxLength:"32" doc:"The run pauses when it has taken so long: 2h, 90m; none: no limit."`
-	MaxCost    string `json:"max_cost,omitempty" maxLength:"32" doc:"The run pauses when it has cost so much, in US dollars: 12.50; none: no limit."`
+// AskedLimit says what a run may take.
+type AskedLimit struct {
+	MaxElapsed string `json:"max_elapsed,omitempty" minLength:"1" maxLength:"32" doc:"The run pauses when it has taken so long: 2h, 90m; none: no limit."`
+	MaxCost    string `json:"max_cost,omitempty" minLength:"1" maxLength:"32" doc:"The run pauses when it has cost so much, in US dollars: 12.50; none: no limit."`
 }
 
-func (l askedLimit) ask() app.LimitAsk { return app.LimitAsk{Elapsed: l.MaxElapsed, Cost: l.MaxCost} }
+func (l AskedLimit) ask() app.LimitAsk { return app.LimitAsk{Elapsed: l.MaxElapsed, Cost: l.MaxCost} }
 
 // orderBatches names batches of a node.
 type orderBatches struct {
@@ -184,6 +184,9 @@ func (s *Server) drop(ctx context.Context, by app.Caller, key view.RunKey, o ord
 
 // goOn lets a run go on, or does parts of it again. Workers do the work.
 func (s *Server) goOn(ctx context.Context, by app.Caller, key view.RunKey, o order) (ordered, error) {
+	if _, err := o.ask().On(nil); err != nil {
+		return ordered{}, err
+	}
 	if o.Kind == orderResume {
 		if o.DryRun {
 			return s.previewOrder(ctx, key, o.Kind)
@@ -220,9 +223,7 @@ func (s *Server) goOn(ctx context.Context, by app.Caller, key view.RunKey, o ord
 			Hint:    "look at it again, and order it again"}
 	}
 	opts := plan.Would.Options
-	if most := o.ask(); most != (app.LimitAsk{}) {
-		opts.Most = most
-	}
+	opts.Most = o.ask().Over(opts.Most)
 	out, err := s.submit(ctx, by, opts)
 	out.Planned = &plan.Would.RetryPlanned
 	return out, err

@@ -67,7 +67,7 @@ type startIn struct {
 		Note     string   `json:"note,omitempty" maxLength:"4000" doc:"A description to keep with the run."`
 		Deadline string   `json:"deadline,omitempty" maxLength:"100" doc:"When it is to be over: 2h, 06:30, or a moment."`
 		Priority string   `json:"priority,omitempty" enum:"high,normal,low"`
-		askedLimit
+		AskedLimit
 		Fresh  bool `json:"fresh,omitempty" doc:"Run all nodes, also those that an earlier run has done."`
 		DryRun bool `json:"dry_run,omitempty" doc:"Only say what the run would do."`
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -98,8 +99,25 @@ func (a *App) PlanRun(ctx context.Context, by Caller, s *scripts.Script, o RunOp
 	if err != nil {
 		return out, err
 	}
+	if out.Refused, err = a.refused(ctx, s, o); err != nil {
+		return out, err
+	}
 	out.Forecast, err = a.forecast(ctx, next)
 	return out, err
+}
+
+// refused says why a run would be refused for its limit; "": it would not be. A limit that is none is an error.
+func (a *App) refused(ctx context.Context, s *scripts.Script, o RunOptions) (string, error) {
+	if _, err := o.Most.On(nil); err != nil {
+		return "", err
+	}
+	o.Limiter = limiter{a}
+	_, err := runner.LimitNew(ctx, s, o)
+	var f *fault.Error
+	if errors.As(err, &f) && f.Kind == fault.Script {
+		return f.Message, nil
+	}
+	return "", err
 }
 
 // forecast says what a run is expected to take and cost.
@@ -280,7 +298,7 @@ type ScheduleOptions = scheduler.SchedulerOptions
 // Schedule begins runs when their scripts' schedules and watches say so, until ctx ends.
 func (a *App) Schedule(ctx context.Context, by Caller, o ScheduleOptions) error {
 	o.Process = a.with(by, o.Process)
-	o.Process.Caller.Via = caller.Scheduler
+	o.Process.Caller.Via, o.Limiter = caller.Scheduler, limiter{a}
 	return scheduler.Schedule(ctx, a.home, o)
 }
 

@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"thalweg/internal/app/workerprocess"
@@ -24,22 +25,22 @@ type Limiter interface {
 	Rates(ctx context.Context) (workerprocess.Rates, error)
 }
 
-// limitNew returns the limit of a new run; nil: it has none. One that is expected to be exceeded in any case is
+// LimitNew returns the limit of a new run; nil: it has none. One that is expected to be exceeded in any case is
 // refused.
-func (r *runner) limitNew(ctx context.Context) (*state.Limit, error) {
-	l, err := r.opts.Most.On(nil)
+func LimitNew(ctx context.Context, s *script.Script, o Options) (*state.Limit, error) {
+	l, err := o.Most.On(nil)
 	if err != nil || l.None() {
 		return nil, err
 	}
-	if r.opts.Limiter == nil {
+	if o.Limiter == nil {
 		return nil, fault.New(fault.Bug, "a limit of a run, and nothing that knows what it is expected to take")
 	}
-	if err := r.priced(ctx, &l); err != nil {
+	if err := priced(ctx, o.Limiter, &l); err != nil {
 		return nil, err
 	}
-	o := r.opts
-	o.Limiter, o.Most = nil, workerprocess.Ask{}
-	p, err := r.opts.Limiter.Prospect(ctx, r.script, o)
+	alone := o
+	alone.Limiter, alone.Most = nil, workerprocess.Ask{}
+	p, err := o.Limiter.Prospect(ctx, s, alone)
 	if err != nil {
 		return nil, fmt.Errorf("see what the run is expected to take: %w", err)
 	}
@@ -54,11 +55,11 @@ func (r *runner) limitNew(ctx context.Context) (*state.Limit, error) {
 }
 
 // priced gives a limit of cost the prices of now.
-func (r *runner) priced(ctx context.Context, l *state.Limit) error {
+func priced(ctx context.Context, by Limiter, l *state.Limit) error {
 	if l.Cost == 0 {
 		return nil
 	}
-	rates, err := r.opts.Limiter.Rates(ctx)
+	rates, err := by.Rates(ctx)
 	if err != nil {
 		return fmt.Errorf("see what the run's time costs: %w", err)
 	}
@@ -81,7 +82,7 @@ func (r *runner) limitAgain(ctx context.Context) func(state.Run, *state.Command)
 		}
 		if !r.opts.Most.Empty() {
 			if r.opts.Most.Cost != "" && l.Cost > 0 {
-				if err := r.priced(ctx, &l); err != nil {
+				if err := priced(ctx, r.opts.Limiter, &l); err != nil {
 					return err
 				}
 			}
@@ -92,6 +93,11 @@ func (r *runner) limitAgain(ctx context.Context) func(state.Run, *state.Command)
 				return err
 			}
 		}
-		return workerprocess.Spendable(ctx, r.Store, run, l, cmp.Or(c.Left, &c.Time))
+		err = workerprocess.Spendable(ctx, r.Store, run, l, cmp.Or(c.Left, &c.Time))
+		var f *fault.Error
+		if r.opts.Most.Empty() && errors.As(err, &f) {
+			f.Code = fault.Conflict // else it is what is asked that is wrong
+		}
+		return err
 	}
 }

@@ -436,7 +436,7 @@ func (r *runner) enlist(ctx context.Context, affected []*script.Node) error {
 	if err != nil {
 		return err
 	}
-	if run.Limit, err = r.limitNew(ctx); err != nil {
+	if run.Limit, err = LimitNew(ctx, r.script, r.opts); err != nil {
 		return err
 	}
 	r.key, err = r.Store.CreateRun(ctx, run, specs, blobs...)

@@ -43,6 +43,8 @@ type SchedulerOptions struct {
 	Policy *allow.Policy // of what runs may open; nil: whatever their processes can
 	// Leave leaves the work on the runs to others, as in a cluster.
 	Leave   bool
+	Limits  runner.Ask     // what runs may take, unless their schedule or watch says it
+	Limiter runner.Limiter // needed where there are limits
 	Hooks   []script.Hook
 	Serving func(served []schedule.Served) // called when the scripts were read for the first time; may be nil
 	Clock   calendar.Clock                 // nil: the machine's
@@ -56,6 +58,9 @@ const scriptsEvery = 5 * time.Second
 // cluster it leaves the work to workers.
 func Schedule(ctx context.Context, home *instance.Instance, opts SchedulerOptions) error {
 	if err := instance.CheckWorkspace(opts.Workspace); err != nil {
+		return err
+	}
+	if _, err := opts.Limits.On(nil); err != nil {
 		return err
 	}
 	opts.Process = opts.WithDefaults()
@@ -261,7 +266,8 @@ func (s *scheduler) Begin(ctx context.Context, start schedule.Start) (state.RunK
 		ParamsPath: s.opts.ParamsPath,
 		Params:     params, Offered: start.Offered, Lenient: s.opts.Lenient, Workspace: s.opts.Workspace, Reuse: true,
 		Exclusive: s.opts.Exclusive, Description: start.Description, Token: start.Token, Nominal: start.Nominal,
-		Hooks: s.opts.Hooks})
+		Hooks: s.opts.Hooks, Limiter: s.opts.Limiter,
+		Most: runner.Ask{Elapsed: start.Most.Elapsed, Cost: start.Most.Cost}.Over(s.opts.Limits)})
 }
 
 // Busy implements schedule.Runs.

@@ -85,6 +85,7 @@ type RunPlanned struct {
 	Event   string        `json:"event"`
 	Nodes   []PlannedNode `json:"nodes"`
 	Outside []string      `json:"not_part"`
+	Refused string        `json:"refused,omitempty" doc:"Why its limit would refuse it."`
 	// Forecast is what the run is expected to take.
 	Forecast *Forecast `json:"forecast,omitempty"`
 }

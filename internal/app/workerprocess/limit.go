@@ -1,12 +1,14 @@
 package workerprocess
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"thalweg/internal/base/allowance"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/format"
 	"thalweg/internal/ops/price"
@@ -22,6 +24,11 @@ type Ask struct {
 
 // Empty reports whether nothing is said.
 func (a Ask) Empty() bool { return a == Ask{} }
+
+// Over returns what is asked, and of b what is not said here.
+func (a Ask) Over(b Ask) Ask {
+	return Ask{Elapsed: cmp.Or(a.Elapsed, b.Elapsed), Cost: cmp.Or(a.Cost, b.Cost)}
+}
 
 // AskOf asks for what a run may take.
 func AskOf(l *state.Limit) (a Ask) {
@@ -44,29 +51,18 @@ func (a Ask) On(before *state.Limit) (state.Limit, error) {
 		l = *before
 		l.Foreseen = false
 	}
-	switch a.Elapsed {
-	case "":
-	case limit.None:
-		l.Elapsed = 0
-	default:
-		d, err := time.ParseDuration(a.Elapsed)
-		if err != nil || d < time.Millisecond {
-			return l, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q is no time that a run may take", a.Elapsed),
-				Hint: "write a time such as 2h or 90m, or none"}
+	var err error
+	if a.Elapsed != "" {
+		if l.Elapsed, err = allowance.Elapsed(a.Elapsed); err != nil {
+			return l, &fault.Error{Kind: fault.Script, Message: err.Error(), Hint: allowance.ElapsedHint}
 		}
-		l.Elapsed = d
 	}
-	switch a.Cost {
-	case "":
-	case limit.None:
-		l.Cost = 0
-	default:
-		m, err := price.Parse(a.Cost)
-		if err != nil || m == 0 {
-			return l, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q is nothing that a run may cost", a.Cost),
-				Hint: "write US dollars such as 12.50, or none"}
+	if a.Cost != "" {
+		cost, err := allowance.Cost(a.Cost)
+		if err != nil {
+			return l, &fault.Error{Kind: fault.Script, Message: err.Error(), Hint: allowance.CostHint}
 		}
-		l.Cost = state.Money(m)
+		l.Cost = state.Money(cost)
 	}
 	return l, nil
 }
@@ -106,7 +102,7 @@ func Spendable(ctx context.Context, s state.Store, run state.Run, l state.Limit,
 	if name == "" {
 		return nil
 	}
-	return &fault.Error{Kind: fault.Script, Code: fault.Conflict,
+	return &fault.Error{Kind: fault.Script,
 		Message: fmt.Sprintf("run %d has reached its limit: %s", run.Run, figures),
 		Hint: fmt.Sprintf("%s goes on with a higher one; {{set %s=none}} takes it away",
 			run.Do("resume", name, unit(name)), name)}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thalweg/internal/base/allow"
+	"thalweg/internal/base/allowance"
 
 	"thalweg/internal/base/action"
 
@@ -66,7 +67,11 @@ type Schedule struct {
 	CatchUp string
 	Overlap string
 	Params  map[string]string
+	Most    Most
 }
+
+// Most is what a run may take that a schedule or watch begins, as allowance has it; "": nothing is said.
+type Most struct{ Elapsed, Cost string }
 
 // Watch begins a run for each new file.
 type Watch struct {
@@ -78,6 +83,7 @@ type Watch struct {
 	Marker    string // name of the file that says that {file} is complete; "": StableFor decides
 	Existing  string // what of files that are there when it is first looked at
 	Params    map[string]string
+	Most      Most
 }
 
 // Parameters that schedules and watches give to the runs that they begin.
@@ -131,6 +137,11 @@ var (
 		{name: "timeout", form: text(), doc: "Longest that one attempt may take; default 10s, at most 10m."},
 	}}
 
+	maxElapsedKey = key{name: "max_elapsed", form: text(),
+		doc: "A run of it is paused when it has taken so long: 2h, 90m; none: no limit."}
+	maxCostKey = key{name: "max_cost", form: text(),
+		doc: "A run of it is paused when it has cost so much, in US dollars: 12.50; none: no limit."}
+
 	scheduleShape = &shape{name: "schedule", doc: "Begins runs by the clock, where a scheduler serves the script.",
 		keys: []key{
 			{name: "name", form: text(),
@@ -145,6 +156,7 @@ var (
 				doc: "If the run before is not over: skip the moment, or queue (default)."},
 			{name: "params", form: namesOf(text()),
 				doc: "Parameters of its runs, beside {scheduled_time} and {scheduled_date}."},
+			maxElapsedKey, maxCostKey,
 		}}
 
 	watchShape = &shape{name: "watch", doc: "Begins a run for each new file, where a scheduler serves the script.",
@@ -161,6 +173,7 @@ var (
 			{name: "existing", form: text(ExistingRun, ExistingIgnore),
 				doc: "Files that are there when the watch is first served: run (default), or ignore."},
 			{name: "params", form: namesOf(text()), doc: "Parameters of its runs, beside {watched_file}."},
+			maxElapsedKey, maxCostKey,
 		}}
 )
 
@@ -338,7 +351,7 @@ func (l *loader) deadline(v *document.Value) string {
 
 func (l *loader) schedule(o *object) (s Schedule, ok bool) {
 	problems := l.Errors()
-	s = Schedule{Pos: l.pos(o.where()), Params: l.servedParams(o),
+	s = Schedule{Pos: l.pos(o.where()), Params: l.servedParams(o), Most: l.most(o),
 		CatchUp: o.choice("catch_up", CatchUpLast),
 		Overlap: o.choice("overlap", OverlapQueue)}
 	zone := time.UTC
@@ -361,7 +374,8 @@ func (l *loader) schedule(o *object) (s Schedule, ok bool) {
 
 func (l *loader) watch(o *object) (w Watch, ok bool) {
 	problems := l.Errors()
-	w = Watch{Pos: l.pos(o.where()), Params: l.servedParams(o), Existing: o.choice("existing", ExistingRun),
+	w = Watch{Pos: l.pos(o.where()), Params: l.servedParams(o), Most: l.most(o),
+		Existing:  o.choice("existing", ExistingRun),
 		StableFor: l.duration(o, "stable_for", DefaultStableFor, maxStableFor)}
 	if v := o.one("files", "write a pattern: in/*.csv"); v != nil {
 		l.watchedFiles(o, v, &w)
@@ -415,6 +429,23 @@ func (l *loader) watchedFiles(o *object, v *document.Value, w *Watch) {
 
 // FileRef stands for the watched file's path in a marker's name.
 const FileRef = "{file}"
+
+// most reads what a run of a schedule or watch may take.
+func (l *loader) most(o *object) (m Most) {
+	if v := o.text(maxElapsedKey.name); v != nil {
+		if _, err := allowance.Elapsed(v.Text); err != nil {
+			l.ErrorAt(v, o.keyPath(maxElapsedKey.name), "%s", err).Hint = allowance.ElapsedHint
+		}
+		m.Elapsed = v.Text
+	}
+	if v := o.text(maxCostKey.name); v != nil {
+		if _, err := allowance.Cost(v.Text); err != nil {
+			l.ErrorAt(v, o.keyPath(maxCostKey.name), "%s", err).Hint = allowance.CostHint
+		}
+		m.Cost = v.Text
+	}
+	return m
+}
 
 // servedParams reads the parameters that a schedule or watch gives.
 func (l *loader) servedParams(o *object) map[string]string {

@@ -66,6 +66,9 @@ type Limit struct {
 	Elapsed  int64       `json:"max_elapsed_ms,omitempty"`
 	Cost     price.Money `json:"max_cost_usd,omitempty"`
 	Foreseen bool        `json:"foreseen,omitempty" doc:"It was expected to reach it."`
+	// What the run has taken of it.
+	UsedElapsed int64       `json:"used_elapsed_ms" doc:"What it has taken, without the times in which it stood still."`
+	UsedCost    price.Money `json:"used_usd" doc:"What it has cost, as its limit counts; 0: no cost is limited."`
 }
 
 // Text says so for people.
@@ -77,7 +80,10 @@ func (l Limit) Text() string {
 	if l.Cost > 0 {
 		parts = append(parts, limit.Dollars(state.Money(l.Cost)))
 	}
-	text := strings.Join(parts, ", ")
+	text := strings.Join(parts, ", ") + "; taken: " + format.Span(time.Duration(l.UsedElapsed)*time.Millisecond)
+	if l.Cost > 0 {
+		text += ", " + limit.Dollars(state.Money(l.UsedCost))
+	}
 	if l.Foreseen {
 		text += "; it is expected to reach it"
 	}
@@ -97,8 +103,8 @@ func ShowRun(ctx context.Context, store state.Store, key state.RunKey, o ListOpt
 		return RunDetail{}, err
 	}
 	out := RunDetail{Run: o.of(run), Order: run.Command, Nodes: []Node{}}
-	if l := run.Limit; !l.None() {
-		out.Limit = &Limit{Elapsed: l.Elapsed.Milliseconds(), Cost: price.Money(l.Cost), Foreseen: l.Foreseen}
+	if out.Limit, err = limitOf(ctx, store, run, nodes, o.Now); err != nil {
+		return out, err
 	}
 	for _, n := range nodes {
 		one, err := nodeWithSums(ctx, store, run, n, o.Now)
@@ -115,6 +121,24 @@ func ShowRun(ctx context.Context, store state.Store, key state.RunKey, o ListOpt
 		out.Nodes[i].Cost.PriceNode(out.Bill, n.Name)
 	}
 	return out, err
+}
+
+// limitOf says what a run may take, and has taken; nil: it has no limit.
+func limitOf(ctx context.Context, store state.Store, run state.Run, nodes []state.Node, now time.Time) (*Limit, error) {
+	l := run.Limit
+	if l.None() {
+		return nil, nil
+	}
+	if now.IsZero() {
+		now = time.Now()
+	}
+	elapsed, err := limit.Elapsed(ctx, store, run, now)
+	if err != nil {
+		return nil, err
+	}
+	used := limit.Of(*l, elapsed, nodes)
+	return &Limit{Elapsed: l.Elapsed.Milliseconds(), Cost: price.Money(l.Cost), Foreseen: l.Foreseen,
+		UsedElapsed: used.Elapsed.Milliseconds(), UsedCost: price.Money(used.Cost)}, nil
 }
 
 // read reads a run and its nodes, and fills run.Nodes.

@@ -1,12 +1,12 @@
 package price
 
 import (
-	"fmt"
 	"math"
 	"math/big"
-	"strconv"
 	"strings"
 	"time"
+
+	"thalweg/internal/base/allowance"
 )
 
 // Money is an amount of US dollars in millionths, as whole numbers: sums of it are exact.
@@ -100,20 +100,8 @@ func (m *Money) UnmarshalJSON(text []byte) (err error) {
 	return err
 }
 
-// Parse reads an amount in US dollars, such as 0.03988: digits with at most six behind the point, exactly as they are
-// written. It has no sign, and nothing else that a number can be: no exponent, no NaN.
+// Parse reads an amount in US dollars, such as 0.03988: see allowance.Dollars.
 func Parse(text string) (Money, error) {
-	whole, rest, pointed := strings.Cut(text, ".")
-	if len(rest) > decimals {
-		return 0, fmt.Errorf("%q has more than %d digits behind the point", text, decimals)
-	}
-	digits := whole + rest
-	if whole == "" || pointed && rest == "" || strings.Trim(digits, "0123456789") != "" {
-		return 0, fmt.Errorf("%q is not an amount such as 0.0725", text)
-	}
-	n, err := strconv.ParseInt(digits+strings.Repeat("0", decimals-len(rest)), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%q is too much", text)
-	}
-	return Money(n), nil
+	n, err := allowance.Dollars(text)
+	return Money(n), err
 }

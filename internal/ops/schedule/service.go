@@ -42,6 +42,7 @@ type Start struct {
 	Offered     map[string]string // see script.Sources
 	Nominal     time.Time         // the moment that it is begun for; zero: now
 	Description string
+	Most        script.Most // "": as the scheduler says
 }
 
 // Runs begins runs and looks at them.
@@ -320,7 +321,7 @@ func (s *Service) next(ctx context.Context, sv Served, sc script.Schedule, st *S
 		return false, err
 	}
 	start := Start{Script: sv.Path, Token: TokenPrefix + digest(sv.Identity, KindSchedule, sc.Name,
-		at.UTC().Format(time.RFC3339)), Params: sc.Params,
+		at.UTC().Format(time.RFC3339)), Params: sc.Params, Most: sc.Most,
 		Offered: script.Offers(at), Nominal: at, Description: fmt.Sprintf("schedule %s, for %s", sc.Name,
 			at.Format(time.RFC3339))}
 	s.cfg.Checkpoint(job.RunDue)

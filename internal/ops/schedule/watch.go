@@ -473,6 +473,7 @@ func (s *Service) beginFor(ctx context.Context, sv Served, w script.Watch, st *S
 		}
 		start := Start{Script: sv.Path, Token: TokenPrefix + digest(sv.Identity, KindWatch, w.Name, f.version),
 			Params:  w.Params,
+			Most:    w.Most,
 			Offered: map[string]string{script.ParamWatchedFile: f.name},
 			Description: fmt.Sprintf("watch %s, for %s", w.Name,
 				shownPath(f.name))}

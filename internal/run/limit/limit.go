@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/base/allowance"
 	"thalweg/internal/base/format"
 	"thalweg/internal/store/state"
 )
@@ -18,7 +19,7 @@ const (
 )
 
 // None is the text of a limit that is none.
-const None = "none"
+const None = allowance.None
 
 // Used is what a run has taken.
 type Used struct {
@@ -70,13 +71,17 @@ func (u Used) Exceeds(l state.Limit) (name, figures string) {
 	return "", ""
 }
 
+// maxHours keeps times within what time.Duration can hold.
+const maxHours = 2_000_000
+
 // Left returns the time after which a run reaches its limit even if no attempt ends; ok is false if it never does.
 func (u Used) Left(l state.Limit) (left time.Duration, ok bool) {
 	if l.Elapsed > 0 {
 		left, ok = l.Elapsed-u.Elapsed, true
 	}
 	if l.Cost > 0 && l.PerHour > 0 {
-		by := time.Duration(float64(l.Cost-u.Cost) / float64(l.PerHour) * float64(time.Hour))
+		hours := float64(l.Cost-u.Cost) / float64(l.PerHour)
+		by := time.Duration(min(hours, maxHours) * float64(time.Hour))
 		if !ok || by < left {
 			left, ok = by, true
 		}

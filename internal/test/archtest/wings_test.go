@@ -22,7 +22,7 @@ type wing struct {
 // wings are the wings by name, as ARCHITECTURE.md has them.
 var wings = map[string]wing{
 	"base": {may: "base", floors: []string{
-		"action progress similar stats", "fault", "awake durable format message secure sqltext calendar",
+		"action allowance progress similar stats", "fault", "awake durable format message secure sqltext calendar",
 		"address budget keeper",
 		"secret allow", "document", "settings",
 	}},

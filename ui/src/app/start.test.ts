@@ -14,6 +14,8 @@ const form: StartForm = {
     { name: '', value: 'left over' },
   ],
   deadline: '06:30',
+  maxElapsed: '2h',
+  maxCost: '12.50',
   priority: 'high',
 }
 
@@ -25,14 +27,26 @@ test('a form is what its address says, without values that may be secrets', () =
 })
 
 test('a request has what was filled in', () => {
+  expect(bodyOf(form)).toMatchObject({ max_elapsed: '2h', max_cost: '12.50' })
   expect(bodyOf(form).params).toEqual({ city: 'Zürich=1&2', api_token: 's3' })
-  const empty = { ...form, note: '', start: [], fresh: false, params: [], deadline: '', priority: '' }
+  const empty = {
+    ...form,
+    note: '',
+    start: [],
+    fresh: false,
+    params: [],
+    deadline: '',
+    maxElapsed: ' ',
+    maxCost: '',
+    priority: '',
+  }
   expect(bodyOf(empty)).toEqual({ script: form.script })
 })
 
 test('the command quotes what a shell would take apart and has no secret', () => {
   const said = commandOf(form, 'main')
   expect(said).toContain(`run 'day'\\''s/orders.yaml' --start a,b --param 'city=Zürich=1&2'`)
+  expect(said).toContain('--max-elapsed 2h --max-cost 12.50')
   expect(said).not.toContain('s3')
   expect(command('a b', 7, '$x', '')).toBe("'a b' 7 '$x' ''")
 })

@@ -13,6 +13,8 @@ export interface StartForm {
   fresh: boolean
   params: Param[]
   deadline: string
+  maxElapsed: string
+  maxCost: string
   priority: string
 }
 
@@ -31,6 +33,8 @@ export function formOf(query: URLSearchParams): StartForm {
     fresh: query.get('fresh') === '1',
     params: [...new URLSearchParams(query.get('params') ?? '')].map(([name, value]) => ({ name, value })),
     deadline: query.get('deadline') ?? '',
+    maxElapsed: query.get('max_elapsed') ?? '',
+    maxCost: query.get('max_cost') ?? '',
     priority: ['high', 'low'].includes(priority) ? priority : '',
   }
 }
@@ -46,6 +50,8 @@ export function queryOf(form: StartForm): Record<string, string | undefined> {
     fresh: form.fresh ? '1' : undefined,
     params: params.toString() || undefined,
     deadline: form.deadline || undefined,
+    max_elapsed: form.maxElapsed || undefined,
+    max_cost: form.maxCost || undefined,
     priority: form.priority || undefined,
   }
 }
@@ -60,8 +66,20 @@ export function bodyOf(form: StartForm) {
     ...(form.fresh ? { fresh: true } : {}),
     ...(Object.keys(params).length ? { params } : {}),
     ...(form.deadline ? { deadline: form.deadline } : {}),
+    ...limitOf(form.maxElapsed, form.maxCost),
     ...(form.priority ? { priority: form.priority as 'high' | 'low' } : {}),
   }
+}
+
+/** limitOf writes what a run may take as requests have it. */
+export function limitOf(elapsed: string, cost: string) {
+  const [time, usd] = [elapsed.trim(), cost.trim()]
+  return { ...(time ? { max_elapsed: time } : {}), ...(usd ? { max_cost: usd } : {}) }
+}
+
+/** limitWords writes it as commands have it. */
+export function limitWords(elapsed: string, cost: string): string[] {
+  return Object.entries(limitOf(elapsed, cost)).flatMap(([name, value]) => [`--${name.replace('_', '-')}`, value])
 }
 
 /** commandOf is what does the same from a terminal. Values that may be secrets are left to be written there. */
@@ -72,6 +90,7 @@ export function commandOf(form: StartForm, workspace: string): string {
   if (form.fresh) words.push('--fresh')
   if (form.note) words.push('--note', form.note)
   if (form.deadline) words.push('--deadline', form.deadline)
+  words.push(...limitWords(form.maxElapsed, form.maxCost))
   if (form.priority) words.push('--priority', form.priority)
   return command(...words, '--workspace', workspace)
 }

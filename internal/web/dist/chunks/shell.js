@@ -1,0 +1,1 @@
+function e(...e){return e.map(e=>/^[\w./:=@,+-]+$/.test(`${e}`)?`${e}`:`'${`${e}`.replaceAll(`'`,`'\\''`)}'`).join(` `)}export{e as t};
