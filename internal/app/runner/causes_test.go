@@ -128,13 +128,16 @@ const greedyKeys = `nodes:
   load:
     type: file_table
     r: {urls: ["DIR/in*.csv"], types: {ms: int}}
-    w: {name: rows, fields: {k: {expression: "coalesce(r.ms, 0) % 64", type: int}, v: {expression: "coalesce(r.ms, 0)", type: int}}}
+    w:
+      name: rows
+      fields: {k: {expression: "coalesce(r.ms, 0) % 64", type: int}, v: {expression: "coalesce(r.ms, 0)", type: int}}
   work:
     type: sql
     r: [rows]
     by: [k]
     query: |
-      SELECT a.k, CAST(len(list(repeat('x', 1000) || b.v)) AS BIGINT) AS n FROM rows a JOIN rows b ON a.k = b.k GROUP BY a.k
+      SELECT a.k, CAST(len(list(repeat('x', 1000) || b.v)) AS BIGINT) AS n
+      FROM rows a JOIN rows b ON a.k = b.k GROUP BY a.k
     w: {name: worked, fields: {k: int, n: int}}
 `
 

@@ -62,7 +62,7 @@ type Report struct {
 	Elapsed   float64      `json:"elapsed_s"`
 	Slots     float64      `json:"slots" doc:"On average; 0: there are no time sheets, and nothing is said of free slots."`
 	Why       string       `json:"why,omitempty" doc:"Why no cause is named."`
-	Notes     []string     `json:"notes,omitempty" doc:"What the report is not of: the rest of a run that is not over, what is not measured."`
+	Notes     []string     `json:"notes,omitempty" doc:"What it is not of: the rest of a run, what is not measured."`
 	Named     []Named      `json:"named"`
 	Nodes     []NodeReport `json:"nodes"`
 	Series    *Series      `json:"series"`
