@@ -44,7 +44,7 @@ func (c *capacityExplainCmd) Run(ctx context.Context, a *console) error {
 		return err
 	}
 	defer home.Close()
-	r, err := home.Fleet.Causes(ctx, run.RunKey)
+	r, err := home.Operations.Causes(ctx, run.RunKey)
 	switch {
 	case err != nil:
 		return err
@@ -63,6 +63,9 @@ func (a *console) showCauses(r view.Causes) {
 		fmt.Fprintf(a.stdout, ", %.3g slots on average", r.Slots)
 	}
 	fmt.Fprintln(a.stdout)
+	for _, note := range r.Notes {
+		a.say("", note)
+	}
 	a.say("", r.Why)
 	for _, n := range r.Named {
 		a.say("", n.Sentence())

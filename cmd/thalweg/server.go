@@ -31,14 +31,15 @@ var throughServer = map[string][]string{"history": nil, "cost": nil, "runs": nil
 	"run": {"param", "start", "fresh", "wait", "note", "deadline", "priority", "max-elapsed", "max-cost", "detach", "from",
 		"dry-run", "json"},
 	"sql": {"format", "limit", "json", "output", "overwrite"}, "matrix": nil, "status": {"json"}, "doctor": {"json"},
-	"diff":     {"key", "by-rows", "columns", "tolerance", "limit", "json"},
-	"trace":    {"where", "limit", "sample", "run", "json"},
-	"lineage":  {"graph", "run", "json"},
-	"check":    {"param", "node", "limit", "run", "json"},
-	"validate": {"param", "json"},
-	"explain":  {"param", "node", "ephemeral", "json"},
-	"resume":   {"max-elapsed", "max-cost", "json"},
-	"retry":    {"failed", "node", "batch", "max-elapsed", "max-cost", "dry-run", "json"}}
+	"capacity explain": {"svg", "out", "overwrite", "json"},
+	"diff":             {"key", "by-rows", "columns", "tolerance", "limit", "json"},
+	"trace":            {"where", "limit", "sample", "run", "json"},
+	"lineage":          {"graph", "run", "json"},
+	"check":            {"param", "node", "limit", "run", "json"},
+	"validate":         {"param", "json"},
+	"explain":          {"param", "node", "ephemeral", "json"},
+	"resume":           {"max-elapsed", "max-cost", "json"},
+	"retry":            {"failed", "node", "batch", "max-elapsed", "max-cost", "dry-run", "json"}}
 
 // answered reports whether a server answers a command.
 func answered(command string) bool {

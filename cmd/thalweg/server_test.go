@@ -352,7 +352,9 @@ func TestThroughAServer(t *testing.T) {
 		[]string{"history", "--all", "--limit", "1"}, []string{"show", "1"},
 		[]string{"show", "1", "--workers"}, []string{"show", "1", "--workers", "--json"}, []string{"show", "1", "--json"},
 		[]string{"show", "last"}, []string{"show", "1", "load"}, []string{"show", "1", "load", "--batch", "0"},
-		[]string{"show", "last~1"}, []string{"why"}, []string{"why", "1"}, []string{"audit"}, []string{"audit", "2"},
+		[]string{"show", "last~1"}, []string{"why"}, []string{"why", "1"}, []string{"capacity", "explain", "1"},
+		[]string{"capacity", "explain", "1", "--json"}, []string{"capacity", "explain", "1", "--svg"},
+		[]string{"audit"}, []string{"audit", "2"},
 		[]string{"batches", "load"}, []string{"batches", "load", "--run", "1"}, []string{"checks"},
 		[]string{"checks", "--run", "2"}, []string{"schedules"}, []string{"invalidate", "1", "--dry-run"},
 		[]string{"drop", "1", "--dry-run"}, []string{"gc", "--dry-run", "--keep", "1"}, []string{"show", "99"},
@@ -562,7 +564,7 @@ func TestServerTableNamesCommands(t *testing.T) {
 	k, err := newParser(t.Context(), &console{}, &cli{}, func(int) {})
 	require.NoError(t, err)
 	here := []string{"test", "init", "infer", "dev", "graph", "fmt", "schema",
-		"serve", "worker", "slot", "peek", "simulate", "capacity study", "capacity table", "capacity explain",
+		"serve", "worker", "slot", "peek", "simulate", "capacity study", "capacity table",
 		"capacity plan", "capacity compare", "scheduler", "completion", "__complete", "version"}
 	names := map[string]bool{}
 	for _, leaf := range k.Model.Leaves(true) {

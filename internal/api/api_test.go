@@ -221,8 +221,8 @@ func TestLookAtRuns(t *testing.T) {
 	require.Len(t, page.Runs, 1)
 	require.Empty(t, page.Next)
 
-	for _, path := range []string{"/why", "/events", "/audit", "/checks", "/nodes", "/nodes/load", "/nodes/load/batches",
-		"/nodes/load/batches/0", "/graph.svg"} {
+	for _, path := range []string{"/why", "/causes", "/events", "/audit", "/checks", "/nodes", "/nodes/load",
+		"/nodes/load/batches", "/nodes/load/batches/0", "/graph.svg"} {
 		got := c.get(ws + "/runs/1" + path)
 		require.Equal(t, http.StatusOK, got.status, "%s: %s", path, got.text)
 		require.NotEmpty(t, got.text)

@@ -84,7 +84,7 @@ func TestAttacksOnVariables(t *testing.T) {
 			c.get(run).into(http.StatusOK, &state)
 			return state.Status == "failed"
 		}, effort.Patience, effort.Patience/1000, name)
-		for _, path := range []string{"", "/why", "/events", "/audit", "/nodes/load", "/graph.svg"} {
+		for _, path := range []string{"", "/why", "/causes", "/events", "/audit", "/nodes/load", "/graph.svg"} {
 			require.NotContains(t, c.get(run+path).text, canary, name+path)
 		}
 	}

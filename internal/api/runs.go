@@ -78,6 +78,8 @@ func (s *Server) registerRuns() {
 		s.listRunWorkers)
 	add(s, get("costs", w+"/costs", "Say what runs cost: worked, waited, lost and services apart."), s.costs)
 	add(s, get("why", r+"/why", "Say what a run waits for, or what is slow in it."), s.why)
+	add(s, get("causes", r+"/causes",
+		"Say what limited a run, or limits it now: causes for each node, with the time of slots that each took."), s.causes)
 	add(s, get("list-events", r+"/events", "List what has happened to a run."), s.listEvents)
 	add(s, get("summary", r+"/summary", "Say how a run is, with what its nodes have done: what is told at its end."), s.summary)
 	add(s, get("standing", r+"/standing", "Say whether more happens to a run by itself."), s.standing)
@@ -237,6 +239,14 @@ func (s *Server) why(ctx context.Context, by asker, in *OfRun) (*reply[view.Why]
 		s.noteFailures(ctx, by, operation{id: "why"}, run)
 	}
 	return body(out, err)
+}
+
+func (s *Server) causes(ctx context.Context, _ asker, in *OfRun) (*reply[view.Causes], error) {
+	run, err := s.app.Runs.Find(ctx, in.Workspace, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	return body(s.app.Fleet.Causes(ctx, run.RunKey))
 }
 
 type listEventsIn struct {

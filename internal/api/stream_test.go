@@ -233,7 +233,8 @@ func TestViewersSeeNoValues(t *testing.T) {
 	s := serve(t)
 	s.file("in.csv", "id,name\n1,ann\n"+value+",ben\n")
 	s.run()
-	paths := []string{"/runs", "/runs/1", "/runs/1/why", "/runs/1/events", "/runs/1/audit", "/runs/1/nodes",
+	paths := []string{"/runs", "/runs/1", "/runs/1/why", "/runs/1/causes", "/runs/1/events", "/runs/1/audit",
+		"/runs/1/nodes",
 		"/runs/1/nodes/load", "/runs/1/nodes/load/batches", "/runs/1/nodes/load/batches/0", "/runs/1/graph.svg"}
 	reader := s.as("ann", access.Grant{Workspace: "main", Role: access.Reader})
 	viewer := s.as("ben", access.Grant{Workspace: "main", Role: access.Viewer})

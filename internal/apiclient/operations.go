@@ -164,6 +164,11 @@ func (c *Client) Why(ctx context.Context, run view.Run) (view.Why, error) {
 	return get[view.Why](ctx, c, of(run.RunKey)+"/why")
 }
 
+// Causes implements app.Operations.
+func (c *Client) Causes(ctx context.Context, key view.RunKey) (view.Causes, error) {
+	return get[view.Causes](ctx, c, of(key)+"/causes")
+}
+
 // Audit implements app.Operations.
 func (c *Client) Audit(ctx context.Context, key view.RunKey) ([]view.AuditEntry, error) {
 	return get[[]view.AuditEntry](ctx, c, of(key)+"/audit")

@@ -24,6 +24,7 @@ type Operations interface {
 	Batches(ctx context.Context, key view.RunKey, node string) ([]view.Batch, error)
 	Checks(ctx context.Context, key view.RunKey, node string) ([]view.Check, error)
 	Why(ctx context.Context, run view.Run) (view.Why, error)
+	Causes(ctx context.Context, key view.RunKey) (view.Causes, error)
 	Audit(ctx context.Context, key view.RunKey) ([]view.AuditEntry, error)
 	AuditAll(ctx context.Context, workspace string, limit int) ([]view.AuditEntry, error)
 	Events(ctx context.Context, key view.RunKey, after int64, tell func([]view.EventLine) error) error
@@ -74,6 +75,11 @@ type here struct {
 	*runService
 	*orderService
 	app *App
+}
+
+// Causes implements Operations.
+func (h here) Causes(ctx context.Context, key view.RunKey) (view.Causes, error) {
+	return h.app.Fleet.Causes(ctx, key)
 }
 
 // Schedules implements Operations.

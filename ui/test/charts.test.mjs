@@ -155,3 +155,34 @@ test('what a run cost is one look away, and what it cost last time', async () =>
     .waitFor()
   await tab.close()
 })
+
+test('what limited a run is said with what it would gain, and why nothing is', async () => {
+  for (const width of [1280, 360]) {
+    const tab = await Tab.open(browser, server, `/w/main/runs/${slow}`, { width })
+    const { page } = tab
+    const asked = page.waitForResponse((r) => r.url().endsWith(`/runs/${slow}/causes`))
+    await page.getByText('What limited it').press('Enter')
+    const report = await (await asked).json()
+    const first = report.named[0]
+    assert.deepEqual([first.node, first.cause], ['wait', 'python'])
+    const row = page.getByRole('row', { name: 'Python that waits' })
+    await row.getByRole('link', { name: 'wait' }).waitFor()
+    const cells = await row.getByRole('cell').allTextContents()
+    for (const cell of cells.slice(2, 4)) assert.match(cell, /^1\d s$/)
+    assert.match(cells[4], /s in Python.*Its code sleeps/)
+    await page.getByText('Not measured of all nodes: load of other programs').waitFor()
+    for (const dark of [false, true]) {
+      await page.emulateMedia({ colorScheme: dark ? 'dark' : 'light' })
+      await row.scrollIntoViewIfNeeded()
+      await tab.screenshot('run-causes', { dark, width })
+      await tab.accessible()
+    }
+    await page.getByRole('link', { name: 'Work over time' }).click()
+    await page.waitForURL(/timeline/)
+    await tab.close()
+  }
+  const tab = await Tab.open(browser, server, `/w/main/runs/${quick}`)
+  await tab.page.getByText('What limited it').click()
+  await tab.page.getByText(/No cause is named: (the run is too short|nothing takes a large part)/).waitFor()
+  await tab.close()
+})

@@ -1,16 +1,21 @@
 package runner_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
+	"slices"
 	"strconv"
-	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/runner"
@@ -46,12 +51,16 @@ type planted struct {
 	batches int
 	slots   int
 	call    string
-	ms      func(batch int) int
+	ms      func(batch, row int) int
 	rows    int           // of each batch; 0: 1
 	want    string        // "": nothing is named
+	spared  string        // a cause that is not named, whatever is
 	runWide bool          // no node has more of it than others
 	state   time.Duration // in front of each call of the state that a batch needs
 	parts   time.Duration // before each part is written
+	memory  int64         // 0: plannedMemory
+	beside  bool          // two workers on a processor each, and a load on that of the second
+	script  string        // "": plantedScript
 	tune    func(b *budget.Budget)
 }
 
@@ -74,10 +83,10 @@ func (s slowParts) Put(ctx context.Context, key, path string) (parts.Info, error
 	return s.Store.Put(ctx, key, path)
 }
 
-func always(ms int) func(int) int { return func(int) int { return ms } }
+func always(ms int) func(int, int) int { return func(int, int) int { return ms } }
 
 var plantedRuns = []planted{
-	{name: "a batch 20 times", batches: 16, slots: 2, call: "work", want: "skew", ms: func(batch int) int {
+	{name: "a batch 20 times", batches: 16, slots: 2, call: "work", want: "skew", ms: func(batch, _ int) int {
 		return map[bool]int{true: 2000, false: 100}[batch == 15]
 	}},
 	{name: "3 batches for 8 slots", batches: 3, slots: 8, call: "work", ms: always(1000), want: "few_batches"},
@@ -89,8 +98,50 @@ var plantedRuns = []planted{
 	{name: "GOMEMLIMIT at the edge", batches: 16, slots: 2, call: "plain", ms: always(1), rows: 20_000,
 		tune: func(b *budget.Budget) { b.GoBytes, b.BatchBytes, b.SmallBytes = 1<<20, 1<<18, 1<<18 }, want: "collector",
 		runWide: true},
+	{name: "a quarter of the memory", batches: 8, slots: 2, ms: greedyValue, rows: 440, script: greedyKeys,
+		memory: plannedMemory / 4, tune: cutForAll, want: "memory"},
+	{name: "all of that memory", batches: 8, slots: 2, ms: greedyValue, rows: 440, script: greedyKeys,
+		tune: cutForAll, spared: "memory"},
+	{name: "a load beside one worker", batches: 40, slots: 2, call: "work", ms: always(150), beside: true,
+		want: "others_load"},
 	{name: "clean", batches: 16, slots: 2, call: "work", ms: always(300)},
 }
+
+// plannedMemory is that of a planted run, by which its batches are cut.
+const plannedMemory = 1 << 30
+
+// cutForAll cuts batches as they would be for plannedMemory.
+func cutForAll(b *budget.Budget) { b.BatchBytes, b.SmallBytes = 1<<12, 1<<12 }
+
+const plantedScript = `nodes:
+  load: {type: file_table, r: {urls: ["DIR/in*.csv"], types: {ms: int}}, w: rows}
+  work:
+    type: table_custom_tfm_table
+    custom_proc_type: py_calc
+    r: {table: rows}
+    p: {python_code_urls: ["DIR/planted.py"], calculated_fields: {v: {expression: CALL(r.ms), type: int}}}
+    w: {name: worked, fields: {v: {expression: p.v, type: int}}}
+`
+
+// greedyKeys has 64 keys, each with a list of texts that cannot be put aside on disk.
+const greedyKeys = `nodes:
+  load:
+    type: file_table
+    r: {urls: ["DIR/in*.csv"], types: {ms: int}}
+    w:
+      name: rows
+      fields: {k: {expression: "coalesce(r.ms, 0) % 64", type: int}, v: {expression: "coalesce(r.ms, 0)", type: int}}
+  work:
+    type: sql
+    r: [rows]
+    by: [k]
+    query: |
+      SELECT a.k, CAST(len(list(repeat('x', 1000) || b.v)) AS BIGINT) AS n
+      FROM rows a JOIN rows b ON a.k = b.k GROUP BY a.k
+    w: {name: worked, fields: {k: int, n: int}}
+`
+
+func greedyValue(batch, row int) int { return 8*row + batch }
 
 // run executes the script, and explains it.
 func (p planted) run(t *testing.T) causes.Report {
@@ -100,19 +151,15 @@ func (p planted) run(t *testing.T) causes.Report {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	for b := range p.batches {
-		write(fmt.Sprintf("in%03d.csv", b), "ms\n"+strings.Repeat(fmt.Sprintln(p.ms(b)), max(p.rows, 1)))
+		text := "ms\n"
+		for row := range max(p.rows, 1) {
+			text += fmt.Sprintln(p.ms(b, row))
+		}
+		write(fmt.Sprintf("in%03d.csv", b), text)
 	}
 	write("planted.py", plantedCode)
-	write("script.yaml", fmt.Sprintf(`nodes:
-  load: {type: file_table, r: {urls: ["%[1]s/in*.csv"], types: {ms: int}}, w: rows}
-  work:
-    type: table_custom_tfm_table
-    custom_proc_type: py_calc
-    r: {table: rows}
-    p: {python_code_urls: ["%[1]s/planted.py"], calculated_fields: {v: {expression: %[2]s(r.ms), type: int}}}
-    w: {name: worked, fields: {v: {expression: p.v, type: int}}}
-`, dir, p.call))
-	home, err := instance.Open(t.Context(), filepath.Join(dir, "state"), true)
+	write("script.yaml", replaceAll(cmp.Or(p.script, plantedScript), "DIR", dir, "CALL", p.call))
+	home, err := instance.Open(t.Context(), filepath.Join(dir, instance.DefaultDir), true)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
 	if p.state > 0 {
@@ -127,22 +174,102 @@ func (p planted) run(t *testing.T) causes.Report {
 	if p.parts > 0 {
 		home.Parts = slowParts{home.Parts, p.parts}
 	}
-	sum, err := runner.Run(t.Context(), home, runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"),
-		Workspace: state.DefaultWorkspace, Process: runtime.Process{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3",
+	opts := runner.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Dir: dir, Workspace: state.DefaultWorkspace,
+		Process: runtime.Process{MemoryBytes: cmp.Or(p.memory, plannedMemory), Cores: 2, Interpreter: "python3",
 			Tune: func(b *budget.Budget) {
 				cutInto(p.slots, 10)(b)
 				if p.tune != nil {
 					p.tune(b)
 				}
-			}}})
-	require.NoError(t, err)
-	facts, err := causes.Gather(t.Context(), home.State, sum.Key, time.Now())
+			}}}
+	var key state.RunKey
+	if p.beside {
+		key, err = runner.Begin(t.Context(), home, opts)
+		require.NoError(t, err)
+		workBesideLoad(t, home, key, dir)
+	} else {
+		sum, err := runner.Run(t.Context(), home, opts)
+		require.NoError(t, err)
+		require.Equal(t, state.Complete, sum.Status)
+		key = sum.Key
+	}
+	facts, err := causes.Gather(t.Context(), home.State, key, time.Now())
 	require.NoError(t, err)
 	return causes.Explain(facts)
 }
 
+// workBesideLoad has two workers work on a run, on a processor each, and other programs on that of the second.
+func workBesideLoad(t *testing.T, home *instance.Instance, key state.RunKey, dir string) {
+	t.Helper()
+	processors := processorsOf(t)
+	if len(processors) < 2 {
+		t.Skip("two workers need a processor each")
+	}
+	var workers []*exec.Cmd
+	start := func(cmd *exec.Cmd, processor int) {
+		pin(t, cmd, processor)
+		t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended, unless the test failed
+	}
+	for _, processor := range processors[:2] {
+		w := victimCmd(t, dir, "worker", false)
+		w.Stderr = os.Stderr
+		start(w, processor)
+		workers = append(workers, w)
+	}
+	for range 3 {
+		load := exec.Command("python3", "-c", "while True: pass")
+		start(load, processors[1])
+		defer func() {
+			_ = load.Process.Kill()
+			_ = load.Wait() // it was killed
+		}()
+	}
+	require.Eventually(t, func() bool {
+		run, err := home.State.Run(t.Context(), key)
+		require.NoError(t, err)
+		return run.Status.Terminal()
+	}, effort.Patience, 50*time.Millisecond)
+	for _, w := range workers {
+		require.NoError(t, w.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, w.Wait())
+	}
+}
+
+// processorsOf lists the processors that this process may use.
+func processorsOf(t *testing.T) (list []int) {
+	t.Helper()
+	var set unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &set))
+	for i := range len(set) * 64 {
+		if set.IsSet(i) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// pin starts a process on one processor. It has what the thread that starts it has; that thread ends, locked as it is.
+func pin(t *testing.T, cmd *exec.Cmd, processor int) {
+	t.Helper()
+	started := make(chan error)
+	go func() {
+		goruntime.LockOSThread()
+		var one unix.CPUSet
+		one.Set(processor)
+		err := unix.SchedSetaffinity(0, &one)
+		if err == nil {
+			err = cmd.Start()
+		}
+		started <- err
+	}()
+	require.NoError(t, <-started)
+}
+
 // found reports whether the cause is named first, at its node, or nothing if there is none.
 func (p planted) found(r causes.Report) bool {
+	if p.spared != "" {
+		return !slices.ContainsFunc(r.Named, func(n causes.Named) bool { return n.Cause.Cause == p.spared })
+	}
 	if p.want == "" {
 		return len(r.Named) == 0
 	}

@@ -93,7 +93,7 @@ func divide(f *Facts) ([]divided, *Series) {
 }
 
 // elapsed is what the run has taken, in seconds, with the times in which it stood still.
-func (f *Facts) elapsed() float64 { return f.To.Sub(f.Run.Created).Seconds() }
+func (f *Facts) elapsed() float64 { return max(f.To.Sub(f.Run.Created).Seconds(), 0) }
 
 func (s *sweep) collect() {
 	for i, n := range s.f.Nodes {
@@ -117,9 +117,13 @@ func (s *sweep) collect() {
 		}
 	}
 	for _, w := range s.f.Workers {
-		if d := w.To.Sub(w.From).Seconds(); d > 0 {
+		d, to := w.To.Sub(w.From).Seconds(), w.To
+		if to.After(s.f.To) { // it has noticed the end later
+			to = s.f.To
+		}
+		if to.After(w.From) {
 			there := w.SlotTime().Seconds() / d
-			s.changes = append(s.changes, change{at: w.From, node: -1, slots: there}, change{at: w.To, node: -1, slots: -there})
+			s.changes = append(s.changes, change{at: w.From, node: -1, slots: there}, change{at: to, node: -1, slots: -there})
 		}
 	}
 	for _, h := range s.f.Holds {

@@ -15,7 +15,7 @@ import (
 // Facts holds what was measured of a run.
 type Facts struct {
 	Run     state.Run
-	To      time.Time // its end, or now
+	To      time.Time // its end, or up to when its workers have noted what they did; now if they have not
 	Holds   []Times   // in which the run stood still, or waited for a decision
 	Nodes   []Node    // that have batches of this run
 	Workers []sheet.Sheet
@@ -53,12 +53,16 @@ func Gather(ctx context.Context, store state.Store, key state.RunKey, now time.T
 	if err != nil {
 		return Facts{}, err
 	}
-	f := Facts{Run: h.Run, To: h.Run.Finished}
-	if f.To.IsZero() {
-		f.To = now
+	f := Facts{Run: h.Run}
+	if f.Workers, err = sheet.Of(ctx, store, key); err != nil {
+		return f, err
 	}
+	f.To = f.endOf(now)
 	for _, hold := range h.Holds {
 		f.Holds = append(f.Holds, Times{hold.From, hold.To})
+	}
+	if f.Run.Status == state.Paused && f.Run.Command != nil {
+		f.Holds = append(f.Holds, Times{f.Run.Command.Time, f.To})
 	}
 	left := batchesMost
 	for _, n := range h.Nodes {
@@ -80,11 +84,25 @@ func Gather(ctx context.Context, store state.Store, key state.RunKey, now time.T
 		left -= len(one.Batches)
 		f.Nodes = append(f.Nodes, one)
 	}
-	if f.Workers, err = sheet.Of(ctx, store, key); err != nil {
-		return f, err
-	}
 	f.Samples, err = samples.Of(ctx, store, key, samples.Options{From: f.Run.Created, To: f.To, Now: now})
 	return f, err
+}
+
+// endOf returns up to when a run is looked at. A batch of a worker that has died is claimed until somebody takes the run
+// over, perhaps for days: that is nobody's work.
+func (f *Facts) endOf(now time.Time) (to time.Time) {
+	if !f.Run.Finished.IsZero() {
+		return f.Run.Finished
+	}
+	for _, w := range f.Workers {
+		if w.To.After(to) {
+			to = w.To
+		}
+	}
+	if to.IsZero() || to.After(now) {
+		return now
+	}
+	return to
 }
 
 // classes are the classes of nodes by their kinds.

@@ -62,6 +62,7 @@ type Report struct {
 	Elapsed   float64      `json:"elapsed_s"`
 	Slots     float64      `json:"slots" doc:"On average; 0: there are no time sheets, and nothing is said of free slots."`
 	Why       string       `json:"why,omitempty" doc:"Why no cause is named."`
+	Notes     []string     `json:"notes,omitempty" doc:"What it is not of: the rest of a run, what is not measured."`
 	Named     []Named      `json:"named"`
 	Zones     []Zone       `json:"zones" doc:"Use of workers' processors by class of node; none: no sample is kept."`
 	Nodes     []NodeReport `json:"nodes"`
@@ -73,7 +74,7 @@ func Explain(f Facts) Report {
 	of, series := divide(&f)
 	r := derive(&f, of)
 	out := Report{Workspace: f.Run.Workspace, Run: f.Run.Run, Status: f.Run.Status, Elapsed: rounded(r.elapsed),
-		Slots: rounded(r.slots), Named: []Named{}, Zones: zonesOf(&f), Nodes: []NodeReport{},
+		Slots: rounded(r.slots), Notes: f.notes(), Named: []Named{}, Zones: zonesOf(&f), Nodes: []NodeReport{},
 		Series: series.rounded()}
 	for i := range f.Nodes {
 		a := &at{r, &f.Nodes[i], of[i]}
@@ -95,10 +96,37 @@ func Explain(f Facts) Report {
 	slices.SortStableFunc(out.Named, func(a, b Named) int { return byGain(a.Cause, b.Cause) })
 	switch {
 	case len(out.Named) > 0:
+	case !f.begun():
+		out.Why = "no batch has begun"
 	case r.elapsed < history.SlowAtLeast.Seconds():
 		out.Why = "the run is too short to say anything of it"
 	default:
 		out.Why = fmt.Sprintf("nothing takes a large part of a node, and of the run %.0f %%", 100*GainLeast)
+	}
+	return out
+}
+
+// begun reports whether a batch has.
+func (f *Facts) begun() bool {
+	return slices.ContainsFunc(f.Nodes, func(n Node) bool { return len(n.Batches) > 0 })
+}
+
+// notes say what a report is not of.
+func (f *Facts) notes() (out []string) {
+	switch f.Run.Status {
+	case state.Running, state.Paused:
+		out = append(out, "the run is "+string(f.Run.Status)+": this is of its work so far")
+	case state.Failed, state.Stopped:
+		out = append(out, "the run has not come to its end, it is "+string(f.Run.Status)+": this is of the work that it did")
+	}
+	if len(f.Workers) == 0 && f.begun() {
+		out = append(out, "there is no time sheet of a worker: nothing is said of free slots")
+	}
+	for _, n := range f.Nodes {
+		if n.More {
+			out = append(out, fmt.Sprintf("of node %s only %s are looked at", n.Name,
+				format.Counted(int64(len(n.Batches)), "batch", "batches")))
+		}
 	}
 	return out
 }
