@@ -30,11 +30,11 @@ func TestLimitsOfRuns(t *testing.T) {
 		maps.Copy(b, more)
 		return b
 	}
-	asks := map[string]body{ws + "/runs": start, orders: {"kind": "resume"}, orders + " ": {"kind": "retry"}}
-	for path, b := range asks {
-		if path == orders+" " {
-			path = orders
-		}
+	for _, ask := range []struct {
+		path string
+		body body
+	}{{ws + "/runs", start}, {orders, body{"kind": "resume"}}, {orders, body{"kind": "retry"}}} {
+		path, b := ask.path, ask.body
 		for _, dry := range []bool{true, false} {
 			for _, text := range []string{"", "0", "-1", "NaN", "Inf", "1e400", "5 minutes", "soon", "９"} {
 				for _, name := range []string{"max_elapsed", "max_cost"} {
@@ -47,17 +47,15 @@ func TestLimitsOfRuns(t *testing.T) {
 		}
 	}
 	var shown view.RunDetail
-	for _, kind := range []string{"resume"} {
-		p := c.send("POST", orders, body{"kind": kind}).problem(http.StatusConflict)
-		require.Contains(t, p.Detail, "run 1 has reached its limit")
-		p = c.send("POST", orders, body{"kind": kind, "max_elapsed": "2ms"}).problem(http.StatusUnprocessableEntity)
-		require.Contains(t, p.Detail, "run 1 has reached its limit", "%+v", p)
-		p = c.send("POST", orders, body{"kind": kind, "max_cost": "1", "max_elapsed": "none"}).
-			problem(http.StatusUnprocessableEntity)
-		require.Contains(t, p.Detail, "max-cost needs the price")
-	}
+	p := c.send("POST", orders, body{"kind": "resume"}).problem(http.StatusConflict)
+	require.Contains(t, p.Detail, "run 1 has reached its limit")
+	p = c.send("POST", orders, body{"kind": "resume", "max_elapsed": "2ms"}).problem(http.StatusUnprocessableEntity)
+	require.Contains(t, p.Detail, "run 1 has reached its limit", "%+v", p)
+	p = c.send("POST", orders, body{"kind": "resume", "max_cost": "1", "max_elapsed": "none"}).
+		problem(http.StatusUnprocessableEntity)
+	require.Contains(t, p.Detail, "max-cost needs the price")
 	c.get(ws+"/runs/1").into(http.StatusOK, &shown)
-	require.Equal(t, view.PausedRun, shown.Status)
+	require.EqualValues(t, view.PausedRun, shown.Status)
 	require.EqualValues(t, 1, shown.Limit.Elapsed)
 	require.Positive(t, shown.Limit.UsedElapsed)
 	require.Equal(t, "max-elapsed", shown.Order.Actor)
