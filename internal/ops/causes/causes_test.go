@@ -223,6 +223,15 @@ func TestLoadIsNoSlowerMachine(t *testing.T) {
 	require.Zero(t, causeOf(t, Explain(f), "n", "python").Seconds)
 }
 
+// What a run lost is a part of the time in which it went on, however long it was paused.
+func TestPausesDoNotHideCauses(t *testing.T) {
+	t.Parallel()
+	f := factsOf(100_000, 2, nodeOf("n", [2]float64{0, 50}, [2]float64{99_950, 100_000}))
+	f.Holds = []Times{{after(40), after(99_950)}}
+	r := Explain(f)
+	require.Equal(t, Yes, causeOf(t, r, "n", "last_batches").Verdict, "%+v", r.Named)
+}
+
 // A large part of a small node is no cause, and neither is anything of a short run.
 func TestSmallThingsAreNotNamed(t *testing.T) {
 	t.Parallel()

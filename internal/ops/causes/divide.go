@@ -21,6 +21,7 @@ type Series struct {
 	CPU      []float64 `json:"cpu,omitempty" doc:"Processors that workers used themselves."`
 	Children []float64 `json:"children_cpu,omitempty" doc:"Processors of processes that they have started."`
 	Cores    []float64 `json:"cores,omitempty" doc:"Processors that they might use."`
+	stood    float64   // seconds in which the run stood still
 }
 
 // Bins is the number of values of a series.
@@ -200,6 +201,9 @@ func (s *sweep) span(from, to time.Time, change int) {
 		}
 	}
 	s.spread(s.series.Slots, from, to, s.slots)
+	if s.holds > 0 && at == 0 {
+		s.series.stood += d
+	}
 	idle := max(s.slots-float64(at), 0) * d
 	switch {
 	case idle == 0 || s.holds > 0 || len(s.nodes) == 0:

@@ -72,7 +72,7 @@ type Report struct {
 // Explain makes the report of a run.
 func Explain(f Facts) Report {
 	of, series := divide(&f)
-	r := derive(&f, of)
+	r := derive(&f, of, series.stood)
 	out := Report{Workspace: f.Run.Workspace, Run: f.Run.Run, Status: f.Run.Status, Elapsed: rounded(r.elapsed),
 		Slots: rounded(r.slots), Notes: f.notes(), Named: []Named{}, Zones: zonesOf(&f), Nodes: []NodeReport{},
 		Series: series.rounded()}
@@ -98,7 +98,7 @@ func Explain(f Facts) Report {
 	case len(out.Named) > 0:
 	case !f.begun():
 		out.Why = "no batch has begun"
-	case r.elapsed < history.SlowAtLeast.Seconds():
+	case r.going < history.SlowAtLeast.Seconds():
 		out.Why = "the run is too short to say anything of it"
 	default:
 		out.Why = fmt.Sprintf("nothing takes a large part of a node, and of the run %.0f %%", 100*GainLeast)
@@ -150,12 +150,12 @@ func (r rule) judge(a *at, all float64) Cause {
 	if f.unknown {
 		return c
 	}
-	c.Verdict, c.Seconds, c.Gain, c.Evidence = No, rounded(f.seconds), rounded(min(f.gain, a.elapsed)), f.evidence
+	c.Verdict, c.Seconds, c.Gain, c.Evidence = No, rounded(f.seconds), rounded(min(f.gain, a.going)), f.evidence
 	if all > 0 {
 		c.Part = rounded(f.seconds / all)
 	}
-	if all > 0 && f.seconds >= r.least*all && f.gain >= GainLeast*a.elapsed &&
-		a.elapsed >= history.SlowAtLeast.Seconds() {
+	if all > 0 && f.seconds >= r.least*all && f.gain >= GainLeast*a.going &&
+		a.going >= history.SlowAtLeast.Seconds() {
 		c.Verdict, c.Do = Yes, r.do
 	}
 	return c

@@ -76,6 +76,7 @@ type at struct {
 type run struct {
 	f       *Facts
 	elapsed float64
+	going   float64 // of it, without the times in which the run stood still
 	slots   float64 // on average
 	batches float64 // of all nodes
 	busy    float64 // seconds of slots in which Python did not sleep
@@ -87,8 +88,8 @@ type run struct {
 }
 
 // derive sums up the facts of a run.
-func derive(f *Facts, of []divided) *run {
-	r := &run{f: f, elapsed: f.elapsed(), loads: loadsOf(f)}
+func derive(f *Facts, of []divided, stood float64) *run {
+	r := &run{f: f, elapsed: f.elapsed(), going: max(f.elapsed()-stood, 0), loads: loadsOf(f)}
 	for _, w := range f.Workers {
 		for s := range sheet.Count {
 			r.shares[s] += w.Time(s)
