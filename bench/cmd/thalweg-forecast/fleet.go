@@ -11,15 +11,20 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"thalweg/bench/internal/bench"
 	"thalweg/bench/internal/cluster"
 	"thalweg/internal/app/instance"
+	"thalweg/internal/app/registry"
 	"thalweg/internal/base/budget"
 	"thalweg/internal/base/settings"
 	"thalweg/internal/ops/forecast"
 	"thalweg/internal/store/state"
 )
+
+// lookEvery is how long to wait for workers until they are looked for again.
+const lookEvery = 200 * time.Millisecond
 
 type fleetCmd struct {
 	Params  string          `required:"" type:"path" help:"Parameters of the script."`
@@ -143,30 +148,61 @@ func (c *fleetCmd) work(ctx context.Context, o *options, in *cluster.Cluster, co
 			return r, f, err
 		}
 	}
+	if err := attended(ctx, config, d.workers); err != nil {
+		return r, f, err
+	}
 	return o.run(ctx, d.String(), repeat, o.Script, "--params", c.Params, "--cluster", config, "--python", o.Python,
 		"--memory", workerMemory)
 }
 
-// learn fits a model to one run.
-func learn(ctx context.Context, config string, number int64) (m forecast.Model, err error) {
+// within calls do with the cluster of a configuration.
+func within(ctx context.Context, config string, do func(home *instance.Instance) error) (err error) {
 	cfg, err := instance.LoadCluster(config, settings.Options{})
 	if err != nil {
-		return m, err
+		return err
 	}
 	home, err := instance.OpenCluster(ctx, cfg, instance.ClusterOptions{})
 	if err != nil {
-		return m, err
+		return err
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
-	run, err := home.State.Run(ctx, state.RunKey{Workspace: workspace, Run: number})
-	if err != nil {
-		return m, err
-	}
-	record, err := forecast.Read(ctx, home.State, run)
-	if err != nil {
-		return m, err
-	}
-	return forecast.Fit([]forecast.Record{record})
+	return do(home)
+}
+
+// attended waits until a number of workers are known, and no others: a run is planned for those.
+func attended(ctx context.Context, config string, n int) error {
+	return within(ctx, config, func(home *instance.Instance) error {
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		for {
+			workers, err := registry.Workers(ctx, home)
+			if err != nil || len(workers) == n {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-tick.C:
+			}
+		}
+	})
+}
+
+// learn fits a model to one run.
+func learn(ctx context.Context, config string, number int64) (m forecast.Model, err error) {
+	err = within(ctx, config, func(home *instance.Instance) error {
+		run, err := home.State.Run(ctx, state.RunKey{Workspace: workspace, Run: number})
+		if err != nil {
+			return err
+		}
+		record, err := forecast.Read(ctx, home.State, run)
+		if err != nil {
+			return err
+		}
+		m, err = forecast.Fit([]forecast.Record{record})
+		return err
+	})
+	return m, err
 }
 
 // expect asks the model and the simulator what a fleet will take.

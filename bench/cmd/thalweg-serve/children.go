@@ -147,7 +147,7 @@ func crash(ctx context.Context, s *server) error {
 			return err
 		case <-tick.C:
 			for _, pid := range s.busy() {
-				if err := syscall.Kill(pid, syscall.SIGSEGV); err != nil {
+				if err := syscall.Kill(pid, syscall.SIGSEGV); err != nil && !errors.Is(err, syscall.ESRCH) { // it has ended
 					return errors.Join(err, <-answered)
 				}
 			}

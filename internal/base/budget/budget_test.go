@@ -82,13 +82,45 @@ func TestMachineBytesTakesTheLeastLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			root := t.TempDir()
-			for path, text := range tc.files {
-				full := filepath.Join(root, path)
-				require.NoError(t, os.MkdirAll(filepath.Dir(full), 0o755))
-				require.NoError(t, os.WriteFile(full, []byte(text), 0o644))
-			}
-			require.Equal(t, tc.want, machineBytes(root))
+			require.Equal(t, tc.want, machineBytes(rootOf(t, tc.files)))
 		})
 	}
+}
+
+func TestQuotaIsTheLeastOfTheGroups(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		files map[string]string
+		want  float64
+	}{
+		"nothing known":       {nil, 0},
+		"version 2":           {map[string]string{"sys/fs/cgroup/cpu.max": "40000 100000\n"}, 0.4},
+		"version 2 unlimited": {map[string]string{"sys/fs/cgroup/cpu.max": "max 100000\n"}, 0},
+		"version 2 parent": {map[string]string{"proc/self/cgroup": "0::/a/b\n",
+			"sys/fs/cgroup/a/cpu.max": "150000 100000", "sys/fs/cgroup/a/b/cpu.max": "400000 100000"}, 1.5},
+		"version 1": {map[string]string{"proc/self/cgroup": "4:cpu:/x\n",
+			"sys/fs/cgroup/cpu/x/cpu.cfs_quota_us": "50000", "sys/fs/cgroup/cpu/x/cpu.cfs_period_us": "100000\n"}, 0.5},
+		"version 1 with another controller": {map[string]string{"proc/self/cgroup": "4:cpu,cpuacct:/x\n",
+			"sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_quota_us":  "50000",
+			"sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_period_us": "25000\n"}, 2},
+		"version 1 unlimited": {map[string]string{"proc/self/cgroup": "4:cpu:/x\n",
+			"sys/fs/cgroup/cpu/x/cpu.cfs_quota_us": "-1", "sys/fs/cgroup/cpu/x/cpu.cfs_period_us": "100000"}, 0},
+		"damaged": {map[string]string{"sys/fs/cgroup/cpu.max": "much 0\n"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.InDelta(t, tc.want, quota(rootOf(t, tc.files)), 1e-9)
+		})
+	}
+}
+
+// rootOf makes files below a directory that stands for the root of the file system.
+func rootOf(t *testing.T, files map[string]string) string {
+	root := t.TempDir()
+	for path, text := range files {
+		full := filepath.Join(root, path)
+		require.NoError(t, os.MkdirAll(filepath.Dir(full), 0o755))
+		require.NoError(t, os.WriteFile(full, []byte(text), 0o644))
+	}
+	return root
 }

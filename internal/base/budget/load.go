@@ -16,7 +16,8 @@ type Load struct {
 }
 
 // Busy returns how many of the given cores were in use since the call before. The larger counts: the use of
-// this process and its children, or all that the machine does. It returns less than 0 if that is unknown.
+// this process and its children, or all that the machine does. Where a control group grants less than those
+// cores, all of them are in use once that is. It returns less than 0 if that is unknown.
 func (l *Load) Busy(cores int) float64 {
 	now := time.Now()
 	self, children, ok := l.processes.Use()
@@ -30,6 +31,9 @@ func (l *Load) Busy(cores int) float64 {
 		busy = (own - l.own).Seconds() / took.Seconds()
 		if idle > 0 {
 			busy = max(busy, float64(cores)-(idle-l.idle).Seconds()/took.Seconds())
+		}
+		if may := Quota(); may > 0 && may < float64(cores) {
+			busy = max(busy, (own-l.own).Seconds()/took.Seconds()/may*float64(cores))
 		}
 	}
 	l.at, l.own, l.idle = now, own, idle

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -18,7 +19,7 @@ func MachineBytes() int64 { return machineBytes("/") }
 
 func machineBytes(root string) int64 {
 	total := memTotal(filepath.Join(root, "proc/meminfo"))
-	for _, f := range limitFiles(root) {
+	for _, f := range limitFiles(root, "memory.max", "memory", "memory.limit_in_bytes") {
 		if n, ok := readLimit(f); ok && (total == 0 || n < total) {
 			total = n
 		}
@@ -48,11 +49,38 @@ func memTotal(path string) int64 {
 	return 0
 }
 
-// limitFiles lists the files that may limit this process: its own group's and
-// all of that group's parents'.
-func limitFiles(root string) []string {
+// Quota is how many processors the control groups of this process (version 1 and 2) let it use; 0: all.
+func Quota() float64 { return quota("/") }
+
+func quota(root string) (least float64) {
+	files := limitFiles(root, "cpu.max", "cpu", "cpu.cfs_quota_us")
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			continue
+		}
+		said := strings.Fields(string(data))
+		if filepath.Base(f) != "cpu.max" { // version 1 has the period in another file
+			period, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "cpu.cfs_period_us"))
+			said = append(said, strings.TrimSpace(string(period)))
+		}
+		if len(said) != 2 {
+			continue
+		}
+		may, err := strconv.ParseFloat(said[0], 64) // "max", and less than 0 in version 1: no limit
+		of, wrong := strconv.ParseFloat(said[1], 64)
+		if err == nil && wrong == nil && may > 0 && of > 0 && (least == 0 || may/of < least) {
+			least = may / of
+		}
+	}
+	return least
+}
+
+// limitFiles lists the files that may limit this process: its own group's and all of that group's parents'. Version 1
+// of control groups has a file in the hierarchy of a controller.
+func limitFiles(root, file, controller, oldFile string) []string {
 	base := filepath.Join(root, "sys/fs/cgroup")
-	files := []string{filepath.Join(base, "memory.max"), filepath.Join(base, "memory/memory.limit_in_bytes")}
+	files := []string{filepath.Join(base, file), filepath.Join(base, controller, oldFile)}
 	data, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
 		return files
@@ -62,14 +90,16 @@ func limitFiles(root string) []string {
 		if len(parts) != 3 {
 			continue
 		}
-		dir, name := base, "memory.max"
-		if parts[1] == "memory" {
-			dir, name = filepath.Join(base, "memory"), "memory.limit_in_bytes"
+		dirs, name := []string{base}, file
+		if slices.Contains(strings.Split(parts[1], ","), controller) { // mounted under all its names, or one
+			dirs, name = []string{filepath.Join(base, controller), filepath.Join(base, parts[1])}, oldFile
 		} else if parts[1] != "" {
 			continue
 		}
 		for p := filepath.Clean("/" + parts[2]); p != "/"; p = filepath.Dir(p) {
-			files = append(files, filepath.Join(dir, p, name))
+			for _, dir := range slices.Compact(dirs) {
+				files = append(files, filepath.Join(dir, p, name))
+			}
 		}
 	}
 	return files
