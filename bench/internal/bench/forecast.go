@@ -165,7 +165,7 @@ func forecastCases() []Case {
 	return []Case{
 		{
 			Name: "forecast-fleet", What: "a run of one worker of 0.4 core foretells runs of others, over Cassandra and " +
-				"RabbitMQ", input: inputPortfolio, size: 130, runs: 1,
+				"RabbitMQ", input: inputPortfolio, size: 400, runs: 1,
 			sides: []side{{name: "forecast", program: "forecast over services", file: rowsScript}},
 			checks: []check{judged(MedianError, noMore(8, "%")), judged(WorstError, noMore(15, "%")), within,
 				judged(ShapesWrong, noMore(0, "pairs")), judged(ShapePairs, bar{}), judged(MostSpread, bar{}),
