@@ -104,7 +104,7 @@ bench-serve: bin/thalweg ## Measure a server over loopback (docs/benchmarks.md)
 	@scripts/bench --case serve-news,serve-rows,serve-runs,serve-node,serve-cost,serve-children
 
 bench-forecast: PARTS ?= fleet size
-bench-forecast: bin/thalweg ## Hold forecasts against runs, in half an hour (PARTS="fleet size"; fleet: over the services of `make services-up`, as root)
+bench-forecast: bin/thalweg ## Hold forecasts against runs, in more than half an hour (PARTS="fleet size"; fleet: over the services of `make services-up`, as root)
 	@eval "$$(scripts/services env)"; scripts/bench --case "$$(echo $(PARTS:%=forecast-%) | tr ' ' ,)"
 
 bench-cluster: bin/thalweg ## Measure a fleet over the services of `make services-up` (docs/benchmarks.md)

@@ -100,7 +100,8 @@ func (c *capacityTableCmd) report(ctx context.Context, a *console) (r sizing.Rep
 }
 
 // recordsOf returns what complete runs of a workspace took.
-func recordsOf(ctx context.Context, home *app.App, workspace string, refs []string) (records []sizing.Record, err error) {
+func recordsOf(ctx context.Context, home *app.App, workspace string, refs []string) (records []sizing.Record,
+	err error) {
 	for _, ref := range refs {
 		run, err := home.Operations.Find(ctx, workspace, ref)
 		if err != nil {

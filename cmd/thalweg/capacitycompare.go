@@ -42,8 +42,8 @@ func (c *capacityCompareCmd) Run(ctx context.Context, a *console) error {
 }
 
 // measured reads one of the two sets.
-func (c *capacityCompareCmd) measured(ctx context.Context, a *console, of string, prices *sizing.Prices) (sizing.Measured,
-	error) {
+func (c *capacityCompareCmd) measured(ctx context.Context, a *console, of string, prices *sizing.Prices) (
+	sizing.Measured, error) {
 	refs := strings.Split(of, ",")
 	if slices.ContainsFunc(refs, func(ref string) bool { return app.CheckRunRef(ref) != nil }) {
 		text, err := readSmall(of)

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
-	"thalweg/internal/base/settings"
-
+	"thalweg/bench/internal/cluster"
 	"thalweg/internal/app/instance"
 	"thalweg/internal/store/state"
 )
@@ -21,16 +19,11 @@ type figures struct {
 // look adds what the run's events tell: its batches, and how long it took from a
 // node's last commit to the first claim of nodes that read it, at all and while workers
 // had one of their places free.
-func (f *figures) look(ctx context.Context, config string, places int) (err error) {
-	cfg, err := instance.LoadCluster(config, settings.Options{})
-	if err != nil {
-		return err
-	}
-	home, err := instance.OpenCluster(ctx, cfg, instance.ClusterOptions{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, home.Close()) }()
+func (f *figures) look(ctx context.Context, config string, places int) error {
+	return cluster.Within(ctx, config, func(home *instance.Instance) error { return f.lookIn(ctx, home, places) })
+}
+
+func (f *figures) lookIn(ctx context.Context, home *instance.Instance, places int) error {
 	nodes, err := home.State.Nodes(ctx, state.RunKey{Workspace: workspace, Run: 1})
 	if err != nil {
 		return err

@@ -18,7 +18,6 @@ import (
 	"thalweg/internal/app/instance"
 	"thalweg/internal/app/registry"
 	"thalweg/internal/base/budget"
-	"thalweg/internal/base/settings"
 	"thalweg/internal/ops/forecast"
 	"thalweg/internal/store/state"
 )
@@ -155,23 +154,9 @@ func (c *fleetCmd) work(ctx context.Context, o *options, in *cluster.Cluster, co
 		"--memory", workerMemory)
 }
 
-// within calls do with the cluster of a configuration.
-func within(ctx context.Context, config string, do func(home *instance.Instance) error) (err error) {
-	cfg, err := instance.LoadCluster(config, settings.Options{})
-	if err != nil {
-		return err
-	}
-	home, err := instance.OpenCluster(ctx, cfg, instance.ClusterOptions{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, home.Close()) }()
-	return do(home)
-}
-
 // attended waits until a number of workers are known, and no others: a run is planned for those.
 func attended(ctx context.Context, config string, n int) error {
-	return within(ctx, config, func(home *instance.Instance) error {
+	return cluster.Within(ctx, config, func(home *instance.Instance) error {
 		tick := time.NewTicker(lookEvery)
 		defer tick.Stop()
 		for {
@@ -190,7 +175,7 @@ func attended(ctx context.Context, config string, n int) error {
 
 // learn fits a model to one run.
 func learn(ctx context.Context, config string, number int64) (m forecast.Model, err error) {
-	err = within(ctx, config, func(home *instance.Instance) error {
+	err = cluster.Within(ctx, config, func(home *instance.Instance) error {
 		run, err := home.State.Run(ctx, state.RunKey{Workspace: workspace, Run: number})
 		if err != nil {
 			return err

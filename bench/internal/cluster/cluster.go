@@ -15,6 +15,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"thalweg/internal/app/instance"
+	"thalweg/internal/base/settings"
 	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/store/cassandra"
 )
@@ -121,4 +122,18 @@ func (c *Cluster) Statements(ctx context.Context) (n float64, err error) {
 		n += v
 	}
 	return n, nil
+}
+
+// Within calls do with the cluster of a configuration, open meanwhile.
+func Within(ctx context.Context, config string, do func(home *instance.Instance) error) (err error) {
+	cfg, err := instance.LoadCluster(config, settings.Options{})
+	if err != nil {
+		return err
+	}
+	home, err := instance.OpenCluster(ctx, cfg, instance.ClusterOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, home.Close()) }()
+	return do(home)
 }

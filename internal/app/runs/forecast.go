@@ -182,7 +182,8 @@ type Replayed struct {
 	Costs  forecast.Costs
 	Record forecast.Record
 	Rests  []string // what the costs rest on that are not of batches, a sentence each
-	// For returns the costs for so many workers, with so many slots each: the more of them, the more batches are planned.
+	// For returns the costs for so many workers, with so many slots each: the more of them, the more batches are
+	// planned.
 	For func(workers, slots int) forecast.Costs
 }
 

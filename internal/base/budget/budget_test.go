@@ -114,6 +114,14 @@ func TestQuotaIsTheLeastOfTheGroups(t *testing.T) {
 	}
 }
 
+func TestAllOfAQuotaIsAllCores(t *testing.T) {
+	t.Parallel()
+	require.InDelta(t, 1, heldBusy(0.4, 0.4, 1), 1e-9)
+	require.InDelta(t, 2, heldBusy(0.8, 1.6, 4), 1e-9)
+	require.InDelta(t, 0.4, heldBusy(0.4, 0, 1), 1e-9, "no quota")
+	require.InDelta(t, 0.4, heldBusy(0.4, 2, 1), 1e-9, "fewer cores than it grants")
+}
+
 // rootOf makes files below a directory that stands for the root of the file system.
 func rootOf(t *testing.T, files map[string]string) string {
 	root := t.TempDir()

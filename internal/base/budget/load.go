@@ -32,9 +32,7 @@ func (l *Load) Busy(cores int) float64 {
 		if idle > 0 {
 			busy = max(busy, float64(cores)-(idle-l.idle).Seconds()/took.Seconds())
 		}
-		if may := Quota(); may > 0 && may < float64(cores) {
-			busy = max(busy, (own-l.own).Seconds()/took.Seconds()/may*float64(cores))
-		}
+		busy = max(busy, heldBusy((own-l.own).Seconds()/took.Seconds(), Quota(), cores))
 	}
 	l.at, l.own, l.idle = now, own, idle
 	return busy
@@ -55,4 +53,13 @@ func machineIdle() time.Duration {
 		ticks += n
 	}
 	return time.Duration(ticks) * tick
+}
+
+// heldBusy returns how many of the given cores are in use by who uses own of those that a quota grants; 0: it grants
+// all.
+func heldBusy(own, quota float64, cores int) float64 {
+	if quota <= 0 || quota >= float64(cores) {
+		return own
+	}
+	return own / quota * float64(cores)
 }

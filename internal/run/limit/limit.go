@@ -194,8 +194,8 @@ func (c *Clock) hear(e state.Event) {
 // Time returns a time as it is shown.
 func Time(d time.Duration) string { return format.Span(d) }
 
-// Dollars returns an amount as it is shown: in cents, below a dollar in hundredths of them, and of what has fewer than two
-// figures so all that it has.
+// Dollars returns an amount as it is shown beside a limit, from which it may differ by little: in cents, below a dollar
+// in hundredths of them, and below a tenth of a cent with all of its digits.
 func Dollars(m state.Money) string {
 	digits := 2
 	switch {

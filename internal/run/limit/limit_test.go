@@ -1,6 +1,7 @@
 package limit_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -60,6 +61,14 @@ func TestWhatIsExpected(t *testing.T) {
 	done := []state.Node{node("a", 1, 1, time.Minute), node("b", 1, 1, time.Minute)}
 	all, _ = limit.Of(l, 20*time.Minute, done).Expect(l, done)
 	require.Equal(t, 20*time.Minute, all.Elapsed, "nothing is left")
+}
+
+// A limit of cost that no time can reach does not hide one of time.
+func TestLeftOfAHugeCost(t *testing.T) {
+	l := state.Limit{Elapsed: time.Hour, Cost: math.MaxInt64, PerHour: 1}
+	left, ok := limit.Used{Elapsed: 20 * time.Minute}.Left(l)
+	require.True(t, ok)
+	require.Equal(t, 40*time.Minute, left)
 }
 
 func TestDollars(t *testing.T) {

@@ -143,7 +143,8 @@ func (m *Meter) Sheet(run state.RunKey) (Sheet, bool) {
 	}
 	s := Sheet{Worker: m.cfg.Worker, Host: m.cfg.Host, Machine: m.cfg.Machine, Cores: m.cfg.Cores, Slots: m.cfg.Slots,
 		Memory: m.cfg.Memory, From: a.from, To: m.cfg.Stamp(), Presence: round(a.presence), Shares: map[string]float64{},
-		Elsewhere: round(a.elsewhere), CPU: round(a.cpu), ChildrenCPU: round(a.children), GC: round(a.gc), ChildrenGC: round(a.childGC),
+		Elsewhere: round(a.elsewhere), CPU: round(a.cpu), ChildrenCPU: round(a.children), GC: round(a.gc),
+		ChildrenGC: round(a.childGC),
 		PeakBudget: a.peakBudget, PeakResident: a.peakResident, PartsRead: a.read, PartsWritten: a.written,
 		Calls: a.calls, Batches: a.batches, Lost: a.lost}
 	for of := range Count {
