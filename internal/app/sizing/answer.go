@@ -74,8 +74,8 @@ func (w Wanted) paid(basis bill.Basis, local bool, beside price.Money) (bringUp 
 	switch {
 	case w.BringUp != nil:
 		bringUp = *w.BringUp
-	case basis.BringUp > 0:
-		bringUp, whose = basis.BringUp, ", as the cluster's file says"
+	case basis.BringUp != nil:
+		bringUp, whose = *basis.BringUp, ", as the cluster's file says"
 	}
 	text = fmt.Sprintf("Each machine is paid for the run and %s of bring-up%s, which is not in the times.",
 		format.Span(bringUp), whose)

@@ -43,7 +43,7 @@ func answer(t *testing.T, w sizing.Wanted, cluster bool, basis bill.Basis) (sizi
 func TestPlansSayWhatIsPaid(t *testing.T) {
 	t.Parallel()
 	served := bill.Basis{Services: []bill.Service{{Machine: "c7g.large", Count: 3}},
-		Others: []bill.Hourly{{Name: "balancer", PerHour: price.Dollar}}, BringUp: 4 * time.Minute}
+		Others: []bill.Hourly{{Name: "balancer", PerHour: price.Dollar}}, BringUp: new(4 * time.Minute)}
 	rate := price.Money(3*72_500) + price.Dollar
 	none := time.Duration(0)
 	for name, c := range map[string]struct {
@@ -60,6 +60,7 @@ func TestPlansSayWhatIsPaid(t *testing.T) {
 			"4 min of bring-up, as the cluster's file says, which is not in the times. The cluster's services are paid as " +
 				"long: 3 × c7g.large, balancer, $1.22 an hour together."},
 		"the flag goes before the file": {true, served, &none, 0, rate, "for the run alone, without bring-up."},
+		"nothing is a time":             {true, bill.Basis{BringUp: &none}, nil, 0, 0, "for the run alone, without bring-up."},
 		"a file that names none": {true, bill.Basis{}, nil, time.Minute, 0,
 			"The cluster's file names no services under cost: they are not in the costs."},
 	} {

@@ -13,9 +13,9 @@ import (
 // Basis is what bills rest on.
 type Basis struct {
 	Book     *price.Book
-	Services []Service     // machines that run beside workers
-	Others   []Hourly      // what else is paid by the hour
-	BringUp  time.Duration // that machines are paid for before they can work
+	Services []Service      // machines that run beside workers
+	Others   []Hourly       // what else is paid by the hour
+	BringUp  *time.Duration // that machines are paid for before they can work; nil: nobody said
 }
 
 // Service is some machines of one type.
@@ -228,25 +228,26 @@ func (b *Bill) beside(basis Basis) (rate price.Money, priced bool) {
 
 // bringUp bills the time before machines can work: of each host of a worker once, and of services.
 func (b *Bill) bringUp(sheets []sheet.Sheet, basis Basis) {
-	if basis.BringUp <= 0 {
+	if basis.BringUp == nil || *basis.BringUp <= 0 {
 		return
 	}
+	bringUp := *basis.BringUp
 	var all sum
 	hosts := map[string]bool{}
 	for _, s := range sheets {
 		if !hosts[s.Host] {
 			hosts[s.Host] = true
 			_, perHour := basis.find(s.Machine)
-			all.add(basis.BringUp, perHour)
+			all.add(bringUp, perHour)
 		}
 	}
 	for _, o := range b.Beside {
 		if o.PerHour != nil {
-			all.usd, all.priced = all.usd+o.PerHour.Times(o.Count).For(basis.BringUp), true
+			all.usd, all.priced = all.usd+o.PerHour.Times(o.Count).For(bringUp), true
 		}
 	}
 	for _, s := range basis.Services {
-		all.time += basis.BringUp * time.Duration(s.Count)
+		all.time += bringUp * time.Duration(s.Count)
 	}
 	part := all.part()
 	b.BringUp = &part

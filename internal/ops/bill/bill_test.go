@@ -87,7 +87,7 @@ func TestBills(t *testing.T) {
 		"bring-up is apart": {[]sheet.Sheet{worker("v", "g", large), worker("w", "h", large), worker("x", "h", large, later)},
 			none, func(b *bill.Basis) {
 				services(b)
-				b.BringUp = 6 * time.Minute
+				b.BringUp = new(6 * time.Minute)
 			}, "5400s $0.10875, 5400s $0.10875, 0s $0; 7200s $0.48; $0.6975; 0s; 1800s $0.0385"},
 	} {
 		t.Run(name, func(t *testing.T) {

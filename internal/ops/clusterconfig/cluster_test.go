@@ -74,7 +74,7 @@ cost:
 		Metrics: ":9464", Machine: "c7g.large"}, cfg.Worker)
 	require.Equal(t, clusterconfig.Cost{Basis: bill.Basis{
 		Services: []bill.Service{{Machine: "m8g.large", Count: 2}, {Machine: "c7g.large", Count: 3}},
-		Others:   []bill.Hourly{{Name: "nat", PerHour: 45_000}}, BringUp: 4 * time.Minute}, Prices: "/etc/fleet/prices.yaml"},
+		Others:   []bill.Hourly{{Name: "nat", PerHour: 45_000}}, BringUp: new(4 * time.Minute)}, Prices: "/etc/fleet/prices.yaml"},
 		cfg.Cost)
 	require.NotContains(t, known.Text("a rumpelstilz and a s3same"), "rumpelstilz")
 	require.NotContains(t, known.Text("a rumpelstilz and a s3same"), "s3same")

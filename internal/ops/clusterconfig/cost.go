@@ -1,6 +1,8 @@
 package clusterconfig
 
 import (
+	"time"
+
 	"thalweg/internal/base/document"
 	"thalweg/internal/base/settings"
 	"thalweg/internal/ops/bill"
@@ -25,7 +27,10 @@ func (r *reader) cost(v *document.Value, path string) {
 				c.Others = append(c.Others, other)
 			})
 		}),
-		settings.Key("bring_up", r.DurationTo(&c.BringUp, bringUpMax)),
+		settings.Key("bring_up", func(v *document.Value, path string) {
+			c.BringUp = new(time.Duration)
+			r.DurationTo(c.BringUp, bringUpMax)(v, path)
+		}),
 		settings.Key("prices", r.PathTo(&c.Prices)))
 }
 

@@ -146,22 +146,15 @@ func Answer(ctx context.Context, q Question) (Plan, error) {
 // bounded lists the deployments that no bound rules out, those to be simulated first before others.
 func (p *planner) bounded() (out []candidate, err error) {
 	for _, m := range p.Machines {
-		var costs [2]simulate.Costs // of one, and of several
-		for i, count := range []int{1, 2} {
-			load, _, ok := p.load(m, count)
-			if !ok {
-				break
-			}
-			costs[i] = p.Model.Costs(load)
-			if n := forecast.BatchesOf(costs[i]); n > batchesMost {
-				f := fault.New(fault.Script, "the run would have %d batches, and plans are made for at most %d", n, batchesMost)
+		for count := 1; count <= cmp.Or(p.Most, CountMost); count++ {
+			p.out.Considered++
+			c, why := p.candidate(m, count)
+			if c.batches > batchesMost {
+				f := fault.New(fault.Script, "the run would have %d batches on %d × %s, and plans are made for at most %d",
+					c.batches, count, m.Machine, batchesMost)
 				f.Hint = "plan with fewer by {{set batches}}: 0.1x"
 				return nil, f
 			}
-		}
-		for count := 1; count <= cmp.Or(p.Most, CountMost); count++ {
-			p.out.Considered++
-			c, why := p.candidate(m, count, costs[min(count-1, 1)])
 			if why != "" {
 				p.out.Without[why]++
 				continue
@@ -196,16 +189,18 @@ func (p *planner) load(m Machine, count int) (l forecast.Load, slots int, ok boo
 		return l, slots, false
 	}
 	l.Budget, l.Speed, l.Rest = b, m.Speed, &p.rest
+	l.Workers, l.Slots = count, slots
 	l.Beyond = max(l.Scale, float64(m.Cores*count)/float64(r.Cores*r.Workers))
 	return l, slots, true
 }
 
 // candidate bounds a deployment, or says why it is out.
-func (p *planner) candidate(m Machine, count int, costs simulate.Costs) (c candidate, why string) {
+func (p *planner) candidate(m Machine, count int) (c candidate, why string) {
 	load, slots, ok := p.load(m, count)
 	if !ok {
 		return c, TooLittle
 	}
+	costs := p.Model.Costs(load)
 	work, chain := bounds(costs, count*slots)
 	c = candidate{machine: m, load: load}
 	c.Choice = Choice{Machine: m.Machine, Count: count, Cores: m.Cores, Slots: slots, Bound: max(work, chain) + p.rest}

@@ -144,7 +144,7 @@ func TestTheSameQuestionHasTheSameAnswer(t *testing.T) {
 	require.Equal(t, first, again)
 	a := first.Answer
 	require.NotNil(t, a)
-	require.Equal(t, "4 × c7g.large, 3.9 of 5.4 s, $0.0051, up 2 × c7g.xlarge, out none",
+	require.Equal(t, "4 × c7g.large, 3.8 of 5.4 s, $0.0051, up 2 × c7g.xlarge, out none",
 		fmt.Sprintf("%d × %s, %.1f of %.1f s, %s, up %s, out %s", a.Count, a.Machine, a.Middle, a.High,
 			a.Cost.Text(4), name(first.Up), name(first.Out)))
 }
@@ -367,5 +367,5 @@ func TestRunsOfTooManyBatchesAreRefused(t *testing.T) {
 	q := question(t, "c7g.large")
 	q.Deadline, q.Alone.Batches, q.Many.Batches = time.Hour, 10_000, 10_000
 	_, err := planning.Answer(t.Context(), q)
-	require.ErrorContains(t, err, "batches, and plans are made for at most 50000")
+	require.ErrorContains(t, err, "batches on 1 × c7g.large, and plans are made for at most 50000")
 }
