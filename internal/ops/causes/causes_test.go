@@ -305,3 +305,11 @@ func TestCharts(t *testing.T) {
 	require.Contains(t, out.String(), fmt.Sprintf("run %d of workspace main: slots at work", 7))
 	require.NotContains(t, out.String(), "<circle ")
 }
+
+// A run that has failed says of what: what limited it may be just that.
+func TestARunThatFailedSaysWhy(t *testing.T) {
+	t.Parallel()
+	f := rounds(3, 2)
+	f.Run.Status, f.Run.Failure = state.Failed, &state.Failure{Message: "Python needs 5 GB, and has 4 GB", Node: "calc"}
+	require.Contains(t, Explain(f).Notes, "it failed for this: node calc: Python needs 5 GB, and has 4 GB")
+}

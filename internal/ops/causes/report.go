@@ -118,6 +118,9 @@ func (f *Facts) notes() (out []string) {
 		out = append(out, "the run is "+string(f.Run.Status)+": this is of its work so far")
 	case state.Failed, state.Stopped:
 		out = append(out, "the run has not come to its end, it is "+string(f.Run.Status)+": this is of the work that it did")
+		if failure := f.Run.Failure; failure != nil {
+			out = append(out, "it failed for this: "+failure.Text())
+		}
 	}
 	if len(f.Workers) == 0 && f.begun() {
 		out = append(out, "there is no time sheet of a worker: nothing is said of free slots")
