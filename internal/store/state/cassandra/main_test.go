@@ -18,9 +18,11 @@ import (
 const hostVariable = "THALWEG_TEST_CASSANDRA"
 
 func TestMain(m *testing.M) {
-	// The driver waits ten seconds when a node comes back, also where its session has been closed meanwhile.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(
-		"github.com/apache/cassandra-gocql-driver/v2.(*Session).handleNodeUp"))
+	// The driver waits ten seconds when a node comes back, and up to 130 ms where it cannot connect, also where its
+	// session has been closed meanwhile.
+	const driver = "github.com/apache/cassandra-gocql-driver/v2."
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(driver+"(*Session).handleNodeUp"),
+		goleak.IgnoreAnyFunction(driver+"(*hostConnPool).fillingStopped"))
 }
 
 // clusterVariable asks for the long form against three nodes: see scripts/chaos-cluster.
