@@ -98,7 +98,7 @@ test('a gate is decided for what is on the screen, with an answer', async () => 
   await page.getByRole('alert').waitFor() // 1000 is more than the gate takes
   await least.fill('20')
   await page.getByRole('button', { name: /^Approve/ }).click()
-  await page.getByText('approved').first().waitFor()
+  await page.locator('.said').getByText('approved').first().waitFor()
   await page.getByText('as agreed').waitFor()
   await page.getByText('20.00').first().waitFor()
   await page.goto(`${server.url}/w/main/runs/${waiting}`)

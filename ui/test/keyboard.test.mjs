@@ -23,9 +23,11 @@ after(async () => {
   state?.remove()
 })
 
-// reach presses Tab until what it looks for has the focus, which must be seen.
+// reach presses Tab until what it looks for has the focus, which must be seen. A button may be disabled until its
+// dry run is there: it is waited for, without a click.
 async function reach(page, locator) {
   await locator.waitFor()
+  await page.waitForFunction((e) => !e.disabled, await locator.elementHandle())
   for (let i = 0; i < stepsMax; i++) {
     await page.keyboard.press('Tab')
     if (await locator.evaluate((e) => e === document.activeElement)) {
@@ -72,6 +74,7 @@ test('a query is asked, and rows are followed to their files', async () => {
   await page.keyboard.type('id = 1007')
   await page.keyboard.press('Enter')
   const first = page.getByRole('treeitem').first()
+  await page.getByRole('treeitem').nth(1).waitFor()
   await reach(page, first)
   await page.keyboard.press('End')
   assert.ok(await first.evaluate((e) => e !== document.activeElement && document.activeElement.role === 'treeitem'))
@@ -132,7 +135,7 @@ test('a gate is decided with an answer', async () => {
   await reach(page, page.getByLabel('Comment'))
   await page.keyboard.type('as agreed')
   await press(page, page.getByRole('button', { name: /^Approve [0-9a-f]{6}$/ }))
-  await page.getByText('approved').first().waitFor()
+  await page.locator('.said').getByText('approved').first().waitFor()
   await page.goto(`${server.url}/w/main/runs/${waiting}`)
   await page.getByText('Complete:').waitFor()
   await tab.close()

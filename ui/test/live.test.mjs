@@ -134,7 +134,7 @@ test('a session that has ended in a form keeps the form', async () => {
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('heading', { name: 'Sign in again' }).waitFor({ state: 'detached' })
   await page.getByRole('button', { name: /^Approve/ }).click()
-  await page.getByText('approved').first().waitFor()
+  await page.locator('.said').getByText('approved').first().waitFor()
   await tab.close()
 })
 
