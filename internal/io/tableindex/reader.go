@@ -1,0 +1,225 @@
+package tableindex
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"runtime"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+)
+
+// Table is a file that is open for reading. Any number of goroutines may read it at once.
+type Table struct {
+	Meta Meta
+	h    header
+	// all is the file in memory; nil: it is read with each answer.
+	all  []byte
+	file *os.File
+}
+
+// Open maps a file into memory, and verifies all of it, which also brings it there.
+// It refuses a file of which a bit is not as it was written.
+func Open(ctx context.Context, path string) (*Table, error) { return open(ctx, path, false) }
+
+// OpenCold verifies a file, and reads from it with each answer: it may be larger than memory.
+func OpenCold(ctx context.Context, path string) (*Table, error) { return open(ctx, path, true) }
+
+func open(ctx context.Context, path string, cold bool) (_ *Table, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("open index %s: %w", path, err)
+		}
+	}()
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{file: file}
+	defer func() {
+		if err != nil {
+			t.Close()
+		}
+	}()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	page := make([]byte, headerBytes)
+	if info.Size() < headerBytes {
+		return nil, fmt.Errorf("it is no index of a table")
+	}
+	if _, err := file.ReadAt(page, 0); err != nil {
+		return nil, err
+	}
+	if t.h, err = decodeHeader(page, info.Size()); err != nil {
+		return nil, err
+	}
+	if !cold {
+		if t.all, err = unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+			return nil, fmt.Errorf("map %d bytes: %w", info.Size(), err)
+		}
+	}
+	if err := t.verify(ctx); err != nil {
+		return nil, err
+	}
+	return t, t.readMeta()
+}
+
+// Size is the size of a file in bytes, as far as its header tells; it is not verified.
+func (t *Table) Size() int64 { return t.h.end() }
+
+// Rows is the number of rows.
+func (t *Table) Rows() int64 { return t.h.rows }
+
+// Close releases the file. Nobody may be reading it.
+func (t *Table) Close() error {
+	if t.all != nil {
+		if err := unix.Munmap(t.all); err != nil {
+			return fmt.Errorf("release index: %w", err)
+		}
+		t.all = nil
+	}
+	return t.file.Close()
+}
+
+// section returns bytes of the file, read into buffer where it is not mapped.
+func (t *Table) section(at, n int64, buffer []byte) ([]byte, error) {
+	if t.all != nil {
+		return t.all[at : at+n], nil
+	}
+	if int64(cap(buffer)) < n {
+		buffer = make([]byte, n)
+	}
+	buffer = buffer[:n]
+	_, err := t.file.ReadAt(buffer, at)
+	return buffer, err
+}
+
+// verify compares all bytes with their checksums, on all processors.
+func (t *Table) verify(ctx context.Context) error {
+	sums, err := t.section(t.h.sumsAt(), t.h.sumsBytes, nil)
+	if err != nil {
+		return err
+	}
+	if crc32.Checksum(sums, castagnoli) != t.h.sums {
+		return fmt.Errorf("its checksums are damaged")
+	}
+	var next atomic.Int64
+	work, ctx := errgroup.WithContext(ctx)
+	for range runtime.GOMAXPROCS(0) {
+		work.Go(func() error {
+			buffer := make([]byte, blockBytes)
+			for ctx.Err() == nil {
+				b := next.Add(1) - 1
+				if b >= t.h.blocks() {
+					return nil
+				}
+				at := headerBytes + b*blockBytes
+				block, err := t.section(at, min(blockBytes, t.h.sumsAt()-at), buffer)
+				if err != nil {
+					return err
+				}
+				if crc32.Checksum(block, castagnoli) != binary.LittleEndian.Uint32(sums[b*sumBytes:]) {
+					return fmt.Errorf("its bytes from %d on are damaged", at)
+				}
+			}
+			return ctx.Err()
+		})
+	}
+	return work.Wait()
+}
+
+func (t *Table) readMeta() error {
+	text, err := t.section(t.h.metaAt(), t.h.metaBytes, nil)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &t.Meta); err != nil {
+		return fmt.Errorf("what it says of itself: %w", err)
+	}
+	return nil
+}
+
+// Lookup returns the frames of the values of a key's row. They are valid until Close, or,
+// of a cold file, until the buffer is used again, which it returns, as long as it was needed.
+func (t *Table) Lookup(key, buffer []byte) (frames, used []byte, found bool, err error) {
+	hash := hashOf(key)
+	at := firstSlot(hash, t.h.slots)
+	for range t.h.slots {
+		slot, err := t.slot(at)
+		if err != nil {
+			return nil, buffer, false, err
+		}
+		if slot == 0 {
+			return nil, buffer, false, nil
+		}
+		if slot&^maxPlace == tag(hash) {
+			frames, buffer, found, err = t.row(int64(slot&maxPlace)-1, key, buffer)
+			if found || err != nil {
+				return frames, buffer, found, err
+			}
+		}
+		if at++; at == t.h.slots {
+			at = 0
+		}
+	}
+	return nil, buffer, false, nil
+}
+
+func (t *Table) slot(at int64) (uint64, error) {
+	place := t.h.slotsAt() + at*slotBytes
+	if t.all != nil {
+		return binary.LittleEndian.Uint64(t.all[place:]), nil
+	}
+	var slot [slotBytes]byte
+	if _, err := t.file.ReadAt(slot[:], place); err != nil {
+		return 0, fmt.Errorf("read index: %w", err)
+	}
+	return binary.LittleEndian.Uint64(slot[:]), nil
+}
+
+// coldBytes is what is read of a row at once.
+const coldBytes = 1 << 10
+
+// row returns the frames of the row at a place, if it has the key.
+func (t *Table) row(place int64, key, buffer []byte) (frames, used []byte, found bool, err error) {
+	if place < 0 || place >= t.h.rowsBytes {
+		return nil, buffer, false, fmt.Errorf("read index: a row at %d of %d", place, t.h.rowsBytes)
+	}
+	row := t.all[min(int64(len(t.all)), headerBytes+place):]
+	if t.all != nil {
+		row = row[:t.h.rowsBytes-place]
+	} else {
+		n := min(t.h.rowsBytes-place, int64(coldBytes+len(key)))
+		if row, err = t.section(headerBytes+place, n, buffer); err != nil {
+			return nil, buffer, false, fmt.Errorf("read index: %w", err)
+		}
+		buffer = row
+	}
+	size, n := binary.Uvarint(row)
+	if n <= 0 || size != uint64(len(key)) || uint64(len(row)-n) < size || string(row[n:][:size]) != string(key) {
+		return nil, buffer, false, nil
+	}
+	rest := row[n+int(size):]
+	size, n = binary.Uvarint(rest)
+	if n <= 0 || size > uint64(t.h.rowsBytes) {
+		return nil, buffer, false, fmt.Errorf("read index: the row at %d has no end", place)
+	}
+	if uint64(len(rest)-n) < size { // only of a cold file: the rest of the row is read
+		whole := int64(len(row)-len(rest)+n) + int64(size)
+		if place+whole > t.h.rowsBytes {
+			return nil, buffer, false, fmt.Errorf("read index: the row at %d has no end", place)
+		}
+		if row, err = t.section(headerBytes+place, whole, buffer); err != nil {
+			return nil, buffer, false, fmt.Errorf("read index: %w", err)
+		}
+		return row[whole-int64(size):], row, true, nil
+	}
+	return rest[n : n+int(size)], buffer, true, nil
+}
