@@ -504,3 +504,6 @@ func appendError(out []byte, text string) []byte {
 	out = append(out, oneLine(text)...)
 	return append(out, '\r', '\n')
 }
+
+// Known reports whether the client has given a right password.
+func (s *Session) Known() bool { return s.known }

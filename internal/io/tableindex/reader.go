@@ -223,3 +223,12 @@ func (t *Table) row(place int64, key, buffer []byte) (frames, used []byte, found
 	}
 	return rest[n : n+int(size)], buffer, true, nil
 }
+
+// SizeOf returns what a file needs in memory, in bytes, without opening it.
+func SizeOf(path string) (int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, fmt.Errorf("open index %s: %w", path, err)
+	}
+	return info.Size(), nil
+}

@@ -1,0 +1,213 @@
+package tableserver_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/app/tableserver"
+	"thalweg/internal/io/tableindex"
+)
+
+const rows = 1000
+
+// index writes a file whose values are all of one version.
+func index(t *testing.T, version int) string {
+	path := filepath.Join(t.TempDir(), fmt.Sprint("index", version))
+	file, err := os.Create(path)
+	require.NoError(t, err)
+	defer file.Close()
+	w, err := tableindex.NewWriter(file, rows, tableindex.Meta{Key: []string{"k"}, Columns: []string{"v"}})
+	require.NoError(t, err)
+	for i := range rows {
+		require.NoError(t, w.Add([]byte(fmt.Sprint("key", i)), tableindex.Frame(nil, []byte(fmt.Sprint("v", version)))))
+	}
+	require.NoError(t, w.Finish())
+	return path
+}
+
+// served is a server that ends with its test.
+type served struct {
+	*tableserver.Server
+	plain, secure string
+	client        *tls.Config
+}
+
+func serve(t *testing.T, o tableserver.Options, path string) *served {
+	site := httptest.NewTLSServer(nil)
+	t.Cleanup(site.Close)
+	o.Address, o.TLSAddress, o.TLS = "127.0.0.1:0", "127.0.0.1:0", &tls.Config{Certificates: site.TLS.Certificates}
+	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	o.MemoryBytes = 1 << 30
+	if o.MaxClients == 0 {
+		o.MaxClients = 100
+	}
+	s, err := tableserver.New(t.Context(), path, o)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+		require.NoError(t, s.Close())
+	})
+	plain, secure := s.Addresses(t.Context())
+	return &served{s, plain.String(), secure.String(), site.Client().Transport.(*http.Transport).TLSClientConfig}
+}
+
+// dial connects by either front.
+func (s *served) dial(t *testing.T, secure bool) net.Conn {
+	c, err := net.Dial("tcp", s.plain)
+	if secure {
+		c, err = tls.Dial("tcp", s.secure, s.client)
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// each does a test with each front.
+func each(t *testing.T, test func(t *testing.T, secure bool)) {
+	for name, secure := range map[string]bool{"plain": false, "TLS": true} {
+		t.Run(name, func(t *testing.T) { test(t, secure) })
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	s := serve(t, tableserver.Options{}, index(t, 1))
+	each(t, func(t *testing.T, secure bool) {
+		c := s.dial(t, secure)
+		_, err := io.WriteString(c, strings.Repeat("GET key7\r\n", 50_000)+"GET none\r\nDBSIZE\r\nQUIT\r\n")
+		require.NoError(t, err)
+		got, err := io.ReadAll(c)
+		require.NoError(t, err)
+		require.Equal(t, strings.Repeat("$2\r\nv1\r\n", 50_000)+"$-1\r\n:1000\r\n+OK\r\n", string(got))
+	})
+}
+
+func TestPasswords(t *testing.T) {
+	s := serve(t, tableserver.Options{Check: func(user, password []byte) bool { return string(password) == "right" }},
+		index(t, 1))
+	each(t, func(t *testing.T, secure bool) {
+		c := s.dial(t, secure)
+		_, err := io.WriteString(c, "GET key7\r\nAUTH wrong\r\nAUTH right\r\nGET key7\r\nQUIT\r\n")
+		require.NoError(t, err)
+		got, err := io.ReadAll(c)
+		require.NoError(t, err)
+		require.Equal(t, "-NOAUTH Authentication required.\r\n-WRONGPASS invalid username-password pair or user is disabled."+
+			"\r\n+OK\r\n$2\r\nv1\r\n+OK\r\n", string(got))
+	})
+}
+
+func TestTooManyClients(t *testing.T) {
+	s := serve(t, tableserver.Options{MaxClients: 1}, index(t, 1))
+	first := s.dial(t, false)
+	_, err := io.WriteString(first, "PING\r\n")
+	require.NoError(t, err)
+	line, err := bufio.NewReader(first).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "+PONG\r\n", line)
+	got, err := io.ReadAll(s.dial(t, false))
+	require.NoError(t, err)
+	require.Equal(t, "-ERR max number of clients reached\r\n", string(got))
+	_, err = tls.Dial("tcp", s.secure, s.client)
+	require.Error(t, err)
+}
+
+// Whoever fetches no answers is disconnected, and nobody else waits.
+func TestNoAnswersFetched(t *testing.T) {
+	s := serve(t, tableserver.Options{}, index(t, 1))
+	c := s.dial(t, false)
+	many := strings.Repeat("MGET"+strings.Repeat(" key1", 9)+"\r\n", 10_000)
+	var err error
+	for err == nil {
+		_, err = io.WriteString(c, many)
+	}
+	other := s.dial(t, false)
+	_, err = io.WriteString(other, "PING\r\nQUIT\r\n")
+	require.NoError(t, err)
+	got, err := io.ReadAll(other)
+	require.NoError(t, err)
+	require.Equal(t, "+PONG\r\n+OK\r\n", string(got))
+}
+
+// While tables are switched to and fro, each answer is whole and of one of them.
+func TestSwitches(t *testing.T) {
+	files := []string{index(t, 1), index(t, 2)}
+	damaged := index(t, 3)
+	content, err := os.ReadFile(damaged)
+	require.NoError(t, err)
+	content[5000] ^= 1
+	require.NoError(t, os.WriteFile(damaged, content, 0o600))
+	s := serve(t, tableserver.Options{}, files[0])
+	each(t, func(t *testing.T, secure bool) {
+		var stop atomic.Bool
+		seen := make(chan map[string]int)
+		failed := make(chan error, 4)
+		for range 4 {
+			c := s.dial(t, secure)
+			go func() {
+				counts := map[string]int{}
+				defer func() { seen <- counts }()
+				in := bufio.NewReader(c)
+				for !stop.Load() {
+					if _, err := io.WriteString(c, "MGET key1 key999 key500\r\n"); err != nil {
+						failed <- err
+						return
+					}
+					var got strings.Builder
+					for range 7 {
+						line, err := in.ReadString('\n')
+						if err != nil {
+							failed <- err
+							return
+						}
+						got.WriteString(line)
+					}
+					if counts[got.String()]++; len(counts) > 2 {
+						failed <- fmt.Errorf("answers %v", counts)
+						return
+					}
+				}
+			}()
+		}
+		for i := range 40 {
+			require.NoError(t, s.Switch(t.Context(), files[(i+1)%2]))
+			require.ErrorContains(t, s.Switch(t.Context(), damaged), "damaged")
+		}
+		stop.Store(true)
+		for range 4 {
+			for answer := range <-seen {
+				require.Contains(t, []string{"*3\r\n" + strings.Repeat("$2\r\nv1\r\n", 3),
+					"*3\r\n" + strings.Repeat("$2\r\nv2\r\n", 3)}, answer)
+			}
+		}
+		select {
+		case err := <-failed:
+			require.NoError(t, err)
+		default:
+		}
+	})
+}
+
+func TestTooLarge(t *testing.T) {
+	_, err := tableserver.New(t.Context(), index(t, 1), tableserver.Options{MemoryBytes: 1000})
+	require.ErrorContains(t, err, "--memory is 0 MB")
+	_, err = tableserver.New(t.Context(), "none", tableserver.Options{MemoryBytes: 1000})
+	require.True(t, errors.Is(err, os.ErrNotExist))
+}
