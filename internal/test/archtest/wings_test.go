@@ -27,7 +27,7 @@ var wings = map[string]wing{
 		"secret allow", "document", "settings",
 	}},
 	"lang": {may: "base lang", floors: []string{"expr filespec matrix project starter", "script", "graph"}},
-	"io": {may: "base lang io", floors: []string{"database parquetfile remote unpack", "records", "files",
+	"io": {may: "base lang io", floors: []string{"database parquetfile remote resp tableindex unpack", "records", "files",
 		"outfile inputcache"}},
 	"store": {may: "base io/remote store", floors: []string{"cassandra", "state", "parts queue"}},
 	"run": {may: "base lang io store run", floors: []string{
@@ -35,16 +35,16 @@ var wings = map[string]wing{
 		"pipeline",
 	}},
 	"ops": {may: "base lang io store run ops", floors: []string{
-		"chart gc infer notify price samples schedule", "bill",
+		"chart gc host infer load notify price samples schedule", "bill",
 		"clusterconfig compare doctor history lineage metrics serveconfig simulate",
 		"capacity causes forecast",
 		"planning",
 	}},
 	"app": {may: "base lang io store run ops app", floors: []string{
-		"caller sizing sources", "access instance", "cluster hub registry serving", "view", "outputs workerprocess",
+		"caller sizing sources tableserver", "access instance", "cluster hub registry serving", "view", "outputs workerprocess",
 		"runtime", "inspect", "runner",
 		"control worker runs scripts", "diagnosis openlineage peek scheduler", "fleet",
-		"scripttest", door,
+		"benches scripttest", door,
 	}},
 }
 
@@ -74,7 +74,7 @@ func place(pkg string) (name, top string) {
 // edges are the packages by which people and programs come in, with what they import of the product: the
 // application, what it shows, failures and figures.
 var edges = map[string]string{
-	"cmd/thalweg":        "api apiclient app app/sizing app/view base/fault base/format web",
+	"cmd/thalweg":        "api apiclient app app/benches app/sizing app/view base/fault base/format web",
 	"internal/api":       "app app/access app/view base/fault",
 	"internal/apiclient": "app app/view base/fault",
 	"internal/web":       "",

@@ -1,0 +1,5 @@
+package main
+
+// benchCmd has the commands that measure.
+type benchCmd struct {
+}
