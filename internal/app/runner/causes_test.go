@@ -57,7 +57,7 @@ type planted struct {
 	spared  string        // a cause that is not named, whatever is
 	runWide bool          // no node has more of it than others
 	state   time.Duration // in front of each call of the state that a batch needs
-	parts   time.Duration // before each part is written
+	parts   int64         // bytes a second of the way to the parts; 0: as they are
 	memory  int64         // 0: plannedMemory
 	beside  bool          // two workers on a processor each, and a load on that of the second
 	script  string        // "": plantedScript
@@ -72,15 +72,16 @@ func delayed(ctx context.Context, d time.Duration) {
 	}
 }
 
-// slowParts is a store of parts that is far away.
+// slowParts is a store of parts behind a narrow line.
 type slowParts struct {
 	parts.Store
-	delay time.Duration
+	perSecond int64 // bytes
 }
 
 func (s slowParts) Put(ctx context.Context, key, path string) (parts.Info, error) {
-	delayed(ctx, s.delay)
-	return s.Store.Put(ctx, key, path)
+	info, err := s.Store.Put(ctx, key, path)
+	delayed(ctx, time.Duration(info.Bytes)*time.Second/time.Duration(s.perSecond))
+	return info, err
 }
 
 func always(ms int) func(int, int) int { return func(int, int) int { return ms } }
@@ -91,10 +92,11 @@ var plantedRuns = []planted{
 	}},
 	{name: "3 batches for 8 slots", batches: 3, slots: 8, call: "work", ms: always(1000), want: "few_batches"},
 	{name: "sleeping Python", batches: 16, slots: 2, call: "sleep", ms: always(300), want: "python"},
-	{name: "a delay before the state", batches: 32, slots: 2, call: "work", ms: always(5), state: 100 * time.Millisecond,
-		want: "state", runWide: true},
-	{name: "a delay before the parts", batches: 16, slots: 2, call: "work", ms: always(5), parts: 200 * time.Millisecond,
-		want: "parts", runWide: true},
+	{name: "5 ms before the state", batches: 300, slots: 2, script: plainColumn, ms: always(5),
+		state: 5 * time.Millisecond, want: "state", runWide: true},
+	{name: "10 MB/s before the parts", batches: 16, slots: 2, script: plainColumn, ms: scattered, rows: 300_000,
+		tune: func(b *budget.Budget) { b.BatchBytes, b.SmallBytes = 8<<20, 8<<20 }, parts: 10_000_000, want: "parts",
+		runWide: true},
 	{name: "GOMEMLIMIT at the edge", batches: 16, slots: 2, call: "plain", ms: always(1), rows: 20_000,
 		tune: func(b *budget.Budget) { b.GoBytes, b.BatchBytes, b.SmallBytes = 1<<20, 1<<18, 1<<18 }, want: "collector",
 		runWide: true},
@@ -141,6 +143,18 @@ const greedyKeys = `nodes:
     w: {name: worked, fields: {k: int, n: int}}
 `
 
+// plainColumn computes next to nothing.
+const plainColumn = `nodes:
+  load: {type: file_table, r: {urls: ["DIR/in*.csv"], types: {ms: int}}, w: rows}
+  work: {type: table_table, r: rows, w: {name: worked, fields: {v: {expression: "coalesce(r.ms, 0) + 1", type: int}}}}
+`
+
+// scattered has values that hardly compress.
+func scattered(batch, row int) int {
+	h := uint64(row*1000+batch) * 0x9e3779b97f4a7c15
+	return int((h ^ h>>31) * 0xbf58476d1ce4e5b9 >> 2)
+}
+
 func greedyValue(batch, row int) int { return 8*row + batch }
 
 // run executes the script, and explains it.
@@ -151,11 +165,11 @@ func (p planted) run(t *testing.T) causes.Report {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	for b := range p.batches {
-		text := "ms\n"
+		text := []byte("ms\n")
 		for row := range max(p.rows, 1) {
-			text += fmt.Sprintln(p.ms(b, row))
+			text = fmt.Appendln(text, p.ms(b, row))
 		}
-		write(fmt.Sprintf("in%03d.csv", b), text)
+		write(fmt.Sprintf("in%03d.csv", b), string(text))
 	}
 	write("planted.py", plantedCode)
 	write("script.yaml", replaceAll(cmp.Or(p.script, plantedScript), "DIR", dir, "CALL", p.call))
