@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type partsTarget struct {
 	size    int
 	noise   []byte   // all parts are pieces of it, behind their keys
 	written sync.Map // keys
+	tag     string   // of this generator
 	again   atomic.Int64
 	payload atomic.Int64
 }
@@ -35,7 +37,7 @@ func openParts(ctx context.Context, o TargetOptions) (*partsTarget, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &partsTarget{place: p, size: max(cmp.Or(o.Value, partBytes), keyBytes)}
+	t := &partsTarget{place: p, size: max(cmp.Or(o.Value, partBytes), keyBytes), tag: rand.Text()}
 	t.noise = make([]byte, t.size+noiseSpan)
 	load.Fill(t.noise, 1)
 	return t, nil
@@ -131,7 +133,7 @@ func (t *partsTarget) put(ctx context.Context, stage *parts.Stage, key uint64) e
 			return errors.Join(err, os.Remove(path))
 		}
 	}
-	if _, err := t.Parts.Put(ctx, fmt.Sprintf("again/%d-%d", os.Getpid(), t.again.Add(1)), path); err != nil {
+	if _, err := t.Parts.Put(ctx, fmt.Sprintf("again/%s-%d", t.tag, t.again.Add(1)), path); err != nil {
 		return errors.Join(err, os.Remove(path))
 	}
 	return nil

@@ -131,7 +131,7 @@ func (c *redisClient) forget() {
 // over gives a connection up after an error that leaves unknown what comes on it.
 func (c *redisClient) over(err error) error {
 	var said redisError
-	if err == nil || errors.As(err, &said) {
+	if err == nil || errors.As(err, &said) || errors.Is(err, load.ErrMissing) || errors.Is(err, load.ErrWrong) {
 		return err
 	}
 	if c.ctx != nil && c.ctx.Err() != nil {
@@ -285,14 +285,14 @@ func (c *redisClient) hash(in *replies) error {
 		return err
 	case n <= 0:
 		return load.ErrMissing
-	case n > redisItemMax:
+	case n > redisItemMax || n%2 != 0:
 		return errOdd
 	}
 	right := n == 2*len(c.names)
 	for range n / 2 {
 		name, err := in.short()
 		if err != nil {
-			return err
+			return within(err)
 		}
 		field := -1
 		if len(name) > 1 && name[0] == 'f' {
@@ -300,7 +300,7 @@ func (c *redisClient) hash(in *replies) error {
 		}
 		size, err := in.header('$')
 		if err != nil {
-			return err
+			return within(err)
 		}
 		if c.t.o.There != "" || field < 0 || field >= len(c.names) {
 			right = right && c.t.o.There != ""
@@ -315,6 +315,15 @@ func (c *redisClient) hash(in *replies) error {
 		}
 	}
 	return wrongUnless(right || c.t.o.There != "", nil)
+}
+
+// within is an error in the middle of an answer: what the server says there is not about a command.
+func within(err error) error {
+	var said redisError
+	if errors.As(err, &said) {
+		return errOdd
+	}
+	return err
 }
 
 // wrongUnless is the error of a value that is not the one that was written.
@@ -387,7 +396,10 @@ func (r replies) header(mark byte) (int, error) {
 
 // skip reads a text of n bytes and its end.
 func (r replies) skip(n int) error {
-	_, err := r.Discard(max(n, 0) + 2)
+	if n < 0 { // there is none
+		return nil
+	}
+	_, err := r.Discard(n + 2)
 	return err
 }
 

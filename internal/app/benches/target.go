@@ -87,12 +87,13 @@ func OpenTarget(ctx context.Context, o TargetOptions) (load.Target, error) {
 // valueMax bounds a value: the largest part that is written at once in one piece.
 const valueMax = 1 << 30
 
-// shown is an address without the user and the password.
+// shown is an address without the user and the password, and without what should not be there.
 func shown(at string) string {
 	scheme, rest, ok := strings.Cut(at, "://")
 	if !ok {
 		return at
 	}
+	rest, _, _ = strings.Cut(rest, "?")
 	return scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
 }
 
