@@ -38,6 +38,9 @@ func CassandraOf(c *clusterconfig.Config) (cassandra.Config, error) {
 	return out, err
 }
 
+// TLSOf returns the settings for connections that no configuration of a cluster names; nil without TLS.
+func TLSOf(t *clusterconfig.TLS) (*tls.Config, error) { return tlsOf(&clusterconfig.Config{}, t, "tls") }
+
 // tlsOf reads certificates, which a section of the configuration names; nil without TLS.
 func tlsOf(c *clusterconfig.Config, t *clusterconfig.TLS, section string) (*tls.Config, error) {
 	if t == nil {

@@ -1,6 +1,7 @@
 package cassandra
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -41,6 +42,8 @@ type Config struct {
 	Timeout            time.Duration // of one request; 0: timeoutDefault
 	Observer           Observer      // nil: nobody
 	Logger             *slog.Logger
+	Connections        int // with each node; 0: connectionsEach
+	Protocol           int // version of CQL's; 0: the newest that the nodes speak
 	// Dial, if not nil, connects to nodes in the driver's place.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
@@ -87,8 +90,9 @@ func (c Config) cluster(d *dialer) *gocql.ClusterConfig {
 	if c.Timeout > 0 {
 		out.Timeout, out.WriteTimeout = c.Timeout, c.Timeout
 	}
-	out.NumConns, out.PageSize, out.MaxWaitSchemaAgreement = connectionsEach, pageRowsDefault, schemaWaitMax
-	out.ReconnectInterval = reconnectPause
+	out.NumConns, out.PageSize, out.MaxWaitSchemaAgreement = cmp.Or(c.Connections, connectionsEach), pageRowsDefault,
+		schemaWaitMax
+	out.ProtoVersion, out.ReconnectInterval = c.Protocol, reconnectPause
 	out.ReconnectionPolicy = &gocql.ConstantReconnectionPolicy{MaxRetries: reconnectTries, Interval: reconnectPause}
 	out.WriteCoalesceWaitTime = coalesceWritings
 	out.Metadata.CacheMode = gocql.KeyspaceOnly

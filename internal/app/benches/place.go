@@ -1,0 +1,126 @@
+package benches
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"thalweg/internal/app/cluster"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/ops/clusterconfig"
+)
+
+// place is a state and parts of its own beside those of a state directory or a cluster, on the same disks and services.
+type place struct {
+	*instance.Instance
+	nodes
+	config *clusterconfig.Config // nil: a directory
+	dirs   []string              // that were made
+	keep   bool
+}
+
+// openPlace makes a place, or opens it again.
+func openPlace(ctx context.Context, o TargetOptions) (_ *place, err error) {
+	p := &place{keep: o.Keep}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}()
+	if o.Cluster == nil {
+		if o.Dir == "" {
+			return nil, fault.New(fault.Script, "name a state directory, or the configuration of a cluster")
+		}
+		dir := filepath.Join(o.Dir, o.Name)
+		p.dirs = []string{dir}
+		p.Instance, err = instance.Open(ctx, dir, true)
+		return p, err
+	}
+	p.config, p.dirs = beside(*o.Cluster, o.Name)
+	if err := cluster.Init(ctx, p.config); err != nil {
+		return nil, err
+	}
+	if p.Instance, err = instance.OpenCluster(ctx, p.config, instance.ClusterOptions{}); err != nil {
+		return nil, err
+	}
+	if p.Cassandra == nil {
+		return p, nil
+	}
+	cfg, err := instance.CassandraOf(p.config)
+	if err != nil {
+		return nil, err
+	}
+	p.nodes, err = openNodes(cfg, p.config.State.Cassandra.Keyspace, "parts")
+	return p, err
+}
+
+// beside is a configuration of a cluster with another keyspace, directory and prefix.
+func beside(c clusterconfig.Config, name string) (_ *clusterconfig.Config, dirs []string) {
+	c.Queue = nil
+	if k := c.State.Cassandra; k != nil {
+		other := *k
+		other.Keyspace = name
+		c.State.Cassandra = &other
+	}
+	if b := c.Parts.S3; b != nil {
+		other := *b
+		other.URL += "/" + name
+		c.Parts.S3 = &other
+	}
+	for _, dir := range []*string{&c.State.Directory, &c.Parts.Directory} {
+		if *dir != "" {
+			*dir = filepath.Join(*dir, name)
+			dirs = append(dirs, *dir)
+		}
+	}
+	return &c, dirs
+}
+
+// Close closes the place and removes it, unless it is kept.
+func (p *place) Close() (err error) {
+	if p.Instance != nil {
+		if !p.keep && p.config != nil && p.config.Parts.S3 != nil {
+			err = p.removeParts()
+		}
+		err = errors.Join(err, p.Instance.Close())
+	}
+	p.nodes.close()
+	if p.keep {
+		return err
+	}
+	for _, dir := range p.dirs {
+		if gone := os.RemoveAll(dir); gone != nil {
+			err = errors.Join(err, fmt.Errorf("remove what was measured: %w", gone))
+		}
+	}
+	if p.config != nil && p.config.State.Cassandra != nil {
+		cfg, wrong := instance.CassandraOf(p.config)
+		err = errors.Join(err, wrong)
+		if wrong == nil {
+			err = errors.Join(err, dropKeyspace(cfg, p.config.State.Cassandra.Keyspace))
+		}
+	}
+	return err
+}
+
+// removeParts removes what is in a bucket.
+func (p *place) removeParts() error {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanPatience)
+	defer cancel()
+	var keys []string
+	for info, err := range p.Parts.List(ctx, "", "") {
+		if err != nil {
+			return fmt.Errorf("list the parts that were measured: %w", err)
+		}
+		keys = append(keys, info.Key)
+	}
+	for _, key := range keys {
+		if err := p.Parts.Delete(ctx, key); err != nil {
+			return fmt.Errorf("remove the parts that were measured: %w", err)
+		}
+	}
+	return nil
+}

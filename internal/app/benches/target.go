@@ -1,0 +1,124 @@
+package benches
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"thalweg/internal/base/fault"
+	"thalweg/internal/ops/clusterconfig"
+	"thalweg/internal/ops/load"
+)
+
+// TargetOptions say what is put under load.
+type TargetOptions struct {
+	// At is cql://HOST:PORT,…, cql (the Cassandra of Cluster), redis://HOST:PORT/DB, rediss://…, unix://PATH of a Redis,
+	// parts or state.
+	At      string
+	Dir     string                // the state directory; unless there is a cluster
+	Cluster *clusterconfig.Config // nil: none
+	Login   Login                 // of what At addresses
+
+	// Name is the keyspace, directory or prefix of keys that is made; "": a new one. Generators on several hosts give
+	// one name, and all but one keep it.
+	Name      string
+	Keep      bool     // what was made stays
+	Exporters []string // addresses of Prometheus' text of the servers
+	Value     int      // bytes of a column, a value, a part; 0: as the target's other measurers have it
+
+	CQL     CQLOptions
+	Redis   RedisOptions
+	Batches int // of each run whose batches are claimed; 0: batchesDefault
+}
+
+// Login is how a client says who it is, and knows the servers.
+type Login struct {
+	Username, Password string             // "": none, unless the address names them
+	TLS                *clusterconfig.TLS // nil: none; of rediss:// the system's authorities
+}
+
+// cleanPatience is for the removal of what was made.
+const cleanPatience = 10 * time.Minute
+
+// nameOf matches names that all targets can have: a keyspace's are the strictest.
+var nameOf = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
+
+// OpenTarget opens a store to put it under load. Its servers are observed if they say something of themselves.
+func OpenTarget(ctx context.Context, o TargetOptions) (load.Target, error) {
+	if o.Name == "" {
+		o.Name = "bench_" + strings.ToLower(rand.Text())[:10]
+	}
+	switch {
+	case !nameOf.MatchString(o.Name):
+		return nil, fault.New(fault.Script, "%q cannot be the name of what is made: use 1 to 48 of a-z, 0-9 and _, "+
+			"beginning with a letter", o.Name)
+	case o.Value < 0 || o.Value > valueMax:
+		return nil, fault.New(fault.Script, "values have 1 to %d bytes, not %d", valueMax, o.Value)
+	}
+	exporters, err := openExporters(o.Exporters)
+	if err != nil {
+		return nil, err
+	}
+	scheme, rest, _ := strings.Cut(o.At, "://")
+	var t load.Target
+	switch scheme {
+	case "cql":
+		t, err = openCQL(ctx, o, rest)
+	case "redis", "rediss", "unix":
+		t, err = openRedis(ctx, o)
+	case "parts":
+		t, err = openParts(ctx, o)
+	case "state":
+		t, err = openState(ctx, o)
+	default:
+		return nil, &fault.Error{Kind: fault.Script, Message: "cannot measure " + shown(o.At),
+			Hint: "name cql://HOST:PORT, cql, redis://HOST:PORT, parts or state"}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open %s to measure it: %w", shown(o.At), err)
+	}
+	return &target{t, exporters}, nil
+}
+
+// valueMax bounds a value: the largest part that is written at once in one piece.
+const valueMax = 1 << 30
+
+// shown is an address without the user and the password, and without what should not be there.
+func shown(at string) string {
+	scheme, rest, ok := strings.Cut(at, "://")
+	if !ok {
+		return at
+	}
+	rest, _, _ = strings.Cut(rest, "?")
+	return scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
+}
+
+// target is a target with the exporters of its servers.
+type target struct {
+	load.Target
+	exporters []*exporter
+}
+
+// Observe implements load.Observer: what servers and their exporters say of a node is one reading.
+func (t *target) Observe(ctx context.Context) ([]load.Reading, error) {
+	var out []load.Reading
+	var errs []error
+	if o, ok := t.Target.(load.Observer); ok {
+		readings, err := o.Observe(ctx)
+		out, errs = append(out, readings...), append(errs, err)
+	}
+	readings, err := readExporters(ctx, t.exporters)
+	return join(out, readings), errors.Join(append(errs, err)...)
+}
+
+// Moved implements load.Meter.
+func (t *target) Moved() load.Moved {
+	if m, ok := t.Target.(load.Meter); ok {
+		return m.Moved()
+	}
+	return load.Moved{}
+}

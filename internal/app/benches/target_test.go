@@ -1,0 +1,365 @@
+package benches
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/ops/clusterconfig"
+	"thalweg/internal/ops/load"
+	"thalweg/internal/store/cassandra"
+	"thalweg/internal/store/parts"
+	"thalweg/internal/test/cassandratest"
+	"thalweg/internal/test/loadtest"
+)
+
+// openTest opens a target for a test.
+func openTest(t *testing.T, o TargetOptions) load.Target {
+	t.Helper()
+	target, err := OpenTarget(t.Context(), o)
+	require.NoError(t, err)
+	return target
+}
+
+// inside is the target behind the exporters.
+func inside[T load.Target](of load.Target) T { return of.(*target).Target.(T) }
+
+func TestCQLIsATarget(t *testing.T) {
+	node := cassandratest.Node(t)
+	loadtest.Run(t, loadtest.Facts{Nodes: 1, Wired: true,
+		Open: func(t *testing.T) load.Target {
+			return openTest(t, TargetOptions{At: "cql://" + node, CQL: CQLOptions{Timeout: time.Minute}})
+		},
+		Spoil: func(t *testing.T, of load.Target, key uint64) {
+			c := inside[*cql](of)
+			l := c.lane()
+			require.ErrorIs(t, l.do(t.Context(), load.Op{Key: key + 1000}), load.ErrMissing)
+			l.key[cqlKeyBytes-1] = byte(key)
+			l.key[cqlKeyBytes-2] = 0
+			require.NoError(t, l.update.ExecContext(t.Context()))
+		},
+	})
+}
+
+func TestCQLOfAClusterGoesWithItsKeyspace(t *testing.T) {
+	node := cassandratest.Node(t)
+	config := &clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{
+		Hosts: []string{node}, Keyspace: "never_made", Replication: map[string]int{"": 1}}}}
+	o := TargetOptions{At: "cql", Cluster: config, Name: "bench_goes", Value: 3, CQL: CQLOptions{Columns: 2,
+		Consistency: "quorum"}}
+	for _, keep := range []bool{true, false} {
+		o.Keep = keep
+		target := openTest(t, o)
+		c, err := target.Client(t.Context(), 0)
+		require.NoError(t, err)
+		errs := make([]error, 1)
+		if keep { // the second finds what the first has left
+			c.Do(t.Context(), []load.Op{{Kind: load.Write, Key: 9}}, errs)
+		} else {
+			c.Do(t.Context(), []load.Op{{Kind: load.Read, Key: 9}}, errs)
+		}
+		require.NoError(t, errs[0])
+		require.NoError(t, target.Close())
+	}
+	s := cassandratest.Open(t, cassandra.Config{Hosts: []string{node}, Timeout: time.Minute})
+	keeps, err := cassandra.Replication(t.Context(), s, "bench_goes")
+	require.NoError(t, err)
+	require.Empty(t, keeps)
+}
+
+// redisServer starts a server on a socket, with arguments.
+func redisServer(t *testing.T, args ...string) (socket string) {
+	t.Helper()
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("there is no redis-server: apt-get install redis-server")
+	}
+	dir := t.TempDir()
+	socket = filepath.Join(dir, "s")
+	cmd := exec.CommandContext(t.Context(), program, append([]string{"--port", "0", "--unixsocket", socket, "--save", "",
+		"--dir", dir}, args...)...)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	require.Eventually(t, func() bool { _, err := os.Stat(socket); return err == nil }, time.Minute, 5*time.Millisecond)
+	return socket
+}
+
+func TestRedisIsATarget(t *testing.T) {
+	socket := redisServer(t)
+	for name, o := range map[string]TargetOptions{
+		"values":       {},
+		"large values": {Value: 200_000},
+		"hashes":       {Redis: RedisOptions{Fields: 10}},
+		"large hashes": {Redis: RedisOptions{Fields: 700}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.At = "unix://" + socket
+			loadtest.Run(t, loadtest.Facts{Nodes: 1, Wired: true,
+				Open: func(t *testing.T) load.Target { return openTest(t, o) },
+				Spoil: func(t *testing.T, of load.Target, key uint64) {
+					c := inside[*redis](of).client(&wire{})
+					command := []string{"SETRANGE", string(c.name(key)), "7", "?"}
+					if c.t.o.Fields > 0 {
+						command = []string{"HSET", string(c.name(key)), "f3", "?"}
+					}
+					require.NoError(t, c.ask(t.Context(), command, func(r *replies) error { _, err := r.header(':'); return err }))
+					require.NoError(t, c.Close())
+				},
+			})
+		})
+	}
+	target := openTest(t, TargetOptions{At: "unix://" + socket})
+	defer func() { require.NoError(t, target.Close()) }()
+	require.Zero(t, databaseSize(t, target), "targets that are closed leave no key")
+}
+
+func databaseSize(t *testing.T, of load.Target) (n int) {
+	t.Helper()
+	require.NoError(t, inside[*redis](of).info.ask(t.Context(), []string{"DBSIZE"},
+		func(r *replies) (err error) { n, err = r.header(':'); return err }))
+	return n
+}
+
+// Keys that are there already are only read, and stay.
+func TestRedisReadsWhatIsThere(t *testing.T) {
+	socket := redisServer(t)
+	target := openTest(t, TargetOptions{At: "unix://" + socket, Redis: RedisOptions{There: "item:"}})
+	info := inside[*redis](target).info
+	require.NoError(t, info.ask(t.Context(), []string{"SET", "item:7", "anything"},
+		func(r *replies) error { _, err := r.line('+'); return err }))
+	c, err := target.Client(t.Context(), 0)
+	require.NoError(t, err)
+	errs := make([]error, 3)
+	c.Do(t.Context(), []load.Op{{Key: 7}, {Key: 8}, {Kind: load.Write, Key: 7}}, errs)
+	require.NoError(t, errs[0])
+	require.ErrorIs(t, errs[1], load.ErrMissing)
+	require.ErrorIs(t, errs[2], errForeign)
+	require.NoError(t, c.Close())
+	require.NoError(t, target.Close())
+	again := openTest(t, TargetOptions{At: "unix://" + socket})
+	defer func() { require.NoError(t, again.Close()) }()
+	require.Equal(t, 1, databaseSize(t, again))
+}
+
+func TestRedisWantsAPassword(t *testing.T) {
+	socket := redisServer(t, "--requirepass", "s3cret-word")
+	at := "unix://" + socket
+	_, err := OpenTarget(t.Context(), TargetOptions{At: at})
+	require.NoError(t, err, "a server is asked nothing until it is used") // NOAUTH comes with the first command
+	_, err = OpenTarget(t.Context(), TargetOptions{At: at, Login: Login{Password: "wrong-word"}})
+	require.ErrorContains(t, err, "WRONGPASS")
+	require.NotContains(t, err.Error(), "wrong-word")
+	target := openTest(t, TargetOptions{At: at, Login: Login{Username: "default", Password: "s3cret-word"}})
+	require.NoError(t, target.Close())
+}
+
+func TestPartsAreATarget(t *testing.T) {
+	dir := t.TempDir()
+	loadtest.Run(t, loadtest.Facts{
+		Open: func(t *testing.T) load.Target {
+			return openTest(t, TargetOptions{At: "parts", Dir: dir, Value: 700_000})
+		},
+		Spoil: func(t *testing.T, of load.Target, key uint64) {
+			p := inside[*partsTarget](of)
+			path, release, err := p.Parts.Fetch(t.Context(), partKey(key), "")
+			require.NoError(t, err)
+			defer release()
+			require.NoError(t, os.Chmod(path, 0o600))
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			require.NoError(t, err)
+			_, err = f.WriteAt([]byte("?"), 600_000)
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
+		},
+	})
+	requireEmpty(t, dir)
+}
+
+func TestPartsInCassandraAreATarget(t *testing.T) {
+	config := clusterOf(t, cassandratest.Node(t), clusterconfig.Parts{Cassandra: true})
+	loadtest.Run(t, loadtest.Facts{Nodes: 1, Open: func(t *testing.T) load.Target {
+		return openTest(t, TargetOptions{At: "parts", Cluster: config, Value: 100_000})
+	}})
+}
+
+// clusterOf is a cluster whose own keyspace is not there, and is not needed.
+func clusterOf(t *testing.T, node string, parts clusterconfig.Parts) *clusterconfig.Config {
+	return &clusterconfig.Config{State: clusterconfig.State{Cassandra: &clusterconfig.Cassandra{
+		Hosts: []string{node}, Keyspace: "never_made", Replication: map[string]int{"": 1}}}, Parts: parts,
+		Worker: clusterconfig.Worker{Scratch: t.TempDir(), Cache: clusterconfig.CacheDefaultBytes}}
+}
+
+func requireEmpty(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+// Runs are used up in the middle of the tests.
+func TestStateIsATarget(t *testing.T) {
+	dir := t.TempDir()
+	loadtest.Run(t, loadtest.Facts{Open: func(t *testing.T) load.Target {
+		return openTest(t, TargetOptions{At: "state", Dir: dir, Batches: 7})
+	}})
+	requireEmpty(t, dir)
+}
+
+func TestStateInCassandraIsATarget(t *testing.T) {
+	config := clusterOf(t, cassandratest.Node(t), clusterconfig.Parts{Directory: t.TempDir()})
+	loadtest.Run(t, loadtest.Facts{Nodes: 1, Open: func(t *testing.T) load.Target {
+		return openTest(t, TargetOptions{At: "state", Cluster: config, Batches: 50})
+	}})
+	requireEmpty(t, config.Parts.Directory)
+}
+
+func TestWhatCannotBeMeasured(t *testing.T) {
+	for _, c := range []struct {
+		o    TargetOptions
+		says string
+	}{
+		{TargetOptions{At: "ftp://a:secret-word@b"}, "cannot measure ftp://b"},
+		{TargetOptions{At: "cql"}, "which Cassandra?"},
+		{TargetOptions{At: "parts"}, "name a state directory"},
+		{TargetOptions{At: "state", Dir: "x", Batches: -1}, "1 to 1000000 batches"},
+		{TargetOptions{At: "state", Dir: "x", Name: "A;B"}, `"A;B" cannot be the name`},
+		{TargetOptions{At: "redis://u:secret-word@:99"}, "cannot read the address redis://:99"},
+		{TargetOptions{At: "redis://h:1/x"}, "cannot read the address"},
+		{TargetOptions{At: "redis://h:1/0?secret-word"}, "cannot read the address"},
+		{TargetOptions{At: "cql://h", CQL: CQLOptions{Consistency: "MOST"}}, `no consistency "MOST"`},
+		{TargetOptions{At: "cql://h", CQL: CQLOptions{Columns: -1}}, "1 to 1000 columns"},
+		{TargetOptions{At: "cql://h", Value: -1}, "values have"},
+		{TargetOptions{At: "parts", Dir: "x", Exporters: []string{"file:///etc"}}, "cannot read the exporter"},
+	} {
+		_, err := OpenTarget(t.Context(), c.o)
+		require.ErrorContains(t, err, c.says, "%+v", c.o)
+		require.NotContains(t, err.Error(), "secret-word")
+	}
+	require.NoDirExists(t, "x")
+}
+
+// metrics answers like an exporter.
+func metrics(t *testing.T, text func() string) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "u" || password != "secret-word" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = fmt.Fprint(w, text())
+	}))
+	t.Cleanup(server.Close)
+	return strings.Replace(server.URL, "http://", "http://u:secret-word@", 1)
+}
+
+const ofAMachine = `# TYPE node_cpu_seconds_total counter
+node_cpu_seconds_total{cpu="0",mode="idle"} 1000
+node_cpu_seconds_total{cpu="0",mode="iowait"} 500
+node_cpu_seconds_total{cpu="0",mode="user"} 7
+node_cpu_seconds_total{cpu="1",mode="system"} 3
+# TYPE node_network_receive_bytes_total counter
+node_network_receive_bytes_total{device="lo"} 99
+node_network_receive_bytes_total{device="eth0"} 11
+# TYPE process_cpu_seconds_total counter
+process_cpu_seconds_total 1
+# TYPE go_gc_duration_seconds summary
+go_gc_duration_seconds{quantile="1"} 0.5
+go_gc_duration_seconds_sum 2
+go_gc_duration_seconds_count 4
+# TYPE odd gauge
+odd NaN
+odd{a="b"} +Inf
+odd{a="c"} 4
+`
+
+const ofJava = `# TYPE jvm_gc_collection_seconds summary
+jvm_gc_collection_seconds_count{gc="G1 Young Generation"} 10
+jvm_gc_collection_seconds_sum{gc="G1 Young Generation"} 1.5
+jvm_gc_collection_seconds_count{gc="G1 Old Generation"} 1
+jvm_gc_collection_seconds_sum{gc="G1 Old Generation"} 0.5
+# TYPE process_cpu_seconds_total counter
+process_cpu_seconds_total 42
+`
+
+func TestExportersSayWhatServersDo(t *testing.T) {
+	text := ofAMachine
+	target := openTest(t, TargetOptions{At: "parts", Dir: t.TempDir(), Exporters: []string{metrics(t, func() string { return text })}})
+	defer func() { require.NoError(t, target.Close()) }()
+	readings, err := target.(load.Observer).Observe(t.Context())
+	require.NoError(t, err)
+	require.Len(t, readings, 1)
+	got := readings[0]
+	require.InDelta(t, 10, got.Counters[load.CPUSeconds], 0, "neither idle nor waiting, and not the exporter's own")
+	require.InDelta(t, 11, got.Counters[load.NetworkIn], 0)
+	require.NotContains(t, got.Counters, load.PauseSecs, "the exporter's own collector stops nobody else")
+	require.InDelta(t, 4, got.Gauges["odd"], 0)
+
+	text = ofJava
+	readings, err = target.(load.Observer).Observe(t.Context())
+	require.NoError(t, err)
+	require.InDelta(t, 2, readings[0].Counters[load.PauseSecs], 0)
+	require.InDelta(t, 42, readings[0].Counters[load.CPUSeconds], 0)
+
+	for says, wrong := range map[string]string{
+		"more than 16 MiB": strings.Repeat("# nothing\n", 2<<20), "parsing": "a{ 7",
+		"2000 are the most": strings.Join(numbered("m%d 1\n", 2001), ""),
+	} {
+		text = wrong
+		_, err = target.(load.Observer).Observe(t.Context())
+		require.ErrorContains(t, err, says)
+		require.NotContains(t, err.Error(), "secret-word")
+	}
+}
+
+func numbered(format string, n int) (out []string) {
+	for i := range n {
+		out = append(out, fmt.Sprintf(format, i))
+	}
+	return out
+}
+
+// What an exporter says of a host joins what the server on it says, whatever their ports.
+func TestReadingsOfOneHostAreOne(t *testing.T) {
+	servers := []load.Reading{{Node: "10.0.0.1:9042", Counters: map[string]float64{"a": 1}, Gauges: map[string]float64{}}}
+	exporters := []load.Reading{{Node: "10.0.0.1:9100", Counters: map[string]float64{"b": 2}},
+		{Node: "10.0.0.2:9100", Counters: map[string]float64{"b": 3}}}
+	got := join(servers, exporters)
+	require.Len(t, got, 2)
+	require.Equal(t, map[string]float64{"a": 1, "b": 2}, got[0].Counters)
+	require.Equal(t, "10.0.0.2:9100", got[1].Node)
+}
+
+// A part that another generator has written already is written beside it.
+func TestPartsOfSeveralGenerators(t *testing.T) {
+	o := TargetOptions{At: "parts", Dir: t.TempDir(), Name: "bench_shared", Value: 1000, Keep: true}
+	first, second := openTest(t, o), openTest(t, o)
+	for _, target := range []load.Target{first, second} {
+		c, err := target.Client(t.Context(), 0)
+		require.NoError(t, err)
+		errs := make([]error, 2)
+		c.Do(t.Context(), []load.Op{{Kind: load.Write, Key: 4}, {Kind: load.Write, Key: 4}}, errs)
+		require.Equal(t, make([]error, 2), errs)
+		c.Do(t.Context(), []load.Op{{Key: 4}, {Key: 4}}, errs)
+		require.Equal(t, make([]error, 2), errs)
+		require.NoError(t, c.Close())
+	}
+	p := inside[*partsTarget](second).Parts
+	n := 0
+	for range p.List(context.Background(), "", "") {
+		n++
+	}
+	require.Equal(t, 4, n)
+	_, _, err := p.Open(t.Context(), partKey(5), 0, -1)
+	require.ErrorIs(t, err, parts.ErrNotFound)
+	require.NoError(t, first.Close())
+	require.NoError(t, second.Close())
+	require.DirExists(t, filepath.Join(o.Dir, o.Name))
+}
