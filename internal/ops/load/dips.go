@@ -29,11 +29,11 @@ type Dip struct {
 	From   float64 `json:"from_s"`
 	To     float64 `json:"to_s"`
 	Part   float64 `json:"part_of_median"` // the lowest
-	Beside []Moved `json:"beside,omitempty"`
+	Beside []Jump `json:"beside,omitempty"`
 }
 
-// Moved is something that grew beyond its usual within two seconds of a dip.
-type Moved struct {
+// Jump is something that grew beyond its usual within two seconds of a dip.
+type Jump struct {
 	What  string  `json:"what"` // this process's collector or processor time, or a counter or gauge of a server
 	Node  string  `json:"node,omitempty"`
 	At    float64 `json:"at_s"`
@@ -136,9 +136,9 @@ func unknown(n int) []float64 {
 }
 
 // beside returns what was beyond its usual in the seconds from and to, the farthest first.
-func beside(tracks []track, from, to int) []Moved {
+func beside(tracks []track, from, to int) []Jump {
 	type far struct {
-		Moved
+		Jump
 		by float64
 	}
 	var found []far
@@ -157,7 +157,7 @@ func beside(tracks []track, from, to int) []Moved {
 		best := far{by: movedBy}
 		for i := max(from, 0); i <= min(to, len(t.values)-1); i++ {
 			if by := (t.values[i] - usual) / unit; by > best.by {
-				best = far{Moved{What: t.what, Node: t.node, At: float64(i + 1), Value: t.values[i], Usual: usual}, by}
+				best = far{Jump{What: t.what, Node: t.node, At: float64(i + 1), Value: t.values[i], Usual: usual}, by}
 			}
 		}
 		if best.What != "" {
@@ -165,14 +165,14 @@ func beside(tracks []track, from, to int) []Moved {
 		}
 	}
 	slices.SortStableFunc(found, func(a, b far) int { return cmp.Compare(b.by, a.by) })
-	var out []Moved
+	var out []Jump
 	for _, f := range found[:min(len(found), movedMost)] {
-		out = append(out, f.Moved)
+		out = append(out, f.Jump)
 	}
 	return out
 }
 
-func (m Moved) String() string {
+func (m Jump) String() string {
 	where := m.What
 	if m.Node != "" {
 		where += " of " + m.Node
