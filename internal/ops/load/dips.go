@@ -24,12 +24,15 @@ const (
 	wholeSecond = 0.95
 )
 
+// OwnCollector names the processor time of this process's garbage collector.
+const OwnCollector = "own collector (s)"
+
 // Dip is seconds on end whose rate is far below the median, and what else moved then.
 type Dip struct {
 	From   float64 `json:"from_s"`
 	To     float64 `json:"to_s"`
 	Part   float64 `json:"part_of_median"` // the lowest
-	Beside []Jump `json:"beside,omitempty"`
+	Beside []Jump  `json:"beside,omitempty"`
 }
 
 // Jump is something that grew beyond its usual within two seconds of a dip.
@@ -89,7 +92,7 @@ func (r Result) Rates() []float64 {
 
 // tracks returns what may move beside a dip.
 func (r Result) tracks() []track {
-	collector, cpu := track{what: "own collector (s)"}, track{what: "own processor time (s)"}
+	collector, cpu := track{what: OwnCollector}, track{what: "own processor time (s)"}
 	byName := map[[3]string]*track{}
 	last := map[[3]string]float64{}
 	look := func(i int, readings []Reading) {
@@ -172,12 +175,28 @@ func beside(tracks []track, from, to int) []Jump {
 	return out
 }
 
+// Name names what moved, and where.
+func (m Jump) Name() string { return track{what: m.What, node: m.Node}.name() }
+
 func (m Jump) String() string {
-	where := m.What
-	if m.Node != "" {
-		where += " of " + m.Node
+	return fmt.Sprintf("%s %.3g, usually %.3g", m.Name(), m.Value, m.Usual)
+}
+
+func (t track) name() string {
+	if t.node == "" {
+		return t.what
 	}
-	return fmt.Sprintf("%s %.3g, usually %.3g", where, m.Value, m.Usual)
+	return t.what + " of " + t.node
+}
+
+// Track returns what has a name over the seconds of a load: growth of counters, values of gauges; NaN: not known.
+func (r Result) Track(name string) []float64 {
+	for _, t := range r.tracks() {
+		if t.name() == name {
+			return t.values
+		}
+	}
+	return nil
 }
 
 func median(values []float64) float64 {
