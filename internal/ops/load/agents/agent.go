@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"thalweg/internal/ops/load"
 )
 
 // Times of the protocol.
@@ -76,8 +78,8 @@ func newAgent(ctx context.Context, token string, does Does, log *slog.Logger) (*
 	if err := checkToken(token); err != nil {
 		return nil, err
 	}
-	if does.Now == nil {
-		does.Now = time.Now
+	if does.Run == nil {
+		does.Run = load.Run
 	}
 	return &agent{ctx: ctx, does: does, token: sha256.Sum256([]byte(token)), log: log, lease: leaseTime}, nil
 }
@@ -92,7 +94,7 @@ func checkToken(token string) error {
 func (a *agent) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+pathClock, func(w http.ResponseWriter, _ *http.Request) {
-		a.answer(w, clockAnswer{Now: a.does.Now().UnixNano()}, nil)
+		a.answer(w, clockAnswer{Now: a.does.now().UnixNano()}, nil)
 	})
 	mux.HandleFunc("POST "+pathPrepare, a.prepare)
 	mux.HandleFunc("POST "+pathStart, func(w http.ResponseWriter, r *http.Request) {
@@ -141,6 +143,10 @@ func (a *agent) prepare(w http.ResponseWriter, r *http.Request) {
 			a.answer(w, nil, errors.New("it has another load at work"))
 			return
 		}
+	}
+	if ask.Version != a.does.Version {
+		a.answer(w, nil, fmt.Errorf("it is of version %s, and the coordinator of %s", a.does.Version, ask.Version))
+		return
 	}
 	if ask.Load == "" || ask.Share.Plan.Clients < 1 {
 		a.answer(w, nil, errors.New("the load has no name, or no clients"))

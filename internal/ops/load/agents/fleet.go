@@ -19,17 +19,19 @@ import (
 
 // Fleet tells agents what to do. One load at a time.
 type Fleet struct {
-	agents []*remote
-	target json.RawMessage
-	lead   time.Duration // from telling the start to it
+	agents  []*remote
+	version string
+	target  json.RawMessage
+	lead    time.Duration // from telling the start to it
 }
 
 // Config says who the agents are.
 type Config struct {
-	Agents []string // HOST:PORT
-	Token  string
-	TLS    *tls.Config     // nil: without
-	Target json.RawMessage // what each of them opens
+	Agents  []string // HOST:PORT
+	Token   string
+	Version string          // of this program
+	TLS     *tls.Config     // nil: without
+	Target  json.RawMessage // what each of them opens
 }
 
 // Times of a coordinator.
@@ -50,14 +52,14 @@ type Generator struct {
 	Offset time.Duration `json:"clock_offset_ns" doc:"Its clock less the coordinator's."`
 	// The offset is right but for so much: half of the quickest round trip.
 	Unsure time.Duration `json:"clock_unsure_ns"`
-	Late   time.Duration `json:"late_ns" doc:"Behind the instant at which all were to begin."`
+	Late   time.Duration `json:"late_ns" doc:"From when all were to begin to its first operation."`
 }
 
 // Outcome is what all agents have measured, as one.
 type Outcome struct {
 	load.Result
 	Generators []Generator   `json:"generators"`
-	Spread     time.Duration `json:"start_spread_ns" doc:"Between the first and the last start, by one clock."`
+	Spread     time.Duration `json:"start_spread_ns" doc:"Between the first operations of the first and the last to begin, by one clock."`
 }
 
 // New returns a fleet. It talks to nobody yet.
@@ -68,7 +70,7 @@ func New(c Config) (*Fleet, error) {
 	if len(c.Agents) == 0 || len(c.Agents) > agentsMost {
 		return nil, fmt.Errorf("there are %d agents; there must be 1 to %d", len(c.Agents), agentsMost)
 	}
-	f := &Fleet{target: c.Target, lead: startLead}
+	f := &Fleet{target: c.Target, version: c.Version, lead: startLead}
 	transport := &http.Transport{TLSClientConfig: c.TLS, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute,
 		TLSHandshakeTimeout: askTime, DialContext: (&net.Dialer{Timeout: askTime}).DialContext}
 	client := &http.Client{Transport: transport,
@@ -106,7 +108,7 @@ func (f *Fleet) Run(ctx context.Context, p load.Plan) (out Outcome, err error) {
 		}
 	}()
 	if err := f.all(ctx, func(ctx context.Context, i int, a *remote) error {
-		return a.prepare(ctx, prepareAsk{Load: name, Target: f.target, Share: shares[i]})
+		return a.prepare(ctx, prepareAsk{Load: name, Version: f.version, Target: f.target, Share: shares[i]})
 	}); err != nil {
 		return out, err
 	}
@@ -129,8 +131,15 @@ func (f *Fleet) Run(ctx context.Context, p load.Plan) (out Outcome, err error) {
 	}); err != nil {
 		return out, err
 	}
-	merged, err := merge(p, results)
+	merged, err := load.Merge(results...)
+	merged.Plan = p
 	return Outcome{Result: merged, Generators: generators, Spread: spread(starts)}, err
+}
+
+// spread is the time between the first and the last of some instants.
+func spread(starts []time.Time) time.Duration {
+	first := slices.MinFunc(starts, time.Time.Compare)
+	return slices.MaxFunc(starts, time.Time.Compare).Sub(first)
 }
 
 // all does something for all agents at once. The first failure, which names its agent, ends the others.

@@ -53,8 +53,16 @@ func beAgent(at, skew string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	return Serve(ctx, ln, testToken, Does{Open: opens(newStore()), Run: sampled, Now: skewed(by)},
+	return Serve(ctx, ln, testToken, Does{Open: opens(newStore()), Run: rated, Ahead: by},
 		slog.New(slog.DiscardHandler))
+}
+
+// rated carries out loads with a rate, and takes samples for others.
+func rated(ctx context.Context, target load.Target, p load.Plan) (load.Result, error) {
+	if p.Rate > 0 {
+		return load.Run(ctx, target, p)
+	}
+	return sampled(ctx, target, p)
 }
 
 // hosts makes hosts on this one: a network namespace each, with one link to ours. It answers with their names.
@@ -126,6 +134,13 @@ func TestAgentsInNamespacesDoOneLoad(t *testing.T) {
 		}
 		spreads = append(spreads, out.Spread)
 	}
+	p = load.Plan{Keys: 3001, Of: load.Sequential, Reads: 1, Clients: 12, Depth: 16, Rate: 6000, Seed: 2}
+	out, err := f.Run(t.Context(), p)
+	require.NoError(t, err)
+	require.Equal(t, []any{p, int64(3001), int64(3001)},
+		[]any{out.Plan, out.Of[load.Read].Ops, out.Of[load.Read].Response.TotalCount()})
+	require.Less(t, out.Spread, together)
+	require.NotEmpty(t, out.Before)
 	slices.Sort(spreads)
 	t.Log("between the first and the last start:", spreads)
 	if effort.All() { // half of the times: an agent that gets no core is late

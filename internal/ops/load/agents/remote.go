@@ -146,7 +146,6 @@ func (a *remote) run(ctx context.Context, name string, at time.Time, p load.Plan
 	if err := a.ask(ctx, resultTime, pathResult, prepareAsk{Load: name}, &answer); err != nil {
 		return 0, r, err
 	}
-	r, err = answer.decode()
-	r.Began = r.Began.Add(-a.offset)
-	return status.Late, r, err
+	answer.Result.Began = answer.Result.Began.Add(-a.offset)
+	return status.Late, answer.Result, nil
 }

@@ -13,10 +13,13 @@ import (
 
 // Does is what an agent does by itself.
 type Does struct {
-	Open func(ctx context.Context, target json.RawMessage) (load.Target, error)
-	Run  func(ctx context.Context, target load.Target, plan load.Plan) (load.Result, error)
-	Now  func() time.Time // nil: time.Now
+	Version string // of the program: agents and coordinators of others do not go together
+	Open    func(ctx context.Context, target json.RawMessage) (load.Target, error)
+	Run     func(ctx context.Context, target load.Target, plan load.Plan) (load.Result, error) // nil: load.Run
+	Ahead   time.Duration                                                                      // its clock, of tests
 }
+
+func (d Does) now() time.Time { return time.Now().Add(d.Ahead) }
 
 // errForgotten ends a load whose coordinator is gone.
 var errForgotten = errors.New("the coordinator has not asked for it for a while")
@@ -80,29 +83,22 @@ func (w *work) do(ctx context.Context, ask prepareAsk) (result load.Result, err 
 	case <-ctx.Done():
 		return result, context.Cause(ctx)
 	case at := <-w.start:
-		if err := w.waitUntil(ctx, at); err != nil {
-			return result, err
-		}
-		if result, err = w.does.Run(ctx, target, ask.Share.Plan); err != nil && ctx.Err() != nil {
+		plan := ask.Share.Plan
+		plan.Start = at.Add(-w.does.Ahead)
+		if result, err = w.does.Run(ctx, target.load(), plan); err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
+		w.began(target.first(), plan.Start)
+		result.Began = result.Began.Add(w.does.Ahead)
 		return result, err
 	}
 }
 
-// waitUntil sleeps: who spun would be late where another agent spins on the same core.
-func (w *work) waitUntil(ctx context.Context, at time.Time) error {
-	timer := time.NewTimer(at.Sub(w.does.Now()))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-	}
+// began notes how late the first operation was.
+func (w *work) began(first, start time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.late = w.does.Now().Sub(at)
-	return nil
+	w.late = first.Sub(start)
 }
 
 func (w *work) isReady() {
@@ -116,7 +112,7 @@ func (w *work) isReady() {
 func (w *work) startAt(at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch left := at.Sub(w.does.Now()); {
+	switch left := at.Sub(w.does.now()); {
 	case w.state != ready:
 		return fmt.Errorf("the load is %s, and cannot be started", w.state)
 	case left < 0:
@@ -146,5 +142,5 @@ func (w *work) outcome() (resultAnswer, error) {
 	if w.state != done {
 		return resultAnswer{}, fmt.Errorf("the load is %s, and has no result", w.state)
 	}
-	return encodeResult(w.result)
+	return resultAnswer{w.result}, nil
 }
