@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-
 	"thalweg/internal/ops/chart"
 )
 

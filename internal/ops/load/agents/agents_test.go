@@ -71,6 +71,13 @@ func (c storeClient) Close() error {
 
 func newStore() *store { return &store{keys: map[uint64]int{}, clients: map[int]int{}} }
 
+// Moved says how many of its keys were used.
+func (s *store) Moved() load.Moved {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return load.Moved{Payload: int64(len(s.keys)), Sent: 1}
+}
+
 // Observe says that it is there.
 func (s *store) Observe(context.Context) ([]load.Reading, error) {
 	return []load.Reading{{Node: "a"}}, nil
@@ -232,6 +239,7 @@ func TestAgentsDoOneLoad(t *testing.T) {
 					require.Equal(t, loads, times, "key %d", key)
 				}
 				require.Equal(t, 3*loads, s.closed)
+				require.Equal(t, int64(3), out.Moved.Sent)
 				require.Equal(t, map[int]int{0: 0, 1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: 0}, s.clients)
 				for i, g := range out.Generators {
 					require.InDelta(t, skews[i], g.Offset, float64(g.Unsure+time.Millisecond))
@@ -278,6 +286,15 @@ func waits(begun chan<- string, name string, ended chan<- error) func(context.Co
 		ended <- context.Cause(ctx)
 		return load.Result{}, ctx.Err()
 	}
+}
+
+// A search for a peak begins with one client.
+func TestFewClientsNeedFewAgents(t *testing.T) {
+	first, _ := started(t, Does{Open: opens(newStore()), Run: sampled}, nil)
+	out, err := fleetOf(t, Config{Agents: []string{first, "nowhere.invalid:1"}}).Run(t.Context(),
+		load.Plan{Keys: 10, Clients: 1, Ops: 100})
+	require.NoError(t, err)
+	require.Len(t, out.Generators, 1)
 }
 
 func TestAnAgentThatDiesIsNamed(t *testing.T) {

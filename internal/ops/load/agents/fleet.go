@@ -58,6 +58,7 @@ type Generator struct {
 // Outcome is what all agents have measured, as one.
 type Outcome struct {
 	load.Result
+	Moved      load.Moved    `json:"moved"` // with the warm-up
 	Generators []Generator   `json:"generators"`
 	Spread     time.Duration `json:"start_spread_ns" doc:"Between the first operations of the first and the last to begin, by one clock."`
 }
@@ -95,45 +96,66 @@ func New(c Config) (*Fleet, error) {
 // Close ends the connections.
 func (f *Fleet) Close() { f.agents[0].client.CloseIdleConnections() }
 
-// Run has all agents carry out a load, divided between them. Whatever happens, no agent goes on with it.
+// Run has all agents carry out a load, divided between them: fewer agents, if it has fewer clients. Whatever happens,
+// no agent goes on with it.
 func (f *Fleet) Run(ctx context.Context, p load.Plan) (out Outcome, err error) {
-	shares, err := divide(p, len(f.agents))
+	l := fleetLoad{agents: f.agents[:min(len(f.agents), max(p.Clients, 1))], name: rand.Text()}
+	shares, err := divide(p, len(l.agents))
 	if err != nil {
 		return out, err
 	}
-	name := rand.Text()
 	defer func() {
-		if e := f.end(ctx, name); err == nil {
+		if e := l.end(ctx); err == nil {
 			err = e
 		}
 	}()
-	if err := f.all(ctx, func(ctx context.Context, i int, a *remote) error {
-		return a.prepare(ctx, prepareAsk{Load: name, Version: f.version, Target: f.target, Share: shares[i]})
-	}); err != nil {
+	err = l.all(ctx, func(ctx context.Context, i int, a *remote) error {
+		return a.prepare(ctx, prepareAsk{Load: l.name, Version: f.version, Target: f.target, Share: shares[i]})
+	})
+	if err != nil {
 		return out, err
 	}
-	if err := f.all(ctx, func(ctx context.Context, _ int, a *remote) error { return a.readClock(ctx) }); err != nil {
+	err = l.all(ctx, func(ctx context.Context, _ int, a *remote) error { return a.readClock(ctx) })
+	if err != nil {
 		return out, err
 	}
-	at := time.Now().Add(f.lead)
-	results := make([]load.Result, len(f.agents))
-	generators := make([]Generator, len(f.agents))
-	starts := make([]time.Time, len(f.agents))
-	if err := f.all(ctx, func(ctx context.Context, i int, a *remote) error {
-		late, result, err := a.run(ctx, name, at, shares[i].Plan)
+	out, err = l.start(ctx, time.Now().Add(f.lead), shares)
+	out.Plan = p
+	return out, err
+}
+
+// fleetLoad is a load of some agents.
+type fleetLoad struct {
+	agents []*remote
+	name   string
+}
+
+// start has all of them begin at an instant, and waits for what they measure.
+func (l fleetLoad) start(ctx context.Context, at time.Time, shares []share) (out Outcome, err error) {
+	results := make([]load.Result, len(l.agents))
+	moved := make([]load.Moved, len(l.agents))
+	starts := make([]time.Time, len(l.agents))
+	out.Generators = make([]Generator, len(l.agents))
+	if err := l.all(ctx, func(ctx context.Context, i int, a *remote) error {
+		late, r, err := a.run(ctx, l.name, at, shares[i].Plan)
 		if err != nil {
 			return err
 		}
-		results[i], starts[i] = result, at.Add(late)
-		generators[i] = Generator{Agent: a.name, Ops: result.Of[load.Read].Ops + result.Of[load.Write].Ops, CPU: result.CPU,
-			Offset: a.offset, Unsure: a.unsure, Late: late}
+		results[i], moved[i], starts[i] = r.Result, r.Moved, at.Add(late)
+		out.Generators[i] = Generator{Agent: a.name, Ops: r.Result.Of[load.Read].Ops + r.Result.Of[load.Write].Ops,
+			CPU: r.Result.CPU, Offset: a.offset, Unsure: a.unsure, Late: late}
 		return nil
 	}); err != nil {
 		return out, err
 	}
-	merged, err := load.Merge(results...)
-	merged.Plan = p
-	return Outcome{Result: merged, Generators: generators, Spread: spread(starts)}, err
+	for _, m := range moved {
+		out.Moved.Payload += m.Payload
+		out.Moved.Sent += m.Sent
+		out.Moved.Received += m.Received
+	}
+	out.Spread = spread(starts)
+	out.Result, err = load.Merge(results...)
+	return out, err
 }
 
 // spread is the time between the first and the last of some instants.
@@ -143,9 +165,9 @@ func spread(starts []time.Time) time.Duration {
 }
 
 // all does something for all agents at once. The first failure, which names its agent, ends the others.
-func (f *Fleet) all(ctx context.Context, do func(context.Context, int, *remote) error) error {
+func (l fleetLoad) all(ctx context.Context, do func(context.Context, int, *remote) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for i, a := range f.agents {
+	for i, a := range l.agents {
 		group.Go(func() error {
 			if err := do(ctx, i, a); err != nil {
 				return fmt.Errorf("agent %s: %w", a.name, err)
@@ -157,17 +179,17 @@ func (f *Fleet) all(ctx context.Context, do func(context.Context, int, *remote) 
 }
 
 // end has all agents forget a load, also if ctx has ended, and also those behind one that cannot be reached.
-func (f *Fleet) end(ctx context.Context, name string) error {
+func (l fleetLoad) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime+askTime)
 	defer cancel()
-	errs := make([]error, len(f.agents))
+	errs := make([]error, len(l.agents))
 	group := errgroup.Group{}
-	for i, a := range f.agents {
+	for i, a := range l.agents {
 		group.Go(func() error {
 			if !a.asked {
 				return nil
 			}
-			if errs[i] = a.ask(ctx, a.closing, pathEnd, prepareAsk{Load: name}, nil); errs[i] != nil {
+			if errs[i] = a.ask(ctx, a.closing, pathEnd, prepareAsk{Load: l.name}, nil); errs[i] != nil {
 				errs[i] = fmt.Errorf("agent %s: end the load: %w", a.name, errs[i])
 			}
 			return nil

@@ -126,11 +126,11 @@ func (a *remote) readClock(ctx context.Context) error {
 }
 
 // run starts the load at an instant of our clock, and fetches what it has measured, with times of our clock.
-func (a *remote) run(ctx context.Context, name string, at time.Time, p load.Plan) (late time.Duration, r load.Result,
+func (a *remote) run(ctx context.Context, name string, at time.Time, p load.Plan) (late time.Duration, out resultAnswer,
 	err error) {
 	start := startAsk{Load: name, At: at.Add(a.offset).UnixNano()}
 	if err := a.ask(ctx, a.within, pathStart, start, nil); err != nil {
-		return 0, r, err
+		return 0, out, err
 	}
 	follow, cancel := ctx, context.CancelFunc(func() {})
 	if p.Ops == 0 {
@@ -140,12 +140,11 @@ func (a *remote) run(ctx context.Context, name string, at time.Time, p load.Plan
 	defer cancel()
 	status, err := a.follow(follow, name, begun)
 	if err != nil {
-		return 0, r, err
+		return 0, out, err
 	}
-	var answer resultAnswer
-	if err := a.ask(ctx, resultTime, pathResult, prepareAsk{Load: name}, &answer); err != nil {
-		return 0, r, err
+	if err := a.ask(ctx, resultTime, pathResult, prepareAsk{Load: name}, &out); err != nil {
+		return 0, out, err
 	}
-	answer.Result.Began = answer.Result.Began.Add(-a.offset)
-	return status.Late, answer.Result, nil
+	out.Result.Began = out.Result.Began.Add(-a.offset)
+	return status.Late, out, nil
 }

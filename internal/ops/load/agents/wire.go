@@ -54,4 +54,5 @@ type statusAnswer struct {
 type resultAnswer struct {
 	// Result has its times by the agent's clock.
 	Result load.Result `json:"result"`
+	Moved  load.Moved  `json:"moved"` // with the warm-up
 }

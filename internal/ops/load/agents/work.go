@@ -38,7 +38,7 @@ type work struct {
 	state  state
 	err    error
 	late   time.Duration
-	result load.Result
+	result resultAnswer
 }
 
 // begin opens the target, and waits for the start.
@@ -64,14 +64,14 @@ func begin(ctx context.Context, does Does, ask prepareAsk, lease time.Duration) 
 	return w
 }
 
-func (w *work) do(ctx context.Context, ask prepareAsk) (result load.Result, err error) {
+func (w *work) do(ctx context.Context, ask prepareAsk) (out resultAnswer, err error) {
 	opened, err := w.does.Open(ctx, ask.Target)
 	if err != nil {
-		return result, fmt.Errorf("open the target: %w", err)
+		return out, fmt.Errorf("open the target: %w", err)
 	}
 	target, err := prepare(ctx, opened, ask.Share)
 	if err != nil {
-		return result, err
+		return out, err
 	}
 	defer func() {
 		if e := target.Close(); e != nil {
@@ -81,17 +81,26 @@ func (w *work) do(ctx context.Context, ask prepareAsk) (result load.Result, err 
 	w.isReady()
 	select {
 	case <-ctx.Done():
-		return result, context.Cause(ctx)
+		return out, context.Cause(ctx)
 	case at := <-w.start:
 		plan := ask.Share.Plan
 		plan.Start = at.Add(-w.does.Ahead)
-		if result, err = w.does.Run(ctx, target.load(), plan); err != nil && ctx.Err() != nil {
+		out, err := w.measure(ctx, target, plan)
+		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		w.began(target.first(), plan.Start)
-		result.Began = result.Began.Add(w.does.Ahead)
-		return result, err
+		return out, err
 	}
+}
+
+func (w *work) measure(ctx context.Context, target *prepared, p load.Plan) (out resultAnswer, err error) {
+	out.Result, err = w.does.Run(ctx, target.load(), p)
+	w.began(target.first(), p.Start)
+	out.Result.Began = out.Result.Began.Add(w.does.Ahead)
+	if m, ok := target.target.(load.Meter); ok {
+		out.Moved = m.Moved()
+	}
+	return out, err
 }
 
 // began notes how late the first operation was.
@@ -142,5 +151,5 @@ func (w *work) outcome() (resultAnswer, error) {
 	if w.state != done {
 		return resultAnswer{}, fmt.Errorf("the load is %s, and has no result", w.state)
 	}
-	return resultAnswer{w.result}, nil
+	return w.result, nil
 }
