@@ -2,4 +2,5 @@ package main
 
 // benchCmd has the commands that measure.
 type benchCmd struct {
+	Host benchHostCmd `cmd:"" help:"Measure this machine: cores, memory, disk, network, what others take of it."`
 }

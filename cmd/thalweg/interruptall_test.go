@@ -32,6 +32,7 @@ var interruptible = [][]string{
 	{"capacity", "study", "2025"}, {"capacity", "study", "arm", "--json"}, {"capacity", "table", "runs.csv"},
 	{"capacity", "compare", "1", "1"}, {"capacity", "compare", "runs.csv", "runs.csv"},
 	{"capacity", "explain", "1"}, {"capacity", "plan", "--run", "1", "--deadline", "1h", "--machines", "c7g.large"},
+	{"bench", "host", "--seconds", "0.1"},
 	{"runs"}, {"runs", "--json"}, {"nodes"}, {"batches", "read"}, {"checks"},
 	{"sql", "SELECT count(*) FROM t"}, {"sql", "SELECT count(*) FROM t", "--format", "json"},
 	{"fmt", "--check", "script.yaml"}, {"schema"}, {"version"}, {"completion", "bash"},

@@ -81,6 +81,7 @@ type cli struct {
 	Peek      peekCmd      `cmd:"" hidden:"" help:"Answer questions about tables for a server."`
 	Simulate  simulateCmd  `cmd:"" group:"serve" help:"Say how efficient fleets would be, and what limits them."`
 	Capacity  capacityCmd  `cmd:"" group:"serve" help:"Say what runs take and cost on other deployments."`
+	Bench     benchCmd     `cmd:"" group:"serve" help:"Measure machines."`
 	Login     loginCmd     `cmd:"" group:"serve" help:"Get a token of a server, and keep it for --server."`
 	Scheduler schedulerCmd `cmd:"" group:"serve" help:"Begin runs by schedules and watches, and work on them."`
 	Schedules schedulesCmd `cmd:"" group:"serve" help:"List schedules and watches: past, next, waiting, skipped."`

@@ -47,10 +47,10 @@ func answered(command string) bool {
 	return is
 }
 
-// askedAs is the name of a command in throughServer: capacity has commands that are named as others are.
+// askedAs is the name of a command in throughServer: capacity and bench have commands that are named as others are.
 func askedAs(n *kong.Node) string {
-	if n.Parent != nil && n.Parent.Name == "capacity" {
-		return "capacity " + n.Name
+	if n.Parent != nil && (n.Parent.Name == "capacity" || n.Parent.Name == "bench") {
+		return n.Parent.Name + " " + n.Name
 	}
 	return n.Name
 }

@@ -82,7 +82,7 @@ func TestMachineBytesTakesTheLeastLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, machineBytes(rootOf(t, tc.files)))
+			require.Equal(t, tc.want, MachineBytesIn(rootOf(t, tc.files)))
 		})
 	}
 }
@@ -109,7 +109,7 @@ func TestQuotaIsTheLeastOfTheGroups(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.InDelta(t, tc.want, quota(rootOf(t, tc.files)), 1e-9)
+			require.InDelta(t, tc.want, QuotaIn(rootOf(t, tc.files)), 1e-9)
 		})
 	}
 }

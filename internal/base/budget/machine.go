@@ -15,11 +15,12 @@ const fallbackBytes = 2 << 30
 
 // MachineBytes is the memory that this process may use: the least of the
 // machine's and the limits of its control groups (version 1 and 2).
-func MachineBytes() int64 { return machineBytes("/") }
+func MachineBytes() int64 { return MachineBytesIn("/") }
 
-func machineBytes(root string) int64 {
+// MachineBytesIn is MachineBytes of the machine whose files are below root.
+func MachineBytesIn(root string) int64 {
 	total := memTotal(filepath.Join(root, "proc/meminfo"))
-	for _, f := range limitFiles(root, "memory.max", "memory", "memory.limit_in_bytes") {
+	for _, f := range LimitFiles(root, "memory.max", "memory", "memory.limit_in_bytes") {
 		if n, ok := readLimit(f); ok && (total == 0 || n < total) {
 			total = n
 		}
@@ -50,10 +51,11 @@ func memTotal(path string) int64 {
 }
 
 // Quota is how many processors the control groups of this process (version 1 and 2) let it use; 0: all.
-func Quota() float64 { return quota("/") }
+func Quota() float64 { return QuotaIn("/") }
 
-func quota(root string) (least float64) {
-	files := limitFiles(root, "cpu.max", "cpu", "cpu.cfs_quota_us")
+// QuotaIn is Quota of the machine whose files are below root.
+func QuotaIn(root string) (least float64) {
+	files := LimitFiles(root, "cpu.max", "cpu", "cpu.cfs_quota_us")
 	for _, f := range files {
 		data, err := os.ReadFile(f)
 		if err != nil {
@@ -76,9 +78,9 @@ func quota(root string) (least float64) {
 	return least
 }
 
-// limitFiles lists the files that may limit this process: its own group's and all of that group's parents'. Version 1
+// LimitFiles lists the files that may limit this process, below root: its own group's and all of that group's parents'. Version 1
 // of control groups has a file in the hierarchy of a controller.
-func limitFiles(root, file, controller, oldFile string) []string {
+func LimitFiles(root, file, controller, oldFile string) []string {
 	base := filepath.Join(root, "sys/fs/cgroup")
 	files := []string{filepath.Join(base, file), filepath.Join(base, controller, oldFile)}
 	data, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
