@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -17,7 +18,8 @@ import (
 const (
 	batchesEach = 8 // for each that is at once at most
 	batchLeast  = 64 << 10
-	filesEach   = 4 // files that are written, for each batch that is at once at most
+	lookEvery   = 10_000 // rows, whether it is to end
+	filesEach   = 4      // files that are written, for each batch that is at once at most
 )
 
 // generated is a pipeline whose nodes wait for those before them, so that the classes are measured apart. Each works on
@@ -94,7 +96,7 @@ const written = `  write_files:
 
 // generate writes the script and its inputs: the same for the same seed.
 
-func generate(dir string, rows int64, seed uint64, python bool, most int) (script string, bytes int64, err error) {
+func generate(ctx context.Context, dir string, rows int64, seed uint64, python bool, most int) (script string, bytes int64, err error) {
 	text, last := generated, "totals"
 	if python {
 		text, last = text+withPython, "last"
@@ -106,21 +108,21 @@ func generate(dir string, rows int64, seed uint64, python bool, most int) (scrip
 		"pipeline.yaml": func(w io.Writer) error { return say(w, text) },
 		"score.py":      func(w io.Writer) error { return say(w, formula) },
 	} {
-		if err := writeFile(filepath.Join(dir, name), write); err != nil {
+		if err := writeFile(ctx, filepath.Join(dir, name), write); err != nil {
 			return "", 0, err
 		}
 	}
 	cities := strings.Fields("Aarhus Bergen Cork Delft Espoo Fulda Ghent Hamar Innsbruck Jena Kiel Lille")
 	orders, items := filepath.Join(dir, "orders.csv"), filepath.Join(dir, "items.csv")
-	if err := writeFile(orders, func(w io.Writer) error {
-		return lines(w, "id,name,city", rows, func(w io.Writer, i int64) error {
+	if err := writeFile(ctx, orders, func(w io.Writer) error {
+		return lines(ctx, w, "id,name,city", rows, func(w io.Writer, i int64) error {
 			return say(w, fmt.Sprintf("%d,customer %d,%s\n", i, rng.IntN(1_000_000), cities[rng.IntN(len(cities))]))
 		})
 	}); err != nil {
 		return "", 0, err
 	}
-	if err := writeFile(items, func(w io.Writer) error {
-		return lines(w, "order_id,value", rows, func(w io.Writer, _ int64) error {
+	if err := writeFile(ctx, items, func(w io.Writer) error {
+		return lines(ctx, w, "order_id,value", rows, func(w io.Writer, _ int64) error {
 			return say(w, fmt.Sprintf("%d,%d.%02d\n", rng.Int64N(rows), rng.IntN(1000), rng.IntN(100)))
 		})
 	}); err != nil {
@@ -138,11 +140,14 @@ func say(w io.Writer, text string) error {
 	return err
 }
 
-func lines(w io.Writer, header string, rows int64, line func(io.Writer, int64) error) error {
+func lines(ctx context.Context, w io.Writer, header string, rows int64, line func(io.Writer, int64) error) error {
 	if err := say(w, header+"\n"); err != nil {
 		return err
 	}
 	for i := range rows {
+		if i%lookEvery == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err := line(w, i); err != nil {
 			return err
 		}
@@ -150,7 +155,7 @@ func lines(w io.Writer, header string, rows int64, line func(io.Writer, int64) e
 	return nil
 }
 
-func writeFile(path string, write func(io.Writer) error) error {
+func writeFile(ctx context.Context, path string, write func(io.Writer) error) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return &fault.Error{Kind: fault.Environment, Message: "make an input of the bench", Err: err}
@@ -162,10 +167,10 @@ func writeFile(path string, write func(io.Writer) error) error {
 			err = eerr
 		}
 	}
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return &fault.Error{Kind: fault.Environment, Message: "write an input of the bench", Err: err}
 	}
-	return nil
+	return err
 }
 
 // cut has inputs of so many bytes cut into enough batches for the largest number that is tried. What the machine would

@@ -56,15 +56,20 @@ const tidyWithin = time.Minute
 
 // bench is one call of Run.
 type bench struct {
-	opts    Options
-	home    *instance.Instance
-	script  *script.Script
-	sources script.Sources
-	begin   runner.Options
-	nodes   map[string][]string // by class
-	notes   []string
-	tune    func(*budget.Budget)
-	at      state.RunKey // that is under way; of run 0: none is
+	opts  Options
+	home  *instance.Instance
+	work  loaded              // that is measured
+	more  loaded              // that a worker settles with
+	nodes map[string][]string // by class
+	notes []string
+	tune  func(*budget.Budget)
+	at    state.RunKey // that is under way; of run 0: none is
+}
+
+// loaded is a script with what a run of it begins with.
+type loaded struct {
+	*script.Script
+	begin runner.Options
 }
 
 // Run measures. It takes over the Remote of the process, and closes it.
@@ -116,42 +121,74 @@ func (b *bench) open(ctx context.Context, dir string) (err error) {
 	return nil
 }
 
+// settlesWith is how many times as many rows a worker settles with as are measured: it judges by what a class does over
+// several seconds in which there is enough to do.
+const settlesWith = 4
+
 // prepare loads the script, or makes one.
 func (b *bench) prepare(ctx context.Context, dir string) error {
-	path, most := b.opts.Script, slices.Max(append(b.opts.Numbers[concurrency.Batches], 2*b.cores()))
 	noPython := runtime.FindInterpreter(b.opts.Interpreter, fault.Place{})
-	b.begin = runner.Options{ParamsPath: b.opts.ParamsPath, Params: b.opts.Params, Workspace: Workspace, Unattended: true}
-	if path == "" {
-		var bytes int64
-		var err error
-		if path, bytes, err = generate(dir, b.opts.Rows, b.opts.Seed, noPython == nil, most); err != nil {
+	if b.opts.Script == "" {
+		if err := b.generate(ctx, dir, noPython == nil); err != nil {
 			return err
 		}
-		b.begin.Dir, b.tune = dir, cut(bytes, most)
 		if noPython != nil {
 			b.notes = append(b.notes, "nodes with Python are not measured: "+fault.Of(noPython).Message)
 		}
+		_, err := b.choose()
+		return err
 	}
-	b.begin.ScriptPath = path
-	b.sources = b.opts.Sources(nil, b.begin.Dir, path, b.opts.ParamsPath)
-	b.sources.Known, b.sources.Params = b.opts.Known, b.opts.Params
-	b.sources.Read = sources.Remembered(b.sources.Read)
-	s, diags := script.Load(ctx, b.sources)
-	if diags.HasErrors() {
-		return &sources.InvalidScriptError{Diagnostics: diags}
+	var err error
+	if b.work, err = b.load(ctx, b.opts.Script, ""); err != nil {
+		return err
 	}
-	s.Notify, s.Deadline = nil, "" // nobody is told of measurements
-	b.script = s
 	nodes, err := b.choose()
 	if err == nil && noPython != nil && runtime.NeedsPython(nodes) {
 		err = noPython
 	}
+	b.more = b.work
 	return err
+}
+
+// generate makes a pipeline, and the same with more rows.
+func (b *bench) generate(ctx context.Context, dir string, python bool) (err error) {
+	most := slices.Max(append(b.opts.Numbers[concurrency.Batches], 2*b.cores()))
+	for times, to := range map[int64]*loaded{1: &b.work, settlesWith: &b.more} {
+		in := filepath.Join(dir, fmt.Sprintf("rows-%d", times))
+		if err := os.Mkdir(in, 0o700); err != nil {
+			return &fault.Error{Kind: fault.Environment, Message: "make a directory for inputs of the bench", Err: err}
+		}
+		path, bytes, err := generate(ctx, in, times*b.opts.Rows, b.opts.Seed, python, most)
+		if err != nil {
+			return err
+		}
+		if times == 1 {
+			b.tune = cut(bytes, most)
+		}
+		if *to, err = b.load(ctx, path, in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load loads a script; relative names of files are seen from dir, "" being the process's.
+func (b *bench) load(ctx context.Context, path, dir string) (l loaded, err error) {
+	src := b.opts.Sources(nil, dir, path, b.opts.ParamsPath)
+	src.Known, src.Params = b.opts.Known, b.opts.Params
+	src.Read = sources.Remembered(src.Read)
+	s, diags := script.Load(ctx, src)
+	if diags.HasErrors() {
+		return l, &sources.InvalidScriptError{Diagnostics: diags}
+	}
+	s.Notify, s.Deadline = nil, "" // nobody is told of measurements
+	return loaded{Script: s, begin: runner.Options{Script: s, ScriptSources: &src, ScriptPath: path,
+		ParamsPath: b.opts.ParamsPath, Params: b.opts.Params, Dir: dir, Workspace: Workspace, Unattended: true}}, nil
 }
 
 // choose decides which nodes are run.
 func (b *bench) choose() ([]*script.Node, error) {
-	all, err := b.script.Affected(nil)
+	all, err := b.work.Affected(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +209,7 @@ func (b *bench) choose() ([]*script.Node, error) {
 			Hint: "nodes that write files are measured with {{set writes}}: they write where the script says"}
 	}
 	if len(left) > 0 {
-		b.begin.Select.To = names
+		b.work.begin.Select.To = names
 		b.notes = append(b.notes, fmt.Sprintf("nodes that write are left out, as they write where the script says: %v", left))
 	}
 	return chosen, nil
@@ -267,7 +304,7 @@ func (b *bench) settle(ctx context.Context) (chosen []concurrency.Setting, runs 
 	for began := time.Now(); ; {
 		runs++
 		b.opts.Progress(fmt.Sprintf("run %d in which the worker chooses by itself", runs))
-		if _, err := s.run(ctx); err != nil {
+		if _, err := s.run(ctx, b.more); err != nil {
 			return nil, runs, err
 		}
 		chosen = nil
@@ -286,7 +323,7 @@ func (b *bench) settle(ctx context.Context) (chosen []concurrency.Setting, runs 
 func (b *bench) once(ctx context.Context, f concurrency.Fixed) (_ map[string]sweep.Work, err error) {
 	s := b.serve(ctx, f)
 	defer func() { err = errors.Join(err, s.stop()) }()
-	return s.run(ctx)
+	return s.run(ctx, b.work)
 }
 
 // remove drops a run and what it has stored.

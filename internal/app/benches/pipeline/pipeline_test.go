@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/benches/pipeline"
+	"thalweg/internal/app/cluster"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/clusterconfig"
@@ -24,7 +25,7 @@ const memory = 1 << 30
 func options(t *testing.T) pipeline.Options {
 	t.Helper()
 	return pipeline.Options{Process: runtime.Process{MemoryBytes: memory, Cores: 2, Interpreter: "python3"}, Dir: t.TempDir(),
-		Rows: 2000, Seed: 1, Rounds: 2, Numbers: map[string][]int{concurrency.Batches: {1, 2}, concurrency.Threads: {1}}}
+		Rows: 2000, Seed: 1, Rounds: 2, Numbers: map[string][]int{concurrency.Batches: {1, 2}}}
 }
 
 func class(t *testing.T, r sweep.Report, name string) sweep.Class {
@@ -53,11 +54,12 @@ func TestSweepOfGeneratedPipeline(t *testing.T) {
 		require.NotNil(t, c.Share)
 		require.Equal(t, concurrency.Batches, c.Knobs[0].Knob)
 		require.Len(t, c.Knobs[0].Fixed, 2)
+		require.NotNil(t, c.Knobs[0].Fixed[1].Gain)
 		require.Equal(t, name != concurrency.Python, len(c.Knobs) == 2, "interpreters have no threads of the engine")
 	}
 	require.Equal(t, []string{"run 1 in which the worker chooses by itself",
-		"round 1 of 2: as the worker chose", "round 1 of 2: batches 1", "round 1 of 2: batches 2", "round 1 of 2: threads 1",
-		"round 2 of 2: threads 1", "round 2 of 2: batches 2", "round 2 of 2: batches 1", "round 2 of 2: as the worker chose"},
+		"round 1 of 2: as the worker chose", "round 1 of 2: batches 1", "round 1 of 2: batches 2",
+		"round 2 of 2: batches 2", "round 2 of 2: batches 1", "round 2 of 2: as the worker chose"},
 		told)
 	left, err := os.ReadDir(o.Dir)
 	require.NoError(t, err)
@@ -119,6 +121,7 @@ func TestClusterIsLeftAsItWas(t *testing.T) {
 		cfg, diags, err := clusterconfig.Load(path, o.Settings())
 		require.NoError(t, err)
 		require.False(t, diags.HasErrors())
+		require.NoError(t, cluster.Init(t.Context(), cfg))
 		o.Cluster, o.Numbers, o.Rounds = cfg, nil, 1
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := errors.New("enough")

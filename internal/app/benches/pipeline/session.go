@@ -11,6 +11,7 @@ import (
 	"thalweg/internal/app/runner"
 	"thalweg/internal/app/worker"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/lang/script"
 	"thalweg/internal/ops/sweep"
 	"thalweg/internal/run/concurrency"
 	"thalweg/internal/store/state"
@@ -58,9 +59,9 @@ func (s *session) stop() error {
 func (s *session) atOnce() []concurrency.Setting { return s.looks.Load().AtOnce() }
 
 // run has the worker work on a new run, and says what it did. The run is removed then.
-func (s *session) run(ctx context.Context) (map[string]sweep.Work, error) {
-	opts := s.begin
-	opts.Process, opts.Script, opts.ScriptSources = s.opts.Process, s.script, &s.sources
+func (s *session) run(ctx context.Context, of loaded) (map[string]sweep.Work, error) {
+	opts := of.begin
+	opts.Process = s.opts.Process
 	opts.Tune = s.tune
 	s.joined.Store(false)
 	key, err := runner.Begin(ctx, s.home, opts)
@@ -71,7 +72,7 @@ func (s *session) run(ctx context.Context) (map[string]sweep.Work, error) {
 	if err := s.await(ctx, key); err != nil {
 		return nil, err
 	}
-	work, err := s.workOf(ctx, key)
+	work, err := s.workOf(ctx, of.Script, key)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func (s *session) over(ctx context.Context, key state.RunKey) (bool, error) {
 }
 
 // workOf adds up what the nodes of each class did, over the time in which one of them was at work.
-func (s *session) workOf(ctx context.Context, key state.RunKey) (map[string]sweep.Work, error) {
+func (s *session) workOf(ctx context.Context, from *script.Script, key state.RunKey) (map[string]sweep.Work, error) {
 	nodes, err := s.home.State.Nodes(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
@@ -134,7 +135,7 @@ func (s *session) workOf(ctx context.Context, key state.RunKey) (map[string]swee
 	slices.SortFunc(nodes, func(a, b state.Node) int { return a.Started.Compare(b.Started) })
 	work, until := map[string]sweep.Work{}, map[string]time.Time{}
 	for _, n := range nodes {
-		of := s.script.Node(n.Name)
+		of := from.Node(n.Name)
 		if of == nil || n.Started.IsZero() || !n.Finished.After(n.Started) {
 			continue
 		}
