@@ -29,6 +29,7 @@ var morePages = map[string]string{
 	"approvals":  "approvals.md",
 	"approve":    "approvals.md#deciding",
 	"audit":      "operating.md#who-did-what",
+	"bench":      "bench.md",
 	"capacity":   "capacity.md",
 	"check":      "checks.md#trying-a-check",
 	"checks":     "checks.md",

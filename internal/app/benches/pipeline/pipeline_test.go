@@ -2,22 +2,30 @@ package pipeline_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/benches/pipeline"
 	"thalweg/internal/app/cluster"
+	"thalweg/internal/app/instance"
+	"thalweg/internal/app/registry"
 	"thalweg/internal/app/runtime"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/sweep"
 	"thalweg/internal/run/concurrency"
+	"thalweg/internal/run/job"
+	"thalweg/internal/store/state"
 )
 
 const memory = 1 << 30
@@ -114,8 +122,7 @@ func TestFailedRunEndsTheBench(t *testing.T) {
 func TestClusterIsLeftAsItWas(t *testing.T) {
 	t.Parallel()
 	for _, interrupted := range []bool{false, true} {
-		o := options(t)
-		fleet := t.TempDir()
+		o, fleet := options(t), t.TempDir()
 		path := filepath.Join(fleet, "cluster.yaml")
 		require.NoError(t, os.WriteFile(path, []byte("version: 1\nstate: {directory: state}\n"), 0o600))
 		cfg, diags, err := clusterconfig.Load(path, o.Settings())
@@ -124,29 +131,64 @@ func TestClusterIsLeftAsItWas(t *testing.T) {
 		require.NoError(t, cluster.Init(t.Context(), cfg))
 		o.Cluster, o.Numbers, o.Rounds = cfg, nil, 1
 		ctx, cancel := context.WithCancelCause(t.Context())
-		gone := errors.New("enough")
-		o.Progress = func(text string) {
-			if interrupted && strings.HasPrefix(text, "round 1") {
-				cancel(gone)
+		enough := errors.New("enough")
+		var some atomic.Bool
+		o.Observe = func(e job.Event) {
+			if e.Kind == job.NodeFinished && e.Node == "join_totals" && len(stored(t, fleet)) > 0 {
+				some.Store(true)
+				if interrupted {
+					cancel(enough)
+				}
 			}
 		}
 		r, err := pipeline.Run(ctx, o)
 		if interrupted {
-			require.ErrorIs(t, err, gone)
+			require.ErrorIs(t, err, enough)
 		} else {
 			require.NoError(t, err)
 			require.Equal(t, "a cluster", r.State)
 		}
 		cancel(nil)
-		var stored []string
-		require.NoError(t, filepath.WalkDir(fleet, func(path string, d os.DirEntry, err error) error {
-			if err == nil && strings.HasSuffix(path, ".parquet") {
-				stored = append(stored, path)
-			}
-			return err
-		}))
-		require.Empty(t, stored)
+		require.True(t, some.Load(), "there was something to remove")
+		require.Empty(t, stored(t, fleet))
 	}
+}
+
+// stored lists the parts below a directory.
+func stored(t *testing.T, dir string) (out []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".parquet") {
+			out = append(out, path)
+		}
+		if errors.Is(err, fs.ErrNotExist) { // it was just removed
+			return nil
+		}
+		return err
+	})
+	require.NoError(t, err)
+	return out
+}
+
+// Workers of a cluster would take batches of the bench: it does not begin beside them.
+func TestClusterWithWorkersIsRefused(t *testing.T) {
+	t.Parallel()
+	o, fleet := options(t), t.TempDir()
+	path := filepath.Join(fleet, "cluster.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("version: 1\nstate: {directory: state}\n"), 0o600))
+	cfg, _, err := clusterconfig.Load(path, o.Settings())
+	require.NoError(t, err)
+	require.NoError(t, cluster.Init(t.Context(), cfg))
+	home, err := instance.OpenCluster(t.Context(), cfg, instance.ClusterOptions{})
+	require.NoError(t, err)
+	data, err := json.Marshal(registry.WorkerEntry{Owner: "elsewhere/1", Host: "elsewhere"})
+	require.NoError(t, err)
+	require.NoError(t, home.State.PutNote(t.Context(), registry.FleetWorkspace, state.Note{Topic: registry.TopicWorkers,
+		Name: "elsewhere/1", Data: data, Time: time.Now()}))
+	require.NoError(t, home.Close())
+	o.Cluster = cfg
+	_, err = pipeline.Run(t.Context(), o)
+	require.ErrorContains(t, err, "workers of the cluster are there")
 }
 
 func TestNothingToMeasure(t *testing.T) {
