@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -126,7 +127,7 @@ func (c *benchPipelineCmd) options(a *console) (o benches.PipelineOptions, err e
 			return o, err
 		}
 		o.Isolate = app.Isolation(ownExecutable, c.remoteFlags) // as its workers do
-		c.Cores = max(c.Cores, cfg.Worker.Cores)
+		c.Cores = cmp.Or(c.Cores, cfg.Worker.Cores)
 	}
 	logger := newLogger(a, c.Verbose)
 	if err := c.findPython(cfg, logger); err != nil {
@@ -152,10 +153,7 @@ func (c *benchPipelineCmd) options(a *console) (o benches.PipelineOptions, err e
 
 // numbers are those that are tried, by knob.
 func (c *benchPipelineCmd) numbers() map[string][]int {
-	cores := c.Cores
-	if cores == 0 {
-		cores = runtime.GOMAXPROCS(0)
-	}
+	cores := cmp.Or(c.Cores, runtime.GOMAXPROCS(0))
 	or := func(said []int, most int) []int {
 		if len(said) > 0 {
 			return said
@@ -183,4 +181,3 @@ func (a *console) showSweep(r benches.Sweep) {
 	a.printTables(tables)
 	a.printTexts("notes", r.Notes)
 }
-

@@ -46,7 +46,7 @@ func (c Class) own() []string {
 		text := "-"
 		for _, k := range c.Knobs {
 			if k.Knob == name {
-				text = strconv.Itoa(k.Chosen.Value)
+				text = k.chosen()
 				if !k.Chosen.Settled {
 					text += " (still trying)"
 				}
@@ -90,9 +90,26 @@ func (k Knob) says(f Fixed) (out []string) {
 		out = append(out, "chosen")
 	}
 	if f.N == k.Enough {
-		out = append(out, fmt.Sprintf("twice as many gain less than %.0f %%", 100*GainWanted))
+		gain := "gain"
+		for _, next := range k.Fixed {
+			if next.N > f.N && next.Gain != nil { // the next one
+				if next.Gain.N < onlyOnce || next.Gain.High >= GainWanted {
+					gain = "may gain"
+				}
+				break
+			}
+		}
+		out = append(out, fmt.Sprintf("twice as many %s less than %.0f %%", gain, 100*GainWanted))
 	}
 	return out
+}
+
+// chosen is what the worker has chosen, in a word.
+func (k Knob) chosen() string {
+	if k.free() {
+		return "free"
+	}
+	return strconv.Itoa(k.Chosen.Value)
 }
 
 // text writes a figure with its interval, if it has one.
@@ -128,7 +145,7 @@ func (r Report) WriteSVG(w io.Writer) error {
 }
 
 func series(c Class, k Knob) chart.Series {
-	s := chart.Series{Name: fmt.Sprintf("%s (chose %d)", c.Class, k.Chosen.Value)}
+	s := chart.Series{Name: fmt.Sprintf("%s (chose %s)", c.Class, k.chosen())}
 	for _, f := range k.Fixed {
 		s.Points = append(s.Points, chart.Point{X: float64(f.N), Y: f.Rate.Rows.Mean / c.Chosen.Rows.Mean,
 			Text: fmt.Sprintf("%s, %s %d: %s rows/s", c.Class, k.Knob, f.N, f.Rate.Rows.text(count))})

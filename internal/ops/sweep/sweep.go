@@ -106,6 +106,9 @@ type Knob struct {
 	Enough int `json:"enough,omitempty"`
 }
 
+// free reports whether the worker has chosen no number of threads: a batch has as many as others leave it.
+func (k Knob) free() bool { return k.Knob == concurrency.Threads && k.Chosen.Value <= 1 }
+
 // Class is what nodes of a class do.
 type Class struct {
 	Class  string   `json:"class"`
@@ -180,7 +183,7 @@ func classOf(name string, nodes []string, rates map[Setting]map[int]Work, chosen
 			continue
 		}
 		for _, s := range sorted(rates, knob) {
-			f := Fixed{N: s.N, Rate: rateOf(rates[s]), Chosen: s.N == k.Chosen.Value}
+			f := Fixed{N: s.N, Rate: rateOf(rates[s]), Chosen: s.N == k.Chosen.Value && !k.free()}
 			if n := len(k.Fixed); n > 0 {
 				f.Gain = gain(k.Fixed[n-1].N, rates[Setting{knob, k.Fixed[n-1].N}], s.N, rates[s])
 			}
