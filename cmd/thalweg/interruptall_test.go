@@ -29,6 +29,7 @@ var interruptible = [][]string{
 	{"explain", "script.yaml"}, {"explain", "hangs.yaml"}, {"explain", "hangs.yaml", "--json"},
 	{"graph", "script.yaml"}, {"graph", "hangs.yaml", "-o", "a/b.svg"},
 	{"simulate", "--workers", "2", "--batches", "60"}, {"simulate", "--print-costs"},
+	{"bench", "pipeline", "--rows", "10", "--rounds", "1", "--settle", "0s"},
 	{"capacity", "study", "2025"}, {"capacity", "study", "arm", "--json"}, {"capacity", "table", "runs.csv"},
 	{"capacity", "compare", "1", "1"}, {"capacity", "compare", "runs.csv", "runs.csv"},
 	{"capacity", "explain", "1"}, {"capacity", "plan", "--run", "1", "--deadline", "1h", "--machines", "c7g.large"},

@@ -80,6 +80,7 @@ type cli struct {
 	Slot      slotCmd      `cmd:"" hidden:"" help:"Execute batches for the worker that has started this process."`
 	Peek      peekCmd      `cmd:"" hidden:"" help:"Answer questions about tables for a server."`
 	Simulate  simulateCmd  `cmd:"" group:"serve" help:"Say how efficient fleets would be, and what limits them."`
+	Bench     benchCmd     `cmd:"" group:"serve" help:"Measure stores, hosts and pipelines."`
 	Capacity  capacityCmd  `cmd:"" group:"serve" help:"Say what runs take and cost on other deployments."`
 	Bench     benchCmd     `cmd:"" group:"serve" help:"Measure machines."`
 	Login     loginCmd     `cmd:"" group:"serve" help:"Get a token of a server, and keep it for --server."`

@@ -47,10 +47,10 @@ func answered(command string) bool {
 	return is
 }
 
-// askedAs is the name of a command in throughServer: capacity and bench have commands that are named as others are.
+// askedAs is the name of a command in throughServer: bench and capacity have commands that are named as others are.
 func askedAs(n *kong.Node) string {
-	if n.Parent != nil && (n.Parent.Name == "capacity" || n.Parent.Name == "bench") {
-		return n.Parent.Name + " " + n.Name
+	if p := n.Parent; p != nil && (p.Name == "bench" || p.Name == "capacity") {
+		return p.Name + " " + n.Name
 	}
 	return n.Name
 }

@@ -36,7 +36,7 @@ var wings = map[string]wing{
 	}},
 	"ops": {may: "base lang io store run ops", floors: []string{
 		"chart gc host infer load notify price samples schedule", "bill",
-		"clusterconfig compare doctor history lineage metrics serveconfig simulate",
+		"clusterconfig compare doctor history lineage metrics serveconfig simulate sweep",
 		"capacity causes forecast",
 		"planning",
 	}},
