@@ -15,7 +15,7 @@ func (w *FileWriter) Values() []*OutputColumn {
 func (l *loader) indexOutput(o, index *object, w *FileWriter) {
 	for _, key := range []string{"target_size", "partition_by"} {
 		if v := o.get(key); v != nil {
-			l.ErrorAt(v, o.keyPath(key), "an index is one file, which is found whole").Hint = "leave " + key +
+			l.ErrorAt(v, o.keyPath(key), "an index is one file: it is not cut into others").Hint = "leave " + key +
 				" out; with {batch_idx} in its name each batch writes an index of its own"
 		}
 	}
