@@ -110,7 +110,7 @@ func Separator(name string) string {
 }
 
 // Form returns the form in which a file of that name is written: parquet, json (one record a line, also
-// compressed) or excel; "" for any other name, .csv included.
+// compressed), excel or index; "" for any other name, .csv included.
 func Form(name string) string {
 	if Parquet(name) {
 		return "parquet"
@@ -124,6 +124,8 @@ func Form(name string) string {
 		return "json"
 	case ext == ".xlsx" && how == "":
 		return "excel"
+	case ext == ".twx" && how == "":
+		return "index"
 	}
 	return ""
 }
@@ -161,6 +163,8 @@ func Format(name string) string {
 		return "JSON"
 	case ".xlsx", ".xls", ".xlsm", ".ods":
 		return "a spreadsheet"
+	case ".twx":
+		return "an index"
 	case ".gz", ".gzip", ".tgz", ".bz2", ".xz", ".zst", ".zstd", ".lz4", ".br", ".zip", ".7z", ".rar", ".tar":
 		return "that it is compressed or an archive"
 	case ".avro", ".orc", ".arrow", ".feather", ".ipc", ".xml", ".yaml", ".yml", ".html", ".htm", ".pdf",

@@ -31,6 +31,8 @@ func WriteSQL(w *script.FileWriter, from, path string) (sqltext.Copy, error) {
 		return parquetCopy(w, source, path)
 	case w.Form == script.FormJSON, w.Form == script.FormExcel:
 		return jsonCopy(w, source, path)
+	case w.Form == script.FormIndex:
+		return indexCopy(w, source, path)
 	}
 	return csvOutput{w}.copy(source, path)
 }

@@ -91,7 +91,7 @@ func (d *dirWriter) write(ctx context.Context, rows, dir string) error {
 			before++
 		}
 	}
-	made, err := write(ctx, d.db, d.inner, rows, d.o.Scratch, func(nth int) (File, error) {
+	made, err := write(ctx, d.db, Output{Writer: d.inner, Rows: rows, Scratch: d.o.Scratch}, func(nth int) (File, error) {
 		if len(d.files)+nth >= filesMax {
 			return File{}, d.refuse("the output would have more than %d files",
 				"give it a larger target_size, or partition it by fewer values", filesMax)

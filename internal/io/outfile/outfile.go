@@ -29,6 +29,7 @@ type Output struct {
 	Rows    string // SELECT of the rows, in order, with the columns of Writer by their names
 	Path    string // of the file to make, or the directory
 	Scratch string // a directory for what is gone at the end
+	Source  string // of an index: what it says its rows are, for people
 }
 
 // File is a file that was written.
@@ -40,7 +41,8 @@ type File struct {
 
 // Needed reports whether w's output is more than what one COPY writes.
 func Needed(w *script.FileWriter) bool {
-	return w.Dir() || w.Form == script.FormExcel || !w.Parquet && w.Packing.Compression != filespec.Plain
+	return w.Dir() || w.Form == script.FormExcel || w.Form == script.FormIndex ||
+		!w.Parquet && w.Packing.Compression != filespec.Plain
 }
 
 // Write writes the files.
@@ -48,45 +50,55 @@ func Write(ctx context.Context, db Engine, o Output) ([]File, error) {
 	if o.Writer.Dir() {
 		return writeDir(ctx, db, o)
 	}
-	return write(ctx, db, o.Writer, o.Rows, o.Scratch, func(int) (File, error) { return File{Path: o.Path}, nil })
+	return write(ctx, db, o, func(int) (File, error) { return File{Path: o.Path}, nil })
 }
 
 // place says where the next file is made.
 type place func(nth int) (File, error)
 
 // write writes the rows of a SELECT as one file or, if they are text that has a target, as several.
-func write(ctx context.Context, db Engine, w *script.FileWriter, rows, scratch string, at place) ([]File, error) {
-	if w.Form == script.FormExcel || !w.Parquet && (w.Packing.Compression != filespec.Plain || w.TargetBytes > 0) {
-		return writePiped(ctx, db, w, rows, scratch, at)
+func write(ctx context.Context, db Engine, o Output, at place) ([]File, error) {
+	w := o.Writer
+	switch {
+	case w.Form == script.FormIndex:
+		rows, err := countRows(ctx, db, o.Rows)
+		if err != nil {
+			return nil, err
+		}
+		return writePiped(ctx, db, o, at, func(path string, lines io.Reader) error { return index(o, rows, path, lines) })
+	case w.Form == script.FormExcel:
+		return writePiped(ctx, db, o, at, func(path string, lines io.Reader) error { return sheet(w, path, lines) })
+	case !w.Parquet && (w.Packing.Compression != filespec.Plain || w.TargetBytes > 0):
+		return writePiped(ctx, db, o, at, nil)
 	}
 	f, err := at(0)
 	if err != nil {
 		return nil, err
 	}
-	c, err := files.WriteSQL(w, rows, f.Path)
+	c, err := files.WriteSQL(w, o.Rows, f.Path)
 	if err == nil {
 		f.Rows, err = db.CopyTo(ctx, c, nil)
 	}
 	return []File{f}, err
 }
 
-// writePiped writes the text of rows through a pipe.
-func writePiped(ctx context.Context, db Engine, w *script.FileWriter, rows, scratch string, at place) (out []File,
-	err error) {
-	c, err := files.WriteSQL(w, rows, filepath.Join(scratch, "rows"))
+// writePiped writes the text of rows through a pipe, from which one makes the one file; nil: it is packed.
+func writePiped(ctx context.Context, db Engine, o Output, at place, one func(path string, lines io.Reader) error) (
+	out []File, err error) {
+	c, err := files.WriteSQL(o.Writer, o.Rows, filepath.Join(o.Scratch, "rows"))
 	if err != nil {
 		return nil, err
 	}
 	count, err := db.CopyTo(ctx, c, func(ctx context.Context, try func(context.Context) error) error {
-		if w.Form == script.FormExcel {
+		if one != nil {
 			f, err := at(0)
 			if err != nil {
 				return err
 			}
 			out = []File{f}
-			return through(ctx, c.Path, try, func(lines io.Reader) error { return writeFault(sheet(w, f.Path, lines)) })
+			return through(ctx, c.Path, try, func(lines io.Reader) error { return writeFault(one(f.Path, lines)) })
 		}
-		p := &packer{w: w, at: at}
+		p := &packer{w: o.Writer, at: at}
 		err := through(ctx, c.Path, try, p.take)
 		out = p.files
 		return err

@@ -13,7 +13,8 @@ import (
 const pipeMode = 0o600
 
 // through runs what writes to a pipe, which it makes at path, and meanwhile take, which
-// reads from it to the end. A failure of take cancels run, and is what is returned.
+// reads from it to the end. A failure of take cancels run, and is what is returned, unless take misses
+// what run has not written.
 func through(ctx context.Context, path string, run func(context.Context) error,
 	take func(io.Reader) error) (err error) {
 	if err := syscall.Mkfifo(path, pipeMode); err != nil {
@@ -42,7 +43,7 @@ func through(ctx context.Context, path string, run func(context.Context) error,
 	}()
 	ran := run(ctx)
 	closed := writes.Close() // the pipe ends when all that have it open for writing have closed it
-	if err := <-taken; err != nil {
+	if err := <-taken; err != nil && (ran == nil || !errors.Is(err, io.ErrUnexpectedEOF)) {
 		return err
 	}
 	return errors.Join(ran, closed)

@@ -69,14 +69,40 @@ func Frame(to, value []byte) []byte {
 // Null is the frame of a value that is NULL.
 const Null = "$-1\r\n"
 
+// CheckSize refuses a key and a row of so many bytes that no index takes them. Of key the beginning is enough.
+func CheckSize(key []byte, keyBytes, rowBytes int64) error {
+	var f *fault.Error
+	switch {
+	case keyBytes > MaxKeyBytes:
+		f = fault.New(fault.UserData, "the key %s… has %d bytes: an index takes %d", shown(key), keyBytes, MaxKeyBytes)
+		f.Hint = "choose another key"
+	case rowBytes > MaxRowBytes:
+		f = fault.New(fault.UserData, "the row of the key %s has %d bytes: an index takes %d", shown(key), rowBytes,
+			MaxRowBytes)
+		f.Hint = "leave columns out, or cut their texts off"
+	default:
+		return nil
+	}
+	return f
+}
+
+// Size is the size of a file of so many rows, whose keys and values take rowsBytes with their lengths before them.
+func Size(rows, rowsBytes int64, meta Meta) (int64, error) {
+	text, err := json.Marshal(meta)
+	if err != nil {
+		return 0, fmt.Errorf("measure an index: %w", err)
+	}
+	h := header{rowsBytes: rowsBytes, slotsBytes: slotsFor(rows) * slotBytes, metaBytes: int64(len(text))}
+	h.sumsBytes = h.blocks() * sumBytes
+	return h.end(), nil
+}
+
 // Add adds a row: the frames of its values one behind the other.
 func (w *Writer) Add(key, frames []byte) error {
-	switch {
-	case len(key) > MaxKeyBytes:
-		return fault.New(fault.UserData, "the key %s… has %d bytes: an index takes %d", shown(key), len(key), MaxKeyBytes)
-	case len(frames) > MaxRowBytes:
-		return fault.New(fault.UserData, "the row %s has %d bytes: an index takes %d", shown(key), len(frames), MaxRowBytes)
-	case w.h.rows == w.most:
+	if err := CheckSize(key, int64(len(key)), int64(len(frames))); err != nil {
+		return err
+	}
+	if w.h.rows == w.most {
 		return fmt.Errorf("write index: %w", ErrTooMany)
 	}
 	place := w.begun + int64(len(w.buffer)) + 1 // no place is 0: that is a free slot

@@ -506,6 +506,8 @@ var (
 		{name: "parquet", form: keysOf(parquetWriterShape), doc: "How Parquet is written."},
 		{name: "json", form: keysOf(jsonWriterShape), doc: "How lines of JSON are written."},
 		{name: "excel", form: keysOf(excelWriterShape), doc: "How an Excel file is written."},
+		{name: "index", form: keysOf(indexWriterShape),
+			doc: "How an index is written: a file .twx that answers reads by key, which thalweg serve-table serves."},
 		{name: "format", form: text(formWords()...),
 			doc: "What the file is, with columns in short form; default: what the end of its name says, else csv."},
 		{name: "partition_by", form: either(text(), listOf(text())),
@@ -566,6 +568,7 @@ var (
 		{name: "parquet", form: keysOf(parquetOutputShape), doc: "The column in a Parquet file."},
 		{name: "json", form: keysOf(jsonOutputShape), doc: "The column in lines of JSON."},
 		{name: "excel", form: keysOf(excelOutputShape), doc: "The column in an Excel file."},
+		{name: "index", form: keysOf(indexOutputShape), doc: "The column in an index."},
 	}}
 
 	csvOutputShape = &shape{name: "csv_output_column", keys: []key{
@@ -585,12 +588,23 @@ var (
 		{name: "sheet", form: text(), doc: "Name of the sheet; default Sheet1."},
 	}}
 
+	indexWriterShape = &shape{name: "index_writer", keys: []key{
+		{name: "key", form: either(text(), listOf(text())), need: true,
+			doc: "The columns that a row is found by: they are never NULL, and no two rows have the same. Of several " +
+				"the texts have a colon between them."},
+	}}
+
 	jsonOutputShape = &shape{name: "json_output_column", keys: []key{
 		{name: "key", form: text(), doc: "Key of the value in each line."},
 	}}
 
 	excelOutputShape = &shape{name: "excel_output_column", keys: []key{
 		{name: "header", form: text(), doc: "Text of the header."},
+	}}
+
+	indexOutputShape = &shape{name: "index_output_column", keys: []key{
+		{name: "field", form: text(), doc: "Name of the value in each row."},
+		{name: "format", form: text(), doc: "As csv.format."},
 	}}
 
 	parquetOutputShape = &shape{name: "parquet_output_column", keys: []key{

@@ -352,6 +352,7 @@ type FileWriter struct {
 	Codec     string // of Parquet: gzip, snappy, zstd, uncompressed
 	Packing   Packing
 	Sheet     string          // of an Excel file
+	Index     []*OutputColumn // of an index: the columns of the key; those of Columns that are none are the values
 	Manifest  bool            // a file beside the others says what they are
 	Target    *DatabaseTarget // not a file: a table of a database, whose address is before the # of URL
 

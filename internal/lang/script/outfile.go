@@ -202,7 +202,7 @@ func (l *loader) nestedOutput(c *object, w *FileWriter, col *OutputColumn) {
 	}
 	what := "the tables of databases"
 	if w.Target == nil {
-		what = map[FileForm]string{FormCSV: "CSV files", FormExcel: "Excel sheets"}[w.Form]
+		what = map[FileForm]string{FormCSV: "CSV files", FormExcel: "Excel sheets", FormIndex: "indexes"}[w.Form]
 	}
 	l.ErrorAt(c.where(), c.path, "column %s is %s, which %s do not have", document.Quote(col.Name), article(col.Type),
 		what).Hint =
@@ -264,30 +264,36 @@ func (l *loader) csvOutput(c, csv *object, w *FileWriter, col *OutputColumn) {
 			document.Quote(col.Header))
 	}
 	c.ignored("the file is CSV", "parquet")
+	if col.Type == expr.Instant {
+		col.Zone = w.Zone
+	}
+	l.printFormat(c, csv, "csv", col)
+}
+
+// printFormat checks how the values of a column are printed, as a part of it, called name, says.
+func (l *loader) printFormat(c, part *object, name string, col *OutputColumn) {
 	if col.Type == expr.Invalid {
 		return
 	}
 	if col.Type == expr.DateTime && strings.TrimSpace(col.Format) == "" {
-		l.ErrorAt(c.where(), c.path, "a datetime column of a CSV file needs csv.format").Hint =
+		what := map[string]string{"csv": "a CSV file", "index": "an index"}[name]
+		l.ErrorAt(c.where(), c.path, "a datetime column of %s needs %s.format", what, name).Hint =
 			`a Go layout, such as "2006-01-02 15:04:05"`
 		return
-	}
-	if col.Type == expr.Instant {
-		col.Zone = w.Zone
 	}
 	_, err := col.PrintSQL("x")
 	severity := document.Error
 	if err == nil {
 		err, severity = expr.PrintNote(col.Type, col.Format), document.Warning
-		if csv != nil && csv.v.Made {
-			severity = document.Error // only the long form means what Capillaries writes
+		if name != "csv" || part != nil && part.v.Made {
+			severity = document.Error // only the long form of CSV means what Capillaries writes
 		}
 	}
 	if err != nil {
-		if v := csv.get("format"); v != nil {
-			l.exprError(v, csv.keyPath("format"), err).Severity = severity
+		if v := part.get("format"); v != nil {
+			l.exprError(v, part.keyPath("format"), err).Severity = severity
 		} else {
-			l.ErrorAt(c.where(), c.path, "column %s needs csv.format: %s", document.Quote(col.Name), errorText(err))
+			l.ErrorAt(c.where(), c.path, "column %s needs %s.format: %s", document.Quote(col.Name), name, errorText(err))
 		}
 	}
 }

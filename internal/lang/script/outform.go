@@ -21,6 +21,7 @@ const (
 	FormParquet FileForm = formatParquet
 	FormJSON    FileForm = formatJSON // lines of JSON
 	FormExcel   FileForm = formatExcel
+	FormIndex   FileForm = "index" // of the rows, by a key: package tableindex
 )
 
 // Text reports whether files of a form are lines of text, which can be compressed as a whole.
@@ -29,7 +30,7 @@ func (f FileForm) Text() bool { return f == FormCSV || f == FormJSON }
 // Shown returns the name of a form in messages.
 func (f FileForm) Shown() string {
 	return map[FileForm]string{FormCSV: "CSV", FormParquet: "Parquet", FormJSON: "lines of JSON",
-		FormExcel: "an Excel sheet"}[f]
+		FormExcel: "an Excel sheet", FormIndex: "an index"}[f]
 }
 
 // Limits of Excel's sheets.
@@ -48,7 +49,7 @@ var formParts = []struct {
 	form      FileForm
 	part, key string
 }{{FormParquet, "parquet", "column_name"}, {FormCSV, "csv", "header"}, {FormJSON, "json", "key"},
-	{FormExcel, "excel", "header"}}
+	{FormExcel, "excel", "header"}, {FormIndex, "index", "field"}}
 
 // shortForm is the form of short columns: what another column says, the key format, or the
 // file's name.
@@ -112,7 +113,7 @@ func (l *loader) mistypedEnding(o *object, url string) {
 }
 
 func formWords() []string {
-	return []string{string(FormCSV), string(FormParquet), string(FormJSON), string(FormExcel)}
+	return []string{string(FormCSV), string(FormParquet), string(FormJSON), string(FormExcel), string(FormIndex)}
 }
 
 // columnForm says what the first column makes of the file; false if it says nothing.
@@ -150,13 +151,14 @@ func (l *loader) fileFormat(o *object, w *FileWriter) {
 	l.ErrorAt(o.get("url_template"), o.keyPath("url_template"), "the file's name says %s, but its columns make it %s",
 		claims, w.Form.Shown()).Hint =
 		"Thalweg writes CSV (.csv, .tsv, .txt …) and lines of JSON (.ndjson), also compressed (.csv.gz, " +
-			".ndjson.zst), Parquet (.parquet) and Excel sheets (.xlsx)"
+			".ndjson.zst), Parquet (.parquet), Excel sheets (.xlsx) and indexes (.twx)"
 }
 
 // formKeys reads what belongs to one form, and says which keys have no effect.
 func (l *loader) formKeys(o, csv *object, w *FileWriter) {
 	json := l.object(o.get("json"), o.keyPath("json"), jsonWriterShape)
 	excel := l.object(o.get("excel"), o.keyPath("excel"), excelWriterShape)
+	index := l.object(o.get("index"), o.keyPath("index"), indexWriterShape)
 	// short columns may have given it a codec
 	parquet := l.object(o.get("parquet"), o.keyPath("parquet"), parquetWriterShape)
 	switch w.Form {
@@ -168,6 +170,8 @@ func (l *loader) formKeys(o, csv *object, w *FileWriter) {
 		l.codec(parquet, w)
 	case FormExcel:
 		l.sheetOutput(o, excel, w)
+	case FormIndex:
+		l.indexOutput(o, index, w)
 	}
 	for _, p := range formParts {
 		if p.form != w.Form && len(w.Columns) > 0 {
@@ -205,11 +209,14 @@ func (l *loader) sheetOutput(o, excel *object, w *FileWriter) {
 	}
 }
 
-// namedOutput checks the name of a column of lines of JSON or of a sheet.
+// namedOutput checks the name of a column of lines of JSON, of a sheet or of an index.
 func (l *loader) namedOutput(c *object, w *FileWriter, col *OutputColumn, seen map[string]*document.Value) {
 	part, key, shape := "json", "key", jsonOutputShape
-	if w.Form == FormExcel {
+	switch w.Form {
+	case FormExcel:
 		part, key, shape = "excel", "header", excelOutputShape
+	case FormIndex:
+		part, key, shape = "index", "field", indexOutputShape
 	}
 	o := l.object(c.get(part), c.keyPath(part), shape)
 	col.Header = o.str(key)
@@ -221,7 +228,7 @@ func (l *loader) namedOutput(c *object, w *FileWriter, col *OutputColumn, seen m
 		return
 	case w.Form == FormExcel:
 	case seen[col.Header] != nil:
-		l.ErrorAt(v, o.keyPath(key), "the key %s occurs twice", document.Quote(col.Header)).Related =
+		l.ErrorAt(v, o.keyPath(key), "the %s %s occurs twice", key, document.Quote(col.Header)).Related =
 			[]document.Pos{l.pos(seen[col.Header])}
 	default:
 		seen[col.Header] = v
@@ -230,5 +237,9 @@ func (l *loader) namedOutput(c *object, w *FileWriter, col *OutputColumn, seen m
 		if p.form != w.Form {
 			c.ignored("the file is "+w.Form.Shown(), p.part)
 		}
+	}
+	if w.Form == FormIndex {
+		col.Format = o.str("format")
+		l.printFormat(c, o, part, col)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"thalweg/internal/lang/expr"
 )
 
-// defaultTimeFormat is the layout in which a short column of a CSV file writes a datetime.
-const defaultTimeFormat = "2006-01-02 15:04:05.999"
+// DefaultTimeFormat is the layout in which a short column of a CSV file or an index writes a datetime.
+const DefaultTimeFormat = "2006-01-02 15:04:05.999"
 
 // shortOutput replaces columns of a file that are left out, or listed by name
 // or expression. With such columns the file's name says also what separates them:
@@ -84,8 +84,8 @@ func (l *loader) shortOutputItem(d *nodeDraft, item *document.Value, form FileFo
 	case it.rest != nil && d.node.Out.Target != nil:
 		l.ErrorAt(it.rest, path, "a column of a database takes no format")
 		return false
-	case it.rest != nil && (form != FormCSV || it.all != ""):
-		l.ErrorAt(it.rest, path, "only a column of a CSV file takes a format")
+	case it.rest != nil && (form != FormCSV && form != FormIndex || it.all != ""):
+		l.ErrorAt(it.rest, path, "only a column of a CSV file or an index takes a format")
 		return false
 	case it.all != "":
 		return l.allFields(d, it, item, path, func(name string, e *document.Value) {
@@ -130,32 +130,32 @@ func isHeader(e *document.Entry) bool {
 func outputItem(header, expression, format *document.Value, form FileForm) *document.Value {
 	v := mapAt(header, entryAt(header, "name", textAt(header, identifier(header.Text))),
 		entryAt(expression, "expression", expression))
-	if form != FormCSV {
-		for _, p := range formParts {
-			if p.form == form {
-				v.Entries = append(v.Entries, entryAt(header, p.part, mapAt(header, entryAt(header, p.key, header))))
-			}
+	for _, p := range formParts {
+		if p.form != form {
+			continue
 		}
-		return v
+		part := mapAt(header, entryAt(header, p.key, header))
+		if format != nil {
+			part.Entries = append(part.Entries, entryAt(format, "format", format))
+		}
+		v.Entries = append(v.Entries, entryAt(header, p.part, part))
 	}
-	csv := mapAt(header, entryAt(header, "header", header))
-	if format != nil {
-		csv.Entries = append(csv.Entries, entryAt(format, "format", format))
-	}
-	v.Entries = append(v.Entries, entryAt(header, "csv", csv))
 	return v
 }
 
-// defaultFormat gives a short datetime column of a CSV file a format.
+// defaultFormat gives a short datetime column of a CSV file or an index a format.
 func (o *object) defaultFormat(t expr.Type) {
-	csv := o.get("csv")
-	if t != expr.DateTime || csv == nil {
+	part := o.get("csv")
+	if part == nil {
+		part = o.get("index")
+	}
+	if t != expr.DateTime || part == nil {
 		return
 	}
-	for _, e := range csv.Entries {
+	for _, e := range part.Entries {
 		if strings.EqualFold(e.Name, "format") {
 			return
 		}
 	}
-	csv.Entries = append(csv.Entries, entryAt(csv, "format", textAt(csv, defaultTimeFormat)))
+	part.Entries = append(part.Entries, entryAt(part, "format", textAt(part, DefaultTimeFormat)))
 }

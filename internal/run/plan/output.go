@@ -135,7 +135,7 @@ func fileOutput(n *script.Node, rows string, b Batch) (*engine.FileOutput, error
 	if outfile.Needed(n.Out) {
 		out.Write = func(ctx context.Context, in *engine.Instance) (written []engine.Written, err error) {
 			made, err := outfile.Write(ctx, in, outfile.Output{Writer: n.Out, Rows: rows, Path: b.OutPath,
-				Scratch: b.Scratch})
+				Scratch: b.Scratch, Source: n.Name})
 			for _, f := range made {
 				written = append(written, engine.Written{Path: f.Path, Name: f.Name, Rows: f.Rows})
 			}
