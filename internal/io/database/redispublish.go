@@ -110,8 +110,12 @@ func (c Client) stageRedis(ctx context.Context, t Target, a Attempt, path string
 
 func (p *redisStaged) stage(ctx context.Context, path string) error {
 	others, err := p.begin(ctx)
-	if err != nil || p.done {
+	if err != nil {
 		return err
+	}
+	if p.done {
+		p.tidy(ctx, others)
+		return nil
 	}
 	for _, version := range others {
 		if err := p.remove(ctx, p.s, version); err != nil {
@@ -204,7 +208,7 @@ func (p *redisStaged) begin(ctx context.Context) (others []string, err error) {
 			return nil, err
 		}
 		if p.done, err = p.superseded(v); p.done || err != nil {
-			return nil, err
+			return p.unneeded(v), err
 		}
 		if holder := v.versions[v.writer]; v.writer != "" && !(holder.same(p.mine) && holder.Attempt <= p.mine.Attempt) {
 			if err := p.wait(ctx, holder, end); err != nil {
@@ -215,7 +219,8 @@ func (p *redisStaged) begin(ctx context.Context) (others []string, err error) {
 		p.s.add("SET", p.t.Table+redisWriter, p.version, "PX", leaseMillis())
 		p.s.add("HSET", p.t.Table+redisVersions, p.version, string(record))
 		if _, done, err := p.s.transaction(ctx); err != nil || done {
-			return unneeded(v, p.version), err
+			v.writer = p.version
+			return p.unneeded(v), err
 		}
 	}
 }
@@ -243,15 +248,26 @@ func (p *redisStaged) wait(ctx context.Context, holder redisRecord, end time.Tim
 
 func leaseMillis() string { return strconv.FormatInt(redisLease.Milliseconds(), 10) }
 
-// unneeded are all versions but the one that counts and another one. No writer of them can go on.
-func unneeded(v redisView, mine string) (out []string) {
+// unneeded are all versions but the one that counts and that of the writer: no other one can be published any more.
+// If somebody else writes, it has removed them, or does.
+func (p *redisStaged) unneeded(v redisView) (out []string) {
 	for version := range v.versions {
-		if version != v.current && version != mine {
+		if version != v.current && version != v.writer && (v.writer == "" || v.writer == p.version ||
+			version == p.version) {
 			out = append(out, version)
 		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+// tidy removes versions, now that the publication is done. What stays is removed by the next one.
+func (p *redisStaged) tidy(ctx context.Context, versions []string) {
+	for _, version := range versions {
+		if p.remove(ctx, p.s, version) != nil {
+			return
+		}
+	}
 }
 
 // remove removes a version's keys in small steps, and then its record.
@@ -300,11 +316,7 @@ func (p *redisStaged) Publish(ctx context.Context) error {
 	}
 	p.done = true
 	defer p.s.Close()
-	for _, version := range others {
-		if p.remove(ctx, p.s, version) != nil {
-			break // it is published; the next publication removes what stays
-		}
-	}
+	p.tidy(ctx, others)
 	return nil
 }
 
@@ -320,12 +332,11 @@ func (p *redisStaged) publish(ctx context.Context) (others []string, err error) 
 			return nil, err
 		}
 		if there { // a dead attempt, while the rows came
-			others := unneeded(v, "")
-			if v.writer != "" && v.writer != p.version { // somebody writes already, and removes them
-				others = []string{p.version}
-			}
 			_, err := p.release(ctx, p.s)
-			return others, err
+			if v.writer == p.version {
+				v.writer = ""
+			}
+			return p.unneeded(v), err
 		}
 		if v.writer != p.version {
 			return nil, leaseLost(p.t.Table)
@@ -333,8 +344,8 @@ func (p *redisStaged) publish(ctx context.Context) (others []string, err error) 
 		p.s.add("SET", p.t.Table+redisPointer, p.prefix(p.version))
 		p.s.add("DEL", p.t.Table+redisWriter)
 		if _, done, err := p.s.transaction(ctx); err != nil || done {
-			v.current = p.version
-			return unneeded(v, p.version), err
+			v.current, v.writer = p.version, ""
+			return p.unneeded(v), err
 		}
 	}
 }
