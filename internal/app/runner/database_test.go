@@ -2,11 +2,13 @@ package runner_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,9 +16,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/base/address"
 	"thalweg/internal/io/database"
 	"thalweg/internal/store/state"
 	"thalweg/internal/test/effort"
+	"thalweg/internal/test/redistest"
 )
 
 const tablesScript = `
@@ -30,7 +34,18 @@ nodes:
   replaced: {type: table_file, r: rows, w: {url_template: "URL", table: replaced_X, mode: replace}}
 `
 
-// databases are the addresses of those that are here; SQLite's is of a new file.
+// publishedScript is tablesScript for Redis, which has whole tables only.
+const publishedScript = `
+nodes:
+  read:
+    type: file_table
+    r: {urls: [in.csv], types: {id: int, n: decimal2}}
+    w: rows
+  replaced: {type: table_file, r: rows, w: {url_template: "URL", table: replaced_X, mode: replace, key: id}}
+  second: {type: table_file, r: rows, w: {url_template: "URL", table: second_X, mode: replace, key: [id]}}
+`
+
+// databases are the addresses of those that are here; SQLite's is of a new file, Redis' of a new server.
 func databases(t *testing.T) map[string]string {
 	out := map[string]string{"SQLite": "sqlite://" + filepath.Join(t.TempDir(), "x.db")}
 	for kind, variable := range map[string]string{"PostgreSQL": "THALWEG_TEST_POSTGRES",
@@ -39,6 +54,9 @@ func databases(t *testing.T) map[string]string {
 			out[kind] = at
 		}
 	}
+	if redistest.Here() {
+		out["Redis"] = redistest.Start(t).URL
+	}
 	return out
 }
 
@@ -46,11 +64,17 @@ func databases(t *testing.T) map[string]string {
 type tablesTrial struct {
 	dir, url, id string
 	want         string
+	script       string
+	tables       []string
 }
 
 func newTablesTrial(t *testing.T, url string, n int) *tablesTrial {
 	t.Helper()
-	s := &tablesTrial{dir: t.TempDir(), url: url, id: fmt.Sprintf("%d_%d", os.Getpid(), n)}
+	s := &tablesTrial{dir: t.TempDir(), url: url, id: fmt.Sprintf("%d_%d", os.Getpid(), n),
+		script: tablesScript, tables: []string{"added", "merged", "replaced"}}
+	if address.Redis(url) {
+		s.script, s.tables = publishedScript, []string{"replaced", "second"}
+	}
 	var in, want strings.Builder
 	in.WriteString("id,name,n\n")
 	for i := range 2000 {
@@ -60,13 +84,16 @@ func newTablesTrial(t *testing.T, url string, n int) *tablesTrial {
 	s.want = want.String()
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "in.csv"), []byte(in.String()), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "script.yaml"),
-		[]byte(replaceAll(tablesScript, "URL", url, "_X", "_"+s.id)), 0o600))
+		[]byte(replaceAll(s.script, "URL", url, "_X", "_"+s.id)), 0o600))
 	return s
 }
 
 // rows are those of a table.
 func (s *tablesTrial) rows(t *testing.T, table string) string {
 	t.Helper()
+	if address.Redis(s.url) {
+		return s.published(t, table)
+	}
 	snapshot, err := database.Client{}.Snapshot(t.Context(), s.url)
 	require.NoError(t, err)
 	defer snapshot.Close()
@@ -78,6 +105,21 @@ func (s *tablesTrial) rows(t *testing.T, table string) string {
 	return rows
 }
 
+// published are the rows of a table in Redis.
+func (s *tablesTrial) published(t *testing.T, table string) string {
+	t.Helper()
+	var rows map[string][]string
+	require.NoError(t, json.Unmarshal([]byte(redistest.Table(t, s.url, table+"_"+s.id)), &rows))
+	var out strings.Builder
+	for id := range 2000 {
+		row := rows[strconv.Itoa(id)]
+		require.Equal(t, []string{"id", strconv.Itoa(id)}, row[:2])
+		fmt.Fprintf(&out, "%d,\"%s\",%s\n", id, strings.ReplaceAll(row[3], `"`, `""`), row[5])
+	}
+	require.Len(t, rows, 2000)
+	return out.String()
+}
+
 // ends brings the run to its end, as often as it takes, and looks at the tables.
 func (s *tablesTrial) ends(t *testing.T) {
 	t.Helper()
@@ -86,7 +128,7 @@ func (s *tablesTrial) ends(t *testing.T) {
 		text, err := victimCmd(t, s.dir, "run", begun).CombinedOutput()
 		require.NoError(t, err, string(text))
 	}
-	for _, table := range []string{"added", "merged", "replaced"} {
+	for _, table := range s.tables {
 		require.Equal(t, s.want, s.rows(t, table), "%s: each row is there once", table)
 	}
 }

@@ -3,6 +3,7 @@ package address
 import (
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -13,8 +14,17 @@ func Database(name string) bool {
 	case "postgres", "postgresql", "mysql", "mariadb", "sqlite":
 		return true
 	}
-	return false
+	return Redis(name)
 }
+
+// Redis reports whether name is of a server of Redis or Valkey, to which tables are published.
+func Redis(name string) bool {
+	s := Scheme(name)
+	return s == "redis" || s == "rediss"
+}
+
+// redisForms lists the forms of addresses of Redis.
+const redisForms = "redis://user@host:6379/0, with the number of the database, or rediss:// with TLS"
 
 // Where says for people where what an address names is.
 func Where(name string) string {
@@ -40,6 +50,12 @@ func parseDatabase(l Location) (Location, error) {
 	if err != nil || strings.IndexFunc(u.Path, unicode.IsControl) >= 0 {
 		return l, bad(l, "cannot be read", "write "+DatabaseForms+
 			"; characters such as @ : / % in a name or password are written as %40 %3A %2F %25")
+	}
+	if Redis(l.URL) {
+		if _, err := strconv.ParseUint(strings.TrimPrefix(u.Path, "/"), 10, 31); err != nil || u.Hostname() == "" ||
+			u.RawQuery != "" {
+			return l, bad(l, "names no database of Redis", "write "+redisForms)
+		}
 	}
 	if strings.Trim(u.Path, "/") == "" {
 		return l, bad(l, "names no database", "write "+DatabaseForms)

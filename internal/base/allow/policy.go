@@ -168,7 +168,7 @@ func Begins(name string) bool {
 
 // ports are those of addresses that name none.
 var ports = map[string]string{"http": "80", "https": "443", "sftp": "22", "postgres": "5432", "postgresql": "5432",
-	"mysql": "3306", "mariadb": "3306"}
+	"mysql": "3306", "mariadb": "3306", "redis": "6379", "rediss": "6379"}
 
 // listed reports whether a host is listed, or is that of an address that is.
 func (p *Policy) listed(hostPort string) bool {

@@ -65,6 +65,9 @@ func (c Client) CheckTarget(ctx context.Context, t Target) error {
 }
 
 func (c Client) checkTarget(ctx context.Context, t Target) error {
+	if Kind(t.URL) == Redis {
+		return c.checkRedisTarget(ctx, t)
+	}
 	if Kind(t.URL) == SQLite {
 		loc, err := c.may(t.URL)
 		if err != nil {
@@ -105,6 +108,13 @@ func (c Client) TableThere(ctx context.Context, at, table string) (bool, error) 
 		if _, err := os.Stat(c.sqliteFile(loc)); errors.Is(err, os.ErrNotExist) {
 			return false, nil
 		}
+	}
+	if Kind(at) == Redis {
+		there, err := c.redisThere(ctx, at, table)
+		if err != nil {
+			return false, c.placed(ctx, at, err)
+		}
+		return there, nil
 	}
 	w, err := c.writer(ctx, at)
 	if err != nil {

@@ -172,6 +172,9 @@ func (c Client) open(ctx context.Context, at string) (session, error) {
 			s, err = c.mysql(ctx, loc)
 		case SQLite:
 			s, err = c.sqlite(ctx, loc)
+		case Redis:
+			err = &fault.Error{Kind: fault.Script, Message: "tables are published to Redis, not read from it",
+				Hint: "read what the table is made of"}
 		default:
 			err = fault.New(fault.Script, "there is no database of the kind %s", address.Scheme(at))
 		}
@@ -187,6 +190,7 @@ const (
 	Postgres = "postgres"
 	MySQL    = "mysql"
 	SQLite   = "sqlite"
+	Redis    = "redis" // and Valkey; it is only written
 )
 
 // Kind is which database an address is of; "": none.
@@ -199,6 +203,8 @@ func Kind(at string) string {
 		return Postgres
 	case "mariadb":
 		return MySQL
+	case "rediss":
+		return Redis
 	default:
 		return s
 	}

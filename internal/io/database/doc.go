@@ -1,5 +1,5 @@
 // Package database reads and writes tables of databases on other machines: PostgreSQL,
-// MySQL and MariaDB, and files of SQLite.
+// MySQL and MariaDB, and files of SQLite. It publishes tables to Redis and Valkey.
 //
 // What is read of one becomes CSV as package files reads it: a header, NULL as nothing
 // between separators, an empty text as "". A Snapshot promises that all that is copied

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"thalweg/internal/base/address"
 	"thalweg/internal/base/fault"
@@ -31,7 +32,7 @@ type Target struct {
 	URL     string // with its secrets, if there are some
 	Table   string // may have a schema before a point
 	Mode    string
-	Key     []string // of Merge: columns
+	Key     []string // of Merge, and in Redis: columns
 	Columns []TargetColumn
 }
 
@@ -50,8 +51,9 @@ type Attempt struct {
 	Run     string // which no other has, in whatever state it is recorded
 	Node    string
 	Batch   int
-	Attempt int64  // later ones are higher
-	Digest  string // of the rows
+	Attempt int64     // later ones are higher
+	Digest  string    // of the rows
+	Begun   time.Time // when the run did
 	Rows    int64
 }
 
@@ -65,11 +67,19 @@ type Staged interface {
 
 // Stage brings the rows of a file into a transaction: CSV without a header, in which NULL is
 // nothing and texts have quotes. Nobody sees them before Publish, and if this process or its
-// connection ends before, the server takes them back by itself.
+// connection ends before, the server takes them back by itself; in Redis the next publication
+// removes them.
 //
 // Rows that a dead attempt at the batch has committed, unknown to the run's state, are not
 // written again.
 func (c Client) Stage(ctx context.Context, t Target, a Attempt, path string) (Staged, error) {
+	if Kind(t.URL) == Redis {
+		s, err := c.stageRedis(ctx, t, a, path)
+		if err != nil {
+			return nil, c.placed(ctx, t.URL, err)
+		}
+		return s, nil
+	}
 	w, err := c.writer(ctx, t.URL)
 	if err != nil {
 		return nil, c.placed(ctx, t.URL, err)

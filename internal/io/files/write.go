@@ -41,8 +41,16 @@ func WriteSQL(w *script.FileWriter, from, path string) (sqltext.Copy, error) {
 // Servers know DuckDB's form of times before year 1 as one of theirs; SQLite keeps any text.
 func tableCopy(w *script.FileWriter, source, path string) (sqltext.Copy, error) {
 	var cols, quoted []string
+	redis := address.Redis(w.URL) // which has texts only: those of CSV
 	for _, c := range w.Columns {
 		value := sqltext.Ident(c.Name)
+		if redis {
+			text, err := c.PrintSQL(value)
+			if err != nil {
+				return sqltext.Copy{}, fmt.Errorf("write the text of column %s: %w", c.Name, err)
+			}
+			value = "CASE WHEN " + value + " IS NOT NULL THEN CAST(" + text + " AS VARCHAR) END AS " + value
+		}
 		if address.Scheme(w.URL) == "sqlite" && (c.Type == expr.DateTime || c.Type == expr.Date ||
 			c.Type == expr.Instant) {
 			text, err := expr.ISOTextSQL(c.Type, " ", value)
@@ -55,7 +63,7 @@ func tableCopy(w *script.FileWriter, source, path string) (sqltext.Copy, error) 
 			value = text + " AS " + value
 		}
 		cols = append(cols, value)
-		if c.Type == expr.String {
+		if c.Type == expr.String || redis {
 			quoted = append(quoted, sqltext.Ident(c.Name))
 		}
 	}

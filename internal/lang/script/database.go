@@ -18,7 +18,7 @@ const MaxQueryBytes = 1 << 20
 
 var (
 	fileSchemes     = []string{"file", "http", "https", "sftp", "s3"}
-	databaseSchemes = []string{"postgres", "postgresql", "mysql", "mariadb", "sqlite"}
+	databaseSchemes = []string{"postgres", "postgresql", "mysql", "mariadb", "sqlite", "redis", "rediss"}
 )
 
 // inputURL checks an input's address: of a file, or of a database where a table or a
@@ -26,6 +26,8 @@ var (
 func (l *loader) inputURL(o *object, v *document.Value) {
 	path := o.keyPath("urls")
 	switch is := address.Database(v.Text); {
+	case address.Redis(v.Text):
+		l.ErrorAt(v, path, "tables are published to Redis, not read from it").Hint = "read what the table is made of"
 	case is && !o.has("table") && !o.has("query"):
 		l.ErrorAt(v, path, "%s is the address of a database, but nothing says what is read there",
 			document.Quote(address.RedactText(v.Text))).Hint =
@@ -61,7 +63,7 @@ func (l *loader) databaseURL(v *document.Value, path string) {
 		return
 	}
 	// what is wrong with a name is seen no more when it has its directory before it
-	if address.Scheme(v.Text) == "sqlite" {
+	if address.Scheme(v.Text) == "sqlite" || address.Redis(v.Text) {
 		if _, err := address.Parse(l.script.Reveal(v.Text)); err != nil {
 			f := fault.Of(l.script.hideError(err))
 			l.ErrorAt(v, path, "%s", f.Message).Hint = f.Hint
@@ -284,11 +286,17 @@ func (l *loader) databaseWriter(o *object, w *FileWriter) {
 			t.Key = append(t.Key, strings.TrimSpace(name))
 		}
 	}
+	redis := address.Redis(w.URL)
 	switch {
+	case redis && t.Mode != "" && t.Mode != "replace":
+		l.ErrorAt(o.get("mode"), o.keyPath("mode"), "a table is published to Redis as a whole").Hint = "write mode: replace"
+	case redis && len(t.Key) == 0:
+		o.missing("key", "name the columns whose values are the keys of the rows: key: [id]")
+	case redis:
 	case t.Mode == "merge" && len(t.Key) == 0:
 		o.missing("key", "name the columns that say which row is which: key: [id]")
 	case t.Mode != "" && t.Mode != "merge" && len(t.Key) > 0:
-		l.ErrorAt(o.get("key"), o.keyPath("key"), "key has a meaning with mode: merge only")
+		l.ErrorAt(o.get("key"), o.keyPath("key"), "key has a meaning with mode: merge, and in Redis, only")
 	}
 	w.URL = address.OfTable(w.URL, t.Table)
 }

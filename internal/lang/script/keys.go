@@ -498,7 +498,7 @@ var (
 			doc: "Of a table of a database: whether the rows that it has are replaced, stay (append), or take the " +
 				"values of those with their key (merge)."},
 		{name: "key", form: either(text(), listOf(text())),
-			doc: "With mode: merge: the columns that say which row is which."},
+			doc: "With mode: merge, and in Redis: the columns that say which row is which."},
 		{name: "top", form: keysOf(topShape), doc: "The first rows of an order."},
 		{name: "order", form: text(),
 			doc: "Order of the rows, over the names of columns, of all of them; instead of top."},

@@ -26,7 +26,7 @@ func (x *attempt) sendRows(ctx context.Context, digest string, rows int64) (stag
 		Run: fmt.Sprintf("%s/%d of %s", x.claim.Workspace, x.claim.Run,
 			run.Created.UTC().Format("2006-01-02T15:04:05.000000Z")),
 		Node: x.claim.Node, Batch: x.claim.Batch, Attempt: x.claim.Epoch<<attemptBits + int64(x.claim.Attempt),
-		Digest: digest, Rows: rows,
+		Digest: digest, Rows: rows, Begun: run.Created,
 	}, x.batch.OutPath)
 }
 

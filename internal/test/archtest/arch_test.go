@@ -194,7 +194,8 @@ var asksTheProcess = map[string][]string{
 	"os.Environ":   {"internal/base/keeper/program.go"},
 	"os.LookupEnv": {"internal/base/keeper/program.go"},
 	// as their drivers do
-	"os.Getenv": {"internal/io/database/postgres.go", "internal/io/database/mysql.go", "internal/io/remote/s3.go"},
+	"os.Getenv": {"internal/io/database/postgres.go", "internal/io/database/mysql.go", "internal/io/database/redis.go",
+		"internal/io/remote/s3.go"},
 	"filepath.Glob": {"internal/base/address/address.go", "internal/base/budget/meter.go",
 		"internal/base/budget/processes.go", "internal/app/scripttest/run.go"},
 }
