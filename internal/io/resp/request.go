@@ -29,7 +29,17 @@ type request struct {
 	args []span // what has come whole
 }
 
-func (r *request) reset() { r.want, r.at, r.args = 0, 0, r.args[:0] }
+const (
+	spanBytes = 16
+	keptArgs  = 1 << 10 // space for so many is kept for the next command
+)
+
+func (r *request) reset() {
+	r.want, r.at, r.args = 0, 0, r.args[:0]
+	if cap(r.args) > keptArgs {
+		r.args = nil
+	}
+}
 
 // protocolError ends a connection: where the next command begins is not known.
 type protocolError string
