@@ -16,7 +16,8 @@ const (
 	maxStrangerBytes  = 1 << 10
 	maxWrongPasswords = 10
 	// pauseBytes of answers are handed over before more commands are carried out.
-	pauseBytes = 1 << 20
+	// A little less than 1 MiB: buffers have powers of two.
+	pauseBytes = 1<<20 - 64<<10
 )
 
 // span is an argument within a request.
@@ -31,7 +32,7 @@ type request struct {
 
 const (
 	spanBytes = 16
-	keptArgs  = 1 << 10 // space for so many is kept for the next command
+	keptArgs  = 256 // space for so many is kept for the next command
 )
 
 func (r *request) reset() {

@@ -83,7 +83,7 @@ func (s *Session) arg(i int) []byte {
 
 const (
 	longestName  = 16
-	keptRowBytes = 64 << 10 // of a cold table's row, for the next one
+	keptRowBytes = 8 << 10 // of a cold table's row, for the next one
 )
 
 // carryOut answers one command.
