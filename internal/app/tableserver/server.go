@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/resp"
 )
@@ -26,7 +27,8 @@ type Options struct {
 	TLSAddress string
 	// Check reports whether a user's password is right; nil: none is asked for.
 	Check func(user, password []byte) bool
-	// MemoryBytes is what a mapped table may have; Cold serves larger ones, from the disk.
+	// MemoryBytes is what a mapped table may have, 0: 60 % of the machine's memory; Cold serves larger ones, from the
+	// disk.
 	MemoryBytes int64
 	Cold        bool
 	MaxClients  int // at once
@@ -71,6 +73,9 @@ type Server struct {
 
 // New returns a server of a file. The caller closes it when Serve has returned.
 func New(ctx context.Context, path string, o Options) (*Server, error) {
+	if o.MemoryBytes == 0 {
+		o.MemoryBytes = budget.MachineBytes() / 10 * 6
+	}
 	s := &Server{options: o, said: map[string]time.Time{}}
 	if _, err := s.Switch(ctx, path); err != nil {
 		return nil, err
@@ -113,15 +118,14 @@ func (s *Server) Listen(ctx context.Context) error {
 	return nil
 }
 
-// Addresses returns where it listens, once Listen has returned; nil: it does not.
-func (s *Server) Addresses() (plain, secure net.Addr) {
-	if s.plain != nil {
-		plain = s.plain.Addr()
+// Addresses returns where it listens, once Listen has returned: plain, and with TLS; nil: it does not.
+func (s *Server) Addresses() (at [2]net.Addr) {
+	for i, l := range []net.Listener{s.plain, s.secure} {
+		if l != nil {
+			at[i] = l.Addr()
+		}
 	}
-	if s.secure != nil {
-		secure = s.secure.Addr()
-	}
-	return plain, secure
+	return at
 }
 
 // Serve answers clients until it is told to drain, or the context ends. What clients have

@@ -67,8 +67,8 @@ func serve(t *testing.T, o tableserver.Options, path string) *served {
 		require.NoError(t, <-ended)
 		require.NoError(t, s.Close())
 	})
-	plain, secure := s.Addresses()
-	return &served{s, plain.String(), secure.String(), site.Client().Transport.(*http.Transport).TLSClientConfig}
+	at := s.Addresses()
+	return &served{s, at[0].String(), at[1].String(), site.Client().Transport.(*http.Transport).TLSClientConfig}
 }
 
 // dial connects by either front.

@@ -100,7 +100,21 @@ func (s *Server) Switch(ctx context.Context, path string) (Switched, error) {
 		before.release()
 	}
 	s.switched.Add(1)
-	return Switched{Meta: table.Meta, Rows: table.Rows(), Bytes: table.Size(), Took: time.Since(began)}, nil
+	return next.switched(time.Since(began)), nil
+}
+
+func (t *held) switched(took time.Duration) Switched {
+	return Switched{Meta: t.table.Meta, Rows: t.table.Rows(), Bytes: t.table.Size(), Took: took}
+}
+
+// Serving returns what is served. It was opened within took.
+func (s *Server) Serving(took time.Duration) Switched {
+	t := s.acquire()
+	if t == nil {
+		return Switched{}
+	}
+	defer t.release()
+	return t.switched(took)
 }
 
 // open opens a file, unless it is too large. While another is served, that has the processors.
