@@ -74,19 +74,19 @@ type cli struct {
 	Drop       dropCmd       `cmd:"" group:"decide" help:"Drop runs: nobody reads, continues or lists them any more."`
 	Gc         gcCmd         `cmd:"" group:"decide" name:"gc" help:"Remove what nobody needs; drop old runs."`
 
-	Serve     serveCmd     `cmd:"" group:"serve" help:"Serve the HTTP API over a state directory."`
-	Worker    workerCmd    `cmd:"" group:"serve" help:"Take batches of every run of a state directory or a cluster."`
-	Cluster   clusterCmd   `cmd:"" group:"serve" help:"Make what a cluster needs, and see who is there."`
-	Slot      slotCmd      `cmd:"" hidden:"" help:"Execute batches for the worker that has started this process."`
-	Peek      peekCmd      `cmd:"" hidden:"" help:"Answer questions about tables for a server."`
-	Simulate  simulateCmd  `cmd:"" group:"serve" help:"Say how efficient fleets would be, and what limits them."`
-	Bench     benchCmd     `cmd:"" group:"serve" help:"Measure stores, hosts and pipelines."`
-	Capacity  capacityCmd  `cmd:"" group:"serve" help:"Say what runs take and cost on other deployments."`
-	Bench     benchCmd     `cmd:"" group:"serve" help:"Measure machines."`
-	Login     loginCmd     `cmd:"" group:"serve" help:"Get a token of a server, and keep it for --server."`
-	Scheduler schedulerCmd `cmd:"" group:"serve" help:"Begin runs by schedules and watches, and work on them."`
-	Schedules schedulesCmd `cmd:"" group:"serve" help:"List schedules and watches: past, next, waiting, skipped."`
-	Hooks     hooksCmd     `cmd:"" group:"serve" help:"Try the hooks that are told what happens to runs."`
+	Serve      serveCmd      `cmd:"" group:"serve" help:"Serve the HTTP API over a state directory."`
+	Worker     workerCmd     `cmd:"" group:"serve" help:"Take batches of every run of a state directory or a cluster."`
+	Cluster    clusterCmd    `cmd:"" group:"serve" help:"Make what a cluster needs, and see who is there."`
+	Slot       slotCmd       `cmd:"" hidden:"" help:"Execute batches for the worker that has started this process."`
+	Peek       peekCmd       `cmd:"" hidden:"" help:"Answer questions about tables for a server."`
+	Simulate   simulateCmd   `cmd:"" group:"serve" help:"Say how efficient fleets would be, and what limits them."`
+	Bench      benchCmd      `cmd:"" group:"serve" help:"Measure stores, machines and pipelines."`
+	Capacity   capacityCmd   `cmd:"" group:"serve" help:"Say what runs take and cost on other deployments."`
+	Login      loginCmd      `cmd:"" group:"serve" help:"Get a token of a server, and keep it for --server."`
+	ServeTable serveTableCmd `cmd:"" group:"serve" help:"Serve a finished table to clients of Redis, from its index."`
+	Scheduler  schedulerCmd  `cmd:"" group:"serve" help:"Begin runs by schedules and watches, and work on them."`
+	Schedules  schedulesCmd  `cmd:"" group:"serve" help:"List schedules and watches: past, next, waiting, skipped."`
+	Hooks      hooksCmd      `cmd:"" group:"serve" help:"Try the hooks that are told what happens to runs."`
 
 	Doctor     doctorCmd     `cmd:"" group:"thalweg" help:"Say what is wrong with this machine or a cluster."`
 	Completion completionCmd `cmd:"" group:"thalweg" help:"Print what bash, zsh or fish need to complete commands."`
@@ -131,6 +131,8 @@ type console struct {
 	cancelQuery atomic.Pointer[context.CancelFunc] // Ctrl-C ends this, and not the command
 	drain       chan struct{}                      // closed when SIGTERM asks a worker to drain
 	polite      atomic.Bool                        // a worker drains when it is asked to end
+	again       chan struct{}                      // has one for SIGHUP, if rereads
+	rereads     atomic.Bool                        // SIGHUP asks to read something again, and ends nothing
 }
 
 // ownExecutable is this program, even if its file has been replaced since it began.
@@ -153,6 +155,13 @@ func main() {
 		for s := range signals {
 			if cancel := a.cancelQuery.Load(); s == os.Interrupt && cancel != nil {
 				(*cancel)()
+				continue
+			}
+			if s == syscall.SIGHUP && a.rereads.Load() {
+				select {
+				case a.again <- struct{}{}:
+				default: // it is going to
+				}
 				continue
 			}
 			signal.Stop(signals) // a second Ctrl-C ends the process at once

@@ -17,7 +17,8 @@ import (
 // newConsole looks at what the two streams are.
 func newConsole(stdout, stderr *os.File) *console {
 	out := &outlet{to: stdout}
-	a := &console{stdout: out, stderr: stderr, outlet: out, drain: make(chan struct{})}
+	a := &console{stdout: out, stderr: stderr, outlet: out, drain: make(chan struct{}),
+		again: make(chan struct{}, 1)}
 	shows, talks := term.IsTerminal(int(stdout.Fd())), term.IsTerminal(int(stderr.Fd()))
 	a.terminal = talks && os.Getenv("TERM") != "dumb"
 	a.color, a.talkColor = colored(shows, os.Getenv), colored(talks, os.Getenv)

@@ -2,9 +2,9 @@ package tableserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"runtime"
 	"sync"
@@ -14,70 +14,48 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loop is the event loop of plain connections.
+// loop are the event loops of plain connections. They are given connections that others
+// have accepted: gnet's own loop for that ends when there are too many open files.
 type loop struct {
 	gnet.BuiltinEventEngine
-	server *Server
-	engine gnet.Engine
-	booted chan struct{}
+	server  *Server
+	buffers sync.Pool     // of answers
+	hurry   chan struct{} // somebody waits for a connection to be looked at
 
-	buffers sync.Pool // of answers
-
-	mu   sync.Mutex
-	open map[gnet.Conn]*client // that may be strangers
+	mu      sync.Mutex
+	open    map[gnet.Conn]*client
+	watched map[gnet.Conn]*client // strangers, and who has to fetch answers
+	closing map[gnet.Conn]*client // those of them who are to be disconnected then
 }
 
 // servePlain answers plain connections until the context ends.
-func (s *Server) servePlain(ctx context.Context, bound func(net.Addr)) error {
-	l := &loop{server: s, booted: make(chan struct{}), open: map[gnet.Conn]*client{},
+func (s *Server) servePlain(ctx context.Context, patience func() time.Duration) error {
+	l := &loop{server: s, hurry: make(chan struct{}, 1), open: map[gnet.Conn]*client{},
+		watched: map[gnet.Conn]*client{}, closing: map[gnet.Conn]*client{},
 		buffers: sync.Pool{New: func() any { return new([]byte) }}}
-	ended := make(chan error, 1)
-	go func() {
-		ended <- gnet.Run(l, "tcp://"+s.options.Address, gnet.WithNumEventLoop(runtime.GOMAXPROCS(0)),
-			gnet.WithTicker(true), gnet.WithTCPKeepAlive(time.Minute), gnet.WithLogger(logger{s.options.Log}))
-	}()
-	select {
-	case err := <-ended:
-		return fmt.Errorf("listen at %s: %w", s.options.Address, err)
-	case <-l.booted:
-	}
-	address, err := l.address()
+	loops, err := gnet.NewClient(l, gnet.WithNumEventLoop(runtime.GOMAXPROCS(0)), gnet.WithTCPKeepAlive(time.Minute),
+		gnet.WithLogger(logger{s.options.Log}))
 	if err == nil {
-		bound(address)
-		select {
-		case err := <-ended:
-			return fmt.Errorf("serve at %s: %w", s.options.Address, err)
-		case <-ctx.Done():
+		err = loops.Start()
+	}
+	if err != nil {
+		return fmt.Errorf("begin to serve at %s: %w", s.plain.Addr(), err)
+	}
+	looking, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var looks sync.WaitGroup
+	looks.Go(func() { l.lookEach(looking) })
+	err = s.accept(ctx, s.plain, func(c net.Conn) {
+		if _, err := loops.Enroll(c); err != nil {
+			s.complain("a client is not accepted", "error", err)
 		}
+	})
+	stop()
+	looks.Wait()
+	l.drain(patience)
+	if failed := loops.Stop(); failed != nil && err == nil {
+		err = fmt.Errorf("end serving at %s: %w", s.plain.Addr(), failed)
 	}
-	return errors.Join(err, l.engine.Stop(context.WithoutCancel(ctx)), <-ended)
-}
-
-// address is where it listens.
-func (l *loop) address() (net.Addr, error) {
-	fd, err := l.engine.Dup()
-	if err != nil {
-		return nil, fmt.Errorf("ask where it listens: %w", err)
-	}
-	defer unix.Close(fd)
-	name, err := unix.Getsockname(fd)
-	if err != nil {
-		return nil, fmt.Errorf("ask where it listens: %w", err)
-	}
-	switch a := name.(type) {
-	case *unix.SockaddrInet4:
-		return &net.TCPAddr{IP: a.Addr[:], Port: a.Port}, nil
-	case *unix.SockaddrInet6:
-		return &net.TCPAddr{IP: a.Addr[:], Port: a.Port}, nil
-	}
-	return nil, fmt.Errorf("it listens at %T", name)
-}
-
-// OnBoot tells that it listens.
-func (l *loop) OnBoot(engine gnet.Engine) gnet.Action {
-	l.engine = engine
-	close(l.booted)
-	return gnet.None
+	return err
 }
 
 // OnOpen admits a connection.
@@ -87,10 +65,11 @@ func (l *loop) OnOpen(c gnet.Conn) ([]byte, gnet.Action) {
 		return []byte("-ERR max number of clients reached\r\n"), gnet.Close
 	}
 	c.SetContext(admitted)
+	l.mu.Lock()
+	l.open[c] = admitted
+	l.mu.Unlock()
 	if l.server.options.Check != nil {
-		l.mu.Lock()
-		l.open[c] = admitted
-		l.mu.Unlock()
+		l.watch(c, admitted)
 	}
 	return nil, gnet.None
 }
@@ -101,6 +80,8 @@ func (l *loop) OnClose(c gnet.Conn, _ error) gnet.Action {
 		l.server.leave(admitted)
 		l.mu.Lock()
 		delete(l.open, c)
+		delete(l.watched, c)
+		delete(l.closing, c)
 		l.mu.Unlock()
 	}
 	return gnet.None
@@ -112,63 +93,191 @@ func (l *loop) OnTraffic(c gnet.Conn) gnet.Action {
 	if !ok {
 		return gnet.Close
 	}
+	in, err := c.Next(-1) // nothing is left with gnet, which copies what is there each time
+	if err != nil || len(in) == 0 || admitted.session.Closing() || !admitted.halved.IsZero() {
+		return gnet.None
+	}
+	if len(admitted.rest) > 0 {
+		admitted.rest = append(admitted.rest, in...)
+		in = admitted.rest
+	}
+	left, err := l.answer(c, admitted, in)
+	if err == nil {
+		admitted.keep(in, left)
+		err = l.server.hold(admitted, cap(admitted.rest))
+	}
+	switch {
+	case err != nil:
+		l.server.disconnect(admitted, err)
+		return gnet.Close
+	case admitted.session.Closing() && admitted.unsent == 0:
+		return gnet.Close
+	case admitted.unsent > 0 && !admitted.gone:
+		l.watch(c, admitted)
+	}
+	return gnet.None
+}
+
+// answer carries out commands, and sends the answers.
+func (l *loop) answer(c gnet.Conn, admitted *client, in []byte) (left []byte, err error) {
 	answers := l.buffers.Get().(*[]byte)
 	defer func() {
 		if cap(*answers) <= largestBuffer {
 			l.buffers.Put(answers)
 		}
 	}()
-	for {
-		in, err := c.Peek(-1)
-		if err != nil || len(in) == 0 {
-			return gnet.None
+	for more := true; more; {
+		var used int
+		var out []byte
+		used, out, more, err = l.server.answer(admitted, in, (*answers)[:0])
+		if err != nil {
+			return nil, err
 		}
-		used, out, more, err := l.server.answer(admitted, in, (*answers)[:0])
-		if out != nil {
-			*answers = out
+		in, *answers = in[used:], out
+		if len(out) == 0 {
+			continue
 		}
-		if _, failed := c.Discard(used); failed != nil {
-			return gnet.Close
+		if _, err := c.Write(out); err != nil {
+			return nil, fmt.Errorf("send answers: %w", err)
 		}
-		if len(out) > 0 {
-			if _, failed := c.Write(out); failed != nil {
-				return gnet.Close
-			}
+		if err := l.server.owe(admitted, c.OutboundBuffered()); err != nil {
+			return nil, err
 		}
-		switch {
-		case err != nil:
-			l.server.options.Log.Error("a client is disconnected", "from", admitted.from, "error", err)
-			return gnet.Close
-		case admitted.session.Closing():
-			return gnet.Close
-		case c.OutboundBuffered() > maxUnsentBytes:
-			l.server.options.Log.Warn("a client is disconnected that does not fetch its answers", "from", admitted.from)
-			return gnet.Close
-		case !more:
-			return gnet.None
+	}
+	return in, nil
+}
+
+// keptBytes is what a connection keeps of a buffer that is empty.
+const keptBytes = 4 << 10
+
+// keep keeps what is left of a client's bytes.
+func (c *client) keep(in, left []byte) {
+	switch {
+	case len(left) == 0 && cap(c.rest) > keptBytes:
+		c.rest = nil
+	case len(c.rest) == 0 || len(left) < len(in): // else it is there
+		c.rest = append(c.rest[:0], left...)
+	}
+}
+
+// watch has a connection looked at each second, and soon if it is to be closed.
+func (l *loop) watch(c gnet.Conn, admitted *client) {
+	l.mu.Lock()
+	if !admitted.watched {
+		admitted.watched, admitted.stuck = true, time.Now()
+		l.watched[c] = admitted
+	}
+	if admitted.session.Closing() {
+		l.closing[c] = admitted
+	}
+	l.mu.Unlock()
+	if admitted.session.Closing() {
+		select {
+		case l.hurry <- struct{}{}:
+		default:
 		}
 	}
 }
 
-// OnTick disconnects those who give no password.
-func (l *loop) OnTick() (time.Duration, gnet.Action) {
-	now := time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for c, admitted := range l.open {
-		if now.Sub(admitted.since) <= strangerPatience {
+// closePause is between two looks at connections that are to be closed.
+const closePause = 10 * time.Millisecond
+
+// lookEach looks at connections that are watched until the context ends.
+func (l *loop) lookEach(ctx context.Context) {
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	var soon <-chan time.Time
+	for {
+		of := l.closing
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.hurry:
+			if soon == nil {
+				soon = time.After(closePause)
+			}
 			continue
+		case <-second.C:
+			of = l.watched
+		case <-soon:
+			soon = nil
 		}
-		delete(l.open, c)
-		// the session belongs to the connection's own loop
-		_ = c.Wake(func(c gnet.Conn, _ error) error {
-			if l.server.stranger(admitted, now) {
-				return c.Close()
+		l.mu.Lock()
+		connections, closing := maps.Clone(of), len(l.closing)
+		l.mu.Unlock()
+		now := time.Now()
+		l.each(connections, func(c gnet.Conn, admitted *client) { l.look(c, admitted, now) })
+		if closing > 0 && soon == nil {
+			soon = time.After(closePause)
+		}
+	}
+}
+
+// each does something with connections in the loops that they belong to.
+func (l *loop) each(connections map[gnet.Conn]*client, do func(gnet.Conn, *client)) {
+	for c, admitted := range connections {
+		if admitted.asked.Swap(true) {
+			continue // it has not come to the last time yet
+		}
+		err := c.EventLoop().Execute(context.Background(), gnet.RunnableFunc(func(context.Context) error {
+			admitted.asked.Store(false)
+			if !admitted.gone {
+				do(c, admitted)
 			}
 			return nil
+		}))
+		if err != nil {
+			admitted.asked.Store(false)
+		}
+	}
+}
+
+// look closes a connection whose client gives no password, fetches nothing, or has all its answers and wants no more.
+func (l *loop) look(c gnet.Conn, admitted *client, now time.Time) {
+	unsent := c.OutboundBuffered()
+	if int64(unsent) != admitted.unsent {
+		admitted.stuck = now
+	}
+	_ = l.server.owe(admitted, unsent) // less than before
+	switch {
+	case admitted.session.Closing() && unsent == 0, l.server.stranger(admitted, now):
+		_ = c.EventLoop().Close(c)
+	case unsent > 0 && now.Sub(admitted.stuck) > fetchPatience:
+		l.server.disconnect(admitted, fmt.Errorf("it has fetched no answers for %s", fetchPatience))
+		_ = c.EventLoop().Close(c)
+	case unsent > 0: // it is looked at again
+	case l.server.options.Check == nil || admitted.session.Known():
+		admitted.watched = false
+		l.mu.Lock()
+		delete(l.watched, c)
+		l.mu.Unlock()
+	}
+}
+
+// drain lets clients have their answers, tells them that no more come, and lets them hang up.
+func (l *loop) drain(patience func() time.Duration) {
+	tick := time.NewTicker(closePause)
+	defer tick.Stop()
+	for began := time.Now(); time.Since(began) < patience(); <-tick.C {
+		l.mu.Lock()
+		open := maps.Clone(l.open)
+		l.mu.Unlock()
+		if len(open) == 0 {
+			return
+		}
+		l.each(open, func(c gnet.Conn, admitted *client) {
+			unread, err := unix.IoctlGetInt(c.Fd(), unix.TIOCINQ)
+			switch {
+			case !admitted.halved.IsZero():
+				if time.Since(admitted.halved) > linger {
+					_ = c.EventLoop().Close(c)
+				}
+			case c.OutboundBuffered() == 0 && (unread == 0 || err != nil):
+				admitted.halved = time.Now()
+				_ = unix.Shutdown(c.Fd(), unix.SHUT_WR)
+			}
 		})
 	}
-	return time.Second, gnet.None
 }
 
 // largestBuffer is kept for the next answers.

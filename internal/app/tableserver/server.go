@@ -3,18 +3,20 @@ package tableserver
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"thalweg/internal/base/budget"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/resp"
-	"thalweg/internal/io/tableindex"
 )
 
 // Options say how a table is served.
@@ -25,7 +27,8 @@ type Options struct {
 	TLSAddress string
 	// Check reports whether a user's password is right; nil: none is asked for.
 	Check func(user, password []byte) bool
-	// MemoryBytes is what a mapped table may have; Cold serves larger ones, from the disk.
+	// MemoryBytes is what a mapped table may have, 0: 60 % of the machine's memory; Cold serves larger ones, from the
+	// disk.
 	MemoryBytes int64
 	Cold        bool
 	MaxClients  int // at once
@@ -35,133 +38,176 @@ type Options struct {
 // The limits of connections.
 const (
 	MaxPendingBytes  = 256 << 20        // of all connections: commands that have not come whole
-	maxUnsentBytes   = 96 << 20         // of one connection: answers that it has not fetched
-	strangerPatience = 10 * time.Second // until a password is given
-	writePatience    = 30 * time.Second // until a client with TLS has fetched an answer
+	MaxUnsentBytes   = 512 << 20        // of all connections: answers that have not been fetched
+	maxUnsentBytes   = 96 << 20         // of one connection
+	strangerPatience = 10 * time.Second // until a password is given, or TLS agreed on
+	fetchPatience    = 30 * time.Second // until a client fetches something of its answers
+	acceptPause      = 50 * time.Millisecond
+	logPause         = time.Second // between two logs of the same that clients cause
+)
+
+// How long answers in flight may take to be sent at the end.
+const (
+	drainPatience     = 10 * time.Second
+	interruptPatience = time.Second
+	linger            = 200 * time.Millisecond // for a client to hang up first
 )
 
 // Server serves one table at a time.
 type Server struct {
-	options Options
-	pending atomic.Int64 // bytes
-	clients atomic.Int64
-	lastID  atomic.Int64
-	bound   chan struct{} // closed once its addresses are known
-	addr    [2]net.Addr   // plain, TLS
+	options       Options
+	plain, secure net.Listener // nil: none
 
-	mu      sync.RWMutex // held for reading while commands are carried out
-	table   *tableindex.Table
-	data    *resp.Dataset
-	swapped atomic.Int64
+	current  atomic.Pointer[held]
+	switches sync.Mutex     // one at a time
+	releases sync.WaitGroup // of tables that nobody reads any more
+	draining atomic.Bool
+
+	pending, unsent                                 atomic.Int64 // bytes
+	clients, lastID, commands, received, sent, lost atomic.Int64
+	switched, refused                               atomic.Int64
+
+	mu   sync.Mutex
+	said map[string]time.Time // when something was logged that clients cause
 }
 
 // New returns a server of a file. The caller closes it when Serve has returned.
 func New(ctx context.Context, path string, o Options) (*Server, error) {
-	s := &Server{options: o, bound: make(chan struct{})}
-	return s, s.Switch(ctx, path)
-}
-
-// Switch serves another file from now on: the next command is answered from it. If it
-// is refused, the one before stays.
-func (s *Server) Switch(ctx context.Context, path string) error {
-	size, err := tableindex.SizeOf(path)
-	if err != nil {
-		return err
+	if o.MemoryBytes == 0 {
+		o.MemoryBytes = budget.MachineBytes() / 10 * 6
 	}
-	open := tableindex.Open
-	switch {
-	case s.options.Cold:
-		open = tableindex.OpenCold
-	case size > s.options.MemoryBytes:
-		large := fault.New(fault.Environment, "the index %s has %d MB, and --memory is %d MB", path, size>>20,
-			s.options.MemoryBytes>>20)
-		large.Hint = "give it more with --memory, or serve it from the disk with --cold"
-		return large
+	s := &Server{options: o, said: map[string]time.Time{}}
+	if _, err := s.Switch(ctx, path); err != nil {
+		return nil, err
 	}
-	table, err := open(ctx, path)
-	if err != nil {
-		return err
-	}
-	data := resp.NewDataset(table, table.Meta.Columns, table.Meta.Source)
-	s.mu.Lock()
-	before := s.table
-	s.table, s.data = table, data
-	s.mu.Unlock()
-	s.swapped.Add(1)
-	if before == nil {
-		return nil
-	}
-	return before.Close() // nobody reads it any more: readers hold mu
-}
-
-// Meta is what the table says of itself.
-func (s *Server) Meta() (meta tableindex.Meta, rows, bytes int64) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.table.Meta, s.table.Rows(), s.table.Size()
+	return s, nil
 }
 
 // Close releases the table.
 func (s *Server) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.table == nil {
-		return nil
+	var err error
+	if t := s.current.Swap(nil); t != nil {
+		t.release()
+		s.releases.Wait()
+		err = t.failed
 	}
-	err := s.table.Close()
-	s.table, s.data = nil, nil
+	for _, l := range []net.Listener{s.plain, s.secure} {
+		if l != nil {
+			_ = l.Close() // Serve has, if it began
+		}
+	}
 	return err
 }
 
-// Addresses returns where it listens, once it does; nil: it does not.
-func (s *Server) Addresses(ctx context.Context) (plain, secure net.Addr) {
-	select {
-	case <-ctx.Done():
-	case <-s.bound:
+// Listen begins to listen: clients wait until Serve answers them.
+func (s *Server) Listen(ctx context.Context) error {
+	for _, front := range []struct {
+		at string
+		to *net.Listener
+	}{{s.options.Address, &s.plain}, {s.options.TLSAddress, &s.secure}} {
+		if front.at == "" {
+			continue
+		}
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", front.at)
+		if err != nil {
+			return &fault.Error{Kind: fault.Script, Message: "the server cannot listen at " + front.at, Err: err,
+				Hint: "another server may have the port: ss -ltnp shows whose it is"}
+		}
+		*front.to = l
 	}
-	return s.addr[0], s.addr[1]
+	return nil
 }
 
-// Serve answers clients until the context ends.
-func (s *Server) Serve(ctx context.Context) error {
-	fronts, ctx := errgroup.WithContext(ctx)
-	bound := make(chan struct{}, 2)
-	n := 0
-	if s.options.Address != "" {
-		n++
-		fronts.Go(func() error { return s.servePlain(ctx, func(a net.Addr) { s.addr[0] = a; bound <- struct{}{} }) })
-	}
-	if s.options.TLSAddress != "" {
-		n++
-		fronts.Go(func() error { return s.serveTLS(ctx, func(a net.Addr) { s.addr[1] = a; bound <- struct{}{} }) })
-	}
-	fronts.Go(func() error {
-		for range n {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-bound:
-			}
+// Addresses returns where it listens, once Listen has returned: plain, and with TLS; nil: it does not.
+func (s *Server) Addresses() (at [2]net.Addr) {
+	for i, l := range []net.Listener{s.plain, s.secure} {
+		if l != nil {
+			at[i] = l.Addr()
 		}
-		close(s.bound)
-		return nil
-	})
+	}
+	return at
+}
+
+// Serve answers clients until it is told to drain, or the context ends. What clients have
+// sent by then is answered, and the answers are delivered.
+func (s *Server) Serve(ctx context.Context, drain <-chan struct{}) error {
+	told, stop := context.WithCancel(ctx)
+	defer stop()
+	fronts, told := errgroup.WithContext(told)
+	ended := make(chan struct{})
+	defer func() { stop(); <-ended }()
+	go func() {
+		defer close(ended)
+		select {
+		case <-drain:
+			stop()
+		case <-told.Done():
+		}
+		s.draining.Store(true)
+	}()
+	patience := func() time.Duration {
+		if ctx.Err() != nil {
+			return interruptPatience
+		}
+		return drainPatience
+	}
+	if s.plain != nil {
+		fronts.Go(func() error { return s.servePlain(told, patience) })
+	}
+	if s.secure != nil {
+		fronts.Go(func() error { return s.serveTLS(told, patience) })
+	}
 	return fronts.Wait()
 }
 
-// client is a connection, whoever moves its bytes.
+// accept hands connections on until the context ends.
+func (s *Server) accept(ctx context.Context, l net.Listener, to func(net.Conn)) error {
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	for {
+		c, err := l.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				c.Close()
+			}
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("serve at %s: %w", l.Addr(), err)
+		case err != nil: // there are too many open files, or the client has gone
+			s.complain("a client is not accepted", "error", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(acceptPause):
+			}
+		default:
+			to(c)
+		}
+	}
+}
+
+// client is a connection, whoever moves its bytes. It belongs to who does.
 type client struct {
 	session resp.Session
 	since   time.Time
-	pending int64
 	from    string
+	pending int64 // bytes, as they are counted
+	unsent  int64
+
+	// of plain connections
+	rest    []byte // a command that has not come whole
+	watched bool
+	stuck   time.Time // since when it fetches nothing
+	halved  time.Time // when it was told that nothing more comes
+	asked   atomic.Bool
+	gone    bool
 }
 
 // admit begins a connection; nil: there are too many.
 func (s *Server) admit(from string) *client {
 	if s.clients.Add(1) > int64(s.options.MaxClients) {
 		s.clients.Add(-1)
-		s.options.Log.Warn("a client is refused: there are too many", "from", from, "most", s.options.MaxClients)
+		s.complain("a client is refused: there are too many", "from", from, "most", s.options.MaxClients)
 		return nil
 	}
 	return &client{session: resp.Session{Check: s.options.Check, ID: s.lastID.Add(1)}, since: time.Now(), from: from}
@@ -170,6 +216,28 @@ func (s *Server) admit(from string) *client {
 func (s *Server) leave(c *client) {
 	s.clients.Add(-1)
 	s.pending.Add(-c.pending)
+	s.unsent.Add(-c.unsent)
+	c.pending, c.unsent, c.gone = 0, 0, true
+}
+
+// complain logs what clients cause, who cannot fill the log with it.
+func (s *Server) complain(text string, args ...any) {
+	now := time.Now()
+	s.mu.Lock()
+	said := now.Sub(s.said[text]) < logPause
+	if !said {
+		s.said[text] = now
+	}
+	s.mu.Unlock()
+	if !said {
+		s.options.Log.Warn(text, args...)
+	}
+}
+
+// disconnect logs why a connection ends before its client wants to.
+func (s *Server) disconnect(c *client, why error) {
+	s.lost.Add(1)
+	s.complain("a client is disconnected", "from", c.from, "error", why)
 }
 
 // stranger reports whether a client has not given a password for too long.
@@ -177,27 +245,55 @@ func (s *Server) stranger(c *client, now time.Time) bool {
 	return s.options.Check != nil && !c.session.Known() && now.Sub(c.since) > strangerPatience
 }
 
-// answer carries out what a client has sent. It returns an error if the connection is to be closed.
+// answer carries out what a client has sent, all of it from one table. It returns an
+// error if the connection is to be closed.
 func (s *Server) answer(c *client, in, out []byte) (used int, answers []byte, more bool, err error) {
+	t := s.acquire()
+	if t == nil {
+		return len(in), nil, false, errors.New("the server has ended")
+	}
+	defer t.release()
+	before := c.session.Commands
 	err = fault.Guard("answer a client", func() error {
-		s.mu.RLock()
-		defer s.mu.RUnlock()
-		used, answers, more = c.session.Answer(s.data, in, out)
+		// a file that somebody has cut has no pages any more
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		used, answers, more = c.session.Answer(t.dataset(), in, out)
 		return nil
 	})
 	if err != nil {
+		t.look()
 		return len(in), nil, false, err
 	}
+	s.commands.Add(c.session.Commands - before)
+	s.received.Add(int64(used))
+	s.sent.Add(int64(len(answers)))
 	if failed := c.session.Failed(); failed != nil {
-		s.options.Log.Error("the table cannot be read", "error", failed)
-	}
-	left := int64(len(in) - used)
-	if more {
-		left = 0 // it is carried out at once
-	}
-	total := s.pending.Add(left - c.pending)
-	if c.pending = left; total > MaxPendingBytes && left > 0 {
-		return used, answers, false, fmt.Errorf("clients have sent %d bytes of commands that have no end", total)
+		s.complain("the table cannot be read", "error", failed)
 	}
 	return used, answers, more, nil
+}
+
+// hold counts what is kept of a client's command that has not come whole.
+func (s *Server) hold(c *client, bytes int) error {
+	bytes += c.session.Held()
+	grown := int64(bytes) - c.pending
+	c.pending = int64(bytes)
+	if total := s.pending.Add(grown); grown > 0 && total > MaxPendingBytes {
+		return fmt.Errorf("clients have sent %d bytes of commands that have no end", total)
+	}
+	return nil
+}
+
+// owe counts answers that a client has not fetched.
+func (s *Server) owe(c *client, bytes int) error {
+	grown := int64(bytes) - c.unsent
+	c.unsent = int64(bytes)
+	total := s.unsent.Add(grown)
+	switch {
+	case bytes > maxUnsentBytes:
+		return fmt.Errorf("it does not fetch its answers: %d bytes", bytes)
+	case grown > 0 && total > MaxUnsentBytes:
+		return fmt.Errorf("clients do not fetch their answers: %d bytes of all", total)
+	}
+	return nil
 }

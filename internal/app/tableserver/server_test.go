@@ -58,16 +58,17 @@ func serve(t *testing.T, o tableserver.Options, path string) *served {
 	}
 	s, err := tableserver.New(t.Context(), path, o)
 	require.NoError(t, err)
+	require.NoError(t, s.Listen(t.Context()))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx) }()
+	go func() { ended <- s.Serve(ctx, nil) }()
 	t.Cleanup(func() {
 		stop()
 		require.NoError(t, <-ended)
 		require.NoError(t, s.Close())
 	})
-	plain, secure := s.Addresses(t.Context())
-	return &served{s, plain.String(), secure.String(), site.Client().Transport.(*http.Transport).TLSClientConfig}
+	at := s.Addresses()
+	return &served{s, at[0].String(), at[1].String(), site.Client().Transport.(*http.Transport).TLSClientConfig}
 }
 
 // dial connects by either front.
@@ -187,8 +188,10 @@ func TestSwitches(t *testing.T) {
 			}()
 		}
 		for i := range 40 {
-			require.NoError(t, s.Switch(t.Context(), files[(i+1)%2]))
-			require.ErrorContains(t, s.Switch(t.Context(), damaged), "damaged")
+			_, err := s.Switch(t.Context(), files[(i+1)%2])
+			require.NoError(t, err)
+			_, err = s.Switch(t.Context(), damaged)
+			require.ErrorContains(t, err, "damaged")
 		}
 		stop.Store(true)
 		for range 4 {

@@ -16,7 +16,8 @@ const (
 	maxStrangerBytes  = 1 << 10
 	maxWrongPasswords = 10
 	// pauseBytes of answers are handed over before more commands are carried out.
-	pauseBytes = 1 << 20
+	// A little less than 1 MiB: buffers have powers of two.
+	pauseBytes = 1<<20 - 64<<10
 )
 
 // span is an argument within a request.
@@ -29,7 +30,17 @@ type request struct {
 	args []span // what has come whole
 }
 
-func (r *request) reset() { r.want, r.at, r.args = 0, 0, r.args[:0] }
+const (
+	spanBytes = 16
+	keptArgs  = 256 // space for so many is kept for the next command
+)
+
+func (r *request) reset() {
+	r.want, r.at, r.args = 0, 0, r.args[:0]
+	if cap(r.args) > keptArgs {
+		r.args = nil
+	}
+}
 
 // protocolError ends a connection: where the next command begins is not known.
 type protocolError string

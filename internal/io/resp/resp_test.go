@@ -101,7 +101,13 @@ func TestAnswers(t *testing.T) {
 		{wide, "CLIENT SETINFO lib-name x", "+OK\r\n", ""},
 		{wide, "CLIENT ID", ":7\r\n", ""},
 		{wide, "CLIENT KILL x", "-ERR unknown subcommand \"KILL\" of CLIENT, or a wrong number of arguments\r\n", ""},
-		{wide, "CONFIG GET save", "*0\r\n", "%0\r\n"},
+		{wide, "CLIENT SETNAME a\nb", "-ERR Client names cannot contain spaces, newlines or special characters.\r\n", ""},
+		{wide, "CLIENT SETNAME " + strings.Repeat("x", 257), "-ERR a client's name has at most 256 bytes\r\n", ""},
+		{wide, "CONFIG GET save", "*2\r\n$4\r\nsave\r\n$0\r\n\r\n", "%1\r\n$4\r\nsave\r\n$0\r\n\r\n"},
+		{wide, "CONFIG GET maxmemory", "*0\r\n", "%0\r\n"},
+		{wide, "CONFIG GET APPENDONLY *", "*4\r\n$4\r\nsave\r\n$0\r\n\r\n$10\r\nappendonly\r\n$2\r\nno\r\n",
+			"%2\r\n$4\r\nsave\r\n$0\r\n\r\n$10\r\nappendonly\r\n$2\r\nno\r\n"},
+		{wide, "READONLY", "+OK\r\n", ""},
 		{wide, "COMMAND DOCS", "*0\r\n", "%0\r\n"},
 		{wide, "COMMAND", "*0\r\n", ""},
 		{wide, "SET a 1", "-READONLY You can't write against a read only table: publish another one instead\r\n", ""},
@@ -176,6 +182,20 @@ func TestPasswords(t *testing.T) {
 	require.Contains(t, ask(stranger, single, "*11\r\n"), "-ERR Protocol error")
 	stranger = &resp.Session{Check: check}
 	require.Contains(t, ask(stranger, single, "*2\r\n$3\r\nGET\r\n$2000\r\n"), "-ERR Protocol error")
+}
+
+// What a session keeps between commands is little, whatever was asked before.
+func TestHeld(t *testing.T) {
+	s := &resp.Session{}
+	many := make([]string, 60_000)
+	many[0] = "MGET"
+	ask(s, single, command(many...))
+	require.LessOrEqual(t, s.Held(), 16<<10)
+	require.EqualValues(t, 1, s.Commands)
+	whole := command(many...)
+	_, _, more := s.Answer(single, []byte(whole[:len(whole)-1]), nil)
+	require.False(t, more)
+	require.GreaterOrEqual(t, s.Held(), 16*60_000-16, "what has come of a command counts")
 }
 
 func TestFailuresOfATable(t *testing.T) {

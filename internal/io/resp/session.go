@@ -12,8 +12,9 @@ import (
 // Session is a connection of a client.
 type Session struct {
 	// Check reports whether a user's password is right; nil: none is asked for.
-	Check func(user, password []byte) bool
-	ID    int64
+	Check    func(user, password []byte) bool
+	ID       int64
+	Commands int64 // that were carried out
 
 	known   bool // a right password was given
 	wrong   int
@@ -36,6 +37,9 @@ func (s *Session) Failed() error {
 	return err
 }
 
+// Held is what the session keeps in memory between calls, in bytes.
+func (s *Session) Held() int { return cap(s.command.args)*spanBytes + cap(s.row) + len(s.name) }
+
 // Answer carries out the commands that in begins with, appends the answers to out, and
 // returns how much of in it has used up. What is left is the beginning of a command, or
 // there are so many answers that they are to be sent first: then more is true. The next
@@ -57,6 +61,10 @@ func (s *Session) Answer(d *Dataset, in, out []byte) (used int, answers []byte, 
 			s.input = in[used:]
 			out = s.carryOut(d, out)
 			s.input = nil
+			s.Commands++
+			if cap(s.row) > keptRowBytes {
+				s.row = nil
+			}
 		}
 		used += s.command.at
 		s.command.reset()
@@ -73,7 +81,10 @@ func (s *Session) arg(i int) []byte {
 	return s.input[a.from:a.to]
 }
 
-const longestName = 16
+const (
+	longestName  = 16
+	keptRowBytes = 8 << 10 // of a cold table's row, for the next one
+)
 
 // carryOut answers one command.
 func (s *Session) carryOut(d *Dataset, out []byte) []byte {
@@ -159,6 +170,14 @@ func (s *Session) null(out []byte) []byte {
 		return append(out, "_\r\n"...)
 	}
 	return append(out, tableindex.Null...)
+}
+
+// pairs appends the head of an answer of names and values.
+func (s *Session) pairs(out []byte, n int) []byte {
+	if s.three {
+		return appendHead(out, '%', n)
+	}
+	return appendHead(out, '*', 2*n)
 }
 
 // value appends a value's frame.
@@ -287,11 +306,7 @@ func (s *Session) hgetall(d *Dataset, out []byte) []byte {
 	if found {
 		n = len(d.names)
 	}
-	if s.three {
-		out = appendHead(out, '%', n)
-	} else {
-		out = appendHead(out, '*', 2*n)
-	}
+	out = s.pairs(out, n)
 	for i := range n {
 		out = s.value(append(out, d.names[i]...), frames)
 		_, frames, _ = frame(frames)
@@ -348,7 +363,7 @@ func (s *Session) hello(n int, out []byte) []byte {
 			return appendError(out, "NOPROTO unsupported protocol version")
 		}
 	}
-	name := s.name
+	name := -1
 	for i := 2; i < n; {
 		switch option := strings.ToUpper(string(s.arg(i))); {
 		case option == "AUTH" && i+2 < n:
@@ -359,7 +374,7 @@ func (s *Session) hello(n int, out []byte) []byte {
 			out = out[:before]
 			i += 3
 		case option == "SETNAME" && i+1 < n:
-			name = bytes.Clone(s.arg(i + 1))
+			name = i + 1
 			i += 2
 		default:
 			return appendError(out, "ERR Syntax error in HELLO option "+quoted(s.arg(i)))
@@ -369,13 +384,14 @@ func (s *Session) hello(n int, out []byte) []byte {
 		return appendError(out, "NOAUTH HELLO must be called with the client already authenticated, otherwise "+
 			"HELLO <proto> AUTH <user> <pass> can be used to authenticate and select the protocol at once")
 	}
-	s.three, s.name = three, name
-	const facts = 7
-	if s.three {
-		out = appendHead(out, '%', facts)
-	} else {
-		out = appendHead(out, '*', 2*facts)
+	if name > 0 {
+		if refused := s.named(s.arg(name)); refused != "" {
+			return appendError(out, refused)
+		}
 	}
+	s.three = three
+	const facts = 7
+	out = s.pairs(out, facts)
 	version := 2
 	if s.three {
 		version = 3
@@ -416,11 +432,12 @@ func (s *Session) asked(d *Dataset, cmd string, n int, out []byte) []byte {
 		return append(out, "+OK\r\n"...)
 	case cmd == "CLIENT" && n > 1:
 		return s.client(sub, n, out)
-	case cmd == "CONFIG" && sub == "GET" && n > 2, cmd == "COMMAND" && sub == "DOCS":
-		if s.three {
-			return append(out, "%0\r\n"...)
-		}
-		return append(out, "*0\r\n"...)
+	case cmd == "READONLY" && n == 1:
+		return append(out, "+OK\r\n"...)
+	case cmd == "CONFIG" && sub == "GET" && n > 2:
+		return s.config(n, out)
+	case cmd == "COMMAND" && sub == "DOCS":
+		return s.pairs(out, 0)
 	case cmd == "COMMAND" && sub == "COUNT":
 		return appendHead(out, ':', commands)
 	case cmd == "COMMAND":
@@ -432,7 +449,40 @@ func (s *Session) asked(d *Dataset, cmd string, n int, out []byte) []byte {
 }
 
 // commands is how many there are.
-const commands = 19
+const commands = 20
+
+// settings are what CONFIG GET tells: redis-benchmark asks for them.
+var settings = [][2]string{{"save", ""}, {"appendonly", "no"}}
+
+func (s *Session) config(n int, out []byte) []byte {
+	var told []string
+	for _, setting := range settings {
+		for i := 2; i < n; i++ {
+			if asked := strings.ToLower(string(s.arg(i))); asked == setting[0] || asked == "*" {
+				told = append(told, setting[0], setting[1])
+				break
+			}
+		}
+	}
+	return bulk(s.pairs(out, len(told)/2), told...)
+}
+
+// maxNameBytes is what a client may call itself.
+const maxNameBytes = 256
+
+// named takes a client's name for itself.
+func (s *Session) named(name []byte) (refused string) {
+	for _, c := range name {
+		if c <= ' ' || c > '~' {
+			return "ERR Client names cannot contain spaces, newlines or special characters."
+		}
+	}
+	if len(name) > maxNameBytes {
+		return fmt.Sprintf("ERR a client's name has at most %d bytes", maxNameBytes)
+	}
+	s.name = bytes.Clone(name)
+	return ""
+}
 
 func info(d *Dataset) string {
 	return fmt.Sprintf("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nserver_name:thalweg\r\n\r\n"+
@@ -443,7 +493,9 @@ func info(d *Dataset) string {
 func (s *Session) client(sub string, n int, out []byte) []byte {
 	switch {
 	case sub == "SETNAME" && n == 3:
-		s.name = bytes.Clone(s.arg(2))
+		if refused := s.named(s.arg(2)); refused != "" {
+			return appendError(out, refused)
+		}
 		return append(out, "+OK\r\n"...)
 	case sub == "SETINFO" && n == 4, sub == "NO-EVICT" && n == 3, sub == "NO-TOUCH" && n == 3:
 		return append(out, "+OK\r\n"...)

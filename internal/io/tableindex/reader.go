@@ -4,14 +4,20 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
+	"syscall"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"thalweg/internal/base/fault"
 )
 
 // Table is a file that is open for reading. Any number of goroutines may read it at once.
@@ -19,18 +25,54 @@ type Table struct {
 	Meta Meta
 	h    header
 	// all is the file in memory; nil: it is read with each answer.
-	all  []byte
-	file *os.File
+	all   []byte
+	file  *os.File
+	stamp Stamp
+}
+
+// Stamp tells the content of a file from another, without reading it.
+type Stamp struct {
+	device, inode uint64
+	size          int64
+	Written       time.Time
+}
+
+// StampOf returns the stamp of the file that a path leads to.
+func StampOf(path string) (Stamp, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Stamp{}, fmt.Errorf("look at index %s: %w", path, err)
+	}
+	return stampOf(info), nil
+}
+
+func stampOf(info os.FileInfo) Stamp {
+	s := Stamp{size: info.Size(), Written: info.ModTime()}
+	if system, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.device, s.inode = uint64(system.Dev), system.Ino
+	}
+	return s
+}
+
+// Options say how a file is opened.
+type Options struct {
+	// Cold reads from the file with each answer, instead of mapping it: it may be larger than memory.
+	Cold bool
+	// Gently leaves the processors to others: one of them is used, for a moment at a time.
+	Gently bool
 }
 
 // Open maps a file into memory, and verifies all of it, which also brings it there.
 // It refuses a file of which a bit is not as it was written.
-func Open(ctx context.Context, path string) (*Table, error) { return open(ctx, path, false) }
+func Open(ctx context.Context, path string) (*Table, error) { return OpenWith(ctx, path, Options{}) }
 
 // OpenCold verifies a file, and reads from it with each answer: it may be larger than memory.
-func OpenCold(ctx context.Context, path string) (*Table, error) { return open(ctx, path, true) }
+func OpenCold(ctx context.Context, path string) (*Table, error) {
+	return OpenWith(ctx, path, Options{Cold: true})
+}
 
-func open(ctx context.Context, path string, cold bool) (_ *Table, err error) {
+// OpenWith is Open, or OpenCold, as options say.
+func OpenWith(ctx context.Context, path string, o Options) (_ *Table, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("open index %s: %w", path, err)
@@ -50,6 +92,10 @@ func open(ctx context.Context, path string, cold bool) (_ *Table, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("it is no file")
+	}
+	t.stamp = stampOf(info)
 	page := make([]byte, headerBytes)
 	if info.Size() < headerBytes {
 		return nil, fmt.Errorf("it is no index of a table")
@@ -60,15 +106,31 @@ func open(ctx context.Context, path string, cold bool) (_ *Table, err error) {
 	if t.h, err = decodeHeader(page, info.Size()); err != nil {
 		return nil, err
 	}
-	if !cold {
+	if !o.Cold {
 		if t.all, err = unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED); err != nil {
 			return nil, fmt.Errorf("map %d bytes: %w", info.Size(), err)
 		}
 	}
-	if err := t.verify(ctx); err != nil {
+	if err := t.verify(ctx, o.Gently); err != nil {
 		return nil, err
 	}
-	return t, t.readMeta()
+	if err := t.readMeta(); err != nil {
+		return nil, err
+	}
+	if t.Changed() {
+		return nil, fmt.Errorf("it was written while it was read")
+	}
+	return t, nil
+}
+
+// Stamp returns the file's stamp as it was opened.
+func (t *Table) Stamp() Stamp { return t.stamp }
+
+// Changed reports whether somebody has written into the file since it was opened: then
+// answers may be wrong.
+func (t *Table) Changed() bool {
+	info, err := t.file.Stat()
+	return err != nil || stampOf(info) != t.stamp
 }
 
 // Size is the size of a file in bytes, as far as its header tells; it is not verified.
@@ -80,6 +142,10 @@ func (t *Table) Rows() int64 { return t.h.rows }
 // Close releases the file. Nobody may be reading it.
 func (t *Table) Close() error {
 	if t.all != nil {
+		// piece by piece: one call would keep others of this process from their memory
+		for rest := t.all; len(rest) > 0; rest = rest[min(len(rest), releaseBytes):] {
+			_ = unix.Madvise(rest[:min(len(rest), releaseBytes)], unix.MADV_DONTNEED)
+		}
 		if err := unix.Munmap(t.all); err != nil {
 			return fmt.Errorf("release index: %w", err)
 		}
@@ -88,11 +154,10 @@ func (t *Table) Close() error {
 	return t.file.Close()
 }
 
-// section returns bytes of the file, read into buffer where it is not mapped.
-func (t *Table) section(at, n int64, buffer []byte) ([]byte, error) {
-	if t.all != nil {
-		return t.all[at : at+n], nil
-	}
+const releaseBytes = 16 << 20
+
+// read reads bytes of the file into a buffer, whether it is mapped or not.
+func (t *Table) read(at, n int64, buffer []byte) ([]byte, error) {
 	if int64(cap(buffer)) < n {
 		buffer = make([]byte, n)
 	}
@@ -101,9 +166,18 @@ func (t *Table) section(at, n int64, buffer []byte) ([]byte, error) {
 	return buffer, err
 }
 
-// verify compares all bytes with their checksums, on all processors.
-func (t *Table) verify(ctx context.Context) error {
-	sums, err := t.section(t.h.sumsAt(), t.h.sumsBytes, nil)
+// section returns bytes of the file, read into buffer where it is not mapped.
+func (t *Table) section(at, n int64, buffer []byte) ([]byte, error) {
+	if t.all != nil {
+		return t.all[at : at+n], nil
+	}
+	return t.read(at, n, buffer)
+}
+
+// verify compares all bytes with their checksums. It reads them, and only then touches
+// their pages: a goroutine that waits for a page has a processor, one that reads has not.
+func (t *Table) verify(ctx context.Context, gently bool) error {
+	sums, err := t.read(t.h.sumsAt(), t.h.sumsBytes, nil)
 	if err != nil {
 		return err
 	}
@@ -112,7 +186,11 @@ func (t *Table) verify(ctx context.Context) error {
 	}
 	var next atomic.Int64
 	work, ctx := errgroup.WithContext(ctx)
-	for range runtime.GOMAXPROCS(0) {
+	workers := runtime.GOMAXPROCS(0)
+	if gently {
+		workers = 1
+	}
+	for range workers {
 		work.Go(func() error {
 			buffer := make([]byte, blockBytes)
 			for ctx.Err() == nil {
@@ -120,23 +198,72 @@ func (t *Table) verify(ctx context.Context) error {
 				if b >= t.h.blocks() {
 					return nil
 				}
-				at := headerBytes + b*blockBytes
-				block, err := t.section(at, min(blockBytes, t.h.sumsAt()-at), buffer)
-				if err != nil {
+				if err := t.verifyBlock(b, sums, buffer); err != nil {
 					return err
 				}
-				if crc32.Checksum(block, castagnoli) != binary.LittleEndian.Uint32(sums[b*sumBytes:]) {
-					return fmt.Errorf("its bytes from %d on are damaged", at)
+				if gently {
+					runtime.Gosched()
 				}
 			}
 			return ctx.Err()
 		})
 	}
-	return work.Wait()
+	if err := work.Wait(); err != nil {
+		return err
+	}
+	return t.touch(0, headerBytes, t.h.sumsAt(), t.h.sumsBytes)
 }
 
+func (t *Table) verifyBlock(b int64, sums, buffer []byte) error {
+	at := headerBytes + b*blockBytes
+	n := min(blockBytes, t.h.sumsAt()-at)
+	block, err := t.read(at, n, buffer)
+	if err != nil {
+		return err
+	}
+	if crc32.Checksum(block, castagnoli) != binary.LittleEndian.Uint32(sums[b*sumBytes:]) {
+		return fmt.Errorf("its bytes from %d on are damaged", at)
+	}
+	return t.touch(at, n)
+}
+
+// touch brings mapped bytes into this process: places and lengths, one behind the other.
+// A file that became shorter meanwhile has pages that cannot be brought.
+func (t *Table) touch(sections ...int64) error {
+	if t.all == nil {
+		return nil
+	}
+	page := int64(os.Getpagesize())
+	for i := 0; i < len(sections); i += 2 {
+		at, n := sections[i], sections[i+1]
+		from := at - at%page
+		err := unix.Madvise(t.all[from:at+n], unix.MADV_POPULATE_READ)
+		if errors.Is(err, unix.EINVAL) { // an old kernel
+			err = fault.Guard("touch the index", func() error { return touchEach(t.all[from : at+n]) })
+		}
+		if err != nil {
+			return fmt.Errorf("bring it into memory: %w", err)
+		}
+	}
+	return nil
+}
+
+// touchEach reads a byte of each page. It panics, and ends no process, if there is none.
+func touchEach(bytes []byte) error {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	var sum byte
+	for i := 0; i < len(bytes); i += 4 << 10 { // the smallest page there is
+		sum += bytes[i]
+	}
+	touched.Store(uint32(sum))
+	return nil
+}
+
+// touched keeps the compiler from leaving the reads out.
+var touched atomic.Uint32
+
 func (t *Table) readMeta() error {
-	text, err := t.section(t.h.metaAt(), t.h.metaBytes, nil)
+	text, err := t.read(t.h.metaAt(), t.h.metaBytes, nil)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ var update = flag.Bool("update", false, "rewrite docs/metrics.md")
 
 func TestPageIsTheInventory(t *testing.T) {
 	const path = "../../../docs/metrics.md"
-	page := metrics.Page(metrics.New("").Inventory())
+	page := metrics.Page(metrics.New("").Inventory(), metrics.NewTable("", nil).Inventory())
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(page), 0o600))
 	}

@@ -5,14 +5,19 @@ import (
 	"strings"
 )
 
-// Page is docs/metrics.md.
-func Page(inventory []Metric) string {
+// Page is docs/metrics.md: of a worker, and of a server of a table.
+func Page(worker, table []Metric) string {
 	var b strings.Builder
-	b.WriteString(pageHead)
-	for _, m := range inventory {
-		fmt.Fprintf(&b, "| `%s` | %s, %s | %s | %s |\n", m.Name, m.Kind, m.Unit, labels(m.Labels), m.Help)
+	rows := func(inventory []Metric) {
+		for _, m := range inventory {
+			fmt.Fprintf(&b, "| `%s` | %s, %s | %s | %s |\n", m.Name, m.Kind, m.Unit, labels(m.Labels), m.Help)
+		}
 	}
+	b.WriteString(pageHead)
+	rows(worker)
 	b.WriteString(pageFoot)
+	b.WriteString(pageTable)
+	rows(table)
 	return b.String()
 }
 
@@ -64,4 +69,13 @@ draws them, and ` + "`GET …/runs/N/samples`" + ` ([serving.md](serving.md)) ha
 What a run cost is there for good: ` + "`cost`" + ` in the JSON of ` + "`show`" + ` and ` + "`history`" + `, of a run and each node, is the time that workers spent on attempts,
 ` + "`worked_ms`" + ` on those that succeeded and ` + "`lost_ms`" + ` on those that failed, were given back, or ended with their worker (until their lease did). Attempts under way, and
 those that a stop or another order cut off, are not in it.
+`
+
+const pageTable = `
+## A served table
+
+` + "`thalweg serve-table --metrics`" + ` ([serve-table.md](serve-table.md)) answers at the same paths:
+
+| name | kind, unit | labels | meaning |
+| --- | --- | --- | --- |
 `

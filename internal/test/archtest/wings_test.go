@@ -74,7 +74,7 @@ func place(pkg string) (name, top string) {
 // edges are the packages by which people and programs come in, with what they import of the product: the
 // application, what it shows, failures and figures.
 var edges = map[string]string{
-	"cmd/thalweg":        "api apiclient app app/benches app/sizing app/view base/fault base/format web",
+	"cmd/thalweg":        "api apiclient app app/benches app/sizing app/tableserver app/view base/fault base/format web",
 	"internal/api":       "app app/access app/view base/fault",
 	"internal/apiclient": "app app/view base/fault",
 	"internal/web":       "",

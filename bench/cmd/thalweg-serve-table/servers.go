@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"thalweg/internal/io/tableindex"
+)
+
+// keyOf is a key as redis-benchmark writes it for key:__rand_int__.
+func keyOf(i int64) string { return fmt.Sprintf("key:%012d", i) }
+
+// valueOf is the row of a key.
+func valueOf(i int64, n int) []byte {
+	return bytes.Repeat(fmt.Appendf(nil, "%012d|", i), n/13+1)[:n]
+}
+
+// makeTable writes the index.
+func makeTable(path string, keys int64, n int) (err error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	w, err := tableindex.NewWriter(file, keys, tableindex.Meta{Key: []string{"key"}, Columns: []string{"value"},
+		Source: "bench"})
+	if err != nil {
+		return err
+	}
+	for i := range keys {
+		if err := w.Add([]byte(keyOf(i)), tableindex.Frame(nil, valueOf(i, n))); err != nil {
+			return err
+		}
+	}
+	return w.Finish()
+}
+
+// server is one of those that take turns.
+type server struct {
+	name, address string
+	ours          bool
+	cmd           *exec.Cmd
+}
+
+const startPatience = 2 * time.Minute
+
+// start starts a server and waits until it answers.
+func start(ctx context.Context, name string, args func(port string) []string) (*server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{name: name, address: l.Addr().String()}
+	_, port, _ := net.SplitHostPort(s.address)
+	if err := l.Close(); err != nil {
+		return nil, err
+	}
+	line := args(port)
+	s.cmd = exec.CommandContext(ctx, line[0], line[1:]...)
+	s.cmd.Stderr = os.Stderr
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	for until := time.Now().Add(startPatience); ; {
+		c, err := net.Dial("tcp", s.address)
+		if err == nil {
+			return s, c.Close()
+		}
+		if time.Now().After(until) || ctx.Err() != nil {
+			return nil, errors.Join(fmt.Errorf("%s does not answer: %w", name, err), s.end())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func startOurs(ctx context.Context, o options, table string) (*server, error) {
+	s, err := start(ctx, "serve-table", func(port string) []string {
+		return []string{o.program, "serve-table", table, "--listen", "127.0.0.1:" + port}
+	})
+	if s != nil {
+		s.ours = true
+	}
+	return s, err
+}
+
+func startPeer(ctx context.Context, program string, o options) (*server, error) {
+	s, err := start(ctx, filepath.Base(program), func(port string) []string {
+		return append([]string{program, "--port", port}, o.redisServerArgs...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if err := s.fill(o); err != nil {
+		return nil, errors.Join(err, s.end())
+	}
+	fmt.Printf("%s filled in %.1f s\n", s.name, time.Since(began).Seconds())
+	return s, nil
+}
+
+// end ends the server.
+func (s *server) end() error {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	var exit *exec.ExitError
+	if err := s.cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		return err
+	}
+	return nil
+}
+
+// fill writes all keys.
+func (s *server) fill(o options) error {
+	c, err := net.Dial("tcp", s.address)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	written := make(chan error, 1)
+	go func() {
+		w := bufio.NewWriterSize(c, 1<<20)
+		for i := range o.keys {
+			fmt.Fprintf(w, "*3\r\n$3\r\nSET\r\n$16\r\n%s\r\n$%d\r\n%s\r\n", keyOf(i), o.bytes, valueOf(i, o.bytes))
+		}
+		written <- w.Flush()
+	}()
+	const ok = "+OK\r\n"
+	in, got := bufio.NewReaderSize(c, 1<<20), make([]byte, len(ok))
+	for range o.keys {
+		if _, err := io.ReadFull(in, got); err != nil || string(got) != ok {
+			return fmt.Errorf("fill %s: %q: %w", s.name, got, err)
+		}
+	}
+	return <-written
+}
+
+// check reads keys over all of the table, and one that is not there.
+func (s *server) check(o options) error {
+	c, err := net.Dial("tcp", s.address)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	in := bufio.NewReader(c)
+	const samples = 1000
+	for n := range int64(samples) {
+		i := n * (o.keys - 1) / (samples - 1)
+		want := string(tableindex.Frame(nil, valueOf(i, o.bytes)))
+		if n == 0 {
+			i, want = o.keys, tableindex.Null
+		}
+		if _, err := fmt.Fprintf(c, "GET %s\r\n", keyOf(i)); err != nil {
+			return err
+		}
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(in, got); err != nil || string(got) != want {
+			return fmt.Errorf("%s answers %q to GET %s: %w", s.name, got, keyOf(i), err)
+		}
+	}
+	return nil
+}
+
+// deeper is how many reads a pipelined window has for one of the others.
+const deeper = 5
+
+// window lets redis-benchmark read, and looks at the server's processor time before and behind it.
+func (s *server) window(ctx context.Context, o options, depth int) (w window, err error) {
+	w = window{Server: s.name, Depth: depth, Reads: o.reads}
+	if depth > 1 {
+		w.Reads *= deeper
+	}
+	host, port, _ := net.SplitHostPort(s.address)
+	cmd := exec.CommandContext(ctx, o.benchmark, "-h", host, "-p", port, "-n", strconv.FormatInt(w.Reads, 10), "-r",
+		strconv.FormatInt(o.keys, 10), "-c", strconv.Itoa(o.clients), "-P", strconv.Itoa(depth), "-q", "GET",
+		"key:__rand_int__")
+	before, err := s.cpu()
+	if err != nil {
+		return w, err
+	}
+	began := time.Now()
+	if said, err := cmd.CombinedOutput(); err != nil || bytes.Contains(said, []byte("rror")) {
+		return w, fmt.Errorf("%s: %w: %s", o.benchmark, err, said)
+	}
+	w.WallS = time.Since(began).Seconds()
+	after, err := s.cpu()
+	w.ServerCPUS = after - before
+	if err == nil && w.ServerCPUS <= 0 {
+		err = fmt.Errorf("%s has used no processor time: let it answer more --reads", s.name)
+	}
+	return w, err
+}
+
+// ticks are how many of the kernel's there are in a second.
+const ticks = 100
+
+// cpu is the processor time of the server, in seconds.
+func (s *server) cpu() (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	_, behind, _ := strings.Cut(string(text), ") ") // the name may have blanks
+	fields := strings.Fields(behind)
+	const user, system = 11, 12
+	if len(fields) <= system {
+		return 0, fmt.Errorf("read processor time: %q", text)
+	}
+	total := 0.0
+	for _, i := range []int{user, system} {
+		n, err := strconv.ParseFloat(fields[i], 64)
+		if err != nil {
+			return 0, fmt.Errorf("read processor time: %w", err)
+		}
+		total += n / ticks
+	}
+	return total, nil
+}
