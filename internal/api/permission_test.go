@@ -22,16 +22,22 @@ type openAPI struct {
 	}
 }
 
+// document returns the description of the operations.
+func (s *served) document() (doc openAPI) {
+	s.t.Helper()
+	text, err := json.Marshal(s.api.OpenAPI())
+	require.NoError(s.t, err)
+	require.NoError(s.t, json.Unmarshal(text, &doc))
+	return doc
+}
+
 // Each operation asks for its permission, and each of these is refused who has not got it: with the grants of another
 // workspace, without any, with a token that is revoked, expired, or none, and without credentials.
 func TestEveryOperationAsksForItsPermission(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	s.run()
-	text, err := json.Marshal(s.api.OpenAPI())
-	require.NoError(t, err)
-	var doc openAPI
-	require.NoError(t, json.Unmarshal(text, &doc))
+	doc := s.document()
 	roles := map[access.Role]*client{}
 	other := map[access.Role]*client{}
 	all := []access.Role{access.Viewer, access.Reader, access.Operator, access.Approver, access.Writer, access.Manager}

@@ -241,12 +241,12 @@ func (s *Server) why(ctx context.Context, by asker, in *OfRun) (*reply[view.Why]
 	return body(out, err)
 }
 
-func (s *Server) causes(ctx context.Context, _ asker, in *OfRun) (*reply[view.Causes], error) {
+func (s *Server) causes(ctx context.Context, by asker, in *OfRun) (*reply[view.Causes], error) {
 	run, err := s.app.Runs.Find(ctx, in.Workspace, in.Run)
 	if err != nil {
 		return nil, err
 	}
-	return body(s.app.Fleet.Causes(ctx, run.RunKey))
+	return body(s.app.Fleet.Causes(ctx, run.RunKey, by.may(access.Read)))
 }
 
 type listEventsIn struct {

@@ -233,21 +233,22 @@ func TestViewersSeeNoValues(t *testing.T) {
 	s := serve(t)
 	s.file("in.csv", "id,name\n1,ann\n"+value+",ben\n")
 	s.run()
-	paths := []string{"/runs", "/runs/1", "/runs/1/why", "/runs/1/causes", "/runs/1/events", "/runs/1/audit",
-		"/runs/1/nodes",
-		"/runs/1/nodes/load", "/runs/1/nodes/load/batches", "/runs/1/nodes/load/batches/0", "/runs/1/graph.svg"}
 	reader := s.as("ann", access.Grant{Workspace: "main", Role: access.Reader})
 	viewer := s.as("ben", access.Grant{Workspace: "main", Role: access.Viewer})
 	seen := 0
-	for _, path := range paths {
-		if got := reader.get(ws + path); strings.Contains(got.text, value) {
+	for path, operations := range s.document().Paths {
+		if p := operations["get"].Permission; p != access.View && p != access.Self || operations["get"].ID == "stream" {
+			continue
+		}
+		path = example(path)
+		all, got := reader.get(path), viewer.get(path)
+		require.Equal(t, all.status, got.status, path)
+		require.NotContains(t, got.text, value, path)
+		if strings.Contains(all.text, value) {
 			seen++
 		}
-		got := viewer.get(ws + path)
-		require.Equal(t, http.StatusOK, got.status, path)
-		require.NotContains(t, got.text, value, path)
 	}
-	require.Greater(t, seen, 5, "readers see it")
+	require.Greater(t, seen, 10, "readers see it")
 	require.Contains(t, viewer.get(ws+"/runs/1").text, `in.csv","line":3`, "viewers see where it is")
 	ctx, cancel := context.WithTimeout(t.Context(), effort.Patience)
 	defer cancel()

@@ -79,7 +79,7 @@ type here struct {
 
 // Causes implements Operations.
 func (h here) Causes(ctx context.Context, key view.RunKey) (view.Causes, error) {
-	return h.app.Fleet.Causes(ctx, key)
+	return h.app.Fleet.Causes(ctx, key, true)
 }
 
 // Schedules implements Operations.
