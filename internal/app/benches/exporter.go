@@ -185,7 +185,7 @@ func join(servers, exporters []load.Reading) []load.Reading {
 	for _, e := range exporters {
 		joined := false
 		for i := range servers {
-			if host(servers[i].Node) == host(e.Node) && !joined {
+			if machineOf(servers[i].Node) == machineOf(e.Node) && !joined {
 				joined = true
 				maps.Copy(servers[i].Counters, e.Counters)
 				maps.Copy(servers[i].Gauges, e.Gauges)
@@ -198,8 +198,8 @@ func join(servers, exporters []load.Reading) []load.Reading {
 	return servers
 }
 
-// host is an address without the port.
-func host(address string) string {
+// machineOf is an address without the port.
+func machineOf(address string) string {
 	if h, _, err := net.SplitHostPort(address); err == nil {
 		return h
 	}

@@ -39,7 +39,9 @@ func CassandraOf(c *clusterconfig.Config) (cassandra.Config, error) {
 }
 
 // TLSOf returns the settings for connections that no configuration of a cluster names; nil without TLS.
-func TLSOf(t *clusterconfig.TLS) (*tls.Config, error) { return tlsOf(&clusterconfig.Config{}, t, "tls") }
+func TLSOf(t *clusterconfig.TLS) (*tls.Config, error) {
+	return tlsOf(&clusterconfig.Config{}, t, "tls")
+}
 
 // tlsOf reads certificates, which a section of the configuration names; nil without TLS.
 func tlsOf(c *clusterconfig.Config, t *clusterconfig.TLS, section string) (*tls.Config, error) {

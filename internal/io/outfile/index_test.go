@@ -160,7 +160,9 @@ type counting struct {
 	rows string
 }
 
-func (c *counting) Texts(context.Context, string) ([][]*string, error) { return [][]*string{{&c.rows}}, nil }
+func (c *counting) Texts(context.Context, string) ([][]*string, error) {
+	return [][]*string{{&c.rows}}, nil
+}
 
 // TestIndexMissesRows: less or more than was counted, and a line that is cut, is never a whole index. What the
 // engine says of it is told, and not that something is missing.
