@@ -52,9 +52,13 @@ type server struct {
 	name, address string
 	ours          bool
 	cmd           *exec.Cmd
+	ready         time.Duration // from its start until it answered
 }
 
-const startPatience = 2 * time.Minute
+const (
+	startPatience = 2 * time.Minute
+	lookPause     = 5 * time.Millisecond
+)
 
 // start starts a server and waits until it answers.
 func start(ctx context.Context, name string, args func(port string) []string) (*server, error) {
@@ -73,15 +77,22 @@ func start(ctx context.Context, name string, args func(port string) []string) (*
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
-	for until := time.Now().Add(startPatience); ; {
+	began := time.Now()
+	waiting, stop := context.WithTimeout(ctx, startPatience)
+	defer stop()
+	look := time.NewTicker(lookPause)
+	defer look.Stop()
+	for {
 		c, err := net.Dial("tcp", s.address)
 		if err == nil {
+			s.ready = time.Since(began)
 			return s, c.Close()
 		}
-		if time.Now().After(until) || ctx.Err() != nil {
+		select {
+		case <-waiting.Done():
 			return nil, errors.Join(fmt.Errorf("%s does not answer: %w", name, err), s.end())
+		case <-look.C:
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 }
 

@@ -210,7 +210,7 @@ func TestSwitches(t *testing.T) {
 
 func TestTooLarge(t *testing.T) {
 	_, err := tableserver.New(t.Context(), index(t, 1), tableserver.Options{MemoryBytes: 1000})
-	require.ErrorContains(t, err, "--memory is 0 MB")
+	require.ErrorContains(t, err, "it may take 1000 B of memory")
 	_, err = tableserver.New(t.Context(), "none", tableserver.Options{MemoryBytes: 1000})
 	require.True(t, errors.Is(err, os.ErrNotExist))
 }

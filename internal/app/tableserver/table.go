@@ -3,11 +3,14 @@ package tableserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"sync/atomic"
 	"time"
 
+	"thalweg/internal/base/action"
 	"thalweg/internal/base/fault"
+	"thalweg/internal/base/format"
 	"thalweg/internal/io/resp"
 	"thalweg/internal/io/tableindex"
 )
@@ -155,9 +158,10 @@ func (s *Server) fits(path string, size int64) error {
 	if s.options.Cold || size <= s.options.MemoryBytes {
 		return nil
 	}
-	large := fault.New(fault.Environment, "the index %s has %d MB, and --memory is %d MB", path, size>>20,
-		s.options.MemoryBytes>>20)
-	large.Hint = "give it more with --memory, or serve it from the disk with --cold"
+	large := fault.New(fault.Environment, "the index %s has %s, and it may take %s of memory", path,
+		format.Size(size), format.Size(s.options.MemoryBytes))
+	large.Hint = fmt.Sprintf("give it more with %s, or serve it from the disk with %s", action.Setting("memory", ""),
+		action.Setting("cold", ""))
 	return large
 }
 

@@ -27,7 +27,7 @@ var wings = map[string]wing{
 		"secret allow", "document", "settings",
 	}},
 	"lang": {may: "base lang", floors: []string{"expr filespec matrix project starter", "script", "graph"}},
-	"io": {may: "base lang io", floors: []string{"database parquetfile remote resp tableindex unpack", "records", "files",
+	"io": {may: "base lang io", floors: []string{"database parquetfile remote tableindex unpack", "records resp", "files",
 		"outfile inputcache"}},
 	"store": {may: "base io/remote store", floors: []string{"cassandra", "state", "parts queue"}},
 	"run": {may: "base lang io store run", floors: []string{
