@@ -149,9 +149,9 @@ func requireEveryCommand(t *testing.T) {
 	require.NoError(t, err)
 	for _, leaf := range parser.Model.Leaves(true) {
 		path := strings.Fields(leaf.Path())
-		if path[0] == "worker" || path[0] == "scheduler" || path[0] == "serve" || path[0] == "dev" {
-			// They end only when they are told to: testdata/script/worker.txtar, scheduler.txtar, TestThroughAServer,
-			// TestDev.
+		if slices.Contains([]string{"worker", "scheduler", "serve", "dev", "serve-table"}, path[0]) {
+			// They end only when they are told to: testdata/script/worker.txtar, scheduler.txtar, serve_table.txtar,
+			// TestThroughAServer, TestDev.
 			continue
 		}
 		require.True(t, slices.ContainsFunc(interruptible, func(args []string) bool {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -55,7 +56,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tmpfs": cmdTmpfs, "remount": cmdRemount,
 			"waitfile":  cmdWaitfile,
 			"portfolio": cmdPortfolio, "receiver": cmdReceiver, "servers": cmdServers, "s3get": cmdS3get,
-			"s3put": cmdS3put, "s3ls": cmdS3ls, "cassandra": cmdCassandra},
+			"s3put": cmdS3put, "s3ls": cmdS3ls, "cassandra": cmdCassandra, "ask": cmdAsk},
 		Condition: condition,
 	})
 }
@@ -116,22 +117,24 @@ func cmdPortfolio(ts *testscript.TestScript, neg bool, args []string) {
 // fileWait is longer than any machine takes for what makes the file.
 const fileWait = 5 * time.Minute
 
-// cmdWaitfile waits until a file is there: waitfile FILE.
+// cmdWaitfile waits until a file is there, and has what a pattern finds: waitfile FILE [PATTERN].
 func cmdWaitfile(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: waitfile FILE")
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: waitfile FILE [PATTERN]")
 	}
+	pattern, err := regexp.Compile("(?m)" + strings.Join(args[1:], ""))
+	ts.Check(err)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(fileWait)
 	for {
-		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+		if text, err := os.ReadFile(ts.MkAbs(args[0])); err == nil && pattern.Match(text) {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-deadline:
-			ts.Fatalf("%s does not appear", args[0])
+			ts.Fatalf("%s does not appear", strings.Join(args, ": "))
 		}
 	}
 }
