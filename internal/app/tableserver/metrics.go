@@ -10,7 +10,8 @@ import (
 // Figures are what is counted, and how it is now.
 func (s *Server) Figures() metrics.Table {
 	f := metrics.Table{Clients: s.clients.Load(), Accepted: s.lastID.Load(), Disconnected: s.lost.Load(),
-		Commands: s.commands.Load(), Received: s.received.Load(), Sent: s.sent.Load(), Unsent: s.unsent.Load(),
+		Commands: s.commands.Load(), Received: s.received.Load(), Sent: s.sent.Load(), Pending: s.pending.Load(),
+		Unsent:   s.unsent.Load(),
 		Switches: s.switched.Load(), Refused: s.refused.Load()}
 	if t := s.acquire(); t != nil {
 		defer t.release()

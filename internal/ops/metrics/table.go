@@ -4,10 +4,11 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // Table is what a server of a table counts, since it began, and how it is now.
 type Table struct {
-	Clients, Accepted, Disconnected  int64
-	Commands, Received, Sent, Unsent int64
-	Switches, Refused                int64
-	Rows, Bytes                      int64
+	Clients, Accepted, Disconnected int64
+	Commands, Received, Sent        int64
+	Pending, Unsent                 int64
+	Switches, Refused               int64
+	Rows, Bytes                     int64
 }
 
 // NewTable makes the metrics of a server of a table, which is asked when somebody reads them.
@@ -35,6 +36,8 @@ func NewTable(version string, now func() Table) *Metrics {
 		func(t Table) int64 { return t.Received })
 	of("thalweg_table_sent_bytes_total", Counter, "bytes", "Bytes of answers.",
 		func(t Table) int64 { return t.Sent })
+	of("thalweg_table_pending_bytes", Gauge, "bytes", "Bytes kept of commands that have not come whole.",
+		func(t Table) int64 { return t.Pending })
 	of("thalweg_table_unsent_bytes", Gauge, "bytes", "Bytes of answers that clients have not fetched, as of last second.",
 		func(t Table) int64 { return t.Unsent })
 	of("thalweg_table_switches_total", Counter, "files", "Files that were served, one behind the other.",
