@@ -73,6 +73,9 @@ type unreadable struct{ rows int64 }
 
 func (u unreadable) Rows() int64 { return u.rows }
 
+func (unreadable) Place([]byte) uint64 { return 0 }
+func (unreadable) Touch([]uint64) byte { return 0 }
+
 func (unreadable) Lookup(_, buffer []byte) (frames, used []byte, found bool, err error) {
 	return nil, buffer, false, errors.New("its file was written to while it was served")
 }

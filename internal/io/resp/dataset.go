@@ -10,6 +10,9 @@ import (
 type Rows interface {
 	// Lookup returns the frames of a row's values, as tableindex.Table has it.
 	Lookup(key, buffer []byte) (frames, used []byte, found bool, err error)
+	// Place returns where the lookup of a key begins, and Touch reads what lookups will, from many places at once.
+	Place(key []byte) uint64
+	Touch(places []uint64) byte
 	Rows() int64
 }
 

@@ -18,6 +18,10 @@ type rows map[string][]string
 
 func (r rows) Rows() int64 { return int64(len(r)) }
 
+func (r rows) Place(key []byte) uint64 { return uint64(len(key)) }
+
+func (r rows) Touch(places []uint64) byte { return byte(len(places)) }
+
 func (r rows) Lookup(key, buffer []byte) (frames, used []byte, found bool, err error) {
 	if string(key) == "broken" {
 		return nil, buffer, false, errors.New("the disk is gone")

@@ -25,6 +25,7 @@ type Session struct {
 	command request
 	input   []byte // the command that is carried out
 	row     []byte // buffer for rows of a cold table
+	ahead   *lookAhead
 }
 
 // Closing reports whether the connection is to be closed once the answers are sent.
@@ -38,13 +39,20 @@ func (s *Session) Failed() error {
 }
 
 // Held is what the session keeps in memory between calls, in bytes.
-func (s *Session) Held() int { return cap(s.command.args)*spanBytes + cap(s.row) + len(s.name) }
+func (s *Session) Held() int {
+	held := cap(s.command.args)*spanBytes + cap(s.row) + len(s.name)
+	if s.ahead != nil {
+		held += s.ahead.held()
+	}
+	return held
+}
 
 // Answer carries out the commands that in begins with, appends the answers to out, and
 // returns how much of in it has used up. What is left is the beginning of a command, or
 // there are so many answers that they are to be sent first: then more is true. The next
 // call gets what is left, and what came behind it.
 func (s *Session) Answer(d *Dataset, in, out []byte) (used int, answers []byte, more bool) {
+	touched := 0
 	for used < len(in) && !s.closing {
 		if len(out) >= pauseBytes {
 			return used, out, true
@@ -56,6 +64,9 @@ func (s *Session) Answer(d *Dataset, in, out []byte) (used int, answers []byte, 
 		}
 		if !done {
 			return used, out, false
+		}
+		if used >= touched && (used+s.command.at < len(in) || len(s.command.args) > 2) {
+			touched = used + s.lookAhead(d, in[used:])
 		}
 		if len(s.command.args) > 0 {
 			s.input = in[used:]

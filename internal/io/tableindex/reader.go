@@ -299,6 +299,28 @@ func (t *Table) Lookup(key, buffer []byte) (frames, used []byte, found bool, err
 	return nil, buffer, false, nil
 }
 
+// Place returns the slot at which the lookup of a key begins, for Touch.
+func (t *Table) Place(key []byte) uint64 { return uint64(firstSlot(hashOf(key), t.h.slots)) }
+
+// Touch reads where lookups that begin at places will, so that the processor waits for all of them at once. What it
+// returns says nothing. It uses places up.
+func (t *Table) Touch(places []uint64) (sum byte) {
+	if t.all == nil {
+		return 0
+	}
+	slots := t.all[t.h.slotsAt():]
+	for i, place := range places {
+		places[i] = binary.LittleEndian.Uint64(slots[place*slotBytes:])
+	}
+	rows := t.all[headerBytes : headerBytes+t.h.rowsBytes]
+	for _, slot := range places {
+		if place := slot & maxPlace; place-1 < uint64(len(rows)) { // an empty slot has none
+			sum += rows[place-1]
+		}
+	}
+	return sum
+}
+
 func (t *Table) slot(at int64) (uint64, error) {
 	place := t.h.slotsAt() + at*slotBytes
 	if t.all != nil {
