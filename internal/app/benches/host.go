@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"thalweg/internal/app/sizing"
 	"thalweg/internal/base/fault"
@@ -53,29 +54,56 @@ func HostTables(h Host) (out []sizing.Table) {
 	if len(h.Power)+len(h.Temperatures) > 0 {
 		out = append(out, hostPower(h))
 	}
-	rules := sizing.Table{Title: "is it as the studies advise", Header: []string{"rule", "verdict", "measured", "threshold"}}
-	for _, r := range h.Rules {
-		rules.Rows = append(rules.Rows, []string{r.Rule, string(r.Verdict), r.Measured, r.Threshold})
-	}
-	return append(out, rules)
+	return append(out, hostRules(h))
 }
 
-// HostAdvice returns what the rules rest on, and what to change where a machine is not as they advise.
-func HostAdvice(h Host) (out []string) {
+// measuredWidth is how wide what was measured for a rule is shown.
+const measuredWidth = 60
+
+func hostRules(h Host) sizing.Table {
+	t := sizing.Table{Title: "is it as the studies advise", Header: []string{"rule", "verdict", "measured"}}
 	for _, r := range h.Rules {
-		text := r.Rule + ": " + r.Advice + " (" + r.Source + ")"
-		if r.Verdict == host.No {
-			text += " Change: " + r.Change + "."
+		row := []string{r.Rule, string(r.Verdict), ""}
+		for i, part := range strings.SplitAfter(r.Measured, ", ") { // of several cards
+			if i > 0 && utf8.RuneCountInString(row[2]+part) > measuredWidth {
+				t.Rows, row = append(t.Rows, row), []string{"", "", ""}
+			}
+			row[2] += part
 		}
-		out = append(out, text)
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// HostChanges returns what to change where a machine is not as the rules advise.
+func HostChanges(h Host) (out []string) {
+	for _, r := range h.Rules {
+		if r.Verdict == host.No {
+			out = append(out, fmt.Sprintf("%s: %s. It should be: %s.", r.Rule, r.Change, r.Threshold))
+		}
 	}
 	return out
 }
 
-// HostUnseen says what could not be seen or measured.
+// HostAdvice returns what the rules rest on.
+func HostAdvice(h Host) (out []string) {
+	for _, r := range h.Rules {
+		out = append(out, fmt.Sprintf("%s: %s Threshold: %s (%s).", r.Rule, r.Advice, r.Threshold, r.Source))
+	}
+	return out
+}
+
+// HostUnseen says what could not be seen or measured: once why, for all that has the same reason.
 func HostUnseen(h Host) (out []string) {
+	what := map[string][]string{}
 	for _, u := range h.Unseen {
-		out = append(out, u.What+": "+u.Why+".")
+		what[u.Why] = append(what[u.Why], u.What)
+	}
+	for _, u := range h.Unseen {
+		if all := what[u.Why]; all != nil {
+			out = append(out, strings.Join(all, ", ")+": "+u.Why+".")
+			delete(what, u.Why)
+		}
 	}
 	return out
 }
@@ -186,7 +214,7 @@ func figure(v float64) string {
 
 func hostCards(h Host) sizing.Table {
 	t := sizing.Table{Title: "network", Header: []string{"card", "driver", "Mbit/s", "rx", "tx", "RPS", "XPS", "coalescing"}}
-	masks := func(of []string) string { return strings.Join(slices.Compact(slices.Clone(of)), " ") }
+	counted := func(n int, one, many string) string { return format.Counted(int64(n), one, many) }
 	for _, c := range h.Facts.Cards {
 		speed, waits := "not known", "not known"
 		if c.Mbps > 0 {
@@ -196,7 +224,7 @@ func hostCards(h Host) sizing.Table {
 			waits = fmt.Sprintf("adaptive %t, %d µs, %d frames", co.Adaptive, co.Micros, co.Frames)
 		}
 		t.Rows = append(t.Rows, []string{c.Name, cmp.Or(c.Driver, "none"), speed, strconv.Itoa(c.Receiving),
-			strconv.Itoa(c.Sending), cmp.Or(masks(c.RPS), "-"), cmp.Or(masks(c.XPS), "-"), waits})
+			strconv.Itoa(c.Sending), counted(c.RPSCores, "core", "cores"), counted(c.XPSQueues(), "queue", "queues"), waits})
 	}
 	return t
 }

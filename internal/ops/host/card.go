@@ -76,6 +76,16 @@ func (c *Card) queues(t tree, dir string) {
 	}
 }
 
+// XPSQueues is how many queues for sending have a mask of cores.
+func (c Card) XPSQueues() (n int) {
+	for _, mask := range c.XPS {
+		if coresOfMask(mask) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 func (m *measuring) coalescingOf(c *Card) {
 	what := "coalescing of " + c.Name
 	if m.root != "/" {

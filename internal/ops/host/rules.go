@@ -71,7 +71,7 @@ func (r Rule) unknown(why string) Rule {
 	return r
 }
 
-const noPeer = "measured with --peer, to 'bench host --listen' on another machine"
+const noPeer = "measured with {{set peer}}, to {{do bench-host listen=}} on another machine"
 
 func (m *measuring) hvm() Rule {
 	r := Rule{Rule: "hvm", Advice: "Virtualisation by hardware (HVM), or none.", Threshold: "none or HVM",
@@ -248,10 +248,7 @@ func (m *measuring) xps() Rule {
 			continue
 		}
 		seen = true
-		without := 0
-		for _, mask := range c.XPS {
-			without += map[bool]int{true: 1}[coresOfMask(mask) == 0]
-		}
+		without := len(c.XPS) - c.XPSQueues()
 		good = good && without == 0
 		said = append(said, fmt.Sprintf("%s: %d of %d queues have none", c.Name, without, len(c.XPS)))
 	}
