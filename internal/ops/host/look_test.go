@@ -77,7 +77,7 @@ func TestGuestOnEC2(t *testing.T) {
 	require.Equal(t, Yes, m.rule(t, "hvm").Verdict)
 	require.Equal(t, Yes, m.rule(t, "enhanced networking").Verdict)
 	require.Equal(t, No, m.rule(t, "queues").Verdict)
-	require.Equal(t, "4 of 1 cards, 8 cores", m.rule(t, "queues").Measured)
+	require.Equal(t, "4 receive queues on 1 card, 8 cores", m.rule(t, "queues").Measured)
 	require.Equal(t, No, m.rule(t, "rps").Verdict)
 	require.Contains(t, m.rule(t, "rps").Change, "rps_cpus")
 	require.Equal(t, "eth0: 1 of 2 queues have none", m.rule(t, "xps").Measured)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"thalweg/internal/base/format"
 )
 
 // Verdict says whether a machine is as an advice wants it.
@@ -162,7 +164,7 @@ func (m *measuring) bandwidthRule() Rule {
 func (m *measuring) tenancy() Rule {
 	r := Rule{Rule: "tenancy", Advice: "Dedicated or shared, on demand or spot makes no difference.",
 		Threshold: "intervals of the ratios hold 1", Source: aerospike + "step 4"}
-	return r.unknown("one machine does not show it: measure one of each, and compare their files (capacity compare)")
+	return r.unknown("one machine does not show it: measure one of each, and compare their files by {{do capacity-compare}}")
 }
 
 func (m *measuring) stealRule() Rule {
@@ -200,6 +202,8 @@ func (m *measuring) oneCore() Rule {
 	return r.is(busiest.Busy <= busyMost, "core %d spends %.0f %%", busiest.Core, busiest.Busy)
 }
 
+func queuesText(n int) string { return format.Counted(int64(n), "receive queue", "receive queues") }
+
 func (m *measuring) queues() Rule {
 	r := Rule{Rule: "queues", Advice: "As many receive queues as cores, on one card or several (the note: 4 cards).",
 		Threshold: "≥ min(cores, 8) queues of all cards" + ownBound, Change: "ethtool -L, a type with more queues, or more cards",
@@ -212,8 +216,8 @@ func (m *measuring) queues() Rule {
 	for _, c := range cards {
 		n += c.Receiving
 	}
-	return r.is(n >= min(m.Facts.Processor.Cores, queuesEnough), "%d of %d cards, %d cores", n, len(cards),
-		m.Facts.Processor.Cores)
+	return r.is(n >= min(m.Facts.Processor.Cores, queuesEnough), "%s on %s, %d cores", queuesText(n),
+		format.Counted(int64(len(cards)), "card", "cards"), m.Facts.Processor.Cores)
 }
 
 func (m *measuring) rps() Rule {
@@ -228,7 +232,7 @@ func (m *measuring) rps() Rule {
 	var said []string
 	for _, c := range cards {
 		good = good && (c.Receiving >= m.Facts.Processor.Cores || c.RPSCores >= 2)
-		said = append(said, fmt.Sprintf("%s: %d queues, RPS over %d cores", c.Name, c.Receiving, c.RPSCores))
+		said = append(said, fmt.Sprintf("%s: %s, RPS over %d cores", c.Name, queuesText(c.Receiving), c.RPSCores))
 	}
 	return r.is(good, "%s", strings.Join(said, ", "))
 }
