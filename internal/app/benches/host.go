@@ -120,8 +120,13 @@ func hostFacts(h Host) sizing.Table {
 	add("type", h.Machine)
 	add("kernel", strings.TrimSpace(f.Kernel+" "+f.Arch))
 	add("processor", p.Model)
-	add("cores", fmt.Sprintf("%d in %s, %s, SMT %s", p.Cores, format.Counted(int64(p.Sockets), "socket", "sockets"),
-		format.Counted(int64(p.PerCore), "thread a core", "threads a core"), cmp.Or(p.SMT, "not known")))
+	add("cores", strconv.Itoa(p.Cores))
+	if p.Sockets > 0 {
+		add("sockets", strconv.Itoa(p.Sockets))
+	}
+	if p.PerCore > 0 {
+		add("SMT", cmp.Or(p.SMT, "not known")+", "+format.Counted(int64(p.PerCore), "thread a core", "threads a core"))
+	}
 	var caches []string
 	for _, c := range p.Caches {
 		caches = append(caches, fmt.Sprintf("L%d %s %s", c.Level, strings.ToLower(c.Type), format.Size(c.Bytes)))
@@ -130,15 +135,20 @@ func hostFacts(h Host) sizing.Table {
 	add("frequency", p.Governor)
 	add("virtualisation", strings.Join(slices.DeleteFunc([]string{cmp.Or(f.Guest.Kind, "not known"), f.Guest.Hypervisor,
 		f.Guest.Vendor, f.Guest.Product, f.Guest.Container}, func(s string) bool { return s == "" }), ", "))
-	add("memory", format.Size(f.Memory))
+	if f.Memory > 0 {
+		add("memory", format.Size(f.Memory))
+	}
 	for _, n := range f.Nodes {
-		add("NUMA node "+strconv.Itoa(n.Node), fmt.Sprintf("cores %s, %s, distances %s", n.Cores, format.Size(n.Bytes), n.Distances))
+		add("NUMA node "+strconv.Itoa(n.Node), fmt.Sprintf("cores %s, %s, distances %s",
+			n.Cores, format.Size(n.Bytes), n.Distances))
 	}
 	add("huge pages", fmt.Sprintf("transparent: %s; reserved: %d of %s", cmp.Or(f.Huge.Transparent, "not known"),
 		f.Huge.Reserved, format.Size(f.Huge.Bytes)))
-	add("clock", f.Clock.Source+" (of "+f.Clock.Available+")")
+	if f.Clock.Source != "" {
+		add("clock", f.Clock.Source+" (of "+f.Clock.Available+")")
+	}
 	add("limits", limitsText(f.Limits))
-	add("disk", fmt.Sprintf("%s, %s %s", h.Disk.Dir, h.Disk.FileSystem, h.Disk.Device))
+	add("disk", strings.TrimSpace(h.Disk.Dir+" "+h.Disk.FileSystem+" "+h.Disk.Device))
 	s := h.Load.Steal
 	if s.Known {
 		add("steal", fmt.Sprintf("%.2f %% of %.0f s of full load; by sample %.2f to %.2f %%, sd %.2f", s.Mean, h.Load.Seconds,
@@ -151,6 +161,9 @@ func hostFacts(h Host) sizing.Table {
 }
 
 func limitsText(l host.Limits) string {
+	if l.Version == 0 {
+		return "not known"
+	}
 	var said []string
 	if l.CPUs > 0 {
 		said = append(said, fmt.Sprintf("%.2f processors", l.CPUs))

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -38,7 +40,11 @@ const (
 func scratch(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, ".thalweg-bench-*")
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Message: "create a file in " + dir, Err: err}
+		f := &fault.Error{Kind: fault.Environment, Message: "create a file in " + dir, Err: err}
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+			f.Kind, f.Hint = fault.Script, "name a directory that there is, on the disk to be measured, with {{set dir}}"
+		}
+		return nil, f
 	}
 	if err := os.Remove(f.Name()); err != nil {
 		_ = f.Close() // the error before it counts

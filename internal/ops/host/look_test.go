@@ -159,3 +159,20 @@ func TestListsAndMasksOfCores(t *testing.T) {
 	require.Empty(t, coresIn("0-999999999"))
 	require.Equal(t, 5, coresOfMask("00000001,0000000f"))
 }
+
+// Where the kernel shows nothing, all of it is named, and no rule says that it is so.
+func TestNothingIsShown(t *testing.T) {
+	t.Parallel()
+	m := newMeasuring(Options{Root: t.TempDir()})
+	m.look()
+	m.judge()
+	for _, what := range []string{"processor model", "sockets", "SMT", "sizes of caches", "frequency governor", "memory",
+		"NUMA nodes", "transparent huge pages", "clock source", "control groups", "interrupts by core", "hypervisor"} {
+		require.NotEmpty(t, m.why(t, what))
+	}
+	require.Contains(t, m.why(t, "network cards"), "/sys")
+	for _, r := range m.Rules {
+		require.Equal(t, NotMeasured, r.Verdict, r.Rule)
+		require.NotEmpty(t, m.why(t, "rule "+r.Rule))
+	}
+}

@@ -95,7 +95,10 @@ func (m *measuring) driven() []Card {
 
 // noCard says why nothing is known of cards.
 func (m *measuring) noCard() string {
-	if len(m.Facts.Cards) > 0 {
+	switch {
+	case !m.root.there("sys/class/net"):
+		return "the kernel does not show its interfaces: there is no /sys here"
+	case len(m.Facts.Cards) > 0:
 		return "no interface has a device here: measure on the machine itself, not in a container"
 	}
 	return "there is no interface but the loopback"
@@ -120,8 +123,9 @@ func (m *measuring) driver() Rule {
 
 func (m *measuring) packetRate() Rule {
 	r := Rule{Rule: "packets", Advice: "More packets a second than an interface without enhanced networking carries.",
-		Threshold: "> 85,000 packets/s to a peer", Change: "enable enhanced networking, on both sides; choose a larger network class",
-		Source: aerospike + "step 2"}
+		Threshold: "> 85,000 packets/s to a peer",
+		Change:    "enable enhanced networking, on both sides; choose a larger network class",
+		Source:    aerospike + "step 2"}
 	f, there := m.Figures["peer_packets"]
 	if !there {
 		return r.unknown(noPeer)
@@ -169,7 +173,8 @@ func (m *measuring) tenancy() Rule {
 
 func (m *measuring) stealRule() Rule {
 	r := Rule{Rule: "steal", Advice: "Others on the same hardware take little of this machine's time.",
-		Threshold: "mean ≤ 0.7 % under full load (the note saw 0.2 to 0.7)", Change: "begin the machine anew elsewhere, or choose a type " +
+		Threshold: "mean ≤ 0.7 % under full load (the note saw 0.2 to 0.7)",
+		Change: "begin the machine anew elsewhere, or choose a type " +
 			"that shares no cores", Source: aerospike + "step 5"}
 	s := m.Load.Steal
 	if !s.Known {
@@ -180,8 +185,9 @@ func (m *measuring) stealRule() Rule {
 
 func (m *measuring) spread() Rule {
 	r := Rule{Rule: "steal spread", Advice: "What others take does not come in bursts.",
-		Threshold: "standard deviation ≤ 0.7 % between seconds" + ownBound, Change: "as for steal: bursts are in the slowest answers",
-		Source: aerospike + "step 5"}
+		Threshold: "standard deviation ≤ 0.7 % between seconds" + ownBound,
+		Change:    "as for steal: bursts are in the slowest answers",
+		Source:    aerospike + "step 5"}
 	s := m.Load.Steal
 	if !s.Known || len(m.Load.Samples) < 2 {
 		return r.unknown("there are not two samples of stolen time")
@@ -206,8 +212,9 @@ func queuesText(n int) string { return format.Counted(int64(n), "receive queue",
 
 func (m *measuring) queues() Rule {
 	r := Rule{Rule: "queues", Advice: "As many receive queues as cores, on one card or several (the note: 4 cards).",
-		Threshold: "≥ min(cores, 8) queues of all cards" + ownBound, Change: "ethtool -L, a type with more queues, or more cards",
-		Source: aerospike + "step 6"}
+		Threshold: "≥ min(cores, 8) queues of all cards" + ownBound,
+		Change:    "ethtool -L, a type with more queues, or more cards",
+		Source:    aerospike + "step 6"}
 	cards := m.driven()
 	if len(cards) == 0 {
 		return r.unknown(m.noCard())
@@ -222,8 +229,9 @@ func (m *measuring) queues() Rule {
 
 func (m *measuring) rps() Rule {
 	r := Rule{Rule: "rps", Advice: "Where there are fewer queues than cores, the kernel spreads packets (RPS).",
-		Threshold: "each card has queues ≥ cores, or a mask of ≥ 2 cores", Change: "write a mask of cores to each rx queue's rps_cpus",
-		Source: aerospike + "step 6"}
+		Threshold: "each card has queues ≥ cores, or a mask of ≥ 2 cores",
+		Change:    "write a mask of cores to each rx queue's rps_cpus",
+		Source:    aerospike + "step 6"}
 	cards := m.driven()
 	if len(cards) == 0 {
 		return r.unknown(m.noCard())
@@ -239,8 +247,9 @@ func (m *measuring) rps() Rule {
 
 func (m *measuring) xps() Rule {
 	r := Rule{Rule: "xps", Advice: "Each core sends by a queue near it (XPS).",
-		Threshold: "each queue of a card with several has a mask", Change: "write a mask of cores to each tx queue's xps_cpus",
-		Source: aerospike + "step 6"}
+		Threshold: "each queue of a card with several has a mask",
+		Change:    "write a mask of cores to each tx queue's xps_cpus",
+		Source:    aerospike + "step 6"}
 	good, seen := true, false
 	var said []string
 	for _, c := range m.driven() {
@@ -264,7 +273,8 @@ func (m *measuring) xps() Rule {
 
 func (m *measuring) coalesce() Rule {
 	r := Rule{Rule: "coalescing", Advice: "Cards wait for more packets before they interrupt.",
-		Threshold: "adaptive, or > 0 µs or > 1 frame", Change: "ethtool -C INTERFACE adaptive-rx on, or rx-usecs", Source: aerospike + "step 6"}
+		Threshold: "adaptive, or > 0 µs or > 1 frame",
+		Change:    "ethtool -C INTERFACE adaptive-rx on, or rx-usecs", Source: aerospike + "step 6"}
 	good, seen := true, false
 	var said []string
 	for _, c := range m.driven() {
@@ -281,8 +291,9 @@ func (m *measuring) coalesce() Rule {
 
 func (m *measuring) kept() Rule {
 	r := Rule{Rule: "quota", Advice: "Other tenants and limits are known before two machines are compared.",
-		Threshold: "no quota of processors, none held back so far", Change: "measure without the quota, or give both the same",
-		Source: "Cassandra on Armv8, remarks on co-tenants and tuning"}
+		Threshold: "no quota of processors, none held back so far",
+		Change:    "measure without the quota, or give both the same",
+		Source:    "Cassandra on Armv8, remarks on co-tenants and tuning"}
 	l := m.Facts.Limits
 	if l.Version == 0 {
 		return r.unknown("there are no control groups to be seen")
