@@ -226,7 +226,8 @@ func figure(v float64) string {
 }
 
 func hostCards(h Host) sizing.Table {
-	t := sizing.Table{Title: "network", Header: []string{"card", "driver", "Mbit/s", "rx", "tx", "RPS", "XPS", "coalescing"}}
+	t := sizing.Table{Title: "network",
+		Header: []string{"card", "driver", "Mbit/s", "rx", "tx", "RPS", "XPS", "coalescing"}}
 	counted := func(n int, one, many string) string { return format.Counted(int64(n), one, many) }
 	for _, c := range h.Facts.Cards {
 		speed, waits := "not known", "not known"

@@ -107,7 +107,8 @@ func (m *measuring) look() {
 			Bytes: kibIn(t.said(dir, "meminfo"), "MemTotal:")})
 	}
 	f.Huge = HugePages{Transparent: chosen(t.said("sys/kernel/mm/transparent_hugepage/enabled")),
-		Reserved: t.meminfo("HugePages_Total") >> 10, Free: t.meminfo("HugePages_Free") >> 10, Bytes: t.meminfo("Hugepagesize")}
+		Reserved: t.meminfo("HugePages_Total") >> 10, Free: t.meminfo("HugePages_Free") >> 10,
+		Bytes: t.meminfo("Hugepagesize")}
 	const clocks = "sys/devices/system/clocksource/clocksource0"
 	f.Clock = ClockSource{t.said(clocks, "current_clocksource"), t.said(clocks, "available_clocksource")}
 	f.Limits = t.limits(f.Memory)

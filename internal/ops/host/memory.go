@@ -23,7 +23,8 @@ func (m *measuring) memory(ctx context.Context) error {
 	case need == 0:
 		m.miss("memory beyond the caches", "their sizes are not known: figures of memory may be of the cache")
 	case need > m.memoryMost:
-		m.miss("memory beyond the caches", fmt.Sprintf("the largest cache has %d MiB, and %d MiB of memory are used at most: "+
+		m.miss("memory beyond the caches", fmt.Sprintf("the largest cache has %d MiB, and "+
+			"%d MiB of memory are used at most: "+
 			"figures of memory may be of the cache", m.Facts.Processor.largest()>>20, m.memoryMost>>20))
 	}
 	bytes := min(max(need, memoryLeast), m.memoryMost)

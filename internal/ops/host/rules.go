@@ -168,7 +168,8 @@ func (m *measuring) bandwidthRule() Rule {
 func (m *measuring) tenancy() Rule {
 	r := Rule{Rule: "tenancy", Advice: "Dedicated or shared, on demand or spot makes no difference.",
 		Threshold: "intervals of the ratios hold 1", Source: aerospike + "step 4"}
-	return r.unknown("one machine does not show it: measure one of each, and compare their files by {{do capacity-compare}}")
+	return r.unknown("one machine does not show it: measure one of each, " +
+		"and compare their files by {{do capacity-compare}}")
 }
 
 func (m *measuring) stealRule() Rule {
@@ -198,8 +199,8 @@ func (m *measuring) spread() Rule {
 func (m *measuring) oneCore() Rule {
 	r := Rule{Rule: "interrupts", Advice: "No single core has all interrupts of the network.",
 		Threshold: "no core spends > 50 % on interrupts while a peer is measured" + ownBound,
-		Change: "spread them: more queues with an interrupt each (irqbalance, smp_affinity), RPS, coalescing, or a second card; " +
-			"leave that core to them", Source: aerospike + "step 6"}
+		Change: "spread them: more queues with an interrupt each (irqbalance, smp_affinity), RPS, coalescing, " +
+			"or a second card; leave that core to them", Source: aerospike + "step 6"}
 	i := slices.IndexFunc(m.Interrupts, func(i Interrupts) bool { return i.During == "peer" })
 	if i < 0 || len(m.Interrupts[i].Cores) == 0 {
 		return r.unknown(noPeer)
