@@ -328,11 +328,17 @@ func (t tree) limits(memory int64) (l Limits) {
 			l.IO[strings.TrimPrefix(path, strings.TrimSuffix(string(t), "/"))] = strings.TrimSpace(string(text))
 		}
 	}
+	l.Throttled = t.throttled()
+	return l
+}
+
+// throttled is how many times the control groups of this process were held back so far.
+func (t tree) throttled() (times float64) {
 	for _, path := range budget.LimitFiles(string(t), "cpu.stat", "cpu", "cpu.stat") {
 		text, _ := os.ReadFile(path) // not in every group
-		l.Throttled = max(l.Throttled, float64(kibIn(string(text), "nr_throttled")>>10))
+		times = max(times, float64(kibIn(string(text), "nr_throttled")>>10))
 	}
-	return l
+	return times
 }
 
 // allowed are the processors that this process may use.

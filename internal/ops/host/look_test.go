@@ -139,7 +139,7 @@ func TestContainerWithQuota(t *testing.T) {
 	m.judge()
 	require.Equal(t, No, m.rule(t, "hvm").Verdict)
 	require.Equal(t, "PV Xen", m.rule(t, "hvm").Measured)
-	require.Equal(t, "1.50 processors, held back 17 times", m.rule(t, "quota").Measured)
+	require.Equal(t, "a quota of 1.50 processors, held back 17 times", m.rule(t, "quota").Measured)
 	require.Contains(t, m.why(t, "rule queues"), "not in a container")
 	for _, what := range []string{"SMT", "clock source", "sizes of caches"} {
 		require.NotEmpty(t, m.why(t, what))

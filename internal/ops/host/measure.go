@@ -100,6 +100,7 @@ func Measure(ctx context.Context, o Options) (Result, error) {
 			return Result{}, err
 		}
 	}
+	m.Facts.Limits.Throttled = m.root.throttled() // the load is what a quota holds back
 	m.judge()
 	return m.Result, nil
 }

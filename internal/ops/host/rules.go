@@ -130,7 +130,7 @@ func (m *measuring) packetRate() Rule {
 	if !there {
 		return r.unknown(noPeer)
 	}
-	return r.is(f.Value > classicPackets, "%.0f packets/s of %d bytes", f.Value, packetBytes)
+	return r.is(f.Value > classicPackets, "%s packets/s of %d bytes", format.Count(int64(f.Value)), packetBytes)
 }
 
 func (m *measuring) placement() Rule {
@@ -141,7 +141,7 @@ func (m *measuring) placement() Rule {
 	if !there {
 		return r.unknown(noPeer)
 	}
-	return r.is(f.Value <= roundTripMost, "%.0f µs", f.Value)
+	return r.is(f.Value <= roundTripMost, "median %.0f µs", f.Value)
 }
 
 func (m *measuring) bandwidthRule() Rule {
@@ -155,14 +155,14 @@ func (m *measuring) bandwidthRule() Rule {
 	}
 	const mbps = 8
 	fastest := 0.0
-	for _, c := range m.Facts.Cards {
+	for _, c := range m.driven() { // what a container's pair says is made up
 		fastest = max(fastest, c.Mbps)
 	}
 	if fastest == 0 {
 		return r.unknown(fmt.Sprintf("%.0f MB/s were sent, and no card says how fast it is: hold them against what the "+
 			"machine's type promises", sent.Value))
 	}
-	return r.is(sent.Value*mbps >= linkLeast*fastest, "%.0f MB/s of %.0f Mbit/s", sent.Value, fastest)
+	return r.is(sent.Value*mbps >= linkLeast*fastest, "sent %.0f MB/s of %.0f Mbit/s", sent.Value, fastest)
 }
 
 func (m *measuring) tenancy() Rule {
@@ -181,7 +181,7 @@ func (m *measuring) stealRule() Rule {
 	if !s.Known {
 		return r.unknown("the kernel does not count stolen time")
 	}
-	return r.is(s.Mean <= stealMost, "%.2f %% in %.0f s", s.Mean, m.Load.Seconds)
+	return r.is(s.Mean <= stealMost, "mean %.2f %% in %.0f s", s.Mean, m.Load.Seconds)
 }
 
 func (m *measuring) spread() Rule {
@@ -300,7 +300,7 @@ func (m *measuring) kept() Rule {
 		return r.unknown("there are no control groups to be seen")
 	}
 	if l.CPUs > 0 {
-		return r.is(false, "%.2f processors, held back %.0f times", l.CPUs, l.Throttled)
+		return r.is(false, "a quota of %.2f processors, held back %.0f times", l.CPUs, l.Throttled)
 	}
 	return r.is(l.Throttled == 0, "no quota, held back %.0f times", l.Throttled)
 }
