@@ -64,7 +64,8 @@ func (c *benchHostCmd) Run(ctx context.Context, a *console) error {
 		return printJSON(a.stdout, h)
 	}
 	a.printTables(benches.HostTables(h))
-	a.printTexts("what the rules rest on, and what to change", benches.HostAdvice(h))
+	a.printTexts("what to change", benches.HostChanges(h))
+	a.printTexts("what the rules rest on", benches.HostAdvice(h))
 	a.printTexts("what could not be seen or measured", benches.HostUnseen(h))
 	return nil
 }

@@ -207,7 +207,7 @@ func (a *console) printTexts(heading string, texts []string) {
 	}
 	const blank = "\ue000" // of a shape, such as 4 × 8, which is not broken
 	for _, said := range texts {
-		said = strings.ReplaceAll(plain(said), " × ", blank+"×"+blank)
+		said = strings.ReplaceAll(plain(a.at.text(said)), " × ", blank+"×"+blank)
 		lines := text.WrapSoft(said, max(width, screenLeast)-len("- "))
 		for i, line := range strings.Split(lines, "\n") {
 			line = strings.ReplaceAll(strings.TrimRight(line, " "), blank, " ")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"thalweg/internal/app/sizing"
 	"thalweg/internal/base/fault"
@@ -53,29 +54,56 @@ func HostTables(h Host) (out []sizing.Table) {
 	if len(h.Power)+len(h.Temperatures) > 0 {
 		out = append(out, hostPower(h))
 	}
-	rules := sizing.Table{Title: "is it as the studies advise", Header: []string{"rule", "verdict", "measured", "threshold"}}
-	for _, r := range h.Rules {
-		rules.Rows = append(rules.Rows, []string{r.Rule, string(r.Verdict), r.Measured, r.Threshold})
-	}
-	return append(out, rules)
+	return append(out, hostRules(h))
 }
 
-// HostAdvice returns what the rules rest on, and what to change where a machine is not as they advise.
-func HostAdvice(h Host) (out []string) {
+// measuredWidth is how wide what was measured for a rule is shown.
+const measuredWidth = 60
+
+func hostRules(h Host) sizing.Table {
+	t := sizing.Table{Title: "is it as the studies advise", Header: []string{"rule", "verdict", "measured"}}
 	for _, r := range h.Rules {
-		text := r.Rule + ": " + r.Advice + " (" + r.Source + ")"
-		if r.Verdict == host.No {
-			text += " Change: " + r.Change + "."
+		row := []string{r.Rule, string(r.Verdict), ""}
+		for i, part := range strings.SplitAfter(r.Measured, ", ") { // of several cards
+			if i > 0 && utf8.RuneCountInString(row[2]+part) > measuredWidth {
+				t.Rows, row = append(t.Rows, row), []string{"", "", ""}
+			}
+			row[2] += part
 		}
-		out = append(out, text)
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// HostChanges returns what to change where a machine is not as the rules advise.
+func HostChanges(h Host) (out []string) {
+	for _, r := range h.Rules {
+		if r.Verdict == host.No {
+			out = append(out, fmt.Sprintf("%s: %s. It should be: %s.", r.Rule, r.Change, r.Threshold))
+		}
 	}
 	return out
 }
 
-// HostUnseen says what could not be seen or measured.
+// HostAdvice returns what the rules rest on.
+func HostAdvice(h Host) (out []string) {
+	for _, r := range h.Rules {
+		out = append(out, fmt.Sprintf("%s: %s Threshold: %s (%s).", r.Rule, r.Advice, r.Threshold, r.Source))
+	}
+	return out
+}
+
+// HostUnseen says what could not be seen or measured: once why, for all that has the same reason.
 func HostUnseen(h Host) (out []string) {
+	what := map[string][]string{}
 	for _, u := range h.Unseen {
-		out = append(out, u.What+": "+u.Why+".")
+		what[u.Why] = append(what[u.Why], u.What)
+	}
+	for _, u := range h.Unseen {
+		if all := what[u.Why]; all != nil {
+			out = append(out, strings.Join(all, ", ")+": "+u.Why+".")
+			delete(what, u.Why)
+		}
 	}
 	return out
 }
@@ -92,8 +120,13 @@ func hostFacts(h Host) sizing.Table {
 	add("type", h.Machine)
 	add("kernel", strings.TrimSpace(f.Kernel+" "+f.Arch))
 	add("processor", p.Model)
-	add("cores", fmt.Sprintf("%d in %s, %s, SMT %s", p.Cores, format.Counted(int64(p.Sockets), "socket", "sockets"),
-		format.Counted(int64(p.PerCore), "thread a core", "threads a core"), cmp.Or(p.SMT, "not known")))
+	add("cores", strconv.Itoa(p.Cores))
+	if p.Sockets > 0 {
+		add("sockets", strconv.Itoa(p.Sockets))
+	}
+	if p.PerCore > 0 {
+		add("SMT", cmp.Or(p.SMT, "not known")+", "+format.Counted(int64(p.PerCore), "thread a core", "threads a core"))
+	}
 	var caches []string
 	for _, c := range p.Caches {
 		caches = append(caches, fmt.Sprintf("L%d %s %s", c.Level, strings.ToLower(c.Type), format.Size(c.Bytes)))
@@ -102,15 +135,20 @@ func hostFacts(h Host) sizing.Table {
 	add("frequency", p.Governor)
 	add("virtualisation", strings.Join(slices.DeleteFunc([]string{cmp.Or(f.Guest.Kind, "not known"), f.Guest.Hypervisor,
 		f.Guest.Vendor, f.Guest.Product, f.Guest.Container}, func(s string) bool { return s == "" }), ", "))
-	add("memory", format.Size(f.Memory))
+	if f.Memory > 0 {
+		add("memory", format.Size(f.Memory))
+	}
 	for _, n := range f.Nodes {
-		add("NUMA node "+strconv.Itoa(n.Node), fmt.Sprintf("cores %s, %s, distances %s", n.Cores, format.Size(n.Bytes), n.Distances))
+		add("NUMA node "+strconv.Itoa(n.Node), fmt.Sprintf("cores %s, %s, distances %s",
+			n.Cores, format.Size(n.Bytes), n.Distances))
 	}
 	add("huge pages", fmt.Sprintf("transparent: %s; reserved: %d of %s", cmp.Or(f.Huge.Transparent, "not known"),
 		f.Huge.Reserved, format.Size(f.Huge.Bytes)))
-	add("clock", f.Clock.Source+" (of "+f.Clock.Available+")")
+	if f.Clock.Source != "" {
+		add("clock", f.Clock.Source+" (of "+f.Clock.Available+")")
+	}
 	add("limits", limitsText(f.Limits))
-	add("disk", fmt.Sprintf("%s, %s %s", h.Disk.Dir, h.Disk.FileSystem, h.Disk.Device))
+	add("disk", strings.TrimSpace(h.Disk.Dir+" "+h.Disk.FileSystem+" "+h.Disk.Device))
 	s := h.Load.Steal
 	if s.Known {
 		add("steal", fmt.Sprintf("%.2f %% of %.0f s of full load; by sample %.2f to %.2f %%, sd %.2f", s.Mean, h.Load.Seconds,
@@ -123,6 +161,9 @@ func hostFacts(h Host) sizing.Table {
 }
 
 func limitsText(l host.Limits) string {
+	if l.Version == 0 {
+		return "not known"
+	}
 	var said []string
 	if l.CPUs > 0 {
 		said = append(said, fmt.Sprintf("%.2f processors", l.CPUs))
@@ -185,8 +226,9 @@ func figure(v float64) string {
 }
 
 func hostCards(h Host) sizing.Table {
-	t := sizing.Table{Title: "network", Header: []string{"card", "driver", "Mbit/s", "rx", "tx", "RPS", "XPS", "coalescing"}}
-	masks := func(of []string) string { return strings.Join(slices.Compact(slices.Clone(of)), " ") }
+	t := sizing.Table{Title: "network",
+		Header: []string{"card", "driver", "Mbit/s", "rx", "tx", "RPS", "XPS", "coalescing"}}
+	counted := func(n int, one, many string) string { return format.Counted(int64(n), one, many) }
 	for _, c := range h.Facts.Cards {
 		speed, waits := "not known", "not known"
 		if c.Mbps > 0 {
@@ -196,7 +238,7 @@ func hostCards(h Host) sizing.Table {
 			waits = fmt.Sprintf("adaptive %t, %d µs, %d frames", co.Adaptive, co.Micros, co.Frames)
 		}
 		t.Rows = append(t.Rows, []string{c.Name, cmp.Or(c.Driver, "none"), speed, strconv.Itoa(c.Receiving),
-			strconv.Itoa(c.Sending), cmp.Or(masks(c.RPS), "-"), cmp.Or(masks(c.XPS), "-"), waits})
+			strconv.Itoa(c.Sending), counted(c.RPSCores, "core", "cores"), counted(c.XPSQueues(), "queue", "queues"), waits})
 	}
 	return t
 }

@@ -48,6 +48,9 @@ func (m *measuring) cards() (out []Card) {
 		if mbps, ok := t.number(dir, "speed"); ok && mbps > 0 {
 			c.Mbps = mbps
 		}
+		if c.Mbps == 0 {
+			m.miss("speed of "+name, "its driver does not tell")
+		}
 		c.MTU, _ = t.number(dir, "mtu")
 		c.queues(t, dir)
 		if device, err := filepath.EvalSymlinks(t.path(dir, "device")); err == nil {
@@ -57,7 +60,7 @@ func (m *measuring) cards() (out []Card) {
 		out = append(out, c)
 	}
 	if len(out) == 0 {
-		m.miss("network cards", "there is no interface but the loopback")
+		m.miss("network cards", m.noCard())
 	}
 	return out
 }
@@ -74,6 +77,16 @@ func (c *Card) queues(t tree, dir string) {
 			c.XPS = append(c.XPS, t.said(dir, "queues", q, "xps_cpus"))
 		}
 	}
+}
+
+// XPSQueues is how many queues for sending have a mask of cores.
+func (c Card) XPSQueues() (n int) {
+	for _, mask := range c.XPS {
+		if coresOfMask(mask) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 func (m *measuring) coalescingOf(c *Card) {

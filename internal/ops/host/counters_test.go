@@ -20,7 +20,8 @@ func TestInterruptsByCore(t *testing.T) {
 		"           CPU0       CPU2\n 27:  6000  7  PCI-MSIX-0000:00:05.0  1-edge  eth0-Tx-Rx-0\n 28: 0 20 new\nNMI:  5  5  Non-maskable\n",
 		"   CPU0 CPU2\nNET_RX: 1050 60\n")
 	i := between(a, b, []Card{{Name: "eth0", Interrupts: []string{"27"}}}, "peer")
-	require.Equal(t, []CoreShare{{Core: 0, Interrupts: 500, Soft: 100, Busy: 40, Steal: 10}, {Core: 2, Interrupts: 2}}, i.Cores)
+	require.Equal(t, []CoreShare{{Core: 0, Interrupts: 500, Soft: 100, Busy: 40, Steal: 10},
+		{Core: 2, Interrupts: 2}}, i.Cores)
 	require.Len(t, i.Sources, 3)
 	require.Equal(t, Source{Name: "27 PCI-MSIX-0000:00:05.0 1-edge eth0-Tx-Rx-0", Card: "eth0", PerS: 500,
 		ByCore: []float64{500, 0}}, i.Sources[0])

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -34,7 +36,24 @@ const (
 	flushTimes  = 3  // as long as others, for the slowest ones
 )
 
-// disk measures a file below a directory. The file has no name by then, so it is gone however this ends.
+// scratch returns a file on the disk of a directory. It has no name any more, so it is gone however this ends.
+func scratch(dir string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, ".thalweg-bench-*")
+	if err != nil {
+		f := &fault.Error{Kind: fault.Environment, Message: "create a file in " + dir, Err: err}
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+			f.Kind, f.Hint = fault.Script, "name a directory that there is, on the disk to be measured, with {{set dir}}"
+		}
+		return nil, f
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		_ = f.Close() // the error before it counts
+		return nil, &fault.Error{Kind: fault.Environment, Message: "remove the file of the measurement", Err: err}
+	}
+	return f, nil
+}
+
+// disk measures a file below a directory.
 func (m *measuring) disk(ctx context.Context, dir string) (err error) {
 	m.Disk.Dir = dir
 	free, err := room(dir)
@@ -47,14 +66,11 @@ func (m *measuring) disk(ctx context.Context, dir string) (err error) {
 		m.miss("disk", fmt.Sprintf("%s has room for %d MiB only", dir, free>>20))
 		return nil
 	}
-	f, err := os.CreateTemp(dir, ".thalweg-bench-*")
+	f, err := scratch(dir)
 	if err != nil {
-		return &fault.Error{Kind: fault.Environment, Message: "create a file in " + dir, Err: err}
+		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := os.Remove(f.Name()); err != nil {
-		return &fault.Error{Kind: fault.Environment, Message: "remove the file of the measurement", Err: err}
-	}
 	d := diskFile{m: m, f: f, most: size, block: aligned(blockBytes)}
 	for i := range d.block {
 		d.block[i] = byte(i * i >> 3)

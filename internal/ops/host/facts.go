@@ -91,7 +91,7 @@ func (m *measuring) look() {
 	t, f := m.root, &m.Facts
 	f.Arch, f.Compiler = runtime.GOARCH, runtime.Version()
 	f.Kernel = t.said("proc/sys/kernel/osrelease")
-	f.Processor = m.processor()
+	f.Processor = t.processor()
 	f.Guest = t.guest()
 	if f.Guest.Kind == "" {
 		m.miss("hypervisor", "neither the processor's flags nor the firmware's names say whether there is one")
@@ -107,14 +107,39 @@ func (m *measuring) look() {
 			Bytes: kibIn(t.said(dir, "meminfo"), "MemTotal:")})
 	}
 	f.Huge = HugePages{Transparent: chosen(t.said("sys/kernel/mm/transparent_hugepage/enabled")),
-		Reserved: t.meminfo("HugePages_Total") >> 10, Free: t.meminfo("HugePages_Free") >> 10, Bytes: t.meminfo("Hugepagesize")}
+		Reserved: t.meminfo("HugePages_Total") >> 10, Free: t.meminfo("HugePages_Free") >> 10,
+		Bytes: t.meminfo("Hugepagesize")}
 	const clocks = "sys/devices/system/clocksource/clocksource0"
 	f.Clock = ClockSource{t.said(clocks, "current_clocksource"), t.said(clocks, "available_clocksource")}
-	if f.Clock.Source == "" {
-		m.miss("clock source", "the kernel does not name it")
-	}
 	f.Limits = t.limits(f.Memory)
 	f.Cards = m.cards()
+	m.missFacts()
+}
+
+// missFacts names what the kernel has not said.
+func (m *measuring) missFacts() {
+	f, unsaid := m.Facts, "the kernel does not say it"
+	for _, fact := range []struct {
+		what string
+		seen bool
+		why  string
+	}{
+		{"processor model", f.Processor.Model != "", unsaid},
+		{"sockets", f.Processor.Sockets > 0, unsaid},
+		{"SMT", f.Processor.PerCore > 0, "the kernel does not say which cores are threads of one"},
+		{"sizes of caches", len(f.Processor.Caches) > 0, unsaid},
+		{"frequency governor", f.Processor.Governor != "", "the kernel shows none: virtual machines are not given one"},
+		{"memory", f.Memory > 0, unsaid},
+		{"NUMA nodes", len(f.Nodes) > 0, unsaid},
+		{"transparent huge pages", f.Huge.Transparent != "", unsaid},
+		{"clock source", f.Clock.Source != "", unsaid},
+		{"control groups", f.Limits.Version > 0, "the kernel does not show them"},
+		{"interrupts by core", m.root.there("proc/interrupts"), "the kernel does not show them"},
+	} {
+		if !fact.seen {
+			m.miss(fact.what, fact.why)
+		}
+	}
 }
 
 // chosen is the word in brackets: always [madvise] never.
@@ -138,8 +163,7 @@ func kibIn(text, name string) int64 {
 	return n << 10
 }
 
-func (m *measuring) processor() (p Processor) {
-	t := m.root
+func (t tree) processor() (p Processor) {
 	const cpus = "sys/devices/system/cpu"
 	online := coresIn(t.said(cpus, "online"))
 	info := t.said("proc/cpuinfo")
@@ -149,9 +173,7 @@ func (m *measuring) processor() (p Processor) {
 	if p.Cores == 0 {
 		p.Cores = runtime.NumCPU()
 	}
-	if p.Model = modelIn(info); p.Model == "" {
-		m.miss("processor model", "the kernel does not name it")
-	}
+	p.Model = modelIn(info)
 	sockets := map[string]bool{}
 	for _, c := range online {
 		if id := t.said(cpus, "cpu"+strconv.Itoa(c), "topology/physical_package_id"); id != "" {
@@ -167,9 +189,6 @@ func (m *measuring) processor() (p Processor) {
 		first = "cpu" + strconv.Itoa(online[0])
 	}
 	p.PerCore = len(coresIn(t.said(cpus, first, "topology/thread_siblings_list")))
-	if p.PerCore == 0 {
-		m.miss("SMT", "the kernel does not say which cores are threads of one")
-	}
 	p.Governor = t.said(cpus, first, "cpufreq/scaling_governor")
 	for _, name := range t.names("index", cpus, first, "cache") {
 		dir := filepath.Join(cpus, first, "cache", name)
@@ -180,9 +199,6 @@ func (m *measuring) processor() (p Processor) {
 		}
 		p.Caches = append(p.Caches, Cache{Level: int(level), Type: t.said(dir, "type"), Bytes: kib << 10,
 			Of: len(coresIn(t.said(dir, "shared_cpu_list")))})
-	}
-	if len(p.Caches) == 0 {
-		m.miss("sizes of caches", "the kernel does not have them")
 	}
 	return p
 }
@@ -312,11 +328,17 @@ func (t tree) limits(memory int64) (l Limits) {
 			l.IO[strings.TrimPrefix(path, strings.TrimSuffix(string(t), "/"))] = strings.TrimSpace(string(text))
 		}
 	}
+	l.Throttled = t.throttled()
+	return l
+}
+
+// throttled is how many times the control groups of this process were held back so far.
+func (t tree) throttled() (times float64) {
 	for _, path := range budget.LimitFiles(string(t), "cpu.stat", "cpu", "cpu.stat") {
 		text, _ := os.ReadFile(path) // not in every group
-		l.Throttled = max(l.Throttled, float64(kibIn(string(text), "nr_throttled")>>10))
+		times = max(times, float64(kibIn(string(text), "nr_throttled")>>10))
 	}
-	return l
+	return times
 }
 
 // allowed are the processors that this process may use.

@@ -77,7 +77,7 @@ func TestGuestOnEC2(t *testing.T) {
 	require.Equal(t, Yes, m.rule(t, "hvm").Verdict)
 	require.Equal(t, Yes, m.rule(t, "enhanced networking").Verdict)
 	require.Equal(t, No, m.rule(t, "queues").Verdict)
-	require.Equal(t, "4 of 1 cards, 8 cores", m.rule(t, "queues").Measured)
+	require.Equal(t, "4 receive queues on 1 card, 8 cores", m.rule(t, "queues").Measured)
 	require.Equal(t, No, m.rule(t, "rps").Verdict)
 	require.Contains(t, m.rule(t, "rps").Change, "rps_cpus")
 	require.Equal(t, "eth0: 1 of 2 queues have none", m.rule(t, "xps").Measured)
@@ -139,7 +139,7 @@ func TestContainerWithQuota(t *testing.T) {
 	m.judge()
 	require.Equal(t, No, m.rule(t, "hvm").Verdict)
 	require.Equal(t, "PV Xen", m.rule(t, "hvm").Measured)
-	require.Equal(t, "1.50 processors, held back 17 times", m.rule(t, "quota").Measured)
+	require.Equal(t, "a quota of 1.50 processors, held back 17 times", m.rule(t, "quota").Measured)
 	require.Contains(t, m.why(t, "rule queues"), "not in a container")
 	for _, what := range []string{"SMT", "clock source", "sizes of caches"} {
 		require.NotEmpty(t, m.why(t, what))
@@ -158,4 +158,21 @@ func TestListsAndMasksOfCores(t *testing.T) {
 	require.Empty(t, coresIn(""))
 	require.Empty(t, coresIn("0-999999999"))
 	require.Equal(t, 5, coresOfMask("00000001,0000000f"))
+}
+
+// Where the kernel shows nothing, all of it is named, and no rule says that it is so.
+func TestNothingIsShown(t *testing.T) {
+	t.Parallel()
+	m := newMeasuring(Options{Root: t.TempDir()})
+	m.look()
+	m.judge()
+	for _, what := range []string{"processor model", "sockets", "SMT", "sizes of caches", "frequency governor", "memory",
+		"NUMA nodes", "transparent huge pages", "clock source", "control groups", "interrupts by core", "hypervisor"} {
+		require.NotEmpty(t, m.why(t, what))
+	}
+	require.Contains(t, m.why(t, "network cards"), "/sys")
+	for _, r := range m.Rules {
+		require.Equal(t, NotMeasured, r.Verdict, r.Rule)
+		require.NotEmpty(t, m.why(t, "rule "+r.Rule))
+	}
 }

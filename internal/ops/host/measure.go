@@ -82,6 +82,9 @@ const (
 func Measure(ctx context.Context, o Options) (Result, error) {
 	m := newMeasuring(o)
 	m.look()
+	if err := m.ready(ctx, o.Dir); err != nil {
+		return Result{}, err
+	}
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
@@ -97,6 +100,7 @@ func Measure(ctx context.Context, o Options) (Result, error) {
 			return Result{}, err
 		}
 	}
+	m.Facts.Limits.Throttled = m.root.throttled() // the load is what a quota holds back
 	m.judge()
 	return m.Result, nil
 }
@@ -122,10 +126,30 @@ func newMeasuring(o Options) *measuring {
 	return m
 }
 
+// ready finds out whether the disk and the other side can be measured, before minutes are spent.
+func (m *measuring) ready(ctx context.Context, dir string) error {
+	f, err := scratch(dir)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return &fault.Error{Kind: fault.Environment, Message: "close a file in " + dir, Err: err}
+	}
+	if m.peer == nil {
+		return nil
+	}
+	_, release, err := m.peer.dial(ctx, wantEcho, m.each)
+	if err != nil {
+		return m.peer.failed(ctx, "reach", err)
+	}
+	release()
+	return nil
+}
+
 // toPeer measures the network to another machine.
 func (m *measuring) toPeer(ctx context.Context) error {
 	if m.peer == nil {
-		m.miss("network to another machine", "none was named: --peer")
+		m.miss("network to another machine", "none was named with {{set peer}}")
 		return nil
 	}
 	return m.network(ctx, "peer", *m.peer)
@@ -159,7 +183,7 @@ func (m *measuring) tell(ctx context.Context, phase string, done, of time.Durati
 func (r *Result) Against(other Result, name string) error {
 	wrong := func(text string, args ...any) error {
 		f := fault.New(fault.Script, text, args...)
-		f.Place.File, f.Hint = name, "it is what --json of this command prints"
+		f.Place.File, f.Hint = name, "it is what {{do bench-host json=}} prints"
 		return f
 	}
 	const rate = "core_rate_loaded"

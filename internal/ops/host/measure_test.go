@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/base/progress"
+	"thalweg/internal/test/effort"
 )
 
 // The calculation is the same on every machine, or rates say nothing.
@@ -182,13 +183,13 @@ func TestPacketsAreCounted(t *testing.T) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.packets[[keyBytes]byte(packet[:keyBytes])].n.Load() == 7
-	}, 10*time.Second, time.Millisecond)
+	}, effort.Patience, time.Millisecond)
 	send(packet)
 	require.Eventually(t, func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.packets[[keyBytes]byte(packet[:keyBytes])].n.Load() == 8
-	}, 10*time.Second, time.Millisecond)
+	}, effort.Patience, time.Millisecond)
 	_, err = conn.Write([]byte{0})
 	require.NoError(t, err)
 	n, took, err := told(conn)
@@ -224,7 +225,7 @@ func TestPeersWithAnotherToken(t *testing.T) {
 	defer wait.Wait()
 	defer func() { require.NoError(t, other.Close()) }()
 	m.peer.Addr = other.Addr().String()
-	require.ErrorContains(t, m.toPeer(t.Context()), "it is no 'thalweg bench host --listen'")
+	require.ErrorContains(t, m.toPeer(t.Context()), "nothing answers there as")
 	require.ErrorContains(t, m.toPeer(t.Context()), "does not know the token itself")
 }
 

@@ -19,8 +19,12 @@ const (
 // memory measures bandwidth over one core and all, and latency.
 func (m *measuring) memory(ctx context.Context) error {
 	need := beyond * m.Facts.Processor.largest()
-	if need == 0 || need > m.memoryMost {
-		m.miss("memory beyond the caches", fmt.Sprintf("the largest cache has %d MiB, and %d MiB of memory are used at most: "+
+	switch {
+	case need == 0:
+		m.miss("memory beyond the caches", "their sizes are not known: figures of memory may be of the cache")
+	case need > m.memoryMost:
+		m.miss("memory beyond the caches", fmt.Sprintf("the largest cache has %d MiB, and "+
+			"%d MiB of memory are used at most: "+
 			"figures of memory may be of the cache", m.Facts.Processor.largest()>>20, m.memoryMost>>20))
 	}
 	bytes := min(max(need, memoryLeast), m.memoryMost)

@@ -55,14 +55,19 @@ func (m *measuring) network(ctx context.Context, name string, to Other) error {
 	}{{"round trips", m.roundTrips}, {"bytes", m.bytes}, {"packets", m.packets}} {
 		m.tell(ctx, name+": "+step.name, 0, 0)
 		if err := step.do(ctx, name, to); err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return &fault.Error{Kind: fault.Environment, Message: "measure " + step.name + " to " + to.Addr, Err: err}
+			return to.failed(ctx, "measure "+step.name+" to", err)
 		}
 	}
 	m.Interrupts = append(m.Interrupts, between(before, m.root.count(), m.Facts.Cards, name))
 	return nil
+}
+
+// failed says what could not be done with the other side; if the context has ended, that is why.
+func (to Other) failed(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return &fault.Error{Kind: fault.Environment, Message: what + " " + to.Addr, Err: err}
 }
 
 // dial connects, and has both sides prove that they know the token.
@@ -93,7 +98,7 @@ func (to Other) hello(conn net.Conn, want byte) error {
 		return fmt.Errorf("it does not greet: %w", err)
 	}
 	if string(said[:len(greeting)]) != greeting {
-		return errors.New("it is no 'thalweg bench host --listen' of this version")
+		return errors.New("nothing answers there as {{do bench-host listen=}} of this version does")
 	}
 	theirs, ours := said[len(greeting):], make([]byte, nonceBytes)
 	_, _ = rand.Read(ours) // it does not fail

@@ -20,7 +20,7 @@ import (
 // Of the protocol between two sides of a measurement. Both know a token, which is never sent: each proves it with a
 // code over what both have sent. Then the side that measures names what it wants by a byte.
 const (
-	greeting    = "thalweg bench host 1\n"
+	greeting    = "thalweg-bench-host 1\n"
 	nonceBytes  = 32
 	helloWait   = 5 * time.Second
 	sessionMost = 5 * time.Minute

@@ -99,9 +99,9 @@ func (m *measuring) missPower() {
 	case meters:
 		m.miss("power", "the kernel has meters (RAPL), and lets only root read them")
 	default:
-		m.miss("power", "the kernel has no meters (RAPL): virtual machines are not given them")
+		m.miss("power", "the kernel shows no meters (RAPL): virtual machines are not given them")
 	}
 	if len(m.Temperatures) == 0 {
-		m.miss("temperatures", "the kernel has no sensors (hwmon): virtual machines are not given them")
+		m.miss("temperatures", "the kernel shows no sensors (hwmon): virtual machines are not given them")
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"thalweg/internal/base/format"
 )
 
 // Verdict says whether a machine is as an advice wants it.
@@ -71,7 +73,7 @@ func (r Rule) unknown(why string) Rule {
 	return r
 }
 
-const noPeer = "measured with --peer, to 'bench host --listen' on another machine"
+const noPeer = "measured with {{set peer}}, to {{do bench-host listen=}} on another machine"
 
 func (m *measuring) hvm() Rule {
 	r := Rule{Rule: "hvm", Advice: "Virtualisation by hardware (HVM), or none.", Threshold: "none or HVM",
@@ -93,7 +95,10 @@ func (m *measuring) driven() []Card {
 
 // noCard says why nothing is known of cards.
 func (m *measuring) noCard() string {
-	if len(m.Facts.Cards) > 0 {
+	switch {
+	case !m.root.there("sys/class/net"):
+		return "the kernel does not show its interfaces: there is no /sys here"
+	case len(m.Facts.Cards) > 0:
 		return "no interface has a device here: measure on the machine itself, not in a container"
 	}
 	return "there is no interface but the loopback"
@@ -118,13 +123,14 @@ func (m *measuring) driver() Rule {
 
 func (m *measuring) packetRate() Rule {
 	r := Rule{Rule: "packets", Advice: "More packets a second than an interface without enhanced networking carries.",
-		Threshold: "> 85,000 packets/s to a peer", Change: "enable enhanced networking, on both sides; choose a larger network class",
-		Source: aerospike + "step 2"}
+		Threshold: "> 85,000 packets/s to a peer",
+		Change:    "enable enhanced networking, on both sides; choose a larger network class",
+		Source:    aerospike + "step 2"}
 	f, there := m.Figures["peer_packets"]
 	if !there {
 		return r.unknown(noPeer)
 	}
-	return r.is(f.Value > classicPackets, "%.0f packets/s of %d bytes", f.Value, packetBytes)
+	return r.is(f.Value > classicPackets, "%s packets/s of %d bytes", format.Count(int64(f.Value)), packetBytes)
 }
 
 func (m *measuring) placement() Rule {
@@ -135,7 +141,7 @@ func (m *measuring) placement() Rule {
 	if !there {
 		return r.unknown(noPeer)
 	}
-	return r.is(f.Value <= roundTripMost, "%.0f µs", f.Value)
+	return r.is(f.Value <= roundTripMost, "median %.0f µs", f.Value)
 }
 
 func (m *measuring) bandwidthRule() Rule {
@@ -149,37 +155,40 @@ func (m *measuring) bandwidthRule() Rule {
 	}
 	const mbps = 8
 	fastest := 0.0
-	for _, c := range m.Facts.Cards {
+	for _, c := range m.driven() { // what a container's pair says is made up
 		fastest = max(fastest, c.Mbps)
 	}
 	if fastest == 0 {
 		return r.unknown(fmt.Sprintf("%.0f MB/s were sent, and no card says how fast it is: hold them against what the "+
 			"machine's type promises", sent.Value))
 	}
-	return r.is(sent.Value*mbps >= linkLeast*fastest, "%.0f MB/s of %.0f Mbit/s", sent.Value, fastest)
+	return r.is(sent.Value*mbps >= linkLeast*fastest, "sent %.0f MB/s of %.0f Mbit/s", sent.Value, fastest)
 }
 
 func (m *measuring) tenancy() Rule {
 	r := Rule{Rule: "tenancy", Advice: "Dedicated or shared, on demand or spot makes no difference.",
 		Threshold: "intervals of the ratios hold 1", Source: aerospike + "step 4"}
-	return r.unknown("one machine does not show it: measure one of each, and compare their files (capacity compare)")
+	return r.unknown("one machine does not show it: measure one of each, " +
+		"and compare their files by {{do capacity-compare}}")
 }
 
 func (m *measuring) stealRule() Rule {
 	r := Rule{Rule: "steal", Advice: "Others on the same hardware take little of this machine's time.",
-		Threshold: "mean ≤ 0.7 % under full load (the note saw 0.2 to 0.7)", Change: "begin the machine anew elsewhere, or choose a type " +
+		Threshold: "mean ≤ 0.7 % under full load (the note saw 0.2 to 0.7)",
+		Change: "begin the machine anew elsewhere, or choose a type " +
 			"that shares no cores", Source: aerospike + "step 5"}
 	s := m.Load.Steal
 	if !s.Known {
 		return r.unknown("the kernel does not count stolen time")
 	}
-	return r.is(s.Mean <= stealMost, "%.2f %% in %.0f s", s.Mean, m.Load.Seconds)
+	return r.is(s.Mean <= stealMost, "mean %.2f %% in %.0f s", s.Mean, m.Load.Seconds)
 }
 
 func (m *measuring) spread() Rule {
 	r := Rule{Rule: "steal spread", Advice: "What others take does not come in bursts.",
-		Threshold: "standard deviation ≤ 0.7 % between seconds" + ownBound, Change: "as for steal: bursts are in the slowest answers",
-		Source: aerospike + "step 5"}
+		Threshold: "standard deviation ≤ 0.7 % between seconds" + ownBound,
+		Change:    "as for steal: bursts are in the slowest answers",
+		Source:    aerospike + "step 5"}
 	s := m.Load.Steal
 	if !s.Known || len(m.Load.Samples) < 2 {
 		return r.unknown("there are not two samples of stolen time")
@@ -190,8 +199,8 @@ func (m *measuring) spread() Rule {
 func (m *measuring) oneCore() Rule {
 	r := Rule{Rule: "interrupts", Advice: "No single core has all interrupts of the network.",
 		Threshold: "no core spends > 50 % on interrupts while a peer is measured" + ownBound,
-		Change: "spread them: more queues with an interrupt each (irqbalance, smp_affinity), RPS, coalescing, or a second card; " +
-			"leave that core to them", Source: aerospike + "step 6"}
+		Change: "spread them: more queues with an interrupt each (irqbalance, smp_affinity), RPS, coalescing, " +
+			"or a second card; leave that core to them", Source: aerospike + "step 6"}
 	i := slices.IndexFunc(m.Interrupts, func(i Interrupts) bool { return i.During == "peer" })
 	if i < 0 || len(m.Interrupts[i].Cores) == 0 {
 		return r.unknown(noPeer)
@@ -200,10 +209,13 @@ func (m *measuring) oneCore() Rule {
 	return r.is(busiest.Busy <= busyMost, "core %d spends %.0f %%", busiest.Core, busiest.Busy)
 }
 
+func queuesText(n int) string { return format.Counted(int64(n), "receive queue", "receive queues") }
+
 func (m *measuring) queues() Rule {
 	r := Rule{Rule: "queues", Advice: "As many receive queues as cores, on one card or several (the note: 4 cards).",
-		Threshold: "≥ min(cores, 8) queues of all cards" + ownBound, Change: "ethtool -L, a type with more queues, or more cards",
-		Source: aerospike + "step 6"}
+		Threshold: "≥ min(cores, 8) queues of all cards" + ownBound,
+		Change:    "ethtool -L, a type with more queues, or more cards",
+		Source:    aerospike + "step 6"}
 	cards := m.driven()
 	if len(cards) == 0 {
 		return r.unknown(m.noCard())
@@ -212,14 +224,15 @@ func (m *measuring) queues() Rule {
 	for _, c := range cards {
 		n += c.Receiving
 	}
-	return r.is(n >= min(m.Facts.Processor.Cores, queuesEnough), "%d of %d cards, %d cores", n, len(cards),
-		m.Facts.Processor.Cores)
+	return r.is(n >= min(m.Facts.Processor.Cores, queuesEnough), "%s on %s, %d cores", queuesText(n),
+		format.Counted(int64(len(cards)), "card", "cards"), m.Facts.Processor.Cores)
 }
 
 func (m *measuring) rps() Rule {
 	r := Rule{Rule: "rps", Advice: "Where there are fewer queues than cores, the kernel spreads packets (RPS).",
-		Threshold: "each card has queues ≥ cores, or a mask of ≥ 2 cores", Change: "write a mask of cores to each rx queue's rps_cpus",
-		Source: aerospike + "step 6"}
+		Threshold: "each card has queues ≥ cores, or a mask of ≥ 2 cores",
+		Change:    "write a mask of cores to each rx queue's rps_cpus",
+		Source:    aerospike + "step 6"}
 	cards := m.driven()
 	if len(cards) == 0 {
 		return r.unknown(m.noCard())
@@ -228,15 +241,16 @@ func (m *measuring) rps() Rule {
 	var said []string
 	for _, c := range cards {
 		good = good && (c.Receiving >= m.Facts.Processor.Cores || c.RPSCores >= 2)
-		said = append(said, fmt.Sprintf("%s: %d queues, RPS over %d cores", c.Name, c.Receiving, c.RPSCores))
+		said = append(said, fmt.Sprintf("%s: %s, RPS over %d cores", c.Name, queuesText(c.Receiving), c.RPSCores))
 	}
 	return r.is(good, "%s", strings.Join(said, ", "))
 }
 
 func (m *measuring) xps() Rule {
 	r := Rule{Rule: "xps", Advice: "Each core sends by a queue near it (XPS).",
-		Threshold: "each queue of a card with several has a mask", Change: "write a mask of cores to each tx queue's xps_cpus",
-		Source: aerospike + "step 6"}
+		Threshold: "each queue of a card with several has a mask",
+		Change:    "write a mask of cores to each tx queue's xps_cpus",
+		Source:    aerospike + "step 6"}
 	good, seen := true, false
 	var said []string
 	for _, c := range m.driven() {
@@ -248,10 +262,7 @@ func (m *measuring) xps() Rule {
 			continue
 		}
 		seen = true
-		without := 0
-		for _, mask := range c.XPS {
-			without += map[bool]int{true: 1}[coresOfMask(mask) == 0]
-		}
+		without := len(c.XPS) - c.XPSQueues()
 		good = good && without == 0
 		said = append(said, fmt.Sprintf("%s: %d of %d queues have none", c.Name, without, len(c.XPS)))
 	}
@@ -263,7 +274,8 @@ func (m *measuring) xps() Rule {
 
 func (m *measuring) coalesce() Rule {
 	r := Rule{Rule: "coalescing", Advice: "Cards wait for more packets before they interrupt.",
-		Threshold: "adaptive, or > 0 µs or > 1 frame", Change: "ethtool -C INTERFACE adaptive-rx on, or rx-usecs", Source: aerospike + "step 6"}
+		Threshold: "adaptive, or > 0 µs or > 1 frame",
+		Change:    "ethtool -C INTERFACE adaptive-rx on, or rx-usecs", Source: aerospike + "step 6"}
 	good, seen := true, false
 	var said []string
 	for _, c := range m.driven() {
@@ -280,14 +292,15 @@ func (m *measuring) coalesce() Rule {
 
 func (m *measuring) kept() Rule {
 	r := Rule{Rule: "quota", Advice: "Other tenants and limits are known before two machines are compared.",
-		Threshold: "no quota of processors, none held back so far", Change: "measure without the quota, or give both the same",
-		Source: "Cassandra on Armv8, remarks on co-tenants and tuning"}
+		Threshold: "no quota of processors, none held back so far",
+		Change:    "measure without the quota, or give both the same",
+		Source:    "Cassandra on Armv8, remarks on co-tenants and tuning"}
 	l := m.Facts.Limits
 	if l.Version == 0 {
 		return r.unknown("there are no control groups to be seen")
 	}
 	if l.CPUs > 0 {
-		return r.is(false, "%.2f processors, held back %.0f times", l.CPUs, l.Throttled)
+		return r.is(false, "a quota of %.2f processors, held back %.0f times", l.CPUs, l.Throttled)
 	}
 	return r.is(l.Throttled == 0, "no quota, held back %.0f times", l.Throttled)
 }
