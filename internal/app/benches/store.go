@@ -139,6 +139,7 @@ func Store(ctx context.Context, o StoreOptions) (r Report, err error) {
 	if err != nil {
 		return r, err
 	}
+	o.Target.Shared = fleet != nil
 	target, err := OpenTarget(ctx, o.Target)
 	if err != nil {
 		return r, err

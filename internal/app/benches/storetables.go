@@ -116,6 +116,9 @@ func (r Report) hostTable() capacity.Table {
 	add("kernel", r.Host.Kernel)
 	limits("", r.Host.Limits)
 	for _, s := range r.Host.Servers {
+		if !r.ofCassandra() {
+			break
+		}
 		name := fmt.Sprintf("Cassandra %d: ", s.PID)
 		add(name+"flags", s.Flags...)
 		limits(name, s.Limits)
@@ -210,6 +213,9 @@ func nodesTable(name string, nodes []load.NodeUse) capacity.Table {
 	return t
 }
 
+// ofCassandra reports whether rows in Cassandra were measured.
+func (r Report) ofCassandra() bool { return strings.HasPrefix(r.Target, "cql") }
+
 // Notes are what is to be known of the figures.
 func (r Report) Notes() (out []string) {
 	for _, l := range r.Loads {
@@ -225,7 +231,7 @@ func (r Report) Notes() (out []string) {
 	if r.Kept != "" {
 		out = append(out, "What was written stays: "+r.Kept+".")
 	}
-	if strings.HasPrefix(r.Target, "cql") {
+	if r.ofCassandra() {
 		out = append(out, r.Host.Unseen...)
 	}
 	if r.Cost != nil {

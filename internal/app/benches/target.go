@@ -27,6 +27,7 @@ type TargetOptions struct {
 	// one name, and all but one keep it.
 	Name      string
 	Keep      bool     // what was made stays
+	Shared    bool     // others write to it, too: it is removed all the same
 	Exporters []string // addresses of Prometheus' text of the servers
 	Value     int      // bytes of a column, a value, a part; 0: as the target's other measurers have it
 

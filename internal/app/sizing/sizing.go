@@ -101,6 +101,9 @@ type (
 	Linearity = capacity.Linearity
 )
 
+// FiguresIn returns the figures of a host or a store, which are JSON; errors name the file.
+func FiguresIn(name string, text []byte) (Measured, error) { return capacity.ReadFigures(name, text) }
+
 // MeasuredIn returns what a file says was measured: figures of a host or a store, if it is JSON, else runs in CSV. Errors name the
 // file.
 func MeasuredIn(name string, text []byte, prices *Prices) (Measured, error) {

@@ -116,7 +116,7 @@ func jvmFlags(args []string) []string {
 // limitFiles are the files of version 2 and of version 1 that have limits, and what they say without one.
 var limitFiles = map[string][]string{
 	"":       {"cpu.max", "cpuset.cpus", "memory.max", "memory.high", "io.max", "pids.max"},
-	"cpu":    {"cpu.cfs_quota_us", "cpu.cfs_period_us"},
+	"cpu":    {"cpu.cfs_quota_us"},
 	"cpuset": {"cpuset.cpus"},
 	"memory": {"memory.limit_in_bytes"},
 }
@@ -142,7 +142,11 @@ func limitsOf(proc, cgroups, process string) (out []Limit, err error) {
 			}
 			for group := filepath.Clean("/" + parts[2]); ; group = filepath.Dir(group) {
 				for _, name := range limitFiles[controller] {
-					if value := limitIn(filepath.Join(root, group, name)); value != "" {
+					value := limitIn(filepath.Join(root, group, name))
+					if value != "" && name == "cpu.cfs_quota_us" { // of a time that says nothing by itself
+						value += " of " + limitIn(filepath.Join(root, group, "cpu.cfs_period_us"))
+					}
+					if value != "" {
 						out = append(out, Limit{Name: name, Value: value, Group: group})
 					}
 				}
