@@ -77,7 +77,7 @@ func openRedis(ctx context.Context, o TargetOptions) (_ *redis, err error) {
 	}
 	t.info = t.client(&wire{})
 	if err := t.info.connect(ctx); err != nil {
-		return nil, err
+		return nil, &fault.Error{Kind: fault.Environment, Message: "connect to Redis", Err: err}
 	}
 	return t, nil
 }

@@ -188,6 +188,10 @@ func dipsTable(name string, dips []load.Dip) capacity.Table {
 	return t
 }
 
+// nodeFigures are what is shown of what servers say; their JSON has all.
+var nodeFigures = []string{load.Operations, load.CPUSeconds, load.NetworkIn, load.NetworkOut, load.DiskRead,
+	load.DiskWritten, load.PauseSecs, load.Compacted, load.Compactions}
+
 // nodesTable has a column a node: growth of counters a second, and the most of gauges.
 func nodesTable(name string, nodes []load.NodeUse) capacity.Table {
 	t := capacity.Table{Title: "servers in " + name, Header: []string{"what", "of it"}}
@@ -198,6 +202,9 @@ func nodesTable(name string, nodes []load.NodeUse) capacity.Table {
 		for of, figures := range map[string]map[string]float64{"a second": n.Rates, "most": n.Gauges} {
 			for what, v := range figures {
 				key := figure{what, of}
+				if !slices.Contains(nodeFigures, what) {
+					continue
+				}
 				if rows[key] == nil {
 					rows[key] = make([]string, len(nodes))
 				}

@@ -240,8 +240,12 @@ func (c Compared) Tables() []Table {
 }
 
 func (r Ratio) value(v float64) string {
-	if v == 0 {
+	const whole = 1000
+	switch {
+	case v == 0:
 		return ""
+	case v >= whole:
+		return strings.TrimSpace(format.Count(int64(math.Round(v))) + " " + r.Unit)
 	}
 	return strings.TrimSpace(fmt.Sprintf("%.3g %s", v, r.Unit))
 }
