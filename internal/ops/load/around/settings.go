@@ -86,7 +86,9 @@ func jvmsOf(proc, cgroups string, unseen func(string, error)) (out []JVM, err er
 		}
 		args := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
 		if i := slices.Index(args, daemon); i > 0 {
-			server := JVM{PID: pid, Flags: jvmFlags(args[1:i])}
+			args, err := argumentsIn(filepath.Join(proc, d.Name(), "cwd"), args[1:i])
+			unseen(fmt.Sprintf("flags of server %d", pid), err)
+			server := JVM{PID: pid, Flags: jvmFlags(args)}
 			server.Limits, err = limitsOf(proc, cgroups, d.Name())
 			unseen(fmt.Sprintf("limits of server %d's control group", pid), err)
 			out = append(out, server)
@@ -94,6 +96,29 @@ func jvmsOf(proc, cgroups string, unseen func(string, error)) (out []JVM, err er
 	}
 	slices.SortFunc(out, func(a, b JVM) int { return a.PID - b.PID })
 	return out, nil
+}
+
+// argumentsIn puts what the files have that arguments name (@FILE) in their place, as java does.
+func argumentsIn(dir string, args []string) (out []string, err error) {
+	for _, a := range args {
+		name, is := strings.CutPrefix(a, "@")
+		if !is {
+			out = append(out, a)
+			continue
+		}
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		text, wrong := os.ReadFile(name)
+		err = errors.Join(err, wrong)
+		for line := range strings.Lines(string(text)) {
+			line, _, _ = strings.Cut(line, "#")
+			for word := range strings.FieldsSeq(line) {
+				out = append(out, strings.Trim(word, `"'`))
+			}
+		}
+	}
+	return out, err
 }
 
 // jvmFlags are those that say how the machine works: heap, collectors, stacks. Agents (-javaagent) are without their
