@@ -108,7 +108,7 @@ bench-forecast: bin/thalweg ## Hold forecasts against runs, in more than half an
 	@eval "$$(scripts/services env)"; scripts/bench --case "$$(echo $(PARTS:%=forecast-%) | tr ' ' ,)"
 
 bench-cluster: bin/thalweg ## Measure a fleet over the services of `make services-up` (docs/benchmarks.md)
-	@eval "$$(scripts/services env)"; scripts/bench --case cluster,cluster-scaling,cluster-lookup,cluster-parts,serve-cluster-news,serve-cluster-rows
+	@eval "$$(scripts/services env)"; scripts/bench --case cluster,cluster-scaling,cluster-lookup,serve-cluster-news,serve-cluster-rows
 
 services-up: ## Start a real Cassandra and RabbitMQ on loopback (NODES=3 for three; docs/services.md)
 	@scripts/services up

@@ -10,7 +10,7 @@ import (
 )
 
 type capacityCompareCmd struct {
-	A      string `arg:"" help:"Numbers of runs with commas between, a CSV file of runs as 'capacity table' takes, or a JSON file of a host's figures."`
+	A      string `arg:"" help:"Numbers of runs with commas between, a CSV file of runs as 'capacity table' takes, or a JSON file of figures of a host or a store."`
 	B      string `arg:"" help:"What it is compared with, likewise."`
 	Prices string `help:"Prices of machines, beside the published ones and before them." placeholder:"FILE" type:"path"`
 	JSON   bool   `name:"json" help:"Print a JSON object."`
@@ -33,7 +33,12 @@ func (c *capacityCompareCmd) Run(ctx context.Context, a *console) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
+	return a.giveCompared(compared, c.JSON)
+}
+
+// giveCompared prints ratios.
+func (a *console) giveCompared(compared sizing.Compared, asJSON bool) error {
+	if asJSON {
 		return printJSON(a.stdout, compared)
 	}
 	a.printTables(compared.Tables())
@@ -46,7 +51,7 @@ func (c *capacityCompareCmd) measured(ctx context.Context, a *console, of string
 	sizing.Measured, error) {
 	refs := strings.Split(of, ",")
 	if slices.ContainsFunc(refs, func(ref string) bool { return app.CheckRunRef(ref) != nil }) {
-		text, err := readSmall(of)
+		text, err := readUpTo(of, measuredBytesMax)
 		if err != nil {
 			return sizing.Measured{}, err
 		}

@@ -33,7 +33,9 @@ var interruptible = [][]string{
 	{"capacity", "study", "2025"}, {"capacity", "study", "arm", "--json"}, {"capacity", "table", "runs.csv"},
 	{"capacity", "compare", "1", "1"}, {"capacity", "compare", "runs.csv", "runs.csv"},
 	{"capacity", "explain", "1"}, {"capacity", "plan", "--run", "1", "--deadline", "1h", "--machines", "c7g.large"},
-	{"bench", "host", "--seconds", "0.1"},
+	{"bench", "host", "--seconds", "0.1"}, {"bench", "compare", "host.json", "host.json"},
+	{"bench", "store", "--target", "parts", "--value-bytes", "10", "--ops", "9", "--warm-up", "0s"},
+	{"bench", "store", "--target", "state", "--ops", "9", "--warm-up", "0s", "--batches", "10"},
 	{"runs"}, {"runs", "--json"}, {"nodes"}, {"batches", "read"}, {"checks"},
 	{"sql", "SELECT count(*) FROM t"}, {"sql", "SELECT count(*) FROM t", "--format", "json"},
 	{"fmt", "--check", "script.yaml"}, {"schema"}, {"version"}, {"completion", "bash"},
@@ -81,6 +83,7 @@ func TestInterruptAnyCommand(t *testing.T) {
 		"hangs.yaml":       "nodes:\n  read: {type: file_table, r: {urls: [" + hang + "], types: {}}, w: t}\n",
 		"script.test.yaml": "tests:\n  - {name: one, node: read, given: {read: \"a\\n1\\n\"}, expect: [{a: 1}]}\n",
 		"in.csv":           "a\n1\n2\n",
+		"host.json":        `{"figures": {"sort": {"value": 4, "unit": "s"}}}`,
 		"runs.csv":         "nodes,cores,seconds\n1,2,60\n",
 		"cluster.yaml":     "version: 1\nstate: {directory: fleet}\n",
 	} {

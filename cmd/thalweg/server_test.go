@@ -565,7 +565,8 @@ func TestServerTableNamesCommands(t *testing.T) {
 	require.NoError(t, err)
 	here := []string{"test", "init", "infer", "dev", "graph", "fmt", "schema",
 		"serve", "worker", "slot", "peek", "simulate", "capacity study", "capacity table",
-		"capacity plan", "capacity compare", "bench host", "bench pipeline", "scheduler", "completion", "__complete", "version"}
+		"capacity plan", "capacity compare", "bench compare", "bench host", "bench pipeline",
+		"bench store", "scheduler", "completion", "__complete", "version"}
 	names := map[string]bool{}
 	for _, leaf := range k.Model.Leaves(true) {
 		name := askedAs(leaf)

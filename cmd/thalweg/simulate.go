@@ -223,7 +223,10 @@ const scaleMax = 10_000
 // smallMax bounds files of costs, prices, and of what was measured: larger ones are refused, not cut.
 const smallMax = 1 << 20
 
-func readSmall(path string) ([]byte, error) {
+func readSmall(path string) ([]byte, error) { return readUpTo(path, smallMax) }
+
+// readUpTo reads a file of at most so many bytes.
+func readUpTo(path string, bytesMost int64) ([]byte, error) {
 	f, err := os.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -233,15 +236,15 @@ func readSmall(path string) ([]byte, error) {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "open " + path, Err: err}
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(f, smallMax+1))
+	text, err := io.ReadAll(io.LimitReader(f, bytesMost+1))
 	if st, _ := f.Stat(); st != nil && st.IsDir() {
 		return nil, fault.New(fault.Script, "%s is a directory", path)
 	}
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "read " + path, Err: err}
 	}
-	if len(text) > smallMax {
-		return nil, fault.New(fault.Script, "%s is larger than %d MiB", path, smallMax>>20)
+	if int64(len(text)) > bytesMost {
+		return nil, fault.New(fault.Script, "%s is larger than %d MiB", path, bytesMost>>20)
 	}
 	return text, nil
 }

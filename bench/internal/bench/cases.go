@@ -334,21 +334,6 @@ func Cases() []Case {
 			},
 		},
 		{
-			Name: "cluster-parts",
-			What: "transactions of five columns as parts, and one prepared INSERT a row, in one " +
-				"Cassandra node", input: inputNone, size: 20_000_000, runs: 3,
-			sides: []side{{name: "cassandra", program: "parts"}},
-			checks: []check{
-				{name: "rows a second as parts, over single rows", figure: countFigure + "ratio", side: "cassandra",
-					bar: bar{limit: 150, atLeast: true}},
-				{name: "the same, with the writing of the files", figure: countFigure + "ratio encoded",
-					side: "cassandra"},
-				{name: "rows a second as parts", figure: countFigure + "rows a second as parts", side: "cassandra"},
-				{name: "rows a second, one by one", figure: countFigure + "rows a second one by one",
-					side: "cassandra"},
-			},
-		},
-		{
 			Name: "validate", What: "thalweg validate on a script of 200 nodes", input: "wide", size: 200, runs: 5,
 			sides:  []side{{name: "thalweg", program: "validate"}},
 			checks: []check{{name: "whole", figure: "wall", side: "thalweg", bar: noMore(0.3, "s")}},

@@ -116,11 +116,6 @@ var programs = map[string]program{
 		before: [][]string{strings.Fields(buildForecast)}, silent: true, service: true,
 		args: strings.Fields(runForecast + " fleet --params {params}"),
 	},
-	"parts": {
-		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-parts ./bench/cmd/thalweg-parts")},
-		args: strings.Fields("{dir}/thalweg-parts --dir {dir}/.thalweg --rows {rows} --in-flight 32,64,128,256,512 " +
-			"--figures {timings}"), silent: true, service: true,
-	},
 	"psql": {
 		args:   strings.Fields("{python} {root}/bench/steps/postgres/measure.py psql {dir} {rows} {timings}"),
 		silent: true, postgres: true,

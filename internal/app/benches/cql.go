@@ -54,6 +54,7 @@ type cql struct {
 	admin         cassandra.Config // without a keyspace
 	keyspace      string
 	keep          bool
+	copies        int // of each row
 	columns, size int
 	update, read  string // statements
 	consistency   gocql.Consistency
@@ -137,6 +138,13 @@ func (t *cql) make(ctx context.Context, copies map[string]int) error {
 	defer s.Close()
 	if err := cassandra.MakeKeyspace(ctx, s, t.keyspace, copies); err != nil {
 		return err
+	}
+	kept, err := cassandra.Replication(ctx, s, t.keyspace) // it may have been there, with others
+	if err != nil {
+		return err
+	}
+	for _, n := range kept {
+		t.copies += n
 	}
 	names := make([]string, t.columns)
 	for i := range names {

@@ -1,6 +1,7 @@
 package benches
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -94,12 +95,16 @@ func (e *exporter) read(ctx context.Context) (_ load.Reading, err error) {
 	if response.StatusCode != http.StatusOK {
 		return load.Reading{}, fmt.Errorf("it answers %s", response.Status)
 	}
-	body := &io.LimitedReader{R: response.Body, N: exporterBytesMax + 1}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(body)
+	text, err := io.ReadAll(io.LimitReader(response.Body, exporterBytesMax+1))
 	switch {
-	case body.N == 0:
+	case err != nil:
+		return load.Reading{}, err
+	case len(text) > exporterBytesMax:
 		return load.Reading{}, fmt.Errorf("it says more than %d MiB", exporterBytesMax>>20)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	switch {
 	case err != nil:
 		return load.Reading{}, err
 	case len(families) > familiesMax:

@@ -25,7 +25,7 @@ type partsTarget struct {
 	*place
 	size    int
 	noise   []byte   // all parts are pieces of it, behind their keys
-	written sync.Map // keys
+	written sync.Map // by key a channel that is closed once its first part is there, or has failed
 	tag     string   // of this generator
 	again   atomic.Int64
 	payload atomic.Int64
@@ -124,7 +124,10 @@ func (t *partsTarget) put(ctx context.Context, stage *parts.Stage, key uint64) e
 	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write a part: %w", errors.Join(err, os.Remove(path)))
 	}
-	if _, before := t.written.LoadOrStore(key, true); !before {
+	there := make(chan struct{})
+	first, before := t.written.LoadOrStore(key, there)
+	if !before {
+		defer close(there)
 		switch _, err = t.Parts.Put(ctx, partKey(key), path); {
 		case err == nil:
 			return nil
@@ -135,6 +138,13 @@ func (t *partsTarget) put(ctx context.Context, stage *parts.Stage, key uint64) e
 	}
 	if _, err := t.Parts.Put(ctx, fmt.Sprintf("again/%s-%d", t.tag, t.again.Add(1)), path); err != nil {
 		return errors.Join(err, os.Remove(path))
+	}
+	if before { // what is written can be read
+		select {
+		case <-first.(chan struct{}):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	return nil
 }

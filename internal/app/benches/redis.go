@@ -46,6 +46,7 @@ type redis struct {
 	prefix  string // of keys
 	size    int    // of a value, or of that of a field
 	keep    bool
+	shared  bool // others write, too
 	wire    wire
 	payload atomic.Int64
 	wrote   atomic.Bool
@@ -63,7 +64,7 @@ type redisAddress struct {
 
 // openRedis connects.
 func openRedis(ctx context.Context, o TargetOptions) (_ *redis, err error) {
-	t := &redis{o: o.Redis, prefix: o.Name + ":", size: cmp.Or(o.Value, redisValueBytes), keep: o.Keep,
+	t := &redis{o: o.Redis, prefix: o.Name + ":", size: cmp.Or(o.Value, redisValueBytes), keep: o.Keep, shared: o.Shared,
 		asking: make(chan struct{}, 1)}
 	if t.redisAddress, err = addressOf(o.At, o.Login); err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func openRedis(ctx context.Context, o TargetOptions) (_ *redis, err error) {
 	}
 	t.info = t.client(&wire{})
 	if err := t.info.connect(ctx); err != nil {
-		return nil, err
+		return nil, &fault.Error{Kind: fault.Environment, Message: "connect to Redis", Err: err}
 	}
 	return t, nil
 }
@@ -147,7 +148,7 @@ func (t *redis) Close() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanPatience)
 	defer cancel()
 	t.asking <- struct{}{}
-	if t.wrote.Load() && !t.keep {
+	if (t.shared || t.wrote.Load()) && !t.keep && t.o.There == "" {
 		err = t.remove(ctx)
 	}
 	return errors.Join(err, t.info.Close())

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -149,6 +150,9 @@ func (c *redisClient) Close() error {
 	}
 	err := c.conn.Close()
 	c.conn = nil
+	if errors.Is(err, net.ErrClosed) { // the end of the context before has closed it
+		return nil
+	}
 	return err
 }
 

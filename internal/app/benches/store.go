@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/format"
 	"thalweg/internal/ops/load"
+	"thalweg/internal/ops/load/agents"
+	"thalweg/internal/ops/load/around"
 	"thalweg/internal/ops/price"
 )
 
@@ -49,14 +52,19 @@ func PerHour(prices *price.Book, machines map[string]int) (sum Money, err error)
 
 // StoreOptions say how a store is measured.
 type StoreOptions struct {
-	Target  TargetOptions
-	Fill    bool   // all keys are written first
-	Plans   []Plan // loads, one behind the other
-	Peak    bool   // the most that closed loops reach is found
-	Bound   time.Duration
-	Search  Plan        // a load of the searches, with the clients of an open loop
-	PerHour Money       // of the servers; 0: not known
-	Run     load.Runner // sends a load; nil: this process does
+	Target     TargetOptions
+	Fill       bool   // all keys are written first
+	Plans      []Plan // loads, one behind the other
+	Peak       bool   // the most that closed loops reach is found
+	Bound      time.Duration
+	Search     Plan       // a load of the searches, with the clients of an open loop
+	Generators Generators // that send the loads; none: this process does
+	Count      []int      // processes whose events are counted
+	Beside     string     // command line of a second load: each load is measured alone, and beside it
+	Self       string     // this program, which starts others
+	PerHour    Money      // of the servers; 0: not known
+	Others     Money      // an hour, of the machines of generators; 0: not known, or none
+	BringUp    time.Duration
 	// Told hears what is being done; nil: nobody does.
 	Told func(text string)
 }
@@ -69,23 +77,33 @@ const kindStore = "store"
 
 // Report is what was measured of a store.
 type Report struct {
-	Version   int         `json:"version"`
-	Kind      string      `json:"kind"`
-	Target    string      `json:"target"`
-	PerHour   *Money      `json:"usd_per_hour,omitempty"`
-	Loads     []Load      `json:"loads"`
-	Peak      *load.Found `json:"peak,omitempty"`
-	Sustained *load.Found `json:"sustained,omitempty"`
+	Version   int               `json:"version"`
+	Kind      string            `json:"kind"`
+	Target    string            `json:"target"`
+	Kept      string            `json:"kept,omitempty" doc:"The keyspace, directory or prefix that stays."`
+	Host      around.Settings   `json:"host" doc:"Settings of the host that measured."`
+	Copies    int               `json:"copies,omitempty" doc:"That servers keep of each row."`
+	PerHour   *Money            `json:"usd_per_hour,omitempty"`
+	Loads     []Load            `json:"loads"`
+	Peak      *load.Found       `json:"peak,omitempty"`
+	Sustained *load.Found       `json:"sustained,omitempty"`
+	Figures   map[string]Figure `json:"figures" doc:"What two reports are compared by; repeats are parts of a window."`
+	Took      time.Duration     `json:"took_ns" doc:"All of it."`
+	BringUp   time.Duration     `json:"bring_up_ns"`
+	Cost      *Money            `json:"usd,omitempty" doc:"Of all machines for that time and for bringing them up."`
 }
 
 // Load is a load with what follows from it.
 type Load struct {
 	Name string `json:"name"`
 	load.Result
-	Rows  []Row          `json:"rows"`
-	Dips  []load.Dip     `json:"dips,omitempty"`
-	Nodes []load.NodeUse `json:"nodes,omitempty"`
-	Moved *load.Moved    `json:"moved,omitempty"` // with its warm-up
+	Rows       []Row              `json:"rows"`
+	Dips       []load.Dip         `json:"dips,omitempty"`
+	Nodes      []load.NodeUse     `json:"nodes,omitempty"`
+	Moved      *load.Moved        `json:"moved,omitempty"` // with its warm-up
+	Generators []agents.Generator `json:"generators,omitempty"`
+	Counted    []around.Counted   `json:"perf,omitempty"`
+	Second     *around.Second     `json:"beside,omitempty"`
 }
 
 // Row has the figures of reads or of writes. Times are in microseconds.
@@ -102,6 +120,7 @@ type Row struct {
 	P999       float64 `json:"p999_us"`
 	P9999      float64 `json:"p9999_us"`
 	Max        float64 `json:"max_us"`
+	Replicated float64 `json:"replicated,omitempty"`      // writes a second with all copies of them
 	PerMillion *Money  `json:"usd_per_million,omitempty"` // of all operations of the load
 }
 
@@ -110,40 +129,88 @@ var kindNames = [2]string{load.Read: "reads", load.Write: "writes"}
 
 // Store measures a store.
 func Store(ctx context.Context, o StoreOptions) (r Report, err error) {
+	if o.Target.Name == "" {
+		o.Target.Name = newName()
+	}
+	if o.Told == nil {
+		o.Told = func(string) {}
+	}
+	fleet, err := o.Generators.fleet(o.Target)
+	if err != nil {
+		return r, err
+	}
+	o.Target.Shared = fleet != nil
 	target, err := OpenTarget(ctx, o.Target)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
-	return o.measure(ctx, target)
+	s := sender{StoreOptions: o, target: target}
+	if fleet != nil {
+		s.fleet = fleet
+		defer fleet.Close()
+	}
+	return s.measure(ctx)
 }
 
-func (o StoreOptions) measure(ctx context.Context, target load.Target) (r Report, err error) {
-	r = Report{Version: ReportVersion, Kind: kindStore, Target: shown(o.Target.At), Loads: []Load{}}
-	if o.PerHour > 0 {
-		r.PerHour = &o.PerHour
+// sender sends loads to a target, from here or from a fleet of generators.
+type sender struct {
+	StoreOptions
+	target load.Target
+	fleet  *agents.Fleet // nil: from here
+	copies int
+}
+
+func (s sender) measure(ctx context.Context) (r Report, err error) {
+	began := time.Now()
+	s.copies = copiesOf(s.target)
+	r = Report{Version: ReportVersion, Kind: kindStore, Target: shown(s.Target.At), Host: around.SettingsHere(),
+		Copies: s.copies, Loads: []Load{}, BringUp: s.BringUp}
+	if s.PerHour > 0 {
+		r.PerHour = &s.PerHour
 	}
-	if o.Run == nil {
-		o.Run = func(ctx context.Context, plan Plan) (load.Result, error) { return load.Run(ctx, target, plan) }
+	if s.Target.Keep {
+		r.Kept = s.Target.Name
 	}
-	if o.Told == nil {
-		o.Told = func(string) {}
-	}
-	plans := o.Plans
-	if o.Fill {
-		plans = append([]Plan{filling(o.Search)}, plans...)
-	}
-	for i, plan := range plans {
-		name := nameOfPlan(plan, o.Fill && i == 0)
-		o.Told("measuring: " + name)
-		l, err := o.load(ctx, target, plan)
-		if err != nil {
-			return r, fmt.Errorf("measure %s, %s: %w", r.Target, name, err)
+	if s.Fill {
+		plan := filling(s.Search)
+		if err := s.add(ctx, &r, nameOfPlan(plan, true), plan, ""); err != nil {
+			return r, err
 		}
-		l.Name = name
-		r.Loads = append(r.Loads, l)
 	}
-	return r, o.search(ctx, &r)
+	for _, plan := range s.Plans {
+		for _, command := range slices.Compact([]string{"", s.Beside}) {
+			name := nameOfPlan(plan, false)
+			if command != "" {
+				name += ", beside a second load"
+			}
+			if err := s.add(ctx, &r, name, plan, command); err != nil {
+				return r, err
+			}
+		}
+	}
+	if err := s.search(ctx, &r); err != nil {
+		return r, err
+	}
+	r.Figures = r.figures()
+	r.Took = time.Since(began)
+	if perHour := s.PerHour + s.Others; perHour > 0 {
+		cost := perHour.For(r.Took + r.BringUp)
+		r.Cost = &cost
+	}
+	return r, nil
+}
+
+// add measures a load, and adds it to a report.
+func (s sender) add(ctx context.Context, r *Report, name string, plan Plan, command string) error {
+	s.Told("measuring: " + name)
+	l, err := s.load(ctx, plan, command)
+	if err != nil {
+		return fmt.Errorf("measure %s, %s: %w", r.Target, name, err)
+	}
+	l.Name, l.Rows, l.Dips, l.Nodes = name, s.rows(l.Result), l.Result.Dips(), load.Nodes(l.Seconds)
+	r.Loads = append(r.Loads, l)
+	return nil
 }
 
 // filling is the load that writes each key.
@@ -170,34 +237,65 @@ func nameOfPlan(p Plan, fills bool) string {
 	return strings.Join(parts, ", ")
 }
 
-func (o StoreOptions) load(ctx context.Context, target load.Target, plan Plan) (l Load, err error) {
-	meter, metered := target.(load.Meter)
-	var before load.Moved
-	if metered {
-		before = meter.Moved()
-	}
-	if l.Result, err = o.Run(ctx, plan); err != nil {
-		return l, err
-	}
-	if metered {
-		moved := meter.Moved()
-		moved.Payload, moved.Sent, moved.Received = moved.Payload-before.Payload, moved.Sent-before.Sent,
-			moved.Received-before.Received
-		if moved != (load.Moved{}) {
-			l.Moved = &moved
+// load sends a load, with what is to stand around it.
+func (s sender) load(ctx context.Context, plan Plan, command string) (l Load, err error) {
+	send := func(ctx context.Context) (Load, error) { return s.send(ctx, plan) }
+	if command != "" {
+		alone := send
+		send = func(ctx context.Context) (Load, error) {
+			l, second, err := around.Beside(ctx, s.Self, command, alone)
+			l.Second = &second
+			return l, err
 		}
 	}
-	l.Rows, l.Dips, l.Nodes = o.rows(l.Result), l.Result.Dips(), load.Nodes(l.Seconds)
+	if len(s.Count) == 0 {
+		return send(ctx)
+	}
+	l, counted, err := around.Counts(ctx, s.Self, s.Count, plan.WarmUp, send)
+	l.Counted = counted
+	return l, err
+}
+
+// send sends a load, and notes the bytes that it has moved.
+func (s sender) send(ctx context.Context, plan Plan) (l Load, err error) {
+	var moved load.Moved
+	if s.fleet != nil {
+		out, err := s.fleet.Run(ctx, plan)
+		if err != nil {
+			return l, err
+		}
+		l.Result, l.Generators, moved = out.Result, out.Generators, out.Moved
+	} else {
+		meter, metered := s.target.(load.Meter)
+		if metered {
+			moved = meter.Moved()
+		}
+		if l.Result, err = load.Run(ctx, s.target, plan); err != nil {
+			return l, err
+		}
+		if metered {
+			before := moved
+			moved = meter.Moved()
+			moved.Payload, moved.Sent, moved.Received = moved.Payload-before.Payload, moved.Sent-before.Sent,
+				moved.Received-before.Received
+		}
+	}
+	if moved != (load.Moved{}) {
+		l.Moved = &moved
+	}
 	return l, nil
 }
 
-func (o StoreOptions) rows(r load.Result) (rows []Row) {
+func (s sender) rows(r load.Result) (rows []Row) {
 	for kind, m := range r.Of {
 		if m.Response == nil || m.Ops+m.Failed == 0 {
 			continue
 		}
 		row := Row{Of: kindNames[kind], Time: "response", Ops: m.Ops, Failed: m.Failed,
-			Rate: float64(m.Ops) / r.Took.Seconds(), PerMillion: perMillion(o.PerHour, r.Rate())}
+			Rate: float64(m.Ops) / r.Took.Seconds(), PerMillion: perMillion(s.PerHour, r.Rate())}
+		if kind == int(load.Write) {
+			row.Replicated = row.Rate * float64(s.copies)
+		}
 		rows = append(rows, row.of(m.Response))
 		if m.Service != m.Response {
 			row.Time = "service"
@@ -219,28 +317,32 @@ func perMillion(perHour Money, rate float64) *Money {
 }
 
 // search finds the peak, and the rate that is sustained.
-func (o StoreOptions) search(ctx context.Context, r *Report) error {
+func (s sender) search(ctx context.Context, r *Report) error {
 	told := func(what string) func(Step) {
-		return func(s Step) {
-			o.Told(fmt.Sprintf("%s: %d clients, %s/s, p99 %s", what, s.Clients, format.Count(int64(s.Reached)), timeText(s.P99)))
+		return func(t Step) {
+			s.Told(fmt.Sprintf("%s: %d clients, %s/s, p99 %s", what, t.Clients, format.Count(int64(t.Reached)), timeText(t.P99)))
 		}
 	}
-	plan := o.Search
-	if o.Peak {
-		found, err := load.Peak(ctx, o.Run, plan, told("peak"))
+	run := func(ctx context.Context, plan Plan) (load.Result, error) {
+		l, err := s.send(ctx, plan)
+		return l.Result, err
+	}
+	plan := s.Search
+	if s.Peak {
+		found, err := load.Peak(ctx, run, plan, told("peak"))
 		if err != nil {
 			return fmt.Errorf("find the peak of %s: %w", r.Target, err)
 		}
 		r.Peak = &found
 		plan.Rate, plan.Clients = found.Rate, max(plan.Clients, found.Clients)
 	}
-	if o.Bound <= 0 {
+	if s.Bound <= 0 {
 		return nil
 	}
 	if plan.Rate == 0 {
 		plan.Rate = firstRate
 	}
-	found, err := load.Sustained(ctx, o.Run, plan, o.Bound, told("sustained"))
+	found, err := load.Sustained(ctx, run, plan, s.Bound, told("sustained"))
 	if err != nil {
 		return fmt.Errorf("find the rate that %s sustains: %w", r.Target, err)
 	}

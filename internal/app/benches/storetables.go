@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -13,12 +14,14 @@ import (
 	"thalweg/internal/ops/capacity"
 	"thalweg/internal/ops/chart"
 	"thalweg/internal/ops/load"
+	"thalweg/internal/ops/load/around"
 )
 
 func (r Row) of(h *hdrhistogram.Histogram) Row {
-	at := func(q float64) float64 { return float64(h.ValueAtQuantile(q)) / 1e3 }
-	r.Mean, r.P50, r.P90, r.P99 = h.Mean()/1e3, at(50), at(90), at(99)
-	r.P999, r.P9999, r.Max = at(99.9), at(99.99), float64(h.Max())/1e3
+	to := []*float64{&r.Mean, &r.P50, &r.P90, &r.P99, &r.P999, &r.P9999, &r.Max}
+	for i, t := range responseTimes {
+		*to[i] = t.of(h)
+	}
 	return r
 }
 
@@ -37,6 +40,12 @@ func timeText(us float64) string {
 func (r Report) Tables() (out []capacity.Table) {
 	for _, l := range r.Loads {
 		out = append(out, l.table(r.Target))
+		if len(l.Generators) > 0 {
+			out = append(out, generatorsTable(l))
+		}
+		if len(l.Counted) > 0 {
+			out = append(out, countedTable(l))
+		}
 		if len(l.Dips) > 0 {
 			out = append(out, dipsTable(l.Name, l.Dips))
 		}
@@ -51,7 +60,70 @@ func (r Report) Tables() (out []capacity.Table) {
 		out = append(out, r.foundTable(fmt.Sprintf("sustained with p99 under %s: %s", timeText(r.Sustained.Bound),
 			foundText(*r.Sustained)), *r.Sustained))
 	}
-	return out
+	return append(out, r.hostTable())
+}
+
+// generatorsTable says what each generator did, and how far apart they began.
+func generatorsTable(l Load) capacity.Table {
+	t := capacity.Table{Title: "generators of " + l.Name, Header: []string{"agent", "operations", "processor time", "clock off",
+		"unsure by", "began late by"}}
+	for _, g := range l.Generators {
+		row := []string{g.Agent, format.Count(g.Ops)}
+		for _, d := range []time.Duration{g.CPU, g.Offset, g.Unsure, g.Late} {
+			row = append(row, d.Round(10*time.Microsecond).String())
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// countedTable says what processors counted of processes.
+func countedTable(l Load) capacity.Table {
+	t := capacity.Table{Title: "counted by perf in " + l.Name, Header: []string{"process", "what", "of it"}}
+	for _, c := range l.Counted {
+		name := strings.TrimSpace(fmt.Sprintf("%d %s", c.PID, c.Program))
+		for _, figures := range []map[string]float64{c.Derived(), c.Counts} {
+			for _, what := range slices.Sorted(maps.Keys(figures)) {
+				t.Rows = append(t.Rows, []string{name, what, fmt.Sprintf("%.4g", figures[what])})
+			}
+		}
+		for i, events := range [][]string{c.Unsupported, c.Uncounted} {
+			if len(events) > 0 {
+				what := [...]string{"not supported here", "not counted"}[i]
+				t.Rows = append(t.Rows, []string{name, what, strings.Join(events, ", ")})
+			}
+		}
+		if c.Note != "" {
+			t.Rows = append(t.Rows, []string{name, "nothing", c.Note})
+		}
+	}
+	return t
+}
+
+// hostTable says on what the figures may depend. Limits of groups are those that hold for this process.
+func (r Report) hostTable() capacity.Table {
+	t := capacity.Table{Title: "host that measured", Header: []string{"what", "is"}}
+	add := func(what string, is ...string) {
+		if text := strings.Join(is, " "); text != "" {
+			t.Rows = append(t.Rows, []string{what, text})
+		}
+	}
+	limits := func(what string, of []around.Limit) {
+		for _, l := range of {
+			add(what+l.Name, l.Value, "("+l.Group+")")
+		}
+	}
+	add("kernel", r.Host.Kernel)
+	limits("", r.Host.Limits)
+	for _, s := range r.Host.Servers {
+		if !r.ofCassandra() {
+			break
+		}
+		name := fmt.Sprintf("Cassandra %d: ", s.PID)
+		add(name+"flags", s.Flags...)
+		limits(name, s.Limits)
+	}
+	return t
 }
 
 func foundText(f load.Found) string {
@@ -67,15 +139,19 @@ func moneyText(m *Money) string {
 
 func (l Load) table(target string) capacity.Table {
 	t := capacity.Table{Title: target + ", " + l.Name, Header: []string{"", "time", "operations", "failed", "a second", "mean",
-		"p50", "p90", "p99", "p99.9", "p99.99", "max", "a million"}}
+		"p50", "p90", "p99", "p99.9", "p99.99", "max", "replicated", "a million"}}
 	for _, r := range l.Rows {
 		row := []string{r.Of, r.Time, format.Count(r.Ops), format.Count(r.Failed), format.Count(int64(r.Rate))}
 		for _, us := range []float64{r.Mean, r.P50, r.P90, r.P99, r.P999, r.P9999, r.Max} {
 			row = append(row, timeText(us))
 		}
-		t.Rows = append(t.Rows, append(row, moneyText(r.PerMillion)))
+		replicated := ""
+		if r.Replicated > 0 {
+			replicated = format.Count(int64(r.Replicated))
+		}
+		t.Rows = append(t.Rows, append(row, replicated, moneyText(r.PerMillion)))
 	}
-	return t
+	return t.WithoutEmpty()
 }
 
 func (r Report) foundTable(title string, f load.Found) capacity.Table {
@@ -93,7 +169,7 @@ func (r Report) foundTable(title string, f load.Found) capacity.Table {
 		}
 		t.Rows = append(t.Rows, []string{fmt.Sprint(s.Clients), asked, format.Count(int64(s.Reached)), timeText(s.P99), kept, cost})
 	}
-	return t
+	return t.WithoutEmpty()
 }
 
 func dipsTable(name string, dips []load.Dip) capacity.Table {
@@ -112,6 +188,10 @@ func dipsTable(name string, dips []load.Dip) capacity.Table {
 	return t
 }
 
+// nodeFigures are what is shown of what servers say; their JSON has all.
+var nodeFigures = []string{load.Operations, load.CPUSeconds, load.NetworkIn, load.NetworkOut, load.DiskRead,
+	load.DiskWritten, load.PauseSecs, load.Compacted, load.Compactions}
+
 // nodesTable has a column a node: growth of counters a second, and the most of gauges.
 func nodesTable(name string, nodes []load.NodeUse) capacity.Table {
 	t := capacity.Table{Title: "servers in " + name, Header: []string{"what", "of it"}}
@@ -122,6 +202,9 @@ func nodesTable(name string, nodes []load.NodeUse) capacity.Table {
 		for of, figures := range map[string]map[string]float64{"a second": n.Rates, "most": n.Gauges} {
 			for what, v := range figures {
 				key := figure{what, of}
+				if !slices.Contains(nodeFigures, what) {
+					continue
+				}
 				if rows[key] == nil {
 					rows[key] = make([]string, len(nodes))
 				}
@@ -137,32 +220,60 @@ func nodesTable(name string, nodes []load.NodeUse) capacity.Table {
 	return t
 }
 
+// ofCassandra reports whether rows in Cassandra were measured.
+func (r Report) ofCassandra() bool { return strings.HasPrefix(r.Target, "cql") }
+
 // Notes are what is to be known of the figures.
 func (r Report) Notes() (out []string) {
 	for _, l := range r.Loads {
-		if l.Unsent > 0 {
-			out = append(out, fmt.Sprintf("%s: %s operations were meant to begin and were never sent, so the times are too short: "+
-				"the store cannot carry out that rate.", l.Name, format.Count(l.Unsent)))
-		}
-		for _, text := range slices.Sorted(maps.Keys(l.Errors)) {
-			out = append(out, fmt.Sprintf("%s: %s failed: %s.", l.Name, format.Counted(l.Errors[text], "operation", "operations"),
-				text))
-		}
-		for _, note := range l.Result.Notes {
-			out = append(out, l.Name+": "+note+".")
-		}
-		if s := l.Took.Seconds(); s > 0 && l.Cores > 0 {
-			out = append(out, fmt.Sprintf("%s: this process used %.0f %% of its %s.", l.Name,
-				100*l.CPU.Seconds()/s/float64(l.Cores), format.Counted(int64(l.Cores), "core", "cores")))
-		}
-		if m := l.Moved; m != nil && m.Sent+m.Received > 0 {
-			out = append(out, fmt.Sprintf("%s: %s of keys and values took %s on the wire.", l.Name, format.Size(m.Payload),
-				format.Size(m.Sent+m.Received)))
-		}
+		out = append(out, l.notes()...)
 	}
 	if len(r.Loads) > 0 {
 		out = append(out, "Responses count from when an operation was meant to begin, service times from when it was sent; of "+
 			"closed loops both are one. Operations that failed have no times.")
+	}
+	if r.Copies > 0 {
+		out = append(out, fmt.Sprintf("Each row has %s.", format.Counted(int64(r.Copies), "copy", "copies")))
+	}
+	if r.Kept != "" {
+		out = append(out, "What was written stays: "+r.Kept+".")
+	}
+	if r.ofCassandra() {
+		out = append(out, r.Host.Unseen...)
+	}
+	if r.Cost != nil {
+		out = append(out, fmt.Sprintf("All of it took %s, and with %s to bring machines up it cost %s.", format.Span(r.Took),
+			format.Span(r.BringUp), r.Cost))
+	}
+	return out
+}
+
+func (l Load) notes() (out []string) {
+	add := func(text string, args ...any) { out = append(out, l.Name+": "+fmt.Sprintf(text, args...)) }
+	if l.Unsent > 0 {
+		add("%s operations were meant to begin and were never sent, so the times are too short: the store cannot carry out "+
+			"that rate.", format.Count(l.Unsent))
+	}
+	for _, text := range slices.Sorted(maps.Keys(l.Errors)) {
+		add("%s failed: %s.", format.Counted(l.Errors[text], "operation", "operations"), text)
+	}
+	for _, note := range l.Result.Notes {
+		add("%s.", note)
+	}
+	if s := l.Took.Seconds(); s > 0 && l.Cores > 0 {
+		add("the processes that measured used %.0f %% of their %s.", 100*l.CPU.Seconds()/s/float64(l.Cores),
+			format.Counted(int64(l.Cores), "core", "cores"))
+	}
+	if m := l.Moved; m != nil && m.Sent+m.Received > 0 {
+		add("%s of keys and values took %s on the wire, with the warm-up.", format.Size(m.Payload),
+			format.Size(m.Sent+m.Received))
+	}
+	if b := l.Second; b != nil {
+		text := ""
+		if b.Ended {
+			text = "; what followed was measured alone"
+		}
+		add("beside it ran %q for %s%s.", b.Command, format.Span(b.Ran), text)
 	}
 	return out
 }
@@ -174,13 +285,14 @@ func (r Report) WriteSVG(w io.Writer) error {
 		panels = append(panels, l.panels()...)
 	}
 	if len(panels) == 0 {
-		for name, f := range map[string]*load.Found{"peak": r.Peak, "sustained": r.Sustained} {
+		for i, f := range []*load.Found{r.Peak, r.Sustained} {
 			if f != nil {
+				name := [...]string{"peak", "sustained"}[i]
 				panels = append(panels, Load{Name: name, Result: f.Result, Dips: f.Result.Dips()}.panels()...)
 			}
 		}
 	}
-	return chart.Write(w, "thalweg bench store: "+r.Target, panels)
+	return chart.Write(w, r.Target, panels)
 }
 
 func (l Load) panels() []chart.Panel {
@@ -205,7 +317,15 @@ func (l Load) panels() []chart.Panel {
 		}
 	}
 	dips := chart.Series{Name: "dips", Dots: true}
-	names := map[string]bool{}
+	names := map[string]bool{load.OwnCollector: true}
+	for _, n := range load.Nodes(l.Seconds) { // what servers say of compactions and pauses
+		for _, what := range []string{load.Compactions, load.PauseSecs} {
+			_, counted := n.Rates[what]
+			if _, seen := n.Gauges[what]; seen || counted {
+				names[load.Jump{What: what, Node: n.Node}.Name()] = true
+			}
+		}
+	}
 	for _, d := range l.Dips {
 		dips.Points = append(dips.Points, chart.Point{X: d.To, Y: 0, Text: fmt.Sprintf("%.0f %% of the median", 100*d.Part)})
 		for _, j := range d.Beside {
@@ -217,9 +337,6 @@ func (l Load) panels() []chart.Panel {
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		beside.Series = append(beside.Series, chart.Series{Name: name, Line: true, Points: points(l.Track(name))})
-	}
-	if len(beside.Series) == 0 {
-		beside.Series = []chart.Series{{Name: load.OwnCollector, Line: true, Points: points(l.Track(load.OwnCollector))}}
 	}
 	return []chart.Panel{rate, late, beside}
 }

@@ -27,6 +27,7 @@ type TargetOptions struct {
 	// one name, and all but one keep it.
 	Name      string
 	Keep      bool     // what was made stays
+	Shared    bool     // others write to it, too: it is removed all the same
 	Exporters []string // addresses of Prometheus' text of the servers
 	Value     int      // bytes of a column, a value, a part; 0: as the target's other measurers have it
 
@@ -50,7 +51,7 @@ var nameOf = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
 // OpenTarget opens a store to put it under load. Its servers are observed if they say something of themselves.
 func OpenTarget(ctx context.Context, o TargetOptions) (load.Target, error) {
 	if o.Name == "" {
-		o.Name = "bench_" + strings.ToLower(rand.Text())[:10]
+		o.Name = newName()
 	}
 	switch {
 	case !nameOf.MatchString(o.Name):
@@ -82,6 +83,19 @@ func OpenTarget(ctx context.Context, o TargetOptions) (load.Target, error) {
 		return nil, fmt.Errorf("open %s to measure it: %w", shown(o.At), err)
 	}
 	return &target{t, exporters}, nil
+}
+
+// newName names what is made.
+func newName() string { return "bench_" + strings.ToLower(rand.Text())[:10] }
+
+// copiesOf is how many copies servers keep of each row; 0: it is not known.
+func copiesOf(t load.Target) int {
+	if t, ok := t.(*target); ok {
+		if c, ok := t.Target.(*cql); ok {
+			return c.copies
+		}
+	}
+	return 0
 }
 
 // valueMax bounds a value: the largest part that is written at once in one piece.

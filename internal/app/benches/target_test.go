@@ -19,6 +19,7 @@ import (
 	"thalweg/internal/store/cassandra"
 	"thalweg/internal/store/parts"
 	"thalweg/internal/test/cassandratest"
+	"thalweg/internal/test/effort"
 	"thalweg/internal/test/loadtest"
 )
 
@@ -89,7 +90,7 @@ func redisServer(t *testing.T, args ...string) (socket string) {
 		"--dir", dir}, args...)...)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	require.Eventually(t, func() bool { _, err := os.Stat(socket); return err == nil }, time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(socket); return err == nil }, effort.Patience, 5*time.Millisecond)
 	return socket
 }
 

@@ -97,9 +97,14 @@ type (
 	Table    = capacity.Table
 	Measured = capacity.Measured
 	Compared = capacity.Compared
+
+	Linearity = capacity.Linearity
 )
 
-// MeasuredIn returns what a file says was measured: figures of a host, if it is JSON, else runs in CSV. Errors name the
+// FiguresIn returns the figures of a host or a store, which are JSON; errors name the file.
+func FiguresIn(name string, text []byte) (Measured, error) { return capacity.ReadFigures(name, text) }
+
+// MeasuredIn returns what a file says was measured: figures of a host or a store, if it is JSON, else runs in CSV. Errors name the
 // file.
 func MeasuredIn(name string, text []byte, prices *Prices) (Measured, error) {
 	if document.IsJSON(name) {
@@ -117,6 +122,11 @@ func MeasuredBy(name string, records []Record, prices *Prices) (Measured, error)
 
 // Compare sets two sets of measurements beside each other.
 func Compare(a, b Measured) (Compared, error) { return capacity.Compare(a, b) }
+
+// LinearitiesOf says how rates grow with nodes, of which each set of measurements has so many.
+func LinearitiesOf(sets []Measured, nodes []int) ([]Linearity, error) {
+	return capacity.LinearitiesOf(sets, nodes)
+}
 
 // PublishedPrices returns the prices that come with the program.
 func PublishedPrices() (*Prices, error) { return price.Published() }

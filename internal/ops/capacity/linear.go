@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/format"
@@ -80,6 +81,40 @@ func LinearityOf(what string, rates []Scaled) (Linearity, error) {
 		out.Power, out.Low, out.High = -a, -high, -low
 	}
 	out.Doubling = math.Exp2(out.Power)
+	return out, nil
+}
+
+// unitOfRates is the unit of figures that grow with nodes.
+const unitOfRates = "operations/s"
+
+// LinearitiesOf says of each rate that all sets have how it grows with the nodes, of which each set has so many.
+func LinearitiesOf(sets []Measured, nodes []int) (out []Linearity, err error) {
+	var has []string
+	for _, f := range sets[0].figures {
+		if f.unit != unitOfRates {
+			continue
+		}
+		has = append(has, f.what)
+		var rates []Scaled
+		for i, m := range sets {
+			if g, there := m.find(f); there {
+				mean, _ := meanOf(logsOf(g.values))
+				rates = append(rates, Scaled{Name: m.Name, Nodes: nodes[i], Rate: math.Exp(mean)})
+			}
+		}
+		if len(rates) < len(sets) {
+			continue
+		}
+		l, err := LinearityOf(f.what, rates)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, l)
+	}
+	if len(out) == 0 {
+		return nil, fault.New(fault.Script, "no rate was measured in all of them; %s has: %s", sets[0].Name,
+			strings.Join(has, "; "))
+	}
 	return out, nil
 }
 

@@ -53,10 +53,10 @@ func (m *Measured) add(what, where, unit string, value float64) {
 	m.figures[i].values = append(m.figures[i].values, value)
 }
 
-// figuresMost bounds the figures of a host, and repeats of one.
+// figuresMost bounds the figures of a file, and repeats of one.
 const figuresMost = 1000
 
-// ReadFigures reads what was measured on a host, by name, from JSON. Other fields are left alone.
+// ReadFigures reads what was measured on a host or of a store, by name, from JSON. Other fields are left alone.
 func ReadFigures(name string, text []byte) (Measured, error) {
 	var host struct {
 		Machine string `json:"machine"`
@@ -73,10 +73,10 @@ func ReadFigures(name string, text []byte) (Measured, error) {
 		return f
 	}
 	if err := json.Unmarshal(text, &host); err != nil {
-		return Measured{}, wrong("the figures of a host cannot be read: %v", err)
+		return Measured{}, wrong("the figures cannot be read: %v", err)
 	}
 	if len(host.Figures) == 0 || len(host.Figures) > figuresMost {
-		return Measured{}, wrong("there are %d figures of a host; there must be 1 to %d", len(host.Figures), figuresMost)
+		return Measured{}, wrong("there are %d figures; there must be 1 to %d", len(host.Figures), figuresMost)
 	}
 	m := Measured{Name: name}
 	if host.Machine != "" {
@@ -186,15 +186,8 @@ func (f figureOf) name() string { return strings.TrimSpace(f.what + " " + f.wher
 // ratio compares the geometric means of repeated measurements. Both are taken to spread alike, so one side may have a
 // single one.
 func ratio(f, g figureOf) Ratio {
-	logs := func(values []float64) []float64 {
-		out := make([]float64, len(values))
-		for i, v := range values {
-			out[i] = math.Log(v)
-		}
-		return out
-	}
-	meanA, spreadA := meanOf(logs(f.values))
-	meanB, spreadB := meanOf(logs(g.values))
+	meanA, spreadA := meanOf(logsOf(f.values))
+	meanB, spreadB := meanOf(logsOf(g.values))
 	a, b := len(f.values), len(g.values)
 	r := Ratio{What: f.what, Where: f.where, Unit: f.unit, A: math.Exp(meanA), B: math.Exp(meanB), OfA: a, OfB: b,
 		Ratio: math.Exp(meanB - meanA)}
@@ -202,6 +195,14 @@ func ratio(f, g figureOf) Ratio {
 		r.within(meanB-meanA, math.Sqrt((spreadA+spreadB)/float64(free)*(1/float64(a)+1/float64(b))), free)
 	}
 	return r
+}
+
+func logsOf(values []float64) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = math.Log(v)
+	}
+	return out
 }
 
 // within sets the interval around the logarithm of a ratio, by Student's distribution.
@@ -235,12 +236,16 @@ func (c Compared) Tables() []Table {
 		t.Rows = append(t.Rows, []string{r.What, where, r.value(r.A), r.value(r.B), fmt.Sprintf("%d, %d", r.OfA, r.OfB),
 			fmt.Sprintf("%.3f", r.Ratio), interval, r.verdict()})
 	}
-	return []Table{t.withoutEmpty()}
+	return []Table{t.WithoutEmpty()}
 }
 
 func (r Ratio) value(v float64) string {
-	if v == 0 {
+	const whole = 1000
+	switch {
+	case v == 0:
 		return ""
+	case v >= whole:
+		return strings.TrimSpace(format.Count(int64(math.Round(v))) + " " + r.Unit)
 	}
 	return strings.TrimSpace(fmt.Sprintf("%.3g %s", v, r.Unit))
 }

@@ -89,11 +89,11 @@ func (r Report) runsTable() Table {
 		t.Rows = append(t.Rows, []string{run.Shape.String(), run.Machines, cores, hourText(run.PerHour),
 			secondsText(run.Seconds), costText(run.Cost)})
 	}
-	return t.withoutEmpty()
+	return t.WithoutEmpty()
 }
 
-// withoutEmpty leaves out columns in which no row has anything.
-func (t Table) withoutEmpty() Table {
+// WithoutEmpty leaves out columns in which no row has anything.
+func (t Table) WithoutEmpty() Table {
 	out := Table{Title: t.Title, Rows: make([][]string, len(t.Rows))}
 	for k, name := range t.Header {
 		if !slices.ContainsFunc(t.Rows, func(row []string) bool { return row[k] != "" && row[k] != "-" }) {
@@ -154,7 +154,7 @@ func (r Report) stepsTable() Table {
 		}
 		copy(t.Rows[at][first:], []string{s.To.String(), fmt.Sprintf("%.2f", s.Time), cost})
 	}
-	return t.withoutEmpty()
+	return t.WithoutEmpty()
 }
 
 func (r Report) frontierTable() Table {

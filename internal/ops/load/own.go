@@ -73,12 +73,15 @@ func (w *watch) each(ctx context.Context, call func(at int)) {
 }
 
 func (w *watch) observe(ctx context.Context, o Observer, at int) {
-	ctx, cancel := context.WithTimeout(ctx, observeMost)
+	limited, cancel := context.WithTimeout(ctx, observeMost)
 	defer cancel()
-	readings, err := o.Observe(ctx)
+	readings, err := o.Observe(limited)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
+		if ctx.Err() != nil {
+			return // the load is over
+		}
 		if w.wrong == nil {
 			w.wrong = err
 		}

@@ -206,8 +206,13 @@ func Merge(results ...Result) (Result, error) {
 		out.Of[kind] = Measured{}
 	}
 	ends := out.Began.Add(out.Took)
+	seconds := 0 // of the longest: blocks are as wide as its
+	for _, r := range results {
+		seconds = max(seconds, len(r.Seconds))
+	}
 	for i, r := range results {
 		for kind, m := range r.Of {
+			m.Blocks = widened(m.Blocks, len(r.Seconds), seconds)
 			if err := out.Of[kind].add(m); err != nil {
 				return Result{}, err
 			}

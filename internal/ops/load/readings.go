@@ -74,9 +74,11 @@ func Nodes(seconds []Second) []NodeUse {
 	var out []NodeUse
 	for _, s := range of {
 		for name := range s.use.Rates {
-			if s.last > s.first {
-				s.use.Rates[name] /= s.last - s.first
+			if s.last == s.first { // one reading says nothing of growth
+				delete(s.use.Rates, name)
+				continue
 			}
+			s.use.Rates[name] /= s.last - s.first
 		}
 		out = append(out, s.use)
 	}

@@ -179,6 +179,16 @@ func (t *timeline) add(second int, s *inSecond) {
 // close puts the oldest open second into its block.
 func (t *timeline) close() {
 	s := t.seconds[t.closed]
+	for width := blockWidth(t.closed + 1); t.width < width; {
+		if t.width == 0 {
+			t.width = 1
+			continue
+		}
+		for kind := range t.blocks {
+			t.blocks[kind] = halves(t.blocks[kind])
+		}
+		t.width *= 2
+	}
 	all := newSmallHistogram()
 	for kind, h := range s.of {
 		if h != nil {
@@ -192,23 +202,11 @@ func (t *timeline) close() {
 }
 
 func (t *timeline) blockOf(kind, second int) *hdrhistogram.Histogram {
-	for t.width = max(t.width, 1); second/t.width >= blocksMost; t.width *= 2 {
-		for k, blocks := range t.blocks {
-			var halves []*hdrhistogram.Histogram
-			for i, b := range blocks {
-				if i%2 == 0 {
-					halves = append(halves, b)
-				} else {
-					halves[i/2].Merge(b)
-				}
-			}
-			t.blocks[k] = halves
-		}
-	}
-	for len(t.blocks[kind]) <= second/t.width {
+	at := second / t.width
+	for len(t.blocks[kind]) <= at {
 		t.blocks[kind] = append(t.blocks[kind], newSmallHistogram())
 	}
-	return t.blocks[kind][second/t.width]
+	return t.blocks[kind][at]
 }
 
 // end closes all seconds, and returns them.

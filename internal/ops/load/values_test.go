@@ -31,7 +31,8 @@ func TestValuesBeginAlikeWhateverTheirSize(t *testing.T) {
 	require.Equal(t, long[:13], short)
 }
 
-// A server that began again in the middle has done what it had done before, and what it counts since.
+// A server that began again in the middle has done what it had done before, and what it counts since. One reading says
+// nothing of growth.
 func TestNodesSumUpWhatServersSay(t *testing.T) {
 	at := func(at float64, ops, pending float64) Second {
 		return Second{At: at, Servers: []Reading{{Node: "b", Counters: map[string]float64{Operations: ops},
@@ -41,7 +42,7 @@ func TestNodesSumUpWhatServersSay(t *testing.T) {
 	seconds[3].Servers = append(seconds[3].Servers, Reading{Node: "a", Counters: map[string]float64{Operations: 5}})
 	got := Nodes(seconds)
 	require.Equal(t, []NodeUse{
-		{Node: "a", Rates: map[string]float64{Operations: 0}, Gauges: map[string]float64{}},
+		{Node: "a", Rates: map[string]float64{}, Gauges: map[string]float64{}},
 		{Node: "b", Rates: map[string]float64{Operations: (60 + 10 + 20) / 4.0}, Gauges: map[string]float64{"pending": 7}},
 	}, got)
 	require.Empty(t, Nodes(nil))

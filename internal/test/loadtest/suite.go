@@ -166,10 +166,13 @@ func testAtOnce(t *testing.T, f Facts) {
 
 // A client whose operations were given up is used again.
 func testCancellation(t *testing.T, f Facts) {
-	_, c := open(t, f)
+	target, c := open(t, f)
 	allGood(t, run(t.Context(), c, keys(load.Write, 0, 3)...))
 	ctx, cancel := context.WithCancel(t.Context())
 	allGood(t, run(ctx, c, keys(load.Read, 0, 3)...))
+	idle, err := target.Client(t.Context(), 1)
+	require.NoError(t, err)
+	allGood(t, run(ctx, idle, keys(load.Read, 0, 3)...))
 	cancel()
 	began := time.Now()
 	for _, err := range run(ctx, c, keys(load.Read, 0, 3)...) {
@@ -177,6 +180,7 @@ func testCancellation(t *testing.T, f Facts) {
 	}
 	require.Less(t, time.Since(began), unanswered)
 	allGood(t, run(t.Context(), c, keys(load.Read, 0, 3)...))
+	require.NoError(t, idle.Close(), "as a load closes its clients, whose context has ended")
 }
 
 func testObserved(t *testing.T, f Facts) {

@@ -165,19 +165,26 @@ func TestSettingsAreShownWithoutPasswords(t *testing.T) {
 	written(t, groups+"/a/b/cpu.max", "max 100000\n", 0o600)
 	written(t, groups+"/a/b/memory.max", "1073741824\n", 0o600)
 	line := []string{"java", "-ea", "-Xms4G", "-XX:+UseG1GC", "-javaagent:/x.jar=password=secret",
-		"-Dcom.sun.management.jmxremote.password=secret", "-XX:OnOutOfMemoryError=kill -9 %p", "-cp", "a:b", daemon, "-Xnot"}
+		"-Dcom.sun.management.jmxremote.password=secret", "-XX:OnOutOfMemoryError=kill -9 %p", "@jvm.options", "-cp", "a:b", daemon, "-Xnot"}
 	written(t, proc+"/41/cmdline", strings.Join(line, "\x00")+"\x00", 0o600)
+	written(t, proc+"/41/cwd/jvm.options", "# -Xnot\n\"-Xss1m\" -Dpassword=secret\n", 0o600)
 	written(t, proc+"/41/cgroup", "4:memory:/cass\n2:cpu,cpuacct:/\n", 0o600)
 	written(t, groups+"/memory/cass/memory.limit_in_bytes", "4294967296\n", 0o600)
 	written(t, groups+"/memory/memory.limit_in_bytes", "9223372036854771712\n", 0o600)
-	written(t, groups+"/cpu/cpu.cfs_quota_us", "-1\n", 0o600)
+	written(t, groups+"/cpu/cpu.cfs_quota_us", "50000\n", 0o600)
+	written(t, groups+"/cpu/cpu.cfs_period_us", "100000\n", 0o600)
 	written(t, proc+"/42/cmdline", "grep\x00"+daemon+"\x00", 0o600)
 	require.NoError(t, os.Remove(proc+"/42/cmdline"))
 	written(t, proc+"/43/cmdline", "", 0o600)
 	require.Equal(t, Settings{Kernel: "6.1.0-test #1 SMP", Limits: []Limit{{"memory.max", "1073741824", "/a/b"},
 		{"cpu.max", "200000 100000", "/a"}},
-		Servers: []JVM{{PID: 41, Flags: []string{"-ea", "-Xms4G", "-XX:+UseG1GC", "-javaagent:/x.jar"},
-			Limits: []Limit{{"memory.limit_in_bytes", "4294967296", "/cass"}}}}}, SettingsOf(proc, groups))
+		Servers: []JVM{{PID: 41, Flags: []string{"-ea", "-Xms4G", "-XX:+UseG1GC", "-javaagent:/x.jar", "-Xss1m"},
+			Limits: []Limit{{"memory.limit_in_bytes", "4294967296", "/cass"}, {"cpu.cfs_quota_us", "50000 of 100000", "/"}}}}},
+		SettingsOf(proc, groups))
+	require.NoError(t, os.Remove(proc+"/41/cwd/jvm.options"))
+	require.Contains(t, strings.Join(SettingsOf(proc, groups).Unseen, ""), "flags of server 41: open ")
+	written(t, groups+"/cpu/cpu.cfs_quota_us", "-1\n", 0o600)
+	require.Len(t, SettingsOf(proc, groups).Servers[0].Limits, 1, "no quota is no limit, whatever its period")
 
 	require.NoError(t, os.RemoveAll(proc+"/41"))
 	require.Equal(t, []string{"flags of a Cassandra server: none is to be seen on this host"},

@@ -86,7 +86,9 @@ func jvmsOf(proc, cgroups string, unseen func(string, error)) (out []JVM, err er
 		}
 		args := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
 		if i := slices.Index(args, daemon); i > 0 {
-			server := JVM{PID: pid, Flags: jvmFlags(args[1:i])}
+			args, err := argumentsIn(filepath.Join(proc, d.Name(), "cwd"), args[1:i])
+			unseen(fmt.Sprintf("flags of server %d", pid), err)
+			server := JVM{PID: pid, Flags: jvmFlags(args)}
 			server.Limits, err = limitsOf(proc, cgroups, d.Name())
 			unseen(fmt.Sprintf("limits of server %d's control group", pid), err)
 			out = append(out, server)
@@ -94,6 +96,29 @@ func jvmsOf(proc, cgroups string, unseen func(string, error)) (out []JVM, err er
 	}
 	slices.SortFunc(out, func(a, b JVM) int { return a.PID - b.PID })
 	return out, nil
+}
+
+// argumentsIn puts what the files have that arguments name (@FILE) in their place, as java does.
+func argumentsIn(dir string, args []string) (out []string, err error) {
+	for _, a := range args {
+		name, is := strings.CutPrefix(a, "@")
+		if !is {
+			out = append(out, a)
+			continue
+		}
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		text, wrong := os.ReadFile(name)
+		err = errors.Join(err, wrong)
+		for line := range strings.Lines(string(text)) {
+			line, _, _ = strings.Cut(line, "#")
+			for word := range strings.FieldsSeq(line) {
+				out = append(out, strings.Trim(word, `"'`))
+			}
+		}
+	}
+	return out, err
 }
 
 // jvmFlags are those that say how the machine works: heap, collectors, stacks. Agents (-javaagent) are without their
@@ -116,7 +141,7 @@ func jvmFlags(args []string) []string {
 // limitFiles are the files of version 2 and of version 1 that have limits, and what they say without one.
 var limitFiles = map[string][]string{
 	"":       {"cpu.max", "cpuset.cpus", "memory.max", "memory.high", "io.max", "pids.max"},
-	"cpu":    {"cpu.cfs_quota_us", "cpu.cfs_period_us"},
+	"cpu":    {"cpu.cfs_quota_us"},
 	"cpuset": {"cpuset.cpus"},
 	"memory": {"memory.limit_in_bytes"},
 }
@@ -142,7 +167,11 @@ func limitsOf(proc, cgroups, process string) (out []Limit, err error) {
 			}
 			for group := filepath.Clean("/" + parts[2]); ; group = filepath.Dir(group) {
 				for _, name := range limitFiles[controller] {
-					if value := limitIn(filepath.Join(root, group, name)); value != "" {
+					value := limitIn(filepath.Join(root, group, name))
+					if value != "" && name == "cpu.cfs_quota_us" { // of a time that says nothing by itself
+						value += " of " + limitIn(filepath.Join(root, group, "cpu.cfs_period_us"))
+					}
+					if value != "" {
 						out = append(out, Limit{Name: name, Value: value, Group: group})
 					}
 				}

@@ -1,0 +1,106 @@
+package benches
+
+import (
+	"slices"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"thalweg/internal/ops/host"
+	"thalweg/internal/ops/load"
+)
+
+// Figure is what was measured several times.
+type Figure = host.Figure
+
+// Units of figures.
+const (
+	perSecond = "operations/s"
+	micros    = "µs"
+	dollars   = "USD"
+)
+
+// figures are what reports are compared by, by name: only what is above 0, and of batches of a window as repeats.
+func (r Report) figures() map[string]Figure {
+	out := map[string]Figure{}
+	for _, l := range r.Loads {
+		addFigures(out, l.Name, l.Result)
+		for _, row := range l.Rows {
+			if row.PerMillion != nil && *row.PerMillion > 0 {
+				out[l.Name+": a million operations"] = Figure{Value: row.PerMillion.USD(), Unit: dollars}
+			}
+		}
+		if ops := l.Of[load.Read].Ops + l.Of[load.Write].Ops; ops > 0 && l.CPU > 0 {
+			out[l.Name+": processor time of the client an operation"] = Figure{
+				Value: float64(l.CPU.Nanoseconds()) / 1e3 / float64(ops), Unit: micros}
+		}
+	}
+	for name, f := range map[string]*load.Found{"peak": r.Peak, "sustained": r.Sustained} {
+		if f != nil {
+			addFigures(out, name, f.Result)
+			all := out[name+": all"]
+			all.Value, all.Unit = f.Rate, perSecond
+			out[name+": all"] = all
+		}
+	}
+	return out
+}
+
+// addFigures adds rates and times of a load.
+func addFigures(to map[string]Figure, name string, r load.Result) {
+	batches := r.Batches()
+	add := func(what, unit string, value float64, of func(load.Batch) float64) {
+		f := Figure{Value: value, Unit: unit, Repeats: []float64{}}
+		for _, b := range batches {
+			f.Repeats = append(f.Repeats, of(b))
+		}
+		if slices.ContainsFunc(f.Repeats, func(v float64) bool { return !(v > 0) }) {
+			f.Repeats = []float64{} // a part of the window had none
+		}
+		if value > 0 {
+			to[name+": "+what] = f
+		}
+	}
+	for kind, m := range r.Of {
+		if m.Ops == 0 {
+			continue
+		}
+		rate := func(b load.Batch) float64 {
+			if b.Of[kind] == nil {
+				return 0
+			}
+			return float64(b.Of[kind].TotalCount()) / b.Seconds
+		}
+		add(kindNames[kind], perSecond, float64(m.Ops)/r.Took.Seconds(), rate)
+		for _, t := range responseTimes {
+			add(kindNames[kind]+" "+t.name, micros, t.of(m.Response), func(b load.Batch) float64 {
+				if b.Of[kind] == nil {
+					return 0
+				}
+				return t.of(b.Of[kind])
+			})
+		}
+	}
+	if r.Of[load.Read].Ops > 0 && r.Of[load.Write].Ops > 0 {
+		add("all", perSecond, r.Rate(), func(b load.Batch) (rate float64) {
+			for _, h := range b.Of {
+				if h != nil {
+					rate += float64(h.TotalCount()) / b.Seconds
+				}
+			}
+			return rate
+		})
+	}
+}
+
+// responseTimes are the times of a histogram that are shown, in microseconds.
+var responseTimes = []struct {
+	name string
+	of   func(*hdrhistogram.Histogram) float64
+}{{"mean", func(h *hdrhistogram.Histogram) float64 { return h.Mean() / 1e3 }},
+	{"p50", quantile(50)}, {"p90", quantile(90)}, {"p99", quantile(99)}, {"p99.9", quantile(99.9)},
+	{"p99.99", quantile(99.99)},
+	{"max", func(h *hdrhistogram.Histogram) float64 { return float64(h.Max()) / 1e3 }}}
+
+func quantile(q float64) func(*hdrhistogram.Histogram) float64 {
+	return func(h *hdrhistogram.Histogram) float64 { return float64(h.ValueAtQuantile(q)) / 1e3 }
+}
