@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"thalweg/internal/base/address"
@@ -104,7 +105,7 @@ func (s *redis) login(ctx context.Context, u *url.URL) error {
 	}
 	s.add("SELECT", strings.Trim(u.Path, "/"))
 	_, err := s.all(ctx)
-	if f := (*fault.Error)(nil); errors.As(err, &f) && errors.Is(f.Err, io.EOF) {
+	if f := (*fault.Error)(nil); errors.As(err, &f) && (errors.Is(f.Err, io.EOF) || errors.Is(f.Err, syscall.ECONNRESET)) {
 		f.Hint = "the server closes the connection: if it speaks TLS, write rediss:// instead of redis://"
 	}
 	return err
@@ -267,13 +268,15 @@ func lostRedis(err error) error {
 		Hint: "check that the server runs, and its log"}
 }
 
-// redisConnectFault is connectFault for TLS that was not answered as such.
+// redisConnectFault is connectFault for TLS that was not answered as such: by a server that closes the connection, or
+// waits for the end of a line that never comes.
 func redisConnectFault(err error) error {
 	f := connectFault(err)
 	var none tls.RecordHeaderError
-	if errors.As(err, &none) || errors.Is(err, io.EOF) {
-		f.Retryable, f.Hint = false, "the server speaks no TLS at this port: name the right one, or write redis:// if the "+
-			"way to it is safe"
+	waits := errors.Is(err, context.DeadlineExceeded)
+	if errors.As(err, &none) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || waits {
+		f.Retryable, f.Hint = waits, "the server speaks no TLS at this port: name the right one, or write redis:// if "+
+			"the way to it is safe"
 	}
 	return f
 }

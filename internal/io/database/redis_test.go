@@ -35,9 +35,15 @@ type publication struct {
 
 func (p publication) stage(ctx context.Context, t *testing.T, to database.Target) (database.Staged, error) {
 	t.Helper()
+	return p.stageBy(ctx, t, database.Client{}, to)
+}
+
+func (p publication) stageBy(ctx context.Context, t *testing.T, by database.Client,
+	to database.Target) (database.Staged, error) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "rows")
 	require.NoError(t, os.WriteFile(path, []byte(p.rows), 0o600))
-	return database.Client{}.Stage(ctx, to, database.Attempt{Run: fmt.Sprint(p.run), Node: "n",
+	return by.Stage(ctx, to, database.Attempt{Run: fmt.Sprint(p.run), Node: "n",
 		Attempt: max(1, p.attempt), Digest: p.rows, Rows: rowsIn(p.rows),
 		Begun: redisDay.Add(time.Duration(p.run) * time.Second)}, path)
 }
@@ -52,9 +58,9 @@ func (p publication) write(t *testing.T, to database.Target) {
 }
 
 // row is what a reader finds under a key: it asks for the pointer, and then for the row.
-func row(t *testing.T, s *redistest.Server, command, key string) string {
+func row(t *testing.T, s *redistest.Server, command, key string, field ...string) string {
 	t.Helper()
-	return s.Do(t, command, s.Do(t, "GET", "go[o]*ds:current")+key)
+	return s.Do(t, append([]string{command, s.Do(t, "GET", "go[o]*ds:current") + key}, field...)...)
 }
 
 // requireAlone says that nothing is there but one version of so many rows.
