@@ -54,7 +54,7 @@ func (l *loader) databaseURL(v *document.Value, path string) {
 	if address.Password(v.Text) {
 		l.ErrorAt(v, path, "there is a password in the address").Hint =
 			"declare it as an environment value with secret: true and write {env.NAME} in its place, or leave it to " +
-				"what the database's own clients read (PGPASSWORD, ~/.pgpass, MYSQL_PWD)"
+				"what the database's own clients read (PGPASSWORD, ~/.pgpass, MYSQL_PWD, REDISCLI_AUTH)"
 		return
 	}
 	if strings.Contains(v.Text, "#") {

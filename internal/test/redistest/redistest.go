@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -24,6 +23,15 @@ const (
 	clientProgram = "redis-cli"
 	portsTried    = 20
 )
+
+// TB is what is asked of a test.
+type TB interface {
+	require.TestingT
+	Cleanup(f func())
+	Helper()
+	Logf(format string, args ...any)
+	Skip(args ...any)
+}
 
 // Server is a server that ends with its test.
 type Server struct {
@@ -41,7 +49,7 @@ func Here() bool {
 }
 
 // Table reads a published table from the server of an address, as JSON: of each key a list of fields and values.
-func Table(t testing.TB, url, table string) string {
+func Table(t TB, url, table string) string {
 	t.Helper()
 	const script = "local at, out = redis.call('GET', KEYS[1]), {} " +
 		"for _, k in ipairs(redis.call('KEYS', '*')) do if at and k:sub(1, #at) == at then " +
@@ -53,7 +61,7 @@ func Table(t testing.TB, url, table string) string {
 
 // Start starts a server with options of its command line, such as --requirepass x. Its port is on loopback. With
 // --tls-port N it has no other, and URL is of that one.
-func Start(t testing.TB, options ...string) *Server {
+func Start(t TB, options ...string) *Server {
 	t.Helper()
 	if !Here() {
 		t.Skip("there is no redis-server or no redis-cli here (Debian: apt-get install redis-server redis-tools)")
@@ -69,7 +77,7 @@ func Start(t testing.TB, options ...string) *Server {
 }
 
 // shortDir is a directory whose name leaves room for that of a socket.
-func shortDir(t testing.TB) string {
+func shortDir(t TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "redis")
 	require.NoError(t, err)
@@ -78,7 +86,7 @@ func shortDir(t testing.TB) string {
 }
 
 // start reports whether the server has got the port that was chosen, and answers.
-func (s *Server) start(t testing.TB, options []string) bool {
+func (s *Server) start(t TB, options []string) bool {
 	s.Port = FreePort(t)
 	args := []string{"--bind", "127.0.0.1", "--port", s.Port, "--save", "", "--dir", s.dir, "--unixsocket",
 		s.socket(), "--enable-debug-command", "yes"}
@@ -88,7 +96,7 @@ func (s *Server) start(t testing.TB, options []string) bool {
 		}
 	}
 	s.URL = "redis://127.0.0.1:" + s.Port + "/0"
-	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
+	ctx, end := context.WithCancel(context.Background())
 	var text bytes.Buffer
 	ended := make(chan struct{})
 	go func() {
@@ -131,7 +139,7 @@ func cli(words ...string) (out string, ok bool) {
 func (s *Server) Stop() { s.stop() }
 
 // Do carries out a command, and returns its answer as redis-cli prints it to programs.
-func (s *Server) Do(t testing.TB, words ...string) string {
+func (s *Server) Do(t TB, words ...string) string {
 	t.Helper()
 	out, ok := cli(append([]string{"-s", s.socket()}, words...)...)
 	require.True(t, ok, "%v: %s", words, out)
@@ -139,13 +147,13 @@ func (s *Server) Do(t testing.TB, words ...string) string {
 }
 
 // Keys lists the keys that match a pattern, those of more than one line as several.
-func (s *Server) Keys(t testing.TB, pattern string) []string {
+func (s *Server) Keys(t TB, pattern string) []string {
 	t.Helper()
 	return strings.Fields(s.Do(t, "KEYS", pattern))
 }
 
 // FreePort is a port of loopback that nobody has at the moment.
-func FreePort(t testing.TB) string {
+func FreePort(t TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
