@@ -31,6 +31,7 @@ func version(t *testing.T, s *redistest.Server) (rows [3]string) {
 // Wherever the connection breaks, readers find all rows of one version; the next attempt brings the table to its end,
 // and nothing stays behind. killed: the process is gone as well, and cleans nothing up.
 func TestRedisBreaks(t *testing.T) {
+	effort.Unraced(t)
 	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		for _, down := range []bool{false, true} {
@@ -127,6 +128,21 @@ func TestRedisGrace(t *testing.T) {
 	require.Eventually(t, func() bool { return s.Do(t, "EXISTS", before+"1") == "0" }, effort.Patience,
 		100*time.Millisecond)
 	require.Equal(t, "new", row(t, s, "HGET", "1", "name"))
+}
+
+// Rows are published one by one if they are large, up to a limit.
+func TestRedisLargeRows(t *testing.T) {
+	effort.Unraced(t)
+	t.Parallel()
+	s := redistest.Start(t)
+	to := redisTarget(s.URL, redisColumns...)
+	large := strings.Repeat("x", 20<<20)
+	publication{run: 1, rows: fmt.Sprintf("1,%[1]q,\n2,%[1]q,\n3,,\n", large)}.write(t, to)
+	require.Equal(t, fmt.Sprint(len(large)), s.Do(t, "HSTRLEN", s.Do(t, "GET", "go[o]*ds:current")+"2", "name"))
+	_, err := publication{run: 2, rows: fmt.Sprintf("1,,\n2,%q,\n", strings.Repeat(large, 4))}.stage(t.Context(), t, to)
+	require.ErrorContains(t, err, "row 2 of what is written: it has more than 64 MiB")
+	require.Equal(t, fault.UserData, fault.Of(err).Kind)
+	requireAlone(t, s, 3)
 }
 
 // What a server refuses is said in words that help.
