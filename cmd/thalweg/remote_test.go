@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/test/redistest"
 	"thalweg/internal/test/remotetest"
 )
 
@@ -20,6 +21,9 @@ type scriptTB struct{ ts *testscript.TestScript }
 func (t scriptTB) Errorf(format string, args ...any) { t.ts.Fatalf(format, args...) }
 func (t scriptTB) FailNow()                          { t.ts.Fatalf("failed") }
 func (t scriptTB) Cleanup(f func())                  { t.ts.Defer(f) }
+func (t scriptTB) Helper()                           {}
+func (t scriptTB) Logf(format string, args ...any)   { t.ts.Logf(format, args...) }
+func (t scriptTB) Skip(args ...any)                  { t.ts.Fatalf("%v", args) }
 
 // s3Services are the S3 services of test scripts, by their endpoints.
 type s3Services map[string]*remotetest.S3
@@ -49,6 +53,7 @@ func cmdServers(ts *testscript.TestScript, neg bool, args []string) {
 		{"AWS_EC2_METADATA_DISABLED", "true"}} {
 		ts.Setenv(v[0], v[1])
 	}
+	expandFiles(ts, args)
 	root := filepath.Join(dir, "s3")
 	ts.Check(os.MkdirAll(root, 0o755))
 	ts.Check(filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -62,12 +67,28 @@ func cmdServers(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 	services := ts.Value(s3Key{}).(s3Services)
 	services[s3.Endpoint] = s3
-	for _, name := range args {
+}
+
+// expandFiles puts the script's environment into files that name it.
+func expandFiles(ts *testscript.TestScript, names []string) {
+	for _, name := range names {
 		path := ts.MkAbs(name)
 		data, err := os.ReadFile(path)
 		ts.Check(err)
 		ts.Check(os.WriteFile(path, []byte(os.Expand(string(data), ts.Getenv)), 0o644))
 	}
+}
+
+// cmdRedis starts a server of Redis, and puts its address and port into the files named, as
+// REDIS and PORT: redis FILE …
+func cmdRedis(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: redis FILE …")
+	}
+	s := redistest.Start(scriptTB{ts})
+	ts.Setenv("REDIS", s.URL)
+	ts.Setenv("PORT", s.Port)
+	expandFiles(ts, args)
 }
 
 // cmdS3get copies an object to a file, or with ! checks that there is none:

@@ -56,7 +56,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tmpfs": cmdTmpfs, "remount": cmdRemount,
 			"waitfile":  cmdWaitfile,
 			"portfolio": cmdPortfolio, "receiver": cmdReceiver, "servers": cmdServers, "s3get": cmdS3get,
-			"s3put": cmdS3put, "s3ls": cmdS3ls, "cassandra": cmdCassandra, "ask": cmdAsk},
+			"s3put": cmdS3put, "s3ls": cmdS3ls, "cassandra": cmdCassandra, "ask": cmdAsk, "redis": cmdRedis},
 		Condition: condition,
 	})
 }

@@ -21,7 +21,7 @@ func TestAddresses(t *testing.T) {
 		Read:      []string{"s3://bucket/in/", "https://files.example.com/data/", "sftp://files.example.com/in"},
 		Write:     []string{"s3://bucket/out"},
 		Hosts:     []string{"open.example.com", "port.example.com:8080"},
-		Databases: []string{"postgres://db.example.com/shop", "sqlite:///data/x.db"},
+		Databases: []string{"postgres://db.example.com/shop", "sqlite:///data/x.db", "redis://db.example.com/3"},
 	}
 	for name, read := range map[string]bool{
 		"s3://bucket/in/a.csv":                             true,
@@ -56,6 +56,10 @@ func TestAddresses(t *testing.T) {
 		"postgres://me@db.example.com/shopping":            false,
 		"postgres://db.example.com,evil.com/shop":          false,
 		"postgres://evil.com/shop":                         false,
+		"redis://me@db.example.com:6379/3":                 true,
+		"redis://db.example.com/30":                        false,
+		"redis://db.example.com:6380/3":                    false,
+		"rediss://db.example.com/3":                        false,
 		"sqlite:///data/x.db":                              true,
 		"sqlite:///data/../etc/x.db":                       false,
 		"sqlite://x.db":                                    false,

@@ -54,7 +54,7 @@ func (l *loader) databaseURL(v *document.Value, path string) {
 	if address.Password(v.Text) {
 		l.ErrorAt(v, path, "there is a password in the address").Hint =
 			"declare it as an environment value with secret: true and write {env.NAME} in its place, or leave it to " +
-				"what the database's own clients read (PGPASSWORD, ~/.pgpass, MYSQL_PWD)"
+				"what the database's own clients read (PGPASSWORD, ~/.pgpass, MYSQL_PWD, REDISCLI_AUTH)"
 		return
 	}
 	if strings.Contains(v.Text, "#") {
@@ -208,8 +208,8 @@ func (l *loader) askColumns(ctx context.Context, o *object, f *FileReader) []Fil
 	switch {
 	case v.Src.IsPending(v.Span()):
 		return nil // the missing parameter is the problem
-	case address.Password(v.Text):
-		return nil // and here the password, which is not used
+	case address.Password(v.Text), address.Redis(v.Text):
+		return nil // inputURL has said so
 	case l.src.TableColumns == nil:
 		l.ErrorAt(v, o.keyPath("urls"), "columns cannot be taken from databases here").Hint =
 			"list them: columns: {name: type}"
