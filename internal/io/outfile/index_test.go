@@ -174,11 +174,11 @@ func TestIndexMissesRows(t *testing.T) {
 		err         error
 		want        string
 	}{
-		{"1:6:k$1\r\nx\r\n\n", "1", nil, ""},
-		{"1:6:k$1\r\nx\r\n\n", "2", nil, "1 rows came of 2"},
-		{"1:6:k$1\r\nx\r\n\n1:6:l$1\r\nx\r\n\n", "1", nil, "more rows than were announced"},
-		{"1:6:k$1\r\nx", "1", nil, "unexpected EOF"},
-		{"1:6:k$1\r\nx", "1", failed, "the query failed"},
+		{"1:7:k$1\r\nx\r\n\n", "1", nil, ""},
+		{"1:7:k$1\r\nx\r\n\n", "2", nil, "1 rows came of 2"},
+		{"1:7:k$1\r\nx\r\n\n1:7:l$1\r\nx\r\n\n", "1", nil, "more rows than were announced"},
+		{"1:7:k$1\r\nx", "1", nil, "unexpected EOF"},
+		{"1:7:k$1\r\nx", "1", failed, "the query failed"},
 		{"", "1", failed, "the query failed"},
 		{"1", "1", failed, "the query failed"},
 		{"!", "1", failed, "the query failed"},
