@@ -7,17 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"thalweg/internal/app/caller"
-	"thalweg/internal/app/runtime"
 	"thalweg/internal/app/view"
 	"thalweg/internal/base/budget"
-	"thalweg/internal/base/document"
-	"thalweg/internal/base/durable"
 	"thalweg/internal/base/fault"
 	"thalweg/internal/base/format"
+	"thalweg/internal/base/similar"
 	"thalweg/internal/io/outfile"
-	"thalweg/internal/io/tableindex"
 	"thalweg/internal/lang/expr"
 	"thalweg/internal/lang/script"
 	"thalweg/internal/run/engine"
@@ -51,7 +49,7 @@ func (s *Service) Index(ctx context.Context, by caller.Caller, run state.RunKey,
 	if err != nil {
 		return out, err
 	}
-	needed := max(budget.MemoryBytesMin, engineBytesMin+tableindex.WriterBytes(table.Rows()))
+	needed := max(budget.MemoryBytesMin, engineBytesMin+outfile.IndexMemory(table.Rows()))
 	if o.MemoryBytes > 0 && o.MemoryBytes < needed {
 		return out, littleMemory(table, needed, o.MemoryBytes)
 	}
@@ -69,8 +67,8 @@ func (s *Service) Index(ctx context.Context, by caller.Caller, run state.RunKey,
 		out.Columns = append(out.Columns, c.Name)
 	}
 	x := &indexing{Service: s, table: table, o: o, made: out,
-		to: outfile.Output{Writer: w, Source: fmt.Sprintf("%s, run %d of %s", table.Name, run.Run, run.Workspace)}}
-	return x.write(ctx, p.MemoryBytes-tableindex.WriterBytes(table.Rows()))
+		to: outfile.Output{Writer: w, Path: o.Path, Source: fmt.Sprintf("%s, run %d of %s", table.Name, run.Run, run.Workspace)}}
+	return x.write(ctx, p.MemoryBytes-outfile.IndexMemory(table.Rows()))
 }
 
 func littleMemory(t RunTable, needed, bytes int64) error {
@@ -80,7 +78,7 @@ func littleMemory(t RunTable, needed, bytes int64) error {
 	return f
 }
 
-// indexOf describes the index of a table: its values are as those of a CSV file.
+// indexOf describes the index of a table: its texts are those of a CSV file.
 func indexOf(t RunTable, o IndexOptions) (*script.FileWriter, error) {
 	w := &script.FileWriter{Form: script.FormIndex}
 	if len(o.Columns) == 0 {
@@ -125,8 +123,11 @@ func indexColumn(t RunTable, name string) (*script.OutputColumn, error) {
 		}
 		return &script.OutputColumn{Name: c.Stored(), Header: name, Type: typ, Nullable: c.Nullable}, nil
 	}
-	f := fault.New(fault.Script, "table %s has no column %s", t.Name, document.Quote(name))
-	f.Hint = document.DidYouMean(name, names)
+	f := fault.New(fault.Script, "table %s has no column %s", t.Name, name)
+	f.Hint = "its columns: " + strings.Join(names, ", ")
+	if near := similar.Nearest(name, names); near != "" {
+		f.Hint = "did you mean " + near + "?"
+	}
 	return nil, f
 }
 
@@ -167,44 +168,5 @@ func (x *indexing) write(ctx context.Context, memoryBytes int64) (_ view.TableIn
 	if x.o.Measured != nil {
 		x.o.Measured(x.made)
 	}
-	return x.made, x.publish(ctx, in)
-}
-
-// publish writes the file beside its name, and then gives it that.
-func (x *indexing) publish(ctx context.Context, in *engine.Instance) (err error) {
-	failed := func(err error) error {
-		var known *fault.Error
-		if err == nil || errors.As(err, &known) {
-			return err
-		}
-		return &fault.Error{Kind: fault.Environment, Message: "write " + x.o.Path, Err: err}
-	}
-	dir := filepath.Dir(x.o.Path)
-	if err := (durable.FS{}).MakeAll(dir, 0o755); err != nil {
-		return failed(err)
-	}
-	if free, known := runtime.FreeBytes(dir); known && free < x.made.Bytes {
-		f := fault.New(fault.Environment, "the index has %s, and the disk of %s has %s free", format.Size(x.made.Bytes),
-			dir, format.Size(free))
-		f.Hint = "write it elsewhere, or name fewer columns"
-		return f
-	}
-	file, err := os.CreateTemp(dir, "."+filepath.Base(x.o.Path)+"-*")
-	if err != nil {
-		return failed(err)
-	}
-	x.to.Path = file.Name()
-	defer func() {
-		if err = failed(errors.Join(err, file.Close())); err != nil {
-			_ = os.Remove(x.to.Path) // it is not whole
-		}
-	}()
-	if _, err := outfile.Write(ctx, in, x.to); err != nil {
-		return err
-	}
-	err = errors.Join(file.Chmod(0o644), durable.FS{}.Sync(file))
-	if err == nil {
-		err = durable.FS{}.Rename(x.to.Path, x.o.Path)
-	}
-	return err
+	return x.made, outfile.PublishIndex(ctx, in, x.to, x.made.Bytes)
 }

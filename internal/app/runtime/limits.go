@@ -42,8 +42,8 @@ const (
 	spillBytesMin = 16 << 20
 )
 
-// FreeBytes is the free space of the file system that dir is on.
-func FreeBytes(dir string) (int64, bool) {
+// freeBytes is the free space of the file system that dir is on.
+func freeBytes(dir string) (int64, bool) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, false

@@ -169,7 +169,7 @@ func (t *Runtime) Split(total int64, python bool) (budget.Budget, error) {
 	if err != nil {
 		return b, err
 	}
-	if free, ok := FreeBytes(t.Instance.Dir); ok {
+	if free, ok := freeBytes(t.Instance.Dir); ok {
 		b.SpillBytes = max(int64(float64(free)*spillShare)/int64(b.Slots), spillBytesMin)
 	}
 	b.Far = !t.Instance.Parts.Properties().Local
