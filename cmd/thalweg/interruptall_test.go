@@ -44,6 +44,7 @@ var interruptible = [][]string{
 	{"show", "1", "--svg"}, {"show", "1", "--workers"}, {"show", "1", "read"},
 	{"show", "1", "read", "0"}, {"why", "1"},
 	{"events", "1"}, {"audit"}, {"audit", "1"}, {"approvals"}, {"schedules"}, {"matrix"},
+	{"table-index", "1.t", "--key", "a", "-o", "t.twx"},
 	{"diff", "1", "1", "t"}, {"trace", "t", "--run", "1", "--where", "a = 2"},
 	{"lineage", "t.a", "script.yaml"}, {"lineage", "t.a", "--run", "1", "--json"},
 	{"run", "script.yaml", "--fresh"}, {"retry", "1", "--node", "read"}, {"retry", "1", "--node", "read", "--dry-run"},

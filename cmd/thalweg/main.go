@@ -83,7 +83,8 @@ type cli struct {
 	Bench      benchCmd      `cmd:"" group:"serve" help:"Measure stores, machines and pipelines."`
 	Capacity   capacityCmd   `cmd:"" group:"serve" help:"Say what runs take and cost on other deployments."`
 	Login      loginCmd      `cmd:"" group:"serve" help:"Get a token of a server, and keep it for --server."`
-	ServeTable serveTableCmd `cmd:"" group:"serve" help:"Serve a finished table to clients of Redis, from its index."`
+	TableIndex tableIndexCmd `cmd:"" name:"table-index" group:"serve" help:"Make the index of a finished table, which serve-table serves."`
+	ServeTable serveTableCmd `cmd:"" name:"serve-table" group:"serve" help:"Serve a finished table to clients of Redis, from its index."`
 	Scheduler  schedulerCmd  `cmd:"" group:"serve" help:"Begin runs by schedules and watches, and work on them."`
 	Schedules  schedulesCmd  `cmd:"" group:"serve" help:"List schedules and watches: past, next, waiting, skipped."`
 	Hooks      hooksCmd      `cmd:"" group:"serve" help:"Try the hooks that are told what happens to runs."`

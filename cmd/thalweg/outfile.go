@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"thalweg/internal/app"
 	"thalweg/internal/base/fault"
 )
 
@@ -57,6 +59,18 @@ func (o outFile) check() error {
 func (o outFile) there(why string) error {
 	return &fault.Error{Kind: fault.Script, Place: fault.Place{File: o.path}, Message: why,
 		Hint: "choose another name, or say --overwrite to replace it"}
+}
+
+// spare refuses to replace a file that runs of a workspace have read or written, or were made from.
+func (o outFile) spare(ctx context.Context, home *app.App, workspace string) error {
+	if o.path == "" || o.overwrite {
+		return nil
+	}
+	what, err := home.Data.UseOf(ctx, workspace, o.path)
+	if err != nil || what == "" {
+		return err
+	}
+	return o.there("the file is " + what)
 }
 
 func headOf(path string) (head []byte, err error) {

@@ -564,8 +564,8 @@ func TestServerTableNamesCommands(t *testing.T) {
 	k, err := newParser(t.Context(), &console{}, &cli{}, func(int) {})
 	require.NoError(t, err)
 	here := []string{"test", "init", "infer", "dev", "graph", "fmt", "schema",
-		"serve", "worker", "slot", "peek", "simulate", "capacity study", "capacity table",
-		"capacity plan", "capacity compare", "bench compare", "bench host", "bench pipeline",
+		"serve", "serve-table", "table-index", "worker", "slot", "peek", "simulate", "capacity study",
+		"capacity table", "capacity plan", "capacity compare", "bench compare", "bench host", "bench pipeline",
 		"bench store", "scheduler", "completion", "__complete", "version"}
 	names := map[string]bool{}
 	for _, leaf := range k.Model.Leaves(true) {

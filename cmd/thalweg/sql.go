@@ -141,14 +141,7 @@ func (c *sqlCmd) choose() error {
 
 // spare refuses to replace a file that runs have read or written, or were made from.
 func (c *sqlCmd) spare(ctx context.Context, home *app.App) error {
-	if c.Output == "" || c.Overwrite {
-		return nil
-	}
-	what, err := home.Data.UseOf(ctx, c.Workspace, c.Output)
-	if err != nil || what == "" {
-		return err
-	}
-	return outFile{path: c.Output}.there("the file is " + what)
+	return outFile{path: c.Output, overwrite: c.Overwrite}.spare(ctx, home, c.Workspace)
 }
 
 // output opens where the rows go; done closes it, and leaves no half file.

@@ -29,6 +29,7 @@ type (
 	RowWriter       = inspect.RowWriter
 	Comparison      = inspect.Comparison
 	DiffOptions     = inspect.DiffOptions
+	IndexOptions    = inspect.IndexOptions
 	TraceOptions    = inspect.TraceOptions
 	CheckOptions    = inspect.CheckOptions
 	CheckFound      = inspect.CheckFound

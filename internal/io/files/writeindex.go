@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"thalweg/internal/base/sqltext"
+	"thalweg/internal/io/tableindex"
 	"thalweg/internal/lang/script"
 )
 
@@ -15,13 +16,22 @@ import (
 
 // indexCopy writes the lines that an index is made of.
 func indexCopy(w *script.FileWriter, source, path string) (sqltext.Copy, error) {
-	row, err := indexRow(w, source)
+	x, err := indexRows(w, source)
 	if err != nil {
 		return sqltext.Copy{}, err
 	}
+	end := sqltext.String("\r\n")
+	line := []string{"strlen(k)", "':'", x.bytes, "':'", "k"} // in one go: nothing of it is copied twice
+	for i, c := range w.Values() {
+		if v := x.values[i]; c.Nullable { // see tableindex.Null
+			line = append(line, "'$'", "coalesce(strlen("+v+"), -1)", end, v, "CASE WHEN "+v+" IS NOT NULL THEN "+end+" END")
+		} else {
+			line = append(line, "'$'", "strlen("+v+")", end, v, end)
+		}
+	}
 	return sqltext.Copy{
-		Query: "SELECT CASE WHEN n IS NULL THEN concat(strlen(k), ':', strlen(v), ':', k, v) ELSE concat('!', n) END " +
-			"AS line FROM (" + row + ")",
+		Query: "SELECT CASE WHEN n IS NULL THEN concat(" + strings.Join(line, ", ") + ") ELSE concat('!', n) END AS line " +
+			"FROM (" + x.rows + ")",
 		Path:    path,
 		Options: []string{"FORMAT csv", "HEADER false", "QUOTE ''", "ESCAPE ''", "COMPRESSION 'uncompressed'"},
 	}, nil
@@ -29,54 +39,63 @@ func indexCopy(w *script.FileWriter, source, path string) (sqltext.Copy, error) 
 
 // IndexSizeSQL selects the number of rows of an index of the SELECT from, and the bytes that they take in it.
 func IndexSizeSQL(w *script.FileWriter, from string) (string, error) {
-	row, err := indexRow(w, "("+from+")")
+	x, err := indexRows(w, "("+from+")")
 	if err != nil {
 		return "", err
 	}
-	framed := func(text string) string { // and before them their number, of which a byte has 7 bits
-		n := "strlen(" + text + ")"
+	framed := func(n string) string { // and before them their number, of which a byte has 7 bits
 		return fmt.Sprintf("%[1]s + 1 + (%[1]s >= 1 << 7)::BIGINT + (%[1]s >= 1 << 14)::BIGINT + (%[1]s >= 1 << 21)::BIGINT"+
 			" + (%[1]s >= 1 << 28)::BIGINT", n)
 	}
-	return fmt.Sprintf("SELECT CAST(count(*) AS VARCHAR), CAST(coalesce(sum(%s + %s), 0) AS VARCHAR) FROM (%s)",
-		framed("k"), framed("v"), row), nil
+	return fmt.Sprintf("SELECT CAST(count(*) AS VARCHAR), CAST(coalesce(sum(%s + %s), 0) AS VARCHAR) FROM ("+
+		"SELECT strlen(k) AS k, %s AS v FROM (%s))", framed("k"), framed("v"), x.bytes, x.rows), nil
 }
 
-// indexRow selects of each row of an index the key k, the values v, and n, which says where in the key is a NULL.
-func indexRow(w *script.FileWriter, source string) (string, error) {
-	var parts, values, nulls []string
+// indexed is the SQL of an index.
+type indexed struct {
+	rows   string   // selects the key k, texts of values, and n, which says where in the key is a NULL
+	values []string // these texts
+	bytes  string   // what they take as frames, together
+}
+
+func indexRows(w *script.FileWriter, source string) (x indexed, err error) {
+	var key, nulls, texts, frames []string
 	for i, c := range w.Index {
 		text, err := indexText(c)
 		if err != nil {
-			return "", err
+			return x, err
 		}
 		if len(w.Index) > 1 { // so that no two keys are one
 			text = fmt.Sprintf(`replace(replace(%s, '\', '\\'), ':', '\:')`, text)
 		}
-		parts = append(parts, text)
+		key = append(key, text)
 		if c.Nullable {
 			nulls = append(nulls, fmt.Sprintf("WHEN %s IS NULL THEN %d", sqltext.Ident(c.Name), i))
 		}
 	}
-	for _, c := range w.Values() {
+	for i, c := range w.Values() {
 		text, err := indexText(c)
 		if err != nil {
-			return "", err
+			return x, err
 		}
-		end := sqltext.String("\r\n")
-		value := fmt.Sprintf("concat('$', strlen(%[1]s), %[2]s, %[1]s, %[2]s)", text, end)
+		v := fmt.Sprintf("t%d", i)
+		x.values = append(x.values, v)
+		const around = len("$\r\n\r\n")
+		frame := fmt.Sprintf("strlen(%[1]s) + strlen(CAST(strlen(%[1]s) AS VARCHAR)) + %[2]d", v, around)
 		if c.Nullable {
-			value = fmt.Sprintf("CASE WHEN %s IS NULL THEN %s ELSE %s END", sqltext.Ident(c.Name),
-				sqltext.String("$-1\r\n"), value)
+			text = fmt.Sprintf("CASE WHEN %s IS NOT NULL THEN %s END", sqltext.Ident(c.Name), text)
+			frame = fmt.Sprintf("coalesce(%s, %d)", frame, len(tableindex.Null))
 		}
-		values = append(values, value)
+		texts, frames = append(texts, text+" AS "+v), append(frames, frame)
 	}
 	null := "NULL"
 	if len(nulls) > 0 {
 		null = "CASE " + strings.Join(nulls, " ") + " END"
 	}
-	return fmt.Sprintf("SELECT %s AS k, concat(%s) AS v, %s AS n FROM %s", strings.Join(parts, " || ':' || "),
-		strings.Join(values, ", "), null, source), nil
+	x.bytes = "(" + strings.Join(frames, " + ") + ")"
+	x.rows = fmt.Sprintf("SELECT %s AS k, %s, %s AS n FROM %s", strings.Join(key, " || ':' || "),
+		strings.Join(texts, ", "), null, source)
+	return x, nil
 }
 
 // indexText is the text of a value, as in a CSV file.

@@ -62,8 +62,8 @@ func TestIndexHoldsWhatIsWritten(t *testing.T) {
 		}
 		rows = append(rows, fmt.Sprintf("(%s, %s)", sqltext.String(key), value))
 	}
-	large := strings.Repeat("0123456789", 300_000) // more than is read at once
-	rows = append(rows, "('large', repeat('0123456789', 300000))")
+	large := strings.Repeat("0123456789", 1_600_000) // more than is read at once
+	rows = append(rows, "('large', repeat('0123456789', 1600000))")
 	in, o := indexIn(t, indexed(1), "SELECT * FROM (VALUES "+strings.Join(rows, ", ")+") AS t(a, v)")
 	count, size, err := outfile.IndexSize(t.Context(), in, o)
 	require.NoError(t, err)
@@ -154,6 +154,39 @@ func TestIndexRefuses(t *testing.T) {
 	}
 }
 
+// TestIndexIsPublishedWhole: an index replaces another one when it is whole, and where its disk holds it.
+func TestIndexIsPublishedWhole(t *testing.T) {
+	t.Parallel()
+	in, o := indexIn(t, indexed(1), "SELECT 'k' || i AS a, 'x' AS v FROM range(4) r(i)")
+	o.Path = filepath.Join(o.Scratch, "of", "rows.twx")
+	list := func() (names []string) {
+		entries, err := os.ReadDir(filepath.Dir(o.Path))
+		require.NoError(t, err)
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	var f *fault.Error
+	require.ErrorAs(t, outfile.PublishIndex(t.Context(), in, o, 1<<60), &f)
+	require.Equal(t, fault.Environment, f.Kind)
+	require.Regexp(t, `^the index has 1024\.0 PiB, and the disk of .*/of has .* free$`, f.Message)
+	require.Empty(t, list())
+	for range 2 {
+		require.NoError(t, outfile.PublishIndex(t.Context(), in, o, 5000))
+		require.Equal(t, []string{"rows.twx"}, list())
+	}
+	before, err := os.ReadFile(o.Path)
+	require.NoError(t, err)
+	o.Rows = "SELECT 'k' AS a, v FROM rows"
+	require.ErrorAs(t, outfile.PublishIndex(t.Context(), in, o, 5000), &f)
+	require.Equal(t, fault.UserData, f.Kind)
+	require.Equal(t, []string{"rows.twx"}, list())
+	after, err := os.ReadFile(o.Path)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}
+
 // counting plays an engine that has counted so many rows.
 type counting struct {
 	writer
@@ -174,11 +207,11 @@ func TestIndexMissesRows(t *testing.T) {
 		err         error
 		want        string
 	}{
-		{"1:6:k$1\r\nx\r\n\n", "1", nil, ""},
-		{"1:6:k$1\r\nx\r\n\n", "2", nil, "1 rows came of 2"},
-		{"1:6:k$1\r\nx\r\n\n1:6:l$1\r\nx\r\n\n", "1", nil, "more rows than were announced"},
-		{"1:6:k$1\r\nx", "1", nil, "unexpected EOF"},
-		{"1:6:k$1\r\nx", "1", failed, "the query failed"},
+		{"1:7:k$1\r\nx\r\n\n", "1", nil, ""},
+		{"1:7:k$1\r\nx\r\n\n", "2", nil, "1 rows came of 2"},
+		{"1:7:k$1\r\nx\r\n\n1:7:l$1\r\nx\r\n\n", "1", nil, "more rows than were announced"},
+		{"1:7:k$1\r\nx", "1", nil, "unexpected EOF"},
+		{"1:7:k$1\r\nx", "1", failed, "the query failed"},
 		{"", "1", failed, "the query failed"},
 		{"1", "1", failed, "the query failed"},
 		{"!", "1", failed, "the query failed"},

@@ -7,10 +7,15 @@ import (
 	"io"
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // pipeMode lets nobody else read what goes through a pipe.
 const pipeMode = 0o600
+
+// pipeBytes is what a pipe holds where users may have as much: the sides wait less often for each other.
+const pipeBytes = 1 << 20
 
 // through runs what writes to a pipe, which it makes at path, and meanwhile take, which
 // reads from it to the end. A failure of take cancels run, and is what is returned, unless take misses
@@ -26,6 +31,9 @@ func through(ctx context.Context, path string, run func(context.Context) error,
 		return err
 	}
 	defer reads.Close() // nothing can be lost: it is read
+	if c, err := reads.SyscallConn(); err == nil {
+		_ = c.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeBytes) }) // else it is smaller
+	}
 	writes, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err

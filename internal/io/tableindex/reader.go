@@ -177,12 +177,8 @@ func (t *Table) section(at, n int64, buffer []byte) ([]byte, error) {
 // verify compares all bytes with their checksums. It reads them, and only then touches
 // their pages: a goroutine that waits for a page has a processor, one that reads has not.
 func (t *Table) verify(ctx context.Context, gently bool) error {
-	sums, err := t.read(t.h.sumsAt(), t.h.sumsBytes, nil)
-	if err != nil {
+	if err := t.verifySums(ctx); err != nil {
 		return err
-	}
-	if crc32.Checksum(sums, castagnoli) != t.h.sums {
-		return fmt.Errorf("its checksums are damaged")
 	}
 	var next atomic.Int64
 	work, ctx := errgroup.WithContext(ctx)
@@ -198,7 +194,7 @@ func (t *Table) verify(ctx context.Context, gently bool) error {
 				if b >= t.h.blocks() {
 					return nil
 				}
-				if err := t.verifyBlock(b, sums, buffer); err != nil {
+				if err := t.verifyBlock(b, buffer); err != nil {
 					return err
 				}
 				if gently {
@@ -214,14 +210,34 @@ func (t *Table) verify(ctx context.Context, gently bool) error {
 	return t.touch(0, headerBytes, t.h.sumsAt(), t.h.sumsBytes)
 }
 
-func (t *Table) verifyBlock(b int64, sums, buffer []byte) error {
+// verifySums compares the checksums with theirs, a piece at a time: how many there are is only what the header says.
+func (t *Table) verifySums(ctx context.Context) error {
+	sum, buffer := uint32(0), make([]byte, blockBytes)
+	for at := t.h.sumsAt(); at < t.h.end() && ctx.Err() == nil; at += blockBytes {
+		piece, err := t.read(at, min(blockBytes, t.h.end()-at), buffer)
+		if err != nil {
+			return err
+		}
+		sum = crc32.Update(sum, castagnoli, piece)
+	}
+	if ctx.Err() == nil && sum != t.h.sums {
+		return fmt.Errorf("its checksums are damaged")
+	}
+	return ctx.Err()
+}
+
+func (t *Table) verifyBlock(b int64, buffer []byte) error {
 	at := headerBytes + b*blockBytes
 	n := min(blockBytes, t.h.sumsAt()-at)
+	var sum [sumBytes]byte
+	if _, err := t.file.ReadAt(sum[:], t.h.sumsAt()+b*sumBytes); err != nil {
+		return err
+	}
 	block, err := t.read(at, n, buffer)
 	if err != nil {
 		return err
 	}
-	if crc32.Checksum(block, castagnoli) != binary.LittleEndian.Uint32(sums[b*sumBytes:]) {
+	if crc32.Checksum(block, castagnoli) != binary.LittleEndian.Uint32(sum[:]) {
 		return fmt.Errorf("its bytes from %d on are damaged", at)
 	}
 	return t.touch(at, n)

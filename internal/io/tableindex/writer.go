@@ -57,6 +57,11 @@ func NewWriter(file *os.File, rows int64, meta Meta) (*Writer, error) {
 		most: rows, buffer: make([]byte, 0, writeBufferBytes)}, nil
 }
 
+// WriterBytes is what a Writer of so many rows holds in memory.
+func WriterBytes(rows int64) int64 {
+	return slotsFor(rows)*slotBytes + writeBufferBytes + MaxKeyBytes + MaxRowBytes
+}
+
 // Frame appends a value as a RESP2 client gets it.
 func Frame(to, value []byte) []byte {
 	to = append(to, '$')

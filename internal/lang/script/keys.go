@@ -507,7 +507,7 @@ var (
 		{name: "json", form: keysOf(jsonWriterShape), doc: "How lines of JSON are written."},
 		{name: "excel", form: keysOf(excelWriterShape), doc: "How an Excel file is written."},
 		{name: "index", form: keysOf(indexWriterShape),
-			doc: "How an index is written: a file .twx that answers reads by key, which thalweg serve-table serves."},
+			doc: "How an index is written: a file .twx that clients of Redis read by key."},
 		{name: "format", form: text(formWords()...),
 			doc: "What the file is, with columns in short form; default: what the end of its name says, else csv."},
 		{name: "partition_by", form: either(text(), listOf(text())),
