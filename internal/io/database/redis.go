@@ -20,17 +20,19 @@ import (
 // Bounds of what is said with Redis and Valkey.
 const (
 	redisTimeout    = 30 * time.Second // for the answers to one pipeline
-	redisReplyMax   = 8 << 20          // bytes of one answer
-	redisRepliesMax = 1 << 20          // answers in one
+	redisReplyBytes = 128 << 20        // of all answers to one pipeline
+	redisItemBytes  = 64               // that an answer counts for, beside its text
 	redisDepthMax   = 8                // lists in lists
 )
 
-// redis is a connection to Redis or Valkey, in version 2 of their protocol.
+// redis is a connection to Redis or Valkey, in version 2 of their protocol. It is never renewed: what was watched, and
+// what became of the last commands, would be lost with the one before.
 type redis struct {
 	conn net.Conn
 	r    *bufio.Reader
 	out  []byte // the commands that are not sent yet
 	sent int    // how many those are
+	left int    // bytes that the answers may still have
 }
 
 // reply is an answer: a text, a number as text, a list, or nothing.
@@ -76,7 +78,11 @@ func (c Client) redis(ctx context.Context, loc address.Location) (*redis, error)
 	}
 	const bufferBytes = 64 << 10
 	s := &redis{conn: conn, r: bufio.NewReaderSize(conn, bufferBytes)}
-	if err := s.login(ctx, u); err != nil {
+	err = s.login(ctx, u)
+	if err == nil {
+		err = s.keeps(ctx)
+	}
+	if err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -102,6 +108,27 @@ func (s *redis) login(ctx context.Context, u *url.URL) error {
 		f.Hint = "the server closes the connection: if it speaks TLS, write rediss:// instead of redis://"
 	}
 	return err
+}
+
+// keeps refuses a server that removes rows by itself when its memory is full: a table would lose some of them
+// without anybody noticing. A server that says nothing of its memory to this user is believed.
+func (s *redis) keeps(ctx context.Context) error {
+	s.add("INFO", "memory")
+	got, err := s.send(ctx)
+	if err != nil {
+		return err
+	}
+	said := map[string]string{}
+	for line := range strings.Lines(got[0].text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		said[name] = value
+	}
+	if policy := said["maxmemory_policy"]; said["maxmemory"] != "0" && strings.HasPrefix(policy, "allkeys-") {
+		return &fault.Error{Kind: fault.Script,
+			Message: "the server removes any key when its memory is full (maxmemory-policy " + policy + ")",
+			Hint:    "let it keep what has no expiry: CONFIG SET maxmemory-policy noeviction, or volatile-lru"}
+	}
+	return nil
 }
 
 func (s *redis) Close() { _ = s.conn.Close() }
@@ -152,6 +179,7 @@ func (s *redis) send(ctx context.Context) ([]reply, error) {
 		return nil, lostRedis(err)
 	}
 	got := make([]reply, n)
+	s.left = redisReplyBytes
 	for i := range got {
 		var err error
 		if got[i], err = s.read(0); err != nil {
@@ -161,7 +189,7 @@ func (s *redis) send(ctx context.Context) ([]reply, error) {
 	return got, nil
 }
 
-// read reads an answer.
+// read reads an answer. What an answer says of its size is believed as far as the bound goes.
 func (s *redis) read(depth int) (reply, error) {
 	line, err := s.r.ReadSlice('\n')
 	if err != nil {
@@ -171,6 +199,7 @@ func (s *redis) read(depth int) (reply, error) {
 	if text == "" {
 		return reply{}, errors.New("it answers in no form of Redis")
 	}
+	s.left -= redisItemBytes
 	kind, text := text[0], text[1:]
 	switch kind {
 	case '+', ':':
@@ -183,13 +212,13 @@ func (s *redis) read(depth int) (reply, error) {
 	}
 	n, err := strconv.Atoi(text)
 	switch {
-	case err != nil || n < -1 || kind == '$' && n > redisReplyMax || kind == '*' && n > redisRepliesMax ||
-		depth > redisDepthMax:
+	case err != nil || n < -1 || n > s.left || s.left < 0 || depth > redisDepthMax:
 		return reply{}, errors.New("it answers with a size that cannot be")
 	case n == -1:
 		return reply{null: true}, nil
 	case kind == '$':
 		const end = "\r\n"
+		s.left -= n
 		buf := make([]byte, n+len(end))
 		_, err := io.ReadFull(s.r, buf)
 		return reply{text: string(buf[:n])}, err
@@ -264,7 +293,9 @@ func redisFault(said redisError) error {
 		f.Kind, f.Hint = fault.Script, "a key is in use for something else: give the table another name"
 	case "OOM":
 		f.Retryable, f.Hint = true, "raise maxmemory: while a table is published, the server has it twice"
-	case "LOADING", "BUSY", "READONLY", "MASTERDOWN", "TRYAGAIN", "MISCONF", "NOREPLICAS", "UNBLOCKED":
+	case "READONLY":
+		f.Retryable, f.Hint = true, "the server is a replica: name its primary"
+	case "LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "MISCONF", "NOREPLICAS", "UNBLOCKED":
 		f.Retryable = true
 	case "ERR":
 		switch {

@@ -13,6 +13,7 @@ import (
 
 	"thalweg/internal/base/fault"
 	"thalweg/internal/io/database"
+	"thalweg/internal/test/effort"
 	"thalweg/internal/test/redistest"
 )
 
@@ -59,7 +60,12 @@ func row(t *testing.T, s *redistest.Server, command, key string) string {
 // requireAlone says that nothing is there but one version of so many rows.
 func requireAlone(t *testing.T, s *redistest.Server, rows int) {
 	t.Helper()
-	require.Equal(t, fmt.Sprint(rows+2), s.Do(t, "DBSIZE"), "rows, pointer and versions: %s", s.Do(t, "KEYS", "*"))
+	var keys, lapsing int // those of versions that were replaced a moment ago
+	if said := s.Do(t, "INFO", "keyspace"); strings.Contains(said, "db0:") {
+		_, err := fmt.Sscanf(said[strings.Index(said, "db0:"):], "db0:keys=%d,expires=%d", &keys, &lapsing)
+		require.NoError(t, err)
+	}
+	require.Equal(t, rows+2, keys-lapsing, "rows, pointer and versions: %s", s.Do(t, "KEYS", "*"))
 	require.Equal(t, "1", s.Do(t, "HLEN", "go[o]*ds:versions"))
 }
 
@@ -238,7 +244,7 @@ func TestRedisCanceled(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	require.Equal(t, fault.Canceled, fault.Of(staged.Publish(ctx)).Kind)
-	require.Less(t, time.Since(began), 2*time.Second)
+	effort.Promised(t, began, 2*time.Second)
 	require.NoError(t, staged.Discard(t.Context()))
 	require.Empty(t, s.Do(t, "KEYS", "*"))
 }

@@ -40,6 +40,8 @@ const (
 	// redisWait is how long another writer is waited for: longer than for one that is gone.
 	redisWait = redisLease + 15*time.Second
 	redisPoll = 250 * time.Millisecond
+	// redisGrace is how long the rows of a replaced version stay for who has just read the pointer.
+	redisGrace = 10 * time.Second
 	// redisDiscard bounds the removal of rows that are not published.
 	redisDiscard = 30 * time.Second
 )
@@ -118,7 +120,7 @@ func (p *redisStaged) stage(ctx context.Context, path string) error {
 		return nil
 	}
 	for _, version := range others {
-		if err := p.remove(ctx, p.s, version); err != nil {
+		if err := p.remove(ctx, p.s, version, unlink); err != nil {
 			return err
 		}
 	}
@@ -264,14 +266,24 @@ func (p *redisStaged) unneeded(v redisView) (out []string) {
 // tidy removes versions, now that the publication is done. What stays is removed by the next one.
 func (p *redisStaged) tidy(ctx context.Context, versions []string) {
 	for _, version := range versions {
-		if p.remove(ctx, p.s, version) != nil {
+		if p.remove(ctx, p.s, version, lapse) != nil {
 			return
 		}
 	}
 }
 
+// unlink adds what removes keys at once: nobody reads them.
+func unlink(s *redis, keys []string) { s.add(append([]string{"UNLINK"}, keys...)...) }
+
+// lapse adds what lets the server remove keys after redisGrace.
+func lapse(s *redis, keys []string) {
+	for _, k := range keys {
+		s.add("PEXPIRE", k, strconv.FormatInt(redisGrace.Milliseconds(), 10))
+	}
+}
+
 // remove removes a version's keys in small steps, and then its record.
-func (p *redisStaged) remove(ctx context.Context, s *redis, version string) error {
+func (p *redisStaged) remove(ctx context.Context, s *redis, version string, how func(*redis, []string)) error {
 	pattern := globEscape.Replace(p.prefix(version)) + "*"
 	for cursor := "0"; ; {
 		s.add("SCAN", cursor, "MATCH", pattern, "COUNT", redisScan)
@@ -286,12 +298,13 @@ func (p *redisStaged) remove(ctx context.Context, s *redis, version string) erro
 		if len(got[0].list) != parts {
 			return lostRedis(errors.New("SCAN has no answer"))
 		}
-		if keys := got[0].list[1].list; len(keys) > 0 {
-			words := []string{"UNLINK"}
-			for _, k := range keys {
-				words = append(words, k.text)
+		if found := got[0].list[1].list; len(found) > 0 {
+			keys := make([]string, len(found))
+			for i, k := range found {
+				keys[i] = k.text
 			}
-			if _, err := s.do(ctx, words...); err != nil {
+			how(s, keys)
+			if _, err := s.all(ctx); err != nil {
 				return err
 			}
 		}
@@ -407,6 +420,6 @@ func (p *redisStaged) abandon(ctx context.Context) {
 		return
 	}
 	if published, err := p.release(ctx, s); err == nil && !published {
-		_ = p.remove(ctx, s, p.version)
+		_ = p.remove(ctx, s, p.version, unlink)
 	}
 }

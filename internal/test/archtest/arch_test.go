@@ -240,13 +240,14 @@ var starters = map[string]string{
 
 // children are the processes that the product starts, by who does.
 var children = map[string]string{
-	"internal/app/serving/desktop.go":    "what opens a page on the desktop",
-	"internal/ops/load/around/beside.go": "second loads of benches",
-	"internal/ops/load/around/perf.go":   "perf, which counts for benches",
-	"internal/ops/notify/send.go":        "command hooks",
-	"internal/run/python/installed.go":   "interpreters that are asked what they are and have",
-	"internal/run/python/process.go":     "interpreters with the code of scripts",
-	"internal/run/sandbox/process.go":    "slots of a worker: this program",
+	"internal/app/serving/desktop.go":      "what opens a page on the desktop",
+	"internal/ops/load/around/beside.go":   "second loads of benches",
+	"internal/ops/load/around/perf.go":     "perf, which counts for benches",
+	"internal/ops/notify/send.go":          "command hooks",
+	"internal/run/python/installed.go":     "interpreters that are asked what they are and have",
+	"internal/run/python/process.go":       "interpreters with the code of scripts",
+	"internal/run/sandbox/process.go":      "slots of a worker: this program",
+	"internal/test/redistest/redistest.go": "servers of Redis for tests",
 }
 
 // Each process is started in one place, and is known here.

@@ -1,12 +1,12 @@
 // Package redistest starts a server of Redis for a test. Only tests use it; a test without
-// redis-server and redis-cli on the machine is skipped.
+// redis-server and redis-cli in PATH is skipped. A valkey-server does under the name redis-server.
 package redistest
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,7 +15,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/base/keeper"
 	"thalweg/internal/test/effort"
+)
+
+const (
+	serverProgram = "redis-server"
+	clientProgram = "redis-cli"
 )
 
 // Server is a server that ends with its test.
@@ -23,12 +29,13 @@ type Server struct {
 	URL  string // of its first database, without TLS
 	Port string
 	dir  string
+	stop func()
 }
 
 // Here reports whether there is a server to start.
 func Here() bool {
-	_, err := exec.LookPath("redis-server")
-	_, noClient := exec.LookPath("redis-cli")
+	_, err := keeper.Find(serverProgram)
+	_, noClient := keeper.Find(clientProgram)
 	return err == nil && noClient == nil
 }
 
@@ -38,9 +45,9 @@ func Table(t testing.TB, url, table string) string {
 	const script = "local at, out = redis.call('GET', KEYS[1]), {} " +
 		"for _, k in ipairs(redis.call('KEYS', '*')) do if at and k:sub(1, #at) == at then " +
 		"out[k:sub(#at + 1)] = redis.call('HGETALL', k) end end return cjson.encode(out)"
-	out, err := exec.Command("redis-cli", "-u", url, "EVAL", script, "1", table+":current").CombinedOutput()
-	require.NoError(t, err, string(out))
-	return string(out)
+	out, ok := cli("-u", url, "EVAL", script, "1", table+":current")
+	require.True(t, ok, out)
+	return out
 }
 
 // Start starts a server with options of its command line, such as --requirepass x. Its port is on loopback. With
@@ -76,46 +83,51 @@ func (s *Server) start(t testing.TB, options []string) bool {
 		}
 	}
 	s.URL = "redis://127.0.0.1:" + s.Port + "/0"
-	cmd := exec.Command("redis-server", append(args, options...)...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
 	var text bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &text, &text
-	if err := cmd.Start(); err != nil {
-		t.Logf("start redis-server: %v", err)
-		return false
-	}
 	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(ended) }()
-	end := func() { _ = cmd.Process.Kill(); <-ended }
+	go func() {
+		defer close(ended)
+		state, err := keeper.Run(ctx, "", keeper.Program{Path: serverProgram, Args: append(args, options...),
+			Stdout: &text, Stderr: &text})
+		t.Logf("redis-server: %v, %v", state, err)
+	}()
+	s.stop = func() { end(); <-ended }
 	for deadline := time.Now().Add(effort.Patience); time.Now().Before(deadline); {
-		if out, err := s.cli("PING").CombinedOutput(); err == nil &&
-			(strings.Contains(string(out), "PONG") || strings.Contains(string(out), "NOAUTH")) {
-			t.Cleanup(end)
+		if out, _ := cli("-s", s.socket(), "PING"); strings.Contains(out, "PONG") || strings.Contains(out, "NOAUTH") {
+			t.Cleanup(s.stop)
 			return true
 		}
 		select {
 		case <-ended:
-			t.Logf("redis-server ended: %s", text.String())
+			t.Log(text.String())
 			return false
 		case <-time.After(time.Millisecond):
 		}
 	}
-	end()
+	s.stop()
 	return false
 }
 
 func (s *Server) socket() string { return filepath.Join(s.dir, "s") }
 
-func (s *Server) cli(words ...string) *exec.Cmd {
-	return exec.Command("redis-cli", append([]string{"-s", s.socket()}, words...)...)
+// cli gives what redis-cli prints to programs, and whether it is content.
+func cli(words ...string) (out string, ok bool) {
+	var text bytes.Buffer
+	state, err := keeper.Run(context.Background(), "", keeper.Program{Path: clientProgram, Args: words, Stdout: &text,
+		Stderr: &text})
+	return text.String(), err == nil && state.Err == nil && state.Status == syscall.WaitStatus(0)
 }
+
+// Stop kills the server, before the test ends.
+func (s *Server) Stop() { s.stop() }
 
 // Do carries out a command, and returns its answer as redis-cli prints it to programs.
 func (s *Server) Do(t testing.TB, words ...string) string {
 	t.Helper()
-	out, err := s.cli(words...).CombinedOutput()
-	require.NoError(t, err, "%v: %s", words, out)
-	return strings.TrimSuffix(string(out), "\n")
+	out, ok := cli(append([]string{"-s", s.socket()}, words...)...)
+	require.True(t, ok, "%v: %s", words, out)
+	return strings.TrimSuffix(out, "\n")
 }
 
 // Keys lists the keys that match a pattern, those of more than one line as several.
