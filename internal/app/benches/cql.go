@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -103,13 +104,15 @@ func cassandraOf(o TargetOptions, hosts string) (*clusterconfig.Config, error) {
 	var of clusterconfig.Cassandra
 	switch {
 	case hosts != "":
-		user, at := "", hosts
-		if i := strings.LastIndexByte(hosts, '@'); i >= 0 {
-			user, at = hosts[:i], hosts[i+1:]
+		// Several hosts with ports are nothing that package url reads, but one host with the same user is.
+		at := strings.LastIndexByte(hosts, '@') + 1
+		u, err := url.Parse("cql://" + hosts[:at] + "host")
+		if err != nil { // its text may have the password
+			return nil, fault.New(fault.Script, "cannot read the user and the password before %s", shown(hosts))
 		}
-		name, password, _ := strings.Cut(user, ":")
-		of = clusterconfig.Cassandra{Hosts: strings.Split(strings.TrimSuffix(at, "/"), ","),
-			Username: cmp.Or(o.Login.Username, name), Password: cmp.Or(o.Login.Password, password), TLS: o.Login.TLS,
+		password, _ := u.User.Password()
+		of = clusterconfig.Cassandra{Hosts: strings.Split(strings.TrimSuffix(hosts[at:], "/"), ","), TLS: o.Login.TLS,
+			Username: cmp.Or(o.Login.Username, u.User.Username()), Password: cmp.Or(o.Login.Password, password),
 			Replication: map[string]int{"": 1}}
 	case o.Cluster == nil || o.Cluster.State.Cassandra == nil:
 		return nil, &fault.Error{Kind: fault.Script, Message: "which Cassandra?",
@@ -176,6 +179,15 @@ func dropKeyspace(cfg cassandra.Config, keyspace string) error {
 		return fmt.Errorf("remove keyspace %s: %w", keyspace, err)
 	}
 	defer s.Close()
+	tables, err := s.Query("SELECT table_name FROM system_schema.tables WHERE keyspace_name=?", keyspace).IterContext(ctx).
+		SliceMap()
+	if err != nil {
+		return s.Fault("list the tables of keyspace "+keyspace, err)
+	}
+	for _, t := range tables { // a node keeps the files of tables that are dropped, unless its versions before 5.0 are told so
+		_ = s.Query(fmt.Sprintf("ALTER TABLE %s.%s WITH allow_auto_snapshot = false", keyspace, t["table_name"])).
+			ExecContext(ctx)
+	}
 	return s.Make(ctx, []string{"DROP KEYSPACE IF EXISTS " + keyspace})
 }
 

@@ -1,6 +1,7 @@
 package benches
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,9 @@ import (
 const (
 	exporterPatience = 5 * time.Second
 	exporterBytesMax = 16 << 20
+	linesMax         = 200_000
 	familiesMax      = 2000 // that are kept of one exporter
+	whyMax           = 256  // bytes of what cannot be read
 )
 
 // exporter is an address that says in Prometheus' text what a server does.
@@ -94,14 +97,18 @@ func (e *exporter) read(ctx context.Context) (_ load.Reading, err error) {
 	if response.StatusCode != http.StatusOK {
 		return load.Reading{}, fmt.Errorf("it answers %s", response.Status)
 	}
-	body := &io.LimitedReader{R: response.Body, N: exporterBytesMax + 1}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(body)
+	text, err := io.ReadAll(io.LimitReader(response.Body, exporterBytesMax+1))
 	switch {
-	case body.N == 0:
-		return load.Reading{}, fmt.Errorf("it says more than %d MiB", exporterBytesMax>>20)
 	case err != nil:
 		return load.Reading{}, err
+	case len(text) > exporterBytesMax, bytes.Count(text, []byte("\n")) > linesMax: // a short line is large as a metric
+		return load.Reading{}, fmt.Errorf("it says more than %d MiB or %d lines", exporterBytesMax>>20, linesMax)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	switch {
+	case err != nil:
+		return load.Reading{}, errors.New(strings.ToValidUTF8(err.Error()[:min(len(err.Error()), whyMax)], "?"))
 	case len(families) > familiesMax:
 		return load.Reading{}, fmt.Errorf("it has %d metrics, and %d are the most", len(families), familiesMax)
 	}
@@ -135,8 +142,8 @@ func note(r load.Reading, name string, family *dto.MetricFamily) {
 
 // add adds what JSON can say.
 func add(to map[string]float64, name string, v float64) {
-	if !math.IsNaN(v) && !math.IsInf(v, 0) {
-		to[name] += v
+	if sum := to[name] + v; !math.IsNaN(sum) && !math.IsInf(sum, 0) {
+		to[name] = sum
 	}
 }
 
