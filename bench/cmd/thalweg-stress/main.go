@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"syscall"
 	"time"
 
 	"thalweg/internal/store/cassandra"
@@ -30,7 +31,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.node, "node", os.Getenv("THALWEG_TEST_CASSANDRA"), "HOST:PORT of a node")
 	flag.StringVar(&o.program, "thalweg", "bin/thalweg", "the program")
-	flag.StringVar(&o.java, "services", "scripts/services", "what starts Java with the modules that cassandra-stress wants")
+	flag.StringVar(&o.java, "services", "scripts/services", "what starts Java as cassandra-stress wants it")
 	flag.StringVar(&o.classes, "classes", "", "class path of cassandra-stress")
 	flag.StringVar(&o.out, "out", "", "file for the figures, as JSON")
 	flag.Int64Var(&o.keys, "keys", 1_000_000, "rows of the table")
@@ -39,7 +40,7 @@ func main() {
 	flag.DurationVar(&o.window, "for", time.Minute, "what is measured of each load")
 	flag.DurationVar(&o.warmUp, "warm-up", 10*time.Second, "what is not, before")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o); err != nil {
 		stop()
@@ -148,7 +149,8 @@ func (s *session) turn(ctx context.Context, c client, fixed map[string]int) (err
 func (s *session) compare(ctx context.Context, c client) error {
 	is := ""
 	for _, statement := range []string{
-		"SELECT * FROM system_schema.tables WHERE keyspace_name=?", "SELECT * FROM system_schema.columns WHERE keyspace_name=?",
+		"SELECT * FROM system_schema.tables WHERE keyspace_name=?",
+		"SELECT * FROM system_schema.columns WHERE keyspace_name=?",
 	} {
 		rows, err := s.cql.Query(statement, c.keyspace()).IterContext(ctx).SliceMap()
 		if err != nil {
@@ -164,8 +166,11 @@ func (s *session) compare(ctx context.Context, c client) error {
 		}
 	}
 	row, err := s.cql.Query("SELECT * FROM " + c.keyspace() + ".standard1 LIMIT 1").IterContext(ctx).SliceMap()
-	if err != nil || len(row) != 1 {
-		return errors.Join(err, fmt.Errorf("%d rows were found of the first", len(row)))
+	switch {
+	case err != nil:
+		return err
+	case len(row) == 0:
+		return errors.New("it has filled nothing")
 	}
 	sizes := map[string]int{}
 	for name, value := range row[0] {

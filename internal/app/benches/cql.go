@@ -184,7 +184,8 @@ func dropKeyspace(cfg cassandra.Config, keyspace string) error {
 	if err != nil {
 		return s.Fault("list the tables of keyspace "+keyspace, err)
 	}
-	for _, t := range tables { // a node keeps the files of tables that are dropped, unless its versions before 5.0 are told so
+	// A node keeps the files of tables that are dropped, unless told not to; before version 5.0 it is not to be told.
+	for _, t := range tables {
 		_ = s.Query(fmt.Sprintf("ALTER TABLE %s.%s WITH allow_auto_snapshot = false", keyspace, t["table_name"])).
 			ExecContext(ctx)
 	}

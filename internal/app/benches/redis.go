@@ -183,7 +183,10 @@ func (t *redis) remove(ctx context.Context) error {
 			return nil
 		})
 		if err == nil && len(keys) > 0 {
-			err = t.info.ask(ctx, append([]string{"UNLINK"}, keys...), func(r *replies) error { _, err := r.header(':'); return err })
+			err = t.info.ask(ctx, append([]string{"UNLINK"}, keys...), func(r *replies) error {
+				_, err := r.header(':')
+				return err
+			})
 		}
 		if err != nil {
 			return fmt.Errorf("remove the keys %s*: %w", t.prefix, err)

@@ -329,7 +329,8 @@ process_cpu_seconds_total 42
 
 func TestExportersSayWhatServersDo(t *testing.T) {
 	text := ofAMachine
-	target := openTest(t, TargetOptions{At: "parts", Dir: t.TempDir(), Exporters: []string{metrics(t, func() string { return text })}})
+	exporter := metrics(t, func() string { return text })
+	target := openTest(t, TargetOptions{At: "parts", Dir: t.TempDir(), Exporters: []string{exporter}})
 	defer func() { require.NoError(t, target.Close()) }()
 	readings, err := target.(load.Observer).Observe(t.Context())
 	require.NoError(t, err)
