@@ -54,7 +54,7 @@ type cql struct {
 	session       *cassandra.Session
 	admin         cassandra.Config // without a keyspace
 	keyspace      string
-	keep          bool
+	keep, made    bool
 	copies        int // of each row
 	columns, size int
 	update, read  string // statements
@@ -139,6 +139,7 @@ func (t *cql) make(ctx context.Context, copies map[string]int) error {
 		return err
 	}
 	defer s.Close()
+	t.made = true // in part, maybe
 	if err := cassandra.MakeKeyspace(ctx, s, t.keyspace, copies); err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func (t *cql) make(ctx context.Context, copies map[string]int) error {
 
 // remove removes the keyspace, unless it is kept.
 func (t *cql) remove() error {
-	if t.keep {
+	if t.keep || !t.made {
 		return nil
 	}
 	return dropKeyspace(t.admin, t.keyspace)

@@ -14,6 +14,7 @@ import (
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/load"
+	"thalweg/internal/store/cassandra"
 )
 
 // TargetOptions say what is put under load.
@@ -126,8 +127,10 @@ func refused(err error) bool {
 	var cql gocql.RequestError
 	var redis redisError
 	switch {
+	case errors.Is(err, cassandra.ErrLogin), errors.Is(err, cassandra.ErrNoLogin):
+		return true
 	case errors.As(err, &cql):
-		return cql.Code() == gocql.ErrCodeCredentials || cql.Code() == gocql.ErrCodeUnauthorized
+		return cql.Code() == gocql.ErrCodeUnauthorized
 	case errors.As(err, &redis):
 		word, _, _ := strings.Cut(string(redis), " ")
 		return word == "NOAUTH" || word == "WRONGPASS" || word == "NOPERM"

@@ -2,6 +2,7 @@ package benches
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -155,6 +156,21 @@ func TestRedisWantsAPassword(t *testing.T) {
 	}
 	require.NoError(t, openTest(t, TargetOptions{At: server.URL, Login: Login{Username: "default",
 		Password: "s3cret-word"}}).Close())
+}
+
+func TestWhoIsNotLetIn(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{cassandra.Fault("connect", &cassandra.LoginError{Said: "no"}), true},
+		{cassandra.Fault("connect", cassandra.ErrNoLogin), true},
+		{fmt.Errorf("write: %w", redisError("NOPERM this user has no permissions")), true},
+		{redisError("LOADING Redis is loading the dataset in memory"), false},
+		{cassandra.Fault("connect", errors.New("no route to host")), false},
+	} {
+		require.Equal(t, c.want, refused(c.err), "%v", c.err)
+	}
 }
 
 func TestPartsAreATarget(t *testing.T) {
