@@ -10,7 +10,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') $(wildcard internal/web/dist/* internal/web/dist/*/*) internal/api/start.html go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: deploy-check deploy-test help build demo release release-check python-test check test test-fast test-race lint ui check-ui test-ui ui-pictures fuzz fuzz-api chaos chaos-cluster bench planted bench-cluster bench-forecast bench-serve bench-table-index bench-ui services-up services-down services-status clean
+.PHONY: deploy-check deploy-test help build demo release release-check python-test check test test-fast test-race lint ui check-ui test-ui ui-pictures fuzz fuzz-api chaos chaos-cluster bench planted bench-cluster bench-forecast bench-serve bench-stores bench-table-index bench-ui services-up services-down services-status clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -109,6 +109,9 @@ bench-table-index: bin/thalweg ## Measure how fast indexes of tables are built, 
 bench-forecast: PARTS ?= fleet size
 bench-forecast: bin/thalweg ## Hold forecasts against runs, in more than half an hour (PARTS="fleet size"; fleet: over the services of `make services-up`, as root)
 	@eval "$$(scripts/services env)"; scripts/bench --case "$$(echo $(PARTS:%=forecast-%) | tr ' ' ,)"
+
+bench-stores: ## Measure `bench store` beside cassandra-stress, over the Cassandra of `make services-up`, in an hour and a half (ARGS="--rounds 1 --for 20s")
+	@scripts/bench-cassandra-stress $(ARGS)
 
 bench-cluster: bin/thalweg ## Measure a fleet over the services of `make services-up` (docs/benchmarks.md)
 	@eval "$$(scripts/services env)"; scripts/bench --case cluster,cluster-scaling,cluster-lookup,serve-cluster-news,serve-cluster-rows

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,7 +54,7 @@ type cql struct {
 	session       *cassandra.Session
 	admin         cassandra.Config // without a keyspace
 	keyspace      string
-	keep          bool
+	keep, made    bool
 	copies        int // of each row
 	columns, size int
 	update, read  string // statements
@@ -103,13 +104,15 @@ func cassandraOf(o TargetOptions, hosts string) (*clusterconfig.Config, error) {
 	var of clusterconfig.Cassandra
 	switch {
 	case hosts != "":
-		user, at := "", hosts
-		if i := strings.LastIndexByte(hosts, '@'); i >= 0 {
-			user, at = hosts[:i], hosts[i+1:]
+		// Several hosts with ports are nothing that package url reads, but one host with the same user is.
+		at := strings.LastIndexByte(hosts, '@') + 1
+		u, err := url.Parse("cql://" + hosts[:at] + "host")
+		if err != nil { // its text may have the password
+			return nil, fault.New(fault.Script, "cannot read the user and the password before %s", shown(hosts))
 		}
-		name, password, _ := strings.Cut(user, ":")
-		of = clusterconfig.Cassandra{Hosts: strings.Split(strings.TrimSuffix(at, "/"), ","),
-			Username: cmp.Or(o.Login.Username, name), Password: cmp.Or(o.Login.Password, password), TLS: o.Login.TLS,
+		password, _ := u.User.Password()
+		of = clusterconfig.Cassandra{Hosts: strings.Split(strings.TrimSuffix(hosts[at:], "/"), ","), TLS: o.Login.TLS,
+			Username: cmp.Or(o.Login.Username, u.User.Username()), Password: cmp.Or(o.Login.Password, password),
 			Replication: map[string]int{"": 1}}
 	case o.Cluster == nil || o.Cluster.State.Cassandra == nil:
 		return nil, &fault.Error{Kind: fault.Script, Message: "which Cassandra?",
@@ -136,6 +139,7 @@ func (t *cql) make(ctx context.Context, copies map[string]int) error {
 		return err
 	}
 	defer s.Close()
+	t.made = true // in part, maybe
 	if err := cassandra.MakeKeyspace(ctx, s, t.keyspace, copies); err != nil {
 		return err
 	}
@@ -160,7 +164,7 @@ func (t *cql) make(ctx context.Context, copies map[string]int) error {
 
 // remove removes the keyspace, unless it is kept.
 func (t *cql) remove() error {
-	if t.keep {
+	if t.keep || !t.made {
 		return nil
 	}
 	return dropKeyspace(t.admin, t.keyspace)
@@ -176,6 +180,16 @@ func dropKeyspace(cfg cassandra.Config, keyspace string) error {
 		return fmt.Errorf("remove keyspace %s: %w", keyspace, err)
 	}
 	defer s.Close()
+	tables, err := s.Query("SELECT table_name FROM system_schema.tables WHERE keyspace_name=?", keyspace).IterContext(ctx).
+		SliceMap()
+	if err != nil {
+		return s.Fault("list the tables of keyspace "+keyspace, err)
+	}
+	// A node keeps the files of tables that are dropped, unless told not to; before version 5.0 it is not to be told.
+	for _, t := range tables {
+		_ = s.Query(fmt.Sprintf("ALTER TABLE %s.%s WITH allow_auto_snapshot = false", keyspace, t["table_name"])).
+			ExecContext(ctx)
+	}
 	return s.Make(ctx, []string{"DROP KEYSPACE IF EXISTS " + keyspace})
 }
 

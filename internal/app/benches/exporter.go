@@ -27,7 +27,9 @@ import (
 const (
 	exporterPatience = 5 * time.Second
 	exporterBytesMax = 16 << 20
+	linesMax         = 200_000
 	familiesMax      = 2000 // that are kept of one exporter
+	whyMax           = 256  // bytes of what cannot be read
 )
 
 // exporter is an address that says in Prometheus' text what a server does.
@@ -99,14 +101,14 @@ func (e *exporter) read(ctx context.Context) (_ load.Reading, err error) {
 	switch {
 	case err != nil:
 		return load.Reading{}, err
-	case len(text) > exporterBytesMax:
-		return load.Reading{}, fmt.Errorf("it says more than %d MiB", exporterBytesMax>>20)
+	case len(text) > exporterBytesMax, bytes.Count(text, []byte("\n")) > linesMax: // a short line is large as a metric
+		return load.Reading{}, fmt.Errorf("it says more than %d MiB or %d lines", exporterBytesMax>>20, linesMax)
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	switch {
 	case err != nil:
-		return load.Reading{}, err
+		return load.Reading{}, errors.New(strings.ToValidUTF8(err.Error()[:min(len(err.Error()), whyMax)], "?"))
 	case len(families) > familiesMax:
 		return load.Reading{}, fmt.Errorf("it has %d metrics, and %d are the most", len(families), familiesMax)
 	}
@@ -140,8 +142,8 @@ func note(r load.Reading, name string, family *dto.MetricFamily) {
 
 // add adds what JSON can say.
 func add(to map[string]float64, name string, v float64) {
-	if !math.IsNaN(v) && !math.IsInf(v, 0) {
-		to[name] += v
+	if sum := to[name] + v; !math.IsNaN(sum) && !math.IsInf(sum, 0) {
+		to[name] = sum
 	}
 }
 

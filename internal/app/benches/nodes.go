@@ -1,7 +1,6 @@
 package benches
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +48,9 @@ func openNodes(cfg cassandra.Config, keyspace, table string) (n nodes, err error
 			r.Gauges[name+"_p99_ms"] = number(row["p99th_ms"])
 		}, keyspace, table)
 	}
-	see("pending_hints", "", func(r load.Reading, row map[string]any) { r.Gauges["pending_hints"] += number(row["files"]) })
+	see("pending_hints", "", func(r load.Reading, row map[string]any) {
+		r.Gauges["pending_hints"] += number(row["files"])
+	})
 	return n, nil
 }
 
@@ -139,7 +140,7 @@ func (n nodes) ask(ctx context.Context, h *gocql.HostInfo) (load.Reading, error)
 			l.lacking.Store(h.HostID(), true)
 			continue
 		case err != nil:
-			return r, fmt.Errorf("ask %s what it does: %w", cmp.Or(r.Node, h.HostID()), n.session.Fault("read a virtual table", err))
+			return r, fmt.Errorf("ask %s what it does: %w", r.Node, n.session.Fault("read a virtual table", err))
 		}
 		for _, row := range rows {
 			l.take(r, row)

@@ -29,23 +29,44 @@ type partsTarget struct {
 	tag     string   // of this generator
 	again   atomic.Int64
 	payload atomic.Int64
+	waste   chan string   // keys of parts that nobody reads
+	removed chan struct{} // closed when all waste is
 }
 
 // openParts makes a place for parts.
 func openParts(ctx context.Context, o TargetOptions) (*partsTarget, error) {
-	p, err := openPlace(ctx, o)
+	p, err := openPlace(ctx, o, "part_chunks")
 	if err != nil {
 		return nil, err
 	}
 	t := &partsTarget{place: p, size: max(cmp.Or(o.Value, partBytes), keyBytes), tag: rand.Text()}
 	t.noise = make([]byte, t.size+noiseSpan)
 	load.Fill(t.noise, 1)
+	t.waste, t.removed = make(chan string, wasteMax), make(chan struct{})
+	go t.remove(context.WithoutCancel(ctx))
 	return t, nil
+}
+
+// remove removes waste as it comes: a disk would be full after a minute of writes without that. What does not go then
+// goes with the place.
+func (t *partsTarget) remove(ctx context.Context) {
+	defer close(t.removed)
+	for key := range t.waste {
+		_ = t.Parts.Delete(ctx, key)
+	}
+}
+
+// Close implements load.Target.
+func (t *partsTarget) Close() error {
+	close(t.waste)
+	<-t.removed
+	return t.place.Close()
 }
 
 const (
 	keyBytes  = 8       // at the beginning of a part
 	noiseSpan = 1 << 16 // of places at which parts begin in the noise
+	wasteMax  = 64      // parts that wait for their removal: then writes wait, too
 )
 
 // Moved implements load.Meter.
@@ -105,7 +126,7 @@ func (t *partsTarget) piece(key uint64) []byte {
 	return t.noise[at : int(at)+t.size-keyBytes]
 }
 
-// put writes a part. A part never changes: one that is written again is another one of the same content.
+// put writes a part. A part never changes: one that is written again is another one of the same content, and goes.
 func (t *partsTarget) put(ctx context.Context, stage *parts.Stage, key uint64) error {
 	path, err := stage.File(ctx)
 	if err != nil {
@@ -124,27 +145,23 @@ func (t *partsTarget) put(ctx context.Context, stage *parts.Stage, key uint64) e
 	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write a part: %w", errors.Join(err, os.Remove(path)))
 	}
-	there := make(chan struct{})
-	first, before := t.written.LoadOrStore(key, there)
-	if !before {
-		defer close(there)
-		switch _, err = t.Parts.Put(ctx, partKey(key), path); {
-		case err == nil:
-			return nil
-		case !errors.Is(err, parts.ErrExists): // else another generator was first
-			t.written.Delete(key)
+	if _, there := t.written.Load(key); !there {
+		_, err := t.Parts.Put(ctx, partKey(key), path)
+		if err != nil && !errors.Is(err, parts.ErrExists) { // else another client was first
 			return errors.Join(err, os.Remove(path))
 		}
+		t.written.Store(key, true)
+		if err == nil {
+			return nil
+		}
 	}
-	if _, err := t.Parts.Put(ctx, fmt.Sprintf("again/%s-%d", t.tag, t.again.Add(1)), path); err != nil {
+	again := fmt.Sprintf("again/%s-%d", t.tag, t.again.Add(1))
+	if _, err := t.Parts.Put(ctx, again, path); err != nil {
 		return errors.Join(err, os.Remove(path))
 	}
-	if before { // what is written can be read
-		select {
-		case <-first.(chan struct{}):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	select {
+	case t.waste <- again:
+	case <-ctx.Done():
 	}
 	return nil
 }

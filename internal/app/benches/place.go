@@ -22,8 +22,8 @@ type place struct {
 	keep   bool
 }
 
-// openPlace makes a place, or opens it again.
-func openPlace(ctx context.Context, o TargetOptions) (_ *place, err error) {
+// openPlace makes a place, or opens it again. Of a Cassandra, the times of one table are looked at.
+func openPlace(ctx context.Context, o TargetOptions, table string) (_ *place, err error) {
 	p := &place{keep: o.Keep}
 	defer func() {
 		if err != nil {
@@ -53,7 +53,7 @@ func openPlace(ctx context.Context, o TargetOptions) (_ *place, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p.nodes, err = openNodes(cfg, p.config.State.Cassandra.Keyspace, "parts")
+	p.nodes, err = openNodes(cfg, p.config.State.Cassandra.Keyspace, table)
 	return p, err
 }
 

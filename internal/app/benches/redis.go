@@ -76,8 +76,10 @@ func openRedis(ctx context.Context, o TargetOptions) (_ *redis, err error) {
 		t.prefix = o.Redis.There
 	}
 	t.info = t.client(&wire{})
-	if err := t.info.connect(ctx); err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Message: "connect to Redis", Err: err}
+	// A server that wants a password says so when it is asked something.
+	err = t.info.ask(ctx, []string{"PING"}, func(r *replies) error { _, err := r.line('+'); return err })
+	if err != nil {
+		return nil, &fault.Error{Kind: fault.Environment, Message: "connect to Redis", Err: errors.Join(err, t.info.Close())}
 	}
 	return t, nil
 }
@@ -140,6 +142,7 @@ func (t *redis) client(by *wire) *redisClient {
 	for i := range t.o.Fields {
 		c.names = append(c.names, "f"+strconv.Itoa(i))
 	}
+	c.seen = make([]int, len(c.names))
 	return c
 }
 
@@ -180,7 +183,10 @@ func (t *redis) remove(ctx context.Context) error {
 			return nil
 		})
 		if err == nil && len(keys) > 0 {
-			err = t.info.ask(ctx, append([]string{"UNLINK"}, keys...), func(r *replies) error { _, err := r.header(':'); return err })
+			err = t.info.ask(ctx, append([]string{"UNLINK"}, keys...), func(r *replies) error {
+				_, err := r.header(':')
+				return err
+			})
 		}
 		if err != nil {
 			return fmt.Errorf("remove the keys %s*: %w", t.prefix, err)
@@ -233,8 +239,8 @@ func readInfo(node, text string) load.Reading {
 			add(r.Gauges, name, v)
 		}
 	}
-	r.Counters[load.CPUSeconds] = r.Counters["used_cpu_sys"] + r.Counters["used_cpu_user"]
-	r.Gauges[load.Compactions] = r.Gauges["rdb_bgsave_in_progress"] + r.Gauges["aof_rewrite_in_progress"]
+	add(r.Counters, load.CPUSeconds, r.Counters["used_cpu_sys"]+r.Counters["used_cpu_user"])
+	add(r.Gauges, load.Compactions, r.Gauges["rdb_bgsave_in_progress"]+r.Gauges["aof_rewrite_in_progress"])
 	return r
 }
 

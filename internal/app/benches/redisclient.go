@@ -16,24 +16,28 @@ import (
 	"thalweg/internal/ops/load"
 )
 
-// redisClient speaks as much of the protocol (RESP2) as a load needs. A general client copies every value, makes
-// objects for each command and has answers wait in channels: it would be measured in place of the server.
+// redisClient speaks as much of the protocol (RESP2) as a load needs. With a general client, sixteen or a hundred
+// operations that are sent together take more of the processor than the server does: docs/dependencies.md.
 type redisClient struct {
-	t     *redis
-	by    *wire
-	conn  *connection // nil: to be made
-	ctx   context.Context
-	stop  func() bool // ends the watch over ctx
-	out   []byte      // what is sent
-	key   []byte
-	value []byte   // of all fields
-	names []string // of fields
+	t      *redis
+	by     *wire
+	conn   *connection // nil: to be made
+	ctx    context.Context
+	stop   func() bool // ends the watch over ctx
+	out    []byte      // what is sent
+	key    []byte
+	value  []byte   // of all fields
+	names  []string // of fields
+	seen   []int    // by field: the hash that had it last
+	hashes int      // that were read
 }
 
 // Sizes of what is read.
 const (
 	redisBuffer  = 64 << 10
 	redisItemMax = 1 << 20 // elements of an answer
+
+	redisErrorMax = 256 // bytes of what a server says of an error
 )
 
 var (
@@ -293,32 +297,42 @@ func (c *redisClient) hash(in *replies) error {
 		return errOdd
 	}
 	right := n == 2*len(c.names)
+	c.hashes++
 	for range n / 2 {
 		name, err := in.short()
 		if err != nil {
 			return within(err)
 		}
-		field := -1
-		if len(name) > 1 && name[0] == 'f' {
-			field = decimal(name[1:])
-		}
+		field := c.field(name)
 		size, err := in.header('$')
 		if err != nil {
 			return within(err)
 		}
-		if c.t.o.There != "" || field < 0 || field >= len(c.names) {
-			right = right && c.t.o.There != ""
+		same := false
+		if field < 0 {
 			err = in.skip(size)
-		} else {
-			var same bool
-			same, err = in.same(size, c.value[field*c.t.size:(field+1)*c.t.size])
-			right = right && same
+		} else if same, err = in.same(size, c.value[field*c.t.size:(field+1)*c.t.size]); same {
+			same = c.seen[field] != c.hashes // else it comes again, in place of another
+			c.seen[field] = c.hashes
 		}
 		if err != nil {
 			return err
 		}
+		right = right && same
 	}
 	return wrongUnless(right || c.t.o.There != "", nil)
+}
+
+// field returns the number of a field of ours; -1: it is another.
+func (c *redisClient) field(name []byte) int {
+	if len(name) < 2 || c.t.o.There != "" {
+		return -1
+	}
+	n, err := strconv.Atoi(string(name[1:])) // nothing is allocated
+	if err != nil || n < 0 || n >= len(c.names) || string(name) != c.names[n] {
+		return -1
+	}
+	return n
 }
 
 // within is an error in the middle of an answer: what the server says there is not about a command.
@@ -336,18 +350,6 @@ func wrongUnless(same bool, err error) error {
 		return load.ErrWrong
 	}
 	return err
-}
-
-// decimal reads a number of a few digits; -1: it is none.
-func decimal(text []byte) int {
-	n := 0
-	for _, d := range text {
-		if d < '0' || d > '9' || n > 1<<20 {
-			return -1
-		}
-		n = n*10 + int(d-'0')
-	}
-	return n
 }
 
 // header appends what begins a list or a text of a size.
@@ -369,7 +371,7 @@ func (r replies) line(mark byte) ([]byte, error) {
 	line = bytes.TrimRight(line, "\r\n")
 	switch {
 	case len(line) > 0 && line[0] == '-':
-		return nil, redisError(strings.ToValidUTF8(string(line[1:]), "?"))
+		return nil, redisError(strings.ToValidUTF8(string(line[1:min(len(line), redisErrorMax)]), "?"))
 	case len(line) == 0 || line[0] != mark:
 		return nil, errOdd
 	}

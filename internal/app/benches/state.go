@@ -53,7 +53,7 @@ func openState(ctx context.Context, o TargetOptions) (*stateTarget, error) {
 	if batches < 1 || batches > batchesMax {
 		return nil, fault.New(fault.Script, "a run has 1 to %d batches, not %d", batchesMax, batches)
 	}
-	p, err := openPlace(ctx, o)
+	p, err := openPlace(ctx, o, "state_rows")
 	if err != nil {
 		return nil, err
 	}

@@ -9,9 +9,12 @@ import (
 	"strings"
 	"time"
 
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+
 	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/load"
+	"thalweg/internal/store/cassandra"
 )
 
 // TargetOptions say what is put under load.
@@ -45,8 +48,9 @@ type Login struct {
 // cleanPatience is for the removal of what was made.
 const cleanPatience = 10 * time.Minute
 
-// nameOf matches names that all targets can have: a keyspace's are the strictest.
-var nameOf = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
+// nameOf matches names that all targets can have: a keyspace's are the strictest. What is made is removed, so nothing
+// that others have made may be named.
+var nameOf = regexp.MustCompile(`^bench_[a-z0-9_]{1,42}$`)
 
 // OpenTarget opens a store to put it under load. Its servers are observed if they say something of themselves.
 func OpenTarget(ctx context.Context, o TargetOptions) (load.Target, error) {
@@ -55,8 +59,8 @@ func OpenTarget(ctx context.Context, o TargetOptions) (load.Target, error) {
 	}
 	switch {
 	case !nameOf.MatchString(o.Name):
-		return nil, fault.New(fault.Script, "%q cannot be the name of what is made: use 1 to 48 of a-z, 0-9 and _, "+
-			"beginning with a letter", o.Name)
+		return nil, fault.New(fault.Script, "%q cannot be the name of what is made and removed: use bench_ and 1 to 42 of "+
+			"a-z, 0-9 and _", o.Name)
 	case o.Value < 0 || o.Value > valueMax:
 		return nil, fault.New(fault.Script, "values have 1 to %d bytes, not %d", valueMax, o.Value)
 	}
@@ -79,7 +83,11 @@ func OpenTarget(ctx context.Context, o TargetOptions) (load.Target, error) {
 		return nil, &fault.Error{Kind: fault.Script, Message: "cannot measure " + shown(o.At),
 			Hint: "name cql://HOST:PORT, cql, redis://HOST:PORT, parts or state"}
 	}
-	if err != nil {
+	switch {
+	case err != nil && refused(err):
+		return nil, &fault.Error{Kind: fault.Script, Message: shown(o.At) + " does not let us in", Err: err,
+			Hint: "check the user name and the password, and what the user is allowed"}
+	case err != nil:
 		return nil, fmt.Errorf("open %s to measure it: %w", shown(o.At), err)
 	}
 	return &target{t, exporters}, nil
@@ -105,10 +113,29 @@ const valueMax = 1 << 30
 func shown(at string) string {
 	scheme, rest, ok := strings.Cut(at, "://")
 	if !ok {
-		return at
+		scheme, rest = "", at
 	}
-	rest, _, _ = strings.Cut(rest, "?")
-	return scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
+	rest, _, _ = strings.Cut(rest[strings.LastIndexByte(rest, '@')+1:], "?")
+	if !ok {
+		return rest
+	}
+	return scheme + "://" + rest
+}
+
+// refused reports whether servers do not believe who we are, or do not let us do what a load does.
+func refused(err error) bool {
+	var cql gocql.RequestError
+	var redis redisError
+	switch {
+	case errors.Is(err, cassandra.ErrLogin), errors.Is(err, cassandra.ErrNoLogin):
+		return true
+	case errors.As(err, &cql):
+		return cql.Code() == gocql.ErrCodeUnauthorized
+	case errors.As(err, &redis):
+		word, _, _ := strings.Cut(string(redis), " ")
+		return word == "NOAUTH" || word == "WRONGPASS" || word == "NOPERM"
+	}
+	return false
 }
 
 // target is a target with the exporters of its servers.

@@ -1,26 +1,27 @@
 package benches
 
 import (
-	"context"
+	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/johannesboyne/gofakes3"
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/base/fault"
 	"thalweg/internal/ops/clusterconfig"
 	"thalweg/internal/ops/load"
 	"thalweg/internal/store/cassandra"
-	"thalweg/internal/store/parts"
 	"thalweg/internal/test/cassandratest"
-	"thalweg/internal/test/effort"
 	"thalweg/internal/test/loadtest"
+	"thalweg/internal/test/redistest"
+	"thalweg/internal/test/remotetest"
 )
 
 // openTest opens a target for a test.
@@ -41,12 +42,15 @@ func TestCQLIsATarget(t *testing.T) {
 			return openTest(t, TargetOptions{At: "cql://" + node, CQL: CQLOptions{Timeout: time.Minute}})
 		},
 		Spoil: func(t *testing.T, of load.Target, key uint64) {
-			c := inside[*cql](of)
-			l := c.lane()
+			l := inside[*cql](of).lane()
 			require.ErrorIs(t, l.do(t.Context(), load.Op{Key: key + 1000}), load.ErrMissing)
 			l.key[cqlKeyBytes-1] = byte(key)
 			l.key[cqlKeyBytes-2] = 0
 			require.NoError(t, l.update.ExecContext(t.Context()))
+		},
+		Behind: func(t *testing.T, patience time.Duration) (load.Target, *remotetest.Proxy) {
+			at, proxy := proxied(t, "cql://", node)
+			return openTest(t, TargetOptions{At: at, CQL: CQLOptions{Timeout: patience}}), proxy
 		},
 	})
 }
@@ -77,25 +81,14 @@ func TestCQLOfAClusterGoesWithItsKeyspace(t *testing.T) {
 	require.Empty(t, keeps)
 }
 
-// redisServer starts a server on a socket, with arguments.
-func redisServer(t *testing.T, args ...string) (socket string) {
-	t.Helper()
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("there is no redis-server: apt-get install redis-server")
-	}
-	dir := t.TempDir()
-	socket = filepath.Join(dir, "s")
-	cmd := exec.CommandContext(t.Context(), program, append([]string{"--port", "0", "--unixsocket", socket, "--save", "",
-		"--dir", dir}, args...)...)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	require.Eventually(t, func() bool { _, err := os.Stat(socket); return err == nil }, effort.Patience, 5*time.Millisecond)
-	return socket
+// proxied is an address of a proxy to a server.
+func proxied(t *testing.T, scheme, server string) (string, *remotetest.Proxy) {
+	proxy := remotetest.NewProxy(t, server)
+	return scheme + proxy.Addr, proxy
 }
 
 func TestRedisIsATarget(t *testing.T) {
-	socket := redisServer(t)
+	server := redistest.Start(t)
 	for name, o := range map[string]TargetOptions{
 		"values":       {},
 		"large values": {Value: 200_000},
@@ -103,9 +96,15 @@ func TestRedisIsATarget(t *testing.T) {
 		"large hashes": {Redis: RedisOptions{Fields: 700}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o.At = "unix://" + socket
+			o.At = server.URL
 			loadtest.Run(t, loadtest.Facts{Nodes: 1, Wired: true,
 				Open: func(t *testing.T) load.Target { return openTest(t, o) },
+				Behind: func(t *testing.T, patience time.Duration) (load.Target, *remotetest.Proxy) {
+					o, proxy := o, (*remotetest.Proxy)(nil)
+					o.At, proxy = proxied(t, "redis://", "127.0.0.1:"+server.Port)
+					o.Redis.Timeout = patience
+					return openTest(t, o), proxy
+				},
 				Spoil: func(t *testing.T, of load.Target, key uint64) {
 					c := inside[*redis](of).client(&wire{})
 					command := []string{"SETRANGE", string(c.name(key)), "7", "?"}
@@ -118,25 +117,16 @@ func TestRedisIsATarget(t *testing.T) {
 			})
 		})
 	}
-	target := openTest(t, TargetOptions{At: "unix://" + socket})
-	defer func() { require.NoError(t, target.Close()) }()
-	require.Zero(t, databaseSize(t, target), "targets that are closed leave no key")
-}
-
-func databaseSize(t *testing.T, of load.Target) (n int) {
-	t.Helper()
-	require.NoError(t, inside[*redis](of).info.ask(t.Context(), []string{"DBSIZE"},
-		func(r *replies) (err error) { n, err = r.header(':'); return err }))
-	return n
+	require.Equal(t, "0", server.Do(t, "DBSIZE"), "targets that are closed leave no key")
+	_, socket, _ := strings.Cut(server.Do(t, "CONFIG", "GET", "unixsocket"), "\n")
+	require.NoError(t, openTest(t, TargetOptions{At: "unix://" + socket}).Close())
 }
 
 // Keys that are there already are only read, and stay.
 func TestRedisReadsWhatIsThere(t *testing.T) {
-	socket := redisServer(t)
-	target := openTest(t, TargetOptions{At: "unix://" + socket, Redis: RedisOptions{There: "item:"}})
-	info := inside[*redis](target).info
-	require.NoError(t, info.ask(t.Context(), []string{"SET", "item:7", "anything"},
-		func(r *replies) error { _, err := r.line('+'); return err }))
+	server := redistest.Start(t)
+	target := openTest(t, TargetOptions{At: server.URL, Redis: RedisOptions{There: "item:"}})
+	server.Do(t, "SET", "item:7", "anything")
 	c, err := target.Client(t.Context(), 0)
 	require.NoError(t, err)
 	errs := make([]error, 3)
@@ -146,21 +136,41 @@ func TestRedisReadsWhatIsThere(t *testing.T) {
 	require.ErrorIs(t, errs[2], errForeign)
 	require.NoError(t, c.Close())
 	require.NoError(t, target.Close())
-	again := openTest(t, TargetOptions{At: "unix://" + socket})
-	defer func() { require.NoError(t, again.Close()) }()
-	require.Equal(t, 1, databaseSize(t, again))
+	require.Equal(t, "1", server.Do(t, "DBSIZE"))
 }
 
 func TestRedisWantsAPassword(t *testing.T) {
-	socket := redisServer(t, "--requirepass", "s3cret-word")
-	at := "unix://" + socket
-	_, err := OpenTarget(t.Context(), TargetOptions{At: at})
-	require.NoError(t, err, "a server is asked nothing until it is used") // NOAUTH comes with the first command
-	_, err = OpenTarget(t.Context(), TargetOptions{At: at, Login: Login{Password: "wrong-word"}})
-	require.ErrorContains(t, err, "WRONGPASS")
-	require.NotContains(t, err.Error(), "wrong-word")
-	target := openTest(t, TargetOptions{At: at, Login: Login{Username: "default", Password: "s3cret-word"}})
-	require.NoError(t, target.Close())
+	server := redistest.Start(t, "--requirepass", "s3cret-word")
+	for _, o := range []TargetOptions{
+		{}, {Login: Login{Password: "wrong-word"}}, {Login: Login{Username: "nobody", Password: "s3cret-word"}},
+		{At: "redis://:wrong-word@127.0.0.1:" + server.Port},
+		{At: "redis://127.0.0.1:" + server.Port, Login: Login{Password: "wrong-word"}, Redis: RedisOptions{There: "a"}},
+	} {
+		o.At = cmp.Or(o.At, server.URL)
+		_, err := OpenTarget(t.Context(), o)
+		require.Equal(t, fault.Script, fault.Of(err).Kind, "%v", err)
+		require.ErrorContains(t, err, "127.0.0.1:"+server.Port)
+		for _, password := range []string{"s3cret-word", "wrong-word"} {
+			require.NotContains(t, fmt.Sprintf("%v %+v", err, fault.Of(err)), password)
+		}
+	}
+	require.NoError(t, openTest(t, TargetOptions{At: server.URL, Login: Login{Username: "default",
+		Password: "s3cret-word"}}).Close())
+}
+
+func TestWhoIsNotLetIn(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{cassandra.Fault("connect", &cassandra.LoginError{Said: "no"}), true},
+		{cassandra.Fault("connect", cassandra.ErrNoLogin), true},
+		{fmt.Errorf("write: %w", redisError("NOPERM this user has no permissions")), true},
+		{redisError("LOADING Redis is loading the dataset in memory"), false},
+		{cassandra.Fault("connect", errors.New("no route to host")), false},
+	} {
+		require.Equal(t, c.want, refused(c.err), "%v", c.err)
+	}
 }
 
 func TestPartsAreATarget(t *testing.T) {
@@ -187,9 +197,39 @@ func TestPartsAreATarget(t *testing.T) {
 
 func TestPartsInCassandraAreATarget(t *testing.T) {
 	config := clusterOf(t, cassandratest.Node(t), clusterconfig.Parts{Cassandra: true})
-	loadtest.Run(t, loadtest.Facts{Nodes: 1, Open: func(t *testing.T) load.Target {
-		return openTest(t, TargetOptions{At: "parts", Cluster: config, Value: 100_000})
-	}})
+	loadtest.Run(t, loadtest.Facts{Nodes: 1, Stubborn: true,
+		Open: func(t *testing.T) load.Target {
+			return openTest(t, TargetOptions{At: "parts", Cluster: config, Value: 100_000})
+		},
+		Behind: func(t *testing.T, _ time.Duration) (load.Target, *remotetest.Proxy) {
+			at, proxy := proxied(t, "", cassandratest.Node(t))
+			return openTest(t, TargetOptions{At: "parts", Value: 100_000,
+				Cluster: clusterOf(t, at, clusterconfig.Parts{Cassandra: true})}), proxy
+		},
+	})
+}
+
+func TestPartsInS3AreATarget(t *testing.T) {
+	service := remotetest.NewS3(t)
+	config := func(t *testing.T, endpoint string) *clusterconfig.Config {
+		return &clusterconfig.Config{State: clusterconfig.State{Directory: t.TempDir()},
+			Parts: clusterconfig.Parts{S3: &clusterconfig.S3{URL: "s3://" + service.Bucket + "/bench", Endpoint: endpoint,
+				AccessKey: "me", SecretKey: "s3cret-word"}},
+			Worker: clusterconfig.Worker{Scratch: t.TempDir(), Cache: clusterconfig.CacheDefaultBytes}}
+	}
+	loadtest.Run(t, loadtest.Facts{Stubborn: true,
+		Open: func(t *testing.T) load.Target {
+			return openTest(t, TargetOptions{At: "parts", Cluster: config(t, service.Endpoint), Value: 100_000})
+		},
+		Behind: func(t *testing.T, _ time.Duration) (load.Target, *remotetest.Proxy) {
+			at, proxy := proxied(t, "http://", strings.TrimPrefix(service.Endpoint, "http://"))
+			return openTest(t, TargetOptions{At: "parts", Cluster: config(t, at), Value: 100_000}), proxy
+		},
+	})
+	left, err := service.Backend.ListBucket(service.Bucket, nil, gofakes3.ListBucketPage{})
+	require.NoError(t, err)
+	require.Empty(t, left.Contents, "what was measured is removed")
+	require.Empty(t, service.OpenUploads(t))
 }
 
 // clusterOf is a cluster whose own keyspace is not there, and is not needed.
@@ -217,9 +257,16 @@ func TestStateIsATarget(t *testing.T) {
 
 func TestStateInCassandraIsATarget(t *testing.T) {
 	config := clusterOf(t, cassandratest.Node(t), clusterconfig.Parts{Directory: t.TempDir()})
-	loadtest.Run(t, loadtest.Facts{Nodes: 1, Open: func(t *testing.T) load.Target {
-		return openTest(t, TargetOptions{At: "state", Cluster: config, Batches: 50})
-	}})
+	loadtest.Run(t, loadtest.Facts{Nodes: 1, Stubborn: true,
+		Open: func(t *testing.T) load.Target {
+			return openTest(t, TargetOptions{At: "state", Cluster: config, Batches: 50})
+		},
+		Behind: func(t *testing.T, _ time.Duration) (load.Target, *remotetest.Proxy) {
+			at, proxy := proxied(t, "", cassandratest.Node(t))
+			return openTest(t, TargetOptions{At: "state", Batches: 50,
+				Cluster: clusterOf(t, at, clusterconfig.Parts{Directory: t.TempDir()})}), proxy
+		},
+	})
 	requireEmpty(t, config.Parts.Directory)
 }
 
@@ -233,6 +280,10 @@ func TestWhatCannotBeMeasured(t *testing.T) {
 		{TargetOptions{At: "parts"}, "name a state directory"},
 		{TargetOptions{At: "state", Dir: "x", Batches: -1}, "1 to 1000000 batches"},
 		{TargetOptions{At: "state", Dir: "x", Name: "A;B"}, `"A;B" cannot be the name`},
+		{TargetOptions{At: "state", Dir: "x", Name: "prod"}, "bench_ and 1 to 42"},
+		{TargetOptions{At: "u:secret-word@b"}, "cannot measure b"},
+		{TargetOptions{At: "ftp://u:?secret-word@b"}, "cannot measure ftp://b"},
+		{TargetOptions{At: "cql://u:%zzsecret-word@b"}, "cannot read the user and the password before b"},
 		{TargetOptions{At: "redis://u:secret-word@:99"}, "cannot read the address redis://:99"},
 		{TargetOptions{At: "redis://h:1/x"}, "cannot read the address"},
 		{TargetOptions{At: "redis://h:1/0?secret-word"}, "cannot read the address"},
@@ -279,6 +330,8 @@ go_gc_duration_seconds_count 4
 odd NaN
 odd{a="b"} +Inf
 odd{a="c"} 4
+odd{a="d"} 1.7e308
+odd{a="e"} 1.7e308
 `
 
 const ofJava = `# TYPE jvm_gc_collection_seconds summary
@@ -292,7 +345,8 @@ process_cpu_seconds_total 42
 
 func TestExportersSayWhatServersDo(t *testing.T) {
 	text := ofAMachine
-	target := openTest(t, TargetOptions{At: "parts", Dir: t.TempDir(), Exporters: []string{metrics(t, func() string { return text })}})
+	exporter := metrics(t, func() string { return text })
+	target := openTest(t, TargetOptions{At: "parts", Dir: t.TempDir(), Exporters: []string{exporter}})
 	defer func() { require.NoError(t, target.Close()) }()
 	readings, err := target.(load.Observer).Observe(t.Context())
 	require.NoError(t, err)
@@ -301,7 +355,7 @@ func TestExportersSayWhatServersDo(t *testing.T) {
 	require.InDelta(t, 10, got.Counters[load.CPUSeconds], 0, "neither idle nor waiting, and not the exporter's own")
 	require.InDelta(t, 11, got.Counters[load.NetworkIn], 0)
 	require.NotContains(t, got.Counters, load.PauseSecs, "the exporter's own collector stops nobody else")
-	require.InDelta(t, 4, got.Gauges["odd"], 0)
+	require.InDelta(t, 1.7e308, got.Gauges["odd"], 1e300)
 
 	text = ofJava
 	readings, err = target.(load.Observer).Observe(t.Context())
@@ -310,13 +364,15 @@ func TestExportersSayWhatServersDo(t *testing.T) {
 	require.InDelta(t, 42, readings[0].Counters[load.CPUSeconds], 0)
 
 	for says, wrong := range map[string]string{
-		"more than 16 MiB": strings.Repeat("# nothing\n", 2<<20), "parsing": "a{ 7",
+		"more than 16 MiB": strings.Repeat("# nothing\n", 2<<20), "or 200000 lines": strings.Repeat("a 1\n", 200_001),
+		"parsing":           "a{ " + strings.Repeat("7", 1<<20),
 		"2000 are the most": strings.Join(numbered("m%d 1\n", 2001), ""),
 	} {
 		text = wrong
 		_, err = target.(load.Observer).Observe(t.Context())
 		require.ErrorContains(t, err, says)
 		require.NotContains(t, err.Error(), "secret-word")
+		require.Less(t, len(err.Error()), 1000)
 	}
 }
 
@@ -338,7 +394,7 @@ func TestReadingsOfOneHostAreOne(t *testing.T) {
 	require.Equal(t, "10.0.0.2:9100", got[1].Node)
 }
 
-// A part that another generator has written already is written beside it.
+// A part that another generator has written already is written beside it, and then removed.
 func TestPartsOfSeveralGenerators(t *testing.T) {
 	o := TargetOptions{At: "parts", Dir: t.TempDir(), Name: "bench_shared", Value: 1000, Keep: true}
 	first, second := openTest(t, o), openTest(t, o)
@@ -352,15 +408,14 @@ func TestPartsOfSeveralGenerators(t *testing.T) {
 		require.Equal(t, make([]error, 2), errs)
 		require.NoError(t, c.Close())
 	}
-	p := inside[*partsTarget](second).Parts
-	n := 0
-	for range p.List(context.Background(), "", "") {
-		n++
-	}
-	require.Equal(t, 4, n)
-	_, _, err := p.Open(t.Context(), partKey(5), 0, -1)
-	require.ErrorIs(t, err, parts.ErrNotFound)
 	require.NoError(t, first.Close())
 	require.NoError(t, second.Close())
-	require.DirExists(t, filepath.Join(o.Dir, o.Name))
+	again := openTest(t, o)
+	defer func() { require.NoError(t, again.Close()) }()
+	var there []string
+	for part, err := range inside[*partsTarget](again).Parts.List(t.Context(), "", "") {
+		require.NoError(t, err)
+		there = append(there, part.Key)
+	}
+	require.Equal(t, []string{partKey(4)}, there, "what nobody reads is removed at once, and what is kept is not")
 }

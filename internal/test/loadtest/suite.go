@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/ops/load"
+	"thalweg/internal/test/effort"
+	"thalweg/internal/test/remotetest"
 )
 
 // Facts are of a target.
@@ -22,6 +24,11 @@ type Facts struct {
 	Nodes int
 	// Wired says that the bytes of connections are counted.
 	Wired bool
+	// Behind opens one whose servers are reached through a proxy only; nil: it has no servers. An answer is awaited
+	// for so long; zero: for as long as usual.
+	Behind func(t *testing.T, patience time.Duration) (load.Target, *remotetest.Proxy)
+	// Stubborn says that operations are repeated for longer than a test waits while servers do not answer.
+	Stubborn bool
 }
 
 // unanswered is longer than any answer takes, and shorter than the patience of clients.
@@ -42,6 +49,8 @@ func Run(t *testing.T, f Facts) {
 		{"Cancellation", testCancellation},
 		{"ServersSayWhatTheyDo", testObserved},
 		{"BytesAreCounted", testMoved},
+		{"ConnectionsThatEnd", testCut},
+		{"ServersThatHang", testHung},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.test(t, f) })
 	}
@@ -234,4 +243,75 @@ func testMoved(t *testing.T, f Facts) {
 	require.Positive(t, written.Payload-before.Payload)
 	require.Greater(t, written.Sent-before.Sent, written.Payload-before.Payload)
 	require.Greater(t, read.Received-written.Received+read.Sent-written.Sent, read.Payload-written.Payload)
+}
+
+// behind is open for a target whose servers are behind a proxy, with three keys in it.
+func behind(t *testing.T, f Facts, patience time.Duration) (load.Target, load.Client, *remotetest.Proxy) {
+	if f.Behind == nil {
+		t.Skip("it has no servers")
+	}
+	target, proxy := f.Behind(t, patience)
+	t.Cleanup(func() { require.NoError(t, target.Close()) })
+	c := client(t, target, 0)
+	allGood(t, run(t.Context(), c, keys(load.Write, 0, 3)...))
+	return target, c, proxy
+}
+
+// requireRecovers waits until operations succeed again, and servers say what they do. No answer is mistaken for that of
+// another operation meanwhile.
+func requireRecovers(t *testing.T, target load.Target, c load.Client) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		errs := run(t.Context(), c, keys(load.Read, 0, 3)...)
+		for _, err := range errs {
+			require.NotErrorIs(t, err, load.ErrWrong)
+			require.NotErrorIs(t, err, load.ErrMissing)
+		}
+		_, err := target.(load.Observer).Observe(t.Context())
+		return errors.Join(append(errs, err)...) == nil
+	}, effort.Patience, 10*time.Millisecond)
+}
+
+func testCut(t *testing.T, f Facts) {
+	target, c, proxy := behind(t, f, 0)
+	for range 3 {
+		before := proxy.Connections()
+		proxy.Cut()
+		requireRecovers(t, target, c)
+		require.Greater(t, proxy.Connections(), before)
+	}
+}
+
+// A server that does not answer costs an operation the patience of the client, and one that is given up nothing.
+func testHung(t *testing.T, f Facts) {
+	t.Run("GivenUp", func(t *testing.T) {
+		target, c, proxy := behind(t, f, 10*unanswered)
+		release := proxy.Hold(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		for _, err := range run(ctx, c, keys(load.Read, 0, 3)...) {
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		_, err := target.(load.Observer).Observe(ctx)
+		require.Equal(t, f.Nodes > 0, err != nil)
+		require.Less(t, time.Since(began), unanswered)
+		release()
+		requireRecovers(t, target, c)
+	})
+	if f.Stubborn {
+		return
+	}
+	t.Run("Waited", func(t *testing.T) {
+		target, c, proxy := behind(t, f, time.Second)
+		release := proxy.Hold(t)
+		began := time.Now()
+		for _, err := range run(t.Context(), c, keys(load.Read, 0, 3)...) {
+			require.Error(t, err)
+			require.NotErrorIs(t, err, load.ErrMissing)
+		}
+		require.Less(t, time.Since(began), unanswered)
+		release()
+		requireRecovers(t, target, c)
+	})
 }

@@ -19,6 +19,7 @@ type Proxy struct {
 	count  int
 
 	stalled chan struct{} // closed when a connection has stopped passing bytes on
+	held    sync.RWMutex  // by Hold; by who passes bytes on, for reading
 }
 
 // Break cuts a connection after so many bytes from the server (Down) or to it (Up); 0 never.
@@ -63,6 +64,37 @@ func (p *Proxy) Plan(list ...Break) {
 // Stalled is closed when the first connection has stopped passing bytes on.
 func (p *Proxy) Stalled() <-chan struct{} { return p.stalled }
 
+// Cut closes the connections that are open. Others can be made.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.open {
+		_ = c.Close()
+	}
+	clear(p.open)
+}
+
+// Hold passes no bytes on until it is released, or the test ends. Connections can be made.
+func (p *Proxy) Hold(t TB) (release func()) {
+	p.held.Lock()
+	release = sync.OnceFunc(p.held.Unlock)
+	t.Cleanup(release)
+	return release
+}
+
+// gated is a connection to which bytes are passed on unless they are held.
+type gated struct {
+	net.Conn
+	p *Proxy
+}
+
+// Write implements io.Writer.
+func (g gated) Write(b []byte) (int, error) {
+	g.p.held.RLock()
+	defer g.p.held.RUnlock()
+	return g.Conn.Write(b)
+}
+
 // Connections returns the number of connections so far.
 func (p *Proxy) Connections() int {
 	p.mu.Lock()
@@ -93,8 +125,8 @@ func (p *Proxy) pass(client net.Conn) {
 		stall = p.tellStalled
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { copyUntil(client, server, b.Down, stall, end) })
-	wg.Go(func() { copyUntil(server, client, b.Up, stall, end) })
+	wg.Go(func() { copyUntil(gated{client, p}, server, b.Down, stall, end) })
+	wg.Go(func() { copyUntil(gated{server, p}, client, b.Up, stall, end) })
 	wg.Wait()
 }
 

@@ -1,0 +1,223 @@
+// Command thalweg-stress measures `thalweg bench store` and cassandra-stress as clients of the same Cassandra: the most
+// that they reach in a closed loop, their processor time an operation, and then, at half of that, what both say of
+// response times. They take turns, ABBA. scripts/bench-cassandra-stress starts it.
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"thalweg/internal/store/cassandra"
+)
+
+// options say what is measured.
+type options struct {
+	node, program, java, classes, out string
+	keys                              int64
+	clients, rounds                   int
+	window, warmUp                    time.Duration
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.node, "node", os.Getenv("THALWEG_TEST_CASSANDRA"), "HOST:PORT of a node")
+	flag.StringVar(&o.program, "thalweg", "bin/thalweg", "the program")
+	flag.StringVar(&o.java, "services", "scripts/services", "what starts Java as cassandra-stress wants it")
+	flag.StringVar(&o.classes, "classes", "", "class path of cassandra-stress")
+	flag.StringVar(&o.out, "out", "", "file for the figures, as JSON")
+	flag.Int64Var(&o.keys, "keys", 1_000_000, "rows of the table")
+	flag.IntVar(&o.clients, "clients", 64, "operations at once")
+	flag.IntVar(&o.rounds, "rounds", 3, "times that ours, theirs, theirs, ours are measured")
+	flag.DurationVar(&o.window, "for", time.Minute, "what is measured of each load")
+	flag.DurationVar(&o.warmUp, "warm-up", 10*time.Second, "what is not, before")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		stop()
+		fmt.Fprintln(os.Stderr, "thalweg-stress:", err)
+		os.Exit(1)
+	}
+}
+
+// kinds of loads.
+var kinds = []string{"writes", "reads"}
+
+// window is what a client has reached and said in one load.
+type window struct {
+	Client string  `json:"client"`
+	Kind   string  `json:"kind"`
+	Fixed  int     `json:"fixed_rate"` // operations a second that were meant to begin; 0: as many as it can
+	Rate   float64 `json:"rate"`
+	CPU    float64 `json:"cpu_us"` // of the client, an operation
+	P50    float64 `json:"p50_us"` // of response times if the rate is fixed, otherwise of service times: they are the same
+	P99    float64 `json:"p99_us"`
+}
+
+// client measures.
+type client interface {
+	name() string
+	keyspace() string
+	// fill makes the table and writes all rows.
+	fill(ctx context.Context, o options) error
+	window(ctx context.Context, o options, kind string, fixed int) (window, error)
+}
+
+// session measures by clients that take turns.
+type session struct {
+	o       options
+	cql     *cassandra.Session
+	rows    map[string]string // by client: what a row and its table are like
+	windows []window
+}
+
+func run(ctx context.Context, o options) error {
+	cql, err := cassandra.OpenWithin(ctx, cassandra.Config{Hosts: []string{o.node}, Timeout: time.Minute})
+	if err != nil {
+		return err
+	}
+	defer cql.Close()
+	s := &session{o: o, cql: cql, rows: map[string]string{}}
+	if err := s.phase(ctx, map[string]int{}); err != nil {
+		return err
+	}
+	half := map[string]int{}
+	for _, kind := range kinds {
+		most := min(s.median(ours{}, kind, false, rateOf), s.median(theirs{}, kind, false, rateOf))
+		half[kind] = int(most / 2)
+	}
+	if err := s.phase(ctx, half); err != nil {
+		return err
+	}
+	s.print()
+	if o.out == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(s.windows, "", "  ")
+	return cmp.Or(err, os.WriteFile(o.out, append(text, '\n'), 0o644))
+}
+
+// phase has the clients take turns, at fixed rates by kind, or at none.
+func (s *session) phase(ctx context.Context, fixed map[string]int) error {
+	for range s.o.rounds {
+		for _, c := range []client{ours{}, theirs{}, theirs{}, ours{}} {
+			if err := s.turn(ctx, c, fixed); err != nil {
+				return fmt.Errorf("%s: %w", c.name(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// turn measures a client over a table of its own, which is removed.
+func (s *session) turn(ctx context.Context, c client, fixed map[string]int) (err error) {
+	drop := func(ctx context.Context) error {
+		return s.cql.Make(ctx, []string{"DROP KEYSPACE IF EXISTS " + c.keyspace()})
+	}
+	if err := drop(ctx); err != nil { // of a session that was killed
+		return err
+	}
+	defer func() { err = errors.Join(err, drop(context.WithoutCancel(ctx))) }()
+	if err := c.fill(ctx, s.o); err != nil {
+		return err
+	}
+	if err := s.compare(ctx, c); err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		w, err := c.window(ctx, s.o, kind, fixed[kind])
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "%s %s at %d/s: %.0f/s, %.1f µs of processor, p50 %.0f µs, p99 %.0f µs\n", w.Client, kind,
+			w.Fixed, w.Rate, w.CPU, w.P50, w.P99)
+		s.windows = append(s.windows, w)
+	}
+	return nil
+}
+
+// compare fails unless the tables and the rows of both clients are alike.
+func (s *session) compare(ctx context.Context, c client) error {
+	is := ""
+	for _, statement := range []string{
+		"SELECT * FROM system_schema.tables WHERE keyspace_name=?",
+		"SELECT * FROM system_schema.columns WHERE keyspace_name=?",
+	} {
+		rows, err := s.cql.Query(statement, c.keyspace()).IterContext(ctx).SliceMap()
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			if row["table_name"] != "standard1" {
+				continue // cassandra-stress makes one for counters, too
+			}
+			delete(row, "keyspace_name")
+			delete(row, "id")
+			is += fmt.Sprintln(row) // maps are printed in the order of their keys
+		}
+	}
+	row, err := s.cql.Query("SELECT * FROM " + c.keyspace() + ".standard1 LIMIT 1").IterContext(ctx).SliceMap()
+	switch {
+	case err != nil:
+		return err
+	case len(row) == 0:
+		return errors.New("it has filled nothing")
+	}
+	sizes := map[string]int{}
+	for name, value := range row[0] {
+		sizes[name] = len(value.([]byte))
+	}
+	is += fmt.Sprintln(sizes)
+	s.rows[c.name()] = is
+	for other, was := range s.rows {
+		if was != is {
+			return fmt.Errorf("its table is another than that of %s:\n%s\n%s", other, is, was)
+		}
+	}
+	return nil
+}
+
+func rateOf(w window) float64 { return w.Rate }
+func cpuOf(w window) float64  { return w.CPU }
+func p50Of(w window) float64  { return w.P50 }
+func p99Of(w window) float64  { return w.P99 }
+
+// median of what the windows of a client say.
+func (s *session) median(c client, kind string, fixed bool, of func(window) float64) float64 {
+	var all []float64
+	for _, w := range s.windows {
+		if w.Client == c.name() && w.Kind == kind && (w.Fixed > 0) == fixed {
+			all = append(all, of(w))
+		}
+	}
+	slices.Sort(all)
+	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+}
+
+// print prints the medians, and what is wanted of them.
+func (s *session) print() {
+	for _, kind := range kinds {
+		for _, row := range []struct {
+			what, wanted string
+			fixed        bool
+			of           func(window) float64
+		}{
+			{"peak, operations/s", "0.95 at least", false, rateOf},
+			{"processor time an operation at the peak, µs", "1.00 at most", false, cpuOf},
+			{"p50 at half of it, µs", "0.85 to 1.15, or 300 µs apart", true, p50Of},
+			{"p99 at half of it, µs", "0.85 to 1.15, or 300 µs apart", true, p99Of},
+		} {
+			a, b := s.median(ours{}, kind, row.fixed, row.of), s.median(theirs{}, kind, row.fixed, row.of)
+			fmt.Printf("%-6s  %-44s  %10.1f  %10.1f  %.3f  (%s)\n", kind, row.what, a, b, a/b, row.wanted)
+		}
+	}
+}
