@@ -564,7 +564,7 @@ func TestServerTableNamesCommands(t *testing.T) {
 	k, err := newParser(t.Context(), &console{}, &cli{}, func(int) {})
 	require.NoError(t, err)
 	here := []string{"test", "init", "infer", "dev", "graph", "fmt", "schema",
-		"serve", "worker", "slot", "peek", "simulate", "capacity study", "capacity table",
+		"serve", "serve-table", "worker", "slot", "peek", "simulate", "capacity study", "capacity table",
 		"capacity plan", "capacity compare", "bench compare", "bench host", "bench pipeline",
 		"bench store", "scheduler", "completion", "__complete", "version"}
 	names := map[string]bool{}
