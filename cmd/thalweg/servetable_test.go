@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // cmdAsk sends commands to the server of a table whose standard error is a file, and prints its answers as they come:
@@ -123,6 +126,7 @@ func floodUntilClosed(t *testing.T, address string, some int64, before chan<- st
 		for n := int64(0); !ended.Load(); n += each {
 			if n == some {
 				<-answered // else the server may not know of the connection
+				awaitArrival(t, c)
 				enough()
 			}
 			if _, err := io.WriteString(c, strings.Repeat(command, each)); err != nil {
@@ -150,4 +154,20 @@ func floodUntilClosed(t *testing.T, address string, some int64, before chan<- st
 		t.Errorf("after %d answers: %v", answers, err)
 	}
 	return answers
+}
+
+// awaitArrival waits until all that was written has come to the other side's machine.
+func awaitArrival(t *testing.T, c net.Conn) {
+	raw, err := c.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for underway := 1; underway > 0; runtime.Gosched() {
+		failed := raw.Control(func(fd uintptr) { underway, err = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ) })
+		if err = cmp.Or(failed, err); err != nil {
+			t.Error(err)
+			return
+		}
+	}
 }

@@ -274,7 +274,9 @@ func (l *loop) drain(patience func() time.Duration) {
 			}
 			switch {
 			case !admitted.halved.IsZero():
-				if time.Since(admitted.halved) > linger {
+				// while it goes on sending, closing would take back what it has not acknowledged
+				underway, _ := unix.IoctlGetInt(c.Fd(), unix.TIOCOUTQ)
+				if underway == 0 && time.Since(admitted.halved) > linger {
 					_ = c.EventLoop().Close(c)
 				}
 			case c.OutboundBuffered() == 0 && admitted.before <= 0:
