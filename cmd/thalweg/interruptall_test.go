@@ -154,7 +154,7 @@ func requireEveryCommand(t *testing.T) {
 	for _, leaf := range parser.Model.Leaves(true) {
 		path := strings.Fields(leaf.Path())
 		if slices.Contains([]string{"worker", "scheduler", "serve", "dev", "serve-table"}, path[0]) {
-			// They end only when they are told to: testdata/script/worker.txtar, scheduler.txtar, serve_table.txtar,
+			// They end only when they are told to: testdata/script/worker.txtar, scheduler.txtar, TestServeTableEnds,
 			// TestThroughAServer, TestDev.
 			continue
 		}

@@ -19,40 +19,13 @@ import (
 	"thalweg/internal/io/tableindex"
 )
 
-// keyOf is a key as redis-benchmark writes it for key:__rand_int__.
-func keyOf(i int64) string { return fmt.Sprintf("key:%012d", i) }
-
-// valueOf is the row of a key.
-func valueOf(i int64, n int) []byte {
-	return bytes.Repeat(fmt.Appendf(nil, "%012d|", i), n/13+1)[:n]
-}
-
-// makeTable writes the index.
-func makeTable(path string, keys int64, n int) (err error) {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	w, err := tableindex.NewWriter(file, keys, tableindex.Meta{Key: []string{"key"}, Columns: []string{"value"},
-		Source: "bench"})
-	if err != nil {
-		return err
-	}
-	for i := range keys {
-		if err := w.Add([]byte(keyOf(i)), tableindex.Frame(nil, valueOf(i, n))); err != nil {
-			return err
-		}
-	}
-	return w.Finish()
-}
-
 // server is one of those that take turns.
 type server struct {
 	name, address string
 	ours          bool
 	cmd           *exec.Cmd
 	ready         time.Duration // from its start until it answered
+	serving       chan string   // what ours says when it serves a table, or does not
 }
 
 const (
@@ -66,14 +39,14 @@ func start(ctx context.Context, name string, args func(port string) []string) (*
 	if err != nil {
 		return nil, err
 	}
-	s := &server{name: name, address: l.Addr().String()}
+	s := &server{name: name, address: l.Addr().String(), serving: make(chan string, mostSaid)}
 	_, port, _ := net.SplitHostPort(s.address)
 	if err := l.Close(); err != nil {
 		return nil, err
 	}
 	line := args(port)
 	s.cmd = exec.CommandContext(ctx, line[0], line[1:]...)
-	s.cmd.Stderr = os.Stderr
+	s.cmd.Stderr = &announcements{to: s.serving}
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -96,8 +69,38 @@ func start(ctx context.Context, name string, args func(port string) []string) (*
 	}
 }
 
+// announcements pass lines about tables on, and print all others.
+type announcements struct {
+	rest []byte
+	to   chan<- string
+}
+
+const mostSaid = 1000 // lines
+
+// Write implements io.Writer.
+func (a *announcements) Write(p []byte) (int, error) {
+	a.rest = append(a.rest, p...)
+	for {
+		line, rest, whole := bytes.Cut(a.rest, []byte("\n"))
+		if !whole {
+			return len(p), nil
+		}
+		if about := bytes.HasPrefix(line, []byte("serving ")) || bytes.HasPrefix(line, []byte("not served")); !about {
+			fmt.Fprintf(os.Stderr, "%s\n", line)
+		} else {
+			select {
+			case a.to <- string(line):
+			default: // nobody reads so many
+			}
+		}
+		a.rest = rest
+	}
+}
+
+const oursName = "serve-table"
+
 func startOurs(ctx context.Context, o options, table string) (*server, error) {
-	s, err := start(ctx, "serve-table", func(port string) []string {
+	s, err := start(ctx, oursName, func(port string) []string {
 		return []string{o.program, "serve-table", table, "--listen", "127.0.0.1:" + port}
 	})
 	if s != nil {
@@ -143,8 +146,10 @@ func (s *server) fill(o options) error {
 	written := make(chan error, 1)
 	go func() {
 		w := bufio.NewWriterSize(c, 1<<20)
+		var key, value []byte
 		for i := range o.keys {
-			fmt.Fprintf(w, "*3\r\n$3\r\nSET\r\n$16\r\n%s\r\n$%d\r\n%s\r\n", keyOf(i), o.bytes, valueOf(i, o.bytes))
+			key, value = appendKey(key[:0], i), appendValue(value[:0], i, 1, o.bytes)
+			fmt.Fprintf(w, "*3\r\n$3\r\nSET\r\n$16\r\n%s\r\n$%d\r\n%s\r\n", key, o.bytes, value)
 		}
 		written <- w.Flush()
 	}()
@@ -169,16 +174,16 @@ func (s *server) check(o options) error {
 	const samples = 1000
 	for n := range int64(samples) {
 		i := n * (o.keys - 1) / (samples - 1)
-		want := string(tableindex.Frame(nil, valueOf(i, o.bytes)))
+		want := string(tableindex.Frame(nil, appendValue(nil, i, 1, o.bytes)))
 		if n == 0 {
 			i, want = o.keys, tableindex.Null
 		}
-		if _, err := fmt.Fprintf(c, "GET %s\r\n", keyOf(i)); err != nil {
+		if _, err := fmt.Fprintf(c, "GET %s\r\n", appendKey(nil, i)); err != nil {
 			return err
 		}
 		got := make([]byte, len(want))
 		if _, err := io.ReadFull(in, got); err != nil || string(got) != want {
-			return fmt.Errorf("%s answers %q to GET %s: %w", s.name, got, keyOf(i), err)
+			return fmt.Errorf("%s answers %q to GET %s: %w", s.name, got, appendKey(nil, i), err)
 		}
 	}
 	return nil
@@ -212,6 +217,20 @@ func (s *server) window(ctx context.Context, o options, depth int) (w window, er
 		err = fmt.Errorf("%s has used no processor time: let it answer more --reads", s.name)
 	}
 	return w, err
+}
+
+// resident is the memory of the server, in bytes.
+func (s *server) resident() (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	_, behind, _ := strings.Cut(string(text), "VmRSS:")
+	var kib float64
+	if _, err := fmt.Sscan(behind, &kib); err != nil {
+		return 0, fmt.Errorf("read resident memory: %w", err)
+	}
+	return kib * 1024, nil
 }
 
 // ticks are how many of the kernel's there are in a second.

@@ -1,10 +1,12 @@
 package tableserver_test
 
 import (
+	"errors"
 	"io"
 	"net"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,22 +39,32 @@ func heap() uint64 {
 func TestOversized(t *testing.T) {
 	s := serve(t, tableserver.Options{}, index(t, 1))
 	argument := "$65536\r\n" + strings.Repeat("x", 64<<10) + "\r\n"
-	for name, tc := range map[string]struct{ sent, says string }{
-		"a bulk of 1 GB":       {"*2\r\n$3\r\nGET\r\n$1073741824\r\n", "invalid length of an argument: at most 65536"},
-		"a million arguments":  {"*1000000\r\n", "invalid number of arguments: at most 65536"},
-		"nested arrays":        {strings.Repeat("*1\r\n", 100_000), "expected '$', got '*'"},
-		"a line without end":   {strings.Repeat("x", 80<<10), "too big inline request"},
-		"a long line":          {strings.Repeat("x", 70<<10) + "\r\n", "too big inline request"},
-		"a line of many words": {strings.Repeat("x ", 1000) + "\r\n", "too many words in a line"},
-		"a command of 12 MB":   {"*193\r\n" + strings.Repeat(argument, 192), "a command has at most 8388608 bytes"},
+	for name, tc := range map[string]struct {
+		sent, says string
+		// unread: the server hangs up before it has read all of it. The kernel then resets the connection, which may
+		// take the answer back that is under way.
+		unread bool
+	}{
+		"a bulk of 1 GB":       {"*2\r\n$3\r\nGET\r\n$1073741824\r\n", "invalid length of an argument: at most 65536", false},
+		"a million arguments":  {"*1000000\r\n", "invalid number of arguments: at most 65536", false},
+		"nested arrays":        {strings.Repeat("*1\r\n", 100_000), "expected '$', got '*'", true},
+		"a line without end":   {strings.Repeat("x", 80<<10), "too big inline request", true},
+		"a long line":          {strings.Repeat("x", 70<<10) + "\r\n", "too big inline request", true},
+		"a line of many words": {strings.Repeat("x ", 1000) + "\r\n", "too many words in a line", false},
+		"a command of 12 MB":   {"*193\r\n" + strings.Repeat(argument, 192), "a command has at most 8388608 bytes", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, secure bool) {
 				c := s.dial(t, secure)
 				go io.WriteString(c, tc.sent) // it ends with the connection, at the latest
 				got, err := io.ReadAll(c)
-				if err == nil || len(got) > 0 { // else the rest of what was sent had its answer taken back
-					require.Equal(t, "-ERR Protocol error: "+tc.says+"\r\n", string(got))
+				if tc.unread && errors.Is(err, syscall.ECONNRESET) && len(got) == 0 {
+					requireServed(t, s, secure)
+					return
+				}
+				require.Equal(t, "-ERR Protocol error: "+tc.says+"\r\n", string(got))
+				if !tc.unread {
+					require.NoError(t, err)
 				}
 				requireServed(t, s, secure)
 			})

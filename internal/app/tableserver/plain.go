@@ -94,9 +94,10 @@ func (l *loop) OnTraffic(c gnet.Conn) gnet.Action {
 		return gnet.Close
 	}
 	in, err := c.Next(-1) // nothing is left with gnet, which copies what is there each time
-	if err != nil || len(in) == 0 || admitted.session.Closing() || !admitted.halved.IsZero() {
+	if err != nil || len(in) == 0 || admitted.session.Closing() || admitted.last && admitted.before <= 0 {
 		return gnet.None
 	}
+	admitted.before -= len(in)
 	if len(admitted.rest) > 0 {
 		admitted.rest = append(admitted.rest, in...)
 		in = admitted.rest
@@ -254,7 +255,8 @@ func (l *loop) look(c gnet.Conn, admitted *client, now time.Time) {
 	}
 }
 
-// drain lets clients have their answers, tells them that no more come, and lets them hang up.
+// drain lets clients have the answers to what has come, tells them that no more come, and lets them hang up. What
+// comes later is not answered: who goes on sending would never be at an end.
 func (l *loop) drain(patience func() time.Duration) {
 	tick := time.NewTicker(closePause)
 	defer tick.Stop()
@@ -266,13 +268,18 @@ func (l *loop) drain(patience func() time.Duration) {
 			return
 		}
 		l.each(open, func(c gnet.Conn, admitted *client) {
-			unread, err := unix.IoctlGetInt(c.Fd(), unix.TIOCINQ)
+			if !admitted.last {
+				admitted.last = true
+				admitted.before, _ = unix.IoctlGetInt(c.Fd(), unix.TIOCINQ) // 0: it has gone
+			}
 			switch {
 			case !admitted.halved.IsZero():
-				if time.Since(admitted.halved) > linger {
+				// while it goes on sending, closing would take back what it has not acknowledged
+				underway, _ := unix.IoctlGetInt(c.Fd(), unix.TIOCOUTQ)
+				if underway == 0 && time.Since(admitted.halved) > linger {
 					_ = c.EventLoop().Close(c)
 				}
-			case c.OutboundBuffered() == 0 && (unread == 0 || err != nil):
+			case c.OutboundBuffered() == 0 && admitted.before <= 0:
 				admitted.halved = time.Now()
 				_ = unix.Shutdown(c.Fd(), unix.SHUT_WR)
 			}

@@ -198,6 +198,8 @@ type client struct {
 	rest    []byte // a command that has not come whole
 	watched bool
 	stuck   time.Time // since when it fetches nothing
+	last    bool      // the server ends
+	before  int       // bytes that had come by then, and are to be answered
 	halved  time.Time // when it was told that nothing more comes
 	asked   atomic.Bool
 	gone    bool

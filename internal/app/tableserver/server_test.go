@@ -16,25 +16,30 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/app/tableserver"
 	"thalweg/internal/io/tableindex"
+	"thalweg/internal/test/effort"
 )
 
 const rows = 1000
 
 // index writes a file whose values are all of one version.
-func index(t *testing.T, version int) string {
-	path := filepath.Join(t.TempDir(), fmt.Sprint("index", version))
+func index(t *testing.T, version int) string { return indexOf(t, fmt.Sprint("v", version)) }
+
+// indexOf writes a file whose rows all have a value.
+func indexOf(t *testing.T, value string) string {
+	path := filepath.Join(t.TempDir(), "index")
 	file, err := os.Create(path)
 	require.NoError(t, err)
 	defer file.Close()
 	w, err := tableindex.NewWriter(file, rows, tableindex.Meta{Key: []string{"k"}, Columns: []string{"v"}})
 	require.NoError(t, err)
 	for i := range rows {
-		require.NoError(t, w.Add([]byte(fmt.Sprint("key", i)), tableindex.Frame(nil, []byte(fmt.Sprint("v", version)))))
+		require.NoError(t, w.Add([]byte(fmt.Sprint("key", i)), tableindex.Frame(nil, []byte(value))))
 	}
 	require.NoError(t, w.Finish())
 	return path
@@ -133,18 +138,44 @@ func TestTooManyClients(t *testing.T) {
 // Whoever fetches no answers is disconnected, and nobody else waits.
 func TestNoAnswersFetched(t *testing.T) {
 	s := serve(t, tableserver.Options{}, index(t, 1))
-	c := s.dial(t, false)
-	many := strings.Repeat("MGET"+strings.Repeat(" key1", 9)+"\r\n", 10_000)
-	var err error
-	for err == nil {
-		_, err = io.WriteString(c, many)
+	each(t, func(t *testing.T, secure bool) {
+		lost := s.Figures().Disconnected
+		c := s.dial(t, secure)
+		many := strings.Repeat("MGET"+strings.Repeat(" key1", 9)+"\r\n", 10_000)
+		for err := error(nil); err == nil; {
+			_, err = io.WriteString(c, many)
+		}
+		requireServed(t, s, secure)
+		require.Eventually(t, func() bool {
+			f := s.Figures()
+			return f.Disconnected == lost+1 && f.Unsent == 0
+		}, effort.Patience, time.Millisecond)
+	})
+}
+
+// Answers that many clients together do not fetch are bounded, although none of them has too many.
+func TestUnfetchedTogether(t *testing.T) {
+	s := serve(t, tableserver.Options{}, indexOf(t, strings.Repeat("v", 100<<10)))
+	const clients, asked = 10, 800 // of 100 KiB: less than one may have, more than all may
+	most := int64(0)
+	for i := range clients {
+		_, err := io.WriteString(s.dial(t, false), strings.Repeat("GET key1\r\n", asked))
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			f := s.Figures()
+			most = max(most, f.Unsent)
+			return f.Disconnected > 0 || f.Commands == int64(i+1)*asked
+		}, effort.Patience, time.Millisecond)
+		require.Less(t, most, int64(tableserver.MaxUnsentBytes+16<<20))
 	}
+	require.Eventually(t, func() bool { return s.Figures().Disconnected > 0 }, effort.Patience, time.Millisecond)
+	require.Greater(t, most, int64(tableserver.MaxUnsentBytes*3/4), "nobody is disconnected before")
 	other := s.dial(t, false)
-	_, err = io.WriteString(other, "PING\r\nQUIT\r\n")
+	_, err := io.WriteString(other, "DBSIZE\r\nQUIT\r\n")
 	require.NoError(t, err)
 	got, err := io.ReadAll(other)
 	require.NoError(t, err)
-	require.Equal(t, "+PONG\r\n+OK\r\n", string(got))
+	require.Equal(t, ":1000\r\n+OK\r\n", string(got))
 }
 
 // While tables are switched to and fro, each answer is whole and of one of them.
