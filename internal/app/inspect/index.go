@@ -67,7 +67,8 @@ func (s *Service) Index(ctx context.Context, by caller.Caller, run state.RunKey,
 		out.Columns = append(out.Columns, c.Name)
 	}
 	x := &indexing{Service: s, table: table, o: o, made: out,
-		to: outfile.Output{Writer: w, Path: o.Path, Source: fmt.Sprintf("%s, run %d of %s", table.Name, run.Run, run.Workspace)}}
+		to: outfile.Output{Writer: w, Path: o.Path,
+			Source: fmt.Sprintf("%s, run %d of %s", table.Name, run.Run, run.Workspace)}}
 	return x.write(ctx, p.MemoryBytes-outfile.IndexMemory(table.Rows()))
 }
 
