@@ -158,6 +158,9 @@ func (c *benchStoreCmd) check(a *console) error {
 	case (c.TLSCert == "") != (c.TLSKey == ""), c.TLSCert != "" && c.Listen == "":
 		return refuse("--tls-cert and --tls-key go together, and with --listen")
 	}
+	if err := c.checkEncrypted(); err != nil {
+		return err
+	}
 	if c.Listen != "" {
 		for name := range a.typed {
 			switch name {
@@ -198,6 +201,25 @@ func (c *benchStoreCmd) check(a *console) error {
 		return refuse("--perf cannot leave out the warm-up of --agents: add --warm-up 0s")
 	}
 	return c.checkKind(a)
+}
+
+// checkEncrypted refuses to have token and passwords cross a network in the clear.
+func (c *benchStoreCmd) checkEncrypted() error {
+	var reached []string
+	hint := "--agents-ca asks them over TLS, which they answer with --tls-cert"
+	switch {
+	case c.AgentsCA == "" && len(c.Agents) > 0:
+		reached = c.Agents
+	case c.TLSCert == "" && c.Listen != "":
+		reached, hint = []string{c.Listen}, "--tls-cert encrypts it; or listen at 127.0.0.1"
+	}
+	for _, at := range reached {
+		if host, _, err := net.SplitHostPort(at); err == nil && !app.Loopback(host) {
+			return &fault.Error{Kind: fault.Script, Hint: hint,
+				Message: "the token would cross the network to " + at + " in the clear"}
+		}
+	}
+	return nil
 }
 
 // kindsOf are flags that are about some kinds of targets only.
@@ -330,8 +352,7 @@ func (c *benchStoreCmd) costs(o *benches.StoreOptions) error {
 
 // answer sends loads for others, until it is interrupted.
 func (c *benchStoreCmd) answer(ctx context.Context, a *console, g benches.Generators) error {
-	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return &fault.Error{Kind: fault.Script, Message: "--listen " + c.Listen + " is no address", Err: err,
 			Hint: "write HOST:PORT, such as 10.0.0.7:7800"}
 	}
@@ -352,8 +373,6 @@ func (c *benchStoreCmd) answer(ctx context.Context, a *console, g benches.Genera
 	fmt.Fprintf(a.stderr, "listening on %s; interrupt it to end\n", plain(ln.Addr().String()))
 	if with != nil {
 		ln = tls.NewListener(ln, with)
-	} else if !app.Loopback(host) {
-		fmt.Fprintln(a.stderr, "others on its network can read the token and passwords: --tls-cert encrypts them")
 	}
 	return benches.ServeLoads(ctx, ln, g, newLogger(a, false))
 }

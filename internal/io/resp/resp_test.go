@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"thalweg/internal/io/resp"
 	"thalweg/internal/io/tableindex"
@@ -207,62 +206,4 @@ func TestFailuresOfATable(t *testing.T) {
 	ask(s, single, command("GET", "broken")+command("GET", "broken"))
 	require.ErrorContains(t, s.Failed(), "the disk is gone")
 	require.NoError(t, s.Failed())
-}
-
-// However a stream of bytes is cut, its answers are the same.
-func requireSame(t require.TestingT, in string, cuts []int) {
-	whole, parts := &resp.Session{}, &resp.Session{}
-	want := ask(whole, wide, in)
-	var out, rest []byte
-	from := 0
-	for _, to := range append(cuts, len(in)) {
-		if to < from || to > len(in) {
-			continue
-		}
-		rest = append(rest, in[from:to]...)
-		from = to
-		for {
-			used, answers, more := parts.Answer(wide, rest, out)
-			out, rest = answers, rest[used:]
-			if !more {
-				break
-			}
-		}
-	}
-	require.Equal(t, want, string(out))
-	require.Equal(t, whole.Closing(), parts.Closing())
-}
-
-func TestCuts(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		word := rapid.SampledFrom([]string{"GET", "HGETALL", "HMGET", "MGET", "hget", "a", "b", "t", "id", "", "é\r\n", "HELLO",
-			"3", "2", "PING", "CLIENT", "QUIT", "ID", "$5\r\n"})
-		in := ""
-		for range rapid.IntRange(0, 8).Draw(rt, "commands") {
-			if rapid.IntRange(0, 9).Draw(rt, "inline") == 0 {
-				in += strings.Join(rapid.SliceOfN(word, 0, 4).Draw(rt, "words"), " ") + "\r\n"
-				continue
-			}
-			in += command(rapid.SliceOfN(word, 0, 5).Draw(rt, "words")...)
-		}
-		each := make([]int, len(in))
-		for i := range each {
-			each[i] = i
-		}
-		requireSame(rt, in, each)
-		requireSame(rt, in, rapid.SliceOf(rapid.IntRange(0, len(in))).Draw(rt, "cuts"))
-	})
-}
-
-// FuzzAnswer cuts each input at every byte.
-func FuzzAnswer(f *testing.F) {
-	f.Add([]byte(command("HELLO", "3") + command("HGETALL", "a") + "PING\r\n"))
-	f.Add([]byte("*2\r\n$3\r\nGET\r\n$1\r\na\r\n*1\r\n$-1\r\n"))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		each := make([]int, len(in))
-		for i := range each {
-			each[i] = i
-		}
-		requireSame(t, string(in), each)
-	})
 }

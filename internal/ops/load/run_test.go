@@ -19,9 +19,9 @@ func delayOf(op Op) time.Duration {
 	return time.Millisecond + time.Duration(op.Key*7919%3001)*time.Microsecond
 }
 
-// TestKnownTruth: the server's delays and its standstill are what the load finds, which an open loop that waits for
+// TestChaosKnownTruth: the server's delays and its standstill are what the load finds, which an open loop that waits for
 // answers before it sends would not: it would have one operation in the standstill for each client.
-func TestKnownTruth(t *testing.T) {
+func TestChaosKnownTruth(t *testing.T) {
 	const rate, keys = 1000, 5_000
 	window := effort.Of(2*time.Second, 3*time.Second, 20*time.Second)
 	part, more, most := 0.02, 50*time.Microsecond, 0.01
@@ -198,7 +198,7 @@ func TestStartTogether(t *testing.T) {
 	require.ErrorContains(t, err, "after the load was to start")
 }
 
-func TestWhatCannotBeSentIsCounted(t *testing.T) {
+func TestChaosWhatCannotBeSentIsCounted(t *testing.T) {
 	if !effort.All() {
 		t.Skip("takes as long as a load is drained")
 	}

@@ -15,9 +15,9 @@ func by(s *server) Runner {
 	return func(ctx context.Context, plan Plan) (Result, error) { return Run(ctx, s, plan) }
 }
 
-// TestSearchesFindWhatTheServerCan: 10,000 a second, one behind the other, by a server with a round trip of 2 ms, so that
+// TestChaosSearchesFindWhatTheServerCan: 10,000 a second, one behind the other, by a server with a round trip of 2 ms, so that
 // one client is not enough.
-func TestSearchesFindWhatTheServerCan(t *testing.T) {
+func TestChaosSearchesFindWhatTheServerCan(t *testing.T) {
 	const rate = 10_000
 	if !effort.All() {
 		t.Skip("it holds a machine that has time to 3 %; TestSearches has the searches")

@@ -148,8 +148,8 @@ func (a *agent) prepare(w http.ResponseWriter, r *http.Request) {
 		a.answer(w, nil, fmt.Errorf("it is of version %s, and the coordinator of %s", a.does.Version, ask.Version))
 		return
 	}
-	if ask.Load == "" || ask.Share.Plan.Clients < 1 {
-		a.answer(w, nil, errors.New("the load has no name, or no clients"))
+	if n := ask.Share.Plan.Clients; ask.Load == "" || n < 1 || n > load.ClientsMax {
+		a.answer(w, nil, fmt.Errorf("the load has no name, or not 1 to %d clients", load.ClientsMax))
 		return
 	}
 	a.log.Info("a load begins", "load", ask.Load, "from", r.RemoteAddr, "clients", ask.Share.Plan.Clients)
@@ -182,7 +182,7 @@ func (a *agent) status(ctx context.Context, k *work) statusAnswer {
 	switch k.status().State {
 	case preparing:
 		news = k.opened
-	case begun:
+	case ready, begun:
 		news = k.ended
 	default:
 		return k.status()

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
@@ -175,7 +176,7 @@ func fleetOf(t *testing.T, c Config) *Fleet {
 }
 
 // skews are how far the clocks of three agents are off.
-var skews = []time.Duration{0, 3 * time.Second, -200 * time.Millisecond}
+var skews = []time.Duration{0, 30 * time.Hour, -7 * time.Hour}
 
 // together is how far apart the starts of one load may be where cores are scarce: far less than clocks are off.
 const together = 150 * time.Millisecond
@@ -312,7 +313,7 @@ func TestAnAgentThatDiesIsNamed(t *testing.T) {
 	<-begun
 	stop()
 	require.ErrorContains(t, <-result, "agent "+second)
-	require.Error(t, <-ended)
+	require.ErrorIs(t, <-ended, errInterrupted)
 	require.Error(t, <-ended) // the other one does not go on
 	require.Equal(t, 1, s.closed)
 }
@@ -384,6 +385,9 @@ func TestQuestionsHaveLimits(t *testing.T) {
 	f.target = json.RawMessage(`"` + string(bytes.Repeat([]byte("x"), askBytesMax)) + `"`)
 	_, err := f.Run(t.Context(), load.Plan{Clients: 1, Keys: 1, Ops: 1})
 	require.ErrorContains(t, err, "too large")
+	_, err = fleetOf(t, Config{Agents: []string{address}}).Run(t.Context(), load.Plan{Clients: load.ClientsMax + 1, Keys: 1,
+		Ops: 20_000})
+	require.ErrorContains(t, err, "not 1 to 16384 clients")
 }
 
 func TestALoadThatNobodyAsksForEnds(t *testing.T) {
@@ -397,6 +401,38 @@ func TestALoadThatNobodyAsksForEnds(t *testing.T) {
 	require.ErrorIs(t, <-ended, errForgotten)
 	<-w.ended
 	require.Equal(t, failed, w.status().State)
+}
+
+// One that is ready is asked on while another one is not: it would think itself forgotten.
+func TestAgentsWaitForTheSlowest(t *testing.T) {
+	quick, err := newAgent(t.Context(), testToken, Does{Open: opens(newStore()), Run: sampled}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	asked := make(chan struct{}, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == pathStatus {
+			asked <- struct{}{}
+		}
+		quick.handler().ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	open := opens(newStore())
+	slow, _ := started(t, Does{Run: sampled, Open: func(ctx context.Context, to json.RawMessage) (load.Target, error) {
+		const times = 3 // more often than an agent is asked that is to become ready
+		for range times {
+			select {
+			case <-asked:
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			case <-time.After(effort.Patience):
+				return nil, errors.New("the agent that is ready is asked no more")
+			}
+		}
+		return open(ctx, to)
+	}}, nil)
+	out, err := fleetOf(t, Config{Agents: []string{server.Listener.Addr().String(), slow}}).Run(t.Context(),
+		load.Plan{Keys: 10, Clients: 2, Ops: 100})
+	require.NoError(t, err)
+	require.Len(t, out.Generators, 2)
 }
 
 func TestAnAgentHasOneLoad(t *testing.T) {

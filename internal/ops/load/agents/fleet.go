@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -109,9 +111,7 @@ func (f *Fleet) Run(ctx context.Context, p load.Plan) (out Outcome, err error) {
 			err = e
 		}
 	}()
-	err = l.all(ctx, func(ctx context.Context, i int, a *remote) error {
-		return a.prepare(ctx, prepareAsk{Load: l.name, Version: f.version, Target: f.target, Share: shares[i]})
-	})
+	err = l.prepare(ctx, prepareAsk{Load: l.name, Version: f.version, Target: f.target}, shares)
 	if err != nil {
 		return out, err
 	}
@@ -128,6 +128,32 @@ func (f *Fleet) Run(ctx context.Context, p load.Plan) (out Outcome, err error) {
 type fleetLoad struct {
 	agents []*remote
 	name   string
+}
+
+// prepare has all of them open the target. Those that are ready are asked on until all are: they would end otherwise.
+func (l fleetLoad) prepare(ctx context.Context, what prepareAsk, shares []share) error {
+	var left atomic.Int64
+	left.Store(int64(len(l.agents)))
+	all, allReady := context.WithCancel(ctx)
+	defer allReady()
+	return l.all(ctx, func(ctx context.Context, i int, a *remote) error {
+		mine := what
+		mine.Share = shares[i]
+		if err := a.prepare(ctx, mine); err != nil {
+			return err
+		}
+		if left.Add(-1) == 0 {
+			allReady()
+		}
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		defer context.AfterFunc(all, stop)()
+		status, err := a.follow(ctx, l.name, ready)
+		if all.Err() != nil {
+			return nil
+		}
+		return cmp.Or(err, fmt.Errorf("it is %s, and should be ready", status.State))
+	})
 }
 
 // start has all of them begin at an instant, and waits for what they measure.

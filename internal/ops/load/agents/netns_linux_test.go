@@ -97,7 +97,7 @@ func hosts(t *testing.T, addresses []string) (names []string) {
 	return names
 }
 
-func TestAgentsInNamespacesDoOneLoad(t *testing.T) {
+func TestChaosAgentsInNamespacesDoOneLoad(t *testing.T) {
 	addresses := []string{"198.18.0.2", "198.18.1.2", "198.18.2.2"}
 	var c Config
 	for i, name := range hosts(t, addresses) {

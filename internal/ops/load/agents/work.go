@@ -21,8 +21,11 @@ type Does struct {
 
 func (d Does) now() time.Time { return time.Now().Add(d.Ahead) }
 
-// errForgotten ends a load whose coordinator is gone.
-var errForgotten = errors.New("the coordinator has not asked for it for a while")
+// What ends a load from outside.
+var (
+	errForgotten   = errors.New("the coordinator has not asked for it for a while")
+	errInterrupted = errors.New("the agent was told to end")
+)
 
 // work is a load at an agent.
 type work struct {
@@ -43,13 +46,15 @@ type work struct {
 
 // begin opens the target, and waits for the start.
 func begin(ctx context.Context, does Does, ask prepareAsk, lease time.Duration) *work {
-	ctx, cancel := context.WithCancelCause(ctx)
+	agent := ctx
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(agent))
 	w := &work{name: ask.Load, does: does, cancel: cancel, start: make(chan time.Time, 1),
 		opened: make(chan struct{}), ended: make(chan struct{}), state: preparing}
 	w.lease = time.AfterFunc(lease, func() { cancel(errForgotten) })
 	go func() {
 		defer close(w.ended)
 		defer cancel(nil)
+		defer context.AfterFunc(agent, func() { cancel(errInterrupted) })()
 		defer w.lease.Stop()
 		result, err := w.do(ctx, ask)
 		w.mu.Lock()
