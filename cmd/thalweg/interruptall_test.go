@@ -79,11 +79,11 @@ func TestInterruptAnyCommand(t *testing.T) {
 	t.Chdir(t.TempDir())
 	hang := server.URL + "/x.csv"
 	for name, text := range map[string]string{
-		"script.yaml": "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int}}, w: t, checks: " +
+		"script.yaml": "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int, b: int}}, w: t, checks: " +
 			"[{rows: {min: 1}}]}\n",
 		"hangs.yaml":       "nodes:\n  read: {type: file_table, r: {urls: [" + hang + "], types: {}}, w: t}\n",
-		"script.test.yaml": "tests:\n  - {name: one, node: read, given: {read: \"a\\n1\\n\"}, expect: [{a: 1}]}\n",
-		"in.csv":           "a\n1\n2\n",
+		"script.test.yaml": "tests:\n  - {name: one, node: read, given: {read: \"a,b\\n1,3\\n\"}, expect: [{a: 1, b: 3}]}\n",
+		"in.csv":           "a,b\n1,3\n2,3\n",
 		"host.json":        `{"figures": {"sort": {"value": 4, "unit": "s"}}}`,
 		"runs.csv":         "nodes,cores,seconds\n1,2,60\n",
 		"cluster.yaml":     "version: 1\nstate: {directory: fleet}\n",
