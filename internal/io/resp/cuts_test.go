@@ -94,7 +94,8 @@ func (c *cutter) same(in []byte, o setting) (sent int64, err error) {
 // Of what streams are made.
 var (
 	verbs = []string{"GET", "get", "MGET", "EXISTS", "TYPE", "HGET", "hmget", "HMGET", "HGETALL", "DBSIZE", "PING", "ECHO",
-		"SELECT", "CLIENT", "HELLO", "AUTH", "RESET", "QUIT", "CONFIG", "COMMAND", "INFO", "READONLY", "SET", "POST", "x", ""}
+		"SELECT", "CLIENT", "HELLO", "AUTH", "RESET", "QUIT", "CONFIG", "COMMAND", "INFO", "READONLY", "SET", "POST", "x",
+		""}
 	words = []string{"a", "b", "n", "none", "broken", "k\r\n", "v", "t", "id", "näme", "0", "2", "3", "AUTH", "default",
 		"right", "wrong", "SETNAME", "GETNAME", "ID", "GET", "save", "*", "DOCS", "", "é\r\n", "$5\r\n", "*1\r\n"}
 	// Commands that hardly come of words by chance.
@@ -155,8 +156,7 @@ func stream(r *rand.Rand) []byte {
 
 // TestChaosCuts: however a stream of bytes is cut, its answers are the same.
 func TestChaosCuts(t *testing.T) {
-	effort.Unraced(t)
-	most, seed := effort.Of[int64](20_000, 500_000, 100_000_000), uint64(1)
+	most, seed := effort.Of[int64](10_000, 100_000, 100_000_000), uint64(1)
 	if effort.All() {
 		seed = rand.Uint64()
 	}
@@ -194,9 +194,9 @@ func TestCutsOfMuch(t *testing.T) {
 		d  *resp.Dataset
 		in string
 	}{
-		{large, strings.Repeat(command("GET", "a"), 40) + "PING\r\n"},
-		{single, strings.Repeat(command(keys...)+command("GET", "a"), 3)},
-		{wide, strings.Repeat(command("HGETALL", "a"), 150)},
+		{large, strings.Repeat(command("GET", "a"), 18) + "PING\r\n"},
+		{single, command(keys...) + command("GET", "a") + command(keys...)},
+		{wide, strings.Repeat(command("HGETALL", "a"), 70)},
 	} {
 		_, err := c.same([]byte(tc.in), setting{d: tc.d})
 		require.NoError(t, err)

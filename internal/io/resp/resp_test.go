@@ -43,11 +43,11 @@ var (
 
 // command is a request as a client sends it.
 func command(words ...string) string {
-	text := fmt.Sprintf("*%d\r\n", len(words))
+	text := fmt.Appendf(nil, "*%d\r\n", len(words))
 	for _, w := range words {
-		text += fmt.Sprintf("$%d\r\n%s\r\n", len(w), w)
+		text = fmt.Appendf(text, "$%d\r\n%s\r\n", len(w), w)
 	}
-	return text
+	return string(text)
 }
 
 func ask(s *resp.Session, d *resp.Dataset, in string) string {
