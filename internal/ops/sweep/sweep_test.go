@@ -144,3 +144,18 @@ func TestReport(t *testing.T) {
 	require.Contains(t, string(text), `"version":1`)
 	require.False(t, math.IsNaN(r.Classes[0].Share.High))
 }
+
+// What rests on too little is said: runs below a second, and more batches at once than there are.
+func TestDoubts(t *testing.T) {
+	t.Parallel()
+	of := func(n int, took time.Duration, batches int) []sweep.Sample {
+		return []sweep.Sample{{Setting: sweep.Setting{Knob: concurrency.Batches, N: n}, Classes: map[string]sweep.Work{
+			concurrency.Join: {Rows: 1, Took: took, Batches: batches}}}}
+	}
+	require.Empty(t, sweep.Doubts(of(4, time.Second, 4)))
+	require.Equal(t, []string{"join took 300 ms a run: so short a time says little; measure more rows"},
+		sweep.Doubts(of(4, 300*time.Millisecond, 4)))
+	require.Equal(t, []string{"join had 1 batch at most: larger numbers of batches say nothing of it"},
+		sweep.Doubts(of(2, time.Second, 1)))
+	require.Empty(t, sweep.Doubts(nil))
+}
